@@ -1,0 +1,169 @@
+package gguf
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
+// Diff lists what differs between two files, one line each, in the order of a;
+// nothing if their bytes are the same.
+func Diff(a, b *File) []string {
+	if bytes.Equal(a.data, b.data) {
+		return nil
+	}
+	var d diff
+	d.value("version", a.Version, b.Version)
+	d.value("byte order", a.endianness(), b.endianness())
+	d.value("alignment", a.Alignment, b.Alignment)
+	d.metadata(a.Metadata, b.Metadata)
+	d.tensors(a, b)
+	if len(d) == 0 {
+		d.add("only bytes outside metadata and tensors differ: padding, or how the same values are encoded")
+	}
+	return d
+}
+
+type diff []string
+
+func (d *diff) add(format string, args ...any) { *d = append(*d, fmt.Sprintf(format, args...)) }
+
+func (d *diff) value(what string, a, b any) {
+	if a != b {
+		d.add("%s: %v, %v", what, a, b)
+	}
+}
+
+func (d *diff) metadata(a, b Metadata) {
+	var keysA, keysB []string
+	for _, kv := range a {
+		keysA = append(keysA, kv.Key)
+	}
+	values := map[string]Value{}
+	for _, kv := range b {
+		keysB = append(keysB, kv.Key)
+		values[kv.Key] = kv.Value
+	}
+	d.names("key", keysA, keysB)
+	for _, kv := range a {
+		v, ok := values[kv.Key]
+		if !ok || v == kv.Value {
+			continue
+		}
+		if kv.Value.typ == ArrayType && v.typ == ArrayType && kv.Value.elem == v.elem {
+			d.add("key %q: %s", kv.Key, arrayDiff(kv.Value, v))
+			continue
+		}
+		d.add("key %q: %v %s, %v %s", kv.Key, kv.Value.typ, kv.Value.text(DumpOptions{}), v.typ, v.text(DumpOptions{}))
+	}
+}
+
+// arrayDiff says how two arrays of the same element type differ.
+func arrayDiff(a, b Value) string {
+	if a.n != b.n {
+		return fmt.Sprintf("%d elements, %d elements", a.n, b.n)
+	}
+	other := slices.Collect(b.Elems())
+	first, count := "", 0
+	i := 0
+	for e := range a.Elems() {
+		if e != other[i] {
+			if count == 0 {
+				first = fmt.Sprintf("first element %d: %s, %s", i, e.text(DumpOptions{}), other[i].text(DumpOptions{}))
+			}
+			count++
+		}
+		i++
+	}
+	return fmt.Sprintf("%d of %d elements differ, %s", count, a.n, first)
+}
+
+// names reports the names that only one side has, and where the order of the
+// others parts.
+func (d *diff) names(what string, a, b []string) {
+	common := func(x, y []string, side string) (both []string) {
+		in := map[string]bool{}
+		for _, s := range y {
+			in[s] = true
+		}
+		for _, s := range x {
+			if in[s] {
+				both = append(both, s)
+			} else {
+				d.add("%s %q: only in the %s file", what, s, side)
+			}
+		}
+		return both
+	}
+	x, y := common(a, b, "first"), common(b, a, "second")
+	for i := range x {
+		if x[i] != y[i] {
+			d.add("%s order: place %d among those in both is %q, %q", what, i, x[i], y[i])
+			return
+		}
+	}
+}
+
+func (d *diff) tensors(a, b *File) {
+	names := func(f *File) (all []string, by map[string]*Tensor) {
+		by = map[string]*Tensor{}
+		for i := range f.Tensors {
+			all = append(all, f.Tensors[i].Name)
+			by[f.Tensors[i].Name] = &f.Tensors[i]
+		}
+		return all, by
+	}
+	namesA, _ := names(a)
+	namesB, byName := names(b)
+	d.names("tensor", namesA, namesB)
+	for i := range a.Tensors {
+		x := &a.Tensors[i]
+		y, ok := byName[x.Name]
+		if !ok {
+			continue
+		}
+		switch {
+		case !slices.Equal(x.NE, y.NE):
+			d.add("tensor %q: %s, %s", x.Name, Shape(x.NE), Shape(y.NE))
+		case x.Type != y.Type:
+			d.add("tensor %q: %v, %v", x.Name, x.Type, y.Type)
+		default:
+			d.data(x.Name, a.Data(x), b.Data(y), x.Type, a.BigEndian != b.BigEndian)
+		}
+		if x.Offset != y.Offset {
+			d.add("tensor %q: at offset %d, %d", x.Name, x.Offset, y.Offset)
+		}
+	}
+}
+
+// diffBlocks is how many blocks are compared at a time.
+const diffBlocks = 4096
+
+// data compares the data of two tensors of type t, whose byte orders differ if
+// swap is set.
+func (d *diff) data(name string, a, b []byte, t Type, swap bool) {
+	step := diffBlocks * int(t.BlockBytes())
+	first, bad := -1, 0
+	for off := 0; off < len(a); off += step {
+		end := min(off+step, len(a))
+		x, y := a[off:end], b[off:end]
+		if swap {
+			y = bytes.Clone(y)
+			t.SwapBytes(y)
+		}
+		if bytes.Equal(x, y) {
+			continue
+		}
+		for i := range x {
+			if x[i] != y[i] {
+				if bad++; first < 0 {
+					first = off + i
+				}
+			}
+		}
+	}
+	if bad > 0 {
+		d.add("tensor %q: %d of %d bytes differ, first in block %d of %v, byte %d", name, bad, len(a),
+			int64(first)/t.BlockBytes(), t, int64(first)%t.BlockBytes())
+	}
+}

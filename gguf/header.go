@@ -1,0 +1,46 @@
+package gguf
+
+import "encoding/binary"
+
+// AppendHeader appends to b the header of a file of version 3, little-endian:
+// everything up to and with the padding before the data. Offsets of the tensors
+// are written as they are; see Layout for the ones the reference would give.
+func AppendHeader(b []byte, m Metadata, tensors []Tensor, alignment int64) []byte {
+	start := len(b)
+	b = append(b, magic...)
+	b = binary.LittleEndian.AppendUint32(b, 3)
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(tensors)))
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(m)))
+	for _, kv := range m {
+		b = appendString(b, kv.Key)
+		b = binary.LittleEndian.AppendUint32(b, uint32(kv.Value.typ))
+		b = kv.Value.appendElem(b)
+	}
+	for _, t := range tensors {
+		b = appendString(b, t.Name)
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(t.NE)))
+		for _, n := range t.NE {
+			b = binary.LittleEndian.AppendUint64(b, uint64(n))
+		}
+		b = binary.LittleEndian.AppendUint32(b, uint32(t.Type))
+		b = binary.LittleEndian.AppendUint64(b, uint64(t.Offset))
+	}
+	size := int64(len(b) - start)
+	return append(b, make([]byte, Align(size, alignment)-size)...)
+}
+
+func appendString(b []byte, s string) []byte {
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+// Layout sets the tensors' offsets one after the other in the order given, each
+// at a multiple of alignment, and returns the size of the data section: like
+// the reference's, it ends in the padding of the last tensor.
+func Layout(tensors []Tensor, alignment int64) (dataBytes int64) {
+	for i := range tensors {
+		tensors[i].Offset = dataBytes
+		dataBytes = Align(dataBytes+tensors[i].Bytes(), alignment)
+	}
+	return dataBytes
+}

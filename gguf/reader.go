@@ -1,0 +1,504 @@
+package gguf
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"ggforge/internal/fault"
+	"ggforge/internal/mmap"
+)
+
+const (
+	magic = "GGUF"
+
+	// DefaultAlignment is the alignment of files that do not state one.
+	DefaultAlignment = 32
+
+	// MaxName is the longest tensor name in bytes (GGML_MAX_NAME less its
+	// terminator).
+	MaxName = 63
+
+	// MaxDims is the largest number of dimensions of a tensor.
+	MaxDims = 4
+
+	// maxKey is the longest metadata key the specification allows.
+	maxKey = 65535
+
+	// maxNesting bounds arrays inside arrays; the format sets no bound, and no
+	// known file nests deeper than two.
+	maxNesting = 16
+)
+
+// Tensor describes one tensor of a file.
+type Tensor struct {
+	Name   string
+	NE     []int64 // dimensions, innermost first: NE[0] is the row length
+	Type   Type
+	Offset int64 // of the data, from the start of the file's data section
+}
+
+// Elements returns the number of elements.
+func (t *Tensor) Elements() int64 { return elements(t.NE) }
+
+// Bytes returns the size of the tensor's data.
+func (t *Tensor) Bytes() int64 { return DataBytes(t.Type, t.NE) }
+
+func elements(ne []int64) int64 {
+	n := int64(1)
+	for _, d := range ne {
+		n *= d
+	}
+	return n
+}
+
+// Rows returns the number of rows of a tensor of dimensions ne.
+func Rows(ne []int64) int64 {
+	if len(ne) == 0 {
+		return 1
+	}
+	return elements(ne[1:])
+}
+
+// RowLen returns the number of elements in a row of a tensor of dimensions ne.
+func RowLen(ne []int64) int64 {
+	if len(ne) == 0 {
+		return 1
+	}
+	return ne[0]
+}
+
+// DataBytes returns the size of the data of a tensor of type t and dimensions
+// ne, whose rows are whole blocks.
+func DataBytes(t Type, ne []int64) int64 { return t.RowBytes(RowLen(ne)) * Rows(ne) }
+
+// File is a GGUF file whose structure has been checked.
+type File struct {
+	Path      string
+	Version   uint32
+	BigEndian bool
+	Alignment int64
+	Metadata  Metadata
+	Tensors   []Tensor // in file order
+	DataStart int64    // offset of the data section in the file
+	Size      int64    // of the whole file
+
+	data    []byte
+	mapping *mmap.File
+}
+
+// Open maps the file at path and checks its structure. The caller closes it.
+// A broken file gives a *FormatError.
+func Open(path string) (*File, error) {
+	m, err := mmap.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	var f *File
+	err = mmap.Guard(path, func() (err error) {
+		f, err = Parse(path, m.Bytes())
+		return err
+	})
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	f.mapping = m
+	return f, nil
+}
+
+// Close releases the mapping. Slices from Data are invalid afterwards.
+func (f *File) Close() error {
+	if f.mapping == nil {
+		return nil
+	}
+	return f.mapping.Close()
+}
+
+// Data returns the bytes of a tensor of this file, in the file's byte order.
+// They are valid until Close and must not be written to.
+func (f *File) Data(t *Tensor) []byte {
+	off := f.DataStart + t.Offset
+	return f.data[off : off+t.Bytes() : off+t.Bytes()]
+}
+
+// Tensor returns the tensor of that name, nil if there is none.
+func (f *File) Tensor(name string) *Tensor {
+	for i := range f.Tensors {
+		if f.Tensors[i].Name == name {
+			return &f.Tensors[i]
+		}
+	}
+	return nil
+}
+
+// Architecture returns general.architecture, "" if the file has none.
+func (f *File) Architecture() string {
+	v, _ := f.Metadata.Get(KeyArchitecture)
+	s, _ := v.Str()
+	return s
+}
+
+// Parse checks the structure of the file whose bytes are data; path is for
+// messages only. The File keeps data.
+func Parse(path string, data []byte) (*File, error) {
+	r := &reader{path: path, data: data, order: binary.LittleEndian, object: "header"}
+	f := &File{Path: path, Size: int64(len(data)), data: data, Alignment: DefaultAlignment}
+	if err := r.file(f); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// reader walks over the bytes of a file. Its methods check before they read.
+type reader struct {
+	path   string
+	data   []byte
+	pos    int
+	order  binary.ByteOrder
+	v1     bool   // version 1: lengths and counts are 32 bits wide
+	object string // what is being read, for messages
+}
+
+func (r *reader) errorf(at int, format string, args ...any) error {
+	return &FormatError{Path: r.path, Offset: int64(at), Object: r.object, Msg: fmt.Sprintf(format, args...)}
+}
+
+func (r *reader) take(n uint64, what string) ([]byte, error) {
+	if rest := uint64(len(r.data) - r.pos); n > rest {
+		return nil, r.errorf(r.pos, "%s of %d bytes, but the file ends after %d", what, n, rest)
+	}
+	b := r.data[r.pos : r.pos+int(n)]
+	r.pos += int(n)
+	return b, nil
+}
+
+func (r *reader) u32(what string) (uint32, error) {
+	b, err := r.take(4, what)
+	if err != nil {
+		return 0, err
+	}
+	return r.order.Uint32(b), nil
+}
+
+func (r *reader) u64(what string) (uint64, error) {
+	b, err := r.take(8, what)
+	if err != nil {
+		return 0, err
+	}
+	return r.order.Uint64(b), nil
+}
+
+// size reads a length, count or dimension.
+func (r *reader) size(what string) (uint64, error) {
+	if r.v1 {
+		n, err := r.u32(what)
+		return uint64(n), err
+	}
+	return r.u64(what)
+}
+
+func (r *reader) str(what string) (string, error) {
+	n, err := r.size(what + " length")
+	if err != nil {
+		return "", err
+	}
+	b, err := r.take(n, what)
+	return string(b), err
+}
+
+// count reads the number of things that take at least minBytes each.
+func (r *reader) count(what string, minBytes int) (int, error) {
+	at := r.pos
+	n, err := r.size(what)
+	if err != nil {
+		return 0, err
+	}
+	if rest := uint64(len(r.data) - r.pos); n > rest/uint64(minBytes) {
+		return 0, r.errorf(at, "%s is %d, but the rest of the file has room for %d at most", what, n, rest/uint64(minBytes))
+	}
+	return int(n), nil
+}
+
+func (r *reader) file(f *File) error {
+	if len(r.data) < 8 || !bytes.HasPrefix(r.data, []byte(magic)) {
+		return r.errorf(0, "not a GGUF file: begins with %q, want %q", r.data[:min(4, len(r.data))], magic)
+	}
+	r.pos = 4
+	if r.order.Uint32(r.data[4:])&0xFFFF == 0 {
+		r.order, f.BigEndian = binary.BigEndian, true
+	}
+	f.Version, _ = r.u32("version")
+	switch f.Version {
+	case 1:
+		r.v1 = true
+	case 2, 3:
+	default:
+		return fault.Errorf(ErrUnsupported, "%s: GGUF version %d is not known: want 1, 2 or 3", r.path, f.Version)
+	}
+	lenBytes := 8
+	if r.v1 {
+		lenBytes = 4
+	}
+	// a tensor info takes a name's length, the number of dimensions, the type and the offset
+	nTensors, err := r.count("tensor count", lenBytes+4+4+8)
+	if err != nil {
+		return err
+	}
+	nKV, err := r.count("metadata count", lenBytes+4+1)
+	if err != nil {
+		return err
+	}
+	if err := r.metadata(f, nKV); err != nil {
+		return err
+	}
+	if v, ok := f.Metadata.Get(KeyAlignment); ok {
+		a, _ := v.Int()
+		if v.Type() != Uint32Type || a == 0 || a&(a-1) != 0 {
+			r.object = fmt.Sprintf("key %q", KeyAlignment)
+			return r.errorf(r.pos, "%v %v, want a power of two as u32", v.Type(), v)
+		}
+		f.Alignment = a
+	}
+	if err := r.tensors(f, nTensors); err != nil {
+		return err
+	}
+	return r.layout(f)
+}
+
+func (r *reader) metadata(f *File, n int) error {
+	seen := make(map[string]bool)
+	for i := range n {
+		at := r.pos
+		r.object = fmt.Sprintf("metadata pair %d", i)
+		key, err := r.str("key")
+		if err != nil {
+			return err
+		}
+		if key == "" || len(key) > maxKey {
+			return r.errorf(at, "key of %d bytes, want 1 to %d", len(key), maxKey)
+		}
+		r.object = fmt.Sprintf("key %q", key)
+		if seen[key] {
+			return r.errorf(at, "stands twice")
+		}
+		seen[key] = true
+		t, err := r.u32("value type")
+		if err != nil {
+			return err
+		}
+		v, err := r.value(ValueType(t))
+		if err != nil {
+			return err
+		}
+		f.Metadata = append(f.Metadata, KV{key, v})
+	}
+	return nil
+}
+
+func (r *reader) value(t ValueType) (Value, error) {
+	switch t {
+	case StringType:
+		s, err := r.str("string")
+		return Value{typ: t, raw: s}, err
+	case ArrayType:
+		var raw []byte
+		elem, n, err := r.array(&raw, 1)
+		return Value{typ: t, elem: elem, n: n, raw: string(raw)}, err
+	}
+	var raw []byte
+	if err := r.scalars(&raw, t, 1); err != nil {
+		return Value{}, err
+	}
+	return Value{typ: t, raw: string(raw)}, nil
+}
+
+// array reads an array after its value type and appends its elements to raw in
+// the form that Value keeps. What it appends is at most twice what it reads:
+// the lengths of version 1 grow from 32 to 64 bits.
+func (r *reader) array(raw *[]byte, depth int) (elem ValueType, n int, err error) {
+	at := r.pos
+	if depth > maxNesting {
+		return 0, 0, r.errorf(at, "arrays nested more than %d deep", maxNesting)
+	}
+	t, err := r.u32("element type")
+	if err != nil {
+		return 0, 0, err
+	}
+	elem = ValueType(t)
+	if !elem.Known() {
+		return 0, 0, r.errorf(at, "unknown %v of array elements", elem)
+	}
+	minBytes := elem.width()
+	if minBytes == 0 {
+		minBytes = 4 // the shortest length field
+	}
+	if n, err = r.count("array length", minBytes); err != nil {
+		return 0, 0, err
+	}
+	switch elem {
+	case StringType:
+		for range n {
+			s, err := r.str("string")
+			if err != nil {
+				return 0, 0, err
+			}
+			*raw = binary.LittleEndian.AppendUint64(*raw, uint64(len(s)))
+			*raw = append(*raw, s...)
+		}
+	case ArrayType:
+		for range n {
+			head := len(*raw)
+			*raw = append(*raw, make([]byte, 12)...)
+			e, m, err := r.array(raw, depth+1)
+			if err != nil {
+				return 0, 0, err
+			}
+			binary.LittleEndian.PutUint32((*raw)[head:], uint32(e))
+			binary.LittleEndian.PutUint64((*raw)[head+4:], uint64(m))
+		}
+	default:
+		err = r.scalars(raw, elem, n)
+	}
+	return elem, n, err
+}
+
+// scalars reads n values of the fixed-size type t and appends them to raw in
+// little-endian order.
+func (r *reader) scalars(raw *[]byte, t ValueType, n int) error {
+	w := t.width()
+	if w == 0 {
+		return r.errorf(r.pos, "unknown %v", t)
+	}
+	at := r.pos
+	b, err := r.take(uint64(n)*uint64(w), t.String())
+	if err != nil {
+		return err
+	}
+	start := len(*raw)
+	*raw = append(*raw, b...)
+	if t == BoolType {
+		for i, v := range b {
+			if v > 1 {
+				return r.errorf(at+i, "bool is %d, want 0 or 1", v)
+			}
+		}
+	}
+	if w > 1 && r.order == binary.ByteOrder(binary.BigEndian) {
+		for b := (*raw)[start:]; len(b) > 0; b = b[w:] {
+			slices.Reverse(b[:w])
+		}
+	}
+	return nil
+}
+
+func (r *reader) tensors(f *File, n int) error {
+	seen := make(map[string]bool)
+	for i := range n {
+		at := r.pos
+		r.object = fmt.Sprintf("tensor info %d", i)
+		name, err := r.str("name")
+		if err != nil {
+			return err
+		}
+		if len(name) > MaxName {
+			return r.errorf(at, "name of %d bytes, want at most %d", len(name), MaxName)
+		}
+		r.object = fmt.Sprintf("tensor %q", name)
+		if seen[name] {
+			return r.errorf(at, "stands twice")
+		}
+		seen[name] = true
+		t, err := r.tensor(name)
+		if err != nil {
+			return err
+		}
+		f.Tensors = append(f.Tensors, t)
+	}
+	return nil
+}
+
+// tensor reads a tensor info after its name.
+func (r *reader) tensor(name string) (Tensor, error) {
+	t := Tensor{Name: name}
+	at := r.pos
+	dims, err := r.u32("number of dimensions")
+	if err != nil {
+		return t, err
+	}
+	if dims > MaxDims {
+		return t, r.errorf(at, "%d dimensions, want at most %d", dims, MaxDims)
+	}
+	total := uint64(1)
+	for i := range dims {
+		at := r.pos
+		d, err := r.size("dimension")
+		if err != nil {
+			return t, err
+		}
+		if d == 0 || d > math.MaxInt64/total {
+			return t, r.errorf(at, "dimension %d is %d, want 1 or more and a product below 2^63", i, d)
+		}
+		total *= d
+		t.NE = append(t.NE, int64(d))
+	}
+	at = r.pos
+	id, err := r.u32("type")
+	if err != nil {
+		return t, err
+	}
+	t.Type = Type(id)
+	if !t.Type.Known() {
+		return t, fault.Errorf(ErrUnsupported, "%s: %s (byte %d): %v is not a known tensor type", r.path, r.object, at, t.Type)
+	}
+	if n, b := RowLen(t.NE), t.Type.BlockLen(); n%b != 0 {
+		return t, r.errorf(at, "row of %d elements, want a multiple of %d for %v", n, b, t.Type)
+	}
+	if blocks := int64(total) / t.Type.BlockLen(); blocks > math.MaxInt64/t.Type.BlockBytes() {
+		return t, r.errorf(at, "%d elements of %v do not fit 63 bits of bytes", total, t.Type)
+	}
+	at = r.pos
+	off, err := r.u64("offset")
+	if err != nil {
+		return t, err
+	}
+	if off > math.MaxInt64 {
+		return t, r.errorf(at, "offset %d does not fit 63 bits", off)
+	}
+	t.Offset = int64(off)
+	return t, nil
+}
+
+// layout checks where the tensors' data lie.
+func (r *reader) layout(f *File) error {
+	f.DataStart = Align(int64(r.pos), f.Alignment)
+	room := max(0, f.Size-f.DataStart)
+	order := make([]*Tensor, len(f.Tensors))
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		order[i] = t
+		r.object = fmt.Sprintf("tensor %q", t.Name)
+		if t.Offset%f.Alignment != 0 {
+			return r.errorf(r.pos, "offset %d is not a multiple of the alignment %d", t.Offset, f.Alignment)
+		}
+		if t.Offset > room || t.Bytes() > room-t.Offset {
+			return r.errorf(int(min(f.Size, f.DataStart)), "%d bytes at offset %d of the data, but the file has only %d bytes of data: truncated?",
+				t.Bytes(), t.Offset, room)
+		}
+	}
+	slices.SortFunc(order, func(a, b *Tensor) int { return cmp.Compare(a.Offset, b.Offset) })
+	for i := 1; i < len(order); i++ {
+		a, b := order[i-1], order[i]
+		if a.Offset+a.Bytes() > b.Offset {
+			r.object = fmt.Sprintf("tensor %q", b.Name)
+			return r.errorf(int(f.DataStart+b.Offset), "overlaps tensor %q, which ends at offset %d of the data", a.Name, a.Offset+a.Bytes())
+		}
+	}
+	return nil
+}
+
+// Align rounds n up to a multiple of a, a power of two.
+func Align(n, a int64) int64 { return (n + a - 1) &^ (a - 1) }

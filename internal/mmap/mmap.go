@@ -1,0 +1,131 @@
+// Package mmap gives the bytes of a file as a slice, read-only and without
+// copying where the system can map files; elsewhere the file is read.
+//
+// A mapping is a window on the file, not a snapshot: the size is fixed at Open,
+// and if the file becomes shorter afterwards, or its disk fails, touching the
+// lost bytes faults. Code that reads a mapping runs inside Guard, which turns
+// such a fault into an error. Writing to the slice faults always.
+package mmap
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+)
+
+// ErrChanged is the cause of an error from Guard: bytes that were in the file
+// when it was opened cannot be read any more.
+var ErrChanged = errors.New("the file changed while being read, or its disk failed")
+
+// File is a mapped file.
+type File struct {
+	path string
+	data []byte // nil when empty or closed
+}
+
+// Open maps the regular file at path; links are followed. Errors are
+// *fs.PathError and match no kind of package fault: they are of input and
+// output.
+func Open(path string) (*File, error) {
+	// Asked before opening as well, because opening a pipe waits for a writer.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := regular(path, info); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // the mapping outlives the descriptor
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if err := regular(path, info); err != nil {
+		return nil, err
+	}
+	size := info.Size()
+	if size == 0 {
+		return &File{path: path}, nil // systems refuse to map nothing
+	}
+	if size < 0 || size > math.MaxInt {
+		return nil, &fs.PathError{Op: "map", Path: path, Err: fmt.Errorf("%d bytes do not fit the address space", size)}
+	}
+	data, err := mapFile(f, int(size))
+	if err != nil {
+		return nil, &fs.PathError{Op: "map", Path: path, Err: err}
+	}
+	return &File{path: path, data: data}, nil
+}
+
+func regular(path string, info fs.FileInfo) error {
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		return &fs.PathError{Op: "open", Path: path, Err: errors.New("is a directory, want a file")}
+	default:
+		return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("is not a regular file (mode %v)", mode)}
+	}
+}
+
+// Bytes returns the whole file: len is its size at Open, and nil stands for an
+// empty file. The slice is read-only and valid until Close.
+func (f *File) Bytes() []byte { return f.data }
+
+// Size returns the size of the file at Open, 0 after Close.
+func (f *File) Size() int64 { return int64(len(f.data)) }
+
+// Path returns the path given to Open.
+func (f *File) Path() string { return f.path }
+
+// Sequential hints that the file will be read front to back, mostly once. It
+// changes speed at most.
+func (f *File) Sequential() {
+	if len(f.data) > 0 {
+		adviseSequential(f.data)
+	}
+}
+
+// Close ends the mapping; further calls do nothing. Nobody may touch a slice of
+// Bytes afterwards: that is a fault at an address that may by then hold
+// something else.
+func (f *File) Close() error {
+	data := f.data
+	if data == nil {
+		return nil
+	}
+	f.data = nil
+	if err := unmap(data); err != nil {
+		return &fs.PathError{Op: "unmap", Path: f.path, Err: err}
+	}
+	return nil
+}
+
+// Guard calls f, which reads the mapped file at path, and turns a fault on a
+// mapped address into an *fs.PathError with that path and the cause ErrChanged.
+// It covers the calling goroutine only: a goroutine f starts needs its own
+// Guard. Any other panic, a nil dereference included, passes through. Calls
+// may nest; the innermost one answers.
+func Guard(path string, f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case interface { // only faults that are no nil dereference have an address
+			runtime.Error
+			Addr() uintptr
+		}:
+			err = &fs.PathError{Op: "read", Path: path, Err: ErrChanged}
+		default:
+			panic(r)
+		}
+	}()
+	return f()
+}

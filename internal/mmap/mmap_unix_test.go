@@ -1,0 +1,60 @@
+//go:build unix
+
+package mmap
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestGuardTruncated(t *testing.T) {
+	const page = 1 << 16 // at least the page size of every system
+	path := write(t, make([]byte, 4*page))
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.Truncate(path, page); err != nil {
+		t.Fatal(err)
+	}
+
+	sum, dst := 0, make([]byte, page)
+	for name, read := range map[string]func(){
+		"load": func() { sum += int(f.Bytes()[3*page]) },
+		"copy": func() { sum += copy(dst, f.Bytes()[2*page:]) },
+	} {
+		err := Guard(path, func() error {
+			err := Guard("inner", func() error { return nil })
+			read()
+			return err
+		})
+		var pe *fs.PathError
+		if !errors.Is(err, ErrChanged) || !errors.As(err, &pe) || pe.Path != path {
+			t.Errorf("%s: got %v, want ErrChanged with the path", name, err)
+		}
+		if debug.SetPanicOnFault(false) {
+			t.Errorf("%s: the setting of SetPanicOnFault was not restored", name)
+		}
+	}
+	if err := Guard(path, func() error { sum += int(f.Bytes()[0]); return nil }); err != nil {
+		t.Errorf("bytes still in the file: %v", err)
+	}
+}
+
+func TestOpenPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Skip(err)
+	}
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("got %v", err)
+	}
+}
