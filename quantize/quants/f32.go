@@ -1,0 +1,58 @@
+package quants
+
+import (
+	"encoding/binary"
+	"math"
+
+	"ggforge/internal/half"
+)
+
+// F32, F16 and BF16 are plain elements, little-endian:
+//
+//	F32   4 bytes   IEEE binary32
+//	F16   2 bytes   IEEE binary16, rounded to nearest even, overflow to infinity
+//	BF16  2 bytes   high half of binary32, rounded to nearest even
+//
+// Importance is ignored.
+
+func quantizeF32(dst []byte, src, _ []float32) {
+	dst = dst[:4*len(src)]
+	for i, v := range src {
+		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
+	}
+}
+
+func dequantizeF32(dst []float32, src []byte) {
+	src = src[:4*len(dst)]
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+	}
+}
+
+func quantizeF16(dst []byte, src, _ []float32) {
+	dst = dst[:2*len(src)]
+	for i, v := range src {
+		binary.LittleEndian.PutUint16(dst[2*i:], half.ToF16(v))
+	}
+}
+
+func dequantizeF16(dst []float32, src []byte) {
+	src = src[:2*len(dst)]
+	for i := range dst {
+		dst[i] = half.FromF16(binary.LittleEndian.Uint16(src[2*i:]))
+	}
+}
+
+func quantizeBF16(dst []byte, src, _ []float32) {
+	dst = dst[:2*len(src)]
+	for i, v := range src {
+		binary.LittleEndian.PutUint16(dst[2*i:], half.ToBF16(v))
+	}
+}
+
+func dequantizeBF16(dst []float32, src []byte) {
+	src = src[:2*len(dst)]
+	for i := range dst {
+		dst[i] = half.FromBF16(binary.LittleEndian.Uint16(src[2*i:]))
+	}
+}

@@ -1,0 +1,248 @@
+// Package quants holds the row codecs of the ggml quantization types: float32
+// rows to blocks and back. It opens no files, starts no goroutines and logs
+// nothing; callers cut the work into rows.
+//
+//	src  []float32   row 0 | row 1 | ...     len = nRows*rowLen, rowLen a multiple of the block length
+//	                   │
+//	                   ▼  Quantize, one row at a time, optional importance per column
+//	dst  []byte      block block block ...   len = Type.RowBytes(rowLen)*nRows
+//
+// Rows are independent of each other: the blocks of a row are the same whether
+// it is quantized alone or inside a matrix, whatever the order and the
+// goroutine.
+//
+// # Bit contract
+//
+// Quantize gives the bytes of ggml 0.27.0 built for baseline x86-64, and
+// Dequantize its floats, on every platform:
+//
+//   - Everything is float32. Each +, -, *, / and square root rounds to nearest
+//     even on its own. A product that is added or subtracted is written
+//     float32(a*b) + c, because Go may otherwise fuse it into one rounding
+//     (arm64, GOAMD64=v3). The same holds for a quotient by a constant power of
+//     two, which the compiler turns into a product first.
+//   - a*b*c is (a*b)*c. Sums run in ascending index order from +0.
+//   - Scales are rounded to float16, to nearest even. Levels are then chosen
+//     against the rounded scale where the type says so.
+//   - Three roundings to integer are in use, [rn], [ra] and [tr]; each type
+//     names its own. All three are defined for every float32.
+//   - On a tie between candidates the first one tried wins.
+//   - The scalar code here defines the bits. Faster implementations replace a
+//     codec's functions and must give the same bytes for finite input.
+//
+// Input is assumed to be finite. Quantize does not panic on NaN or infinity,
+// but the bytes are then not promised; callers check first. Finite input can
+// still overflow and give a float16 scale that is infinite or NaN, which
+// Validate finds. Only the sign of such a NaN is the platform's: arithmetic
+// makes negative ones on x86-64, positive ones on arm64.
+//
+// # Importance
+//
+// Importance (from an imatrix) is one non-negative weight per column, the same
+// for all rows of a matrix. Types that ignore it are F32, F16, BF16 and Q8_0.
+// The others run another or a differently weighted search when it is given.
+package quants
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"ggforge/gguf"
+	"ggforge/internal/half"
+)
+
+var (
+	// ErrUnsupported is wrapped by the errors of types that have no codec here.
+	ErrUnsupported = errors.New("no codec")
+	// ErrNeedsImportance is wrapped by the error of Quantize for a type that
+	// cannot be quantized without importance.
+	ErrNeedsImportance = errors.New("importance is required")
+	// ErrFormat is wrapped by every *FormatError.
+	ErrFormat = errors.New("invalid tensor data")
+)
+
+// FormatError says which stored number of a tensor's data is not usable.
+type FormatError struct {
+	Type  gguf.Type
+	Block int    // index of the block, from the start of the data
+	Off   int64  // byte offset of the field, from the start of the data
+	Field string // "d", "dmin", "element" ...
+	Value string // what is stored there: "NaN", "+Inf", "-Inf" or a byte
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%v block %d (byte offset %d): %s is %s, want a finite number", e.Type, e.Block, e.Off, e.Field, e.Value)
+}
+
+// Unwrap returns ErrFormat.
+func (e *FormatError) Unwrap() error { return ErrFormat }
+
+// Codec converts rows of one tensor type. Its methods are safe for concurrent
+// use and keep no reference to their arguments; dst must not overlap src.
+type Codec struct {
+	typ  gguf.Type
+	impl string // name of the encoder in use, "" for scalar
+
+	// quantize encodes one row: len(src) is a multiple of the block length,
+	// importance is nil or len(src), dst has exactly the row's bytes.
+	quantize func(dst []byte, src, importance []float32)
+	// dequantize decodes whole blocks: len(dst) elements from src.
+	dequantize func(dst []float32, src []byte)
+	// needsImportance: there is no search for this type without weights.
+	needsImportance bool
+	// check lists the numbers of a block that must be finite.
+	check []floatField
+}
+
+// floatField is one stored number that Validate looks at.
+type floatField struct {
+	name string
+	off  int // from the start of the block
+	kind floatKind
+}
+
+type floatKind uint8
+
+const (
+	kindF16 floatKind = iota
+	kindBF16
+	kindF32
+)
+
+// Lookup returns the codec of t. It is never nil: for a type without one, or
+// an id that is no type, it returns a codec whose methods answer with an error
+// that wraps ErrUnsupported.
+func Lookup(t gguf.Type) *Codec {
+	if uint64(t) < uint64(len(registry)) && registry[t].dequantize != nil {
+		return &registry[t]
+	}
+	return &Codec{typ: t}
+}
+
+// Type returns the tensor type the codec was looked up for.
+func (c *Codec) Type() gguf.Type { return c.typ }
+
+// CanQuantize reports whether there is an encoder.
+func (c *Codec) CanQuantize() bool { return c.quantize != nil }
+
+// CanDequantize reports whether there is a decoder.
+func (c *Codec) CanDequantize() bool { return c.dequantize != nil }
+
+// NeedsImportance reports whether Quantize refuses to work without importance.
+func (c *Codec) NeedsImportance() bool { return c.needsImportance }
+
+// Implementation names the encoder in use: "scalar", or a vector variant.
+func (c *Codec) Implementation() string {
+	if c.impl == "" {
+		return "scalar"
+	}
+	return c.impl
+}
+
+// Quantize encodes the rows of src into dst.
+//
+// src holds whole rows: len(src) = nRows*rowLen, rowLen a positive multiple of
+// the type's block length. importance is nil or one weight per column, len
+// rowLen. dst is filled completely: len(dst) = nRows*RowBytes(rowLen). Quantize
+// allocates nothing, and panics when a length does not fit.
+//
+// The error wraps ErrUnsupported if the type has no encoder and
+// ErrNeedsImportance if it has none without importance.
+func (c *Codec) Quantize(dst []byte, src []float32, rowLen int, importance []float32) error {
+	if c.quantize == nil {
+		return fmt.Errorf("quantize to %v: %w", c.typ, ErrUnsupported)
+	}
+	if c.needsImportance && importance == nil {
+		return fmt.Errorf("quantize to %v: %w", c.typ, ErrNeedsImportance)
+	}
+	if rowLen <= 0 || rowLen%int(c.typ.BlockLen()) != 0 || len(src)%rowLen != 0 {
+		panic(fmt.Sprintf("quants: %d values in rows of %d for blocks of %d (%v)", len(src), rowLen, c.typ.BlockLen(), c.typ))
+	}
+	if importance != nil && len(importance) != rowLen {
+		panic(fmt.Sprintf("quants: %d importance values for rows of %d", len(importance), rowLen))
+	}
+	rowBytes := int(c.typ.RowBytes(int64(rowLen)))
+	if len(dst) != len(src)/rowLen*rowBytes {
+		panic(fmt.Sprintf("quants: %d bytes for %d values of %v, want %d", len(dst), len(src), c.typ, len(src)/rowLen*rowBytes))
+	}
+	for len(src) > 0 {
+		c.quantize(dst[:rowBytes:rowBytes], src[:rowLen:rowLen], importance)
+		dst, src = dst[rowBytes:], src[rowLen:]
+	}
+	return nil
+}
+
+// Dequantize decodes the blocks of src into dst; rows need no marking, as a row
+// is whole blocks. len(src) = nBlocks*BlockBytes and len(dst) =
+// nBlocks*BlockLen, else it panics. Scales that are not finite give elements
+// that are not finite. The error wraps ErrUnsupported if the type has no
+// decoder.
+func (c *Codec) Dequantize(dst []float32, src []byte) error {
+	if c.dequantize == nil {
+		return fmt.Errorf("dequantize %v: %w", c.typ, ErrUnsupported)
+	}
+	if n := c.blocks(src); len(dst) != n*int(c.typ.BlockLen()) {
+		panic(fmt.Sprintf("quants: %d values for %d blocks of %v, want %d", len(dst), n, c.typ, n*int(c.typ.BlockLen())))
+	}
+	c.dequantize(dst, src)
+	return nil
+}
+
+// blocks returns the number of blocks in src; it panics on a partial one.
+func (c *Codec) blocks(src []byte) int {
+	n := int(c.typ.BlockBytes())
+	if len(src)%n != 0 {
+		panic(fmt.Sprintf("quants: %d bytes are not whole blocks of %d (%v)", len(src), n, c.typ))
+	}
+	return len(src) / n
+}
+
+// Validate checks the numbers of src that must be finite: the scales of every
+// block, every element of F32, F16 and BF16. src holds whole blocks, else it
+// panics. The error is a *FormatError for the first offending number (block by
+// block, fields in their order in the block), or wraps ErrUnsupported.
+func (c *Codec) Validate(src []byte) error {
+	if c.dequantize == nil {
+		return fmt.Errorf("validate %v: %w", c.typ, ErrUnsupported)
+	}
+	c.blocks(src)
+	size := int(c.typ.BlockBytes())
+	for off := 0; off < len(src); off += size {
+		b := src[off : off+size : off+size]
+		for i := range c.check {
+			if f := &c.check[i]; !f.valid(b) {
+				return &FormatError{c.typ, off / size, int64(off + f.off), f.name, f.value(b)}
+			}
+		}
+	}
+	return nil
+}
+
+// valid reports whether the field of block b is finite.
+func (f *floatField) valid(b []byte) bool {
+	const expF16, expBF16, expF32 = 0x7C00, 0x7F80, 0x7F800000
+	switch f.kind {
+	case kindF16:
+		return binary.LittleEndian.Uint16(b[f.off:])&expF16 != expF16
+	case kindBF16:
+		return binary.LittleEndian.Uint16(b[f.off:])&expBF16 != expBF16
+	default:
+		return binary.LittleEndian.Uint32(b[f.off:])&expF32 != expF32
+	}
+}
+
+// value prints the field of block b.
+func (f *floatField) value(b []byte) string {
+	var v float32
+	switch f.kind {
+	case kindF16:
+		v = half.FromF16(binary.LittleEndian.Uint16(b[f.off:]))
+	case kindBF16:
+		v = half.FromBF16(binary.LittleEndian.Uint16(b[f.off:]))
+	default:
+		v = math.Float32frombits(binary.LittleEndian.Uint32(b[f.off:]))
+	}
+	return fmt.Sprint(v)
+}
