@@ -1,0 +1,146 @@
+package quantize
+
+import "strings"
+
+// Role is what a tensor does in its model, as far as recipes care. Roles are
+// bits, so that a rule can name several.
+type Role uint16
+
+// The roles. A fused or compressed value projection counts as a value tensor
+// for some rules, which is what roleVV is for.
+const (
+	RoleOther   Role = 1 << iota // none of the following
+	RoleOutput                   // output head; a tied embedding plays this role too
+	RoleEmbd                     // token embedding
+	RoleQKV                      // query, key and value in one
+	RoleKVB                      // second factor of compressed keys and values
+	RoleV                        // attention value
+	RoleK                        // attention key
+	RoleQ                        // attention query
+	RoleAttnOut                  // attention output
+	RoleUp                       // feed-forward up
+	RoleGate                     // feed-forward gate
+	RoleDown                     // feed-forward down
+
+	roleVV  = RoleV | RoleQKV | RoleKVB
+	roleAny = ^Role(0)
+)
+
+// nameTest is a test on a tensor name. Names are compared the way the reference
+// compares them: a substring test accepts experts (ffn_down_exps), other
+// attention blocks (cross_attn_v) and vision towers (v.blk.0.attn_v) as well,
+// and files have to come out the same.
+type nameTest struct {
+	text  string
+	whole bool // the name is text, else text occurs in it
+}
+
+func is(text string) nameTest  { return nameTest{text, true} }
+func has(text string) nameTest { return nameTest{text, false} }
+
+func (t nameTest) match(name string) bool {
+	if t.whole {
+		return name == t.text
+	}
+	return strings.Contains(name, t.text)
+}
+
+const (
+	outputName   = "output.weight"
+	embdName     = "token_embd.weight"
+	perLayerEmbd = "per_layer_token_embd.weight"
+)
+
+// roleTable gives the role of a tensor name; the first row that matches wins.
+var roleTable = []struct {
+	test  nameTest
+	role  Role
+	label string
+}{
+	{is(outputName), RoleOutput, "output"},
+	{is(embdName), RoleEmbd, "token_embd"},
+	{is(perLayerEmbd), RoleEmbd, "token_embd"},
+	{has("attn_qkv.weight"), RoleQKV, "attn_qkv"},
+	{has("attn_kv_b.weight"), RoleKVB, "attn_kv_b"},
+	{has("attn_v.weight"), RoleV, "attn_v"},
+	{has("attn_k.weight"), RoleK, "attn_k"},
+	{has("attn_q.weight"), RoleQ, "attn_q"},
+	{has("attn_output.weight"), RoleAttnOut, "attn_output"},
+	{has("ffn_up"), RoleUp, "ffn_up"},
+	{has("ffn_gate"), RoleGate, "ffn_gate"},
+	{has("ffn_down"), RoleDown, "ffn_down"},
+}
+
+// roleOf returns the role of the tensor called name.
+func roleOf(name string) Role {
+	for _, r := range roleTable {
+		if r.test.match(name) {
+			return r.role
+		}
+	}
+	return RoleOther
+}
+
+// String returns the tensor's usual short name ("attn_v"), "other" without a role.
+func (r Role) String() string {
+	for _, row := range roleTable {
+		if row.role == r {
+			return row.label
+		}
+	}
+	return "other"
+}
+
+// keepTable lists the weights that are never converted: small, or run by
+// operations that have no quantized form.
+var keepTable = []nameTest{
+	// normalization, position, type
+	has("_norm.weight"), is("position_embd.weight"), is("token_types.weight"), has("attn_rel_b.weight"),
+	// expert routing
+	has("ffn_gate_inp.weight"), has("ffn_gate_tid2eid.weight"),
+	// gemma3n
+	has("altup"), has("laurel"), has("per_layer_model_proj"),
+	// short convolutions, sparse attention index
+	has("ssm_conv1d"), has("shortconv.conv.weight"), has("indexer.k_proj.weight"), has("indexer.q_proj.weight"),
+	// rwkv
+	has("time_mix_first.weight"), has("time_mix_lerp_fused.weight"),
+	has("time_mix_w0.weight"), has("time_mix_w1.weight"), has("time_mix_w2.weight"),
+	has("time_mix_v0.weight"), has("time_mix_v1.weight"), has("time_mix_v2.weight"),
+	has("time_mix_a0.weight"), has("time_mix_a1.weight"), has("time_mix_a2.weight"),
+	has("time_mix_g1.weight"), has("time_mix_g2.weight"),
+	has("time_mix_decay_w1.weight"), has("time_mix_decay_w2.weight"),
+	// vision and audio encoders
+	has(".position_embd"), has("sam.pos_embd"), has("sam.neck."), has("sam.net_"), has(".rel_pos"),
+	has(".patch_embd"), has(".patch_merger"), has("a.rvq.codebook"), has("mm.a.code_embd"),
+}
+
+// keptName returns why the tensor called name is never converted, "" if it may be.
+func keptName(name string) string {
+	if !strings.HasSuffix(name, "weight") {
+		return "not a weight"
+	}
+	for _, t := range keepTable {
+		if t.match(name) {
+			return "name holds " + t.text
+		}
+	}
+	return ""
+}
+
+// layerOf returns the number n of a name that begins with "blk.<n>", -1 for
+// other names.
+func layerOf(name string) int64 {
+	digits, ok := strings.CutPrefix(name, "blk.")
+	if !ok {
+		return -1
+	}
+	n := int64(-1)
+	for _, c := range []byte(digits) {
+		// A number beyond any layer count ends the reading: names come from the file.
+		if c < '0' || c > '9' || n > 1<<31 {
+			break
+		}
+		n = max(n, 0)*10 + int64(c-'0')
+	}
+	return n
+}

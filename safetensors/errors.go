@@ -1,0 +1,48 @@
+package safetensors
+
+import (
+	"fmt"
+	"strconv"
+
+	"ggforge/internal/fault"
+)
+
+// Kinds of error, for errors.Is. An error that is neither is one of input or
+// output, as a rule an *fs.PathError.
+var (
+	ErrBroken      = fault.Broken      // the file or the set of shards is not what the format demands
+	ErrUnsupported = fault.Unsupported // valid, but this package cannot read it
+)
+
+// FormatError says where a file, or a set of shards, is broken. It is an
+// ErrBroken.
+type FormatError struct {
+	Path   string // of the file; of the directory when no single file is at fault
+	Offset int64  // in the file; -1 when no one place is at fault
+	Object string // the thing: "header", `tensor "x"`; may be empty
+	Msg    string // what was expected and what was found; several lines when it lists defects
+}
+
+func (e *FormatError) Error() string {
+	s := e.Path
+	if e.Object != "" {
+		s += ": " + e.Object
+	}
+	if e.Offset >= 0 {
+		s += fmt.Sprintf(" (byte %d)", e.Offset)
+	}
+	return s + ": " + e.Msg
+}
+
+// Is makes errors.Is(err, ErrBroken) true.
+func (e *FormatError) Is(target error) bool { return target == ErrBroken }
+
+// quote quotes text of a file for a message. Text may be as long as the file;
+// what is left out shows as dots.
+func quote(s string) string {
+	const most = 120
+	if len(s) > most {
+		return strconv.Quote(s[:most]) + "..."
+	}
+	return strconv.Quote(s)
+}

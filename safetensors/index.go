@@ -1,0 +1,412 @@
+package safetensors
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ggforge/internal/fault"
+	"ggforge/internal/mmap"
+)
+
+const (
+	// IndexName is the name of the file that tells which shard of a directory
+	// holds which tensor: {"weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors", ...}}.
+	IndexName = "model.safetensors.index.json"
+
+	suffix = ".safetensors"
+
+	// maxIndex is the largest size of an index: that of a header.
+	maxIndex = MaxHeader
+)
+
+// Checkpoint is the tensors of one model, in one or more files.
+type Checkpoint struct {
+	Dir   string
+	Files []*File // in reading order: sorted by name
+
+	tensors []*Tensor
+	byName  map[string]*Tensor
+}
+
+// Tensors returns all tensors in reading order: file by file, within a file
+// sorted by name as strings. The slice is the checkpoint's own, not to be
+// changed.
+func (c *Checkpoint) Tensors() []*Tensor { return c.tensors }
+
+// Lookup returns the tensor with that name.
+func (c *Checkpoint) Lookup(name string) (*Tensor, bool) {
+	t, ok := c.byName[name]
+	return t, ok
+}
+
+// Close closes all files.
+func (c *Checkpoint) Close() error {
+	var errs []error
+	for _, f := range c.Files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// OpenDir opens the checkpoint in a directory: the files its index names or,
+// without an index, all files model*.safetensors. Where there is neither,
+// consolidated*.safetensors is taken. The set must be complete and consistent:
+//   - with an index, the files it names are exactly the files
+//     model*.safetensors (it may name others), and each tensor is in the file
+//     the index says and in no other
+//   - without, no tensor is in two files, and files numbered like
+//     model-00001-of-00003.safetensors are all there
+//
+// One *FormatError lists every defect. A directory with PyTorch pickles only
+// gives ErrUnsupported.
+func OpenDir(dir string) (*Checkpoint, error) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(list)) // sorted, as ReadDir does
+	for i, e := range list {
+		names[i] = e.Name()
+	}
+	files := matching(names, "model", suffix)
+	if slices.Contains(names, IndexName) {
+		path := filepath.Join(dir, IndexName)
+		index, err := openIndex(path)
+		if err != nil {
+			return nil, err
+		}
+		return openIndexed(dir, path, index, files)
+	}
+	if len(files) == 0 {
+		files = matching(names, "consolidated", suffix)
+	}
+	if len(files) == 0 {
+		return nil, noWeights(dir, names)
+	}
+	var d defects
+	findGaps(files, &d)
+	return openShards(dir, dir, files, nil, &d)
+}
+
+func matching(names []string, prefix, suffix string) []string {
+	var found []string
+	for _, n := range names {
+		if strings.HasPrefix(n, prefix) && strings.HasSuffix(n, suffix) {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+// noWeights says why a directory without usable weights has none.
+func noWeights(dir string, names []string) error {
+	pickles := matching(names, "pytorch_model", ".bin")
+	if len(pickles) == 0 {
+		pickles = append(matching(names, "", ".pt"), matching(names, "", ".pth")...)
+	}
+	if len(pickles) > 0 {
+		return fault.Errorf(ErrUnsupported, "%s: PyTorch pickles are not read; convert to safetensors",
+			filepath.Join(dir, pickles[0]))
+	}
+	msg := "no model*" + suffix
+	if other := matching(names, "", suffix); len(other) > 0 {
+		msg += fmt.Sprintf("; %s has another name", quote(other[0]))
+	}
+	return &FormatError{Path: dir, Offset: -1, Msg: msg}
+}
+
+// place is a row of an index: the file a tensor is in. The file is not checked
+// to be a plain name.
+type place struct {
+	tensor, file string
+}
+
+func openIndex(path string) (index []place, err error) {
+	m, err := mmap.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	err = mmap.Guard(path, func() (err error) {
+		index, err = parseIndex(path, m.Bytes())
+		return err
+	})
+	return index, err
+}
+
+// parseIndex returns the rows of the weight map in their order in the text.
+// Keys beside the map are not read.
+func parseIndex(path string, text []byte) ([]place, error) {
+	if len(text) > maxIndex {
+		return nil, &FormatError{Path: path, Offset: 0, Object: "index",
+			Msg: fmt.Sprintf("is %d bytes long, want at most %d", len(text), maxIndex)}
+	}
+	if isLFSPointer(text) {
+		return nil, &FormatError{Path: path, Offset: 0, Object: "index",
+			Msg: "is a Git LFS pointer, not the file it stands for: fetch that with git lfs pull"}
+	}
+	s, err := newScanner(path, "index", 0, text)
+	if err != nil {
+		return nil, err
+	}
+	var index []place
+	found := false
+	err = s.dict("an object", func(key string, at int) error {
+		if key != "weight_map" {
+			return s.skip(1)
+		}
+		if found {
+			return s.errorf(at, "weight_map is there twice")
+		}
+		found = true
+		seen := map[string]bool{}
+		return s.dict("an object of file names", func(tensor string, at int) error {
+			if seen[tensor] {
+				return s.errorf(at, "tensor %s is there twice", quote(tensor))
+			}
+			seen[tensor] = true
+			file, err := s.str("the name of the file of tensor " + quote(tensor))
+			index = append(index, place{tensor, file})
+			return err
+		})
+	})
+	if err == nil {
+		err = s.end()
+	}
+	if err == nil && len(index) == 0 {
+		err = s.errorf(0, "has no weight_map, or an empty one")
+	}
+	return index, err
+}
+
+// openIndexed opens the files an index names. present are the model files in
+// the directory.
+func openIndexed(dir, path string, index []place, present []string) (*Checkpoint, error) {
+	var d defects
+	tensors := map[string]int{} // per file
+	for _, p := range index {
+		tensors[p.file]++
+	}
+	var files []string
+	for _, file := range slices.Sorted(maps.Keys(tensors)) {
+		if strings.ContainsAny(file, "/\\\x00") || file == "." || !filepath.IsLocal(file) {
+			d.add(badName, "the index puts %d tensors into %s: want the plain name of a file", tensors[file], quote(file))
+		} else {
+			files = append(files, file)
+		}
+	}
+	for _, file := range present {
+		if tensors[file] == 0 {
+			d.add(extraFile, "%s: not in the index", file)
+		}
+	}
+	return openShards(dir, path, files, index, &d)
+}
+
+// openShards opens files, which are sorted, and checks the tensors of all
+// against each other and, if there is one, against the index. where is the path
+// to report defects for.
+func openShards(dir, where string, files []string, index []place, d *defects) (_ *Checkpoint, err error) {
+	c := &Checkpoint{Dir: dir, byName: map[string]*Tensor{}}
+	defer func() {
+		if err != nil {
+			c.Close()
+		}
+	}()
+	opened := map[string]bool{}
+	var broken []error
+	for _, name := range files {
+		f, err := Open(filepath.Join(dir, name))
+		switch {
+		case err == nil:
+			opened[name] = true
+			c.Files = append(c.Files, f)
+		case errors.Is(err, fs.ErrNotExist):
+			d.add(missingFile, "%s: missing", quote(name))
+		case errors.Is(err, ErrBroken) || errors.Is(err, ErrUnsupported):
+			d.add(brokenFile, "%v", err)
+			broken = append(broken, err)
+		default:
+			return nil, err
+		}
+	}
+
+	twice := map[string]bool{}
+	for _, f := range c.Files {
+		for i := range f.tensors {
+			t := &f.tensors[i]
+			if first := c.byName[t.Name]; first != nil {
+				d.add(inTwo, "tensor %s: in %s and in %s", quote(t.Name), filepath.Base(first.path), filepath.Base(t.path))
+				twice[t.Name] = true
+				continue
+			}
+			c.byName[t.Name] = t
+			c.tensors = append(c.tensors, t)
+		}
+	}
+	if index != nil {
+		said := make(map[string]string, len(index))
+		for _, p := range index {
+			said[p.tensor] = p.file
+		}
+		for _, t := range c.tensors {
+			file, ok := said[t.Name]
+			switch found := filepath.Base(t.path); {
+			case !ok:
+				d.add(notInIndex, "tensor %s: in %s but not in the index", quote(t.Name), found)
+			case file != found && !twice[t.Name]:
+				d.add(elsewhere, "tensor %s: in %s, the index says %s", quote(t.Name), found, quote(file))
+			}
+		}
+		index = slices.Clone(index)
+		slices.SortFunc(index, func(a, b place) int {
+			return cmp.Or(strings.Compare(a.file, b.file), strings.Compare(a.tensor, b.tensor))
+		})
+		for _, p := range index {
+			// What a file that could not be opened holds is not known.
+			if c.byName[p.tensor] == nil && opened[p.file] {
+				d.add(notInFile, "tensor %s: not in %s, where the index puts it", quote(p.tensor), p.file)
+			}
+		}
+	}
+
+	switch n := d.total(); {
+	case n == 0:
+		return c, nil
+	case n == len(broken) && (n == 1 || errors.Is(broken[0], ErrUnsupported)):
+		return nil, broken[0] // says it better itself
+	}
+	return nil, &FormatError{Path: where, Offset: -1, Msg: d.String()}
+}
+
+// findGaps looks for gaps in files named NAME-NUMBER-of-COUNT.safetensors.
+// Other names pass.
+func findGaps(files []string, d *defects) {
+	type set struct {
+		name, count string // count as written, since its width is that of the numbers
+	}
+	have := map[set]map[int]bool{}
+	var sets []set // in order of appearance
+	for _, file := range files {
+		name, no, count, ok := cutNumber(file)
+		if !ok {
+			continue
+		}
+		s := set{name, count}
+		n, _ := strconv.Atoi(count)
+		i, _ := strconv.Atoi(no)
+		if i < 1 || i > n {
+			d.add(badName, "%s: the number is out of range", quote(file))
+			continue
+		}
+		if have[s] == nil {
+			have[s] = map[int]bool{}
+			sets = append(sets, s)
+		}
+		have[s][i] = true
+	}
+	for _, s := range sets {
+		n, _ := strconv.Atoi(s.count)
+		missing := n - len(have[s])
+		for i := 1; i <= n && missing > 0; i++ {
+			if have[s][i] {
+				continue
+			}
+			if d[missingFile].n >= maxPerKind { // no loop as long as a number in a name says
+				d[missingFile].n += missing
+				break
+			}
+			d.add(missingFile, "%s: missing", quote(fmt.Sprintf("%s-%0*d-of-%s%s", s.name, len(s.count), i, s.count, suffix)))
+			missing--
+		}
+	}
+}
+
+// cutNumber takes apart "model-00001-of-00003.safetensors".
+func cutNumber(file string) (name, no, count string, ok bool) {
+	rest, ok1 := strings.CutSuffix(file, suffix)
+	rest, count, ok2 := cutLast(rest, "-of-")
+	name, no, ok3 := cutLast(rest, "-")
+	return name, no, count, ok1 && ok2 && ok3 && isNumber(no) && isNumber(count)
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// isNumber accepts up to nine digits, which fit an int anywhere.
+func isNumber(s string) bool {
+	return s != "" && len(s) <= 9 && strings.Trim(s, "0123456789") == ""
+}
+
+// defects collects what is wrong with a set of shards, so that one error can
+// tell all of it.
+type defects [kinds]struct {
+	lines []string // the first ones
+	n     int
+}
+
+// Kinds of defect, in the order of the message.
+const (
+	badName = iota
+	missingFile
+	extraFile
+	brokenFile
+	inTwo
+	elsewhere
+	notInIndex
+	notInFile
+	kinds
+)
+
+// maxPerKind bounds the lines of a kind: one missing shard or a stale index
+// shows in thousands of tensors.
+const maxPerKind = 10
+
+func (d *defects) add(kind int, format string, args ...any) {
+	k := &d[kind]
+	if k.n++; k.n <= maxPerKind {
+		k.lines = append(k.lines, fmt.Sprintf(format, args...))
+	}
+}
+
+func (d *defects) total() int {
+	n := 0
+	for i := range d {
+		n += d[i].n
+	}
+	return n
+}
+
+// String is the one defect, or a count and a line for each.
+func (d *defects) String() string {
+	var b strings.Builder
+	n := d.total()
+	if n > 1 {
+		fmt.Fprintf(&b, "%d defects:", n)
+	}
+	for i := range d {
+		for _, line := range d[i].lines {
+			if n > 1 {
+				b.WriteString("\n\t")
+			}
+			b.WriteString(line)
+		}
+		if more := d[i].n - len(d[i].lines); more > 0 {
+			fmt.Fprintf(&b, "\n\tand %d more of this kind", more)
+		}
+	}
+	return b.String()
+}
