@@ -1,0 +1,104 @@
+package rows
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/quantize/quants"
+)
+
+// numbered returns a matrix of F16 bit patterns 0, 1, 2, ...
+func numbered(ne ...int64) *memory {
+	n := gguf.Rows(ne) * ne[0]
+	m := &memory{ne: ne, typ: gguf.TypeF16, data: make([]byte, 2*n)}
+	for i := range n {
+		binary.LittleEndian.PutUint16(m.data[2*i:], uint16(i))
+	}
+	return m
+}
+
+// permuted is the reference's rule written down as index arithmetic on the shape
+// [heads, 2, half, columns] with the middle dimensions swapped.
+func permuted(heads, rows, columns int64) []uint16 {
+	half := rows / heads / 2
+	var want []uint16
+	for h := range heads {
+		for i := range half {
+			for j := range int64(2) {
+				for c := range columns {
+					want = append(want, uint16(((h*2+j)*half+i)*columns+c))
+				}
+			}
+		}
+	}
+	return want
+}
+
+func TestPermuteRope(t *testing.T) {
+	for _, c := range []struct{ heads, rows, columns int64 }{{1, 2, 3}, {2, 8, 5}, {3, 18, 1}, {4, 64, 7}} {
+		p, err := PermuteRope(numbered(c.columns, c.rows), c.heads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bias, err := PermuteRope(numbered(c.rows), c.heads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []struct {
+			src     Source
+			columns int64
+			rows    int64
+		}{{p, c.columns, c.rows}, {bias, 1, 1}} {
+			var want []byte
+			for _, v := range permuted(c.heads, c.rows, s.columns) {
+				want = binary.LittleEndian.AppendUint16(want, v)
+			}
+			// read in all ways to cut the rows in two
+			for cut := int64(0); cut <= s.rows; cut++ {
+				var got, buf []byte
+				for _, r := range [][2]int64{{0, cut}, {cut, s.rows}} {
+					if r[0] == r[1] {
+						continue
+					}
+					raw, err := s.src.Raw(&buf, r[0], r[1])
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, raw...)
+				}
+				if !bytes.Equal(got, want) {
+					t.Fatalf("%+v, columns %d, cut %d: %v, want %v", c, s.columns, cut, got, want)
+				}
+			}
+		}
+	}
+	for _, ne := range [][]int64{{4, 7}, {4, 6}, {5}, {4, 4, 2}} {
+		if _, err := PermuteRope(numbered(ne...), 2); err == nil {
+			t.Errorf("dimensions %v: no error for 2 heads", ne)
+		}
+	}
+}
+
+func TestBigEndian(t *testing.T) {
+	x := []float32{1, -2.5, 3e-5, 1000}
+	little := make([]byte, 8)
+	if err := quants.Lookup(gguf.TypeF16).Quantize(little, x, 4, nil); err != nil {
+		t.Fatal(err)
+	}
+	big := bytes.Clone(little)
+	gguf.TypeF16.SwapBytes(big)
+	m := &memory{ne: []int64{2, 2}, typ: gguf.TypeF16, data: big, swap: true}
+	var buf []byte
+	for range 2 {
+		raw, err := m.Raw(&buf, 0, 2)
+		if err != nil || !bytes.Equal(raw, little) {
+			t.Fatalf("%v %v, want %v", raw, err, little)
+		}
+	}
+	got := make([]float32, 2)
+	if err := Decode(m, got, &buf, 1, 2); err != nil || got[1] != 1000 {
+		t.Errorf("%v %v", got, err)
+	}
+}

@@ -1,0 +1,106 @@
+// Package rows carries tensors from where they lie to where they are written,
+// a few rows at a time.
+//
+// A Source is one tensor. It hands out raw rows in one tensor type; float32
+// rows come from decoding those (see Decode), so the bytes of a tensor that
+// keeps its type are never touched. A tensor that has to be rearranged or
+// computed is a Source built on other Sources (transform.go): nothing is ever
+// held whole in memory.
+package rows
+
+import (
+	"slices"
+
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+	"ggforge/quantize/quants"
+	"ggforge/safetensors"
+)
+
+// Source is one tensor, read by rows. Rows are numbered over all outer
+// dimensions together, from 0 to gguf.Rows(NE()). A Source may be used by many
+// goroutines at once.
+type Source interface {
+	// NE returns the dimensions, innermost first; NE()[0] is the row length.
+	NE() []int64
+	// Type returns the format of the raw rows.
+	Type() gguf.Type
+	// Raw returns rows [a, b) in that format, little-endian. The result is
+	// valid until buf is used again and must not be written to; it may or may
+	// not lie in buf.
+	Raw(buf *[]byte, a, b int64) ([]byte, error)
+}
+
+// Decode fills dst with rows [a, b) of s as float32; len(dst) is their number
+// of elements. buf is scratch, kept by the caller between calls.
+func Decode(s Source, dst []float32, buf *[]byte, a, b int64) error {
+	raw, err := s.Raw(buf, a, b)
+	if err != nil {
+		return err
+	}
+	return quants.Lookup(s.Type()).Dequantize(dst, raw)
+}
+
+// memory is a tensor whose raw rows lie in memory one after the other.
+type memory struct {
+	ne   []int64
+	typ  gguf.Type
+	data []byte
+	swap bool // data is big-endian
+}
+
+func (m *memory) NE() []int64     { return m.ne }
+func (m *memory) Type() gguf.Type { return m.typ }
+
+func (m *memory) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	n := m.typ.RowBytes(gguf.RowLen(m.ne))
+	raw := m.data[a*n : b*n]
+	if !m.swap {
+		return raw, nil
+	}
+	out := append(grow(buf, 0), raw...)
+	*buf = out
+	m.typ.SwapBytes(out)
+	return out, nil
+}
+
+// grow returns *buf with length n and at least that capacity.
+func grow(buf *[]byte, n int) []byte {
+	*buf = slices.Grow((*buf)[:0], n)[:n]
+	return *buf
+}
+
+// GGUF returns a tensor of a GGUF file, valid until the file is closed.
+func GGUF(f *gguf.File, t *gguf.Tensor) Source {
+	return &memory{ne: t.NE, typ: t.Type, data: f.Data(t), swap: f.BigEndian}
+}
+
+// dtypes gives the tensor type of each safetensors type that has one with the
+// same bytes.
+var dtypes = map[safetensors.DType]gguf.Type{
+	safetensors.F32:  gguf.TypeF32,
+	safetensors.F16:  gguf.TypeF16,
+	safetensors.BF16: gguf.TypeBF16,
+}
+
+// Safetensors returns a tensor of a checkpoint, valid until the checkpoint is
+// closed. A precision that is not read yet gives an error of kind
+// fault.Unsupported.
+func Safetensors(t *safetensors.Tensor) (Source, error) {
+	typ, ok := dtypes[t.DType]
+	if !ok {
+		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q holds %v, want F32, F16 or BF16: other precisions are not converted yet", t.File(), t.Name, t.DType)
+	}
+	ne := slices.Clone(t.Shape)
+	slices.Reverse(ne)
+	return &memory{ne: ne, typ: typ, data: t.Data()}, nil
+}
+
+// Float32s returns a one-dimensional tensor of the given values.
+func Float32s(v []float32) Source {
+	data := make([]byte, 4*len(v))
+	if err := quants.Lookup(gguf.TypeF32).Quantize(data, v, len(v), nil); err != nil {
+		panic(err) // F32 has an encoder that needs nothing
+	}
+	return &memory{ne: []int64{int64(len(v))}, typ: gguf.TypeF32, data: data}
+}

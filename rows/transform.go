@@ -1,0 +1,75 @@
+package rows
+
+import (
+	"fmt"
+
+	"ggforge/gguf"
+)
+
+// PermuteRope reorders the rows of a query or key projection from the layout of
+// Hugging Face checkpoints, where the two halves of a head are rotated against
+// each other, to the one of GGUF, where neighbours are: within each of the
+// heads, output row 2i is row i of the head and output row 2i+1 is row i + half.
+//
+// s is a matrix of heads*headDim rows, or a bias of heads*headDim elements,
+// with an even headDim. Source of the rule: the permute step of the reference's
+// Llama conversion.
+func PermuteRope(s Source, heads int64) (Source, error) {
+	ne := s.NE()
+	n := gguf.Rows(ne) // what is permuted: rows, or the elements of a bias
+	if len(ne) == 1 {
+		n = ne[0]
+	}
+	if len(ne) > 2 || heads <= 0 || n%(2*heads) != 0 {
+		return nil, fmt.Errorf("dimensions %v, want a multiple of 2*%d rows for %d heads", ne, heads, heads)
+	}
+	p := &permuteRope{Source: s, headDim: n / heads}
+	if len(ne) == 1 {
+		return &permutedBias{p}, nil
+	}
+	return p, nil
+}
+
+type permuteRope struct {
+	Source
+	headDim int64
+}
+
+// from returns which row of the source stands at row i.
+func (p *permuteRope) from(i int64) int64 {
+	in := i % p.headDim
+	return i - in + in/2 + in%2*(p.headDim/2)
+}
+
+func (p *permuteRope) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	n := p.Type().RowBytes(p.NE()[0])
+	out := grow(buf, int((b-a)*n))
+	var row []byte
+	for i := a; i < b; i++ {
+		j := p.from(i)
+		raw, err := p.Source.Raw(&row, j, j+1)
+		if err != nil {
+			return nil, err
+		}
+		copy(out[(i-a)*n:], raw)
+	}
+	return out, nil
+}
+
+// permutedBias is a bias with its elements permuted. Its type is a plain one:
+// blocks cannot be taken apart.
+type permutedBias struct{ *permuteRope }
+
+func (p *permutedBias) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	size := p.Type().BlockBytes()
+	var all []byte
+	raw, err := p.Source.Raw(&all, a, b)
+	if err != nil {
+		return nil, err
+	}
+	out := grow(buf, len(raw))
+	for i := range int64(len(raw)) / size {
+		copy(out[i*size:(i+1)*size], raw[p.from(i)*size:])
+	}
+	return out, nil
+}
