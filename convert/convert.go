@@ -1,0 +1,188 @@
+// Package convert turns a Hugging Face checkpoint directory into a GGUF file.
+//
+// Prepare reads the small files of the directory, finds the architecture, maps
+// every tensor and works out all metadata: afterwards the file is known to the
+// byte, except for the weights. Write then streams the weights through the
+// writer. A tensor or a setting that has no place in the file is an error before
+// anything is written.
+package convert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"ggforge/arch"
+	"ggforge/convert/general"
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+	"ggforge/safetensors"
+	"ggforge/tokenizer"
+	"ggforge/writer"
+)
+
+// Options says how to convert. The zero value converts like the reference does
+// without options.
+type Options struct {
+	Type      OutType // type of the weights; default Auto
+	ModelName string  // instead of the name found in the model card and directory
+}
+
+// Job is a conversion that has been planned. Nothing has been written yet.
+type Job struct {
+	Dir      string
+	Arch     *arch.Arch
+	Type     OutType  // never Auto
+	Warnings []string // what a user should know, one sentence each
+	Plan     []Tensor // in file order
+
+	checkpoint *safetensors.Checkpoint
+	general    *general.Metadata
+	metadata   gguf.Metadata
+}
+
+// Prepare reads the checkpoint in dir and plans its conversion. The caller closes
+// the job.
+func Prepare(dir string, opt Options) (*Job, error) {
+	st, err := os.Stat(dir)
+	if err != nil || !st.IsDir() {
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = fault.Errorf(fault.Usage, "%s: not a directory", dir)
+		}
+		return nil, err
+	}
+	j := &Job{Dir: dir, Type: opt.Type}
+	if err := j.prepare(opt); err != nil {
+		j.Close()
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return j, nil
+}
+
+// Close closes the checkpoint.
+func (j *Job) Close() error {
+	if j.checkpoint == nil {
+		return nil
+	}
+	return j.checkpoint.Close()
+}
+
+func (j *Job) warnf(format string, args ...any) {
+	j.Warnings = append(j.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (j *Job) prepare(opt Options) error {
+	fsys := os.DirFS(j.Dir)
+	config, err := arch.LoadConfig(fsys)
+	if err != nil {
+		return err
+	}
+	if j.Arch, err = arch.Lookup(config.Classes[0]); err != nil {
+		return err
+	}
+	if method, ok := config.Quantization(); ok {
+		return fault.Errorf(fault.Unsupported, "%s: weights quantized by %s are not converted yet", arch.ConfigFile, method)
+	}
+	for _, key := range config.Defaulted {
+		j.warnf("%s has no %q: taken as %v, the default of its model type", arch.ConfigFile, key, config.Value(key))
+	}
+	if j.checkpoint, err = safetensors.OpenDir(j.Dir); err != nil {
+		return err
+	}
+	if err := j.plan(config); err != nil {
+		return err
+	}
+	return j.describe(fsys, config, opt)
+}
+
+// describe works out the metadata, in the order of the reference.
+func (j *Job) describe(fsys fs.FS, config *arch.Config, opt Options) error {
+	var err error
+	opts := general.Options{}
+	if opt.ModelName != "" {
+		opts.Name = &opt.ModelName
+	}
+	if j.general, err = general.Load(fsys, general.DirName(j.Dir), opts); err != nil {
+		return err
+	}
+	j.Warnings = append(j.Warnings, j.general.Warnings...)
+	vocabSize, err := config.Require("vocab_size")
+	if err != nil {
+		return err
+	}
+	vocab, err := tokenizer.Load(fsys, tokenizer.Options{Class: j.Arch.Tokenizer, VocabSize: int(vocabSize), Config: config.Raw})
+	if err != nil {
+		return err
+	}
+	j.Warnings = append(j.Warnings, vocab.Warnings...)
+	if err := j.checkVocab(len(vocab.Tokens)); err != nil {
+		return err
+	}
+	kvs, err := j.Arch.KVs(config, j.Type.row().fileType)
+	if err != nil {
+		return err
+	}
+	j.metadata.Set(gguf.KeyArchitecture, gguf.String(j.Arch.Name))
+	for _, part := range []gguf.Metadata{
+		j.general.KVs(j.counts()), kvs,
+		{{Key: gguf.KeyQuantizationVersion, Value: gguf.Uint32(gguf.QuantizationVersion)}},
+		vocab.KVs(),
+	} {
+		for _, kv := range part {
+			j.metadata.Set(kv.Key, kv.Value)
+		}
+	}
+	return nil
+}
+
+// checkVocab refuses a vocabulary that does not fit the embedding: no loader
+// takes such a file.
+func (j *Job) checkVocab(tokens int) error {
+	for _, t := range j.Plan {
+		if ne := t.Source.NE(); t.Name == "token_embd.weight" && (len(ne) != 2 || ne[1] != int64(tokens)) {
+			return fault.Errorf(fault.Broken, "tensor %q: dimensions %s, want one row for each of the %d tokens of the vocabulary",
+				t.From, gguf.Shape(ne), tokens)
+		}
+	}
+	return nil
+}
+
+// Output returns the file that the job writes to when the user names out: a
+// directory gets the default file name; "{ftype}" and "{outtype}" stand for the
+// output type, in capitals if they are. "" is the checkpoint's directory.
+func (j *Job) Output(out string) (string, error) {
+	if out == "" {
+		out = j.Dir
+	}
+	if st, err := os.Stat(out); err == nil && st.IsDir() {
+		return filepath.Join(out, j.general.FileName(j.counts(), j.Type.row().label)), nil
+	}
+	name, err := fillTemplate(filepath.Base(out), j.Type.row().label)
+	return filepath.Join(filepath.Dir(out), name), err
+}
+
+// Size returns the size in bytes of the file that Write will write.
+func (j *Job) Size() int64 { return j.output("").Size() }
+
+func (j *Job) output(path string) *writer.File {
+	f := &writer.File{Path: path, Metadata: j.metadata}
+	for _, t := range j.Plan {
+		f.Tensors = append(f.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
+	}
+	return f
+}
+
+// Write carries out the plan. Weights that are finite but too large for the
+// output type become infinite, as in the reference; the result counts them.
+func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writer.Result, error) {
+	for _, f := range j.checkpoint.Files {
+		if err := writer.Distinct(f.Path, path); err != nil {
+			return nil, err
+		}
+	}
+	opt.AllowOverflow = true
+	return writer.Write(ctx, j.output(path), opt)
+}

@@ -1,0 +1,272 @@
+package general
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+)
+
+// The values of a parsed YAML or JSON text: nil, bool, number, string, date,
+// []any and *object.
+
+// number is an integer, or a float when i is nil.
+type number struct {
+	text string // as written
+	i    *big.Int
+	f    float64
+}
+
+// date is a date of YAML as written, with or without a time.
+type date string
+
+// object is a mapping. Members whose key is not a string are only counted.
+type object struct {
+	values map[string]any
+	lines  map[string]int // where each value begins, 0 if not known
+	others int
+}
+
+func (o *object) set(key string, v any, line int) {
+	o.values[key] = v
+	o.lines[key] = line
+}
+
+func newObject() *object { return &object{values: map[string]any{}, lines: map[string]int{}} }
+
+// describe names a value in an error.
+func describe(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(v)
+	case number:
+		return "the number " + v.text
+	case date:
+		return "the date " + string(v)
+	case string:
+		return "a string"
+	case []any:
+		return "a list"
+	}
+	return "an object"
+}
+
+// truthy is Python's rule for a value in a condition.
+func truthy(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case number:
+		if v.i != nil {
+			return v.i.Sign() != 0
+		}
+		return v.f != 0
+	case string:
+		return v != ""
+	case []any:
+		return len(v) > 0
+	case *object:
+		return len(v.values)+v.others > 0
+	}
+	return true
+}
+
+// document is an object at the root of a file.
+type document struct {
+	file string
+	object
+}
+
+// get returns the value of key, nil if there is none.
+func (d *document) get(key string) any { return d.values[key] }
+
+func (d *document) has(key string) bool {
+	_, ok := d.values[key]
+	return ok
+}
+
+// first returns the first of keys that is there, else "".
+func (d *document) first(keys []string) string {
+	for _, key := range keys {
+		if d.has(key) {
+			return key
+		}
+	}
+	return ""
+}
+
+// at says where key is, for errors.
+func (d *document) at(key string) string {
+	if line := d.lines[key]; line > 0 {
+		return fmt.Sprintf("%s: line %d: key %q", d.file, line, key)
+	}
+	return fmt.Sprintf("%s: key %q", d.file, key)
+}
+
+func (d *document) typeError(key, want string, found any) error {
+	hint := ""
+	switch found.(type) {
+	case bool, number, date:
+		if strings.HasPrefix(want, "a string") {
+			hint = " (put it in quotes)"
+		}
+	}
+	return fault.Errorf(fault.Broken, "%s: want %s, found %s%s", d.at(key), want, describe(found), hint)
+}
+
+// text returns the value of key, which must be a string, or empty in Python's
+// sense. Null is no value.
+func (d *document) text(key string) (text, error) {
+	v := d.get(key)
+	t, ok := asText(v)
+	if !ok {
+		return text{}, d.typeError(key, "a string", v)
+	}
+	return t, nil
+}
+
+func asText(v any) (t text, ok bool) {
+	if s, ok := v.(string); ok {
+		return text{s, true}, true
+	}
+	return text{set: v != nil}, !truthy(v)
+}
+
+// joined is text for a value that may also be a list of strings, which are
+// joined with commas.
+func (d *document) joined(key string) (text, error) {
+	list, ok := d.get(key).([]any)
+	if !ok {
+		t, err := d.text(key)
+		if err != nil {
+			err = d.typeError(key, "a string or a list of strings", d.get(key))
+		}
+		return t, err
+	}
+	var parts []string
+	for _, v := range list {
+		s, ok := v.(string)
+		if !ok {
+			return text{}, d.typeError(key, "a string in the list", v)
+		}
+		parts = append(parts, s)
+	}
+	return text{strings.Join(parts, ","), true}, nil
+}
+
+// scalar returns the value of key as one of the metadata type typ. ok is false
+// when there is none, or an empty string.
+func (d *document) scalar(key string, typ gguf.ValueType) (v gguf.Value, ok bool, err error) {
+	found := d.get(key)
+	if found == nil {
+		return gguf.Value{}, false, nil
+	}
+	if typ == gguf.StringType {
+		t, err := d.text(key)
+		return gguf.String(t.s), t.s != "", err
+	}
+	if b, ok := found.(bool); ok { // an integer to Python
+		n := number{i: new(big.Int)}
+		if b {
+			n = number{i: big.NewInt(1), f: 1}
+		}
+		found = n
+	}
+	v, want := pack(found, typ)
+	if want != "" {
+		return v, false, d.typeError(key, want, d.get(key))
+	}
+	return v, true, nil
+}
+
+// pack returns a number as an int32 or float32. When it does not fit, want says
+// what would.
+func pack(v any, typ gguf.ValueType) (packed gguf.Value, want string) {
+	n, ok := v.(number)
+	if typ == gguf.Int32Type {
+		if !ok || n.i == nil || !n.i.IsInt64() || n.i.Int64() != int64(int32(n.i.Int64())) {
+			return packed, "an integer of 32 bits"
+		}
+		return gguf.Int32(int32(n.i.Int64())), ""
+	}
+	f := float32(n.f)
+	if !ok || math.IsInf(float64(f), 0) && (n.i != nil || !math.IsInf(n.f, 0)) {
+		return packed, "a number that float32 can hold"
+	}
+	return gguf.Float32(f), ""
+}
+
+// maxListElems bounds how many elements a list may have with the lists in it;
+// YAML aliases can make a short text very long.
+const maxListElems = 1 << 16
+
+// arrayOf returns a list as a metadata array, whose type is that of the first
+// element. All must have the same.
+func arrayOf(list []any) (gguf.Value, error) {
+	budget := maxListElems
+	return arrayWithin(&budget, list)
+}
+
+func arrayWithin(budget *int, list []any) (gguf.Value, error) {
+	if len(list) == 0 {
+		return gguf.Value{}, fmt.Errorf("want elements in the inner list, found none")
+	}
+	if *budget -= len(list); *budget < 0 {
+		return gguf.Value{}, fmt.Errorf("more than %d elements", maxListElems)
+	}
+	typ, ok := arrayType(list[0])
+	if !ok {
+		return gguf.Value{}, fmt.Errorf("want strings in the list, found %s", describe(list[0]))
+	}
+	elems := make([]gguf.Value, len(list))
+	for i, v := range list {
+		if t, ok := arrayType(v); !ok || t != typ {
+			return gguf.Value{}, fmt.Errorf("want elements of one type in the list, found %s and %s", describe(list[0]), describe(v))
+		}
+		var want string
+		var err error
+		switch v := v.(type) {
+		case string:
+			elems[i] = gguf.String(v)
+		case bool:
+			elems[i] = gguf.Bool(v)
+		case []any:
+			elems[i], err = arrayWithin(budget, v)
+		default:
+			elems[i], want = pack(v, typ)
+		}
+		if want != "" {
+			err = fmt.Errorf("want %s, found %s", want, describe(v))
+		}
+		if err != nil {
+			return gguf.Value{}, err
+		}
+	}
+	return gguf.Array(typ, elems...), nil
+}
+
+// arrayType returns the type that v has as an element, ok false if it cannot be one.
+func arrayType(v any) (typ gguf.ValueType, ok bool) {
+	switch v := v.(type) {
+	case string:
+		return gguf.StringType, true
+	case bool:
+		return gguf.BoolType, true
+	case []any:
+		return gguf.ArrayType, true
+	case number:
+		if v.i != nil {
+			return gguf.Int32Type, true
+		}
+		return gguf.Float32Type, true
+	}
+	return 0, false
+}

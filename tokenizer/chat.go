@@ -1,0 +1,138 @@
+package tokenizer
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"ggforge/gguf"
+)
+
+// loadTemplate finds the chat template: the member chat_template of
+// tokenizer_config.json, even when it is null; else chat_template.jinja, with
+// the files of additional_chat_templates beside it; else chat_template.json.
+func (s *special) loadTemplate(v *Vocab) error {
+	other, err := s.files.templateFile()
+	if err != nil {
+		return err
+	}
+	value, ok := s.files.config.lookup("chat_template")
+	if !ok {
+		value = other
+	}
+	switch value.(type) {
+	case nil, string, []any:
+		s.template = value
+	default:
+		v.warnf("%s: chat_template ignored: want a string or a list, got %s", configFile, describe(value))
+	}
+	return nil
+}
+
+// templateFile returns the template outside tokenizer_config.json: nil, a
+// string or a list of objects with name and template.
+func (f *files) templateFile() (any, error) {
+	if !isFile(f.fsys, chatJinjaFile) {
+		o, err := readObjectIfFile(f.fsys, chatJSONFile)
+		return o.get("chat_template"), err
+	}
+	text, err := readText(f.fsys, chatJinjaFile)
+	if err != nil {
+		return nil, err
+	}
+	var list []any
+	add := func(name, text string) {
+		list = append(list, &object{names: []string{"name", "template"}, values: map[string]any{"name": name, "template": text}})
+	}
+	add("default", text)
+	entries, _ := fs.ReadDir(f.fsys, chatTemplatesDir) // sorted by name; an absent folder has none
+	for _, e := range entries {
+		if path.Ext(e.Name()) != ".jinja" {
+			continue
+		}
+		text, err := readText(f.fsys, path.Join(chatTemplatesDir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		name := strings.TrimSuffix(e.Name(), ".jinja")
+		if name == "" { // a leading dot starts a name, not an ending
+			name = e.Name()
+		}
+		add(name, text)
+	}
+	if len(list) == 1 {
+		return text, nil
+	}
+	return list, nil
+}
+
+// writeTemplate adds the keys of a template: one text, or a list of named ones,
+// of which "default" becomes the template proper. Empty texts are not written,
+// but their names are.
+func writeTemplate(v *Vocab, template any) error {
+	list, ok := template.([]any)
+	if !ok {
+		return writeTemplateText(v, keyChatTemplate, template)
+	}
+	var (
+		main  any
+		names []string
+	)
+	for i, e := range list {
+		choice, ok := e.(*object)
+		if !ok {
+			return badf(configFile, "chat_template[%d]: want an object, got %s", i, describe(e))
+		}
+		value, given := choice.lookup("name")
+		name, ok := value.(string)
+		if given && !ok {
+			return badf(configFile, "chat_template[%d]: name: want a string, got %s", i, describe(value))
+		}
+		name = keyName(name)
+		text := choice.get("template")
+		switch {
+		case name == "" || text == nil:
+			v.warnf("%s: chat_template[%d] ignored: no name or no template", configFile, i)
+		case name == "default":
+			main = text
+		default:
+			if err := writeTemplateText(v, keyChatTemplateDot+name, text); err != nil {
+				return err
+			}
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) > 0 {
+		v.kvs.Set(keyChatTemplates, gguf.Strings(names))
+	}
+	return writeTemplateText(v, keyChatTemplate, main)
+}
+
+func writeTemplateText(v *Vocab, key string, value any) error {
+	if !truthy(value) {
+		return nil
+	}
+	text, ok := value.(string)
+	if !ok {
+		return badf(configFile, "%s: want a string, got %s", key, describe(value))
+	}
+	if !utf8.ValidString(text) {
+		return badf(configFile, "%s: unpaired surrogate", key)
+	}
+	v.kvs.Set(key, gguf.String(text))
+	return nil
+}
+
+// keyName replaces every character that is not an ASCII letter or digit by '_'.
+func keyName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+}

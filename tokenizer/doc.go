@@ -1,0 +1,49 @@
+// Package tokenizer turns the tokenizer files of a checkpoint directory into
+// the tokenizer.* metadata of a GGUF file.
+//
+// The files of a directory overlap: the same token may be told by the model
+// file, by two lists of added tokens and by several kinds of "special token"
+// settings. Load lays them over each other in one fixed order:
+//
+//	tokenizer.model          pieces, scores, types        ─┐
+//	config: vocab_size       length, [PADi] fill           │ rows: one text, score
+//	added_tokens.json        user-defined rows             │ and type per token id
+//	tokenizer_config.json    added_tokens_decoder rows    ─┘
+//
+//	tokenizer.json           added_tokens: text → id      ─┐ bos, eos, unk, sep, pad,
+//	tokenizer_config.json    bos_token …: kind → text      │ mask, eot, eom ids
+//	config.json              bos_token_id …: kind → id    ─┘
+//
+//	tokenizer.json           post_processor                ─┐ add_bos_token,
+//	tokenizer_config.json    add_bos_token …               ─┘ add_eos_token, add_sep_token
+//
+//	tokenizer_config.json    chat_template                 ─┐
+//	chat_template.jinja      + additional_chat_templates/   │ chat templates,
+//	chat_template.json                                     ─┘ the first source wins
+//
+// In the rows a later layer replaces an earlier one; in the settings the
+// earlier source wins and a later one only fills what is still open.
+// special_tokens_map.json and generation_config.json are not read.
+//
+// # Order and bytes
+//
+// Keys, types and order are those of llama.cpp's convert_hf_to_gguf.py (0.7.0,
+// conversion/llama.py, conversion/base.py and gguf-py's vocab.py), whose JSON
+// reader is Python's: members keep their order, a name given twice keeps its
+// first place and takes the last value, NaN and Infinity are numbers, and text
+// that is not UTF-8 is an error. Two orders that the reference leaves open are
+// fixed here: tokenizer.chat_templates lists names as they first appear (there:
+// the order of a Python set, which changes from run to run), and the files in
+// additional_chat_templates are taken sorted by name (there: the order in which
+// the file system lists them).
+//
+// # What is refused
+//
+// A [FormatError] names the file that is broken. [ErrUnsupported] marks whole
+// tokenizers of a kind that is not read; of the kinds only SentencePiece's
+// tokenizer.model is. A token id below zero is a FormatError, where the
+// reference would count it from the end of the list.
+//
+// What the rules drop without an error, such as a token beyond the vocabulary,
+// is listed in Vocab.Warnings.
+package tokenizer

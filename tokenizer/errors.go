@@ -1,0 +1,39 @@
+package tokenizer
+
+import (
+	"fmt"
+
+	"ggforge/internal/fault"
+)
+
+// Kinds of error, for errors.Is.
+var (
+	ErrBroken      = fault.Broken      // a tokenizer file is not what its format demands
+	ErrUnsupported = fault.Unsupported // whole, but of a kind that this package does not read
+)
+
+// FormatError says which tokenizer file is broken and how. It is an ErrBroken.
+type FormatError struct {
+	Path   string // file, relative to the checkpoint directory
+	Offset int64  // byte in that file, -1 when the fault has no one place
+	Msg    string // what was expected and what was found
+}
+
+func (e *FormatError) Error() string {
+	if e.Offset < 0 {
+		return fmt.Sprintf("%s: %s", e.Path, e.Msg)
+	}
+	return fmt.Sprintf("%s (byte %d): %s", e.Path, e.Offset, e.Msg)
+}
+
+// badf returns a FormatError without an offset.
+func badf(path, format string, args ...any) error {
+	return &FormatError{Path: path, Offset: -1, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Is makes errors.Is(err, ErrBroken) true.
+func (e *FormatError) Is(target error) bool { return target == ErrBroken }
+
+func unsupportedf(format string, args ...any) error {
+	return fault.Errorf(ErrUnsupported, format, args...)
+}

@@ -1,0 +1,36 @@
+package tokenizer_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+
+	"ggforge/tokenizer"
+)
+
+func ExampleLoad() {
+	v, err := tokenizer.Load(os.DirFS("testdata/gollama"), tokenizer.Options{
+		Class:     tokenizer.ClassLlama,
+		VocabSize: 4098, // two more than the model has pieces
+		Config:    map[string]any{"bos_token_id": json.Number("1"), "eos_token_id": json.Number("2")},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%q %q %q\n", v.Tokens[1], v.Tokens[260], v.Tokens[4097])
+	for _, kv := range v.KVs() {
+		fmt.Println(kv.Key, kv.Value.Type())
+	}
+	// Output:
+	// "<s>" "▁▁▁▁" "[PAD4097]"
+	// tokenizer.ggml.model str
+	// tokenizer.ggml.pre str
+	// tokenizer.ggml.tokens arr
+	// tokenizer.ggml.scores arr
+	// tokenizer.ggml.token_type arr
+	// tokenizer.ggml.bos_token_id u32
+	// tokenizer.ggml.eos_token_id u32
+	// tokenizer.ggml.add_bos_token bool
+	// tokenizer.ggml.add_eos_token bool
+}

@@ -1,0 +1,85 @@
+package tokenizer
+
+import (
+	"encoding/base64"
+	"errors"
+	"os"
+	"testing"
+	"testing/fstest"
+)
+
+// FuzzSPM feeds any bytes as tokenizer.model: no panic, an error is a
+// FormatError, and what is accepted gives one row per piece.
+func FuzzSPM(f *testing.F) {
+	for _, c := range goldenCases(f) {
+		if v, ok := c.Files[spmFile].(map[string]any); ok {
+			data, err := base64.StdEncoding.DecodeString(v["base64"].(string))
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	tiny, err := os.ReadFile("testdata/tiny-spm/tokenizer.model")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(tiny)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var format *FormatError
+		m, err := readSPM(spmFile, data)
+		if err != nil {
+			if !errors.As(err, &format) {
+				t.Fatalf("want a FormatError, got %v", err)
+			}
+			if format.Offset > int64(len(data)) {
+				t.Fatalf("offset %d in a file of %d bytes", format.Offset, len(data))
+			}
+			return
+		}
+		if len(m.pieces) > len(data)/2 {
+			t.Fatalf("%d pieces from %d bytes", len(m.pieces), len(data))
+		}
+		v, err := Load(fstest.MapFS{spmFile: {Data: data}}, Options{Class: ClassLlama})
+		if err != nil {
+			if !errors.As(err, &format) {
+				t.Fatalf("want a FormatError, got %v", err)
+			}
+			return
+		}
+		if n := len(m.pieces); len(v.Tokens) != n || len(v.Scores) != n || len(v.Types) != n {
+			t.Fatalf("%d, %d, %d rows, want %d", len(v.Tokens), len(v.Scores), len(v.Types), n)
+		}
+	})
+}
+
+// FuzzJSON feeds any bytes as the JSON files beside a model.
+func FuzzJSON(f *testing.F) {
+	for _, c := range goldenCases(f) {
+		for _, name := range []string{jsonFile, configFile, addedTokensFile} {
+			if s, ok := c.Files[name].(string); ok {
+				f.Add([]byte(s))
+			}
+		}
+	}
+	tiny, err := os.ReadFile("testdata/tiny-spm/tokenizer.model")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file := &fstest.MapFile{Data: data}
+		for _, dir := range []fstest.MapFS{
+			{spmFile: {Data: tiny}, jsonFile: file, configFile: file},
+			{spmFile: {Data: tiny}, configFile: file, addedTokensFile: file},
+		} {
+			v, err := Load(dir, Options{Class: ClassLlama})
+			var format *FormatError
+			if err != nil && !errors.As(err, &format) && !errors.Is(err, ErrUnsupported) {
+				t.Fatalf("want a FormatError or ErrUnsupported, got %v", err)
+			}
+			if err == nil && v.KVs() == nil {
+				t.Fatal("no pairs")
+			}
+		}
+	})
+}

@@ -1,0 +1,289 @@
+package tokenizer
+
+import (
+	"math"
+	"math/big"
+	"slices"
+
+	"ggforge/gguf"
+)
+
+// The rules of this file are SpecialVocab's in gguf-py's vocab.py.
+
+// specialKeys gives for each kind of special token the key of its id and the
+// key of its add_*_token flag; empty where GGUF has none, and then nothing is written.
+var specialKeys = []struct{ kind, id, add string }{
+	{"bos", "tokenizer.ggml.bos_token_id", keyAddBOS},
+	{"eos", "tokenizer.ggml.eos_token_id", "tokenizer.ggml.add_eos_token"},
+	{"unk", "tokenizer.ggml.unknown_token_id", ""},
+	{"sep", "tokenizer.ggml.seperator_token_id", "tokenizer.ggml.add_sep_token"},
+	{"pad", "tokenizer.ggml.padding_token_id", ""},
+	{"cls", "", ""},
+	{"mask", "tokenizer.ggml.mask_token_id", ""},
+	{"eot", "tokenizer.ggml.eot_token_id", ""},
+	{"eom", "tokenizer.ggml.eom_token_id", ""},
+	{"prefix", "", ""},
+	{"suffix", "", ""},
+	{"middle", "", ""},
+}
+
+// special collects the special tokens of one tokenizer. The ids and flags are
+// written in the order in which they were found.
+type special struct {
+	files  *files
+	kinds  []string // the kinds looked for; post-processors may append eot and eom
+	nVocab int      // ids from it on are dropped; -1 for no limit
+
+	tokens map[string]any // members of tokenizer_config.json that a rule replaced
+	ids    []kindOf[int64]
+	flags  []kindOf[bool]
+
+	template                     any // nil, string or []any
+	nfc, lowercase, stripAccents any // nil when not set
+}
+
+type kindOf[T any] struct {
+	kind  string
+	value T
+}
+
+func find[T any](list []kindOf[T], kind string) int {
+	return slices.IndexFunc(list, func(e kindOf[T]) bool { return e.kind == kind })
+}
+
+// setFlag sets an add_*_token flag; a flag that is there keeps its place.
+func (s *special) setFlag(kind string, on bool) {
+	if i := find(s.flags, kind); i >= 0 {
+		s.flags[i].value = on
+		return
+	}
+	s.flags = append(s.flags, kindOf[bool]{kind, on})
+}
+
+// config returns a member of tokenizer_config.json as the rules have left it.
+func (s *special) config(name string) any {
+	if v, ok := s.tokens[name]; ok {
+		return v
+	}
+	return s.files.config.get(name)
+}
+
+func (s *special) setConfig(name string, v any) {
+	if s.tokens == nil {
+		s.tokens = make(map[string]any)
+	}
+	s.tokens[name] = v
+}
+
+// setID sets the id of a kind unless it has one. What is not an integer is no
+// id and is passed over; file is where it comes from.
+func (s *special) setID(v *Vocab, file, kind string, value any) error {
+	var id *big.Int
+	if n, ok := value.(int64); ok {
+		id = big.NewInt(n)
+	} else if id, ok = integer(value); !ok {
+		return nil
+	}
+	if id.Sign() < 0 {
+		return badf(file, "%s token: negative id %v", kind, id)
+	}
+	if s.nVocab >= 0 && id.Cmp(big.NewInt(int64(s.nVocab))) >= 0 {
+		v.warnf("%s: %s token ignored: id %v, but the vocabulary has %d", file, kind, id, s.nVocab)
+		return nil
+	}
+	if find(s.ids, kind) >= 0 {
+		return nil
+	}
+	if !id.IsInt64() || id.Int64() > math.MaxUint32 {
+		return badf(file, "%s token: id %v beyond 32 bits", kind, id)
+	}
+	s.ids = append(s.ids, kindOf[int64]{kind, id.Int64()})
+	return nil
+}
+
+// load fills s from tokenizer.json, tokenizer_config.json, the chat template
+// files and the model's own configuration, in this order.
+func (s *special) load(v *Vocab, model map[string]any) error {
+	if err := s.loadJSON(v); err != nil {
+		return err
+	}
+	if !s.files.config.empty() {
+		if err := s.loadTemplate(v); err != nil {
+			return err
+		}
+		if err := s.loadConfig(v); err != nil {
+			return err
+		}
+	}
+	return s.loadModel(v, model)
+}
+
+// loadModel reads config.json: bos_token_id and so on, at the root and where
+// that has none in text_config.
+func (s *special) loadModel(v *Vocab, model map[string]any) error {
+	if model == nil {
+		return nil
+	}
+	for _, kind := range s.kinds {
+		id := model[kind+"_token_id"]
+		if text, ok := model["text_config"]; ok && id == nil {
+			text, ok := text.(map[string]any)
+			if !ok {
+				return badf("config.json", "text_config: want an object")
+			}
+			id = text[kind+"_token_id"]
+		}
+		if err := s.setID(v, "config.json", kind, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadConfig reads tokenizer_config.json: flags, and tokens whose ids are those
+// of the same text in tokenizer.json's added_tokens. Without tokenizer.json no
+// token has an id here.
+func (s *special) loadConfig(v *Vocab) error {
+	for _, kind := range s.kinds {
+		if on, ok := s.config("add_" + kind + "_token").(bool); ok {
+			if i := find(s.flags, kind); i < 0 {
+				s.setFlag(kind, on)
+			} else if s.flags[i].value != on {
+				v.warnf("%s: add_%s_token %t ignored: the post-processor of %s says %t", configFile, kind, on, jsonFile, !on)
+			}
+		}
+		token := s.config(kind + "_token")
+		if o, ok := token.(*object); ok {
+			token = o.get("content")
+		}
+		text, ok := token.(string)
+		if !ok {
+			continue
+		}
+		id, err := s.files.addedID(text)
+		if err != nil {
+			return err
+		}
+		if err := s.setID(v, jsonFile, kind, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addedID returns the id of the first added token of tokenizer.json with the given text.
+func (f *files) addedID(text string) (any, error) {
+	value, ok := f.json.lookup("added_tokens")
+	if !ok {
+		return nil, nil
+	}
+	list, ok := value.([]any)
+	if o, isObject := value.(*object); !ok && !(isObject && o.empty()) {
+		return nil, badf(jsonFile, "added_tokens: want a list, got %s", describe(value))
+	}
+	for i, e := range list {
+		token, ok := e.(*object)
+		if !ok {
+			return nil, badf(jsonFile, "added_tokens[%d]: want an object, got %s", i, describe(e))
+		}
+		if token.get("content") == text {
+			return token.get("id"), nil
+		}
+	}
+	return nil, nil
+}
+
+// loadJSON reads the normalizer and the post-processor of tokenizer.json.
+func (s *special) loadJSON(v *Vocab) error {
+	tok := s.files.json
+	if n := tok.get("normalizer"); truthy(n) {
+		if err := s.normalizer(n); err != nil {
+			return err
+		}
+	}
+	if tok.empty() {
+		return nil
+	}
+	p := &postProcessor{s: s, vocab: v, hasConfig: !s.files.config.empty(),
+
+		bos: s.config("bos_token"), eos: s.config("eos_token"), cls: s.config("cls_token"), sep: s.config("sep_token")}
+	return p.load(tok.get("post_processor"))
+}
+
+// normalizer looks for flags in one normalizer or, in order, in a sequence of them.
+func (s *special) normalizer(value any) error {
+	n, ok := value.(*object)
+	if !ok {
+		return badf(jsonFile, "normalizer: want an object, got %s", describe(value))
+	}
+	switch n.get("type") {
+	case "Lowercase":
+		s.lowercase = true
+	case "NFC":
+		s.nfc = true
+	case "StripAccents":
+		s.stripAccents = true
+	case "BertNormalizer":
+		if v, ok := n.lookup("lowercase"); ok {
+			s.lowercase = v
+		}
+		if v, ok := n.lookup("strip_accents"); ok {
+			s.stripAccents = v
+		}
+	case "Sequence":
+		list, err := listOf(n, "normalizers", "normalizer")
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if err := s.normalizer(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// listOf returns the list that is member name of o, nil when there is no such
+// member. what names o in an error.
+func listOf(o *object, name, what string) ([]any, error) {
+	value, ok := o.lookup(name)
+	if !ok {
+		return nil, nil
+	}
+	list, ok := value.([]any)
+	if !ok {
+		return nil, badf(jsonFile, "%s: %s: want a list, got %s", what, name, describe(value))
+	}
+	return list, nil
+}
+
+// write adds what was found to v's pairs: ids, flags, chat templates, normalizer flags.
+func (s *special) write(v *Vocab) error {
+	for _, e := range s.ids {
+		for _, k := range specialKeys {
+			if k.kind == e.kind && k.id != "" {
+				v.kvs.Set(k.id, gguf.Uint32(uint32(e.value)))
+			}
+		}
+	}
+	for _, e := range s.flags {
+		for _, k := range specialKeys {
+			if k.kind == e.kind && k.add != "" {
+				v.kvs.Set(k.add, gguf.Bool(e.value))
+			}
+		}
+	}
+	if err := writeTemplate(v, s.template); err != nil {
+		return err
+	}
+	for _, n := range []struct {
+		key   string
+		value any
+	}{{keyNFC, s.nfc}, {keyLowercase, s.lowercase}, {keyStripAccents, s.stripAccents}} {
+		if n.value != nil {
+			v.kvs.Set(n.key, gguf.Bool(truthy(n.value)))
+		}
+	}
+	return nil
+}

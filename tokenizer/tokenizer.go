@@ -1,0 +1,225 @@
+package tokenizer
+
+import (
+	"fmt"
+	"io/fs"
+
+	"ggforge/gguf"
+)
+
+// Class names the set of rules by which a family of architectures picks and
+// writes its tokenizer: in the reference, the class that defines set_vocab.
+type Class string
+
+// ClassLlama is for LlamaForCausalLM, MistralForCausalLM, MixtralForCausalLM
+// and their kin (LlamaModel in conversion/llama.py).
+const ClassLlama Class = "llama"
+
+// Options is what Load must know of the model besides its tokenizer files.
+type Options struct {
+	Class Class // no default
+
+	// VocabSize is the effective vocab_size: config.json's, with text_config
+	// laid over the root, and the default of the model type when config.json
+	// has none (32000 for llama). 0 takes the size of the tokenizer itself.
+	VocabSize int
+
+	// Config is the raw root object of config.json, decoded with numbers as
+	// json.Number; it may be nil. Only the members bos_token_id, eos_token_id
+	// and so on are read, from the root and from text_config. Defaults of the
+	// model type must not be filled in.
+	Config map[string]any
+}
+
+// TokenType is the type of a token as GGUF stores it in
+// tokenizer.ggml.token_type, and SentencePiece in its pieces.
+type TokenType int32
+
+// The token types.
+const (
+	Normal      TokenType = 1
+	Unknown     TokenType = 2
+	Control     TokenType = 3
+	UserDefined TokenType = 4
+	Unused      TokenType = 5
+	Byte        TokenType = 6
+)
+
+// Vocab is a tokenizer as GGUF describes it. len(Tokens) = len(Scores) =
+// len(Types); the index is the token id.
+type Vocab struct {
+	Model  string // tokenizer.ggml.model: "llama" for SentencePiece
+	Pre    string // tokenizer.ggml.pre
+	Tokens []string
+	Scores []float32
+	Types  []TokenType
+
+	// Warnings lists what was dropped or replaced, one sentence each, in the
+	// order in which the rules met it.
+	Warnings []string
+
+	kvs gguf.Metadata
+}
+
+// KVs returns the tokenizer.* pairs in the order in which they are written. A
+// key that the caller has set before keeps its place and takes the new value.
+func (v *Vocab) KVs() gguf.Metadata { return v.kvs }
+
+func (v *Vocab) warnf(format string, args ...any) {
+	v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
+}
+
+// The files of a checkpoint directory that are read here or tell a kind.
+const (
+	spmFile          = "tokenizer.model"
+	jsonFile         = "tokenizer.json"
+	configFile       = "tokenizer_config.json"
+	addedTokensFile  = "added_tokens.json"
+	tekkenFile       = "tekken.json"
+	chatJinjaFile    = "chat_template.jinja"
+	chatJSONFile     = "chat_template.json"
+	chatTemplatesDir = "additional_chat_templates"
+)
+
+// maxVocab bounds the vocabulary; the largest one known is a sixteenth of it.
+const maxVocab = 1 << 22
+
+// files are the tokenizer files that more than one rule reads.
+type files struct {
+	fsys   fs.FS
+	json   *object // tokenizer.json, nil when absent
+	config *object // tokenizer_config.json, nil when absent
+}
+
+// Load reads the tokenizer in fsys, the checkpoint directory. Errors of reading
+// are those of fsys; see the package comment for the others.
+func Load(fsys fs.FS, opt Options) (*Vocab, error) {
+	switch opt.Class {
+	case ClassLlama:
+		return loadLlama(fsys, opt)
+	}
+	return nil, unsupportedf("tokenizer class %q", opt.Class)
+}
+
+// loadLlama follows LlamaModel.set_vocab (conversion/llama.py).
+func loadLlama(fsys fs.FS, opt Options) (*Vocab, error) {
+	if isFile(fsys, tekkenFile) && !isFile(fsys, jsonFile) {
+		return nil, unsupportedf("%s: Mistral's tekken vocabulary is not read yet", tekkenFile)
+	}
+	f := &files{fsys: fsys}
+	var err error
+	if f.config, err = readObjectIfFile(fsys, configFile); err != nil {
+		return nil, err
+	}
+	v := &Vocab{}
+	if prefix := f.config.get("add_prefix_space"); prefix != nil {
+		v.kvs.Set(keyAddSpacePrefix, gguf.Bool(truthy(prefix)))
+	}
+	const dna = "HybridDNATokenizer"
+	if f.config.get("tokenizer_class") == dna {
+		return nil, unsupportedf("%s: tokenizer_class %s is not read yet", configFile, dna)
+	}
+	if f.json, err = readObjectIfFile(fsys, jsonFile); err != nil {
+		return nil, err
+	}
+	if !isFile(fsys, spmFile) {
+		return nil, f.otherKind()
+	}
+	if err := f.spmRows(v, opt); err != nil {
+		return nil, err
+	}
+	v.Model, v.Pre = "llama", "default"
+	v.writeRows()
+
+	sp := &special{files: f, kinds: []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}, nVocab: len(v.Tokens)}
+	if err := sp.load(v, opt.Config); err != nil {
+		return nil, err
+	}
+	if err := sp.write(v); err != nil {
+		return nil, err
+	}
+	switch opt.VocabSize {
+	case 32016: // Code Llama: its infill tokens are named nowhere in the files
+		sp := &special{files: f, kinds: []string{"prefix", "suffix", "middle", "eot"}, nVocab: -1}
+		if err := sp.load(v, opt.Config); err != nil {
+			return nil, err
+		}
+		for i, kind := range sp.kinds[:4] {
+			if err := sp.setID(v, "", kind, int64(32007+i)); err != nil {
+				return nil, err
+			}
+		}
+		if err := sp.write(v); err != nil {
+			return nil, err
+		}
+	case 49152: // small Granite models
+		v.kvs.Set(keyAddBOS, gguf.Bool(false))
+	}
+	return v, nil
+}
+
+// writeRows adds the keys of the vocabulary itself.
+func (v *Vocab) writeRows() {
+	types := make([]int32, len(v.Types))
+	for i, t := range v.Types {
+		types[i] = int32(t)
+	}
+	v.kvs.Set(keyModel, gguf.String(v.Model))
+	v.kvs.Set(keyPre, gguf.String(v.Pre))
+	v.kvs.Set(keyTokens, gguf.Strings(v.Tokens))
+	v.kvs.Set(keyScores, gguf.Float32s(v.Scores))
+	v.kvs.Set(keyTokenTypes, gguf.Int32s(types))
+}
+
+// The vocabulary's keys. Those of special tokens are in specialKeys.
+const (
+	keyModel           = "tokenizer.ggml.model"
+	keyPre             = "tokenizer.ggml.pre"
+	keyTokens          = "tokenizer.ggml.tokens"
+	keyScores          = "tokenizer.ggml.scores"
+	keyTokenTypes      = "tokenizer.ggml.token_type"
+	keyAddBOS          = "tokenizer.ggml.add_bos_token"
+	keyAddSpacePrefix  = "tokenizer.ggml.add_space_prefix"
+	keyNFC             = "tokenizer.ggml.normalizer.nfc"
+	keyLowercase       = "tokenizer.ggml.normalizer.lowercase"
+	keyStripAccents    = "tokenizer.ggml.normalizer.strip_accents"
+	keyChatTemplate    = "tokenizer.chat_template"
+	keyChatTemplateDot = "tokenizer.chat_template." // and a template's name
+	keyChatTemplates   = "tokenizer.chat_templates"
+)
+
+// otherKinds tells a tokenizer without tokenizer.model by its files, first match first.
+var otherKinds = []struct{ file, kind string }{
+	{"vocab.json", "vocab.json and merges.txt: byte-level BPE is not read yet"},
+	{"vocab.txt", "vocab.txt: WordPiece is not read yet"},
+	{"rwkv_vocab_v20230424.txt", "rwkv_vocab_v20230424.txt: the RWKV vocabulary is not read yet"},
+	{"spiece.model", "spiece.model: SentencePiece unigram is not read yet"},
+	{"sentencepiece.bpe.model", "sentencepiece.bpe.model: SentencePiece unigram is not read yet"},
+	{"*.tiktoken", "a .tiktoken vocabulary is not read yet"},
+}
+
+// otherKind returns the error for a directory without tokenizer.model.
+func (f *files) otherKind() error {
+	if f.json != nil {
+		model, _ := f.json.get("model").(*object)
+		kind := "is not read yet"
+		typ, _ := model.get("type").(string)
+		switch {
+		case typ == "BPE" && truthy(model.get("byte_fallback")):
+			kind = "SentencePiece-style BPE without tokenizer.model is not read yet"
+		case typ == "BPE":
+			kind = "byte-level BPE is not read yet"
+		case typ == "":
+			return badf(jsonFile, "model has no type")
+		default:
+			kind = typ + " is not read yet"
+		}
+		return unsupportedf("%s with model type %s: %s", jsonFile, typ, kind)
+	}
+	for _, k := range otherKinds {
+		if m, _ := fs.Glob(f.fsys, k.file); len(m) > 0 {
+			return unsupportedf("%s", k.kind)
+		}
+	}
+	return badf(spmFile, "no such file, nor any other tokenizer file")
+}
