@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// Cost measures what a run takes: wall time and peak memory. Memory is what the
+// process holds for itself: anonymous and shared pages, sampled; pages of mapped
+// input files, which the system can drop at any time, do not count.
+type Cost struct {
+	start time.Time
+	quit  chan struct{}
+	peak  chan int64
+}
+
+// StartCost begins to measure.
+func StartCost() *Cost {
+	c := &Cost{start: time.Now(), quit: make(chan struct{}), peak: make(chan int64)}
+	go func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		peak := memory()
+		for {
+			select {
+			case <-tick.C:
+				peak = max(peak, memory())
+			case <-c.quit:
+				c.peak <- max(peak, memory())
+				return
+			}
+		}
+	}()
+	return c
+}
+
+// Stop ends the measurement and returns it as text; bytes is how much was
+// written in that time.
+func (c *Cost) Stop(bytes int64) string {
+	d := time.Since(c.start)
+	close(c.quit)
+	return fmt.Sprintf("%.2f s, %.0f MB/s written, peak memory %s", d.Seconds(), float64(bytes)/1e6/max(d.Seconds(), 1e-9), Bytes(<-c.peak))
+}
+
+// Bytes returns n as text in the largest decimal unit that keeps it at 1 or
+// above.
+func Bytes(n int64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
+	v, i := float64(n), 0
+	for v >= 999.5 && i < len(units)-1 {
+		v /= 1000
+		i++
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.3g %s", v, units[i])
+}
+
+// heap returns what the Go runtime has taken from the system and not given back,
+// for systems that do not tell the resident memory.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.Sys - m.HeapReleased)
+}

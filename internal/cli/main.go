@@ -1,0 +1,126 @@
+// Package cli holds what the three commands share: how they start and end, how
+// they report progress and what a finished write cost.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/internal/fault"
+)
+
+// Version is set when the commands are built (see the Makefile).
+var Version = "devel"
+
+// Exit codes.
+const (
+	exitIO          = 1
+	exitUsage       = 2
+	exitBroken      = 3
+	exitUnsupported = 4
+	exitRefused     = 5
+	exitDiffers     = 6
+	exitInterrupted = 130
+)
+
+// ErrDiffers ends a command with the exit code for "there are differences";
+// nothing is printed for it.
+var ErrDiffers = errors.New("differences found")
+
+// exits maps the kinds of error to exit codes; the first that fits counts.
+var exits = []struct {
+	kind error
+	code int
+}{
+	{context.Canceled, exitInterrupted},
+	{ErrDiffers, exitDiffers},
+	{fault.Usage, exitUsage},
+	{fault.Refused, exitRefused},
+	{fault.Unsupported, exitUnsupported},
+	{fault.Broken, exitBroken},
+}
+
+// ExitHelp is the last section of every command's help.
+const ExitHelp = `Exit codes: 0 done, 1 input or output failed, 2 usage, 3 broken input,
+4 not supported, 5 refused, 6 differences found (diff), 130 interrupted.`
+
+// Main runs the command with the process's arguments and exits.
+func Main(cmd *cli.Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := Run(ctx, cmd, os.Args)
+	stop()
+	if err != nil && !errors.Is(err, ErrDiffers) {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", cmd.Name, oneLine(err, ctx))
+	}
+	os.Exit(Code(err))
+}
+
+// Run runs the command with the given arguments, the first of which is its name.
+func Run(ctx context.Context, cmd *cli.Command, args []string) error {
+	cmd.Version = fmt.Sprintf("%s (%s %s/%s, kernels: scalar)", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	cmd.HideHelpCommand = true
+	prepare(cmd)
+	return cmd.Run(ctx, args)
+}
+
+// prepare sets for a command and those below it what all have in common.
+func prepare(cmd *cli.Command) {
+	cmd.DisableSliceFlagSeparator = true
+	cmd.ExitErrHandler = func(context.Context, *cli.Command, error) {}
+	cmd.OnUsageError = func(_ context.Context, cmd *cli.Command, err error, _ bool) error {
+		return fault.Errorf(fault.Usage, "%w (see %s --help)", err, cmd.FullName())
+	}
+	for _, sub := range cmd.Commands {
+		sub.HideHelpCommand = true
+		prepare(sub)
+	}
+}
+
+// Code returns the exit code for an error.
+func Code(err error) int {
+	if err == nil {
+		return 0
+	}
+	for _, e := range exits {
+		if errors.Is(err, e.kind) {
+			return e.code
+		}
+	}
+	return exitIO
+}
+
+func oneLine(err error, ctx context.Context) string {
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return "interrupted; nothing is left behind"
+	}
+	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+}
+
+// Args returns the positional arguments, of which there must be at least lo and
+// at most hi.
+func Args(cmd *cli.Command, lo, hi int) ([]string, error) {
+	args := cmd.Args().Slice()
+	switch {
+	case len(args) < lo:
+		return nil, fault.Errorf(fault.Usage, "want %s; found %d of at least %d arguments (see %s --help)", cmd.ArgsUsage, len(args), lo, cmd.FullName())
+	case len(args) > hi:
+		return nil, fault.Errorf(fault.Usage, "surplus argument %q: want %s (see %s --help)", args[hi], cmd.ArgsUsage, cmd.FullName())
+	}
+	return args, nil
+}
+
+// NeedsVerb is the action of a command that only has verbs.
+func NeedsVerb(_ context.Context, cmd *cli.Command) error {
+	if cmd.Args().Present() {
+		return fault.Errorf(fault.Usage, "unknown verb %q (see %s --help)", cmd.Args().First(), cmd.FullName())
+	}
+	return fault.Errorf(fault.Usage, "want a verb (see %s --help)", cmd.FullName())
+}
