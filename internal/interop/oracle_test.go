@@ -1,0 +1,129 @@
+// Package interop compares the built commands with the reference's own tools,
+// file by file. Its tests run where the reference is installed (make interop).
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+)
+
+//go:embed drive.py
+var drivePy []byte
+
+// The environment that the Makefile sets.
+var (
+	root   = os.Getenv("ORACLE_ROOT")   // a chroot with the reference's tools
+	shared = os.Getenv("ORACLE_SHARED") // the folder with oracle/ and models/
+	bin    = os.Getenv("GGFORGE_BIN")   // the folder of our built commands
+)
+
+// work is the folder inside the chroot that everything happens in.
+const work = "/srv/interop"
+
+// oracle talks to the reference.
+type oracle struct {
+	t   *testing.T
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// start copies the oracle's scripts into the chroot and starts the driver.
+func start(t *testing.T) *oracle {
+	if root == "" || shared == "" || bin == "" {
+		t.Skip("needs the reference: run make interop")
+	}
+	must(t, os.RemoveAll(root+work))
+	must(t, os.MkdirAll(root+work, 0o777))
+	must(t, os.CopyFS(root+work+"/oracle", os.DirFS(filepath.Join(shared, "oracle"))))
+	must(t, os.WriteFile(root+work+"/drive.py", drivePy, 0o666))
+	cmd := exec.Command("chroot", root, "python3", work+"/drive.py", work+"/oracle")
+	cmd.Stderr = io.Discard
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	return &oracle{t, in, bufio.NewReader(out)}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// script runs one of the oracle's Python scripts; paths are inside the chroot.
+func (o *oracle) script(t *testing.T, name string, argv ...string) {
+	t.Helper()
+	log := work + "/log.txt"
+	os.Remove(root + log)
+	req, err := json.Marshal(map[string]any{"script": work + "/oracle/" + name, "argv": argv, "log": log})
+	must(t, err)
+	_, err = o.in.Write(append(req, '\n'))
+	must(t, err)
+	answer, err := o.out.ReadString('\n')
+	must(t, err)
+	if answer != "0\n" {
+		text, _ := os.ReadFile(root + log)
+		t.Fatalf("%s %q ended with %s%s", name, argv, answer, text)
+	}
+}
+
+// tool runs one of the reference's programs in the chroot and returns what it
+// printed.
+func (o *oracle) tool(t *testing.T, argv ...string) string {
+	t.Helper()
+	out, err := exec.Command("chroot", append([]string{root}, argv...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%q: %v\n%s", argv, err, out)
+	}
+	return string(out)
+}
+
+// ours runs one of our commands; paths are outside the chroot.
+func ours(t *testing.T, name string, argv ...string) string {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(bin, name), argv...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, argv, err, out)
+	}
+	return string(out)
+}
+
+// same fails the test unless two files are equal to the byte, and says how they
+// differ.
+func same(t *testing.T, ours, reference string) {
+	t.Helper()
+	a, err := os.ReadFile(ours)
+	must(t, err)
+	b, err := os.ReadFile(reference)
+	must(t, err)
+	if bytes.Equal(a, b) {
+		return
+	}
+	x, err := gguf.Parse(ours, a)
+	must(t, err)
+	y, err := gguf.Parse(reference, b)
+	must(t, err)
+	lines := gguf.Diff(x, y)
+	if len(lines) > 12 {
+		lines = append(lines[:12], fmt.Sprintf("... and %d more", len(lines)-12))
+	}
+	t.Errorf("ours differs from the reference's file:\n%s", strings.Join(lines, "\n"))
+}
