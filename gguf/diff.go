@@ -116,6 +116,7 @@ func (d *diff) tensors(a, b *File) {
 	namesA, _ := names(a)
 	namesB, byName := names(b)
 	d.names("tensor", namesA, namesB)
+	var moved []*Tensor
 	for i := range a.Tensors {
 		x := &a.Tensors[i]
 		y, ok := byName[x.Name]
@@ -131,8 +132,12 @@ func (d *diff) tensors(a, b *File) {
 			d.data(x.Name, a.Data(x), b.Data(y), x.Type, a.BigEndian != b.BigEndian)
 		}
 		if x.Offset != y.Offset {
-			d.add("tensor %q: at offset %d, %d", x.Name, x.Offset, y.Offset)
+			moved = append(moved, x)
 		}
+	}
+	if len(moved) > 0 {
+		x := moved[0]
+		d.add("offsets of %d tensors differ, first of %q: %d, %d", len(moved), x.Name, x.Offset, byName[x.Name].Offset)
 	}
 }
 

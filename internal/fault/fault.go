@@ -9,6 +9,8 @@ import (
 )
 
 // The kinds. An error of no kind is one of input or output.
+//
+//lint:ignore ST1012 kinds are read with the package's name: fault.Usage
 var (
 	Usage       = errors.New("usage")           // the call is wrong: bad argument, output exists
 	Broken      = errors.New("broken input")    // a file is not what its format demands

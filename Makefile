@@ -1,0 +1,72 @@
+# Targets: build demo test check bench golden interop fuzz clean
+
+# The toolchain with vector kernels. A plain `go build ./...` works with any Go
+# that go.mod allows and gives the scalar build, whose bytes are the same.
+SIMD       := GOTOOLCHAIN=go1.27.4 GOEXPERIMENT=simd
+VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS    := -s -w -X ggforge/internal/cli.Version=$(VERSION)
+COMMANDS   := ggconv ggquant ggtool
+PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME   := 30s
+
+# The reference's tools, for golden and interop only.
+ORACLE_ROOT   ?= /opt/oracle
+ORACLE_SHARED ?= ../shared
+HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
+
+.PHONY: build demo test check cross race fuzz bench golden interop clean
+
+build:
+	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
+
+demo: build
+	mkdir -p out
+	bin/ggconv --force testdata/gollama out/gollama-f16.gguf
+	bin/ggquant --force out/gollama-f16.gguf out/gollama-Q4_K_M.gguf Q4_K_M
+	bin/ggtool inspect out/gollama-Q4_K_M.gguf
+	cd out && grep -E ' gollama-(f16|Q4_K_M).gguf$$' ../testdata/gollama.sha256 | sha256sum -c
+
+# Three builds: plain, with vector kernels, and one that may fuse multiply and add.
+test:
+	go test ./...
+	$(SIMD) go test ./...
+	GOAMD64=v3 go test ./...
+
+check: test race cross
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'not gofmt-clean'; exit 1; }
+	go vet ./...
+	$(SIMD) go vet ./...
+	GOTOOLCHAIN=go1.27.4 go run $(STATICCHECK) ./...
+
+race:
+	CGO_ENABLED=1 go test -race -short ./writer ./rows ./convert ./cmd/... ./quantize/...
+
+cross:
+	@for p in $(PLATFORMS); do echo "cross-build $$p"; \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go vet ./... || exit 1; done
+
+# Every fuzz target for FUZZTIME.
+fuzz:
+	@for pkg in $$(go list ./...); do for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+		echo "$$pkg $$f"; go test -run xxx -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg || exit 1; done; done
+
+bench:
+	$(SIMD) go test -run xxx -bench . -count 5 ./quantize/quants
+
+ifeq ($(HAVE_ORACLE),)
+golden interop:
+	@echo '$@: the reference is not installed in ORACLE_ROOT=$(ORACLE_ROOT): nothing compared'
+else
+# Compares with the reference's tools, file by file.
+interop: build
+	ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin) \
+		go test -count=1 -timeout 60m -v ./internal/interop
+
+# Writes testdata/gollama.sha256 anew from the reference's tools.
+golden:
+	ORACLE_ROOT=$(ORACLE_ROOT) internal/interop/golden.sh testdata
+endif
+
+clean:
+	rm -rf bin out

@@ -1,0 +1,145 @@
+package arch
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+)
+
+//go:embed testdata/llama3.tsv
+var llama3Golden string
+
+// TestLlama3Golden compares the frequency factors with the reference's.
+func TestLlama3Golden(t *testing.T) {
+	cases := 0
+	for line := range strings.Lines(llama3Golden) {
+		f := strings.Fields(line)
+		c, err := ParseConfig(fmt.Appendf(nil, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "head_dim": %s, "rope_theta": %s,
+			"rope_scaling": {"rope_type": "llama3", "factor": %s, "low_freq_factor": %s, "high_freq_factor": %s, "original_max_position_embeddings": %s}}`,
+			f[0], f[1], f[2], f[3], f[4], f[5]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, err := llama3Factors(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := src.Raw(new([]byte), 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(raw)
+		if got := hex.EncodeToString(sum[:16]); got != f[6] {
+			t.Errorf("%s: sha256 %s", strings.TrimSpace(line), got)
+		}
+		cases++
+	}
+	if cases < 200 {
+		t.Errorf("%d cases", cases)
+	}
+}
+
+func TestMap(t *testing.T) {
+	for name, want := range map[string]string{
+		"model.embed_tokens.weight":                     "token_embd.weight",
+		"lm_head.weight":                                "output.weight",
+		"model.layers.0.self_attn.q_proj.weight":        "blk.0.attn_q.weight",
+		"model.layers.11.self_attn.k_proj.bias":         "blk.11.attn_k.bias",
+		"model.layers.3.self_attn.rotary_emb.inv_freq":  "",
+		"model.layers.12.self_attn.q_proj.weight":       "none", // beyond the last layer
+		"model.layers.01.self_attn.q_proj.weight":       "none",
+		"model.layers.-1.self_attn.q_proj.weight":       "none",
+		"model.layers..self_attn.q_proj.weight":         "none",
+		"model.layers.0.self_attn.q_proj":               "none",
+		"model.layers.0.self_attn.q_proj.weight_scale":  "none",
+		"model.layers.0.input_layernorm.bias":           "none",
+		"xmodel.embed_tokens.weight":                    "none",
+		"model.layers.99999999999999.mlp.up_proj.bias":  "none",
+		"model.layers.0.self_attn.q_proj.weight.weight": "none",
+	} {
+		m, ok := llama.Map(name, 12)
+		got := m.Name
+		if !ok {
+			got = "none"
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestLookup(t *testing.T) {
+	a, err := Lookup("MistralForCausalLM")
+	if err != nil || a != llama {
+		t.Errorf("%v %v", a, err)
+	}
+	if _, err := Lookup("llama"); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "MistralForCausalLM") {
+		t.Errorf("got %v, want the supported classes", err)
+	}
+	seen := map[string]bool{}
+	for _, c := range Classes() {
+		if seen[c] {
+			t.Errorf("%s belongs to two architectures", c)
+		}
+		seen[c] = true
+	}
+}
+
+// TestDefaults checks what a config.json of a few keys becomes.
+func TestDefaults(t *testing.T) {
+	c, err := ParseConfig([]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_key_value_heads": null}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := llama.KVs(c, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, kv := range m {
+		got = append(got, strings.TrimPrefix(kv.Key, "llama.")+"="+kv.Value.String())
+	}
+	want := "block_count=32 context_length=2048 embedding_length=4096 feed_forward_length=11008 attention.head_count=32 attention.head_count_kv=32 " +
+		"rope.freq_base=10000 attention.layer_norm_rms_epsilon=1e-06 attention.key_length=128 attention.value_length=128 general.file_type=1 " +
+		"vocab_size=32000 rope.dimension_count=128"
+	if s := strings.Join(got, " "); s != want {
+		t.Errorf("got  %s\nwant %s", s, want)
+	}
+	if len(c.Defaulted) != 8 {
+		t.Errorf("defaulted %q", c.Defaulted)
+	}
+	if v, ok := m.Get(gguf.KeyFileType); !ok || v.Type() != gguf.Uint32Type {
+		t.Errorf("file type %v", v)
+	}
+}
+
+func TestBrokenConfig(t *testing.T) {
+	for _, text := range []string{"", "{", "null", "[]", "{} {}", `{"architectures": []}`, `{"architectures": "LlamaForCausalLM"}`, `{"architectures": [1]}`, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_attention_heads": 0}`} {
+		if _, err := ParseConfig([]byte(text)); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), ConfigFile) {
+			t.Errorf("%s: got %v", text, err)
+		}
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add([]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "rope_scaling": {"type": "yarn", "factor": 2}}`))
+	f.Add([]byte(`{"architectures": ["LlamaForCausalLM"], "head_dim": 1e3, "rope_scaling": {"rope_type": "llama3", "factor": "x"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := ParseConfig(data)
+		if err != nil {
+			return
+		}
+		// every row and extra tensor answers with a value or an error
+		llama.KVs(c, 0)
+		for _, e := range llama.Extra {
+			e.Make(c)
+		}
+	})
+}

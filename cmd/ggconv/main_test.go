@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+)
+
+// call runs the command in this process and returns its exit code and output.
+func call(args ...string) (code int, out string, err error) {
+	var b bytes.Buffer
+	cmd := command()
+	cmd.Writer, cmd.ErrWriter = &b, &b
+	err = tool.Run(context.Background(), cmd, append([]string{"ggconv"}, args...))
+	return tool.Code(err), b.String(), err
+}
+
+const gollama = "../../testdata/gollama"
+
+func TestOutputType(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		args []string
+		file string
+		want gguf.Type
+	}{
+		"positional":         {[]string{gollama, filepath.Join(dir, "a-f16.gguf")}, "a-f16.gguf", gguf.TypeF16},
+		"positional-capital": {[]string{gollama, filepath.Join(dir, "a-Q8_0.gguf")}, "a-Q8_0.gguf", gguf.TypeQ8_0},
+		"flag-wins":          {[]string{gollama, filepath.Join(dir, "b-f16.gguf"), "--outtype", "f32"}, "b-f16.gguf", gguf.TypeF32},
+		"outfile-does-not":   {[]string{"--outfile", filepath.Join(dir, "c-f16.gguf"), gollama}, "c-f16.gguf", gguf.TypeBF16},
+		"auto":               {[]string{gollama, filepath.Join(dir, "d.gguf")}, "d.gguf", gguf.TypeBF16},
+		"template":           {[]string{gollama, "--outfile", filepath.Join(dir, "e-{ftype}.gguf")}, "e-bf16.gguf", gguf.TypeBF16},
+		"directory":          {[]string{gollama, "--outtype", "q8_0", "--outfile", dir}, "Gollama-6.6M-Q8_0.gguf", gguf.TypeQ8_0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, err := call(append([]string{"--progress", "none"}, c.args...)...)
+			if code != 0 {
+				t.Fatal(err)
+			}
+			f, err := gguf.Open(filepath.Join(dir, c.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if got := f.Tensor("blk.0.attn_q.weight").Type; got != c.want {
+				t.Errorf("weights in %v, want %v", got, c.want)
+			}
+			if !strings.Contains(out, c.file) || !strings.Contains(out, "peak memory") {
+				t.Errorf("summary: %s", out)
+			}
+		})
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	dir := t.TempDir()
+	there := filepath.Join(dir, "there.gguf")
+	if err := os.WriteFile(there, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	// broken copies of the checkpoint
+	broken := func(name string, change func(dir string) error) string {
+		d := filepath.Join(dir, name)
+		if err := os.CopyFS(d, os.DirFS(gollama)); err != nil {
+			t.Fatal(err)
+		}
+		if err := change(d); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	truncated := broken("truncated", func(d string) error { return os.Truncate(filepath.Join(d, "model.safetensors"), 1<<20) })
+	noConfig := broken("no-config", func(d string) error { return os.Remove(filepath.Join(d, "config.json")) })
+	pickle := broken("pickle", func(d string) error {
+		return os.Rename(filepath.Join(d, "model.safetensors"), filepath.Join(d, "pytorch_model.bin"))
+	})
+	missing := broken("missing-shard", func(d string) error {
+		return os.Rename(filepath.Join(d, "model.safetensors"), filepath.Join(d, "model-00001-of-00002.safetensors"))
+	})
+	unknown := broken("unknown-architecture", func(d string) error {
+		p := filepath.Join(d, "config.json")
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(p, bytes.ReplaceAll(b, []byte("LlamaForCausalLM"), []byte("OtherForCausalLM")), 0o666)
+	})
+	noTokenizer := broken("no-tokenizer", func(d string) error { return os.Remove(filepath.Join(d, "tokenizer.model")) })
+	out := filepath.Join(dir, "out.gguf")
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		text string
+	}{
+		{"no argument", []string{}, 2, "want DIR [OUT]"},
+		{"surplus", []string{gollama, out, "x"}, 2, `surplus argument "x"`},
+		{"unknown flag", []string{gollama, out, "--bogus"}, 2, "bogus"},
+		{"type", []string{gollama, out, "--outtype", "q4_k"}, 2, `"q4_k"`},
+		{"progress", []string{gollama, out, "--progress", "maybe"}, 2, `"maybe"`},
+		{"output twice", []string{gollama, out, "--outfile", out}, 2, "twice"},
+		{"not a directory", []string{there, out}, 2, "not a directory"},
+		{"output exists", []string{gollama, there}, 2, "--force"},
+		{"output is the input", []string{gollama, gollama + "/model.safetensors", "--force"}, 2, "same file"},
+		{"no config", []string{noConfig, out}, 3, "config.json"},
+		{"truncated", []string{truncated, out}, 3, "model.safetensors"},
+		{"missing shard", []string{missing, out}, 3, "model-00002-of-00002.safetensors"},
+		{"pickle", []string{pickle, out}, 4, "pytorch_model.bin"},
+		{"architecture", []string{unknown, out}, 4, `"OtherForCausalLM" is not supported; supported are: LLaMAForCausalLM`},
+		{"tokenizer", []string{noTokenizer, out}, 3, "tokenizer"},
+		{"output directory", []string{gollama, filepath.Join(dir, "none", "out.gguf")}, 1, "none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, _, err := call(append([]string{"--progress", "none"}, c.args...)...)
+			if code != c.code || err == nil || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("exit code %d, error %v; want %d with %q", code, err, c.code, c.text)
+			}
+		})
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*.gguf*"))
+	if err != nil || len(left) != 1 || left[0] != there {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+	if st, err := os.Stat(there); err != nil || st.Size() != 0 {
+		t.Errorf("existing output touched: %v %v", st, err)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	cmd := command()
+	dir := t.TempDir()
+	err := tool.Run(ctx, cmd, []string{"ggconv", gollama, filepath.Join(dir, "x.gguf")})
+	if tool.Code(err) != 130 {
+		t.Errorf("exit code %d, error %v", tool.Code(err), err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
