@@ -10,10 +10,11 @@
 //
 // # Draws
 //
-// Random numbers are splitmix64, started at FNV-1a-64 of "x/dist/RxN" (inputs)
-// or "im/variant/N" (importance). An element of an input always takes K draws
-// D0..D(K-1), K fixed per distribution, whether its value depends on them or
-// not; an element of an importance vector takes one.
+// Random numbers are splitmix64, started at FNV-1a-64 of "x/dist/RxN" (inputs),
+// "im/variant/N" (importance) or "b/name" (bytes). An element of an input always
+// takes K draws D0..D(K-1), K fixed per distribution, whether its value depends
+// on them or not; an element of an importance vector takes one; of bytes, each
+// draw gives 8, little-endian.
 //
 // # Values
 //
@@ -50,6 +51,7 @@
 package gen
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 )
@@ -236,6 +238,16 @@ func (d dist) rows(seed uint64, r, n int) []float32 {
 		x[i] = d.f(&e)
 	}
 	return x
+}
+
+// Bytes returns n random bytes for that name.
+func Bytes(name string, n int) []byte {
+	seed := fnv1a("b/" + name)
+	b := make([]byte, 0, n+7)
+	for k := uint64(0); len(b) < n; k++ {
+		b = binary.LittleEndian.AppendUint64(b, draw(seed, k))
+	}
+	return b[:n]
 }
 
 // Importance returns the importance vector of n columns of that variant (uni,

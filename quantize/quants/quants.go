@@ -1,6 +1,8 @@
 // Package quants holds the row codecs of the ggml quantization types: float32
-// rows to blocks and back. It opens no files, starts no goroutines and logs
-// nothing; callers cut the work into rows.
+// rows to blocks and back. It opens no files and logs nothing, and starts no
+// goroutines but one time: the first encoder that needs the neighbour lists of a
+// codebook (IQ1, IQ2, IQ3) builds them on all cores. Callers cut the work into
+// rows.
 //
 //	src  []float32   row 0 | row 1 | ...     len = nRows*rowLen, rowLen a multiple of the block length
 //	                   │
@@ -34,36 +36,38 @@
 // but the bytes are then not promised; callers check first. Finite input can
 // still overflow and give a float16 scale that is infinite or NaN, which
 // Validate finds. Only the sign of such a NaN is the platform's: arithmetic
-// makes negative ones on x86-64, positive ones on arm64.
+// makes negative ones on x86-64, positive ones on arm64. Where the reference
+// stops the process, because errors overflow float32 (IQ2 and IQ3, elements of
+// 1e8 and more), the scale is infinite here.
 //
 // # Importance
 //
 // Importance (from an imatrix) is one non-negative weight per column, the same
-// for all rows of a matrix. Types that ignore it are F32, F16, BF16 and Q8_0.
-// The others run another or a differently weighted search when it is given.
+// for all rows of a matrix. Types that ignore it are F32, F16, BF16, Q8_0, Q1_0,
+// Q2_0, TQ1_0, TQ2_0, MXFP4 and NVFP4. IQ2_XXS, IQ2_XS and IQ1_S cannot do
+// without. The others run another or a differently weighted search when it is
+// given.
 package quants
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 
 	"ggforge/gguf"
+	"ggforge/internal/fault"
 	"ggforge/internal/half"
 )
 
+// Kinds of error, for errors.Is.
 var (
-	// ErrUnsupported is wrapped by the errors of types that have no codec here.
-	ErrUnsupported = errors.New("no codec")
-	// ErrNeedsImportance is wrapped by the error of Quantize for a type that
-	// cannot be quantized without importance.
-	ErrNeedsImportance = errors.New("importance is required")
-	// ErrFormat is wrapped by every *FormatError.
-	ErrFormat = errors.New("invalid tensor data")
+	ErrUnsupported     = fault.Unsupported // the type has no codec here
+	ErrNeedsImportance = fault.Refused     // the type cannot be quantized without importance
+	ErrBroken          = fault.Broken      // the data holds numbers that are not usable
 )
 
-// FormatError says which stored number of a tensor's data is not usable.
+// FormatError says which stored number of a tensor's data is not usable. It is an
+// ErrBroken.
 type FormatError struct {
 	Type  gguf.Type
 	Block int    // index of the block, from the start of the data
@@ -76,8 +80,8 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%v block %d (byte offset %d): %s is %s, want a finite number", e.Type, e.Block, e.Off, e.Field, e.Value)
 }
 
-// Unwrap returns ErrFormat.
-func (e *FormatError) Unwrap() error { return ErrFormat }
+// Is makes errors.Is(err, ErrBroken) true.
+func (e *FormatError) Is(target error) bool { return target == ErrBroken }
 
 // Codec converts rows of one tensor type. Its methods are safe for concurrent
 // use and keep no reference to their arguments; dst must not overlap src.
@@ -109,11 +113,13 @@ const (
 	kindF16 floatKind = iota
 	kindBF16
 	kindF32
+	kindE8M0  // exponent byte, 255 is NaN
+	kindIQ1_M // float16 in the top 4 bits of 4 numbers of 16 bits
 )
 
 // Lookup returns the codec of t. It is never nil: for a type without one, or
 // an id that is no type, it returns a codec whose methods answer with an error
-// that wraps ErrUnsupported.
+// that is an ErrUnsupported.
 func Lookup(t gguf.Type) *Codec {
 	if uint64(t) < uint64(len(registry)) && registry[t].dequantize != nil {
 		return &registry[t]
@@ -146,16 +152,17 @@ func (c *Codec) Implementation() string {
 // src holds whole rows: len(src) = nRows*rowLen, rowLen a positive multiple of
 // the type's block length. importance is nil or one weight per column, len
 // rowLen. dst is filled completely: len(dst) = nRows*RowBytes(rowLen). Quantize
-// allocates nothing, and panics when a length does not fit.
+// allocates nothing (but see the package comment for the first use of the
+// codebook types), and panics when a length does not fit.
 //
-// The error wraps ErrUnsupported if the type has no encoder and
+// The error is an ErrUnsupported if the type has no encoder and
 // ErrNeedsImportance if it has none without importance.
 func (c *Codec) Quantize(dst []byte, src []float32, rowLen int, importance []float32) error {
 	if c.quantize == nil {
-		return fmt.Errorf("quantize to %v: %w", c.typ, ErrUnsupported)
+		return fault.Errorf(ErrUnsupported, "quantize to %v: no encoder for this type", c.typ)
 	}
 	if c.needsImportance && importance == nil {
-		return fmt.Errorf("quantize to %v: %w", c.typ, ErrNeedsImportance)
+		return fault.Errorf(ErrNeedsImportance, "quantize to %v: the type needs importance", c.typ)
 	}
 	if rowLen <= 0 || rowLen%int(c.typ.BlockLen()) != 0 || len(src)%rowLen != 0 {
 		panic(fmt.Sprintf("quants: %d values in rows of %d for blocks of %d (%v)", len(src), rowLen, c.typ.BlockLen(), c.typ))
@@ -177,11 +184,11 @@ func (c *Codec) Quantize(dst []byte, src []float32, rowLen int, importance []flo
 // Dequantize decodes the blocks of src into dst; rows need no marking, as a row
 // is whole blocks. len(src) = nBlocks*BlockBytes and len(dst) =
 // nBlocks*BlockLen, else it panics. Scales that are not finite give elements
-// that are not finite. The error wraps ErrUnsupported if the type has no
+// that are not finite. The error is an ErrUnsupported if the type has no
 // decoder.
 func (c *Codec) Dequantize(dst []float32, src []byte) error {
 	if c.dequantize == nil {
-		return fmt.Errorf("dequantize %v: %w", c.typ, ErrUnsupported)
+		return fault.Errorf(ErrUnsupported, "dequantize %v: no decoder for this type", c.typ)
 	}
 	if n := c.blocks(src); len(dst) != n*int(c.typ.BlockLen()) {
 		panic(fmt.Sprintf("quants: %d values for %d blocks of %v, want %d", len(dst), n, c.typ, n*int(c.typ.BlockLen())))
@@ -200,12 +207,12 @@ func (c *Codec) blocks(src []byte) int {
 }
 
 // Validate checks the numbers of src that must be finite: the scales of every
-// block, every element of F32, F16 and BF16. src holds whole blocks, else it
+// block, every element of F32, F16 and BF16. All blocks of NVFP4 are valid. src holds whole blocks, else it
 // panics. The error is a *FormatError for the first offending number (block by
-// block, fields in their order in the block), or wraps ErrUnsupported.
+// block, fields in their order in the block), or is an ErrUnsupported.
 func (c *Codec) Validate(src []byte) error {
 	if c.dequantize == nil {
-		return fmt.Errorf("validate %v: %w", c.typ, ErrUnsupported)
+		return fault.Errorf(ErrUnsupported, "validate %v: no codec for this type", c.typ)
 	}
 	c.blocks(src)
 	size := int(c.typ.BlockBytes())
@@ -228,6 +235,10 @@ func (f *floatField) valid(b []byte) bool {
 		return binary.LittleEndian.Uint16(b[f.off:])&expF16 != expF16
 	case kindBF16:
 		return binary.LittleEndian.Uint16(b[f.off:])&expBF16 != expBF16
+	case kindE8M0:
+		return b[f.off] != 255
+	case kindIQ1_M:
+		return scaleIQ1_M(b)&expF16 != expF16
 	default:
 		return binary.LittleEndian.Uint32(b[f.off:])&expF32 != expF32
 	}
@@ -241,6 +252,10 @@ func (f *floatField) value(b []byte) string {
 		v = half.FromF16(binary.LittleEndian.Uint16(b[f.off:]))
 	case kindBF16:
 		v = half.FromBF16(binary.LittleEndian.Uint16(b[f.off:]))
+	case kindE8M0:
+		return fmt.Sprintf("%#02x", b[f.off])
+	case kindIQ1_M:
+		v = half.FromF16(scaleIQ1_M(b))
 	default:
 		v = math.Float32frombits(binary.LittleEndian.Uint32(b[f.off:]))
 	}

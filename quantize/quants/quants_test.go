@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 
@@ -108,7 +109,7 @@ func TestLookup(t *testing.T) {
 		if c.CanQuantize() && !c.CanDequantize() {
 			t.Errorf("%v: encoder without decoder", id)
 		}
-		if c.CanDequantize() && len(c.check) == 0 {
+		if c.CanDequantize() && len(c.check) == 0 && id != gguf.TypeNVFP4 { // its scales are all finite
 			t.Errorf("%v: nothing to validate", id)
 		}
 		if c.CanDequantize() {
@@ -122,9 +123,22 @@ func TestLookup(t *testing.T) {
 			}
 		}
 	}
-	c := Codec{typ: gguf.TypeQ4_0, quantize: quantizeQ4_0, needsImportance: true}
-	if err := c.Quantize(nil, nil, 32, nil); !errors.Is(err, ErrNeedsImportance) {
-		t.Errorf("error %v, want ErrNeedsImportance", err)
+	for _, typ := range []gguf.Type{gguf.TypeQ8_1, gguf.TypeQ8_K} {
+		if err := Lookup(typ).Quantize(nil, nil, 256, nil); !errors.Is(err, ErrUnsupported) {
+			t.Errorf("Quantize to %v: error %v, want ErrUnsupported", typ, err)
+		}
+	}
+	var needs []gguf.Type
+	for _, typ := range codecTypes() {
+		if c := Lookup(typ); c.NeedsImportance() {
+			needs = append(needs, typ)
+			if err := c.Quantize(nil, nil, 256, nil); !errors.Is(err, ErrNeedsImportance) {
+				t.Errorf("Quantize to %v: error %v, want ErrNeedsImportance", typ, err)
+			}
+		}
+	}
+	if want := []gguf.Type{gguf.TypeIQ2_XXS, gguf.TypeIQ2_XS, gguf.TypeIQ1_S}; !slices.Equal(needs, want) {
+		t.Errorf("types that need importance: %v, want %v", needs, want)
 	}
 }
 
@@ -174,6 +188,12 @@ func TestValidate(t *testing.T) {
 		{gguf.TypeQ2_K, 2, 82, f16(0x7C00), "Q2_K block 2 (byte offset 250): dmin is +Inf, want a finite number"},
 		{gguf.TypeQ3_K, 2, 108, f16(0xFC00), "Q3_K block 2 (byte offset 328): d is -Inf, want a finite number"},
 		{gguf.TypeQ6_K, 0, 208, f16(0x7C01), "Q6_K block 0 (byte offset 208): d is NaN, want a finite number"},
+		{gguf.TypeQ8_K, 1, 0, f32(math.Inf(1)), "Q8_K block 1 (byte offset 292): d is +Inf, want a finite number"},
+		{gguf.TypeTQ1_0, 1, 52, f16(0x7C00), "TQ1_0 block 1 (byte offset 106): d is +Inf, want a finite number"},
+		{gguf.TypeTQ2_0, 0, 64, f16(0x7C00), "TQ2_0 block 0 (byte offset 64): d is +Inf, want a finite number"},
+		{gguf.TypeMXFP4, 2, 0, []byte{255}, "MXFP4 block 2 (byte offset 34): e is 0xff, want a finite number"},
+		{gguf.TypeIQ1_M, 1, 48, []byte{0, 0, 0, 0, 0, 0xC0, 0, 0xF0}, "IQ1_M block 1 (byte offset 104): d is -Inf, want a finite number"},
+		{gguf.TypeIQ1_M, 0, 48, []byte{0, 0x10, 0, 0, 0, 0xC0, 0, 0x70}, "IQ1_M block 0 (byte offset 48): d is NaN, want a finite number"},
 	} {
 		data := make([]byte, 3*c.typ.BlockBytes())
 		if err := Lookup(c.typ).Validate(data); err != nil {
@@ -181,7 +201,7 @@ func TestValidate(t *testing.T) {
 		}
 		copy(data[c.block*int(c.typ.BlockBytes())+c.off:], c.put)
 		err := Lookup(c.typ).Validate(data)
-		if err == nil || err.Error() != c.want || !errors.Is(err, ErrFormat) {
+		if err == nil || err.Error() != c.want || !errors.Is(err, ErrBroken) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}
@@ -196,7 +216,7 @@ func TestRowsAreIndependent(t *testing.T) {
 	for _, impl := range implementations {
 		for _, typ := range codecTypes() {
 			c := impl.lookup(typ)
-			for _, variant := range []string{"none", "uni"} {
+			for _, variant := range variantsOf(c, "none", "uni") {
 				w := gen.Importance(variant, n)
 				q := quantized(t, c, x, n, w)
 				size := len(q) / 3
@@ -256,6 +276,22 @@ var maxRelErr = map[gguf.Type][2]float64{
 	gguf.TypeQ5_K: {3.8e-02, 3.8e-02}, // 3.531e-02, 3.545e-02
 	gguf.TypeQ6_K: {1.9e-02, 1.9e-02}, // 1.736e-02, 1.742e-02
 	gguf.TypeBF16: {1.8e-03, 1.8e-03}, // 1.707e-03, 1.707e-03
+
+	gguf.TypeIQ1_S:   {0, 5.4e-01},       // needs importance, 5.141e-01
+	gguf.TypeIQ1_M:   {6.0e-01, 5.2e-01}, // 5.700e-01, 4.859e-01
+	gguf.TypeIQ2_XXS: {0, 3.9e-01},       // needs importance, 3.710e-01
+	gguf.TypeIQ2_XS:  {0, 3.4e-01},       // needs importance, 3.244e-01
+	gguf.TypeIQ2_S:   {2.8e-01, 2.8e-01}, // 2.624e-01, 2.623e-01
+	gguf.TypeIQ3_XXS: {2.3e-01, 2.1e-01}, // 2.137e-01, 2.015e-01
+	gguf.TypeIQ3_S:   {1.7e-01, 1.5e-01}, // 1.618e-01, 1.433e-01
+	gguf.TypeIQ4_NL:  {8.1e-02, 8.1e-02}, // 7.621e-02, 7.635e-02
+	gguf.TypeIQ4_XS:  {8.1e-02, 8.1e-02}, // 7.668e-02, 7.656e-02
+	gguf.TypeQ1_0:    {6.3e-01, 6.3e-01}, // 5.920e-01, 5.920e-01
+	gguf.TypeQ2_0:    {7.6e-01, 7.6e-01}, // 7.150e-01, 7.150e-01
+	gguf.TypeTQ1_0:   {8.4e-01, 8.4e-01}, // 7.883e-01, 7.883e-01
+	gguf.TypeTQ2_0:   {8.4e-01, 8.4e-01}, // 7.883e-01, 7.883e-01
+	gguf.TypeMXFP4:   {1.2e-01, 1.2e-01}, // 1.130e-01, 1.130e-01
+	gguf.TypeNVFP4:   {1.1e-01, 1.1e-01}, // 1.038e-01, 1.038e-01
 }
 
 func TestErrorBounds(t *testing.T) {
@@ -268,6 +304,9 @@ func TestErrorBounds(t *testing.T) {
 		}
 		c := Lookup(typ)
 		for i, variant := range []string{"none", "uni"} {
+			if variant == "none" && c.NeedsImportance() {
+				continue
+			}
 			y := dequantized(t, c, quantized(t, c, x, n, gen.Importance(variant, n)), len(x))
 			rel := rmse(x, y) / rmse(x, make([]float32, len(x)))
 			t.Logf("%v %s: %.3e", typ, variant, rel)
@@ -297,7 +336,7 @@ func TestFiniteStaysFinite(t *testing.T) {
 		x, n := gen.Input(name + "/2x512")
 		for _, typ := range codecTypes() {
 			c := Lookup(typ)
-			for _, variant := range []string{"none", "uni", "zer", "skew", "allz"} {
+			for _, variant := range variantsOf(c, "none", "uni", "zer", "skew", "allz") {
 				q := quantized(t, c, x, n, gen.Importance(variant, n))
 				for i, v := range dequantized(t, c, q, len(x)) {
 					if abs32(v) > math.MaxFloat32 || v != v {
@@ -340,7 +379,9 @@ func TestNoAllocation(t *testing.T) {
 		c := Lookup(typ)
 		q := make([]byte, typ.RowBytes(int64(len(x))))
 		if a := testing.AllocsPerRun(2, func() {
-			c.Quantize(q, x, n, nil)
+			if !c.NeedsImportance() {
+				c.Quantize(q, x, n, nil)
+			}
 			c.Quantize(q, x, n, w)
 			c.Dequantize(y, q)
 			c.Validate(q)
@@ -380,9 +421,15 @@ func FuzzQuantize(f *testing.F) {
 			size := int(typ.RowBytes(n))
 			y := make([]float32, n)
 			for _, importance := range [][]float32{nil, w} {
+				if importance == nil && Lookup(typ).NeedsImportance() {
+					continue
+				}
 				var want []byte
 				for i, impl := range implementations {
 					c := impl.lookup(typ)
+					if i > 0 && c.Implementation() == Lookup(typ).Implementation() {
+						continue // the same code
+					}
 					for _, fill := range []byte{0, 0xFF} {
 						q := bytes.Repeat([]byte{fill}, size)
 						if err := c.Quantize(q, x, n, importance); err != nil {
@@ -399,11 +446,14 @@ func FuzzQuantize(f *testing.F) {
 				if err := c.Dequantize(y, want); err != nil {
 					t.Fatal(err)
 				}
-				if err := c.Validate(want); err != nil && !errors.Is(err, ErrFormat) {
+				if err := c.Validate(want); err != nil && !errors.Is(err, ErrBroken) {
 					t.Fatal(err)
 				}
 			}
-			raw := make([]byte, size)
+		}
+		y := make([]float32, n)
+		for _, typ := range decoderTypes() {
+			raw := make([]byte, typ.RowBytes(n))
 			for i := range raw {
 				if len(data) > 0 {
 					raw[i] = data[i%len(data)]
@@ -421,7 +471,7 @@ func FuzzQuantize(f *testing.F) {
 func BenchmarkQuantize(b *testing.B) {
 	x, n := gen.Input("normal/1x4096")
 	for _, typ := range codecTypes() {
-		for _, variant := range []string{"none", "uni"} {
+		for _, variant := range variantsOf(Lookup(typ), "none", "uni") {
 			name := typ.String()
 			if variant != "none" {
 				name += "/imatrix"
@@ -456,7 +506,7 @@ func BenchmarkDequantize(b *testing.B) {
 	for _, typ := range codecTypes() {
 		c := Lookup(typ)
 		b.Run(typ.String()+"/scalar", func(b *testing.B) {
-			q := quantized(b, c, x, n, nil)
+			q := quantized(b, c, x, n, gen.Importance("uni", n))
 			y := make([]float32, len(x))
 			b.SetBytes(int64(4 * len(x)))
 			for b.Loop() {

@@ -91,3 +91,12 @@ func importanceWeights(w, x, importance []float32, s float32) {
 		w[i] = importance[i] * sqrt32(s+float32(v*v))
 	}
 }
+
+// squareWeights sets w to x*x, the weights of most searches without importance.
+// Both have one length.
+func squareWeights(w, x []float32) {
+	w = w[:len(x)]
+	for i, v := range x {
+		w[i] = float32(v * v)
+	}
+}

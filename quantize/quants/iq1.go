@@ -1,0 +1,105 @@
+package quants
+
+import "math"
+
+// IQ1_S and IQ1_M share the codebook gridIQ1 and the values of its levels, which
+// are -1, 0 and 1 moved by 1/8 up or down.
+
+// valuesIQ1 are the values of the levels, moved up (0) and down (1).
+var valuesIQ1 = [2][3]float32{{-0.875, 0.125, 1.125}, {-1.125, -0.125, 0.875}}
+
+// sortOrder sets order to the indices of x by ascending value, equal values in
+// their order. Both have one length, at most maxSearch.
+func sortOrder(order []uint8, x []float32) {
+	order = order[:len(x)]
+	for i, v := range x {
+		k := i
+		for ; k > 0 && v < x[order[k-1]]; k-- {
+			order[k] = order[k-1]
+		}
+		order[k] = uint8(i)
+	}
+}
+
+// levelCodes packs the levels of the groups of 8 elements: order[:i1] have level 0,
+// order[i1:i2] level 1, the rest level 2; the other way round if mirrored.
+func levelCodes(codes []uint16, order []uint8, i1, i2 int, mirrored bool) {
+	clear(codes)
+	for k, i := range order {
+		var l uint16
+		if k >= i1 {
+			l++
+		}
+		if k >= i2 {
+			l++
+		}
+		if mirrored {
+			l = 2 - l
+		}
+		codes[i>>3] |= l << (i & 7 * 2)
+	}
+}
+
+// snapIQ1 replaces codes that are no point of the codebook by the near point that
+// fits x best with that scale and, per group, shift. The weights are those of the
+// fit. It returns the scale, fitted again if there was any such code, or +Inf if
+// the errors overflow.
+func snapIQ1(codes []uint16, x, w []float32, scale float32, shifts []uint8) float32 {
+	cb := &codebookIQ1
+	snapped := false
+	for g, code := range codes {
+		list := cb.list(code)
+		if len(list) == 0 {
+			continue
+		}
+		snapped = true
+		var values [3]float32
+		for l, q := range valuesIQ1[shifts[g]&1] {
+			values[l] = float32(scale * q)
+		}
+		var c costs
+		c.set(x[8*g:][:8], w[8*g:][:8], values[:])
+		var ok bool
+		if codes[g], ok = cb.nearest(list, &c); !ok {
+			return float32(math.Inf(1))
+		}
+	}
+	if snapped {
+		return refitIQ1(scale, codes, x, w, shifts)
+	}
+	return scale
+}
+
+// refitIQ1 returns the best scale for the codes, or the given one if there is
+// none that is positive.
+func refitIQ1(scale float32, codes []uint16, x, w []float32, shifts []uint8) float32 {
+	var a, b float32
+	for g, code := range codes {
+		values := &valuesIQ1[shifts[g]&1]
+		x, w := x[8*g:][:8], w[8*g:][:8]
+		for i, v := range x {
+			q := values[code>>(2*i)&3]
+			wq := float32(w[i] * q)
+			a += float32(wq * v)
+			b += float32(wq * q)
+		}
+	}
+	if a > 0 && b > 0 {
+		return a / b
+	}
+	return scale
+}
+
+// worstFit is less than any fit.
+const worstFit = -math.MaxFloat32
+
+// decodeIQ1 decodes a group of 8.
+func decodeIQ1(y []float32, d float32, code uint16, shift uint8) {
+	var scaled [4]float32
+	for l, q := range &valuesIQ1[shift&1] {
+		scaled[l] = d * q
+	}
+	for i := range y[:8] {
+		y[i] = scaled[code>>(2*i)&3]
+	}
+}

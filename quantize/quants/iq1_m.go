@@ -1,0 +1,167 @@
+package quants
+
+import (
+	"encoding/binary"
+
+	"ggforge/internal/half"
+)
+
+// IQ1_M: superblock of 256 elements, 16 sub-blocks of 2 groups of 8, in 56 bytes,
+// 1.75 bpw.
+//
+//	 0 32  qs      byte g: low 8 bits of the index of group g in gridIQ1
+//	32 16  qh      byte j, low half for the first group of sub-block j, high half
+//	               for the second: high 3 bits of the index, shift in bit 3
+//	48  8  scales  4 x uint16: scale codes of 4 sub-blocks of 3 bits each, from bit
+//	               0; the top 4 bits of all four are the float16 d, lowest first
+//
+// x = d*(2*scale + 1)*value, the value of the level being moved by the shift. The
+// search is that of IQ1_S, with a shift for each group; without importance
+// weights are x*x. Scales are coded against the largest, then d is fitted again
+// to all elements, and stored 11.25% larger.
+const iq1_MBytes = 56
+
+func quantizeIQ1_M(dst []byte, src, importance []float32) {
+	var (
+		w      [qkK]float32
+		scales [16]float32
+		codes  [32]uint16
+		shifts [32]uint8
+	)
+	cb := &codebookIQ1
+	cb.load()
+	for off := 0; len(dst) > 0; off += qkK {
+		x, b := src[off:][:qkK:qkK], dst[:iq1_MBytes:iq1_MBytes]
+		dst = dst[iq1_MBytes:]
+		if importance != nil {
+			importanceWeights(w[:], x, importance[off:][:qkK], float32(float32(2*sumSquares(x))/qkK))
+		} else {
+			squareWeights(w[:], x)
+		}
+		for j := range scales {
+			scales[j] = searchIQ1_M(x[16*j:][:16], w[16*j:][:16], codes[2*j:][:2], shifts[2*j:][:2])
+		}
+		clear(b)
+		for g, code := range codes {
+			i := cb.point(code)
+			b[g] = uint8(i)
+			b[32+g/2] |= uint8(i >> 8 << (g & 1 * 4))
+		}
+		m := maxOf(scales[:])
+		if m == 0 {
+			continue // the indices stay
+		}
+		d := m / 15
+		id := 1 / d
+		var words [4]uint16
+		var sumA, sumB float32
+		for j, s := range scales {
+			sc := scaleCode(7, id, s)
+			words[j/4] |= uint16(sc) << (j & 3 * 3)
+			for g := 2 * j; g < 2*j+2; g++ {
+				b[32+j] |= shifts[g] << 3 << (g & 1 * 4)
+				values := &valuesIQ1[shifts[g]]
+				for k, v := range x[8*g:][:8] {
+					q := values[codes[g]>>(2*k)&3] * float32(2*sc+1)
+					wq := float32(w[8*g+k] * q)
+					sumA += float32(wq * v)
+					sumB += float32(wq * q)
+				}
+			}
+		}
+		if sumB > 0 {
+			d = sumA / sumB
+		}
+		h := half.ToF16(d * 1.1125)
+		for k, word := range words {
+			binary.LittleEndian.PutUint16(b[48+2*k:], word|h>>(4*k)<<12)
+		}
+	}
+}
+
+// searchIQ1_M sets codes and shifts to those of the 2 groups of the sub-block x,
+// and returns its scale. If there is no fit all are 0.
+func searchIQ1_M(x, w []float32, codes []uint16, shifts []uint8) (scale float32) {
+	clear(codes)
+	clear(shifts)
+	if abs32(largest(x)) < 1e-7 {
+		return 0
+	}
+	var order [16]uint8
+	// Sums of w*x and w over the smallest elements of the sub-block, each group
+	// counting its own.
+	var sx, sw [2][17]float32
+	sortOrder(order[:], x)
+	for k, i := range order {
+		for h := range sx {
+			sx[h][k+1], sw[h][k+1] = sx[h][k], sw[h][k]
+		}
+		h := i >> 3 & 1
+		sx[h][k+1] += float32(w[i] * x[i])
+		sw[h][k+1] += w[i]
+	}
+	// With q = top, top-1, top-2 from the right, sum(w*x*q) is top times the whole
+	// less the sum up to either cut, and sum(w*q*q) follows likewise.
+	type shift struct{ top, c1, c2 float32 }
+	kinds := [2]shift{{1.125, 0.75, -1.25}, {0.875, 1.25, -0.75}}
+	var xTop, wTop [2][2]float32 // by group, kind
+	for h := range 2 {
+		for s, k := range kinds {
+			xTop[h][s] = float32(sx[h][16] * k.top)
+			wTop[h][s] = float32(sw[h][16]*k.top) * k.top
+		}
+	}
+	best, cut1, cut2, pair := float32(worstFit), -1, -1, 0
+	for i1 := range 17 {
+		for i2 := i1; i2 < 17; i2++ {
+			var a, b [2][2]float32
+			for h := range 2 {
+				x12 := sx[h][i1] + sx[h][i2]
+				for s, k := range kinds {
+					a[h][s] = xTop[h][s] - x12
+					b[h][s] = wTop[h][s] + float32(sw[h][i1]*k.c1) + float32(sw[h][i2]*k.c2)
+				}
+			}
+			for k := range 4 {
+				a, b := a[0][k>>1]+a[1][k&1], b[0][k>>1]+b[1][k&1]
+				if b > 0 && a*a > best*b {
+					scale = a / b
+					best = scale * a
+					cut1, cut2, pair = i1, i2, k
+				}
+			}
+		}
+	}
+	if cut1 < 0 {
+		return 0
+	}
+	mirrored := scale < 0
+	if mirrored {
+		scale, pair = -scale, 3-pair
+	}
+	shifts[0], shifts[1] = uint8(pair>>1), uint8(pair&1)
+	levelCodes(codes, order[:], cut1, cut2, mirrored)
+	return snapIQ1(codes, x, w, scale, shifts)
+}
+
+// scaleIQ1_M returns the float16 d of a block.
+func scaleIQ1_M(b []byte) (d uint16) {
+	for k := range 4 {
+		d |= binary.LittleEndian.Uint16(b[48+2*k:]) >> 12 << (4 * k)
+	}
+	return d
+}
+
+func dequantizeIQ1_M(dst []float32, src []byte) {
+	for len(dst) > 0 {
+		y, b := dst[:qkK:qkK], src[:iq1_MBytes:iq1_MBytes]
+		dst, src = dst[qkK:], src[iq1_MBytes:]
+		d := half.FromF16(scaleIQ1_M(b))
+		for g, q := range b[:32] {
+			j := g / 2
+			sc := binary.LittleEndian.Uint16(b[48+j/4*2:]) >> (j & 3 * 3) & 7
+			high := b[32+j] >> (g & 1 * 4)
+			decodeIQ1(y[8*g:], d*float32(2*sc+1), gridIQ1[uint(q)|uint(high&7)<<8], high>>3&1)
+		}
+	}
+}

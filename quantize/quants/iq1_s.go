@@ -1,0 +1,117 @@
+package quants
+
+import "encoding/binary"
+
+// IQ1_S: superblock of 256 elements, 8 sub-blocks of 4 groups of 8, in 50 bytes,
+// 1.5625 bpw.
+//
+//	 0  2  d   float16, scale of the scale codes
+//	 2 32  qs  byte g: low 8 bits of the index of group g in gridIQ1
+//	34 16  qh  a sub-block takes a uint16: high 3 bits of the indices of its groups
+//	           from bit 0, scale code in bits 12-14, shift in bit 15
+//
+// x = d*(2*scale + 1)*value, the value of the level being moved by the shift. The
+// weights are importance*sqrt(twice the mean square of the superblock + x*x). The
+// elements of a sub-block are sorted and cut in three, each part getting a level:
+// all cuts and both shifts are tried. Levels that form no point of the codebook
+// then move to a near one. Scales are coded against the largest; d is stored
+// 12.5% larger than that. There is no search without importance.
+const iq1_SBytes = 50
+
+func quantizeIQ1_S(dst []byte, src, importance []float32) {
+	var (
+		w      [qk]float32
+		scales [8]float32
+		codes  [32]uint16
+		shifts [8]uint8
+	)
+	cb := &codebookIQ1
+	cb.load()
+	for off := 0; len(dst) > 0; off += qkK {
+		x, b := src[off:][:qkK:qkK], dst[:iq1_SBytes:iq1_SBytes]
+		dst = dst[iq1_SBytes:]
+		s := float32(float32(2*sumSquares(x)) / qkK)
+		for j := range scales {
+			sub := x[qk*j:][:qk]
+			importanceWeights(w[:], sub, importance[off+qk*j:][:qk], s)
+			scales[j], shifts[j] = searchIQ1_S(sub, w[:], codes[4*j:][:4])
+		}
+		clear(b)
+		m := maxOf(scales[:])
+		d := m / 15
+		putF16(b, d*1.125)
+		id := 1 / d
+		for j, s := range scales {
+			// Without any scale, indices are stored all the same.
+			var word uint16
+			if m != 0 {
+				word = uint16(scaleCode(7, id, s))<<12 | uint16(shifts[j])<<15
+			}
+			for g := range 4 {
+				i := cb.point(codes[4*j+g])
+				b[2+4*j+g] = uint8(i)
+				word |= uint16(i>>8) << (3 * g)
+			}
+			binary.LittleEndian.PutUint16(b[34+2*j:], word)
+		}
+	}
+}
+
+// searchIQ1_S sets codes to those of the 4 groups of the sub-block x, and returns
+// its scale and shift. If there is no fit all are 0.
+func searchIQ1_S(x, w []float32, codes []uint16) (scale float32, shift uint8) {
+	clear(codes)
+	if abs32(largest(x)) < 1e-12 {
+		return 0, 0
+	}
+	var order [qk]uint8
+	var sx, sw [qk + 1]float32 // sums of w*x and w over the smallest elements
+	sortOrder(order[:], x)
+	for k, i := range order {
+		sx[k+1] = sx[k] + float32(w[i]*x[i])
+		sw[k+1] = sw[k] + w[i]
+	}
+	best, cut1, cut2 := float32(worstFit), -1, -1
+	for i1 := range sx {
+		for i2 := i1; i2 < len(sx); i2++ {
+			x0, x1, x2 := sx[i1]-sx[0], sx[i2]-sx[i1], sx[qk]-sx[i2]
+			w0, w1, w2 := sw[i1]-sw[0], sw[i2]-sw[i1], sw[qk]-sw[i2]
+			for s := range valuesIQ1 {
+				q := &valuesIQ1[s]
+				a := float32(x0*q[0]) + float32(x1*q[1]) + float32(x2*q[2])
+				b := float32(float32(w0*q[0])*q[0]) + float32(float32(w1*q[1])*q[1]) + float32(float32(w2*q[2])*q[2])
+				if b > 0 && a*a > best*b {
+					scale = a / b
+					best = scale * a
+					cut1, cut2, shift = i1, i2, uint8(s)
+				}
+			}
+		}
+	}
+	if cut1 < 0 {
+		return 0, 0
+	}
+	mirrored := scale < 0
+	if mirrored {
+		scale, shift = -scale, 1-shift
+	}
+	levelCodes(codes, order[:], cut1, cut2, mirrored)
+	shifts := [4]uint8{shift, shift, shift, shift}
+	return snapIQ1(codes, x, w, scale, shifts[:]), shift
+}
+
+func dequantizeIQ1_S(dst []float32, src []byte) {
+	for len(dst) > 0 {
+		y, b := dst[:qkK:qkK], src[:iq1_SBytes:iq1_SBytes]
+		dst, src = dst[qkK:], src[iq1_SBytes:]
+		d := getF16(b)
+		for j := range 8 {
+			word := binary.LittleEndian.Uint16(b[34+2*j:])
+			ds := d * float32(2*(word>>12&7)+1)
+			for g, q := range b[2+4*j:][:4] {
+				i := uint(q) | uint(word)>>(3*g)&7<<8
+				decodeIQ1(y[32*j+8*g:], ds, gridIQ1[i], uint8(word>>15))
+			}
+		}
+	}
+}
