@@ -1,0 +1,185 @@
+package imatrix_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/imatrix"
+	"ggforge/imatrix/imatrixtest"
+)
+
+// fuzzParse checks what must hold for any bytes: no panic, memory in proportion
+// to the input, an error of a known kind. It returns nil for a refused file.
+func fuzzParse(t *testing.T, data []byte) *imatrix.Matrix {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m, err := imatrix.Parse("fuzz", data)
+	runtime.ReadMemStats(&after)
+	// Other goroutines of the test binary allocate too, hence the constant.
+	if got, most := after.TotalAlloc-before.TotalAlloc, uint64(len(data))*64+1<<20; got > most {
+		t.Errorf("%d bytes of input made Parse allocate %d, want at most %d", len(data), got, most)
+	}
+	if err != nil {
+		if !errors.Is(err, imatrix.ErrBroken) && !errors.Is(err, imatrix.ErrUnsupported) {
+			t.Errorf("an error of no kind: %v", err)
+		}
+		var fe *imatrix.FormatError
+		if errors.As(err, &fe) && (fe.Offset < -1 || fe.Offset > int64(len(data))) {
+			t.Errorf("offset %d is outside the file of %d bytes: %v", fe.Offset, len(data), err)
+		}
+		return nil
+	}
+
+	if m.Len() == 0 {
+		t.Error("a matrix without entries")
+	}
+	all := names(m)
+	if c := m.Coverage(all); c.Used != m.Len() || c.Missing != nil || c.Unused != nil {
+		t.Errorf("does not cover itself: %+v", c)
+	}
+	total, valid := 0, true
+	for i := range m.Entries() {
+		e := &m.Entries()[i]
+		if m.Entry(e.Name) != e {
+			t.Errorf("entry %q is not found", e.Name)
+		}
+		v := values(t, m, e.Name)
+		if len(v) == 0 || len(v)%e.Matrices() != 0 || len(v) != e.Len() {
+			t.Errorf("entry %q: %d values for %d matrices", e.Name, len(v), e.Matrices())
+		}
+		total += len(v)
+		_, _, err := m.Lookup(e.Name, []int64{int64(len(v))})
+		bad := slices.ContainsFunc(v, func(v float32) bool { return v < 0 || v-v != 0 })
+		if valid = valid && !bad; bad != errors.Is(err, imatrix.ErrRefused) || bad != (m.Validate([]string{e.Name}) != nil) {
+			t.Errorf("entry %q: %v", e.Name, err)
+		}
+	}
+	if total*4 > len(data) {
+		t.Errorf("%d values in %d bytes", total, len(data))
+	}
+	if err := m.Validate(nil); (err == nil) != valid {
+		t.Errorf("validate: %v", err)
+	}
+	m.Metadata("fuzz")
+	return m
+}
+
+// fuzzAgain compares a matrix with the one read from its entries written again.
+func fuzzAgain(t *testing.T, m *imatrix.Matrix, file []byte) {
+	again, err := imatrix.Parse("again", file)
+	if err != nil {
+		t.Fatalf("written again: %v", err)
+	}
+	if again.Len() != m.Len() || again.Chunks != m.Chunks || !slices.Equal(again.Datasets, m.Datasets) {
+		t.Errorf("written again: %d entries, %d chunks, datasets %q", again.Len(), again.Chunks, again.Datasets)
+	}
+	for i := range m.Entries() {
+		e, f := &m.Entries()[i], &again.Entries()[i]
+		x, y := values(t, m, e.Name), values(t, again, e.Name)
+		if e.Name != f.Name || !slices.EqualFunc(x, y, func(a, b float32) bool { return a == b || a != a && b != b }) || !slices.Equal(e.Counts, f.Counts) {
+			t.Errorf("entry %q changed", e.Name)
+		}
+	}
+}
+
+func sums(t *testing.T, m *imatrix.Matrix, e *imatrix.Entry) []float32 {
+	s, err := m.Sums(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func FuzzLegacy(f *testing.F) {
+	for _, d := range legacyDefects() {
+		f.Add(d.file)
+	}
+	f.Add(imatrixtest.Legacy([]imatrixtest.Entry{
+		{Name: "a", Sums: []float32{1, 2}, Calls: 3}, {Name: "b", Sums: []float32{1}}, {Name: "a", Sums: []float32{-1}, Calls: -1},
+	}, &imatrixtest.Trailer{Chunks: 3, Dataset: "text"}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if bytes.HasPrefix(data, []byte("GGUF")) {
+			return
+		}
+		m := fuzzParse(t, data)
+		if m == nil {
+			return
+		}
+		var entries []imatrixtest.Entry
+		for i := range m.Entries() {
+			e := &m.Entries()[i]
+			entries = append(entries, imatrixtest.Entry{Name: e.Name, Sums: sums(t, m, e), Calls: int32(e.Calls)})
+		}
+		trailer := &imatrixtest.Trailer{Chunks: int32(m.Chunks)}
+		if len(m.Datasets) > 0 {
+			trailer.Dataset = m.Datasets[0]
+		}
+		fuzzAgain(t, m, imatrixtest.Legacy(entries, trailer))
+	})
+}
+
+func FuzzGGUF(f *testing.F) {
+	for _, d := range ggufDefects() {
+		f.Add(d.file)
+	}
+	f.Add(imatrixtest.GGUF([]imatrixtest.Entry{
+		{Name: "a", Sums: []float32{1, 2, 3, 4}, Counts: []float32{1, 0}}, {Name: "b", Sums: []float32{1}, Counts: []float32{2.5}},
+	}, []string{"text", "more"}, 3, imatrixtest.Tensor{Name: "a.stats", NE: []int64{2}}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		data = slices.Concat([]byte("GGUF"), data[min(4, len(data)):])
+		m := fuzzParse(t, data)
+		if m == nil {
+			return
+		}
+		var tensors []imatrixtest.Tensor
+		for i := range m.Entries() {
+			e := &m.Entries()[i]
+			var counts []float32
+			for _, c := range e.Counts {
+				counts = append(counts, float32(c))
+			}
+			tensors = append(tensors, imatrixtest.EntryTensors(imatrixtest.Entry{Name: e.Name, Sums: sums(t, m, e), Counts: counts})...)
+		}
+		md := imatrixtest.Metadata(m.Datasets, uint32(m.Chunks))
+		md.Set("imatrix.chunk_size", gguf.Uint32(uint32(m.ChunkSize)))
+		fuzzAgain(t, m, imatrixtest.Encode(md, tensors))
+	})
+}
+
+// BenchmarkValues measures how fast values come out of a mapped file.
+func BenchmarkValues(b *testing.B) {
+	const columns, experts = 4096, 64
+	e := imatrixtest.Entry{Name: "w", Sums: make([]float32, columns*experts), Calls: 3}
+	for i := range e.Sums {
+		e.Sums[i] = float32(math.Sqrt(float64(i)))
+	}
+	for range experts {
+		e.Counts = append(e.Counts, 7)
+	}
+	for name, file := range map[string][]byte{"legacy": imatrixtest.Legacy([]imatrixtest.Entry{e}, nil), "gguf": imatrixtest.GGUF([]imatrixtest.Entry{e}, nil, 0)} {
+		path := filepath.Join(b.TempDir(), name)
+		if err := os.WriteFile(path, file, 0o644); err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) {
+			m, err := imatrix.Open(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer m.Close()
+			b.SetBytes(4 * columns * experts)
+			for b.Loop() {
+				if _, _, err := m.Lookup("w", []int64{columns, 1, experts}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

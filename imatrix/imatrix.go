@@ -1,0 +1,256 @@
+package imatrix
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+
+	"ggforge/gguf"
+	"ggforge/internal/mmap"
+)
+
+// Keys that a quantized file says with which matrix it was made.
+const (
+	KeyFile         = "quantize.imatrix.file"
+	KeyDataset      = "quantize.imatrix.dataset"
+	KeyEntriesCount = "quantize.imatrix.entries_count"
+	KeyChunksCount  = "quantize.imatrix.chunks_count"
+)
+
+// maxString is how many bytes of a string go into the metadata: the room for
+// the value of an override in the reference (llama_model_kv_override), less its
+// terminator.
+const maxString = 127
+
+// Matrix is an importance matrix. Its values stay in the mapped file until they
+// are asked for, since those of a large model with many experts take a
+// gigabyte. Methods that change nothing may be called from several goroutines.
+//
+// A nil *Matrix stands for no matrix: its methods take it as one without
+// entries.
+type Matrix struct {
+	Path       string
+	Legacy     bool     // the file's format
+	Datasets   []string // what the calibration read; the first is recorded in quantized files
+	Chunks     int      // of text in the calibration; not above 0 when unknown
+	ChunkSize  int      // tokens in a chunk, 0 when unknown
+	Duplicates []string // names of legacy entries that a later one of the same name replaced
+
+	entries []Entry
+	index   map[string]int // name -> place in entries
+	mapping *mmap.File
+}
+
+// Entry is the importance of one tensor.
+type Entry struct {
+	Name string
+
+	// Counts says how many activations each matrix of the tensor has seen. It is
+	// nil in a legacy file, which does not tell.
+	Counts []int64
+
+	// Calls is what the stored numbers of a legacy file are divided by if above
+	// 0: in files of the reference, the number of chunks.
+	Calls int
+
+	raw []byte // stored float32 numbers
+	big bool   // of big-endian byte order
+}
+
+// Len returns the number of values: the columns of all matrices.
+func (e *Entry) Len() int { return len(e.raw) / 4 }
+
+// Matrices returns over how many matrices the values are shared out, 1 for all
+// entries of a legacy file.
+func (e *Entry) Matrices() int { return max(1, len(e.Counts)) }
+
+// Unseen returns which matrices have seen no activation, in ascending order:
+// experts the calibration never reached. Their values are all 1.
+func (e *Entry) Unseen() []int {
+	var unseen []int
+	for j, c := range e.Counts {
+		if c == 0 {
+			unseen = append(unseen, j)
+		}
+	}
+	return unseen
+}
+
+// sums decodes the stored numbers from number from on into dst.
+func (e *Entry) sums(dst []float32, from int) {
+	raw := e.raw[4*from:][:4*len(dst)]
+	if e.big {
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.BigEndian.Uint32(raw[4*i:]))
+		}
+		return
+	}
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+	}
+}
+
+// values computes the values from number from on into dst.
+func (e *Entry) values(dst []float32, from int) {
+	columns := e.Len() / e.Matrices()
+	for len(dst) > 0 {
+		j := from / columns
+		part := dst[:min(len(dst), (j+1)*columns-from)]
+		switch by, ok := e.divisor(j); {
+		case ok:
+			e.sums(part, from)
+			for i := range part {
+				part[i] /= by
+			}
+		default:
+			for i := range part {
+				part[i] = 1
+			}
+		}
+		dst, from = dst[len(part):], from+len(part)
+	}
+}
+
+// divisor returns what the numbers of matrix j are divided by, ok false if it
+// has seen nothing.
+func (e *Entry) divisor(j int) (by float32, ok bool) {
+	if e.Counts == nil {
+		return float32(max(1, e.Calls)), true
+	}
+	return float32(e.Counts[j]), e.Counts[j] > 0
+}
+
+// Open maps the file at path, of either format, and checks it. The caller
+// closes it. A broken file gives a *FormatError or a *gguf.FormatError.
+func Open(path string) (*Matrix, error) {
+	f, err := mmap.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	var m *Matrix
+	err = mmap.Guard(path, func() (err error) {
+		m, err = Parse(path, f.Bytes())
+		return err
+	})
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	m.mapping = f
+	return m, nil
+}
+
+// Parse checks a whole file given as bytes; path is for messages only. The
+// Matrix keeps data.
+func Parse(path string, data []byte) (*Matrix, error) {
+	m := &Matrix{Path: path}
+	parse := m.parseLegacy
+	if bytes.HasPrefix(data, []byte("GGUF")) {
+		parse = m.parseGGUF
+	}
+	if err := parse(data); err != nil {
+		return nil, err
+	}
+	m.buildIndex()
+	return m, nil
+}
+
+// Close releases the mapping. Values cannot be read afterwards; all else stays.
+func (m *Matrix) Close() error {
+	if m == nil || m.mapping == nil {
+		return nil
+	}
+	return m.mapping.Close()
+}
+
+func (m *Matrix) buildIndex() {
+	m.index = make(map[string]int, len(m.entries))
+	for i := range m.entries {
+		m.index[m.entries[i].Name] = i
+	}
+}
+
+// Len returns the number of entries.
+func (m *Matrix) Len() int {
+	if m == nil {
+		return 0
+	}
+	return len(m.entries)
+}
+
+// Entries returns the entries in file order. The slice is the matrix's own, not
+// to be changed, and is invalid after Include and Exclude.
+func (m *Matrix) Entries() []Entry {
+	if m == nil {
+		return nil
+	}
+	return m.entries
+}
+
+// Entry returns the entry of that name, nil if there is none; it is invalid
+// after Include and Exclude.
+func (m *Matrix) Entry(name string) *Entry {
+	if m == nil {
+		return nil
+	}
+	if i, ok := m.index[name]; ok {
+		return &m.entries[i]
+	}
+	return nil
+}
+
+// Include drops the entries whose name has none of the substrings in it. An
+// empty list drops nothing. A Len of 0 afterwards means that the reference
+// would go on as if there were no matrix.
+func (m *Matrix) Include(substrings []string) {
+	if len(substrings) > 0 {
+		m.drop(func(name string) bool { return !containsAny(name, substrings) })
+	}
+}
+
+// Exclude drops the entries whose name has one of the substrings in it. To
+// give both Include and Exclude is a usage error in the reference.
+func (m *Matrix) Exclude(substrings []string) {
+	m.drop(func(name string) bool { return containsAny(name, substrings) })
+}
+
+func (m *Matrix) drop(f func(name string) bool) {
+	if m == nil {
+		return
+	}
+	m.entries = slices.DeleteFunc(m.entries, func(e Entry) bool { return f(e.Name) })
+	m.buildIndex()
+}
+
+func containsAny(s string, substrings []string) bool {
+	return slices.ContainsFunc(substrings, func(sub string) bool { return strings.Contains(s, sub) })
+}
+
+// Metadata returns the pairs a quantized file gets, in their order: file name,
+// dataset if known, number of entries (those left by Include and Exclude), and
+// number of chunks if above 0. A matrix without entries gives none. Strings are
+// cut at 127 bytes, even inside a character, and at a zero byte.
+func (m *Matrix) Metadata(fileName string) gguf.Metadata {
+	if m.Len() == 0 {
+		return nil
+	}
+	md := gguf.Metadata{{Key: KeyFile, Value: gguf.String(cut(fileName))}}
+	if len(m.Datasets) > 0 {
+		md = append(md, gguf.KV{Key: KeyDataset, Value: gguf.String(cut(m.Datasets[0]))})
+	}
+	md = append(md, gguf.KV{Key: KeyEntriesCount, Value: gguf.Uint32(uint32(m.Len()))})
+	if m.Chunks > 0 {
+		md = append(md, gguf.KV{Key: KeyChunksCount, Value: gguf.Uint32(uint32(m.Chunks))})
+	}
+	return md
+}
+
+func cut(s string) string { return cString(s[:min(len(s), maxString)]) }
+
+// cString returns s up to its first zero byte.
+func cString(s string) string {
+	s, _, _ = strings.Cut(s, "\x00")
+	return s
+}

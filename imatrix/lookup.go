@@ -1,0 +1,167 @@
+package imatrix
+
+import (
+	"math"
+	"slices"
+
+	"ggforge/internal/mmap"
+)
+
+// optional names the tensors that are quantized without importance when the
+// size of their entry is wrong; the reference only warns.
+var optional = []string{"token_embd.weight", "per_layer_token_embd.weight"}
+
+// Check says whether Lookup will have values for the tensor of that name and
+// dimensions, ne[0] being the row: for plans, it reads no values. ok is false
+// without an error when there is no entry.
+//
+// An entry must have ne[0]*ne[2] values, missing dimensions being 1; otherwise
+// there is a *SizeError. For token_embd.weight and per_layer_token_embd.weight
+// it comes as warning: these go on without importance, as in the reference. The
+// reference asks only for tensors it converts: for others the size may be
+// anything.
+func (m *Matrix) Check(name string, ne []int64) (ok bool, warning, err error) {
+	e := m.Entry(name)
+	if e == nil {
+		return false, nil, nil
+	}
+	want := int64(1)
+	for i, n := range ne {
+		if i == 0 || i == 2 {
+			want *= n
+		}
+	}
+	if got := int64(e.Len()); got != want {
+		bad := &SizeError{Path: m.Path, Name: name, Want: want, Got: got}
+		if slices.Contains(optional, name) {
+			return false, bad, nil
+		}
+		return false, nil, bad
+	}
+	return true, nil, nil
+}
+
+// Lookup returns the importance of the tensor of that name and dimensions:
+// ne[0]*ne[2] values, those of slice k as Slice cuts them. values is nil where
+// Check answers ok false; warning and err are as there. A value that is not
+// finite or is negative gives a *ValueError, see Validate. The slice is the
+// caller's.
+func (m *Matrix) Lookup(name string, ne []int64) (values []float32, warning, err error) {
+	ok, warning, err := m.Check(name, ne)
+	if !ok {
+		return nil, warning, err
+	}
+	e := m.Entry(name)
+	if values, err = m.Values(e); err != nil {
+		return nil, nil, err
+	}
+	if i := badValue(values); i >= 0 {
+		return nil, nil, &ValueError{Path: m.Path, Name: name, Index: i, Value: values[i]}
+	}
+	return values, nil, nil
+}
+
+// Values returns the values of an entry of m, unchecked. The slice is the
+// caller's.
+func (m *Matrix) Values(e *Entry) ([]float32, error) {
+	dst := make([]float32, e.Len())
+	return dst, mmap.Guard(m.Path, func() error { e.values(dst, 0); return nil })
+}
+
+// Sums returns the numbers of an entry of m as the file has them: sums of
+// squares in a GGUF file; in a legacy one, values times Calls. The slice is the
+// caller's.
+func (m *Matrix) Sums(e *Entry) ([]float32, error) {
+	dst := make([]float32, e.Len())
+	return dst, mmap.Guard(m.Path, func() error { e.sums(dst, 0); return nil })
+}
+
+// Slice returns the part of a tensor's values that slice k along dimension 2
+// uses: elements k*ne[0] to (k+1)*ne[0]. It is nil for nil values, and panics
+// when they have no such part.
+func Slice(values []float32, ne []int64, k int64) []float32 {
+	if values == nil {
+		return nil
+	}
+	n := ne[0]
+	return values[k*n : (k+1)*n : (k+1)*n]
+}
+
+// Validate reads the values of the entries of the given names, or of all
+// entries if names is nil, and returns a *ValueError for the first that is not
+// finite or is negative. Names without an entry are passed over.
+//
+// The reference refuses values that are not finite, before any work and for any
+// recipe, in every entry that include and exclude left, even if no tensor has
+// its name. It accepts negative values and computes with them; to refuse those
+// is a rule of our own.
+func (m *Matrix) Validate(names []string) error {
+	if m == nil {
+		return nil
+	}
+	if names != nil {
+		for _, name := range names {
+			if e := m.Entry(name); e != nil {
+				if err := m.validate(e); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	for i := range m.entries {
+		if err := m.validate(&m.entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Matrix) validate(e *Entry) error {
+	return mmap.Guard(m.Path, func() error {
+		var buf [4096]float32
+		for from := 0; from < e.Len(); from += len(buf) {
+			part := buf[:min(len(buf), e.Len()-from)]
+			e.values(part, from)
+			if i := badValue(part); i >= 0 {
+				return &ValueError{Path: m.Path, Name: e.Name, Index: from + i, Value: part[i]}
+			}
+		}
+		return nil
+	})
+}
+
+// badValue returns the place of the first value that cannot be an importance,
+// -1 if there is none.
+func badValue(values []float32) int {
+	return slices.IndexFunc(values, func(v float32) bool { return !(v >= 0 && v <= math.MaxFloat32) })
+}
+
+// Coverage says how a matrix and the tensors of a model meet.
+type Coverage struct {
+	Used    int      // entries that name a tensor
+	Missing []string // tensors without an entry, in the order of the model
+	Unused  []string // entries without a tensor, in the order of the matrix
+}
+
+// Coverage compares the entries with the names of a model's tensors, or of
+// those among them that could use importance.
+func (m *Matrix) Coverage(names []string) Coverage {
+	var c Coverage
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		if seen[name] = true; m.Entry(name) == nil {
+			c.Missing = append(c.Missing, name)
+		}
+	}
+	if m == nil {
+		return c
+	}
+	for i := range m.entries {
+		if name := m.entries[i].Name; !seen[name] {
+			c.Unused = append(c.Unused, name)
+		}
+	}
+	c.Used = len(m.entries) - len(c.Unused)
+	return c
+}
