@@ -1,15 +1,16 @@
 package arch
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"strconv"
 
 	"ggforge/internal/fault"
+	"ggforge/internal/pyjson"
 )
 
 // Config is a model's config.json as the reference sees it: with the defaults
@@ -55,17 +56,15 @@ func LoadConfig(fsys fs.FS) (*Config, error) {
 // ParseConfig is LoadConfig for the file's bytes.
 func ParseConfig(data []byte) (*Config, error) {
 	c := &Config{}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	if err := d.Decode(&c.Raw); err != nil {
-		return nil, fault.Errorf(fault.Broken, "%s: byte %d: %w", ConfigFile, d.InputOffset(), err)
+	v, err := pyjson.Parse(data)
+	if err != nil {
+		return nil, fault.Errorf(fault.Broken, "%s: %w", ConfigFile, err)
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, fault.Errorf(fault.Broken, "%s: byte %d: more than one JSON value", ConfigFile, d.InputOffset())
+	root, ok := v.(*pyjson.Object)
+	if !ok {
+		return nil, fault.Errorf(fault.Broken, "%s: want a JSON object, found %s", ConfigFile, pyjson.Describe(v))
 	}
-	if c.Raw == nil {
-		return nil, fault.Errorf(fault.Broken, "%s: want a JSON object, found null", ConfigFile)
-	}
+	c.Raw = root.Map()
 	classes, _ := c.Raw["architectures"].([]any)
 	for _, v := range classes {
 		s, ok := v.(string)
@@ -203,7 +202,7 @@ func asFloat(key string, v any) (float64, bool, error) {
 		return 0, false, wrongType(key, "a number", v)
 	}
 	f, err := num.Float64()
-	if err != nil {
+	if err != nil || math.IsNaN(f) {
 		return 0, false, wrongType(key, "a number that float64 can hold", v)
 	}
 	return f, true, nil
@@ -278,10 +277,8 @@ func (m modelType) complete(c *Config) error {
 		if _, ok := c.values[key]; ok {
 			continue
 		}
-		var v any
-		d := json.NewDecoder(bytes.NewReader([]byte(text)))
-		d.UseNumber()
-		if err := d.Decode(&v); err != nil {
+		v, err := pyjson.Parse([]byte(text))
+		if err != nil {
 			panic(fmt.Sprintf("arch: default of %s: %v", key, err))
 		}
 		c.values[key] = v

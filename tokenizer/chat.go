@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"ggforge/gguf"
+	"ggforge/internal/pyjson"
 )
 
 // loadTemplate finds the chat template: the member chat_template of
@@ -18,7 +19,7 @@ func (s *special) loadTemplate(v *Vocab) error {
 	if err != nil {
 		return err
 	}
-	value, ok := s.files.config.lookup("chat_template")
+	value, ok := s.files.config.Lookup("chat_template")
 	if !ok {
 		value = other
 	}
@@ -26,7 +27,7 @@ func (s *special) loadTemplate(v *Vocab) error {
 	case nil, string, []any:
 		s.template = value
 	default:
-		v.warnf("%s: chat_template ignored: want a string or a list, got %s", configFile, describe(value))
+		v.warnf("%s: chat_template ignored: want a string or a list, got %s", configFile, pyjson.Describe(value))
 	}
 	return nil
 }
@@ -36,7 +37,7 @@ func (s *special) loadTemplate(v *Vocab) error {
 func (f *files) templateFile() (any, error) {
 	if !isFile(f.fsys, chatJinjaFile) {
 		o, err := readObjectIfFile(f.fsys, chatJSONFile)
-		return o.get("chat_template"), err
+		return o.Get("chat_template"), err
 	}
 	text, err := readText(f.fsys, chatJinjaFile)
 	if err != nil {
@@ -44,7 +45,7 @@ func (f *files) templateFile() (any, error) {
 	}
 	var list []any
 	add := func(name, text string) {
-		list = append(list, &object{names: []string{"name", "template"}, values: map[string]any{"name": name, "template": text}})
+		list = append(list, &pyjson.Object{Names: []string{"name", "template"}, Values: map[string]any{"name": name, "template": text}})
 	}
 	add("default", text)
 	entries, _ := fs.ReadDir(f.fsys, chatTemplatesDir) // sorted by name; an absent folder has none
@@ -81,17 +82,17 @@ func writeTemplate(v *Vocab, template any) error {
 		names []string
 	)
 	for i, e := range list {
-		choice, ok := e.(*object)
+		choice, ok := e.(*pyjson.Object)
 		if !ok {
-			return badf(configFile, "chat_template[%d]: want an object, got %s", i, describe(e))
+			return badf(configFile, "chat_template[%d]: want an object, got %s", i, pyjson.Describe(e))
 		}
-		value, given := choice.lookup("name")
+		value, given := choice.Lookup("name")
 		name, ok := value.(string)
 		if given && !ok {
-			return badf(configFile, "chat_template[%d]: name: want a string, got %s", i, describe(value))
+			return badf(configFile, "chat_template[%d]: name: want a string, got %s", i, pyjson.Describe(value))
 		}
 		name = keyName(name)
-		text := choice.get("template")
+		text := choice.Get("template")
 		switch {
 		case name == "" || text == nil:
 			v.warnf("%s: chat_template[%d] ignored: no name or no template", configFile, i)
@@ -113,12 +114,12 @@ func writeTemplate(v *Vocab, template any) error {
 }
 
 func writeTemplateText(v *Vocab, key string, value any) error {
-	if !truthy(value) {
+	if !pyjson.Truthy(value) {
 		return nil
 	}
 	text, ok := value.(string)
 	if !ok {
-		return badf(configFile, "%s: want a string, got %s", key, describe(value))
+		return badf(configFile, "%s: want a string, got %s", key, pyjson.Describe(value))
 	}
 	if !utf8.ValidString(text) {
 		return badf(configFile, "%s: unpaired surrogate", key)

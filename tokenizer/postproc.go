@@ -3,6 +3,8 @@ package tokenizer
 import (
 	"fmt"
 	"slices"
+
+	"ggforge/internal/pyjson"
 )
 
 // postProcessor reads from the post_processor of tokenizer.json whether a
@@ -21,36 +23,36 @@ type postProcessor struct {
 
 func (p *postProcessor) load(value any) error {
 	if p.hasConfig {
-		if !truthy(p.bos) && truthy(p.cls) {
+		if !pyjson.Truthy(p.bos) && pyjson.Truthy(p.cls) {
 			p.bos = p.cls
 			p.s.setConfig("bos_token", p.bos)
 		}
-		if !truthy(p.eos) && truthy(p.sep) {
+		if !pyjson.Truthy(p.eos) && pyjson.Truthy(p.sep) {
 			p.eos = p.sep
 			p.s.setConfig("eos_token", p.eos)
 		}
 	}
-	if !truthy(value) {
+	if !pyjson.Truthy(value) {
 		return nil
 	}
-	root, ok := value.(*object)
+	root, ok := value.(*pyjson.Object)
 	if !ok {
-		return badf(jsonFile, "post_processor: want an object, got %s", describe(value))
+		return badf(jsonFile, "post_processor: want an object, got %s", pyjson.Describe(value))
 	}
 	list, err := listOf(root, "processors", "post_processor")
 	if err != nil {
 		return err
 	}
-	if _, ok := root.lookup("processors"); !ok {
+	if _, ok := root.Lookup("processors"); !ok {
 		list = []any{root}
 	}
 	for i, e := range list {
-		proc, ok := e.(*object)
+		proc, ok := e.(*pyjson.Object)
 		if !ok {
-			return badf(jsonFile, "post_processor %d: want an object, got %s", i, describe(e))
+			return badf(jsonFile, "post_processor %d: want an object, got %s", i, pyjson.Describe(e))
 		}
 		var err error
-		switch proc.get("type") {
+		switch proc.Get("type") {
 		case "ByteLevel":
 			p.byteLevel()
 		case "RobertaProcessing":
@@ -75,7 +77,7 @@ func (p *postProcessor) byteLevel() {
 }
 
 // roberta wraps a sequence in cls and sep, given as pairs of text and id.
-func (p *postProcessor) roberta(proc *object) error {
+func (p *postProcessor) roberta(proc *pyjson.Object) error {
 	for _, kind := range []string{"bos", "eos", "sep"} {
 		p.s.setFlag(kind, true)
 	}
@@ -87,7 +89,7 @@ func (p *postProcessor) roberta(proc *object) error {
 		token    *any
 		fallback any
 	}{{"cls", &p.cls, p.bos}, {"sep", &p.sep, p.eos}} {
-		if truthy(*e.token) {
+		if pyjson.Truthy(*e.token) {
 			continue
 		}
 		pair, err := listOf(proc, e.kind, "RobertaProcessing")
@@ -95,7 +97,7 @@ func (p *postProcessor) roberta(proc *object) error {
 			return err
 		}
 		*e.token = e.fallback
-		if _, ok := proc.lookup(e.kind); ok {
+		if _, ok := proc.Lookup(e.kind); ok {
 			if len(pair) == 0 {
 				return badf(jsonFile, "RobertaProcessing: %s is empty", e.kind)
 			}
@@ -111,7 +113,7 @@ func (p *postProcessor) roberta(proc *object) error {
 //
 //	single   [bos] A [eos]
 //	pair     [bos] A [eos] [sep] B [eos]      first and last element as in single
-func (p *postProcessor) template(proc *object) error {
+func (p *postProcessor) template(proc *pyjson.Object) error {
 	single, err := elements(proc, "single")
 	if err != nil {
 		return err
@@ -162,11 +164,11 @@ func (p *postProcessor) leading(first string) {
 	case !p.hasConfig:
 		p.bos = first
 	case first != p.bos && first != p.cls:
-		if !truthy(p.bos) {
+		if !pyjson.Truthy(p.bos) {
 			p.bos = first
 			p.s.setConfig("bos_token", p.bos)
 		}
-		if !truthy(p.cls) {
+		if !pyjson.Truthy(p.cls) {
 			p.cls = first
 			p.s.setConfig("cls_token", p.cls)
 		}
@@ -219,7 +221,7 @@ func (p *postProcessor) between(mid []element, first string, hasLast bool) {
 		}
 	}
 	p.s.setFlag("sep", add)
-	if add && !truthy(p.sep) && p.hasConfig {
+	if add && !pyjson.Truthy(p.sep) && p.hasConfig {
 		p.s.setConfig("sep_token", p.eos)
 	}
 }
@@ -230,32 +232,32 @@ func (p *postProcessor) warn(msg string) { p.vocab.warnf("%s: TemplateProcessing
 type element struct{ special, sequence string }
 
 // elements returns a template's list.
-func elements(proc *object, name string) ([]element, error) {
+func elements(proc *pyjson.Object, name string) ([]element, error) {
 	list, err := listOf(proc, name, "TemplateProcessing")
 	if err != nil {
 		return nil, err
 	}
 	out := make([]element, len(list))
 	for i, e := range list {
-		o, ok := e.(*object)
+		o, ok := e.(*pyjson.Object)
 		if !ok {
-			return nil, badf(jsonFile, "TemplateProcessing: %s[%d]: want an object, got %s", name, i, describe(e))
+			return nil, badf(jsonFile, "TemplateProcessing: %s[%d]: want an object, got %s", name, i, pyjson.Describe(e))
 		}
 		for _, part := range []struct {
 			name string
 			id   *string
 		}{{"SpecialToken", &out[i].special}, {"Sequence", &out[i].sequence}} {
-			value, ok := o.lookup(part.name)
+			value, ok := o.Lookup(part.name)
 			if !ok {
 				continue
 			}
-			body, ok := value.(*object)
+			body, ok := value.(*pyjson.Object)
 			if !ok {
-				return nil, badf(jsonFile, "TemplateProcessing: %s[%d]: %s: want an object, got %s", name, i, part.name, describe(value))
+				return nil, badf(jsonFile, "TemplateProcessing: %s[%d]: %s: want an object, got %s", name, i, part.name, pyjson.Describe(value))
 			}
-			id := body.get("id")
+			id := body.Get("id")
 			if *part.id, ok = id.(string); !ok && id != nil {
-				return nil, badf(jsonFile, "TemplateProcessing: %s[%d]: %s: want a string as id, got %s", name, i, part.name, describe(id))
+				return nil, badf(jsonFile, "TemplateProcessing: %s[%d]: %s: want a string as id, got %s", name, i, part.name, pyjson.Describe(id))
 			}
 		}
 	}

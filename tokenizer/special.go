@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ggforge/gguf"
+	"ggforge/internal/pyjson"
 )
 
 // The rules of this file are SpecialVocab's in gguf-py's vocab.py.
@@ -65,7 +66,7 @@ func (s *special) config(name string) any {
 	if v, ok := s.tokens[name]; ok {
 		return v
 	}
-	return s.files.config.get(name)
+	return s.files.config.Get(name)
 }
 
 func (s *special) setConfig(name string, v any) {
@@ -81,7 +82,7 @@ func (s *special) setID(v *Vocab, file, kind string, value any) error {
 	var id *big.Int
 	if n, ok := value.(int64); ok {
 		id = big.NewInt(n)
-	} else if id, ok = integer(value); !ok {
+	} else if id, ok = pyjson.Integer(value); !ok {
 		return nil
 	}
 	if id.Sign() < 0 {
@@ -107,7 +108,7 @@ func (s *special) load(v *Vocab, model map[string]any) error {
 	if err := s.loadJSON(v); err != nil {
 		return err
 	}
-	if !s.files.config.empty() {
+	if !s.files.config.Empty() {
 		if err := s.loadTemplate(v); err != nil {
 			return err
 		}
@@ -153,8 +154,8 @@ func (s *special) loadConfig(v *Vocab) error {
 			}
 		}
 		token := s.config(kind + "_token")
-		if o, ok := token.(*object); ok {
-			token = o.get("content")
+		if o, ok := token.(*pyjson.Object); ok {
+			token = o.Get("content")
 		}
 		text, ok := token.(string)
 		if !ok {
@@ -173,21 +174,21 @@ func (s *special) loadConfig(v *Vocab) error {
 
 // addedID returns the id of the first added token of tokenizer.json with the given text.
 func (f *files) addedID(text string) (any, error) {
-	value, ok := f.json.lookup("added_tokens")
+	value, ok := f.json.Lookup("added_tokens")
 	if !ok {
 		return nil, nil
 	}
 	list, ok := value.([]any)
-	if o, isObject := value.(*object); !ok && !(isObject && o.empty()) {
-		return nil, badf(jsonFile, "added_tokens: want a list, got %s", describe(value))
+	if o, isObject := value.(*pyjson.Object); !ok && !(isObject && o.Empty()) {
+		return nil, badf(jsonFile, "added_tokens: want a list, got %s", pyjson.Describe(value))
 	}
 	for i, e := range list {
-		token, ok := e.(*object)
+		token, ok := e.(*pyjson.Object)
 		if !ok {
-			return nil, badf(jsonFile, "added_tokens[%d]: want an object, got %s", i, describe(e))
+			return nil, badf(jsonFile, "added_tokens[%d]: want an object, got %s", i, pyjson.Describe(e))
 		}
-		if token.get("content") == text {
-			return token.get("id"), nil
+		if token.Get("content") == text {
+			return token.Get("id"), nil
 		}
 	}
 	return nil, nil
@@ -196,27 +197,27 @@ func (f *files) addedID(text string) (any, error) {
 // loadJSON reads the normalizer and the post-processor of tokenizer.json.
 func (s *special) loadJSON(v *Vocab) error {
 	tok := s.files.json
-	if n := tok.get("normalizer"); truthy(n) {
+	if n := tok.Get("normalizer"); pyjson.Truthy(n) {
 		if err := s.normalizer(n); err != nil {
 			return err
 		}
 	}
-	if tok.empty() {
+	if tok.Empty() {
 		return nil
 	}
-	p := &postProcessor{s: s, vocab: v, hasConfig: !s.files.config.empty(),
+	p := &postProcessor{s: s, vocab: v, hasConfig: !s.files.config.Empty(),
 
 		bos: s.config("bos_token"), eos: s.config("eos_token"), cls: s.config("cls_token"), sep: s.config("sep_token")}
-	return p.load(tok.get("post_processor"))
+	return p.load(tok.Get("post_processor"))
 }
 
 // normalizer looks for flags in one normalizer or, in order, in a sequence of them.
 func (s *special) normalizer(value any) error {
-	n, ok := value.(*object)
+	n, ok := value.(*pyjson.Object)
 	if !ok {
-		return badf(jsonFile, "normalizer: want an object, got %s", describe(value))
+		return badf(jsonFile, "normalizer: want an object, got %s", pyjson.Describe(value))
 	}
-	switch n.get("type") {
+	switch n.Get("type") {
 	case "Lowercase":
 		s.lowercase = true
 	case "NFC":
@@ -224,10 +225,10 @@ func (s *special) normalizer(value any) error {
 	case "StripAccents":
 		s.stripAccents = true
 	case "BertNormalizer":
-		if v, ok := n.lookup("lowercase"); ok {
+		if v, ok := n.Lookup("lowercase"); ok {
 			s.lowercase = v
 		}
-		if v, ok := n.lookup("strip_accents"); ok {
+		if v, ok := n.Lookup("strip_accents"); ok {
 			s.stripAccents = v
 		}
 	case "Sequence":
@@ -246,14 +247,14 @@ func (s *special) normalizer(value any) error {
 
 // listOf returns the list that is member name of o, nil when there is no such
 // member. what names o in an error.
-func listOf(o *object, name, what string) ([]any, error) {
-	value, ok := o.lookup(name)
+func listOf(o *pyjson.Object, name, what string) ([]any, error) {
+	value, ok := o.Lookup(name)
 	if !ok {
 		return nil, nil
 	}
 	list, ok := value.([]any)
 	if !ok {
-		return nil, badf(jsonFile, "%s: %s: want a list, got %s", what, name, describe(value))
+		return nil, badf(jsonFile, "%s: %s: want a list, got %s", what, name, pyjson.Describe(value))
 	}
 	return list, nil
 }
@@ -282,7 +283,7 @@ func (s *special) write(v *Vocab) error {
 		value any
 	}{{keyNFC, s.nfc}, {keyLowercase, s.lowercase}, {keyStripAccents, s.stripAccents}} {
 		if n.value != nil {
-			v.kvs.Set(n.key, gguf.Bool(truthy(n.value)))
+			v.kvs.Set(n.key, gguf.Bool(pyjson.Truthy(n.value)))
 		}
 	}
 	return nil

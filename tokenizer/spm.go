@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"ggforge/internal/pyjson"
 )
 
 // A SentencePiece model is one protocol buffer message (sentencepiece_model.proto
@@ -224,10 +226,10 @@ func (f *files) addedTokens(v *Vocab) error {
 	if added == nil {
 		return err
 	}
-	for _, text := range added.names {
-		id, ok := integer(added.values[text])
+	for _, text := range added.Names {
+		id, ok := pyjson.Integer(added.Values[text])
 		if !ok {
-			return badf(addedTokensFile, "token %q: want an integer id, got %s", text, describe(added.values[text]))
+			return badf(addedTokensFile, "token %q: want an integer id, got %s", text, pyjson.Describe(added.Values[text]))
 		}
 		row, err := v.row(addedTokensFile, id.String(), text)
 		if err != nil {
@@ -244,26 +246,26 @@ func (f *files) addedTokens(v *Vocab) error {
 // tokenizer_config.json (id → properties) over the rows.
 func (f *files) addedTokensDecoder(v *Vocab) error {
 	const member = "added_tokens_decoder"
-	value, ok := f.config.lookup(member)
+	value, ok := f.config.Lookup(member)
 	if !ok {
 		return nil
 	}
-	decoder, ok := value.(*object)
+	decoder, ok := value.(*pyjson.Object)
 	if !ok {
-		return badf(configFile, "%s: want an object, got %s", member, describe(value))
+		return badf(configFile, "%s: want an object, got %s", member, pyjson.Describe(value))
 	}
-	for _, key := range decoder.names {
+	for _, key := range decoder.Names {
 		id, ok := pythonInt(key)
 		if !ok {
 			return badf(configFile, "%s: want an integer id, got %q", member, key)
 		}
-		props, ok := decoder.values[key].(*object)
+		props, ok := decoder.Values[key].(*pyjson.Object)
 		if !ok {
-			return badf(configFile, "%s: token %s: want an object, got %s", member, key, describe(decoder.values[key]))
+			return badf(configFile, "%s: token %s: want an object, got %s", member, key, pyjson.Describe(decoder.Values[key]))
 		}
-		text, ok := props.get("content").(string)
+		text, ok := props.Get("content").(string)
 		if !ok {
-			return badf(configFile, "%s: token %s: want a string as content, got %s", member, key, describe(props.get("content")))
+			return badf(configFile, "%s: token %s: want a string as content, got %s", member, key, pyjson.Describe(props.Get("content")))
 		}
 		row, err := v.row(configFile, id, text)
 		if err != nil {
@@ -272,7 +274,7 @@ func (f *files) addedTokensDecoder(v *Vocab) error {
 		if row < 0 {
 			continue
 		}
-		if truthy(props.get("special")) || looksSpecial(text) {
+		if pyjson.Truthy(props.Get("special")) || looksSpecial(text) {
 			v.override(configFile, row, text, Control)
 		} else {
 			v.override(configFile, row, text, UserDefined)

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 
 	"ggforge/gguf"
+	"ggforge/internal/pyjson"
 )
 
 // Class names the set of rules by which a family of architectures picks and
@@ -87,8 +88,8 @@ const maxVocab = 1 << 22
 // files are the tokenizer files that more than one rule reads.
 type files struct {
 	fsys   fs.FS
-	json   *object // tokenizer.json, nil when absent
-	config *object // tokenizer_config.json, nil when absent
+	json   *pyjson.Object // tokenizer.json, nil when absent
+	config *pyjson.Object // tokenizer_config.json, nil when absent
 }
 
 // Load reads the tokenizer in fsys, the checkpoint directory. Errors of reading
@@ -112,11 +113,11 @@ func loadLlama(fsys fs.FS, opt Options) (*Vocab, error) {
 		return nil, err
 	}
 	v := &Vocab{}
-	if prefix := f.config.get("add_prefix_space"); prefix != nil {
-		v.kvs.Set(keyAddSpacePrefix, gguf.Bool(truthy(prefix)))
+	if prefix := f.config.Get("add_prefix_space"); prefix != nil {
+		v.kvs.Set(keyAddSpacePrefix, gguf.Bool(pyjson.Truthy(prefix)))
 	}
 	const dna = "HybridDNATokenizer"
-	if f.config.get("tokenizer_class") == dna {
+	if f.config.Get("tokenizer_class") == dna {
 		return nil, unsupportedf("%s: tokenizer_class %s is not read yet", configFile, dna)
 	}
 	if f.json, err = readObjectIfFile(fsys, jsonFile); err != nil {
@@ -201,11 +202,11 @@ var otherKinds = []struct{ file, kind string }{
 // otherKind returns the error for a directory without tokenizer.model.
 func (f *files) otherKind() error {
 	if f.json != nil {
-		model, _ := f.json.get("model").(*object)
+		model, _ := f.json.Get("model").(*pyjson.Object)
 		kind := "is not read yet"
-		typ, _ := model.get("type").(string)
+		typ, _ := model.Get("type").(string)
 		switch {
-		case typ == "BPE" && truthy(model.get("byte_fallback")):
+		case typ == "BPE" && pyjson.Truthy(model.Get("byte_fallback")):
 			kind = "SentencePiece-style BPE without tokenizer.model is not read yet"
 		case typ == "BPE":
 			kind = "byte-level BPE is not read yet"

@@ -41,7 +41,7 @@ func TestErrors(t *testing.T) {
 		{configFile, "[]", `config.json: want an object, found a list`},
 		{generationFile, `{"top_k": 1.5}`, `generation_config.json: key "top_k": want an integer of 32 bits, found the number 1.5`},
 		{generationFile, `{"temperature": "hot"}`, `generation_config.json: key "temperature": want a number that float32 can hold, found a string`},
-		{"over.json", "{} {}", `over.json: line 1: something follows the JSON value`},
+		{"over.json", "{} {}", `over.json: line 1: JSON: something follows the JSON value`},
 		{"over.json", `{"general.base_models": ["a/b"]}`, `over.json: key "general.base_models": want a list of objects, found a string`},
 	} {
 		opt := Options{OverrideFile: "over.json"}

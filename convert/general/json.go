@@ -7,11 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"math/big"
-	"regexp"
 	"strconv"
 	"unicode/utf8"
 
 	"ggforge/internal/fault"
+	"ggforge/internal/pyjson"
 )
 
 const (
@@ -107,40 +107,15 @@ func rootObject(file string, v any) (*document, error) {
 	return &document{file, *o}, nil
 }
 
-// jsonWord matches strings, so as to skip them, and the words for numbers that
-// Python adds to JSON.
-var jsonWord = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?Infinity|NaN`)
-
-// wordKey marks the object {wordKey: "NaN"} by which such a word is replaced.
-const wordKey = "\x00number"
-
-// parseJSON parses UTF-8 text as Python's json module does. A name that is
-// repeated takes its last value.
+// parseJSON parses UTF-8 text as Python's json module does.
 func parseJSON(file string, data []byte) (any, error) {
-	data = jsonWord.ReplaceAllFunc(data, func(word []byte) []byte {
-		if word[0] == '"' {
-			return word
-		}
-		return []byte(`{"\u0000number":"` + string(word) + `"}`)
-	})
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var v any
-	err := d.Decode(&v)
-	end := d.InputOffset()
-	if err == nil {
-		var more json.RawMessage
-		if err = d.Decode(&more); err == io.EOF {
-			return fromJSON(v), nil
-		}
-		err = errors.New("something follows the JSON value")
+	v, err := pyjson.Parse(data)
+	var bad *pyjson.SyntaxError
+	if errors.As(err, &bad) {
+		line := 1 + bytes.Count(data[:bad.Offset], []byte("\n"))
+		return nil, fault.Errorf(fault.Broken, "%s: line %d: %s", file, line, bad.Msg)
 	}
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		end = syntax.Offset
-	}
-	line := 1 + bytes.Count(data[:min(int(end), len(data))], []byte("\n"))
-	return nil, fault.Errorf(fault.Broken, "%s: line %d: %w", file, line, err)
+	return fromJSON(v), err
 }
 
 func fromJSON(v any) any {
@@ -152,13 +127,10 @@ func fromJSON(v any) any {
 			v[i] = fromJSON(v[i])
 		}
 		return v
-	case map[string]any:
-		if word, ok := v[wordKey].(string); ok {
-			return parseNumber(word)
-		}
+	case *pyjson.Object:
 		o := newObject()
-		for key, v := range v {
-			o.set(key, fromJSON(v), 0)
+		for _, key := range v.Names {
+			o.set(key, fromJSON(v.Values[key]), 0)
 		}
 		return o
 	}
