@@ -44,6 +44,20 @@ func Lookup(class string) (*Arch, error) {
 		ConfigFile, class, strings.Join(Classes(), ", "))
 }
 
+// LookupGGUF returns the architecture that a GGUF file names. An unknown one
+// gives an error of kind fault.Unsupported that lists the known ones.
+func LookupGGUF(name string) (*Arch, error) {
+	var known []string
+	for _, a := range registry {
+		if a.Name == name {
+			return a, nil
+		}
+		known = append(known, a.Name)
+	}
+	slices.Sort(known)
+	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported; supported are: %s", name, strings.Join(known, ", "))
+}
+
 // Classes returns all Hugging Face class names, sorted.
 func Classes() []string {
 	var all []string

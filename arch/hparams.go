@@ -67,12 +67,12 @@ func float32Of(f float64, ok bool, err error) (gguf.Value, bool, error) {
 // commonRows is the block that most architectures begin with. Source: the order
 // and the key lists of the reference's TextModel.
 var commonRows = []Row{
-	{Key: "block_count", Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
+	{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
 	{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_position_embeddings", "n_ctx", "n_positions", "max_length", "max_sequence_length", "model_max_length"}},
 	{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size", "n_embd", "dim"}},
 	{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"prefix_dense_intermediate_size", "dense_intermediate_size", "intermediate_size", "n_inner", "hidden_dim"}},
-	{Key: "attention.head_count", Type: gguf.Uint32Type, From: headKeys},
-	{Key: "attention.head_count_kv", Type: gguf.Uint32Type, From: headKVKeys},
+	{Key: keyHeadCount, Type: gguf.Uint32Type, From: headKeys},
+	{Key: keyHeadCountKV, Type: gguf.Uint32Type, From: headKVKeys},
 	{Key: "rope.scaling.type", Derive: ropeScalingType},
 	{Key: "rope.scaling.factor", Derive: ropeScalingFactor},
 	{Key: "rope.scaling.original_context_length", Derive: yarnInt("original_max_position_embeddings")},

@@ -17,13 +17,18 @@ import (
 type TensorRow struct {
 	HF        string // name in the checkpoint without ".weight" or ".bias", or whole when the row drops it
 	GGUF      string // name in the file without suffix; "" drops the tensor
-	Transform Transform
+	Transform *Transform
 	Bias      bool // a ".bias" may stand beside the weight
 	Optional  bool // the weight may be missing
 }
 
-// Transform is a rearrangement of a tensor; nil leaves it as it is.
-type Transform func(*Config, rows.Source) (rows.Source, error)
+// Transform is a rearrangement of a tensor on its way from the checkpoint to the
+// file, and the way back. A row without one leaves the tensor as it is.
+type Transform struct {
+	Name    string
+	Forward func(*Config, rows.Source) (rows.Source, error)
+	Inverse func(*Keys, rows.Source) (rows.Source, error)
+}
 
 // ExtraTensor is a tensor that is computed from the config. They come before
 // all others.
@@ -33,11 +38,11 @@ type ExtraTensor struct {
 	Make func(*Config) (rows.Source, error)
 }
 
-// Mapped is the destination of a tensor of the checkpoint.
+// Mapped is the destination of a tensor.
 type Mapped struct {
-	Row    *TensorRow
-	Name   string // in the file; "" when the tensor is dropped
-	Layer  int64  // -1 outside the layers
+	Row    *TensorRow // nil for an extra tensor
+	Name   string     // in the file, or in the checkpoint on the way back; "" when the tensor is dropped
+	Layer  int64      // -1 outside the layers
 	IsBias bool
 }
 
@@ -46,14 +51,36 @@ type Mapped struct {
 func (a *Arch) Map(name string, blockCount int64) (m Mapped, ok bool) {
 	for i := range a.Tensors {
 		row := &a.Tensors[i]
-		if m, ok := row.match(name); ok && m.Layer < blockCount {
+		if m, ok := row.match(name, row.HF, row.GGUF); ok && m.Layer < blockCount {
 			return m, true
 		}
 	}
 	return Mapped{}, false
 }
 
-func (t *TensorRow) match(name string) (Mapped, bool) {
+// Unmap is the inverse of Map: it finds the row of a tensor of the file. An
+// extra tensor is dropped: whoever loads the checkpoint computes it.
+func (a *Arch) Unmap(name string, blockCount int64) (m Mapped, ok bool) {
+	for _, e := range a.Extra {
+		if e.GGUF == name {
+			return Mapped{Layer: -1}, true
+		}
+	}
+	for i := range a.Tensors {
+		row := &a.Tensors[i]
+		if row.GGUF == "" {
+			continue
+		}
+		if m, ok := row.match(name, row.GGUF, row.HF); ok && m.Layer < blockCount {
+			return m, true
+		}
+	}
+	return Mapped{}, false
+}
+
+// match finds the name on the other side of a tensor; from and to are the row's
+// names on this side and on the other.
+func (t *TensorRow) match(name, from, to string) (Mapped, bool) {
 	m := Mapped{Row: t, Layer: -1}
 	base, suffix := name, ""
 	if t.GGUF != "" {
@@ -67,13 +94,10 @@ func (t *TensorRow) match(name string) (Mapped, bool) {
 		}
 		base = strings.TrimSuffix(name, suffix)
 	}
-	before, after, layered := strings.Cut(t.HF, "{bid}")
+	before, after, layered := strings.Cut(from, "{bid}")
 	if !layered {
-		m.Name = t.GGUF + suffix
-		if t.GGUF == "" {
-			m.Name = ""
-		}
-		return m, base == t.HF
+		m.Name = to + suffix // both empty when the row drops the tensor
+		return m, base == from
 	}
 	digits, found := strings.CutPrefix(base, before)
 	if !found {
@@ -87,14 +111,17 @@ func (t *TensorRow) match(name string) (Mapped, bool) {
 		return m, false
 	}
 	m.Layer = int64(n)
-	if t.GGUF != "" {
-		m.Name = strings.Replace(t.GGUF, "{bid}", digits, 1) + suffix
-	}
+	m.Name = strings.Replace(to, "{bid}", digits, 1) + suffix
 	return m, true
 }
 
+// maxMissing bounds what a number of layers makes up: the number comes from a
+// file.
+const maxMissing = 10_000
+
 // Missing returns the names, as in the checkpoint, of weights that a model of
-// blockCount layers needs and that have reports absent.
+// blockCount layers needs and that have reports absent; at most maxMissing of
+// them.
 func (a *Arch) Missing(blockCount int64, have func(hfName string) bool) []string {
 	var missing []string
 	for _, t := range a.Tensors {
@@ -107,7 +134,7 @@ func (a *Arch) Missing(blockCount int64, have func(hfName string) bool) []string
 			}
 			continue
 		}
-		for i := range blockCount {
+		for i := int64(0); i < blockCount && len(missing) < maxMissing; i++ {
 			if name := strings.Replace(t.HF, "{bid}", strconv.FormatInt(i, 10), 1) + ".weight"; !have(name) {
 				missing = append(missing, name)
 			}
@@ -117,33 +144,59 @@ func (a *Arch) Missing(blockCount int64, have func(hfName string) bool) []string
 	return missing
 }
 
-// permuteQ and permuteK undo the head layout of Hugging Face checkpoints.
+// permuteQ and permuteK turn the head layout of Hugging Face checkpoints into
+// that of GGUF.
+var (
+	permuteQ = permuteRope("permute-rope-q", (*Config).heads, (*Keys).heads)
+	permuteK = permuteRope("permute-rope-k", (*Config).headsKV, (*Keys).headsKV)
+)
 
-func permuteQ(c *Config, s rows.Source) (rows.Source, error) {
-	heads, err := c.Require("n_heads", "num_attention_heads")
-	if err != nil {
-		return nil, err
+func permuteRope(name string, ofConfig func(*Config) (int64, error), ofFile func(*Keys) (int64, error)) *Transform {
+	apply := func(s rows.Source, permute func(rows.Source, int64) (rows.Source, error), heads int64, err error) (rows.Source, error) {
+		if err != nil {
+			return nil, err
+		}
+		p, err := permute(s, heads)
+		if err != nil {
+			return nil, fault.Errorf(fault.Broken, "%w", err)
+		}
+		return p, nil
 	}
-	return permute(s, heads)
+	return &Transform{
+		Name: name,
+		Forward: func(c *Config, s rows.Source) (rows.Source, error) {
+			heads, err := ofConfig(c)
+			return apply(s, rows.PermuteRope, heads, err)
+		},
+		Inverse: func(k *Keys, s rows.Source) (rows.Source, error) {
+			heads, err := ofFile(k)
+			return apply(s, rows.UnpermuteRope, heads, err)
+		},
+	}
 }
 
-func permuteK(c *Config, s rows.Source) (rows.Source, error) {
+// heads and headsKV return the numbers of query and key heads; without a number
+// of key heads there are as many as query heads. The order of the keys is that
+// of the reference's Llama class, not that of headKeys.
+
+func (c *Config) heads() (int64, error) { return c.Require("n_heads", "num_attention_heads") }
+
+func (c *Config) headsKV() (int64, error) {
 	heads, ok, err := c.Int("n_kv_heads", "num_key_value_heads")
-	if err != nil {
-		return nil, err
+	if err == nil && !ok {
+		return c.heads()
 	}
-	if !ok {
-		return permuteQ(c, s)
-	}
-	return permute(s, heads)
+	return heads, err
 }
 
-func permute(s rows.Source, heads int64) (rows.Source, error) {
-	p, err := rows.PermuteRope(s, heads)
-	if err != nil {
-		return nil, fault.Errorf(fault.Broken, "%w", err)
+func (k *Keys) heads() (int64, error) { return k.Require(keyHeadCount) }
+
+func (k *Keys) headsKV() (int64, error) {
+	heads, ok, err := k.Int(keyHeadCountKV)
+	if err == nil && !ok {
+		return k.heads()
 	}
-	return p, nil
+	return heads, err
 }
 
 // llama3Factors returns the frequency factors of the llama3 rope type: one per
@@ -225,6 +278,9 @@ func init() {
 		for _, t := range a.Tensors {
 			if strings.Contains(t.GGUF, "{bid}") != strings.Contains(t.HF, "{bid}") && t.GGUF != "" {
 				panic(fmt.Sprintf("arch: %s: row %q maps to %q", a.Name, t.HF, t.GGUF))
+			}
+			if t.Transform != nil && (t.Transform.Forward == nil || t.Transform.Inverse == nil) {
+				panic(fmt.Sprintf("arch: %s: row %q: transform %s goes one way only", a.Name, t.HF, t.Transform.Name))
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func source(config *arch.Config, t *safetensors.Tensor, m arch.Mapped) (rows.Sou
 		return nil, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want 1 to %d dimensions of at least 1", t.File(), t.Name, t.Shape, gguf.MaxDims)
 	}
 	if m.Row.Transform != nil {
-		if src, err = m.Row.Transform(config, src); err != nil {
+		if src, err = m.Row.Transform.Forward(config, src); err != nil {
 			return nil, fmt.Errorf("%s: tensor %q: %w", t.File(), t.Name, err)
 		}
 	}

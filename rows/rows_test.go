@@ -72,12 +72,33 @@ func TestPermuteRope(t *testing.T) {
 					t.Fatalf("%+v, columns %d, cut %d: %v, want %v", c, s.columns, cut, got, want)
 				}
 			}
+			back, err := UnpermuteRope(s.src, c.heads)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var buf []byte
+			got, err := back.Raw(&buf, 0, s.rows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range len(got) / 2 {
+				if v := binary.LittleEndian.Uint16(got[2*i:]); int(v) != i {
+					t.Fatalf("%+v, columns %d: element %d is %d after the way back", c, s.columns, i, v)
+				}
+			}
 		}
 	}
 	for _, ne := range [][]int64{{4, 7}, {4, 6}, {5}, {4, 4, 2}} {
 		if _, err := PermuteRope(numbered(ne...), 2); err == nil {
 			t.Errorf("dimensions %v: no error for 2 heads", ne)
 		}
+		if _, err := UnpermuteRope(numbered(ne...), 2); err == nil {
+			t.Errorf("dimensions %v: no error for 2 heads on the way back", ne)
+		}
+	}
+	blocks := &memory{ne: []int64{64}, typ: gguf.TypeQ8_0, data: make([]byte, 68)}
+	if _, err := UnpermuteRope(blocks, 2); err == nil {
+		t.Error("no error for a bias in blocks")
 	}
 }
 

@@ -75,20 +75,48 @@ func GGUF(f *gguf.File, t *gguf.Tensor) Source {
 	return &memory{ne: t.NE, typ: t.Type, data: f.Data(t), swap: f.BigEndian}
 }
 
-// dtypes gives the tensor type of each safetensors type that has one with the
-// same bytes.
-var dtypes = map[safetensors.DType]gguf.Type{
-	safetensors.F32:  gguf.TypeF32,
-	safetensors.F16:  gguf.TypeF16,
-	safetensors.BF16: gguf.TypeBF16,
+// plain pairs the safetensors types with the tensor types of the same bytes.
+var plain = [...]struct {
+	dtype safetensors.DType
+	typ   gguf.Type
+}{
+	{safetensors.F32, gguf.TypeF32},
+	{safetensors.F16, gguf.TypeF16},
+	{safetensors.BF16, gguf.TypeBF16},
+	{safetensors.F64, gguf.TypeF64},
+	{safetensors.I8, gguf.TypeI8},
+	{safetensors.I16, gguf.TypeI16},
+	{safetensors.I32, gguf.TypeI32},
+	{safetensors.I64, gguf.TypeI64},
+}
+
+// DType returns the safetensors type whose elements have the same bytes as those
+// of t; ok is false when there is none.
+func DType(t gguf.Type) (d safetensors.DType, ok bool) {
+	for _, p := range plain {
+		if p.typ == t {
+			return p.dtype, true
+		}
+	}
+	return 0, false
+}
+
+// typeOf is the inverse of DType.
+func typeOf(d safetensors.DType) (t gguf.Type, ok bool) {
+	for _, p := range plain {
+		if p.dtype == d {
+			return p.typ, true
+		}
+	}
+	return 0, false
 }
 
 // Safetensors returns a tensor of a checkpoint, valid until the checkpoint is
-// closed. A precision that is not read yet gives an error of kind
+// closed. A precision that is not decoded yet gives an error of kind
 // fault.Unsupported.
 func Safetensors(t *safetensors.Tensor) (Source, error) {
-	typ, ok := dtypes[t.DType]
-	if !ok {
+	typ, ok := typeOf(t.DType)
+	if !ok || !quants.Lookup(typ).CanDequantize() {
 		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q holds %v, want F32, F16 or BF16: other precisions are not converted yet", t.File(), t.Name, t.DType)
 	}
 	ne := slices.Clone(t.Shape)

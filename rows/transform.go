@@ -14,7 +14,12 @@ import (
 // s is a matrix of heads*headDim rows, or a bias of heads*headDim elements,
 // with an even headDim. Source of the rule: the permute step of the reference's
 // Llama conversion.
-func PermuteRope(s Source, heads int64) (Source, error) {
+func PermuteRope(s Source, heads int64) (Source, error) { return permute(s, heads, false) }
+
+// UnpermuteRope undoes PermuteRope.
+func UnpermuteRope(s Source, heads int64) (Source, error) { return permute(s, heads, true) }
+
+func permute(s Source, heads int64, inverse bool) (Source, error) {
 	ne := s.NE()
 	n := gguf.Rows(ne) // what is permuted: rows, or the elements of a bias
 	if len(ne) == 1 {
@@ -23,8 +28,11 @@ func PermuteRope(s Source, heads int64) (Source, error) {
 	if len(ne) > 2 || heads <= 0 || n%(2*heads) != 0 {
 		return nil, fmt.Errorf("dimensions %v, want a multiple of 2*%d rows for %d heads", ne, heads, heads)
 	}
-	p := &permuteRope{Source: s, headDim: n / heads}
+	p := &permuteRope{Source: s, headDim: n / heads, inverse: inverse}
 	if len(ne) == 1 {
+		if s.Type().BlockLen() != 1 {
+			return nil, fmt.Errorf("a bias in %v, want a plain type: its blocks cannot be taken apart", s.Type())
+		}
 		return &permutedBias{p}, nil
 	}
 	return p, nil
@@ -33,12 +41,16 @@ func PermuteRope(s Source, heads int64) (Source, error) {
 type permuteRope struct {
 	Source
 	headDim int64
+	inverse bool
 }
 
 // from returns which row of the source stands at row i.
 func (p *permuteRope) from(i int64) int64 {
-	in := i % p.headDim
-	return i - in + in/2 + in%2*(p.headDim/2)
+	in, half := i%p.headDim, p.headDim/2
+	if p.inverse {
+		return i - in + in%half*2 + in/half
+	}
+	return i - in + in/2 + in%2*half
 }
 
 func (p *permuteRope) Raw(buf *[]byte, a, b int64) ([]byte, error) {
@@ -56,8 +68,7 @@ func (p *permuteRope) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return out, nil
 }
 
-// permutedBias is a bias with its elements permuted. Its type is a plain one:
-// blocks cannot be taken apart.
+// permutedBias is a bias of a plain type with its elements permuted.
 type permutedBias struct{ *permuteRope }
 
 func (p *permutedBias) Raw(buf *[]byte, a, b int64) ([]byte, error) {

@@ -1,0 +1,48 @@
+package arch
+
+import (
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+)
+
+// The keys below an architecture's name that are read back from files.
+const (
+	keyBlockCount  = "block_count"
+	keyHeadCount   = "attention.head_count"
+	keyHeadCountKV = "attention.head_count_kv"
+)
+
+// Keys is the metadata of a GGUF file, read by the keys below its architecture's
+// name: what a Config is for a checkpoint.
+type Keys struct {
+	arch     string
+	metadata gguf.Metadata
+}
+
+// Keys returns the keys of a file of this architecture.
+func (a *Arch) Keys(m gguf.Metadata) *Keys { return &Keys{a.Name, m} }
+
+// Int returns the integer under key; ok is false when the file has no such key.
+func (k *Keys) Int(key string) (n int64, ok bool, err error) {
+	key = gguf.ArchKey(k.arch, key)
+	v, ok := k.metadata.Get(key)
+	if !ok {
+		return 0, false, nil
+	}
+	if n, ok = v.Int(); !ok {
+		return 0, false, fault.Errorf(fault.Unsupported, "key %q: want an integer, found a value of type %v", key, v.Type())
+	}
+	return n, true, nil
+}
+
+// Require is Int for a key that must be there.
+func (k *Keys) Require(key string) (int64, error) {
+	n, ok, err := k.Int(key)
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "has no key %q", gguf.ArchKey(k.arch, key))
+	}
+	return n, err
+}
+
+// BlockCount returns the number of layers.
+func (k *Keys) BlockCount() (int64, error) { return k.Require(keyBlockCount) }

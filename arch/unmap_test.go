@@ -1,0 +1,97 @@
+package arch
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+)
+
+// TestUnmapInvertsMap takes every row of every architecture there and back.
+func TestUnmapInvertsMap(t *testing.T) {
+	for _, a := range registry {
+		for _, row := range a.Tensors {
+			if row.GGUF == "" {
+				continue
+			}
+			suffixes := []string{".weight"}
+			if row.Bias {
+				suffixes = append(suffixes, ".bias")
+			}
+			for _, suffix := range suffixes {
+				name := strings.Replace(row.HF, "{bid}", "10", 1) + suffix
+				there, ok := a.Map(name, 11)
+				if !ok {
+					t.Fatalf("%s: %s has no row", a.Name, name)
+				}
+				back, ok := a.Unmap(there.Name, 11)
+				if !ok || back.Name != name || back.Row != there.Row || back.Layer != there.Layer || back.IsBias != there.IsBias {
+					t.Errorf("%s: %s became %+v and came back as %+v %v", a.Name, name, there, back, ok)
+				}
+			}
+		}
+	}
+}
+
+func TestUnmap(t *testing.T) {
+	for name, want := range map[string]string{
+		"token_embd.weight":       "model.embed_tokens.weight",
+		"blk.3.attn_q.bias":       "model.layers.3.self_attn.q_proj.bias",
+		"rope_freqs.weight":       "",
+		"blk.4.attn_q.weight":     "none", // beyond the last layer
+		"blk.03.attn_q.weight":    "none",
+		"blk.3.attn_norm.bias":    "none",
+		"blk.3.ffn_gate_exps":     "none",
+		"":                        "none",
+		".weight":                 "none",
+		"rope_freqs.weight.extra": "none",
+	} {
+		m, ok := llama.Unmap(name, 4)
+		got := m.Name
+		if !ok {
+			got = "none"
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	k := llama.Keys(gguf.Metadata{
+		{Key: "llama.block_count", Value: gguf.Uint32(7)},
+		{Key: "llama.attention.head_count", Value: gguf.Uint64(4)},
+	})
+	if n, err := k.BlockCount(); n != 7 || err != nil {
+		t.Errorf("layers: %d %v", n, err)
+	}
+	if n, err := k.headsKV(); n != 4 || err != nil {
+		t.Errorf("key heads without a key: %d %v, want the query heads", n, err)
+	}
+	k.metadata.Set("llama.attention.head_count_kv", gguf.Int32s([]int32{1, 2}))
+	if _, err := k.headsKV(); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "llama.attention.head_count_kv") {
+		t.Errorf("a number per layer: %v", err)
+	}
+	if _, err := llama.Keys(nil).heads(); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), "llama.attention.head_count") {
+		t.Errorf("no key: %v", err)
+	}
+}
+
+func TestLookupGGUF(t *testing.T) {
+	if a, err := LookupGGUF("llama"); a != llama || err != nil {
+		t.Errorf("%v %v", a, err)
+	}
+	if _, err := LookupGGUF("mamba"); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "llama") {
+		t.Errorf("got %v, want the supported ones", err)
+	}
+}
+
+// TestMissingIsBounded: the number of layers may be anything.
+func TestMissingIsBounded(t *testing.T) {
+	n := len(llama.Missing(1<<60, func(string) bool { return false }))
+	if n < maxMissing || n > 2*maxMissing {
+		t.Errorf("%d names", n)
+	}
+}
