@@ -1,0 +1,58 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+
+	"ggforge/gguf"
+)
+
+// File is a file to write: its metadata and tensors in their final order.
+type File struct {
+	Path      string
+	Metadata  gguf.Metadata
+	Tensors   []Tensor
+	Alignment int64 // of tensor data; 0 means gguf.DefaultAlignment
+}
+
+// Size returns the size in bytes that the file will have.
+func (f *File) Size() int64 { return f.layout().size }
+
+// layout computes where everything goes.
+func (f *File) layout() layout {
+	alignment := f.Alignment
+	if alignment == 0 {
+		alignment = gguf.DefaultAlignment
+	}
+	infos := make([]gguf.Tensor, len(f.Tensors))
+	for i, t := range f.Tensors {
+		infos[i] = gguf.Tensor{Name: t.Name, NE: t.Source.NE(), Type: t.Type}
+	}
+	dataBytes := gguf.Layout(infos, alignment)
+	l := layout{path: f.Path, header: gguf.AppendHeader(nil, f.Metadata, infos, alignment)}
+	dataStart := int64(len(l.header))
+	l.size = dataStart + dataBytes
+	for i, t := range f.Tensors {
+		l.tensors = append(l.tensors, placed{t, dataStart + infos[i].Offset})
+	}
+	l.check = func(path string) error {
+		f, err := gguf.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if len(f.Tensors) != len(infos) || f.DataStart != dataStart || f.Size != l.size {
+			return fmt.Errorf("%d tensors, data at %d, %d bytes; want %d, %d, %d",
+				len(f.Tensors), f.DataStart, f.Size, len(infos), dataStart, l.size)
+		}
+		return nil
+	}
+	return l
+}
+
+// Write writes f. Every tensor's rows must be whole blocks of its type. An
+// existing file without Force gives an error of kind fault.Usage, weights that
+// are not finite one of kind fault.Broken.
+func Write(ctx context.Context, f *File, opt Options) (*Result, error) {
+	return write(ctx, []layout{f.layout()}, opt)
+}
