@@ -286,26 +286,35 @@ func (s *scanner) entry(name string, at int) (entry, error) {
 		}
 	}
 
-	// Checked in the order of Shape, so an overflow that a later zero would
-	// cancel is one here as in the reference.
-	elements, overflow := uint64(1), uint64(0)
-	for _, d := range e.Shape {
-		var hi uint64
-		hi, elements = bits.Mul64(elements, uint64(d))
-		overflow |= hi
+	size, err := e.dataBytes()
+	if err != nil {
+		return e, s.errorf(at, "%v", err)
 	}
-	hi, size := bits.Mul64(elements, uint64(e.DType.Bits()))
-	if overflow|hi != 0 {
-		return e, s.errorf(at, "the size of shape %d as %v overflows 64 bits", e.Shape, e.DType)
-	}
-	if size%8 != 0 {
-		return e, s.errorf(at, "%d elements of %d bits do not fill whole bytes", elements, e.DType.Bits())
-	}
-	if size /= 8; e.end-e.begin != size {
+	if e.end-e.begin != size {
 		return e, s.errorf(at, "data_offsets [%d, %d] span %d bytes, shape %d as %v needs %d",
 			e.begin, e.end, e.end-e.begin, e.Shape, e.DType, size)
 	}
 	return e, nil
+}
+
+// dataBytes returns the size of the data that shape and type demand.
+func (t *Tensor) dataBytes() (uint64, error) {
+	// Checked in the order of Shape, so an overflow that a later zero would
+	// cancel is one here as in the reference.
+	elements, overflow := uint64(1), uint64(0)
+	for _, d := range t.Shape {
+		var hi uint64
+		hi, elements = bits.Mul64(elements, uint64(d))
+		overflow |= hi
+	}
+	hi, size := bits.Mul64(elements, uint64(t.DType.Bits()))
+	if overflow|hi != 0 {
+		return 0, fmt.Errorf("the size of shape %d as %v overflows 64 bits", t.Shape, t.DType)
+	}
+	if size%8 != 0 {
+		return 0, fmt.Errorf("%d elements of %d bits do not fill whole bytes", elements, t.DType.Bits())
+	}
+	return size / 8, nil
 }
 
 func (s *scanner) dtype(e *entry) error {

@@ -21,6 +21,9 @@ const (
 	// holds which tensor: {"weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors", ...}}.
 	IndexName = "model.safetensors.index.json"
 
+	// The files of a checkpoint are named model.safetensors or
+	// model-00001-of-00003.safetensors.
+	prefix = "model"
 	suffix = ".safetensors"
 
 	// maxIndex is the largest size of an index: that of a header.
@@ -76,7 +79,7 @@ func OpenDir(dir string) (*Checkpoint, error) {
 	for i, e := range list {
 		names[i] = e.Name()
 	}
-	files := matching(names, "model", suffix)
+	files := matching(names, prefix, suffix)
 	if slices.Contains(names, IndexName) {
 		path := filepath.Join(dir, IndexName)
 		index, err := openIndex(path)
@@ -94,6 +97,12 @@ func OpenDir(dir string) (*Checkpoint, error) {
 	var d defects
 	findGaps(files, &d)
 	return openShards(dir, dir, files, nil, &d)
+}
+
+// IsModelFile reports whether OpenDir takes a file of that name for a part of the
+// checkpoint wherever it finds it.
+func IsModelFile(name string) bool {
+	return name == IndexName || len(matching([]string{name}, prefix, suffix)) > 0
 }
 
 func matching(names []string, prefix, suffix string) []string {
@@ -116,7 +125,7 @@ func noWeights(dir string, names []string) error {
 		return fault.Errorf(ErrUnsupported, "%s: PyTorch pickles are not read; convert to safetensors",
 			filepath.Join(dir, pickles[0]))
 	}
-	msg := "no model*" + suffix
+	msg := "no " + prefix + "*" + suffix
 	if other := matching(names, "", suffix); len(other) > 0 {
 		msg += fmt.Sprintf("; %s has another name", quote(other[0]))
 	}
