@@ -1,4 +1,5 @@
-// Package writer turns a list of planned tensors into files.
+// Package writer turns a list of planned tensors into files: one GGUF file, or
+// the safetensors files of a checkpoint.
 //
 // The layout is computed first: every offset and the size of each file are known
 // before the first byte is written. Then workers take blocks of rows, each
@@ -9,6 +10,7 @@
 // behind.
 //
 //	gguf.go         tensors → layout of a GGUF file
+//	checkpoint.go   tensors → layouts of safetensors shards and their index
 //	writer.go       layouts: create all → pool → sync → read back → rename all
 //	pool.go         rows → float32 → rows of the output's type → WriteAt
 //	partial.go      a file under its temporary name
@@ -52,8 +54,9 @@ type Progress struct {
 
 // Result tells what was written.
 type Result struct {
-	Bytes     int64 // size of the files
-	DataBytes int64 // of the tensors alone, padding not counted
+	Files     []string // paths
+	Bytes     int64    // size of the files
+	DataBytes int64    // of the tensors alone, padding not counted
 	Elements  int64
 	Overflows []Overflow
 }
@@ -105,6 +108,7 @@ func write(ctx context.Context, files []layout, opt Options) (_ *Result, err err
 		for _, t := range l.tensors {
 			tensors = append(tensors, destined{t, p})
 		}
+		result.Files = append(result.Files, l.path)
 		result.Bytes += l.size
 	}
 	if err := convert(ctx, tensors, opt, result); err != nil {

@@ -1,0 +1,159 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ggforge/internal/fault"
+	"ggforge/rows"
+	"ggforge/safetensors"
+)
+
+// Checkpoint is a directory to write safetensors files into: model.safetensors,
+// or shards and their index.
+type Checkpoint struct {
+	Dir string
+	// Tensors in the order in which they are dealt out to the shards. Their types
+	// are such that rows.DType knows.
+	Tensors  []Tensor
+	MaxShard int64 // bytes of tensor data in a file that holds more than one tensor
+}
+
+// metadata is what PyTorch and the transformers library look for.
+var metadata = map[string]string{"format": "pt"}
+
+// layouts computes the files. The index comes last: without it a reader sees
+// that shards are missing.
+func (c *Checkpoint) layouts() ([]layout, error) {
+	infos := make([]safetensors.Tensor, len(c.Tensors))
+	for i, t := range c.Tensors {
+		dtype, ok := rows.DType(t.Type)
+		if !ok {
+			return nil, fault.Errorf(fault.Unsupported, "tensor %q: safetensors files have no %v", t.Name, t.Type)
+		}
+		shape := slices.Clone(t.Source.NE())
+		slices.Reverse(shape)
+		infos[i] = safetensors.Tensor{Name: t.Name, DType: dtype, Shape: shape}
+	}
+	shards := safetensors.Split(infos, c.MaxShard)
+	var files []layout
+	rest := c.Tensors
+	for i, shard := range shards {
+		l := layout{path: filepath.Join(c.Dir, safetensors.ShardName(i, len(shards)))}
+		var err error
+		if l.header, l.size, err = safetensors.Layout(shard, metadata); err != nil {
+			return nil, err
+		}
+		for j, t := range rest[:len(shard)] {
+			l.tensors = append(l.tensors, placed{t, shard[j].Offset()})
+		}
+		rest = rest[len(shard):]
+		l.check = func(path string) error { return checkShard(path, shard) }
+		files = append(files, l)
+	}
+	if len(shards) > 1 {
+		index, err := safetensors.Index(shards)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, layout{path: filepath.Join(c.Dir, safetensors.IndexName), header: index, size: int64(len(index))})
+	}
+	return files, nil
+}
+
+// checkShard reads a written file back.
+func checkShard(path string, want []safetensors.Tensor) error {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if len(f.Tensors()) != len(want) {
+		return fmt.Errorf("%d tensors, want %d", len(f.Tensors()), len(want))
+	}
+	for i := range want {
+		w := &want[i]
+		t, ok := f.Lookup(w.Name)
+		if !ok || t.DType != w.DType || !slices.Equal(t.Shape, w.Shape) || t.Offset() != w.Offset() {
+			return fmt.Errorf("tensor %q: want %v %v at byte %d", w.Name, w.DType, w.Shape, w.Offset())
+		}
+	}
+	return nil
+}
+
+// WriteCheckpoint writes c, of which input is the source: it is not written
+// over. The directory is made unless it is there; one that is not empty gives an
+// error of kind fault.Usage. With Force it may hold other files, and files of the
+// names to write are replaced, but no weights that readers would take for a part
+// of the new checkpoint.
+func WriteCheckpoint(ctx context.Context, c *Checkpoint, input string, opt Options) (_ *Result, err error) {
+	files, err := c.layouts()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if err := Distinct(input, f.path); err != nil {
+			return nil, err
+		}
+	}
+	made, err := c.claim(files, opt.Force)
+	if err != nil {
+		return nil, err
+	}
+	if made {
+		defer func() {
+			if err != nil {
+				os.Remove(c.Dir)
+			}
+		}()
+		if err := syncDir(filepath.Dir(filepath.Clean(c.Dir))); err != nil {
+			return nil, err
+		}
+	}
+	return write(ctx, files, opt)
+}
+
+// claim makes the directory, or checks that it may be written into.
+func (c *Checkpoint) claim(files []layout, force bool) (made bool, err error) {
+	st, err := os.Stat(c.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, os.Mkdir(c.Dir, 0o777)
+	}
+	if err != nil {
+		return false, err
+	}
+	if !st.IsDir() {
+		return false, fault.Errorf(fault.Usage, "%s: not a directory", c.Dir)
+	}
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return false, err
+	}
+	ours := map[string]bool{}
+	for _, f := range files {
+		ours[filepath.Base(f.path)] = true
+	}
+	var foreign []string
+	for _, e := range entries {
+		name := e.Name()
+		switch {
+		case ours[strings.TrimSuffix(name, Suffix)] && strings.HasSuffix(name, Suffix):
+			// what an interrupted run has left is replaced
+		case !force:
+			return false, fault.Errorf(fault.Usage, "%s: is not empty, it holds %s; --force writes into it", c.Dir, name)
+		case safetensors.IsModelFile(name) && !ours[name]:
+			foreign = append(foreign, name)
+		}
+	}
+	if len(foreign) > 0 {
+		return false, fault.Errorf(fault.Usage, "%s: holds weights that would mix with the new ones: %s; remove them, or choose another directory",
+			c.Dir, strings.Join(foreign, ", "))
+	}
+	return false, nil
+}
