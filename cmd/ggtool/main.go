@@ -1,4 +1,4 @@
-// Ggtool looks into GGUF files.
+// Ggtool looks into GGUF files and exports them.
 package main
 
 import (
@@ -12,9 +12,9 @@ func main() { tool.Main(command()) }
 func command() *cli.Command {
 	return &cli.Command{
 		Name:        "ggtool",
-		Usage:       "look into GGUF files",
+		Usage:       "look into GGUF files and export them",
 		Description: tool.ExitHelp,
-		Commands:    []*cli.Command{inspectCommand(), diffCommand()},
+		Commands:    []*cli.Command{inspectCommand(), diffCommand(), exportCommand()},
 		Action:      tool.NeedsVerb,
 	}
 }

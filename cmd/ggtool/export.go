@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/export"
+	tool "ggforge/internal/cli"
+	"ggforge/writer"
+)
+
+func exportCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "export",
+		Usage:     "write a file's tensors, dequantized, as safetensors",
+		ArgsUsage: "FILE DIR",
+		Description: "DIR is made, or must be empty. It gets model.safetensors, or shards\n" +
+			"model-00001-of-00003.safetensors and so on with model.safetensors.index.json:\n" +
+			"the tensors only, no configuration and no tokenizer.\n\n" +
+			"--type auto loses nothing: F32, F16 and BF16 tensors keep their types, quantized\n" +
+			"ones become F32, in which they are decoded. f16 and bf16 round; a value too\n" +
+			"large for them ends the export. Integers and F64 are copied under any type.\n\n" +
+			"Names and row order are those of the GGUF file. With --hf the tensors get back\n" +
+			"those of the Hugging Face checkpoint. Tensors that are computed from its\n" +
+			"configuration are left out; tied embeddings stay tied. With its config.json and\n" +
+			"tokenizer files beside them the files can be converted again.\n\n" + tool.ExitHelp,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "type", Value: export.Auto, Usage: "store floating-point tensors as `TYPE`: " + export.TypeNames()},
+			&cli.BoolFlag{Name: "hf", Usage: "name and arrange tensors as in the Hugging Face checkpoint"},
+			&cli.StringFlag{Name: "max-shard-size", Value: fmt.Sprintf("%dG", int64(export.DefaultMaxShard/1e9)), Usage: "put at most `SIZE` bytes of data into a file: a number, with K, M or G for thousands, millions, billions"},
+			tool.ThreadsFlag(),
+			&cli.BoolFlag{Name: "force", Usage: "write into DIR also if it is not empty, and replace files"},
+			tool.ProgressFlag(),
+		},
+		Action: runExport,
+	}
+}
+
+func runExport(ctx context.Context, cmd *cli.Command) error {
+	args, err := tool.Args(cmd, 2, 2)
+	if err != nil {
+		return err
+	}
+	opt := export.Options{HF: cmd.Bool("hf")}
+	if opt.Type, err = export.ParseType(cmd.String("type")); err != nil {
+		return err
+	}
+	if opt.MaxShard, err = tool.Size(cmd, "max-shard-size"); err != nil {
+		return err
+	}
+	progress, err := tool.NewProgress(cmd)
+	if err != nil {
+		return err
+	}
+	cost := tool.StartCost()
+	job, err := export.Prepare(args[0], opt)
+	if err != nil {
+		return err
+	}
+	defer job.Close()
+	for _, warning := range job.Warnings {
+		fmt.Fprintf(cmd.Root().ErrWriter, "warning: %s\n", warning)
+	}
+	result, err := job.Write(ctx, args[1], writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force"), Progress: progress})
+	if err != nil {
+		return err
+	}
+	w := cmd.Root().Writer
+	fmt.Fprintf(w, "%s: %s, %d tensors, files: %d\n", args[1], tool.Bytes(result.Bytes), len(job.Plan), len(result.Files))
+	fmt.Fprintln(w, cost.Stop(result.Bytes))
+	return nil
+}

@@ -1,0 +1,203 @@
+// Package export turns a GGUF file into safetensors files, the way back from
+// packages convert and quantize.
+//
+// Prepare reads the header, names every tensor and decides its type: afterwards
+// the files are known to the byte, except for the weights. Write then streams
+// the weights through the writer. Tensors keep their GGUF names and layout, or
+// get those of the Hugging Face checkpoint that the file was made from: that uses
+// the tables of package arch backwards. Metadata, configuration and tokenizer are
+// not exported.
+package export
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ggforge/arch"
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+	"ggforge/quantize/quants"
+	"ggforge/rows"
+	"ggforge/writer"
+)
+
+// DefaultMaxShard is the size of a shard's data when Options do not say: that of
+// the transformers library, 5 GB.
+const DefaultMaxShard = 5_000_000_000
+
+// Options says how to export. The zero value exports without loss under the
+// names of the file.
+type Options struct {
+	// Type is F32, F16 or BF16 for all floating-point tensors. nil loses nothing:
+	// F32, F16 and BF16 tensors keep their types, quantized ones become F32, in
+	// which they are decoded. Types without a decoder that safetensors files have
+	// as well, integers and F64, are copied in any case.
+	Type *gguf.Type
+	// HF gives the tensors the names and the layout of the Hugging Face
+	// checkpoint; computed tensors are left out. The file must hold a whole model
+	// of a known architecture.
+	HF bool
+	// MaxShard is the size in bytes of a shard's data; a larger tensor has a
+	// shard of its own. 0 means DefaultMaxShard.
+	MaxShard int64
+}
+
+// Job is an export that has been planned. Nothing has been written yet.
+type Job struct {
+	Input    *gguf.File
+	Arch     *arch.Arch // nil without Options.HF
+	Warnings []string   // what a user should know, one sentence each
+	Plan     []Tensor   // sorted by name
+	maxShard int64
+}
+
+// Tensor is one tensor of the output.
+type Tensor struct {
+	Name   string // in the checkpoint
+	From   string // in the file
+	Type   gguf.Type
+	Source rows.Source
+}
+
+// Auto is the name of no type, for ParseType.
+const Auto = "auto"
+
+var types = []gguf.Type{gguf.TypeF32, gguf.TypeF16, gguf.TypeBF16}
+
+// ParseType returns the value for Options.Type under that name, in any case.
+func ParseType(name string) (*gguf.Type, error) {
+	if strings.EqualFold(name, Auto) {
+		return nil, nil
+	}
+	t, ok := gguf.ParseType(name)
+	if !ok || !slices.Contains(types, t) {
+		return nil, fault.Errorf(fault.Usage, "type %q: want one of %s", name, TypeNames())
+	}
+	return &t, nil
+}
+
+// TypeNames lists the names that ParseType takes.
+func TypeNames() string {
+	names := Auto
+	for _, t := range types {
+		names += ", " + strings.ToLower(t.String())
+	}
+	return names
+}
+
+// Prepare opens the GGUF file at path and plans its export. The caller closes
+// the job.
+func Prepare(path string, opt Options) (*Job, error) {
+	in, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{Input: in, maxShard: cmp.Or(opt.MaxShard, DefaultMaxShard)}
+	if err := j.plan(opt); err != nil {
+		in.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return j, nil
+}
+
+// Close closes the input.
+func (j *Job) Close() error { return j.Input.Close() }
+
+func (j *Job) plan(opt Options) error {
+	if v, ok := j.Input.Metadata.Get(gguf.KeySplitCount); ok {
+		if n, _ := v.Int(); n > 1 {
+			return fault.Errorf(fault.Unsupported, "is one of %d files of a model: merge them first", n)
+		}
+	}
+	if len(j.Input.Tensors) == 0 {
+		return fault.Errorf(fault.Unsupported, "holds no tensors")
+	}
+	for i := range j.Input.Tensors {
+		t := &j.Input.Tensors[i]
+		typ, err := outputType(t.Type, opt.Type)
+		if err != nil {
+			return fmt.Errorf("tensor %q: %w", t.Name, err)
+		}
+		j.Plan = append(j.Plan, Tensor{Name: t.Name, From: t.Name, Type: typ, Source: rows.GGUF(j.Input, t)})
+	}
+	if opt.HF {
+		if err := j.unmap(); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(j.Plan, func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// outputType returns the type for a tensor of type t when the user wants want.
+func outputType(t gguf.Type, want *gguf.Type) (gguf.Type, error) {
+	_, plain := rows.DType(t)
+	switch decodes := quants.Lookup(t).CanDequantize(); {
+	case !decodes && !plain:
+		return 0, fault.Errorf(fault.Unsupported, "%v is not decoded yet", t)
+	case decodes && want != nil:
+		return *want, nil
+	case plain:
+		return t, nil
+	}
+	return gguf.TypeF32, nil
+}
+
+// unmap gives the planned tensors the names and the layout of the checkpoint.
+func (j *Job) unmap() error {
+	var err error
+	if j.Arch, err = arch.LookupGGUF(j.Input.Architecture()); err != nil {
+		return err
+	}
+	keys := j.Arch.Keys(j.Input.Metadata)
+	blocks, err := keys.BlockCount()
+	if err != nil {
+		return err
+	}
+	var plan []Tensor
+	var unmapped []string
+	have := map[string]bool{}
+	for _, t := range j.Plan {
+		m, ok := j.Arch.Unmap(t.From, blocks)
+		switch {
+		case !ok:
+			unmapped = append(unmapped, t.From)
+			continue
+		case m.Name == "":
+			j.Warnings = append(j.Warnings, fmt.Sprintf("tensor %q is left out: it is computed from the model's configuration", t.From))
+			continue
+		}
+		t.Name = m.Name
+		if transform := m.Row.Transform; transform != nil {
+			if t.Source, err = transform.Inverse(keys, t.Source); err != nil {
+				return fmt.Errorf("tensor %q: undoing %s: %w", t.From, transform.Name, err)
+			}
+		}
+		have[t.Name] = true
+		plan = append(plan, t)
+	}
+	if len(unmapped) > 0 {
+		return fault.Errorf(fault.Unsupported, "%d tensors have no place in a checkpoint of architecture %s with %d layers: %s",
+			len(unmapped), j.Arch.Name, blocks, strings.Join(unmapped, ", "))
+	}
+	missing := j.Arch.Missing(blocks, func(name string) bool { return have[name] })
+	if len(missing) > 0 {
+		return fault.Errorf(fault.Broken, "%d tensors of the checkpoint cannot be made for %d layers, the first is %s", len(missing), blocks, missing[0])
+	}
+	j.Plan = plan
+	return nil
+}
+
+// Write carries out the plan and writes into the directory dir: see
+// writer.WriteCheckpoint. A weight that is too large for its type gives an error
+// of kind fault.Broken, unless opt allows that.
+func (j *Job) Write(ctx context.Context, dir string, opt writer.Options) (*writer.Result, error) {
+	c := &writer.Checkpoint{Dir: dir, MaxShard: j.maxShard}
+	for _, t := range j.Plan {
+		c.Tensors = append(c.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
+	}
+	return writer.WriteCheckpoint(ctx, c, j.Input.Path, opt)
+}
