@@ -205,7 +205,7 @@ func TestRoundTrip(t *testing.T) {
 func TestGollama(t *testing.T) {
 	const gollama = "../testdata/gollama"
 	if _, err := os.Stat(gollama); err != nil {
-		t.Skip("the model is not here: ", err)
+		t.Fatal(err)
 	}
 	for _, typ := range []convert.OutType{convert.F16, convert.BF16, convert.F32} {
 		roundTrip(t, gollama, typ, export.Options{})
