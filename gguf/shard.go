@@ -1,0 +1,199 @@
+package gguf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	"ggforge/internal/fault"
+)
+
+// A model may be split into shards: GGUF files of their own, named
+//
+//	NAME-00001-of-00003.gguf   all metadata, and the first tensors
+//	NAME-00002-of-00003.gguf   more tensors, and of metadata only the split keys
+//	NAME-00003-of-00003.gguf
+//
+// Each states split.no (u16, from 0), split.count (u16) and split.tensors.count
+// (i32, of all shards together).
+
+// MaxShards is how many shards a model can have: five digits of a name, two
+// bytes of a key.
+const MaxShards = 65535
+
+// ShardName returns the name of shard no (from 0) of count.
+func ShardName(prefix string, no, count int) string {
+	return fmt.Sprintf("%s-%05d-of-%05d.gguf", prefix, no+1, count)
+}
+
+var shardName = regexp.MustCompile(`^(.*)-(\d{5,})-of-(\d{5,})\.gguf$`)
+
+// ParseShardName takes a name apart that ShardName has built, ok false for
+// other names.
+func ParseShardName(path string) (prefix string, no, count int, ok bool) {
+	m := shardName.FindStringSubmatch(path)
+	if m == nil {
+		return "", 0, 0, false
+	}
+	no, err1 := strconv.Atoi(m[2])
+	count, err2 := strconv.Atoi(m[3])
+	ok = err1 == nil && err2 == nil && 1 <= no && no <= count && ShardName(m[1], no-1, count) == path
+	return m[1], no - 1, count, ok
+}
+
+// Set is a model: one file, or all shards of a split one.
+type Set struct {
+	Files []*File // in the order of the shards; not empty
+}
+
+// SetTensor is a tensor of a Set.
+type SetTensor struct {
+	*Tensor
+	Shard int // index into Files
+}
+
+// OpenSet opens the model at path: the file there, and the other shards if it is
+// the first of several. The caller closes it. Shards that are missing or do not
+// belong together are an ErrBroken; a path to another shard than the first is an
+// error of kind fault.Usage.
+func OpenSet(path string) (*Set, error) {
+	first, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{Files: []*File{first}}
+	if err := s.openShards(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close closes all files.
+func (s *Set) Close() error {
+	var errs []error
+	for _, f := range s.Files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Metadata returns the model's metadata, those of the first file.
+func (s *Set) Metadata() Metadata { return s.Files[0].Metadata }
+
+// Size returns the size of all files.
+func (s *Set) Size() (n int64) {
+	for _, f := range s.Files {
+		n += f.Size
+	}
+	return n
+}
+
+// Tensors returns the tensors of all files in their order.
+func (s *Set) Tensors() []SetTensor {
+	var all []SetTensor
+	for i, f := range s.Files {
+		for j := range f.Tensors {
+			all = append(all, SetTensor{&f.Tensors[j], i})
+		}
+	}
+	return all
+}
+
+// BPW returns the bits per weight over all tensors, 0 without any.
+func (s *Set) BPW() float64 {
+	var bytes, n int64
+	for _, t := range s.Tensors() {
+		bytes += t.Bytes()
+		n += t.Elements()
+	}
+	return 8 * float64(bytes) / float64(max(n, 1))
+}
+
+// splitKeys reads the split keys of f; a file without them is shard 0 of 1, with
+// tensors -1.
+func splitKeys(f *File) (no, count, tensors int, err error) {
+	read := func(key string, absent int) int {
+		v, ok := f.Metadata.Get(key)
+		if !ok || err != nil {
+			return absent
+		}
+		n, ok := v.Int()
+		if !ok || n < 0 || n > 1<<31-1 {
+			err = fault.Errorf(ErrBroken, "%s: key %q: got %v, want a count", f.Path, key, v)
+		}
+		return int(n)
+	}
+	no, count, tensors = read(KeySplitNo, 0), read(KeySplitCount, 1), read(KeySplitTensors, -1)
+	if count == 0 { // as gguf files without shards state it
+		count = 1
+	}
+	return no, count, tensors, err
+}
+
+func (s *Set) openShards() error {
+	first := s.Files[0]
+	no, count, tensors, err := splitKeys(first)
+	if err != nil {
+		return err
+	}
+	broken := func(f *File, format string, args ...any) error {
+		return fault.Errorf(ErrBroken, "%s: %s", f.Path, fmt.Sprintf(format, args...))
+	}
+	dir, base := filepath.Split(first.Path)
+	prefix, nameNo, nameCount, named := ParseShardName(base)
+	prefix = dir + prefix
+	switch {
+	case no >= count || count > MaxShards:
+		return broken(first, "%s is %d and %s is %d: want a number below the count, and at most %d shards", KeySplitNo, no, KeySplitCount, count, MaxShards)
+	case count == 1:
+		return s.checkTensors(tensors)
+	case no != 0 && named:
+		return fault.Errorf(fault.Usage, "%s: shard %d of %d: name the first one, %s", first.Path, no+1, count, ShardName(prefix, 0, count))
+	case no != 0:
+		return fault.Errorf(fault.Usage, "%s: shard %d of %d: name the first one", first.Path, no+1, count)
+	case !named || nameNo != no || nameCount != count:
+		return broken(first, "first of %d shards, want a name ending in %s", count, ShardName("", 0, count))
+	}
+	for i := 1; i < count; i++ {
+		path := ShardName(prefix, i, count)
+		f, err := Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return fault.Errorf(ErrBroken, "shard %d of %d is missing: %w", i+1, count, err)
+		}
+		if err != nil {
+			return err
+		}
+		s.Files = append(s.Files, f)
+		n, c, t, err := splitKeys(f)
+		switch {
+		case err != nil:
+			return err
+		case n != i || c != count:
+			return broken(f, "says it is shard %d of %d, want %d of %d", n+1, c, i+1, count)
+		case t != tensors && t != -1:
+			return broken(f, "%s is %d, the first shard says %d", KeySplitTensors, t, tensors)
+		}
+	}
+	return s.checkTensors(tensors)
+}
+
+// checkTensors checks that the shards have want tensors together (-1: not
+// stated), and no name twice.
+func (s *Set) checkTensors(want int) error {
+	seen := map[string]bool{}
+	all := s.Tensors()
+	for _, t := range all {
+		if seen[t.Name] {
+			return fault.Errorf(ErrBroken, "%s: tensor %q stands in an earlier shard, too", s.Files[t.Shard].Path, t.Name)
+		}
+		seen[t.Name] = true
+	}
+	if want >= 0 && want != len(all) {
+		return fault.Errorf(ErrBroken, "%s: %s is %d, but there are %d tensors", s.Files[0].Path, KeySplitTensors, want, len(all))
+	}
+	return nil
+}
