@@ -116,7 +116,7 @@ func WriteCheckpoint(ctx context.Context, c *Checkpoint, input string, opt Optio
 			return nil, err
 		}
 	}
-	return write(ctx, files, opt)
+	return write(ctx, files, len(files)-1, opt)
 }
 
 // claim makes the directory, or checks that it may be written into.

@@ -13,6 +13,9 @@ type File struct {
 	Metadata  gguf.Metadata
 	Tensors   []Tensor
 	Alignment int64 // of tensor data; 0 means gguf.DefaultAlignment
+	// Misstated says that the metadata name another alignment, as files of the
+	// reference may: readers do not find the data then.
+	Misstated bool
 }
 
 // Size returns the size in bytes that the file will have.
@@ -35,6 +38,9 @@ func (f *File) layout() layout {
 	for i, t := range f.Tensors {
 		l.tensors = append(l.tensors, placed{t, dataStart + infos[i].Offset})
 	}
+	if f.Misstated {
+		return l
+	}
 	l.check = func(path string) error {
 		f, err := gguf.Open(path)
 		if err != nil {
@@ -54,5 +60,15 @@ func (f *File) layout() layout {
 // existing file without Force gives an error of kind fault.Usage, weights that
 // are not finite one of kind fault.Broken.
 func Write(ctx context.Context, f *File, opt Options) (*Result, error) {
-	return write(ctx, []layout{f.layout()}, opt)
+	return WriteAll(ctx, []*File{f}, opt)
+}
+
+// WriteAll writes several files, the shards of one model, as Write does one: all
+// or none. A model is opened by its first shard, which gets its name last.
+func WriteAll(ctx context.Context, files []*File, opt Options) (*Result, error) {
+	layouts := make([]layout, len(files))
+	for i, f := range files {
+		layouts[i] = f.layout()
+	}
+	return write(ctx, layouts, 0, opt)
 }

@@ -2,7 +2,6 @@ package writer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -11,9 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/internal/mmap"
-	"ggforge/quantize/quants"
 )
 
 // blockElements is how many elements a worker takes at a time: enough to keep
@@ -23,47 +20,71 @@ const blockElements = 128 << 10
 
 // pool is the conversion of a list of tensors, whatever files they go to.
 type pool struct {
-	tensors []destined
-	opt     Options
-	total   int64 // bytes of tensor data to write
+	jobs  []job
+	opt   Options
+	total int64 // bytes of tensor data to write
 
-	done      atomic.Int64 // bytes of tensor data written
-	current   atomic.Int64 // index of the tensor begun last
-	overflows []atomic.Int64
+	done    atomic.Int64 // bytes of tensor data written
+	current atomic.Int64 // index of the job begun last
+}
+
+// job is one tensor to convert.
+type job struct {
+	destined
+	ne []int64
+
+	overflows, displaced atomic.Int64
 }
 
 // block is a run of rows [a, b) of one tensor.
 type block struct {
-	tensor int
-	a, b   int64
+	*job
+	importance importance
+	a, b       int64
 }
+
+// bytesPerElement is about what a worker's buffers take for an element: its
+// source, float32 and output.
+const bytesPerElement = 12
 
 // convert writes the data of all tensors to their places and adds to the result
 // what it has written. The padding between them is there already: a new file
 // reads as zeros.
 func convert(ctx context.Context, tensors []destined, opt Options, result *Result) error {
-	p := &pool{tensors: tensors, opt: opt, overflows: make([]atomic.Int64, len(tensors))}
-	for _, t := range tensors {
-		ne := t.Source.NE()
-		p.total += gguf.DataBytes(t.Type, ne)
-		result.Elements += gguf.Rows(ne) * gguf.RowLen(ne)
+	p := &pool{jobs: make([]job, len(tensors)), opt: opt}
+	for i, t := range tensors {
+		j := &p.jobs[i]
+		j.destined, j.ne = t, t.Source.NE()
+		p.total += gguf.DataBytes(t.Type, j.ne)
+		result.Elements += gguf.Rows(j.ne) * gguf.RowLen(j.ne)
 	}
 	result.DataBytes += p.total
 	if err := p.run(ctx); err != nil {
 		return err
 	}
-	for i := range p.overflows {
-		if n := p.overflows[i].Load(); n > 0 {
-			result.Overflows = append(result.Overflows, Overflow{tensors[i].Name, tensors[i].Type, n})
-		}
+	for i := range p.jobs {
+		j := &p.jobs[i]
+		result.Overflows = appendCount(result.Overflows, j, &j.overflows)
+		result.Displaced = appendCount(result.Displaced, j, &j.displaced)
 	}
 	return nil
+}
+
+func appendCount(list []Count, j *job, n *atomic.Int64) []Count {
+	if n.Load() == 0 {
+		return list
+	}
+	return append(list, Count{j.Name, j.Type, n.Load()})
 }
 
 func (p *pool) run(ctx context.Context) error {
 	workers := p.opt.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
+	}
+	elements := int64(blockElements)
+	if p.opt.MaxBuffer > 0 {
+		elements = min(elements, p.opt.MaxBuffer/(bytesPerElement*int64(workers)))
 	}
 	stop := p.report()
 	defer stop()
@@ -72,17 +93,10 @@ func (p *pool) run(ctx context.Context) error {
 	blocks := make(chan block, workers)
 	g.Go(func() error {
 		defer close(blocks)
-		for i := range p.tensors {
+		for i := range p.jobs {
 			p.current.Store(int64(i))
-			ne := p.tensors[i].Source.NE()
-			rowLen, n := gguf.RowLen(ne), gguf.Rows(ne)
-			step := max(1, blockElements/rowLen)
-			for a := int64(0); a < n; a += step {
-				select {
-				case blocks <- block{i, a, min(a+step, n)}:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
+			if err := p.jobs[i].cut(ctx, elements, blocks); err != nil {
+				return fmt.Errorf("tensor %q: %w", p.jobs[i].Name, err)
 			}
 		}
 		return nil
@@ -94,13 +108,37 @@ func (p *pool) run(ctx context.Context) error {
 				// mapped input that shrinks meanwhile must not kill the process
 				err := mmap.Guard("input", func() error { return w.convert(p, b) })
 				if err != nil {
-					return fmt.Errorf("tensor %q: %w", p.tensors[b.tensor].Name, err)
+					return fmt.Errorf("tensor %q: %w", b.Name, err)
 				}
 			}
 			return nil
 		})
 	}
 	return g.Wait()
+}
+
+// cut sends the tensor in blocks of about that many elements.
+func (j *job) cut(ctx context.Context, elements int64, blocks chan<- block) error {
+	var im importance
+	if j.Importance != nil && j.Source.Type() != j.Type {
+		values, err := j.Importance()
+		if err != nil {
+			return err
+		}
+		if im, err = newImportance(values, j.ne); err != nil {
+			return err
+		}
+	}
+	n := gguf.Rows(j.ne)
+	step := max(1, elements/gguf.RowLen(j.ne))
+	for a := int64(0); a < n; a += step {
+		select {
+		case blocks <- block{j, im, a, min(a+step, n)}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // report calls Progress a few times a second until the returned function is
@@ -111,8 +149,8 @@ func (p *pool) report() (stop func()) {
 	}
 	send := func() {
 		now := Progress{Done: p.done.Load(), Total: p.total}
-		if i := p.current.Load(); i < int64(len(p.tensors)) {
-			now.Tensor = p.tensors[i].Name
+		if i := p.current.Load(); i < int64(len(p.jobs)) {
+			now.Tensor = p.jobs[i].Name
 		}
 		p.opt.Progress(now)
 	}
@@ -135,84 +173,4 @@ func (p *pool) report() (stop func()) {
 		close(quit)
 		<-gone
 	}
-}
-
-// worker holds the buffers of one worker; they grow to one block and stay.
-type worker struct {
-	raw []byte
-	f32 []float32
-	out []byte
-}
-
-// convert reads a block, converts it and writes it.
-func (w *worker) convert(p *pool, b block) error {
-	t := &p.tensors[b.tensor]
-	src := t.Source
-	rowLen := gguf.RowLen(src.NE())
-	data, err := src.Raw(&w.raw, b.a, b.b)
-	if err != nil {
-		return err
-	}
-	from := quants.Lookup(src.Type())
-	if from.CanDequantize() { // integers have nothing to check
-		if err := from.Validate(data); err != nil {
-			return sourceError(err, src.Type(), b.a, rowLen)
-		}
-	}
-	if src.Type() != t.Type {
-		n := int((b.b - b.a) * rowLen)
-		w.f32 = sized(w.f32, n)
-		if err := from.Dequantize(w.f32, data); err != nil {
-			return err
-		}
-		to := quants.Lookup(t.Type)
-		w.out = sized(w.out, int(t.Type.RowBytes(int64(n))))
-		data = w.out
-		if err := to.Quantize(data, w.f32, int(rowLen), nil); err != nil {
-			return err
-		}
-		if err := p.checkOutput(b, to, data); err != nil {
-			return err
-		}
-	}
-	if _, err := t.to.WriteAt(data, t.off+b.a*t.Type.RowBytes(rowLen)); err != nil {
-		return err
-	}
-	p.done.Add(int64(len(data)))
-	return nil
-}
-
-// checkOutput looks for infinities that the conversion made of finite weights.
-func (p *pool) checkOutput(b block, to *quants.Codec, data []byte) error {
-	err := to.Validate(data)
-	if err == nil {
-		return nil
-	}
-	if !p.opt.AllowOverflow {
-		return fault.Errorf(fault.Broken, "rows %d to %d: weights too large for %v: %w", b.a, b.b-1, to.Type(), err)
-	}
-	size := to.Type().BlockBytes()
-	for ; len(data) > 0; data = data[size:] {
-		if to.Validate(data[:size]) != nil {
-			p.overflows[b.tensor].Add(1)
-		}
-	}
-	return nil
-}
-
-// sourceError says where in the tensor the bad element stands.
-func sourceError(err error, t gguf.Type, firstRow, rowLen int64) error {
-	var bad *quants.FormatError
-	if !errors.As(err, &bad) {
-		return err
-	}
-	at := int64(bad.Block) * t.BlockLen()
-	return fault.Errorf(fault.Broken, "row %d, column %d: %w", firstRow+at/rowLen, at%rowLen, err)
-}
-
-func sized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }

@@ -12,15 +12,19 @@
 //	gguf.go         tensors → layout of a GGUF file
 //	checkpoint.go   tensors → layouts of safetensors shards and their index
 //	writer.go       layouts: create all → pool → sync → read back → rename all
-//	pool.go         rows → float32 → rows of the output's type → WriteAt
+//	pool.go         blocks of rows for the workers, progress
+//	worker.go       rows → float32 → rows of the output's type → WriteAt
 //	partial.go      a file under its temporary name
 package writer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"slices"
 
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -31,6 +35,11 @@ type Tensor struct {
 	Name   string
 	Type   gguf.Type
 	Source rows.Source
+
+	// Importance, if set, returns one weight per column, NE[0] for all rows or,
+	// slice after slice, NE[0] for each of the NE[2] slices; nil for none. It is
+	// called when the tensor's turn comes, and only if its type changes.
+	Importance func() ([]float32, error)
 }
 
 // Options says how to write.
@@ -41,6 +50,9 @@ type Options struct {
 	// the reference's converter does; they are counted in the Result. Without it
 	// they are an error.
 	AllowOverflow bool
+	// MaxBuffer bounds the buffers of all workers together, in bytes; 0 means no
+	// bound. A worker holds one row at least.
+	MaxBuffer int64
 	// Progress, if set, is called from one goroutine, a few times a second and
 	// once at the end.
 	Progress func(Progress)
@@ -58,12 +70,17 @@ type Result struct {
 	Bytes     int64    // size of the files
 	DataBytes int64    // of the tensors alone, padding not counted
 	Elements  int64
-	Overflows []Overflow
+
+	// Overflows counts blocks that hold an infinity which their source does not:
+	// elements for plain types.
+	Overflows []Count
+	// Displaced counts the sub-blocks of zeros that make superblocks of IQ3_S
+	// decode wrongly (quants.ZeroSubBlocksIQ3_S).
+	Displaced []Count
 }
 
-// Overflow counts the blocks of a tensor that hold an infinity which its source
-// does not: elements for plain types.
-type Overflow struct {
+// Count is a number of blocks of one tensor.
+type Count struct {
 	Tensor string
 	Type   gguf.Type
 	Blocks int64
@@ -85,9 +102,11 @@ type placed struct {
 	off int64
 }
 
-// write writes all files, or none: they get their names together, in the order
-// given.
-func write(ctx context.Context, files []layout, opt Options) (_ *Result, err error) {
+// write writes all files, or none: they get their names together, when all are
+// whole, the leader last. The leader, an index into files, is the one by which
+// readers open the set. One that is to be replaced goes first of all, so that at
+// no time old and new files can be opened as one model.
+func write(ctx context.Context, files []layout, leader int, opt Options) (_ *Result, err error) {
 	var parts []*partial
 	defer func() {
 		for _, p := range parts {
@@ -129,13 +148,22 @@ func write(ctx context.Context, files []layout, opt Options) (_ *Result, err err
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return result, commit(parts, opt.Force)
+	return result, commit(parts, leader, opt.Force)
 }
 
 // commit gives the files their names. When one fails, those that have theirs
-// already are removed.
-func commit(parts []*partial, force bool) error {
-	for _, p := range parts {
+// already are removed: they are of no use without the others.
+func commit(parts []*partial, leader int, force bool) error {
+	if force && len(parts) > 1 {
+		if err := checkFinal(parts[leader].final, force); err != nil {
+			return err
+		}
+		if err := os.Remove(parts[leader].final); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	order := slices.Concat(parts[:leader], parts[leader+1:], parts[leader:leader+1])
+	for _, p := range order {
 		if err := p.commit(force); err != nil {
 			for _, done := range parts {
 				if done.over {

@@ -61,10 +61,10 @@ func testFile(path string) *File {
 		Path:     path,
 		Metadata: gguf.Metadata{{Key: "general.architecture", Value: gguf.String("test")}},
 		Tensors: []Tensor{
-			{"one", gguf.TypeF32, newMatrix([]float32{1}, 1)},
-			{"k", gguf.TypeQ4_K, newMatrix(big, 512, rows)},
-			{"h", gguf.TypeF16, newMatrix(big, 512, rows/2, 2)},
-			{"copy", gguf.TypeF32, newMatrix(big[:1030], 103, 10)},
+			{"one", gguf.TypeF32, newMatrix([]float32{1}, 1), nil},
+			{"k", gguf.TypeQ4_K, newMatrix(big, 512, rows), nil},
+			{"h", gguf.TypeF16, newMatrix(big, 512, rows/2, 2), nil},
+			{"copy", gguf.TypeF32, newMatrix(big[:1030], 103, 10), nil},
 		},
 	}
 }
@@ -156,11 +156,11 @@ func TestErrorsLeaveNothing(t *testing.T) {
 		kind error
 		text string
 	}{
-		{"cancelled", cancelled, Tensor{"t", gguf.TypeF32, newMatrix(row, 64)}, context.Canceled, ""},
-		{"source", nil, Tensor{"t", gguf.TypeF32, &matrix{ne: []int64{64, 9}, data: make([]byte, 64*9*4), err: broken, at: 7}}, broken, `tensor "t"`},
-		{"nan", nil, Tensor{"t", gguf.TypeQ8_0, newMatrix(with(37, nan), 32, 2)}, fault.Broken, `tensor "t": row 1, column 5`},
-		{"infinity-copied", nil, Tensor{"t", gguf.TypeF32, newMatrix(with(63, float32(math.Inf(-1))), 16, 4)}, fault.Broken, "row 3, column 15"},
-		{"overflow", nil, Tensor{"t", gguf.TypeF16, newMatrix(with(3, 70000), 32, 2)}, fault.Broken, "too large for F16"},
+		{"cancelled", cancelled, Tensor{"t", gguf.TypeF32, newMatrix(row, 64), nil}, context.Canceled, ""},
+		{"source", nil, Tensor{"t", gguf.TypeF32, &matrix{ne: []int64{64, 9}, data: make([]byte, 64*9*4), err: broken, at: 7}, nil}, broken, `tensor "t"`},
+		{"nan", nil, Tensor{"t", gguf.TypeQ8_0, newMatrix(with(37, nan), 32, 2), nil}, fault.Broken, `tensor "t": row 1, column 5`},
+		{"infinity-copied", nil, Tensor{"t", gguf.TypeF32, newMatrix(with(63, float32(math.Inf(-1))), 16, 4), nil}, fault.Broken, "row 3, column 15"},
+		{"overflow", nil, Tensor{"t", gguf.TypeF16, newMatrix(with(3, 70000), 32, 2), nil}, fault.Broken, "too large for F16"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -182,12 +182,12 @@ func TestErrorsLeaveNothing(t *testing.T) {
 func TestOverflowIsCounted(t *testing.T) {
 	x := make([]float32, 64)
 	x[3], x[40] = 70000, -1e30
-	f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{{"t", gguf.TypeF16, newMatrix(x, 32, 2)}}}
+	f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{{"t", gguf.TypeF16, newMatrix(x, 32, 2), nil}}}
 	res, err := Write(context.Background(), f, Options{AllowOverflow: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(res.Overflows) != 1 || res.Overflows[0] != (Overflow{"t", gguf.TypeF16, 2}) {
+	if len(res.Overflows) != 1 || res.Overflows[0] != (Count{"t", gguf.TypeF16, 2}) {
 		t.Errorf("%+v", res.Overflows)
 	}
 }
@@ -255,7 +255,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	dir := t.TempDir()
 	huge := &matrix{ne: []int64{1 << 20, 1 << 30}} // 4 PiB
-	_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "out.gguf"), Tensors: []Tensor{{"t", gguf.TypeF32, huge}}}, Options{})
+	_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "out.gguf"), Tensors: []Tensor{{"t", gguf.TypeF32, huge, nil}}}, Options{})
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("got %v, want no space left", err)
 	}

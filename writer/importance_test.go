@@ -1,0 +1,195 @@
+package writer
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+	"ggforge/internal/gen"
+	"ggforge/quantize/quants"
+)
+
+// TestImportance checks that every slice along dimension 2 gets its own weights,
+// however the rows are cut, and that slices along dimension 3 share them.
+func TestImportance(t *testing.T) {
+	const rowLen, rows, slices, outer = 512, 7, 5, 2
+	x, _ := gen.Input("normal/70x512")
+	weights := gen.Importance("skew", rowLen*slices)
+	codec := quants.Lookup(gguf.TypeIQ2_XS)
+	size := int(gguf.TypeIQ2_XS.RowBytes(rowLen)) * rows
+	want := make([]byte, size*slices*outer)
+	for s := range slices * outer {
+		w := weights[s%slices*rowLen:][:rowLen]
+		if err := codec.Quantize(want[s*size:][:size], x[s*rows*rowLen:][:rows*rowLen], rowLen, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, opt := range []Options{{Workers: 1}, {Workers: 8}, {Workers: 8, MaxBuffer: 1}, {Workers: 3, MaxBuffer: 12 * 3 * rowLen * 4}} {
+		calls := 0
+		f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{
+			{"t", gguf.TypeIQ2_XS, newMatrix(x, rowLen, rows, slices, outer), func() ([]float32, error) { calls++; return weights, nil }},
+			{"kept", gguf.TypeF32, newMatrix(x, rowLen, rows*slices*outer), func() ([]float32, error) { return nil, errors.New("called") }},
+		}}
+		if _, err := Write(context.Background(), f, opt); err != nil {
+			t.Fatal(err)
+		}
+		out, err := gguf.Parse("out", read(t, f.Path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(out.Data(&out.Tensors[0]), want) {
+			t.Errorf("%+v: other bytes than slice by slice", opt)
+		}
+		if calls != 1 {
+			t.Errorf("importance read %d times", calls)
+		}
+	}
+}
+
+func TestImportanceErrors(t *testing.T) {
+	x, _ := gen.Input("normal/8x256")
+	broken := errors.New("file breaks")
+	for _, c := range []struct {
+		f    func() ([]float32, error)
+		kind error
+	}{
+		{func() ([]float32, error) { return nil, broken }, broken},
+		{func() ([]float32, error) { return make([]float32, 255), nil }, fault.Refused},
+		{func() ([]float32, error) { return nil, nil }, quants.ErrNeedsImportance},
+	} {
+		dir := t.TempDir()
+		_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "o"), Tensors: []Tensor{{"t", gguf.TypeIQ2_XXS, newMatrix(x, 256, 4, 2), c.f}}}, Options{})
+		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), `tensor "t"`) {
+			t.Errorf("got %v, want %v", err, c.kind)
+		}
+		if left := entries(t, dir); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}
+
+// TestDisplacedIsCounted checks the count of IQ3_S's damaged sub-blocks.
+func TestDisplacedIsCounted(t *testing.T) {
+	x, _ := gen.Input("normal/2x512")
+	clear(x[32:96])   // two, displacing what follows
+	clear(x[480:512]) // at the end of a superblock: harmless
+	f := &File{Path: filepath.Join(t.TempDir(), "o"), Tensors: []Tensor{
+		{"a", gguf.TypeIQ3_S, newMatrix(x, 512, 2), nil}, {"b", gguf.TypeQ4_K, newMatrix(x, 512, 2), nil}}}
+	res, err := Write(context.Background(), f, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Displaced) != 1 || res.Displaced[0] != (Count{"a", gguf.TypeIQ3_S, 2}) {
+		t.Errorf("%+v", res.Displaced)
+	}
+}
+
+// raw is a tensor of any type in memory.
+type raw struct {
+	*matrix
+	typ gguf.Type
+}
+
+func (r raw) Type() gguf.Type { return r.typ }
+func (r raw) Raw(_ *[]byte, a, b int64) ([]byte, error) {
+	n := r.typ.RowBytes(r.ne[0])
+	return r.data[a*n : b*n], nil
+}
+
+// TestBadScale checks that a scale that is not finite is named by its place, also
+// in a tensor that is only copied.
+func TestBadScale(t *testing.T) {
+	data := make([]byte, gguf.DataBytes(gguf.TypeQ8_0, []int64{64, 300, 30}))
+	const row, block = 8765, 1
+	at := row*gguf.TypeQ8_0.RowBytes(64) + block*gguf.TypeQ8_0.BlockBytes()
+	binary.LittleEndian.PutUint16(data[at:], 0x7C00)
+	for _, to := range []gguf.Type{gguf.TypeQ8_0, gguf.TypeQ4_0} {
+		src := raw{&matrix{ne: []int64{64, 300, 30}, data: data}, gguf.TypeQ8_0}
+		_, err := Write(context.Background(), &File{Path: filepath.Join(t.TempDir(), "o"), Tensors: []Tensor{{"t", to, src, nil}}}, Options{})
+		if want := `tensor "t": row 8765, columns 32 to 63, Q8_0 block: d is +Inf`; !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func set(dir string) []*File {
+	var files []*File
+	for i := range 3 {
+		f := testFile(filepath.Join(dir, gguf.ShardName("m", i, 3)))
+		f.Tensors = f.Tensors[i : i+1]
+		files = append(files, f)
+	}
+	return files
+}
+
+func TestWriteAll(t *testing.T) {
+	dir := t.TempDir()
+	files := set(dir)
+	res, err := WriteAll(context.Background(), files, Options{Workers: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	for _, f := range files {
+		b := read(t, f.Path)
+		total += int64(len(b))
+		if int64(len(b)) != f.Size() {
+			t.Errorf("%s: %d bytes, predicted %d", f.Path, len(b), f.Size())
+		}
+		alone := *f
+		alone.Path = filepath.Join(t.TempDir(), "alone")
+		if _, err := Write(context.Background(), &alone, Options{}); err != nil || !bytes.Equal(read(t, alone.Path), b) {
+			t.Errorf("%s: other bytes than written alone (%v)", f.Path, err)
+		}
+	}
+	if res.Bytes != total || len(entries(t, dir)) != 3 {
+		t.Errorf("%d bytes, want %d; %v", res.Bytes, total, entries(t, dir))
+	}
+	if _, err := WriteAll(context.Background(), set(dir), Options{}); !errors.Is(err, fault.Usage) {
+		t.Errorf("existing shards: got %v", err)
+	}
+	if _, err := WriteAll(context.Background(), set(dir), Options{Force: true}); err != nil || len(entries(t, dir)) != 3 {
+		t.Errorf("replacing: %v, %v", err, entries(t, dir))
+	}
+}
+
+// TestWriteAllOrNone checks that an error in one file leaves none, and old ones
+// alone.
+func TestWriteAllOrNone(t *testing.T) {
+	for _, name := range []string{"broken-source", "name-taken", "second-exists"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			files := set(dir)
+			want := 0
+			switch name {
+			case "broken-source":
+				files[2].Tensors[0].Source = newMatrix([]float32{1, float32(math.NaN())}, 2)
+				files[2].Tensors[0].Type = gguf.TypeF32
+			case "name-taken": // found before anything is written
+				want = 1
+				if err := os.Mkdir(files[1].Path, 0o777); err != nil {
+					t.Fatal(err)
+				}
+			case "second-exists":
+				want = 1
+				if err := os.WriteFile(files[1].Path, nil, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := WriteAll(context.Background(), files, Options{}); err == nil {
+				t.Fatal("no error")
+			}
+			if left := entries(t, dir); len(left) != want {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
