@@ -204,7 +204,11 @@ func Dists() []string {
 
 // Input returns the input of that name ("normal/2x512": 2 rows of 512) and its
 // row length; len(x) = R*N. It panics on a name it does not know.
-func Input(name string) (x []float32, rowLen int) {
+func Input(name string) (x []float32, rowLen int) { return Salted("x/", name) }
+
+// Salted is Input with another beginning of the seed, for inputs of one name that
+// share no values.
+func Salted(salt, name string) (x []float32, rowLen int) {
 	for _, d := range dists {
 		var r, n int
 		if _, err := fmt.Sscanf(name, d.name+"/%dx%d", &r, &n); err != nil {
@@ -213,7 +217,7 @@ func Input(name string) (x []float32, rowLen int) {
 		if name != fmt.Sprintf("%s/%dx%d", d.name, r, n) || r <= 0 || n <= 0 {
 			break
 		}
-		return d.rows(fnv1a("x/"+name), r, n), n
+		return d.rows(fnv1a(salt+name), r, n), n
 	}
 	panic(fmt.Sprintf("gen: unknown input %q", name))
 }
@@ -252,11 +256,14 @@ func Bytes(name string, n int) []byte {
 
 // Importance returns the importance vector of n columns of that variant (uni,
 // zer, skew, allz), nil for "none". It panics on a variant it does not know.
-func Importance(variant string, n int) []float32 {
+func Importance(variant string, n int) []float32 { return SaltedImportance("im/", variant, n) }
+
+// SaltedImportance is Importance with another beginning of the seed.
+func SaltedImportance(salt, variant string, n int) []float32 {
 	if variant == "none" {
 		return nil
 	}
-	seed := fnv1a(fmt.Sprintf("im/%s/%d", variant, n))
+	seed := fnv1a(fmt.Sprintf("%s%s/%d", salt, variant, n))
 	w := make([]float32, n)
 	for i := range w {
 		d := draw(seed, uint64(i))
