@@ -87,19 +87,22 @@ func TestGollama(t *testing.T) {
 			if !ok {
 				t.Fatal("unknown recipe")
 			}
-			job, err := quantize.Prepare(f16, quantize.PlanOptions{Recipe: recipe})
+			job, err := quantize.Prepare(f16, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer job.Close()
 			path := filepath.Join(dir, file)
-			size := job.Size()
+			report, err := job.Report(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
 			res, err := job.Write(context.Background(), path, writer.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if res.Bytes != size {
-				t.Errorf("%d bytes, predicted %d", res.Bytes, size)
+			if res.Bytes != report.Bytes {
+				t.Errorf("%d bytes, predicted %d", res.Bytes, report.Bytes)
 			}
 			if got := sum(t, path); got != want[file] {
 				t.Errorf("sha256 %s, want %s", got, want[file])
@@ -126,7 +129,7 @@ func TestGollamaWorkers(t *testing.T) {
 		}
 		job.Close()
 		recipe, _ := quantize.LookupRecipe("Q4_K_M")
-		q, err := quantize.Prepare(path, quantize.PlanOptions{Recipe: recipe, AllowRequantize: true})
+		q, err := quantize.Prepare(path, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe, AllowRequantize: true}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,12 +6,13 @@ import "ggforge/gguf"
 type need uint8
 
 const (
-	needNone  need = iota
-	needLayer      // refused without importance, except for embedding and output head
-	needAll        // the encoder has no way to do without
+	needIgnored need = iota // the encoder does not look at it
+	needNone                // better with it
+	needLayer               // refused without importance, except for embedding and output head
+	needAll                 // the encoder has no way to do without
 )
 
-// target is a type that tensors can be converted to and from.
+// target is a type that tensors can be converted to.
 //
 // fallback is the type for a tensor whose rows are not whole blocks of the
 // wanted type; the type itself where no smaller block of that size exists, so
@@ -24,20 +25,19 @@ type target struct {
 
 func to(t gguf.Type, n need) target { return target{t, true, n} }
 
-// targets has one row per convertible type. Types that are absent have no
-// encoder: intermediate types of matrix products (Q8_1, Q8_K), integers, F64.
+// targets has one row per type with an encoder; absent are intermediate types of matrix products (Q8_1, Q8_K), integers, F64.
 var targets = map[gguf.Type]target{
-	gguf.TypeF32:  to(gguf.TypeF32, needNone),
-	gguf.TypeF16:  to(gguf.TypeF16, needNone),
-	gguf.TypeBF16: to(gguf.TypeBF16, needNone),
+	gguf.TypeF32:  to(gguf.TypeF32, needIgnored),
+	gguf.TypeF16:  to(gguf.TypeF16, needIgnored),
+	gguf.TypeBF16: to(gguf.TypeBF16, needIgnored),
 
 	gguf.TypeQ4_0:   to(gguf.TypeQ4_0, needNone),
 	gguf.TypeQ4_1:   to(gguf.TypeQ4_1, needNone),
 	gguf.TypeQ5_0:   to(gguf.TypeQ5_0, needNone),
 	gguf.TypeQ5_1:   to(gguf.TypeQ5_1, needNone),
-	gguf.TypeQ8_0:   to(gguf.TypeQ8_0, needNone),
+	gguf.TypeQ8_0:   to(gguf.TypeQ8_0, needIgnored),
 	gguf.TypeIQ4_NL: to(gguf.TypeIQ4_NL, needNone),
-	gguf.TypeMXFP4:  to(gguf.TypeMXFP4, needNone),
+	gguf.TypeMXFP4:  to(gguf.TypeMXFP4, needIgnored),
 
 	gguf.TypeQ2_K: to(gguf.TypeQ4_0, needNone),
 	gguf.TypeQ3_K: to(gguf.TypeQ4_0, needNone),
@@ -45,9 +45,9 @@ var targets = map[gguf.Type]target{
 	gguf.TypeQ5_K: to(gguf.TypeQ5_1, needNone),
 	gguf.TypeQ6_K: to(gguf.TypeQ8_0, needNone),
 
-	gguf.TypeQ2_0:  to(gguf.TypeQ4_0, needNone),
-	gguf.TypeTQ1_0: to(gguf.TypeQ4_0, needNone),
-	gguf.TypeTQ2_0: to(gguf.TypeQ4_0, needNone),
+	gguf.TypeQ2_0:  to(gguf.TypeQ4_0, needIgnored),
+	gguf.TypeTQ1_0: to(gguf.TypeQ4_0, needIgnored),
+	gguf.TypeTQ2_0: to(gguf.TypeQ4_0, needIgnored),
 
 	gguf.TypeIQ1_S:   to(gguf.TypeIQ4_NL, needAll),
 	gguf.TypeIQ1_M:   to(gguf.TypeIQ4_NL, needLayer),

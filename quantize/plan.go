@@ -36,14 +36,32 @@ type PlanOptions struct {
 	// have no effect on recipes whose default type is plain floats.
 	TensorTypes []TensorTypeRule
 
-	// Importance reports whether there is importance for the tensor of that
-	// name. It is nil without an importance matrix, and must be nil for a matrix
-	// that has no entries left: some recipes save bits when it is not.
-	Importance func(name string) bool
 	// AllowRequantize permits tensors that are quantized already to change type.
 	AllowRequantize bool
+	// PruneLayers lists layers to leave out, in any order. The later ones move
+	// up. Rules and tensor types see the new names, but the old number of layers.
+	PruneLayers []int64
+	// Reference does as the reference does where it deviates by intention.
+	Reference bool
+
+	// The following are set by Prepare.
+
+	// Importance reports whether there is importance for the tensor of that name
+	// and dimensions, like imatrix.Matrix.Check. It is nil without an importance
+	// matrix, and must be nil for a matrix that has no entries left: some
+	// recipes save bits when it is not.
+	Importance func(name string, ne []int64) (ok bool, warning, err error)
 	// KeepOrder keeps the order of the input, for output in the same shards.
 	KeepOrder bool
+}
+
+// Planned is what Plan has decided.
+type Planned struct {
+	Decisions   []Decision // in output order
+	Compromises []Compromise
+
+	model  *model
+	layers renumbering // nil if no layer is pruned
 }
 
 // Decision is what becomes of one tensor.
@@ -54,6 +72,9 @@ type Decision struct {
 	To     gguf.Type // type in the output; the data is copied if equal to From
 	Want   gguf.Type // type before a fallback; equal to To without one
 	Reason Reason
+	// Importance says that the conversion uses importance, which is found under
+	// the tensor's old name.
+	Importance bool
 }
 
 // Reason says why a tensor gets its type.
@@ -133,34 +154,51 @@ func (e *InputError) Error() string { return e.Object + ": " + e.Msg }
 // Is makes errors.Is(err, gguf.ErrBroken) true.
 func (e *InputError) Is(target error) bool { return target == gguf.ErrBroken }
 
-// Plan decides the type of every tensor. The decisions are in output order:
-// unless the order is kept, tensors outside of layers first, then by layer, and
-// by the bytes of the name inside a layer. meta is the input's metadata.
+// Plan decides the name and type of every tensor. The decisions are in output
+// order: unless the order is kept, tensors outside of layers first, then by layer,
+// and by the bytes of the name inside a layer. meta is the input's metadata.
 //
-// The errors are *InputError, *UnsupportedError and *RefusedError. The decisions
-// are complete also with a *RefusedError, so that they can be shown; with the
-// other errors there are none.
-func Plan(meta gguf.Metadata, tensors []PlanTensor, opt PlanOptions) ([]Decision, error) {
-	m, err := readModel(meta, tensors)
-	if err != nil {
+// The errors are *InputError, *UnsupportedError, and several of kind ErrRefused;
+// *RefusedError is one of those. The plan is complete also with an ErrRefused, so
+// that it can be shown; with other errors there is none.
+func Plan(meta gguf.Metadata, tensors []PlanTensor, opt PlanOptions) (*Planned, error) {
+	order := outputOrder(tensors, opt.KeepOrder)
+	names := make([]string, 0, len(order)) // new ones
+	out := &Planned{}
+	if len(opt.PruneLayers) > 0 {
+		for _, i := range order {
+			names = append(names, tensors[i].Name)
+		}
+		out.layers = renumber(names, opt.PruneLayers, opt.Reference)
+		if err := out.layers.check(opt.PruneLayers); err != nil {
+			return nil, err
+		}
+		names = names[:0]
+	}
+	left := order[:0]
+	for _, i := range order {
+		if name, ok := out.layers.name(tensors[i].Name); ok {
+			names = append(names, name)
+			left = append(left, i)
+		}
+	}
+
+	var err error
+	if out.model, err = readModel(meta, names); err != nil {
 		return nil, err
 	}
-	m.importance = opt.Importance != nil
-	p := planner{opt: opt, model: m, seen: map[Role]int64{}}
-
-	out := make([]Decision, 0, len(tensors))
-	for _, i := range outputOrder(tensors, opt.KeepOrder) {
-		d, err := p.decide(&tensors[i])
+	out.model.importance = opt.Importance != nil
+	p := planner{opt: opt, model: out.model, seen: map[Role]int64{}, rulesUsed: make([]bool, len(opt.TensorTypes))}
+	for k, i := range left {
+		d, err := p.decide(&tensors[i], names[k])
 		if err != nil {
 			return nil, err
 		}
 		d.Tensor = i
-		out = append(out, d)
+		out.Decisions = append(out.Decisions, d)
 	}
-	if p.refused != nil {
-		return out, p.refused
-	}
-	return out, nil
+	out.Compromises = p.compromises(out)
+	return out, p.refusal()
 }
 
 // outputOrder returns the indexes of tensors in output order.
@@ -190,7 +228,7 @@ const (
 // readModel collects what rules see of the model. A missing number of layers is
 // an error only where a rule depends on it, so that files of architectures
 // without layers can be converted; the reference refuses them.
-func readModel(meta gguf.Metadata, tensors []PlanTensor) (*model, error) {
+func readModel(meta gguf.Metadata, names []string) (*model, error) {
 	m := &model{tied: true}
 	if v, ok := meta.Get(gguf.KeyArchitecture); ok {
 		m.arch, _ = v.Str()
@@ -220,8 +258,8 @@ func readModel(meta gguf.Metadata, tensors []PlanTensor) (*model, error) {
 		m.layers = number(blockCountKey, -1)
 		m.predict = number(predictLayersKey, 0)
 	}
-	for i := range tensors {
-		role := roleOf(tensors[i].Name)
+	for _, name := range names {
+		role := roleOf(name)
 		if role&roleVV != 0 {
 			m.values++
 		}
@@ -230,160 +268,4 @@ func readModel(meta gguf.Metadata, tensors []PlanTensor) (*model, error) {
 		}
 	}
 	return m, err
-}
-
-// planner holds what passes from one tensor to the next.
-type planner struct {
-	opt     PlanOptions
-	model   *model
-	seen    map[Role]int64 // tensors handled by rules, per kind of role
-	refused *RefusedError
-}
-
-// decide settles one tensor.
-func (p *planner) decide(t *PlanTensor) (Decision, error) {
-	d := Decision{Name: t.Name, From: t.Type, To: t.Type, Want: t.Type}
-	if why := p.kept(t); why != "" {
-		d.Reason = Reason{Kept, why}
-		return d, nil
-	}
-	role := roleOf(t.Name)
-	fixed, option := p.fixedType(t.Name, role)
-	if fixed != nil {
-		d.To, d.Want, d.Reason = *fixed, *fixed, Reason{ByOverride, option}
-	} else {
-		var err error
-		if d.Want, d.Reason, err = p.want(t, role); err != nil {
-			return d, err
-		}
-		if _, known := targets[d.Want]; !known {
-			return d, noEncoder(t.Name, d.Want)
-		}
-		var ok bool
-		if d.To, ok = fallbackFor(d.Want, t.NE[0]); !ok {
-			return d, &UnsupportedError{t.Name, d.Want, misfitText(t, d.Want) + ", and there is no fallback for the type"}
-		}
-		if d.To != d.Want {
-			d.Reason = Reason{ByFallback, misfitText(t, d.Want)}
-		}
-	}
-	return d, p.check(t, &d, role)
-}
-
-func misfitText(t *PlanTensor, typ gguf.Type) string {
-	return fmt.Sprintf("row of %d is not a multiple of %d (%v)", t.NE[0], typ.BlockLen(), typ)
-}
-
-func noEncoder(tensor string, t gguf.Type) error {
-	return &UnsupportedError{tensor, t, "tensors cannot be converted to this type"}
-}
-
-// kept returns why t is not converted, "" if it is.
-func (p *planner) kept(t *PlanTensor) string {
-	if p.opt.Recipe.Copy {
-		return "recipe " + p.opt.Recipe.Name
-	}
-	dims := len(t.NE)
-	for dims > 1 && t.NE[dims-1] == 1 {
-		dims--
-	}
-	if dims < 2 {
-		return "1-D"
-	}
-	if why := keptName(t.Name); why != "" {
-		return why
-	}
-	if p.opt.LeaveOutputTensor && t.Name == outputName {
-		return "--leave-output-tensor"
-	}
-	return ""
-}
-
-// fixedType returns the type that an option fixes for the tensor, and the option.
-// Such a type is not subject to fallback.
-func (p *planner) fixedType(name string, role Role) (*gguf.Type, string) {
-	switch {
-	case role == RoleOutput:
-		return p.opt.OutputTensorType, "--output-tensor-type"
-	case role == RoleEmbd && (name == embdName || p.tensorRule(name) == nil):
-		// A tensor rule wins for per-layer embeddings, and for them only. In the
-		// reference it does so also where it then has no effect itself.
-		return p.opt.TokenEmbeddingType, "--token-embedding-type"
-	}
-	return nil, ""
-}
-
-// tensorRule returns the first tensor rule that matches name, nil without one.
-func (p *planner) tensorRule(name string) *TensorTypeRule {
-	for i := range p.opt.TensorTypes {
-		if r := &p.opt.TensorTypes[i]; r.Match(name) {
-			return r
-		}
-	}
-	return nil
-}
-
-// want returns the type that tensor rules or the recipe give t.
-func (p *planner) want(t *PlanTensor, role Role) (gguf.Type, Reason, error) {
-	r := p.opt.Recipe
-	if r.Type.Kind() != gguf.KindQuant {
-		return r.Type, Reason{ByRecipe, r.Name}, nil
-	}
-	if tr := p.tensorRule(t.Name); tr != nil {
-		return tr.Type, Reason{ByOverride, "--tensor-type " + tr.Pattern}, nil
-	}
-	if p.opt.Pure {
-		return r.Type, Reason{ByRecipe, r.Name + " --pure"}, nil
-	}
-
-	if role == RoleEmbd && p.model.tied {
-		role = RoleOutput
-		if o := p.opt.OutputTensorType; o != nil {
-			return *o, Reason{ByOverride, "--output-tensor-type, tied embedding"}, nil
-		}
-	}
-	kind := role
-	if role&roleVV != 0 {
-		kind = roleVV
-	}
-	s := site{model: p.model, name: t.Name, role: role, ne: t.NE, seen: p.seen[kind]}
-	typ, why := r.choose(&s)
-	p.seen[kind]++
-	return typ, Reason{ByRecipe, r.Name + ": " + why}, s.err
-}
-
-// check finds out whether the conversion d can and may be carried out.
-func (p *planner) check(t *PlanTensor, d *Decision, role Role) error {
-	if d.To == d.From {
-		return nil
-	}
-	if _, known := targets[d.To]; !known {
-		return noEncoder(t.Name, d.To)
-	}
-	if _, known := targets[d.From]; !known {
-		return &UnsupportedError{t.Name, d.From, "tensors of this type cannot be converted"}
-	}
-	if !fits(d.To, t.NE[0]) {
-		return &UnsupportedError{t.Name, d.To, fmt.Sprintf("%s, and %v has no fallback", misfitText(t, d.To), d.Reason)}
-	}
-	if d.From.Kind() == gguf.KindQuant && !p.opt.AllowRequantize {
-		p.refuse(t.Name, d.From, "already quantized; --allow-requantize would requantize it")
-		return nil
-	}
-	switch needs := p.opt.Recipe.needs(d.To, role); {
-	case needs && p.opt.Importance == nil:
-		p.refuse(t.Name, d.To, "needs an importance matrix")
-	case needs && !p.opt.Importance(t.Name):
-		p.refuse(t.Name, d.To, "the importance matrix has no entry for this tensor, and the type needs one")
-	}
-	return nil
-}
-
-// refuse records a refusal; the first one is reported.
-func (p *planner) refuse(tensor string, t gguf.Type, msg string) {
-	if p.refused != nil {
-		p.refused.Others++
-		return
-	}
-	p.refused = &RefusedError{Tensor: tensor, Type: t, Msg: msg}
 }

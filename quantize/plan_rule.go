@@ -2,6 +2,7 @@ package quantize
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 
@@ -47,6 +48,24 @@ func CompileTensorRule(s string) (TensorTypeRule, error) {
 		return fail("%v", err)
 	}
 	return TensorTypeRule{pattern, typ, re}, nil
+}
+
+// ReadTensorRules reads a file of tensor rules as CompileTensorRule takes them,
+// separated by white space.
+func ReadTensorRules(path string) ([]TensorTypeRule, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var rules []TensorTypeRule
+	for _, s := range strings.FieldsFunc(string(data), func(c rune) bool { return strings.ContainsRune(" \t\n\v\f\r", c) }) {
+		r, err := CompileTensorRule(s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
 }
 
 // lowerASCII lower-cases the letters A to Z only.

@@ -63,10 +63,15 @@ func planTypes(t *testing.T, meta gguf.Metadata, tensors []PlanTensor, opt PlanO
 		t.Fatal(err)
 	}
 	types := map[string]gguf.Type{}
-	for _, d := range plan {
+	for _, d := range plan.Decisions {
 		types[strings.TrimSuffix(d.Name, ".weight")] = d.To
 	}
 	return types
+}
+
+// matrixOf returns a PlanOptions.Importance with the entries that has names.
+func matrixOf(has func(name string) bool) func(string, []int64) (bool, error, error) {
+	return func(name string, _ []int64) (bool, error, error) { return has(name), nil, nil }
 }
 
 func ptr(t gguf.Type) *gguf.Type { return &t }
@@ -78,7 +83,7 @@ func TestPlanOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range plan {
+		for _, d := range plan.Decisions {
 			if in[d.Tensor].Name != d.Name {
 				t.Errorf("decision for %q points at %q", d.Name, in[d.Tensor].Name)
 			}
@@ -120,7 +125,7 @@ func TestPlanReasons(t *testing.T) {
 		"blk.0.x.weight":            "Q4_K recipe Q4_K_M: default",
 		"s":                         "F32 kept: not a weight",
 	}
-	for _, d := range plan {
+	for _, d := range plan.Decisions {
 		got := d.To.String() + " "
 		if d.Want != d.To {
 			got += "from " + d.Want.String() + " "
@@ -134,7 +139,7 @@ func TestPlanReasons(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	meta := modelMeta("llama", ".block_count", 1)
 	tensors := weights("token_embd", "blk.0.attn_q", "blk.0.ffn_up")
-	all := func(string) bool { return true }
+	all := matrixOf(func(string) bool { return true })
 	for _, c := range []struct {
 		name   string
 		recipe string
@@ -144,11 +149,11 @@ func TestPlanRefuses(t *testing.T) {
 		{"no matrix", "IQ2_XS", nil, "needs an importance matrix (and 1 more tensors)"},
 		{"covered", "IQ2_XS", func(o *PlanOptions, _ []PlanTensor) { o.Importance = all }, ""},
 		{"no entry", "IQ2_XS", func(o *PlanOptions, _ []PlanTensor) {
-			o.Importance = func(n string) bool { return !strings.Contains(n, "ffn_up") }
+			o.Importance = matrixOf(func(n string) bool { return !strings.Contains(n, "ffn_up") })
 		}, `tensor "blk.0.ffn_up.weight", type IQ2_XS: the importance matrix has no entry`},
 		{"embedding without entry", "IQ2_S", func(o *PlanOptions, _ []PlanTensor) {
 			o.TokenEmbeddingType = ptr(gguf.TypeIQ2_S)
-			o.Importance = func(n string) bool { return n != embdName }
+			o.Importance = matrixOf(func(n string) bool { return n != embdName })
 		}, ""},
 		{"encoder without a way", "Q8_0", func(o *PlanOptions, _ []PlanTensor) {
 			o.TokenEmbeddingType = ptr(gguf.TypeIQ2_XS)
@@ -174,8 +179,8 @@ func TestPlanRefuses(t *testing.T) {
 			c.set(&opt, ts)
 		}
 		plan, err := Plan(meta, ts, opt)
-		if len(plan) != len(ts) {
-			t.Errorf("%s: %d decisions", c.name, len(plan))
+		if len(plan.Decisions) != len(ts) {
+			t.Errorf("%s: %d decisions", c.name, len(plan.Decisions))
 		}
 		if c.want == "" {
 			if err != nil {
@@ -237,7 +242,7 @@ func TestPlanInput(t *testing.T) {
 			weights("blk.2.ffn_down"), "blk.<0 to 1>"},
 	} {
 		plan, err := Plan(c.meta, c.tensors, PlanOptions{
-			Recipe: recipe(t, c.recipe), Importance: func(string) bool { return true },
+			Recipe: recipe(t, c.recipe), Importance: matrixOf(func(string) bool { return true }),
 		})
 		if c.want == "" {
 			if err != nil {

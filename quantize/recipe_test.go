@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/quantize/quants"
 )
 
 // testdata/recipe_golden.json.gz holds what llama-quantize 0.7.0 --dry-run says
@@ -119,7 +120,7 @@ func goldenOptions(t *testing.T, set string) PlanOptions {
 		switch key {
 		case "":
 		case "imatrix":
-			opt.Importance = func(string) bool { return true }
+			opt.Importance = matrixOf(func(string) bool { return true })
 		case "pure":
 			opt.Pure = true
 		case "leave":
@@ -157,11 +158,11 @@ func (want goldenResult) compare(meta gguf.Metadata, tensors []PlanTensor, opt P
 	if (refused != nil) != (want.Needs != 0) {
 		return fmt.Sprintf("error %v, want one: %v", err, want.Needs != 0)
 	}
-	if len(got) != len(tensors) {
-		return fmt.Sprintf("%d decisions for %d tensors", len(got), len(tensors))
+	if len(got.Decisions) != len(tensors) {
+		return fmt.Sprintf("%d decisions for %d tensors", len(got.Decisions), len(tensors))
 	}
 	var diff []string
-	for _, d := range got {
+	for _, d := range got.Decisions {
 		w := want.typeOf(d.Name)
 		if g := strings.ToLower(d.To.String()); g != w {
 			diff = append(diff, fmt.Sprintf("%s: got %s, want %s (%v)", d.Name, g, w, d.Reason))
@@ -240,6 +241,9 @@ func TestRecipeTable(t *testing.T) {
 		}
 	}
 	for typ, row := range targets {
+		if !quants.Lookup(typ).CanQuantize() {
+			t.Errorf("no encoder for %v", typ)
+		}
 		if row.hasFallback && row.fallback != typ && row.fallback.BlockLen() >= typ.BlockLen() {
 			t.Errorf("fallback from %v to %v", typ, row.fallback)
 		}
@@ -279,7 +283,7 @@ func TestRecipeBPW(t *testing.T) {
 		opt := PlanOptions{Recipe: r}
 		plan, err := Plan(meta, tensors, opt)
 		if err != nil {
-			opt.Importance = func(string) bool { return true }
+			opt.Importance = matrixOf(func(string) bool { return true })
 			plan, err = Plan(meta, tensors, opt)
 		}
 		if err != nil {
@@ -287,7 +291,7 @@ func TestRecipeBPW(t *testing.T) {
 			continue
 		}
 		var bits, weights float64
-		for _, d := range plan {
+		for _, d := range plan.Decisions {
 			n := 1.0
 			for _, e := range tensors[d.Tensor].NE {
 				n *= float64(e)

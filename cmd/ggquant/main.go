@@ -3,6 +3,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,11 +12,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/fault"
 	"ggforge/quantize"
-	"ggforge/writer"
 )
 
 func main() { tool.Main(command()) }
@@ -26,16 +26,7 @@ func command() *cli.Command {
 		ArgsUsage: "IN [OUT] TYPE [NTHREADS]",
 		Description: "Without OUT the output is ggml-model-TYPE.gguf beside IN.\n\n" + recipeHelp() + "\n" +
 			tool.ExitHelp,
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and write nothing"},
-			&cli.BoolFlag{Name: "pure", Usage: "give every tensor the recipe's default type"},
-			&cli.BoolFlag{Name: "leave-output-tensor", Usage: "keep output.weight as it is"},
-			&cli.StringFlag{Name: "output-tensor-type", Usage: "use tensor type `TYPE` for output.weight"},
-			&cli.StringFlag{Name: "token-embedding-type", Usage: "use tensor type `TYPE` for the token embeddings"},
-			tool.ThreadsFlag(),
-			tool.ForceFlag(),
-			tool.ProgressFlag(),
-		},
+		Flags:  flags(),
 		Action: run,
 	}
 }
@@ -98,69 +89,84 @@ func positionals(cmd *cli.Command) (j job, err error) {
 	return j, nil
 }
 
-// typeFlag returns the tensor type that a flag names, nil if it is not set.
-func typeFlag(cmd *cli.Command, name string) (*gguf.Type, error) {
-	if !cmd.IsSet(name) {
-		return nil, nil
-	}
-	t, ok := gguf.ParseType(cmd.String(name))
-	if !ok {
-		return nil, fault.Errorf(fault.Usage, "--%s: unknown tensor type %q", name, cmd.String(name))
-	}
-	return &t, nil
-}
-
 func run(ctx context.Context, cmd *cli.Command) error {
 	j, err := positionals(cmd)
 	if err != nil {
 		return err
 	}
-	opt := quantize.PlanOptions{Recipe: j.recipe, Pure: cmd.Bool("pure"), LeaveOutputTensor: cmd.Bool("leave-output-tensor")}
-	if opt.OutputTensorType, err = typeFlag(cmd, "output-tensor-type"); err != nil {
+	opt, err := options(cmd, j.recipe)
+	if err != nil {
 		return err
 	}
-	if opt.TokenEmbeddingType, err = typeFlag(cmd, "token-embedding-type"); err != nil {
-		return err
-	}
-	progress, err := tool.NewProgress(cmd)
+	write, err := writerOptions(cmd, j.threads)
 	if err != nil {
 		return err
 	}
 	cost := tool.StartCost()
 	plan, err := quantize.Prepare(j.in, opt)
-	if plan != nil {
-		defer plan.Close()
-	}
-	w := cmd.Root().Writer
-	if cmd.Bool("dry-run") && plan != nil {
-		printPlan(w, plan)
-	}
-	if err != nil || cmd.Bool("dry-run") {
+	if plan == nil {
 		return err
 	}
-	result, err := plan.Write(ctx, j.out, writer.Options{Workers: j.threads, Force: cmd.Bool("force"), Progress: progress})
+	defer plan.Close()
+	if err == nil {
+		for _, c := range plan.Compromises {
+			fmt.Fprintf(cmd.Root().ErrWriter, "warning: %s\n", c)
+		}
+	}
+	w := cmd.Root().Writer
+	if cmd.Bool("dry-run") {
+		report, reportErr := plan.Report(j.out, nil)
+		if reportErr != nil {
+			return reportErr
+		}
+		if cmd.Bool("json") {
+			return errors.Join(err, writeJSON(w, report))
+		}
+		report.WriteText(w)
+		summary(w, report)
+		return err
+	}
 	if err != nil {
 		return err
 	}
-	for _, d := range plan.Decisions {
-		if d.Reason.Kind == quantize.ByFallback {
-			fmt.Fprintf(w, "%s: %v instead of %v: %s\n", d.Name, d.To, d.Want, d.Reason.Text)
-		}
+	result, err := plan.Write(ctx, j.out, write)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(w, "%s: %s, %d tensors, %.4f bits per weight (input %s, %.4f)\n", j.out, tool.Bytes(result.Bytes),
-		len(plan.Decisions), plan.BPW(), tool.Bytes(plan.Input.Size), plan.Input.BPW())
+	report, err := plan.Report(j.out, result)
+	if err != nil {
+		return err
+	}
+	if cmd.Bool("json") {
+		return writeJSON(w, report)
+	}
+	summary(w, report)
 	fmt.Fprintln(w, cost.Stop(result.Bytes))
 	return nil
 }
 
-func printPlan(w io.Writer, plan *quantize.Job) {
-	width := 0
-	for _, d := range plan.Decisions {
-		width = max(width, len(d.Name))
+func writeJSON(w io.Writer, report *quantize.Report) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	return e.Encode(report)
+}
+
+// summary prints what the whole run comes to.
+func summary(w io.Writer, r *quantize.Report) {
+	for _, f := range r.Files {
+		fmt.Fprintf(w, "%s: %d bytes\n", f.Path, f.Bytes)
 	}
-	for _, d := range plan.Decisions {
-		ne := plan.Input.Tensors[d.Tensor].NE
-		fmt.Fprintf(w, "%-*s  %-20s  %-5v -> %-7v  %12d bytes  %s\n", width, d.Name, gguf.Shape(ne), d.From, d.To, gguf.DataBytes(d.To, ne), d.Reason)
+	for _, s := range r.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", s)
 	}
-	fmt.Fprintf(w, "%d tensors, file of %d bytes, %.4f bits per weight\n", len(plan.Decisions), plan.Size(), plan.BPW())
+	for _, d := range r.Displaced {
+		fmt.Fprintf(w, "warning: %s: %d sub-blocks of zeros displace others in IQ3_S, as the reference writes them\n", d.Tensor, d.Count)
+	}
+	nominal := ""
+	if r.NominalBPW > 0 {
+		nominal = fmt.Sprintf(", nominal %.2f", r.NominalBPW)
+	}
+	fmt.Fprintf(w, "%s: %s, %d tensors, %.4f bits per weight (recipe %s%s; input %s, %.4f)\n", r.Files[0].Path, tool.Bytes(r.Bytes),
+		len(r.Tensors), r.BPW, r.Recipe, nominal, tool.Bytes(r.InputBytes), r.InputBPW)
 }

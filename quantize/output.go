@@ -1,0 +1,119 @@
+package quantize
+
+import (
+	"strconv"
+	"strings"
+
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+	"ggforge/writer"
+)
+
+// Files returns the files that Write will write for that path, in the order of
+// the shards. Their sizes are final.
+func (j *Job) Files(path string) ([]*writer.File, error) {
+	shards, err := j.shards()
+	if err != nil {
+		return nil, err
+	}
+	alignment, misstated, err := j.alignment()
+	if err != nil {
+		return nil, err
+	}
+	if len(shards) == 1 && !j.opt.KeepSplit {
+		return []*writer.File{{Path: path, Metadata: j.metadata, Tensors: shards[0], Alignment: alignment, Misstated: misstated}}, nil
+	}
+	total := 0
+	for _, s := range shards {
+		total += len(s)
+	}
+	prefix := strings.TrimSuffix(path, ".gguf")
+	var files []*writer.File
+	for i, tensors := range shards {
+		f := &writer.File{Path: gguf.ShardName(prefix, i, len(shards)), Tensors: tensors}
+		if i == 0 { // the others state no alignment, and so have the default one
+			f.Metadata = append(f.Metadata, j.metadata...)
+			f.Alignment, f.Misstated = alignment, misstated
+		}
+		if len(shards) > 1 {
+			j.addSplitKeys(&f.Metadata, i, len(shards), total)
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// addSplitKeys appends the keys of a shard, in the order of the reference's
+// quantizer or, for shards of a new size, of its splitter.
+func (j *Job) addSplitKeys(m *gguf.Metadata, no, count, tensors int) {
+	m.Move(gguf.KeySplitNo, gguf.Uint16(uint16(no)))
+	if j.opt.KeepSplit {
+		m.Move(gguf.KeySplitCount, gguf.Uint16(uint16(count)))
+	}
+	m.Move(gguf.KeySplitTensors, gguf.Int32(int32(tensors)))
+	if !j.opt.KeepSplit {
+		m.Move(gguf.KeySplitCount, gguf.Uint16(uint16(count)))
+	}
+}
+
+// shards shares the tensors out. A shard of the input may be left without any.
+func (j *Job) shards() ([][]writer.Tensor, error) {
+	if j.opt.KeepSplit {
+		shards := make([][]writer.Tensor, len(j.Input.Files))
+		for i := range j.Decisions {
+			d := &j.Decisions[i]
+			s := j.tensors[d.Tensor].Shard
+			shards[s] = append(shards[s], j.tensor(d))
+		}
+		return shards, nil
+	}
+	var shards [][]writer.Tensor
+	var last []writer.Tensor
+	var size int64 // of the data of last, padding included, as the reference counts
+	for i := range j.Decisions {
+		d := &j.Decisions[i]
+		n := gguf.Align(gguf.DataBytes(d.To, j.tensors[d.Tensor].NE), gguf.DefaultAlignment)
+		if full := j.opt.SplitMaxTensors > 0 && len(last) == j.opt.SplitMaxTensors ||
+			j.opt.SplitMaxBytes > 0 && size+n > j.opt.SplitMaxBytes; full && len(last) > 0 {
+			shards = append(shards, last)
+			last, size = nil, 0
+		}
+		last = append(last, j.tensor(d))
+		size += n
+	}
+	shards = append(shards, last)
+	if len(shards) > gguf.MaxShards {
+		return nil, fault.Errorf(fault.Usage, "%d shards, want at most %d: allow them more", len(shards), gguf.MaxShards)
+	}
+	return shards, nil
+}
+
+// alignment returns the alignment of tensor data. misstated says that the
+// metadata name another one, as they may when the reference is followed.
+func (j *Job) alignment() (a int64, misstated bool, err error) {
+	v, ok := j.metadata.Get(gguf.KeyAlignment)
+	if !ok {
+		return gguf.DefaultAlignment, false, nil
+	}
+	a, _ = v.Int()
+	if v.Type() != gguf.Uint32Type || a <= 0 || a&(a-1) != 0 {
+		return 0, false, fault.Errorf(fault.Usage, "--override-kv: %s is %v %v, want a power of two as u32", gguf.KeyAlignment, v.Type(), v)
+	}
+	if j.opt.Reference {
+		return gguf.DefaultAlignment, a != gguf.DefaultAlignment, nil
+	}
+	return a, false, nil
+}
+
+// ParseSize reads a size in bytes, a number with K, M or G for thousands,
+// millions and thousands of millions: the argument of --split-max-size.
+func ParseSize(s string) (int64, error) {
+	units := map[string]int64{"K": 1e3, "M": 1e6, "G": 1e9}
+	digits := strings.TrimRight(strings.ToUpper(s), "KMG")
+	unit, ok := units[strings.ToUpper(s)[len(digits):]]
+	n, err := strconv.ParseUint(digits, 10, 32)
+	if !ok || err != nil || n == 0 {
+		return 0, fault.Errorf(fault.Usage, "size %q: want a number followed by K, M or G", s)
+	}
+	return int64(n) * unit, nil
+}

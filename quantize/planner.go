@@ -1,0 +1,236 @@
+package quantize
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"ggforge/gguf"
+	"ggforge/quantize/quants"
+)
+
+// planner holds what passes from one tensor to the next.
+type planner struct {
+	opt   PlanOptions
+	model *model
+	seen  map[Role]int64 // tensors handled by rules, per kind of role
+
+	rulesUsed []bool // which of opt.TensorTypes have given a type
+	usedOut   bool   // the same for the other options
+	usedEmbd  bool
+	usedLeave bool
+
+	uncovered []string // names of tensors that could use importance and have none
+	misfits   []string // entries of the matrix that do not fit, as messages
+	refused   []error
+}
+
+// decide settles one tensor, which is called name in the output.
+func (p *planner) decide(t *PlanTensor, name string) (Decision, error) {
+	d := Decision{Name: name, From: t.Type, To: t.Type, Want: t.Type}
+	if why := p.kept(t, name); why != "" {
+		d.Reason = Reason{Kept, why}
+		return d, nil
+	}
+	role := roleOf(name)
+	fixed, option := p.fixedType(name, role)
+	if fixed != nil {
+		d.To, d.Want, d.Reason = *fixed, *fixed, Reason{ByOverride, option}
+	} else {
+		var err error
+		if d.Want, d.Reason, err = p.want(t, name, role); err != nil {
+			return d, err
+		}
+		if _, known := targets[d.Want]; !known {
+			return d, noEncoder(name, d.Want)
+		}
+		var ok bool
+		if d.To, ok = fallbackFor(d.Want, t.NE[0]); !ok {
+			return d, &UnsupportedError{name, d.Want, misfitText(t, d.Want) + ", and there is no fallback for the type"}
+		}
+		if d.To != d.Want {
+			d.Reason = Reason{ByFallback, misfitText(t, d.Want)}
+		}
+	}
+	return d, p.check(t, &d, role)
+}
+
+func misfitText(t *PlanTensor, typ gguf.Type) string {
+	return fmt.Sprintf("row of %d is not a multiple of %d (%v)", t.NE[0], typ.BlockLen(), typ)
+}
+
+func noEncoder(tensor string, t gguf.Type) error {
+	return &UnsupportedError{tensor, t, "tensors cannot be converted to this type"}
+}
+
+// kept returns why t is not converted, "" if it is.
+func (p *planner) kept(t *PlanTensor, name string) string {
+	if p.opt.Recipe.Copy {
+		return "recipe " + p.opt.Recipe.Name
+	}
+	dims := len(t.NE)
+	for dims > 1 && t.NE[dims-1] == 1 {
+		dims--
+	}
+	if dims < 2 {
+		return "1-D"
+	}
+	if why := keptName(name); why != "" {
+		return why
+	}
+	if p.opt.LeaveOutputTensor && name == outputName {
+		p.usedLeave = true
+		return "--leave-output-tensor"
+	}
+	return ""
+}
+
+// fixedType returns the type that an option fixes for the tensor, and the option.
+// Such a type is not subject to fallback.
+func (p *planner) fixedType(name string, role Role) (*gguf.Type, string) {
+	switch {
+	case role == RoleOutput && p.opt.OutputTensorType != nil:
+		p.usedOut = true
+		return p.opt.OutputTensorType, "--output-tensor-type"
+	case role == RoleEmbd && p.opt.TokenEmbeddingType != nil && (name == embdName || p.tensorRule(name) < 0):
+		// A tensor rule wins for per-layer embeddings, and for them only. In the
+		// reference it does so also where it then has no effect itself.
+		p.usedEmbd = true
+		return p.opt.TokenEmbeddingType, "--token-embedding-type"
+	}
+	return nil, ""
+}
+
+// tensorRule returns the index of the first tensor rule that matches name, -1
+// without one.
+func (p *planner) tensorRule(name string) int {
+	return slices.IndexFunc(p.opt.TensorTypes, func(r TensorTypeRule) bool { return r.Match(name) })
+}
+
+// want returns the type that tensor rules or the recipe give t.
+func (p *planner) want(t *PlanTensor, name string, role Role) (gguf.Type, Reason, error) {
+	r := p.opt.Recipe
+	if r.Type.Kind() != gguf.KindQuant {
+		return r.Type, Reason{ByRecipe, r.Name}, nil
+	}
+	if i := p.tensorRule(name); i >= 0 {
+		p.rulesUsed[i] = true
+		tr := p.opt.TensorTypes[i]
+		return tr.Type, Reason{ByOverride, "--tensor-type " + tr.Pattern}, nil
+	}
+	if p.opt.Pure {
+		return r.Type, Reason{ByRecipe, r.Name + " --pure"}, nil
+	}
+
+	if role == RoleEmbd && p.model.tied {
+		role = RoleOutput
+		if o := p.opt.OutputTensorType; o != nil {
+			p.usedOut = true
+			return *o, Reason{ByOverride, "--output-tensor-type, tied embedding"}, nil
+		}
+	}
+	kind := role
+	if role&roleVV != 0 {
+		kind = roleVV
+	}
+	s := site{model: p.model, name: name, role: role, ne: t.NE, seen: p.seen[kind]}
+	typ, why := r.choose(&s)
+	p.seen[kind]++
+	return typ, Reason{ByRecipe, r.Name + ": " + why}, s.err
+}
+
+// check finds out whether the conversion d can and may be carried out, and
+// whether with importance.
+func (p *planner) check(t *PlanTensor, d *Decision, role Role) error {
+	if d.To == d.From {
+		return nil
+	}
+	if _, known := targets[d.To]; !known {
+		return noEncoder(d.Name, d.To)
+	}
+	if !quants.Lookup(d.From).CanDequantize() {
+		return &UnsupportedError{d.Name, d.From, "tensors of this type cannot be converted"}
+	}
+	if !fits(d.To, t.NE[0]) {
+		return &UnsupportedError{d.Name, d.To, fmt.Sprintf("%s, and %v has no fallback", misfitText(t, d.To), d.Reason)}
+	}
+	if d.From.Kind() == gguf.KindQuant && !p.opt.AllowRequantize {
+		p.refuse(d.Name, d.From, "already quantized; --allow-requantize would requantize it")
+		return nil
+	}
+	needs := p.opt.Recipe.needs(d.To, role)
+	if p.opt.Importance == nil {
+		if needs {
+			p.refuse(d.Name, d.To, "needs an importance matrix")
+		}
+		return nil
+	}
+	ok, warning, err := p.opt.Importance(t.Name, t.NE)
+	switch {
+	case err != nil:
+		p.refused = append(p.refused, err)
+		return nil
+	case warning != nil:
+		p.misfits = append(p.misfits, warning.Error())
+	}
+	d.Importance = ok && targets[d.To].need != needIgnored
+	if ok {
+		return nil
+	}
+	if needs {
+		p.refuse(d.Name, d.To, "the importance matrix has no entry for this tensor, and the type needs one")
+	}
+	// Calibration does not see embeddings, nor output heads unless asked to.
+	if warning == nil && targets[d.To].need != needIgnored && role&(RoleOutput|RoleEmbd) == 0 {
+		p.uncovered = append(p.uncovered, d.Name)
+	}
+	return nil
+}
+
+// refuse records a refusal.
+func (p *planner) refuse(tensor string, t gguf.Type, msg string) {
+	p.refused = append(p.refused, &RefusedError{Tensor: tensor, Type: t, Msg: msg})
+}
+
+// refusal returns the first refusal, which says how many there are.
+func (p *planner) refusal() error {
+	if len(p.refused) == 0 {
+		return nil
+	}
+	if e := (*RefusedError)(nil); errors.As(p.refused[0], &e) {
+		e.Others = len(p.refused) - 1
+	}
+	return p.refused[0]
+}
+
+// compromises lists what the options ask for in vain.
+func (p *planner) compromises(out *Planned) (all []Compromise) {
+	var fallbacks []string
+	for _, d := range out.Decisions {
+		if d.To != d.Want {
+			fallbacks = append(fallbacks, fmt.Sprintf("%s (%v instead of %v)", d.Name, d.To, d.Want))
+		}
+	}
+	add := func(bad bool, text string, names ...string) {
+		if bad {
+			all = append(all, Compromise{text, names})
+		}
+	}
+	add(fallbacks != nil, "rows that are not whole blocks of the wanted type", fallbacks...)
+	for i, used := range p.rulesUsed {
+		add(!used, fmt.Sprintf("--tensor-type %s=%v has no effect on any tensor", p.opt.TensorTypes[i].Pattern, p.opt.TensorTypes[i].Type))
+	}
+	const none = " has no effect: no such tensor is converted"
+	add(p.opt.OutputTensorType != nil && !p.usedOut, "--output-tensor-type"+none)
+	add(p.opt.TokenEmbeddingType != nil && !p.usedEmbd, "--token-embedding-type"+none)
+	add(p.opt.LeaveOutputTensor && !p.usedLeave && !p.opt.Recipe.Copy, "--leave-output-tensor has no effect: there is no tensor "+outputName)
+	if out.layers != nil {
+		none := out.layers.missing(p.opt.PruneLayers)
+		add(none != nil, "--prune-layers names layers that the model does not have", none...)
+	}
+	for _, m := range p.misfits {
+		add(true, m+": quantized without")
+	}
+	add(p.uncovered != nil, "tensors without an entry in the importance matrix", p.uncovered...)
+	return all
+}

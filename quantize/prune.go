@@ -1,0 +1,145 @@
+package quantize
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+)
+
+// ParseLayers reads a list of layer numbers, "3,7": the argument of
+// --prune-layers.
+func ParseLayers(s string) ([]int64, error) {
+	var layers []int64
+	for part := range strings.SplitSeq(s, ",") {
+		n, err := strconv.ParseUint(strings.TrimSpace(part), 10, 31)
+		if err != nil {
+			return nil, fault.Errorf(fault.Usage, "list of layers %q: %q is not a layer number", s, part)
+		}
+		layers = append(layers, int64(n))
+	}
+	return layers, nil
+}
+
+// renumbering says what becomes of the layers when some are pruned.
+type renumbering map[int64]int64 // old number to new, pruned for none
+
+const pruned = -1
+
+var layerNumber = regexp.MustCompile(`blk\.(\d+)\.`)
+
+// layerSpan returns where in name a layer number stands, ok false without one.
+// It may stand after a prefix ("dec.blk.3."), unlike the one of layerOf.
+func layerSpan(name string) (n int64, from, to int, ok bool) {
+	m := layerNumber.FindStringSubmatchIndex(name)
+	if m == nil {
+		return 0, 0, 0, false
+	}
+	n, err := strconv.ParseInt(name[m[2]:m[3]], 10, 32)
+	return n, m[2], m[3], err == nil
+}
+
+// renumber numbers the layers that names has anew, without those in drop.
+// Layers before the first one dropped keep their numbers, the others follow one
+// after the other: by their old number, or with visiting set in the order of
+// names. The latter is the reference's way, which mixes layers up when a name
+// has something before the layer.
+func renumber(names []string, drop []int64, visiting bool) renumbering {
+	var layers []int64
+	seen := map[int64]bool{}
+	for _, name := range names {
+		if n, _, _, ok := layerSpan(name); ok && !seen[n] {
+			seen[n] = true
+			layers = append(layers, n)
+		}
+	}
+	if !visiting {
+		slices.Sort(layers)
+	}
+	first, next := slices.Min(drop), int64(0)
+	r := renumbering{}
+	for _, n := range layers {
+		switch {
+		case slices.Contains(drop, n):
+			r[n] = pruned
+		case n < first:
+			r[n] = n
+			next = n + 1
+		default:
+			r[n] = next
+			next++
+		}
+	}
+	return r
+}
+
+// name returns the new name of a tensor, ok false if its layer is gone.
+func (r renumbering) name(name string) (_ string, ok bool) {
+	n, from, to, found := layerSpan(name)
+	number, known := r[n]
+	switch {
+	case !found || !known:
+		return name, true
+	case number == pruned:
+		return "", false
+	}
+	return name[:from] + strconv.FormatInt(number, 10) + name[to:], true
+}
+
+// left returns the number of layers that are left.
+func (r renumbering) left() (n int64) {
+	for _, to := range r {
+		if to != pruned {
+			n++
+		}
+	}
+	return n
+}
+
+// missing returns the members of drop that are no layers.
+func (r renumbering) missing(drop []int64) (none []string) {
+	for _, n := range drop {
+		if _, ok := r[n]; !ok {
+			none = append(none, strconv.FormatInt(n, 10))
+		}
+	}
+	return none
+}
+
+// notPerLayer names keys whose arrays have nothing to do with layers, even if
+// they happen to have as many elements.
+var notPerLayer = []string{"rope.dimension_sections"}
+
+// pruneArrays takes the elements of pruned layers out of the arrays that have
+// one element per layer. No loader takes the model otherwise.
+func pruneArrays(m gguf.Metadata, arch string, layers int64, drop []int64) {
+	prefix := gguf.ArchKey(arch, "")
+	for i, kv := range m {
+		key, ok := strings.CutPrefix(kv.Key, prefix)
+		v := kv.Value
+		if !ok || v.Type() != gguf.ArrayType || v.ElemType() == gguf.StringType || int64(v.Len()) != layers || slices.Contains(notPerLayer, key) {
+			continue
+		}
+		var kept []gguf.Value
+		layer := int64(0)
+		for e := range v.Elems() {
+			if !slices.Contains(drop, layer) {
+				kept = append(kept, e)
+			}
+			layer++
+		}
+		m[i].Value = gguf.Array(v.ElemType(), kept...)
+	}
+}
+
+// check refuses to prune everything.
+func (r renumbering) check(drop []int64) error {
+	if len(r) > 0 && r.left() == 0 {
+		return fault.Errorf(fault.Usage, "pruning layers %s leaves none of %d", strings.Trim(fmt.Sprint(drop), "[]"), len(r))
+	}
+	return nil
+}
