@@ -32,7 +32,7 @@ func Example() {
 	}
 
 	recipe, _ := quantize.LookupRecipe("Q4_K_M")
-	job, err := quantize.Prepare(f16, quantize.PlanOptions{Recipe: recipe})
+	job, err := quantize.Prepare(f16, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe}})
 	if err != nil {
 		log.Fatal(err)
 	}
