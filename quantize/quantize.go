@@ -216,15 +216,23 @@ func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writ
 	return writer.WriteAll(ctx, files, opt)
 }
 
+// importance is a tensor's entry of a matrix.
+type importance struct {
+	matrix *imatrix.Matrix
+	tensor *gguf.Tensor
+}
+
+func (i *importance) Values() ([]float32, error) {
+	values, _, err := i.matrix.Lookup(i.tensor.Name, i.tensor.NE)
+	return values, err
+}
+
 // tensor returns the tensor of decision d for the writer.
 func (j *Job) tensor(d *Decision) writer.Tensor {
 	in := j.tensors[d.Tensor]
 	t := writer.Tensor{Name: d.Name, Type: d.To, Source: rows.GGUF(j.Input.Files[in.Shard], in.Tensor)}
 	if d.Importance {
-		t.Importance = func() ([]float32, error) {
-			values, _, err := j.matrix.Lookup(in.Name, in.NE)
-			return values, err
-		}
+		t.Importance = &importance{j.matrix, in.Tensor}
 	}
 	return t
 }

@@ -116,7 +116,11 @@ func WriteCheckpoint(ctx context.Context, c *Checkpoint, input string, opt Optio
 			return nil, err
 		}
 	}
-	return write(ctx, files, len(files)-1, opt)
+	results, err := write(ctx, []set{{files, len(files) - 1}}, opt)
+	if err != nil {
+		return nil, err
+	}
+	return results[0], nil
 }
 
 // claim makes the directory, or checks that it may be written into.

@@ -201,7 +201,7 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "b"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := commit(parts, len(parts)-1, true); !errors.Is(err, fault.Usage) {
+	if err := (&output{set: set{leader: 1}, parts: parts}).commit(true); !errors.Is(err, fault.Usage) {
 		t.Errorf("got %v", err)
 	}
 	for _, p := range parts {

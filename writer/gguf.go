@@ -66,9 +66,22 @@ func Write(ctx context.Context, f *File, opt Options) (*Result, error) {
 // WriteAll writes several files, the shards of one model, as Write does one: all
 // or none. A model is opened by its first shard, which gets its name last.
 func WriteAll(ctx context.Context, files []*File, opt Options) (*Result, error) {
-	layouts := make([]layout, len(files))
-	for i, f := range files {
-		layouts[i] = f.layout()
+	results, err := WriteSets(ctx, [][]*File{files}, opt)
+	if err != nil {
+		return nil, err
 	}
-	return write(ctx, layouts, 0, opt)
+	return results[0], nil
+}
+
+// WriteSets writes several models, each of one file or of shards: all or none.
+// Tensors that have the same Source, by ==, are read and decoded once for all of
+// them. There is one result per model.
+func WriteSets(ctx context.Context, models [][]*File, opt Options) ([]*Result, error) {
+	sets := make([]set, len(models))
+	for i, files := range models {
+		for _, f := range files {
+			sets[i].files = append(sets[i].files, f.layout())
+		}
+	}
+	return write(ctx, sets, opt)
 }

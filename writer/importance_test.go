@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"ggforge/gguf"
@@ -16,6 +17,11 @@ import (
 	"ggforge/internal/gen"
 	"ggforge/quantize/quants"
 )
+
+// asked is an Importance made of a function.
+type asked struct{ f func() ([]float32, error) }
+
+func (a *asked) Values() ([]float32, error) { return a.f() }
 
 // TestImportance checks that every slice along dimension 2 gets its own weights,
 // however the rows are cut, and that slices along dimension 3 share them.
@@ -35,8 +41,8 @@ func TestImportance(t *testing.T) {
 	for _, opt := range []Options{{Workers: 1}, {Workers: 8}, {Workers: 8, MaxBuffer: 1}, {Workers: 3, MaxBuffer: 12 * 3 * rowLen * 4}} {
 		calls := 0
 		f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{
-			{"t", gguf.TypeIQ2_XS, newMatrix(x, rowLen, rows, slices, outer), func() ([]float32, error) { calls++; return weights, nil }},
-			{"kept", gguf.TypeF32, newMatrix(x, rowLen, rows*slices*outer), func() ([]float32, error) { return nil, errors.New("called") }},
+			{"t", gguf.TypeIQ2_XS, newMatrix(x, rowLen, rows, slices, outer), &asked{func() ([]float32, error) { calls++; return weights, nil }}},
+			{"kept", gguf.TypeF32, newMatrix(x, rowLen, rows*slices*outer), &asked{func() ([]float32, error) { return nil, errors.New("called") }}},
 		}}
 		if _, err := Write(context.Background(), f, opt); err != nil {
 			t.Fatal(err)
@@ -66,7 +72,7 @@ func TestImportanceErrors(t *testing.T) {
 		{func() ([]float32, error) { return nil, nil }, quants.ErrNeedsImportance},
 	} {
 		dir := t.TempDir()
-		_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "o"), Tensors: []Tensor{{"t", gguf.TypeIQ2_XXS, newMatrix(x, 256, 4, 2), c.f}}}, Options{})
+		_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "o"), Tensors: []Tensor{{"t", gguf.TypeIQ2_XXS, newMatrix(x, 256, 4, 2), &asked{c.f}}}}, Options{})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), `tensor "t"`) {
 			t.Errorf("got %v, want %v", err, c.kind)
 		}
@@ -120,7 +126,7 @@ func TestBadScale(t *testing.T) {
 	}
 }
 
-func set(dir string) []*File {
+func shardSet(dir string) []*File {
 	var files []*File
 	for i := range 3 {
 		f := testFile(filepath.Join(dir, gguf.ShardName("m", i, 3)))
@@ -132,7 +138,7 @@ func set(dir string) []*File {
 
 func TestWriteAll(t *testing.T) {
 	dir := t.TempDir()
-	files := set(dir)
+	files := shardSet(dir)
 	res, err := WriteAll(context.Background(), files, Options{Workers: 4})
 	if err != nil {
 		t.Fatal(err)
@@ -153,10 +159,10 @@ func TestWriteAll(t *testing.T) {
 	if res.Bytes != total || len(entries(t, dir)) != 3 {
 		t.Errorf("%d bytes, want %d; %v", res.Bytes, total, entries(t, dir))
 	}
-	if _, err := WriteAll(context.Background(), set(dir), Options{}); !errors.Is(err, fault.Usage) {
+	if _, err := WriteAll(context.Background(), shardSet(dir), Options{}); !errors.Is(err, fault.Usage) {
 		t.Errorf("existing shards: got %v", err)
 	}
-	if _, err := WriteAll(context.Background(), set(dir), Options{Force: true}); err != nil || len(entries(t, dir)) != 3 {
+	if _, err := WriteAll(context.Background(), shardSet(dir), Options{Force: true}); err != nil || len(entries(t, dir)) != 3 {
 		t.Errorf("replacing: %v, %v", err, entries(t, dir))
 	}
 }
@@ -167,7 +173,7 @@ func TestWriteAllOrNone(t *testing.T) {
 	for _, name := range []string{"broken-source", "name-taken", "second-exists"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			files := set(dir)
+			files := shardSet(dir)
 			want := 0
 			switch name {
 			case "broken-source":
@@ -191,5 +197,64 @@ func TestWriteAllOrNone(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+// counted is a source that counts the rows read from it.
+type counted struct {
+	*matrix
+	rows atomic.Int64
+}
+
+func (c *counted) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	c.rows.Add(b - a)
+	return c.matrix.Raw(buf, a, b)
+}
+
+// TestWriteSets writes one tensor to several models: it is read once, its
+// importance asked once, and every file is the one written alone.
+func TestWriteSets(t *testing.T) {
+	const rowLen, nRows = 512, 900
+	x, _ := gen.Input("normal/900x512")
+	weights := &asked{}
+	calls := 0
+	weights.f = func() ([]float32, error) { calls++; return gen.Importance("skew", rowLen), nil }
+	dir := t.TempDir()
+	src := &counted{matrix: newMatrix(x, rowLen, nRows)}
+	var models [][]*File
+	for _, typ := range []gguf.Type{gguf.TypeF32, gguf.TypeQ8_0, gguf.TypeQ4_K, gguf.TypeIQ4_XS} {
+		models = append(models, []*File{{Path: filepath.Join(dir, typ.String()), Tensors: []Tensor{{"t", typ, src, weights}}}})
+	}
+	results, err := WriteSets(context.Background(), models, Options{Workers: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := src.rows.Load(); n != nRows || calls != 1 {
+		t.Errorf("%d rows read, want %d; importance asked %d times", n, nRows, calls)
+	}
+	for i, m := range models {
+		alone := *m[0]
+		alone.Path = filepath.Join(t.TempDir(), "alone")
+		res, err := Write(context.Background(), &alone, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(read(t, alone.Path), read(t, m[0].Path)) {
+			t.Errorf("%s differs from the file written alone", m[0].Path)
+		}
+		if results[i].Bytes != res.Bytes || results[i].DataBytes != res.DataBytes {
+			t.Errorf("%s: %+v, alone %+v", m[0].Path, results[i], res)
+		}
+	}
+	// one that fails takes all with it
+	bad := []*File{{Path: filepath.Join(dir, "bad"), Tensors: []Tensor{{"t", gguf.TypeF16, newMatrix([]float32{1e9}, 1), nil}}}}
+	for _, m := range models {
+		m[0].Path += ".again"
+	}
+	if _, err := WriteSets(context.Background(), append(models, bad), Options{}); !errors.Is(err, fault.Broken) {
+		t.Errorf("got %v", err)
+	}
+	if left := entries(t, dir); len(left) != len(models) {
+		t.Errorf("left behind: %v", left)
 	}
 }

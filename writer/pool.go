@@ -11,6 +11,7 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
+	"ggforge/rows"
 )
 
 // blockElements is how many elements a worker takes at a time: enough to keep
@@ -20,7 +21,7 @@ const blockElements = 128 << 10
 
 // pool is the conversion of a list of tensors, whatever files they go to.
 type pool struct {
-	jobs  []job
+	jobs  []*job
 	opt   Options
 	total int64 // bytes of tensor data to write
 
@@ -28,18 +29,17 @@ type pool struct {
 	current atomic.Int64 // index of the job begun last
 }
 
-// job is one tensor to convert.
+// job is one tensor to read, and what it becomes.
 type job struct {
-	destined
-	ne []int64
-
-	overflows, displaced atomic.Int64
+	source  rows.Source
+	ne      []int64
+	outputs []*destined
 }
 
 // block is a run of rows [a, b) of one tensor.
 type block struct {
 	*job
-	importance importance
+	importance []importance // of each output
 	a, b       int64
 }
 
@@ -47,35 +47,44 @@ type block struct {
 // source, float32 and output.
 const bytesPerElement = 12
 
-// convert writes the data of all tensors to their places and adds to the result
-// what it has written. The padding between them is there already: a new file
-// reads as zeros.
-func convert(ctx context.Context, tensors []destined, opt Options, result *Result) error {
-	p := &pool{jobs: make([]job, len(tensors)), opt: opt}
-	for i, t := range tensors {
-		j := &p.jobs[i]
-		j.destined, j.ne = t, t.Source.NE()
-		p.total += gguf.DataBytes(t.Type, j.ne)
-		result.Elements += gguf.Rows(j.ne) * gguf.RowLen(j.ne)
+// convert writes the data of all tensors to their places and adds to their
+// results what it has written. The padding between them is there already: a new
+// file reads as zeros.
+func convert(ctx context.Context, tensors []*destined, opt Options) error {
+	p := &pool{opt: opt}
+	jobs := map[rows.Source]*job{}
+	for _, t := range tensors {
+		j, ok := jobs[t.Source]
+		if !ok {
+			j = &job{source: t.Source, ne: t.Source.NE()}
+			jobs[t.Source] = j
+			p.jobs = append(p.jobs, j)
+		}
+		j.outputs = append(j.outputs, t)
+		n := gguf.DataBytes(t.Type, j.ne)
+		p.total += n
+		t.result.DataBytes += n
+		t.result.Elements += gguf.Rows(j.ne) * gguf.RowLen(j.ne)
 	}
-	result.DataBytes += p.total
 	if err := p.run(ctx); err != nil {
 		return err
 	}
-	for i := range p.jobs {
-		j := &p.jobs[i]
-		result.Overflows = appendCount(result.Overflows, j, &j.overflows)
-		result.Displaced = appendCount(result.Displaced, j, &j.displaced)
+	for _, t := range tensors {
+		t.result.Overflows = appendCount(t.result.Overflows, t, &t.overflows)
+		t.result.Displaced = appendCount(t.result.Displaced, t, &t.displaced)
 	}
 	return nil
 }
 
-func appendCount(list []Count, j *job, n *atomic.Int64) []Count {
+func appendCount(list []Count, t *destined, n *atomic.Int64) []Count {
 	if n.Load() == 0 {
 		return list
 	}
-	return append(list, Count{j.Name, j.Type, n.Load()})
+	return append(list, Count{t.Name, t.Type, n.Load()})
 }
+
+// name returns the tensor's name for messages: that of its first output.
+func (j *job) name() string { return j.outputs[0].Name }
 
 func (p *pool) run(ctx context.Context) error {
 	workers := p.opt.Workers
@@ -96,7 +105,7 @@ func (p *pool) run(ctx context.Context) error {
 		for i := range p.jobs {
 			p.current.Store(int64(i))
 			if err := p.jobs[i].cut(ctx, elements, blocks); err != nil {
-				return fmt.Errorf("tensor %q: %w", p.jobs[i].Name, err)
+				return fmt.Errorf("tensor %q: %w", p.jobs[i].name(), err)
 			}
 		}
 		return nil
@@ -108,7 +117,7 @@ func (p *pool) run(ctx context.Context) error {
 				// mapped input that shrinks meanwhile must not kill the process
 				err := mmap.Guard("input", func() error { return w.convert(p, b) })
 				if err != nil {
-					return fmt.Errorf("tensor %q: %w", b.Name, err)
+					return fmt.Errorf("tensor %q: %w", b.name(), err)
 				}
 			}
 			return nil
@@ -119,26 +128,44 @@ func (p *pool) run(ctx context.Context) error {
 
 // cut sends the tensor in blocks of about that many elements.
 func (j *job) cut(ctx context.Context, elements int64, blocks chan<- block) error {
-	var im importance
-	if j.Importance != nil && j.Source.Type() != j.Type {
-		values, err := j.Importance()
-		if err != nil {
-			return err
-		}
-		if im, err = newImportance(values, j.ne); err != nil {
-			return err
-		}
+	weights, err := j.importance()
+	if err != nil {
+		return err
 	}
 	n := gguf.Rows(j.ne)
 	step := max(1, elements/gguf.RowLen(j.ne))
 	for a := int64(0); a < n; a += step {
 		select {
-		case blocks <- block{j, im, a, min(a+step, n)}:
+		case blocks <- block{j, weights, a, min(a+step, n)}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	return nil
+}
+
+// importance returns the weights for each output, asking each Importance once.
+func (j *job) importance() ([]importance, error) {
+	all := make([]importance, len(j.outputs))
+	known := map[Importance]importance{}
+	for i, o := range j.outputs {
+		if o.Importance == nil || j.source.Type() == o.Type {
+			continue
+		}
+		im, ok := known[o.Importance]
+		if !ok {
+			values, err := o.Importance.Values()
+			if err != nil {
+				return nil, err
+			}
+			if im, err = newImportance(values, j.ne); err != nil {
+				return nil, err
+			}
+			known[o.Importance] = im
+		}
+		all[i] = im
+	}
+	return all, nil
 }
 
 // report calls Progress a few times a second until the returned function is
@@ -150,7 +177,7 @@ func (p *pool) report() (stop func()) {
 	send := func() {
 		now := Progress{Done: p.done.Load(), Total: p.total}
 		if i := p.current.Load(); i < int64(len(p.jobs)) {
-			now.Tensor = p.jobs[i].Name
+			now.Tensor = p.jobs[i].name()
 		}
 		p.opt.Progress(now)
 	}

@@ -51,64 +51,67 @@ type worker struct {
 	out []byte
 }
 
-// convert reads a block, converts it and writes it.
+// convert reads a block and writes what it becomes.
 func (w *worker) convert(p *pool, b block) error {
-	src := b.Source
-	rowLen := gguf.RowLen(b.ne)
-	data, err := src.Raw(&w.raw, b.a, b.b)
+	src, rowLen := b.source, gguf.RowLen(b.ne)
+	raw, err := src.Raw(&w.raw, b.a, b.b)
 	if err != nil {
 		return err
 	}
 	from := quants.Lookup(src.Type())
 	if from.CanDequantize() { // integers have nothing to check
-		if err := from.Validate(data); err != nil {
+		if err := from.Validate(raw); err != nil {
 			return sourceError(err, src.Type(), b.a, rowLen)
 		}
 	}
-	if src.Type() != b.Type {
-		w.f32 = sized(w.f32, int((b.b-b.a)*rowLen))
-		if err := from.Dequantize(w.f32, data); err != nil {
-			return err
-		}
-		if data, err = w.encode(b); err != nil {
-			return err
-		}
-		if err := p.checkOutput(b, data); err != nil {
-			return err
-		}
-		if b.Type == gguf.TypeIQ3_S {
-			if n := quants.ZeroSubBlocksIQ3_S(w.f32); n > 0 {
-				b.displaced.Add(int64(n))
+	decoded := false
+	for i, o := range b.outputs {
+		data := raw
+		if src.Type() != o.Type {
+			if !decoded {
+				w.f32 = sized(w.f32, int((b.b-b.a)*rowLen))
+				if err := from.Dequantize(w.f32, raw); err != nil {
+					return err
+				}
+				decoded = true
+			}
+			if data, err = w.encode(p, b, o, b.importance[i]); err != nil {
+				return err
 			}
 		}
+		if _, err := o.to.WriteAt(data, o.off+b.a*o.Type.RowBytes(rowLen)); err != nil {
+			return err
+		}
+		p.done.Add(int64(len(data)))
 	}
-	if _, err := b.to.WriteAt(data, b.off+b.a*b.Type.RowBytes(rowLen)); err != nil {
-		return err
-	}
-	p.done.Add(int64(len(data)))
 	return nil
 }
 
-// encode converts the rows in w.f32 to the block's type.
-func (w *worker) encode(b block) ([]byte, error) {
+// encode converts the rows in w.f32 to the output's type.
+func (w *worker) encode(p *pool, b block, o *destined, im importance) ([]byte, error) {
 	rowLen := gguf.RowLen(b.ne)
-	rowBytes := b.Type.RowBytes(rowLen)
-	to := quants.Lookup(b.Type)
+	rowBytes := o.Type.RowBytes(rowLen)
+	to := quants.Lookup(o.Type)
 	w.out = sized(w.out, int((b.b-b.a)*rowBytes))
 	for i := b.a; i < b.b; {
-		weights, end := b.importance.at(i, b.b)
-		rows := w.f32[(i-b.a)*rowLen : (end-b.a)*rowLen]
-		if err := to.Quantize(w.out[(i-b.a)*rowBytes:(end-b.a)*rowBytes], rows, int(rowLen), weights); err != nil {
+		weights, end := im.at(i, b.b)
+		x := w.f32[(i-b.a)*rowLen : (end-b.a)*rowLen]
+		if err := to.Quantize(w.out[(i-b.a)*rowBytes:(end-b.a)*rowBytes], x, int(rowLen), weights); err != nil {
 			return nil, err
 		}
 		i = end
 	}
-	return w.out, nil
+	if o.Type == gguf.TypeIQ3_S {
+		if n := quants.ZeroSubBlocksIQ3_S(w.f32); n > 0 {
+			o.displaced.Add(int64(n))
+		}
+	}
+	return w.out, p.checkOutput(b, o, w.out)
 }
 
 // checkOutput looks for infinities that the conversion made of finite weights.
-func (p *pool) checkOutput(b block, data []byte) error {
-	to := quants.Lookup(b.Type)
+func (p *pool) checkOutput(b block, o *destined, data []byte) error {
+	to := quants.Lookup(o.Type)
 	err := to.Validate(data)
 	if err == nil {
 		return nil
@@ -119,7 +122,7 @@ func (p *pool) checkOutput(b block, data []byte) error {
 	size := to.Type().BlockBytes()
 	for ; len(data) > 0; data = data[size:] {
 		if to.Validate(data[:size]) != nil {
-			b.overflows.Add(1)
+			o.overflows.Add(1)
 		}
 	}
 	return nil

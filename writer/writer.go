@@ -25,6 +25,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -36,10 +37,15 @@ type Tensor struct {
 	Type   gguf.Type
 	Source rows.Source
 
-	// Importance, if set, returns one weight per column, NE[0] for all rows or,
-	// slice after slice, NE[0] for each of the NE[2] slices; nil for none. It is
-	// called when the tensor's turn comes, and only if its type changes.
-	Importance func() ([]float32, error)
+	// Importance, if set, is asked when the tensor's turn comes, and only if its
+	// type changes; outputs that have the same one, by ==, share the answer.
+	Importance Importance
+}
+
+// Importance gives the weights of a tensor: one per column, NE[0] for all rows
+// or, slice after slice, NE[0] for each of the NE[2] slices; nil for none.
+type Importance interface {
+	Values() ([]float32, error)
 }
 
 // Options says how to write.
@@ -102,82 +108,147 @@ type placed struct {
 	off int64
 }
 
-// write writes all files, or none: they get their names together, when all are
-// whole, the leader last. The leader, an index into files, is the one by which
-// readers open the set. One that is to be replaced goes first of all, so that at
-// no time old and new files can be opened as one model.
-func write(ctx context.Context, files []layout, leader int, opt Options) (_ *Result, err error) {
-	var parts []*partial
+// set is the files of one output. The leader, an index into files, is the one by
+// which readers open the set.
+type set struct {
+	files  []layout
+	leader int
+}
+
+// output is a set on its way.
+type output struct {
+	set
+	parts  []*partial
+	result *Result
+}
+
+// write writes all files of all sets, or none, and returns one result per set.
+// Tensors of several files that have the same Source, by ==, are read and decoded
+// once. Files get their names when all are whole, set by set.
+func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error) {
+	outputs := make([]*output, len(sets))
 	defer func() {
-		for _, p := range parts {
-			p.discard()
+		for _, o := range outputs {
+			if o != nil {
+				o.discard()
+			}
 		}
 	}()
-	var tensors []destined
-	result := &Result{}
-	for _, l := range files {
-		p, err := create(l.path, l.size, opt.Force)
+	var tensors []*destined
+	results := make([]*Result, len(sets))
+	for i, s := range sets {
+		results[i] = &Result{}
+		outputs[i] = &output{set: s, result: results[i]}
+		more, err := outputs[i].create(opt.Force)
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, p)
-		if _, err := p.WriteAt(l.header, 0); err != nil {
-			return nil, err
-		}
-		for _, t := range l.tensors {
-			tensors = append(tensors, destined{t, p})
-		}
-		result.Files = append(result.Files, l.path)
-		result.Bytes += l.size
+		tensors = append(tensors, more...)
 	}
-	if err := convert(ctx, tensors, opt, result); err != nil {
+	if err := convert(ctx, tensors, opt); err != nil {
 		return nil, err
 	}
-	for _, p := range parts {
-		if err := p.sync(); err != nil {
+	for _, o := range outputs {
+		if err := o.finish(); err != nil {
 			return nil, err
-		}
-	}
-	for i, p := range parts {
-		if check := files[i].check; check != nil {
-			if err := check(p.name); err != nil {
-				return nil, fmt.Errorf("written file does not read back: %w", err)
-			}
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return result, commit(parts, leader, opt.Force)
+	for i, o := range outputs {
+		if err := o.commit(opt.Force); err != nil {
+			for _, done := range outputs[:i] {
+				done.undo()
+			}
+			return nil, err
+		}
+	}
+	return results, nil
 }
 
-// commit gives the files their names. When one fails, those that have theirs
-// already are removed: they are of no use without the others.
-func commit(parts []*partial, leader int, force bool) error {
-	if force && len(parts) > 1 {
-		if err := checkFinal(parts[leader].final, force); err != nil {
-			return err
+// create makes the files and writes their headers. It returns their tensors.
+func (o *output) create(force bool) ([]*destined, error) {
+	var tensors []*destined
+	for _, l := range o.files {
+		p, err := create(l.path, l.size, force)
+		if err != nil {
+			return nil, err
 		}
-		if err := os.Remove(parts[leader].final); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		o.parts = append(o.parts, p)
+		if _, err := p.WriteAt(l.header, 0); err != nil {
+			return nil, err
+		}
+		for _, t := range l.tensors {
+			tensors = append(tensors, &destined{placed: t, to: p, result: o.result})
+		}
+		o.result.Files = append(o.result.Files, l.path)
+		o.result.Bytes += l.size
+	}
+	return tensors, nil
+}
+
+// finish makes the files durable and reads their headers back.
+func (o *output) finish() error {
+	for _, p := range o.parts {
+		if err := p.sync(); err != nil {
 			return err
 		}
 	}
-	order := slices.Concat(parts[:leader], parts[leader+1:], parts[leader:leader+1])
-	for _, p := range order {
-		if err := p.commit(force); err != nil {
-			for _, done := range parts {
-				if done.over {
-					os.Remove(done.final)
-				}
+	for i, p := range o.parts {
+		if check := o.files[i].check; check != nil {
+			if err := check(p.name); err != nil {
+				return fmt.Errorf("written file does not read back: %w", err)
 			}
+		}
+	}
+	return nil
+}
+
+// commit gives the files their names, the leader last. A leader that is to be
+// replaced goes first of all, so that at no time old and new files can be opened
+// as one model. When a file fails to take its name, those that have theirs
+// already lose them: they are of no use without the others.
+func (o *output) commit(force bool) error {
+	leader := o.parts[o.leader]
+	if force && len(o.parts) > 1 {
+		if err := checkFinal(leader.final, force); err != nil {
+			return err
+		}
+		if err := os.Remove(leader.final); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, p := range slices.Concat(o.parts[:o.leader], o.parts[o.leader+1:], []*partial{leader}) {
+		if err := p.commit(force); err != nil {
+			o.undo()
 			return err
 		}
 	}
 	return nil
 }
 
+// undo removes the files that have taken their names.
+func (o *output) undo() {
+	for _, p := range o.parts {
+		if p.over {
+			os.Remove(p.final)
+		}
+	}
+}
+
+// discard removes the files that have not.
+func (o *output) discard() {
+	for _, p := range o.parts {
+		p.discard()
+	}
+}
+
 // destined is a tensor and the file that it goes to.
 type destined struct {
 	placed
-	to io.WriterAt
+	to     io.WriterAt
+	result *Result // of its set
+
+	overflows, displaced atomic.Int64
 }
