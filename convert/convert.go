@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"ggforge/arch"
 	"ggforge/convert/general"
@@ -175,11 +176,23 @@ func (j *Job) output(path string) *writer.File {
 	return f
 }
 
+// Metadata returns the metadata of the file.
+func (j *Job) Metadata() gguf.Metadata { return slices.Clone(j.metadata) }
+
+// Files returns the paths of the weights.
+func (j *Job) Files() []string {
+	var paths []string
+	for _, f := range j.checkpoint.Files {
+		paths = append(paths, f.Path)
+	}
+	return paths
+}
+
 // Write carries out the plan. Weights that are finite but too large for the
 // output type become infinite, as in the reference; the result counts them.
 func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writer.Result, error) {
-	for _, f := range j.checkpoint.Files {
-		if err := writer.Distinct(f.Path, path); err != nil {
+	for _, f := range j.Files() {
+		if err := writer.Distinct(f, path); err != nil {
 			return nil, err
 		}
 	}

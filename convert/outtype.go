@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"fmt"
 	"strings"
 
 	"ggforge/arch"
@@ -86,30 +85,12 @@ func (t OutType) tensor(name string, ne []int64) gguf.Type {
 }
 
 // fillTemplate replaces the fields of a file name: {ftype} and {outtype} by the
-// label in lower case, {FTYPE} and {OUTTYPE} in upper case. "{{" and "}}" stand
-// for braces.
+// label in lower case, {FTYPE} and {OUTTYPE} in upper case.
 func fillTemplate(name, label string) (string, error) {
-	fields := map[string]string{
-		"": strings.ToLower(label), "ftype": strings.ToLower(label), "outtype": strings.ToLower(label),
-		"FTYPE": strings.ToUpper(label), "OUTTYPE": strings.ToUpper(label),
+	lower, upper := strings.ToLower(label), strings.ToUpper(label)
+	name, err := gguf.FillTemplate(name, map[string]string{"": lower, "ftype": lower, "outtype": lower, "FTYPE": upper, "OUTTYPE": upper})
+	if err != nil {
+		return "", fault.Errorf(fault.Usage, "output %w: want {ftype}, {outtype}, {FTYPE} or {OUTTYPE}", err)
 	}
-	var b strings.Builder
-	for i := 0; i < len(name); i++ {
-		switch c := name[i]; {
-		case c != '{' && c != '}':
-			b.WriteByte(c)
-		case strings.HasPrefix(name[i+1:], string(c)):
-			b.WriteByte(c)
-			i++
-		default:
-			field, _, ok := strings.Cut(name[i+1:], "}")
-			value, known := fields[field]
-			if c == '}' || !ok || !known {
-				return "", fault.Errorf(fault.Usage, "output name %q: %s", name, fmt.Sprintf("want {ftype}, {outtype}, {FTYPE} or {OUTTYPE} at byte %d", i))
-			}
-			b.WriteString(value)
-			i += len(field) + 1
-		}
-	}
-	return b.String(), nil
+	return name, nil
 }

@@ -72,7 +72,7 @@ func overridden(m gguf.Metadata, override []gguf.KV) gguf.Metadata {
 // describes shards, and at the end what a quantization decides, in the order of
 // the reference.
 func (j *Job) outputMetadata() gguf.Metadata {
-	m := slices.Clone(j.Input.Metadata())
+	m := slices.Clone(j.Input.Metadata)
 	m.Move(gguf.KeyQuantizationVersion, gguf.Uint32(gguf.QuantizationVersion))
 	m.Move(gguf.KeyFileType, gguf.Uint32(j.fileType()))
 	for _, key := range []string{gguf.KeySplitNo, gguf.KeySplitCount, gguf.KeySplitTensors} {
@@ -84,7 +84,7 @@ func (j *Job) outputMetadata() gguf.Metadata {
 	for _, kv := range j.opt.Override {
 		m.Move(kv.Key, kv.Value)
 	}
-	if j.matrix != nil && !j.opt.HideMatrix {
+	if j.matrix.Len() > 0 && !j.opt.HideMatrix {
 		name := j.opt.Matrix
 		if !j.opt.Reference {
 			name = filepath.Base(name)
@@ -109,14 +109,14 @@ func (j *Job) fileType() uint32 {
 	if !j.opt.Recipe.Copy {
 		return j.opt.Recipe.FileType
 	}
-	if v, ok := j.Input.Metadata().Get(gguf.KeyFileType); ok && v.Type() == gguf.Uint32Type {
+	if v, ok := j.Input.Metadata.Get(gguf.KeyFileType); ok && v.Type() == gguf.Uint32Type {
 		n, _ := v.Int()
 		return uint32(n)
 	}
 	count := map[gguf.Type]int{}
 	most := gguf.TypeF32
-	for _, i := range outputOrder(j.planTensors(), false) {
-		t := j.tensors[i].Type
+	for _, i := range outputOrder(j.Input.planTensors(), false) {
+		t := j.Input.Tensors[i].Source.Type()
 		if count[t]++; count[t] > count[most] {
 			most = t
 		}

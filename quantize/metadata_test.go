@@ -76,19 +76,6 @@ func TestOverriddenCounts(t *testing.T) {
 	}
 }
 
-func TestParseSize(t *testing.T) {
-	for s, want := range map[string]int64{"1K": 1e3, "20m": 20e6, "3G": 3e9} {
-		if n, err := ParseSize(s); n != want || err != nil {
-			t.Errorf("%s: %d, %v", s, n, err)
-		}
-	}
-	for _, s := range []string{"", "5", "0K", "K", "5KM", "5T", "-5M", "1.5G", "99999999999G"} {
-		if n, err := ParseSize(s); !errors.Is(err, fault.Usage) {
-			t.Errorf("%q: %d, %v", s, n, err)
-		}
-	}
-}
-
 func TestReadTensorRules(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules")
 	write := func(s string) {

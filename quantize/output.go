@@ -1,7 +1,6 @@
 package quantize
 
 import (
-	"strconv"
 	"strings"
 
 	"ggforge/gguf"
@@ -59,10 +58,10 @@ func (j *Job) addSplitKeys(m *gguf.Metadata, no, count, tensors int) {
 // shards shares the tensors out. A shard of the input may be left without any.
 func (j *Job) shards() ([][]writer.Tensor, error) {
 	if j.opt.KeepSplit {
-		shards := make([][]writer.Tensor, len(j.Input.Files))
+		shards := make([][]writer.Tensor, j.Input.Shards)
 		for i := range j.Decisions {
 			d := &j.Decisions[i]
-			s := j.tensors[d.Tensor].Shard
+			s := j.Input.Tensors[d.Tensor].Shard
 			shards[s] = append(shards[s], j.tensor(d))
 		}
 		return shards, nil
@@ -72,7 +71,7 @@ func (j *Job) shards() ([][]writer.Tensor, error) {
 	var size int64 // of the data of last, padding included, as the reference counts
 	for i := range j.Decisions {
 		d := &j.Decisions[i]
-		n := gguf.Align(gguf.DataBytes(d.To, j.tensors[d.Tensor].NE), gguf.DefaultAlignment)
+		n := gguf.Align(gguf.DataBytes(d.To, j.Input.Tensors[d.Tensor].Source.NE()), gguf.DefaultAlignment)
 		if full := j.opt.SplitMaxTensors > 0 && len(last) == j.opt.SplitMaxTensors ||
 			j.opt.SplitMaxBytes > 0 && size+n > j.opt.SplitMaxBytes; full && len(last) > 0 {
 			shards = append(shards, last)
@@ -103,17 +102,4 @@ func (j *Job) alignment() (a int64, misstated bool, err error) {
 		return gguf.DefaultAlignment, a != gguf.DefaultAlignment, nil
 	}
 	return a, false, nil
-}
-
-// ParseSize reads a size in bytes, a number with K, M or G for thousands,
-// millions and thousands of millions: the argument of --split-max-size.
-func ParseSize(s string) (int64, error) {
-	units := map[string]int64{"K": 1e3, "M": 1e6, "G": 1e9}
-	digits := strings.TrimRight(strings.ToUpper(s), "KMG")
-	unit, ok := units[strings.ToUpper(s)[len(digits):]]
-	n, err := strconv.ParseUint(digits, 10, 32)
-	if !ok || err != nil || n == 0 {
-		return 0, fault.Errorf(fault.Usage, "size %q: want a number followed by K, M or G", s)
-	}
-	return int64(n) * unit, nil
 }

@@ -322,7 +322,9 @@ func TestStrict(t *testing.T) {
 		{"dense", "Q4_K_M", func(o *Options) { o.Matrix = "dat/imd" }, ""},
 		{"meta", "Q4_K_M", func(*Options) {}, "not whole blocks of the wanted type: blk.0.odd.weight (F16 instead of Q4_K), blk.0.odd2.weight (Q5_0 instead of Q4_K)"},
 		{"dense", "Q4_K_M", func(o *Options) { o.TensorTypes = []TensorTypeRule{tensorRule(t, "x_y=q8_0")} }, "--tensor-type x_y=Q8_0 has no effect"},
-		{"dense", "Q4_K_M", func(o *Options) { o.TensorTypes = []TensorTypeRule{tensorRule(t, "attn=q8_0"), tensorRule(t, "attn_q=q4_0")} }, "--tensor-type attn_q=Q4_0 has no effect"},
+		{"dense", "Q4_K_M", func(o *Options) {
+			o.TensorTypes = []TensorTypeRule{tensorRule(t, "attn=q8_0"), tensorRule(t, "attn_q=q4_0")}
+		}, "--tensor-type attn_q=Q4_0 has no effect"},
 		{"dense", "F16", func(o *Options) { o.TensorTypes = []TensorTypeRule{tensorRule(t, "attn=q8_0")} }, "--tensor-type attn=Q8_0 has no effect"},
 		{"tied", "Q4_K_M", func(o *Options) { o.OutputTensorType = q8 }, ""},
 		{"tied", "F16", func(o *Options) { o.OutputTensorType = q8 }, "--output-tensor-type has no effect"},

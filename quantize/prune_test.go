@@ -88,7 +88,7 @@ func TestPruneArrays(t *testing.T) {
 				t.Errorf("reference %v: %s is %v, want %s", reference, key, v, w)
 			}
 		}
-		if v, _ := job.Input.Metadata().Get("llama.attention.head_count_kv"); v.Len() != 4 {
+		if v, _ := job.Input.Metadata.Get("llama.attention.head_count_kv"); v.Len() != 4 {
 			t.Error("input changed")
 		}
 		job.Close()

@@ -11,12 +11,10 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"ggforge/gguf"
-	"ggforge/imatrix"
 	"ggforge/internal/fault"
-	"ggforge/rows"
 	"ggforge/writer"
 )
 
@@ -55,12 +53,19 @@ type Options struct {
 // Job is a quantization that has been planned. Nothing has been written yet.
 type Job struct {
 	*Planned
-	Input *gguf.Set
+	Input *Model
 
 	opt      Options
-	matrix   *imatrix.Matrix // nil for none, or none that counts
-	tensors  []gguf.SetTensor
+	matrix   *matrix
 	metadata gguf.Metadata // of the output, without split keys
+}
+
+// Batch is quantizations of one model by several recipes, which read it once.
+type Batch struct {
+	Jobs []*Job
+
+	model  *Model
+	matrix *matrix
 }
 
 // Prepare opens the model at path, a GGUF file or the first shard of several,
@@ -68,46 +73,67 @@ type Job struct {
 // ErrRefused the job may be returned as well, so that its decisions can be shown,
 // and must then be closed, too.
 func Prepare(path string, opt Options) (*Job, error) {
+	m, err := OpenGGUF(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := PrepareBatch(m, []*Recipe{opt.Recipe}, opt)
+	if b == nil {
+		m.Close()
+		return nil, err
+	}
+	return b.Jobs[0], err
+}
+
+// PrepareBatch plans the quantization of a model by each of the recipes, with
+// options that are the same otherwise. The batch owns the model; without a batch
+// the caller keeps it. With an error of kind ErrRefused the batch may be returned
+// as well, as by Prepare; the error is that of the first recipe that has one.
+func PrepareBatch(m *Model, recipes []*Recipe, opt Options) (*Batch, error) {
 	if opt.KeepSplit && (opt.SplitMaxTensors > 0 || opt.SplitMaxBytes > 0) || opt.SplitMaxTensors > 0 && opt.SplitMaxBytes > 0 {
 		return nil, fault.Errorf(fault.Usage, "only one of --keep-split, --split-max-tensors and --split-max-size can be given")
 	}
 	if len(opt.IncludeWeights) > 0 && len(opt.ExcludeWeights) > 0 {
 		return nil, fault.Errorf(fault.Usage, "only one of --include-weights and --exclude-weights can be given")
 	}
-	in, err := gguf.OpenSet(path)
+	mx, err := openMatrix(m, &opt)
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Input: in, opt: opt, tensors: in.Tensors()}
-	err = j.plan(path)
-	if j.Planned == nil {
-		j.Close()
-		return nil, err
+	b := &Batch{model: m, matrix: mx}
+	var first error
+	for _, r := range recipes {
+		j := &Job{Input: m, opt: opt, matrix: mx}
+		j.opt.Recipe = r
+		err := j.plan()
+		if j.Planned == nil {
+			mx.Close()
+			return nil, err
+		}
+		if first == nil {
+			first = err
+		}
+		b.Jobs = append(b.Jobs, j)
 	}
-	return j, err
+	return b, first
 }
 
-// plan reads the matrix and plans. Planned is nil afterwards if there is nothing
-// to show.
-func (j *Job) plan(path string) error {
-	found, err := j.openMatrix()
-	if err != nil {
-		return err
-	}
+// plan decides everything. Planned is nil afterwards if there is nothing to show.
+func (j *Job) plan() error {
 	opt := j.opt.PlanOptions
-	if j.matrix != nil {
+	if j.matrix.Len() > 0 {
 		opt.Importance = j.matrix.Check
 	}
 	opt.KeepOrder = j.opt.KeepSplit
-	planned, err := Plan(overridden(j.Input.Metadata(), j.opt.Override), j.planTensors(), opt)
+	planned, err := Plan(overridden(j.Input.Metadata, j.opt.Override), j.Input.planTensors(), opt)
 	if planned != nil {
-		planned.Compromises = append(found, planned.Compromises...)
+		planned.Compromises = append(slices.Clone(j.matrix.found), planned.Compromises...)
 		if err == nil && j.opt.Strict && len(planned.Compromises) > 0 {
 			err = &StrictError{planned.Compromises}
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
+		err = fmt.Errorf("%s: %w", j.Input.Path, err)
 	}
 	if planned == nil {
 		return err
@@ -121,74 +147,25 @@ func (j *Job) plan(path string) error {
 	return err
 }
 
-func (j *Job) planTensors() []PlanTensor {
-	list := make([]PlanTensor, len(j.tensors))
-	for i, t := range j.tensors {
-		list[i] = PlanTensor{t.Name, t.NE, t.Type}
-	}
-	return list
-}
-
-// openMatrix opens the importance matrix, if any, and checks it against the
-// model. found lists options that have no effect.
-func (j *Job) openMatrix() (found []Compromise, err error) {
-	if j.opt.Matrix == "" {
-		if len(j.opt.IncludeWeights)+len(j.opt.ExcludeWeights) > 0 {
-			found = append(found, Compromise{Text: "--include-weights and --exclude-weights have no effect without --imatrix"})
-		}
-		return found, nil
-	}
-	m, err := imatrix.Open(j.opt.Matrix)
-	if err != nil {
-		return nil, err
-	}
-	j.matrix = m
-	for _, name := range m.Duplicates {
-		found = append(found, Compromise{Text: fmt.Sprintf("%s: entry %q stands twice; the last one counts", m.Path, name)})
-	}
-	for _, substring := range append(append([]string{}, j.opt.IncludeWeights...), j.opt.ExcludeWeights...) {
-		hit := false
-		for _, e := range m.Entries() {
-			hit = hit || strings.Contains(e.Name, substring)
-		}
-		if !hit {
-			found = append(found, Compromise{Text: fmt.Sprintf("no entry of the importance matrix has %q in its name", substring)})
-		}
-	}
-	m.Include(j.opt.IncludeWeights)
-	m.Exclude(j.opt.ExcludeWeights)
-	if m.Len() == 0 {
-		j.matrix = nil
-		m.Close()
-		return append(found, Compromise{Text: m.Path + ": no entry is left: as if there were no importance matrix"}), nil
-	}
-	names := make([]string, len(j.tensors))
-	for i, t := range j.tensors {
-		names[i] = t.Name
-	}
-	if m.Coverage(names).Used == 0 {
-		const text = "none of the %d entries names a tensor of the model: %s, ..."
-		if !j.opt.Reference {
-			return nil, fault.Errorf(fault.Refused, "%s: "+text, m.Path, m.Len(), m.Entries()[0].Name)
-		}
-		found = append(found, Compromise{Text: m.Path + ": " + fmt.Sprintf(text, m.Len(), m.Entries()[0].Name)})
-	}
-	return found, m.Validate(nil)
-}
-
-// Close closes the input and the matrix.
+// Close closes the input and the matrix: of a batch that its jobs share.
 func (j *Job) Close() error {
 	j.matrix.Close()
 	return j.Input.Close()
+}
+
+// Close closes the model and the matrix.
+func (b *Batch) Close() error {
+	b.matrix.Close()
+	return b.model.Close()
 }
 
 // BPW returns the bits per weight of the output.
 func (j *Job) BPW() float64 {
 	var bytes, n int64
 	for _, d := range j.Decisions {
-		ne := j.tensors[d.Tensor].NE
+		ne := j.Input.Tensors[d.Tensor].Source.NE()
 		bytes += gguf.DataBytes(d.To, ne)
-		n += j.tensors[d.Tensor].Elements()
+		n += gguf.Rows(ne) * gguf.RowLen(ne)
 	}
 	return 8 * float64(bytes) / float64(max(n, 1))
 }
@@ -197,42 +174,45 @@ func (j *Job) BPW() float64 {
 // the beginning of their names, with or without ".gguf". It must not be the
 // input. MaxBuffer and the other fields of opt are as in package writer.
 func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writer.Result, error) {
-	files, err := j.Files(path)
+	results, err := (&Batch{Jobs: []*Job{j}}).Write(ctx, []string{path}, opt)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range files {
-		for _, in := range j.Input.Files {
-			if err := writer.Distinct(in.Path, f.Path); err != nil {
-				return nil, err
+	return results[0], nil
+}
+
+// Write carries out the plans of all jobs, each to its path, and reads every
+// tensor once: all files are written, or none.
+func (b *Batch) Write(ctx context.Context, paths []string, opt writer.Options) ([]*writer.Result, error) {
+	var sets [][]*writer.File
+	taken := map[string]bool{}
+	for i, j := range b.Jobs {
+		files, err := j.Files(paths[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			if taken[f.Path] {
+				return nil, fault.Errorf(fault.Usage, "%s: named for two outputs", f.Path)
+			}
+			taken[f.Path] = true
+			for _, in := range append(slices.Clone(j.Input.Files), j.matrix.paths()...) {
+				if err := writer.Distinct(in, f.Path); err != nil {
+					return nil, err
+				}
 			}
 		}
-		if j.matrix != nil {
-			if err := writer.Distinct(j.matrix.Path, f.Path); err != nil {
-				return nil, err
-			}
-		}
+		sets = append(sets, files)
 	}
-	return writer.WriteAll(ctx, files, opt)
-}
-
-// importance is a tensor's entry of a matrix.
-type importance struct {
-	matrix *imatrix.Matrix
-	tensor *gguf.Tensor
-}
-
-func (i *importance) Values() ([]float32, error) {
-	values, _, err := i.matrix.Lookup(i.tensor.Name, i.tensor.NE)
-	return values, err
+	return writer.WriteSets(ctx, sets, opt)
 }
 
 // tensor returns the tensor of decision d for the writer.
 func (j *Job) tensor(d *Decision) writer.Tensor {
-	in := j.tensors[d.Tensor]
-	t := writer.Tensor{Name: d.Name, Type: d.To, Source: rows.GGUF(j.Input.Files[in.Shard], in.Tensor)}
+	in := j.Input.Tensors[d.Tensor]
+	t := writer.Tensor{Name: d.Name, Type: d.To, Source: in.Source}
 	if d.Importance {
-		t.Importance = &importance{j.matrix, in.Tensor}
+		t.Importance = j.matrix.importance(in)
 	}
 	return t
 }

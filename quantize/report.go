@@ -58,7 +58,7 @@ func (j *Job) Report(path string, result *writer.Result) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{
-		Input: j.Input.Files[0].Path, InputBytes: j.Input.Size(), InputBPW: j.Input.BPW(),
+		Input: j.Input.Path, InputBytes: j.Input.Bytes, InputBPW: j.Input.BPW(),
 		Recipe: j.opt.Recipe.Name, NominalBPW: j.opt.Recipe.BPW, BPW: j.BPW(),
 		Warnings: []string{},
 	}
@@ -68,10 +68,11 @@ func (j *Job) Report(path string, result *writer.Result) (*Report, error) {
 		r.Bytes += n
 	}
 	for _, d := range j.Decisions {
-		in := j.tensors[d.Tensor]
+		in := j.Input.Tensors[d.Tensor]
+		ne := in.Source.NE()
 		t := ReportTensor{
-			Name: d.Name, NE: in.NE, FromType: d.From.String(), Type: d.To.String(),
-			Bytes: gguf.DataBytes(d.To, in.NE), Reason: d.Reason.String(), Importance: d.Importance,
+			Name: d.Name, NE: ne, FromType: d.From.String(), Type: d.To.String(),
+			Bytes: gguf.DataBytes(d.To, ne), Reason: d.Reason.String(), Importance: d.Importance,
 		}
 		if in.Name != d.Name {
 			t.From = in.Name

@@ -123,3 +123,30 @@ func TestBigEndian(t *testing.T) {
 		t.Errorf("%v %v", got, err)
 	}
 }
+
+func TestConvert(t *testing.T) {
+	x := []float32{1, -2.5, 3e-5, 70000, 1.0009765, 0}
+	s := Convert(&memory{ne: []int64{2, 3}, typ: gguf.TypeF32, data: encode(t, gguf.TypeF32, x)}, gguf.TypeF16)
+	want := encode(t, gguf.TypeF16, x)
+	var buf []byte
+	for a := range int64(3) {
+		for b := a + 1; b <= 3; b++ {
+			raw, err := s.Raw(&buf, a, b)
+			if err != nil || s.Type() != gguf.TypeF16 || !bytes.Equal(raw, want[4*a:4*b]) {
+				t.Errorf("rows %d to %d: %x %v, want %x", a, b, raw, err, want[4*a:4*b])
+			}
+		}
+	}
+	if m := numbered(4, 2); Convert(m, gguf.TypeF16) != Source(m) {
+		t.Error("a conversion to the same type is not the source")
+	}
+}
+
+func encode(t *testing.T, typ gguf.Type, x []float32) []byte {
+	t.Helper()
+	b := make([]byte, typ.RowBytes(int64(len(x))))
+	if err := quants.Lookup(typ).Quantize(b, x, len(x), nil); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -2,8 +2,11 @@ package rows
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 
 	"ggforge/gguf"
+	"ggforge/quantize/quants"
 )
 
 // PermuteRope reorders the rows of a query or key projection from the layout of
@@ -84,3 +87,40 @@ func (p *permutedBias) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	}
 	return out, nil
 }
+
+// Convert returns s with its rows in type t, as a file converted to that type
+// would hold them: rounded to it, overflow included.
+func Convert(s Source, t gguf.Type) Source {
+	if s.Type() == t {
+		return s
+	}
+	return &converted{Source: s, typ: t}
+}
+
+type converted struct {
+	Source
+	typ gguf.Type
+}
+
+func (c *converted) Type() gguf.Type { return c.typ }
+
+func (c *converted) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	scratch := floats.Get().(*scratch)
+	defer floats.Put(scratch)
+	rowLen := gguf.RowLen(c.NE())
+	n := int((b - a) * rowLen)
+	scratch.f32 = slices.Grow(scratch.f32[:0], n)[:n]
+	if err := Decode(c.Source, scratch.f32, &scratch.raw, a, b); err != nil {
+		return nil, err
+	}
+	out := grow(buf, int(c.typ.RowBytes(int64(n))))
+	return out, quants.Lookup(c.typ).Quantize(out, scratch.f32, int(rowLen), nil)
+}
+
+// scratch is the buffers of one conversion.
+type scratch struct {
+	raw []byte
+	f32 []float32
+}
+
+var floats = sync.Pool{New: func() any { return new(scratch) }}

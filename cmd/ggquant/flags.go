@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/convert"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/fault"
@@ -33,6 +34,9 @@ func flags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "prune-layers", Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"},
 		&cli.StringSliceFlag{Name: "override-kv", Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"},
 		&cli.BoolFlag{Name: "keep-split", Usage: "write the same shards as the input has"},
+		&cli.StringFlag{Name: "out-dir", Usage: "write one output for each TYPE into `DIR`"},
+		&cli.StringFlag{Name: "name-template", Value: "{model}-{FTYPE}.gguf", Usage: "name them `NAME`; {model} stands for the model's name by the GGUF naming convention, {ftype} and {FTYPE} for the type"},
+		&cli.StringFlag{Name: "via", Value: convert.Auto.String(), Usage: "take a checkpoint's weights as if converted to `TYPE` first: auto, f32, f16 or bf16"},
 		&cli.StringFlag{Name: "split-max-size", Usage: "write shards of at most `N(K|M|G)` bytes of tensors each; OUT is the beginning of their names"},
 		&cli.UintFlag{Name: "split-max-tensors", Usage: "write shards of at most `N` tensors each"},
 		&cli.FloatFlag{Name: "max-buffer-size", Usage: "bound all buffers to `MIB` mebibytes; they are small without that"},
@@ -44,10 +48,10 @@ func flags() []cli.Flag {
 }
 
 // options reads all flags that say what to make of the model.
-func options(cmd *cli.Command, recipe *quantize.Recipe) (opt quantize.Options, err error) {
+func options(cmd *cli.Command) (opt quantize.Options, err error) {
 	opt = quantize.Options{
 		PlanOptions: quantize.PlanOptions{
-			Recipe: recipe, Pure: cmd.Bool("pure"), LeaveOutputTensor: cmd.Bool("leave-output-tensor"),
+			Pure: cmd.Bool("pure"), LeaveOutputTensor: cmd.Bool("leave-output-tensor"),
 			AllowRequantize: cmd.Bool("allow-requantize"), Reference: cmd.String("compat") == "reference",
 		},
 		Matrix: cmd.String("imatrix"), IncludeWeights: cmd.StringSlice("include-weights"), ExcludeWeights: cmd.StringSlice("exclude-weights"),
@@ -84,7 +88,7 @@ func options(cmd *cli.Command, recipe *quantize.Recipe) (opt quantize.Options, e
 		opt.Override = append(opt.Override, kv)
 	}
 	if cmd.IsSet("split-max-size") {
-		opt.SplitMaxBytes, err = quantize.ParseSize(cmd.String("split-max-size"))
+		opt.SplitMaxBytes, err = tool.Size(cmd, "split-max-size")
 	}
 	return opt, err
 }

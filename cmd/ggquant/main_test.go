@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/convert"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/writer"
 )
 
 // call runs the command in this process and returns its exit code and output.
@@ -187,5 +189,104 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+const gollama = "../../testdata/gollama"
+
+func same(t *testing.T, a, b string) {
+	t.Helper()
+	x, err := os.ReadFile(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := os.ReadFile(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(x, y) {
+		t.Errorf("%s and %s differ", a, b)
+	}
+}
+
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	code, out, err := call(append([]string{"--progress", "none"}, args...)...)
+	if code != 0 {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestCheckpoint quantizes straight from the checkpoint, and by way of a
+// converted file.
+func TestCheckpoint(t *testing.T) {
+	dir := t.TempDir()
+	for via, typ := range map[string]convert.OutType{"": convert.Auto, "f16": convert.F16, "bf16": convert.BF16, "f32": convert.F32} {
+		job, err := convert.Prepare(gollama, convert.Options{Type: typ})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, two, one := filepath.Join(dir, "file"), filepath.Join(dir, "two"), filepath.Join(dir, "one")
+		if _, err := job.Write(context.Background(), file, writer.Options{Force: true}); err != nil {
+			t.Fatal(err)
+		}
+		job.Close()
+		for _, recipe := range []string{"Q4_0", "Q3_K_M", "COPY"} {
+			must(t, "--force", file, two, recipe)
+			flags := []string{"--force", gollama, one, recipe}
+			if via != "" {
+				flags = append(flags, "--via", via)
+			}
+			must(t, flags...)
+			same(t, two, one)
+		}
+	}
+}
+
+// TestOutDir writes many outputs at once; each is the one of its own run.
+func TestOutDir(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	text := must(t, "--out-dir", out, gollama, "Q4_K_M", "q8_0", "F16", "IQ4_XS")
+	for _, recipe := range []string{"Q4_K_M", "Q8_0", "F16", "IQ4_XS"} {
+		alone := filepath.Join(dir, recipe)
+		must(t, gollama, alone, recipe)
+		name := "Gollama-6.6M-" + recipe + ".gguf"
+		same(t, alone, filepath.Join(out, name))
+		if !strings.Contains(text, name) {
+			t.Errorf("%s is not in the summary:\n%s", name, text)
+		}
+	}
+	must(t, "--out-dir", out, "--name-template", "{{x}}-{ftype}", gollama, "Q4_0")
+	if _, err := os.Stat(filepath.Join(out, "{x}-q4_0")); err != nil {
+		t.Error(err)
+	}
+	before, err := os.ReadDir(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"--out-dir", out, gollama, "Q5_0", "IQ2_XS"}, 5, "importance matrix"},
+		{[]string{"--out-dir", out, gollama, "Q5_0", "5"}, 2, `"5"`},
+		{[]string{"--out-dir", out, gollama, "Q5_0", "q5_0"}, 2, "named for two outputs"},
+		{[]string{"--out-dir", out, gollama, "Q5_0", "Q4_0", "--name-template", "same"}, 2, "named for two outputs"},
+		{[]string{"--out-dir", out, gollama, "Q5_0", "--name-template", "{what}"}, 2, "{model}"},
+		{[]string{"--out-dir", out, gollama, "Q5_0", "Q4_K_M"}, 2, "--force"},
+		{[]string{"--out-dir", out, gollama}, 2, "want"},
+		{[]string{gollama, "Q5_0", "--name-template", "x"}, 2, "--out-dir"},
+		{[]string{filepath.Join(out, "{x}-q4_0"), filepath.Join(dir, "x"), "Q5_0", "--via", "f16"}, 2, "--via"},
+	} {
+		code, _, err := call(append([]string{"--progress", "none"}, c.args...)...)
+		if code != c.code || err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%q: exit code %d, error %v; want %d with %q", c.args, code, err, c.code, c.text)
+		}
+	}
+	if after, err := os.ReadDir(out); err != nil || len(after) != len(before) {
+		t.Errorf("left behind: %v %v", after, err)
 	}
 }
