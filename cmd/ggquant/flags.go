@@ -37,7 +37,7 @@ func flags() []cli.Flag {
 		&cli.StringFlag{Name: "out-dir", Usage: "write one output for each TYPE into `DIR`"},
 		&cli.StringFlag{Name: "name-template", Value: "{model}-{FTYPE}.gguf", Usage: "name them `NAME`; {model} stands for the model's name by the GGUF naming convention, {ftype} and {FTYPE} for the type"},
 		&cli.StringFlag{Name: "via", Value: convert.Auto.String(), Usage: "take a checkpoint's weights as if converted to `TYPE` first: auto, f32, f16 or bf16"},
-		&cli.StringFlag{Name: "split-max-size", Usage: "write shards of at most `N(K|M|G)` bytes of tensors each; OUT is the beginning of their names"},
+		&cli.StringFlag{Name: "split-max-size", Usage: "write shards of at most `N` bytes (K, M, G: thousands, millions, billions) of tensors each; OUT is the beginning of their names"},
 		&cli.UintFlag{Name: "split-max-tensors", Usage: "write shards of at most `N` tensors each"},
 		&cli.FloatFlag{Name: "max-buffer-size", Usage: "bound all buffers to `MIB` mebibytes; they are small without that"},
 		tool.ThreadsFlag(),

@@ -276,8 +276,10 @@ func writeJSON(w io.Writer, report any) error {
 
 // summary prints what the whole run comes to.
 func summary(w io.Writer, r *quantize.Report) {
-	for _, f := range r.Files {
-		fmt.Fprintf(w, "%s: %d bytes\n", f.Path, f.Bytes)
+	if len(r.Files) > 1 {
+		for _, f := range r.Files {
+			fmt.Fprintf(w, "%s: %d bytes\n", f.Path, f.Bytes)
+		}
 	}
 	for _, s := range r.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", s)
@@ -289,6 +291,6 @@ func summary(w io.Writer, r *quantize.Report) {
 	if r.NominalBPW > 0 {
 		nominal = fmt.Sprintf(", nominal %.2f", r.NominalBPW)
 	}
-	fmt.Fprintf(w, "%s: %s, %d tensors, %.4f bits per weight (recipe %s%s; input %s, %.4f)\n", r.Files[0].Path, tool.Bytes(r.Bytes),
-		len(r.Tensors), r.BPW, r.Recipe, nominal, tool.Bytes(r.InputBytes), r.InputBPW)
+	fmt.Fprintf(w, "%s: %s (%d bytes), %d tensors, %.4f bits per weight (recipe %s%s; input %s, %.4f)\n", r.Files[0].Path, tool.Bytes(r.Bytes),
+		r.Bytes, len(r.Tensors), r.BPW, r.Recipe, nominal, tool.Bytes(r.InputBytes), r.InputBPW)
 }

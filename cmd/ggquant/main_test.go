@@ -121,7 +121,7 @@ func TestDryRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"F32   -> Q5_0", "fallback", "kept: 1-D", out + ": " + itoa(st.Size()) + " bytes"} {
+	for _, want := range []string{"F32   -> Q5_0", "fallback", "kept: 1-D", "(" + itoa(st.Size()) + " bytes)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

@@ -5,6 +5,7 @@ package interop
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -28,8 +29,9 @@ var (
 	bin    = os.Getenv("GGFORGE_BIN")   // the folder of our built commands
 )
 
-// work is the folder inside the chroot that everything happens in.
-const work = "/srv/interop"
+// work is the folder inside the chroot that everything happens in. Two runs at
+// the same time need different ones.
+var work = cmp.Or(os.Getenv("INTEROP_WORK"), "/srv/interop")
 
 // oracle talks to the reference.
 type oracle struct {
