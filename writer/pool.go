@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -24,9 +23,10 @@ type pool struct {
 	jobs  []*job
 	opt   Options
 	total int64 // bytes of tensor data to write
+	work  int64 // picoseconds that all conversions take, about
 
-	done    atomic.Int64 // bytes of tensor data written
-	current atomic.Int64 // index of the job begun last
+	done   atomic.Int64 // bytes of tensor data written
+	worked atomic.Int64 // of work
 }
 
 // job is one tensor to read, and what it becomes.
@@ -63,6 +63,7 @@ func convert(ctx context.Context, tensors []*destined, opt Options) error {
 		j.outputs = append(j.outputs, t)
 		n := gguf.DataBytes(t.Type, j.ne)
 		p.total += n
+		p.work += workOf(t, gguf.Rows(j.ne)*gguf.RowLen(j.ne))
 		t.result.DataBytes += n
 		t.result.Elements += gguf.Rows(j.ne) * gguf.RowLen(j.ne)
 	}
@@ -95,7 +96,7 @@ func (p *pool) run(ctx context.Context) error {
 	if p.opt.MaxBuffer > 0 {
 		elements = min(elements, p.opt.MaxBuffer/(bytesPerElement*int64(workers)))
 	}
-	stop := p.report()
+	begun, stop := p.report()
 	defer stop()
 
 	g, ctx := errgroup.WithContext(ctx)
@@ -103,7 +104,7 @@ func (p *pool) run(ctx context.Context) error {
 	g.Go(func() error {
 		defer close(blocks)
 		for i := range p.jobs {
-			p.current.Store(int64(i))
+			begun(i)
 			if err := p.jobs[i].cut(ctx, elements, blocks); err != nil {
 				return fmt.Errorf("tensor %q: %w", p.jobs[i].name(), err)
 			}
@@ -166,38 +167,4 @@ func (j *job) importance() ([]importance, error) {
 		all[i] = im
 	}
 	return all, nil
-}
-
-// report calls Progress a few times a second until the returned function is
-// called, which reports once more.
-func (p *pool) report() (stop func()) {
-	if p.opt.Progress == nil {
-		return func() {}
-	}
-	send := func() {
-		now := Progress{Done: p.done.Load(), Total: p.total}
-		if i := p.current.Load(); i < int64(len(p.jobs)) {
-			now.Tensor = p.jobs[i].name()
-		}
-		p.opt.Progress(now)
-	}
-	quit, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				send()
-			case <-quit:
-				send()
-				return
-			}
-		}
-	}()
-	return func() {
-		close(quit)
-		<-gone
-	}
 }

@@ -83,6 +83,7 @@ func (w *worker) convert(p *pool, b block) error {
 			return err
 		}
 		p.done.Add(int64(len(data)))
+		p.worked.Add(workOf(o, (b.b-b.a)*rowLen))
 	}
 	return nil
 }

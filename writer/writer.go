@@ -26,6 +26,7 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -59,15 +60,29 @@ type Options struct {
 	// MaxBuffer bounds the buffers of all workers together, in bytes; 0 means no
 	// bound. A worker holds one row at least.
 	MaxBuffer int64
-	// Progress, if set, is called from one goroutine, a few times a second and
-	// once at the end.
+	// Progress, if set, is called from one goroutine: when a tensor's turn comes, a
+	// few times a second between that, and once at the end, also after an error.
 	Progress func(Progress)
 }
 
 // Progress tells how far a write has come.
 type Progress struct {
-	Done, Total int64  // bytes of tensor data written, and to write
-	Tensor      string // begun last
+	// Begun is set when a tensor's turn comes; Tensor and Index are then about it,
+	// otherwise about the one begun last.
+	Begun  bool
+	Tensor string
+	Index  int         // of Tensors
+	Types  []gguf.Type // that the tensor becomes, one per output
+	Bytes  int64       // that it has in all outputs
+
+	Tensors     int
+	Done, Total int64 // bytes of tensor data written, and to write
+	// Work is the share of the work that is done, from 0 to 1, where the bytes of
+	// each type count as much as they take to make.
+	Work float64
+	// Elapsed is the time since the first tensor, Remaining an estimate of the time
+	// to the last; it is 0 as long as there is nothing to go by.
+	Elapsed, Remaining time.Duration
 }
 
 // Result tells what was written.

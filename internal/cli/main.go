@@ -78,6 +78,13 @@ func prepare(cmd *cli.Command) {
 	cmd.OnUsageError = func(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 		return fault.Errorf(fault.Usage, "%w (see %s --help)", err, cmd.FullName())
 	}
+	if action := cmd.Action; action != nil {
+		cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
+			err := action(ctx, cmd)
+			end(cmd, err)
+			return err
+		}
+	}
 	for _, sub := range cmd.Commands {
 		sub.HideHelpCommand = true
 		prepare(sub)

@@ -1,0 +1,68 @@
+package writer
+
+import (
+	"time"
+
+	"ggforge/gguf"
+	"ggforge/quantize/quants"
+)
+
+// workOf returns about how many picoseconds it takes to make n elements of t.
+func workOf(t *destined, n int64) int64 {
+	if t.Source.Type() == t.Type {
+		return n * quants.CopyCost
+	}
+	return n * quants.Lookup(t.Type).Cost(t.Importance != nil)
+}
+
+// tick is how often Progress is called between tensors.
+const tick = 100 * time.Millisecond
+
+// report starts the goroutine that calls Progress. begun tells it that the turn of
+// job i has come; stop makes it report once more and ends it.
+func (p *pool) report() (begun func(i int), stop func()) {
+	if p.opt.Progress == nil {
+		return func(int) {}, func() {}
+	}
+	start := time.Now()
+	turns, quit, gone := make(chan int), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		ticker := time.NewTicker(tick)
+		defer ticker.Stop()
+		now := Progress{Tensors: len(p.jobs), Total: p.total}
+		send := func(begun bool) {
+			now.Begun, now.Done, now.Elapsed = begun, p.done.Load(), time.Since(start)
+			if p.work > 0 {
+				now.Work = float64(p.worked.Load()) / float64(p.work)
+			}
+			now.Remaining = 0
+			if now.Work > 0 {
+				now.Remaining = time.Duration(float64(now.Elapsed) * (1 - now.Work) / now.Work)
+			}
+			p.opt.Progress(now)
+		}
+		for {
+			select {
+			case i := <-turns:
+				now.Index, now.Tensor, now.Types, now.Bytes = i, p.jobs[i].name(), nil, 0
+				for _, o := range p.jobs[i].outputs {
+					now.Types = append(now.Types, o.Type)
+					now.Bytes += gguf.DataBytes(o.Type, p.jobs[i].ne)
+				}
+				send(true)
+			case <-ticker.C:
+				send(false)
+			case <-quit:
+				send(false)
+				return
+			}
+		}
+	}()
+	begun = func(i int) { turns <- i }
+	stop = func() {
+		close(quit)
+		<-gone
+	}
+	return begun, stop
+}
