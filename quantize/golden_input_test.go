@@ -76,8 +76,6 @@ func goldenMeta(layers, experts uint32, extra ...gguf.KV) gguf.Metadata {
 	return append(m, extra...)
 }
 
-func elementsOf(ne []int64) int64 { return gguf.RowLen(ne) * gguf.Rows(ne) }
-
 // weightsOf returns the data of a tensor of float32 values.
 func weightsOf(s shape) []float32 {
 	x, _ := gen.Salted(s.name+"|", fmt.Sprintf("normal/%dx%d", gguf.Rows(s.ne), s.ne[0]))

@@ -3,14 +3,14 @@
 // names of their own; errors.Is sees through them.
 package fault
 
+//lint:file-ignore ST1012 kinds are read with the name of the package: fault.Usage
+
 import (
 	"errors"
 	"fmt"
 )
 
 // The kinds. An error of no kind is one of input or output.
-//
-//lint:ignore ST1012 kinds are read with the package's name: fault.Usage
 var (
 	Usage       = errors.New("usage")           // the call is wrong: bad argument, output exists
 	Broken      = errors.New("broken input")    // a file is not what its format demands
