@@ -46,10 +46,11 @@ cross:
 	@for p in $(PLATFORMS); do echo "cross-build $$p"; \
 		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go vet ./... || exit 1; done
 
-# Every fuzz target for FUZZTIME.
+# Every fuzz target for FUZZTIME, with vector kernels: those are compared with the
+# scalar ones.
 fuzz:
 	@for pkg in $$(go list ./...); do for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-		echo "$$pkg $$f"; go test -run xxx -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg || exit 1; done; done
+		echo "$$pkg $$f"; $(SIMD) go test -run xxx -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg || exit 1; done; done
 
 bench:
 	$(SIMD) go test -run xxx -bench . -count 5 ./quantize/quants

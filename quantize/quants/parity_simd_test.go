@@ -1,0 +1,143 @@
+//go:build goexperiment.simd && go1.27
+
+package quants
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"simd"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/internal/lane"
+)
+
+// emulatedCodecs are those of encoders that are not installed because vectors are
+// emulated.
+var emulatedCodecs [len(registry)]Codec
+
+func init() {
+	spoilScratch = append(spoilScratch, spoilK)
+	if !simd.Emulated() {
+		return
+	}
+	for t := range emulatedCodecs {
+		emulatedCodecs[t] = registry[t]
+		if tileEncoders[t] != nil {
+			emulatedCodecs[t].quantize = tileEncoders[t]
+			emulatedCodecs[t].impl = "simd-emulated"
+		}
+	}
+	implementations = append(implementations, implementation{
+		"emulated", func(t gguf.Type) *Codec { return &emulatedCodecs[t] },
+	})
+}
+
+func spoilK() {
+	s := kScratches.Get().(*kScratch)
+	defer kScratches.Put(s)
+	nan := float32(math.NaN())
+	for _, a := range [][]float32{
+		s.x[:], s.w[:], s.lv[:], s.imp[:], s.scale[:], s.mins[:], s.step[:], s.base[:], s.total[:], s.square[:],
+		s.d[:], s.m[:], s.xt[:], s.wt[:], s.mt[:], s.ds[:], s.dms[:],
+	} {
+		for i := range a {
+			a[i] = nan
+		}
+	}
+	for _, a := range [][]int32{s.exact[:], s.ct[:], s.cs[:], s.cm[:]} {
+		for i := range a {
+			a[i] = -1
+		}
+	}
+	for i := range s.packed {
+		s.packed[i] = 0xFFFFFFFF
+	}
+	for i := range s.words {
+		s.words[i] = 0xFFFFFFFF
+	}
+	for i := range s.codes {
+		s.codes[i] = 0xFF
+	}
+}
+
+const widthEnv = "GGFORGE_TEST_WIDTH"
+
+// TestWidths runs the tests of encoders in new processes, one per vector width
+// (0 is emulation, of 128 bits). A width that the CPU does not have is reported
+// as untested.
+func TestWidths(t *testing.T) {
+	if os.Getenv(widthEnv) != "" {
+		t.Skip("already in a process of one width")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, width := range []int{0, 128, 256, 512} {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(exe, "-test.v", "-test.run", "^(TestWidth|TestGolden|TestParity.*|TestTile.*|TestRowsAreIndependent|TestConcurrentUse|FuzzParity.*|FuzzQuantize)$")
+			cmd.Env = append(os.Environ(), fmt.Sprintf("GODEBUG=simd=%d", width), fmt.Sprintf("%s=%d", widthEnv, width))
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				if strings.Contains(string(out), "supported on this cpu") || strings.Contains(string(out), "on this cpu. GODEBUG") {
+					t.Skipf("UNTESTED: this CPU has no vectors of %d bits", width)
+				}
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, line := range strings.Split(string(out), "\n") {
+				if strings.Contains(line, "rows compared") || strings.Contains(line, "width") {
+					t.Log(strings.TrimSpace(line))
+				}
+			}
+		})
+	}
+}
+
+// TestWidth fails if a process started by TestWidths does not run at the width it
+// was started for, or compares nothing.
+func TestWidth(t *testing.T) {
+	want := os.Getenv(widthEnv)
+	if want == "" {
+		t.Skip("only in processes started by TestWidths")
+	}
+	got := fmt.Sprint(simd.VectorBitSize())
+	if simd.Emulated() {
+		got = "0"
+	}
+	n := 0
+	for _, typ := range codecTypes() {
+		n += len(fasterCodecs(typ))
+	}
+	t.Logf("width %s, %d lanes, %d encoders compared", got, lane.Width(), n)
+	if got != want {
+		t.Errorf("width %s, want %s", got, want)
+	}
+	if n == 0 {
+		t.Error("no vector encoder")
+	}
+}
+
+// Rare paths of the tiles are reached by what the parity tests feed them.
+func TestTileRarePaths(t *testing.T) {
+	s, width := new(kScratch), lane.Width()
+	x := make([]float32, qkK)
+	for i := range x {
+		x[i] = float32(i%7-3) * math.SmallestNonzeroFloat32
+	}
+	q4_KKernel.fit(s, x, nil, width)
+	if !s.anyOneByOne {
+		t.Error("a step that overflows was not searched one by one")
+	}
+	for i := range x {
+		x[i] = float32(i%7-3) * 0.01
+	}
+	q4_KKernel.fit(s, x, nil, width)
+	if s.anyOneByOne {
+		t.Error("ordinary values were searched one by one")
+	}
+}

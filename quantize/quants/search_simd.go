@@ -1,0 +1,340 @@
+//go:build goexperiment.simd && go1.27
+
+package quants
+
+import (
+	"simd"
+	"strconv"
+
+	"ggforge/gguf"
+	"ggforge/internal/lane"
+)
+
+// The searches of search.go on tiles: row i of a tile holds element i of as many
+// sub-blocks as a vector has lanes, and every lane repeats the operations of the
+// scalar search in their order. Where the scalar code leaves early, the lane's
+// results are masked.
+//
+// The inner loops are functions of their own, not inlined: their arguments and
+// results travel in registers, and with the search's other state in the same
+// function the compiler (go1.27.4) keeps sums on the stack, which doubles the
+// time. No function here computes with scalar floats: the compiler would emit
+// legacy SSE between the vector instructions; constants come from tables of
+// rows.
+
+// row is one vector's worth of values, for any width.
+type row = [lane.MaxWidth]float32
+
+func splat(v float32) (r row) {
+	for i := range r {
+		r[i] = v
+	}
+	return r
+}
+
+// tileLen is the length of a tile of the longest sub-blocks.
+const tileLen = maxSearch * lane.MaxWidth
+
+// tileEncoders are the encoders made of tiles, by type. They work in emulation
+// too, but slowly; only tests run them there.
+var tileEncoders [len(registry)]func(dst []byte, src, importance []float32)
+
+// installTiles makes quantize the encoder of t, unless vectors are emulated.
+func installTiles(t gguf.Type, quantize func(dst []byte, src, importance []float32)) {
+	tileEncoders[t] = quantize
+	if !simd.Emulated() {
+		registry[t].quantize = quantize
+		registry[t].impl = "simd-" + strconv.Itoa(simd.VectorBitSize())
+	}
+}
+
+// magicBits are those of 1.5*2^23, which rn adds; magicZero + l are the low 23
+// bits of the sum for level l.
+const (
+	magicBits = 0x4B400000
+	magicZero = 1 << 22
+	magicMask = 1<<23 - 1
+)
+
+// asymTable is an asymSearch as rows.
+type asymTable struct {
+	levels row
+	high   row // levels + magic number
+	one    row
+	limit  row   // rn is an addition below this
+	steps  []row // numerator of candidate k
+	absErr bool
+}
+
+func newAsymTable(p *asymSearch) *asymTable {
+	n := float32(p.levels)
+	t := &asymTable{
+		levels: splat(n), high: splat(n + 3<<22), one: splat(1), limit: splat(1 << 22), absErr: p.absErr,
+	}
+	for k := 0; k <= p.steps; k++ {
+		t.steps = append(t.steps, splat(p.r0+float32(p.dr*float32(k))+n))
+	}
+	return t
+}
+
+// asymFit receives what searchAsym finds, per lane. Codes are the levels of
+// step*(x - base).
+type asymFit struct {
+	scale, negMin, step, base []float32
+	// exact is not 0 where the results are those of searchAsym. It is 0 where
+	// rounding left the range in which adding the magic number is all there is
+	// to it; scale and negMin are then to be searched anew, one by one.
+	exact []int32
+}
+
+// searchAsymTile is searchAsym on a tile x with weights w. Candidates are tried
+// one after the other, as in the scalar code, because each uses the minimum of the
+// best one before it. lv is scratch. x, w and lv have one length.
+func searchAsymTile(t *asymTable, x, w, lv []float32, fit *asymFit) {
+	var zero simd.Float32s
+	width := zero.Len()
+	w, lv = w[:len(x)], lv[:len(x)]
+	mn := simd.LoadFloat32s(x)
+	mx := mn
+	sw := simd.LoadFloat32s(w)
+	sx := sw.Mul(mn)
+	for i := width; i <= len(x)-width; i += width {
+		v, wi := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(w[i:i+width])
+		mn = v.IfElse(v.Less(mn), mn)
+		mx = v.IfElse(v.Greater(mx), mx)
+		sw = sw.Add(wi)
+		sx = sx.Add(wi.Mul(v))
+	}
+	mn = zero.IfElse(mn.Greater(zero), mn)
+	flat := mx.Equal(mn)
+
+	low, high, limit := mn, simd.LoadFloat32s(t.high[:]), simd.LoadFloat32s(t.limit[:])
+	span := mx.Sub(mn)
+	step, base := simd.LoadFloat32s(t.levels[:]).Div(span), mn
+	scale := simd.LoadFloat32s(t.one[:]).Div(step)
+	// Rounding is monotonic, so the extremes of x have those of step*(x - mn).
+	exact := step.Mul(span).Less(limit)
+	asymLevels(step, mn, high, x, lv)
+	best := asymErr(t.absErr, scale, mn, x, w, lv)
+	for k := range t.steps {
+		span = mx.Sub(mn)
+		s := simd.LoadFloat32s(t.steps[k][:]).Div(span)
+		exact = exact.And(s.Mul(span).Abs().Less(limit)).And(s.Mul(low.Sub(mn)).Abs().Less(limit))
+		sl, sl2, sxl := asymSums(s, mn, high, x, w, lv)
+		det := sw.Mul(sl2).Sub(sl.Mul(sl))
+		scale1 := sw.Mul(sxl).Sub(sx.Mul(sl)).Div(det)
+		mn1 := sl2.Mul(sx).Sub(sl.Mul(sxl)).Div(det)
+		above := mn1.Greater(zero)
+		mn1 = zero.IfElse(above, mn1)
+		scale1 = sxl.Div(sl2).IfElse(above, scale1)
+		e := asymErr(t.absErr, scale1, mn1, x, w, lv)
+		win := det.Greater(zero).And(e.Less(best))
+		best = e.IfElse(win, best)
+		step = s.IfElse(win, step)
+		base = mn.IfElse(win, base)
+		scale = scale1.IfElse(win, scale)
+		mn = mn1.IfElse(win, mn)
+	}
+	zero.IfElse(flat, scale).Store(fit.scale)
+	mn.Neg().Store(fit.negMin)
+	zero.IfElse(flat, step).Store(fit.step)
+	base.Store(fit.base)
+	exact.Or(flat).ToInt32s().Store(fit.exact)
+}
+
+// asymLevels sets lv to the levels of s*(x - mn), for those below 2^22.
+//
+//go:noinline
+func asymLevels(s, mn, high simd.Float32s, x, lv []float32) {
+	lv = lv[:len(x)]
+	width := s.Len()
+	magic := simd.BroadcastUint32s(magicBits).BitsToFloat32()
+	for i := 0; i <= len(x)-width; i += width {
+		v := simd.LoadFloat32s(x[i : i+width])
+		s.Mul(v.Sub(mn)).Add(magic).Max(magic).Min(high).Sub(magic).Store(lv[i : i+width])
+	}
+}
+
+// asymSums is asymLevels together with sum(w*l), sum(w*l*l) and sum(w*x*l).
+//
+//go:noinline
+func asymSums(s, mn, high simd.Float32s, x, w, lv []float32) (sl, sl2, sxl simd.Float32s) {
+	w, lv = w[:len(x)], lv[:len(x)]
+	width := s.Len()
+	magic := simd.BroadcastUint32s(magicBits).BitsToFloat32()
+	for i := 0; i <= len(x)-width; i += width {
+		v, wi := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(w[i:i+width])
+		l := s.Mul(v.Sub(mn)).Add(magic).Max(magic).Min(high).Sub(magic)
+		l.Store(lv[i : i+width])
+		wl := wi.Mul(l)
+		sl = sl.Add(wl)
+		sl2 = sl2.Add(wl.Mul(l))
+		sxl = sxl.Add(wl.Mul(v))
+	}
+	return sl, sl2, sxl
+}
+
+// asymErr is asymSearch.err.
+//
+//go:noinline
+func asymErr(abs bool, scale, mn simd.Float32s, x, w, lv []float32) (e simd.Float32s) {
+	w, lv = w[:len(x)], lv[:len(x)]
+	width := scale.Len()
+	if abs {
+		for i := 0; i <= len(x)-width; i += width {
+			d := scale.Mul(simd.LoadFloat32s(lv[i : i+width])).Add(mn).Sub(simd.LoadFloat32s(x[i : i+width]))
+			e = e.Add(simd.LoadFloat32s(w[i : i+width]).Mul(d.Abs()))
+		}
+		return e
+	}
+	for i := 0; i <= len(x)-width; i += width {
+		d := scale.Mul(simd.LoadFloat32s(lv[i : i+width])).Add(mn).Sub(simd.LoadFloat32s(x[i : i+width]))
+		e = e.Add(simd.LoadFloat32s(w[i : i+width]).Mul(d.Mul(d)))
+	}
+	return e
+}
+
+// posTable are the parameters of searchPos as rows.
+type posTable struct {
+	levels row
+	eps    row
+	one    row
+	top    [lane.MaxWidth]int32
+	steps  []row // numerators of the candidates
+}
+
+func newPosTable(levels int32) *posTable {
+	n := float32(levels)
+	p := &posTable{levels: splat(n), eps: splat(groupMaxEps), one: splat(1)}
+	for i := range p.top {
+		p.top[i] = levels
+	}
+	for t := float32(-4); t <= 4; t++ {
+		if t != 0 {
+			p.steps = append(p.steps, splat(float32(0.1*t)+n))
+		}
+	}
+	return p
+}
+
+// searchPosTile is searchPos on a tile x with weights w; it stores the codes, as
+// numbers 0..255, and one scale per lane. The three have one length.
+func searchPosTile(p *posTable, x, w []float32, codes []int32, scales []float32) {
+	var zero, mx simd.Float32s
+	width := zero.Len()
+	w, codes = w[:len(x)], codes[:len(x)]
+	for i := 0; i <= len(x)-width; i += width {
+		v := simd.LoadFloat32s(x[i : i+width])
+		mx = v.IfElse(v.Greater(mx), mx)
+	}
+	flat := mx.Less(simd.LoadFloat32s(p.eps[:]))
+	top := simd.LoadInt32s(p.top[:])
+	one := simd.LoadFloat32s(p.one[:])
+	step := simd.LoadFloat32s(p.levels[:]).Div(mx)
+	best := posErrFirst(step, one.Div(step), x, w)
+	for k := range p.steps {
+		s := simd.LoadFloat32s(p.steps[k][:]).Div(mx)
+		e := posErr(s, one.Div(s), top, x, w)
+		win := e.Less(best)
+		best = e.IfElse(win, best)
+		step = s.IfElse(win, step)
+	}
+	a, b := posCodes(step, top, x, w, codes)
+	var changes [lane.MaxWidth]int32
+	// (go1.27.4 does not compile "for range 5" next to vectors.)
+	for pass := 0; pass < 5; pass++ {
+		var changed simd.Int32s
+		a, b, changed = posRefine(a, b, top, x, w, codes)
+		changed.Store(changes[:])
+		if changes == [lane.MaxWidth]int32{} {
+			break
+		}
+	}
+	a.Div(b).Masked(b.Greater(zero)).Masked(mx.GreaterEqual(simd.LoadFloat32s(p.eps[:]))).Store(scales)
+	var none simd.Int32s
+	for i := 0; i <= len(x)-width; i += width {
+		none.IfElse(flat, simd.LoadInt32s(codes[i:i+width])).Store(codes[i : i+width])
+	}
+}
+
+// roundLevels returns rn(v), for every v.
+func roundLevels(v simd.Float32s) simd.Int32s {
+	sum := v.Add(simd.BroadcastUint32s(magicBits).BitsToFloat32()).ToBits()
+	return sum.And(simd.BroadcastUint32s(magicMask)).BitsToInt32().Sub(simd.BroadcastInt32s(magicZero))
+}
+
+// posErrFirst returns the error of the levels of step, taken as bytes.
+//
+//go:noinline
+func posErrFirst(step, inv simd.Float32s, x, w []float32) (e simd.Float32s) {
+	w = w[:len(x)]
+	width := step.Len()
+	for i := 0; i <= len(x)-width; i += width {
+		v, wi := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(w[i:i+width])
+		l := roundLevels(step.Mul(v)).And(simd.BroadcastInt32s(255)).ConvertToFloat32()
+		d := v.Sub(inv.Mul(l))
+		e = e.Add(wi.Mul(d).Mul(d))
+	}
+	return e
+}
+
+// posErr returns the error of the levels of step, at most top.
+//
+//go:noinline
+func posErr(step, inv simd.Float32s, top simd.Int32s, x, w []float32) (e simd.Float32s) {
+	w = w[:len(x)]
+	width := step.Len()
+	for i := 0; i <= len(x)-width; i += width {
+		v, wi := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(w[i:i+width])
+		l := roundLevels(step.Mul(v)).Min(top).ConvertToFloat32()
+		d := v.Sub(inv.Mul(l))
+		e = e.Add(wi.Mul(d).Mul(d))
+	}
+	return e
+}
+
+// posCodes stores the bytes of the levels of step and returns the sums of the
+// levels.
+//
+//go:noinline
+func posCodes(step simd.Float32s, top simd.Int32s, x, w []float32, codes []int32) (a, b simd.Float32s) {
+	w, codes = w[:len(x)], codes[:len(x)]
+	width := step.Len()
+	for i := 0; i <= len(x)-width; i += width {
+		v, wi := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(w[i:i+width])
+		l := roundLevels(step.Mul(v)).Min(top)
+		l.And(simd.BroadcastInt32s(255)).Store(codes[i : i+width])
+		f := l.ConvertToFloat32()
+		a = a.Add(wi.Mul(v).Mul(f))
+		b = b.Add(wi.Mul(f).Mul(f))
+	}
+	return a, b
+}
+
+// posRefine is one pass that moves levels one at a time. A lane in which nothing
+// changed stays as it is in later passes, so passes beyond its last do no harm.
+//
+//go:noinline
+func posRefine(a, b simd.Float32s, top simd.Int32s, x, w []float32, codes []int32) (a1, b1 simd.Float32s, changed simd.Int32s) {
+	var zero simd.Float32s
+	w, codes = w[:len(x)], codes[:len(x)]
+	width := a.Len()
+	for i := 0; i <= len(x)-width; i += width {
+		v, wi, c := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(w[i:i+width]), simd.LoadInt32s(codes[i:i+width])
+		f := c.ConvertToFloat32()
+		wx := wi.Mul(v)
+		a1 := a.Sub(wx.Mul(f))
+		b1 := b.Sub(wi.Mul(f).Mul(f))
+		ok := a1.Greater(zero).And(b1.Greater(zero))
+		l := roundLevels(v.Mul(b1).Div(a1)).Min(top)
+		ok = ok.And(l.NotEqual(c))
+		f = l.ConvertToFloat32()
+		a1 = a1.Add(wx.Mul(f))
+		b1 = b1.Add(wi.Mul(f).Mul(f))
+		ok = ok.And(a1.Mul(a1).Mul(b).Greater(a.Mul(a).Mul(b1)))
+		l.And(simd.BroadcastInt32s(255)).IfElse(ok, c).Store(codes[i : i+width])
+		a, b = a1.IfElse(ok, a), b1.IfElse(ok, b)
+		changed = changed.Or(ok.ToInt32s())
+	}
+	return a, b, changed
+}
