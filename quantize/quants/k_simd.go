@@ -59,6 +59,7 @@ type kScratch struct {
 	ds, dms        [lane.MaxWidth]float32
 	cs, cm         [maxSub]int32
 	words          [tileLen / 4]uint32             // codes of a tile, 4 in one
+	kept           [qkK / 4 * lane.MaxWidth]uint32 // codes of the search, all tiles, 4 in one
 	packed         [qkK / 4 * lane.MaxWidth]uint32 // the same, in order of elements
 	codes          [qkK * lane.MaxWidth]uint8      // of sub-blocks searched one by one
 	anyOneByOne    bool
@@ -138,6 +139,27 @@ func absTile(w, x []float32) {
 	w = w[:len(x)]
 	for i := 0; i <= len(x)-width; i += width {
 		simd.LoadFloat32s(x[i : i+width]).Abs().Store(w[i : i+width])
+	}
+}
+
+// squareTile sets w to x*x.
+func squareTile(w, x []float32) {
+	var v simd.Float32s
+	width := v.Len()
+	w = w[:len(x)]
+	for i := 0; i <= len(x)-width; i += width {
+		v = simd.LoadFloat32s(x[i : i+width])
+		v.Mul(v).Store(w[i : i+width])
+	}
+}
+
+// relevelSym turns s.kept, codes of n sub-blocks of 16 elements in s.x, into those
+// for the scales s.d, and puts them into s.packed in the order of the elements.
+func (s *kScratch) relevelSym(levels int32, n, width int) {
+	for sub := 0; sub < n; sub += width {
+		words := s.kept[4*sub:][:4*width]
+		relevelSymTile(levels, s.x[16*sub:][:16*width], s.d[sub:], words)
+		lane.Store(s.packed[4*sub:4*min(sub+width, n)], words, 4, width)
 	}
 }
 

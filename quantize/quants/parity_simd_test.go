@@ -54,6 +54,7 @@ func spoilK() {
 		}
 	}
 	for i := range s.packed {
+		s.kept[i] = 0xFFFFFFFF
 		s.packed[i] = 0xFFFFFFFF
 	}
 	for i := range s.words {

@@ -256,3 +256,6 @@ func fuzzParity(f *testing.F, types ...gguf.Type) {
 }
 
 func FuzzParityScaleMin(f *testing.F) { fuzzParity(f, gguf.TypeQ2_K, gguf.TypeQ4_K, gguf.TypeQ5_K) }
+func FuzzParitySym(f *testing.F) {
+	fuzzParity(f, gguf.TypeQ3_K, gguf.TypeQ6_K, gguf.TypeQ4_0, gguf.TypeQ5_0)
+}

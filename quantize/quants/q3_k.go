@@ -34,23 +34,15 @@ func quantizeQ3_K(dst []byte, src, importance []float32) {
 				totals[j] = sum(w[:])
 				scales[j] = searchSym(4, sub, w[:], codes[16*j:][:16])
 			}
-			d = searchSym(32, scales[:], totals[:], cs[:])
+			d = putF16(b[108:], searchSym(32, scales[:], totals[:], cs[:]))
 			packScalesQ3_K(b[96:108], &cs)
 		} else {
 			for j := range scales {
 				scales[j] = searchSym3(4, x[16*j:][:16], codes[16*j:][:16])
 			}
-			clear(b[96:108])
-			if m := largest(scales[:]); m != 0 {
-				step := -32 / m
-				for j, s := range scales {
-					cs[j] = uint8(min(max(int8(rn(float32(step*s))), -32), 31) + 32)
-				}
-				d = 1 / step
-				packScalesQ3_K(b[96:108], &cs)
-			}
+			codeScalesQ3_K(b, scales[:])
+			d = getF16(b[108:])
 		}
-		d = putF16(b[108:], d)
 		for j := range scales {
 			relevelSym(4, d*float32(int32(unpackScaleQ3_K(b[96:108], j))-32), x[16*j:][:16], codes[16*j:][:16])
 		}
@@ -61,6 +53,25 @@ func quantizeQ3_K(dst []byte, src, importance []float32) {
 		}
 		packCrumbs(b[32:96], &codes)
 	}
+}
+
+// codeScalesQ3_K codes the 16 scales of a block against the one of largest
+// magnitude, without a search, and writes codes and d to the block.
+func codeScalesQ3_K(b []byte, scales []float32) {
+	var (
+		cs [16]uint8
+		d  float32
+	)
+	clear(b[96:108])
+	if m := largest(scales); m != 0 {
+		step := -32 / m
+		for j, s := range scales {
+			cs[j] = uint8(min(max(int8(rn(float32(step*s))), -32), 31) + 32)
+		}
+		d = 1 / step
+		packScalesQ3_K(b[96:108], &cs)
+	}
+	putF16(b[108:], d)
 }
 
 // packScalesQ3_K stores 16 codes of 6 bits in 12 bytes: the low 4 bits of

@@ -338,3 +338,236 @@ func posRefine(a, b simd.Float32s, top simd.Int32s, x, w []float32, codes []int3
 	}
 	return a, b, changed
 }
+
+// symTable are the parameters of searchSym as rows.
+type symTable struct {
+	levels int32
+	low    row // magic number - levels
+	high   row // magic number + levels - 1
+	eps    row
+	first  row   // numerator of the first step
+	steps  []row // numerators of the candidates, an even number
+}
+
+func newSymTable(levels int32) *symTable {
+	n := float32(levels)
+	t := &symTable{
+		levels: levels, low: splat(3<<22 - n), high: splat(3<<22 + n - 1), eps: splat(groupMaxEps), first: splat(-n),
+	}
+	for c := float32(-9); c <= 9; c++ {
+		if c != 0 {
+			t.steps = append(t.steps, splat(-(n + float32(0.1*c))))
+		}
+	}
+	return t
+}
+
+// largestTile returns the first element of largest magnitude of every lane, 0 if
+// all are zero.
+func largestTile(x []float32) (m simd.Float32s) {
+	var a simd.Float32s
+	width := m.Len()
+	for i := 0; i <= len(x)-width; i += width {
+		v := simd.LoadFloat32s(x[i : i+width])
+		av := v.Abs()
+		larger := av.Greater(a)
+		m, a = v.IfElse(larger, m), av.IfElse(larger, a)
+	}
+	return m
+}
+
+// searchSymTile is searchSym on a tile x with weights w. It stores one scale per
+// lane, and in step and shift what symCodesTile needs to give the codes. wx is
+// scratch. x, w and wx have one length.
+//
+// Levels cannot leave the range of rounding by one addition: no element is larger
+// than the one that defines the step.
+func searchSymTile(t *symTable, x, w, wx, scales, step, shift []float32) {
+	var zero simd.Float32s
+	width := zero.Len()
+	w, wx = w[:len(x)], wx[:len(x)]
+	m := largestTile(x)
+	for i := 0; i <= len(x)-width; i += width {
+		simd.LoadFloat32s(w[i : i+width]).Mul(simd.LoadFloat32s(x[i : i+width])).Store(wx[i : i+width])
+	}
+	low, high := simd.LoadFloat32s(t.low[:]), simd.LoadFloat32s(t.high[:])
+	bestStep := simd.LoadFloat32s(t.first[:]).Div(m)
+	a, b, _, _ := symSums(bestStep, bestStep, low, high, x, w, wx)
+	scale := zero.IfElse(b.Equal(zero), a.Div(b))
+	best := scale.Mul(a)
+	for k := 0; k+1 < len(t.steps); k += 2 {
+		s0 := simd.LoadFloat32s(t.steps[k][:]).Div(m)
+		s1 := simd.LoadFloat32s(t.steps[k+1][:]).Div(m)
+		a0, b0, a1, b1 := symSums(s0, s1, low, high, x, w, wx)
+
+		win := b0.Greater(zero).And(a0.Mul(a0).Greater(best.Mul(b0)))
+		d := a0.Div(b0)
+		scale = d.IfElse(win, scale)
+		best = d.Mul(a0).IfElse(win, best)
+		bestStep = s0.IfElse(win, bestStep)
+
+		win = b1.Greater(zero).And(a1.Mul(a1).Greater(best.Mul(b1)))
+		d = a1.Div(b1)
+		scale = d.IfElse(win, scale)
+		best = d.Mul(a1).IfElse(win, best)
+		bestStep = s1.IfElse(win, bestStep)
+	}
+	flat := m.Abs().Less(simd.LoadFloat32s(t.eps[:]))
+	zero.IfElse(flat, scale).Store(scales)
+	zero.IfElse(flat, bestStep).Store(step)
+	simd.LoadFloat32s(t.first[:]).Masked(flat).Store(shift)
+}
+
+// symSums returns sum(w*x*l) and sum(w*l*l) for the levels of s0 and those of s1.
+//
+//go:noinline
+func symSums(s0, s1, low, high simd.Float32s, x, w, wx []float32) (a0, b0, a1, b1 simd.Float32s) {
+	w, wx = w[:len(x)], wx[:len(x)]
+	width := s0.Len()
+	magic := simd.BroadcastUint32s(magicBits).BitsToFloat32()
+	for i := 0; i <= len(x)-width; i += width {
+		v := simd.LoadFloat32s(x[i : i+width])
+		l0 := s0.Mul(v).Add(magic).Max(low).Min(high).Sub(magic)
+		l1 := s1.Mul(v).Add(magic).Max(low).Min(high).Sub(magic)
+		v = simd.LoadFloat32s(wx[i : i+width])
+		a0 = a0.Add(v.Mul(l0))
+		a1 = a1.Add(v.Mul(l1))
+		v = simd.LoadFloat32s(w[i : i+width])
+		b0 = b0.Add(v.Mul(l0).Mul(l0))
+		b1 = b1.Add(v.Mul(l1).Mul(l1))
+	}
+	return a0, b0, a1, b1
+}
+
+// symCodesTile stores the codes of the levels of step*x + shift, four rows in one,
+// the first in the low byte.
+func symCodesTile(levels int32, x, step, shift []float32, words []uint32) {
+	sv, tv := simd.LoadFloat32s(step), simd.LoadFloat32s(shift)
+	width := sv.Len()
+	words = words[:len(x)/4]
+	low, high := simd.BroadcastInt32s(-levels), simd.BroadcastInt32s(levels-1)
+	for i, o := 0, 0; i <= len(x)-4*width; i, o = i+4*width, o+width {
+		var q simd.Int32s
+		for j := 3; j >= 0; j-- {
+			v := simd.LoadFloat32s(x[i+j*width : i+j*width+width])
+			l := roundLevels(sv.Mul(v).Add(tv)).Max(low).Min(high).Sub(low)
+			q = q.ShiftAllLeft(8).Or(l)
+		}
+		q.ToBits().Store(words[o : o+width])
+	}
+}
+
+// relevelSymTile is relevelSym on a tile: d has one value per lane, words the codes
+// as symCodesTile stores them, which lanes with a d of 0 keep.
+func relevelSymTile(levels int32, x, d []float32, words []uint32) {
+	var zero simd.Float32s
+	width := zero.Len()
+	words = words[:len(x)/4]
+	dv := simd.LoadFloat32s(d)
+	none := dv.Equal(zero)
+	low, high := simd.BroadcastInt32s(-levels), simd.BroadcastInt32s(levels-1)
+	for i, o := 0, 0; i <= len(x)-4*width; i, o = i+4*width, o+width {
+		var q simd.Int32s
+		for j := 3; j >= 0; j-- {
+			v := simd.LoadFloat32s(x[i+j*width : i+j*width+width])
+			l := roundLevels(v.Div(dv)).Max(low).Min(high).Sub(low)
+			q = q.ShiftAllLeft(8).Or(l)
+		}
+		simd.LoadUint32s(words[o:o+width]).IfElse(none, q.ToBits()).Store(words[o : o+width])
+	}
+}
+
+// searchSym3Tiles is searchSym3 on two tiles x, one behind the other: moving levels
+// is one long chain of dependent operations with a division in it, so two run at the
+// same time. It stores one scale per lane and the codes as symCodesTile does, both
+// for the first tile and then the second. w, wx and lv are scratch; they and x have
+// one length.
+func searchSym3Tiles(t *symTable, x, w, wx, lv, scales []float32, words []uint32) {
+	var zero simd.Float32s
+	width, half := zero.Len(), len(x)/2
+	w, wx, lv, words = w[:len(x)], wx[:len(x)], lv[:len(x)], words[:len(x)/4]
+	eps, first := simd.LoadFloat32s(t.eps[:]), simd.LoadFloat32s(t.first[:])
+	m0, m1 := largestTile(x[:half]), largestTile(x[half:])
+	flat0, flat1 := m0.Abs().Less(eps), m1.Abs().Less(eps)
+	step0, step1 := zero.IfElse(flat0, first.Div(m0)), zero.IfElse(flat1, first.Div(m1))
+	fl, fh := simd.LoadFloat32s(t.low[:]), simd.LoadFloat32s(t.high[:])
+	a0, b0 := sym3Start(step0, fl, fh, x[:half], w[:half], wx[:half], lv[:half])
+	a1, b1 := sym3Start(step1, fl, fh, x[half:], w[half:], wx[half:], lv[half:])
+	low, high := simd.BroadcastInt32s(-t.levels), simd.BroadcastInt32s(t.levels-1)
+	var changes [lane.MaxWidth]int32
+	for pass := 0; pass < 5; pass++ {
+		var changed simd.Int32s
+		a0, b0, a1, b1, changed = sym3Refine(a0, b0, a1, b1, low, high, x, w, wx, lv)
+		changed.Store(changes[:])
+		if changes == [lane.MaxWidth]int32{} {
+			break
+		}
+	}
+	zero.IfElse(flat0, a0.Div(b0).Masked(b0.Greater(zero))).Store(scales)
+	zero.IfElse(flat1, a1.Div(b1).Masked(b1.Greater(zero))).Store(scales[width:])
+	flat := flat0
+	for i, o := 0, 0; i <= len(x)-4*width; i, o = i+4*width, o+width {
+		if i == half {
+			flat = flat1
+		}
+		var q, none simd.Int32s
+		for j := 3; j >= 0; j-- {
+			l := simd.LoadFloat32s(lv[i+j*width : i+j*width+width]).ConvertToInt32().Sub(low)
+			q = q.ShiftAllLeft(8).Or(l)
+		}
+		none.IfElse(flat, q).ToBits().Store(words[o : o+width])
+	}
+}
+
+// sym3Start sets lv to the levels of step, w to x*x and wx to x*x*x, and returns the
+// sums of the levels.
+//
+//go:noinline
+func sym3Start(step, low, high simd.Float32s, x, w, wx, lv []float32) (a, b simd.Float32s) {
+	w, wx, lv = w[:len(x)], wx[:len(x)], lv[:len(x)]
+	width := step.Len()
+	magic := simd.BroadcastUint32s(magicBits).BitsToFloat32()
+	for i := 0; i <= len(x)-width; i += width {
+		v := simd.LoadFloat32s(x[i : i+width])
+		l := step.Mul(v).Add(magic).Max(low).Min(high).Sub(magic)
+		wi := v.Mul(v)
+		wxi := wi.Mul(v)
+		wi.Store(w[i : i+width])
+		wxi.Store(wx[i : i+width])
+		l.Store(lv[i : i+width])
+		a = a.Add(wxi.Mul(l))
+		b = b.Add(wi.Mul(l).Mul(l))
+	}
+	return a, b
+}
+
+// sym3Refine is one pass that moves levels one at a time, on two tiles with the sums
+// p0, q0 and p1, q1 (a and b in searchSym3).
+//
+//go:noinline
+func sym3Refine(p0, q0, p1, q1 simd.Float32s, low, high simd.Int32s, x, w, wx, lv []float32) (a0, b0, a1, b1 simd.Float32s, changed simd.Int32s) {
+	var zero simd.Float32s
+	a0, b0, a1, b1 = p0, q0, p1, q1
+	w, wx, lv = w[:len(x)], wx[:len(x)], lv[:len(x)]
+	width := zero.Len()
+	for i, k := 0, len(x)/2; k <= len(x)-width; i, k = i+width, k+width {
+		f0, w0, wx0 := simd.LoadFloat32s(lv[i:i+width]), simd.LoadFloat32s(w[i:i+width]), simd.LoadFloat32s(wx[i:i+width])
+		f1, w1, wx1 := simd.LoadFloat32s(lv[k:k+width]), simd.LoadFloat32s(w[k:k+width]), simd.LoadFloat32s(wx[k:k+width])
+		c0, c1 := a0.Sub(wx0.Mul(f0)), a1.Sub(wx1.Mul(f1))
+		d0, d1 := b0.Sub(w0.Mul(f0).Mul(f0)), b1.Sub(w1.Mul(f1).Mul(f1))
+		ok0, ok1 := c0.Greater(zero), c1.Greater(zero)
+		l0 := roundLevels(simd.LoadFloat32s(x[i : i+width]).Mul(d0).Div(c0)).Max(low).Min(high).ConvertToFloat32()
+		l1 := roundLevels(simd.LoadFloat32s(x[k : k+width]).Mul(d1).Div(c1)).Max(low).Min(high).ConvertToFloat32()
+		ok0, ok1 = ok0.And(l0.NotEqual(f0)), ok1.And(l1.NotEqual(f1))
+		c0, c1 = c0.Add(wx0.Mul(l0)), c1.Add(wx1.Mul(l1))
+		d0, d1 = d0.Add(w0.Mul(l0).Mul(l0)), d1.Add(w1.Mul(l1).Mul(l1))
+		ok0 = ok0.And(d0.Greater(zero)).And(c0.Mul(c0).Mul(b0).Greater(a0.Mul(a0).Mul(d0)))
+		ok1 = ok1.And(d1.Greater(zero)).And(c1.Mul(c1).Mul(b1).Greater(a1.Mul(a1).Mul(d1)))
+		l0.IfElse(ok0, f0).Store(lv[i : i+width])
+		l1.IfElse(ok1, f1).Store(lv[k : k+width])
+		a0, b0 = c0.IfElse(ok0, a0), d0.IfElse(ok0, b0)
+		a1, b1 = c1.IfElse(ok1, a1), d1.IfElse(ok1, b1)
+		changed = changed.Or(ok0.Or(ok1).ToInt32s())
+	}
+	return a0, b0, a1, b1, changed
+}
