@@ -201,11 +201,27 @@ type scaleMinKernel struct {
 // per lane, into s.scale and s.mins. With importance it also searches the codes of
 // both, into s.cs and s.cm, and their scales, into s.ds and s.dms.
 func (k *scaleMinKernel) fit(s *kScratch, x, importance []float32, width int) {
+	if importance == nil {
+		k.search(s, x, nil, width)
+		return
+	}
+	s.chunkSquares(x, k.subs, k.factor)
+	k.search(s, x, importance, width)
+	n, rows := len(x)/k.n, k.subs*width
+	lane.Load(s.wt[:rows], s.total[:n], k.subs, width)
+	lane.Load(s.xt[:rows], s.scale[:n], k.subs, width)
+	lane.Load(s.mt[:rows], s.mins[:n], k.subs, width)
+	searchPosTile(k.pos, s.xt[:rows], s.wt[:rows], s.ct[:rows], s.ds[:])
+	lane.Store(s.cs[:n], s.ct[:rows], k.subs, width)
+	searchPosTile(k.pos, s.mt[:rows], s.wt[:rows], s.ct[:rows], s.dms[:])
+	lane.Store(s.cm[:n], s.ct[:rows], k.subs, width)
+}
+
+// search loads the sub-blocks of x into the tiles s.x and fits a scale and a minimum
+// to each. With importance s.square must be set.
+func (k *scaleMinKernel) search(s *kScratch, x, importance []float32, width int) {
 	tile := k.n * width
 	s.anyOneByOne = false
-	if importance != nil {
-		s.chunkSquares(x, k.subs, k.factor)
-	}
 	for off, sub := 0, 0; off < len(x); off, sub = off+tile, sub+width {
 		end := min(off+tile, len(x))
 		xt := s.x[off:][:tile]
@@ -231,17 +247,6 @@ func (k *scaleMinKernel) fit(s *kScratch, x, importance []float32, width int) {
 			}
 		}
 	}
-	if importance == nil {
-		return
-	}
-	n, rows := len(x)/k.n, k.subs*width
-	lane.Load(s.wt[:rows], s.total[:n], k.subs, width)
-	lane.Load(s.xt[:rows], s.scale[:n], k.subs, width)
-	lane.Load(s.mt[:rows], s.mins[:n], k.subs, width)
-	searchPosTile(k.pos, s.xt[:rows], s.wt[:rows], s.ct[:rows], s.ds[:])
-	lane.Store(s.cs[:n], s.ct[:rows], k.subs, width)
-	searchPosTile(k.pos, s.mt[:rows], s.wt[:rows], s.ct[:rows], s.dms[:])
-	lane.Store(s.cm[:n], s.ct[:rows], k.subs, width)
 }
 
 // relevel sets s.packed to the levels of the n sub-blocks for the scales s.d and

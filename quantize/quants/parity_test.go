@@ -259,3 +259,5 @@ func FuzzParityScaleMin(f *testing.F) { fuzzParity(f, gguf.TypeQ2_K, gguf.TypeQ4
 func FuzzParitySym(f *testing.F) {
 	fuzzParity(f, gguf.TypeQ3_K, gguf.TypeQ6_K, gguf.TypeQ4_0, gguf.TypeQ5_0)
 }
+
+func FuzzParityMin(f *testing.F) { fuzzParity(f, gguf.TypeQ4_1, gguf.TypeQ5_1) }
