@@ -47,6 +47,7 @@ const maxSub = 16 * lane.MaxWidth
 type kScratch struct {
 	x           [qkK * lane.MaxWidth]float32 // all tiles of a chunk
 	w, lv, imp  [tileLen]float32             // of one tile
+	above       [tileLen]float32             // of one tile, IQ4
 	scale, mins [maxSub]float32              // fit
 	step, base  [maxSub]float32              // fit
 	total       [maxSub]float32              // sum of weights
@@ -69,12 +70,12 @@ type kScratch struct {
 var kScratches = sync.Pool{New: func() any { return new(kScratch) }}
 
 // chunkSquares sets s.square of the n sub-blocks of each superblock of x to
-// factor*sumSquares(superblock)/256. Four sums at a time hide the latency of the
+// before*sumSquares(superblock)*after. Four sums at a time hide the latency of the
 // additions, whose order is fixed.
-func (s *kScratch) chunkSquares(x []float32, n int, factor float32) {
+func (s *kScratch) chunkSquares(x []float32, n int, before, after float32) {
 	out := s.square[:]
 	put := func(sum float32) {
-		sum = float32(factor * sum / qkK)
+		sum = float32(float32(before*sum) * after)
 		for j := range out[:n] {
 			out[j] = sum
 		}
@@ -205,7 +206,7 @@ func (k *scaleMinKernel) fit(s *kScratch, x, importance []float32, width int) {
 		k.search(s, x, nil, width)
 		return
 	}
-	s.chunkSquares(x, k.subs, k.factor)
+	s.chunkSquares(x, k.subs, k.factor, 1.0/qkK)
 	k.search(s, x, importance, width)
 	n, rows := len(x)/k.n, k.subs*width
 	lane.Load(s.wt[:rows], s.total[:n], k.subs, width)

@@ -41,7 +41,7 @@ func spoilK() {
 	defer kScratches.Put(s)
 	nan := float32(math.NaN())
 	for _, a := range [][]float32{
-		s.x[:], s.w[:], s.lv[:], s.imp[:], s.scale[:], s.mins[:], s.step[:], s.base[:], s.total[:], s.square[:],
+		s.x[:], s.w[:], s.lv[:], s.imp[:], s.above[:], s.scale[:], s.mins[:], s.step[:], s.base[:], s.total[:], s.square[:],
 		s.d[:], s.m[:], s.xt[:], s.wt[:], s.mt[:], s.ds[:], s.dms[:],
 	} {
 		for i := range a {
@@ -140,5 +140,21 @@ func TestTileRarePaths(t *testing.T) {
 	q4_KKernel.fit(s, x, nil, width)
 	if s.anyOneByOne {
 		t.Error("ordinary values were searched one by one")
+	}
+}
+
+// nearIQ4Tile needs middles so far apart that no product meets two of them between
+// the smallest and the largest scale of the candidates.
+func TestTileMiddlesIQ4(t *testing.T) {
+	n := &iq4Const.numerators
+	ratio := n[0][0] / n[len(n)-1][0]
+	for i := range 14 {
+		a, b := middlesIQ4[i], middlesIQ4[i+1]
+		if a < 0 {
+			a, b = -b, -a
+		}
+		if a > 0 && b/a <= 1.01*ratio {
+			t.Errorf("middles %g and %g: ratio %g, want more than %g", middlesIQ4[i], middlesIQ4[i+1], b/a, ratio)
+		}
 	}
 }

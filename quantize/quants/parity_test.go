@@ -261,3 +261,5 @@ func FuzzParitySym(f *testing.F) {
 }
 
 func FuzzParityMin(f *testing.F) { fuzzParity(f, gguf.TypeQ4_1, gguf.TypeQ5_1) }
+
+func FuzzParityIQ4(f *testing.F) { fuzzParity(f, gguf.TypeIQ4_NL, gguf.TypeIQ4_XS) }

@@ -38,7 +38,7 @@ func quantizeQ3_KTiles(dst []byte, src, importance []float32) {
 		x := src[:nb*qkK]
 		src = src[len(x):]
 		if importance != nil {
-			s.chunkSquares(x, 16, 2)
+			s.chunkSquares(x, 16, 2, 1.0/qkK)
 		}
 		for off := 0; importance == nil && off < len(x); off += 2 * tile {
 			xt := s.x[off:][:2*tile]
