@@ -86,8 +86,9 @@ func (e *FormatError) Is(target error) bool { return target == ErrBroken }
 // Codec converts rows of one tensor type. Its methods are safe for concurrent
 // use and keep no reference to their arguments; dst must not overlap src.
 type Codec struct {
-	typ  gguf.Type
-	impl string // name of the encoder in use, "" for scalar
+	typ        gguf.Type
+	impl       string // name of the encoder in use, "" for scalar
+	decodeImpl string // and of the decoder
 
 	// quantize encodes one row: len(src) is a multiple of the block length,
 	// importance is nil or len(src), dst has exactly the row's bytes.

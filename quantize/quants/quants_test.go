@@ -2,6 +2,7 @@ package quants
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -504,18 +505,26 @@ func BenchmarkQuantize(b *testing.B) {
 func BenchmarkDequantize(b *testing.B) {
 	x, n := gen.Input("normal/1x4096")
 	for _, typ := range codecTypes() {
-		c := Lookup(typ)
-		b.Run(typ.String()+"/scalar", func(b *testing.B) {
-			q := quantized(b, c, x, n, gen.Importance("uni", n))
-			y := make([]float32, len(x))
-			b.SetBytes(int64(4 * len(x)))
-			for b.Loop() {
-				if err := c.Dequantize(y, q); err != nil {
-					b.Fatal(err)
-				}
+		seen := map[string]bool{}
+		for _, impl := range implementations {
+			c := impl.lookup(typ)
+			name := cmp.Or(c.decodeImpl, "scalar")
+			if seen[name] {
+				continue
 			}
-			b.ReportMetric(typ.BPW(), "bpw")
-			b.ReportMetric(rmse(x, y), "rmse")
-		})
+			seen[name] = true
+			b.Run(typ.String()+"/"+name, func(b *testing.B) {
+				q := quantized(b, c, x, n, gen.Importance("uni", n))
+				y := make([]float32, len(x))
+				b.SetBytes(int64(4 * len(x)))
+				for b.Loop() {
+					if err := c.Dequantize(y, q); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(typ.BPW(), "bpw")
+				b.ReportMetric(rmse(x, y), "rmse")
+			})
+		}
 	}
 }

@@ -3,8 +3,8 @@ package quants
 import "ggforge/gguf"
 
 // registry holds one row per codec, indexed by type id. Ids without a row are
-// zero. Vector files replace quantize and impl of a row in init, before any
-// codec can be looked up; nothing changes it afterwards.
+// zero. Vector files replace functions of a row and their names in init, before
+// any codec can be looked up; nothing changes it afterwards.
 var registry = [...]Codec{
 	gguf.TypeF32:     {typ: gguf.TypeF32, quantize: quantizeF32, dequantize: dequantizeF32, check: []floatField{{"element", 0, kindF32}}},
 	gguf.TypeF16:     {typ: gguf.TypeF16, quantize: quantizeF16, dequantize: dequantizeF16, check: []floatField{{"element", 0, kindF16}}},
