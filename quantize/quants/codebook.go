@@ -188,13 +188,37 @@ func (c *costs) set(x, w, values []float32) {
 	}
 }
 
+// longList is the length from which a table of partial sums pays.
+const longList = 16
+
 // nearest returns the first code of the list with the smallest sum of costs in
 // the order of the elements. It is not ok where no sum is below the largest
 // float32, which elements of 1e8 and more can bring about: the reference stops
 // there. The encoders then give the superblock an infinite scale.
 func (cb *codebook) nearest(list []uint16, c *costs) (code uint16, ok bool) {
 	best, at := float32(math.MaxFloat32), -1
-	if cb.dim == 8 {
+	if cb.dim == 8 && len(list) >= longList {
+		// The sums of the first three elements are shared by many points.
+		var first [64]float32
+		for l2 := range 3 {
+			for l1 := range 3 {
+				for l0 := range 3 {
+					first[l2<<4|l1<<2|l0] = c[l0] + c[4+l1] + c[8+l2]
+				}
+			}
+		}
+		for i, p := range list {
+			e := first[p&63]
+			e += c[12+p>>6&3]
+			e += c[16+p>>8&3]
+			e += c[20+p>>10&3]
+			e += c[24+p>>12&3]
+			e += c[28+p>>14&3]
+			if e < best {
+				best, at = e, i
+			}
+		}
+	} else if cb.dim == 8 {
 		for i, p := range list {
 			e := c[p&3]
 			e += c[4+p>>2&3]

@@ -221,11 +221,12 @@ func (p *gridSearch) sums(t *gridGroups, y, w []float32) (a, b float32) {
 func splitSigns(y, x []float32) (signs uint8) {
 	y = y[:len(x)]
 	for i, v := range x {
-		if v < 0 {
-			v = -v
-			signs |= 1 << i
-		}
-		y[i] = v
+		// v < 0, without a branch, which would be hard to predict: the sign bit
+		// with any other bit.
+		b := math.Float32bits(v)
+		neg := b >> 31 & ((b<<1 | -(b << 1)) >> 31)
+		signs |= uint8(neg << i)
+		y[i] = math.Float32frombits(b ^ neg<<31)
 	}
 	return signs
 }

@@ -104,22 +104,30 @@ func searchIQ1_M(x, w []float32, codes []uint16, shifts []uint8) (scale float32)
 	// less the sum up to either cut, and sum(w*q*q) follows likewise.
 	type shift struct{ top, c1, c2 float32 }
 	kinds := [2]shift{{1.125, 0.75, -1.25}, {0.875, 1.25, -0.75}}
-	var xTop, wTop [2][2]float32 // by group, kind
+	// By group and kind, and for wTop and w2 by the cut they depend on.
+	var xTop [2][2]float32
+	var wTop, w2 [17][2][2]float32
 	for h := range 2 {
 		for s, k := range kinds {
 			xTop[h][s] = float32(sx[h][16] * k.top)
-			wTop[h][s] = float32(sw[h][16]*k.top) * k.top
+			w := float32(sw[h][16]*k.top) * k.top
+			for i, v := range sw[h] {
+				wTop[i][h][s] = float32(w) + float32(v*k.c1)
+				w2[i][h][s] = float32(v * k.c2)
+			}
 		}
 	}
 	best, cut1, cut2, pair := float32(worstFit), -1, -1, 0
 	for i1 := range 17 {
+		w1 := wTop[i1]
 		for i2 := i1; i2 < 17; i2++ {
 			var a, b [2][2]float32
+			w2 := &w2[i2]
 			for h := range 2 {
 				x12 := sx[h][i1] + sx[h][i2]
-				for s, k := range kinds {
+				for s := range 2 {
 					a[h][s] = xTop[h][s] - x12
-					b[h][s] = wTop[h][s] + float32(sw[h][i1]*k.c1) + float32(sw[h][i2]*k.c2)
+					b[h][s] = w1[h][s] + w2[h][s]
 				}
 			}
 			for k := range 4 {

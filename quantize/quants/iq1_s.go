@@ -71,20 +71,38 @@ func searchIQ1_S(x, w []float32, codes []uint16) (scale float32, shift uint8) {
 		sx[k+1] = sx[k] + float32(w[i]*x[i])
 		sw[k+1] = sw[k] + w[i]
 	}
+	// What the first part adds depends on the first cut only, what the last part
+	// adds on the second. The middle level is 1/8 or its negative, which differ in
+	// the sign of one term alone.
+	var a2, b2 [2][qk + 1]float32
+	for i := range sx {
+		x2, w2 := sx[qk]-sx[i], sw[qk]-sw[i]
+		for s := range valuesIQ1 {
+			q := valuesIQ1[s][2]
+			a2[s][i], b2[s][i] = float32(x2*q), float32(float32(w2*q)*q)
+		}
+	}
 	best, cut1, cut2 := float32(worstFit), -1, -1
 	for i1 := range sx {
+		x0, w0 := sx[i1]-sx[0], sw[i1]-sw[0]
+		var a0, b0 [2]float32
+		for s := range valuesIQ1 {
+			q := valuesIQ1[s][0]
+			a0[s], b0[s] = float32(x0*q), float32(float32(w0*q)*q)
+		}
 		for i2 := i1; i2 < len(sx); i2++ {
-			x0, x1, x2 := sx[i1]-sx[0], sx[i2]-sx[i1], sx[qk]-sx[i2]
-			w0, w1, w2 := sw[i1]-sw[0], sw[i2]-sw[i1], sw[qk]-sw[i2]
-			for s := range valuesIQ1 {
-				q := &valuesIQ1[s]
-				a := float32(x0*q[0]) + float32(x1*q[1]) + float32(x2*q[2])
-				b := float32(float32(w0*q[0])*q[0]) + float32(float32(w1*q[1])*q[1]) + float32(float32(w2*q[2])*q[2])
-				if b > 0 && a*a > best*b {
-					scale = a / b
-					best = scale * a
-					cut1, cut2, shift = i1, i2, uint8(s)
-				}
+			const q = 0.125
+			x1 := float32((sx[i2] - sx[i1]) * q)
+			w1 := float32(float32((sw[i2]-sw[i1])*q) * q)
+			if a, b := a0[0]+x1+a2[0][i2], b0[0]+w1+b2[0][i2]; b > 0 && a*a > best*b {
+				scale = a / b
+				best = scale * a
+				cut1, cut2, shift = i1, i2, 0
+			}
+			if a, b := a0[1]-x1+a2[1][i2], b0[1]+w1+b2[1][i2]; b > 0 && a*a > best*b {
+				scale = a / b
+				best = scale * a
+				cut1, cut2, shift = i1, i2, 1
 			}
 		}
 	}
