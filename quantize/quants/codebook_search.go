@@ -1,6 +1,9 @@
 package quants
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // gridSearch are the parameters of the search that IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS
 // and IQ3_S share. It fits the magnitudes y of a sub-block by scale*(2*l + 1),
@@ -50,6 +53,12 @@ type gridFit struct {
 	codes  [64]uint16  // by group of the codebook's dimension
 	signs  [32]uint8   // by 8 elements
 }
+
+// gridFitter is the signature of superblock, for which there may be a vector
+// version.
+type gridFitter func(p *gridSearch, r *gridFit, x, importance []float32) float32
+
+var gridFits = sync.Pool{New: func() any { return new(gridFit) }}
 
 // gridGroups is the work of one sub-block: the codes of its groups, and whether
 // rounding hit a point of the codebook.

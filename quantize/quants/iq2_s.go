@@ -21,7 +21,12 @@ var searchIQ2_S = gridSearch{
 }
 
 func quantizeIQ2_S(dst []byte, src, importance []float32) {
-	var fit gridFit
+	encodeIQ2_S(dst, src, importance, (*gridSearch).superblock)
+}
+
+func encodeIQ2_S(dst []byte, src, importance []float32, superblock gridFitter) {
+	fit := gridFits.Get().(*gridFit)
+	defer gridFits.Put(fit)
 	p := &searchIQ2_S
 	p.cb.load()
 	for off := 0; len(dst) > 0; off += qkK {
@@ -32,7 +37,7 @@ func quantizeIQ2_S(dst []byte, src, importance []float32) {
 			qw = importance[off:][:qkK]
 		}
 		clear(b)
-		m := p.superblock(&fit, x, qw)
+		m := superblock(p, fit, x, qw)
 		if m == 0 {
 			continue
 		}

@@ -22,14 +22,19 @@ var searchIQ2_XS = gridSearch{
 }
 
 func quantizeIQ2_XS(dst []byte, src, importance []float32) {
-	var fit gridFit
+	encodeIQ2_XS(dst, src, importance, (*gridSearch).superblock)
+}
+
+func encodeIQ2_XS(dst []byte, src, importance []float32, superblock gridFitter) {
+	fit := gridFits.Get().(*gridFit)
+	defer gridFits.Put(fit)
 	p := &searchIQ2_XS
 	p.cb.load()
 	for off := 0; len(dst) > 0; off += qkK {
 		x, b := src[off:][:qkK:qkK], dst[:iq2_XSBytes:iq2_XSBytes]
 		dst = dst[iq2_XSBytes:]
 		clear(b)
-		m := p.superblock(&fit, x, importance[off:][:qkK])
+		m := superblock(p, fit, x, importance[off:][:qkK])
 		if m == 0 {
 			continue
 		}

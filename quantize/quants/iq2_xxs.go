@@ -23,14 +23,19 @@ var searchIQ2_XXS = gridSearch{
 }
 
 func quantizeIQ2_XXS(dst []byte, src, importance []float32) {
-	var fit gridFit
+	encodeIQ2_XXS(dst, src, importance, (*gridSearch).superblock)
+}
+
+func encodeIQ2_XXS(dst []byte, src, importance []float32, superblock gridFitter) {
+	fit := gridFits.Get().(*gridFit)
+	defer gridFits.Put(fit)
 	p := &searchIQ2_XXS
 	p.cb.load()
 	for off := 0; len(dst) > 0; off += qkK {
 		x, b := src[off:][:qkK:qkK], dst[:iq2_XXSBytes:iq2_XXSBytes]
 		dst = dst[iq2_XXSBytes:]
 		clear(b)
-		m := p.superblock(&fit, x, importance[off:][:qkK])
+		m := superblock(p, fit, x, importance[off:][:qkK])
 		if m == 0 {
 			continue
 		}

@@ -30,7 +30,12 @@ var searchIQ3_S = gridSearch{
 }
 
 func quantizeIQ3_S(dst []byte, src, importance []float32) {
-	var fit gridFit
+	encodeIQ3_S(dst, src, importance, (*gridSearch).superblock)
+}
+
+func encodeIQ3_S(dst []byte, src, importance []float32, superblock gridFitter) {
+	fit := gridFits.Get().(*gridFit)
+	defer gridFits.Put(fit)
 	p := &searchIQ3_S
 	p.cb.load()
 	for off := 0; len(dst) > 0; off += qkK {
@@ -41,7 +46,7 @@ func quantizeIQ3_S(dst []byte, src, importance []float32) {
 			qw = importance[off:][:qkK]
 		}
 		clear(b)
-		if m := p.superblock(&fit, x, qw); m != 0 {
+		if m := superblock(p, fit, x, qw); m != 0 {
 			d := m / 31
 			putF16(b, d*1.033)
 			packScaleCodes(b[106:], 1/d, fit.scales[:8])

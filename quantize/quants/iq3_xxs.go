@@ -23,7 +23,12 @@ var searchIQ3_XXS = gridSearch{
 }
 
 func quantizeIQ3_XXS(dst []byte, src, importance []float32) {
-	var fit gridFit
+	encodeIQ3_XXS(dst, src, importance, (*gridSearch).superblock)
+}
+
+func encodeIQ3_XXS(dst []byte, src, importance []float32, superblock gridFitter) {
+	fit := gridFits.Get().(*gridFit)
+	defer gridFits.Put(fit)
 	p := &searchIQ3_XXS
 	p.cb.load()
 	for off := 0; len(dst) > 0; off += qkK {
@@ -34,7 +39,7 @@ func quantizeIQ3_XXS(dst []byte, src, importance []float32) {
 			qw = importance[off:][:qkK]
 		}
 		clear(b)
-		m := p.superblock(&fit, x, qw)
+		m := superblock(p, fit, x, qw)
 		if m == 0 {
 			continue
 		}

@@ -1,0 +1,450 @@
+//go:build goexperiment.simd && go1.27
+
+package quants
+
+import (
+	"fmt"
+	"math"
+	"simd"
+	"sync"
+
+	"ggforge/gguf"
+)
+
+// The search of IQ2 and IQ3, gridSearch, with vectors. It replaces superblock and
+// search of codebook_search.go.
+//
+// Rounding and the sums that decide between candidates have one candidate in each
+// lane, all elements of a sub-block being broadcast: every lane adds in the order
+// of the elements, and the 13 to 31 candidates fill the lanes but for a rest.
+// Weights and roots are element by element. Most of the time goes to the choice
+// among near points, where a lane is a point of the list; see near.
+//
+// Scalar floats are legacy instructions, which are slow while the upper halves of
+// vector registers are in use: hence clearUpper at the end of a run of vector
+// functions, and floats that are to be broadcast come as integers.
+
+func init() {
+	if simd.Emulated() {
+		return
+	}
+	impl := fmt.Sprintf("simd-%d", simd.VectorBitSize())
+	for t, quantize := range map[gguf.Type]func([]byte, []float32, []float32){
+		gguf.TypeIQ2_XXS: func(dst []byte, src, importance []float32) { encodeIQ2_XXS(dst, src, importance, superblockLanes) },
+		gguf.TypeIQ2_XS:  func(dst []byte, src, importance []float32) { encodeIQ2_XS(dst, src, importance, superblockLanes) },
+		gguf.TypeIQ2_S:   func(dst []byte, src, importance []float32) { encodeIQ2_S(dst, src, importance, superblockLanes) },
+		gguf.TypeIQ3_XXS: func(dst []byte, src, importance []float32) { encodeIQ3_XXS(dst, src, importance, superblockLanes) },
+		gguf.TypeIQ3_S:   func(dst []byte, src, importance []float32) { encodeIQ3_S(dst, src, importance, superblockLanes) },
+	} {
+		registry[t].quantize, registry[t].impl = quantize, impl
+	}
+}
+
+const (
+	// maxLanes is the largest number of float32 lanes.
+	maxLanes = 16
+	// nearChunk is the number of codes in a chunk of nearLists.
+	nearChunk = 8
+	// maxCandidates is the largest number of candidates of a gridSearch, 31,
+	// rounded up to whole vectors.
+	maxCandidates = 32
+)
+
+// nearSpan is where the list of a vector is in nearLists.codes.
+type nearSpan struct {
+	off  uint32
+	n    uint16 // chunks, 0 for points
+	code uint16 // of the vector
+}
+
+// nearLists are the lists of a codebook in whole chunks: the last is filled up
+// with the first point of the list, which cannot win again.
+type nearLists struct {
+	once  sync.Once
+	spans []nearSpan // by rank
+	codes []uint16
+}
+
+// chunked returns the lists of a codebook, built at the first call.
+func (cb *codebook) chunked() *nearLists {
+	n := &chunkedLists[0]
+	for i, c := range [...]*codebook{&codebookIQ2_XXS, &codebookIQ2_XS, &codebookIQ2_S, &codebookIQ3_XXS, &codebookIQ3_S, &codebookIQ1} {
+		if c == cb {
+			n = &chunkedLists[i]
+		}
+	}
+	n.once.Do(func() {
+		cb.load()
+		n.spans = make([]nearSpan, len(cb.index))
+		for code := range 1 << (cb.bits * cb.dim) {
+			if cb.dim == 8 && code&(code>>1)&0x5555 != 0 {
+				continue // a level of 3
+			}
+			list := cb.list(uint16(code))
+			n.spans[cb.rank(uint16(code))] = nearSpan{uint32(len(n.codes)), uint16((len(list) + nearChunk - 1) / nearChunk), uint16(code)}
+			n.codes = append(n.codes, list...)
+			for len(n.codes)%nearChunk != 0 {
+				n.codes = append(n.codes, list[0])
+			}
+		}
+	})
+	return n
+}
+
+var chunkedLists [6]nearLists
+
+// gridLanes is the scratch of one superblock. By candidate means in the order of
+// the candidates, from -steps up, filled up to whole vectors with copies.
+type gridLanes struct {
+	fit     gridFit
+	y, w, v [qkK]float32 // magnitudes, weights, their roots
+
+	steps [maxCandidates]float32 // by candidate: see candidates
+
+	// Of one sub-block:
+	id                  [maxCandidates]float32 // by candidate: steps
+	scale               [maxCandidates]uint32  // by candidate: bits of 1/id
+	yBits, wBits, vBits [maxSearch]uint32
+	ranks               [maxGroups][maxCandidates]uint32 // by group, candidate: of the rounded vectors
+	codes               [maxGroups][maxCandidates]uint32 // by group, candidate: of the chosen points
+	a, b                [maxCandidates]float32           // by candidate: sums
+	ys, ws              [maxSearch][maxLanes]float32     // y and w, each in all lanes
+	vs, wys             [maxSearch][maxLanes]float32     // v and w*y
+	values              [maxCandidates][maxLanes]float32 // by candidate: see setValuesLanes
+	best                gridGroups
+	one, more           [maxGroups * maxCandidates]uint16 // see sortByLength
+}
+
+var gridLanesPool = sync.Pool{New: func() any { return new(gridLanes) }}
+
+// superblockLanes is superblock with the candidates of a sub-block in lanes.
+func superblockLanes(p *gridSearch, r *gridFit, x, importance []float32) float32 {
+	s := gridLanesPool.Get().(*gridLanes)
+	defer gridLanesPool.Put(s)
+	lists := p.cb.chunked()
+	s.steps = p.candidates()
+	mean := float32(float32(p.sumFactor*sumSquares(x)) / qkK)
+	x = x[:qkK:qkK]
+	switch {
+	case importance != nil:
+		importanceLanes(s.w[:], s.v[:], x, importance[:qkK], math.Float32bits(mean))
+	case p.plainFactor == 0:
+		squareLanes(s.w[:], s.v[:], x, 0)
+	default:
+		squareLanes(s.w[:], s.v[:], x, math.Float32bits(float32(p.plainFactor*mean)))
+	}
+	clearUpper()
+	var free [maxSearch]uint8 // levels of the first fit, not needed
+	groups := p.size / p.cb.dim
+	for j := range qkK / p.size {
+		sub, signs := x[p.size*j:][:p.size], r.signs[p.size/8*j:][:p.size/8]
+		y, w, v := s.y[p.size*j:][:p.size], s.w[p.size*j:][:p.size], s.v[p.size*j:][:p.size]
+		for g := range signs {
+			if p.evenSigns {
+				signs[g] = evenSigns(y[8*g:][:8], sub[8*g:][:8], w[8*g:][:8])
+			} else {
+				signs[g] = splitSigns(y[8*g:][:8], sub[8*g:][:8])
+			}
+		}
+		codes := r.codes[groups*j:][:groups]
+		mx := maxOf(y)
+		scale := mx / p.top
+		r.zero[j] = mx < p.limit
+		if p.fitFirst && !r.zero[j] {
+			scale = searchPos(int32(p.top)>>1+2, y, w, free[:p.size])
+			mx = scale * 3
+			r.zero[j] = mx <= 0
+		}
+		if r.zero[j] {
+			r.scales[j] = 0
+			clear(codes)
+			clear(signs)
+			continue
+		}
+		scale = p.searchLanes(s, lists, y, w, v, mx, scale, codes)
+		if scale < 0 {
+			scale = -scale
+			for g := range signs {
+				signs[g] = ^signs[g]
+			}
+		}
+		r.scales[j] = scale
+	}
+	return maxOf(r.scales[:qkK/p.size])
+}
+
+// candidates returns top + step*t for t = -steps..steps, by candidate.
+func (p *gridSearch) candidates() (c [maxCandidates]float32) {
+	for i := range c {
+		t := min(i-p.steps, p.steps)
+		c[i] = p.top + float32(float32(t)*p.step)
+	}
+	return c
+}
+
+// searchLanes is search.
+func (p *gridSearch) searchLanes(s *gridLanes, lists *nearLists, y, w, v []float32, mx, scale float32, codes []uint16) float32 {
+	groups, n := len(codes), 2*p.steps+1
+	stepLanes(s, math.Float32bits(mx), n)
+	spreadLanes(s, y, w, v)
+	if p.cb.dim == 8 {
+		roundLanes8(s, groups, n)
+	} else {
+		roundLanes4(s, groups, n)
+	}
+	failed := near(p.cb, lists, s, groups, n)
+	if p.cb.dim == 8 {
+		sumLanes8(s, groups, n)
+	} else {
+		sumLanes4(s, groups, n)
+	}
+	clearUpper()
+
+	var bestFit float32
+	at := -1
+	for t, a := range s.a[:n] {
+		if b := s.b[t]; b > 0 && a*a > bestFit*b {
+			scale = a / b
+			bestFit = scale * a
+			at = t
+		}
+	}
+	best := &s.best
+	for g := range groups {
+		if at >= 0 {
+			best.codes[g] = uint16(s.codes[g][at])
+			best.onGrid[g] = lists.spans[s.ranks[g][at]].n == 0
+		} else {
+			best.codes[g] = 0
+			best.onGrid[g] = !p.offGrid
+		}
+	}
+	if scale > 0 {
+		refit, all := p.refit == refitAlways, p.refit != refitOffGrid
+		for g := range groups {
+			refit = refit || !best.onGrid[g]
+		}
+		if refit {
+			s.id[0] = 1 / scale
+			s.scale[0] = math.Float32bits(scale)
+			if p.cb.dim == 8 {
+				roundLanes8(s, groups, 1)
+			} else {
+				roundLanes4(s, groups, 1)
+			}
+			for g := range groups {
+				if !all && best.onGrid[g] {
+					s.ranks[g][0] = uint32(p.cb.rank(best.codes[g]))
+				}
+			}
+			failed = near(p.cb, lists, s, groups, 1) || failed
+			clearUpper()
+			for g := range groups {
+				best.codes[g] = uint16(s.codes[g][0])
+			}
+			if a, b := p.sums(best, y, w); b > 0 {
+				scale = a / b
+			}
+		}
+	}
+	if failed {
+		scale = float32(math.Inf(1))
+	}
+	copy(codes, best.codes[:])
+	return scale
+}
+
+// importanceLanes sets w to importance*sqrt(mean + x*x) and v to its root.
+func importanceLanes(w, v, x, importance []float32, mean uint32) {
+	m := simd.BroadcastUint32s(mean).BitsToFloat32()
+	l := m.Len()
+	for i := 0; i < len(x); i += l {
+		e := simd.LoadFloat32s(x[i:])
+		e = simd.LoadFloat32s(importance[i:]).Mul(m.Add(e.Mul(e)).Sqrt())
+		e.Store(w[i:])
+		e.Sqrt().Store(v[i:])
+	}
+}
+
+// squareLanes sets w to plus + x*x and v to its root.
+func squareLanes(w, v, x []float32, plus uint32) {
+	m := simd.BroadcastUint32s(plus).BitsToFloat32()
+	l := m.Len()
+	for i := 0; i < len(x); i += l {
+		e := simd.LoadFloat32s(x[i:])
+		e = m.Add(e.Mul(e))
+		e.Store(w[i:])
+		e.Sqrt().Store(v[i:])
+	}
+}
+
+// stepLanes sets s.id to s.steps/mx and s.scale to 1/id, for n candidates.
+func stepLanes(s *gridLanes, mx uint32, n int) {
+	m := simd.BroadcastUint32s(mx).BitsToFloat32()
+	one := simd.BroadcastUint32s(0x3F800000).BitsToFloat32()
+	l := m.Len()
+	for t := 0; t < n; t += l {
+		id := simd.LoadFloat32s(s.steps[t:]).Div(m)
+		id.Store(s.id[t:])
+		one.Div(id).ToBits().Store(s.scale[t:])
+	}
+}
+
+// spreadLanes fills the arrays of values that are the same in all lanes. Values go
+// by way of integers: see the head of the file.
+func spreadLanes(s *gridLanes, y, w, v []float32) {
+	w, v = w[:len(y)], v[:len(y)]
+	for i, l := 0, (simd.Float32s{}).Len(); i < len(y); i += l {
+		simd.LoadFloat32s(y[i:]).ToBits().Store(s.yBits[i:])
+		simd.LoadFloat32s(w[i:]).ToBits().Store(s.wBits[i:])
+		simd.LoadFloat32s(v[i:]).ToBits().Store(s.vBits[i:])
+	}
+	for i := range y {
+		e := simd.BroadcastUint32s(s.yBits[i]).BitsToFloat32()
+		f := simd.BroadcastUint32s(s.wBits[i]).BitsToFloat32()
+		e.Store(s.ys[i][:])
+		f.Store(s.ws[i][:])
+		f.Mul(e).Store(s.wys[i][:])
+		simd.BroadcastUint32s(s.vBits[i]).BitsToFloat32().Store(s.vs[i][:])
+	}
+}
+
+// roundLanes8 sets ranks to those of the levels nearest to (y*id - 1)/2, half to
+// even, by rn.
+func roundLanes8(s *gridLanes, groups, n int) {
+	one := simd.BroadcastUint32s(0x3F800000).BitsToFloat32()
+	half := simd.BroadcastUint32s(0x3F000000).BitsToFloat32()
+	magic := simd.BroadcastUint32s(0x4B400000).BitsToFloat32()
+	low := simd.BroadcastUint32s(0x7FFFFF)
+	bias := simd.BroadcastInt32s(1 << 22)
+	zero := simd.BroadcastInt32s(0)
+	top := simd.BroadcastInt32s(2)
+	for t := 0; t < n; t += one.Len() {
+		id := simd.LoadFloat32s(s.id[t:])
+		for g := range groups {
+			ys := s.ys[8*g:][:8]
+			r := zero
+			for i := 7; i >= 0; i-- {
+				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Sub(one).Mul(half).Add(magic)
+				l := v.ToBits().And(low).BitsToInt32().Sub(bias).Max(zero).Min(top)
+				r = r.Add(r).Add(r).Add(l)
+			}
+			r.ToBits().Store(s.ranks[g][t:])
+		}
+	}
+}
+
+// roundLanes4 is roundLanes8 for codebooks of dimension 4, whose ranks are codes.
+func roundLanes4(s *gridLanes, groups, n int) {
+	one := simd.BroadcastUint32s(0x3F800000).BitsToFloat32()
+	half := simd.BroadcastUint32s(0x3F000000).BitsToFloat32()
+	magic := simd.BroadcastUint32s(0x4B400000).BitsToFloat32()
+	low := simd.BroadcastUint32s(0x7FFFFF)
+	bias := simd.BroadcastInt32s(1 << 22)
+	zero := simd.BroadcastInt32s(0)
+	top := simd.BroadcastInt32s(7)
+	for t := 0; t < n; t += one.Len() {
+		id := simd.LoadFloat32s(s.id[t:])
+		for g := range groups {
+			ys := s.ys[4*g:][:4]
+			r := zero
+			for i := 3; i >= 0; i-- {
+				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Sub(one).Mul(half).Add(magic)
+				l := v.ToBits().And(low).BitsToInt32().Sub(bias).Max(zero).Min(top)
+				r = r.ShiftAllLeft(3).Or(l)
+			}
+			r.ToBits().Store(s.ranks[g][t:])
+		}
+	}
+}
+
+// sumLanes8 sets a and b to sum(w*y*q) and sum(w*q*q) of the codes.
+func sumLanes8(s *gridLanes, groups, n int) {
+	one := simd.BroadcastUint32s(1)
+	mask := simd.BroadcastUint32s(6)
+	for t := 0; t < n; t += one.Len() {
+		var a, b simd.Float32s
+		for g := range groups {
+			ws, wys := s.ws[8*g:][:8], s.wys[8*g:][:8]
+			code := simd.LoadUint32s(s.codes[g][t:]).ShiftAllLeft(1)
+			for i := range 8 {
+				q := code.And(mask).Or(one).BitsToInt32().ConvertToFloat32()
+				code = code.ShiftAllRight(2)
+				a = a.Add(simd.LoadFloat32s(wys[i][:]).Mul(q))
+				b = b.Add(simd.LoadFloat32s(ws[i][:]).Mul(q).Mul(q))
+			}
+		}
+		a.Store(s.a[t:])
+		b.Store(s.b[t:])
+	}
+}
+
+// sumLanes4 is sumLanes8 for codebooks of dimension 4.
+func sumLanes4(s *gridLanes, groups, n int) {
+	one := simd.BroadcastUint32s(1)
+	mask := simd.BroadcastUint32s(14)
+	for t := 0; t < n; t += one.Len() {
+		var a, b simd.Float32s
+		for g := range groups {
+			ws, wys := s.ws[4*g:][:4], s.wys[4*g:][:4]
+			code := simd.LoadUint32s(s.codes[g][t:]).ShiftAllLeft(1)
+			for i := range 4 {
+				q := code.And(mask).Or(one).BitsToInt32().ConvertToFloat32()
+				code = code.ShiftAllRight(3)
+				a = a.Add(simd.LoadFloat32s(wys[i][:]).Mul(q))
+				b = b.Add(simd.LoadFloat32s(ws[i][:]).Mul(q).Mul(q))
+			}
+		}
+		a.Store(s.a[t:])
+		b.Store(s.b[t:])
+	}
+}
+
+// sortByLength sets the codes of n candidates to their vectors and returns those
+// that are no points, as group<<8 | candidate: first those with lists of one chunk,
+// then the others. No branch depends on lengths, which are hard to predict.
+func (s *gridLanes) sortByLength(lists *nearLists, groups, n int) (one, more []uint16) {
+	spans := lists.spans
+	n1, n2 := uint32(0), uint32(0)
+	for g := range groups {
+		ranks, codes := s.ranks[g][:n], s.codes[g][:n]
+		for t, r := range ranks {
+			span := spans[r]
+			codes[t] = uint32(span.code)
+			item := uint16(g<<8 | t)
+			s.one[n1&(maxGroups*maxCandidates-1)] = item
+			s.more[n2&(maxGroups*maxCandidates-1)] = item
+			off, is1 := (uint32(span.n)-1)>>31^1, (uint32(span.n)^1-1)>>31
+			n1 += is1
+			n2 += off - is1
+		}
+	}
+	return s.one[:n1], s.more[:n2]
+}
+
+// nearScalar sets the codes of the items of sortByLength by codebook.nearest.
+func nearScalar(cb *codebook, s *gridLanes, items []uint16) (failed bool) {
+	clearUpper()
+	top := 2
+	if cb.dim == 4 {
+		top = 7
+	}
+	for _, item := range items {
+		g, t := item>>8&(maxGroups-1), item&(maxCandidates-1)
+		var values [8]float32
+		for l := range values {
+			values[l] = float32(math.Float32frombits(s.scale[t]) * float32(2*l+1))
+		}
+		var y, v [8]float32
+		for i := range cb.dim {
+			y[i] = s.ys[cb.dim*int(g)+i][0]
+			v[i] = s.vs[cb.dim*int(g)+i][0]
+		}
+		var c costs
+		c.set(y[:cb.dim], v[:cb.dim], values[:top+1])
+		code, ok := cb.nearest(cb.list(uint16(s.codes[g][t])), &c)
+		failed = failed || !ok
+		s.codes[g][t] = uint32(code)
+	}
+	return failed
+}

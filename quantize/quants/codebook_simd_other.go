@@ -1,0 +1,11 @@
+//go:build goexperiment.simd && go1.27 && !amd64
+
+package quants
+
+func clearUpper() {}
+
+func near(cb *codebook, lists *nearLists, s *gridLanes, groups, n int) (failed bool) {
+	one, more := s.sortByLength(lists, groups, n)
+	failed = nearScalar(cb, s, one)
+	return nearScalar(cb, s, more) || failed
+}
