@@ -90,8 +90,39 @@ func refitIQ1(scale float32, codes []uint16, x, w []float32, shifts []uint8) flo
 	return scale
 }
 
+// cutFit is the best of the fits tried so far, in the order of the cuts. A fit is
+// better if a*a > best*b.
+type cutFit struct {
+	best, scale float32 // scale*a of that fit, and the scale
+	cut1, cut2  int     // -1 if there is none
+	kind        int     // which shifts
+	// A search may start from a lower bound, best, in place of worstFit. Its result
+	// is the same if the first fit that is better is better than above as well; else
+	// doubtful is set.
+	above    float32
+	bounded  bool // no fit yet
+	doubtful bool
+}
+
 // worstFit is less than any fit.
 const worstFit = -math.MaxFloat32
+
+var noCuts = cutFit{best: worstFit, cut1: -1, cut2: -1}
+
+// take makes a fit with sums a and b the best.
+func (f *cutFit) take(a, b float32, cut1, cut2, kind int) {
+	if f.bounded {
+		f.bounded = false
+		f.doubtful = !(a*a > f.above*b)
+	}
+	f.scale = a / b
+	f.best = f.scale * a
+	f.cut1, f.cut2, f.kind = cut1, cut2, kind
+}
+
+// cutsLen is the number of cuts of 32 elements, and room to read a vector of any
+// size from the last.
+const cutsLen = qk + 16
 
 // decodeIQ1 decodes a group of 8.
 func decodeIQ1(y []float32, d float32, code uint16, shift uint8) {

@@ -88,67 +88,83 @@ func searchIQ1_M(x, w []float32, codes []uint16, shifts []uint8) (scale float32)
 		return 0
 	}
 	var order [16]uint8
-	// Sums of w*x and w over the smallest elements of the sub-block, each group
-	// counting its own.
-	var sx, sw [2][17]float32
+	var c cutsIQ1_M
 	sortOrder(order[:], x)
-	for k, i := range order {
-		for h := range sx {
-			sx[h][k+1], sw[h][k+1] = sx[h][k], sw[h][k]
+	c.sums(order[:], x, w)
+	for h := range 2 {
+		for s, k := range kindsIQ1_M {
+			c.xTop[h][s] = float32(c.sx[h][16] * k.top)
+			w := float32(c.sw[h][16]*k.top) * k.top
+			for i, v := range c.sw[h][:17] {
+				c.w1[h][s][i] = float32(w) + float32(v*k.c1)
+				c.w2[h][s][i] = float32(v * k.c2)
+			}
+		}
+	}
+	f := noCuts
+	for i1 := range 17 {
+		c.row(&f, i1)
+	}
+	return f.codesIQ1_M(x, w, order[:], codes, shifts)
+}
+
+// kindsIQ1_M are the shifts. With q = top, top-1, top-2 from the right, sum(w*x*q)
+// is top times the whole less the sum up to either cut, and sum(w*q*q) follows
+// likewise.
+var kindsIQ1_M = [2]struct{ top, c1, c2 float32 }{{1.125, 0.75, -1.25}, {0.875, 1.25, -0.75}}
+
+// cutsIQ1_M are the tables of the search for cuts, by group and cut, and some by
+// shift.
+type cutsIQ1_M struct {
+	sx, sw [2][cutsLen]float32    // sums of w*x and w over the elements before the cut
+	xTop   [2][2]float32          // not by cut: what a is without cuts
+	w1, w2 [2][2][cutsLen]float32 // parts of b: for the first cut, the second cut
+}
+
+// sums sets sx and sw, each group counting its own elements.
+func (c *cutsIQ1_M) sums(order []uint8, x, w []float32) {
+	for k, i := range order[:16] {
+		for h := range c.sx {
+			c.sx[h][k+1], c.sw[h][k+1] = c.sx[h][k], c.sw[h][k]
 		}
 		h := i >> 3 & 1
-		sx[h][k+1] += float32(w[i] * x[i])
-		sw[h][k+1] += w[i]
+		c.sx[h][k+1] += float32(w[i] * x[i])
+		c.sw[h][k+1] += w[i]
 	}
-	// With q = top, top-1, top-2 from the right, sum(w*x*q) is top times the whole
-	// less the sum up to either cut, and sum(w*q*q) follows likewise.
-	type shift struct{ top, c1, c2 float32 }
-	kinds := [2]shift{{1.125, 0.75, -1.25}, {0.875, 1.25, -0.75}}
-	// By group and kind, and for wTop and w2 by the cut they depend on.
-	var xTop [2][2]float32
-	var wTop, w2 [17][2][2]float32
-	for h := range 2 {
-		for s, k := range kinds {
-			xTop[h][s] = float32(sx[h][16] * k.top)
-			w := float32(sw[h][16]*k.top) * k.top
-			for i, v := range sw[h] {
-				wTop[i][h][s] = float32(w) + float32(v*k.c1)
-				w2[i][h][s] = float32(v * k.c2)
+}
+
+// row tries all second cuts for the first cut i1, and the pairs of shifts for each.
+func (c *cutsIQ1_M) row(f *cutFit, i1 int) {
+	for i2 := i1; i2 < 17; i2++ {
+		var a, b [2][2]float32
+		for h := range 2 {
+			x12 := c.sx[h][i1] + c.sx[h][i2]
+			for s := range 2 {
+				a[h][s] = c.xTop[h][s] - x12
+				b[h][s] = c.w1[h][s][i1] + c.w2[h][s][i2]
+			}
+		}
+		for k := range 4 {
+			a, b := a[0][k>>1]+a[1][k&1], b[0][k>>1]+b[1][k&1]
+			if b > 0 && a*a > f.best*b {
+				f.take(a, b, i1, i2, k)
 			}
 		}
 	}
-	best, cut1, cut2, pair := float32(worstFit), -1, -1, 0
-	for i1 := range 17 {
-		w1 := wTop[i1]
-		for i2 := i1; i2 < 17; i2++ {
-			var a, b [2][2]float32
-			w2 := &w2[i2]
-			for h := range 2 {
-				x12 := sx[h][i1] + sx[h][i2]
-				for s := range 2 {
-					a[h][s] = xTop[h][s] - x12
-					b[h][s] = w1[h][s] + w2[h][s]
-				}
-			}
-			for k := range 4 {
-				a, b := a[0][k>>1]+a[1][k&1], b[0][k>>1]+b[1][k&1]
-				if b > 0 && a*a > best*b {
-					scale = a / b
-					best = scale * a
-					cut1, cut2, pair = i1, i2, k
-				}
-			}
-		}
-	}
-	if cut1 < 0 {
+}
+
+// codesIQ1_M sets codes and shifts to those of the fit and returns its scale.
+func (f *cutFit) codesIQ1_M(x, w []float32, order []uint8, codes []uint16, shifts []uint8) (scale float32) {
+	if f.cut1 < 0 {
 		return 0
 	}
+	scale, pair := f.scale, f.kind
 	mirrored := scale < 0
 	if mirrored {
 		scale, pair = -scale, 3-pair
 	}
 	shifts[0], shifts[1] = uint8(pair>>1), uint8(pair&1)
-	levelCodes(codes, order[:], cut1, cut2, mirrored)
+	levelCodes(codes, order, f.cut1, f.cut2, mirrored)
 	return snapIQ1(codes, x, w, scale, shifts)
 }
 

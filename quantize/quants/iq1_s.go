@@ -65,55 +65,67 @@ func searchIQ1_S(x, w []float32, codes []uint16) (scale float32, shift uint8) {
 		return 0, 0
 	}
 	var order [qk]uint8
-	var sx, sw [qk + 1]float32 // sums of w*x and w over the smallest elements
+	var c cutsIQ1_S
 	sortOrder(order[:], x)
 	for k, i := range order {
-		sx[k+1] = sx[k] + float32(w[i]*x[i])
-		sw[k+1] = sw[k] + w[i]
+		c.sx[k+1] = c.sx[k] + float32(w[i]*x[i])
+		c.sw[k+1] = c.sw[k] + w[i]
 	}
-	// What the first part adds depends on the first cut only, what the last part
-	// adds on the second. The middle level is 1/8 or its negative, which differ in
-	// the sign of one term alone.
-	var a2, b2 [2][qk + 1]float32
-	for i := range sx {
-		x2, w2 := sx[qk]-sx[i], sw[qk]-sw[i]
-		for s := range valuesIQ1 {
-			q := valuesIQ1[s][2]
-			a2[s][i], b2[s][i] = float32(x2*q), float32(float32(w2*q)*q)
+	for s := range valuesIQ1 {
+		q := valuesIQ1[s][2]
+		for i := range qk + 1 {
+			c.a2[s][i] = float32((c.sx[qk] - c.sx[i]) * q)
+			c.b2[s][i] = float32(float32((c.sw[qk]-c.sw[i])*q) * q)
 		}
 	}
-	best, cut1, cut2 := float32(worstFit), -1, -1
-	for i1 := range sx {
-		x0, w0 := sx[i1]-sx[0], sw[i1]-sw[0]
-		var a0, b0 [2]float32
-		for s := range valuesIQ1 {
-			q := valuesIQ1[s][0]
-			a0[s], b0[s] = float32(x0*q), float32(float32(w0*q)*q)
+	f := noCuts
+	for i1 := range qk + 1 {
+		c.row(&f, i1)
+	}
+	return f.codesIQ1_S(x, w, order[:], codes)
+}
+
+// cutsIQ1_S are the tables of the search for cuts, by cut.
+type cutsIQ1_S struct {
+	sx, sw [cutsLen]float32 // sums of w*x and w over the elements before the cut
+	// By shift: what the part behind the cut adds to a and b.
+	a2, b2 [2][cutsLen]float32
+}
+
+// row tries all second cuts for the first cut i1. What the first part adds to a and
+// b depends on i1 only. The middle level is 1/8 or its negative, which differ in
+// the sign of one term.
+func (c *cutsIQ1_S) row(f *cutFit, i1 int) {
+	x0, w0 := c.sx[i1]-c.sx[0], c.sw[i1]-c.sw[0]
+	var a0, b0 [2]float32
+	for s := range valuesIQ1 {
+		q := valuesIQ1[s][0]
+		a0[s], b0[s] = float32(x0*q), float32(float32(w0*q)*q)
+	}
+	for i2 := i1; i2 <= qk; i2++ {
+		const q = 0.125
+		x1 := float32((c.sx[i2] - c.sx[i1]) * q)
+		w1 := float32(float32((c.sw[i2]-c.sw[i1])*q) * q)
+		if a, b := a0[0]+x1+c.a2[0][i2], b0[0]+w1+c.b2[0][i2]; b > 0 && a*a > f.best*b {
+			f.take(a, b, i1, i2, 0)
 		}
-		for i2 := i1; i2 < len(sx); i2++ {
-			const q = 0.125
-			x1 := float32((sx[i2] - sx[i1]) * q)
-			w1 := float32(float32((sw[i2]-sw[i1])*q) * q)
-			if a, b := a0[0]+x1+a2[0][i2], b0[0]+w1+b2[0][i2]; b > 0 && a*a > best*b {
-				scale = a / b
-				best = scale * a
-				cut1, cut2, shift = i1, i2, 0
-			}
-			if a, b := a0[1]-x1+a2[1][i2], b0[1]+w1+b2[1][i2]; b > 0 && a*a > best*b {
-				scale = a / b
-				best = scale * a
-				cut1, cut2, shift = i1, i2, 1
-			}
+		if a, b := a0[1]-x1+c.a2[1][i2], b0[1]+w1+c.b2[1][i2]; b > 0 && a*a > f.best*b {
+			f.take(a, b, i1, i2, 1)
 		}
 	}
-	if cut1 < 0 {
+}
+
+// codesIQ1_S sets codes to those of the fit and returns its scale and shift.
+func (f *cutFit) codesIQ1_S(x, w []float32, order []uint8, codes []uint16) (scale float32, shift uint8) {
+	if f.cut1 < 0 {
 		return 0, 0
 	}
+	scale, shift = f.scale, uint8(f.kind)
 	mirrored := scale < 0
 	if mirrored {
 		scale, shift = -scale, 1-shift
 	}
-	levelCodes(codes, order[:], cut1, cut2, mirrored)
+	levelCodes(codes, order, f.cut1, f.cut2, mirrored)
 	shifts := [4]uint8{shift, shift, shift, shift}
 	return snapIQ1(codes, x, w, scale, shifts[:]), shift
 }
