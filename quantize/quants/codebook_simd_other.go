@@ -9,3 +9,8 @@ func near(cb *codebook, lists *nearLists, s *gridLanes, groups, n int) (failed b
 	failed = nearScalar(cb, s, one)
 	return nearScalar(cb, s, more) || failed
 }
+
+// nearByTable: there is nearAVX2Dim8.
+const nearByTable = false
+
+func nearAVX2Dim8(*nearLists, *gridLanes, []uint16) (failed bool) { panic("quants: no AVX2") }

@@ -1,12 +1,25 @@
 package quants
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // IQ1_S and IQ1_M share the codebook gridIQ1 and the values of its levels, which
 // are -1, 0 and 1 moved by 1/8 up or down.
 
 // valuesIQ1 are the values of the levels, moved up (0) and down (1).
 var valuesIQ1 = [2][3]float32{{-0.875, 0.125, 1.125}, {-1.125, -0.125, 0.875}}
+
+// iq1Fit is what is found for a superblock, and the weights.
+type iq1Fit struct {
+	w      [qkK]float32
+	scales [16]float32 // by sub-block
+	codes  [32]uint16  // by group
+	shifts [32]uint8   // by sub-block (IQ1_S) or group (IQ1_M)
+}
+
+var iq1Fits = sync.Pool{New: func() any { return new(iq1Fit) }}
 
 // sortOrder sets order to the indices of x by ascending value, equal values in
 // their order. Both have one length, at most maxSearch.

@@ -22,24 +22,25 @@ import (
 const iq1_MBytes = 56
 
 func quantizeIQ1_M(dst []byte, src, importance []float32) {
-	var (
-		w      [qkK]float32
-		scales [16]float32
-		codes  [32]uint16
-		shifts [32]uint8
-	)
+	encodeIQ1_M(dst, src, importance, searchIQ1_M)
+}
+
+func encodeIQ1_M(dst []byte, src, importance []float32, search func(x, w []float32, codes []uint16, shifts []uint8) (scale float32)) {
+	fit := iq1Fits.Get().(*iq1Fit)
+	defer iq1Fits.Put(fit)
+	w, scales, codes, shifts := fit.w[:], fit.scales[:], fit.codes[:], fit.shifts[:]
 	cb := &codebookIQ1
 	cb.load()
 	for off := 0; len(dst) > 0; off += qkK {
 		x, b := src[off:][:qkK:qkK], dst[:iq1_MBytes:iq1_MBytes]
 		dst = dst[iq1_MBytes:]
 		if importance != nil {
-			importanceWeights(w[:], x, importance[off:][:qkK], float32(float32(2*sumSquares(x))/qkK))
+			importanceWeights(w, x, importance[off:][:qkK], float32(float32(2*sumSquares(x))/qkK))
 		} else {
-			squareWeights(w[:], x)
+			squareWeights(w, x)
 		}
 		for j := range scales {
-			scales[j] = searchIQ1_M(x[16*j:][:16], w[16*j:][:16], codes[2*j:][:2], shifts[2*j:][:2])
+			scales[j] = search(x[16*j:][:16], w[16*j:][:16], codes[2*j:][:2], shifts[2*j:][:2])
 		}
 		clear(b)
 		for g, code := range codes {
@@ -47,7 +48,7 @@ func quantizeIQ1_M(dst []byte, src, importance []float32) {
 			b[g] = uint8(i)
 			b[32+g/2] |= uint8(i >> 8 << (g & 1 * 4))
 		}
-		m := maxOf(scales[:])
+		m := maxOf(scales)
 		if m == 0 {
 			continue // the indices stay
 		}
@@ -105,7 +106,11 @@ func searchIQ1_M(x, w []float32, codes []uint16, shifts []uint8) (scale float32)
 	for i1 := range 17 {
 		c.row(&f, i1)
 	}
-	return f.codesIQ1_M(x, w, order[:], codes, shifts)
+	if f.cut1 < 0 {
+		return 0
+	}
+	scale = f.codesIQ1_M(order[:], codes, shifts)
+	return snapIQ1(codes, x, w, scale, shifts)
 }
 
 // kindsIQ1_M are the shifts. With q = top, top-1, top-2 from the right, sum(w*x*q)
@@ -153,11 +158,8 @@ func (c *cutsIQ1_M) row(f *cutFit, i1 int) {
 	}
 }
 
-// codesIQ1_M sets codes and shifts to those of the fit and returns its scale.
-func (f *cutFit) codesIQ1_M(x, w []float32, order []uint8, codes []uint16, shifts []uint8) (scale float32) {
-	if f.cut1 < 0 {
-		return 0
-	}
+// codesIQ1_M sets codes and shifts to the levels and shifts of the fit and returns its scale.
+func (f *cutFit) codesIQ1_M(order []uint8, codes []uint16, shifts []uint8) (scale float32) {
 	scale, pair := f.scale, f.kind
 	mirrored := scale < 0
 	if mirrored {
@@ -165,7 +167,7 @@ func (f *cutFit) codesIQ1_M(x, w []float32, order []uint8, codes []uint16, shift
 	}
 	shifts[0], shifts[1] = uint8(pair>>1), uint8(pair&1)
 	levelCodes(codes, order, f.cut1, f.cut2, mirrored)
-	return snapIQ1(codes, x, w, scale, shifts)
+	return scale
 }
 
 // scaleIQ1_M returns the float16 d of a block.

@@ -19,12 +19,13 @@ import "encoding/binary"
 const iq1_SBytes = 50
 
 func quantizeIQ1_S(dst []byte, src, importance []float32) {
-	var (
-		w      [qk]float32
-		scales [8]float32
-		codes  [32]uint16
-		shifts [8]uint8
-	)
+	encodeIQ1_S(dst, src, importance, searchIQ1_S)
+}
+
+func encodeIQ1_S(dst []byte, src, importance []float32, search func(x, w []float32, codes []uint16) (scale float32, shift uint8)) {
+	fit := iq1Fits.Get().(*iq1Fit)
+	defer iq1Fits.Put(fit)
+	w, scales, codes, shifts := fit.w[:qk], fit.scales[:8], fit.codes[:], fit.shifts[:8]
 	cb := &codebookIQ1
 	cb.load()
 	for off := 0; len(dst) > 0; off += qkK {
@@ -33,11 +34,11 @@ func quantizeIQ1_S(dst []byte, src, importance []float32) {
 		s := float32(float32(2*sumSquares(x)) / qkK)
 		for j := range scales {
 			sub := x[qk*j:][:qk]
-			importanceWeights(w[:], sub, importance[off+qk*j:][:qk], s)
-			scales[j], shifts[j] = searchIQ1_S(sub, w[:], codes[4*j:][:4])
+			importanceWeights(w, sub, importance[off+qk*j:][:qk], s)
+			scales[j], shifts[j] = search(sub, w, codes[4*j:][:4])
 		}
 		clear(b)
-		m := maxOf(scales[:])
+		m := maxOf(scales)
 		d := m / 15
 		putF16(b, d*1.125)
 		id := 1 / d
@@ -82,7 +83,12 @@ func searchIQ1_S(x, w []float32, codes []uint16) (scale float32, shift uint8) {
 	for i1 := range qk + 1 {
 		c.row(&f, i1)
 	}
-	return f.codesIQ1_S(x, w, order[:], codes)
+	if f.cut1 < 0 {
+		return 0, 0
+	}
+	scale, shift = f.codesIQ1_S(order[:], codes)
+	shifts := [4]uint8{shift, shift, shift, shift}
+	return snapIQ1(codes, x, w, scale, shifts[:]), shift
 }
 
 // cutsIQ1_S are the tables of the search for cuts, by cut.
@@ -115,19 +121,15 @@ func (c *cutsIQ1_S) row(f *cutFit, i1 int) {
 	}
 }
 
-// codesIQ1_S sets codes to those of the fit and returns its scale and shift.
-func (f *cutFit) codesIQ1_S(x, w []float32, order []uint8, codes []uint16) (scale float32, shift uint8) {
-	if f.cut1 < 0 {
-		return 0, 0
-	}
+// codesIQ1_S sets codes to the levels of the fit and returns its scale and shift.
+func (f *cutFit) codesIQ1_S(order []uint8, codes []uint16) (scale float32, shift uint8) {
 	scale, shift = f.scale, uint8(f.kind)
 	mirrored := scale < 0
 	if mirrored {
 		scale, shift = -scale, 1-shift
 	}
 	levelCodes(codes, order, f.cut1, f.cut2, mirrored)
-	shifts := [4]uint8{shift, shift, shift, shift}
-	return snapIQ1(codes, x, w, scale, shifts[:]), shift
+	return scale, shift
 }
 
 func dequantizeIQ1_S(dst []float32, src []byte) {
