@@ -10,7 +10,7 @@ import (
 )
 
 // Q4_0, Q4_1, Q5_0 and Q5_1 with importance, on tiles of one block per lane. Without
-// importance there is no search, and the scalar encoders run.
+// importance there is no search, and the encoder that was installed before runs.
 //
 // The limits are those of the searches: see Q6_K for Q4_0 and Q5_0 and Q4_K for Q4_1
 // and Q5_1. The mean square of the row is one chain of additions, 3 cycles per
@@ -37,27 +37,30 @@ var (
 )
 
 func init() {
-	installTiles(gguf.TypeQ4_0, quantizeQ4_0Tiles)
-	installTiles(gguf.TypeQ5_0, quantizeQ5_0Tiles)
-	installTiles(gguf.TypeQ4_1, quantizeQ4_1Tiles)
-	installTiles(gguf.TypeQ5_1, quantizeQ5_1Tiles)
+	for t, search := range map[gguf.Type]func(dst []byte, src, importance []float32){
+		gguf.TypeQ4_0: quantizeQ4_0Tiles,
+		gguf.TypeQ5_0: quantizeQ5_0Tiles,
+		gguf.TypeQ4_1: quantizeQ4_1Tiles,
+		gguf.TypeQ5_1: quantizeQ5_1Tiles,
+	} {
+		plain := registry[t].quantize
+		installTiles(t, func(dst []byte, src, importance []float32) {
+			if importance == nil {
+				plain(dst, src, nil)
+			} else {
+				search(dst, src, importance)
+			}
+		})
+	}
 }
 
 func quantizeQ4_0Tiles(dst []byte, src, importance []float32) {
-	if importance == nil {
-		quantizeQ4_0(dst, src, nil)
-		return
-	}
 	symBlocks(symQ4_0, q4_0Bytes, dst, src, importance, func(b []byte, q []uint32) {
 		packBlockWords(b[2:], q)
 	})
 }
 
 func quantizeQ5_0Tiles(dst []byte, src, importance []float32) {
-	if importance == nil {
-		quantizeQ5_0(dst, src, nil)
-		return
-	}
 	symBlocks(symQ5_0, q5_0Bytes, dst, src, importance, func(b []byte, q []uint32) {
 		binary.LittleEndian.PutUint32(b[2:], fifthBitsOfWords(q))
 		packBlockWords(b[6:], q)
@@ -65,20 +68,12 @@ func quantizeQ5_0Tiles(dst []byte, src, importance []float32) {
 }
 
 func quantizeQ4_1Tiles(dst []byte, src, importance []float32) {
-	if importance == nil {
-		quantizeQ4_1(dst, src, nil)
-		return
-	}
 	asymBlocks(&q4_1Kernel, q4_1Bytes, dst, src, importance, func(b []byte, q []uint32) {
 		packBlockWords(b[4:], q)
 	})
 }
 
 func quantizeQ5_1Tiles(dst []byte, src, importance []float32) {
-	if importance == nil {
-		quantizeQ5_1(dst, src, nil)
-		return
-	}
 	asymBlocks(&q5_1Kernel, q5_1Bytes, dst, src, importance, func(b []byte, q []uint32) {
 		binary.LittleEndian.PutUint32(b[4:], fifthBitsOfWords(q))
 		packBlockWords(b[8:], q)

@@ -114,7 +114,7 @@ func parityRow(r *rand.Rand, n, kind int) []float32 {
 				k = 0
 			}
 		}
-		pieces[k].fill(r, x[i:i+16], scale)
+		pieces[k].fill(r, x[i:min(i+16, n)], scale)
 	}
 	return x
 }
@@ -139,7 +139,7 @@ func parityImportance(r *rand.Rand, n int, kind string) []float32 {
 				w[i] = float32(r.ExpFloat64())
 			}
 		}
-		if n > 32 {
+		if n >= 64 {
 			clear(w[n/2 : n/2+32])
 		}
 	}
