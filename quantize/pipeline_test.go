@@ -52,7 +52,11 @@ func options(t *testing.T, name string) Options {
 
 func TestWorkersWithImportance(t *testing.T) {
 	dir := inputs(t)
-	for _, name := range []string{"IQ2_XS", "IQ1_M", "Q4_K_M", "IQ3_XXS"} {
+	names := []string{"Q4_K_M", "IQ2_XS", "IQ1_M", "IQ3_XXS"}
+	if testing.Short() {
+		names = names[:2]
+	}
+	for _, name := range names {
 		opt := options(t, name)
 		opt.Matrix = filepath.Join(dir, "gg/imx")
 		opt.Override = []gguf.KV{{Key: "a", Value: gguf.Bool(true)}}

@@ -26,11 +26,11 @@ func (a *asked) Values() ([]float32, error) { return a.f() }
 // TestImportance checks that every slice along dimension 2 gets its own weights,
 // however the rows are cut, and that slices along dimension 3 share them.
 func TestImportance(t *testing.T) {
-	const rowLen, rows, slices, outer = 512, 7, 5, 2
-	x, _ := gen.Input("normal/70x512")
+	const rowLen, rows, slices, outer = 256, 7, 5, 2
+	x, _ := gen.Input("normal/70x256")
 	weights := gen.Importance("skew", rowLen*slices)
-	codec := quants.Lookup(gguf.TypeIQ2_XS)
-	size := int(gguf.TypeIQ2_XS.RowBytes(rowLen)) * rows
+	codec := quants.Lookup(gguf.TypeQ4_K)
+	size := int(gguf.TypeQ4_K.RowBytes(rowLen)) * rows
 	want := make([]byte, size*slices*outer)
 	for s := range slices * outer {
 		w := weights[s%slices*rowLen:][:rowLen]
@@ -41,7 +41,7 @@ func TestImportance(t *testing.T) {
 	for _, opt := range []Options{{Workers: 1}, {Workers: 8}, {Workers: 8, MaxBuffer: 1}, {Workers: 3, MaxBuffer: 12 * 3 * rowLen * 4}} {
 		calls := 0
 		f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{
-			{"t", gguf.TypeIQ2_XS, newMatrix(x, rowLen, rows, slices, outer), &asked{func() ([]float32, error) { calls++; return weights, nil }}},
+			{"t", gguf.TypeQ4_K, newMatrix(x, rowLen, rows, slices, outer), &asked{func() ([]float32, error) { calls++; return weights, nil }}},
 			{"kept", gguf.TypeF32, newMatrix(x, rowLen, rows*slices*outer), &asked{func() ([]float32, error) { return nil, errors.New("called") }}},
 		}}
 		if _, err := Write(context.Background(), f, opt); err != nil {
