@@ -162,7 +162,7 @@ var matrixFlags = [][]string{
 func TestQuantizeMatrix(t *testing.T) {
 	o := start(t)
 	must(t, os.WriteFile(root+work+"/rules.txt", []byte("attn_k=q5_1 attn_output=iq4_xs\n\tblk.0.ffn=q6_k\n"), 0o666))
-	for _, m := range []struct{ dir, args, pre string }{
+	for n, m := range []struct{ dir, args, pre string }{
 		{"llama", "llama", ""},
 		{"mixtral", "mixtral", ""},
 		{"qwen3_moe", "qwen3_moe", "qwen2"},
@@ -183,11 +183,9 @@ func TestQuantizeMatrix(t *testing.T) {
 			synthesize(t, in, "im.gguf", false)
 			runs, refused := 0, 0
 			for i, r := range allRecipes() {
-				for _, c := range []run{
-					{matrix: "", flags: append(matrixFlags[:4:4], nil)[i%5]},
-					{matrix: "im.gguf"},
-					{matrix: "im.dat", flags: matrixFlags[i%len(matrixFlags)]},
-				} {
+				none := run{flags: append(matrixFlags[:4:4], nil)[i%5]}
+				flags := run{matrix: "im.dat", flags: matrixFlags[i%len(matrixFlags)]}
+				for _, c := range []run{{matrix: "im.gguf"}, []run{none, flags}[(i+n)%2]} {
 					c.in, c.recipe = in, r
 					o.compare(t, &c)
 					runs++
