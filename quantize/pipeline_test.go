@@ -175,6 +175,25 @@ func TestKeepSplitOfOneFile(t *testing.T) {
 	}
 }
 
+// TestEmptyShard prunes all layers of the middle one of three shards.
+func TestEmptyShard(t *testing.T) {
+	dir := inputs(t)
+	opt := options(t, "Q4_0")
+	opt.KeepSplit, opt.PruneLayers = true, []int64{1, 2}
+	report, err := quantizeTo(filepath.Join(dir, gguf.ShardName("shard", 0, 3)), filepath.Join(t.TempDir(), "m"), opt, writer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := gguf.OpenSet(report.Files[0].Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	if len(set.Files) != 3 || len(set.Files[1].Tensors) != 0 || len(set.Tensors()) != 12 {
+		t.Errorf("%d files, %d tensors, %d in the second", len(set.Files), len(set.Tensors()), len(set.Files[1].Tensors))
+	}
+}
+
 // TestAlignment checks that the stated alignment is the one in use.
 func TestAlignment(t *testing.T) {
 	dir := inputs(t)
