@@ -49,7 +49,7 @@ cross:
 # Every fuzz target for FUZZTIME, with vector kernels: those are compared with the
 # scalar ones.
 fuzz:
-	@for pkg in $$(go list ./...); do for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	@for pkg in $$($(SIMD) go list ./...); do for f in $$($(SIMD) go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 		echo "$$pkg $$f"; $(SIMD) go test -run xxx -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg || exit 1; done; done
 
 bench:

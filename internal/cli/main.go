@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/internal/fault"
+	"ggforge/quantize/quants"
 )
 
 // Version is set when the commands are built (see the Makefile).
@@ -65,7 +66,7 @@ func Main(cmd *cli.Command) {
 
 // Run runs the command with the given arguments, the first of which is its name.
 func Run(ctx context.Context, cmd *cli.Command, args []string) error {
-	cmd.Version = fmt.Sprintf("%s (%s %s/%s, kernels: scalar)", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	cmd.Version = fmt.Sprintf("%s (%s %s/%s, kernels: %s)", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, quants.Kernels())
 	cmd.HideHelpCommand = true
 	prepare(cmd)
 	return cmd.Run(ctx, args)

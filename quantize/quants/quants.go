@@ -53,6 +53,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"ggforge/gguf"
 	"ggforge/internal/fault"
@@ -146,6 +148,24 @@ func (c *Codec) Implementation() string {
 		return "scalar"
 	}
 	return c.impl
+}
+
+// Kernels names the implementations in use besides the scalar one, of encoders
+// and decoders; "scalar" if there are none.
+func Kernels() string {
+	var names []string
+	for i := range registry {
+		for _, name := range []string{registry[i].impl, registry[i].decodeImpl} {
+			if name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return "scalar"
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
 
 // Quantize encodes the rows of src into dst.
