@@ -1,0 +1,224 @@
+//go:build goexperiment.simd && go1.27
+
+package quants
+
+import (
+	"encoding/binary"
+	"simd/archsimd"
+
+	"ggforge/gguf"
+)
+
+// Decoders of the Q4_0 family, and what all decoders share: codes become bytes of
+// their value, 16 bytes are widened to 16 integers, converted and multiplied.
+//
+// go1.27.4, AMD EPYC (Zen 3), float32 output in cache: medians against the scalar
+// code in the same process, and the best run, as the cores were shared:
+//
+//	Q8_0     x4.8   28700 MB/s
+//	Q4_0     x3.0   10300 MB/s
+//	Q4_1     x2.7   8800 MB/s
+//	Q5_0     x3.7   17200 MB/s
+//	Q5_1     x3.6   14100 MB/s
+//	IQ4_NL   x4.4   16300 MB/s
+//	MXFP4    x5.5   19900 MB/s
+//	NVFP4    x6.8   13500 MB/s
+//
+// 4 operations and half a store for 8 elements; the scale, broadcast before it is
+// widened, takes 9 for a block. Writing the output to memory limits all of them.
+
+func init() {
+	if !useAVX2() {
+		return
+	}
+	installDecoder(gguf.TypeQ8_0, dequantizeQ8_0AVX2)
+	installDecoder(gguf.TypeQ4_0, dequantizeQ4_0AVX2)
+	installDecoder(gguf.TypeQ4_1, dequantizeQ4_1AVX2)
+	installDecoder(gguf.TypeQ5_0, dequantizeQ5_0AVX2)
+	installDecoder(gguf.TypeQ5_1, dequantizeQ5_1AVX2)
+	installDecoder(gguf.TypeIQ4_NL, dequantizeIQ4_NLAVX2)
+	installDecoder(gguf.TypeMXFP4, dequantizeMXFP4AVX2)
+	installDecoder(gguf.TypeNVFP4, dequantizeNVFP4AVX2)
+}
+
+type (
+	i8x16 = archsimd.Int8x16
+	i8x32 = archsimd.Int8x32
+)
+
+// f16Bits are the constants of getF16x8, 8 times each: magnitude, sign, the
+// largest finite half, infinity, 2^112.
+var f16Bits = func() (c [5][8]uint32) {
+	for i := range 8 {
+		c[0][i], c[1][i], c[2][i], c[3][i], c[4][i] = 0x7FFF<<13, 1<<31, 0x7C00<<13-1, 0x7F800000, 0x77800000
+	}
+	return c
+}()
+
+func loadInts(v *[8]uint32) i32x8 { return archsimd.LoadUint32x8Array(v).AsInt32x8() }
+
+// getF16x8 returns 8 times getF16, see fromF16x8. k is f16Bits.
+func getF16x8(b []byte, k *[5][8]uint32) f32x8 {
+	h := ints8(uint32(binary.LittleEndian.Uint16(b)))
+	u := h.ShiftAllLeft(13).And(loadInts(&k[0]))
+	u = u.Or(u.Greater(loadInts(&k[2])).ToInt32x8().And(loadInts(&k[3])))
+	f := u.AsFloat32x8().Mul(loadInts(&k[4]).AsFloat32x8()).AsInt32x8()
+	return f.Or(h.ShiftAllLeft(16).And(loadInts(&k[1]))).AsFloat32x8()
+}
+
+// mul16 sets y to d*v.
+func mul16(y []float32, v i8x16, d f32x8) {
+	w := v.ExtendToInt16()
+	w.GetLo().ExtendToInt32().ConvertToFloat32().Mul(d).StoreArray((*[8]float32)(y))
+	w.GetHi().ExtendToInt32().ConvertToFloat32().Mul(d).StoreArray((*[8]float32)(y[8:]))
+}
+
+// mulAdd16 sets y to d*v + m, rounded twice.
+func mulAdd16(y []float32, v i8x16, d, m f32x8) {
+	w := v.ExtendToInt16()
+	w.GetLo().ExtendToInt32().ConvertToFloat32().Mul(d).Add(m).StoreArray((*[8]float32)(y))
+	w.GetHi().ExtendToInt32().ConvertToFloat32().Mul(d).Add(m).StoreArray((*[8]float32)(y[8:]))
+}
+
+func bytes32(v uint32) i8x32 { return archsimd.BroadcastUint32x8(v * 0x01010101).AsInt8x32() }
+
+// nibbles32 returns the low halves of 16 bytes, then the high halves. low is 15.
+func nibbles32(b []byte, low i8x32) i8x32 {
+	v := archsimd.LoadUint8x16Array((*[16]byte)(b)).AsUint16x8()
+	var w archsimd.Uint16x16
+	return w.SetLo(v).SetHi(v.ShiftAllRight(4)).AsInt8x32().And(low)
+}
+
+func dequantizeQ8_0AVX2(dst []float32, src []byte) {
+	k := &f16Bits
+	for len(dst) >= qk && len(src) >= q8_0Bytes {
+		y, b := (*[qk]float32)(dst), (*[q8_0Bytes]byte)(src)
+		d := getF16x8(b[:], k)
+		mul16(y[:16], archsimd.LoadUint8x16Array((*[16]byte)(b[2:])).AsInt8x16(), d)
+		mul16(y[16:], archsimd.LoadUint8x16Array((*[16]byte)(b[18:])).AsInt8x16(), d)
+		dst, src = dst[qk:], src[q8_0Bytes:]
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func dequantizeQ4_0AVX2(dst []float32, src []byte) {
+	k := &f16Bits
+	low, eight := bytes32(15), bytes32(8)
+	for len(dst) >= qk && len(src) >= q4_0Bytes {
+		y, b := (*[qk]float32)(dst), (*[q4_0Bytes]byte)(src)
+		d, v := getF16x8(b[:], k), nibbles32(b[2:], low).Sub(eight)
+		mul16(y[:16], v.GetLo(), d)
+		mul16(y[16:], v.GetHi(), d)
+		dst, src = dst[qk:], src[q4_0Bytes:]
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func dequantizeQ4_1AVX2(dst []float32, src []byte) {
+	k := &f16Bits
+	low := bytes32(15)
+	for len(dst) >= qk && len(src) >= q4_1Bytes {
+		y, b := (*[qk]float32)(dst), (*[q4_1Bytes]byte)(src)
+		d, m, v := getF16x8(b[:], k), getF16x8(b[2:], k), nibbles32(b[4:], low)
+		mulAdd16(y[:16], v.GetLo(), d, m)
+		mulAdd16(y[16:], v.GetHi(), d, m)
+		dst, src = dst[qk:], src[q4_1Bytes:]
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+// Byte i of 32 gets the byte of a word of 32 bits that has bit i, and that bit.
+var (
+	bitBytes = [32]int8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3}
+	bitMasks = [4]uint64{0x8040201008040201, 0x8040201008040201, 0x8040201008040201, 0x8040201008040201}
+)
+
+// spreadBits returns v in byte i where bit i of word is set, 0 elsewhere.
+func spreadBits(word uint32, bytes, masks, v i8x32) i8x32 {
+	w := archsimd.BroadcastUint32x8(word).AsInt8x32().PermuteOrZeroGrouped(bytes).And(masks)
+	return w.Equal(masks).ToInt8x32().And(v)
+}
+
+func dequantizeQ5_0AVX2(dst []float32, src []byte) {
+	k := &f16Bits
+	low, sixteen := bytes32(15), bytes32(16)
+	bytes, masks := archsimd.LoadInt8x32Array(&bitBytes), archsimd.LoadUint64x4Array(&bitMasks).AsInt8x32()
+	for len(dst) >= qk && len(src) >= q5_0Bytes {
+		y, b := (*[qk]float32)(dst), (*[q5_0Bytes]byte)(src)
+		d, h := getF16x8(b[:], k), spreadBits(binary.LittleEndian.Uint32(b[2:]), bytes, masks, sixteen)
+		v := nibbles32(b[6:], low).Or(h).Sub(sixteen)
+		mul16(y[:16], v.GetLo(), d)
+		mul16(y[16:], v.GetHi(), d)
+		dst, src = dst[qk:], src[q5_0Bytes:]
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func dequantizeQ5_1AVX2(dst []float32, src []byte) {
+	k := &f16Bits
+	low, sixteen := bytes32(15), bytes32(16)
+	bytes, masks := archsimd.LoadInt8x32Array(&bitBytes), archsimd.LoadUint64x4Array(&bitMasks).AsInt8x32()
+	for len(dst) >= qk && len(src) >= q5_1Bytes {
+		y, b := (*[qk]float32)(dst), (*[q5_1Bytes]byte)(src)
+		d, m := getF16x8(b[:], k), getF16x8(b[2:], k)
+		v := nibbles32(b[8:], low).Or(spreadBits(binary.LittleEndian.Uint32(b[4:]), bytes, masks, sixteen))
+		mulAdd16(y[:16], v.GetLo(), d, m)
+		mulAdd16(y[16:], v.GetHi(), d, m)
+		dst, src = dst[qk:], src[q5_1Bytes:]
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+// Values of 4-bit codes as bytes, for both groups of 128 bits.
+var (
+	bytesIQ4 = byteValues(&valuesIQ4)
+	bytesFP4 = byteValues(&valuesFP4)
+)
+
+func byteValues(values *[16]float32) (b [32]int8) {
+	for i := range b {
+		b[i] = int8(values[i&15])
+	}
+	return b
+}
+
+func dequantizeIQ4_NLAVX2(dst []float32, src []byte) {
+	k := &f16Bits
+	low, values := bytes32(15), archsimd.LoadInt8x32Array(&bytesIQ4)
+	for len(dst) >= qk && len(src) >= iq4_NLBytes {
+		y, b := (*[qk]float32)(dst), (*[iq4_NLBytes]byte)(src)
+		d, v := getF16x8(b[:], k), values.PermuteOrZeroGrouped(nibbles32(b[2:], low))
+		mul16(y[:16], v.GetLo(), d)
+		mul16(y[16:], v.GetHi(), d)
+		dst, src = dst[qk:], src[iq4_NLBytes:]
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func dequantizeMXFP4AVX2(dst []float32, src []byte) {
+	low, values := bytes32(15), archsimd.LoadInt8x32Array(&bytesFP4)
+	for len(dst) >= qk && len(src) >= mxfp4Bytes {
+		y, b := (*[qk]float32)(dst), (*[mxfp4Bytes]byte)(src)
+		d, v := ints8(e8m0Half[b[0]]).AsFloat32x8(), values.PermuteOrZeroGrouped(nibbles32(b[1:], low))
+		mul16(y[:16], v.GetLo(), d)
+		mul16(y[16:], v.GetHi(), d)
+		dst, src = dst[qk:], src[mxfp4Bytes:]
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func dequantizeNVFP4AVX2(dst []float32, src []byte) {
+	low, values := bytes32(15), archsimd.LoadInt8x32Array(&bytesFP4)
+	for len(dst) >= qkNVFP4 && len(src) >= nvfp4Bytes {
+		y, b := (*[qkNVFP4]float32)(dst), (*[nvfp4Bytes]byte)(src)
+		for p := range 2 {
+			// Bytes 0-7 are one sub-block, 8-15 the next; each has its low codes first.
+			v := values.PermuteOrZeroGrouped(nibbles32(b[4+16*p:], low)).AsInt64x4()
+			lo, hi := v.GetLo(), v.GetHi()
+			mul16(y[32*p:], lo.InterleaveLo(hi).AsInt8x16(), ints8(ue4m3Half[b[2*p]]).AsFloat32x8())
+			mul16(y[32*p+16:], lo.InterleaveHi(hi).AsInt8x16(), ints8(ue4m3Half[b[2*p+1]]).AsFloat32x8())
+		}
+		dst, src = dst[qkNVFP4:], src[nvfp4Bytes:]
+	}
+	archsimd.ClearAVXUpperBits()
+}
