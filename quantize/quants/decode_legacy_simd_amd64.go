@@ -24,7 +24,7 @@ import (
 //	MXFP4    x5.5   19900 MB/s
 //	NVFP4    x6.8   13500 MB/s
 //
-// 4 operations and half a store for 8 elements; the scale, broadcast before it is
+// 4 operations and a store for 8 elements; the scale, broadcast before it is
 // widened, takes 9 for a block. Writing the output to memory limits all of them.
 
 func init() {
