@@ -27,7 +27,8 @@ import (
 //   - Where the scale is 0 all codes are, as all values are equal.
 //
 // go1.27.4, AMD EPYC (Zen 3), float32 input in cache, medians against the scalar
-// code in the same process; MB/s are of a core that is not shared:
+// code in the same process; MB/s are those of the best run, as the cores were
+// shared:
 //
 //	MXFP4   x25.9   4500 MB/s
 //	NVFP4   x25.9   3500 MB/s

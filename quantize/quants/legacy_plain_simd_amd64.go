@@ -13,7 +13,8 @@ import (
 // Q4_0, Q4_1, Q5_0 and Q5_1 without importance, tiles of 8 blocks.
 //
 // go1.27.4, AMD EPYC (Zen 3), float32 input in cache, medians against the scalar
-// code in the same process; MB/s are of a core that is not shared:
+// code in the same process; MB/s are those of the best run, as the cores were
+// shared:
 //
 //	Q4_0   x11.8   9100 MB/s
 //	Q4_1   x8.3    9200 MB/s

@@ -12,7 +12,8 @@ import (
 // Q8_0, tiles of 8 blocks.
 //
 // go1.27.4, AMD EPYC (Zen 3), float32 input in cache, medians against the scalar
-// code in the same process; MB/s are of a core that is not shared:
+// code in the same process; MB/s are those of the best run, as the cores were
+// shared:
 //
 //	Q8_0   x10.3   11800 MB/s
 //

@@ -14,7 +14,8 @@ import (
 // registers.
 //
 // go1.27.4, AMD EPYC (Zen 3), float32 input in cache, medians against the scalar
-// code in the same process; MB/s are of a core that is not shared:
+// code in the same process; MB/s are those of the best run, as the cores were
+// shared:
 //
 //	TQ1_0   x13.1    9800 MB/s
 //	TQ2_0   x17.7   12400 MB/s
