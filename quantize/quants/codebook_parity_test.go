@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"ggforge/gguf"
@@ -101,6 +102,55 @@ func TestCodebookParity(t *testing.T) {
 		x := rows["normal"][256*n:][:256*n]
 		checkCodebookParity(t, fmt.Sprint(n, " superblocks"), x, nil)
 		checkCodebookParity(t, fmt.Sprint(n, " superblocks"), x, random(len(x), importances["uniform"]))
+	}
+}
+
+// A search for cuts from a lower bound gives the fit of the search without, or
+// says that it is in doubt. Both happen.
+func TestCutBound(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	same, doubtful := 0, 0
+	for range 300 {
+		var c cutsIQ1_S
+		var x [qk]float32
+		for i := range x {
+			x[i] = float32(r.NormFloat64())
+		}
+		slices.Sort(x[:])
+		for i, v := range x {
+			w := r.Float32()
+			c.sx[i+1], c.sw[i+1] = c.sx[i]+float32(w*v), c.sw[i]+w
+		}
+		for s := range valuesIQ1 {
+			q := valuesIQ1[s][2]
+			for i := range qk + 1 {
+				c.a2[s][i] = float32((c.sx[qk] - c.sx[i]) * q)
+				c.b2[s][i] = float32(float32((c.sw[qk]-c.sw[i])*q) * q)
+			}
+		}
+		search := func(f cutFit) cutFit {
+			for i1 := range qk + 1 {
+				c.row(&f, i1)
+			}
+			return f
+		}
+		want := search(noCuts)
+		for e := 4; e < 24; e++ {
+			best := want.best * float32(1-math.Ldexp(1, -e))
+			f := search(cutFit{best: best, above: best * (1 + 0x1p-20), bounded: true, cut1: -1, cut2: -1})
+			switch {
+			case f.bounded || f.doubtful:
+				doubtful++
+			case f.cut1 != want.cut1 || f.cut2 != want.cut2 || f.kind != want.kind || f.scale != want.scale:
+				t.Errorf("bound 1 - 2^-%d: got %+v, want %+v", e, f, want)
+			default:
+				same++
+			}
+		}
+	}
+	t.Logf("%d searches with the same fit, %d in doubt", same, doubtful)
+	if same == 0 || doubtful == 0 {
+		t.Error("one kind was not tested")
 	}
 }
 

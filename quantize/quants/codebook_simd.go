@@ -112,6 +112,7 @@ type gridLanes struct {
 	vs, wys             [maxSearch][maxLanes]float32     // v and w*y
 	values              [maxCandidates][maxLanes]float32 // by candidate: see setValuesLanes
 	best                gridGroups
+	least, index        [maxLanes]uint32                  // see nearLanes8
 	one, more           [maxGroups * maxCandidates]uint16 // see sortByLength
 }
 

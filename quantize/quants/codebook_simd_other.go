@@ -6,8 +6,8 @@ func clearUpper() {}
 
 func near(cb *codebook, lists *nearLists, s *gridLanes, groups, n int) (failed bool) {
 	one, more := s.sortByLength(lists, groups, n)
-	failed = nearScalar(cb, s, one)
-	return nearScalar(cb, s, more) || failed
+	failed = nearLanes(cb, lists, s, one)
+	return nearLanes(cb, lists, s, more) || failed
 }
 
 // nearByTable: there is nearAVX2Dim8.
