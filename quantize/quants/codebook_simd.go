@@ -58,7 +58,8 @@ type nearSpan struct {
 }
 
 // nearLists are the lists of a codebook in whole chunks: the last is filled up
-// with the first point of the list, which cannot win again.
+// with points that cannot win again, those of the same lanes of the chunk before,
+// which make no ties between lanes, or the first of the list.
 type nearLists struct {
 	once  sync.Once
 	spans []nearSpan // by rank
@@ -84,7 +85,11 @@ func (cb *codebook) chunked() *nearLists {
 			n.spans[cb.rank(uint16(code))] = nearSpan{uint32(len(n.codes)), uint16((len(list) + nearChunk - 1) / nearChunk), uint16(code)}
 			n.codes = append(n.codes, list...)
 			for len(n.codes)%nearChunk != 0 {
-				n.codes = append(n.codes, list[0])
+				again := list[0]
+				if len(list) > nearChunk {
+					again = n.codes[len(n.codes)-nearChunk]
+				}
+				n.codes = append(n.codes, again)
 			}
 		}
 	})
@@ -311,26 +316,27 @@ func spreadLanes(s *gridLanes, y, w, v []float32) {
 }
 
 // roundLanes8 sets ranks to those of the levels nearest to (y*id - 1)/2, half to
-// even, by rn.
+// even. rn is moved by a bit, as halving is exact: twice its magic number is added
+// to twice the number, which gives the same low bits. Levels keep the 1<<22 of rn,
+// whose multiple is taken off at the end, modulo 1<<32.
 func roundLanes8(s *gridLanes, groups, n int) {
 	one := simd.BroadcastUint32s(0x3F800000).BitsToFloat32()
-	half := simd.BroadcastUint32s(0x3F000000).BitsToFloat32()
-	magic := simd.BroadcastUint32s(0x4B400000).BitsToFloat32()
+	magic := simd.BroadcastUint32s(0x4BC00000).BitsToFloat32() // 3<<23
 	low := simd.BroadcastUint32s(0x7FFFFF)
 	bias := simd.BroadcastInt32s(1 << 22)
-	zero := simd.BroadcastInt32s(0)
-	top := simd.BroadcastInt32s(2)
+	top := simd.BroadcastInt32s(1<<22 + 2)
+	excess := simd.BroadcastUint32s((6561 - 1) / 2 << 22 & math.MaxUint32)
 	for t := 0; t < n; t += one.Len() {
 		id := simd.LoadFloat32s(s.id[t:])
 		for g := range groups {
 			ys := s.ys[8*g:][:8]
-			r := zero
+			var r simd.Int32s
 			for i := 7; i >= 0; i-- {
-				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Sub(one).Mul(half).Add(magic)
-				l := v.ToBits().And(low).BitsToInt32().Sub(bias).Max(zero).Min(top)
+				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Sub(one).Add(magic)
+				l := v.ToBits().And(low).BitsToInt32().Max(bias).Min(top)
 				r = r.Add(r).Add(r).Add(l)
 			}
-			r.ToBits().Store(s.ranks[g][t:])
+			r.ToBits().Sub(excess).Store(s.ranks[g][t:])
 		}
 	}
 }
@@ -338,23 +344,22 @@ func roundLanes8(s *gridLanes, groups, n int) {
 // roundLanes4 is roundLanes8 for codebooks of dimension 4, whose ranks are codes.
 func roundLanes4(s *gridLanes, groups, n int) {
 	one := simd.BroadcastUint32s(0x3F800000).BitsToFloat32()
-	half := simd.BroadcastUint32s(0x3F000000).BitsToFloat32()
-	magic := simd.BroadcastUint32s(0x4B400000).BitsToFloat32()
+	magic := simd.BroadcastUint32s(0x4BC00000).BitsToFloat32() // 3<<23
 	low := simd.BroadcastUint32s(0x7FFFFF)
 	bias := simd.BroadcastInt32s(1 << 22)
-	zero := simd.BroadcastInt32s(0)
-	top := simd.BroadcastInt32s(7)
+	top := simd.BroadcastInt32s(1<<22 + 7)
+	excess := simd.BroadcastUint32s((4096 - 1) / 7 << 22 & math.MaxUint32)
 	for t := 0; t < n; t += one.Len() {
 		id := simd.LoadFloat32s(s.id[t:])
 		for g := range groups {
 			ys := s.ys[4*g:][:4]
-			r := zero
+			var r simd.Int32s
 			for i := 3; i >= 0; i-- {
-				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Sub(one).Mul(half).Add(magic)
-				l := v.ToBits().And(low).BitsToInt32().Sub(bias).Max(zero).Min(top)
-				r = r.ShiftAllLeft(3).Or(l)
+				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Sub(one).Add(magic)
+				l := v.ToBits().And(low).BitsToInt32().Max(bias).Min(top)
+				r = r.ShiftAllLeft(3).Add(l)
 			}
-			r.ToBits().Store(s.ranks[g][t:])
+			r.ToBits().Sub(excess).Store(s.ranks[g][t:])
 		}
 	}
 }
