@@ -117,7 +117,8 @@ func firstIQ4Tile(id simd.Float32s, x, w []float32) (a, b simd.Float32s) {
 // nearIQ4Tile finds, for scales between s0 and s1, the only middle that products with
 // x can meet, and the table entries below and above it. Rounding is monotonic, so all
 // products lie between those with s0 and s1. Where no middle is met, the one below
-// the larger product will do, and for the lowest entry an infinite one.
+// the larger product will do, and for the lowest entry an infinite one. The number of
+// rows is even.
 //
 //go:noinline
 func nearIQ4Tile(s0, s1 simd.Float32s, x, middle, below, above []float32) {
@@ -125,21 +126,25 @@ func nearIQ4Tile(s0, s1 simd.Float32s, x, middle, below, above []float32) {
 	width := s0.Len()
 	lowest := simd.LoadFloat32s(iq4Const.lowest[:])
 	infinite := simd.BroadcastUint32s(0x7F800000).BitsToFloat32()
-	for i := 0; i <= len(x)-width; i += width {
-		v := simd.LoadFloat32s(x[i : i+width])
-		t := s0.Mul(v).Max(s1.Mul(v))
-		m, lo, hi := infinite, lowest, lowest
+	for i := 0; i <= len(x)-2*width; i += 2 * width {
+		v0, v1 := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(x[i+width:i+2*width])
+		t0, t1 := s0.Mul(v0).Max(s1.Mul(v0)), s0.Mul(v1).Max(s1.Mul(v1))
+		m0, lo0, hi0 := infinite, lowest, lowest
+		m1, lo1, hi1 := infinite, lowest, lowest
 		for k := range iq4Steps {
 			step := &iq4Steps[k]
-			sm := simd.LoadFloat32s(step.middle[:])
-			less := t.Less(sm)
-			m = m.IfElse(less, sm)
-			lo = lo.IfElse(less, hi)
-			hi = hi.IfElse(less, simd.LoadFloat32s(step.value[:]))
+			m, value := simd.LoadFloat32s(step.middle[:]), simd.LoadFloat32s(step.value[:])
+			less0, less1 := t0.Less(m), t1.Less(m)
+			m0, m1 = m0.IfElse(less0, m), m1.IfElse(less1, m)
+			lo0, lo1 = lo0.IfElse(less0, hi0), lo1.IfElse(less1, hi1)
+			hi0, hi1 = hi0.IfElse(less0, value), hi1.IfElse(less1, value)
 		}
-		m.Store(middle[i : i+width])
-		lo.Store(below[i : i+width])
-		hi.Store(above[i : i+width])
+		m0.Store(middle[i : i+width])
+		m1.Store(middle[i+width : i+2*width])
+		lo0.Store(below[i : i+width])
+		lo1.Store(below[i+width : i+2*width])
+		hi0.Store(above[i : i+width])
+		hi1.Store(above[i+width : i+2*width])
 	}
 }
 
@@ -147,18 +152,14 @@ func nearIQ4Tile(s0, s1 simd.Float32s, x, middle, below, above []float32) {
 //
 //go:noinline
 func sumsIQ4Tile(s0, s1 simd.Float32s, x, w, middle, below, above []float32) (a0, b0, a1, b1 simd.Float32s) {
-	w, middle, below, above = w[:len(x)], middle[:len(x)], below[:len(x)], above[:len(x)]
+	n := len(x)
+	x, w, middle, below, above = x[:n:n], w[:n:n], middle[:n:n], below[:n:n], above[:n:n]
 	width := s0.Len()
-	for i := 0; i <= len(x)-width; i += width {
-		v, m := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(middle[i:i+width])
-		lo, hi := simd.LoadFloat32s(below[i:i+width]), simd.LoadFloat32s(above[i:i+width])
-		q0 := lo.IfElse(s0.Mul(v).Less(m), hi)
-		q1 := lo.IfElse(s1.Mul(v).Less(m), hi)
-		m = simd.LoadFloat32s(w[i : i+width])
-		wq := m.Mul(q0)
-		a0, b0 = a0.Add(wq.Mul(v)), b0.Add(wq.Mul(q0))
-		wq = m.Mul(q1)
-		a1, b1 = a1.Add(wq.Mul(v)), b1.Add(wq.Mul(q1))
+	for i := 0; i <= n-width; i += width {
+		v := simd.LoadFloat32s(x[i : i+width])
+		less0, less1 := s0.Mul(v).Less(simd.LoadFloat32s(middle[i:i+width])), s1.Mul(v).Less(simd.LoadFloat32s(middle[i:i+width]))
+		q0, q1 := simd.LoadFloat32s(below[i:i+width]).IfElse(less0, simd.LoadFloat32s(above[i:i+width])), simd.LoadFloat32s(below[i:i+width]).IfElse(less1, simd.LoadFloat32s(above[i:i+width]))
+		a0, b0, a1, b1 = a0.Add(simd.LoadFloat32s(w[i:i+width]).Mul(q0).Mul(v)), b0.Add(simd.LoadFloat32s(w[i:i+width]).Mul(q0).Mul(q0)), a1.Add(simd.LoadFloat32s(w[i:i+width]).Mul(q1).Mul(v)), b1.Add(simd.LoadFloat32s(w[i:i+width]).Mul(q1).Mul(q1))
 	}
 	return a0, b0, a1, b1
 }
@@ -172,23 +173,26 @@ func encodeIQ4Tile(x, d []float32, words []uint32) {
 	dv := simd.LoadFloat32s(d)
 	id := zero.IfElse(dv.Equal(zero), simd.LoadFloat32s(iq4Const.one[:]).Div(dv))
 	for i, o := 0, 0; i <= len(x)-4*width; i, o = i+4*width, o+width {
-		var q simd.Int32s
-		for j := 3; j >= 0; j-- {
-			q = q.ShiftAllLeft(8).Or(nearestIQ4Lanes(id.Mul(simd.LoadFloat32s(x[i+j*width : i+j*width+width]))))
-		}
-		q.ToBits().Store(words[o : o+width])
+		v0, v1 := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(x[i+width:i+2*width])
+		v2, v3 := simd.LoadFloat32s(x[i+2*width:i+3*width]), simd.LoadFloat32s(x[i+3*width:i+4*width])
+		q0, q1, q2, q3 := nearestIQ4Lanes(id.Mul(v0), id.Mul(v1), id.Mul(v2), id.Mul(v3))
+		q0.Or(q1.ShiftAllLeft(8)).Or(q2.ShiftAllLeft(16)).Or(q3.ShiftAllLeft(24)).ToBits().Store(words[o : o+width])
 	}
 }
 
-// nearestIQ4Lanes is nearestIQ4.
+// nearestIQ4Lanes is nearestIQ4, of four vectors.
 //
 //go:noinline
-func nearestIQ4Lanes(v simd.Float32s) (q simd.Int32s) {
+func nearestIQ4Lanes(v0, v1, v2, v3 simd.Float32s) (q0, q1, q2, q3 simd.Int32s) {
 	for k := range iq4Steps {
 		step := &iq4Steps[k]
-		q = q.IfElse(v.Less(simd.LoadFloat32s(step.middle[:])), simd.LoadInt32s(step.index[:]))
+		middle, index := simd.LoadFloat32s(step.middle[:]), simd.LoadInt32s(step.index[:])
+		q0 = q0.IfElse(v0.Less(middle), index)
+		q1 = q1.IfElse(v1.Less(middle), index)
+		q2 = q2.IfElse(v2.Less(middle), index)
+		q3 = q3.IfElse(v3.Less(middle), index)
 	}
-	return q
+	return q0, q1, q2, q3
 }
 
 // squareIQ4_NLTile sets square to twice the mean square of every block.
