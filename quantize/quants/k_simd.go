@@ -21,19 +21,19 @@ import (
 // element for its sums and 6 for its error, over three and one chains of dependent
 // additions, and then three divisions before the next one can start, because it
 // uses the minimum that won so far. The chains, not the operations, are the limit:
-// about 13 cycles per row of a tile and candidate on Zen 3, where additions take 3.
+// about 10 cycles per row of a tile and candidate on Zen 3, where additions take 3.
 // Transposition takes about 1 cycle per element, the codes and their packing less.
 //
 // MB/s of float32 input on one core of a Zen 3 EPYC, go1.27.4, rows of 4096, best
 // of several runs:
 //
 //	              scalar   simd-128   simd-256
-//	Q4_K              51        175        321
-//	Q4_K importance   29        100        181
-//	Q5_K              63        216        345
-//	Q5_K importance   30         91        170
-//	Q2_K              54        169        321
-//	Q2_K importance   26         81        154
+//	Q4_K              51        196        366
+//	Q4_K importance   29        116        218
+//	Q5_K              63        240        435
+//	Q5_K importance   30        113        212
+//	Q2_K              53        209        357
+//	Q2_K importance   26         94        172
 //
 // Tried and lost: the whole search as one function (sums of the inner loop live on
 // the stack, half the speed).

@@ -20,10 +20,10 @@ import (
 // several runs:
 //
 //	      scalar   simd-128   simd-256
-//	Q4_0      93        323        513
-//	Q5_0      92        300        498
-//	Q4_1      31        100        179
-//	Q5_1      31         95        175
+//	Q4_0      93        376        513
+//	Q5_0      92        351        531
+//	Q4_1      31        114        191
+//	Q5_1      31        113        175
 
 var (
 	symQ4_0, symQ5_0 = newSymTable(8), newSymTable(16)

@@ -185,9 +185,10 @@ func asymErr(abs bool, scale, mn simd.Float32s, x, w, lv []float32) (e simd.Floa
 	x, w, lv = x[:n:n], w[:n:n], lv[:n:n]
 	width := scale.Len()
 	if abs {
+		mask := simd.BroadcastUint32s(1<<31 - 1) // Abs would make it anew for every row
 		for i := 0; i <= n-width; i += width {
 			d := scale.Mul(simd.LoadFloat32s(lv[i : i+width])).Add(mn).Sub(simd.LoadFloat32s(x[i : i+width]))
-			e = e.Add(simd.LoadFloat32s(w[i : i+width]).Mul(d.Abs()))
+			e = e.Add(simd.LoadFloat32s(w[i : i+width]).Mul(d.ToBits().And(mask).BitsToFloat32()))
 		}
 		return e
 	}
