@@ -55,16 +55,16 @@ type kScratch struct {
 	square      [maxSub]float32 // mean square that goes into the weights
 	d, m        [maxSub]float32 // scale and minimum as stored
 
-	xt, wt, mt     [maxSub]float32 // scales, totals, minimums: lane = superblock
-	ct             [maxSub]int32
-	ds, dms        [lane.MaxWidth]float32
-	cs, cm         [maxSub]int32
-	words          [tileLen / 4]uint32             // codes of a tile, 4 in one
-	kept           [qkK / 4 * lane.MaxWidth]uint32 // codes of the search, all tiles, 4 in one
-	packed         [qkK / 4 * lane.MaxWidth]uint32 // the same, in order of elements
-	codes          [qkK * lane.MaxWidth]uint8      // of sub-blocks searched one by one
-	anyOneByOne    bool
-	natural, natuw [maxSearch]float32
+	xt, wt, mt  [maxSub]float32 // scales, totals, minimums: lane = superblock
+	ct          [maxSub]int32
+	ds, dms     [lane.MaxWidth]float32
+	cs, cm      [maxSub]int32
+	words       [tileLen / 4]uint32             // codes of a tile, 4 in one
+	kept        [qkK / 4 * lane.MaxWidth]uint32 // codes of the search, all tiles, 4 in one
+	packed      [qkK / 4 * lane.MaxWidth]uint32 // the same, in order of elements
+	codes       [qkK * lane.MaxWidth]uint8      // of sub-blocks searched one by one
+	anyOneByOne bool
+	oneByOne    [maxSearch]float32 // weights of a sub-block searched alone
 }
 
 var kScratches = sync.Pool{New: func() any { return new(kScratch) }}
@@ -242,9 +242,9 @@ func (k *scaleMinKernel) search(s *kScratch, x, importance []float32, width int)
 			if ok == 0 {
 				s.anyOneByOne = true
 				for i := range k.n {
-					s.natuw[i] = w[i*width+l]
+					s.oneByOne[i] = w[i*width+l]
 				}
-				s.scale[sub+l], s.mins[sub+l] = searchAsym(p, x[off+l*k.n:][:k.n], s.natuw[:k.n], s.codes[off+l*k.n:][:k.n])
+				s.scale[sub+l], s.mins[sub+l] = searchAsym(p, x[off+l*k.n:][:k.n], s.oneByOne[:k.n], s.codes[off+l*k.n:][:k.n])
 			}
 		}
 	}
