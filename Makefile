@@ -1,4 +1,4 @@
-# Targets: build demo test check bench golden interop fuzz clean
+# Targets: build demo test check bench gobench golden interop fuzz clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -15,7 +15,7 @@ ORACLE_ROOT   ?= /opt/oracle
 ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 
-.PHONY: build demo test check cross race fuzz bench golden interop clean
+.PHONY: build demo test check cross race fuzz bench gobench golden interop clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -52,7 +52,14 @@ fuzz:
 	@for pkg in $$($(SIMD) go list ./...); do for f in $$($(SIMD) go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 		echo "$$pkg $$f"; $(SIMD) go test -run xxx -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg || exit 1; done; done
 
-bench:
+# Writes BENCHMARKS.md, in comparison with the reference where it is installed.
+# BENCH takes flags of internal/bench, such as BENCH="-short -types Q4_K".
+bench: build
+	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./internal/bench
+	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o BENCHMARKS.md $(BENCH)
+
+# The benchmarks of the Go tests, for benchstat.
+gobench:
 	$(SIMD) go test -run xxx -bench . -count 5 ./quantize/quants
 
 ifeq ($(HAVE_ORACLE),)

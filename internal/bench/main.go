@@ -1,0 +1,195 @@
+// Bench measures ggforge: the encoders and decoders of every type at every
+// vector width, and whole conversions and quantizations. Where the reference is
+// installed (ORACLE_ROOT, a chroot) it does the same work in the same run. The
+// result is Markdown: make bench writes BENCHMARKS.md with it.
+//
+// Whatever is compared takes turns, round by round, so that a machine that gets
+// slower for a while does so for all; what is reported is medians. The bytes are
+// compared too: a speed with other bytes is an error.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"ggforge/gguf"
+	"ggforge/quantize/quants"
+)
+
+// options is what the flags say.
+type options struct {
+	root      string // the reference's chroot, "" without one
+	kernels   bool
+	jobs      bool
+	types     []gguf.Type
+	rounds    int
+	budget    time.Duration // of one measurement of a kernel
+	size      int64         // bytes of the checkpoint
+	threads   int
+	bin       string // folder of our commands
+	tokenizer string // checkpoint whose tokenizer is taken
+	tmp       string // where the temporary folder goes without a chroot
+	out       string
+}
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == serverArg {
+		if err := serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	opt, err := parse(os.Args[1:])
+	if err == nil {
+		err = run(ctx, opt)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (*options, error) {
+	opt := &options{root: os.Getenv("ORACLE_ROOT")}
+	f := flag.NewFlagSet("bench", flag.ExitOnError)
+	f.BoolVar(&opt.kernels, "kernels", true, "measure the encoders and decoders")
+	f.BoolVar(&opt.jobs, "jobs", true, "measure whole conversions and quantizations")
+	types := f.String("types", "", "kernels: only these `TYPES`, separated by commas")
+	f.IntVar(&opt.rounds, "rounds", 5, "take the median of `N` rounds")
+	f.DurationVar(&opt.budget, "time", 150*time.Millisecond, "kernels: `DURATION` of a measurement")
+	size := f.String("size", "1GB", "jobs: `BYTES` of the checkpoint (K, M, G: thousands, millions, billions)")
+	f.IntVar(&opt.threads, "threads", runtime.NumCPU(), "jobs: use 1 and `N` threads")
+	f.StringVar(&opt.bin, "bin", "bin", "`FOLDER` of ggconv and ggquant")
+	f.StringVar(&opt.tokenizer, "tokenizer", "testdata/gollama", "jobs: `CHECKPOINT` whose tokenizer files are taken")
+	f.StringVar(&opt.tmp, "tmp", "", "`FOLDER` for temporary files without a chroot (default: the system's)")
+	f.StringVar(&opt.out, "o", "", "write the report to `FILE` too")
+	short := f.Bool("short", false, "a quick look: -rounds 2 -time 20ms -size 100MB, unless given")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if *short {
+		given := map[string]bool{}
+		f.Visit(func(g *flag.Flag) { given[g.Name] = true })
+		for name, value := range map[string]string{"rounds": "2", "time": "20ms", "size": "100MB"} {
+			if !given[name] {
+				f.Set(name, value)
+			}
+		}
+	}
+	if opt.rounds < 1 || opt.threads < 1 || opt.budget <= 0 {
+		return nil, errors.New("-rounds, -threads, -time: want a positive number")
+	}
+	var err error
+	if opt.types, err = parseTypes(*types); err != nil {
+		return nil, err
+	}
+	opt.size, err = parseSize(*size)
+	return opt, err
+}
+
+// parseTypes reads a list of types that have an encoder; "" is all of them.
+func parseTypes(list string) ([]gguf.Type, error) {
+	var types []gguf.Type
+	if list == "" {
+		for t := range gguf.Type(256) {
+			if quants.Lookup(t).CanQuantize() {
+				types = append(types, t)
+			}
+		}
+		return types, nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		t, ok := gguf.ParseType(strings.TrimSpace(name))
+		if !ok || !quants.Lookup(t).CanQuantize() {
+			return nil, fmt.Errorf("-types: no encoder for %q", name)
+		}
+		types = append(types, t)
+	}
+	return types, nil
+}
+
+// parseSize reads a number of bytes; K, M or G stand for thousands, millions or
+// billions, and a B may follow.
+func parseSize(text string) (int64, error) {
+	digits, unit := strings.TrimSuffix(strings.ToUpper(text), "B"), int64(1)
+	for i, suffix := range []string{"K", "M", "G"} {
+		if d, ok := strings.CutSuffix(digits, suffix); ok {
+			digits, unit = d, []int64{1e3, 1e6, 1e9}[i]
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 32)
+	if err != nil || n <= 0 {
+		return 0, fmt.Errorf("-size %q: want a size such as 500MB or 2GB", text)
+	}
+	return n * unit, nil
+}
+
+func run(ctx context.Context, opt *options) (err error) {
+	var report bytes.Buffer
+	w := io.MultiWriter(os.Stdout, &report)
+	dir, err := newWorkDir(opt)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.remove()) }()
+	fmt.Fprintf(w, "# Benchmarks\n\n%s", machine(ctx, opt))
+	if opt.kernels {
+		err = benchKernels(ctx, w, opt, dir)
+	}
+	if opt.jobs && (err == nil || errors.Is(err, errBytes)) {
+		err = errors.Join(err, benchJobs(ctx, w, opt, dir))
+	}
+	if opt.out == "" || err != nil && !errors.Is(err, errBytes) {
+		return err
+	}
+	return errors.Join(err, os.WriteFile(opt.out, report.Bytes(), 0o666))
+}
+
+// errBytes says that ours and the reference's bytes are not the same.
+var errBytes = errors.New("bytes differ")
+
+// workDir is the temporary folder. With a reference it is inside the chroot.
+type workDir struct {
+	root string // the chroot, or ""
+	name string // path as seen inside
+}
+
+func newWorkDir(opt *options) (workDir, error) {
+	parent := opt.tmp
+	if opt.root != "" {
+		parent = opt.root + "/srv"
+		if err := os.MkdirAll(parent, 0o777); err != nil {
+			return workDir{}, err
+		}
+	}
+	path, err := os.MkdirTemp(parent, "bench-")
+	return workDir{opt.root, strings.TrimPrefix(path, opt.root)}, err
+}
+
+// inside is the path of a file for programs that run in the chroot.
+func (d workDir) inside(name string) string { return d.name + "/" + name }
+
+// path is the path of a file for us.
+func (d workDir) path(name string) string { return d.root + d.name + "/" + name }
+
+func (d workDir) remove() error { return os.RemoveAll(d.root + d.name) }
+
+// progress tells on standard error what is going on.
+func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

@@ -1,0 +1,27 @@
+//go:build !linux
+
+package main
+
+import (
+	"math"
+	"os"
+	"time"
+)
+
+var begin = time.Now()
+
+// threadSeconds is wall time: there is no clock for threads here.
+func threadSeconds() float64 { return time.Since(begin).Seconds() }
+
+// freeDisk is not known.
+func freeDisk(string) (int64, error) { return math.MaxInt64, nil }
+
+func flush() {}
+
+func maxRSS(*os.ProcessState) int64 { return 0 }
+
+func ownMemory(int) int64 { return 0 }
+
+func facts() [][2]string { return nil }
+
+func referenceFacts(string) string { return "unknown version" }
