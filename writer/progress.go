@@ -7,12 +7,18 @@ import (
 	"ggforge/quantize/quants"
 )
 
-// workOf returns about how many picoseconds it takes to make n elements of t.
+// writeCost is about how many picoseconds it takes to write a byte, what was read
+// for it and its share of the sync included: 0.7 s for a GB (BENCHMARKS.md).
+const writeCost = 700
+
+// workOf returns about how many picoseconds it takes to make n elements of t,
+// whole rows.
 func workOf(t *destined, n int64) int64 {
-	if t.Source.Type() == t.Type {
-		return n * quants.CopyCost
+	work := t.Type.RowBytes(n) * writeCost
+	if t.Source.Type() != t.Type {
+		work += n * quants.Lookup(t.Type).Cost(t.Importance != nil)
 	}
-	return n * quants.Lookup(t.Type).Cost(t.Importance != nil)
+	return work
 }
 
 // tick is how often Progress is called between tensors.

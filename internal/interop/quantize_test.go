@@ -119,7 +119,8 @@ func TestQuantize(t *testing.T) {
 	}
 }
 
-// TestArm64 runs the golden tests as linux/arm64 under emulation.
+// TestArm64 runs the golden tests as linux/arm64 under emulation, plain and with
+// vector kernels.
 func TestArm64(t *testing.T) {
 	if root == "" {
 		t.Skip("needs the reference: run make interop")
@@ -128,11 +129,18 @@ func TestArm64(t *testing.T) {
 	if err != nil {
 		t.Skip("arm64 untested: no qemu-aarch64 (package qemu-user)")
 	}
-	cmd := exec.Command("go", "test", "-count=1", "-exec", qemu, "-run", "Golden|Gollama", "../../quantize/...", "../../convert/...", "../../tokenizer/...")
-	cmd.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	t.Logf("%s, on %s/%s:\n%s", qemu, runtime.GOOS, runtime.GOARCH, out)
-	if err != nil {
-		t.Fatal(err)
+	for name, c := range map[string]struct{ env, args []string }{
+		"plain": {nil, []string{"-run", "Golden|Gollama", "../../quantize/...", "../../convert/...", "../../tokenizer/..."}},
+		"simd":  {[]string{"GOTOOLCHAIN=go1.27.4", "GOEXPERIMENT=simd"}, []string{"-run", "Golden|Parity", "../../quantize/quants"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout", "30m", "-exec", qemu}, c.args...)...)
+			cmd.Env = append(append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0"), c.env...)
+			out, err := cmd.CombinedOutput()
+			t.Logf("%s, on %s/%s:\n%s", qemu, runtime.GOOS, runtime.GOARCH, out)
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
