@@ -76,6 +76,11 @@ func ParseConfig(data []byte) (*Config, error) {
 	if len(c.Classes) == 0 {
 		return nil, fault.Errorf(fault.Broken, "%s: key \"architectures\": want a list with the model's class, found %v", ConfigFile, c.Raw["architectures"])
 	}
+	for _, key := range foreignKeys {
+		if c.Raw[key] != nil {
+			return nil, fault.Errorf(fault.Unsupported, "%s: key %q is not understood yet, and it changes the model", ConfigFile, key)
+		}
+	}
 	c.values = maps.Clone(c.Raw)
 	modelType, _ := c.Raw["model_type"].(string)
 	if m, ok := modelTypes[modelType]; ok {
@@ -84,6 +89,15 @@ func ParseConfig(data []byte) (*Config, error) {
 		}
 	}
 	return c, c.gatherRope()
+}
+
+// foreignKeys are keys that the reference gives a meaning for any class, and that
+// no row here reads: models inside models, draft models, rope settings per kind of
+// attention, gates of experts.
+var foreignKeys = []string{
+	"text_config", "llm_config", "lm_config", "language_config", "thinker_config", "lfm", "transformer_layer_config", "draft_vocab_size",
+	"local_rope_theta", "rope_local_theta", "rope_theta_local", "swa_rope_theta", "rope_local_base_freq",
+	"score_function", "scoring_func", "score_func", "moe_router_activation", "moe_router_activation_func", "expert_selection_fn", "router_score_func",
 }
 
 // lookup returns the first of keys that the config has and its value. A null is

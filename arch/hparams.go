@@ -73,6 +73,7 @@ var commonRows = []Row{
 	{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"prefix_dense_intermediate_size", "dense_intermediate_size", "intermediate_size", "n_inner", "hidden_dim"}},
 	{Key: keyHeadCount, Type: gguf.Uint32Type, From: headKeys},
 	{Key: keyHeadCountKV, Type: gguf.Uint32Type, From: headKVKeys},
+	{Key: "attention.causal", Derive: notCausal},
 	{Key: "rope.scaling.type", Derive: ropeScalingType},
 	{Key: "rope.scaling.factor", Derive: ropeScalingFactor},
 	{Key: "rope.scaling.original_context_length", Derive: yarnInt("original_max_position_embeddings")},
@@ -112,13 +113,19 @@ func (c *Config) scaling() (ropeType string, factor bool, err error) {
 	return ropeType, factor, err
 }
 
+// notCausal writes that attention sees what follows; that it does not is the rule.
+func notCausal(c *Config) (v gguf.Value, ok bool, err error) {
+	causal, isBool := c.values["is_causal"].(bool)
+	return gguf.Bool(false), isBool && !causal, nil
+}
+
 // ropeScalingType writes the types that scale with one factor. llama3 shows in
 // an extra tensor instead, "default" is no scaling; others are refused, because
 // the file would compute something else.
 func ropeScalingType(c *Config) (v gguf.Value, ok bool, err error) {
-	for _, nested := range []string{"full_attention", "sliding_attention"} {
-		if _, found := c.rope[nested]; found {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: rope settings per attention type (%q) are not supported for this architecture", ConfigFile, nested)
+	for _, key := range []string{"full_attention", "sliding_attention", "mrope_section"} {
+		if _, found := c.rope[key]; found {
+			return v, false, fault.Errorf(fault.Unsupported, "%s: rope setting %q is not supported for this architecture", ConfigFile, key)
 		}
 	}
 	s, factor, err := c.scaling()

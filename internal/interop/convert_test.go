@@ -69,6 +69,7 @@ var checkpoints = []checkpoint{
 	{"chat-template-file", "mistral --opt jinja=1", "", "f16"},
 	{"no-prefix-space", `llama --opt tc={"add_prefix_space":false,"add_eos_token":true}`, "", "f16"},
 	{"spm-nojson", "llama --opt tok=spm-nojson", "", "f16"},
+	{"not-causal", "llama", `{"is_causal":false}`, "f16"},
 	{"eos-list", "llama --set eos_token_id=[2,3]", "", "f16"},
 }
 
