@@ -8,14 +8,6 @@ import (
 	"ggforge/internal/pyjson"
 )
 
-// Class names the set of rules by which a family of architectures picks and
-// writes its tokenizer: in the reference, the class that defines set_vocab.
-type Class string
-
-// ClassLlama is for LlamaForCausalLM, MistralForCausalLM, MixtralForCausalLM
-// and their kin (LlamaModel in conversion/llama.py).
-const ClassLlama Class = "llama"
-
 // Options is what Load must know of the model besides its tokenizer files.
 type Options struct {
 	Class Class // no default
