@@ -16,15 +16,51 @@ import (
 	"ggforge/tokenizer"
 )
 
-// Arch describes one architecture.
+// Arch describes one architecture, or one of several ways in which checkpoints
+// of it are made: tables of the same Name differ in their classes.
 type Arch struct {
 	Name      string   // GGUF name, general.architecture
 	Classes   []string // Hugging Face class names ("architectures" of config.json)
 	Tokenizer tokenizer.Class
-	Metadata  []Row       // in the order the file has them, below the architecture's name
-	Expect    []Expect    // config keys that change arithmetic and have one meaning here
-	Tensors   []TensorRow // what becomes of each tensor of the checkpoint
-	Extra     []ExtraTensor
+	// VocabSize is the length of the vocabulary; nil for the config's vocab_size.
+	VocabSize func(*Config) (int64, error)
+	// RawConfig takes config.json as it stands, without the defaults that the
+	// transformers library has for its model_type.
+	RawConfig bool
+	// BlockCount is the number of layers; nil for that of the config.
+	BlockCount func(*Config) (int64, error)
+	Early      []Row // those before general.type
+	Metadata   []Row // in the order the file has them, below the architecture's name
+	// RopePerAttention and RopeSections tell that the architecture knows rope
+	// settings per kind of attention, or for more than one axis.
+	RopePerAttention, RopeSections bool
+	// Unused are config keys that may have any value: no loader asks for them.
+	Unused  []string
+	Expect  []Expect // config keys that change arithmetic and have one meaning here
+	Rename  []Rename // the first that fits is done
+	Drop    []Drop
+	Tensors []TensorRow // what becomes of each tensor of the checkpoint
+	// KeepAll lets the rows see names that look like parts for pictures or sound.
+	KeepAll bool
+	Extra   []ExtraTensor
+
+	lookup lookup
+}
+
+// maxBlocks bounds the number of layers; the largest known models have 126.
+const maxBlocks = 1 << 16
+
+// Blocks returns the number of layers.
+func (a *Arch) Blocks(c *Config) (int64, error) {
+	count := a.BlockCount
+	if count == nil {
+		count = (*Config).BlockCount
+	}
+	n, err := count(c)
+	if err == nil && (n < 0 || n > maxBlocks) {
+		err = fault.Errorf(fault.Broken, "%s: %d layers, want at most %d", ConfigFile, n, maxBlocks)
+	}
+	return n, err
 }
 
 // registry lists the architectures; a class belongs to one of them.
@@ -44,18 +80,11 @@ func Lookup(class string) (*Arch, error) {
 		ConfigFile, class, strings.Join(Classes(), ", "))
 }
 
-// LookupGGUF returns the architecture that a GGUF file names. An unknown one
-// gives an error of kind fault.Unsupported that lists the known ones.
-func LookupGGUF(name string) (*Arch, error) {
-	var known []string
-	for _, a := range registry {
-		if a.Name == name {
-			return a, nil
-		}
-		known = append(known, a.Name)
-	}
-	slices.Sort(known)
-	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported; supported are: %s", name, strings.Join(known, ", "))
+// All returns the tables of all architectures, sorted by name.
+func All() []*Arch {
+	all := slices.Clone(registry)
+	slices.SortStableFunc(all, func(a, b *Arch) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // Classes returns all Hugging Face class names, sorted.
@@ -69,15 +98,33 @@ func Classes() []string {
 }
 
 // KVs returns the metadata below the architecture's name, general.file_type
-// among it, in the order of the reference.
-func (a *Arch) KVs(c *Config, fileType uint32) (gguf.Metadata, error) {
+// among it, in the order of the reference; early holds what stands before
+// general.type.
+func (a *Arch) KVs(c *Config, fileType uint32) (early, m gguf.Metadata, err error) {
 	for _, e := range a.Expect {
 		if err := e.check(a, c); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	var m gguf.Metadata
-	for _, r := range a.Metadata {
+	for _, r := range []struct {
+		key   string
+		known bool
+	}{
+		{"full_attention", a.RopePerAttention}, {"sliding_attention", a.RopePerAttention}, {"mrope_section", a.RopeSections},
+	} {
+		if c.rope[r.key] != nil && !r.known {
+			return nil, nil, fault.Errorf(fault.Unsupported, "%s: rope setting %q has no meaning in architecture %s", ConfigFile, r.key, a.Name)
+		}
+	}
+	if early, err = a.kvs(c, a.Early, fileType); err != nil {
+		return nil, nil, err
+	}
+	m, err = a.kvs(c, a.Metadata, fileType)
+	return early, m, err
+}
+
+func (a *Arch) kvs(c *Config, rows []Row, fileType uint32) (m gguf.Metadata, err error) {
+	for _, r := range rows {
 		if r.Key == gguf.KeyFileType {
 			m.Set(r.Key, gguf.Uint32(fileType))
 			continue
@@ -86,9 +133,14 @@ func (a *Arch) KVs(c *Config, fileType uint32) (gguf.Metadata, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ok {
-			m.Set(gguf.ArchKey(a.Name, r.Key), v)
+		if !ok {
+			continue
 		}
+		key := r.Key
+		if !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "tokenizer.") {
+			key = gguf.ArchKey(a.Name, key)
+		}
+		m.Set(key, v)
 	}
 	return m, nil
 }
@@ -107,4 +159,16 @@ func (e Expect) check(a *Arch, c *Config) error {
 	}
 	return fault.Errorf(fault.Unsupported, "%s: key %q is %q, but models of architecture %s compute with %s only",
 		ConfigFile, e.Key, s, a.Name, strings.Join(e.Values, " or "))
+}
+
+func init() {
+	for _, a := range registry {
+		for _, t := range a.Tensors {
+			for _, name := range t.outputs(0, "") {
+				if strings.Contains(strings.Join(t.outputs(1, ""), " "), name) == strings.Contains(t.HF, "{bid}") && !t.dropped() {
+					panic("arch: " + a.Name + ": row " + t.HF + " maps to " + name)
+				}
+			}
+		}
+	}
 }

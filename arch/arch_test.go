@@ -64,15 +64,31 @@ func TestMap(t *testing.T) {
 		"model.layers.99999999999999.mlp.up_proj.bias":  "none",
 		"model.layers.0.self_attn.q_proj.weight.weight": "none",
 	} {
-		m, ok := llama.Map(name, 12)
-		got := m.Name
-		if !ok {
-			got = "none"
-		}
-		if got != want {
+		if got := place(t, llama, name, 12); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+}
+
+// place returns the name in the file of a tensor of a model with that many layers.
+func place(t *testing.T, a *Arch, name string, layers int) string {
+	t.Helper()
+	c, err := ParseConfig(fmt.Appendf(nil, `{"architectures": [%q], "num_hidden_layers": %d}`, a.Classes[0], layers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout, err := a.Layout(c, []string{name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case len(layout.Unmapped) > 0:
+		return "none"
+	case len(layout.Outputs) == 0:
+		return ""
+	}
+	o := layout.Outputs[0]
+	return o.Row.outputs(o.Layer.Bid, o.Suffix)[0]
 }
 
 func TestLookup(t *testing.T) {
@@ -98,7 +114,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := llama.KVs(c, 1)
+	_, m, err := llama.KVs(c, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,8 +128,8 @@ func TestDefaults(t *testing.T) {
 	if s := strings.Join(got, " "); s != want {
 		t.Errorf("got  %s\nwant %s", s, want)
 	}
-	if len(c.Defaulted) != 8 {
-		t.Errorf("defaulted %q", c.Defaulted)
+	if d := c.Defaulted(); len(d) != 8 {
+		t.Errorf("defaulted %q", d)
 	}
 	if v, ok := m.Get(gguf.KeyFileType); !ok || v.Type() != gguf.Uint32Type {
 		t.Errorf("file type %v", v)

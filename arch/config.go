@@ -1,13 +1,15 @@
 package arch
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"math"
-	"strconv"
+	"reflect"
+	"slices"
 
 	"ggforge/internal/fault"
 	"ggforge/internal/pyjson"
@@ -19,13 +21,14 @@ import (
 type Config struct {
 	// Raw is config.json as it stands; numbers are json.Number.
 	Raw map[string]any
-	// Classes are the entries of "architectures".
-	Classes []string
-	// Defaulted lists the keys that the file lacks and that were filled in.
-	Defaulted []string
+	// Class is the model's class, of "architectures".
+	Class string
 
-	values map[string]any
-	rope   map[string]any
+	modelType string // the known model_type whose rules hold, "" for none
+	values    map[string]any
+	rope      map[string]any
+	defaulted map[string]bool // keys that the file lacks and that were filled in
+	read      map[string]bool // keys that were asked for
 }
 
 // ConfigFile is the name of the file that LoadConfig reads.
@@ -55,7 +58,7 @@ func LoadConfig(fsys fs.FS) (*Config, error) {
 
 // ParseConfig is LoadConfig for the file's bytes.
 func ParseConfig(data []byte) (*Config, error) {
-	c := &Config{}
+	c := &Config{read: map[string]bool{}}
 	v, err := pyjson.Parse(data)
 	if err != nil {
 		return nil, fault.Errorf(fault.Broken, "%s: %w", ConfigFile, err)
@@ -65,45 +68,135 @@ func ParseConfig(data []byte) (*Config, error) {
 		return nil, fault.Errorf(fault.Broken, "%s: want a JSON object, found %s", ConfigFile, pyjson.Describe(v))
 	}
 	c.Raw = root.Map()
-	classes, _ := c.Raw["architectures"].([]any)
-	for _, v := range classes {
-		s, ok := v.(string)
-		if !ok {
-			return nil, fault.Errorf(fault.Broken, "%s: key \"architectures\": want strings, found %v", ConfigFile, v)
-		}
-		c.Classes = append(c.Classes, s)
-	}
-	if len(c.Classes) == 0 {
-		return nil, fault.Errorf(fault.Broken, "%s: key \"architectures\": want a list with the model's class, found %v", ConfigFile, c.Raw["architectures"])
-	}
-	for _, key := range foreignKeys {
-		if c.Raw[key] != nil {
-			return nil, fault.Errorf(fault.Unsupported, "%s: key %q is not understood yet, and it changes the model", ConfigFile, key)
-		}
+	if err := c.findClass(); err != nil {
+		return nil, err
 	}
 	c.values = maps.Clone(c.Raw)
-	modelType, _ := c.Raw["model_type"].(string)
-	if m, ok := modelTypes[modelType]; ok {
-		if err := m.complete(c); err != nil {
-			return nil, err
-		}
+	raw := false
+	if a, err := Lookup(c.Class); err == nil {
+		raw = a.RawConfig
+	}
+	c.modelType, _ = c.Raw["model_type"].(string)
+	if raw || modelTypes[c.modelType] == nil {
+		c.modelType = ""
+	}
+	if err := c.layOver(raw); err != nil {
+		return nil, err
 	}
 	return c, c.gatherRope()
 }
 
-// foreignKeys are keys that the reference gives a meaning for any class, and that
-// no row here reads: models inside models, draft models, rope settings per kind of
-// attention, gates of experts.
-var foreignKeys = []string{
-	"text_config", "llm_config", "lm_config", "language_config", "thinker_config", "lfm", "transformer_layer_config", "draft_vocab_size",
-	"local_rope_theta", "rope_local_theta", "rope_theta_local", "swa_rope_theta", "rope_local_base_freq",
-	"score_function", "scoring_func", "score_func", "moe_router_activation", "moe_router_activation_func", "expert_selection_fn", "router_score_func",
+// textConfigs are the names under which config.json holds the configuration of
+// the language model of a larger one. A later one wins.
+var textConfigs = []string{"text_config", "llm_config", "lm_config", "thinker_config", "language_config", "lfm"}
+
+// textConfig returns the configuration of the language model, nil when there is
+// no other than the whole.
+func (c *Config) textConfig() (map[string]any, error) {
+	var text map[string]any
+	for _, key := range textConfigs {
+		v := c.Raw[key]
+		if v == nil {
+			continue
+		}
+		m, ok := v.(map[string]any)
+		if key == "thinker_config" && ok {
+			m, ok = m["text_config"].(map[string]any)
+		}
+		if !ok {
+			return nil, wrongType(key, "an object", v)
+		}
+		c.read[key] = true
+		text = m
+	}
+	return text, nil
+}
+
+// rootClasses are classes that keep their name although the language model in
+// them has one too. Source: get_model_architecture of the reference.
+var rootClasses = []string{"StepVLForConditionalGeneration", "Sarashina2VisionForCausalLM", "Exaone4_5_ForConditionalGeneration",
+	"Step3p7ForConditionalGeneration", "KimiK3ForConditionalGeneration"}
+
+// findClass sets the class of the model: that of its language model if it names
+// one.
+func (c *Config) findClass() error {
+	first := func(m map[string]any) (string, error) {
+		list, _ := m["architectures"].([]any)
+		if len(list) == 0 {
+			return "", nil
+		}
+		s, ok := list[0].(string)
+		if !ok {
+			return "", wrongType("architectures", "strings", list[0])
+		}
+		return s, nil
+	}
+	text, err := c.textConfig()
+	if err != nil {
+		return err
+	}
+	if c.Class, err = first(c.Raw); err != nil {
+		return err
+	}
+	if ssm, ok := c.Raw["ssm_cfg"].(map[string]any); ok && c.Class == "" {
+		layer, _ := ssm["layer"].(string) // checkpoints of the mamba_ssm package
+		c.Class = cmp.Or(layer, "Mamba") + "ForCausalLM"
+	}
+	if !slices.Contains(rootClasses, c.Class) {
+		inner, err := first(text)
+		if err != nil {
+			return err
+		}
+		c.Class = cmp.Or(inner, c.Class)
+	}
+	if c.Class == "" {
+		return fault.Errorf(fault.Broken, "%s: key \"architectures\": want a list with the model's class, found %v", ConfigFile, c.Raw["architectures"])
+	}
+	return nil
+}
+
+// layOver fills in the defaults of the model type and lays the configuration of
+// the language model over the root.
+func (c *Config) layOver(raw bool) error {
+	m := modelTypes[c.modelType]
+	if err := m.complete(c, c.values); err != nil {
+		return err
+	}
+	text, err := c.textConfig()
+	if err != nil {
+		return err
+	}
+	inner := ""
+	if m != nil {
+		inner, _ = m.Defaults["text_config"].(string)
+	}
+	if text == nil && inner == "" {
+		return nil
+	}
+	values := maps.Clone(text)
+	if values == nil {
+		values = map[string]any{}
+	}
+	if m != nil && !raw {
+		if s, ok := values["model_type"].(string); ok {
+			inner = s
+		}
+		if t := modelTypes[inner]; t != nil {
+			c.modelType = inner
+			if err := t.complete(c, values); err != nil {
+				return err
+			}
+		}
+	}
+	maps.Copy(c.values, values)
+	return nil
 }
 
 // lookup returns the first of keys that the config has and its value. A null is
 // a value: the reference looks no further.
 func (c *Config) lookup(keys ...string) (key string, v any) {
 	for _, key := range keys {
+		c.read[key] = true
 		if v, ok := c.values[key]; ok {
 			return key, v
 		}
@@ -145,12 +238,127 @@ func (c *Config) String(keys ...string) (s string, ok bool, err error) {
 	return asString(key, v)
 }
 
+// Bool is Int for flags.
+func (c *Config) Bool(keys ...string) (b, ok bool, err error) {
+	key, v := c.lookup(keys...)
+	return asBool(key, v)
+}
+
+// Ints is Int for lists of integers.
+func (c *Config) Ints(key string) (list []int64, ok bool, err error) {
+	_, v := c.lookup(key)
+	return asList(key, v, asInt)
+}
+
+// Floats is Int for lists of numbers.
+func (c *Config) Floats(key string) (list []float64, ok bool, err error) {
+	_, v := c.lookup(key)
+	return asList(key, v, asFloat)
+}
+
+// Strings is Int for lists of strings.
+func (c *Config) Strings(key string) (list []string, ok bool, err error) {
+	_, v := c.lookup(key)
+	return asList(key, v, asString)
+}
+
+// Sub returns the members of the object under key, nil when there is none.
+func (c *Config) Sub(key string) map[string]any {
+	_, v := c.lookup(key)
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// Defaulted lists the keys that were asked for, that the file lacks and that have
+// a default other than null, sorted.
+func (c *Config) Defaulted() []string {
+	var keys []string
+	for key := range c.defaulted {
+		if c.read[key] && c.values[key] != nil {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Unread lists the keys of the file that nothing asked for and that might mean
+// something, sorted: those that are known to say nothing about the arithmetic,
+// those whose value says no, and those that have the default of their model type
+// are not among them.
+func (c *Config) Unread() []string {
+	var keys []string
+	for key, v := range c.values {
+		if c.read[key] || c.defaulted[key] || inertKeys[key] || isNo(v) {
+			continue
+		}
+		if m := modelTypes[c.modelType]; m != nil {
+			if d, ok := m.Defaults[key]; ok && reflect.DeepEqual(d, v) {
+				continue
+			}
+		}
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func isNo(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// inertKeys say nothing about the arithmetic of inference: they name the model,
+// its files and tokens, or matter in training only.
+var inertKeys = set("_name_or_path", "_attn_implementation_autoset", "_commit_hash", "architectures", "attention_dropout", "attn_dropout", "attn_pdrop", "auto_map", "bad_words_ids",
+	"begin_suppress_tokens", "bos_token_id", "classifier_dropout", "cls_token_id", "custom_pipelines", "decoder_start_token_id", "dropout", "dropout_rate", "dtype", "embd_pdrop", "emb_pdrop", "embedding_dropout",
+	"eos_token_id", "finetuning_task", "forced_bos_token_id", "forced_eos_token_id", "gradient_checkpointing", "hidden_dropout", "hidden_dropout_prob", "id2label", "initializer_factor",
+	"initializer_range", "is_encoder_decoder", "keys_to_ignore_at_inference", "label2id", "mask_token_id", "model_type", "output_attentions", "output_hidden_states",
+	"output_router_logits", "pad_token_id", "pretraining_tp", "problem_type", "resid_pdrop", "residual_dropout", "return_dict", "router_aux_loss_coef", "router_jitter_noise", "aux_loss_alpha", "seq_aux",
+	"sep_token_id", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj", "summary_activation", "task_specific_params", "tie_word_embeddings",
+	"tokenizer_class", "torch_dtype", "transformers_version", "unk_token_id", "use_cache", "use_flash_attn", "use_return_dict", "vision_config", "audio_config", "mlp_dropout",
+	"attention_probs_dropout_prob", "init_device", "unsloth_fixed", "unsloth_version", "z_loss_coefficient", "ffn_dropout", "activation_dropout", "prediction_heads", "embedding_initializer_range")
+
+func set(keys ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, key := range keys {
+		m[key] = true
+	}
+	return m
+}
+
 // Rope returns the rope settings: rope_parameters or rope_scaling of
-// config.json with the settings that may stand beside them.
-func (c *Config) Rope() Rope { return Rope{c.rope} }
+// config.json with the settings that may stand beside them. Of a model that has
+// some per kind of attention they are those of full attention.
+func (c *Config) Rope() Rope {
+	if full, ok := c.rope["full_attention"].(map[string]any); ok {
+		return Rope{full}
+	}
+	return Rope{c.rope}
+}
+
+// RopeRoot returns the rope settings of all kinds of attention.
+func (c *Config) RopeRoot() Rope { return Rope{c.rope} }
 
 // Rope gives access to rope settings; its methods work like those of Config.
 type Rope struct{ values map[string]any }
+
+// Sub returns the settings under key, those of a kind of attention.
+func (r Rope) Sub(key string) Rope {
+	m, _ := r.values[key].(map[string]any)
+	return Rope{m}
+}
 
 func (r Rope) lookup(keys ...string) (string, any) {
 	for _, key := range keys {
@@ -178,14 +386,17 @@ func (r Rope) String(keys ...string) (s string, ok bool, err error) {
 
 func (r Rope) Bool(keys ...string) (b, ok bool, err error) {
 	key, v := r.lookup(keys...)
-	if v == nil {
-		return false, false, nil
-	}
-	b, ok = v.(bool)
-	if !ok {
-		return false, false, wrongType(key, "true or false", v)
-	}
-	return b, true, nil
+	return asBool(key, v)
+}
+
+func (r Rope) Floats(key string) (list []float64, ok bool, err error) {
+	key, v := r.lookup(key)
+	return asList(key, v, asFloat)
+}
+
+func (r Rope) Ints(key string) (list []int64, ok bool, err error) {
+	key, v := r.lookup(key)
+	return asList(key, v, asInt)
 }
 
 func wrongType(key, want string, found any) error {
@@ -222,6 +433,38 @@ func asFloat(key string, v any) (float64, bool, error) {
 	return f, true, nil
 }
 
+func asBool(key string, v any) (b, ok bool, err error) {
+	if v == nil {
+		return false, false, nil
+	}
+	if b, ok = v.(bool); !ok {
+		return false, false, wrongType(key, "true or false", v)
+	}
+	return b, true, nil
+}
+
+func asList[T any](key string, v any, as func(string, any) (T, bool, error)) ([]T, bool, error) {
+	if v == nil {
+		return nil, false, nil
+	}
+	values, ok := v.([]any)
+	if !ok {
+		return nil, false, wrongType(key, "a list", v)
+	}
+	var list []T
+	for i, v := range values {
+		t, ok, err := as(fmt.Sprintf("%s[%d]", key, i), v)
+		if err == nil && !ok {
+			err = wrongType(key, "a list without null", v)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		list = append(list, t)
+	}
+	return list, true, nil
+}
+
 func asString(key string, v any) (string, bool, error) {
 	if v == nil {
 		return "", false, nil
@@ -233,96 +476,20 @@ func asString(key string, v any) (string, bool, error) {
 	return s, true, nil
 }
 
-// modelType holds what the transformers library does to a config.json of one
-// model_type before the reference sees it. Source: the configuration classes of
-// transformers 5.12.
-type modelType struct {
-	defaults map[string]string // key → JSON text of the value it gets when absent
-	derived  []derived         // in order, after the defaults
-}
-
-// derived is a value computed for a key that is absent or null.
-type derived struct {
-	key string
-	of  func(*Config) (int64, error)
-}
-
-func headsOf(c *Config) (int64, error) { return c.Require("num_attention_heads") }
-
-func headDimOf(c *Config) (int64, error) {
-	hidden, err := c.Require("hidden_size")
-	if err != nil {
-		return 0, err
-	}
-	heads, err := headsOf(c)
-	if err != nil {
-		return 0, err
-	}
-	if heads <= 0 {
-		return 0, wrongType("num_attention_heads", "a positive integer", heads)
-	}
-	return hidden / heads, nil
-}
-
-var llamaDerived = []derived{{"head_dim", headDimOf}, {"num_key_value_heads", headsOf}}
-
-// modelTypes is the table of known model types.
-var modelTypes = map[string]modelType{
-	"llama": {
-		defaults: map[string]string{
-			"vocab_size": "32000", "hidden_size": "4096", "intermediate_size": "11008", "num_hidden_layers": "32",
-			"num_attention_heads": "32", "max_position_embeddings": "2048", "rms_norm_eps": "1e-6", "hidden_act": `"silu"`,
-		},
-		derived: llamaDerived,
-	},
-	"mistral": {
-		defaults: map[string]string{
-			"vocab_size": "32000", "hidden_size": "4096", "intermediate_size": "14336", "num_hidden_layers": "32",
-			"num_attention_heads": "32", "num_key_value_heads": "8", "max_position_embeddings": "131072",
-			"rms_norm_eps": "1e-6", "hidden_act": `"silu"`,
-		},
-		derived: llamaDerived,
-	},
-}
-
-// complete fills in what the file leaves out.
-func (m modelType) complete(c *Config) error {
-	for key, text := range m.defaults {
-		if _, ok := c.values[key]; ok {
-			continue
-		}
-		v, err := pyjson.Parse([]byte(text))
-		if err != nil {
-			panic(fmt.Sprintf("arch: default of %s: %v", key, err))
-		}
-		c.values[key] = v
-		c.Defaulted = append(c.Defaulted, key)
-	}
-	for _, d := range m.derived {
-		if c.values[d.key] != nil {
-			continue
-		}
-		n, err := d.of(c)
-		if err != nil {
-			return err
-		}
-		c.values[d.key] = json.Number(strconv.FormatInt(n, 10))
-	}
-	return nil
-}
-
 // ropeTypesWithLength are the rope types for which transformers fills in the
 // original context length.
 var ropeTypesWithLength = map[string]bool{"llama3": true, "yarn": true, "longrope": true}
-
-// defaultTheta is transformers' base of the rope frequencies.
-const defaultTheta = json.Number("10000.0")
 
 // gatherRope builds the rope settings. Transformers moves rope_theta and
 // rope_scaling into rope_parameters, the reference mirrors the rest; without a
 // known model type only the reference's part happens.
 func (c *Config) gatherRope() error {
-	_, known := modelTypes[fmt.Sprint(c.Raw["model_type"])]
+	m := modelTypes[c.modelType]
+	var defaults map[string]any
+	if m != nil {
+		defaults, _ = m.Defaults["rope_parameters"].(map[string]any)
+	}
+	known := defaults != nil
 	// transformers prefers rope_scaling, the reference rope_parameters
 	names := []string{"rope_parameters", "rope_scaling"}
 	if known {
@@ -330,6 +497,9 @@ func (c *Config) gatherRope() error {
 	}
 	c.rope = map[string]any{}
 	for _, name := range names {
+		if c.defaulted[name] {
+			continue
+		}
 		v, ok := c.values[name]
 		if m, isMap := v.(map[string]any); isMap && (len(m) > 0 || !known) {
 			c.rope = maps.Clone(m)
@@ -341,27 +511,49 @@ func (c *Config) gatherRope() error {
 			break
 		}
 	}
+	for _, name := range names {
+		c.read[name] = !c.defaulted[name]
+	}
+	if m != nil && m.rope != nil {
+		if err := m.rope(c); err != nil {
+			return err
+		}
+	}
+	if c.rope["full_attention"] != nil || c.rope["sliding_attention"] != nil {
+		return nil
+	}
 	set := func(key string, v any) {
 		if _, ok := c.rope[key]; !ok && v != nil {
 			c.rope[key] = v
 		}
 	}
+	if _, local := c.lookup("local_rope_theta", "rope_local_theta", "rope_theta_local", "swa_rope_theta", "rope_local_base_freq"); local != nil {
+		c.rope["sliding_attention"] = map[string]any{"rope_theta": local}
+	}
 	key, theta := c.lookup("global_rope_theta", "rope_global_theta", "rope_theta_global", "rope_theta", "rotary_emb_base")
 	if known && key == "" {
-		theta = defaultTheta
+		theta = defaults["rope_theta"]
 	}
 	set("rope_theta", theta)
 	set("rope_type", c.rope["type"])
-	set("partial_rotary_factor", c.values["partial_rotary_factor"])
+	_, partial := c.lookup("partial_rotary_factor", "rope_pct", "rope_percent")
+	set("partial_rotary_factor", partial)
+	if known {
+		set("partial_rotary_factor", defaults["partial_rotary_factor"])
+	}
 	if s, _ := c.rope["rope_type"].(string); known && ropeTypesWithLength[s] {
 		set("original_max_position_embeddings", c.values["max_position_embeddings"])
 	}
-	set("original_max_position_embeddings", c.values["original_max_position_embeddings"])
+	_, length := c.lookup("original_max_position_embeddings")
+	set("original_max_position_embeddings", length)
 	return nil
 }
 
 // Value returns the value of a key, nil if it has none.
-func (c *Config) Value(key string) any { return c.values[key] }
+func (c *Config) Value(key string) any {
+	_, v := c.lookup(key)
+	return v
+}
 
 // Quantization returns the method by which the checkpoint's weights are
 // quantized; ok is false when they are not.

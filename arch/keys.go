@@ -45,4 +45,10 @@ func (k *Keys) Require(key string) (int64, error) {
 }
 
 // BlockCount returns the number of layers.
-func (k *Keys) BlockCount() (int64, error) { return k.Require(keyBlockCount) }
+func (k *Keys) BlockCount() (int64, error) {
+	n, err := k.Require(keyBlockCount)
+	if err == nil && (n < 0 || n > maxBlocks) {
+		err = fault.Errorf(fault.Broken, "key %q: %d layers, want at most %d", gguf.ArchKey(k.arch, keyBlockCount), n, maxBlocks)
+	}
+	return n, err
+}

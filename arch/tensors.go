@@ -1,32 +1,90 @@
 package arch
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"ggforge/internal/fault"
-	"ggforge/internal/torchmath"
 	"ggforge/rows"
 )
 
-// TensorRow says what becomes of a tensor of the checkpoint, or of one tensor in
-// each layer. In names {bid} stands for the layer's number.
+// TensorRow says what becomes of a tensor of the checkpoint, or of the tensors
+// that a placeholder in HF stands for: {bid} is a layer's number, {xid} an
+// expert's, {part} each of Parts. A placeholder is a whole component of the
+// name, except for {part}.
+//
+// {bid} gives one tensor of the file per layer. {xid} and {part} join several
+// tensors of the checkpoint into one, which stands where the last of them stood.
 type TensorRow struct {
-	HF        string // name in the checkpoint without ".weight" or ".bias", or whole when the row drops it
-	GGUF      string // name in the file without suffix; "" drops the tensor
+	HF   string // name in the checkpoint without ".weight" or ".bias"
+	GGUF string // name in the file without suffix; "" drops the tensor, unless Split is set
+	// Exact tells that HF and GGUF are whole names.
+	Exact    bool
+	Bias     Bias
+	Optional bool       // the tensor may be missing
+	If       Cond       // the row is there for layers that it accepts; nil for all
+	Each     *Transform // of each tensor before they are joined
+	Parts    []string
+	Experts  Count // number of experts; nil for that of commonRows
+	Join     Join  // nil: rows.Stack for experts, else rows.Concat
+	// Transform is the way of the (joined) tensor from the checkpoint to the file.
 	Transform *Transform
-	Bias      bool // a ".bias" may stand beside the weight
-	Optional  bool // the weight may be missing
+	// Split is what one tensor becomes when it becomes several; it replaces GGUF
+	// and Transform.
+	Split []Part
+	// Group joins rows whose outputs stand together, in the order of the rows,
+	// where the last tensor of the layer that belongs to one of them stood. Rows
+	// with {xid} are in the group "experts" unless it is set.
+	Group string
+	// F32 keeps the tensor in F32 in every output type.
+	F32 bool
+	// SameAs names a tensor of the file; the row's tensor is left out when it is
+	// that tensor again, value by value.
+	SameAs string
 }
 
+// Bias tells whether a ".bias" stands beside the ".weight" of a row.
+type Bias uint8
+
+// The kinds of Bias.
+const (
+	NoBias Bias = iota
+	MayBias
+	NeedBias
+)
+
+// Part is one of the tensors that a row splits another one into.
+type Part struct {
+	GGUF      string
+	Transform *Transform
+	F32       bool
+}
+
+// Layer is the config with the number of the layer that is asked about, -1
+// outside the layers.
+type Layer struct {
+	*Config
+	Bid int64
+}
+
+// Cond tells whether a row is there.
+type Cond func(Layer) (bool, error)
+
+// Count is a number of experts.
+type Count func(Layer) (int64, error)
+
+// Join makes one tensor of several, in the order of their numbers or of Parts.
+type Join func(Layer, []rows.Source) (rows.Source, error)
+
 // Transform is a rearrangement of a tensor on its way from the checkpoint to the
-// file, and the way back. A row without one leaves the tensor as it is.
+// file, and the way back; Inverse is nil where that is not known.
 type Transform struct {
 	Name    string
-	Forward func(*Config, rows.Source) (rows.Source, error)
+	Forward func(Layer, rows.Source) (rows.Source, error)
 	Inverse func(*Keys, rows.Source) (rows.Source, error)
 }
 
@@ -38,250 +96,566 @@ type ExtraTensor struct {
 	Make func(*Config) (rows.Source, error)
 }
 
-// Mapped is the destination of a tensor.
-type Mapped struct {
-	Row    *TensorRow // nil for an extra tensor
-	Name   string     // in the file, or in the checkpoint on the way back; "" when the tensor is dropped
-	Layer  int64      // -1 outside the layers
-	IsBias bool
+// Rename replaces a prefix of tensor names of the checkpoint before the rows see
+// them.
+type Rename struct {
+	Prefix, With string
+	If           Cond // nil for always
 }
 
-// Map finds the row of a tensor of the checkpoint; ok is false when there is
-// none. blockCount is the number of layers.
-func (a *Arch) Map(name string, blockCount int64) (m Mapped, ok bool) {
-	for i := range a.Tensors {
-		row := &a.Tensors[i]
-		if m, ok := row.match(name, row.HF, row.GGUF); ok && m.Layer < blockCount {
-			return m, true
-		}
-	}
-	return Mapped{}, false
+// Drop leaves out tensors of the checkpoint by a prefix of their names, after
+// Rename; Why is what a user reads.
+type Drop struct {
+	Prefix, Why string
+	If          Cond
 }
 
-// Unmap is the inverse of Map: it finds the row of a tensor of the file. An
-// extra tensor is dropped: whoever loads the checkpoint computes it.
-func (a *Arch) Unmap(name string, blockCount int64) (m Mapped, ok bool) {
-	for _, e := range a.Extra {
-		if e.GGUF == name {
-			return Mapped{Layer: -1}, true
+// The reasons of drops that need no word: the file holds the same without them.
+const silent = ""
+
+// parts is the greatest number of tensors that are joined into one; the largest
+// known models have 512 experts.
+const maxParts = 1 << 16
+
+// pattern is one name that a row matches: the row's HF name with one of Parts and
+// one suffix.
+type pattern struct {
+	row    *TensorRow
+	comps  []string // of the whole name; "{bid}" and "{xid}" stand for a number
+	part   int64    // index in Parts
+	suffix string
+}
+
+// index finds the patterns of a name; numbers in its keys are "#".
+type index map[string][]pattern
+
+// lookup builds the index of an architecture's rows when it is first asked for.
+type lookup struct {
+	once   sync.Once
+	byName index
+}
+
+func (a *Arch) index() index {
+	a.lookup.once.Do(func() {
+		a.lookup.byName = index{}
+		for i := range a.Tensors {
+			row := &a.Tensors[i]
+			suffixes := []string{".weight"}
+			if row.Exact || row.GGUF == "" && row.Split == nil {
+				suffixes = []string{""}
+			} else if row.Bias != NoBias {
+				suffixes = append(suffixes, ".bias")
+			}
+			parts := row.Parts
+			if len(parts) == 0 {
+				parts = []string{""}
+			}
+			for p, part := range parts {
+				for _, suffix := range suffixes {
+					name := strings.ReplaceAll(row.HF, "{part}", part) + suffix
+					comps := strings.Split(name, ".")
+					key := make([]string, len(comps))
+					for i, c := range comps {
+						if c == "{bid}" || c == "{xid}" || isNumber(c) {
+							c = "#"
+						}
+						key[i] = c
+					}
+					k := strings.Join(key, ".")
+					a.lookup.byName[k] = append(a.lookup.byName[k], pattern{row, comps, int64(p), suffix})
+				}
+			}
 		}
+	})
+	return a.lookup.byName
+}
+
+func isNumber(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 31)
+	return err == nil && strconv.FormatUint(n, 10) == s
+}
+
+// below reports whether s is the number of a layer below blocks.
+func below(s string, blocks int64) bool {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return err == nil && isNumber(s) && n < blocks
+}
+
+// match is a tensor of the checkpoint at its place in a row.
+type match struct {
+	pattern
+	bid, xid int64 // -1 for none
+}
+
+// match finds the place of a name; ok is false when no row has one.
+func (a *Arch) match(c *Config, name string, blocks int64) (m match, ok bool, err error) {
+	comps := strings.Split(name, ".")
+	key := make([]string, len(comps))
+	for i, s := range comps {
+		if isNumber(s) {
+			s = "#"
+		}
+		key[i] = s
 	}
-	for i := range a.Tensors {
-		row := &a.Tensors[i]
-		if row.GGUF == "" {
+	for _, p := range a.index()[strings.Join(key, ".")] {
+		m := match{pattern: p, bid: -1, xid: -1}
+		ok := true
+		for i, s := range p.comps {
+			switch s {
+			case "{bid}":
+				m.bid, _ = strconv.ParseInt(comps[i], 10, 64)
+			case "{xid}":
+				m.xid, _ = strconv.ParseInt(comps[i], 10, 64)
+			default:
+				ok = ok && s == comps[i]
+			}
+		}
+		if !ok || m.bid >= blocks {
 			continue
 		}
-		if m, ok := row.match(name, row.GGUF, row.HF); ok && m.Layer < blockCount {
-			return m, true
+		l := Layer{c, m.bid}
+		if ok, err = p.row.applies(l); err != nil || !ok {
+			if err != nil {
+				return m, false, err
+			}
+			continue
 		}
+		if m.xid >= 0 {
+			n, err := p.row.experts(l)
+			if err != nil {
+				return m, false, err
+			}
+			if m.xid >= n {
+				continue
+			}
+		}
+		return m, true, nil
 	}
-	return Mapped{}, false
+	return match{}, false, nil
 }
 
-// match finds the name on the other side of a tensor; from and to are the row's
-// names on this side and on the other.
-func (t *TensorRow) match(name, from, to string) (Mapped, bool) {
-	m := Mapped{Row: t, Layer: -1}
-	base, suffix := name, ""
-	if t.GGUF != "" {
-		switch {
-		case strings.HasSuffix(name, ".weight"):
-			suffix = ".weight"
-		case strings.HasSuffix(name, ".bias") && t.Bias:
-			suffix, m.IsBias = ".bias", true
-		default:
-			return m, false
-		}
-		base = strings.TrimSuffix(name, suffix)
+func (t *TensorRow) applies(l Layer) (bool, error) {
+	if t.If == nil {
+		return true, nil
 	}
-	before, after, layered := strings.Cut(from, "{bid}")
-	if !layered {
-		m.Name = to + suffix // both empty when the row drops the tensor
-		return m, base == from
+	return t.If(l)
+}
+
+func (t *TensorRow) experts(l Layer) (int64, error) {
+	count := t.Experts
+	if count == nil {
+		count = func(l Layer) (int64, error) { return l.Require(expertKeys...) }
 	}
-	digits, found := strings.CutPrefix(base, before)
-	if !found {
-		return m, false
+	n, err := count(l)
+	if err == nil && (n < 1 || n > maxParts) {
+		err = fault.Errorf(fault.Broken, "%s: %d experts, want 1 to %d", ConfigFile, n, maxParts)
 	}
-	if digits, found = strings.CutSuffix(digits, after); !found {
-		return m, false
+	return n, err
+}
+
+// hasExperts tells whether the row joins experts.
+func (t *TensorRow) hasExperts() bool { return strings.Contains(t.HF, "{xid}") }
+
+func (t *TensorRow) dropped() bool { return t.GGUF == "" && t.Split == nil }
+
+// joins tells whether the row makes one tensor of several.
+func (t *TensorRow) joins() bool { return t.hasExperts() || len(t.Parts) > 0 }
+
+// sources returns how many tensors the row takes per layer.
+func (t *TensorRow) sources(l Layer) (n int64, err error) {
+	n = max(int64(len(t.Parts)), 1)
+	if t.hasExperts() {
+		x, err := t.experts(l)
+		return n * x, err
 	}
-	n, err := strconv.ParseUint(digits, 10, 31)
-	if err != nil || strconv.FormatUint(n, 10) != digits {
-		return m, false
+	return n, nil
+}
+
+func (t *TensorRow) group() string {
+	if t.Group == "" && t.hasExperts() {
+		return "experts"
 	}
-	m.Layer = int64(n)
-	m.Name = strings.Replace(to, "{bid}", digits, 1) + suffix
-	return m, true
+	return t.Group
+}
+
+// hfName returns the whole name of source i of the row in a layer.
+func (t *TensorRow) hfName(l Layer, i int64, suffix string) string {
+	n := max(int64(len(t.Parts)), 1)
+	name := t.HF
+	if len(t.Parts) > 0 {
+		name = strings.ReplaceAll(name, "{part}", t.Parts[i%n])
+	}
+	name = strings.ReplaceAll(name, "{xid}", strconv.FormatInt(i/n, 10))
+	return strings.ReplaceAll(name, "{bid}", strconv.FormatInt(l.Bid, 10)) + suffix
+}
+
+// outputs returns the names of the tensors of the file that the row makes.
+func (t *TensorRow) outputs(bid int64, suffix string) []string {
+	parts := t.Split
+	if parts == nil {
+		parts = []Part{{GGUF: t.GGUF}}
+	}
+	var names []string
+	for _, p := range parts {
+		names = append(names, strings.ReplaceAll(p.GGUF, "{bid}", strconv.FormatInt(bid, 10))+suffix)
+	}
+	return names
+}
+
+// Output is a tensor of the file, or several that are made of the same tensors
+// of the checkpoint.
+type Output struct {
+	Row    *TensorRow
+	Layer  Layer
+	Suffix string
+	From   []int // indices of names, in the order in which they are joined
+}
+
+// Layout is what becomes of all tensors of a checkpoint.
+type Layout struct {
+	Outputs  []Output // in file order
+	Unmapped []string // names without a place
+	Missing  []string // names that the model needs, at most maxMissing
+	Dropped  []Dropped
+}
+
+// Dropped counts tensors that are left out for one reason.
+type Dropped struct {
+	Why   string
+	Count int
 }
 
 // maxMissing bounds what a number of layers makes up: the number comes from a
 // file.
 const maxMissing = 10_000
 
-// Missing returns the names, as in the checkpoint, of weights that a model of
-// blockCount layers needs and that have reports absent; at most maxMissing of
-// them.
-func (a *Arch) Missing(blockCount int64, have func(hfName string) bool) []string {
-	var missing []string
-	for _, t := range a.Tensors {
-		if t.Optional || t.GGUF == "" {
+// Layout finds the place of every tensor of a checkpoint. names are in the
+// reading order of the checkpoint.
+func (a *Arch) Layout(c *Config, names []string) (*Layout, error) {
+	blocks, err := a.Blocks(c)
+	if err != nil {
+		return nil, err
+	}
+	lay := &Layout{}
+	type key struct {
+		row    *TensorRow
+		bid    int64
+		suffix string
+	}
+	found := map[key]*[]int{} // per output, the index of each source, -1 for none
+	type groupKey struct {
+		group  string
+		bid    int64
+		suffix string
+	}
+	last := map[groupKey]int{} // the last tensor of a group
+	var order []key            // outputs by first source
+	dropped := map[string]int{}
+	for i, name := range names {
+		name, why, drop, err := a.canonical(c, name)
+		if err != nil {
+			return nil, err
+		}
+		if drop {
+			dropped[why]++
 			continue
 		}
-		if !strings.Contains(t.HF, "{bid}") {
-			if name := t.HF + ".weight"; !have(name) {
-				missing = append(missing, name)
+		m, ok, err := a.match(c, name, blocks)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			lay.Unmapped = append(lay.Unmapped, names[i])
+			continue
+		}
+		if m.row.dropped() {
+			continue
+		}
+		l := Layer{c, m.bid}
+		k := key{m.row, m.bid, m.suffix}
+		sources := found[k]
+		if sources == nil {
+			n, err := m.row.sources(l)
+			if err != nil {
+				return nil, err
 			}
+			s := make([]int, n)
+			for i := range s {
+				s[i] = -1
+			}
+			sources = &s
+			found[k] = sources
+			order = append(order, k)
+		}
+		at := m.part
+		if m.xid >= 0 {
+			at += m.xid * max(int64(len(m.row.Parts)), 1)
+		}
+		if other := (*sources)[at]; other >= 0 {
+			return nil, fault.Errorf(fault.Broken, "tensors %q and %q have the same place in architecture %s", names[other], names[i], a.Name)
+		}
+		(*sources)[at] = i
+		if g := m.row.group(); g != "" {
+			last[groupKey{g, m.bid, m.suffix}] = i
+		}
+	}
+	for why, n := range dropped {
+		if why != silent {
+			lay.Dropped = append(lay.Dropped, Dropped{why, n})
+		}
+	}
+	slices.SortFunc(lay.Dropped, func(a, b Dropped) int { return strings.Compare(a.Why, b.Why) })
+
+	provided := map[string]bool{}
+	for _, k := range order {
+		for _, name := range k.row.outputs(k.bid, k.suffix) {
+			provided[name] = true
+		}
+	}
+	if lay.Missing, err = a.missing(c, blocks, provided, func(row *TensorRow, bid int64, suffix string) []int {
+		if s := found[key{row, bid, suffix}]; s != nil {
+			return *s
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	type placed struct {
+		Output
+		at, row int
+	}
+	var all []placed
+	for _, k := range order {
+		p := placed{Output: Output{k.row, Layer{c, k.bid}, k.suffix, *found[k]}}
+		p.at = slices.Max(p.From)
+		if g := k.row.group(); g != "" {
+			p.at = last[groupKey{g, k.bid, k.suffix}]
+		}
+		p.row = slices.IndexFunc(a.Tensors, func(t TensorRow) bool { return t.HF == k.row.HF && t.GGUF == k.row.GGUF })
+		all = append(all, p)
+	}
+	slices.SortStableFunc(all, func(a, b placed) int {
+		if c := cmp.Compare(a.at, b.at); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.row, b.row)
+	})
+	for _, p := range all {
+		lay.Outputs = append(lay.Outputs, p.Output)
+	}
+	return lay, nil
+}
+
+// canonical returns the name that the rows know; drop tells that the tensor is
+// left out.
+func (a *Arch) canonical(c *Config, name string) (canonical, why string, drop bool, err error) {
+	l := Layer{c, -1}
+	// parts of larger models keep their tensors under a name of their own
+	name = strings.ReplaceAll(name, "language_model.", "")
+	for _, r := range a.Rename {
+		if after, ok := strings.CutPrefix(name, r.Prefix); ok {
+			if r.If != nil {
+				if ok, err = r.If(l); err != nil {
+					return "", "", false, err
+				}
+			}
+			if ok {
+				name = r.With + after
+				break
+			}
+		}
+	}
+	for _, d := range a.Drop {
+		if !strings.HasPrefix(name, d.Prefix) {
 			continue
 		}
-		for i := int64(0); i < blockCount && len(missing) < maxMissing; i++ {
-			if name := strings.Replace(t.HF, "{bid}", strconv.FormatInt(i, 10), 1) + ".weight"; !have(name) {
-				missing = append(missing, name)
+		ok := true
+		if d.If != nil {
+			if ok, err = d.If(l); err != nil {
+				return "", "", false, err
+			}
+		}
+		if ok {
+			return name, d.Why, true, nil
+		}
+	}
+	for _, suffix := range buffers {
+		if strings.HasSuffix(name, suffix) {
+			return name, silent, true, nil
+		}
+	}
+	if !a.KeepAll && isOtherPart(name) {
+		return name, "of the parts of the model for pictures and sound", true, nil
+	}
+	return name, "", false, nil
+}
+
+// buffers are the ends of names of what every loader computes itself.
+var buffers = []string{".attention.masked_bias", ".attention.bias", ".rotary_emb.inv_freq"}
+
+// otherParts tells the parts of a model that are not its language model. Source:
+// the tensors that the reference's TextModel passes over.
+var otherParts = struct{ prefixes, anywhere []string }{
+	[]string{"mlp", "vit.", "vpm.", "siglip2.", "conformer.", "connector.", "merger.", "resampler.", "sound_encoder.", "sound_projection.", "speech_embeddings."},
+	[]string{"visual.", "vision.", "audio.", "talker.", "vision_", "audio_", "token2wav.", "code2wav.", "projector.", "pre_mm_projector_norm",
+		"image_newline", "view_seperator", "patch_embed", "patch_merger.", "patch_merge_mlp."},
+}
+
+func isOtherPart(name string) bool {
+	name = strings.TrimPrefix(name, "model.")
+	return slices.ContainsFunc(otherParts.prefixes, func(s string) bool { return strings.HasPrefix(name, s) }) ||
+		slices.ContainsFunc(otherParts.anywhere, func(s string) bool { return strings.Contains(name, s) })
+}
+
+// missing lists the names that no source was found for. A row of which a part is
+// there must be whole, even if it is optional; a row is not missed when others
+// provide what it would make.
+func (a *Arch) missing(c *Config, blocks int64, provided map[string]bool, found func(*TensorRow, int64, string) []int) ([]string, error) {
+	var missing []string
+	for i := range a.Tensors {
+		row := &a.Tensors[i]
+		if row.dropped() {
+			continue
+		}
+		first, end := int64(-1), int64(0)
+		if strings.Contains(row.HF, "{bid}") {
+			first, end = 0, blocks
+		}
+		for bid := first; bid < end && len(missing) < maxMissing; bid++ {
+			l := Layer{c, bid}
+			ok, err := row.applies(l)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				continue
+			}
+			suffix := ".weight"
+			if row.Exact {
+				suffix = ""
+			}
+			weight := found(row, bid, suffix)
+			bias := []int(nil)
+			if row.Bias != NoBias && !row.Exact {
+				bias = found(row, bid, ".bias")
+			}
+			add := func(have []int, suffix string) error {
+				n, err := row.sources(l)
+				for i := int64(0); i < n && len(missing) < maxMissing; i++ {
+					if have == nil || have[i] < 0 {
+						missing = append(missing, row.hfName(l, i, suffix))
+					}
+				}
+				return err
+			}
+			others := !slices.ContainsFunc(row.outputs(bid, suffix), func(name string) bool { return !provided[name] })
+			if weight != nil || !row.Optional && !others {
+				if err := add(weight, suffix); err != nil {
+					return nil, err
+				}
+			}
+			if bias != nil || row.Bias == NeedBias && weight != nil {
+				if err := add(bias, ".bias"); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
 	slices.Sort(missing)
-	return missing
+	return missing, nil
 }
 
-// permuteQ and permuteK turn the head layout of Hugging Face checkpoints into
-// that of GGUF.
-var (
-	permuteQ = permuteRope("permute-rope-q", (*Config).heads, (*Keys).heads)
-	permuteK = permuteRope("permute-rope-k", (*Config).headsKV, (*Keys).headsKV)
-)
+// Result is a tensor of the file.
+type Result struct {
+	Name   string
+	Source rows.Source
+	F32    bool // whatever the output type
+}
 
-func permuteRope(name string, ofConfig func(*Config) (int64, error), ofFile func(*Keys) (int64, error)) *Transform {
-	apply := func(s rows.Source, permute func(rows.Source, int64) (rows.Source, error), heads int64, err error) (rows.Source, error) {
-		if err != nil {
+// Build makes the tensors of an output from its sources.
+func (o *Output) Build(sources []rows.Source) ([]Result, error) {
+	row := o.Row
+	for i, s := range sources {
+		var err error
+		if sources[i], err = row.Each.forward(o.Layer, s); err != nil {
 			return nil, err
 		}
-		p, err := permute(s, heads)
-		if err != nil {
-			return nil, fault.Errorf(fault.Broken, "%w", err)
-		}
-		return p, nil
 	}
-	return &Transform{
-		Name: name,
-		Forward: func(c *Config, s rows.Source) (rows.Source, error) {
-			heads, err := ofConfig(c)
-			return apply(s, rows.PermuteRope, heads, err)
-		},
-		Inverse: func(k *Keys, s rows.Source) (rows.Source, error) {
-			heads, err := ofFile(k)
-			return apply(s, rows.UnpermuteRope, heads, err)
-		},
-	}
-}
-
-// heads and headsKV return the numbers of query and key heads; without a number
-// of key heads there are as many as query heads. The order of the keys is that
-// of the reference's Llama class, not that of headKeys.
-
-func (c *Config) heads() (int64, error) { return c.Require("n_heads", "num_attention_heads") }
-
-func (c *Config) headsKV() (int64, error) {
-	heads, ok, err := c.Int("n_kv_heads", "num_key_value_heads")
-	if err == nil && !ok {
-		return c.heads()
-	}
-	return heads, err
-}
-
-func (k *Keys) heads() (int64, error) { return k.Require(keyHeadCount) }
-
-func (k *Keys) headsKV() (int64, error) {
-	heads, ok, err := k.Int(keyHeadCountKV)
-	if err == nil && !ok {
-		return k.heads()
-	}
-	return heads, err
-}
-
-// llama3Factors returns the frequency factors of the llama3 rope type: one per
-// pair of rotating dimensions. Wavelengths below the high-frequency bound keep
-// their frequency, those above the low-frequency bound are slowed down by the
-// factor, between them the two are blended. All steps are float32, because the
-// reference computes with float32 tensors; a number divided by a tensor is there
-// the number times the tensor's reciprocal, which rounds twice.
-func llama3Factors(c *Config) (rows.Source, error) {
-	r := c.Rope()
-	ropeType, _, err := r.String("rope_type")
-	if err != nil || !strings.EqualFold(ropeType, "llama3") {
-		return nil, err
-	}
-	dim, err := c.headDim()
-	if err != nil {
-		return nil, err
-	}
-	p := map[string]float64{
-		"rope_theta": 10000, "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192,
-	}
-	for key := range p {
-		f, ok, err := r.Float(key)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			p[key] = f
-		}
-		if !(p[key] > 0) {
-			return nil, fault.Errorf(fault.Broken, "%s: key %q: want a positive number, found %v", ConfigFile, "rope_scaling."+key, p[key])
-		}
-	}
-	if dim <= 0 || dim > maxHeadDim {
-		return nil, fault.Errorf(fault.Broken, "%s: heads of %d elements, want 1 to %d", ConfigFile, dim, maxHeadDim)
-	}
-	low, high := p["low_freq_factor"], p["high_freq_factor"]
-	if low == high {
-		return nil, fault.Errorf(fault.Broken, "%s: low_freq_factor and high_freq_factor are both %v: no blend between them", ConfigFile, low)
-	}
-	length, factor := p["original_max_position_embeddings"], p["factor"]
-	lowWavelen, highWavelen := float32(length/low), float32(length/high)
-	exponents := make([]float32, 0, dim/2+1)
-	for i := int64(0); i < dim; i += 2 {
-		exponents = append(exponents, float32(i)/float32(dim))
-	}
-	powers := make([]float32, len(exponents))
-	torchmath.PowScalar(powers, float32(p["rope_theta"]), exponents)
-	factors := make([]float32, len(powers))
-	for i, power := range powers {
-		freq := 1 / power
-		wavelen := 1 / freq * float32(2*math.Pi)
+	src := sources[0]
+	if row.joins() {
+		join := row.Join
 		switch {
-		case wavelen < highWavelen:
-			factors[i] = 1
-		case wavelen > lowWavelen:
-			factors[i] = float32(factor)
+		case join != nil:
+		case row.hasExperts():
+			join = func(_ Layer, s []rows.Source) (rows.Source, error) { return rows.Stack(s) }
 		default:
-			smooth := (float32(1/wavelen*float32(length)) - float32(low)) / float32(high-low)
-			factors[i] = 1 / (float32((1-smooth)/float32(factor)) + smooth)
+			join = func(_ Layer, s []rows.Source) (rows.Source, error) { return rows.Concat(s) }
+		}
+		var err error
+		if src, err = join(o.Layer, sources); err != nil {
+			return nil, broken(err)
 		}
 	}
-	return rows.Float32s(factors), nil
+	parts := row.Split
+	if parts == nil {
+		parts = []Part{{row.GGUF, row.Transform, row.F32}}
+	}
+	var out []Result
+	names := row.outputs(o.Layer.Bid, o.Suffix)
+	for i, p := range parts {
+		s, err := p.Transform.forward(o.Layer, src)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Result{names[i], s, p.F32 || row.F32})
+	}
+	return out, nil
 }
 
-// maxHeadDim bounds what is computed per dimension of a head; the largest known
-// models have 576.
-const maxHeadDim = 1 << 16
+func (t *Transform) forward(l Layer, s rows.Source) (rows.Source, error) {
+	if t == nil {
+		return s, nil
+	}
+	s, err := t.Forward(l, s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Name, broken(err))
+	}
+	return s, nil
+}
+
+// broken gives errors about the shape of a tensor their kind.
+func broken(err error) error {
+	if fault.Has(err) {
+		return err
+	}
+	return fault.Errorf(fault.Broken, "%w", err)
+}
 
 // KeepF32 reports whether a tensor of the file is stored as F32 in every output
-// type: vectors, norms and everything that is not a weight. Source: the
-// reference's rule in prepare_tensors.
+// type: vectors, norms, everything that is not a weight, and some small weights
+// that the runtime reads in F32. Source: the reference's rule in prepare_tensors.
 func KeepF32(name string, ne []int64) bool {
-	return len(ne) <= 1 || strings.HasSuffix(name, "_norm.weight") || !strings.HasSuffix(name, ".weight")
+	if len(ne) <= 1 || strings.HasSuffix(name, "_norm.weight") || !strings.HasSuffix(name, ".weight") {
+		return true
+	}
+	return keptF32[Base(name)]
 }
 
-func init() {
-	for _, a := range registry {
-		for _, t := range a.Tensors {
-			if strings.Contains(t.GGUF, "{bid}") != strings.Contains(t.HF, "{bid}") && t.GGUF != "" {
-				panic(fmt.Sprintf("arch: %s: row %q maps to %q", a.Name, t.HF, t.GGUF))
-			}
-			if t.Transform != nil && (t.Transform.Forward == nil || t.Transform.Inverse == nil) {
-				panic(fmt.Sprintf("arch: %s: row %q: transform %s goes one way only", a.Name, t.HF, t.Transform.Name))
-			}
+// Base returns the name of a weight of the file without "blk.N." and ".weight".
+func Base(name string) string {
+	name = strings.TrimSuffix(name, ".weight")
+	if rest, ok := strings.CutPrefix(name, "blk."); ok {
+		if bid, rest, ok := strings.Cut(rest, "."); ok && isNumber(bid) {
+			return rest
 		}
 	}
+	return name
+}
+
+// keptF32 are the weights that stay F32.
+var keptF32 = map[string]bool{
+	"position_embd": true, "token_types": true, "ffn_gate_inp": true, "ffn_gate_inp_shexp": true,
+	"ssm_conv1d": true, "ssm_conv1d_q": true, "ssm_conv1d_k": true, "ssm_conv1d_v": true, "shortconv.conv": true,
+	"time_mix_first": true, "time_mix_w1": true, "time_mix_w2": true, "time_mix_decay_w1": true, "time_mix_decay_w2": true, "time_mix_lerp_fused": true,
+	"altup_correct_coef": true, "altup_predict_coef": true, "indexer.proj": true,
 }

@@ -81,14 +81,11 @@ func (j *Job) prepare(opt Options) error {
 	if err != nil {
 		return err
 	}
-	if j.Arch, err = arch.Lookup(config.Classes[0]); err != nil {
+	if j.Arch, err = arch.Lookup(config.Class); err != nil {
 		return err
 	}
 	if method, ok := config.Quantization(); ok {
 		return fault.Errorf(fault.Unsupported, "%s: weights quantized by %s are not converted yet", arch.ConfigFile, method)
-	}
-	for _, key := range config.Defaulted {
-		j.warnf("%s has no %q: taken as %v, the default of its model type", arch.ConfigFile, key, config.Value(key))
 	}
 	if j.checkpoint, err = safetensors.OpenDir(j.Dir); err != nil {
 		return err
@@ -96,7 +93,17 @@ func (j *Job) prepare(opt Options) error {
 	if err := j.plan(config); err != nil {
 		return err
 	}
-	return j.describe(fsys, config, opt)
+	if err := j.describe(fsys, config, opt); err != nil {
+		return err
+	}
+	for _, key := range config.Defaulted() {
+		j.warnf("%s has no %q: taken as %v, the default of its model type", arch.ConfigFile, key, config.Value(key))
+	}
+	unread := slices.DeleteFunc(config.Unread(), func(key string) bool { return slices.Contains(j.Arch.Unused, key) })
+	if len(unread) > 0 {
+		j.warnf("%s: keys without a place in the file: %s", arch.ConfigFile, list(unread))
+	}
+	return nil
 }
 
 // describe works out the metadata, in the order of the reference.
@@ -110,7 +117,11 @@ func (j *Job) describe(fsys fs.FS, config *arch.Config, opt Options) error {
 		return err
 	}
 	j.Warnings = append(j.Warnings, j.general.Warnings...)
-	vocabSize, err := config.Require("vocab_size")
+	size := j.Arch.VocabSize
+	if size == nil {
+		size = func(c *arch.Config) (int64, error) { return c.Require("vocab_size") }
+	}
+	vocabSize, err := size(config)
 	if err != nil {
 		return err
 	}
@@ -122,13 +133,13 @@ func (j *Job) describe(fsys fs.FS, config *arch.Config, opt Options) error {
 	if err := j.checkVocab(len(vocab.Tokens)); err != nil {
 		return err
 	}
-	kvs, err := j.Arch.KVs(config, j.Type.row().fileType)
+	early, kvs, err := j.Arch.KVs(config, j.Type.row().fileType)
 	if err != nil {
 		return err
 	}
 	j.metadata.Set(gguf.KeyArchitecture, gguf.String(j.Arch.Name))
 	for _, part := range []gguf.Metadata{
-		j.general.KVs(j.counts()), kvs,
+		early, j.general.KVs(j.counts()), kvs,
 		{{Key: gguf.KeyQuantizationVersion, Value: gguf.Uint32(gguf.QuantizationVersion)}},
 		vocab.KVs(),
 	} {

@@ -6,6 +6,7 @@ import (
 	"ggforge/arch"
 	"ggforge/gguf"
 	"ggforge/internal/fault"
+	"ggforge/rows"
 )
 
 // OutType is the type of the weights of the output.
@@ -18,6 +19,8 @@ const (
 	F16
 	BF16
 	Q8_0
+	TQ1_0
+	TQ2_0
 )
 
 type outTypeRow struct {
@@ -28,11 +31,13 @@ type outTypeRow struct {
 }
 
 var outTypes = [...]outTypeRow{
-	Auto: {name: "auto"},
-	F32:  {"f32", "F32", 0, gguf.TypeF32},
-	F16:  {"f16", "F16", 1, gguf.TypeF16},
-	BF16: {"bf16", "BF16", 32, gguf.TypeBF16},
-	Q8_0: {"q8_0", "Q8_0", 7, gguf.TypeQ8_0},
+	Auto:  {name: "auto"},
+	F32:   {"f32", "F32", 0, gguf.TypeF32},
+	F16:   {"f16", "F16", 1, gguf.TypeF16},
+	BF16:  {"bf16", "BF16", 32, gguf.TypeBF16},
+	Q8_0:  {"q8_0", "Q8_0", 7, gguf.TypeQ8_0},
+	TQ1_0: {"tq1_0", "TQ1_0", 36, gguf.TypeTQ1_0},
+	TQ2_0: {"tq2_0", "TQ2_0", 37, gguf.TypeTQ2_0},
 }
 
 func (t OutType) row() outTypeRow { return outTypes[t] }
@@ -71,18 +76,26 @@ func FromFileName(name string) (t OutType, ok bool) {
 	return Auto, false
 }
 
-// tensor returns the type of a tensor under t, which is not Auto: rows that are
-// not whole blocks fall back to F16, as in the reference.
-func (t OutType) tensor(name string, ne []int64) gguf.Type {
-	if arch.KeepF32(name, ne) {
-		return gguf.TypeF32
+// tensor returns the type of a tensor that is not kept in F32, under t, which is
+// not Auto: embeddings are F16 in ternary files, and rows that are not whole
+// blocks fall back to F16, as in the reference. What comes in blocks keeps them.
+func (t OutType) tensor(name string, src rows.Source) gguf.Type {
+	if src.Type().BlockLen() > 1 {
+		return src.Type()
+	}
+	if (t == TQ1_0 || t == TQ2_0) && f16InTernary[arch.Base(name)] {
+		return gguf.TypeF16
 	}
 	typ := t.row().tensor
-	if gguf.RowLen(ne)%typ.BlockLen() != 0 {
+	if gguf.RowLen(src.NE())%typ.BlockLen() != 0 {
 		return gguf.TypeF16
 	}
 	return typ
 }
+
+// f16InTernary are the weights that the reference keeps in F16 in files of the
+// ternary types.
+var f16InTernary = map[string]bool{"token_embd": true, "output": true, "per_layer_token_embd": true, "altup_router": true, "laurel_l": true, "laurel_r": true}
 
 // fillTemplate replaces the fields of a file name: {ftype} and {outtype} by the
 // label in lower case, {FTYPE} and {OUTTYPE} in upper case.

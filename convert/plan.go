@@ -25,10 +25,6 @@ type Tensor struct {
 // the reference's: computed tensors, then those of the checkpoint in reading
 // order.
 func (j *Job) plan(config *arch.Config) error {
-	blocks, err := config.BlockCount()
-	if err != nil {
-		return err
-	}
 	for _, e := range j.Arch.Extra {
 		src, err := e.Make(config)
 		if err != nil {
@@ -38,63 +34,107 @@ func (j *Job) plan(config *arch.Config) error {
 			j.Plan = append(j.Plan, Tensor{Name: e.GGUF, Source: src})
 		}
 	}
-	var unmapped []string
-	seen := map[string]string{}
-	for _, t := range j.checkpoint.Tensors() {
-		m, ok := j.Arch.Map(t.Name, blocks)
-		if !ok {
-			unmapped = append(unmapped, t.Name)
-			continue
-		}
-		if m.Name == "" {
-			continue
-		}
-		if other, twice := seen[m.Name]; twice {
-			return fault.Errorf(fault.Broken, "tensors %q and %q both become %q", other, t.Name, m.Name)
-		}
-		seen[m.Name] = t.Name
-		src, err := source(config, t, m)
-		if err != nil {
-			return err
-		}
-		j.Plan = append(j.Plan, Tensor{Name: m.Name, From: t.Name, Source: src})
+	tensors := j.checkpoint.Tensors()
+	var names []string
+	for _, t := range tensors {
+		names = append(names, t.Name)
 	}
-	if len(unmapped) > 0 {
+	layout, err := j.Arch.Layout(config, names)
+	if err != nil {
+		return err
+	}
+	blocks, err := j.Arch.Blocks(config)
+	if err != nil {
+		return err
+	}
+	if len(layout.Unmapped) > 0 {
 		return fault.Errorf(fault.Unsupported, "%d tensors have no place in architecture %s with %d layers: %s",
-			len(unmapped), j.Arch.Name, blocks, list(unmapped))
+			len(layout.Unmapped), j.Arch.Name, blocks, list(layout.Unmapped))
 	}
-	have := map[string]bool{}
-	for _, t := range j.Plan {
-		have[t.From] = true
+	if len(layout.Missing) > 0 {
+		return fault.Errorf(fault.Broken, "%d tensors are missing for %d layers: %s", len(layout.Missing), blocks, list(layout.Missing))
 	}
-	if missing := j.Arch.Missing(blocks, func(name string) bool { return have[name] }); len(missing) > 0 {
-		return fault.Errorf(fault.Broken, "%d tensors are missing for %d layers: %s", len(missing), blocks, list(missing))
+	for _, d := range layout.Dropped {
+		j.warnf("%d tensors left out: %s", d.Count, d.Why)
 	}
 	if j.Type == Auto {
 		j.Type = j.guess()
 	}
+	for i := range layout.Outputs {
+		if err := j.build(&layout.Outputs[i], tensors); err != nil {
+			return err
+		}
+	}
+	seen := map[string]string{}
 	for i := range j.Plan {
 		t := &j.Plan[i]
-		t.Type = j.Type.tensor(t.Name, t.Source.NE())
-		if want := j.Type.row().tensor; t.Type != want && t.Type != gguf.TypeF32 {
+		if other, twice := seen[t.Name]; twice {
+			return fault.Errorf(fault.Broken, "tensors %q and %q both become %q", other, t.From, t.Name)
+		}
+		seen[t.Name] = t.From
+		if t.Type != gguf.TypeF32 {
+			t.Type = j.Type.tensor(t.Name, t.Source)
+		}
+		if want := j.Type.row().tensor; t.Type != want && t.Type != gguf.TypeF32 && t.Type != t.Source.Type() {
 			j.warnf("tensor %q: %v instead of %v: its rows of %d are not whole blocks", t.Name, t.Type, want, gguf.RowLen(t.Source.NE()))
 		}
 	}
 	return nil
 }
 
-func source(config *arch.Config, t *safetensors.Tensor, m arch.Mapped) (rows.Source, error) {
+// build adds the tensors of one output of the layout to the plan.
+func (j *Job) build(o *arch.Output, tensors []*safetensors.Tensor) error {
+	var sources []rows.Source
+	for _, i := range o.From {
+		src, err := source(tensors[i])
+		if err != nil {
+			return err
+		}
+		sources = append(sources, src)
+	}
+	from := tensors[o.From[0]]
+	results, err := o.Build(sources)
+	if err != nil {
+		return fmt.Errorf("%s: tensor %q: %w", from.File(), from.Name, err)
+	}
+	for _, r := range results {
+		if ne := r.Source.NE(); len(ne) > gguf.MaxDims {
+			return fault.Errorf(fault.Broken, "%s: tensor %q: dimensions %s, want at most %d of them", from.File(), from.Name, gguf.Shape(ne), gguf.MaxDims)
+		}
+		if o.Row.SameAs != "" {
+			same, err := j.repeats(r.Source, o.Row.SameAs)
+			if err != nil {
+				return err
+			}
+			if same {
+				continue
+			}
+		}
+		t := Tensor{Name: r.Name, From: from.Name, Source: r.Source, Type: j.Type.row().tensor}
+		if r.F32 || arch.KeepF32(r.Name, r.Source.NE()) {
+			t.Type = gguf.TypeF32
+		}
+		j.Plan = append(j.Plan, t)
+	}
+	return nil
+}
+
+// repeats reports whether src has the values of the planned tensor of that name.
+func (j *Job) repeats(src rows.Source, name string) (bool, error) {
+	i := slices.IndexFunc(j.Plan, func(t Tensor) bool { return t.Name == name })
+	if i < 0 {
+		return false, nil
+	}
+	return rows.Equal(src, j.Plan[i].Source)
+}
+
+func source(t *safetensors.Tensor) (rows.Source, error) {
 	src, err := rows.Safetensors(t)
 	if err != nil {
 		return nil, err
 	}
-	if ne := src.NE(); len(ne) > gguf.MaxDims || slices.Contains(ne, 0) {
-		return nil, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want 1 to %d dimensions of at least 1", t.File(), t.Name, t.Shape, gguf.MaxDims)
-	}
-	if m.Row.Transform != nil {
-		if src, err = m.Row.Transform.Forward(config, src); err != nil {
-			return nil, fmt.Errorf("%s: tensor %q: %w", t.File(), t.Name, err)
-		}
+	if ne := src.NE(); slices.Contains(ne, 0) || len(ne) == 0 {
+		return nil, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want at least one dimension, and all of at least 1", t.File(), t.Name, t.Shape)
 	}
 	return src, nil
 }

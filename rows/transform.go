@@ -31,61 +31,14 @@ func permute(s Source, heads int64, inverse bool) (Source, error) {
 	if len(ne) > 2 || heads <= 0 || n%(2*heads) != 0 {
 		return nil, fmt.Errorf("dimensions %v, want a multiple of 2*%d rows for %d heads", ne, heads, heads)
 	}
-	p := &permuteRope{Source: s, headDim: n / heads, inverse: inverse}
-	if len(ne) == 1 {
-		if s.Type().BlockLen() != 1 {
-			return nil, fmt.Errorf("a bias in %v, want a plain type: its blocks cannot be taken apart", s.Type())
+	headDim := n / heads
+	return Regroup(s, func(i int64) int64 {
+		in, half := i%headDim, headDim/2
+		if inverse {
+			return i - in + in%half*2 + in/half
 		}
-		return &permutedBias{p}, nil
-	}
-	return p, nil
-}
-
-type permuteRope struct {
-	Source
-	headDim int64
-	inverse bool
-}
-
-// from returns which row of the source stands at row i.
-func (p *permuteRope) from(i int64) int64 {
-	in, half := i%p.headDim, p.headDim/2
-	if p.inverse {
-		return i - in + in%half*2 + in/half
-	}
-	return i - in + in/2 + in%2*half
-}
-
-func (p *permuteRope) Raw(buf *[]byte, a, b int64) ([]byte, error) {
-	n := p.Type().RowBytes(p.NE()[0])
-	out := grow(buf, int((b-a)*n))
-	var row []byte
-	for i := a; i < b; i++ {
-		j := p.from(i)
-		raw, err := p.Source.Raw(&row, j, j+1)
-		if err != nil {
-			return nil, err
-		}
-		copy(out[(i-a)*n:], raw)
-	}
-	return out, nil
-}
-
-// permutedBias is a bias of a plain type with its elements permuted.
-type permutedBias struct{ *permuteRope }
-
-func (p *permutedBias) Raw(buf *[]byte, a, b int64) ([]byte, error) {
-	size := p.Type().BlockBytes()
-	var all []byte
-	raw, err := p.Source.Raw(&all, a, b)
-	if err != nil {
-		return nil, err
-	}
-	out := grow(buf, len(raw))
-	for i := range int64(len(raw)) / size {
-		copy(out[i*size:(i+1)*size], raw[p.from(i)*size:])
-	}
-	return out, nil
+		return i - in + in/2 + in%2*half
+	})
 }
 
 // Convert returns s with its rows in type t, as a file converted to that type

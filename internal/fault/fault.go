@@ -31,3 +31,13 @@ func (f *fault) Unwrap() []error { return []error{f.err, f.kind} }
 func Errorf(kind error, format string, args ...any) error {
 	return &fault{kind, fmt.Errorf(format, args...)}
 }
+
+// Has reports whether err is of one of the kinds.
+func Has(err error) bool {
+	for _, kind := range []error{Usage, Broken, Unsupported, Refused} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,125 @@
+package arch
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"ggforge/internal/fault"
+	"ggforge/internal/pyjson"
+)
+
+// modelType holds what the transformers library does to a config.json of one
+// model_type before the reference sees it.
+type modelType struct {
+	// Defaults are the values of keys that the file lacks; a "text_config" among
+	// them is the model_type of the language model in it. "rope_parameters" are
+	// laid under the rope settings, see gatherRope.
+	Defaults map[string]any
+	// Follow lists the keys whose default follows from others: see derived.
+	Follow []string
+
+	rope func(*Config) error // makes the rope settings of models with several kinds
+}
+
+// defaultsJSON is written by internal/interop/defaults.py, which asks
+// transformers 5.12.
+//
+//go:embed defaults.json
+var defaultsJSON []byte
+
+// modelTypes is the table of known model types.
+var modelTypes = loadModelTypes()
+
+func loadModelTypes() map[string]*modelType {
+	v, err := pyjson.Parse(defaultsJSON)
+	if err != nil {
+		panic(fmt.Sprintf("arch: defaults.json: %v", err))
+	}
+	types := map[string]*modelType{}
+	for name, v := range v.(*pyjson.Object).Map() {
+		m := v.(map[string]any)
+		t := &modelType{Defaults: m["defaults"].(map[string]any), rope: ropeRules[name]}
+		for _, key := range m["follow"].([]any) {
+			t.Follow = append(t.Follow, key.(string))
+		}
+		types[name] = t
+	}
+	return types
+}
+
+// ropeRules make the rope settings of model types that have some per kind of
+// attention, by model_type.
+var ropeRules = map[string]func(*Config) error{}
+
+// derived are the values of keys that follow from others when they are absent or
+// null: by key, or by model_type and key where a type has a rule of its own. A
+// key of Follow without a rule stays absent.
+var derived = map[string]func(values) (any, error){
+	"head_dim":            headDimOf,
+	"num_key_value_heads": func(v values) (any, error) { return v.int("num_attention_heads") },
+}
+
+// values are the members of a configuration while it is completed.
+type values map[string]any
+
+func (v values) int(key string) (int64, error) {
+	n, ok, err := asInt(key, v[key])
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, key)
+	}
+	return n, err
+}
+
+func headDimOf(v values) (any, error) {
+	hidden, err := v.int("hidden_size")
+	if err != nil {
+		return nil, err
+	}
+	heads, err := v.int("num_attention_heads")
+	if err != nil {
+		return nil, err
+	}
+	if heads <= 0 {
+		return nil, wrongType("num_attention_heads", "a positive integer", heads)
+	}
+	return hidden / heads, nil
+}
+
+// complete fills in what the file leaves out of v, the root of the configuration
+// or that of its language model.
+func (m *modelType) complete(c *Config, v values) error {
+	if m == nil {
+		return nil
+	}
+	if c.defaulted == nil {
+		c.defaulted = map[string]bool{}
+	}
+	for key, value := range m.Defaults {
+		if _, ok := v[key]; ok || key == "text_config" {
+			continue
+		}
+		v[key] = value
+		c.defaulted[key] = true
+	}
+	name, _ := v["model_type"].(string)
+	for _, key := range m.Follow {
+		rule := derived[name+"."+key]
+		if rule == nil {
+			rule = derived[key]
+		}
+		if v[key] != nil || rule == nil {
+			continue
+		}
+		value, err := rule(v)
+		if err != nil {
+			return err
+		}
+		if n, ok := value.(int64); ok {
+			value = json.Number(strconv.FormatInt(n, 10))
+		}
+		v[key] = value
+	}
+	return nil
+}

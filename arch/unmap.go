@@ -1,0 +1,97 @@
+package arch
+
+import (
+	"slices"
+	"strings"
+
+	"ggforge/internal/fault"
+)
+
+// LookupGGUF returns the architecture that a GGUF file names, for the way back to
+// a checkpoint. An unknown one gives an error of kind fault.Unsupported that
+// lists the known ones.
+func LookupGGUF(name string) (*Arch, error) {
+	var known []string
+	for _, a := range registry {
+		if !a.invertible() {
+			continue
+		}
+		if a.Name == name {
+			return a, nil
+		}
+		known = append(known, a.Name)
+	}
+	slices.Sort(known)
+	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported here; supported are: %s", name, strings.Join(known, ", "))
+}
+
+// invertible reports whether every tensor of a file has one way back.
+func (a *Arch) invertible() bool {
+	return len(a.Rename) == 0 && !slices.ContainsFunc(a.Tensors, func(t TensorRow) bool {
+		return t.joins() || t.Split != nil || t.Each != nil || t.If != nil || t.Transform != nil && t.Transform.Inverse == nil
+	})
+}
+
+// Mapped is the tensor of a checkpoint that a tensor of the file was.
+type Mapped struct {
+	Row  *TensorRow // nil for an extra tensor
+	Name string     // in the checkpoint; "" for an extra tensor: whoever loads the checkpoint computes it
+}
+
+// Unmap finds the row of a tensor of the file; ok is false when there is none.
+// blocks is the number of layers. The architecture is one of LookupGGUF.
+func (a *Arch) Unmap(name string, blocks int64) (m Mapped, ok bool) {
+	for _, e := range a.Extra {
+		if e.GGUF == name {
+			return Mapped{}, true
+		}
+	}
+	for i := range a.Tensors {
+		row := &a.Tensors[i]
+		if row.dropped() {
+			continue
+		}
+		base, suffix := name, ""
+		switch {
+		case row.Exact:
+		case strings.HasSuffix(name, ".weight"):
+			suffix = ".weight"
+		case strings.HasSuffix(name, ".bias") && row.Bias != NoBias:
+			suffix = ".bias"
+		default:
+			continue
+		}
+		base = strings.TrimSuffix(base, suffix)
+		before, after, layered := strings.Cut(row.GGUF, "{bid}")
+		if !layered {
+			if base == row.GGUF {
+				return Mapped{row, row.HF + suffix}, true
+			}
+			continue
+		}
+		bid, found := strings.CutPrefix(base, before)
+		if !found {
+			continue
+		}
+		if bid, found = strings.CutSuffix(bid, after); !found || !below(bid, blocks) {
+			continue
+		}
+		return Mapped{row, strings.ReplaceAll(row.HF, "{bid}", bid) + suffix}, true
+	}
+	return Mapped{}, false
+}
+
+// Missing returns the names, as in the checkpoint, of weights that a model of
+// blocks layers needs and that have reports absent; at most maxMissing of them.
+func (a *Arch) Missing(blocks int64, have func(hfName string) bool) []string {
+	missing, err := a.missing(nil, blocks, nil, func(row *TensorRow, bid int64, suffix string) []int {
+		if have(row.hfName(Layer{nil, bid}, 0, suffix)) {
+			return []int{0}
+		}
+		return nil
+	})
+	if err != nil {
+		panic(err) // no row of these architectures has a condition
+	}
+	return missing
+}

@@ -1,0 +1,40 @@
+"""Prints what the transformers library fills in for the keys that a config.json
+leaves out, per model_type: one JSON object per line. Values that follow from
+other keys are left out; they are found by changing the sizes that they may
+follow from. Usage: defaults.py TYPE ..."""
+import json, sys
+from transformers import CONFIG_MAPPING
+
+# of every configuration, without meaning for the arithmetic
+META = set("""model_type architectures dtype transformers_version _name_or_path id2label label2id return_dict output_attentions
+output_hidden_states chunk_size_feed_forward problem_type use_cache initializer_range is_encoder_decoder attention_dropout hidden_dropout
+embd_pdrop resid_pdrop bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id decoder_start_token_id vision_config audio_config""".split())
+
+def view(cfg):
+    d = {}
+    for k, v in cfg.to_dict().items():
+        if k in META or k.startswith("_"):
+            continue
+        d[k] = v["model_type"] if k == "text_config" and isinstance(v, dict) else v
+    return d
+
+def changed(cls, base):
+    out = set()
+    for key, value in list(base.items()):
+        if type(value) is not int or value <= 0:
+            continue
+        for f in (2, 3):
+            try:
+                other = view(cls(**{key: value * f}))
+            except Exception:
+                continue
+            out |= {k for k in base if k != key and k in other and other[k] != base[k]}
+    return out
+
+lines = []
+for t in sys.argv[1:]:
+    cls = CONFIG_MAPPING[t]
+    base = view(cls())
+    follow = changed(cls, base)
+    lines.append("%s: %s" % (json.dumps(t), json.dumps({"defaults": {k: v for k, v in sorted(base.items()) if k not in follow}, "follow": sorted(follow)})))
+print("{\n" + ",\n".join(lines) + "\n}")

@@ -1,0 +1,369 @@
+package rows
+
+import (
+	"fmt"
+	"slices"
+
+	"ggforge/gguf"
+	"ggforge/quantize/quants"
+)
+
+// The sources of this file are views: they show the elements of others in
+// another order or shape, and hold none themselves. Shapes are NE, innermost
+// dimension first; rows are counted over all outer dimensions.
+
+// Gather returns a tensor of dimensions ne whose row i is row from(i) of s. The
+// row length stays.
+func Gather(s Source, ne []int64, from func(i int64) int64) (Source, error) {
+	if len(ne) == 0 || ne[0] != s.NE()[0] {
+		return nil, fmt.Errorf("dimensions %s of rows from %s", gguf.Shape(ne), gguf.Shape(s.NE()))
+	}
+	return &gathered{s, ne, from}, nil
+}
+
+type gathered struct {
+	Source
+	ne   []int64
+	from func(int64) int64
+}
+
+func (g *gathered) NE() []int64 { return g.ne }
+
+func (g *gathered) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	n := g.Type().RowBytes(g.ne[0])
+	out := grow(buf, int((b-a)*n))
+	var row []byte
+	for i := a; i < b; {
+		// rows that lie together are read together
+		first := g.from(i)
+		run := int64(1)
+		for i+run < b && g.from(i+run) == first+run {
+			run++
+		}
+		raw, err := g.Source.Raw(&row, first, first+run)
+		if err != nil {
+			return nil, err
+		}
+		copy(out[(i-a)*n:], raw)
+		i += run
+	}
+	return out, nil
+}
+
+// elements returns s, of a plain type, as one column of its elements: every
+// element is a row. What regroups rows works on biases that way.
+func elements(s Source) (Source, error) {
+	return Reshape(s, []int64{1, gguf.Rows(s.NE()) * s.NE()[0]})
+}
+
+// Regroup returns s with its rows in another order: row i is row from(i) of s. Of
+// a tensor of one dimension, a bias, these are the elements; its type must be
+// plain then.
+func Regroup(s Source, from func(i int64) int64) (Source, error) {
+	ne := s.NE()
+	if len(ne) > 1 {
+		return Gather(s, ne, from)
+	}
+	column, err := elements(s)
+	if err != nil {
+		return nil, err
+	}
+	if column, err = Gather(column, column.NE(), from); err != nil {
+		return nil, err
+	}
+	return Reshape(column, ne)
+}
+
+// Slice returns the part [a, b) of dimension dim of s, 0 for the innermost.
+func Slice(s Source, dim int, a, b int64) (Source, error) {
+	ne := slices.Clone(s.NE())
+	if dim >= len(ne) || a < 0 || b > ne[dim] || a >= b {
+		return nil, fmt.Errorf("dimensions %s have no part [%d, %d) of dimension %d", gguf.Shape(ne), a, b, dim)
+	}
+	if dim == 0 && len(ne) == 1 {
+		column, err := elements(s)
+		if err != nil {
+			return nil, err
+		}
+		if column, err = Gather(column, []int64{1, b - a}, func(i int64) int64 { return a + i }); err != nil {
+			return nil, err
+		}
+		return Reshape(column, []int64{b - a})
+	}
+	if dim == 0 {
+		if ne[0]%s.Type().BlockLen() != 0 || a%s.Type().BlockLen() != 0 || b%s.Type().BlockLen() != 0 {
+			return nil, fmt.Errorf("columns [%d, %d) of rows in %v are not whole blocks", a, b, s.Type())
+		}
+		ne[0] = b - a
+		return &columns{s, ne, s.Type().RowBytes(s.NE()[0]), s.Type().RowBytes(a), s.Type().RowBytes(b)}, nil
+	}
+	inner := int64(1) // rows per step of dim
+	for _, n := range ne[1:dim] {
+		inner *= n
+	}
+	outer := inner * ne[dim]
+	ne[dim] = b - a
+	return Gather(s, ne, func(i int64) int64 { return i/(inner*(b-a))*outer + a*inner + i%(inner*(b-a)) })
+}
+
+// columns is a range of columns of every row.
+type columns struct {
+	Source
+	ne            []int64
+	row, from, to int64 // in bytes
+}
+
+func (c *columns) NE() []int64 { return c.ne }
+
+func (c *columns) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	var all []byte
+	raw, err := c.Source.Raw(&all, a, b)
+	if err != nil {
+		return nil, err
+	}
+	n := c.to - c.from
+	out := grow(buf, int((b-a)*n))
+	for i := range b - a {
+		copy(out[i*n:(i+1)*n], raw[i*c.row+c.from:])
+	}
+	return out, nil
+}
+
+// Reshape returns s with other dimensions of the same number of elements, in the
+// same order. Rows of a blocked type must stay whole blocks.
+func Reshape(s Source, ne []int64) (Source, error) {
+	old := s.NE()
+	if slices.Contains(ne, 0) || len(ne) == 0 || gguf.Rows(ne)*ne[0] != gguf.Rows(old)*old[0] {
+		return nil, fmt.Errorf("dimensions %s cannot become %s", gguf.Shape(old), gguf.Shape(ne))
+	}
+	if ne[0]%s.Type().BlockLen() != 0 {
+		return nil, fmt.Errorf("rows of %d are not whole blocks of %v", ne[0], s.Type())
+	}
+	if slices.Equal(ne, old) {
+		return s, nil
+	}
+	return &reshaped{s, ne}, nil
+}
+
+type reshaped struct {
+	Source
+	ne []int64
+}
+
+func (r *reshaped) NE() []int64 { return r.ne }
+
+func (r *reshaped) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	n, old := r.ne[0], r.Source.NE()[0]
+	first, end := a*n, b*n // elements
+	raw, err := r.Source.Raw(buf, first/old, (end+old-1)/old)
+	if err != nil {
+		return nil, err
+	}
+	skip := r.Type().RowBytes(first % old)
+	return raw[skip : skip+r.Type().RowBytes(end-first)], nil
+}
+
+// Transpose returns s with its two innermost dimensions exchanged. The type must
+// be plain.
+func Transpose(s Source) (Source, error) {
+	ne := slices.Clone(s.NE())
+	if len(ne) < 2 || s.Type().BlockLen() != 1 {
+		return nil, fmt.Errorf("dimensions %s in %v cannot be transposed", gguf.Shape(ne), s.Type())
+	}
+	ne[0], ne[1] = ne[1], ne[0]
+	return &transposed{s, ne}, nil
+}
+
+type transposed struct {
+	Source
+	ne []int64
+}
+
+func (t *transposed) NE() []int64 { return t.ne }
+
+// transposeStep is how many rows of the source are read at a time, so that what
+// is read at once stays in the cache.
+const transposeStep = 64
+
+func (t *transposed) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	size := t.Type().BlockBytes()
+	rowLen, height := t.ne[0], t.ne[1] // of the result: the source's are the other way round
+	out := grow(buf, int((b-a)*rowLen*size))
+	var some []byte
+	for a0 := a; a0 < b; { // the part within one matrix
+		matrix := a0 / height
+		end := min(b, (matrix+1)*height)
+		lo, hi := a0-matrix*height, end-matrix*height // columns of the source
+		for r := int64(0); r < rowLen; r += transposeStep {
+			n := min(transposeStep, rowLen-r)
+			raw, err := t.Source.Raw(&some, matrix*rowLen+r, matrix*rowLen+r+n)
+			if err != nil {
+				return nil, err
+			}
+			for c := lo; c < hi; c++ {
+				dst := out[((a0-a+c-lo)*rowLen+r)*size:]
+				for i := range n {
+					copy(dst[i*size:(i+1)*size], raw[(i*height+c)*size:])
+				}
+			}
+		}
+		a0 = end
+	}
+	return out, nil
+}
+
+// Concat returns the parts one after the other along the outermost dimension.
+// All must agree in the other dimensions; parts of different types become F32, as
+// in a sum of tensors.
+func Concat(parts []Source) (Source, error) {
+	ne := slices.Clone(parts[0].NE())
+	last := len(ne) - 1
+	parts, err := common(parts)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts[1:] {
+		if len(p.NE()) != len(ne) || !slices.Equal(p.NE()[:last], ne[:last]) {
+			return nil, fmt.Errorf("dimensions %s and %s do not join", gguf.Shape(ne), gguf.Shape(p.NE()))
+		}
+		ne[last] += p.NE()[last]
+	}
+	if last > 0 {
+		return newJoined(parts, ne), nil
+	}
+	var columns []Source
+	for _, p := range parts {
+		c, err := elements(p)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, c)
+	}
+	return Reshape(newJoined(columns, []int64{1, ne[0]}), ne)
+}
+
+// Stack returns the parts, which agree in all dimensions, along a new outermost
+// dimension.
+func Stack(parts []Source) (Source, error) {
+	ne := parts[0].NE()
+	parts, err := common(parts)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range parts {
+		if !slices.Equal(p.NE(), ne) {
+			return nil, fmt.Errorf("dimensions %s and, number %d, %s do not stack", gguf.Shape(ne), i, gguf.Shape(p.NE()))
+		}
+	}
+	return newJoined(parts, append(slices.Clone(ne), int64(len(parts)))), nil
+}
+
+// common gives all parts one type.
+func common(parts []Source) ([]Source, error) {
+	t := parts[0].Type()
+	if !slices.ContainsFunc(parts, func(p Source) bool { return p.Type() != t }) {
+		return parts, nil
+	}
+	var out []Source
+	for _, p := range parts {
+		if !quants.Lookup(p.Type()).CanDequantize() {
+			return nil, fmt.Errorf("%v and %v do not join", t, p.Type())
+		}
+		out = append(out, Convert(p, gguf.TypeF32))
+	}
+	return out, nil
+}
+
+type joined struct {
+	parts []Source
+	first []int64 // row at which each part begins
+	ne    []int64
+}
+
+func newJoined(parts []Source, ne []int64) Source {
+	j := &joined{parts: parts, ne: ne}
+	n := int64(0)
+	for _, p := range parts {
+		j.first = append(j.first, n)
+		n += gguf.Rows(p.NE())
+	}
+	return j
+}
+
+func (j *joined) NE() []int64     { return j.ne }
+func (j *joined) Type() gguf.Type { return j.parts[0].Type() }
+
+func (j *joined) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	i, found := slices.BinarySearch(j.first, a)
+	if !found {
+		i--
+	}
+	if b <= j.first[i]+gguf.Rows(j.parts[i].NE()) {
+		return j.parts[i].Raw(buf, a-j.first[i], b-j.first[i])
+	}
+	n := j.Type().RowBytes(j.ne[0])
+	out := grow(buf, int((b-a)*n))
+	var some []byte
+	for row := a; row < b; i++ {
+		end := min(b, j.first[i]+gguf.Rows(j.parts[i].NE()))
+		raw, err := j.parts[i].Raw(&some, row-j.first[i], end-j.first[i])
+		if err != nil {
+			return nil, err
+		}
+		copy(out[(row-a)*n:], raw)
+		row = end
+	}
+	return out, nil
+}
+
+// Map returns s with f applied to its elements, a few rows at a time: f changes
+// them in place. The result is F16 if s is, each element rounded to it, and F32
+// otherwise: that is how the reference, which computes in PyTorch after widening
+// what is neither, gets them.
+func Map(s Source, f func([]float32)) Source {
+	t := gguf.TypeF32
+	if s.Type() == gguf.TypeF16 {
+		t = gguf.TypeF16
+	}
+	return &mapped{s, t, f}
+}
+
+type mapped struct {
+	Source
+	typ gguf.Type
+	f   func([]float32)
+}
+
+func (m *mapped) Type() gguf.Type { return m.typ }
+
+func (m *mapped) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	scratch := floats.Get().(*scratch)
+	defer floats.Put(scratch)
+	rowLen := gguf.RowLen(m.NE())
+	n := int((b - a) * rowLen)
+	scratch.f32 = slices.Grow(scratch.f32[:0], n)[:n]
+	if err := Decode(m.Source, scratch.f32, &scratch.raw, a, b); err != nil {
+		return nil, err
+	}
+	m.f(scratch.f32)
+	out := grow(buf, int(m.typ.RowBytes(int64(n))))
+	return out, quants.Lookup(m.typ).Quantize(out, scratch.f32, int(rowLen), nil)
+}
+
+// Add returns a function for Map that adds c.
+func Add(c float32) func([]float32) {
+	return func(x []float32) {
+		for i := range x {
+			x[i] += c
+		}
+	}
+}
+
+// Scale returns a function for Map that multiplies by c.
+func Scale(c float32) func([]float32) {
+	return func(x []float32) {
+		for i := range x {
+			x[i] *= c
+		}
+	}
+}
