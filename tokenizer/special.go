@@ -16,9 +16,9 @@ import (
 var specialKeys = []struct{ kind, id, add string }{
 	{"bos", "tokenizer.ggml.bos_token_id", keyAddBOS},
 	{"eos", "tokenizer.ggml.eos_token_id", "tokenizer.ggml.add_eos_token"},
-	{"unk", "tokenizer.ggml.unknown_token_id", ""},
+	{"unk", keyUnkID, ""},
 	{"sep", "tokenizer.ggml.seperator_token_id", "tokenizer.ggml.add_sep_token"},
-	{"pad", "tokenizer.ggml.padding_token_id", ""},
+	{"pad", keyPadID, ""},
 	{"cls", "", ""},
 	{"mask", "tokenizer.ggml.mask_token_id", ""},
 	{"eot", "tokenizer.ggml.eot_token_id", ""},

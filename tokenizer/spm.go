@@ -20,7 +20,8 @@ import (
 //	ModelProto
 //	├─ 1 pieces, repeated      1 piece string · 2 score float · 3 type enum
 //	├─ 2 trainer_spec          3 model_type enum · 35 byte_fallback bool
-//	└─ 3 normalizer_spec       2 precompiled_charsmap bytes
+//	└─ 3 normalizer_spec       2 precompiled_charsmap bytes · 3 add_dummy_prefix bool
+//	                           4 remove_extra_whitespaces bool
 //
 // Each field is a tag (number<<3 | wire type, a varint) and its payload:
 //
@@ -50,13 +51,17 @@ type spmModel struct {
 	modelType    int32
 	byteFallback bool
 	charsMap     []byte
+
+	// of the normalizer; both true unless the file says otherwise
+	addDummyPrefix         bool
+	removeExtraWhitespaces bool
 }
 
 // readSPM parses and checks a model. It accepts what the sentencepiece library
 // loads, except that the trie inside the character map is not walked and the
 // model's self-test is not run. Memory is bounded by a small multiple of len(data).
 func readSPM(file string, data []byte) (*spmModel, error) {
-	m := &spmModel{modelType: spmUnigram}
+	m := &spmModel{modelType: spmUnigram, addDummyPrefix: true, removeExtraWhitespaces: true}
 	r := &protoReader{data: data}
 	for r.next() {
 		switch r.key() {
@@ -93,8 +98,13 @@ func readSPM(file string, data []byte) (*spmModel, error) {
 		case protoBytes | 3:
 			s := r.message()
 			for s.next() {
-				if s.key() == protoBytes|2 {
+				switch s.key() {
+				case protoBytes | 2:
 					m.charsMap = s.body
+				case protoVarint | 3:
+					m.addDummyPrefix = s.value != 0
+				case protoVarint | 4:
+					m.removeExtraWhitespaces = s.value != 0
 				}
 			}
 			r.adopt(s)
@@ -175,17 +185,39 @@ func checkCharsMap(file string, b []byte) error {
 	return nil
 }
 
+// readModel reads a SentencePiece model of the directory.
+func (f *files) readModel(name string) (*spmModel, error) {
+	if !isFile(f.fsys, name) {
+		return nil, badf(name, "no such file; the architecture has no other tokenizer")
+	}
+	data, err := fs.ReadFile(f.fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	return readSPM(name, data)
+}
+
 // spmRows builds one row per token id in v from the model and the two lists of
 // added tokens.
 func (f *files) spmRows(v *Vocab, opt Options) error {
-	data, err := fs.ReadFile(f.fsys, spmFile)
+	m, err := f.readModel(spmFile)
 	if err != nil {
 		return err
 	}
-	m, err := readSPM(spmFile, data)
-	if err != nil {
+	if err := m.rows(v, spmFile, opt); err != nil {
 		return err
 	}
+	if n := len(v.Tokens); len(m.pieces) > n {
+		v.warnf("%s: tokens from %d on ignored: the vocabulary has %d", spmFile, n, n)
+	}
+	if err := f.addedTokens(v); err != nil {
+		return err
+	}
+	return f.addedTokensDecoder(v)
+}
+
+// rows builds opt.VocabSize rows of v from the pieces that there are.
+func (m *spmModel) rows(v *Vocab, file string, opt Options) error {
 	n := opt.VocabSize
 	switch {
 	case n == 0:
@@ -203,7 +235,7 @@ func (f *files) spmRows(v *Vocab, opt Options) error {
 		}
 		p := m.pieces[id]
 		if !utf8.ValidString(p.text) {
-			return badf(spmFile, "piece %d is not UTF-8 text: %q", id, p.text)
+			return badf(file, "piece %d is not UTF-8 text: %q", id, p.text)
 		}
 		typ := p.typ
 		if typ == UserDefined {
@@ -211,13 +243,7 @@ func (f *files) spmRows(v *Vocab, opt Options) error {
 		}
 		v.set(id, p.text, p.score, typ)
 	}
-	if len(m.pieces) > n {
-		v.warnf("%s: tokens from %d on ignored: the vocabulary has %d", spmFile, n, n)
-	}
-	if err := f.addedTokens(v); err != nil {
-		return err
-	}
-	return f.addedTokensDecoder(v)
+	return nil
 }
 
 // addedTokens lays added_tokens.json (text → id) over the rows.
@@ -245,43 +271,94 @@ func (f *files) addedTokens(v *Vocab) error {
 // addedTokensDecoder lays the added_tokens_decoder member of
 // tokenizer_config.json (id → properties) over the rows.
 func (f *files) addedTokensDecoder(v *Vocab) error {
-	const member = "added_tokens_decoder"
-	value, ok := f.config.Lookup(member)
-	if !ok {
-		return nil
+	tokens, err := f.decoderTokens()
+	if err != nil {
+		return err
 	}
-	decoder, ok := value.(*pyjson.Object)
-	if !ok {
-		return badf(configFile, "%s: want an object, got %s", member, pyjson.Describe(value))
-	}
-	for _, key := range decoder.Names {
-		id, ok := pythonInt(key)
-		if !ok {
-			return badf(configFile, "%s: want an integer id, got %q", member, key)
-		}
-		props, ok := decoder.Values[key].(*pyjson.Object)
-		if !ok {
-			return badf(configFile, "%s: token %s: want an object, got %s", member, key, pyjson.Describe(decoder.Values[key]))
-		}
-		text, ok := props.Get("content").(string)
-		if !ok {
-			return badf(configFile, "%s: token %s: want a string as content, got %s", member, key, pyjson.Describe(props.Get("content")))
-		}
-		row, err := v.row(configFile, id, text)
+	for _, t := range tokens {
+		row, err := v.row(t.file, t.id, t.text)
 		if err != nil {
 			return err
 		}
 		if row < 0 {
 			continue
 		}
-		if pyjson.Truthy(props.Get("special")) || looksSpecial(text) {
-			v.override(configFile, row, text, Control)
+		if t.special || looksSpecial(t.text) {
+			v.override(t.file, row, t.text, Control)
 		} else {
-			v.override(configFile, row, text, UserDefined)
-			v.Tokens[row] = strings.ReplaceAll(text, "▁", " ")
+			v.override(t.file, row, t.text, UserDefined)
+			v.Tokens[row] = strings.ReplaceAll(t.text, "▁", " ")
 		}
 	}
 	return nil
+}
+
+// addedToken is one entry of a list of added tokens.
+type addedToken struct {
+	file    string // where it stands
+	id      string // decimal
+	text    string
+	special bool
+}
+
+// decoderTokens returns the added_tokens_decoder member of tokenizer_config.json.
+func (f *files) decoderTokens() ([]addedToken, error) {
+	const member = "added_tokens_decoder"
+	value, ok := f.config.Lookup(member)
+	if !ok {
+		return nil, nil
+	}
+	decoder, ok := value.(*pyjson.Object)
+	if !ok {
+		return nil, badf(configFile, "%s: want an object, got %s", member, pyjson.Describe(value))
+	}
+	var tokens []addedToken
+	for _, key := range decoder.Names {
+		id, ok := pythonInt(key)
+		if !ok {
+			return nil, badf(configFile, "%s: want an integer id, got %q", member, key)
+		}
+		props, ok := decoder.Values[key].(*pyjson.Object)
+		if !ok {
+			return nil, badf(configFile, "%s: token %s: want an object, got %s", member, key, pyjson.Describe(decoder.Values[key]))
+		}
+		text, ok := props.Get("content").(string)
+		if !ok {
+			return nil, badf(configFile, "%s: token %s: want a string as content, got %s", member, key, pyjson.Describe(props.Get("content")))
+		}
+		tokens = append(tokens, addedToken{configFile, id, text, pyjson.Truthy(props.Get("special"))})
+	}
+	return tokens, nil
+}
+
+// jsonTokens returns the added_tokens member of tokenizer.json.
+func (f *files) jsonTokens() ([]addedToken, error) {
+	const member = "added_tokens"
+	value, ok := f.json.Lookup(member)
+	if !ok {
+		return nil, nil
+	}
+	list, ok := value.([]any)
+	if o, isObject := value.(*pyjson.Object); !ok && !(isObject && o.Empty()) {
+		return nil, badf(jsonFile, "%s: want a list, got %s", member, pyjson.Describe(value))
+	}
+	var tokens []addedToken
+	for i, e := range list {
+		props, ok := e.(*pyjson.Object)
+		if !ok {
+			return nil, badf(jsonFile, "%s[%d]: want an object, got %s", member, i, pyjson.Describe(e))
+		}
+		id, ok := pyjson.Integer(props.Get("id"))
+		if !ok {
+			return nil, badf(jsonFile, "%s[%d]: want an integer id, got %s", member, i, pyjson.Describe(props.Get("id")))
+		}
+		text, ok := props.Get("content").(string)
+		if !ok {
+			return nil, badf(jsonFile, "%s[%d]: want a string as content, got %s", member, i, pyjson.Describe(props.Get("content")))
+		}
+		tokens = append(tokens, addedToken{jsonFile, id.String(), text, pyjson.Truthy(props.Get("special"))})
+	}
+	return tokens, nil
 }
 
 // row returns the row of an id in decimal, or -1 with a warning when the

@@ -91,7 +91,22 @@ func Load(fsys fs.FS, opt Options) (*Vocab, error) {
 	case ClassLlama:
 		return loadLlama(fsys, opt)
 	}
-	return nil, unsupportedf("tokenizer class %q", opt.Class)
+	load := loaders[opt.Class]
+	if load == nil {
+		return nil, unsupportedf("tokenizer class %q", opt.Class)
+	}
+	f, v := &files{fsys: fsys}, &Vocab{}
+	var err error
+	if f.config, err = readObjectIfFile(fsys, configFile); err != nil {
+		return nil, err
+	}
+	if f.json, err = readObjectIfFile(fsys, jsonFile); err != nil {
+		return nil, err
+	}
+	if err := load(f, v, opt); err != nil {
+		return nil, err
+	}
+	return v, nil
 }
 
 // loadLlama follows LlamaModel.set_vocab (conversion/llama.py).
@@ -171,6 +186,8 @@ const (
 	keyTokens          = "tokenizer.ggml.tokens"
 	keyScores          = "tokenizer.ggml.scores"
 	keyTokenTypes      = "tokenizer.ggml.token_type"
+	keyPadID           = "tokenizer.ggml.padding_token_id"
+	keyUnkID           = "tokenizer.ggml.unknown_token_id"
 	keyAddBOS          = "tokenizer.ggml.add_bos_token"
 	keyAddSpacePrefix  = "tokenizer.ggml.add_space_prefix"
 	keyNFC             = "tokenizer.ggml.normalizer.nfc"
