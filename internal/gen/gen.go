@@ -11,7 +11,7 @@
 // # Draws
 //
 // Random numbers are splitmix64, started at FNV-1a-64 of "x/dist/RxN" (inputs),
-// "im/variant/N" (importance) or "b/name" (bytes). An element of an input always
+// "im/variant/N" (importance), "b/name" (bytes) or "h/name" (Bell). An element of an input always
 // takes K draws D0..D(K-1), K fixed per distribution, whether its value depends
 // on them or not; an element of an importance vector takes one; of bytes, each
 // draw gives 8, little-endian.
@@ -286,4 +286,17 @@ func SaltedImportance(salt, variant string, n int) []float32 {
 		}
 	}
 	return w
+}
+
+// Bell returns elements from, from+1 … of an endless vector of that name, one
+// draw each: the sum of a draw's four 16-bit parts, centred, times sqrt(3)*2^-16,
+// a bell curve of variance 1. It serves tensors of any length, piece by piece.
+func Bell(name string, dst []float64, from int64) {
+	const scale = 0x1.bb67ae8584caap-16
+	seed := fnv1a("h/" + name)
+	for i := range dst {
+		d := draw(seed, uint64(from)+uint64(i))
+		sum := int64(d&0xffff) + int64(d>>16&0xffff) + int64(d>>32&0xffff) + int64(d>>48) - 2*0xffff
+		dst[i] = float64(sum) * scale
+	}
 }

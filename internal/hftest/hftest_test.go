@@ -1,0 +1,102 @@
+package hftest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/safetensors"
+)
+
+// TestWrite makes every variant of every spec and reads the tensors back.
+func TestWrite(t *testing.T) {
+	for _, s := range Specs() {
+		t.Run(s.Name, func(t *testing.T) {
+			if s.Class() == "" {
+				t.Error("no class")
+			}
+			for _, v := range s.All() {
+				dir, err := s.Write(filepath.Join(t.TempDir(), v.Name), v)
+				if err != nil {
+					t.Fatalf("%s: %v", v.Name, err)
+				}
+				c, err := safetensors.OpenDir(dir)
+				if err != nil {
+					t.Fatalf("%s: %v", v.Name, err)
+				}
+				if v.Shards > 1 && len(c.Files) != v.Shards {
+					t.Errorf("%s: %d shards, want %d", v.Name, len(c.Files), v.Shards)
+				}
+				c.Close()
+			}
+		})
+	}
+}
+
+// TestBytes pins the bytes: goldens made by the reference hang on them.
+func TestBytes(t *testing.T) {
+	v := Lookup("mixtral").All()[1]
+	dir, err := Lookup("mixtral").Write(t.TempDir(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := sha256.New()
+	for _, name := range []string{"model-00001-of-00003.safetensors", "model-00003-of-00003.safetensors", "model.safetensors.index.json", "config.json"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Write(data)
+	}
+	const want = "e86b9f3c91968490fe73d12cb98eb8e3ee129eaf2b8729ac5a4359a14ebf3a6e"
+	if got := hex.EncodeToString(h.Sum(nil)); got != want {
+		t.Errorf("sha256 %s, want %s", got, want)
+	}
+}
+
+func TestTable(t *testing.T) {
+	config, err := parseObject(`{"hidden_size": 8, "layers": 3, "kinds": ["a", "b", "a"], "off": false, "null": null, "sizes": [4, 5, 6],
+		"vision": {"width": 7}, "text_config": {"hidden_size": 16}, "ratio": 0.25}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"a | hidden_size":                                           "a[16]",
+		"a | 2*hidden_size, vision.width | as F32":                  "a[32 7]F32",
+		"bid = layers \n x.{bid} | sizes[bid]":                      "x.0[4] x.1[5] x.2[6]",
+		"bid = layers \n x.{bid} | 1 | if kinds[bid] == \"a\"":      "x.0[1] x.2[1]",
+		"bid = 2\n xid = 2\n {bid}.{xid}.{q,k} | 1 | if bid >= xid": "0.0.q[1] 0.0.k[1] 1.0.q[1] 1.0.k[1] 1.1.q[1] 1.1.k[1]",
+		"a{,.b} | ratio*hidden_size":                                "a[4] a.b[4]",
+		"a | 1 | if off \n b | 1 | if !opt(null) && !opt(none) \n c | floor(hidden_size/3), len(kinds)": "b[1] c[5 3]",
+		"a | | fill zero":           "a[]zero",
+		"n = opt(none) || 3\na | n": "a[3]",
+		// errors
+		"a | none":          "error: none is not in the config",
+		"a | hidden_size/3": "error: hidden_size/3 is 5.333333333333333, want a whole number",
+		"a | 1 \n a | 1":    "error: two tensors a",
+		"{bid} | 1":         "error: {bid}: write bid = … first",
+		"a | 1 | when off":  "error: clause",
+		"a | 1 | if none":   "error: none is not in the config",
+		"a | f(1)":          "error: f of 1 is not understood",
+		"a":                 "error: want NAME | DIMENSIONS",
+		"a | \"x\" + 1":     "error: x + 1: want numbers",
+	} {
+		s := Spec{Name: "test", Tensors: text}
+		list, err := s.tensors(config)
+		var got []string
+		for _, x := range list {
+			got = append(got, x.name+strings.ReplaceAll(strings.Trim(string(marshal(x.shape)), "\n"), "\n", "")+x.dtype+x.fill)
+		}
+		joined := strings.NewReplacer(",  ", " ", "[  ", "[", "null", "[]").Replace(strings.Join(got, " "))
+		if reason, ok := strings.CutPrefix(want, "error: "); ok {
+			if err == nil || !strings.Contains(err.Error(), reason) {
+				t.Errorf("%q: %s, error %v; want %q", text, joined, err, reason)
+			}
+		} else if err != nil || joined != want {
+			t.Errorf("%q: %s, error %v; want %s", text, joined, err, want)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package hftest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Spec describes the checkpoints of one architecture.
+type Spec struct {
+	Name        string            // of the spec and of the directory
+	Config      string            // config.json; $bos and the like stand for what the tokenizer has
+	Tokenizer   string            // kind of the tokenizer files, see tokenizerOf
+	AddedTokens []string          // special tokens behind those of the kind (spm, gemma, bpe:…)
+	Pre         string            // name of the pre-tokenizer; "" is that of the kind
+	Tensors     string            // table of the tensors, see the package comment
+	DType       string            // of the weights, unless the variant has one; "" is BF16
+	Files       map[string]string // further files, by path; "" removes one of the tokenizer's
+	Variants    []Variant         // beside those of Standard
+	NoEdge      bool              // leave out awkward values: the reference's result depends on the CPU there
+
+	// What the reference needs.
+	RawConfig   bool   // take config.json as it stands: what transformers makes of it is not what was meant
+	NoReference string // why there is no result of the reference; "" if there is one
+}
+
+// Variant is one way of making the checkpoint of a Spec.
+type Variant struct {
+	Name   string
+	Set    string // JSON object laid over config.json; null removes a key
+	Seed   uint64
+	DType  string // "" is the spec's
+	Shards int    // more than 1 writes an index
+	Edge   bool   // the first row of each matrix holds awkward values
+	Out    string // output type of the conversion; "" is f16
+}
+
+// Standard are the variants that every spec has.
+var Standard = []Variant{
+	{Name: "plain", Seed: 1},
+	{Name: "edge", Seed: 2, DType: "F32", Shards: 3, Edge: true, Out: "q8_0"},
+}
+
+// All returns the variants of the spec: those of Standard, then its own.
+func (s *Spec) All() []Variant {
+	all := slices.Concat(Standard, s.Variants)
+	for i := range all {
+		v := &all[i]
+		if v.Out == "" {
+			v.Out = "f16"
+		}
+		if v.DType == "" {
+			v.DType = s.DType
+		}
+		if v.DType == "" {
+			v.DType = "BF16"
+		}
+		v.Edge = v.Edge && !s.NoEdge
+	}
+	return all
+}
+
+// PreTokenizer returns the name of the pre-tokenizer, which nobody can find out
+// from a vocabulary as small as these; "" where the tokenizer has none.
+func (s *Spec) PreTokenizer() string { return tokenizerOf(s).pre }
+
+// Class returns the Hugging Face class, which decides the architecture.
+func (s *Spec) Class() string {
+	c, err := s.config(Variant{})
+	if err != nil {
+		panic(err)
+	}
+	classes, _ := c["architectures"].([]any)
+	if text, ok := c["text_config"].(map[string]any); ok {
+		if list, ok := text["architectures"].([]any); ok {
+			classes = list
+		}
+	}
+	if len(classes) == 0 {
+		panic(fmt.Sprintf("hftest: %s: config.json without architectures", s.Name))
+	}
+	return classes[0].(string)
+}
+
+var specs []*Spec
+
+func add(s Spec) {
+	for _, other := range specs {
+		if other.Name == s.Name {
+			panic(fmt.Sprintf("hftest: two specs %s", s.Name))
+		}
+	}
+	specs = append(specs, &s)
+}
+
+// Specs returns all specs, sorted by name.
+func Specs() []*Spec {
+	return slices.SortedFunc(slices.Values(specs), func(a, b *Spec) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// Lookup returns the spec of that name, nil if there is none.
+func Lookup(name string) *Spec {
+	for _, s := range specs {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// config returns config.json of a variant. Numbers keep their spelling.
+func (s *Spec) config(v Variant) (map[string]any, error) {
+	text := s.Config
+	facts := tokenizerOf(s).facts
+	// longest name first, for one may begin another
+	for _, name := range slices.SortedFunc(maps.Keys(facts), func(a, b string) int { return len(b) - len(a) }) {
+		text = strings.ReplaceAll(text, "$"+name, fmt.Sprint(facts[name]))
+	}
+	c, err := parseObject(text)
+	if err != nil {
+		return nil, fmt.Errorf("hftest: %s: config.json: %w", s.Name, err)
+	}
+	if v.Set != "" {
+		change, err := parseObject(v.Set)
+		if err != nil {
+			return nil, fmt.Errorf("hftest: %s: variant %s: %w", s.Name, v.Name, err)
+		}
+		merge(c, change)
+	}
+	return c, nil
+}
+
+func parseObject(text string) (map[string]any, error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var m map[string]any
+	if err := d.Decode(&m); err != nil {
+		return nil, err
+	}
+	if d.More() {
+		return nil, fmt.Errorf("text after the object")
+	}
+	return m, nil
+}
+
+// merge lays change over c: objects member by member, null removes (RFC 7386).
+func merge(c, change map[string]any) {
+	for k, v := range change {
+		if v == nil {
+			delete(c, k)
+			continue
+		}
+		if sub, ok := v.(map[string]any); ok {
+			if old, ok := c[k].(map[string]any); ok {
+				merge(old, sub)
+				continue
+			}
+		}
+		c[k] = v
+	}
+}
+
+// marshal is json.MarshalIndent without escapes of <, > and &.
+func marshal(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		panic(err) // maps of JSON values only
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,81 @@
+package hftest
+
+func init() {
+	add(Spec{
+		Name:      "llama",
+		Tokenizer: "spm",
+		DType:     "F16",
+		Config: `{"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": $bos, "eos_token_id": $eos,
+			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 2048, "mlp_bias": false,
+			"model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+			"rope_scaling": null, "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "float16", "transformers_version": "4.51.3",
+			"use_cache": true, "vocab_size": $vocab}`,
+		Files: map[string]string{"generation_config.json": `{"_from_model_config": true, "bos_token_id": 1, "eos_token_id": 2, "transformers_version": "4.51.3"}`},
+		Tensors: llamaAttention + llamaMLP + `
+			model.layers.{bid}.self_attn.rotary_emb.inv_freq | hd/2 | as F32 | if opt(old_buffers)
+			`,
+		Variants: []Variant{
+			{Name: "biases", Seed: 3, DType: "BF16", Set: `{"attention_bias": true, "mlp_bias": true, "num_key_value_heads": 1}`},
+			{Name: "llama3-rope", Seed: 4, Out: "bf16", Set: `{"tie_word_embeddings": true, "head_dim": 32, "rope_theta": 500000.0, "rope_scaling": {"factor": 8.0,
+				"high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}}`},
+			{Name: "old-buffers", Seed: 5, Out: "f32", Set: `{"old_buffers": true, "num_hidden_layers": 11, "rope_scaling": {"type": "linear", "factor": 2.5}}`},
+		},
+	})
+	add(Spec{
+		Name:      "mistral",
+		Tokenizer: "spm",
+		Config: `{"architectures": ["MistralForCausalLM"], "attention_dropout": 0.0, "bos_token_id": $bos, "eos_token_id": $eos, "hidden_act": "silu",
+			"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 32768, "model_type": "mistral",
+			"num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "sliding_window": 4096,
+			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.34.0", "use_cache": true, "vocab_size": $vocab}`,
+		Tensors: llamaAttention + llamaMLP,
+		Variants: []Variant{
+			{Name: "head-dim", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"head_dim": 32, "sliding_window": null}`},
+			{Name: "yarn", Seed: 4, Set: `{"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}}`},
+		},
+	})
+	add(Spec{
+		Name:      "mixtral",
+		Tokenizer: "spm",
+		Config: `{"architectures": ["MixtralForCausalLM"], "attention_dropout": 0.0, "bos_token_id": $bos, "eos_token_id": $eos, "hidden_act": "silu",
+			"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 32768, "model_type": "mixtral",
+			"num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 2, "num_key_value_heads": 2, "num_local_experts": 4,
+			"output_router_logits": false, "rms_norm_eps": 1e-05, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.02, "sliding_window": null,
+			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.36.0", "use_cache": true, "vocab_size": $vocab}`,
+		Tensors: llamaAttention + `
+			xid = num_local_experts
+			model.layers.{bid}.block_sparse_moe.gate.weight                  | num_local_experts, hidden_size
+			model.layers.{bid}.block_sparse_moe.experts.{xid}.w{1,3}.weight  | intermediate_size, hidden_size
+			model.layers.{bid}.block_sparse_moe.experts.{xid}.w2.weight      | hidden_size, intermediate_size
+			`,
+		Variants: []Variant{
+			{Name: "eleven-experts", Seed: 3, DType: "F16", Shards: 2, Out: "bf16", Set: `{"num_local_experts": 11, "num_hidden_layers": 1}`},
+		},
+	})
+}
+
+// llamaAttention is what Llama and its many relatives share: embeddings, norms
+// and attention.
+const llamaAttention = `
+	bid = num_hidden_layers
+	hd  = opt(head_dim) || hidden_size / num_attention_heads
+	lm_head.weight                                          | vocab_size, hidden_size | if !opt(tie_word_embeddings)
+	model.embed_tokens.weight                               | vocab_size, hidden_size
+	model.norm.weight                                       | hidden_size
+	model.layers.{bid}.input_layernorm.weight               | hidden_size
+	model.layers.{bid}.post_attention_layernorm.weight      | hidden_size
+	model.layers.{bid}.self_attn.q_proj.weight              | num_attention_heads*hd, hidden_size
+	model.layers.{bid}.self_attn.{k,v}_proj.weight          | num_key_value_heads*hd, hidden_size
+	model.layers.{bid}.self_attn.o_proj.weight              | hidden_size, num_attention_heads*hd
+	model.layers.{bid}.self_attn.q_proj.bias                | num_attention_heads*hd | if opt(attention_bias)
+	model.layers.{bid}.self_attn.{k,v}_proj.bias            | num_key_value_heads*hd | if opt(attention_bias)
+	model.layers.{bid}.self_attn.o_proj.bias                | hidden_size            | if opt(attention_bias)
+`
+
+// llamaMLP goes with llamaAttention.
+const llamaMLP = `
+	model.layers.{bid}.mlp.{gate,up}_proj.weight            | intermediate_size, hidden_size
+	model.layers.{bid}.mlp.down_proj.weight                 | hidden_size, intermediate_size
+	model.layers.{bid}.mlp.{gate,up}_proj.bias              | intermediate_size      | if opt(mlp_bias)
+	model.layers.{bid}.mlp.down_proj.bias                   | hidden_size            | if opt(mlp_bias)
+`

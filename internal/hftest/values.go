@@ -1,0 +1,143 @@
+package hftest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+
+	"ggforge/internal/gen"
+	"ggforge/internal/half"
+	"ggforge/safetensors"
+)
+
+// A fill computes element i of a tensor from g, a draw from a bell curve of
+// variance 1.
+type fill func(i int64, g float64) float64
+
+// scaled returns g*scale around a centre.
+func scaled(centre, scale float64) fill {
+	return func(_ int64, g float64) float64 { return centre + float64(g*scale) }
+}
+
+// fills are the ways to fill a tensor of floats, by the name in "fill NAME".
+var fills = map[string]fill{
+	"weight": scaled(0, 0.04),
+	"norm":   scaled(1, 0.1),
+	"bias":   scaled(0, 0.05),
+	"decay":  scaled(-3, 0.5),
+	"log":    func(i int64, g float64) float64 { return float64(float64(i%16)*0.1875) + float64(g*0.1) }, // logarithms of small numbers
+	"count":  func(i int64, _ float64) float64 { return float64(i) },
+	"zero":   func(int64, float64) float64 { return 0 },
+}
+
+// byteFills are those of tensors of bytes.
+var byteFills = map[string]func(b byte) byte{
+	"bytes":  func(b byte) byte { return b },
+	"scales": func(b byte) byte { return 110 + b%14 }, // exponents of numbers somewhat below 1
+	"float8": func(b byte) byte { // no infinity and no NaN in any format
+		if b&0x78 == 0x78 {
+			b ^= 0x40
+		}
+		return b
+	},
+}
+
+// edge is what the first row of a matrix begins with in variants of that name:
+// zeros, numbers that are subnormal as F16 or vanish there, ties of rounding to
+// F16 and to BF16, and numbers at and beyond the end of F16.
+var edge = []float64{0, math.Copysign(0, -1), 0x1p-24, 0x1p-25, -0x1.01p-25, 0x1.ff8p-15, 0x1p-14, 0x1.002p0, 0x1.006p0, -0x1.001ffep0, 0x1.554p-2, 1.0 / 3,
+	0x1.01p0, 0x1.03p0, 1e-20, -7.5e-6, 3.1415927, 65504, -65504, 65519, 0x1p-126, 0x1p-149, 0x1.ffp-1, -0x1.fffffep-1}
+
+// filler makes the bytes of tensors, piece by piece.
+type filler struct {
+	t     tensor
+	dtype safetensors.DType
+	seed  uint64
+	edge  bool
+	bell  []float64
+	out   []byte
+}
+
+// pieceLen is how many elements are made at a time.
+const pieceLen = 1 << 16
+
+// each calls f with the bytes of the tensor, piece by piece; they are valid
+// during the call.
+func (w *filler) each(f func([]byte) error) error {
+	name := fmt.Sprintf("%d/%s/%v", w.seed, w.t.name, w.t.shape)
+	n := int64(1)
+	for _, d := range w.t.shape {
+		n *= d
+	}
+	how := w.t.fill
+	if how == "" {
+		how = w.fill()
+	}
+	if bytes := byteFills[how]; bytes != nil {
+		if w.dtype.Bits() != 8 {
+			return fmt.Errorf("tensor %s: fill %s for %v", w.t.name, how, w.dtype)
+		}
+		b := gen.Bytes(name, int(n))
+		for i := range b {
+			b[i] = bytes(b[i])
+		}
+		return f(b)
+	}
+	value := fills[how]
+	if value == nil {
+		return fmt.Errorf("tensor %s: unknown fill %q", w.t.name, how)
+	}
+	if w.bell == nil {
+		w.bell = make([]float64, pieceLen)
+	}
+	edges := int64(0)
+	if w.edge && w.t.fill == "" && len(w.t.shape) > 1 {
+		edges = min(int64(len(edge)), w.t.shape[len(w.t.shape)-1])
+	}
+	for from := int64(0); from < n; from += pieceLen {
+		piece := w.bell[:min(pieceLen, n-from)]
+		gen.Bell(name, piece, from)
+		w.out = w.out[:0]
+		for j, g := range piece {
+			i := from + int64(j)
+			v := value(i, g)
+			if i < edges {
+				v = edge[i]
+			}
+			switch w.dtype {
+			case safetensors.F32:
+				w.out = binary.LittleEndian.AppendUint32(w.out, math.Float32bits(float32(v)))
+			case safetensors.F16:
+				w.out = binary.LittleEndian.AppendUint16(w.out, half.ToF16(float32(v)))
+			case safetensors.BF16:
+				w.out = binary.LittleEndian.AppendUint16(w.out, half.ToBF16(float32(v)))
+			case safetensors.I64:
+				w.out = binary.LittleEndian.AppendUint64(w.out, uint64(int64(v)))
+			case safetensors.I32:
+				w.out = binary.LittleEndian.AppendUint32(w.out, uint32(int32(v)))
+			default:
+				return fmt.Errorf("tensor %s: values of type %v cannot be made by fill %s", w.t.name, w.dtype, how)
+			}
+		}
+		if err := f(w.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill is the usual fill of a tensor.
+func (w *filler) fill() string {
+	switch {
+	case w.dtype == safetensors.U8 || w.dtype == safetensors.I8:
+		return "bytes"
+	case w.dtype.Bits() == 8:
+		return "float8"
+	case len(w.t.shape) > 1:
+		return "weight"
+	case strings.HasSuffix(w.t.name, ".weight"):
+		return "norm"
+	}
+	return "bias"
+}

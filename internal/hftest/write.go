@@ -1,0 +1,125 @@
+package hftest
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ggforge/safetensors"
+)
+
+// Write makes the checkpoint of a variant in the directory dir/Name and returns
+// that.
+func (s *Spec) Write(dir string, v Variant) (string, error) {
+	dir = filepath.Join(dir, s.Name)
+	config, err := s.config(v)
+	if err != nil {
+		return dir, err
+	}
+	table, err := s.tensors(config)
+	if err != nil {
+		return dir, err
+	}
+	files := map[string][]byte{"config.json": marshal(config)}
+	if err := tokenizerOf(s).write(files); err != nil {
+		return dir, fmt.Errorf("hftest: %s: %w", s.Name, err)
+	}
+	for name, text := range s.Files {
+		if files[name] = []byte(text); text == "" {
+			delete(files, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return dir, err
+		}
+		if err := os.WriteFile(path, files[name], 0o666); err != nil {
+			return dir, err
+		}
+	}
+	return dir, s.writeTensors(dir, table, v)
+}
+
+// writeTensors writes the weights. The tensors of a shard are neighbours in the
+// table, so that the experts and the parts of one layer meet in different shards.
+func (s *Spec) writeTensors(dir string, table []tensor, v Variant) error {
+	byName := make(map[string]tensor, len(table))
+	list := make([]safetensors.Tensor, len(table))
+	total := int64(0)
+	for i, t := range table {
+		dtype, ok := dtypes[cmp.Or(t.dtype, v.DType)]
+		if !ok {
+			return fmt.Errorf("hftest: %s: unknown element type %q", s.Name, cmp.Or(t.dtype, v.DType))
+		}
+		byName[t.name] = t
+		list[i] = safetensors.Tensor{Name: t.name, DType: dtype, Shape: t.shape}
+		total += size(&list[i])
+	}
+	shards := [][]safetensors.Tensor{list}
+	if v.Shards > 1 {
+		shards = shards[:0]
+		for begin, done := 0, int64(0); begin < len(list); {
+			end := begin
+			for end < len(list) && (end == begin || len(shards) == v.Shards-1 || done*int64(v.Shards) < total*int64(len(shards)+1)) {
+				done += size(&list[end])
+				end++
+			}
+			shards = append(shards, list[begin:end])
+			begin = end
+		}
+		index, err := safetensors.Index(shards)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, safetensors.IndexName), index, 0o666); err != nil {
+			return err
+		}
+	}
+	for i, shard := range shards {
+		if err := writeShard(filepath.Join(dir, safetensors.ShardName(i, len(shards))), shard, byName, v); err != nil {
+			return fmt.Errorf("hftest: %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+func size(t *safetensors.Tensor) int64 { return t.Elements() * int64(t.DType.Bits()) / 8 }
+
+func writeShard(path string, shard []safetensors.Tensor, table map[string]tensor, v Variant) (err error) {
+	header, _, err := safetensors.Layout(shard, map[string]string{"format": "pt"})
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := bufio.NewWriterSize(f, 1<<20)
+	w.Write(header) // errors stay until Flush
+	ordered := slices.SortedFunc(slices.Values(shard), func(a, b safetensors.Tensor) int { return cmp.Compare(a.Offset(), b.Offset()) })
+	values := filler{seed: v.Seed, edge: v.Edge}
+	for _, t := range ordered {
+		values.t, values.dtype = table[t.Name], t.DType
+		if err := values.each(func(b []byte) error { _, err := w.Write(b); return err }); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// dtypes are the element types by name.
+var dtypes = func() map[string]safetensors.DType {
+	m := map[string]safetensors.DType{}
+	for d := safetensors.DType(1); !strings.HasPrefix(d.String(), "DType("); d++ {
+		m[d.String()] = d
+	}
+	return m
+}()
