@@ -317,6 +317,7 @@ type Layout struct {
 	Unmapped []string // names without a place
 	Missing  []string // names that the model needs, at most maxMissing
 	Dropped  []Dropped
+	Skipped  map[string]bool // names of dropped tensors
 }
 
 // Dropped counts tensors that are left out for one reason.
@@ -336,7 +337,7 @@ func (a *Arch) Layout(c *Config, names []string) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	lay := &Layout{}
+	lay := &Layout{Skipped: map[string]bool{}}
 	type key struct {
 		row    *TensorRow
 		bid    int64
@@ -358,6 +359,7 @@ func (a *Arch) Layout(c *Config, names []string) (*Layout, error) {
 		}
 		if drop {
 			dropped[why]++
+			lay.Skipped[names[i]] = true
 			continue
 		}
 		m, ok, err := a.match(c, name, blocks)

@@ -30,6 +30,16 @@ import (
 type Options struct {
 	Type      OutType // type of the weights; default Auto
 	ModelName string  // instead of the name found in the model card and directory
+	// Override is a file of general.* keys, a JSON object, that outrank what the
+	// directory says; "" for none.
+	Override string
+	// VocabOnly leaves the weights out; there need not be any.
+	VocabOnly bool
+	BigEndian bool
+	Split     Split
+	// FuseQKV and FuseGateUp make one tensor of query, key and value, and of the
+	// gate and up projections of experts.
+	FuseQKV, FuseGateUp bool
 }
 
 // Job is a conversion that has been planned. Nothing has been written yet.
@@ -40,7 +50,8 @@ type Job struct {
 	Warnings []string // what a user should know, one sentence each
 	Plan     []Tensor // in file order
 
-	checkpoint *safetensors.Checkpoint
+	options    Options
+	checkpoint *safetensors.Checkpoint // nil without weights
 	general    *general.Metadata
 	metadata   gguf.Metadata
 }
@@ -55,7 +66,7 @@ func Prepare(dir string, opt Options) (*Job, error) {
 		}
 		return nil, err
 	}
-	j := &Job{Dir: dir, Type: opt.Type}
+	j := &Job{Dir: dir, Type: opt.Type, options: opt}
 	if err := j.prepare(opt); err != nil {
 		j.Close()
 		return nil, fmt.Errorf("%s: %w", dir, err)
@@ -87,7 +98,11 @@ func (j *Job) prepare(opt Options) error {
 	if method, ok := config.Quantization(); ok {
 		return fault.Errorf(fault.Unsupported, "%s: weights quantized by %s are not converted yet", arch.ConfigFile, method)
 	}
-	if j.checkpoint, err = safetensors.OpenDir(j.Dir); err != nil {
+	j.checkpoint, err = safetensors.OpenDir(j.Dir)
+	switch {
+	case err == nil:
+	case opt.VocabOnly && errors.Is(err, safetensors.ErrNone):
+	default:
 		return err
 	}
 	if err := j.plan(config); err != nil {
@@ -112,6 +127,12 @@ func (j *Job) describe(fsys fs.FS, config *arch.Config, opt Options) error {
 	opts := general.Options{}
 	if opt.ModelName != "" {
 		opts.Name = &opt.ModelName
+	}
+	if opt.Override != "" {
+		opts.OverrideFile = opt.Override
+		if opts.Override, err = os.ReadFile(opt.Override); err != nil {
+			return err
+		}
 	}
 	if j.general, err = general.Load(fsys, general.DirName(j.Dir), opts); err != nil {
 		return err
@@ -164,27 +185,46 @@ func (j *Job) checkVocab(tokens int) error {
 
 // Output returns the file that the job writes to when the user names out: a
 // directory gets the default file name; "{ftype}" and "{outtype}" stand for the
-// output type, in capitals if they are. "" is the checkpoint's directory.
+// output type, in capitals if they are. "" is the checkpoint's directory. A split
+// model has the names of its shards instead: see Outputs.
 func (j *Job) Output(out string) (string, error) {
 	if out == "" {
 		out = j.Dir
 	}
 	if st, err := os.Stat(out); err == nil && st.IsDir() {
+		if j.options.VocabOnly {
+			return filepath.Join(out, j.general.VocabFileName()), nil
+		}
 		return filepath.Join(out, j.general.FileName(j.counts(), j.Type.row().label)), nil
 	}
 	name, err := fillTemplate(filepath.Base(out), j.Type.row().label)
 	return filepath.Join(filepath.Dir(out), name), err
 }
 
-// Size returns the size in bytes of the file that Write will write.
-func (j *Job) Size() int64 { return j.output("").Size() }
+// Outputs returns the files that Write writes for path: path, or its shards.
+func (j *Job) Outputs(path string) []string {
+	var paths []string
+	for _, f := range j.files(path) {
+		paths = append(paths, f.Path)
+	}
+	return paths
+}
 
-func (j *Job) output(path string) *writer.File {
-	f := &writer.File{Path: path, Metadata: j.metadata}
+// Size returns the size in bytes of the files that Write will write.
+func (j *Job) Size() (n int64) {
+	for _, f := range j.files("") {
+		n += f.Size()
+	}
+	return n
+}
+
+// files returns the files to write, one unless the model is split.
+func (j *Job) files(path string) []*writer.File {
+	f := &writer.File{Path: path, Metadata: j.metadata, BigEndian: j.options.BigEndian, WithoutData: j.options.VocabOnly}
 	for _, t := range j.Plan {
 		f.Tensors = append(f.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
 	}
-	return f
+	return j.options.Split.apply(f)
 }
 
 // Metadata returns the metadata of the file.
@@ -193,6 +233,9 @@ func (j *Job) Metadata() gguf.Metadata { return slices.Clone(j.metadata) }
 // Files returns the paths of the weights.
 func (j *Job) Files() []string {
 	var paths []string
+	if j.checkpoint == nil {
+		return nil
+	}
 	for _, f := range j.checkpoint.Files {
 		paths = append(paths, f.Path)
 	}
@@ -202,11 +245,14 @@ func (j *Job) Files() []string {
 // Write carries out the plan. Weights that are finite but too large for the
 // output type become infinite, as in the reference; the result counts them.
 func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writer.Result, error) {
-	for _, f := range j.Files() {
-		if err := writer.Distinct(f, path); err != nil {
-			return nil, err
+	outputs := j.files(path)
+	for _, out := range outputs {
+		for _, in := range j.Files() {
+			if err := writer.Distinct(in, out.Path); err != nil {
+				return nil, err
+			}
 		}
 	}
 	opt.AllowOverflow = true
-	return writer.Write(ctx, j.output(path), opt)
+	return writer.WriteAll(ctx, outputs, opt)
 }

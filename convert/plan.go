@@ -25,6 +25,12 @@ type Tensor struct {
 // the reference's: computed tensors, then those of the checkpoint in reading
 // order.
 func (j *Job) plan(config *arch.Config) error {
+	if j.options.VocabOnly {
+		if j.Type == Auto {
+			j.Type = j.guess(nil)
+		}
+		return nil
+	}
 	for _, e := range j.Arch.Extra {
 		src, err := e.Make(config)
 		if err != nil {
@@ -58,12 +64,15 @@ func (j *Job) plan(config *arch.Config) error {
 		j.warnf("%d tensors left out: %s", d.Count, d.Why)
 	}
 	if j.Type == Auto {
-		j.Type = j.guess()
+		j.Type = j.guess(layout.Skipped)
 	}
 	for i := range layout.Outputs {
 		if err := j.build(&layout.Outputs[i], tensors); err != nil {
 			return err
 		}
+	}
+	if err := j.fuseAll(j.options); err != nil {
+		return err
 	}
 	seen := map[string]string{}
 	for i := range j.Plan {
@@ -75,7 +84,7 @@ func (j *Job) plan(config *arch.Config) error {
 		if t.Type != gguf.TypeF32 {
 			t.Type = j.Type.tensor(t.Name, t.Source)
 		}
-		if want := j.Type.row().tensor; t.Type != want && t.Type != gguf.TypeF32 && t.Type != t.Source.Type() {
+		if want := j.Type.row().tensor; t.Type != want && gguf.RowLen(t.Source.NE())%want.BlockLen() != 0 && t.Type == gguf.TypeF16 {
 			j.warnf("tensor %q: %v instead of %v: its rows of %d are not whole blocks", t.Name, t.Type, want, gguf.RowLen(t.Source.NE()))
 		}
 	}
@@ -140,10 +149,14 @@ func source(t *safetensors.Tensor) (rows.Source, error) {
 }
 
 // guess returns the output type that fits the checkpoint: the precision of its
-// first matrix that is stored in 16 bits, F16 without any.
-func (j *Job) guess() OutType {
+// first matrix that is stored in 16 bits, F16 without any. Tensors that are
+// skipped do not count.
+func (j *Job) guess(skipped map[string]bool) OutType {
+	if j.checkpoint == nil {
+		return F16
+	}
 	for _, t := range j.checkpoint.Tensors() {
-		if len(t.Shape) < 2 {
+		if len(t.Shape) < 2 || skipped[t.Name] {
 			continue
 		}
 		switch t.DType {

@@ -7,30 +7,46 @@ import "encoding/binary"
 // are written as they are; see Layout for the ones the reference would give.
 func AppendHeader(b []byte, m Metadata, tensors []Tensor, alignment int64) []byte {
 	start := len(b)
-	b = append(b, magic...)
-	b = binary.LittleEndian.AppendUint32(b, 3)
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(tensors)))
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(m)))
-	for _, kv := range m {
-		b = appendString(b, kv.Key)
-		b = binary.LittleEndian.AppendUint32(b, uint32(kv.Value.typ))
-		b = kv.Value.appendElem(b)
-	}
-	for _, t := range tensors {
-		b = appendString(b, t.Name)
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(t.NE)))
-		for _, n := range t.NE {
-			b = binary.LittleEndian.AppendUint64(b, uint64(n))
-		}
-		b = binary.LittleEndian.AppendUint32(b, uint32(t.Type))
-		b = binary.LittleEndian.AppendUint64(b, uint64(t.Offset))
-	}
+	b = appendHeader(b, m, tensors, binary.LittleEndian)
+	return pad(b, start, alignment)
+}
+
+// AppendHeaderBE is AppendHeader for a big-endian file.
+func AppendHeaderBE(b []byte, m Metadata, tensors []Tensor, alignment int64) []byte {
+	start := len(b)
+	b = appendHeader(b, m, tensors, binary.BigEndian)
+	return pad(b, start, alignment)
+}
+
+func pad(b []byte, start int, alignment int64) []byte {
 	size := int64(len(b) - start)
 	return append(b, make([]byte, Align(size, alignment)-size)...)
 }
 
-func appendString(b []byte, s string) []byte {
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(s)))
+func appendHeader(b []byte, m Metadata, tensors []Tensor, order binary.AppendByteOrder) []byte {
+	b = append(b, magic...)
+	b = order.AppendUint32(b, 3)
+	b = order.AppendUint64(b, uint64(len(tensors)))
+	b = order.AppendUint64(b, uint64(len(m)))
+	for _, kv := range m {
+		b = appendString(b, kv.Key, order)
+		b = order.AppendUint32(b, uint32(kv.Value.typ))
+		b = kv.Value.appendTo(b, order)
+	}
+	for _, t := range tensors {
+		b = appendString(b, t.Name, order)
+		b = order.AppendUint32(b, uint32(len(t.NE)))
+		for _, n := range t.NE {
+			b = order.AppendUint64(b, uint64(n))
+		}
+		b = order.AppendUint32(b, uint32(t.Type))
+		b = order.AppendUint64(b, uint64(t.Offset))
+	}
+	return b
+}
+
+func appendString(b []byte, s string, order binary.AppendByteOrder) []byte {
+	b = order.AppendUint64(b, uint64(len(s)))
 	return append(b, s...)
 }
 

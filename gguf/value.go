@@ -116,15 +116,29 @@ func Array(elem ValueType, elems ...Value) Value {
 }
 
 // appendElem appends v as it stands inside an array.
-func (v Value) appendElem(b []byte) []byte {
+func (v Value) appendElem(b []byte) []byte { return v.appendTo(b, binary.LittleEndian) }
+
+// appendTo is appendElem in the given order.
+func (v Value) appendTo(b []byte, order binary.AppendByteOrder) []byte {
 	switch v.typ {
 	case StringType:
-		b = binary.LittleEndian.AppendUint64(b, uint64(len(v.raw)))
+		return appendString(b, v.raw, order)
 	case ArrayType:
-		b = binary.LittleEndian.AppendUint32(b, uint32(v.elem))
-		b = binary.LittleEndian.AppendUint64(b, uint64(v.n))
+		b = order.AppendUint32(b, uint32(v.elem))
+		b = order.AppendUint64(b, uint64(v.n))
+		if order == binary.AppendByteOrder(binary.BigEndian) {
+			for e := range v.Elems() {
+				b = e.appendTo(b, order)
+			}
+			return b
+		}
 	}
-	return append(b, v.raw...)
+	start := len(b)
+	b = append(b, v.raw...)
+	if order == binary.AppendByteOrder(binary.BigEndian) {
+		slices.Reverse(b[start:])
+	}
+	return b
 }
 
 // Strings returns an array of strings.

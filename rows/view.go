@@ -242,6 +242,43 @@ func Concat(parts []Source) (Source, error) {
 	return Reshape(newJoined(columns, []int64{1, ne[0]}), ne)
 }
 
+// ConcatRows joins the matrices of the parts one below the other: along the second
+// dimension, slice by slice if there are more.
+func ConcatRows(parts []Source) (Source, error) {
+	ne := slices.Clone(parts[0].NE())
+	if len(ne) < 2 {
+		return nil, fmt.Errorf("dimensions %s, want at least two", gguf.Shape(ne))
+	}
+	if len(ne) == 2 {
+		return Concat(parts)
+	}
+	parts, err := common(parts)
+	if err != nil {
+		return nil, err
+	}
+	slicesOf := gguf.Rows(ne) / ne[1]
+	var all []Source
+	height := int64(0)
+	for _, p := range parts {
+		if n := p.NE(); len(n) != len(ne) || n[0] != ne[0] || !slices.Equal(n[2:], ne[2:]) {
+			return nil, fmt.Errorf("dimensions %s and %s do not join", gguf.Shape(ne), gguf.Shape(n))
+		}
+		height += p.NE()[1]
+	}
+	for i := range slicesOf {
+		for _, p := range parts {
+			h := p.NE()[1]
+			part, err := Gather(p, []int64{ne[0], h}, func(r int64) int64 { return i*h + r })
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, part)
+		}
+	}
+	ne[1] = height
+	return newJoined(all, ne), nil
+}
+
 // Stack returns the parts, which agree in all dimensions, along a new outermost
 // dimension.
 func Stack(parts []Source) (Source, error) {

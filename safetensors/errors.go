@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -14,6 +15,10 @@ var (
 	ErrUnsupported = fault.Unsupported // valid, but this package cannot read it
 )
 
+// ErrNone is what OpenDir returns, as an ErrBroken too, for a directory without
+// weights.
+var ErrNone = errors.New("no weights")
+
 // FormatError says where a file, or a set of shards, is broken. It is an
 // ErrBroken.
 type FormatError struct {
@@ -21,6 +26,8 @@ type FormatError struct {
 	Offset int64  // in the file; -1 when no one place is at fault
 	Object string // the thing: "header", `tensor "x"`; may be empty
 	Msg    string // what was expected and what was found; several lines when it lists defects
+
+	none bool // it is an ErrNone
 }
 
 func (e *FormatError) Error() string {
@@ -35,7 +42,9 @@ func (e *FormatError) Error() string {
 }
 
 // Is makes errors.Is(err, ErrBroken) true.
-func (e *FormatError) Is(target error) bool { return target == ErrBroken }
+func (e *FormatError) Is(target error) bool {
+	return target == ErrBroken || target == ErrNone && e.none
+}
 
 // quote quotes text of a file for a message. Text may be as long as the file;
 // what is left out shows as dots.

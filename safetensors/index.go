@@ -129,7 +129,7 @@ func noWeights(dir string, names []string) error {
 	if other := matching(names, "", suffix); len(other) > 0 {
 		msg += fmt.Sprintf("; %s has another name", quote(other[0]))
 	}
-	return &FormatError{Path: dir, Offset: -1, Msg: msg}
+	return &FormatError{Path: dir, Offset: -1, Msg: msg, none: true}
 }
 
 // place is a row of an index: the file a tensor is in. The file is not checked

@@ -16,6 +16,11 @@ type File struct {
 	// Misstated says that the metadata name another alignment, as files of the
 	// reference may: readers do not find the data then.
 	Misstated bool
+	// BigEndian writes the header and the tensors for machines of that order.
+	BigEndian bool
+	// WithoutData ends the file with the metadata, as the reference's files that
+	// hold a vocabulary only: no tensors, no padding.
+	WithoutData bool
 }
 
 // Size returns the size in bytes that the file will have.
@@ -32,7 +37,14 @@ func (f *File) layout() layout {
 		infos[i] = gguf.Tensor{Name: t.Name, NE: t.Source.NE(), Type: t.Type}
 	}
 	dataBytes := gguf.Layout(infos, alignment)
-	l := layout{path: f.Path, header: gguf.AppendHeader(nil, f.Metadata, infos, alignment)}
+	header := gguf.AppendHeader
+	if f.BigEndian {
+		header = gguf.AppendHeaderBE
+	}
+	if f.WithoutData {
+		alignment = 1
+	}
+	l := layout{path: f.Path, header: header(nil, f.Metadata, infos, alignment), swap: f.BigEndian}
 	dataStart := int64(len(l.header))
 	l.size = dataStart + dataBytes
 	for i, t := range f.Tensors {
@@ -47,6 +59,9 @@ func (f *File) layout() layout {
 			return err
 		}
 		defer f.Close()
+		if len(infos) == 0 && len(f.Tensors) == 0 && f.Size == l.size {
+			return nil // where data would begin does not matter
+		}
 		if len(f.Tensors) != len(infos) || f.DataStart != dataStart || f.Size != l.size {
 			return fmt.Errorf("%d tensors, data at %d, %d bytes; want %d, %d, %d",
 				len(f.Tensors), f.DataStart, f.Size, len(infos), dataStart, l.size)

@@ -79,6 +79,11 @@ func (w *worker) convert(p *pool, b block) error {
 				return err
 			}
 		}
+		if o.swap {
+			w.out = append(w.out[:0], data...) // raw rows are not ours to change
+			o.Type.SwapBytes(w.out)
+			data = w.out
+		}
 		if _, err := o.to.WriteAt(data, o.off+b.a*o.Type.RowBytes(rowLen)); err != nil {
 			return err
 		}

@@ -114,6 +114,7 @@ type layout struct {
 	header  []byte // from the first byte on
 	size    int64
 	tensors []placed
+	swap    bool                    // the tensors are written big-endian
 	check   func(path string) error // reads the finished file back; nil for nothing to check
 }
 
@@ -195,7 +196,7 @@ func (o *output) create(force bool) ([]*destined, error) {
 			return nil, err
 		}
 		for _, t := range l.tensors {
-			tensors = append(tensors, &destined{placed: t, to: p, result: o.result})
+			tensors = append(tensors, &destined{placed: t, to: p, swap: l.swap, result: o.result})
 		}
 		o.result.Files = append(o.result.Files, l.path)
 		o.result.Bytes += l.size
@@ -263,6 +264,7 @@ func (o *output) discard() {
 type destined struct {
 	placed
 	to     io.WriterAt
+	swap   bool    // of its file
 	result *Result // of its set
 
 	overflows, displaced atomic.Int64

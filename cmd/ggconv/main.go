@@ -4,13 +4,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
+	"io"
+	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 
 	"ggforge/convert"
+	"ggforge/gguf"
 	tool "ggforge/internal/cli"
-	"ggforge/internal/fault"
 	"ggforge/writer"
 )
 
@@ -24,36 +25,22 @@ func command() *cli.Command {
 		Description: "Without OUT or --outfile the file goes into DIR under a name made of the model's\n" +
 			"name and type. An OUT whose name ends in -f16, -bf16, -f32 or -q8_0, with or\n" +
 			"without .gguf, sets the output type unless --outtype does.\n\n" + tool.ExitHelp,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "outfile", Usage: "write to `FILE`, or into it if it is a directory; {ftype} stands for the output type"},
-			&cli.StringFlag{Name: "outtype", Value: convert.Auto.String(), Usage: "store weights as `TYPE`: " + convert.OutTypeNames()},
-			&cli.StringFlag{Name: "model-name", Usage: "call the model `NAME`"},
-			tool.ThreadsFlag(),
-			tool.ForceFlag(),
-			tool.ProgressFlag(),
-		},
+		Flags:  flags(),
 		Action: run,
 	}
 }
 
 func run(ctx context.Context, cmd *cli.Command) error {
+	if err := refuse(cmd); err != nil {
+		return err
+	}
 	args, err := tool.Args(cmd, 1, 2)
 	if err != nil {
 		return err
 	}
-	out := cmd.String("outfile")
-	if len(args) == 2 {
-		if out != "" {
-			return fault.Errorf(fault.Usage, "output named twice: %q and --outfile %q", args[1], out)
-		}
-		out = args[1]
-	}
-	opt := convert.Options{ModelName: cmd.String("model-name")}
-	if opt.Type, err = convert.ParseOutType(cmd.String("outtype")); err != nil {
+	opt, out, err := options(cmd, args)
+	if err != nil {
 		return err
-	}
-	if !cmd.IsSet("outtype") && len(args) == 2 {
-		opt.Type, _ = convert.FromFileName(filepath.Base(out))
 	}
 	progress, err := tool.NewProgress(cmd)
 	if err != nil {
@@ -65,23 +52,60 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer job.Close()
+	w, log := cmd.Root().Writer, cmd.Root().ErrWriter
 	for _, warning := range job.Warnings {
-		fmt.Fprintf(cmd.Root().ErrWriter, "warning: %s\n", warning)
+		fmt.Fprintf(log, "warning: %s\n", warning)
 	}
 	path, err := job.Output(out)
 	if err != nil {
 		return err
+	}
+	outputs := job.Outputs(path)
+	if opt.Split != (convert.Split{}) && len(outputs) == 1 {
+		fmt.Fprintf(log, "warning: the model fits one file and is not split\n")
+	}
+	if cmd.Bool("dry-run") {
+		return plan(w, job, outputs)
+	}
+	if cmd.Bool("verbose") {
+		if err := plan(log, job, outputs); err != nil {
+			return err
+		}
 	}
 	result, err := job.Write(ctx, path, writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force"), Progress: progress})
 	if err != nil {
 		return err
 	}
 	for _, o := range result.Overflows {
-		fmt.Fprintf(cmd.Root().ErrWriter, "warning: tensor %q: %d blocks of %v hold infinities: weights too large for the type; --outtype bf16 or f32 keeps them\n",
+		fmt.Fprintf(log, "warning: tensor %q: %d blocks of %v hold infinities: weights too large for the type; --outtype bf16 or f32 keeps them\n",
 			o.Tensor, o.Blocks, o.Type)
 	}
-	w := cmd.Root().Writer
-	fmt.Fprintf(w, "%s: %s, %d tensors, architecture %s, weights in %s\n", path, tool.Bytes(result.Bytes), len(job.Plan), job.Arch.Name, job.Type)
+	name := path
+	if len(outputs) > 1 {
+		name = fmt.Sprintf("%s and %d more", outputs[0], len(outputs)-1)
+	}
+	fmt.Fprintf(w, "%s: %s, %d tensors, architecture %s, weights in %s\n", name, tool.Bytes(result.Bytes), len(job.Plan), job.Arch.Name, job.Type)
 	fmt.Fprintln(w, cost.Stop(result.Bytes))
+	return nil
+}
+
+// plan prints what would become of each tensor, and the files.
+func plan(w io.Writer, job *convert.Job, outputs []string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "tensor\tfrom\tdimensions\ttype")
+	for _, p := range job.Plan {
+		from := p.From
+		if from == "" {
+			from = "(computed)"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%v\n", p.Name, from, gguf.Shape(p.Source.NE()), p.Type)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "architecture %s, %d tensors, weights in %s, %d bytes\n", job.Arch.Name, len(job.Plan), job.Type, job.Size())
+	for _, path := range outputs {
+		fmt.Fprintln(w, path)
+	}
 	return nil
 }

@@ -114,6 +114,12 @@ func TestExitCodes(t *testing.T) {
 		{"pickle", []string{pickle, out}, 4, "pytorch_model.bin"},
 		{"architecture", []string{unknown, out}, 4, `"OtherForCausalLM" is not supported; supported are: LLaMAForCausalLM`},
 		{"tokenizer", []string{noTokenizer, out}, 3, "tokenizer"},
+		{"mmproj", []string{gollama, out, "--mmproj"}, 4, "--mmproj"},
+		{"target", []string{gollama, out, "--target-model-dir", dir}, 4, "--target-model-dir"},
+		{"vocabulary split", []string{gollama, out, "--vocab-only", "--split-max-tensors", "3"}, 2, "--vocab-only"},
+		{"split size", []string{gollama, out, "--split-max-size", "some"}, 2, `"some"`},
+		{"no override", []string{gollama, out, "--metadata", out}, 1, "out.gguf"},
+		{"fused experts", []string{gollama, filepath.Join(dir, "none", "out.gguf"), "--fuse-gate-up-exps"}, 1, "none"},
 		{"output directory", []string{gollama, filepath.Join(dir, "none", "out.gguf")}, 1, "none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -143,5 +149,74 @@ func TestInterrupted(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestFlags converts gollama in other forms; all hold the same model.
+func TestFlags(t *testing.T) {
+	dir := t.TempDir()
+	make := func(name string, args ...string) (path, out string) {
+		path = filepath.Join(dir, name)
+		code, out, err := call(append([]string{"--progress", "none", gollama, path, "--outtype", "f16"}, args...)...)
+		if code != 0 {
+			t.Fatalf("%q: %v", args, err)
+		}
+		return path, out
+	}
+	open := func(path string) *gguf.Set {
+		s, err := gguf.OpenSet(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	plain, _ := make("plain.gguf", "--use-temp-file", "--no-lazy")
+	want := open(plain)
+
+	big, _ := make("big.gguf", "--bigendian")
+	b := open(big).Files[0]
+	if lines := gguf.Diff(want.Files[0], b); !b.BigEndian || len(lines) != 1 || !strings.HasPrefix(lines[0], "byte order") {
+		t.Errorf("big-endian: %v %v", b.BigEndian, lines)
+	}
+
+	shards, _ := make("split.gguf", "--split-max-tensors", "20", "--no-tensor-first-split")
+	_ = shards
+	s := open(filepath.Join(dir, "split-00001-of-00004.gguf"))
+	if n := len(s.Files[0].Tensors); n != 0 || len(s.Files) != 4 || len(s.Tensors()) != len(want.Tensors()) {
+		t.Errorf("split: %d files, %d tensors in the first, %d in all", len(s.Files), n, len(s.Tensors()))
+	}
+	for i, x := range s.Tensors() {
+		y := want.Tensors()[i]
+		if x.Name != y.Name || !bytes.Equal(s.Files[x.Shard].Data(x.Tensor), want.Files[0].Data(y.Tensor)) {
+			t.Errorf("split: tensor %d is %s, want %s with the same bytes", i, x.Name, y.Name)
+		}
+	}
+
+	vocab, _ := make("vocab.gguf", "--vocab-only")
+	v := open(vocab)
+	if len(v.Tensors()) != 0 {
+		t.Errorf("vocabulary: %d tensors", len(v.Tensors()))
+	}
+	for _, kv := range want.Metadata() {
+		got, ok := v.Metadata().Get(kv.Key)
+		if kv.Key != "general.size_label" && (!ok || got != kv.Value) {
+			t.Errorf("vocabulary: %s is %v", kv.Key, got)
+		}
+	}
+
+	fused, _ := make("qkv.gguf", "--fuse-qkv")
+	f := open(fused).Files[0]
+	var parts []byte
+	for _, name := range []string{"q", "k", "v"} {
+		parts = append(parts, want.Files[0].Data(want.Files[0].Tensor("blk.2.attn_"+name+".weight"))...)
+	}
+	if x := f.Tensor("blk.2.attn_qkv.weight"); x == nil || !bytes.Equal(f.Data(x), parts) || f.Tensor("blk.2.attn_q.weight") != nil {
+		t.Errorf("fused: %v", x)
+	}
+
+	path, out := make("dry.gguf", "--dry-run")
+	if _, err := os.Stat(path); err == nil || !strings.HasSuffix(out, path+"\n") || !strings.Contains(out, "blk.0.attn_q.weight") {
+		t.Errorf("dry run: %v\n%s", err, out)
 	}
 }

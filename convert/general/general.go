@@ -429,15 +429,26 @@ func (m *Metadata) KVs(n Counts) []gguf.KV {
 // type such as "F16".
 func (m *Metadata) FileName(n Counts, fileType string) string {
 	t := m.fields(n)
-	dashed := func(s string) string { return strings.ReplaceAll(strip(s), " ", "-") }
+	return fileName(t, t[fieldSizeLabel]) + "-" + strings.ToUpper(dashed(fileType)) + ".gguf"
+}
+
+// VocabFileName is FileName for a file that holds the vocabulary only.
+func (m *Metadata) VocabFileName() string {
+	return fileName(m.fields(Counts{}), text{}) + "-vocab.gguf"
+}
+
+func dashed(s string) string { return strings.ReplaceAll(strip(s), " ", "-") }
+
+// fileName returns the parts of the default file name before the type.
+func fileName(t [nFields]text, size text) string {
 	name := strings.ReplaceAll(dashed(t[fieldBasename].or(t[fieldName]).s), "/", "-")
-	if t[fieldSizeLabel].set {
-		name += "-" + t[fieldSizeLabel].s
+	if size.set {
+		name += "-" + size.s
 	}
 	for _, part := range []text{t[fieldFinetune], t[fieldVersion]} {
 		if part.set {
 			name += "-" + dashed(part.s)
 		}
 	}
-	return name + "-" + strings.ToUpper(dashed(fileType)) + ".gguf"
+	return name
 }
