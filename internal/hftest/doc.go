@@ -46,8 +46,9 @@
 // laid over config.json, null removes a key. When the reference fails on a spec or
 // changes its meaning, say so in Spec.RawConfig or Spec.NoReference.
 //
-// `make golden` then writes convert/testdata/arch/NAME.txt, which go test ./convert
-// compares with what we convert.
+// `make golden SPEC=NAME` then writes convert/testdata/arch/NAME.txt from the
+// reference's output, with which go test ./convert
+// compares what we convert.
 //
 // # Values
 //

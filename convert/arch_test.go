@@ -1,0 +1,111 @@
+package convert_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/arch"
+	"ggforge/convert"
+	"ggforge/internal/hftest"
+	"ggforge/writer"
+)
+
+// TestArchitectures converts made-up checkpoints of every architecture: each file
+// must be the reference's to the byte. The goldens are written by make golden.
+func TestArchitectures(t *testing.T) {
+	covered := map[string]bool{}
+	for _, s := range hftest.Specs() {
+		a, err := arch.Lookup(s.Class())
+		if err != nil {
+			continue // made up ahead of its table
+		}
+		covered[a.Name] = true
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			var got hftest.Golden
+			for _, v := range s.All() {
+				if err := got.Add(v, convertVariant(t, s, v)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if s.NoReference != "" {
+				return
+			}
+			want, err := os.ReadFile(filepath.Join("testdata", "arch", s.Name+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != string(want) {
+				t.Errorf("not what the reference makes of it:\n%s", differences(got.String(), string(want)))
+			}
+		})
+	}
+	for _, class := range arch.Classes() {
+		if a, err := arch.Lookup(class); err != nil || !covered[a.Name] {
+			t.Errorf("%s: no spec of its architecture in internal/hftest (%v)", class, err)
+		}
+	}
+}
+
+// convertVariant makes a checkpoint, converts it and returns the file's path.
+func convertVariant(t *testing.T, s *hftest.Spec, v hftest.Variant) string {
+	t.Helper()
+	dir, err := s.Write(filepath.Join(t.TempDir(), v.Name), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ, err := convert.ParseOutType(v.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := convert.Prepare(dir, convert.Options{Type: typ})
+	if err != nil {
+		t.Fatalf("%s: %v", v.Name, err)
+	}
+	defer job.Close()
+	path := filepath.Join(dir, "out.gguf")
+	if _, err := job.Write(context.Background(), path, writer.Options{}); err != nil {
+		t.Fatalf("%s: %v", v.Name, err)
+	}
+	return path
+}
+
+// differences lists lines of one text that the other does not have; the goldens
+// begin a variant with "= ".
+func differences(got, want string) string {
+	count := func(text string) map[string]int {
+		n, variant := map[string]int{}, ""
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "= ") {
+				variant, _, _ = strings.Cut(line[2:], " ")
+			}
+			n[variant+": "+line]++
+		}
+		return n
+	}
+	g, w := count(got), count(want)
+	var b strings.Builder
+	lines := 0
+	list := func(sign, text string, other map[string]int) {
+		variant := ""
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "= ") {
+				variant, _, _ = strings.Cut(line[2:], " ")
+			}
+			if other[variant+": "+line] == 0 {
+				if lines++; lines <= 60 {
+					b.WriteString(sign + variant + ": " + line)
+				}
+			}
+		}
+	}
+	list("want ", want, g)
+	list("got  ", got, w)
+	if lines == 0 {
+		return "the same lines in another order"
+	}
+	return b.String()
+}

@@ -1,0 +1,77 @@
+package hftest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+
+	"ggforge/gguf"
+)
+
+// Golden collects what a converter made of the variants of a spec, as text:
+//
+//	= plain f16 SIZE SHA256              the file
+//	llama.block_count u32 2              each metadata pair in order; long values as *HASH
+//	blk.0.attn_k.weight F16 64x32 *HASH  each tensor in order
+//	= edge q8_0 SIZE SHA256              the next variant: pairs that are the same are left out,
+//	- llama.vocab_size                   one that is missing is named
+//
+// A hash is the beginning of the SHA-256 of the bytes as they are in the file.
+type Golden struct {
+	text  strings.Builder
+	first map[string]string // the pairs of the first variant
+	order []string
+}
+
+// hashed returns the beginning of the SHA-256 of b.
+func hashed(b []byte) string {
+	sum := sha256.Sum256(b)
+	return "*" + hex.EncodeToString(sum[:5])
+}
+
+// longValue is how long a value is shown as it is.
+const longValue = 60
+
+// Add appends the file that came out of a variant.
+func (g *Golden) Add(v Variant, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	f, err := gguf.Parse(path, data)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&g.text, "= %s %s %d %x\n", v.Name, v.Out, len(data), sha256.Sum256(data))
+	pairs := map[string]string{}
+	for _, kv := range f.Metadata {
+		text := kv.Value.Type().String() + " " + kv.Value.String()
+		if len(text) > longValue || strings.Contains(text, "\n") {
+			text = fmt.Sprintf("%v %d bytes %s", kv.Value.Type(), len(text), hashed([]byte(text)))
+		}
+		pairs[kv.Key] = text
+		if g.first[kv.Key] != text {
+			fmt.Fprintf(&g.text, "%s %s\n", kv.Key, text)
+		}
+	}
+	if g.first == nil {
+		g.first = pairs
+		for _, kv := range f.Metadata {
+			g.order = append(g.order, kv.Key)
+		}
+	}
+	for _, key := range g.order {
+		if _, ok := pairs[key]; !ok {
+			fmt.Fprintf(&g.text, "- %s\n", key)
+		}
+	}
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		fmt.Fprintf(&g.text, "%s %v %s %s\n", t.Name, t.Type, strings.ReplaceAll(gguf.Shape(t.NE), " ", ""), hashed(f.Data(t)))
+	}
+	return nil
+}
+
+func (g *Golden) String() string { return g.text.String() }

@@ -1,0 +1,75 @@
+package interop
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ggforge/arch"
+	"ggforge/internal/hftest"
+)
+
+// golden makes TestArchitectures write the goldens of convert anew.
+var golden = flag.String("golden", "", "write convert/testdata/arch/NAME.txt for the specs whose names match this `pattern`")
+
+// archGoldens is where the goldens lie, seen from this package.
+const archGoldens = "../../convert/testdata/arch"
+
+// TestArchGolden makes the checkpoints of package hftest and has the reference
+// convert them: the goldens must be what it writes.
+func TestArchGolden(t *testing.T) {
+	o := start(t)
+	for _, s := range hftest.Specs() {
+		if ok, err := filepath.Match(*golden, s.Name); err != nil || *golden != "" && !ok {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			if s.NoReference != "" {
+				t.Skip("no reference: " + s.NoReference)
+			}
+			var g hftest.Golden
+			for _, v := range s.All() {
+				must(t, g.Add(v, root+o.convertSpec(t, s, v)))
+			}
+			path := filepath.Join(archGoldens, s.Name+".txt")
+			if *golden != "" {
+				must(t, os.MkdirAll(archGoldens, 0o777))
+				must(t, os.WriteFile(path, []byte(g.String()), 0o666))
+				return
+			}
+			old, err := os.ReadFile(path)
+			must(t, err)
+			if string(old) != g.String() {
+				t.Errorf("%s is not what the reference writes now", path)
+			}
+		})
+	}
+}
+
+// convertSpec makes the checkpoint of a variant, has the reference convert it and
+// returns the file, a path inside the chroot.
+func (o *oracle) convertSpec(t *testing.T, s *hftest.Spec, v hftest.Variant) string {
+	t.Helper()
+	folder := work + "/specs/" + v.Name
+	must(t, os.RemoveAll(root+folder+"/"+s.Name))
+	_, err := s.Write(root+folder, v)
+	must(t, err)
+	out := folder + "/" + s.Name + ".gguf"
+	argv := []string{folder + "/" + s.Name, out, "--outtype", v.Out, "--quiet"}
+	if pre := s.PreTokenizer(); pre != "" {
+		argv = append(argv, "--pre-force", pre)
+	}
+	if s.RawConfig {
+		argv = append(argv, "--raw-config")
+	}
+	os.Remove(root + out)
+	o.script(t, "refconvert.py", argv...)
+	return out
+}
+
+// registered reports whether we convert the class of a spec.
+func registered(s *hftest.Spec) bool {
+	_, err := arch.Lookup(s.Class())
+	return err == nil
+}
