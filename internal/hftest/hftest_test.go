@@ -51,7 +51,7 @@ func TestBytes(t *testing.T) {
 		}
 		h.Write(data)
 	}
-	const want = "e86b9f3c91968490fe73d12cb98eb8e3ee129eaf2b8729ac5a4359a14ebf3a6e"
+	const want = "8c504cc0ecff9c8353aa29ff7ecc8270a8254071f68d54faad94186a9d29bfd2"
 	if got := hex.EncodeToString(h.Sum(nil)); got != want {
 		t.Errorf("sha256 %s, want %s", got, want)
 	}

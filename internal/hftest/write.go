@@ -52,7 +52,6 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 func (s *Spec) writeTensors(dir string, table []tensor, v Variant) error {
 	byName := make(map[string]tensor, len(table))
 	list := make([]safetensors.Tensor, len(table))
-	total := int64(0)
 	for i, t := range table {
 		dtype, ok := dtypes[cmp.Or(t.dtype, v.DType)]
 		if !ok {
@@ -60,19 +59,12 @@ func (s *Spec) writeTensors(dir string, table []tensor, v Variant) error {
 		}
 		byName[t.name] = t
 		list[i] = safetensors.Tensor{Name: t.name, DType: dtype, Shape: t.shape}
-		total += size(&list[i])
 	}
 	shards := [][]safetensors.Tensor{list}
 	if v.Shards > 1 {
 		shards = shards[:0]
-		for begin, done := 0, int64(0); begin < len(list); {
-			end := begin
-			for end < len(list) && (end == begin || len(shards) == v.Shards-1 || done*int64(v.Shards) < total*int64(len(shards)+1)) {
-				done += size(&list[end])
-				end++
-			}
-			shards = append(shards, list[begin:end])
-			begin = end
+		for i := range v.Shards {
+			shards = append(shards, list[i*len(list)/v.Shards:(i+1)*len(list)/v.Shards])
 		}
 		index, err := safetensors.Index(shards)
 		if err != nil {
@@ -89,8 +81,6 @@ func (s *Spec) writeTensors(dir string, table []tensor, v Variant) error {
 	}
 	return nil
 }
-
-func size(t *safetensors.Tensor) int64 { return t.Elements() * int64(t.DType.Bits()) / 8 }
 
 func writeShard(path string, shard []safetensors.Tensor, table map[string]tensor, v Variant) (err error) {
 	header, _, err := safetensors.Layout(shard, map[string]string{"format": "pt"})
