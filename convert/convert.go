@@ -146,7 +146,7 @@ func (j *Job) describe(fsys fs.FS, config *arch.Config, opt Options) error {
 	if err != nil {
 		return err
 	}
-	vocab, err := tokenizer.Load(fsys, tokenizer.Options{Class: j.Arch.Tokenizer, VocabSize: int(vocabSize), Config: config.Raw})
+	vocab, err := tokenizer.Load(fsys, tokenizer.Options{Class: j.Arch.Tokenizer, VocabSize: int(vocabSize), Config: config.Raw, Value: config.Value})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ const (
 	ClassModernBert    Class = "modern-bert"  // bert.py ModernBertModel
 	ClassT5            Class = "t5"           // t5.py T5Model, T5EncoderModel
 	ClassRWKV          Class = "rwkv"         // base.py _set_vocab_rwkv_world
-	ClassRWKV7         Class = "rwkv7"        // rwkv.py Rwkv7Model and ARwkv7Model
+	ClassRWKV7         Class = "rwkv7"        // rwkv.py Rwkv7Model, the same; ARwkv7Model is ClassSPMOrGPT2
 	ClassGLM           Class = "glm"          // base.py _set_vocab_glm
 	ClassGLM4          Class = "glm4"         // glm.py Glm4Model
 	ClassChatGLM       Class = "chatglm"      // chatglm.py ChatGLMModel

@@ -40,9 +40,10 @@
 // # What is refused
 //
 // A [FormatError] names the file that is broken. [ErrUnsupported] marks whole
-// tokenizers of a kind that is not read, and classes without rules here; of the
-// kinds only SentencePiece's tokenizer.model is. A token id below zero is a
-// FormatError, where the reference would count it from the end of the list.
+// tokenizers of a kind that is not read, and classes without rules here. The
+// kinds that are read: SentencePiece's model files, RWKV's vocabulary file and
+// PLaMo's tokenizer.jsonl. A token id below zero is a FormatError, where the
+// reference would count it from the end of the list.
 //
 // What the rules drop without an error, such as a token beyond the vocabulary,
 // is listed in Vocab.Warnings.

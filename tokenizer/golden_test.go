@@ -96,9 +96,12 @@ func (c *goldenCase) dir(t testing.TB) fstest.MapFS {
 	t.Helper()
 	dir := make(fstest.MapFS)
 	root := path.Join("testdata", c.Base)
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
+	var entries []os.DirEntry
+	var err error
+	if c.Base != "" {
+		if entries, err = os.ReadDir(root); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, e := range entries {
 		data, err := os.ReadFile(path.Join(root, e.Name()))
@@ -226,7 +229,7 @@ func (c *goldenCase) compareRows(key string, n int, got gguf.Value) string {
 // typeName spells a type as the cases do, in the words of gguf-py.
 func typeName(v gguf.Value) string {
 	names := map[gguf.ValueType]string{gguf.StringType: "STRING", gguf.Uint32Type: "UINT32", gguf.BoolType: "BOOL",
-		gguf.Int32Type: "INT32", gguf.Float32Type: "FLOAT32"}
+		gguf.Int32Type: "INT32", gguf.Float32Type: "FLOAT32", gguf.Uint8Type: "UINT8"}
 	if v.Type() == gguf.ArrayType {
 		return "ARRAY/" + names[v.ElemType()]
 	}

@@ -288,3 +288,22 @@ func (s *special) write(v *Vocab) error {
 	}
 	return nil
 }
+
+// replaceID sets the id of a kind, also of one that has an id.
+func (s *special) replaceID(kind string, id int64) {
+	if i := find(s.ids, kind); i >= 0 {
+		s.ids[i].value = id
+		return
+	}
+	s.ids = append(s.ids, kindOf[int64]{kind, id})
+}
+
+// specialKey returns the keys of a kind.
+func specialKey(kind string) (k struct{ kind, id, add string }) {
+	for _, k := range specialKeys {
+		if k.kind == kind {
+			return k
+		}
+	}
+	return k
+}

@@ -34,6 +34,7 @@ import (
 // The model types that the library knows (TrainerSpec.ModelType).
 const (
 	spmUnigram = 1
+	spmBPE     = 2
 	spmChar    = 4
 )
 

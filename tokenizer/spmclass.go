@@ -23,6 +23,15 @@ var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassInternLM2:     loadInternLM2,
 	ClassInternLM3:     loadInternLM3,
 	ClassMiniCPM:       loadSPM,
+	ClassPlamo:         loadSPM,
+	ClassGrok:          loadGrok,
+	ClassArctic:        loadArctic,
+	ClassT5:            loadT5,
+	ClassXLMRoberta:    loadXLMRoberta,
+	ClassRWKV:          loadRWKV,
+	ClassRWKV7:         loadRWKV,
+	ClassPlamo2:        loadPlamo2,
+	ClassPlamo3:        loadPlamo3,
 }
 
 // specialKinds are the kinds of special token that most rule sets look for.
@@ -130,11 +139,8 @@ func loadPhi3(f *files, v *Vocab, opt Options) error {
 	if err != nil {
 		return err
 	}
-	if err := m.rows(v, spmFile, opt); err != nil {
+	if err := m.allRows(v, spmFile, opt); err != nil {
 		return err
-	}
-	if len(m.pieces) > len(v.Tokens) {
-		return badf(spmFile, "%d pieces, but the vocabulary has %d", len(m.pieces), len(v.Tokens))
 	}
 	if err := f.addedTokens(v); err != nil {
 		return err
@@ -241,6 +247,73 @@ func loadInternLM2(f *files, v *Vocab, opt Options) error {
 		s.ids[i].value = int64(eos)
 	}
 	return s.write(v)
+}
+
+// loadGrok follows GrokModel (conversion/grok.py).
+func loadGrok(f *files, v *Vocab, opt Options) error {
+	if isFile(f.fsys, spmFile) {
+		return loadSPM(f, v, opt)
+	}
+	for _, name := range []string{jsonFile, chatJinjaFile} {
+		if !isFile(f.fsys, name) {
+			return badf(name, "no such file, and no %s", spmFile)
+		}
+	}
+	return loadGPT2(f, v, opt)
+}
+
+// loadArctic follows ArcticModel (conversion/arctic.py): the added tokens of
+// tokenizer_config.json redefine pieces of the model, and keep the type unknown
+// and the score 0 that special tokens have there.
+func loadArctic(f *files, v *Vocab, opt Options) error {
+	m, err := f.readModel(spmFile)
+	if err != nil {
+		return err
+	}
+	if err := m.allRows(v, spmFile, opt); err != nil {
+		return err
+	}
+	tokens, err := f.decoderTokens()
+	if err != nil {
+		return err
+	}
+	for _, t := range tokens {
+		row, err := v.row(t.file, t.id, t.text)
+		if err != nil {
+			return err
+		}
+		if row < 0 {
+			continue
+		}
+		if v.Types[row] != Unused && v.Tokens[row] != t.text {
+			v.warnf("%s: token %d replaced: %q by %q", t.file, row, v.Tokens[row], t.text)
+		}
+		if !t.special {
+			v.set(row, t.text, -10000, UserDefined)
+			continue
+		}
+		unk, ok := f.config.Lookup("unk_token")
+		if !ok {
+			return badf(configFile, "special tokens, but no unk_token")
+		}
+		v.set(row, t.text, 0, Control)
+		if unk == t.text {
+			v.Types[row] = Unknown
+		}
+	}
+	v.writeSPM()
+	return f.writeSpecial(v, opt)
+}
+
+// allRows is rows for a vocabulary that must have room for every piece.
+func (m *spmModel) allRows(v *Vocab, file string, opt Options) error {
+	if err := m.rows(v, file, opt); err != nil {
+		return err
+	}
+	if len(m.pieces) > len(v.Tokens) {
+		return badf(file, "%d pieces, but the vocabulary has %d", len(m.pieces), len(v.Tokens))
+	}
+	return nil
 }
 
 // loadInternLM3 follows InternLM3Model (conversion/internlm.py).

@@ -1,8 +1,10 @@
 package tokenizer
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
+	"strconv"
 
 	"ggforge/gguf"
 	"ggforge/internal/pyjson"
@@ -22,6 +24,12 @@ type Options struct {
 	// and so on are read, from the root and from text_config. Defaults of the
 	// model type must not be filled in.
 	Config map[string]any
+
+	// Value returns a member of config.json as the reference sees it: the
+	// defaults of the model type filled in, text_config laid over the root; nil
+	// for none. Without it the members of Config count. The rule sets that read
+	// one are those whose vocabulary depends on more than its size.
+	Value func(key string) any
 }
 
 // TokenType is the type of a token as GGUF stores it in
@@ -38,11 +46,11 @@ const (
 	Byte        TokenType = 6
 )
 
-// Vocab is a tokenizer as GGUF describes it. len(Tokens) = len(Scores) =
-// len(Types); the index is the token id.
+// Vocab is a tokenizer as GGUF describes it. len(Tokens) = len(Types); the index
+// is the token id. Scores is as long, or empty for a kind without scores.
 type Vocab struct {
-	Model  string // tokenizer.ggml.model: "llama" for SentencePiece
-	Pre    string // tokenizer.ggml.pre
+	Model  string // tokenizer.ggml.model: "llama" for SentencePiece, "t5" for its unigram models
+	Pre    string // tokenizer.ggml.pre; empty for a kind without
 	Tokens []string
 	Scores []float32
 	Types  []TokenType
@@ -65,6 +73,9 @@ func (v *Vocab) warnf(format string, args ...any) {
 // The files of a checkpoint directory that are read here or tell a kind.
 const (
 	spmFile          = "tokenizer.model"
+	spieceFile       = "spiece.model"
+	spmBPEFile       = "sentencepiece.bpe.model"
+	rwkvFile         = "rwkv_vocab_v20230424.txt"
 	jsonFile         = "tokenizer.json"
 	configFile       = "tokenizer_config.json"
 	addedTokensFile  = "added_tokens.json"
@@ -166,16 +177,48 @@ func loadLlama(fsys fs.FS, opt Options) (*Vocab, error) {
 	return v, nil
 }
 
-// writeRows adds the keys of the vocabulary itself.
+// value returns a member of config.json as the reference sees it.
+func (o Options) value(key string) any {
+	if o.Value != nil {
+		return o.Value(key)
+	}
+	if text, ok := o.Config["text_config"].(map[string]any); ok {
+		if v, ok := text[key]; ok {
+			return v
+		}
+	}
+	return o.Config[key]
+}
+
+// integer returns a member of config.json that must be an integer from 0 to
+// 2^31-1, or fallback when there is none.
+func (o Options) integer(key string, fallback int) (int, error) {
+	switch v := o.value(key).(type) {
+	case nil:
+		return fallback, nil
+	case json.Number:
+		if n, err := strconv.ParseInt(v.String(), 10, 32); err == nil && n >= 0 {
+			return int(n), nil
+		}
+	}
+	return 0, badf("config.json", "%s: want a count, got %v", key, o.value(key))
+}
+
+// writeRows adds the keys of the vocabulary itself: of scores and pre-tokenizer
+// only what there is.
 func (v *Vocab) writeRows() {
 	types := make([]int32, len(v.Types))
 	for i, t := range v.Types {
 		types[i] = int32(t)
 	}
 	v.kvs.Set(keyModel, gguf.String(v.Model))
-	v.kvs.Set(keyPre, gguf.String(v.Pre))
+	if v.Pre != "" {
+		v.kvs.Set(keyPre, gguf.String(v.Pre))
+	}
 	v.kvs.Set(keyTokens, gguf.Strings(v.Tokens))
-	v.kvs.Set(keyScores, gguf.Float32s(v.Scores))
+	if len(v.Scores) > 0 {
+		v.kvs.Set(keyScores, gguf.Float32s(v.Scores))
+	}
 	v.kvs.Set(keyTokenTypes, gguf.Int32s(types))
 }
 
@@ -190,6 +233,9 @@ const (
 	keyUnkID           = "tokenizer.ggml.unknown_token_id"
 	keyAddBOS          = "tokenizer.ggml.add_bos_token"
 	keyAddSpacePrefix  = "tokenizer.ggml.add_space_prefix"
+	keyRemoveSpaces    = "tokenizer.ggml.remove_extra_whitespaces"
+	keyCharsMap        = "tokenizer.ggml.precompiled_charsmap"
+	keyTokenTypeCount  = "tokenizer.ggml.token_type_count"
 	keyNFC             = "tokenizer.ggml.normalizer.nfc"
 	keyLowercase       = "tokenizer.ggml.normalizer.lowercase"
 	keyStripAccents    = "tokenizer.ggml.normalizer.strip_accents"
@@ -202,9 +248,9 @@ const (
 var otherKinds = []struct{ file, kind string }{
 	{"vocab.json", "vocab.json and merges.txt: byte-level BPE is not read yet"},
 	{"vocab.txt", "vocab.txt: WordPiece is not read yet"},
-	{"rwkv_vocab_v20230424.txt", "rwkv_vocab_v20230424.txt: the RWKV vocabulary is not read yet"},
-	{"spiece.model", "spiece.model: SentencePiece unigram is not read yet"},
-	{"sentencepiece.bpe.model", "sentencepiece.bpe.model: SentencePiece unigram is not read yet"},
+	{rwkvFile, "rwkv_vocab_v20230424.txt: the RWKV vocabulary is not read yet"},
+	{spieceFile, "spiece.model: SentencePiece unigram is not read yet"},
+	{spmBPEFile, "sentencepiece.bpe.model: SentencePiece unigram is not read yet"},
 	{"*.tiktoken", "a .tiktoken vocabulary is not read yet"},
 }
 

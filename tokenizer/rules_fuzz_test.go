@@ -1,0 +1,71 @@
+package tokenizer
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+	"testing/fstest"
+)
+
+// fuzzClass feeds any bytes as one file of a directory of the given classes: no
+// panic, an error is one of this package, and what is accepted has a type for
+// every token.
+func fuzzClass(f *testing.F, dir string, file string, classes ...Class) {
+	base := make(fstest.MapFS)
+	if dir != "" {
+		entries, err := os.ReadDir("testdata/" + dir)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, e := range entries {
+			data, err := os.ReadFile("testdata/" + dir + "/" + e.Name())
+			if err != nil {
+				f.Fatal(err)
+			}
+			base[e.Name()] = &fstest.MapFile{Data: data}
+		}
+	}
+	for _, c := range classCases(f) {
+		for _, class := range classes {
+			if data, err := fs.ReadFile(c.dir(f), file); c.Class == class && err == nil && len(data) < 1<<14 {
+				f.Add(data)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fsys := make(fstest.MapFS)
+		for name, file := range base {
+			fsys[name] = file
+		}
+		fsys[file] = &fstest.MapFile{Data: data}
+		for _, class := range classes {
+			v, err := Load(fsys, Options{Class: class, VocabSize: 300})
+			if err != nil {
+				if !errors.Is(err, ErrBroken) && !errors.Is(err, ErrUnsupported) {
+					t.Fatalf("%s: %v", class, err)
+				}
+				continue
+			}
+			if len(v.Tokens) != len(v.Types) || len(v.Scores) != 0 && len(v.Scores) != len(v.Tokens) {
+				t.Fatalf("%s: %d tokens, %d types, %d scores", class, len(v.Tokens), len(v.Types), len(v.Scores))
+			}
+		}
+	})
+}
+
+func FuzzRWKV(f *testing.F)  { fuzzClass(f, "", rwkvFile, ClassRWKV) }
+func FuzzPlamo(f *testing.F) { fuzzClass(f, "small-plamo", plamoFile, ClassPlamo2, ClassPlamo3) }
+func FuzzT5(f *testing.F)    { fuzzClass(f, "small-t5", spieceFile, ClassT5) }
+func FuzzXLMR(f *testing.F)  { fuzzClass(f, "small-xlmr", spmBPEFile, ClassXLMRoberta) }
+
+// FuzzAdded feeds any bytes as the JSON files beside a model, to the rule sets
+// that read more of them than Llama's.
+func FuzzAdded(f *testing.F) {
+	fuzzClass(f, "small-spm", configFile, ClassPhi3, ClassInternLM2, ClassInternLM3, ClassArctic)
+}
+
+// FuzzJSONTokens is FuzzAdded for tokenizer.json.
+func FuzzJSONTokens(f *testing.F) {
+	fuzzClass(f, "small-spm", jsonFile, ClassPhi3, ClassInternLM2)
+}

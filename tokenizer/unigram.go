@@ -1,0 +1,109 @@
+package tokenizer
+
+import "ggforge/gguf"
+
+// The rule sets of SentencePiece unigram models. llama.cpp runs them as its
+// tokenizer "t5", with the model's own normalizer.
+
+// loadT5 follows T5Model and T5EncoderModel (conversion/t5.py). The file may be
+// called spiece.model; a BPE model, as Pile-T5 has, is written as plain
+// SentencePiece.
+func loadT5(f *files, v *Vocab, opt Options) error {
+	name := spmFile
+	if !isFile(f.fsys, name) {
+		name = spieceFile
+	}
+	m, err := f.readModel(name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.modelType == spmBPE && name == spmFile:
+		return loadSPM(f, v, opt)
+	case m.modelType != spmUnigram:
+		return badf(name, "SentencePiece model of type %d, want %d (unigram), or %d (BPE) in %s", m.modelType, spmUnigram, spmBPE, spmFile)
+	}
+	if err := m.allRows(v, name, opt); err != nil {
+		return err
+	}
+	if err := f.addedTokens(v); err != nil {
+		return err
+	}
+	v.Model, v.Pre = "t5", "default"
+	v.writeRows()
+	v.kvs.Set(keyAddSpacePrefix, gguf.Bool(m.addDummyPrefix))
+	v.writeNormalizer(m.removeExtraWhitespaces, m.charsMap)
+	return f.writeSpecial(v, opt)
+}
+
+// writeNormalizer adds the settings of a unigram normalizer.
+func (v *Vocab) writeNormalizer(removeSpaces bool, charsMap []byte) {
+	v.kvs.Set(keyRemoveSpaces, gguf.Bool(removeSpaces))
+	if len(charsMap) > 0 {
+		v.kvs.Set(keyCharsMap, gguf.Uint8s(charsMap))
+	}
+}
+
+// loadXLMRoberta follows BertModel._xlmroberta_set_vocab (conversion/bert.py)
+// for checkpoints with sentencepiece.bpe.model. There the ids are not those of
+// the model: its first three pieces and its last one give way to four tokens
+// in front, as the Python tokenizer has it.
+//
+//	model   <unk> <s> </s>          piece 3 … piece n-2   piece n-1
+//	ids     <s> <pad> </s> <unk>    piece 3 … piece n-2
+func loadXLMRoberta(f *files, v *Vocab, opt Options) error {
+	return f.xlmRoberta(v, opt, false)
+}
+
+// maskRow is the row of <mask> in nomic-embed-text-v2-moe, the one model of its class.
+const maskRow = 250001
+
+// xlmRoberta is loadXLMRoberta; mask adds the token that the model file of the
+// mixture-of-experts NomicBert lacks.
+func (f *files) xlmRoberta(v *Vocab, opt Options, mask bool) error {
+	types, err := opt.integer("type_vocab_size", 1)
+	if err != nil {
+		return err
+	}
+	if !isFile(f.fsys, spmBPEFile) {
+		return f.xlmRobertaJSON(v, opt, types)
+	}
+	m, err := f.readModel(spmBPEFile)
+	if err != nil {
+		return err
+	}
+	if m.modelType != spmUnigram {
+		return badf(spmBPEFile, "SentencePiece model of type %d, want %d (unigram)", m.modelType, spmUnigram)
+	}
+	opt.VocabSize = max(opt.VocabSize, len(m.pieces))
+	if err := m.rows(v, spmBPEFile, opt); err != nil {
+		return err
+	}
+	model := *v
+	last := max(3, len(model.Tokens)-1)
+	v.Tokens = append([]string{"<s>", "<pad>", "</s>", "<unk>"}, model.Tokens[min(3, len(model.Tokens)):min(last, len(model.Tokens))]...)
+	v.Scores = append(make([]float32, 4), model.Scores[min(3, len(model.Tokens)):min(last, len(model.Tokens))]...)
+	v.Types = append([]TokenType{Control, Control, Control, Unknown}, model.Types[min(3, len(model.Tokens)):min(last, len(model.Tokens))]...)
+	if mask {
+		if len(v.Tokens) <= maskRow {
+			return badf(spmBPEFile, "a vocabulary of %d tokens has no row %d for <mask>", len(v.Tokens), maskRow)
+		}
+		v.set(maskRow, "<mask>", 0, Control)
+	}
+	return f.writeXLMRoberta(v, opt, types, m.addDummyPrefix, m.removeExtraWhitespaces, m.charsMap)
+}
+
+// writeXLMRoberta adds the pairs of a vocabulary that is complete.
+func (f *files) writeXLMRoberta(v *Vocab, opt Options, types int, prefix, removeSpaces bool, charsMap []byte) error {
+	v.Model, v.Pre = "t5", "default"
+	v.writeRows()
+	v.kvs.Set(keyAddSpacePrefix, gguf.Bool(prefix))
+	v.kvs.Set(keyTokenTypeCount, gguf.Uint32(uint32(types)))
+	v.writeNormalizer(removeSpaces, charsMap)
+	return f.writeSpecial(v, opt)
+}
+
+// xlmRobertaJSON is the same from tokenizer.json alone.
+func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
+	return unsupportedf("%s without %s is not read yet", jsonFile, spmBPEFile)
+}
