@@ -30,6 +30,7 @@ import (
 type Options struct {
 	Type      OutType // type of the weights; default Auto
 	ModelName string  // instead of the name found in the model card and directory
+	Pre       string  // tokenizer.ggml.pre of byte-level BPE, instead of the name that the check text gives
 	// Override is a file of general.* keys, a JSON object, that outrank what the
 	// directory says; "" for none.
 	Override string
@@ -146,7 +147,7 @@ func (j *Job) describe(fsys fs.FS, config *arch.Config, opt Options) error {
 	if err != nil {
 		return err
 	}
-	vocab, err := tokenizer.Load(fsys, tokenizer.Options{Class: j.Arch.Tokenizer, VocabSize: int(vocabSize), Config: config.Raw, Value: config.Value})
+	vocab, err := tokenizer.Load(fsys, tokenizer.Options{Class: j.Arch.Tokenizer, VocabSize: int(vocabSize), Config: config.Raw, Value: config.Value, Pre: opt.Pre})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,17 @@
 //	added_tokens.json        user-defined rows             │ and type per token id
 //	tokenizer_config.json    added_tokens_decoder rows    ─┘
 //
+// A byte-level BPE vocabulary is what the transformers library makes of
+// tokenizer.json:
+//
+//	tokenizer.json           model.vocab, added_tokens     ─┐ rows: one text
+//	tokenizer_config.json    added_tokens_decoder           │ and type per token id
+//	tokenizer_config.json    bos_token …: missing tokens   ─┘
+//	config: vocab_size       [PADi] fill
+//	tokenizer.json           merges, else merges.txt
+//
+// The settings come from these, for every kind:
+//
 //	tokenizer.json           added_tokens: text → id      ─┐ bos, eos, unk, sep, pad,
 //	tokenizer_config.json    bos_token …: kind → text      │ mask, eot, eom ids
 //	config.json              bos_token_id …: kind → id    ─┘
@@ -23,7 +34,9 @@
 //
 // In the rows a later layer replaces an earlier one; in the settings the
 // earlier source wins and a later one only fills what is still open.
-// special_tokens_map.json and generation_config.json are not read.
+// special_tokens_map.json is read only where transformers reads it: beside a
+// tokenizer_config.json without added_tokens_decoder. generation_config.json is
+// not read.
 //
 // # Order and bytes
 //
@@ -41,8 +54,9 @@
 //
 // A [FormatError] names the file that is broken. [ErrUnsupported] marks whole
 // tokenizers of a kind that is not read, and classes without rules here. The
-// kinds that are read: SentencePiece's model files, RWKV's vocabulary file and
-// PLaMo's tokenizer.jsonl. A token id below zero is a FormatError, where the
+// kinds that are read: SentencePiece's model files, byte-level BPE, RWKV's
+// vocabulary file and PLaMo's tokenizer.jsonl. A token id below zero is a
+// FormatError, where the
 // reference would count it from the end of the list.
 //
 // What the rules drop without an error, such as a token beyond the vocabulary,

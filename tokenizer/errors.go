@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"errors"
 	"fmt"
 
 	"ggforge/internal/fault"
@@ -36,4 +37,12 @@ func (e *FormatError) Is(target error) bool { return target == ErrBroken }
 
 func unsupportedf(format string, args ...any) error {
 	return fault.Errorf(ErrUnsupported, format, args...)
+}
+
+// inFile gives an error of a part of a file the file's name.
+func inFile(path string, err error) error {
+	if errors.Is(err, ErrBroken) {
+		return badf(path, "%v", err)
+	}
+	return fmt.Errorf("%s: %w", path, err)
 }

@@ -35,6 +35,9 @@ type special struct {
 	kinds  []string // the kinds looked for; post-processors may append eot and eom
 	nVocab int      // ids from it on are dropped; -1 for no limit
 
+	wantMerges bool
+	merges     []string // "left right"
+
 	tokens map[string]any // members of tokenizer_config.json that a rule replaced
 	ids    []kindOf[int64]
 	flags  []kindOf[bool]
@@ -105,6 +108,11 @@ func (s *special) setID(v *Vocab, file, kind string, value any) error {
 // load fills s from tokenizer.json, tokenizer_config.json, the chat template
 // files and the model's own configuration, in this order.
 func (s *special) load(v *Vocab, model map[string]any) error {
+	if s.wantMerges {
+		if err := s.loadMerges(v); err != nil {
+			return err
+		}
+	}
 	if err := s.loadJSON(v); err != nil {
 		return err
 	}
@@ -259,8 +267,11 @@ func listOf(o *pyjson.Object, name, what string) ([]any, error) {
 	return list, nil
 }
 
-// write adds what was found to v's pairs: ids, flags, chat templates, normalizer flags.
+// write adds what was found to v's pairs: merges, ids, flags, chat templates, normalizer flags.
 func (s *special) write(v *Vocab) error {
+	if len(s.merges) > 0 {
+		v.kvs.Set(keyMerges, gguf.Strings(s.merges))
+	}
 	for _, e := range s.ids {
 		for _, k := range specialKeys {
 			if k.kind == e.kind && k.id != "" {

@@ -30,6 +30,10 @@ type Options struct {
 	// for none. Without it the members of Config count. The rule sets that read
 	// one are those whose vocabulary depends on more than its size.
 	Value func(key string) any
+
+	// Pre is the name for tokenizer.ggml.pre of a byte-level BPE vocabulary; ""
+	// takes the name that its check text gives.
+	Pre string
 }
 
 // TokenType is the type of a token as GGUF stores it in
@@ -49,7 +53,7 @@ const (
 // Vocab is a tokenizer as GGUF describes it. len(Tokens) = len(Types); the index
 // is the token id. Scores is as long, or empty for a kind without scores.
 type Vocab struct {
-	Model  string // tokenizer.ggml.model: "llama" for SentencePiece, "t5" for its unigram models
+	Model  string // tokenizer.ggml.model: "llama" for SentencePiece, "t5" for its unigram models, "gpt2" for byte-level BPE
 	Pre    string // tokenizer.ggml.pre; empty for a kind without
 	Tokens []string
 	Scores []float32
@@ -77,7 +81,10 @@ const (
 	spmBPEFile       = "sentencepiece.bpe.model"
 	rwkvFile         = "rwkv_vocab_v20230424.txt"
 	jsonFile         = "tokenizer.json"
+	vocabJSONFile    = "vocab.json"
+	mergesFile       = "merges.txt"
 	configFile       = "tokenizer_config.json"
+	specialMapFile   = "special_tokens_map.json"
 	addedTokensFile  = "added_tokens.json"
 	tekkenFile       = "tekken.json"
 	chatJinjaFile    = "chat_template.jinja"
@@ -104,16 +111,16 @@ func Load(fsys fs.FS, opt Options) (*Vocab, error) {
 	}
 	load := loaders[opt.Class]
 	if load == nil {
+		load = byteLevel[opt.Class]
+	}
+	if load == nil {
 		return nil, unsupportedf("tokenizer class %q", opt.Class)
 	}
-	f, v := &files{fsys: fsys}, &Vocab{}
-	var err error
-	if f.config, err = readObjectIfFile(fsys, configFile); err != nil {
+	f, err := openFiles(fsys)
+	if err != nil {
 		return nil, err
 	}
-	if f.json, err = readObjectIfFile(fsys, jsonFile); err != nil {
-		return nil, err
-	}
+	v := &Vocab{}
 	if err := load(f, v, opt); err != nil {
 		return nil, err
 	}
@@ -141,20 +148,7 @@ func loadLlama(fsys fs.FS, opt Options) (*Vocab, error) {
 	if f.json, err = readObjectIfFile(fsys, jsonFile); err != nil {
 		return nil, err
 	}
-	if !isFile(fsys, spmFile) {
-		return nil, f.otherKind()
-	}
-	if err := f.spmRows(v, opt); err != nil {
-		return nil, err
-	}
-	v.Model, v.Pre = "llama", "default"
-	v.writeRows()
-
-	sp := &special{files: f, kinds: []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}, nVocab: len(v.Tokens)}
-	if err := sp.load(v, opt.Config); err != nil {
-		return nil, err
-	}
-	if err := sp.write(v); err != nil {
+	if err := f.llama(v, opt); err != nil {
 		return nil, err
 	}
 	switch opt.VocabSize {
@@ -175,6 +169,22 @@ func loadLlama(fsys fs.FS, opt Options) (*Vocab, error) {
 		v.kvs.Set(keyAddBOS, gguf.Bool(false))
 	}
 	return v, nil
+}
+
+// llama adds the vocabulary and the special tokens of LlamaModel: from
+// tokenizer.model, else from a tokenizer.json in SentencePiece's style, else
+// byte-level BPE.
+func (f *files) llama(v *Vocab, opt Options) error {
+	switch {
+	case isFile(f.fsys, spmFile):
+	case f.llamaStyle():
+		return loadLlamaHF(f, v, opt)
+	case f.json != nil || isFile(f.fsys, vocabJSONFile):
+		return loadGPT2(f, v, opt)
+	default:
+		return f.otherKind()
+	}
+	return loadSPM(f, v, opt)
 }
 
 // value returns a member of config.json as the reference sees it.
@@ -231,6 +241,7 @@ const (
 	keyTokenTypes      = "tokenizer.ggml.token_type"
 	keyPadID           = "tokenizer.ggml.padding_token_id"
 	keyUnkID           = "tokenizer.ggml.unknown_token_id"
+	keyMerges          = "tokenizer.ggml.merges"
 	keyAddBOS          = "tokenizer.ggml.add_bos_token"
 	keyAddSpacePrefix  = "tokenizer.ggml.add_space_prefix"
 	keyRemoveSpaces    = "tokenizer.ggml.remove_extra_whitespaces"
@@ -246,7 +257,6 @@ const (
 
 // otherKinds tells a tokenizer without tokenizer.model by its files, first match first.
 var otherKinds = []struct{ file, kind string }{
-	{"vocab.json", "vocab.json and merges.txt: byte-level BPE is not read yet"},
 	{"vocab.txt", "vocab.txt: WordPiece is not read yet"},
 	{rwkvFile, "rwkv_vocab_v20230424.txt: the RWKV vocabulary is not read yet"},
 	{spieceFile, "spiece.model: SentencePiece unigram is not read yet"},
@@ -254,24 +264,8 @@ var otherKinds = []struct{ file, kind string }{
 	{"*.tiktoken", "a .tiktoken vocabulary is not read yet"},
 }
 
-// otherKind returns the error for a directory without tokenizer.model.
+// otherKind returns the error for a directory without a vocabulary that is read.
 func (f *files) otherKind() error {
-	if f.json != nil {
-		model, _ := f.json.Get("model").(*pyjson.Object)
-		kind := "is not read yet"
-		typ, _ := model.Get("type").(string)
-		switch {
-		case typ == "BPE" && pyjson.Truthy(model.Get("byte_fallback")):
-			kind = "SentencePiece-style BPE without tokenizer.model is not read yet"
-		case typ == "BPE":
-			kind = "byte-level BPE is not read yet"
-		case typ == "":
-			return badf(jsonFile, "model has no type")
-		default:
-			kind = typ + " is not read yet"
-		}
-		return unsupportedf("%s with model type %s: %s", jsonFile, typ, kind)
-	}
 	for _, k := range otherKinds {
 		if m, _ := fs.Glob(f.fsys, k.file); len(m) > 0 {
 			return unsupportedf("%s", k.kind)

@@ -14,13 +14,10 @@ import (
 // TestUnsupported checks that each kind of tokenizer that is not read is
 // refused by name.
 func TestUnsupported(t *testing.T) {
-	bpe := `{"model":{"type":"BPE","byte_fallback":false,"vocab":{},"merges":[]}}`
 	for _, tt := range []struct{ name, file, text, want string }{
-		{"bpe", "tokenizer.json", bpe, "tokenizer.json with model type BPE: byte-level BPE is not read yet"},
-		{"bpe-fallback", "tokenizer.json", strings.Replace(bpe, "false", "true", 1), "tokenizer.json with model type BPE: SentencePiece-style BPE"},
-		{"unigram", "tokenizer.json", `{"model":{"type":"Unigram"}}`, "tokenizer.json with model type Unigram"},
-		{"wordpiece", "tokenizer.json", `{"model":{"type":"WordPiece"}}`, "tokenizer.json with model type WordPiece"},
-		{"vocab.json", "vocab.json", `{}`, "byte-level BPE"},
+		{"model", "tokenizer.json", `{"model":{"type":"Fancy"}}`, `tokenizer.json: tokenizer.model: model type "Fancy"`},
+		{"decoder", "tokenizer.json", `{"model":{"type":"BPE","vocab":{},"merges":[]},"decoder":{"type":"Fancy"}}`, `tokenizer.decoder: decoder "Fancy"`},
+		{"version", "tokenizer.json", `{"version":"2.0","model":{"type":"BPE","vocab":{},"merges":[]}}`, `version "2.0"`},
 		{"vocab.txt", "vocab.txt", "", "WordPiece"},
 		{"tekken", "tekken.json", `{}`, "tekken.json"},
 		{"tiktoken", "qwen.tiktoken", "", "tiktoken"},

@@ -17,6 +17,7 @@ func flags() []cli.Flag {
 		&cli.StringFlag{Name: "outfile", Usage: "write to `FILE`, or into it if it is a directory; {ftype} stands for the output type"},
 		&cli.StringFlag{Name: "outtype", Value: convert.Auto.String(), Usage: "store weights as `TYPE`: " + convert.OutTypeNames()},
 		&cli.StringFlag{Name: "model-name", Usage: "call the model `NAME`"},
+		&cli.StringFlag{Name: "pre", Usage: "call the pre-tokenizer of byte-level BPE `NAME`, whatever its check text says"},
 		&cli.StringFlag{Name: "metadata", Usage: "take general.* keys from `FILE`, a JSON object, before all else"},
 		&cli.BoolFlag{Name: "vocab-only", Usage: "write the metadata and the vocabulary, no tensors"},
 		&cli.BoolFlag{Name: "bigendian", Usage: "write for big-endian machines"},
@@ -79,6 +80,7 @@ func options(cmd *cli.Command, args []string) (opt convert.Options, out string, 
 	}
 	opt = convert.Options{
 		ModelName:  cmd.String("model-name"),
+		Pre:        cmd.String("pre"),
 		Override:   cmd.String("metadata"),
 		VocabOnly:  cmd.Bool("vocab-only"),
 		BigEndian:  cmd.Bool("bigendian"),

@@ -1,0 +1,142 @@
+package interop
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/tokenizer"
+)
+
+// tokenizers are made-up checkpoints whose vocabularies alone are compared:
+// arguments of mkhf.py, changes to config.json and tokenizer_config.json, and
+// files to delete.
+var tokenizers = []struct {
+	name   string
+	class  tokenizer.Class
+	args   string // separated by blanks; the first is the architecture
+	config string // JSON object merged into tokenizer_config.json
+	omit   string // files, separated by blanks
+}{
+	{"gpt2", tokenizer.ClassGPT2, "gpt2", "", ""},
+	{"qwen2", tokenizer.ClassSPMOrGPT2, "qwen2", "", ""},
+	{"llama-bpe", tokenizer.ClassLlama, "llama-bpe", "", ""},
+	{"bloom", tokenizer.ClassGPT2, "bloom", "", ""},
+	{"falcon-40b", tokenizer.ClassGPT2, "falcon-40b", "", ""},
+	{"starcoder2", tokenizer.ClassGPT2, "starcoder2", "", ""},
+	{"stablelm", tokenizer.ClassGPT2, "stablelm", "", ""},
+	{"olmo2", tokenizer.ClassGPT2, "olmo2", "", ""},
+	{"olmo", tokenizer.ClassGPT2, "olmo", "", ""},
+	{"deepseek_v2", tokenizer.ClassGPT2, "deepseek_v2", "", ""},
+	{"deepseek_v3", tokenizer.ClassGPT2, "deepseek_v3", "", ""},
+	{"granite", tokenizer.ClassLlama, "granite", "", ""},
+	{"smollm3", tokenizer.ClassGPT2, "smollm3", "", ""},
+	{"exaone", tokenizer.ClassGPT2, "exaone", "", ""},
+	{"gpt_oss", tokenizer.ClassGPT2, "gpt_oss", "", ""},
+	{"llama4", tokenizer.ClassGPT2, "llama4", "", ""},
+	{"lfm2", tokenizer.ClassGPT2, "lfm2", "", ""},
+	{"phi", tokenizer.ClassGPT2, "phi", "", ""},
+	{"llama-json", tokenizer.ClassLlama, "llama", "", "tokenizer.model"},
+	{"llama-json-no-config", tokenizer.ClassLlama, "llama", "", "tokenizer.model tokenizer_config.json"},
+	{"merges-as-pairs", tokenizer.ClassGPT2, "gpt2 --opt merges_style=list", "", ""},
+	{"no-config", tokenizer.ClassSPMOrGPT2, "qwen2", "", "tokenizer_config.json"},
+	{"padded", tokenizer.ClassSPMOrGPT2, "qwen2 --set vocab_size=1100", "", ""},
+	{"added", tokenizer.ClassSPMOrGPT2, `qwen2 --set vocab_size=1100 --opt added_tokens=[["<tool>",false,false],["▁x",false,false],["▁y",false,true],["é",false,false],["<|a|>",false,false],["Ġz",true,false]]`, "", ""},
+	{"added-llama", tokenizer.ClassLlama, `llama-bpe --set vocab_size=1100 --opt added_tokens=[["<tool>",false,false],["▁x",false,false],["▁y",false,true],["é",false,false],["<|a|>",false,false],["Ġz",true,false]]`, "", ""},
+	{"extra-specials", tokenizer.ClassSPMOrGPT2, "qwen2 --set vocab_size=1100", `{"extra_special_tokens":["<x>","<y>"],"image_token":"<image>","pad_token":"<mypad>"}`, ""},
+	{"additional-specials", tokenizer.ClassSPMOrGPT2, "qwen2 --set vocab_size=1100", `{"additional_special_tokens":["<x>","<|im_start|>"]}`, ""},
+	{"real-gpt2", tokenizer.ClassGPT2, "gpt2 --opt tok=real:gpt2 --set vocab_size=50257 n_embd=64 n_head=2", "", ""},
+	{"real-phi-2", tokenizer.ClassGPT2, "phi --opt tok=real:phi-2 --set vocab_size=51200 hidden_size=64 num_attention_heads=2 num_key_value_heads=2 intermediate_size=256", "", ""},
+	{"real-starcoder2", tokenizer.ClassGPT2, "starcoder2 --opt tok=real:starcoder --set vocab_size=49152 hidden_size=64 num_attention_heads=4 intermediate_size=128", "", ""},
+	{"real-falcon", tokenizer.ClassGPT2, "falcon-40b --opt tok=real:falcon --set vocab_size=65024 hidden_size=64 num_attention_heads=4 num_kv_heads=2", "", ""},
+}
+
+// TestTokenizers compares the tokenizer.* keys of both converters, the name of
+// the pre-tokenizer given.
+func TestTokenizers(t *testing.T) {
+	o := start(t)
+	for _, c := range tokenizers {
+		t.Run(c.name, func(t *testing.T) {
+			hf := work + "/" + c.name
+			arch, rest, _ := strings.Cut(c.args, " ")
+			o.script(t, "mkhf.py", append([]string{arch, hf}, strings.Fields(rest)...)...)
+			mergeConfig(t, root+hf+"/tokenizer_config.json", c.config)
+			for _, name := range strings.Fields(c.omit) {
+				must(t, os.Remove(root+hf+"/"+name))
+			}
+			ref := work + "/reference.gguf"
+			o.script(t, "refconvert.py", hf, ref, "--pre-force", "some-name", "--quiet", "--", "--vocab-only")
+			v := load(t, root+hf, tokenizer.Options{Class: c.class, Pre: "some-name"})
+			data, err := os.ReadFile(root + ref)
+			must(t, err)
+			want, err := gguf.Parse(ref, data)
+			must(t, err)
+			sameTokenizer(t, v.KVs(), want.Metadata, c.args)
+			os.RemoveAll(root + hf)
+		})
+	}
+}
+
+// load loads the tokenizer of a checkpoint.
+func load(t *testing.T, dir string, opt tokenizer.Options) *tokenizer.Vocab {
+	t.Helper()
+	data, err := os.ReadFile(dir + "/config.json")
+	must(t, err)
+	d := json.NewDecoder(strings.NewReader(string(data)))
+	d.UseNumber()
+	must(t, d.Decode(&opt.Config))
+	text := opt.Config
+	if t, ok := text["text_config"].(map[string]any); ok {
+		text = t
+	}
+	if n, ok := text["vocab_size"].(json.Number); ok {
+		size, err := n.Int64()
+		must(t, err)
+		opt.VocabSize = int(size)
+	}
+	v, err := tokenizer.Load(os.DirFS(dir), opt)
+	must(t, err)
+	return v
+}
+
+// ofArch are keys that an architecture writes and not its tokenizer.
+var ofArch = map[string]string{"phi": "tokenizer.ggml.add_bos_token"}
+
+// sameTokenizer compares keys, their order, types and values.
+func sameTokenizer(t *testing.T, got, want gguf.Metadata, args string) {
+	t.Helper()
+	arch, _, _ := strings.Cut(args, " ")
+	foreign := func(kv gguf.KV) bool { return !strings.HasPrefix(kv.Key, "tokenizer.") || kv.Key == ofArch[arch] }
+	got = slices.DeleteFunc(slices.Clone(got), foreign)
+	want = slices.DeleteFunc(slices.Clone(want), foreign)
+	if len(got) != len(want) {
+		t.Errorf("%d keys, want %d", len(got), len(want))
+	}
+	for i := range min(len(got), len(want)) {
+		if got[i].Key != want[i].Key {
+			t.Fatalf("key %d is %s, want %s", i, got[i].Key, want[i].Key)
+		}
+		if !reflect.DeepEqual(got[i].Value, want[i].Value) {
+			t.Errorf("%s: %s", got[i].Key, difference(got[i].Value, want[i].Value))
+		}
+	}
+}
+
+// difference says where two values differ.
+func difference(got, want gguf.Value) string {
+	a, b := slices.Collect(got.Elems()), slices.Collect(want.Elems())
+	for i := range min(len(a), len(b)) {
+		if !reflect.DeepEqual(a[i], b[i]) {
+			return fmt.Sprintf("element %d is %v, want %v", i, a[i], b[i])
+		}
+	}
+	if len(a) != len(b) {
+		return fmt.Sprintf("%d elements, want %d", len(a), len(b))
+	}
+	return fmt.Sprintf("%v, want %v", got, want)
+}

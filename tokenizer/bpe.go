@@ -1,0 +1,183 @@
+package tokenizer
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+
+	"ggforge/internal/pyjson"
+	"ggforge/tokenizer/internal/hf"
+)
+
+// byteLevel holds the rule sets of byte-level BPE; f is complete and v empty.
+var byteLevel = map[Class]func(f *files, v *Vocab, opt Options) error{
+	ClassGPT2:      loadGPT2,
+	ClassSPMOrGPT2: loadSPMOrGPT2,
+	ClassLlamaHF:   loadLlamaHF,
+}
+
+// openFiles reads the tokenizer files that all rule sets share.
+func openFiles(fsys fs.FS) (*files, error) {
+	f := &files{fsys: fsys}
+	var err error
+	if f.config, err = readObjectIfFile(fsys, configFile); err == nil {
+		f.json, err = readObjectIfFile(fsys, jsonFile)
+	}
+	return f, err
+}
+
+// loadGPT2 follows TextModel._set_vocab_gpt2 (conversion/base.py).
+func loadGPT2(f *files, v *Vocab, opt Options) error {
+	if err := f.base(v, opt); err != nil {
+		return err
+	}
+	v.Model = "gpt2"
+	v.writeRows()
+	sp := &special{files: f, kinds: []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}, nVocab: -1, wantMerges: true}
+	if err := sp.load(v, opt.Config); err != nil {
+		return err
+	}
+	return sp.write(v)
+}
+
+// loadSPMOrGPT2 follows Qwen2Model (conversion/qwen.py) and others.
+func loadSPMOrGPT2(f *files, v *Vocab, opt Options) error {
+	if !isFile(f.fsys, spmFile) {
+		return loadGPT2(f, v, opt)
+	}
+	return loadSPM(f, v, opt)
+}
+
+// base sets tokens, types and pre-tokenizer (TextModel.get_vocab_base); there are
+// no scores.
+func (f *files) base(v *Vocab, opt Options) error {
+	tok, err := f.auto()
+	if err != nil {
+		return err
+	}
+	vocab := tok.Vocab()
+	n := opt.VocabSize
+	switch {
+	case n == 0:
+		n = len(vocab)
+	case n < 0 || n > maxVocab:
+		return badf("config.json", "vocab_size %d, want 1 to %d", n, maxVocab)
+	}
+	v.Tokens, v.Types = make([]string, n), make([]TokenType, n)
+	used := make([]bool, n)
+	added := tok.Added()
+	for text, id := range vocab {
+		if id >= n {
+			return badf(f.vocabFile(), "token %q has id %d, but config.json says vocab_size %d", text, id, n)
+		}
+		if !used[id] || v.Tokens[id] < text { // one id of two tokens: any rule, but always the same
+			v.Tokens[id] = text
+		}
+		used[id] = true
+	}
+	for id, t := range added {
+		v.Tokens[id] = t.Content
+	}
+	for id := range v.Tokens {
+		t, isAdded := added[id]
+		switch {
+		case !used[id]:
+			v.Tokens[id], v.Types[id] = fmt.Sprintf("[PAD%d]", id), Unused
+		case isAdded:
+			if v.Tokens[id], v.Types[id], err = f.addedRow(tok, t); err != nil {
+				return err
+			}
+		default:
+			v.Types[id] = Normal
+		}
+	}
+	v.Pre = opt.Pre
+	if v.Pre == "" {
+		return unsupportedf("%s: the name of its pre-tokenizer is not worked out yet; --pre NAME gives it", f.vocabFile())
+	}
+	return nil
+}
+
+// addedRow returns text and type of an added token. A text that is not normalized
+// is encoded and decoded, since loaders take control and user-defined tokens for
+// normalized.
+func (f *files) addedRow(tok *autoTokenizer, t hf.AddedToken) (string, TokenType, error) {
+	text := t.Content
+	if !t.Normalized {
+		id, _ := tok.ID(text)
+		text = tok.Decode([]int{id})
+	}
+	if t.Special || looksSpecial(text) {
+		return text, Control, nil
+	}
+	return strings.ReplaceAll(text, "▁", " "), UserDefined, nil
+}
+
+// vocabFile names the file that the vocabulary comes from.
+func (f *files) vocabFile() string {
+	if f.json != nil {
+		return jsonFile
+	}
+	return vocabJSONFile
+}
+
+// loadMerges reads the merges of tokenizer.json, or of merges.txt where that has
+// none. A blank inside a part is written as in the byte-level alphabet.
+func (s *special) loadMerges(v *Vocab) error {
+	model, _ := s.files.json.Get("model").(*pyjson.Object)
+	list, _ := model.Get("merges").([]any)
+	if len(list) == 0 {
+		return s.loadMergesText(v)
+	}
+	s.merges = make([]string, len(list))
+	for i, e := range list {
+		var parts []string
+		switch e := e.(type) {
+		case string:
+			parts = []string{e}
+		case []any:
+			for _, p := range e {
+				part, ok := p.(string)
+				if !ok {
+					return badf(jsonFile, "model.merges[%d]: want strings, got %s", i, pyjson.Describe(p))
+				}
+				parts = append(parts, strings.ReplaceAll(part, " ", "Ġ"))
+			}
+		}
+		if s.merges[i] = strings.Join(parts, " "); !utf8.ValidString(s.merges[i]) || len(parts) == 0 {
+			return badf(jsonFile, "model.merges[%d]: want text, got %s", i, pyjson.Describe(e))
+		}
+	}
+	return nil
+}
+
+// loadMergesText reads merges.txt: two parts on each line, after a first line that
+// may be a comment. Other lines are passed over.
+func (s *special) loadMergesText(v *Vocab) error {
+	if !isFile(s.files.fsys, mergesFile) {
+		v.warnf("no merges found in %s, and no %s", jsonFile, mergesFile)
+		return nil
+	}
+	text, err := readText(s.files.fsys, mergesFile)
+	if err != nil {
+		return err
+	}
+	for i, line := range strings.Split(text, "\n") {
+		parts := strings.FieldsFunc(line, pythonSpace)
+		switch {
+		case len(parts) == 0, i == 0 && strings.HasPrefix(parts[0], "#"):
+		case len(parts) != 2:
+			v.warnf("%s: line %d ignored: want two parts, got %d", mergesFile, i+1, len(parts))
+		default:
+			s.merges = append(s.merges, parts[0]+" "+parts[1])
+		}
+	}
+	return nil
+}
+
+// pythonSpace is what Python's str.split takes for white space.
+func pythonSpace(r rune) bool {
+	return 0x09 <= r && r <= 0x0D || 0x1C <= r && r <= 0x20 || r == 0x85 || r == 0xA0 || r == 0x1680 ||
+		0x2000 <= r && r <= 0x200A || r == 0x2028 || r == 0x2029 || r == 0x202F || r == 0x205F || r == 0x3000
+}

@@ -1,0 +1,283 @@
+package hf
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Decoder turns the texts of tokens into parts of the decoded text.
+type Decoder interface {
+	decode(tokens []string) []string
+}
+
+func decode(d Decoder, tokens []string) string {
+	if d == nil {
+		return strings.Join(tokens, " ")
+	}
+	return strings.Join(d.decode(tokens), "")
+}
+
+// ByteLevelDecoder undoes the byte-level alphabet. A token with a character
+// outside it stands for its own bytes.
+type ByteLevelDecoder struct{}
+
+func (ByteLevelDecoder) decode(tokens []string) []string {
+	var out []byte
+	for _, token := range tokens {
+		start := len(out)
+		for _, r := range token {
+			b, ok := charBytes[r]
+			if !ok {
+				out = append(out[:start], token...)
+				break
+			}
+			out = append(out, b)
+		}
+	}
+	return []string{lossy(out)}
+}
+
+// lossy replaces what is not UTF-8 by U+FFFD: one for each longest start of a
+// character that is broken off, as the Unicode standard recommends.
+func lossy(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	var out bytes.Buffer
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			n = brokenLength(b)
+		}
+		out.WriteRune(r)
+		b = b[n:]
+	}
+	return out.String()
+}
+
+// brokenLength returns how many bytes of b begin a character that is not
+// completed; at least 1.
+func brokenLength(b []byte) int {
+	low, high, want := byte(0x80), byte(0xBF), 0
+	switch c := b[0]; {
+	case 0xC2 <= c && c <= 0xDF:
+		want = 1
+	case 0xE0 <= c && c <= 0xEF:
+		want = 2
+		if c == 0xE0 {
+			low = 0xA0
+		} else if c == 0xED {
+			high = 0x9F
+		}
+	case 0xF0 <= c && c <= 0xF4:
+		want = 3
+		if c == 0xF0 {
+			low = 0x90
+		} else if c == 0xF4 {
+			high = 0x8F
+		}
+	}
+	n := 1
+	for n <= want && n < len(b) && low <= b[n] && b[n] <= high {
+		low, high = 0x80, 0xBF
+		n++
+	}
+	return n
+}
+
+// WordPieceDecoder joins words with blanks and pieces that have the prefix without.
+type WordPieceDecoder struct {
+	Prefix  string
+	Cleanup bool
+}
+
+func (d WordPieceDecoder) decode(tokens []string) []string {
+	out := slices.Clone(tokens)
+	for i := range out {
+		if i > 0 {
+			if rest, ok := strings.CutPrefix(out[i], d.Prefix); ok {
+				out[i] = rest
+			} else {
+				out[i] = " " + out[i]
+			}
+		}
+		if d.Cleanup {
+			out[i] = cleanup(out[i])
+		}
+	}
+	return out
+}
+
+// cleanup takes out the blanks that word pieces leave in English text, one
+// replacement after the other.
+func cleanup(s string) string {
+	for _, r := range [][2]string{
+		{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
+		{" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+	} {
+		s = strings.ReplaceAll(s, r[0], r[1])
+	}
+	return s
+}
+
+// MetaspaceDecoder turns the replacement into blanks; in the first token, unless
+// nothing was prepended, it is dropped.
+type MetaspaceDecoder struct {
+	Replacement rune
+	Prepend     PrependScheme
+}
+
+func (d MetaspaceDecoder) decode(tokens []string) []string {
+	out := make([]string, len(tokens))
+	for i, token := range tokens {
+		to := " "
+		if i == 0 && d.Prepend != PrependNever {
+			to = ""
+		}
+		out[i] = strings.ReplaceAll(token, string(d.Replacement), to)
+	}
+	return out
+}
+
+// BPEDecoder turns the suffix that ends words into blanks, at the very end into nothing.
+type BPEDecoder struct{ Suffix string }
+
+func (d BPEDecoder) decode(tokens []string) []string {
+	out := make([]string, len(tokens))
+	for i, token := range tokens {
+		to := " "
+		if i == len(tokens)-1 {
+			to = ""
+		}
+		out[i] = strings.ReplaceAll(token, d.Suffix, to)
+	}
+	return out
+}
+
+// CTCDecoder drops repeated tokens and padding.
+type CTCDecoder struct {
+	Pad, WordDelimiter string
+	Cleanup            bool
+}
+
+func (d CTCDecoder) decode(tokens []string) []string {
+	var out []string
+	for _, token := range slices.Compact(slices.Clone(tokens)) {
+		token = strings.ReplaceAll(token, d.Pad, "")
+		if d.Cleanup {
+			token = strings.ReplaceAll(cleanup(token), d.WordDelimiter, " ")
+		}
+		if token != "" {
+			out = append(out, token)
+		}
+	}
+	return out
+}
+
+// ByteFallbackDecoder joins runs of tokens of the form <0x61> to text; a run
+// that is not UTF-8 becomes one U+FFFD for each byte.
+type ByteFallbackDecoder struct{}
+
+func (ByteFallbackDecoder) decode(tokens []string) []string {
+	var (
+		out []string
+		run []byte
+	)
+	flush := func() {
+		switch {
+		case len(run) == 0:
+		case utf8.Valid(run):
+			out = append(out, string(run))
+		default:
+			for range run {
+				out = append(out, "\uFFFD")
+			}
+		}
+		run = run[:0]
+	}
+	for _, token := range tokens {
+		if b, ok := byteToken(token); ok {
+			run = append(run, b)
+			continue
+		}
+		flush()
+		out = append(out, token)
+	}
+	flush()
+	return out
+}
+
+// byteToken reads a token of the form <0x61>. Like the library's reader of
+// numbers it takes a sign for a digit.
+func byteToken(token string) (byte, bool) {
+	if len(token) != 6 || !strings.HasPrefix(token, "<0x") || token[5] != '>' {
+		return 0, false
+	}
+	b, err := strconv.ParseUint(strings.TrimPrefix(token[3:5], "+"), 16, 8)
+	return byte(b), err == nil
+}
+
+// FuseDecoder joins all tokens.
+type FuseDecoder struct{}
+
+func (FuseDecoder) decode(tokens []string) []string { return []string{strings.Join(tokens, "")} }
+
+// StripDecoder cuts a character off each token, up to Start times at its start
+// and up to Stop times at its end.
+type StripDecoder struct {
+	Content     rune
+	Start, Stop int
+}
+
+func (d StripDecoder) decode(tokens []string) []string {
+	out := make([]string, len(tokens))
+	for i, token := range tokens {
+		c := string(d.Content)
+		// The two cuts do not see each other: a token of nothing but the
+		// character may be cut twice.
+		start, stop := 0, len(token)
+		for n := 0; n < d.Start && strings.HasPrefix(token[start:], c); n++ {
+			start += len(c)
+		}
+		for n := 0; n < d.Stop && strings.HasSuffix(token[:stop], c); n++ {
+			stop -= len(c)
+		}
+		out[i] = token[min(start, stop):stop]
+	}
+	return out
+}
+
+// ReplaceDecoder replaces each match of a pattern in each token.
+type ReplaceDecoder struct {
+	Pattern Pattern
+	Content string
+}
+
+func (d ReplaceDecoder) decode(tokens []string) []string {
+	out := make([]string, len(tokens))
+	for i, token := range tokens {
+		var b strings.Builder
+		for _, m := range d.Pattern.split(token) {
+			if m.match {
+				b.WriteString(d.Content)
+			} else {
+				b.WriteString(token[m.start:m.end])
+			}
+		}
+		out[i] = b.String()
+	}
+	return out
+}
+
+// SequenceDecoder applies decoders one after the other.
+type SequenceDecoder []Decoder
+
+func (d SequenceDecoder) decode(tokens []string) []string {
+	for _, e := range d {
+		tokens = e.decode(tokens)
+	}
+	return tokens
+}

@@ -1,0 +1,79 @@
+// Package hf reads tokenizer.json and encodes and decodes text as the tokenizers
+// library of Hugging Face (0.23.1) does, ids only:
+//
+//	text ─► added tokens ─► normalizer ─► added tokens ─► pre-tokenizer ─► model ─► post-processor ─► ids
+//	        found in the                  found in the
+//	        raw text                      normalized text
+//
+// Every part that the library reads is read; a part of an unknown type is an
+// ErrUnsupported, a part without one of its members an ErrBroken.
+package hf
+
+import "ggforge/internal/fault"
+
+// Kinds of error, for errors.Is.
+var (
+	ErrBroken      = fault.Broken      // the file is not what its format demands
+	ErrUnsupported = fault.Unsupported // a part of a type that is not known here
+)
+
+func badf(format string, args ...any) error { return fault.Errorf(ErrBroken, format, args...) }
+
+func unsupportedf(format string, args ...any) error {
+	return fault.Errorf(ErrUnsupported, format, args...)
+}
+
+// A Tokenizer encodes and decodes. It may be used by several goroutines once it
+// is complete.
+type Tokenizer struct {
+	Model   Model
+	Decoder Decoder // nil joins tokens with blanks
+
+	added addedVocabulary
+}
+
+// Model is the last step of encoding, from pieces of text to ids, and holds the
+// base vocabulary.
+type Model interface {
+	Type() string
+	Size() int // number of tokens
+	ID(token string) (int, bool)
+	Token(id int) (string, bool)
+	each(func(token string, id int))
+}
+
+// New returns a tokenizer of a model alone.
+func New(m Model) *Tokenizer { return &Tokenizer{Model: m} }
+
+// ID returns the id of a token's text, added tokens first.
+func (t *Tokenizer) ID(token string) (int, bool) {
+	if id, ok := t.added.ids[token]; ok {
+		return id, true
+	}
+	return t.Model.ID(token)
+}
+
+// Vocab returns all tokens by text, added ones included.
+func (t *Tokenizer) Vocab() map[string]int {
+	v := make(map[string]int, t.Model.Size()+len(t.added.ids))
+	t.Model.each(func(token string, id int) { v[token] = id })
+	for token, id := range t.added.ids {
+		v[token] = id
+	}
+	return v
+}
+
+// Decode returns the text of ids; ids that no token has are left out.
+func (t *Tokenizer) Decode(ids []int) string {
+	tokens := make([]string, 0, len(ids))
+	for _, id := range ids {
+		token, ok := t.added.text(id)
+		if !ok {
+			token, ok = t.Model.Token(id)
+		}
+		if ok {
+			tokens = append(tokens, token)
+		}
+	}
+	return decode(t.Decoder, tokens)
+}

@@ -1,0 +1,84 @@
+package tokenizer
+
+import (
+	"regexp"
+	"slices"
+
+	"ggforge/internal/pyjson"
+)
+
+// llamaStyle reports whether tokenizer.json is SentencePiece's BPE in another
+// spelling: merges with a fallback to bytes (gguf-py's LlamaHfVocab).
+func (f *files) llamaStyle() bool {
+	model, _ := f.json.Get("model").(*pyjson.Object)
+	decoder, _ := f.json.Get("decoder").(*pyjson.Object)
+	return model.Get("type") == "BPE" && pyjson.Truthy(model.Get("byte_fallback")) && decoder.Get("type") == "Sequence"
+}
+
+// hexPiece matches the text of a token that stands for one byte.
+var hexPiece = regexp.MustCompile(`^<0x[0-9A-Fa-f]{2}>$`)
+
+// loadLlamaHF follows _set_vocab_llama_hf (conversion/base.py): the base
+// vocabulary by id, then the added tokens beyond it. All scores are -1000.
+func loadLlamaHF(f *files, v *Vocab, opt Options) error {
+	if !f.llamaStyle() {
+		return unsupportedf("%s: want BPE with byte_fallback and a decoder of type Sequence", jsonFile)
+	}
+	tok, err := f.auto()
+	if err != nil {
+		return err
+	}
+	n := tok.Model.Size()
+	specials := map[int]bool{}
+	for _, text := range tok.special {
+		if id, ok := tok.ID(text); ok {
+			specials[id] = true
+		}
+	}
+	add := func(text string, typ TokenType) {
+		v.Tokens = append(v.Tokens, text)
+		v.Scores = append(v.Scores, -1000)
+		v.Types = append(v.Types, typ)
+	}
+	typ := func(id int, text string) TokenType {
+		switch {
+		case hexPiece.MatchString(text):
+			return Byte
+		case specials[id]:
+			return Control
+		}
+		return Normal
+	}
+	added := tok.Added()
+	for id := range n {
+		text, ok := tok.Model.Token(id)
+		if t, isAdded := added[id]; isAdded {
+			text, ok = t.Content, true
+		}
+		if !ok {
+			return badf(jsonFile, "no token has id %d, but there are %d tokens", id, n)
+		}
+		add(text, typ(id, text))
+	}
+	var beyond []int
+	for id := range added {
+		if id >= n {
+			beyond = append(beyond, id)
+		}
+	}
+	slices.Sort(beyond)
+	for _, id := range beyond {
+		if specials[id] {
+			add(added[id].Content, Control)
+		} else {
+			add(added[id].Content, UserDefined)
+		}
+	}
+	v.Model, v.Pre = "llama", "default"
+	v.writeRows()
+	sp := &special{files: f, kinds: []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}, nVocab: len(v.Tokens)}
+	if err := sp.load(v, opt.Config); err != nil {
+		return err
+	}
+	return sp.write(v)
+}
