@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -141,6 +142,13 @@ func (s *special) loadModel(v *Vocab, model map[string]any) error {
 				return badf("config.json", "text_config: want an object")
 			}
 			id = text[kind+"_token_id"]
+		}
+		if list, ok := id.([]any); ok && len(list) > 0 {
+			found := "there is none"
+			if i := find(s.ids, kind); i >= 0 {
+				found = fmt.Sprintf("it is %d", s.ids[i].value)
+			}
+			v.warnf("config.json: several %s tokens %v are not written: GGUF has one, and %s", kind, list, found)
 		}
 		if err := s.setID(v, "config.json", kind, id); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -118,7 +119,7 @@ func TestWarnings(t *testing.T) {
 		addedTokensFile: `{"past": 1000, "<zero>": 0}`,
 		configFile:      `{"chat_template": {}, "add_bos_token": false, "added_tokens_decoder": {"5000": {"content": "far"}, "2": {"content": "<end>", "special": true}}}`,
 	})
-	v, err := Load(dir, Options{Class: ClassLlama, VocabSize: 900, Config: map[string]any{}})
+	v, err := Load(dir, Options{Class: ClassLlama, VocabSize: 900, Config: map[string]any{"eos_token_id": []any{json.Number("2"), json.Number("7")}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +131,7 @@ func TestWarnings(t *testing.T) {
 		`tokenizer_config.json: token 2 replaced: "</s>" by "<end>"`,
 		"tokenizer_config.json: chat_template ignored: want a string or a list, got an object",
 		"tokenizer_config.json: add_bos_token false ignored: the post-processor of tokenizer.json says true",
+		"config.json: several eos tokens [2 7] are not written: GGUF has one, and there is none",
 	}
 	if !slices.Equal(v.Warnings, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(v.Warnings, "\n"), strings.Join(want, "\n"))
