@@ -136,6 +136,22 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestAlias checks that another name of a key counts, also beside the key.
+func TestAlias(t *testing.T) {
+	c, err := ParseConfig([]byte(`{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_layer": 3, "num_hidden_layers": 5, "hidden_size": 96}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]int64{"n_layer": 5, "n_embd": 96, "n_head": 12} {
+		if n, _, err := c.Int(key); n != want || err != nil {
+			t.Errorf("%s: %d, %v, want %d", key, n, err, want)
+		}
+	}
+	if c.Has("num_hidden_layers", "hidden_size") {
+		t.Error("the other names are still there")
+	}
+}
+
 func TestBrokenConfig(t *testing.T) {
 	for _, text := range []string{"", "{", "null", "[]", "{} {}", `{"architectures": []}`, `{"architectures": "LlamaForCausalLM"}`, `{"architectures": [1]}`, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_attention_heads": 0}`} {
 		if _, err := ParseConfig([]byte(text)); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), ConfigFile) {

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"ggforge/internal/fault"
@@ -17,6 +19,9 @@ type modelType struct {
 	// them is the model_type of the language model in it. "rope_parameters" are
 	// laid under the rope settings, see gatherRope.
 	Defaults map[string]any
+	// Alias are other names of keys, by the other name: the value moves to the
+	// key, even if that is there too.
+	Alias map[string]string
 	// Follow lists the keys whose default follows from others: see derived.
 	Follow []string
 
@@ -43,6 +48,13 @@ func loadModelTypes() map[string]*modelType {
 		t := &modelType{Defaults: m["defaults"].(map[string]any), rope: ropeRules[name]}
 		for _, key := range m["follow"].([]any) {
 			t.Follow = append(t.Follow, key.(string))
+		}
+		alias, _ := m["alias"].(map[string]any)
+		for other, key := range alias {
+			if t.Alias == nil {
+				t.Alias = map[string]string{}
+			}
+			t.Alias[other] = key.(string)
 		}
 		types[name] = t
 	}
@@ -95,6 +107,12 @@ func (m *modelType) complete(c *Config, v values) error {
 	}
 	if c.defaulted == nil {
 		c.defaulted = map[string]bool{}
+	}
+	for _, other := range slices.Sorted(maps.Keys(m.Alias)) {
+		if value := v[other]; value != nil {
+			v[m.Alias[other]] = value
+		}
+		delete(v, other)
 	}
 	for key, value := range m.Defaults {
 		if _, ok := v[key]; ok || key == "text_config" {

@@ -1,7 +1,7 @@
 """Prints what the transformers library fills in for the keys that a config.json
 leaves out, per model_type: one JSON object per line. Values that follow from
 other keys are left out; they are found by changing the sizes that they may
-follow from. Usage: defaults.py TYPE ..."""
+follow from. "alias" are the other names of keys. Usage: defaults.py TYPE ..."""
 import json, sys
 from transformers import CONFIG_MAPPING
 
@@ -31,10 +31,17 @@ def changed(cls, base):
             out |= {k for k in base if k != key and k in other and other[k] != base[k]}
     return out
 
+# names that a class takes beside those of its attribute_map
+ALIAS = {"bloom": {"n_embed": "hidden_size"}}
+
 lines = []
 for t in sys.argv[1:]:
     cls = CONFIG_MAPPING[t]
     base = view(cls())
     follow = changed(cls, base)
-    lines.append("%s: %s" % (json.dumps(t), json.dumps({"defaults": {k: v for k, v in sorted(base.items()) if k not in follow}, "follow": sorted(follow)})))
+    row = {"defaults": {k: v for k, v in sorted(base.items()) if k not in follow}, "follow": sorted(follow)}
+    alias = {**getattr(cls, "attribute_map", {}), **ALIAS.get(t, {})}
+    if alias:
+        row["alias"] = alias
+    lines.append("%s: %s" % (json.dumps(t), json.dumps(row)))
 print("{\n" + ",\n".join(lines) + "\n}")
