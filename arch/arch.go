@@ -67,6 +67,8 @@ func (a *Arch) Blocks(c *Config) (int64, error) {
 // registry lists the architectures; a class belongs to one of them.
 var registry = []*Arch{
 	llama,
+
+	bloom, codeshell, falcon, gpt2, gptneox, mpt, refact, ruGPT3XL, starcoder, starcoder2,
 }
 
 // Lookup returns the architecture of a Hugging Face class. An unknown class

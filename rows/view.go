@@ -129,6 +129,33 @@ func (c *columns) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return out, nil
 }
 
+// UngroupQKV returns the rows of a joined projection in another order. s lies in
+// groups, each of perGroup query heads, a key head and a value head of equal
+// sizes; the result has all queries, then all keys, then all values. s is a
+// matrix, or a bias whose elements are the rows.
+func UngroupQKV(s Source, groups, perGroup int64) (Source, error) {
+	ne := s.NE()
+	n := ne[len(ne)-1]
+	if len(ne) > 2 || groups <= 0 || perGroup <= 0 || perGroup > n || n/groups < perGroup+2 || n%groups != 0 || n/groups%(perGroup+2) != 0 {
+		return nil, fmt.Errorf("dimensions %s, want rows for %d groups of %d+2 heads", gguf.Shape(ne), groups, perGroup)
+	}
+	group := n / groups
+	head := group / (perGroup + 2)
+	q, k := groups*perGroup*head, groups*head // rows of all queries, of all keys
+	return Regroup(s, func(i int64) int64 {
+		switch {
+		case i < q:
+			return i/(perGroup*head)*group + i%(perGroup*head)
+		case i < q+k:
+			i -= q
+			return i/head*group + perGroup*head + i%head
+		default:
+			i -= q + k
+			return i/head*group + (perGroup+1)*head + i%head
+		}
+	})
+}
+
 // Reshape returns s with other dimensions of the same number of elements, in the
 // same order. Rows of a blocked type must stay whole blocks.
 func Reshape(s Source, ne []int64) (Source, error) {

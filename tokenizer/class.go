@@ -49,5 +49,6 @@ const (
 	ClassGraniteHybrid Class = "granite-hybrid"
 	ClassDeci          Class = "deci"    // deci.py DeciModel
 	ClassQwen          Class = "qwen"    // base.py _set_vocab_qwen, tiktoken
+	ClassRefact        Class = "refact"  // refact.py RefactModel
 	ClassOpenELM       Class = "openelm" // openelm.py OpenELMModel
 )

@@ -1,0 +1,101 @@
+package arch
+
+import (
+	"ggforge/gguf"
+	"ggforge/rows"
+	"ggforge/tokenizer"
+)
+
+// refact has ALiBi, one head of keys and values, and a gated MLP. Source:
+// refact.py of the reference.
+var refact = &Arch{
+	Name:      "refact",
+	Classes:   []string{"GPTRefactForCausalLM"},
+	Tokenizer: tokenizer.ClassRefact,
+	Metadata: []Row{
+		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_positions"}, Required: true},
+		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"n_embd"}, Required: true},
+		{Key: "feed_forward_length", Derive: func(c *Config) (gguf.Value, bool, error) {
+			n, err := c.refactInner()
+			return uint32Of(n, true, err)
+		}},
+		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
+		{Key: keyHeadCount, Type: gguf.Uint32Type, From: []string{"n_head"}, Required: true},
+		{Key: keyHeadCountKV, Const: gguf.Uint32(1)},
+		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
+		{Key: gguf.KeyFileType},
+	},
+	Unused: []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "attention_bias_in_fp32", "do_sample", "max_batch_size", "max_sequence_length", "n_inner"},
+	Expect: []Expect{
+		{"activation_function", []string{"silu", "swish"}},
+		{"multi_query", []string{"true"}},
+		{"scale_attn_weights", []string{"true"}},
+	},
+	Tensors: []TensorRow{
+		{HF: "transformer.wte", GGUF: "token_embd"},
+		{HF: "transformer.ln_f", GGUF: "output_norm"},
+		{HF: "lm_head", GGUF: "output", Optional: true},
+		{HF: "transformer.h.{bid}.ln_1", GGUF: "blk.{bid}.attn_norm"},
+		{HF: "transformer.h.{bid}.attn.q", GGUF: "blk.{bid}.attn_q"},
+		{HF: "transformer.h.{bid}.attn.kv", Split: []Part{
+			{GGUF: "blk.{bid}.attn_k", Transform: rowsUpTo("key", (*Config).refactHead)},
+			{GGUF: "blk.{bid}.attn_v", Transform: rowsFrom("value", (*Config).refactHead)},
+		}},
+		{HF: "transformer.h.{bid}.attn.c_proj", GGUF: "blk.{bid}.attn_output"},
+		{HF: "transformer.h.{bid}.ln_2", GGUF: "blk.{bid}.ffn_norm"},
+		{HF: "transformer.h.{bid}.mlp.gate_up_proj", Split: []Part{
+			{GGUF: "blk.{bid}.ffn_gate", Transform: rowsUpTo("gate", (*Config).refactInner)},
+			{GGUF: "blk.{bid}.ffn_up", Transform: rowsFrom("up", (*Config).refactInner)},
+		}},
+		{HF: "transformer.h.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down"},
+	},
+}
+
+// refactInner returns the width of the MLP: two thirds of four times the model's,
+// rounded up to a multiple of 256.
+func (c *Config) refactInner() (int64, error) {
+	n, err := c.Require("n_embd")
+	if err == nil && (n < 1 || n > maxWidth) {
+		err = wrongType("n_embd", "a number of elements", n)
+	}
+	return (4*n*2/3 + 255) / 256 * 256, err
+}
+
+// refactHead returns the size of a head.
+func (c *Config) refactHead() (int64, error) {
+	n, err := c.Require("n_embd")
+	if err != nil {
+		return 0, err
+	}
+	heads, err := c.Require("n_head")
+	if err == nil && heads < 1 {
+		err = wrongType("n_head", "a positive integer", heads)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return n / heads, nil
+}
+
+// rowsUpTo and rowsFrom return the first rows of a matrix and the others.
+
+func rowsUpTo(name string, count func(*Config) (int64, error)) *Transform {
+	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+		n, err := count(l.Config)
+		if err != nil {
+			return nil, err
+		}
+		return rows.Slice(s, len(s.NE())-1, 0, n)
+	}}
+}
+
+func rowsFrom(name string, count func(*Config) (int64, error)) *Transform {
+	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+		n, err := count(l.Config)
+		if err != nil {
+			return nil, err
+		}
+		ne := s.NE()
+		return rows.Slice(s, len(ne)-1, n, ne[len(ne)-1])
+	}}
+}
