@@ -43,12 +43,15 @@
 // is whole; otherwise write floor(x).
 //
 // Every spec is made in the variants of Standard and in its own; a variant's Set is
-// laid over config.json, null removes a key. When the reference fails on a spec or
-// changes its meaning, say so in Spec.RawConfig or Spec.NoReference.
+// laid over config.json, null removes a key. Where the reference takes config.json for
+// something else than what was meant, set Spec.RawConfig; where it has no result at
+// all, say why in Spec.NoReference.
 //
 // `make golden SPEC=NAME` then writes convert/testdata/arch/NAME.txt from the
-// reference's output, with which go test ./convert
-// compares what we convert.
+// reference's output, with which go test ./convert compares ours. Without a reference
+// the golden is our own: go test ./convert -run TestArchitectures/NAME -golden.
+// An architecture without a spec fails that test; a spec ahead of its architecture
+// waits.
 //
 // # Values
 //

@@ -60,7 +60,7 @@ type filler struct {
 }
 
 // pieceLen is how many elements are made at a time.
-const pieceLen = 1 << 16
+const pieceLen = 1 << 13
 
 // each calls f with the bytes of the tensor, piece by piece; they are valid
 // during the call.

@@ -92,7 +92,7 @@ func writeShard(path string, shard []safetensors.Tensor, table map[string]tensor
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	w := bufio.NewWriterSize(f, 1<<20)
+	w := bufio.NewWriterSize(f, 1<<16)
 	w.Write(header) // errors stay until Flush
 	ordered := slices.SortedFunc(slices.Values(shard), func(a, b safetensors.Tensor) int { return cmp.Compare(a.Offset(), b.Offset()) })
 	values := filler{seed: v.Seed, edge: v.Edge}
