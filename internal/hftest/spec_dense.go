@@ -26,7 +26,7 @@ func init() {
 		Name:      "cohere2",
 		Tokenizer: "bpe:command-r",
 		Config: `{"architectures": ["Cohere2ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1002, "eos_token_id": 1003,
-			"head_dim": 32, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "layer_norm_eps": 1e-05,
+			"head_dim": 16, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "layer_norm_eps": 1e-05,
 			"layer_switch": 4, "logit_scale": 0.25, "max_position_embeddings": 8192, "model_type": "cohere2", "num_attention_heads": 4, "num_hidden_layers": 4,
 			"num_key_value_heads": 2, "order_of_interleaved_layers": "local_attn_first", "pad_token_id": 1000, "position_embedding_type": "rope_gptj",
 			"rope_theta": 50000, "rotary_pct": 1.0, "sliding_window": 4096, "sliding_window_pattern": 4, "torch_dtype": "bfloat16",
@@ -84,7 +84,7 @@ func init() {
 	add(Spec{
 		Name:      "exaone4",
 		Tokenizer: "bpe:exaone",
-		Config: `{"architectures": ["Exaone4ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 1001, "eos_token_id": 1002, "head_dim": 32, "hidden_act": "silu",
+		Config: `{"architectures": ["Exaone4ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 1001, "eos_token_id": 1002, "head_dim": 16, "hidden_act": "silu",
 			"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96,
 			"layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"], "max_position_embeddings": 2048,
 			"model_type": "exaone4", "num_attention_heads": 4, "num_hidden_layers": 4, "num_key_value_heads": 2, "pad_token_id": 1000, "rms_norm_eps": 1e-05,
@@ -174,7 +174,7 @@ func init() {
 	add(Spec{
 		Name:      "nemotron",
 		Tokenizer: "spm",
-		Config: `{"architectures": ["NemotronForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2, "head_dim": 32,
+		Config: `{"architectures": ["NemotronForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2, "head_dim": 16,
 			"hidden_act": "relu2", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 2048, "mlp_bias": false,
 			"model_type": "nemotron", "norm_eps": 1e-05, "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "partial_rotary_factor": 0.5,
 			"rope_scaling": null, "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.51.3",

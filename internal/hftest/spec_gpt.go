@@ -87,7 +87,7 @@ func init() {
 		Tokenizer: "bpe:starcoder",
 		DType:     "F16",
 		Config: `{"activation_function": "gelu", "architectures": ["GPTBigCodeForCausalLM"], "attention_softmax_in_fp32": true, "attn_pdrop": 0.1, "bos_token_id": 0,
-			"eos_token_id": 0, "layer_norm_epsilon": 1e-05, "model_type": "gpt_bigcode", "multi_query": true, "n_embd": 64, "n_head": 4, "n_inner": 160,
+			"eos_token_id": 0, "layer_norm_epsilon": 1e-05, "model_type": "gpt_bigcode", "multi_query": true, "n_embd": 64, "n_head": 4, "n_inner": 256,
 			"n_layer": 2, "n_positions": 64, "scale_attention_softmax_in_fp32": true, "torch_dtype": "float16", "transformers_version": "4.51.3",
 			"vocab_size": 1024}`,
 		Tensors: `

@@ -6,7 +6,7 @@ func init() {
 		Tokenizer: "bpe:phi-2",
 		DType:     "F16",
 		Config: `{"architectures": ["PhiForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 1000, "embd_pdrop": 0.0, "eos_token_id": 1000,
-			"hidden_act": "gelu_new", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "layer_norm_eps": 1e-05,
+			"hidden_act": "gelu_new", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 256, "layer_norm_eps": 1e-05,
 			"max_position_embeddings": 2048, "model_type": "phi", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 4,
 			"partial_rotary_factor": 0.5, "qk_layernorm": false, "resid_pdrop": 0.1, "rope_scaling": null, "rope_theta": 10000.0, "tie_word_embeddings": false,
 			"torch_dtype": "float16", "transformers_version": "4.51.3", "use_cache": true, "vocab_size": 1024}`,
