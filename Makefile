@@ -73,7 +73,8 @@ interop: build
 		go test -count=1 -timeout 60m -v ./internal/interop
 
 # Writes testdata/gollama.sha256 and convert/testdata/arch anew from the reference's
-# tools; SPEC=NAME only the latter, for the specs of that name (a pattern).
+# tools; SPEC=NAME only the latter, for the specs of that name (a pattern; new: those
+# without one).
 SPEC ?= *
 golden: build
 ifeq ($(SPEC),*)
