@@ -1,4 +1,4 @@
-# Targets: build demo test check bench gobench golden interop fuzz clean
+# Targets: build demo test check bench gobench golden architectures interop fuzz clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -15,7 +15,7 @@ ORACLE_ROOT   ?= /opt/oracle
 ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 
-.PHONY: build demo test check cross race fuzz bench gobench golden interop clean
+.PHONY: build demo test check cross race fuzz bench gobench golden architectures interop clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -64,7 +64,7 @@ gobench:
 	$(SIMD) go test -run xxx -bench . -count 5 ./quantize/quants
 
 ifeq ($(HAVE_ORACLE),)
-golden interop:
+golden architectures interop:
 	@echo '$@: the reference is not installed in ORACLE_ROOT=$(ORACLE_ROOT): nothing compared'
 else
 # Compares with the reference's tools, file by file.

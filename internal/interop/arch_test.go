@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ggforge/arch"
 	"ggforge/internal/hftest"
 )
 
@@ -66,10 +65,4 @@ func (o *oracle) convertSpec(t *testing.T, s *hftest.Spec, v hftest.Variant) str
 	os.Remove(root + out)
 	o.script(t, "refconvert.py", argv...)
 	return out
-}
-
-// registered reports whether we convert the class of a spec.
-func registered(s *hftest.Spec) bool {
-	_, err := arch.Lookup(s.Class())
-	return err == nil
 }

@@ -45,8 +45,7 @@ func start(t *testing.T) *oracle {
 	if root == "" || shared == "" || bin == "" {
 		t.Skip("needs the reference: run make interop")
 	}
-	must(t, os.RemoveAll(root+work))
-	must(t, os.MkdirAll(root+work, 0o777))
+	sweep(t)
 	must(t, os.CopyFS(root+work+"/oracle", os.DirFS(filepath.Join(shared, "oracle"))))
 	must(t, os.WriteFile(root+work+"/drive.py", drivePy, 0o666))
 	cmd := exec.Command("chroot", root, "python3", work+"/drive.py", work+"/oracle")
@@ -61,6 +60,18 @@ func start(t *testing.T) *oracle {
 		cmd.Wait()
 	})
 	return &oracle{t, in, bufio.NewReader(out)}
+}
+
+// sweep empties the work folder of all but what the runtime's loading found.
+func sweep(t *testing.T) {
+	must(t, os.MkdirAll(root+work, 0o777))
+	entries, err := os.ReadDir(root + work)
+	must(t, err)
+	for _, e := range entries {
+		if e.Name() != loadsFile {
+			must(t, os.RemoveAll(filepath.Join(root+work, e.Name())))
+		}
+	}
 }
 
 func must(t *testing.T, err error) {

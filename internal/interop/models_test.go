@@ -1,0 +1,278 @@
+package interop
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/arch"
+	"ggforge/internal/hftest"
+)
+
+// docs makes TestArchitectures write its table.
+var docs = flag.Bool("docs", false, "write docs/architectures.md")
+
+// tableFile is the table, seen from this package.
+const tableFile = "../../docs/architectures.md"
+
+// madeOptions are sets of arguments of mkhf.py, with the output type.
+var madeOptions = []struct{ args, out string }{
+	{"", "f16"},
+	{"--seed 2 --shards 3 --dtype f32 --opt edge=1", "q8_0"},
+	{"--seed 3 --dtype f16 --opt index=1", "auto"},
+}
+
+// result is what is known of one GGUF architecture.
+type result struct {
+	classes     map[string]bool
+	files       int
+	loads       map[string]bool // what the runtime did with the files
+	noReference string
+}
+
+// TestArchitectures converts checkpoints of every architecture with the built
+// command and has the runtime load what comes out: those of package hftest, whose
+// goldens tell what the reference makes of them, and those of the oracle's mkhf.py,
+// converted by both. The table in docs/architectures.md must say what it found.
+func TestArchitectures(t *testing.T) {
+	o := start(t)
+	results := map[string]*result{}
+	at := func(class string) *result {
+		a, err := arch.Lookup(class)
+		if err != nil {
+			return nil // made up ahead of its table
+		}
+		if results[a.Name] == nil {
+			results[a.Name] = &result{classes: map[string]bool{}, loads: map[string]bool{}}
+		}
+		return results[a.Name]
+	}
+	for _, class := range arch.Classes() {
+		at(class).classes[class] = true
+	}
+	for _, s := range hftest.Specs() {
+		r := at(s.Class())
+		if r == nil {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			var g hftest.Golden
+			for i, v := range s.All() {
+				_, err := s.Write(root+work+"/specs/"+v.Name, v)
+				must(t, err)
+				out := work + "/specs/" + v.Name + "/" + s.Name + ".gguf"
+				convertOurs(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+out, v.Out, s.PreTokenizer())
+				must(t, g.Add(v, root+out))
+				if i == 0 {
+					r.loads[o.load(t, out)] = true
+				}
+				r.files++
+			}
+			want, err := os.ReadFile(filepath.Join(archGoldens, s.Name+".txt"))
+			must(t, err)
+			if g.String() != string(want) {
+				t.Errorf("not the reference's file; go test ./convert tells more")
+			}
+			if s.NoReference != "" {
+				r.noReference = s.NoReference
+			}
+		})
+	}
+	for _, m := range o.madeUp(t) {
+		r := at(m.class)
+		if r == nil || r.noReference != "" {
+			continue
+		}
+		s := hftest.Lookup(m.name)
+		for _, opt := range madeOptions {
+			t.Run("mkhf-"+m.name+"-"+opt.out, func(t *testing.T) {
+				hf, ref, mine := work+"/hf/"+m.name, work+"/reference.gguf", work+"/ours.gguf"
+				o.script(t, "mkhf.py", append([]string{m.name, hf}, strings.Fields(opt.args)...)...)
+				pre := preOf(t, root+work+"/log.txt")
+				argv := []string{hf, ref, "--outtype", opt.out, "--quiet"}
+				if pre != "" {
+					argv = append(argv, "--pre-force", pre)
+				}
+				if s != nil && s.RawConfig {
+					argv = append(argv, "--raw-config")
+				}
+				os.Remove(root + ref)
+				o.script(t, "refconvert.py", argv...)
+				convertOurs(t, root+hf, root+mine, opt.out, pre)
+				same(t, root+mine, root+ref)
+				r.files++
+				if opt.args == "" {
+					r.loads[o.load(t, mine)] = true
+				}
+				must(t, os.RemoveAll(root+hf))
+			})
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	if *docs {
+		must(t, os.WriteFile(tableFile, []byte(table(results)), 0o666))
+	}
+	old, err := os.ReadFile(tableFile)
+	must(t, err)
+	if string(old) != table(results) {
+		t.Errorf("%s does not say what this test found; make architectures writes it anew", tableFile)
+	}
+}
+
+// convertOurs converts with the built command.
+func convertOurs(t *testing.T, dir, out, outtype, pre string) {
+	t.Helper()
+	argv := []string{"--force", "--progress", "none", "--outtype", outtype, "--outfile", out, dir}
+	if pre != "" {
+		argv = append(argv, "--pre", pre)
+	}
+	ours(t, "ggconv", argv...)
+}
+
+// madeUp is an architecture of mkhf.py.
+type madeUp struct{ name, class string }
+
+func (o *oracle) madeUp(t *testing.T) []madeUp {
+	t.Helper()
+	o.script(t, "mkhf.py", "--list")
+	text, err := os.ReadFile(root + work + "/log.txt")
+	must(t, err)
+	var all []madeUp
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 3 && f[2] == "tokenizer" {
+			all = append(all, madeUp{f[0], f[1]})
+		}
+	}
+	if len(all) < 50 {
+		t.Fatalf("mkhf.py lists %d architectures", len(all))
+	}
+	return all
+}
+
+var preWord = regexp.MustCompile(`values, pre (\S+)`)
+
+// preOf returns the name of the pre-tokenizer that mkhf.py prints, "" where it
+// prints None.
+func preOf(t *testing.T, log string) string {
+	t.Helper()
+	text, err := os.ReadFile(log)
+	must(t, err)
+	m := preWord.FindSubmatch(text)
+	if m == nil {
+		t.Fatalf("mkhf.py printed %q", text)
+	}
+	return strings.TrimSuffix(string(m[1]), "None")
+}
+
+// What the runtime does with a file. Those that end a cell of the table with a
+// reason say why that is not a fault of the file.
+const (
+	runsText    = "yes"
+	runsEncoder = "yes, as an encoder"
+	loadsOnly   = "loads; llama-perplexity does not run encoder-decoders"
+	noLoader    = "the runtime has no such architecture"
+)
+
+var (
+	finalPPL  = regexp.MustCompile(`Final estimate: PPL = ([0-9.]+)`)
+	firstPPL  = regexp.MustCompile(`\[1\]([0-9.]+)`)
+	addsEOS   = "GGML_ASSERT(!llama_vocab_get_add_eos(vocab)) failed"
+	noSuch    = "unknown model architecture"
+	evalWords = strings.Repeat("The quick brown fox jumps over the lazy dog. 12345 def main(argv): return None\n", 60)
+)
+
+// loadsFile keeps what load found, by the sum of the file; start leaves it alone.
+const loadsFile = "loads.tsv"
+
+// load loads a file, a path inside the chroot, into the reference's runtime and
+// returns how far that goes: three chunks of text must have finite logits.
+func (o *oracle) load(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(root + path)
+	must(t, err)
+	sum := sha256.Sum256(data)
+	key := hex.EncodeToString(sum[:])
+	known := root + work + "/" + loadsFile
+	old, err := os.ReadFile(known)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(old)) {
+		if k, v, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); k == key {
+			return v
+		}
+	}
+	found := o.run(t, path)
+	f, err := os.OpenFile(known, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	must(t, err)
+	_, err = fmt.Fprintf(f, "%s\t%s\n", key, found)
+	must(t, err)
+	must(t, f.Close())
+	return found
+}
+
+// run is load without memory. It fails the test when the runtime cannot use the
+// file.
+func (o *oracle) run(t *testing.T, path string) string {
+	t.Helper()
+	must(t, os.WriteFile(root+work+"/words.txt", []byte(evalWords), 0o666))
+	text, err := exec.Command("chroot", root, "timeout", "90", "llama-perplexity", "-m", path, "-f", work+"/words.txt", "-c", "64", "-b", "64",
+		"--chunks", "3", "-t", "1", "-ngl", "0", "--no-warmup").CombinedOutput()
+	switch {
+	case err == nil && (finalPPL.Match(text) || firstPPL.Match(text)):
+		return runsText
+	case err == nil:
+		t.Fatalf("the runtime computes no finite perplexity: %s", tail(text))
+	case strings.Contains(string(text), addsEOS): // after the weights are loaded
+		return loadsOnly
+	case strings.Contains(string(text), noSuch):
+		return noLoader
+	}
+	bench, err := exec.Command("chroot", root, "timeout", "90", "llama-bench", "-m", path, "-p", "16", "-n", "0", "-r", "1", "-t", "1", "-ngl", "0").CombinedOutput()
+	if err == nil {
+		return runsEncoder
+	}
+	t.Fatalf("the runtime cannot use the file: %v\n%s\n%s", err, tail(text), tail(bench))
+	return ""
+}
+
+// table renders docs/architectures.md.
+func table(results map[string]*result) string {
+	var b strings.Builder
+	w := bufio.NewWriter(&b)
+	fmt.Fprint(w, `# Architectures
+
+What `+"`ggconv`"+` converts, and what was checked: made-up checkpoints of each architecture (several seeds, sizes, element
+types, shardings, output types and settings that published models have) were converted by `+"`ggconv`"+` and by the reference,
+and whole files compared; each file's like was loaded by the reference's runtime and gave finite numbers on text.
+`+"`make architectures`"+` repeats all that and writes this table.
+
+| architecture | Hugging Face classes | same file as the reference | loads and runs |
+| --- | --- | --- | --- |
+`)
+	for _, name := range slices.Sorted(maps.Keys(results)) {
+		r := results[name]
+		equal := fmt.Sprintf("yes (%d files)", r.files)
+		if r.noReference != "" {
+			equal = "no reference: " + r.noReference
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", name, strings.Join(slices.Sorted(maps.Keys(r.classes)), ", "), equal,
+			strings.Join(slices.Sorted(maps.Keys(r.loads)), "; "))
+	}
+	w.Flush()
+	return b.String()
+}
