@@ -64,6 +64,8 @@ func (a *Arch) Blocks(c *Config) (int64, error) {
 	return n, err
 }
 
+//go:generate sh -c "cd .. && go run ./internal/gen/archtable"
+
 // registry lists the architectures; a class belongs to one of them.
 var registry = []*Arch{
 	llama,

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"path/filepath"
+	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/arch"
 	"ggforge/convert"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/fault"
@@ -28,6 +32,7 @@ func flags() []cli.Flag {
 		&cli.BoolFlag{Name: "fuse-gate-up-exps", Usage: "make one tensor of the gate and up projections of experts"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the names of the files; write nothing"},
 		&cli.BoolFlag{Name: "verbose", Usage: "print what becomes of each tensor"},
+		&cli.BoolFlag{Name: "print-supported-models", Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"},
 		tool.ThreadsFlag(),
 		tool.ForceFlag(),
 		tool.ProgressFlag(),
@@ -43,6 +48,19 @@ func flags() []cli.Flag {
 		}
 	}
 	return list
+}
+
+// printModels lists the classes of the registry with their architectures.
+func printModels(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, class := range arch.Classes() {
+		a, err := arch.Lookup(class)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(t, "%s\t%s\n", class, a.Name)
+	}
+	return t.Flush()
 }
 
 // withoutEffect are flags of the reference about how it works, which we do not

@@ -34,6 +34,9 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err := refuse(cmd); err != nil {
 		return err
 	}
+	if cmd.Bool("print-supported-models") {
+		return printModels(cmd.Root().Writer)
+	}
 	args, err := tool.Args(cmd, 1, 2)
 	if err != nil {
 		return err

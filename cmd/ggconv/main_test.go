@@ -5,9 +5,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"ggforge/arch"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 )
@@ -112,7 +114,7 @@ func TestExitCodes(t *testing.T) {
 		{"truncated", []string{truncated, out}, 3, "model.safetensors"},
 		{"missing shard", []string{missing, out}, 3, "model-00002-of-00002.safetensors"},
 		{"pickle", []string{pickle, out}, 4, "pytorch_model.bin"},
-		{"architecture", []string{unknown, out}, 4, `"OtherForCausalLM" is not supported; supported are: LLaMAForCausalLM`},
+		{"architecture", []string{unknown, out}, 4, `"OtherForCausalLM" is not supported; supported are: `},
 		{"tokenizer", []string{noTokenizer, out}, 3, "tokenizer"},
 		{"mmproj", []string{gollama, out, "--mmproj"}, 4, "--mmproj"},
 		{"target", []string{gollama, out, "--target-model-dir", dir}, 4, "--target-model-dir"},
@@ -218,5 +220,21 @@ func TestFlags(t *testing.T) {
 	path, out := make("dry.gguf", "--dry-run")
 	if _, err := os.Stat(path); err == nil || !strings.HasSuffix(out, path+"\n") || !strings.Contains(out, "blk.0.attn_q.weight") {
 		t.Errorf("dry run: %v\n%s", err, out)
+	}
+}
+
+func TestPrintModels(t *testing.T) {
+	code, out, err := call("--print-supported-models")
+	if code != 0 || err != nil {
+		t.Fatalf("exit code %d, error %v", code, err)
+	}
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if len(lines) != len(arch.Classes()) {
+		t.Errorf("%d lines, want one for each of %d classes", len(lines), len(arch.Classes()))
+	}
+	for _, want := range []string{"LlamaForCausalLM llama", "GPT2LMHeadModel gpt2"} {
+		if !slices.ContainsFunc(lines, func(line string) bool { return strings.Join(strings.Fields(line), " ") == want }) {
+			t.Errorf("no line %q in\n%s", want, out)
+		}
 	}
 }
