@@ -47,8 +47,16 @@ const (
 	ClassPlamo3        Class = "plamo3"       // plamo.py Plamo3Model
 	ClassGrok          Class = "grok"         // grok.py GrokModel
 	ClassGraniteHybrid Class = "granite-hybrid"
-	ClassDeci          Class = "deci"    // deci.py DeciModel
-	ClassQwen          Class = "qwen"    // base.py _set_vocab_qwen, tiktoken
-	ClassRefact        Class = "refact"  // refact.py RefactModel
-	ClassOpenELM       Class = "openelm" // openelm.py OpenELMModel
+	ClassDeci          Class = "deci"        // deci.py DeciModel
+	ClassQwen          Class = "qwen"        // base.py _set_vocab_qwen, tiktoken
+	ClassOpenELM       Class = "openelm"     // openelm.py OpenELMModel
+	ClassGemma4        Class = "gemma4"      // gemma.py Gemma4Model
+	ClassEuroBert      Class = "eurobert"    // bert.py EuroBertModel
+	ClassSolarOpen     Class = "solar-open"  // glm.py SolarOpenModel
+	ClassDots3         Class = "dots3"       // dots3.py Dots3NoteModel
+	ClassNemotronH     Class = "nemotron-h"  // nemotron.py NemotronHModel
+	ClassRefact        Class = "refact"      // refact.py RefactModel
+	ClassMiniMax       Class = "minimax"     // minimax.py MiniMaxText01Model
+	ClassLaguna        Class = "laguna"      // laguna.py LagunaModel
+	ClassKimiLinear    Class = "kimi-linear" // kimi_linear.py KimiLinearModel
 )

@@ -20,6 +20,7 @@ type classCase struct {
 	goldenCase
 	Class Class
 	HF    string // the architecture whose set_vocab wrote the pairs
+	Pre   string
 	KVs   [][3]any
 }
 
@@ -40,7 +41,7 @@ func (c *classCase) load(t testing.TB) (*Vocab, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt := Options{Class: c.Class, VocabSize: c.VocabSize}
+	opt := Options{Class: c.Class, VocabSize: c.VocabSize, Pre: c.Pre}
 	decodeNumbers(t, config, &opt.Config)
 	return Load(dir, opt)
 }

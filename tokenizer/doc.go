@@ -55,9 +55,10 @@
 // A [FormatError] names the file that is broken. [ErrUnsupported] marks whole
 // tokenizers of a kind that is not read, and classes without rules here. The
 // kinds that are read: SentencePiece's model files, byte-level BPE, RWKV's
-// vocabulary file and PLaMo's tokenizer.jsonl. A token id below zero is a
-// FormatError, where the
-// reference would count it from the end of the list.
+// vocabulary file, PLaMo's tokenizer.jsonl, and the tiktoken files of Qwen,
+// HunYuan and Kimi. The vocabularies of its source tree that the reference puts
+// in the place of missing files are refused by name. A token id below zero is a
+// FormatError, where the reference would count it from the end of the list.
 //
 // What the rules drop without an error, such as a token beyond the vocabulary,
 // is listed in Vocab.Warnings.

@@ -77,6 +77,7 @@ func (v *Vocab) warnf(format string, args ...any) {
 // The files of a checkpoint directory that are read here or tell a kind.
 const (
 	spmFile          = "tokenizer.model"
+	spmV3File        = "tokenizer.model.v3"
 	spieceFile       = "spiece.model"
 	spmBPEFile       = "sentencepiece.bpe.model"
 	rwkvFile         = "rwkv_vocab_v20230424.txt"

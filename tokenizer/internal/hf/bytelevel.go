@@ -18,3 +18,12 @@ var byteChars, charBytes = func() (chars [256]rune, bytes map[rune]byte) {
 	}
 	return chars, bytes
 }()
+
+// ByteLevelText spells bytes in the alphabet of byte-level vocabularies.
+func ByteLevelText(s string) string {
+	text := make([]rune, len(s))
+	for i := range len(s) {
+		text[i] = byteChars[s[i]]
+	}
+	return string(text)
+}

@@ -1,0 +1,424 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"strconv"
+
+	"ggforge/gguf"
+	"ggforge/internal/pyjson"
+	"ggforge/tokenizer/internal/hf"
+)
+
+// The rule sets of vocabularies in tiktoken's format: a line per token with its
+// bytes in base64 and its rank, which is its id.
+//
+//	IQ== 0
+//	ICA= 256
+//
+// Merges stand nowhere: two tokens merge into a third if that is what merging
+// by rank gives. The special tokens stand in Python code that comes with each
+// family; tables here repeat it.
+
+const (
+	qwenFile = "qwen.tiktoken"
+	hyFile   = "hy.tiktoken"
+	kimiFile = "tiktoken.model"
+)
+
+// ranks is a vocabulary in tiktoken's format.
+type ranks struct {
+	file  string
+	rank  map[string]int // bytes of a token to its rank
+	order []string       // as in the file
+}
+
+// readRanks reads a vocabulary.
+func (f *files) readRanks(name string) (*ranks, error) {
+	if !isFile(f.fsys, name) {
+		return nil, badf(name, "no such file")
+	}
+	data, err := fs.ReadFile(f.fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	r := &ranks{file: name, rank: make(map[string]int)}
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		parts := bytes.Fields(line)
+		if len(parts) == 0 {
+			continue
+		}
+		if len(parts) != 2 {
+			return nil, badf(name, "line %d: want a token and its rank, got %d parts", n, len(parts))
+		}
+		token, err := base64.StdEncoding.DecodeString(string(parts[0]))
+		if err != nil || len(token) == 0 {
+			return nil, badf(name, "line %d: %q is no token in base64", n, parts[0])
+		}
+		rank, err := strconv.Atoi(string(parts[1]))
+		if err != nil || rank < 0 || rank >= maxVocab {
+			return nil, badf(name, "line %d: want a rank below %d, got %q", n, maxVocab, parts[1])
+		}
+		if _, ok := r.rank[string(token)]; ok {
+			return nil, badf(name, "line %d: token %q repeated", n, token)
+		}
+		r.rank[string(token)] = rank
+		r.order = append(r.order, string(token))
+	}
+	return r, nil
+}
+
+// split returns the parts of a token that are left when merging by rank stops
+// short of it.
+func (r *ranks) split(token string) []string {
+	parts := make([]string, len(token))
+	for i := range parts {
+		parts[i] = token[i : i+1]
+	}
+	limit := r.rank[token]
+	for {
+		best, at := limit, -1
+		for i := range len(parts) - 1 {
+			if rank, ok := r.rank[parts[i]+parts[i+1]]; ok && rank < best {
+				best, at = rank, i
+			}
+		}
+		if at < 0 {
+			return parts
+		}
+		parts[at] += parts[at+1]
+		parts = append(parts[:at+1], parts[at+2:]...)
+	}
+}
+
+// merges returns the merges in the byte-level alphabet, in the order of the
+// file. Tokens that are no merge of two are left out, or an error if all must be.
+func (r *ranks) merges(all bool) ([]string, error) {
+	var merges []string
+	for _, token := range r.order {
+		if len(token) == 1 {
+			continue
+		}
+		parts := r.split(token)
+		switch {
+		case len(parts) == 2:
+			merges = append(merges, hf.ByteLevelText(parts[0])+" "+hf.ByteLevelText(parts[1]))
+		case all:
+			return nil, badf(r.file, "token %q is no merge of two others", token)
+		}
+	}
+	return merges, nil
+}
+
+// rows builds n rows of the vocabulary and of special tokens, which have the
+// ids from first on.
+func (r *ranks) rows(v *Vocab, n, first int, special []string) error {
+	if n <= 0 || n > maxVocab {
+		return badf("config.json", "vocab_size %d, want 1 to %d", n, maxVocab)
+	}
+	v.Tokens, v.Types = make([]string, n), make([]TokenType, n)
+	set := func(id int, text string, typ TokenType) error {
+		if id >= n {
+			return badf(r.file, "token %q has id %d, but config.json says vocab_size %d", text, id, n)
+		}
+		if v.Types[id] != 0 {
+			return badf(r.file, "tokens %q and %q have the id %d", v.Tokens[id], text, id)
+		}
+		v.Tokens[id], v.Types[id] = text, typ
+		return nil
+	}
+	for _, token := range r.order {
+		if err := set(r.rank[token], hf.ByteLevelText(token), Normal); err != nil {
+			return err
+		}
+	}
+	for i, text := range special {
+		if err := set(first+i, text, Control); err != nil {
+			return err
+		}
+	}
+	for id, typ := range v.Types {
+		if typ == 0 {
+			v.Tokens[id], v.Types[id] = "[PAD"+strconv.Itoa(id)+"]", Unused
+		}
+	}
+	v.Model = "gpt2"
+	return nil
+}
+
+// setPre sets the pre-tokenizer's name.
+func (r *ranks) setPre(v *Vocab, opt Options) error {
+	if v.Pre = opt.Pre; v.Pre == "" {
+		return unsupportedf("%s: the name of its pre-tokenizer is not worked out; --pre NAME gives it", r.file)
+	}
+	return nil
+}
+
+func extras(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("<|extra_%d|>", i)
+	}
+	return list
+}
+
+// qwenSpecial is the id of Qwen's first special token, <|endoftext|>.
+const qwenSpecial = 151643
+
+// loadQwen follows _set_vocab_qwen (conversion/base.py), for the first Qwen.
+func loadQwen(f *files, v *Vocab, opt Options) error {
+	r, err := f.readRanks(qwenFile)
+	if err != nil {
+		return err
+	}
+	merges, err := r.merges(true)
+	if err != nil {
+		return err
+	}
+	if err := r.rows(v, opt.VocabSize, qwenSpecial, append([]string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, extras(205)...)); err != nil {
+		return err
+	}
+	if err := r.setPre(v, opt); err != nil {
+		return err
+	}
+	v.writeRows()
+	s, err := f.loadSpecial(v, opt, specialKinds, -1)
+	if err != nil {
+		return err
+	}
+	s.merges = merges
+	kinds := []string{"unk"}
+	if len(s.ids) == 0 {
+		kinds = []string{"bos", "eos", "unk"}
+	}
+	for _, kind := range kinds {
+		if err := s.setID(v, qwenFile, kind, int64(qwenSpecial)); err != nil {
+			return err
+		}
+	}
+	return s.write(v)
+}
+
+// hyNamed are HunYuan's special tokens before <|extra_0|>; the first follows
+// the last rank.
+var hyNamed = []string{"<|endoftext|>", "<|startoftext|>", "<|bos|>", "<|eos|>", "<|pad|>"}
+
+// The ids that the reference gives bos in HunYuan's vocabulary.
+const (
+	hyBOS      = 127959 // <|bos|>
+	hyDenseBOS = 127958 // <|startoftext|>
+	hyExtras   = 205    // of the published tokenizers' code; one version has one less
+)
+
+// hunYuan is what the two rule sets of HunYuan share: rows, merges and special
+// tokens from hy.tiktoken. The vocabulary has no room for other tokens.
+func (f *files) hunYuan(v *Vocab, opt Options) error {
+	r, err := f.readRanks(hyFile)
+	if err != nil {
+		return err
+	}
+	merges, err := r.merges(false)
+	if err != nil {
+		return err
+	}
+	n := opt.VocabSize - len(r.order) - len(hyNamed)
+	if n != hyExtras && n != hyExtras-1 {
+		return badf(hyFile, "%d tokens, but config.json says vocab_size %d: want %d or %d special tokens more", len(r.order), opt.VocabSize, len(hyNamed)+hyExtras-1, len(hyNamed)+hyExtras)
+	}
+	if err := r.rows(v, opt.VocabSize, len(r.order), append(hyNamed[:len(hyNamed):len(hyNamed)], extras(n)...)); err != nil {
+		return err
+	}
+	if err := r.setPre(v, opt); err != nil {
+		return err
+	}
+	return f.writeRanks(v, opt, merges)
+}
+
+// writeRanks writes rows that are complete, their merges and the special tokens.
+func (f *files) writeRanks(v *Vocab, opt Options, merges []string) error {
+	v.writeRows()
+	if len(merges) > 0 {
+		v.kvs.Set(keyMerges, gguf.Strings(merges))
+	}
+	s, err := f.loadSpecial(v, opt, specialKinds, -1)
+	if err != nil {
+		return err
+	}
+	return s.write(v)
+}
+
+// loadHunYuanMoE follows HunYuanMoEModel (conversion/hunyuan.py).
+func loadHunYuanMoE(f *files, v *Vocab, opt Options) error {
+	if err := f.hunYuan(v, opt); err != nil {
+		return err
+	}
+	v.kvs.Set(specialKey("bos").id, gguf.Uint32(hyBOS))
+	return nil
+}
+
+// loadHunYuan follows HunYuanModel (conversion/hunyuan.py), for the dense models.
+func loadHunYuan(f *files, v *Vocab, opt Options) error {
+	if f.json == nil {
+		if err := f.hunYuan(v, opt); err != nil {
+			return err
+		}
+		hidden, err := opt.integer("hidden_size", 0)
+		if err != nil {
+			return err
+		}
+		if hidden == 4096 {
+			v.kvs.Set(specialKey("bos").id, gguf.Uint32(hyDenseBOS))
+		}
+	} else {
+		if err := f.base(v, opt); err != nil {
+			return err
+		}
+		kinds := specialKinds
+		if pad, ok := pyjson.Integer(opt.value("pad_token_id")); ok && pad.Sign() < 0 {
+			kinds = []string{"bos", "eos", "unk", "sep", "cls", "mask"}
+		}
+		v.Model = "gpt2"
+		if err := f.writeGPT2(v, opt, kinds, nil); err != nil {
+			return err
+		}
+	}
+	if opt.value("eod_token_id") != nil {
+		if err := v.writeConfigID("eos", "eod_token_id", opt.value("eod_token_id")); err != nil {
+			return err
+		}
+	}
+	const generation = "generation_config.json"
+	o, err := readObjectIfFile(f.fsys, generation)
+	if err != nil {
+		return err
+	}
+	if list, _ := o.Get("eos_token_id").([]any); len(list) >= 2 {
+		return v.writeConfigID("eot", generation+": eos_token_id", list[0])
+	}
+	return nil
+}
+
+// writeConfigID adds an id of a kind that what holds.
+func (v *Vocab) writeConfigID(kind, what string, value any) error {
+	id, ok := pyjson.Integer(value)
+	if !ok || id.Sign() < 0 || id.BitLen() > 32 {
+		return badf("config.json", "%s: want an id, got %v", what, value)
+	}
+	v.kvs.Set(specialKey(kind).id, gguf.Uint32(uint32(id.Uint64())))
+	return nil
+}
+
+// kimiSpecials is the number of special tokens of Kimi; those that
+// tokenizer_config.json does not name are reserved.
+const kimiSpecials = 256
+
+// kimiPre is the only pre-tokenizer with which the reference takes Kimi's vocabulary.
+const kimiPre = "kimi-k2"
+
+// kimi is what the rule sets share that take Kimi's vocabulary where
+// byte-level BPE's files are missing. special are its special tokens.
+func (f *files) kimi(v *Vocab, opt Options) (first int, special []string, err error) {
+	r, err := f.readRanks(kimiFile)
+	if err != nil {
+		return 0, nil, err
+	}
+	merges, err := r.merges(false)
+	if err != nil {
+		return 0, nil, err
+	}
+	tokens, err := f.decoderTokens()
+	if err != nil {
+		return 0, nil, err
+	}
+	named := make(map[string]string)
+	for _, t := range tokens {
+		named[t.id] = t.text
+	}
+	first = len(r.order)
+	for i := range kimiSpecials {
+		text, ok := named[strconv.Itoa(first+i)]
+		if !ok {
+			text = fmt.Sprintf("<|reserved_token_%d|>", first+i)
+		}
+		special = append(special, text)
+	}
+	if err := r.rows(v, opt.VocabSize, first, special); err != nil {
+		return 0, nil, err
+	}
+	if err := r.setPre(v, opt); err != nil {
+		return 0, nil, err
+	}
+	if v.Pre != kimiPre {
+		return 0, nil, unsupportedf("%s: pre-tokenizer %q, want %q for this architecture", kimiFile, v.Pre, kimiPre)
+	}
+	return first, special, f.writeRanks(v, opt, merges)
+}
+
+// loadDeepSeek2 follows DeepseekV2Model (conversion/deepseek.py).
+func loadDeepSeek2(f *files, v *Vocab, opt Options) error {
+	if f.json != nil || !isFile(f.fsys, kimiFile) {
+		return loadGPT2(f, v, opt)
+	}
+	_, _, err := f.kimi(v, opt)
+	return err
+}
+
+// loadKimiLinear follows KimiLinearModel (conversion/kimi_linear.py).
+func loadKimiLinear(f *files, v *Vocab, opt Options) error {
+	if f.json != nil || !isFile(f.fsys, kimiFile) {
+		return loadGPT2(f, v, opt)
+	}
+	first, special, err := f.kimi(v, opt)
+	if err != nil {
+		return err
+	}
+	eos := f.config.Get("eos_token")
+	if o, ok := eos.(*pyjson.Object); ok {
+		eos = o.Get("content")
+	}
+	for i, text := range special {
+		if text == eos {
+			v.kvs.Set(specialKey("eos").id, gguf.Uint32(uint32(first+i)))
+			return nil
+		}
+	}
+	return badf(configFile, "eos_token: want one of the special tokens, got %v", eos)
+}
+
+// glm3Special are the tokens that ChatGLM3 has behind those of its model.
+var glm3Special = []string{"[MASK]", "[gMASK]", "[sMASK]", "sop", "eop", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"}
+
+// loadChatGLM3 follows ChatGLMModel.set_vocab_chatglm3 (conversion/chatglm.py).
+func loadChatGLM3(f *files, v *Vocab, opt Options) error {
+	m, err := f.readModel(spmFile)
+	if err != nil {
+		return err
+	}
+	if len(m.pieces) < 3 || m.pieces[0].typ != Unknown || m.pieces[1].typ != Control || m.pieces[2].typ != Control {
+		return badf(spmFile, "want the unknown piece first, and bos and eos behind it")
+	}
+	n, err := opt.integer("padded_vocab_size", 0)
+	if err != nil {
+		return err
+	}
+	if used := len(m.pieces) + len(glm3Special); n < used || n > maxVocab {
+		return badf("config.json", "padded_vocab_size %d, want %d to %d", n, used, maxVocab)
+	}
+	if err := m.rows(v, spmFile, Options{}); err != nil {
+		return err
+	}
+	v.Tokens[0], v.Tokens[1], v.Tokens[2] = "<unk>", "<bos>", "<eos>"
+	for _, text := range glm3Special {
+		v.append(text, 0, Control)
+	}
+	for id := len(v.Tokens); id < n; id++ {
+		v.append("[PAD"+strconv.Itoa(id)+"]", 0, Unused)
+	}
+	v.Model, v.Pre = "llama", "chatglm-spm"
+	v.writeRows()
+	return f.writeSpecial(v, opt)
+}
