@@ -12,6 +12,7 @@ require (
 	golang.org/x/sync v0.22.0
 	golang.org/x/sys v0.29.0
 	golang.org/x/term v0.28.0
+	golang.org/x/text v0.24.0
 )
 
 require (

@@ -77,7 +77,9 @@ func (f *files) addMissing(tok *autoTokenizer) error {
 			add[i].Special = true
 		}
 	}
-	tok.AddTokens(add...)
+	if err := tok.AddTokens(add...); err != nil {
+		return inFile(f.vocabFile(), err)
+	}
 	return nil
 }
 

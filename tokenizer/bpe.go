@@ -105,8 +105,13 @@ func (f *files) base(v *Vocab, opt Options) error {
 func (f *files) addedRow(tok *autoTokenizer, t hf.AddedToken) (string, TokenType, error) {
 	text := t.Content
 	if !t.Normalized {
-		id, _ := tok.ID(text)
-		text = tok.Decode([]int{id})
+		ids, err := tok.Encode(text, false)
+		if err == nil {
+			text, err = tok.Decode(ids)
+		}
+		if err != nil {
+			return "", 0, inFile(f.vocabFile(), err)
+		}
 	}
 	if t.Special || looksSpecial(text) {
 		return text, Control, nil

@@ -1,6 +1,12 @@
 package hf
 
-import "maps"
+import (
+	"maps"
+	"strings"
+	"unicode/utf8"
+
+	"ggforge/tokenizer/internal/uni"
+)
 
 // AddedToken is a token that is found in the text itself, before and beside the model.
 type AddedToken struct {
@@ -16,8 +22,12 @@ type AddedToken struct {
 // read: a text that the model knows keeps the model's id, others are counted on
 // from the end of the vocabulary.
 type addedVocabulary struct {
-	ids    map[string]int
-	tokens map[int]AddedToken
+	ids      map[string]int
+	tokens   map[int]AddedToken
+	forms    map[int]string // normalized texts that differ from the token's
+	special  map[string]bool
+	raw      *trie // of the tokens looked for in raw text
+	inNormal *trie // of those looked for in normalized text
 }
 
 // Added returns the added tokens by id.
@@ -25,10 +35,10 @@ func (t *Tokenizer) Added() map[int]AddedToken { return maps.Clone(t.added.token
 
 // AddTokens adds tokens in order. Empty ones and those that are there in all
 // their properties are passed over; one whose text is there is replaced.
-func (t *Tokenizer) AddTokens(tokens ...AddedToken) {
+func (t *Tokenizer) AddTokens(tokens ...AddedToken) error {
 	a := &t.added
 	if a.ids == nil {
-		a.ids, a.tokens = map[string]int{}, map[int]AddedToken{}
+		a.ids, a.tokens, a.forms, a.special = map[string]int{}, map[int]AddedToken{}, map[int]string{}, map[string]bool{}
 	}
 	next := t.Model.Size()
 	for id := range a.tokens {
@@ -39,17 +49,152 @@ func (t *Tokenizer) AddTokens(tokens ...AddedToken) {
 			continue
 		}
 		id, ok := t.ID(token.Content)
+		if ok && a.tokens[id] == token {
+			continue
+		}
 		if !ok {
 			id = next
 			next++
 		}
+		if token.Normalized && t.Normalizer != nil {
+			form, err := t.Normalizer.normalize(text{s: token.Content})
+			if err != nil {
+				return err
+			}
+			if form.s != token.Content {
+				a.forms[id] = form.s
+			}
+		}
 		a.ids[token.Content] = id
 		a.tokens[id] = token
+		if token.Special {
+			a.special[token.Content] = true
+		}
 	}
+	a.raw, a.inNormal = newTrie(), newTrie()
+	for id, token := range a.tokens {
+		if token.Normalized {
+			form, ok := a.forms[id]
+			if !ok {
+				form = token.Content
+			}
+			if other, twice := a.inNormal.add(form, id); twice {
+				return badf("added tokens %q and %q are the same in normalized text", a.tokens[other].Content, token.Content)
+			}
+		} else if other, twice := a.raw.add(token.Content, id); twice {
+			return badf("added tokens %d and %d are both %q", other, id, token.Content)
+		}
+	}
+	return nil
 }
 
-// text returns what a token is decoded from.
+// text returns what a token is decoded from: its normalized form, if it has one.
 func (a *addedVocabulary) text(id int) (string, bool) {
+	if form, ok := a.forms[id]; ok {
+		return form, true
+	}
 	token, ok := a.tokens[id]
 	return token.Content, ok
+}
+
+// extract finds added tokens in t and calls f with each one's id, and with id -1
+// and the text for what lies between.
+func (a *addedVocabulary) extract(t text, normalized, splitSpecial bool, f func(id int, part text) error) error {
+	tr := a.raw
+	if normalized {
+		tr = a.inNormal
+	}
+	done := 0
+	for pos := 0; tr != nil && pos < len(t.s); {
+		id, end := tr.longest(t.s, pos)
+		if id < 0 {
+			pos++
+			continue
+		}
+		start, stop, token := pos, end, a.tokens[id]
+		pos = end
+		if splitSpecial && a.special[token.Content] || token.SingleWord && !isSingleWord(t.s, start, stop) {
+			continue
+		}
+		if token.LStrip {
+			start = max(len(strings.TrimRightFunc(t.s[:start], uni.IsSpace)), done)
+		}
+		if token.RStrip {
+			stop = len(t.s) - len(strings.TrimLeftFunc(t.s[stop:], uni.IsSpace))
+		}
+		if done < start {
+			if err := f(-1, t.slice(done, start)); err != nil {
+				return err
+			}
+		}
+		if err := f(id, text{}); err != nil {
+			return err
+		}
+		done = stop
+	}
+	if done < len(t.s) {
+		return f(-1, t.slice(done, len(t.s)))
+	}
+	return nil
+}
+
+func isSingleWord(s string, start, stop int) bool {
+	before, n1 := utf8.DecodeLastRuneInString(s[:start])
+	after, n2 := utf8.DecodeRuneInString(s[stop:])
+	return (n1 == 0 || !uni.IsWord(before)) && (n2 == 0 || !uni.IsWord(after))
+}
+
+// trie finds the longest of many texts. Node 0 is the root.
+type trie struct{ nodes []trieNode }
+
+type trieNode struct {
+	first, sibling int // nodes, 0 for none
+	id             int // of the text that ends here, plus 1
+	b              byte
+}
+
+func newTrie() *trie { return &trie{nodes: make([]trieNode, 1)} }
+
+// child returns the node below at for a byte, 0 if there is none.
+func (t *trie) child(at int, b byte) int {
+	for c := t.nodes[at].first; c != 0; c = t.nodes[c].sibling {
+		if t.nodes[c].b == b {
+			return c
+		}
+	}
+	return 0
+}
+
+// add adds a text; twice tells that it was there, and whose it is.
+func (t *trie) add(s string, id int) (other int, twice bool) {
+	at := 0
+	for i := range len(s) {
+		c := t.child(at, s[i])
+		if c == 0 {
+			c = len(t.nodes)
+			t.nodes = append(t.nodes, trieNode{sibling: t.nodes[at].first, b: s[i]})
+			t.nodes[at].first = c
+		}
+		at = c
+	}
+	if t.nodes[at].id != 0 {
+		return t.nodes[at].id - 1, true
+	}
+	t.nodes[at].id = id + 1
+	return 0, false
+}
+
+// longest returns the id of the longest text at pos and where it ends, -1 without one.
+func (t *trie) longest(s string, pos int) (id, end int) {
+	id = -1
+	for at, i := 0, pos; i < len(s); {
+		if at = t.child(at, s[i]); at == 0 {
+			break
+		}
+		i++
+		if t.nodes[at].id != 0 {
+			id, end = t.nodes[at].id-1, i
+		}
+	}
+	return id, end
 }

@@ -10,21 +10,22 @@ import (
 
 // Decoder turns the texts of tokens into parts of the decoded text.
 type Decoder interface {
-	decode(tokens []string) []string
+	decode(tokens []string) ([]string, error)
 }
 
-func decode(d Decoder, tokens []string) string {
+func decode(d Decoder, tokens []string) (string, error) {
 	if d == nil {
-		return strings.Join(tokens, " ")
+		return strings.Join(tokens, " "), nil
 	}
-	return strings.Join(d.decode(tokens), "")
+	parts, err := d.decode(tokens)
+	return strings.Join(parts, ""), err
 }
 
 // ByteLevelDecoder undoes the byte-level alphabet. A token with a character
 // outside it stands for its own bytes.
 type ByteLevelDecoder struct{}
 
-func (ByteLevelDecoder) decode(tokens []string) []string {
+func (ByteLevelDecoder) decode(tokens []string) ([]string, error) {
 	var out []byte
 	for _, token := range tokens {
 		start := len(out)
@@ -37,7 +38,7 @@ func (ByteLevelDecoder) decode(tokens []string) []string {
 			out = append(out, b)
 		}
 	}
-	return []string{lossy(out)}
+	return []string{lossy(out)}, nil
 }
 
 // lossy replaces what is not UTF-8 by U+FFFD: one for each longest start of a
@@ -94,7 +95,7 @@ type WordPieceDecoder struct {
 	Cleanup bool
 }
 
-func (d WordPieceDecoder) decode(tokens []string) []string {
+func (d WordPieceDecoder) decode(tokens []string) ([]string, error) {
 	out := slices.Clone(tokens)
 	for i := range out {
 		if i > 0 {
@@ -108,7 +109,7 @@ func (d WordPieceDecoder) decode(tokens []string) []string {
 			out[i] = cleanup(out[i])
 		}
 	}
-	return out
+	return out, nil
 }
 
 // cleanup takes out the blanks that word pieces leave in English text, one
@@ -130,7 +131,7 @@ type MetaspaceDecoder struct {
 	Prepend     PrependScheme
 }
 
-func (d MetaspaceDecoder) decode(tokens []string) []string {
+func (d MetaspaceDecoder) decode(tokens []string) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
 		to := " "
@@ -139,13 +140,13 @@ func (d MetaspaceDecoder) decode(tokens []string) []string {
 		}
 		out[i] = strings.ReplaceAll(token, string(d.Replacement), to)
 	}
-	return out
+	return out, nil
 }
 
 // BPEDecoder turns the suffix that ends words into blanks, at the very end into nothing.
 type BPEDecoder struct{ Suffix string }
 
-func (d BPEDecoder) decode(tokens []string) []string {
+func (d BPEDecoder) decode(tokens []string) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
 		to := " "
@@ -154,7 +155,7 @@ func (d BPEDecoder) decode(tokens []string) []string {
 		}
 		out[i] = strings.ReplaceAll(token, d.Suffix, to)
 	}
-	return out
+	return out, nil
 }
 
 // CTCDecoder drops repeated tokens and padding.
@@ -163,7 +164,7 @@ type CTCDecoder struct {
 	Cleanup            bool
 }
 
-func (d CTCDecoder) decode(tokens []string) []string {
+func (d CTCDecoder) decode(tokens []string) ([]string, error) {
 	var out []string
 	for _, token := range slices.Compact(slices.Clone(tokens)) {
 		token = strings.ReplaceAll(token, d.Pad, "")
@@ -174,14 +175,14 @@ func (d CTCDecoder) decode(tokens []string) []string {
 			out = append(out, token)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // ByteFallbackDecoder joins runs of tokens of the form <0x61> to text; a run
 // that is not UTF-8 becomes one U+FFFD for each byte.
 type ByteFallbackDecoder struct{}
 
-func (ByteFallbackDecoder) decode(tokens []string) []string {
+func (ByteFallbackDecoder) decode(tokens []string) ([]string, error) {
 	var (
 		out []string
 		run []byte
@@ -207,7 +208,7 @@ func (ByteFallbackDecoder) decode(tokens []string) []string {
 		out = append(out, token)
 	}
 	flush()
-	return out
+	return out, nil
 }
 
 // byteToken reads a token of the form <0x61>. Like the library's reader of
@@ -223,7 +224,9 @@ func byteToken(token string) (byte, bool) {
 // FuseDecoder joins all tokens.
 type FuseDecoder struct{}
 
-func (FuseDecoder) decode(tokens []string) []string { return []string{strings.Join(tokens, "")} }
+func (FuseDecoder) decode(tokens []string) ([]string, error) {
+	return []string{strings.Join(tokens, "")}, nil
+}
 
 // StripDecoder cuts a character off each token, up to Start times at its start
 // and up to Stop times at its end.
@@ -232,7 +235,7 @@ type StripDecoder struct {
 	Start, Stop int
 }
 
-func (d StripDecoder) decode(tokens []string) []string {
+func (d StripDecoder) decode(tokens []string) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
 		c := string(d.Content)
@@ -247,7 +250,7 @@ func (d StripDecoder) decode(tokens []string) []string {
 		}
 		out[i] = token[min(start, stop):stop]
 	}
-	return out
+	return out, nil
 }
 
 // ReplaceDecoder replaces each match of a pattern in each token.
@@ -256,28 +259,27 @@ type ReplaceDecoder struct {
 	Content string
 }
 
-func (d ReplaceDecoder) decode(tokens []string) []string {
+func (d ReplaceDecoder) decode(tokens []string) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
-		var b strings.Builder
-		for _, m := range d.Pattern.split(token) {
-			if m.match {
-				b.WriteString(d.Content)
-			} else {
-				b.WriteString(token[m.start:m.end])
-			}
+		t, err := replace(text{s: token}, d.Pattern, d.Content)
+		if err != nil {
+			return nil, err
 		}
-		out[i] = b.String()
+		out[i] = t.s
 	}
-	return out
+	return out, nil
 }
 
 // SequenceDecoder applies decoders one after the other.
 type SequenceDecoder []Decoder
 
-func (d SequenceDecoder) decode(tokens []string) []string {
+func (d SequenceDecoder) decode(tokens []string) ([]string, error) {
+	var err error
 	for _, e := range d {
-		tokens = e.decode(tokens)
+		if tokens, err = e.decode(tokens); err != nil {
+			break
+		}
 	}
-	return tokens
+	return tokens, err
 }

@@ -26,8 +26,14 @@ func unsupportedf(format string, args ...any) error {
 // A Tokenizer encodes and decodes. It may be used by several goroutines once it
 // is complete.
 type Tokenizer struct {
-	Model   Model
-	Decoder Decoder // nil joins tokens with blanks
+	Normalizer    Normalizer    // nil: none
+	PreTokenizer  PreTokenizer  // nil: none
+	Model         Model         // always there
+	PostProcessor PostProcessor // nil: none
+	Decoder       Decoder       // nil joins tokens with blanks
+
+	// SplitSpecial encodes the texts of special tokens as any other text.
+	SplitSpecial bool
 
 	added addedVocabulary
 }
@@ -40,6 +46,7 @@ type Model interface {
 	ID(token string) (int, bool)
 	Token(id int) (string, bool)
 	each(func(token string, id int))
+	encode(ids []int, piece string) ([]int, error) // appends; piece is not empty
 }
 
 // New returns a tokenizer of a model alone.
@@ -64,7 +71,7 @@ func (t *Tokenizer) Vocab() map[string]int {
 }
 
 // Decode returns the text of ids; ids that no token has are left out.
-func (t *Tokenizer) Decode(ids []int) string {
+func (t *Tokenizer) Decode(ids []int) (string, error) {
 	tokens := make([]string, 0, len(ids))
 	for _, id := range ids {
 		token, ok := t.added.text(id)
@@ -76,4 +83,55 @@ func (t *Tokenizer) Decode(ids []int) string {
 		}
 	}
 	return decode(t.Decoder, tokens)
+}
+
+// Encode returns the ids of a text, with those of the post-processor if special
+// is set.
+func (t *Tokenizer) Encode(s string, special bool) ([]int, error) {
+	var ids []int
+	err := t.added.extract(text{s: s}, false, t.SplitSpecial, func(id int, part text) error {
+		if id >= 0 {
+			ids = append(ids, id)
+			return nil
+		}
+		if t.Normalizer != nil {
+			var err error
+			if part, err = t.Normalizer.normalize(part); err != nil {
+				return err
+			}
+		}
+		return t.added.extract(part, true, t.SplitSpecial, func(id int, part text) error {
+			if id >= 0 {
+				ids = append(ids, id)
+				return nil
+			}
+			var err error
+			ids, err = t.encode(ids, part)
+			return err
+		})
+	})
+	if err == nil && special && t.PostProcessor != nil {
+		ids = t.PostProcessor.process(ids)
+	}
+	return ids, err
+}
+
+// encode appends the ids of a normalized text without added tokens.
+func (t *Tokenizer) encode(ids []int, part text) ([]int, error) {
+	pieces := []text{part}
+	var err error
+	if t.PreTokenizer != nil {
+		if pieces, err = preTokenize(t.PreTokenizer, pieces); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range pieces {
+		if p.s == "" {
+			continue
+		}
+		if ids, err = t.Model.encode(ids, p.s); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
 }

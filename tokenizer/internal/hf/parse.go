@@ -10,6 +10,15 @@ func Parse(root *pyjson.Object) (*Tokenizer, error) {
 		n.unknown("version", v)
 	}
 	t := New(parseModel(n.child("model")))
+	if n.has("normalizer") {
+		t.Normalizer = parseNormalizer(n.child("normalizer"))
+	}
+	if n.has("pre_tokenizer") {
+		t.PreTokenizer = parsePreTokenizer(n.child("pre_tokenizer"))
+	}
+	if n.has("post_processor") {
+		t.PostProcessor = parsePostProcessor(n.child("post_processor"))
+	}
 	if n.has("decoder") {
 		t.Decoder = parseDecoder(n.child("decoder"))
 	}
@@ -21,7 +30,9 @@ func Parse(root *pyjson.Object) (*Tokenizer, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.AddTokens(tokens...)
+		if err := t.AddTokens(tokens...); err != nil {
+			return nil, err
+		}
 	}
 	return t, nil
 }
@@ -46,6 +57,14 @@ func parseModel(n node) Model {
 	switch typ := n.strOr("type", ""); typ {
 	case "BPE":
 		return parseBPE(n)
+	case "WordPiece":
+		unk, prefix, maxChars := n.str("unk_token"), n.str("continuing_subword_prefix"), n.count("max_input_chars_per_word")
+		return NewWordPiece(n.vocab("vocab"), unk, prefix, maxChars)
+	case "WordLevel":
+		unk := n.str("unk_token")
+		return &WordLevel{newWordVocab(n.vocab("vocab"), unk)}
+	case "Unigram":
+		return parseUnigram(n)
 	default:
 		n.unknown("model type", typ)
 	}

@@ -1,10 +1,32 @@
 package hf
 
-import "strings"
+import (
+	"strings"
+
+	"ggforge/tokenizer/internal/onig"
+)
 
 // Pattern finds the parts of a text that match.
 type Pattern struct {
-	text string
+	text  string
+	regex *onig.Regexp // nil for a plain text
+}
+
+// String returns the pattern as it stands in the file.
+func (p Pattern) String() string {
+	if p.regex != nil {
+		return p.regex.String()
+	}
+	return p.text
+}
+
+// Text returns a pattern that finds a text.
+func Text(s string) Pattern { return Pattern{text: s} }
+
+// Regex returns a pattern of a regular expression.
+func Regex(expr string) (Pattern, error) {
+	re, err := onig.Compile(expr)
+	return Pattern{regex: re}, err
 }
 
 // span is a part of a text, in bytes.
@@ -13,20 +35,64 @@ type span struct {
 	match      bool
 }
 
-// split cuts s into matches and what lies between; together the spans cover s.
-func (p Pattern) split(s string) []span {
+// spans cuts s into matches and what lies between; together they cover s.
+func (p Pattern) spans(s string) ([]span, error) {
+	matches, err := p.matches(s)
+	if err != nil {
+		return nil, err
+	}
 	var out []span
 	pos := 0
-	for {
+	for _, m := range matches {
+		if pos < m[0] {
+			out = append(out, span{pos, m[0], false})
+		}
+		out = append(out, span{m[0], m[1], true})
+		pos = m[1]
+	}
+	if pos < len(s) {
+		out = append(out, span{pos, len(s), false})
+	}
+	return out, nil
+}
+
+func (p Pattern) matches(s string) ([][2]int, error) {
+	switch {
+	case s == "":
+		return nil, nil
+	case p.regex != nil:
+		return p.regex.All(s)
+	}
+	var out [][2]int
+	if p.text == "" { // an empty expression matches everywhere
+		for i := range s {
+			out = append(out, [2]int{i, i})
+		}
+		return append(out, [2]int{len(s), len(s)}), nil
+	}
+	for pos := 0; ; {
 		i := strings.Index(s[pos:], p.text)
-		if i < 0 || p.text == "" {
-			break
+		if i < 0 {
+			return out, nil
 		}
-		if i > 0 {
-			out = append(out, span{pos, pos + i, false})
-		}
-		out = append(out, span{pos + i, pos + i + len(p.text), true})
+		out = append(out, [2]int{pos + i, pos + i + len(p.text)})
 		pos += i + len(p.text)
+	}
+}
+
+// charSpans cuts s at the characters that is holds for, each a match of its own.
+func charSpans(s string, is func(rune) bool) []span {
+	var out []span
+	pos := 0
+	for i, r := range s {
+		if !is(r) {
+			continue
+		}
+		if pos < i {
+			out = append(out, span{pos, i, false})
+		}
+		pos = i + len(string(r))
+		out = append(out, span{i, pos, true})
 	}
 	if pos < len(s) {
 		out = append(out, span{pos, len(s), false})
@@ -35,8 +101,69 @@ func (p Pattern) split(s string) []span {
 }
 
 func parsePattern(n node) Pattern {
-	if !n.has("String") {
-		n.unknown("kind of pattern in", n.obj.Names)
+	if n.has("String") {
+		return Text(n.str("String"))
 	}
-	return Pattern{n.str("String")}
+	p, err := Regex(n.str("Regex"))
+	if err != nil && *n.err == nil {
+		*n.err = err
+	}
+	return p
+}
+
+// Behavior says what becomes of the matches at which a text is split.
+type Behavior string
+
+// The behaviors, as they stand in files.
+const (
+	Removed            Behavior = "Removed"
+	Isolated           Behavior = "Isolated"
+	MergedWithPrevious Behavior = "MergedWithPrevious"
+	MergedWithNext     Behavior = "MergedWithNext"
+	Contiguous         Behavior = "Contiguous"
+)
+
+// cut returns the parts of a text that spans are joined to.
+func (b Behavior) cut(spans []span) [][2]int {
+	var out [][2]int
+	before := false // whether the span before was a match
+	each := func(s span, join bool) {
+		switch n := len(out); {
+		case !join || n == 0:
+			out = append(out, [2]int{s.start, s.end})
+		case b == MergedWithNext:
+			out[n-1][0] = s.start
+		default:
+			out[n-1][1] = s.end
+		}
+		before = s.match
+	}
+	switch b {
+	case Removed:
+		for _, s := range spans {
+			if !s.match {
+				each(s, false)
+			}
+		}
+	case Isolated:
+		for _, s := range spans {
+			each(s, false)
+		}
+	case Contiguous:
+		for _, s := range spans {
+			each(s, s.match == before)
+		}
+	case MergedWithPrevious:
+		for _, s := range spans {
+			each(s, s.match && !before)
+		}
+	case MergedWithNext:
+		for i := len(spans) - 1; i >= 0; i-- {
+			each(spans[i], spans[i].match && !before)
+		}
+		for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
+			out[i], out[j] = out[j], out[i]
+		}
+	}
+	return out
 }

@@ -1,0 +1,268 @@
+package hf
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"ggforge/internal/pyjson"
+)
+
+// wordVocab is a vocabulary of whole tokens, of WordPiece and WordLevel.
+type wordVocab struct {
+	vocab  map[string]int
+	tokens map[int]string
+	unk    string
+}
+
+func newWordVocab(vocab map[string]int, unk string) wordVocab {
+	w := wordVocab{vocab, make(map[int]string, len(vocab)), unk}
+	for token, id := range vocab {
+		if other, twice := w.tokens[id]; !twice || token < other {
+			w.tokens[id] = token
+		}
+	}
+	return w
+}
+
+// Size returns the number of tokens.
+func (w wordVocab) Size() int { return len(w.vocab) }
+
+// ID returns a token's id.
+func (w wordVocab) ID(token string) (int, bool) {
+	id, ok := w.vocab[token]
+	return id, ok
+}
+
+// Token returns the text of an id.
+func (w wordVocab) Token(id int) (string, bool) {
+	token, ok := w.tokens[id]
+	return token, ok
+}
+
+func (w wordVocab) each(f func(string, int)) {
+	for token, id := range w.vocab {
+		f(token, id)
+	}
+}
+
+func (w wordVocab) unknown(ids []int) ([]int, error) {
+	id, ok := w.vocab[w.unk]
+	if !ok {
+		return nil, badf("unknown token %q is not in the vocabulary", w.unk)
+	}
+	return append(ids, id), nil
+}
+
+// WordPiece takes the longest token off the start of a word, again and again;
+// those behind the first one have a prefix. A word that cannot be taken apart so
+// is unknown as a whole.
+type WordPiece struct {
+	wordVocab
+	Prefix   string
+	MaxChars int // longer words are unknown
+
+	longest int // bytes of the longest token
+}
+
+// NewWordPiece keeps vocab.
+func NewWordPiece(vocab map[string]int, unk, prefix string, maxChars int) *WordPiece {
+	m := &WordPiece{wordVocab: newWordVocab(vocab, unk), Prefix: prefix, MaxChars: maxChars}
+	for token := range vocab {
+		m.longest = max(m.longest, len(token))
+	}
+	return m
+}
+
+// Type returns the name of the model's type.
+func (m *WordPiece) Type() string { return "WordPiece" }
+
+func (m *WordPiece) encode(ids []int, piece string) ([]int, error) {
+	if utf8.RuneCountInString(piece) > m.MaxChars {
+		return m.unknown(ids)
+	}
+	known := len(ids)
+	for start := 0; start < len(piece); {
+		prefix := ""
+		if start > 0 {
+			prefix = m.Prefix
+		}
+		id, end := -1, min(len(piece), start+m.longest)
+		for ; end > start; end-- {
+			if end < len(piece) && !utf8.RuneStart(piece[end]) {
+				continue
+			}
+			if i, ok := m.vocab[prefix+piece[start:end]]; ok {
+				id = i
+				break
+			}
+		}
+		if id < 0 {
+			return m.unknown(ids[:known])
+		}
+		ids = append(ids, id)
+		start = end
+	}
+	return ids, nil
+}
+
+// WordLevel knows whole pieces only.
+type WordLevel struct{ wordVocab }
+
+// Type returns the name of the model's type.
+func (m *WordLevel) Type() string { return "WordLevel" }
+
+func (m *WordLevel) encode(ids []int, piece string) ([]int, error) {
+	if id, ok := m.vocab[piece]; ok {
+		return append(ids, id), nil
+	}
+	return m.unknown(ids)
+}
+
+// Unigram finds the tokens whose scores have the highest sum.
+type Unigram struct {
+	pieces       []string
+	scores       []float64
+	ids          map[string]int
+	unk          int // -1: none
+	unkScore     float64
+	byteFallback bool
+	trie         *trie
+}
+
+// unkPenalty is how far below the lowest score an unknown character lies.
+const unkPenalty = 10
+
+func parseUnigram(n node) *Unigram {
+	m := &Unigram{ids: map[string]int{}, unk: -1, byteFallback: n.boolOr("byte_fallback", false), trie: newTrie()}
+	if n.has("unk_id") {
+		m.unk = n.count("unk_id")
+	}
+	lowest := 0.0
+	for i, e := range n.list("vocab") {
+		pair, _ := e.([]any)
+		if len(pair) != 2 {
+			n.failf("vocab[%d]: want a text and a score, got %s", i, pyjson.Describe(e))
+			return nil
+		}
+		text, ok1 := pair[0].(string)
+		score, ok2 := number(pair[1])
+		if !ok1 || !ok2 || !utf8.ValidString(text) {
+			n.failf("vocab[%d]: want a text and a score, got %s and %s", i, pyjson.Describe(pair[0]), pyjson.Describe(pair[1]))
+			return nil
+		}
+		if i == 0 || score < lowest {
+			lowest = score
+		}
+		m.pieces, m.scores = append(m.pieces, text), append(m.scores, score)
+		m.ids[text] = i
+	}
+	if m.unk >= len(m.pieces) {
+		n.failf("unk_id %d, but there are %d tokens", m.unk, len(m.pieces))
+		return nil
+	}
+	for text, i := range m.ids {
+		m.trie.add(text, i)
+	}
+	m.unkScore = lowest - unkPenalty
+	return m
+}
+
+// Type returns the name of the model's type.
+func (m *Unigram) Type() string { return "Unigram" }
+
+// Size returns the number of tokens.
+func (m *Unigram) Size() int { return len(m.pieces) }
+
+// ID returns a token's id.
+func (m *Unigram) ID(token string) (int, bool) {
+	id, ok := m.ids[token]
+	return id, ok
+}
+
+// Token returns the text of an id.
+func (m *Unigram) Token(id int) (string, bool) {
+	if id >= len(m.pieces) {
+		return "", false
+	}
+	return m.pieces[id], true
+}
+
+func (m *Unigram) each(f func(string, int)) {
+	for token, id := range m.ids {
+		f(token, id)
+	}
+}
+
+// encode walks through the text once, keeping for each place the best way to it.
+// Of equal sums the one found first stays.
+func (m *Unigram) encode(ids []int, piece string) ([]int, error) {
+	type node struct {
+		id    int
+		score float64
+		from  int // -1: not reached
+	}
+	best := make([]node, len(piece)+1)
+	for i := range best {
+		best[i].from = -1
+	}
+	reach := func(from, to, id int, score float64) {
+		score += best[from].score
+		if n := &best[to]; n.from < 0 || score > n.score {
+			*n = node{id, score, from}
+		}
+	}
+	for start, r := range piece {
+		size := utf8.RuneLen(r)
+		single := false
+		for at, end := 0, start; end < len(piece); {
+			if at = m.trie.child(at, piece[end]); at == 0 {
+				break
+			}
+			end++
+			if id := m.trie.nodes[at].id - 1; id >= 0 {
+				reach(start, end, id, m.scores[id])
+				single = single || end == start+size
+			}
+		}
+		if !single {
+			if m.unk < 0 {
+				return nil, badf("%q is not in the vocabulary, which has no unknown token", r)
+			}
+			reach(start, start+size, m.unk, m.unkScore)
+		}
+	}
+	type part struct{ start, end int }
+	var parts []part
+	fuse := false // whether the part behind is unknown
+	for end := len(piece); end > 0; end = best[end].from {
+		unk := best[end].id == m.unk
+		if unk && fuse {
+			parts[len(parts)-1].start = best[end].from
+		} else {
+			parts = append(parts, part{best[end].from, end})
+		}
+		fuse = unk
+	}
+	for i := len(parts) - 1; i >= 0; i-- {
+		ids = m.appendPart(ids, piece[parts[i].start:parts[i].end])
+	}
+	return ids, nil
+}
+
+func (m *Unigram) appendPart(ids []int, s string) []int {
+	if id, ok := m.ids[s]; ok {
+		return append(ids, id)
+	}
+	if m.byteFallback {
+		known := len(ids)
+		for i := range len(s) {
+			id, ok := m.ids[fmt.Sprintf("<0x%02X>", s[i])]
+			if !ok {
+				return append(ids[:known], m.unk)
+			}
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	return append(ids, m.unk)
+}

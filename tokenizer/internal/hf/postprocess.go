@@ -1,0 +1,96 @@
+package hf
+
+import "ggforge/internal/pyjson"
+
+// PostProcessor puts special tokens around the ids of one text.
+type PostProcessor interface {
+	process(ids []int) []int
+}
+
+// Wrap puts ids before and behind.
+type Wrap struct{ Before, Behind []int }
+
+func (w Wrap) process(ids []int) []int {
+	out := make([]int, 0, len(w.Before)+len(ids)+len(w.Behind))
+	return append(append(append(out, w.Before...), ids...), w.Behind...)
+}
+
+// parsePostProcessor reads a post-processor; nil is one that adds nothing.
+func parsePostProcessor(n node) PostProcessor {
+	switch typ := n.str("type"); typ {
+	case "ByteLevel": // offsets only
+		return nil
+	case "BertProcessing", "RobertaProcessing":
+		return Wrap{[]int{n.pair("cls")}, []int{n.pair("sep")}}
+	case "TemplateProcessing":
+		return parseTemplate(n)
+	case "Sequence":
+		var found PostProcessor
+		for _, e := range n.children("processors") {
+			p := parsePostProcessor(e)
+			if p != nil && found != nil {
+				e.unknown("second post_processor that adds tokens, of type", e.str("type"))
+			}
+			if p != nil {
+				found = p
+			}
+		}
+		return found
+	default:
+		n.unknown("post_processor", typ)
+	}
+	return nil
+}
+
+// pair reads the id of a pair of text and id.
+func (n node) pair(name string) int {
+	l := n.list(name)
+	if len(l) == 2 {
+		if id, ok := count(l[1]); ok {
+			return id
+		}
+	}
+	n.wrong(name, "a text and an id")
+	return 0
+}
+
+// parseTemplate reads the template of a single text: special tokens around the
+// sequence A.
+func parseTemplate(n node) PostProcessor {
+	tokens := n.child("special_tokens")
+	var (
+		w    Wrap
+		seen bool
+	)
+	for _, e := range n.children("single") {
+		switch {
+		case e.has("Sequence"):
+			if id := e.child("Sequence").str("id"); id != "A" || seen {
+				e.unknown("template of a single text with sequence", id)
+			}
+			seen = true
+		case e.has("SpecialToken"):
+			name := e.child("SpecialToken").str("id")
+			if *n.err != nil {
+				return nil
+			}
+			for _, v := range tokens.child(name).list("ids") {
+				id, ok := count(v)
+				if !ok {
+					e.failf("special token %q: want ids, got %s", name, pyjson.Describe(v))
+				}
+				if seen {
+					w.Behind = append(w.Behind, id)
+				} else {
+					w.Before = append(w.Before, id)
+				}
+			}
+		default:
+			e.failf("want a Sequence or a SpecialToken")
+		}
+	}
+	if !seen {
+		n.unknown("template of a single text without sequence", "A")
+	}
+	return w
+}

@@ -1,0 +1,137 @@
+package hf
+
+import (
+	"unicode/utf8"
+
+	"ggforge/tokenizer/internal/uni"
+)
+
+// text is a part of the input on its way through the normalizer and the
+// pre-tokenizer. at gives for each byte the place in the input that it comes from;
+// nil says that it comes from first plus its place.
+type text struct {
+	s     string
+	at    []int
+	first int
+}
+
+// origin returns where byte i comes from.
+func (t text) origin(i int) int {
+	switch {
+	case t.at == nil:
+		return t.first + i
+	case i < len(t.at):
+		return t.at[i]
+	}
+	return t.first
+}
+
+// slice returns the bytes from i to j.
+func (t text) slice(i, j int) text {
+	out := text{s: t.s[i:j], first: t.origin(i)}
+	if t.at != nil {
+		out.at = t.at[i:j]
+	}
+	return out
+}
+
+// builder makes a changed text.
+type builder struct {
+	s  []byte
+	at []int
+}
+
+func build(t text) *builder {
+	return &builder{make([]byte, 0, len(t.s)+8), make([]int, 0, len(t.s)+8)}
+}
+
+// add appends a text that comes from one place.
+func (b *builder) add(s string, at int) {
+	b.s = append(b.s, s...)
+	b.mark(at)
+}
+
+// mark gives the bytes that have no place yet one.
+func (b *builder) mark(at int) {
+	for len(b.at) < len(b.s) {
+		b.at = append(b.at, at)
+	}
+}
+
+// keep appends the bytes from i to j of t.
+func (b *builder) keep(t text, i, j int) {
+	b.s = append(b.s, t.s[i:j]...)
+	for ; i < j; i++ {
+		b.at = append(b.at, t.origin(i))
+	}
+}
+
+func (b *builder) text(t text) text { return text{string(b.s), b.at, t.origin(0)} }
+
+// mapRunes lets f append what each character becomes.
+func mapRunes(t text, f func(b []byte, r rune) []byte) text {
+	b := build(t)
+	for i, r := range t.s {
+		b.s = f(b.s, r)
+		b.mark(t.origin(i))
+	}
+	return b.text(t)
+}
+
+// filter keeps the characters that keep holds for.
+func filter(t text, keep func(rune) bool) text {
+	return mapRunes(t, func(b []byte, r rune) []byte {
+		if keep(r) {
+			b = utf8.AppendRune(b, r)
+		}
+		return b
+	})
+}
+
+func prepend(t text, s string) text {
+	b := build(t)
+	b.add(s, t.origin(0))
+	b.keep(t, 0, len(t.s))
+	return b.text(t)
+}
+
+// replace puts content in the place of each match.
+func replace(t text, p Pattern, content string) (text, error) {
+	matches, err := p.matches(t.s)
+	if err != nil || len(matches) == 0 {
+		return t, err
+	}
+	b, pos := build(t), 0
+	for _, m := range matches {
+		b.keep(t, pos, m[0])
+		at := 0
+		if m[1] > 0 { // what is put in belongs to the last byte that it stands for
+			at = t.origin(m[1] - 1)
+		}
+		b.add(content, at)
+		pos = m[1]
+	}
+	b.keep(t, pos, len(t.s))
+	return b.text(t), nil
+}
+
+// normalForm brings t into a normal form.
+func normalForm(t text, f uni.Form) text {
+	ascii := true
+	for i := range len(t.s) {
+		ascii = ascii && t.s[i] < utf8.RuneSelf
+	}
+	if ascii {
+		return t
+	}
+	chars := make([]uni.Char, 0, len(t.s))
+	for i, r := range t.s {
+		chars = append(chars, uni.Char{R: r, At: t.origin(i)})
+	}
+	b := build(t)
+	for _, c := range f.Normalize(chars) {
+		b.s = utf8.AppendRune(b.s, c.R)
+		b.mark(c.At)
+	}
+	return b.text(t)
+}

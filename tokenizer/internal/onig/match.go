@@ -1,0 +1,274 @@
+package onig
+
+import (
+	"sync"
+	"unicode/utf8"
+
+	"ggforge/internal/fault"
+	"ggforge/tokenizer/internal/uni"
+)
+
+// The steps that one search may take: some, and some for each byte of the text.
+const (
+	baseSteps = 1 << 20
+	byteSteps = 1 << 10
+)
+
+// machine matches a program against a text by backtracking.
+type machine struct {
+	prog  []inst
+	text  string
+	slots []int
+	stack []state
+	steps int // that are left
+}
+
+// state is where to go on when a match fails.
+type state struct {
+	pc, pos int
+	low     int // of a greedy run: down to where characters may be given back; -1: none
+	more    int // of a lazy run: how many characters may still be taken
+	kind    stateKind
+}
+
+type stateKind uint8
+
+const (
+	choice stateKind = iota
+	greedyRun
+	lazyRun
+	restore // slot pc gets pos back
+)
+
+// All returns the places of all matches, as the library's iterator finds them: an
+// empty match right behind a match does not count.
+func (re *Regexp) All(text string) ([][2]int, error) {
+	m := &machine{prog: re.prog, text: text, slots: make([]int, re.slots)}
+	var out [][2]int
+	last := -1
+	for pos := 0; pos <= len(text); {
+		m.steps = baseSteps + byteSteps*(len(text)-pos)
+		start, end := m.search(pos)
+		if m.steps < 0 {
+			return nil, fault.Errorf(ErrUnsupported, "regular expression %q: a match from byte %d on takes more than %d steps",
+				re.text, pos, baseSteps+byteSteps*(len(text)-pos))
+		}
+		if start < 0 {
+			break
+		}
+		if end == start && end == last {
+			_, n := utf8.DecodeRuneInString(text[pos:])
+			pos += max(n, 1)
+			continue
+		}
+		out = append(out, [2]int{start, end})
+		pos, last = end, end
+	}
+	return out, nil
+}
+
+// search returns the first match from pos on, -1 without one.
+func (m *machine) search(pos int) (start, end int) {
+	for {
+		m.stack = m.stack[:0]
+		if end := m.run(0, pos, -1); end >= 0 || m.steps < 0 {
+			return pos, end
+		}
+		if pos == len(m.text) {
+			return -1, -1
+		}
+		_, n := utf8.DecodeRuneInString(m.text[pos:])
+		pos += n
+	}
+}
+
+// run runs the program from pc at pos to its opMatch and returns where it ends, or
+// -1. Unless want is -1, it must end there. The stack is left as it was found.
+func (m *machine) run(pc, pos, want int) int {
+	bottom := len(m.stack)
+	for {
+		if m.steps--; m.steps < 0 {
+			return -1
+		}
+		i := &m.prog[pc]
+		ok := true
+		switch i.op {
+		case opMatch:
+			if ok = want < 0 || pos == want; ok {
+				m.unwind(bottom)
+				return pos
+			}
+		case opSet:
+			r, n := m.at(pos)
+			if ok = n > 0 && i.set.Has(r); ok {
+				pos += n
+				pc++
+			}
+		case opRun:
+			if pos, ok = m.take(i, pc+1, pos); ok {
+				pc++
+			}
+		case opSplit:
+			m.stack = append(m.stack, state{pc: i.y, pos: pos})
+			pc = i.x
+		case opJump:
+			pc = i.x
+		case opAssert:
+			if ok = m.holds(i.what, pos); ok {
+				pc++
+			}
+		case opLook:
+			if ok = m.look(i, pos) != i.negative; ok {
+				pc = i.y
+			}
+		case opAtomic:
+			if end := m.run(i.x, pos, -1); end >= 0 {
+				pos, pc = end, i.y
+			} else {
+				ok = false
+			}
+		case opMark:
+			m.stack = append(m.stack, state{pc: i.x, pos: m.slots[i.x], kind: restore})
+			m.slots[i.x] = pos
+			pc++
+		case opMoved:
+			if m.slots[i.x] == pos { // an empty round ends the loop
+				pc++
+			}
+			pc++
+		}
+		if !ok {
+			if pc, pos = m.back(bottom); pc < 0 {
+				return -1
+			}
+		}
+	}
+}
+
+func (m *machine) at(pos int) (rune, int) {
+	if pos < len(m.text) && m.text[pos] < utf8.RuneSelf {
+		return rune(m.text[pos]), 1
+	}
+	r, n := utf8.DecodeRuneInString(m.text[pos:])
+	return r, n
+}
+
+// unwind drops states above bottom, putting slots back.
+func (m *machine) unwind(bottom int) {
+	for len(m.stack) > bottom {
+		s := m.stack[len(m.stack)-1]
+		m.stack = m.stack[:len(m.stack)-1]
+		if s.kind == restore {
+			m.slots[s.pc] = s.pos
+		}
+	}
+}
+
+// back takes the last choice again; pc is -1 when none is left above bottom.
+func (m *machine) back(bottom int) (pc, pos int) {
+	for len(m.stack) > bottom {
+		s := &m.stack[len(m.stack)-1]
+		switch s.kind {
+		case restore:
+			m.slots[s.pc] = s.pos
+		case choice:
+			pc, pos = s.pc, s.pos
+			m.stack = m.stack[:len(m.stack)-1]
+			return pc, pos
+		case greedyRun:
+			_, n := utf8.DecodeLastRuneInString(m.text[:s.pos])
+			s.pos -= n
+			pc, pos = s.pc, s.pos
+			if pos <= s.low {
+				m.stack = m.stack[:len(m.stack)-1]
+			}
+			return pc, pos
+		case lazyRun:
+			r, n := m.at(s.pos)
+			if n > 0 && m.prog[s.pc-1].set.Has(r) {
+				s.pos += n
+				s.more--
+				pc, pos = s.pc, s.pos
+				if s.more == 0 {
+					m.stack = m.stack[:len(m.stack)-1]
+				}
+				return pc, pos
+			}
+		}
+		m.stack = m.stack[:len(m.stack)-1]
+	}
+	return -1, 0
+}
+
+// take carries out an opRun.
+func (m *machine) take(i *inst, next, pos int) (int, bool) {
+	n, low := 0, pos
+	want := i.max
+	if i.kind == lazy {
+		want = i.min
+	}
+	for n != want {
+		r, size := m.at(pos)
+		if size == 0 || !i.set.Has(r) {
+			break
+		}
+		pos += size
+		n++
+		if n == i.min {
+			low = pos
+		}
+	}
+	m.steps -= n
+	if n < i.min {
+		return pos, false
+	}
+	switch {
+	case i.kind == greedy && pos > low:
+		m.stack = append(m.stack, state{pc: next, pos: pos, low: low, kind: greedyRun})
+	case i.kind == lazy && i.max != i.min:
+		m.stack = append(m.stack, state{pc: next, pos: pos, more: i.max - i.min, kind: lazyRun})
+	}
+	return pos, true
+}
+
+// look reports whether the program of an opLook matches at pos, or ends there.
+func (m *machine) look(i *inst, pos int) bool {
+	if !i.behind {
+		return m.run(i.x, pos, -1) >= 0
+	}
+	// From the nearest start on; which one does not matter.
+	for start := pos; m.steps >= 0; {
+		if m.run(i.x, start, pos) >= 0 {
+			return true
+		}
+		if start == 0 {
+			return false
+		}
+		_, n := utf8.DecodeLastRuneInString(m.text[:start])
+		start -= n
+	}
+	return false
+}
+
+func (m *machine) holds(a assertion, pos int) bool {
+	switch a {
+	case lineStart:
+		return pos == 0 || m.text[pos-1] == '\n' && pos < len(m.text)
+	case lineEnd:
+		return pos == len(m.text) || m.text[pos] == '\n'
+	case textStart:
+		return pos == 0
+	case textEnd:
+		return pos == len(m.text)
+	case textEndOrNewline:
+		return pos == len(m.text) || m.text[pos:] == "\n"
+	}
+	before, n1 := utf8.DecodeLastRuneInString(m.text[:pos])
+	after, n2 := m.at(pos)
+	boundary := n1 > 0 && isWord(before) != (n2 > 0 && isWord(after)) || n1 == 0 && n2 > 0 && isWord(after)
+	return boundary == (a == wordBoundary)
+}
+
+var word = sync.OnceValue(func() *uni.Set { return named("word") })
+
+func isWord(r rune) bool { return word().Has(r) }
