@@ -15,6 +15,12 @@ var byteLevel = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassGPT2:      loadGPT2,
 	ClassSPMOrGPT2: loadSPMOrGPT2,
 	ClassLlamaHF:   loadLlamaHF,
+	ClassGPT2OrSPM: loadGPT2OrSPM,
+	ClassMamba:     loadMamba,
+	ClassMamba2:    loadMamba2,
+	ClassFalconH1:  loadGPT2,
+	ClassJamba:     loadJamba,
+	ClassRefact:    loadRefact,
 }
 
 // openFiles reads the tokenizer files that all rule sets share.
