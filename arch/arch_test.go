@@ -163,15 +163,24 @@ func TestBrokenConfig(t *testing.T) {
 func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "rope_scaling": {"type": "yarn", "factor": 2}}`))
 	f.Add([]byte(`{"architectures": ["LlamaForCausalLM"], "head_dim": 1e3, "rope_scaling": {"rope_type": "llama3", "factor": "x"}}`))
+	for _, class := range Classes() {
+		f.Add(fmt.Appendf(nil, `{"architectures": [%q], "model_type": "llama", "num_hidden_layers": 2}`, class))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := ParseConfig(data)
 		if err != nil {
 			return
 		}
+		a, err := Lookup(c.Class)
+		if err != nil {
+			return
+		}
 		// every row and extra tensor answers with a value or an error
-		llama.KVs(c, 0)
-		for _, e := range llama.Extra {
+		a.Blocks(c)
+		a.KVs(c, 0)
+		for _, e := range a.Extra {
 			e.Make(c)
 		}
+		a.Layout(c, []string{"model.layers.0.self_attn.q_proj.weight", "model.layers.1.mlp.experts.3.up_proj.weight"})
 	})
 }

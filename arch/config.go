@@ -24,6 +24,7 @@ type Config struct {
 	// Class is the model's class, of "architectures".
 	Class string
 
+	fsys      fs.FS  // of the checkpoint; nil when there is only a config.json
 	modelType string // the known model_type whose rules hold, "" for none
 	values    map[string]any
 	rope      map[string]any
@@ -53,7 +54,11 @@ func LoadConfig(fsys fs.FS) (*Config, error) {
 	if len(data) > maxJSON {
 		return nil, fault.Errorf(fault.Broken, "%s: larger than %d bytes", ConfigFile, maxJSON)
 	}
-	return ParseConfig(data)
+	c, err := ParseConfig(data)
+	if err == nil {
+		c.fsys = fsys
+	}
+	return c, err
 }
 
 // ParseConfig is LoadConfig for the file's bytes.
