@@ -324,8 +324,9 @@ func isNo(v any) bool {
 	return false
 }
 
-// inertKeys say nothing about the arithmetic of inference: they name the model,
-// its files and tokens, or matter in training only.
+// inertKeys say nothing about the arithmetic of inference that the tensors do not
+// say: they name the model, its files and tokens, announce biases, or matter in
+// training only.
 var inertKeys = set("_name_or_path", "_attn_implementation_autoset", "_commit_hash", "architectures", "attention_dropout", "attn_dropout", "attn_pdrop", "auto_map", "bad_words_ids",
 	"begin_suppress_tokens", "bos_token_id", "classifier_dropout", "cls_token_id", "custom_pipelines", "decoder_start_token_id", "dropout", "dropout_rate", "dtype", "embd_pdrop", "emb_pdrop", "embedding_dropout",
 	"eos_token_id", "finetuning_task", "forced_bos_token_id", "forced_eos_token_id", "gradient_checkpointing", "hidden_dropout", "hidden_dropout_prob", "id2label", "initializer_factor",
@@ -333,7 +334,7 @@ var inertKeys = set("_name_or_path", "_attn_implementation_autoset", "_commit_ha
 	"output_router_logits", "pad_token_id", "pretraining_tp", "problem_type", "resid_pdrop", "residual_dropout", "return_dict", "router_aux_loss_coef", "router_jitter_noise", "aux_loss_alpha", "seq_aux",
 	"sep_token_id", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj", "summary_activation", "task_specific_params", "tie_word_embeddings",
 	"tokenizer_class", "torch_dtype", "transformers_version", "unk_token_id", "use_cache", "use_flash_attn", "use_return_dict", "vision_config", "audio_config", "mlp_dropout",
-	"attention_probs_dropout_prob", "init_device", "unsloth_fixed", "unsloth_version", "z_loss_coefficient", "ffn_dropout", "activation_dropout", "prediction_heads", "embedding_initializer_range")
+	"attention_probs_dropout_prob", "init_device", "attention_bias", "mlp_bias", "qkv_bias", "unsloth_fixed", "unsloth_version", "z_loss_coefficient", "ffn_dropout", "activation_dropout", "prediction_heads", "embedding_initializer_range")
 
 func set(keys ...string) map[string]bool {
 	m := map[string]bool{}

@@ -41,3 +41,22 @@ var llama = &Arch{
 		{GGUF: "rope_freqs.weight", Make: llama3Factors},
 	},
 }
+
+// mixtral is Mixtral: Llama with experts. It shares the name, the metadata and
+// the arithmetic of its attention.
+var mixtral = &Arch{
+	Name:      "llama",
+	Classes:   []string{"MixtralForCausalLM"},
+	Tokenizer: tokenizer.ClassLlama,
+	Metadata:  llama.Metadata,
+	Expect:    llama.Expect,
+	Tensors: slices.Concat(embedRows, normRows,
+		each(each(attentionRows(MayBias, MayBias), ".q_proj", permuteQ), ".k_proj", permuteK),
+		[]TensorRow{
+			{HF: "model.layers.{bid}.block_sparse_moe.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
+			{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w1", GGUF: "blk.{bid}.ffn_gate_exps"},
+			{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w2", GGUF: "blk.{bid}.ffn_down_exps"},
+			{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps"},
+		}),
+	Extra: llama.Extra,
+}
