@@ -72,7 +72,7 @@ var registry = []*Arch{
 
 	bloom, codeshell, falcon, gpt2, gptneox, mpt, refact, ruGPT3XL, starcoder, starcoder2,
 
-	mixtral, qwen2, qwen2moe, qwen3, qwen3moe,
+	embeddingGemma, gemma, gemma2, gemma3, mixtral, qwen2, qwen2moe, qwen3, qwen3moe,
 }
 
 // Lookup returns the architecture of a Hugging Face class. An unknown class

@@ -128,7 +128,7 @@ func TestDefaults(t *testing.T) {
 	if s := strings.Join(got, " "); s != want {
 		t.Errorf("got  %s\nwant %s", s, want)
 	}
-	if d := c.Defaulted(); len(d) != 8 {
+	if d := c.Defaulted(); len(d) != 7 {
 		t.Errorf("defaulted %q", d)
 	}
 	if v, ok := m.Get(gguf.KeyFileType); !ok || v.Type() != gguf.Uint32Type {

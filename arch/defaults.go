@@ -63,7 +63,9 @@ func loadModelTypes() map[string]*modelType {
 
 // ropeRules make the rope settings of model types that have some per kind of
 // attention, by model_type.
-var ropeRules = map[string]func(*Config) error{}
+var ropeRules = map[string]func(*Config) error{
+	"gemma3_text": gemma3Rope,
+}
 
 // derived are the values of keys that follow from others when they are absent or
 // null: by key, or by model_type and key where a type has a rule of its own. A
