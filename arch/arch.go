@@ -72,7 +72,7 @@ var registry = []*Arch{
 
 	bloom, codeshell, falcon, gpt2, gptneox, mpt, refact, ruGPT3XL, starcoder, starcoder2,
 
-	embeddingGemma, gemma, gemma2, gemma3, mixtral, qwen2, qwen2moe, qwen3, qwen3moe,
+	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, mixtral, qwen2, qwen2moe, qwen3, qwen3moe,
 }
 
 // Lookup returns the architecture of a Hugging Face class. An unknown class
@@ -160,9 +160,10 @@ type Expect struct {
 }
 
 func (e Expect) check(a *Arch, c *Config) error {
-	v := c.Value(e.Key)
+	v := c.values[e.Key]
 	s := fmt.Sprint(v)
 	if v == nil || slices.Contains(e.Values, s) {
+		c.read[e.Key] = c.read[e.Key] || !c.defaulted[e.Key]
 		return nil
 	}
 	return fault.Errorf(fault.Unsupported, "%s: key %q is %q, but models of architecture %s compute with %s only",

@@ -119,5 +119,24 @@ var bareNames = []Rename{
 	{Prefix: "norm.", With: "model.norm."},
 }
 
+// has is the condition that a key has a value other than null, not its opposite.
+func has(keys ...string) Cond {
+	return func(l Layer) (bool, error) { return l.Has(keys...), nil }
+}
+
+func not(cond Cond) Cond {
+	return func(l Layer) (bool, error) {
+		ok, err := cond(l)
+		return !ok, err
+	}
+}
+
+// tied is the condition that the embedding is the output, too: a copy of it in
+// the checkpoint is left out.
+func tied(l Layer) (bool, error) {
+	b, _, err := l.Bool("tie_word_embeddings")
+	return b, err
+}
+
 // silu is what feed-forward parts of nearly all decoders compute with.
 var silu = Expect{"hidden_act", []string{"silu", "swish"}}

@@ -71,8 +71,10 @@ var ropeRules = map[string]func(*Config) error{
 // null: by key, or by model_type and key where a type has a rule of its own. A
 // key of Follow without a rule stays absent.
 var derived = map[string]func(values) (any, error){
-	"head_dim":            headDimOf,
-	"num_key_value_heads": func(v values) (any, error) { return v.int("num_attention_heads") },
+	"head_dim":             headDimOf,
+	"deepseek_v2.head_dim": func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"deepseek_v3.head_dim": func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"num_key_value_heads":  func(v values) (any, error) { return v.int("num_attention_heads") },
 }
 
 // values are the members of a configuration while it is completed.

@@ -104,10 +104,12 @@ type Rename struct {
 }
 
 // Drop leaves out tensors of the checkpoint by a prefix of their names, after
-// Rename; Why is what a user reads.
+// Rename; Why is what a user reads. With Beyond the number of a layer behind the
+// last one must follow the prefix.
 type Drop struct {
 	Prefix, Why string
 	If          Cond
+	Beyond      bool
 }
 
 // The reasons of drops that need no word: the file holds the same without them.
@@ -353,7 +355,7 @@ func (a *Arch) Layout(c *Config, names []string) (*Layout, error) {
 	var order []key            // outputs by first source
 	dropped := map[string]int{}
 	for i, name := range names {
-		name, why, drop, err := a.canonical(c, name)
+		name, why, drop, err := a.canonical(c, name, blocks)
 		if err != nil {
 			return nil, err
 		}
@@ -450,7 +452,7 @@ func (a *Arch) Layout(c *Config, names []string) (*Layout, error) {
 
 // canonical returns the name that the rows know; drop tells that the tensor is
 // left out.
-func (a *Arch) canonical(c *Config, name string) (canonical, why string, drop bool, err error) {
+func (a *Arch) canonical(c *Config, name string, blocks int64) (canonical, why string, drop bool, err error) {
 	l := Layer{c, -1}
 	// parts of larger models keep their tensors under a name of their own
 	name = strings.ReplaceAll(name, "language_model.", "")
@@ -468,10 +470,14 @@ func (a *Arch) canonical(c *Config, name string) (canonical, why string, drop bo
 		}
 	}
 	for _, d := range a.Drop {
-		if !strings.HasPrefix(name, d.Prefix) {
+		rest, ok := strings.CutPrefix(name, d.Prefix)
+		if d.Beyond && ok {
+			rest, _, _ = strings.Cut(rest, ".")
+			ok = isNumber(rest) && !below(rest, blocks)
+		}
+		if !ok {
 			continue
 		}
-		ok := true
 		if d.If != nil {
 			if ok, err = d.If(l); err != nil {
 				return "", "", false, err
