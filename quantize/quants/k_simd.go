@@ -17,23 +17,24 @@ import (
 // other lanes run on zeros.
 //
 // What limits it is the search of scale and minimum: 21, 16 and 16 candidates
-// without importance, 37 with. A candidate takes 13 operations and a store per
+// without importance, 37 with. A candidate takes 12 operations and a store per
 // element for its sums and 6 for its error, over three and one chains of dependent
 // additions, and then three divisions before the next one can start, because it
-// uses the minimum that won so far. The chains, not the operations, are the limit:
-// about 10 cycles per row of a tile and candidate on Zen 3, where additions take 3.
+// uses the minimum that won so far. Alone, a tile waits for these chains: about 10
+// cycles per row and candidate on Zen 3, where additions take 3. So two tiles are
+// searched together; see searchAsymAVX2 for what limits them.
 // Transposition takes about 1 cycle per element, the codes and their packing less.
 //
 // MB/s of float32 input on one core of a Zen 3 EPYC, go1.27.4, rows of 4096, best
 // of several runs:
 //
 //	              scalar   simd-128   simd-256
-//	Q4_K              51        196        366
-//	Q4_K importance   29        116        218
-//	Q5_K              63        240        435
-//	Q5_K importance   30        113        212
-//	Q2_K              53        209        357
-//	Q2_K importance   26         94        172
+//	Q4_K              51        241        468
+//	Q4_K importance   29        142        282
+//	Q5_K              63        291        536
+//	Q5_K importance   30        141        276
+//	Q2_K              53        262        445
+//	Q2_K importance   26        121        220
 //
 // Tried and lost: the whole search as one function (sums of the inner loop live on
 // the stack, half the speed).
@@ -46,7 +47,8 @@ const maxSub = 16 * lane.MaxWidth
 // not matter.
 type kScratch struct {
 	x           [qkK * lane.MaxWidth]float32 // all tiles of a chunk
-	w, lv, imp  [tileLen]float32             // of one tile
+	w           [2 * tileLen]float32         // of two tiles
+	lv, imp     [tileLen]float32             // of one tile
 	above       [tileLen]float32             // of one tile, IQ4
 	scale, mins [maxSub]float32              // fit
 	step, base  [maxSub]float32              // fit
@@ -63,8 +65,9 @@ type kScratch struct {
 	kept        [qkK / 4 * lane.MaxWidth]uint32 // codes of the search, all tiles, 4 in one
 	packed      [qkK / 4 * lane.MaxWidth]uint32 // the same, in order of elements
 	codes       [qkK * lane.MaxWidth]uint8      // of sub-blocks searched one by one
+	oneByOne    [maxSearch]float32              // weights of a sub-block searched alone
+	pairs       [6*tileLen + 1]float32          // see searchAsymTiles
 	anyOneByOne bool
-	oneByOne    [maxSearch]float32 // weights of a sub-block searched alone
 }
 
 var kScratches = sync.Pool{New: func() any { return new(kScratch) }}
@@ -223,26 +226,32 @@ func (k *scaleMinKernel) fit(s *kScratch, x, importance []float32, width int) {
 func (k *scaleMinKernel) search(s *kScratch, x, importance []float32, width int) {
 	tile := k.n * width
 	s.anyOneByOne = false
-	for off, sub := 0, 0; off < len(x); off, sub = off+tile, sub+width {
-		end := min(off+tile, len(x))
-		xt := s.x[off:][:tile]
-		w, lv := s.w[:tile], s.lv[:tile]
-		lane.Load(xt, x[off:end], k.n, width)
-		fit := asymFit{s.scale[sub:], s.mins[sub:], s.step[sub:], s.base[sub:], s.exact[sub:]}
+	for off, sub := 0, 0; off < len(x); off, sub = off+2*tile, sub+2*width {
+		// Two tiles, of which the second may have lanes of zeros only.
+		xt, w := s.x[off:][:2*tile], s.w[:2*tile]
 		p, t := k.scalar, k.plain
 		if importance != nil {
 			p, t = k.scalarWeights, k.weighted
-			lane.Load(s.imp[:tile], importance[off:end], k.n, width)
-			importanceTile(w, xt, s.imp[:tile], s.square[sub:], s.total[sub:])
-		} else {
-			k.plainWeights(w, xt)
 		}
-		searchAsymTile(t, xt, w, lv, &fit)
-		for l, ok := range fit.exact[:(end-off)/k.n] {
+		for i := 0; i < 2; i++ {
+			start, end := min(off+i*tile, len(x)), min(off+i*tile+tile, len(x))
+			xi, wi := xt[i*tile:][:tile], w[i*tile:][:tile]
+			lane.Load(xi, x[start:end], k.n, width)
+			if importance != nil {
+				lane.Load(s.imp[:tile], importance[start:end], k.n, width)
+				importanceTile(wi, xi, s.imp[:tile], s.square[sub+i*width:], s.total[sub+i*width:])
+			} else {
+				k.plainWeights(wi, xi)
+			}
+		}
+		fit := asymFit{s.scale[sub:], s.mins[sub:], s.step[sub:], s.base[sub:], s.exact[sub:]}
+		searchAsymPair(t, xt, w, s.pairs[:6*tile+1], &fit)
+		n := (min(off+2*tile, len(x)) - off) / k.n
+		for l, ok := range fit.exact[:n] {
 			if ok == 0 {
 				s.anyOneByOne = true
 				for i := range k.n {
-					s.oneByOne[i] = w[i*width+l]
+					s.oneByOne[i] = w[l/width*tile+i*width+l%width]
 				}
 				s.scale[sub+l], s.mins[sub+l] = searchAsym(p, x[off+l*k.n:][:k.n], s.oneByOne[:k.n], s.codes[off+l*k.n:][:k.n])
 			}

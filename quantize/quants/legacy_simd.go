@@ -22,8 +22,8 @@ import (
 //	      scalar   simd-128   simd-256
 //	Q4_0      93        376        513
 //	Q5_0      92        351        531
-//	Q4_1      31        114        191
-//	Q5_1      31        113        175
+//	Q4_1      31        144        278
+//	Q5_1      31        142        272
 
 var (
 	symQ4_0, symQ5_0 = newSymTable(8), newSymTable(16)
@@ -113,10 +113,10 @@ func asymBlocks(k *scaleMinKernel, size int, dst []byte, src, importance []float
 	defer kScratches.Put(s)
 	width := lane.Width()
 	s.rowSquare(src)
-	clear(s.d[:width]) // codes are those of the search
-	clear(s.m[:width])
+	clear(s.d[:2*width]) // codes are those of the search
+	clear(s.m[:2*width])
 	for len(src) > 0 {
-		n := min(qk*width, len(src))
+		n := min(2*qk*width, len(src)) // two tiles, as search takes them
 		k.search(s, src[:n], importance[:n], width)
 		src, importance = src[n:], importance[n:]
 		k.relevel(s, n/qk, width)

@@ -41,7 +41,7 @@ func spoilK() {
 	defer kScratches.Put(s)
 	nan := float32(math.NaN())
 	for _, a := range [][]float32{
-		s.x[:], s.w[:], s.lv[:], s.imp[:], s.above[:], s.scale[:], s.mins[:], s.step[:], s.base[:], s.total[:], s.square[:],
+		s.x[:], s.w[:], s.pairs[:], s.lv[:], s.imp[:], s.above[:], s.scale[:], s.mins[:], s.step[:], s.base[:], s.total[:], s.square[:],
 		s.d[:], s.m[:], s.xt[:], s.wt[:], s.mt[:], s.ds[:], s.dms[:],
 	} {
 		for i := range a {

@@ -22,7 +22,8 @@ import (
 // slices have their length as capacity, else every load checks a bound; and lines
 // are few and long, each with a load, because every inlined call is marked with a no-op
 // unless an address computation of the same line can carry the mark. Loads that
-// appear twice are done once.
+// appear twice are done once. Where a slice is moved on by a constant that its length
+// is known to exceed, constant offsets from its start need no address computation.
 //
 // No function here computes with scalar floats: the compiler would emit
 // legacy SSE between the vector instructions; constants come from tables of
@@ -67,8 +68,9 @@ type asymTable struct {
 	levels row
 	high   row // levels + magic number
 	one    row
-	limit  row   // rn is an addition below this
-	steps  []row // numerator of candidate k
+	limit  row    // rn is an addition below this
+	steps  []row  // numerator of candidate k
+	capped []bool // whether its levels may be larger than levels
 	absErr bool
 }
 
@@ -78,7 +80,10 @@ func newAsymTable(p *asymSearch) *asymTable {
 		levels: splat(n), high: splat(n + 3<<22), one: splat(1), limit: splat(1 << 22), absErr: p.absErr,
 	}
 	for k := 0; k <= p.steps; k++ {
-		t.steps = append(t.steps, splat(p.r0+float32(p.dr*float32(k))+n))
+		numerator := p.r0 + float32(p.dr*float32(k)) + n
+		t.steps = append(t.steps, splat(numerator))
+		// The largest element has the level of numerator, rounded twice before that.
+		t.capped = append(t.capped, numerator > n+0.499)
 	}
 	return t
 }
@@ -93,110 +98,110 @@ type asymFit struct {
 	exact []int32
 }
 
-// searchAsymTile is searchAsym on a tile x with weights w. Candidates are tried
-// one after the other, as in the scalar code, because each uses the minimum of the
-// best one before it. lv is scratch. x, w and lv have one length.
-func searchAsymTile(t *asymTable, x, w, lv []float32, fit *asymFit) {
+// searchAsymTiles is searchAsym on two tiles x with weights w, one behind the other.
+// Candidates are tried one after the other, as in the scalar code, because each uses
+// the minimum of the best one before it: a chain of sums, divisions and comparisons
+// of which two run at the same time. x and w have one length. pairs is scratch, one
+// element longer than x, w and the levels together: each row of it has the rows of x,
+// w and the levels of the first tile, then those of the second.
+func searchAsymTiles(t *asymTable, x, w, pairs []float32, fit *asymFit) {
 	var zero simd.Float32s
-	width := zero.Len()
-	w, lv = w[:len(x)], lv[:len(x)]
-	mn := simd.LoadFloat32s(x)
-	mx := mn
-	sw := simd.LoadFloat32s(w)
-	sx := sw.Mul(mn)
-	for i := width; i <= len(x)-width; i += width {
-		v, wi := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(w[i:i+width])
-		mn = v.IfElse(v.Less(mn), mn)
-		mx = v.IfElse(v.Greater(mx), mx)
-		sw = sw.Add(wi)
-		sx = sx.Add(wi.Mul(v))
+	width, half := zero.Len(), len(x)/2
+	w, pairs = w[:len(x)], pairs[:3*len(x)+1]
+	mn0, mn1 := simd.LoadFloat32s(x), simd.LoadFloat32s(x[half:])
+	mx0, mx1 := mn0, mn1
+	var sw0, sw1, sx0, sx1 simd.Float32s
+	for i, k, p := 0, half, pairs; k <= len(x)-width; i, k, p = i+width, k+width, p[6*width:] {
+		v0, v1, w0, w1 := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(x[k:k+width]), simd.LoadFloat32s(w[i:i+width]), simd.LoadFloat32s(w[k:k+width])
+		mn0, mn1 = v0.IfElse(v0.Less(mn0), mn0), v1.IfElse(v1.Less(mn1), mn1)
+		mx0, mx1 = v0.IfElse(v0.Greater(mx0), mx0), v1.IfElse(v1.Greater(mx1), mx1)
+		sw0, sw1 = sw0.Add(w0), sw1.Add(w1)
+		sx0, sx1 = sx0.Add(w0.Mul(v0)), sx1.Add(w1.Mul(v1))
+		v0.Store(p[:width])
+		v1.Store(p[3*width : 4*width])
+		w0.Store(p[width : 2*width])
+		w1.Store(p[4*width : 5*width])
 	}
-	mn = zero.IfElse(mn.Greater(zero), mn)
-	flat := mx.Equal(mn)
+	mn0, mn1 = zero.IfElse(mn0.Greater(zero), mn0), zero.IfElse(mn1.Greater(zero), mn1)
+	flat0, flat1 := mx0.Equal(mn0), mx1.Equal(mn1)
 
-	low, high, limit := mn, simd.LoadFloat32s(t.high[:]), simd.LoadFloat32s(t.limit[:])
-	span := mx.Sub(mn)
-	step, base := simd.LoadFloat32s(t.levels[:]).Div(span), mn
-	scale := simd.LoadFloat32s(t.one[:]).Div(step)
+	low0, low1 := mn0, mn1
+	high, limit, one := simd.LoadFloat32s(t.high[:]), simd.LoadFloat32s(t.limit[:]), simd.LoadFloat32s(t.one[:])
+	span0, span1 := mx0.Sub(mn0), mx1.Sub(mn1)
+	step0, step1 := simd.LoadFloat32s(t.levels[:]).Div(span0), simd.LoadFloat32s(t.levels[:]).Div(span1)
+	base0, base1 := mn0, mn1
+	scale0, scale1 := one.Div(step0), one.Div(step1)
 	// Rounding is monotonic, so the extremes of x have those of step*(x - mn).
-	exact := step.Mul(span).Less(limit)
-	asymLevels(step, mn, high, x, lv)
-	best := asymErr(t.absErr, scale, mn, x, w, lv)
+	exact0, exact1 := step0.Mul(span0).Less(limit), step1.Mul(span1).Less(limit)
+	asymSums(step0, mn0, step1, mn1, high, pairs)
+	best0, best1 := asymErr(t.absErr, scale0, mn0, scale1, mn1, pairs)
 	for k := range t.steps {
-		span = mx.Sub(mn)
-		s := simd.LoadFloat32s(t.steps[k][:]).Div(span)
-		exact = exact.And(s.Mul(span).Abs().Less(limit)).And(s.Mul(low.Sub(mn)).Abs().Less(limit))
-		sl, sl2, sxl := asymSums(s, mn, high, x, w, lv)
-		det := sw.Mul(sl2).Sub(sl.Mul(sl))
-		scale1 := sw.Mul(sxl).Sub(sx.Mul(sl)).Div(det)
-		mn1 := sl2.Mul(sx).Sub(sl.Mul(sxl)).Div(det)
-		above := mn1.Greater(zero)
-		mn1 = zero.IfElse(above, mn1)
-		scale1 = sxl.Div(sl2).IfElse(above, scale1)
-		e := asymErr(t.absErr, scale1, mn1, x, w, lv)
-		win := det.Greater(zero).And(e.Less(best))
-		best = e.IfElse(win, best)
-		step = s.IfElse(win, step)
-		base = mn.IfElse(win, base)
-		scale = scale1.IfElse(win, scale)
-		mn = mn1.IfElse(win, mn)
+		span0, span1 = mx0.Sub(mn0), mx1.Sub(mn1)
+		s0, s1 := simd.LoadFloat32s(t.steps[k][:]).Div(span0), simd.LoadFloat32s(t.steps[k][:]).Div(span1)
+		exact0 = exact0.And(s0.Mul(span0).Abs().Less(limit)).And(s0.Mul(low0.Sub(mn0)).Abs().Less(limit))
+		exact1 = exact1.And(s1.Mul(span1).Abs().Less(limit)).And(s1.Mul(low1.Sub(mn1)).Abs().Less(limit))
+		l0, ll0, xl0, l1, ll1, xl1 := asymSums(s0, mn0, s1, mn1, high, pairs)
+		det0, det1 := sw0.Mul(ll0).Sub(l0.Mul(l0)), sw1.Mul(ll1).Sub(l1.Mul(l1))
+		d0, d1 := sw0.Mul(xl0).Sub(sx0.Mul(l0)).Div(det0), sw1.Mul(xl1).Sub(sx1.Mul(l1)).Div(det1)
+		m0, m1 := ll0.Mul(sx0).Sub(l0.Mul(xl0)).Div(det0), ll1.Mul(sx1).Sub(l1.Mul(xl1)).Div(det1)
+		above0, above1 := m0.Greater(zero), m1.Greater(zero)
+		m0, m1 = zero.IfElse(above0, m0), zero.IfElse(above1, m1)
+		d0, d1 = xl0.Div(ll0).IfElse(above0, d0), xl1.Div(ll1).IfElse(above1, d1)
+		e0, e1 := asymErr(t.absErr, d0, m0, d1, m1, pairs)
+		win0, win1 := det0.Greater(zero).And(e0.Less(best0)), det1.Greater(zero).And(e1.Less(best1))
+		best0, best1 = e0.IfElse(win0, best0), e1.IfElse(win1, best1)
+		step0, step1 = s0.IfElse(win0, step0), s1.IfElse(win1, step1)
+		base0, base1 = mn0.IfElse(win0, base0), mn1.IfElse(win1, base1)
+		scale0, scale1 = d0.IfElse(win0, scale0), d1.IfElse(win1, scale1)
+		mn0, mn1 = m0.IfElse(win0, mn0), m1.IfElse(win1, mn1)
 	}
-	zero.IfElse(flat, scale).Store(fit.scale)
-	mn.Neg().Store(fit.negMin)
-	zero.IfElse(flat, step).Store(fit.step)
-	base.Store(fit.base)
-	exact.Or(flat).ToInt32s().Store(fit.exact)
+	zero.IfElse(flat0, scale0).Store(fit.scale)
+	zero.IfElse(flat1, scale1).Store(fit.scale[width:])
+	mn0.Neg().Store(fit.negMin)
+	mn1.Neg().Store(fit.negMin[width:])
+	zero.IfElse(flat0, step0).Store(fit.step)
+	zero.IfElse(flat1, step1).Store(fit.step[width:])
+	base0.Store(fit.base)
+	base1.Store(fit.base[width:])
+	exact0.Or(flat0).ToInt32s().Store(fit.exact)
+	exact1.Or(flat1).ToInt32s().Store(fit.exact[width:])
 }
 
-// asymLevels sets lv to the levels of s*(x - mn), for those below 2^22.
+// asymSums sets the levels of pairs to those of s*(x - mn), for those below 2^22,
+// and returns sum(w*l), sum(w*l*l) and sum(w*x*l) of both tiles.
 //
 //go:noinline
-func asymLevels(s, mn, high simd.Float32s, x, lv []float32) {
-	lv = lv[:len(x)]
-	width := s.Len()
+func asymSums(s0, mn0, s1, mn1, high simd.Float32s, pairs []float32) (l0, ll0, xl0, l1, ll1, xl1 simd.Float32s) {
+	width := s0.Len()
 	magic := simd.BroadcastUint32s(magicBits).BitsToFloat32()
-	for i := 0; i <= len(x)-width; i += width {
-		v := simd.LoadFloat32s(x[i : i+width])
-		s.Mul(v.Sub(mn)).Add(magic).Max(magic).Min(high).Sub(magic).Store(lv[i : i+width])
+	for p := pairs[:len(pairs):len(pairs)]; len(p) > 6*width; {
+		v0, v1 := s0.Mul(simd.LoadFloat32s(p[:width]).Sub(mn0)).Add(magic).Max(magic).Min(high).Sub(magic), s1.Mul(simd.LoadFloat32s(p[3*width:4*width]).Sub(mn1)).Add(magic).Max(magic).Min(high).Sub(magic)
+		v0.Store(p[2*width : 3*width])
+		v1.Store(p[5*width : 6*width])
+		l0, ll0, xl0, l1, ll1, xl1, p = l0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(v0)), ll0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(v0).Mul(v0)), xl0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(v0).Mul(simd.LoadFloat32s(p[:width]))), l1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(v1)), ll1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(v1).Mul(v1)), xl1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(v1).Mul(simd.LoadFloat32s(p[3*width:4*width]))), p[6*width:]
 	}
+	return l0, ll0, xl0, l1, ll1, xl1
 }
 
-// asymSums is asymLevels together with sum(w*l), sum(w*l*l) and sum(w*x*l).
+// asymErr is asymSearch.err of both tiles.
 //
 //go:noinline
-func asymSums(s, mn, high simd.Float32s, x, w, lv []float32) (sl, sl2, sxl simd.Float32s) {
-	n := len(x)
-	x, w, lv = x[:n:n], w[:n:n], lv[:n:n]
-	width := s.Len()
-	magic := simd.BroadcastUint32s(magicBits).BitsToFloat32()
-	for i := 0; i <= n-width; i += width {
-		l := s.Mul(simd.LoadFloat32s(x[i : i+width]).Sub(mn)).Add(magic).Max(magic).Min(high).Sub(magic)
-		sl, sl2, sxl = sl.Add(simd.LoadFloat32s(w[i:i+width]).Mul(l)), sl2.Add(simd.LoadFloat32s(w[i:i+width]).Mul(l).Mul(l)), sxl.Add(simd.LoadFloat32s(w[i:i+width]).Mul(l).Mul(simd.LoadFloat32s(x[i:i+width])))
-		l.Store(lv[i : i+width])
-	}
-	return sl, sl2, sxl
-}
-
-// asymErr is asymSearch.err.
-//
-//go:noinline
-func asymErr(abs bool, scale, mn simd.Float32s, x, w, lv []float32) (e simd.Float32s) {
-	n := len(x)
-	x, w, lv = x[:n:n], w[:n:n], lv[:n:n]
-	width := scale.Len()
+func asymErr(abs bool, scale0, mn0, scale1, mn1 simd.Float32s, pairs []float32) (e0, e1 simd.Float32s) {
+	width := scale0.Len()
+	p := pairs[:len(pairs):len(pairs)]
 	if abs {
 		mask := simd.BroadcastUint32s(1<<31 - 1) // Abs would make it anew for every row
-		for i := 0; i <= n-width; i += width {
-			d := scale.Mul(simd.LoadFloat32s(lv[i : i+width])).Add(mn).Sub(simd.LoadFloat32s(x[i : i+width]))
-			e = e.Add(simd.LoadFloat32s(w[i : i+width]).Mul(d.ToBits().And(mask).BitsToFloat32()))
+		for len(p) > 6*width {
+			d0, d1 := scale0.Mul(simd.LoadFloat32s(p[2*width:3*width])).Add(mn0).Sub(simd.LoadFloat32s(p[:width])), scale1.Mul(simd.LoadFloat32s(p[5*width:6*width])).Add(mn1).Sub(simd.LoadFloat32s(p[3*width:4*width]))
+			e0, e1, p = e0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(d0.ToBits().And(mask).BitsToFloat32())), e1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(d1.ToBits().And(mask).BitsToFloat32())), p[6*width:]
 		}
-		return e
+		return e0, e1
 	}
-	for i := 0; i <= n-width; i += width {
-		d := scale.Mul(simd.LoadFloat32s(lv[i : i+width])).Add(mn).Sub(simd.LoadFloat32s(x[i : i+width]))
-		e = e.Add(simd.LoadFloat32s(w[i : i+width]).Mul(d.Mul(d)))
+	for len(p) > 6*width {
+		d0, d1 := scale0.Mul(simd.LoadFloat32s(p[2*width:3*width])).Add(mn0).Sub(simd.LoadFloat32s(p[:width])), scale1.Mul(simd.LoadFloat32s(p[5*width:6*width])).Add(mn1).Sub(simd.LoadFloat32s(p[3*width:4*width]))
+		e0, e1, p = e0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(d0.Mul(d0))), e1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(d1.Mul(d1))), p[6*width:]
 	}
-	return e
+	return e0, e1
 }
 
 // posTable are the parameters of searchPos as rows.
