@@ -1,0 +1,83 @@
+//go:build goexperiment.simd && go1.27
+
+package lane
+
+import (
+	"simd/archsimd"
+	"unsafe"
+)
+
+var hasAVX2 = archsimd.X86.AVX2()
+
+// words returns s as words of 32 bits, which T are.
+func words[T float32 | int32 | uint32](s []T) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(s))), len(s))
+}
+
+// load8 is Load for 8 sub-blocks and a width of 8, where it can; it reports whether
+// it could. A step takes 4 rows: four vectors, of sub-blocks i and i+4 each, whose
+// groups of 128 bits are transposed.
+func load8[T float32 | int32 | uint32](tile, src []T, n, width int) bool {
+	if !hasAVX2 || width != 8 || len(src) != 8*n {
+		return false
+	}
+	load8AVX2(words(tile), words(src), n)
+	return true
+}
+
+// store8 is the inverse of load8.
+func store8[T float32 | int32 | uint32](dst, tile []T, n, width int) bool {
+	if !hasAVX2 || width != 8 || len(dst) != 8*n {
+		return false
+	}
+	store8AVX2(words(dst), words(tile), n)
+	return true
+}
+
+func load8AVX2(tile, src []uint32, n int) {
+	for i := 0; i <= n-4; i += 4 {
+		s := src[i:]
+		a, b, c, d := two(s, s[4*n:]), two(s[n:], s[5*n:]), two(s[2*n:], s[6*n:]), two(s[3*n:], s[7*n:])
+		a, b, c, d = transposed(a, b, c, d)
+		t := (*[32]uint32)(tile[8*i:])
+		a.StoreArray((*[8]uint32)(t[0:]))
+		b.StoreArray((*[8]uint32)(t[8:]))
+		c.StoreArray((*[8]uint32)(t[16:]))
+		d.StoreArray((*[8]uint32)(t[24:]))
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func store8AVX2(dst, tile []uint32, n int) {
+	for i := 0; i <= n-4; i += 4 {
+		t := (*[32]uint32)(tile[8*i:])
+		a, b, c, d := row(t[0:]), row(t[8:]), row(t[16:]), row(t[24:])
+		a, b, c, d = transposed(a, b, c, d)
+		s := dst[i:]
+		put(s, s[4*n:], a)
+		put(s[n:], s[5*n:], b)
+		put(s[2*n:], s[6*n:], c)
+		put(s[3*n:], s[7*n:], d)
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func row(t []uint32) archsimd.Uint32x8 { return archsimd.LoadUint32x8Array((*[8]uint32)(t)) }
+
+// two returns 4 values of lo and 4 of hi.
+func two(lo, hi []uint32) (v archsimd.Uint32x8) {
+	return v.SetLo(archsimd.LoadUint32x4Array((*[4]uint32)(lo))).SetHi(archsimd.LoadUint32x4Array((*[4]uint32)(hi)))
+}
+
+// put is the inverse of two.
+func put(lo, hi []uint32, v archsimd.Uint32x8) {
+	v.GetLo().StoreArray((*[4]uint32)(lo))
+	v.GetHi().StoreArray((*[4]uint32)(hi))
+}
+
+// transposed takes the groups of 128 bits as rows of two 4x4 matrices.
+func transposed(a, b, c, d archsimd.Uint32x8) (w, x, y, z archsimd.Uint32x8) {
+	p, q := a.InterleaveLoGrouped(b).AsUint64x4(), a.InterleaveHiGrouped(b).AsUint64x4()
+	r, s := c.InterleaveLoGrouped(d).AsUint64x4(), c.InterleaveHiGrouped(d).AsUint64x4()
+	return p.InterleaveLoGrouped(r).AsUint32x8(), p.InterleaveHiGrouped(r).AsUint32x8(), q.InterleaveLoGrouped(s).AsUint32x8(), q.InterleaveHiGrouped(s).AsUint32x8()
+}
