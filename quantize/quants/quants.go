@@ -316,6 +316,10 @@ func (f *floatField) firstInvalid(src []byte, size int) int {
 // bit is added. AMD EPYC (Zen 3), go1.27.4: 11-13 GB/s in cache, 9 GB/s from
 // memory, which is its speed.
 func finiteWords(src []byte, exp, step uint64) (n int) {
+	if finiteChunks != nil {
+		n = finiteChunks(src, exp, step)
+		src = src[n:]
+	}
 	sign := exp + step // every sign bit: the carries
 	for len(src) >= 64 {
 		s := src[:64]
@@ -332,6 +336,13 @@ func finiteWords(src []byte, exp, step uint64) (n int) {
 	}
 	return n
 }
+
+// finiteChunks returns the length of a prefix of src, whole chunks, in which all
+// elements are finite; exp and step are those of finiteWords. nil without vectors.
+var finiteChunks func(src []byte, exp, step uint64) (n int)
+
+// finiteChunk is the length of a chunk in bytes.
+const finiteChunk = 1 << 10
 
 // value prints the field of block b.
 func (f *floatField) value(b []byte) string {

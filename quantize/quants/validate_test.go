@@ -40,8 +40,8 @@ func firstInvalidByField(c *Codec, src []byte) *FormatError {
 	return nil
 }
 
-// Every length around the words of 64 bytes, one offender in every place, and
-// random bytes, in which fields of one block go wrong together.
+// Every length around the words of 64 bytes, one offender in every place of a few
+// chunks, and random bytes, in which fields of one block go wrong together.
 func TestValidateFindsFirst(t *testing.T) {
 	check := func(c *Codec, src []byte) {
 		t.Helper()
@@ -67,21 +67,22 @@ func TestValidateFindsFirst(t *testing.T) {
 		if typ != gguf.TypeF32 && typ != gguf.TypeF16 && typ != gguf.TypeBF16 {
 			continue
 		}
-		data := make([]byte, 70*size)
+		const chunks = 3 // of those that vectors take
+		data := make([]byte, chunks*finiteChunk+70*size)
 		for i := range data {
 			data[i] = 0x7B // finite in all three
 		}
 		for n := 0; n <= 70; n++ {
 			check(c, data[:n*size])
 		}
-		for at := range 70 {
+		for at := range len(data) / size {
 			for _, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN()} {
 				var b [4]byte
 				if err := c.Quantize(b[:size], []float32{float32(v)}, 1, nil); err != nil {
 					t.Fatal(err)
 				}
 				copy(data[at*size:], b[:size])
-				for _, n := range []int{70, at + 1, at} {
+				for _, n := range []int{len(data) / size, 70, at + 1, at} {
 					check(c, data[:n*size])
 				}
 			}
