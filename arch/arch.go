@@ -156,7 +156,7 @@ func (a *Arch) kvs(c *Config, rows []Row, fileType uint32) (m gguf.Metadata, err
 // where the GGUF architecture knows one kind of arithmetic only.
 type Expect struct {
 	Key    string
-	Values []string // those that mean what the architecture does, as text; an absent key does too
+	Values []string // those that mean what the architecture does, as text; an absent key does too. None: the key must be absent
 }
 
 func (e Expect) check(a *Arch, c *Config) error {
@@ -165,6 +165,9 @@ func (e Expect) check(a *Arch, c *Config) error {
 	if v == nil || slices.Contains(e.Values, s) {
 		c.read[e.Key] = c.read[e.Key] || !c.defaulted[e.Key]
 		return nil
+	}
+	if len(e.Values) == 0 {
+		return fault.Errorf(fault.Unsupported, "%s: key %q has no meaning in architecture %s, and it changes the model", ConfigFile, e.Key, a.Name)
 	}
 	return fault.Errorf(fault.Unsupported, "%s: key %q is %q, but models of architecture %s compute with %s only",
 		ConfigFile, e.Key, s, a.Name, strings.Join(e.Values, " or "))

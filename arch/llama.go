@@ -19,6 +19,7 @@ var llama = &Arch{
 	}),
 	Expect: []Expect{
 		{"hidden_act", []string{"silu", "swish"}},
+		{"draft_vocab_size", nil}, // a draft model for another one
 	},
 	Tensors: []TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
