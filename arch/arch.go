@@ -35,6 +35,7 @@ type Arch struct {
 	// RopePerAttention and RopeSections tell that the architecture knows rope
 	// settings per kind of attention, or for more than one axis.
 	RopePerAttention, RopeSections bool
+	Dense                          bool // it knows dense modules
 	// Unused are config keys that may have any value: no loader asks for them.
 	Unused  []string
 	Expect  []Expect // config keys that change arithmetic and have one meaning here

@@ -23,6 +23,8 @@ type Config struct {
 	Raw map[string]any
 	// Class is the model's class, of "architectures".
 	Class string
+	// Dense tells that the dense modules beside the checkpoint are taken along.
+	Dense bool
 
 	fsys      fs.FS  // of the checkpoint; nil when there is only a config.json
 	modelType string // the known model_type whose rules hold, "" for none

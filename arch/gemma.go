@@ -152,7 +152,8 @@ var embeddingGemma = &Arch{
 			err = fault.Errorf(fault.Broken, "%s: has no key \"sliding_window\"", ConfigFile)
 		}
 		return uint32Of(n, true, err)
-	}}), []Row{{Key: "pooling_type", Derive: poolingType}}),
+	}}), denseRows(), []Row{{Key: "pooling_type", Derive: poolingType}}),
+	Dense:   true,
 	Unused:  append([]string{"use_bidirectional_attention"}, gemma3Unused...),
 	Expect:  gemma3Expect,
 	Rename:  bareNames,

@@ -41,6 +41,9 @@ type Options struct {
 	// FuseQKV and FuseGateUp make one tensor of query, key and value, and of the
 	// gate and up projections of experts.
 	FuseQKV, FuseGateUp bool
+	// Dense takes the dense modules along that stand behind an embedding model of
+	// the sentence-transformers library.
+	Dense bool
 }
 
 // Job is a conversion that has been planned. Nothing has been written yet.
@@ -53,6 +56,7 @@ type Job struct {
 
 	options    Options
 	checkpoint *safetensors.Checkpoint // nil without weights
+	dense      []*safetensors.File     // beside it
 	general    *general.Metadata
 	metadata   gguf.Metadata
 }
@@ -77,10 +81,14 @@ func Prepare(dir string, opt Options) (*Job, error) {
 
 // Close closes the checkpoint.
 func (j *Job) Close() error {
-	if j.checkpoint == nil {
-		return nil
+	var errs []error
+	for _, f := range j.dense {
+		errs = append(errs, f.Close())
 	}
-	return j.checkpoint.Close()
+	if j.checkpoint != nil {
+		errs = append(errs, j.checkpoint.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (j *Job) warnf(format string, args ...any) {
@@ -93,6 +101,7 @@ func (j *Job) prepare(opt Options) error {
 	if err != nil {
 		return err
 	}
+	config.Dense = opt.Dense
 	if j.Arch, err = arch.Lookup(config.Class); err != nil {
 		return err
 	}
@@ -234,10 +243,12 @@ func (j *Job) Metadata() gguf.Metadata { return slices.Clone(j.metadata) }
 // Files returns the paths of the weights.
 func (j *Job) Files() []string {
 	var paths []string
-	if j.checkpoint == nil {
-		return nil
+	if j.checkpoint != nil {
+		for _, f := range j.checkpoint.Files {
+			paths = append(paths, f.Path)
+		}
 	}
-	for _, f := range j.checkpoint.Files {
+	for _, f := range j.dense {
 		paths = append(paths, f.Path)
 	}
 	return paths

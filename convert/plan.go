@@ -66,6 +66,11 @@ func (j *Job) plan(config *arch.Config) error {
 	if j.Type == Auto {
 		j.Type = j.guess(layout.Skipped)
 	}
+	if j.options.Dense {
+		if err := j.planDense(config); err != nil {
+			return err
+		}
+	}
 	for i := range layout.Outputs {
 		if err := j.build(&layout.Outputs[i], tensors); err != nil {
 			return err

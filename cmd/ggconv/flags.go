@@ -30,6 +30,7 @@ func flags() []cli.Flag {
 		&cli.BoolFlag{Name: "no-tensor-first-split", Usage: "put no tensors into the first file of several"},
 		&cli.BoolFlag{Name: "fuse-qkv", Usage: "make one tensor of query, key and value where the architecture knows it"},
 		&cli.BoolFlag{Name: "fuse-gate-up-exps", Usage: "make one tensor of the gate and up projections of experts"},
+		&cli.BoolFlag{Name: "sentence-transformers-dense-modules", Usage: "take the dense modules along that stand behind an embedding model"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the names of the files; write nothing"},
 		&cli.BoolFlag{Name: "verbose", Usage: "print what becomes of each tensor"},
 		&cli.BoolFlag{Name: "print-supported-models", Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"},
@@ -104,6 +105,7 @@ func options(cmd *cli.Command, args []string) (opt convert.Options, out string, 
 		BigEndian:  cmd.Bool("bigendian"),
 		FuseQKV:    cmd.Bool("fuse-qkv"),
 		FuseGateUp: cmd.Bool("fuse-gate-up-exps"),
+		Dense:      cmd.Bool("sentence-transformers-dense-modules"),
 		Split:      convert.Split{MaxTensors: int64(cmd.Uint("split-max-tensors")), EmptyFirst: cmd.Bool("no-tensor-first-split")},
 	}
 	if opt.Type, err = convert.ParseOutType(cmd.String("outtype")); err != nil {

@@ -1,0 +1,49 @@
+package convert
+
+import (
+	"path/filepath"
+	"strings"
+
+	"ggforge/arch"
+	"ggforge/internal/fault"
+	"ggforge/safetensors"
+)
+
+// planDense adds the weights of the dense modules behind an embedding model, which
+// come before those of the checkpoint.
+func (j *Job) planDense(config *arch.Config) error {
+	if !j.Arch.Dense {
+		j.warnf("models of architecture %s have no dense modules to take along", j.Arch.Name)
+		return nil
+	}
+	modules, err := config.DenseModules()
+	if err != nil {
+		return err
+	}
+	if len(modules) == 0 {
+		j.warnf("the checkpoint has no dense modules to take along")
+	}
+	for _, m := range modules {
+		f, err := safetensors.Open(filepath.Join(j.Dir, m.Dir, "model.safetensors"))
+		if err != nil {
+			return err
+		}
+		j.dense = append(j.dense, f)
+		for i := range f.Tensors() {
+			t := &f.Tensors()[i]
+			if !strings.HasSuffix(t.Name, ".weight") {
+				j.warnf("%s: tensor %q left out: files have the weights of dense modules only", m.Dir, t.Name)
+				continue
+			}
+			if t.Name != "linear.weight" || len(t.Shape) != 2 || t.Shape[0] != m.Out || t.Shape[1] != m.In {
+				return fault.Errorf(fault.Broken, "%s: tensor %q of shape %v, want linear.weight of [%d %d]", f.Path, t.Name, t.Shape, m.Out, m.In)
+			}
+			src, err := source(t)
+			if err != nil {
+				return err
+			}
+			j.Plan = append(j.Plan, Tensor{Name: m.Name + ".weight", From: m.Dir + "/" + t.Name, Type: j.Type.row().tensor, Source: src})
+		}
+	}
+	return nil
+}
