@@ -98,25 +98,14 @@ func TestArchitectures(t *testing.T) {
 		s := hftest.Lookup(m.name)
 		for _, opt := range madeOptions {
 			t.Run("mkhf-"+m.name+"-"+opt.out, func(t *testing.T) {
-				hf, ref, mine := work+"/hf/"+m.name, work+"/reference.gguf", work+"/ours.gguf"
-				o.script(t, "mkhf.py", append([]string{m.name, hf}, strings.Fields(opt.args)...)...)
-				pre := preOf(t, root+work+"/log.txt")
-				argv := []string{hf, ref, "--outtype", opt.out, "--quiet"}
-				if pre != "" {
-					argv = append(argv, "--pre-force", pre)
-				}
-				if s != nil && s.RawConfig {
-					argv = append(argv, "--raw-config")
-				}
-				os.Remove(root + ref)
-				o.script(t, "refconvert.py", argv...)
-				convertOurs(t, root+hf, root+mine, opt.out, pre)
-				same(t, root+mine, root+ref)
+				k := o.keep(t, m.name, opt.args, opt.out, s != nil && s.RawConfig)
+				mine := work + "/ours.gguf"
+				convertOurs(t, root+k.hf, root+mine, opt.out, k.pre)
+				same(t, root+mine, root+k.ref)
 				r.files++
 				if opt.args == "" {
 					r.loads[o.load(t, mine)] = true
 				}
-				must(t, os.RemoveAll(root+hf))
 			})
 		}
 	}
@@ -161,6 +150,47 @@ func (o *oracle) madeUp(t *testing.T) []madeUp {
 		t.Fatalf("mkhf.py lists %d architectures", len(all))
 	}
 	return all
+}
+
+// kept is a checkpoint of mkhf.py and what the reference made of it: paths inside
+// the chroot, and the name of the pre-tokenizer.
+type kept struct{ hf, ref, pre string }
+
+// keptFolder holds them from one run to the next; start leaves it alone.
+const keptFolder = "kept"
+
+// keep makes a checkpoint and has the reference convert it, unless an earlier run
+// has. The scripts' bytes are part of the name.
+func (o *oracle) keep(t *testing.T, name, args, out string, raw bool) kept {
+	t.Helper()
+	h := sha256.New()
+	for _, script := range []string{"mkhf.py", "toklib.py", "refconvert.py"} {
+		text, err := os.ReadFile(root + work + "/oracle/" + script)
+		must(t, err)
+		h.Write(text)
+	}
+	fmt.Fprintf(h, "%s %s %s %v", name, args, out, raw)
+	folder := fmt.Sprintf("%s/%s/%x", work, keptFolder, h.Sum(nil)[:8])
+	k := kept{hf: folder + "/" + name, ref: folder + "/reference.gguf"}
+	pre, err := os.ReadFile(root + folder + "/pre") // written last
+	if err == nil {
+		k.pre = string(pre)
+		return k
+	}
+	must(t, os.RemoveAll(root+folder))
+	must(t, os.MkdirAll(root+folder, 0o777))
+	o.script(t, "mkhf.py", append([]string{name, k.hf}, strings.Fields(args)...)...)
+	k.pre = preOf(t, root+work+"/log.txt")
+	argv := []string{k.hf, k.ref, "--outtype", out, "--quiet"}
+	if k.pre != "" {
+		argv = append(argv, "--pre-force", k.pre)
+	}
+	if raw {
+		argv = append(argv, "--raw-config")
+	}
+	o.script(t, "refconvert.py", argv...)
+	must(t, os.WriteFile(root+folder+"/pre", []byte(k.pre), 0o666))
+	return k
 }
 
 var preWord = regexp.MustCompile(`values, pre (\S+)`)

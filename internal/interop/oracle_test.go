@@ -62,13 +62,13 @@ func start(t *testing.T) *oracle {
 	return &oracle{t, in, bufio.NewReader(out)}
 }
 
-// sweep empties the work folder of all but what the runtime's loading found.
+// sweep empties the work folder of all but what takes long to make again.
 func sweep(t *testing.T) {
 	must(t, os.MkdirAll(root+work, 0o777))
 	entries, err := os.ReadDir(root + work)
 	must(t, err)
 	for _, e := range entries {
-		if e.Name() != loadsFile {
+		if e.Name() != loadsFile && e.Name() != keptFolder {
 			must(t, os.RemoveAll(filepath.Join(root+work, e.Name())))
 		}
 	}
