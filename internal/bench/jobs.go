@@ -49,7 +49,7 @@ func benchJobs(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 		return err
 	}
 	progress("making a checkpoint of %s: %+v", tool.Bytes(size), m)
-	if err := m.write(dir.path("model"), opt.tokenizer); err != nil {
+	if err := m.write(dir.path(".")); err != nil {
 		return err
 	}
 	jobs := jobList(opt, dir)

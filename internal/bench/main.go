@@ -29,18 +29,17 @@ import (
 
 // options is what the flags say.
 type options struct {
-	root      string // the reference's chroot, "" without one
-	kernels   bool
-	jobs      bool
-	types     []gguf.Type
-	rounds    int
-	budget    time.Duration // of one measurement of a kernel
-	size      int64         // bytes of the checkpoint
-	threads   int
-	bin       string // folder of our commands
-	tokenizer string // checkpoint whose tokenizer is taken
-	tmp       string // where the temporary folder goes without a chroot
-	out       string
+	root    string // the reference's chroot, "" without one
+	kernels bool
+	jobs    bool
+	types   []gguf.Type
+	rounds  int
+	budget  time.Duration // of one measurement of a kernel
+	size    int64         // bytes of the checkpoint
+	threads int
+	bin     string // folder of our commands
+	tmp     string // where the temporary folder goes without a chroot
+	out     string
 }
 
 func main() {
@@ -74,7 +73,6 @@ func parse(args []string) (*options, error) {
 	size := f.String("size", "1GB", "jobs: `BYTES` of the checkpoint (K, M, G: thousands, millions, billions)")
 	f.IntVar(&opt.threads, "threads", runtime.NumCPU(), "jobs: use 1 and `N` threads")
 	f.StringVar(&opt.bin, "bin", "bin", "`FOLDER` of ggconv and ggquant")
-	f.StringVar(&opt.tokenizer, "tokenizer", "testdata/gollama", "jobs: `CHECKPOINT` whose tokenizer files are taken")
 	f.StringVar(&opt.tmp, "tmp", "", "`FOLDER` for temporary files without a chroot (default: the system's)")
 	f.StringVar(&opt.out, "o", "", "write the report to `FILE` too")
 	short := f.Bool("short", false, "a quick look: -rounds 2 -time 20ms -size 100MB, unless given")

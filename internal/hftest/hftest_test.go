@@ -1,6 +1,7 @@
 package hftest
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -54,6 +55,30 @@ func TestBytes(t *testing.T) {
 	const want = "8c504cc0ecff9c8353aa29ff7ecc8270a8254071f68d54faad94186a9d29bfd2"
 	if got := hex.EncodeToString(h.Sum(nil)); got != want {
 		t.Errorf("sha256 %s, want %s", got, want)
+	}
+}
+
+// TestRing checks that weights from the ring repeat after its length and begin
+// where the tensor's name says.
+func TestRing(t *testing.T) {
+	w := filler{dtype: safetensors.BF16, seed: 1, ring: true}
+	get := func(name string, rows int64) []byte {
+		w.t = tensor{name: name, shape: []int64{rows, 1024}}
+		var b []byte
+		if err := w.each(func(piece []byte) error { b = append(b, piece...); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	a := get("a.weight", 2048)
+	if len(a) != 2*2048*1024 || !bytes.Equal(a[:1000], a[2*ringLen:2*ringLen+1000]) {
+		t.Errorf("%d bytes, or no repetition after %d elements", len(a), ringLen)
+	}
+	if b := get("b.weight", 1); bytes.Equal(a[:len(b)], b) {
+		t.Error("tensors of other names begin at the same place")
+	}
+	if !bytes.Equal(a, get("a.weight", 2048)) {
+		t.Error("the same tensor has other bytes the second time")
 	}
 }
 

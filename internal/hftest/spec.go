@@ -36,6 +36,7 @@ type Variant struct {
 	Shards int    // more than 1 writes an index
 	Edge   bool   // the first row of each matrix holds awkward values
 	Out    string // output type of the conversion; "" is f16
+	Ring   bool   // weights repeat after about a million: quick to make, for large checkpoints
 }
 
 // Standard are the variants that every spec has.

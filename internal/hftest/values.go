@@ -55,8 +55,12 @@ type filler struct {
 	dtype safetensors.DType
 	seed  uint64
 	edge  bool
+	ring  bool
 	bell  []float64
 	out   []byte
+
+	ringBytes []byte // see repeat
+	ringType  safetensors.DType
 }
 
 // pieceLen is how many elements are made at a time.
@@ -88,23 +92,32 @@ func (w *filler) each(f func([]byte) error) error {
 	if value == nil {
 		return fmt.Errorf("tensor %s: unknown fill %q", w.t.name, how)
 	}
-	if w.bell == nil {
-		w.bell = make([]float64, pieceLen)
+	if w.ring && how == "weight" {
+		return w.repeat(name, n, f)
 	}
 	edges := int64(0)
 	if w.edge && w.t.fill == "" && len(w.t.shape) > 1 {
 		edges = min(int64(len(edge)), w.t.shape[len(w.t.shape)-1])
+	}
+	return w.floats(name, n, f, func(i int64, g float64) float64 {
+		if i < edges {
+			return edge[i]
+		}
+		return value(i, g)
+	})
+}
+
+// floats calls f with n elements, piece by piece.
+func (w *filler) floats(name string, n int64, f func([]byte) error, value fill) error {
+	if w.bell == nil {
+		w.bell = make([]float64, pieceLen)
 	}
 	for from := int64(0); from < n; from += pieceLen {
 		piece := w.bell[:min(pieceLen, n-from)]
 		gen.Bell(name, piece, from)
 		w.out = w.out[:0]
 		for j, g := range piece {
-			i := from + int64(j)
-			v := value(i, g)
-			if i < edges {
-				v = edge[i]
-			}
+			v := value(from+int64(j), g)
 			switch w.dtype {
 			case safetensors.F32:
 				w.out = binary.LittleEndian.AppendUint32(w.out, math.Float32bits(float32(v)))
@@ -117,12 +130,40 @@ func (w *filler) each(f func([]byte) error) error {
 			case safetensors.I32:
 				w.out = binary.LittleEndian.AppendUint32(w.out, uint32(int32(v)))
 			default:
-				return fmt.Errorf("tensor %s: values of type %v cannot be made by fill %s", w.t.name, w.dtype, how)
+				return fmt.Errorf("tensor %s: %v is no type for numbers like these", w.t.name, w.dtype)
 			}
 		}
 		if err := f(w.out); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// ringLen is the number of elements of a ring: a prime, so that no two rows near
+// each other are the same.
+const ringLen = 1<<20 + 7
+
+// repeat calls f with n weights from a ring of ringLen ones, beginning where the
+// name says.
+func (w *filler) repeat(name string, n int64, f func([]byte) error) error {
+	if w.ringType != w.dtype {
+		w.ringBytes, w.ringType = nil, w.dtype
+		add := func(b []byte) error { w.ringBytes = append(w.ringBytes, b...); return nil }
+		if err := w.floats(fmt.Sprintf("%d/ring", w.seed), ringLen, add, fills["weight"]); err != nil {
+			return err
+		}
+	}
+	size := int64(w.dtype.Bits() / 8)
+	at := int64(binary.LittleEndian.Uint64(gen.Bytes(name, 8))%ringLen) * size
+	for left := n * size; left > 0; {
+		b := w.ringBytes[at:]
+		b = b[:min(left, int64(len(b)))]
+		if err := f(b); err != nil {
+			return err
+		}
+		left -= int64(len(b))
+		at = 0
 	}
 	return nil
 }

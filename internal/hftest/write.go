@@ -47,6 +47,21 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 	return dir, s.writeTensors(dir, table, v)
 }
 
+// Bytes returns the size of the weights of a variant.
+func (s *Spec) Bytes(v Variant) (int64, error) {
+	config, err := s.config(v)
+	if err != nil {
+		return 0, err
+	}
+	table, err := s.tensors(config)
+	total := int64(0)
+	for _, t := range table {
+		x := safetensors.Tensor{DType: dtypes[cmp.Or(t.dtype, v.DType)], Shape: t.shape}
+		total += x.Elements() * int64(x.DType.Bits()) / 8
+	}
+	return total, err
+}
+
 // writeTensors writes the weights. The tensors of a shard are neighbours in the
 // table, so that the experts and the parts of one layer meet in different shards.
 func (s *Spec) writeTensors(dir string, table []tensor, v Variant) error {
@@ -74,15 +89,16 @@ func (s *Spec) writeTensors(dir string, table []tensor, v Variant) error {
 			return err
 		}
 	}
+	values := &filler{seed: v.Seed, edge: v.Edge, ring: v.Ring}
 	for i, shard := range shards {
-		if err := writeShard(filepath.Join(dir, safetensors.ShardName(i, len(shards))), shard, byName, v); err != nil {
+		if err := writeShard(filepath.Join(dir, safetensors.ShardName(i, len(shards))), shard, byName, values); err != nil {
 			return fmt.Errorf("hftest: %s: %w", s.Name, err)
 		}
 	}
 	return nil
 }
 
-func writeShard(path string, shard []safetensors.Tensor, table map[string]tensor, v Variant) (err error) {
+func writeShard(path string, shard []safetensors.Tensor, table map[string]tensor, values *filler) (err error) {
 	header, _, err := safetensors.Layout(shard, map[string]string{"format": "pt"})
 	if err != nil {
 		return err
@@ -95,7 +111,6 @@ func writeShard(path string, shard []safetensors.Tensor, table map[string]tensor
 	w := bufio.NewWriterSize(f, 1<<16)
 	w.Write(header) // errors stay until Flush
 	ordered := slices.SortedFunc(slices.Values(shard), func(a, b safetensors.Tensor) int { return cmp.Compare(a.Offset(), b.Offset()) })
-	values := filler{seed: v.Seed, edge: v.Edge}
 	for _, t := range ordered {
 		values.t, values.dtype = table[t.Name], t.DType
 		if err := values.each(func(b []byte) error { _, err := w.Write(b); return err }); err != nil {

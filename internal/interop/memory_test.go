@@ -30,7 +30,7 @@ func TestExpertMemory(t *testing.T) {
 	} {
 		t.Run(c.spec, func(t *testing.T) {
 			s := hftest.Lookup(c.spec)
-			_, err := s.Write(root+work+"/large", hftest.Variant{Name: "large", Seed: 1, DType: "BF16", Set: c.set, Shards: 3})
+			_, err := s.Write(root+work+"/large", hftest.Variant{Name: "large", Seed: 1, DType: "BF16", Set: c.set, Shards: 3, Ring: true})
 			must(t, err)
 			hf, ref, mine := work+"/large/"+s.Name, work+"/reference.gguf", work+"/ours.gguf"
 			for _, outtype := range []string{"f16", "q8_0"} {
