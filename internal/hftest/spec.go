@@ -2,9 +2,11 @@ package hftest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -63,6 +65,39 @@ func (s *Spec) All() []Variant {
 	}
 	return all
 }
+
+// Bare returns a variant whose config.json holds only what the shapes and the
+// choice of the architecture need: everything else is up to the converter's
+// defaults.
+func (s *Spec) Bare() (Variant, error) {
+	v := Variant{Name: "bare", Seed: 9, DType: cmp.Or(s.DType, "BF16"), Out: "f16"}
+	config, err := s.config(v)
+	if err != nil {
+		return v, err
+	}
+	list := func(m object) object {
+		drop := object{}
+		for key := range m {
+			if !bareKeys[key] && !slices.Contains(identifier.FindAllString(s.Tensors, -1), key) {
+				drop[key] = nil
+			}
+		}
+		return drop
+	}
+	drop := list(config)
+	if text, ok := config["text_config"].(object); ok {
+		drop["text_config"] = list(text)
+	}
+	v.Set = string(marshal(drop))
+	return v, nil
+}
+
+var identifier = regexp.MustCompile(`[a-zA-Z_][a-zA-Z0-9_]*`)
+
+// bareKeys are kept in any case.
+var bareKeys = map[string]bool{"architectures": true, "model_type": true, "auto_map": true, "text_config": true, "vision_config": true,
+	"quantization_config": true, "vocab_size": true, "num_attention_heads": true, "num_key_value_heads": true, "n_head": true, "head_dim": true,
+	"n_layers": true, "num_hidden_layers": true, "n_layer": true, "num_layers": true, "intermediate_size": true, "layer_types": true}
 
 // PreTokenizer returns the name of the pre-tokenizer, which nobody can find out
 // from a vocabulary as small as these; "" where the tokenizer has none.

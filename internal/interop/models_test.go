@@ -76,7 +76,8 @@ func TestArchitectures(t *testing.T) {
 				convertOurs(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+out, v.Out, s.PreTokenizer())
 				must(t, g.Add(v, root+out))
 				if i == 0 {
-					r.loads[o.load(t, out)] = true
+					convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+work+"/loaded.gguf", v.Out, s.PreTokenizer())
+					r.loads[o.load(t, work+"/loaded.gguf")] = true
 				}
 				r.files++
 			}
@@ -104,6 +105,7 @@ func TestArchitectures(t *testing.T) {
 				same(t, root+mine, root+k.ref)
 				r.files++
 				if opt.args == "" {
+					convertBy(t, root+k.hf, root+mine, opt.out, k.pre)
 					r.loads[o.load(t, mine)] = true
 				}
 			})
@@ -122,10 +124,17 @@ func TestArchitectures(t *testing.T) {
 	}
 }
 
-// convertOurs converts with the built command.
+// convertOurs converts with the built command, to the reference's bytes in every
+// case.
 func convertOurs(t *testing.T, dir, out, outtype, pre string) {
 	t.Helper()
-	argv := []string{"--force", "--progress", "none", "--outtype", outtype, "--outfile", out, dir}
+	convertBy(t, dir, out, outtype, pre, "--compat", "reference")
+}
+
+// convertBy is convertOurs with other flags.
+func convertBy(t *testing.T, dir, out, outtype, pre string, flags ...string) {
+	t.Helper()
+	argv := append(flags, "--force", "--progress", "none", "--outtype", outtype, "--outfile", out, dir)
 	if pre != "" {
 		argv = append(argv, "--pre", pre)
 	}

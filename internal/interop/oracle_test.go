@@ -84,6 +84,14 @@ func must(t *testing.T, err error) {
 // script runs one of the oracle's Python scripts; paths are inside the chroot.
 func (o *oracle) script(t *testing.T, name string, argv ...string) {
 	t.Helper()
+	if err := o.try(t, name, argv...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// try is script for one that may fail.
+func (o *oracle) try(t *testing.T, name string, argv ...string) error {
+	t.Helper()
 	log := work + "/log.txt"
 	os.Remove(root + log)
 	req, err := json.Marshal(map[string]any{"script": work + "/oracle/" + name, "argv": argv, "log": log})
@@ -94,8 +102,9 @@ func (o *oracle) script(t *testing.T, name string, argv ...string) {
 	must(t, err)
 	if answer != "0\n" {
 		text, _ := os.ReadFile(root + log)
-		t.Fatalf("%s %q ended with %s%s", name, argv, answer, text)
+		return fmt.Errorf("%s %q ended with %s%s", name, argv, answer, text)
 	}
+	return nil
 }
 
 // tool runs one of the reference's programs in the chroot and returns what it
