@@ -22,30 +22,129 @@ var specialTokens = []string{"bos_token", "eos_token", "unk_token", "sep_token",
 // autoTokenizer is what transformers makes of the files.
 type autoTokenizer struct {
 	*hf.Tokenizer
-	special []string // the special tokens by text
+	class   *autoClass // nil: tokenizer.json as it stands
+	special []string   // the special tokens by text
 }
 
 // auto returns the tokenizer that AutoTokenizer.from_pretrained makes.
-func (f *files) auto() (*autoTokenizer, error) {
-	if f.json == nil {
+func (f *files) auto(v *Vocab, opt Options) (*autoTokenizer, error) {
+	name := f.className(opt.Config)
+	class := classOf(name)
+	switch {
+	case class != nil && class.spm && f.byteLevelFile():
+		v.warnf("%s: tokenizer_class %s does not fit the byte-level tokenizer of %s, which is taken as it stands", configFile, name, jsonFile)
+		class = nil
+	case class != nil && !class.fits(f.json):
+		v.warnf("%s: tokenizer_class %s does not fit the model of %s, which is taken as it stands", configFile, name, jsonFile)
+		class = nil
+	case slices.Contains(otherClasses, name):
+		v.warnf("%s: what tokenizer_class %s changes is not followed: %s is taken as it stands", configFile, name, jsonFile)
+	}
+	return f.make(class, opt)
+}
+
+// byteLevelFile reports whether tokenizer.json holds a byte-level vocabulary.
+func (f *files) byteLevelFile() bool {
+	decoder, _ := f.json.Get("decoder").(*pyjson.Object)
+	return decoder.Get("type") == "ByteLevel"
+}
+
+// make makes the tokenizer of a class; nil takes tokenizer.json as it stands.
+func (f *files) make(class *autoClass, opt Options) (*autoTokenizer, error) {
+	decoder, config, err := f.addedConfig()
+	if err != nil {
+		return nil, err
+	}
+	root := f.json
+	if class != nil {
+		vocab, merges, err := f.vocabMerges()
+		if err != nil {
+			return nil, err
+		}
+		if root, err = class.root(vocab, merges, f.json.Get("post_processor"), config); err != nil {
+			return nil, err
+		}
+	} else if root == nil {
 		return nil, badf(jsonFile, "no such file")
 	}
-	tok, err := hf.Parse(f.json)
-	if err != nil {
-		return nil, inFile(jsonFile, err)
+	if pyjson.Truthy(f.config.Get("fix_mistral_regex")) {
+		return nil, unsupportedf("%s: fix_mistral_regex", configFile)
 	}
-	t := &autoTokenizer{Tokenizer: tok}
-	return t, f.addMissing(t)
+	parsed, err := hf.Parse(root)
+	if err != nil {
+		return nil, inFile(f.vocabFile(), err)
+	}
+	parsed.SplitSpecial = pyjson.Truthy(config.Get("split_special_tokens"))
+	tok := &autoTokenizer{Tokenizer: parsed, class: class}
+	if err := f.addMissing(tok, class, decoder, config); err != nil {
+		return nil, err
+	}
+	switch {
+	case class != nil && class.wrap:
+		err = tok.wrap(class.text(config, 5), class.text(config, 3))
+	case f.json == nil: // with tokenizer.json its post-processor counts alone
+		var before, behind any
+		if pyjson.Truthy(config.Get("add_bos_token")) {
+			before = class.text(config, 0)
+		}
+		if pyjson.Truthy(config.Get("add_eos_token")) {
+			behind = class.text(config, 1)
+		}
+		err = tok.wrap(before, behind)
+	}
+	return tok, err
+}
+
+// wrap lets the post-processor put tokens around a text; nil is none.
+func (t *autoTokenizer) wrap(before, behind any) error {
+	var w hf.Wrap
+	for _, e := range []struct {
+		text any
+		ids  *[]int
+	}{{before, &w.Before}, {behind, &w.Behind}} {
+		if e.text == nil {
+			continue
+		}
+		id, ok := t.ID(e.text.(string))
+		if !ok {
+			return badf(configFile, "special token %q is not in the vocabulary", e.text)
+		}
+		*e.ids = []int{id}
+	}
+	t.PostProcessor = w
+	return nil
+}
+
+// vocabMerges returns vocabulary and merges as members of a model, of
+// tokenizer.json or of vocab.json and merges.txt.
+func (f *files) vocabMerges() (vocab, merges any, err error) {
+	if f.json != nil {
+		model, _ := f.json.Get("model").(*pyjson.Object)
+		return model.Get("vocab"), model.Get("merges"), nil
+	}
+	for _, name := range []string{vocabJSONFile, mergesFile} {
+		if !isFile(f.fsys, name) {
+			return nil, nil, badf(name, "no such file, nor %s", jsonFile)
+		}
+	}
+	if vocab, err = readObject(f.fsys, vocabJSONFile); err != nil {
+		return nil, nil, err
+	}
+	text, err := readText(f.fsys, mergesFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	list := []any{}
+	for line := range strings.Lines(text) {
+		list = append(list, strings.TrimSuffix(line, "\n"))
+	}
+	return vocab, list, nil
 }
 
 // addMissing adds the tokens that the configuration knows: those of
 // added_tokens_decoder, which replace others of the same text, then the special
 // tokens that are not there yet.
-func (f *files) addMissing(tok *autoTokenizer) error {
-	decoder, config, err := f.addedConfig()
-	if err != nil {
-		return err
-	}
+func (f *files) addMissing(tok *autoTokenizer, class *autoClass, decoder map[int]hf.AddedToken, config autoConfig) error {
 	known := map[string]bool{}
 	for _, t := range tok.Added() {
 		known[t.Content] = true
@@ -55,7 +154,7 @@ func (f *files) addMissing(tok *autoTokenizer) error {
 		add = append(add, decoder[id])
 		known[decoder[id].Content] = true
 	}
-	named, err := config.special()
+	named, err := config.special(class)
 	if err != nil {
 		return err
 	}
@@ -77,6 +176,11 @@ func (f *files) addMissing(tok *autoTokenizer) error {
 			add[i].Special = true
 		}
 	}
+	if class != nil && class.respecial {
+		for _, text := range tok.special {
+			add = append(add, hf.AddedToken{Content: text, Special: true})
+		}
+	}
 	if err := tok.AddTokens(add...); err != nil {
 		return inFile(f.vocabFile(), err)
 	}
@@ -87,24 +191,31 @@ func (f *files) addMissing(tok *autoTokenizer) error {
 // where that counts.
 type autoConfig struct{ *pyjson.Object }
 
-// special returns the special tokens that have a name: the general ones, then
-// those of the model in the order of the file.
-func (c autoConfig) special() ([]hf.AddedToken, error) {
-	names := slices.Clone(specialTokens)
+// special returns the special tokens that have a name: the general ones, those of
+// the class where the file is silent, then those of the model in the order of the file.
+func (c autoConfig) special(class *autoClass) ([]hf.AddedToken, error) {
+	var values []any
+	for i, name := range specialTokens {
+		v, ok := c.Lookup(name)
+		if !ok && class != nil && i < len(class.special) {
+			v = class.special[i]
+		}
+		values = append(values, v)
+	}
 	if c.Object != nil {
 		for _, name := range c.Names {
-			if strings.HasSuffix(name, "_token") && !slices.Contains(names, name) {
-				if _, isFlag := c.Get(name).(bool); !isFlag {
-					names = append(names, name)
+			if v := c.Get(name); strings.HasSuffix(name, "_token") && !slices.Contains(specialTokens, name) {
+				if _, isFlag := v.(bool); !isFlag {
+					values = append(values, v)
 				}
 			}
 		}
 	}
 	var tokens []hf.AddedToken
-	for _, name := range names {
-		t, ok, err := autoToken(c.Get(name))
+	for _, v := range values {
+		t, ok, err := autoToken(v)
 		if err != nil {
-			return nil, badf(configFile, "%s: %v", name, err)
+			return nil, err
 		}
 		if ok {
 			tokens = append(tokens, t)

@@ -58,9 +58,14 @@ func loadSPMOrGPT2(f *files, v *Vocab, opt Options) error {
 // base sets tokens, types and pre-tokenizer (TextModel.get_vocab_base); there are
 // no scores.
 func (f *files) base(v *Vocab, opt Options) error {
-	tok, err := f.auto()
+	tok, err := f.auto(v, opt)
 	if err != nil {
 		return err
+	}
+	if v.Pre = opt.Pre; v.Pre == "" {
+		if tok, v.Pre, err = f.preTokenizer(v, tok, opt); err != nil {
+			return err
+		}
 	}
 	vocab := tok.Vocab()
 	n := opt.VocabSize
@@ -97,10 +102,6 @@ func (f *files) base(v *Vocab, opt Options) error {
 		default:
 			v.Types[id] = Normal
 		}
-	}
-	v.Pre = opt.Pre
-	if v.Pre == "" {
-		return unsupportedf("%s: the name of its pre-tokenizer is not worked out yet; --pre NAME gives it", f.vocabFile())
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func loadLlamaHF(f *files, v *Vocab, opt Options) error {
 	if !f.llamaStyle() {
 		return unsupportedf("%s: want BPE with byte_fallback and a decoder of type Sequence", jsonFile)
 	}
-	tok, err := f.auto()
+	tok, err := f.auto(v, opt)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package hf
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -37,9 +38,6 @@ func (t *Tokenizer) Added() map[int]AddedToken { return maps.Clone(t.added.token
 // their properties are passed over; one whose text is there is replaced.
 func (t *Tokenizer) AddTokens(tokens ...AddedToken) error {
 	a := &t.added
-	if a.ids == nil {
-		a.ids, a.tokens, a.forms, a.special = map[string]int{}, map[int]AddedToken{}, map[int]string{}, map[string]bool{}
-	}
 	next := t.Model.Size()
 	for id := range a.tokens {
 		next = max(next, id+1)
@@ -56,21 +54,38 @@ func (t *Tokenizer) AddTokens(tokens ...AddedToken) error {
 			id = next
 			next++
 		}
-		if token.Normalized && t.Normalizer != nil {
-			form, err := t.Normalizer.normalize(text{s: token.Content})
-			if err != nil {
-				return err
-			}
-			if form.s != token.Content {
-				a.forms[id] = form.s
-			}
-		}
-		a.ids[token.Content] = id
-		a.tokens[id] = token
-		if token.Special {
-			a.special[token.Content] = true
+		if err := t.addAt(id, token); err != nil {
+			return err
 		}
 	}
+	return a.index()
+}
+
+// addAt adds a token with its id.
+func (t *Tokenizer) addAt(id int, token AddedToken) error {
+	a := &t.added
+	if a.ids == nil {
+		a.ids, a.tokens, a.forms, a.special = map[string]int{}, map[int]AddedToken{}, map[int]string{}, map[string]bool{}
+	}
+	if token.Normalized && t.Normalizer != nil {
+		form, err := t.Normalizer.normalize(text{s: token.Content})
+		if err != nil {
+			return err
+		}
+		if form.s != token.Content {
+			a.forms[id] = form.s
+		}
+	}
+	a.ids[token.Content] = id
+	a.tokens[id] = token
+	if token.Special {
+		a.special[token.Content] = true
+	}
+	return nil
+}
+
+// index makes the tries.
+func (a *addedVocabulary) index() error {
 	a.raw, a.inNormal = newTrie(), newTrie()
 	for id, token := range a.tokens {
 		if token.Normalized {
@@ -86,6 +101,21 @@ func (t *Tokenizer) AddTokens(tokens ...AddedToken) error {
 		}
 	}
 	return nil
+}
+
+// Without returns the tokenizer without some of its added tokens.
+func (t *Tokenizer) Without(ids []int) (*Tokenizer, error) {
+	out := *t
+	out.added = addedVocabulary{}
+	for _, id := range slices.Sorted(maps.Keys(t.added.tokens)) {
+		if slices.Contains(ids, id) {
+			continue
+		}
+		if err := out.addAt(id, t.added.tokens[id]); err != nil {
+			return nil, err
+		}
+	}
+	return &out, out.added.index()
 }
 
 // text returns what a token is decoded from: its normalized form, if it has one.
