@@ -87,6 +87,11 @@ var autoClasses = []autoClass{
 		model:   `"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##","max_input_chars_per_word":100`,
 		pre:     `{"type":"BertPreTokenizer"}`, decoder: `{"type":"WordPiece","prefix":"##","cleanup":true}`, wrap: true,
 	},
+	{ // its normalizer, the file's Precompiled, is left out: only ids are asked of it
+		names: "XLMRobertaTokenizer", special: []string{"<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"},
+		model: `"type":"Unigram","unk_id":3`, pre: `{"type":"WhitespaceSplit"}`,
+		decoder: `{"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true}`, prefixSpace: true, wrap: true,
+	},
 }
 
 func splitThenBytes(words string) string {
@@ -101,7 +106,7 @@ var otherClasses = strings.Fields(`AlbertTokenizer BarthezTokenizer BigBirdToken
 	FunnelTokenizer HerbertTokenizer LasrTokenizer LayoutLMv2Tokenizer LayoutLMv3Tokenizer LayoutXLMTokenizer LukeTokenizer MBart50Tokenizer
 	MBartTokenizer MLukeTokenizer MPNetTokenizer MarkupLMTokenizer NllbTokenizer NougatTokenizer OpenAIGPTTokenizer PegasusTokenizer
 	ReformerTokenizer RemBertTokenizer RoFormerTokenizer SeamlessM4TTokenizer Siglip2Tokenizer SplinterTokenizer T5Tokenizer UdopTokenizer
-	WhisperTokenizer XGLMTokenizer XLMRobertaTokenizer XLNetTokenizer`)
+	WhisperTokenizer XGLMTokenizer XLNetTokenizer`)
 
 // modelClasses are the classes that transformers has for model types
 // (TOKENIZER_MAPPING_NAMES), as far as they differ from those above or count for

@@ -42,7 +42,7 @@ type kindToken struct{ kind, token string }
 // tokens are special: each kind that has no id takes that of its token.
 func gpt2Named(named ...kindToken) func(f *files, v *Vocab, opt Options) error {
 	return func(f *files, v *Vocab, opt Options) error {
-		tok, err := f.auto()
+		tok, err := f.auto(v, opt)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,11 @@ func loadChatGLM(f *files, v *Vocab, opt Options) error {
 //	vocab.txt   the   ##s   [CLS]
 //	written     ▁the  s     [CLS]
 func loadBert(f *files, v *Vocab, opt Options) error {
-	if err := f.base(v, opt); err != nil {
+	words, err := f.withVocabText()
+	if err != nil {
+		return err
+	}
+	if err := words.base(v, opt); err != nil {
 		return err
 	}
 	if err := v.writeTypeCount(opt); err != nil {
@@ -431,7 +435,7 @@ func loadXverse(f *files, v *Vocab, opt Options) error {
 	if f.json == nil {
 		return badf(jsonFile, "no such file; the architecture has no other tokenizer")
 	}
-	tok, err := f.auto()
+	tok, err := f.auto(v, opt)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -83,4 +84,20 @@ func pythonFloat(v any) (f float32, ok bool) {
 		return f, !math.IsInf(float64(f), 0) || math.IsInf(wide, 0)
 	}
 	return 0, false
+}
+
+// pyInt and pyNumber spell an integer, as text and as a JSON number.
+func pyInt(i int) string         { return strconv.Itoa(i) }
+func pyNumber(i int) json.Number { return json.Number(pyInt(i)) }
+
+// pythonBase64 decodes base64 as Python does, which passes over characters
+// outside the alphabet and needs the padding.
+func pythonBase64(s string) ([]byte, error) {
+	s = strings.Map(func(r rune) rune {
+		if strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", r) {
+			return r
+		}
+		return -1
+	}, s)
+	return base64.StdEncoding.DecodeString(s)
 }

@@ -40,7 +40,7 @@ func fuzzClass(f *testing.F, dir string, file string, classes ...Class) {
 		}
 		fsys[file] = &fstest.MapFile{Data: data}
 		for _, class := range classes {
-			v, err := Load(fsys, Options{Class: class, VocabSize: 300})
+			v, err := Load(fsys, Options{Class: class, VocabSize: 600, Pre: kimiPre})
 			if err != nil {
 				if !errors.Is(err, ErrBroken) && !errors.Is(err, ErrUnsupported) {
 					t.Fatalf("%s: %v", class, err)
@@ -68,4 +68,18 @@ func FuzzAdded(f *testing.F) {
 // FuzzJSONTokens is FuzzAdded for tokenizer.json.
 func FuzzJSONTokens(f *testing.F) {
 	fuzzClass(f, "small-spm", jsonFile, ClassPhi3, ClassInternLM2)
+}
+
+func FuzzBertVocab(f *testing.F) { fuzzClass(f, "", vocabTextFile, ClassBert) }
+func FuzzBertJSON(f *testing.F)  { fuzzClass(f, "small-bert", jsonFile, ClassBert, ClassNomicBert) }
+func FuzzXLMRJSON(f *testing.F) {
+	fuzzClass(f, "", jsonFile, ClassXLMRoberta, ClassNomicBert, ClassXverse, ClassGemma4)
+}
+func FuzzTiktoken(f *testing.F) {
+	fuzzClass(f, "", kimiFile, ClassDeepSeek2, ClassKimiLinear)
+}
+func FuzzHunYuan(f *testing.F) { fuzzClass(f, "", hyFile, ClassHunYuanMoE, ClassHunYuan) }
+func FuzzQwen(f *testing.F)    { fuzzClass(f, "", qwenFile, ClassQwen) }
+func FuzzBPEConfig(f *testing.F) {
+	fuzzClass(f, "small-bpe", configFile, ClassGLM, ClassJinaBertV2, ClassLaguna, ClassModernBert)
 }

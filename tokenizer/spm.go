@@ -33,9 +33,9 @@ import (
 
 // The model types that the library knows (TrainerSpec.ModelType).
 const (
-	spmUnigram = 1
-	spmBPE     = 2
-	spmChar    = 4
+	spmUnigram  = 1
+	spmBytePair = 2
+	spmChar     = 4
 )
 
 // maxPieceBytes is what the sentencepiece library (0.2.2) accepts.

@@ -38,6 +38,8 @@ var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassChatGLM:       loadChatGLM,
 	ClassSolarOpen:     loadSolarOpen,
 	ClassDots3:         loadDots3,
+	ClassBert:          loadBert,
+	ClassNomicBert:     loadNomicBert,
 	ClassRoberta:       loadRoberta,
 	ClassJinaBertV2:    loadJinaBertV2,
 	ClassModernBert:    loadModernBert,

@@ -28,6 +28,10 @@ const (
 	kimiFile = "tiktoken.model"
 )
 
+// maxRankBytes bounds a token, since merging takes the square of its length;
+// published ones have up to 256 bytes.
+const maxRankBytes = 1024
+
 // ranks is a vocabulary in tiktoken's format.
 type ranks struct {
 	file  string
@@ -56,8 +60,8 @@ func (f *files) readRanks(name string) (*ranks, error) {
 			return nil, badf(name, "line %d: want a token and its rank, got %d parts", n, len(parts))
 		}
 		token, err := base64.StdEncoding.DecodeString(string(parts[0]))
-		if err != nil || len(token) == 0 {
-			return nil, badf(name, "line %d: %q is no token in base64", n, parts[0])
+		if err != nil || len(token) == 0 || len(token) > maxRankBytes {
+			return nil, badf(name, "line %d: want a token of 1 to %d bytes in base64, got %.40q", n, maxRankBytes, parts[0])
 		}
 		rank, err := strconv.Atoi(string(parts[1]))
 		if err != nil || rank < 0 || rank >= maxVocab {

@@ -82,6 +82,7 @@ const (
 	spmBPEFile       = "sentencepiece.bpe.model"
 	rwkvFile         = "rwkv_vocab_v20230424.txt"
 	jsonFile         = "tokenizer.json"
+	vocabTextFile    = "vocab.txt"
 	vocabJSONFile    = "vocab.json"
 	mergesFile       = "merges.txt"
 	configFile       = "tokenizer_config.json"

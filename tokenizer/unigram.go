@@ -1,6 +1,13 @@
 package tokenizer
 
-import "ggforge/gguf"
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"ggforge/gguf"
+	"ggforge/internal/pyjson"
+)
 
 // The rule sets of SentencePiece unigram models. llama.cpp runs them as its
 // tokenizer "t5", with the model's own normalizer.
@@ -18,10 +25,10 @@ func loadT5(f *files, v *Vocab, opt Options) error {
 		return err
 	}
 	switch {
-	case m.modelType == spmBPE && name == spmFile:
+	case m.modelType == spmBytePair && name == spmFile:
 		return loadSPM(f, v, opt)
 	case m.modelType != spmUnigram:
-		return badf(name, "SentencePiece model of type %d, want %d (unigram), or %d (BPE) in %s", m.modelType, spmUnigram, spmBPE, spmFile)
+		return badf(name, "SentencePiece model of type %d, want %d (unigram), or %d (BPE) in %s", m.modelType, spmUnigram, spmBytePair, spmFile)
 	}
 	if err := m.allRows(v, name, opt); err != nil {
 		return err
@@ -103,7 +110,99 @@ func (f *files) writeXLMRoberta(v *Vocab, opt Options, types int, prefix, remove
 	return f.writeSpecial(v, opt)
 }
 
-// xlmRobertaJSON is the same from tokenizer.json alone.
+// xlmRobertaJSON is xlmRoberta from tokenizer.json alone: its ids are right.
 func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
-	return unsupportedf("%s without %s is not read yet", jsonFile, spmBPEFile)
+	if f.json == nil {
+		return badf(jsonFile, "no such file, and no %s", spmBPEFile)
+	}
+	vocabulary := *f // nothing is encoded: the ids are all that counts
+	vocabulary.json = withoutMembers(f.json, "normalizer", "pre_tokenizer", "post_processor")
+	tok, err := vocabulary.auto(v, opt)
+	if err != nil {
+		return err
+	}
+	model, _ := f.json.Get("model").(*pyjson.Object)
+	pieces, _ := model.Get("vocab").([]any)
+	if tok.Model.Type() != "Unigram" || len(pieces) != tok.Model.Size() {
+		return badf(jsonFile, "model type %v, want Unigram", model.Get("type"))
+	}
+	normalizer, _ := f.json.Get("normalizer").(*pyjson.Object)
+	text, ok := normalizer.Get("precompiled_charsmap").(string)
+	charsMap, err := pythonBase64(text)
+	if !ok || err != nil {
+		return badf(jsonFile, "normalizer: want a precompiled_charsmap in base64")
+	}
+	n := max(opt.VocabSize, len(pieces))
+	if opt.VocabSize < 0 || n > maxVocab {
+		return badf("config.json", "vocab_size %d, want 1 to %d", n, maxVocab)
+	}
+	added := tok.Added()
+	unkID, err := unigramUnk(f.config.Get("unk_token"), model, tok)
+	if err != nil {
+		return err
+	}
+	for id, e := range pieces {
+		text, _ := tok.Model.Token(id)
+		t, isAdded := added[id]
+		if isAdded {
+			text = t.Content
+		}
+		number, _ := e.([]any)[1].(json.Number)
+		score, ok := pythonFloat(number)
+		if !ok || !strings.ContainsAny(string(number), ".eEIN") { // of integers the reference makes an array of another type
+			return badf(jsonFile, "model.vocab[%d]: want a score with a decimal point within float32, got %v", id, number)
+		}
+		typ := Normal
+		switch {
+		case id == unkID:
+			typ = Unknown
+		case slices.Contains(tok.special, text):
+			typ = Control
+		case isAdded:
+			typ = UserDefined
+		}
+		v.append(text, score, typ)
+	}
+	for id := len(v.Tokens); id < n; id++ {
+		v.append("[PAD"+pyInt(id)+"]", -10000, Unused)
+	}
+	prefix := pyjson.Truthy(f.config.Get("add_prefix_space"))
+	if _, given := f.config.Lookup("add_prefix_space"); !given {
+		prefix = tok.class != nil && tok.class.prefixSpace
+	}
+	return f.writeXLMRoberta(v, opt, types, prefix, pyjson.Truthy(f.config.Get("clean_up_tokenization_spaces")), charsMap)
+}
+
+// unigramUnk returns the id of the unknown token: that of the added token with
+// the configuration's text, else the model's, else 3.
+func unigramUnk(token any, model *pyjson.Object, tok *autoTokenizer) (int, error) {
+	switch token.(type) {
+	case nil, string:
+	default:
+		return 0, badf(configFile, "unk_token: want a string, got %s", pyjson.Describe(token))
+	}
+	for id, t := range tok.Added() {
+		if t.Content == token {
+			return id, nil
+		}
+	}
+	value, given := model.Lookup("unk_id")
+	if !given {
+		return 3, nil
+	}
+	if id, ok := count(value); ok {
+		return id, nil
+	}
+	return -1, nil // equals no id
+}
+
+// withoutMembers returns o without the members names.
+func withoutMembers(o *pyjson.Object, names ...string) *pyjson.Object {
+	rest := object()
+	for _, name := range o.Names {
+		if !slices.Contains(names, name) {
+			rest.Set(name, o.Values[name])
+		}
+	}
+	return rest
 }

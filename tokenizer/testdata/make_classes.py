@@ -43,7 +43,8 @@ def case(name, cls, hf, base="", cfg=None, tc=None, tj=None, files=None, omit=()
                 patch = patched(base_json(base, fn) if have else {}, patch)
             if fn == "config.json" and isinstance(patch, dict):
                 patch["architectures"] = [hf]
-                patch.setdefault("model_type", "none") if not have else patch.pop("model_type", None)
+                if "model_type" not in (cfg or {}):
+                    patch.pop("model_type", None)
             out[fn] = text(patch)
     for fn, v in (files or {}).items():
         out[fn] = {"base64": base64.b64encode(v).decode()} if isinstance(v, bytes) else text(v)
@@ -121,7 +122,7 @@ def template(*els):
 
 
 def xlmr_json():
-    vocab = [["<s>", 0.0], ["<pad>", 0.0], ["</s>", 0.0], ["<unk>", 0.0]] + [list(p) for p in UNIPIECES] + [["last", -9.0], ["<mask>", 0.0]]
+    vocab = [["<s>", 0.0], ["<pad>", 0.0], ["</s>", 0.0], ["<unk>", 0.0]] + [[t, float(s)] for t, s in UNIPIECES] + [["last", -9.0], ["<mask>", 0.0]]
     meta = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
     toks = [added(0, "<s>"), added(1, "<pad>"), added(2, "</s>"), added(3, "<unk>"), added(len(vocab) - 1, "<mask>", lstrip=True)]
     return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": toks,
@@ -402,6 +403,71 @@ def bpe():
     case("openelm-none", "openelm", "OpenELMForCausalLM", "tiny-spm", omit=("tokenizer.model",))
 
 
+def bert():
+    def one(name, cfg=None, tc=None, tj=None, cls="bert", hf="BertModel", **kw):
+        small(name, cls, hf, cfg, tc, tj, base="small-bert", pre="bert-bge", **kw)
+    on = {"cls": "nomic-bert", "hf": "NomicBertModel"}
+    jina = {"cls": "jina-bert-v2", "hf": "JinaBertModel"}
+    roberta = {"cls": "roberta", "hf": "RobertaModel"}
+    unset = dict.fromkeys(("cls_token", "sep_token", "mask_token", "pad_token", "unk_token"), DEL)
+    one("bert-small")
+    one("bert-exact", {"vocab_size": 16})
+    one("bert-less", {"vocab_size": 15})
+    one("bert-no-vocab-size", {"vocab_size": DEL, "type_vocab_size": DEL})
+    one("bert-fast", tc={"tokenizer_class": "BertTokenizerFast"})
+    one("bert-plain-class", tc={"tokenizer_class": "PreTrainedTokenizerFast"})
+    one("bert-distil", tc={"tokenizer_class": "DistilBertTokenizer"})
+    one("bert-vocab-txt", omit=("tokenizer.json",))
+    one("bert-vocab-txt-only", omit=("tokenizer.json", "tokenizer_config.json"), tc=None, cfg={"model_type": "bert"})
+    one("bert-vocab-txt-blanks", omit=("tokenizer.json",), vocab__txt="[PAD]\n[UNK] \n[CLS]\t\n[SEP]\u00a0\n[MASK]\r\n a\n\n##b\na\u3000\na")
+    one("bert-defaults", tc={**unset, "added_tokens_decoder": {}})
+    one("bert-defaults-null", tc={**dict.fromkeys(unset, None), "added_tokens_decoder": {}, "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"})
+    one("bert-no-decoder", tc={"added_tokens_decoder": DEL})
+    one("bert-decoder-more", tc={"added_tokens_decoder": decoder(*bert_json()["added_tokens"], added(12, "[unused0]", False), added(13, "#", False, normalized=True), added(16, "new", False), added(17, "<mask>", False))})
+    one("bert-json-more", tj={"added_tokens": bert_json()["added_tokens"] + [added(12, "[unused0]"), added(16, "new", False)]})
+    one("bert-json-more-plain", tc={"tokenizer_class": "PreTrainedTokenizerFast"}, tj={"added_tokens": bert_json()["added_tokens"] + [added(12, "[unused0]"), added(16, "new", False)]})
+    one("bert-cased", tc={"do_lower_case": False, "strip_accents": False, "tokenize_chinese_chars": False})
+    one("bert-normalizer", tj={"normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": True, "lowercase": False}})
+    one("bert-ids", {"bos_token_id": 2, "eos_token_id": 3, "mask_token_id": 40, "sep_token_id": 1})
+    one("bert-bos", tc={"bos_token": "[CLS]", "eos_token": "[SEP]"})
+    one("bert-types", {"type_vocab_size": 0})
+    one("bert-extra-special", tc={"additional_special_tokens": ["[unused0]", "[extra]"]})
+    one("nomic-bert-small", **on)
+    one("nomic-bert-none", omit=("tokenizer.json",), **on)
+    one("nomic-bert-bpe", tj={"model": {"type": "BPE"}}, **on)
+    small("nomic-bert-xlmr", "nomic-bert", "NomicBertModel", base="small-xlmr")
+    small("nomic-bert-moe", "nomic-bert", "NomicBertModel", {"vocab_size": 250048, "moe_every_n_layers": 2}, base="small-xlmr")
+    small("nomic-bert-moe-short", "nomic-bert", "NomicBertModel", {"moe_every_n_layers": 2}, base="small-xlmr")
+    small("nomic-bert-moe-json", "nomic-bert", "NomicBertModel", {"moe_every_n_layers": 2}, base="small-xlmr", omit=("sentencepiece.bpe.model",))
+    one("jina-bert-v2-bert", **jina)
+    one("roberta-vocab-txt", omit=("tokenizer.json",), **roberta)
+
+
+def xlmr_json_only():
+    def one(name, cfg=None, tc=None, tj=None, omit=()):
+        small(name, "xlm-roberta", "XLMRobertaModel", cfg, tc, tj, base="small-xlmr", omit=("sentencepiece.bpe.model", *omit))
+    more = xlmr_json()["added_tokens"]
+    one("xlmr-json")
+    one("xlmr-json-larger", {"vocab_size": 14})
+    one("xlmr-json-smaller", {"vocab_size": 3})
+    one("xlmr-json-plain", tc={"tokenizer_class": "PreTrainedTokenizerFast"})
+    one("xlmr-json-fast", tc={"tokenizer_class": "XLMRobertaTokenizerFast", "clean_up_tokenization_spaces": False})
+    one("xlmr-json-prefix", tc={"add_prefix_space": False, "clean_up_tokenization_spaces": DEL})
+    one("xlmr-json-prefix-plain", tc={"tokenizer_class": "PreTrainedTokenizerFast", "add_prefix_space": True})
+    one("xlmr-json-no-config", {"model_type": "xlm-roberta"}, omit=("tokenizer_config.json",))
+    one("xlmr-json-unk", tc={"unk_token": "a", "added_tokens_decoder": decoder(*more, added(4, "a"), added(5, "▁b", False))}, tj={"added_tokens": more + [added(4, "a"), added(5, "▁b", False)]})
+    one("xlmr-json-unk-null", tc={"unk_token": None})
+    one("xlmr-json-unk-other", tj={"model": {**xlmr_json()["model"], "unk_id": 1}}, tc={"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": DEL})
+    one("xlmr-json-unk-object", tc={"unk_token": {"content": "<unk>", "__type": "AddedToken"}})
+    one("xlmr-json-added-beyond", tc={"added_tokens_decoder": decoder(*more, added(12, "new"))}, tj={"added_tokens": more + [added(12, "new")]})
+    one("xlmr-json-no-charsmap", tj={"normalizer": {"type": "NFKC"}})
+    one("xlmr-json-no-normalizer", tj={"normalizer": None})
+    one("xlmr-json-sequence", tj={"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKC"}]}})
+    one("xlmr-json-none", omit=("tokenizer.json",))
+    one("xlmr-json-score-int", tj={"model": {**xlmr_json()["model"], "vocab": [[t, -i if i == 5 else -0.5 * i] for i, (t, _) in enumerate(xlmr_json()["model"]["vocab"])]}})
+    one("xlmr-json-score", tj={"model": {**xlmr_json()["model"], "vocab": [[t, -0.1 * i] for i, (t, _) in enumerate(xlmr_json()["model"]["vocab"])]}})
+
+
 # ---------------------------------------------------------------- vocabularies in tiktoken's format
 class Tiktoken:
     """what the reference asks of the tokenizers that come as Python code with Qwen, HunYuan and Kimi"""
@@ -538,7 +604,9 @@ def run(c, tmp):
     m.hparams = h
     m.hf_arch = m.origin_hf_arch = c["hf"]
     m.target_model_dir = m.remote_hf_model_id = None
-    m._tokenizer_is_xlmroberta = "xlm" in c["name"]
+    if c["class"] == "nomic-bert":
+        m.model_arch = gguf.MODEL_ARCH.NOMIC_BERT_MOE if h.get("moe_every_n_layers") else gguf.MODEL_ARCH.NOMIC_BERT
+        m._tokenizer_is_xlmroberta = m._is_tokenizer_xlmroberta()
     m.gguf_writer = gguf.GGUFWriter(None, gguf.MODEL_ARCH_NAMES[cls.model_arch])
     if c.get("pre"):
         m.get_vocab_base_pre = lambda tokenizer: c["pre"]
@@ -607,6 +675,6 @@ def main():
     print(len(CASES), "cases,", sum("error" in c for c in CASES), "refused")
 
 
-PARTS = (sentencepiece, more_sentencepiece, unigram, rwkv, plamo, bpe, tiktoken)
+PARTS = (sentencepiece, more_sentencepiece, unigram, rwkv, plamo, bpe, bert, xlmr_json_only, tiktoken)
 if __name__ == "__main__":
     main()

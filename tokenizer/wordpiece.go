@@ -1,0 +1,44 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode"
+
+	"ggforge/internal/pyjson"
+)
+
+// withVocabText returns f with the tokenizer.json that BertTokenizer makes of
+// vocab.txt, where there is no other: a token per line, the line's number its id.
+func (f *files) withVocabText() (*files, error) {
+	if f.json != nil || !isFile(f.fsys, vocabTextFile) {
+		return f, nil
+	}
+	text, err := readText(f.fsys, vocabTextFile)
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.Split(text, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	vocab := object()
+	for i, line := range lines {
+		vocab.Set(strings.TrimRightFunc(line, unicode.IsSpace), pyNumber(i))
+	}
+	_, config, err := f.addedConfig()
+	if err != nil {
+		return nil, err
+	}
+	g := *f
+	g.json, err = classOf("BertTokenizer").root(vocab, nil, nil, config)
+	return &g, err
+}
+
+// object returns a JSON object of pairs of name and value.
+func object(pairs ...any) *pyjson.Object {
+	o := &pyjson.Object{Values: make(map[string]any, len(pairs)/2)}
+	for i := 0; i < len(pairs); i += 2 {
+		o.Set(pairs[i].(string), pairs[i+1])
+	}
+	return o
+}
