@@ -14,7 +14,7 @@
 // cost one load and one store each, about a cycle per value on Zen 3, against the 8
 // to 30 cycles per value of the searches that work on tiles; and whoever loads a
 // vector of such values next waits for the stores. Where there is AVX2, a whole tile
-// of 8 sub-blocks is transposed in vectors, in a quarter of a cycle per value.
+// of 8 sub-blocks is transposed in vectors, in half a cycle per value.
 package lane
 
 import "simd"

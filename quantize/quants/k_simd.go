@@ -23,18 +23,17 @@ import (
 // uses the minimum that won so far. Alone, a tile waits for these chains: about 10
 // cycles per row and candidate on Zen 3, where additions take 3. So two tiles are
 // searched together; see searchAsymAVX2 for what limits them.
-// Transposition takes about 1 cycle per element, the codes and their packing less.
 //
 // MB/s of float32 input on one core of a Zen 3 EPYC, go1.27.4, rows of 4096, best
 // of several runs:
 //
 //	              scalar   simd-128   simd-256
-//	Q4_K              51        241        468
-//	Q4_K importance   29        142        282
-//	Q5_K              63        291        536
-//	Q5_K importance   30        141        276
-//	Q2_K              53        262        445
-//	Q2_K importance   26        121        220
+//	Q4_K              51        241        494
+//	Q4_K importance   29        142        296
+//	Q5_K              63        291        569
+//	Q5_K importance   30        141        289
+//	Q2_K              53        262        484
+//	Q2_K importance   26        121        232
 //
 // Tried and lost: the whole search as one function (sums of the inner loop live on
 // the stack, half the speed).

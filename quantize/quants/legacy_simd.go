@@ -20,10 +20,10 @@ import (
 // several runs:
 //
 //	      scalar   simd-128   simd-256
-//	Q4_0      93        376        513
-//	Q5_0      92        351        531
-//	Q4_1      31        144        278
-//	Q5_1      31        142        272
+//	Q4_0      93        376        750
+//	Q5_0      92        351        706
+//	Q4_1      31        144        294
+//	Q5_1      31        142        288
 
 var (
 	symQ4_0, symQ5_0 = newSymTable(8), newSymTable(16)
@@ -95,7 +95,7 @@ func symBlocks(t *symTable, size int, dst []byte, src, importance []float32, pac
 		lane.Load(s.imp[:tile], importance[:n], qk, width)
 		src, importance = src[n:], importance[n:]
 		importanceTile(w, x, s.imp[:tile], s.square[:], s.total[:])
-		searchSymTile(t, x, w, s.lv[:tile], s.scale[:], s.step[:], s.base[:])
+		searchSymRows(t, x, w, s.pairs[:3*tile+1], s.scale[:], s.step[:], s.base[:])
 		symCodesTile(t.levels, x, s.step[:], s.base[:], s.words[:tile/4])
 		lane.Store(s.packed[:n/4], s.words[:tile/4], qk/4, width)
 		for i := range n / qk {

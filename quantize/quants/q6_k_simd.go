@@ -11,12 +11,12 @@ import (
 
 // Q6_K on tiles. Replaces quantizeQ6_K, with and without importance.
 //
-// 19 candidates, each 10 operations per element. Unlike those of Q4_K they do not
-// depend on each other, so two share the loads and the processor overlaps the rest;
-// multiplications and additions are the limit. 15% goes into transposition.
+// 19 candidates, each 10 operations per element, 8 or 9 with AVX2 (searchSymAVX2).
+// Unlike those of Q4_K they do not depend on each other, so two share the loads and
+// the processor overlaps the rest; multiplications and additions are the limit.
 //
 // MB/s of float32 input on one core of a Zen 3 EPYC, go1.27.4, rows of 4096, best of
-// several runs: scalar 80, simd-128 371, simd-256 572; importance 80, 301, 543.
+// several runs: scalar 80, simd-128 371, simd-256 760; importance 80, 301, 731.
 
 var symQ6_K = newSymTable(32)
 
@@ -40,7 +40,7 @@ func quantizeQ6_KTiles(dst []byte, src, importance []float32) {
 			} else {
 				squareTile(w, xt)
 			}
-			searchSymTile(symQ6_K, xt, w, s.lv[:tile], s.scale[off/16:], s.step[off/16:], s.base[off/16:])
+			searchSymRows(symQ6_K, xt, w, s.pairs[:3*tile+1], s.scale[off/16:], s.step[off/16:], s.base[off/16:])
 			symCodesTile(32, xt, s.step[off/16:], s.base[off/16:], s.kept[off/4:][:tile/4])
 		}
 		if importance != nil {

@@ -354,19 +354,26 @@ type symTable struct {
 	levels int32
 	low    row // magic number - levels
 	high   row // magic number + levels - 1
+	min    row // -levels
+	max    row // levels - 1
 	eps    row
-	first  row   // numerator of the first step
-	steps  []row // numerators of the candidates, an even number
+	first  row    // numerator of the first step
+	steps  []row  // numerators of the candidates, an even number
+	capped []bool // whether levels may be below -levels; from some candidate on
 }
 
 func newSymTable(levels int32) *symTable {
 	n := float32(levels)
 	t := &symTable{
-		levels: levels, low: splat(3<<22 - n), high: splat(3<<22 + n - 1), eps: splat(groupMaxEps), first: splat(-n),
+		levels: levels, low: splat(3<<22 - n), high: splat(3<<22 + n - 1), min: splat(-n), max: splat(n - 1),
+		eps: splat(groupMaxEps), first: splat(-n),
 	}
 	for c := float32(-9); c <= 9; c++ {
 		if c != 0 {
-			t.steps = append(t.steps, splat(-(n + float32(0.1*c))))
+			numerator := n + float32(0.1*c)
+			t.steps = append(t.steps, splat(-numerator))
+			// The largest element has the level of numerator, rounded twice before that.
+			t.capped = append(t.capped, numerator > n+0.499)
 		}
 	}
 	return t
@@ -387,8 +394,8 @@ func largestTile(x []float32) (m simd.Float32s) {
 }
 
 // searchSymTile is searchSym on a tile x with weights w. It stores one scale per
-// lane, and in step and shift what symCodesTile needs to give the codes. wx is
-// scratch. x, w and wx have one length.
+// lane, and in step and shift what symCodesTile needs to give the codes. x and w
+// have one length, and wx, which is scratch, is longer.
 //
 // Levels cannot leave the range of rounding by one addition: no element is larger
 // than the one that defines the step.

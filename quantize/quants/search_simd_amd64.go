@@ -8,21 +8,22 @@ import (
 	"ggforge/internal/lane"
 )
 
-// searchAsymTiles with 256 bits. A candidate takes 10 or 11 operations per element
-// for its sums and 6 for its error; of those, Zen 3 does 2 additions or roundings, 2
-// multiplications and 4 of all kinds in a cycle. Package simd does not round to
-// integers: with archsimd a level takes one operation less, and its limits are
-// those of integers, which do not compete with the additions. Nor does the compiler
+// searchAsymTiles and searchSymTile with 256 bits. Package simd does not round to
+// integers: with archsimd a level takes one operation less, and it can be limited as
+// an integer is, which does not compete with the additions. Nor does the compiler
 // put a no-op into the loop for every operation, as it does for those of package
-// simd, which are inlined functions.
+// simd, which are inlined functions. Most candidates need one of the two limits only.
 //
-// Cycles per row of two tiles and candidate, of sub-blocks of 32: sums 8.4 without
-// and 9.6 with an upper limit (searchAsymTiles: 11.1), error 4.5 (5.2). A call costs
-// about 25 of them.
+// Zen 3 does 2 additions or roundings, 2 multiplications and 4 operations of all kinds
+// in a cycle. A candidate of searchAsymAVX2 takes 10 or 11 operations per element for
+// its sums and 6 for its error, one of searchSymAVX2 8 or 9. Cycles per row of two
+// tiles and candidate, of sub-blocks of 32: sums 8.4 without and 9.6 with an upper
+// limit (searchAsymTiles: 11.1), error 4.5 (5.2). A call costs about 25 of them.
 //
 // Tried and lost: levels in one loop and their sums in another (a third of the
 // instructions more); a level from a fused multiplication by 1 and addition (the
-// constants take registers). Two rows in one round of the loop gain 3%.
+// constants take registers); three or four candidates of searchSymAVX2 at a time
+// (registers again). Two rows in one round of the loop gain 1 to 3%.
 
 // tilesByAVX2: a tile has the lanes of searchAsymAVX2.
 var tilesByAVX2 = useAVX2() && lane.Width() == 8
@@ -215,4 +216,90 @@ func asymErrAVX2(abs bool, scale0, mn0, scale1, mn1 f32x8, pairs []float32) (e0,
 		e0, e1 = e0.Add(d0.Mul(d0).Mul(load8(q[8:]))), e1.Add(d1.Mul(d1).Mul(load8(q[32:])))
 	}
 	return e0, e1
+}
+
+// searchSymRows is searchSymTile, for which rows are longer by at least 1 than three
+// times x.
+func searchSymRows(t *symTable, x, w, rows, scales, step, shift []float32) {
+	if tilesByAVX2 {
+		searchSymAVX2(t, x, w, rows, scales, step, shift)
+	} else {
+		searchSymTile(t, x, w, rows, scales, step, shift)
+	}
+}
+
+// searchSymAVX2 is searchSymTile with 256 bits. Each row of rows has that of x, of w
+// and of their product.
+func searchSymAVX2(t *symTable, x, w, rows, scales, steps, shift []float32) {
+	var zero, m, largest f32x8
+	w, rows = w[:len(x)], rows[:3*len(x)+1]
+	mask := ints8(absBits)
+	for i := 0; i <= len(x)-8; i += 8 {
+		v, wi := load8(x[i:i+8]), load8(w[i:i+8])
+		av := v.AsInt32x8().And(mask).AsFloat32x8()
+		larger := av.Greater(largest)
+		m, largest = v.IfElse(larger, m), av.IfElse(larger, largest)
+		r := (*[24]float32)(rows[3*i:])
+		store8(r[0:], v)
+		store8(r[8:], wi)
+		store8(r[16:], wi.Mul(v))
+	}
+	low, high := load8(t.min[:]), load8(t.max[:]).AsInt32x8()
+	step := load8(t.first[:]).Div(m)
+	a, b, _, _ := symSumsAVX2(step, step, high, rows)
+	scale := zero.IfElse(b.Equal(zero), a.Div(b))
+	best := scale.Mul(a)
+	for k := 0; k+1 < len(t.steps); k += 2 {
+		s0, s1 := load8(t.steps[k][:]).Div(m), load8(t.steps[k+1][:]).Div(m)
+		var a0, b0, a1, b1 f32x8
+		if t.capped[k+1] {
+			a0, b0, a1, b1 = symCappedSumsAVX2(s0, s1, low, high, rows)
+		} else {
+			a0, b0, a1, b1 = symSumsAVX2(s0, s1, high, rows)
+		}
+
+		win := b0.Greater(zero).And(a0.Mul(a0).Greater(best.Mul(b0)))
+		d := a0.Div(b0)
+		scale, best, step = d.IfElse(win, scale), d.Mul(a0).IfElse(win, best), s0.IfElse(win, step)
+
+		win = b1.Greater(zero).And(a1.Mul(a1).Greater(best.Mul(b1)))
+		d = a1.Div(b1)
+		scale, best, step = d.IfElse(win, scale), d.Mul(a1).IfElse(win, best), s1.IfElse(win, step)
+	}
+	flat := largest.Less(load8(t.eps[:]))
+	store8(scales, zero.IfElse(flat, scale))
+	store8(steps, zero.IfElse(flat, step))
+	store8(shift, load8(t.first[:]).Masked(flat))
+	archsimd.ClearAVXUpperBits()
+}
+
+// symSumsAVX2 is symSums for steps with which no element has a level below the
+// smallest.
+//
+//go:noinline
+func symSumsAVX2(s0, s1 f32x8, high i32x8, rows []float32) (a0, b0, a1, b1 f32x8) {
+	for r := rows[:len(rows):len(rows)]; len(r) > 24; r = r[24:] {
+		q := (*[24]float32)(r)
+		x, w, wx := load8(q[0:]), load8(q[8:]), load8(q[16:])
+		l0 := x.Mul(s0).Round().AsInt32x8().Min(high).AsFloat32x8()
+		a0, b0 = a0.Add(l0.Mul(wx)), b0.Add(l0.Mul(w).Mul(l0))
+		l1 := x.Mul(s1).Round().AsInt32x8().Min(high).AsFloat32x8()
+		a1, b1 = a1.Add(l1.Mul(wx)), b1.Add(l1.Mul(w).Mul(l1))
+	}
+	return a0, b0, a1, b1
+}
+
+// symCappedSumsAVX2 is symSums.
+//
+//go:noinline
+func symCappedSumsAVX2(s0, s1, low f32x8, high i32x8, rows []float32) (a0, b0, a1, b1 f32x8) {
+	for r := rows[:len(rows):len(rows)]; len(r) > 24; r = r[24:] {
+		q := (*[24]float32)(r)
+		x, w, wx := load8(q[0:]), load8(q[8:]), load8(q[16:])
+		l0 := x.Mul(s0).Round().Max(low).AsInt32x8().Min(high).AsFloat32x8()
+		a0, b0 = a0.Add(l0.Mul(wx)), b0.Add(l0.Mul(w).Mul(l0))
+		l1 := x.Mul(s1).Round().Max(low).AsInt32x8().Min(high).AsFloat32x8()
+		a1, b1 = a1.Add(l1.Mul(wx)), b1.Add(l1.Mul(w).Mul(l1))
+	}
+	return a0, b0, a1, b1
 }

@@ -66,3 +66,39 @@ func TestTileAsymAVX2(t *testing.T) {
 		t.Errorf("%d of %d lanes compared", exact, 400*16)
 	}
 }
+
+// searchSymAVX2 finds what searchSymTile finds.
+func TestTileSymAVX2(t *testing.T) {
+	if !tilesByAVX2 {
+		t.Skip("UNTESTED: tiles do not have 8 lanes, or there is no AVX2")
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	var s kScratch
+	for round := range 400 {
+		table, n := []*symTable{symQ6_K, symQ3_K, symQ4_0, symQ5_0}[round%4], []int{16, 16, 32, 32}[round%4]
+		x, w := make([]float32, 8*n), make([]float32, 8*n)
+		for i := range x {
+			x[i], w[i] = float32(rng.NormFloat64()), float32(rng.ExpFloat64())
+			switch i % 8 {
+			case 3:
+				x[i] *= 1e-15
+			case 5:
+				x[i] = float32(rng.IntN(3) - 1)
+			case 6:
+				w[i] *= float32(rng.IntN(2))
+			case 7:
+				x[i] = 0
+			}
+		}
+		var got, want [3][8]float32
+		searchSymAVX2(table, x, w, s.pairs[:3*len(x)+1], got[0][:], got[1][:], got[2][:])
+		searchSymTile(table, x, w, s.pairs[:len(x)], want[0][:], want[1][:], want[2][:])
+		for i := range got {
+			for l := range got[i] {
+				if math.Float32bits(got[i][l]) != math.Float32bits(want[i][l]) {
+					t.Fatalf("round %d, result %d, lane %d: got %v, want %v", round, i, l, got[i][l], want[i][l])
+				}
+			}
+		}
+	}
+}
