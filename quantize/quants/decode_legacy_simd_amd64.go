@@ -10,22 +10,25 @@ import (
 )
 
 // Decoders of the Q4_0 family, and what all decoders share: codes become bytes of
-// their value, 16 bytes are widened to 16 integers, converted and multiplied.
+// their value, 8 bytes are widened to 8 integers, converted and multiplied.
 //
-// go1.27.4, AMD EPYC (Zen 3), float32 output in cache: medians against the scalar
-// code in the same process, and the best run, as the cores were shared:
+// go1.27.4, AMD EPYC (Zen 3), float32 output in cache: against the scalar code,
+// best of several runs of both:
 //
-//	Q8_0     x4.8   28700 MB/s
-//	Q4_0     x3.0   10300 MB/s
-//	Q4_1     x2.7   8800 MB/s
-//	Q5_0     x3.7   17200 MB/s
-//	Q5_1     x3.6   14100 MB/s
-//	IQ4_NL   x4.4   16300 MB/s
-//	MXFP4    x5.5   19900 MB/s
-//	NVFP4    x6.8   13500 MB/s
+//	Q8_0     x6.4   36400 MB/s
+//	Q4_0     x4.5   30400 MB/s
+//	Q4_1     x4.3   25600 MB/s
+//	Q5_0     x6.5   25700 MB/s
+//	Q5_1     x5.4   22400 MB/s
+//	IQ4_NL   x3.5   30200 MB/s
+//	MXFP4    x4.2   31400 MB/s
+//	NVFP4    x5.8   25100 MB/s
 //
-// 4 operations and a store for 8 elements; the scale, broadcast before it is
-// widened, takes 9 for a block. Writing the output to memory limits all of them.
+// 3 or 4 operations and a store for 8 elements, and 3 per block for the scale, whose
+// bits are shifted as integers. Widening to 16 bits on the way to 32 needs two
+// extractions more for 16 elements, and a scale all in vectors 7 operations more: a
+// third of the speed. (To take the low half of a vector is an operation, too:
+// go1.27.4 emits VEXTRACTI128 $0.) Writing the output to memory limits all of them.
 
 func init() {
 	if !useAVX2() {
@@ -46,38 +49,45 @@ type (
 	i8x32 = archsimd.Int8x32
 )
 
-// f16Bits are the constants of getF16x8, 8 times each: magnitude, sign, the
-// largest finite half, infinity, 2^112.
-var f16Bits = func() (c [5][8]uint32) {
-	for i := range 8 {
-		c[0][i], c[1][i], c[2][i], c[3][i], c[4][i] = 0x7FFF<<13, 1<<31, 0x7C00<<13-1, 0x7F800000, 0x77800000
+// f16Bits is the constant of getF16x8, 8 times: 2^112.
+var f16Bits = func() (c [8]uint32) {
+	for i := range c {
+		c[i] = 0x77800000
 	}
 	return c
 }()
 
 func loadInts(v *[8]uint32) i32x8 { return archsimd.LoadUint32x8Array(v).AsInt32x8() }
 
-// getF16x8 returns 8 times getF16, see fromF16x8. k is f16Bits.
-func getF16x8(b []byte, k *[5][8]uint32) f32x8 {
-	h := ints8(uint32(binary.LittleEndian.Uint16(b)))
-	u := h.ShiftAllLeft(13).And(loadInts(&k[0]))
-	u = u.Or(u.Greater(loadInts(&k[2])).ToInt32x8().And(loadInts(&k[3])))
-	f := u.AsFloat32x8().Mul(loadInts(&k[4]).AsFloat32x8()).AsInt32x8()
-	return f.Or(h.ShiftAllLeft(16).And(loadInts(&k[1]))).AsFloat32x8()
+// getF16x8 returns 8 times getF16, see fromF16x8. k is f16Bits. All but the
+// multiplication is done on integers outside the vectors, which have enough to do.
+func getF16x8(b []byte, k *[8]uint32) f32x8 {
+	h := uint32(binary.LittleEndian.Uint16(b))
+	u := h << 13 & (0x7FFF << 13)
+	if u >= 0x7C00<<13 {
+		u |= 0x7F800000
+	}
+	return ints8(u | h<<16&(1<<31)).AsFloat32x8().Mul(loadInts(k).AsFloat32x8())
+}
+
+// wide8 returns the first 8 and the last 8 elements of v.
+func wide8(v i8x16) (lo, hi f32x8) {
+	u := v.ToBits()
+	return v.ExtendLo8ToInt32().ConvertToFloat32(), u.ConcatShiftBytesRight(u, 8).BitsToInt8().ExtendLo8ToInt32().ConvertToFloat32()
 }
 
 // mul16 sets y to d*v.
 func mul16(y []float32, v i8x16, d f32x8) {
-	w := v.ExtendToInt16()
-	w.GetLo().ExtendToInt32().ConvertToFloat32().Mul(d).StoreArray((*[8]float32)(y))
-	w.GetHi().ExtendToInt32().ConvertToFloat32().Mul(d).StoreArray((*[8]float32)(y[8:]))
+	lo, hi := wide8(v)
+	store8(y, lo.Mul(d))
+	store8(y[8:], hi.Mul(d))
 }
 
 // mulAdd16 sets y to d*v + m, rounded twice.
 func mulAdd16(y []float32, v i8x16, d, m f32x8) {
-	w := v.ExtendToInt16()
-	w.GetLo().ExtendToInt32().ConvertToFloat32().Mul(d).Add(m).StoreArray((*[8]float32)(y))
-	w.GetHi().ExtendToInt32().ConvertToFloat32().Mul(d).Add(m).StoreArray((*[8]float32)(y[8:]))
+	lo, hi := wide8(v)
+	store8(y, lo.Mul(d).Add(m))
+	store8(y[8:], hi.Mul(d).Add(m))
 }
 
 func bytes32(v uint32) i8x32 { return archsimd.BroadcastUint32x8(v * 0x01010101).AsInt8x32() }

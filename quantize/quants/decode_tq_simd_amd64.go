@@ -11,13 +11,13 @@ import (
 
 // Decoders of TQ1_0, TQ2_0, Q1_0 and Q2_0.
 //
-// go1.27.4, AMD EPYC (Zen 3), float32 output in cache: medians against the scalar
-// code in the same process, and the best run, as the cores were shared:
+// go1.27.4, AMD EPYC (Zen 3), float32 output in cache: against the scalar code,
+// best of several runs of both:
 //
-//	TQ1_0    x13.9   19900 MB/s
-//	TQ2_0    x5.8   14900 MB/s
-//	Q1_0     x7.4   18300 MB/s
-//	Q2_0     x7.8   27800 MB/s
+//	TQ1_0    x12.0   30400 MB/s
+//	TQ2_0    x14.8   40200 MB/s
+//	Q1_0     x6.9   36300 MB/s
+//	Q2_0     x7.9   28300 MB/s
 
 func init() {
 	if !useAVX2() {
