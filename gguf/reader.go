@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -123,6 +124,15 @@ func (f *File) Close() error {
 func (f *File) Data(t *Tensor) []byte {
 	off := f.DataStart + t.Offset
 	return f.data[off : off+t.Bytes() : off+t.Bytes()]
+}
+
+// Reader returns a reader of the bytes of Data, valid as long as they are. Reading
+// long runs once costs less this way, and needs no mmap.Guard.
+func (f *File) Reader(t *Tensor) io.ReaderAt {
+	if f.mapping == nil {
+		return bytes.NewReader(f.Data(t))
+	}
+	return io.NewSectionReader(f.mapping, f.DataStart+t.Offset, t.Bytes())
 }
 
 // Tensor returns the tensor of that name, nil if there is none.

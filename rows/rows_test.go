@@ -3,10 +3,16 @@ package rows
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/internal/mmap"
 	"ggforge/quantize/quants"
+	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
 )
 
 // numbered returns a matrix of F16 bit patterns 0, 1, 2, ...
@@ -121,6 +127,50 @@ func TestBigEndian(t *testing.T) {
 	got := make([]float32, 2)
 	if err := Decode(m, got, &buf, 1, 2); err != nil || got[1] != 1000 {
 		t.Errorf("%v %v", got, err)
+	}
+}
+
+// Rows of a file come from the mapping or are read, which must not show.
+func TestFile(t *testing.T) {
+	const rowLen, n = 512, 3 * readBytes / 2 / 512
+	want := numbered(rowLen, n)
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	if err := safetensorstest.Write(path, []safetensorstest.Tensor{
+		{Name: "a", DType: safetensors.F16, Shape: []int64{1}, Data: []byte{1, 2}},
+		{Name: "b", DType: safetensors.F16, Shape: []int64{n, rowLen}, Data: want.data},
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	tensor, _ := f.Lookup("b")
+	src, err := Safetensors(tensor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	swapped := *src.(*memory)
+	swapped.swap = true
+	var buf []byte
+	for _, r := range [][2]int64{{0, n}, {0, 1}, {n - 1, n}, {1, n}, {0, n / 3}, {n / 3, n}, {n, n}} {
+		for _, swap := range []bool{false, true} {
+			s, part := src, bytes.Clone(want.data[r[0]*2*rowLen:r[1]*2*rowLen])
+			if swap {
+				s = &swapped
+				gguf.TypeF16.SwapBytes(part)
+			}
+			if raw, err := s.Raw(&buf, r[0], r[1]); err != nil || !bytes.Equal(raw, part) {
+				t.Errorf("rows %v, swapped %v: %d bytes, %v, want the file's %d", r, swap, len(raw), err, len(part))
+			}
+		}
+	}
+	if err := os.Truncate(path, f.Size-1); err != nil {
+		t.Skip(err) // systems that do not shorten mapped files
+	}
+	if _, err := src.Raw(&buf, 0, n); !errors.Is(err, mmap.ErrChanged) {
+		t.Errorf("file that has become shorter: %v, want ErrChanged", err)
 	}
 }
 

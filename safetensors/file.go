@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"math/bits"
 	"slices"
@@ -34,9 +35,10 @@ type Tensor struct {
 	DType DType
 	Shape []int64 // outermost first; empty for a scalar
 
-	path string
-	off  int64
-	data []byte
+	path    string
+	off     int64
+	data    []byte
+	mapping *mmap.File // nil when parsed from bytes
 }
 
 // Data returns the tensor's bytes: row-major, little-endian, elements of less
@@ -44,6 +46,15 @@ type Tensor struct {
 // at any alignment, valid until the file is closed, and to be read inside
 // mmap.Guard.
 func (t *Tensor) Data() []byte { return t.data }
+
+// Reader returns a reader of the bytes of Data, valid as long as they are. Reading
+// long runs once costs less this way, and needs no mmap.Guard.
+func (t *Tensor) Reader() io.ReaderAt {
+	if t.mapping == nil {
+		return bytes.NewReader(t.data)
+	}
+	return io.NewSectionReader(t.mapping, t.off, int64(len(t.data)))
+}
 
 // Offset returns where in its file the tensor's bytes start.
 func (t *Tensor) Offset() int64 { return t.off }
@@ -88,6 +99,9 @@ func Open(path string) (*File, error) {
 	}
 	m.Sequential()
 	f.mapping = m
+	for i := range f.tensors {
+		f.tensors[i].mapping = m
+	}
 	return f, nil
 }
 

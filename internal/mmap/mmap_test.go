@@ -3,6 +3,7 @@ package mmap
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,6 +39,17 @@ func TestOpen(t *testing.T) {
 		if size == 0 && f.Bytes() != nil {
 			t.Error("empty file: want nil bytes")
 		}
+		for _, r := range []struct{ off, n int }{{0, size}, {0, size + 1}, {size / 2, size - size/2}, {size, 1}, {size + 1, 1}, {size / 3, 0}} {
+			p := make([]byte, r.n)
+			n, err := f.ReadAt(p, int64(r.off))
+			rest := want[min(r.off, size):min(r.off+r.n, size)]
+			if !bytes.Equal(p[:n], rest) || (err == io.EOF) != (n < r.n) || err != nil && err != io.EOF {
+				t.Errorf("size %d: ReadAt %d bytes from %d: got %d, %v, want %d", size, r.n, r.off, n, err, len(rest))
+			}
+		}
+		if _, err := f.ReadAt(nil, -1); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("size %d: ReadAt before the start: %v", size, err)
+		}
 		for range 2 {
 			if err := f.Close(); err != nil {
 				t.Error(err)
@@ -45,6 +57,9 @@ func TestOpen(t *testing.T) {
 		}
 		if f.Bytes() != nil {
 			t.Error("bytes are there after Close")
+		}
+		if n, err := f.ReadAt(make([]byte, 1), 0); n != 0 || err == nil {
+			t.Errorf("ReadAt after Close: %d, %v", n, err)
 		}
 		f.Sequential()
 	}

@@ -44,6 +44,11 @@ func TestGuardTruncated(t *testing.T) {
 			t.Errorf("%s: the setting of SetPanicOnFault was not restored", name)
 		}
 	}
+	n, err := f.ReadAt(dst, page/2)
+	var pe *fs.PathError
+	if n != page/2 || !errors.Is(err, ErrChanged) || !errors.As(err, &pe) || pe.Path != path {
+		t.Errorf("ReadAt: got %d bytes, %v, want %d and ErrChanged with the path", n, err, page/2)
+	}
 	if err := Guard(path, func() error { sum += int(f.Bytes()[0]); return nil }); err != nil {
 		t.Errorf("bytes still in the file: %v", err)
 	}
