@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"ggforge/internal/fault"
 )
@@ -20,6 +21,22 @@ type partial struct {
 	final string
 	size  int64
 	over  bool // committed or discarded
+
+	written atomic.Int64    // bytes
+	more    chan<- *partial // told when another writebackBytes are written, unless full
+	sent    int64           // the bytes before are on their way to the disk
+}
+
+// WriteAt writes as os.File does, and counts.
+func (p *partial) WriteAt(b []byte, off int64) (int, error) {
+	n, err := p.File.WriteAt(b, off)
+	if after := p.written.Add(int64(n)); after/writebackBytes > (after-int64(n))/writebackBytes {
+		select {
+		case p.more <- p:
+		default: // there is enough to do
+		}
+	}
+	return n, err
 }
 
 // create makes the temporary file for path, of the given size and all zeros.

@@ -24,3 +24,10 @@ func reserve(f *os.File, size int64) error {
 	}
 	return err
 }
+
+// startWriteback starts to write dirty pages of f to its disk. It waits only when
+// the disk has too much to do. Failures are for the sync to report: this call does
+// not take them away from it, as one that waits for the pages would.
+func startWriteback(f *os.File, off, n int64) {
+	_ = unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
+}

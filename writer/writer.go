@@ -15,6 +15,7 @@
 //	pool.go         blocks of rows for the workers, progress
 //	worker.go       rows → float32 → rows of the output's type → WriteAt
 //	partial.go      a file under its temporary name
+//	writeback.go    its way to the disk while it grows
 package writer
 
 import (
@@ -161,7 +162,14 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 		}
 		tensors = append(tensors, more...)
 	}
-	if err := convert(ctx, tensors, opt); err != nil {
+	var parts []*partial
+	for _, o := range outputs {
+		parts = append(parts, o.parts...)
+	}
+	stop := writeback(parts)
+	err = convert(ctx, tensors, opt)
+	stop()
+	if err != nil {
 		return nil, err
 	}
 	for _, o := range outputs {
