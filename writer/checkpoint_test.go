@@ -19,7 +19,7 @@ import (
 // testCheckpoint has three shards of up to 1 MB; tensors that are larger than a
 // block of rows, and of several types.
 func testCheckpoint(dir string) *Checkpoint {
-	x := make([]float32, 3*blockElements)
+	x := make([]float32, 3*(128<<10))
 	for i := range x {
 		x[i] = float32(i%4001) / 16
 	}

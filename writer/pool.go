@@ -13,10 +13,14 @@ import (
 	"ggforge/rows"
 )
 
-// blockElements is how many elements a worker takes at a time: enough to keep
-// the cost of a write small, few enough that all workers stay busy inside one
-// tensor and that the buffers (about nine bytes per element) stay in the cache.
-const blockElements = 128 << 10
+// blockElements is how many elements a worker takes at a time, at most: enough
+// to keep the cost of a write small (half a megabyte for 16 bits), few enough that
+// all workers stay busy inside one tensor.
+const blockElements = 256 << 10
+
+// defaultBuffer bounds the buffers where Options do not: it makes blocks smaller
+// where there are many workers or many outputs.
+const defaultBuffer = 96 << 20
 
 // pool is the conversion of a list of tensors, whatever files they go to.
 type pool struct {
@@ -42,10 +46,6 @@ type block struct {
 	importance []importance // of each output
 	a, b       int64
 }
-
-// bytesPerElement is about what a worker's buffers take for an element: its
-// source, float32 and output.
-const bytesPerElement = 12
 
 // convert writes the data of all tensors to their places and adds to their
 // results what it has written. The padding between them is there already: a new
@@ -92,9 +92,9 @@ func (p *pool) run(ctx context.Context) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	elements := int64(blockElements)
+	buffer := int64(defaultBuffer)
 	if p.opt.MaxBuffer > 0 {
-		elements = min(elements, p.opt.MaxBuffer/(bytesPerElement*int64(workers)))
+		buffer = p.opt.MaxBuffer
 	}
 	begun, stop := p.report()
 	defer stop()
@@ -105,7 +105,7 @@ func (p *pool) run(ctx context.Context) error {
 		defer close(blocks)
 		for i := range p.jobs {
 			begun(i)
-			if err := p.jobs[i].cut(ctx, elements, blocks); err != nil {
+			if err := p.jobs[i].cut(ctx, buffer/int64(workers), blocks); err != nil {
 				return fmt.Errorf("tensor %q: %w", p.jobs[i].name(), err)
 			}
 		}
@@ -127,14 +127,15 @@ func (p *pool) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// cut sends the tensor in blocks of about that many elements.
-func (j *job) cut(ctx context.Context, elements int64, blocks chan<- block) error {
+// cut sends the tensor in blocks for which a worker needs that many bytes of
+// buffers at most, or one row.
+func (j *job) cut(ctx context.Context, buffer int64, blocks chan<- block) error {
 	weights, err := j.importance()
 	if err != nil {
 		return err
 	}
 	n := gguf.Rows(j.ne)
-	step := max(1, elements/gguf.RowLen(j.ne))
+	step := max(1, min(blockElements/gguf.RowLen(j.ne), buffer/j.rowBuffer()))
 	for a := int64(0); a < n; a += step {
 		select {
 		case blocks <- block{j, weights, a, min(a+step, n)}:
@@ -143,6 +144,19 @@ func (j *job) cut(ctx context.Context, elements int64, blocks chan<- block) erro
 		}
 	}
 	return nil
+}
+
+// rowBuffer returns how many bytes of a worker's buffers a row takes: its source,
+// float32 and outputs.
+func (j *job) rowBuffer() int64 {
+	rowLen := gguf.RowLen(j.ne)
+	n := j.source.Type().RowBytes(rowLen) + 4*rowLen
+	for _, o := range j.outputs {
+		if o.Type != j.source.Type() {
+			n += o.Type.RowBytes(rowLen)
+		}
+	}
+	return n
 }
 
 // importance returns the weights for each output, asking each Importance once.

@@ -44,45 +44,65 @@ func (im importance) at(a, b int64) (w []float32, end int64) {
 	return im.values[off : off+im.rowLen : off+im.rowLen], min(b, (slice+1)*im.sliceRows)
 }
 
-// worker holds the buffers of one worker; they grow to one block and stay.
+// worker holds the buffers of one worker; they grow and stay.
 type worker struct {
-	raw []byte
-	f32 []float32
-	out []byte
+	raw []byte    // a piece, or a block that is written as it is
+	f32 []float32 // a piece
+	out [][]byte  // a block of each output
 }
+
+// pieceElements is about how many elements are checked, decoded and encoded at a
+// time, in whole rows: few enough that they stay in the cache nearest to the CPU
+// from one step to the next, while blocks are long enough to be read and written
+// at little cost.
+const pieceElements = 32 << 10
 
 // convert reads a block and writes what it becomes.
 func (w *worker) convert(p *pool, b block) error {
 	src, rowLen := b.source, gguf.RowLen(b.ne)
-	raw, err := src.Raw(&w.raw, b.a, b.b)
-	if err != nil {
-		return err
+	keeps, changes := false, false
+	w.out = sized(w.out, len(b.outputs))
+	for i, o := range b.outputs {
+		if o.Type == src.Type() {
+			keeps = true
+			continue
+		}
+		changes = true
+		w.out[i] = sized(w.out[i], int((b.b-b.a)*o.Type.RowBytes(rowLen)))
 	}
-	from := quants.Lookup(src.Type())
-	if from.CanDequantize() { // integers have nothing to check
-		if err := from.Validate(raw); err != nil {
-			return sourceError(err, src.Type(), b.a, rowLen)
+	step := b.b - b.a
+	if changes {
+		step = max(1, pieceElements/rowLen)
+	}
+	var block []byte // all rows of the block, where they are written
+	var err error
+	if keeps {
+		if block, err = src.Raw(&w.raw, b.a, b.b); err != nil {
+			return err
 		}
 	}
-	decoded := false
+	rowBytes := src.Type().RowBytes(rowLen)
+	for a := b.a; a < b.b; a += step {
+		end := min(a+step, b.b)
+		var raw []byte
+		if keeps {
+			raw = block[(a-b.a)*rowBytes : (end-b.a)*rowBytes]
+		} else if raw, err = src.Raw(&w.raw, a, end); err != nil {
+			return err
+		}
+		if err := w.piece(p, b, raw, a, end, changes); err != nil {
+			return err
+		}
+	}
 	for i, o := range b.outputs {
-		data := raw
-		if src.Type() != o.Type {
-			if !decoded {
-				w.f32 = sized(w.f32, int((b.b-b.a)*rowLen))
-				if err := from.Dequantize(w.f32, raw); err != nil {
-					return err
-				}
-				decoded = true
-			}
-			if data, err = w.encode(p, b, o, b.importance[i]); err != nil {
-				return err
-			}
+		data := block
+		if o.Type != src.Type() {
+			data = w.out[i]
 		}
 		if o.swap {
-			w.out = append(w.out[:0], data...) // raw rows are not ours to change
-			o.Type.SwapBytes(w.out)
-			data = w.out
+			w.out[i] = append(w.out[i][:0], data...) // raw rows are not ours to change
+			data = w.out[i]
+			o.Type.SwapBytes(data)
 		}
 		if _, err := o.to.WriteAt(data, o.off+b.a*o.Type.RowBytes(rowLen)); err != nil {
 			return err
@@ -93,17 +113,47 @@ func (w *worker) convert(p *pool, b block) error {
 	return nil
 }
 
-// encode converts the rows in w.f32 to the output's type.
-func (w *worker) encode(p *pool, b block, o *destined, im importance) ([]byte, error) {
+// piece checks rows [a, end) of a block, which are raw, and with convert encodes
+// them for the outputs of another type.
+func (w *worker) piece(p *pool, b block, raw []byte, a, end int64, convert bool) error {
 	rowLen := gguf.RowLen(b.ne)
-	rowBytes := o.Type.RowBytes(rowLen)
-	to := quants.Lookup(o.Type)
-	w.out = sized(w.out, int((b.b-b.a)*rowBytes))
-	for i := b.a; i < b.b; {
-		weights, end := im.at(i, b.b)
-		x := w.f32[(i-b.a)*rowLen : (end-b.a)*rowLen]
-		if err := to.Quantize(w.out[(i-b.a)*rowBytes:(end-b.a)*rowBytes], x, int(rowLen), weights); err != nil {
-			return nil, err
+	from := quants.Lookup(b.source.Type())
+	if from.CanDequantize() { // integers have nothing to check
+		if err := from.Validate(raw); err != nil {
+			return sourceError(err, from.Type(), a, rowLen)
+		}
+	}
+	if !convert {
+		return nil
+	}
+	w.f32 = sized(w.f32, int((end-a)*rowLen))
+	if err := from.Dequantize(w.f32, raw); err != nil {
+		return err
+	}
+	for i, o := range b.outputs {
+		if o.Type == from.Type() {
+			continue
+		}
+		n := o.Type.RowBytes(rowLen)
+		out := w.out[i][(a-b.a)*n : (end-b.a)*n]
+		if err := w.encode(out, o, b.importance[i], a, end, rowLen); err != nil {
+			return err
+		}
+		if err := p.checkOutput(o, out, a, rowLen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encode converts rows [a, b), which are in w.f32, to the output's type.
+func (w *worker) encode(out []byte, o *destined, im importance, a, b, rowLen int64) error {
+	to, rowBytes := quants.Lookup(o.Type), o.Type.RowBytes(rowLen)
+	for i := a; i < b; {
+		weights, end := im.at(i, b)
+		x := w.f32[(i-a)*rowLen : (end-a)*rowLen]
+		if err := to.Quantize(out[(i-a)*rowBytes:(end-a)*rowBytes], x, int(rowLen), weights); err != nil {
+			return err
 		}
 		i = end
 	}
@@ -112,18 +162,19 @@ func (w *worker) encode(p *pool, b block, o *destined, im importance) ([]byte, e
 			o.displaced.Add(int64(n))
 		}
 	}
-	return w.out, p.checkOutput(b, o, w.out)
+	return nil
 }
 
-// checkOutput looks for infinities that the conversion made of finite weights.
-func (p *pool) checkOutput(b block, o *destined, data []byte) error {
+// checkOutput looks for infinities that the conversion made of finite weights in
+// data, rows from firstRow on.
+func (p *pool) checkOutput(o *destined, data []byte, firstRow, rowLen int64) error {
 	to := quants.Lookup(o.Type)
 	err := to.Validate(data)
 	if err == nil {
 		return nil
 	}
 	if !p.opt.AllowOverflow {
-		return fault.Errorf(fault.Broken, "%s: weights too large for %v", place(err, to.Type(), b.a, gguf.RowLen(b.ne)), to.Type())
+		return fault.Errorf(fault.Broken, "%s: weights too large for %v", place(err, to.Type(), firstRow, rowLen), to.Type())
 	}
 	size := to.Type().BlockBytes()
 	for ; len(data) > 0; data = data[size:] {

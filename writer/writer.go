@@ -58,8 +58,9 @@ type Options struct {
 	// the reference's converter does; they are counted in the Result. Without it
 	// they are an error.
 	AllowOverflow bool
-	// MaxBuffer bounds the buffers of all workers together, in bytes; 0 means no
-	// bound. A worker holds one row at least.
+	// MaxBuffer bounds the buffers of all workers together, in bytes; 0 means
+	// 96 MiB, which more than some 20 workers reach. A worker holds one row at
+	// least.
 	MaxBuffer int64
 	// Progress, if set, is called from one goroutine: when a tensor's turn comes, a
 	// few times a second between that, and once at the end, also after an error.
