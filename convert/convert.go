@@ -108,6 +108,9 @@ func (j *Job) prepare(opt Options) error {
 	if method, ok := config.Quantization(); ok {
 		return fault.Errorf(fault.Unsupported, "%s: weights quantized by %s are not converted yet", arch.ConfigFile, method)
 	}
+	if err := noHadamard(fsys); err != nil {
+		return err
+	}
 	j.checkpoint, err = safetensors.OpenDir(j.Dir)
 	switch {
 	case err == nil:
@@ -129,6 +132,26 @@ func (j *Job) prepare(opt Options) error {
 		j.warnf("%s: keys without a place in the file: %s", arch.ConfigFile, list(unread))
 	}
 	return nil
+}
+
+// hadamardFile says that weights were multiplied by Hadamard matrices, which has
+// to be undone at run time: the reference describes it in prism.hadamard.* keys
+// and reorders some tensors.
+const hadamardFile = "hadamard_packing.json"
+
+// noHadamard refuses a checkpoint with a hadamardFile: as in the reference, a
+// regular one.
+func noHadamard(fsys fs.FS) error {
+	st, err := fs.Stat(fsys, hadamardFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !st.Mode().IsRegular():
+		return nil
+	}
+	return fault.Errorf(fault.Unsupported, "%s: weights folded with Hadamard matrices are not converted yet", hadamardFile)
 }
 
 // describe works out the metadata, in the order of the reference.

@@ -227,6 +227,28 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
+func TestHadamard(t *testing.T) {
+	dir := newTiny().write(t)
+	path := filepath.Join(dir, "hadamard_packing.json")
+	if err := os.Mkdir(path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	j, err := Prepare(dir, Options{})
+	if err != nil {
+		t.Fatalf("directory of the manifest's name: %v", err)
+	}
+	j.Close()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(`{"schema_version": 1, "kind": "hadamard-weight-fold"}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Prepare(dir, Options{}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), dir+": hadamard_packing.json") {
+		t.Errorf("got %v, want an error that names the manifest", err)
+	}
+}
+
 func TestOutput(t *testing.T) {
 	dir := newTiny().write(t)
 	job, err := Prepare(dir, Options{Type: BF16})
