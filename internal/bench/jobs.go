@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,11 +30,19 @@ type job struct {
 	command func(out string) []string // out is a path as the command sees it
 	ours    bool                      // its standard output has a summary
 	inside  bool                      // it runs in the chroot
+	copies  bool                      // its output is as large as what cp copies
 	against []string                  // names of the reference's jobs that do the same; the last one makes the same file
 
 	runs []cost // of each round
 	sum  string // of the output
+	size int64  // of the output; first a guess
 }
+
+// The jobs that write as much as a conversion and do nothing else.
+const (
+	cpName     = "cp of the F16 file"
+	cpSyncName = "cp of the F16 file, sync"
+)
 
 // cost is what one run took.
 type cost struct {
@@ -56,6 +65,9 @@ func benchJobs(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 	if err := exec.CommandContext(ctx, filepath.Join(opt.bin, "ggconv"), "--progress", "none", "--outtype", "f16", "--outfile", dir.path("f16.gguf"), dir.path("model")).Run(); err != nil {
 		return fmt.Errorf("ggconv: %w", err)
 	}
+	for _, j := range jobs {
+		j.size = size
+	}
 	for round := range opt.rounds {
 		for _, j := range jobs {
 			if err := j.run(ctx, dir, round == 0); err != nil {
@@ -68,8 +80,10 @@ func benchJobs(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 	fmt.Fprintf(w, "## Whole jobs\n\n"+
 		"A made-up Llama checkpoint of %s in BF16: %d layers, hidden size %d, feed-forward %d, %d heads (%d for keys and values),\n"+
 		"%d tokens; gaussian weights. Medians of %d rounds, all jobs in turn in every round; the input is in the page cache, and\n"+
-		"nothing is left to be written to the disk when a job begins. Our commands sync their output before they end; cp and the\n"+
-		"reference do not, so cp is there with and without.\n\n"+
+		"nothing is left to be written to the disk when a job begins. Before every job a file of the output's size is written and\n"+
+		"removed, so that each finds memory that the system has at hand. Our commands sync their output before they end; cp and\n"+
+		"the reference do not, so cp is there with and without.\n\n"+
+		"/ cp, / cp+sync: the job's seconds over those of cp of a file as large as its output, alone or with sync.\n"+
 		"own: the largest anonymous and shared resident memory, what the process holds for itself (ours: the figure of the\n"+
 		"summary; others: sampled the same way from outside). maxrss: the largest resident memory by the system's account, which\n"+
 		"includes pages of mapped files that it can drop at any time.\n",
@@ -111,20 +125,20 @@ func jobList(opt *options, dir workDir) []*job {
 	n := strconv.Itoa(opt.threads)
 	model, f16 := dir.path("model"), dir.path("f16.gguf")
 	jobs := []*job{
-		{name: "cp of the F16 file", command: func(out string) []string { return []string{"cp", f16, out} }},
-		{name: "cp of the F16 file, sync", command: func(out string) []string {
+		{name: cpName, command: func(out string) []string { return []string{"cp", f16, out} }},
+		{name: cpSyncName, command: func(out string) []string {
 			return []string{"sh", "-c", `cp "$0" "$1" && sync "$1"`, f16, out}
 		}},
 	}
 	for _, typ := range []string{"auto", "f16"} {
 		theirs := "reference: convert " + typ
-		j := &job{name: fmt.Sprintf("ggconv %s, %s", typ, plural(opt.threads)), ours: true, command: func(out string) []string {
+		j := &job{name: fmt.Sprintf("ggconv %s, %s", typ, plural(opt.threads)), ours: true, copies: true, command: func(out string) []string {
 			return []string{conv, "--progress", "none", "--threads", n, "--outtype", typ, "--outfile", out, model}
 		}}
 		jobs = append(jobs, j)
 		if opt.root != "" {
 			j.against = []string{theirs}
-			jobs = append(jobs, &job{name: theirs, inside: true, command: func(out string) []string {
+			jobs = append(jobs, &job{name: theirs, inside: true, copies: true, command: func(out string) []string {
 				return []string{"env", "NO_LOCAL_GGUF=1", "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "python3", converterPy,
 					dir.inside("model"), "--outtype", typ, "--outfile", out}
 			}})
@@ -163,8 +177,11 @@ func plural(threads int) string {
 // run runs the job once; with keep it keeps the sum of the output.
 func (j *job) run(ctx context.Context, dir workDir, keep bool) error {
 	const name = "out.gguf"
-	flush()
 	out := dir.path(name)
+	if err := warm(out, j.size); err != nil {
+		return err
+	}
+	flush()
 	argv := j.command(out)
 	if j.inside {
 		argv = append([]string{"chroot", dir.root}, j.command(dir.inside(name))...)
@@ -184,7 +201,27 @@ func (j *job) run(ctx context.Context, dir workDir, keep bool) error {
 			return err
 		}
 	}
+	st, err := os.Stat(out)
+	if err != nil {
+		return err
+	}
+	j.size = st.Size()
 	return os.Remove(out)
+}
+
+// warm writes a file of that size and removes it. Memory that was free for a while
+// may have gone back to the host of a virtual machine; whoever writes first pays
+// for getting it again, several times what the writing costs.
+func warm(path string, size int64) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	zeros := make([]byte, 1<<20)
+	for ; size > 0 && err == nil; size -= int64(len(zeros)) {
+		_, err = f.Write(zeros[:min(size, int64(len(zeros)))])
+	}
+	return errors.Join(err, f.Close(), os.Remove(path))
 }
 
 // measure runs a command.
@@ -239,7 +276,11 @@ func peakMemory(summary string) (int64, error) {
 // jobTable returns the table of the jobs' medians, and whether an output is not
 // the reference's.
 func jobTable(jobs []*job, reference bool) (t table, differ bool) {
-	t = table{left: 1, head: []string{"job", "wall s", "CPU s", "own MB", "maxrss MB"}}
+	t = table{left: 1, head: []string{"job", "wall s", "/ cp", "/ cp+sync", "CPU s", "own MB", "maxrss MB"}}
+	cp := map[string]float64{}
+	for _, j := range jobs {
+		cp[j.name] = j.median().wall
+	}
 	if reference {
 		t.head = append(t.head, "wall x", "CPU x", "bytes")
 	}
@@ -249,7 +290,11 @@ func jobTable(jobs []*job, reference bool) (t table, differ bool) {
 		if !j.ours && !j.inside {
 			memory = []string{dash, dash} // cp: a process begins with the maxrss of its parent, which is more
 		}
-		row := append([]string{j.name, number(c.wall), number(c.cpu)}, memory...)
+		overCp, overCpSync := dash, dash
+		if j.copies {
+			overCp, overCpSync = ratio(c.wall, cp[cpName]), ratio(c.wall, cp[cpSyncName])
+		}
+		row := append([]string{j.name, number(c.wall), overCp, overCpSync, number(c.cpu)}, memory...)
 		if reference {
 			row = append(row, dash, dash, dash)
 		}
