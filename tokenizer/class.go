@@ -37,6 +37,7 @@ const (
 	ClassFalconH1      Class = "falcon-h1"    // falcon_h1.py FalconH1Model
 	ClassInternLM3     Class = "internlm3"    // internlm.py InternLM3Model
 	ClassMiniCPM       Class = "minicpm"      // minicpm.py MiniCPMModel
+	ClassErnie         Class = "ernie"        // ernie.py Ernie4_5Model
 	ClassHunYuan       Class = "hunyuan"      // hunyuan.py HunYuanModel
 	ClassHunYuanMoE    Class = "hunyuan-moe"  // hunyuan.py HunYuanMoEModel
 	ClassDeepSeek2     Class = "deepseek2"    // deepseek.py DeepseekV2Model

@@ -23,6 +23,7 @@ var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassInternLM2:     loadInternLM2,
 	ClassInternLM3:     loadInternLM3,
 	ClassMiniCPM:       loadSPM,
+	ClassErnie:         loadErnie,
 	ClassPlamo:         loadSPM,
 	ClassGrok:          loadGrok,
 	ClassArctic:        loadArctic,
@@ -97,6 +98,17 @@ func loadSPM(f *files, v *Vocab, opt Options) error {
 	}
 	v.writeSPM()
 	return f.writeSpecial(v, opt)
+}
+
+// loadErnie follows Ernie4_5Model (conversion/ernie.py).
+func loadErnie(f *files, v *Vocab, opt Options) error {
+	if err := loadSPM(f, v, opt); err != nil {
+		return err
+	}
+	if prefix, ok := f.config.Lookup("add_prefix_space"); ok {
+		v.kvs.Set(keyAddSpacePrefix, gguf.Bool(pyjson.Truthy(prefix)))
+	}
+	return nil
 }
 
 // loadGemma follows GemmaModel (conversion/gemma.py): the infill tokens of

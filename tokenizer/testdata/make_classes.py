@@ -205,7 +205,7 @@ def directories():
 def sentencepiece():
     for cls, hf in (("spm", "BaichuanForCausalLM"), ("gemma", "GemmaForCausalLM"), ("gemma2", "Gemma2ForCausalLM"), ("gemma3", "Gemma3ForCausalLM"),
                     ("phi3", "Phi3ForCausalLM"), ("nemotron", "NemotronForCausalLM"), ("internlm2", "InternLM2ForCausalLM"),
-                    ("internlm3", "InternLM3ForCausalLM"), ("minicpm", "MiniCPMForCausalLM")):
+                    ("internlm3", "InternLM3ForCausalLM"), ("minicpm", "MiniCPMForCausalLM"), ("ernie", "Ernie4_5ForCausalLM")):
         if cls == "internlm2":
             case(cls + "-tiny", cls, hf, "tiny-spm", cfg={"vocab_size": 1000})
             case(cls + "-tiny-gemma", cls, hf, "tiny-spm-gemma", cfg={"vocab_size": 1200})
