@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -199,4 +200,25 @@ func encode(t *testing.T, typ gguf.Type, x []float32) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+func TestZero(t *testing.T) {
+	for _, c := range []struct {
+		values []float32
+		want   bool
+	}{
+		{make([]float32, 3*equalStep+1), true},
+		{append(make([]float32, 3*equalStep), 1e-45), false},
+		{[]float32{0, float32(math.Copysign(0, -1))}, true},
+		{[]float32{0, float32(math.NaN())}, false},
+	} {
+		ne := []int64{1, int64(len(c.values))}
+		s, err := Reshape(Float32s(c.values), ne)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Zero(s); got != c.want || err != nil {
+			t.Errorf("%d values: %v, error %v; want %v", len(c.values), got, err, c.want)
+		}
+	}
 }
