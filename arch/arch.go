@@ -74,6 +74,9 @@ var registry = []*Arch{
 	bloom, codeshell, falcon, gpt2, gptneox, mpt, refact, ruGPT3XL, starcoder, starcoder2,
 
 	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, mixtral, qwen2, qwen2moe, qwen3, qwen3moe,
+
+	baichuan, chatglm, cohere2, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2moe, minicpm, minicpm3, nemotron,
+	orion, phi2, phi3, phimoe, plamo, smollm3, stablelm, xverse,
 }
 
 // Lookup returns the architecture of a Hugging Face class. An unknown class
@@ -135,6 +138,9 @@ func (a *Arch) kvs(c *Config, rows []Row, fileType uint32) (m gguf.Metadata, err
 	for _, r := range rows {
 		if r.Key == gguf.KeyFileType {
 			m.Set(r.Key, gguf.Uint32(fileType))
+			continue
+		}
+		if r.Deviates && c.Reference {
 			continue
 		}
 		v, ok, err := r.value(c)

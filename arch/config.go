@@ -25,6 +25,8 @@ type Config struct {
 	Class string
 	// Dense tells that the dense modules beside the checkpoint are taken along.
 	Dense bool
+	// Reference leaves out what the reference does not write.
+	Reference bool
 
 	fsys      fs.FS  // of the checkpoint; nil when there is only a config.json
 	modelType string // the known model_type whose rules hold, "" for none

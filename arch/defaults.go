@@ -65,6 +65,7 @@ func loadModelTypes() map[string]*modelType {
 // attention, by model_type.
 var ropeRules = map[string]func(*Config) error{
 	"gemma3_text": gemma3Rope,
+	"phi3":        phi3Rope,
 }
 
 // derived are the values of keys that follow from others when they are absent or
@@ -75,6 +76,8 @@ var derived = map[string]func(values) (any, error){
 	"deepseek_v2.head_dim": func(v values) (any, error) { return v.int("qk_rope_head_dim") },
 	"deepseek_v3.head_dim": func(v values) (any, error) { return v.int("qk_rope_head_dim") },
 	"num_key_value_heads":  func(v values) (any, error) { return v.int("num_attention_heads") },
+	"exaone4.layer_types":  exaone4LayerTypes,
+	"lfm2.layer_types":     lfm2LayerTypes,
 }
 
 // values are the members of a configuration while it is completed.

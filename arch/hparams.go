@@ -18,6 +18,8 @@ type Row struct {
 	Required bool
 	Const    gguf.Value // instead of From, or its default
 	Derive   Derive     // instead of From
+	// Deviates tells that the reference does not write the pair, see Config.Reference.
+	Deviates bool
 }
 
 // Derive computes the value of a row; ok is false when there is none.

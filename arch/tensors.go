@@ -45,6 +45,8 @@ type TensorRow struct {
 	// SameAs names a tensor of the file; the row's tensor is left out when it is
 	// that tensor again, value by value.
 	SameAs string
+	// Zero leaves the row's tensor out, which must be zero everywhere.
+	Zero bool
 }
 
 // Bias tells whether a ".bias" stands beside the ".weight" of a row.

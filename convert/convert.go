@@ -44,6 +44,9 @@ type Options struct {
 	// Dense takes the dense modules along that stand behind an embedding model of
 	// the sentence-transformers library.
 	Dense bool
+	// Reference writes the reference's bytes where they are broken too, see
+	// docs/deviations.md.
+	Reference bool
 }
 
 // Job is a conversion that has been planned. Nothing has been written yet.
@@ -102,6 +105,7 @@ func (j *Job) prepare(opt Options) error {
 		return err
 	}
 	config.Dense = opt.Dense
+	config.Reference = opt.Reference
 	if j.Arch, err = arch.Lookup(config.Class); err != nil {
 		return err
 	}

@@ -124,6 +124,16 @@ func (j *Job) build(o *arch.Output, tensors []*safetensors.Tensor) error {
 				continue
 			}
 		}
+		if o.Row.Zero {
+			zero, err := rows.Zero(r.Source)
+			if err == nil && !zero {
+				err = fault.Errorf(fault.Unsupported, "%s: tensor %q has no place in architecture %s unless it is zero everywhere", from.File(), from.Name, j.Arch.Name)
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		t := Tensor{Name: r.Name, From: from.Name, Source: r.Source, Type: j.Type.row().tensor}
 		if r.F32 || arch.KeepF32(r.Name, r.Source.NE()) {
 			t.Type = gguf.TypeF32

@@ -34,6 +34,7 @@ func flags() []cli.Flag {
 		&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the names of the files; write nothing"},
 		&cli.BoolFlag{Name: "verbose", Usage: "print what becomes of each tensor"},
 		&cli.BoolFlag{Name: "print-supported-models", Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"},
+		&cli.StringFlag{Name: "compat", Usage: "with `reference`: write what the reference's converter does also where that is broken (docs/deviations.md)"},
 		tool.ThreadsFlag(),
 		tool.ForceFlag(),
 		tool.ProgressFlag(),
@@ -106,7 +107,11 @@ func options(cmd *cli.Command, args []string) (opt convert.Options, out string, 
 		FuseQKV:    cmd.Bool("fuse-qkv"),
 		FuseGateUp: cmd.Bool("fuse-gate-up-exps"),
 		Dense:      cmd.Bool("sentence-transformers-dense-modules"),
+		Reference:  cmd.String("compat") == "reference",
 		Split:      convert.Split{MaxTensors: int64(cmd.Uint("split-max-tensors")), EmptyFirst: cmd.Bool("no-tensor-first-split")},
+	}
+	if c := cmd.String("compat"); c != "" && c != "reference" {
+		return opt, "", fault.Errorf(fault.Usage, "--compat %q: want reference", c)
 	}
 	if opt.Type, err = convert.ParseOutType(cmd.String("outtype")); err != nil {
 		return opt, "", err

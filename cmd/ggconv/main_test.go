@@ -105,6 +105,7 @@ func TestExitCodes(t *testing.T) {
 		{"surplus", []string{gollama, out, "x"}, 2, `surplus argument "x"`},
 		{"unknown flag", []string{gollama, out, "--bogus"}, 2, "bogus"},
 		{"type", []string{gollama, out, "--outtype", "q4_k"}, 2, `"q4_k"`},
+		{"compat", []string{gollama, out, "--compat", "other"}, 2, `"other"`},
 		{"progress", []string{gollama, out, "--progress", "maybe"}, 2, `"maybe"`},
 		{"output twice", []string{gollama, out, "--outfile", out}, 2, "twice"},
 		{"not a directory", []string{there, out}, 2, "not a directory"},

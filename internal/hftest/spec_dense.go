@@ -2,49 +2,6 @@ package hftest
 
 func init() {
 	add(Spec{
-		Name:      "cohere",
-		Tokenizer: "bpe:command-r",
-		DType:     "F16",
-		Config: `{"architectures": ["CohereForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1002, "eos_token_id": 1003,
-			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "layer_norm_eps": 1e-05, "logit_scale": 0.0625,
-			"max_position_embeddings": 8192, "model_max_length": 131072, "model_type": "cohere", "num_attention_heads": 4, "num_hidden_layers": 2,
-			"num_key_value_heads": 2, "pad_token_id": 1000, "rope_theta": 8000000.0, "torch_dtype": "float16", "transformers_version": "4.51.3",
-			"use_cache": true, "use_qk_norm": false, "vocab_size": 1024}`,
-		Tensors: `
-			bid = num_hidden_layers
-			hd  = hidden_size / num_attention_heads
-			model.embed_tokens.weight                      | vocab_size, hidden_size
-			model.layers.{bid}.self_attn.{q,o}_proj.weight | hidden_size, hidden_size
-			model.layers.{bid}.self_attn.{k,v}_proj.weight | num_key_value_heads*hd, hidden_size
-			model.layers.{bid}.mlp.{gate,up}_proj.weight   | intermediate_size, hidden_size
-			model.layers.{bid}.mlp.down_proj.weight        | hidden_size, intermediate_size
-			model.layers.{bid}.input_layernorm.weight      | hidden_size
-			model.norm.weight                              | hidden_size
-			`,
-	})
-	add(Spec{
-		Name:      "cohere2",
-		Tokenizer: "bpe:command-r",
-		Config: `{"architectures": ["Cohere2ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1002, "eos_token_id": 1003,
-			"head_dim": 16, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "layer_norm_eps": 1e-05,
-			"layer_switch": 4, "logit_scale": 0.25, "max_position_embeddings": 8192, "model_type": "cohere2", "num_attention_heads": 4, "num_hidden_layers": 4,
-			"num_key_value_heads": 2, "order_of_interleaved_layers": "local_attn_first", "pad_token_id": 1000, "position_embedding_type": "rope_gptj",
-			"rope_theta": 50000, "rotary_pct": 1.0, "sliding_window": 4096, "sliding_window_pattern": 4, "torch_dtype": "bfloat16",
-			"transformers_version": "4.51.3", "use_cache": true, "use_embedding_sharing": true, "use_gated_activation": true, "use_parallel_block": true,
-			"use_parallel_embedding": true, "vocab_size": 1024}`,
-		Tensors: `
-			bid = num_hidden_layers
-			model.embed_tokens.weight                      | vocab_size, hidden_size
-			model.layers.{bid}.self_attn.q_proj.weight     | num_attention_heads*head_dim, hidden_size
-			model.layers.{bid}.self_attn.{k,v}_proj.weight | num_key_value_heads*head_dim, hidden_size
-			model.layers.{bid}.self_attn.o_proj.weight     | hidden_size, num_attention_heads*head_dim
-			model.layers.{bid}.mlp.{gate,up}_proj.weight   | intermediate_size, hidden_size
-			model.layers.{bid}.mlp.down_proj.weight        | hidden_size, intermediate_size
-			model.layers.{bid}.input_layernorm.weight      | hidden_size
-			model.norm.weight                              | hidden_size
-			`,
-	})
-	add(Spec{
 		Name:      "ernie4_5",
 		Tokenizer: "spm",
 		Config: `{"architectures": ["Ernie4_5ForCausalLM"], "bos_token_id": 1, "compression_ratio": 1.0, "eos_token_id": 2, "head_dim": 32, "hidden_act": "silu",
@@ -60,7 +17,7 @@ func init() {
 		Name:      "exaone",
 		Tokenizer: "bpe:exaone",
 		Config: `{"activation_function": "silu", "architectures": ["ExaoneForCausalLM"], "attention_dropout": 0.0,
-			"auto_map": {"AutoConfig": "configuration_exaone.ExaoneConfig"}, "bos_token_id": 1001, "embed_dropout": 0.0, "eos_token_id": 1004, "head_dim": 32,
+			"auto_map": {"AutoConfig": "configuration_exaone.ExaoneConfig"}, "bos_token_id": 1001, "embed_dropout": 0.0, "eos_token_id": 1004, "head_dim": 16,
 			"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "layer_norm_epsilon": 1e-05, "max_position_embeddings": 32768,
 			"model_type": "exaone", "num_attention_heads": 4, "num_key_value_heads": 2, "num_layers": 2, "pad_token_id": 1000, "rope_scaling": null,
 			"rope_theta": 500000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.51.3", "use_cache": true,
@@ -135,86 +92,5 @@ func init() {
 		Variants: []Variant{
 			{Name: "tied", Seed: 3, Out: "auto", Set: `{"tie_word_embeddings": true}`},
 		},
-	})
-	add(Spec{
-		Name:      "internlm2",
-		Tokenizer: "spm-nojson",
-		Config: `{"architectures": ["InternLM2ForCausalLM"], "attn_implementation": "eager", "auto_map": {"AutoConfig": "configuration_internlm2.InternLM2Config"},
-			"bias": false, "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96,
-			"max_position_embeddings": 32768, "model_type": "internlm2", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
-			"pad_token_id": 2, "rms_norm_eps": 1e-05, "rope_scaling": {"factor": 2.0, "type": "dynamic"}, "rope_theta": 1000000, "tie_word_embeddings": false,
-			"torch_dtype": "bfloat16", "transformers_version": "4.51.3", "use_cache": true, "vocab_size": 1000}`,
-		Tensors: `
-			bid = num_hidden_layers
-			hd  = hidden_size / num_attention_heads
-			model.tok_embeddings.weight                    | vocab_size, hidden_size
-			model.layers.{bid}.attention.wqkv.weight       | (num_attention_heads+2*num_key_value_heads)*hd, hidden_size
-			model.layers.{bid}.attention.wo.weight         | hidden_size, hidden_size
-			model.layers.{bid}.feed_forward.w{1,3}.weight  | intermediate_size, hidden_size
-			model.layers.{bid}.feed_forward.w2.weight      | hidden_size, intermediate_size
-			model.layers.{bid}.{attention,ffn}_norm.weight | hidden_size
-			model.norm.weight                              | hidden_size
-			output.weight                                  | vocab_size, hidden_size
-			`,
-	})
-	add(Spec{
-		Name:      "minicpm",
-		Tokenizer: "spm",
-		Config: `{"architectures": ["MiniCPMForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
-			"auto_map": {"AutoConfig": "configuration_minicpm.MiniCPMConfig"}, "bos_token_id": 1, "dim_model_base": 64, "eos_token_id": 2, "hidden_act": "silu",
-			"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 2048, "model_type": "minicpm",
-			"num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0,
-			"scale_depth": 1.4, "scale_emb": 12, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.51.3", "use_cache": true,
-			"vocab_size": 1024}`,
-		Tensors: llamaHead + llamaAttention + llamaMLP,
-		Variants: []Variant{
-			{Name: "tied", Seed: 3, Out: "auto", Set: `{"tie_word_embeddings": true}`},
-		},
-	})
-	add(Spec{
-		Name:      "nemotron",
-		Tokenizer: "spm",
-		Config: `{"architectures": ["NemotronForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2, "head_dim": 16,
-			"hidden_act": "relu2", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 2048, "mlp_bias": false,
-			"model_type": "nemotron", "norm_eps": 1e-05, "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "partial_rotary_factor": 0.5,
-			"rope_scaling": null, "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.51.3",
-			"use_cache": true, "vocab_size": 1024}`,
-		Tensors: llamaHead + llamaAttention + `
-			model.layers.{bid}.mlp.up_proj.weight                    | intermediate_size, hidden_size
-			model.layers.{bid}.mlp.down_proj.weight                  | hidden_size, intermediate_size
-			model.layers.{bid}.{input,post_attention}_layernorm.bias | hidden_size
-			model.norm.bias                                          | hidden_size
-			`,
-	})
-	add(Spec{
-		Name:      "smollm3",
-		Tokenizer: "bpe:llama3",
-		Config: `{"architectures": ["SmolLM3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1000, "eos_token_id": 1001,
-			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96,
-			"layer_types": ["full_attention", "full_attention", "full_attention", "full_attention"], "max_position_embeddings": 2048, "mlp_bias": false,
-			"model_type": "smollm3", "no_rope_layer_interval": 4, "no_rope_layers": [1, 1, 1, 0], "num_attention_heads": 4, "num_hidden_layers": 4,
-			"num_key_value_heads": 2, "pad_token_id": 1001, "pretraining_tp": 2, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 5000000.0,
-			"sliding_window": null, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.51.3", "use_cache": true,
-			"use_sliding_window": false, "vocab_size": 1024}`,
-		Tensors: llamaHead + llamaAttention + llamaMLP,
-		Variants: []Variant{
-			{Name: "tied", Seed: 3, Out: "auto", Set: `{"tie_word_embeddings": true}`},
-		},
-	})
-	add(Spec{
-		Name:      "stablelm",
-		Tokenizer: "bpe:stablelm2",
-		DType:     "F16",
-		Config: `{"architectures": ["StableLmForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 1000, "eos_token_id": 1000, "hidden_act": "silu",
-			"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "layer_norm_eps": 1e-05, "max_position_embeddings": 4096,
-			"model_type": "stablelm", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "partial_rotary_factor": 0.25,
-			"qk_layernorm": false, "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "float16", "transformers_version": "4.51.3",
-			"use_cache": true, "use_parallel_residual": false, "use_qkv_bias": true, "vocab_size": 1024}`,
-		Tensors: llamaHead + llamaAttention + llamaMLP + `
-			model.layers.{bid}.self_attn.q_proj.bias                 | hidden_size
-			model.layers.{bid}.self_attn.{k,v}_proj.bias             | num_key_value_heads*hd
-			model.layers.{bid}.{input,post_attention}_layernorm.bias | hidden_size
-			model.norm.bias                                          | hidden_size
-			`,
 	})
 }

@@ -1,0 +1,108 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+	"ggforge/rows"
+	"ggforge/tokenizer"
+)
+
+// internlm2 and internlm3 are InternLM 2, 2.5 and 3. Source: the classes of
+// internlm.py of the reference's converter. The third generation is a Llama with
+// a tokenizer of its own.
+var (
+	internlm2 = &Arch{
+		Name:      "internlm2",
+		Classes:   []string{"InternLM2ForCausalLM"},
+		Tokenizer: tokenizer.ClassInternLM2,
+		Metadata:  with(commonRows, dynamicAsNone),
+		Expect:    []Expect{silu},
+		Unused:    append([]string{"attn_implementation"}, biasKeys...),
+		Tensors: []TensorRow{
+			{HF: "model.tok_embeddings", GGUF: "token_embd"},
+			{HF: "model.norm", GGUF: "output_norm"},
+			{HF: "output", GGUF: "output", Optional: true},
+			{HF: "model.layers.{bid}.attention_norm", GGUF: "blk.{bid}.attn_norm"},
+			{HF: "model.layers.{bid}.ffn_norm", GGUF: "blk.{bid}.ffn_norm"},
+			{HF: "model.layers.{bid}.attention.wqkv", Split: []Part{
+				{GGUF: "blk.{bid}.attn_q", Transform: groupedQ},
+				{GGUF: "blk.{bid}.attn_k", Transform: groupedK},
+				{GGUF: "blk.{bid}.attn_v", Transform: groupedV},
+			}},
+			{HF: "model.layers.{bid}.attention.wo", GGUF: "blk.{bid}.attn_output"},
+			{HF: "model.layers.{bid}.feed_forward.w1", GGUF: "blk.{bid}.ffn_gate"},
+			{HF: "model.layers.{bid}.feed_forward.w2", GGUF: "blk.{bid}.ffn_down"},
+			{HF: "model.layers.{bid}.feed_forward.w3", GGUF: "blk.{bid}.ffn_up"},
+		},
+	}
+	internlm3 = &Arch{
+		Name:      "llama",
+		Classes:   []string{"InternLM3ForCausalLM"},
+		Tokenizer: tokenizer.ClassInternLM3,
+		Metadata:  with(llama.Metadata, dynamicAsNone),
+		Expect:    []Expect{silu},
+		Unused:    biasKeys,
+		Tensors:   slices.Concat(embedRows, normRows, permutedRows(MayBias), biased(MayBias, mlpRows)),
+	}
+)
+
+// groupedQ, groupedK and groupedV take queries, keys and values out of one matrix
+// in which a group, one key head wide, is after the other: the rows of its query
+// heads, of its key head, of its value head. Queries and keys are permuted for
+// the rotation of neighbours.
+var (
+	groupedQ = groupedPart("grouped-q", func(s rows.Source, heads, headsKV, headDim int64) (rows.Source, error) {
+		return headRows(s, 0, heads, headDim)
+	})
+	groupedK = groupedPart("grouped-k", func(s rows.Source, heads, headsKV, headDim int64) (rows.Source, error) {
+		return headRows(s, heads, headsKV, headDim)
+	})
+	groupedV = groupedPart("grouped-v", func(s rows.Source, heads, headsKV, headDim int64) (rows.Source, error) {
+		return rows.Slice(s, 1, (heads+headsKV)*headDim, (heads+2*headsKV)*headDim)
+	})
+)
+
+func groupedPart(name string, part func(s rows.Source, heads, headsKV, headDim int64) (rows.Source, error)) *Transform {
+	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+		hidden, heads, err := l.hiddenAndHeads()
+		if err != nil {
+			return nil, err
+		}
+		headsKV, err := l.headsKV()
+		if err != nil {
+			return nil, err
+		}
+		if headsKV <= 0 || heads%headsKV != 0 || hidden%heads != 0 {
+			return nil, fault.Errorf(fault.Broken, "%s: hidden size %d, %d heads, %d key heads: want each to be a multiple of the next", ConfigFile, hidden, heads, headsKV)
+		}
+		headDim := hidden / heads
+		if ne := s.NE(); len(ne) != 2 || heads > ne[1] || headDim > ne[1] || ne[1] != (heads+2*headsKV)*headDim {
+			return nil, fmt.Errorf("dimensions %s, want %d+2*%d heads of %d rows", gguf.Shape(ne), heads, headsKV, headDim)
+		}
+		if s, err = rows.UngroupQKV(s, headsKV, heads/headsKV); err != nil {
+			return nil, err
+		}
+		return part(s, heads, headsKV, headDim)
+	}}
+}
+
+// headRows returns the rows of n heads behind first others, permuted.
+func headRows(s rows.Source, first, n, headDim int64) (rows.Source, error) {
+	s, err := rows.Slice(s, 1, first*headDim, (first+n)*headDim)
+	if err != nil {
+		return nil, err
+	}
+	return rows.PermuteRope(s, n)
+}
+
+// dynamicAsNone takes the dynamic rope type, which begins beyond the context
+// length, as none.
+var dynamicAsNone = Row{Key: "rope.scaling.type", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+	if s, _, err := c.scaling(); err != nil || s == "dynamic" {
+		return v, false, err
+	}
+	return ropeScalingType(c)
+}}
