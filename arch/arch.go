@@ -32,6 +32,8 @@ type Arch struct {
 	BlockCount func(*Config) (int64, error)
 	Early      []Row // those before general.type
 	Metadata   []Row // in the order the file has them, below the architecture's name
+	// Quantized are methods of quantization whose tensors the rows take as they are.
+	Quantized []string
 	// RopePerAttention and RopeSections tell that the architecture knows rope
 	// settings per kind of attention, or for more than one axis.
 	RopePerAttention, RopeSections bool
@@ -73,10 +75,9 @@ var registry = []*Arch{
 
 	bloom, codeshell, falcon, gpt2, gptneox, mpt, refact, ruGPT3XL, starcoder, starcoder2,
 
-	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, mixtral, qwen2, qwen2moe, qwen3, qwen3moe,
-
 	baichuan, chatglm, cohere2, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2moe, minicpm, minicpm3, nemotron,
 	orion, phi2, phi3, phimoe, plamo, smollm3, stablelm, xverse,
+	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, gptOSS, mixtral, qwen2, qwen2moe, qwen3, qwen3moe,
 }
 
 // Lookup returns the architecture of a Hugging Face class. An unknown class

@@ -521,6 +521,12 @@ func (c *Config) gatherRope() error {
 			break
 		}
 	}
+	if len(c.rope) == 0 && known {
+		// what a type has without any settings, but for what stands beside them
+		c.rope = maps.Clone(defaults)
+		delete(c.rope, "rope_theta")
+		delete(c.rope, "partial_rotary_factor")
+	}
 	for _, name := range names {
 		c.read[name] = !c.defaulted[name]
 	}
@@ -568,6 +574,7 @@ func (c *Config) Value(key string) any {
 // Quantization returns the method by which the checkpoint's weights are
 // quantized; ok is false when they are not.
 func (c *Config) Quantization() (method string, ok bool) {
+	c.read["quantization_config"] = true
 	q, ok := c.values["quantization_config"].(map[string]any)
 	if !ok || len(q) == 0 {
 		return "", false

@@ -42,6 +42,10 @@ type TensorRow struct {
 	Group string
 	// F32 keeps the tensor in F32 in every output type.
 	F32 bool
+	// Bytes tells that the tensors hold bytes, of which Join makes a tensor.
+	Bytes bool
+	// First puts the outputs before all others.
+	First bool
 	// SameAs names a tensor of the file; the row's tensor is left out when it is
 	// that tensor again, value by value.
 	SameAs string
@@ -436,6 +440,9 @@ func (a *Arch) Layout(c *Config, names []string) (*Layout, error) {
 		p.at = slices.Max(p.From)
 		if g := k.row.group(); g != "" {
 			p.at = last[groupKey{g, k.bid, k.suffix}]
+		}
+		if k.row.First {
+			p.at -= len(names)
 		}
 		p.row = slices.IndexFunc(a.Tensors, func(t TensorRow) bool { return t.HF == k.row.HF && t.GGUF == k.row.GGUF })
 		all = append(all, p)

@@ -60,6 +60,7 @@ type Job struct {
 	options    Options
 	checkpoint *safetensors.Checkpoint // nil without weights
 	dense      []*safetensors.File     // beside it
+	mxfp4      bool                    // the experts of the checkpoint are in MXFP4
 	general    *general.Metadata
 	metadata   gguf.Metadata
 }
@@ -109,12 +110,14 @@ func (j *Job) prepare(opt Options) error {
 	if j.Arch, err = arch.Lookup(config.Class); err != nil {
 		return err
 	}
-	if method, ok := config.Quantization(); ok {
+	method, quantized := config.Quantization()
+	if quantized && !slices.Contains(j.Arch.Quantized, method) {
 		return fault.Errorf(fault.Unsupported, "%s: weights quantized by %s are not converted yet", arch.ConfigFile, method)
 	}
 	if err := noHadamard(fsys); err != nil {
 		return err
 	}
+	j.mxfp4 = quantized && method == "mxfp4" && !opt.VocabOnly
 	j.checkpoint, err = safetensors.OpenDir(j.Dir)
 	switch {
 	case err == nil:
@@ -191,7 +194,7 @@ func (j *Job) describe(fsys fs.FS, config *arch.Config, opt Options) error {
 	if err := j.checkVocab(len(vocab.Tokens)); err != nil {
 		return err
 	}
-	early, kvs, err := j.Arch.KVs(config, j.Type.row().fileType)
+	early, kvs, err := j.Arch.KVs(config, j.row().fileType)
 	if err != nil {
 		return err
 	}
@@ -232,9 +235,9 @@ func (j *Job) Output(out string) (string, error) {
 		if j.options.VocabOnly {
 			return filepath.Join(out, j.general.VocabFileName()), nil
 		}
-		return filepath.Join(out, j.general.FileName(j.counts(), j.Type.row().label)), nil
+		return filepath.Join(out, j.general.FileName(j.counts(), j.row().label)), nil
 	}
-	name, err := fillTemplate(filepath.Base(out), j.Type.row().label)
+	name, err := fillTemplate(filepath.Base(out), j.row().label)
 	return filepath.Join(filepath.Dir(out), name), err
 }
 

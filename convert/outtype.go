@@ -42,6 +42,18 @@ var outTypes = [...]outTypeRow{
 
 func (t OutType) row() outTypeRow { return outTypes[t] }
 
+// mxfp4Row is what a file is called whose experts are in MXFP4 while the rest has
+// a plain type.
+var mxfp4Row = outTypeRow{label: "MXFP4_MOE", fileType: 38}
+
+// row returns what the file is called.
+func (j *Job) row() outTypeRow {
+	if j.mxfp4 && j.Type.row().tensor.BlockLen() == 1 {
+		return mxfp4Row
+	}
+	return j.Type.row()
+}
+
 // String returns the name that ParseOutType takes.
 func (t OutType) String() string { return outTypes[t].name }
 

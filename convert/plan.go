@@ -100,7 +100,11 @@ func (j *Job) plan(config *arch.Config) error {
 func (j *Job) build(o *arch.Output, tensors []*safetensors.Tensor) error {
 	var sources []rows.Source
 	for _, i := range o.From {
-		src, err := source(tensors[i])
+		get := source
+		if o.Row.Bytes {
+			get = rows.Bytes
+		}
+		src, err := get(tensors[i])
 		if err != nil {
 			return err
 		}
@@ -135,7 +139,10 @@ func (j *Job) build(o *arch.Output, tensors []*safetensors.Tensor) error {
 			continue
 		}
 		t := Tensor{Name: r.Name, From: from.Name, Source: r.Source, Type: j.Type.row().tensor}
-		if r.F32 || arch.KeepF32(r.Name, r.Source.NE()) {
+		switch {
+		case r.Source.Type().BlockLen() > 1: // what comes in blocks keeps them
+			t.Type = r.Source.Type()
+		case r.F32 || arch.KeepF32(r.Name, r.Source.NE()):
 			t.Type = gguf.TypeF32
 		}
 		j.Plan = append(j.Plan, t)

@@ -222,3 +222,43 @@ func TestZero(t *testing.T) {
 		}
 	}
 }
+
+// TestMXFP4 checks the order of the codes: element i of a block is made of the
+// code i and the scale of the block.
+func TestMXFP4(t *testing.T) {
+	const blocks, height = 2, 3
+	codes := make([]byte, height*blocks*16)
+	scales := make([]byte, height*blocks)
+	for i := range codes {
+		codes[i] = byte(i*37 + i/16)
+	}
+	for i := range scales {
+		scales[i] = byte(120 + i)
+	}
+	s, err := MXFP4(&memory{ne: []int64{16, blocks, height}, typ: gguf.TypeI8, data: codes}, &memory{ne: []int64{blocks, height}, typ: gguf.TypeI8, data: scales})
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := []float32{0, 0.5, 1, 1.5, 2, 3, 4, 6} // of the lower three bits; the fourth is the sign
+	got := make([]float32, 64*height)
+	for row := range int64(height) {
+		if err := Decode(s, got[64*row:64*row+64], new([]byte), row, row+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, g := range got {
+		code := codes[i/2] >> (4 * (i % 2)) & 15
+		want := values[code&7] * float32(math.Ldexp(1, int(scales[i/32])-127))
+		if code > 7 {
+			want = -want
+		}
+		if g != want {
+			t.Fatalf("element %d: %v, want %v", i, g, want)
+		}
+	}
+	for _, ne := range [][2][]int64{{{16, 2, 3}, {2, 2}}, {{8, 2, 3}, {2, 3}}, {{16}, {}}} {
+		if _, err := MXFP4(&memory{ne: ne[0], typ: gguf.TypeI8}, &memory{ne: ne[1], typ: gguf.TypeI8}); err == nil {
+			t.Errorf("codes %v, scales %v: no error", ne[0], ne[1])
+		}
+	}
+}

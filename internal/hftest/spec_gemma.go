@@ -9,7 +9,13 @@ func init() {
 			"max_position_embeddings": 8192, "model_type": "gemma", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "pad_token_id": 0,
 			"rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 10000.0, "torch_dtype": "bfloat16", "transformers_version": "4.51.3", "use_cache": true,
 			"vocab_size": 1216}`,
-		Tensors: llamaAttention + llamaMLP,
+		Tensors: llamaAttention + llamaMLP + `
+			lm_head.weight | vocab_size, hidden_size | if opt(extra_head)
+			`,
+		Variants: []Variant{
+			{Name: "lm-head", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"extra_head": true, "num_key_value_heads": 1}`},
+			{Name: "few-keys", Seed: 4, DType: "F32", Out: "bf16", Set: `{"rms_norm_eps": null, "hidden_activation": null, "rope_theta": null, "num_key_value_heads": 4}`},
+		},
 	})
 	add(Spec{
 		Name:      "gemma2",
@@ -23,6 +29,9 @@ func init() {
 		Tensors: llamaAttention + llamaMLP + `
 			model.layers.{bid}.{pre,post}_feedforward_layernorm.weight | hidden_size
 			`,
+		Variants: []Variant{
+			{Name: "few-keys", Seed: 3, DType: "F16", Out: "f32", Set: `{"sliding_window": null, "attn_logit_softcapping": null}`},
+		},
 	})
 	add(Spec{
 		Name:      "gemma3",
@@ -39,6 +48,12 @@ func init() {
 			model.layers.{bid}.self_attn.{q,k}_norm.weight             | head_dim
 			model.layers.{bid}.{pre,post}_feedforward_layernorm.weight | hidden_size
 			`,
+		Variants: []Variant{
+			{Name: "softcap", Seed: 3, DType: "F16", Out: "auto", Set: `{"num_hidden_layers": 7, "final_logit_softcapping": 30.0}`},
+			{Name: "few-keys", Seed: 4, Out: "bf16", Set: `{"rope_theta": null, "rope_local_base_freq": null, "sliding_window": null, "max_position_embeddings": null}`},
+			{Name: "v5", Seed: 5, Out: "f32", Set: `{"num_hidden_layers": 7, "rope_theta": null, "rope_local_base_freq": null, "rope_scaling": null, "rope_parameters": {
+				"full_attention": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 2000000.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 20000.0}}}`},
+		},
 	})
 	add(Spec{
 		Name:      "gemma3-vlm",
@@ -80,5 +95,9 @@ func init() {
 			vision_tower.post_layernorm.bias                                                                           | vision_config.hidden_size
 			vision_tower.post_layernorm.weight                                                                         | vision_config.hidden_size
 			`,
+		Variants: []Variant{
+			{Name: "few-keys", Seed: 3, Out: "auto", Set: `{"text_config": {"rope_scaling": null, "rope_theta": null, "rope_local_base_freq": null,
+				"max_position_embeddings": null, "hidden_activation": null, "query_pre_attn_scalar": null}}`},
+		},
 	})
 }

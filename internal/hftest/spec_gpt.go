@@ -74,13 +74,19 @@ func init() {
 			model.layers.{bid}.self_attn.sinks                 | num_attention_heads
 			model.layers.{bid}.mlp.router.weight               | num_local_experts, hidden_size
 			model.layers.{bid}.mlp.router.bias                 | num_local_experts
-			model.layers.{bid}.mlp.experts.gate_up_proj_blocks | num_local_experts, 2*intermediate_size, hidden_size/32, 16 | as U8
-			model.layers.{bid}.mlp.experts.gate_up_proj_scales | num_local_experts, 2*intermediate_size, hidden_size/32     | as U8 | fill scales
+			model.layers.{bid}.mlp.experts.gate_up_proj_blocks | num_local_experts, 2*intermediate_size, hidden_size/32, 16 | as U8 | if !opt(unpacked)
+			model.layers.{bid}.mlp.experts.gate_up_proj_scales | num_local_experts, 2*intermediate_size, hidden_size/32     | as U8 | if !opt(unpacked) | fill scales
 			model.layers.{bid}.mlp.experts.gate_up_proj_bias   | num_local_experts, 2*intermediate_size
-			model.layers.{bid}.mlp.experts.down_proj_blocks    | num_local_experts, hidden_size, intermediate_size/32, 16   | as U8
-			model.layers.{bid}.mlp.experts.down_proj_scales    | num_local_experts, hidden_size, intermediate_size/32       | as U8 | fill scales
+			model.layers.{bid}.mlp.experts.down_proj_blocks    | num_local_experts, hidden_size, intermediate_size/32, 16   | as U8 | if !opt(unpacked)
+			model.layers.{bid}.mlp.experts.down_proj_scales    | num_local_experts, hidden_size, intermediate_size/32       | as U8 | if !opt(unpacked) | fill scales
+			model.layers.{bid}.mlp.experts.gate_up_proj        | num_local_experts, hidden_size, 2*intermediate_size | if opt(unpacked)
+			model.layers.{bid}.mlp.experts.down_proj           | num_local_experts, intermediate_size, hidden_size   | if opt(unpacked)
 			model.layers.{bid}.mlp.experts.down_proj_bias      | num_local_experts, hidden_size
 			`,
+		Variants: []Variant{
+			{Name: "f32", Seed: 3, Out: "f32", Set: `{"num_hidden_layers": 11}`},
+			{Name: "unpacked", Seed: 4, Shards: 2, Out: "auto", Set: `{"unpacked": true, "quantization_config": null}`},
+		},
 	})
 	add(Spec{
 		Name:      "starcoder",

@@ -34,6 +34,8 @@ func init() {
 			`,
 		Variants: []Variant{
 			{Name: "tied", Seed: 3, Out: "auto", Set: `{"tie_word_embeddings": true}`},
+			{Name: "yarn", Seed: 4, Out: "bf16", Set: `{"num_hidden_layers": 11, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}}`},
+			{Name: "few-keys", Seed: 5, Set: `{"rms_norm_eps": null, "rope_theta": null, "max_position_embeddings": null, "hidden_act": null, "tie_word_embeddings": null}`},
 		},
 	})
 	add(Spec{
@@ -52,9 +54,15 @@ func init() {
 			xid = num_experts
 			model.layers.{bid}.self_attn.{q,k}_norm.weight             | head_dim
 			model.layers.{bid}.mlp.gate.weight                         | num_experts, hidden_size
-			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight      | hidden_size, moe_intermediate_size
-			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight | moe_intermediate_size, hidden_size
+			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight      | hidden_size, moe_intermediate_size | if !opt(fused)
+			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight | moe_intermediate_size, hidden_size | if !opt(fused)
+			model.layers.{bid}.mlp.experts.gate_up_proj                | num_experts, 2*moe_intermediate_size, hidden_size | if opt(fused)
+			model.layers.{bid}.mlp.experts.down_proj                   | num_experts, hidden_size, moe_intermediate_size   | if opt(fused)
 			`,
+		Variants: []Variant{
+			{Name: "fused", Seed: 3, DType: "F16", Shards: 2, Out: "bf16", Set: `{"fused": true}`}, // as transformers 5 keeps experts
+			{Name: "eleven-experts", Seed: 4, Shards: 3, Out: "f32", Set: `{"num_experts": 11, "num_hidden_layers": 1}`},
+		},
 	})
 	add(Spec{
 		Name:      "qwen2_moe",
@@ -73,8 +81,13 @@ func init() {
 			model.layers.{bid}.mlp.shared_expert.{gate,up}_proj.weight | shared_expert_intermediate_size, hidden_size
 			model.layers.{bid}.mlp.shared_expert.down_proj.weight      | hidden_size, shared_expert_intermediate_size
 			model.layers.{bid}.mlp.shared_expert_gate.weight           | 1, hidden_size
-			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight      | hidden_size, moe_intermediate_size
-			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight | moe_intermediate_size, hidden_size
+			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight      | hidden_size, moe_intermediate_size | if !opt(fused)
+			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight | moe_intermediate_size, hidden_size | if !opt(fused)
+			model.layers.{bid}.mlp.experts.gate_up_proj                | num_experts, 2*moe_intermediate_size, hidden_size | if opt(fused)
+			model.layers.{bid}.mlp.experts.down_proj                   | num_experts, hidden_size, moe_intermediate_size   | if opt(fused)
 			`,
+		Variants: []Variant{
+			{Name: "fused", Seed: 3, DType: "F16", Shards: 2, Out: "bf16", Set: `{"fused": true}`}, // as transformers 5 keeps experts
+		},
 	})
 }
