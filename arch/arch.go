@@ -75,9 +75,10 @@ var registry = []*Arch{
 
 	bloom, codeshell, falcon, gpt2, gptneox, mpt, refact, ruGPT3XL, starcoder, starcoder2,
 
+	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, glm4, glm4moe, gptOSS, granite, graniteMoE, llama4, mixtral, olmo, olmo2, olmoe, qwen2, qwen2moe, qwen3, qwen3moe,
+
 	baichuan, chatglm, cohere2, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2moe, minicpm, minicpm3, nemotron,
 	orion, phi2, phi3, phimoe, plamo, smollm3, stablelm, xverse,
-	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, gptOSS, mixtral, qwen2, qwen2moe, qwen3, qwen3moe,
 }
 
 // Lookup returns the architecture of a Hugging Face class. An unknown class

@@ -133,9 +133,14 @@ func not(cond Cond) Cond {
 
 // tied is the condition that the embedding is the output, too: a copy of it in
 // the checkpoint is left out.
-func tied(l Layer) (bool, error) {
-	b, _, err := l.Bool("tie_word_embeddings")
-	return b, err
+var tied = isTrueCond("tie_word_embeddings")
+
+// isTrueCond is the condition that a flag is on.
+func isTrueCond(key string) Cond {
+	return func(l Layer) (bool, error) {
+		b, _, err := l.Bool(key)
+		return b, err
+	}
 }
 
 // silu is what feed-forward parts of nearly all decoders compute with.

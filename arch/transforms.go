@@ -99,9 +99,6 @@ func llama3Factors(c *Config) (rows.Source, error) {
 		return nil, fault.Errorf(fault.Broken, "%s: heads of %d elements, want 1 to %d", ConfigFile, dim, maxHeadDim)
 	}
 	low, high := p["low_freq_factor"], p["high_freq_factor"]
-	if low == high {
-		return nil, fault.Errorf(fault.Broken, "%s: low_freq_factor and high_freq_factor are both %v: no blend between them", ConfigFile, low)
-	}
 	length, factor := p["original_max_position_embeddings"], p["factor"]
 	lowWavelen, highWavelen := float32(length/low), float32(length/high)
 	exponents := make([]float32, 0, dim/2+1)
@@ -119,6 +116,8 @@ func llama3Factors(c *Config) (rows.Source, error) {
 			factors[i] = 1
 		case wavelen > lowWavelen:
 			factors[i] = float32(factor)
+		case low == high:
+			return nil, fault.Errorf(fault.Broken, "%s: low_freq_factor and high_freq_factor are both %v: no blend between them", ConfigFile, low)
 		default:
 			smooth := (float32(1/wavelen*float32(length)) - float32(low)) / float32(high-low)
 			factors[i] = 1 / (float32((1-smooth)/float32(factor)) + smooth)

@@ -144,6 +144,9 @@ func (v Value) appendTo(b []byte, order binary.AppendByteOrder) []byte {
 // Strings returns an array of strings.
 func Strings(v []string) Value { return arrayOf(StringType, v, String) }
 
+// Bools returns an array of flags.
+func Bools(v []bool) Value { return arrayOf(BoolType, v, Bool) }
+
 // Int32s returns an array of 32-bit integers.
 func Int32s(v []int32) Value { return arrayOf(Int32Type, v, Int32) }
 

@@ -84,7 +84,7 @@ func init() {
 			model.layers.{bid}.mlp.experts.down_proj_bias      | num_local_experts, hidden_size
 			`,
 		Variants: []Variant{
-			{Name: "f32", Seed: 3, Out: "f32", Set: `{"num_hidden_layers": 11}`},
+			{Name: "f32", Seed: 3, Out: "f32", Set: `{"num_local_experts": 11}`},
 			{Name: "unpacked", Seed: 4, Shards: 2, Out: "auto", Set: `{"unpacked": true, "quantization_config": null}`},
 		},
 	})

@@ -12,6 +12,7 @@ func init() {
 		Tensors: llamaHead + llamaAttention + llamaMLP,
 		Variants: []Variant{
 			{Name: "tied", Seed: 3, Out: "auto", Set: `{"tie_word_embeddings": true}`},
+			{Name: "head-dim", Seed: 4, DType: "F16", Out: "bf16", Set: `{"head_dim": 16, "attention_bias": true, "mlp_bias": true, "rope_scaling": {"type": "linear", "factor": 2.0}}`},
 		},
 	})
 	add(Spec{

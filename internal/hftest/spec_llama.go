@@ -105,15 +105,20 @@ func init() {
 			language_model.model.layers.{bid}.self_attn.q_proj.weight                          | num_attention_heads*head_dim, hidden_size
 			language_model.model.layers.{bid}.self_attn.{k,v}_proj.weight                      | num_key_value_heads*head_dim, hidden_size
 			language_model.model.layers.{bid}.self_attn.o_proj.weight                          | hidden_size, num_attention_heads*head_dim
-			language_model.model.layers.{bid}.feed_forward.experts.gate_up_proj                | num_local_experts, hidden_size, 2*intermediate_size
-			language_model.model.layers.{bid}.feed_forward.experts.down_proj                   | num_local_experts, intermediate_size, hidden_size
-			language_model.model.layers.{bid}.feed_forward.router.weight                       | num_local_experts, hidden_size
-			language_model.model.layers.{bid}.feed_forward.shared_expert.{gate,up}_proj.weight | intermediate_size, hidden_size
-			language_model.model.layers.{bid}.feed_forward.shared_expert.down_proj.weight      | hidden_size, intermediate_size
+			language_model.model.layers.{bid}.feed_forward.experts.gate_up_proj                | num_local_experts, hidden_size, 2*intermediate_size | if (bid+1)%interleave_moe_layer_step == 0
+			language_model.model.layers.{bid}.feed_forward.experts.down_proj                   | num_local_experts, intermediate_size, hidden_size   | if (bid+1)%interleave_moe_layer_step == 0
+			language_model.model.layers.{bid}.feed_forward.router.weight                       | num_local_experts, hidden_size                      | if (bid+1)%interleave_moe_layer_step == 0
+			language_model.model.layers.{bid}.feed_forward.shared_expert.{gate,up}_proj.weight | intermediate_size, hidden_size                      | if (bid+1)%interleave_moe_layer_step == 0
+			language_model.model.layers.{bid}.feed_forward.shared_expert.down_proj.weight      | hidden_size, intermediate_size                      | if (bid+1)%interleave_moe_layer_step == 0
+			language_model.model.layers.{bid}.feed_forward.{gate,up}_proj.weight               | intermediate_size_mlp, hidden_size                  | if (bid+1)%interleave_moe_layer_step != 0
+			language_model.model.layers.{bid}.feed_forward.down_proj.weight                    | hidden_size, intermediate_size_mlp                  | if (bid+1)%interleave_moe_layer_step != 0
 			language_model.model.layers.{bid}.{input,post_attention}_layernorm.weight          | hidden_size
 			language_model.model.norm.weight                                                   | hidden_size
 			language_model.lm_head.weight                                                      | vocab_size, hidden_size
 			`,
+		Variants: []Variant{
+			{Name: "interleaved", Seed: 3, Shards: 2, Out: "auto", Set: `{"text_config": {"interleave_moe_layer_step": 2, "no_rope_layers": [0, 0, 0, 0], "num_local_experts": 11}}`},
+		},
 	})
 }
 

@@ -19,6 +19,9 @@ func init() {
 			model.layers.{bid}.mlp.down_proj.weight        | hidden_size, intermediate_size
 			lm_head.weight                                 | vocab_size, hidden_size             | if !opt(tie_word_embeddings)
 			`,
+		Variants: []Variant{
+			{Name: "clip", Seed: 3, DType: "F16", Out: "auto", Set: `{"clip_qkv": 8.0, "num_key_value_heads": 2, "tie_word_embeddings": true}`},
+		},
 	})
 	add(Spec{
 		Name:      "olmo2",

@@ -1,0 +1,78 @@
+package arch
+
+import (
+	"slices"
+
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+	"ggforge/tokenizer"
+)
+
+// olmo is AI2's first OLMo, whose norms have no weights. Source: the OLMo classes
+// of the reference's converter.
+var olmo = &Arch{
+	Name:      "olmo",
+	Classes:   []string{"OlmoForCausalLM"},
+	Tokenizer: tokenizer.ClassGPT2,
+	Metadata: slices.Concat(commonRows, []Row{
+		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
+		{Key: "attention.clamp_kqv", Type: gguf.Float32Type, From: []string{"clip_qkv"}},
+	}),
+	Expect: []Expect{silu},
+	Tensors: slices.Concat([]TensorRow{
+		{HF: "model.embed_tokens", GGUF: "token_embd"},
+		{HF: "lm_head", GGUF: "output", Optional: true},
+	}, each(each(attentionRows(NoBias, NoBias), ".q_proj", permuteQ), ".k_proj", permuteK), mlpRows),
+}
+
+// olmo2 is OLMo 2 and 3, whose norms follow attention and the feed-forward part.
+var olmo2 = &Arch{
+	Name:      "olmo2",
+	Classes:   []string{"Olmo2ForCausalLM", "Olmo3ForCausalLM"},
+	Tokenizer: tokenizer.ClassGPT2,
+	Metadata: slices.Concat(commonRows, []Row{
+		{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"sliding_window"}},
+		{Key: "attention.sliding_window_pattern", Derive: olmo3Pattern},
+	}),
+	Expect: []Expect{silu},
+	Tensors: slices.Concat(embedRows, attentionRows(NoBias, NoBias), qkNormRows, mlpRows, []TensorRow{
+		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+		{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
+	}),
+}
+
+// olmo3Pattern tells the layers with a sliding window: all but every fourth,
+// unless layer_types says otherwise. OLMo 2 has no window.
+func olmo3Pattern(c *Config) (v gguf.Value, ok bool, err error) {
+	if !c.Has("sliding_window") {
+		return v, false, nil
+	}
+	types, ok, err := c.Strings("layer_types")
+	if err != nil {
+		return v, false, err
+	}
+	n, err := c.BlockCount()
+	if err == nil && (n < 1 || n > maxBlocks || ok && int64(len(types)) != n) {
+		err = fault.Errorf(fault.Broken, "%s: %d layers, and %d in layer_types", ConfigFile, n, len(types))
+	}
+	if err != nil {
+		return v, false, err
+	}
+	sliding := make([]bool, n)
+	for i := range sliding {
+		if sliding[i] = (i+1)%4 != 0; ok {
+			sliding[i] = types[i] == "sliding_attention"
+		}
+	}
+	return gguf.Bools(sliding), true, nil
+}
+
+// olmoe is OLMo with experts.
+var olmoe = &Arch{
+	Name:      "olmoe",
+	Classes:   []string{"OlmoeForCausalLM"},
+	Tokenizer: tokenizer.ClassGPT2,
+	Metadata:  slices.Concat(commonRows, []Row{{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-5)}}),
+	Expect:    []Expect{silu, {"norm_topk_prob", []string{"false"}}, {"clip_qkv", nil}},
+	Tensors:   slices.Concat(embedRows, normRows, attentionRows(NoBias, NoBias), qkNormRows, expertRows),
+}
