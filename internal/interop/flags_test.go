@@ -1,10 +1,16 @@
 package interop
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"ggforge/internal/hftest"
+	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
 )
 
 // TestFlags runs both converters with the flags that change the output.
@@ -48,4 +54,35 @@ func TestFlags(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDense takes the dense modules of an embedding model along.
+func TestDense(t *testing.T) {
+	o := start(t)
+	specs := hftest.Specs()
+	s := specs[slices.IndexFunc(specs, func(s *hftest.Spec) bool { return s.Name == "embeddinggemma" })]
+	dir, err := s.Write(root+work+"/dense", s.All()[0])
+	must(t, err)
+	modules := `[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+		{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}`
+	for i, shape := range [][2]int64{{96, 64}, {64, 96}} {
+		name := fmt.Sprintf("%d_Dense", i+2)
+		modules += fmt.Sprintf(`, {"idx": %d, "name": "%[1]d", "path": %q, "type": "sentence_transformers.models.Dense"}`, i+2, name)
+		must(t, os.MkdirAll(filepath.Join(dir, name), 0o777))
+		must(t, os.WriteFile(filepath.Join(dir, name, "config.json"), fmt.Appendf(nil,
+			`{"in_features": %d, "out_features": %d, "bias": false, "activation_function": "torch.nn.modules.linear.Identity"}`, shape[1], shape[0]), 0o666))
+		weights := make([]float32, shape[0]*shape[1])
+		for k := range weights {
+			weights[k] = float32(k%251)/17 - 7
+		}
+		must(t, safetensorstest.Write(filepath.Join(dir, name, "model.safetensors"), []safetensorstest.Tensor{
+			{Name: "linear.weight", DType: safetensors.F32, Shape: shape[:], Data: safetensorstest.F32(weights...)},
+		}, nil))
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "modules.json"), []byte(modules+"]"), 0o666))
+	mine := filepath.Join(t.TempDir(), "x.gguf")
+	ref := work + "/dense/x.gguf"
+	o.script(t, "refconvert.py", strings.TrimPrefix(dir, root), ref, "--", "--outtype", "bf16", "--sentence-transformers-dense-modules")
+	ours(t, "ggconv", "--progress", "none", dir, mine, "--outtype", "bf16", "--sentence-transformers-dense-modules")
+	same(t, mine, root+ref)
 }
