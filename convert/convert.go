@@ -260,7 +260,7 @@ func (j *Job) Size() (n int64) {
 
 // files returns the files to write, one unless the model is split.
 func (j *Job) files(path string) []*writer.File {
-	f := &writer.File{Path: path, Metadata: j.metadata, BigEndian: j.options.BigEndian, WithoutData: j.options.VocabOnly}
+	f := &writer.File{Path: path, Metadata: j.metadata, BigEndian: j.options.BigEndian, LittleBlocks: j.options.Reference, WithoutData: j.options.VocabOnly}
 	for _, t := range j.Plan {
 		f.Tensors = append(f.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
 	}

@@ -18,6 +18,9 @@ type File struct {
 	Misstated bool
 	// BigEndian writes the header and the tensors for machines of that order.
 	BigEndian bool
+	// LittleBlocks leaves types that the reference's converter makes byte by byte,
+	// BF16 and all blocks, in little-endian order in a big-endian file, as it does.
+	LittleBlocks bool
 	// WithoutData ends the file with the metadata, as the reference's files that
 	// hold a vocabulary only: no tensors, no padding.
 	WithoutData bool
@@ -25,6 +28,11 @@ type File struct {
 
 // Size returns the size in bytes that the file will have.
 func (f *File) Size() int64 { return f.layout().size }
+
+// swaps reports whether tensors of type t are written in big-endian order.
+func (f *File) swaps(t gguf.Type) bool {
+	return f.BigEndian && (!f.LittleBlocks || t == gguf.TypeF32 || t == gguf.TypeF16)
+}
 
 // layout computes where everything goes.
 func (f *File) layout() layout {
@@ -44,7 +52,7 @@ func (f *File) layout() layout {
 	if f.WithoutData {
 		alignment = 1
 	}
-	l := layout{path: f.Path, header: header(nil, f.Metadata, infos, alignment), swap: f.BigEndian}
+	l := layout{path: f.Path, header: header(nil, f.Metadata, infos, alignment), swap: f.swaps}
 	dataStart := int64(len(l.header))
 	l.size = dataStart + dataBytes
 	for i, t := range f.Tensors {

@@ -116,7 +116,7 @@ type layout struct {
 	header  []byte // from the first byte on
 	size    int64
 	tensors []placed
-	swap    bool                    // the tensors are written big-endian
+	swap    func(gguf.Type) bool    // whether tensors of a type are written big-endian; nil for none
 	check   func(path string) error // reads the finished file back; nil for nothing to check
 }
 
@@ -205,7 +205,7 @@ func (o *output) create(force bool) ([]*destined, error) {
 			return nil, err
 		}
 		for _, t := range l.tensors {
-			tensors = append(tensors, &destined{placed: t, to: p, swap: l.swap, result: o.result})
+			tensors = append(tensors, &destined{placed: t, to: p, swap: l.swap != nil && l.swap(t.Type), result: o.result})
 		}
 		o.result.Files = append(o.result.Files, l.path)
 		o.result.Bytes += l.size
@@ -273,7 +273,7 @@ func (o *output) discard() {
 type destined struct {
 	placed
 	to     io.WriterAt
-	swap   bool    // of its file
+	swap   bool    // it is written big-endian
 	result *Result // of its set
 
 	overflows, displaced atomic.Int64

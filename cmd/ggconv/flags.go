@@ -74,7 +74,7 @@ var notYet = []struct {
 	name  string
 	value bool // it takes one
 }{
-	{name: "mtp"}, {name: "no-nextn"}, {name: "no-mtp"}, {name: "dspark"}, {name: "mmproj"}, {name: "remote"}, {name: "fp8-as-q8"},
+	{name: "mistral-format"}, {name: "mtp"}, {name: "no-nextn"}, {name: "no-mtp"}, {name: "dspark"}, {name: "mmproj"}, {name: "remote"}, {name: "fp8-as-q8"},
 	{"target-model-dir", true},
 }
 

@@ -22,7 +22,7 @@ func TestFlags(t *testing.T) {
 	must(t, os.CopyFS(root+in, os.DirFS("../../testdata/gollama")))
 	must(t, os.WriteFile(root+work+"/meta.json", []byte(`{"general.name": "Other Name", "general.author": "me", "general.tags": ["a", "b"]}`), 0o666))
 	for i, flags := range []string{
-		"--vocab-only", "--bigendian --outtype f16", "--bigendian --outtype f32", "--fuse-qkv", "--split-max-tensors 7", "--split-max-size 2M",
+		"--vocab-only", "--bigendian --outtype f16", "--bigendian --outtype f32", "--bigendian --outtype bf16", "--bigendian --outtype q8_0", "--fuse-qkv", "--split-max-tensors 7", "--split-max-size 2M",
 		"--split-max-size 2M --no-tensor-first-split", "--split-max-size 900G", "--no-tensor-first-split", "--outtype tq1_0", "--outtype tq2_0",
 		"--metadata META --model-name Third",
 	} {
@@ -35,7 +35,7 @@ func TestFlags(t *testing.T) {
 			}
 			args := func(meta string) []string { return strings.Fields(strings.ReplaceAll(flags, "META", meta)) }
 			o.script(t, "refconvert.py", append([]string{in, ref + "/" + dir + "/x.gguf", "--"}, args(work+"/meta.json")...)...)
-			ours(t, "ggconv", append([]string{"--progress", "none", root + in, "--outfile", filepath.Join(mine, dir, "x.gguf")}, args(root+work+"/meta.json")...)...)
+			ours(t, "ggconv", append([]string{"--progress", "none", root + in, "--compat", "reference", "--outfile", filepath.Join(mine, dir, "x.gguf")}, args(root+work+"/meta.json")...)...)
 			want, err := filepath.Glob(root + ref + "/" + dir + "/*")
 			must(t, err)
 			got, err := filepath.Glob(filepath.Join(mine, dir, "*"))
