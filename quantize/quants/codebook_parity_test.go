@@ -130,7 +130,7 @@ func TestCutBound(t *testing.T) {
 		}
 		search := func(f cutFit) cutFit {
 			for i1 := range qk + 1 {
-				c.row(&f, i1)
+				c.row(&f, i1, nil)
 			}
 			return f
 		}

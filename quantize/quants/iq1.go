@@ -122,6 +122,14 @@ const worstFit = -math.MaxFloat32
 
 var noCuts = cutFit{best: worstFit, cut1: -1, cut2: -1}
 
+// skips reports whether second cut i of a row has no fit to take. Second cuts i with
+// one i%len(hits) have a fit that is better than start, or the hit is 0; len(hits) is
+// a power of two, or 0: nothing is known. A fit that is taken may leave a best that is
+// less than start, by rounding: then all must be tried.
+func (f *cutFit) skips(hits []int32, i int, start float32) bool {
+	return len(hits) > 0 && hits[i&(len(hits)-1)] == 0 && f.best >= start
+}
+
 // take makes a fit with sums a and b the best.
 func (f *cutFit) take(a, b float32, cut1, cut2, kind int) {
 	if f.bounded {

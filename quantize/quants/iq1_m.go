@@ -104,7 +104,7 @@ func searchIQ1_M(x, w []float32, codes []uint16, shifts []uint8) (scale float32)
 	}
 	f := noCuts
 	for i1 := range 17 {
-		c.row(&f, i1)
+		c.row(&f, i1, nil)
 	}
 	if f.cut1 < 0 {
 		return 0
@@ -139,8 +139,13 @@ func (c *cutsIQ1_M) sums(order []uint8, x, w []float32) {
 }
 
 // row tries all second cuts for the first cut i1, and the pairs of shifts for each.
-func (c *cutsIQ1_M) row(f *cutFit, i1 int) {
+// For hits see cutFit.skips.
+func (c *cutsIQ1_M) row(f *cutFit, i1 int, hits []int32) {
+	start := f.best
 	for i2 := i1; i2 < 17; i2++ {
+		if f.skips(hits, i2-i1, start) {
+			continue
+		}
 		var a, b [2][2]float32
 		for h := range 2 {
 			x12 := c.sx[h][i1] + c.sx[h][i2]

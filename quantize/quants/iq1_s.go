@@ -81,7 +81,7 @@ func searchIQ1_S(x, w []float32, codes []uint16) (scale float32, shift uint8) {
 	}
 	f := noCuts
 	for i1 := range qk + 1 {
-		c.row(&f, i1)
+		c.row(&f, i1, nil)
 	}
 	if f.cut1 < 0 {
 		return 0, 0
@@ -100,8 +100,9 @@ type cutsIQ1_S struct {
 
 // row tries all second cuts for the first cut i1. What the first part adds to a and
 // b depends on i1 only. The middle level is 1/8 or its negative, which differ in
-// the sign of one term.
-func (c *cutsIQ1_S) row(f *cutFit, i1 int) {
+// the sign of one term. For hits see cutFit.skips.
+func (c *cutsIQ1_S) row(f *cutFit, i1 int, hits []int32) {
+	start := f.best
 	x0, w0 := c.sx[i1]-c.sx[0], c.sw[i1]-c.sw[0]
 	var a0, b0 [2]float32
 	for s := range valuesIQ1 {
@@ -109,6 +110,9 @@ func (c *cutsIQ1_S) row(f *cutFit, i1 int) {
 		a0[s], b0[s] = float32(x0*q), float32(float32(w0*q)*q)
 	}
 	for i2 := i1; i2 <= qk; i2++ {
+		if f.skips(hits, i2-i1, start) {
+			continue
+		}
 		const q = 0.125
 		x1 := float32((c.sx[i2] - c.sx[i1]) * q)
 		w1 := float32(float32((c.sw[i2]-c.sw[i1])*q) * q)
