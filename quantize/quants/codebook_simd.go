@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"ggforge/gguf"
+	"ggforge/internal/lane"
 )
 
 // The search of IQ2 and IQ3, gridSearch, with vectors. It replaces superblock and
@@ -19,12 +20,12 @@ import (
 // of the elements, and the 13 to 31 candidates fill the lanes but for a rest.
 // Weights and roots are element by element. Most of the time goes to the choice
 // among near points, where a lane is a point of the list; see near. Ratios to the
-// scalar code on Zen 3, Go 1.27.4: 3.3 (IQ2_XXS) to 4.5 (IQ2_XS, IQ3_XXS) at 256
+// scalar code on Zen 3, Go 1.27.4: 4.1 (IQ2_S) to 4.9 (IQ2_XS, IQ3_XXS) at 256
 // bits, 1.5 to 2 at 128; 512 bits have not been run.
 //
 // At 256 bits the near points take 55 to 70% of the time, sorting their items 10 to
-// 15%, rounding and sums 5 to 10% each; IQ2_XXS spends a fifth in searchPos, which is
-// scalar.
+// 15%, rounding and sums 5 to 10% each. The first fit of IQ2_XXS has a sub-block in
+// each lane (searchPosTile).
 //
 // Scalar floats are legacy instructions, which are slow while the upper halves of
 // vector registers are in use: hence clearUpper at the end of a run of vector
@@ -127,8 +128,12 @@ var chunkedLists [6]nearLists
 // gridLanes is the scratch of one superblock. By candidate means in the order of
 // the candidates, from -steps up, filled up to whole vectors with copies.
 type gridLanes struct {
-	fit     gridFit
 	y, w, v [qkK]float32 // magnitudes, weights, their roots
+
+	// The first fit of all sub-blocks: tiles, and scales by sub-block.
+	yt, wt [tileLen]float32
+	ct     [tileLen]int32
+	first  [maxSearch]float32
 
 	steps [maxCandidates]float32 // by candidate: see candidates
 
@@ -166,24 +171,25 @@ func superblockLanes(p *gridSearch, r *gridFit, x, importance []float32) float32
 		squareLanes(s.w[:], s.v[:], x, math.Float32bits(float32(p.plainFactor*mean)))
 	}
 	clearUpper()
-	var free [maxSearch]uint8 // levels of the first fit, not needed
+	for g := range qkK / 8 {
+		if p.evenSigns {
+			r.signs[g] = evenSigns(s.y[8*g:][:8], x[8*g:][:8], s.w[8*g:][:8])
+		} else {
+			r.signs[g] = splitSigns(s.y[8*g:][:8], x[8*g:][:8])
+		}
+	}
+	if p.fitFirst {
+		s.fitFirst(p)
+	}
 	groups := p.size / p.cb.dim
 	for j := range qkK / p.size {
-		sub, signs := x[p.size*j:][:p.size], r.signs[p.size/8*j:][:p.size/8]
+		signs, codes := r.signs[p.size/8*j:][:p.size/8], r.codes[groups*j:][:groups]
 		y, w, v := s.y[p.size*j:][:p.size], s.w[p.size*j:][:p.size], s.v[p.size*j:][:p.size]
-		for g := range signs {
-			if p.evenSigns {
-				signs[g] = evenSigns(y[8*g:][:8], sub[8*g:][:8], w[8*g:][:8])
-			} else {
-				signs[g] = splitSigns(y[8*g:][:8], sub[8*g:][:8])
-			}
-		}
-		codes := r.codes[groups*j:][:groups]
 		mx := maxOf(y)
 		scale := mx / p.top
 		r.zero[j] = mx < p.limit
 		if p.fitFirst && !r.zero[j] {
-			scale = searchPos(int32(p.top)>>1+2, y, w, free[:p.size])
+			scale = s.first[j]
 			mx = scale * 3
 			r.zero[j] = mx <= 0
 		}
@@ -203,6 +209,23 @@ func superblockLanes(p *gridSearch, r *gridFit, x, importance []float32) float32
 		r.scales[j] = scale
 	}
 	return maxOf(r.scales[:qkK/p.size])
+}
+
+// posFirst is the table of the fit by levels 0..4.
+var posFirst = newPosTable(4)
+
+// fitFirst sets s.first to the scales that searchPos finds for the sub-blocks.
+func (s *gridLanes) fitFirst(p *gridSearch) {
+	width := lane.Width()
+	tile := p.size * width
+	yt, wt, ct := s.yt[:tile], s.wt[:tile], s.ct[:tile]
+	for off := 0; off < qkK; off += tile {
+		end := min(off+tile, qkK)
+		lane.Load(yt, s.y[off:end], p.size, width)
+		lane.Load(wt, s.w[off:end], p.size, width)
+		searchPosTile(posFirst, yt, wt, ct, s.first[off/p.size:])
+	}
+	clearUpper()
 }
 
 // candidates returns top + step*t for t = -steps..steps, by candidate.

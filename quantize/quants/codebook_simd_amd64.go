@@ -24,7 +24,7 @@ import (
 // came from spans and items packed in 64 bits (-5%), or from leaving out the test
 // for overflow where elements are small (+4% in IQ3, -2% in IQ1_S).
 //
-// Against the scalar code (Zen 3, Go 1.27.4, MB/s of float32): IQ2_XXS 39/12, IQ2_XS
+// Against the scalar code (Zen 3, Go 1.27.4, MB/s of float32): IQ2_XXS 50/12, IQ2_XS
 // 33/7.3, IQ2_S 58/15, IQ3_XXS 29/6.5, IQ3_S 42/10.2.
 
 var nearByTable = archsimd.X86.AVX2() && simd.VectorBitSize() >= 256

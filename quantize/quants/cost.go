@@ -18,7 +18,7 @@ var encodeCosts = map[gguf.Type][2]int64{
 	gguf.TypeQ4_K:    {9100, 14200},
 	gguf.TypeQ5_K:    {7300, 14300},
 	gguf.TypeQ6_K:    {5600, 6000},
-	gguf.TypeIQ2_XXS: {110000, 110000},
+	gguf.TypeIQ2_XXS: {91000, 91000},
 	gguf.TypeIQ2_XS:  {130000, 130000},
 	gguf.TypeIQ3_XXS: {150000, 160000},
 	gguf.TypeIQ1_S:   {56000, 56000},

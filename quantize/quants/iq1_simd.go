@@ -18,9 +18,10 @@ import (
 // A lane is a second cut, a row all of them for one first cut. Which fit wins
 // depends on the order, as the best so far is a rounded number: vectors only look
 // for rows with any fit that is better than the best so far, and the scalar row of
-// the type goes through those, by what lane had one. To have few of them the search starts from a lower
-// bound, found in some rows; see bounded for why the result is the same. Elements
-// are sorted by counting: a lane is an element, compared with all others.
+// the type goes through those, by what lane had one. To have few of them the search
+// starts from a lower bound, found in some rows; see bounded for why the result is
+// the same. Elements are sorted by counting: a lane is an element, compared with all
+// others.
 //
 // Limits: 23 operations for each 8 second cuts in IQ1_S, both shifts, of which
 // there are 85 times 8 in a sub-block; 35 in IQ1_M, 27 times. A third of the time
