@@ -8,8 +8,8 @@ import (
 )
 
 // writeCost is about how many picoseconds it takes to write a byte, what was read
-// for it and its share of the sync included: 0.7 s for a GB (BENCHMARKS.md).
-const writeCost = 700
+// for it included: 0.5 s for a GB.
+const writeCost = 500
 
 // workOf returns about how many picoseconds it takes to make n elements of t,
 // whole rows.
