@@ -21,6 +21,7 @@ type classCase struct {
 	Class Class
 	HF    string // the architecture whose set_vocab wrote the pairs
 	Pre   string
+	Sum   string // of the check text's ids, for a vocabulary in tiktoken's format
 	KVs   [][3]any
 }
 
@@ -157,4 +158,29 @@ func arraySum(v gguf.Value) string {
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// TestRanks compares the fingerprints of vocabularies in tiktoken's format.
+func TestRanks(t *testing.T) {
+	kinds := map[Class]struct{ file, words string }{
+		ClassQwen: {qwenFile, qwenWords}, ClassHunYuan: {hyFile, qwenWords}, ClassHunYuanMoE: {hyFile, qwenWords},
+		ClassDeepSeek2: {kimiFile, kimiWords}, ClassKimiLinear: {kimiFile, kimiWords},
+	}
+	n := 0
+	for _, c := range classCases(t) {
+		if c.Sum == "" {
+			continue
+		}
+		n++
+		r, err := (&files{fsys: c.dir(t)}).readRanks(kinds[c.Class].file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum, err := r.fingerprint(kinds[c.Class].words); err != nil || sum != c.Sum {
+			t.Errorf("%s: got %s, %v, want %s", c.Name, sum, err, c.Sum)
+		}
+	}
+	if n == 0 {
+		t.Error("no case")
+	}
 }

@@ -22,12 +22,17 @@ const checkText = "\n \n\n \n\n\n \t \t\t \t\n  \n   \n    \n     \n🚀 (normal
 	"there, 'RE you sure? 'M not sure I'll make it, 'D you like some tea? " +
 	"We'Ve a'lL"
 
-// fingerprint returns the hash of the check text's ids, written as Python writes a list.
+// fingerprint returns the hash of the check text's ids.
 func fingerprint(tok *hf.Tokenizer) (string, error) {
 	ids, err := tok.Encode(checkText, true)
 	if err != nil {
 		return "", err
 	}
+	return hashIDs(ids), nil
+}
+
+// hashIDs hashes ids as Python writes a list of them.
+func hashIDs(ids []int) string {
 	text := []byte("[")
 	for i, id := range ids {
 		if i > 0 {
@@ -36,7 +41,7 @@ func fingerprint(tok *hf.Tokenizer) (string, error) {
 		text = strconv.AppendInt(text, int64(id), 10)
 	}
 	sum := sha256.Sum256(append(text, ']'))
-	return hex.EncodeToString(sum[:]), nil
+	return hex.EncodeToString(sum[:])
 }
 
 // preOf returns the name that belongs to a fingerprint, "" for an unknown one.

@@ -10,6 +10,7 @@ import (
 	"ggforge/gguf"
 	"ggforge/internal/pyjson"
 	"ggforge/tokenizer/internal/hf"
+	"ggforge/tokenizer/internal/onig"
 )
 
 // The rule sets of vocabularies in tiktoken's format: a line per token with its
@@ -76,14 +77,13 @@ func (f *files) readRanks(name string) (*ranks, error) {
 	return r, nil
 }
 
-// split returns the parts of a token that are left when merging by rank stops
-// short of it.
-func (r *ranks) split(token string) []string {
-	parts := make([]string, len(token))
+// merge joins the bytes of s, always the neighbours whose joint rank is lowest,
+// until no joint rank is below limit.
+func (r *ranks) merge(s string, limit int) []string {
+	parts := make([]string, len(s))
 	for i := range parts {
-		parts[i] = token[i : i+1]
+		parts[i] = s[i : i+1]
 	}
-	limit := r.rank[token]
 	for {
 		best, at := limit, -1
 		for i := range len(parts) - 1 {
@@ -107,7 +107,7 @@ func (r *ranks) merges(all bool) ([]string, error) {
 		if len(token) == 1 {
 			continue
 		}
-		parts := r.split(token)
+		parts := r.merge(token, r.rank[token])
 		switch {
 		case len(parts) == 2:
 			merges = append(merges, hf.ByteLevelText(parts[0])+" "+hf.ByteLevelText(parts[1]))
@@ -154,12 +154,57 @@ func (r *ranks) rows(v *Vocab, n, first int, special []string) error {
 	return nil
 }
 
-// setPre sets the pre-tokenizer's name.
-func (r *ranks) setPre(v *Vocab, opt Options) error {
-	if v.Pre = opt.Pre; v.Pre == "" {
-		return unsupportedf("%s: the name of its pre-tokenizer is not worked out; --pre NAME gives it", r.file)
+// The expressions that cut a text into words before merging.
+const (
+	qwenWords = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+` // HunYuan's, too
+	kimiWords = `[\p{Han}]+` +
+		`|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
+		`|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
+		`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+)
+
+// setPre sets the pre-tokenizer's name: the given one, or that of the check
+// text's ids. The check text is normalized as Qwen and HunYuan normalize (NFC).
+func (r *ranks) setPre(v *Vocab, opt Options, words string) error {
+	if v.Pre = opt.Pre; v.Pre != "" {
+		return nil
+	}
+	sum, err := r.fingerprint(words)
+	if err != nil {
+		return err
+	}
+	if v.Pre = preOf(sum); v.Pre == "" {
+		return unsupportedf("%s: its pre-tokenizer is not known (fingerprint %s); --pre NAME names it", r.file, sum)
 	}
 	return nil
+}
+
+// fingerprint returns the hash of the check text's ids.
+func (r *ranks) fingerprint(words string) (string, error) {
+	re, err := onig.Compile(words)
+	if err != nil {
+		return "", err
+	}
+	places, err := re.All(checkText)
+	if err != nil {
+		return "", err
+	}
+	var ids []int
+	for _, place := range places {
+		word := checkText[place[0]:place[1]]
+		parts := []string{word}
+		if _, ok := r.rank[word]; !ok {
+			parts = r.merge(word, maxVocab)
+		}
+		for _, part := range parts {
+			id, ok := r.rank[part]
+			if !ok {
+				return "", badf(r.file, "no token for the byte %q", part)
+			}
+			ids = append(ids, id)
+		}
+	}
+	return hashIDs(ids), nil
 }
 
 func extras(n int) []string {
@@ -186,7 +231,7 @@ func loadQwen(f *files, v *Vocab, opt Options) error {
 	if err := r.rows(v, opt.VocabSize, qwenSpecial, append([]string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, extras(205)...)); err != nil {
 		return err
 	}
-	if err := r.setPre(v, opt); err != nil {
+	if err := r.setPre(v, opt, qwenWords); err != nil {
 		return err
 	}
 	v.writeRows()
@@ -236,7 +281,7 @@ func (f *files) hunYuan(v *Vocab, opt Options) error {
 	if err := r.rows(v, opt.VocabSize, len(r.order), append(hyNamed[:len(hyNamed):len(hyNamed)], extras(n)...)); err != nil {
 		return err
 	}
-	if err := r.setPre(v, opt); err != nil {
+	if err := r.setPre(v, opt, qwenWords); err != nil {
 		return err
 	}
 	return f.writeRanks(v, opt, merges)
@@ -353,7 +398,7 @@ func (f *files) kimi(v *Vocab, opt Options) (first int, special []string, err er
 	if err := r.rows(v, opt.VocabSize, first, special); err != nil {
 		return 0, nil, err
 	}
-	if err := r.setPre(v, opt); err != nil {
+	if err := r.setPre(v, opt, kimiWords); err != nil {
 		return 0, nil, err
 	}
 	if v.Pre != kimiPre {

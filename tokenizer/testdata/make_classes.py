@@ -469,6 +469,13 @@ def xlmr_json_only():
 
 
 # ---------------------------------------------------------------- vocabularies in tiktoken's format
+SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+WORDS_QWEN = SUFFIX + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+UPPER, LOWER = (rf"[{c}\p{{Lm}}\p{{Lo}}\p{{M}}&&[^\p{{Han}}]]" for c in (r"\p{Lu}\p{Lt}", r"\p{Ll}"))
+WORDS_KIMI = (r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?" + UPPER + "*" + LOWER + "+" + SUFFIX + r"?|[^\r\n\p{L}\p{N}]?" + UPPER + "+" + LOWER + "*" + SUFFIX
+              + r"?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
 class Tiktoken:
     """what the reference asks of the tokenizers that come as Python code with Qwen, HunYuan and Kimi"""
     def __init__(self, d):
@@ -497,6 +504,25 @@ class Tiktoken:
             self.eos_id = first + names.index(tc["eos_token"])
         self.special_tokens = {t: first + i for i, t in enumerate(names)}
         self.vocab_size = first + len(names)
+
+        self.words = WORDS_KIMI if fn == "tiktoken.model" else WORDS_QWEN
+
+    def encode(self, text):
+        """the ids of a text without special tokens, as the tiktoken library finds them"""
+        import regex, unicodedata
+        ids, ranks = [], self.mergeable_ranks
+        if self.words == WORDS_QWEN:
+            text = unicodedata.normalize("NFC", text)
+        for word in regex.findall(self.words, text, regex.V1):
+            word = word.encode()
+            parts = [word] if word in ranks else [word[i:i + 1] for i in range(len(word))]
+            while len(parts) > 1:
+                rank, i = min(((ranks.get(a + b, 1 << 40), i) for i, (a, b) in enumerate(zip(parts, parts[1:]))))
+                if rank == 1 << 40:
+                    break
+                parts[i:i + 2] = [parts[i] + parts[i + 1]]
+            ids += [ranks[p] for p in parts]
+        return ids
 
     def get_vocab(self):
         return {**{repr(t): i for t, i in self.mergeable_ranks.items()}, **self.special_tokens}
@@ -620,7 +646,10 @@ def run(c, tmp):
         def fake(path, *a, **k):
             if not k.get("trust_remote_code"):
                 raise ValueError("needs its own code")
-            return (ChatGLM3 if "chatglm3" in c["name"] else Tiktoken)(d)
+            tokenizer = (ChatGLM3 if "chatglm3" in c["name"] else Tiktoken)(d)
+            if isinstance(tokenizer, Tiktoken):
+                c["sum"] = fingerprint(tokenizer)
+            return tokenizer
         transformers.AutoTokenizer.from_pretrained = fake
     try:
         m.set_vocab()
@@ -634,6 +663,20 @@ def run(c, tmp):
     kvs = want(out)
     assert kvs.pop()[0] == "end"
     return kvs
+
+
+def fingerprint(tokenizer):
+    """what get_vocab_base_pre looks for in its table"""
+    import conversion
+    seen = {}
+    name, conversion.base.sha256 = conversion.base.sha256, lambda data: seen.setdefault("sum", hashlib.sha256(data))
+    try:
+        conversion.TextModel.get_vocab_base_pre(None, tokenizer)
+    except NotImplementedError:
+        pass
+    finally:
+        conversion.base.sha256 = name
+    return seen["sum"].hexdigest()
 
 
 def mend_roberta():
