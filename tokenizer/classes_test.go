@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"ggforge/gguf"
@@ -76,8 +78,10 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// comparePairs returns the first difference.
+// comparePairs returns the first difference. Keys of the architecture that
+// set_vocab also writes are not looked at.
 func comparePairs(kvs gguf.Metadata, want [][3]any) string {
+	want = slices.DeleteFunc(want, func(w [3]any) bool { return !strings.HasPrefix(w[0].(string), "tokenizer.") })
 	for i, w := range want {
 		key := w[0].(string)
 		if i >= len(kvs) {

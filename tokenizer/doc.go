@@ -19,7 +19,17 @@
 //	config: vocab_size       [PADi] fill
 //	tokenizer.json           merges, else merges.txt
 //
-// The settings come from these, for every kind:
+// Which of these files count, and what is written besides, differs by family of
+// architectures; [Class] names its rule set. The other kinds of vocabulary:
+//
+//	spiece.model, sentencepiece.bpe.model    SentencePiece unigram, with its normalizer
+//	vocab.txt                                WordPiece
+//	rwkv_vocab_v20230424.txt                 RWKV World: Python literals
+//	tokenizer.jsonl                          PLaMo: lists of text, score, type
+//	*.tiktoken, tiktoken.model               Qwen, HunYuan, Kimi: ranks, from which merges are found
+//	tekken.json                              Mistral: the same, and special tokens
+//
+// The settings come from these, for nearly every kind:
 //
 //	tokenizer.json           added_tokens: text → id      ─┐ bos, eos, unk, sep, pad,
 //	tokenizer_config.json    bos_token …: kind → text      │ mask, eot, eom ids
@@ -36,7 +46,7 @@
 // earlier source wins and a later one only fills what is still open.
 // special_tokens_map.json is read only where transformers reads it: beside a
 // tokenizer_config.json without added_tokens_decoder. generation_config.json is
-// not read.
+// read for HunYuan only.
 //
 // # Order and bytes
 //
@@ -53,12 +63,11 @@
 // # What is refused
 //
 // A [FormatError] names the file that is broken. [ErrUnsupported] marks whole
-// tokenizers of a kind that is not read, and classes without rules here. The
-// kinds that are read: SentencePiece's model files, byte-level BPE, RWKV's
-// vocabulary file, PLaMo's tokenizer.jsonl, and the tiktoken files of Qwen,
-// HunYuan and Kimi. The vocabularies of its source tree that the reference puts
-// in the place of missing files are refused by name. A token id below zero is a
-// FormatError, where the reference would count it from the end of the list.
+// tokenizers of a kind that is not read, and classes without rules here. A token
+// id below zero is a FormatError, where the reference would count it from the
+// end of the list. Refused by name are the vocabularies that the reference would
+// take from its own source tree where a directory has none (GPT-NeoX for Mamba,
+// Llama for OpenELM), and tokenizers that exist as Python code only.
 //
 // What the rules drop without an error, such as a token beyond the vocabulary,
 // is listed in Vocab.Warnings.

@@ -83,3 +83,5 @@ func FuzzQwen(f *testing.F)    { fuzzClass(f, "", qwenFile, ClassQwen) }
 func FuzzBPEConfig(f *testing.F) {
 	fuzzClass(f, "small-bpe", configFile, ClassGLM, ClassJinaBertV2, ClassLaguna, ClassModernBert)
 }
+
+func FuzzTekken(f *testing.F) { fuzzClass(f, "", tekkenFile, ClassLlama) }

@@ -132,7 +132,11 @@ func Load(fsys fs.FS, opt Options) (*Vocab, error) {
 // loadLlama follows LlamaModel.set_vocab (conversion/llama.py).
 func loadLlama(fsys fs.FS, opt Options) (*Vocab, error) {
 	if isFile(fsys, tekkenFile) && !isFile(fsys, jsonFile) {
-		return nil, unsupportedf("%s: Mistral's tekken vocabulary is not read yet", tekkenFile)
+		v := &Vocab{}
+		if err := loadTekken(&files{fsys: fsys}, v); err != nil {
+			return nil, err
+		}
+		return v, nil
 	}
 	f := &files{fsys: fsys}
 	var err error
@@ -145,7 +149,7 @@ func loadLlama(fsys fs.FS, opt Options) (*Vocab, error) {
 	}
 	const dna = "HybridDNATokenizer"
 	if f.config.Get("tokenizer_class") == dna {
-		return nil, unsupportedf("%s: tokenizer_class %s is not read yet", configFile, dna)
+		return nil, unsupportedf("%s: tokenizer_class %s: its tokens stand in Python code only", configFile, dna)
 	}
 	if f.json, err = readObjectIfFile(fsys, jsonFile); err != nil {
 		return nil, err
@@ -259,18 +263,18 @@ const (
 
 // otherKinds tells a tokenizer without tokenizer.model by its files, first match first.
 var otherKinds = []struct{ file, kind string }{
-	{"vocab.txt", "vocab.txt: WordPiece is not read yet"},
-	{rwkvFile, "rwkv_vocab_v20230424.txt: the RWKV vocabulary is not read yet"},
-	{spieceFile, "spiece.model: SentencePiece unigram is not read yet"},
-	{spmBPEFile, "sentencepiece.bpe.model: SentencePiece unigram is not read yet"},
-	{"*.tiktoken", "a .tiktoken vocabulary is not read yet"},
+	{vocabTextFile, "WordPiece"},
+	{rwkvFile, "the vocabulary of RWKV"},
+	{spieceFile, "a SentencePiece unigram model"},
+	{spmBPEFile, "a SentencePiece unigram model"},
+	{"*.tiktoken", "a tiktoken vocabulary"},
 }
 
 // otherKind returns the error for a directory without a vocabulary that is read.
 func (f *files) otherKind() error {
 	for _, k := range otherKinds {
 		if m, _ := fs.Glob(f.fsys, k.file); len(m) > 0 {
-			return unsupportedf("%s", k.kind)
+			return unsupportedf("%s: %s is no tokenizer of this architecture", m[0], k.kind)
 		}
 	}
 	return badf(spmFile, "no such file, nor any other tokenizer file")

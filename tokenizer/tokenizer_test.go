@@ -20,7 +20,7 @@ func TestUnsupported(t *testing.T) {
 		{"decoder", "tokenizer.json", `{"model":{"type":"BPE","vocab":{},"merges":[]},"decoder":{"type":"Fancy"}}`, `tokenizer.decoder: decoder "Fancy"`},
 		{"version", "tokenizer.json", `{"version":"2.0","model":{"type":"BPE","vocab":{},"merges":[]}}`, `version "2.0"`},
 		{"vocab.txt", "vocab.txt", "", "WordPiece"},
-		{"tekken", "tekken.json", `{}`, "tekken.json"},
+		{"tekken", "tekken.json", `{"config":{"default_vocab_size":1,"default_num_special_tokens":1,"version":"v11"}}`, "tekken.json"},
 		{"tiktoken", "qwen.tiktoken", "", "tiktoken"},
 		{"rwkv", "rwkv_vocab_v20230424.txt", "", "RWKV"},
 		{"spiece", "spiece.model", "", "spiece.model"},

@@ -547,6 +547,74 @@ class ChatGLM3:
         return {self._convert_id_to_token(i): i for i in range(self.sp_model.vocab_size() + len(self.named))}
 
 
+class Tekken:
+    """and for tekken.json, what it asks of mistral_common, which is not installed"""
+    DEFAULT = ["<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>",
+               "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"]
+
+    def __init__(self, d):
+        with open(os.path.join(d, "tekken.json"), encoding="utf-8") as f:
+            j = json.load(f)
+        self.version, self.n_words, self.num_special_tokens = (j["config"][k] for k in ("version", "default_vocab_size", "default_num_special_tokens"))
+        special = self.DEFAULT if j.get("special_tokens") is None else [t["token_str"] for t in j["special_tokens"]]
+        assert len(special) <= self.num_special_tokens
+        self.special = special + [f"<SPECIAL_{i}>" for i in range(len(special), self.num_special_tokens)]
+        assert len(set(self.special)) == self.num_special_tokens
+        vocab = j["vocab"][:self.n_words - self.num_special_tokens]
+        assert len(vocab) == self.n_words - self.num_special_tokens
+        self._mergeable_ranks = self._tekken_token2id_nospecial = {base64.b64decode(t["token_bytes"]): t["rank"] for t in vocab}
+        assert all(t["rank"] == i and (i > 255 or base64.b64decode(t["token_bytes"]) == bytes([i])) for i, t in enumerate(vocab)) and len(self._mergeable_ranks) == len(vocab)
+        self._model = self
+        self.unk_id, self.bos_id, self.eos_id, self.pad_id = (self.special.index(t) for t in ("<unk>", "<s>", "</s>", "<pad>"))
+
+    def id_to_piece(self, i):
+        return self.special[i]
+
+
+def with_mistral_common(d):
+    """lets the reference believe that mistral_common is there, with Tekken for its tokenizer"""
+    import types
+    import conversion.base as base, conversion.mistral as mistral, gguf.vocab as vocab
+
+    class Vocab(vocab.MistralVocab):
+        def __init__(self, path):
+            self.tokenizer = Tekken(d)
+            self.tokenizer_type = vocab.MistralTokenizerType.tekken
+            self.vocab_size = self.tokenizer.n_words
+    vocab.Tekkenizer = mistral.Tekkenizer = mistral.SentencePieceTokenizer = Tekken
+    mistral.TokenizerVersion = types.SimpleNamespace(**{v: v for v in ("v1", "v3", "v7", "v11", "v13")})
+    base._mistral_common_installed, base.MistralVocab = True, Vocab
+
+
+def tekken():
+    def one(name, tokens, config, special=None, files=None, **kw):
+        j = {"config": {"pattern": "x", "num_vocab_tokens": 1000, "version": "v3", **config}, **kw,
+             "vocab": [{"rank": i, "token_bytes": base64.b64encode(t).decode(), "token_str": None} for i, t in enumerate(tokens)]}
+        if special is not None:
+            j["special_tokens"] = [{"rank": i, "token_str": t, "is_control": True} for i, t in enumerate(special)]
+        case("tekken-" + name, "llama", "LlamaForCausalLM", cfg={"vocab_size": 300}, tc={"chat_template": "not this"}, files={"tekken.json": j, **(files or {})})
+    single = [bytes([i]) for i in range(256)]
+    toks = single + [b"ab", b"bc", b"abc", b"  ", b" a", b"\xc3\xa9"]
+    size = lambda n, s=24: {"default_vocab_size": n + s, "default_num_special_tokens": s}
+    named = ["<unk>", "<s>", "</s>", "[X]", "<pad>"]
+    one("v3", toks, size(len(toks)))
+    one("v7", toks, {**size(len(toks), 7), "version": "v7"}, named)
+    one("cut", toks, size(259))
+    one("exact", toks, size(len(toks), 20))
+    one("special-null", toks, size(len(toks)), special_tokens=None)
+    one("jinja", toks, size(len(toks)), files={"chat_template.jinja": "J"})
+    one("v11", toks, {**size(len(toks)), "version": "v11"}, named)
+    one("v99", toks, {**size(len(toks)), "version": "v99"}, named)
+    one("too-many-special", toks, size(len(toks), 19))
+    one("repeated-special", toks, size(len(toks)), named + ["[X]"])
+    one("no-pad", toks, size(len(toks)), named[:-1])
+    one("too-few", toks, size(len(toks) + 1))
+    one("no-merge", toks + [b"xyz"], size(len(toks) + 1))
+    one("repeated", toks + [b"ab"], size(len(toks) + 1))
+    one("order", [*single[1:], single[0], *toks[256:]], size(len(toks)))
+    one("no-config", toks, {})
+
+
 def tiktoken_file(tokens):
     return "".join(f"{base64.b64encode(t).decode()} {i}\n" for i, t in enumerate(tokens))
 
@@ -641,6 +709,8 @@ def run(c, tmp):
         m.block_count = h["num_hidden_layers"]
     if c["class"] == "granite-hybrid":
         m._ssm_layers = [i for i in range(m.block_count) if i not in m.get_attn_layers()]
+    if "tekken.json" in c["files"]:
+        with_mistral_common(d)
     real = transformers.AutoTokenizer.from_pretrained
     if c.get("remote"):
         def fake(path, *a, **k):
@@ -718,6 +788,6 @@ def main():
     print(len(CASES), "cases,", sum("error" in c for c in CASES), "refused")
 
 
-PARTS = (sentencepiece, more_sentencepiece, unigram, rwkv, plamo, bpe, bert, xlmr_json_only, tiktoken)
+PARTS = (sentencepiece, more_sentencepiece, unigram, rwkv, plamo, bpe, bert, xlmr_json_only, tiktoken, tekken)
 if __name__ == "__main__":
     main()
