@@ -111,6 +111,11 @@ func TestArchitectures(t *testing.T) {
 			})
 		}
 	}
+	for name, r := range results {
+		if r.files == 0 {
+			t.Errorf("%s: no checkpoint of it", name)
+		}
+	}
 	if t.Failed() {
 		return
 	}
