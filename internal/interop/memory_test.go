@@ -26,7 +26,7 @@ func TestExpertMemory(t *testing.T) {
 	o := start(t)
 	for _, c := range []struct{ spec, set string }{
 		{"mixtral", `{"hidden_size": 512, "intermediate_size": 1024, "num_attention_heads": 8, "num_local_experts": 64, "num_hidden_layers": 3}`},
-		{"deepseek_v2", `{"hidden_size": 512, "intermediate_size": 1024, "moe_intermediate_size": 512, "n_routed_experts": 64, "num_hidden_layers": 5}`},
+		{"deepseek_v2", `{"hidden_size": 512, "intermediate_size": 1024, "moe_intermediate_size": 512, "n_routed_experts": 64, "num_hidden_layers": 7}`},
 	} {
 		t.Run(c.spec, func(t *testing.T) {
 			s := hftest.Lookup(c.spec)
