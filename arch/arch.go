@@ -73,7 +73,7 @@ func (a *Arch) Blocks(c *Config) (int64, error) {
 var registry = []*Arch{
 	llama,
 
-	arwkv7, bloom, codeshell, falcon, falconH1, gpt2, gptneox, jamba, mamba, mamba2, mpt, refact, ruGPT3XL, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2,
+	arwkv7, bloom, codeshell, falcon, falconH1, gpt2, gptneox, jamba, mamba, mamba2, mpt, refact, ruGPT3XL, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2, t5, t5encoder,
 
 	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, glm4, glm4moe, gptOSS, granite, graniteMoE, llama4, mixtral, olmo, olmo2, olmoe, qwen2, qwen2moe, qwen3, qwen3moe,
 

@@ -78,6 +78,7 @@ var derived = map[string]func(values) (any, error){
 	"num_key_value_heads":  func(v values) (any, error) { return v.int("num_attention_heads") },
 	"exaone4.layer_types":  exaone4LayerTypes,
 	"lfm2.layer_types":     lfm2LayerTypes,
+	"num_decoder_layers":   func(v values) (any, error) { return v.int("num_layers") },
 }
 
 // values are the members of a configuration while it is completed.
