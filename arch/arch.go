@@ -77,6 +77,7 @@ var registry = []*Arch{
 
 	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, glm4, glm4moe, gptOSS, granite, graniteMoE, llama4, mixtral, olmo, olmo2, olmoe, qwen2, qwen2moe, qwen3, qwen3moe,
 
+	afmoe, arcee, arctic, bailingMoE, bailingMoE2, deci, groveMoE, jais2, maincoder, mellum, minimaxM2, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
 	baichuan, chatglm, cohere2, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2moe, minicpm, minicpm3, nemotron,
 	orion, phi2, phi3, phimoe, plamo, smollm3, stablelm, xverse,
 }
@@ -139,6 +140,15 @@ func (a *Arch) KVs(c *Config, fileType uint32) (early, m gguf.Metadata, err erro
 func (a *Arch) kvs(c *Config, rows []Row, fileType uint32) (m gguf.Metadata, err error) {
 	for _, r := range rows {
 		if r.Key == gguf.KeyFileType {
+			if r.Derive != nil {
+				_, ok, err := r.Derive(c)
+				if err != nil {
+					return nil, err
+				}
+				if !ok {
+					continue
+				}
+			}
 			m.Set(r.Key, gguf.Uint32(fileType))
 			continue
 		}

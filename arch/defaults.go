@@ -65,6 +65,7 @@ func loadModelTypes() map[string]*modelType {
 // attention, by model_type.
 var ropeRules = map[string]func(*Config) error{
 	"gemma3_text": gemma3Rope,
+	"mellum":      mellumRope,
 	"phi3":        phi3Rope,
 }
 
@@ -79,6 +80,7 @@ var derived = map[string]func(values) (any, error){
 	"exaone4.layer_types":  exaone4LayerTypes,
 	"lfm2.layer_types":     lfm2LayerTypes,
 	"num_decoder_layers":   func(v values) (any, error) { return v.int("num_layers") },
+	"mellum.layer_types":   allFull,
 }
 
 // values are the members of a configuration while it is completed.

@@ -23,7 +23,7 @@ var ernie4_5 = &Arch{
 		"use_flash_attention", "sequence_parallel", "fuse_linear", "fuse_attn_qkv", "fuse_attn_ffn", "virtual_pp_degree", "pp_seg_method", "max_sequence_length",
 		"ignored_index", "scale_qk_coeff", "token_balance_loss", "token_balance_seqlen", "cachekv_quant", "micro_batch_size"}, biasKeys...),
 	Rename: []Rename{{Prefix: "ernie.", With: "model."}},
-	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, MayBias), biased(MayBias, mlpRows), []TensorRow{
+	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, MayBias), withBias(MayBias, mlpRows), []TensorRow{
 		{HF: "model.layers.{bid}.self_attn.qkv_proj", Optional: true, Split: []Part{
 			{GGUF: "blk.{bid}.attn_q", Transform: qOfJoined},
 			{GGUF: "blk.{bid}.attn_k", Transform: kOfJoined},

@@ -17,7 +17,7 @@ type Row struct {
 	From     []string // config keys, the first that is there counts
 	Required bool
 	Const    gguf.Value // instead of From, or its default
-	Derive   Derive     // instead of From
+	Derive   Derive     // instead of From; of general.file_type it only tells whether the row is there
 	// Deviates tells that the reference does not write the pair, see Config.Reference.
 	Deviates bool
 }

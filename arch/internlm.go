@@ -45,7 +45,7 @@ var (
 		Metadata:  with(llama.Metadata, dynamicAsNone),
 		Expect:    []Expect{silu},
 		Unused:    biasKeys,
-		Tensors:   slices.Concat(embedRows, normRows, permutedRows(MayBias), biased(MayBias, mlpRows)),
+		Tensors:   slices.Concat(embedRows, normRows, permutedRows(MayBias), withBias(MayBias, mlpRows)),
 	}
 )
 

@@ -19,8 +19,8 @@ func permutedRows(bias Bias) []TensorRow {
 	return list
 }
 
-// biased returns rows with that kind of bias.
-func biased(b Bias, rows []TensorRow) []TensorRow {
+// withBias returns rows with that kind of bias.
+func withBias(b Bias, rows []TensorRow) []TensorRow {
 	rows = slices.Clone(rows)
 	for i := range rows {
 		rows[i].Bias = b
@@ -211,4 +211,15 @@ func transformed(t *Transform, rows []TensorRow) []TensorRow {
 		rows[i].Transform = t
 	}
 	return rows
+}
+
+// then returns the transform that does t and then next.
+func (t *Transform) then(next *Transform) *Transform {
+	return &Transform{Name: t.Name + "-" + next.Name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+		s, err := t.forward(l, s)
+		if err != nil {
+			return nil, err
+		}
+		return next.forward(l, s)
+	}}
 }

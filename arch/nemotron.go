@@ -36,7 +36,7 @@ var nemotron = &Arch{
 			{HF: "model.layers.{bid}.input_layernorm.bias", GGUF: "blk.{bid}.attn_norm.bias", Exact: true},
 			{HF: "model.layers.{bid}.post_attention_layernorm.bias", GGUF: "blk.{bid}.ffn_norm.bias", Exact: true},
 		},
-		attentionRows(MayBias, MayBias), biased(MayBias, mlpRows[1:])),
+		attentionRows(MayBias, MayBias), withBias(MayBias, mlpRows[1:])),
 }
 
 // nemotronFactor is the factor of linear scaling; linear is false without one.

@@ -30,7 +30,7 @@ var (
 		},
 		Expect:  []Expect{silu},
 		Unused:  []string{"max_position_embeddings"},
-		Tensors: slices.Concat(embedRows[:1], embedRows[2:], biased(NeedBias, embedRows[1:2]), biased(NeedBias, normRows), attentionRows(NoBias, NoBias), mlpRows),
+		Tensors: slices.Concat(embedRows[:1], embedRows[2:], withBias(NeedBias, embedRows[1:2]), withBias(NeedBias, normRows), attentionRows(NoBias, NoBias), mlpRows),
 	}
 	xverse = &Arch{
 		Name:      "xverse",

@@ -37,7 +37,7 @@ var (
 			{"qk_layernorm", []string{"false"}},
 		},
 		Unused: []string{"intermediate_size", "num_key_value_heads"}, // those of the weights are known
-		Tensors: slices.Concat(embedRows[:1], biased(NeedBias, []TensorRow{
+		Tensors: slices.Concat(embedRows[:1], withBias(NeedBias, []TensorRow{
 			{HF: "model.final_layernorm", GGUF: "output_norm"},
 			{HF: "lm_head", GGUF: "output"},
 			{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
@@ -80,7 +80,7 @@ var (
 			{HF: "model.embed_tokens", GGUF: "token_embd"},
 			{HF: "model.norm", GGUF: "output_norm", Bias: NeedBias},
 			{HF: "lm_head", GGUF: "output", Optional: true, Bias: MayBias},
-		}, biased(NeedBias, normRows), attentionRows(MayBias, MayBias), w123Experts),
+		}, withBias(NeedBias, normRows), attentionRows(MayBias, MayBias), w123Experts),
 		Extra: longRopeFactors(phi3RopeDims),
 	}
 )

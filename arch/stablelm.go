@@ -28,7 +28,7 @@ var stablelm = &Arch{
 	},
 	Expect: []Expect{silu},
 	Unused: slices.Concat(biasKeys, []string{"qk_layernorm"}),
-	Tensors: slices.Concat(embedRows[:1], embedRows[2:], biased(NeedBias, embedRows[1:2]), biased(NeedBias, normRows[:1]), mlpRows, []TensorRow{
+	Tensors: slices.Concat(embedRows[:1], embedRows[2:], withBias(NeedBias, embedRows[1:2]), withBias(NeedBias, normRows[:1]), mlpRows, []TensorRow{
 		// models with parallel residuals have one norm per layer
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm", Bias: NeedBias, Optional: true},
 		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Bias: MayBias},

@@ -1,0 +1,30 @@
+package arch
+
+import (
+	"slices"
+
+	"ggforge/tokenizer"
+)
+
+// arctic is Snowflake's Arctic: each layer has a dense part beside the experts.
+// Source: the Arctic class of the reference's converter.
+var arctic = &Arch{
+	Name:      "arctic",
+	Classes:   []string{"ArcticForCausalLM"},
+	Tokenizer: tokenizer.ClassArctic,
+	Metadata: slices.Concat(commonRows, []Row{
+		uintRow("vocab_size", "vocab_size"),
+		{Key: "rope.dimension_count", Derive: hiddenPerHead},
+	}),
+	Expect: []Expect{silu, {"parallel_attn_mlp_res", []string{"true"}}, {"use_residual", []string{"true"}}, {"moe_layer_frequency", []string{"1"}}},
+	Unused: []string{"enable_expert_tensor_parallelism", "enc_index", "max_sequence_length", "moe_eval_capacity_factor", "moe_min_capacity", "moe_token_dropping",
+		"moe_train_capacity_factor", "quantization"},
+	Tensors: slices.Concat(embedRows, permutedRows(NoBias), w123Experts, []TensorRow{
+		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
+		{HF: "model.layers.{bid}.residual_layernorm", GGUF: "blk.{bid}.ffn_norm"},
+		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm_exps"},
+		{HF: "model.layers.{bid}.residual_mlp.w1", GGUF: "blk.{bid}.ffn_gate"},
+		{HF: "model.layers.{bid}.residual_mlp.w2", GGUF: "blk.{bid}.ffn_down"},
+		{HF: "model.layers.{bid}.residual_mlp.w3", GGUF: "blk.{bid}.ffn_up"},
+	}),
+}

@@ -1,0 +1,122 @@
+package arch
+
+import (
+	"slices"
+
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+	"ggforge/tokenizer"
+)
+
+// bailingMoE and bailingMoE2 are inclusionAI's Ling and Ring. Source: the classes of bailingmoe.py of the
+// reference's converter.
+var (
+	bailingMoE = &Arch{
+		Name:      "bailingmoe",
+		Classes:   []string{"BailingMoeForCausalLM"},
+		Tokenizer: tokenizer.ClassGPT2,
+		Metadata: slices.Concat(commonRows, []Row{
+			{Key: "rope.dimension_count", Derive: ropeDimensionCount},
+			uintRow("leading_dense_block_count", "first_k_dense_replace"),
+			uintRow("vocab_size", "vocab_size"),
+			uintRow("expert_feed_forward_length", "moe_intermediate_size"),
+			{Key: "expert_weights_scale", Const: gguf.Float32(1)},
+			uintRow("expert_shared_count", "num_shared_experts"),
+			boolRow("expert_weights_norm", "norm_topk_prob"),
+		}),
+		Expect: []Expect{silu, {"norm_softmax", []string{"false"}}, {"use_qkv_bias", []string{"false"}}, {"use_bias", []string{"false"}}, {"norm_head", []string{"false"}}},
+		Unused: []string{"embedding_dropout", "max_window_layers", "moe_layer_freq", "multi_gate", "num_nextn_predict_layers", "output_dropout", "rope_type", "sliding_window",
+			"use_sliding_window", "router_dtype"},
+		Tensors: slices.Concat([]TensorRow{{HF: "model.word_embeddings", GGUF: "token_embd"}}, embedRows[1:], normRows, expertRows, sharedExpertRows, []TensorRow{
+			{HF: "model.layers.{bid}.attention.query_key_value", Split: []Part{
+				{GGUF: "blk.{bid}.attn_q", Transform: qOfJoined.then(permuteQ)},
+				{GGUF: "blk.{bid}.attn_k", Transform: kOfJoined.then(permuteK)},
+				{GGUF: "blk.{bid}.attn_v", Transform: vOfJoined},
+			}},
+			{HF: "model.layers.{bid}.attention.dense", GGUF: "blk.{bid}.attn_output"},
+		}),
+	}
+	bailingMoE2 = &Arch{
+		Name:       "bailingmoe2",
+		Classes:    []string{"BailingMoeV2ForCausalLM"},
+		Tokenizer:  tokenizer.ClassGPT2,
+		BlockCount: withNextN,
+		Metadata: slices.Concat(with(commonRows, Row{Key: keyBlockCount, Derive: func(c *Config) (gguf.Value, bool, error) {
+			n, err := withNextN(c)
+			return uint32Of(n, true, err)
+		}}), []Row{
+			{Key: "rope.dimension_count", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+				dim, err := c.headDim()
+				if err != nil {
+					return v, false, err
+				}
+				share, ok, err := c.Rope().Float("partial_rotary_factor")
+				if !ok {
+					share = 0.5
+				}
+				if err != nil {
+					return v, false, err
+				}
+				n, err := truncate(float64(dim) * share)
+				return uint32Of(n, true, err)
+			}},
+			uintRow("leading_dense_block_count", "first_k_dense_replace"),
+			uintRow("vocab_size", "vocab_size"),
+			uintRow("expert_feed_forward_length", "moe_intermediate_size"),
+			{Key: "expert_shared_feed_forward_length", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+				if n, ok, err := c.Int("moe_shared_expert_intermediate_size"); err != nil || ok {
+					return uint32Of(n, ok, err)
+				}
+				width, err := c.Require("moe_intermediate_size")
+				if err != nil {
+					return v, false, err
+				}
+				n, err := c.Require("num_shared_experts")
+				if err == nil && (n < 0 || n > maxParts || width < 0 || width > 1<<32) {
+					err = fault.Errorf(fault.Broken, "%s: %d shared experts of %d", ConfigFile, n, width)
+				}
+				return uint32Of(n*width, true, err)
+			}},
+			floatRow("expert_weights_scale", "routed_scaling_factor"),
+			uintRow("expert_shared_count", "num_shared_experts"),
+			boolRow("expert_weights_norm", "norm_topk_prob"),
+			optional(uintRow("nextn_predict_layers", "num_nextn_predict_layers")),
+		}),
+		Expect: []Expect{silu, {"use_qkv_bias", []string{"false"}}, {"use_bias", []string{"false"}}, {"use_qk_norm", []string{"true"}}, {"use_rmsnorm", []string{"true"}}},
+		Unused: []string{"embedding_dropout", "max_window_layers", "moe_router_enable_expert_bias", "moe_router_topk_scaling_factor", "mtp_loss_scaling_factor", "output_dropout", "rotary_dim",
+			"router_dtype", "sliding_window", "use_sliding_window", "rope_interleave", "moe_router_enable_routed_scaling", "moe_router_group_topk", "moe_router_num_groups"},
+		Tensors: slices.Concat([]TensorRow{
+			{HF: "model.word_embeddings", GGUF: "token_embd"},
+			{HF: "model.layers.{bid}.attention.query_key_value", GGUF: "blk.{bid}.attn_qkv"},
+			{HF: "model.layers.{bid}.attention.dense", GGUF: "blk.{bid}.attn_output"},
+			{HF: "model.layers.{bid}.attention.query_layernorm", GGUF: "blk.{bid}.attn_q_norm"},
+			{HF: "model.layers.{bid}.attention.key_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
+		}, embedRows[1:], normRows, only(firstDense("first_k_dense_replace"), mlpRows), only(not(firstDense("first_k_dense_replace")), slices.Concat(expertRows, sharedExpertRows, []TensorRow{
+			{HF: "model.layers.{bid}.mlp.gate.expert_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true, Optional: true},
+		})), only(isNextN, []TensorRow{
+			{HF: "model.layers.{bid}.eh_proj", GGUF: "blk.{bid}.nextn.eh_proj"},
+			{HF: "model.layers.{bid}.enorm", GGUF: "blk.{bid}.nextn.enorm"},
+			{HF: "model.layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm"},
+			{HF: "model.layers.{bid}.final_layernorm", GGUF: "blk.{bid}.layer_output_norm"},
+		})),
+	}
+)
+
+// withNextN is the number of layers with those that predict further tokens.
+func withNextN(c *Config) (int64, error) {
+	extra, _, err := c.Int("num_nextn_predict_layers")
+	if err != nil {
+		return 0, err
+	}
+	if extra == 0 {
+		return c.BlockCount()
+	}
+	n, err := c.Require("num_hidden_layers")
+	return min(max(n, 0), maxBlocks) + min(max(extra, 0), maxBlocks), err
+}
+
+// isNextN is the condition of layers that predict further tokens.
+func isNextN(l Layer) (bool, error) {
+	n, err := l.BlockCount()
+	return l.Bid >= n, err
+}

@@ -1,0 +1,104 @@
+package arch
+
+import (
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+	"ggforge/rows"
+	"ggforge/tokenizer"
+)
+
+// openELM is Apple's OpenELM, whose layers differ in width. Source: the OpenELM
+// class of the reference's converter.
+var openELM = &Arch{
+	Name:       "openelm",
+	Classes:    []string{"OpenELMForCausalLM"},
+	Tokenizer:  tokenizer.ClassOpenELM,
+	BlockCount: func(c *Config) (int64, error) { return c.Require("num_transformer_layers") },
+	Metadata: []Row{
+		uintRow(keyBlockCount, "num_transformer_layers"),
+		uintRow("context_length", "max_context_length"),
+		uintRow("embedding_length", "model_dim"),
+		{Key: "feed_forward_length", Derive: func(c *Config) (gguf.Value, bool, error) { return perLayer(openELMWidths(c)) }},
+		{Key: keyHeadCount, Derive: func(c *Config) (gguf.Value, bool, error) { return perLayer(c.layerInts("num_query_heads")) }},
+		{Key: keyHeadCountKV, Derive: func(c *Config) (gguf.Value, bool, error) { return perLayer(c.layerInts("num_kv_heads")) }},
+		floatRow("rope.freq_base", "rope_freq_constant"),
+		{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-6)}, // in the model's code
+		uintRow("rope.dimension_count", "head_dim"),
+		uintRow("attention.key_length", "head_dim"),
+		uintRow("attention.value_length", "head_dim"),
+		fileTypeRow,
+	},
+	Expect: []Expect{
+		{"activation_fn_name", []string{"swish", "silu"}},
+		{"ffn_with_glu", []string{"true"}},
+		{"normalization_layer_name", []string{"rms_norm"}},
+		{"normalize_qk_projections", []string{"true"}},
+		{"share_input_output_layers", []string{"true"}},
+	},
+	Unused: []string{"num_gqa_groups", "qkv_multipliers", "rope_max_length"},
+	Tensors: []TensorRow{
+		{HF: "transformer.token_embeddings", GGUF: "token_embd"},
+		{HF: "transformer.norm", GGUF: "output_norm"},
+		{HF: "transformer.layers.{bid}.attn_norm", GGUF: "blk.{bid}.attn_norm"},
+		{HF: "transformer.layers.{bid}.attn.qkv_proj", GGUF: "blk.{bid}.attn_qkv"},
+		{HF: "transformer.layers.{bid}.attn.q_norm", GGUF: "blk.{bid}.attn_q_norm"},
+		{HF: "transformer.layers.{bid}.attn.k_norm", GGUF: "blk.{bid}.attn_k_norm"},
+		{HF: "transformer.layers.{bid}.attn.out_proj", GGUF: "blk.{bid}.attn_output"},
+		{HF: "transformer.layers.{bid}.ffn_norm", GGUF: "blk.{bid}.ffn_norm"},
+		{HF: "transformer.layers.{bid}.ffn.proj_1", Split: []Part{
+			{GGUF: "blk.{bid}.ffn_gate", Transform: openELMPart("gate-rows", true)},
+			{GGUF: "blk.{bid}.ffn_up", Transform: openELMPart("up-rows", false)},
+		}},
+		{HF: "transformer.layers.{bid}.ffn.proj_2", GGUF: "blk.{bid}.ffn_down"},
+	},
+}
+
+// openELMWidths are the widths of the feed-forward parts: multiples of a divisor
+// near the multiplier times the model's width, and not more than a tenth below.
+func openELMWidths(c *Config) ([]int64, error) {
+	multipliers, _, err := c.Floats("ffn_multipliers")
+	if err != nil {
+		return nil, err
+	}
+	divisor, err := c.Require("ffn_dim_divisor")
+	if err != nil {
+		return nil, err
+	}
+	width, err := c.Require("model_dim")
+	if err == nil && (divisor <= 0 || divisor > 1<<20) {
+		err = fault.Errorf(fault.Broken, "%s: key \"ffn_dim_divisor\": want a positive number, found %d", ConfigFile, divisor)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := make([]int64, len(multipliers))
+	for i, m := range multipliers {
+		v := m * float64(width)
+		n, err := truncate(v + float64(divisor)/2)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = max(divisor, n/divisor*divisor)
+		if float64(list[i]) < 0.9*v {
+			list[i] += divisor
+		}
+	}
+	return list, nil
+}
+
+func openELMPart(name string, gate bool) *Transform {
+	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+		widths, err := openELMWidths(l.Config)
+		if err != nil {
+			return nil, err
+		}
+		ne := s.NE()
+		if l.Bid >= int64(len(widths)) || len(ne) != 2 || ne[1] != 2*widths[l.Bid] {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want two parts of the width that ffn_multipliers tell", gguf.Shape(ne))
+		}
+		if w := widths[l.Bid]; gate {
+			return rows.Slice(s, 1, 0, w)
+		}
+		return rows.Slice(s, 1, widths[l.Bid], ne[1])
+	}}
+}
