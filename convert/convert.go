@@ -31,6 +31,9 @@ type Options struct {
 	Type      OutType // type of the weights; default Auto
 	ModelName string  // instead of the name found in the model card and directory
 	Pre       string  // tokenizer.ggml.pre of byte-level BPE, instead of the name that the check text gives
+	// EmbedTokenizer writes tokenizer.json as tokenizer.huggingface.json, which the
+	// reference never does.
+	EmbedTokenizer bool
 	// Override is a file of general.* keys, a JSON object, that outrank what the
 	// directory says; "" for none.
 	Override string
@@ -186,7 +189,7 @@ func (j *Job) describe(fsys fs.FS, config *arch.Config, opt Options) error {
 	if err != nil {
 		return err
 	}
-	vocab, err := tokenizer.Load(fsys, tokenizer.Options{Class: j.Arch.Tokenizer, VocabSize: int(vocabSize), Config: config.Raw, Value: config.Value, Pre: opt.Pre})
+	vocab, err := tokenizer.Load(fsys, tokenizer.Options{Class: j.Arch.Tokenizer, VocabSize: int(vocabSize), Config: config.Raw, Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
 	if err != nil {
 		return err
 	}

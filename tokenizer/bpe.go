@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ggforge/gguf"
 	"ggforge/internal/pyjson"
 	"ggforge/tokenizer/internal/hf"
 )
@@ -14,8 +15,8 @@ import (
 var byteLevel = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassGPT2:      loadGPT2,
 	ClassSPMOrGPT2: loadSPMOrGPT2,
-	ClassLlamaHF:   loadLlamaHF,
 	ClassGPT2OrSPM: loadGPT2OrSPM,
+	ClassLlamaHF:   loadLlamaHF,
 	ClassMamba:     loadMamba,
 	ClassMamba2:    loadMamba2,
 	ClassFalconH1:  loadGPT2,
@@ -53,6 +54,33 @@ func loadSPMOrGPT2(f *files, v *Vocab, opt Options) error {
 		return loadGPT2(f, v, opt)
 	}
 	return loadSPM(f, v, opt)
+}
+
+// loadGPT2OrSPM follows MPTModel (conversion/mpt.py): tokenizer.model, SEA-LION's,
+// counts where there is no byte-level BPE that is known.
+func loadGPT2OrSPM(f *files, v *Vocab, opt Options) error {
+	var bpe Vocab
+	err := loadGPT2(f, &bpe, opt)
+	if err == nil || !isFile(f.fsys, spmFile) {
+		*v = bpe
+		return err
+	}
+	v.warnf("%s taken: %v", spmFile, err)
+	if err := loadSPM(f, v, opt); err != nil {
+		return err
+	}
+	v.kvs.Set(keyAddBOS, gguf.Bool(false))
+	for _, e := range []struct {
+		kind string
+		id   uint32
+	}{{"pad", 3}, {"eos", 1}, {"unk", 0}} {
+		for _, k := range specialKeys {
+			if k.kind == e.kind {
+				v.kvs.Set(k.id, gguf.Uint32(e.id))
+			}
+		}
+	}
+	return nil
 }
 
 // base sets tokens, types and pre-tokenizer (TextModel.get_vocab_base); there are

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+	"testing/fstest"
 
 	"ggforge/internal/toktest"
 )
@@ -62,3 +63,5 @@ func TestEncodeGolden(t *testing.T) {
 		})
 	}
 }
+
+func file(data []byte) *fstest.MapFile { return &fstest.MapFile{Data: data} }

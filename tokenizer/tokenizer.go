@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"ggforge/gguf"
+	"ggforge/internal/fault"
 	"ggforge/internal/pyjson"
 )
 
@@ -30,6 +31,10 @@ type Options struct {
 	// for none. Without it the members of Config count. The rule sets that read
 	// one are those whose vocabulary depends on more than its size.
 	Value func(key string) any
+	// EmbedJSON adds the text of tokenizer.json as tokenizer.huggingface.json, at
+	// the end; the reference never does. Without the file that is an error of kind
+	// fault.Usage.
+	EmbedJSON bool
 
 	// Pre is the name for tokenizer.ggml.pre of a byte-level BPE vocabulary; ""
 	// takes the name that its check text gives.
@@ -107,6 +112,20 @@ type files struct {
 // Load reads the tokenizer in fsys, the checkpoint directory. Errors of reading
 // are those of fsys; see the package comment for the others.
 func Load(fsys fs.FS, opt Options) (*Vocab, error) {
+	v, err := loadClass(fsys, opt)
+	if err == nil && opt.EmbedJSON {
+		if !isFile(fsys, jsonFile) {
+			return nil, fault.Errorf(fault.Usage, "%s is to be embedded, but there is no such file", jsonFile)
+		}
+		var text []byte
+		if text, err = fs.ReadFile(fsys, jsonFile); err == nil {
+			v.kvs.Set(keyHFJSON, gguf.String(string(text)))
+		}
+	}
+	return v, err
+}
+
+func loadClass(fsys fs.FS, opt Options) (*Vocab, error) {
 	switch opt.Class {
 	case ClassLlama:
 		return loadLlama(fsys, opt)
@@ -259,6 +278,7 @@ const (
 	keyChatTemplate    = "tokenizer.chat_template"
 	keyChatTemplateDot = "tokenizer.chat_template." // and a template's name
 	keyChatTemplates   = "tokenizer.chat_templates"
+	keyHFJSON          = "tokenizer.huggingface.json"
 )
 
 // otherKinds tells a tokenizer without tokenizer.model by its files, first match first.

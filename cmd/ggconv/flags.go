@@ -22,6 +22,7 @@ func flags() []cli.Flag {
 		&cli.StringFlag{Name: "outtype", Value: convert.Auto.String(), Usage: "store weights as `TYPE`: " + convert.OutTypeNames()},
 		&cli.StringFlag{Name: "model-name", Usage: "call the model `NAME`"},
 		&cli.StringFlag{Name: "pre", Usage: "call the pre-tokenizer of byte-level BPE `NAME`, whatever its check text says"},
+		&cli.BoolFlag{Name: "embed-hf-tokenizer", Usage: "write the text of tokenizer.json into the file, too, as tokenizer.huggingface.json"},
 		&cli.StringFlag{Name: "metadata", Usage: "take general.* keys from `FILE`, a JSON object, before all else"},
 		&cli.BoolFlag{Name: "vocab-only", Usage: "write the metadata and the vocabulary, no tensors"},
 		&cli.BoolFlag{Name: "bigendian", Usage: "write for big-endian machines"},
@@ -99,16 +100,18 @@ func options(cmd *cli.Command, args []string) (opt convert.Options, out string, 
 		out = args[1]
 	}
 	opt = convert.Options{
-		ModelName:  cmd.String("model-name"),
-		Pre:        cmd.String("pre"),
-		Override:   cmd.String("metadata"),
-		VocabOnly:  cmd.Bool("vocab-only"),
-		BigEndian:  cmd.Bool("bigendian"),
-		FuseQKV:    cmd.Bool("fuse-qkv"),
-		FuseGateUp: cmd.Bool("fuse-gate-up-exps"),
-		Dense:      cmd.Bool("sentence-transformers-dense-modules"),
-		Reference:  cmd.String("compat") == "reference",
-		Split:      convert.Split{MaxTensors: int64(cmd.Uint("split-max-tensors")), EmptyFirst: cmd.Bool("no-tensor-first-split")},
+		ModelName: cmd.String("model-name"),
+		Pre:       cmd.String("pre"),
+		Override:  cmd.String("metadata"),
+
+		EmbedTokenizer: cmd.Bool("embed-hf-tokenizer"),
+		VocabOnly:      cmd.Bool("vocab-only"),
+		BigEndian:      cmd.Bool("bigendian"),
+		FuseQKV:        cmd.Bool("fuse-qkv"),
+		FuseGateUp:     cmd.Bool("fuse-gate-up-exps"),
+		Dense:          cmd.Bool("sentence-transformers-dense-modules"),
+		Reference:      cmd.String("compat") == "reference",
+		Split:          convert.Split{MaxTensors: int64(cmd.Uint("split-max-tensors")), EmptyFirst: cmd.Bool("no-tensor-first-split")},
 	}
 	if c := cmd.String("compat"); c != "" && c != "reference" {
 		return opt, "", fault.Errorf(fault.Usage, "--compat %q: want reference", c)

@@ -68,7 +68,7 @@ func (t *Tokenizer) addAt(id int, token AddedToken) error {
 		a.ids, a.tokens, a.forms, a.special = map[string]int{}, map[int]AddedToken{}, map[int]string{}, map[string]bool{}
 	}
 	if token.Normalized && t.Normalizer != nil {
-		form, err := t.Normalizer.normalize(text{s: token.Content})
+		form, err := t.Normalizer.normalize(input(token.Content, false))
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (a *addedVocabulary) extract(t text, normalized, splitSpecial bool, f func(
 	}
 	done := 0
 	for pos := 0; tr != nil && pos < len(t.s); {
-		id, end := tr.longest(t.s, pos)
+		id, end := tr.longest(0, t.s, pos)
 		if id < 0 {
 			pos++
 			continue
@@ -178,15 +178,15 @@ func isSingleWord(s string, start, stop int) bool {
 type trie struct{ nodes []trieNode }
 
 type trieNode struct {
-	first, sibling int // nodes, 0 for none
-	id             int // of the text that ends here, plus 1
+	first, sibling int32 // nodes, 0 for none
+	id             int32 // of the text that ends here, plus 1
 	b              byte
 }
 
 func newTrie() *trie { return &trie{nodes: make([]trieNode, 1)} }
 
 // child returns the node below at for a byte, 0 if there is none.
-func (t *trie) child(at int, b byte) int {
+func (t *trie) child(at int32, b byte) int32 {
 	for c := t.nodes[at].first; c != 0; c = t.nodes[c].sibling {
 		if t.nodes[c].b == b {
 			return c
@@ -197,33 +197,34 @@ func (t *trie) child(at int, b byte) int {
 
 // add adds a text; twice tells that it was there, and whose it is.
 func (t *trie) add(s string, id int) (other int, twice bool) {
-	at := 0
+	at := int32(0)
 	for i := range len(s) {
 		c := t.child(at, s[i])
 		if c == 0 {
-			c = len(t.nodes)
+			c = int32(len(t.nodes))
 			t.nodes = append(t.nodes, trieNode{sibling: t.nodes[at].first, b: s[i]})
 			t.nodes[at].first = c
 		}
 		at = c
 	}
 	if t.nodes[at].id != 0 {
-		return t.nodes[at].id - 1, true
+		return int(t.nodes[at].id) - 1, true
 	}
-	t.nodes[at].id = id + 1
+	t.nodes[at].id = int32(id) + 1
 	return 0, false
 }
 
-// longest returns the id of the longest text at pos and where it ends, -1 without one.
-func (t *trie) longest(s string, pos int) (id, end int) {
+// longest returns the id of the longest text at pos and where it ends, -1 without
+// one. The text begins behind the node at; the node's own one does not count.
+func (t *trie) longest(at int32, s string, pos int) (id, end int) {
 	id = -1
-	for at, i := 0, pos; i < len(s); {
+	for i := pos; i < len(s); {
 		if at = t.child(at, s[i]); at == 0 {
 			break
 		}
 		i++
 		if t.nodes[at].id != 0 {
-			id, end = t.nodes[at].id-1, i
+			id, end = int(t.nodes[at].id)-1, i
 		}
 	}
 	return id, end

@@ -262,7 +262,7 @@ type ReplaceDecoder struct {
 func (d ReplaceDecoder) decode(tokens []string) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
-		t, err := replace(text{s: token}, d.Pattern, d.Content)
+		t, err := replace(input(token, false), d.Pattern, d.Content)
 		if err != nil {
 			return nil, err
 		}

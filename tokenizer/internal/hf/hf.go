@@ -89,7 +89,7 @@ func (t *Tokenizer) Decode(ids []int) (string, error) {
 // is set.
 func (t *Tokenizer) Encode(s string, special bool) ([]int, error) {
 	var ids []int
-	err := t.added.extract(text{s: s}, false, t.SplitSpecial, func(id int, part text) error {
+	err := t.added.extract(input(s, needsPlaces(t.PreTokenizer)), false, t.SplitSpecial, func(id int, part text) error {
 		if id >= 0 {
 			ids = append(ids, id)
 			return nil

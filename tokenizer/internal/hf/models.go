@@ -61,14 +61,21 @@ type WordPiece struct {
 	Prefix   string
 	MaxChars int // longer words are unknown
 
-	longest int // bytes of the longest token
+	trie  *trie
+	inner int32 // node of the prefix, -1 when no token has it
 }
 
 // NewWordPiece keeps vocab.
 func NewWordPiece(vocab map[string]int, unk, prefix string, maxChars int) *WordPiece {
-	m := &WordPiece{wordVocab: newWordVocab(vocab, unk), Prefix: prefix, MaxChars: maxChars}
-	for token := range vocab {
-		m.longest = max(m.longest, len(token))
+	m := &WordPiece{wordVocab: newWordVocab(vocab, unk), Prefix: prefix, MaxChars: maxChars, trie: newTrie()}
+	for token, id := range vocab {
+		m.trie.add(token, id)
+	}
+	for i := range len(prefix) {
+		if m.inner = m.trie.child(m.inner, prefix[i]); m.inner == 0 {
+			m.inner = -1
+			break
+		}
 	}
 	return m
 }
@@ -82,20 +89,13 @@ func (m *WordPiece) encode(ids []int, piece string) ([]int, error) {
 	}
 	known := len(ids)
 	for start := 0; start < len(piece); {
-		prefix := ""
+		from := int32(0)
 		if start > 0 {
-			prefix = m.Prefix
-		}
-		id, end := -1, min(len(piece), start+m.longest)
-		for ; end > start; end-- {
-			if end < len(piece) && !utf8.RuneStart(piece[end]) {
-				continue
-			}
-			if i, ok := m.vocab[prefix+piece[start:end]]; ok {
-				id = i
-				break
+			if from = m.inner; from < 0 {
+				return m.unknown(ids[:known])
 			}
 		}
+		id, end := m.trie.longest(from, piece, start)
 		if id < 0 {
 			return m.unknown(ids[:known])
 		}
@@ -214,12 +214,12 @@ func (m *Unigram) encode(ids []int, piece string) ([]int, error) {
 	for start, r := range piece {
 		size := utf8.RuneLen(r)
 		single := false
-		for at, end := 0, start; end < len(piece); {
+		for at, end := int32(0), start; end < len(piece); {
 			if at = m.trie.child(at, piece[end]); at == 0 {
 				break
 			}
 			end++
-			if id := m.trie.nodes[at].id - 1; id >= 0 {
+			if id := int(m.trie.nodes[at].id) - 1; id >= 0 {
 				reach(start, end, id, m.scores[id])
 				single = single || end == start+size
 			}

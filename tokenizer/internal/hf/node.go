@@ -13,9 +13,10 @@ import (
 // node reads the members of one JSON object. The first thing that is wrong stays
 // in *err, with the path of the place; what is read afterwards is the zero value.
 type node struct {
-	path string
-	obj  *pyjson.Object
-	err  *error
+	path  string
+	obj   *pyjson.Object
+	err   *error
+	parts *int // that have been read
 }
 
 func (n node) failf(format string, args ...any) {
@@ -123,18 +124,32 @@ func (n node) child(name string) node {
 	if !ok {
 		n.wrong(name, "an object")
 	}
-	return node{n.path + "." + name, o, n.err}
+	return node{n.path + "." + name, o, n.err, n.parts}
 }
 
 // children returns a member that is a list of objects.
 func (n node) children(name string) []node {
 	var out []node
+	if *n.err != nil {
+		return nil
+	}
 	for i, e := range n.list(name) {
 		o, ok := e.(*pyjson.Object)
 		if !ok {
 			n.failf("%s[%d]: want an object, got %s", name, i, pyjson.Describe(e))
 		}
-		out = append(out, node{fmt.Sprintf("%s.%s[%d]", n.path, name, i), o, n.err})
+		out = append(out, node{fmt.Sprintf("%s.%s[%d]", n.path, name, i), o, n.err, n.parts})
 	}
 	return out
+}
+
+// maxParts bounds the parts of a file's normalizer, pre-tokenizer and decoder
+// together; published ones have ten at most.
+const maxParts = 100
+
+// bounded counts the elements of a sequence among the parts.
+func (n node) bounded(name string) {
+	if *n.parts += len(n.list(name)); *n.parts > maxParts && *n.err == nil {
+		*n.err = unsupportedf("%s.%s: more than %d parts", n.path, name, maxParts)
+	}
 }

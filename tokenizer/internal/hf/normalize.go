@@ -23,7 +23,10 @@ type NormalizerSequence []Normalizer
 func (s NormalizerSequence) normalize(t text) (text, error) {
 	var err error
 	for _, n := range s {
-		if t, err = n.normalize(t); err != nil {
+		if t, err = n.normalize(t); err == nil {
+			err = checkSize(len(t.s), t.limit)
+		}
+		if err != nil {
 			break
 		}
 	}
@@ -166,6 +169,7 @@ func parseNormalizer(n node) Normalizer {
 		b.StripAccents = n.boolOr("strip_accents", b.Lowercase)
 		return b
 	case "Sequence":
+		n.bounded("normalizers")
 		seq := NormalizerSequence{}
 		for _, e := range n.children("normalizers") {
 			seq = append(seq, parseNormalizer(e))

@@ -5,7 +5,7 @@ import "ggforge/internal/pyjson"
 // Parse reads the root object of a tokenizer.json.
 func Parse(root *pyjson.Object) (*Tokenizer, error) {
 	var err error
-	n := node{"tokenizer", root, &err}
+	n := node{"tokenizer", root, &err, new(int)}
 	if v := n.strOr("version", "1.0"); v != "1.0" {
 		n.unknown("version", v)
 	}
@@ -111,6 +111,7 @@ func parseDecoder(n node) Decoder {
 	case "Replace":
 		return ReplaceDecoder{parsePattern(n.child("pattern")), n.str("content")}
 	case "Sequence":
+		n.bounded("decoders")
 		seq := SequenceDecoder{}
 		for _, e := range n.children("decoders") {
 			seq = append(seq, parseDecoder(e))

@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"slices"
 	"strings"
 
 	"ggforge/tokenizer/internal/uni"
@@ -23,7 +24,7 @@ func preTokenize(p PreTokenizer, pieces []text) ([]text, error) {
 		}
 		return pieces, err
 	}
-	out := make([]text, 0, len(pieces))
+	out, size := make([]text, 0, len(pieces)), 0
 	for _, t := range pieces {
 		from := len(out)
 		var err error
@@ -34,9 +35,13 @@ func preTokenize(p PreTokenizer, pieces []text) ([]text, error) {
 		for _, piece := range out[from:] {
 			if piece.s != "" {
 				kept = append(kept, piece)
+				size += len(piece.s)
 			}
 		}
 		out = kept
+		if err := checkSize(size, t.limit); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
@@ -170,6 +175,17 @@ func (p FixedLength) split(out []text, t text) ([]text, error) {
 	return append(out, t.slice(start, len(t.s))), nil
 }
 
+// needsPlaces reports whether a part asks where a piece comes from.
+func needsPlaces(p PreTokenizer) bool {
+	switch p := p.(type) {
+	case Metaspace:
+		return p.Prepend == PrependFirst
+	case PreTokenizerSequence:
+		return slices.ContainsFunc(p, needsPlaces)
+	}
+	return false
+}
+
 func parseBehavior(n node, def Behavior) Behavior {
 	switch b := Behavior(n.strOr("behavior", string(def))); b {
 	case Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous:
@@ -218,6 +234,7 @@ func parsePreTokenizer(n node) PreTokenizer {
 		}
 		return FixedLength(length)
 	case "Sequence":
+		n.bounded("pretokenizers")
 		seq := PreTokenizerSequence{}
 		for _, e := range n.children("pretokenizers") {
 			seq = append(seq, parsePreTokenizer(e))

@@ -7,17 +7,36 @@ import (
 )
 
 // text is a part of the input on its way through the normalizer and the
-// pre-tokenizer. at gives for each byte the place in the input that it comes from;
-// nil says that it comes from first plus its place.
+// pre-tokenizer. If traced, at gives for each byte the place in the input that it
+// comes from; nil says that it comes from first plus its place. Only a Metaspace
+// that asks for the first piece needs places.
 type text struct {
-	s     string
-	at    []int
-	first int
+	s      string
+	limit  int // bytes that it may grow to
+	traced bool
+	at     []int
+	first  int
+}
+
+// input returns a text as it comes in. It may grow a good deal on its way, as in
+// the longest compatibility decomposition, but not without end.
+func input(s string, traced bool) text {
+	return text{s: s, limit: 1<<16 + 64*len(s), traced: traced}
+}
+
+// checkSize refuses texts that have grown too long.
+func checkSize(size, limit int) error {
+	if size > limit {
+		return unsupportedf("a text grows to %d bytes, want at most %d", size, limit)
+	}
+	return nil
 }
 
 // origin returns where byte i comes from.
 func (t text) origin(i int) int {
 	switch {
+	case !t.traced:
+		return 0
 	case t.at == nil:
 		return t.first + i
 	case i < len(t.at):
@@ -28,7 +47,7 @@ func (t text) origin(i int) int {
 
 // slice returns the bytes from i to j.
 func (t text) slice(i, j int) text {
-	out := text{s: t.s[i:j], first: t.origin(i)}
+	out := text{s: t.s[i:j], limit: t.limit, traced: t.traced, first: t.origin(i)}
 	if t.at != nil {
 		out.at = t.at[i:j]
 	}
@@ -37,12 +56,17 @@ func (t text) slice(i, j int) text {
 
 // builder makes a changed text.
 type builder struct {
-	s  []byte
-	at []int
+	s      []byte
+	traced bool
+	at     []int
 }
 
 func build(t text) *builder {
-	return &builder{make([]byte, 0, len(t.s)+8), make([]int, 0, len(t.s)+8)}
+	b := &builder{s: make([]byte, 0, len(t.s)+8), traced: t.traced}
+	if t.traced {
+		b.at = make([]int, 0, len(t.s)+8)
+	}
+	return b
 }
 
 // add appends a text that comes from one place.
@@ -53,7 +77,7 @@ func (b *builder) add(s string, at int) {
 
 // mark gives the bytes that have no place yet one.
 func (b *builder) mark(at int) {
-	for len(b.at) < len(b.s) {
+	for b.traced && len(b.at) < len(b.s) {
 		b.at = append(b.at, at)
 	}
 }
@@ -61,12 +85,12 @@ func (b *builder) mark(at int) {
 // keep appends the bytes from i to j of t.
 func (b *builder) keep(t text, i, j int) {
 	b.s = append(b.s, t.s[i:j]...)
-	for ; i < j; i++ {
+	for ; b.traced && i < j; i++ {
 		b.at = append(b.at, t.origin(i))
 	}
 }
 
-func (b *builder) text(t text) text { return text{string(b.s), b.at, t.origin(0)} }
+func (b *builder) text(t text) text { return text{string(b.s), t.limit, b.traced, b.at, t.origin(0)} }
 
 // mapRunes lets f append what each character becomes.
 func mapRunes(t text, f func(b []byte, r rune) []byte) text {
@@ -99,6 +123,9 @@ func prepend(t text, s string) text {
 func replace(t text, p Pattern, content string) (text, error) {
 	matches, err := p.matches(t.s)
 	if err != nil || len(matches) == 0 {
+		return t, err
+	}
+	if err := checkSize(len(t.s)+len(matches)*len(content), t.limit); err != nil {
 		return t, err
 	}
 	b, pos := build(t), 0

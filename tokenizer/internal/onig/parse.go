@@ -51,7 +51,7 @@ const (
 
 // Bounds on what is compiled.
 const (
-	maxPattern = 1 << 16 // bytes of an expression
+	maxPattern = 1 << 13 // bytes of an expression
 	maxRepeat  = 1000
 	maxNesting = 100
 	endless    = -1
@@ -564,8 +564,9 @@ func (p *parser) class() *uni.Set {
 			switch hi = p.next(); hi {
 			case '\\':
 				var s *uni.Set
-				if s, hi = p.escaped(); s != nil { // [a-\d] is a, - and digits
-					p.pos, hi = back, r
+				if s, hi = p.escaped(); s != nil {
+					p.fail(ErrBroken, "range to a set")
+					return set
 				}
 			case '[':
 				p.pos, hi = back, r

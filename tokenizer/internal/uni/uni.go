@@ -116,9 +116,28 @@ func (s *Set) Add(lo, hi rune) {
 
 // Union adds the characters of t.
 func (s *Set) Union(t *Set) {
-	for _, e := range t.spans {
-		s.Add(e.lo, e.hi)
+	a, b := s.spans, t.spans
+	s.spans = make([]span, 0, len(a)+len(b))
+	for len(a)+len(b) > 0 {
+		if len(b) == 0 || len(a) > 0 && a[0].lo <= b[0].lo {
+			a, b = b, a
+		}
+		// b holds the lower one
+		s.append(b[0])
+		b = b[1:]
 	}
+	for i := range s.ascii {
+		s.ascii[i] |= t.ascii[i]
+	}
+}
+
+// append adds a span that begins no lower than the last one.
+func (s *Set) append(e span) {
+	if n := len(s.spans); n > 0 && e.lo <= s.spans[n-1].hi+1 {
+		s.spans[n-1].hi = max(s.spans[n-1].hi, e.hi)
+		return
+	}
+	s.spans = append(s.spans, e)
 }
 
 // Complement returns the characters that are not in s; surrogates are in no set.
