@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -251,4 +252,40 @@ func marshal(v any) string {
 		panic(err)
 	}
 	return string(data)
+}
+
+// Large returns a byte-level tokenizer.json with about n tokens and merges.
+func Large(n int) []byte {
+	base, list := baseVocab()
+	vocab, merges := base.(map[string]int), list.([]any)
+	var texts []string
+	for text := range vocab {
+		if len(text) < 4 {
+			texts = append(texts, text)
+		}
+	}
+	slices.Sort(texts)
+	for _, left := range texts {
+		for _, right := range texts {
+			if len(vocab) >= n {
+				break
+			}
+			if _, ok := vocab[left+right]; !ok {
+				vocab[left+right] = len(vocab)
+				merges = append(merges, []string{left, right})
+			}
+		}
+	}
+	pairs := make([][]string, len(merges))
+	for i, m := range merges {
+		switch m := m.(type) {
+		case []string:
+			pairs[i] = m
+		case []any:
+			pairs[i] = []string{m[0].(string), m[1].(string)}
+		}
+	}
+	s := shapes[0]
+	s.vocab = func() (any, any) { return vocab, pairs }
+	return s.json()
 }
