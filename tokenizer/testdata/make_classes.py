@@ -390,6 +390,7 @@ def bpe():
     one("deci-gpt2", "deci", "DeciLMForCausalLM", {"vocab_size": 128256})
     for cls, hf in (("deci", "DeciLMForCausalLM"), ("jamba", "JambaForCausalLM"), ("gemma4", "Gemma4ForCausalLM")):
         case(cls + "-hf", cls, hf, "tiny-spm", omit=("tokenizer.model",))
+        case(cls + "-hf-gemma", cls, hf, "tiny-spm-gemma", omit=("tokenizer.model",))
         case(cls + "-model", cls, hf, "tiny-spm")
     case("xverse-hf", "xverse", "XverseForCausalLM", "tiny-spm", cfg={"vocab_size": 1000}, omit=("tokenizer.model",))
     case("xverse-beyond", "xverse", "XverseForCausalLM", "tiny-spm", cfg={"vocab_size": 1001}, omit=("tokenizer.model",))
