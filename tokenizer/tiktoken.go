@@ -80,23 +80,27 @@ func (f *files) readRanks(name string) (*ranks, error) {
 // merge joins the bytes of s, always the neighbours whose joint rank is lowest,
 // until no joint rank is below limit.
 func (r *ranks) merge(s string, limit int) []string {
-	parts := make([]string, len(s))
-	for i := range parts {
-		parts[i] = s[i : i+1]
+	cuts := make([]int, len(s)+1) // part i is s[cuts[i]:cuts[i+1]]
+	for i := range cuts {
+		cuts[i] = i
 	}
 	for {
 		best, at := limit, -1
-		for i := range len(parts) - 1 {
-			if rank, ok := r.rank[parts[i]+parts[i+1]]; ok && rank < best {
+		for i := range len(cuts) - 2 {
+			if rank, ok := r.rank[s[cuts[i]:cuts[i+2]]]; ok && rank < best {
 				best, at = rank, i
 			}
 		}
 		if at < 0 {
-			return parts
+			break
 		}
-		parts[at] += parts[at+1]
-		parts = append(parts[:at+1], parts[at+2:]...)
+		cuts = append(cuts[:at+1], cuts[at+2:]...)
 	}
+	parts := make([]string, len(cuts)-1)
+	for i := range parts {
+		parts[i] = s[cuts[i]:cuts[i+1]]
+	}
+	return parts
 }
 
 // merges returns the merges in the byte-level alphabet, in the order of the
