@@ -164,6 +164,10 @@ func (c *Config) findClass() error {
 	return nil
 }
 
+// flatTypes are the model types whose config.json may have the keys of the
+// language model beside the others.
+var flatTypes = set("qwen2_vl", "qwen2_5_vl")
+
 // layOver fills in the defaults of the model type and lays the configuration of
 // the language model over the root.
 func (c *Config) layOver(raw bool) error {
@@ -181,6 +185,10 @@ func (c *Config) layOver(raw bool) error {
 	}
 	if text == nil && inner == "" {
 		return nil
+	}
+	if text == nil && flatTypes[c.modelType] && !raw {
+		c.modelType = inner
+		return modelTypes[inner].complete(c, c.values)
 	}
 	values := maps.Clone(text)
 	if values == nil {

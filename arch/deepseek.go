@@ -104,7 +104,7 @@ var deepseek2 = &Arch{
 	Expect: []Expect{silu, {"moe_layer_freq", []string{"1"}}, {"rope_interleave", []string{"true"}}},
 	Drop: []Drop{
 		{Prefix: "lm_head.weight", Why: silent, If: tied},
-		{Prefix: "model.layers.", Beyond: true, Why: "of layers that predict further tokens (MTP)"},
+		{Prefix: "model.layers.", Beyond: true, Why: mtp},
 	},
 	Tensors: slices.Concat(embedRows, normRows, []TensorRow{
 		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", If: not(has("q_lora_rank"))},
@@ -121,6 +121,9 @@ var deepseek2 = &Arch{
 	}, only(denseFirst, mlpRows), only(moeAfter, slices.Concat(expertRows, []TensorRow{correctionRow})),
 		only(sharedAfter, sharedExpertRows)),
 }
+
+// mtp tells of tensors that are left out.
+const mtp = "of layers that predict further tokens (MTP)"
 
 // sharedAfter is moeAfter for models that have shared experts.
 func sharedAfter(l Layer) (bool, error) {

@@ -36,6 +36,87 @@ var ernie4_5 = &Arch{
 	}),
 }
 
+// ernie4_5moe is ERNIE 4.5 with experts. What predicts further tokens is left out.
+var ernie4_5moe = &Arch{
+	Name:      "ernie4_5-moe",
+	Classes:   []string{"Ernie4_5_MoeForCausalLM"},
+	Tokenizer: tokenizer.ClassErnie,
+	Metadata: slices.Concat(commonRows, []Row{
+		uintRow("expert_count", "moe_num_experts"),
+		uintRow("expert_used_count", "moe_k"),
+		uintRow("interleave_moe_layer_step", "moe_layer_interval"),
+		uintRow("leading_dense_block_count", "moe_layer_start_index"),
+		optional(uintRow("expert_feed_forward_length", "moe_intermediate_size")),
+		optional(uintRow("expert_shared_count", "moe_num_shared_experts")),
+		{Key: "expert_shared_feed_forward_length", Derive: ernieSharedLength},
+	}),
+	Expect: []Expect{silu, {"moe_gate", []string{"topk"}}},
+	Unused: append([]string{"moe_capacity", "moe_group", "moe_gate_act", "moe_norm_min", "moe_use_aux_free", "moe_aux_loss_lambda", "moe_orthogonal_loss_lambda",
+		"moe_layer_end_index", "num_nextn_predict_layers", "multi_token_pred_lambda", "moe_multimodal_dispatch_use_allgather", "moe_use_hard_gate",
+		"moe_dense_experts_token_type_id", "moe_reverse_token_drop", "moe_all_to_all_dropout"}, ernie4_5.Unused...),
+	Rename: ernie4_5.Rename,
+	Drop: []Drop{
+		{Prefix: "model.mtp_block.", Why: mtp}, {Prefix: "model.mtp_emb_norm.", Why: mtp},
+		{Prefix: "model.mtp_hidden_norm.", Why: mtp}, {Prefix: "model.mtp_linear_proj.", Why: mtp},
+	},
+	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, MayBias), only(not(ernieExperts), mlpRows), only(ernieExperts, []TensorRow{
+		{HF: "model.layers.{bid}.mlp.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
+		{HF: "model.layers.{bid}.mlp.moe_statics.e_score_correction_bias", Exact: true, Optional: true, GGUF: "blk.{bid}.exp_probs_b.bias"},
+		{HF: "model.layers.{bid}.mlp.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps", Experts: ernieCount},
+		{HF: "model.layers.{bid}.mlp.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps", Experts: ernieCount},
+		{HF: "model.layers.{bid}.mlp.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps", Experts: ernieCount},
+	}), only(ernieShared, sharedExpertRows)),
+}
+
+func ernieCount(l Layer) (int64, error) { return l.Require("moe_num_experts") }
+
+// ernieExperts is the condition of layers with experts: every so many between a
+// first and a last one.
+func ernieExperts(l Layer) (bool, error) {
+	first, err := l.Require("moe_layer_start_index")
+	if err != nil {
+		return false, err
+	}
+	last, ok, err := l.Int("moe_layer_end_index")
+	if err != nil {
+		return false, err
+	}
+	step, err := l.Require("moe_layer_interval")
+	if err == nil && step < 1 {
+		err = wrongType("moe_layer_interval", "a positive integer", step)
+	}
+	return err == nil && l.Bid >= first && (!ok || last < 0 || l.Bid <= last) && (l.Bid+1)%step == 0, err
+}
+
+func ernieShared(l Layer) (bool, error) {
+	n, _, err := l.Int("moe_num_shared_experts")
+	if err != nil || n == 0 {
+		return false, err
+	}
+	return ernieExperts(l)
+}
+
+// ernieSharedLength is the width of the shared experts as the reference has it: a
+// quotient that is right for the published sizes. No runtime reads it.
+func ernieSharedLength(c *Config) (v gguf.Value, ok bool, err error) {
+	shared, _, err := c.Int("moe_num_shared_experts")
+	if err != nil || shared <= 0 {
+		return v, false, err
+	}
+	width, ok, err := c.Int("intermediate_size")
+	if err != nil || !ok {
+		return v, false, err
+	}
+	heads, ok, err := c.Int("num_key_value_heads")
+	if err == nil && ok && heads < 1 {
+		err = wrongType("num_key_value_heads", "a positive integer", heads)
+	}
+	if err != nil || !ok {
+		return v, false, err
+	}
+	return uint32Of(width/heads, true, nil)
+}
+
 // joinedPart takes queries, keys or values out of a matrix that has all queries,
 // all keys, all values; q and k are the rows of all queries and of all keys.
 func joinedPart(name string, part func(q, k int64) (from, to int64)) *Transform {

@@ -101,3 +101,73 @@ func hunyuanContext(c *Config) (v gguf.Value, ok bool, err error) {
 	}
 	return gguf.Uint32(hunyuanLength), err == nil, err
 }
+
+// hunyuanMoE is Hunyuan-A13B. Some of its keys are lists with a number for each
+// layer; the reference, and the runtime, know models of one number.
+var hunyuanMoE = &Arch{
+	Name:      "hunyuan-moe",
+	Classes:   []string{"HunYuanMoEV1ForCausalLM"},
+	Tokenizer: tokenizer.ClassHunYuanMoE,
+	Metadata: slices.Concat(with(commonRows, dynamicAsNone), []Row{
+		uintRow("expert_shared_feed_forward_length", "intermediate_size"),
+		{Key: "expert_feed_forward_length", Derive: oneOfAll("moe_intermediate_size")},
+		{Key: "expert_used_count", Derive: oneOfAll("moe_topk")},
+		{Key: "expert_shared_count", Derive: oneOfAll("num_shared_expert")},
+		{Key: "rope.freq_base", Derive: ifDynamic(hunyuanMoEFreqBase)},
+		{Key: "rope.scaling.type", Derive: ifDynamic(constant(gguf.String("none")))},
+		{Key: "rope.scaling.factor", Derive: ifDynamic(constant(gguf.Float32(1)))},
+		{Key: "rope.scaling.original_context_length", Derive: ifDynamic(constant(gguf.Uint32(hunyuanLength)))},
+		{Key: "context_length", Derive: ifDynamic(hunyuanContext)},
+	}),
+	Expect: []Expect{silu, {"use_cla", []string{"false"}}, {"use_mla", []string{"false"}}, {"use_qk_norm", []string{"true"}}, {"norm_type", []string{"rms"}}},
+	Unused: append([]string{"attention_head_dim", "cla_share_factor", "moe_drop_tokens", "moe_layer_num_skipped", "moe_random_routing_dropped_token",
+		"use_mixed_mlp_moe", "num_media_embeds", "position_embedding_xdrope", "kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+		"routed_scaling_factor", "norm_topk_prob", "group_limited_greedy", "eod_token_id", "anyres_pooling_size", "anyres_vit_max_image_size",
+		"anyres_vit_two_views"}, hunyuanDense.Unused...),
+	Drop: []Drop{{Prefix: "lm_head.weight", Why: silent, If: tied}},
+	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, MayBias), []TensorRow{
+		{HF: "model.layers.{bid}.self_attn.query_layernorm", GGUF: "blk.{bid}.attn_q_norm"},
+		{HF: "model.layers.{bid}.self_attn.key_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
+		{HF: "model.layers.{bid}.mlp.gate.wg", GGUF: "blk.{bid}.ffn_gate_inp"},
+		{HF: "model.layers.{bid}.mlp.shared_mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
+		{HF: "model.layers.{bid}.mlp.shared_mlp.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
+		{HF: "model.layers.{bid}.mlp.shared_mlp.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
+	}, expertRows[1:]),
+}
+
+// oneOfAll writes the number that all members of a list are.
+func oneOfAll(key string) Derive {
+	return func(c *Config) (v gguf.Value, ok bool, err error) {
+		list, ok, err := c.Ints(key)
+		if err == nil && (!ok || len(list) == 0) {
+			err = fault.Errorf(fault.Broken, "%s: key %q: want a list with a number for each layer", ConfigFile, key)
+		}
+		if err == nil && slices.ContainsFunc(list, func(n int64) bool { return n != list[0] }) {
+			err = fault.Errorf(fault.Unsupported, "%s: key %q: the layers differ: %v", ConfigFile, key, list)
+		}
+		if err != nil {
+			return v, false, err
+		}
+		return uint32Of(list[0], true, nil)
+	}
+}
+
+// hunyuanMoEFreqBase is hunyuanFreqBase for the settings of the one known model,
+// others are refused.
+func hunyuanMoEFreqBase(c *Config) (v gguf.Value, ok bool, err error) {
+	alpha, ok, err := c.Rope().Float("alpha")
+	if err == nil && !ok {
+		alpha = 1000
+	}
+	if err != nil {
+		return v, false, err
+	}
+	hidden, heads, err := c.hiddenAndHeads()
+	if err == nil && (alpha != 1000 || hidden/heads != 128) {
+		err = fault.Errorf(fault.Unsupported, "%s: dynamic rope with alpha %v and heads of %d elements, want 1000 and 128", ConfigFile, alpha, hidden/heads)
+	}
+	if err != nil {
+		return v, false, err
+	}
+	return float32Of(10000*math.Pow(alpha, 128.0/126), true, nil)
+}

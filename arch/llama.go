@@ -53,11 +53,14 @@ var mixtral = &Arch{
 	Expect:    llama.Expect,
 	Tensors: slices.Concat(embedRows, normRows,
 		each(each(attentionRows(MayBias, MayBias), ".q_proj", permuteQ), ".k_proj", permuteK),
-		[]TensorRow{
-			{HF: "model.layers.{bid}.block_sparse_moe.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
-			{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w1", GGUF: "blk.{bid}.ffn_gate_exps"},
-			{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w2", GGUF: "blk.{bid}.ffn_down_exps"},
-			{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps"},
-		}),
+		mixtralExperts),
 	Extra: llama.Extra,
+}
+
+// mixtralExperts are a router and its experts under Mixtral's names.
+var mixtralExperts = []TensorRow{
+	{HF: "model.layers.{bid}.block_sparse_moe.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
+	{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w1", GGUF: "blk.{bid}.ffn_gate_exps"},
+	{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w2", GGUF: "blk.{bid}.ffn_down_exps"},
+	{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps"},
 }

@@ -79,3 +79,15 @@ const qkNorm = `
 const gemmaNorms = `
 	model.layers.{bid}.{pre,post}_feedforward_layernorm.weight | hidden_size
 `
+
+// prefixed is a table with a prefix before every name.
+func prefixed(prefix, table string) string {
+	var lines []string
+	for line := range strings.Lines(table) {
+		if strings.Contains(line, " | ") {
+			line = prefix + strings.TrimLeft(line, "\t ")
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "")
+}
