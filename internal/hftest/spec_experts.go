@@ -1,5 +1,11 @@
 package hftest
 
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+)
+
 // Models with experts whose families have no file of their own.
 
 func init() {
@@ -121,10 +127,12 @@ func init() {
 			"image_token_id": 9, "initializer_range": 0.02, "mask_init_id": 13, "mlp_bias": false, "norm_type": "rms", "num_media_embeds": 257, "pad_id": -1, "pad_token_id": 0,
 			"pool_type": "last", "position_embedding_xdrope": false, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "sep_token_id": 4,
 			"text_end_id": 8, "text_start_id": 7, "torch_dtype": "bfloat16", "transformers_version": "4.41.2", "use_cache": true, "use_cla": false,
-			"use_mixed_mlp_moe": true, "use_mla": false, "use_qk_norm": true, "vocab_size": 1024`
+			"use_mixed_mlp_moe": true, "use_mla": false, "use_qk_norm": true, "vocab_size": 512`
 	add(Spec{
 		Name:      "hunyuan_moe",
 		Tokenizer: "none",
+		Pre:       "hunyuan",
+		Files:     map[string]string{"hy.tiktoken": tinyRanks(302)}, // 210 special tokens follow
 		Config: `{"architectures": ["HunYuanMoEV1ForCausalLM"], "hidden_size": 256, "intermediate_size": 96, "max_position_embeddings": 32768, "model_type": "hunyuan_v1_moe",
 			"moe_drop_tokens": false, "moe_intermediate_size": [96, 96], "moe_layer_num_skipped": 0, "moe_random_routing_dropped_token": false, "moe_topk": [2, 2],
 			"num_attention_heads": 2, "num_experts": 4, "num_hidden_layers": 2, "num_key_value_heads": 1, "num_shared_expert": [1, 1],
@@ -188,4 +196,17 @@ func init() {
 			model.layers.{bid}.block_sparse_moe.experts.{xid}.w2.weight               | hidden_size, moe_intermediate_size
 			` + llamaMLP,
 	})
+}
+
+// tinyRanks is a tiktoken file of n tokens: the bytes, then pairs of letters.
+func tinyRanks(n int) string {
+	var b strings.Builder
+	for i := range n {
+		token := []byte{byte(i)}
+		if i >= 256 {
+			token = []byte{'a' + byte(i-256)/8, 'a' + byte(i-256)%8}
+		}
+		fmt.Fprintf(&b, "%s %d\n", base64.StdEncoding.EncodeToString(token), i)
+	}
+	return b.String()
 }
