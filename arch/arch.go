@@ -76,7 +76,7 @@ var registry = []*Arch{
 	arwkv7, bloom, codeshell, falcon, falconH1, gpt2, gptneox, jamba, mamba, mamba2, mpt, refact, ruGPT3XL, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2, t5, t5encoder,
 
 	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, glm4, glm4moe, gptOSS, granite, graniteMoE, llama4, mixtral, olmo, olmo2, olmoe,
-	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3moe, qwen3vl, qwen3vlmoe,
+	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3moe, qwen3next, qwen3vl, qwen3vlmoe,
 
 	afmoe, arcee, arctic, bailingMoE, bailingMoE2, deci, groveMoE, jais2, maincoder, mellum, minimaxM2, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
 	baichuan, chatglm, cohere2, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2moe, minicpm, minicpm3, nemotron,

@@ -28,8 +28,9 @@ type Config struct {
 	// Reference leaves out what the reference does not write.
 	Reference bool
 
-	fsys      fs.FS  // of the checkpoint; nil when there is only a config.json
-	modelType string // the known model_type whose rules hold, "" for none
+	fsys      fs.FS    // of the checkpoint; nil when there is only a config.json
+	names     []string // of the checkpoint's tensors, where they are known
+	modelType string   // the known model_type whose rules hold, "" for none
 	values    map[string]any
 	rope      map[string]any
 	defaulted map[string]bool // keys that the file lacks and that were filled in
@@ -94,6 +95,10 @@ func ParseConfig(data []byte) (*Config, error) {
 	}
 	return c, c.gatherRope()
 }
+
+// SetNames tells the names of the checkpoint's tensors: not every config tells the
+// number of layers.
+func (c *Config) SetNames(names []string) { c.names = names }
 
 // textConfigs are the names under which config.json holds the configuration of
 // the language model of a larger one. A later one wins.

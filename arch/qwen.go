@@ -32,14 +32,17 @@ var qwen2moe = &Arch{
 		{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"moe_intermediate_size"}},
 		{Key: "expert_shared_feed_forward_length", Type: gguf.Uint32Type, From: []string{"shared_expert_intermediate_size"}},
 	}),
-	Unused: windowKeys,
-	Expect: []Expect{silu, {"norm_topk_prob", []string{"false"}}, {"decoder_sparse_step", []string{"1"}}},
-	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, NoBias), expertRows, fusedExpertRows, []TensorRow{
-		{HF: "model.layers.{bid}.mlp.shared_expert_gate", GGUF: "blk.{bid}.ffn_gate_inp_shexp"},
-		{HF: "model.layers.{bid}.mlp.shared_expert.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
-		{HF: "model.layers.{bid}.mlp.shared_expert.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
-		{HF: "model.layers.{bid}.mlp.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
-	}),
+	Unused:  windowKeys,
+	Expect:  []Expect{silu, {"norm_topk_prob", []string{"false"}}, {"decoder_sparse_step", []string{"1"}}},
+	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, NoBias), expertRows, fusedExpertRows, qwenSharedRows),
+}
+
+// qwenSharedRows are an expert that every token passes, and its gate.
+var qwenSharedRows = []TensorRow{
+	{HF: "model.layers.{bid}.mlp.shared_expert_gate", GGUF: "blk.{bid}.ffn_gate_inp_shexp"},
+	{HF: "model.layers.{bid}.mlp.shared_expert.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
+	{HF: "model.layers.{bid}.mlp.shared_expert.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
+	{HF: "model.layers.{bid}.mlp.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 }
 
 // qwen3 is Qwen 3 and its embedding models.

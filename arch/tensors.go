@@ -107,6 +107,9 @@ type ExtraTensor struct {
 type Rename struct {
 	Prefix, With string
 	If           Cond // nil for always
+	// Behind tells that {bid} stands in With, for a layer behind those of the model:
+	// their number and the one that follows Prefix, if one does.
+	Behind bool
 }
 
 // Drop leaves out tensors of the checkpoint by a prefix of their names, after
@@ -473,7 +476,9 @@ func (a *Arch) canonical(c *Config, name string, blocks int64) (canonical, why s
 				}
 			}
 			if ok {
-				name = r.With + after
+				if name, err = r.rename(c, after); err != nil {
+					return "", "", false, err
+				}
 				break
 			}
 		}
@@ -505,6 +510,19 @@ func (a *Arch) canonical(c *Config, name string, blocks int64) (canonical, why s
 		return name, "of the parts of the model for pictures and sound", true, nil
 	}
 	return name, "", false, nil
+}
+
+// rename returns the new name of a tensor of which after follows the prefix.
+func (r Rename) rename(c *Config, after string) (string, error) {
+	if !r.Behind {
+		return r.With + after, nil
+	}
+	bid, err := c.BlockCount()
+	if number, rest, ok := strings.Cut(after, "."); ok && isNumber(number) {
+		n, _ := strconv.ParseInt(number, 10, 64)
+		bid, after = bid+n, rest
+	}
+	return strings.ReplaceAll(r.With, "{bid}", strconv.FormatInt(bid, 10)) + after, err
 }
 
 // buffers are the ends of names of what every loader computes itself.

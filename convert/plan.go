@@ -45,6 +45,7 @@ func (j *Job) plan(config *arch.Config) error {
 	for _, t := range tensors {
 		names = append(names, t.Name)
 	}
+	config.SetNames(names)
 	layout, err := j.Arch.Layout(config, names)
 	if err != nil {
 		return err

@@ -1,5 +1,7 @@
 package hftest
 
+import "strings"
+
 func init() {
 	add(Spec{
 		Name:      "qwen2",
@@ -90,4 +92,57 @@ func init() {
 			{Name: "fused", Seed: 3, DType: "F16", Shards: 2, Out: "bf16", Set: `{"fused": true}`}, // as transformers 5 keeps experts
 		},
 	})
+	add(Spec{
+		Name:      "qwen3_next",
+		Tokenizer: "bpe:qwen2",
+		Config: `{"architectures": ["Qwen3NextForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1000, "decoder_sparse_step": 1,
+			"eos_token_id": 1002, "full_attention_interval": 4, "head_dim": 32, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02,
+			"intermediate_size": 96, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 16, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+			"linear_value_head_dim": 24, "max_position_embeddings": 262144, "mlp_only_layers": [], "model_type": "qwen3_next", "moe_intermediate_size": 32,
+			"norm_topk_prob": true, "num_attention_heads": 4, "num_experts": 4, "num_experts_per_tok": 2, "num_hidden_layers": 5, "num_key_value_heads": 2,
+			"output_router_logits": false, "partial_rotary_factor": 0.25, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 10000000,
+			"router_aux_loss_coef": 0.001, "shared_expert_intermediate_size": 64, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+			"transformers_version": "4.57.0.dev0", "use_cache": true, "use_sliding_window": false, "vocab_size": 1024}`,
+		Tensors: llamaHead + `
+			bid = num_hidden_layers
+			xid = num_experts
+			int = opt(full_attention_interval) || 4
+			kd  = linear_num_key_heads*linear_key_head_dim
+			vd  = linear_num_value_heads*linear_value_head_dim
+			model.embed_tokens.weight                                     | vocab_size, hidden_size
+			model.norm.weight                                             | hidden_size
+			model.layers.{bid}.linear_attn.A_log                          | linear_num_value_heads      | if (bid+1)%int != 0 | fill log
+			model.layers.{bid}.linear_attn.dt_bias                        | linear_num_value_heads      | if (bid+1)%int != 0
+			model.layers.{bid}.linear_attn.conv1d.weight                  | 2*kd+vd, 1, linear_conv_kernel_dim | if (bid+1)%int != 0
+			model.layers.{bid}.linear_attn.in_proj_qkvz.weight            | 2*kd+2*vd, hidden_size      | if (bid+1)%int != 0
+			model.layers.{bid}.linear_attn.in_proj_ba.weight              | 2*linear_num_value_heads, hidden_size | if (bid+1)%int != 0
+			model.layers.{bid}.linear_attn.norm.weight                    | linear_value_head_dim       | if (bid+1)%int != 0
+			model.layers.{bid}.linear_attn.out_proj.weight                | hidden_size, vd             | if (bid+1)%int != 0
+			` + qwen3NextLayer("model.layers.{bid}", "(bid+1)%int == 0") + qwen3NextLayer("mtp.layers.0", "true") + `
+			mtp.fc.weight                                                 | hidden_size, 2*hidden_size
+			mtp.{norm,pre_fc_norm_embedding,pre_fc_norm_hidden}.weight    | hidden_size
+			`,
+		Variants: []Variant{
+			{Name: "named-mtp", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"mtp_num_hidden_layers": 1, "num_experts": 11, "linear_num_value_heads": 8, "linear_value_head_dim": 16}`},
+			{Name: "few-keys", Seed: 4, Out: "f32", Set: `{"full_attention_interval": null, "partial_rotary_factor": null, "rope_theta": null}`},
+		},
+	})
+}
+
+// qwen3NextLayer are the tensors of a layer of Qwen3-Next, with those of attention
+// under a condition.
+func qwen3NextLayer(layer, attention string) string {
+	return strings.NewReplacer("LAYER", layer, "COND", attention).Replace(`
+		LAYER.{input,post_attention}_layernorm.weight         | hidden_size
+		LAYER.self_attn.q_proj.weight                         | 2*num_attention_heads*head_dim, hidden_size | if COND
+		LAYER.self_attn.{k,v}_proj.weight                     | num_key_value_heads*head_dim, hidden_size   | if COND
+		LAYER.self_attn.o_proj.weight                         | hidden_size, num_attention_heads*head_dim   | if COND
+		LAYER.self_attn.{q,k}_norm.weight                     | head_dim                                    | if COND
+		LAYER.mlp.gate.weight                                 | num_experts, hidden_size
+		LAYER.mlp.shared_expert_gate.weight                   | 1, hidden_size
+		LAYER.mlp.shared_expert.{gate,up}_proj.weight         | shared_expert_intermediate_size, hidden_size
+		LAYER.mlp.shared_expert.down_proj.weight              | hidden_size, shared_expert_intermediate_size
+		LAYER.mlp.experts.{xid}.{gate,up}_proj.weight         | moe_intermediate_size, hidden_size
+		LAYER.mlp.experts.{xid}.down_proj.weight              | hidden_size, moe_intermediate_size
+	`)
 }

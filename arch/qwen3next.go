@@ -1,0 +1,220 @@
+package arch
+
+import (
+	"slices"
+	"strings"
+
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+	"ggforge/rows"
+	"ggforge/tokenizer"
+)
+
+// qwen3next is Qwen3-Next: three of four layers have linear attention (gated delta
+// net), the layers that predict further tokens are kept behind the others. Its
+// norms hold the difference to 1, but for those inside linear attention. Source:
+// the Qwen3Next class of the reference's converter.
+var qwen3next = &Arch{
+	Name:       "qwen3next",
+	Classes:    []string{"Qwen3NextForCausalLM"},
+	Tokenizer:  tokenizer.ClassGPT2,
+	BlockCount: qwen3nextBlocks,
+	Metadata: slices.Concat(with(qwen2moe.Metadata, Row{Key: keyBlockCount, Derive: func(c *Config) (gguf.Value, bool, error) {
+		n, err := qwen3nextBlocks(c)
+		return uint32Of(n, true, err)
+	}}), []Row{
+		{Key: "nextn_predict_layers", Derive: func(c *Config) (gguf.Value, bool, error) {
+			n, err := qwen3nextMTP(c)
+			return uint32Of(n, n > 0, err)
+		}},
+		uintRow("ssm.conv_kernel", "linear_conv_kernel_dim"),
+		uintRow("ssm.state_size", "linear_key_head_dim"),
+		uintRow("ssm.group_count", "linear_num_key_heads"),
+		uintRow("ssm.time_step_rank", "linear_num_value_heads"),
+		{Key: "ssm.inner_size", Derive: func(c *Config) (gguf.Value, bool, error) {
+			_, _, nv, v, err := deltaHeads(c)
+			return uint32Of(nv*v, true, err)
+		}},
+		{Key: "attention.recurrent_layers", Derive: recurrentLayers},
+		{Key: "full_attention_interval", Type: gguf.Uint32Type, From: []string{"full_attention_interval"}, Const: gguf.Uint32(4)},
+		{Key: "rope.dimension_count", Derive: partialRope(0.25)},
+	}),
+	Unused: windowKeys,
+	Expect: []Expect{silu, {"norm_topk_prob", []string{"true"}}, {"decoder_sparse_step", []string{"1"}}, {"use_sliding_window", []string{"false"}}},
+	Rename: mtpNames,
+	Tensors: slices.Concat(each(embedRows, "norm", plusOne), each([]TensorRow{
+		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
+		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+	}, "norm", plusOne),
+		only(not(linearAttention), slices.Concat(attentionRows(MayBias, NoBias), each(qkNormRows, "norm", plusOne))),
+		only(linearAttention, []TensorRow{
+			{HF: "model.layers.{bid}.linear_attn.in_proj_qkvz", Split: []Part{
+				{GGUF: "blk.{bid}.attn_qkv", Transform: deltaQKV},
+				{GGUF: "blk.{bid}.attn_gate", Transform: deltaGate},
+			}},
+			{HF: "model.layers.{bid}.linear_attn.in_proj_ba", GGUF: "blk.{bid}.ssm_ba"},
+			{HF: "model.layers.{bid}.linear_attn.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Transform: squeeze},
+			{HF: "model.layers.{bid}.linear_attn.dt_bias", Exact: true, GGUF: "blk.{bid}.ssm_dt.bias"},
+			{HF: "model.layers.{bid}.linear_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a", Transform: negExp},
+			{HF: "model.layers.{bid}.linear_attn.norm", GGUF: "blk.{bid}.ssm_norm"},
+			{HF: "model.layers.{bid}.linear_attn.out_proj", GGUF: "blk.{bid}.ssm_out"},
+		}),
+		expertRows, fusedExpertRows, qwenSharedRows,
+		only(nextn, each(nextnRows, "norm", plusOne))),
+}
+
+// mtpNames are for the layers that predict further tokens, which have names of
+// their own in checkpoints.
+var mtpNames = func() (list []Rename) {
+	for _, mtp := range []string{"mtp.", "model.mtp."} {
+		list = append(list,
+			Rename{Prefix: mtp + "layers.", With: "model.layers.{bid}.", Behind: true},
+			Rename{Prefix: mtp + "fc.", With: "model.layers.{bid}.eh_proj.", Behind: true},
+			Rename{Prefix: mtp + "pre_fc_norm_embedding.", With: "model.layers.{bid}.enorm.", Behind: true},
+			Rename{Prefix: mtp + "pre_fc_norm_hidden.", With: "model.layers.{bid}.hnorm.", Behind: true},
+			Rename{Prefix: mtp + "norm.", With: "model.layers.{bid}.shared_head.norm.", Behind: true})
+	}
+	return list
+}()
+
+// qwen3nextBlocks is the number of layers together with those that predict
+// further tokens.
+func qwen3nextBlocks(c *Config) (int64, error) {
+	n, err := c.BlockCount()
+	if err != nil {
+		return 0, err
+	}
+	mtp, err := qwen3nextMTP(c)
+	if err == nil && (n < 0 || n > maxBlocks) {
+		err = wrongType("num_hidden_layers", "a number of layers", n)
+	}
+	return n + mtp, err
+}
+
+// qwen3nextMTP is the number of layers that predict further tokens. Where the
+// config does not tell, the tensors do.
+func qwen3nextMTP(c *Config) (int64, error) {
+	n, _, err := c.Int("mtp_num_hidden_layers")
+	if err == nil && (n < 0 || n > maxBlocks) {
+		err = wrongType("mtp_num_hidden_layers", "a number of layers", n)
+	}
+	if err != nil || n > 0 {
+		return n, err
+	}
+	for _, name := range c.names {
+		rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "model."), "mtp.layers.")
+		number, _, dot := strings.Cut(rest, ".")
+		for ok && dot && n <= maxBlocks && !below(number, n) && below(number, maxBlocks) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// linearAttention is the condition of layers with linear attention: those of that
+// type, without types all but every full_attention_interval-th.
+func linearAttention(l Layer) (bool, error) {
+	n, err := l.BlockCount()
+	if err != nil || l.Bid >= n {
+		return false, err
+	}
+	types, ok, err := l.Strings("layer_types")
+	if err != nil {
+		return false, err
+	}
+	if ok {
+		if int64(len(types)) != n {
+			return false, fault.Errorf(fault.Broken, "%s: %d layers, but %d in layer_types", ConfigFile, n, len(types))
+		}
+		return l.Bid >= 0 && types[l.Bid] == "linear_attention", nil
+	}
+	interval, ok, err := l.Int("full_attention_interval")
+	if err == nil && !ok {
+		interval = 4
+	}
+	if err == nil && interval < 1 {
+		err = wrongType("full_attention_interval", "a positive integer", interval)
+	}
+	return err == nil && (l.Bid+1)%interval != 0, err
+}
+
+// recurrentLayers tells the layers with linear attention, if the config or the
+// transformers library tells them.
+func recurrentLayers(c *Config) (v gguf.Value, ok bool, err error) {
+	if c.modelType == "" && !c.Has("layer_types") {
+		return v, false, nil
+	}
+	n, err := qwen3nextBlocks(c)
+	if err != nil {
+		return v, false, err
+	}
+	recurrent := make([]bool, min(n, 2*maxBlocks))
+	for i := range recurrent {
+		if recurrent[i], err = linearAttention(Layer{c, int64(i)}); err != nil {
+			return v, false, err
+		}
+	}
+	return gguf.Bools(recurrent), len(recurrent) > 0, nil
+}
+
+// deltaHeads returns the numbers of key and value heads of linear attention and
+// their sizes. A key head serves nv/nk value heads.
+func deltaHeads(c *Config) (nk, k, nv, v int64, err error) {
+	for _, s := range []struct {
+		to  *int64
+		key string
+	}{{&nk, "linear_num_key_heads"}, {&k, "linear_key_head_dim"}, {&nv, "linear_num_value_heads"}, {&v, "linear_value_head_dim"}} {
+		if *s.to, err = c.Require(s.key); err != nil {
+			return 0, 0, 0, 0, err
+		}
+		if *s.to < 1 || *s.to > maxHeadDim {
+			return 0, 0, 0, 0, wrongType(s.key, "a positive integer", *s.to)
+		}
+	}
+	if nv%nk != 0 {
+		err = fault.Errorf(fault.Broken, "%s: %d value heads are not a multiple of %d key heads", ConfigFile, nv, nk)
+	}
+	return nk, k, nv, v, err
+}
+
+// deltaQKV and deltaGate take in_proj_qkvz apart, which has for each key head the
+// rows of its query, its key, its values and their gates: first all queries, all
+// keys and all values, then all gates.
+var (
+	deltaQKV  = deltaPart("delta-qkv", 0, 3)
+	deltaGate = deltaPart("delta-gate", 3, 4)
+)
+
+func deltaPart(name string, first, end int) *Transform {
+	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+		nk, k, nv, v, err := deltaHeads(l.Config)
+		if err != nil {
+			return nil, err
+		}
+		sizes := []int64{k, k, nv / nk * v, nv / nk * v}
+		head := 2*k + 2*sizes[2]
+		ne := slices.Clone(s.NE())
+		if len(ne) != 2 || ne[1] != nk*head {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d rows for each of %d key heads", gguf.Shape(ne), head, nk)
+		}
+		ne[1] = 0
+		for _, n := range sizes[first:end] {
+			ne[1] += nk * n
+		}
+		return rows.Gather(s, ne, func(i int64) int64 {
+			at := int64(0) // of the part within a head
+			for _, n := range sizes[:first] {
+				at += n
+			}
+			for _, n := range sizes[first : end-1] {
+				if i < nk*n {
+					return i/n*head + at + i%n
+				}
+				i -= nk * n
+				at += n
+			}
+			n := sizes[end-1]
+			return i/n*head + at + i%n
+		})
+	}}
+}
