@@ -111,31 +111,40 @@ func qwen3nextMTP(c *Config) (int64, error) {
 	return n, nil
 }
 
-// linearAttention is the condition of layers with linear attention: those of that
-// type, without types all but every full_attention_interval-th.
+// linearAttention is the condition of layers with linear attention.
 func linearAttention(l Layer) (bool, error) {
-	n, err := l.BlockCount()
-	if err != nil || l.Bid >= n {
-		return false, err
-	}
-	types, ok, err := l.Strings("layer_types")
+	linear, err := linearLayers(l.Config)
 	if err != nil {
 		return false, err
 	}
+	return linear(l.Bid), nil
+}
+
+// linearLayers tells the layers with linear attention: those of that type, without
+// types all but every full_attention_interval-th.
+func linearLayers(c *Config) (func(bid int64) bool, error) {
+	n, err := c.BlockCount()
+	if err != nil {
+		return nil, err
+	}
+	types, ok, err := c.Strings("layer_types")
+	if err != nil {
+		return nil, err
+	}
 	if ok {
 		if int64(len(types)) != n {
-			return false, fault.Errorf(fault.Broken, "%s: %d layers, but %d in layer_types", ConfigFile, n, len(types))
+			return nil, fault.Errorf(fault.Broken, "%s: %d layers, but %d in layer_types", ConfigFile, n, len(types))
 		}
-		return l.Bid >= 0 && types[l.Bid] == "linear_attention", nil
+		return func(bid int64) bool { return bid >= 0 && bid < n && types[bid] == "linear_attention" }, nil
 	}
-	interval, ok, err := l.Int("full_attention_interval")
+	interval, ok, err := c.Int("full_attention_interval")
 	if err == nil && !ok {
 		interval = 4
 	}
 	if err == nil && interval < 1 {
 		err = wrongType("full_attention_interval", "a positive integer", interval)
 	}
-	return err == nil && (l.Bid+1)%interval != 0, err
+	return func(bid int64) bool { return bid < n && (bid+1)%interval != 0 }, err
 }
 
 // recurrentLayers tells the layers with linear attention, if the config or the
@@ -148,11 +157,13 @@ func recurrentLayers(c *Config) (v gguf.Value, ok bool, err error) {
 	if err != nil {
 		return v, false, err
 	}
+	linear, err := linearLayers(c)
+	if err != nil {
+		return v, false, err
+	}
 	recurrent := make([]bool, min(n, 2*maxBlocks))
 	for i := range recurrent {
-		if recurrent[i], err = linearAttention(Layer{c, int64(i)}); err != nil {
-			return v, false, err
-		}
+		recurrent[i] = linear(int64(i))
 	}
 	return gguf.Bools(recurrent), len(recurrent) > 0, nil
 }
