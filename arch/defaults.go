@@ -64,6 +64,7 @@ func loadModelTypes() map[string]*modelType {
 // ropeRules make the rope settings of model types that have some per kind of
 // attention, by model_type.
 var ropeRules = map[string]func(*Config) error{
+	"apertus":     apertusRope,
 	"gemma3_text": gemma3Rope,
 	"mellum":      mellumRope,
 	"phi3":        phi3Rope,

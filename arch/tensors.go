@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"ggforge/gguf"
 	"ggforge/internal/fault"
 	"ggforge/rows"
 )
@@ -51,6 +52,18 @@ type TensorRow struct {
 	SameAs string
 	// Zero leaves the row's tensor out, which must be zero everywhere.
 	Zero bool
+	// Typed gives a matrix the output's type also where others of its name stay F32.
+	Typed bool
+	// Meta makes metadata of the row's tensors; GGUF is then no more than a name.
+	Meta *Meta
+}
+
+// Meta makes a metadata pair of tensors.
+type Meta struct {
+	Key string // the whole key
+	// Make returns the value of the pair. layers are the numbers of the tensor of
+	// each layer, or of the only tensor.
+	Make func(c *Config, layers [][]float32) (gguf.Value, error)
 }
 
 // Bias tells whether a ".bias" stands beside the ".weight" of a row.

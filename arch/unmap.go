@@ -28,7 +28,7 @@ func LookupGGUF(name string) (*Arch, error) {
 // invertible reports whether every tensor of a file has one way back.
 func (a *Arch) invertible() bool {
 	return len(a.Rename) == 0 && !slices.ContainsFunc(a.Tensors, func(t TensorRow) bool {
-		return t.joins() || t.Zero || t.Split != nil || t.Each != nil || t.If != nil || t.Transform != nil && t.Transform.Inverse == nil
+		return t.joins() || t.Zero || t.Meta != nil || t.Split != nil || t.Each != nil || t.If != nil || t.Transform != nil && t.Transform.Inverse == nil
 	})
 }
 

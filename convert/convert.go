@@ -65,6 +65,7 @@ type Job struct {
 	dense      []*safetensors.File     // beside it
 	mxfp4      bool                    // the experts of the checkpoint are in MXFP4
 	general    *general.Metadata
+	values     []*values // of tensors that become metadata
 	metadata   gguf.Metadata
 }
 
@@ -197,13 +198,17 @@ func (j *Job) describe(fsys fs.FS, config *arch.Config, opt Options) error {
 	if err := j.checkVocab(len(vocab.Tokens)); err != nil {
 		return err
 	}
+	pairs, err := j.valuePairs(config)
+	if err != nil {
+		return err
+	}
 	early, kvs, err := j.Arch.KVs(config, j.row().fileType)
 	if err != nil {
 		return err
 	}
 	j.metadata.Set(gguf.KeyArchitecture, gguf.String(j.Arch.Name))
 	for _, part := range []gguf.Metadata{
-		early, j.general.KVs(j.counts()), kvs,
+		early, pairs, j.general.KVs(j.counts()), kvs,
 		{{Key: gguf.KeyQuantizationVersion, Value: gguf.Uint32(gguf.QuantizationVersion)}},
 		vocab.KVs(),
 	} {

@@ -99,6 +99,9 @@ func (j *Job) plan(config *arch.Config) error {
 
 // build adds the tensors of one output of the layout to the plan.
 func (j *Job) build(o *arch.Output, tensors []*safetensors.Tensor) error {
+	if o.Row.Meta != nil {
+		return j.read(o, tensors[o.From[0]])
+	}
 	var sources []rows.Source
 	for _, i := range o.From {
 		get := source
@@ -143,7 +146,7 @@ func (j *Job) build(o *arch.Output, tensors []*safetensors.Tensor) error {
 		switch {
 		case r.Source.Type().BlockLen() > 1: // what comes in blocks keeps them
 			t.Type = r.Source.Type()
-		case r.F32 || arch.KeepF32(r.Name, r.Source.NE()):
+		case r.F32 || arch.KeepF32(r.Name, r.Source.NE()) && !(o.Row.Typed && len(r.Source.NE()) > 1):
 			t.Type = gguf.TypeF32
 		}
 		j.Plan = append(j.Plan, t)

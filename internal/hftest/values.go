@@ -29,6 +29,7 @@ var fills = map[string]fill{
 	"log":    func(i int64, g float64) float64 { return float64(float64(i%16)*0.1875) + float64(g*0.1) }, // logarithms of small numbers
 	"count":  func(i int64, _ float64) float64 { return float64(i) },
 	"zero":   func(int64, float64) float64 { return 0 },
+	"slope":  func(i int64, _ float64) float64 { return math.Exp2(-float64(i + 1)) }, // of ALiBi with 8 heads
 }
 
 // byteFills are those of tensors of bytes.

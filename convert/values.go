@@ -1,0 +1,68 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+
+	"ggforge/arch"
+	"ggforge/gguf"
+	"ggforge/internal/fault"
+	"ggforge/rows"
+	"ggforge/safetensors"
+)
+
+// maxValues bounds the elements of a tensor that becomes metadata.
+const maxValues = 1 << 16
+
+// values are the numbers of tensors that become metadata.
+type values struct {
+	meta   *arch.Meta
+	layers [][]float32 // by layer; nil where there is none
+}
+
+// read takes the numbers of the tensor of an output whose row makes metadata.
+func (j *Job) read(o *arch.Output, t *safetensors.Tensor) error {
+	whole := *t
+	if len(whole.Shape) == 0 {
+		whole.Shape = []int64{1}
+	}
+	src, err := rows.Safetensors(&whole)
+	if err != nil {
+		return err
+	}
+	ne := src.NE()
+	if len(ne) != 1 || ne[0] < 1 || ne[0] > maxValues {
+		return fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want one dimension of 1 to %d", t.File(), t.Name, t.Shape, maxValues)
+	}
+	numbers := make([]float32, ne[0])
+	var buf []byte
+	if err := rows.Decode(src, numbers, &buf, 0, 1); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(j.values, func(v *values) bool { return v.meta == o.Row.Meta })
+	if i < 0 {
+		j.values = append(j.values, &values{meta: o.Row.Meta})
+		i = len(j.values) - 1
+	}
+	// pairs stand in the order in which their last tensors do
+	v := j.values[i]
+	j.values = append(slices.Delete(j.values, i, i+1), v)
+	bid := int(max(o.Layer.Bid, 0))
+	for len(v.layers) <= bid {
+		v.layers = append(v.layers, nil)
+	}
+	v.layers[bid] = numbers
+	return nil
+}
+
+// valuePairs returns the metadata that was made of tensors.
+func (j *Job) valuePairs(config *arch.Config) (m gguf.Metadata, err error) {
+	for _, v := range j.values {
+		value, err := v.meta.Make(config, v.layers)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", v.meta.Key, err)
+		}
+		m.Set(v.meta.Key, value)
+	}
+	return m, nil
+}
