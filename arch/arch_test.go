@@ -166,6 +166,18 @@ func FuzzParseConfig(f *testing.F) {
 	for _, class := range Classes() {
 		f.Add(fmt.Appendf(nil, `{"architectures": [%q], "model_type": "llama", "num_hidden_layers": 2}`, class))
 	}
+	f.Add([]byte(`{"architectures": ["MiniCPM3ForCausalLM"], "qk_rope_head_dim": 0, "rope_scaling": {"long_factor": [1, 1]}}`))
+	// what most rows ask for, in sizes that divide each other and in some that do not
+	for _, class := range Classes() {
+		for _, n := range []int{0, 1, 2, -3} {
+			f.Add(fmt.Appendf(nil, `{"architectures": [%q], "hidden_size": 64, "num_attention_heads": %[2]d, "num_key_value_heads": %[2]d, "num_hidden_layers": %[2]d,
+				"n_layers": %[2]d, "num_layers": %[2]d, "vocab_size": 10, "max_position_embeddings": 100, "intermediate_size": %[2]d, "rms_norm_eps": 1e-5, "head_dim": %[2]d,
+				"num_local_experts": %[2]d, "first_k_dense_replace": %[2]d, "layer_types": ["conv", "full_attention"], "partial_rotary_factor": 0.5, "sliding_window": 4,
+				"rope_scaling": {"type": "longrope", "long_factor": [1, 2], "short_factor": [1, 2], "original_max_position_embeddings": %[2]d, "rope_theta": 10000},
+				"ffn_multipliers": [0.5, 1], "ffn_dim_divisor": %[2]d, "model_dim": 64, "num_transformer_layers": 2, "block_multiple_of": %[2]d, "block_auto_adjust_ff_dim": true,
+				"block_configs": [{"attention": {"n_heads_in_group": %[2]d}, "ffn": {"ffn_mult": 1.5}}], "dim_model_base": %[2]d, "scale_depth": 1.4}`, class, n))
+		}
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := ParseConfig(data)
 		if err != nil {

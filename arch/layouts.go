@@ -28,18 +28,6 @@ func withBias(b Bias, rows []TensorRow) []TensorRow {
 	return rows
 }
 
-// common returns the rows of commonRows with these keys, in this order.
-func common(keys ...string) []Row {
-	var out []Row
-	for _, key := range keys {
-		i := slices.IndexFunc(commonRows, func(r Row) bool { return r.Key == key })
-		r := commonRows[i]
-		r.Required = r.Derive == nil && len(r.From) > 0
-		out = append(out, r)
-	}
-	return out
-}
-
 // uintRow, floatRow and boolRow are rows of a value that must be there, in the
 // first of the config keys that the config has.
 
@@ -171,7 +159,7 @@ func longRopeFactors(dims func(*Config) (int64, error)) []ExtraTensor {
 			if err != nil {
 				return nil, err
 			}
-			if 2*int64(len(list)) != n {
+			if len(list) == 0 || 2*int64(len(list)) != n {
 				return nil, fault.Errorf(fault.Broken, "%s: rope setting %q has %d factors, want one for each 2 of %d dimensions", ConfigFile, key, len(list), n)
 			}
 			out := make([]float32, len(list))

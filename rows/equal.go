@@ -37,18 +37,9 @@ func Equal(a, b Source) (bool, error) {
 
 // Zero reports whether all values of a tensor are zero, of either sign.
 func Zero(s Source) (bool, error) {
-	var buf []byte
-	n := gguf.Rows(s.NE())
-	step := max(1, equalStep/s.NE()[0])
-	values := make([]float32, min(n, step)*s.NE()[0])
-	for i := int64(0); i < n; i += step {
-		part := values[:(min(n, i+step)-i)*s.NE()[0]]
-		if err := Decode(s, part, &buf, i, min(n, i+step)); err != nil {
-			return false, err
-		}
-		if slices.ContainsFunc(part, func(x float32) bool { return x != 0 }) {
-			return false, nil
-		}
-	}
-	return true, nil
+	zero := true
+	err := Each(s, func(x []float32) {
+		zero = zero && !slices.ContainsFunc(x, func(v float32) bool { return v != 0 })
+	})
+	return zero, err
 }

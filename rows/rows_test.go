@@ -262,3 +262,26 @@ func TestMXFP4(t *testing.T) {
 		}
 	}
 }
+
+// TestPrepared reads a tensor that is made when it is first read, once.
+func TestPrepared(t *testing.T) {
+	made := 0
+	s := Prepared([]int64{4, 2}, gguf.TypeF16, func() (Source, error) {
+		made++
+		return numbered(4, 2), nil
+	})
+	var buf []byte
+	for range 2 {
+		raw, err := s.Raw(&buf, 1, 2)
+		if err != nil || !bytes.Equal(raw, []byte{4, 0, 5, 0, 6, 0, 7, 0}) {
+			t.Fatalf("%v, error %v", raw, err)
+		}
+	}
+	if made != 1 {
+		t.Errorf("made %d times", made)
+	}
+	failing := Prepared([]int64{1}, gguf.TypeF32, func() (Source, error) { return nil, errors.New("no") })
+	if _, err := failing.Raw(&buf, 0, 1); err == nil {
+		t.Error("no error")
+	}
+}

@@ -3,6 +3,7 @@ package rows
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"ggforge/gguf"
 	"ggforge/quantize/quants"
@@ -430,4 +431,44 @@ func Scale(c float32) func([]float32) {
 			x[i] *= c
 		}
 	}
+}
+
+// Prepared returns a source of the given dimensions and type that is made when it
+// is first read, by one of those who read it; the others wait.
+func Prepared(ne []int64, t gguf.Type, prepare func() (Source, error)) Source {
+	return &prepared{ne, t, sync.OnceValues(prepare)}
+}
+
+type prepared struct {
+	ne  []int64
+	typ gguf.Type
+	get func() (Source, error)
+}
+
+func (p *prepared) NE() []int64     { return p.ne }
+func (p *prepared) Type() gguf.Type { return p.typ }
+
+func (p *prepared) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	s, err := p.get()
+	if err != nil {
+		return nil, err
+	}
+	return s.Raw(buf, a, b)
+}
+
+// Each calls f with all elements of s in order, a few rows at a time; f may not
+// keep them.
+func Each(s Source, f func([]float32)) error {
+	var buf []byte
+	n := gguf.Rows(s.NE())
+	step := max(1, equalStep/s.NE()[0])
+	values := make([]float32, min(n, step)*s.NE()[0])
+	for i := int64(0); i < n; i += step {
+		part := values[:(min(n, i+step)-i)*s.NE()[0]]
+		if err := Decode(s, part, &buf, i, min(n, i+step)); err != nil {
+			return err
+		}
+		f(part)
+	}
+	return nil
 }

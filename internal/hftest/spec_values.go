@@ -33,8 +33,8 @@ func init() {
 		Tokenizer: "bpe:gpt2",
 		DType:     "F32",
 		Config: `{"activation_function": "swiglu", "architectures": ["JAISLMHeadModel"], "attn_pdrop": 0.0, "auto_map": {"AutoConfig": "configuration_jais.JAISConfig"}, "bos_token_id": $bos,
-			"embd_pdrop": 0.0, "embeddings_scale": 14.6, "eos_token_id": $eos, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "jais", "n_embd": 64, "n_head": 6,
-			"n_inner": 96, "n_layer": 2, "n_positions": 2048, "pad_token_id": $eos, "position_embedding_type": "alibi", "reorder_and_upcast_attn": false, "resid_pdrop": 0.0,
+			"embd_pdrop": 0.0, "embeddings_scale": 14.6, "eos_token_id": $eos, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "jais", "n_embd": 96, "n_head": 6,
+			"n_inner": 160, "n_layer": 2, "n_positions": 2048, "pad_token_id": $eos, "position_embedding_type": "alibi", "reorder_and_upcast_attn": false, "resid_pdrop": 0.0,
 			"scale_attn_by_inverse_layer_idx": false, "scale_attn_weights": true, "scale_qk_dot_by_d": true, "torch_dtype": "float32", "transformers_version": "4.30.0", "use_cache": true,
 			"vocab_size": 1001, "width_scale": 0.11100000000000002}`,
 		Tensors: `

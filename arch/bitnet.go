@@ -1,0 +1,58 @@
+package arch
+
+import (
+	"math"
+	"slices"
+
+	"ggforge/gguf"
+	"ggforge/internal/torchmath"
+	"ggforge/rows"
+	"ggforge/tokenizer"
+)
+
+// bitnet is BitNet b1.58 in the form of 1bitLLM: weights that the model rounds to
+// -1, 0 and 1 times one scale of the tensor whenever it computes; the file has
+// them rounded. Source: the Bitnet class of the reference's converter.
+var bitnet = &Arch{
+	Name:      "bitnet",
+	Classes:   []string{"BitnetForCausalLM", "BitNetForCausalLM"},
+	Tokenizer: tokenizer.ClassSentencePiece,
+	Metadata: slices.Concat(commonRows, []Row{
+		{Key: "rope.scaling.type", Const: gguf.String("linear")},
+		{Key: "rope.scaling.factor", Const: gguf.Float32(1)},
+	}),
+	Expect: []Expect{silu, {"weight_bits", []string{"1"}}, {"input_bits", []string{"8"}}},
+	Unused: biasKeys,
+	Tensors: slices.Concat(embedRows[:2], normRows, transformed(ternary, slices.Concat(attentionRows(NoBias, NoBias), mlpRows)), []TensorRow{
+		{HF: "model.layers.{bid}.self_attn.inner_attn_ln", GGUF: "blk.{bid}.attn_sub_norm"},
+		{HF: "model.layers.{bid}.mlp.ffn_layernorm", GGUF: "blk.{bid}.ffn_sub_norm"},
+	}),
+}
+
+// ternary rounds weights to -1, 0 and 1 times a scale, the mean of their absolute
+// values. All steps are float32, and the scale is inverted twice as in the
+// model's code. PyTorch's mean depends on its number of threads: this is that of
+// one, which differs in the last bits if at all.
+var ternary = &Transform{Name: "ternary", Forward: func(_ Layer, s rows.Source) (rows.Source, error) {
+	whole := rows.Map(s, func([]float32) {})
+	return rows.Prepared(s.NE(), whole.Type(), func() (rows.Source, error) {
+		n := gguf.Rows(s.NE()) * s.NE()[0]
+		sum := torchmath.NewSum(n)
+		if err := rows.Each(s, func(x []float32) {
+			for i, v := range x {
+				x[i] = float32(math.Abs(float64(v)))
+			}
+			sum.Add(x)
+		}); err != nil {
+			return nil, err
+		}
+		scale := max(sum.Value()/float32(n), 1e-5)
+		inverse := 1 / scale
+		return rows.Map(s, func(x []float32) {
+			for i, v := range x {
+				q := float32(math.RoundToEven(float64(v * inverse)))
+				x[i] = min(max(q, -1), 1) / inverse
+			}
+		}), nil
+	}), nil
+}}
