@@ -72,13 +72,15 @@ interop: build
 	ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin) \
 		go test -count=1 -timeout 60m -v ./internal/interop
 
-# Writes testdata/gollama.sha256 and convert/testdata/arch anew from the reference's
-# tools; SPEC=NAME only the latter, for the specs of that name (a pattern; new: those
+# Writes testdata/gollama.sha256, tokenizer/testdata/encode.json and bpe.json and
+# convert/testdata/arch anew from the reference's tools; SPEC=NAME only the last, for the specs of that name (a pattern; new: those
 # without one).
 SPEC ?= *
 golden: build
 ifeq ($(SPEC),*)
 	ORACLE_ROOT=$(ORACLE_ROOT) internal/interop/golden.sh testdata
+	GOLDEN=write ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin) \
+		go test -count=1 -timeout 60m ./internal/interop -run 'EncodeGolden|VocabGolden'
 endif
 	ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin) \
 		go test -count=1 -timeout 60m ./internal/interop -run TestArchGolden -golden '$(SPEC)'

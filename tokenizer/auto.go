@@ -316,7 +316,9 @@ func (f *files) addedConfig() (map[int]hf.AddedToken, autoConfig, error) {
 	return decoder, c, nil
 }
 
-// addedFile reads added_tokens.json. Tokens in it are special when config names them.
+// addedFile reads added_tokens.json. Tokens in it are special when config names
+// them, or tokenizer_config.json lists them; a list in special_tokens_map.json comes
+// too late for that.
 func (f *files) addedFile(decoder map[int]hf.AddedToken, config autoConfig) error {
 	added, err := readObjectIfFile(f.fsys, addedTokensFile)
 	if added == nil {
@@ -328,7 +330,7 @@ func (f *files) addedFile(decoder map[int]hf.AddedToken, config autoConfig) erro
 			special[t.Content] = true
 		}
 	}
-	extra, err := config.extra()
+	extra, err := autoConfig{f.config}.extra()
 	if err != nil {
 		return err
 	}

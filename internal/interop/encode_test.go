@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ggforge/gguf"
 	"ggforge/internal/toktest"
 	"ggforge/tokenizer"
 )
@@ -118,4 +119,37 @@ func firstDifference(got, want []string) string {
 		}
 	}
 	return fmt.Sprintf("%d chunks, want %d", len(got), len(want))
+}
+
+const vocabFile = "../../tokenizer/testdata/bpe.json"
+
+// TestVocabGolden checks that the keys in the repository are those that the
+// reference writes for the small checkpoints, or writes them anew where GOLDEN is
+// set to write.
+func TestVocabGolden(t *testing.T) {
+	o := start(t)
+	golden := map[string][]string{}
+	for _, c := range toktest.Checkpoints() {
+		dir := work + "/" + c.Name
+		must(t, os.CopyFS(root+dir, c.Files))
+		ref := work + "/reference.gguf"
+		o.script(t, "refconvert.py", dir, ref, "--pre-force", "some-name", "--quiet", "--", "--vocab-only")
+		data, err := os.ReadFile(root + ref)
+		must(t, err)
+		f, err := gguf.Parse(ref, data)
+		must(t, err)
+		golden[c.Name] = toktest.List(f.Metadata)
+	}
+	data, err := json.MarshalIndent(golden, "", " ")
+	must(t, err)
+	data = append(data, '\n')
+	if os.Getenv("GOLDEN") == "write" {
+		must(t, os.WriteFile(vocabFile, data, 0o666))
+		return
+	}
+	have, err := os.ReadFile(vocabFile)
+	must(t, err)
+	if string(have) != string(data) {
+		t.Errorf("%s is not what the reference writes", vocabFile)
+	}
 }

@@ -1,0 +1,42 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/internal/toktest"
+)
+
+// TestVocabGolden compares the keys of byte-level vocabularies with those that the
+// reference writes.
+func TestVocabGolden(t *testing.T) {
+	data, err := os.ReadFile("testdata/bpe.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var golden map[string][]string
+	if err := json.Unmarshal(data, &golden); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range toktest.Checkpoints() {
+		t.Run(c.Name, func(t *testing.T) {
+			want, ok := golden[c.Name]
+			if !ok {
+				t.Fatal("no golden")
+			}
+			opt := Options{Class: Class(c.Class), Pre: "some-name"}
+			decodeNumbers(t, c.Files["config.json"].Data, &opt.Config)
+			opt.VocabSize = number(t, opt.Config["vocab_size"])
+			v, err := Load(c.Files, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := toktest.List(v.KVs()); !slices.Equal(got, want) {
+				t.Errorf("got\n%s\nwant\n%s\nwarnings %q", strings.Join(got, "\n"), strings.Join(want, "\n"), v.Warnings)
+			}
+		})
+	}
+}
