@@ -99,8 +99,9 @@ func splitThenBytes(words string) string {
 		`{"type":"ByteLevel","add_prefix_space":PREFIX_SPACE,"trim_offsets":true,"use_regex":false}]}`
 }
 
-// otherClasses also bring parts of their own, which are not followed here:
-// tokenizer.json is taken as it stands.
+// otherClasses also bring parts of their own, or are Python code that does not read
+// tokenizer.json at all. That is not followed here: tokenizer.json is taken as it
+// stands, with a warning.
 var otherClasses = strings.Fields(`AlbertTokenizer BarthezTokenizer BigBirdTokenizer BlenderbotTokenizer CLIPTokenizer CamembertTokenizer
 	CodeLlamaTokenizer DPRContextEncoderTokenizer DPRQuestionEncoderTokenizer DPRReaderTokenizer DebertaTokenizer DebertaV2Tokenizer
 	FunnelTokenizer HerbertTokenizer LasrTokenizer LayoutLMv2Tokenizer LayoutLMv3Tokenizer LayoutXLMTokenizer LukeTokenizer MBart50Tokenizer

@@ -239,3 +239,12 @@ func TestPrintModels(t *testing.T) {
 		}
 	}
 }
+
+// TestEmbedTokenizer checks that a tokenizer.json that is to be embedded must be there.
+func TestEmbedTokenizer(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "a.gguf")
+	code, _, err := call("--progress", "none", "--embed-hf-tokenizer", "--outfile", out, gollama)
+	if code != 2 || err == nil || !strings.Contains(err.Error(), "tokenizer.json") {
+		t.Errorf("exit code %d: %v, want a usage error that names tokenizer.json", code, err)
+	}
+}
