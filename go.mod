@@ -5,6 +5,7 @@ go 1.26
 toolchain go1.27.4
 
 require (
+	github.com/rivo/uniseg v0.4.7
 	github.com/schollz/progressbar/v3 v3.19.0
 	github.com/urfave/cli/v3 v3.14.0
 	github.com/x448/float16 v0.8.4
@@ -15,7 +16,4 @@ require (
 	golang.org/x/text v0.24.0
 )
 
-require (
-	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
-	github.com/rivo/uniseg v0.4.7 // indirect
-)
+require github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect

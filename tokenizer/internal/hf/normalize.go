@@ -164,6 +164,8 @@ func parseNormalizer(n node) Normalizer {
 		return Prepend(n.str("prepend"))
 	case "Replace":
 		return Replace{parsePattern(n.child("pattern")), n.str("content")}
+	case "Precompiled":
+		return parsePrecompiled(n)
 	case "BertNormalizer":
 		b := BertNormalizer{CleanText: n.boolean("clean_text"), HandleChineseChars: n.boolean("handle_chinese_chars"), Lowercase: n.boolean("lowercase")}
 		b.StripAccents = n.boolOr("strip_accents", b.Lowercase)
