@@ -65,3 +65,52 @@ func TestEncodeGolden(t *testing.T) {
 }
 
 func file(data []byte) *fstest.MapFile { return &fstest.MapFile{Data: data} }
+
+// unigramJSON returns a tokenizer.json of the pieces and the character map of a
+// SentencePiece model.
+func unigramJSON(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := readSPM(path, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vocab, unk := [][]any{}, 0
+	for i, p := range m.pieces {
+		vocab = append(vocab, []any{p.text, p.score})
+		if p.typ == Unknown {
+			unk = i
+		}
+	}
+	out, err := json.Marshal(map[string]any{
+		"version":       "1.0",
+		"added_tokens":  []any{},
+		"normalizer":    map[string]any{"type": "Precompiled", "precompiled_charsmap": m.charsMap}, // bytes become base64
+		"pre_tokenizer": map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true},
+		"decoder":       map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true},
+		"model":         map[string]any{"type": "Unigram", "unk_id": unk, "vocab": vocab},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestPrecompiled compares a Unigram model with its character map with the library,
+// on the lines that encode.py was given once.
+func TestPrecompiled(t *testing.T) {
+	e, err := NewEncoder(unigramJSON(t, "testdata/tiny-unigram-t5/spiece.model"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := toktest.Corpus(toktest.GoldenSeed, 2*toktest.ChunkLines)
+	for i, want := range []string{"447c76056f23e42a 41b729e99967549a", "c0ae7834074ff015 6dcbcaa795934fd6"} {
+		got, err := toktest.Chunk(e, lines[i*toktest.ChunkLines:(i+1)*toktest.ChunkLines])
+		if err != nil || got != want {
+			t.Errorf("lines from %d on: %s (%v), want %s", i*toktest.ChunkLines, got, err, want)
+		}
+	}
+}
