@@ -5,8 +5,9 @@
 //	        found in the                  found in the
 //	        raw text                      normalized text
 //
-// Every part that the library reads is read; a part of an unknown type is an
-// ErrUnsupported, a part without one of its members an ErrBroken.
+// Every part that the library has is read, except the pre-tokenizer UnicodeScripts;
+// a part of an unknown type is an ErrUnsupported, a part without one of its members
+// an ErrBroken. BPE dropout is ignored: it is for training.
 package hf
 
 import "ggforge/internal/fault"
