@@ -47,6 +47,9 @@ type Arch struct {
 	// KeepAll lets the rows see names that look like parts for pictures or sound.
 	KeepAll bool
 	Extra   []ExtraTensor
+	// Instead returns the table that a config of these classes asks for, nil for
+	// this one.
+	Instead func(*Config) *Arch
 
 	lookup lookup
 }
@@ -73,7 +76,8 @@ func (a *Arch) Blocks(c *Config) (int64, error) {
 var registry = []*Arch{
 	llama,
 
-	arwkv7, bloom, codeshell, falcon, falconH1, gpt2, gptneox, jamba, mamba, mamba2, mpt, refact, ruGPT3XL, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2, t5, t5encoder,
+	arwkv7, bert, bloom, codeshell, distilbert, euroBert, falcon, falconH1, gpt2, gptneox, jamba, jinaBertV2, jinaBertV3, mamba, mamba2, modernBert, mpt,
+	neoBert, nomicBert, nomicBertMoE, refact, roberta, ruGPT3XL, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2, t5, t5encoder, xlmRoberta,
 
 	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, glm4, glm4moe, gptOSS, granite, graniteMoE, llama4, mixtral, olmo, olmo2, olmoe,
 	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3moe, qwen3next, qwen3vl, qwen3vlmoe,
@@ -93,6 +97,19 @@ func Lookup(class string) (*Arch, error) {
 	}
 	return nil, fault.Errorf(fault.Unsupported, "%s: architecture %q is not supported; supported are: %s",
 		ConfigFile, class, strings.Join(Classes(), ", "))
+}
+
+// For returns the architecture of a model: that of its class, or what the class
+// has for such a config.
+func For(c *Config) (*Arch, error) {
+	a, err := Lookup(c.Class)
+	if err != nil || a.Instead == nil {
+		return a, err
+	}
+	if other := a.Instead(c); other != nil {
+		return other, nil
+	}
+	return a, nil
 }
 
 // All returns the tables of all architectures, sorted by name.

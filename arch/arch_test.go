@@ -152,6 +152,23 @@ func TestAlias(t *testing.T) {
 	}
 }
 
+// TestMoreThanReference checks tensors of published checkpoints that the reference
+// refuses although the file needs nothing of them.
+func TestMoreThanReference(t *testing.T) {
+	for _, c := range []struct {
+		arch *Arch
+		name string
+	}{
+		{gpt2, "h.0.attn.bias"}, // the causal mask
+		{gpt2, "transformer.h.1.attn.masked_bias"},
+		{modernBert, "decoder.bias"},
+	} {
+		if got := place(t, c.arch, c.name, 2); got != "" {
+			t.Errorf("%s: %q, want it left out", c.name, got)
+		}
+	}
+}
+
 func TestBrokenConfig(t *testing.T) {
 	for _, text := range []string{"", "{", "null", "[]", "{} {}", `{"architectures": []}`, `{"architectures": "LlamaForCausalLM"}`, `{"architectures": [1]}`, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_attention_heads": 0}`} {
 		if _, err := ParseConfig([]byte(text)); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), ConfigFile) {

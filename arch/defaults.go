@@ -68,6 +68,7 @@ var ropeRules = map[string]func(*Config) error{
 	"gemma3_text": gemma3Rope,
 	"mellum":      mellumRope,
 	"phi3":        phi3Rope,
+	"modernbert":  modernBertRope,
 }
 
 // derived are the values of keys that follow from others when they are absent or

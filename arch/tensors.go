@@ -130,6 +130,7 @@ type Rename struct {
 // last one must follow the prefix.
 type Drop struct {
 	Prefix, Why string
+	Suffix      string // beside the prefix
 	If          Cond
 	Beyond      bool
 }
@@ -498,6 +499,7 @@ func (a *Arch) canonical(c *Config, name string, blocks int64) (canonical, why s
 	}
 	for _, d := range a.Drop {
 		rest, ok := strings.CutPrefix(name, d.Prefix)
+		ok = ok && strings.HasSuffix(name, d.Suffix)
 		if d.Beyond && ok {
 			rest, _, _ = strings.Cut(rest, ".")
 			ok = isNumber(rest) && !below(rest, blocks)

@@ -111,7 +111,7 @@ func (j *Job) prepare(opt Options) error {
 	}
 	config.Dense = opt.Dense
 	config.Reference = opt.Reference
-	if j.Arch, err = arch.Lookup(config.Class); err != nil {
+	if j.Arch, err = arch.For(config); err != nil {
 		return err
 	}
 	method, quantized := config.Quantization()

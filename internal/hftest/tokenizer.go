@@ -341,6 +341,13 @@ func unigram(file string) (pieces list, charsMap []byte) {
 // unigramJSON is tokenizer.json of a unigram model.
 func unigramJSON(tokens, vocab list, unk int, charsMap []byte, post object) []byte {
 	meta := object{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true}
+	for i, piece := range vocab { // as published files have them: a 0 is written 0.0
+		p := slices.Clone(piece.(list))
+		if score, ok := p[1].(float64); ok && score == math.Trunc(score) {
+			p[1] = json.Number(strconv.FormatFloat(score, 'f', 1, 64))
+		}
+		vocab[i] = p
+	}
 	return marshal(object{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": tokens,
 		"normalizer":    object{"type": "Precompiled", "precompiled_charsmap": base64.StdEncoding.EncodeToString(charsMap)},
 		"pre_tokenizer": object{"type": "Sequence", "pretokenizers": list{object{"type": "WhitespaceSplit"}, meta}}, "post_processor": post, "decoder": meta,
