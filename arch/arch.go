@@ -76,8 +76,8 @@ func (a *Arch) Blocks(c *Config) (int64, error) {
 var registry = []*Arch{
 	llama,
 
-	arwkv7, bert, bloom, codeshell, distilbert, euroBert, falcon, falconH1, gpt2, gptneox, jamba, jinaBertV2, jinaBertV3, mamba, mamba2, modernBert, mpt,
-	neoBert, nomicBert, nomicBertMoE, refact, roberta, ruGPT3XL, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2, t5, t5encoder, xlmRoberta,
+	arwkv7, bert, bloom, codeshell, distilbert, euroBert, falcon, falconH1, gpt2, gptj, gptneox, jamba, jinaBertV2, jinaBertV3, mamba, mamba2, modernBert, mpt,
+	neoBert, nomicBert, nomicBertMoE, refact, roberta, ruGPT3XL, rwkv4, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2, t5, t5encoder, whisper, xlmRoberta,
 
 	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, glm4, glm4moe, gptOSS, granite, graniteMoE, llama4, mixtral, olmo, olmo2, olmoe,
 	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3moe, qwen3next, qwen3vl, qwen3vlmoe,

@@ -200,7 +200,7 @@ func FuzzParseConfig(f *testing.F) {
 		if err != nil {
 			return
 		}
-		a, err := Lookup(c.Class)
+		a, err := For(c)
 		if err != nil {
 			return
 		}
@@ -210,6 +210,10 @@ func FuzzParseConfig(f *testing.F) {
 		for _, e := range a.Extra {
 			e.Make(c)
 		}
-		a.Layout(c, []string{"model.layers.0.self_attn.q_proj.weight", "model.layers.1.mlp.experts.3.up_proj.weight"})
+		names := []string{"model.layers.0.self_attn.q_proj.weight", "model.layers.1.mlp.experts.3.up_proj.weight"}
+		for _, t := range a.Tensors {
+			names = append(names, strings.NewReplacer("{bid}", "1", "{xid}", "1", "{part}", "q").Replace(t.HF)+".weight")
+		}
+		a.Layout(c, names)
 	})
 }

@@ -28,7 +28,7 @@ var falcon = &Arch{
 		}},
 		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
 		{Key: gguf.KeyFileType},
-		{Key: "rope.freq_base", Derive: otherFreqBase},
+		{Key: "rope.freq_base", Deviates: true, Derive: otherFreqBase},
 	},
 	Unused: []string{"max_position_embeddings", "new_decoder_architecture", "multi_query", "num_ln_in_parallel_attn"},
 	Expect: []Expect{

@@ -161,7 +161,7 @@ func gpt2Tensors(qkv *Transform) []TensorRow {
 // when they differ.
 func innerOr4(key string) Derive {
 	return func(c *Config) (gguf.Value, bool, error) {
-		if n, ok, err := c.Int("n_inner"); err != nil || ok {
+		if n, ok, err := c.Int("n_inner"); err != nil || ok && !c.Reference {
 			return uint32Of(n, ok, err)
 		}
 		return times(4, key)(c)

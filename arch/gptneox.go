@@ -22,7 +22,7 @@ var gptneox = &Arch{
 		{Key: keyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"}, Required: true},
 		{Key: "use_parallel_residual", Type: gguf.BoolType, From: []string{"use_parallel_residual"}, Const: gguf.Bool(true)},
 		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_eps"}, Required: true},
-		{Key: "rope.freq_base", Derive: otherFreqBase},
+		{Key: "rope.freq_base", Deviates: true, Derive: otherFreqBase},
 	},
 	Expect: []Expect{
 		{"hidden_act", gelu},

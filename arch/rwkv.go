@@ -262,8 +262,8 @@ func rwkv7Layers(prefix, attention, ffn string) []TensorRow {
 // transposed unless they are layers of their own.
 func rwkv7Mix(p string, bias Bias) []TensorRow {
 	list := []TensorRow{
-		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Parts: []string{"r", "w", "k", "v", "a", "g"}, Join: stack, If: hasGate},
-		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Parts: []string{"r", "w", "k", "v", "a"}, Join: stack, If: not(hasGate)},
+		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: squeeze, Parts: []string{"r", "w", "k", "v", "a", "g"}, Join: stackLerps, If: hasGate},
+		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: squeeze, Parts: []string{"r", "w", "k", "v", "a"}, Join: stackLerps, If: not(hasGate)},
 		{HF: p + "x_x", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Transform: lerps, Optional: true},
 		{HF: p + "k_k", GGUF: "blk.{bid}.time_mix_k_k.weight", Exact: true, Transform: squeeze},
 		{HF: p + "k_a", GGUF: "blk.{bid}.time_mix_k_a.weight", Exact: true, Transform: squeeze},
@@ -374,8 +374,6 @@ var lerps = &Transform{Name: "lerps", Forward: func(l Layer, s rows.Source) (row
 	}
 	return rows.Reshape(s, []int64{n / parts, 1, 1, parts})
 }}
-
-func stack(_ Layer, parts []rows.Source) (rows.Source, error) { return rows.Stack(parts) }
 
 // stackLerps stacks vectors with two dimensions of 1 between.
 func stackLerps(_ Layer, parts []rows.Source) (rows.Source, error) {

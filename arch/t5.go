@@ -38,9 +38,10 @@ var t5 = &Arch{
 		{HF: "decoder.block.{bid}.layer.1.EncDecAttention.o", GGUF: "dec.blk.{bid}.cross_attn_o", If: t5Decoder},
 		{HF: "decoder.block.{bid}.layer.1.EncDecAttention.relative_attention_bias", GGUF: "dec.blk.{bid}.cross_attn_rel_b", If: t5Decoder, Optional: true},
 		{HF: "decoder.block.{bid}.layer.2.layer_norm", GGUF: "dec.blk.{bid}.ffn_norm", If: t5Decoder},
-		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi", GGUF: "dec.blk.{bid}.ffn_up", If: both(t5Decoder, not(t5Gated))},
+		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi", GGUF: "dec.blk.{bid}.ffn_up", If: t5Decoder},
 		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_0", GGUF: "dec.blk.{bid}.ffn_gate", If: both(t5Decoder, t5Gated)},
-		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_1", GGUF: "dec.blk.{bid}.ffn_up", If: both(t5Decoder, t5Gated)},
+		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_0", GGUF: "dec.blk.{bid}.ffn_gate", If: both(t5Decoder, not(t5Gated)), Optional: true},
+		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_1", GGUF: "dec.blk.{bid}.ffn_up", If: t5Decoder, Optional: true},
 		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wo", GGUF: "dec.blk.{bid}.ffn_down", If: t5Decoder},
 	}),
 }
@@ -98,9 +99,10 @@ var t5Encoder = []TensorRow{
 	{HF: "encoder.block.0.layer.0.SelfAttention.relative_attention_bias", GGUF: "enc.blk.0.attn_rel_b"},
 	{HF: "encoder.block.{bid}.layer.0.SelfAttention.relative_attention_bias", GGUF: "enc.blk.{bid}.attn_rel_b", If: not(firstLayer), Optional: true}, // UMT5
 	{HF: "encoder.block.{bid}.layer.1.layer_norm", GGUF: "enc.blk.{bid}.ffn_norm"},
-	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi", GGUF: "enc.blk.{bid}.ffn_up", If: not(t5Gated)},
+	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi", GGUF: "enc.blk.{bid}.ffn_up"},
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_0", GGUF: "enc.blk.{bid}.ffn_gate", If: t5Gated},
-	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_1", GGUF: "enc.blk.{bid}.ffn_up", If: t5Gated},
+	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_0", GGUF: "enc.blk.{bid}.ffn_gate", If: not(t5Gated), Optional: true}, // the weights know better
+	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_1", GGUF: "enc.blk.{bid}.ffn_up", Optional: true},
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wo", GGUF: "enc.blk.{bid}.ffn_down"},
 }
 

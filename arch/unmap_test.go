@@ -23,7 +23,9 @@ func TestUnmapInverts(t *testing.T) {
 				continue
 			}
 			suffixes := []string{".weight"}
-			if row.Bias != NoBias {
+			if row.Exact {
+				suffixes = []string{""}
+			} else if row.Bias != NoBias {
 				suffixes = append(suffixes, ".bias")
 			}
 			for _, suffix := range suffixes {

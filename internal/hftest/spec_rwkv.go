@@ -122,7 +122,7 @@ func init() {
 			model.embeddings.weight                            | vocab_size, hidden_size
 			model.blocks.0.pre_norm.{weight,bias}              | hidden_size
 			model.blocks.{bid}.ln{1,2}.{weight,bias}           | hidden_size
-			model.blocks.{bid}.attention.x_{r,w,k,v,a,g}       | hidden_size
+			model.blocks.{bid}.attention.x_{r,w,k,v,a,g}       | 1, 1, hidden_size
 			model.blocks.{bid}.attention.k_{k,a}               | 1, 1, hidden_size
 			model.blocks.{bid}.attention.r_k                   | hidden_size/head_size, head_size
 			model.blocks.{bid}.attention.{receptance,key,value,output}.weight | hidden_size, hidden_size
