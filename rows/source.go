@@ -79,6 +79,33 @@ func (m *memory) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return out, nil
 }
 
+// Part returns bytes [from, to) of row a, without reading the rest of it.
+func (m *memory) Part(buf *[]byte, a, from, to int64) ([]byte, error) {
+	if m.swap {
+		row, err := m.Raw(buf, a, a+1)
+		if err != nil {
+			return nil, err
+		}
+		return row[from:to], nil
+	}
+	start := a * m.typ.RowBytes(gguf.RowLen(m.ne))
+	return m.data[start+from : start+to], nil
+}
+
+// part returns bytes [from, to) of row a of any source.
+func part(s Source, buf *[]byte, a, from, to int64) ([]byte, error) {
+	if p, ok := s.(interface {
+		Part(buf *[]byte, a, from, to int64) ([]byte, error)
+	}); ok {
+		return p.Part(buf, a, from, to)
+	}
+	row, err := s.Raw(buf, a, a+1)
+	if err != nil {
+		return nil, err
+	}
+	return row[from:to], nil
+}
+
 // grow returns *buf with length n and at least that capacity.
 func grow(buf *[]byte, n int) []byte {
 	*buf = slices.Grow((*buf)[:0], n)[:n]

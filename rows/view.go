@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -209,35 +210,55 @@ type transposed struct {
 
 func (t *transposed) NE() []int64 { return t.ne }
 
-// transposeStep is how many rows of the source are read at a time, so that what
-// is read at once stays in the cache.
-const transposeStep = 64
+// tileSide is how many rows and columns are transposed at a time: few enough that
+// a tile stays in the cache nearest to the CPU.
+const tileSide = 64
 
 func (t *transposed) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	size := t.Type().BlockBytes()
 	rowLen, height := t.ne[0], t.ne[1] // of the result: the source's are the other way round
 	out := grow(buf, int((b-a)*rowLen*size))
-	var some []byte
-	for a0 := a; a0 < b; { // the part within one matrix
-		matrix := a0 / height
-		end := min(b, (matrix+1)*height)
-		lo, hi := a0-matrix*height, end-matrix*height // columns of the source
-		for r := int64(0); r < rowLen; r += transposeStep {
-			n := min(transposeStep, rowLen-r)
-			raw, err := t.Source.Raw(&some, matrix*rowLen+r, matrix*rowLen+r+n)
-			if err != nil {
-				return nil, err
-			}
-			for c := lo; c < hi; c++ {
-				dst := out[((a0-a+c-lo)*rowLen+r)*size:]
-				for i := range n {
-					copy(dst[i*size:(i+1)*size], raw[(i*height+c)*size:])
+	var row []byte
+	tile := make([]byte, tileSide*tileSide*size)
+	for c := a; c < b; {
+		matrix := c / height
+		end := min(b, c+tileSide, (matrix+1)*height) // columns [c, end) of one matrix of the source
+		width := (end - c) * size
+		for r := int64(0); r < rowLen; r += tileSide {
+			n := min(tileSide, rowLen-r)
+			for i := range n {
+				from := (c - matrix*height) * size
+				raw, err := part(t.Source, &row, matrix*rowLen+r+i, from, from+width)
+				if err != nil {
+					return nil, err
 				}
+				copy(tile[i*width:], raw)
+			}
+			for i := c; i < end; i++ {
+				pick(out[((i-a)*rowLen+r)*size:], tile[(i-c)*size:], n, width, size)
 			}
 		}
-		a0 = end
+		c = end
 	}
 	return out, nil
+}
+
+// pick copies n elements of a size, which stand step bytes apart in src, to dst.
+func pick(dst, src []byte, n, step, size int64) {
+	switch size {
+	case 2:
+		for i := range n {
+			binary.LittleEndian.PutUint16(dst[2*i:], binary.LittleEndian.Uint16(src[i*step:]))
+		}
+	case 4:
+		for i := range n {
+			binary.LittleEndian.PutUint32(dst[4*i:], binary.LittleEndian.Uint32(src[i*step:]))
+		}
+	default:
+		for i := range n {
+			copy(dst[i*size:(i+1)*size], src[i*step:])
+		}
+	}
 }
 
 // Concat returns the parts one after the other along the outermost dimension.

@@ -174,3 +174,20 @@ func TestEqual(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkTranspose(b *testing.B) {
+	const n = 2048
+	s, err := Transpose(numbered(n, n))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var buf []byte
+	b.SetBytes(2 * n * n)
+	for b.Loop() {
+		for i := int64(0); i < n; i += 128 {
+			if _, err := s.Raw(&buf, i, i+128); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
