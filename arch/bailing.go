@@ -29,8 +29,8 @@ var (
 			"use_sliding_window", "router_dtype"},
 		Tensors: slices.Concat([]TensorRow{{HF: "model.word_embeddings", GGUF: "token_embd"}}, embedRows[1:], normRows, expertRows, sharedExpertRows, []TensorRow{
 			{HF: "model.layers.{bid}.attention.query_key_value", Split: []Part{
-				{GGUF: "blk.{bid}.attn_q", Transform: qOfJoined.then(permuteQ)},
-				{GGUF: "blk.{bid}.attn_k", Transform: kOfJoined.then(permuteK)},
+				{GGUF: "blk.{bid}.attn_q", Transform: inTurn("q-of-joined-permuted", qOfJoined, permuteQ)},
+				{GGUF: "blk.{bid}.attn_k", Transform: inTurn("k-of-joined-permuted", kOfJoined, permuteK)},
 				{GGUF: "blk.{bid}.attn_v", Transform: vOfJoined},
 			}},
 			{HF: "model.layers.{bid}.attention.dense", GGUF: "blk.{bid}.attn_output"},

@@ -200,14 +200,3 @@ func transformed(t *Transform, rows []TensorRow) []TensorRow {
 	}
 	return rows
 }
-
-// then returns the transform that does t and then next.
-func (t *Transform) then(next *Transform) *Transform {
-	return &Transform{Name: t.Name + "-" + next.Name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-		s, err := t.forward(l, s)
-		if err != nil {
-			return nil, err
-		}
-		return next.forward(l, s)
-	}}
-}
