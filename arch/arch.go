@@ -49,7 +49,7 @@ type Arch struct {
 	Extra   []ExtraTensor
 	// Instead returns the table that a config of these classes asks for, nil for
 	// this one.
-	Instead func(*Config) *Arch
+	Instead func(*Config) (*Arch, error)
 
 	lookup lookup
 }
@@ -79,7 +79,7 @@ var registry = []*Arch{
 	arwkv7, bert, bloom, codeshell, distilbert, euroBert, falcon, falconH1, gpt2, gptj, gptneox, jamba, jinaBertV2, jinaBertV3, mamba, mamba2, modernBert, mpt,
 	neoBert, nomicBert, nomicBertMoE, refact, roberta, ruGPT3XL, rwkv4, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2, t5, t5encoder, whisper, xlmRoberta,
 
-	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, glm4, glm4moe, gptOSS, granite, graniteMoE, llama4, mixtral, olmo, olmo2, olmoe,
+	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, glm4, glm4moe, gptOSS, granite, graniteHybrid, graniteMoE, llama4, mixtral, olmo, olmo2, olmoe,
 	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3moe, qwen3next, qwen3vl, qwen3vlmoe,
 
 	afmoe, apertus, arcee, arctic, bitnet, bailingMoE, bailingMoE2, dbrx, deci, groveMoE, jais, jais2, lladaMoE, maincoder, mellum, minimaxM2, mistral3, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
@@ -106,10 +106,11 @@ func For(c *Config) (*Arch, error) {
 	if err != nil || a.Instead == nil {
 		return a, err
 	}
-	if other := a.Instead(c); other != nil {
-		return other, nil
+	other, err := a.Instead(c)
+	if err == nil && other != nil {
+		a = other
 	}
-	return a, nil
+	return a, err
 }
 
 // All returns the tables of all architectures, sorted by name.

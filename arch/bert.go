@@ -79,11 +79,11 @@ var xlmRoberta = &Arch{
 	Rename:    robertaRename,
 	Drop:      bertDrop,
 	Tensors:   slices.Concat(bertEmbeddings(position(fromPadding)), bertLayers, bertClassifier, robertaClassifier),
-	Instead: func(c *Config) *Arch {
+	Instead: func(c *Config) (*Arch, error) {
 		if !isNo(c.Value("lora_adaptations")) {
-			return jinaBertV3
+			return jinaBertV3, nil
 		}
-		return nil
+		return nil, nil
 	},
 }
 
@@ -150,11 +150,11 @@ var nomicBert = &Arch{
 		{HF: "encoder.layers.{bid}.mlp.fc12", GGUF: "blk.{bid}.ffn_gate"},
 		{HF: "encoder.layers.{bid}.mlp.fc2", GGUF: "blk.{bid}.ffn_down"},
 	}),
-	Instead: func(c *Config) *Arch {
+	Instead: func(c *Config) (*Arch, error) {
 		if n, _, _ := c.Int("moe_every_n_layers"); n != 0 {
-			return nomicBertMoE
+			return nomicBertMoE, nil
 		}
-		return nil
+		return nil, nil
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/gguf"
+	"ggforge/internal/fault"
 	"ggforge/tokenizer"
 )
 
@@ -65,21 +66,29 @@ var graniteMoE = &Arch{
 			return uint32Of(n, ok && n != 0, err)
 		}},
 	}),
-	Expect: []Expect{silu},
-	Tensors: slices.Concat(embedRows, normRows, graniteAttention, []TensorRow{
-		{HF: "model.layers.{bid}.block_sparse_moe.router.layer", GGUF: "blk.{bid}.ffn_gate_inp"},
-		{HF: "model.layers.{bid}.block_sparse_moe.input_linear", Split: []Part{
-			{GGUF: "blk.{bid}.ffn_gate_exps", Transform: half(0)},
-			{GGUF: "blk.{bid}.ffn_up_exps", Transform: half(1)},
-		}},
-		{HF: "model.layers.{bid}.block_sparse_moe.output_linear", GGUF: "blk.{bid}.ffn_down_exps"},
-	}, only(positive("shared_intermediate_size"), []TensorRow{
+	Expect:  []Expect{silu},
+	Tensors: slices.Concat(embedRows, normRows, graniteAttention, graniteExpertRows, only(positive("shared_intermediate_size"), graniteSharedRows("_shexp"))),
+}
+
+var graniteExpertRows = []TensorRow{
+	{HF: "model.layers.{bid}.block_sparse_moe.router.layer", GGUF: "blk.{bid}.ffn_gate_inp"},
+	{HF: "model.layers.{bid}.block_sparse_moe.input_linear", Split: []Part{
+		{GGUF: "blk.{bid}.ffn_gate_exps", Transform: half(0)},
+		{GGUF: "blk.{bid}.ffn_up_exps", Transform: half(1)},
+	}},
+	{HF: "model.layers.{bid}.block_sparse_moe.output_linear", GGUF: "blk.{bid}.ffn_down_exps"},
+}
+
+// graniteSharedRows are the MLP that every token passes; suffix tells it from the
+// only one.
+func graniteSharedRows(suffix string) []TensorRow {
+	return []TensorRow{
 		{HF: "model.layers.{bid}.shared_mlp.input_linear", Split: []Part{
-			{GGUF: "blk.{bid}.ffn_gate_shexp", Transform: half(0)},
-			{GGUF: "blk.{bid}.ffn_up_shexp", Transform: half(1)},
+			{GGUF: "blk.{bid}.ffn_gate" + suffix, Transform: half(0)},
+			{GGUF: "blk.{bid}.ffn_up" + suffix, Transform: half(1)},
 		}},
-		{HF: "model.layers.{bid}.shared_mlp.output_linear", GGUF: "blk.{bid}.ffn_down_shexp"},
-	})),
+		{HF: "model.layers.{bid}.shared_mlp.output_linear", GGUF: "blk.{bid}.ffn_down" + suffix},
+	}
 }
 
 // positive is the condition that a number is there and above 0.
@@ -88,4 +97,136 @@ func positive(key string) Cond {
 		n, _, err := l.Int(key)
 		return n > 0, err
 	}
+}
+
+// graniteHybrid is Granite 4: layers of Mamba 2 and of attention, with one MLP or
+// with experts. The reference reads config.json as it stands. Models whose layers
+// all have attention are plain ones under the same class.
+var graniteHybrid = &Arch{
+	Name:      "granitehybrid",
+	Classes:   []string{"GraniteMoeHybridForCausalLM"},
+	Tokenizer: tokenizer.ClassGraniteHybrid,
+	VocabSize: paddedVocab(8),
+	RawConfig: true,
+	Instead: func(c *Config) (*Arch, error) {
+		types, err := graniteLayers(c)
+		if err != nil || slices.Contains(types, true) {
+			return nil, err
+		}
+		if n, _, err := c.Int("num_experts_per_tok"); err != nil || n > 0 {
+			return graniteHybridMoE, err
+		}
+		return graniteHybridDense, nil
+	},
+	Metadata: graniteHybridRows,
+	Expect:   append([]Expect{{"position_embedding_type", []string{"nope"}}}, graniteHybridExpect...),
+	Unused:   graniteHybridUnused,
+	Tensors:  graniteHybridTensors,
+}
+
+// graniteHybridDense and graniteHybridMoE are Granite 4 without layers of Mamba.
+var (
+	graniteHybridDense = &Arch{
+		Name: "granite", Tokenizer: tokenizer.ClassGraniteHybrid, RawConfig: true,
+		Metadata: graniteHybridRows, Expect: append([]Expect{{"position_embedding_type", []string{"rope"}}}, graniteHybridExpect...),
+		Unused: graniteHybridUnused, Tensors: graniteHybridTensors,
+	}
+	graniteHybridMoE = &Arch{
+		Name: "granitemoe", Tokenizer: tokenizer.ClassGraniteHybrid, RawConfig: true,
+		Metadata: graniteHybridRows, Expect: graniteHybridDense.Expect,
+		Unused: graniteHybridUnused, Tensors: graniteHybridTensors,
+	}
+)
+
+var graniteHybridRows = slices.Concat(graniteMoE.Metadata, []Row{
+	uintRow("ssm.conv_kernel", "mamba_d_conv"),
+	uintRow("ssm.state_size", "mamba_d_state"),
+	uintRow("ssm.group_count", "mamba_n_groups"),
+	{Key: "ssm.inner_size", Derive: func(c *Config) (gguf.Value, bool, error) {
+		n, err := graniteInner(c)
+		return uint32Of(n, true, err)
+	}},
+	uintRow("ssm.time_step_rank", "mamba_n_heads"),
+	{Key: keyHeadCountKV, Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+		n, err := c.Require("num_key_value_heads")
+		if err == nil && (n < 0 || n > maxHeadDim) {
+			err = wrongType("num_key_value_heads", "a number of heads", n)
+		}
+		if err != nil {
+			return v, false, err
+		}
+		ssm, err := graniteLayers(c)
+		heads := make([]int32, len(ssm))
+		for i := range heads {
+			if !ssm[i] {
+				heads[i] = int32(n)
+			}
+		}
+		return gguf.Int32s(heads), err == nil, err
+	}},
+	{Key: "rope.scaling.finetuned", Derive: func(c *Config) (gguf.Value, bool, error) {
+		ssm, err := graniteLayers(c)
+		return gguf.Bool(!slices.Contains(ssm, true)), err == nil, err // tells that rope is used
+	}},
+	{Key: "context_length", Derive: func(c *Config) (gguf.Value, bool, error) {
+		ssm, err := graniteLayers(c)
+		return gguf.Uint32(1 << 20), slices.Contains(ssm, true), err // there is no bound
+	}},
+})
+
+var graniteHybridExpect = []Expect{silu, {"mamba_proj_bias", []string{"false"}}, {"normalization_function", []string{"rmsnorm"}}}
+
+var graniteHybridUnused = []string{"init_method", "layer_types", "mamba_chunk_size", "mamba_conv_bias", "mamba_d_head", "mamba_expand", "mamba_n_groups",
+	"mamba_n_heads", "mamba_d_conv", "mamba_d_state", "time_step_limit", "time_step_max", "time_step_min", "rope_theta", "rope_scaling"}
+
+var graniteHybridTensors = slices.Concat(embedRows, normRows,
+	only(not(graniteSSM), graniteAttention),
+	only(graniteSSM, []TensorRow{
+		{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in"},
+		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: MayBias, Transform: squeeze},
+		{HF: "model.layers.{bid}.mamba.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
+		{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: negExpColumn},
+		{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: column},
+		{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: groupNorm(func(c *Config) (int64, error) { return c.Require("mamba_n_groups") })},
+		{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out"},
+	}),
+	only(positive("num_local_experts"), slices.Concat(graniteExpertRows, graniteSharedRows("_shexp"))),
+	only(not(positive("num_local_experts")), graniteSharedRows("")))
+
+// graniteLayers tells the layers of Mamba.
+func graniteLayers(c *Config) ([]bool, error) {
+	types, ok, err := c.Strings("layer_types")
+	if err != nil {
+		return nil, err
+	}
+	if n, err := c.BlockCount(); err != nil || !ok || int64(len(types)) != n {
+		if err == nil {
+			err = fault.Errorf(fault.Broken, "%s: %d layers, but %d in layer_types", ConfigFile, n, len(types))
+		}
+		return nil, err
+	}
+	ssm := make([]bool, len(types))
+	for i, s := range types {
+		ssm[i] = s != "attention"
+	}
+	return ssm, nil
+}
+
+// graniteSSM is the condition of layers of Mamba.
+func graniteSSM(l Layer) (bool, error) {
+	ssm, err := graniteLayers(l.Config)
+	return err == nil && l.Bid >= 0 && l.Bid < int64(len(ssm)) && ssm[l.Bid], err
+}
+
+// graniteInner is the width of a layer of Mamba.
+func graniteInner(c *Config) (int64, error) {
+	expand, err := c.Require("mamba_expand")
+	if err != nil {
+		return 0, err
+	}
+	hidden, err := c.Require("hidden_size")
+	if err == nil && (min(expand, hidden) < 0 || max(expand, hidden) > maxWidth) {
+		err = wrongType("mamba_expand", "a small number", expand)
+	}
+	return expand * hidden, err
 }

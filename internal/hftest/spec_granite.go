@@ -33,4 +33,46 @@ func init() {
 			{Name: "tied", Seed: 3, Out: "auto", Set: `{"tie_word_embeddings": true}`},
 		},
 	})
+	add(Spec{
+		Name:      "granitemoehybrid",
+		Tokenizer: "bpe:refact",
+		Config: `{"architectures": ["GraniteMoeHybridForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "attention_multiplier": 0.0078125,
+			"bos_token_id": 1000, "embedding_multiplier": 12, "eos_token_id": 1000, "hidden_act": "silu", "hidden_size": 64, "init_method": "mup",
+			"initializer_range": 0.1, "intermediate_size": 32, "layer_types": ["mamba", "mamba", "attention", "mamba"], "logits_scaling": 6, "mamba_chunk_size": 256,
+			"mamba_conv_bias": true, "mamba_d_conv": 4, "mamba_d_head": 16, "mamba_d_state": 32, "mamba_expand": 2, "mamba_n_groups": 1, "mamba_n_heads": 8,
+			"mamba_proj_bias": false, "max_position_embeddings": 131072, "model_type": "granitemoehybrid", "normalization_function": "rmsnorm",
+			"num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 4, "num_key_value_heads": 2, "num_local_experts": 4,
+			"output_router_logits": false, "pad_token_id": 1000, "position_embedding_type": "nope", "residual_multiplier": 0.22, "rms_norm_eps": 1e-05,
+			"rope_scaling": null, "rope_theta": 10000, "router_aux_loss_coef": 0.0001, "shared_intermediate_size": 64, "tie_word_embeddings": true,
+			"torch_dtype": "bfloat16", "transformers_version": "4.56.0", "use_cache": true, "vocab_size": 1024}`,
+		Tensors: llamaHead + `
+			bid = num_hidden_layers
+			in  = mamba_expand*hidden_size
+			hd  = hidden_size / num_attention_heads
+			ch  = in + 2*mamba_n_groups*mamba_d_state
+			model.embed_tokens.weight                                  | vocab_size, hidden_size
+			model.norm.weight                                          | hidden_size
+			model.layers.{bid}.{input,post_attention}_layernorm.weight | hidden_size
+			model.layers.{bid}.self_attn.{q,o}_proj.weight             | hidden_size, hidden_size            | if layer_types[bid] == "attention"
+			model.layers.{bid}.self_attn.{k,v}_proj.weight             | num_key_value_heads*hd, hidden_size | if layer_types[bid] == "attention"
+			model.layers.{bid}.mamba.A_log                             | mamba_n_heads                       | if layer_types[bid] == "mamba" | fill log
+			model.layers.{bid}.mamba.{D,dt_bias}                       | mamba_n_heads                       | if layer_types[bid] == "mamba"
+			model.layers.{bid}.mamba.conv1d.weight                     | ch, 1, mamba_d_conv                 | if layer_types[bid] == "mamba"
+			model.layers.{bid}.mamba.conv1d.bias                       | ch                                  | if layer_types[bid] == "mamba"
+			model.layers.{bid}.mamba.in_proj.weight                    | in+ch+mamba_n_heads, hidden_size    | if layer_types[bid] == "mamba"
+			model.layers.{bid}.mamba.norm.weight                       | in                                  | if layer_types[bid] == "mamba"
+			model.layers.{bid}.mamba.out_proj.weight                   | hidden_size, in                     | if layer_types[bid] == "mamba"
+			model.layers.{bid}.block_sparse_moe.input_linear.weight    | num_local_experts, 2*intermediate_size, hidden_size | if opt(num_local_experts)
+			model.layers.{bid}.block_sparse_moe.output_linear.weight   | num_local_experts, hidden_size, intermediate_size   | if opt(num_local_experts)
+			model.layers.{bid}.block_sparse_moe.router.layer.weight    | num_local_experts, hidden_size                      | if opt(num_local_experts)
+			model.layers.{bid}.shared_mlp.input_linear.weight          | 2*shared_intermediate_size, hidden_size
+			model.layers.{bid}.shared_mlp.output_linear.weight         | hidden_size, shared_intermediate_size
+			`,
+		Variants: []Variant{
+			{Name: "dense", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"num_local_experts": 0, "num_experts_per_tok": 0, "mamba_n_groups": 2, "tie_word_embeddings": false}`},
+			{Name: "attention-only", Seed: 4, Out: "bf16", Set: `{"layer_types": ["attention", "attention", "attention", "attention"], "num_local_experts": 0,
+				"num_experts_per_tok": 0, "position_embedding_type": "rope"}`},
+			{Name: "attention-experts", Seed: 5, Out: "f32", Set: `{"layer_types": ["attention", "attention", "attention", "attention"], "position_embedding_type": "rope"}`},
+		},
+	})
 }
