@@ -27,6 +27,7 @@ type Spec struct {
 	// What the reference needs.
 	RawConfig   bool   // take config.json as it stands: what transformers makes of it is not what was meant
 	NoReference string // why there is no result of the reference; "" if there is one
+	NoLoad      string // why the reference's runtime cannot use the file; "" if it can
 }
 
 // Variant is one way of making the checkpoint of a Spec.

@@ -42,6 +42,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "embeddinggemma",
+		NoLoad:    "an assertion of the runtime",
 		Tokenizer: "gemma",
 		Config: `{"_sliding_window_pattern": 6, "architectures": ["Gemma3TextModel"], "attention_bias": false, "attention_dropout": 0.0, "attn_logit_softcapping": null,
 			"bos_token_id": $bos, "dtype": "float32", "eos_token_id": $eos, "final_logit_softcapping": null, "head_dim": 32, "hidden_activation": "gelu_pytorch_tanh",

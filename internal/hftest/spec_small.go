@@ -53,6 +53,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "plm",
+		NoLoad:    "an assertion of the runtime with sizes as small as these",
 		Tokenizer: "bpe:qwen2",
 		Config: `{"architectures": ["PLMForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "auto_map": {"AutoConfig": "configuration_plm.PLMConfig"}, "bos_token_id": $pad,
 			"eos_token_id": $eos, "hidden_act": "relu2", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "kv_lora_rank": 32, "max_position_embeddings": 4096,

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -77,7 +78,7 @@ func TestArchitectures(t *testing.T) {
 				must(t, g.Add(v, root+out))
 				if i == 0 {
 					convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+work+"/loaded.gguf", v.Out, s.PreTokenizer())
-					r.loads[o.load(t, work+"/loaded.gguf")] = true
+					r.loads[o.loadSpec(t, s, work+"/loaded.gguf")] = true
 				}
 				if s.NoReference == "" {
 					r.files++
@@ -108,7 +109,9 @@ func TestArchitectures(t *testing.T) {
 				r.files++
 				if opt.args == "" {
 					convertBy(t, root+k.hf, root+mine, opt.out, k.pre)
-					r.loads[o.load(t, mine)] = true
+					found, err := o.load(t, mine)
+					must(t, err)
+					r.loads[found] = true
 				}
 			})
 		}
@@ -253,9 +256,25 @@ var (
 // loadsFile keeps what load found, by the sum of the file; start leaves it alone.
 const loadsFile = "loads.tsv"
 
+// loadSpec is load for the file of a spec, which may tell that the runtime cannot
+// use it.
+func (o *oracle) loadSpec(t *testing.T, s *hftest.Spec, path string) string {
+	t.Helper()
+	found, err := o.load(t, path)
+	switch {
+	case s.NoLoad == "":
+		must(t, err)
+		return found
+	case err == nil:
+		t.Errorf("loads, but the spec says %q", s.NoLoad)
+	}
+	return fmt.Sprintf("not `%s`, %s", s.Name, s.NoLoad)
+}
+
 // load loads a file, a path inside the chroot, into the reference's runtime and
-// returns how far that goes: three chunks of text must have finite logits.
-func (o *oracle) load(t *testing.T, path string) string {
+// returns how far that goes: three chunks of text must have finite logits. An error
+// says why the runtime cannot use the file.
+func (o *oracle) load(t *testing.T, path string) (string, error) {
 	t.Helper()
 	data, err := os.ReadFile(root + path)
 	must(t, err)
@@ -268,41 +287,49 @@ func (o *oracle) load(t *testing.T, path string) string {
 	}
 	for line := range strings.Lines(string(old)) {
 		if k, v, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); k == key {
-			return v
+			return v, nil
 		}
 	}
-	found := o.run(t, path)
+	found, err := o.run(t, path)
+	if err != nil {
+		return "", err
+	}
 	f, err := os.OpenFile(known, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	must(t, err)
 	_, err = fmt.Fprintf(f, "%s\t%s\n", key, found)
 	must(t, err)
-	must(t, f.Close())
-	return found
+	return found, f.Close()
 }
 
-// run is load without memory. It fails the test when the runtime cannot use the
-// file.
-func (o *oracle) run(t *testing.T, path string) string {
+// run is load without memory.
+func (o *oracle) run(t *testing.T, path string) (string, error) {
 	t.Helper()
 	must(t, os.WriteFile(root+work+"/words.txt", []byte(evalWords), 0o666))
 	text, err := exec.Command("chroot", root, "timeout", "90", "llama-perplexity", "-m", path, "-f", work+"/words.txt", "-c", "64", "-b", "64",
 		"--chunks", "3", "-t", "1", "-ngl", "0", "--no-warmup").CombinedOutput()
 	switch {
 	case err == nil && (finalPPL.Match(text) || firstPPL.Match(text)):
-		return runsText
+		return runsText, nil
 	case err == nil:
-		t.Fatalf("the runtime computes no finite perplexity: %s", tail(text))
+		return "", fmt.Errorf("the runtime computes no finite perplexity: %s", tail(text))
 	case strings.Contains(string(text), addsEOS): // after the weights are loaded
-		return loadsOnly
+		return loadsOnly, nil
 	case strings.Contains(string(text), noSuch):
-		return noLoader
+		return noLoader, nil
 	}
 	bench, err := exec.Command("chroot", root, "timeout", "90", "llama-bench", "-m", path, "-p", "16", "-n", "0", "-r", "1", "-t", "1", "-ngl", "0").CombinedOutput()
 	if err == nil {
-		return runsEncoder
+		return runsEncoder, nil
 	}
-	t.Fatalf("the runtime cannot use the file: %v\n%s\n%s", err, tail(text), tail(bench))
-	return ""
+	return "", fmt.Errorf("the runtime cannot use the file: %w\n%s", err, complaints(slices.Concat(text, bench)))
+}
+
+var complaint = regexp.MustCompile(`(?m)^.*(error|ASSERT).*$`)
+
+// complaints are the first lines of a log that name an error.
+func complaints(log []byte) []byte {
+	lines := complaint.FindAll(log, 6)
+	return bytes.Join(lines, []byte("\n"))
 }
 
 // table renders docs/architectures.md.
