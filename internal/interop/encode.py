@@ -2,8 +2,8 @@
 
   encode.py LINES.json OUT.json TOKENIZER.json ...
 
-LINES.json is a list of texts. For each tokenizer, under the name of its file or of
-the folder of a file called tokenizer.json: the hash of the ids of the reference's
+LINES.json is a list of texts. For each tokenizer, under the name of its file, or for
+a file called tokenizer.json "real-" and the name of its folder: the hash of the ids of the reference's
 check text, as the reference computes it, and for each thousand lines one of ids
 and one of texts decoded from them.
 """
@@ -17,7 +17,7 @@ CHUNK = 1000
 
 def name(path):
     stem = os.path.basename(path)[: -len(".json")]
-    return os.path.basename(os.path.dirname(path)) if stem == "tokenizer" else stem
+    return "real-" + os.path.basename(os.path.dirname(path)) if stem == "tokenizer" else stem
 
 
 def main():
