@@ -99,8 +99,14 @@ func TestViews(t *testing.T) {
 			}
 			return at([]int64{3, 2, 2}, x, y-1, z)
 		}},
-		"bias-slice":      {must(Slice(numbered(7), 0, 2, 5)), []int64{3}, func(x, _, _ int64) uint16 { return uint16(x + 2) }},
-		"regroup":         {must(Regroup(numbered(6), func(i int64) int64 { return i/2 + i%2*3 })), []int64{6}, func(x, _, _ int64) uint16 { return []uint16{0, 3, 1, 4, 2, 5}[x] }},
+		"bias-slice": {must(Slice(numbered(7), 0, 2, 5)), []int64{3}, func(x, _, _ int64) uint16 { return uint16(x + 2) }},
+		"regroup":    {must(Regroup(numbered(6), func(i int64) int64 { return i/2 + i%2*3 })), []int64{6}, func(x, _, _ int64) uint16 { return []uint16{0, 3, 1, 4, 2, 5}[x] }},
+		"ungroup": {must(UngroupQKV(numbered(1, 12), 2, 1)), []int64{1, 12}, func(_, y, _ int64) uint16 {
+			return []uint16{0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11}[y] // heads of 2 rows: q k v q k v
+		}},
+		"ungroup-two-queries": {must(UngroupQKV(numbered(8), 2, 2)), []int64{8}, func(x, _, _ int64) uint16 {
+			return []uint16{0, 1, 4, 5, 2, 6, 3, 7}[x] // q q k v q q k v
+		}},
 		"large-transpose": {must(Transpose(numbered(7, 200))), []int64{200, 7}, func(x, y, _ int64) uint16 { return uint16(x*7 + y) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,6 +137,11 @@ func TestViewsRefuse(t *testing.T) {
 		"stack":           second(Stack([]Source{src, numbered(4, 5)})),
 		"concat":          second(Concat([]Source{src, numbered(5, 6)})),
 		"concat rows":     second(ConcatRows([]Source{numbered(4, 6, 2), numbered(4, 6, 3)})),
+		"ungroup rows":    second(UngroupQKV(src, 4, 1)),
+		"ungroup heads":   second(UngroupQKV(src, 1, 5)),
+		"ungroup none":    second(UngroupQKV(src, 0, 1)),
+		"ungroup many":    second(UngroupQKV(src, 1, math.MaxInt64)),
+		"ungroup stack":   second(UngroupQKV(numbered(2, 3, 2), 1, 1)),
 		"gather":          second(Gather(src, []int64{5, 1}, func(i int64) int64 { return i })),
 	} {
 		if err == nil {
