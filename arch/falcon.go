@@ -7,14 +7,11 @@ import (
 	"ggforge/tokenizer"
 )
 
-// falcon is Falcon 7B, 40B and 11B. The raw config.json is read, because the
-// transformers library gives models without num_kv_heads a number that does not
-// fit their weights. Source: falcon.py of the reference.
+// falcon is Falcon 7B, 40B and 11B. Source: falcon.py of the reference.
 var falcon = &Arch{
 	Name:      "falcon",
 	Classes:   []string{"FalconForCausalLM", "RWForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	RawConfig: true,
 	Metadata: []Row{
 		{Key: "context_length", Const: gguf.Uint32(2048)},
 		{Key: "tensor_data_layout", Const: gguf.String("jploski")},
@@ -55,10 +52,14 @@ var falcon = &Arch{
 
 var falconHeads = []string{"num_attention_heads", "n_head"}
 
-// falconHeadsKV returns the number of key heads, under its old and its new name:
-// one without either.
+// falconHeadsKV returns the number of key heads, under its new and its old name:
+// one without either. What the transformers library fills in, the number of query
+// heads, does not fit the weights.
 func (c *Config) falconHeadsKV() (int64, error) {
 	for _, key := range []string{"num_kv_heads", "n_head_kv"} {
+		if c.Raw[key] == nil {
+			continue
+		}
 		if n, ok, err := c.Int(key); err != nil || ok {
 			return n, err
 		}
