@@ -28,13 +28,15 @@ type Config struct {
 	// Reference leaves out what the reference does not write.
 	Reference bool
 
-	fsys      fs.FS    // of the checkpoint; nil when there is only a config.json
-	names     []string // of the checkpoint's tensors, where they are known
-	modelType string   // the known model_type whose rules hold, "" for none
-	values    map[string]any
-	rope      map[string]any
-	defaulted map[string]bool // keys that the file lacks and that were filled in
-	read      map[string]bool // keys that were asked for
+	fsys       fs.FS    // of the checkpoint; nil when there is only a config.json
+	names      []string // of the checkpoint's tensors, where they are known
+	dir        string   // name of the directory, where it is known
+	isReranker *bool    // see reranker; nil until it is asked for
+	modelType  string   // the known model_type whose rules hold, "" for none
+	values     map[string]any
+	rope       map[string]any
+	defaulted  map[string]bool // keys that the file lacks and that were filled in
+	read       map[string]bool // keys that were asked for
 }
 
 // ConfigFile is the name of the file that LoadConfig reads.
@@ -99,6 +101,10 @@ func ParseConfig(data []byte) (*Config, error) {
 // SetNames tells the names of the checkpoint's tensors: not every config tells the
 // number of layers.
 func (c *Config) SetNames(names []string) { c.names = names }
+
+// SetDir tells the name of the checkpoint's directory: that is all that tells some
+// kinds of models apart.
+func (c *Config) SetDir(name string) { c.dir = name }
 
 // textConfigs are the names under which config.json holds the configuration of
 // the language model of a larger one. A later one wins.

@@ -45,16 +45,16 @@ var qwenSharedRows = []TensorRow{
 	{HF: "model.layers.{bid}.mlp.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 }
 
-// qwen3 is Qwen 3 and its embedding models.
+// qwen3 is Qwen 3, its embedding models and its rerankers.
 var qwen3 = &Arch{
 	Name:      "qwen3",
 	Classes:   []string{"Qwen3ForCausalLM", "Qwen3Model"},
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
-	Metadata:  qwen2.Metadata,
+	Metadata:  slices.Concat(qwen2.Metadata, rerankRows),
 	Unused:    windowKeys,
 	Expect:    []Expect{silu},
 	Rename:    bareNames,
-	Tensors:   slices.Concat(embedRows, normRows, attentionRows(MayBias, NoBias), qkNormRows, mlpRows),
+	Tensors:   slices.Concat(rerankHead, normRows, attentionRows(MayBias, NoBias), qkNormRows, mlpRows),
 }
 
 // qwen3moe is Qwen 3 with experts.

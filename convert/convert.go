@@ -111,6 +111,7 @@ func (j *Job) prepare(opt Options) error {
 	}
 	config.Dense = opt.Dense
 	config.Reference = opt.Reference
+	config.SetDir(general.DirName(j.Dir))
 	if j.Arch, err = arch.For(config); err != nil {
 		return err
 	}

@@ -59,6 +59,18 @@ func init() {
 		},
 		Tensors: bare(llamaAttention + llamaMLP + qkNorm + gemmaNorms),
 	})
+	add(Spec{
+		Name:        "qwen3-reranker",
+		Tokenizer:   "bpe:qwen2",
+		AddedTokens: []string{"yes"},
+		Config: `{"architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": $pad, "eos_token_id": $eos, "head_dim": 32,
+			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 40960, "max_window_layers": 2,
+			"model_type": "qwen3", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_scaling": null,
+			"rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.51.3",
+			"use_cache": true, "use_sliding_window": false, "vocab_size": $vocab}`,
+		Tensors:  llamaHead + llamaAttention + llamaMLP + qkNorm,
+		Variants: []Variant{{Name: "untied", Seed: 3, DType: "F16", Out: "auto", Set: `{"tie_word_embeddings": false}`}},
+	})
 }
 
 // bare is a table without the head of the model: names lack "model.".
