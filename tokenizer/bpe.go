@@ -22,6 +22,8 @@ var byteLevel = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassFalconH1:  loadGPT2,
 	ClassJamba:     loadJamba,
 	ClassRefact:    loadRefact,
+	ClassDream:     loadDream,
+	ClassLLaDA:     loadLLaDA,
 }
 
 // openFiles reads the tokenizer files that all rule sets share.

@@ -38,6 +38,8 @@ const (
 	ClassInternLM3     Class = "internlm3"    // internlm.py InternLM3Model
 	ClassMiniCPM       Class = "minicpm"      // minicpm.py MiniCPMModel
 	ClassErnie         Class = "ernie"        // ernie.py Ernie4_5Model
+	ClassDream         Class = "dream"        // dream.py DreamModel
+	ClassLLaDA         Class = "llada"        // llada.py LLaDAModel
 	ClassHunYuan       Class = "hunyuan"      // hunyuan.py HunYuanModel
 	ClassHunYuanMoE    Class = "hunyuan-moe"  // hunyuan.py HunYuanMoEModel
 	ClassDeepSeek2     Class = "deepseek2"    // deepseek.py DeepseekV2Model
