@@ -1,10 +1,13 @@
 package arch
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
 	"ggforge/gguf"
 	"ggforge/internal/fault"
+	"ggforge/rows"
 	"ggforge/tokenizer"
 )
 
@@ -24,10 +27,11 @@ var (
 			uintRow("expert_shared_count", "num_shared_experts"),
 			boolRow("expert_weights_norm", "norm_topk_prob"),
 		}),
-		Expect: []Expect{silu, {"norm_softmax", []string{"false"}}, {"use_qkv_bias", []string{"false"}}, {"use_bias", []string{"false"}}, {"norm_head", []string{"false"}}},
+		Expect: []Expect{silu, {"norm_softmax", []string{"false"}}, {"use_qkv_bias", []string{"false"}}, {"use_bias", []string{"false"}}},
 		Unused: []string{"embedding_dropout", "max_window_layers", "moe_layer_freq", "multi_gate", "num_nextn_predict_layers", "output_dropout", "rope_type", "sliding_window",
 			"use_sliding_window", "router_dtype"},
-		Tensors: slices.Concat([]TensorRow{{HF: "model.word_embeddings", GGUF: "token_embd"}}, embedRows[1:], normRows, expertRows, sharedExpertRows, []TensorRow{
+		Tensors: slices.Concat([]TensorRow{{HF: "model.word_embeddings", GGUF: "token_embd"}}, embedRows[1:2], normRows, expertRows, sharedExpertRows, []TensorRow{
+			{HF: "lm_head", GGUF: "output", Optional: true, Transform: normHead},
 			{HF: "model.layers.{bid}.attention.query_key_value", Split: []Part{
 				{GGUF: "blk.{bid}.attn_q", Transform: inTurn("q-of-joined-permuted", qOfJoined, permuteQ)},
 				{GGUF: "blk.{bid}.attn_k", Transform: inTurn("k-of-joined-permuted", kOfJoined, permuteK)},
@@ -120,3 +124,37 @@ func isNextN(l Layer) (bool, error) {
 	n, err := l.BlockCount()
 	return l.Bid >= n, err
 }
+
+// normHead divides each column of the output's matrix by its length, where the
+// config says that the model does so whenever it computes. All steps are float32,
+// rows added one after the other, as PyTorch does it.
+var normHead = &Transform{Name: "norm-head", Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+	if on, _, err := l.Bool("norm_head"); err != nil || !on {
+		return s, err
+	}
+	ne := s.NE()
+	if len(ne) != 2 || ne[0] > maxColumns {
+		return nil, fmt.Errorf("dimensions %s, want a matrix of at most %d columns", gguf.Shape(ne), maxColumns)
+	}
+	return rows.Prepared(ne, gguf.TypeF32, func() (rows.Source, error) {
+		lengths := make([]float32, ne[0])
+		if err := rows.Each(s, func(x []float32) {
+			for i, v := range x {
+				lengths[i%len(lengths)] += float32(v * v)
+			}
+		}); err != nil {
+			return nil, err
+		}
+		for i, sum := range lengths {
+			lengths[i] = float32(math.Sqrt(float64(sum))) + 1e-7
+		}
+		return rows.Map(rows.Convert(s, gguf.TypeF32), func(x []float32) {
+			for i := range x {
+				x[i] /= lengths[i%len(lengths)]
+			}
+		}), nil
+	}), nil
+}}
+
+// maxColumns bounds the sums that are kept per column.
+const maxColumns = 1 << 20

@@ -158,6 +158,10 @@ func init() {
 			model.layers.{bid}.mlp.shared_experts.{gate,up}_proj.weight | moe_intermediate_size*num_shared_experts, hidden_size
 			model.layers.{bid}.mlp.shared_experts.down_proj.weight      | hidden_size, moe_intermediate_size*num_shared_experts
 			`,
+		Variants: []Variant{
+			{Name: "norm-head", Seed: 3, Out: "f32", Set: `{"norm_head": true}`},
+			{Name: "norm-head-f16", Seed: 4, DType: "F16", Out: "f16", Set: `{"norm_head": true, "num_shared_experts": 1}`},
+		},
 	})
 	add(Spec{
 		Name:      "bailing_moe_v2",
