@@ -174,6 +174,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "grok-2",
+		NoLoad:    "the runtime wants heads that fill the hidden size, as in the published model",
 		Tokenizer: "spm",
 		Config: `{"architectures": ["Grok1ForCausalLM"], "attn_factor": 1.0, "attn_logit_softcapping": 30.0, "attn_temperature_len": 1024, "beta_fast": 8, "beta_slow": 1,
 			"embedding_multiplier_scale": 90.50966799187809, "extrapolation_factor": 1.0, "final_logit_softcapping": 50, "head_dim": 32, "hidden_act": "gelu",
