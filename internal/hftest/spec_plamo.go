@@ -40,6 +40,7 @@ func init() {
 	`
 	add(Spec{
 		Name:      "plamo2",
+		NoLoad:    "the runtime comes to no end with sizes as small as these",
 		Tokenizer: "none",
 		Files:     plamoFiles("Plamo2Tokenizer"),
 		NoEdge:    true,

@@ -310,7 +310,7 @@ func (o *oracle) load(t *testing.T, path string) (string, error) {
 func (o *oracle) run(t *testing.T, path string) (string, error) {
 	t.Helper()
 	must(t, os.WriteFile(root+work+"/words.txt", []byte(evalWords), 0o666))
-	text, err := exec.Command("chroot", root, "timeout", "90", "llama-perplexity", "-m", path, "-f", work+"/words.txt", "-c", "64", "-b", "64",
+	text, err := exec.Command("chroot", root, "timeout", "20", "llama-perplexity", "-m", path, "-f", work+"/words.txt", "-c", "64", "-b", "64",
 		"--chunks", "3", "-t", "1", "-ngl", "0", "--no-warmup").CombinedOutput()
 	switch {
 	case err == nil && (finalPPL.Match(text) || firstPPL.Match(text)):
@@ -322,7 +322,7 @@ func (o *oracle) run(t *testing.T, path string) (string, error) {
 	case strings.Contains(string(text), noSuch):
 		return noLoader, nil
 	}
-	bench, err := exec.Command("chroot", root, "timeout", "90", "llama-bench", "-m", path, "-p", "16", "-n", "0", "-r", "1", "-t", "1", "-ngl", "0").CombinedOutput()
+	bench, err := exec.Command("chroot", root, "timeout", "20", "llama-bench", "-m", path, "-p", "16", "-n", "0", "-r", "1", "-t", "1", "-ngl", "0").CombinedOutput()
 	if err == nil {
 		return runsEncoder, nil
 	}
