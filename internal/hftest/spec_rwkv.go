@@ -112,7 +112,6 @@ func init() {
 	})
 	add(Spec{
 		Name:      "rwkv7-blocks",
-		NoLoad:    "the runtime wants other dimensions of time_mix_lerp_fused than the reference writes",
 		Tokenizer: "rwkv",
 		Config: `{"architectures": ["Rwkv7ForCausalLM"], "bos_token_id": 0, "eos_token_id": 0, "head_size": 32, "hidden_size": 64, "intermediate_size": 256,
 			"layer_norm_epsilon": 1e-05, "lora_rank_decay": 8, "lora_rank_gate": 16, "lora_rank_iclr": 8, "lora_rank_value_residual_mix": 8, "model_type": "rwkv7",

@@ -254,7 +254,7 @@ var (
 	finalPPL  = regexp.MustCompile(`Final estimate: PPL = ([0-9.]+)`)
 	firstPPL  = regexp.MustCompile(`\[1\]([0-9.]+)`)
 	addsEOS   = "GGML_ASSERT(!llama_vocab_get_add_eos(vocab)) failed"
-	noSuch    = "unknown model architecture"
+	noSuch    = regexp.MustCompile(`(unknown|unsupported) model architecture`)
 	evalWords = strings.Repeat("The quick brown fox jumps over the lazy dog. 12345 def main(argv): return None\n", 60)
 )
 
@@ -319,7 +319,7 @@ func (o *oracle) run(t *testing.T, path string) (string, error) {
 		return "", fmt.Errorf("the runtime computes no finite perplexity: %s", tail(text))
 	case strings.Contains(string(text), addsEOS): // after the weights are loaded
 		return loadsOnly, nil
-	case strings.Contains(string(text), noSuch):
+	case noSuch.Match(text):
 		return noLoader, nil
 	}
 	bench, err := exec.Command("chroot", root, "timeout", "20", "llama-bench", "-m", path, "-p", "16", "-n", "0", "-r", "1", "-t", "1", "-ngl", "0").CombinedOutput()
