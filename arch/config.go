@@ -49,23 +49,28 @@ const maxJSON = 256 << 20
 // LoadConfig reads config.json. A missing or broken file gives an error of kind
 // fault.Broken.
 func LoadConfig(fsys fs.FS) (*Config, error) {
-	f, err := fsys.Open(ConfigFile)
-	if err != nil {
-		return nil, fault.Errorf(fault.Broken, "%s: %w", ConfigFile, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
+	data, err := readConfig(fsys, ConfigFile)
 	if err != nil {
 		return nil, err
-	}
-	if len(data) > maxJSON {
-		return nil, fault.Errorf(fault.Broken, "%s: larger than %d bytes", ConfigFile, maxJSON)
 	}
 	c, err := ParseConfig(data)
 	if err == nil {
 		c.fsys = fsys
 	}
 	return c, err
+}
+
+func readConfig(fsys fs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, fault.Errorf(fault.Broken, "%s: %w", name, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
+	if err == nil && len(data) > maxJSON {
+		err = fault.Errorf(fault.Broken, "%s: larger than %d bytes", name, maxJSON)
+	}
+	return data, err
 }
 
 // ParseConfig is LoadConfig for the file's bytes.

@@ -47,6 +47,9 @@ type Options struct {
 	// Dense takes the dense modules along that stand behind an embedding model of
 	// the sentence-transformers library.
 	Dense bool
+	// Mistral reads a checkpoint in Mistral's own format: params.json,
+	// consolidated*.safetensors and tekken.json.
+	Mistral bool
 	// Reference writes the reference's bytes where they are broken too, see
 	// docs/deviations.md.
 	Reference bool
@@ -103,17 +106,29 @@ func (j *Job) warnf(format string, args ...any) {
 	j.Warnings = append(j.Warnings, fmt.Sprintf(format, args...))
 }
 
+// load reads the model's configuration, and in Mistral's own format finds its
+// table, too: no class is named there.
+func (j *Job) load(fsys fs.FS, opt Options) (config *arch.Config, err error) {
+	if opt.Mistral {
+		config, j.Arch, err = arch.LoadMistral(fsys)
+		return config, err
+	}
+	return arch.LoadConfig(fsys)
+}
+
 func (j *Job) prepare(opt Options) error {
 	fsys := os.DirFS(j.Dir)
-	config, err := arch.LoadConfig(fsys)
+	config, err := j.load(fsys, opt)
 	if err != nil {
 		return err
 	}
 	config.Dense = opt.Dense
 	config.Reference = opt.Reference
 	config.SetDir(general.DirName(j.Dir))
-	if j.Arch, err = arch.For(config); err != nil {
-		return err
+	if j.Arch == nil {
+		if j.Arch, err = arch.For(config); err != nil {
+			return err
+		}
 	}
 	method, quantized := config.Quantization()
 	if quantized && !slices.Contains(j.Arch.Quantized, method) {
@@ -123,7 +138,11 @@ func (j *Job) prepare(opt Options) error {
 		return err
 	}
 	j.mxfp4 = quantized && method == "mxfp4" && !opt.VocabOnly
-	j.checkpoint, err = safetensors.OpenDir(j.Dir)
+	open := safetensors.OpenDir
+	if opt.Mistral {
+		open = safetensors.OpenConsolidated
+	}
+	j.checkpoint, err = open(j.Dir)
 	switch {
 	case err == nil:
 	case opt.VocabOnly && errors.Is(err, safetensors.ErrNone):
@@ -191,7 +210,7 @@ func (j *Job) describe(fsys fs.FS, config *arch.Config, opt Options) error {
 	if err != nil {
 		return err
 	}
-	vocab, err := tokenizer.Load(fsys, tokenizer.Options{Class: j.Arch.Tokenizer, VocabSize: int(vocabSize), Config: config.Raw, Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
+	vocab, err := tokenizer.Load(fsys, tokenizer.Options{Class: j.Arch.Tokenizer, Arch: j.Arch.Name, VocabSize: int(vocabSize), Config: config.Raw, Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
 	if err != nil {
 		return err
 	}

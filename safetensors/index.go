@@ -71,13 +71,9 @@ func (c *Checkpoint) Close() error {
 // One *FormatError lists every defect. A directory with PyTorch pickles only
 // gives ErrUnsupported.
 func OpenDir(dir string) (*Checkpoint, error) {
-	list, err := os.ReadDir(dir)
+	names, err := fileNames(dir)
 	if err != nil {
 		return nil, err
-	}
-	names := make([]string, len(list)) // sorted, as ReadDir does
-	for i, e := range list {
-		names[i] = e.Name()
 	}
 	files := matching(names, prefix, suffix)
 	if slices.Contains(names, IndexName) {
@@ -89,8 +85,38 @@ func OpenDir(dir string) (*Checkpoint, error) {
 		return openIndexed(dir, path, index, files)
 	}
 	if len(files) == 0 {
-		files = matching(names, "consolidated", suffix)
+		files = matching(names, consolidated, suffix)
 	}
+	return openAll(dir, names, files)
+}
+
+// OpenConsolidated opens the files consolidated*.safetensors of a directory, which
+// may hold the same weights in files model*.safetensors too.
+func OpenConsolidated(dir string) (*Checkpoint, error) {
+	names, err := fileNames(dir)
+	if err != nil {
+		return nil, err
+	}
+	return openAll(dir, names, matching(names, consolidated, suffix))
+}
+
+// consolidated is how the names of the weights begin in Mistral's own format.
+const consolidated = "consolidated"
+
+// fileNames lists a directory, sorted.
+func fileNames(dir string) ([]string, error) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(list))
+	for i, e := range list {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+func openAll(dir string, names, files []string) (*Checkpoint, error) {
 	if len(files) == 0 {
 		return nil, noWeights(dir, names)
 	}

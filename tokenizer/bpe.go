@@ -17,6 +17,7 @@ var byteLevel = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassSPMOrGPT2: loadSPMOrGPT2,
 	ClassGPT2OrSPM: loadGPT2OrSPM,
 	ClassLlamaHF:   loadLlamaHF,
+	ClassMistral:   loadMistral,
 	ClassMamba:     loadMamba,
 	ClassMamba2:    loadMamba2,
 	ClassFalconH1:  loadGPT2,

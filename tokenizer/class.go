@@ -8,6 +8,7 @@ type Class string
 // package.
 const (
 	ClassLlama         Class = "llama"        // llama.py LlamaModel
+	ClassMistral       Class = "mistral"      // base.py _set_vocab_mistral, for Mistral's own format
 	ClassGPT2          Class = "gpt2"         // base.py TextModel: _set_vocab_gpt2, for byte-level BPE
 	ClassSPMOrGPT2     Class = "spm-or-gpt2"  // qwen.py Qwen2Model and others: tokenizer.model, else byte-level BPE
 	ClassGPT2OrSPM     Class = "gpt2-or-spm"  // mpt.py MPTModel

@@ -28,9 +28,8 @@ var tekkenTemplates = map[string]string{"v3": "mistral-v3-tekken", "v7": "mistra
 //	special_tokens  rank, token_str; filled up with <SPECIAL_i>      ids from 0 on
 //	vocab           rank, token_bytes (base64)                       ids behind them
 //
-// Vocabulary entries beyond default_vocab_size are not used. The reference also
-// sets the architecture's vocab_size to it.
-func loadTekken(f *files, v *Vocab) error {
+// Vocabulary entries beyond default_vocab_size are not used.
+func loadTekken(f *files, v *Vocab, opt Options) error {
 	root, err := readObject(f.fsys, tekkenFile)
 	if err != nil {
 		return err
@@ -43,6 +42,12 @@ func loadTekken(f *files, v *Vocab) error {
 		return badf(tekkenFile, "config: want default_vocab_size, default_num_special_tokens and version")
 	}
 	template, ok := tekkenTemplates[version]
+	if opt.Class == ClassMistral && isFile(f.fsys, chatJinjaFile) {
+		ok = true // the model brings its own
+		if template, err = readText(f.fsys, chatJinjaFile); err != nil {
+			return err
+		}
+	}
 	if !ok {
 		return unsupportedf("%s: version %s: the chat template that belongs to it is no part of this program; %s beside it is read instead",
 			tekkenFile, version, jsonFile)
@@ -83,10 +88,22 @@ func loadTekken(f *files, v *Vocab) error {
 	v.kvs.Set(keyTokens, gguf.Strings(v.Tokens))
 	v.kvs.Set(keyScores, gguf.Int32s(make([]int32, len(v.Types)))) // integers there, too
 	v.kvs.Set(keyTokenTypes, gguf.Int32s(types))
+	if opt.Arch != "" {
+		v.kvs.Set(gguf.ArchKey(opt.Arch, "vocab_size"), gguf.Uint32(uint32(len(v.Tokens))))
+	}
 	v.kvs.Set(keyAddBOS, gguf.Bool(true))
 	v.kvs.Set(specialKey("eos").add, gguf.Bool(false))
 	v.kvs.Set(keyChatTemplate, gguf.String(template))
 	return nil
+}
+
+// loadMistral is for checkpoints in Mistral's own format, whose tokenizer is a
+// tekken.json.
+func loadMistral(f *files, v *Vocab, opt Options) error {
+	if !isFile(f.fsys, tekkenFile) {
+		return unsupportedf("no %s: other tokenizers of Mistral's own format are not read; convert the checkpoint in Hugging Face's format", tekkenFile)
+	}
+	return loadTekken(f, v, opt)
 }
 
 // tekkenSpecials appends n special tokens.

@@ -15,6 +15,10 @@ import (
 type Options struct {
 	Class Class // no default
 
+	// Arch is the GGUF name of the architecture, for rule sets that write the size
+	// of the vocabulary below it; "" leaves it out.
+	Arch string
+
 	// VocabSize is the effective vocab_size: config.json's, with text_config
 	// laid over the root, and the default of the model type when config.json
 	// has none (32000 for llama). 0 takes the size of the tokenizer itself.
@@ -152,7 +156,7 @@ func loadClass(fsys fs.FS, opt Options) (*Vocab, error) {
 func loadLlama(fsys fs.FS, opt Options) (*Vocab, error) {
 	if isFile(fsys, tekkenFile) && !isFile(fsys, jsonFile) {
 		v := &Vocab{}
-		if err := loadTekken(&files{fsys: fsys}, v); err != nil {
+		if err := loadTekken(&files{fsys: fsys}, v, opt); err != nil {
 			return nil, err
 		}
 		return v, nil

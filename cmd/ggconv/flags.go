@@ -31,6 +31,7 @@ func flags() []cli.Flag {
 		&cli.BoolFlag{Name: "no-tensor-first-split", Usage: "put no tensors into the first file of several"},
 		&cli.BoolFlag{Name: "fuse-qkv", Usage: "make one tensor of query, key and value where the architecture knows it"},
 		&cli.BoolFlag{Name: "fuse-gate-up-exps", Usage: "make one tensor of the gate and up projections of experts"},
+		&cli.BoolFlag{Name: "mistral-format", Usage: "the checkpoint is in Mistral's own format: params.json, consolidated*.safetensors, tekken.json"},
 		&cli.BoolFlag{Name: "sentence-transformers-dense-modules", Usage: "take the dense modules along that stand behind an embedding model"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the names of the files; write nothing"},
 		&cli.BoolFlag{Name: "verbose", Usage: "print what becomes of each tensor"},
@@ -75,7 +76,7 @@ var notYet = []struct {
 	name  string
 	value bool // it takes one
 }{
-	{name: "mistral-format"}, {name: "mtp"}, {name: "no-nextn"}, {name: "no-mtp"}, {name: "dspark"}, {name: "mmproj"}, {name: "remote"}, {name: "fp8-as-q8"},
+	{name: "mtp"}, {name: "no-nextn"}, {name: "no-mtp"}, {name: "dspark"}, {name: "mmproj"}, {name: "remote"}, {name: "fp8-as-q8"},
 	{"target-model-dir", true},
 }
 
