@@ -246,7 +246,7 @@ func preOf(t *testing.T, log string) string {
 const (
 	runsText    = "yes"
 	runsEncoder = "yes, as an encoder"
-	loadsOnly   = "loads; llama-perplexity does not run encoder-decoders"
+	loadsOnly   = "loads; llama-perplexity refuses vocabularies that end a text by themselves"
 	noLoader    = "the runtime has no such architecture"
 )
 
