@@ -135,7 +135,7 @@ func TestArm64(t *testing.T) {
 		t.Skip("arm64 untested: no qemu-aarch64 (package qemu-user)")
 	}
 	for name, c := range map[string]struct{ env, args []string }{
-		"plain": {nil, []string{"-run", "Golden|Gollama", "../../quantize/...", "../../convert/...", "../../tokenizer/..."}},
+		"plain": {nil, []string{"-short", "-run", "Golden|Gollama", "../../quantize/...", "../../convert/...", "../../tokenizer/..."}},
 		"simd":  {[]string{"GOTOOLCHAIN=go1.27.4", "GOEXPERIMENT=simd"}, []string{"-run", "Golden|Parity", "../../quantize/quants"}},
 	} {
 		t.Run(name, func(t *testing.T) {
