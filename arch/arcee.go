@@ -49,11 +49,6 @@ var (
 		}, sharedExpertRows))),
 		Extra: llama.Extra,
 	}
-	// llamaRows are what the reference writes for all classes that inherit Llama's.
-	llamaRows = slices.Concat(commonRows, []Row{
-		uintRow("vocab_size", "vocab_size"),
-		{Key: "rope.dimension_count", Derive: ropeDimensionCount},
-	})
 )
 
 // firstDense is the condition of the first layers, whose number is the value of a

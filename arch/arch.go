@@ -38,7 +38,8 @@ type Arch struct {
 	// settings per kind of attention, or for more than one axis.
 	RopePerAttention, RopeSections bool
 	Dense                          bool // it knows dense modules
-	// Unused are config keys that may have any value: no loader asks for them.
+	// Unused are config keys that may have any value: no loader asks for them. Those
+	// of rope settings begin with "rope_scaling.".
 	Unused  []string
 	Expect  []Expect // config keys that change arithmetic and have one meaning here
 	Rename  []Rename // the first that fits is done
@@ -128,6 +129,14 @@ func Classes() []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// Unread lists the config keys that nothing asked for and that might mean
+// something, see Config.Unread, less those that mean nothing here.
+func (a *Arch) Unread(c *Config) []string {
+	return slices.DeleteFunc(c.Unread(), func(key string) bool {
+		return slices.ContainsFunc(a.Unused, func(u string) bool { return key == u || strings.HasPrefix(key, u+".") })
+	})
 }
 
 // KVs returns the metadata below the architecture's name, general.file_type

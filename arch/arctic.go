@@ -19,7 +19,7 @@ var arctic = &Arch{
 	Expect: []Expect{silu, {"parallel_attn_mlp_res", []string{"true"}}, {"use_residual", []string{"true"}}, {"moe_layer_frequency", []string{"1"}}},
 	Unused: []string{"enable_expert_tensor_parallelism", "enc_index", "max_sequence_length", "moe_eval_capacity_factor", "moe_min_capacity", "moe_token_dropping",
 		"moe_train_capacity_factor", "quantization"},
-	Tensors: slices.Concat(embedRows, permutedRows(NoBias), w123Experts, []TensorRow{
+	Tensors: slices.Concat(embedRows, permutedRows(NoBias), mixtralExperts, []TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.residual_layernorm", GGUF: "blk.{bid}.ffn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm_exps"},

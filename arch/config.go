@@ -332,6 +332,7 @@ func (c *Config) Unread() []string {
 		}
 		keys = append(keys, key)
 	}
+	keys = append(keys, c.RopeRoot().unread()...)
 	slices.Sort(keys)
 	return keys
 }
@@ -376,31 +377,68 @@ func set(keys ...string) map[string]bool {
 // config.json with the settings that may stand beside them. Of a model that has
 // some per kind of attention they are those of full attention.
 func (c *Config) Rope() Rope {
-	if full, ok := c.rope["full_attention"].(map[string]any); ok {
-		return Rope{full}
+	if _, ok := c.rope["full_attention"].(map[string]any); ok {
+		return c.RopeRoot().Sub("full_attention")
 	}
-	return Rope{c.rope}
+	return c.RopeRoot()
 }
 
 // RopeRoot returns the rope settings of all kinds of attention.
-func (c *Config) RopeRoot() Rope { return Rope{c.rope} }
+func (c *Config) RopeRoot() Rope { return Rope{c.rope, "rope_scaling.", c.read} }
 
 // Rope gives access to rope settings; its methods work like those of Config.
-type Rope struct{ values map[string]any }
+type Rope struct {
+	values map[string]any
+	prefix string // of the keys, in errors and among those that were asked for
+	read   map[string]bool
+}
 
 // Sub returns the settings under key, those of a kind of attention.
 func (r Rope) Sub(key string) Rope {
 	m, _ := r.values[key].(map[string]any)
-	return Rope{m}
+	return Rope{m, r.prefix + key + ".", r.read}
 }
 
 func (r Rope) lookup(keys ...string) (string, any) {
 	for _, key := range keys {
+		r.read[r.prefix+key] = true
 		if v, ok := r.values[key]; ok {
-			return "rope_scaling." + key, v
+			return r.prefix + key, v
 		}
 	}
 	return "", nil
+}
+
+// unread lists the settings that nothing asked for and that might mean something.
+func (r Rope) unread() []string {
+	var keys []string
+	for key, v := range r.values {
+		if _, ok := v.(map[string]any); ok {
+			keys = append(keys, r.Sub(key).unread()...)
+		} else if !r.read[r.prefix+key] && !isNo(v) && !inertRope(key, v) {
+			keys = append(keys, r.prefix+key)
+		}
+	}
+	return keys
+}
+
+// inertRope reports whether a rope setting changes nothing by itself: the type
+// under its old name, the length that scaling begins at, and what all loaders take
+// where a file says nothing.
+func inertRope(key string, v any) bool {
+	switch key {
+	case "type", "original_max_position_embeddings":
+		return true
+	case "rope_type":
+		return v == "default"
+	case "rope_theta":
+		f, ok, err := asFloat(key, v)
+		return err == nil && ok && f == 10000
+	case "mscale", "mscale_all_dim", "partial_rotary_factor", "short_mscale", "long_mscale":
+		f, ok, err := asFloat(key, v)
+		return err == nil && ok && f == 1
+	}
+	return false
 }
 
 func (r Rope) Int(keys ...string) (n int64, ok bool, err error) {

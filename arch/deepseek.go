@@ -100,7 +100,8 @@ var deepseek2 = &Arch{
 			return float32Of(0.1*f, ok, err)
 		}},
 	}),
-	Unused: []string{"topk_method", "ep_size", "num_nextn_predict_layers", "qk_head_dim"},
+	// the runtime takes mscale_all_dim for both, as published models have them
+	Unused: []string{"topk_method", "ep_size", "num_nextn_predict_layers", "qk_head_dim", "rope_scaling.mscale"},
 	Expect: []Expect{silu, {"moe_layer_freq", []string{"1"}}, {"rope_interleave", []string{"true"}}},
 	Drop: []Drop{
 		{Prefix: "lm_head.weight", Why: silent, If: tied},

@@ -33,7 +33,7 @@ var hunyuanDense = &Arch{
 		{"use_qk_norm", []string{"true"}},
 		{"norm_type", []string{"rms"}},
 	}, silu),
-	Unused: append([]string{"add_classification_head", "class_num", "dense_list", "enable_lm_head_fp32", "eod_token_id", "im_end_id", "im_newline_id",
+	Unused: append([]string{"rope_scaling.beta_fast", "rope_scaling.beta_slow", "add_classification_head", "class_num", "dense_list", "enable_lm_head_fp32", "eod_token_id", "im_end_id", "im_newline_id",
 		"im_start_id", "image_token_id", "mask_init_id", "org_vocab_size", "pad_id", "pool_type", "sep_token_id", "text_end_id", "text_start_id"}, biasKeys...),
 	Drop: []Drop{{Prefix: "lm_head.weight", Why: silent, If: tied}},
 	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, MayBias), mlpRows, []TensorRow{

@@ -28,6 +28,12 @@ func withBias(b Bias, rows []TensorRow) []TensorRow {
 	return rows
 }
 
+// llamaRows are what the reference writes for all classes that inherit Llama's.
+var llamaRows = slices.Concat(commonRows, []Row{
+	uintRow("vocab_size", "vocab_size"),
+	{Key: "rope.dimension_count", Derive: ropeDimensionCount},
+})
+
 // uintRow, floatRow and boolRow are rows of a value that must be there, in the
 // first of the config keys that the config has.
 
@@ -173,14 +179,6 @@ func longRopeFactors(dims func(*Config) (int64, error)) []ExtraTensor {
 		{GGUF: "rope_factors_long.weight", Make: factors("long_factor", "short_factor")},
 		{GGUF: "rope_factors_short.weight", Make: factors("short_factor", "long_factor")},
 	}
-}
-
-// w123Experts are experts as Mixtral names them.
-var w123Experts = []TensorRow{
-	{HF: "model.layers.{bid}.block_sparse_moe.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
-	{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w1", GGUF: "blk.{bid}.ffn_gate_exps"},
-	{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w2", GGUF: "blk.{bid}.ffn_down_exps"},
-	{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps"},
 }
 
 // biasKeys tell which weights have a bias; the tensors show it.

@@ -52,7 +52,7 @@ var mixtral = &Arch{
 	Metadata:  llama.Metadata,
 	Expect:    llama.Expect,
 	Tensors: slices.Concat(embedRows, normRows,
-		each(each(attentionRows(MayBias, MayBias), ".q_proj", permuteQ), ".k_proj", permuteK),
+		permutedRows(MayBias),
 		mixtralExperts),
 	Extra: llama.Extra,
 }

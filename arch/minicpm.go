@@ -68,7 +68,7 @@ var (
 			{"scale_depth", []string{"1.4"}},
 			{"dim_model_base", []string{"256"}},
 		}, silu),
-		Unused: append([]string{"v_head_dim"}, biasKeys...),
+		Unused: append([]string{"v_head_dim", "rope_scaling.rope_type"}, biasKeys...), // the factors tell the type
 		Tensors: slices.Concat(embedRows, normRows, mlpRows, []TensorRow{
 			{HF: "model.layers.{bid}.self_attn.q_a_proj", GGUF: "blk.{bid}.attn_q_a"},
 			{HF: "model.layers.{bid}.self_attn.q_a_layernorm", GGUF: "blk.{bid}.attn_q_a_norm"},

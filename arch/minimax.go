@@ -20,7 +20,7 @@ var minimaxM2 = &Arch{
 		{"shared_intermediate_size", []string{"0"}}},
 	Unused: append([]string{"attn_type_list", "mtp_transformer_layers", "num_mtp_modules", "use_mtp", "layernorm_full_attention_beta", "layernorm_linear_attention_beta",
 		"layernorm_mlp_beta", "output_router_logits", "router_aux_loss_coef", "mlp_intermediate_size", "shared_moe_mode", "max_model_len", "attn_window_size"}, biasKeys...),
-	Tensors: slices.Concat(embedRows, normRows, attentionRows(NoBias, NoBias), qkNormRows, w123Experts, []TensorRow{
+	Tensors: slices.Concat(embedRows, normRows, attentionRows(NoBias, NoBias), qkNormRows, mixtralExperts, []TensorRow{
 		{HF: "model.layers.{bid}.block_sparse_moe.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
 	}),
 }

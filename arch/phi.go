@@ -80,7 +80,7 @@ var (
 			{HF: "model.embed_tokens", GGUF: "token_embd"},
 			{HF: "model.norm", GGUF: "output_norm", Bias: NeedBias},
 			{HF: "lm_head", GGUF: "output", Optional: true, Bias: MayBias},
-		}, withBias(NeedBias, normRows), attentionRows(MayBias, MayBias), w123Experts),
+		}, withBias(NeedBias, normRows), attentionRows(MayBias, MayBias), mixtralExperts),
 		Extra: longRopeFactors(phi3RopeDims),
 	}
 )

@@ -15,7 +15,7 @@ var qwen2vl = &Arch{
 	Tokenizer:    tokenizer.ClassSPMOrGPT2,
 	RopeSections: true,
 	Metadata:     commonRows,
-	Unused:       append(slices.Clone(visionKeys), windowKeys...),
+	Unused:       slices.Concat(visionKeys, windowKeys),
 	Expect:       []Expect{silu},
 	Rename:       bareNames,
 	Tensors:      slices.Concat(embedRows, normRows, attentionRows(MayBias, NoBias), mlpRows),
@@ -32,11 +32,14 @@ var qwen3vl = &Arch{
 	Tokenizer:    tokenizer.ClassSPMOrGPT2,
 	RopeSections: true,
 	Metadata:     slices.Concat(qwen3.Metadata, []Row{{Key: "n_deepstack_layers", Derive: deepstackLayers}}),
-	Unused:       append(slices.Clone(visionKeys), windowKeys...),
+	Unused:       qwen3vlUnused,
 	Expect:       []Expect{silu},
 	Rename:       bareNames,
 	Tensors:      qwen3.Tensors,
 }
+
+// qwen3vlUnused: the runtime interleaves the sections of this architecture.
+var qwen3vlUnused = slices.Concat(visionKeys, windowKeys, []string{"rope_scaling.mrope_interleaved"})
 
 // qwen3vlmoe is qwen3vl with experts, which are stored the other way round:
 // [experts, hidden, 2*width], the gate first, and [experts, width, hidden].
@@ -46,7 +49,7 @@ var qwen3vlmoe = &Arch{
 	Tokenizer:    tokenizer.ClassGPT2,
 	RopeSections: true,
 	Metadata:     slices.Concat(qwen3moe.Metadata, []Row{{Key: "n_deepstack_layers", Derive: deepstackLayers}}),
-	Unused:       append(slices.Clone(visionKeys), windowKeys...),
+	Unused:       qwen3vlUnused,
 	Expect:       qwen3moe.Expect,
 	Rename:       bareNames,
 	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, NoBias), qkNormRows, expertRows,

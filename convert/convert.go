@@ -158,8 +158,7 @@ func (j *Job) prepare(opt Options) error {
 	for _, key := range config.Defaulted() {
 		j.warnf("%s has no %q: taken as %v, the default of its model type", arch.ConfigFile, key, config.Value(key))
 	}
-	unread := slices.DeleteFunc(config.Unread(), func(key string) bool { return slices.Contains(j.Arch.Unused, key) })
-	if len(unread) > 0 {
+	if unread := j.Arch.Unread(config); len(unread) > 0 {
 		j.warnf("%s: keys without a place in the file: %s", arch.ConfigFile, list(unread))
 	}
 	return nil
