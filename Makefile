@@ -42,7 +42,7 @@ check: test race cross
 
 # The race detector makes sync.Pool drop items, hence -skip.
 race:
-	CGO_ENABLED=1 go test -race -short -skip NoAllocation ./writer ./rows ./convert ./cmd/... ./quantize/...
+	CGO_ENABLED=1 go test -race -short -skip NoAllocation ./writer ./rows ./convert ./cmd/... ./quantize/... ./quants
 
 cross:
 	@for p in $(PLATFORMS); do echo "cross-build $$p"; \
@@ -62,7 +62,7 @@ bench: build
 
 # The benchmarks of the Go tests, for benchstat.
 gobench:
-	$(SIMD) go test -run xxx -bench . -count 5 ./quantize/quants
+	$(SIMD) go test -run xxx -bench . -count 5 ./quants
 
 ifeq ($(HAVE_ORACLE),)
 golden architectures interop:

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/tokenizer"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 //go:embed testdata/llama3.tsv

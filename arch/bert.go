@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/rows"
 	"ggforge/tokenizer"
 )

@@ -11,7 +11,7 @@ import (
 	"reflect"
 	"slices"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/internal/pyjson"
 )
 

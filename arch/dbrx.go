@@ -3,8 +3,8 @@ package arch
 import (
 	"fmt"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/rows"
 	"ggforge/tokenizer"
 )

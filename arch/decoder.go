@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/rows"
 )
 

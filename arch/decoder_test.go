@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/rows"
 )
 

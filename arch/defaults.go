@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/internal/pyjson"
 )
 

@@ -4,8 +4,8 @@ import (
 	"path"
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // DenseModule is a layer of the sentence-transformers library that stands behind

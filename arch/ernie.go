@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/rows"
 	"ggforge/tokenizer"
 )

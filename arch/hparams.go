@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // Row is one metadata pair: a GGUF key and where its value comes from. A row

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/tokenizer"
 )
 

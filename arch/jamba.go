@@ -1,8 +1,8 @@
 package arch
 
 import (
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/rows"
 	"ggforge/tokenizer"
 )

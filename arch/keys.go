@@ -1,8 +1,8 @@
 package arch
 
 import (
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // The keys below an architecture's name that are read back from files.

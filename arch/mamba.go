@@ -3,8 +3,8 @@ package arch
 import (
 	"slices"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/internal/torchmath"
 	"ggforge/rows"
 	"ggforge/tokenizer"

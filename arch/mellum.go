@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/tokenizer"
 )
 

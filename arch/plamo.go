@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	f16 "ggforge/internal/half"
 	"ggforge/rows"
 	"ggforge/tokenizer"

@@ -8,8 +8,8 @@ import (
 	"path"
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // The values of pooling_type.

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/rows"
 )
 

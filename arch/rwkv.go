@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/rows"
 	"ggforge/tokenizer"
 )

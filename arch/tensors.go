@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/rows"
 )
 

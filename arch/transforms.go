@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/internal/torchmath"
 	"ggforge/rows"
 )

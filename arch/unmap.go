@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // LookupGGUF returns the architecture that a GGUF file names, for the way back to

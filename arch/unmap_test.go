@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // TestUnmapInverts takes every row of every architecture that has a way back there

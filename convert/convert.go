@@ -18,8 +18,8 @@ import (
 
 	"ggforge/arch"
 	"ggforge/convert/general"
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/safetensors"
 	"ggforge/tokenizer"
 	"ggforge/writer"

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
 	"ggforge/writer"

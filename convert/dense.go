@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"ggforge/arch"
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/safetensors"
 )
 

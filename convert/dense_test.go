@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"ggforge/convert"
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/internal/hftest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/rows"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"ggforge/convert"
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
 )

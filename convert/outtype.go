@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"ggforge/arch"
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/rows"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"ggforge/arch"
 	"ggforge/convert/general"
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/rows"
 	"ggforge/safetensors"
 )

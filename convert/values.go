@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"ggforge/arch"
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/rows"
 	"ggforge/safetensors"
 )

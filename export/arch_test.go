@@ -12,7 +12,7 @@ import (
 	"ggforge/arch"
 	"ggforge/convert"
 	"ggforge/export"
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/internal/hftest"
 	"ggforge/safetensors"
 	"ggforge/writer"

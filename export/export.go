@@ -17,9 +17,9 @@ import (
 	"strings"
 
 	"ggforge/arch"
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 	"ggforge/rows"
 	"ggforge/writer"
 )

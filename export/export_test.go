@@ -16,9 +16,9 @@ import (
 
 	"ggforge/convert"
 	"ggforge/export"
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 	"ggforge/rows"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"

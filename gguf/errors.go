@@ -3,7 +3,7 @@ package gguf
 import (
 	"fmt"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // Kinds of error, for errors.Is.

@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/internal/mmap"
 )
 

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // A model may be split into shards: GGUF files of their own, named

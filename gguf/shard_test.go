@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 func TestShardName(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // Kinds of error, for errors.Is. An error that is none of these is one of input

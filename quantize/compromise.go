@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // Compromise is something that does not come out as the options ask for: an

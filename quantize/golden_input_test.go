@@ -14,7 +14,7 @@ import (
 	"ggforge/gguf"
 	"ggforge/imatrix/imatrixtest"
 	"ggforge/internal/gen"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 )
 
 // The inputs of testdata/imatrix_golden.json. Tensor T of float32 values holds

@@ -16,9 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
-	"ggforge/internal/fault"
 	"ggforge/writer"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/imatrix"
-	"ggforge/internal/fault"
 	"ggforge/writer"
 )
 

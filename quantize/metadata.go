@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // maxOverride is the longest key and the longest string of an override: the

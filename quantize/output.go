@@ -3,8 +3,8 @@ package quantize
 import (
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/writer"
 )
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix/imatrixtest"
-	"ggforge/internal/fault"
 	"ggforge/internal/gen"
 	"ggforge/writer"
 )

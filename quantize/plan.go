@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // PlanTensor is a tensor of the input.

@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // TensorTypeRule gives a type to all tensors whose name a pattern matches.

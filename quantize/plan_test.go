@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // modelMeta returns metadata of a model with counts under arch, given as

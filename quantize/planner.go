@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"ggforge/gguf"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 )
 
 // planner holds what passes from one tensor to the next.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // ParseLayers reads a list of layer numbers, "3,7": the argument of

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 func TestRenumber(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/writer"
 )
 

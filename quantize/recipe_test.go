@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 )
 
 // testdata/recipe_golden.json.gz holds what llama-quantize 0.7.0 --dry-run says

@@ -11,7 +11,7 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
 )

@@ -12,9 +12,9 @@ import (
 	"io"
 	"slices"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 	"ggforge/safetensors"
 )
 

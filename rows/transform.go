@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"ggforge/gguf"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 )
 
 // PermuteRope reorders the rows of a query or key projection from the layout of

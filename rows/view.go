@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"ggforge/gguf"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 )
 
 // The sources of this file are views: they show the elements of others in

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // Kinds of error, for errors.Is. An error that is neither is one of input or

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/internal/mmap"
 )
 

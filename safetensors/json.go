@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // scanner walks JSON text of a known grammar. It differs from encoding/json in

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // Layout lays tensors out as one file: it sets their offsets and returns the

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // Kinds of error, for errors.Is.

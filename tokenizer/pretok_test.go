@@ -8,8 +8,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/internal/toktest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"strconv"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/internal/pyjson"
 )
 

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/rows"
 	"ggforge/safetensors"
 )

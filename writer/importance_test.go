@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/internal/gen"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 )
 
 // asked is an Importance made of a function.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // Suffix is what a file that is being written has after its name.

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/internal/gen"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 )
 
 // TestPieces checks that one Source gives each of several outputs the rows of its

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"ggforge/gguf"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 )
 
 // writeCost is about how many picoseconds it takes to write a byte, what was read

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 )
 
 // importance is one weight per column, for all rows or for each slice of rows.

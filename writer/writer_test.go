@@ -13,10 +13,10 @@ import (
 	"syscall"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/internal/gen"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 	"ggforge/rows"
 )
 

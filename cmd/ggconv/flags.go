@@ -10,8 +10,8 @@ import (
 
 	"ggforge/arch"
 	"ggforge/convert"
+	"ggforge/fault"
 	tool "ggforge/internal/cli"
-	"ggforge/internal/fault"
 )
 
 // flags are those of the reference's converter under the same names, and some

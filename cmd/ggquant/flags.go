@@ -6,9 +6,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/convert"
+	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
-	"ggforge/internal/fault"
 	"ggforge/quantize"
 	"ggforge/writer"
 )

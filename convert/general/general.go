@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // Options are the settings that outrank the directory's files.

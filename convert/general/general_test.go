@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 func load(files map[string]string, opt Options) (*Metadata, error) {

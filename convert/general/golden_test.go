@@ -14,8 +14,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // rows reads a golden file; see testdata/README.md.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/internal/pyjson"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 )
 
 // The values of a parsed YAML or JSON text: nil, bool, number, string, date,

@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // parseYAML parses one YAML document as PyYAML's safe_load does. The library

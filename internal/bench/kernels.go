@@ -11,7 +11,7 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/internal/gen"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 )
 
 const (

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"ggforge/gguf"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 )
 
 // options is what the flags say.

@@ -14,7 +14,7 @@ import (
 	"runtime"
 
 	"ggforge/gguf"
-	"ggforge/quantize/quants"
+	"ggforge/quants"
 )
 
 // The protocol: one JSON object a line on standard input, one answer a line on

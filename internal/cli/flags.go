@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // ForceFlag permits replacing an output that exists.

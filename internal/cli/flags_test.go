@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 func TestSize(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"ggforge/internal/fault"
-	"ggforge/quantize/quants"
+	"ggforge/fault"
+	"ggforge/quants"
 )
 
 // Version is set when the commands are built (see the Makefile).

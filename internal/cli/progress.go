@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/writer"
 )
 

@@ -1,5 +1,5 @@
 // Package gen makes deterministic test weights and importance vectors. The
-// golden hashes of quantize/quants are hashes of what these inputs quantize to,
+// golden hashes of quants are hashes of what these inputs quantize to,
 // so every value here is fixed to the bit, on every platform.
 //
 // # Names

@@ -9,7 +9,7 @@ import (
 )
 
 // First 16 hex digits of the SHA-256 of the little-endian float32 bytes; the
-// hashes of all inputs are in quantize/quants/testdata/quant_golden.json.
+// hashes of all inputs are in quants/testdata/quant_golden.json.
 func TestInputHashes(t *testing.T) {
 	for name, want := range map[string]string{
 		"normal/2x512":  "aacb1e78e61e9e36",

@@ -136,7 +136,7 @@ func TestArm64(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ env, args []string }{
 		"plain": {nil, []string{"-short", "-run", "Golden|Gollama", "../../quantize/...", "../../convert/...", "../../tokenizer/..."}},
-		"simd":  {[]string{"GOTOOLCHAIN=go1.27.4", "GOEXPERIMENT=simd"}, []string{"-run", "Golden|Parity", "../../quantize/quants"}},
+		"simd":  {[]string{"GOTOOLCHAIN=go1.27.4", "GOEXPERIMENT=simd"}, []string{"-run", "Golden|Parity", "../../quants"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout", "30m", "-exec", qemu}, c.args...)...)

@@ -1,4 +1,4 @@
-// Command grids writes quantize/quants/grids_gen.go, the tables of the codebook
+// Command grids writes quants/grids_gen.go, the tables of the codebook
 // types and of the 4-bit types, from quant_tables.json. That file holds what
 // ggml 0.27.0 decodes: every table was read off its dequantizers by stepping
 // the index fields of crafted blocks through all values.

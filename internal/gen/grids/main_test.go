@@ -12,12 +12,12 @@ func TestGeneratedFileIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile("../../../quantize/quants/grids_gen.go")
+	got, err := os.ReadFile("../../../quants/grids_gen.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("quantize/quants/grids_gen.go is out of date: run go generate ./quantize/quants")
+		t.Error("quants/grids_gen.go is out of date: run go generate ./quants")
 	}
 }
 

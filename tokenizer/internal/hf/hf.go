@@ -10,7 +10,7 @@
 // an ErrBroken. BPE dropout is ignored: it is for training.
 package hf
 
-import "ggforge/internal/fault"
+import "ggforge/fault"
 
 // Kinds of error, for errors.Is.
 var (

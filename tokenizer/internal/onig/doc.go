@@ -18,7 +18,7 @@
 package onig
 
 import (
-	"ggforge/internal/fault"
+	"ggforge/fault"
 )
 
 // Kinds of error, for errors.Is.

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/tokenizer/internal/uni"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/tokenizer/internal/uni"
 )
 

@@ -3,7 +3,7 @@ package onig
 import (
 	"unicode/utf8"
 
-	"ggforge/internal/fault"
+	"ggforge/fault"
 	"ggforge/tokenizer/internal/uni"
 )
 

@@ -56,8 +56,8 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/fault"
 	"ggforge/internal/half"
 )
 
