@@ -69,7 +69,7 @@ func convertVariant(t *testing.T, s *hftest.Spec, v hftest.Variant) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := convert.Prepare(dir, convert.Options{Type: typ, Pre: s.PreTokenizer(), Reference: true})
+	job, err := convert.Prepare(t.Context(), dir, convert.Options{Type: typ, Pre: s.PreTokenizer(), Reference: true})
 	if err != nil {
 		t.Fatalf("%s: %v", v.Name, err)
 	}

@@ -74,7 +74,7 @@ type Job struct {
 
 // Prepare reads the checkpoint in dir and plans its conversion. The caller closes
 // the job.
-func Prepare(dir string, opt Options) (*Job, error) {
+func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
 	st, err := os.Stat(dir)
 	if err != nil || !st.IsDir() {
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func Prepare(dir string, opt Options) (*Job, error) {
 		return nil, err
 	}
 	j := &Job{Dir: dir, Type: opt.Type, options: opt}
-	if err := j.prepare(opt); err != nil {
+	if err := j.prepare(ctx, opt); err != nil {
 		j.Close()
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
@@ -116,7 +116,7 @@ func (j *Job) load(fsys fs.FS, opt Options) (config *arch.Config, err error) {
 	return arch.LoadConfig(fsys)
 }
 
-func (j *Job) prepare(opt Options) error {
+func (j *Job) prepare(ctx context.Context, opt Options) error {
 	fsys := os.DirFS(j.Dir)
 	config, err := j.load(fsys, opt)
 	if err != nil {
@@ -149,10 +149,13 @@ func (j *Job) prepare(opt Options) error {
 	default:
 		return err
 	}
-	if err := j.plan(config); err != nil {
+	if err := j.plan(ctx, config); err != nil {
 		return err
 	}
-	if err := j.describe(fsys, config, opt); err != nil {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := j.describe(ctx, fsys, config, opt); err != nil {
 		return err
 	}
 	for _, key := range config.Defaulted() {
@@ -185,7 +188,7 @@ func noHadamard(fsys fs.FS) error {
 }
 
 // describe works out the metadata, in the order of the reference.
-func (j *Job) describe(fsys fs.FS, config *arch.Config, opt Options) error {
+func (j *Job) describe(ctx context.Context, fsys fs.FS, config *arch.Config, opt Options) error {
 	var err error
 	opts := general.Options{}
 	if opt.ModelName != "" {
@@ -211,6 +214,9 @@ func (j *Job) describe(fsys fs.FS, config *arch.Config, opt Options) error {
 	}
 	vocab, err := tokenizer.Load(fsys, tokenizer.Options{Class: j.Arch.Tokenizer, Arch: j.Arch.Name, VocabSize: int(vocabSize), Config: config.Raw, Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
 	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	j.Warnings = append(j.Warnings, vocab.Warnings...)

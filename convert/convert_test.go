@@ -111,7 +111,7 @@ func TestTiny(t *testing.T) {
 	m := newTiny()
 	m.add("model.layers.0.self_attn.rotary_emb.inv_freq", 4)
 	dir := m.write(t)
-	job, err := Prepare(dir, Options{Type: F16})
+	job, err := Prepare(t.Context(), dir, Options{Type: F16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestRefused(t *testing.T) {
 			m := newTiny()
 			c.change(m)
 			dir := m.write(t)
-			job, err := Prepare(dir, Options{})
+			job, err := Prepare(t.Context(), dir, Options{})
 			if err == nil {
 				job.Close()
 			}
@@ -192,7 +192,7 @@ func TestNotFinite(t *testing.T) {
 	m := newTiny()
 	x := m.tensor("model.layers.0.self_attn.v_proj.weight")
 	binary.LittleEndian.PutUint32(x.Data[4*(3*tinyHidden+7):], math.Float32bits(float32(math.NaN())))
-	job, err := Prepare(m.write(t), Options{Type: F32})
+	job, err := Prepare(t.Context(), m.write(t), Options{Type: F32})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestDirectories(t *testing.T) {
 		{file + "-missing", fault.Usage, "not a directory"},
 		{t.TempDir(), fault.Broken, "config.json"},
 	} {
-		if _, err := Prepare(c.dir, Options{}); !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.text) {
+		if _, err := Prepare(t.Context(), c.dir, Options{}); !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.text) {
 			t.Errorf("%s: got %v, want %v", c.dir, err, c.kind)
 		}
 	}
@@ -233,7 +233,7 @@ func TestHadamard(t *testing.T) {
 	if err := os.Mkdir(path, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	j, err := Prepare(dir, Options{})
+	j, err := Prepare(t.Context(), dir, Options{})
 	if err != nil {
 		t.Fatalf("directory of the manifest's name: %v", err)
 	}
@@ -244,14 +244,14 @@ func TestHadamard(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"schema_version": 1, "kind": "hadamard-weight-fold"}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Prepare(dir, Options{}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), dir+": hadamard_packing.json") {
+	if _, err := Prepare(t.Context(), dir, Options{}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), dir+": hadamard_packing.json") {
 		t.Errorf("got %v, want an error that names the manifest", err)
 	}
 }
 
 func TestOutput(t *testing.T) {
 	dir := newTiny().write(t)
-	job, err := Prepare(dir, Options{Type: BF16})
+	job, err := Prepare(t.Context(), dir, Options{Type: BF16})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestDense(t *testing.T) {
 			}, nil); err != nil {
 				t.Fatal(err)
 			}
-			job, err := convert.Prepare(dir, convert.Options{Dense: true})
+			job, err := convert.Prepare(t.Context(), dir, convert.Options{Dense: true})
 			if c.kind != nil {
 				if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
 					t.Errorf("got %v", err)

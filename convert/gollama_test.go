@@ -60,7 +60,7 @@ func TestGollama(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		job, err := convert.Prepare(filepath.Join(testdata, "gollama"), convert.Options{Type: typ})
+		job, err := convert.Prepare(t.Context(), filepath.Join(testdata, "gollama"), convert.Options{Type: typ})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestGollama(t *testing.T) {
 			if !ok {
 				t.Fatal("unknown recipe")
 			}
-			job, err := quantize.Prepare(f16, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe}})
+			job, err := quantize.Prepare(t.Context(), f16, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +119,7 @@ func TestGollamaWorkers(t *testing.T) {
 	dir := t.TempDir()
 	var first string
 	for _, workers := range []int{1, 8} {
-		job, err := convert.Prepare(filepath.Join(testdata, "gollama"), convert.Options{Type: convert.Q8_0})
+		job, err := convert.Prepare(t.Context(), filepath.Join(testdata, "gollama"), convert.Options{Type: convert.Q8_0})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestGollamaWorkers(t *testing.T) {
 		}
 		job.Close()
 		recipe, _ := quantize.LookupRecipe("Q4_K_M")
-		q, err := quantize.Prepare(path, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe, AllowRequantize: true}})
+		q, err := quantize.Prepare(t.Context(), path, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe, AllowRequantize: true}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func mistralDir(t *testing.T, params map[string]any) string {
 // needs a library for it that is not at hand, so the expectations are those of its
 // source.
 func TestMistralFormat(t *testing.T) {
-	job, err := convert.Prepare(mistralDir(t, map[string]any{"yarn": map[string]any{"factor": 4, "beta": 32, "alpha": 1, "apply_scale": false, "original_max_position_embeddings": 1024}}),
+	job, err := convert.Prepare(t.Context(), mistralDir(t, map[string]any{"yarn": map[string]any{"factor": 4, "beta": 32, "alpha": 1, "apply_scale": false, "original_max_position_embeddings": 1024}}),
 		convert.Options{Mistral: true, Type: convert.F16})
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestMistralFormat(t *testing.T) {
 		t.Errorf("tensors %v", from)
 	}
 
-	scaled, err := convert.Prepare(mistralDir(t, map[string]any{"llama_4_scaling": map[string]any{"beta": 0.5}}), convert.Options{Mistral: true})
+	scaled, err := convert.Prepare(t.Context(), mistralDir(t, map[string]any{"llama_4_scaling": map[string]any{"beta": 0.5}}), convert.Options{Mistral: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestMistralFormat(t *testing.T) {
 		"no head":   {map[string]any{"head_dim": nil}, fault.Broken, "head_dim"},
 		"half yarn": {map[string]any{"yarn": map[string]any{"factor": 4}}, fault.Broken, "yarn.beta"},
 	} {
-		_, err := convert.Prepare(mistralDir(t, c.params), convert.Options{Mistral: true})
+		_, err := convert.Prepare(t.Context(), mistralDir(t, c.params), convert.Options{Mistral: true})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v", name, err)
 		}

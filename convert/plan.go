@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ type Tensor struct {
 // plan maps every tensor of the checkpoint and decides the types. The order is
 // the reference's: computed tensors, then those of the checkpoint in reading
 // order.
-func (j *Job) plan(config *arch.Config) error {
+func (j *Job) plan(ctx context.Context, config *arch.Config) error {
 	if j.options.VocabOnly {
 		if j.Type == Auto {
 			j.Type = j.guess(nil)
@@ -73,6 +74,9 @@ func (j *Job) plan(config *arch.Config) error {
 		}
 	}
 	for i := range layout.Outputs {
+		if err := ctx.Err(); err != nil { // building may read values
+			return err
+		}
 		if err := j.build(&layout.Outputs[i], tensors); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, reference := range []bool{false, true} {
-		job, err := convert.Prepare(dir, convert.Options{Pre: s.PreTokenizer(), Reference: reference})
+		job, err := convert.Prepare(t.Context(), dir, convert.Options{Pre: s.PreTokenizer(), Reference: reference})
 		if err != nil {
 			t.Fatal(err)
 		}

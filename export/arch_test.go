@@ -56,14 +56,14 @@ func backToCheckpoint(t *testing.T, s *hftest.Spec) error {
 	v.DType = "F32"
 	in, err := s.Write(t.TempDir(), v)
 	must(t, err)
-	job, err := convert.Prepare(in, convert.Options{Type: convert.F32, Pre: s.PreTokenizer()})
+	job, err := convert.Prepare(t.Context(), in, convert.Options{Type: convert.F32, Pre: s.PreTokenizer()})
 	must(t, err)
 	defer job.Close()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.gguf")
 	_, err = job.Write(context.Background(), path, writer.Options{})
 	must(t, err)
-	back, err := export.Prepare(path, export.Options{HF: true})
+	back, err := export.Prepare(t.Context(), path, export.Options{HF: true})
 	if err != nil {
 		return err
 	}

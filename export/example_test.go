@@ -32,7 +32,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	job, err := export.Prepare(in.Path, export.Options{Type: typ})
+	job, err := export.Prepare(context.Background(), in.Path, export.Options{Type: typ})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func TypeNames() string {
 
 // Prepare opens the GGUF file at path and plans its export. The caller closes
 // the job.
-func Prepare(path string, opt Options) (*Job, error) {
+func Prepare(ctx context.Context, path string, opt Options) (*Job, error) {
 	in, err := gguf.Open(path)
 	if err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func llama(t *testing.T, bias, tied bool, change map[string]any) string {
 // convertTo converts a checkpoint and returns the path of the file.
 func convertTo(t *testing.T, dir string, typ convert.OutType) string {
 	t.Helper()
-	job, err := convert.Prepare(dir, convert.Options{Type: typ})
+	job, err := convert.Prepare(t.Context(), dir, convert.Options{Type: typ})
 	must(t, err)
 	defer job.Close()
 	path := filepath.Join(t.TempDir(), "out.gguf")
@@ -108,7 +108,7 @@ func convertTo(t *testing.T, dir string, typ convert.OutType) string {
 // and the job's warnings.
 func exportTo(t *testing.T, path, name string, opt export.Options) (dir string, warnings []string) {
 	t.Helper()
-	job, err := export.Prepare(path, opt)
+	job, err := export.Prepare(t.Context(), path, opt)
 	must(t, err)
 	defer job.Close()
 	dir = filepath.Join(t.TempDir(), name)
@@ -143,7 +143,8 @@ func roundTrip(t *testing.T, original string, typ convert.OutType, opt export.Op
 		must(t, err)
 		y, err := gguf.Parse("after", b)
 		must(t, err)
-		t.Errorf("differs after the way back:\n%s", strings.Join(gguf.Diff(x, y), "\n"))
+		lines, err := gguf.Diff(t.Context(), x, y)
+		t.Errorf("differs after the way back: %v\n%s", err, strings.Join(lines, "\n"))
 	}
 	return exported, warnings
 }
@@ -431,7 +432,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := file(t, c.meta, c.tensors...)
-			job, err := export.Prepare(path, export.Options{HF: c.hf})
+			job, err := export.Prepare(t.Context(), path, export.Options{HF: c.hf})
 			if err == nil {
 				job.Close()
 			}
@@ -445,7 +446,7 @@ func TestRefused(t *testing.T) {
 			continue
 		}
 		path := file(t, nil, writer.Tensor{Name: "q", Type: typ, Source: &source{[]int64{typ.BlockLen()}, typ, make([]byte, typ.BlockBytes())}})
-		if _, err := export.Prepare(path, export.Options{}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), fmt.Sprintf(`tensor "q": %v`, typ)) {
+		if _, err := export.Prepare(t.Context(), path, export.Options{}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), fmt.Sprintf(`tensor "q": %v`, typ)) {
 			t.Errorf("%v: got %v", typ, err)
 		}
 	}
@@ -469,7 +470,7 @@ func TestTooLarge(t *testing.T) {
 	} {
 		path := file(t, nil, writer.Tensor{Name: "fine", Type: gguf.TypeF32, Source: rows.Float32s([]float32{1})},
 			writer.Tensor{Name: "large", Type: gguf.TypeF32, Source: rows.Float32s([]float32{0, c.v})})
-		job, err := export.Prepare(path, export.Options{Type: &c.to})
+		job, err := export.Prepare(t.Context(), path, export.Options{Type: &c.to})
 		must(t, err)
 		dir := filepath.Join(t.TempDir(), "out")
 		_, err = job.Write(context.Background(), dir, writer.Options{})

@@ -2,26 +2,47 @@ package gguf
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 )
 
 // Diff lists what differs between two files, one line each, in the order of a;
-// nothing if their bytes are the same.
-func Diff(a, b *File) []string {
-	if bytes.Equal(a.data, b.data) {
-		return nil
+// nothing if their bytes are the same. The error is that of ctx.
+func Diff(ctx context.Context, a, b *File) ([]string, error) {
+	if same, err := equal(ctx, a.data, b.data); same || err != nil {
+		return nil, err
 	}
 	var d diff
 	d.value("version", a.Version, b.Version)
 	d.value("byte order", a.endianness(), b.endianness())
 	d.value("alignment", a.Alignment, b.Alignment)
 	d.metadata(a.Metadata, b.Metadata)
-	d.tensors(a, b)
+	if err := d.tensors(ctx, a, b); err != nil {
+		return nil, err
+	}
 	if len(d) == 0 {
 		d.add("only bytes outside metadata and tensors differ: padding, or how the same values are encoded")
 	}
-	return d
+	return d, nil
+}
+
+// equal compares two files, and looks at ctx from time to time.
+func equal(ctx context.Context, a, b []byte) (bool, error) {
+	const step = 16 << 20
+	if len(a) != len(b) {
+		return false, nil
+	}
+	for off := 0; off < len(a); off += step {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		end := min(off+step, len(a))
+		if !bytes.Equal(a[off:end], b[off:end]) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 type diff []string
@@ -104,7 +125,7 @@ func (d *diff) names(what string, a, b []string) {
 	}
 }
 
-func (d *diff) tensors(a, b *File) {
+func (d *diff) tensors(ctx context.Context, a, b *File) error {
 	names := func(f *File) (all []string, by map[string]*Tensor) {
 		by = map[string]*Tensor{}
 		for i := range f.Tensors {
@@ -129,7 +150,9 @@ func (d *diff) tensors(a, b *File) {
 		case x.Type != y.Type:
 			d.add("tensor %q: %v, %v", x.Name, x.Type, y.Type)
 		default:
-			d.data(x.Name, a.Data(x), b.Data(y), x.Type, a.BigEndian != b.BigEndian)
+			if err := d.data(ctx, x.Name, a.Data(x), b.Data(y), x.Type, a.BigEndian != b.BigEndian); err != nil {
+				return err
+			}
 		}
 		if x.Offset != y.Offset {
 			moved = append(moved, x)
@@ -139,6 +162,7 @@ func (d *diff) tensors(a, b *File) {
 		x := moved[0]
 		d.add("offsets of %d tensors differ, first of %q: %d, %d", len(moved), x.Name, x.Offset, byName[x.Name].Offset)
 	}
+	return nil
 }
 
 // diffBlocks is how many blocks are compared at a time.
@@ -146,10 +170,13 @@ const diffBlocks = 4096
 
 // data compares the data of two tensors of type t, whose byte orders differ if
 // swap is set.
-func (d *diff) data(name string, a, b []byte, t Type, swap bool) {
+func (d *diff) data(ctx context.Context, name string, a, b []byte, t Type, swap bool) error {
 	step := diffBlocks * int(t.BlockBytes())
 	first, bad := -1, 0
 	for off := 0; off < len(a); off += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		end := min(off+step, len(a))
 		x, y := a[off:end], b[off:end]
 		if swap {
@@ -171,4 +198,5 @@ func (d *diff) data(name string, a, b []byte, t Type, swap bool) {
 		d.add("tensor %q: %d of %d bytes differ, first in block %d of %v, byte %d", name, bad, len(a),
 			int64(first)/t.BlockBytes(), t, int64(first)%t.BlockBytes())
 	}
+	return nil
 }

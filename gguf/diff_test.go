@@ -47,8 +47,9 @@ func TestDiff(t *testing.T) {
 		"padding": {func(_ *Metadata, _ []Tensor, d []byte) { d[70] = 1 }, "only bytes outside metadata and tensors differ: padding, or how the same values are encoded"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := strings.Join(Diff(pair(t, nil), pair(t, c.change)), "\n"); got != c.want {
-				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			lines, err := Diff(t.Context(), pair(t, nil), pair(t, c.change))
+			if got := strings.Join(lines, "\n"); got != c.want || err != nil {
+				t.Errorf("got\n%s, %v\nwant\n%s", got, err, c.want)
 			}
 		})
 	}
@@ -67,7 +68,7 @@ func TestDiffByteOrder(t *testing.T) {
 	for i := range b.Tensors {
 		b.Tensors[i].Type.SwapBytes(b.data[b.DataStart+b.Tensors[i].Offset:][:b.Tensors[i].Bytes()])
 	}
-	if d := Diff(a, b); len(d) != 1 || d[0] != "byte order: little-endian, big-endian" {
-		t.Errorf("%q", d)
+	if d, err := Diff(t.Context(), a, b); err != nil || len(d) != 1 || d[0] != "byte order: little-endian, big-endian" {
+		t.Errorf("%q %v", d, err)
 	}
 }

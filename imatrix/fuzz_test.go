@@ -57,14 +57,14 @@ func fuzzParse(t *testing.T, data []byte) *imatrix.Matrix {
 		total += len(v)
 		_, _, err := m.Lookup(e.Name, []int64{int64(len(v))})
 		bad := slices.ContainsFunc(v, func(v float32) bool { return v < 0 || v-v != 0 })
-		if valid = valid && !bad; bad != errors.Is(err, imatrix.ErrRefused) || bad != (m.Validate([]string{e.Name}) != nil) {
+		if valid = valid && !bad; bad != errors.Is(err, imatrix.ErrRefused) || bad != (m.Validate(t.Context(), []string{e.Name}) != nil) {
 			t.Errorf("entry %q: %v", e.Name, err)
 		}
 	}
 	if total*4 > len(data) {
 		t.Errorf("%d values in %d bytes", total, len(data))
 	}
-	if err := m.Validate(nil); (err == nil) != valid {
+	if err := m.Validate(t.Context(), nil); (err == nil) != valid {
 		t.Errorf("validate: %v", err)
 	}
 	m.Metadata("fuzz")

@@ -118,7 +118,7 @@ func TestSampleHeaders(t *testing.T) {
 		if got := strings.Join(m.Datasets, " "); m.Legacy != c.legacy || got != c.datasets || m.Chunks != c.chunks || m.ChunkSize != c.chunkSize {
 			t.Errorf("%s: legacy %v, datasets %q, %d chunks of %d", c.name, m.Legacy, got, m.Chunks, m.ChunkSize)
 		}
-		if err := m.Validate(nil); err != nil {
+		if err := m.Validate(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -440,7 +440,7 @@ func TestNilMatrix(t *testing.T) {
 	v, warning, err := m.Lookup("a", []int64{1})
 	c := m.Coverage([]string{"a"})
 	if v != nil || warning != nil || err != nil || m.Len() != 0 || m.Entries() != nil || m.Entry("a") != nil ||
-		m.Validate(nil) != nil || m.Validate([]string{"a"}) != nil || m.Close() != nil || c.Used != 0 || len(c.Missing) != 1 {
+		m.Validate(t.Context(), nil) != nil || m.Validate(t.Context(), []string{"a"}) != nil || m.Close() != nil || c.Used != 0 || len(c.Missing) != 1 {
 		t.Error("a nil matrix does not stand for none")
 	}
 }
@@ -475,17 +475,17 @@ func TestBadValues(t *testing.T) {
 		for format, file := range map[string][]byte{"legacy": imatrixtest.Legacy(entries, nil), "GGUF": imatrixtest.GGUF(entries, nil, 0)} {
 			m := parse(t, file)
 			_, _, lookup := m.Lookup("bad", []int64{5000})
-			for what, err := range map[string]error{"Validate all": m.Validate(nil), "Validate": m.Validate([]string{"good", "no", "bad"}), "Lookup": lookup} {
+			for what, err := range map[string]error{"Validate all": m.Validate(t.Context(), nil), "Validate": m.Validate(t.Context(), []string{"good", "no", "bad"}), "Lookup": lookup} {
 				var ve *imatrix.ValueError
 				if !errors.As(err, &ve) || !errors.Is(err, imatrix.ErrRefused) || ve.Name != "bad" || ve.Index != 4999 ||
 					math.Float32bits(ve.Value) != math.Float32bits(bad) {
 					t.Errorf("%s, %v, %s: %v", format, bad, what, err)
 				}
 			}
-			if err := m.Validate([]string{"good", "zero"}); err != nil {
+			if err := m.Validate(t.Context(), []string{"good", "zero"}); err != nil {
 				t.Error(err)
 			}
-			if err := m.Validate([]string{}); err != nil {
+			if err := m.Validate(t.Context(), []string{}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -32,7 +32,7 @@ func TestFileShrinks(t *testing.T) {
 		}
 		_, _, lookup := m.Lookup("w", []int64{n})
 		_, sums := m.Sums(m.Entry("w"))
-		for what, err := range map[string]error{"Lookup": lookup, "Sums": sums, "Validate": m.Validate(nil)} {
+		for what, err := range map[string]error{"Lookup": lookup, "Sums": sums, "Validate": m.Validate(t.Context(), nil)} {
 			if !errors.Is(err, mmap.ErrChanged) {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}

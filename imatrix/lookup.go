@@ -1,6 +1,7 @@
 package imatrix
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -90,19 +91,20 @@ func Slice(values []float32, ne []int64, k int64) []float32 {
 // Validate reads the values of the entries of the given names, or of all
 // entries if names is nil, and returns a *ValueError for the first that is not
 // finite or is negative. Names without an entry are passed over.
+// When ctx ends, so does the reading.
 //
 // The reference refuses values that are not finite, before any work and for any
 // recipe, in every entry that include and exclude left, even if no tensor has
 // its name. It accepts negative values and computes with them; to refuse those
 // is a rule of our own.
-func (m *Matrix) Validate(names []string) error {
+func (m *Matrix) Validate(ctx context.Context, names []string) error {
 	if m == nil {
 		return nil
 	}
 	if names != nil {
 		for _, name := range names {
 			if e := m.Entry(name); e != nil {
-				if err := m.validate(e); err != nil {
+				if err := m.validate(ctx, e); err != nil {
 					return err
 				}
 			}
@@ -110,14 +112,17 @@ func (m *Matrix) Validate(names []string) error {
 		return nil
 	}
 	for i := range m.entries {
-		if err := m.validate(&m.entries[i]); err != nil {
+		if err := m.validate(ctx, &m.entries[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *Matrix) validate(e *Entry) error {
+func (m *Matrix) validate(ctx context.Context, e *Entry) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	return mmap.Guard(m.Path, func() error {
 		var buf [4096]float32
 		for from := 0; from < e.Len(); from += len(buf) {

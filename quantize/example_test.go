@@ -11,7 +11,7 @@ import (
 
 func Example() {
 	recipe, _ := quantize.LookupRecipe("IQ3_M")
-	job, err := quantize.Prepare("model-F16.gguf", quantize.Options{
+	job, err := quantize.Prepare(context.Background(), "model-F16.gguf", quantize.Options{
 		PlanOptions: quantize.PlanOptions{Recipe: recipe},
 		Matrix:      "imatrix.gguf",
 	})

@@ -249,7 +249,7 @@ func (g goldenRun) check(t *testing.T, name, dir string) {
 
 // quantizeTo runs a whole job and returns what was predicted.
 func quantizeTo(in, out string, opt Options, w writer.Options) (*Report, error) {
-	job, err := Prepare(in, opt)
+	job, err := Prepare(context.Background(), in, opt)
 	if job != nil {
 		defer job.Close()
 	}

@@ -1,6 +1,7 @@
 package quantize
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func (m *matrix) paths() []string {
 
 // openMatrix opens the importance matrix, if any, and checks it against the
 // model.
-func openMatrix(model *Model, opt *Options) (_ *matrix, err error) {
+func openMatrix(ctx context.Context, model *Model, opt *Options) (_ *matrix, err error) {
 	m := &matrix{entries: map[string]*importance{}}
 	warnf := func(format string, args ...any) {
 		m.found = append(m.found, Compromise{Text: fmt.Sprintf(format, args...)})
@@ -95,7 +96,7 @@ func openMatrix(model *Model, opt *Options) (_ *matrix, err error) {
 		}
 		warnf("%s", text)
 	}
-	if err := im.Validate(nil); err != nil {
+	if err := im.Validate(ctx, nil); err != nil {
 		return nil, err
 	}
 	m.Matrix = im

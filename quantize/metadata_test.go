@@ -60,7 +60,7 @@ func TestOverriddenCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		opt.Override = []gguf.KV{kv}
-		job, err := Prepare(filepath.Join(dir, "dense.gguf"), opt)
+		job, err := Prepare(t.Context(), filepath.Join(dir, "dense.gguf"), opt)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package quantize
 
 import (
+	"context"
 	"slices"
 
 	"ggforge/convert"
@@ -71,8 +72,8 @@ func OpenGGUF(path string) (*Model, error) {
 // returns the model that the converted file would hold: quantizing it gives the
 // same bytes as quantizing that file. The conversion's warnings come with it. The
 // caller closes the model.
-func OpenCheckpoint(dir string, opt convert.Options) (*Model, []string, error) {
-	job, err := convert.Prepare(dir, opt)
+func OpenCheckpoint(ctx context.Context, dir string, opt convert.Options) (*Model, []string, error) {
+	job, err := convert.Prepare(ctx, dir, opt)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -208,7 +208,7 @@ func TestAlignment(t *testing.T) {
 		t.Errorf("%v, alignment %d", err, f.Alignment)
 	}
 	opt.Override[0].Value = gguf.Uint32(48)
-	if _, err := Prepare(filepath.Join(dir, "dense.gguf"), opt); !errors.Is(err, fault.Usage) {
+	if _, err := Prepare(t.Context(), filepath.Join(dir, "dense.gguf"), opt); !errors.Is(err, fault.Usage) {
 		t.Errorf("alignment 48: %v", err)
 	}
 }
@@ -317,7 +317,7 @@ func TestRefusedMatrices(t *testing.T) {
 	} {
 		opt := options(t, "Q4_K_M")
 		opt.Matrix = c.matrix
-		job, err := Prepare(filepath.Join(dir, "dense.gguf"), opt)
+		job, err := Prepare(t.Context(), filepath.Join(dir, "dense.gguf"), opt)
 		if job != nil {
 			job.Close()
 		}
@@ -368,7 +368,7 @@ func TestStrict(t *testing.T) {
 		}
 		for _, strict := range []bool{false, true} {
 			opt.Strict = strict
-			job, err := Prepare(filepath.Join(dir, c.in+".gguf"), opt)
+			job, err := Prepare(t.Context(), filepath.Join(dir, c.in+".gguf"), opt)
 			if job == nil {
 				t.Fatal(err)
 			}
@@ -403,7 +403,7 @@ func TestUsage(t *testing.T) {
 	} {
 		opt := options(t, "Q4_0")
 		set(&opt)
-		if job, err := Prepare(filepath.Join(dir, "dense.gguf"), opt); !errors.Is(err, fault.Usage) || job != nil {
+		if job, err := Prepare(t.Context(), filepath.Join(dir, "dense.gguf"), opt); !errors.Is(err, fault.Usage) || job != nil {
 			t.Errorf("%+v: %v", opt, err)
 		}
 	}

@@ -70,7 +70,7 @@ func TestPruneArrays(t *testing.T) {
 	}
 	for _, reference := range []bool{false, true} {
 		opt.Reference = reference
-		job, err := Prepare(in, opt)
+		job, err := Prepare(t.Context(), in, opt)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,12 +72,12 @@ type Batch struct {
 // and plans its quantization. The caller closes the job. With an error of kind
 // ErrRefused the job may be returned as well, so that its decisions can be shown,
 // and must then be closed, too.
-func Prepare(path string, opt Options) (*Job, error) {
+func Prepare(ctx context.Context, path string, opt Options) (*Job, error) {
 	m, err := OpenGGUF(path)
 	if err != nil {
 		return nil, err
 	}
-	b, err := PrepareBatch(m, []*Recipe{opt.Recipe}, opt)
+	b, err := PrepareBatch(ctx, m, []*Recipe{opt.Recipe}, opt)
 	if b == nil {
 		m.Close()
 		return nil, err
@@ -89,14 +89,14 @@ func Prepare(path string, opt Options) (*Job, error) {
 // options that are the same otherwise. The batch owns the model; without a batch
 // the caller keeps it. With an error of kind ErrRefused the batch may be returned
 // as well, as by Prepare; the error is that of the first recipe that has one.
-func PrepareBatch(m *Model, recipes []*Recipe, opt Options) (*Batch, error) {
+func PrepareBatch(ctx context.Context, m *Model, recipes []*Recipe, opt Options) (*Batch, error) {
 	if opt.KeepSplit && (opt.SplitMaxTensors > 0 || opt.SplitMaxBytes > 0) || opt.SplitMaxTensors > 0 && opt.SplitMaxBytes > 0 {
 		return nil, fault.Errorf(fault.Usage, "only one of --keep-split, --split-max-tensors and --split-max-size can be given")
 	}
 	if len(opt.IncludeWeights) > 0 && len(opt.ExcludeWeights) > 0 {
 		return nil, fault.Errorf(fault.Usage, "only one of --include-weights and --exclude-weights can be given")
 	}
-	mx, err := openMatrix(m, &opt)
+	mx, err := openMatrix(ctx, m, &opt)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func run(t *testing.T, in, recipe string) []byte {
 	if !ok {
 		t.Fatal(recipe)
 	}
-	job, err := Prepare(in, Options{PlanOptions: PlanOptions{Recipe: r}})
+	job, err := Prepare(t.Context(), in, Options{PlanOptions: PlanOptions{Recipe: r}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,6 +62,10 @@ type Options struct {
 	// 96 MiB, which more than some 20 workers reach. A worker holds one row at
 	// least.
 	MaxBuffer int64
+	// Check, if set, is called when all files are whole and on disk, before any of
+	// them takes its name. Its error ends the write, and nothing is left behind:
+	// the place to see whether the inputs are still what they were.
+	Check func() error
 	// Progress, if set, is called from one goroutine: when a tensor's turn comes, a
 	// few times a second between that, and once at the end, also after an error.
 	Progress func(Progress)
@@ -175,6 +179,11 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 	}
 	for _, o := range outputs {
 		if err := o.finish(); err != nil {
+			return nil, err
+		}
+	}
+	if opt.Check != nil {
+		if err := opt.Check(); err != nil {
 			return nil, err
 		}
 	}

@@ -179,6 +179,29 @@ func TestErrorsLeaveNothing(t *testing.T) {
 	}
 }
 
+// TestCheck lets the check before the commit fail: what was there stays, nothing
+// else is left behind.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out.gguf")
+	if err := os.WriteFile(path, []byte("old"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	changed := errors.New("input changed")
+	check := func() error {
+		if st, err := os.Stat(path + Suffix); err != nil || st.Size() != testFile(path).Size() {
+			t.Errorf("not whole yet: %v", err)
+		}
+		return changed
+	}
+	if _, err := Write(context.Background(), testFile(path), Options{Force: true, Check: check}); !errors.Is(err, changed) {
+		t.Errorf("got %v", err)
+	}
+	if left := entries(t, dir); len(left) != 1 || string(read(t, path)) != "old" {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 func TestOverflowIsCounted(t *testing.T) {
 	x := make([]float32, 64)
 	x[3], x[40] = 70000, -1e30

@@ -50,7 +50,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	cost := tool.StartCost()
-	job, err := convert.Prepare(args[0], opt)
+	job, err := convert.Prepare(ctx, args[0], opt)
 	if err != nil {
 		return err
 	}

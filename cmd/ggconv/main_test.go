@@ -179,7 +179,7 @@ func TestFlags(t *testing.T) {
 
 	big, _ := make("big.gguf", "--bigendian")
 	b := open(big).Files[0]
-	if lines := gguf.Diff(want.Files[0], b); !b.BigEndian || len(lines) != 1 || !strings.HasPrefix(lines[0], "byte order") {
+	if lines, err := gguf.Diff(t.Context(), want.Files[0], b); err != nil || !b.BigEndian || len(lines) != 1 || !strings.HasPrefix(lines[0], "byte order") {
 		t.Errorf("big-endian: %v %v", b.BigEndian, lines)
 	}
 

@@ -136,11 +136,11 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	cost := tool.StartCost()
-	model, err := openModel(cmd, j.in)
+	model, err := openModel(ctx, cmd, j.in)
 	if err != nil {
 		return err
 	}
-	batch, err := quantize.PrepareBatch(model, j.recipes, opt)
+	batch, err := quantize.PrepareBatch(ctx, model, j.recipes, opt)
 	if batch == nil {
 		model.Close()
 		return err
@@ -182,7 +182,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 
 // openModel opens a GGUF file, or a checkpoint directory as the file it would be
 // converted to.
-func openModel(cmd *cli.Command, path string) (*quantize.Model, error) {
+func openModel(ctx context.Context, cmd *cli.Command, path string) (*quantize.Model, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func openModel(cmd *cli.Command, path string) (*quantize.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	model, warnings, err := quantize.OpenCheckpoint(path, convert.Options{Type: via})
+	model, warnings, err := quantize.OpenCheckpoint(ctx, path, convert.Options{Type: via})
 	for _, warning := range warnings {
 		fmt.Fprintf(cmd.Root().ErrWriter, "warning: %s\n", warning)
 	}

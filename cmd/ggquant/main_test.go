@@ -223,7 +223,7 @@ func must(t *testing.T, args ...string) string {
 func TestCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	for via, typ := range map[string]convert.OutType{"": convert.Auto, "f16": convert.F16, "bf16": convert.BF16, "f32": convert.F32} {
-		job, err := convert.Prepare(gollama, convert.Options{Type: typ})
+		job, err := convert.Prepare(t.Context(), gollama, convert.Options{Type: typ})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ func diffCommand() *cli.Command {
 	}
 }
 
-func diff(_ context.Context, cmd *cli.Command) error {
+func diff(ctx context.Context, cmd *cli.Command) error {
 	args, err := tool.Args(cmd, 2, 2)
 	if err != nil {
 		return err
@@ -37,9 +37,9 @@ func diff(_ context.Context, cmd *cli.Command) error {
 	}
 	defer b.Close()
 	var lines []string
-	if err := mmap.Guard(args[0]+" or "+args[1], func() error {
-		lines = gguf.Diff(a, b)
-		return nil
+	if err := mmap.Guard(args[0]+" or "+args[1], func() (err error) {
+		lines, err = gguf.Diff(ctx, a, b)
+		return err
 	}); err != nil {
 		return err
 	}

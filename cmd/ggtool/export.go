@@ -55,7 +55,7 @@ func runExport(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	cost := tool.StartCost()
-	job, err := export.Prepare(args[0], opt)
+	job, err := export.Prepare(ctx, args[0], opt)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func TestCheckpoint(t *testing.T) {
 	if err := m.write(dir); err != nil {
 		t.Fatal(err)
 	}
-	j, err := convert.Prepare(filepath.Join(dir, "model"), convert.Options{})
+	j, err := convert.Prepare(t.Context(), filepath.Join(dir, "model"), convert.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
