@@ -2,7 +2,10 @@ package gguf
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The keys that a file's name is made of.
@@ -14,10 +17,10 @@ const (
 	KeyVersion   = "general.version"
 )
 
-// ModelName returns the part of a file's name that tells the model: base name
-// (or name), size label, fine-tune and version with dashes between them, as far
-// as the metadata have them. Source: the naming convention of the GGUF
-// specification as the reference's converter applies it.
+// ModelName returns the part of a file's name that says which model it is: base
+// name (or name), size label, fine-tune and version with dashes between them, as
+// far as the metadata have them, made safe by [SafeName]. Source: the naming
+// convention of the GGUF specification as the reference's converter applies it.
 func ModelName(m Metadata) string {
 	text := func(key string) string {
 		v, _ := m.Get(key)
@@ -38,7 +41,53 @@ func ModelName(m Metadata) string {
 			parts = append(parts, s)
 		}
 	}
-	return strings.Join(parts, "-")
+	return SafeName(strings.Join(parts, "-"), "")
+}
+
+// maxSafeName is the longest name of SafeName in bytes. File systems take 255, of
+// which the temporary file's ending and the number of a shard need some.
+const maxSafeName = 200
+
+// deviceName matches what Windows takes for a device, with any ending.
+var deviceName = regexp.MustCompile(`^(?i:con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)`)
+
+// SafeName returns the name of one file, in no directory, on every system: stem,
+// which comes from a model's metadata and may hold anything, and after it suffix,
+// which the caller knows to be harmless. Names as they are usual come back
+// unchanged. Else
+//
+//   - what separates directories, is no part of a name on Windows, cannot be
+//     printed or is not UTF-8 becomes a dash;
+//   - dots, dashes and blanks at the start go, so that the name is neither hidden
+//     nor a flag, and dots and blanks at the end;
+//   - the name of a device gets an underscore in front;
+//   - a name of more than 200 bytes is cut before the suffix.
+//
+// If nothing is left, the stem is "ggml-model".
+func SafeName(stem, suffix string) string {
+	stem = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) || strings.ContainsRune(`/\<>:"|?*`, r) {
+			return '-'
+		}
+		return r
+	}, stem)
+	stem = strings.TrimLeft(stem, ".- ")
+	if room := max(maxSafeName-len(suffix), 0); len(stem) > room {
+		for room > 0 && !utf8.RuneStart(stem[room]) {
+			room--
+		}
+		stem = stem[:room]
+	}
+	if suffix == "" || suffix[0] == '.' {
+		stem = strings.TrimRight(stem, ". ")
+	}
+	if stem == "" {
+		stem = "ggml-model"
+	}
+	if deviceName.MatchString(stem + suffix) {
+		stem = "_" + stem
+	}
+	return stem + suffix
 }
 
 // FillTemplate replaces the fields of a file name: "{x}" by fields["x"]. "{{" and

@@ -1,6 +1,9 @@
 package gguf
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestModelName(t *testing.T) {
 	for want, m := range map[string]Metadata{
@@ -13,6 +16,49 @@ func TestModelName(t *testing.T) {
 		if got := ModelName(m); got != want {
 			t.Errorf("%v: %q, want %q", m, got, want)
 		}
+	}
+}
+
+func TestSafeName(t *testing.T) {
+	long := strings.Repeat("ä", 150)
+	for stem, want := range map[string]string{
+		"Llama-2-7B-chat-hf-v1.0": "Llama-2-7B-chat-hf-v1.0",
+		"Größe 模型+(x)_y~":         "Größe 模型+(x)_y~",
+		"../../etc/passwd":        "etc-passwd",
+		`..\..\x`:                 "x",
+		"a/../b":                  "a-..-b",
+		"a\nb\x1b[31m\x00c\u202e": "a-b-[31m-c-",
+		"C:x<y>|?*\"":             "C-x-y-----",
+		"\xff\xfe":                "ggml-model",
+		"...":                     "ggml-model",
+		"":                        "ggml-model",
+		"--force":                 "force",
+		".hidden":                 "hidden",
+		"x. .":                    "x",
+		"con":                     "_con",
+		"Aux.7B":                  "_Aux.7B",
+		"LPT1 .x":                 "_LPT1 .x",
+		"console":                 "console",
+		long:                      long[:200],
+	} {
+		if got := SafeName(stem, ""); got != want {
+			t.Errorf("%q: %q, want %q", stem, got, want)
+		}
+	}
+	for stem, want := range map[string]string{
+		"x.":   "x.-F16.gguf",
+		"nul":  "nul-F16.gguf",
+		"-7B":  "7B-F16.gguf",
+		"a\n/": "a---F16.gguf",
+		"":     "ggml-model-F16.gguf",
+		long:   strings.Repeat("ä", 95) + "-F16.gguf",
+	} {
+		if got := SafeName(stem, "-F16.gguf"); got != want || len(got) > 200 {
+			t.Errorf("%q: %q, want %q", stem, got, want)
+		}
+	}
+	if got := SafeName("nul", ".gguf"); got != "_nul.gguf" {
+		t.Errorf("device: %q", got)
 	}
 }
 

@@ -426,21 +426,25 @@ func (m *Metadata) KVs(n Counts) []gguf.KV {
 }
 
 // FileName returns the reference's default name of the output file, for a file
-// type such as "F16".
+// type such as "F16", made safe by [gguf.SafeName].
 func (m *Metadata) FileName(n Counts, fileType string) string {
-	t := m.fields(n)
-	return fileName(t, t[fieldSizeLabel]) + "-" + strings.ToUpper(dashed(fileType)) + ".gguf"
+	return gguf.SafeName(m.stem(n), "-"+strings.ToUpper(dashed(fileType))+".gguf")
 }
 
 // VocabFileName is FileName for a file that holds the vocabulary only.
 func (m *Metadata) VocabFileName() string {
-	return fileName(m.fields(Counts{}), text{}) + "-vocab.gguf"
+	return gguf.SafeName(stem(m.fields(Counts{}), text{}), "-vocab.gguf")
 }
 
 func dashed(s string) string { return strings.ReplaceAll(strip(s), " ", "-") }
 
-// fileName returns the parts of the default file name before the type.
-func fileName(t [nFields]text, size text) string {
+// stem returns what the reference's default file name has before the type.
+func (m *Metadata) stem(n Counts) string {
+	t := m.fields(n)
+	return stem(t, t[fieldSizeLabel])
+}
+
+func stem(t [nFields]text, size text) string {
 	name := strings.ReplaceAll(dashed(t[fieldBasename].or(t[fieldName]).s), "/", "-")
 	if size.set {
 		name += "-" + size.s

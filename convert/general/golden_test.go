@@ -249,7 +249,7 @@ func TestModels(t *testing.T) {
 		if !reflect.DeepEqual(got, c.KVs) {
 			t.Errorf("%s:\ngot  %v\nwant %v", where, got, c.KVs)
 		}
-		if got := m.FileName(n, "F16"); c.File != "" && got != c.File {
+		if got := m.stem(n) + "-F16.gguf"; c.File != "" && got != c.File {
 			t.Errorf("%s: file name %q, want %q", where, got, c.File)
 		}
 	}
