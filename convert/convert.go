@@ -320,14 +320,7 @@ func (j *Job) Files() []string {
 // Write carries out the plan. Weights that are finite but too large for the
 // output type become infinite, as in the reference; the result counts them.
 func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writer.Result, error) {
-	outputs := j.files(path)
-	for _, out := range outputs {
-		for _, in := range j.Files() {
-			if err := writer.Distinct(in, out.Path); err != nil {
-				return nil, err
-			}
-		}
-	}
 	opt.AllowOverflow = true
-	return writer.WriteAll(ctx, outputs, opt)
+	opt.Inputs = append(opt.Inputs, j.Files()...)
+	return writer.WriteAll(ctx, j.files(path), opt)
 }

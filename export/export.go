@@ -19,6 +19,7 @@ import (
 	"ggforge/arch"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/model"
 	"ggforge/quants"
 	"ggforge/rows"
 	"ggforge/writer"
@@ -47,7 +48,7 @@ type Options struct {
 
 // Job is an export that has been planned. Nothing has been written yet.
 type Job struct {
-	Input    *gguf.File
+	Input    *model.Model
 	Arch     *arch.Arch // nil without Options.HF
 	Warnings []string   // what a user should know, one sentence each
 	Plan     []Tensor   // sorted by name
@@ -91,7 +92,7 @@ func TypeNames() string {
 // Prepare opens the GGUF file at path and plans its export. The caller closes
 // the job.
 func Prepare(ctx context.Context, path string, opt Options) (*Job, error) {
-	in, err := gguf.Open(path)
+	in, err := model.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +108,6 @@ func Prepare(ctx context.Context, path string, opt Options) (*Job, error) {
 func (j *Job) Close() error { return j.Input.Close() }
 
 func (j *Job) plan(opt Options) error {
-	if v, ok := j.Input.Metadata.Get(gguf.KeySplitCount); ok {
-		if n, _ := v.Int(); n > 1 {
-			return fault.Errorf(fault.Unsupported, "is one of %d files of a model: merge them first", n)
-		}
-	}
 	if len(j.Input.Tensors) == 0 {
 		return fault.Errorf(fault.Unsupported, "holds no tensors")
 	}
@@ -121,7 +117,7 @@ func (j *Job) plan(opt Options) error {
 		if err != nil {
 			return fmt.Errorf("tensor %q: %w", t.Name, err)
 		}
-		j.Plan = append(j.Plan, Tensor{Name: t.Name, From: t.Name, Type: typ, Source: rows.GGUF(j.Input, t)})
+		j.Plan = append(j.Plan, Tensor{Name: t.Name, From: t.Name, Type: typ, Source: t.Source})
 	}
 	if opt.HF {
 		if err := j.unmap(); err != nil {
@@ -199,5 +195,6 @@ func (j *Job) Write(ctx context.Context, dir string, opt writer.Options) (*write
 	for _, t := range j.Plan {
 		c.Tensors = append(c.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
 	}
-	return writer.WriteCheckpoint(ctx, c, j.Input.Path, opt)
+	opt.Inputs = append(opt.Inputs, j.Input.Files...)
+	return writer.WriteCheckpoint(ctx, c, opt)
 }

@@ -143,7 +143,7 @@ func roundTrip(t *testing.T, original string, typ convert.OutType, opt export.Op
 		must(t, err)
 		y, err := gguf.Parse("after", b)
 		must(t, err)
-		lines, err := gguf.Diff(t.Context(), x, y)
+		lines, err := gguf.Diff(t.Context(), x.Set(), y.Set())
 		t.Errorf("differs after the way back: %v\n%s", err, strings.Join(lines, "\n"))
 	}
 	return exported, warnings
@@ -427,7 +427,7 @@ func TestRefused(t *testing.T) {
 		{"no-architecture", nil, whole, true, fault.Unsupported, `architecture ""`},
 		{"no-heads", meta("llama", one), with(f32("blk.0.attn_q.weight", 4, 6)), true, fault.Broken, `tensor "blk.0.attn_q.weight": undoing permute-rope-q: has no key "llama.attention.head_count"`},
 		{"heads-do-not-fit", meta("llama", one, heads), with(f32("blk.0.attn_k.weight", 4, 4)), true, fault.Broken, `tensor "blk.0.attn_k.weight": undoing permute-rope-k: dimensions`},
-		{"shard", meta("llama", number(gguf.KeySplitCount, 2)), whole, false, fault.Unsupported, "one of 2 files"},
+		{"shard", meta("llama", number(gguf.KeySplitCount, 2)), whole, false, fault.Broken, "first of 2 shards"},
 		{"no-tensors", meta("llama"), nil, false, fault.Unsupported, "no tensors"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -5,19 +5,28 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 )
 
-// Diff lists what differs between two files, one line each, in the order of a;
-// nothing if their bytes are the same. The error is that of ctx.
-func Diff(ctx context.Context, a, b *File) ([]string, error) {
-	if same, err := equal(ctx, a.data, b.data); same || err != nil {
-		return nil, err
+// Diff lists what differs between two models, one line each, in the order of a;
+// nothing if the bytes of their files are the same. The error is that of ctx.
+func Diff(ctx context.Context, a, b *Set) ([]string, error) {
+	same := len(a.Files) == len(b.Files)
+	for i := 0; same && i < len(a.Files); i++ {
+		var err error
+		if same, err = equal(ctx, a.Files[i].data, b.Files[i].data); err != nil {
+			return nil, err
+		}
+	}
+	if same {
+		return nil, nil
 	}
 	var d diff
-	d.value("version", a.Version, b.Version)
-	d.value("byte order", a.endianness(), b.endianness())
-	d.value("alignment", a.Alignment, b.Alignment)
-	d.metadata(a.Metadata, b.Metadata)
+	d.value("files", len(a.Files), len(b.Files))
+	d.value("version", a.Files[0].Version, b.Files[0].Version)
+	d.value("byte order", a.Files[0].endianness(), b.Files[0].endianness())
+	d.value("alignment", a.Files[0].Alignment, b.Files[0].Alignment)
+	d.metadata(a.Metadata(), b.Metadata())
 	if err := d.tensors(ctx, a, b); err != nil {
 		return nil, err
 	}
@@ -125,22 +134,29 @@ func (d *diff) names(what string, a, b []string) {
 	}
 }
 
-func (d *diff) tensors(ctx context.Context, a, b *File) error {
-	names := func(f *File) (all []string, by map[string]*Tensor) {
-		by = map[string]*Tensor{}
-		for i := range f.Tensors {
-			all = append(all, f.Tensors[i].Name)
-			by[f.Tensors[i].Name] = &f.Tensors[i]
+// located is a tensor and the file it is in.
+type located struct {
+	*Tensor
+	shard int
+	file  *File
+}
+
+func (d *diff) tensors(ctx context.Context, a, b *Set) error {
+	names := func(s *Set) (all []string, by map[string]located) {
+		by = map[string]located{}
+		for shard, t := range s.Tensors() {
+			all = append(all, t.Name)
+			by[t.Name] = located{t, shard, s.Files[shard]}
 		}
 		return all, by
 	}
-	namesA, _ := names(a)
-	namesB, byName := names(b)
+	namesA, inA := names(a)
+	namesB, inB := names(b)
 	d.names("tensor", namesA, namesB)
-	var moved []*Tensor
-	for i := range a.Tensors {
-		x := &a.Tensors[i]
-		y, ok := byName[x.Name]
+	var moved []located
+	for _, name := range namesA {
+		x := inA[name]
+		y, ok := inB[name]
 		if !ok {
 			continue
 		}
@@ -150,19 +166,27 @@ func (d *diff) tensors(ctx context.Context, a, b *File) error {
 		case x.Type != y.Type:
 			d.add("tensor %q: %v, %v", x.Name, x.Type, y.Type)
 		default:
-			if err := d.data(ctx, x.Name, a.Data(x), b.Data(y), x.Type, a.BigEndian != b.BigEndian); err != nil {
+			if err := d.data(ctx, x.Name, x.file.Data(x.Tensor), y.file.Data(y.Tensor), x.Type, x.file.BigEndian != y.file.BigEndian); err != nil {
 				return err
 			}
 		}
-		if x.Offset != y.Offset {
+		if len(a.Files) == len(b.Files) && (x.Offset != y.Offset || x.shard != y.shard) {
 			moved = append(moved, x)
 		}
 	}
 	if len(moved) > 0 {
 		x := moved[0]
-		d.add("offsets of %d tensors differ, first of %q: %d, %d", len(moved), x.Name, x.Offset, byName[x.Name].Offset)
+		d.add("offsets of %d tensors differ, first of %q: %s, %s", len(moved), x.Name, x.place(a), inB[x.Name].place(b))
 	}
 	return nil
+}
+
+// place names the offset of the tensor's data, in a split model with the file.
+func (l located) place(s *Set) string {
+	if len(s.Files) == 1 {
+		return strconv.FormatInt(l.Offset, 10)
+	}
+	return fmt.Sprintf("%d in file %d", l.Offset, l.shard+1)
 }
 
 // diffBlocks is how many blocks are compared at a time.

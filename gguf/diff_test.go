@@ -47,7 +47,7 @@ func TestDiff(t *testing.T) {
 		"padding": {func(_ *Metadata, _ []Tensor, d []byte) { d[70] = 1 }, "only bytes outside metadata and tensors differ: padding, or how the same values are encoded"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lines, err := Diff(t.Context(), pair(t, nil), pair(t, c.change))
+			lines, err := Diff(t.Context(), pair(t, nil).Set(), pair(t, c.change).Set())
 			if got := strings.Join(lines, "\n"); got != c.want || err != nil {
 				t.Errorf("got\n%s, %v\nwant\n%s", got, err, c.want)
 			}
@@ -68,7 +68,7 @@ func TestDiffByteOrder(t *testing.T) {
 	for i := range b.Tensors {
 		b.Tensors[i].Type.SwapBytes(b.data[b.DataStart+b.Tensors[i].Offset:][:b.Tensors[i].Bytes()])
 	}
-	if d, err := Diff(t.Context(), a, b); err != nil || len(d) != 1 || d[0] != "byte order: little-endian, big-endian" {
+	if d, err := Diff(t.Context(), a.Set(), b.Set()); err != nil || len(d) != 1 || d[0] != "byte order: little-endian, big-endian" {
 		t.Errorf("%q %v", d, err)
 	}
 }

@@ -23,26 +23,20 @@ const (
 	shortString = 160 // bytes
 )
 
-// BPW returns the bits per weight over all tensors, 0 for a file without any.
-func (f *File) BPW() float64 {
-	var bytes, n int64
-	for i := range f.Tensors {
-		bytes += f.Tensors[i].Bytes()
-		n += f.Tensors[i].Elements()
+// totals returns the number of tensors, that of their elements, and the bits per
+// weight.
+func (s *Set) totals() (tensors int, elements int64, bpw float64) {
+	for _, t := range s.Tensors() {
+		tensors++
+		elements += t.Elements()
 	}
-	if n == 0 {
-		return 0
-	}
-	return 8 * float64(bytes) / float64(n)
-}
-
-// Elements returns the number of elements of all tensors.
-func (f *File) Elements() int64 {
-	var n int64
-	for i := range f.Tensors {
-		n += f.Tensors[i].Elements()
-	}
-	return n
+	return tensors, elements, BPW(func(yield func(*Tensor) bool) {
+		for _, t := range s.Tensors() {
+			if !yield(t) {
+				return
+			}
+		}
+	})
 }
 
 func (f *File) endianness() string {
@@ -52,28 +46,45 @@ func (f *File) endianness() string {
 	return "little-endian"
 }
 
-// WriteText lists the file's structure for people to read.
-func (f *File) WriteText(w io.Writer, opt DumpOptions) error {
+// WriteText lists the structure of the model for people to read. Offsets are those
+// in the data of a tensor's file; in a split model the number of the file, from 1,
+// is in front.
+func (s *Set) WriteText(w io.Writer, opt DumpOptions) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%s: GGUF version %d, %s, alignment %d, data at %d, %d bytes\n", f.Path, f.Version, f.endianness(), f.Alignment, f.DataStart, f.Size)
+	for _, f := range s.Files {
+		fmt.Fprintf(b, "%s: GGUF version %d, %s, alignment %d, data at %d, %d bytes\n", f.Path, f.Version, f.endianness(), f.Alignment, f.DataStart, f.Size)
+	}
 	width := 0
-	for _, kv := range f.Metadata {
+	for _, kv := range s.Metadata() {
 		width = max(width, len(kv.Key))
 	}
-	fmt.Fprintf(b, "\nmetadata: %d pairs\n", len(f.Metadata))
-	for _, kv := range f.Metadata {
+	fmt.Fprintf(b, "\nmetadata: %d pairs\n", len(s.Metadata()))
+	for _, kv := range s.Metadata() {
 		fmt.Fprintf(b, "  %-*s  %-4s %s\n", width, kv.Key, kv.Value.Type(), kv.Value.text(opt))
 	}
 	width = 0
-	for i := range f.Tensors {
-		width = max(width, len(f.Tensors[i].Name))
+	for _, t := range s.Tensors() {
+		width = max(width, len(t.Name))
 	}
-	fmt.Fprintf(b, "\ntensors: %d, %d elements, %.4f bits per weight\n", len(f.Tensors), f.Elements(), f.BPW())
-	for i := range f.Tensors {
-		t := &f.Tensors[i]
-		fmt.Fprintf(b, "  %-*s  %-7s  %-20s  at %12d  %12d bytes  %7.4f bpw\n", width, t.Name, t.Type, Shape(t.NE), t.Offset, t.Bytes(), t.Type.BPW())
+	tensors, elements, bpw := s.totals()
+	fmt.Fprintf(b, "\ntensors: %d, %d elements, %.4f bits per weight\n", tensors, elements, bpw)
+	for shard, t := range s.Tensors() {
+		at := fmt.Sprintf("at %12d", t.Offset)
+		if len(s.Files) > 1 {
+			at = fmt.Sprintf("file %3d at %12d", shard+1, t.Offset)
+		}
+		fmt.Fprintf(b, "  %-*s  %-7s  %-20s  %s  %12d bytes  %7.4f bpw\n", width, t.Name, t.Type, Shape(t.NE), at, t.Bytes(), t.bpw())
 	}
 	return b.Flush()
+}
+
+// bpw returns the bits per weight of the tensor: for an unknown type those that
+// its data take.
+func (t *Tensor) bpw() float64 {
+	if t.Type.Known() {
+		return t.Type.BPW()
+	}
+	return BPW(func(yield func(*Tensor) bool) { yield(t) })
 }
 
 // Shape returns dimensions as text, innermost first: "4096 x 128".
@@ -118,7 +129,8 @@ type (
 		BigEndian bool         `json:"big_endian"`
 		Alignment int64        `json:"alignment"`
 		DataStart int64        `json:"data_start"`
-		Size      int64        `json:"size"`
+		Size      int64        `json:"size"`             // of all files
+		Shards    []dumpShard  `json:"shards,omitempty"` // of a split model
 		Elements  int64        `json:"elements"`
 		BPW       float64      `json:"bits_per_weight"`
 		Metadata  []dumpKV     `json:"metadata"`
@@ -132,8 +144,14 @@ type (
 		Shortened bool   `json:"shortened,omitempty"`
 		Value     any    `json:"value"`
 	}
+	dumpShard struct {
+		Path      string `json:"path"`
+		DataStart int64  `json:"data_start"`
+		Size      int64  `json:"size"`
+	}
 	dumpTensor struct {
 		Name   string  `json:"name"`
+		Shard  *int    `json:"shard,omitempty"` // from 0, in a split model
 		Type   string  `json:"type"`
 		NE     []int64 `json:"ne"`
 		Offset int64   `json:"offset"`
@@ -142,13 +160,21 @@ type (
 	}
 )
 
-// WriteJSON lists the file's structure as one JSON object. Strings that are not
+// WriteJSON lists the structure of the model as one JSON object. Strings that are not
 // UTF-8 become {"hex": "..."}, floats that JSON lacks the strings "NaN", "+Inf"
 // and "-Inf". Strings are never shortened, arrays unless opt asks for all.
-func (f *File) WriteJSON(w io.Writer, opt DumpOptions) error {
+func (s *Set) WriteJSON(w io.Writer, opt DumpOptions) error {
+	f := s.Files[0]
+	_, elements, bpw := s.totals()
 	d := dumpFile{
-		Path: f.Path, Version: f.Version, BigEndian: f.BigEndian, Alignment: f.Alignment, DataStart: f.DataStart, Size: f.Size,
-		Elements: f.Elements(), BPW: f.BPW(), Metadata: []dumpKV{}, Tensors: []dumpTensor{},
+		Path: f.Path, Version: f.Version, BigEndian: f.BigEndian, Alignment: f.Alignment, DataStart: f.DataStart, Size: s.Size(),
+		Elements: elements, BPW: bpw, Metadata: []dumpKV{}, Tensors: []dumpTensor{},
+	}
+	split := len(s.Files) > 1
+	if split {
+		for _, f := range s.Files {
+			d.Shards = append(d.Shards, dumpShard{f.Path, f.DataStart, f.Size})
+		}
 	}
 	for _, kv := range f.Metadata {
 		e := dumpKV{Key: kv.Key, Type: kv.Value.Type().String(), Value: kv.Value.json(opt)}
@@ -158,9 +184,12 @@ func (f *File) WriteJSON(w io.Writer, opt DumpOptions) error {
 		}
 		d.Metadata = append(d.Metadata, e)
 	}
-	for i := range f.Tensors {
-		t := &f.Tensors[i]
-		d.Tensors = append(d.Tensors, dumpTensor{t.Name, t.Type.String(), t.NE, t.Offset, t.Bytes(), t.Type.BPW()})
+	for shard, t := range s.Tensors() {
+		e := dumpTensor{Name: t.Name, Type: t.Type.String(), NE: t.NE, Offset: t.Offset, Bytes: t.Bytes(), BPW: t.bpw()}
+		if split {
+			e.Shard = &shard
+		}
+		d.Tensors = append(d.Tensors, e)
 	}
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

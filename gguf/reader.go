@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
 
@@ -75,6 +76,16 @@ func RowLen(ne []int64) int64 {
 // DataBytes returns the size of the data of a tensor of type t and dimensions
 // ne, whose rows are whole blocks.
 func DataBytes(t Type, ne []int64) int64 { return t.RowBytes(RowLen(ne)) * Rows(ne) }
+
+// BPW returns the bits per weight over all of the tensors, 0 without any.
+func BPW(tensors iter.Seq[*Tensor]) float64 {
+	var bytes, n int64
+	for t := range tensors {
+		bytes += t.Bytes()
+		n += t.Elements()
+	}
+	return 8 * float64(bytes) / float64(max(n, 1))
+}
 
 // File is a GGUF file whose structure has been checked.
 type File struct {
@@ -147,9 +158,7 @@ func (f *File) Tensor(name string) *Tensor {
 
 // Architecture returns general.architecture, "" if the file has none.
 func (f *File) Architecture() string {
-	v, _ := f.Metadata.Get(KeyArchitecture)
-	s, _ := v.Str()
-	return s
+	return f.Metadata.Architecture()
 }
 
 // Parse checks the structure of the file whose bytes are data; path is for

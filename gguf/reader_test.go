@@ -262,10 +262,10 @@ func FuzzParse(f *testing.F) {
 		}
 		var sink strings.Builder
 		for _, full := range []bool{false, true} {
-			if err := file.WriteText(&sink, DumpOptions{Full: full}); err != nil {
+			if err := file.Set().WriteText(&sink, DumpOptions{Full: full}); err != nil {
 				t.Error(err)
 			}
-			if err := file.WriteJSON(&sink, DumpOptions{Full: full}); err != nil {
+			if err := file.Set().WriteJSON(&sink, DumpOptions{Full: full}); err != nil {
 				t.Error(err)
 			}
 		}

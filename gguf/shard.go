@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -49,12 +50,6 @@ type Set struct {
 	Files []*File // in the order of the shards; not empty
 }
 
-// SetTensor is a tensor of a Set.
-type SetTensor struct {
-	*Tensor
-	Shard int // index into Files
-}
-
 // OpenSet opens the model at path: the file there, and the other shards if it is
 // the first of several. The caller closes it. Shards that are missing or do not
 // belong together are an ErrBroken; a path to another shard than the first is an
@@ -71,6 +66,9 @@ func OpenSet(path string) (*Set, error) {
 	}
 	return s, nil
 }
+
+// Set returns the file as a model, also if it is one of several shards.
+func (f *File) Set() *Set { return &Set{Files: []*File{f}} }
 
 // Close closes all files.
 func (s *Set) Close() error {
@@ -92,25 +90,18 @@ func (s *Set) Size() (n int64) {
 	return n
 }
 
-// Tensors returns the tensors of all files in their order.
-func (s *Set) Tensors() []SetTensor {
-	var all []SetTensor
-	for i, f := range s.Files {
-		for j := range f.Tensors {
-			all = append(all, SetTensor{&f.Tensors[j], i})
+// Tensors yields the tensors of all files in their order, each with the number of
+// its shard, from 0.
+func (s *Set) Tensors() iter.Seq2[int, *Tensor] {
+	return func(yield func(int, *Tensor) bool) {
+		for shard, f := range s.Files {
+			for i := range f.Tensors {
+				if !yield(shard, &f.Tensors[i]) {
+					return
+				}
+			}
 		}
 	}
-	return all
-}
-
-// BPW returns the bits per weight over all tensors, 0 without any.
-func (s *Set) BPW() float64 {
-	var bytes, n int64
-	for _, t := range s.Tensors() {
-		bytes += t.Bytes()
-		n += t.Elements()
-	}
-	return 8 * float64(bytes) / float64(max(n, 1))
 }
 
 // splitKeys reads the split keys of f; a file without them is shard 0 of 1, with
@@ -185,15 +176,14 @@ func (s *Set) openShards() error {
 // stated), and no name twice.
 func (s *Set) checkTensors(want int) error {
 	seen := map[string]bool{}
-	all := s.Tensors()
-	for _, t := range all {
+	for shard, t := range s.Tensors() {
 		if seen[t.Name] {
-			return fault.Errorf(ErrBroken, "%s: tensor %q stands in an earlier shard, too", s.Files[t.Shard].Path, t.Name)
+			return fault.Errorf(ErrBroken, "%s: tensor %q is in an earlier shard, too", s.Files[shard].Path, t.Name)
 		}
 		seen[t.Name] = true
 	}
-	if want >= 0 && want != len(all) {
-		return fault.Errorf(ErrBroken, "%s: %s is %d, but there are %d tensors", s.Files[0].Path, KeySplitTensors, want, len(all))
+	if want >= 0 && want != len(seen) {
+		return fault.Errorf(ErrBroken, "%s: %s is %d, but there are %d tensors", s.Files[0].Path, KeySplitTensors, want, len(seen))
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func TestOpenSet(t *testing.T) {
 		"no-keys":        {a, map[string][]byte{c: shardFile(nil, "z")}, fault.Broken, "shard 1 of 1"},
 		"wrong-total":    {a, map[string][]byte{c: shardFile(shardKeys(2, 3, 4), "z")}, fault.Broken, "the first shard says 3"},
 		"tensor-missing": {a, map[string][]byte{c: shardFile(shardKeys(2, 3, 3))}, fault.Broken, "there are 2 tensors"},
-		"tensor-twice":   {a, map[string][]byte{c: shardFile(shardKeys(2, 3, 3), "y")}, fault.Broken, `tensor "y" stands in an earlier shard`},
+		"tensor-twice":   {a, map[string][]byte{c: shardFile(shardKeys(2, 3, 3), "y")}, fault.Broken, `tensor "y" is in an earlier shard`},
 		"truncated":      {a, map[string][]byte{c: whole[c][:40]}, fault.Broken, ""},
 		"renamed":        {"r.gguf", map[string][]byte{"r.gguf": whole[a]}, fault.Broken, "want a name ending in -00001-of-00003.gguf"},
 		"not-a-count":    {"s.gguf", map[string][]byte{"s.gguf": shardFile(Metadata{{KeySplitCount, String("3")}}, "x")}, fault.Broken, "want a count"},
@@ -97,14 +97,15 @@ func TestOpenSet(t *testing.T) {
 			}
 			defer s.Close()
 			var names []string
-			for _, x := range s.Tensors() {
+			for shard, x := range s.Tensors() {
 				names = append(names, x.Name)
-				if s.Files[x.Shard].Tensor(x.Name) == nil {
-					t.Errorf("%s is not in shard %d", x.Name, x.Shard)
+				if s.Files[shard].Tensor(x.Name) == nil {
+					t.Errorf("%s is not in shard %d", x.Name, shard)
 				}
 			}
-			if got := strings.Join(names, ""); !strings.HasPrefix("xyz", got) || s.BPW() != 32 || s.Size() == 0 {
-				t.Errorf("tensors %s, %v bits per weight, %d bytes", got, s.BPW(), s.Size())
+			_, _, bpw := s.totals()
+			if got := strings.Join(names, ""); !strings.HasPrefix("xyz", got) || bpw != 32 || s.Size() == 0 {
+				t.Errorf("tensors %s, %v bits per weight, %d bytes", got, bpw, s.Size())
 			}
 		})
 	}

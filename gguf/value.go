@@ -314,6 +314,13 @@ func (m Metadata) Get(key string) (Value, bool) {
 	return Value{}, false
 }
 
+// Architecture returns general.architecture, "" if it is not there.
+func (m Metadata) Architecture() string {
+	v, _ := m.Get(KeyArchitecture)
+	s, _ := v.Str()
+	return s
+}
+
 // Set gives key a value. A key that is already there keeps its place, a new one
 // is appended: the rule of the reference's converter.
 func (m *Metadata) Set(key string, v Value) {

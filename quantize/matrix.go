@@ -8,6 +8,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/imatrix"
+	"ggforge/model"
 	"ggforge/writer"
 )
 
@@ -32,10 +33,10 @@ func (i *importance) Values() ([]float32, error) {
 }
 
 // importance returns the entry of a tensor, the same one each time.
-func (m *matrix) importance(t ModelTensor) writer.Importance {
+func (m *matrix) importance(t model.Tensor) writer.Importance {
 	i, ok := m.entries[t.Name]
 	if !ok {
-		i = &importance{m.Matrix, t.Name, t.Source.NE()}
+		i = &importance{m.Matrix, t.Name, t.NE}
 		m.entries[t.Name] = i
 	}
 	return i
@@ -51,7 +52,7 @@ func (m *matrix) paths() []string {
 
 // openMatrix opens the importance matrix, if any, and checks it against the
 // model.
-func openMatrix(ctx context.Context, model *Model, opt *Options) (_ *matrix, err error) {
+func openMatrix(ctx context.Context, model *model.Model, opt *Options) (_ *matrix, err error) {
 	m := &matrix{entries: map[string]*importance{}}
 	warnf := func(format string, args ...any) {
 		m.found = append(m.found, Compromise{Text: fmt.Sprintf(format, args...)})

@@ -79,7 +79,7 @@ func (j *Job) outputMetadata() gguf.Metadata {
 		m.Delete(key)
 	}
 	if j.layers != nil && !j.opt.Reference {
-		pruneArrays(m, j.model.arch, j.model.layers, j.opt.PruneLayers)
+		pruneArrays(m, j.traits.arch, j.traits.layers, j.opt.PruneLayers)
 	}
 	for _, kv := range j.opt.Override {
 		m.Move(kv.Key, kv.Value)
@@ -93,8 +93,8 @@ func (j *Job) outputMetadata() gguf.Metadata {
 			m.Move(kv.Key, kv.Value)
 		}
 	}
-	if j.layers != nil && j.model.arch != "" {
-		m.Move(gguf.ArchKey(j.model.arch, blockCountKey), gguf.Uint32(uint32(j.layers.left())))
+	if j.layers != nil && j.traits.arch != "" {
+		m.Move(gguf.ArchKey(j.traits.arch, blockCountKey), gguf.Uint32(uint32(j.layers.left())))
 	}
 	return m
 }
@@ -115,8 +115,8 @@ func (j *Job) fileType() uint32 {
 	}
 	count := map[gguf.Type]int{}
 	most := gguf.TypeF32
-	for _, i := range outputOrder(j.Input.planTensors(), false) {
-		t := j.Input.Tensors[i].Source.Type()
+	for _, i := range outputOrder(j.Input.Tensors, false) {
+		t := j.Input.Tensors[i].Type
 		if count[t]++; count[t] > count[most] {
 			most = t
 		}

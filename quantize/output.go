@@ -71,7 +71,7 @@ func (j *Job) shards() ([][]writer.Tensor, error) {
 	var size int64 // of the data of last, padding included, as the reference counts
 	for i := range j.Decisions {
 		d := &j.Decisions[i]
-		n := gguf.Align(gguf.DataBytes(d.To, j.Input.Tensors[d.Tensor].Source.NE()), gguf.DefaultAlignment)
+		n := gguf.Align(gguf.DataBytes(d.To, j.Input.Tensors[d.Tensor].NE), gguf.DefaultAlignment)
 		if full := j.opt.SplitMaxTensors > 0 && len(last) == j.opt.SplitMaxTensors ||
 			j.opt.SplitMaxBytes > 0 && size+n > j.opt.SplitMaxBytes; full && len(last) > 0 {
 			shards = append(shards, last)

@@ -7,14 +7,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/model"
 )
-
-// PlanTensor is a tensor of the input.
-type PlanTensor struct {
-	Name string
-	NE   []int64 // NE[0] is the row length
-	Type gguf.Type
-}
 
 // PlanOptions says what to make of the tensors. Recipe is required; every other
 // zero value is the default.
@@ -60,7 +54,7 @@ type Planned struct {
 	Decisions   []Decision // in output order
 	Compromises []Compromise
 
-	model  *model
+	traits *traits
 	layers renumbering // nil if no layer is pruned
 }
 
@@ -161,7 +155,7 @@ func (e *InputError) Is(target error) bool { return target == gguf.ErrBroken }
 // The errors are *InputError, *UnsupportedError, and several of kind ErrRefused;
 // *RefusedError is one of those. The plan is complete also with an ErrRefused, so
 // that it can be shown; with other errors there is none.
-func Plan(meta gguf.Metadata, tensors []PlanTensor, opt PlanOptions) (*Planned, error) {
+func Plan(meta gguf.Metadata, tensors []model.Tensor, opt PlanOptions) (*Planned, error) {
 	order := outputOrder(tensors, opt.KeepOrder)
 	names := make([]string, 0, len(order)) // new ones
 	out := &Planned{}
@@ -184,11 +178,11 @@ func Plan(meta gguf.Metadata, tensors []PlanTensor, opt PlanOptions) (*Planned, 
 	}
 
 	var err error
-	if out.model, err = readModel(meta, names); err != nil {
+	if out.traits, err = readTraits(meta, names); err != nil {
 		return nil, err
 	}
-	out.model.importance = opt.Importance != nil
-	p := planner{opt: opt, model: out.model, seen: map[Role]int64{}, rulesUsed: make([]bool, len(opt.TensorTypes))}
+	out.traits.importance = opt.Importance != nil
+	p := planner{opt: opt, traits: out.traits, seen: map[Role]int64{}, rulesUsed: make([]bool, len(opt.TensorTypes))}
 	for k, i := range left {
 		d, err := p.decide(&tensors[i], names[k])
 		if err != nil {
@@ -202,7 +196,7 @@ func Plan(meta gguf.Metadata, tensors []PlanTensor, opt PlanOptions) (*Planned, 
 }
 
 // outputOrder returns the indexes of tensors in output order.
-func outputOrder(tensors []PlanTensor, keep bool) []int {
+func outputOrder(tensors []model.Tensor, keep bool) []int {
 	order := make([]int, len(tensors))
 	for i := range order {
 		order[i] = i
@@ -225,11 +219,11 @@ const (
 	headCountKVKey   = "attention.head_count_kv"
 )
 
-// readModel collects what rules see of the model. A missing number of layers is
+// readTraits collects what rules see of the model. A missing number of layers is
 // an error only where a rule depends on it, so that files of architectures
 // without layers can be converted; the reference refuses them.
-func readModel(meta gguf.Metadata, names []string) (*model, error) {
-	m := &model{tied: true}
+func readTraits(meta gguf.Metadata, names []string) (*traits, error) {
+	m := &traits{tied: true}
 	if v, ok := meta.Get(gguf.KeyArchitecture); ok {
 		m.arch, _ = v.Str()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/model"
 )
 
 // modelMeta returns metadata of a model with counts under arch, given as
@@ -27,10 +28,10 @@ func modelMeta(arch string, counts ...any) gguf.Metadata {
 }
 
 // weights returns F32 tensors with rows of 256.
-func weights(names ...string) []PlanTensor {
-	var t []PlanTensor
+func weights(names ...string) []model.Tensor {
+	var t []model.Tensor
 	for _, n := range names {
-		t = append(t, PlanTensor{Name: n + ".weight", NE: []int64{256, 2}, Type: gguf.TypeF32})
+		t = append(t, model.Tensor{Tensor: gguf.Tensor{Name: n + ".weight", NE: []int64{256, 2}, Type: gguf.TypeF32}})
 	}
 	return t
 }
@@ -56,7 +57,7 @@ func recipe(t *testing.T, name string) *Recipe {
 }
 
 // planTypes returns the types by name, without ".weight".
-func planTypes(t *testing.T, meta gguf.Metadata, tensors []PlanTensor, opt PlanOptions) map[string]gguf.Type {
+func planTypes(t *testing.T, meta gguf.Metadata, tensors []model.Tensor, opt PlanOptions) map[string]gguf.Type {
 	t.Helper()
 	plan, err := Plan(meta, tensors, opt)
 	if refused := (*RefusedError)(nil); err != nil && !errors.As(err, &refused) {
@@ -104,7 +105,7 @@ func TestPlanReasons(t *testing.T) {
 	tensors := weights("token_embd", "blk.0.attn_v", "blk.0.attn_k", "blk.0.attn_q", "output", "blk.0.ffn_gate_inp", "blk.0.x")
 	tensors[0].NE = []int64{160, 4}
 	tensors[3].NE = []int64{256, 1, 1}
-	tensors = append(tensors, PlanTensor{Name: "s", NE: []int64{256, 2}})
+	tensors = append(tensors, model.Tensor{Tensor: gguf.Tensor{Name: "s", NE: []int64{256, 2}}})
 	rule, err := CompileTensorRule("Attn_K=Q8_0")
 	if err != nil {
 		t.Fatal(err)
@@ -143,33 +144,33 @@ func TestPlanRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		recipe string
-		set    func(*PlanOptions, []PlanTensor)
+		set    func(*PlanOptions, []model.Tensor)
 		want   string // in the message; "" for no error
 	}{
 		{"no matrix", "IQ2_XS", nil, "needs an importance matrix (and 1 more tensors)"},
-		{"covered", "IQ2_XS", func(o *PlanOptions, _ []PlanTensor) { o.Importance = all }, ""},
-		{"no entry", "IQ2_XS", func(o *PlanOptions, _ []PlanTensor) {
+		{"covered", "IQ2_XS", func(o *PlanOptions, _ []model.Tensor) { o.Importance = all }, ""},
+		{"no entry", "IQ2_XS", func(o *PlanOptions, _ []model.Tensor) {
 			o.Importance = matrixOf(func(n string) bool { return !strings.Contains(n, "ffn_up") })
 		}, `tensor "blk.0.ffn_up.weight", type IQ2_XS: the importance matrix has no entry`},
-		{"embedding without entry", "IQ2_S", func(o *PlanOptions, _ []PlanTensor) {
+		{"embedding without entry", "IQ2_S", func(o *PlanOptions, _ []model.Tensor) {
 			o.TokenEmbeddingType = ptr(gguf.TypeIQ2_S)
 			o.Importance = matrixOf(func(n string) bool { return n != embdName })
 		}, ""},
-		{"encoder without a way", "Q8_0", func(o *PlanOptions, _ []PlanTensor) {
+		{"encoder without a way", "Q8_0", func(o *PlanOptions, _ []model.Tensor) {
 			o.TokenEmbeddingType = ptr(gguf.TypeIQ2_XS)
 		}, `"token_embd.weight"`},
 		{"Q2_K under Q2_K_S", "Q2_K_S", nil, "type Q2_K: needs"},
 		{"Q2_K under Q2_K", "Q2_K", nil, ""},
-		{"fallback needs none", "IQ2_XS", func(_ *PlanOptions, ts []PlanTensor) {
+		{"fallback needs none", "IQ2_XS", func(_ *PlanOptions, ts []model.Tensor) {
 			for i := range ts {
 				ts[i].NE = []int64{96, 2}
 			}
 		}, ""},
-		{"requantize", "Q4_0", func(_ *PlanOptions, ts []PlanTensor) { ts[1].Type = gguf.TypeQ8_0 }, "type Q8_0: already quantized"},
-		{"requantize allowed", "Q4_0", func(o *PlanOptions, ts []PlanTensor) {
+		{"requantize", "Q4_0", func(_ *PlanOptions, ts []model.Tensor) { ts[1].Type = gguf.TypeQ8_0 }, "type Q8_0: already quantized"},
+		{"requantize allowed", "Q4_0", func(o *PlanOptions, ts []model.Tensor) {
 			ts[1].Type, o.AllowRequantize = gguf.TypeQ8_0, true
 		}, ""},
-		{"same type", "IQ2_XS", func(_ *PlanOptions, ts []PlanTensor) {
+		{"same type", "IQ2_XS", func(_ *PlanOptions, ts []model.Tensor) {
 			ts[1].Type, ts[2].Type = gguf.TypeIQ2_XS, gguf.TypeIQ2_XS
 		}, ""},
 	} {
@@ -197,17 +198,17 @@ func TestPlanRefuses(t *testing.T) {
 func TestPlanUnsupported(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		set  func(*PlanOptions, []PlanTensor)
+		set  func(*PlanOptions, []model.Tensor)
 	}{
-		{"no fallback", func(o *PlanOptions, ts []PlanTensor) { ts[0].NE[0], o.Pure, o.Recipe = 96, true, recipe(t, "Q1_0") }},
-		{"override does not fit", func(o *PlanOptions, ts []PlanTensor) { ts[0].NE[0] = 96; o.OutputTensorType = ptr(gguf.TypeQ6_K) }},
-		{"override without encoder", func(o *PlanOptions, _ []PlanTensor) { o.OutputTensorType = ptr(gguf.TypeQ8_1) }},
-		{"rule without encoder", func(o *PlanOptions, _ []PlanTensor) {
+		{"no fallback", func(o *PlanOptions, ts []model.Tensor) { ts[0].NE[0], o.Pure, o.Recipe = 96, true, recipe(t, "Q1_0") }},
+		{"override does not fit", func(o *PlanOptions, ts []model.Tensor) { ts[0].NE[0] = 96; o.OutputTensorType = ptr(gguf.TypeQ6_K) }},
+		{"override without encoder", func(o *PlanOptions, _ []model.Tensor) { o.OutputTensorType = ptr(gguf.TypeQ8_1) }},
+		{"rule without encoder", func(o *PlanOptions, _ []model.Tensor) {
 			r, _ := CompileTensorRule("output=i8")
 			o.TensorTypes = []TensorTypeRule{r}
 		}},
-		{"integers", func(_ *PlanOptions, ts []PlanTensor) { ts[0].Type = gguf.TypeI32 }},
-		{"doubles", func(_ *PlanOptions, ts []PlanTensor) { ts[0].Type = gguf.TypeF64 }},
+		{"integers", func(_ *PlanOptions, ts []model.Tensor) { ts[0].Type = gguf.TypeI32 }},
+		{"doubles", func(_ *PlanOptions, ts []model.Tensor) { ts[0].Type = gguf.TypeF64 }},
 	} {
 		ts := weights("output")
 		opt := PlanOptions{Recipe: recipe(t, "Q4_0")}
@@ -225,7 +226,7 @@ func TestPlanInput(t *testing.T) {
 		name    string
 		recipe  string
 		meta    gguf.Metadata
-		tensors []PlanTensor
+		tensors []model.Tensor
 		want    string
 	}{
 		{"layers needed", "Q4_K_M", modelMeta("llama"), down, `key "llama.block_count"`},

@@ -6,14 +6,15 @@ import (
 	"slices"
 
 	"ggforge/gguf"
+	"ggforge/model"
 	"ggforge/quants"
 )
 
 // planner holds what passes from one tensor to the next.
 type planner struct {
-	opt   PlanOptions
-	model *model
-	seen  map[Role]int64 // tensors handled by rules, per kind of role
+	opt    PlanOptions
+	traits *traits
+	seen   map[Role]int64 // tensors handled by rules, per kind of role
 
 	rulesUsed []bool // which of opt.TensorTypes have given a type
 	usedOut   bool   // the same for the other options
@@ -26,7 +27,7 @@ type planner struct {
 }
 
 // decide settles one tensor, which is called name in the output.
-func (p *planner) decide(t *PlanTensor, name string) (Decision, error) {
+func (p *planner) decide(t *model.Tensor, name string) (Decision, error) {
 	d := Decision{Name: name, From: t.Type, To: t.Type, Want: t.Type}
 	if why := p.kept(t, name); why != "" {
 		d.Reason = Reason{Kept, why}
@@ -55,7 +56,7 @@ func (p *planner) decide(t *PlanTensor, name string) (Decision, error) {
 	return d, p.check(t, &d, role)
 }
 
-func misfitText(t *PlanTensor, typ gguf.Type) string {
+func misfitText(t *model.Tensor, typ gguf.Type) string {
 	return fmt.Sprintf("row of %d is not a multiple of %d (%v)", t.NE[0], typ.BlockLen(), typ)
 }
 
@@ -64,7 +65,7 @@ func noEncoder(tensor string, t gguf.Type) error {
 }
 
 // kept returns why t is not converted, "" if it is.
-func (p *planner) kept(t *PlanTensor, name string) string {
+func (p *planner) kept(t *model.Tensor, name string) string {
 	if p.opt.Recipe.Copy {
 		return "recipe " + p.opt.Recipe.Name
 	}
@@ -108,7 +109,7 @@ func (p *planner) tensorRule(name string) int {
 }
 
 // want returns the type that tensor rules or the recipe give t.
-func (p *planner) want(t *PlanTensor, name string, role Role) (gguf.Type, Reason, error) {
+func (p *planner) want(t *model.Tensor, name string, role Role) (gguf.Type, Reason, error) {
 	r := p.opt.Recipe
 	if r.Type.Kind() != gguf.KindQuant {
 		return r.Type, Reason{ByRecipe, r.Name}, nil
@@ -122,7 +123,7 @@ func (p *planner) want(t *PlanTensor, name string, role Role) (gguf.Type, Reason
 		return r.Type, Reason{ByRecipe, r.Name + " --pure"}, nil
 	}
 
-	if role == RoleEmbd && p.model.tied {
+	if role == RoleEmbd && p.traits.tied {
 		role = RoleOutput
 		if o := p.opt.OutputTensorType; o != nil {
 			p.usedOut = true
@@ -133,7 +134,7 @@ func (p *planner) want(t *PlanTensor, name string, role Role) (gguf.Type, Reason
 	if role&roleVV != 0 {
 		kind = roleVV
 	}
-	s := site{model: p.model, name: name, role: role, ne: t.NE, seen: p.seen[kind]}
+	s := site{traits: p.traits, name: name, role: role, ne: t.NE, seen: p.seen[kind]}
 	typ, why := r.choose(&s)
 	p.seen[kind]++
 	return typ, Reason{ByRecipe, r.Name + ": " + why}, s.err
@@ -141,7 +142,7 @@ func (p *planner) want(t *PlanTensor, name string, role Role) (gguf.Type, Reason
 
 // check finds out whether the conversion d can and may be carried out, and
 // whether with importance.
-func (p *planner) check(t *PlanTensor, d *Decision, role Role) error {
+func (p *planner) check(t *model.Tensor, d *Decision, role Role) error {
 	if d.To == d.From {
 		return nil
 	}

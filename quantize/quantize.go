@@ -15,6 +15,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/model"
 	"ggforge/writer"
 )
 
@@ -53,7 +54,7 @@ type Options struct {
 // Job is a quantization that has been planned. Nothing has been written yet.
 type Job struct {
 	*Planned
-	Input *Model
+	Input *model.Model
 
 	opt      Options
 	matrix   *matrix
@@ -64,7 +65,7 @@ type Job struct {
 type Batch struct {
 	Jobs []*Job
 
-	model  *Model
+	input  *model.Model
 	matrix *matrix
 }
 
@@ -73,7 +74,7 @@ type Batch struct {
 // ErrRefused the job may be returned as well, so that its decisions can be shown,
 // and must then be closed, too.
 func Prepare(ctx context.Context, path string, opt Options) (*Job, error) {
-	m, err := OpenGGUF(path)
+	m, err := model.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func Prepare(ctx context.Context, path string, opt Options) (*Job, error) {
 // options that are the same otherwise. The batch owns the model; without a batch
 // the caller keeps it. With an error of kind ErrRefused the batch may be returned
 // as well, as by Prepare; the error is that of the first recipe that has one.
-func PrepareBatch(ctx context.Context, m *Model, recipes []*Recipe, opt Options) (*Batch, error) {
+func PrepareBatch(ctx context.Context, m *model.Model, recipes []*Recipe, opt Options) (*Batch, error) {
 	if opt.KeepSplit && (opt.SplitMaxTensors > 0 || opt.SplitMaxBytes > 0) || opt.SplitMaxTensors > 0 && opt.SplitMaxBytes > 0 {
 		return nil, fault.Errorf(fault.Usage, "only one of --keep-split, --split-max-tensors and --split-max-size can be given")
 	}
@@ -100,7 +101,7 @@ func PrepareBatch(ctx context.Context, m *Model, recipes []*Recipe, opt Options)
 	if err != nil {
 		return nil, err
 	}
-	b := &Batch{model: m, matrix: mx}
+	b := &Batch{input: m, matrix: mx}
 	var first error
 	for _, r := range recipes {
 		j := &Job{Input: m, opt: opt, matrix: mx}
@@ -125,7 +126,7 @@ func (j *Job) plan() error {
 		opt.Importance = j.matrix.Check
 	}
 	opt.KeepOrder = j.opt.KeepSplit
-	planned, err := Plan(overridden(j.Input.Metadata, j.opt.Override), j.Input.planTensors(), opt)
+	planned, err := Plan(overridden(j.Input.Metadata, j.opt.Override), j.Input.Tensors, opt)
 	if planned != nil {
 		planned.Compromises = append(slices.Clone(j.matrix.found), planned.Compromises...)
 		if err == nil && j.opt.Strict && len(planned.Compromises) > 0 {
@@ -156,25 +157,26 @@ func (j *Job) Close() error {
 // Close closes the model and the matrix.
 func (b *Batch) Close() error {
 	b.matrix.Close()
-	return b.model.Close()
+	return b.input.Close()
 }
 
 // BPW returns the bits per weight of the output.
 func (j *Job) BPW() float64 {
-	var bytes, n int64
-	for _, d := range j.Decisions {
-		ne := j.Input.Tensors[d.Tensor].Source.NE()
-		bytes += gguf.DataBytes(d.To, ne)
-		n += gguf.Rows(ne) * gguf.RowLen(ne)
-	}
-	return 8 * float64(bytes) / float64(max(n, 1))
+	return gguf.BPW(func(yield func(*gguf.Tensor) bool) {
+		for i := range j.Decisions {
+			t := j.output(&j.Decisions[i])
+			if !yield(&t) {
+				return
+			}
+		}
+	})
 }
 
 // Write carries out the plan. path is where the output goes; of shards it is
 // the beginning of their names, with or without ".gguf". It must not be the
 // input. MaxBuffer and the other fields of opt are as in package writer.
 func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writer.Result, error) {
-	results, err := (&Batch{Jobs: []*Job{j}}).Write(ctx, []string{path}, opt)
+	results, err := (&Batch{Jobs: []*Job{j}, input: j.Input, matrix: j.matrix}).Write(ctx, []string{path}, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -196,15 +198,16 @@ func (b *Batch) Write(ctx context.Context, paths []string, opt writer.Options) (
 				return nil, fault.Errorf(fault.Usage, "%s: named for two outputs", f.Path)
 			}
 			taken[f.Path] = true
-			for _, in := range append(slices.Clone(j.Input.Files), j.matrix.paths()...) {
-				if err := writer.Distinct(in, f.Path); err != nil {
-					return nil, err
-				}
-			}
 		}
 		sets = append(sets, files)
 	}
+	opt.Inputs = slices.Concat(opt.Inputs, b.input.Files, b.matrix.paths())
 	return writer.WriteSets(ctx, sets, opt)
+}
+
+// output returns what the output says of the tensor of decision d.
+func (j *Job) output(d *Decision) gguf.Tensor {
+	return gguf.Tensor{Name: d.Name, NE: j.Input.Tensors[d.Tensor].NE, Type: d.To}
 }
 
 // tensor returns the tensor of decision d for the writer.

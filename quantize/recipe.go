@@ -53,7 +53,7 @@ type cond struct {
 
 // site is what rules see of a tensor.
 type site struct {
-	model  *model
+	traits *traits
 	name   string
 	role   Role // RoleOutput for a tied embedding
 	ne     []int64
@@ -63,8 +63,8 @@ type site struct {
 	err    error     // what a condition needed and did not find
 }
 
-// model is what rules see of the model.
-type model struct {
+// traits is what rules see of the model.
+type traits struct {
 	arch       string
 	experts    int64
 	heads      int64 // query heads of the first layer
@@ -78,7 +78,7 @@ type model struct {
 
 // gqa returns how many query heads share a key and value head, 0 without such
 // heads.
-func (m *model) gqa() int64 {
+func (m *traits) gqa() int64 {
 	if m.headsKV == 0 {
 		return 0
 	}
@@ -92,10 +92,10 @@ func (m *model) gqa() int64 {
 // layer.
 func (s *site) position() (i, n int64) {
 	if s.role&roleVV != 0 {
-		return s.seen, s.model.values
+		return s.seen, s.traits.values
 	}
 	n = s.layers()
-	if s.model.experts <= 1 || s.err != nil {
+	if s.traits.experts <= 1 || s.err != nil {
 		return s.seen, n
 	}
 	i = layerOf(s.name)
@@ -110,10 +110,10 @@ func (s *site) position() (i, n int64) {
 
 // layers returns the model's number of layers.
 func (s *site) layers() int64 {
-	n := s.model.layers
+	n := s.traits.layers
 	if n < 0 {
 		s.err = &InputError{
-			Object: fmt.Sprintf("key %q", gguf.ArchKey(s.model.arch, blockCountKey)),
+			Object: fmt.Sprintf("key %q", gguf.ArchKey(s.traits.arch, blockCountKey)),
 			Msg:    fmt.Sprintf("missing, but the recipe needs the number of layers for tensor %q", s.name),
 		}
 	}
@@ -128,25 +128,25 @@ func outerOrThird(i, n int64) bool {
 
 // The conditions without a parameter.
 var (
-	falcon    = cond{"falcon", func(s *site) bool { return s.model.arch == "falcon" }}
-	notFalcon = cond{"not falcon", func(s *site) bool { return s.model.arch != "falcon" }}
+	falcon    = cond{"falcon", func(s *site) bool { return s.traits.arch == "falcon" }}
+	notFalcon = cond{"not falcon", func(s *site) bool { return s.traits.arch != "falcon" }}
 
-	gqa4     = cond{"4 or more query heads per key", func(s *site) bool { return s.model.gqa() >= 4 }}
-	experts4 = cond{"4 or more experts", func(s *site) bool { return s.model.experts >= 4 }}
-	experts8 = cond{"8 experts", func(s *site) bool { return s.model.experts == 8 }}
-	not8     = cond{"not 8 experts", func(s *site) bool { return s.model.experts != 8 }}
+	gqa4     = cond{"4 or more query heads per key", func(s *site) bool { return s.traits.gqa() >= 4 }}
+	experts4 = cond{"4 or more experts", func(s *site) bool { return s.traits.experts >= 4 }}
+	experts8 = cond{"8 experts", func(s *site) bool { return s.traits.experts == 8 }}
+	not8     = cond{"not 8 experts", func(s *site) bool { return s.traits.experts != 8 }}
 
-	withImportance = cond{"with importance", func(s *site) bool { return s.model.importance }}
-	noImportance   = cond{"without importance", func(s *site) bool { return !s.model.importance }}
+	withImportance = cond{"with importance", func(s *site) bool { return s.traits.importance }}
+	noImportance   = cond{"without importance", func(s *site) bool { return !s.traits.importance }}
 
 	// 80 layers with shared key heads are the largest Llama models and their
 	// like: their value tensors are small, so bits there cost little.
 	big70 = cond{"70B model", func(s *site) bool {
-		if s.model.layers-s.model.predict != 80 {
+		if s.traits.layers-s.traits.predict != 80 {
 			return false
 		}
-		row, ok := bigArchs[s.model.arch]
-		return ok && (!row.onlyShared || s.model.heads != s.model.headsKV)
+		row, ok := bigArchs[s.traits.arch]
+		return ok && (!row.onlyShared || s.traits.heads != s.traits.headsKV)
 	}}
 
 	more = cond{"outer or every third layer", func(s *site) bool { return outerOrThird(s.position()) }}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/model"
 	"ggforge/quants"
 )
 
@@ -78,9 +79,9 @@ func TestRecipeGolden(t *testing.T) {
 				meta.Set(k, gguf.Uint32(uint32(n)))
 			}
 		}
-		var tensors []PlanTensor
+		var tensors []model.Tensor
 		for _, gt := range m.Tensors {
-			tensors = append(tensors, PlanTensor{Name: gt.name, NE: gt.ne, Type: gguf.TypeF32})
+			tensors = append(tensors, model.Tensor{Tensor: gguf.Tensor{Name: gt.name, NE: gt.ne, Type: gguf.TypeF32}})
 		}
 		for set, byRecipe := range results {
 			for recipe, want := range byRecipe {
@@ -143,7 +144,7 @@ func goldenOptions(t *testing.T, set string) PlanOptions {
 }
 
 // compare plans and returns how the outcome differs from want, "" if not.
-func (want goldenResult) compare(meta gguf.Metadata, tensors []PlanTensor, opt PlanOptions) string {
+func (want goldenResult) compare(meta gguf.Metadata, tensors []model.Tensor, opt PlanOptions) string {
 	got, err := Plan(meta, tensors, opt)
 	if want.Error != "" {
 		if un := (*UnsupportedError)(nil); !errors.As(err, &un) {
@@ -257,9 +258,9 @@ func TestRecipeBPW(t *testing.T) {
 	meta.Set("llama.block_count", gguf.Uint32(32))
 	meta.Set("llama.attention.head_count", gguf.Uint32(32))
 	meta.Set("llama.attention.head_count_kv", gguf.Uint32(8))
-	var tensors []PlanTensor
+	var tensors []model.Tensor
 	add := func(name string, ne ...int64) {
-		tensors = append(tensors, PlanTensor{Name: name + ".weight", NE: ne, Type: gguf.TypeF32})
+		tensors = append(tensors, model.Tensor{Tensor: gguf.Tensor{Name: name + ".weight", NE: ne, Type: gguf.TypeF32}})
 	}
 	add("token_embd", 4096, 128256)
 	add("output", 4096, 128256)

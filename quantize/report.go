@@ -69,7 +69,7 @@ func (j *Job) Report(path string, result *writer.Result) (*Report, error) {
 	}
 	for _, d := range j.Decisions {
 		in := j.Input.Tensors[d.Tensor]
-		ne := in.Source.NE()
+		ne := in.NE
 		t := ReportTensor{
 			Name: d.Name, NE: ne, FromType: d.From.String(), Type: d.To.String(),
 			Bytes: gguf.DataBytes(d.To, ne), Reason: d.Reason.String(), Importance: d.Importance,

@@ -92,15 +92,10 @@ func checkShard(path string, want []safetensors.Tensor) error {
 // error of kind fault.Usage. With Force it may hold other files, and files of the
 // names to write are replaced, but no weights that readers would take for a part
 // of the new checkpoint.
-func WriteCheckpoint(ctx context.Context, c *Checkpoint, input string, opt Options) (_ *Result, err error) {
+func WriteCheckpoint(ctx context.Context, c *Checkpoint, opt Options) (_ *Result, err error) {
 	files, err := c.layouts()
 	if err != nil {
 		return nil, err
-	}
-	for _, f := range files {
-		if err := Distinct(input, f.path); err != nil {
-			return nil, err
-		}
 	}
 	made, err := c.claim(files, opt.Force)
 	if err != nil {

@@ -49,7 +49,7 @@ func TestCheckpoint(t *testing.T) {
 	for _, workers := range []int{1, 2, 8} {
 		dir := filepath.Join(t.TempDir(), "out")
 		var last Progress
-		res, err := WriteCheckpoint(context.Background(), testCheckpoint(dir), in, Options{Workers: workers, Progress: func(p Progress) { last = p }})
+		res, err := WriteCheckpoint(context.Background(), testCheckpoint(dir), Options{Inputs: []string{in}, Workers: workers, Progress: func(p Progress) { last = p }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestCheckpointDirectory(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := WriteCheckpoint(context.Background(), testCheckpoint(dir), in, Options{Force: c.force})
+			_, err := WriteCheckpoint(context.Background(), testCheckpoint(dir), Options{Inputs: []string{in}, Force: c.force})
 			if c.text != "" {
 				if !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), c.text) {
 					t.Errorf("got %v, want an error of usage with %q", err, c.text)
@@ -150,12 +150,12 @@ func TestCheckpointDirectory(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WriteCheckpoint(context.Background(), testCheckpoint(file), in, Options{Force: true}); !errors.Is(err, fault.Usage) {
+	if _, err := WriteCheckpoint(context.Background(), testCheckpoint(file), Options{Inputs: []string{in}, Force: true}); !errors.Is(err, fault.Usage) {
 		t.Errorf("a file as directory: got %v", err)
 	}
 	dir := t.TempDir()
 	if err := os.Link(in, filepath.Join(dir, "model-00002-of-00003.safetensors")); err == nil {
-		if _, err := WriteCheckpoint(context.Background(), testCheckpoint(dir), in, Options{Force: true}); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "same file") {
+		if _, err := WriteCheckpoint(context.Background(), testCheckpoint(dir), Options{Inputs: []string{in}, Force: true}); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "output equals input") {
 			t.Errorf("output is input: got %v", err)
 		}
 	}
@@ -172,7 +172,7 @@ func TestCheckpointErrorsLeaveNothing(t *testing.T) {
 		}
 		c := testCheckpoint(dir)
 		c.Tensors[4].Source = &matrix{ne: []int64{1}, data: make([]byte, 4), err: broken}
-		if _, err := WriteCheckpoint(context.Background(), c, in, Options{}); !errors.Is(err, broken) {
+		if _, err := WriteCheckpoint(context.Background(), c, Options{Inputs: []string{in}}); !errors.Is(err, broken) {
 			t.Errorf("got %v", err)
 		}
 		list, err := os.ReadDir(dir)
@@ -182,7 +182,7 @@ func TestCheckpointErrorsLeaveNothing(t *testing.T) {
 	}
 	c := testCheckpoint(t.TempDir())
 	c.Tensors[0].Type = gguf.TypeQ8_0
-	if _, err := WriteCheckpoint(context.Background(), c, in, Options{}); !errors.Is(err, fault.Unsupported) {
+	if _, err := WriteCheckpoint(context.Background(), c, Options{Inputs: []string{in}}); !errors.Is(err, fault.Unsupported) {
 		t.Errorf("a type that the format lacks: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 
 	"ggforge/fault"
@@ -140,16 +141,23 @@ func (p *partial) discard() {
 	p.Close()
 }
 
-// Distinct returns an error of kind fault.Usage if output names the file input,
-// directly or through links.
-func Distinct(input, output string) error {
-	in, err := os.Stat(input)
-	if err != nil {
-		return err
+// distinct returns an error of kind fault.Usage if one of the outputs, or its
+// temporary name, names one of the inputs, directly or through links.
+func distinct(inputs, outputs []string) error {
+	var read []fs.FileInfo
+	for _, path := range inputs {
+		st, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		read = append(read, st)
 	}
-	for _, name := range []string{output, output + Suffix} {
-		if out, err := os.Stat(name); err == nil && os.SameFile(in, out) {
-			return fault.Errorf(fault.Usage, "%s: output and input are the same file", name)
+	for _, output := range outputs {
+		for _, name := range []string{output, output + Suffix} {
+			out, err := os.Stat(name)
+			if err == nil && slices.ContainsFunc(read, func(in fs.FileInfo) bool { return os.SameFile(in, out) }) {
+				return fault.Errorf(fault.Usage, "%s: output equals input: the run reads this file", name)
+			}
 		}
 	}
 	return nil

@@ -54,6 +54,9 @@ type Importance interface {
 type Options struct {
 	Workers int  // 0 means one per CPU
 	Force   bool // replace an existing file
+	// Inputs are the files that the run reads: an output that would replace one of
+	// them is an error of kind fault.Usage, also with Force.
+	Inputs []string
 	// AllowOverflow lets finite weights become infinite in a narrower type, as
 	// the reference's converter does; they are counted in the Result. Without it
 	// they are an error.
@@ -148,6 +151,15 @@ type output struct {
 // Tensors of several files that have the same Source, by ==, are read and decoded
 // once. Files get their names when all are whole, set by set.
 func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error) {
+	var paths []string
+	for _, s := range sets {
+		for _, f := range s.files {
+			paths = append(paths, f.path)
+		}
+	}
+	if err := distinct(opt.Inputs, paths); err != nil {
+		return nil, err
+	}
 	outputs := make([]*output, len(sets))
 	defer func() {
 		for _, o := range outputs {

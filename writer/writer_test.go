@@ -297,11 +297,11 @@ func TestDistinct(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, out := range []string{in, link, dir + "/./in.gguf"} {
-		if err := Distinct(in, out); !errors.Is(err, fault.Usage) {
+		if err := distinct([]string{in}, []string{out}); !errors.Is(err, fault.Usage) {
 			t.Errorf("%s: got %v", out, err)
 		}
 	}
-	if err := Distinct(in, filepath.Join(dir, "other.gguf")); err != nil {
+	if err := distinct([]string{in}, []string{filepath.Join(dir, "other.gguf")}); err != nil {
 		t.Error(err)
 	}
 }

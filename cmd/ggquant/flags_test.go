@@ -33,7 +33,7 @@ func matrixFile(t *testing.T, path string, n int, names ...string) string {
 // TestFlags runs every flag that changes the output and looks at one thing in it.
 func TestFlags(t *testing.T) {
 	dir := t.TempDir()
-	in := model(t, filepath.Join(dir, "in.gguf"), 256, nil)
+	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
 	q8 := filepath.Join(dir, "q8.gguf")
 	if _, _, err := call(in, q8, "Q8_0", "--progress", "none"); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestFlags(t *testing.T) {
 // TestShards takes a model apart and puts it together again.
 func TestShards(t *testing.T) {
 	dir := t.TempDir()
-	in := model(t, filepath.Join(dir, "in.gguf"), 256, nil)
+	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
 	whole := filepath.Join(dir, "whole.gguf")
 	run := func(args ...string) string {
 		t.Helper()
@@ -157,7 +157,7 @@ func TestShards(t *testing.T) {
 
 func TestFlagErrors(t *testing.T) {
 	dir := t.TempDir()
-	in := model(t, filepath.Join(dir, "in.gguf"), 256, nil)
+	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
 	im := matrixFile(t, filepath.Join(dir, "im.dat"), 256, "blk.0.attn_v.weight")
 	strange := matrixFile(t, filepath.Join(dir, "strange.dat"), 256, "x.weight")
 	short := matrixFile(t, filepath.Join(dir, "short.dat"), 32, "blk.0.attn_v.weight")
@@ -200,7 +200,7 @@ func TestFlagErrors(t *testing.T) {
 // TestJSON checks that plan and result are the same and that warnings show.
 func TestJSON(t *testing.T) {
 	dir := t.TempDir()
-	in := model(t, filepath.Join(dir, "in.gguf"), 160, nil)
+	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 160, nil)
 	out := filepath.Join(dir, "out.gguf")
 	var reports [2]quantize.Report
 	for i, extra := range [][]string{{"--dry-run"}, {"--progress", "none"}} {
@@ -233,7 +233,7 @@ func TestJSON(t *testing.T) {
 // TestRefusedPlanIsShown checks that a dry run shows also what is refused.
 func TestRefusedPlanIsShown(t *testing.T) {
 	dir := t.TempDir()
-	in := model(t, filepath.Join(dir, "in.gguf"), 256, nil)
+	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
 	code, text, _ := call("--dry-run", in, "IQ2_XS")
 	if code != 5 || !strings.Contains(text, "-> IQ2_XS") || !strings.Contains(text, "bits per weight") {
 		t.Errorf("exit code %d\n%s", code, text)

@@ -19,6 +19,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/writer"
 )
@@ -136,20 +137,20 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	cost := tool.StartCost()
-	model, err := openModel(ctx, cmd, j.in)
+	m, err := openModel(ctx, cmd, j.in)
 	if err != nil {
 		return err
 	}
-	batch, err := quantize.PrepareBatch(ctx, model, j.recipes, opt)
+	batch, err := quantize.PrepareBatch(ctx, m, j.recipes, opt)
 	if batch == nil {
-		model.Close()
+		m.Close()
 		return err
 	}
 	defer batch.Close()
 	if err == nil {
 		warn(cmd.Root().ErrWriter, batch.Jobs)
 	}
-	paths, pathErr := outputs(cmd, j, model)
+	paths, pathErr := outputs(cmd, j, m)
 	if pathErr != nil {
 		return pathErr
 	}
@@ -182,7 +183,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 
 // openModel opens a GGUF file, or a checkpoint directory as the file it would be
 // converted to.
-func openModel(ctx context.Context, cmd *cli.Command, path string) (*quantize.Model, error) {
+func openModel(ctx context.Context, cmd *cli.Command, path string) (*model.Model, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -191,21 +192,21 @@ func openModel(ctx context.Context, cmd *cli.Command, path string) (*quantize.Mo
 		if cmd.IsSet("via") {
 			return nil, fault.Errorf(fault.Usage, "--via is for checkpoints; %s is a file", path)
 		}
-		return quantize.OpenGGUF(path)
+		return model.Open(path)
 	}
 	via, err := convert.ParseOutType(cmd.String("via"))
 	if err != nil {
 		return nil, err
 	}
-	model, warnings, err := quantize.OpenCheckpoint(ctx, path, convert.Options{Type: via})
+	m, warnings, err := convert.Open(ctx, path, convert.Options{Type: via})
 	for _, warning := range warnings {
 		fmt.Fprintf(cmd.Root().ErrWriter, "warning: %s\n", warning)
 	}
-	return model, err
+	return m, err
 }
 
 // outputs returns the path for each recipe.
-func outputs(cmd *cli.Command, j job, model *quantize.Model) ([]string, error) {
+func outputs(cmd *cli.Command, j job, m *model.Model) ([]string, error) {
 	if !cmd.IsSet("out-dir") {
 		if cmd.IsSet("name-template") {
 			return nil, fault.Errorf(fault.Usage, "--name-template goes with --out-dir")
@@ -215,7 +216,7 @@ func outputs(cmd *cli.Command, j job, model *quantize.Model) ([]string, error) {
 	var paths []string
 	for _, r := range j.recipes {
 		name, err := gguf.FillTemplate(cmd.String("name-template"), map[string]string{
-			"model": gguf.ModelName(model.Metadata), "ftype": strings.ToLower(r.Name), "FTYPE": r.Name,
+			"model": gguf.ModelName(m.Metadata), "ftype": strings.ToLower(r.Name), "FTYPE": r.Name,
 		})
 		if err != nil {
 			return nil, fault.Errorf(fault.Usage, "--name-template: %w: want {model}, {ftype} or {FTYPE}", err)

@@ -25,9 +25,9 @@ func call(args ...string) (code int, out string, err error) {
 	return tool.Code(err), b.String(), err
 }
 
-// model writes a small F32 model of one layer with rows of n elements; change
+// ggufModel writes a small F32 model of one layer with rows of n elements; change
 // may alter the weights.
-func model(t *testing.T, path string, n int64, change func(x []float32)) string {
+func ggufModel(t *testing.T, path string, n int64, change func(x []float32)) string {
 	t.Helper()
 	var tensors []gguf.Tensor
 	for _, name := range []string{"output.weight", "token_embd.weight", "blk.0.attn_v.weight", "blk.0.ffn_down.weight"} {
@@ -69,7 +69,7 @@ func typeOf(t *testing.T, path, tensor string) gguf.Type {
 
 func TestArguments(t *testing.T) {
 	dir := t.TempDir()
-	in := model(t, filepath.Join(dir, "in.gguf"), 256, nil)
+	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
 	out := filepath.Join(dir, "out.gguf")
 	beside := filepath.Join(dir, "ggml-model-Q4_K_M.gguf")
 	for name, c := range map[string]struct {
@@ -105,7 +105,7 @@ func TestArguments(t *testing.T) {
 
 func TestDryRun(t *testing.T) {
 	dir := t.TempDir()
-	in := model(t, filepath.Join(dir, "in.gguf"), 160, nil)
+	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 160, nil)
 	out := filepath.Join(dir, "out.gguf")
 	code, text, err := call("--dry-run", in, out, "Q4_K_M")
 	if code != 0 {
@@ -132,10 +132,10 @@ func itoa(n int64) string { return gguf.Uint64(uint64(n)).String() }
 
 func TestExitCodes(t *testing.T) {
 	dir := t.TempDir()
-	in := model(t, filepath.Join(dir, "in.gguf"), 256, nil)
-	nan := model(t, filepath.Join(dir, "nan.gguf"), 256, func(x []float32) { x[4*256+2*256+9] = float32(math.NaN()) })
-	large := model(t, filepath.Join(dir, "large.gguf"), 256, func(x []float32) { x[7] = 1e30 })
-	odd := model(t, filepath.Join(dir, "odd.gguf"), 48, nil)
+	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
+	nan := ggufModel(t, filepath.Join(dir, "nan.gguf"), 256, func(x []float32) { x[4*256+2*256+9] = float32(math.NaN()) })
+	large := ggufModel(t, filepath.Join(dir, "large.gguf"), 256, func(x []float32) { x[7] = 1e30 })
+	odd := ggufModel(t, filepath.Join(dir, "odd.gguf"), 48, nil)
 	quantized := filepath.Join(dir, "quantized.gguf")
 	if _, _, err := call(in, quantized, "Q8_0", "--progress", "none"); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestExitCodes(t *testing.T) {
 		{"unknown flag", []string{in, out, "Q4_0", "--nope"}, 2, "nope"},
 		{"unknown tensor type", []string{in, out, "Q4_0", "--output-tensor-type", "q9"}, 2, `"q9"`},
 		{"output exists", []string{in, quantized, "Q4_0"}, 2, "--force"},
-		{"output is the input", []string{in, in, "Q4_0", "--force"}, 2, "same file"},
+		{"output is the input", []string{in, in, "Q4_0", "--force"}, 2, "output equals input"},
 		{"missing input", []string{in + "x", out, "Q4_0"}, 1, "in.ggufx"},
 		{"truncated", []string{truncated, out, "Q4_0"}, 3, "truncated"},
 		{"magic", []string{magic, out, "Q4_0"}, 3, "not a GGUF file"},

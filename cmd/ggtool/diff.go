@@ -14,7 +14,7 @@ import (
 func diffCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "diff",
-		Usage:       "list what differs between two files; exit code 6 if anything does",
+		Usage:       "list what differs between two models; exit code 6 if anything does",
 		ArgsUsage:   "A B",
 		Description: tool.ExitHelp,
 		Action:      diff,
@@ -26,12 +26,12 @@ func diff(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	a, err := gguf.Open(args[0])
+	a, err := gguf.OpenSet(args[0])
 	if err != nil {
 		return err
 	}
 	defer a.Close()
-	b, err := gguf.Open(args[1])
+	b, err := gguf.OpenSet(args[1])
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func inspect(_ context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	f, err := gguf.Open(args[0])
+	f, err := gguf.OpenSet(args[0])
 	if err != nil {
 		return err
 	}

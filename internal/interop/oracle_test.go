@@ -143,7 +143,7 @@ func same(t *testing.T, ours, reference string) {
 	must(t, err)
 	y, err := gguf.Parse(reference, b)
 	must(t, err)
-	lines, err := gguf.Diff(t.Context(), x, y)
+	lines, err := gguf.Diff(t.Context(), x.Set(), y.Set())
 	must(t, err)
 	if len(lines) > 12 {
 		lines = append(lines[:12], fmt.Sprintf("... and %d more", len(lines)-12))

@@ -1,0 +1,24 @@
+package convert
+
+import (
+	"context"
+
+	"ggforge/model"
+	"ggforge/rows"
+)
+
+// Open plans the conversion of the Hugging Face checkpoint in dir and returns the
+// model that the converted file would hold: quantizing it gives the same bytes as
+// quantizing that file. The conversion's warnings come with it. The caller closes
+// the model.
+func Open(ctx context.Context, dir string, opt Options) (*model.Model, []string, error) {
+	job, err := Prepare(ctx, dir, opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &model.Model{Path: dir, Files: job.Files(), Bytes: job.Size(), Metadata: job.Metadata(), Shards: 1, Release: job.Close}
+	for _, t := range job.Plan {
+		m.Tensors = append(m.Tensors, model.New(t.Name, rows.Convert(t.Source, t.Type)))
+	}
+	return m, job.Warnings, nil
+}

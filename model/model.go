@@ -1,0 +1,82 @@
+// Package model holds what is quantized, exported and inspected: the metadata of
+// a model and its tensors, wherever they come from.
+//
+// Open reads a GGUF file or the shards of one model. Package convert makes a
+// Model of a Hugging Face checkpoint: the one that the converted file would hold.
+package model
+
+import (
+	"iter"
+
+	"ggforge/gguf"
+	"ggforge/rows"
+)
+
+// Model is a model whose weights can be read: that of a GGUF file, of its shards,
+// or of the file that a checkpoint would be converted to.
+type Model struct {
+	Path     string   // as the user named it
+	Files    []string // all files that it was read from: no output may replace them
+	Bytes    int64    // size as GGUF
+	Metadata gguf.Metadata
+	Tensors  []Tensor // in file order, shard after shard
+	Shards   int      // 1 for a model that is not split
+
+	// Release closes the files that the tensors are read from; nil for nothing to
+	// close.
+	Release func() error
+}
+
+// Tensor is one tensor of a Model.
+type Tensor struct {
+	gguf.Tensor             // Offset means something to the file that it comes from only
+	Source      rows.Source // its rows
+	Shard       int         // from 0
+}
+
+// New returns the tensor of that name with the rows of src.
+func New(name string, src rows.Source) Tensor {
+	return Tensor{Tensor: gguf.Tensor{Name: name, NE: src.NE(), Type: src.Type()}, Source: src}
+}
+
+// Close closes the files that the tensors are read from.
+func (m *Model) Close() error {
+	if m.Release == nil {
+		return nil
+	}
+	return m.Release()
+}
+
+// BPW returns the bits per weight over all tensors.
+func (m *Model) BPW() float64 { return gguf.BPW(m.all()) }
+
+func (m *Model) all() iter.Seq[*gguf.Tensor] {
+	return func(yield func(*gguf.Tensor) bool) {
+		for i := range m.Tensors {
+			if !yield(&m.Tensors[i].Tensor) {
+				return
+			}
+		}
+	}
+}
+
+// Architecture returns general.architecture, "" if the model has none.
+func (m *Model) Architecture() string { return m.Metadata.Architecture() }
+
+// Open opens the GGUF file at path, or the shards of which it is the first. The
+// caller closes the model. Errors are those of gguf.OpenSet.
+func Open(path string) (*Model, error) {
+	set, err := gguf.OpenSet(path)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Path: path, Bytes: set.Size(), Metadata: set.Metadata(), Shards: len(set.Files), Release: set.Close}
+	for shard, f := range set.Files {
+		m.Files = append(m.Files, f.Path)
+		for i := range f.Tensors {
+			t := &f.Tensors[i]
+			m.Tensors = append(m.Tensors, Tensor{*t, rows.GGUF(f, t), shard})
+		}
+	}
+	return m, nil
+}

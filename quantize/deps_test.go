@@ -1,0 +1,23 @@
+package quantize_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestWithoutConverter checks that a program which quantizes does not link the
+// converter: its tables of architectures and tokenizers are of no use to it.
+func TestWithoutConverter(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "ggforge/quantize").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range strings.Fields(string(out)) {
+		for _, above := range []string{"ggforge/convert", "ggforge/arch", "ggforge/tokenizer", "ggforge/export"} {
+			if name == above || strings.HasPrefix(name, above+"/") {
+				t.Errorf("quantize needs %s", name)
+			}
+		}
+	}
+}
