@@ -10,10 +10,12 @@ PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 wi
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   := 30s
 
-# The reference's tools, for golden and interop only.
+# The reference's tools, for golden, architectures and interop only; ORACLE_SHARED
+# may have published tokenizers (internal/interop/oracle/README.md).
 ORACLE_ROOT   ?= /opt/oracle
 ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
+INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
 .PHONY: build demo test check cross race fuzz bench gobench golden architectures interop clean
 
@@ -70,21 +72,18 @@ golden architectures interop:
 else
 # Compares with the reference's tools, file by file.
 interop: build
-	ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin) \
-		go test -count=1 -timeout 60m -v ./internal/interop
+	$(INTEROP) go test -count=1 -timeout 60m -v ./internal/interop
 
-# Writes testdata/gollama.sha256, tokenizer/testdata/encode.json and bpe.json and
-# convert/testdata/arch anew from the reference's tools; SPEC=NAME only the last, for the specs of that name (a pattern; new: those
-# without one).
-SPEC ?= *
+# Writes docs/architectures.md.
+architectures: build
+	$(INTEROP) go test -count=1 -timeout 60m ./internal/interop -run TestArchitectures -docs
+
+# Writes the golden files anew; STEP="NAME ..." those of some steps of
+# internal/interop/golden.sh, SPEC=PATTERN the files of architectures that match.
+SPEC ?=
+STEP ?= $(if $(SPEC),arch)
 golden: build
-ifeq ($(SPEC),*)
-	ORACLE_ROOT=$(ORACLE_ROOT) internal/interop/golden.sh testdata
-	GOLDEN=write ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin) \
-		go test -count=1 -timeout 60m ./internal/interop -run 'EncodeGolden|VocabGolden'
-endif
-	ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin) \
-		go test -count=1 -timeout 60m ./internal/interop -run TestArchGolden -golden '$(SPEC)'
+	$(INTEROP) SPEC='$(SPEC)' internal/interop/golden.sh . $(STEP)
 endif
 
 clean:

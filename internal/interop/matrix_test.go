@@ -122,12 +122,10 @@ func synthesize(t *testing.T, model, name string, legacy bool) {
 func TestQuantizeMatrixGollama(t *testing.T) {
 	o := start(t)
 	hf := gollama(t)
-	text, err := os.ReadFile(filepath.Join(shared, "models", "eval.txt"))
-	must(t, err)
-	must(t, os.WriteFile(root+work+"/eval.txt", text, 0o666))
+	text := evalText(t)
 	o.script(t, "refconvert.py", hf, work+"/f16.gguf", "--outtype", "f16", "--quiet")
 	for _, format := range []string{"gguf", "dat"} {
-		o.tool(t, "llama-imatrix", "-m", work+"/f16.gguf", "-f", work+"/eval.txt", "-c", "128", "--chunks", "8", "--no-ppl",
+		o.tool(t, "llama-imatrix", "-m", work+"/f16.gguf", "-f", text, "-c", "128", "--chunks", "8", "--no-ppl",
 			"-o", work+"/real."+format, "--output-format", format)
 	}
 	refused := 0

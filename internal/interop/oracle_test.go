@@ -6,10 +6,13 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,9 +28,21 @@ var drivePy []byte
 // The environment that the Makefile sets.
 var (
 	root   = os.Getenv("ORACLE_ROOT")   // a chroot with the reference's tools
-	shared = os.Getenv("ORACLE_SHARED") // the folder with oracle/ and models/
+	shared = os.Getenv("ORACLE_SHARED") // a folder with oracle/tokenizers/, published tokenizers; may be missing
 	bin    = os.Getenv("GGFORGE_BIN")   // the folder of our built commands
 )
+
+// Where the parts of the work folder's oracle/ come from, seen from this package.
+const (
+	scripts        = "oracle"
+	tinyTokenizers = "../../tokenizer/testdata"
+)
+
+// realSums lists the files of the published tokenizers, which are not in the
+// repository: path, sha256.
+//
+//go:embed oracle/real.tsv
+var realSums string
 
 // work is the folder inside the chroot that everything happens in. Two runs at
 // the same time need different ones.
@@ -42,11 +57,17 @@ type oracle struct {
 
 // start copies the oracle's scripts into the chroot and starts the driver.
 func start(t *testing.T) *oracle {
-	if root == "" || shared == "" || bin == "" {
+	if root == "" || bin == "" {
 		t.Skip("needs the reference: run make interop")
 	}
 	sweep(t)
-	must(t, os.CopyFS(root+work+"/oracle", os.DirFS(filepath.Join(shared, "oracle"))))
+	must(t, os.CopyFS(root+work+"/oracle", os.DirFS(scripts)))
+	tiny, err := filepath.Glob(tinyTokenizers + "/tiny-*")
+	must(t, err)
+	for _, dir := range tiny {
+		must(t, os.CopyFS(root+work+"/oracle/tokenizers/"+filepath.Base(dir), os.DirFS(dir)))
+	}
+	copyReal(t)
 	must(t, os.WriteFile(root+work+"/drive.py", drivePy, 0o666))
 	cmd := exec.Command("chroot", root, "python3", work+"/drive.py", work+"/oracle")
 	cmd.Stderr = io.Discard
@@ -60,6 +81,43 @@ func start(t *testing.T) *oracle {
 		cmd.Wait()
 	})
 	return &oracle{t, in, bufio.NewReader(out)}
+}
+
+// copyReal copies the published tokenizers next to the small ones, where they are
+// at hand. Each file must be the one that the expected names and sums are of.
+func copyReal(t *testing.T) {
+	t.Helper()
+	for line := range strings.Lines(realSums) {
+		name, sum, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		data, err := os.ReadFile(filepath.Join(shared, "oracle", "tokenizers", name))
+		if shared == "" || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		must(t, err)
+		if got := fmt.Sprintf("%x", sha256.Sum256(data)); got != sum {
+			t.Fatalf("%s has sha256 %s, want %s", name, got, sum)
+		}
+		path := root + work + "/oracle/tokenizers/" + name
+		must(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		must(t, os.WriteFile(path, data, 0o666))
+	}
+}
+
+// needsReal skips a test of mkhf.py with these arguments if they ask for a
+// published tokenizer that is not at hand.
+func needsReal(t *testing.T, args string) {
+	t.Helper()
+	_, rest, ok := strings.Cut(args, "tok=real:")
+	if !ok {
+		return
+	}
+	name, _, _ := strings.Cut(rest, " ")
+	if name == "phi-2" {
+		name = "gpt2" // made of it
+	}
+	if _, err := os.Stat(root + work + "/oracle/tokenizers/" + name); err != nil {
+		t.Skipf("the tokenizer of %s is not in ORACLE_SHARED: nothing compared", name)
+	}
 }
 
 // sweep empties the work folder of all but what takes long to make again.

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,9 +31,33 @@ func (o *oracle) quantize(t *testing.T, in, recipe string, flags ...string) {
 func gollama(t *testing.T) string {
 	hf := work + "/gollama"
 	must(t, os.RemoveAll(root+hf))
-	must(t, os.CopyFS(root+hf, os.DirFS(filepath.Join(shared, "models", "gollama"))))
+	must(t, os.CopyFS(root+hf, os.DirFS("../../testdata/gollama")))
 	return hf
 }
+
+// evalText writes a text of Go source that the model was not trained on into the
+// work folder, this repository's own, and returns its path in the chroot.
+func evalText(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("../../quants/*.go")
+	must(t, err)
+	var text []byte
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		must(t, err)
+		if !bytes.Contains(data, []byte("DO NOT EDIT")) { // tables of numbers
+			text = append(text, data...)
+		}
+	}
+	if len(text) < evalBytes {
+		t.Fatalf("%d bytes of Go source, want %d", len(text), evalBytes)
+	}
+	must(t, os.WriteFile(root+work+"/eval.txt", text[:evalBytes], 0o666))
+	return work + "/eval.txt"
+}
+
+// evalBytes is how long evalText is.
+const evalBytes = 100_000
 
 // TestGollama takes the real model through every output type and every recipe.
 func TestGollama(t *testing.T) {
@@ -57,9 +82,7 @@ func TestGollama(t *testing.T) {
 func TestPerplexity(t *testing.T) {
 	o := start(t)
 	hf := gollama(t)
-	text, err := os.ReadFile(filepath.Join(shared, "models", "eval.txt"))
-	must(t, err)
-	must(t, os.WriteFile(root+work+"/eval.txt", text, 0o666))
+	text := evalText(t)
 	ref, mine := work+"/reference.gguf", work+"/ours.gguf"
 	o.script(t, "refconvert.py", hf, work+"/f16.gguf", "--quiet")
 	o.tool(t, "llama-quantize", work+"/f16.gguf", ref, "Q4_K_M")
@@ -70,7 +93,7 @@ func TestPerplexity(t *testing.T) {
 	for i, f := range []string{mine, ref} {
 		out := ""
 		for range 4 { // the tool writes its log from another thread and now and then ends before the last line
-			out = o.tool(t, "llama-perplexity", "-m", f, "-f", work+"/eval.txt", "-c", "512", "-t", "2")
+			out = o.tool(t, "llama-perplexity", "-m", f, "-f", text, "-c", "512", "-t", "2")
 			if got[i] = final.FindString(out); got[i] != "" {
 				break
 			}

@@ -92,6 +92,7 @@ func TestTokenizers(t *testing.T) {
 	o := start(t)
 	for _, c := range tokenizers {
 		t.Run(c.name, func(t *testing.T) {
+			needsReal(t, c.args)
 			hf := work + "/" + c.name
 			arch, rest, _ := strings.Cut(c.args, " ")
 			o.script(t, "mkhf.py", append([]string{arch, hf}, strings.Fields(rest)...)...)
