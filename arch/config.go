@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"math"
 	"reflect"
@@ -28,7 +26,7 @@ type Config struct {
 	// Reference leaves out what the reference does not write.
 	Reference bool
 
-	fsys       fs.FS    // of the checkpoint; nil when there is only a config.json
+	files      Files    // of the checkpoint; nil when there is only a config.json
 	names      []string // of the checkpoint's tensors, where they are known
 	dir        string   // name of the directory, where it is known
 	isReranker *bool    // see reranker; nil until it is asked for
@@ -42,33 +40,30 @@ type Config struct {
 // ConfigFile is the name of the file that LoadConfig reads.
 const ConfigFile = "config.json"
 
-// maxJSON bounds the JSON files that are read whole; the largest real ones, of
-// tokenizers, stay below 40 MB.
-const maxJSON = 256 << 20
+// Files are the files of a checkpoint directory, by names as in package fs. Of
+// what is not there the error is fs.ErrNotExist.
+type Files interface {
+	ReadFile(name string) ([]byte, error)
+}
 
 // LoadConfig reads config.json. A missing or broken file gives an error of kind
 // fault.Broken.
-func LoadConfig(fsys fs.FS) (*Config, error) {
-	data, err := readConfig(fsys, ConfigFile)
+func LoadConfig(files Files) (*Config, error) {
+	data, err := readConfig(files, ConfigFile)
 	if err != nil {
 		return nil, err
 	}
 	c, err := ParseConfig(data)
 	if err == nil {
-		c.fsys = fsys
+		c.files = files
 	}
 	return c, err
 }
 
-func readConfig(fsys fs.FS, name string) ([]byte, error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, fault.Errorf(fault.Broken, "%s: %w", name, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
-	if err == nil && len(data) > maxJSON {
-		err = fault.Errorf(fault.Broken, "%s: larger than %d bytes", name, maxJSON)
+func readConfig(files Files, name string) ([]byte, error) {
+	data, err := files.ReadFile(name)
+	if err != nil && !fault.Has(err) {
+		err = fault.Errorf(fault.Broken, "%s: %w", name, err)
 	}
 	return data, err
 }

@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"io/fs"
 	"maps"
 	"slices"
 
@@ -15,8 +14,8 @@ import (
 const ParamsFile = "params.json"
 
 // LoadMistral reads params.json, and returns with it the table of the model.
-func LoadMistral(fsys fs.FS) (*Config, *Arch, error) {
-	data, err := readConfig(fsys, ParamsFile)
+func LoadMistral(files Files) (*Config, *Arch, error) {
+	data, err := readConfig(files, ParamsFile)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -28,7 +27,7 @@ func LoadMistral(fsys fs.FS) (*Config, *Arch, error) {
 	if !ok {
 		return nil, nil, fault.Errorf(fault.Broken, "%s: want a JSON object, found %s", ParamsFile, pyjson.Describe(v))
 	}
-	c := &Config{Raw: root.Map(), Class: ParamsFile, fsys: fsys, read: map[string]bool{}}
+	c := &Config{Raw: root.Map(), Class: ParamsFile, files: files, read: map[string]bool{}}
 	c.values = maps.Clone(c.Raw)
 	for _, key := range []string{"moe", "quantization"} {
 		if !isNo(c.Value(key)) {

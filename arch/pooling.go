@@ -3,7 +3,6 @@ package arch
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -74,23 +73,18 @@ var poolModes = map[string]uint32{"mean": poolMean, "cls": poolCLS, "lasttoken":
 
 // file reads a JSON file of the checkpoint into v; ok is false when there is none.
 func (c *Config) file(name string, v any) (ok bool, err error) {
-	if c.fsys == nil {
+	if c.files == nil {
 		return false, nil
 	}
-	f, err := c.fsys.Open(name)
+	data, err := c.files.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, fault.Errorf(fault.Broken, "%w", err)
+	if err != nil && !fault.Has(err) {
+		err = fault.Errorf(fault.Broken, "%w", err)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
 	if err != nil {
 		return false, err
-	}
-	if len(data) > maxJSON {
-		return false, fault.Errorf(fault.Broken, "%s: larger than %d bytes", name, maxJSON)
 	}
 	if err := json.Unmarshal(data, v); err != nil {
 		return false, fault.Errorf(fault.Broken, "%s: %w", name, err)

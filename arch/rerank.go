@@ -2,7 +2,6 @@ package arch
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -39,7 +38,7 @@ func (c *Config) reranker() (bool, error) {
 			found = found || strings.Contains(strings.ToLower(name), hint)
 		}
 	}
-	if !found && c.fsys != nil {
+	if !found && c.files != nil {
 		card, err := c.readCard()
 		if err != nil {
 			return false, err
@@ -54,15 +53,10 @@ func (c *Config) reranker() (bool, error) {
 
 // readCard returns the model card in lower case, "" without one.
 func (c *Config) readCard() (string, error) {
-	f, err := c.fsys.Open("README.md")
+	data, err := c.files.ReadFile("README.md")
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxJSON))
 	return strings.ToLower(string(data)), err
 }
 

@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"ggforge/arch"
+	"ggforge/checkpoint"
 	"ggforge/convert/general"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -50,6 +51,9 @@ type Options struct {
 	// Mistral reads a checkpoint in Mistral's own format: params.json,
 	// consolidated*.safetensors and tekken.json.
 	Mistral bool
+	// OutsideLinks reads what links in the checkpoint's directory point at outside of
+	// it. Without it they are errors, except for those of the Hugging Face hub's cache.
+	OutsideLinks bool
 	// Reference writes the reference's bytes where they are broken too, see
 	// docs/deviations.md.
 	Reference bool
@@ -64,6 +68,7 @@ type Job struct {
 	Plan     []Tensor // in file order
 
 	options    Options
+	files      *checkpoint.Dir
 	checkpoint *safetensors.Checkpoint // nil without weights
 	dense      []*safetensors.File     // beside it
 	mxfp4      bool                    // the experts of the checkpoint are in MXFP4
@@ -75,14 +80,11 @@ type Job struct {
 // Prepare reads the checkpoint in dir and plans its conversion. The caller closes
 // the job.
 func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
-	st, err := os.Stat(dir)
-	if err != nil || !st.IsDir() {
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = fault.Errorf(fault.Usage, "%s: not a directory", dir)
-		}
+	files, err := checkpoint.Open(dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks})
+	if err != nil {
 		return nil, err
 	}
-	j := &Job{Dir: dir, Type: opt.Type, options: opt}
+	j := &Job{Dir: dir, Type: opt.Type, options: opt, files: files}
 	if err := j.prepare(ctx, opt); err != nil {
 		j.Close()
 		return nil, fmt.Errorf("%s: %w", dir, err)
@@ -92,7 +94,7 @@ func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
 
 // Close closes the checkpoint.
 func (j *Job) Close() error {
-	var errs []error
+	errs := []error{j.files.Close()}
 	for _, f := range j.dense {
 		errs = append(errs, f.Close())
 	}
@@ -108,17 +110,16 @@ func (j *Job) warnf(format string, args ...any) {
 
 // load reads the model's configuration, and in Mistral's own format finds its
 // table, too: no class is named there.
-func (j *Job) load(fsys fs.FS, opt Options) (config *arch.Config, err error) {
+func (j *Job) load(opt Options) (config *arch.Config, err error) {
 	if opt.Mistral {
-		config, j.Arch, err = arch.LoadMistral(fsys)
+		config, j.Arch, err = arch.LoadMistral(j.files)
 		return config, err
 	}
-	return arch.LoadConfig(fsys)
+	return arch.LoadConfig(j.files)
 }
 
 func (j *Job) prepare(ctx context.Context, opt Options) error {
-	fsys := os.DirFS(j.Dir)
-	config, err := j.load(fsys, opt)
+	config, err := j.load(opt)
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if quantized && !slices.Contains(j.Arch.Quantized, method) {
 		return fault.Errorf(fault.Unsupported, "%s: weights quantized by %s are not converted yet", arch.ConfigFile, method)
 	}
-	if err := noHadamard(fsys); err != nil {
+	if err := noHadamard(j.files); err != nil {
 		return err
 	}
 	j.mxfp4 = quantized && method == "mxfp4" && !opt.VocabOnly
@@ -155,7 +156,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := j.describe(ctx, fsys, config, opt); err != nil {
+	if err := j.describe(ctx, config, opt); err != nil {
 		return err
 	}
 	for _, key := range config.Defaulted() {
@@ -174,8 +175,8 @@ const hadamardFile = "hadamard_packing.json"
 
 // noHadamard refuses a checkpoint with a hadamardFile: as in the reference, a
 // regular one.
-func noHadamard(fsys fs.FS) error {
-	st, err := fs.Stat(fsys, hadamardFile)
+func noHadamard(files *checkpoint.Dir) error {
+	st, err := files.Stat(hadamardFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -188,7 +189,7 @@ func noHadamard(fsys fs.FS) error {
 }
 
 // describe works out the metadata, in the order of the reference.
-func (j *Job) describe(ctx context.Context, fsys fs.FS, config *arch.Config, opt Options) error {
+func (j *Job) describe(ctx context.Context, config *arch.Config, opt Options) error {
 	var err error
 	opts := general.Options{}
 	if opt.ModelName != "" {
@@ -200,7 +201,7 @@ func (j *Job) describe(ctx context.Context, fsys fs.FS, config *arch.Config, opt
 			return err
 		}
 	}
-	if j.general, err = general.Load(fsys, general.DirName(j.Dir), opts); err != nil {
+	if j.general, err = general.Load(j.files, general.DirName(j.Dir), opts); err != nil {
 		return err
 	}
 	j.Warnings = append(j.Warnings, j.general.Warnings...)
@@ -212,7 +213,7 @@ func (j *Job) describe(ctx context.Context, fsys fs.FS, config *arch.Config, opt
 	if err != nil {
 		return err
 	}
-	vocab, err := tokenizer.Load(fsys, tokenizer.Options{Class: j.Arch.Tokenizer, Arch: j.Arch.Name, VocabSize: int(vocabSize), Config: config.Raw, Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
+	vocab, err := tokenizer.Load(j.files, tokenizer.Options{Class: j.Arch.Tokenizer, Arch: j.Arch.Name, VocabSize: int(vocabSize), Config: config.Raw, Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
 	if err != nil {
 		return err
 	}
@@ -277,7 +278,7 @@ func (j *Job) Output(out string) (string, error) {
 // Outputs returns the files that Write writes for path: path, or its shards.
 func (j *Job) Outputs(path string) []string {
 	var paths []string
-	for _, f := range j.files(path) {
+	for _, f := range j.outputs(path) {
 		paths = append(paths, f.Path)
 	}
 	return paths
@@ -285,14 +286,14 @@ func (j *Job) Outputs(path string) []string {
 
 // Size returns the size in bytes of the files that Write will write.
 func (j *Job) Size() (n int64) {
-	for _, f := range j.files("") {
+	for _, f := range j.outputs("") {
 		n += f.Size()
 	}
 	return n
 }
 
-// files returns the files to write, one unless the model is split.
-func (j *Job) files(path string) []*writer.File {
+// outputs returns the files to write, one unless the model is split.
+func (j *Job) outputs(path string) []*writer.File {
 	f := &writer.File{Path: path, Metadata: j.metadata, BigEndian: j.options.BigEndian, LittleBlocks: j.options.Reference, WithoutData: j.options.VocabOnly}
 	for _, t := range j.Plan {
 		f.Tensors = append(f.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
@@ -322,5 +323,5 @@ func (j *Job) Files() []string {
 func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writer.Result, error) {
 	opt.AllowOverflow = true
 	opt.Inputs = append(opt.Inputs, j.Files()...)
-	return writer.WriteAll(ctx, j.files(path), opt)
+	return writer.WriteAll(ctx, j.outputs(path), opt)
 }

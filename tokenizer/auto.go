@@ -123,14 +123,14 @@ func (f *files) vocabMerges() (vocab, merges any, err error) {
 		return model.Get("vocab"), model.Get("merges"), nil
 	}
 	for _, name := range []string{vocabJSONFile, mergesFile} {
-		if !isFile(f.fsys, name) {
+		if !isFile(f.dir, name) {
 			return nil, nil, badf(name, "no such file, nor %s", jsonFile)
 		}
 	}
-	if vocab, err = readObject(f.fsys, vocabJSONFile); err != nil {
+	if vocab, err = readObject(f.dir, vocabJSONFile); err != nil {
 		return nil, nil, err
 	}
-	text, err := readText(f.fsys, mergesFile)
+	text, err := readText(f.dir, mergesFile)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -286,7 +286,7 @@ func (f *files) addedConfig() (map[int]hf.AddedToken, autoConfig, error) {
 			config.Set(name, f.config.Values[name])
 		}
 	}
-	special, err := readObjectIfFile(f.fsys, specialMapFile)
+	special, err := readObjectIfFile(f.dir, specialMapFile)
 	if err != nil {
 		return nil, autoConfig{}, err
 	}
@@ -320,7 +320,7 @@ func (f *files) addedConfig() (map[int]hf.AddedToken, autoConfig, error) {
 // them, or tokenizer_config.json lists them; a list in special_tokens_map.json comes
 // too late for that.
 func (f *files) addedFile(decoder map[int]hf.AddedToken, config autoConfig) error {
-	added, err := readObjectIfFile(f.fsys, addedTokensFile)
+	added, err := readObjectIfFile(f.dir, addedTokensFile)
 	if added == nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"fmt"
-	"io/fs"
 	"strings"
 	"unicode/utf8"
 
@@ -28,11 +27,11 @@ var byteLevel = map[Class]func(f *files, v *Vocab, opt Options) error{
 }
 
 // openFiles reads the tokenizer files that all rule sets share.
-func openFiles(fsys fs.FS) (*files, error) {
-	f := &files{fsys: fsys}
+func openFiles(dir Files) (*files, error) {
+	f := &files{dir: dir}
 	var err error
-	if f.config, err = readObjectIfFile(fsys, configFile); err == nil {
-		f.json, err = readObjectIfFile(fsys, jsonFile)
+	if f.config, err = readObjectIfFile(dir, configFile); err == nil {
+		f.json, err = readObjectIfFile(dir, jsonFile)
 	}
 	return f, err
 }
@@ -53,7 +52,7 @@ func loadGPT2(f *files, v *Vocab, opt Options) error {
 
 // loadSPMOrGPT2 follows Qwen2Model (conversion/qwen.py) and others.
 func loadSPMOrGPT2(f *files, v *Vocab, opt Options) error {
-	if !isFile(f.fsys, spmFile) {
+	if !isFile(f.dir, spmFile) {
 		return loadGPT2(f, v, opt)
 	}
 	return loadSPM(f, v, opt)
@@ -64,7 +63,7 @@ func loadSPMOrGPT2(f *files, v *Vocab, opt Options) error {
 func loadGPT2OrSPM(f *files, v *Vocab, opt Options) error {
 	var bpe Vocab
 	err := loadGPT2(f, &bpe, opt)
-	if err == nil || !isFile(f.fsys, spmFile) {
+	if err == nil || !isFile(f.dir, spmFile) {
 		*v = bpe
 		return err
 	}
@@ -198,11 +197,11 @@ func (s *special) loadMerges(v *Vocab) error {
 // loadMergesText reads merges.txt: two parts on each line, after a first line that
 // may be a comment. Other lines are passed over.
 func (s *special) loadMergesText(v *Vocab) error {
-	if !isFile(s.files.fsys, mergesFile) {
+	if !isFile(s.files.dir, mergesFile) {
 		v.warnf("no merges found in %s, and no %s", jsonFile, mergesFile)
 		return nil
 	}
-	text, err := readText(s.files.fsys, mergesFile)
+	text, err := readText(s.files.dir, mergesFile)
 	if err != nil {
 		return err
 	}

@@ -241,10 +241,10 @@ func loadMiniMax(f *files, v *Vocab, opt Options) error {
 // writeJinja puts the text of chat_template.jinja, if there is one, in the
 // place of whatever template was found.
 func (f *files) writeJinja(v *Vocab) error {
-	if !isFile(f.fsys, chatJinjaFile) {
+	if !isFile(f.dir, chatJinjaFile) {
 		return nil
 	}
-	text, err := readText(f.fsys, chatJinjaFile)
+	text, err := readText(f.dir, chatJinjaFile)
 	if err != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func loadMamba(f *files, v *Vocab, opt Options) error {
 	switch {
 	case f.json != nil:
 		return loadGPT2(f, v, opt)
-	case isFile(f.fsys, spmFile):
+	case isFile(f.dir, spmFile):
 		return loadSPM(f, v, opt)
 	}
 	return errBuiltin("gpt-neox")
@@ -380,9 +380,9 @@ func (f *files) mamba2(v *Vocab, opt Options, multiple int) error {
 		return err
 	}
 	switch {
-	case isFile(f.fsys, spmFile):
+	case isFile(f.dir, spmFile):
 		return loadSPM(f, v, opt)
-	case isFile(f.fsys, spmV3File):
+	case isFile(f.dir, spmV3File):
 		return unsupportedf("%s: rename it to %s", spmV3File, spmFile)
 	case f.json != nil:
 		return loadGPT2(f, v, opt)
@@ -400,7 +400,7 @@ func loadNemotronH(f *files, v *Vocab, opt Options) error {
 
 // loadOpenELM follows OpenELMModel (conversion/openelm.py).
 func loadOpenELM(f *files, v *Vocab, opt Options) error {
-	if isFile(f.fsys, spmFile) {
+	if isFile(f.dir, spmFile) {
 		return loadSPM(f, v, opt)
 	}
 	return errBuiltin("llama-spm")
@@ -408,7 +408,7 @@ func loadOpenELM(f *files, v *Vocab, opt Options) error {
 
 // loadJamba follows JambaModel (conversion/jamba.py).
 func loadJamba(f *files, v *Vocab, opt Options) error {
-	if isFile(f.fsys, spmFile) {
+	if isFile(f.dir, spmFile) {
 		return loadSPM(f, v, opt)
 	}
 	if err := loadLlamaHF(f, v, opt); err != nil {
@@ -529,7 +529,7 @@ func (f *files) diffusion(v *Vocab, opt Options) error {
 
 // loadDream follows DreamModel (conversion/dream.py).
 func loadDream(f *files, v *Vocab, opt Options) error {
-	if isFile(f.fsys, spmFile) {
+	if isFile(f.dir, spmFile) {
 		return loadSPM(f, v, opt)
 	}
 	return f.diffusion(v, opt)

@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -35,11 +34,11 @@ func (s *special) loadTemplate(v *Vocab) error {
 // templateFile returns the template outside tokenizer_config.json: nil, a
 // string or a list of objects with name and template.
 func (f *files) templateFile() (any, error) {
-	if !isFile(f.fsys, chatJinjaFile) {
-		o, err := readObjectIfFile(f.fsys, chatJSONFile)
+	if !isFile(f.dir, chatJinjaFile) {
+		o, err := readObjectIfFile(f.dir, chatJSONFile)
 		return o.Get("chat_template"), err
 	}
-	text, err := readText(f.fsys, chatJinjaFile)
+	text, err := readText(f.dir, chatJinjaFile)
 	if err != nil {
 		return nil, err
 	}
@@ -48,12 +47,12 @@ func (f *files) templateFile() (any, error) {
 		list = append(list, &pyjson.Object{Names: []string{"name", "template"}, Values: map[string]any{"name": name, "template": text}})
 	}
 	add("default", text)
-	entries, _ := fs.ReadDir(f.fsys, chatTemplatesDir) // sorted by name; an absent folder has none
+	entries, _ := f.dir.ReadDir(chatTemplatesDir) // sorted by name; an absent folder has none
 	for _, e := range entries {
 		if path.Ext(e.Name()) != ".jinja" {
 			continue
 		}
-		text, err := readText(f.fsys, path.Join(chatTemplatesDir, e.Name()))
+		text, err := readText(f.dir, path.Join(chatTemplatesDir, e.Name()))
 		if err != nil {
 			return nil, err
 		}

@@ -176,7 +176,7 @@ func TestRanks(t *testing.T) {
 			continue
 		}
 		n++
-		r, err := (&files{fsys: c.dir(t)}).readRanks(kinds[c.Class].file)
+		r, err := (&files{dir: c.dir(t)}).readRanks(kinds[c.Class].file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,13 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
-	"os"
 
+	"ggforge/checkpoint"
 	"ggforge/tokenizer"
 )
 
 func ExampleLoad() {
-	v, err := tokenizer.Load(os.DirFS("testdata/gollama"), tokenizer.Options{
+	dir, err := checkpoint.Open("testdata/gollama", checkpoint.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dir.Close()
+	v, err := tokenizer.Load(dir, tokenizer.Options{
 		Class:     tokenizer.ClassLlama,
 		VocabSize: 4098, // two more than the model has pieces
 		Config:    map[string]any{"bos_token_id": json.Number("1"), "eos_token_id": json.Number("2")},

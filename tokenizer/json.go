@@ -12,15 +12,19 @@ import (
 	"ggforge/internal/pyjson"
 )
 
-// isFile reports whether name is there as a regular file.
-func isFile(fsys fs.FS, name string) bool {
-	fi, err := fs.Stat(fsys, name)
-	return err == nil && fi.Mode().IsRegular()
+// isFile reports whether there is a file of that name. Whether it may and can be
+// read shows when it is.
+func isFile(dir Files, name string) bool {
+	fi, err := dir.Stat(name)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return !fi.IsDir()
 }
 
 // readObject reads a file that holds one JSON object.
-func readObject(fsys fs.FS, name string) (*pyjson.Object, error) {
-	data, err := fs.ReadFile(fsys, name)
+func readObject(dir Files, name string) (*pyjson.Object, error) {
+	data, err := dir.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -36,16 +40,16 @@ func readObject(fsys fs.FS, name string) (*pyjson.Object, error) {
 }
 
 // readObjectIfFile is readObject for a file that may be absent; then the object is nil.
-func readObjectIfFile(fsys fs.FS, name string) (*pyjson.Object, error) {
-	if !isFile(fsys, name) {
+func readObjectIfFile(dir Files, name string) (*pyjson.Object, error) {
+	if !isFile(dir, name) {
 		return nil, nil
 	}
-	return readObject(fsys, name)
+	return readObject(dir, name)
 }
 
 // readText reads a UTF-8 text file. Line ends CR LF and CR become LF.
-func readText(fsys fs.FS, name string) (string, error) {
-	data, err := fs.ReadFile(fsys, name)
+func readText(dir Files, name string) (string, error) {
+	data, err := dir.ReadFile(name)
 	if err != nil {
 		return "", err
 	}

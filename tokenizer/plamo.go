@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,8 +26,8 @@ func loadPlamo3(f *files, v *Vocab, opt Options) error {
 		return err
 	}
 	template := f.config.Get("chat_template")
-	if isFile(f.fsys, chatJinjaFile) {
-		text, err := readText(f.fsys, chatJinjaFile)
+	if isFile(f.dir, chatJinjaFile) {
+		text, err := readText(f.dir, chatJinjaFile)
 		if err != nil {
 			return err
 		}
@@ -44,7 +43,7 @@ func loadPlamo3(f *files, v *Vocab, opt Options) error {
 // list per line, beginning with text, score and type. eot is the token that
 // ends a turn; the tokens normal are no control tokens, whatever their type.
 func (f *files) plamo(v *Vocab, opt Options, eot string, normal ...string) error {
-	if !isFile(f.fsys, plamoFile) {
+	if !isFile(f.dir, plamoFile) {
 		return badf(plamoFile, "no such file; the architecture has no other tokenizer")
 	}
 	if f.config == nil {
@@ -109,7 +108,7 @@ var plamoTypes = map[string]TokenType{"UNKNOWN": Unknown, "CONTROL": Control, "B
 
 // plamoRows reads tokenizer.jsonl.
 func (f *files) plamoRows(v *Vocab, normal []string) error {
-	data, err := fs.ReadFile(f.fsys, plamoFile)
+	data, err := f.dir.ReadFile(plamoFile)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"encoding/binary"
 	"fmt"
-	"io/fs"
 	"math"
 	"regexp"
 	"slices"
@@ -188,10 +187,10 @@ func checkCharsMap(file string, b []byte) error {
 
 // readModel reads a SentencePiece model of the directory.
 func (f *files) readModel(name string) (*spmModel, error) {
-	if !isFile(f.fsys, name) {
+	if !isFile(f.dir, name) {
 		return nil, badf(name, "no such file; the architecture has no other tokenizer")
 	}
-	data, err := fs.ReadFile(f.fsys, name)
+	data, err := f.dir.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +248,7 @@ func (m *spmModel) rows(v *Vocab, file string, opt Options) error {
 
 // addedTokens lays added_tokens.json (text → id) over the rows.
 func (f *files) addedTokens(v *Vocab) error {
-	added, err := readObjectIfFile(f.fsys, addedTokensFile)
+	added, err := readObjectIfFile(f.dir, addedTokensFile)
 	if added == nil {
 		return err
 	}

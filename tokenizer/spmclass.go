@@ -148,7 +148,7 @@ func loadGemma2(f *files, v *Vocab, opt Options) error {
 
 // loadGemma3 follows Gemma3Model (conversion/gemma.py).
 func loadGemma3(f *files, v *Vocab, opt Options) error {
-	if isFile(f.fsys, spmFile) {
+	if isFile(f.dir, spmFile) {
 		return loadGemma2(f, v, opt)
 	}
 	return loadGPT2(f, v, opt)
@@ -253,7 +253,7 @@ func loadInternLM2(f *files, v *Vocab, opt Options) error {
 			v.Types[id] = Unused
 		}
 	}
-	added, err := readObjectIfFile(f.fsys, addedTokensFile)
+	added, err := readObjectIfFile(f.dir, addedTokensFile)
 	if err != nil {
 		return err
 	}
@@ -293,11 +293,11 @@ func loadInternLM2(f *files, v *Vocab, opt Options) error {
 
 // loadGrok follows GrokModel (conversion/grok.py).
 func loadGrok(f *files, v *Vocab, opt Options) error {
-	if isFile(f.fsys, spmFile) {
+	if isFile(f.dir, spmFile) {
 		return loadSPM(f, v, opt)
 	}
 	for _, name := range []string{jsonFile, chatJinjaFile} {
-		if !isFile(f.fsys, name) {
+		if !isFile(f.dir, name) {
 			return badf(name, "no such file, and no %s", spmFile)
 		}
 	}

@@ -30,7 +30,7 @@ var tekkenTemplates = map[string]string{"v3": "mistral-v3-tekken", "v7": "mistra
 //
 // Vocabulary entries beyond default_vocab_size are not used.
 func loadTekken(f *files, v *Vocab, opt Options) error {
-	root, err := readObject(f.fsys, tekkenFile)
+	root, err := readObject(f.dir, tekkenFile)
 	if err != nil {
 		return err
 	}
@@ -42,9 +42,9 @@ func loadTekken(f *files, v *Vocab, opt Options) error {
 		return badf(tekkenFile, "config: want default_vocab_size, default_num_special_tokens and version")
 	}
 	template, ok := tekkenTemplates[version]
-	if opt.Class == ClassMistral && isFile(f.fsys, chatJinjaFile) {
+	if opt.Class == ClassMistral && isFile(f.dir, chatJinjaFile) {
 		ok = true // the model brings its own
-		if template, err = readText(f.fsys, chatJinjaFile); err != nil {
+		if template, err = readText(f.dir, chatJinjaFile); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func loadTekken(f *files, v *Vocab, opt Options) error {
 // loadMistral is for checkpoints in Mistral's own format, whose tokenizer is a
 // tekken.json.
 func loadMistral(f *files, v *Vocab, opt Options) error {
-	if !isFile(f.fsys, tekkenFile) {
+	if !isFile(f.dir, tekkenFile) {
 		return unsupportedf("no %s: other tokenizers of Mistral's own format are not read; convert the checkpoint in Hugging Face's format", tekkenFile)
 	}
 	return loadTekken(f, v, opt)

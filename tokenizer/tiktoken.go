@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"io/fs"
 	"strconv"
 
 	"ggforge/gguf"
@@ -42,10 +41,10 @@ type ranks struct {
 
 // readRanks reads a vocabulary.
 func (f *files) readRanks(name string) (*ranks, error) {
-	if !isFile(f.fsys, name) {
+	if !isFile(f.dir, name) {
 		return nil, badf(name, "no such file")
 	}
-	data, err := fs.ReadFile(f.fsys, name)
+	data, err := f.dir.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -345,7 +344,7 @@ func loadHunYuan(f *files, v *Vocab, opt Options) error {
 		}
 	}
 	const generation = "generation_config.json"
-	o, err := readObjectIfFile(f.fsys, generation)
+	o, err := readObjectIfFile(f.dir, generation)
 	if err != nil {
 		return err
 	}
@@ -413,7 +412,7 @@ func (f *files) kimi(v *Vocab, opt Options) (first int, special []string, err er
 
 // loadDeepSeek2 follows DeepseekV2Model (conversion/deepseek.py).
 func loadDeepSeek2(f *files, v *Vocab, opt Options) error {
-	if f.json != nil || !isFile(f.fsys, kimiFile) {
+	if f.json != nil || !isFile(f.dir, kimiFile) {
 		return loadGPT2(f, v, opt)
 	}
 	_, _, err := f.kimi(v, opt)
@@ -422,7 +421,7 @@ func loadDeepSeek2(f *files, v *Vocab, opt Options) error {
 
 // loadKimiLinear follows KimiLinearModel (conversion/kimi_linear.py).
 func loadKimiLinear(f *files, v *Vocab, opt Options) error {
-	if f.json != nil || !isFile(f.fsys, kimiFile) {
+	if f.json != nil || !isFile(f.dir, kimiFile) {
 		return loadGPT2(f, v, opt)
 	}
 	first, special, err := f.kimi(v, opt)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"path"
 	"strconv"
 
 	"ggforge/fault"
@@ -108,31 +109,39 @@ const maxVocab = 1 << 22
 
 // files are the tokenizer files that more than one rule reads.
 type files struct {
-	fsys   fs.FS
+	dir    Files
 	json   *pyjson.Object // tokenizer.json, nil when absent
 	config *pyjson.Object // tokenizer_config.json, nil when absent
 }
 
-// Load reads the tokenizer in fsys, the checkpoint directory. Errors of reading
-// are those of fsys; see the package comment for the others.
-func Load(fsys fs.FS, opt Options) (*Vocab, error) {
-	v, err := loadClass(fsys, opt)
+// Files are the files of a checkpoint directory, by names as in package fs. Of
+// what is not there the error is fs.ErrNotExist.
+type Files interface {
+	ReadFile(name string) ([]byte, error)
+	Stat(name string) (fs.FileInfo, error)
+	ReadDir(name string) ([]fs.DirEntry, error)
+}
+
+// Load reads the tokenizer in dir, the checkpoint directory. Errors of reading
+// are those of dir; see the package comment for the others.
+func Load(dir Files, opt Options) (*Vocab, error) {
+	v, err := loadClass(dir, opt)
 	if err == nil && opt.EmbedJSON {
-		if !isFile(fsys, jsonFile) {
+		if !isFile(dir, jsonFile) {
 			return nil, fault.Errorf(fault.Usage, "%s is to be embedded, but there is no such file", jsonFile)
 		}
 		var text []byte
-		if text, err = fs.ReadFile(fsys, jsonFile); err == nil {
+		if text, err = dir.ReadFile(jsonFile); err == nil {
 			v.kvs.Set(keyHFJSON, gguf.String(string(text)))
 		}
 	}
 	return v, err
 }
 
-func loadClass(fsys fs.FS, opt Options) (*Vocab, error) {
+func loadClass(dir Files, opt Options) (*Vocab, error) {
 	switch opt.Class {
 	case ClassLlama:
-		return loadLlama(fsys, opt)
+		return loadLlama(dir, opt)
 	}
 	load := loaders[opt.Class]
 	if load == nil {
@@ -141,7 +150,7 @@ func loadClass(fsys fs.FS, opt Options) (*Vocab, error) {
 	if load == nil {
 		return nil, unsupportedf("tokenizer class %q", opt.Class)
 	}
-	f, err := openFiles(fsys)
+	f, err := openFiles(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -153,17 +162,17 @@ func loadClass(fsys fs.FS, opt Options) (*Vocab, error) {
 }
 
 // loadLlama follows LlamaModel.set_vocab (conversion/llama.py).
-func loadLlama(fsys fs.FS, opt Options) (*Vocab, error) {
-	if isFile(fsys, tekkenFile) && !isFile(fsys, jsonFile) {
+func loadLlama(dir Files, opt Options) (*Vocab, error) {
+	if isFile(dir, tekkenFile) && !isFile(dir, jsonFile) {
 		v := &Vocab{}
-		if err := loadTekken(&files{fsys: fsys}, v, opt); err != nil {
+		if err := loadTekken(&files{dir: dir}, v, opt); err != nil {
 			return nil, err
 		}
 		return v, nil
 	}
-	f := &files{fsys: fsys}
+	f := &files{dir: dir}
 	var err error
-	if f.config, err = readObjectIfFile(fsys, configFile); err != nil {
+	if f.config, err = readObjectIfFile(dir, configFile); err != nil {
 		return nil, err
 	}
 	v := &Vocab{}
@@ -174,7 +183,7 @@ func loadLlama(fsys fs.FS, opt Options) (*Vocab, error) {
 	if f.config.Get("tokenizer_class") == dna {
 		return nil, unsupportedf("%s: tokenizer_class %s: its tokens stand in Python code only", configFile, dna)
 	}
-	if f.json, err = readObjectIfFile(fsys, jsonFile); err != nil {
+	if f.json, err = readObjectIfFile(dir, jsonFile); err != nil {
 		return nil, err
 	}
 	if err := f.llama(v, opt); err != nil {
@@ -205,10 +214,10 @@ func loadLlama(fsys fs.FS, opt Options) (*Vocab, error) {
 // byte-level BPE.
 func (f *files) llama(v *Vocab, opt Options) error {
 	switch {
-	case isFile(f.fsys, spmFile):
+	case isFile(f.dir, spmFile):
 	case f.llamaStyle():
 		return loadLlamaHF(f, v, opt)
-	case f.json != nil || isFile(f.fsys, vocabJSONFile):
+	case f.json != nil || isFile(f.dir, vocabJSONFile):
 		return loadGPT2(f, v, opt)
 	default:
 		return f.otherKind()
@@ -296,9 +305,15 @@ var otherKinds = []struct{ file, kind string }{
 
 // otherKind returns the error for a directory without a vocabulary that is read.
 func (f *files) otherKind() error {
+	entries, err := f.dir.ReadDir(".") // sorted by name
+	if err != nil {
+		return err
+	}
 	for _, k := range otherKinds {
-		if m, _ := fs.Glob(f.fsys, k.file); len(m) > 0 {
-			return unsupportedf("%s: %s is no tokenizer of this architecture", m[0], k.kind)
+		for _, e := range entries {
+			if ok, _ := path.Match(k.file, e.Name()); ok {
+				return unsupportedf("%s: %s is no tokenizer of this architecture", e.Name(), k.kind)
+			}
 		}
 	}
 	return badf(spmFile, "no such file, nor any other tokenizer file")

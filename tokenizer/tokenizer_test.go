@@ -147,7 +147,7 @@ func TestReadError(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may read every file")
 	}
-	if _, err := Load(os.DirFS(dir), Options{Class: ClassLlama}); !errors.Is(err, fs.ErrPermission) {
+	if _, err := Load(os.DirFS(dir).(Files), Options{Class: ClassLlama}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("want fs.ErrPermission, got %v", err)
 	}
 }
@@ -160,7 +160,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	b.SetBytes(fi.Size())
 	for b.Loop() {
-		if _, err := Load(dir, Options{Class: ClassLlama}); err != nil {
+		if _, err := Load(dir.(Files), Options{Class: ClassLlama}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // SentencePiece.
 func loadT5(f *files, v *Vocab, opt Options) error {
 	name := spmFile
-	if !isFile(f.fsys, name) {
+	if !isFile(f.dir, name) {
 		name = spieceFile
 	}
 	m, err := f.readModel(name)
@@ -72,7 +72,7 @@ func (f *files) xlmRoberta(v *Vocab, opt Options, mask bool) error {
 	if err != nil {
 		return err
 	}
-	if !isFile(f.fsys, spmBPEFile) {
+	if !isFile(f.dir, spmBPEFile) {
 		return f.xlmRobertaJSON(v, opt, types)
 	}
 	m, err := f.readModel(spmBPEFile)

@@ -10,10 +10,10 @@ import (
 // withVocabText returns f with the tokenizer.json that BertTokenizer makes of
 // vocab.txt, where there is no other: a token per line, the line's number its id.
 func (f *files) withVocabText() (*files, error) {
-	if f.json != nil || !isFile(f.fsys, vocabTextFile) {
+	if f.json != nil || !isFile(f.dir, vocabTextFile) {
 		return f, nil
 	}
-	text, err := readText(f.fsys, vocabTextFile)
+	text, err := readText(f.dir, vocabTextFile)
 	if err != nil {
 		return nil, err
 	}

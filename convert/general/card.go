@@ -1,7 +1,6 @@
 package general
 
 import (
-	"io/fs"
 	"strings"
 )
 
@@ -19,9 +18,9 @@ const frontMatterLines = 1
 //	---                  or the end of the file
 //
 // A card without front matter is empty.
-func readCard(fsys fs.FS, warnf func(string, ...any)) (*document, error) {
+func readCard(files Files, warnf func(string, ...any)) (*document, error) {
 	doc := &document{file: cardFile}
-	data, err := readFile(fsys, cardFile)
+	data, err := readFile(files, cardFile)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package general
 
 import (
 	"fmt"
-	"io/fs"
 	"strings"
 	"unicode/utf8"
 
@@ -165,20 +164,20 @@ var listKeys = []struct {
 
 // Load reads the files of a model directory. dir is the directory's own name,
 // see DirName.
-func Load(fsys fs.FS, dir string, opt Options) (*Metadata, error) {
+func Load(files Files, dir string, opt Options) (*Metadata, error) {
 	if !utf8.ValidString(dir) {
 		return nil, fault.Errorf(fault.Broken, "directory name %q: not UTF-8", dir)
 	}
 	m := &Metadata{dir: dir}
-	card, err := readCard(fsys, m.warnf)
+	card, err := readCard(files, m.warnf)
 	if err != nil {
 		return nil, err
 	}
-	config, err := readObject(fsys, configFile)
+	config, err := readObject(files, configFile)
 	if err != nil {
 		return nil, err
 	}
-	generation, err := readGeneration(fsys, m.warnf)
+	generation, err := readGeneration(files, m.warnf)
 	if err != nil {
 		return nil, err
 	}

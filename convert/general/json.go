@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"math/big"
 	"strconv"
@@ -19,31 +18,26 @@ const (
 	generationFile = "generation_config.json"
 )
 
-// maxFile bounds the files that are read whole. Model cards and configurations
-// stay below 1 MB.
-const maxFile = 64 << 20
+// Files are the files of a model directory, by names as in package fs. Of what is
+// not there the error is fs.ErrNotExist.
+type Files interface {
+	ReadFile(name string) ([]byte, error)
+	Stat(name string) (fs.FileInfo, error)
+}
 
-// readFile returns the contents of a file, nil if there is no regular file of
-// that name. The text is valid UTF-8.
-func readFile(fsys fs.FS, name string) ([]byte, error) {
-	info, err := fs.Stat(fsys, name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+// readFile returns the contents of a file, nil if there is none of that name. The
+// text is valid UTF-8.
+func readFile(files Files, name string) ([]byte, error) {
+	info, err := files.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	f, err := fsys.Open(name)
+	data, err := files.ReadFile(name)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxFile {
-		return nil, fault.Errorf(fault.Broken, "%s: larger than %d bytes", name, maxFile)
 	}
 	return data, checkUTF8(name, data)
 }
@@ -60,8 +54,8 @@ func checkUTF8(file string, data []byte) error {
 }
 
 // readObject reads a JSON object. A file that is not there gives an empty one.
-func readObject(fsys fs.FS, name string) (*document, error) {
-	data, err := readFile(fsys, name)
+func readObject(files Files, name string) (*document, error) {
+	data, err := readFile(files, name)
 	if data == nil || err != nil {
 		return &document{file: name}, err
 	}
@@ -70,9 +64,9 @@ func readObject(fsys fs.FS, name string) (*document, error) {
 
 // readGeneration reads generation_config.json. A file that is not JSON counts as
 // absent, and so does an empty value that is no object.
-func readGeneration(fsys fs.FS, warnf func(string, ...any)) (*document, error) {
+func readGeneration(files Files, warnf func(string, ...any)) (*document, error) {
 	doc := &document{file: generationFile}
-	data, err := readFile(fsys, generationFile)
+	data, err := readFile(files, generationFile)
 	if data == nil || err != nil {
 		return doc, err
 	}

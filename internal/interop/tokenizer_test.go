@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	directory "ggforge/checkpoint"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -135,7 +136,10 @@ func load(t *testing.T, dir string, opt tokenizer.Options) *tokenizer.Vocab {
 		must(t, err)
 		opt.VocabSize = int(size)
 	}
-	v, err := tokenizer.Load(os.DirFS(dir), opt)
+	files, err := directory.Open(dir, directory.Options{})
+	must(t, err)
+	defer files.Close()
+	v, err := tokenizer.Load(files, opt)
 	must(t, err)
 	return v
 }

@@ -1,0 +1,231 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+
+	"ggforge/fault"
+	"ggforge/internal/stamp"
+)
+
+// Options says how to open a directory. The zero value is the careful way.
+type Options struct {
+	// OutsideLinks follows links that lead out of the directory. Without it they
+	// are refused: what a stranger's link points at would become part of a file
+	// that is published. Links of the Hugging Face hub's cache into its blobs are
+	// followed in any case.
+	OutsideLinks bool
+}
+
+// Dir is a model directory. Its methods may be called by many goroutines at once.
+type Dir struct {
+	Path string // as the caller named it
+
+	opt    Options
+	real   string   // Path without links
+	base   string   // real, or the folder of the model in the hub's cache around it
+	root   *os.Root // of base
+	mu     sync.Mutex
+	inputs []stamp.Stamp // of all files that were opened
+}
+
+// Open opens the model directory at path. The caller closes it. A path that is
+// not a directory gives an error of kind fault.Usage.
+func Open(dir string, opt Options) (*Dir, error) {
+	st, err := os.Stat(dir)
+	if err != nil || !st.IsDir() {
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = fault.Errorf(fault.Usage, "%s: not a directory", dir)
+		}
+		return nil, err
+	}
+	d := &Dir{Path: dir, opt: opt}
+	if d.real, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if d.real, err = filepath.EvalSymlinks(d.real); err != nil {
+		return nil, err
+	}
+	d.base = d.real
+	if c, ok := parseHub(d.real); ok {
+		d.base = c.folder
+	}
+	if d.root, err = os.OpenRoot(d.base); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Close closes the directory; files that were opened in it stay open.
+func (d *Dir) Close() error { return d.root.Close() }
+
+// Inputs returns the paths of all files that were read, without links.
+func (d *Dir) Inputs() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return stamp.Paths(d.inputs)
+}
+
+// Check returns an error of kind fault.Broken if one of the files that were read
+// has changed since.
+func (d *Dir) Check() error {
+	d.mu.Lock()
+	inputs := slices.Clone(d.inputs)
+	d.mu.Unlock()
+	return stamp.Check(inputs)
+}
+
+// within reports whether target is dir or lies in it; both are without links.
+func within(dir, target string) bool {
+	rel, err := filepath.Rel(dir, target)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// resolve follows the links of a name, which has slashes as in package fs, and
+// returns the path that they lead to. Errors are about the name.
+func (d *Dir) resolve(name string) (string, error) {
+	if !fs.ValidPath(name) {
+		return "", fault.Errorf(fault.Broken, "%q: want the name of a file in the model directory", name)
+	}
+	full := filepath.Join(d.real, filepath.FromSlash(name))
+	target, err := filepath.EvalSymlinks(full)
+	if err != nil {
+		if to, e := os.Readlink(full); e == nil && errors.Is(err, fs.ErrNotExist) {
+			return "", fault.Errorf(fault.Broken, "%s: is a link to %s, which is not there", name, to)
+		}
+		return "", named(err, name)
+	}
+	inside := within(d.real, target) || d.base != d.real && within(filepath.Join(d.base, hubBlobs), target)
+	if !inside && !d.opt.OutsideLinks {
+		return "", fault.Errorf(fault.Refused, "%s: is a link to %s, outside the model directory: not followed unless that is permitted", name, target)
+	}
+	return target, nil
+}
+
+// named returns err about the file of that name.
+func named(err error, name string) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return &fs.PathError{Op: "open", Path: name, Err: pe.Err}
+	}
+	return err
+}
+
+// Stat returns what is at name, links followed.
+func (d *Dir) Stat(name string) (fs.FileInfo, error) {
+	target, err := d.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	return os.Stat(target)
+}
+
+// ReadDir lists the folder at name, sorted; "." is the directory itself.
+func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
+	target, err := d.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadDir(target)
+}
+
+// OpenFile opens the regular file at name. Nothing else is opened, not for a
+// moment: opening a pipe waits, and opening a device may do anything.
+func (d *Dir) OpenFile(name string) (_ *os.File, err error) {
+	target, err := d.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	open, lstat, at := os.OpenFile, os.Lstat, target
+	if rel, err := filepath.Rel(d.base, target); err == nil && filepath.IsLocal(rel) {
+		open, lstat, at = d.root.OpenFile, d.root.Lstat, rel // so that a link put there meanwhile does not lead out
+	}
+	info, err := lstat(at)
+	if err != nil {
+		return nil, named(err, name)
+	}
+	if err := regular(name, info); err != nil {
+		return nil, err
+	}
+	f, err := open(at, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, named(err, name)
+	}
+	if info, err = f.Stat(); err == nil {
+		err = regular(name, info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, named(err, name)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.inputs = append(d.inputs, stamp.Of(target, info))
+	return f, nil
+}
+
+// regular refuses what is no regular file.
+func regular(name string, info fs.FileInfo) error {
+	kind := ""
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		kind = "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		kind = "a socket"
+	case mode&fs.ModeDevice != 0:
+		kind = "a device"
+	default:
+		kind = fmt.Sprintf("no regular file (mode %v)", mode)
+	}
+	return fault.Errorf(fault.Broken, "%s: is %s, want a regular file", name, kind)
+}
+
+// ReadFile returns the contents of a side file, which must be a regular file not
+// larger than the limit of its kind. A file that is not there gives an error that
+// is fs.ErrNotExist.
+func (d *Dir) ReadFile(name string) ([]byte, error) {
+	f, err := d.OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, named(err, name)
+	}
+	most := limit(name)
+	if info.Size() > most {
+		return nil, fault.Errorf(fault.Broken, "%s: %d bytes, want at most %d", name, info.Size(), most)
+	}
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, data); err != nil {
+		if err == io.ErrUnexpectedEOF || err == io.EOF {
+			err = fmt.Errorf("%s: %w", name, stamp.ErrChanged)
+		}
+		return nil, named(err, name)
+	}
+	return data, nil
+}
+
+// HubName returns the name of the model whose snapshot in the hub's cache the
+// directory is, if the caller named it so: by the path of the snapshot, which ends
+// in the hash of a commit, or as the current directory. It is "" for others.
+func (d *Dir) HubName() string {
+	h, ok := parseHub(d.real)
+	last := filepath.Base(d.Path)
+	if !ok || h.file != "" || last != h.commit && last != "." {
+		return ""
+	}
+	return h.model
+}

@@ -1,0 +1,11 @@
+// Package checkpoint opens model directories, and is the only package that does.
+//
+// Side files (configurations, tokenizers, cards) are read whole, by one reader
+// that takes regular files inside the directory under the limits of one table. All
+// files that were read are remembered, so that a run can ask at its end whether
+// one of them has changed meanwhile.
+//
+//	dir.go     what may be opened
+//	limits.go  how large side files may be
+//	hub.go     the cache of the Hugging Face hub
+package checkpoint
