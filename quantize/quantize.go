@@ -215,7 +215,7 @@ func (j *Job) tensor(d *Decision) writer.Tensor {
 	in := j.Input.Tensors[d.Tensor]
 	t := writer.Tensor{Name: d.Name, Type: d.To, Source: in.Source}
 	if d.Importance {
-		t.Importance = j.matrix.importance(in)
+		t.Encoder = writer.Weighted(j.matrix.importance(in))
 	}
 	return t
 }

@@ -43,8 +43,8 @@ type job struct {
 // block is a run of rows [a, b) of one tensor.
 type block struct {
 	*job
-	importance []importance // of each output
-	a, b       int64
+	encoders []RowEncoder // of each output
+	a, b     int64
 }
 
 // convert writes the data of all tensors to their places and adds to their
@@ -130,7 +130,7 @@ func (p *pool) run(ctx context.Context) error {
 // cut sends the tensor in blocks for which a worker needs that many bytes of
 // buffers at most, or one row.
 func (j *job) cut(ctx context.Context, buffer int64, blocks chan<- block) error {
-	weights, err := j.importance()
+	encoders, err := j.begin()
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (j *job) cut(ctx context.Context, buffer int64, blocks chan<- block) error 
 	step := max(1, min(blockElements/gguf.RowLen(j.ne), buffer/j.rowBuffer()))
 	for a := int64(0); a < n; a += step {
 		select {
-		case blocks <- block{j, weights, a, min(a+step, n)}:
+		case blocks <- block{j, encoders, a, min(a+step, n)}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -159,26 +159,24 @@ func (j *job) rowBuffer() int64 {
 	return n
 }
 
-// importance returns the weights for each output, asking each Importance once.
-func (j *job) importance() ([]importance, error) {
-	all := make([]importance, len(j.outputs))
-	known := map[Importance]importance{}
+// begin returns the encoder for each output whose type changes, asking each
+// Encoder once.
+func (j *job) begin() ([]RowEncoder, error) {
+	all := make([]RowEncoder, len(j.outputs))
+	known := map[Encoder]RowEncoder{}
 	for i, o := range j.outputs {
-		if o.Importance == nil || j.source.Type() == o.Type {
+		if j.source.Type() == o.Type {
 			continue
 		}
-		im, ok := known[o.Importance]
-		if !ok {
-			values, err := o.Importance.Values()
+		e := o.encoder()
+		if known[e] == nil {
+			rows, err := e.Begin(j.ne)
 			if err != nil {
 				return nil, err
 			}
-			if im, err = newImportance(values, j.ne); err != nil {
-				return nil, err
-			}
-			known[o.Importance] = im
+			known[e] = rows
 		}
-		all[i] = im
+		all[i] = known[e]
 	}
 	return all, nil
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"ggforge/gguf"
-	"ggforge/quants"
 )
 
 // writeCost is about how many picoseconds it takes to write a byte, what was read
@@ -16,7 +15,7 @@ const writeCost = 500
 func workOf(t *destined, n int64) int64 {
 	work := t.Type.RowBytes(n) * writeCost
 	if t.Source.Type() != t.Type {
-		work += n * quants.Lookup(t.Type).Cost(t.Importance != nil)
+		work += n * t.encoder().Cost(t.Type)
 	}
 	return work
 }

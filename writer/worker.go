@@ -9,46 +9,13 @@ import (
 	"ggforge/quants"
 )
 
-// importance is one weight per column, for all rows or for each slice of rows.
-type importance struct {
-	values    []float32 // nil for none
-	rowLen    int64
-	sliceRows int64 // 0 when values holds for all rows
-	slices    int64
-}
-
-// newImportance takes values for a tensor of dimensions ne apart.
-func newImportance(values []float32, ne []int64) (importance, error) {
-	im := importance{values: values, rowLen: gguf.RowLen(ne)}
-	switch n := int64(len(values)); {
-	case n == 0:
-		return importance{}, nil
-	case n == im.rowLen:
-	case len(ne) > 2 && n == ne[0]*ne[2]:
-		im.sliceRows, im.slices = ne[1], ne[2]
-	default:
-		return im, fault.Errorf(fault.Refused, "%d importance values for dimensions %s", n, gguf.Shape(ne))
-	}
-	return im, nil
-}
-
-// at returns the weights for row a, and up to which row, at most b, they hold.
-// Slices along dimension 2 have weights of their own; those along dimension 3
-// have them in common.
-func (im importance) at(a, b int64) (w []float32, end int64) {
-	if im.sliceRows == 0 {
-		return im.values, b
-	}
-	slice := a / im.sliceRows
-	off := slice % im.slices * im.rowLen
-	return im.values[off : off+im.rowLen : off+im.rowLen], min(b, (slice+1)*im.sliceRows)
-}
-
 // worker holds the buffers of one worker; they grow and stay.
 type worker struct {
 	raw []byte    // a piece, or a block that is written as it is
 	f32 []float32 // a piece
 	out [][]byte  // a block of each output
+
+	scratch Scratch
 }
 
 // pieceElements is about how many elements are checked, decoded and encoded at a
@@ -136,7 +103,7 @@ func (w *worker) piece(p *pool, b block, raw []byte, a, end int64, convert bool)
 		}
 		n := o.Type.RowBytes(rowLen)
 		out := w.out[i][(a-b.a)*n : (end-b.a)*n]
-		if err := w.encode(out, o, b.importance[i], a, end, rowLen); err != nil {
+		if err := w.encode(out, o, b.encoders[i], a, end); err != nil {
 			return err
 		}
 		if err := p.checkOutput(o, out, a, rowLen); err != nil {
@@ -147,15 +114,9 @@ func (w *worker) piece(p *pool, b block, raw []byte, a, end int64, convert bool)
 }
 
 // encode converts rows [a, b), which are in w.f32, to the output's type.
-func (w *worker) encode(out []byte, o *destined, im importance, a, b, rowLen int64) error {
-	to, rowBytes := quants.Lookup(o.Type), o.Type.RowBytes(rowLen)
-	for i := a; i < b; {
-		weights, end := im.at(i, b)
-		x := w.f32[(i-a)*rowLen : (end-a)*rowLen]
-		if err := to.Quantize(out[(i-a)*rowBytes:(end-a)*rowBytes], x, int(rowLen), weights); err != nil {
-			return err
-		}
-		i = end
+func (w *worker) encode(out []byte, o *destined, rows RowEncoder, a, b int64) error {
+	if err := rows.Encode(out, o.Type, w.f32, a, b, &w.scratch); err != nil {
+		return err
 	}
 	if o.Type == gguf.TypeIQ3_S {
 		if n := quants.ZeroSubBlocksIQ3_S(w.f32); n > 0 {

@@ -39,15 +39,17 @@ type Tensor struct {
 	Type   gguf.Type
 	Source rows.Source
 
-	// Importance, if set, is asked when the tensor's turn comes, and only if its
-	// type changes; outputs that have the same one, by ==, share the answer.
-	Importance Importance
+	// Encoder makes the rows of the output where the type changes; nil means
+	// Weighted(nil).
+	Encoder Encoder
 }
 
-// Importance gives the weights of a tensor: one per column, NE[0] for all rows
-// or, slice after slice, NE[0] for each of the NE[2] slices; nil for none.
-type Importance interface {
-	Values() ([]float32, error)
+// encoder returns the tensor's encoder, never nil.
+func (t *Tensor) encoder() Encoder {
+	if t.Encoder == nil {
+		return Weighted(nil)
+	}
+	return t.Encoder
 }
 
 // Options says how to write.

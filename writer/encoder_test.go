@@ -41,8 +41,8 @@ func TestImportance(t *testing.T) {
 	for _, opt := range []Options{{Workers: 1}, {Workers: 8}, {Workers: 8, MaxBuffer: 1}, {Workers: 3, MaxBuffer: 12 * 3 * rowLen * 4}} {
 		calls := 0
 		f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{
-			{"t", gguf.TypeQ4_K, newMatrix(x, rowLen, rows, slices, outer), &asked{func() ([]float32, error) { calls++; return weights, nil }}},
-			{"kept", gguf.TypeF32, newMatrix(x, rowLen, rows*slices*outer), &asked{func() ([]float32, error) { return nil, errors.New("called") }}},
+			{"t", gguf.TypeQ4_K, newMatrix(x, rowLen, rows, slices, outer), Weighted(&asked{func() ([]float32, error) { calls++; return weights, nil }})},
+			{"kept", gguf.TypeF32, newMatrix(x, rowLen, rows*slices*outer), Weighted(&asked{func() ([]float32, error) { return nil, errors.New("called") }})},
 		}}
 		if _, err := Write(context.Background(), f, opt); err != nil {
 			t.Fatal(err)
@@ -60,6 +60,81 @@ func TestImportance(t *testing.T) {
 	}
 }
 
+// twice is an encoder with two vectors of importance for each tensor. It encodes
+// with both and takes, row by row, the one whose result is nearer to the row
+// without weights.
+type twice struct {
+	weights [2][]float32
+	begun   int
+}
+
+func (e *twice) Begin([]int64) (RowEncoder, error) { e.begun++; return e, nil }
+func (e *twice) Cost(t gguf.Type) int64            { return 2 * quants.Lookup(t).Cost(true) }
+func (e *twice) Encode(dst []byte, t gguf.Type, x []float32, a, b int64, s *Scratch) error {
+	codec, n := quants.Lookup(t), len(x)/int(b-a)
+	size := int(t.RowBytes(int64(n)))
+	for i := range int(b - a) {
+		row, out := x[i*n:(i+1)*n], dst[i*size:(i+1)*size]
+		best := math.Inf(1)
+		for _, w := range e.weights {
+			try, back := s.Bytes(size), s.Float32s(n)
+			if err := codec.Quantize(try, row, n, w); err != nil {
+				return err
+			}
+			if err := codec.Dequantize(back, try); err != nil {
+				return err
+			}
+			sum := 0.0
+			for k := range row {
+				sum += math.Pow(float64(row[k]-back[k]), 2)
+			}
+			if sum < best {
+				best = sum
+				copy(out, try)
+			}
+		}
+	}
+	return nil
+}
+
+// TestEncoder lets an encoder of another make encode a tensor, with any number of
+// workers, and checks what it is called for.
+func TestEncoder(t *testing.T) {
+	const rowLen, nRows = 256, 600
+	x, _ := gen.Input("normal/600x256")
+	weights := [2][]float32{gen.Importance("skew", rowLen), gen.Importance("uni", rowLen)}
+	want := make([]byte, gguf.TypeQ4_K.RowBytes(rowLen)*nRows)
+	if err := (&twice{weights: weights}).Encode(want, gguf.TypeQ4_K, x, 0, nRows, &Scratch{}); err != nil {
+		t.Fatal(err)
+	}
+	for w := range weights {
+		single := make([]byte, len(want))
+		if err := (vector{values: weights[w], rowLen: rowLen}).Encode(single, gguf.TypeQ4_K, x, 0, nRows, nil); err != nil || bytes.Equal(single, want) {
+			t.Fatalf("vector %d alone wins everywhere (%v)", w, err)
+		}
+	}
+	for _, workers := range []int{1, 7} {
+		e := &twice{weights: weights}
+		src := newMatrix(x, rowLen, nRows)
+		f := &File{Path: filepath.Join(t.TempDir(), "o"), Tensors: []Tensor{{"t", gguf.TypeQ4_K, src, e}, {"again", gguf.TypeQ4_K, src, e}, {"kept", gguf.TypeF32, src, e}}}
+		if _, err := Write(context.Background(), f, Options{Workers: workers, MaxBuffer: 1 << 20}); err != nil {
+			t.Fatal(err)
+		}
+		out, err := gguf.Parse("out", read(t, f.Path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			if !bytes.Equal(out.Data(&out.Tensors[i]), want) {
+				t.Errorf("%d workers: tensor %d has other bytes than the encoder gives", workers, i)
+			}
+		}
+		if e.begun != 1 {
+			t.Errorf("begun %d times", e.begun)
+		}
+	}
+}
+
 func TestImportanceErrors(t *testing.T) {
 	x, _ := gen.Input("normal/8x256")
 	broken := errors.New("file breaks")
@@ -72,7 +147,7 @@ func TestImportanceErrors(t *testing.T) {
 		{func() ([]float32, error) { return nil, nil }, quants.ErrNeedsImportance},
 	} {
 		dir := t.TempDir()
-		_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "o"), Tensors: []Tensor{{"t", gguf.TypeIQ2_XXS, newMatrix(x, 256, 4, 2), &asked{c.f}}}}, Options{})
+		_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "o"), Tensors: []Tensor{{"t", gguf.TypeIQ2_XXS, newMatrix(x, 256, 4, 2), Weighted(&asked{c.f})}}}, Options{})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), `tensor "t"`) {
 			t.Errorf("got %v, want %v", err, c.kind)
 		}
@@ -223,7 +298,7 @@ func TestWriteSets(t *testing.T) {
 	src := &counted{matrix: newMatrix(x, rowLen, nRows)}
 	var models [][]*File
 	for _, typ := range []gguf.Type{gguf.TypeF32, gguf.TypeQ8_0, gguf.TypeQ4_K, gguf.TypeIQ4_XS} {
-		models = append(models, []*File{{Path: filepath.Join(dir, typ.String()), Tensors: []Tensor{{"t", typ, src, weights}}}})
+		models = append(models, []*File{{Path: filepath.Join(dir, typ.String()), Tensors: []Tensor{{"t", typ, src, Weighted(weights)}}}})
 	}
 	results, err := WriteSets(context.Background(), models, Options{Workers: 3})
 	if err != nil {

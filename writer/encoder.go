@@ -1,0 +1,122 @@
+package writer
+
+import (
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/quants"
+)
+
+// Encoder says how the rows of one tensor are encoded where its type changes. A
+// plan makes one per tensor. It is compared by ==: outputs of a tensor that have
+// the same one share what Begin returns.
+type Encoder interface {
+	// Begin is called once, when the tensor's turn comes, with its dimensions. It
+	// reads what the encoding takes, however many vectors of importance that is;
+	// they are let go when the tensor is done.
+	Begin(ne []int64) (RowEncoder, error)
+	// Cost returns about how many picoseconds one core takes to encode an element
+	// as type t: see quants.Codec.Cost.
+	Cost(t gguf.Type) int64
+}
+
+// RowEncoder encodes the rows of one tensor, which all workers do at once.
+type RowEncoder interface {
+	// Encode encodes rows [a, b) as type t. Rows are counted over all dimensions but
+	// the first: len(x) = (b-a)*NE[0], and len(dst) is the bytes of as many elements
+	// of t. The bytes of a row must not depend on which rows come with it. s is the
+	// calling worker's own.
+	Encode(dst []byte, t gguf.Type, x []float32, a, b int64, s *Scratch) error
+}
+
+// Scratch is memory of one worker, which an encoder may use during one call. It
+// is not cleared between calls.
+type Scratch struct {
+	f32   []float32
+	bytes []byte
+}
+
+// Float32s returns n numbers, the same memory each time.
+func (s *Scratch) Float32s(n int) []float32 {
+	s.f32 = sized(s.f32, n)
+	return s.f32
+}
+
+// Bytes returns n bytes, the same memory each time.
+func (s *Scratch) Bytes(n int) []byte {
+	s.bytes = sized(s.bytes, n)
+	return s.bytes
+}
+
+// Importance gives the weights of a tensor: one per column, NE[0] for all rows
+// or, slice after slice, NE[0] for each of the NE[2] slices; nil for none.
+type Importance interface {
+	Values() ([]float32, error)
+}
+
+// Weighted returns the encoder of package quants with one vector of importance,
+// or without importance if i is nil. Two of the same i are equal by ==.
+func Weighted(i Importance) Encoder { return weighted{i} }
+
+type weighted struct{ Importance }
+
+func (w weighted) Cost(t gguf.Type) int64 { return quants.Lookup(t).Cost(w.Importance != nil) }
+
+func (w weighted) Begin(ne []int64) (RowEncoder, error) {
+	if w.Importance == nil {
+		return vector{rowLen: gguf.RowLen(ne)}, nil
+	}
+	values, err := w.Values()
+	if err != nil {
+		return nil, err
+	}
+	return newVector(values, ne)
+}
+
+// vector is one weight per column, for all rows or for each slice of rows.
+type vector struct {
+	values    []float32 // nil for none
+	rowLen    int64
+	sliceRows int64 // 0 when values holds for all rows
+	slices    int64
+}
+
+// newVector says which of the values are for which rows of a tensor of dimensions
+// ne.
+func newVector(values []float32, ne []int64) (vector, error) {
+	v := vector{values: values, rowLen: gguf.RowLen(ne)}
+	switch n := int64(len(values)); {
+	case n == 0:
+		v.values = nil
+	case n == v.rowLen:
+	case len(ne) > 2 && n == ne[0]*ne[2]:
+		v.sliceRows, v.slices = ne[1], ne[2]
+	default:
+		return v, fault.Errorf(fault.Refused, "%d importance values for dimensions %s", n, gguf.Shape(ne))
+	}
+	return v, nil
+}
+
+// at returns the weights for row a, and up to which row, at most b, they hold.
+// Slices along dimension 2 have weights of their own; those along dimension 3
+// have them in common.
+func (v vector) at(a, b int64) (w []float32, end int64) {
+	if v.sliceRows == 0 {
+		return v.values, b
+	}
+	slice := a / v.sliceRows
+	off := slice % v.slices * v.rowLen
+	return v.values[off : off+v.rowLen : off+v.rowLen], min(b, (slice+1)*v.sliceRows)
+}
+
+func (v vector) Encode(dst []byte, t gguf.Type, x []float32, a, b int64, _ *Scratch) error {
+	to, rowBytes := quants.Lookup(t), t.RowBytes(v.rowLen)
+	for i := a; i < b; {
+		weights, end := v.at(i, b)
+		rows := x[(i-a)*v.rowLen : (end-a)*v.rowLen]
+		if err := to.Quantize(dst[(i-a)*rowBytes:(end-a)*rowBytes], rows, int(v.rowLen), weights); err != nil {
+			return err
+		}
+		i = end
+	}
+	return nil
+}
