@@ -54,6 +54,9 @@ func (j *Job) row() outTypeRow {
 	return j.Type.row()
 }
 
+// Label returns the type as file names have it: "BF16".
+func (j *Job) Label() string { return j.row().label }
+
 // String returns the name that ParseOutType takes.
 func (t OutType) String() string { return outTypes[t].name }
 

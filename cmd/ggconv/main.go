@@ -5,14 +5,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 
 	"ggforge/convert"
+	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
-	"ggforge/writer"
+	"ggforge/quantize"
 )
 
 func main() { tool.Main(command()) }
@@ -31,51 +34,43 @@ func command() *cli.Command {
 }
 
 func run(ctx context.Context, cmd *cli.Command) error {
-	if err := refuse(cmd); err != nil {
-		return err
-	}
-	if cmd.Bool("print-supported-models") {
-		return printModels(cmd.Root().Writer)
-	}
-	args, err := tool.Args(cmd, 1, 2)
+	r, err := parse(cmd)
 	if err != nil {
 		return err
 	}
-	opt, out, err := options(cmd, args)
-	if err != nil {
-		return err
-	}
-	progress, err := tool.NewProgress(cmd)
-	if err != nil {
-		return err
+	w, log := cmd.Root().Writer, cmd.Root().ErrWriter
+	if r.PrintModels {
+		return printModels(w)
 	}
 	cost := tool.StartCost()
-	job, err := convert.Prepare(ctx, args[0], opt)
+	job, err := convert.Prepare(ctx, r.Dir, r.Convert)
 	if err != nil {
 		return err
 	}
 	defer job.Close()
-	w, log := cmd.Root().Writer, cmd.Root().ErrWriter
+	if err := r.checkName(job); err != nil {
+		return err
+	}
 	for _, warning := range job.Warnings {
 		fmt.Fprintf(log, "warning: %s\n", warning)
 	}
-	path, err := job.Output(out)
+	path, err := job.Output(r.Out)
 	if err != nil {
 		return err
 	}
 	outputs := job.Outputs(path)
-	if opt.Split != (convert.Split{}) && len(outputs) == 1 {
+	if r.Convert.Split != (convert.Split{}) && len(outputs) == 1 {
 		fmt.Fprintf(log, "warning: the model fits one file and is not split\n")
 	}
-	if cmd.Bool("dry-run") {
+	if r.DryRun {
 		return plan(w, job, outputs)
 	}
-	if cmd.Bool("verbose") {
+	if r.Verbose {
 		if err := plan(log, job, outputs); err != nil {
 			return err
 		}
 	}
-	result, err := job.Write(ctx, path, writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force"), Progress: progress})
+	result, err := job.Write(ctx, path, r.Write)
 	if err != nil {
 		return err
 	}
@@ -90,6 +85,25 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	fmt.Fprintf(w, "%s: %s, %d tensors, architecture %s, weights in %s\n", name, tool.Bytes(result.Bytes), len(job.Plan), job.Arch.Name, job.Type)
 	fmt.Fprintln(w, cost.Stop(result.Bytes))
 	return nil
+}
+
+// checkName refuses an output whose name ends in a type that only ggquant makes,
+// unless --outtype says what is meant.
+func (r request) checkName(job *convert.Job) error {
+	base := filepath.Base(r.Out)
+	if ext := filepath.Ext(base); strings.EqualFold(ext, ".gguf") {
+		base = strings.TrimSuffix(base, ext)
+	}
+	name := base[strings.LastIndexByte(base, '-')+1:]
+	recipe, ok := quantize.LookupRecipe(name)
+	if !r.ByName || !ok || recipe.Copy || strings.Trim(name, "0123456789") == "" || recipe.Name == job.Label() {
+		return nil
+	}
+	if _, err := convert.ParseOutType(strings.ToLower(name)); err == nil {
+		return nil // --outfile, whose name has no influence
+	}
+	return fault.Errorf(fault.Usage, "%s: ggconv writes no %s, this would hold weights in %s: make it with ggquant %s %s %s (or name the type with --outtype)",
+		r.Out, recipe.Name, job.Type, r.Dir, r.Out, recipe.Name)
 }
 
 // plan prints what would become of each tensor, and the files.

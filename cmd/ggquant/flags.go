@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -9,16 +10,17 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/convertflags"
 	"ggforge/quantize"
 	"ggforge/writer"
 )
 
 func flags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the exact size of the output; write nothing"},
 		&cli.BoolFlag{Name: "json", Usage: "print the plan or the result as one JSON object"},
 		&cli.BoolFlag{Name: "strict", Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, options without effect, " +
-			"tensors that the importance matrix lacks (embeddings and output head aside)"},
+			"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"},
 
 		&cli.BoolFlag{Name: "allow-requantize", Usage: "permit tensors that are quantized already to change type; costs quality"},
 		&cli.BoolFlag{Name: "leave-output-tensor", Usage: "keep output.weight as it is"},
@@ -36,61 +38,125 @@ func flags() []cli.Flag {
 		&cli.BoolFlag{Name: "keep-split", Usage: "write the same shards as the input has"},
 		&cli.StringFlag{Name: "out-dir", Usage: "write one output for each TYPE into `DIR`"},
 		&cli.StringFlag{Name: "name-template", Value: "{model}-{FTYPE}.gguf", Usage: "name them `NAME`; {model} stands for the model's name by the GGUF naming convention, {ftype} and {FTYPE} for the type"},
-		&cli.StringFlag{Name: "via", Value: convert.Auto.String(), Usage: "take a checkpoint's weights as if converted to `TYPE` first: auto, f32, f16 or bf16"},
 		&cli.StringFlag{Name: "split-max-size", Usage: "write shards of at most `N` bytes (K, M, G: thousands, millions, billions) of tensors each; OUT is the beginning of their names"},
 		&cli.UintFlag{Name: "split-max-tensors", Usage: "write shards of at most `N` tensors each"},
 		&cli.FloatFlag{Name: "max-buffer-size", Usage: "bound all buffers to `MIB` mebibytes; they are small without that"},
+		tool.CompatFlag("the reference's tools"),
 		tool.ThreadsFlag(),
 		tool.ForceFlag(),
 		tool.ProgressFlag(),
-		&cli.StringFlag{Name: "compat", Usage: "with `reference`: write what llama-quantize does also where that is broken (docs/deviations.md)"},
-	}
+		&cli.StringFlag{Name: "via", Category: convertflags.Category, Value: convert.Auto.String(), Usage: "take the weights as if converted to `TYPE` first: auto, f32, f16 or bf16"},
+	}, convertflags.Flags()...)
 }
 
-// options reads all flags that say what to make of the model.
-func options(cmd *cli.Command) (opt quantize.Options, err error) {
-	opt = quantize.Options{
+// request is what the flags and arguments ask for.
+type request struct {
+	In      string
+	Out     string // empty with OutDir
+	Recipes []*quantize.Recipe
+
+	OutDir, NameTemplate string
+	DryRun, JSON         bool
+	// CheckpointFlag is the first flag given that only makes sense for a
+	// checkpoint, "" for none.
+	CheckpointFlag string
+
+	Quantize quantize.Options
+	Convert  convert.Options
+	Write    writer.Options
+}
+
+// parse reads all flags and arguments.
+func parse(cmd *cli.Command) (r request, err error) {
+	r.DryRun, r.JSON = cmd.Bool("dry-run"), cmd.Bool("json")
+	r.NameTemplate = cmd.String("name-template")
+	if r.OutDir, err = tool.File(cmd, "out-dir"); err != nil {
+		return r, err
+	}
+	if r.OutDir == "" && cmd.IsSet("name-template") {
+		return r, fault.Errorf(fault.Usage, "--name-template goes with --out-dir")
+	}
+	threads, err := r.positionals(cmd)
+	if err != nil {
+		return r, err
+	}
+	if r.Convert, err = convertflags.Options(cmd); err != nil {
+		return r, err
+	}
+	if r.Convert.Type, err = convert.ParseOutType(cmd.String("via")); err != nil {
+		return r, fmt.Errorf("--via: %w", err)
+	}
+	if r.CheckpointFlag = convertflags.Set(cmd); cmd.IsSet("via") {
+		r.CheckpointFlag = "via"
+	}
+	if err := r.quantizeOptions(cmd); err != nil {
+		return r, err
+	}
+	return r, r.writerOptions(cmd, threads)
+}
+
+// quantizeOptions reads the flags that say what to make of the model.
+func (r *request) quantizeOptions(cmd *cli.Command) (err error) {
+	r.Quantize = quantize.Options{
 		PlanOptions: quantize.PlanOptions{
 			Pure: cmd.Bool("pure"), LeaveOutputTensor: cmd.Bool("leave-output-tensor"),
-			AllowRequantize: cmd.Bool("allow-requantize"), Reference: cmd.String("compat") == "reference",
+			AllowRequantize: cmd.Bool("allow-requantize"), Reference: r.Convert.Reference,
 		},
-		Matrix: cmd.String("imatrix"), IncludeWeights: cmd.StringSlice("include-weights"), ExcludeWeights: cmd.StringSlice("exclude-weights"),
+		IncludeWeights: cmd.StringSlice("include-weights"), ExcludeWeights: cmd.StringSlice("exclude-weights"),
 		HideMatrix: cmd.Bool("hide-imatrix"), KeepSplit: cmd.Bool("keep-split"),
 		SplitMaxTensors: int(cmd.Uint("split-max-tensors")), Strict: cmd.Bool("strict"),
 	}
-	if c := cmd.String("compat"); c != "" && c != "reference" {
-		return opt, fault.Errorf(fault.Usage, "--compat %q: want reference", c)
-	}
-	if cmd.IsSet("imatrix") && opt.Matrix == "" {
-		return opt, fault.Errorf(fault.Usage, "--imatrix needs a file name")
+	opt := &r.Quantize
+	if opt.Matrix, err = tool.File(cmd, "imatrix"); err != nil {
+		return err
 	}
 	if opt.OutputTensorType, err = typeFlag(cmd, "output-tensor-type"); err != nil {
-		return opt, err
+		return err
 	}
 	if opt.TokenEmbeddingType, err = typeFlag(cmd, "token-embedding-type"); err != nil {
-		return opt, err
+		return err
 	}
-	if opt.TensorTypes, err = tensorRules(cmd); err != nil {
-		return opt, err
+	if opt.TensorTypes, err = r.tensorRules(cmd); err != nil {
+		return err
 	}
 	for _, s := range cmd.StringSlice("prune-layers") {
 		layers, err := quantize.ParseLayers(s)
 		if err != nil {
-			return opt, err
+			return err
 		}
 		opt.PruneLayers = append(opt.PruneLayers, layers...)
 	}
 	for _, s := range cmd.StringSlice("override-kv") {
 		kv, err := quantize.ParseOverride(s)
 		if err != nil {
-			return opt, err
+			return err
 		}
 		opt.Override = append(opt.Override, kv)
 	}
 	if cmd.IsSet("split-max-size") {
-		opt.SplitMaxBytes, err = tool.Size(cmd, "split-max-size")
+		if opt.SplitMaxBytes, err = tool.Size(cmd, "split-max-size"); err != nil {
+			return err
+		}
 	}
-	return opt, err
+	if err := onlyOne(cmd, "keep-split", "split-max-tensors", "split-max-size"); err != nil {
+		return err
+	}
+	return onlyOne(cmd, "include-weights", "exclude-weights")
+}
+
+// onlyOne refuses more than one of several flags.
+func onlyOne(cmd *cli.Command, names ...string) error {
+	set := ""
+	for _, name := range names {
+		switch {
+		case !cmd.IsSet(name):
+		case set != "":
+			return fault.Errorf(fault.Usage, "--%s and --%s: want only one of --%s", set, name, strings.Join(names, ", --"))
+		default:
+			set = name
+		}
+	}
+	return nil
 }
 
 // typeFlag returns the tensor type that a flag names, nil if it is not set.
@@ -105,8 +171,9 @@ func typeFlag(cmd *cli.Command, name string) (*gguf.Type, error) {
 	return &t, nil
 }
 
-// tensorRules returns the rules of --tensor-type, then those of the files.
-func tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule, err error) {
+// tensorRules returns the rules of --tensor-type, then those of the files. The
+// files are among the run's inputs.
+func (r *request) tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule, err error) {
 	for _, s := range cmd.StringSlice("tensor-type") {
 		r, err := quantize.CompileTensorRule(s)
 		if err != nil {
@@ -115,26 +182,29 @@ func tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule, err error) 
 		rules = append(rules, r)
 	}
 	for _, path := range cmd.StringSlice("tensor-type-file") {
+		if err := tool.CheckName("--tensor-type-file", path); err != nil {
+			return nil, err
+		}
 		more, err := quantize.ReadTensorRules(path)
 		if err != nil {
 			return nil, err
 		}
 		rules = append(rules, more...)
+		r.Write.Inputs = append(r.Write.Inputs, path)
 	}
 	return rules, nil
 }
 
 // writerOptions reads the flags that say how to write.
-func writerOptions(cmd *cli.Command, threads int) (writer.Options, error) {
-	opt := writer.Options{Workers: threads, Force: cmd.Bool("force")}
+func (r *request) writerOptions(cmd *cli.Command, threads int) (err error) {
+	r.Write.Workers, r.Write.Force = threads, cmd.Bool("force")
 	if cmd.IsSet("max-buffer-size") {
 		mib := cmd.Float("max-buffer-size")
 		if !(mib > 0 && mib < 1<<40) {
-			return opt, fault.Errorf(fault.Usage, "--max-buffer-size %s: want a number above 0", strings.TrimSpace(cmd.String("max-buffer-size")))
+			return fault.Errorf(fault.Usage, "--max-buffer-size %s: want a number above 0", strings.TrimSpace(cmd.String("max-buffer-size")))
 		}
-		opt.MaxBuffer = max(1, int64(mib*(1<<20)))
+		r.Write.MaxBuffer = max(1, int64(mib*(1<<20)))
 	}
-	var err error
-	opt.Progress, err = tool.NewProgress(cmd)
-	return opt, err
+	r.Write.Progress, err = tool.NewProgress(cmd)
+	return err
 }

@@ -54,65 +54,58 @@ func recipeHelp() string {
 	return b.String()
 }
 
-// job is what the positional arguments say.
-type job struct {
-	in      string
-	out     string // empty with --out-dir
-	recipes []*quantize.Recipe
-	threads int
-}
-
 // positionals reads IN [OUT] TYPE [NTHREADS]: the second argument is TYPE if it
-// can be read as one, as in the reference. With --out-dir it reads IN TYPE....
-func positionals(cmd *cli.Command) (j job, err error) {
+// can be read as one, as in the reference. With OutDir it reads IN TYPE....
+func (r *request) positionals(cmd *cli.Command) (threads int, err error) {
 	hi := 4
-	if cmd.IsSet("out-dir") {
+	if r.OutDir != "" {
 		hi = math.MaxInt
 	}
 	args, err := tool.Args(cmd, 2, hi)
 	if err != nil {
-		return j, err
+		return 0, err
 	}
-	j.in, j.threads = args[0], tool.Threads(cmd)
+	threads = tool.Threads(cmd)
+	r.In = args[0]
 	rest := args[1:]
-	if cmd.IsSet("out-dir") {
+	if r.OutDir != "" {
 		for _, name := range rest {
-			r, err := recipe(name)
+			one, err := recipe(name)
 			if err != nil {
-				return j, err
+				return 0, err
 			}
-			j.recipes = append(j.recipes, r)
+			r.Recipes = append(r.Recipes, one)
 		}
-		return j, nil
+		return threads, nil
 	}
-	if r, ok := quantize.LookupRecipe(rest[0]); ok {
-		j.recipes = []*quantize.Recipe{r}
-		j.out = quantize.DefaultOutput(j.in, r)
+	if one, ok := quantize.LookupRecipe(rest[0]); ok {
+		r.Recipes = []*quantize.Recipe{one}
+		r.Out = quantize.DefaultOutput(r.In, one)
 	} else {
-		j.out, rest = rest[0], rest[1:]
+		r.Out, rest = rest[0], rest[1:]
 		if len(rest) == 0 {
-			return j, fault.Errorf(fault.Usage, "no quantization type: %q is not one, so it is the output; want %s", j.out, cmd.ArgsUsage)
+			return 0, fault.Errorf(fault.Usage, "no quantization type: %q is not one, so it is the output; want %s", r.Out, cmd.ArgsUsage)
 		}
-		r, err := recipe(rest[0])
+		one, err := recipe(rest[0])
 		if err != nil {
-			return j, err
+			return 0, err
 		}
-		j.recipes = []*quantize.Recipe{r}
+		r.Recipes = []*quantize.Recipe{one}
 	}
 	rest = rest[1:]
 	if len(rest) > 1 {
-		return j, fault.Errorf(fault.Usage, "surplus argument %q: want %s", rest[1], cmd.ArgsUsage)
+		return 0, fault.Errorf(fault.Usage, "surplus argument %q: want %s", rest[1], cmd.ArgsUsage)
 	}
 	if len(rest) == 1 {
 		n, err := strconv.Atoi(rest[0])
 		if err != nil || n < 0 {
-			return j, fault.Errorf(fault.Usage, "NTHREADS is %q, want a number", rest[0])
+			return 0, fault.Errorf(fault.Usage, "NTHREADS is %q, want a number", rest[0])
 		}
 		if n > 0 {
-			j.threads = n
+			threads = n
 		}
 	}
-	return j, nil
+	return threads, nil
 }
 
 func recipe(name string) (*quantize.Recipe, error) {
@@ -124,53 +117,45 @@ func recipe(name string) (*quantize.Recipe, error) {
 }
 
 func run(ctx context.Context, cmd *cli.Command) error {
-	j, err := positionals(cmd)
-	if err != nil {
-		return err
-	}
-	opt, err := options(cmd)
-	if err != nil {
-		return err
-	}
-	write, err := writerOptions(cmd, j.threads)
+	r, err := parse(cmd)
 	if err != nil {
 		return err
 	}
 	cost := tool.StartCost()
-	m, err := openModel(ctx, cmd, j.in)
+	w, log := cmd.Root().Writer, cmd.Root().ErrWriter
+	m, err := r.open(ctx, log)
 	if err != nil {
 		return err
 	}
-	batch, err := quantize.PrepareBatch(ctx, m, j.recipes, opt)
+	batch, err := quantize.PrepareBatch(ctx, m, r.Recipes, r.Quantize)
 	if batch == nil {
 		m.Close()
 		return err
 	}
 	defer batch.Close()
 	if err == nil {
-		warn(cmd.Root().ErrWriter, batch.Jobs)
+		warn(log, batch.Jobs)
 	}
-	paths, pathErr := outputs(cmd, j, m)
+	paths, pathErr := r.outputs(m)
 	if pathErr != nil {
 		return pathErr
 	}
-	w := cmd.Root().Writer
-	if cmd.Bool("dry-run") {
-		return errors.Join(err, report(cmd, w, batch.Jobs, paths, nil))
+	if r.DryRun {
+		return errors.Join(err, r.report(w, batch.Jobs, paths, nil))
 	}
 	if err != nil {
 		return err
 	}
-	if cmd.IsSet("out-dir") {
-		if err := os.MkdirAll(cmd.String("out-dir"), 0o777); err != nil {
+	if r.OutDir != "" {
+		if err := os.MkdirAll(r.OutDir, 0o777); err != nil {
 			return err
 		}
 	}
-	results, err := batch.Write(ctx, paths, write)
+	results, err := batch.Write(ctx, paths, r.Write)
 	if err != nil {
 		return err
 	}
-	if err := report(cmd, w, batch.Jobs, paths, results); err != nil || cmd.Bool("json") {
+	if err := r.report(w, batch.Jobs, paths, results); err != nil || r.JSON {
 		return err
 	}
 	var bytes int64
@@ -181,47 +166,40 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	return nil
 }
 
-// openModel opens a GGUF file, or a checkpoint directory as the file it would be
+// open opens a GGUF file, or a checkpoint directory as the file it would be
 // converted to.
-func openModel(ctx context.Context, cmd *cli.Command, path string) (*model.Model, error) {
-	st, err := os.Stat(path)
+func (r *request) open(ctx context.Context, log io.Writer) (*model.Model, error) {
+	st, err := os.Stat(r.In)
 	if err != nil {
 		return nil, err
 	}
 	if !st.IsDir() {
-		if cmd.IsSet("via") {
-			return nil, fault.Errorf(fault.Usage, "--via is for checkpoints; %s is a file", path)
+		if r.CheckpointFlag != "" {
+			return nil, fault.Errorf(fault.Usage, "--%s is for checkpoints; %s is a file", r.CheckpointFlag, r.In)
 		}
-		return model.Open(path)
+		return model.Open(r.In)
 	}
-	via, err := convert.ParseOutType(cmd.String("via"))
-	if err != nil {
-		return nil, err
-	}
-	m, warnings, err := convert.Open(ctx, path, convert.Options{Type: via})
+	m, warnings, err := convert.Open(ctx, r.In, r.Convert)
 	for _, warning := range warnings {
-		fmt.Fprintf(cmd.Root().ErrWriter, "warning: %s\n", warning)
+		fmt.Fprintf(log, "warning: %s\n", warning)
 	}
 	return m, err
 }
 
 // outputs returns the path for each recipe.
-func outputs(cmd *cli.Command, j job, m *model.Model) ([]string, error) {
-	if !cmd.IsSet("out-dir") {
-		if cmd.IsSet("name-template") {
-			return nil, fault.Errorf(fault.Usage, "--name-template goes with --out-dir")
-		}
-		return []string{j.out}, nil
+func (r *request) outputs(m *model.Model) ([]string, error) {
+	if r.OutDir == "" {
+		return []string{r.Out}, nil
 	}
 	var paths []string
-	for _, r := range j.recipes {
-		name, err := gguf.FillTemplate(cmd.String("name-template"), map[string]string{
-			"model": gguf.ModelName(m.Metadata), "ftype": strings.ToLower(r.Name), "FTYPE": r.Name,
+	for _, recipe := range r.Recipes {
+		name, err := gguf.FillTemplate(r.NameTemplate, map[string]string{
+			"model": gguf.ModelName(m.Metadata), "ftype": strings.ToLower(recipe.Name), "FTYPE": recipe.Name,
 		})
 		if err != nil {
 			return nil, fault.Errorf(fault.Usage, "--name-template: %w: want {model}, {ftype} or {FTYPE}", err)
 		}
-		paths = append(paths, filepath.Join(cmd.String("out-dir"), name))
+		paths = append(paths, filepath.Join(r.OutDir, name))
 	}
 	return paths, nil
 }
@@ -240,30 +218,30 @@ func warn(w io.Writer, jobs []*quantize.Job) {
 }
 
 // report prints what the jobs would do, or with results what they have done.
-func report(cmd *cli.Command, w io.Writer, jobs []*quantize.Job, paths []string, results []*writer.Result) error {
+func (r *request) report(w io.Writer, jobs []*quantize.Job, paths []string, results []*writer.Result) error {
 	var reports []*quantize.Report
 	for i, j := range jobs {
 		var result *writer.Result
 		if results != nil {
 			result = results[i]
 		}
-		r, err := j.Report(paths[i], result)
+		report, err := j.Report(paths[i], result)
 		if err != nil {
 			return err
 		}
-		reports = append(reports, r)
+		reports = append(reports, report)
 	}
-	if cmd.Bool("json") {
-		if cmd.IsSet("out-dir") {
+	if r.JSON {
+		if r.OutDir != "" {
 			return writeJSON(w, reports)
 		}
 		return writeJSON(w, reports[0])
 	}
-	for _, r := range reports {
+	for _, report := range reports {
 		if results == nil {
-			r.WriteText(w)
+			report.WriteText(w)
 		}
-		summary(w, r)
+		summary(w, report)
 	}
 	return nil
 }

@@ -23,6 +23,50 @@ func ThreadsFlag() cli.Flag {
 // Threads returns the value of ThreadsFlag.
 func Threads(cmd *cli.Command) int { return int(cmd.Uint("threads")) }
 
+// CompatFlag chooses between the reference's bytes and working files where the two
+// differ; program is the one whose bytes are meant.
+func CompatFlag(program string) cli.Flag {
+	return &cli.StringFlag{Name: "compat", Usage: "with `reference`: write what " + program + " does also where that is broken (docs/deviations.md)"}
+}
+
+// Reference reports whether CompatFlag asks for the reference's bytes.
+func Reference(cmd *cli.Command) (bool, error) {
+	switch c := cmd.String("compat"); c {
+	case "":
+		return false, nil
+	case "reference":
+		return true, nil
+	default:
+		return false, fault.Errorf(fault.Usage, "--compat %q: want reference", c)
+	}
+}
+
+// stdio is the name under which other programs read standard input or write
+// standard output. Ours need files in which they can go back and forth.
+const stdio = "-"
+
+// CheckName refuses the names of files that name none: what is the flag or
+// argument that the name is the value of.
+func CheckName(what, name string) error {
+	switch name {
+	case "":
+		return fault.Errorf(fault.Usage, "%s: the name of the file is empty", what)
+	case stdio:
+		return fault.Errorf(fault.Usage, "%s is -: standard input and output are not supported, want a file (./- for one of that name)", what)
+	}
+	return nil
+}
+
+// File returns the value of a flag that names a file or directory, "" without the
+// flag.
+func File(cmd *cli.Command, name string) (string, error) {
+	if !cmd.IsSet(name) {
+		return "", nil
+	}
+	path := cmd.String(name)
+	return path, CheckName("--"+name, path)
+}
+
 // Size returns the value of a flag that is a number of bytes: a positive integer,
 // with K, M or G for thousands, millions or billions of them; a B may follow.
 func Size(cmd *cli.Command, name string) (int64, error) {

@@ -1,0 +1,87 @@
+// Package convertflags holds the flags that say how to convert a checkpoint. They
+// are the same in every command that reads one.
+package convertflags
+
+import (
+	"github.com/urfave/cli/v3"
+
+	"ggforge/convert"
+	"ggforge/fault"
+	tool "ggforge/internal/cli"
+)
+
+// Category is what the flags are listed under in a command's help.
+const Category = "checkpoint"
+
+// Flags returns the flags of Options.
+func Flags() []cli.Flag {
+	list := []cli.Flag{
+		&cli.StringFlag{Name: "model-name", Category: Category, Usage: "call the model `NAME`"},
+		&cli.StringFlag{Name: "metadata", Category: Category, Usage: "take general.* keys from `FILE`, a JSON object, before all else"},
+		&cli.StringFlag{Name: "pre", Category: Category, Usage: "call the pre-tokenizer of byte-level BPE `NAME`, whatever its check text says"},
+		&cli.BoolFlag{Name: "embed-hf-tokenizer", Category: Category, Usage: "write the text of tokenizer.json into the file, too, as tokenizer.huggingface.json"},
+		&cli.BoolFlag{Name: "fuse-qkv", Category: Category, Usage: "make one tensor of query, key and value where the architecture knows it"},
+		&cli.BoolFlag{Name: "fuse-gate-up-exps", Category: Category, Usage: "make one tensor of the gate and up projections of experts"},
+		&cli.BoolFlag{Name: "mistral-format", Category: Category, Usage: "the checkpoint is in Mistral's own format: params.json, consolidated*.safetensors, tekken.json"},
+		&cli.BoolFlag{Name: "sentence-transformers-dense-modules", Category: Category, Usage: "include the dense modules that follow an embedding model"},
+	}
+	for _, name := range withoutEffect {
+		list = append(list, &cli.BoolFlag{Name: name, Category: Category, Usage: "no effect; for scripts written for the reference's converter", Hidden: true})
+	}
+	for _, f := range notYet {
+		if f.value {
+			list = append(list, &cli.StringFlag{Name: f.name, Category: Category, Hidden: true})
+		} else {
+			list = append(list, &cli.BoolFlag{Name: f.name, Category: Category, Hidden: true})
+		}
+	}
+	return list
+}
+
+// withoutEffect are flags of the reference about how it works, which we do not
+// need, or about templates of models that are converted the same without it.
+var withoutEffect = []string{"use-temp-file", "no-lazy", "disable-mistral-community-chat-template"}
+
+// notYet are flags of the reference that are refused by name.
+var notYet = []struct {
+	name  string
+	value bool // it takes one
+}{
+	{name: "mtp"}, {name: "no-nextn"}, {name: "no-mtp"}, {name: "dspark"}, {name: "mmproj"}, {name: "remote"}, {name: "fp8-as-q8"},
+	{"target-model-dir", true},
+}
+
+// Options returns what the flags ask for, and what --compat does.
+func Options(cmd *cli.Command) (opt convert.Options, err error) {
+	for _, f := range notYet {
+		if cmd.IsSet(f.name) {
+			return opt, fault.Errorf(fault.Unsupported, "--%s is not supported yet", f.name)
+		}
+	}
+	opt = convert.Options{
+		ModelName: cmd.String("model-name"),
+		Pre:       cmd.String("pre"),
+
+		EmbedTokenizer: cmd.Bool("embed-hf-tokenizer"),
+		FuseQKV:        cmd.Bool("fuse-qkv"),
+		FuseGateUp:     cmd.Bool("fuse-gate-up-exps"),
+		Dense:          cmd.Bool("sentence-transformers-dense-modules"),
+		Mistral:        cmd.Bool("mistral-format"),
+	}
+	if opt.Override, err = tool.File(cmd, "metadata"); err != nil {
+		return opt, err
+	}
+	opt.Reference, err = tool.Reference(cmd)
+	return opt, err
+}
+
+// Set returns the first of the flags that the user has given, "" for none: input
+// that is no checkpoint has no use for them.
+func Set(cmd *cli.Command) string {
+	for _, f := range Flags() {
+		if name := f.Names()[0]; cmd.IsSet(name) {
+			return name
+		}
+	}
+	return ""
+}
