@@ -41,8 +41,11 @@ type Dir struct {
 func Open(dir string, opt Options) (*Dir, error) {
 	st, err := os.Stat(dir)
 	if err != nil || !st.IsDir() {
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case err == nil:
 			err = fault.Errorf(fault.Usage, "%s: not a directory", dir)
+		case errors.Is(err, fs.ErrNotExist):
+			err = fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s: not a directory", dir)
 		}
 		return nil, err
 	}

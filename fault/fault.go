@@ -1,6 +1,19 @@
-// Package fault holds the kinds of error that decide how a caller reacts and
-// which exit code a command ends with. Packages export those they return under
-// names of their own; errors.Is sees through them.
+// Package fault holds the kinds of error that decide how a caller reacts, and
+// which exit code a command ends with. errors.Is finds the kind of an error that
+// any package of this module returns:
+//
+//	kind          what happened                                     exit code
+//	Usage         the call is wrong: bad argument, output exists            2
+//	Broken        a file is not what its format demands                     3
+//	Unsupported   the input is valid, but not handled                       4
+//	Refused       handled, but a rule forbids it                            5
+//	none          reading or writing failed                                 1
+//
+// Some packages export a kind under a name of their own, such as gguf.ErrBroken.
+//
+// Errors about files that are there or not also answer to the names of package
+// io/fs: one about an output that exists is Usage and fs.ErrExist, one about a
+// missing shard is Broken and fs.ErrNotExist.
 package fault
 
 //lint:file-ignore ST1012 kinds are read with the name of the package: fault.Usage
@@ -10,7 +23,7 @@ import (
 	"fmt"
 )
 
-// The kinds. An error of no kind is one of input or output.
+// The kinds.
 var (
 	Usage       = errors.New("usage")           // the call is wrong: bad argument, output exists
 	Broken      = errors.New("broken input")    // a file is not what its format demands
@@ -31,6 +44,15 @@ func (f *fault) Unwrap() []error { return []error{f.err, f.kind} }
 func Errorf(kind error, format string, args ...any) error {
 	return &fault{kind, fmt.Errorf(format, args...)}
 }
+
+// With returns a kind for Errorf that is also another error, such as
+// fs.ErrExist: errors.Is finds both.
+func With(kind, also error) error { return &both{kind, also} }
+
+type both struct{ kind, also error }
+
+func (b *both) Error() string   { return b.kind.Error() + ", " + b.also.Error() }
+func (b *both) Unwrap() []error { return []error{b.kind, b.also} }
 
 // Has reports whether err is of one of the kinds.
 func Has(err error) bool {

@@ -3,6 +3,7 @@ package safetensors
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 
 	"ggforge/fault"
@@ -27,7 +28,8 @@ type FormatError struct {
 	Object string // the thing: "header", `tensor "x"`; may be empty
 	Msg    string // what was expected and what was found; several lines when it lists defects
 
-	none bool // it is an ErrNone
+	none    bool // it is an ErrNone
+	missing bool // a file is: it is an fs.ErrNotExist
 }
 
 func (e *FormatError) Error() string {
@@ -41,9 +43,10 @@ func (e *FormatError) Error() string {
 	return s + ": " + e.Msg
 }
 
-// Is makes errors.Is(err, ErrBroken) true.
+// Is makes errors.Is(err, ErrBroken) true, and errors.Is(err, fs.ErrNotExist)
+// where a shard is missing.
 func (e *FormatError) Is(target error) bool {
-	return target == ErrBroken || target == ErrNone && e.none
+	return target == ErrBroken || target == ErrNone && e.none || target == fs.ErrNotExist && e.missing
 }
 
 // quote quotes text of a file for a message. Text may be as long as the file;

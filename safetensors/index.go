@@ -319,7 +319,7 @@ func openShards(dir, where string, files []string, index []place, d *defects) (_
 	case n == len(broken) && (n == 1 || errors.Is(broken[0], ErrUnsupported)):
 		return nil, broken[0] // says it better itself
 	}
-	return nil, &FormatError{Path: where, Offset: -1, Msg: d.String()}
+	return nil, &FormatError{Path: where, Offset: -1, Msg: d.String(), missing: d[missingFile].n > 0}
 }
 
 // findGaps looks for gaps in files named NAME-NUMBER-of-COUNT.safetensors.

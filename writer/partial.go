@@ -103,7 +103,7 @@ func checkFinal(path string, force bool) error {
 	case !st.Mode().IsRegular() && st.Mode()&fs.ModeSymlink == 0:
 		return fault.Errorf(fault.Usage, "%s: is no regular file (%v) and cannot be replaced", path, st.Mode().Type())
 	case !force:
-		return fault.Errorf(fault.Usage, "%s: exists already; --force replaces it", path)
+		return fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists already; --force replaces it", path)
 	}
 	return nil
 }
