@@ -1,36 +1,39 @@
 package arch
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/gguf"
+	"ggforge/tokenizer"
 )
 
 // apertus is the Swiss AI Initiative's Apertus. The parameters of its activation,
 // tensors in the checkpoint, are metadata of the file. Source: the Apertus class
 // of the reference's converter.
-var apertus = &Arch{
+var apertus = &table.Arch{
 	Name:      "apertus",
 	Classes:   []string{"ApertusForCausalLM"},
-	Tokenizer: llama.Tokenizer,
-	Metadata:  llamaRows,
-	Expect:    []Expect{{"hidden_act", []string{"xielu"}}, {"post_norm", []string{"false"}}, {"qk_norm", []string{"true"}}},
-	Unused:    append([]string{"mlp_bias"}, biasKeys...),
-	Tensors: slices.Concat(embedRows, attentionRows(MayBias, MayBias), qkNormRows, mlpRows[1:], []TensorRow{
+	Tokenizer: tokenizer.ClassLlama,
+	Metadata:  parts.LlamaRows,
+	Expect:    []table.Expect{{Key: "hidden_act", Values: []string{"xielu"}}, {Key: "post_norm", Values: []string{"false"}}, {Key: "qk_norm", Values: []string{"true"}}},
+	Unused:    append([]string{"mlp_bias"}, parts.BiasKeys...),
+	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.MayBias), parts.QKNormRows, parts.MLPRows[1:], []table.TensorRow{
 		{HF: "model.layers.{bid}.attention_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.feedforward_layernorm", GGUF: "blk.{bid}.ffn_norm"},
 		xielu("alpha_n"), xielu("alpha_p"), xielu("beta"), xielu("eps"),
 	}),
-	Extra: llama.Extra,
+	Extra: parts.Llama3Extra,
 }
 
 // xielu is a parameter of the activation of each layer.
-func xielu(name string) TensorRow {
-	return TensorRow{HF: "model.layers.{bid}.mlp.act_fn." + name, Exact: true, GGUF: "xielu." + name + ".{bid}", Meta: &Meta{
+func xielu(name string) table.TensorRow {
+	return table.TensorRow{HF: "model.layers.{bid}.mlp.act_fn." + name, Exact: true, GGUF: "xielu." + name + ".{bid}", Meta: &table.Meta{
 		Key: "xielu." + name,
-		Make: func(c *Config, layers [][]float32) (gguf.Value, error) {
+		Make: func(c *hparams.View, layers [][]float32) (gguf.Value, error) {
 			var list []float32
 			for bid, numbers := range layers {
 				if len(numbers) != 1 {
@@ -41,14 +44,4 @@ func xielu(name string) TensorRow {
 			return gguf.Float32s(list), nil
 		},
 	}}
-}
-
-// apertusRope gives configs without rope settings those of the published model,
-// rope_theta among them.
-func apertusRope(c *Config) error {
-	if len(c.rope) == 0 {
-		c.rope = map[string]any{"rope_type": "llama3", "rope_theta": json.Number("12000000"), "factor": json.Number("8"),
-			"original_max_position_embeddings": json.Number("8192"), "low_freq_factor": json.Number("1"), "high_freq_factor": json.Number("4")}
-	}
-	return nil
 }

@@ -2,79 +2,26 @@
 // to one, which metadata its GGUF file has and where each value comes from, and
 // what each tensor of the checkpoint becomes.
 //
-// An architecture is a table (see Arch). Supporting one more is a file with its
-// table and a line in registry; what cannot be written as a row becomes a named
-// kind of row or a named transform that any architecture may use.
+// An architecture is a table (see package table). Each family of models has one
+// file here, whose private names are its own; what several families use is in
+// package parts. Supporting one more is a file with its table and a line in
+// registry; what cannot be written as a row becomes a named kind of row or a named
+// transform that any architecture may use.
 package arch
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
 	"ggforge/fault"
-	"ggforge/gguf"
-	"ggforge/tokenizer"
 )
-
-// Arch describes one architecture, or one of several ways in which checkpoints
-// of it are made: tables of the same Name differ in their classes.
-type Arch struct {
-	Name      string   // GGUF name, general.architecture
-	Classes   []string // Hugging Face class names ("architectures" of config.json)
-	Tokenizer tokenizer.Class
-	// VocabSize is the length of the vocabulary; nil for the config's vocab_size.
-	VocabSize func(*Config) (int64, error)
-	// RawConfig takes config.json as it stands, without the defaults that the
-	// transformers library has for its model_type.
-	RawConfig bool
-	// BlockCount is the number of layers; nil for that of the config.
-	BlockCount func(*Config) (int64, error)
-	Early      []Row // those before general.type
-	Metadata   []Row // in the order the file has them, below the architecture's name
-	// Quantized are methods of quantization whose tensors the rows take as they are.
-	Quantized []string
-	// RopePerAttention and RopeSections tell that the architecture knows rope
-	// settings per kind of attention, or for more than one axis.
-	RopePerAttention, RopeSections bool
-	Dense                          bool // it knows dense modules
-	// Unused are config keys that may have any value: no loader asks for them. Those
-	// of rope settings begin with "rope_scaling.".
-	Unused  []string
-	Expect  []Expect // config keys that change arithmetic and have one meaning here
-	Rename  []Rename // the first that fits is done
-	Drop    []Drop
-	Tensors []TensorRow // what becomes of each tensor of the checkpoint
-	// KeepAll lets the rows see names that look like parts for pictures or sound.
-	KeepAll bool
-	Extra   []ExtraTensor
-	// Instead returns the table that a config of these classes asks for, nil for
-	// this one.
-	Instead func(*Config) (*Arch, error)
-
-	lookup lookup
-}
-
-// maxBlocks bounds the number of layers; the largest known models have 126.
-const maxBlocks = 1 << 16
-
-// Blocks returns the number of layers.
-func (a *Arch) Blocks(c *Config) (int64, error) {
-	count := a.BlockCount
-	if count == nil {
-		count = (*Config).BlockCount
-	}
-	n, err := count(c)
-	if err == nil && (n < 0 || n > maxBlocks) {
-		err = fault.Errorf(fault.Broken, "%s: %d layers, want at most %d", ConfigFile, n, maxBlocks)
-	}
-	return n, err
-}
 
 //go:generate sh -c "cd .. && go run ./internal/gen/archtable"
 
 // registry lists the architectures; a class belongs to one of them.
-var registry = []*Arch{
+var registry = []*table.Arch{
 	llama,
 
 	arwkv7, bert, bloom, codeshell, distilbert, euroBert, falcon, falconH1, gpt2, gptj, gptneox, jamba, jinaBertV2, jinaBertV3, mamba, mamba2, modernBert, mpt,
@@ -90,19 +37,41 @@ var registry = []*Arch{
 
 // Lookup returns the architecture of a Hugging Face class. An unknown class
 // gives an error of kind fault.Unsupported that lists the known ones.
-func Lookup(class string) (*Arch, error) {
+func Lookup(class string) (*table.Arch, error) {
 	for _, a := range registry {
 		if slices.Contains(a.Classes, class) {
 			return a, nil
 		}
 	}
 	return nil, fault.Errorf(fault.Unsupported, "%s: architecture %q is not supported; supported are: %s",
-		ConfigFile, class, strings.Join(Classes(), ", "))
+		hparams.ConfigFile, class, strings.Join(Classes(), ", "))
+}
+
+// LoadConfig reads config.json. A missing or broken file gives an error of kind
+// fault.Broken.
+func LoadConfig(files hparams.Files) (*hparams.View, error) {
+	data, err := hparams.ReadConfig(files, hparams.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	c, err := ParseConfig(data)
+	if err != nil {
+		return nil, err
+	}
+	return c.With(files), nil
+}
+
+// ParseConfig is LoadConfig for the file's bytes.
+func ParseConfig(data []byte) (*hparams.View, error) {
+	return hparams.Parse(data, func(class string) bool {
+		a, err := Lookup(class)
+		return err == nil && a.RawConfig
+	})
 }
 
 // For returns the architecture of a model: that of its class, or what the class
 // has for such a config.
-func For(c *Config) (*Arch, error) {
+func For(c *hparams.View) (*table.Arch, error) {
 	a, err := Lookup(c.Class)
 	if err != nil || a.Instead == nil {
 		return a, err
@@ -115,9 +84,9 @@ func For(c *Config) (*Arch, error) {
 }
 
 // All returns the tables of all architectures, sorted by name.
-func All() []*Arch {
+func All() []*table.Arch {
 	all := slices.Clone(registry)
-	slices.SortStableFunc(all, func(a, b *Arch) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(all, func(a, b *table.Arch) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -131,103 +100,20 @@ func Classes() []string {
 	return all
 }
 
-// Unread lists the config keys that nothing asked for and that might mean
-// something, see Config.Unread, less those that mean nothing here.
-func (a *Arch) Unread(c *Config) []string {
-	return slices.DeleteFunc(c.Unread(), func(key string) bool {
-		return slices.ContainsFunc(a.Unused, func(u string) bool { return key == u || strings.HasPrefix(key, u+".") })
-	})
-}
-
-// KVs returns the metadata below the architecture's name, general.file_type
-// among it, in the order of the reference; early holds what stands before
-// general.type.
-func (a *Arch) KVs(c *Config, fileType uint32) (early, m gguf.Metadata, err error) {
-	for _, e := range a.Expect {
-		if err := e.check(a, c); err != nil {
-			return nil, nil, err
-		}
-	}
-	for _, r := range []struct {
-		key   string
-		known bool
-	}{
-		{"full_attention", a.RopePerAttention}, {"sliding_attention", a.RopePerAttention}, {"mrope_section", a.RopeSections},
-	} {
-		if c.rope[r.key] != nil && !r.known {
-			return nil, nil, fault.Errorf(fault.Unsupported, "%s: rope setting %q has no meaning in architecture %s", ConfigFile, r.key, a.Name)
-		}
-	}
-	if early, err = a.kvs(c, a.Early, fileType); err != nil {
-		return nil, nil, err
-	}
-	m, err = a.kvs(c, a.Metadata, fileType)
-	return early, m, err
-}
-
-func (a *Arch) kvs(c *Config, rows []Row, fileType uint32) (m gguf.Metadata, err error) {
-	for _, r := range rows {
-		if r.Key == gguf.KeyFileType {
-			if r.Derive != nil {
-				_, ok, err := r.Derive(c)
-				if err != nil {
-					return nil, err
-				}
-				if !ok {
-					continue
-				}
-			}
-			m.Set(r.Key, gguf.Uint32(fileType))
-			continue
-		}
-		if r.Deviates && c.Reference {
-			continue
-		}
-		v, ok, err := r.value(c)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
-		key := r.Key
-		if !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "tokenizer.") && !strings.HasPrefix(key, "diffusion.") {
-			key = gguf.ArchKey(a.Name, key)
-		}
-		m.Set(key, v)
-	}
-	return m, nil
-}
-
-// Expect names a config key whose value decides the arithmetic of the model,
-// where the GGUF architecture knows one kind of arithmetic only.
-type Expect struct {
-	Key    string
-	Values []string // those that mean what the architecture does, as text; an absent key does too. None: the key must be absent
-}
-
-func (e Expect) check(a *Arch, c *Config) error {
-	v := c.values[e.Key]
-	s := fmt.Sprint(v)
-	if v == nil || slices.Contains(e.Values, s) {
-		c.read[e.Key] = c.read[e.Key] || !c.defaulted[e.Key]
-		return nil
-	}
-	if len(e.Values) == 0 {
-		return fault.Errorf(fault.Unsupported, "%s: key %q has no meaning in architecture %s, and it changes the model", ConfigFile, e.Key, a.Name)
-	}
-	return fault.Errorf(fault.Unsupported, "%s: key %q is %q, but models of architecture %s compute with %s only",
-		ConfigFile, e.Key, s, a.Name, strings.Join(e.Values, " or "))
-}
-
-func init() {
+// LookupGGUF returns the architecture that a GGUF file names, for the way back to
+// a checkpoint. An unknown one gives an error of kind fault.Unsupported that
+// lists the known ones.
+func LookupGGUF(name string) (*table.Arch, error) {
+	var known []string
 	for _, a := range registry {
-		for _, t := range a.Tensors {
-			for _, name := range t.outputs(0, "") {
-				if strings.Contains(strings.Join(t.outputs(1, ""), " "), name) == strings.Contains(t.HF, "{bid}") && !t.dropped() {
-					panic("arch: " + a.Name + ": row " + t.HF + " maps to " + name)
-				}
-			}
+		if !a.Invertible() {
+			continue
 		}
+		if a.Name == name {
+			return a, nil
+		}
+		known = append(known, a.Name)
 	}
+	slices.Sort(known)
+	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported here; supported are: %s", name, strings.Join(known, ", "))
 }

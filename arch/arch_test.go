@@ -1,50 +1,17 @@
 package arch
 
 import (
-	"crypto/sha256"
-	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 )
-
-//go:embed testdata/llama3.tsv
-var llama3Golden string
-
-// TestLlama3Golden compares the frequency factors with the reference's.
-func TestLlama3Golden(t *testing.T) {
-	cases := 0
-	for line := range strings.Lines(llama3Golden) {
-		f := strings.Fields(line)
-		c, err := ParseConfig(fmt.Appendf(nil, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "head_dim": %s, "rope_theta": %s,
-			"rope_scaling": {"rope_type": "llama3", "factor": %s, "low_freq_factor": %s, "high_freq_factor": %s, "original_max_position_embeddings": %s}}`,
-			f[0], f[1], f[2], f[3], f[4], f[5]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		src, err := llama3Factors(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, err := src.Raw(new([]byte), 0, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum := sha256.Sum256(raw)
-		if got := hex.EncodeToString(sum[:16]); got != f[6] {
-			t.Errorf("%s: sha256 %s", strings.TrimSpace(line), got)
-		}
-		cases++
-	}
-	if cases < 200 {
-		t.Errorf("%d cases", cases)
-	}
-}
 
 func TestMap(t *testing.T) {
 	for name, want := range map[string]string{
@@ -71,7 +38,7 @@ func TestMap(t *testing.T) {
 }
 
 // place returns the name in the file of a tensor of a model with that many layers.
-func place(t *testing.T, a *Arch, name string, layers int) string {
+func place(t *testing.T, a *table.Arch, name string, layers int) string {
 	t.Helper()
 	c, err := ParseConfig(fmt.Appendf(nil, `{"architectures": [%q], "num_hidden_layers": %d}`, a.Classes[0], layers))
 	if err != nil {
@@ -88,7 +55,7 @@ func place(t *testing.T, a *Arch, name string, layers int) string {
 		return ""
 	}
 	o := layout.Outputs[0]
-	return o.Row.outputs(o.Layer.Bid, o.Suffix)[0]
+	return o.Row.Outputs(o.Layer.Bid, o.Suffix)[0]
 }
 
 func TestLookup(t *testing.T) {
@@ -156,7 +123,7 @@ func TestAlias(t *testing.T) {
 // refuses although the file needs nothing of them.
 func TestMoreThanReference(t *testing.T) {
 	for _, c := range []struct {
-		arch *Arch
+		arch *table.Arch
 		name string
 	}{
 		{gpt2, "h.0.attn.bias"}, // the causal mask
@@ -171,7 +138,7 @@ func TestMoreThanReference(t *testing.T) {
 
 func TestBrokenConfig(t *testing.T) {
 	for _, text := range []string{"", "{", "null", "[]", "{} {}", `{"architectures": []}`, `{"architectures": "LlamaForCausalLM"}`, `{"architectures": [1]}`, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_attention_heads": 0}`} {
-		if _, err := ParseConfig([]byte(text)); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), ConfigFile) {
+		if _, err := ParseConfig([]byte(text)); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), hparams.ConfigFile) {
 			t.Errorf("%s: got %v", text, err)
 		}
 	}
@@ -216,4 +183,18 @@ func FuzzParseConfig(f *testing.F) {
 		}
 		a.Layout(c, names)
 	})
+}
+
+// TestLayersInNames checks that the outputs of a row name the layer if the row
+// does, and only then.
+func TestLayersInNames(t *testing.T) {
+	for _, a := range registry {
+		for _, row := range a.Tensors {
+			for _, name := range row.Outputs(0, "") {
+				if slices.Contains(row.Outputs(1, ""), name) == strings.Contains(row.HF, "{bid}") && !row.Drops() {
+					t.Errorf("%s: row %s maps to %s", a.Name, row.HF, name)
+				}
+			}
+		}
+	}
 }

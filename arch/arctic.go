@@ -3,23 +3,25 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/tokenizer"
 )
 
 // arctic is Snowflake's Arctic: each layer has a dense part beside the experts.
 // Source: the Arctic class of the reference's converter.
-var arctic = &Arch{
+var arctic = &table.Arch{
 	Name:      "arctic",
 	Classes:   []string{"ArcticForCausalLM"},
 	Tokenizer: tokenizer.ClassArctic,
-	Metadata: slices.Concat(commonRows, []Row{
-		uintRow("vocab_size", "vocab_size"),
-		{Key: "rope.dimension_count", Derive: hiddenPerHead},
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		parts.UintRow("vocab_size", "vocab_size"),
+		{Key: "rope.dimension_count", Derive: parts.HiddenPerHead},
 	}),
-	Expect: []Expect{silu, {"parallel_attn_mlp_res", []string{"true"}}, {"use_residual", []string{"true"}}, {"moe_layer_frequency", []string{"1"}}},
+	Expect: []table.Expect{parts.SiLU, {Key: "parallel_attn_mlp_res", Values: []string{"true"}}, {Key: "use_residual", Values: []string{"true"}}, {Key: "moe_layer_frequency", Values: []string{"1"}}},
 	Unused: []string{"enable_expert_tensor_parallelism", "enc_index", "max_sequence_length", "moe_eval_capacity_factor", "moe_min_capacity", "moe_token_dropping",
 		"moe_train_capacity_factor", "quantization"},
-	Tensors: slices.Concat(embedRows, permutedRows(NoBias), mixtralExperts, []TensorRow{
+	Tensors: slices.Concat(parts.EmbedRows, parts.PermutedRows(table.NoBias), parts.MixtralExperts, []table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.residual_layernorm", GGUF: "blk.{bid}.ffn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm_exps"},

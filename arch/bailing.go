@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -14,43 +17,43 @@ import (
 // bailingMoE and bailingMoE2 are inclusionAI's Ling and Ring. Source: the classes of bailingmoe.py of the
 // reference's converter.
 var (
-	bailingMoE = &Arch{
+	bailingMoE = &table.Arch{
 		Name:      "bailingmoe",
 		Classes:   []string{"BailingMoeForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
-		Metadata: slices.Concat(commonRows, []Row{
-			{Key: "rope.dimension_count", Derive: ropeDimensionCount},
-			uintRow("leading_dense_block_count", "first_k_dense_replace"),
-			uintRow("vocab_size", "vocab_size"),
-			uintRow("expert_feed_forward_length", "moe_intermediate_size"),
+		Metadata: slices.Concat(parts.CommonRows, []table.Row{
+			{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},
+			parts.UintRow("leading_dense_block_count", "first_k_dense_replace"),
+			parts.UintRow("vocab_size", "vocab_size"),
+			parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
 			{Key: "expert_weights_scale", Const: gguf.Float32(1)},
-			uintRow("expert_shared_count", "num_shared_experts"),
-			boolRow("expert_weights_norm", "norm_topk_prob"),
+			parts.UintRow("expert_shared_count", "num_shared_experts"),
+			parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
 		}),
-		Expect: []Expect{silu, {"norm_softmax", []string{"false"}}, {"use_qkv_bias", []string{"false"}}, {"use_bias", []string{"false"}}},
+		Expect: []table.Expect{parts.SiLU, {Key: "norm_softmax", Values: []string{"false"}}, {Key: "use_qkv_bias", Values: []string{"false"}}, {Key: "use_bias", Values: []string{"false"}}},
 		Unused: []string{"embedding_dropout", "max_window_layers", "moe_layer_freq", "multi_gate", "num_nextn_predict_layers", "output_dropout", "rope_type", "sliding_window",
 			"use_sliding_window", "router_dtype"},
-		Tensors: slices.Concat([]TensorRow{{HF: "model.word_embeddings", GGUF: "token_embd"}}, embedRows[1:2], normRows, expertRows, sharedExpertRows, []TensorRow{
+		Tensors: slices.Concat([]table.TensorRow{{HF: "model.word_embeddings", GGUF: "token_embd"}}, parts.EmbedRows[1:2], parts.NormRows, parts.ExpertRows, parts.SharedExpertRows, []table.TensorRow{
 			{HF: "lm_head", GGUF: "output", Optional: true, Transform: normHead},
-			{HF: "model.layers.{bid}.attention.query_key_value", Split: []Part{
-				{GGUF: "blk.{bid}.attn_q", Transform: inTurn("q-of-joined-permuted", qOfJoined, permuteQ)},
-				{GGUF: "blk.{bid}.attn_k", Transform: inTurn("k-of-joined-permuted", kOfJoined, permuteK)},
-				{GGUF: "blk.{bid}.attn_v", Transform: vOfJoined},
+			{HF: "model.layers.{bid}.attention.query_key_value", Split: []table.Part{
+				{GGUF: "blk.{bid}.attn_q", Transform: parts.InTurn("q-of-joined-permuted", parts.QOfJoined, parts.PermuteQ)},
+				{GGUF: "blk.{bid}.attn_k", Transform: parts.InTurn("k-of-joined-permuted", parts.KOfJoined, parts.PermuteK)},
+				{GGUF: "blk.{bid}.attn_v", Transform: parts.VOfJoined},
 			}},
 			{HF: "model.layers.{bid}.attention.dense", GGUF: "blk.{bid}.attn_output"},
 		}),
 	}
-	bailingMoE2 = &Arch{
+	bailingMoE2 = &table.Arch{
 		Name:       "bailingmoe2",
 		Classes:    []string{"BailingMoeV2ForCausalLM"},
 		Tokenizer:  tokenizer.ClassGPT2,
 		BlockCount: withNextN,
-		Metadata: slices.Concat(with(commonRows, Row{Key: keyBlockCount, Derive: func(c *Config) (gguf.Value, bool, error) {
+		Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, err := withNextN(c)
-			return uint32Of(n, true, err)
-		}}), []Row{
-			{Key: "rope.dimension_count", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
-				dim, err := c.headDim()
+			return table.Uint32Of(n, true, err)
+		}}), []table.Row{
+			{Key: "rope.dimension_count", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+				dim, err := c.HeadDim()
 				if err != nil {
 					return v, false, err
 				}
@@ -61,43 +64,43 @@ var (
 				if err != nil {
 					return v, false, err
 				}
-				n, err := truncate(float64(dim) * share)
-				return uint32Of(n, true, err)
+				n, err := hparams.Truncate(float64(dim) * share)
+				return table.Uint32Of(n, true, err)
 			}},
-			uintRow("leading_dense_block_count", "first_k_dense_replace"),
-			uintRow("vocab_size", "vocab_size"),
-			uintRow("expert_feed_forward_length", "moe_intermediate_size"),
-			{Key: "expert_shared_feed_forward_length", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+			parts.UintRow("leading_dense_block_count", "first_k_dense_replace"),
+			parts.UintRow("vocab_size", "vocab_size"),
+			parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
+			{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 				if n, ok, err := c.Int("moe_shared_expert_intermediate_size"); err != nil || ok {
-					return uint32Of(n, ok, err)
+					return table.Uint32Of(n, ok, err)
 				}
 				width, err := c.Require("moe_intermediate_size")
 				if err != nil {
 					return v, false, err
 				}
 				n, err := c.Require("num_shared_experts")
-				if err == nil && (n < 0 || n > maxParts || width < 0 || width > 1<<32) {
-					err = fault.Errorf(fault.Broken, "%s: %d shared experts of %d", ConfigFile, n, width)
+				if err == nil && (n < 0 || n > hparams.MaxParts || width < 0 || width > 1<<32) {
+					err = fault.Errorf(fault.Broken, "%s: %d shared experts of %d", hparams.ConfigFile, n, width)
 				}
-				return uint32Of(n*width, true, err)
+				return table.Uint32Of(n*width, true, err)
 			}},
-			floatRow("expert_weights_scale", "routed_scaling_factor"),
-			uintRow("expert_shared_count", "num_shared_experts"),
-			boolRow("expert_weights_norm", "norm_topk_prob"),
-			optional(uintRow("nextn_predict_layers", "num_nextn_predict_layers")),
+			parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
+			parts.UintRow("expert_shared_count", "num_shared_experts"),
+			parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
+			parts.Optional(parts.UintRow("nextn_predict_layers", "num_nextn_predict_layers")),
 		}),
-		Expect: []Expect{silu, {"use_qkv_bias", []string{"false"}}, {"use_bias", []string{"false"}}, {"use_qk_norm", []string{"true"}}, {"use_rmsnorm", []string{"true"}}},
+		Expect: []table.Expect{parts.SiLU, {Key: "use_qkv_bias", Values: []string{"false"}}, {Key: "use_bias", Values: []string{"false"}}, {Key: "use_qk_norm", Values: []string{"true"}}, {Key: "use_rmsnorm", Values: []string{"true"}}},
 		Unused: []string{"embedding_dropout", "max_window_layers", "moe_router_enable_expert_bias", "moe_router_topk_scaling_factor", "mtp_loss_scaling_factor", "output_dropout", "rotary_dim",
 			"router_dtype", "sliding_window", "use_sliding_window", "rope_interleave", "moe_router_enable_routed_scaling", "moe_router_group_topk", "moe_router_num_groups"},
-		Tensors: slices.Concat([]TensorRow{
+		Tensors: slices.Concat([]table.TensorRow{
 			{HF: "model.word_embeddings", GGUF: "token_embd"},
 			{HF: "model.layers.{bid}.attention.query_key_value", GGUF: "blk.{bid}.attn_qkv"},
 			{HF: "model.layers.{bid}.attention.dense", GGUF: "blk.{bid}.attn_output"},
 			{HF: "model.layers.{bid}.attention.query_layernorm", GGUF: "blk.{bid}.attn_q_norm"},
 			{HF: "model.layers.{bid}.attention.key_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
-		}, embedRows[1:], normRows, only(firstDense("first_k_dense_replace"), mlpRows), only(not(firstDense("first_k_dense_replace")), slices.Concat(expertRows, sharedExpertRows, []TensorRow{
+		}, parts.EmbedRows[1:], parts.NormRows, parts.Only(parts.FirstDense("first_k_dense_replace"), parts.MLPRows), parts.Only(parts.Not(parts.FirstDense("first_k_dense_replace")), slices.Concat(parts.ExpertRows, parts.SharedExpertRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.mlp.gate.expert_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true, Optional: true},
-		})), only(isNextN, []TensorRow{
+		})), parts.Only(isNextN, []table.TensorRow{
 			{HF: "model.layers.{bid}.eh_proj", GGUF: "blk.{bid}.nextn.eh_proj"},
 			{HF: "model.layers.{bid}.enorm", GGUF: "blk.{bid}.nextn.enorm"},
 			{HF: "model.layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm"},
@@ -107,7 +110,7 @@ var (
 )
 
 // withNextN is the number of layers with those that predict further tokens.
-func withNextN(c *Config) (int64, error) {
+func withNextN(c *hparams.View) (int64, error) {
 	extra, _, err := c.Int("num_nextn_predict_layers")
 	if err != nil {
 		return 0, err
@@ -116,11 +119,11 @@ func withNextN(c *Config) (int64, error) {
 		return c.BlockCount()
 	}
 	n, err := c.Require("num_hidden_layers")
-	return min(max(n, 0), maxBlocks) + min(max(extra, 0), maxBlocks), err
+	return min(max(n, 0), hparams.MaxBlocks) + min(max(extra, 0), hparams.MaxBlocks), err
 }
 
 // isNextN is the condition of layers that predict further tokens.
-func isNextN(l Layer) (bool, error) {
+func isNextN(l table.Layer) (bool, error) {
 	n, err := l.BlockCount()
 	return l.Bid >= n, err
 }
@@ -128,7 +131,7 @@ func isNextN(l Layer) (bool, error) {
 // normHead divides each column of the output's matrix by its length, where the
 // config says that the model does so whenever it computes. All steps are float32,
 // rows added one after the other, as PyTorch does it.
-var normHead = &Transform{Name: "norm-head", Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+var normHead = &table.Transform{Name: "norm-head", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	if on, _, err := l.Bool("norm_head"); err != nil || !on {
 		return s, err
 	}

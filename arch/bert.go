@@ -2,12 +2,14 @@ package arch
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -15,51 +17,51 @@ import (
 )
 
 // bert is BERT and what was fine-tuned from it. Source: bert.py of the reference.
-var bert = &Arch{
+var bert = &table.Arch{
 	Name:      "bert",
 	Classes:   []string{"BertModel", "BertForMaskedLM", "CamembertModel", "BertForSequenceClassification"},
 	Tokenizer: tokenizer.ClassBert,
 	Metadata:  bertMetadata,
 	Unused:    bertUnused,
 	Expect:    bertExpect,
-	Rename:    []Rename{{Prefix: "bert.", With: ""}},
+	Rename:    []table.Rename{{Prefix: "bert.", With: ""}},
 	Drop:      bertDrop,
 	Tensors:   slices.Concat(bertEmbeddings(position(nil)), bertLayers, bertClassifier),
 }
 
 // distilbert is BERT with half of the layers and without types of tokens. Source:
 // DistilBertModel of the reference.
-var distilbert = &Arch{
+var distilbert = &table.Arch{
 	Name:      "bert",
 	Classes:   []string{"DistilBertModel", "DistilBertForMaskedLM", "DistilBertForSequenceClassification"},
 	Tokenizer: tokenizer.ClassBert,
-	Metadata:  slices.Concat([]Row{{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-12)}}, bertMetadata),
+	Metadata:  slices.Concat([]table.Row{{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-12)}}, bertMetadata),
 	Unused:    slices.Concat(bertUnused, []string{"sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_"}),
-	Expect:    []Expect{{"activation", gelu}},
-	Rename:    []Rename{{Prefix: "distilbert.", With: ""}, {Prefix: "bert.", With: ""}},
-	Drop:      slices.Concat(bertDrop, []Drop{{Prefix: "vocab_", Why: lmHead}}),
-	Tensors: slices.Concat(position(nil), []TensorRow{
+	Expect:    []table.Expect{{Key: "activation", Values: parts.GELU}},
+	Rename:    []table.Rename{{Prefix: "distilbert.", With: ""}, {Prefix: "bert.", With: ""}},
+	Drop:      slices.Concat(bertDrop, []table.Drop{{Prefix: "vocab_", Why: lmHead}}),
+	Tensors: slices.Concat(position(nil), []table.TensorRow{
 		{HF: "embeddings.word_embeddings", GGUF: "token_embd"},
-		{HF: "embeddings.LayerNorm", GGUF: "token_embd_norm", Bias: NeedBias},
-		{HF: "transformer.layer.{bid}.attention.q_lin", GGUF: "blk.{bid}.attn_q", Bias: NeedBias},
-		{HF: "transformer.layer.{bid}.attention.k_lin", GGUF: "blk.{bid}.attn_k", Bias: NeedBias},
-		{HF: "transformer.layer.{bid}.attention.v_lin", GGUF: "blk.{bid}.attn_v", Bias: NeedBias},
-		{HF: "transformer.layer.{bid}.attention.out_lin", GGUF: "blk.{bid}.attn_output", Bias: NeedBias},
-		{HF: "transformer.layer.{bid}.sa_layer_norm", GGUF: "blk.{bid}.attn_output_norm", Bias: NeedBias},
-		{HF: "transformer.layer.{bid}.ffn.lin1", GGUF: "blk.{bid}.ffn_up", Bias: NeedBias},
-		{HF: "transformer.layer.{bid}.ffn.lin2", GGUF: "blk.{bid}.ffn_down", Bias: NeedBias},
-		{HF: "transformer.layer.{bid}.output_layer_norm", GGUF: "blk.{bid}.layer_output_norm", Bias: NeedBias},
-		{HF: "pre_classifier", GGUF: "cls", Bias: NeedBias, Optional: true},
+		{HF: "embeddings.LayerNorm", GGUF: "token_embd_norm", Bias: table.NeedBias},
+		{HF: "transformer.layer.{bid}.attention.q_lin", GGUF: "blk.{bid}.attn_q", Bias: table.NeedBias},
+		{HF: "transformer.layer.{bid}.attention.k_lin", GGUF: "blk.{bid}.attn_k", Bias: table.NeedBias},
+		{HF: "transformer.layer.{bid}.attention.v_lin", GGUF: "blk.{bid}.attn_v", Bias: table.NeedBias},
+		{HF: "transformer.layer.{bid}.attention.out_lin", GGUF: "blk.{bid}.attn_output", Bias: table.NeedBias},
+		{HF: "transformer.layer.{bid}.sa_layer_norm", GGUF: "blk.{bid}.attn_output_norm", Bias: table.NeedBias},
+		{HF: "transformer.layer.{bid}.ffn.lin1", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias},
+		{HF: "transformer.layer.{bid}.ffn.lin2", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
+		{HF: "transformer.layer.{bid}.output_layer_norm", GGUF: "blk.{bid}.layer_output_norm", Bias: table.NeedBias},
+		{HF: "pre_classifier", GGUF: "cls", Bias: table.NeedBias, Optional: true},
 	}, bertClassifier),
 }
 
 // roberta is BERT whose positions begin behind that of the padding. Source:
 // RobertaModel of the reference.
-var roberta = &Arch{
+var roberta = &table.Arch{
 	Name:      "bert",
 	Classes:   []string{"RobertaModel", "RobertaForSequenceClassification"},
 	Tokenizer: tokenizer.ClassRoberta,
-	Metadata:  with(bertMetadata, robertaContext),
+	Metadata:  parts.With(bertMetadata, robertaContext),
 	Unused:    bertUnused,
 	Expect:    bertExpect,
 	Rename:    robertaRename,
@@ -69,18 +71,18 @@ var roberta = &Arch{
 
 // xlmRoberta is RoBERTa with a SentencePiece vocabulary. Source: XLMRobertaModel of
 // the reference.
-var xlmRoberta = &Arch{
+var xlmRoberta = &table.Arch{
 	Name:      "bert",
 	Classes:   []string{"XLMRobertaModel", "XLMRobertaForSequenceClassification"},
 	Tokenizer: tokenizer.ClassXLMRoberta,
-	Metadata:  with(bertMetadata, robertaContext),
+	Metadata:  parts.With(bertMetadata, robertaContext),
 	Unused:    bertUnused,
 	Expect:    bertExpect,
 	Rename:    robertaRename,
 	Drop:      bertDrop,
 	Tensors:   slices.Concat(bertEmbeddings(position(fromPadding)), bertLayers, bertClassifier, robertaClassifier),
-	Instead: func(c *Config) (*Arch, error) {
-		if !isNo(c.Value("lora_adaptations")) {
+	Instead: func(c *hparams.View) (*table.Arch, error) {
+		if !hparams.IsNo(c.Value("lora_adaptations")) {
 			return jinaBertV3, nil
 		}
 		return nil, nil
@@ -90,30 +92,30 @@ var xlmRoberta = &Arch{
 // jinaBertV3 is XLM-RoBERTa with rope and low-rank adapters, which are left out:
 // the reference writes each to a file of its own. Source: XLMRobertaModel of the
 // reference.
-var jinaBertV3 = &Arch{
+var jinaBertV3 = &table.Arch{
 	Name:      "jina-bert-v3",
 	Tokenizer: tokenizer.ClassXLMRoberta,
-	Metadata:  with(bertMetadata, robertaContext),
+	Metadata:  parts.With(bertMetadata, robertaContext),
 	Unused: slices.Concat(bertUnused, []string{"emb_pooler", "load_trained_adapters", "lora_alpha", "lora_dropout_p", "lora_main_params_trainable", "lora_rank", "matryoshka_dimensions",
 		"rotary_emb_base", "task_instructions", "truncate_dim"}),
-	Expect: []Expect{
-		{"hidden_act", gelu},
-		{"position_embedding_type", []string{"rotary"}},
-		{"is_decoder", no},
+	Expect: []table.Expect{
+		{Key: "hidden_act", Values: parts.GELU},
+		{Key: "position_embedding_type", Values: []string{"rotary"}},
+		{Key: "is_decoder", Values: parts.False},
 	},
 	Rename: robertaRename,
-	Drop:   slices.Concat(bertDrop, []Drop{{Suffix: ".0.lora_A", Why: adapters}, {Suffix: ".0.lora_B", Why: adapters}}),
-	Tensors: slices.Concat(parametrized([]TensorRow{
+	Drop:   slices.Concat(bertDrop, []table.Drop{{Suffix: ".0.lora_A", Why: adapters}, {Suffix: ".0.lora_B", Why: adapters}}),
+	Tensors: slices.Concat(parametrized([]table.TensorRow{
 		{HF: "embeddings.word_embeddings", GGUF: "token_embd"},
 		{HF: "embeddings.token_type_embeddings", GGUF: "token_types", Optional: true},
-		{HF: "encoder.layers.{bid}.mixer.Wqkv", GGUF: "blk.{bid}.attn_qkv", Bias: NeedBias},
-		{HF: "encoder.layers.{bid}.mixer.out_proj", GGUF: "blk.{bid}.attn_output", Bias: NeedBias},
-		{HF: "encoder.layers.{bid}.mlp.fc1", GGUF: "blk.{bid}.ffn_up", Bias: NeedBias},
-		{HF: "encoder.layers.{bid}.mlp.fc2", GGUF: "blk.{bid}.ffn_down", Bias: NeedBias},
-	}), []TensorRow{
-		{HF: "emb_ln", GGUF: "token_embd_norm", Bias: NeedBias},
-		{HF: "encoder.layers.{bid}.norm1", GGUF: "blk.{bid}.attn_output_norm", Bias: NeedBias},
-		{HF: "encoder.layers.{bid}.norm2", GGUF: "blk.{bid}.layer_output_norm", Bias: NeedBias},
+		{HF: "encoder.layers.{bid}.mixer.Wqkv", GGUF: "blk.{bid}.attn_qkv", Bias: table.NeedBias},
+		{HF: "encoder.layers.{bid}.mixer.out_proj", GGUF: "blk.{bid}.attn_output", Bias: table.NeedBias},
+		{HF: "encoder.layers.{bid}.mlp.fc1", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias},
+		{HF: "encoder.layers.{bid}.mlp.fc2", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
+	}), []table.TensorRow{
+		{HF: "emb_ln", GGUF: "token_embd_norm", Bias: table.NeedBias},
+		{HF: "encoder.layers.{bid}.norm1", GGUF: "blk.{bid}.attn_output_norm", Bias: table.NeedBias},
+		{HF: "encoder.layers.{bid}.norm2", GGUF: "blk.{bid}.layer_output_norm", Bias: table.NeedBias},
 	}),
 }
 
@@ -121,13 +123,13 @@ const adapters = "adapters for tasks"
 
 // parametrized returns the rows of weights that adapters belong to: they are kept
 // under a name of the parametrization, biases are not.
-func parametrized(list []TensorRow) (out []TensorRow) {
+func parametrized(list []table.TensorRow) (out []table.TensorRow) {
 	for _, r := range list {
-		out = append(out, TensorRow{HF: r.HF + ".parametrizations.weight.original", GGUF: r.GGUF + ".weight", Exact: true, Optional: r.Optional})
-		if r.Bias == NeedBias {
-			out = append(out, TensorRow{HF: r.HF + ".bias", GGUF: r.GGUF + ".bias", Exact: true})
+		out = append(out, table.TensorRow{HF: r.HF + ".parametrizations.weight.original", GGUF: r.GGUF + ".weight", Exact: true, Optional: r.Optional})
+		if r.Bias == table.NeedBias {
+			out = append(out, table.TensorRow{HF: r.HF + ".bias", GGUF: r.GGUF + ".bias", Exact: true})
 		}
-		out = append(out, TensorRow{HF: r.HF + ".weight", GGUF: r.GGUF + ".weight", Exact: true, Optional: true})
+		out = append(out, table.TensorRow{HF: r.HF + ".weight", GGUF: r.GGUF + ".weight", Exact: true, Optional: true})
 	}
 	return out
 }
@@ -135,22 +137,22 @@ func parametrized(list []TensorRow) (out []TensorRow) {
 // nomicBert is BERT with rope and a gated MLP. The raw config.json is read,
 // because the transformers library gives models of other sizes those of its own.
 // Source: NomicBertModel of the reference.
-var nomicBert = &Arch{
+var nomicBert = &table.Arch{
 	Name:      "nomic-bert",
 	Classes:   []string{"NomicBertModel"},
 	Tokenizer: tokenizer.ClassNomicBert,
 	RawConfig: true,
-	Metadata:  with(bertMetadata, nomicContext),
+	Metadata:  parts.With(bertMetadata, nomicContext),
 	Unused:    nomicUnused,
-	Expect:    slices.Concat(nomicExpect, []Expect{{"activation_function", []string{"swiglu"}}, {"qkv_proj_bias", no}, {"mlp_fc1_bias", no}, {"mlp_fc2_bias", no}}),
+	Expect:    slices.Concat(nomicExpect, []table.Expect{{Key: "activation_function", Values: []string{"swiglu"}}, {Key: "qkv_proj_bias", Values: parts.False}, {Key: "mlp_fc1_bias", Values: parts.False}, {Key: "mlp_fc2_bias", Values: parts.False}}),
 	Rename:    bert.Rename,
 	Drop:      bertDrop,
-	Tensors: slices.Concat(nomicLayers(NoBias), []TensorRow{
+	Tensors: slices.Concat(nomicLayers(table.NoBias), []table.TensorRow{
 		{HF: "encoder.layers.{bid}.mlp.fc11", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "encoder.layers.{bid}.mlp.fc12", GGUF: "blk.{bid}.ffn_gate"},
 		{HF: "encoder.layers.{bid}.mlp.fc2", GGUF: "blk.{bid}.ffn_down"},
 	}),
-	Instead: func(c *Config) (*Arch, error) {
+	Instead: func(c *hparams.View) (*table.Arch, error) {
 		if n, _, _ := c.Int("moe_every_n_layers"); n != 0 {
 			return nomicBertMoE, nil
 		}
@@ -159,24 +161,24 @@ var nomicBert = &Arch{
 }
 
 // nomicBertMoE has experts in some of the layers.
-var nomicBertMoE = &Arch{
+var nomicBertMoE = &table.Arch{
 	Name:      "nomic-bert-moe",
 	Tokenizer: tokenizer.ClassNomicBert,
 	RawConfig: true,
-	Metadata: slices.Concat(with(bertMetadata, nomicContext), []Row{
+	Metadata: slices.Concat(parts.With(bertMetadata, nomicContext), []table.Row{
 		{Key: "moe_every_n_layers", Type: gguf.Uint32Type, From: []string{"moe_every_n_layers"}, Required: true},
 		{Key: "expert_used_count", Type: gguf.Uint32Type, From: []string{"moe_top_k"}, Required: true},
 	}),
 	Unused: slices.Concat(nomicUnused, []string{"moe_impl", "moe_resid_pdrop", "moe_normalize_expert_weights", "expert_choice_router", "ffn_div", "num_shared_experts"}),
-	Expect: slices.Concat(nomicExpect, []Expect{{"activation_function", gelu}, {"qkv_proj_bias", yes}, {"mlp_fc1_bias", yes}, {"mlp_fc2_bias", yes}}),
+	Expect: slices.Concat(nomicExpect, []table.Expect{{Key: "activation_function", Values: parts.GELU}, {Key: "qkv_proj_bias", Values: yes}, {Key: "mlp_fc1_bias", Values: yes}, {Key: "mlp_fc2_bias", Values: yes}}),
 	Rename: bert.Rename,
 	Drop:   bertDrop,
-	Tensors: slices.Concat(nomicLayers(NeedBias), []TensorRow{
-		{HF: "encoder.layers.{bid}.mlp.fc1", GGUF: "blk.{bid}.ffn_up", Bias: NeedBias, If: not(nomicSparse)},
-		{HF: "encoder.layers.{bid}.mlp.fc2", GGUF: "blk.{bid}.ffn_down", Bias: NeedBias, If: not(nomicSparse)},
+	Tensors: slices.Concat(nomicLayers(table.NeedBias), []table.TensorRow{
+		{HF: "encoder.layers.{bid}.mlp.fc1", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias, If: parts.Not(nomicSparse)},
+		{HF: "encoder.layers.{bid}.mlp.fc2", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias, If: parts.Not(nomicSparse)},
 		{HF: "encoder.layers.{bid}.mlp.router.layer", GGUF: "blk.{bid}.ffn_gate_inp", If: nomicSparse},
 		{HF: "encoder.layers.{bid}.mlp.experts.mlp.w1", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true, If: nomicSparse, Transform: nomicExperts},
-		{HF: "encoder.layers.{bid}.mlp.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true, If: nomicSparse, Transform: inTurn("nomic-experts-down", nomicExperts, transposeEach)},
+		{HF: "encoder.layers.{bid}.mlp.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true, If: nomicSparse, Transform: parts.InTurn("nomic-experts-down", nomicExperts, parts.TransposeEach)},
 		{HF: "encoder.layers.{bid}.mlp.experts.bias", If: nomicSparse}, // the reference leaves it out, and loaders know none
 	}),
 }
@@ -187,19 +189,19 @@ var nomicUnused = slices.Concat(bertUnused, []string{"causal", "dense_seq_output
 	"rotary_emb_base", "rotary_emb_fraction", "rotary_scaling_factor", "use_rms_norm", "use_xentropy", "mlp_fc1_bias", "qkv_proj_bias",
 	"scale_attn_weights", "reorder_and_upcast_attn", "router_aux_loss_coef"})
 
-var nomicExpect = []Expect{
-	{"causal", no},
-	{"prenorm", no},
-	{"parallel_block", no}, {"parallel_block_tied_norm", no},
-	{"rotary_emb_fraction", []string{"1.0", "1"}},
-	{"rotary_emb_interleaved", no},
-	{"rotary_emb_scale_base", nil},
-	{"use_rms_norm", no},
+var nomicExpect = []table.Expect{
+	{Key: "causal", Values: parts.False},
+	{Key: "prenorm", Values: parts.False},
+	{Key: "parallel_block", Values: parts.False}, {Key: "parallel_block_tied_norm", Values: parts.False},
+	{Key: "rotary_emb_fraction", Values: []string{"1.0", "1"}},
+	{Key: "rotary_emb_interleaved", Values: parts.False},
+	{Key: "rotary_emb_scale_base", Values: nil},
+	{Key: "use_rms_norm", Values: parts.False},
 }
 
 // nomicContext is the length that the model was trained for, not the one that
 // scaling of rope allows.
-var nomicContext = Row{Key: "context_length", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+var nomicContext = table.Row{Key: "context_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	n, err := c.Require("n_positions")
 	if err != nil {
 		return v, false, err
@@ -217,11 +219,11 @@ var nomicContext = Row{Key: "context_length", Derive: func(c *Config) (v gguf.Va
 	case n == 2048 && trained == 2048:
 		return gguf.Uint32(512), true, nil
 	}
-	return v, false, fault.Errorf(fault.Unsupported, "%s: n_positions is %d and max_trained_positions %d, want 8192 or 2048, and 2048", ConfigFile, n, trained)
+	return v, false, fault.Errorf(fault.Unsupported, "%s: n_positions is %d and max_trained_positions %d, want 8192 or 2048, and 2048", hparams.ConfigFile, n, trained)
 }}
 
 // nomicSparse tells the layers with experts.
-func nomicSparse(l Layer) (bool, error) {
+func nomicSparse(l table.Layer) (bool, error) {
 	n, err := l.Require("moe_every_n_layers")
 	if err != nil || n < 1 {
 		return false, err
@@ -231,7 +233,7 @@ func nomicSparse(l Layer) (bool, error) {
 
 // nomicExperts takes the matrices of the experts apart, which lie one below the
 // other.
-var nomicExperts = &Transform{Name: "nomic-experts", Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+var nomicExperts = &table.Transform{Name: "nomic-experts", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	n, err := l.Require("num_local_experts", "num_experts")
 	if err != nil {
 		return nil, err
@@ -243,56 +245,56 @@ var nomicExperts = &Transform{Name: "nomic-experts", Forward: func(l Layer, s ro
 	return rows.Reshape(s, []int64{ne[0], ne[1] / n, n})
 }}
 
-func nomicLayers(bias Bias) []TensorRow {
-	return []TensorRow{
+func nomicLayers(bias table.Bias) []table.TensorRow {
+	return []table.TensorRow{
 		{HF: "embeddings.word_embeddings", GGUF: "token_embd"},
 		{HF: "embeddings.token_type_embeddings", GGUF: "token_types", Optional: true},
-		{HF: "emb_ln", GGUF: "token_embd_norm", Bias: NeedBias},
+		{HF: "emb_ln", GGUF: "token_embd_norm", Bias: table.NeedBias},
 		{HF: "encoder.layers.{bid}.attn.Wqkv", GGUF: "blk.{bid}.attn_qkv", Bias: bias},
 		{HF: "encoder.layers.{bid}.attn.out_proj", GGUF: "blk.{bid}.attn_output", Bias: bias},
-		{HF: "encoder.layers.{bid}.norm1", GGUF: "blk.{bid}.attn_output_norm", Bias: NeedBias},
-		{HF: "encoder.layers.{bid}.norm2", GGUF: "blk.{bid}.layer_output_norm", Bias: NeedBias},
+		{HF: "encoder.layers.{bid}.norm1", GGUF: "blk.{bid}.attn_output_norm", Bias: table.NeedBias},
+		{HF: "encoder.layers.{bid}.norm2", GGUF: "blk.{bid}.layer_output_norm", Bias: table.NeedBias},
 	}
 }
 
 // jinaBertV2 is BERT with ALiBi and a gated MLP. Source: JinaBertV2Model of the
 // reference.
-var jinaBertV2 = &Arch{
+var jinaBertV2 = &table.Arch{
 	Name:      "jina-bert-v2",
 	Classes:   []string{"JinaBertModel", "JinaBertForMaskedLM"},
 	Tokenizer: tokenizer.ClassJinaBertV2,
 	Metadata:  bertMetadata,
 	Unused:    slices.Concat(bertUnused, []string{"attn_implementation", "emb_pooler", "feed_forward_type"}),
-	Expect: []Expect{
-		{"hidden_act", gelu},
-		{"position_embedding_type", []string{"alibi"}},
-		{"feed_forward_type", []string{"geglu"}},
-		{"is_decoder", no},
+	Expect: []table.Expect{
+		{Key: "hidden_act", Values: parts.GELU},
+		{Key: "position_embedding_type", Values: []string{"alibi"}},
+		{Key: "feed_forward_type", Values: []string{"geglu"}},
+		{Key: "is_decoder", Values: parts.False},
 	},
 	Rename: bert.Rename,
 	Drop:   bertDrop,
-	Tensors: slices.Concat(bertEmbeddings(nil), bertAttention, []TensorRow{
-		{HF: "encoder.layer.{bid}.attention.self.layer_norm_q", GGUF: "blk.{bid}.attn_q_norm", Bias: NeedBias, Optional: true},
-		{HF: "encoder.layer.{bid}.attention.self.layer_norm_k", GGUF: "blk.{bid}.attn_k_norm", Bias: NeedBias, Optional: true},
-		{HF: "encoder.layer.{bid}.layer_norm_1", GGUF: "blk.{bid}.attn_norm_2", Bias: NeedBias, Optional: true},
+	Tensors: slices.Concat(bertEmbeddings(nil), bertAttention, []table.TensorRow{
+		{HF: "encoder.layer.{bid}.attention.self.layer_norm_q", GGUF: "blk.{bid}.attn_q_norm", Bias: table.NeedBias, Optional: true},
+		{HF: "encoder.layer.{bid}.attention.self.layer_norm_k", GGUF: "blk.{bid}.attn_k_norm", Bias: table.NeedBias, Optional: true},
+		{HF: "encoder.layer.{bid}.layer_norm_1", GGUF: "blk.{bid}.attn_norm_2", Bias: table.NeedBias, Optional: true},
 		{HF: "encoder.layer.{bid}.mlp.gated_layers", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "encoder.layer.{bid}.mlp.up_gated_layer", GGUF: "blk.{bid}.ffn_up", Optional: true},
-		{HF: "encoder.layer.{bid}.mlp.wo", GGUF: "blk.{bid}.ffn_down", Bias: NeedBias},
-		{HF: "encoder.layer.{bid}.mlp.down_layer", GGUF: "blk.{bid}.ffn_down", Bias: NeedBias, Optional: true},
-		{HF: "encoder.layer.{bid}.mlp.layernorm", GGUF: "blk.{bid}.layer_output_norm", Bias: NeedBias},
-		{HF: "encoder.layer.{bid}.layer_norm_2", GGUF: "blk.{bid}.layer_output_norm", Bias: NeedBias, Optional: true},
-		{HF: "classifier", GGUF: "cls", Bias: NeedBias, Optional: true},
+		{HF: "encoder.layer.{bid}.mlp.wo", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
+		{HF: "encoder.layer.{bid}.mlp.down_layer", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias, Optional: true},
+		{HF: "encoder.layer.{bid}.mlp.layernorm", GGUF: "blk.{bid}.layer_output_norm", Bias: table.NeedBias},
+		{HF: "encoder.layer.{bid}.layer_norm_2", GGUF: "blk.{bid}.layer_output_norm", Bias: table.NeedBias, Optional: true},
+		{HF: "classifier", GGUF: "cls", Bias: table.NeedBias, Optional: true},
 	}),
 }
 
 // modernBert has rope, layers of local attention and no biases. Source:
 // ModernBertModel of the reference.
-var modernBert = &Arch{
+var modernBert = &table.Arch{
 	Name:             "modern-bert",
 	Classes:          []string{"ModernBertModel", "ModernBertForMaskedLM", "ModernBertForSequenceClassification"},
 	Tokenizer:        tokenizer.ClassModernBert,
 	RopePerAttention: true,
-	Metadata: slices.Concat(bertMetadata, []Row{
+	Metadata: slices.Concat(bertMetadata, []table.Row{
 		{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"local_attention"}, Required: true},
 		{Key: "attention.sliding_window_pattern", Type: gguf.Uint32Type, From: []string{"global_attn_every_n_layers"}},
 		{Key: "rope.scaling.type", Const: gguf.String("none")},
@@ -301,56 +303,56 @@ var modernBert = &Arch{
 	}),
 	Unused: slices.Concat(bertUnused, []string{"classifier_bias", "compiled_model", "decoder_bias", "deterministic_flash_attn", "embedding_dropout", "initializer_cutoff_factor",
 		"layer_types", "norm_bias", "repad_logits_with_grad", "reference_compile", "sparse_pred_ignore_index", "sparse_prediction", "cls_token_id"}),
-	Expect: []Expect{
-		{"attention_bias", no}, {"mlp_bias", no}, {"norm_bias", no},
+	Expect: []table.Expect{
+		{Key: "attention_bias", Values: parts.False}, {Key: "mlp_bias", Values: parts.False}, {Key: "norm_bias", Values: parts.False},
 	},
 	Rename: modelPrefix,
-	Drop:   slices.Concat(bertDrop, []Drop{{Prefix: "decoder.", Why: lmHead}}),
-	Tensors: slices.Concat([]TensorRow{
+	Drop:   slices.Concat(bertDrop, []table.Drop{{Prefix: "decoder.", Why: lmHead}}),
+	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "embeddings.tok_embeddings", GGUF: "token_embd"},
 		{HF: "embeddings.norm", GGUF: "token_embd_norm"},
 		{HF: "final_norm", GGUF: "output_norm"},
-		{HF: "layers.{bid}.attn_norm", GGUF: "blk.{bid}.attn_norm", If: not(firstLayer)}, // the first layer has none
+		{HF: "layers.{bid}.attn_norm", GGUF: "blk.{bid}.attn_norm", If: parts.Not(parts.FirstLayer)}, // the first layer has none
 		{HF: "layers.{bid}.attn.Wqkv", GGUF: "blk.{bid}.attn_qkv"},
 		{HF: "layers.{bid}.attn.Wo", GGUF: "blk.{bid}.attn_output"},
 		{HF: "layers.{bid}.mlp_norm", GGUF: "blk.{bid}.ffn_norm"},
 		{HF: "layers.{bid}.mlp.Wi", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "layers.{bid}.mlp.Wo", GGUF: "blk.{bid}.ffn_down"},
-		{HF: "head.dense", GGUF: "cls", Bias: MayBias, Optional: true},
-		{HF: "head.norm", GGUF: "cls.norm", Bias: MayBias, Optional: true},
+		{HF: "head.dense", GGUF: "cls", Bias: table.MayBias, Optional: true},
+		{HF: "head.norm", GGUF: "cls.norm", Bias: table.MayBias, Optional: true},
 	}, bertClassifier),
 }
 
-var modelPrefix = []Rename{{Prefix: "model.", With: ""}}
+var modelPrefix = []table.Rename{{Prefix: "model.", With: ""}}
 
 // neoBert is NeoBERT. Source: NeoBert of the reference.
-var neoBert = &Arch{
+var neoBert = &table.Arch{
 	Name:      "neo-bert",
 	Classes:   []string{"NeoBERT", "NeoBERTLMHead", "NeoBERTForSequenceClassification"},
 	Tokenizer: tokenizer.ClassBert,
-	Metadata: slices.Concat(bertMetadata, []Row{
-		{Key: "feed_forward_length", Derive: func(c *Config) (gguf.Value, bool, error) {
+	Metadata: slices.Concat(bertMetadata, []table.Row{
+		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, err := c.Require("intermediate_size")
-			if err == nil && (n < 0 || n > maxWidth) {
-				err = wrongType("intermediate_size", "a size", n)
+			if err == nil && (n < 0 || n > hparams.MaxWidth) {
+				err = hparams.WrongType("intermediate_size", "a size", n)
 			}
-			return uint32Of(2*n/3, true, err)
+			return table.Uint32Of(2*n/3, true, err)
 		}},
 		{Key: "rope.freq_base", Const: gguf.Float32(10000)},
 		{Key: "rope.scaling.type", Const: gguf.String("none")},
 		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"norm_eps"}, Const: gguf.Float32(1e-6)},
-		{Key: "pooling_type", Const: gguf.Uint32(poolCLS)},
+		{Key: "pooling_type", Const: gguf.Uint32(parts.PoolCLS)},
 	}),
 	Unused: slices.Concat(bertUnused, []string{"classifier_init_range", "decoder_init_range", "embedding_init_range", "flash_attention", "kwargs", "dim_head", "base_scale", "ngpt"}),
-	Expect: []Expect{
-		{"ngpt", no},
-		{"rope_scaling", nil},
-		{"rope_theta", []string{"10000", "10000.0"}},
-		{"hidden_act", []string{"swiglu", "SwiGLU"}},
+	Expect: []table.Expect{
+		{Key: "ngpt", Values: parts.False},
+		{Key: "rope_scaling", Values: nil},
+		{Key: "rope_theta", Values: []string{"10000", "10000.0"}},
+		{Key: "hidden_act", Values: []string{"swiglu", "SwiGLU"}},
 	},
 	Rename: modelPrefix,
-	Drop:   slices.Concat(bertDrop, []Drop{{Prefix: "decoder.", Why: lmHead}}),
-	Tensors: slices.Concat([]TensorRow{
+	Drop:   slices.Concat(bertDrop, []table.Drop{{Prefix: "decoder.", Why: lmHead}}),
+	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "encoder", GGUF: "token_embd"},
 		{HF: "layer_norm", GGUF: "enc.output_norm"},
 		{HF: "transformer_encoder.{bid}.attention_norm", GGUF: "blk.{bid}.attn_norm"},
@@ -365,23 +367,23 @@ var neoBert = &Arch{
 // euroBert is a Llama that sees what follows. The raw config.json is read, because
 // the transformers library gives all of them a kind of pooling that the reference
 // refuses. Source: EuroBertModel of the reference.
-var euroBert = &Arch{
+var euroBert = &table.Arch{
 	Name:      "eurobert",
 	Classes:   []string{"EuroBertModel", "JinaEmbeddingsV5Model"},
 	Tokenizer: tokenizer.ClassEuroBert,
 	RawConfig: true,
-	Metadata: slices.Concat(commonRows, []Row{
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.causal", Const: gguf.Bool(false)},
 		{Key: "rope.scaling.type", Const: gguf.String("none")},
 	}, poolingRows),
 	Unused: slices.Concat(bertUnused, []string{"clf_pooling", "bos_token", "eos_token", "mask_token", "pad_token"}),
-	Expect: []Expect{
-		silu,
-		{"attention_bias", no}, {"mlp_bias", no},
-		{"rope_scaling", nil},
+	Expect: []table.Expect{
+		parts.SiLU,
+		{Key: "attention_bias", Values: parts.False}, {Key: "mlp_bias", Values: parts.False},
+		{Key: "rope_scaling", Values: nil},
 	},
 	Rename: modelPrefix,
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "embed_tokens", GGUF: "token_embd"},
 		{HF: "norm", GGUF: "output_norm"},
 		{HF: "layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
@@ -397,29 +399,29 @@ var euroBert = &Arch{
 }
 
 // bertMetadata is what encoders have behind the common block.
-var bertMetadata = slices.Concat(commonRows, []Row{{Key: "attention.causal", Const: gguf.Bool(false)}}, poolingRows, []Row{
+var bertMetadata = slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.causal", Const: gguf.Bool(false)}}, poolingRows, []table.Row{
 	{Key: "classifier.output_labels", Derive: outputLabels},
 })
 
 // poolingRows tell how the states of the tokens become one, and what stands before
 // a classification.
-var poolingRows = []Row{
-	{Key: "pooling_type", Derive: poolingType},
-	{Key: "classifier.pooling_type", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+var poolingRows = []table.Row{
+	{Key: "pooling_type", Derive: parts.PoolingType},
+	{Key: "classifier.pooling_type", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		s, ok, err := c.String("classifier_pooling")
 		if err != nil || !ok {
 			return v, false, err
 		}
-		n := poolModes[s]
-		if n != poolCLS && n != poolMean {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: classifier_pooling %q, want cls or mean", ConfigFile, s)
+		n := parts.PoolModes[s]
+		if n != parts.PoolCLS && n != parts.PoolMean {
+			return v, false, fault.Errorf(fault.Unsupported, "%s: classifier_pooling %q, want cls or mean", hparams.ConfigFile, s)
 		}
 		return gguf.Uint32(n), true, nil
 	}},
-	{Key: "classifier.activation", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+	{Key: "classifier.activation", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		s, ok, err := c.String("classifier_activation")
 		if err == nil && ok && !slices.Contains([]string{"gelu", "silu", "tanh"}, s) {
-			err = fault.Errorf(fault.Unsupported, "%s: classifier_activation %q, want gelu, silu or tanh", ConfigFile, s)
+			err = fault.Errorf(fault.Unsupported, "%s: classifier_activation %q, want gelu, silu or tanh", hparams.ConfigFile, s)
 		}
 		return gguf.String(s), ok, err
 	}},
@@ -428,77 +430,77 @@ var poolingRows = []Row{
 var bertUnused = []string{"model_max_length", "chunk_size_feed_forward", "directionality", "gradient_checkpointing", "output_past", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
 	"pooler_size_per_head", "pooler_type", "position_embedding_type", "pruned_heads", "sentence_transformers", "type_vocab_size", "add_cross_attention", "num_labels"}
 
-var bertExpect = []Expect{
-	{"hidden_act", gelu},
-	{"position_embedding_type", []string{"absolute"}},
-	{"is_decoder", no},
+var bertExpect = []table.Expect{
+	{Key: "hidden_act", Values: parts.GELU},
+	{Key: "position_embedding_type", Values: []string{"absolute"}},
+	{Key: "is_decoder", Values: parts.False},
 }
 
 const lmHead = "of the head that predicts tokens, which embeddings do not need"
 
-var bertDrop = []Drop{
+var bertDrop = []table.Drop{
 	{Prefix: "embeddings.position_ids"}, // counts from 0
 	{Prefix: "pooler.dense.", Why: "of the pooler, which embeddings do not need"},
 	{Prefix: "cls.predictions", Why: lmHead},
 	{Prefix: "cls.seq_relationship", Why: lmHead},
 }
 
-func bertEmbeddings(position []TensorRow) []TensorRow {
-	return slices.Concat(oldNorm("embeddings.LayerNorm", "token_embd_norm"), position, []TensorRow{
+func bertEmbeddings(position []table.TensorRow) []table.TensorRow {
+	return slices.Concat(oldNorm("embeddings.LayerNorm", "token_embd_norm"), position, []table.TensorRow{
 		{HF: "embeddings.word_embeddings", GGUF: "token_embd"},
 		{HF: "embeddings.token_type_embeddings", GGUF: "token_types", Optional: true},
 	})
 }
 
 // position is the row of learned positions.
-func position(t *Transform) []TensorRow {
-	return []TensorRow{{HF: "embeddings.position_embeddings", GGUF: "position_embd", Transform: t}}
+func position(t *table.Transform) []table.TensorRow {
+	return []table.TensorRow{{HF: "embeddings.position_embeddings", GGUF: "position_embd", Transform: t}}
 }
 
 // oldNorm returns the rows of a norm, whose tensors have other names in the
 // oldest checkpoints.
-func oldNorm(hf, name string) []TensorRow {
-	return []TensorRow{
-		{HF: hf, GGUF: name, Bias: NeedBias},
+func oldNorm(hf, name string) []table.TensorRow {
+	return []table.TensorRow{
+		{HF: hf, GGUF: name, Bias: table.NeedBias},
 		{HF: hf + ".gamma", GGUF: name + ".weight", Exact: true, Optional: true},
 		{HF: hf + ".beta", GGUF: name + ".bias", Exact: true, Optional: true},
 	}
 }
 
-var bertAttention = slices.Concat([]TensorRow{
-	{HF: "encoder.layer.{bid}.attention.self.query", GGUF: "blk.{bid}.attn_q", Bias: NeedBias},
-	{HF: "encoder.layer.{bid}.attention.self.key", GGUF: "blk.{bid}.attn_k", Bias: NeedBias},
-	{HF: "encoder.layer.{bid}.attention.self.value", GGUF: "blk.{bid}.attn_v", Bias: NeedBias},
-	{HF: "encoder.layer.{bid}.attention.output.dense", GGUF: "blk.{bid}.attn_output", Bias: NeedBias},
+var bertAttention = slices.Concat([]table.TensorRow{
+	{HF: "encoder.layer.{bid}.attention.self.query", GGUF: "blk.{bid}.attn_q", Bias: table.NeedBias},
+	{HF: "encoder.layer.{bid}.attention.self.key", GGUF: "blk.{bid}.attn_k", Bias: table.NeedBias},
+	{HF: "encoder.layer.{bid}.attention.self.value", GGUF: "blk.{bid}.attn_v", Bias: table.NeedBias},
+	{HF: "encoder.layer.{bid}.attention.output.dense", GGUF: "blk.{bid}.attn_output", Bias: table.NeedBias},
 }, oldNorm("encoder.layer.{bid}.attention.output.LayerNorm", "blk.{bid}.attn_output_norm"))
 
-var bertLayers = slices.Concat(bertAttention, []TensorRow{
-	{HF: "encoder.layer.{bid}.intermediate.dense", GGUF: "blk.{bid}.ffn_up", Bias: NeedBias},
-	{HF: "encoder.layer.{bid}.output.dense", GGUF: "blk.{bid}.ffn_down", Bias: NeedBias},
+var bertLayers = slices.Concat(bertAttention, []table.TensorRow{
+	{HF: "encoder.layer.{bid}.intermediate.dense", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias},
+	{HF: "encoder.layer.{bid}.output.dense", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
 }, oldNorm("encoder.layer.{bid}.output.LayerNorm", "blk.{bid}.layer_output_norm"))
 
 // bertClassifier are classifications: the layer is the output itself when the
 // model has labels.
-var bertClassifier = []TensorRow{
-	{HF: "classifier", GGUF: "cls.output", Bias: MayBias, Optional: true, If: hasLabels},
-	{HF: "classifier", GGUF: "cls", Bias: MayBias, Optional: true, If: not(hasLabels)},
+var bertClassifier = []table.TensorRow{
+	{HF: "classifier", GGUF: "cls.output", Bias: table.MayBias, Optional: true, If: hasLabels},
+	{HF: "classifier", GGUF: "cls", Bias: table.MayBias, Optional: true, If: parts.Not(hasLabels)},
 }
 
-var robertaClassifier = []TensorRow{
-	{HF: "classifier.dense", GGUF: "cls", Bias: NeedBias, Optional: true},
-	{HF: "classifier.out_proj", GGUF: "cls.output", Bias: NeedBias, Optional: true},
+var robertaClassifier = []table.TensorRow{
+	{HF: "classifier.dense", GGUF: "cls", Bias: table.NeedBias, Optional: true},
+	{HF: "classifier.out_proj", GGUF: "cls.output", Bias: table.NeedBias, Optional: true},
 }
 
-var robertaRename = []Rename{{Prefix: "roberta.", With: ""}, {Prefix: "bert.", With: ""}}
+var robertaRename = []table.Rename{{Prefix: "roberta.", With: ""}, {Prefix: "bert.", With: ""}}
 
 // robertaContext is the number of positions less those that are never used.
-var robertaContext = Row{Key: "context_length", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+var robertaContext = table.Row{Key: "context_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	n, ok, err := c.Int("max_position_embeddings")
 	if err != nil || !ok {
 		return v, false, err
 	}
 	offset, err := positionOffset(c)
-	return uint32Of(n-offset, true, err)
+	return table.Uint32Of(n-offset, true, err)
 }}
 
 // padOf are the padding tokens of model types whose config leaves it out.
@@ -506,9 +508,9 @@ var padOf = map[string]int64{"roberta": 1, "xlm-roberta": 1, "camembert": 1, "ji
 
 // positionOffset returns the first position that is used: the one behind that of
 // the padding.
-func positionOffset(c *Config) (int64, error) {
-	if _, ok := c.values["pad_token_id"]; !ok {
-		if pad, ok := padOf[c.modelType]; ok {
+func positionOffset(c *hparams.View) (int64, error) {
+	if !c.Present("pad_token_id") {
+		if pad, ok := padOf[c.KnownType()]; ok {
 			return pad + 1, nil
 		}
 	}
@@ -516,15 +518,15 @@ func positionOffset(c *Config) (int64, error) {
 	if err != nil || !ok {
 		return 0, err
 	}
-	if pad < 0 || pad > maxWidth {
-		return 0, wrongType("pad_token_id", "a token", pad)
+	if pad < 0 || pad > hparams.MaxWidth {
+		return 0, hparams.WrongType("pad_token_id", "a token", pad)
 	}
 	return pad + 1, nil
 }
 
 // fromPadding leaves out the positions that are never used.
-var fromPadding = &Transform{Name: "from-padding", Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-	offset, err := positionOffset(l.Config)
+var fromPadding = &table.Transform{Name: "from-padding", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	offset, err := positionOffset(l.View)
 	if err != nil || offset == 0 {
 		return s, err
 	}
@@ -536,27 +538,27 @@ var fromPadding = &Transform{Name: "from-padding", Forward: func(l Layer, s rows
 }}
 
 // outputLabels lists the labels of a classification by their numbers.
-func outputLabels(c *Config) (v gguf.Value, ok bool, err error) {
-	labels, err := c.labels()
+func outputLabels(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	labels, err := labels(c)
 	return gguf.Strings(labels), len(labels) > 0, err
 }
 
-func hasLabels(l Layer) (bool, error) {
-	labels, err := l.labels()
+func hasLabels(l table.Layer) (bool, error) {
+	labels, err := labels(l.View)
 	return len(labels) > 0, err
 }
 
 // labels returns the labels of a classification. Two of the names that the
 // transformers library makes up are none; other numbers of them count.
-func (c *Config) labels() ([]string, error) {
+func labels(c *hparams.View) ([]string, error) {
 	byNumber := c.Sub("id2label")
 	if byNumber == nil {
 		n, ok, err := c.Int("num_labels")
-		if err != nil || !ok || c.modelType == "" || n == 2 {
+		if err != nil || !ok || c.KnownType() == "" || n == 2 {
 			return nil, err
 		}
-		if n < 0 || n > maxBlocks {
-			return nil, wrongType("num_labels", "a number of labels", n)
+		if n < 0 || n > hparams.MaxBlocks {
+			return nil, hparams.WrongType("num_labels", "a number of labels", n)
 		}
 		var labels []string
 		for i := range n {
@@ -573,7 +575,7 @@ func (c *Config) labels() ([]string, error) {
 		x, err1 := strconv.ParseInt(a, 10, 64)
 		y, err2 := strconv.ParseInt(b, 10, 64)
 		if err1 != nil || err2 != nil {
-			err = wrongType("id2label", "labels by number", cmp.Or(a, b))
+			err = hparams.WrongType("id2label", "labels by number", cmp.Or(a, b))
 		}
 		return cmp.Compare(x, y)
 	})
@@ -581,40 +583,9 @@ func (c *Config) labels() ([]string, error) {
 	for _, n := range numbers {
 		s, ok := byNumber[n].(string)
 		if !ok {
-			return nil, wrongType("id2label."+n, "a string", byNumber[n])
+			return nil, hparams.WrongType("id2label."+n, "a string", byNumber[n])
 		}
 		labels = append(labels, s)
 	}
 	return labels, err
-}
-
-// modernBertRope makes the rope settings of both kinds of attention, from
-// rope_parameters or from the keys that older configs have.
-func modernBertRope(c *Config) error {
-	set := func(kind, key, fallback string) error {
-		m, ok := c.rope[kind].(map[string]any)
-		if c.rope[kind] != nil && !ok {
-			return wrongType("rope_parameters."+kind, "an object", c.rope[kind])
-		}
-		m = maps.Clone(m)
-		if m == nil {
-			m = map[string]any{"rope_type": "default"}
-		}
-		if _, v := c.lookup(key); v != nil && m["rope_theta"] == nil {
-			m["rope_theta"] = v
-		}
-		if m["rope_theta"] == nil {
-			m["rope_theta"] = json.Number(fallback)
-		}
-		c.rope[kind] = m
-		return nil
-	}
-	c.rope = maps.Clone(c.rope)
-	if c.rope == nil {
-		c.rope = map[string]any{}
-	}
-	if err := set("full_attention", "global_rope_theta", "160000"); err != nil {
-		return err
-	}
-	return set("sliding_attention", "local_rope_theta", "10000")
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/internal/torchmath"
 	"ggforge/rows"
@@ -13,17 +15,17 @@ import (
 // bitnet is BitNet b1.58 in the form of 1bitLLM: weights that the model rounds to
 // -1, 0 and 1 times one scale of the tensor whenever it computes; the file has
 // them rounded. Source: the Bitnet class of the reference's converter.
-var bitnet = &Arch{
+var bitnet = &table.Arch{
 	Name:      "bitnet",
 	Classes:   []string{"BitnetForCausalLM", "BitNetForCausalLM"},
 	Tokenizer: tokenizer.ClassSentencePiece,
-	Metadata: slices.Concat(commonRows, []Row{
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "rope.scaling.type", Const: gguf.String("linear")},
 		{Key: "rope.scaling.factor", Const: gguf.Float32(1)},
 	}),
-	Expect: []Expect{silu, {"weight_bits", []string{"1"}}, {"input_bits", []string{"8"}}},
-	Unused: biasKeys,
-	Tensors: slices.Concat(embedRows[:2], normRows, transformed(ternary, slices.Concat(attentionRows(NoBias, NoBias), mlpRows)), []TensorRow{
+	Expect: []table.Expect{parts.SiLU, {Key: "weight_bits", Values: []string{"1"}}, {Key: "input_bits", Values: []string{"8"}}},
+	Unused: parts.BiasKeys,
+	Tensors: slices.Concat(parts.EmbedRows[:2], parts.NormRows, parts.Transformed(ternary, slices.Concat(parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows)), []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.inner_attn_ln", GGUF: "blk.{bid}.attn_sub_norm"},
 		{HF: "model.layers.{bid}.mlp.ffn_layernorm", GGUF: "blk.{bid}.ffn_sub_norm"},
 	}),
@@ -33,7 +35,7 @@ var bitnet = &Arch{
 // values. All steps are float32, and the scale is inverted twice as in the
 // model's code. PyTorch's mean depends on its number of threads: this is that of
 // one, which differs in the last bits if at all.
-var ternary = &Transform{Name: "ternary", Forward: func(_ Layer, s rows.Source) (rows.Source, error) {
+var ternary = &table.Transform{Name: "ternary", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	whole := rows.Map(s, func([]float32) {})
 	return rows.Prepared(s.NE(), whole.Type(), func() (rows.Source, error) {
 		n := gguf.Rows(s.NE()) * s.NE()[0]

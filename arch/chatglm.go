@@ -4,6 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -12,84 +15,86 @@ import (
 // of the reference's converter.
 // glm holds those that are in the form of the transformers library.
 var (
-	chatglm = &Arch{
+	chatglm = &table.Arch{
 		Name:      "chatglm",
 		Classes:   []string{"ChatGLMModel", "ChatGLMForConditionalGeneration"},
 		Tokenizer: tokenizer.ClassChatGLM,
 		VocabSize: chatglmVocabSize,
 		Metadata:  chatglmRows,
-		Expect: []Expect{
-			{"rmsnorm", []string{"true"}},
-			{"post_layer_norm", []string{"true"}},
-			{"apply_residual_connection_post_layernorm", []string{"false"}},
-			{"original_rope", []string{"true"}},
+		Expect: []table.Expect{
+			{Key: "rmsnorm", Values: []string{"true"}},
+			{Key: "post_layer_norm", Values: []string{"true"}},
+			{Key: "apply_residual_connection_post_layernorm", Values: []string{"false"}},
+			{Key: "original_rope", Values: []string{"true"}},
 		},
 		Unused: []string{"add_bias_linear", "add_qkv_bias", "apply_query_key_layer_scaling", "attention_softmax_in_fp32", "attn_implementation", "bias_dropout_fusion",
 			"fp32_residual_connection", "kv_channels", "multi_query_attention", "vocab_size", "num_layers", "num_hidden_layers", "quantization_bit", "pre_seq_len", "prefix_projection"},
-		Rename: []Rename{{Prefix: "transformer.", With: ""}},
-		Tensors: []TensorRow{
+		Rename: []table.Rename{{Prefix: "transformer.", With: ""}},
+		Tensors: []table.TensorRow{
 			{HF: "embedding.word_embeddings", GGUF: "token_embd"},
 			{HF: "encoder.final_layernorm", GGUF: "output_norm"},
 			{HF: "output_layer", GGUF: "output", Optional: true},
 			{HF: "encoder.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
-			{HF: "encoder.layers.{bid}.self_attention.query_key_value", GGUF: "blk.{bid}.attn_qkv", Bias: MayBias},
-			{HF: "encoder.layers.{bid}.self_attention.dense", GGUF: "blk.{bid}.attn_output", Bias: MayBias},
+			{HF: "encoder.layers.{bid}.self_attention.query_key_value", GGUF: "blk.{bid}.attn_qkv", Bias: table.MayBias},
+			{HF: "encoder.layers.{bid}.self_attention.dense", GGUF: "blk.{bid}.attn_output", Bias: table.MayBias},
 			{HF: "encoder.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm"},
-			{HF: "encoder.layers.{bid}.mlp.dense_h_to_4h", GGUF: "blk.{bid}.ffn_up", Bias: MayBias},
-			{HF: "encoder.layers.{bid}.mlp.dense_4h_to_h", GGUF: "blk.{bid}.ffn_down", Bias: MayBias},
+			{HF: "encoder.layers.{bid}.mlp.dense_h_to_4h", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
+			{HF: "encoder.layers.{bid}.mlp.dense_4h_to_h", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
 			{HF: "rotary_pos_emb.inv_freq"},
 		},
 	}
-	glm = &Arch{
+	glm = &table.Arch{
 		Name:      "chatglm",
 		Classes:   []string{"GlmForCausalLM"},
 		Tokenizer: tokenizer.ClassChatGLM,
 		VocabSize: chatglmVocabSize,
 		Metadata:  chatglmRows,
-		Expect:    []Expect{silu},
+		Expect:    []table.Expect{parts.SiLU},
 		// the reference asks for other names of these
-		Unused: append([]string{"rms_norm_eps", "max_position_embeddings", "head_dim"}, biasKeys...),
-		Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, NoBias), []TensorRow{
+		Unused: append([]string{"rms_norm_eps", "max_position_embeddings", "head_dim"}, parts.BiasKeys...),
+		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), []table.TensorRow{
 			{HF: "model.layers.{bid}.mlp.gate_up_proj", GGUF: "blk.{bid}.ffn_up"},
 			{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 		}),
 	}
-	chatglmRows = []Row{
-		uintRow("context_length", "seq_length", "hidden_size", "n_embed"),
-		uintRow("embedding_length", "hidden_size", "n_embed"),
-		{Key: "feed_forward_length", Derive: func(c *Config) (gguf.Value, bool, error) {
+	chatglmRows = []table.Row{
+		parts.UintRow("context_length", "seq_length", "hidden_size", "n_embed"),
+		parts.UintRow("embedding_length", "hidden_size", "n_embed"),
+		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, ok, err := c.Int("ffn_hidden_size", "intermediate_size")
 			if err == nil && !ok {
 				n, err = c.Require("hidden_size", "n_embed")
 				n = 4 * min(n, math.MaxUint32)
 			}
-			return uint32Of(n, true, err)
+			return table.Uint32Of(n, true, err)
 		}},
-		uintRow(keyBlockCount, blockCountKeys...),
-		uintRow(keyHeadCount, "n_head", "num_attention_heads"),
-		uintRow(keyHeadCountKV, "multi_query_group_num", "num_key_value_heads", "n_head", "num_attention_heads"),
+		parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+		parts.UintRow(table.KeyHeadCount, "n_head", "num_attention_heads"),
+		parts.UintRow(table.KeyHeadCountKV, "multi_query_group_num", "num_key_value_heads", "n_head", "num_attention_heads"),
 		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layernorm_epsilon"}, Const: gguf.Float32(1e-5)},
-		fileTypeRow,
+		parts.FileTypeRow,
 		{Key: "rope.dimension_count", Derive: chatglmRopeDims},
 		{Key: "tokenizer.ggml.add_bos_token", Const: gguf.Bool(false)},
-		{Key: "rope.freq_base", Derive: func(c *Config) (gguf.Value, bool, error) {
+		{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			ratio, ok, err := c.Float("rope_ratio")
 			if !ok {
 				ratio = 1
 			}
-			return float32Of(10000*ratio, true, err)
+			return table.Float32Of(10000*ratio, true, err)
 		}},
 	}
 )
 
-func chatglmVocabSize(c *Config) (int64, error) { return c.Require("padded_vocab_size", "vocab_size") }
+func chatglmVocabSize(c *hparams.View) (int64, error) {
+	return c.Require("padded_vocab_size", "vocab_size")
+}
 
 // chatglmRopeDims is the share of a head that rotates: half of it unless the
 // config says otherwise.
-func chatglmRopeDims(c *Config) (v gguf.Value, ok bool, err error) {
+func chatglmRopeDims(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	dim, ok, err := c.Int("attention_dim")
 	if err == nil && !ok {
-		hidden, heads, e := c.hiddenAndHeads()
+		hidden, heads, e := c.HiddenAndHeads()
 		dim, err = hidden/max(heads, 1), e
 	}
 	if err != nil {
@@ -102,6 +107,6 @@ func chatglmRopeDims(c *Config) (v gguf.Value, ok bool, err error) {
 	if err != nil {
 		return v, false, err
 	}
-	n, err := truncate(float64(dim) * share)
-	return uint32Of(n, true, err)
+	n, err := hparams.Truncate(float64(dim) * share)
+	return table.Uint32Of(n, true, err)
 }

@@ -3,6 +3,9 @@ package arch
 import (
 	"fmt"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -11,26 +14,26 @@ import (
 
 // dbrx is Databricks' DBRX. Source: the Dbrx class of the reference's converter,
 // which gives the router the output's type, too.
-var dbrx = &Arch{
+var dbrx = &table.Arch{
 	Name:      "dbrx",
 	Classes:   []string{"DbrxForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata: []Row{
-		uintRow(keyBlockCount, blockCountKeys...),
-		uintRow("context_length", "max_seq_len"),
-		uintRow("embedding_length", "d_model"),
+	Metadata: []table.Row{
+		parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+		parts.UintRow("context_length", "max_seq_len"),
+		parts.UintRow("embedding_length", "d_model"),
 		{Key: "feed_forward_length", Derive: dbrxInt("ffn_config", "ffn_hidden_size")},
-		uintRow(keyHeadCount, "n_heads"),
-		{Key: keyHeadCountKV, Derive: dbrxInt("attn_config", "kv_n_heads")},
+		parts.UintRow(table.KeyHeadCount, "n_heads"),
+		{Key: table.KeyHeadCountKV, Derive: dbrxInt("attn_config", "kv_n_heads")},
 		{Key: "rope.freq_base", Derive: dbrxFloat("attn_config", "rope_theta")},
 		{Key: "attention.clamp_kqv", Derive: dbrxFloat("attn_config", "clip_qkv")},
 		{Key: "expert_count", Derive: dbrxInt("ffn_config", "moe_num_experts")},
 		{Key: "expert_used_count", Derive: dbrxInt("ffn_config", "moe_top_k")},
 		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
-		fileTypeRow,
+		parts.FileTypeRow,
 	},
 	Unused: []string{"num_key_value_heads"},
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "transformer.wte", GGUF: "token_embd"},
 		{HF: "transformer.norm_f", GGUF: "output_norm"},
 		{HF: "lm_head", GGUF: "output", Optional: true},
@@ -40,41 +43,41 @@ var dbrx = &Arch{
 		{HF: "transformer.blocks.{bid}.norm_attn_norm.attn.out_proj", GGUF: "blk.{bid}.attn_output"},
 		{HF: "transformer.blocks.{bid}.ffn.router.layer", GGUF: "blk.{bid}.ffn_gate_inp", Typed: true},
 		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w1", GGUF: "blk.{bid}.ffn_gate_exps.weight", Exact: true, Transform: dbrxExperts},
-		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true, Transform: inTurn("rows-of-experts-transposed", dbrxExperts, transposeEach)},
+		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true, Transform: parts.InTurn("rows-of-experts-transposed", dbrxExperts, parts.TransposeEach)},
 		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.v1", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true, Transform: dbrxExperts},
 	},
 }
 
 // dbrxInt and dbrxFloat read a key of a part of the config.
 
-func dbrxInt(part, key string) Derive {
-	return func(c *Config) (gguf.Value, bool, error) {
-		n, err := c.partInt(part, key)
-		return uint32Of(n, true, err)
+func dbrxInt(part, key string) table.Derive {
+	return func(c *hparams.View) (gguf.Value, bool, error) {
+		n, err := partInt(c, part, key)
+		return table.Uint32Of(n, true, err)
 	}
 }
 
-func (c *Config) partInt(part, key string) (int64, error) {
-	n, ok, err := asInt(part+"."+key, c.Sub(part)[key])
+func partInt(c *hparams.View, part, key string) (int64, error) {
+	n, ok, err := hparams.AsInt(part+"."+key, c.Sub(part)[key])
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, part+"."+key)
+		err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, part+"."+key)
 	}
 	return n, err
 }
 
-func dbrxFloat(part, key string) Derive {
-	return func(c *Config) (gguf.Value, bool, error) {
-		f, ok, err := asFloat(part+"."+key, c.Sub(part)[key])
+func dbrxFloat(part, key string) table.Derive {
+	return func(c *hparams.View) (gguf.Value, bool, error) {
+		f, ok, err := hparams.AsFloat(part+"."+key, c.Sub(part)[key])
 		if err == nil && !ok {
-			err = fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, part+"."+key)
+			err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, part+"."+key)
 		}
-		return float32Of(f, true, err)
+		return table.Float32Of(f, true, err)
 	}
 }
 
 // dbrxExperts cuts a matrix that has the rows of all experts one after the other.
-var dbrxExperts = &Transform{Name: "rows-of-experts", Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-	experts, err := l.partInt("ffn_config", "moe_num_experts")
+var dbrxExperts = &table.Transform{Name: "rows-of-experts", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	experts, err := partInt(l.View, "ffn_config", "moe_num_experts")
 	if err != nil {
 		return nil, err
 	}

@@ -3,110 +3,89 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
 	"ggforge/tokenizer"
 )
 
-// layerInts returns a list of one number for each layer.
-func (c *Config) layerInts(key string) ([]int64, error) {
-	list, ok, err := c.Ints(key)
-	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, key)
-	}
-	return list, err
-}
-
-// perLayer is a list of numbers as a metadata value.
-func perLayer(list []int64, err error) (v gguf.Value, ok bool, _ error) {
-	if err != nil || len(list) == 0 {
-		return v, false, err
-	}
-	out := make([]int32, len(list))
-	for i, n := range list {
-		if n < 0 || n > 1<<31-1 {
-			return v, false, fault.Errorf(fault.Broken, "%s: %d for layer %d does not fit 31 bits", ConfigFile, n, i)
-		}
-		out[i] = int32(n)
-	}
-	return gguf.Int32s(out), true, nil
-}
-
 // deci is Deci's DeciLM 7B and Nvidia's Llama Nemotron Super and Ultra, whose
 // layers may lack attention or the feed-forward part. Source: the Deci class of
 // the reference's converter.
 var (
-	deci = &Arch{
+	deci = &table.Arch{
 		Name:      "deci",
 		Classes:   []string{"DeciLMForCausalLM"},
 		Tokenizer: tokenizer.ClassDeci,
 		Metadata: slices.Concat(
-			rowsIf(hasBlocks, []Row{
-				{Key: "rope.freq_base", Derive: func(c *Config) (gguf.Value, bool, error) { return float32Of(c.Rope().Float("rope_theta")) }},
-				{Key: keyHeadCountKV, Derive: func(c *Config) (gguf.Value, bool, error) {
-					return perLayer(c.deciList(func(b deciBlock) int64 { return b.headsKV }))
+			rowsIf(hasBlocks, []table.Row{
+				{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return table.Float32Of(c.Rope().Float("rope_theta")) }},
+				{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+					return parts.PerLayer(deciList(c, func(b deciBlock) int64 { return b.headsKV }))
 				}},
-				{Key: keyHeadCount, Derive: func(c *Config) (gguf.Value, bool, error) {
-					return perLayer(c.deciList(func(b deciBlock) int64 { return b.heads }))
+				{Key: table.KeyHeadCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+					return parts.PerLayer(deciList(c, func(b deciBlock) int64 { return b.heads }))
 				}},
-				{Key: "feed_forward_length", Derive: func(c *Config) (gguf.Value, bool, error) {
-					return perLayer(c.deciList(func(b deciBlock) int64 { return b.width }))
+				{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+					return parts.PerLayer(deciList(c, func(b deciBlock) int64 { return b.width }))
 				}},
-				uintRow(keyBlockCount, blockCountKeys...),
-				uintRow("context_length", "max_position_embeddings"),
-				uintRow("embedding_length", "hidden_size"),
-				floatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
-				{Key: "attention.key_length", Derive: hiddenPerHead},
-				{Key: "attention.value_length", Derive: hiddenPerHead},
-				fileTypeRow,
+				parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+				parts.UintRow("context_length", "max_position_embeddings"),
+				parts.UintRow("embedding_length", "hidden_size"),
+				parts.FloatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+				{Key: "attention.key_length", Derive: parts.HiddenPerHead},
+				{Key: "attention.value_length", Derive: parts.HiddenPerHead},
+				parts.FileTypeRow,
 			}),
-			rowsIf(func(c *Config) bool { return !hasBlocks(c) }, slices.Concat(commonRows, []Row{
-				{Key: keyHeadCountKV, Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+			rowsIf(func(c *hparams.View) bool { return !hasBlocks(c) }, slices.Concat(parts.CommonRows, []table.Row{
+				{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 					list, ok, err := c.Ints(deciHeadsKV)
 					if err != nil || !ok {
 						return v, false, err
 					}
-					return perLayer(list, nil)
+					return parts.PerLayer(list, nil)
 				}},
 			})),
-			[]Row{
-				uintRow("vocab_size", "vocab_size"),
-				{Key: "rope.dimension_count", Derive: ropeDimensionCount},
+			[]table.Row{
+				parts.UintRow("vocab_size", "vocab_size"),
+				{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},
 			}),
-		Expect: []Expect{silu},
-		Unused: append([]string{deciHeadsKV, "block_configs"}, biasKeys...),
-		Tensors: slices.Concat(embedRows, only(deciHas(func(b deciBlock) bool { return b.headsKV > 0 }), append([]TensorRow{
-			{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Transform: permuteQ, Bias: MayBias},
-			{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Transform: permuteDeciK, Bias: MayBias},
-			{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", Bias: MayBias},
-		}, TensorRow{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output", Bias: MayBias})),
-			only(deciHas(func(b deciBlock) bool { return b.heads > 0 }), normRows[:1]),
-			only(deciHas(func(b deciBlock) bool { return b.heads > 0 && b.headsKV == 0 }), []TensorRow{
+		Expect: []table.Expect{parts.SiLU},
+		Unused: append([]string{deciHeadsKV, "block_configs"}, parts.BiasKeys...),
+		Tensors: slices.Concat(parts.EmbedRows, parts.Only(deciHas(func(b deciBlock) bool { return b.headsKV > 0 }), append([]table.TensorRow{
+			{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Transform: parts.PermuteQ, Bias: table.MayBias},
+			{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Transform: permuteDeciK, Bias: table.MayBias},
+			{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", Bias: table.MayBias},
+		}, table.TensorRow{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output", Bias: table.MayBias})),
+			parts.Only(deciHas(func(b deciBlock) bool { return b.heads > 0 }), parts.NormRows[:1]),
+			parts.Only(deciHas(func(b deciBlock) bool { return b.heads > 0 && b.headsKV == 0 }), []table.TensorRow{
 				{HF: "model.layers.{bid}.self_attn.linear_attn", GGUF: "blk.{bid}.attn_output"},
 			}),
-			only(deciHas(func(b deciBlock) bool { return b.width > 0 }), slices.Concat(normRows[1:], withBias(MayBias, mlpRows)))),
-		Extra: llama.Extra,
+			parts.Only(deciHas(func(b deciBlock) bool { return b.width > 0 }), slices.Concat(parts.NormRows[1:], parts.WithBias(table.MayBias, parts.MLPRows)))),
+		Extra: parts.Llama3Extra,
 	}
 )
 
 const deciHeadsKV = "num_key_value_heads_per_layer"
 
 // hasBlocks tells that the config describes each layer.
-func hasBlocks(c *Config) bool { return c.Has("block_configs") }
+func hasBlocks(c *hparams.View) bool { return c.Has("block_configs") }
 
 // rowsIf are rows that some configs have.
-func rowsIf(cond func(*Config) bool, list []Row) []Row {
+func rowsIf(cond func(*hparams.View) bool, list []table.Row) []table.Row {
 	list = slices.Clone(list)
 	for i, r := range list {
-		list[i] = Row{Key: r.Key, Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+		list[i] = table.Row{Key: r.Key, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 			if !cond(c) {
 				return v, false, nil
 			}
 			if r.Key == gguf.KeyFileType {
 				return v, true, nil
 			}
-			return r.value(c)
+			return r.Value(c)
 		}}
 	}
 	return list
@@ -116,11 +95,11 @@ func rowsIf(cond func(*Config) bool, list []Row) []Row {
 type deciBlock struct{ heads, headsKV, width int64 }
 
 // deciList returns a number for each layer of block_configs.
-func (c *Config) deciList(of func(deciBlock) int64) ([]int64, error) {
+func deciList(c *hparams.View, of func(deciBlock) int64) ([]int64, error) {
 	list, _ := c.Value("block_configs").([]any)
 	out := make([]int64, len(list))
 	for i := range list {
-		b, err := c.deciBlock(int64(i))
+		b, err := deciLayer(c, int64(i))
 		if err != nil {
 			return nil, err
 		}
@@ -129,10 +108,10 @@ func (c *Config) deciList(of func(deciBlock) int64) ([]int64, error) {
 	return out, nil
 }
 
-// deciBlock reads a member of block_configs. Without them a layer has everything.
-func (c *Config) deciBlock(bid int64) (b deciBlock, err error) {
+// deciLayer reads a member of block_configs. Without them a layer has everything.
+func deciLayer(c *hparams.View, bid int64) (b deciBlock, err error) {
 	const key = "block_configs"
-	hidden, heads, err := c.hiddenAndHeads()
+	hidden, heads, err := c.HiddenAndHeads()
 	if err != nil {
 		return b, err
 	}
@@ -140,7 +119,7 @@ func (c *Config) deciBlock(bid int64) (b deciBlock, err error) {
 		b = deciBlock{heads, heads, hidden}
 		if list, ok, err := c.Ints(deciHeadsKV); err != nil || ok {
 			if err == nil && bid >= int64(len(list)) {
-				err = fault.Errorf(fault.Broken, "%s: key %q has no layer %d", ConfigFile, deciHeadsKV, bid)
+				err = fault.Errorf(fault.Broken, "%s: key %q has no layer %d", hparams.ConfigFile, deciHeadsKV, bid)
 			}
 			if err != nil {
 				return b, err
@@ -148,20 +127,20 @@ func (c *Config) deciBlock(bid int64) (b deciBlock, err error) {
 			b.headsKV = list[bid]
 			return b, nil
 		}
-		b.headsKV, err = c.headsKV()
+		b.headsKV, err = c.HeadsKV()
 		return b, err
 	}
 	list, _ := c.Value(key).([]any)
 	if bid < 0 || bid >= int64(len(list)) {
-		return b, fault.Errorf(fault.Broken, "%s: key %q has no layer %d", ConfigFile, key, bid)
+		return b, fault.Errorf(fault.Broken, "%s: key %q has no layer %d", hparams.ConfigFile, key, bid)
 	}
 	block, _ := list[bid].(map[string]any)
 	attention, _ := block["attention"].(map[string]any)
 	ffn, _ := block["ffn"].(map[string]any)
 	if attention == nil || ffn == nil {
-		return b, wrongType(key, "objects with attention and ffn", list[bid])
+		return b, hparams.WrongType(key, "objects with attention and ffn", list[bid])
 	}
-	inGroup, ok, err := asInt(key+".attention.n_heads_in_group", attention["n_heads_in_group"])
+	inGroup, ok, err := hparams.AsInt(key+".attention.n_heads_in_group", attention["n_heads_in_group"])
 	if err != nil {
 		return b, err
 	}
@@ -170,30 +149,30 @@ func (c *Config) deciBlock(bid int64) (b deciBlock, err error) {
 	}
 	if ok {
 		if inGroup <= 0 {
-			return b, wrongType(key+".attention.n_heads_in_group", "a positive integer", inGroup)
+			return b, hparams.WrongType(key+".attention.n_heads_in_group", "a positive integer", inGroup)
 		}
 		b.headsKV = heads / inGroup
 	}
-	mult, ok, err := asFloat(key+".ffn.ffn_mult", ffn["ffn_mult"])
+	mult, ok, err := hparams.AsFloat(key+".ffn.ffn_mult", ffn["ffn_mult"])
 	if err != nil || !ok {
 		return b, err
 	}
-	n, err := truncate(2 * mult * float64(hidden) / 3)
+	n, err := hparams.Truncate(2 * mult * float64(hidden) / 3)
 	b.width = (n + 255) / 256 * 256
 	return b, err
 }
 
 // deciHas is a condition on what a layer has.
-func deciHas(cond func(deciBlock) bool) Cond {
-	return func(l Layer) (bool, error) {
-		b, err := l.deciBlock(l.Bid)
+func deciHas(cond func(deciBlock) bool) table.Cond {
+	return func(l table.Layer) (bool, error) {
+		b, err := deciLayer(l.View, l.Bid)
 		return cond(b), err
 	}
 }
 
-// permuteDeciK is permuteK with the number of key heads of the layer.
-var permuteDeciK = &Transform{Name: "permute-rope-layer-k", Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-	b, err := l.deciBlock(l.Bid)
+// permuteDeciK is PermuteK with the number of key heads of the layer.
+var permuteDeciK = &table.Transform{Name: "permute-rope-layer-k", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	b, err := deciLayer(l.View, l.Bid)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/rows"
 )
@@ -21,23 +23,23 @@ func TestShapes(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		t      *Transform
+		t      *table.Transform
 		ne     []int64
 		want   []float32 // elements, in order; nil for an error
 		result []int64
 	}{
-		{"half 0", half(0), []int64{1, 4, 2}, []float32{0, 1, 4, 5}, []int64{1, 2, 2}},
-		{"half 1", half(1), []int64{2, 2}, []float32{2, 3}, []int64{2, 1}},
-		{"half of odd", half(0), []int64{2, 3}, nil, nil},
-		{"half of a bias", half(0), []int64{4}, nil, nil},
+		{"half 0", parts.Half(0), []int64{1, 4, 2}, []float32{0, 1, 4, 5}, []int64{1, 2, 2}},
+		{"half 1", parts.Half(1), []int64{2, 2}, []float32{2, 3}, []int64{2, 1}},
+		{"half of odd", parts.Half(0), []int64{2, 3}, nil, nil},
+		{"half of a bias", parts.Half(0), []int64{4}, nil, nil},
 		{"even rows", everySecond(0), []int64{1, 4, 2}, []float32{0, 2, 4, 6}, []int64{1, 2, 2}},
 		{"odd rows", everySecond(1), []int64{2, 4}, []float32{2, 3, 6, 7}, []int64{2, 2}},
 		{"rows of odd", everySecond(0), []int64{2, 3}, nil, nil},
 		{"even columns", everySecondColumn(0), []int64{4, 2}, []float32{0, 2, 4, 6}, []int64{2, 2}},
 		{"odd columns", everySecondColumn(1), []int64{4}, []float32{1, 3}, []int64{2}},
 		{"columns of odd", everySecondColumn(0), []int64{3, 2}, nil, nil},
-		{"swapped", swapped, []int64{3, 2}, []float32{0, 3, 1, 4, 2, 5}, []int64{2, 3}},
-		{"swapped vector", swapped, []int64{3}, nil, nil},
+		{"swapped", parts.Swapped, []int64{3, 2}, []float32{0, 3, 1, 4, 2, 5}, []int64{2, 3}},
+		{"swapped vector", parts.Swapped, []int64{3}, nil, nil},
 		{"vocabulary", vocabRows, []int64{2, 3}, []float32{0, 1, 2, 3}, []int64{2, 2}},
 		{"vocabulary that fits", vocabRows, []int64{2, 2}, []float32{0, 1, 2, 3}, []int64{2, 2}},
 		// two heads of two rows of keys and one of values
@@ -62,7 +64,7 @@ func TestShapes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := test.t.forward(Layer{c, 0}, src)
+		got, err := test.t.Apply(table.Layer{View: c, Bid: 0}, src)
 		if test.want == nil {
 			if !errors.Is(err, fault.Broken) {
 				t.Errorf("%s: error %v, want broken input", test.name, err)
@@ -121,7 +123,7 @@ func TestBehind(t *testing.T) {
 			got = "none"
 		case len(lay.Outputs) > 0:
 			o := lay.Outputs[0]
-			got = o.Row.outputs(o.Layer.Bid, o.Suffix)[0]
+			got = o.Row.Outputs(o.Layer.Bid, o.Suffix)[0]
 		}
 		if got != test.want {
 			t.Errorf("%s: %s becomes %q, want %q", test.class, test.name, got, test.want)

@@ -3,23 +3,25 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/tokenizer"
 )
 
 // dots1 is dots.llm1: the attention of Qwen 3, experts as in DeepSeek V3. Source:
 // the Dots1 class of the reference's converter.
-var dots1 = &Arch{
+var dots1 = &table.Arch{
 	Name:      "dots1",
 	Classes:   []string{"Dots1ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata: slices.Concat(qwen2moe.Metadata, []Row{
-		uintRow("leading_dense_block_count", "first_k_dense_replace"),
-		uintRow("expert_shared_count", "n_shared_experts"),
-		floatRow("expert_weights_scale", "routed_scaling_factor"),
-		boolRow("expert_weights_norm", "norm_topk_prob"),
+	Metadata: slices.Concat(parts.QwenMoERows, []table.Row{
+		parts.UintRow("leading_dense_block_count", "first_k_dense_replace"),
+		parts.UintRow("expert_shared_count", "n_shared_experts"),
+		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
+		parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
 	}),
-	Unused: append([]string{"topk_method", "ep_size"}, windowKeys...),
-	Expect: []Expect{silu, {"moe_layer_freq", []string{"1"}}, {"use_sliding_window", []string{"false"}}},
-	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, NoBias), qkNormRows, only(denseFirst, mlpRows),
-		only(moeAfter, slices.Concat(expertRows, fusedExpertRows, []TensorRow{correctionRow})), only(sharedAfter, sharedExpertRows)),
+	Unused: append([]string{"topk_method", "ep_size"}, parts.WindowKeys...),
+	Expect: []table.Expect{parts.SiLU, {Key: "moe_layer_freq", Values: []string{"1"}}, {Key: "use_sliding_window", Values: []string{"false"}}},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.Only(parts.DenseFirst, parts.MLPRows),
+		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, parts.FusedExpertRows, []table.TensorRow{parts.CorrectionRow})), parts.Only(parts.SharedAfter, parts.SharedExpertRows)),
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -15,7 +18,7 @@ import (
 
 // elementsAfter returns the elements and dimensions of a tensor of dimensions ne,
 // whose elements are their numbers, after a transform.
-func elementsAfter(t *testing.T, tr *Transform, config string, bid int64, ne ...int64) ([]float32, []int64, error) {
+func elementsAfter(t *testing.T, tr *table.Transform, config string, bid int64, ne ...int64) ([]float32, []int64, error) {
 	t.Helper()
 	c, err := ParseConfig(fmt.Appendf(nil, `{"architectures": ["X"], %s}`, config))
 	if err != nil {
@@ -29,7 +32,7 @@ func elementsAfter(t *testing.T, tr *Transform, config string, bid int64, ne ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := tr.forward(Layer{c, bid}, src)
+	s, err := tr.Apply(table.Layer{View: c, Bid: bid}, src)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,26 +46,26 @@ func TestRecurrentShapes(t *testing.T) {
 		"mamba_d_ssm": 2, "mamba_n_groups": 1, "mamba_d_state": 1, "ssm_multipliers": [2.0, 3.0, 5.0, 7.0, 11.0], "n_embd": 6, "f": 0.5`
 	for _, test := range []struct {
 		name   string
-		t      *Transform
+		t      *table.Transform
 		bid    int64
 		ne     []int64
 		want   []float32 // nil for an error
 		result []int64
 	}{
-		{"transposed matrix", transpose, 0, []int64{3, 2}, []float32{0, 3, 1, 4, 2, 5}, []int64{2, 3}},
-		{"transposed bias", transpose, 0, []int64{3}, []float32{0, 1, 2}, []int64{3}},
-		{"transposed stack", transpose, 0, []int64{3, 2, 2}, nil, nil},
-		{"each of a stack", transposeEach, 0, []int64{2, 2, 2}, []float32{0, 2, 1, 3, 4, 6, 5, 7}, []int64{2, 2, 2}},
-		{"each of a matrix", transposeEach, 0, []int64{2, 2}, nil, nil},
-		{"heads", splitHeads, 0, []int64{1, 6}, []float32{0, 3, 1, 4, 2, 5}, []int64{1, 6}},
-		{"heads of four rows", splitHeads, 0, []int64{1, 4}, nil, nil},
+		{"transposed matrix", parts.Transpose, 0, []int64{3, 2}, []float32{0, 3, 1, 4, 2, 5}, []int64{2, 3}},
+		{"transposed bias", parts.Transpose, 0, []int64{3}, []float32{0, 1, 2}, []int64{3}},
+		{"transposed stack", parts.Transpose, 0, []int64{3, 2, 2}, nil, nil},
+		{"each of a stack", parts.TransposeEach, 0, []int64{2, 2, 2}, []float32{0, 2, 1, 3, 4, 6, 5, 7}, []int64{2, 2, 2}},
+		{"each of a matrix", parts.TransposeEach, 0, []int64{2, 2}, nil, nil},
+		{"heads", parts.SplitHeads, 0, []int64{1, 6}, []float32{0, 3, 1, 4, 2, 5}, []int64{1, 6}},
+		{"heads of four rows", parts.SplitHeads, 0, []int64{1, 4}, nil, nil},
 		{"groups", falconQKV, 0, []int64{8}, []float32{0, 1, 4, 5, 2, 6, 3, 7}, []int64{8}},
 		{"groups of six rows", falconQKV, 0, []int64{1, 6}, nil, nil},
-		{"squeezed", squeeze, 0, []int64{2, 1, 3}, []float32{0, 1, 2, 3, 4, 5}, []int64{2, 3}},
-		{"squeezed number", squeeze, 0, []int64{1, 1}, []float32{0}, []int64{1}},
-		{"column", column, 0, []int64{3}, []float32{0, 1, 2}, []int64{1, 3}},
-		{"norm of groups", groupNorm(func(c *Config) (int64, error) { return c.Require("n_groups") }), 0, []int64{4}, []float32{0, 1, 2, 3}, []int64{2, 2}},
-		{"norm of odd groups", groupNorm(func(c *Config) (int64, error) { return c.Require("n_groups") }), 0, []int64{3}, nil, nil},
+		{"squeezed", parts.Squeeze, 0, []int64{2, 1, 3}, []float32{0, 1, 2, 3, 4, 5}, []int64{2, 3}},
+		{"squeezed number", parts.Squeeze, 0, []int64{1, 1}, []float32{0}, []int64{1}},
+		{"column", parts.Column, 0, []int64{3}, []float32{0, 1, 2}, []int64{1, 3}},
+		{"norm of groups", parts.GroupNorm(func(c *hparams.View) (int64, error) { return c.Require("n_groups") }), 0, []int64{4}, []float32{0, 1, 2, 3}, []int64{2, 2}},
+		{"norm of odd groups", parts.GroupNorm(func(c *hparams.View) (int64, error) { return c.Require("n_groups") }), 0, []int64{3}, nil, nil},
 		{"first layers", rescale, 1, []int64{3}, []float32{0, 1, 2}, []int64{3}},
 		{"later layers", rescale, 4, []int64{3}, []float32{0, 0.25, 0.5}, []int64{3}},
 		{"five parts", wkvrg, 0, []int64{1, 5}, []float32{3, 1, 2, 0, 4}, []int64{1, 5}},
@@ -76,9 +79,9 @@ func TestRecurrentShapes(t *testing.T) {
 		{"mixer", ssmMultipliers, 0, []int64{1, 7}, []float32{0, 2, 6, 9, 20, 35, 66}, []int64{1, 7}},
 		{"mixer of six rows", ssmMultipliers, 0, []int64{1, 6}, nil, nil},
 		{"scaled", scaledBy("f"), 0, []int64{3}, []float32{0, 0.5, 1}, []int64{3}},
-		{"key", rowsUpTo("key", (*Config).refactHead), 0, []int64{1, 5}, []float32{0, 1, 2}, []int64{1, 3}},
-		{"value", rowsFrom("value", (*Config).refactHead), 0, []int64{1, 5}, []float32{3, 4}, []int64{1, 2}},
-		{"no value", rowsFrom("value", (*Config).refactHead), 0, []int64{1, 3}, nil, nil},
+		{"key", rowsUpTo("key", refactHead), 0, []int64{1, 5}, []float32{0, 1, 2}, []int64{1, 3}},
+		{"value", rowsFrom("value", refactHead), 0, []int64{1, 5}, []float32{3, 4}, []int64{1, 2}},
+		{"no value", rowsFrom("value", refactHead), 0, []int64{1, 3}, nil, nil},
 	} {
 		got, ne, err := elementsAfter(t, test.t, config, test.bid, test.ne...)
 		if test.want == nil {
@@ -91,7 +94,7 @@ func TestRecurrentShapes(t *testing.T) {
 			t.Errorf("%s: %v of %v, %v, want %v of %v", test.name, got, ne, err, test.want, test.result)
 		}
 	}
-	got, _, err := elementsAfter(t, negExp, config, 0, 2)
+	got, _, err := elementsAfter(t, parts.NegExp, config, 0, 2)
 	if err != nil || got[0] != -1 || math.Abs(float64(got[1])+math.E) > 1e-6 {
 		t.Errorf("neg-exp: %v, %v, want -1 and -e", got, err)
 	}
@@ -99,7 +102,7 @@ func TestRecurrentShapes(t *testing.T) {
 
 // TestInstead checks which table a config asks for, beside its class.
 func TestInstead(t *testing.T) {
-	for config, want := range map[string]*Arch{
+	for config, want := range map[string]*table.Arch{
 		`"architectures": ["XLMRobertaModel"]`:                              xlmRoberta,
 		`"architectures": ["XLMRobertaModel"], "lora_adaptations": []`:      xlmRoberta,
 		`"architectures": ["XLMRobertaModel"], "lora_adaptations": ["a"]`:   jinaBertV3,
@@ -137,7 +140,7 @@ func TestLabels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		labels, err := c.labels()
+		labels, err := labels(c)
 		got := strings.Join(labels, " ")
 		if err != nil {
 			got = "error"

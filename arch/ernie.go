@@ -1,78 +1,78 @@
 package arch
 
 import (
-	"fmt"
 	"slices"
 
-	"ggforge/fault"
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/gguf"
-	"ggforge/rows"
 	"ggforge/tokenizer"
 )
 
 // ernie4_5 is Baidu's ERNIE 4.5, the dense models. Source: the Ernie4_5 class of
 // the reference's converter. Older checkpoints have queries, keys and values in
 // one matrix, and the two matrices of the MLP's input too.
-var ernie4_5 = &Arch{
+var ernie4_5 = &table.Arch{
 	Name:      "ernie4_5",
 	Classes:   []string{"Ernie4_5_ForCausalLM", "Ernie4_5ForCausalLM"},
 	Tokenizer: tokenizer.ClassErnie,
-	Metadata:  commonRows,
-	Expect:    []Expect{silu},
+	Metadata:  parts.CommonRows,
+	Expect:    []table.Expect{parts.SiLU},
 	Unused: append([]string{"compression_ratio", "weight_share_add_bias", "fuse_swiglu", "fuse_rms_norm", "use_rmsnorm", "rope_reorder", "freq_allocation",
 		"use_flash_attention", "sequence_parallel", "fuse_linear", "fuse_attn_qkv", "fuse_attn_ffn", "virtual_pp_degree", "pp_seg_method", "max_sequence_length",
-		"ignored_index", "scale_qk_coeff", "token_balance_loss", "token_balance_seqlen", "cachekv_quant", "micro_batch_size"}, biasKeys...),
-	Rename: []Rename{{Prefix: "ernie.", With: "model."}},
-	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, MayBias), withBias(MayBias, mlpRows), []TensorRow{
-		{HF: "model.layers.{bid}.self_attn.qkv_proj", Optional: true, Split: []Part{
-			{GGUF: "blk.{bid}.attn_q", Transform: qOfJoined},
-			{GGUF: "blk.{bid}.attn_k", Transform: kOfJoined},
-			{GGUF: "blk.{bid}.attn_v", Transform: vOfJoined},
+		"ignored_index", "scale_qk_coeff", "token_balance_loss", "token_balance_seqlen", "cachekv_quant", "micro_batch_size"}, parts.BiasKeys...),
+	Rename: []table.Rename{{Prefix: "ernie.", With: "model."}},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows), []table.TensorRow{
+		{HF: "model.layers.{bid}.self_attn.qkv_proj", Optional: true, Split: []table.Part{
+			{GGUF: "blk.{bid}.attn_q", Transform: parts.QOfJoined},
+			{GGUF: "blk.{bid}.attn_k", Transform: parts.KOfJoined},
+			{GGUF: "blk.{bid}.attn_v", Transform: parts.VOfJoined},
 		}},
-		{HF: "model.layers.{bid}.mlp.up_gate_proj", Optional: true, Split: []Part{
-			{GGUF: "blk.{bid}.ffn_gate", Transform: half(0)},
-			{GGUF: "blk.{bid}.ffn_up", Transform: half(1)},
+		{HF: "model.layers.{bid}.mlp.up_gate_proj", Optional: true, Split: []table.Part{
+			{GGUF: "blk.{bid}.ffn_gate", Transform: parts.Half(0)},
+			{GGUF: "blk.{bid}.ffn_up", Transform: parts.Half(1)},
 		}},
 	}),
 }
 
 // ernie4_5moe is ERNIE 4.5 with experts. What predicts further tokens is left out.
-var ernie4_5moe = &Arch{
+var ernie4_5moe = &table.Arch{
 	Name:      "ernie4_5-moe",
 	Classes:   []string{"Ernie4_5_MoeForCausalLM"},
 	Tokenizer: tokenizer.ClassErnie,
-	Metadata: slices.Concat(commonRows, []Row{
-		uintRow("expert_count", "moe_num_experts"),
-		uintRow("expert_used_count", "moe_k"),
-		uintRow("interleave_moe_layer_step", "moe_layer_interval"),
-		uintRow("leading_dense_block_count", "moe_layer_start_index"),
-		optional(uintRow("expert_feed_forward_length", "moe_intermediate_size")),
-		optional(uintRow("expert_shared_count", "moe_num_shared_experts")),
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		parts.UintRow("expert_count", "moe_num_experts"),
+		parts.UintRow("expert_used_count", "moe_k"),
+		parts.UintRow("interleave_moe_layer_step", "moe_layer_interval"),
+		parts.UintRow("leading_dense_block_count", "moe_layer_start_index"),
+		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
+		parts.Optional(parts.UintRow("expert_shared_count", "moe_num_shared_experts")),
 		{Key: "expert_shared_feed_forward_length", Derive: ernieSharedLength},
 	}),
-	Expect: []Expect{silu, {"moe_gate", []string{"topk"}}},
+	Expect: []table.Expect{parts.SiLU, {Key: "moe_gate", Values: []string{"topk"}}},
 	Unused: append([]string{"moe_capacity", "moe_group", "moe_gate_act", "moe_norm_min", "moe_use_aux_free", "moe_aux_loss_lambda", "moe_orthogonal_loss_lambda",
 		"moe_layer_end_index", "num_nextn_predict_layers", "multi_token_pred_lambda", "moe_multimodal_dispatch_use_allgather", "moe_use_hard_gate",
 		"moe_dense_experts_token_type_id", "moe_reverse_token_drop", "moe_all_to_all_dropout"}, ernie4_5.Unused...),
 	Rename: ernie4_5.Rename,
-	Drop: []Drop{
-		{Prefix: "model.mtp_block.", Why: mtp}, {Prefix: "model.mtp_emb_norm.", Why: mtp},
-		{Prefix: "model.mtp_hidden_norm.", Why: mtp}, {Prefix: "model.mtp_linear_proj.", Why: mtp},
+	Drop: []table.Drop{
+		{Prefix: "model.mtp_block.", Why: parts.MTP}, {Prefix: "model.mtp_emb_norm.", Why: parts.MTP},
+		{Prefix: "model.mtp_hidden_norm.", Why: parts.MTP}, {Prefix: "model.mtp_linear_proj.", Why: parts.MTP},
 	},
-	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, MayBias), only(not(ernieExperts), mlpRows), only(ernieExperts, []TensorRow{
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias), parts.Only(parts.Not(ernieExperts), parts.MLPRows), parts.Only(ernieExperts, []table.TensorRow{
 		{HF: "model.layers.{bid}.mlp.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
 		{HF: "model.layers.{bid}.mlp.moe_statics.e_score_correction_bias", Exact: true, Optional: true, GGUF: "blk.{bid}.exp_probs_b.bias"},
 		{HF: "model.layers.{bid}.mlp.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps", Experts: ernieCount},
 		{HF: "model.layers.{bid}.mlp.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps", Experts: ernieCount},
 		{HF: "model.layers.{bid}.mlp.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps", Experts: ernieCount},
-	}), only(ernieShared, sharedExpertRows)),
+	}), parts.Only(ernieShared, parts.SharedExpertRows)),
 }
 
-func ernieCount(l Layer) (int64, error) { return l.Require("moe_num_experts") }
+func ernieCount(l table.Layer) (int64, error) { return l.Require("moe_num_experts") }
 
 // ernieExperts is the condition of layers with experts: every so many between a
 // first and a last one.
-func ernieExperts(l Layer) (bool, error) {
+func ernieExperts(l table.Layer) (bool, error) {
 	first, err := l.Require("moe_layer_start_index")
 	if err != nil {
 		return false, err
@@ -83,12 +83,12 @@ func ernieExperts(l Layer) (bool, error) {
 	}
 	step, err := l.Require("moe_layer_interval")
 	if err == nil && step < 1 {
-		err = wrongType("moe_layer_interval", "a positive integer", step)
+		err = hparams.WrongType("moe_layer_interval", "a positive integer", step)
 	}
 	return err == nil && l.Bid >= first && (!ok || last < 0 || l.Bid <= last) && (l.Bid+1)%step == 0, err
 }
 
-func ernieShared(l Layer) (bool, error) {
+func ernieShared(l table.Layer) (bool, error) {
 	n, _, err := l.Int("moe_num_shared_experts")
 	if err != nil || n == 0 {
 		return false, err
@@ -98,7 +98,7 @@ func ernieShared(l Layer) (bool, error) {
 
 // ernieSharedLength is the width of the shared experts as the reference has it: a
 // quotient that is right for the published sizes. No runtime reads it.
-func ernieSharedLength(c *Config) (v gguf.Value, ok bool, err error) {
+func ernieSharedLength(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	shared, _, err := c.Int("moe_num_shared_experts")
 	if err != nil || shared <= 0 {
 		return v, false, err
@@ -109,43 +109,10 @@ func ernieSharedLength(c *Config) (v gguf.Value, ok bool, err error) {
 	}
 	heads, ok, err := c.Int("num_key_value_heads")
 	if err == nil && ok && heads < 1 {
-		err = wrongType("num_key_value_heads", "a positive integer", heads)
+		err = hparams.WrongType("num_key_value_heads", "a positive integer", heads)
 	}
 	if err != nil || !ok {
 		return v, false, err
 	}
-	return uint32Of(width/heads, true, nil)
+	return table.Uint32Of(width/heads, true, nil)
 }
-
-// joinedPart takes queries, keys or values out of a matrix that has all queries,
-// all keys, all values; q and k are the rows of all queries and of all keys.
-func joinedPart(name string, part func(q, k int64) (from, to int64)) *Transform {
-	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-		heads, err := l.heads()
-		if err != nil {
-			return nil, err
-		}
-		headsKV, err := l.headsKV()
-		if err != nil {
-			return nil, err
-		}
-		dim, err := l.headDim()
-		if err != nil {
-			return nil, err
-		}
-		if min(heads, headsKV, dim) <= 0 || max(heads, headsKV, dim) > maxHeadDim {
-			return nil, fault.Errorf(fault.Broken, "%s: %d heads and %d key heads of %d elements", ConfigFile, heads, headsKV, dim)
-		}
-		if ne := s.NE(); len(ne) != 2 || ne[1] != (heads+2*headsKV)*dim {
-			return nil, fmt.Errorf("dimensions %s, want rows of %d+2*%d heads of %d", gguf.Shape(ne), heads, headsKV, dim)
-		}
-		from, to := part(heads*dim, headsKV*dim)
-		return rows.Slice(s, 1, from, to)
-	}}
-}
-
-var (
-	qOfJoined = joinedPart("q-of-joined", func(q, k int64) (int64, int64) { return 0, q })
-	kOfJoined = joinedPart("k-of-joined", func(q, k int64) (int64, int64) { return q, q + k })
-	vOfJoined = joinedPart("v-of-joined", func(q, k int64) (int64, int64) { return q + k, q + 2*k })
-)

@@ -1,6 +1,9 @@
 package arch
 
 import (
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -8,37 +11,37 @@ import (
 // gptj is GPT-J. The reference has the architecture's names and no class that
 // writes it. Sources: the keys of docs/gguf.md of ggml (commit 01f0d4d), the tensor
 // names of gguf-py (MODEL_TENSORS of GPTJ).
-var gptj = &Arch{
+var gptj = &table.Arch{
 	Name:      "gptj",
 	Classes:   []string{"GPTJForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata: []Row{
+	Metadata: []table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_positions"}, Required: true},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"n_embd"}, Required: true},
-		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
-		{Key: "feed_forward_length", Derive: innerOr4("n_embd")},
+		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		{Key: "feed_forward_length", Derive: parts.InnerOr4("n_embd")},
 		{Key: "rope.dimension_count", Type: gguf.Uint32Type, From: []string{"rotary_dim"}, Required: true},
-		{Key: keyHeadCount, Type: gguf.Uint32Type, From: []string{"n_head"}, Required: true},
+		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"n_head"}, Required: true},
 		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
 		{Key: gguf.KeyFileType},
 	},
 	Unused: []string{"n_ctx", "rotary", "scale_attn_weights"},
-	Expect: []Expect{
-		{"activation_function", gelu},
-		{"rotary", []string{"true"}},
-		{"scale_attn_weights", []string{"true"}},
+	Expect: []table.Expect{
+		{Key: "activation_function", Values: parts.GELU},
+		{Key: "rotary", Values: []string{"true"}},
+		{Key: "scale_attn_weights", Values: []string{"true"}},
 	},
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "transformer.wte", GGUF: "token_embd"},
-		{HF: "transformer.ln_f", GGUF: "output_norm", Bias: NeedBias},
-		{HF: "lm_head", GGUF: "output", Bias: NeedBias},
-		{HF: "transformer.h.{bid}.ln_1", GGUF: "blk.{bid}.attn_norm", Bias: NeedBias},
+		{HF: "transformer.ln_f", GGUF: "output_norm", Bias: table.NeedBias},
+		{HF: "lm_head", GGUF: "output", Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.ln_1", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
 		{HF: "transformer.h.{bid}.attn.q_proj", GGUF: "blk.{bid}.attn_q"},
 		{HF: "transformer.h.{bid}.attn.k_proj", GGUF: "blk.{bid}.attn_k"},
 		{HF: "transformer.h.{bid}.attn.v_proj", GGUF: "blk.{bid}.attn_v"},
 		{HF: "transformer.h.{bid}.attn.out_proj", GGUF: "blk.{bid}.attn_output"},
-		{HF: "transformer.h.{bid}.mlp.fc_in", GGUF: "blk.{bid}.ffn_up", Bias: NeedBias},
-		{HF: "transformer.h.{bid}.mlp.fc_out", GGUF: "blk.{bid}.ffn_down", Bias: NeedBias},
+		{HF: "transformer.h.{bid}.mlp.fc_in", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.mlp.fc_out", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
 		// the mask and the number that stands for minus infinity in it
 		{HF: "transformer.h.{bid}.attn.bias"},
 		{HF: "transformer.h.{bid}.attn.masked_bias"},
@@ -49,33 +52,33 @@ var gptj = &Arch{
 // docs/gguf.md of ggml (commit 01f0d4d), which names no tensors but "head"; the
 // tensors keep their names, as in the files that the loader of RWKV 5 in candle
 // (quantized_rwkv_v5.rs) reads.
-var rwkv4 = &Arch{
+var rwkv4 = &table.Arch{
 	Name:      "rwkv",
 	Classes:   []string{"RwkvForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata: []Row{
+	Metadata: []table.Row{
 		{Key: "architecture_version", Const: gguf.Uint32(4)},
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"context_length"}, Required: true},
-		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
+		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
-		{Key: "feed_forward_length", Derive: func(c *Config) (gguf.Value, bool, error) {
+		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			if n, ok, err := c.Int("intermediate_size"); err != nil || ok {
-				return uint32Of(n, ok, err)
+				return table.Uint32Of(n, ok, err)
 			}
-			return times(4, "hidden_size")(c)
+			return parts.Times(4, "hidden_size")(c)
 		}},
 		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
 		{Key: gguf.KeyFileType},
 	},
 	// what the library divides the weights by when it loads them
 	Unused: []string{"attention_hidden_size", "rescale_every"},
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "rwkv.embeddings", GGUF: "rwkv.embeddings"},
-		{HF: "rwkv.ln_out", GGUF: "rwkv.ln_out", Bias: NeedBias},
+		{HF: "rwkv.ln_out", GGUF: "rwkv.ln_out", Bias: table.NeedBias},
 		{HF: "head", GGUF: "head"},
-		{HF: "rwkv.blocks.0.pre_ln", GGUF: "rwkv.blocks.0.pre_ln", Bias: NeedBias},
-		{HF: "rwkv.blocks.{bid}.ln1", GGUF: "rwkv.blocks.{bid}.ln1", Bias: NeedBias},
-		{HF: "rwkv.blocks.{bid}.ln2", GGUF: "rwkv.blocks.{bid}.ln2", Bias: NeedBias},
+		{HF: "rwkv.blocks.0.pre_ln", GGUF: "rwkv.blocks.0.pre_ln", Bias: table.NeedBias},
+		{HF: "rwkv.blocks.{bid}.ln1", GGUF: "rwkv.blocks.{bid}.ln1", Bias: table.NeedBias},
+		{HF: "rwkv.blocks.{bid}.ln2", GGUF: "rwkv.blocks.{bid}.ln2", Bias: table.NeedBias},
 		{HF: "rwkv.blocks.{bid}.attention.time_decay", GGUF: "rwkv.blocks.{bid}.attention.time_decay", Exact: true},
 		{HF: "rwkv.blocks.{bid}.attention.time_first", GGUF: "rwkv.blocks.{bid}.attention.time_first", Exact: true},
 		{HF: "rwkv.blocks.{bid}.attention.time_mix_key", GGUF: "rwkv.blocks.{bid}.attention.time_mix_key", Exact: true},

@@ -1,6 +1,9 @@
 package arch
 
 import (
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -8,59 +11,51 @@ import (
 // gptneox is GPT-NeoX and Pythia. The raw config.json is read, because the
 // transformers library has renamed rotary_pct, which the reference asks for.
 // Source: gptneox.py of the reference.
-var gptneox = &Arch{
+var gptneox = &table.Arch{
 	Name:      "gptneox",
 	Classes:   []string{"GPTNeoXForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	RawConfig: true,
-	Metadata: []Row{
+	Metadata: []table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_position_embeddings"}, Required: true},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
-		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
+		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
 		{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
 		{Key: "rope.dimension_count", Derive: rotaryPart("rotary_pct")},
-		{Key: keyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"}, Required: true},
+		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"}, Required: true},
 		{Key: "use_parallel_residual", Type: gguf.BoolType, From: []string{"use_parallel_residual"}, Const: gguf.Bool(true)},
 		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_eps"}, Required: true},
-		{Key: "rope.freq_base", Deviates: true, Derive: otherFreqBase},
+		{Key: "rope.freq_base", Deviates: true, Derive: parts.OtherFreqBase},
 	},
-	Expect: []Expect{
-		{"hidden_act", gelu},
-		{"attention_bias", []string{"true"}},
-		{"rope_scaling", nil},
+	Expect: []table.Expect{
+		{Key: "hidden_act", Values: parts.GELU},
+		{Key: "attention_bias", Values: []string{"true"}},
+		{Key: "rope_scaling", Values: nil},
 	},
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "gpt_neox.embed_in", GGUF: "token_embd"},
-		{HF: "gpt_neox.final_layer_norm", GGUF: "output_norm", Bias: NeedBias},
+		{HF: "gpt_neox.final_layer_norm", GGUF: "output_norm", Bias: table.NeedBias},
 		{HF: "embed_out", GGUF: "output", Optional: true},
-		{HF: "gpt_neox.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm", Bias: NeedBias},
-		{HF: "gpt_neox.layers.{bid}.attention.query_key_value", GGUF: "blk.{bid}.attn_qkv", Transform: splitHeads, Bias: NeedBias},
-		{HF: "gpt_neox.layers.{bid}.attention.dense", GGUF: "blk.{bid}.attn_output", Bias: NeedBias},
-		{HF: "gpt_neox.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm", Bias: NeedBias},
-		{HF: "gpt_neox.layers.{bid}.mlp.dense_h_to_4h", GGUF: "blk.{bid}.ffn_up", Bias: NeedBias},
-		{HF: "gpt_neox.layers.{bid}.mlp.dense_4h_to_h", GGUF: "blk.{bid}.ffn_down", Bias: NeedBias},
+		{HF: "gpt_neox.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
+		{HF: "gpt_neox.layers.{bid}.attention.query_key_value", GGUF: "blk.{bid}.attn_qkv", Transform: parts.SplitHeads, Bias: table.NeedBias},
+		{HF: "gpt_neox.layers.{bid}.attention.dense", GGUF: "blk.{bid}.attn_output", Bias: table.NeedBias},
+		{HF: "gpt_neox.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm", Bias: table.NeedBias},
+		{HF: "gpt_neox.layers.{bid}.mlp.dense_h_to_4h", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias},
+		{HF: "gpt_neox.layers.{bid}.mlp.dense_4h_to_h", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
 	},
 }
 
 // rotaryPart returns how many dimensions of a head rotate: the part under key.
-func rotaryPart(key string) Derive {
-	return func(c *Config) (v gguf.Value, ok bool, err error) {
+func rotaryPart(key string) table.Derive {
+	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		part, ok, err := c.Float(key)
 		if err == nil && (!ok || part < 0 || part > 1) {
-			err = wrongType(key, "a number from 0 to 1", c.Value(key))
+			err = hparams.WrongType(key, "a number from 0 to 1", c.Value(key))
 		}
 		if err != nil {
 			return v, false, err
 		}
-		dim, err := c.headDim()
-		return uint32Of(int64(part*float64(dim)), true, err)
+		dim, err := c.HeadDim()
+		return table.Uint32Of(int64(part*float64(dim)), true, err)
 	}
-}
-
-// otherFreqBase writes the base of the rope frequencies when it is not the one
-// that loaders take without the key. The reference never writes it for these
-// architectures, and its file computes something else.
-func otherFreqBase(c *Config) (v gguf.Value, ok bool, err error) {
-	theta, ok, err := c.Rope().Float("rope_theta")
-	return float32Of(theta, ok && theta != 10000, err)
 }

@@ -3,6 +3,8 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -12,37 +14,37 @@ import (
 // gptOSS is OpenAI's gpt-oss. Its experts are kept in MXFP4, as blocks of 32
 // codes and a scale for each block, and stay so in every output type; they stand
 // before all other tensors. Source: the class of the reference's converter.
-var gptOSS = &Arch{
+var gptOSS = &table.Arch{
 	Name:      "gpt-oss",
 	Classes:   []string{"GptOssForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Quantized: []string{"mxfp4"},
-	Metadata: slices.Concat(commonRows, []Row{
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"sliding_window"}, Required: true},
 		{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
 	}),
 	Unused: []string{"experts_per_token", "initial_context_length", "layer_types"},
-	Expect: []Expect{silu, {"swiglu_limit", []string{"7.0", "7"}}},
-	Tensors: slices.Concat(embedRows, attentionRows(NeedBias, NeedBias), []TensorRow{
+	Expect: []table.Expect{parts.SiLU, {Key: "swiglu_limit", Values: []string{"7.0", "7"}}},
+	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NeedBias, table.NeedBias), []table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 		{HF: "model.layers.{bid}.self_attn.sinks", Exact: true, GGUF: "blk.{bid}.attn_sinks.weight"},
-		{HF: "model.layers.{bid}.mlp.router", GGUF: "blk.{bid}.ffn_gate_inp", Bias: NeedBias},
+		{HF: "model.layers.{bid}.mlp.router", GGUF: "blk.{bid}.ffn_gate_inp", Bias: table.NeedBias},
 		{HF: "model.layers.{bid}.mlp.experts.down_proj_{part}", Exact: true, Parts: blocksScales, Bytes: true, Join: joinMXFP4, First: true,
 			GGUF: "blk.{bid}.ffn_down_exps.weight"},
 		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj_{part}", Exact: true, Parts: blocksScales, Bytes: true, Join: joinMXFP4, First: true,
-			Split: []Part{
+			Split: []table.Part{
 				{GGUF: "blk.{bid}.ffn_gate_exps.weight", Transform: everySecond(0)},
 				{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: everySecond(1)},
 			}},
 		// [experts, width, hidden] and [experts, hidden, 2*width] of weights that are not in MXFP4
-		{HF: "model.layers.{bid}.mlp.experts.down_proj", Exact: true, Optional: true, Each: swapped, GGUF: "blk.{bid}.ffn_down_exps.weight"},
-		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", Exact: true, Optional: true, Each: swapped, Split: []Part{
+		{HF: "model.layers.{bid}.mlp.experts.down_proj", Exact: true, Optional: true, Each: parts.Swapped, GGUF: "blk.{bid}.ffn_down_exps.weight"},
+		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", Exact: true, Optional: true, Each: parts.Swapped, Split: []table.Part{
 			{GGUF: "blk.{bid}.ffn_gate_exps.weight", Transform: everySecond(0)},
 			{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: everySecond(1)},
 		}},
 		{HF: "model.layers.{bid}.mlp.experts.down_proj_bias", Exact: true, GGUF: "blk.{bid}.ffn_down_exps.bias"},
-		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj_bias", Exact: true, Split: []Part{
+		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj_bias", Exact: true, Split: []table.Part{
 			{GGUF: "blk.{bid}.ffn_gate_exps.bias", Transform: everySecondColumn(0)},
 			{GGUF: "blk.{bid}.ffn_up_exps.bias", Transform: everySecondColumn(1)},
 		}},
@@ -51,19 +53,12 @@ var gptOSS = &Arch{
 
 var blocksScales = []string{"blocks", "scales"}
 
-func joinMXFP4(_ Layer, s []rows.Source) (rows.Source, error) { return rows.MXFP4(s[0], s[1]) }
-
-var swapped = &Transform{Name: "transpose", Forward: func(_ Layer, s rows.Source) (rows.Source, error) {
-	if ne := s.NE(); len(ne) < 2 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a matrix", gguf.Shape(ne))
-	}
-	return rows.Transpose(s)
-}}
+func joinMXFP4(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.MXFP4(s[0], s[1]) }
 
 // everySecond returns the transform that takes the rows with even numbers (0) or
 // those with odd ones (1) of each matrix of a stack: gate and up interleaved.
-func everySecond(odd int64) *Transform {
-	return &Transform{Name: "every-second-row", Forward: func(_ Layer, s rows.Source) (rows.Source, error) {
+func everySecond(odd int64) *table.Transform {
+	return &table.Transform{Name: "every-second-row", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := slices.Clone(s.NE())
 		if len(ne) < 2 || ne[1]%2 != 0 {
 			return nil, fault.Errorf(fault.Broken, "dimensions %s, want an even number of rows", gguf.Shape(ne))
@@ -75,8 +70,8 @@ func everySecond(odd int64) *Transform {
 
 // everySecondColumn is everySecond for the elements of the rows, of biases of
 // [experts, 2*width].
-func everySecondColumn(odd int64) *Transform {
-	return &Transform{Name: "every-second-column", Forward: func(_ Layer, s rows.Source) (rows.Source, error) {
+func everySecondColumn(odd int64) *table.Transform {
+	return &table.Transform{Name: "every-second-column", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := slices.Clone(s.NE())
 		if ne[0]%2 != 0 {
 			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of an even length", gguf.Shape(ne))

@@ -3,6 +3,9 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -11,40 +14,40 @@ import (
 // granite is IBM's Granite 3: Llama with factors for the embedding, the scores,
 // the residuals and the logits. Source: the Granite classes of the reference's
 // converter, which knows no head_dim.
-var granite = &Arch{
+var granite = &table.Arch{
 	Name:      "granite",
 	Classes:   []string{"GraniteForCausalLM"},
 	Tokenizer: tokenizer.ClassLlama,
 	Metadata:  graniteRows,
-	Expect:    []Expect{silu},
-	Tensors: slices.Concat(embedRows, normRows, graniteAttention, []TensorRow{
-		{HF: "model.layers.{bid}.mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate", Bias: MayBias},
-		{HF: "model.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: MayBias},
-		{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: MayBias},
+	Expect:    []table.Expect{parts.SiLU},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, []table.TensorRow{
+		{HF: "model.layers.{bid}.mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate", Bias: table.MayBias},
+		{HF: "model.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
+		{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
 	}),
 }
 
-var graniteRows = slices.Concat(without(commonRows, "attention.key_length", "attention.value_length"), []Row{
+var graniteRows = slices.Concat(parts.Without(parts.CommonRows, "attention.key_length", "attention.value_length"), []table.Row{
 	{Key: "vocab_size", Type: gguf.Uint32Type, From: []string{"vocab_size"}, Required: true},
-	{Key: "rope.dimension_count", Derive: func(c *Config) (gguf.Value, bool, error) {
-		n, err := c.evenHeadDim()
-		return uint32Of(n, true, err)
+	{Key: "rope.dimension_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		n, err := evenHeadDim(c)
+		return table.Uint32Of(n, true, err)
 	}},
-	{Key: "attention.scale", Derive: nonZero("attention_multiplier")},
-	{Key: "embedding_scale", Derive: nonZero("embedding_multiplier")},
-	{Key: "residual_scale", Derive: nonZero("residual_multiplier")},
-	{Key: "logit_scale", Derive: nonZero("logits_scaling")},
+	{Key: "attention.scale", Derive: parts.NonZero("attention_multiplier")},
+	{Key: "embedding_scale", Derive: parts.NonZero("embedding_multiplier")},
+	{Key: "residual_scale", Derive: parts.NonZero("residual_multiplier")},
+	{Key: "logit_scale", Derive: parts.NonZero("logits_scaling")},
 })
 
 // evenHeadDim is the size of a head as it follows from the other sizes.
-func (c *Config) evenHeadDim() (int64, error) {
+func evenHeadDim(c *hparams.View) (int64, error) {
 	hidden, err := c.Require("hidden_size")
 	if err != nil {
 		return 0, err
 	}
-	heads, err := c.heads()
+	heads, err := c.Heads()
 	if err == nil && heads <= 0 {
-		err = wrongType("num_attention_heads", "a positive integer", heads)
+		err = hparams.WrongType("num_attention_heads", "a positive integer", heads)
 	}
 	if err != nil {
 		return 0, err
@@ -52,48 +55,48 @@ func (c *Config) evenHeadDim() (int64, error) {
 	return hidden / heads, nil
 }
 
-var graniteAttention = each(each(attentionRows(MayBias, MayBias), ".q_proj", permuteQ), ".k_proj", permuteK)
+var graniteAttention = parts.EachEnding(parts.EachEnding(parts.AttentionRows(table.MayBias, table.MayBias), ".q_proj", parts.PermuteQ), ".k_proj", parts.PermuteK)
 
 // graniteMoE is Granite with experts, and maybe one that every token passes. Gate
 // and up projections are one tensor, the gate first.
-var graniteMoE = &Arch{
+var graniteMoE = &table.Arch{
 	Name:      "granitemoe",
 	Classes:   []string{"GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"},
 	Tokenizer: tokenizer.ClassLlama,
-	Metadata: slices.Concat(graniteRows, []Row{
-		{Key: "expert_shared_feed_forward_length", Derive: func(c *Config) (gguf.Value, bool, error) {
+	Metadata: slices.Concat(graniteRows, []table.Row{
+		{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, ok, err := c.Int("shared_intermediate_size")
-			return uint32Of(n, ok && n != 0, err)
+			return table.Uint32Of(n, ok && n != 0, err)
 		}},
 	}),
-	Expect:  []Expect{silu},
-	Tensors: slices.Concat(embedRows, normRows, graniteAttention, graniteExpertRows, only(positive("shared_intermediate_size"), graniteSharedRows("_shexp"))),
+	Expect:  []table.Expect{parts.SiLU},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteExpertRows, parts.Only(positive("shared_intermediate_size"), graniteSharedRows("_shexp"))),
 }
 
-var graniteExpertRows = []TensorRow{
+var graniteExpertRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.block_sparse_moe.router.layer", GGUF: "blk.{bid}.ffn_gate_inp"},
-	{HF: "model.layers.{bid}.block_sparse_moe.input_linear", Split: []Part{
-		{GGUF: "blk.{bid}.ffn_gate_exps", Transform: half(0)},
-		{GGUF: "blk.{bid}.ffn_up_exps", Transform: half(1)},
+	{HF: "model.layers.{bid}.block_sparse_moe.input_linear", Split: []table.Part{
+		{GGUF: "blk.{bid}.ffn_gate_exps", Transform: parts.Half(0)},
+		{GGUF: "blk.{bid}.ffn_up_exps", Transform: parts.Half(1)},
 	}},
 	{HF: "model.layers.{bid}.block_sparse_moe.output_linear", GGUF: "blk.{bid}.ffn_down_exps"},
 }
 
 // graniteSharedRows are the MLP that every token passes; suffix tells it from the
 // only one.
-func graniteSharedRows(suffix string) []TensorRow {
-	return []TensorRow{
-		{HF: "model.layers.{bid}.shared_mlp.input_linear", Split: []Part{
-			{GGUF: "blk.{bid}.ffn_gate" + suffix, Transform: half(0)},
-			{GGUF: "blk.{bid}.ffn_up" + suffix, Transform: half(1)},
+func graniteSharedRows(suffix string) []table.TensorRow {
+	return []table.TensorRow{
+		{HF: "model.layers.{bid}.shared_mlp.input_linear", Split: []table.Part{
+			{GGUF: "blk.{bid}.ffn_gate" + suffix, Transform: parts.Half(0)},
+			{GGUF: "blk.{bid}.ffn_up" + suffix, Transform: parts.Half(1)},
 		}},
 		{HF: "model.layers.{bid}.shared_mlp.output_linear", GGUF: "blk.{bid}.ffn_down" + suffix},
 	}
 }
 
 // positive is the condition that a number is there and above 0.
-func positive(key string) Cond {
-	return func(l Layer) (bool, error) {
+func positive(key string) table.Cond {
+	return func(l table.Layer) (bool, error) {
 		n, _, err := l.Int(key)
 		return n > 0, err
 	}
@@ -102,13 +105,13 @@ func positive(key string) Cond {
 // graniteHybrid is Granite 4: layers of Mamba 2 and of attention, with one MLP or
 // with experts. The reference reads config.json as it stands. Models whose layers
 // all have attention are plain ones under the same class.
-var graniteHybrid = &Arch{
+var graniteHybrid = &table.Arch{
 	Name:      "granitehybrid",
 	Classes:   []string{"GraniteMoeHybridForCausalLM"},
 	Tokenizer: tokenizer.ClassGraniteHybrid,
-	VocabSize: paddedVocab(8),
+	VocabSize: parts.PaddedVocab(8),
 	RawConfig: true,
-	Instead: func(c *Config) (*Arch, error) {
+	Instead: func(c *hparams.View) (*table.Arch, error) {
 		types, err := graniteLayers(c)
 		if err != nil || slices.Contains(types, true) {
 			return nil, err
@@ -119,38 +122,38 @@ var graniteHybrid = &Arch{
 		return graniteHybridDense, nil
 	},
 	Metadata: graniteHybridRows,
-	Expect:   append([]Expect{{"position_embedding_type", []string{"nope"}}}, graniteHybridExpect...),
+	Expect:   append([]table.Expect{{Key: "position_embedding_type", Values: []string{"nope"}}}, graniteHybridExpect...),
 	Unused:   graniteHybridUnused,
 	Tensors:  graniteHybridTensors,
 }
 
 // graniteHybridDense and graniteHybridMoE are Granite 4 without layers of Mamba.
 var (
-	graniteHybridDense = &Arch{
+	graniteHybridDense = &table.Arch{
 		Name: "granite", Tokenizer: tokenizer.ClassGraniteHybrid, RawConfig: true,
-		Metadata: graniteHybridRows, Expect: append([]Expect{{"position_embedding_type", []string{"rope"}}}, graniteHybridExpect...),
+		Metadata: graniteHybridRows, Expect: append([]table.Expect{{Key: "position_embedding_type", Values: []string{"rope"}}}, graniteHybridExpect...),
 		Unused: graniteHybridUnused, Tensors: graniteHybridTensors,
 	}
-	graniteHybridMoE = &Arch{
+	graniteHybridMoE = &table.Arch{
 		Name: "granitemoe", Tokenizer: tokenizer.ClassGraniteHybrid, RawConfig: true,
 		Metadata: graniteHybridRows, Expect: graniteHybridDense.Expect,
 		Unused: graniteHybridUnused, Tensors: graniteHybridTensors,
 	}
 )
 
-var graniteHybridRows = slices.Concat(graniteMoE.Metadata, []Row{
-	uintRow("ssm.conv_kernel", "mamba_d_conv"),
-	uintRow("ssm.state_size", "mamba_d_state"),
-	uintRow("ssm.group_count", "mamba_n_groups"),
-	{Key: "ssm.inner_size", Derive: func(c *Config) (gguf.Value, bool, error) {
+var graniteHybridRows = slices.Concat(graniteMoE.Metadata, []table.Row{
+	parts.UintRow("ssm.conv_kernel", "mamba_d_conv"),
+	parts.UintRow("ssm.state_size", "mamba_d_state"),
+	parts.UintRow("ssm.group_count", "mamba_n_groups"),
+	{Key: "ssm.inner_size", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		n, err := graniteInner(c)
-		return uint32Of(n, true, err)
+		return table.Uint32Of(n, true, err)
 	}},
-	uintRow("ssm.time_step_rank", "mamba_n_heads"),
-	{Key: keyHeadCountKV, Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+	parts.UintRow("ssm.time_step_rank", "mamba_n_heads"),
+	{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		n, err := c.Require("num_key_value_heads")
-		if err == nil && (n < 0 || n > maxHeadDim) {
-			err = wrongType("num_key_value_heads", "a number of heads", n)
+		if err == nil && (n < 0 || n > hparams.MaxHeadDim) {
+			err = hparams.WrongType("num_key_value_heads", "a number of heads", n)
 		}
 		if err != nil {
 			return v, false, err
@@ -164,44 +167,44 @@ var graniteHybridRows = slices.Concat(graniteMoE.Metadata, []Row{
 		}
 		return gguf.Int32s(heads), err == nil, err
 	}},
-	{Key: "rope.scaling.finetuned", Derive: func(c *Config) (gguf.Value, bool, error) {
+	{Key: "rope.scaling.finetuned", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		ssm, err := graniteLayers(c)
 		return gguf.Bool(!slices.Contains(ssm, true)), err == nil, err // tells that rope is used
 	}},
-	{Key: "context_length", Derive: func(c *Config) (gguf.Value, bool, error) {
+	{Key: "context_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		ssm, err := graniteLayers(c)
 		return gguf.Uint32(1 << 20), slices.Contains(ssm, true), err // there is no bound
 	}},
 })
 
-var graniteHybridExpect = []Expect{silu, {"mamba_proj_bias", []string{"false"}}, {"normalization_function", []string{"rmsnorm"}}}
+var graniteHybridExpect = []table.Expect{parts.SiLU, {Key: "mamba_proj_bias", Values: []string{"false"}}, {Key: "normalization_function", Values: []string{"rmsnorm"}}}
 
 var graniteHybridUnused = []string{"init_method", "layer_types", "mamba_chunk_size", "mamba_conv_bias", "mamba_d_head", "mamba_expand", "mamba_n_groups",
 	"mamba_n_heads", "mamba_d_conv", "mamba_d_state", "time_step_limit", "time_step_max", "time_step_min", "rope_theta", "rope_scaling"}
 
-var graniteHybridTensors = slices.Concat(embedRows, normRows,
-	only(not(graniteSSM), graniteAttention),
-	only(graniteSSM, []TensorRow{
+var graniteHybridTensors = slices.Concat(parts.EmbedRows, parts.NormRows,
+	parts.Only(parts.Not(graniteSSM), graniteAttention),
+	parts.Only(graniteSSM, []table.TensorRow{
 		{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in"},
-		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: MayBias, Transform: squeeze},
+		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.MayBias, Transform: parts.Squeeze},
 		{HF: "model.layers.{bid}.mamba.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
-		{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: negExpColumn},
-		{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: column},
-		{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: groupNorm(func(c *Config) (int64, error) { return c.Require("mamba_n_groups") })},
+		{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExpColumn},
+		{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
+		{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *hparams.View) (int64, error) { return c.Require("mamba_n_groups") })},
 		{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out"},
 	}),
-	only(positive("num_local_experts"), slices.Concat(graniteExpertRows, graniteSharedRows("_shexp"))),
-	only(not(positive("num_local_experts")), graniteSharedRows("")))
+	parts.Only(positive("num_local_experts"), slices.Concat(graniteExpertRows, graniteSharedRows("_shexp"))),
+	parts.Only(parts.Not(positive("num_local_experts")), graniteSharedRows("")))
 
 // graniteLayers tells the layers of Mamba.
-func graniteLayers(c *Config) ([]bool, error) {
+func graniteLayers(c *hparams.View) ([]bool, error) {
 	types, ok, err := c.Strings("layer_types")
 	if err != nil {
 		return nil, err
 	}
 	if n, err := c.BlockCount(); err != nil || !ok || int64(len(types)) != n {
 		if err == nil {
-			err = fault.Errorf(fault.Broken, "%s: %d layers, but %d in layer_types", ConfigFile, n, len(types))
+			err = fault.Errorf(fault.Broken, "%s: %d layers, but %d in layer_types", hparams.ConfigFile, n, len(types))
 		}
 		return nil, err
 	}
@@ -213,20 +216,20 @@ func graniteLayers(c *Config) ([]bool, error) {
 }
 
 // graniteSSM is the condition of layers of Mamba.
-func graniteSSM(l Layer) (bool, error) {
-	ssm, err := graniteLayers(l.Config)
+func graniteSSM(l table.Layer) (bool, error) {
+	ssm, err := graniteLayers(l.View)
 	return err == nil && l.Bid >= 0 && l.Bid < int64(len(ssm)) && ssm[l.Bid], err
 }
 
 // graniteInner is the width of a layer of Mamba.
-func graniteInner(c *Config) (int64, error) {
+func graniteInner(c *hparams.View) (int64, error) {
 	expand, err := c.Require("mamba_expand")
 	if err != nil {
 		return 0, err
 	}
 	hidden, err := c.Require("hidden_size")
-	if err == nil && (min(expand, hidden) < 0 || max(expand, hidden) > maxWidth) {
-		err = wrongType("mamba_expand", "a small number", expand)
+	if err == nil && (min(expand, hidden) < 0 || max(expand, hidden) > hparams.MaxWidth) {
+		err = hparams.WrongType("mamba_expand", "a small number", expand)
 	}
 	return expand * hidden, err
 }

@@ -4,6 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -11,14 +14,14 @@ import (
 
 // grok1 is xAI's Grok 1 in the layout of keyfan/grok-1-hf. Source: the Grok class
 // of the reference's converter.
-var grok1 = &Arch{
+var grok1 = &table.Arch{
 	Name:      "grok",
 	Classes:   []string{"GrokForCausalLM"},
 	Tokenizer: tokenizer.ClassGrok,
 	Metadata:  grokRows,
 	Expect:    grokExpect,
 	Unused:    grokUnused,
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "transformer.in_out_embed", GGUF: "token_embd"},
 		{HF: "transformer.rms_norm", GGUF: "output_norm"},
 		{HF: "lm_head", GGUF: "output", Optional: true},
@@ -38,50 +41,50 @@ var grok1 = &Arch{
 }
 
 // grok2 is Grok 2, whose layers have a dense part beside the experts.
-var grok2 = &Arch{
+var grok2 = &table.Arch{
 	Name:      "grok",
 	Classes:   []string{"Grok1ForCausalLM"},
 	Tokenizer: tokenizer.ClassGrok,
 	Metadata:  grokRows,
 	Expect:    grokExpect,
 	Unused:    grokUnused,
-	Tensors: slices.Concat(embedRows, attentionRows(NoBias, NoBias), mlpRows, []TensorRow{
+	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows, []table.TensorRow{
 		{HF: "model.layers.{bid}.pre_attn_norm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.post_attn_norm", GGUF: "blk.{bid}.attn_output_norm"},
 		{HF: "model.layers.{bid}.pre_moe_norm", GGUF: "blk.{bid}.ffn_norm"},
 		{HF: "model.layers.{bid}.post_moe_norm", GGUF: "blk.{bid}.post_ffw_norm"},
-	}, mixtralExperts),
+	}, parts.MixtralExperts),
 }
 
 var (
-	grokExpect = []Expect{{"hidden_act", []string{"gelu"}}}
+	grokExpect = []table.Expect{{Key: "hidden_act", Values: []string{"gelu"}}}
 	grokUnused = []string{"residual_moe", "use_router_softcapping", "max_attn_value", "sliding_window_size", "rope_type", "scaling_factor", "extrapolation_factor", "attn_factor", "beta_fast", "beta_slow"}
 )
 
-var grokRows = slices.Concat(commonRows, []Row{
+var grokRows = slices.Concat(parts.CommonRows, []table.Row{
 	{Key: "attn_logit_softcapping", Type: gguf.Float32Type, From: []string{"attn_logit_softcapping"}, Const: gguf.Float32(30)},
 	{Key: "router_logit_softcapping", Type: gguf.Float32Type, From: []string{"router_logit_softcapping"}, Const: gguf.Float32(30)},
-	{Key: "final_logit_softcapping", Derive: nonZero("final_logit_softcapping")},
-	optional(uintRow("expert_feed_forward_length", "moe_intermediate_size")),
-	{Key: "rope.scaling.type", Derive: grokYarn(func(*Config) (gguf.Value, bool, error) { return gguf.String("yarn"), true, nil })},
+	{Key: "final_logit_softcapping", Derive: parts.NonZero("final_logit_softcapping")},
+	parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
+	{Key: "rope.scaling.type", Derive: grokYarn(func(*hparams.View) (gguf.Value, bool, error) { return gguf.String("yarn"), true, nil })},
 	{Key: "rope.scaling.factor", Derive: grokYarn(needFloat("scaling_factor"))},
-	{Key: "rope.scaling.original_context_length", Derive: grokYarn(sumOf("original_max_position_embeddings"))},
+	{Key: "rope.scaling.original_context_length", Derive: grokYarn(parts.SumOf("original_max_position_embeddings"))},
 	{Key: "rope.scaling.yarn_ext_factor", Derive: grokYarn(needFloat("extrapolation_factor"))},
 	{Key: "rope.scaling.yarn_attn_factor", Derive: grokYarn(needFloat("attn_factor"))},
 	{Key: "rope.scaling.yarn_beta_fast", Derive: grokYarn(needFloat("beta_fast"))},
 	{Key: "rope.scaling.yarn_beta_slow", Derive: grokYarn(needFloat("beta_slow"))},
-	{Key: "attention.temperature_length", Derive: func(c *Config) (gguf.Value, bool, error) {
+	{Key: "attention.temperature_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		n, ok, err := c.Int("attn_temperature_len")
-		return uint32Of(n, ok && n != 0, err)
+		return table.Uint32Of(n, ok && n != 0, err)
 	}},
 	{Key: "attention.output_scale", Derive: grokOutputScale},
-	floatRow("embedding_scale", "embedding_multiplier_scale"),
-	floatRow("logit_scale", "output_multiplier_scale"),
+	parts.FloatRow("embedding_scale", "embedding_multiplier_scale"),
+	parts.FloatRow("logit_scale", "output_multiplier_scale"),
 })
 
 // grokYarn is d for the rope type of Grok 2, which its config calls "original".
-func grokYarn(d Derive) Derive {
-	return func(c *Config) (v gguf.Value, ok bool, err error) {
+func grokYarn(d table.Derive) table.Derive {
+	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		s, _, err := c.String("rope_type")
 		if err != nil || s != "yarn" && s != "original" {
 			return v, false, err
@@ -91,26 +94,26 @@ func grokYarn(d Derive) Derive {
 }
 
 // needFloat copies a number that must be there.
-func needFloat(key string) Derive {
-	return func(c *Config) (gguf.Value, bool, error) {
+func needFloat(key string) table.Derive {
+	return func(c *hparams.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Float(key)
 		if err == nil && !ok {
-			err = fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, key)
+			err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, key)
 		}
-		return float32Of(f, true, err)
+		return table.Float32Of(f, true, err)
 	}
 }
 
 // grokOutputScale is the factor of the attention scores: without a key, one by
 // the root of the size of a head.
-func grokOutputScale(c *Config) (gguf.Value, bool, error) {
+func grokOutputScale(c *hparams.View) (gguf.Value, bool, error) {
 	f, ok, err := c.Float("attn_output_multiplier")
 	if err != nil || ok {
-		return float32Of(f, true, err)
+		return table.Float32Of(f, true, err)
 	}
-	dim, err := c.headDim()
+	dim, err := c.HeadDim()
 	if err == nil && dim <= 0 {
-		err = wrongType("head_dim", "a positive integer", dim)
+		err = hparams.WrongType("head_dim", "a positive integer", dim)
 	}
-	return float32Of(1/math.Sqrt(float64(dim)), true, err)
+	return table.Float32Of(1/math.Sqrt(float64(dim)), true, err)
 }

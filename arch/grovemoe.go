@@ -3,26 +3,29 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
 
 // groveMoE is inclusionAI's GroveMoE: experts in groups that share a small one. Source: the GroveMoe class of the
 // reference's converter.
-var groveMoE = &Arch{
+var groveMoE = &table.Arch{
 	Name:      "grovemoe",
 	Classes:   []string{"GroveMoeForCausalLM", "modeling_grove_moe.GroveMoeForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata: slices.Concat(commonRows, []Row{
-		optional(uintRow("expert_feed_forward_length", "moe_intermediate_size")),
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
 		// these three are in the model's code, not in its config
 		{Key: "expert_chunk_feed_forward_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Const: gguf.Uint32(128)},
 		{Key: "experts_per_group", Const: gguf.Uint32(groveGroup)},
 		{Key: "expert_group_scale", Const: gguf.Float32(0.05)},
 	}),
-	Expect: []Expect{silu, {"norm_topk_prob", []string{"true"}}, {"decoder_sparse_step", []string{"1"}}, {"use_sliding_window", []string{"false"}}},
-	Unused: append([]string{"max_window_layers", "mlp_only_layers", "sliding_window", "num_small_experts", "first_k_dense_replace"}, biasKeys...),
-	Tensors: slices.Concat(embedRows, normRows, attentionRows(NoBias, NoBias), qkNormRows, expertRows, []TensorRow{
+	Expect: []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"true"}}, {Key: "decoder_sparse_step", Values: []string{"1"}}, {Key: "use_sliding_window", Values: []string{"false"}}},
+	Unused: append([]string{"max_window_layers", "mlp_only_layers", "sliding_window", "num_small_experts", "first_k_dense_replace"}, parts.BiasKeys...),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.ExpertRows, []table.TensorRow{
 		{HF: "model.layers.{bid}.mlp.chunk_experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_chexps", Experts: groveChunks, Group: "chunk-experts"},
 		{HF: "model.layers.{bid}.mlp.chunk_experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_chexps", Experts: groveChunks, Group: "chunk-experts"},
 		{HF: "model.layers.{bid}.mlp.chunk_experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_chexps", Experts: groveChunks, Group: "chunk-experts"},
@@ -33,7 +36,7 @@ var groveMoE = &Arch{
 // groveGroup is how many experts share a small one.
 const groveGroup = 2
 
-func groveChunks(l Layer) (int64, error) {
-	n, err := l.Require(expertKeys...)
+func groveChunks(l table.Layer) (int64, error) {
+	n, err := l.Require(hparams.ExpertKeys...)
 	return n / groveGroup, err
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -14,20 +17,20 @@ import (
 // internlm.py of the reference's converter. The third generation is a Llama with
 // a tokenizer of its own.
 var (
-	internlm2 = &Arch{
+	internlm2 = &table.Arch{
 		Name:      "internlm2",
 		Classes:   []string{"InternLM2ForCausalLM"},
 		Tokenizer: tokenizer.ClassInternLM2,
-		Metadata:  with(commonRows, dynamicAsNone),
-		Expect:    []Expect{silu},
-		Unused:    append([]string{"attn_implementation"}, biasKeys...),
-		Tensors: []TensorRow{
+		Metadata:  parts.With(parts.CommonRows, parts.DynamicAsNone),
+		Expect:    []table.Expect{parts.SiLU},
+		Unused:    append([]string{"attn_implementation"}, parts.BiasKeys...),
+		Tensors: []table.TensorRow{
 			{HF: "model.tok_embeddings", GGUF: "token_embd"},
 			{HF: "model.norm", GGUF: "output_norm"},
 			{HF: "output", GGUF: "output", Optional: true},
 			{HF: "model.layers.{bid}.attention_norm", GGUF: "blk.{bid}.attn_norm"},
 			{HF: "model.layers.{bid}.ffn_norm", GGUF: "blk.{bid}.ffn_norm"},
-			{HF: "model.layers.{bid}.attention.wqkv", Split: []Part{
+			{HF: "model.layers.{bid}.attention.wqkv", Split: []table.Part{
 				{GGUF: "blk.{bid}.attn_q", Transform: groupedQ},
 				{GGUF: "blk.{bid}.attn_k", Transform: groupedK},
 				{GGUF: "blk.{bid}.attn_v", Transform: groupedV},
@@ -38,14 +41,14 @@ var (
 			{HF: "model.layers.{bid}.feed_forward.w3", GGUF: "blk.{bid}.ffn_up"},
 		},
 	}
-	internlm3 = &Arch{
+	internlm3 = &table.Arch{
 		Name:      "llama",
 		Classes:   []string{"InternLM3ForCausalLM"},
 		Tokenizer: tokenizer.ClassInternLM3,
-		Metadata:  with(llama.Metadata, dynamicAsNone),
-		Expect:    []Expect{silu},
-		Unused:    biasKeys,
-		Tensors:   slices.Concat(embedRows, normRows, permutedRows(MayBias), withBias(MayBias, mlpRows)),
+		Metadata:  parts.With(parts.LlamaRows, parts.DynamicAsNone),
+		Expect:    []table.Expect{parts.SiLU},
+		Unused:    parts.BiasKeys,
+		Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows)),
 	}
 )
 
@@ -65,18 +68,18 @@ var (
 	})
 )
 
-func groupedPart(name string, part func(s rows.Source, heads, headsKV, headDim int64) (rows.Source, error)) *Transform {
-	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-		hidden, heads, err := l.hiddenAndHeads()
+func groupedPart(name string, part func(s rows.Source, heads, headsKV, headDim int64) (rows.Source, error)) *table.Transform {
+	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		hidden, heads, err := l.HiddenAndHeads()
 		if err != nil {
 			return nil, err
 		}
-		headsKV, err := l.headsKV()
+		headsKV, err := l.HeadsKV()
 		if err != nil {
 			return nil, err
 		}
 		if headsKV <= 0 || heads%headsKV != 0 || hidden%heads != 0 {
-			return nil, fault.Errorf(fault.Broken, "%s: hidden size %d, %d heads, %d key heads: want each to be a multiple of the next", ConfigFile, hidden, heads, headsKV)
+			return nil, fault.Errorf(fault.Broken, "%s: hidden size %d, %d heads, %d key heads: want each to be a multiple of the next", hparams.ConfigFile, hidden, heads, headsKV)
 		}
 		headDim := hidden / heads
 		if ne := s.NE(); len(ne) != 2 || heads > ne[1] || headDim > ne[1] || ne[1] != (heads+2*headsKV)*headDim {
@@ -97,12 +100,3 @@ func headRows(s rows.Source, first, n, headDim int64) (rows.Source, error) {
 	}
 	return rows.PermuteRope(s, n)
 }
-
-// dynamicAsNone takes the dynamic rope type, which begins beyond the context
-// length, as none.
-var dynamicAsNone = Row{Key: "rope.scaling.type", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
-	if s, _, err := c.scaling(); err != nil || s == "dynamic" {
-		return v, false, err
-	}
-	return ropeScalingType(c)
-}}

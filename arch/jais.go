@@ -4,6 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -12,43 +15,43 @@ import (
 
 // jais2 is Inception's Jais 2. Source: the Jais2 class of the
 // reference's converter.
-var jais2 = &Arch{
+var jais2 = &table.Arch{
 	Name:      "jais2",
 	Classes:   []string{"Jais2ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata:  slices.Concat(commonRows, []Row{{Key: "rope.dimension_count", Derive: ropeDimensionCount}}),
-	Expect:    []Expect{{"hidden_act", []string{"relu2"}}},
-	Unused:    biasKeys,
-	Tensors: slices.Concat(embedRows[:1], embedRows[2:], withBias(NeedBias, embedRows[1:2]), withBias(NeedBias, normRows),
-		attentionRows(MayBias, MayBias), withBias(MayBias, mlpRows[1:])),
+	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount}}),
+	Expect:    []table.Expect{{Key: "hidden_act", Values: []string{"relu2"}}},
+	Unused:    parts.BiasKeys,
+	Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:], parts.WithBias(table.NeedBias, parts.EmbedRows[1:2]), parts.WithBias(table.NeedBias, parts.NormRows),
+		parts.AttentionRows(table.MayBias, table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows[1:])),
 }
 
 // jais is Inception's Jais, a GPT-2 with gated feed-forward parts and ALiBi.
 // Source: the Jais class of the reference's converter.
-var jais = &Arch{
+var jais = &table.Arch{
 	Name:      "jais",
 	Classes:   []string{"JAISLMHeadModel"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Early:     []Row{{Key: "attention.max_alibi_bias", Const: gguf.Float32(8)}},
-	Metadata: []Row{
-		uintRow(keyBlockCount, blockCountKeys...),
-		uintRow("context_length", "n_positions"),
-		uintRow("embedding_length", "n_embd"),
-		uintRow("feed_forward_length", "n_inner"),
-		uintRow(keyHeadCount, "n_head"),
-		floatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
-		fileTypeRow,
+	Early:     []table.Row{{Key: "attention.max_alibi_bias", Const: gguf.Float32(8)}},
+	Metadata: []table.Row{
+		parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+		parts.UintRow("context_length", "n_positions"),
+		parts.UintRow("embedding_length", "n_embd"),
+		parts.UintRow("feed_forward_length", "n_inner"),
+		parts.UintRow(table.KeyHeadCount, "n_head"),
+		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
+		parts.FileTypeRow,
 	},
-	Expect: []Expect{{"activation_function", []string{"swiglu"}}, {"position_embedding_type", []string{"alibi"}}, {"scale_attn_weights", []string{"true"}}},
+	Expect: []table.Expect{{Key: "activation_function", Values: []string{"swiglu"}}, {Key: "position_embedding_type", Values: []string{"alibi"}}, {Key: "scale_attn_weights", Values: []string{"true"}}},
 	// the scale of attention is 1/heads by the name of the architecture
 	Unused: []string{"mup_scale_qk_dot_by_d", "scale_qk_dot_by_d", "reorder_and_upcast_attn", "scale_attn_by_inverse_layer_idx", "alibi_scaling"},
-	Tensors: []TensorRow{
-		{HF: "transformer.wte", GGUF: "token_embd", Transform: jaisScale("scale-embeddings", func(c *Config) (float64, error) {
+	Tensors: []table.TensorRow{
+		{HF: "transformer.wte", GGUF: "token_embd", Transform: jaisScale("scale-embeddings", func(c *hparams.View) (float64, error) {
 			f, ok, err := c.Float("mup_embeddings_scale", "embeddings_scale")
 			return f, jaisHas(ok, err, "embeddings_scale")
 		})},
-		{HF: "transformer.ln_f", GGUF: "output_norm", Bias: NeedBias},
-		{HF: "lm_head", GGUF: "output", Optional: true, Transform: jaisScale("scale-output", func(c *Config) (float64, error) {
+		{HF: "transformer.ln_f", GGUF: "output_norm", Bias: table.NeedBias},
+		{HF: "lm_head", GGUF: "output", Optional: true, Transform: jaisScale("scale-output", func(c *hparams.View) (float64, error) {
 			alpha, ok, err := c.Float("mup_output_alpha")
 			if err != nil {
 				return 0, err
@@ -61,29 +64,29 @@ var jais = &Arch{
 			return alpha * width, jaisHas(ok, err, "mup_width_scale")
 		})},
 		{HF: "transformer.relative_pe.slopes", GGUF: "relative_pe.slopes", Exact: true, Optional: true,
-			Meta: &Meta{Key: "jais.attention.max_alibi_bias", Make: jaisBias}},
-		{HF: "transformer.h.{bid}.ln_1", GGUF: "blk.{bid}.attn_norm", Bias: NeedBias},
-		{HF: "transformer.h.{bid}.attn.c_attn", GGUF: "blk.{bid}.attn_qkv", Transform: transpose, Bias: NeedBias},
-		{HF: "transformer.h.{bid}.attn.c_proj", GGUF: "blk.{bid}.attn_output", Transform: transpose, Bias: NeedBias},
-		{HF: "transformer.h.{bid}.ln_2", GGUF: "blk.{bid}.ffn_norm", Bias: NeedBias},
-		{HF: "transformer.h.{bid}.mlp.c_fc", GGUF: "blk.{bid}.ffn_up", Transform: transpose, Bias: NeedBias},
-		{HF: "transformer.h.{bid}.mlp.c_fc2", GGUF: "blk.{bid}.ffn_gate", Transform: transpose, Bias: NeedBias},
-		{HF: "transformer.h.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down", Transform: transpose, Bias: NeedBias},
+			Meta: &table.Meta{Key: "jais.attention.max_alibi_bias", Make: jaisBias}},
+		{HF: "transformer.h.{bid}.ln_1", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.attn.c_attn", GGUF: "blk.{bid}.attn_qkv", Transform: parts.Transpose, Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.attn.c_proj", GGUF: "blk.{bid}.attn_output", Transform: parts.Transpose, Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.ln_2", GGUF: "blk.{bid}.ffn_norm", Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.mlp.c_fc", GGUF: "blk.{bid}.ffn_up", Transform: parts.Transpose, Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.mlp.c_fc2", GGUF: "blk.{bid}.ffn_gate", Transform: parts.Transpose, Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down", Transform: parts.Transpose, Bias: table.NeedBias},
 		{HF: "transformer.h.{bid}.attn.bias"}, // the causal mask
 	},
 }
 
 func jaisHas(ok bool, err error, key string) error {
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, key)
+		err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, key)
 	}
 	return err
 }
 
 // jaisScale multiplies a matrix by a number of the config.
-func jaisScale(name string, factor func(*Config) (float64, error)) *Transform {
-	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-		f, err := factor(l.Config)
+func jaisScale(name string, factor func(*hparams.View) (float64, error)) *table.Transform {
+	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		f, err := factor(l.View)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +95,7 @@ func jaisScale(name string, factor func(*Config) (float64, error)) *Transform {
 }
 
 // jaisBias is the greatest bias of ALiBi, found from the slope of the first head.
-func jaisBias(c *Config, layers [][]float32) (gguf.Value, error) {
+func jaisBias(c *hparams.View, layers [][]float32) (gguf.Value, error) {
 	heads, err := c.Require("n_head")
 	if err != nil {
 		return gguf.Value{}, err

@@ -1,6 +1,9 @@
 package arch
 
 import (
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -9,54 +12,54 @@ import (
 
 // jamba has layers of Mamba and of attention, with one MLP or with experts.
 // Source: jamba.py of the reference.
-var jamba = &Arch{
+var jamba = &table.Arch{
 	Name:      "jamba",
 	Classes:   []string{"JambaForCausalLM"},
 	Tokenizer: tokenizer.ClassJamba,
-	Metadata: []Row{
-		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
+	Metadata: []table.Row{
+		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_position_embeddings", "n_ctx"}, Required: true},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: jambaWidth, Required: true},
 		{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
-		{Key: keyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"}, Required: true},
-		{Key: keyHeadCountKV, Derive: jambaHeadsKV},
-		{Key: "ssm.conv_kernel", Derive: orElse(4, "mamba_d_conv")},
-		{Key: "ssm.inner_size", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"}, Required: true},
+		{Key: table.KeyHeadCountKV, Derive: jambaHeadsKV},
+		{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "mamba_d_conv")},
+		{Key: "ssm.inner_size", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 			expand, err := c.Require("mamba_expand")
 			if err != nil {
 				return v, false, err
 			}
 			model, err := c.Require(jambaWidth...)
-			if err == nil && (expand < 0 || expand > maxWidth || model < 0 || model > maxWidth) {
-				err = wrongType("mamba_expand", "a factor", expand)
+			if err == nil && (expand < 0 || expand > hparams.MaxWidth || model < 0 || model > hparams.MaxWidth) {
+				err = hparams.WrongType("mamba_expand", "a factor", expand)
 			}
-			return uint32Of(expand*model, true, err)
+			return table.Uint32Of(expand*model, true, err)
 		}},
-		{Key: "ssm.state_size", Derive: orElse(16, "mamba_d_state")},
-		{Key: "ssm.time_step_rank", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+		{Key: "ssm.state_size", Derive: parts.OrElse(16, "mamba_d_state")},
+		{Key: "ssm.time_step_rank", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 			if c.Value("mamba_dt_rank") != "auto" {
 				if n, ok, err := c.Int("mamba_dt_rank"); err != nil || ok && n != 0 {
-					return uint32Of(n, ok, err)
+					return table.Uint32Of(n, ok, err)
 				}
 			}
 			model, err := c.Require(jambaWidth...)
-			return uint32Of((model+15)/16, true, err)
+			return table.Uint32Of((model+15)/16, true, err)
 		}},
-		{Key: "attention.layer_norm_rms_epsilon", Derive: orElseFloat(1e-6, "layer_norm_epsilon", "rms_norm_eps")},
+		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-6, "layer_norm_epsilon", "rms_norm_eps")},
 		{Key: "expert_count", Type: gguf.Uint32Type, From: jambaExperts, Required: true},
 		{Key: "expert_used_count", Type: gguf.Uint32Type, From: []string{"num_experts_per_tok", "num_experts_per_token"}, Required: true},
 		{Key: gguf.KeyFileType},
 	},
 	Unused: []string{"attn_layer_offset", "attn_layer_period", "calc_logits_for_entire_prompt", "expert_layer_offset", "expert_layer_period", "mamba_inner_layernorms",
 		"num_logits_to_keep", "use_mamba_kernels", "n_ctx"},
-	Expect: []Expect{
-		{"hidden_act", []string{"silu", "swish"}},
-		{"mamba_proj_bias", no},
-		{"mamba_conv_bias", []string{"true"}},
-		{"sliding_window", nil},
-		{"rope_scaling", nil},
+	Expect: []table.Expect{
+		{Key: "hidden_act", Values: []string{"silu", "swish"}},
+		{Key: "mamba_proj_bias", Values: parts.False},
+		{Key: "mamba_conv_bias", Values: []string{"true"}},
+		{Key: "sliding_window", Values: nil},
+		{Key: "rope_scaling", Values: nil},
 	},
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
 		{HF: "model.final_layernorm", GGUF: "output_norm"},
 		{HF: "lm_head", GGUF: "output", Optional: true},
@@ -67,27 +70,27 @@ var jamba = &Arch{
 		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", If: jambaAttention},
 		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output", If: jambaAttention},
 
-		{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in", If: not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: NeedBias, Transform: squeeze, If: not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.x_proj", GGUF: "blk.{bid}.ssm_x", If: not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.dt_proj", GGUF: "blk.{bid}.ssm_dt", Bias: NeedBias, If: not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: negExp, If: not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, If: not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.dt_layernorm", GGUF: "blk.{bid}.ssm_dt_norm", If: not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.b_layernorm", GGUF: "blk.{bid}.ssm_b_norm", If: not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.B_layernorm", GGUF: "blk.{bid}.ssm_b_norm", If: not(jambaAttention), Optional: true},
-		{HF: "model.layers.{bid}.mamba.c_layernorm", GGUF: "blk.{bid}.ssm_c_norm", If: not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.C_layernorm", GGUF: "blk.{bid}.ssm_c_norm", If: not(jambaAttention), Optional: true},
-		{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out", If: not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in", If: parts.Not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.NeedBias, Transform: parts.Squeeze, If: parts.Not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.x_proj", GGUF: "blk.{bid}.ssm_x", If: parts.Not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.dt_proj", GGUF: "blk.{bid}.ssm_dt", Bias: table.NeedBias, If: parts.Not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExp, If: parts.Not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, If: parts.Not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.dt_layernorm", GGUF: "blk.{bid}.ssm_dt_norm", If: parts.Not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.b_layernorm", GGUF: "blk.{bid}.ssm_b_norm", If: parts.Not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.B_layernorm", GGUF: "blk.{bid}.ssm_b_norm", If: parts.Not(jambaAttention), Optional: true},
+		{HF: "model.layers.{bid}.mamba.c_layernorm", GGUF: "blk.{bid}.ssm_c_norm", If: parts.Not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.C_layernorm", GGUF: "blk.{bid}.ssm_c_norm", If: parts.Not(jambaAttention), Optional: true},
+		{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out", If: parts.Not(jambaAttention)},
 
 		{HF: "model.layers.{bid}.pre_ff_layernorm", GGUF: "blk.{bid}.ffn_norm"},
 		{HF: "model.layers.{bid}.pre_moe_layernorm", GGUF: "blk.{bid}.ffn_norm", Optional: true}, // Mini-Jamba
-		{HF: "model.layers.{bid}.feed_forward.gate_proj", GGUF: "blk.{bid}.ffn_gate", If: not(jambaSparse)},
-		{HF: "model.layers.{bid}.feed_forward.up_proj", GGUF: "blk.{bid}.ffn_up", If: not(jambaSparse)},
-		{HF: "model.layers.{bid}.feed_forward.down_proj", GGUF: "blk.{bid}.ffn_down", If: not(jambaSparse)},
-		{HF: "model.layers.{bid}.moe.experts.0.gate_proj", GGUF: "blk.{bid}.ffn_gate", If: not(jambaSparse), Optional: true},
-		{HF: "model.layers.{bid}.moe.experts.0.up_proj", GGUF: "blk.{bid}.ffn_up", If: not(jambaSparse), Optional: true},
-		{HF: "model.layers.{bid}.moe.experts.0.down_proj", GGUF: "blk.{bid}.ffn_down", If: not(jambaSparse), Optional: true},
+		{HF: "model.layers.{bid}.feed_forward.gate_proj", GGUF: "blk.{bid}.ffn_gate", If: parts.Not(jambaSparse)},
+		{HF: "model.layers.{bid}.feed_forward.up_proj", GGUF: "blk.{bid}.ffn_up", If: parts.Not(jambaSparse)},
+		{HF: "model.layers.{bid}.feed_forward.down_proj", GGUF: "blk.{bid}.ffn_down", If: parts.Not(jambaSparse)},
+		{HF: "model.layers.{bid}.moe.experts.0.gate_proj", GGUF: "blk.{bid}.ffn_gate", If: parts.Not(jambaSparse), Optional: true},
+		{HF: "model.layers.{bid}.moe.experts.0.up_proj", GGUF: "blk.{bid}.ffn_up", If: parts.Not(jambaSparse), Optional: true},
+		{HF: "model.layers.{bid}.moe.experts.0.down_proj", GGUF: "blk.{bid}.ffn_down", If: parts.Not(jambaSparse), Optional: true},
 		{HF: "model.layers.{bid}.feed_forward.router", GGUF: "blk.{bid}.ffn_gate_inp", If: jambaSparse},
 		{HF: "model.layers.{bid}.moe.router", GGUF: "blk.{bid}.ffn_gate_inp", If: jambaSparse, Optional: true},
 		{HF: "model.layers.{bid}.feed_forward.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps", If: jambaSparse, Experts: jambaExpertCount},
@@ -104,7 +107,7 @@ var (
 	jambaExperts = []string{"num_local_experts", "num_experts"}
 )
 
-func jambaExpertCount(l Layer) (int64, error) { return l.Require(jambaExperts...) }
+func jambaExpertCount(l table.Layer) (int64, error) { return l.Require(jambaExperts...) }
 
 // jambaAttention and jambaSparse tell the layers with attention and those with
 // experts: each is one of a period.
@@ -113,14 +116,14 @@ var (
 	jambaSparse    = everyNth("expert_layer_period", "expert_layer_offset")
 )
 
-func everyNth(period, offset string) Cond {
-	return func(l Layer) (bool, error) {
+func everyNth(period, offset string) table.Cond {
+	return func(l table.Layer) (bool, error) {
 		n, err := l.Require(period)
 		if err != nil {
 			return false, err
 		}
 		if n < 1 {
-			return false, wrongType(period, "a positive number", n)
+			return false, hparams.WrongType(period, "a positive number", n)
 		}
 		first, err := l.Require(offset)
 		return l.Bid >= first && (l.Bid-first)%n == 0, err
@@ -129,21 +132,21 @@ func everyNth(period, offset string) Cond {
 
 // jambaHeadsKV writes the number of key heads of each layer, none where there is
 // no attention.
-func jambaHeadsKV(c *Config) (v gguf.Value, ok bool, err error) {
+func jambaHeadsKV(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	heads, err := c.Require("num_key_value_heads")
-	if err == nil && (heads < 0 || heads > maxWidth) {
-		err = wrongType("num_key_value_heads", "a number of heads", heads)
+	if err == nil && (heads < 0 || heads > hparams.MaxWidth) {
+		err = hparams.WrongType("num_key_value_heads", "a number of heads", heads)
 	}
 	if err != nil {
 		return v, false, err
 	}
 	blocks, err := c.BlockCount()
-	if err != nil || blocks > maxBlocks {
+	if err != nil || blocks > hparams.MaxBlocks {
 		return v, false, err
 	}
 	var list []int32
 	for bid := range blocks {
-		attention, err := jambaAttention(Layer{c, bid})
+		attention, err := jambaAttention(table.Layer{View: c, Bid: bid})
 		if err != nil {
 			return v, false, err
 		}
@@ -159,78 +162,78 @@ func jambaHeadsKV(c *Config) (v gguf.Value, ok bool, err error) {
 // falconH1 has a Mamba 2 mixer beside the attention of each layer, and scalars
 // that its weights are multiplied by here. The reference reads config.json as it
 // stands. Source: falcon_h1.py of the reference.
-var falconH1 = &Arch{
+var falconH1 = &table.Arch{
 	Name:      "falcon-h1",
 	Classes:   []string{"FalconH1ForCausalLM"},
 	Tokenizer: tokenizer.ClassFalconH1,
 	RawConfig: true,
-	Metadata: []Row{
-		{Key: "context_length", Derive: func(c *Config) (gguf.Value, bool, error) {
+	Metadata: []table.Row{
+		{Key: "context_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, _, err := c.Int("max_position_embeddings")
-			return uint32Of(n, true, err)
+			return table.Uint32Of(n, true, err)
 		}},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
 		{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
-		{Key: keyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"}, Required: true},
-		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
-		{Key: "ssm.conv_kernel", Derive: orElse(4, "conv_kernel", "d_conv", "mamba_conv_kernel", "mamba_d_conv")},
+		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"}, Required: true},
+		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "conv_kernel", "d_conv", "mamba_conv_kernel", "mamba_d_conv")},
 		{Key: "ssm.inner_size", Type: gguf.Uint32Type, From: []string{"mamba_d_ssm"}, Required: true},
-		{Key: "ssm.state_size", Derive: orElse(128, "state_size", "d_state", "mamba_state_size", "mamba_d_state")},
-		{Key: "ssm.time_step_rank", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+		{Key: "ssm.state_size", Derive: parts.OrElse(128, "state_size", "d_state", "mamba_state_size", "mamba_d_state")},
+		{Key: "ssm.time_step_rank", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 			inner, err := c.Require("mamba_d_ssm")
 			if err != nil {
 				return v, false, err
 			}
-			head, err := c.intOr(64, "mamba_d_head", "head_dim")
+			head, err := c.IntOr(64, "mamba_d_head", "head_dim")
 			if err == nil && inner%head != 0 {
-				err = fault.Errorf(fault.Broken, "%s: mamba_d_ssm is %d, want a multiple of mamba_d_head, which is %d", ConfigFile, inner, head)
+				err = fault.Errorf(fault.Broken, "%s: mamba_d_ssm is %d, want a multiple of mamba_d_head, which is %d", hparams.ConfigFile, inner, head)
 			}
-			return uint32Of(inner/max(head, 1), true, err)
+			return table.Uint32Of(inner/max(head, 1), true, err)
 		}},
-		{Key: "ssm.group_count", Derive: func(c *Config) (gguf.Value, bool, error) {
-			n, err := c.falconH1Groups()
-			return uint32Of(n, true, err)
+		{Key: "ssm.group_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := falconH1Groups(c)
+			return table.Uint32Of(n, true, err)
 		}},
-		{Key: "attention.layer_norm_rms_epsilon", Derive: orElseFloat(1e-5, "layer_norm_epsilon", "rms_norm_eps")},
+		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-5, "layer_norm_epsilon", "rms_norm_eps")},
 		{Key: gguf.KeyFileType},
 		{Key: "vocab_size", Type: gguf.Uint32Type, From: []string{"vocab_size"}, Required: true},
-		{Key: keyHeadCountKV, Type: gguf.Uint32Type, From: []string{"num_key_value_heads"}, Required: true},
+		{Key: table.KeyHeadCountKV, Type: gguf.Uint32Type, From: []string{"num_key_value_heads"}, Required: true},
 		{Key: "attention.key_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Required: true},
 		{Key: "attention.value_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Required: true},
-		{Key: "rope.freq_base", Derive: func(c *Config) (gguf.Value, bool, error) {
+		{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			theta, ok, err := c.Rope().Float("rope_theta")
 			if err == nil && !ok {
-				err = fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, "rope_theta")
+				err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, "rope_theta")
 			}
-			return float32Of(theta, ok, err)
+			return table.Float32Of(theta, ok, err)
 		}},
 	},
 	Unused: []string{"attn_layer_indices", "mamba_chunk_size", "mamba_expand", "mamba_n_heads", "mamba_use_mlp", "mlp_expansion_factor", "num_logits_to_keep", "projectors_bias",
 		"time_step_floor", "time_step_max", "time_step_min", "time_step_rank", "mamba_rms_norm"},
-	Expect: []Expect{
-		{"hidden_act", []string{"silu", "swish"}},
-		{"attention_bias", no}, {"mlp_bias", no}, {"mamba_proj_bias", no},
-		{"mamba_conv_bias", []string{"true"}},
-		{"mamba_norm_before_gate", no},
-		{"sliding_window", nil},
-		{"rope_scaling", nil},
-		{"time_step_limit", anyTimeStep},
+	Expect: []table.Expect{
+		{Key: "hidden_act", Values: []string{"silu", "swish"}},
+		{Key: "attention_bias", Values: parts.False}, {Key: "mlp_bias", Values: parts.False}, {Key: "mamba_proj_bias", Values: parts.False},
+		{Key: "mamba_conv_bias", Values: []string{"true"}},
+		{Key: "mamba_norm_before_gate", Values: parts.False},
+		{Key: "sliding_window", Values: nil},
+		{Key: "rope_scaling", Values: nil},
+		{Key: "time_step_limit", Values: parts.AnyTimeStep},
 	},
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd", Transform: scaledBy("embedding_multiplier")},
 		{HF: "model.final_layernorm", GGUF: "output_norm"},
 		{HF: "lm_head", GGUF: "output", Optional: true, Transform: scaledBy("lm_head_multiplier")},
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Transform: scaledBy("attention_in_multiplier")},
-		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Transform: inTurn("key", scaledBy("key_multiplier"), scaledBy("attention_in_multiplier"))},
+		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Transform: parts.InTurn("key", scaledBy("key_multiplier"), scaledBy("attention_in_multiplier"))},
 		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", Transform: scaledBy("attention_in_multiplier")},
 		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output", Transform: scaledBy("attention_out_multiplier")},
-		{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in", Transform: inTurn("mixer-in", scaledBy("ssm_in_multiplier"), ssmMultipliers)},
-		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: NeedBias, Transform: squeeze},
+		{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in", Transform: parts.InTurn("mixer-in", scaledBy("ssm_in_multiplier"), ssmMultipliers)},
+		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.NeedBias, Transform: parts.Squeeze},
 		{HF: "model.layers.{bid}.mamba.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
-		{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: negExpColumn},
-		{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: column},
-		{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: groupNorm((*Config).falconH1Groups), Optional: true},
+		{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExpColumn},
+		{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
+		{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(falconH1Groups), Optional: true},
 		{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out", Transform: scaledBy("ssm_out_multiplier")},
 		// the runtime knows this norm without a suffix
 		{HF: "model.layers.{bid}.pre_ff_layernorm.weight", GGUF: "blk.{bid}.ffn_norm", Exact: true},
@@ -240,14 +243,14 @@ var falconH1 = &Arch{
 	},
 }
 
-func (c *Config) falconH1Groups() (int64, error) { return c.Require("n_groups", "mamba_n_groups") }
+func falconH1Groups(c *hparams.View) (int64, error) { return c.Require("n_groups", "mamba_n_groups") }
 
 // scaledBy multiplies by the number under a key of the config.
-func scaledBy(key string) *Transform {
-	return &Transform{Name: key, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+func scaledBy(key string) *table.Transform {
+	return &table.Transform{Name: key, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		f, ok, err := l.Float(key)
 		if err == nil && !ok {
-			err = fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, key)
+			err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, key)
 		}
 		if err != nil {
 			return nil, err
@@ -257,9 +260,9 @@ func scaledBy(key string) *Transform {
 }
 
 // scaledByElement is scaledBy for an element of a list.
-func scaledByElement(key string, i int) *Transform {
-	return &Transform{Name: key, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-		list, err := l.factors(key, i+1)
+func scaledByElement(key string, i int) *table.Transform {
+	return &table.Transform{Name: key, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		list, err := factors(l.View, key, i+1)
 		if err != nil {
 			return nil, err
 		}
@@ -268,18 +271,18 @@ func scaledByElement(key string, i int) *Transform {
 }
 
 // factors returns a list of at least n numbers.
-func (c *Config) factors(key string, n int) ([]float64, error) {
+func factors(c *hparams.View, key string, n int) ([]float64, error) {
 	list, _, err := c.Floats(key)
 	if err == nil && len(list) < n {
-		err = fault.Errorf(fault.Broken, "%s: key %q: %d numbers, want %d", ConfigFile, key, len(list), n)
+		err = fault.Errorf(fault.Broken, "%s: key %q: %d numbers, want %d", hparams.ConfigFile, key, len(list), n)
 	}
 	return list, err
 }
 
 // ssmMultipliers multiplies the parts of the mixer's input projection, which are
 // the gate, x, B, C and the time steps, each by a number of its own.
-var ssmMultipliers = &Transform{Name: "ssm_multipliers", Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-	list, err := l.factors("ssm_multipliers", 5)
+var ssmMultipliers = &table.Transform{Name: "ssm_multipliers", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	list, err := factors(l.View, "ssm_multipliers", 5)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -28,7 +31,7 @@ func matrix(t *testing.T, ne ...int64) rows.Source {
 // TestRowParts checks which rows transforms that take matrices apart give, and
 // that they refuse shapes that the config does not lead to expect.
 func TestRowParts(t *testing.T) {
-	config := func(text string) *Config {
+	config := func(text string) *hparams.View {
 		c, err := ParseConfig([]byte(`{"architectures": ["none"], ` + text + `}`))
 		if err != nil {
 			t.Fatal(err)
@@ -40,16 +43,16 @@ func TestRowParts(t *testing.T) {
 	ten := config(`"num_attention_heads": 10`)
 	dbrx := config(`"ffn_config": {"moe_num_experts": 3}`)
 	for _, c := range []struct {
-		transform *Transform
-		config    *Config
+		transform *table.Transform
+		config    *hparams.View
 		ne        []int64
 		want      string // numbers of the rows, or "error: " and its kind
 	}{
-		{qOfJoined, heads, []int64{3, 16}, "0 1 2 3 4 5 6 7"},
-		{kOfJoined, heads, []int64{3, 16}, "8 9 10 11"},
-		{vOfJoined, heads, []int64{3, 16}, "12 13 14 15"},
-		{vOfJoined, heads, []int64{3, 15}, "error"},
-		{qOfJoined, none, []int64{3, 16}, "error"},
+		{parts.QOfJoined, heads, []int64{3, 16}, "0 1 2 3 4 5 6 7"},
+		{parts.KOfJoined, heads, []int64{3, 16}, "8 9 10 11"},
+		{parts.VOfJoined, heads, []int64{3, 16}, "12 13 14 15"},
+		{parts.VOfJoined, heads, []int64{3, 15}, "error"},
+		{parts.QOfJoined, none, []int64{3, 16}, "error"},
 		{groupedQ, heads, []int64{3, 16}, "0 1 2 3 8 9 10 11"},
 		{groupedK, heads, []int64{3, 16}, "4 5 12 13"},
 		{groupedV, heads, []int64{3, 16}, "6 7 14 15"},
@@ -62,10 +65,10 @@ func TestRowParts(t *testing.T) {
 		{plamoQ, heads, []int64{3, 12}, "error"},
 		{dbrxExperts, dbrx, []int64{3, 6}, "0 1 2 3 4 5"},
 		{dbrxExperts, dbrx, []int64{3, 7}, "error"},
-		{squeezeKernel, heads, []int64{4, 1, 3}, "0 1 2"},
-		{squeezeKernel, heads, []int64{4, 2, 3}, "error"},
+		{parts.SqueezeKernel, heads, []int64{4, 1, 3}, "0 1 2"},
+		{parts.SqueezeKernel, heads, []int64{4, 2, 3}, "error"},
 	} {
-		s, err := c.transform.forward(Layer{c.config, 0}, matrix(t, c.ne...))
+		s, err := c.transform.Apply(table.Layer{View: c.config, Bid: 0}, matrix(t, c.ne...))
 		if err != nil {
 			if c.want != "error" || !fault.Has(err) {
 				t.Errorf("%s of %v: %v, want %s", c.transform.Name, c.ne, err, c.want)
@@ -92,7 +95,7 @@ func TestTernary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = ternary.forward(Layer{}, s); err != nil {
+	if s, err = ternary.Apply(table.Layer{}, s); err != nil {
 		t.Fatal(err)
 	}
 	got := make([]float32, 6)

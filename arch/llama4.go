@@ -3,6 +3,9 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -10,16 +13,16 @@ import (
 // llama4 is the language model of Llama 4. Its heads are laid out as the runtime
 // wants them; the experts of a layer are two tensors. Source: the Llama4 class of
 // the reference's converter.
-var llama4 = &Arch{
+var llama4 = &table.Arch{
 	Name:      "llama4",
 	Classes:   []string{"Llama4ForConditionalGeneration", "Llama4ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata: slices.Concat(with(llama.Metadata,
-		Row{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size_mlp"}, Required: true},
-	), []Row{
+	Metadata: slices.Concat(parts.With(parts.LlamaRows,
+		table.Row{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size_mlp"}, Required: true},
+	), []table.Row{
 		{Key: "interleave_moe_layer_step", Type: gguf.Uint32Type, From: []string{"interleave_moe_layer_step"}, Required: true},
 		{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
-		{Key: "attention.sliding_window", Derive: func(c *Config) (gguf.Value, bool, error) {
+		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			all, err := llama4FullAttention(c)
 			return gguf.Uint32(0), all, err // tells the runtime that no layer works in chunks
 		}},
@@ -27,30 +30,30 @@ var llama4 = &Arch{
 	// the runtime knows these by the size of the model
 	Unused: []string{"attn_temperature_tuning", "use_qk_norm", "for_llm_compressor", "moe_layers", "no_rope_layer_interval", "no_rope_layers",
 		"boi_token_index", "eoi_token_index", "image_token_index"},
-	Expect: []Expect{silu, {"attn_scale", []string{"0.1"}}, {"floor_scale", []string{"8192", "8192.0"}}, {"attention_chunk_size", []string{"8192"}}},
-	Tensors: slices.Concat(embedRows, normRows, attentionRows(NoBias, NoBias),
-		only(not(llama4Experts), []TensorRow{
+	Expect: []table.Expect{parts.SiLU, {Key: "attn_scale", Values: []string{"0.1"}}, {Key: "floor_scale", Values: []string{"8192", "8192.0"}}, {Key: "attention_chunk_size", Values: []string{"8192"}}},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
+		parts.Only(parts.Not(llama4Experts), []table.TensorRow{
 			{HF: "model.layers.{bid}.feed_forward.gate_proj", GGUF: "blk.{bid}.ffn_gate"},
 			{HF: "model.layers.{bid}.feed_forward.up_proj", GGUF: "blk.{bid}.ffn_up"},
 			{HF: "model.layers.{bid}.feed_forward.down_proj", GGUF: "blk.{bid}.ffn_down"},
 		}),
-		only(llama4Experts, []TensorRow{
+		parts.Only(llama4Experts, []table.TensorRow{
 			{HF: "model.layers.{bid}.feed_forward.router", GGUF: "blk.{bid}.ffn_gate_inp"},
 			{HF: "model.layers.{bid}.feed_forward.shared_expert.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
 			{HF: "model.layers.{bid}.feed_forward.shared_expert.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
 			{HF: "model.layers.{bid}.feed_forward.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 			// [experts, hidden, 2*width], the gate first, and [experts, width, hidden]
-			{HF: "model.layers.{bid}.feed_forward.experts.gate_up_proj", Exact: true, Each: swapped, Split: gateUp},
-			{HF: "model.layers.{bid}.feed_forward.experts.down_proj", Exact: true, Each: swapped, GGUF: "blk.{bid}.ffn_down_exps.weight"},
+			{HF: "model.layers.{bid}.feed_forward.experts.gate_up_proj", Exact: true, Each: parts.Swapped, Split: parts.GateUp},
+			{HF: "model.layers.{bid}.feed_forward.experts.down_proj", Exact: true, Each: parts.Swapped, GGUF: "blk.{bid}.ffn_down_exps.weight"},
 		})),
-	Extra: llama.Extra,
+	Extra: parts.Llama3Extra,
 }
 
 // llama4Experts is the condition of layers with experts: every so many.
-func llama4Experts(l Layer) (bool, error) {
+func llama4Experts(l table.Layer) (bool, error) {
 	step, err := l.Require("interleave_moe_layer_step")
 	if err == nil && step < 1 {
-		err = wrongType("interleave_moe_layer_step", "a positive integer", step)
+		err = hparams.WrongType("interleave_moe_layer_step", "a positive integer", step)
 	}
 	return err == nil && (l.Bid+1)%step == 0, err
 }
@@ -58,16 +61,16 @@ func llama4Experts(l Layer) (bool, error) {
 // llama4FullAttention tells whether every layer attends to the whole context:
 // layers without rope do. Source: the config class of the transformers library,
 // for what the file leaves out.
-func llama4FullAttention(c *Config) (bool, error) {
+func llama4FullAttention(c *hparams.View) (bool, error) {
 	if types, ok, err := c.Strings("layer_types"); err != nil || ok {
 		return err == nil && !slices.ContainsFunc(types, func(s string) bool { return s != "full_attention" }), err
 	}
 	if rope, _, err := c.Ints("no_rope_layers"); err != nil || len(rope) > 0 {
 		return err == nil && !slices.ContainsFunc(rope, func(n int64) bool { return n != 0 }), err
 	}
-	if c.modelType == "" {
+	if c.KnownType() == "" {
 		return false, nil // nobody fills them in
 	}
-	interval, _, err := asInt("no_rope_layer_interval", c.values["no_rope_layer_interval"])
+	interval, _, err := c.Int("no_rope_layer_interval")
 	return err == nil && interval == 1, err
 }

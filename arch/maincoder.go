@@ -3,17 +3,19 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/tokenizer"
 )
 
 // maincoder is Maincode's Maincoder. Source: the Maincoder class of the
 // reference's converter.
-var maincoder = &Arch{
+var maincoder = &table.Arch{
 	Name:      "maincoder",
 	Classes:   []string{"MaincoderForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata:  slices.Concat(commonRows, []Row{optional(uintRow("rope.dimension_count", "head_dim"))}),
-	Expect:    []Expect{silu},
-	Unused:    biasKeys,
-	Tensors:   slices.Concat(embedRows, normRows, attentionRows(NoBias, NoBias), qkNormRows, mlpRows),
+	Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.Optional(parts.UintRow("rope.dimension_count", "head_dim"))}),
+	Expect:    []table.Expect{parts.SiLU},
+	Unused:    parts.BiasKeys,
+	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.MLPRows),
 }

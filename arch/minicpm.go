@@ -4,6 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -13,63 +16,63 @@ import (
 // compressed keys and values. Source: the classes of minicpm.py of the reference's
 // converter.
 var (
-	minicpm = &Arch{
+	minicpm = &table.Arch{
 		Name:      "minicpm",
 		Classes:   []string{"MiniCPMForCausalLM"},
 		Tokenizer: tokenizer.ClassMiniCPM,
-		Metadata: slices.Concat(commonRows, []Row{
-			floatRow("embedding_scale", "scale_emb"),
-			{Key: "residual_scale", Derive: func(c *Config) (gguf.Value, bool, error) {
+		Metadata: slices.Concat(parts.CommonRows, []table.Row{
+			parts.FloatRow("embedding_scale", "scale_emb"),
+			{Key: "residual_scale", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 				layers, err := c.Require("num_hidden_layers")
-				return c.quotient("scale_depth", math.Sqrt(float64(layers)), err)
+				return quotient(c, "scale_depth", math.Sqrt(float64(layers)), err)
 			}},
-			{Key: "logit_scale", Derive: func(c *Config) (gguf.Value, bool, error) {
+			{Key: "logit_scale", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 				base, _, err := c.Float("dim_model_base")
-				return c.quotient("hidden_size", base, err)
+				return quotient(c, "hidden_size", base, err)
 			}},
 		}),
-		Expect:  []Expect{silu},
-		Unused:  append([]string{"rope_type"}, biasKeys...),
-		Tensors: slices.Concat(embedRows, normRows, permutedRows(NoBias), mlpRows),
-		Extra: longRopeFactors(func(c *Config) (int64, error) {
-			hidden, heads, err := c.hiddenAndHeads()
+		Expect:  []table.Expect{parts.SiLU},
+		Unused:  append([]string{"rope_type"}, parts.BiasKeys...),
+		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
+		Extra: parts.LongRopeFactors(func(c *hparams.View) (int64, error) {
+			hidden, heads, err := c.HiddenAndHeads()
 			return hidden / max(heads, 1), err
 		}),
 	}
-	minicpm3 = &Arch{
+	minicpm3 = &table.Arch{
 		Name:      "minicpm3",
 		Classes:   []string{"MiniCPM3ForCausalLM"},
 		Tokenizer: tokenizer.ClassMiniCPM,
-		Metadata: []Row{
-			fileTypeRow,
-			uintRow("context_length", "max_position_embeddings"),
-			uintRow("embedding_length", "hidden_size"),
-			uintRow(keyBlockCount, blockCountKeys...),
-			uintRow("feed_forward_length", "intermediate_size"),
-			uintRow(keyHeadCount, "num_attention_heads"),
-			uintRow(keyHeadCountKV, "num_key_value_heads"),
-			floatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
-			uintRow("vocab_size", "vocab_size"),
-			optional(uintRow("attention.q_lora_rank", "q_lora_rank")),
-			uintRow("attention.kv_lora_rank", "kv_lora_rank"),
-			{Key: "attention.key_length", Derive: func(c *Config) (gguf.Value, bool, error) {
+		Metadata: []table.Row{
+			parts.FileTypeRow,
+			parts.UintRow("context_length", "max_position_embeddings"),
+			parts.UintRow("embedding_length", "hidden_size"),
+			parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+			parts.UintRow("feed_forward_length", "intermediate_size"),
+			parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
+			parts.UintRow(table.KeyHeadCountKV, "num_key_value_heads"),
+			parts.FloatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+			parts.UintRow("vocab_size", "vocab_size"),
+			parts.Optional(parts.UintRow("attention.q_lora_rank", "q_lora_rank")),
+			parts.UintRow("attention.kv_lora_rank", "kv_lora_rank"),
+			{Key: "attention.key_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 				nope, err := c.Require("qk_nope_head_dim")
 				if err != nil {
 					return gguf.Value{}, false, err
 				}
-				rope, err := c.minicpm3RopeDims()
-				return uint32Of(min(nope, math.MaxUint32)+min(rope, math.MaxUint32), true, err)
+				rope, err := minicpm3RopeDims(c)
+				return table.Uint32Of(min(nope, math.MaxUint32)+min(rope, math.MaxUint32), true, err)
 			}},
-			uintRow("rope.dimension_count", "qk_rope_head_dim"),
+			parts.UintRow("rope.dimension_count", "qk_rope_head_dim"),
 		},
 		// the runtime has the scales of the only published model built in
-		Expect: append([]Expect{
-			{"scale_emb", []string{"12", "12.0"}},
-			{"scale_depth", []string{"1.4"}},
-			{"dim_model_base", []string{"256"}},
-		}, silu),
-		Unused: append([]string{"v_head_dim", "rope_scaling.rope_type"}, biasKeys...), // the factors tell the type
-		Tensors: slices.Concat(embedRows, normRows, mlpRows, []TensorRow{
+		Expect: append([]table.Expect{
+			{Key: "scale_emb", Values: []string{"12", "12.0"}},
+			{Key: "scale_depth", Values: []string{"1.4"}},
+			{Key: "dim_model_base", Values: []string{"256"}},
+		}, parts.SiLU),
+		Unused: append([]string{"v_head_dim", "rope_scaling.rope_type"}, parts.BiasKeys...), // the factors tell the type
+		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MLPRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.q_a_proj", GGUF: "blk.{bid}.attn_q_a"},
 			{HF: "model.layers.{bid}.self_attn.q_a_layernorm", GGUF: "blk.{bid}.attn_q_a_norm"},
 			{HF: "model.layers.{bid}.self_attn.q_b_proj", GGUF: "blk.{bid}.attn_q_b"},
@@ -78,24 +81,24 @@ var (
 			{HF: "model.layers.{bid}.self_attn.kv_b_proj", GGUF: "blk.{bid}.attn_kv_b"},
 			{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
 		}),
-		Extra: longRopeFactors((*Config).minicpm3RopeDims),
+		Extra: parts.LongRopeFactors(minicpm3RopeDims),
 	}
 )
 
-func (c *Config) minicpm3RopeDims() (int64, error) { return c.Require("qk_rope_head_dim") }
+func minicpm3RopeDims(c *hparams.View) (int64, error) { return c.Require("qk_rope_head_dim") }
 
 // quotient is the value of a key divided by d, an error for a d that nothing can
 // be divided by.
-func (c *Config) quotient(key string, d float64, err error) (v gguf.Value, ok bool, _ error) {
+func quotient(c *hparams.View, key string, d float64, err error) (v gguf.Value, ok bool, _ error) {
 	if err != nil {
 		return v, false, err
 	}
 	n, ok, err := c.Float(key)
 	if err == nil && (!ok || !(d > 0)) {
-		err = fault.Errorf(fault.Broken, "%s: key %q: %v cannot be divided by %v", ConfigFile, key, c.Value(key), d)
+		err = fault.Errorf(fault.Broken, "%s: key %q: %v cannot be divided by %v", hparams.ConfigFile, key, c.Value(key), d)
 	}
 	if err != nil {
 		return v, false, err
 	}
-	return float32Of(n/d, true, nil)
+	return table.Float32Of(n/d, true, nil)
 }

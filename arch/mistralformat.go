@@ -1,41 +1,31 @@
 package arch
 
 import (
-	"maps"
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
 	"ggforge/tokenizer"
 )
 
-// ParamsFile is the configuration of a checkpoint in Mistral's own format.
-const ParamsFile = "params.json"
-
 // LoadMistral reads params.json, and returns with it the table of the model.
-func LoadMistral(files Files) (*Config, *Arch, error) {
-	data, err := readConfig(files, ParamsFile)
+func LoadMistral(files hparams.Files) (*hparams.View, *table.Arch, error) {
+	data, err := hparams.ReadConfig(files, hparams.ParamsFile)
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := pyjson.Parse(data)
+	c, err := hparams.ParseParams(data)
 	if err != nil {
-		return nil, nil, fault.Errorf(fault.Broken, "%s: %w", ParamsFile, err)
+		return nil, nil, err
 	}
-	root, ok := v.(*pyjson.Object)
-	if !ok {
-		return nil, nil, fault.Errorf(fault.Broken, "%s: want a JSON object, found %s", ParamsFile, pyjson.Describe(v))
-	}
-	c := &Config{Raw: root.Map(), Class: ParamsFile, files: files, read: map[string]bool{}}
-	c.values = maps.Clone(c.Raw)
+	c.With(files)
 	for _, key := range []string{"moe", "quantization"} {
-		if !isNo(c.Value(key)) {
-			return nil, nil, fault.Errorf(fault.Unsupported, "%s: models with the key %q are not converted yet", ParamsFile, key)
+		if !hparams.IsNo(c.Value(key)) {
+			return nil, nil, fault.Errorf(fault.Unsupported, "%s: models with the key %q are not converted yet", hparams.ParamsFile, key)
 		}
-	}
-	if err := c.gatherRope(); err != nil {
-		return nil, nil, err
 	}
 	a := mistralFormat
 	if c.Has("llama_4_scaling") {
@@ -46,19 +36,19 @@ func LoadMistral(files Files) (*Config, *Arch, error) {
 
 // mistralFormat is a dense model in Mistral's own format. Heads are laid out as
 // the file has them. Source: the MistralModel class of the reference's converter.
-var mistralFormat = &Arch{
+var mistralFormat = &table.Arch{
 	Name:      "llama",
 	Tokenizer: tokenizer.ClassMistral,
-	Metadata: slices.Concat(with(commonRows), []Row{
+	Metadata: slices.Concat(parts.With(parts.CommonRows), []table.Row{
 		{Key: "rope.dimension_count", Type: gguf.Uint32Type, From: []string{"head_dim"}, Required: true},
 		{Key: "rope.scaling.type", Derive: mistralYarn(func(map[string]any) (gguf.Value, bool, error) { return gguf.String("yarn"), true, nil })},
 		{Key: "rope.scaling.factor", Derive: mistralYarnFloat("factor")},
 		{Key: "rope.scaling.yarn_beta_fast", Derive: mistralYarnFloat("beta")},
 		{Key: "rope.scaling.yarn_beta_slow", Derive: mistralYarnFloat("alpha")},
 		{Key: "rope.scaling.yarn_log_multiplier", Derive: mistralYarn(func(yarn map[string]any) (v gguf.Value, ok bool, err error) {
-			scales, ok, err := asBool("yarn.apply_scale", yarn["apply_scale"])
+			scales, ok, err := hparams.AsBool("yarn.apply_scale", yarn["apply_scale"])
 			if err == nil && !ok {
-				err = wrongType("yarn.apply_scale", "true or false", nil)
+				err = hparams.WrongType("yarn.apply_scale", "true or false", nil)
 			}
 			if scales {
 				return gguf.Float32(0), true, err
@@ -66,16 +56,16 @@ var mistralFormat = &Arch{
 			return gguf.Float32(1), err == nil, err
 		})},
 		{Key: "rope.scaling.original_context_length", Derive: mistralYarn(func(yarn map[string]any) (gguf.Value, bool, error) {
-			n, ok, err := asInt("yarn.original_max_position_embeddings", yarn["original_max_position_embeddings"])
+			n, ok, err := hparams.AsInt("yarn.original_max_position_embeddings", yarn["original_max_position_embeddings"])
 			if err == nil && !ok {
-				err = wrongType("yarn.original_max_position_embeddings", "an integer", nil)
+				err = hparams.WrongType("yarn.original_max_position_embeddings", "an integer", nil)
 			}
-			return uint32Of(n, ok, err)
+			return table.Uint32Of(n, ok, err)
 		})},
 	}),
 	Unused: []string{"vision_encoder", "max_seq_len", "sliding_window", "max_batch_size", "model_type", "use_biases", "tied_embeddings"},
-	Expect: []Expect{{"activation", []string{"silu"}}, {"causal", []string{"true"}}},
-	Tensors: []TensorRow{
+	Expect: []table.Expect{{Key: "activation", Values: []string{"silu"}}, {Key: "causal", Values: []string{"true"}}},
+	Tensors: []table.TensorRow{
 		{HF: "tok_embeddings", GGUF: "token_embd"},
 		{HF: "norm", GGUF: "output_norm"},
 		{HF: "output", GGUF: "output", Optional: true},
@@ -92,16 +82,16 @@ var mistralFormat = &Arch{
 }
 
 // mistral3Format is a model whose attention is scaled with the position.
-var mistral3Format = &Arch{
+var mistral3Format = &table.Arch{
 	Name:      "mistral3",
 	Tokenizer: tokenizer.ClassMistral,
-	Metadata: slices.Concat(mistralFormat.Metadata, []Row{
-		{Key: "attention.temperature_scale", Derive: func(c *Config) (gguf.Value, bool, error) {
-			f, ok, err := asFloat("llama_4_scaling.beta", c.Sub("llama_4_scaling")["beta"])
+	Metadata: slices.Concat(mistralFormat.Metadata, []table.Row{
+		{Key: "attention.temperature_scale", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			f, ok, err := hparams.AsFloat("llama_4_scaling.beta", c.Sub("llama_4_scaling")["beta"])
 			if err == nil && !ok {
-				err = wrongType("llama_4_scaling.beta", "a number", nil)
+				err = hparams.WrongType("llama_4_scaling.beta", "a number", nil)
 			}
-			return float32Of(f, ok, err)
+			return table.Float32Of(f, ok, err)
 		}},
 	}),
 	Unused:  mistralFormat.Unused,
@@ -110,8 +100,8 @@ var mistral3Format = &Arch{
 }
 
 // mistralYarn derives a value from the settings of yarn, if the model has them.
-func mistralYarn(of func(yarn map[string]any) (gguf.Value, bool, error)) Derive {
-	return func(c *Config) (v gguf.Value, ok bool, err error) {
+func mistralYarn(of func(yarn map[string]any) (gguf.Value, bool, error)) table.Derive {
+	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		yarn := c.Sub("yarn")
 		if yarn == nil {
 			return v, false, nil
@@ -120,12 +110,12 @@ func mistralYarn(of func(yarn map[string]any) (gguf.Value, bool, error)) Derive 
 	}
 }
 
-func mistralYarnFloat(key string) Derive {
+func mistralYarnFloat(key string) table.Derive {
 	return mistralYarn(func(yarn map[string]any) (gguf.Value, bool, error) {
-		f, ok, err := asFloat("yarn."+key, yarn[key])
+		f, ok, err := hparams.AsFloat("yarn."+key, yarn[key])
 		if err == nil && !ok {
-			err = wrongType("yarn."+key, "a number", nil)
+			err = hparams.WrongType("yarn."+key, "a number", nil)
 		}
-		return float32Of(f, ok, err)
+		return table.Float32Of(f, ok, err)
 	})
 }

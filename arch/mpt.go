@@ -3,71 +3,74 @@ package arch
 import (
 	"fmt"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
 
 // mpt has ALiBi or learned positions. Source: mpt.py of the reference.
-var mpt = &Arch{
+var mpt = &table.Arch{
 	Name:      "mpt",
 	Classes:   []string{"MPTForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2OrSPM,
-	Metadata: []Row{
+	Metadata: []table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_seq_len"}, Required: true},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"d_model"}, Required: true},
-		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
-		{Key: "feed_forward_length", Derive: times(4, "d_model")},
-		{Key: keyHeadCount, Type: gguf.Uint32Type, From: []string{"n_heads"}, Required: true},
-		{Key: keyHeadCountKV, Derive: mptAttention(func(a map[string]any) (gguf.Value, bool, error) {
-			n, ok, err := asInt("attn_config.kv_n_heads", a["kv_n_heads"])
-			return uint32Of(n, ok && n != 0, err)
+		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		{Key: "feed_forward_length", Derive: parts.Times(4, "d_model")},
+		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"n_heads"}, Required: true},
+		{Key: table.KeyHeadCountKV, Derive: mptAttention(func(a map[string]any) (gguf.Value, bool, error) {
+			n, ok, err := hparams.AsInt("attn_config.kv_n_heads", a["kv_n_heads"])
+			return table.Uint32Of(n, ok && n != 0, err)
 		})},
 		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
 		{Key: "attention.clamp_kqv", Derive: mptAttention(func(a map[string]any) (gguf.Value, bool, error) {
-			return float32Of(asFloat("attn_config.clip_qkv", a["clip_qkv"]))
+			return table.Float32Of(hparams.AsFloat("attn_config.clip_qkv", a["clip_qkv"]))
 		})},
 		{Key: "attention.max_alibi_bias", Derive: mptAttention(func(a map[string]any) (v gguf.Value, ok bool, err error) {
-			alibi, ok, err := asBool("attn_config.alibi", a["alibi"])
+			alibi, ok, err := hparams.AsBool("attn_config.alibi", a["alibi"])
 			if err != nil || !alibi && ok {
 				return gguf.Float32(0), true, err
 			}
-			max, ok, err := asFloat("attn_config.alibi_bias_max", a["alibi_bias_max"])
+			max, ok, err := hparams.AsFloat("attn_config.alibi_bias_max", a["alibi_bias_max"])
 			if !ok {
 				max = 8
 			}
-			return float32Of(max, true, err)
+			return table.Float32Of(max, true, err)
 		})},
 	},
 	Unused: []string{"embedding_fraction", "norm_type", "verbose", "no_bias", "learned_pos_emb", "use_pad_tok_in_ffn", "fc_type", "ffn_config", "init_config", "tokenizer_name"},
-	Expect: []Expect{
-		{"expansion_ratio", []string{"4"}},
-		{"logit_scale", nil},
+	Expect: []table.Expect{
+		{Key: "expansion_ratio", Values: []string{"4"}},
+		{Key: "logit_scale", Values: nil},
 	},
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "transformer.wte", GGUF: "token_embd"},
 		{HF: "transformer.wpe", GGUF: "position_embd", Optional: true},
-		{HF: "transformer.norm_f", GGUF: "output_norm", Bias: MayBias},
+		{HF: "transformer.norm_f", GGUF: "output_norm", Bias: table.MayBias},
 		{HF: "lm_head", GGUF: "output", Optional: true},
-		{HF: "transformer.blocks.{bid}.norm_1", GGUF: "blk.{bid}.attn_norm", Bias: MayBias},
-		{HF: "transformer.blocks.{bid}.attn.Wqkv", GGUF: "blk.{bid}.attn_qkv", Bias: MayBias},
-		{HF: "transformer.blocks.{bid}.attn.q_ln", GGUF: "blk.{bid}.attn_q_norm", Bias: MayBias, Optional: true},
-		{HF: "transformer.blocks.{bid}.attn.k_ln", GGUF: "blk.{bid}.attn_k_norm", Bias: MayBias, Optional: true},
-		{HF: "transformer.blocks.{bid}.attn.out_proj", GGUF: "blk.{bid}.attn_output", Bias: MayBias},
-		{HF: "transformer.blocks.{bid}.norm_2", GGUF: "blk.{bid}.ffn_norm", Bias: MayBias},
-		{HF: "transformer.blocks.{bid}.ffn.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: MayBias},
-		{HF: "transformer.blocks.{bid}.ffn.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: MayBias},
+		{HF: "transformer.blocks.{bid}.norm_1", GGUF: "blk.{bid}.attn_norm", Bias: table.MayBias},
+		{HF: "transformer.blocks.{bid}.attn.Wqkv", GGUF: "blk.{bid}.attn_qkv", Bias: table.MayBias},
+		{HF: "transformer.blocks.{bid}.attn.q_ln", GGUF: "blk.{bid}.attn_q_norm", Bias: table.MayBias, Optional: true},
+		{HF: "transformer.blocks.{bid}.attn.k_ln", GGUF: "blk.{bid}.attn_k_norm", Bias: table.MayBias, Optional: true},
+		{HF: "transformer.blocks.{bid}.attn.out_proj", GGUF: "blk.{bid}.attn_output", Bias: table.MayBias},
+		{HF: "transformer.blocks.{bid}.norm_2", GGUF: "blk.{bid}.ffn_norm", Bias: table.MayBias},
+		{HF: "transformer.blocks.{bid}.ffn.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
+		{HF: "transformer.blocks.{bid}.ffn.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
 	},
 }
 
 // mptAttention derives a value from attn_config, whose settings that the
 // architecture does not know must be off.
-func mptAttention(f func(map[string]any) (gguf.Value, bool, error)) Derive {
-	return func(c *Config) (v gguf.Value, ok bool, err error) {
+func mptAttention(f func(map[string]any) (gguf.Value, bool, error)) table.Derive {
+	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		a := c.Sub("attn_config")
 		for _, key := range []string{"prefix_lm", "rope", "qk_gn", "softmax_scale", "sliding_window_size"} {
 			if x := a[key]; x != nil && x != false && fmt.Sprint(x) != "-1" {
-				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is %v: not supported in architecture mpt", ConfigFile, "attn_config."+key, x)
+				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is %v: not supported in architecture mpt", hparams.ConfigFile, "attn_config."+key, x)
 			}
 		}
 		return f(a)

@@ -3,6 +3,9 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -10,32 +13,32 @@ import (
 
 // olmo is AI2's first OLMo, whose norms have no weights. Source: the OLMo classes
 // of the reference's converter.
-var olmo = &Arch{
+var olmo = &table.Arch{
 	Name:      "olmo",
 	Classes:   []string{"OlmoForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata: slices.Concat(commonRows, []Row{
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
 		{Key: "attention.clamp_kqv", Type: gguf.Float32Type, From: []string{"clip_qkv"}},
 	}),
-	Expect: []Expect{silu},
-	Tensors: slices.Concat([]TensorRow{
+	Expect: []table.Expect{parts.SiLU},
+	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
 		{HF: "lm_head", GGUF: "output", Optional: true},
-	}, each(each(attentionRows(NoBias, NoBias), ".q_proj", permuteQ), ".k_proj", permuteK), mlpRows),
+	}, parts.EachEnding(parts.EachEnding(parts.AttentionRows(table.NoBias, table.NoBias), ".q_proj", parts.PermuteQ), ".k_proj", parts.PermuteK), parts.MLPRows),
 }
 
 // olmo2 is OLMo 2 and 3, whose norms follow attention and the feed-forward part.
-var olmo2 = &Arch{
+var olmo2 = &table.Arch{
 	Name:      "olmo2",
 	Classes:   []string{"Olmo2ForCausalLM", "Olmo3ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata: slices.Concat(commonRows, []Row{
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"sliding_window"}},
 		{Key: "attention.sliding_window_pattern", Derive: olmo3Pattern},
 	}),
-	Expect: []Expect{silu},
-	Tensors: slices.Concat(embedRows, attentionRows(NoBias, NoBias), qkNormRows, mlpRows, []TensorRow{
+	Expect: []table.Expect{parts.SiLU},
+	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.MLPRows, []table.TensorRow{
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 		{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
 	}),
@@ -43,7 +46,7 @@ var olmo2 = &Arch{
 
 // olmo3Pattern tells the layers with a sliding window: all but every fourth,
 // unless layer_types says otherwise. OLMo 2 has no window.
-func olmo3Pattern(c *Config) (v gguf.Value, ok bool, err error) {
+func olmo3Pattern(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if !c.Has("sliding_window") {
 		return v, false, nil
 	}
@@ -52,8 +55,8 @@ func olmo3Pattern(c *Config) (v gguf.Value, ok bool, err error) {
 		return v, false, err
 	}
 	n, err := c.BlockCount()
-	if err == nil && (n < 1 || n > maxBlocks || ok && int64(len(types)) != n) {
-		err = fault.Errorf(fault.Broken, "%s: %d layers, and %d in layer_types", ConfigFile, n, len(types))
+	if err == nil && (n < 1 || n > hparams.MaxBlocks || ok && int64(len(types)) != n) {
+		err = fault.Errorf(fault.Broken, "%s: %d layers, and %d in layer_types", hparams.ConfigFile, n, len(types))
 	}
 	if err != nil {
 		return v, false, err
@@ -68,11 +71,11 @@ func olmo3Pattern(c *Config) (v gguf.Value, ok bool, err error) {
 }
 
 // olmoe is OLMo with experts.
-var olmoe = &Arch{
+var olmoe = &table.Arch{
 	Name:      "olmoe",
 	Classes:   []string{"OlmoeForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata:  slices.Concat(commonRows, []Row{{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-5)}}),
-	Expect:    []Expect{silu, {"norm_topk_prob", []string{"false"}}, {"clip_qkv", nil}},
-	Tensors:   slices.Concat(embedRows, normRows, attentionRows(NoBias, NoBias), qkNormRows, expertRows),
+	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-5)}}),
+	Expect:    []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"false"}}, {Key: "clip_qkv", Values: nil}},
+	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.ExpertRows),
 }

@@ -1,6 +1,9 @@
 package arch
 
 import (
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -9,34 +12,34 @@ import (
 
 // openELM is Apple's OpenELM, whose layers differ in width. Source: the OpenELM
 // class of the reference's converter.
-var openELM = &Arch{
+var openELM = &table.Arch{
 	Name:       "openelm",
 	Classes:    []string{"OpenELMForCausalLM"},
 	Tokenizer:  tokenizer.ClassOpenELM,
-	BlockCount: func(c *Config) (int64, error) { return c.Require("num_transformer_layers") },
-	Metadata: []Row{
-		uintRow(keyBlockCount, "num_transformer_layers"),
-		uintRow("context_length", "max_context_length"),
-		uintRow("embedding_length", "model_dim"),
-		{Key: "feed_forward_length", Derive: func(c *Config) (gguf.Value, bool, error) { return perLayer(openELMWidths(c)) }},
-		{Key: keyHeadCount, Derive: func(c *Config) (gguf.Value, bool, error) { return perLayer(c.layerInts("num_query_heads")) }},
-		{Key: keyHeadCountKV, Derive: func(c *Config) (gguf.Value, bool, error) { return perLayer(c.layerInts("num_kv_heads")) }},
-		floatRow("rope.freq_base", "rope_freq_constant"),
+	BlockCount: func(c *hparams.View) (int64, error) { return c.Require("num_transformer_layers") },
+	Metadata: []table.Row{
+		parts.UintRow(table.KeyBlockCount, "num_transformer_layers"),
+		parts.UintRow("context_length", "max_context_length"),
+		parts.UintRow("embedding_length", "model_dim"),
+		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return parts.PerLayer(openELMWidths(c)) }},
+		{Key: table.KeyHeadCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) { return parts.PerLayer(c.LayerInts("num_query_heads")) }},
+		{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) { return parts.PerLayer(c.LayerInts("num_kv_heads")) }},
+		parts.FloatRow("rope.freq_base", "rope_freq_constant"),
 		{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-6)}, // in the model's code
-		uintRow("rope.dimension_count", "head_dim"),
-		uintRow("attention.key_length", "head_dim"),
-		uintRow("attention.value_length", "head_dim"),
-		fileTypeRow,
+		parts.UintRow("rope.dimension_count", "head_dim"),
+		parts.UintRow("attention.key_length", "head_dim"),
+		parts.UintRow("attention.value_length", "head_dim"),
+		parts.FileTypeRow,
 	},
-	Expect: []Expect{
-		{"activation_fn_name", []string{"swish", "silu"}},
-		{"ffn_with_glu", []string{"true"}},
-		{"normalization_layer_name", []string{"rms_norm"}},
-		{"normalize_qk_projections", []string{"true"}},
-		{"share_input_output_layers", []string{"true"}},
+	Expect: []table.Expect{
+		{Key: "activation_fn_name", Values: []string{"swish", "silu"}},
+		{Key: "ffn_with_glu", Values: []string{"true"}},
+		{Key: "normalization_layer_name", Values: []string{"rms_norm"}},
+		{Key: "normalize_qk_projections", Values: []string{"true"}},
+		{Key: "share_input_output_layers", Values: []string{"true"}},
 	},
 	Unused: []string{"num_gqa_groups", "qkv_multipliers", "rope_max_length"},
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "transformer.token_embeddings", GGUF: "token_embd"},
 		{HF: "transformer.norm", GGUF: "output_norm"},
 		{HF: "transformer.layers.{bid}.attn_norm", GGUF: "blk.{bid}.attn_norm"},
@@ -45,7 +48,7 @@ var openELM = &Arch{
 		{HF: "transformer.layers.{bid}.attn.k_norm", GGUF: "blk.{bid}.attn_k_norm"},
 		{HF: "transformer.layers.{bid}.attn.out_proj", GGUF: "blk.{bid}.attn_output"},
 		{HF: "transformer.layers.{bid}.ffn_norm", GGUF: "blk.{bid}.ffn_norm"},
-		{HF: "transformer.layers.{bid}.ffn.proj_1", Split: []Part{
+		{HF: "transformer.layers.{bid}.ffn.proj_1", Split: []table.Part{
 			{GGUF: "blk.{bid}.ffn_gate", Transform: openELMPart("gate-rows", true)},
 			{GGUF: "blk.{bid}.ffn_up", Transform: openELMPart("up-rows", false)},
 		}},
@@ -55,7 +58,7 @@ var openELM = &Arch{
 
 // openELMWidths are the widths of the feed-forward parts: multiples of a divisor
 // near the multiplier times the model's width, and not more than a tenth below.
-func openELMWidths(c *Config) ([]int64, error) {
+func openELMWidths(c *hparams.View) ([]int64, error) {
 	multipliers, _, err := c.Floats("ffn_multipliers")
 	if err != nil {
 		return nil, err
@@ -66,7 +69,7 @@ func openELMWidths(c *Config) ([]int64, error) {
 	}
 	width, err := c.Require("model_dim")
 	if err == nil && (divisor <= 0 || divisor > 1<<20) {
-		err = fault.Errorf(fault.Broken, "%s: key \"ffn_dim_divisor\": want a positive number, found %d", ConfigFile, divisor)
+		err = fault.Errorf(fault.Broken, "%s: key \"ffn_dim_divisor\": want a positive number, found %d", hparams.ConfigFile, divisor)
 	}
 	if err != nil {
 		return nil, err
@@ -74,7 +77,7 @@ func openELMWidths(c *Config) ([]int64, error) {
 	list := make([]int64, len(multipliers))
 	for i, m := range multipliers {
 		v := m * float64(width)
-		n, err := truncate(v + float64(divisor)/2)
+		n, err := hparams.Truncate(v + float64(divisor)/2)
 		if err != nil {
 			return nil, err
 		}
@@ -86,9 +89,9 @@ func openELMWidths(c *Config) ([]int64, error) {
 	return list, nil
 }
 
-func openELMPart(name string, gate bool) *Transform {
-	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-		widths, err := openELMWidths(l.Config)
+func openELMPart(name string, gate bool) *table.Transform {
+	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		widths, err := openELMWidths(l.View)
 		if err != nil {
 			return nil, err
 		}

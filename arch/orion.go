@@ -3,6 +3,9 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -12,45 +15,45 @@ import (
 // orion, xverse, baichuan and plamo are models of the year 2023 that are built
 // like Llama. Source: their classes in the reference's converter.
 var (
-	orion = &Arch{
+	orion = &table.Arch{
 		Name:      "orion",
 		Classes:   []string{"OrionForCausalLM"},
 		Tokenizer: tokenizer.ClassSentencePiece,
-		Metadata: []Row{
-			fileTypeRow,
-			metaLayout,
-			uintRow("context_length", "max_sequence_length", "max_position_embeddings", "model_max_length"),
-			uintRow("embedding_length", "hidden_size"),
-			uintRow(keyBlockCount, blockCountKeys...),
-			uintRow("feed_forward_length", "intermediate_size"),
-			uintRow(keyHeadCount, "num_attention_heads"),
-			{Key: keyHeadCountKV, Derive: keyHeadsOrHeads},
+		Metadata: []table.Row{
+			parts.FileTypeRow,
+			parts.MetaLayout,
+			parts.UintRow("context_length", "max_sequence_length", "max_position_embeddings", "model_max_length"),
+			parts.UintRow("embedding_length", "hidden_size"),
+			parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+			parts.UintRow("feed_forward_length", "intermediate_size"),
+			parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
+			{Key: table.KeyHeadCountKV, Derive: keyHeadsOrHeads},
 			// the norms are layer norms, whatever the key says
-			floatRow("attention.layer_norm_epsilon", "rms_norm_eps"),
+			parts.FloatRow("attention.layer_norm_epsilon", "rms_norm_eps"),
 		},
-		Expect:  []Expect{silu},
+		Expect:  []table.Expect{parts.SiLU},
 		Unused:  []string{"max_position_embeddings"},
-		Tensors: slices.Concat(embedRows[:1], embedRows[2:], withBias(NeedBias, embedRows[1:2]), withBias(NeedBias, normRows), attentionRows(NoBias, NoBias), mlpRows),
+		Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:], parts.WithBias(table.NeedBias, parts.EmbedRows[1:2]), parts.WithBias(table.NeedBias, parts.NormRows), parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
 	}
-	xverse = &Arch{
+	xverse = &table.Arch{
 		Name:      "xverse",
 		Classes:   []string{"XverseForCausalLM"},
 		Tokenizer: tokenizer.ClassXverse,
-		Metadata:  slices.Concat(commonRows, []Row{metaLayout, {Key: "rope.dimension_count", Derive: hiddenPerHead}}),
-		Expect:    []Expect{silu},
+		Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.MetaLayout, {Key: "rope.dimension_count", Derive: parts.HiddenPerHead}}),
+		Expect:    []table.Expect{parts.SiLU},
 		Unused:    []string{"max_tokenizer_truncation"},
-		Tensors:   slices.Concat(embedRows, normRows, permutedRows(NoBias), mlpRows),
+		Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
 	}
 	// baichuan: the reference's class calls itself without end; these are its rules.
-	baichuan = &Arch{
+	baichuan = &table.Arch{
 		Name:      "baichuan",
 		Classes:   []string{"BaichuanForCausalLM", "BaiChuanForCausalLM"},
 		Tokenizer: tokenizer.ClassSentencePiece,
-		Metadata:  slices.Concat(commonRows, []Row{metaLayout, {Key: "rope.dimension_count", Derive: hiddenPerHead}}),
-		Expect:    []Expect{silu},
+		Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.MetaLayout, {Key: "rope.dimension_count", Derive: parts.HiddenPerHead}}),
+		Expect:    []table.Expect{parts.SiLU},
 		Unused:    []string{"_from_model_config", "user_token_id", "assistant_token_id", "z_loss_weight", "model_max_length"},
-		Tensors: slices.Concat(embedRows, normRows, mlpRows, []TensorRow{
-			{HF: "model.layers.{bid}.self_attn.W_pack", Split: []Part{
+		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MLPRows, []table.TensorRow{
+			{HF: "model.layers.{bid}.self_attn.W_pack", Split: []table.Part{
 				{GGUF: "blk.{bid}.attn_q", Transform: third("pack-q", 0, true)},
 				{GGUF: "blk.{bid}.attn_k", Transform: third("pack-k", 1, true)},
 				{GGUF: "blk.{bid}.attn_v", Transform: third("pack-v", 2, false)},
@@ -62,15 +65,15 @@ var (
 
 // keyHeadsOrHeads is the number of key heads, that of heads where the config has
 // none.
-func keyHeadsOrHeads(c *Config) (gguf.Value, bool, error) {
+func keyHeadsOrHeads(c *hparams.View) (gguf.Value, bool, error) {
 	n, err := c.Require("num_key_value_heads", "num_attention_heads")
-	return uint32Of(n, true, err)
+	return table.Uint32Of(n, true, err)
 }
 
 // third takes a third of the rows of a matrix; permute tells that the heads in it
 // are rearranged for the rotation of neighbours.
-func third(name string, i int64, permute bool) *Transform {
-	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+func third(name string, i int64, permute bool) *table.Transform {
+	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
 		if len(ne) != 2 || ne[1]%3 != 0 {
 			return nil, fault.Errorf(fault.Broken, "dimensions %s, want three parts of as many rows", gguf.Shape(ne))

@@ -3,23 +3,25 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/tokenizer"
 )
 
 // pangu is Huawei's openPangu Embedded. Source: the PanguEmbedded class of the
 // reference's converter.
-var pangu = &Arch{
+var pangu = &table.Arch{
 	Name:      "pangu-embedded",
 	Classes:   []string{"PanguEmbeddedForCausalLM"},
 	Tokenizer: tokenizer.ClassErnie, // the same rules
-	Metadata: slices.Concat(commonRows, []Row{
-		uintRow("vocab_size", "vocab_size"),
-		{Key: "rope.dimension_count", Derive: ropeDimensionCount},
-		{Key: "attention.key_length", Derive: ropeDimensionCount},
-		{Key: "attention.value_length", Derive: ropeDimensionCount},
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		parts.UintRow("vocab_size", "vocab_size"),
+		{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},
+		{Key: "attention.key_length", Derive: parts.RopeDimensionCount},
+		{Key: "attention.value_length", Derive: parts.RopeDimensionCount},
 	}),
-	Expect:  []Expect{silu},
-	Unused:  biasKeys,
-	Drop:    []Drop{{Prefix: "lm_head.weight", Why: silent, If: tied}},
-	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, MayBias), mlpRows),
+	Expect:  []table.Expect{parts.SiLU},
+	Unused:  parts.BiasKeys,
+	Drop:    []table.Drop{{Prefix: "lm_head.weight", Why: table.Silent, If: parts.Tied}},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias), parts.MLPRows),
 }

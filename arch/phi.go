@@ -4,6 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -13,31 +16,31 @@ import (
 // their relatives, Phi-3.5-MoE. Source: the classes of phi.py of the reference's
 // converter.
 var (
-	phi2 = &Arch{
+	phi2 = &table.Arch{
 		Name:      "phi2",
 		Classes:   []string{"PhiForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
-		Metadata: []Row{
-			uintRow("context_length", "n_positions", "max_position_embeddings"),
-			uintRow("embedding_length", "hidden_size", "n_embd"),
-			{Key: "feed_forward_length", Derive: func(c *Config) (gguf.Value, bool, error) {
+		Metadata: []table.Row{
+			parts.UintRow("context_length", "n_positions", "max_position_embeddings"),
+			parts.UintRow("embedding_length", "hidden_size", "n_embd"),
+			{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 				n, err := c.Require("hidden_size", "n_embd")
-				return uint32Of(4*min(n, math.MaxUint32), true, err)
+				return table.Uint32Of(4*min(n, math.MaxUint32), true, err)
 			}},
-			uintRow(keyBlockCount, blockCountKeys...),
-			uintRow(keyHeadCount, "num_attention_heads", "n_head"),
-			uintRow(keyHeadCountKV, "num_attention_heads", "n_head"),
-			floatRow("attention.layer_norm_epsilon", "layer_norm_epsilon", "layer_norm_eps"),
-			{Key: "rope.dimension_count", Derive: ropeShareOfHidden(0)},
-			fileTypeRow,
+			parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+			parts.UintRow(table.KeyHeadCount, "num_attention_heads", "n_head"),
+			parts.UintRow(table.KeyHeadCountKV, "num_attention_heads", "n_head"),
+			parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon", "layer_norm_eps"),
+			{Key: "rope.dimension_count", Derive: parts.RopeShareOfHidden(0)},
+			parts.FileTypeRow,
 			{Key: "tokenizer.ggml.add_bos_token", Const: gguf.Bool(false)},
 		},
-		Expect: []Expect{
-			{"hidden_act", []string{"gelu_new", "gelu", "gelu_fast", "gelu_pytorch_tanh"}},
-			{"qk_layernorm", []string{"false"}},
+		Expect: []table.Expect{
+			{Key: "hidden_act", Values: []string{"gelu_new", "gelu", "gelu_fast", "gelu_pytorch_tanh"}},
+			{Key: "qk_layernorm", Values: []string{"false"}},
 		},
 		Unused: []string{"intermediate_size", "num_key_value_heads"}, // those of the weights are known
-		Tensors: slices.Concat(embedRows[:1], withBias(NeedBias, []TensorRow{
+		Tensors: slices.Concat(parts.EmbedRows[:1], parts.WithBias(table.NeedBias, []table.TensorRow{
 			{HF: "model.final_layernorm", GGUF: "output_norm"},
 			{HF: "lm_head", GGUF: "output"},
 			{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
@@ -49,75 +52,75 @@ var (
 			{HF: "model.layers.{bid}.mlp.fc2", GGUF: "blk.{bid}.ffn_down"},
 		})),
 	}
-	phi3 = &Arch{
+	phi3 = &table.Arch{
 		Name:      "phi3",
 		Classes:   []string{"Phi3ForCausalLM", "Phi4ForCausalLMV"},
 		Tokenizer: tokenizer.ClassPhi3,
 		Early:     phi3Early,
 		Metadata:  phi3Rows,
-		Expect:    []Expect{silu},
-		Unused:    biasKeys,
-		Tensors: slices.Concat(embedRows, normRows, []TensorRow{
+		Expect:    []table.Expect{parts.SiLU},
+		Unused:    parts.BiasKeys,
+		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.qkv_proj", GGUF: "blk.{bid}.attn_qkv"},
 			{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
 			{HF: "model.layers.{bid}.mlp.gate_up_proj", GGUF: "blk.{bid}.ffn_up"},
 			{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 		}),
-		Extra: longRopeFactors(phi3RopeDims),
+		Extra: parts.LongRopeFactors(phi3RopeDims),
 	}
-	phimoe = &Arch{
+	phimoe = &table.Arch{
 		Name:      "phimoe",
 		Classes:   []string{"PhiMoEForCausalLM"},
 		Tokenizer: tokenizer.ClassPhi3,
 		Early:     phi3Early,
-		Metadata: slices.Concat(phi3Rows, []Row{
-			uintRow("expert_used_count", "num_experts_per_tok", "num_experts_per_token"),
-			uintRow("expert_count", "num_local_experts", "num_experts"),
+		Metadata: slices.Concat(phi3Rows, []table.Row{
+			parts.UintRow("expert_used_count", "num_experts_per_tok", "num_experts_per_token"),
+			parts.UintRow("expert_count", "num_local_experts", "num_experts"),
 		}),
-		Expect: []Expect{silu},
-		Unused: append([]string{"input_jitter_noise"}, biasKeys...),
-		Tensors: slices.Concat([]TensorRow{
+		Expect: []table.Expect{parts.SiLU},
+		Unused: append([]string{"input_jitter_noise"}, parts.BiasKeys...),
+		Tensors: slices.Concat([]table.TensorRow{
 			{HF: "model.embed_tokens", GGUF: "token_embd"},
-			{HF: "model.norm", GGUF: "output_norm", Bias: NeedBias},
-			{HF: "lm_head", GGUF: "output", Optional: true, Bias: MayBias},
-		}, withBias(NeedBias, normRows), attentionRows(MayBias, MayBias), mixtralExperts),
-		Extra: longRopeFactors(phi3RopeDims),
+			{HF: "model.norm", GGUF: "output_norm", Bias: table.NeedBias},
+			{HF: "lm_head", GGUF: "output", Optional: true, Bias: table.MayBias},
+		}, parts.WithBias(table.NeedBias, parts.NormRows), parts.AttentionRows(table.MayBias, table.MayBias), parts.MixtralExperts),
+		Extra: parts.LongRopeFactors(phi3RopeDims),
 	}
 )
 
 // phi3Early is written when the factors are, before everything else.
-var phi3Early = []Row{{Key: "rope.scaling.attn_factor", Derive: phi3AttnFactor}}
+var phi3Early = []table.Row{{Key: "rope.scaling.attn_factor", Derive: phi3AttnFactor}}
 
-var phi3Rows = []Row{
-	uintRow("context_length", "n_positions", "max_position_embeddings"),
-	{Key: "rope.scaling.original_context_length", Derive: func(c *Config) (gguf.Value, bool, error) {
-		n, err := c.originalLength()
-		return uint32Of(n, true, err)
+var phi3Rows = []table.Row{
+	parts.UintRow("context_length", "n_positions", "max_position_embeddings"),
+	{Key: "rope.scaling.original_context_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		n, err := originalLength(c)
+		return table.Uint32Of(n, true, err)
 	}},
-	uintRow("embedding_length", "hidden_size", "n_embd"),
-	uintRow("feed_forward_length", "intermediate_size"),
-	uintRow(keyBlockCount, blockCountKeys...),
-	uintRow(keyHeadCount, "num_attention_heads", "n_head"),
-	uintRow(keyHeadCountKV, "num_key_value_heads", "n_head_kv"),
-	floatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
-	{Key: "rope.dimension_count", Derive: ropeShareOfHidden(1)},
-	{Key: "rope.freq_base", Derive: ropeTheta},
-	fileTypeRow,
+	parts.UintRow("embedding_length", "hidden_size", "n_embd"),
+	parts.UintRow("feed_forward_length", "intermediate_size"),
+	parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+	parts.UintRow(table.KeyHeadCount, "num_attention_heads", "n_head"),
+	parts.UintRow(table.KeyHeadCountKV, "num_key_value_heads", "n_head_kv"),
+	parts.FloatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+	{Key: "rope.dimension_count", Derive: parts.RopeShareOfHidden(1)},
+	{Key: "rope.freq_base", Derive: parts.RopeTheta},
+	parts.FileTypeRow,
 	// 0 for no window: that is how the runtime knows Phi-4 from the others
 	{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"sliding_window"}, Const: gguf.Uint32(0)},
 }
 
 // originalLength returns the context length before it was extended.
-func (c *Config) originalLength() (int64, error) {
+func originalLength(c *hparams.View) (int64, error) {
 	n, ok, err := c.Rope().Int("original_max_position_embeddings")
 	if err == nil && (!ok || n <= 0) {
-		err = fault.Errorf(fault.Broken, "%s: key \"original_max_position_embeddings\": want a positive number, found %v", ConfigFile, n)
+		err = fault.Errorf(fault.Broken, "%s: key \"original_max_position_embeddings\": want a positive number, found %v", hparams.ConfigFile, n)
 	}
 	return n, err
 }
 
-func phi3RopeDims(c *Config) (int64, error) {
-	v, _, err := ropeShareOfHidden(1)(c)
+func phi3RopeDims(c *hparams.View) (int64, error) {
+	v, _, err := parts.RopeShareOfHidden(1)(c)
 	if err != nil {
 		return 0, err
 	}
@@ -127,7 +130,7 @@ func phi3RopeDims(c *Config) (int64, error) {
 
 // phi3AttnFactor is by how much attention is sharpened for long texts. There is
 // none without factors.
-func phi3AttnFactor(c *Config) (v gguf.Value, ok bool, err error) {
+func phi3AttnFactor(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if list, _, err := c.Rope().Floats("long_factor"); err != nil || len(list) == 0 {
 		return v, false, err
 	}
@@ -135,7 +138,7 @@ func phi3AttnFactor(c *Config) (v gguf.Value, ok bool, err error) {
 	if err != nil {
 		return v, false, err
 	}
-	original, err := c.originalLength()
+	original, err := originalLength(c)
 	if err != nil {
 		return v, false, err
 	}
@@ -154,30 +157,7 @@ func phi3AttnFactor(c *Config) (v gguf.Value, ok bool, err error) {
 			factor = float64(0.1*math.Log(scale)) + 1
 		}
 	default:
-		return v, false, fault.Errorf(fault.Unsupported, "%s: rope type %q with factors, want longrope or yarn", ConfigFile, ropeType)
+		return v, false, fault.Errorf(fault.Unsupported, "%s: rope type %q with factors, want longrope or yarn", hparams.ConfigFile, ropeType)
 	}
-	return float32Of(factor, true, nil)
-}
-
-// phi3Rope does what the configuration class of Phi-3 does: older names of the
-// type mean longrope, and the original context length beside the settings counts
-// before that within.
-func phi3Rope(c *Config) error {
-	s, ok := c.rope["rope_type"].(string)
-	if !ok {
-		s, _ = c.rope["type"].(string)
-	}
-	const length = "original_max_position_embeddings"
-	switch s {
-	case "yarn", "longrope":
-		c.rope[length] = c.Value(length)
-	case "su":
-		if c.rope[length] == nil {
-			c.rope[length] = c.Value(length)
-		}
-	default:
-		return nil
-	}
-	c.rope["rope_type"] = "longrope"
-	return nil
+	return table.Float32Of(factor, true, nil)
 }

@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	f16 "ggforge/internal/half"
@@ -15,23 +18,23 @@ import (
 // plamo is Preferred Networks' PLaMo 13B. Source: the Plamo class of the
 // reference's converter. Query head i shares key head i%5 in the checkpoint,
 // i/8 in the file.
-var plamo = &Arch{
+var plamo = &table.Arch{
 	Name:      "plamo",
 	Classes:   []string{"PlamoForCausalLM"},
 	Tokenizer: tokenizer.ClassPlamo,
-	Metadata: []Row{
+	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(4096)}, // not in config.json
-		uintRow("embedding_length", "hidden_size"),
-		uintRow("feed_forward_length", "intermediate_size"),
-		uintRow(keyBlockCount, blockCountKeys...),
-		uintRow(keyHeadCount, "num_attention_heads"),
-		{Key: keyHeadCountKV, Const: gguf.Uint32(plamoHeadsKV)}, // that of config.json is that of query heads
-		floatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
-		fileTypeRow,
+		parts.UintRow("embedding_length", "hidden_size"),
+		parts.UintRow("feed_forward_length", "intermediate_size"),
+		parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+		parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
+		{Key: table.KeyHeadCountKV, Const: gguf.Uint32(plamoHeadsKV)}, // that of config.json is that of query heads
+		parts.FloatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+		parts.FileTypeRow,
 	},
-	Expect: []Expect{silu},
+	Expect: []table.Expect{parts.SiLU},
 	Unused: []string{"n_shared_head", "num_key_value_heads", "max_position_embeddings"},
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
 		{HF: "model.norm", GGUF: "output_norm"},
 		{HF: "lm_head", GGUF: "output", Optional: true},
@@ -49,10 +52,10 @@ var plamo = &Arch{
 const plamoHeadsKV = 5
 
 // plamoQ groups the rows of the query heads that share a key head.
-var plamoQ = &Transform{Name: "group-shared-heads", Forward: plamoGroup}
+var plamoQ = &table.Transform{Name: "group-shared-heads", Forward: plamoGroup}
 
 // plamoOutput does the same to the columns of the output's matrix.
-var plamoOutput = &Transform{Name: "group-shared-head-columns", Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+var plamoOutput = &table.Transform{Name: "group-shared-head-columns", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	s, err := rows.Transpose(s)
 	if err != nil {
 		return nil, err
@@ -63,7 +66,7 @@ var plamoOutput = &Transform{Name: "group-shared-head-columns", Forward: func(l 
 	return rows.Transpose(s)
 }}
 
-func plamoGroup(l Layer, s rows.Source) (rows.Source, error) {
+func plamoGroup(l table.Layer, s rows.Source) (rows.Source, error) {
 	heads, err := l.Require("num_attention_heads")
 	if err != nil {
 		return nil, err
@@ -83,107 +86,107 @@ func plamoGroup(l Layer, s rows.Source) (rows.Source, error) {
 // is PLaMo 3. Both store norms as the distance from a number. Source: their classes
 // in the reference's converter.
 var (
-	plamo2 = &Arch{
+	plamo2 = &table.Arch{
 		Name:      "plamo2",
 		Classes:   []string{"Plamo2ForCausalLM", "PLaMo2ForCausalLM"},
 		Tokenizer: tokenizer.ClassPlamo2,
-		Metadata: []Row{
-			uintRow("vocab_size", "vocab_size"),
-			{Key: keyHeadCountKV, Derive: plamo2Heads("num_key_value_heads", 4)},
-			{Key: keyHeadCount, Derive: plamo2Heads("num_attention_heads", 32)},
-			{Key: "context_length", Derive: orElse(2048, "max_position_embeddings")},
-			{Key: "embedding_length", Derive: orElse(4096, "hidden_size")},
-			{Key: "attention.key_length", Derive: orElse(128, "hidden_size_per_head")},
-			{Key: "attention.value_length", Derive: orElse(128, "hidden_size_per_head")},
-			uintRow(keyBlockCount, blockCountKeys...),
+		Metadata: []table.Row{
+			parts.UintRow("vocab_size", "vocab_size"),
+			{Key: table.KeyHeadCountKV, Derive: plamo2Heads("num_key_value_heads", 4)},
+			{Key: table.KeyHeadCount, Derive: plamo2Heads("num_attention_heads", 32)},
+			{Key: "context_length", Derive: parts.OrElse(2048, "max_position_embeddings")},
+			{Key: "embedding_length", Derive: parts.OrElse(4096, "hidden_size")},
+			{Key: "attention.key_length", Derive: parts.OrElse(128, "hidden_size_per_head")},
+			{Key: "attention.value_length", Derive: parts.OrElse(128, "hidden_size_per_head")},
+			parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
 			{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)},
-			{Key: "rope.freq_base", Derive: func(c *Config) (gguf.Value, bool, error) {
+			{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 				f, ok, err := c.Rope().Float("rope_theta")
 				if !ok {
 					f = 10000
 				}
-				return float32Of(f, true, err)
+				return table.Float32Of(f, true, err)
 			}},
-			{Key: "ssm.state_size", Derive: orElse(64, "mamba_d_state")},
-			{Key: "ssm.conv_kernel", Derive: orElse(4, "mamba_d_conv")},
-			{Key: "ssm.time_step_rank", Derive: orElse(64, "mamba_num_heads")},
-			{Key: "ssm.inner_size", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
-				heads, err := c.intOr(64, "mamba_num_heads")
+			{Key: "ssm.state_size", Derive: parts.OrElse(64, "mamba_d_state")},
+			{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "mamba_d_conv")},
+			{Key: "ssm.time_step_rank", Derive: parts.OrElse(64, "mamba_num_heads")},
+			{Key: "ssm.inner_size", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+				heads, err := c.IntOr(64, "mamba_num_heads")
 				if err != nil {
 					return v, false, err
 				}
-				dim, err := c.intOr(128, "hidden_size_per_head")
-				if err == nil && (min(heads, dim) < 0 || max(heads, dim) > maxHeadDim) {
-					err = fault.Errorf(fault.Broken, "%s: %d heads of %d elements", ConfigFile, heads, dim)
+				dim, err := c.IntOr(128, "hidden_size_per_head")
+				if err == nil && (min(heads, dim) < 0 || max(heads, dim) > hparams.MaxHeadDim) {
+					err = fault.Errorf(fault.Broken, "%s: %d heads of %d elements", hparams.ConfigFile, heads, dim)
 				}
-				return uint32Of(heads*dim, true, err)
+				return table.Uint32Of(heads*dim, true, err)
 			}},
 			{Key: "ssm.group_count", Const: gguf.Uint32(0)},
-			{Key: "feed_forward_length", Derive: orElse(13312, "intermediate_size")},
-			fileTypeRow,
+			{Key: "feed_forward_length", Derive: parts.OrElse(13312, "intermediate_size")},
+			parts.FileTypeRow,
 		},
-		Expect: []Expect{silu, {"mamba_chunk_size", []string{"256"}}, {"full_attention_idx", nil}, {"attention_window_size", []string{"2048"}}},
+		Expect: []table.Expect{parts.SiLU, {Key: "mamba_chunk_size", Values: []string{"256"}}, {Key: "full_attention_idx", Values: nil}, {Key: "attention_window_size", Values: []string{"2048"}}},
 		Unused: []string{"attention_window_size", "eval_attention_n_bit", "eval_mlp_n_bit", "fp8_accum_dtype", "linear_type", "sliding_window", "use_predefined_initial_state", "mamba_enabled",
 			"image_feature_size", "image_proj_type", "image_token_id", "linear_bias", "eval_attention_fp8", "tokenizer_class"},
-		Tensors: slices.Concat(plamo2Norms, []TensorRow{
+		Tensors: slices.Concat(plamo2Norms, []table.TensorRow{
 			{HF: "model.embed_tokens", GGUF: "token_embd"},
 			{HF: "lm_head", GGUF: "output", Optional: true},
 			{HF: "model.layers.layers.{bid}.mlp.gate_up_proj", GGUF: "blk.{bid}.ffn_up"},
 			{HF: "model.layers.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
-		}, only(not(plamo2Mamba), []TensorRow{
+		}, parts.Only(parts.Not(plamo2Mamba), []table.TensorRow{
 			{HF: "model.layers.layers.{bid}.mixer.qkv_proj", GGUF: "blk.{bid}.attn_qkv"},
 			{HF: "model.layers.layers.{bid}.mixer.o_proj", GGUF: "blk.{bid}.attn_output"},
 			{HF: "model.layers.layers.{bid}.mixer.q_weight", GGUF: "blk.{bid}.attn_q_norm.weight", Exact: true},
 			{HF: "model.layers.layers.{bid}.mixer.k_weight", GGUF: "blk.{bid}.attn_k_norm.weight", Exact: true},
-		}), only(plamo2Mamba, []TensorRow{
+		}), parts.Only(plamo2Mamba, []table.TensorRow{
 			{HF: "model.layers.layers.{bid}.mixer.in_proj", GGUF: "blk.{bid}.ssm_in"},
 			{HF: "model.layers.layers.{bid}.mixer.out_proj", GGUF: "blk.{bid}.ssm_out"},
-			{HF: "model.layers.layers.{bid}.mixer.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Transform: squeezeKernel},
+			{HF: "model.layers.layers.{bid}.mixer.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Transform: parts.SqueezeKernel},
 			{HF: "model.layers.layers.{bid}.mixer.bcdt_proj", GGUF: "blk.{bid}.ssm_x"},
 			{HF: "model.layers.layers.{bid}.mixer.dt_proj", GGUF: "blk.{bid}.ssm_dt"},
 			{HF: "model.layers.layers.{bid}.mixer.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
-			{HF: "model.layers.layers.{bid}.mixer.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: negExp},
+			{HF: "model.layers.layers.{bid}.mixer.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExp},
 			{HF: "model.layers.layers.{bid}.mixer.D", GGUF: "blk.{bid}.ssm_d", Exact: true},
 			{HF: "model.layers.layers.{bid}.mixer.dt_norm_weight", GGUF: "blk.{bid}.ssm_dt_norm", Exact: true},
 			{HF: "model.layers.layers.{bid}.mixer.B_norm_weight", GGUF: "blk.{bid}.ssm_b_norm", Exact: true},
 			{HF: "model.layers.layers.{bid}.mixer.C_norm_weight", GGUF: "blk.{bid}.ssm_c_norm", Exact: true},
 		})),
 	}
-	plamo3 = &Arch{
+	plamo3 = &table.Arch{
 		Name:      "plamo3",
 		Classes:   []string{"Plamo3ForCausalLM", "PLaMo3ForCausalLM"},
 		Tokenizer: tokenizer.ClassPlamo3,
 
 		RopePerAttention: true,
-		Metadata: slices.Concat(commonRows, []Row{
-			uintRow("vocab_size", "vocab_size"),
-			optional(uintRow("attention.sliding_window", "window_size", "sliding_window")),
-			{Key: "attention.sliding_window_pattern", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+		Metadata: slices.Concat(parts.CommonRows, []table.Row{
+			parts.UintRow("vocab_size", "vocab_size"),
+			parts.Optional(parts.UintRow("attention.sliding_window", "window_size", "sliding_window")),
+			{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 				if _, ok, err := c.Int("window_size", "sliding_window"); err != nil || !ok {
 					return v, false, err
 				}
 				n, err := c.Require("sliding_window_pattern")
-				return uint32Of(n, true, err)
+				return table.Uint32Of(n, true, err)
 			}},
 		}),
-		Expect: []Expect{silu, {"rope_scaling_factor", []string{"1", "1.0"}}},
+		Expect: []table.Expect{parts.SiLU, {Key: "rope_scaling_factor", Values: []string{"1", "1.0"}}},
 		Unused: []string{"interleaved_sliding_window", "linear_bias", "linear_type", "fp8_accum_dtype", "eval_attention_n_bit", "eval_mlp_n_bit", "hidden_size_per_head", "layer_types", "rope_local_theta", "sliding_window_pattern", "initial_context_length",
 			"image_feature_size", "image_proj_type", "image_token_id", "tokenizer_class", "sliding_window"},
-		Tensors: slices.Concat(plamo2Norms, []TensorRow{
+		Tensors: slices.Concat(plamo2Norms, []table.TensorRow{
 			{HF: "model.embed_tokens", GGUF: "token_embd"},
 			{HF: "lm_head", GGUF: "output", Optional: true},
 			{HF: "model.layers.layers.{bid}.mlp.gate_up_proj", GGUF: "blk.{bid}.ffn_up"},
 			{HF: "model.layers.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 			{HF: "model.layers.layers.{bid}.mixer.qkv_proj", GGUF: "blk.{bid}.attn_qkv"},
 			{HF: "model.layers.layers.{bid}.mixer.o_proj", GGUF: "blk.{bid}.attn_output"},
-			{HF: "model.layers.layers.{bid}.mixer.q_norm", GGUF: "blk.{bid}.attn_q_norm", Transform: plusOne},
-			{HF: "model.layers.layers.{bid}.mixer.k_norm", GGUF: "blk.{bid}.attn_k_norm", Transform: plusOne},
+			{HF: "model.layers.layers.{bid}.mixer.q_norm", GGUF: "blk.{bid}.attn_q_norm", Transform: parts.PlusOne},
+			{HF: "model.layers.layers.{bid}.mixer.k_norm", GGUF: "blk.{bid}.attn_k_norm", Transform: parts.PlusOne},
 		}),
 	}
-	plamo2Norms = []TensorRow{
-		{HF: "model.norm", GGUF: "output_norm", Transform: plusOne},
-		{HF: "model.layers.layers.{bid}.pre_mixer_norm", GGUF: "blk.{bid}.attn_norm", Transform: plusOne},
-		{HF: "model.layers.layers.{bid}.pre_mlp_norm", GGUF: "blk.{bid}.ffn_norm", Transform: plusOne},
+	plamo2Norms = []table.TensorRow{
+		{HF: "model.norm", GGUF: "output_norm", Transform: parts.PlusOne},
+		{HF: "model.layers.layers.{bid}.pre_mixer_norm", GGUF: "blk.{bid}.attn_norm", Transform: parts.PlusOne},
+		{HF: "model.layers.layers.{bid}.pre_mlp_norm", GGUF: "blk.{bid}.ffn_norm", Transform: parts.PlusOne},
 		// the names of these two have no suffix in the file
 		{HF: "model.layers.layers.{bid}.post_mixer_norm.weight", GGUF: "blk.{bid}.post_attention_norm", Exact: true, Transform: plus("plus-fifth", 1.0/5)},
 		{HF: "model.layers.layers.{bid}.post_mlp_norm.weight", GGUF: "blk.{bid}.post_ffw_norm", Exact: true, Transform: plus("plus-root", 1/math.Pow(5, 1.5))},
@@ -192,8 +195,8 @@ var (
 
 // plus adds a number to the weights of a norm. PyTorch rounds the number to the
 // type of weights in F16 before it adds.
-func plus(name string, n float64) *Transform {
-	return &Transform{Name: name, Forward: func(_ Layer, s rows.Source) (rows.Source, error) {
+func plus(name string, n float64) *table.Transform {
+	return &table.Transform{Name: name, Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		c := float32(n)
 		if s.Type() == gguf.TypeF16 {
 			c = f16.RoundF16(c)
@@ -204,16 +207,16 @@ func plus(name string, n float64) *Transform {
 
 // plamo2Mamba is the condition of layers of Mamba: of every mamba_step layers the
 // middle one has attention; of few layers it is the last one.
-func plamo2Mamba(l Layer) (bool, error) {
+func plamo2Mamba(l table.Layer) (bool, error) {
 	if on, ok, err := l.Bool("mamba_enabled"); err != nil || ok && !on {
 		return false, err
 	}
-	step, err := l.intOr(2, "mamba_step")
+	step, err := l.IntOr(2, "mamba_step")
 	if err != nil {
 		return false, err
 	}
 	if step <= 0 {
-		return false, wrongType("mamba_step", "a positive integer", step)
+		return false, hparams.WrongType("mamba_step", "a positive integer", step)
 	}
 	n, err := l.BlockCount()
 	if err != nil {
@@ -227,22 +230,22 @@ func plamo2Mamba(l Layer) (bool, error) {
 
 // plamo2Heads is the number of heads of each layer, 0 for Mamba; there is none
 // without layers of Mamba.
-func plamo2Heads(key string, standard int64) Derive {
-	return func(c *Config) (v gguf.Value, ok bool, err error) {
+func plamo2Heads(key string, standard int64) table.Derive {
+	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		if on, ok, err := c.Bool("mamba_enabled"); err != nil || ok && !on {
 			return v, false, err
 		}
-		heads, err := c.intOr(standard, key)
+		heads, err := c.IntOr(standard, key)
 		if err != nil {
 			return v, false, err
 		}
-		n, err := (&Arch{}).Blocks(c)
+		n, err := (&table.Arch{}).Blocks(c)
 		if err != nil {
 			return v, false, err
 		}
 		list := make([]int64, n)
 		for bid := range list {
-			mamba, err := plamo2Mamba(Layer{c, int64(bid)})
+			mamba, err := plamo2Mamba(table.Layer{View: c, Bid: int64(bid)})
 			if err != nil {
 				return v, false, err
 			}
@@ -250,6 +253,6 @@ func plamo2Heads(key string, standard int64) Derive {
 				list[bid] = heads
 			}
 		}
-		return perLayer(list, nil)
+		return parts.PerLayer(list, nil)
 	}
 }

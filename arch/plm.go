@@ -3,25 +3,27 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/tokenizer"
 )
 
 // plm is PLM-Team's PLM, with compressed keys and values. Source: the PLM class of the
 // reference's converter.
-var plm = &Arch{
+var plm = &table.Arch{
 	Name:      "plm",
 	Classes:   []string{"PLMForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata: slices.Concat(commonRows, []Row{
-		uintRow("vocab_size", "vocab_size"),
-		uintRow("attention.kv_lora_rank", "kv_lora_rank"),
-		{Key: "attention.key_length", Derive: sumOf("qk_nope_head_dim", "qk_rope_head_dim")},
-		uintRow("attention.value_length", "v_head_dim"),
-		uintRow("rope.dimension_count", "qk_rope_head_dim"),
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		parts.UintRow("vocab_size", "vocab_size"),
+		parts.UintRow("attention.kv_lora_rank", "kv_lora_rank"),
+		{Key: "attention.key_length", Derive: parts.SumOf("qk_nope_head_dim", "qk_rope_head_dim")},
+		parts.UintRow("attention.value_length", "v_head_dim"),
+		parts.UintRow("rope.dimension_count", "qk_rope_head_dim"),
 	}),
-	Expect: []Expect{{"hidden_act", []string{"relu2"}}},
-	Unused: append([]string{"q_lora_rank", "max_window_layers", "sliding_window", "use_sliding_window"}, biasKeys...),
-	Tensors: slices.Concat(embedRows, normRows, mlpRows[1:], []TensorRow{
+	Expect: []table.Expect{{Key: "hidden_act", Values: []string{"relu2"}}},
+	Unused: append([]string{"q_lora_rank", "max_window_layers", "sliding_window", "use_sliding_window"}, parts.BiasKeys...),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MLPRows[1:], []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q"},
 		{HF: "model.layers.{bid}.self_attn.kv_a_proj_with_mqa", GGUF: "blk.{bid}.attn_kv_a_mqa"},
 		{HF: "model.layers.{bid}.self_attn.kv_a_layernorm", GGUF: "blk.{bid}.attn_kv_a_norm"},

@@ -3,67 +3,199 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
+	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/rows"
 	"ggforge/tokenizer"
 )
 
-// windowKeys tell of sliding windows that are off unless use_sliding_window is on.
-var windowKeys = []string{"sliding_window", "max_window_layers", "layer_types"}
-
 // qwen2 is Qwen 1.5, 2 and 2.5. Source: the Qwen2 class of the reference's
 // converter.
-var qwen2 = &Arch{
+var qwen2 = &table.Arch{
 	Name:      "qwen2",
 	Classes:   []string{"Qwen2ForCausalLM", "Qwen2Model"},
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
-	Metadata:  slices.Concat(commonRows, []Row{{Key: "pooling_type", Derive: poolingType}}),
-	Unused:    windowKeys,
-	Expect:    []Expect{silu},
-	Rename:    bareNames,
-	Tensors:   slices.Concat(embedRows, normRows, attentionRows(MayBias, NoBias), mlpRows),
+	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "pooling_type", Derive: parts.PoolingType}}),
+	Unused:    parts.WindowKeys,
+	Expect:    []table.Expect{parts.SiLU},
+	Rename:    parts.BareNames,
+	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.MLPRows),
 }
 
 // qwen2moe is Qwen 1.5 and 2 with experts.
-var qwen2moe = &Arch{
+var qwen2moe = &table.Arch{
 	Name:      "qwen2moe",
 	Classes:   []string{"Qwen2MoeForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata: slices.Concat(commonRows, []Row{
-		{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"moe_intermediate_size"}},
-		{Key: "expert_shared_feed_forward_length", Type: gguf.Uint32Type, From: []string{"shared_expert_intermediate_size"}},
-	}),
-	Unused:  windowKeys,
-	Expect:  []Expect{silu, {"norm_topk_prob", []string{"false"}}, {"decoder_sparse_step", []string{"1"}}},
-	Tensors: slices.Concat(embedRows, normRows, attentionRows(MayBias, NoBias), expertRows, fusedExpertRows, qwenSharedRows),
-}
-
-// qwenSharedRows are an expert that every token passes, and its gate.
-var qwenSharedRows = []TensorRow{
-	{HF: "model.layers.{bid}.mlp.shared_expert_gate", GGUF: "blk.{bid}.ffn_gate_inp_shexp"},
-	{HF: "model.layers.{bid}.mlp.shared_expert.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
-	{HF: "model.layers.{bid}.mlp.shared_expert.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
-	{HF: "model.layers.{bid}.mlp.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
+	Metadata:  parts.QwenMoERows,
+	Unused:    parts.WindowKeys,
+	Expect:    []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"false"}}, {Key: "decoder_sparse_step", Values: []string{"1"}}},
+	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows),
 }
 
 // qwen3 is Qwen 3, its embedding models and its rerankers.
-var qwen3 = &Arch{
+var qwen3 = &table.Arch{
 	Name:      "qwen3",
 	Classes:   []string{"Qwen3ForCausalLM", "Qwen3Model"},
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
 	Metadata:  slices.Concat(qwen2.Metadata, rerankRows),
-	Unused:    windowKeys,
-	Expect:    []Expect{silu},
-	Rename:    bareNames,
-	Tensors:   slices.Concat(rerankHead, normRows, attentionRows(MayBias, NoBias), qkNormRows, mlpRows),
+	Unused:    parts.WindowKeys,
+	Expect:    []table.Expect{parts.SiLU},
+	Rename:    parts.BareNames,
+	Tensors:   slices.Concat(rerankHead, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.MLPRows),
 }
 
 // qwen3moe is Qwen 3 with experts.
-var qwen3moe = &Arch{
+var qwen3moe = &table.Arch{
 	Name:      "qwen3moe",
 	Classes:   []string{"Qwen3MoeForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata:  qwen2moe.Metadata,
-	Unused:    windowKeys,
-	Expect:    []Expect{silu, {"norm_topk_prob", []string{"true"}}, {"decoder_sparse_step", []string{"1"}}},
-	Tensors:   slices.Concat(embedRows, normRows, attentionRows(MayBias, NoBias), qkNormRows, expertRows, fusedExpertRows),
+	Metadata:  parts.QwenMoERows,
+	Unused:    parts.WindowKeys,
+	Expect:    []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"true"}}, {Key: "decoder_sparse_step", Values: []string{"1"}}},
+	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
 }
+
+// qwen2vl is the language model of Qwen 2 VL and 2.5 VL. Source: the Qwen-VL
+// classes of the reference's converter.
+var qwen2vl = &table.Arch{
+	Name:         "qwen2vl",
+	Classes:      []string{"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration", "Qwen2VLModel"},
+	Tokenizer:    tokenizer.ClassSPMOrGPT2,
+	RopeSections: true,
+	Metadata:     parts.CommonRows,
+	Unused:       slices.Concat(visionKeys, parts.WindowKeys),
+	Expect:       []table.Expect{parts.SiLU},
+	Rename:       parts.BareNames,
+	Tensors:      slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.MLPRows),
+}
+
+// visionKeys are ids of tokens that stand for pictures.
+var visionKeys = []string{"image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id", "vision_token_id"}
+
+// qwen3vl is the language model of Qwen 3 VL, which adds what some layers of the
+// part for pictures see to its own first layers.
+var qwen3vl = &table.Arch{
+	Name:         "qwen3vl",
+	Classes:      []string{"Qwen3VLForConditionalGeneration"},
+	Tokenizer:    tokenizer.ClassSPMOrGPT2,
+	RopeSections: true,
+	Metadata:     slices.Concat(qwen3.Metadata, []table.Row{{Key: "n_deepstack_layers", Derive: deepstackLayers}}),
+	Unused:       qwen3vlUnused,
+	Expect:       []table.Expect{parts.SiLU},
+	Rename:       parts.BareNames,
+	Tensors:      qwen3.Tensors,
+}
+
+// qwen3vlUnused: the runtime interleaves the sections of this architecture.
+var qwen3vlUnused = slices.Concat(visionKeys, parts.WindowKeys, []string{"rope_scaling.mrope_interleaved"})
+
+// qwen3vlmoe is qwen3vl with experts, which are stored the other way round:
+// [experts, hidden, 2*width], the gate first, and [experts, width, hidden].
+var qwen3vlmoe = &table.Arch{
+	Name:         "qwen3vlmoe",
+	Classes:      []string{"Qwen3VLMoeForConditionalGeneration"},
+	Tokenizer:    tokenizer.ClassGPT2,
+	RopeSections: true,
+	Metadata:     slices.Concat(qwen3moe.Metadata, []table.Row{{Key: "n_deepstack_layers", Derive: deepstackLayers}}),
+	Unused:       qwen3vlUnused,
+	Expect:       qwen3moe.Expect,
+	Rename:       parts.BareNames,
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.ExpertRows,
+		turned(parts.FusedExpertRows)),
+}
+
+// turned returns rows of stacks whose matrices are transposed.
+func turned(list []table.TensorRow) []table.TensorRow {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Each = parts.Swapped
+	}
+	return list
+}
+
+// deepstackLayers counts the layers of the part for pictures whose states go into
+// the language model.
+func deepstackLayers(c *hparams.View) (gguf.Value, bool, error) {
+	v, ok := c.Sub("vision_config")["deepstack_visual_indexes"]
+	if !ok && c.KnownType() != "" {
+		return gguf.Uint32(3), true, nil // what transformers fills in
+	}
+	list, _, err := hparams.AsList("vision_config.deepstack_visual_indexes", v, hparams.AsInt)
+	return gguf.Uint32(uint32(len(list))), err == nil, err
+}
+
+// isReranker is the condition that the model is a reranker.
+func isReranker(l table.Layer) (bool, error) {
+	return l.Reranker()
+}
+
+// ifReranker is d for rerankers, nothing for other models.
+func ifReranker(d table.Derive) table.Derive {
+	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		if is, err := c.Reranker(); err != nil || !is {
+			return v, false, err
+		}
+		return d(c)
+	}
+}
+
+// rerankRows are the metadata of rerankers.
+var rerankRows = []table.Row{
+	{Key: "pooling_type", Derive: ifReranker(parts.Constant(gguf.Uint32(parts.PoolRank)))},
+	{Key: "classifier.output_labels", Derive: ifReranker(parts.Constant(gguf.Strings([]string{"yes", "no"})))},
+	{Key: "tokenizer.chat_template.rerank", Derive: ifReranker(parts.Constant(gguf.String(rerankTemplate)))},
+	{Key: "tokenizer.chat_templates", Derive: ifReranker(parts.Constant(gguf.Strings([]string{"rerank"})))},
+}
+
+// rerankTemplate is the text that the models were trained with, as in their model
+// cards.
+const rerankTemplate = "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. " +
+	"Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n" +
+	"<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n" +
+	"<|im_start|>assistant\n<think>\n\n</think>\n\n"
+
+// rerankHead are EmbedRows of the Qwen 3 family: the head of a reranker comes from
+// the output, which may be the embedding.
+var rerankHead = []table.TensorRow{
+	{HF: "model.embed_tokens", GGUF: "token_embd", If: parts.Not(parts.Both(isReranker, parts.Tied))},
+	{HF: "model.embed_tokens", Split: []table.Part{{GGUF: "cls.output", Transform: yesNo}, {GGUF: "token_embd"}}, If: parts.Both(isReranker, parts.Tied)},
+	{HF: "model.norm", GGUF: "output_norm"},
+	{HF: "lm_head", GGUF: "output", Optional: true, If: parts.Not(parts.Both(isReranker, parts.Not(parts.Tied)))},
+	{HF: "lm_head", GGUF: "cls.output", Transform: yesNo, If: parts.Both(isReranker, parts.Not(parts.Tied))},
+}
+
+// yesNo takes the rows of the tokens "yes" and "no".
+var yesNo = &table.Transform{Name: "yes-no", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	var tok struct {
+		Model struct{ Vocab map[string]int64 }
+		Added []struct {
+			ID      int64
+			Content string
+		} `json:"added_tokens"`
+	}
+	if ok, err := l.File("tokenizer.json", &tok); err != nil || !ok {
+		if err == nil {
+			err = fault.Errorf(fault.Broken, "a reranker without tokenizer.json")
+		}
+		return nil, err
+	}
+	ne := s.NE()
+	ids := [2]int64{}
+	for i, token := range []string{"yes", "no"} {
+		id, ok := tok.Model.Vocab[token]
+		for _, t := range tok.Added {
+			if !ok && t.Content == token {
+				id, ok = t.ID, true
+			}
+		}
+		if !ok || len(ne) != 2 || id < 0 || id >= ne[1] {
+			return nil, fault.Errorf(fault.Broken, "tokenizer.json: want a token %q with a row in dimensions %s", token, gguf.Shape(ne))
+		}
+		ids[i] = id
+	}
+	return rows.Gather(s, []int64{ne[0], 2}, func(i int64) int64 { return ids[i] })
+}}

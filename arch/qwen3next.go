@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -14,97 +17,97 @@ import (
 // net), the layers that predict further tokens are kept behind the others. Its
 // norms hold the difference to 1, but for those inside linear attention. Source:
 // the Qwen3Next class of the reference's converter.
-var qwen3next = &Arch{
+var qwen3next = &table.Arch{
 	Name:       "qwen3next",
 	Classes:    []string{"Qwen3NextForCausalLM"},
 	Tokenizer:  tokenizer.ClassGPT2,
 	BlockCount: qwen3nextBlocks,
-	Metadata: slices.Concat(with(qwen2moe.Metadata, Row{Key: keyBlockCount, Derive: func(c *Config) (gguf.Value, bool, error) {
+	Metadata: slices.Concat(parts.With(parts.QwenMoERows, table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		n, err := qwen3nextBlocks(c)
-		return uint32Of(n, true, err)
-	}}), []Row{
-		{Key: "nextn_predict_layers", Derive: func(c *Config) (gguf.Value, bool, error) {
+		return table.Uint32Of(n, true, err)
+	}}), []table.Row{
+		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, err := qwen3nextMTP(c)
-			return uint32Of(n, n > 0, err)
+			return table.Uint32Of(n, n > 0, err)
 		}},
-		uintRow("ssm.conv_kernel", "linear_conv_kernel_dim"),
-		uintRow("ssm.state_size", "linear_key_head_dim"),
-		uintRow("ssm.group_count", "linear_num_key_heads"),
-		uintRow("ssm.time_step_rank", "linear_num_value_heads"),
-		{Key: "ssm.inner_size", Derive: func(c *Config) (gguf.Value, bool, error) {
+		parts.UintRow("ssm.conv_kernel", "linear_conv_kernel_dim"),
+		parts.UintRow("ssm.state_size", "linear_key_head_dim"),
+		parts.UintRow("ssm.group_count", "linear_num_key_heads"),
+		parts.UintRow("ssm.time_step_rank", "linear_num_value_heads"),
+		{Key: "ssm.inner_size", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			_, _, nv, v, err := deltaHeads(c)
-			return uint32Of(nv*v, true, err)
+			return table.Uint32Of(nv*v, true, err)
 		}},
 		{Key: "attention.recurrent_layers", Derive: recurrentLayers},
 		{Key: "full_attention_interval", Type: gguf.Uint32Type, From: []string{"full_attention_interval"}, Const: gguf.Uint32(4)},
-		{Key: "rope.dimension_count", Derive: partialRope(0.25)},
+		{Key: "rope.dimension_count", Derive: parts.PartialRope(0.25)},
 	}),
-	Unused: windowKeys,
-	Expect: []Expect{silu, {"norm_topk_prob", []string{"true"}}, {"decoder_sparse_step", []string{"1"}}, {"use_sliding_window", []string{"false"}}},
+	Unused: parts.WindowKeys,
+	Expect: []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"true"}}, {Key: "decoder_sparse_step", Values: []string{"1"}}, {Key: "use_sliding_window", Values: []string{"false"}}},
 	Rename: mtpNames,
-	Tensors: slices.Concat(each(embedRows, "norm", plusOne), each([]TensorRow{
+	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), parts.EachEnding([]table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
-	}, "norm", plusOne),
-		only(not(linearAttention), slices.Concat(attentionRows(MayBias, NoBias), each(qkNormRows, "norm", plusOne))),
-		only(linearAttention, []TensorRow{
-			{HF: "model.layers.{bid}.linear_attn.in_proj_qkvz", Split: []Part{
+	}, "norm", parts.PlusOne),
+		parts.Only(parts.Not(linearAttention), slices.Concat(parts.AttentionRows(table.MayBias, table.NoBias), parts.EachEnding(parts.QKNormRows, "norm", parts.PlusOne))),
+		parts.Only(linearAttention, []table.TensorRow{
+			{HF: "model.layers.{bid}.linear_attn.in_proj_qkvz", Split: []table.Part{
 				{GGUF: "blk.{bid}.attn_qkv", Transform: deltaQKV},
 				{GGUF: "blk.{bid}.attn_gate", Transform: deltaGate},
 			}},
 			{HF: "model.layers.{bid}.linear_attn.in_proj_ba", GGUF: "blk.{bid}.ssm_ba"},
-			{HF: "model.layers.{bid}.linear_attn.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Transform: squeeze},
+			{HF: "model.layers.{bid}.linear_attn.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Transform: parts.Squeeze},
 			{HF: "model.layers.{bid}.linear_attn.dt_bias", Exact: true, GGUF: "blk.{bid}.ssm_dt.bias"},
-			{HF: "model.layers.{bid}.linear_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a", Transform: negExp},
+			{HF: "model.layers.{bid}.linear_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a", Transform: parts.NegExp},
 			{HF: "model.layers.{bid}.linear_attn.norm", GGUF: "blk.{bid}.ssm_norm"},
 			{HF: "model.layers.{bid}.linear_attn.out_proj", GGUF: "blk.{bid}.ssm_out"},
 		}),
-		expertRows, fusedExpertRows, qwenSharedRows,
-		only(nextn, each(nextnRows, "norm", plusOne))),
+		parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows,
+		parts.Only(parts.NextN, parts.EachEnding(parts.NextNRows, "norm", parts.PlusOne))),
 }
 
 // mtpNames are for the layers that predict further tokens, which have names of
 // their own in checkpoints.
-var mtpNames = func() (list []Rename) {
+var mtpNames = func() (list []table.Rename) {
 	for _, mtp := range []string{"mtp.", "model.mtp."} {
 		list = append(list,
-			Rename{Prefix: mtp + "layers.", With: "model.layers.{bid}.", Behind: true},
-			Rename{Prefix: mtp + "fc.", With: "model.layers.{bid}.eh_proj.", Behind: true},
-			Rename{Prefix: mtp + "pre_fc_norm_embedding.", With: "model.layers.{bid}.enorm.", Behind: true},
-			Rename{Prefix: mtp + "pre_fc_norm_hidden.", With: "model.layers.{bid}.hnorm.", Behind: true},
-			Rename{Prefix: mtp + "norm.", With: "model.layers.{bid}.shared_head.norm.", Behind: true})
+			table.Rename{Prefix: mtp + "layers.", With: "model.layers.{bid}.", Behind: true},
+			table.Rename{Prefix: mtp + "fc.", With: "model.layers.{bid}.eh_proj.", Behind: true},
+			table.Rename{Prefix: mtp + "pre_fc_norm_embedding.", With: "model.layers.{bid}.enorm.", Behind: true},
+			table.Rename{Prefix: mtp + "pre_fc_norm_hidden.", With: "model.layers.{bid}.hnorm.", Behind: true},
+			table.Rename{Prefix: mtp + "norm.", With: "model.layers.{bid}.shared_head.norm.", Behind: true})
 	}
 	return list
 }()
 
 // qwen3nextBlocks is the number of layers together with those that predict
 // further tokens.
-func qwen3nextBlocks(c *Config) (int64, error) {
+func qwen3nextBlocks(c *hparams.View) (int64, error) {
 	n, err := c.BlockCount()
 	if err != nil {
 		return 0, err
 	}
 	mtp, err := qwen3nextMTP(c)
-	if err == nil && (n < 0 || n > maxBlocks) {
-		err = wrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	return n + mtp, err
 }
 
 // qwen3nextMTP is the number of layers that predict further tokens. Where the
 // config does not tell, the tensors do.
-func qwen3nextMTP(c *Config) (int64, error) {
+func qwen3nextMTP(c *hparams.View) (int64, error) {
 	n, _, err := c.Int("mtp_num_hidden_layers")
-	if err == nil && (n < 0 || n > maxBlocks) {
-		err = wrongType("mtp_num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = hparams.WrongType("mtp_num_hidden_layers", "a number of layers", n)
 	}
 	if err != nil || n > 0 {
 		return n, err
 	}
-	for _, name := range c.names {
+	for _, name := range c.TensorNames() {
 		rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "model."), "mtp.layers.")
 		number, _, dot := strings.Cut(rest, ".")
-		for ok && dot && n <= maxBlocks && !below(number, n) && below(number, maxBlocks) {
+		for ok && dot && n <= hparams.MaxBlocks && !table.Below(number, n) && table.Below(number, hparams.MaxBlocks) {
 			n++
 		}
 	}
@@ -112,8 +115,8 @@ func qwen3nextMTP(c *Config) (int64, error) {
 }
 
 // linearAttention is the condition of layers with linear attention.
-func linearAttention(l Layer) (bool, error) {
-	linear, err := linearLayers(l.Config)
+func linearAttention(l table.Layer) (bool, error) {
+	linear, err := linearLayers(l.View)
 	if err != nil {
 		return false, err
 	}
@@ -122,7 +125,7 @@ func linearAttention(l Layer) (bool, error) {
 
 // linearLayers tells the layers with linear attention: those of that type, without
 // types all but every full_attention_interval-th.
-func linearLayers(c *Config) (func(bid int64) bool, error) {
+func linearLayers(c *hparams.View) (func(bid int64) bool, error) {
 	n, err := c.BlockCount()
 	if err != nil {
 		return nil, err
@@ -133,7 +136,7 @@ func linearLayers(c *Config) (func(bid int64) bool, error) {
 	}
 	if ok {
 		if int64(len(types)) != n {
-			return nil, fault.Errorf(fault.Broken, "%s: %d layers, but %d in layer_types", ConfigFile, n, len(types))
+			return nil, fault.Errorf(fault.Broken, "%s: %d layers, but %d in layer_types", hparams.ConfigFile, n, len(types))
 		}
 		return func(bid int64) bool { return bid >= 0 && bid < n && types[bid] == "linear_attention" }, nil
 	}
@@ -142,15 +145,15 @@ func linearLayers(c *Config) (func(bid int64) bool, error) {
 		interval = 4
 	}
 	if err == nil && interval < 1 {
-		err = wrongType("full_attention_interval", "a positive integer", interval)
+		err = hparams.WrongType("full_attention_interval", "a positive integer", interval)
 	}
 	return func(bid int64) bool { return bid < n && (bid+1)%interval != 0 }, err
 }
 
 // recurrentLayers tells the layers with linear attention, if the config or the
 // transformers library tells them.
-func recurrentLayers(c *Config) (v gguf.Value, ok bool, err error) {
-	if c.modelType == "" && !c.Has("layer_types") {
+func recurrentLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	if c.KnownType() == "" && !c.Has("layer_types") {
 		return v, false, nil
 	}
 	n, err := qwen3nextBlocks(c)
@@ -161,7 +164,7 @@ func recurrentLayers(c *Config) (v gguf.Value, ok bool, err error) {
 	if err != nil {
 		return v, false, err
 	}
-	recurrent := make([]bool, min(n, 2*maxBlocks))
+	recurrent := make([]bool, min(n, 2*hparams.MaxBlocks))
 	for i := range recurrent {
 		recurrent[i] = linear(int64(i))
 	}
@@ -170,7 +173,7 @@ func recurrentLayers(c *Config) (v gguf.Value, ok bool, err error) {
 
 // deltaHeads returns the numbers of key and value heads of linear attention and
 // their sizes. A key head serves nv/nk value heads.
-func deltaHeads(c *Config) (nk, k, nv, v int64, err error) {
+func deltaHeads(c *hparams.View) (nk, k, nv, v int64, err error) {
 	for _, s := range []struct {
 		to  *int64
 		key string
@@ -178,12 +181,12 @@ func deltaHeads(c *Config) (nk, k, nv, v int64, err error) {
 		if *s.to, err = c.Require(s.key); err != nil {
 			return 0, 0, 0, 0, err
 		}
-		if *s.to < 1 || *s.to > maxHeadDim {
-			return 0, 0, 0, 0, wrongType(s.key, "a positive integer", *s.to)
+		if *s.to < 1 || *s.to > hparams.MaxHeadDim {
+			return 0, 0, 0, 0, hparams.WrongType(s.key, "a positive integer", *s.to)
 		}
 	}
 	if nv%nk != 0 {
-		err = fault.Errorf(fault.Broken, "%s: %d value heads are not a multiple of %d key heads", ConfigFile, nv, nk)
+		err = fault.Errorf(fault.Broken, "%s: %d value heads are not a multiple of %d key heads", hparams.ConfigFile, nv, nk)
 	}
 	return nk, k, nv, v, err
 }
@@ -196,9 +199,9 @@ var (
 	deltaGate = deltaPart("delta-gate", 3, 4)
 )
 
-func deltaPart(name string, first, end int) *Transform {
-	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-		nk, k, nv, v, err := deltaHeads(l.Config)
+func deltaPart(name string, first, end int) *table.Transform {
+	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		nk, k, nv, v, err := deltaHeads(l.View)
 		if err != nil {
 			return nil, err
 		}

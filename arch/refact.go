@@ -1,6 +1,8 @@
 package arch
 
 import (
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/rows"
 	"ggforge/tokenizer"
@@ -8,44 +10,44 @@ import (
 
 // refact has ALiBi, one head of keys and values, and a gated MLP. Source:
 // refact.py of the reference.
-var refact = &Arch{
+var refact = &table.Arch{
 	Name:      "refact",
 	Classes:   []string{"GPTRefactForCausalLM"},
 	Tokenizer: tokenizer.ClassRefact,
-	Metadata: []Row{
+	Metadata: []table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_positions"}, Required: true},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"n_embd"}, Required: true},
-		{Key: "feed_forward_length", Derive: func(c *Config) (gguf.Value, bool, error) {
-			n, err := c.refactInner()
-			return uint32Of(n, true, err)
+		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := refactInner(c)
+			return table.Uint32Of(n, true, err)
 		}},
-		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
-		{Key: keyHeadCount, Type: gguf.Uint32Type, From: []string{"n_head"}, Required: true},
-		{Key: keyHeadCountKV, Const: gguf.Uint32(1)},
+		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"n_head"}, Required: true},
+		{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)},
 		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
 		{Key: gguf.KeyFileType},
 	},
 	Unused: []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "attention_bias_in_fp32", "do_sample", "max_batch_size", "max_sequence_length", "n_inner"},
-	Expect: []Expect{
-		{"activation_function", []string{"silu", "swish"}},
-		{"multi_query", []string{"true"}},
-		{"scale_attn_weights", []string{"true"}},
+	Expect: []table.Expect{
+		{Key: "activation_function", Values: []string{"silu", "swish"}},
+		{Key: "multi_query", Values: []string{"true"}},
+		{Key: "scale_attn_weights", Values: []string{"true"}},
 	},
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "transformer.wte", GGUF: "token_embd"},
 		{HF: "transformer.ln_f", GGUF: "output_norm"},
 		{HF: "lm_head", GGUF: "output", Optional: true},
 		{HF: "transformer.h.{bid}.ln_1", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "transformer.h.{bid}.attn.q", GGUF: "blk.{bid}.attn_q"},
-		{HF: "transformer.h.{bid}.attn.kv", Split: []Part{
-			{GGUF: "blk.{bid}.attn_k", Transform: rowsUpTo("key", (*Config).refactHead)},
-			{GGUF: "blk.{bid}.attn_v", Transform: rowsFrom("value", (*Config).refactHead)},
+		{HF: "transformer.h.{bid}.attn.kv", Split: []table.Part{
+			{GGUF: "blk.{bid}.attn_k", Transform: rowsUpTo("key", refactHead)},
+			{GGUF: "blk.{bid}.attn_v", Transform: rowsFrom("value", refactHead)},
 		}},
 		{HF: "transformer.h.{bid}.attn.c_proj", GGUF: "blk.{bid}.attn_output"},
 		{HF: "transformer.h.{bid}.ln_2", GGUF: "blk.{bid}.ffn_norm"},
-		{HF: "transformer.h.{bid}.mlp.gate_up_proj", Split: []Part{
-			{GGUF: "blk.{bid}.ffn_gate", Transform: rowsUpTo("gate", (*Config).refactInner)},
-			{GGUF: "blk.{bid}.ffn_up", Transform: rowsFrom("up", (*Config).refactInner)},
+		{HF: "transformer.h.{bid}.mlp.gate_up_proj", Split: []table.Part{
+			{GGUF: "blk.{bid}.ffn_gate", Transform: rowsUpTo("gate", refactInner)},
+			{GGUF: "blk.{bid}.ffn_up", Transform: rowsFrom("up", refactInner)},
 		}},
 		{HF: "transformer.h.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down"},
 	},
@@ -53,23 +55,23 @@ var refact = &Arch{
 
 // refactInner returns the width of the MLP: two thirds of four times the model's,
 // rounded up to a multiple of 256.
-func (c *Config) refactInner() (int64, error) {
+func refactInner(c *hparams.View) (int64, error) {
 	n, err := c.Require("n_embd")
-	if err == nil && (n < 1 || n > maxWidth) {
-		err = wrongType("n_embd", "a number of elements", n)
+	if err == nil && (n < 1 || n > hparams.MaxWidth) {
+		err = hparams.WrongType("n_embd", "a number of elements", n)
 	}
 	return (4*n*2/3 + 255) / 256 * 256, err
 }
 
 // refactHead returns the size of a head.
-func (c *Config) refactHead() (int64, error) {
+func refactHead(c *hparams.View) (int64, error) {
 	n, err := c.Require("n_embd")
 	if err != nil {
 		return 0, err
 	}
 	heads, err := c.Require("n_head")
 	if err == nil && heads < 1 {
-		err = wrongType("n_head", "a positive integer", heads)
+		err = hparams.WrongType("n_head", "a positive integer", heads)
 	}
 	if err != nil {
 		return 0, err
@@ -79,9 +81,9 @@ func (c *Config) refactHead() (int64, error) {
 
 // rowsUpTo and rowsFrom return the first rows of a matrix and the others.
 
-func rowsUpTo(name string, count func(*Config) (int64, error)) *Transform {
-	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-		n, err := count(l.Config)
+func rowsUpTo(name string, count func(*hparams.View) (int64, error)) *table.Transform {
+	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		n, err := count(l.View)
 		if err != nil {
 			return nil, err
 		}
@@ -89,9 +91,9 @@ func rowsUpTo(name string, count func(*Config) (int64, error)) *Transform {
 	}}
 }
 
-func rowsFrom(name string, count func(*Config) (int64, error)) *Transform {
-	return &Transform{Name: name, Forward: func(l Layer, s rows.Source) (rows.Source, error) {
-		n, err := count(l.Config)
+func rowsFrom(name string, count func(*hparams.View) (int64, error)) *table.Transform {
+	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		n, err := count(l.View)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -12,46 +15,46 @@ import (
 )
 
 // rwkv6 is RWKV 6, Finch. Source: rwkv.py of the reference.
-var rwkv6 = &Arch{
+var rwkv6 = &table.Arch{
 	Name:      "rwkv6",
 	Classes:   []string{"Rwkv6ForCausalLM"},
 	Tokenizer: tokenizer.ClassRWKV,
-	Metadata: []Row{
+	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)}, // there is no bound
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
-		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
+		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
 		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
 		{Key: "rescale_every_n_layers", Type: gguf.Uint32Type, From: []string{"rescale_every"}, Required: true},
 		{Key: "wkv.head_size", Type: gguf.Uint32Type, From: []string{"head_size"}, Required: true},
 		{Key: "time_mix_extra_dim", Derive: ifWide("", 4096, 4096, 64, 32)},
 		{Key: "time_decay_extra_dim", Derive: ifWide("", 4096, 4096, 128, 64)},
-		{Key: "feed_forward_length", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+		{Key: "feed_forward_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 			if n, ok, err := c.Int("intermediate_size"); err != nil || ok {
-				return uint32Of(n, ok, err)
+				return table.Uint32Of(n, ok, err)
 			}
 			n, err := c.Require("hidden_size")
-			return uint32Of(int64(math.Floor(float64(n)*3.5/32))*32, true, err)
+			return table.Uint32Of(int64(math.Floor(float64(n)*3.5/32))*32, true, err)
 		}},
 		{Key: gguf.KeyFileType},
-		{Key: keyHeadCount, Const: gguf.Uint32(0)}, // no meaning, but loaders ask for it
+		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)}, // no meaning, but loaders ask for it
 	},
 	Unused: []string{"attention_hidden_size", "head_size_divisor", "num_attention_heads", "use_cache", "context_length"},
-	Tensors: slices.Concat(rwkv6Mix("rwkv.blocks.{bid}.attention."), []TensorRow{
+	Tensors: slices.Concat(rwkv6Mix("rwkv.blocks.{bid}.attention."), []table.TensorRow{
 		{HF: "rwkv.embeddings", GGUF: "token_embd"},
-		{HF: "rwkv.blocks.0.pre_ln", GGUF: "token_embd_norm", Bias: NeedBias},
-		{HF: "rwkv.ln_out", GGUF: "output_norm", Bias: NeedBias},
+		{HF: "rwkv.blocks.0.pre_ln", GGUF: "token_embd_norm", Bias: table.NeedBias},
+		{HF: "rwkv.ln_out", GGUF: "output_norm", Bias: table.NeedBias},
 		{HF: "head", GGUF: "output"},
-		{HF: "rwkv.blocks.{bid}.ln1", GGUF: "blk.{bid}.attn_norm", Bias: NeedBias},
-		{HF: "rwkv.blocks.{bid}.ln2", GGUF: "blk.{bid}.attn_norm_2", Bias: NeedBias},
+		{HF: "rwkv.blocks.{bid}.ln1", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
+		{HF: "rwkv.blocks.{bid}.ln2", GGUF: "blk.{bid}.attn_norm_2", Bias: table.NeedBias},
 		{HF: "rwkv.blocks.{bid}.attention.time_faaaa", GGUF: "blk.{bid}.time_mix_first.weight", Exact: true},
 		{HF: "rwkv.blocks.{bid}.attention.key", GGUF: "blk.{bid}.time_mix_key"},
 		{HF: "rwkv.blocks.{bid}.attention.value", GGUF: "blk.{bid}.time_mix_value"},
 		{HF: "rwkv.blocks.{bid}.attention.receptance", GGUF: "blk.{bid}.time_mix_receptance"},
 		{HF: "rwkv.blocks.{bid}.attention.gate", GGUF: "blk.{bid}.time_mix_gate"},
-		{HF: "rwkv.blocks.{bid}.attention.ln_x", GGUF: "blk.{bid}.time_mix_ln", Bias: NeedBias},
+		{HF: "rwkv.blocks.{bid}.attention.ln_x", GGUF: "blk.{bid}.time_mix_ln", Bias: table.NeedBias},
 		{HF: "rwkv.blocks.{bid}.attention.output", GGUF: "blk.{bid}.time_mix_output", Transform: rescale},
-		{HF: "rwkv.blocks.{bid}.feed_forward.time_maa_k", GGUF: "blk.{bid}.channel_mix_lerp_k.weight", Exact: true, Transform: squeeze},
-		{HF: "rwkv.blocks.{bid}.feed_forward.time_maa_r", GGUF: "blk.{bid}.channel_mix_lerp_r.weight", Exact: true, Transform: squeeze},
+		{HF: "rwkv.blocks.{bid}.feed_forward.time_maa_k", GGUF: "blk.{bid}.channel_mix_lerp_k.weight", Exact: true, Transform: parts.Squeeze},
+		{HF: "rwkv.blocks.{bid}.feed_forward.time_maa_r", GGUF: "blk.{bid}.channel_mix_lerp_r.weight", Exact: true, Transform: parts.Squeeze},
 		{HF: "rwkv.blocks.{bid}.feed_forward.key", GGUF: "blk.{bid}.channel_mix_key"},
 		{HF: "rwkv.blocks.{bid}.feed_forward.receptance", GGUF: "blk.{bid}.channel_mix_receptance"},
 		{HF: "rwkv.blocks.{bid}.feed_forward.value", GGUF: "blk.{bid}.channel_mix_value", Transform: rescale},
@@ -60,38 +63,38 @@ var rwkv6 = &Arch{
 
 // rwkv6Mix returns the rows of the small weights of time mixing. Those with which
 // tokens are mixed with the ones before them become one tensor, w, k, v, r, g.
-func rwkv6Mix(attention string) []TensorRow {
-	return []TensorRow{
-		{HF: attention + "time_maa_x", GGUF: "blk.{bid}.time_mix_lerp_x.weight", Exact: true, Transform: squeeze},
-		{HF: attention + "time_maa_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: squeeze, Parts: []string{"w", "k", "v", "r", "g"}, Join: stackLerps},
-		{HF: attention + "time_maa_w1", GGUF: "blk.{bid}.time_mix_w1.weight", Exact: true, Transform: transpose},
-		{HF: attention + "time_maa_w2", GGUF: "blk.{bid}.time_mix_w2.weight", Exact: true, Transform: transposeEach},
-		{HF: attention + "time_decay", GGUF: "blk.{bid}.time_mix_decay.weight", Exact: true, Transform: squeeze},
-		{HF: attention + "time_decay_w1", GGUF: "blk.{bid}.time_mix_decay_w1.weight", Exact: true, Transform: transpose},
-		{HF: attention + "time_decay_w2", GGUF: "blk.{bid}.time_mix_decay_w2.weight", Exact: true, Transform: transpose},
+func rwkv6Mix(attention string) []table.TensorRow {
+	return []table.TensorRow{
+		{HF: attention + "time_maa_x", GGUF: "blk.{bid}.time_mix_lerp_x.weight", Exact: true, Transform: parts.Squeeze},
+		{HF: attention + "time_maa_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: parts.Squeeze, Parts: []string{"w", "k", "v", "r", "g"}, Join: stackLerps},
+		{HF: attention + "time_maa_w1", GGUF: "blk.{bid}.time_mix_w1.weight", Exact: true, Transform: parts.Transpose},
+		{HF: attention + "time_maa_w2", GGUF: "blk.{bid}.time_mix_w2.weight", Exact: true, Transform: parts.TransposeEach},
+		{HF: attention + "time_decay", GGUF: "blk.{bid}.time_mix_decay.weight", Exact: true, Transform: parts.Squeeze},
+		{HF: attention + "time_decay_w1", GGUF: "blk.{bid}.time_mix_decay_w1.weight", Exact: true, Transform: parts.Transpose},
+		{HF: attention + "time_decay_w2", GGUF: "blk.{bid}.time_mix_decay_w2.weight", Exact: true, Transform: parts.Transpose},
 	}
 }
 
 // rwkv6qwen2 is a Qwen 2 with time mixing instead of attention. Source: rwkv.py
 // of the reference.
-var rwkv6qwen2 = &Arch{
+var rwkv6qwen2 = &table.Arch{
 	Name:      "rwkv6qwen2",
 	Classes:   []string{"RWKV6Qwen2ForCausalLM"},
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
-	Metadata: []Row{
+	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
-		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
-		{Key: "wkv.head_size", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		{Key: "wkv.head_size", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 			hidden, err := c.Require("hidden_size")
 			if err != nil {
 				return v, false, err
 			}
 			heads, err := c.Require("num_attention_heads")
 			if err == nil && heads < 1 {
-				err = wrongType("num_attention_heads", "a positive number", heads)
+				err = hparams.WrongType("num_attention_heads", "a positive number", heads)
 			}
-			return uint32Of(hidden/max(heads, 1), true, err)
+			return table.Uint32Of(hidden/max(heads, 1), true, err)
 		}},
 		{Key: "time_mix_extra_dim", Derive: ifWide("lora_rank_tokenshift", 4096, math.MaxInt64, 64, 32)},
 		{Key: "time_decay_extra_dim", Derive: ifWide("lora_rank_decay", 4096, math.MaxInt64, 128, 64)},
@@ -99,19 +102,19 @@ var rwkv6qwen2 = &Arch{
 		{Key: gguf.KeyFileType},
 		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Required: true},
 		{Key: "token_shift_count", Const: gguf.Uint32(1)},
-		{Key: keyHeadCountKV, Type: gguf.Uint32Type, From: []string{"num_key_value_heads"}, Required: true},
-		{Key: keyHeadCount, Const: gguf.Uint32(0)},
+		{Key: table.KeyHeadCountKV, Type: gguf.Uint32Type, From: []string{"num_key_value_heads"}, Required: true},
+		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)},
 	},
 	Unused: []string{"max_position_embeddings", "max_window_layers", "rope_theta", "rope_scaling", "sliding_window", "use_sliding_window"},
-	Expect: []Expect{{"hidden_act", []string{"silu", "swish"}}},
-	Tensors: slices.Concat(reorderMix(rwkv6Mix("model.layers.{bid}.self_attn.")), []TensorRow{
+	Expect: []table.Expect{{Key: "hidden_act", Values: []string{"silu", "swish"}}},
+	Tensors: slices.Concat(reorderMix(rwkv6Mix("model.layers.{bid}.self_attn.")), []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
 		{HF: "model.norm", GGUF: "output_norm"},
 		{HF: "lm_head", GGUF: "output", Optional: true},
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
-		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.time_mix_receptance", Bias: MayBias},
-		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.time_mix_key", Bias: MayBias},
-		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.time_mix_value", Bias: MayBias},
+		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.time_mix_receptance", Bias: table.MayBias},
+		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.time_mix_key", Bias: table.MayBias},
+		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.time_mix_value", Bias: table.MayBias},
 		{HF: "model.layers.{bid}.self_attn.gate", GGUF: "blk.{bid}.time_mix_gate"},
 		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.time_mix_output"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm"},
@@ -123,17 +126,17 @@ var rwkv6qwen2 = &Arch{
 
 // reorderMix changes rows of rwkv6Mix for checkpoints whose order of the five
 // parts is r, k, v, w, g.
-func reorderMix(list []TensorRow) []TensorRow {
+func reorderMix(list []table.TensorRow) []table.TensorRow {
 	for i := range list {
 		if t := list[i].Transform; strings.HasSuffix(list[i].HF, "time_maa_w1") || strings.HasSuffix(list[i].HF, "time_maa_w2") {
-			list[i].Transform = inTurn(t.Name+"-wkvrg", t, wkvrg)
+			list[i].Transform = parts.InTurn(t.Name+"-wkvrg", t, wkvrg)
 		}
 	}
 	return list
 }
 
 // wkvrg exchanges the first and the fourth of five parts.
-var wkvrg = &Transform{Name: "wkvrg", Forward: func(_ Layer, s rows.Source) (rows.Source, error) {
+var wkvrg = &table.Transform{Name: "wkvrg", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
 	n := gguf.Rows(ne)
 	if len(ne) < 2 || n%5 != 0 {
@@ -147,43 +150,43 @@ var wkvrg = &Transform{Name: "wkvrg", Forward: func(_ Layer, s rows.Source) (row
 
 // rwkv7 is RWKV 7, Goose, in the names of the flash-linear-attention package and
 // in others that the reference knows. Source: rwkv.py of the reference.
-var rwkv7 = &Arch{
+var rwkv7 = &table.Arch{
 	Name:      "rwkv7",
 	Classes:   []string{"Rwkv7ForCausalLM", "RWKV7ForCausalLM"},
 	Tokenizer: tokenizer.ClassRWKV7,
-	Metadata: []Row{
+	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
-		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
+		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
 		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon", "norm_eps"}, Required: true},
 		{Key: "wkv.head_size", Type: gguf.Uint32Type, From: []string{"head_size", "head_dim"}, Required: true},
 		{Key: "attention.decay_lora_rank", Derive: loraRank(0.5, 1.8, "lora_rank_decay", "decay_low_rank_dim")},
 		{Key: "attention.iclr_lora_rank", Derive: loraRank(0.5, 1.8, "lora_rank_iclr", "a_low_rank_dim")},
 		{Key: "attention.value_residual_mix_lora_rank", Derive: loraRank(0.5, 1.3, "lora_rank_value_residual_mix", "v_low_rank_dim")},
 		{Key: "attention.gate_lora_rank", Derive: loraRank(0.8, 0.6, "lora_rank_gate", "gate_low_rank_dim")},
-		{Key: "feed_forward_length", Derive: func(c *Config) (gguf.Value, bool, error) {
+		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			if n, ok, err := c.Int("intermediate_size"); err != nil || ok {
-				return uint32Of(n, ok, err)
+				return table.Uint32Of(n, ok, err)
 			}
-			return times(4, "hidden_size")(c)
+			return parts.Times(4, "hidden_size")(c)
 		}},
 		{Key: gguf.KeyFileType},
-		{Key: keyHeadCount, Const: gguf.Uint32(0)},
+		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)},
 	},
 	Unused: []string{"attn_mode", "fuse_cross_entropy", "fuse_linear_cross_entropy", "fuse_norm", "hidden_ratio", "max_position_embeddings", "norm_bias", "norm_first", "num_heads",
 		"use_l2warp", "value_dim", "elementwise_affine", "num_attention_heads"},
-	Expect: []Expect{
-		{"hidden_act", []string{"sqrelu", "relu2"}},
-		{"attn", nil},
-		{"norm_first", []string{"true"}},
-		{"norm_bias", []string{"true"}},
+	Expect: []table.Expect{
+		{Key: "hidden_act", Values: []string{"sqrelu", "relu2"}},
+		{Key: "attn", Values: nil},
+		{Key: "norm_first", Values: []string{"true"}},
+		{Key: "norm_bias", Values: []string{"true"}},
 	},
-	Tensors: slices.Concat([]TensorRow{
+	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embeddings", GGUF: "token_embd"},
-		{HF: "model.norm", GGUF: "output_norm", Bias: NeedBias},
+		{HF: "model.norm", GGUF: "output_norm", Bias: table.NeedBias},
 		{HF: "lm_head", GGUF: "output", Optional: true},
 		{HF: "model.embed_tokens", GGUF: "token_embd", Optional: true},
-		{HF: "model.ln_out", GGUF: "output_norm", Bias: NeedBias, Optional: true},
+		{HF: "model.ln_out", GGUF: "output_norm", Bias: table.NeedBias, Optional: true},
 		{HF: "head", GGUF: "output", Optional: true},
 	},
 		rwkv7Layers("model.layers.", "attn", "ffn"),
@@ -196,21 +199,21 @@ var rwkv7 = &Arch{
 
 // arwkv7 is a Qwen 2 with the time mixing of RWKV 7 instead of attention. Source:
 // rwkv.py of the reference.
-var arwkv7 = &Arch{
+var arwkv7 = &table.Arch{
 	Name:      "arwkv7",
 	Classes:   []string{"RwkvHybridForCausalLM"},
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
-	Metadata: []Row{
+	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
-		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
+		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
 		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Required: true},
 		{Key: "wkv.head_size", Type: gguf.Uint32Type, From: []string{"head_size"}, Required: true},
 		{Key: "attention.decay_lora_rank", Const: gguf.Uint32(64)},
 		{Key: "attention.iclr_lora_rank", Const: gguf.Uint32(64)},
 		{Key: "attention.value_residual_mix_lora_rank", Const: gguf.Uint32(32)},
-		{Key: "attention.gate_lora_rank", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
-			gate, err := hasGate(Layer{c, -1})
+		{Key: "attention.gate_lora_rank", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			gate, err := hasGate(table.Layer{View: c, Bid: -1})
 			if gate {
 				return gguf.Uint32(128), true, err
 			}
@@ -219,15 +222,15 @@ var arwkv7 = &Arch{
 		{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
 		{Key: gguf.KeyFileType},
 		{Key: "token_shift_count", Const: gguf.Uint32(1)},
-		{Key: keyHeadCount, Const: gguf.Uint32(0)},
+		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)},
 	},
 	Unused: []string{"max_position_embeddings", "max_window_layers", "rope_theta", "rope_scaling", "sliding_window", "use_sliding_window", "num_attention_heads", "num_key_value_heads",
 		"num_wkv_heads", "num_wkv_layers", "wkv_layers", "kv_layers", "wkv_has_group_norm", "wkv_use_vfirst", "wkv_head_size", "is_rwkv"},
-	Expect: []Expect{
-		{"hidden_act", []string{"silu", "swish"}},
-		{"wkv_version", []string{"7"}},
+	Expect: []table.Expect{
+		{Key: "hidden_act", Values: []string{"silu", "swish"}},
+		{Key: "wkv_version", Values: []string{"7"}},
 	},
-	Tensors: slices.Concat([]TensorRow{
+	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
 		{HF: "model.norm", GGUF: "output_norm"},
 		{HF: "lm_head", GGUF: "output", Optional: true},
@@ -237,22 +240,22 @@ var arwkv7 = &Arch{
 		{HF: "model.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 	},
-		rwkv7Mix("model.layers.{bid}.self_attn.time_mixer.", MayBias),
-		optionalRows(rwkv7Mix("model.layers.{bid}.self_attn.", MayBias)),
+		rwkv7Mix("model.layers.{bid}.self_attn.time_mixer.", table.MayBias),
+		optionalRows(rwkv7Mix("model.layers.{bid}.self_attn.", table.MayBias)),
 	),
 }
 
 // rwkv7Layers returns the rows of the layers under a prefix, with the names of
 // their two halves.
-func rwkv7Layers(prefix, attention, ffn string) []TensorRow {
+func rwkv7Layers(prefix, attention, ffn string) []table.TensorRow {
 	p := prefix + "{bid}."
-	return slices.Concat(rwkv7Mix(p+attention+".", NoBias), []TensorRow{
-		{HF: prefix + "0.pre_norm", GGUF: "token_embd_norm", Bias: NeedBias},
-		{HF: p + attention + "_norm", GGUF: "blk.{bid}.attn_norm", Bias: NeedBias},
-		{HF: p + "ln1", GGUF: "blk.{bid}.attn_norm", Bias: NeedBias, Optional: true},
-		{HF: p + ffn + "_norm", GGUF: "blk.{bid}.attn_norm_2", Bias: NeedBias},
-		{HF: p + "ln2", GGUF: "blk.{bid}.attn_norm_2", Bias: NeedBias, Optional: true},
-		{HF: p + ffn + ".x_k", GGUF: "blk.{bid}.channel_mix_lerp_k.weight", Exact: true, Transform: squeeze},
+	return slices.Concat(rwkv7Mix(p+attention+".", table.NoBias), []table.TensorRow{
+		{HF: prefix + "0.pre_norm", GGUF: "token_embd_norm", Bias: table.NeedBias},
+		{HF: p + attention + "_norm", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
+		{HF: p + "ln1", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias, Optional: true},
+		{HF: p + ffn + "_norm", GGUF: "blk.{bid}.attn_norm_2", Bias: table.NeedBias},
+		{HF: p + "ln2", GGUF: "blk.{bid}.attn_norm_2", Bias: table.NeedBias, Optional: true},
+		{HF: p + ffn + ".x_k", GGUF: "blk.{bid}.channel_mix_lerp_k.weight", Exact: true, Transform: parts.Squeeze},
 		{HF: p + ffn + ".key", GGUF: "blk.{bid}.channel_mix_key"},
 		{HF: p + ffn + ".value", GGUF: "blk.{bid}.channel_mix_value"},
 	})
@@ -260,22 +263,22 @@ func rwkv7Layers(prefix, attention, ffn string) []TensorRow {
 
 // rwkv7Mix returns the rows of time mixing. The weights of low rank are stored
 // transposed unless they are layers of their own.
-func rwkv7Mix(p string, bias Bias) []TensorRow {
-	list := []TensorRow{
-		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: squeeze, Parts: []string{"r", "w", "k", "v", "a", "g"}, Join: stackLerps, If: hasGate},
-		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: squeeze, Parts: []string{"r", "w", "k", "v", "a"}, Join: stackLerps, If: not(hasGate)},
+func rwkv7Mix(p string, bias table.Bias) []table.TensorRow {
+	list := []table.TensorRow{
+		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: parts.Squeeze, Parts: []string{"r", "w", "k", "v", "a", "g"}, Join: stackLerps, If: hasGate},
+		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: parts.Squeeze, Parts: []string{"r", "w", "k", "v", "a"}, Join: stackLerps, If: parts.Not(hasGate)},
 		{HF: p + "x_x", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Transform: lerps, Optional: true},
-		{HF: p + "k_k", GGUF: "blk.{bid}.time_mix_k_k.weight", Exact: true, Transform: squeeze},
-		{HF: p + "k_a", GGUF: "blk.{bid}.time_mix_k_a.weight", Exact: true, Transform: squeeze},
+		{HF: p + "k_k", GGUF: "blk.{bid}.time_mix_k_k.weight", Exact: true, Transform: parts.Squeeze},
+		{HF: p + "k_a", GGUF: "blk.{bid}.time_mix_k_a.weight", Exact: true, Transform: parts.Squeeze},
 		{HF: p + "r_k", GGUF: "blk.{bid}.time_mix_r_k.weight", Exact: true, Transform: flatten},
-		{HF: p + "g_norm", GGUF: "blk.{bid}.time_mix_ln", Bias: NeedBias, Optional: bias == MayBias},
-		{HF: p + "ln_x", GGUF: "blk.{bid}.time_mix_ln", Bias: NeedBias, Optional: true},
+		{HF: p + "g_norm", GGUF: "blk.{bid}.time_mix_ln", Bias: table.NeedBias, Optional: bias == table.MayBias},
+		{HF: p + "ln_x", GGUF: "blk.{bid}.time_mix_ln", Bias: table.NeedBias, Optional: true},
 	}
 	for _, w := range []struct{ names, gguf string }{
 		{"r_proj receptance", "time_mix_receptance"}, {"k_proj key", "time_mix_key"}, {"v_proj value", "time_mix_value"}, {"o_proj output", "time_mix_output"},
 	} {
 		for i, name := range strings.Fields(w.names) {
-			list = append(list, TensorRow{HF: p + name, GGUF: "blk.{bid}." + w.gguf, Bias: bias, Optional: i > 0})
+			list = append(list, table.TensorRow{HF: p + name, GGUF: "blk.{bid}." + w.gguf, Bias: bias, Optional: i > 0})
 		}
 	}
 	for _, lora := range []string{"w", "a", "v", "g"} {
@@ -285,24 +288,24 @@ func rwkv7Mix(p string, bias Bias) []TensorRow {
 			if lora == "g" && part.n == "0" {
 				continue // has no bias
 			}
-			own := TensorRow{HF: p + lora + part.own, Exact: true, Transform: squeeze}
-			bare := TensorRow{HF: p + lora + part.bare, Exact: true, Transform: squeeze, Optional: true}
+			own := table.TensorRow{HF: p + lora + part.own, Exact: true, Transform: parts.Squeeze}
+			bare := table.TensorRow{HF: p + lora + part.bare, Exact: true, Transform: parts.Squeeze, Optional: true}
 			if part.n != "0" {
-				bare.Transform = inTurn("squeeze-transpose", squeeze, transpose)
+				bare.Transform = parts.InTurn("squeeze-transpose", parts.Squeeze, parts.Transpose)
 			}
-			for _, row := range []TensorRow{own, bare} {
+			for _, row := range []table.TensorRow{own, bare} {
 				name := func(s string) string { return "blk.{bid}.time_mix_" + s + part.n + ".weight" }
 				switch row.GGUF = name(lora); lora {
 				case "v": // the first layer has no use for it
 					dropped := row
-					dropped.GGUF, dropped.Transform, dropped.If = "", nil, firstLayer
-					row.If = not(firstLayer)
+					dropped.GGUF, dropped.Transform, dropped.If = "", nil, parts.FirstLayer
+					row.If = parts.Not(parts.FirstLayer)
 					list = append(list, dropped)
 				case "a": // the first layer gets one of v all the same, which loaders ask for
 					both := row
-					both.GGUF, both.Transform, both.If = "", nil, firstLayer
-					both.Split = []Part{{GGUF: name("v"), Transform: row.Transform}, {GGUF: name("a"), Transform: row.Transform}}
-					row.If = not(firstLayer)
+					both.GGUF, both.Transform, both.If = "", nil, parts.FirstLayer
+					both.Split = []table.Part{{GGUF: name("v"), Transform: row.Transform}, {GGUF: name("a"), Transform: row.Transform}}
+					row.If = parts.Not(parts.FirstLayer)
 					list = append(list, both)
 				case "g":
 					row.If = hasGate
@@ -314,17 +317,15 @@ func rwkv7Mix(p string, bias Bias) []TensorRow {
 	return list
 }
 
-func firstLayer(l Layer) (bool, error) { return l.Bid == 0, nil }
-
 // hasGate tells whether time mixing has a gate; it does unless the config denies
 // it.
-func hasGate(l Layer) (bool, error) {
+func hasGate(l table.Layer) (bool, error) {
 	gate, ok, err := l.Bool("wkv_has_gate")
 	return gate || !ok, err
 }
 
 // optionalRows returns rows of other names for what other rows require.
-func optionalRows(list []TensorRow) []TensorRow {
+func optionalRows(list []table.TensorRow) []table.TensorRow {
 	for i := range list {
 		list[i].Optional = true
 	}
@@ -333,7 +334,7 @@ func optionalRows(list []TensorRow) []TensorRow {
 
 // rescale divides the weights of later layers by a power of two, so that the sums
 // of half-precision arithmetic stay in range; the runtime multiplies again.
-var rescale = &Transform{Name: "rescale", Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+var rescale = &table.Transform{Name: "rescale", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	every, ok, err := l.Int("rescale_every")
 	if err != nil || !ok || every <= 0 {
 		return s, err
@@ -345,21 +346,13 @@ var rescale = &Transform{Name: "rescale", Forward: func(l Layer, s rows.Source) 
 	return rows.Map(s, rows.Scale(float32(math.Ldexp(1, -int(n))))), nil
 }}
 
-// transposeEach transposes the matrices of a stack.
-var transposeEach = &Transform{Name: "transpose-each", Forward: func(_ Layer, s rows.Source) (rows.Source, error) {
-	if ne := s.NE(); len(ne) != 3 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a stack of matrices", gguf.Shape(ne))
-	}
-	return rows.Transpose(s)
-}}
-
 // flatten makes a tensor one-dimensional.
-var flatten = &Transform{Name: "flatten", Forward: func(_ Layer, s rows.Source) (rows.Source, error) {
+var flatten = &table.Transform{Name: "flatten", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	return rows.Reshape(s, []int64{gguf.Rows(s.NE()) * s.NE()[0]})
 }}
 
 // lerps gives each of the joined mixing weights a place of its own.
-var lerps = &Transform{Name: "lerps", Forward: func(l Layer, s rows.Source) (rows.Source, error) {
+var lerps = &table.Transform{Name: "lerps", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	gate, err := hasGate(l)
 	if err != nil {
 		return nil, err
@@ -376,7 +369,7 @@ var lerps = &Transform{Name: "lerps", Forward: func(l Layer, s rows.Source) (row
 }}
 
 // stackLerps stacks vectors with two dimensions of 1 between.
-func stackLerps(_ Layer, parts []rows.Source) (rows.Source, error) {
+func stackLerps(_ table.Layer, parts []rows.Source) (rows.Source, error) {
 	s, err := rows.Stack(parts)
 	if err != nil {
 		return nil, err
@@ -390,33 +383,33 @@ func stackLerps(_ Layer, parts []rows.Source) (rows.Source, error) {
 
 // ifWide returns the value of a key, else one of two sizes by whether the model
 // is from least to most wide.
-func ifWide(key string, least, most, yes, no int64) Derive {
-	return func(c *Config) (v gguf.Value, ok bool, err error) {
+func ifWide(key string, least, most, yes, no int64) table.Derive {
+	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		if key != "" {
 			if n, ok, err := c.Int(key); err != nil || ok {
-				return uint32Of(n, ok, err)
+				return table.Uint32Of(n, ok, err)
 			}
 		}
 		n, err := c.Require("hidden_size")
 		if n >= least && n <= most {
-			return uint32Of(yes, true, err)
+			return table.Uint32Of(yes, true, err)
 		}
-		return uint32Of(no, true, err)
+		return table.Uint32Of(no, true, err)
 	}
 }
 
 // loraRank returns a rank that the config has, or the one that follows from the
 // model's width: multiplier * width^exponent, rounded to a multiple of 32.
-func loraRank(exponent, multiplier float64, keys ...string) Derive {
-	return func(c *Config) (v gguf.Value, ok bool, err error) {
+func loraRank(exponent, multiplier float64, keys ...string) table.Derive {
+	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		if n, ok, err := c.Int(keys...); err != nil || ok {
-			return uint32Of(n, ok, err)
+			return table.Uint32Of(n, ok, err)
 		}
 		n, err := c.Require("hidden_size")
-		if err == nil && (n < 0 || n > maxWidth) {
-			err = wrongType("hidden_size", "a size", n)
+		if err == nil && (n < 0 || n > hparams.MaxWidth) {
+			err = hparams.WrongType("hidden_size", "a size", n)
 		}
 		rank := math.RoundToEven(math.Pow(float64(n), exponent) * multiplier / 32)
-		return uint32Of(int64(max(rank, 1))*32, true, err)
+		return table.Uint32Of(int64(max(rank, 1))*32, true, err)
 	}
 }

@@ -3,19 +3,21 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/tokenizer"
 )
 
 // seedOSS is ByteDance's Seed-OSS. Source: the SeedOss class of the
 // reference's converter.
-var seedOSS = &Arch{
+var seedOSS = &table.Arch{
 	Name:      "seed_oss",
 	Classes:   []string{"SeedOssForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata:  commonRows,
-	Expect:    []Expect{silu},
-	Unused:    append([]string{"attention_out_bias"}, biasKeys...),
-	Tensors: slices.Concat(embedRows, normRows[:1], attentionRows(MayBias, MayBias), mlpRows, []TensorRow{
+	Metadata:  parts.CommonRows,
+	Expect:    []table.Expect{parts.SiLU},
+	Unused:    append([]string{"attention_out_bias"}, parts.BiasKeys...),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows[:1], parts.AttentionRows(table.MayBias, table.MayBias), parts.MLPRows, []table.TensorRow{
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 	}),
 }

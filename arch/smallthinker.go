@@ -3,41 +3,44 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
 
 // smallThinker is PowerInfer's SmallThinker. Source: the SmallThinker class of the
 // reference's converter.
-var smallThinker = &Arch{
+var smallThinker = &table.Arch{
 	Name:      "smallthinker",
 	Classes:   []string{"SmallThinkerForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata: slices.Concat(commonRows, []Row{
-		optional(uintRow("expert_count", "moe_num_primary_experts")),
-		optional(uintRow("expert_used_count", "moe_num_active_primary_experts")),
-		optional(uintRow("expert_feed_forward_length", "moe_ffn_hidden_size")),
-		optional(uintRow("feed_forward_length", "moe_ffn_hidden_size")),
-		{Key: "expert_gating_func", Derive: func(c *Config) (gguf.Value, bool, error) {
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		parts.Optional(parts.UintRow("expert_count", "moe_num_primary_experts")),
+		parts.Optional(parts.UintRow("expert_used_count", "moe_num_active_primary_experts")),
+		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_ffn_hidden_size")),
+		parts.Optional(parts.UintRow("feed_forward_length", "moe_ffn_hidden_size")),
+		{Key: "expert_gating_func", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			softmax, _, err := c.Bool("moe_primary_router_apply_softmax")
 			if softmax {
-				return gguf.Uint32(gatingFuncs["softmax"]), true, err
+				return gguf.Uint32(parts.GatingFuncs["softmax"]), true, err
 			}
-			return gguf.Uint32(gatingFuncs["sigmoid"]), true, err
+			return gguf.Uint32(parts.GatingFuncs["sigmoid"]), true, err
 		}},
-		{Key: "attention.sliding_window", Derive: func(c *Config) (v gguf.Value, ok bool, err error) {
+		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 			layout, _, err := c.Ints("sliding_window_layout")
 			if err != nil || !slices.ContainsFunc(layout, func(n int64) bool { return n != 0 }) {
 				return v, false, err
 			}
 			n, ok, err := c.Int("sliding_window_size")
-			return uint32Of(n, ok && n != 0, err)
+			return table.Uint32Of(n, ok && n != 0, err)
 		}},
 	}),
-	Expect: []Expect{{"moe_enable_early_router", []string{"true"}}, {"moe_enable_secondary_experts", []string{"false"}}},
+	Expect: []table.Expect{{Key: "moe_enable_early_router", Values: []string{"true"}}, {Key: "moe_enable_secondary_experts", Values: []string{"false"}}},
 	Unused: []string{"moe_layer_layout", "moe_num_secondary_experts", "moe_num_active_secondary_experts", "moe_secondary_expert_size", "moe_shared_primary_experts", "norm_topk_prob",
 		"rope_layout", "sliding_window", "sliding_window_size", "use_sliding_window", "max_window_layers", "model_name"},
-	Tensors: slices.Concat(embedRows, normRows, attentionRows(NoBias, NoBias), []TensorRow{
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), []table.TensorRow{
 		{HF: "model.layers.{bid}.block_sparse_moe.primary_router", GGUF: "blk.{bid}.ffn_gate_inp"},
 		{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.down", GGUF: "blk.{bid}.ffn_down_exps", Experts: smallThinkerExperts},
 		{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.gate", GGUF: "blk.{bid}.ffn_gate_exps", Experts: smallThinkerExperts},
@@ -45,9 +48,9 @@ var smallThinker = &Arch{
 	}),
 }
 
-func smallThinkerExperts(l Layer) (int64, error) {
+func smallThinkerExperts(l table.Layer) (int64, error) {
 	if n, ok, err := l.Int("moe_num_primary_experts"); err != nil || ok && n != 0 {
 		return n, err
 	}
-	return l.Require(expertKeys...)
+	return l.Require(hparams.ExpertKeys...)
 }

@@ -1,32 +1,34 @@
 package arch
 
 import (
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/tokenizer"
 )
 
 // starcoder2 is StarCoder 2. Source: starcoder.py of the reference.
-var starcoder2 = &Arch{
+var starcoder2 = &table.Arch{
 	Name:      "starcoder2",
 	Classes:   []string{"Starcoder2ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Metadata:  commonRows,
+	Metadata:  parts.CommonRows,
 	Unused:    []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "activation_function", "use_bias", "scale_attn_weights"},
-	Expect: []Expect{
-		{"hidden_act", gelu},
-		{"mlp_type", []string{"default"}},
-		{"norm_type", []string{"layer_norm"}},
+	Expect: []table.Expect{
+		{Key: "hidden_act", Values: parts.GELU},
+		{Key: "mlp_type", Values: []string{"default"}},
+		{Key: "norm_type", Values: []string{"layer_norm"}},
 	},
-	Tensors: []TensorRow{
+	Tensors: []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
-		{HF: "model.norm", GGUF: "output_norm", Bias: NeedBias},
+		{HF: "model.norm", GGUF: "output_norm", Bias: table.NeedBias},
 		{HF: "lm_head", GGUF: "output", Optional: true},
-		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm", Bias: NeedBias},
-		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Bias: MayBias},
-		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Bias: MayBias},
-		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", Bias: MayBias},
-		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output", Bias: MayBias},
-		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm", Bias: NeedBias},
-		{HF: "model.layers.{bid}.mlp.c_fc", GGUF: "blk.{bid}.ffn_up", Bias: MayBias},
-		{HF: "model.layers.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down", Bias: MayBias},
+		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
+		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Bias: table.MayBias},
+		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Bias: table.MayBias},
+		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", Bias: table.MayBias},
+		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output", Bias: table.MayBias},
+		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm", Bias: table.NeedBias},
+		{HF: "model.layers.{bid}.mlp.c_fc", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
+		{HF: "model.layers.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
 	},
 }

@@ -4,24 +4,27 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
 
 // t5 is T5 with its relatives, encoder and decoder. Source: t5.py of the
 // reference.
-var t5 = &Arch{
+var t5 = &table.Arch{
 	Name:      "t5",
 	Classes:   []string{"T5WithLMHeadModel", "T5ForConditionalGeneration", "MT5ForConditionalGeneration", "UMT5ForConditionalGeneration", "UMT5Model"},
 	Tokenizer: tokenizer.ClassT5,
-	Metadata: t5Rows([]Row{
+	Metadata: t5Rows([]table.Row{
 		{Key: "decoder_block_count", Type: gguf.Uint32Type, From: []string{"num_decoder_layers"}},
-	}, []Row{
+	}, []table.Row{
 		{Key: "decoder_start_token_id", Type: gguf.Uint32Type, From: []string{"decoder_start_token_id"}, Const: gguf.Uint32(0)},
 	}),
 	Unused: t5Unused,
 	Expect: t5Expect,
-	Tensors: slices.Concat(t5Encoder, []TensorRow{
+	Tensors: slices.Concat(t5Encoder, []table.TensorRow{
 		{HF: "decoder.embed_tokens", GGUF: "token_embd", Optional: true, SameAs: "token_embd.weight"},
 		{HF: "decoder.final_layer_norm", GGUF: "dec.output_norm"},
 		{HF: "decoder.block.{bid}.layer.0.layer_norm", GGUF: "dec.blk.{bid}.attn_norm", If: t5Decoder},
@@ -39,15 +42,15 @@ var t5 = &Arch{
 		{HF: "decoder.block.{bid}.layer.1.EncDecAttention.relative_attention_bias", GGUF: "dec.blk.{bid}.cross_attn_rel_b", If: t5Decoder, Optional: true},
 		{HF: "decoder.block.{bid}.layer.2.layer_norm", GGUF: "dec.blk.{bid}.ffn_norm", If: t5Decoder},
 		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi", GGUF: "dec.blk.{bid}.ffn_up", If: t5Decoder},
-		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_0", GGUF: "dec.blk.{bid}.ffn_gate", If: both(t5Decoder, t5Gated)},
-		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_0", GGUF: "dec.blk.{bid}.ffn_gate", If: both(t5Decoder, not(t5Gated)), Optional: true},
+		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_0", GGUF: "dec.blk.{bid}.ffn_gate", If: parts.Both(t5Decoder, t5Gated)},
+		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_0", GGUF: "dec.blk.{bid}.ffn_gate", If: parts.Both(t5Decoder, parts.Not(t5Gated)), Optional: true},
 		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_1", GGUF: "dec.blk.{bid}.ffn_up", If: t5Decoder, Optional: true},
 		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wo", GGUF: "dec.blk.{bid}.ffn_down", If: t5Decoder},
 	}),
 }
 
 // t5encoder is the encoder alone.
-var t5encoder = &Arch{
+var t5encoder = &table.Arch{
 	Name:      "t5encoder",
 	Classes:   []string{"T5EncoderModel"},
 	Tokenizer: tokenizer.ClassT5,
@@ -59,34 +62,34 @@ var t5encoder = &Arch{
 
 // t5Rows returns the metadata, with what the decoder has behind the number of
 // blocks and at the end.
-func t5Rows(decoder, start []Row) []Row {
-	return slices.Concat([]Row{
+func t5Rows(decoder, start []table.Row) []table.Row {
+	return slices.Concat([]table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_positions"}, Const: gguf.Uint32(512)},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"d_model"}, Required: true},
 		{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"d_ff"}, Required: true},
-		{Key: keyBlockCount, Type: gguf.Uint32Type, From: blockCountKeys, Required: true},
-	}, decoder, []Row{
-		{Key: keyHeadCount, Type: gguf.Uint32Type, From: []string{"num_heads"}, Required: true},
+		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+	}, decoder, []table.Row{
+		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"num_heads"}, Required: true},
 		{Key: "attention.key_length", Type: gguf.Uint32Type, From: []string{"d_kv"}, Required: true},
 		{Key: "attention.value_length", Type: gguf.Uint32Type, From: []string{"d_kv"}, Required: true},
 		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
 		{Key: "attention.relative_buckets_count", Type: gguf.Uint32Type, From: []string{"relative_attention_num_buckets"}, Required: true},
 		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
-	}, start, []Row{
+	}, start, []table.Row{
 		{Key: gguf.KeyFileType},
 	})
 }
 
 var t5Unused = []string{"dense_act_fn", "is_gated_act", "n_positions", "output_past", "scale_decoder_outputs", "scalable_attention", "decoder_start_token_id"}
 
-var t5Expect = []Expect{
-	{"feed_forward_proj", []string{"relu", "gated-gelu"}},
-	{"relative_attention_max_distance", []string{"128"}},
+var t5Expect = []table.Expect{
+	{Key: "feed_forward_proj", Values: []string{"relu", "gated-gelu"}},
+	{Key: "relative_attention_max_distance", Values: []string{"128"}},
 }
 
 // t5Encoder are the weights of the encoder and those of both. The embedding may
 // be there under several names.
-var t5Encoder = []TensorRow{
+var t5Encoder = []table.TensorRow{
 	{HF: "shared", GGUF: "token_embd", SameAs: "token_embd.weight"},
 	{HF: "encoder.embed_tokens", GGUF: "token_embd", Optional: true, SameAs: "token_embd.weight"},
 	{HF: "lm_head", GGUF: "output", Optional: true},
@@ -97,39 +100,29 @@ var t5Encoder = []TensorRow{
 	{HF: "encoder.block.{bid}.layer.0.SelfAttention.v", GGUF: "enc.blk.{bid}.attn_v"},
 	{HF: "encoder.block.{bid}.layer.0.SelfAttention.o", GGUF: "enc.blk.{bid}.attn_o"},
 	{HF: "encoder.block.0.layer.0.SelfAttention.relative_attention_bias", GGUF: "enc.blk.0.attn_rel_b"},
-	{HF: "encoder.block.{bid}.layer.0.SelfAttention.relative_attention_bias", GGUF: "enc.blk.{bid}.attn_rel_b", If: not(firstLayer), Optional: true}, // UMT5
+	{HF: "encoder.block.{bid}.layer.0.SelfAttention.relative_attention_bias", GGUF: "enc.blk.{bid}.attn_rel_b", If: parts.Not(parts.FirstLayer), Optional: true}, // UMT5
 	{HF: "encoder.block.{bid}.layer.1.layer_norm", GGUF: "enc.blk.{bid}.ffn_norm"},
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi", GGUF: "enc.blk.{bid}.ffn_up"},
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_0", GGUF: "enc.blk.{bid}.ffn_gate", If: t5Gated},
-	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_0", GGUF: "enc.blk.{bid}.ffn_gate", If: not(t5Gated), Optional: true}, // the weights know better
+	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_0", GGUF: "enc.blk.{bid}.ffn_gate", If: parts.Not(t5Gated), Optional: true}, // the weights know better
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_1", GGUF: "enc.blk.{bid}.ffn_up", Optional: true},
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wo", GGUF: "enc.blk.{bid}.ffn_down"},
 }
 
 // t5Gated tells whether the MLP has a gate.
-func t5Gated(l Layer) (bool, error) {
+func t5Gated(l table.Layer) (bool, error) {
 	s, _, err := l.String("feed_forward_proj")
 	return strings.HasPrefix(s, "gated-"), err
 }
 
 // t5Decoder tells whether the decoder has a layer of that number; there may be
 // fewer than in the encoder.
-func t5Decoder(l Layer) (bool, error) {
+func t5Decoder(l table.Layer) (bool, error) {
 	n, ok, err := l.Int("num_decoder_layers")
 	return !ok || l.Bid < n, err
 }
 
-func t5LaterDecoder(l Layer) (bool, error) {
+func t5LaterDecoder(l table.Layer) (bool, error) {
 	ok, err := t5Decoder(l)
 	return ok && l.Bid > 0, err
-}
-
-func both(a, b Cond) Cond {
-	return func(l Layer) (bool, error) {
-		ok, err := a(l)
-		if err != nil || !ok {
-			return false, err
-		}
-		return b(l)
-	}
 }

@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
 	"ggforge/fault"
-	"ggforge/gguf"
 )
 
 // TestUnmapInverts takes every row of every architecture that has a way back there
@@ -14,18 +15,18 @@ import (
 func TestUnmapInverts(t *testing.T) {
 	tried := 0
 	for _, a := range registry {
-		if !a.invertible() {
+		if !a.Invertible() {
 			continue
 		}
 		for i := range a.Tensors {
 			row := &a.Tensors[i]
-			if row.dropped() {
+			if row.Drops() {
 				continue
 			}
 			suffixes := []string{".weight"}
 			if row.Exact {
 				suffixes = []string{""}
-			} else if row.Bias != NoBias {
+			} else if row.Bias != table.NoBias {
 				suffixes = append(suffixes, ".bias")
 			}
 			for _, suffix := range suffixes {
@@ -68,26 +69,6 @@ func TestUnmap(t *testing.T) {
 	}
 }
 
-func TestKeys(t *testing.T) {
-	k := llama.Keys(gguf.Metadata{
-		{Key: "llama.block_count", Value: gguf.Uint32(7)},
-		{Key: "llama.attention.head_count", Value: gguf.Uint64(4)},
-	})
-	if n, err := k.BlockCount(); n != 7 || err != nil {
-		t.Errorf("layers: %d %v", n, err)
-	}
-	if n, err := k.headsKV(); n != 4 || err != nil {
-		t.Errorf("key heads without a key: %d %v, want the query heads", n, err)
-	}
-	k.metadata.Set("llama.attention.head_count_kv", gguf.Int32s([]int32{1, 2}))
-	if _, err := k.headsKV(); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "llama.attention.head_count_kv") {
-		t.Errorf("a number per layer: %v", err)
-	}
-	if _, err := llama.Keys(nil).heads(); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), "llama.attention.head_count") {
-		t.Errorf("no key: %v", err)
-	}
-}
-
 func TestLookupGGUF(t *testing.T) {
 	if a, err := LookupGGUF("llama"); a != llama || err != nil {
 		t.Errorf("%v %v", a, err)
@@ -99,8 +80,8 @@ func TestLookupGGUF(t *testing.T) {
 
 // TestMissingIsBounded: the number of layers may be anything.
 func TestMissingIsBounded(t *testing.T) {
-	n := len(llama.Missing(maxBlocks, func(string) bool { return false }))
-	if n < maxMissing || n > 2*maxMissing {
+	n := len(llama.Missing(hparams.MaxBlocks, func(string) bool { return false }))
+	if n < table.MaxMissing || n > 2*table.MaxMissing {
 		t.Errorf("%d names", n)
 	}
 }

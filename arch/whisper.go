@@ -3,6 +3,9 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -11,11 +14,11 @@ import (
 // keys of docs/gguf.md of ggml (commit 01f0d4d) and whisper.vocab_size, which
 // readers of these keys ask for; the tensors keep their names, as in the files that
 // candle loads (candle-transformers, models/whisper/quantized_model.rs).
-var whisper = &Arch{
+var whisper = &table.Arch{
 	Name:      "whisper",
 	Classes:   []string{"WhisperForConditionalGeneration"},
 	Tokenizer: tokenizer.ClassGPT2,
-	BlockCount: func(c *Config) (int64, error) {
+	BlockCount: func(c *hparams.View) (int64, error) {
 		encoder, err := c.Require("encoder_layers")
 		if err != nil {
 			return 0, err
@@ -23,7 +26,7 @@ var whisper = &Arch{
 		decoder, err := c.Require("decoder_layers")
 		return max(encoder, decoder), err
 	},
-	Metadata: []Row{
+	Metadata: []table.Row{
 		{Key: "vocab_size", Type: gguf.Uint32Type, From: []string{"vocab_size"}, Required: true},
 		{Key: "encoder.context_length", Type: gguf.Uint32Type, From: []string{"max_source_positions"}, Required: true},
 		{Key: "encoder.embedding_length", Type: gguf.Uint32Type, From: []string{"d_model"}, Required: true},
@@ -40,52 +43,52 @@ var whisper = &Arch{
 	},
 	Unused: []string{"apply_spec_augment", "classifier_proj_size", "decoder_layerdrop", "encoder_layerdrop", "forced_decoder_ids", "init_std", "mask_feature_length", "mask_feature_min_masks",
 		"mask_feature_prob", "mask_time_length", "mask_time_min_masks", "mask_time_prob", "max_length", "median_filter_width", "num_hidden_layers", "suppress_tokens", "use_weighted_layer_sum"},
-	Expect: []Expect{
-		{"activation_function", gelu},
-		{"scale_embedding", no},
+	Expect: []table.Expect{
+		{Key: "activation_function", Values: parts.GELU},
+		{Key: "scale_embedding", Values: parts.False},
 	},
 	KeepAll: true,
-	Tensors: slices.Concat([]TensorRow{
-		same("model.encoder.conv1", NeedBias),
-		same("model.encoder.conv2", NeedBias),
-		same("model.encoder.embed_positions", NoBias),
-		same("model.encoder.layer_norm", NeedBias),
-		same("model.decoder.embed_tokens", NoBias),
-		same("model.decoder.embed_positions", NoBias),
-		same("model.decoder.layer_norm", NeedBias),
+	Tensors: slices.Concat([]table.TensorRow{
+		same("model.encoder.conv1", table.NeedBias),
+		same("model.encoder.conv2", table.NeedBias),
+		same("model.encoder.embed_positions", table.NoBias),
+		same("model.encoder.layer_norm", table.NeedBias),
+		same("model.decoder.embed_tokens", table.NoBias),
+		same("model.decoder.embed_positions", table.NoBias),
+		same("model.decoder.layer_norm", table.NeedBias),
 		{HF: "proj_out", GGUF: "proj_out", Optional: true, SameAs: "model.decoder.embed_tokens.weight"},
 	},
-		only(layersOf("encoder_layers"), whisperLayer("model.encoder.layers.{bid}.", "self_attn")),
-		only(layersOf("decoder_layers"), whisperLayer("model.decoder.layers.{bid}.", "self_attn", "encoder_attn")),
+		parts.Only(layersOf("encoder_layers"), whisperLayer("model.encoder.layers.{bid}.", "self_attn")),
+		parts.Only(layersOf("decoder_layers"), whisperLayer("model.decoder.layers.{bid}.", "self_attn", "encoder_attn")),
 	),
 }
 
 // same returns the row of a tensor that keeps its name.
-func same(name string, bias Bias) TensorRow {
-	return TensorRow{HF: name, GGUF: name, Bias: bias}
+func same(name string, bias table.Bias) table.TensorRow {
+	return table.TensorRow{HF: name, GGUF: name, Bias: bias}
 }
 
 // whisperLayer returns the rows of a layer with these kinds of attention.
-func whisperLayer(prefix string, attention ...string) []TensorRow {
-	list := []TensorRow{
-		same(prefix+"fc1", NeedBias),
-		same(prefix+"fc2", NeedBias),
-		same(prefix+"final_layer_norm", NeedBias),
+func whisperLayer(prefix string, attention ...string) []table.TensorRow {
+	list := []table.TensorRow{
+		same(prefix+"fc1", table.NeedBias),
+		same(prefix+"fc2", table.NeedBias),
+		same(prefix+"final_layer_norm", table.NeedBias),
 	}
 	for _, a := range attention {
 		list = append(list,
-			same(prefix+a+"_layer_norm", NeedBias),
-			same(prefix+a+".q_proj", NeedBias),
-			same(prefix+a+".k_proj", NoBias),
-			same(prefix+a+".v_proj", NeedBias),
-			same(prefix+a+".out_proj", NeedBias))
+			same(prefix+a+"_layer_norm", table.NeedBias),
+			same(prefix+a+".q_proj", table.NeedBias),
+			same(prefix+a+".k_proj", table.NoBias),
+			same(prefix+a+".v_proj", table.NeedBias),
+			same(prefix+a+".out_proj", table.NeedBias))
 	}
 	return list
 }
 
 // layersOf is the condition that a layer is below the number under a key.
-func layersOf(key string) Cond {
-	return func(l Layer) (bool, error) {
+func layersOf(key string) table.Cond {
+	return func(l table.Layer) (bool, error) {
 		n, err := l.Require(key)
 		return l.Bid < n, err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ggforge/arch"
+	"ggforge/arch/table"
 	"ggforge/convert"
 	"ggforge/internal/hftest"
 	"ggforge/writer"
@@ -21,7 +22,7 @@ var golden = flag.Bool("golden", false, "write testdata/arch/NAME.txt for the sp
 // must be the reference's to the byte. The goldens are written by make golden;
 // where the reference has none to offer, ours only tell that nothing changed.
 func TestArchitectures(t *testing.T) {
-	covered := map[*arch.Arch]bool{}
+	covered := map[*table.Arch]bool{}
 	for _, s := range hftest.Specs() {
 		a, err := arch.Lookup(s.Class())
 		if err != nil {

@@ -17,6 +17,8 @@ import (
 	"slices"
 
 	"ggforge/arch"
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
 	"ggforge/checkpoint"
 	"ggforge/convert/general"
 	"ggforge/fault"
@@ -62,7 +64,7 @@ type Options struct {
 // Job is a conversion that has been planned. Nothing has been written yet.
 type Job struct {
 	Dir      string
-	Arch     *arch.Arch
+	Arch     *table.Arch
 	Type     OutType  // never Auto
 	Warnings []string // what a user should know, one sentence each
 	Plan     []Tensor // in file order
@@ -110,7 +112,7 @@ func (j *Job) warnf(format string, args ...any) {
 
 // load reads the model's configuration, and in Mistral's own format finds its
 // table, too: no class is named there.
-func (j *Job) load(opt Options) (config *arch.Config, err error) {
+func (j *Job) load(opt Options) (config *hparams.View, err error) {
 	if opt.Mistral {
 		config, j.Arch, err = arch.LoadMistral(j.files)
 		return config, err
@@ -133,7 +135,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	}
 	method, quantized := config.Quantization()
 	if quantized && !slices.Contains(j.Arch.Quantized, method) {
-		return fault.Errorf(fault.Unsupported, "%s: weights quantized by %s are not converted yet", arch.ConfigFile, method)
+		return fault.Errorf(fault.Unsupported, "%s: weights quantized by %s are not converted yet", hparams.ConfigFile, method)
 	}
 	if err := noHadamard(j.files); err != nil {
 		return err
@@ -160,10 +162,10 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		return err
 	}
 	for _, key := range config.Defaulted() {
-		j.warnf("%s has no %q: taken as %v, the default of its model type", arch.ConfigFile, key, config.Value(key))
+		j.warnf("%s has no %q: taken as %v, the default of its model type", hparams.ConfigFile, key, config.Value(key))
 	}
 	if unread := j.Arch.Unread(config); len(unread) > 0 {
-		j.warnf("%s: keys without a place in the file: %s", arch.ConfigFile, list(unread))
+		j.warnf("%s: keys without a place in the file: %s", hparams.ConfigFile, list(unread))
 	}
 	return nil
 }
@@ -189,7 +191,7 @@ func noHadamard(files *checkpoint.Dir) error {
 }
 
 // describe works out the metadata, in the order of the reference.
-func (j *Job) describe(ctx context.Context, config *arch.Config, opt Options) error {
+func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) error {
 	var err error
 	opts := general.Options{}
 	if opt.ModelName != "" {
@@ -207,7 +209,7 @@ func (j *Job) describe(ctx context.Context, config *arch.Config, opt Options) er
 	j.Warnings = append(j.Warnings, j.general.Warnings...)
 	size := j.Arch.VocabSize
 	if size == nil {
-		size = func(c *arch.Config) (int64, error) { return c.Require("vocab_size") }
+		size = func(c *hparams.View) (int64, error) { return c.Require("vocab_size") }
 	}
 	vocabSize, err := size(config)
 	if err != nil {

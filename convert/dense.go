@@ -4,14 +4,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	"ggforge/arch"
+	"ggforge/arch/hparams"
 	"ggforge/fault"
 	"ggforge/safetensors"
 )
 
 // planDense adds the weights of the dense modules behind an embedding model, which
 // come before those of the checkpoint.
-func (j *Job) planDense(config *arch.Config) error {
+func (j *Job) planDense(config *hparams.View) error {
 	if !j.Arch.Dense {
 		j.warnf("models of architecture %s have no dense modules to take along", j.Arch.Name)
 		return nil

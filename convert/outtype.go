@@ -3,7 +3,7 @@ package convert
 import (
 	"strings"
 
-	"ggforge/arch"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -98,7 +98,7 @@ func (t OutType) tensor(name string, src rows.Source) gguf.Type {
 	if src.Type().BlockLen() > 1 {
 		return src.Type()
 	}
-	if (t == TQ1_0 || t == TQ2_0) && f16InTernary[arch.Base(name)] {
+	if (t == TQ1_0 || t == TQ2_0) && f16InTernary[table.Base(name)] {
 		return gguf.TypeF16
 	}
 	typ := t.row().tensor

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch"
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
 	"ggforge/convert/general"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -25,7 +26,7 @@ type Tensor struct {
 // plan maps every tensor of the checkpoint and decides the types. The order is
 // the reference's: computed tensors, then those of the checkpoint in reading
 // order.
-func (j *Job) plan(ctx context.Context, config *arch.Config) error {
+func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 	if j.options.VocabOnly {
 		if j.Type == Auto {
 			j.Type = j.guess(nil)
@@ -102,7 +103,7 @@ func (j *Job) plan(ctx context.Context, config *arch.Config) error {
 }
 
 // build adds the tensors of one output of the layout to the plan.
-func (j *Job) build(o *arch.Output, tensors []*safetensors.Tensor) error {
+func (j *Job) build(o *table.Output, tensors []*safetensors.Tensor) error {
 	if o.Row.Meta != nil {
 		return j.read(o, tensors[o.From[0]])
 	}
@@ -150,7 +151,7 @@ func (j *Job) build(o *arch.Output, tensors []*safetensors.Tensor) error {
 		switch {
 		case r.Source.Type().BlockLen() > 1: // what comes in blocks keeps them
 			t.Type = r.Source.Type()
-		case r.F32 || arch.KeepF32(r.Name, r.Source.NE()) && !(o.Row.Typed && len(r.Source.NE()) > 1):
+		case r.F32 || table.KeepF32(r.Name, r.Source.NE()) && !(o.Row.Typed && len(r.Source.NE()) > 1):
 			t.Type = gguf.TypeF32
 		}
 		j.Plan = append(j.Plan, t)

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"ggforge/arch"
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -16,12 +17,12 @@ const maxValues = 1 << 16
 
 // values are the numbers of tensors that become metadata.
 type values struct {
-	meta   *arch.Meta
+	meta   *table.Meta
 	layers [][]float32 // by layer; nil where there is none
 }
 
 // read takes the numbers of the tensor of an output whose row makes metadata.
-func (j *Job) read(o *arch.Output, t *safetensors.Tensor) error {
+func (j *Job) read(o *table.Output, t *safetensors.Tensor) error {
 	whole := *t
 	if len(whole.Shape) == 0 {
 		whole.Shape = []int64{1}
@@ -56,7 +57,7 @@ func (j *Job) read(o *arch.Output, t *safetensors.Tensor) error {
 }
 
 // valuePairs returns the metadata that was made of tensors.
-func (j *Job) valuePairs(config *arch.Config) (m gguf.Metadata, err error) {
+func (j *Job) valuePairs(config *hparams.View) (m gguf.Metadata, err error) {
 	for _, v := range j.values {
 		value, err := v.meta.Make(config, v.layers)
 		if err != nil {

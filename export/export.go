@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"ggforge/arch"
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model"
@@ -49,9 +50,9 @@ type Options struct {
 // Job is an export that has been planned. Nothing has been written yet.
 type Job struct {
 	Input    *model.Model
-	Arch     *arch.Arch // nil without Options.HF
-	Warnings []string   // what a user should know, one sentence each
-	Plan     []Tensor   // sorted by name
+	Arch     *table.Arch // nil without Options.HF
+	Warnings []string    // what a user should know, one sentence each
+	Plan     []Tensor    // sorted by name
 	maxShard int64
 }
 

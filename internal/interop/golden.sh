@@ -48,9 +48,9 @@ general() {
 }
 
 rope() {
-    cp -r "$dest/arch/testdata" "$work/rope"
+    cp -r "$dest/arch/parts/testdata" "$work/rope"
     run rope 'python3 make_golden.py > llama3.tsv'
-    cp "$work/rope/llama3.tsv" "$dest/arch/testdata/"
+    cp "$work/rope/llama3.tsv" "$dest/arch/parts/testdata/"
 }
 
 torchmath() {
@@ -62,9 +62,9 @@ torchmath() {
 # The model types are those of the file; DEFAULTS names more, separated by blanks.
 defaults() {
     cp "$here/defaults.py" "$work/"
-    types=$({ sed -n 's/^"\([^"]*\)": {.*/\1/p' "$dest/arch/defaults.json"; printf '%s\n' ${DEFAULTS:-}; } | LC_ALL=C sort -u | tr '\n' ' ')
+    types=$({ sed -n 's/^"\([^"]*\)": {.*/\1/p' "$dest/arch/hparams/defaults.json"; printf '%s\n' ${DEFAULTS:-}; } | LC_ALL=C sort -u | tr '\n' ' ')
     run . "python3 defaults.py $types > defaults.json"
-    cp "$work/defaults.json" "$dest/arch/"
+    cp "$work/defaults.json" "$dest/arch/hparams/"
 }
 
 # quant puts the scripts that make the inputs of the quantizers into a folder.

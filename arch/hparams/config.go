@@ -1,4 +1,7 @@
-package arch
+// Package hparams is a model's configuration: config.json as the reference sees
+// it, with what the transformers library fills in, and the facts that other small
+// files of the checkpoint hold.
+package hparams
 
 import (
 	"cmp"
@@ -13,10 +16,10 @@ import (
 	"ggforge/internal/pyjson"
 )
 
-// Config is a model's config.json as the reference sees it: with the defaults
+// View is a model's config.json as the reference sees it: with the defaults
 // and the derived values that the transformers library adds for the model type,
 // and with the rope settings gathered in one place.
-type Config struct {
+type View struct {
 	// Raw is config.json as it stands; numbers are json.Number.
 	Raw map[string]any
 	// Class is the model's class, of "architectures".
@@ -37,6 +40,12 @@ type Config struct {
 	read       map[string]bool // keys that were asked for
 }
 
+// KnownType returns the model_type whose rules hold, "" for none.
+func (c *View) KnownType() string { return c.modelType }
+
+// TensorNames returns the names of the checkpoint's tensors.
+func (c *View) TensorNames() []string { return c.names }
+
 // ConfigFile is the name of the file that LoadConfig reads.
 const ConfigFile = "config.json"
 
@@ -46,21 +55,8 @@ type Files interface {
 	ReadFile(name string) ([]byte, error)
 }
 
-// LoadConfig reads config.json. A missing or broken file gives an error of kind
-// fault.Broken.
-func LoadConfig(files Files) (*Config, error) {
-	data, err := readConfig(files, ConfigFile)
-	if err != nil {
-		return nil, err
-	}
-	c, err := ParseConfig(data)
-	if err == nil {
-		c.files = files
-	}
-	return c, err
-}
-
-func readConfig(files Files, name string) ([]byte, error) {
+// ReadConfig reads the file that a model is described in.
+func ReadConfig(files Files, name string) ([]byte, error) {
 	data, err := files.ReadFile(name)
 	if err != nil && !fault.Has(err) {
 		err = fault.Errorf(fault.Broken, "%s: %w", name, err)
@@ -68,26 +64,32 @@ func readConfig(files Files, name string) ([]byte, error) {
 	return data, err
 }
 
-// ParseConfig is LoadConfig for the file's bytes.
-func ParseConfig(data []byte) (*Config, error) {
-	c := &Config{read: map[string]bool{}}
+// parseRoot reads the JSON object in a file.
+func parseRoot(name string, data []byte) (map[string]any, error) {
 	v, err := pyjson.Parse(data)
 	if err != nil {
-		return nil, fault.Errorf(fault.Broken, "%s: %w", ConfigFile, err)
+		return nil, fault.Errorf(fault.Broken, "%s: %w", name, err)
 	}
 	root, ok := v.(*pyjson.Object)
 	if !ok {
-		return nil, fault.Errorf(fault.Broken, "%s: want a JSON object, found %s", ConfigFile, pyjson.Describe(v))
+		return nil, fault.Errorf(fault.Broken, "%s: want a JSON object, found %s", name, pyjson.Describe(v))
 	}
-	c.Raw = root.Map()
+	return root.Map(), nil
+}
+
+// Parse reads the bytes of config.json. asItStands tells the classes whose
+// configuration gets no defaults; nil for none.
+func Parse(data []byte, asItStands func(class string) bool) (*View, error) {
+	c := &View{read: map[string]bool{}}
+	var err error
+	if c.Raw, err = parseRoot(ConfigFile, data); err != nil {
+		return nil, err
+	}
 	if err := c.findClass(); err != nil {
 		return nil, err
 	}
 	c.values = maps.Clone(c.Raw)
-	raw := false
-	if a, err := Lookup(c.Class); err == nil {
-		raw = a.RawConfig
-	}
+	raw := asItStands != nil && asItStands(c.Class)
 	c.modelType, _ = c.Raw["model_type"].(string)
 	if raw || modelTypes[c.modelType] == nil {
 		c.modelType = ""
@@ -100,11 +102,11 @@ func ParseConfig(data []byte) (*Config, error) {
 
 // SetNames tells the names of the checkpoint's tensors: not every config tells the
 // number of layers.
-func (c *Config) SetNames(names []string) { c.names = names }
+func (c *View) SetNames(names []string) { c.names = names }
 
 // SetDir tells the name of the checkpoint's directory: that is all that tells some
 // kinds of models apart.
-func (c *Config) SetDir(name string) { c.dir = name }
+func (c *View) SetDir(name string) { c.dir = name }
 
 // textConfigs are the names under which config.json holds the configuration of
 // the language model of a larger one. A later one wins.
@@ -112,7 +114,7 @@ var textConfigs = []string{"text_config", "llm_config", "lm_config", "thinker_co
 
 // textConfig returns the configuration of the language model, nil when there is
 // no other than the whole.
-func (c *Config) textConfig() (map[string]any, error) {
+func (c *View) textConfig() (map[string]any, error) {
 	var text map[string]any
 	for _, key := range textConfigs {
 		v := c.Raw[key]
@@ -124,7 +126,7 @@ func (c *Config) textConfig() (map[string]any, error) {
 			m, ok = m["text_config"].(map[string]any)
 		}
 		if !ok {
-			return nil, wrongType(key, "an object", v)
+			return nil, WrongType(key, "an object", v)
 		}
 		c.read[key] = true
 		text = m
@@ -139,7 +141,7 @@ var rootClasses = []string{"StepVLForConditionalGeneration", "Sarashina2VisionFo
 
 // findClass sets the class of the model: that of its language model if it names
 // one.
-func (c *Config) findClass() error {
+func (c *View) findClass() error {
 	first := func(m map[string]any) (string, error) {
 		list, _ := m["architectures"].([]any)
 		if len(list) == 0 {
@@ -147,7 +149,7 @@ func (c *Config) findClass() error {
 		}
 		s, ok := list[0].(string)
 		if !ok {
-			return "", wrongType("architectures", "strings", list[0])
+			return "", WrongType("architectures", "strings", list[0])
 		}
 		return s, nil
 	}
@@ -181,7 +183,7 @@ var flatTypes = set("qwen2_vl", "qwen2_5_vl")
 
 // layOver fills in the defaults of the model type and lays the configuration of
 // the language model over the root.
-func (c *Config) layOver(raw bool) error {
+func (c *View) layOver(raw bool) error {
 	m := modelTypes[c.modelType]
 	if err := m.complete(c, c.values); err != nil {
 		return err
@@ -220,9 +222,9 @@ func (c *Config) layOver(raw bool) error {
 	return nil
 }
 
-// lookup returns the first of keys that the config has and its value. A null is
+// Lookup returns the first of keys that the config has and its value. A null is
 // a value: the reference looks no further.
-func (c *Config) lookup(keys ...string) (key string, v any) {
+func (c *View) Lookup(keys ...string) (key string, v any) {
 	for _, key := range keys {
 		c.read[key] = true
 		if v, ok := c.values[key]; ok {
@@ -232,21 +234,34 @@ func (c *Config) lookup(keys ...string) (key string, v any) {
 	return "", nil
 }
 
+// Peek is lookup for one key that does not count as asked for; set reports
+// whether the file has it.
+func (c *View) Peek(key string) (v any, set bool) {
+	v = c.values[key]
+	return v, v != nil && !c.defaulted[key]
+}
+
+// Present reports whether a key is there, be it with null.
+func (c *View) Present(key string) bool {
+	_, ok := c.values[key]
+	return ok
+}
+
 // Has reports whether one of keys has a value other than null.
-func (c *Config) Has(keys ...string) bool {
-	_, v := c.lookup(keys...)
+func (c *View) Has(keys ...string) bool {
+	_, v := c.Lookup(keys...)
 	return v != nil
 }
 
 // Int returns the first of keys that is there as an integer. ok is false when
 // none is, or when it is null.
-func (c *Config) Int(keys ...string) (n int64, ok bool, err error) {
-	key, v := c.lookup(keys...)
-	return asInt(key, v)
+func (c *View) Int(keys ...string) (n int64, ok bool, err error) {
+	key, v := c.Lookup(keys...)
+	return AsInt(key, v)
 }
 
 // Require is Int for keys of which one must be there.
-func (c *Config) Require(keys ...string) (int64, error) {
+func (c *View) Require(keys ...string) (int64, error) {
 	n, ok, err := c.Int(keys...)
 	if err == nil && !ok {
 		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q", ConfigFile, keys)
@@ -255,51 +270,51 @@ func (c *Config) Require(keys ...string) (int64, error) {
 }
 
 // Float is Int for numbers.
-func (c *Config) Float(keys ...string) (f float64, ok bool, err error) {
-	key, v := c.lookup(keys...)
-	return asFloat(key, v)
+func (c *View) Float(keys ...string) (f float64, ok bool, err error) {
+	key, v := c.Lookup(keys...)
+	return AsFloat(key, v)
 }
 
 // String is Int for strings.
-func (c *Config) String(keys ...string) (s string, ok bool, err error) {
-	key, v := c.lookup(keys...)
+func (c *View) String(keys ...string) (s string, ok bool, err error) {
+	key, v := c.Lookup(keys...)
 	return asString(key, v)
 }
 
 // Bool is Int for flags.
-func (c *Config) Bool(keys ...string) (b, ok bool, err error) {
-	key, v := c.lookup(keys...)
-	return asBool(key, v)
+func (c *View) Bool(keys ...string) (b, ok bool, err error) {
+	key, v := c.Lookup(keys...)
+	return AsBool(key, v)
 }
 
 // Ints is Int for lists of integers.
-func (c *Config) Ints(key string) (list []int64, ok bool, err error) {
-	_, v := c.lookup(key)
-	return asList(key, v, asInt)
+func (c *View) Ints(key string) (list []int64, ok bool, err error) {
+	_, v := c.Lookup(key)
+	return AsList(key, v, AsInt)
 }
 
 // Floats is Int for lists of numbers.
-func (c *Config) Floats(key string) (list []float64, ok bool, err error) {
-	_, v := c.lookup(key)
-	return asList(key, v, asFloat)
+func (c *View) Floats(key string) (list []float64, ok bool, err error) {
+	_, v := c.Lookup(key)
+	return AsList(key, v, AsFloat)
 }
 
 // Strings is Int for lists of strings.
-func (c *Config) Strings(key string) (list []string, ok bool, err error) {
-	_, v := c.lookup(key)
-	return asList(key, v, asString)
+func (c *View) Strings(key string) (list []string, ok bool, err error) {
+	_, v := c.Lookup(key)
+	return AsList(key, v, asString)
 }
 
 // Sub returns the members of the object under key, nil when there is none.
-func (c *Config) Sub(key string) map[string]any {
-	_, v := c.lookup(key)
+func (c *View) Sub(key string) map[string]any {
+	_, v := c.Lookup(key)
 	m, _ := v.(map[string]any)
 	return m
 }
 
 // Defaulted lists the keys that were asked for, that the file lacks and that have
 // a default other than null, sorted.
-func (c *Config) Defaulted() []string {
+func (c *View) Defaulted() []string {
 	var keys []string
 	for key := range c.defaulted {
 		if c.read[key] && c.values[key] != nil {
@@ -314,10 +329,10 @@ func (c *Config) Defaulted() []string {
 // something, sorted: those that are known to say nothing about the arithmetic,
 // those whose value says no, and those that have the default of their model type
 // are not among them.
-func (c *Config) Unread() []string {
+func (c *View) Unread() []string {
 	var keys []string
 	for key, v := range c.values {
-		if c.read[key] || c.defaulted[key] || inertKeys[key] || isNo(v) {
+		if c.read[key] || c.defaulted[key] || inertKeys[key] || IsNo(v) {
 			continue
 		}
 		if m := modelTypes[c.modelType]; m != nil {
@@ -332,7 +347,7 @@ func (c *Config) Unread() []string {
 	return keys
 }
 
-func isNo(v any) bool {
+func IsNo(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return true
@@ -371,7 +386,7 @@ func set(keys ...string) map[string]bool {
 // Rope returns the rope settings: rope_parameters or rope_scaling of
 // config.json with the settings that may stand beside them. Of a model that has
 // some per kind of attention they are those of full attention.
-func (c *Config) Rope() Rope {
+func (c *View) Rope() Rope {
 	if _, ok := c.rope["full_attention"].(map[string]any); ok {
 		return c.RopeRoot().Sub("full_attention")
 	}
@@ -379,7 +394,7 @@ func (c *Config) Rope() Rope {
 }
 
 // RopeRoot returns the rope settings of all kinds of attention.
-func (c *Config) RopeRoot() Rope { return Rope{c.rope, "rope_scaling.", c.read} }
+func (c *View) RopeRoot() Rope { return Rope{c.rope, "rope_scaling.", c.read} }
 
 // Rope gives access to rope settings; its methods work like those of Config.
 type Rope struct {
@@ -404,13 +419,16 @@ func (r Rope) lookup(keys ...string) (string, any) {
 	return "", nil
 }
 
+// Peek returns a setting, which does not count as asked for.
+func (r Rope) Peek(key string) any { return r.values[key] }
+
 // unread lists the settings that nothing asked for and that might mean something.
 func (r Rope) unread() []string {
 	var keys []string
 	for key, v := range r.values {
 		if _, ok := v.(map[string]any); ok {
 			keys = append(keys, r.Sub(key).unread()...)
-		} else if !r.read[r.prefix+key] && !isNo(v) && !inertRope(key, v) {
+		} else if !r.read[r.prefix+key] && !IsNo(v) && !inertRope(key, v) {
 			keys = append(keys, r.prefix+key)
 		}
 	}
@@ -427,10 +445,10 @@ func inertRope(key string, v any) bool {
 	case "rope_type":
 		return v == "default"
 	case "rope_theta":
-		f, ok, err := asFloat(key, v)
+		f, ok, err := AsFloat(key, v)
 		return err == nil && ok && f == 10000
 	case "mscale", "mscale_all_dim", "partial_rotary_factor", "short_mscale", "long_mscale":
-		f, ok, err := asFloat(key, v)
+		f, ok, err := AsFloat(key, v)
 		return err == nil && ok && f == 1
 	}
 	return false
@@ -438,12 +456,12 @@ func inertRope(key string, v any) bool {
 
 func (r Rope) Int(keys ...string) (n int64, ok bool, err error) {
 	key, v := r.lookup(keys...)
-	return asInt(key, v)
+	return AsInt(key, v)
 }
 
 func (r Rope) Float(keys ...string) (f float64, ok bool, err error) {
 	key, v := r.lookup(keys...)
-	return asFloat(key, v)
+	return AsFloat(key, v)
 }
 
 func (r Rope) String(keys ...string) (s string, ok bool, err error) {
@@ -453,76 +471,76 @@ func (r Rope) String(keys ...string) (s string, ok bool, err error) {
 
 func (r Rope) Bool(keys ...string) (b, ok bool, err error) {
 	key, v := r.lookup(keys...)
-	return asBool(key, v)
+	return AsBool(key, v)
 }
 
 func (r Rope) Floats(key string) (list []float64, ok bool, err error) {
 	key, v := r.lookup(key)
-	return asList(key, v, asFloat)
+	return AsList(key, v, AsFloat)
 }
 
 func (r Rope) Ints(key string) (list []int64, ok bool, err error) {
 	key, v := r.lookup(key)
-	return asList(key, v, asInt)
+	return AsList(key, v, AsInt)
 }
 
-func wrongType(key, want string, found any) error {
+func WrongType(key, want string, found any) error {
 	return fault.Errorf(fault.Broken, "%s: key %q: want %s, found %v", ConfigFile, key, want, found)
 }
 
-func asInt(key string, v any) (int64, bool, error) {
+func AsInt(key string, v any) (int64, bool, error) {
 	if v == nil {
 		return 0, false, nil
 	}
 	num, ok := v.(json.Number)
 	if !ok {
-		return 0, false, wrongType(key, "an integer", v)
+		return 0, false, WrongType(key, "an integer", v)
 	}
 	n, err := num.Int64()
 	if err != nil {
-		return 0, false, wrongType(key, "an integer", v)
+		return 0, false, WrongType(key, "an integer", v)
 	}
 	return n, true, nil
 }
 
-func asFloat(key string, v any) (float64, bool, error) {
+func AsFloat(key string, v any) (float64, bool, error) {
 	if v == nil {
 		return 0, false, nil
 	}
 	num, ok := v.(json.Number)
 	if !ok {
-		return 0, false, wrongType(key, "a number", v)
+		return 0, false, WrongType(key, "a number", v)
 	}
 	f, err := num.Float64()
 	if err != nil || math.IsNaN(f) {
-		return 0, false, wrongType(key, "a number that float64 can hold", v)
+		return 0, false, WrongType(key, "a number that float64 can hold", v)
 	}
 	return f, true, nil
 }
 
-func asBool(key string, v any) (b, ok bool, err error) {
+func AsBool(key string, v any) (b, ok bool, err error) {
 	if v == nil {
 		return false, false, nil
 	}
 	if b, ok = v.(bool); !ok {
-		return false, false, wrongType(key, "true or false", v)
+		return false, false, WrongType(key, "true or false", v)
 	}
 	return b, true, nil
 }
 
-func asList[T any](key string, v any, as func(string, any) (T, bool, error)) ([]T, bool, error) {
+func AsList[T any](key string, v any, as func(string, any) (T, bool, error)) ([]T, bool, error) {
 	if v == nil {
 		return nil, false, nil
 	}
 	values, ok := v.([]any)
 	if !ok {
-		return nil, false, wrongType(key, "a list", v)
+		return nil, false, WrongType(key, "a list", v)
 	}
 	var list []T
 	for i, v := range values {
 		t, ok, err := as(fmt.Sprintf("%s[%d]", key, i), v)
 		if err == nil && !ok {
-			err = wrongType(key, "a list without null", v)
+			err = WrongType(key, "a list without null", v)
 		}
 		if err != nil {
 			return nil, false, err
@@ -538,7 +556,7 @@ func asString(key string, v any) (string, bool, error) {
 	}
 	s, ok := v.(string)
 	if !ok {
-		return "", false, wrongType(key, "a string", v)
+		return "", false, WrongType(key, "a string", v)
 	}
 	return s, true, nil
 }
@@ -550,7 +568,7 @@ var ropeTypesWithLength = map[string]bool{"llama3": true, "yarn": true, "longrop
 // gatherRope builds the rope settings. Transformers moves rope_theta and
 // rope_scaling into rope_parameters, the reference mirrors the rest; without a
 // known model type only the reference's part happens.
-func (c *Config) gatherRope() error {
+func (c *View) gatherRope() error {
 	m := modelTypes[c.modelType]
 	var defaults map[string]any
 	if m != nil {
@@ -572,7 +590,7 @@ func (c *Config) gatherRope() error {
 			c.rope = maps.Clone(m)
 			break
 		} else if v != nil && !isMap {
-			return wrongType(name, "an object", v)
+			return WrongType(name, "an object", v)
 		}
 		if ok && !known {
 			break
@@ -600,16 +618,16 @@ func (c *Config) gatherRope() error {
 			c.rope[key] = v
 		}
 	}
-	if _, local := c.lookup("local_rope_theta", "rope_local_theta", "rope_theta_local", "swa_rope_theta", "rope_local_base_freq"); local != nil {
+	if _, local := c.Lookup("local_rope_theta", "rope_local_theta", "rope_theta_local", "swa_rope_theta", "rope_local_base_freq"); local != nil {
 		c.rope["sliding_attention"] = map[string]any{"rope_theta": local}
 	}
-	key, theta := c.lookup("global_rope_theta", "rope_global_theta", "rope_theta_global", "rope_theta", "rotary_emb_base")
+	key, theta := c.Lookup("global_rope_theta", "rope_global_theta", "rope_theta_global", "rope_theta", "rotary_emb_base")
 	if known && key == "" {
 		theta = defaults["rope_theta"]
 	}
 	set("rope_theta", theta)
 	set("rope_type", c.rope["type"])
-	_, partial := c.lookup("partial_rotary_factor", "rope_pct", "rope_percent")
+	_, partial := c.Lookup("partial_rotary_factor", "rope_pct", "rope_percent")
 	set("partial_rotary_factor", partial)
 	if known {
 		set("partial_rotary_factor", defaults["partial_rotary_factor"])
@@ -617,20 +635,20 @@ func (c *Config) gatherRope() error {
 	if s, _ := c.rope["rope_type"].(string); known && ropeTypesWithLength[s] {
 		set("original_max_position_embeddings", c.values["max_position_embeddings"])
 	}
-	_, length := c.lookup("original_max_position_embeddings")
+	_, length := c.Lookup("original_max_position_embeddings")
 	set("original_max_position_embeddings", length)
 	return nil
 }
 
 // Value returns the value of a key, nil if it has none.
-func (c *Config) Value(key string) any {
-	_, v := c.lookup(key)
+func (c *View) Value(key string) any {
+	_, v := c.Lookup(key)
 	return v
 }
 
 // Quantization returns the method by which the checkpoint's weights are
 // quantized; ok is false when they are not.
-func (c *Config) Quantization() (method string, ok bool) {
+func (c *View) Quantization() (method string, ok bool) {
 	c.read["quantization_config"] = true
 	q, ok := c.values["quantization_config"].(map[string]any)
 	if !ok || len(q) == 0 {
@@ -640,4 +658,32 @@ func (c *Config) Quantization() (method string, ok bool) {
 		method = "an unnamed method"
 	}
 	return method, true
+}
+
+// ParamsFile is the configuration of a checkpoint in Mistral's own format.
+const ParamsFile = "params.json"
+
+// ParseParams reads the bytes of params.json.
+func ParseParams(data []byte) (*View, error) {
+	raw, err := parseRoot(ParamsFile, data)
+	if err != nil {
+		return nil, err
+	}
+	c := &View{Raw: raw, Class: ParamsFile, values: maps.Clone(raw), read: map[string]bool{}}
+	return c, c.gatherRope()
+}
+
+// With sets the directory that files beside the configuration are read from.
+func (c *View) With(files Files) *View {
+	c.files = files
+	return c
+}
+
+// Require returns a rope setting that must be there.
+func (r Rope) Require(key string) (float64, error) {
+	f, ok, err := r.Float(key)
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: has no rope setting %q", ConfigFile, key)
+	}
+	return f, err
 }

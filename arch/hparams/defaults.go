@@ -1,4 +1,4 @@
-package arch
+package hparams
 
 import (
 	_ "embed"
@@ -25,11 +25,13 @@ type modelType struct {
 	// Follow lists the keys whose default follows from others: see derived.
 	Follow []string
 
-	rope func(*Config) error // makes the rope settings of models with several kinds
+	rope func(*View) error // makes the rope settings of models with several kinds
 }
 
-// defaultsJSON is written by internal/interop/defaults.py, which asks
-// transformers 5.12.
+// defaultsJSON is what transformers 5.12.1 fills in where a config.json has no such
+// key, by model_type, measured by internal/interop/defaults.py. Step "defaults" of
+// make golden writes it anew for the types that it has; DEFAULTS="TYPE ..." adds
+// types.
 //
 //go:embed defaults.json
 var defaultsJSON []byte
@@ -63,7 +65,7 @@ func loadModelTypes() map[string]*modelType {
 
 // ropeRules make the rope settings of model types that have some per kind of
 // attention, by model_type.
-var ropeRules = map[string]func(*Config) error{
+var ropeRules = map[string]func(*View) error{
 	"apertus":     apertusRope,
 	"gemma3_text": gemma3Rope,
 	"mellum":      mellumRope,
@@ -89,7 +91,7 @@ var derived = map[string]func(values) (any, error){
 type values map[string]any
 
 func (v values) int(key string) (int64, error) {
-	n, ok, err := asInt(key, v[key])
+	n, ok, err := AsInt(key, v[key])
 	if err == nil && !ok {
 		err = fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, key)
 	}
@@ -106,14 +108,14 @@ func headDimOf(v values) (any, error) {
 		return nil, err
 	}
 	if heads <= 0 {
-		return nil, wrongType("num_attention_heads", "a positive integer", heads)
+		return nil, WrongType("num_attention_heads", "a positive integer", heads)
 	}
 	return hidden / heads, nil
 }
 
 // complete fills in what the file leaves out of v, the root of the configuration
 // or that of its language model.
-func (m *modelType) complete(c *Config, v values) error {
+func (m *modelType) complete(c *View, v values) error {
 	if m == nil {
 		return nil
 	}

@@ -1,32 +1,12 @@
-package arch
+package table
 
 import (
 	"slices"
 	"strings"
-
-	"ggforge/fault"
 )
 
-// LookupGGUF returns the architecture that a GGUF file names, for the way back to
-// a checkpoint. An unknown one gives an error of kind fault.Unsupported that
-// lists the known ones.
-func LookupGGUF(name string) (*Arch, error) {
-	var known []string
-	for _, a := range registry {
-		if !a.invertible() {
-			continue
-		}
-		if a.Name == name {
-			return a, nil
-		}
-		known = append(known, a.Name)
-	}
-	slices.Sort(known)
-	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported here; supported are: %s", name, strings.Join(known, ", "))
-}
-
-// invertible reports whether every tensor of a file has one way back.
-func (a *Arch) invertible() bool {
+// Invertible reports whether every tensor of a file has one way back.
+func (a *Arch) Invertible() bool {
 	return len(a.Rename) == 0 && !slices.ContainsFunc(a.Tensors, func(t TensorRow) bool {
 		return t.joins() || t.Zero || t.Meta != nil || t.Split != nil || t.Each != nil || t.If != nil || t.Transform != nil && t.Transform.Inverse == nil
 	})
@@ -48,7 +28,7 @@ func (a *Arch) Unmap(name string, blocks int64) (m Mapped, ok bool) {
 	}
 	for i := range a.Tensors {
 		row := &a.Tensors[i]
-		if row.dropped() {
+		if row.Drops() {
 			continue
 		}
 		base, suffix := name, ""
@@ -73,7 +53,7 @@ func (a *Arch) Unmap(name string, blocks int64) (m Mapped, ok bool) {
 		if !found {
 			continue
 		}
-		if bid, found = strings.CutSuffix(bid, after); !found || !below(bid, blocks) {
+		if bid, found = strings.CutSuffix(bid, after); !found || !Below(bid, blocks) {
 			continue
 		}
 		return Mapped{row, strings.ReplaceAll(row.HF, "{bid}", bid) + suffix}, true
@@ -82,7 +62,7 @@ func (a *Arch) Unmap(name string, blocks int64) (m Mapped, ok bool) {
 }
 
 // Missing returns the names, as in the checkpoint, of weights that a model of
-// blocks layers needs and that have reports absent; at most maxMissing of them.
+// blocks layers needs and that have reports absent; at most MaxMissing of them.
 func (a *Arch) Missing(blocks int64, have func(hfName string) bool) []string {
 	missing, err := a.missing(nil, blocks, nil, func(row *TensorRow, bid int64, suffix string) []int {
 		if have(row.hfName(Layer{nil, bid}, 0, suffix)) {

@@ -1,4 +1,4 @@
-package arch
+package table
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"ggforge/arch/hparams"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -30,7 +31,7 @@ type TensorRow struct {
 	If       Cond       // the row is there for layers that it accepts; nil for all
 	Each     *Transform // of each tensor before they are joined
 	Parts    []string
-	Experts  Count // number of experts; nil for that of commonRows
+	Experts  Count // number of experts; nil for that of CommonRows
 	Join     Join  // nil: rows.Stack for experts, else rows.Concat
 	// Transform is the way of the (joined) tensor from the checkpoint to the file.
 	Transform *Transform
@@ -63,7 +64,7 @@ type Meta struct {
 	Key string // the whole key
 	// Make returns the value of the pair. layers are the numbers of the tensor of
 	// each layer, or of the only tensor.
-	Make func(c *Config, layers [][]float32) (gguf.Value, error)
+	Make func(c *hparams.View, layers [][]float32) (gguf.Value, error)
 }
 
 // Bias tells whether a ".bias" stands beside the ".weight" of a row.
@@ -86,7 +87,7 @@ type Part struct {
 // Layer is the config with the number of the layer that is asked about, -1
 // outside the layers.
 type Layer struct {
-	*Config
+	*hparams.View
 	Bid int64
 }
 
@@ -112,7 +113,7 @@ type Transform struct {
 type ExtraTensor struct {
 	GGUF string // whole name
 	// Make returns the tensor, nil when the model has none.
-	Make func(*Config) (rows.Source, error)
+	Make func(*hparams.View) (rows.Source, error)
 }
 
 // Rename replaces a prefix of tensor names of the checkpoint before the rows see
@@ -136,11 +137,7 @@ type Drop struct {
 }
 
 // The reasons of drops that need no word: the file holds the same without them.
-const silent = ""
-
-// parts is the greatest number of tensors that are joined into one; the largest
-// known models have 512 experts.
-const maxParts = 1 << 16
+const Silent = ""
 
 // pattern is one name that a row matches: the row's HF name with one of Parts and
 // one suffix.
@@ -200,8 +197,8 @@ func isNumber(s string) bool {
 	return err == nil && strconv.FormatUint(n, 10) == s
 }
 
-// below reports whether s is the number of a layer below blocks.
-func below(s string, blocks int64) bool {
+// Below reports whether s is the number of a layer below blocks.
+func Below(s string, blocks int64) bool {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return err == nil && isNumber(s) && n < blocks
 }
@@ -213,7 +210,7 @@ type match struct {
 }
 
 // match finds the place of a name; ok is false when no row has one.
-func (a *Arch) match(c *Config, name string, blocks int64) (m match, ok bool, err error) {
+func (a *Arch) match(c *hparams.View, name string, blocks int64) (m match, ok bool, err error) {
 	comps := strings.Split(name, ".")
 	key := make([]string, len(comps))
 	for i, s := range comps {
@@ -269,11 +266,11 @@ func (t *TensorRow) applies(l Layer) (bool, error) {
 func (t *TensorRow) experts(l Layer) (int64, error) {
 	count := t.Experts
 	if count == nil {
-		count = func(l Layer) (int64, error) { return l.Require(expertKeys...) }
+		count = func(l Layer) (int64, error) { return l.Require(hparams.ExpertKeys...) }
 	}
 	n, err := count(l)
-	if err == nil && (n < 1 || n > maxParts) {
-		err = fault.Errorf(fault.Broken, "%s: %d experts, want 1 to %d", ConfigFile, n, maxParts)
+	if err == nil && (n < 1 || n > hparams.MaxParts) {
+		err = fault.Errorf(fault.Broken, "%s: %d experts, want 1 to %d", hparams.ConfigFile, n, hparams.MaxParts)
 	}
 	return n, err
 }
@@ -281,7 +278,7 @@ func (t *TensorRow) experts(l Layer) (int64, error) {
 // hasExperts tells whether the row joins experts.
 func (t *TensorRow) hasExperts() bool { return strings.Contains(t.HF, "{xid}") }
 
-func (t *TensorRow) dropped() bool { return t.GGUF == "" && t.Split == nil }
+func (t *TensorRow) Drops() bool { return t.GGUF == "" && t.Split == nil }
 
 // joins tells whether the row makes one tensor of several.
 func (t *TensorRow) joins() bool { return t.hasExperts() || len(t.Parts) > 0 }
@@ -314,8 +311,8 @@ func (t *TensorRow) hfName(l Layer, i int64, suffix string) string {
 	return strings.ReplaceAll(name, "{bid}", strconv.FormatInt(l.Bid, 10)) + suffix
 }
 
-// outputs returns the names of the tensors of the file that the row makes.
-func (t *TensorRow) outputs(bid int64, suffix string) []string {
+// Outputs returns the names of the tensors of the file that the row makes.
+func (t *TensorRow) Outputs(bid int64, suffix string) []string {
 	parts := t.Split
 	if parts == nil {
 		parts = []Part{{GGUF: t.GGUF}}
@@ -340,7 +337,7 @@ type Output struct {
 type Layout struct {
 	Outputs  []Output // in file order
 	Unmapped []string // names without a place
-	Missing  []string // names that the model needs, at most maxMissing
+	Missing  []string // names that the model needs, at most MaxMissing
 	Dropped  []Dropped
 	Skipped  map[string]bool // names of dropped tensors
 }
@@ -351,13 +348,13 @@ type Dropped struct {
 	Count int
 }
 
-// maxMissing bounds what a number of layers makes up: the number comes from a
+// MaxMissing bounds what a number of layers makes up: the number comes from a
 // file.
-const maxMissing = 10_000
+const MaxMissing = 10_000
 
 // Layout finds the place of every tensor of a checkpoint. names are in the
 // reading order of the checkpoint.
-func (a *Arch) Layout(c *Config, names []string) (*Layout, error) {
+func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
 	blocks, err := a.Blocks(c)
 	if err != nil {
 		return nil, err
@@ -395,11 +392,11 @@ func (a *Arch) Layout(c *Config, names []string) (*Layout, error) {
 			lay.Unmapped = append(lay.Unmapped, names[i])
 			continue
 		}
-		if m.row.dropped() {
+		if m.row.Drops() {
 			continue
 		}
 		l := Layer{c, m.bid}
-		k := key{m.row, m.bid, m.suffix}
+		k := key{row: m.row, bid: m.bid, suffix: m.suffix}
 		sources := found[k]
 		if sources == nil {
 			n, err := m.row.sources(l)
@@ -423,11 +420,11 @@ func (a *Arch) Layout(c *Config, names []string) (*Layout, error) {
 		}
 		(*sources)[at] = i
 		if g := m.row.group(); g != "" {
-			last[groupKey{g, m.bid, m.suffix}] = i
+			last[groupKey{group: g, bid: m.bid, suffix: m.suffix}] = i
 		}
 	}
 	for why, n := range dropped {
-		if why != silent {
+		if why != Silent {
 			lay.Dropped = append(lay.Dropped, Dropped{why, n})
 		}
 	}
@@ -435,12 +432,12 @@ func (a *Arch) Layout(c *Config, names []string) (*Layout, error) {
 
 	provided := map[string]bool{}
 	for _, k := range order {
-		for _, name := range k.row.outputs(k.bid, k.suffix) {
+		for _, name := range k.row.Outputs(k.bid, k.suffix) {
 			provided[name] = true
 		}
 	}
 	if lay.Missing, err = a.missing(c, blocks, provided, func(row *TensorRow, bid int64, suffix string) []int {
-		if s := found[key{row, bid, suffix}]; s != nil {
+		if s := found[key{row: row, bid: bid, suffix: suffix}]; s != nil {
 			return *s
 		}
 		return nil
@@ -456,7 +453,7 @@ func (a *Arch) Layout(c *Config, names []string) (*Layout, error) {
 		p := placed{Output: Output{k.row, Layer{c, k.bid}, k.suffix, *found[k]}}
 		p.at = slices.Max(p.From)
 		if g := k.row.group(); g != "" {
-			p.at = last[groupKey{g, k.bid, k.suffix}]
+			p.at = last[groupKey{group: g, bid: k.bid, suffix: k.suffix}]
 		}
 		if k.row.First {
 			p.at -= len(names)
@@ -478,7 +475,7 @@ func (a *Arch) Layout(c *Config, names []string) (*Layout, error) {
 
 // canonical returns the name that the rows know; drop tells that the tensor is
 // left out.
-func (a *Arch) canonical(c *Config, name string, blocks int64) (canonical, why string, drop bool, err error) {
+func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical, why string, drop bool, err error) {
 	l := Layer{c, -1}
 	// parts of larger models keep their tensors under a name of their own
 	name = strings.ReplaceAll(name, "language_model.", "")
@@ -502,7 +499,7 @@ func (a *Arch) canonical(c *Config, name string, blocks int64) (canonical, why s
 		ok = ok && strings.HasSuffix(name, d.Suffix)
 		if d.Beyond && ok {
 			rest, _, _ = strings.Cut(rest, ".")
-			ok = isNumber(rest) && !below(rest, blocks)
+			ok = isNumber(rest) && !Below(rest, blocks)
 		}
 		if !ok {
 			continue
@@ -518,7 +515,7 @@ func (a *Arch) canonical(c *Config, name string, blocks int64) (canonical, why s
 	}
 	for _, suffix := range buffers {
 		if strings.HasSuffix(name, suffix) {
-			return name, silent, true, nil
+			return name, Silent, true, nil
 		}
 	}
 	if !a.KeepAll && isOtherPart(name) {
@@ -528,7 +525,7 @@ func (a *Arch) canonical(c *Config, name string, blocks int64) (canonical, why s
 }
 
 // rename returns the new name of a tensor of which after follows the prefix.
-func (r Rename) rename(c *Config, after string) (string, error) {
+func (r Rename) rename(c *hparams.View, after string) (string, error) {
 	if !r.Behind {
 		return r.With + after, nil
 	}
@@ -560,18 +557,18 @@ func isOtherPart(name string) bool {
 // missing lists the names that no source was found for. A row of which a part is
 // there must be whole, even if it is optional; a row is not missed when others
 // provide what it would make.
-func (a *Arch) missing(c *Config, blocks int64, provided map[string]bool, found func(*TensorRow, int64, string) []int) ([]string, error) {
+func (a *Arch) missing(c *hparams.View, blocks int64, provided map[string]bool, found func(*TensorRow, int64, string) []int) ([]string, error) {
 	var missing []string
 	for i := range a.Tensors {
 		row := &a.Tensors[i]
-		if row.dropped() {
+		if row.Drops() {
 			continue
 		}
 		first, end := int64(-1), int64(0)
 		if strings.Contains(row.HF, "{bid}") {
 			first, end = 0, blocks
 		}
-		for bid := first; bid < end && len(missing) < maxMissing; bid++ {
+		for bid := first; bid < end && len(missing) < MaxMissing; bid++ {
 			l := Layer{c, bid}
 			ok, err := row.applies(l)
 			if err != nil {
@@ -591,14 +588,14 @@ func (a *Arch) missing(c *Config, blocks int64, provided map[string]bool, found 
 			}
 			add := func(have []int, suffix string) error {
 				n, err := row.sources(l)
-				for i := int64(0); i < n && len(missing) < maxMissing; i++ {
+				for i := int64(0); i < n && len(missing) < MaxMissing; i++ {
 					if have == nil || have[i] < 0 {
 						missing = append(missing, row.hfName(l, i, suffix))
 					}
 				}
 				return err
 			}
-			others := !slices.ContainsFunc(row.outputs(bid, suffix), func(name string) bool { return !provided[name] })
+			others := !slices.ContainsFunc(row.Outputs(bid, suffix), func(name string) bool { return !provided[name] })
 			if weight != nil || !row.Optional && !others {
 				if err := add(weight, suffix); err != nil {
 					return nil, err
@@ -627,7 +624,7 @@ func (o *Output) Build(sources []rows.Source) ([]Result, error) {
 	row := o.Row
 	for i, s := range sources {
 		var err error
-		if sources[i], err = row.Each.forward(o.Layer, s); err != nil {
+		if sources[i], err = row.Each.Apply(o.Layer, s); err != nil {
 			return nil, err
 		}
 	}
@@ -651,9 +648,9 @@ func (o *Output) Build(sources []rows.Source) ([]Result, error) {
 		parts = []Part{{row.GGUF, row.Transform, row.F32}}
 	}
 	var out []Result
-	names := row.outputs(o.Layer.Bid, o.Suffix)
+	names := row.Outputs(o.Layer.Bid, o.Suffix)
 	for i, p := range parts {
-		s, err := p.Transform.forward(o.Layer, src)
+		s, err := p.Transform.Apply(o.Layer, src)
 		if err != nil {
 			return nil, err
 		}
@@ -662,7 +659,7 @@ func (o *Output) Build(sources []rows.Source) ([]Result, error) {
 	return out, nil
 }
 
-func (t *Transform) forward(l Layer, s rows.Source) (rows.Source, error) {
+func (t *Transform) Apply(l Layer, s rows.Source) (rows.Source, error) {
 	if t == nil {
 		return s, nil
 	}

@@ -1,15 +1,16 @@
-package arch
+package table
 
 import (
+	"ggforge/arch/hparams"
 	"ggforge/fault"
 	"ggforge/gguf"
 )
 
 // The keys below an architecture's name that are read back from files.
 const (
-	keyBlockCount  = "block_count"
-	keyHeadCount   = "attention.head_count"
-	keyHeadCountKV = "attention.head_count_kv"
+	KeyBlockCount  = "block_count"
+	KeyHeadCount   = "attention.head_count"
+	KeyHeadCountKV = "attention.head_count_kv"
 )
 
 // Keys is the metadata of a GGUF file, read by the keys below its architecture's
@@ -46,9 +47,19 @@ func (k *Keys) Require(key string) (int64, error) {
 
 // BlockCount returns the number of layers.
 func (k *Keys) BlockCount() (int64, error) {
-	n, err := k.Require(keyBlockCount)
-	if err == nil && (n < 0 || n > maxBlocks) {
-		err = fault.Errorf(fault.Broken, "key %q: %d layers, want at most %d", gguf.ArchKey(k.arch, keyBlockCount), n, maxBlocks)
+	n, err := k.Require(KeyBlockCount)
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = fault.Errorf(fault.Broken, "key %q: %d layers, want at most %d", gguf.ArchKey(k.arch, KeyBlockCount), n, hparams.MaxBlocks)
 	}
 	return n, err
+}
+
+func (k *Keys) Heads() (int64, error) { return k.Require(KeyHeadCount) }
+
+func (k *Keys) HeadsKV() (int64, error) {
+	heads, ok, err := k.Int(KeyHeadCountKV)
+	if err == nil && !ok {
+		return k.Heads()
+	}
+	return heads, err
 }

@@ -1,0 +1,77 @@
+package parts
+
+import (
+	"ggforge/arch/table"
+)
+
+// FirstDense is the condition of the first layers, whose number is the value of a
+// key: none when the config has no such key.
+func FirstDense(key string) table.Cond {
+	return func(l table.Layer) (bool, error) {
+		n, _, err := l.Int(key)
+		return l.Bid < n, err
+	}
+}
+
+// Has is the condition that a key has a value other than null, not its opposite.
+func Has(keys ...string) table.Cond {
+	return func(l table.Layer) (bool, error) { return l.Has(keys...), nil }
+}
+
+func Not(cond table.Cond) table.Cond {
+	return func(l table.Layer) (bool, error) {
+		ok, err := cond(l)
+		return !ok, err
+	}
+}
+
+// Tied is the condition that the embedding is the output, too: a copy of it in
+// the checkpoint is left out.
+var Tied = IsTrue("tie_word_embeddings")
+
+// IsTrue is the condition that a flag is on.
+func IsTrue(key string) table.Cond {
+	return func(l table.Layer) (bool, error) {
+		b, _, err := l.Bool(key)
+		return b, err
+	}
+}
+
+// DenseFirst is the condition of layers before the first that has experts,
+// MoEAfter its opposite. Without experts all layers are dense.
+func DenseFirst(l table.Layer) (bool, error) {
+	moe, err := MoEAfter(l)
+	return !moe, err
+}
+
+func MoEAfter(l table.Layer) (bool, error) {
+	dense, err := LeadingDense(l.View)
+	return l.Bid >= dense, err
+}
+
+// SharedAfter is MoEAfter for models that have shared experts.
+func SharedAfter(l table.Layer) (bool, error) {
+	n, _, err := l.Int("n_shared_experts")
+	if err != nil || n == 0 {
+		return false, err
+	}
+	return MoEAfter(l)
+}
+
+// NextN is the condition of layers behind those of the model.
+func NextN(l table.Layer) (bool, error) {
+	n, err := l.BlockCount()
+	return l.Bid >= n, err
+}
+
+func FirstLayer(l table.Layer) (bool, error) { return l.Bid == 0, nil }
+
+func Both(a, b table.Cond) table.Cond {
+	return func(l table.Layer) (bool, error) {
+		ok, err := a(l)
+		if err != nil || !ok {
+			return false, err
+		}
+		return b(l)
+	}
+}

@@ -1,0 +1,111 @@
+package parts
+
+import (
+	"math"
+	"strings"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/internal/torchmath"
+	"ggforge/rows"
+)
+
+// LongRopeFactors are the factors of the longrope type, one per pair of rotating
+// dimensions: those for texts beyond the original context length and those for
+// texts within.
+func LongRopeFactors(dims func(*hparams.View) (int64, error)) []table.ExtraTensor {
+	factors := func(key, other string) func(*hparams.View) (rows.Source, error) {
+		return func(c *hparams.View) (rows.Source, error) {
+			list, _, err := c.Rope().Floats(key)
+			if err != nil {
+				return nil, err
+			}
+			others, _, err := c.Rope().Floats(other)
+			if err != nil || len(list) == 0 && len(others) == 0 {
+				return nil, err
+			}
+			n, err := dims(c)
+			if err != nil {
+				return nil, err
+			}
+			if len(list) == 0 || 2*int64(len(list)) != n {
+				return nil, fault.Errorf(fault.Broken, "%s: rope setting %q has %d factors, want one for each 2 of %d dimensions", hparams.ConfigFile, key, len(list), n)
+			}
+			out := make([]float32, len(list))
+			for i, f := range list {
+				out[i] = float32(f)
+			}
+			return rows.Float32s(out), nil
+		}
+	}
+	return []table.ExtraTensor{
+		{GGUF: "rope_factors_long.weight", Make: factors("long_factor", "short_factor")},
+		{GGUF: "rope_factors_short.weight", Make: factors("short_factor", "long_factor")},
+	}
+}
+
+// Llama3Extra are the factors as a tensor.
+var Llama3Extra = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: Llama3Factors}}
+
+// Llama3Factors returns the frequency factors of the llama3 rope type: one per
+// pair of rotating dimensions. Wavelengths below the high-frequency bound keep
+// their frequency, those above the low-frequency bound are slowed down by the
+// factor, between them the two are blended. All steps are float32, because the
+// reference computes with float32 tensors; a number divided by a tensor is there
+// the number times the tensor's reciprocal, which rounds twice.
+func Llama3Factors(c *hparams.View) (rows.Source, error) {
+	r := c.Rope()
+	ropeType, _, err := r.String("rope_type")
+	if err != nil || !strings.EqualFold(ropeType, "llama3") {
+		return nil, err
+	}
+	dim, err := c.HeadDim()
+	if err != nil {
+		return nil, err
+	}
+	p := map[string]float64{
+		"rope_theta": 10000, "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192,
+	}
+	for key := range p {
+		f, ok, err := r.Float(key)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			p[key] = f
+		}
+		if !(p[key] > 0) {
+			return nil, fault.Errorf(fault.Broken, "%s: key %q: want a positive number, found %v", hparams.ConfigFile, "rope_scaling."+key, p[key])
+		}
+	}
+	if dim <= 0 || dim > hparams.MaxHeadDim {
+		return nil, fault.Errorf(fault.Broken, "%s: heads of %d elements, want 1 to %d", hparams.ConfigFile, dim, hparams.MaxHeadDim)
+	}
+	low, high := p["low_freq_factor"], p["high_freq_factor"]
+	length, factor := p["original_max_position_embeddings"], p["factor"]
+	lowWavelen, highWavelen := float32(length/low), float32(length/high)
+	exponents := make([]float32, 0, dim/2+1)
+	for i := int64(0); i < dim; i += 2 {
+		exponents = append(exponents, float32(i)/float32(dim))
+	}
+	powers := make([]float32, len(exponents))
+	torchmath.PowScalar(powers, float32(p["rope_theta"]), exponents)
+	factors := make([]float32, len(powers))
+	for i, power := range powers {
+		freq := 1 / power
+		wavelen := 1 / freq * float32(2*math.Pi)
+		switch {
+		case wavelen < highWavelen:
+			factors[i] = 1
+		case wavelen > lowWavelen:
+			factors[i] = float32(factor)
+		case low == high:
+			return nil, fault.Errorf(fault.Broken, "%s: low_freq_factor and high_freq_factor are both %v: no blend between them", hparams.ConfigFile, low)
+		default:
+			smooth := (float32(1/wavelen*float32(length)) - float32(low)) / float32(high-low)
+			factors[i] = 1 / (float32((1-smooth)/float32(factor)) + smooth)
+		}
+	}
+	return rows.Float32s(factors), nil
+}

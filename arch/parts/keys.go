@@ -1,0 +1,26 @@
+package parts
+
+import (
+	"ggforge/arch/table"
+)
+
+var BloomHeads = []string{"n_head", "num_attention_heads"}
+
+// SiLU is what feed-forward parts of nearly all decoders compute with.
+var SiLU = table.Expect{Key: "hidden_act", Values: []string{"silu", "swish"}}
+
+// GELU are the names of GELU: the exact function and its approximations, which
+// the runtime does not tell apart.
+var GELU = []string{"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}
+
+// False is what keys of features must be that the architecture does not have.
+var False = []string{"false"}
+
+// BiasKeys tell which weights have a bias; the tensors show it.
+var BiasKeys = []string{"attention_bias", "mlp_bias", "lm_head_bias", "use_bias", "qkv_bias", "use_qkv_bias", "bias"}
+
+// AnyTimeStep is the range of time steps that is none.
+var AnyTimeStep = []string{"[0 Infinity]", "[0.0 Infinity]"}
+
+// WindowKeys tell of sliding windows that are off unless use_sliding_window is on.
+var WindowKeys = []string{"sliding_window", "max_window_layers", "layer_types"}

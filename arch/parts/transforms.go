@@ -1,0 +1,216 @@
+package parts
+
+import (
+	"fmt"
+	"slices"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/internal/torchmath"
+	"ggforge/rows"
+)
+
+// SplitHeads turns rows of query, key and value head by head into all queries,
+// all keys, all values.
+var SplitHeads = groupedQKV("split-heads", func(l table.Layer) (groups, perGroup int64, err error) {
+	heads, err := l.Require(BloomHeads...)
+	return heads, 1, err
+})
+
+// groupedQKV returns the transform of a joined projection that lies in groups,
+// each of perGroup query heads, a key head and a value head, into all queries,
+// all keys, all values. A bias is split like a row.
+func groupedQKV(name string, count func(table.Layer) (groups, perGroup int64, err error)) *table.Transform {
+	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		groups, perGroup, err := count(l)
+		if err != nil {
+			return nil, err
+		}
+		return rows.UngroupQKV(s, groups, perGroup)
+	}}
+}
+
+// Half returns the transform that takes the first (0) or the second half (1) of
+// dimension 1, the rows of a matrix or of each matrix of a stack.
+func Half(i int64) *table.Transform {
+	return &table.Transform{Name: fmt.Sprintf("half-%d", i), Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		if len(ne) < 2 || ne[1]%2 != 0 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %v, want an even number of rows to be split in halves", ne)
+		}
+		n := ne[1] / 2
+		return rows.Slice(s, 1, i*n, (i+1)*n)
+	}}
+}
+
+// PlusOne adds 1 to the weights of a norm: families that store the difference to 1.
+var PlusOne = &table.Transform{
+	Name:    "plus-one",
+	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) { return rows.Map(s, rows.Add(1)), nil },
+}
+
+// joinedPart takes queries, keys or values out of a matrix that has all queries,
+// all keys, all values; q and k are the rows of all queries and of all keys.
+func joinedPart(name string, part func(q, k int64) (from, to int64)) *table.Transform {
+	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		heads, err := l.Heads()
+		if err != nil {
+			return nil, err
+		}
+		headsKV, err := l.HeadsKV()
+		if err != nil {
+			return nil, err
+		}
+		dim, err := l.HeadDim()
+		if err != nil {
+			return nil, err
+		}
+		if min(heads, headsKV, dim) <= 0 || max(heads, headsKV, dim) > hparams.MaxHeadDim {
+			return nil, fault.Errorf(fault.Broken, "%s: %d heads and %d key heads of %d elements", hparams.ConfigFile, heads, headsKV, dim)
+		}
+		if ne := s.NE(); len(ne) != 2 || ne[1] != (heads+2*headsKV)*dim {
+			return nil, fmt.Errorf("dimensions %s, want rows of %d+2*%d heads of %d", gguf.Shape(ne), heads, headsKV, dim)
+		}
+		from, to := part(heads*dim, headsKV*dim)
+		return rows.Slice(s, 1, from, to)
+	}}
+}
+
+var (
+	QOfJoined = joinedPart("q-of-joined", func(q, k int64) (int64, int64) { return 0, q })
+	KOfJoined = joinedPart("k-of-joined", func(q, k int64) (int64, int64) { return q, q + k })
+	VOfJoined = joinedPart("v-of-joined", func(q, k int64) (int64, int64) { return q + k, q + 2*k })
+)
+
+// Transpose exchanges the dimensions of a matrix; biases stay as they are.
+var Transpose = &table.Transform{
+	Name:    "transpose",
+	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) { return transposed(s) },
+	Inverse: func(_ *table.Keys, s rows.Source) (rows.Source, error) { return transposed(s) },
+}
+
+func transposed(s rows.Source) (rows.Source, error) {
+	switch n := len(s.NE()); n {
+	case 1:
+		return s, nil
+	case 2:
+		return rows.Transpose(s)
+	default:
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a matrix", gguf.Shape(s.NE()))
+	}
+}
+
+var Swapped = &table.Transform{Name: "transpose", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+	if ne := s.NE(); len(ne) < 2 {
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a matrix", gguf.Shape(ne))
+	}
+	return rows.Transpose(s)
+}}
+
+// SqueezeKernel turns a kernel of one channel, [channels, 1, width] in the
+// checkpoint, into a matrix.
+var SqueezeKernel = &table.Transform{Name: "squeeze-kernel", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+	ne := s.NE()
+	if len(ne) != 3 || ne[1] != 1 {
+		return nil, fmt.Errorf("dimensions %s, want the middle one of three to be 1", gguf.Shape(ne))
+	}
+	return rows.Reshape(s, []int64{ne[0], ne[2]})
+}}
+
+// NegExp makes the matrix A of its negated logarithm: -exp(x).
+var NegExp = &table.Transform{Name: "neg-exp", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+	return rows.Map(s, func(x []float32) {
+		torchmath.Exp(x)
+		for i := range x {
+			x[i] = -x[i]
+		}
+	}), nil
+}}
+
+// Column makes a vector a column, as loaders have it that multiply by it.
+var Column = &table.Transform{
+	Name: "column",
+	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		return rows.Reshape(s, append([]int64{1}, s.NE()...))
+	},
+}
+
+var NegExpColumn = InTurn("neg-exp-column", NegExp, Column)
+
+// InTurn does one transform after the other.
+func InTurn(name string, all ...*table.Transform) *table.Transform {
+	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		var err error
+		for _, t := range all {
+			if s, err = t.Apply(l, s); err != nil {
+				return nil, err
+			}
+		}
+		return s, nil
+	}}
+}
+
+// Squeeze leaves out dimensions of 1.
+var Squeeze = &table.Transform{Name: "squeeze", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+	ne := slices.DeleteFunc(slices.Clone(s.NE()), func(n int64) bool { return n == 1 })
+	if len(ne) == 0 {
+		ne = []int64{1}
+	}
+	return rows.Reshape(s, ne)
+}}
+
+// GroupNorm gives the weights of a norm one row per group.
+func GroupNorm(groups func(*hparams.View) (int64, error)) *table.Transform {
+	return &table.Transform{Name: "group-norm", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		n, err := groups(l.View)
+		if err != nil {
+			return nil, err
+		}
+		ne := s.NE()
+		if len(ne) != 1 || n < 1 || ne[0]%n != 0 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want a multiple of %d elements", gguf.Shape(ne), n)
+		}
+		return rows.Reshape(s, []int64{ne[0] / n, n})
+	}}
+}
+
+// TransposeEach transposes the matrices of a stack.
+var TransposeEach = &table.Transform{Name: "transpose-each", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+	if ne := s.NE(); len(ne) != 3 {
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a stack of matrices", gguf.Shape(ne))
+	}
+	return rows.Transpose(s)
+}}
+
+// PermuteQ and PermuteK turn the head layout of Hugging Face checkpoints into
+// that of GGUF.
+var (
+	PermuteQ = permuteRope("permute-rope-q", (*hparams.View).Heads, (*table.Keys).Heads)
+	PermuteK = permuteRope("permute-rope-k", (*hparams.View).HeadsKV, (*table.Keys).HeadsKV)
+)
+
+func permuteRope(name string, ofConfig func(*hparams.View) (int64, error), ofFile func(*table.Keys) (int64, error)) *table.Transform {
+	apply := func(s rows.Source, permute func(rows.Source, int64) (rows.Source, error), heads int64, err error) (rows.Source, error) {
+		if err != nil {
+			return nil, err
+		}
+		p, err := permute(s, heads)
+		if err != nil {
+			return nil, fault.Errorf(fault.Broken, "%w", err)
+		}
+		return p, nil
+	}
+	return &table.Transform{
+		Name: name,
+		Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+			heads, err := ofConfig(l.View)
+			return apply(s, rows.PermuteRope, heads, err)
+		},
+		Inverse: func(k *table.Keys, s rows.Source) (rows.Source, error) {
+			heads, err := ofFile(k)
+			return apply(s, rows.UnpermuteRope, heads, err)
+		},
+	}
+}

@@ -1,0 +1,154 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ggforge/arch/hparams"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/tokenizer"
+)
+
+// Arch describes one architecture, or one of several ways in which checkpoints
+// of it are made: tables of the same Name differ in their classes.
+type Arch struct {
+	Name      string   // GGUF name, general.architecture
+	Classes   []string // Hugging Face class names ("architectures" of config.json)
+	Tokenizer tokenizer.Class
+	// VocabSize is the length of the vocabulary; nil for the config's vocab_size.
+	VocabSize func(*hparams.View) (int64, error)
+	// RawConfig takes config.json as it stands, without the defaults that the
+	// transformers library has for its model_type.
+	RawConfig bool
+	// BlockCount is the number of layers; nil for that of the config.
+	BlockCount func(*hparams.View) (int64, error)
+	Early      []Row // those before general.type
+	Metadata   []Row // in the order the file has them, below the architecture's name
+	// Quantized are methods of quantization whose tensors the rows take as they are.
+	Quantized []string
+	// RopePerAttention and RopeSections tell that the architecture knows rope
+	// settings per kind of attention, or for more than one axis.
+	RopePerAttention, RopeSections bool
+	Dense                          bool // it knows dense modules
+	// Unused are config keys that may have any value: no loader asks for them. Those
+	// of rope settings begin with "rope_scaling.".
+	Unused  []string
+	Expect  []Expect // config keys that change arithmetic and have one meaning here
+	Rename  []Rename // the first that fits is done
+	Drop    []Drop
+	Tensors []TensorRow // what becomes of each tensor of the checkpoint
+	// KeepAll lets the rows see names that look like parts for pictures or sound.
+	KeepAll bool
+	Extra   []ExtraTensor
+	// Instead returns the table that a config of these classes asks for, nil for
+	// this one.
+	Instead func(*hparams.View) (*Arch, error)
+
+	lookup lookup
+}
+
+// Blocks returns the number of layers.
+func (a *Arch) Blocks(c *hparams.View) (int64, error) {
+	count := a.BlockCount
+	if count == nil {
+		count = (*hparams.View).BlockCount
+	}
+	n, err := count(c)
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = fault.Errorf(fault.Broken, "%s: %d layers, want at most %d", hparams.ConfigFile, n, hparams.MaxBlocks)
+	}
+	return n, err
+}
+
+// Unread lists the config keys that nothing asked for and that might mean
+// something, see Config.Unread, less those that mean nothing here.
+func (a *Arch) Unread(c *hparams.View) []string {
+	return slices.DeleteFunc(c.Unread(), func(key string) bool {
+		return slices.ContainsFunc(a.Unused, func(u string) bool { return key == u || strings.HasPrefix(key, u+".") })
+	})
+}
+
+// KVs returns the metadata below the architecture's name, general.file_type
+// among it, in the order of the reference; early holds what stands before
+// general.type.
+func (a *Arch) KVs(c *hparams.View, fileType uint32) (early, m gguf.Metadata, err error) {
+	for _, e := range a.Expect {
+		if err := e.check(a, c); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, r := range []struct {
+		key   string
+		known bool
+	}{
+		{"full_attention", a.RopePerAttention}, {"sliding_attention", a.RopePerAttention}, {"mrope_section", a.RopeSections},
+	} {
+		if c.RopeRoot().Peek(r.key) != nil && !r.known {
+			return nil, nil, fault.Errorf(fault.Unsupported, "%s: rope setting %q has no meaning in architecture %s", hparams.ConfigFile, r.key, a.Name)
+		}
+	}
+	if early, err = a.kvs(c, a.Early, fileType); err != nil {
+		return nil, nil, err
+	}
+	m, err = a.kvs(c, a.Metadata, fileType)
+	return early, m, err
+}
+
+func (a *Arch) kvs(c *hparams.View, rows []Row, fileType uint32) (m gguf.Metadata, err error) {
+	for _, r := range rows {
+		if r.Key == gguf.KeyFileType {
+			if r.Derive != nil {
+				_, ok, err := r.Derive(c)
+				if err != nil {
+					return nil, err
+				}
+				if !ok {
+					continue
+				}
+			}
+			m.Set(r.Key, gguf.Uint32(fileType))
+			continue
+		}
+		if r.Deviates && c.Reference {
+			continue
+		}
+		v, ok, err := r.Value(c)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		key := r.Key
+		if !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "tokenizer.") && !strings.HasPrefix(key, "diffusion.") {
+			key = gguf.ArchKey(a.Name, key)
+		}
+		m.Set(key, v)
+	}
+	return m, nil
+}
+
+// Expect names a config key whose value decides the arithmetic of the model,
+// where the GGUF architecture knows one kind of arithmetic only.
+type Expect struct {
+	Key    string
+	Values []string // those that mean what the architecture does, as text; an absent key does too. None: the key must be absent
+}
+
+func (e Expect) check(a *Arch, c *hparams.View) error {
+	v, set := c.Peek(e.Key)
+	s := fmt.Sprint(v)
+	if v == nil || slices.Contains(e.Values, s) {
+		if set {
+			c.Lookup(e.Key)
+		}
+		return nil
+	}
+	if len(e.Values) == 0 {
+		return fault.Errorf(fault.Unsupported, "%s: key %q has no meaning in architecture %s, and it changes the model", hparams.ConfigFile, e.Key, a.Name)
+	}
+	return fault.Errorf(fault.Unsupported, "%s: key %q is %q, but models of architecture %s compute with %s only",
+		hparams.ConfigFile, e.Key, s, a.Name, strings.Join(e.Values, " or "))
+}

@@ -1,0 +1,85 @@
+package table
+
+import (
+	"fmt"
+	"math"
+
+	"ggforge/arch/hparams"
+	"ggforge/fault"
+	"ggforge/gguf"
+)
+
+// Row is one metadata pair: a GGUF key and where its value comes from. A row
+// whose source is absent writes nothing, unless it is Required.
+type Row struct {
+	Key      string // below the architecture's name; general.* and tokenizer.* stand for themselves
+	Type     gguf.ValueType
+	From     []string // config keys, the first that is there counts
+	Required bool
+	Const    gguf.Value // instead of From, or its default
+	Derive   Derive     // instead of From; of general.file_type it only tells whether the row is there
+	// Deviates tells that the reference does not write the pair, see Config.Reference.
+	Deviates bool
+}
+
+// Derive computes the value of a row; ok is false when there is none.
+type Derive func(*hparams.View) (v gguf.Value, ok bool, err error)
+
+func (r Row) Value(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	if r.Derive != nil {
+		return r.Derive(c)
+	}
+	switch {
+	case len(r.From) == 0:
+	case r.Type == gguf.Uint32Type:
+		v, ok, err = Uint32Of(c.Int(r.From...))
+	case r.Type == gguf.Float32Type:
+		v, ok, err = Float32Of(c.Float(r.From...))
+	case r.Type == gguf.BoolType:
+		v, ok, err = BoolOf(c.Bool(r.From...))
+	case r.Type == gguf.StringType:
+		v, ok, err = stringOf(c.String(r.From...))
+	default:
+		panic(fmt.Sprintf("arch: row %q of type %v", r.Key, r.Type))
+	}
+	if err == nil && !ok && r.Const != (gguf.Value{}) {
+		return r.Const, true, nil
+	}
+	if err == nil && !ok && r.Required {
+		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q, which %s is made of", hparams.ConfigFile, r.From, r.Key)
+	}
+	if err != nil && len(r.From) > 0 {
+		err = fmt.Errorf("%w (for %s)", err, r.Key)
+	}
+	return v, ok, err
+}
+
+// Uint32Of and Float32Of turn what a Config method returns into a metadata value.
+
+func Uint32Of(n int64, ok bool, err error) (gguf.Value, bool, error) {
+	if err == nil && ok && (n < 0 || n > math.MaxUint32) {
+		err = fault.Errorf(fault.Broken, "%s: %d does not fit 32 bits without sign", hparams.ConfigFile, n)
+	}
+	if err != nil || !ok {
+		return gguf.Value{}, false, err
+	}
+	return gguf.Uint32(uint32(n)), true, nil
+}
+
+func Float32Of(f float64, ok bool, err error) (gguf.Value, bool, error) {
+	if err == nil && ok && math.IsInf(float64(float32(f)), 0) {
+		err = fault.Errorf(fault.Broken, "%s: %v does not fit float32", hparams.ConfigFile, f)
+	}
+	if err != nil || !ok {
+		return gguf.Value{}, false, err
+	}
+	return gguf.Float32(float32(f)), true, nil
+}
+
+func BoolOf(b, ok bool, err error) (gguf.Value, bool, error) {
+	return gguf.Bool(b), ok && err == nil, err
+}
+
+func stringOf(s string, ok bool, err error) (gguf.Value, bool, error) {
+	return gguf.String(s), ok && s != "" && err == nil, err // empty strings are not written
+}
