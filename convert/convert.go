@@ -23,6 +23,7 @@ import (
 	"ggforge/convert/general"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/stamp"
 	"ggforge/safetensors"
 	"ggforge/tokenizer"
 	"ggforge/writer"
@@ -141,11 +142,11 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		return err
 	}
 	j.mxfp4 = quantized && method == "mxfp4" && !opt.VocabOnly
-	open := safetensors.OpenDir
+	open := safetensors.OpenFolder
 	if opt.Mistral {
 		open = safetensors.OpenConsolidated
 	}
-	j.checkpoint, err = open(j.Dir)
+	j.checkpoint, err = open(j.files, j.Dir)
 	switch {
 	case err == nil:
 	case opt.VocabOnly && errors.Is(err, safetensors.ErrNone):
@@ -306,16 +307,12 @@ func (j *Job) outputs(path string) []*writer.File {
 // Metadata returns the metadata of the file.
 func (j *Job) Metadata() gguf.Metadata { return slices.Clone(j.metadata) }
 
-// Files returns the paths of the weights.
+// Files returns the paths of all files that the job reads: configurations, the
+// tokenizer's, the card and the weights.
 func (j *Job) Files() []string {
-	var paths []string
-	if j.checkpoint != nil {
-		for _, f := range j.checkpoint.Files {
-			paths = append(paths, f.Path)
-		}
-	}
-	for _, f := range j.dense {
-		paths = append(paths, f.Path)
+	paths := j.files.Inputs()
+	if j.options.Override != "" {
+		paths = append(paths, j.options.Override)
 	}
 	return paths
 }
@@ -325,5 +322,6 @@ func (j *Job) Files() []string {
 func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writer.Result, error) {
 	opt.AllowOverflow = true
 	opt.Inputs = append(opt.Inputs, j.Files()...)
+	opt.Check = stamp.All(opt.Check, j.files.Check)
 	return writer.WriteAll(ctx, j.outputs(path), opt)
 }

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -24,7 +25,12 @@ func (j *Job) planDense(config *hparams.View) error {
 		j.warnf("the checkpoint has no dense modules to take along")
 	}
 	for _, m := range modules {
-		f, err := safetensors.Open(filepath.Join(j.Dir, m.Dir, "model.safetensors"))
+		name := path.Join(m.Dir, "model.safetensors")
+		file, err := j.files.OpenFile(name)
+		if err != nil {
+			return err
+		}
+		f, err := safetensors.Read(file, filepath.Join(j.Dir, filepath.FromSlash(name)))
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/stamp"
 	"ggforge/model"
 	"ggforge/quants"
 	"ggforge/rows"
@@ -197,5 +198,6 @@ func (j *Job) Write(ctx context.Context, dir string, opt writer.Options) (*write
 		c.Tensors = append(c.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
 	}
 	opt.Inputs = append(opt.Inputs, j.Input.Files...)
+	opt.Check = stamp.All(opt.Check, j.Input.Unchanged)
 	return writer.WriteCheckpoint(ctx, c, opt)
 }

@@ -130,6 +130,15 @@ func (f *File) Close() error {
 	return f.mapping.Close()
 }
 
+// Unchanged returns an error of kind fault.Broken if the file on the disk is not as
+// it was at Open any more.
+func (f *File) Unchanged() error {
+	if f.mapping == nil {
+		return nil
+	}
+	return f.mapping.Unchanged()
+}
+
 // Data returns the bytes of a tensor of this file, in the file's byte order.
 // They are valid until Close and must not be written to.
 func (f *File) Data(t *Tensor) []byte {

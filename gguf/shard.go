@@ -79,6 +79,16 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
+// Unchanged is File.Unchanged for all files.
+func (s *Set) Unchanged() error {
+	for _, f := range s.Files {
+		if err := f.Unchanged(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Metadata returns the model's metadata, those of the first file.
 func (s *Set) Metadata() Metadata { return s.Files[0].Metadata }
 

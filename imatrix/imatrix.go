@@ -165,6 +165,15 @@ func (m *Matrix) Close() error {
 	return m.mapping.Close()
 }
 
+// Unchanged returns an error of kind fault.Broken if the file on the disk is not as
+// it was at Open any more.
+func (m *Matrix) Unchanged() error {
+	if m == nil || m.mapping == nil {
+		return nil
+	}
+	return m.mapping.Unchanged()
+}
+
 func (m *Matrix) buildIndex() {
 	m.index = make(map[string]int, len(m.entries))
 	for i := range m.entries {

@@ -25,6 +25,9 @@ type Model struct {
 	// Release closes the files that the tensors are read from; nil for nothing to
 	// close.
 	Release func() error
+	// Check returns an error if one of Files is not as it was when the model was
+	// opened; nil for nothing to check.
+	Check func() error
 }
 
 // Tensor is one tensor of a Model.
@@ -45,6 +48,15 @@ func (m *Model) Close() error {
 		return nil
 	}
 	return m.Release()
+}
+
+// Unchanged returns an error of kind fault.Broken if one of the files that the
+// tensors are read from is not as it was any more: what was read may be of both.
+func (m *Model) Unchanged() error {
+	if m.Check == nil {
+		return nil
+	}
+	return m.Check()
 }
 
 // BPW returns the bits per weight over all tensors.
@@ -70,7 +82,7 @@ func Open(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Path: path, Bytes: set.Size(), Metadata: set.Metadata(), Shards: len(set.Files), Release: set.Close}
+	m := &Model{Path: path, Bytes: set.Size(), Metadata: set.Metadata(), Shards: len(set.Files), Release: set.Close, Check: set.Unchanged}
 	for shard, f := range set.Files {
 		m.Files = append(m.Files, f.Path)
 		for i := range f.Tensors {

@@ -15,6 +15,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/stamp"
 	"ggforge/model"
 	"ggforge/writer"
 )
@@ -202,6 +203,7 @@ func (b *Batch) Write(ctx context.Context, paths []string, opt writer.Options) (
 		sets = append(sets, files)
 	}
 	opt.Inputs = slices.Concat(opt.Inputs, b.input.Files, b.matrix.paths())
+	opt.Check = stamp.All(opt.Check, b.input.Unchanged, b.matrix.Unchanged)
 	return writer.WriteSets(ctx, sets, opt)
 }
 

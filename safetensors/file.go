@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"math/bits"
+	"os"
 	"slices"
 	"strings"
 
@@ -88,7 +89,21 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var f *File
+	return parseMapped(m)
+}
+
+// Read is Open for a file that is open already; path is its name. The result owns
+// file.
+func Read(file *os.File, path string) (*File, error) {
+	m, err := mmap.Map(file, path)
+	if err != nil {
+		return nil, err
+	}
+	return parseMapped(m)
+}
+
+func parseMapped(m *mmap.File) (f *File, err error) {
+	path := m.Path()
 	err = mmap.Guard(path, func() (err error) {
 		f, err = Parse(path, m.Bytes())
 		return err

@@ -70,42 +70,68 @@ func (c *Checkpoint) Close() error {
 //
 // One *FormatError lists every defect. A directory with PyTorch pickles only
 // gives ErrUnsupported.
-func OpenDir(dir string) (*Checkpoint, error) {
-	names, err := fileNames(dir)
+func OpenDir(dir string) (*Checkpoint, error) { return OpenFolder(folder(dir), dir) }
+
+// Folder is a directory whose files are opened by their names, under rules of its
+// own: which links it follows, for one.
+type Folder interface {
+	ReadDir(name string) ([]fs.DirEntry, error) // sorted; of "."
+	OpenFile(name string) (*os.File, error)
+}
+
+// folder is the directory at a path; it follows all links.
+type folder string
+
+func (f folder) ReadDir(name string) ([]fs.DirEntry, error) {
+	return os.ReadDir(filepath.Join(string(f), name))
+}
+
+func (f folder) OpenFile(name string) (*os.File, error) {
+	path := filepath.Join(string(f), name)
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe waits for a writer
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("is not a regular file")}
+	}
+	return os.Open(path)
+}
+
+// OpenFolder is OpenDir for a directory of other rules; dir is its path, for names
+// of files.
+func OpenFolder(in Folder, dir string) (*Checkpoint, error) {
+	names, err := fileNames(in)
 	if err != nil {
 		return nil, err
 	}
 	files := matching(names, prefix, suffix)
 	if slices.Contains(names, IndexName) {
 		path := filepath.Join(dir, IndexName)
-		index, err := openIndex(path)
+		index, err := openIndex(in, path)
 		if err != nil {
 			return nil, err
 		}
-		return openIndexed(dir, path, index, files)
+		return openIndexed(in, dir, path, index, files)
 	}
 	if len(files) == 0 {
 		files = matching(names, consolidated, suffix)
 	}
-	return openAll(dir, names, files)
+	return openAll(in, dir, names, files)
 }
 
 // OpenConsolidated opens the files consolidated*.safetensors of a directory, which
 // may hold the same weights in files model*.safetensors too.
-func OpenConsolidated(dir string) (*Checkpoint, error) {
-	names, err := fileNames(dir)
+func OpenConsolidated(in Folder, dir string) (*Checkpoint, error) {
+	names, err := fileNames(in)
 	if err != nil {
 		return nil, err
 	}
-	return openAll(dir, names, matching(names, consolidated, suffix))
+	return openAll(in, dir, names, matching(names, consolidated, suffix))
 }
 
 // consolidated is how the names of the weights begin in Mistral's own format.
 const consolidated = "consolidated"
 
 // fileNames lists a directory, sorted.
-func fileNames(dir string) ([]string, error) {
-	list, err := os.ReadDir(dir)
+func fileNames(in Folder) ([]string, error) {
+	list, err := in.ReadDir(".")
 	if err != nil {
 		return nil, err
 	}
@@ -116,13 +142,13 @@ func fileNames(dir string) ([]string, error) {
 	return names, nil
 }
 
-func openAll(dir string, names, files []string) (*Checkpoint, error) {
+func openAll(in Folder, dir string, names, files []string) (*Checkpoint, error) {
 	if len(files) == 0 {
 		return nil, noWeights(dir, names)
 	}
 	var d defects
 	findGaps(files, &d)
-	return openShards(dir, dir, files, nil, &d)
+	return openShards(in, dir, dir, files, nil, &d)
 }
 
 // IsModelFile reports whether OpenDir takes a file of that name for a part of the
@@ -164,8 +190,12 @@ type place struct {
 	tensor, file string
 }
 
-func openIndex(path string) (index []place, err error) {
-	m, err := mmap.Open(path)
+func openIndex(in Folder, path string) (index []place, err error) {
+	f, err := in.OpenFile(filepath.Base(path))
+	if err != nil {
+		return nil, err
+	}
+	m, err := mmap.Map(f, path)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +254,7 @@ func parseIndex(path string, text []byte) ([]place, error) {
 
 // openIndexed opens the files an index names. present are the model files in
 // the directory.
-func openIndexed(dir, path string, index []place, present []string) (*Checkpoint, error) {
+func openIndexed(in Folder, dir, path string, index []place, present []string) (*Checkpoint, error) {
 	var d defects
 	tensors := map[string]int{} // per file
 	for _, p := range index {
@@ -243,13 +273,13 @@ func openIndexed(dir, path string, index []place, present []string) (*Checkpoint
 			d.add(extraFile, "%s: not in the index", file)
 		}
 	}
-	return openShards(dir, path, files, index, &d)
+	return openShards(in, dir, path, files, index, &d)
 }
 
 // openShards opens files, which are sorted, and checks the tensors of all
 // against each other and, if there is one, against the index. where is the path
 // to report defects for.
-func openShards(dir, where string, files []string, index []place, d *defects) (_ *Checkpoint, err error) {
+func openShards(in Folder, dir, where string, files []string, index []place, d *defects) (_ *Checkpoint, err error) {
 	c := &Checkpoint{Dir: dir, byName: map[string]*Tensor{}}
 	defer func() {
 		if err != nil {
@@ -259,7 +289,7 @@ func openShards(dir, where string, files []string, index []place, d *defects) (_
 	opened := map[string]bool{}
 	var broken []error
 	for _, name := range files {
-		f, err := Open(filepath.Join(dir, name))
+		f, err := openShard(in, dir, name)
 		switch {
 		case err == nil:
 			opened[name] = true
@@ -320,6 +350,14 @@ func openShards(dir, where string, files []string, index []place, d *defects) (_
 		return nil, broken[0] // says it better itself
 	}
 	return nil, &FormatError{Path: where, Offset: -1, Msg: d.String(), missing: d[missingFile].n > 0}
+}
+
+func openShard(in Folder, dir, name string) (*File, error) {
+	f, err := in.OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return Read(f, filepath.Join(dir, name))
 }
 
 // findGaps looks for gaps in files named NAME-NUMBER-of-COUNT.safetensors.

@@ -18,23 +18,36 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
+	"syscall"
+
+	"ggforge/fault"
+	"ggforge/internal/stamp"
 )
 
 // ErrChanged is the cause of an error from Guard: bytes that were in the file
-// when it was opened cannot be read any more.
-var ErrChanged = errors.New("the file changed while being read, or its disk failed")
+// when it was opened cannot be read any more. It is of kind fault.Broken.
+var ErrChanged = fault.Errorf(fault.Broken, "the file changed while being read, or its disk failed")
 
 // File is a mapped file.
 type File struct {
-	path string
-	file *os.File // nil when empty or closed, as data
-	data []byte
+	path  string
+	file  *os.File // for ReadAt; nil when empty or closed, as data, and for more than maxOpen files
+	data  []byte
+	stamp stamp.Stamp
 }
+
+// maxOpen is how many mapped files of the process stay open besides: all the shards
+// of nearly every model, and half of what the smallest common limit of descriptors
+// leaves. Further ones are read through their mappings.
+const maxOpen = 128
+
+var opened atomic.Int64
 
 // Open maps the regular file at path; links are followed. Errors are
 // *fs.PathError and match no kind of package fault: they are of input and
 // output.
-func Open(path string) (_ *File, err error) {
+func Open(path string) (*File, error) {
 	// Asked before opening as well, because opening a pipe waits for a writer.
 	info, err := os.Stat(path)
 	if err != nil {
@@ -43,33 +56,44 @@ func Open(path string) (_ *File, err error) {
 	if err := regular(path, info); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
+	return Map(f, path)
+}
+
+// Map is Open for a file that is open already; path is its name. The File closes f.
+func Map(f *os.File, path string) (_ *File, err error) {
 	defer func() {
 		if err != nil {
 			f.Close()
 		}
 	}()
-	if info, err = f.Stat(); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return nil, err
 	}
 	if err := regular(path, info); err != nil {
 		return nil, err
 	}
+	m := &File{path: path, stamp: stamp.Of(path, info)}
 	size := info.Size()
 	if size == 0 {
-		return &File{path: path}, f.Close() // systems refuse to map nothing
+		return m, f.Close() // systems refuse to map nothing
 	}
 	if size < 0 || size > math.MaxInt {
 		return nil, &fs.PathError{Op: "map", Path: path, Err: fmt.Errorf("%d bytes do not fit the address space", size)}
 	}
-	data, err := mapFile(f, int(size))
-	if err != nil {
+	if m.data, err = mapFile(f, int(size)); err != nil {
 		return nil, &fs.PathError{Op: "map", Path: path, Err: err}
 	}
-	return &File{path: path, file: f, data: data}, nil
+	if opened.Add(1) <= maxOpen {
+		m.file = f
+		return m, nil
+	}
+	opened.Add(-1)
+	return m, f.Close()
 }
 
 func regular(path string, info fs.FileInfo) error {
@@ -93,16 +117,24 @@ func (f *File) Size() int64 { return int64(len(f.data)) }
 // Path returns the path given to Open.
 func (f *File) Path() string { return f.path }
 
-// ReadAt reads from the file, not through the mapping; it is as in io.ReaderAt,
-// and the file ends at its size at Open. It needs no Guard: bytes that are lost
-// since give an error with the cause ErrChanged.
+// Unchanged returns an error of kind fault.Broken unless the path still leads to
+// the file as it was at Open: same file, same size, same time of modification.
+func (f *File) Unchanged() error { return f.stamp.Check() }
+
+// ReadAt reads from the file, and only of a file that did not stay open through the
+// mapping; it is as in io.ReaderAt, and the file ends at its size at Open. It needs
+// no Guard: bytes that are lost since give an error with the cause ErrChanged.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, &fs.PathError{Op: "read", Path: f.path, Err: fs.ErrInvalid}
 	}
 	want := max(0, min(int64(len(p)), f.Size()-off))
 	n := 0
-	if want > 0 {
+	if want > 0 && f.file == nil {
+		if err := Guard(f.path, func() error { n = copy(p, f.data[off:]); return nil }); err != nil {
+			return 0, err
+		}
+	} else if want > 0 {
 		var err error
 		if n, err = f.file.ReadAt(p[:want], off); err == io.EOF {
 			err = &fs.PathError{Op: "read", Path: f.path, Err: ErrChanged}
@@ -134,7 +166,11 @@ func (f *File) Close() error {
 		return nil
 	}
 	f.data = nil
-	err := f.file.Close()
+	var err error
+	if f.file != nil {
+		err = f.file.Close()
+		opened.Add(-1)
+	}
 	if e := unmap(data); e != nil {
 		err = &fs.PathError{Op: "unmap", Path: f.path, Err: e}
 	}

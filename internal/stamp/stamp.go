@@ -46,9 +46,20 @@ func (s Stamp) Check() error {
 	return nil
 }
 
-// Same reports whether info is that of the file as it was.
-func (s Stamp) Same(info fs.FileInfo) bool {
-	return os.SameFile(s.info, info) && info.Size() == s.info.Size() && info.ModTime().Equal(s.info.ModTime())
+// All returns a function that calls the checks that are not nil, up to the first
+// error.
+func All(checks ...func() error) func() error {
+	return func() error {
+		for _, check := range checks {
+			if check == nil {
+				continue
+			}
+			if err := check(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // Check returns the error of the first of stamps whose file has changed.
