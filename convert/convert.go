@@ -216,7 +216,7 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 	if err != nil {
 		return err
 	}
-	vocab, err := tokenizer.Load(j.files, tokenizer.Options{Class: j.Arch.Tokenizer, Arch: j.Arch.Name, VocabSize: int(vocabSize), Config: config.Raw, Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
+	vocab, err := tokenizer.Load(j.files, tokenizer.Options{Class: j.Arch.Tokenizer, Arch: j.Arch.Name, VocabSize: int(vocabSize), Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type autoTokenizer struct {
 
 // auto returns the tokenizer that AutoTokenizer.from_pretrained makes.
 func (f *files) auto(v *Vocab, opt Options) (*autoTokenizer, error) {
-	name := f.className(opt.Config)
+	name := f.className()
 	class := classOf(name)
 	switch {
 	case class != nil && class.spm && f.byteLevelFile():

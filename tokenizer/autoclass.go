@@ -147,17 +147,18 @@ var wrongClasses = strings.Fields(`arctic chameleon chatlm cohere_asr deepseek_o
 	modernbert molmo molmo2 nemotron nvfp4 opencua openvla phi3 phi3_v phimoe qwen2 step3_vl step3p5 vipllava`)
 
 // className returns the class that AutoTokenizer picks, "" for TokenizersBackend.
-func (f *files) className(config map[string]any) string {
+func (f *files) className() string {
+	config := f.model
 	named, _ := f.config.Get("tokenizer_class").(string)
 	if named == "" {
-		named, _ = config["tokenizer_class"].(string)
+		named, _ = config.Get("tokenizer_class").(string)
 	}
 	named = strings.TrimSuffix(named, "Fast")
 	if named == "PreTrainedTokenizer" || named == "TokenizersBackend" {
 		named = ""
 	}
-	hasNamed := f.config.Get("tokenizer_class") != nil || config["tokenizer_class"] != nil
-	typ, _ := config["model_type"].(string)
+	hasNamed := f.config.Get("tokenizer_class") != nil || config.Get("tokenizer_class") != nil
+	typ, _ := config.Get("model_type").(string)
 	registered, known := "", false
 	for class, types := range modelClasses {
 		if slices.Contains(strings.Fields(types), typ) {

@@ -27,9 +27,12 @@ var byteLevel = map[Class]func(f *files, v *Vocab, opt Options) error{
 }
 
 // openFiles reads the tokenizer files that all rule sets share.
-func openFiles(dir Files) (*files, error) {
-	f := &files{dir: dir}
+func openFiles(dir Files, value func(key string) any) (*files, error) {
+	f := &files{dir: dir, value: value}
 	var err error
+	if f.model, err = readObjectIfFile(dir, modelFile); err != nil {
+		return nil, err
+	}
 	if f.config, err = readObjectIfFile(dir, configFile); err == nil {
 		f.json, err = readObjectIfFile(dir, jsonFile)
 	}
@@ -44,7 +47,7 @@ func loadGPT2(f *files, v *Vocab, opt Options) error {
 	v.Model = "gpt2"
 	v.writeRows()
 	sp := &special{files: f, kinds: []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}, nVocab: -1, wantMerges: true}
-	if err := sp.load(v, opt.Config); err != nil {
+	if err := sp.load(v); err != nil {
 		return err
 	}
 	return sp.write(v)
@@ -103,7 +106,7 @@ func (f *files) base(v *Vocab, opt Options) error {
 	case n == 0:
 		n = len(vocab)
 	case n < 0 || n > maxVocab:
-		return badf("config.json", "vocab_size %d, want 1 to %d", n, maxVocab)
+		return badf(modelFile, "vocab_size %d, want 1 to %d", n, maxVocab)
 	}
 	v.Tokens, v.Types = make([]string, n), make([]TokenType, n)
 	used := make([]bool, n)

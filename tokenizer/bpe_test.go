@@ -28,8 +28,9 @@ func TestVocabGolden(t *testing.T) {
 				t.Fatal("no golden")
 			}
 			opt := Options{Class: Class(c.Class), Pre: "some-name"}
-			decodeNumbers(t, c.Files["config.json"].Data, &opt.Config)
-			opt.VocabSize = number(t, opt.Config["vocab_size"])
+			var config map[string]any
+			decodeNumbers(t, c.Files["config.json"].Data, &config)
+			opt.VocabSize = number(t, config["vocab_size"])
 			v, err := Load(c.Files, opt)
 			if err != nil {
 				t.Fatal(err)

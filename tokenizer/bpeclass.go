@@ -24,7 +24,7 @@ func (f *files) gpt2(v *Vocab, opt Options, change func(s *special) error) error
 func (f *files) writeGPT2(v *Vocab, opt Options, kinds []string, change func(s *special) error) error {
 	v.writeRows()
 	s := &special{files: f, kinds: kinds, nVocab: -1, wantMerges: true}
-	if err := s.load(v, opt.Config); err != nil {
+	if err := s.load(v); err != nil {
 		return err
 	}
 	if change != nil {
@@ -82,11 +82,11 @@ var (
 
 // loadChatGLM follows ChatGLMModel (conversion/chatglm.py).
 func loadChatGLM(f *files, v *Vocab, opt Options) error {
-	if path, _ := opt.value("_name_or_path").(string); strings.Contains(path, "THUDM/chatglm3-6b") {
+	if path, _ := f.member("_name_or_path").(string); strings.Contains(path, "THUDM/chatglm3-6b") {
 		return loadChatGLM3(f, v, opt)
 	}
 	if opt.VocabSize == 0 {
-		return badf("config.json", "no vocab_size")
+		return badf(modelFile, "no vocab_size")
 	}
 	return loadChatGLM4(f, v, opt)
 }
@@ -104,7 +104,7 @@ func loadBert(f *files, v *Vocab, opt Options) error {
 	if err := words.base(v, opt); err != nil {
 		return err
 	}
-	if err := v.writeTypeCount(opt); err != nil {
+	if err := f.writeTypeCount(v); err != nil {
 		return err
 	}
 	for id, text := range v.Tokens {
@@ -123,8 +123,8 @@ func loadBert(f *files, v *Vocab, opt Options) error {
 }
 
 // writeTypeCount adds how many types of sequence the model tells apart.
-func (v *Vocab) writeTypeCount(opt Options) error {
-	n, err := opt.integer("type_vocab_size", 1)
+func (f *files) writeTypeCount(v *Vocab) error {
+	n, err := f.integer("type_vocab_size", 1)
 	if err == nil {
 		v.kvs.Set(keyTokenTypeCount, gguf.Uint32(uint32(n)))
 	}
@@ -139,7 +139,7 @@ func loadRoberta(f *files, v *Vocab, opt Options) error {
 	if err := loadGPT2(f, v, opt); err != nil {
 		return err
 	}
-	return v.writeTypeCount(opt)
+	return f.writeTypeCount(v)
 }
 
 // loadNomicBert follows NomicBertModel (conversion/bert.py): the kind of
@@ -151,7 +151,7 @@ func loadNomicBert(f *files, v *Vocab, opt Options) error {
 	model, _ := f.json.Get("model").(*pyjson.Object)
 	switch typ := model.Get("type"); typ {
 	case "Unigram":
-		return f.xlmRoberta(v, opt, pyjson.Truthy(opt.value("moe_every_n_layers")))
+		return f.xlmRoberta(v, opt, pyjson.Truthy(f.member("moe_every_n_layers")))
 	case "WordPiece":
 		return loadBert(f, v, opt)
 	default:
@@ -258,12 +258,12 @@ func loadLaguna(f *files, v *Vocab, opt Options) error {
 	if err := loadMiniMax(f, v, opt); err != nil {
 		return err
 	}
-	list, _ := opt.value("eos_token_id").([]any)
+	list, _ := f.member("eos_token_id").([]any)
 	for _, e := range list {
-		if e != opt.value("bos_token_id") {
+		if e != f.member("bos_token_id") {
 			id, ok := pyjson.Integer(e)
 			if !ok || !id.IsUint64() || id.Uint64() >= maxVocab {
-				return badf("config.json", "eos_token_id: want a list of ids, got %v", list)
+				return badf(modelFile, "eos_token_id: want a list of ids, got %v", list)
 			}
 			v.kvs.Set(specialKey("eot").id, gguf.Uint32(uint32(id.Uint64())))
 			break
@@ -275,10 +275,10 @@ func loadLaguna(f *files, v *Vocab, opt Options) error {
 // padVocab rounds the vocabulary up to a multiple.
 func (o *Options) padVocab(multiple int) error {
 	if multiple <= 0 {
-		return badf("config.json", "pad_vocab_size_multiple: want more than 0, got %d", multiple)
+		return badf(modelFile, "pad_vocab_size_multiple: want more than 0, got %d", multiple)
 	}
 	if o.VocabSize <= 0 || o.VocabSize > maxVocab || multiple > maxVocab {
-		return badf("config.json", "vocab_size %d, want 1 to %d", o.VocabSize, maxVocab)
+		return badf(modelFile, "vocab_size %d, want 1 to %d", o.VocabSize, maxVocab)
 	}
 	o.VocabSize = (o.VocabSize + multiple - 1) / multiple * multiple
 	return nil
@@ -293,7 +293,7 @@ func errBuiltin(name string) error {
 
 // loadMamba follows MambaModel (conversion/mamba.py).
 func loadMamba(f *files, v *Vocab, opt Options) error {
-	multiple, err := opt.integer("pad_vocab_size_multiple", 8)
+	multiple, err := f.integer("pad_vocab_size_multiple", 8)
 	if err != nil {
 		return err
 	}
@@ -311,7 +311,7 @@ func loadMamba(f *files, v *Vocab, opt Options) error {
 
 // loadMamba2 follows Mamba2Model (conversion/mamba.py).
 func loadMamba2(f *files, v *Vocab, opt Options) error {
-	multiple, err := opt.integer("pad_vocab_size_multiple", 16)
+	multiple, err := f.integer("pad_vocab_size_multiple", 16)
 	if err != nil {
 		return err
 	}
@@ -322,7 +322,7 @@ func loadMamba2(f *files, v *Vocab, opt Options) error {
 // rules, without padding when all layers are attention.
 func loadGraniteHybrid(f *files, v *Vocab, opt Options) error {
 	multiple := 1
-	ssm, err := opt.hasSSM()
+	ssm, err := f.hasSSM()
 	if err != nil {
 		return err
 	}
@@ -334,14 +334,14 @@ func loadGraniteHybrid(f *files, v *Vocab, opt Options) error {
 
 // hasSSM reports whether a Granite has layers other than attention: by type, by
 // index, or one in so many.
-func (o Options) hasSSM() (bool, error) {
-	n, err := o.integer("num_hidden_layers", 0)
+func (f *files) hasSSM() (bool, error) {
+	n, err := f.integer("num_hidden_layers", 0)
 	if err != nil {
 		return false, err
 	}
 	attention := make(map[int]bool)
-	types, _ := o.value("layer_types").([]any)
-	indices, _ := o.value("attn_layer_indices").([]any)
+	types, _ := f.member("layer_types").([]any)
+	indices, _ := f.member("attn_layer_indices").([]any)
 	switch {
 	case len(types) > 0:
 		for i, t := range types {
@@ -354,16 +354,16 @@ func (o Options) hasSSM() (bool, error) {
 			}
 		}
 	default:
-		period, err := o.integer("attn_layer_period", 0)
+		period, err := f.integer("attn_layer_period", 0)
 		if err != nil {
 			return false, err
 		}
-		offset, err := o.integer("attn_layer_offset", -1)
+		offset, err := f.integer("attn_layer_offset", -1)
 		if err != nil {
 			return false, err
 		}
 		if period == 0 || offset < 0 {
-			return false, badf("config.json", "neither layer_types nor attn_layer_indices nor attn_layer_period and attn_layer_offset")
+			return false, badf(modelFile, "neither layer_types nor attn_layer_indices nor attn_layer_period and attn_layer_offset")
 		}
 		return n > 0 && (period > 1 || offset != 0), nil
 	}
@@ -445,7 +445,7 @@ func loadXverse(f *files, v *Vocab, opt Options) error {
 	case n == 0:
 		n = len(vocab)
 	case n < 0 || n > maxVocab:
-		return badf("config.json", "vocab_size %d, want 1 to %d", n, maxVocab)
+		return badf(modelFile, "vocab_size %d, want 1 to %d", n, maxVocab)
 	}
 	v.Tokens, v.Types = make([]string, n), make([]TokenType, n)
 	for text, id := range vocab {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -39,14 +38,8 @@ func classCases(t testing.TB) []*classCase {
 }
 
 func (c *classCase) load(t testing.TB) (*Vocab, error) {
-	dir := c.dir(t)
-	config, err := fs.ReadFile(dir, "config.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	opt := Options{Class: c.Class, VocabSize: c.VocabSize, Pre: c.Pre}
-	decodeNumbers(t, config, &opt.Config)
-	return Load(dir, opt)
+	return Load(c.dir(t), opt)
 }
 
 // TestClasses compares the pairs of every rule set with the reference's: keys,

@@ -1,7 +1,6 @@
 package tokenizer_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"log"
 
@@ -18,7 +17,6 @@ func ExampleLoad() {
 	v, err := tokenizer.Load(dir, tokenizer.Options{
 		Class:     tokenizer.ClassLlama,
 		VocabSize: 4098, // two more than the model has pieces
-		Config:    map[string]any{"bos_token_id": json.Number("1"), "eos_token_id": json.Number("2")},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"math"
 	"strconv"
 	"strings"
 
@@ -67,27 +66,6 @@ func parseJSON(file string, data []byte) (any, error) {
 		return nil, &FormatError{file, bad.Offset, bad.Msg}
 	}
 	return v, err
-}
-
-// pythonFloat returns the float32 that Python packs for a JSON number or bool.
-// ok is false for a number that overflows it, and for text, also where that
-// spells a number.
-func pythonFloat(v any) (f float32, ok bool) {
-	switch v := v.(type) {
-	case bool:
-		if v {
-			return 1, true
-		}
-		return 0, true
-	case json.Number:
-		wide, err := strconv.ParseFloat(string(v), 64)
-		if err != nil && (!math.IsInf(wide, 0) || !strings.ContainsAny(string(v), ".eE")) {
-			return 0, false
-		}
-		f = float32(wide)
-		return f, !math.IsInf(float64(f), 0) || math.IsInf(wide, 0)
-	}
-	return 0, false
 }
 
 // pyInt and pyNumber spell an integer, as text and as a JSON number.

@@ -77,7 +77,7 @@ func loadLlamaHF(f *files, v *Vocab, opt Options) error {
 	v.Model, v.Pre = "llama", "default"
 	v.writeRows()
 	sp := &special{files: f, kinds: []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}, nVocab: len(v.Tokens)}
-	if err := sp.load(v, opt.Config); err != nil {
+	if err := sp.load(v); err != nil {
 		return err
 	}
 	return sp.write(v)

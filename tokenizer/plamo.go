@@ -60,7 +60,7 @@ func (f *files) plamo(v *Vocab, opt Options, eot string, normal ...string) error
 		return err
 	}
 	if opt.VocabSize < 0 || opt.VocabSize > maxVocab {
-		return badf("config.json", "vocab_size %d, want 1 to %d", opt.VocabSize, maxVocab)
+		return badf(modelFile, "vocab_size %d, want 1 to %d", opt.VocabSize, maxVocab)
 	}
 	for i := 1; len(v.Tokens) < opt.VocabSize; i++ {
 		v.append("[PAD"+strconv.Itoa(i)+"]", -1000, Unused)
@@ -129,7 +129,7 @@ func (f *files) plamoRows(v *Vocab, normal []string) error {
 			return badf(plamoFile, "line %d: want a list of text, score and type", i+1)
 		}
 		text, ok := list[0].(string)
-		score, ok2 := pythonFloat(list[1])
+		score, ok2 := pyjson.Float32(list[1])
 		if !ok || !ok2 || !utf8.ValidString(text) {
 			return badf(plamoFile, "line %d: want a text and a number, got %s and %s", i+1, pyjson.Describe(list[0]), pyjson.Describe(list[1]))
 		}

@@ -36,7 +36,7 @@ func loadRWKV(f *files, v *Vocab, opt Options) error {
 	case n == 0:
 		n = rwkvDefaultVocab
 	case n < 0 || n > maxVocab:
-		return badf("config.json", "vocab_size %d, want 1 to %d", n, maxVocab)
+		return badf(modelFile, "vocab_size %d, want 1 to %d", n, maxVocab)
 	}
 	v.Tokens, v.Types = []string{"<s>"}, []TokenType{Control}
 	lines := strings.Split(text, "\n")

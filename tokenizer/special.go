@@ -108,7 +108,7 @@ func (s *special) setID(v *Vocab, file, kind string, value any) error {
 
 // load fills s from tokenizer.json, tokenizer_config.json, the chat template
 // files and the model's own configuration, in this order.
-func (s *special) load(v *Vocab, model map[string]any) error {
+func (s *special) load(v *Vocab) error {
 	if s.wantMerges {
 		if err := s.loadMerges(v); err != nil {
 			return err
@@ -125,23 +125,21 @@ func (s *special) load(v *Vocab, model map[string]any) error {
 			return err
 		}
 	}
-	return s.loadModel(v, model)
+	return s.loadModel(v)
 }
 
 // loadModel reads config.json: bos_token_id and so on, at the root and where
 // that has none in text_config.
-func (s *special) loadModel(v *Vocab, model map[string]any) error {
-	if model == nil {
-		return nil
-	}
+func (s *special) loadModel(v *Vocab) error {
+	model := s.files.model
 	for _, kind := range s.kinds {
-		id := model[kind+"_token_id"]
-		if text, ok := model["text_config"]; ok && id == nil {
-			text, ok := text.(map[string]any)
+		id := model.Get(kind + "_token_id")
+		if text, ok := model.Lookup("text_config"); ok && id == nil {
+			text, ok := text.(*pyjson.Object)
 			if !ok {
-				return badf("config.json", "text_config: want an object")
+				return badf(modelFile, "text_config: want an object")
 			}
-			id = text[kind+"_token_id"]
+			id = text.Get(kind + "_token_id")
 		}
 		if list, ok := id.([]any); ok && len(list) > 0 {
 			found := "there is none"
@@ -150,7 +148,7 @@ func (s *special) loadModel(v *Vocab, model map[string]any) error {
 			}
 			v.warnf("config.json: several %s tokens %v are not written: GGUF has one, and %s", kind, list, found)
 		}
-		if err := s.setID(v, "config.json", kind, id); err != nil {
+		if err := s.setID(v, modelFile, kind, id); err != nil {
 			return err
 		}
 	}

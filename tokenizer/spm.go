@@ -223,7 +223,7 @@ func (m *spmModel) rows(v *Vocab, file string, opt Options) error {
 	case n == 0:
 		n = len(m.pieces)
 	case n < 0 || n > maxVocab:
-		return badf("config.json", "vocab_size %d, want 1 to %d", n, maxVocab)
+		return badf(modelFile, "vocab_size %d, want 1 to %d", n, maxVocab)
 	}
 	v.Tokens = make([]string, n)
 	v.Scores = make([]float32, n)

@@ -72,7 +72,7 @@ var specialKinds = []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}
 // on are dropped; -1 for no limit.
 func (f *files) loadSpecial(v *Vocab, opt Options, kinds []string, nVocab int) (*special, error) {
 	s := &special{files: f, kinds: kinds, nVocab: nVocab}
-	return s, s.load(v, opt.Config)
+	return s, s.load(v)
 }
 
 // writeSpecial writes the special tokens of the usual kinds, ids below the
@@ -283,7 +283,7 @@ func loadInternLM2(f *files, v *Vocab, opt Options) error {
 	}
 	i := find(s.ids, "eos")
 	if i < 0 {
-		return badf("config.json", "no eos_token_id, nor an eos_token that %s knows", jsonFile)
+		return badf(modelFile, "no eos_token_id, nor an eos_token that %s knows", jsonFile)
 	}
 	if eos >= 0 {
 		s.ids[i].value = int64(eos)

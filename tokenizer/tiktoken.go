@@ -125,7 +125,7 @@ func (r *ranks) merges(all bool) ([]string, error) {
 // ids from first on.
 func (r *ranks) rows(v *Vocab, n, first int, special []string) error {
 	if n <= 0 || n > maxVocab {
-		return badf("config.json", "vocab_size %d, want 1 to %d", n, maxVocab)
+		return badf(modelFile, "vocab_size %d, want 1 to %d", n, maxVocab)
 	}
 	v.Tokens, v.Types = make([]string, n), make([]TokenType, n)
 	set := func(id int, text string, typ TokenType) error {
@@ -318,7 +318,7 @@ func loadHunYuan(f *files, v *Vocab, opt Options) error {
 		if err := f.hunYuan(v, opt); err != nil {
 			return err
 		}
-		hidden, err := opt.integer("hidden_size", 0)
+		hidden, err := f.integer("hidden_size", 0)
 		if err != nil {
 			return err
 		}
@@ -330,7 +330,7 @@ func loadHunYuan(f *files, v *Vocab, opt Options) error {
 			return err
 		}
 		kinds := specialKinds
-		if pad, ok := pyjson.Integer(opt.value("pad_token_id")); ok && pad.Sign() < 0 {
+		if pad, ok := pyjson.Integer(f.member("pad_token_id")); ok && pad.Sign() < 0 {
 			kinds = []string{"bos", "eos", "unk", "sep", "cls", "mask"}
 		}
 		v.Model = "gpt2"
@@ -338,8 +338,8 @@ func loadHunYuan(f *files, v *Vocab, opt Options) error {
 			return err
 		}
 	}
-	if opt.value("eod_token_id") != nil {
-		if err := v.writeConfigID("eos", "eod_token_id", opt.value("eod_token_id")); err != nil {
+	if f.member("eod_token_id") != nil {
+		if err := v.writeConfigID("eos", "eod_token_id", f.member("eod_token_id")); err != nil {
 			return err
 		}
 	}
@@ -358,7 +358,7 @@ func loadHunYuan(f *files, v *Vocab, opt Options) error {
 func (v *Vocab) writeConfigID(kind, what string, value any) error {
 	id, ok := pyjson.Integer(value)
 	if !ok || id.Sign() < 0 || id.BitLen() > 32 {
-		return badf("config.json", "%s: want an id, got %v", what, value)
+		return badf(modelFile, "%s: want an id, got %v", what, value)
 	}
 	v.kvs.Set(specialKey(kind).id, gguf.Uint32(uint32(id.Uint64())))
 	return nil
@@ -453,12 +453,12 @@ func loadChatGLM3(f *files, v *Vocab, opt Options) error {
 	if len(m.pieces) < 3 || m.pieces[0].typ != Unknown || m.pieces[1].typ != Control || m.pieces[2].typ != Control {
 		return badf(spmFile, "want the unknown piece first, and bos and eos behind it")
 	}
-	n, err := opt.integer("padded_vocab_size", 0)
+	n, err := f.integer("padded_vocab_size", 0)
 	if err != nil {
 		return err
 	}
 	if used := len(m.pieces) + len(glm3Special); n < used || n > maxVocab {
-		return badf("config.json", "padded_vocab_size %d, want %d to %d", n, used, maxVocab)
+		return badf(modelFile, "padded_vocab_size %d, want %d to %d", n, used, maxVocab)
 	}
 	if err := m.rows(v, spmFile, Options{}); err != nil {
 		return err

@@ -25,16 +25,11 @@ type Options struct {
 	// has none (32000 for llama). 0 takes the size of the tokenizer itself.
 	VocabSize int
 
-	// Config is the raw root object of config.json, decoded with numbers as
-	// json.Number; it may be nil. Only the members bos_token_id, eos_token_id
-	// and so on are read, from the root and from text_config. Defaults of the
-	// model type must not be filled in.
-	Config map[string]any
-
 	// Value returns a member of config.json as the reference sees it: the
 	// defaults of the model type filled in, text_config laid over the root; nil
-	// for none. Without it the members of Config count. The rule sets that read
-	// one are those whose vocabulary depends on more than its size.
+	// for none. Numbers are json.Number. Without it the members of the file itself
+	// count. The rule sets that read one are those whose vocabulary depends on
+	// more than its size.
 	Value func(key string) any
 	// EmbedJSON adds the text of tokenizer.json as tokenizer.huggingface.json, at
 	// the end; the reference never does. Without the file that is an error of kind
@@ -84,8 +79,10 @@ func (v *Vocab) warnf(format string, args ...any) {
 	v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
 }
 
-// The files of a checkpoint directory that are read here or tell a kind.
+// The files of a checkpoint directory that are read here or show a kind.
 const (
+	modelFile        = "config.json"
+	generationFile   = "generation_config.json"
 	spmFile          = "tokenizer.model"
 	spmV3File        = "tokenizer.model.v3"
 	spieceFile       = "spiece.model"
@@ -110,8 +107,10 @@ const maxVocab = 1 << 22
 // files are the tokenizer files that more than one rule reads.
 type files struct {
 	dir    Files
-	json   *pyjson.Object // tokenizer.json, nil when absent
-	config *pyjson.Object // tokenizer_config.json, nil when absent
+	json   *pyjson.Object       // tokenizer.json, nil when absent
+	config *pyjson.Object       // tokenizer_config.json, nil when absent
+	model  *pyjson.Object       // config.json, nil when absent
+	value  func(key string) any // Options.Value
 }
 
 // Files are the files of a checkpoint directory, by names as in package fs. Of
@@ -150,7 +149,7 @@ func loadClass(dir Files, opt Options) (*Vocab, error) {
 	if load == nil {
 		return nil, unsupportedf("tokenizer class %q", opt.Class)
 	}
-	f, err := openFiles(dir)
+	f, err := openFiles(dir, opt.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -170,8 +169,11 @@ func loadLlama(dir Files, opt Options) (*Vocab, error) {
 		}
 		return v, nil
 	}
-	f := &files{dir: dir}
+	f := &files{dir: dir, value: opt.Value}
 	var err error
+	if f.model, err = readObjectIfFile(dir, modelFile); err != nil {
+		return nil, err
+	}
 	if f.config, err = readObjectIfFile(dir, configFile); err != nil {
 		return nil, err
 	}
@@ -192,7 +194,7 @@ func loadLlama(dir Files, opt Options) (*Vocab, error) {
 	switch opt.VocabSize {
 	case 32016: // Code Llama: its infill tokens are named nowhere in the files
 		sp := &special{files: f, kinds: []string{"prefix", "suffix", "middle", "eot"}, nVocab: -1}
-		if err := sp.load(v, opt.Config); err != nil {
+		if err := sp.load(v); err != nil {
 			return nil, err
 		}
 		for i, kind := range sp.kinds[:4] {
@@ -225,23 +227,22 @@ func (f *files) llama(v *Vocab, opt Options) error {
 	return loadSPM(f, v, opt)
 }
 
-// value returns a member of config.json as the reference sees it.
-func (o Options) value(key string) any {
-	if o.Value != nil {
-		return o.Value(key)
+// member returns a member of config.json as the reference sees it.
+func (f *files) member(key string) any {
+	if f.value != nil {
+		return f.value(key)
 	}
-	if text, ok := o.Config["text_config"].(map[string]any); ok {
-		if v, ok := text[key]; ok {
-			return v
-		}
+	text, _ := f.model.Get("text_config").(*pyjson.Object)
+	if v, ok := text.Lookup(key); ok {
+		return v
 	}
-	return o.Config[key]
+	return f.model.Get(key)
 }
 
 // integer returns a member of config.json that must be an integer from 0 to
 // 2^31-1, or fallback when there is none.
-func (o Options) integer(key string, fallback int) (int, error) {
-	switch v := o.value(key).(type) {
+func (f *files) integer(key string, fallback int) (int, error) {
+	switch v := f.member(key).(type) {
 	case nil:
 		return fallback, nil
 	case json.Number:
@@ -249,7 +250,7 @@ func (o Options) integer(key string, fallback int) (int, error) {
 			return int(n), nil
 		}
 	}
-	return 0, badf("config.json", "%s: want a count, got %v", key, o.value(key))
+	return 0, badf(modelFile, "%s: want a count, found %s", key, pyjson.Describe(f.member(key)))
 }
 
 // writeRows adds the keys of the vocabulary itself: of scores and pre-tokenizer

@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -118,8 +117,9 @@ func TestWarnings(t *testing.T) {
 	dir := tinyWith(t, map[string]string{
 		addedTokensFile: `{"past": 1000, "<zero>": 0}`,
 		configFile:      `{"chat_template": {}, "add_bos_token": false, "added_tokens_decoder": {"5000": {"content": "far"}, "2": {"content": "<end>", "special": true}}}`,
+		modelFile:       `{"eos_token_id": [2, 7]}`,
 	})
-	v, err := Load(dir, Options{Class: ClassLlama, VocabSize: 900, Config: map[string]any{"eos_token_id": []any{json.Number("2"), json.Number("7")}}})
+	v, err := Load(dir, Options{Class: ClassLlama, VocabSize: 900})
 	if err != nil {
 		t.Fatal(err)
 	}

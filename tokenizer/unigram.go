@@ -68,7 +68,7 @@ const maskRow = 250001
 // xlmRoberta is loadXLMRoberta; mask adds the token that the model file of the
 // mixture-of-experts NomicBert lacks.
 func (f *files) xlmRoberta(v *Vocab, opt Options, mask bool) error {
-	types, err := opt.integer("type_vocab_size", 1)
+	types, err := f.integer("type_vocab_size", 1)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
 	}
 	n := max(opt.VocabSize, len(pieces))
 	if opt.VocabSize < 0 || n > maxVocab {
-		return badf("config.json", "vocab_size %d, want 1 to %d", n, maxVocab)
+		return badf(modelFile, "vocab_size %d, want 1 to %d", n, maxVocab)
 	}
 	added := tok.Added()
 	unkID, err := unigramUnk(f.config.Get("unk_token"), model, tok)
@@ -148,7 +148,7 @@ func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
 			text = t.Content
 		}
 		number, _ := e.([]any)[1].(json.Number)
-		score, ok := pythonFloat(number)
+		score, ok := pyjson.Float32(number)
 		if !ok || !strings.ContainsAny(string(number), ".eEIN") { // of integers the reference makes an array of another type
 			return badf(jsonFile, "model.vocab[%d]: want a score with a decimal point within float32, got %v", id, number)
 		}

@@ -2,11 +2,13 @@ package general
 
 import (
 	"strings"
+
+	"ggforge/internal/pyjson"
 )
 
 const cardFile = "README.md"
 
-// frontMatterLines is how many lines stand before the YAML text in the file.
+// frontMatterLines is how many lines the file has before the YAML text.
 const frontMatterLines = 1
 
 // readCard reads the front matter of README.md:
@@ -28,31 +30,33 @@ func readCard(files Files, warnf func(string, ...any)) (*document, error) {
 	if !ok {
 		return doc, nil
 	}
-	v, err := parseYAML(cardFile, yaml, frontMatterLines)
+	v, lines, err := parseYAML(cardFile, yaml, frontMatterLines)
 	if err != nil {
 		return nil, err
 	}
-	o, ok := v.(*object)
+	o, ok := v.(*pyjson.Object)
 	if !ok {
 		warnf("%s: front matter: want a mapping, found %s: ignored", cardFile, describe(v))
 		return doc, nil
 	}
-	doc.object = *o
+	doc.Object, doc.lines = o, lines
 	return doc, nil
 }
 
 // frontMatter returns the YAML text, mended as in the reference: the language
 // code no, which YAML takes for false, is quoted, and tabs become blanks.
 func frontMatter(card string) (yaml string, ok bool) {
-	all := lines(card)
-	if len(all) == 0 || all[0] != "---" {
+	first, rest, _ := cutLine(card)
+	if first != "---" {
 		return "", false
 	}
 	var b strings.Builder
-	for _, line := range all[1:] {
-		if line == "---" {
+	for more := rest != ""; more && b.Len() <= maxYAML; {
+		var line string
+		if line, rest, more = cutLine(rest); line == "---" {
 			break
 		}
+		more = more && rest != ""
 		b.WriteString(line + "\n")
 	}
 	if b.Len() == 0 {

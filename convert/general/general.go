@@ -7,6 +7,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/pyjson"
 )
 
 // Options are the settings that outrank the directory's files.
@@ -301,9 +302,9 @@ func (m *Metadata) loadSources(card, over *document) error {
 		for _, e := range entries {
 			var s source
 			switch e := e.(type) {
-			case *object:
+			case *pyjson.Object:
 				for j, f := range sourceFields {
-					if v, ok := e.values[f]; ok {
+					if v, ok := e.Lookup(f); ok {
 						t, ok := asText(v)
 						if !ok {
 							return doc.typeError(key, "a string as "+f, v)

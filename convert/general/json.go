@@ -2,12 +2,8 @@ package general
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io/fs"
-	"math/big"
-	"strconv"
-	"unicode/utf8"
 
 	"ggforge/fault"
 	"ggforge/internal/pyjson"
@@ -43,12 +39,8 @@ func readFile(files Files, name string) ([]byte, error) {
 }
 
 func checkUTF8(file string, data []byte) error {
-	for i := 0; i < len(data); {
-		r, n := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && n == 1 {
-			return fault.Errorf(fault.Broken, "%s: byte %d: not UTF-8", file, i)
-		}
-		i += n
+	if off := pyjson.InvalidUTF8(data); off >= 0 {
+		return fault.Errorf(fault.Broken, "%s: byte %d: not UTF-8", file, off)
 	}
 	return nil
 }
@@ -75,7 +67,7 @@ func readGeneration(files Files, warnf func(string, ...any)) (*document, error) 
 		warnf("%v: ignored", err)
 		return doc, nil
 	}
-	if _, ok := v.(*object); !ok && !truthy(v) {
+	if _, ok := v.(*pyjson.Object); !ok && !pyjson.Truthy(v) {
 		return doc, nil
 	}
 	return rootObject(generationFile, v)
@@ -94,11 +86,11 @@ func parseObject(file string, data []byte) (*document, error) {
 }
 
 func rootObject(file string, v any) (*document, error) {
-	o, ok := v.(*object)
+	o, ok := v.(*pyjson.Object)
 	if !ok {
 		return nil, fault.Errorf(fault.Broken, "%s: want an object, found %s", file, describe(v))
 	}
-	return &document{file, *o}, nil
+	return &document{file: file, Object: o}, nil
 }
 
 // parseJSON parses UTF-8 text as Python's json module does.
@@ -109,35 +101,5 @@ func parseJSON(file string, data []byte) (any, error) {
 		line := 1 + bytes.Count(data[:bad.Offset], []byte("\n"))
 		return nil, fault.Errorf(fault.Broken, "%s: line %d: %s", file, line, bad.Msg)
 	}
-	return fromJSON(v), err
-}
-
-func fromJSON(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		return parseNumber(string(v))
-	case []any:
-		for i := range v {
-			v[i] = fromJSON(v[i])
-		}
-		return v
-	case *pyjson.Object:
-		o := newObject()
-		for _, key := range v.Names {
-			o.set(key, fromJSON(v.Values[key]), 0)
-		}
-		return o
-	}
-	return v
-}
-
-// parseNumber returns the number s: an integer if it has neither point nor
-// exponent. One that is too large becomes infinite.
-func parseNumber(s string) number {
-	n := number{text: s}
-	if i, ok := new(big.Int).SetString(s, 10); ok {
-		n.i = i
-	}
-	n.f, _ = strconv.ParseFloat(s, 64)
-	return n
+	return v, err
 }

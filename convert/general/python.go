@@ -3,6 +3,7 @@ package general
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // The string functions of Python that the reference uses, where Go's differ.
@@ -15,14 +16,18 @@ func strip(s string) string { return strings.TrimFunc(s, isSpace) }
 // words is str.split.
 func words(s string) []string { return strings.FieldsFunc(s, isSpace) }
 
-// lines is str.splitlines of a text read with universal newlines.
-func lines(s string) []string {
-	s = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\x1c", "\n", "\x1d", "\n", "\x1e", "\n",
-		"\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(s)
-	if s == "" {
-		return nil
+// cutLine splits off the first line, as str.splitlines does for a text that is read
+// with universal newlines. found is false when no line end follows it.
+func cutLine(s string) (line, rest string, found bool) {
+	i := strings.IndexAny(s, "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029")
+	if i < 0 {
+		return s, "", false
 	}
-	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+	_, n := utf8.DecodeRuneInString(s[i:])
+	if strings.HasPrefix(s[i:], "\r\n") {
+		n = 2
+	}
+	return s[:i], s[i+n:], true
 }
 
 func isLowerRune(r rune) bool { return unicode.In(r, unicode.Lower, unicode.Other_Lowercase) }

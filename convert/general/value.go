@@ -1,95 +1,42 @@
 package general
 
 import (
+	"encoding/json"
 	"fmt"
-	"math"
-	"math/big"
-	"strconv"
 	"strings"
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/pyjson"
 )
 
-// The values of a parsed YAML or JSON text: nil, bool, number, string, date,
-// []any and *object.
-
-// number is an integer, or a float when i is nil.
-type number struct {
-	text string // as written
-	i    *big.Int
-	f    float64
-}
+// The values of a parsed YAML or JSON text are those of package pyjson, and of
+// YAML dates. A number of YAML is spelled as JSON spells it, where it can be as it
+// is written.
 
 // date is a date of YAML as written, with or without a time.
 type date string
 
-// object is a mapping. Members whose key is not a string are only counted.
-type object struct {
-	values map[string]any
-	lines  map[string]int // where each value begins, 0 if not known
-	others int
-}
-
-func (o *object) set(key string, v any, line int) {
-	o.values[key] = v
-	o.lines[key] = line
-}
-
-func newObject() *object { return &object{values: map[string]any{}, lines: map[string]int{}} }
-
 // describe names a value in an error.
 func describe(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return strconv.FormatBool(v)
-	case number:
-		return "the number " + v.text
-	case date:
-		return "the date " + string(v)
-	case string:
-		return "a string"
-	case []any:
-		return "a list"
+	if d, ok := v.(date); ok {
+		return "the date " + string(d)
 	}
-	return "an object"
-}
-
-// truthy is Python's rule for a value in a condition.
-func truthy(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return false
-	case bool:
-		return v
-	case number:
-		if v.i != nil {
-			return v.i.Sign() != 0
-		}
-		return v.f != 0
-	case string:
-		return v != ""
-	case []any:
-		return len(v) > 0
-	case *object:
-		return len(v.values)+v.others > 0
-	}
-	return true
+	return pyjson.Describe(v)
 }
 
 // document is an object at the root of a file.
 type document struct {
 	file string
-	object
+	*pyjson.Object
+	lines map[string]int // where the values begin, as far as it is known
 }
 
 // get returns the value of key, nil if there is none.
-func (d *document) get(key string) any { return d.values[key] }
+func (d *document) get(key string) any { return d.Get(key) }
 
 func (d *document) has(key string) bool {
-	_, ok := d.values[key]
+	_, ok := d.Lookup(key)
 	return ok
 }
 
@@ -114,7 +61,7 @@ func (d *document) at(key string) string {
 func (d *document) typeError(key, want string, found any) error {
 	hint := ""
 	switch found.(type) {
-	case bool, number, date:
+	case bool, json.Number, date:
 		if strings.HasPrefix(want, "a string") {
 			hint = " (put it in quotes)"
 		}
@@ -137,7 +84,7 @@ func asText(v any) (t text, ok bool) {
 	if s, ok := v.(string); ok {
 		return text{s, true}, true
 	}
-	return text{set: v != nil}, !truthy(v)
+	return text{set: v != nil}, !pyjson.Truthy(v)
 }
 
 // joined is text for a value that may also be a list of strings, which are
@@ -173,32 +120,25 @@ func (d *document) scalar(key string, typ gguf.ValueType) (v gguf.Value, ok bool
 		t, err := d.text(key)
 		return gguf.String(t.s), t.s != "", err
 	}
-	if b, ok := found.(bool); ok { // an integer to Python
-		n := number{i: new(big.Int)}
-		if b {
-			n = number{i: big.NewInt(1), f: 1}
-		}
-		found = n
-	}
 	v, want := pack(found, typ)
 	if want != "" {
-		return v, false, d.typeError(key, want, d.get(key))
+		return v, false, d.typeError(key, want, found)
 	}
 	return v, true, nil
 }
 
-// pack returns a number as an int32 or float32. When it does not fit, want says
-// what would.
+// pack returns a number, or a bool, which Python counts among the integers, as an
+// int32 or float32. When it does not fit, want says what would.
 func pack(v any, typ gguf.ValueType) (packed gguf.Value, want string) {
-	n, ok := v.(number)
 	if typ == gguf.Int32Type {
-		if !ok || n.i == nil || !n.i.IsInt64() || n.i.Int64() != int64(int32(n.i.Int64())) {
+		i, ok := pyjson.Integer(v)
+		if !ok || !i.IsInt64() || i.Int64() != int64(int32(i.Int64())) {
 			return packed, "an integer of 32 bits"
 		}
-		return gguf.Int32(int32(n.i.Int64())), ""
+		return gguf.Int32(int32(i.Int64())), ""
 	}
-	f := float32(n.f)
-	if !ok || math.IsInf(float64(f), 0) && (n.i != nil || !math.IsInf(n.f, 0)) {
+	f, ok := pyjson.Float32(v)
+	if !ok {
 		return packed, "a number that float32 can hold"
 	}
 	return gguf.Float32(f), ""
@@ -262,11 +202,11 @@ func arrayType(v any) (typ gguf.ValueType, ok bool) {
 		return gguf.BoolType, true
 	case []any:
 		return gguf.ArrayType, true
-	case number:
-		if v.i != nil {
-			return gguf.Int32Type, true
+	case json.Number:
+		if pyjson.IsFloat(v) {
+			return gguf.Float32Type, true
 		}
-		return gguf.Float32Type, true
+		return gguf.Int32Type, true
 	}
 	return 0, false
 }

@@ -1,8 +1,10 @@
 package general
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"math/big"
 	"regexp"
 	"slices"
@@ -13,32 +15,65 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"ggforge/fault"
+	"ggforge/internal/pyjson"
 )
+
+// The limits of a card. The library's tree takes some two hundred bytes for each
+// node, however short its text: memory stays within a small multiple of these.
+const (
+	// maxYAML bounds the bytes of the front matter; the longest known, with the
+	// results of hundreds of benchmarks, has less than a megabyte.
+	maxYAML = 4 << 20
+	// maxMarks bounds the characters of it that may begin a node. The longest card
+	// known has a hundred thousand.
+	maxMarks = 1 << 19
+	// maxMerged bounds the members that the key << lays under mappings.
+	maxMerged = 1 << 16
+)
+
+// marks are the characters that a YAML node needs one of to begin, except for the first.
+const marks = "\n-:,[{?"
 
 // parseYAML parses one YAML document as PyYAML's safe_load does. The library
 // only gives the structure; what a scalar means is decided here. above is the
-// number of lines of file above the text.
-func parseYAML(file, src string, above int) (any, error) {
-	y := &yamlReader{file: file, above: above, done: map[*yaml.Node]any{}, open: map[*yaml.Node]bool{}, anchors: map[string]bool{}}
+// number of lines of file above the text. lines says where the values of a mapping
+// at the root begin.
+//
+// An error of the library says where in the file it is; those of its parser, which
+// counts from 0, name the line before.
+func parseYAML(file, src string, above int) (v any, lines map[string]int, err error) {
+	y := &yamlReader{file: file, done: map[*yaml.Node]any{}, open: map[*yaml.Node]bool{}, anchors: map[string]bool{}}
+	if len(src) > maxYAML {
+		return nil, nil, fault.Errorf(fault.Broken, "%s: front matter of %d bytes, want at most %d", file, len(src), maxYAML)
+	}
+	n := 0
+	for i := range len(src) {
+		if strings.IndexByte(marks, src[i]) >= 0 {
+			n++
+		}
+	}
+	if n > maxMarks {
+		return nil, nil, fault.Errorf(fault.Broken, "%s: front matter with %d lines, entries and brackets, want at most %d", file, n, maxMarks)
+	}
 	if i := strings.IndexFunc(src, unprintable); i >= 0 {
-		return nil, y.errorf(1+strings.Count(src[:i], "\n"), "character %q is not allowed in YAML", []rune(src[i:])[0])
+		return nil, nil, y.errorf(1+above+strings.Count(src[:i], "\n"), "character %q is not allowed in YAML", []rune(src[i:])[0])
 	}
 	src = strings.TrimPrefix(src, "\uFEFF")
-	// the library leaves out the line in errors at the start of the text, so
-	// the text is moved away from there
-	d := yaml.NewDecoder(strings.NewReader(strings.Repeat("\n", padding) + src))
+	// the lines above are made up for, so that the library counts like the file
+	d := yaml.NewDecoder(strings.NewReader(strings.Repeat("\n", above) + src))
 	var root, more yaml.Node
 	if err := d.Decode(&root); errors.Is(err, io.EOF) {
-		return nil, nil
+		return nil, nil, nil
 	} else if err != nil {
-		return nil, y.syntaxError(err, src)
+		return nil, nil, fault.Errorf(fault.Broken, "%s: front matter: %w", file, err)
 	}
 	if err := d.Decode(&more); err == nil {
-		return nil, y.errorf(more.Line-padding, "a second YAML document")
+		return nil, nil, y.errorf(more.Line, "a second YAML document")
 	} else if !errors.Is(err, io.EOF) {
-		return nil, y.syntaxError(err, src)
+		return nil, nil, fault.Errorf(fault.Broken, "%s: front matter: %w", file, err)
 	}
-	return y.value(root.Content[0])
+	v, err = y.value(root.Content[0])
+	return v, y.lines, err
 }
 
 // unprintable reports whether PyYAML refuses r anywhere in a text.
@@ -46,51 +81,26 @@ func unprintable(r rune) bool {
 	return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7F && r < 0xA0 && r != 0x85 || r == 0xFFFE || r == 0xFFFF
 }
 
-// padding is the number of empty lines in front of the text that the library sees.
-const padding = 2
-
 type yamlReader struct {
 	file    string
-	above   int
 	done    map[*yaml.Node]any
 	open    map[*yaml.Node]bool // being read: meeting one again means that it holds itself
 	anchors map[string]bool
+	merged  int            // members that << has brought
+	lines   map[string]int // of the mapping that was read last, in the end the root
 }
 
-// errorf returns an error at a line of the text; the first is 1.
+// errorf returns an error at a line of the file.
 func (y *yamlReader) errorf(line int, format string, args ...any) error {
-	return fault.Errorf(fault.Broken, "%s: line %d: "+format, append([]any{y.file, line + y.above}, args...)...)
+	return fault.Errorf(fault.Broken, "%s: line %d: "+format, append([]any{y.file, line}, args...)...)
 }
 
 // at is errorf for a node.
 func (y *yamlReader) at(n *yaml.Node, format string, args ...any) error {
-	return y.errorf(n.Line-padding, format, args...)
+	return y.errorf(n.Line, format, args...)
 }
 
-var (
-	libraryError  = regexp.MustCompile(`^yaml: line (\d+): (?s:(.*))$`)
-	unknownAnchor = regexp.MustCompile(`^yaml: unknown anchor '(.*)' referenced$`) // has no line
-	// errors of the library's parser count lines from 0, those of its scanner from 1
-	parserError = regexp.MustCompile(`^(did not find expected (key|node content|'-' indicator|',' or .*|<.*>)|found (duplicate %|undefined tag|incompatible))`)
-)
-
-func (y *yamlReader) syntaxError(err error, src string) error {
-	m := libraryError.FindStringSubmatch(err.Error())
-	if m == nil {
-		if m := unknownAnchor.FindStringSubmatch(err.Error()); m != nil {
-			before, _, _ := strings.Cut(src, "*"+m[1])
-			return y.errorf(1+strings.Count(before, "\n"), "YAML: nothing has the anchor &%s", m[1])
-		}
-		return fault.Errorf(fault.Broken, "%s: front matter: %w", y.file, err)
-	}
-	line, _ := strconv.Atoi(m[1])
-	if parserError.MatchString(m[2]) {
-		line++
-	}
-	return y.errorf(line-padding, "YAML: %s", m[2])
-}
-
-// value returns what a node stands for.
+// value returns the value of a node.
 func (y *yamlReader) value(n *yaml.Node) (any, error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -129,11 +139,11 @@ func (y *yamlReader) read(n *yaml.Node) (any, error) {
 		}
 		v, ok := scalars[tag]
 		if !ok {
-			return nil, y.at(n, "value %q: tag %s is not supported", n.Value, tag)
+			return nil, y.at(n, "value %s: tag %s is not supported", pyjson.Quote(n.Value), tag)
 		}
 		out, ok := v(n.Value)
 		if !ok {
-			return nil, y.at(n, "value %q is no %s", n.Value, strings.TrimPrefix(tag, "!!"))
+			return nil, y.at(n, "value %s is no %s", pyjson.Quote(n.Value), strings.TrimPrefix(tag, "!!"))
 		}
 		return out, nil
 	case n.Style&yaml.FlowStyle != 0 && slices.ContainsFunc(n.Content, endsInColon):
@@ -163,7 +173,8 @@ func endsInColon(n *yaml.Node) bool {
 // mapping reads a mapping. A key that is repeated takes its last value. The key
 // << lays other mappings under it.
 func (y *yamlReader) mapping(n *yaml.Node) (any, error) {
-	own, merged := newObject(), newObject()
+	own, merged := pyjson.NewObject(), pyjson.NewObject()
+	lines := map[string]int{}
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		plain := key.Kind == yaml.ScalarNode && key.Style == 0
@@ -186,25 +197,27 @@ func (y *yamlReader) mapping(n *yaml.Node) (any, error) {
 		}
 		switch k := k.(type) {
 		case string:
-			own.set(k, v, value.Line-padding+y.above)
-		case []any, *object:
+			own.Set(k, v)
+			lines[k] = value.Line
+		case []any, *pyjson.Object:
 			return nil, y.at(key, "want a scalar as key, found %s", describe(k))
 		default:
-			own.others++
+			own.Others++
 		}
 	}
-	own.others += merged.others
-	for key, v := range merged.values {
-		if _, ok := own.values[key]; !ok {
-			own.set(key, v, merged.lines[key])
+	own.Others += merged.Others
+	for _, key := range merged.Names {
+		if _, ok := own.Lookup(key); !ok {
+			own.Set(key, merged.Values[key])
 		}
 	}
+	y.lines = lines
 	return own, nil
 }
 
 // merge adds the members of a mapping, or of a list of mappings of which the
 // first that has a key wins.
-func (y *yamlReader) merge(to *object, n *yaml.Node) error {
+func (y *yamlReader) merge(to *pyjson.Object, n *yaml.Node) error {
 	v, err := y.value(n)
 	if err != nil {
 		return err
@@ -214,20 +227,23 @@ func (y *yamlReader) merge(to *object, n *yaml.Node) error {
 		list = []any{v}
 	}
 	for _, v := range slices.Backward(list) {
-		o, ok := v.(*object)
+		o, ok := v.(*pyjson.Object)
 		if !ok {
 			return y.at(n, "want mappings to merge, found %s", describe(v))
 		}
-		for key, v := range o.values {
-			to.set(key, v, o.lines[key])
+		if y.merged += 1 + len(o.Names); y.merged > maxMerged {
+			return y.at(n, "<< merges more than %d members", maxMerged)
 		}
-		to.others += o.others
+		for _, key := range o.Names {
+			to.Set(key, o.Values[key])
+		}
+		to.Others += o.Others
 	}
 	return nil
 }
 
-// tags gives the text that stands for each type when it is not quoted, in the
-// order in which they are tried. Source: PyYAML's resolver.
+// tags gives the text of each type when it is not quoted, in the order in which
+// they are tried. Source: PyYAML's resolver.
 var tags = []struct {
 	tag  string
 	text *regexp.Regexp
@@ -274,9 +290,6 @@ func readBool(s string) (any, bool) {
 	return nil, false
 }
 
-// maxDigits is the longest decimal number that Python reads.
-const maxDigits = 4300
-
 // cutSign splits off a sign and drops the underscores.
 func cutSign(s string) (digits string, negative bool) {
 	s = strings.ReplaceAll(s, "_", "")
@@ -298,8 +311,11 @@ func readInt(s string) (any, bool) {
 	case strings.HasPrefix(digits, "0") && digits != "0":
 		base = 8
 	}
+	if len(digits) > pyjson.MaxDigits { // of decimal ones more are an error in Python, too
+		return nil, false
+	}
 	for part := range strings.SplitSeq(digits, ":") { // in base 60
-		if base == 10 && len(part) > maxDigits || strings.HasPrefix(part, "-") || strings.HasPrefix(part, "+") {
+		if strings.HasPrefix(part, "-") || strings.HasPrefix(part, "+") {
 			return nil, false
 		}
 		d, ok := new(big.Int).SetString(part, base)
@@ -311,28 +327,50 @@ func readInt(s string) (any, bool) {
 	if negative {
 		i.Neg(i)
 	}
-	f, _ := new(big.Float).SetInt(i).Float64()
-	return number{s, i, f}, true
+	return json.Number(i.String()), true
 }
 
 func readFloat(s string) (any, bool) {
 	digits, negative := cutSign(strings.ToLower(s))
-	n := number{text: s}
+	if len(digits) > pyjson.MaxDigits {
+		return nil, false
+	}
 	parts := strings.Split(digits, ":")
 	if digits == ".inf" || digits == ".nan" {
 		parts[0] = digits[1:]
 	}
+	sum := 0.0
 	for i, unit := len(parts)-1, 1.0; i >= 0; i, unit = i-1, unit*60 { // the last first: the order of the sum decides its last bit
 		f, err := strconv.ParseFloat(parts[i], 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
 			return nil, false
 		}
-		n.f += float64(f * unit)
+		sum += float64(f * unit)
 	}
 	if negative {
-		n.f = -n.f
+		sum = -sum
 	}
-	return n, true
+	return spell(s, sum), true
+}
+
+// spell returns a float as JSON spells it: as it is written, if it can be so.
+func spell(written string, f float64) json.Number {
+	if n, err := pyjson.Parse([]byte(written)); err == nil && n == any(json.Number(written)) && pyjson.IsFloat(json.Number(written)) {
+		return json.Number(written)
+	}
+	switch {
+	case math.IsNaN(f):
+		return "NaN"
+	case math.IsInf(f, 1):
+		return "Infinity"
+	case math.IsInf(f, -1):
+		return "-Infinity"
+	}
+	n := json.Number(strconv.FormatFloat(f, 'g', -1, 64))
+	if !pyjson.IsFloat(n) {
+		n += ".0"
+	}
+	return n
 }
 
 // timestamp captures year, month, day, hour, minute, second, and the zone's

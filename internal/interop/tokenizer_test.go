@@ -126,8 +126,8 @@ func load(t *testing.T, dir string, opt tokenizer.Options) *tokenizer.Vocab {
 	must(t, err)
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	d.UseNumber()
-	must(t, d.Decode(&opt.Config))
-	text := opt.Config
+	var text map[string]any
+	must(t, d.Decode(&text))
 	if t, ok := text["text_config"].(map[string]any); ok {
 		text = t
 	}

@@ -1,14 +1,16 @@
 // Package pyjson parses JSON as Python's json module does, which is how the
-// reference reads the files of a checkpoint.
+// reference reads the files of a checkpoint, and is the one model of their values:
+// nil, bool, json.Number, string, []any and *Object.
 //
-// encoding/json is not used because it loses what decides bytes here: the order
-// of members, invalid UTF-8 and unpaired surrogates (it replaces both), and the
-// constants NaN, Infinity and -Infinity that Python writes.
+// encoding/json does not parse them because it loses what decides bytes here: the
+// order of members, invalid UTF-8 and unpaired surrogates (it replaces both), and
+// the constants NaN, Infinity and -Infinity that Python writes.
 package pyjson
 
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -16,12 +18,31 @@ import (
 	"unicode/utf8"
 )
 
+// The limits of a text. Time and memory stay within a small multiple of it.
+const (
+	// maxDepth bounds how deep lists and objects may be nested. Python stops
+	// somewhere near it; real files stay below ten.
+	maxDepth = 900
+	// maxValues bounds the values of a text, each of which takes some tens of
+	// bytes however short it is. The largest file known, the tokenizer.json of
+	// Gemma, has 1.8 million.
+	maxValues = 8 << 20
+	// MaxDigits bounds the digits of an integer, as in Python.
+	MaxDigits = 4300
+)
+
 // Object is a JSON object in the order of its members. A name that is repeated
 // keeps its first place and its last value. A nil Object is an empty one.
 type Object struct {
 	Names  []string
 	Values map[string]any
+	// Others counts the members whose key is not a string: YAML has some, JSON
+	// none.
+	Others int
 }
+
+// NewObject returns an object without members.
+func NewObject() *Object { return &Object{Values: map[string]any{}} }
 
 // Get returns the value of a member, nil if there is none.
 func (o *Object) Get(name string) any {
@@ -47,7 +68,7 @@ func (o *Object) Set(name string, v any) {
 }
 
 // Empty reports whether there are no members.
-func (o *Object) Empty() bool { return o == nil || len(o.Names) == 0 }
+func (o *Object) Empty() bool { return o == nil || len(o.Names)+o.Others == 0 }
 
 // Map returns the object as maps, for code that needs no order: nested objects
 // are map[string]any, too.
@@ -93,6 +114,10 @@ func Truthy(v any) bool {
 	return true
 }
 
+// IsFloat reports whether a number is a float to Python: one with a point or an
+// exponent, or one of the constants NaN, Infinity and -Infinity.
+func IsFloat(n json.Number) bool { return strings.ContainsAny(string(n), ".eEIN") }
+
 // Integer returns the value of a JSON integer, and 0 or 1 for a bool, which
 // Python counts among the integers. ok is false for everything else, also for
 // numbers written with a point or an exponent.
@@ -104,14 +129,46 @@ func Integer(v any) (i *big.Int, ok bool) {
 		}
 		return new(big.Int), true
 	case json.Number:
-		if len(v) <= 4300 { // more digits are an error in Python
+		if len(v) <= MaxDigits+1 {
 			return new(big.Int).SetString(string(v), 10)
 		}
 	}
 	return nil, false
 }
 
-// Describe names the type of a value in an error.
+// Float32 returns the float32 that Python packs for a number or a bool. ok is
+// false for a finite number that overflows it, and for text, also where that
+// spells a number.
+func Float32(v any) (f float32, ok bool) {
+	switch v := v.(type) {
+	case bool:
+		if v {
+			return 1, true
+		}
+		return 0, true
+	case json.Number:
+		wide, err := strconv.ParseFloat(string(v), 64)
+		if err != nil && (!math.IsInf(wide, 0) || !IsFloat(v)) {
+			return 0, false
+		}
+		f = float32(wide)
+		return f, !math.IsInf(float64(f), 0) || math.IsInf(wide, 0)
+	}
+	return 0, false
+}
+
+// maxQuoted bounds the characters of a value that an error shows.
+const maxQuoted = 40
+
+// Quote returns s in quotes, cut where it is long.
+func Quote(s string) string {
+	if len(s) > maxQuoted {
+		return strconv.Quote(s[:maxQuoted]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// Describe names a value in an error: its type, and the value where it is short.
 func Describe(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -119,7 +176,10 @@ func Describe(v any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	case json.Number:
-		return "number " + string(v)
+		if len(v) > maxQuoted {
+			return fmt.Sprintf("a number of %d digits", len(v))
+		}
+		return "the number " + string(v)
 	case string:
 		return "a string"
 	case []any:
@@ -151,24 +211,23 @@ func InvalidUTF8(data []byte) int {
 	}
 }
 
-// maxDepth bounds how deep lists and objects may be nested. Python stops
-// somewhere near it; real files stay below ten.
-const maxDepth = 900
-
 type parser struct {
 	data  string
 	pos   int
 	depth int
+	left  int // values that may still come
 }
 
 // Parse parses one JSON value: nil, bool, json.Number, string, []any or *Object.
 // Numbers keep their text; the constants of Python's extension are numbers. An
 // error is a *SyntaxError.
-func Parse(data []byte) (any, error) {
+func Parse(data []byte) (any, error) { return parse(data, maxValues) }
+
+func parse(data []byte, limit int) (any, error) {
 	if off := InvalidUTF8(data); off >= 0 {
 		return nil, &SyntaxError{int64(off), "not UTF-8 text"}
 	}
-	p := &parser{data: string(data)}
+	p := &parser{data: string(data), left: limit}
 	p.space()
 	v, msg := p.value()
 	if msg == "" {
@@ -216,7 +275,10 @@ var constants = []struct {
 // failed. The same holds for the methods below.
 func (p *parser) value() (v any, msg string) {
 	if p.pos == len(p.data) {
-		return nil, "want a value, got the end"
+		return nil, "want a value, found the end"
+	}
+	if p.left--; p.left < 0 {
+		return nil, "too many values"
 	}
 	switch p.data[p.pos] {
 	case '"':
@@ -309,10 +371,12 @@ func (p *parser) number() (any, string) {
 		return p.pos > from
 	}
 	p.take("-")
+	first := p.pos
 	if !p.take("0") && !digits() {
 		p.pos = start
 		return nil, "want a value"
 	}
+	nDigits := p.pos - first
 	for _, part := range []string{".", "eE"} { // a part without digits is left for the caller to stumble over
 		back := p.pos
 		if p.pos == len(p.data) || !strings.Contains(part, p.data[p.pos:p.pos+1]) {
@@ -327,7 +391,12 @@ func (p *parser) number() (any, string) {
 			break
 		}
 	}
-	return json.Number(p.data[start:p.pos]), ""
+	n := json.Number(p.data[start:p.pos])
+	if nDigits > MaxDigits && !IsFloat(n) {
+		p.pos = start
+		return nil, fmt.Sprintf("an integer of %d digits, want at most %d", nDigits, MaxDigits)
+	}
+	return n, ""
 }
 
 // str parses a string. An unpaired surrogate is kept as the three bytes that
@@ -380,7 +449,7 @@ func (p *parser) str() (any, string) {
 	return nil, "string without an end"
 }
 
-// escapes are the letters after a backslash and escaped what they stand for.
+// escapes are the letters after a backslash, and escaped is what they mean.
 const (
 	escapes = `"\/bfnrt`
 	escaped = "\"\\/\b\f\n\r\t"
