@@ -298,8 +298,11 @@ func TestSwapBytesIsAnInvolution(t *testing.T) {
 		}
 		before := string(data)
 		Type(id).SwapBytes(data)
-		if len(r.words) > 0 && string(data) == before {
-			t.Errorf("%v: nothing swapped", Type(id))
+		for _, f := range Type(id).Fields() {
+			swaps := f.Number.Size() > 1 && f.Number != NumIQ1_M
+			if part := [2]int{f.Off, f.Off + f.Size()}; swaps == (string(data[part[0]:part[1]]) == before[part[0]:part[1]]) {
+				t.Errorf("%v: field %s swapped: %v, want %v", Type(id), f.Name, !swaps, swaps)
+			}
 		}
 		Type(id).SwapBytes(data)
 		if string(data) != before {

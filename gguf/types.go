@@ -3,6 +3,7 @@ package gguf
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -63,63 +64,121 @@ const (
 	KindQuant               // blocks of quants with shared scales
 )
 
-// word is a run of multi-byte numbers inside a block: n numbers of width bytes
-// from offset off. All other bytes of a block have no byte order.
-type word struct{ off, width, n int }
+// Number is how one number of a block is stored.
+type Number uint8
 
+// The numbers of blocks.
+const (
+	NumByte Number = iota // codes, quants or bits: nothing to swap
+	NumI16                // two's complement
+	NumI32
+	NumI64
+	NumU16 // codes of 16 bits
+	NumF16
+	NumBF16
+	NumF32
+	NumF64
+	NumE8M0  // a byte, the exponent of a power of two; 255 is NaN
+	NumUE4M3 // a byte, an unsigned 8-bit float; every value is finite as it is decoded
+	NumIQ1_M // 8 bytes: a float16 in the top 4 bits of 4 numbers of 16 bits, which are not swapped
+)
+
+// numberBytes is the size of a number.
+var numberBytes = [...]int{NumByte: 1, NumI16: 2, NumI32: 4, NumI64: 8, NumU16: 2, NumF16: 2, NumBF16: 2, NumF32: 4, NumF64: 8, NumE8M0: 1, NumUE4M3: 1, NumIQ1_M: 8}
+
+// Size returns the number's size in bytes.
+func (n Number) Size() int { return numberBytes[n] }
+
+// Field is a run of equal numbers in a block. The fields of a type fill its block
+// without gaps. Their names are those of ggml-common.h where it has one for them,
+// "element" for plain types.
+type Field struct {
+	Name   string
+	Number Number
+	N      int // numbers
+	Off    int // from the start of the block, bytes
+}
+
+// Size returns the length of f in bytes.
+func (f *Field) Size() int { return f.N * f.Number.Size() }
+
+// typeRow is what the format says of a type. What it takes to convert rows to
+// it is in package quants, in a row of the same type.
 type typeRow struct {
 	name       string
 	blockLen   int64 // elements per block
-	blockBytes int64
 	kind       Kind
-	words      []word // what a reader of the other endianness has to swap
+	fields     []Field
+	blockBytes int64 // the sum of the fields
 }
+
+func plain(name string, kind Kind, n Number) typeRow {
+	r := block(name, 1, Field{"element", n, 1, 0})
+	r.kind = kind
+	return r
+}
+
+// block makes a row of quants, and sets the offsets of its fields.
+func block(name string, blockLen int64, fields ...Field) typeRow {
+	r := typeRow{name: name, blockLen: blockLen, kind: KindQuant, fields: fields}
+	for i := range fields {
+		fields[i].Off = int(r.blockBytes)
+		r.blockBytes += int64(fields[i].Size())
+	}
+	return r
+}
+
+func numbers(name string, n Number, count int) Field { return Field{name, n, count, 0} }
+func f16(name string) Field                          { return numbers(name, NumF16, 1) }
+func run(name string, count int) Field               { return numbers(name, NumByte, count) }
 
 // typeTable holds one row per type id; the zero row stands for ids that are
 // not types.
 var typeTable = [...]typeRow{
-	TypeF32:     {"F32", 1, 4, KindFloat, []word{{0, 4, 1}}},
-	TypeF16:     {"F16", 1, 2, KindFloat, []word{{0, 2, 1}}},
-	TypeQ4_0:    {"Q4_0", 32, 18, KindQuant, []word{{0, 2, 1}}},
-	TypeQ4_1:    {"Q4_1", 32, 20, KindQuant, []word{{0, 2, 2}}},
-	TypeQ5_0:    {"Q5_0", 32, 22, KindQuant, []word{{0, 2, 1}}},
-	TypeQ5_1:    {"Q5_1", 32, 24, KindQuant, []word{{0, 2, 2}}},
-	TypeQ8_0:    {"Q8_0", 32, 34, KindQuant, []word{{0, 2, 1}}},
-	TypeQ8_1:    {"Q8_1", 32, 36, KindQuant, []word{{0, 2, 2}}},
-	TypeQ2_K:    {"Q2_K", 256, 84, KindQuant, []word{{80, 2, 2}}},
-	TypeQ3_K:    {"Q3_K", 256, 110, KindQuant, []word{{108, 2, 1}}},
-	TypeQ4_K:    {"Q4_K", 256, 144, KindQuant, []word{{0, 2, 2}}},
-	TypeQ5_K:    {"Q5_K", 256, 176, KindQuant, []word{{0, 2, 2}}},
-	TypeQ6_K:    {"Q6_K", 256, 210, KindQuant, []word{{208, 2, 1}}},
-	TypeQ8_K:    {"Q8_K", 256, 292, KindQuant, []word{{0, 4, 1}, {260, 2, 16}}},
-	TypeIQ2_XXS: {"IQ2_XXS", 256, 66, KindQuant, []word{{0, 2, 33}}},
-	TypeIQ2_XS:  {"IQ2_XS", 256, 74, KindQuant, []word{{0, 2, 33}}},
-	TypeIQ3_XXS: {"IQ3_XXS", 256, 98, KindQuant, []word{{0, 2, 1}}},
-	TypeIQ1_S:   {"IQ1_S", 256, 50, KindQuant, []word{{0, 2, 1}, {34, 2, 8}}},
-	TypeIQ4_NL:  {"IQ4_NL", 32, 18, KindQuant, []word{{0, 2, 1}}},
-	TypeIQ3_S:   {"IQ3_S", 256, 110, KindQuant, []word{{0, 2, 1}}},
-	TypeIQ2_S:   {"IQ2_S", 256, 82, KindQuant, []word{{0, 2, 1}}},
-	TypeIQ4_XS:  {"IQ4_XS", 256, 136, KindQuant, []word{{0, 2, 2}}},
-	TypeI8:      {"I8", 1, 1, KindInteger, nil},
-	TypeI16:     {"I16", 1, 2, KindInteger, []word{{0, 2, 1}}},
-	TypeI32:     {"I32", 1, 4, KindInteger, []word{{0, 4, 1}}},
-	TypeI64:     {"I64", 1, 8, KindInteger, []word{{0, 8, 1}}},
-	TypeF64:     {"F64", 1, 8, KindFloat, []word{{0, 8, 1}}},
-	TypeIQ1_M:   {"IQ1_M", 256, 56, KindQuant, nil},
-	TypeBF16:    {"BF16", 1, 2, KindFloat, []word{{0, 2, 1}}},
-	TypeTQ1_0:   {"TQ1_0", 256, 54, KindQuant, []word{{52, 2, 1}}},
-	TypeTQ2_0:   {"TQ2_0", 256, 66, KindQuant, []word{{64, 2, 1}}},
-	TypeMXFP4:   {"MXFP4", 32, 17, KindQuant, nil},
-	TypeNVFP4:   {"NVFP4", 64, 36, KindQuant, nil},
-	TypeQ1_0:    {"Q1_0", 128, 18, KindQuant, []word{{0, 2, 1}}},
-	TypeQ2_0:    {"Q2_0", 64, 18, KindQuant, []word{{0, 2, 1}}},
+	TypeF32:     plain("F32", KindFloat, NumF32),
+	TypeF16:     plain("F16", KindFloat, NumF16),
+	TypeQ4_0:    block("Q4_0", 32, f16("d"), run("qs", 16)),
+	TypeQ4_1:    block("Q4_1", 32, f16("d"), f16("m"), run("qs", 16)),
+	TypeQ5_0:    block("Q5_0", 32, f16("d"), run("qh", 4), run("qs", 16)),
+	TypeQ5_1:    block("Q5_1", 32, f16("d"), f16("m"), run("qh", 4), run("qs", 16)),
+	TypeQ8_0:    block("Q8_0", 32, f16("d"), run("qs", 32)),
+	TypeQ8_1:    block("Q8_1", 32, f16("d"), f16("s"), run("qs", 32)),
+	TypeQ2_K:    block("Q2_K", 256, run("scales", 16), run("qs", 64), f16("d"), f16("dmin")),
+	TypeQ3_K:    block("Q3_K", 256, run("hmask", 32), run("qs", 64), run("scales", 12), f16("d")),
+	TypeQ4_K:    block("Q4_K", 256, f16("d"), f16("dmin"), run("scales", 12), run("qs", 128)),
+	TypeQ5_K:    block("Q5_K", 256, f16("d"), f16("dmin"), run("scales", 12), run("qh", 32), run("qs", 128)),
+	TypeQ6_K:    block("Q6_K", 256, run("ql", 128), run("qh", 64), run("scales", 16), f16("d")),
+	TypeQ8_K:    block("Q8_K", 256, numbers("d", NumF32, 1), run("qs", 256), numbers("bsums", NumI16, 16)),
+	TypeIQ2_XXS: block("IQ2_XXS", 256, f16("d"), numbers("qs", NumU16, 32)),
+	TypeIQ2_XS:  block("IQ2_XS", 256, f16("d"), numbers("qs", NumU16, 32), run("scales", 8)),
+	TypeIQ3_XXS: block("IQ3_XXS", 256, f16("d"), run("qs", 64), run("scales_and_signs", 32)),
+	TypeIQ1_S:   block("IQ1_S", 256, f16("d"), run("qs", 32), numbers("qh", NumU16, 8)),
+	TypeIQ4_NL:  block("IQ4_NL", 32, f16("d"), run("qs", 16)),
+	TypeIQ3_S:   block("IQ3_S", 256, f16("d"), run("qs", 64), run("qh", 8), run("signs", 32), run("scales", 4)),
+	TypeIQ2_S:   block("IQ2_S", 256, f16("d"), run("qs", 32), run("signs", 32), run("qh", 8), run("scales", 8)),
+	TypeIQ4_XS:  block("IQ4_XS", 256, f16("d"), numbers("scales_h", NumU16, 1), run("scales_l", 4), run("qs", 128)),
+	TypeI8:      plain("I8", KindInteger, NumByte),
+	TypeI16:     plain("I16", KindInteger, NumI16),
+	TypeI32:     plain("I32", KindInteger, NumI32),
+	TypeI64:     plain("I64", KindInteger, NumI64),
+	TypeF64:     plain("F64", KindFloat, NumF64),
+	TypeIQ1_M:   block("IQ1_M", 256, run("qs", 32), run("qh", 16), numbers("d", NumIQ1_M, 1)),
+	TypeBF16:    plain("BF16", KindFloat, NumBF16),
+	TypeTQ1_0:   block("TQ1_0", 256, run("qs", 48), run("qh", 4), f16("d")),
+	TypeTQ2_0:   block("TQ2_0", 256, run("qs", 64), f16("d")),
+	TypeMXFP4:   block("MXFP4", 32, numbers("e", NumE8M0, 1), run("qs", 16)),
+	TypeNVFP4:   block("NVFP4", 64, numbers("d", NumUE4M3, 4), run("qs", 32)),
+	TypeQ1_0:    block("Q1_0", 128, f16("d"), run("qs", 16)),
+	TypeQ2_0:    block("Q2_0", 64, f16("d"), run("qs", 16)),
 }
 
-func (t Type) row() typeRow {
+var noType typeRow
+
+func (t Type) row() *typeRow {
 	if uint64(t) < uint64(len(typeTable)) {
-		return typeTable[t]
+		return &typeTable[t]
 	}
-	return typeRow{}
+	return &noType
 }
 
 // Known reports whether t is a type of the format.
@@ -144,6 +203,10 @@ func (t Type) BlockLen() int64 { return t.row().blockLen }
 // BlockBytes returns the size of one block in bytes, 0 for an unknown id.
 func (t Type) BlockBytes() int64 { return t.row().blockBytes }
 
+// Fields returns the layout of a block in the order of its bytes, nil for an
+// unknown id. It is not to be changed.
+func (t Type) Fields() []Field { return t.row().fields }
+
 // RowBytes returns the size in bytes of a row of n elements; n must be a
 // multiple of BlockLen.
 func (t Type) RowBytes(n int64) int64 {
@@ -165,8 +228,8 @@ func (t Type) BPW() float64 {
 
 // ParseType returns the type of that name, in any case.
 func ParseType(name string) (Type, bool) {
-	for id, r := range typeTable {
-		if r.kind != KindNone && strings.EqualFold(r.name, name) {
+	for id := range typeTable {
+		if r := &typeTable[id]; r.kind != KindNone && strings.EqualFold(r.name, name) {
 			return Type(id), true
 		}
 	}
@@ -179,12 +242,14 @@ func ParseType(name string) (Type, bool) {
 func (t Type) SwapBytes(data []byte) {
 	r := t.row()
 	for ; len(data) > 0; data = data[r.blockBytes:] {
-		for _, w := range r.words {
-			for i := range w.n {
-				b := data[w.off+i*w.width:][:w.width]
-				for l, h := 0, w.width-1; l < h; l, h = l+1, h-1 {
-					b[l], b[h] = b[h], b[l]
-				}
+		for i := range r.fields {
+			f := &r.fields[i]
+			width := f.Number.Size()
+			if width == 1 || f.Number == NumIQ1_M {
+				continue
+			}
+			for b := data[f.Off:][:f.Size()]; len(b) > 0; b = b[width:] {
+				slices.Reverse(b[:width])
 			}
 		}
 	}

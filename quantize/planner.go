@@ -42,7 +42,7 @@ func (p *planner) decide(t *model.Tensor, name string) (Decision, error) {
 		if d.Want, d.Reason, err = p.want(t, name, role); err != nil {
 			return d, err
 		}
-		if _, known := targets[d.Want]; !known {
+		if !quants.Lookup(d.Want).CanQuantize() {
 			return d, noEncoder(name, d.Want)
 		}
 		var ok bool
@@ -146,7 +146,7 @@ func (p *planner) check(t *model.Tensor, d *Decision, role Role) error {
 	if d.To == d.From {
 		return nil
 	}
-	if _, known := targets[d.To]; !known {
+	if !quants.Lookup(d.To).CanQuantize() {
 		return noEncoder(d.Name, d.To)
 	}
 	if !quants.Lookup(d.From).CanDequantize() {
@@ -174,7 +174,7 @@ func (p *planner) check(t *model.Tensor, d *Decision, role Role) error {
 	case warning != nil:
 		p.misfits = append(p.misfits, warning.Error())
 	}
-	d.Importance = ok && targets[d.To].need != needIgnored
+	d.Importance = ok && quants.Lookup(d.To).Importance() != quants.ImportanceIgnored
 	if ok {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (p *planner) check(t *model.Tensor, d *Decision, role Role) error {
 		p.refuse(d.Name, d.To, "the importance matrix has no entry for this tensor, and the type needs one")
 	}
 	// Calibration does not see embeddings, nor output heads unless asked to.
-	if warning == nil && targets[d.To].need != needIgnored && role&(RoleOutput|RoleEmbd) == 0 {
+	if warning == nil && quants.Lookup(d.To).Importance() != quants.ImportanceIgnored && role&(RoleOutput|RoleEmbd) == 0 {
 		p.uncovered = append(p.uncovered, d.Name)
 	}
 	return nil

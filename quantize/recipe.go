@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ggforge/gguf"
+	"ggforge/quants"
 )
 
 // Recipe says which tensor of a model gets which type.
@@ -28,7 +29,7 @@ type Recipe struct {
 	BPW float64
 
 	rules ruleset
-	need  []gguf.Type // types refused without importance, besides those of the table of targets
+	need  []gguf.Type // types refused without importance, besides those that say so themselves (quants.Importance)
 }
 
 type ruleset struct {
@@ -242,10 +243,10 @@ func (r *Recipe) choose(s *site) (gguf.Type, string) {
 // needs reports whether a tensor of type t of this role is refused without
 // importance.
 func (r *Recipe) needs(t gguf.Type, role Role) bool {
-	switch targets[t].need {
-	case needAll:
+	switch quants.Lookup(t).Importance() {
+	case quants.ImportanceNeeded:
 		return true
-	case needLayer:
+	case quants.ImportanceInLayers:
 		return role&(RoleOutput|RoleEmbd) == 0
 	}
 	return role&(RoleOutput|RoleEmbd) == 0 && slices.Contains(r.need, t)

@@ -3,10 +3,7 @@
 package quants
 
 import (
-	"simd"
 	"simd/archsimd"
-
-	"ggforge/gguf"
 )
 
 // Kernels of 256 bits for amd64. They widen, narrow and shuffle elements, which
@@ -22,20 +19,6 @@ import (
 //     constants and scales are broadcast as integers.
 //   - A kernel ends with ClearAVXUpperBits.
 //   - Bytes are loaded as such and reinterpreted: amd64 is little-endian.
-
-// useAVX2 reports whether these kernels are to be installed.
-func useAVX2() bool {
-	return !simd.Emulated() && simd.VectorBitSize() >= 256 && archsimd.X86.AVX2()
-}
-
-// installEncoder and installDecoder replace the functions of a type in init.
-func installEncoder(t gguf.Type, f func(dst []byte, src, importance []float32)) {
-	registry[t].quantize, registry[t].impl = f, "avx2"
-}
-
-func installDecoder(t gguf.Type, f func(dst []float32, src []byte)) {
-	registry[t].dequantize, registry[t].decodeImpl = f, "avx2"
-}
 
 type (
 	f32x8 = archsimd.Float32x8

@@ -13,17 +13,26 @@ import (
 	"ggforge/internal/gen"
 )
 
-// avx2Types lists the types whose active encoder or decoder is one of these.
-func avx2Types() (encoders, decoders []gguf.Type) {
-	for i := range registry {
-		if registry[i].impl == "avx2" {
-			encoders = append(encoders, gguf.Type(i))
+// avx2Types lists the types for which there is an encoder or decoder of AVX2.
+func avx2Types(t testing.TB) (encoders, decoders []gguf.Type) {
+	set := avx2Set(t)
+	for _, typ := range decoderTypes() {
+		if set.lookup(typ).plainName == set.name {
+			encoders = append(encoders, typ)
 		}
-		if registry[i].decodeImpl == "avx2" {
-			decoders = append(decoders, gguf.Type(i))
+		if set.lookup(typ).decodeName == set.name {
+			decoders = append(decoders, typ)
 		}
 	}
 	return encoders, decoders
+}
+
+func avx2Set(t testing.TB) codecSet {
+	set, ok := setNamed("avx2")
+	if !ok {
+		t.Skip("UNTESTED: not run with vectors of 256 bits, or there is no AVX2")
+	}
+	return set
 }
 
 // edgeBlocks are the ways to fill a block in which kernels and scalar code could
@@ -120,7 +129,7 @@ var edgeBlocks = []struct {
 
 func TestEncodersAVX2(t *testing.T) {
 	const guard = 0x5A
-	encoders, _ := avx2Types()
+	encoders, _ := avx2Types(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, typ := range encoders {
 		n := int(typ.BlockLen())
@@ -143,14 +152,14 @@ func TestEncodersAVX2(t *testing.T) {
 	}
 }
 
-// checkEncoder compares the active with the scalar encoder, one row.
+// checkEncoder compares the AVX2 with the scalar encoder, one row.
 func checkEncoder(t testing.TB, typ gguf.Type, x []float32, guard byte) bool {
 	size := int(typ.RowBytes(int64(len(x))))
 	want, got := make([]byte, size), bytes.Repeat([]byte{guard}, size+64)
-	if err := scalarRegistry[typ].Quantize(want, x, len(x), nil); err != nil {
+	if err := scalarCodec(typ).Quantize(want, x, len(x), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := Lookup(typ).Quantize(got[:size], x, len(x), nil); err != nil {
+	if err := avx2Set(t).lookup(typ).Quantize(got[:size], x, len(x), nil); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got[:size], want) {
@@ -165,7 +174,7 @@ func checkEncoder(t testing.TB, typ gguf.Type, x []float32, guard byte) bool {
 }
 
 func TestDecodersAVX2(t *testing.T) {
-	_, decoders := avx2Types()
+	_, decoders := avx2Types(t)
 	for _, typ := range decoders {
 		q := gen.Bytes("avx2/"+typ.String(), 600*int(typ.BlockBytes()))
 		for blocks := 0; blocks < 70; blocks++ {
@@ -177,7 +186,7 @@ func TestDecodersAVX2(t *testing.T) {
 	}
 }
 
-// checkDecoder compares the active with the scalar decoder; all NaN are equal,
+// checkDecoder compares the AVX2 with the scalar decoder; all NaN are equal,
 // but in F32, F16 and BF16.
 func checkDecoder(t testing.TB, typ gguf.Type, q []byte) bool {
 	n := len(q) / int(typ.BlockBytes()) * int(typ.BlockLen())
@@ -185,10 +194,10 @@ func checkDecoder(t testing.TB, typ gguf.Type, q []byte) bool {
 	for i := range got {
 		got[i] = 12345
 	}
-	if err := scalarRegistry[typ].Dequantize(want, q); err != nil {
+	if err := scalarCodec(typ).Dequantize(want, q); err != nil {
 		t.Fatal(err)
 	}
-	if err := Lookup(typ).Dequantize(got[:n], q); err != nil {
+	if err := avx2Set(t).lookup(typ).Dequantize(got[:n], q); err != nil {
 		t.Fatal(err)
 	}
 	for i, v := range want {
@@ -208,9 +217,7 @@ func checkDecoder(t testing.TB, typ gguf.Type, q []byte) bool {
 
 // Every half and every bfloat16, and floats all over their range, NaN too.
 func TestConversionsAVX2(t *testing.T) {
-	if !useAVX2() {
-		t.Skip("these kernels are not installed")
-	}
+	avx2Set(t)
 	var q []byte
 	for i := range 1 << 16 {
 		q = binary.LittleEndian.AppendUint16(q, uint16(i))
@@ -245,7 +252,7 @@ func TestConversionsAVX2(t *testing.T) {
 func FuzzAVX2(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4}, uint8(1))
 	f.Add(bytes.Repeat([]byte{0, 0, 0x80, 0x3F, 1, 0, 0, 0, 0xFF, 0xFF, 0x7F, 0xFF}, 30), uint8(3))
-	encoders, decoders := avx2Types()
+	encoders, decoders := avx2Types(f)
 	f.Fuzz(func(t *testing.T, data []byte, blocks uint8) {
 		if len(data) < 4 {
 			return
@@ -270,9 +277,7 @@ func FuzzAVX2(f *testing.F) {
 // The branches that hand work to scalar code are taken by inputs of the kinds the
 // tests above use, and only by them.
 func TestScalarBranchesAVX2(t *testing.T) {
-	if !useAVX2() {
-		t.Skip("these kernels are not installed")
-	}
+	avx2Set(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	var x tile32
 	edgeBlocks[0].fill(r, x[:])

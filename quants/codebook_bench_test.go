@@ -18,11 +18,11 @@ func BenchmarkCodebookBest(b *testing.B) {
 			b.Run(typ.String()+"/"+variant, func(b *testing.B) {
 				w := gen.Importance(variant, n)
 				q := make([]byte, typ.RowBytes(int64(len(x))))
-				best := make([]time.Duration, len(implementations))
+				best := make([]time.Duration, len(codecSets))
 				for round := 0; b.Loop(); round++ {
-					for i, impl := range implementations {
+					for i, set := range codecSets {
 						start := time.Now()
-						if err := impl.lookup(typ).Quantize(q, x, n, w); err != nil {
+						if err := set.lookup(typ).Quantize(q, x, n, w); err != nil {
 							b.Fatal(err)
 						}
 						if d := time.Since(start); round == 0 || d < best[i] {
@@ -30,8 +30,8 @@ func BenchmarkCodebookBest(b *testing.B) {
 						}
 					}
 				}
-				for i, impl := range implementations {
-					b.ReportMetric(float64(4*len(x))/best[i].Seconds()/1e6, impl.name+"-MB/s")
+				for i, set := range codecSets {
+					b.ReportMetric(float64(4*len(x))/best[i].Seconds()/1e6, set.name+"-MB/s")
 				}
 				b.ReportMetric(float64(best[len(best)-1])/float64(best[0]), "ratio")
 			})

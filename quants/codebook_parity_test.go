@@ -22,7 +22,7 @@ var codebookTypes = []gguf.Type{
 func checkCodebookParity(t *testing.T, name string, x, w []float32) {
 	t.Helper()
 	for _, typ := range codebookTypes {
-		active, scalar := Lookup(typ), &scalarRegistry[typ]
+		active, scalar := Lookup(typ), scalarCodec(typ)
 		if w == nil && active.NeedsImportance() {
 			continue
 		}
@@ -35,7 +35,7 @@ func checkCodebookParity(t *testing.T, name string, x, w []float32) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%v %s, importance %v: %s and scalar: %s", typ, name, w != nil, active.Implementation(), explainDiff(typ, got, want))
+			t.Errorf("%v %s, importance %v: %s and scalar: %s", typ, name, w != nil, active.Implementation(w != nil), explainDiff(typ, got, want))
 		}
 	}
 }

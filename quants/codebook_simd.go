@@ -3,12 +3,10 @@
 package quants
 
 import (
-	"fmt"
 	"math"
 	"simd"
 	"sync"
 
-	"ggforge/gguf"
 	"ggforge/internal/lane"
 )
 
@@ -30,22 +28,6 @@ import (
 // Scalar floats are legacy instructions, which are slow while the upper halves of
 // vector registers are in use: hence clearUpper at the end of a run of vector
 // functions, and floats that are to be broadcast come as integers.
-
-func init() {
-	if simd.Emulated() {
-		return
-	}
-	impl := fmt.Sprintf("simd-%d", simd.VectorBitSize())
-	for t, quantize := range map[gguf.Type]func([]byte, []float32, []float32){
-		gguf.TypeIQ2_XXS: quantizeIQ2_XXSLanes,
-		gguf.TypeIQ2_XS:  quantizeIQ2_XSLanes,
-		gguf.TypeIQ2_S:   quantizeIQ2_SLanes,
-		gguf.TypeIQ3_XXS: quantizeIQ3_XXSLanes,
-		gguf.TypeIQ3_S:   quantizeIQ3_SLanes,
-	} {
-		registry[t].quantize, registry[t].impl = quantize, impl
-	}
-}
 
 func quantizeIQ2_XXSLanes(dst []byte, src, importance []float32) {
 	encodeIQ2_XXS(dst, src, importance, superblockLanes)

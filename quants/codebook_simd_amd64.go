@@ -4,7 +4,6 @@ package quants
 
 import (
 	"math/bits"
-	"simd"
 	"simd/archsimd"
 )
 
@@ -26,8 +25,6 @@ import (
 //
 // Against the scalar code (Zen 3, Go 1.27.4, MB/s of float32): IQ2_XXS 50/12, IQ2_XS
 // 33/7.3, IQ2_S 58/15, IQ3_XXS 29/6.5, IQ3_S 42/10.2.
-
-var nearByTable = archsimd.X86.AVX2() && simd.VectorBitSize() >= 256
 
 // clearUpper ends a run of vector functions: what follows has scalar floats, which
 // the compiler makes legacy instructions.

@@ -10,7 +10,4 @@ func near(cb *codebook, lists *nearLists, s *gridLanes, groups, n int) (failed b
 	return nearLanes(cb, lists, s, more) || failed
 }
 
-// nearByTable: there is nearAVX2Dim8.
-const nearByTable = false
-
 func nearAVX2Dim8(*nearLists, *gridLanes, []uint16) (failed bool) { panic("quants: no AVX2") }

@@ -4,8 +4,6 @@ package quants
 
 import (
 	"simd/archsimd"
-
-	"ggforge/gguf"
 )
 
 // Conversions between F32, F16, BF16 and float32, 16 elements a step. They
@@ -22,18 +20,6 @@ import (
 // From memory all are bound by it. F16 takes 15 operations for 8 elements to
 // encode, 9 to decode. There is no VCVTPS2PH in simd/archsimd; it would keep the
 // payload of a NaN.
-
-func init() {
-	if !useAVX2() {
-		return
-	}
-	installEncoder(gguf.TypeF32, quantizeF32AVX2)
-	installDecoder(gguf.TypeF32, dequantizeF32AVX2)
-	installEncoder(gguf.TypeF16, quantizeF16AVX2)
-	installDecoder(gguf.TypeF16, dequantizeF16AVX2)
-	installEncoder(gguf.TypeBF16, quantizeBF16AVX2)
-	installDecoder(gguf.TypeBF16, dequantizeBF16AVX2)
-}
 
 func quantizeF32AVX2(dst []byte, src, _ []float32) {
 	n := encodeF32AVX2(dst, src)

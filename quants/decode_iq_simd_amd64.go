@@ -5,8 +5,6 @@ package quants
 import (
 	"encoding/binary"
 	"simd/archsimd"
-
-	"ggforge/gguf"
 )
 
 // Decoders of the codebook types. A group of 8 elements is one word of 32 bits:
@@ -26,19 +24,6 @@ import (
 //
 // 9 operations for 8 elements; making the words, with two or three look-ups each,
 // takes as long.
-
-func init() {
-	if !useAVX2() {
-		return
-	}
-	installDecoder(gguf.TypeIQ2_XXS, dequantizeIQ2_XXSAVX2)
-	installDecoder(gguf.TypeIQ2_XS, dequantizeIQ2_XSAVX2)
-	installDecoder(gguf.TypeIQ2_S, dequantizeIQ2_SAVX2)
-	installDecoder(gguf.TypeIQ3_XXS, dequantizeIQ3_XXSAVX2)
-	installDecoder(gguf.TypeIQ3_S, dequantizeIQ3_SAVX2)
-	installDecoder(gguf.TypeIQ1_S, dequantizeIQ1_SAVX2)
-	installDecoder(gguf.TypeIQ1_M, dequantizeIQ1_MAVX2)
-}
 
 // groupShifts are the shift counts by lane: right to the level of 2 or 3 bits, left
 // to the sign.

@@ -5,8 +5,6 @@ package quants
 import (
 	"encoding/binary"
 	"simd/archsimd"
-
-	"ggforge/gguf"
 )
 
 // Decoders of the K types and IQ4_XS. The scales of a superblock are computed
@@ -21,18 +19,6 @@ import (
 //	Q5_K     x5.4   17600 MB/s
 //	Q6_K     x8.7   19200 MB/s
 //	IQ4_XS   x4.3   18000 MB/s
-
-func init() {
-	if !useAVX2() {
-		return
-	}
-	installDecoder(gguf.TypeQ2_K, dequantizeQ2_KAVX2)
-	installDecoder(gguf.TypeQ3_K, dequantizeQ3_KAVX2)
-	installDecoder(gguf.TypeQ4_K, dequantizeQ4_KAVX2)
-	installDecoder(gguf.TypeQ5_K, dequantizeQ5_KAVX2)
-	installDecoder(gguf.TypeQ6_K, dequantizeQ6_KAVX2)
-	installDecoder(gguf.TypeIQ4_XS, dequantizeIQ4_XSAVX2)
-}
 
 // bytes16 returns lo and hi as 16 bytes.
 func bytes16(lo, hi uint64) i8x16 {

@@ -5,8 +5,6 @@ package quants
 import (
 	"encoding/binary"
 	"simd/archsimd"
-
-	"ggforge/gguf"
 )
 
 // Decoders of the Q4_0 family, and what all decoders share: codes become bytes of
@@ -29,20 +27,6 @@ import (
 // extractions more for 16 elements, and a scale all in vectors 7 operations more: a
 // third of the speed. (To take the low half of a vector is an operation, too:
 // go1.27.4 emits VEXTRACTI128 $0.) Writing the output to memory limits all of them.
-
-func init() {
-	if !useAVX2() {
-		return
-	}
-	installDecoder(gguf.TypeQ8_0, dequantizeQ8_0AVX2)
-	installDecoder(gguf.TypeQ4_0, dequantizeQ4_0AVX2)
-	installDecoder(gguf.TypeQ4_1, dequantizeQ4_1AVX2)
-	installDecoder(gguf.TypeQ5_0, dequantizeQ5_0AVX2)
-	installDecoder(gguf.TypeQ5_1, dequantizeQ5_1AVX2)
-	installDecoder(gguf.TypeIQ4_NL, dequantizeIQ4_NLAVX2)
-	installDecoder(gguf.TypeMXFP4, dequantizeMXFP4AVX2)
-	installDecoder(gguf.TypeNVFP4, dequantizeNVFP4AVX2)
-}
 
 type (
 	i8x16 = archsimd.Int8x16

@@ -5,8 +5,6 @@ package quants
 import (
 	"encoding/binary"
 	"simd/archsimd"
-
-	"ggforge/gguf"
 )
 
 // Decoders of TQ1_0, TQ2_0, Q1_0 and Q2_0.
@@ -18,16 +16,6 @@ import (
 //	TQ2_0    x14.8   40200 MB/s
 //	Q1_0     x6.9   36300 MB/s
 //	Q2_0     x7.9   28300 MB/s
-
-func init() {
-	if !useAVX2() {
-		return
-	}
-	installDecoder(gguf.TypeTQ1_0, dequantizeTQ1_0AVX2)
-	installDecoder(gguf.TypeTQ2_0, dequantizeTQ2_0AVX2)
-	installDecoder(gguf.TypeQ1_0, dequantizeQ1_0AVX2)
-	installDecoder(gguf.TypeQ2_0, dequantizeQ2_0AVX2)
-}
 
 func dequantizeTQ2_0AVX2(dst []float32, src []byte) {
 	k := &f16Bits

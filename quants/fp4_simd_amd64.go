@@ -5,8 +5,6 @@ package quants
 import (
 	"math"
 	"simd/archsimd"
-
-	"ggforge/gguf"
 )
 
 // MXFP4 and NVFP4. The scalar encodeFP4 takes the first of 8 values nearest to
@@ -35,14 +33,6 @@ import (
 //
 // 20 operations for 8 elements; NVFP4 also waits for its scales, which scalar
 // code finds, one for 16 elements.
-
-func init() {
-	if !useAVX2() {
-		return
-	}
-	installEncoder(gguf.TypeMXFP4, quantizeMXFP4AVX2)
-	installEncoder(gguf.TypeNVFP4, quantizeNVFP4AVX2)
-}
 
 // midpoints of valuesFP4, as float32 bits.
 var midpointsFP4 = func() (bits [7]uint32) {

@@ -18,42 +18,25 @@ import (
 	"ggforge/internal/gen"
 )
 
-// scalarRegistry is the registry before any init function ran: package
-// variables are set up first, so its encoders are the scalar ones in every
-// build.
-var scalarRegistry = registry
-
-// implementation is one way to run the encoders; vector test files append
-// theirs.
-type implementation struct {
-	name   string
-	lookup func(gguf.Type) *Codec
-}
-
-var implementations = []implementation{
-	{"active", Lookup},
-	{"scalar", func(t gguf.Type) *Codec { return &scalarRegistry[t] }},
-}
-
 // codecTypes lists the types that can be quantized, in id order.
-func codecTypes() (types []gguf.Type) {
-	for i := range registry {
-		if registry[i].quantize != nil {
-			types = append(types, gguf.Type(i))
+func codecTypes() (list []gguf.Type) {
+	for i := range types {
+		if types[i].encode != nil {
+			list = append(list, gguf.Type(i))
 		}
 	}
-	return types
+	return list
 }
 
 // decoderTypes lists the types that can be decoded, in id order: those of
 // codecTypes, Q8_1 and Q8_K.
-func decoderTypes() (types []gguf.Type) {
-	for i := range registry {
-		if registry[i].dequantize != nil {
-			types = append(types, gguf.Type(i))
+func decoderTypes() (list []gguf.Type) {
+	for i := range types {
+		if types[i].decode != nil {
+			list = append(list, gguf.Type(i))
 		}
 	}
-	return types
+	return list
 }
 
 // variantsOf returns those of the importance variants with which c can work: it
@@ -99,46 +82,6 @@ func readGolden(t testing.TB) (g goldenFile) {
 	return g
 }
 
-// blockField names a range of bytes of a block for messages.
-type blockField struct {
-	name     string
-	off, end int
-}
-
-var blockFields = map[gguf.Type][]blockField{
-	gguf.TypeF32:  {{"element", 0, 4}},
-	gguf.TypeF16:  {{"element", 0, 2}},
-	gguf.TypeBF16: {{"element", 0, 2}},
-	gguf.TypeQ8_0: {{"d (scale)", 0, 2}, {"qs (quants)", 2, 34}},
-	gguf.TypeQ4_0: {{"d (scale)", 0, 2}, {"qs (quants)", 2, 18}},
-	gguf.TypeQ4_1: {{"d (scale)", 0, 2}, {"m (min)", 2, 4}, {"qs (quants)", 4, 20}},
-	gguf.TypeQ5_0: {{"d (scale)", 0, 2}, {"qh (fifth bits)", 2, 6}, {"qs (quants)", 6, 22}},
-	gguf.TypeQ5_1: {{"d (scale)", 0, 2}, {"m (min)", 2, 4}, {"qh (fifth bits)", 4, 8}, {"qs (quants)", 8, 24}},
-	gguf.TypeQ2_K: {{"scales (scale and min codes)", 0, 16}, {"qs (quants)", 16, 80}, {"d (scale)", 80, 82}, {"dmin (min)", 82, 84}},
-	gguf.TypeQ3_K: {{"hmask (third bits)", 0, 32}, {"qs (quants)", 32, 96}, {"scales (scale codes)", 96, 108}, {"d (scale)", 108, 110}},
-	gguf.TypeQ4_K: {{"d (scale)", 0, 2}, {"dmin (min)", 2, 4}, {"scales (scale and min codes)", 4, 16}, {"qs (quants)", 16, 144}},
-	gguf.TypeQ5_K: {{"d (scale)", 0, 2}, {"dmin (min)", 2, 4}, {"scales (scale and min codes)", 4, 16}, {"qh (fifth bits)", 16, 48}, {"qs (quants)", 48, 176}},
-	gguf.TypeQ6_K: {{"ql (quants)", 0, 128}, {"qh (high bits)", 128, 192}, {"scales (scale codes)", 192, 208}, {"d (scale)", 208, 210}},
-
-	gguf.TypeQ8_1:    {{"d (scale)", 0, 2}, {"s (sum)", 2, 4}, {"qs (quants)", 4, 36}},
-	gguf.TypeQ8_K:    {{"d (scale)", 0, 4}, {"qs (quants)", 4, 260}, {"bsums (sums)", 260, 292}},
-	gguf.TypeQ1_0:    {{"d (scale)", 0, 2}, {"qs (bits)", 2, 18}},
-	gguf.TypeQ2_0:    {{"d (scale)", 0, 2}, {"qs (quants)", 2, 18}},
-	gguf.TypeTQ1_0:   {{"qs (trits, five per byte)", 0, 48}, {"qh (trits, four per byte)", 48, 52}, {"d (scale)", 52, 54}},
-	gguf.TypeTQ2_0:   {{"qs (quants)", 0, 64}, {"d (scale)", 64, 66}},
-	gguf.TypeMXFP4:   {{"e (scale)", 0, 1}, {"qs (quants)", 1, 17}},
-	gguf.TypeNVFP4:   {{"d (scales)", 0, 4}, {"qs (quants)", 4, 36}},
-	gguf.TypeIQ4_NL:  {{"d (scale)", 0, 2}, {"qs (quants)", 2, 18}},
-	gguf.TypeIQ4_XS:  {{"d (scale)", 0, 2}, {"scales_h (scale codes)", 2, 4}, {"scales_l (scale codes)", 4, 8}, {"qs (quants)", 8, 136}},
-	gguf.TypeIQ2_XXS: {{"d (scale)", 0, 2}, {"qs (indices, signs, scale codes)", 2, 66}},
-	gguf.TypeIQ2_XS:  {{"d (scale)", 0, 2}, {"qs (indices, signs)", 2, 66}, {"scales (scale codes)", 66, 74}},
-	gguf.TypeIQ2_S:   {{"d (scale)", 0, 2}, {"qs (indices)", 2, 34}, {"signs", 34, 66}, {"qh (high index bits)", 66, 74}, {"scales (scale codes)", 74, 82}},
-	gguf.TypeIQ3_XXS: {{"d (scale)", 0, 2}, {"qs (indices)", 2, 66}, {"signs, scale codes", 66, 98}},
-	gguf.TypeIQ3_S:   {{"d (scale)", 0, 2}, {"qs (indices)", 2, 66}, {"qh (high index bits)", 66, 74}, {"signs", 74, 106}, {"scales (scale codes)", 106, 110}},
-	gguf.TypeIQ1_S:   {{"d (scale)", 0, 2}, {"qs (indices)", 2, 34}, {"qh (high index bits, scale codes, shifts)", 34, 50}},
-	gguf.TypeIQ1_M:   {{"qs (indices)", 0, 32}, {"qh (high index bits, shifts)", 32, 48}, {"scales (scale, scale codes)", 48, 56}},
-}
-
 // explainDiff says where two runs of blocks of t differ: number of differing
 // blocks, the first of them, the field of its first differing byte and the
 // bytes of that field. len(got) = len(want), which may end inside a block.
@@ -161,10 +104,10 @@ func explainDiff(t gguf.Type, got, want []byte) string {
 	for g[at] == w[at] {
 		at++
 	}
-	for _, f := range blockFields[t] {
-		if end := min(f.end, len(w)); at >= f.off && at < end {
+	for _, f := range t.Fields() {
+		if end := min(f.Off+f.Size(), len(w)); at >= f.Off && at < end {
 			return fmt.Sprintf("%d bad blocks in the %d bytes known, first: block %d, field %s, byte %d: got %x, want %x",
-				bad, len(want), first, f.name, at, g[f.off:end], w[f.off:end])
+				bad, len(want), first, f.Name, at, g[f.Off:end], w[f.Off:end])
 		}
 	}
 	return fmt.Sprintf("%d bad blocks, first: block %d, byte %d in no known field", bad, first, at)
@@ -245,13 +188,13 @@ func TestGolden(t *testing.T) {
 		}
 	}
 
-	for _, impl := range implementations {
+	for _, set := range codecSets {
 		for _, typ := range codecTypes() {
-			if typ == gguf.TypeF32 { // not in the file: see TestF32
+			if typ == gguf.TypeF32 || set.name != "active" && !set.has(typ) { // F32 is not in the file: see TestF32
 				continue
 			}
-			t.Run(impl.name+"/"+typ.String(), func(t *testing.T) {
-				c := impl.lookup(typ)
+			t.Run(set.name+"/"+typ.String(), func(t *testing.T) {
+				c := set.lookup(typ)
 				ran, withImportance, invalid := 0, 0, 0
 				slices.Sort(cases[typ])
 				for _, key := range cases[typ] {
@@ -276,7 +219,7 @@ func TestGolden(t *testing.T) {
 						t.Errorf("%s: %v", key, err)
 					}
 				}
-				t.Logf("%s: %d cases, %d with importance, %d with invalid scales", c.Implementation(), ran, withImportance, invalid)
+				t.Logf("%s, %s, %s: %d cases, %d with importance, %d with invalid scales", c.plainName, c.weightedName, c.decodeName, ran, withImportance, invalid)
 				if ran == 0 || withImportance == 0 || ran == withImportance != c.NeedsImportance() {
 					t.Errorf("%d cases, %d with importance: one kind was not tested", ran, withImportance)
 				}
@@ -330,19 +273,7 @@ func TestExplainDiff(t *testing.T) {
 	got[144+5] = 1
 	got[2*144] = 1
 	s := explainDiff(gguf.TypeQ4_K, got, want)
-	if !strings.HasPrefix(s, "2 bad blocks in the 432 bytes known, first: block 1, field scales (scale and min codes), byte 5:") {
+	if !strings.HasPrefix(s, "2 bad blocks in the 432 bytes known, first: block 1, field scales, byte 5:") {
 		t.Error(s)
-	}
-	for _, typ := range decoderTypes() {
-		off := 0
-		for _, f := range blockFields[typ] {
-			if f.off != off {
-				t.Errorf("%v: field %s begins at %d, want %d", typ, f.name, f.off, off)
-			}
-			off = f.end
-		}
-		if int64(off) != typ.BlockBytes() {
-			t.Errorf("%v: fields end at %d, want %d", typ, off, typ.BlockBytes())
-		}
 	}
 }

@@ -3,12 +3,10 @@
 package quants
 
 import (
-	"fmt"
 	"math"
 	"simd"
 	"sync"
 
-	"ggforge/gguf"
 	"ggforge/internal/lane"
 )
 
@@ -30,15 +28,6 @@ import (
 //
 // Against the scalar code (Zen 3, Go 1.27.4, MB/s of float32): IQ1_S 90/31 at 256
 // bits, 56/31 at 128; IQ1_M 65/18 and 45/18.
-
-func init() {
-	if simd.Emulated() {
-		return
-	}
-	impl := fmt.Sprintf("simd-%d", simd.VectorBitSize())
-	registry[gguf.TypeIQ1_M].quantize, registry[gguf.TypeIQ1_M].impl = quantizeIQ1_MLanes, impl
-	registry[gguf.TypeIQ1_S].quantize, registry[gguf.TypeIQ1_S].impl = quantizeIQ1_SLanes, impl
-}
 
 func quantizeIQ1_SLanes(dst []byte, src, importance []float32) {
 	encodeIQ1_S(dst, src, importance, searchIQ1_SLanes)

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"simd"
 
-	"ggforge/gguf"
 	"ggforge/internal/lane"
 )
 
@@ -52,11 +51,6 @@ var iq4Const = struct {
 		}
 		return n
 	}(),
-}
-
-func init() {
-	installTiles(gguf.TypeIQ4_NL, quantizeIQ4_NLTiles)
-	installTiles(gguf.TypeIQ4_XS, quantizeIQ4_XSTiles)
 }
 
 // fitIQ4Tile is fitIQ4 on a tile x with weights w; it stores one scale per lane.

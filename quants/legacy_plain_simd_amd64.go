@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"math"
 	"simd/archsimd"
-
-	"ggforge/gguf"
 )
 
 // Q4_0, Q4_1, Q5_0 and Q5_1 without importance, tiles of 8 blocks.
@@ -25,40 +23,19 @@ import (
 // Where they are equal its sign is that of the first one, found by the scalar
 // code; so are the signs of zeros that are the minimum.
 
-func init() {
-	if !useAVX2() {
-		return
-	}
-	for t, encode := range map[gguf.Type]func(dst []byte, src []float32){
-		gguf.TypeQ4_0: quantizeQ4_0AVX2,
-		gguf.TypeQ4_1: quantizeQ4_1AVX2,
-		gguf.TypeQ5_0: quantizeQ5_0AVX2,
-		gguf.TypeQ5_1: quantizeQ5_1AVX2,
-	} {
-		search := registry[t].quantize
-		installEncoder(t, func(dst []byte, src, importance []float32) {
-			if importance != nil {
-				search(dst, src, importance)
-			} else {
-				encode(dst, src)
-			}
-		})
-	}
-}
-
-func quantizeQ4_0AVX2(dst []byte, src []float32) {
+func quantizeQ4_0AVX2(dst []byte, src, _ []float32) {
 	encodeTiles32(dst, src, q4_0Bytes, encodeQ4_0AVX2)
 }
 
-func quantizeQ4_1AVX2(dst []byte, src []float32) {
+func quantizeQ4_1AVX2(dst []byte, src, _ []float32) {
 	encodeTiles32(dst, src, q4_1Bytes, encodeQ4_1AVX2)
 }
 
-func quantizeQ5_0AVX2(dst []byte, src []float32) {
+func quantizeQ5_0AVX2(dst []byte, src, _ []float32) {
 	encodeTiles32(dst, src, q5_0Bytes, encodeQ5_0AVX2)
 }
 
-func quantizeQ5_1AVX2(dst []byte, src []float32) {
+func quantizeQ5_1AVX2(dst []byte, src, _ []float32) {
 	encodeTiles32(dst, src, q5_1Bytes, encodeQ5_1AVX2)
 }
 

@@ -5,7 +5,6 @@ package quants
 import (
 	"encoding/binary"
 
-	"ggforge/gguf"
 	"ggforge/internal/lane"
 )
 
@@ -35,24 +34,6 @@ var (
 		n: qk, subs: 1, scalarWeights: &q5_1Search, weighted: newAsymTable(&q5_1Search), levels: 31,
 	}
 )
-
-func init() {
-	for t, search := range map[gguf.Type]func(dst []byte, src, importance []float32){
-		gguf.TypeQ4_0: quantizeQ4_0Tiles,
-		gguf.TypeQ5_0: quantizeQ5_0Tiles,
-		gguf.TypeQ4_1: quantizeQ4_1Tiles,
-		gguf.TypeQ5_1: quantizeQ5_1Tiles,
-	} {
-		plain := registry[t].quantize
-		installTiles(t, func(dst []byte, src, importance []float32) {
-			if importance == nil {
-				plain(dst, src, nil)
-			} else {
-				search(dst, src, importance)
-			}
-		})
-	}
-}
 
 func quantizeQ4_0Tiles(dst []byte, src, importance []float32) {
 	symBlocks(symQ4_0, q4_0Bytes, dst, src, importance, func(b []byte, q []uint32) {

@@ -11,30 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/gguf"
 	"ggforge/internal/lane"
 )
 
-// emulatedCodecs are those of encoders that are not installed because vectors are
-// emulated.
-var emulatedCodecs [len(registry)]Codec
-
-func init() {
-	spoilScratch = append(spoilScratch, spoilK)
-	if !simd.Emulated() {
-		return
-	}
-	for t := range emulatedCodecs {
-		emulatedCodecs[t] = registry[t]
-		if tileEncoders[t] != nil {
-			emulatedCodecs[t].quantize = tileEncoders[t]
-			emulatedCodecs[t].impl = "simd-emulated"
-		}
-	}
-	implementations = append(implementations, implementation{
-		"emulated", func(t gguf.Type) *Codec { return &emulatedCodecs[t] },
-	})
-}
+func init() { spoilScratch = append(spoilScratch, spoilK) }
 
 func spoilK() {
 	s := kScratches.Get().(*kScratch)

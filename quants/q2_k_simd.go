@@ -5,7 +5,6 @@ package quants
 import (
 	"encoding/binary"
 
-	"ggforge/gguf"
 	"ggforge/internal/lane"
 )
 
@@ -14,8 +13,6 @@ var q2_KKernel = scaleMinKernel{
 	plain: newAsymTable(&q2_KSearch), weighted: newAsymTable(&q2_KSearchImportance), pos: newPosTable(15),
 	factor: 1, levels: 3, plainWeights: absTile,
 }
-
-func init() { installTiles(gguf.TypeQ2_K, quantizeQ2_KTiles) }
 
 func quantizeQ2_KTiles(dst []byte, src, importance []float32) {
 	s := kScratches.Get().(*kScratch)

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"math"
 
-	"ggforge/gguf"
 	"ggforge/internal/lane"
 )
 
@@ -28,8 +27,6 @@ import (
 // (3% slower).
 
 var symQ3_K, symQ3_KScales = newSymTable(4), newSymTable(32)
-
-func init() { installTiles(gguf.TypeQ3_K, quantizeQ3_KTiles) }
 
 func quantizeQ3_KTiles(dst []byte, src, importance []float32) {
 	s := kScratches.Get().(*kScratch)

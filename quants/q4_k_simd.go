@@ -5,7 +5,6 @@ package quants
 import (
 	"encoding/binary"
 
-	"ggforge/gguf"
 	"ggforge/internal/lane"
 )
 
@@ -17,8 +16,6 @@ var (
 		factor: 2, levels: 15, plainWeights: plainTile32,
 	}
 )
-
-func init() { installTiles(gguf.TypeQ4_K, quantizeQ4_KTiles) }
 
 func quantizeQ4_KTiles(dst []byte, src, importance []float32) {
 	quantizeScaleMin(&q4_KKernel, &q4_KFit, q4_KBytes, dst, src, importance, func(b []byte, q *[qkK / 4]uint32) {

@@ -4,8 +4,6 @@ package quants
 
 import (
 	"encoding/binary"
-
-	"ggforge/gguf"
 )
 
 var q5_KKernel = scaleMinKernel{
@@ -13,8 +11,6 @@ var q5_KKernel = scaleMinKernel{
 	plain: newAsymTable(&q5_KFit.plain), weighted: newAsymTable(&q5_KFit.weighted), pos: pos63,
 	factor: 2, levels: 31, plainWeights: plainTile32,
 }
-
-func init() { installTiles(gguf.TypeQ5_K, quantizeQ5_KTiles) }
 
 func quantizeQ5_KTiles(dst []byte, src, importance []float32) {
 	quantizeScaleMin(&q5_KKernel, &q5_KFit, q5_KBytes, dst, src, importance, func(b []byte, q *[qkK / 4]uint32) {

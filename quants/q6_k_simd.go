@@ -5,7 +5,6 @@ package quants
 import (
 	"encoding/binary"
 
-	"ggforge/gguf"
 	"ggforge/internal/lane"
 )
 
@@ -19,8 +18,6 @@ import (
 // several runs: scalar 80, simd-128 371, simd-256 760; importance 80, 301, 731.
 
 var symQ6_K = newSymTable(32)
-
-func init() { installTiles(gguf.TypeQ6_K, quantizeQ6_KTiles) }
 
 func quantizeQ6_KTiles(dst []byte, src, importance []float32) {
 	s := kScratches.Get().(*kScratch)

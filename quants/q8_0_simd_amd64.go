@@ -5,8 +5,6 @@ package quants
 import (
 	"encoding/binary"
 	"simd/archsimd"
-
-	"ggforge/gguf"
 )
 
 // Q8_0, tiles of 8 blocks.
@@ -21,12 +19,6 @@ import (
 // and 1/8 of a tree of 21); the scales of a tile cost one division twice and 16
 // operations. Levels pack by saturation to 16 bits and one byte shuffle:
 // simd/archsimd has no packing to 8 bits below AVX-512.
-
-func init() {
-	if useAVX2() {
-		installEncoder(gguf.TypeQ8_0, quantizeQ8_0AVX2)
-	}
-}
 
 func quantizeQ8_0AVX2(dst []byte, src, _ []float32) {
 	encodeTiles32(dst, src, q8_0Bytes, encodeQ8_0AVX2)

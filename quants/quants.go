@@ -50,15 +50,10 @@
 package quants
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
-	"slices"
-	"strings"
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/half"
 )
 
 // Kinds of error, for errors.Is.
@@ -68,104 +63,67 @@ var (
 	ErrBroken          = fault.Broken      // the data holds numbers that are not usable
 )
 
-// FormatError says which stored number of a tensor's data is not usable. It is an
-// ErrBroken.
-type FormatError struct {
-	Type  gguf.Type
-	Block int    // index of the block, from the start of the data
-	Off   int64  // byte offset of the field, from the start of the data
-	Field string // "d", "dmin", "element" ...
-	Value string // what is stored there: "NaN", "+Inf", "-Inf" or a byte
-}
-
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("%v block %d (byte offset %d): %s is %s, want a finite number", e.Type, e.Block, e.Off, e.Field, e.Value)
-}
-
-// Is makes errors.Is(err, ErrBroken) true.
-func (e *FormatError) Is(target error) bool { return target == ErrBroken }
-
 // Codec converts rows of one tensor type. Its methods are safe for concurrent
 // use and keep no reference to their arguments; dst must not overlap src.
 type Codec struct {
-	typ        gguf.Type
-	impl       string // name of the encoder in use, "" for scalar
-	decodeImpl string // and of the decoder
+	typ gguf.Type
+	row *typeRow
 
-	// quantize encodes one row: len(src) is a multiple of the block length,
-	// importance is nil or len(src), dst has exactly the row's bytes.
-	quantize func(dst []byte, src, importance []float32)
-	// dequantize decodes whole blocks: len(dst) elements from src.
-	dequantize func(dst []float32, src []byte)
-	// needsImportance: there is no search for this type without weights.
-	needsImportance bool
-	// check lists the numbers of a block that must be finite.
-	check []floatField
+	// The functions that run, and the names of their implementations.
+	plain, weighted         encoder // without and with importance
+	decode                  decoder
+	plainName, weightedName string
+	decodeName              string
 }
-
-// floatField is one stored number that Validate looks at.
-type floatField struct {
-	name string
-	off  int // from the start of the block
-	kind floatKind
-}
-
-type floatKind uint8
-
-const (
-	kindF16 floatKind = iota
-	kindBF16
-	kindF32
-	kindE8M0  // exponent byte, 255 is NaN
-	kindIQ1_M // float16 in the top 4 bits of 4 numbers of 16 bits
-)
 
 // Lookup returns the codec of t. It is never nil: for a type without one, or
 // an id that is no type, it returns a codec whose methods answer with an error
 // that is an ErrUnsupported.
 func Lookup(t gguf.Type) *Codec {
-	if uint64(t) < uint64(len(registry)) && registry[t].dequantize != nil {
-		return &registry[t]
+	if uint64(t) < uint64(len(selected.codecs)) && selected.codecs[t].decode != nil {
+		return &selected.codecs[t]
 	}
-	return &Codec{typ: t}
+	return &Codec{typ: t, row: &typeRow{fallback: none}}
 }
 
 // Type returns the tensor type the codec was looked up for.
 func (c *Codec) Type() gguf.Type { return c.typ }
 
 // CanQuantize reports whether there is an encoder.
-func (c *Codec) CanQuantize() bool { return c.quantize != nil }
+func (c *Codec) CanQuantize() bool { return c.plain != nil }
 
 // CanDequantize reports whether there is a decoder.
-func (c *Codec) CanDequantize() bool { return c.dequantize != nil }
+func (c *Codec) CanDequantize() bool { return c.decode != nil }
+
+// Importance says how much the type depends on importance.
+func (c *Codec) Importance() Importance { return c.row.importance }
 
 // NeedsImportance reports whether Quantize refuses to work without importance.
-func (c *Codec) NeedsImportance() bool { return c.needsImportance }
+func (c *Codec) NeedsImportance() bool { return c.row.importance == ImportanceNeeded }
 
-// Implementation names the encoder in use: "scalar", or a vector variant.
-func (c *Codec) Implementation() string {
-	if c.impl == "" {
-		return "scalar"
-	}
-	return c.impl
+// Fallback returns the type for tensors whose rows are not whole blocks of this
+// type: the type itself if rows that are not whole blocks of that either have no other
+// than F16. ok is false if such a tensor cannot be converted.
+func (c *Codec) Fallback() (t gguf.Type, ok bool) {
+	return c.row.fallback, c.row.fallback != none
 }
 
-// Kernels names the implementations in use besides the scalar one, of encoders
-// and decoders; "scalar" if there are none.
-func Kernels() string {
-	var names []string
-	for i := range registry {
-		for _, name := range []string{registry[i].impl, registry[i].decodeImpl} {
-			if name != "" && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
+// Cost returns about how many picoseconds it takes to encode an element on one
+// core, in proportion to other types.
+func (c *Codec) Cost(importance bool) int64 {
+	if importance {
+		return c.row.cost[1]
 	}
-	if len(names) == 0 {
-		return "scalar"
+	return c.row.cost[0]
+}
+
+// Implementation names the encoder in use, with importance or without: "scalar",
+// or a vector variant.
+func (c *Codec) Implementation(importance bool) string {
+	if importance {
+		return c.weightedName
 	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
+	return c.plainName
 }
 
 // Quantize encodes the rows of src into dst.
@@ -179,10 +137,10 @@ func Kernels() string {
 // The error is an ErrUnsupported if the type has no encoder and
 // ErrNeedsImportance if it has none without importance.
 func (c *Codec) Quantize(dst []byte, src []float32, rowLen int, importance []float32) error {
-	if c.quantize == nil {
+	if c.plain == nil {
 		return fault.Errorf(ErrUnsupported, "quantize to %v: no encoder for this type", c.typ)
 	}
-	if c.needsImportance && importance == nil {
+	if c.NeedsImportance() && importance == nil {
 		return fault.Errorf(ErrNeedsImportance, "quantize to %v: the type needs importance", c.typ)
 	}
 	if rowLen <= 0 || rowLen%int(c.typ.BlockLen()) != 0 || len(src)%rowLen != 0 {
@@ -195,8 +153,12 @@ func (c *Codec) Quantize(dst []byte, src []float32, rowLen int, importance []flo
 	if len(dst) != len(src)/rowLen*rowBytes {
 		panic(fmt.Sprintf("quants: %d bytes for %d values of %v, want %d", len(dst), len(src), c.typ, len(src)/rowLen*rowBytes))
 	}
+	encode := c.plain
+	if importance != nil {
+		encode = c.weighted
+	}
 	for len(src) > 0 {
-		c.quantize(dst[:rowBytes:rowBytes], src[:rowLen:rowLen], importance)
+		encode(dst[:rowBytes:rowBytes], src[:rowLen:rowLen], importance)
 		dst, src = dst[rowBytes:], src[rowLen:]
 	}
 	return nil
@@ -208,13 +170,13 @@ func (c *Codec) Quantize(dst []byte, src []float32, rowLen int, importance []flo
 // that are not finite. The error is an ErrUnsupported if the type has no
 // decoder.
 func (c *Codec) Dequantize(dst []float32, src []byte) error {
-	if c.dequantize == nil {
+	if c.decode == nil {
 		return fault.Errorf(ErrUnsupported, "dequantize %v: no decoder for this type", c.typ)
 	}
 	if n := c.blocks(src); len(dst) != n*int(c.typ.BlockLen()) {
 		panic(fmt.Sprintf("quants: %d values for %d blocks of %v, want %d", len(dst), n, c.typ, n*int(c.typ.BlockLen())))
 	}
-	c.dequantize(dst, src)
+	c.decode(dst, src)
 	return nil
 }
 
@@ -225,139 +187,4 @@ func (c *Codec) blocks(src []byte) int {
 		panic(fmt.Sprintf("quants: %d bytes are not whole blocks of %d (%v)", len(src), n, c.typ))
 	}
 	return len(src) / n
-}
-
-// Validate checks the numbers of src that must be finite: the scales of every
-// block, every element of F32, F16 and BF16. All blocks of NVFP4 are valid. src holds whole blocks, else it
-// panics. The error is a *FormatError for the first offending number (block by
-// block, fields in their order in the block), or is an ErrUnsupported.
-func (c *Codec) Validate(src []byte) error {
-	if c.dequantize == nil {
-		return fault.Errorf(ErrUnsupported, "validate %v: no codec for this type", c.typ)
-	}
-	c.blocks(src)
-	size := int(c.typ.BlockBytes())
-	// The first offender of each field, in the data up to the end of the block of
-	// the first one found so far: what is left at the end is the first of all, and
-	// within a block the first field's.
-	var first *FormatError
-	end := len(src)
-	for i := range c.check {
-		f := &c.check[i]
-		off := f.firstInvalid(src[:end], size)
-		if off < 0 || first != nil && off/size == first.Block {
-			continue
-		}
-		start := off - f.off
-		first = &FormatError{c.typ, start / size, int64(off), f.name, f.value(src[start : start+size])}
-		end = start + size
-	}
-	if first != nil {
-		return first
-	}
-	return nil
-}
-
-// firstInvalid returns the offset of the first field that is not finite in
-// blocks of the given size, -1 if there is none.
-func (f *floatField) firstInvalid(src []byte, size int) int {
-	const expF16, expBF16, expF32 = 0x7C00, 0x7F80, 0x7F800000
-	off := f.off
-	switch f.kind {
-	case kindF16:
-		if size == 2 {
-			off = finiteWords(src, expF16*0x0001000100010001, 0x0400*0x0001000100010001)
-		}
-		for ; off < len(src); off += size {
-			if binary.LittleEndian.Uint16(src[off:])&expF16 == expF16 {
-				return off
-			}
-		}
-	case kindBF16:
-		if size == 2 {
-			off = finiteWords(src, expBF16*0x0001000100010001, 0x0080*0x0001000100010001)
-		}
-		for ; off < len(src); off += size {
-			if binary.LittleEndian.Uint16(src[off:])&expBF16 == expBF16 {
-				return off
-			}
-		}
-	case kindE8M0:
-		for ; off < len(src); off += size {
-			if src[off] == 255 {
-				return off
-			}
-		}
-	case kindIQ1_M:
-		for ; off < len(src); off += size {
-			if scaleIQ1_M(src[off-f.off:])&expF16 == expF16 {
-				return off
-			}
-		}
-	default:
-		if size == 4 {
-			off = finiteWords(src, expF32*0x0000000100000001, 0x00800000*0x0000000100000001)
-		}
-		for ; off < len(src); off += size {
-			if binary.LittleEndian.Uint32(src[off:])&expF32 == expF32 {
-				return off
-			}
-		}
-	}
-	return -1
-}
-
-// finiteWords returns the length of a prefix of src, a multiple of 64 bytes, in
-// which all elements are finite. exp has the exponent bits of every element of
-// 8 bytes, step the lowest of them. The prefix ends less than 64 bytes before
-// the end of src, or before the first element that is not finite.
-//
-// An exponent of all ones, and no other, carries into the sign when its lowest
-// bit is added. AMD EPYC (Zen 3), go1.27.4: 11-13 GB/s in cache, 9 GB/s from
-// memory, which is its speed.
-func finiteWords(src []byte, exp, step uint64) (n int) {
-	if finiteChunks != nil {
-		n = finiteChunks(src, exp, step)
-		src = src[n:]
-	}
-	sign := exp + step // every sign bit: the carries
-	for len(src) >= 64 {
-		s := src[:64]
-		var acc uint64
-		for k := 0; k < 64; k += 16 {
-			acc |= binary.LittleEndian.Uint64(s[k:])&exp + step
-			acc |= binary.LittleEndian.Uint64(s[k+8:])&exp + step
-		}
-		if acc&sign != 0 {
-			break
-		}
-		src = src[64:]
-		n += 64
-	}
-	return n
-}
-
-// finiteChunks returns the length of a prefix of src, whole chunks, in which all
-// elements are finite; exp and step are those of finiteWords. nil without vectors.
-var finiteChunks func(src []byte, exp, step uint64) (n int)
-
-// finiteChunk is the length of a chunk in bytes.
-const finiteChunk = 1 << 10
-
-// value prints the field of block b.
-func (f *floatField) value(b []byte) string {
-	var v float32
-	switch f.kind {
-	case kindF16:
-		v = half.FromF16(binary.LittleEndian.Uint16(b[f.off:]))
-	case kindBF16:
-		v = half.FromBF16(binary.LittleEndian.Uint16(b[f.off:]))
-	case kindE8M0:
-		return fmt.Sprintf("%#02x", b[f.off])
-	case kindIQ1_M:
-		v = half.FromF16(scaleIQ1_M(b))
-	default:
-		v = math.Float32frombits(binary.LittleEndian.Uint32(b[f.off:]))
-	}
-	return fmt.Sprint(v)
 }

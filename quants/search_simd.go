@@ -4,9 +4,7 @@ package quants
 
 import (
 	"simd"
-	"strconv"
 
-	"ggforge/gguf"
 	"ggforge/internal/lane"
 )
 
@@ -41,19 +39,6 @@ func splat(v float32) (r row) {
 
 // tileLen is the length of a tile of the longest sub-blocks.
 const tileLen = maxSearch * lane.MaxWidth
-
-// tileEncoders are the encoders made of tiles, by type. They work in emulation
-// too, but slowly; only tests run them there.
-var tileEncoders [len(registry)]func(dst []byte, src, importance []float32)
-
-// installTiles makes quantize the encoder of t, unless vectors are emulated.
-func installTiles(t gguf.Type, quantize func(dst []byte, src, importance []float32)) {
-	tileEncoders[t] = quantize
-	if !simd.Emulated() {
-		registry[t].quantize = quantize
-		registry[t].impl = "simd-" + strconv.Itoa(simd.VectorBitSize())
-	}
-}
 
 // magicBits are those of 1.5*2^23, which rn adds; magicZero + l are the low 23
 // bits of the sum for level l.

@@ -4,8 +4,6 @@ package quants
 
 import (
 	"simd/archsimd"
-
-	"ggforge/internal/lane"
 )
 
 // searchAsymTiles and searchSymTile with 256 bits. Package simd does not round to
@@ -24,9 +22,6 @@ import (
 // instructions more); a level from a fused multiplication by 1 and addition (the
 // constants take registers); three or four candidates of searchSymAVX2 at a time
 // (registers again). Two rows in one round of the loop gain 1 to 3%.
-
-// tilesByAVX2: a tile has the lanes of searchAsymAVX2.
-var tilesByAVX2 = useAVX2() && lane.Width() == 8
 
 // searchAsymPair is searchAsymTiles.
 func searchAsymPair(t *asymTable, x, w, pairs []float32, fit *asymFit) {

@@ -5,8 +5,6 @@ package quants
 import (
 	"encoding/binary"
 	"simd/archsimd"
-
-	"ggforge/gguf"
 )
 
 // TQ1_0, TQ2_0, Q2_0 and Q1_0, tiles of 8 blocks. The sum of Q1_0 has an order:
@@ -21,16 +19,6 @@ import (
 //	TQ2_0   x17.7   12400 MB/s
 //	Q2_0    x11.5    9200 MB/s
 //	Q1_0    x7.6    11800 MB/s
-
-func init() {
-	if !useAVX2() {
-		return
-	}
-	installEncoder(gguf.TypeTQ1_0, quantizeTQ1_0AVX2)
-	installEncoder(gguf.TypeTQ2_0, quantizeTQ2_0AVX2)
-	installEncoder(gguf.TypeQ2_0, quantizeQ2_0AVX2)
-	installEncoder(gguf.TypeQ1_0, quantizeQ1_0AVX2)
-}
 
 // ternaryScales sets the scales of n <= 8 blocks of blockLen elements, those of
 // ternaryScale.

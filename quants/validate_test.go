@@ -17,23 +17,22 @@ func firstInvalidByField(c *Codec, src []byte) *FormatError {
 	size := int(c.typ.BlockBytes())
 	for off := 0; off < len(src); off += size {
 		b := src[off : off+size]
-		for i := range c.check {
-			f := &c.check[i]
+		for _, f := range c.typ.Fields() {
 			var bad bool
-			switch f.kind {
-			case kindF16:
-				bad = binary.LittleEndian.Uint16(b[f.off:])&0x7C00 == 0x7C00
-			case kindBF16:
-				bad = binary.LittleEndian.Uint16(b[f.off:])&0x7F80 == 0x7F80
-			case kindF32:
-				bad = binary.LittleEndian.Uint32(b[f.off:])&0x7F800000 == 0x7F800000
-			case kindE8M0:
-				bad = b[f.off] == 255
-			case kindIQ1_M:
+			switch f.Number {
+			case gguf.NumF16:
+				bad = binary.LittleEndian.Uint16(b[f.Off:])&0x7C00 == 0x7C00
+			case gguf.NumBF16:
+				bad = binary.LittleEndian.Uint16(b[f.Off:])&0x7F80 == 0x7F80
+			case gguf.NumF32:
+				bad = binary.LittleEndian.Uint32(b[f.Off:])&0x7F800000 == 0x7F800000
+			case gguf.NumE8M0:
+				bad = b[f.Off] == 255
+			case gguf.NumIQ1_M:
 				bad = scaleIQ1_M(b)&0x7C00 == 0x7C00
 			}
 			if bad {
-				return &FormatError{c.typ, off / size, int64(off + f.off), f.name, f.value(b)}
+				return &FormatError{c.typ, off / size, int64(off + f.Off), f.Name, value(&f, b)}
 			}
 		}
 	}

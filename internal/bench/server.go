@@ -119,7 +119,7 @@ func (s *server) answer(r *request) (a answer, err error) {
 		if err = c.Dequantize(s.y, s.blocks); err != nil {
 			return a, err
 		}
-		return answer{Sum: sum(s.blocks), Decoded: sum(bytesOf(s.y)), RMSE: relativeError(s.x, s.y), Implementation: c.Implementation()}, nil
+		return answer{Sum: sum(s.blocks), Decoded: sum(bytesOf(s.y)), RMSE: relativeError(s.x, s.y), Implementation: c.Implementation(w != nil)}, nil
 	case "quantize", "dequantize":
 		if c.Type() != s.typ {
 			return a, fmt.Errorf("%s %v after encode %v", r.Op, c.Type(), s.typ)

@@ -1,0 +1,125 @@
+package quants
+
+import (
+	"slices"
+	"strings"
+
+	"ggforge/gguf"
+)
+
+// machine is what the choice among implementations goes by.
+type machine struct {
+	bits     int  // width of vectors of package simd, 0 in a scalar build
+	emulated bool // package simd works without vector instructions
+	avx2     bool // the CPU has AVX2
+}
+
+// implementation is a set of kernels for one kind of machine. Its kernels give the
+// bytes and floats of the scalar code.
+type implementation struct {
+	name string
+	// runs says on which machines the kernels work, which is where tests compare them.
+	runs func(m machine) bool
+	// pays says on which of those they are chosen.
+	pays    func(m machine) bool
+	kernels []kernel
+	// finite returns the length of a prefix of src, whole chunks of finiteChunk bytes,
+	// in which all elements are finite; exp and step are those of finiteWords. nil if
+	// there is none.
+	finite func(src []byte, exp, step uint64) (n int)
+}
+
+// kernel is what an implementation has for a type; what it does not have is nil.
+type kernel struct {
+	typ      gguf.Type
+	plain    encoder // without importance
+	weighted encoder // with importance
+	decode   decoder
+}
+
+// encodes is a kernel for an encoder that works with importance and without.
+func encodes(t gguf.Type, f encoder) kernel { return kernel{t, f, f, nil} }
+
+// converts is a kernel for both directions.
+func converts(t gguf.Type, f encoder, g decoder) kernel { return kernel{t, f, f, g} }
+
+// decodes is a kernel for a decoder alone.
+func decodes(t gguf.Type, g decoder) kernel { return kernel{t, nil, nil, g} }
+
+// implementations lists all there are in this build, those to prefer first; the
+// scalar code, which has a kernel for everything, is the last.
+func implementations() []implementation {
+	always := func(machine) bool { return true }
+	scalar := implementation{name: scalarName, runs: always, pays: always}
+	for t := range types {
+		if r := &types[t]; r.decode != nil {
+			scalar.kernels = append(scalar.kernels, converts(gguf.Type(t), r.encode, r.decode))
+		}
+	}
+	return append(vectorImplementations(), scalar)
+}
+
+const scalarName = "scalar"
+
+// selection is what runs: a codec per type id, without functions for ids that have
+// none, and a faster finiteWords.
+type selection struct {
+	codecs [len(types)]Codec
+	finite func(src []byte, exp, step uint64) (n int)
+}
+
+// selected is the selection for this process. Nothing changes it.
+var selected = choose(here(), implementations())
+
+// choose takes for each type and direction the first implementation that pays.
+func choose(m machine, from []implementation) *selection {
+	s := new(selection)
+	for t := range s.codecs {
+		s.codecs[t] = Codec{typ: gguf.Type(t), row: &types[t]}
+	}
+	for i := range from {
+		impl := &from[i]
+		if !impl.runs(m) || !impl.pays(m) {
+			continue
+		}
+		for _, k := range impl.kernels {
+			s.codecs[k.typ].fill(k, impl.name)
+		}
+		if s.finite == nil {
+			s.finite = impl.finite
+		}
+	}
+	return s
+}
+
+// fill sets those functions of c that it lacks to those of k.
+func (c *Codec) fill(k kernel, name string) {
+	if c.plain == nil && k.plain != nil {
+		c.plain, c.plainName = k.plain, name
+	}
+	if c.weighted == nil && k.weighted != nil {
+		c.weighted, c.weightedName = k.weighted, name
+	}
+	if c.decode == nil && k.decode != nil {
+		c.decode, c.decodeName = k.decode, name
+	}
+}
+
+// Kernels names the implementations in use besides the scalar one, of encoders
+// and decoders; "scalar" if there are none.
+func Kernels() string {
+	var names []string
+	for i := range selected.codecs {
+		c := &selected.codecs[i]
+		for _, name := range []string{c.plainName, c.weightedName, c.decodeName} {
+			if name != "" && name != scalarName && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return scalarName
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
