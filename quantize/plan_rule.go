@@ -17,6 +17,9 @@ type TensorTypeRule struct {
 	re      *regexp.Regexp
 }
 
+// String returns the rule as CompileTensorRule takes it.
+func (r TensorTypeRule) String() string { return r.Pattern + "=" + r.Type.String() }
+
 // Match reports whether the pattern occurs in name.
 func (r TensorTypeRule) Match(name string) bool { return r.re.MatchString(name) }
 

@@ -219,7 +219,7 @@ func (p *planner) compromises(out *Planned) (all []Compromise) {
 	}
 	add(fallbacks != nil, "rows that are not whole blocks of the wanted type", fallbacks...)
 	for i, used := range p.rulesUsed {
-		add(!used, fmt.Sprintf("--tensor-type %s=%v has no effect on any tensor", p.opt.TensorTypes[i].Pattern, p.opt.TensorTypes[i].Type))
+		add(!used, fmt.Sprintf("tensor rule %v has no effect on any tensor", p.opt.TensorTypes[i]))
 	}
 	const none = " has no effect: no such tensor is converted"
 	add(p.opt.OutputTensorType != nil && !p.usedOut, "--output-tensor-type"+none)

@@ -24,6 +24,7 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "fuse-gate-up-exps", Category: Category, Usage: "make one tensor of the gate and up projections of experts"},
 		&cli.BoolFlag{Name: "mistral-format", Category: Category, Usage: "the checkpoint is in Mistral's own format: params.json, consolidated*.safetensors, tekken.json"},
 		&cli.BoolFlag{Name: "sentence-transformers-dense-modules", Category: Category, Usage: "include the dense modules that follow an embedding model"},
+		&cli.BoolFlag{Name: "outside-links", Category: Category, Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"},
 	}
 	for _, name := range withoutEffect {
 		list = append(list, &cli.BoolFlag{Name: name, Category: Category, Usage: "no effect; for scripts written for the reference's converter", Hidden: true})
@@ -67,6 +68,7 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 		FuseGateUp:     cmd.Bool("fuse-gate-up-exps"),
 		Dense:          cmd.Bool("sentence-transformers-dense-modules"),
 		Mistral:        cmd.Bool("mistral-format"),
+		OutsideLinks:   cmd.Bool("outside-links"),
 	}
 	if opt.Override, err = tool.File(cmd, "metadata"); err != nil {
 		return opt, err

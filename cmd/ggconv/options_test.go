@@ -1,0 +1,29 @@
+package main
+
+import (
+	"maps"
+	"testing"
+
+	"ggforge/internal/flagtest"
+)
+
+func TestEveryFlag(t *testing.T) {
+	rows := map[string]flagtest.Row{
+		"outfile":                {Field: "Out", Args: []string{"--outfile", "x.gguf"}, Want: "x.gguf"},
+		"outtype":                {Field: "Convert.Type", Args: []string{"--outtype", "q8_0"}, Want: "q8_0"},
+		"vocab-only":             {Field: "Convert.VocabOnly", Args: []string{"--vocab-only"}, Want: "true"},
+		"bigendian":              {Field: "Convert.BigEndian", Args: []string{"--bigendian"}, Want: "true"},
+		"split-max-tensors":      {Field: "Convert.Split.MaxTensors", Args: []string{"--split-max-tensors", "7"}, Want: "7"},
+		"split-max-size":         {Field: "Convert.Split.MaxBytes", Args: []string{"--split-max-size", "2M"}, Want: "2000000"},
+		"no-tensor-first-split":  {Field: "Convert.Split.EmptyFirst", Args: []string{"--no-tensor-first-split"}, Want: "true"},
+		"dry-run":                {Field: "DryRun", Args: []string{"--dry-run"}, Want: "true"},
+		"verbose":                {Field: "Verbose", Args: []string{"--verbose"}, Want: "true"},
+		"print-supported-models": {Field: "PrintModels", Args: []string{"--print-supported-models"}, Want: "true"},
+		"compat":                 {Field: "Convert.Reference", Args: []string{"--compat", "reference"}, Want: "true"},
+		"threads":                {Field: "Write.Workers", Args: []string{"--threads", "3"}, Want: "3"},
+		"force":                  {Field: "Write.Force", Args: []string{"--force"}, Want: "true"},
+		"progress":               {Field: "Write.Progress", Args: []string{"--progress", "none"}, Want: "nil"},
+	}
+	maps.Copy(rows, flagtest.Checkpoint)
+	flagtest.Check(t, command, parse, []string{"DIR"}, rows)
+}

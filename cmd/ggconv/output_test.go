@@ -1,0 +1,116 @@
+package main
+
+import (
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/internal/hftest"
+)
+
+// TestOutputIsInput checks that no file that the run reads can be its output, also
+// with --force and through links.
+func TestOutputIsInput(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(gollama)); err != nil {
+		t.Fatal(err)
+	}
+	metadata := filepath.Join(t.TempDir(), "meta.json")
+	if err := os.WriteFile(metadata, []byte(`{"general.name":"x"}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	card := filepath.Join(dir, "README.md")
+	if err := os.WriteFile(card, []byte("---\nlicense: mit\n---\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link.gguf")
+	if err := os.Symlink(filepath.Join(dir, "config.json"), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{
+		filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "config.json"), filepath.Join(dir, "tokenizer.model"),
+		filepath.Join(dir, "tokenizer_config.json"), card, metadata, link,
+	} {
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, _, err := call("--progress", "none", "--force", "--metadata", metadata, dir, path)
+		if code != 2 || !strings.Contains(err.Error(), "output equals input") || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: exit code %d, %v", filepath.Base(path), code, err)
+		}
+		if after, err := os.ReadFile(path); err != nil || sha256.Sum256(after) != sha256.Sum256(before) {
+			t.Errorf("%s has changed: %v", filepath.Base(path), err)
+		}
+	}
+}
+
+// TestNameOfQuantized checks that the converter does not write its own types under
+// the name of another.
+func TestNameOfQuantized(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"X-Q4_K_M.gguf"}, 2},
+		{[]string{"x-iq2_xs"}, 2},
+		{[]string{"--outfile", "X-Q5_K.gguf"}, 2},
+		{[]string{"X-MXFP4_MOE.gguf"}, 2}, // the checkpoint has none
+		{[]string{"X-Q4_K_M.gguf", "--outtype", "bf16"}, 0},
+		{[]string{"X-7.gguf"}, 0}, // a number is no name of a type
+		{[]string{"--outfile", "X-q8_0-{ftype}.gguf"}, 0},
+		{[]string{"Q4_K_M-x.gguf"}, 0},
+	} {
+		args := []string{"--dry-run", gollama}
+		for _, arg := range c.args {
+			if strings.HasPrefix(arg, "X") || strings.HasPrefix(arg, "x") || strings.HasPrefix(arg, "Q") {
+				arg = filepath.Join(dir, arg)
+			}
+			args = append(args, arg)
+		}
+		code, _, err := call(args...)
+		if code != c.code || code == 2 && !strings.Contains(err.Error(), "ggquant "+gollama) {
+			t.Errorf("%q: exit code %d, %v; want %d", c.args, code, err, c.code)
+		}
+	}
+}
+
+// TestDash checks that - is no name of a file.
+func TestDash(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, args := range [][]string{{"-"}, {"DIR", "-"}, {"DIR", "--outfile", "-"}, {"DIR", "--metadata", "-"}, {"DIR", ""}, {"DIR", "--outfile", ""}} {
+		if code, _, err := call(args...); code != 2 || !strings.Contains(err.Error(), "standard input and output are not supported") && !strings.Contains(err.Error(), "is empty") {
+			t.Errorf("%q: exit code %d, %v", args, code, err)
+		}
+	}
+	if left, _ := filepath.Glob("*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestMistralFormat converts a checkpoint that can only be read with the flag.
+func TestMistralFormat(t *testing.T) {
+	dir := t.TempDir()
+	if err := hftest.WriteMistral(dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "m-f16.gguf")
+	if code, _, err := call("--progress", "none", dir, path); code != 3 {
+		t.Errorf("without the flag: exit code %d, %v", code, err)
+	}
+	if code, _, err := call("--progress", "none", "--mistral-format", dir, path); code != 0 {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if v, _ := f.Metadata.Get("tokenizer.ggml.pre"); f.Architecture() != "llama" || v != gguf.String("tekken") || len(f.Tensors) != 12 {
+		t.Errorf("architecture %s, pre-tokenizer %v, %d tensors", f.Architecture(), v, len(f.Tensors))
+	}
+}

@@ -1,0 +1,28 @@
+package flagtest
+
+// Checkpoint has the rows of the flags in package convertflags; the options hold
+// a convert.Options as their field Convert.
+var Checkpoint = map[string]Row{
+	"model-name":                          {Field: "Convert.ModelName", Args: []string{"--model-name", "x"}, Want: "x"},
+	"metadata":                            {Field: "Convert.Override", Args: []string{"--metadata", "m.json"}, Want: "m.json"},
+	"pre":                                 {Field: "Convert.Pre", Args: []string{"--pre", "gpt-2"}, Want: "gpt-2"},
+	"embed-hf-tokenizer":                  {Field: "Convert.EmbedTokenizer", Args: []string{"--embed-hf-tokenizer"}, Want: "true"},
+	"fuse-qkv":                            {Field: "Convert.FuseQKV", Args: []string{"--fuse-qkv"}, Want: "true"},
+	"fuse-gate-up-exps":                   {Field: "Convert.FuseGateUp", Args: []string{"--fuse-gate-up-exps"}, Want: "true"},
+	"mistral-format":                      {Field: "Convert.Mistral", Args: []string{"--mistral-format"}, Want: "true"},
+	"sentence-transformers-dense-modules": {Field: "Convert.Dense", Args: []string{"--sentence-transformers-dense-modules"}, Want: "true"},
+	"outside-links":                       {Field: "Convert.OutsideLinks", Args: []string{"--outside-links"}, Want: "true"},
+
+	"use-temp-file": {Args: []string{"--use-temp-file"}, None: true, Field: "Convert"},
+	"no-lazy":       {Args: []string{"--no-lazy"}, None: true, Field: "Convert"},
+	"disable-mistral-community-chat-template": {Args: []string{"--disable-mistral-community-chat-template"}, None: true, Field: "Convert"},
+
+	"mtp":              {Args: []string{"--mtp"}, Err: "--mtp", Code: 4},
+	"no-nextn":         {Args: []string{"--no-nextn"}, Err: "--no-nextn", Code: 4},
+	"no-mtp":           {Args: []string{"--no-mtp"}, Err: "--no-mtp", Code: 4},
+	"dspark":           {Args: []string{"--dspark"}, Err: "--dspark", Code: 4},
+	"mmproj":           {Args: []string{"--mmproj"}, Err: "--mmproj", Code: 4},
+	"remote":           {Args: []string{"--remote"}, Err: "--remote", Code: 4},
+	"fp8-as-q8":        {Args: []string{"--fp8-as-q8"}, Err: "--fp8-as-q8", Code: 4},
+	"target-model-dir": {Args: []string{"--target-model-dir", "d"}, Err: "--target-model-dir", Code: 4},
+}

@@ -1,0 +1,106 @@
+// Package flagtest checks that every flag of a command sets something.
+package flagtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/internal/cli"
+)
+
+// Row says what one flag does to the options that a command passes on.
+type Row struct {
+	Args  []string // the flag, and others that it needs
+	Field string   // the field of the options, with dots: "Write.Force"
+	Want  string   // its value as fmt.Sprint shows it; "set" for a function
+	// Err is a text of the error that the flag gives instead, with its exit code.
+	Err  string
+	Code int
+	// None says that the flag changes nothing in Field.
+	None bool
+}
+
+// Check parses base and then base with each row's arguments, and compares the
+// fields. Every flag of the command must have a row, by its first name, and every
+// row a flag.
+func Check[T any](t *testing.T, command func() *cli.Command, parse func(*cli.Command) (T, error), base []string, rows map[string]Row) {
+	t.Helper()
+	run := func(args []string) (options T, err error) {
+		cmd := command()
+		cmd.Writer, cmd.ErrWriter = io.Discard, io.Discard
+		cmd.Action = func(_ context.Context, cmd *cli.Command) (err error) {
+			options, err = parse(cmd)
+			return err
+		}
+		err = tool.Run(context.Background(), cmd, append([]string{cmd.Name}, args...))
+		return options, err
+	}
+	plain, err := run(base)
+	if err != nil {
+		t.Fatalf("%q: %v", base, err)
+	}
+	flags := map[string]bool{}
+	for _, f := range command().Flags {
+		name := f.Names()[0]
+		flags[name] = true
+		row, ok := rows[name]
+		if !ok {
+			t.Errorf("--%s: no row says what it sets", name)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			if len(row.Args) == 0 || row.Args[0] != "--"+name {
+				t.Fatalf("arguments %q, want --%s first", row.Args, name)
+			}
+			got, err := run(append(append([]string{}, base...), row.Args...))
+			switch {
+			case row.Err != "":
+				if err == nil || !strings.Contains(err.Error(), row.Err) || tool.Code(err) != row.Code {
+					t.Errorf("got %v, exit code %d; want %q, %d", err, tool.Code(err), row.Err, row.Code)
+				}
+			case err != nil:
+				t.Errorf("got %v", err)
+			case row.None:
+				if before, after := field(t, plain, row.Field), field(t, got, row.Field); before != after {
+					t.Errorf("%s is %s, and %s without the flag", row.Field, after, before)
+				}
+			default:
+				before, after := field(t, plain, row.Field), field(t, got, row.Field)
+				if after != row.Want || before == after {
+					t.Errorf("%s is %s, and %s without the flag; want %s", row.Field, after, before, row.Want)
+				}
+			}
+		})
+	}
+	for name := range rows {
+		if !flags[name] {
+			t.Errorf("row for --%s: there is no such flag", name)
+		}
+	}
+}
+
+// field returns the field of that path as text.
+func field(t *testing.T, options any, path string) string {
+	v := reflect.ValueOf(options)
+	for name := range strings.SplitSeq(path, ".") {
+		if v = v.FieldByName(name); !v.IsValid() {
+			t.Fatalf("options have no field %s", path)
+		}
+	}
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Func {
+		if v.IsNil() {
+			return "nil"
+		}
+		return "set"
+	}
+	return fmt.Sprintf("%+v", v.Interface())
+}
