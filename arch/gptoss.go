@@ -18,7 +18,6 @@ var gptOSS = &table.Arch{
 	Name:      "gpt-oss",
 	Classes:   []string{"GptOssForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
-	Quantized: []string{"mxfp4"},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"sliding_window"}, Required: true},
 		{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
@@ -30,13 +29,11 @@ var gptOSS = &table.Arch{
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 		{HF: "model.layers.{bid}.self_attn.sinks", Exact: true, GGUF: "blk.{bid}.attn_sinks.weight"},
 		{HF: "model.layers.{bid}.mlp.router", GGUF: "blk.{bid}.ffn_gate_inp", Bias: table.NeedBias},
-		{HF: "model.layers.{bid}.mlp.experts.down_proj_{part}", Exact: true, Parts: blocksScales, Bytes: true, Join: joinMXFP4, First: true,
-			GGUF: "blk.{bid}.ffn_down_exps.weight"},
-		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj_{part}", Exact: true, Parts: blocksScales, Bytes: true, Join: joinMXFP4, First: true,
-			Split: []table.Part{
-				{GGUF: "blk.{bid}.ffn_gate_exps.weight", Transform: everySecond(0)},
-				{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: everySecond(1)},
-			}},
+		{HF: "model.layers.{bid}.mlp.experts.down_proj_blocks", Exact: true, First: true, GGUF: "blk.{bid}.ffn_down_exps.weight"},
+		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj_blocks", Exact: true, First: true, Split: []table.Part{
+			{GGUF: "blk.{bid}.ffn_gate_exps.weight", Transform: everySecond(0)},
+			{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: everySecond(1)},
+		}},
 		// [experts, width, hidden] and [experts, hidden, 2*width] of weights that are not in MXFP4
 		{HF: "model.layers.{bid}.mlp.experts.down_proj", Exact: true, Optional: true, Each: parts.Swapped, GGUF: "blk.{bid}.ffn_down_exps.weight"},
 		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", Exact: true, Optional: true, Each: parts.Swapped, Split: []table.Part{
@@ -50,10 +47,6 @@ var gptOSS = &table.Arch{
 		}},
 	}),
 }
-
-var blocksScales = []string{"blocks", "scales"}
-
-func joinMXFP4(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.MXFP4(s[0], s[1]) }
 
 // everySecond returns the transform that takes the rows with even numbers (0) or
 // those with odd ones (1) of each matrix of a stack: gate and up interleaved.

@@ -20,11 +20,11 @@ import (
 	"ggforge/arch/hparams"
 	"ggforge/arch/table"
 	"ggforge/checkpoint"
+	"ggforge/checkpoint/precision"
 	"ggforge/convert/general"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/stamp"
-	"ggforge/safetensors"
 	"ggforge/tokenizer"
 	"ggforge/writer"
 )
@@ -70,14 +70,13 @@ type Job struct {
 	Warnings []string // what a user should know, one sentence each
 	Plan     []Tensor // in file order
 
-	options    Options
-	files      *checkpoint.Dir
-	checkpoint *safetensors.Checkpoint // nil without weights
-	dense      []*safetensors.File     // beside it
-	mxfp4      bool                    // the experts of the checkpoint are in MXFP4
-	general    *general.Metadata
-	values     []*values // of tensors that become metadata
-	metadata   gguf.Metadata
+	options  Options
+	files    *checkpoint.Dir
+	stores   []checkpoint.Store // of the weights, and of the dense modules'
+	weights  []*precision.Weight
+	general  *general.Metadata
+	values   []*values // of tensors that become metadata
+	metadata gguf.Metadata
 }
 
 // Prepare reads the checkpoint in dir and plans its conversion. The caller closes
@@ -98,11 +97,8 @@ func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
 // Close closes the checkpoint.
 func (j *Job) Close() error {
 	errs := []error{j.files.Close()}
-	for _, f := range j.dense {
-		errs = append(errs, f.Close())
-	}
-	if j.checkpoint != nil {
-		errs = append(errs, j.checkpoint.Close())
+	for _, s := range j.stores {
+		errs = append(errs, s.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -124,35 +120,26 @@ func (j *Job) load(opt Options) (config *hparams.View, err error) {
 func (j *Job) prepare(ctx context.Context, opt Options) error {
 	config, err := j.load(opt)
 	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) && j.files.Adapter() {
+			err = errAdapter
+		}
 		return err
 	}
 	config.Dense = opt.Dense
 	config.Reference = opt.Reference
-	config.SetDir(general.DirName(j.Dir))
+	config.SetDir(j.name())
 	if j.Arch == nil {
 		if j.Arch, err = arch.For(config); err != nil {
 			return err
 		}
 	}
-	method, quantized := config.Quantization()
-	if quantized && !slices.Contains(j.Arch.Quantized, method) {
-		return fault.Errorf(fault.Unsupported, "%s: weights quantized by %s are not converted yet", hparams.ConfigFile, method)
-	}
 	if err := noHadamard(j.files); err != nil {
 		return err
 	}
-	j.mxfp4 = quantized && method == "mxfp4" && !opt.VocabOnly
-	open := safetensors.OpenFolder
-	if opt.Mistral {
-		open = safetensors.OpenConsolidated
-	}
-	j.checkpoint, err = open(j.files, j.Dir)
-	switch {
-	case err == nil:
-	case opt.VocabOnly && errors.Is(err, safetensors.ErrNone):
-	default:
+	if err := j.open(opt); err != nil {
 		return err
 	}
+	j.relabelled(config)
 	if err := j.plan(ctx, config); err != nil {
 		return err
 	}
@@ -169,6 +156,37 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		j.warnf("%s: keys without a place in the file: %s", hparams.ConfigFile, list(unread))
 	}
 	return nil
+}
+
+// errAdapter says that a directory holds an adapter and no model.
+var errAdapter = fault.Errorf(fault.Unsupported, "is a LoRA adapter (adapter_config.json), not a model: merge it into its base model first")
+
+// open opens the weights.
+func (j *Job) open(opt Options) error {
+	store, err := j.files.Weights(opt.Mistral)
+	if errors.Is(err, checkpoint.ErrNone) {
+		switch {
+		case opt.VocabOnly:
+			return nil
+		case j.files.Adapter():
+			return errAdapter
+		}
+	}
+	if err != nil {
+		return err
+	}
+	j.stores = append(j.stores, store)
+	j.weights, err = precision.Weights(store.Tensors())
+	return err
+}
+
+// name returns the name of the checkpoint's directory. A snapshot in the hub's cache
+// is called after its commit; the reference makes names of that.
+func (j *Job) name() string {
+	if name := j.files.HubName(); name != "" && !j.options.Reference {
+		return name
+	}
+	return general.DirName(j.Dir)
 }
 
 // hadamardFile says that weights were multiplied by Hadamard matrices, which has
@@ -204,7 +222,7 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 			return err
 		}
 	}
-	if j.general, err = general.Load(j.files, general.DirName(j.Dir), opts); err != nil {
+	if j.general, err = general.Load(j.files, j.name(), opts); err != nil {
 		return err
 	}
 	j.Warnings = append(j.Warnings, j.general.Warnings...)

@@ -149,9 +149,14 @@ func TestRefused(t *testing.T) {
 		kind   error
 		text   string
 	}{
-		"unknown-class":      {set("architectures", []string{"NoSuchForCausalLM"}), fault.Unsupported, `"NoSuchForCausalLM" is not supported; supported are: `},
-		"no-class":           {set("architectures", nil), fault.Broken, `"architectures"`},
-		"quantized":          {set("quantization_config", map[string]any{"quant_method": "gptq"}), fault.Unsupported, "gptq"},
+		"unknown-class": {set("architectures", []string{"NoSuchForCausalLM"}), fault.Unsupported, `"NoSuchForCausalLM" is not supported; supported are: `},
+		"no-class":      {set("architectures", nil), fault.Broken, `"architectures"`},
+		"quantized": {func(m *tiny) {
+			m.drop("model.layers.0.mlp.up_proj.weight")
+			for _, part := range []string{"qweight", "qzeros", "g_idx", "scales"} {
+				m.add("model.layers.0.mlp.up_proj."+part, 2, 2)
+			}
+		}, fault.Unsupported, `"model.layers.0.mlp.up_proj.qweight": weights quantized by gptq`},
 		"activation":         {set("hidden_act", "gelu"), fault.Unsupported, `"hidden_act" is "gelu"`},
 		"rope-dynamic":       {set("rope_scaling", map[string]any{"type": "dynamic", "factor": 2}), fault.Unsupported, `rope type "dynamic"`},
 		"rope-no-factor":     {set("rope_scaling", map[string]any{"type": "linear"}), fault.Broken, "without a factor"},

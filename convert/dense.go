@@ -2,12 +2,11 @@ package convert
 
 import (
 	"path"
-	"path/filepath"
 	"strings"
 
 	"ggforge/arch/hparams"
+	"ggforge/checkpoint/precision"
 	"ggforge/fault"
-	"ggforge/safetensors"
 )
 
 // planDense adds the weights of the dense modules behind an embedding model, which
@@ -26,25 +25,25 @@ func (j *Job) planDense(config *hparams.View) error {
 	}
 	for _, m := range modules {
 		name := path.Join(m.Dir, "model.safetensors")
-		file, err := j.files.OpenFile(name)
+		store, err := j.files.File(name)
 		if err != nil {
 			return err
 		}
-		f, err := safetensors.Read(file, filepath.Join(j.Dir, filepath.FromSlash(name)))
+		j.stores = append(j.stores, store)
+		weights, err := precision.Weights(store.Tensors())
 		if err != nil {
 			return err
 		}
-		j.dense = append(j.dense, f)
-		for i := range f.Tensors() {
-			t := &f.Tensors()[i]
+		for _, w := range weights {
+			t := w.First()
 			if !strings.HasSuffix(t.Name, ".weight") {
 				j.warnf("%s: tensor %q left out: files have the weights of dense modules only", m.Dir, t.Name)
 				continue
 			}
 			if t.Name != "linear.weight" || len(t.Shape) != 2 || t.Shape[0] != m.Out || t.Shape[1] != m.In {
-				return fault.Errorf(fault.Broken, "%s: tensor %q of shape %v, want linear.weight of [%d %d]", f.Path, t.Name, t.Shape, m.Out, m.In)
+				return fault.Errorf(fault.Broken, "%s: tensor %q of shape %v, want linear.weight of [%d %d]", t.File, t.Name, t.Shape, m.Out, m.In)
 			}
-			src, err := source(t)
+			src, err := source(w)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"slices"
 	"strings"
 
 	"ggforge/arch/table"
@@ -48,7 +49,8 @@ var mxfp4Row = outTypeRow{label: "MXFP4_MOE", fileType: 38}
 
 // row returns what the file is called.
 func (j *Job) row() outTypeRow {
-	if j.mxfp4 && j.Type.row().tensor.BlockLen() == 1 {
+	mxfp4 := slices.ContainsFunc(j.Plan, func(t Tensor) bool { return t.Source.Type() == gguf.TypeMXFP4 })
+	if mxfp4 && j.Type.row().tensor.BlockLen() == 1 {
 		return mxfp4Row
 	}
 	return j.Type.row()

@@ -8,6 +8,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/table"
+	"ggforge/checkpoint/precision"
 	"ggforge/convert/general"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -42,14 +43,16 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 			j.Plan = append(j.Plan, Tensor{Name: e.GGUF, Source: src})
 		}
 	}
-	tensors := j.checkpoint.Tensors()
 	var names []string
-	for _, t := range tensors {
-		names = append(names, t.Name)
+	for _, w := range j.weights {
+		names = append(names, w.Name)
 	}
 	config.SetNames(names)
 	layout, err := j.Arch.Layout(config, names)
 	if err != nil {
+		return err
+	}
+	if err := j.decoded(layout.Skipped); err != nil {
 		return err
 	}
 	blocks, err := j.Arch.Blocks(config)
@@ -78,7 +81,7 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 		if err := ctx.Err(); err != nil { // building may read values
 			return err
 		}
-		if err := j.build(&layout.Outputs[i], tensors); err != nil {
+		if err := j.build(&layout.Outputs[i], j.weights); err != nil {
 			return err
 		}
 	}
@@ -102,31 +105,48 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 	return nil
 }
 
+// decoded refuses weights in a precision that is known by name only. Tensors that
+// are skipped do not count.
+func (j *Job) decoded(skipped map[string]bool) error {
+	for _, w := range j.weights {
+		if !w.Decoded() && !skipped[w.Name] {
+			_, err := w.Source()
+			return err
+		}
+	}
+	return nil
+}
+
+// relabelled warns of a label of config.json that the weights do not bear out.
+func (j *Job) relabelled(config *hparams.View) {
+	method, labelled := config.Quantization()
+	if !labelled || j.options.VocabOnly || slices.ContainsFunc(j.weights, func(w *precision.Weight) bool { return w.Scheme() != "" }) {
+		return
+	}
+	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are", hparams.ConfigFile, method)
+}
+
 // build adds the tensors of one output of the layout to the plan.
-func (j *Job) build(o *table.Output, tensors []*safetensors.Tensor) error {
+func (j *Job) build(o *table.Output, weights []*precision.Weight) error {
 	if o.Row.Meta != nil {
-		return j.read(o, tensors[o.From[0]])
+		return j.read(o, weights[o.From[0]])
 	}
 	var sources []rows.Source
 	for _, i := range o.From {
-		get := source
-		if o.Row.Bytes {
-			get = rows.Bytes
-		}
-		src, err := get(tensors[i])
+		src, err := source(weights[i])
 		if err != nil {
 			return err
 		}
 		sources = append(sources, src)
 	}
-	from := tensors[o.From[0]]
+	from := weights[o.From[0]].First()
 	results, err := o.Build(sources)
 	if err != nil {
-		return fmt.Errorf("%s: tensor %q: %w", from.File(), from.Name, err)
+		return fmt.Errorf("%s: tensor %q: %w", from.File, from.Name, err)
 	}
 	for _, r := range results {
 		if ne := r.Source.NE(); len(ne) > gguf.MaxDims {
-			return fault.Errorf(fault.Broken, "%s: tensor %q: dimensions %s, want at most %d of them", from.File(), from.Name, gguf.Shape(ne), gguf.MaxDims)
+			return fault.Errorf(fault.Broken, "%s: tensor %q: dimensions %s, want at most %d of them", from.File, from.Name, gguf.Shape(ne), gguf.MaxDims)
 		}
 		if o.Row.SameAs != "" {
 			same, err := j.repeats(r.Source, o.Row.SameAs)
@@ -140,7 +160,7 @@ func (j *Job) build(o *table.Output, tensors []*safetensors.Tensor) error {
 		if o.Row.Zero {
 			zero, err := rows.Zero(r.Source)
 			if err == nil && !zero {
-				err = fault.Errorf(fault.Unsupported, "%s: tensor %q has no place in architecture %s unless it is zero everywhere", from.File(), from.Name, j.Arch.Name)
+				err = fault.Errorf(fault.Unsupported, "%s: tensor %q has no place in architecture %s unless it is zero everywhere", from.File, from.Name, j.Arch.Name)
 			}
 			if err != nil {
 				return err
@@ -168,13 +188,14 @@ func (j *Job) repeats(src rows.Source, name string) (bool, error) {
 	return rows.Equal(src, j.Plan[i].Source)
 }
 
-func source(t *safetensors.Tensor) (rows.Source, error) {
-	src, err := rows.Safetensors(t)
+func source(w *precision.Weight) (rows.Source, error) {
+	src, err := w.Source()
 	if err != nil {
 		return nil, err
 	}
+	t := w.First()
 	if ne := src.NE(); slices.Contains(ne, 0) || len(ne) == 0 {
-		return nil, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want at least one dimension, and all of at least 1", t.File(), t.Name, t.Shape)
+		return nil, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want at least one dimension, and all of at least 1", t.File, t.Name, t.Shape)
 	}
 	return src, nil
 }
@@ -183,14 +204,11 @@ func source(t *safetensors.Tensor) (rows.Source, error) {
 // first matrix that is stored in 16 bits, F16 without any. Tensors that are
 // skipped do not count.
 func (j *Job) guess(skipped map[string]bool) OutType {
-	if j.checkpoint == nil {
-		return F16
-	}
-	for _, t := range j.checkpoint.Tensors() {
-		if len(t.Shape) < 2 || skipped[t.Name] {
+	for _, w := range j.weights {
+		if len(w.First().Shape) < 2 || skipped[w.Name] {
 			continue
 		}
-		switch t.DType {
+		switch w.DType() {
 		case safetensors.BF16:
 			return BF16
 		case safetensors.F16:

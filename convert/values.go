@@ -6,10 +6,10 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/table"
+	"ggforge/checkpoint/precision"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
-	"ggforge/safetensors"
 )
 
 // maxValues bounds the elements of a tensor that becomes metadata.
@@ -22,18 +22,17 @@ type values struct {
 }
 
 // read takes the numbers of the tensor of an output whose row makes metadata.
-func (j *Job) read(o *table.Output, t *safetensors.Tensor) error {
-	whole := *t
-	if len(whole.Shape) == 0 {
-		whole.Shape = []int64{1}
-	}
-	src, err := rows.Safetensors(&whole)
+func (j *Job) read(o *table.Output, w *precision.Weight) error {
+	src, err := w.Source()
 	if err != nil {
 		return err
 	}
-	ne := src.NE()
+	t, ne := w.First(), src.NE()
+	if len(ne) == 0 {
+		ne = []int64{1}
+	}
 	if len(ne) != 1 || ne[0] < 1 || ne[0] > maxValues {
-		return fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want one dimension of 1 to %d", t.File(), t.Name, t.Shape, maxValues)
+		return fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want one dimension of 1 to %d", t.File, t.Name, t.Shape, maxValues)
 	}
 	numbers := make([]float32, ne[0])
 	var buf []byte

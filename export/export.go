@@ -18,6 +18,7 @@ import (
 
 	"ggforge/arch"
 	"ggforge/arch/table"
+	"ggforge/checkpoint/precision"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/stamp"
@@ -132,7 +133,7 @@ func (j *Job) plan(opt Options) error {
 
 // outputType returns the type for a tensor of type t when the user wants want.
 func outputType(t gguf.Type, want *gguf.Type) (gguf.Type, error) {
-	_, plain := rows.DType(t)
+	_, plain := precision.DType(t)
 	switch decodes := quants.Lookup(t).CanDequantize(); {
 	case !decodes && !plain:
 		return 0, fault.Errorf(fault.Unsupported, "%v is not decoded yet", t)

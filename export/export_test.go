@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/precision"
 	"ggforge/convert"
 	"ggforge/export"
 	"ggforge/fault"
@@ -340,7 +341,7 @@ func TestTypes(t *testing.T) {
 					t.Errorf("%s: shape %v", x.Name, got.Shape)
 				}
 			}
-			if dtype, _ := rows.DType(typ); got.DType != dtype || !bytes.Equal(got.Data(), raw) {
+			if dtype, _ := precision.DType(typ); got.DType != dtype || !bytes.Equal(got.Data(), raw) {
 				t.Errorf("%s as %s: %v, want the decoder's values as %v", x.Name, name, got.DType, dtype)
 			}
 		}
@@ -442,7 +443,7 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	for typ := gguf.Type(0); typ < 64; typ++ { // types without a decoder
-		if _, plain := rows.DType(typ); plain || !typ.Known() || quants.Lookup(typ).CanDequantize() {
+		if _, plain := precision.DType(typ); plain || !typ.Known() || quants.Lookup(typ).CanDequantize() {
 			continue
 		}
 		path := file(t, nil, writer.Tensor{Name: "q", Type: typ, Source: &source{[]int64{typ.BlockLen()}, typ, make([]byte, typ.BlockBytes())}})

@@ -148,12 +148,9 @@ func TestFile(t *testing.T) {
 	}
 	defer f.Close()
 	tensor, _ := f.Lookup("b")
-	src, err := Safetensors(tensor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	swapped := *src.(*memory)
-	swapped.swap = true
+	src := Stored([]int64{rowLen, n}, gguf.TypeF16, tensor.Data(), tensor.Reader())
+	swapped, unmapped := *src.(*memory), *src.(*memory)
+	swapped.swap, unmapped.data = true, nil
 	var buf []byte
 	for _, r := range [][2]int64{{0, n}, {0, 1}, {n - 1, n}, {1, n}, {0, n / 3}, {n / 3, n}, {n, n}} {
 		for _, swap := range []bool{false, true} {
@@ -166,6 +163,12 @@ func TestFile(t *testing.T) {
 				t.Errorf("rows %v, swapped %v: %d bytes, %v, want the file's %d", r, swap, len(raw), err, len(part))
 			}
 		}
+		if raw, err := unmapped.Raw(&buf, r[0], r[1]); err != nil || !bytes.Equal(raw, want.data[r[0]*2*rowLen:r[1]*2*rowLen]) {
+			t.Errorf("rows %v, not mapped: %d bytes, %v", r, len(raw), err)
+		}
+	}
+	if raw, err := unmapped.Part(&buf, 1, 2, 6); err != nil || !bytes.Equal(raw, want.data[2*rowLen+2:2*rowLen+6]) {
+		t.Errorf("part of a row, not mapped: %x, %v", raw, err)
 	}
 	if err := os.Truncate(path, f.Size-1); err != nil {
 		t.Skip(err) // systems that do not shorten mapped files
@@ -219,46 +222,6 @@ func TestZero(t *testing.T) {
 		}
 		if got, err := Zero(s); got != c.want || err != nil {
 			t.Errorf("%d values: %v, error %v; want %v", len(c.values), got, err, c.want)
-		}
-	}
-}
-
-// TestMXFP4 checks the order of the codes: element i of a block is made of the
-// code i and the scale of the block.
-func TestMXFP4(t *testing.T) {
-	const blocks, height = 2, 3
-	codes := make([]byte, height*blocks*16)
-	scales := make([]byte, height*blocks)
-	for i := range codes {
-		codes[i] = byte(i*37 + i/16)
-	}
-	for i := range scales {
-		scales[i] = byte(120 + i)
-	}
-	s, err := MXFP4(&memory{ne: []int64{16, blocks, height}, typ: gguf.TypeI8, data: codes}, &memory{ne: []int64{blocks, height}, typ: gguf.TypeI8, data: scales})
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := []float32{0, 0.5, 1, 1.5, 2, 3, 4, 6} // of the lower three bits; the fourth is the sign
-	got := make([]float32, 64*height)
-	for row := range int64(height) {
-		if err := Decode(s, got[64*row:64*row+64], new([]byte), row, row+1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, g := range got {
-		code := codes[i/2] >> (4 * (i % 2)) & 15
-		want := values[code&7] * float32(math.Ldexp(1, int(scales[i/32])-127))
-		if code > 7 {
-			want = -want
-		}
-		if g != want {
-			t.Fatalf("element %d: %v, want %v", i, g, want)
-		}
-	}
-	for _, ne := range [][2][]int64{{{16, 2, 3}, {2, 2}}, {{8, 2, 3}, {2, 3}}, {{16}, {}}} {
-		if _, err := MXFP4(&memory{ne: ne[0], typ: gguf.TypeI8}, &memory{ne: ne[1], typ: gguf.TypeI8}); err == nil {
-			t.Errorf("codes %v, scales %v: no error", ne[0], ne[1])
 		}
 	}
 }

@@ -12,10 +12,8 @@ import (
 	"io"
 	"slices"
 
-	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/quants"
-	"ggforge/safetensors"
 )
 
 // Source is one tensor, read by rows. Rows are numbered over all outer
@@ -46,7 +44,7 @@ func Decode(s Source, dst []float32, buf *[]byte, a, b int64) error {
 type memory struct {
 	ne   []int64
 	typ  gguf.Type
-	data []byte
+	data []byte      // nil if they are in a file that is not mapped
 	file io.ReaderAt // of the same bytes, nil in memory
 	swap bool        // data is big-endian
 }
@@ -62,16 +60,18 @@ const readBytes = 32 << 10
 
 func (m *memory) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	n := m.typ.RowBytes(gguf.RowLen(m.ne))
-	raw := m.data[a*n : b*n]
-	read := m.file != nil && len(raw) >= readBytes
+	read := m.file != nil && ((b-a)*n >= readBytes || m.data == nil)
 	if !read && !m.swap {
-		return raw, nil
+		return m.data[a*n : b*n], nil
 	}
-	out := grow(buf, len(raw))
-	if !read {
-		copy(out, raw)
-	} else if _, err := m.file.ReadAt(out, a*n); err != nil {
-		return nil, err
+	out := grow(buf, int((b-a)*n))
+	switch {
+	case !read:
+		copy(out, m.data[a*n:b*n])
+	case len(out) > 0: // reading nothing at the end of a file is an error
+		if _, err := m.file.ReadAt(out, a*n); err != nil {
+			return nil, err
+		}
 	}
 	if m.swap {
 		m.typ.SwapBytes(out)
@@ -81,7 +81,7 @@ func (m *memory) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 
 // Part returns bytes [from, to) of row a, without reading the rest of it.
 func (m *memory) Part(buf *[]byte, a, from, to int64) ([]byte, error) {
-	if m.swap {
+	if m.swap || m.data == nil {
 		row, err := m.Raw(buf, a, a+1)
 		if err != nil {
 			return nil, err
@@ -112,58 +112,16 @@ func grow(buf *[]byte, n int) []byte {
 	return *buf
 }
 
+// Stored returns a tensor whose raw rows are stored one after the other,
+// little-endian: in mapped, a mapped file, and in what file reads, either of which
+// may be nil. Long runs are read from file where there is one.
+func Stored(ne []int64, t gguf.Type, mapped []byte, file io.ReaderAt) Source {
+	return &memory{ne: ne, typ: t, data: mapped, file: file}
+}
+
 // GGUF returns a tensor of a GGUF file, valid until the file is closed.
 func GGUF(f *gguf.File, t *gguf.Tensor) Source {
 	return &memory{ne: t.NE, typ: t.Type, data: f.Data(t), file: f.Reader(t), swap: f.BigEndian}
-}
-
-// plain pairs the safetensors types with the tensor types of the same bytes.
-var plain = [...]struct {
-	dtype safetensors.DType
-	typ   gguf.Type
-}{
-	{safetensors.F32, gguf.TypeF32},
-	{safetensors.F16, gguf.TypeF16},
-	{safetensors.BF16, gguf.TypeBF16},
-	{safetensors.F64, gguf.TypeF64},
-	{safetensors.I8, gguf.TypeI8},
-	{safetensors.I16, gguf.TypeI16},
-	{safetensors.I32, gguf.TypeI32},
-	{safetensors.I64, gguf.TypeI64},
-}
-
-// DType returns the safetensors type whose elements have the same bytes as those
-// of t; ok is false when there is none.
-func DType(t gguf.Type) (d safetensors.DType, ok bool) {
-	for _, p := range plain {
-		if p.typ == t {
-			return p.dtype, true
-		}
-	}
-	return 0, false
-}
-
-// typeOf is the inverse of DType.
-func typeOf(d safetensors.DType) (t gguf.Type, ok bool) {
-	for _, p := range plain {
-		if p.dtype == d {
-			return p.typ, true
-		}
-	}
-	return 0, false
-}
-
-// Safetensors returns a tensor of a checkpoint, valid until the checkpoint is
-// closed. A precision that is not decoded yet gives an error of kind
-// fault.Unsupported.
-func Safetensors(t *safetensors.Tensor) (Source, error) {
-	typ, ok := typeOf(t.DType)
-	if !ok || !quants.Lookup(typ).CanDequantize() {
-		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q holds %v, want F32, F16 or BF16: other precisions are not converted yet", t.File(), t.Name, t.DType)
-	}
-	ne := slices.Clone(t.Shape)
-	slices.Reverse(ne)
-	return &memory{ne: ne, typ: typ, data: t.Data(), file: t.Reader()}, nil
 }
 
 // Float32s returns a one-dimensional tensor of the given values.

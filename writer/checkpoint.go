@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/checkpoint/precision"
 	"ggforge/fault"
-	"ggforge/rows"
 	"ggforge/safetensors"
 )
 
@@ -20,7 +20,7 @@ import (
 type Checkpoint struct {
 	Dir string
 	// Tensors in the order in which they are dealt out to the shards. Their types
-	// are such that rows.DType knows.
+	// are such that precision.DType knows.
 	Tensors  []Tensor
 	MaxShard int64 // bytes of tensor data in a file that holds more than one tensor
 }
@@ -33,7 +33,7 @@ var metadata = map[string]string{"format": "pt"}
 func (c *Checkpoint) layouts() ([]layout, error) {
 	infos := make([]safetensors.Tensor, len(c.Tensors))
 	for i, t := range c.Tensors {
-		dtype, ok := rows.DType(t.Type)
+		dtype, ok := precision.DType(t.Type)
 		if !ok {
 			return nil, fault.Errorf(fault.Unsupported, "tensor %q: safetensors files have no %v", t.Name, t.Type)
 		}

@@ -646,8 +646,8 @@ func (c *View) Value(key string) any {
 	return v
 }
 
-// Quantization returns the method by which the checkpoint's weights are
-// quantized; ok is false when they are not.
+// Quantization returns the method by which the file says that the weights are
+// quantized; ok is false when it does not. They may have been dequantized since.
 func (c *View) Quantization() (method string, ok bool) {
 	c.read["quantization_config"] = true
 	q, ok := c.values["quantization_config"].(map[string]any)

@@ -26,8 +26,6 @@ type Arch struct {
 	BlockCount func(*hparams.View) (int64, error)
 	Early      []Row // those before general.type
 	Metadata   []Row // in the order the file has them, below the architecture's name
-	// Quantized are methods of quantization whose tensors the rows take as they are.
-	Quantized []string
 	// RopePerAttention and RopeSections tell that the architecture knows rope
 	// settings per kind of attention, or for more than one axis.
 	RopePerAttention, RopeSections bool

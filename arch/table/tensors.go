@@ -44,8 +44,6 @@ type TensorRow struct {
 	Group string
 	// F32 keeps the tensor in F32 in every output type.
 	F32 bool
-	// Bytes tells that the tensors hold bytes, of which Join makes a tensor.
-	Bytes bool
 	// First puts the outputs before all others.
 	First bool
 	// SameAs names a tensor of the file; the row's tensor is left out when it is

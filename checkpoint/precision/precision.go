@@ -1,0 +1,248 @@
+// Package precision knows how checkpoints store weights: which stored tensors make
+// one weight, and which rows.Source reads it.
+//
+// A scheme is a row of a table (schemes). It holds where its tensors are, whatever
+// quantization_config of config.json says: checkpoints that were dequantized keep
+// that label. What no scheme claims is plain: one stored tensor, one weight.
+package precision
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/quants"
+	"ggforge/rows"
+	"ggforge/safetensors"
+)
+
+// Tensor is a tensor as a checkpoint stores it.
+type Tensor struct {
+	Name  string
+	DType safetensors.DType
+	Shape []int64 // outermost first; empty for a scalar
+	File  string  // path of the file that holds it, for messages
+	// Mapped and Reader are the bytes: row-major, little-endian. A store that maps no
+	// files leaves Mapped nil. Mapped is to be read inside mmap.Guard.
+	Mapped []byte
+	Reader io.ReaderAt
+}
+
+// NE returns the dimensions, innermost first.
+func (t *Tensor) NE() []int64 {
+	ne := slices.Clone(t.Shape)
+	slices.Reverse(ne)
+	return ne
+}
+
+// Weight is a tensor of the model, made of one stored tensor or of several.
+type Weight struct {
+	Name    string
+	Tensors []*Tensor // by the parts of the scheme; those that are not there are nil
+	scheme  *scheme   // nil for plain ones
+}
+
+// First returns the stored tensor that messages about the weight name.
+func (w *Weight) First() *Tensor { return w.Tensors[0] }
+
+// DType returns the type of a plain weight, 0 of others.
+func (w *Weight) DType() safetensors.DType {
+	if w.scheme != nil {
+		return 0
+	}
+	return w.Tensors[0].DType
+}
+
+// Scheme returns the name of the scheme, "" for plain weights.
+func (w *Weight) Scheme() string {
+	if w.scheme == nil {
+		return ""
+	}
+	return w.scheme.name
+}
+
+// Decoded reports whether the weight's scheme is one that Source knows.
+func (w *Weight) Decoded() bool { return w.scheme == nil || w.scheme.source != nil }
+
+// Source returns the weight's rows, valid until its checkpoint is closed. A
+// precision that is not decoded gives an error of kind fault.Unsupported.
+func (w *Weight) Source() (rows.Source, error) {
+	first := w.First()
+	switch {
+	case w.scheme == nil:
+		return plainSource(first)
+	case w.scheme.source == nil:
+		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: weights quantized by %s are not converted yet", first.File, first.Name, w.scheme.name)
+	}
+	src, err := w.scheme.source(w.Tensors)
+	if err != nil {
+		return nil, fault.Errorf(fault.Broken, "%s: tensor %q: %w", first.File, first.Name, err)
+	}
+	return src, nil
+}
+
+// scheme is a way of storing quantized weights.
+type scheme struct {
+	name string // as quantization_config calls it
+	// parts are the stored tensors of a weight X: their names are X and the suffix. The
+	// scheme holds where the first one and all that are not optional are there, in
+	// their types.
+	parts []part
+	// as is the suffix that the weight's name has instead.
+	as string
+	// source returns the weight's rows; nil for a scheme that is known by name only.
+	source func(parts []*Tensor) (rows.Source, error)
+}
+
+type part struct {
+	suffix   string
+	types    []safetensors.DType // nil for any
+	optional bool
+}
+
+func (p part) takes(t *Tensor) bool {
+	return p.types == nil || slices.Contains(p.types, t.DType)
+}
+
+var (
+	u8 = []safetensors.DType{safetensors.U8}
+	i8 = []safetensors.DType{safetensors.I8}
+	f8 = []safetensors.DType{safetensors.F8_E4M3, safetensors.F8_E5M2, safetensors.F8_E4M3FNUZ, safetensors.F8_E5M2FNUZ}
+)
+
+// schemes is the table. The first row that holds for a tensor counts, so that rows
+// with more parts come before those with fewer.
+var schemes = []scheme{
+	{"mxfp4", []part{{"_blocks", u8, false}, {"_scales", u8, false}}, "_blocks", mxfp4},
+	{"gptq", []part{{"qweight", nil, false}, {"qzeros", nil, false}, {"g_idx", nil, false}, {"scales", nil, true}}, "weight", nil},
+	{"awq", []part{{"qweight", nil, false}, {"qzeros", nil, true}, {"scales", nil, true}}, "weight", nil},
+	{"fp8", []part{{"weight", f8, false}, {"weight_scale_inv", nil, false}}, "weight", nil},
+	{"nvfp4", []part{{"weight", u8, false}, {"weight_scale_2", nil, false}, {"weight_scale", nil, true}, {"input_scale", nil, true}}, "weight", nil},
+	{"bitnet", []part{{"weight", u8, false}, {"weight_scale", nil, false}}, "weight", nil},
+	{"compressed-tensors", []part{{"weight_packed", nil, false}, {"weight_scale", nil, true}, {"weight_zero_point", nil, true}, {"weight_shape", nil, true},
+		{"weight_g_idx", nil, true}, {"weight_global_scale", nil, true}, {"input_global_scale", nil, true}}, "weight", nil},
+	{"compressed-tensors", []part{{"weight", slices.Concat(f8, i8), false}, {"weight_scale", nil, false}, {"weight_zero_point", nil, true},
+		{"input_scale", nil, true}, {"input_zero_point", nil, true}}, "weight", nil},
+	{"bitsandbytes", []part{{"weight", u8, false}, {"weight.absmax", nil, false}, {"weight.quant_map", nil, true}, {"weight.nested_absmax", nil, true},
+		{"weight.nested_quant_map", nil, true}, {"weight.quant_state.bitsandbytes__nf4", nil, true}, {"weight.quant_state.bitsandbytes__fp4", nil, true}}, "weight", nil},
+	{"bitsandbytes", []part{{"weight", i8, false}, {"SCB", nil, false}, {"weight_format", nil, true}}, "weight", nil},
+	{"eetq", []part{{"weight", i8, false}, {"weight_scales", nil, false}}, "weight", nil},
+	{"hqq", []part{{"W_q", nil, false}, {"scale", nil, true}, {"zero", nil, true}, {"meta", nil, true}}, "weight", nil},
+	{"aqlm", []part{{"codes", nil, false}, {"codebooks", nil, false}, {"scales", nil, true}}, "weight", nil},
+	{"quanto", []part{{"weight._data", nil, false}, {"weight._scale", nil, true}, {"input_scale", nil, true}, {"output_scale", nil, true}}, "weight", nil},
+}
+
+// find returns the first scheme that holds for t, and the parts of the weight.
+func find(t *Tensor, byName map[string]*Tensor) (*scheme, string, []*Tensor) {
+	for i := range schemes {
+		s := &schemes[i]
+		base, ok := strings.CutSuffix(t.Name, s.parts[0].suffix)
+		if !ok || !s.parts[0].takes(t) || s.as == "weight" && base != "" && !strings.HasSuffix(base, ".") {
+			continue
+		}
+		found := make([]*Tensor, len(s.parts))
+		for j, p := range s.parts {
+			other := byName[base+p.suffix]
+			if other != nil && p.takes(other) {
+				found[j] = other
+			} else if !p.optional {
+				ok = false
+				break
+			}
+		}
+		if ok {
+			return s, base + s.as, found
+		}
+	}
+	return nil, t.Name, []*Tensor{t}
+}
+
+// Weights returns the weights that the tensors of a checkpoint make, in the order
+// of tensors: one of several parts has the place of its last.
+func Weights(tensors []*Tensor) ([]*Weight, error) {
+	byName := make(map[string]*Tensor, len(tensors))
+	for _, t := range tensors {
+		byName[t.Name] = t
+	}
+	claimed := map[*Tensor]*Weight{} // of parts of schemes
+	left := map[*Weight]int{}        // parts that are still to come
+	for _, t := range tensors {
+		s, name, found := find(t, byName)
+		if s == nil {
+			continue
+		}
+		w := &Weight{name, found, s}
+		for _, p := range found {
+			if p == nil {
+				continue
+			}
+			if other := claimed[p]; other != nil {
+				return nil, fault.Errorf(fault.Broken, "%s: tensor %q is a part of %q and of %q", p.File, p.Name, other.First().Name, t.Name)
+			}
+			claimed[p] = w
+			left[w]++
+		}
+	}
+	weights := make([]*Weight, 0, len(tensors))
+	for _, t := range tensors {
+		w := claimed[t]
+		if w == nil {
+			weights = append(weights, &Weight{t.Name, []*Tensor{t}, nil})
+			continue
+		}
+		if left[w]--; left[w] > 0 {
+			continue
+		}
+		if other := byName[w.Name]; other != nil && claimed[other] != w {
+			return nil, fault.Errorf(fault.Broken, "%s: tensors %q and %q both make %q", t.File, w.First().Name, other.Name, w.Name)
+		}
+		weights = append(weights, w)
+	}
+	return weights, nil
+}
+
+// plain pairs the types of stored tensors with the tensor types of the same bytes.
+var plain = [...]struct {
+	dtype safetensors.DType
+	typ   gguf.Type
+}{
+	{safetensors.F32, gguf.TypeF32},
+	{safetensors.F16, gguf.TypeF16},
+	{safetensors.BF16, gguf.TypeBF16},
+	{safetensors.F64, gguf.TypeF64},
+	{safetensors.I8, gguf.TypeI8},
+	{safetensors.I16, gguf.TypeI16},
+	{safetensors.I32, gguf.TypeI32},
+	{safetensors.I64, gguf.TypeI64},
+}
+
+// DType returns the type of stored tensors whose elements have the same bytes as
+// those of t; ok is false when there is none.
+func DType(t gguf.Type) (d safetensors.DType, ok bool) {
+	for _, p := range plain {
+		if p.typ == t {
+			return p.dtype, true
+		}
+	}
+	return 0, false
+}
+
+// typeOf is the inverse of DType.
+func typeOf(d safetensors.DType) (t gguf.Type, ok bool) {
+	for _, p := range plain {
+		if p.dtype == d {
+			return p.typ, true
+		}
+	}
+	return 0, false
+}
+
+func plainSource(t *Tensor) (rows.Source, error) {
+	typ, ok := typeOf(t.DType)
+	if !ok || !quants.Lookup(typ).CanDequantize() {
+		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q holds %v, want F32, F16 or BF16: other precisions are not converted yet", t.File, t.Name, t.DType)
+	}
+	return rows.Stored(t.NE(), typ, t.Mapped, t.Reader), nil
+}
