@@ -9,6 +9,10 @@ import (
 	"ggforge/gguf"
 )
 
+// HasVectors says whether this build has vector kernels. Whether they run is up to the
+// CPU: see Kernels.
+const HasVectors = true
+
 func here() machine { return machine{simd.VectorBitSize(), simd.Emulated(), hasAVX2()} }
 
 func vectorImplementations() []implementation {

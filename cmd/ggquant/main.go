@@ -151,6 +151,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	}
+	tool.NoteScalar(log)
 	results, err := batch.Write(ctx, paths, r.Write)
 	if err != nil {
 		return err

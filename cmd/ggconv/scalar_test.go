@@ -1,0 +1,27 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/quants"
+)
+
+// A scalar build says once that it is the slow one, unless vectors were switched off.
+func TestScalarNote(t *testing.T) {
+	dir := t.TempDir()
+	for godebug, said := range map[string]int{"": 1, "simd=0": 0} {
+		t.Setenv("GODEBUG", godebug)
+		code, out, err := call("--progress", "none", "--force", gollama, filepath.Join(dir, "out.gguf"))
+		if code != 0 {
+			t.Fatal(err)
+		}
+		if quants.Kernels() != "scalar" {
+			said = 0
+		}
+		if got := strings.Count(out, "scalar version"); got != said {
+			t.Errorf("GODEBUG=%s: said %d times, want %d: %s", godebug, got, said, out)
+		}
+	}
+}

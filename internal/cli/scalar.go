@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"ggforge/quants"
+)
+
+// NoteScalar prints a line if the kernels in use are the scalar ones: the same
+// bytes take several times as long. A user who has switched vectors off with
+// GODEBUG=simd=0 knows. Commands call it when they begin to write, once.
+func NoteScalar(w io.Writer) {
+	if quants.Kernels() != "scalar" || vectorsOff(os.Getenv("GODEBUG")) {
+		return
+	}
+	why := "this build has no vector kernels; GOEXPERIMENT=simd with Go 1.27 makes one that has"
+	if quants.HasVectors {
+		why = "Go finds no vector instructions that it can use on this CPU"
+	}
+	fmt.Fprintf(w, "note: this is the slow, scalar version: %s\n", why)
+}
+
+// vectorsOff reports whether the last setting of simd in GODEBUG is 0.
+func vectorsOff(godebug string) (off bool) {
+	for setting := range strings.SplitSeq(godebug, ",") {
+		if value, ok := strings.CutPrefix(setting, "simd="); ok {
+			off = strings.TrimPrefix(value, "+") == "0"
+		}
+	}
+	return off
+}
