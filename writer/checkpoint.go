@@ -51,7 +51,7 @@ func (c *Checkpoint) layouts() ([]layout, error) {
 			return nil, err
 		}
 		for j, t := range rest[:len(shard)] {
-			l.tensors = append(l.tensors, placed{t, shard[j].Offset()})
+			l.tensors = append(l.tensors, &placed{Tensor: t, off: shard[j].Offset()})
 		}
 		rest = rest[len(shard):]
 		l.check = func(path string) error { return checkShard(path, shard) }
@@ -95,6 +95,13 @@ func checkShard(path string, want []safetensors.Tensor) error {
 func WriteCheckpoint(ctx context.Context, c *Checkpoint, opt Options) (_ *Result, err error) {
 	files, err := c.layouts()
 	if err != nil {
+		return nil, err
+	}
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.path
+	}
+	if err := recoverCommits(paths, opt.step); err != nil {
 		return nil, err
 	}
 	made, err := c.claim(files, opt.Force)

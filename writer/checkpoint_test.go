@@ -186,28 +186,3 @@ func TestCheckpointErrorsLeaveNothing(t *testing.T) {
 		t.Errorf("a type that the format lacks: %v", err)
 	}
 }
-
-// TestCommitIsAllOrNothing lets the second of two files fail to take its name.
-func TestCommitIsAllOrNothing(t *testing.T) {
-	dir := t.TempDir()
-	var parts []*partial
-	for _, name := range []string{"a", "b"} {
-		p, err := create(filepath.Join(dir, name), 1, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parts = append(parts, p)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "b"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := (&output{set: set{leader: 1}, parts: parts}).commit(true); !errors.Is(err, fault.Usage) {
-		t.Errorf("got %v", err)
-	}
-	for _, p := range parts {
-		p.discard()
-	}
-	if got := entries(t, dir); len(got) != 1 || got[0] != "b" {
-		t.Errorf("left behind: %v", got)
-	}
-}

@@ -52,11 +52,11 @@ func (f *File) layout() layout {
 	if f.WithoutData {
 		alignment = 1
 	}
-	l := layout{path: f.Path, header: header(nil, f.Metadata, infos, alignment), swap: f.swaps}
+	l := layout{path: f.Path, header: header(nil, f.Metadata, infos, alignment)}
 	dataStart := int64(len(l.header))
 	l.size = dataStart + dataBytes
 	for i, t := range f.Tensors {
-		l.tensors = append(l.tensors, placed{t, dataStart + infos[i].Offset})
+		l.tensors = append(l.tensors, &placed{Tensor: t, off: dataStart + infos[i].Offset, swap: f.swaps(t.Type)})
 	}
 	if f.Misstated {
 		return l

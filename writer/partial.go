@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"ggforge/fault"
@@ -15,22 +16,48 @@ import (
 // Suffix is what a file that is being written has after its name.
 const Suffix = ".partial"
 
+// errLocked says that another process has the lock.
+var errLocked = errors.New("being written by another process")
+
 // partial is a file on its way to its final name.
 type partial struct {
-	*os.File
 	name  string // the temporary one
 	final string
 	size  int64
-	over  bool // committed or discarded
+	kept  bool // committed, or not to be removed for another reason
+	gone  bool // discarded
+
+	mu   sync.RWMutex
+	file *os.File // nil while closed
+	info fs.FileInfo
+	pool *handles // that may close the file meanwhile; nil for none
 
 	written atomic.Int64    // bytes
 	more    chan<- *partial // told when another writebackBytes are written, unless full
 	sent    int64           // the bytes before are on their way to the disk
 }
 
+// use calls f with the open file.
+func (p *partial) use(f func(*os.File) error) error {
+	for {
+		p.mu.RLock()
+		if p.file != nil {
+			defer p.mu.RUnlock()
+			return f(p.file)
+		}
+		p.mu.RUnlock()
+		if err := p.pool.reopen(p); err != nil {
+			return err
+		}
+	}
+}
+
 // WriteAt writes as os.File does, and counts.
-func (p *partial) WriteAt(b []byte, off int64) (int, error) {
-	n, err := p.File.WriteAt(b, off)
+func (p *partial) WriteAt(b []byte, off int64) (n int, err error) {
+	err = p.use(func(f *os.File) error {
+		n, err = f.WriteAt(b, off)
+		return err
+	})
 	if after := p.written.Add(int64(n)); after/writebackBytes > (after-int64(n))/writebackBytes {
 		select {
 		case p.more <- p:
@@ -40,27 +67,48 @@ func (p *partial) WriteAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
+// sync makes the contents durable.
+func (p *partial) sync() error { return p.use((*os.File).Sync) }
+
+// close closes the file, and so gives up its lock.
+func (p *partial) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file == nil {
+		return nil
+	}
+	err := p.file.Close()
+	p.file = nil
+	return err
+}
+
+// discard removes the file unless it is to be kept.
+func (p *partial) discard() {
+	if p.kept || p.gone {
+		p.close()
+		return
+	}
+	p.gone = true
+	if !renamesOpen {
+		p.close()
+	}
+	os.Remove(p.name) // before the lock goes, so that nobody else's file is removed
+	p.close()
+}
+
 // create makes the temporary file for path, of the given size and all zeros.
-// What an interrupted run has left under that name is replaced; another run
-// that is still writing it is an error.
 func create(path string, size int64, force bool) (*partial, error) {
 	if err := checkFinal(path, force); err != nil {
 		return nil, err
 	}
-	name := path + Suffix
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
+	p := &partial{name: path + Suffix, final: path, size: size}
+	var err error
+	if p.file, err = exclusive(p.name, path); err != nil {
 		return nil, err
 	}
-	p := &partial{File: f, name: name, final: path, size: size}
-	if err := p.own(); err != nil {
-		f.Close()
-		return nil, err
-	}
-	// emptied first, so that what is left of an earlier run becomes zeros
-	if err = f.Truncate(0); err == nil {
-		if err = reserve(f, size); err == nil {
-			err = f.Truncate(size)
+	if err = reserve(p.file, size); err == nil {
+		if err = p.file.Truncate(size); err == nil {
+			p.info, err = p.file.Stat()
 		}
 	}
 	if err != nil {
@@ -70,27 +118,117 @@ func create(path string, size int64, force bool) (*partial, error) {
 	return p, nil
 }
 
-// own makes sure that this process is the only one writing the file.
-func (p *partial) own() error {
-	if err := lock(p.File); err != nil {
-		return fault.Errorf(fault.Usage, "%s: being written by another process: %w", p.name, err)
+// exclusive makes the file of that name and locks it. Nothing is opened that is
+// there already: what an interrupted run has left is removed before, anything
+// else is an error of kind fault.Usage. A checkpoint from elsewhere may hold links
+// of that name to any file of the user. final is the name that the file is for.
+func exclusive(name, final string) (*os.File, error) {
+	for range 100 {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|noFollow, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			if err := removeLeftover(name, final); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		// Until it is locked, another process may take it for a leftover.
+		if err := lock(f); errors.Is(err, errLocked) {
+			f.Close()
+			return nil, fault.Errorf(fault.Usage, "%s: %w", name, errLocked)
+		}
+		if !refers(name, f) {
+			f.Close()
+			return nil, fault.Errorf(fault.Usage, "%s: %w", name, errLocked)
+		}
+		return f, nil
 	}
-	mine, err := p.Stat()
+	return nil, fault.Errorf(fault.Usage, "%s: %w", name, errLocked)
+}
+
+// removeLeftover removes a file that an interrupted run has left. Which it is
+// only if it is a regular file with this one name, that no process has locked.
+func removeLeftover(name, final string) error {
+	st, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	there, err := os.Stat(p.name)
-	if err != nil || !os.SameFile(mine, there) {
-		return fault.Errorf(fault.Usage, "%s: another process has just finished it", p.name)
+	if !st.Mode().IsRegular() {
+		return stranger(name, kindOf(st.Mode()))
 	}
-	if !mine.Mode().IsRegular() {
-		return fault.Errorf(fault.Usage, "%s: not a regular file", p.name)
+	f, err := os.OpenFile(name, os.O_RDWR|noFollow, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(st, now) {
+		return err
+	}
+	n, err := links(f)
+	if err != nil {
+		return err
+	}
+	if there, err := os.Lstat(final); n > 1 && (err != nil || !os.SameFile(st, there)) { // final: a commit by links was cut short
+		return stranger(name, fmt.Sprintf("a file with %d names", n))
+	}
+	switch err := lock(f); {
+	case errors.Is(err, errLocked):
+		return fault.Errorf(fault.Usage, "%s: %w", name, errLocked)
+	case err != nil:
+		return fault.Errorf(fault.Usage, "%s: left by an interrupted run, or being written by another one; remove it if there is none", name)
+	}
+	if !refers(name, f) {
+		return nil
+	}
+	if !renamesOpen {
+		f.Close()
+	}
+	return os.Remove(name)
 }
 
-// checkFinal refuses an output that exists, unless force is set, and one that
-// is no regular file in any case.
+// stranger refuses to replace what stands under a temporary name.
+func stranger(name, what string) error {
+	return fault.Errorf(fault.Usage, "%s: is %s, want nothing there, or a file that an interrupted run has left; remove it", name, what)
+}
+
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	case mode.IsRegular():
+		return "a file"
+	}
+	return "no regular file"
+}
+
+// refers reports whether name still is a name of f.
+func refers(name string, f *os.File) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(name)
+	return err == nil && os.SameFile(mine, there)
+}
+
+// checkFinal refuses an output that exists, unless force is set, and one that is
+// neither a regular file nor a link in any case.
 func checkFinal(path string, force bool) error {
 	st, err := os.Lstat(path)
 	switch {
@@ -101,44 +239,67 @@ func checkFinal(path string, force bool) error {
 	case st.IsDir():
 		return fault.Errorf(fault.Usage, "%s: is a directory, want a file name", path)
 	case !st.Mode().IsRegular() && st.Mode()&fs.ModeSymlink == 0:
-		return fault.Errorf(fault.Usage, "%s: is no regular file (%v) and cannot be replaced", path, st.Mode().Type())
+		return fault.Errorf(fault.Usage, "%s: is %s and cannot be replaced", path, kindOf(st.Mode()))
 	case !force:
-		return fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists already; --force replaces it", path)
+		return existsError(path)
 	}
 	return nil
 }
 
-func (p *partial) sync() error { return p.Sync() }
-
-// commit gives the file its name.
-func (p *partial) commit(force bool) error {
-	if err := checkFinal(p.final, force); err != nil { // it may have appeared meanwhile
-		return err
-	}
-	if !renamesOpen {
-		if err := p.Close(); err != nil {
-			return err
-		}
-	}
-	if err := os.Rename(p.name, p.final); err != nil {
-		return err
-	}
-	p.over = true
-	p.Close() // synced already
-	return syncDir(filepath.Dir(p.final))
+// existsError says that an output exists and was not to be replaced.
+func existsError(path string) error {
+	return fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists already; --force replaces it", path)
 }
 
-// discard removes the file unless it has been committed.
-func (p *partial) discard() {
-	if p.over {
-		return
+// maxOpen is how many partials of a write stay open besides the leaders of their
+// sets: all shards of nearly every model, and a quarter of the smallest common
+// limit of descriptors. A partial that is not open is not locked.
+const maxOpen = 64
+
+// handles keeps no more than maxOpen partials of a write open.
+type handles struct {
+	mu   sync.Mutex
+	open []*partial // the one opened last comes last
+}
+
+// add counts p, which is open, and closes another one if it is one too many.
+func (h *handles) add(p *partial) error {
+	p.pool = h
+	h.mu.Lock()
+	h.open = append(h.open, p)
+	var oldest *partial
+	if len(h.open) > maxOpen {
+		oldest, h.open = h.open[0], h.open[1:]
 	}
-	p.over = true
-	if !renamesOpen {
-		p.Close()
+	h.mu.Unlock()
+	if oldest == nil {
+		return nil
 	}
-	os.Remove(p.name) // before the lock goes, so that nobody else's file is removed
-	p.Close()
+	return oldest.close()
+}
+
+// reopen opens a partial that has been closed.
+func (h *handles) reopen(p *partial) error {
+	p.mu.Lock()
+	if p.file != nil {
+		p.mu.Unlock()
+		return nil
+	}
+	f, err := os.OpenFile(p.name, os.O_RDWR|noFollow, 0)
+	if err == nil {
+		if st, statErr := f.Stat(); statErr != nil || !os.SameFile(st, p.info) {
+			f.Close()
+			err = &fs.PathError{Op: "open", Path: p.name, Err: errors.New("another file has taken its place")}
+		}
+	}
+	if err == nil {
+		p.file = f
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return h.add(p)
 }
 
 // distinct returns an error of kind fault.Usage if one of the outputs, or its
@@ -161,4 +322,16 @@ func distinct(inputs, outputs []string) error {
 		}
 	}
 	return nil
+}
+
+// dirs returns the directories of paths, each once, in order.
+func dirs(paths []string) (list []string) {
+	seen := map[string]bool{}
+	for _, path := range paths {
+		if dir := filepath.Dir(path); !seen[dir] {
+			seen[dir] = true
+			list = append(list, dir)
+		}
+	}
+	return list
 }

@@ -87,7 +87,7 @@ func TestRowBuffer(t *testing.T) {
 	x := make([]float32, 64*rowLen)
 	j := &job{source: newMatrix(x, rowLen, 64), ne: []int64{rowLen, 64}}
 	for _, typ := range []gguf.Type{gguf.TypeF32, gguf.TypeF16, gguf.TypeQ8_0} {
-		j.outputs = append(j.outputs, &destined{placed: placed{Tensor: Tensor{Type: typ}}})
+		j.outputs = append(j.outputs, &placed{Tensor: Tensor{Type: typ}})
 	}
 	const perRow = rowLen * (4 + 4 + 2 + 1.0625)
 	if n := j.rowBuffer(); n != perRow {

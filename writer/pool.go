@@ -37,7 +37,7 @@ type pool struct {
 type job struct {
 	source  rows.Source
 	ne      []int64
-	outputs []*destined
+	outputs []*placed
 }
 
 // block is a run of rows [a, b) of one tensor.
@@ -50,7 +50,7 @@ type block struct {
 // convert writes the data of all tensors to their places and adds to their
 // results what it has written. The padding between them is there already: a new
 // file reads as zeros.
-func convert(ctx context.Context, tensors []*destined, opt Options) error {
+func convert(ctx context.Context, tensors []*placed, opt Options) error {
 	p := &pool{opt: opt}
 	jobs := map[rows.Source]*job{}
 	for _, t := range tensors {
@@ -77,7 +77,7 @@ func convert(ctx context.Context, tensors []*destined, opt Options) error {
 	return nil
 }
 
-func appendCount(list []Count, t *destined, n *atomic.Int64) []Count {
+func appendCount(list []Count, t *placed, n *atomic.Int64) []Count {
 	if n.Load() == 0 {
 		return list
 	}

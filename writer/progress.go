@@ -12,7 +12,7 @@ const writeCost = 500
 
 // workOf returns about how many picoseconds it takes to make n elements of t,
 // whole rows.
-func workOf(t *destined, n int64) int64 {
+func workOf(t *placed, n int64) int64 {
 	work := t.Type.RowBytes(n) * writeCost
 	if t.Source.Type() != t.Type {
 		work += n * t.encoder().Cost(t.Type)

@@ -8,6 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// reserveStep is how many bytes are allocated by one call. Signals, such as those
+// with which the Go runtime stops threads, interrupt a call, and a file system may
+// begin it anew each time: it has to come to an end between two of them.
+const reserveStep = 256 << 20
+
 // reserve allocates the file's blocks, so that a full disk shows at once. A file
 // system that cannot do that is no error.
 func reserve(f *os.File, size int64) error {
@@ -15,14 +20,19 @@ func reserve(f *os.File, size int64) error {
 	if err := unix.Fstatfs(int(f.Fd()), &st); err == nil && st.Bavail < uint64(size)/uint64(st.Bsize) {
 		return fmt.Errorf("%w: %d bytes are free", unix.ENOSPC, st.Bavail*uint64(st.Bsize))
 	}
-	if size == 0 {
-		return nil
+	for off := int64(0); off < size; {
+		n := min(reserveStep, size-off)
+		switch err := unix.Fallocate(int(f.Fd()), 0, off, n); {
+		case err == nil:
+			off += n
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
+			return nil
+		default:
+			return err
+		}
 	}
-	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // startWriteback starts to write dirty pages of f to its disk. It waits only when

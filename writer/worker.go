@@ -114,7 +114,7 @@ func (w *worker) piece(p *pool, b block, raw []byte, a, end int64, convert bool)
 }
 
 // encode converts rows [a, b), which are in w.f32, to the output's type.
-func (w *worker) encode(out []byte, o *destined, rows RowEncoder, a, b int64) error {
+func (w *worker) encode(out []byte, o *placed, rows RowEncoder, a, b int64) error {
 	if err := rows.Encode(out, o.Type, w.f32, a, b, &w.scratch); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (w *worker) encode(out []byte, o *destined, rows RowEncoder, a, b int64) er
 
 // checkOutput looks for infinities that the conversion made of finite weights in
 // data, rows from firstRow on.
-func (p *pool) checkOutput(o *destined, data []byte, firstRow, rowLen int64) error {
+func (p *pool) checkOutput(o *placed, data []byte, firstRow, rowLen int64) error {
 	to := quants.Lookup(o.Type)
 	err := to.Validate(data)
 	if err == nil {

@@ -32,7 +32,11 @@ func writeback(parts []*partial) (stop func()) {
 func (p *partial) startWriteback() {
 	end := p.written.Load()/writebackBytes*writebackBytes - writebackBytes
 	if end > p.sent {
-		startWriteback(p.File, p.sent, end-p.sent)
-		p.sent = end
+		p.mu.RLock()
+		defer p.mu.RUnlock()
+		if p.file != nil {
+			startWriteback(p.file, p.sent, end-p.sent)
+			p.sent = end
+		}
 	}
 }

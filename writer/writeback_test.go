@@ -27,7 +27,7 @@ func TestWriteback(t *testing.T) {
 	if p.written.Load() != size || p.sent != 2*writebackBytes {
 		t.Errorf("%d bytes written, %d sent, want %d and %d", p.written.Load(), p.sent, size, 2*writebackBytes)
 	}
-	back, err := io.ReadAll(io.NewSectionReader(p, 0, size+1))
+	back, err := io.ReadAll(io.NewSectionReader(p.file, 0, size+1))
 	if err != nil || !bytes.Equal(back, bytes.Repeat(data, size/len(data))) {
 		t.Errorf("%d bytes read back, %v", len(back), err)
 	}

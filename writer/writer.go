@@ -6,26 +6,24 @@
 // reads, converts and writes its block at its place; which worker takes which
 // block has no influence on the bytes. The files grow under temporary names in
 // the output's directory and take their own names when all of them are whole, on
-// disk and their headers have been read back. After an error nothing is left
-// behind.
+// disk and their headers have been read back: all of them, or none, also where
+// they replace others and the process is killed meanwhile. After an error nothing
+// is left behind.
 //
 //	gguf.go         tensors → layout of a GGUF file
 //	checkpoint.go   tensors → layouts of safetensors shards and their index
-//	writer.go       layouts: create all → pool → sync → read back → rename all
+//	writer.go       layouts: create all → pool → sync → read back → commit
 //	pool.go         blocks of rows for the workers, progress
 //	worker.go       rows → float32 → rows of the output's type → WriteAt
+//	encoder.go      how rows are encoded: plan-time objects, one per tensor
 //	partial.go      a file under its temporary name
+//	commit.go       temporary names → names, all or none
 //	writeback.go    its way to the disk while it grows
 package writer
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -74,6 +72,8 @@ type Options struct {
 	// Progress, if set, is called from one goroutine: when a tensor's turn comes, a
 	// few times a second between that, and once at the end, also after an error.
 	Progress func(Progress)
+
+	step func(string) error // called before each step of a commit; for tests
 }
 
 // Progress tells how far a write has come.
@@ -124,15 +124,20 @@ type layout struct {
 	path    string
 	header  []byte // from the first byte on
 	size    int64
-	tensors []placed
-	swap    func(gguf.Type) bool    // whether tensors of a type are written big-endian; nil for none
+	tensors []*placed
 	check   func(path string) error // reads the finished file back; nil for nothing to check
 }
 
-// placed is a tensor with the offset of its data in the file.
+// placed is a tensor with its place in a file.
 type placed struct {
 	Tensor
-	off int64
+	off  int64 // of its data
+	swap bool  // it is written big-endian
+
+	to     *partial
+	result *Result // of its set
+
+	overflows, displaced atomic.Int64
 }
 
 // set is the files of one output. The leader, an index into files, is the one by
@@ -145,45 +150,48 @@ type set struct {
 // output is a set on its way.
 type output struct {
 	set
-	parts  []*partial
+	parts  []*partial // by file
 	result *Result
 }
 
 // write writes all files of all sets, or none, and returns one result per set.
 // Tensors of several files that have the same Source, by ==, are read and decoded
-// once. Files get their names when all are whole, set by set.
+// once. Files get their names when all are whole.
 func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error) {
 	var paths []string
 	for _, s := range sets {
-		for _, f := range s.files {
-			paths = append(paths, f.path)
+		for _, l := range s.files {
+			paths = append(paths, l.path)
 		}
 	}
 	if err := distinct(opt.Inputs, paths); err != nil {
 		return nil, err
 	}
+	if err := recoverCommits(paths, opt.step); err != nil {
+		return nil, err
+	}
 	outputs := make([]*output, len(sets))
-	defer func() {
-		for _, o := range outputs {
-			if o != nil {
-				o.discard()
-			}
-		}
-	}()
-	var tensors []*destined
 	results := make([]*Result, len(sets))
 	for i, s := range sets {
 		results[i] = &Result{}
-		outputs[i] = &output{set: s, result: results[i]}
-		more, err := outputs[i].create(opt.Force)
-		if err != nil {
+		outputs[i] = &output{set: s, parts: make([]*partial, len(s.files)), result: results[i]}
+	}
+	defer func() {
+		for _, o := range outputs {
+			o.discard()
+		}
+	}()
+	var tensors []*placed
+	var parts []*partial
+	open := &handles{}
+	for _, o := range outputs {
+		if err := o.create(ctx, open, opt.Force); err != nil {
 			return nil, err
 		}
-		tensors = append(tensors, more...)
-	}
-	var parts []*partial
-	for _, o := range outputs {
 		parts = append(parts, o.parts...)
+		for _, l := range o.files {
+			tensors = append(tensors, l.tensors...)
+		}
 	}
 	stop := writeback(parts)
 	err = convert(ctx, tensors, opt)
@@ -192,7 +200,7 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 		return nil, err
 	}
 	for _, o := range outputs {
-		if err := o.finish(); err != nil {
+		if err := o.finish(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -204,41 +212,56 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	for i, o := range outputs {
-		if err := o.commit(opt.Force); err != nil {
-			for _, done := range outputs[:i] {
-				done.undo()
-			}
-			return nil, err
-		}
+	if err := commitAll(outputs, opt); err != nil {
+		return nil, err
 	}
 	return results, nil
 }
 
-// create makes the files and writes their headers. It returns their tensors.
-func (o *output) create(force bool) ([]*destined, error) {
-	var tensors []*destined
-	for _, l := range o.files {
+// create makes the files and writes their headers. The leader comes first and
+// stays open: its lock is that of the set.
+func (o *output) create(ctx context.Context, open *handles, force bool) error {
+	for i := range o.files {
+		// the leader's place in the order is taken by the first file
+		if i == 0 {
+			i = o.leader
+		} else if i <= o.leader {
+			i--
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		l := &o.files[i]
 		p, err := create(l.path, l.size, force)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		o.parts = append(o.parts, p)
+		o.parts[i] = p
+		if i != o.leader {
+			if err := open.add(p); err != nil {
+				return err
+			}
+		}
 		if _, err := p.WriteAt(l.header, 0); err != nil {
-			return nil, err
+			return err
 		}
 		for _, t := range l.tensors {
-			tensors = append(tensors, &destined{placed: t, to: p, swap: l.swap != nil && l.swap(t.Type), result: o.result})
+			t.to, t.result = p, o.result
 		}
+	}
+	for _, l := range o.files {
 		o.result.Files = append(o.result.Files, l.path)
 		o.result.Bytes += l.size
 	}
-	return tensors, nil
+	return nil
 }
 
 // finish makes the files durable and reads their headers back.
-func (o *output) finish() error {
+func (o *output) finish(ctx context.Context) error {
 	for _, p := range o.parts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := p.sync(); err != nil {
 			return err
 		}
@@ -253,51 +276,11 @@ func (o *output) finish() error {
 	return nil
 }
 
-// commit gives the files their names, the leader last. A leader that is to be
-// replaced goes first of all, so that at no time old and new files can be opened
-// as one model. When a file fails to take its name, those that have theirs
-// already lose them: they are of no use without the others.
-func (o *output) commit(force bool) error {
-	leader := o.parts[o.leader]
-	if force && len(o.parts) > 1 {
-		if err := checkFinal(leader.final, force); err != nil {
-			return err
-		}
-		if err := os.Remove(leader.final); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	for _, p := range slices.Concat(o.parts[:o.leader], o.parts[o.leader+1:], []*partial{leader}) {
-		if err := p.commit(force); err != nil {
-			o.undo()
-			return err
-		}
-	}
-	return nil
-}
-
-// undo removes the files that have taken their names.
-func (o *output) undo() {
-	for _, p := range o.parts {
-		if p.over {
-			os.Remove(p.final)
-		}
-	}
-}
-
-// discard removes the files that have not.
+// discard removes the files that have not got their names.
 func (o *output) discard() {
 	for _, p := range o.parts {
-		p.discard()
+		if p != nil {
+			p.discard()
+		}
 	}
-}
-
-// destined is a tensor and the file that it goes to.
-type destined struct {
-	placed
-	to     io.WriterAt
-	swap   bool    // it is written big-endian
-	result *Result // of its set
-
-	overflows, displaced atomic.Int64
 }

@@ -1,4 +1,4 @@
-//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+//go:build !unix && !windows
 
 package writer
 
@@ -7,7 +7,11 @@ import "os"
 // renamesOpen says whether an open file can be renamed and removed.
 const renamesOpen = false
 
-func lock(*os.File) error { return nil }
+// noFollow is what systems without it have instead.
+const noFollow = 0
+
+// links returns how many names the file has.
+func links(*os.File) (uint64, error) { return 1, nil }
 
 // syncDir does nothing: directories cannot be synced here.
 func syncDir(string) error { return nil }

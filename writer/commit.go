@@ -1,0 +1,525 @@
+package writer
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"ggforge/fault"
+)
+
+// commit gives the files of one directory their names, together. Renames are one
+// by one, so a journal says first what is to become of which file:
+//
+//	1  all files are whole and on disk under their temporary names
+//	2  the journal is written and synced: from here on the new files win
+//	3  files of the names to take are moved aside, leaders first
+//	4  the new files take their names, leaders last
+//	5  the directory is synced, and the journal gets a name that says so
+//	6  what was moved aside is removed, then the journal
+//
+// Under the names proper there are old files until 3, a part of the old ones or of
+// the new ones during 3 and 4, and new files after it: never some of both. A
+// failure before 6 is undone in reverse order. A run that is killed leaves its
+// journal, and the next one that writes a file of it carries it out: how far it
+// came shows in which names there are.
+type commit struct {
+	Format string       `json:"format"` // commitFormat
+	Files  []commitFile `json:"files"`
+
+	dir   string
+	done  bool                // in step 6
+	token string              // in the names of the journal and of the files aside
+	file  *os.File            // the journal, locked
+	step  func(string) error  // called before each step; nil but in tests
+	parts map[string]*partial // by name; nil when the run that wrote them is over
+}
+
+// commitFile is a file of a commit; it comes from Name with Suffix.
+type commitFile struct {
+	Name     string `json:"name"`
+	Size     int64  `json:"size"`
+	Leader   bool   `json:"leader,omitempty"`   // readers open its set by this file
+	Replaces bool   `json:"replaces,omitempty"` // there is an old file of that name
+}
+
+const (
+	commitFormat = "ggforge commit 1"
+	// maxCommit bounds the journals that are read: 300 bytes for each of the shards
+	// that a name can count.
+	maxCommit = 32 << 20
+)
+
+var commitName = regexp.MustCompile(`^ggforge-([0-9a-f]{16})\.(commit|done)$`)
+
+// path returns the name of the journal.
+func (c *commit) path() string {
+	suffix := ".commit"
+	if c.done {
+		suffix = ".done"
+	}
+	return filepath.Join(c.dir, "ggforge-"+c.token+suffix)
+}
+
+func (c *commit) final(f *commitFile) string { return filepath.Join(c.dir, f.Name) }
+func (c *commit) temp(f *commitFile) string  { return c.final(f) + Suffix }
+
+// aside returns where the old file goes. Its name is short: that of the file may
+// be as long as the system allows.
+func (c *commit) aside(i int) string {
+	return filepath.Join(c.dir, fmt.Sprintf("ggforge-%s-%d.old", c.token, i))
+}
+
+func (c *commit) at(format string, args ...any) error {
+	if c.step == nil {
+		return nil
+	}
+	return c.step(fmt.Sprintf(format, args...))
+}
+
+// commitAll gives all files of all outputs their names, or none.
+func commitAll(outputs []*output, opt Options) error {
+	var parts []*partial
+	leaders := map[*partial]bool{}
+	for _, o := range outputs {
+		parts = append(parts, o.parts...)
+		leaders[o.parts[o.leader]] = true
+	}
+	for _, p := range parts {
+		if err := checkFinal(p.final, opt.Force); err != nil { // it may have appeared meanwhile
+			return err
+		}
+	}
+	if !renamesOpen {
+		for _, p := range parts {
+			if err := p.close(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(parts) == 1 {
+		return commitOne(parts[0], opt)
+	}
+	var commits []*commit
+	byDir := map[string]*commit{}
+	for _, p := range parts {
+		dir := filepath.Dir(p.final)
+		c := byDir[dir]
+		if c == nil {
+			c = &commit{Format: commitFormat, dir: dir, step: opt.step, parts: map[string]*partial{}}
+			byDir[dir] = c
+			commits = append(commits, c)
+		}
+		_, err := os.Lstat(p.final)
+		name := filepath.Base(p.final)
+		c.Files = append(c.Files, commitFile{Name: name, Size: p.size, Leader: leaders[p], Replaces: err == nil})
+		c.parts[name] = p
+	}
+	for i, c := range commits {
+		err := c.begin()
+		if err == nil {
+			if err = c.forward(); err == nil {
+				continue
+			}
+		}
+		for _, c := range slices.Backward(commits[:i+1]) {
+			err = errors.Join(err, c.back())
+		}
+		return err
+	}
+	for i, c := range commits {
+		if err := c.finish(); err != nil {
+			if i > 0 { // some are beyond undoing: the next run finishes the others
+				keep(parts)
+				return err
+			}
+			for _, c := range slices.Backward(commits) {
+				err = errors.Join(err, c.back())
+			}
+			return err
+		}
+	}
+	keep(parts)
+	var errs []error
+	for _, c := range commits {
+		errs = append(errs, c.sweep())
+	}
+	return errors.Join(errs...)
+}
+
+func keep(parts []*partial) {
+	for _, p := range parts {
+		p.kept = true
+	}
+}
+
+// commitOne gives a single file its name, which replaces an old one in one step.
+func commitOne(p *partial, opt Options) error {
+	rename := renameNew
+	if opt.Force {
+		rename = os.Rename
+	}
+	if opt.step != nil {
+		if err := opt.step("rename " + filepath.Base(p.final)); err != nil {
+			return err
+		}
+	}
+	if err := rename(p.name, p.final); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return existsError(p.final)
+		}
+		return err
+	}
+	p.kept = true
+	return syncDir(filepath.Dir(p.final))
+}
+
+// begin writes the journal.
+func (c *commit) begin() error {
+	var token [8]byte
+	rand.Read(token[:])
+	c.token = hex.EncodeToString(token[:])
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if err := c.at("make journal"); err != nil {
+		return err
+	}
+	if c.file, err = exclusive(c.path(), c.path()); err != nil {
+		return err
+	}
+	if err := c.at("write journal"); err != nil {
+		return err
+	}
+	if _, err := c.file.Write(text); err != nil {
+		return err
+	}
+	if err := c.at("sync journal"); err != nil {
+		return err
+	}
+	if err := c.file.Sync(); err != nil {
+		return err
+	}
+	if err := c.at("sync journal's name"); err != nil {
+		return err
+	}
+	return syncDir(c.dir)
+}
+
+// state says which names of a file there are.
+type state struct{ temp, final, aside bool }
+
+// look returns the state of file i. A rename that was made of two links, and cut
+// short between them, is finished or taken back.
+func (c *commit) look(i int) (s state, err error) {
+	f := &c.Files[i]
+	stat := func(path string) fs.FileInfo {
+		st, e := os.Lstat(path)
+		if e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = e
+		}
+		if e != nil {
+			return nil
+		}
+		return st
+	}
+	temp, final, aside := stat(c.temp(f)), stat(c.final(f)), stat(c.aside(i))
+	if err != nil {
+		return s, err
+	}
+	if temp != nil && (!temp.Mode().IsRegular() || temp.Size() != f.Size) {
+		temp = nil // not the file that the journal means
+	}
+	same := func(extra fs.FileInfo, path string) bool {
+		if extra == nil || final == nil || !os.SameFile(extra, final) {
+			return false
+		}
+		err = os.Remove(path)
+		return true
+	}
+	if same(temp, c.temp(f)) {
+		temp = nil
+	} else if same(aside, c.aside(i)) {
+		aside = nil
+	}
+	return state{temp != nil, final != nil, aside != nil}, err
+}
+
+// placed reports whether the new file has its name.
+func (s state) placed(f *commitFile) bool {
+	return !s.temp && s.final && (s.aside || !f.Replaces)
+}
+
+// order calls do for each file with its state, leaders first or last.
+func (c *commit) order(leadersFirst bool, do func(i int, s state) error) error {
+	for _, leaders := range []bool{leadersFirst, !leadersFirst} {
+		for i := range c.Files {
+			if c.Files[i].Leader != leaders {
+				continue
+			}
+			s, err := c.look(i)
+			if err != nil {
+				return err
+			}
+			if err := do(i, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forward moves the old files away and the new ones in, from whatever step on.
+func (c *commit) forward() error {
+	err := c.order(true, func(i int, s state) error {
+		f := &c.Files[i]
+		if !s.temp || !s.final || !f.Replaces || s.aside {
+			return nil
+		}
+		if err := c.at("move old %s aside", f.Name); err != nil {
+			return err
+		}
+		return renameNew(c.final(f), c.aside(i))
+	})
+	if err != nil {
+		return err
+	}
+	return c.order(false, func(i int, s state) error {
+		f := &c.Files[i]
+		if !s.temp {
+			return nil
+		}
+		if err := c.at("rename %s", f.Name); err != nil {
+			return err
+		}
+		err := renameNew(c.temp(f), c.final(f))
+		if errors.Is(err, fs.ErrExist) {
+			return existsError(c.final(f))
+		}
+		return err
+	})
+}
+
+// finish makes the names durable: a commit that is done is not undone.
+func (c *commit) finish() error {
+	if err := c.at("sync directory"); err != nil {
+		return err
+	}
+	if err := syncDir(c.dir); err != nil {
+		return err
+	}
+	if err := c.at("mark journal"); err != nil {
+		return err
+	}
+	if !renamesOpen {
+		c.file.Close()
+	}
+	from := c.path()
+	c.done = true
+	err := renameNew(from, c.path())
+	c.done = err == nil
+	return err
+}
+
+// sweep removes what has been moved aside, and the journal.
+func (c *commit) sweep() error {
+	defer c.file.Close() // and with it the lock
+	for i := range c.Files {
+		if !c.Files[i].Replaces {
+			continue
+		}
+		if err := c.at("remove old %s", c.Files[i].Name); err != nil {
+			return err
+		}
+		if err := os.Remove(c.aside(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return c.close()
+}
+
+// close removes the journal.
+func (c *commit) close() error {
+	if c.file == nil {
+		return nil
+	}
+	if err := c.at("remove journal"); err != nil {
+		return err
+	}
+	if !renamesOpen {
+		c.file.Close()
+	}
+	err := os.Remove(c.path())
+	c.file.Close() // and with it the lock
+	return err
+}
+
+// back takes a commit back: the new files get their temporary names again, the
+// old ones their own. If that fails, all files and the journal stay for the next
+// run.
+func (c *commit) back() error {
+	err := c.order(true, func(i int, s state) error {
+		f := &c.Files[i]
+		if !s.placed(f) {
+			return nil
+		}
+		if err := c.at("take %s back", f.Name); err != nil {
+			return err
+		}
+		return renameNew(c.final(f), c.temp(f))
+	})
+	if err == nil {
+		err = c.order(false, func(i int, s state) error {
+			f := &c.Files[i]
+			if !s.aside {
+				return nil
+			}
+			if err := c.at("move old %s back", f.Name); err != nil {
+				return err
+			}
+			return renameNew(c.aside(i), c.final(f))
+		})
+	}
+	if err == nil {
+		err = syncDir(c.dir)
+	}
+	if err == nil {
+		err = c.close()
+	}
+	if err == nil {
+		return nil
+	}
+	for _, p := range c.parts {
+		p.kept = true
+	}
+	if c.file != nil {
+		c.file.Close()
+	}
+	return fmt.Errorf("%s: the next run that writes these files finishes the change: %w", c.path(), err)
+}
+
+// recoverCommits finishes the commits of runs that were killed, as far as they are about
+// one of the paths. A commit of which files are lost is taken back.
+func recoverCommits(paths []string, step func(string) error) error {
+	ours := map[string]bool{}
+	for _, path := range paths {
+		ours[filepath.Clean(path)] = true
+	}
+	for _, dir := range dirs(paths) {
+		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+			continue // making the files says what is wrong
+		}
+		list, err := os.ReadDir(dir)
+		if errors.Is(err, fs.ErrPermission) {
+			continue // files can be made all the same
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if m := commitName.FindStringSubmatch(e.Name()); m != nil && e.Type().IsRegular() {
+				c := &commit{dir: dir, token: m[1], done: m[2] == "done", step: step}
+				if err := c.recover(func(f *commitFile) bool { return ours[filepath.Clean(c.final(f))] }); err != nil {
+					return fmt.Errorf("%s: finishing what an interrupted run has begun: %w", c.path(), err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// recover finishes a commit if touches answers yes for a file of it.
+func (c *commit) recover(touches func(*commitFile) bool) error {
+	f, err := os.OpenFile(c.path(), os.O_RDWR|noFollow, 0)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil // another run has just finished it
+		}
+		return err
+	}
+	defer f.Close()
+	if n, err := links(f); err != nil || n != 1 {
+		return err
+	}
+	lockErr := lock(f)
+	torn, err := c.read(f)
+	if err != nil {
+		return err
+	}
+	if torn && lockErr == nil && refers(c.path(), f) { // killed before anything was renamed
+		return os.Remove(c.path())
+	}
+	if !slices.ContainsFunc(c.Files, func(f commitFile) bool { return touches(&f) }) {
+		return nil
+	}
+	if errors.Is(lockErr, errLocked) {
+		return fault.Errorf(fault.Usage, "%w", errLocked)
+	}
+	if !refers(c.path(), f) {
+		return nil
+	}
+	c.file = f
+	if c.done {
+		return c.sweep()
+	}
+	lost := false
+	for i := range c.Files {
+		s, err := c.look(i)
+		if err != nil {
+			return err
+		}
+		lost = lost || !s.temp && !s.placed(&c.Files[i])
+	}
+	if !lost {
+		err := c.forward()
+		if err == nil {
+			err = c.finish()
+		}
+		if err == nil {
+			return c.sweep()
+		}
+	}
+	if err := c.back(); err != nil {
+		return err
+	}
+	for i := range c.Files {
+		if err := removeLeftover(c.temp(&c.Files[i]), c.final(&c.Files[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads the journal. It is torn if the run was killed while writing it. One
+// that is not of this format has no files, one that names files elsewhere is an
+// error.
+func (c *commit) read(f *os.File) (torn bool, err error) {
+	text, err := io.ReadAll(io.LimitReader(f, maxCommit+1))
+	if err != nil || len(text) > maxCommit {
+		return false, err
+	}
+	if json.Unmarshal(text, c) != nil {
+		c.Files = nil
+		head := `{"format":"` + commitFormat + `"`
+		return strings.HasPrefix(head, string(text)) || strings.HasPrefix(string(text), head), nil
+	}
+	if c.Format != commitFormat {
+		c.Files = nil
+	}
+	for _, f := range c.Files {
+		if f.Name == "" || f.Name != filepath.Base(f.Name) || !filepath.IsLocal(f.Name) {
+			return false, fault.Errorf(fault.Broken, "names a file outside its directory: %q", f.Name)
+		}
+	}
+	return false, nil
+}

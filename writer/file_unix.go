@@ -1,0 +1,36 @@
+//go:build unix
+
+package writer
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// renamesOpen says whether an open file can be renamed and removed.
+const renamesOpen = true
+
+// noFollow makes an open fail where the name is a symbolic link, and not wait
+// where it is a pipe.
+const noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
+
+// links returns how many names the file has.
+func links(f *os.File) (uint64, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return uint64(st.Sys().(*syscall.Stat_t).Nlink), nil
+}
+
+// syncDir makes renames in dir durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,58 @@
+package writer
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// renamesOpen says whether an open file can be renamed and removed.
+const renamesOpen = false
+
+// noFollow is not needed: a file is made anew, which fails on links, or has been
+// looked at before.
+const noFollow = 0
+
+// links returns how many names the file has.
+func links(f *os.File) (uint64, error) {
+	var info windows.ByHandleFileInformation
+	err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info)
+	return uint64(info.NumberOfLinks), err
+}
+
+// lock takes an exclusive lock on f, or fails at once: with errLocked if another
+// process has one. It is on a byte that no file has, so that all others can be
+// read and written.
+func lock(f *os.File) error {
+	at := &windows.Overlapped{OffsetHigh: 1 << 30}
+	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return errLocked
+	}
+	return err
+}
+
+// syncDir does nothing: directories cannot be synced here.
+func syncDir(string) error { return nil }
+
+// renameNew renames a file to a name that is free: it never replaces one.
+func renameNew(from, to string) error {
+	a, err := windows.UTF16PtrFromString(from)
+	if err != nil {
+		return err
+	}
+	b, err := windows.UTF16PtrFromString(to)
+	if err != nil {
+		return err
+	}
+	err = windows.MoveFileEx(a, b, windows.MOVEFILE_WRITE_THROUGH)
+	if errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
+		err = fs.ErrExist
+	}
+	if err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return nil
+}
