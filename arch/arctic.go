@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/tokenizer"
 )
@@ -12,6 +13,7 @@ import (
 // Source: the Arctic class of the reference's converter.
 var arctic = &table.Arch{
 	Name:      "arctic",
+	Shapes:    shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, n_embd", "ffn_gate": "n_embd, n_embd", "ffn_down": "n_embd, n_embd"}},
 	Classes:   []string{"ArcticForCausalLM"},
 	Tokenizer: tokenizer.ClassArctic,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{

@@ -7,6 +7,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -19,6 +20,7 @@ import (
 var (
 	bailingMoE = &table.Arch{
 		Name:      "bailingmoe",
+		Shapes:    shape.Rules{Tensors: shape.RotatingHeads},
 		Classes:   []string{"BailingMoeForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
@@ -45,6 +47,7 @@ var (
 	}
 	bailingMoE2 = &table.Arch{
 		Name:       "bailingmoe2",
+		Shapes:     shape.Rules{Dims: shape.Table{"n_ff_shexp": "(@expert_shared_feed_forward_length or n_ff_exp) * @expert_shared_count"}},
 		Classes:    []string{"BailingMoeV2ForCausalLM"},
 		Tokenizer:  tokenizer.ClassGPT2,
 		BlockCount: withNextN,

@@ -9,6 +9,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -261,6 +262,7 @@ func nomicLayers(bias table.Bias) []table.TensorRow {
 // reference.
 var jinaBertV2 = &table.Arch{
 	Name:      "jina-bert-v2",
+	Shapes:    shape.Rules{Tensors: shape.Merge(shape.NormsWhole, shape.Table{"ffn_up": "n_embd, n_ff | n_embd, 2 * n_ff", "cls": "n_embd, 1"})},
 	Classes:   []string{"JinaBertModel", "JinaBertForMaskedLM"},
 	Tokenizer: tokenizer.ClassJinaBertV2,
 	Metadata:  bertMetadata,
@@ -291,6 +293,7 @@ var jinaBertV2 = &table.Arch{
 // ModernBertModel of the reference.
 var modernBert = &table.Arch{
 	Name:             "modern-bert",
+	Shapes:           shape.Rules{Tensors: shape.GateInUp},
 	Classes:          []string{"ModernBertModel", "ModernBertForMaskedLM", "ModernBertForSequenceClassification"},
 	Tokenizer:        tokenizer.ClassModernBert,
 	RopePerAttention: true,
@@ -328,6 +331,7 @@ var modelPrefix = []table.Rename{{Prefix: "model.", With: ""}}
 // neoBert is NeoBERT. Source: NeoBert of the reference.
 var neoBert = &table.Arch{
 	Name:      "neo-bert",
+	Shapes:    shape.Rules{Tensors: shape.GateInUp},
 	Classes:   []string{"NeoBERT", "NeoBERTLMHead", "NeoBERTForSequenceClassification"},
 	Tokenizer: tokenizer.ClassBert,
 	Metadata: slices.Concat(bertMetadata, []table.Row{

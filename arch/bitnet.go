@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/internal/torchmath"
@@ -17,6 +18,7 @@ import (
 // them rounded. Source: the Bitnet class of the reference's converter.
 var bitnet = &table.Arch{
 	Name:      "bitnet",
+	Shapes:    shape.Rules{Tensors: shape.Table{"attn_sub_norm": "n_embd", "ffn_sub_norm": "n_ff"}},
 	Classes:   []string{"BitnetForCausalLM", "BitNetForCausalLM"},
 	Tokenizer: tokenizer.ClassSentencePiece,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{

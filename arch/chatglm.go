@@ -6,6 +6,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -17,6 +18,7 @@ import (
 var (
 	chatglm = &table.Arch{
 		Name:      "chatglm",
+		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"ChatGLMModel", "ChatGLMForConditionalGeneration"},
 		Tokenizer: tokenizer.ClassChatGLM,
 		VocabSize: chatglmVocabSize,
@@ -45,6 +47,7 @@ var (
 	}
 	glm = &table.Arch{
 		Name:      "chatglm",
+		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"GlmForCausalLM"},
 		Tokenizer: tokenizer.ClassChatGLM,
 		VocabSize: chatglmVocabSize,

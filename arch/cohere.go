@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -16,6 +17,7 @@ import (
 var (
 	commandR = &table.Arch{
 		Name:      "command-r",
+		Shapes:    shape.Rules{Tensors: shape.NormsPerHead},
 		Classes:   []string{"CohereForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
 		Metadata: slices.Concat(parts.With(parts.CommonRows,

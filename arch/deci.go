@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -18,6 +19,7 @@ import (
 var (
 	deci = &table.Arch{
 		Name:      "deci",
+		Shapes:    shape.WholeHeadRotates,
 		Classes:   []string{"DeciLMForCausalLM"},
 		Tokenizer: tokenizer.ClassDeci,
 		Metadata: slices.Concat(

@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -39,7 +40,14 @@ var deepseek = &table.Arch{
 // value for all heads (MLA). The file keeps it compressed: the runtime sees one
 // key head.
 var deepseek2 = &table.Arch{
-	Name:      "deepseek2",
+	Name: "deepseek2",
+	Shapes: shape.Rules{
+		Dims: shape.Table{"n_embd_head_k_mla": "@attention.key_length_mla", "n_embd_head_v_mla": "@attention.value_length_mla"},
+		Tensors: shape.Table{
+			"attn_q": "n_embd, n_head * n_embd_head_k_mla", "attn_q_b": "n_lora_q, n_head * n_embd_head_k_mla", "attn_output": "n_head * n_embd_head_v_mla, n_embd",
+			"attn_k_b": "n_embd_head_k_mla - n_rot, n_lora_kv, n_head", "attn_v_b": "n_lora_kv, n_embd_head_v_mla, n_head",
+		},
+	},
 	Classes:   []string{"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM"},
 	Tokenizer: tokenizer.ClassDeepSeek2,
 	Metadata: slices.Concat(parts.With(parts.CommonRows,

@@ -3,6 +3,7 @@ package arch
 import (
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -13,6 +14,7 @@ import (
 // falcon is Falcon 7B, 40B and 11B. Source: falcon.py of the reference.
 var falcon = &table.Arch{
 	Name:      "falcon",
+	Shapes:    shape.WholeHeadRotates,
 	Classes:   []string{"FalconForCausalLM", "RWForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: []table.Row{

@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -14,6 +15,7 @@ import (
 // classes of the reference's converter.
 var glm4 = &table.Arch{
 	Name:      "glm4",
+	Shapes:    shape.Rules{Tensors: shape.GateInUp},
 	Classes:   []string{"Glm4ForCausalLM"},
 	Tokenizer: tokenizer.ClassGLM4,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "rope.dimension_count", Derive: parts.PartialRope(0.5)}}),
@@ -32,6 +34,7 @@ var glm4 = &table.Arch{
 // is kept behind the others.
 var glm4moe = &table.Arch{
 	Name:       "glm4moe",
+	Shapes:     shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:    []string{"Glm4MoeForCausalLM"},
 	Tokenizer:  tokenizer.ClassGLM,
 	BlockCount: withNextn,

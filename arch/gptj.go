@@ -3,6 +3,7 @@ package arch
 import (
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -53,7 +54,17 @@ var gptj = &table.Arch{
 // tensors keep their names, as in the files that the loader of RWKV 5 in candle
 // (quantized_rwkv_v5.rs) reads.
 var rwkv4 = &table.Arch{
-	Name:      "rwkv",
+	Name: "rwkv",
+	Shapes: shape.Rules{Tensors: shape.Table{
+		"rwkv.embeddings": "n_embd, n_vocab", "rwkv.ln_out": "n_embd", "head": "n_embd, n_vocab",
+		"rwkv.blocks.{bid}.pre_ln": "n_embd", "rwkv.blocks.{bid}.ln1": "n_embd", "rwkv.blocks.{bid}.ln2": "n_embd",
+		"rwkv.blocks.{bid}.attention.time_decay": "n_embd", "rwkv.blocks.{bid}.attention.time_first": "n_embd",
+		"rwkv.blocks.{bid}.attention.time_mix_key": "n_embd", "rwkv.blocks.{bid}.attention.time_mix_value": "n_embd", "rwkv.blocks.{bid}.attention.time_mix_receptance": "n_embd",
+		"rwkv.blocks.{bid}.attention.key": "n_embd, n_embd", "rwkv.blocks.{bid}.attention.value": "n_embd, n_embd",
+		"rwkv.blocks.{bid}.attention.receptance": "n_embd, n_embd", "rwkv.blocks.{bid}.attention.output": "n_embd, n_embd",
+		"rwkv.blocks.{bid}.feed_forward.time_mix_key": "n_embd", "rwkv.blocks.{bid}.feed_forward.time_mix_receptance": "n_embd",
+		"rwkv.blocks.{bid}.feed_forward.key": "n_embd, n_ff", "rwkv.blocks.{bid}.feed_forward.receptance": "n_embd, n_embd", "rwkv.blocks.{bid}.feed_forward.value": "n_ff, n_embd",
+	}},
 	Classes:   []string{"RwkvForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: []table.Row{

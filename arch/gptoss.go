@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -16,6 +17,7 @@ import (
 // before all other tensors. Source: the class of the reference's converter.
 var gptOSS = &table.Arch{
 	Name:      "gpt-oss",
+	Shapes:    shape.Rules{Tensors: shape.RotatingHeads},
 	Classes:   []string{"GptOssForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{

@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -107,6 +108,7 @@ func positive(key string) table.Cond {
 // all have attention are plain ones under the same class.
 var graniteHybrid = &table.Arch{
 	Name:      "granitehybrid",
+	Shapes:    shape.Mamba2,
 	Classes:   []string{"GraniteMoeHybridForCausalLM"},
 	Tokenizer: tokenizer.ClassGraniteHybrid,
 	VocabSize: parts.PaddedVocab(8),

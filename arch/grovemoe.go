@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -13,7 +14,13 @@ import (
 // groveMoE is inclusionAI's GroveMoE: experts in groups that share a small one. Source: the GroveMoe class of the
 // reference's converter.
 var groveMoE = &table.Arch{
-	Name:      "grovemoe",
+	Name: "grovemoe",
+	Shapes: shape.Rules{
+		Dims: shape.Table{"n_ff_exp": shape.SharedWidth, "n_ff_chexp": "@expert_chunk_feed_forward_length or n_embd_head_k", "n_chunks": "n_expert / @experts_per_group"},
+		Tensors: shape.Table{
+			"ffn_gate_chexps": "n_embd, n_ff_chexp, n_chunks", "ffn_up_chexps": "n_embd, n_ff_chexp, n_chunks", "ffn_down_chexps": "n_ff_chexp, n_embd, n_chunks",
+		},
+	},
 	Classes:   []string{"GroveMoeForCausalLM", "modeling_grove_moe.GroveMoeForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{

@@ -6,6 +6,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -16,6 +17,7 @@ import (
 // of the reference's converter.
 var hunyuanDense = &table.Arch{
 	Name:      "hunyuan-dense",
+	Shapes:    shape.Rules{Dims: shape.Table{"n_expert": "max(1, @expert_count or 0)"}},
 	Classes:   []string{"HunYuanDenseV1ForCausalLM"},
 	Tokenizer: tokenizer.ClassHunYuan,
 	Metadata: slices.Concat(parts.With(parts.CommonRows,
@@ -104,6 +106,7 @@ func hunyuanContext(c *hparams.View) (v gguf.Value, ok bool, err error) {
 // layer; the reference, and the runtime, know models of one number.
 var hunyuanMoE = &table.Arch{
 	Name:      "hunyuan-moe",
+	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": "n_ff", "n_ff_shexp": shape.SharedExpertOrWhole}},
 	Classes:   []string{"HunYuanMoEV1ForCausalLM"},
 	Tokenizer: tokenizer.ClassHunYuanMoE,
 	Metadata: slices.Concat(parts.With(parts.CommonRows, parts.DynamicAsNone), []table.Row{

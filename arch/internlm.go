@@ -6,6 +6,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -43,6 +44,7 @@ var (
 	}
 	internlm3 = &table.Arch{
 		Name:      "llama",
+		Shapes:    shape.WholeHeadRotates,
 		Classes:   []string{"InternLM3ForCausalLM"},
 		Tokenizer: tokenizer.ClassInternLM3,
 		Metadata:  parts.With(parts.LlamaRows, parts.DynamicAsNone),

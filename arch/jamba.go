@@ -3,6 +3,7 @@ package arch
 import (
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -164,6 +165,7 @@ func jambaHeadsKV(c *hparams.View) (v gguf.Value, ok bool, err error) {
 // stands. Source: falcon_h1.py of the reference.
 var falconH1 = &table.Arch{
 	Name:      "falcon-h1",
+	Shapes:    shape.Mamba2,
 	Classes:   []string{"FalconH1ForCausalLM"},
 	Tokenizer: tokenizer.ClassFalconH1,
 	RawConfig: true,

@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -14,6 +15,7 @@ import (
 // class of the reference's converter.
 var lladaMoE = &table.Arch{
 	Name:      "llada-moe",
+	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:   []string{"LLaDAMoEModel", "LLaDAMoEModelLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/tokenizer"
 )
@@ -12,6 +13,7 @@ import (
 // the reference's converter.
 var llama = &table.Arch{
 	Name:      "llama",
+	Shapes:    shape.WholeHeadRotates,
 	Classes:   []string{"LLaMAForCausalLM", "LlamaForCausalLM", "MistralForCausalLM"},
 	Tokenizer: tokenizer.ClassLlama,
 	Metadata:  parts.LlamaRows,
@@ -27,6 +29,7 @@ var llama = &table.Arch{
 // the arithmetic of its attention.
 var mixtral = &table.Arch{
 	Name:      "llama",
+	Shapes:    shape.WholeHeadRotates,
 	Classes:   []string{"MixtralForCausalLM"},
 	Tokenizer: tokenizer.ClassLlama,
 	Metadata:  parts.LlamaRows,

@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -15,6 +16,7 @@ import (
 // the reference's converter.
 var llama4 = &table.Arch{
 	Name:      "llama4",
+	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_shexp": "n_ff_exp"}},
 	Classes:   []string{"Llama4ForConditionalGeneration", "Llama4ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: slices.Concat(parts.With(parts.LlamaRows,

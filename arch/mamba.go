@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -49,6 +50,7 @@ var mamba = &table.Arch{
 // mamba2 is Mamba 2. Source: mamba.py of the reference.
 var mamba2 = &table.Arch{
 	Name:      "mamba2",
+	Shapes:    shape.Mamba2,
 	Classes:   []string{"Mamba2ForCausalLM"},
 	Tokenizer: tokenizer.ClassMamba2,
 	VocabSize: parts.PaddedVocab(16),

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/tokenizer"
 )
@@ -12,6 +13,7 @@ import (
 // reference's converter.
 var minimaxM2 = &table.Arch{
 	Name:      "minimax-m2",
+	Shapes:    shape.Rules{Tensors: shape.NormsOfHeads},
 	Classes:   []string{"MiniMaxM2ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{

@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -38,6 +39,7 @@ func LoadMistral(files hparams.Files) (*hparams.View, *table.Arch, error) {
 // the file has them. Source: the MistralModel class of the reference's converter.
 var mistralFormat = &table.Arch{
 	Name:      "llama",
+	Shapes:    shape.WholeHeadRotates,
 	Tokenizer: tokenizer.ClassMistral,
 	Metadata: slices.Concat(parts.With(parts.CommonRows), []table.Row{
 		{Key: "rope.dimension_count", Type: gguf.Uint32Type, From: []string{"head_dim"}, Required: true},

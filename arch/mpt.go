@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -14,6 +15,7 @@ import (
 // mpt has ALiBi or learned positions. Source: mpt.py of the reference.
 var mpt = &table.Arch{
 	Name:      "mpt",
+	Shapes:    shape.Rules{Tensors: shape.NormsWhole},
 	Classes:   []string{"MPTForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2OrSPM,
 	Metadata: []table.Row{

@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -31,6 +32,7 @@ var olmo = &table.Arch{
 // olmo2 is OLMo 2 and 3, whose norms follow attention and the feed-forward part.
 var olmo2 = &table.Arch{
 	Name:      "olmo2",
+	Shapes:    shape.Rules{Tensors: shape.NormsOfHeads},
 	Classes:   []string{"Olmo2ForCausalLM", "Olmo3ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
@@ -73,6 +75,7 @@ func olmo3Pattern(c *hparams.View) (v gguf.Value, ok bool, err error) {
 // olmoe is OLMo with experts.
 var olmoe = &table.Arch{
 	Name:      "olmoe",
+	Shapes:    shape.Rules{Tensors: shape.NormsWhole},
 	Classes:   []string{"OlmoeForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-5)}}),

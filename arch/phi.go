@@ -6,6 +6,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -54,6 +55,7 @@ var (
 	}
 	phi3 = &table.Arch{
 		Name:      "phi3",
+		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"Phi3ForCausalLM", "Phi4ForCausalLMV"},
 		Tokenizer: tokenizer.ClassPhi3,
 		Early:     phi3Early,

@@ -7,6 +7,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -87,7 +88,13 @@ func plamoGroup(l table.Layer, s rows.Source) (rows.Source, error) {
 // in the reference's converter.
 var (
 	plamo2 = &table.Arch{
-		Name:      "plamo2",
+		Name: "plamo2",
+		Shapes: shape.Rules{
+			Dims: shape.Table{"dt_dim": "max(64, n_embd / 16)"},
+			Tensors: shape.Merge(shape.GateInUp, shape.NormsPerHead, shape.Table{
+				"ssm_x": "d_inner, dt_dim + 2 * d_state", "ssm_dt": "dt_dim, dt_rank", "ssm_a": "dt_rank", "ssm_d": "dt_rank", "ssm_dt_norm": "dt_dim",
+			}),
+		},
 		Classes:   []string{"Plamo2ForCausalLM", "PLaMo2ForCausalLM"},
 		Tokenizer: tokenizer.ClassPlamo2,
 		Metadata: []table.Row{
@@ -154,6 +161,7 @@ var (
 	}
 	plamo3 = &table.Arch{
 		Name:      "plamo3",
+		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"Plamo3ForCausalLM", "PLaMo3ForCausalLM"},
 		Tokenizer: tokenizer.ClassPlamo3,
 

@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -28,6 +29,7 @@ var qwen2 = &table.Arch{
 // qwen2moe is Qwen 1.5 and 2 with experts.
 var qwen2moe = &table.Arch{
 	Name:      "qwen2moe",
+	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole}},
 	Classes:   []string{"Qwen2MoeForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata:  parts.QwenMoERows,
@@ -51,6 +53,7 @@ var qwen3 = &table.Arch{
 // qwen3moe is Qwen 3 with experts.
 var qwen3moe = &table.Arch{
 	Name:      "qwen3moe",
+	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:   []string{"Qwen3MoeForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata:  parts.QwenMoERows,
@@ -97,6 +100,7 @@ var qwen3vlUnused = slices.Concat(visionKeys, parts.WindowKeys, []string{"rope_s
 // [experts, hidden, 2*width], the gate first, and [experts, width, hidden].
 var qwen3vlmoe = &table.Arch{
 	Name:         "qwen3vlmoe",
+	Shapes:       shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:      []string{"Qwen3VLMoeForConditionalGeneration"},
 	Tokenizer:    tokenizer.ClassGPT2,
 	RopeSections: true,

@@ -6,6 +6,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -18,7 +19,16 @@ import (
 // norms hold the difference to 1, but for those inside linear attention. Source:
 // the Qwen3Next class of the reference's converter.
 var qwen3next = &table.Arch{
-	Name:       "qwen3next",
+	Name: "qwen3next",
+	Shapes: shape.Rules{
+		Dims: shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner", "n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole},
+		Tensors: shape.Table{
+			"attn_q":   "n_embd, 2 * n_embd_q", // half of it are gates
+			"attn_qkv": "n_embd, 2 * key_dim + value_dim", "attn_gate": "n_embd, value_dim", "ssm_ba": "n_embd, 2 * dt_rank",
+			"ssm_conv1d": "d_conv, 2 * key_dim + value_dim", "ssm_dt.bias": "dt_rank", "ssm_a": "dt_rank",
+			"ssm_norm": "value_dim / dt_rank", "ssm_out": "value_dim, n_embd",
+		},
+	},
 	Classes:    []string{"Qwen3NextForCausalLM"},
 	Tokenizer:  tokenizer.ClassGPT2,
 	BlockCount: qwen3nextBlocks,

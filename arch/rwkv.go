@@ -7,6 +7,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -14,9 +15,14 @@ import (
 	"ggforge/tokenizer"
 )
 
+// rwkv6Shapes are the weights of low rank of RWKV 6, of which those of RWKV 7 with
+// the same names are something else.
+var rwkv6Shapes = shape.Table{"time_mix_w1": "n_embd, 5 * @time_mix_extra_dim", "time_mix_w2": "@time_mix_extra_dim, n_embd, 5"}
+
 // rwkv6 is RWKV 6, Finch. Source: rwkv.py of the reference.
 var rwkv6 = &table.Arch{
 	Name:      "rwkv6",
+	Shapes:    shape.Rules{Tensors: rwkv6Shapes},
 	Classes:   []string{"Rwkv6ForCausalLM"},
 	Tokenizer: tokenizer.ClassRWKV,
 	Metadata: []table.Row{
@@ -79,6 +85,7 @@ func rwkv6Mix(attention string) []table.TensorRow {
 // of the reference.
 var rwkv6qwen2 = &table.Arch{
 	Name:      "rwkv6qwen2",
+	Shapes:    shape.Rules{Tensors: shape.Merge(rwkv6Shapes, shape.Table{"time_mix_key": "n_embd, n_embd | n_embd, n_head_kv * @wkv.head_size", "time_mix_value": "n_embd, n_embd | n_embd, n_head_kv * @wkv.head_size"})},
 	Classes:   []string{"RWKV6Qwen2ForCausalLM"},
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
 	Metadata: []table.Row{

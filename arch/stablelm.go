@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -15,6 +16,7 @@ import (
 // StableLM 2 12B: they are stacked here as it means to.
 var stablelm = &table.Arch{
 	Name:      "stablelm",
+	Shapes:    shape.Rules{Tensors: shape.NormsPerHead},
 	Classes:   []string{"StableLmForCausalLM", "StableLMEpochForCausalLM", "LlavaStableLMEpochForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: []table.Row{

@@ -5,6 +5,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -16,6 +17,7 @@ import (
 // candle loads (candle-transformers, models/whisper/quantized_model.rs).
 var whisper = &table.Arch{
 	Name:      "whisper",
+	Shapes:    shape.Rules{Tensors: whisperShapes},
 	Classes:   []string{"WhisperForConditionalGeneration"},
 	Tokenizer: tokenizer.ClassGPT2,
 	BlockCount: func(c *hparams.View) (int64, error) {
@@ -93,3 +95,26 @@ func layersOf(key string) table.Cond {
 		return l.Bid < n, err
 	}
 }
+
+// whisperShapes are the dimensions of the tensors, under their own names.
+var whisperShapes = func() shape.Table {
+	t := shape.Table{
+		"model.encoder.conv1": "3, @encoder.mels_count, @encoder.embedding_length", "model.encoder.conv1.bias": "@encoder.embedding_length",
+		"model.encoder.conv2": "3, @encoder.embedding_length, @encoder.embedding_length", "model.encoder.conv2.bias": "@encoder.embedding_length",
+		"model.decoder.embed_tokens": "@decoder.embedding_length, @vocab_size", "proj_out": "@decoder.embedding_length, @vocab_size",
+	}
+	for side, attention := range map[string][]string{"encoder": {"self_attn"}, "decoder": {"self_attn", "encoder_attn"}} {
+		embd, ff := "@"+side+".embedding_length", "@"+side+".feed_forward_length"
+		p := "model." + side + "."
+		t[p+"embed_positions"], t[p+"layer_norm"] = embd+", @"+side+".context_length", embd
+		p += "layers.{bid}."
+		t[p+"fc1"], t[p+"fc2"], t[p+"final_layer_norm"] = embd+", "+ff, ff+", "+embd, embd
+		for _, a := range attention {
+			t[p+a+"_layer_norm"] = embd
+			for _, m := range []string{".q_proj", ".k_proj", ".v_proj", ".out_proj"} {
+				t[p+a+m] = embd + ", " + embd
+			}
+		}
+	}
+	return t
+}()

@@ -263,7 +263,7 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 			j.metadata.Set(kv.Key, kv.Value)
 		}
 	}
-	return nil
+	return j.checkShapes(config)
 }
 
 // checkVocab refuses a vocabulary that does not fit the embedding: no loader

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ggforge/arch/hparams"
+	"ggforge/arch/shape"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -37,6 +38,9 @@ type Arch struct {
 	Rename  []Rename // the first that fits is done
 	Drop    []Drop
 	Tensors []TensorRow // what becomes of each tensor of the checkpoint
+	// Shapes says which dimensions the tensors of the file have, where names do not
+	// mean what they usually do.
+	Shapes shape.Rules
 	// KeepAll lets the rows see names that look like parts for pictures or sound.
 	KeepAll bool
 	Extra   []ExtraTensor
@@ -126,6 +130,24 @@ func (a *Arch) kvs(c *hparams.View, rows []Row, fileType uint32) (m gguf.Metadat
 		m.Set(key, v)
 	}
 	return m, nil
+}
+
+// CheckShapes compares the tensors that a checkpoint would become with the metadata
+// m of the file. An error is of kind fault.Broken.
+func (a *Arch) CheckShapes(c *hparams.View, m gguf.Metadata, tensors []shape.Tensor) error {
+	return a.Shapes.Check(a.Name, m, tensors, func(key string) string {
+		for _, r := range a.Metadata {
+			if r.Key != key {
+				continue
+			}
+			for _, from := range r.From {
+				if c.Present(from) {
+					return from
+				}
+			}
+		}
+		return ""
+	})
 }
 
 // Expect names a config key whose value decides the arithmetic of the model,

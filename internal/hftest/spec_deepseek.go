@@ -77,9 +77,9 @@ func init() {
 			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight  | moe_intermediate_size, hidden_size                                   | if bid >= first_k_dense_replace
 			`,
 		Variants: []Variant{
-			{Name: "tied", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"tie_word_embeddings": true, "head_too": true, "n_routed_experts": 11, "num_nextn_predict_layers": null}`},
+			{Name: "tied", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"tie_word_embeddings": true, "head_too": true, "n_group": 1, "n_routed_experts": 11, "num_nextn_predict_layers": null}`},
 			{Name: "mtp", Seed: 4, Out: "bf16", Set: `{"num_nextn_predict_layers": 1, "rope_scaling": null, "rope_theta": null, "routed_scaling_factor": null,
-				"norm_topk_prob": null, "topk_group": null, "n_group": null}`},
+				"norm_topk_prob": null, "topk_group": null, "n_group": null, "n_routed_experts": 16}`},
 		},
 	})
 	add(Spec{
@@ -111,7 +111,7 @@ func init() {
 			"topk_method": "greedy", "torch_dtype": "bfloat16", "transformers_version": "4.33.1", "use_cache": true, "v_head_dim": 32, "vocab_size": 1024}`,
 		Tensors: deepseekMLA + deepseekExperts,
 		Variants: []Variant{{Name: "large", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
-			Set: `{"q_lora_rank": 96, "n_group": 2, "topk_method": "group_limited_greedy", "routed_scaling_factor": 16.0, "n_routed_experts": 11}`}},
+			Set: `{"q_lora_rank": 96, "topk_method": "group_limited_greedy", "routed_scaling_factor": 16.0, "n_routed_experts": 11}`}},
 	})
 }
 

@@ -69,8 +69,8 @@ func init() {
 			model.layers.{bid}.shared_mlp.output_linear.weight         | hidden_size, shared_intermediate_size
 			`,
 		Variants: []Variant{
-			{Name: "dense", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"num_local_experts": 0, "num_experts_per_tok": 0, "mamba_n_groups": 2, "tie_word_embeddings": false}`},
-			{Name: "attention-only", Seed: 4, Out: "bf16", Set: `{"layer_types": ["attention", "attention", "attention", "attention"], "num_local_experts": 0,
+			{Name: "dense", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"intermediate_size": 64, "num_local_experts": 0, "num_experts_per_tok": 0, "mamba_n_groups": 2, "tie_word_embeddings": false}`},
+			{Name: "attention-only", Seed: 4, Out: "bf16", Set: `{"intermediate_size": 64, "layer_types": ["attention", "attention", "attention", "attention"], "num_local_experts": 0,
 				"num_experts_per_tok": 0, "position_embedding_type": "rope"}`},
 			{Name: "attention-experts", Seed: 5, Out: "f32", Set: `{"layer_types": ["attention", "attention", "attention", "attention"], "position_embedding_type": "rope"}`},
 		},

@@ -30,7 +30,7 @@ func init() {
 			model.layers.{bid}.feed_forward.experts.{xid}.w2.weight     | hidden_size, moe_intermediate_size | if bid >= num_dense_layers
 			`,
 		Variants: []Variant{
-			{Name: "no-bias", Seed: 3, DType: "F16", Out: "bf16", Set: `{"use_expert_bias": false, "num_experts": 2}`},
+			{Name: "no-bias", Seed: 3, DType: "F16", Out: "bf16", Set: `{"use_expert_bias": false, "num_experts": 2, "num_experts_per_tok": 2}`},
 		},
 	})
 }

@@ -1,0 +1,163 @@
+package shape
+
+import "maps"
+
+// nonNegative are keys whose value may not be below 0.
+var nonNegative = []string{"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon", "attention.group_norm_epsilon",
+	"rope.freq_base", "rope.freq_base_swa", "rope.scaling.factor"}
+
+// perLayer are keys whose value is one number, or one for each layer.
+var perLayer = []string{"feed_forward_length", "attention.head_count", "attention.head_count_kv"}
+
+// Common is what names mean where the table of an architecture does not say
+// otherwise.
+var Common = Rules{
+	Dims: Table{
+		"n_vocab":  "#tokenizer.ggml.tokens or @vocab_size",
+		"n_ctx":    "@context_length",
+		"n_embd":   "@embedding_length",
+		"n_types":  "@tokenizer.ggml.token_type_count",
+		"n_labels": "#classifier.output_labels or 1",
+
+		"n_head":        "@attention.head_count",
+		"n_head_kv":     "@attention.head_count_kv or n_head",
+		"n_embd_head_k": "@attention.key_length or n_embd / n_head",
+		"n_embd_head_v": "@attention.value_length or n_embd / n_head",
+		"n_embd_q":      "n_head * n_embd_head_k",
+		"n_embd_k":      "n_head_kv * n_embd_head_k",
+		"n_embd_v":      "n_head_kv * n_embd_head_v",
+		"n_rot":         "@rope.dimension_count or n_embd_head_k",
+		"n_lora_q":      "@attention.q_lora_rank",
+		"n_lora_kv":     "@attention.kv_lora_rank",
+		"n_buckets":     "@attention.relative_buckets_count",
+
+		"n_ff":       "@feed_forward_length",
+		"n_expert":   "@expert_count or 0",
+		"n_ff_exp":   "@expert_feed_forward_length or n_ff",
+		"n_ff_shexp": "@expert_shared_feed_forward_length or n_ff_exp * @expert_shared_count",
+
+		"n_lora_decay": "@attention.decay_lora_rank",
+		"n_lora_iclr":  "@attention.iclr_lora_rank",
+		"n_lora_mix":   "@attention.value_residual_mix_lora_rank",
+		"n_lora_gate":  "@attention.gate_lora_rank",
+
+		"d_conv":  "@ssm.conv_kernel",
+		"d_inner": "@ssm.inner_size",
+		"d_state": "@ssm.state_size",
+		"dt_rank": "@ssm.time_step_rank",
+		"n_group": "@ssm.group_count",
+	},
+	Tensors: Table{
+		"token_embd": "n_embd, n_vocab", "token_embd_norm": "n_embd", "position_embd": "n_embd, n_ctx", "token_types": "n_embd, n_types",
+		"output_norm": "n_embd", "output": "n_embd, n_vocab",
+		"rope_freqs": "n_rot / 2", "rope_factors_long": "n_rot / 2", "rope_factors_short": "n_rot / 2",
+		"cls": "n_embd, n_embd", "cls.norm": "n_embd", "cls.output": "n_embd, n_labels",
+		"dense_2": "@dense_2_feat_in, @dense_2_feat_out", "dense_3": "@dense_3_feat_in, @dense_3_feat_out",
+
+		"attn_norm": "n_embd", "attn_norm_2": "n_embd", "attn_output_norm": "n_embd", "post_attention_norm": "n_embd",
+		"ffn_norm": "n_embd", "ffn_norm_exps": "n_embd", "post_ffw_norm": "n_embd", "layer_output_norm": "n_embd",
+
+		"attn_q": "n_embd, n_embd_q", "attn_k": "n_embd, n_embd_k", "attn_v": "n_embd, n_embd_v",
+		"attn_qkv":    "n_embd, n_embd_q + n_embd_k + n_embd_v",
+		"attn_output": "n_head * n_embd_head_v, n_embd", "attn_gate": "n_embd, n_embd_q",
+		"attn_q_norm": "n_embd_head_k", "attn_k_norm": "n_embd_head_k", "attn_sinks": "n_head",
+		"attn_q_a": "n_embd, n_lora_q", "attn_q_a_norm": "n_lora_q", "attn_q_b": "n_lora_q, n_embd_q",
+		"attn_kv_a_mqa": "n_embd, n_lora_kv + n_rot", "attn_kv_a_norm": "n_lora_kv",
+		"attn_kv_b": "n_lora_kv, n_head * (n_embd_head_k - n_rot + n_embd_head_v)",
+
+		"ffn_up": "n_embd, n_ff", "ffn_gate": "n_embd, n_ff", "ffn_down": "n_ff, n_embd",
+		"ffn_gate_inp": "n_embd, n_expert", "exp_probs_b.bias": "n_expert",
+		"ffn_up_exps": "n_embd, n_ff_exp, n_expert", "ffn_gate_exps": "n_embd, n_ff_exp, n_expert", "ffn_down_exps": "n_ff_exp, n_embd, n_expert",
+		"ffn_gate_up_exps": "n_embd, 2 * n_ff_exp, n_expert",
+		"ffn_up_shexp":     "n_embd, n_ff_shexp", "ffn_gate_shexp": "n_embd, n_ff_shexp", "ffn_down_shexp": "n_ff_shexp, n_embd",
+		"ffn_gate_inp_shexp": "n_embd",
+
+		"nextn.eh_proj": "2 * n_embd, n_embd", "nextn.embed_tokens": "n_embd, n_vocab", "nextn.enorm": "n_embd", "nextn.hnorm": "n_embd",
+		"nextn.shared_head_head": "n_embd, n_vocab", "nextn.shared_head_norm": "n_embd",
+
+		"ssm_in": "n_embd, 2 * d_inner", "ssm_conv1d": "d_conv, d_inner", "ssm_x": "d_inner, dt_rank + 2 * d_state",
+		"ssm_dt": "dt_rank, d_inner", "ssm_a": "d_state, d_inner", "ssm_d": "d_inner", "ssm_out": "d_inner, n_embd",
+		"ssm_dt_norm": "dt_rank", "ssm_b_norm": "d_state", "ssm_c_norm": "d_state",
+		"shortconv.conv": "@shortconv.l_cache, n_embd", "shortconv.in_proj": "n_embd, 3 * n_embd", "shortconv.out_proj": "n_embd, n_embd",
+
+		// T5
+		"attn_o": "n_head * n_embd_head_v, n_embd", "attn_rel_b": "n_head, n_buckets",
+		"cross_attn_norm": "n_embd", "cross_attn_q": "n_embd, n_embd_q", "cross_attn_k": "n_embd, n_embd_k", "cross_attn_v": "n_embd, n_embd_v",
+		"cross_attn_o": "n_head * n_embd_head_v, n_embd", "cross_attn_rel_b": "n_head, n_buckets",
+
+		// RWKV
+		"time_mix_w0": "n_embd", "time_mix_w1": "n_embd, n_lora_decay", "time_mix_w2": "n_lora_decay, n_embd",
+		"time_mix_a0": "n_embd", "time_mix_a1": "n_embd, n_lora_iclr", "time_mix_a2": "n_lora_iclr, n_embd",
+		"time_mix_v0": "n_embd", "time_mix_v1": "n_embd, n_lora_mix", "time_mix_v2": "n_lora_mix, n_embd",
+		"blk.0.time_mix_v1": "n_embd, n_lora_iclr", "blk.0.time_mix_v2": "n_lora_iclr, n_embd", // unused, copies of time_mix_a
+		"time_mix_g1": "n_embd, n_lora_gate", "time_mix_g2": "n_lora_gate, n_embd",
+		"time_mix_k_k": "n_embd", "time_mix_k_a": "n_embd", "time_mix_r_k": "n_embd", "time_mix_ln": "n_embd",
+		"time_mix_first": "@wkv.head_size, n_embd / @wkv.head_size", "time_mix_decay": "n_embd",
+		"time_mix_decay_w1": "n_embd, @time_decay_extra_dim", "time_mix_decay_w2": "@time_decay_extra_dim, n_embd",
+		"time_mix_lerp_x": "n_embd", "time_mix_lerp_fused": "n_embd, 1, 1, 6 | n_embd, 1, 1, 5",
+		"time_mix_key": "n_embd, n_embd", "time_mix_value": "n_embd, n_embd", "time_mix_receptance": "n_embd, n_embd",
+		"time_mix_gate": "n_embd, n_embd", "time_mix_output": "n_embd, n_embd",
+		"channel_mix_key": "n_embd, n_ff", "channel_mix_value": "n_ff, n_embd", "channel_mix_receptance": "n_embd, n_embd",
+		"channel_mix_lerp_k": "n_embd", "channel_mix_lerp_r": "n_embd",
+	},
+	Relations: []string{
+		"1 <= n_embd",
+		"1 <= n_ctx",
+		"1 <= @block_count",
+		"n_head_kv divides n_head",
+		"@expert_used_count <= n_expert",
+		"n_expert <= n_expert * @expert_used_count", // some are used if there are any
+		"@expert_group_count divides n_expert",
+		"@expert_group_count <= max(n_expert - 1, 0)",
+		"@expert_group_used_count <= max(@expert_group_count - 1, 1)",
+		"n_rot <= n_embd_head_k",
+		"@wkv.head_size divides n_embd",
+	},
+}
+
+// Mamba2 are the state-space layers of the second generation: heads of their own,
+// of which groups share a state.
+var Mamba2 = Rules{
+	Tensors: Table{
+		"ssm_in":     "n_embd, 2 * d_inner + 2 * n_group * d_state + dt_rank",
+		"ssm_conv1d": "d_conv, d_inner + 2 * n_group * d_state",
+		"ssm_a":      "1, dt_rank", "ssm_d": "1, dt_rank", "ssm_dt.bias": "dt_rank",
+		"ssm_norm": "d_inner / n_group, n_group",
+	},
+	Relations: []string{"n_group divides d_inner"},
+}
+
+// What several architectures have instead of rows of Common.
+
+// Merge returns the rows of several tables; later ones win.
+func Merge(tables ...Table) Table {
+	all := Table{}
+	for _, t := range tables {
+		maps.Copy(all, t)
+	}
+	return all
+}
+
+// GateInUp is a feed-forward part whose gate is the first half of ffn_up.
+var GateInUp = Table{"ffn_up": "n_embd, 2 * n_ff"}
+
+// NormsWhole are norms of all query heads and all key heads as one, where there are
+// as many of these as of those, NormsOfHeads are norms where there are not, and
+// NormsPerHead have weights of their own for each head.
+var (
+	NormsWhole   = Table{"attn_q_norm": "n_embd", "attn_k_norm": "n_embd"}
+	NormsOfHeads = Table{"attn_q_norm": "n_embd_q", "attn_k_norm": "n_embd_k"}
+	NormsPerHead = Table{"attn_q_norm": "n_embd_head_k, n_head", "attn_k_norm": "n_embd_head_k, n_head_kv"}
+)
+
+// RotatingHeads are projections whose heads are as long as what rotates of them.
+var RotatingHeads = Table{"attn_q": "n_embd, n_head * n_rot", "attn_k": "n_embd, n_head_kv * n_rot", "attn_v": "n_embd, n_head_kv * n_rot", "attn_output": "n_head * n_rot, n_embd"}
+
+// WholeHeadRotates is for loaders that refuse heads of which a part rotates.
+var WholeHeadRotates = Rules{Relations: []string{"n_rot = n_embd_head_k"}}
+
+// Sizes of experts where the metadata need not name them.
+const (
+	SharedWidth         = "@expert_feed_forward_length or n_ff / @expert_used_count" // n_ff_exp
+	SharedExpertOrWhole = "@expert_shared_feed_forward_length or n_ff"               // n_ff_shexp
+)

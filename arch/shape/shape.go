@@ -1,0 +1,383 @@
+// Package shape says which dimensions the tensors of a model have by the model's
+// own metadata, and which numbers of the metadata fit one another.
+//
+// A checkpoint whose config.json does not fit its tensors would become a file that
+// no loader takes. The tables of this package are what loaders demand, as text:
+//
+//	"ffn_up": "n_embd, n_ff"                               dimensions, innermost first
+//	"n_embd_head_k": "@attention.key_length or n_embd / n_head"    a size and its keys
+//	"n_head_kv divides n_head"                             a relation
+//
+// Common holds what names usually mean, the rows of an architecture come before
+// it. Where loaders take more than one thing, so do the rules.
+//
+// Source: the tensors and settings that the model files of llama.cpp 0.7.0 ask for.
+package shape
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+)
+
+// Table maps names to expressions, see the language above.
+type Table map[string]string
+
+// Rules are what an architecture has instead of the rows of Common, or beyond
+// them. The zero value is Common.
+type Rules struct {
+	// Dims are the names that expressions may use.
+	Dims Table
+	// Tensors are dimensions by name. The name is that in the file without
+	// ".weight", and without "blk.N." or, where a number stands elsewhere, with
+	// "{bid}" in its place; encoders and decoders in one file ("enc.", "dec.") have
+	// the same rows. A row with the number of a layer is for that layer. A bias without a row of its own has the dimensions of its weight
+	// without the first one, or with it when there is no other.
+	Tensors Table
+	// Relations are of one of the forms "A <= B", "A = B" and "A divides B". Those
+	// of which a key is not there do not count.
+	Relations []string
+}
+
+// Tensor is a tensor of the file.
+type Tensor struct {
+	Name string  // in the file
+	From string  // in the checkpoint; "" where there is no other
+	NE   []int64 // innermost first
+}
+
+// Rule returns the row for a tensor of the file, and the number of its layer, 0
+// outside the layers.
+func (r Rules) Rule(name string) (rule string, bid int64, ok bool) {
+	for _, base := range Names(name) {
+		if rule, ok = r.row(base); !ok {
+			continue
+		}
+		if strings.HasSuffix(name, ".bias") && !strings.HasSuffix(base, ".bias") {
+			rule = biases(rule)
+		}
+		return rule, layer(name), true
+	}
+	return "", 0, false
+}
+
+// Names returns the names that rows for a tensor of the file may have, those that
+// come first before the others. A row for a weight is one for its bias, too.
+func Names(name string) []string {
+	base := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(name, "enc."), "dec."), ".weight")
+	comps := strings.Split(base, ".")
+	for i, s := range comps {
+		if _, isNumber := number(s); isNumber {
+			comps[i] = "{bid}"
+			break
+		}
+	}
+	list := []string{base, strings.TrimPrefix(strings.Join(comps, "."), "blk.{bid}.")}
+	for _, s := range list {
+		if weight, isBias := strings.CutSuffix(s, ".bias"); isBias {
+			list = append(list, weight)
+		}
+	}
+	return list
+}
+
+// layer returns the first number in a name.
+func layer(name string) int64 {
+	for s := range strings.SplitSeq(name, ".") {
+		if n, isNumber := number(s); isNumber {
+			return n
+		}
+	}
+	return 0
+}
+
+func (r Rules) row(name string) (string, bool) {
+	if rule, ok := r.Tensors[name]; ok {
+		return rule, true
+	}
+	rule, ok := Common.Tensors[name]
+	return rule, ok
+}
+
+// biases returns the row of the biases of a weight.
+func biases(rule string) string {
+	list := strings.Split(rule, "|")
+	for i, dims := range list {
+		if _, rest, ok := strings.Cut(dims, ","); ok {
+			list[i] = strings.TrimSpace(rest)
+		}
+	}
+	return strings.Join(list, " | ")
+}
+
+func number(s string) (n int64, ok bool) {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' || n > math.MaxInt32 {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, s != ""
+}
+
+// Check compares the tensors of a file with its metadata, and the metadata with
+// itself. source names what a key below the architecture's name was made of, "" if
+// that cannot be said. An error is of kind fault.Broken and names the first tensor
+// that does not fit, with the keys that decide.
+func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func(key string) string) error {
+	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*node{}, values: map[string][]int64{}}
+	if err := f.numbers(); err != nil {
+		return err
+	}
+	for _, relation := range slices.Concat(Common.Relations, r.Relations) {
+		if err := f.relation(relation); err != nil {
+			return err
+		}
+	}
+	var first error
+	others := 0
+	for _, t := range tensors {
+		err := f.tensor(t)
+		if err != nil && first == nil {
+			first = err
+		} else if err != nil {
+			others++
+		}
+	}
+	if others > 0 {
+		return fmt.Errorf("%w; further tensors that do not fit: %d", first, others)
+	}
+	return first
+}
+
+// file evaluates expressions for one file.
+type file struct {
+	rules    Rules
+	arch     string
+	metadata gguf.Metadata
+	source   func(key string) string
+	dims     map[string]*node   // parsed
+	values   map[string][]int64 // of keys that are arrays
+	used     []string           // keys of the last expressions
+}
+
+// dim returns the expression of a name.
+func (f *file) dim(name string) *node {
+	if n := f.dims[name]; n != nil {
+		return n
+	}
+	text, ok := f.rules.Dims[name]
+	if !ok {
+		if text, ok = Common.Dims[name]; !ok {
+			panic(fmt.Sprintf("shape: no row %q", name))
+		}
+	}
+	n := parseExpr(text)
+	f.dims[name] = n
+	return n
+}
+
+// whole returns the whole name of a key of the tables.
+func (f *file) whole(key string) string {
+	if strings.HasPrefix(key, "tokenizer.") {
+		return key
+	}
+	return gguf.ArchKey(f.arch, key)
+}
+
+// key returns the value of a key for a layer, or the number of its elements.
+func (f *file) key(key string, count bool, bid int64) (n int64, ok bool) {
+	v, ok := f.metadata.Get(f.whole(key))
+	if !ok {
+		return 0, false
+	}
+	if !slices.Contains(f.used, key) {
+		f.used = append(f.used, key)
+	}
+	if count {
+		return int64(v.Len()), v.Type() == gguf.ArrayType
+	}
+	if v.Type() != gguf.ArrayType {
+		return v.Int()
+	}
+	list, ok := f.values[key]
+	if !ok {
+		for e := range v.Elems() {
+			n, isInt := e.Int()
+			if !isInt {
+				list = nil
+				break
+			}
+			list = append(list, n)
+		}
+		f.values[key] = list
+	}
+	if bid < 0 || bid >= int64(len(list)) {
+		return 0, false
+	}
+	return list[bid], true
+}
+
+// tensor checks the dimensions of one tensor. One without a row is an error of the
+// tables that a test finds; it passes.
+func (f *file) tensor(t Tensor) error {
+	rule, bid, ok := f.rules.Rule(t.Name)
+	if !ok {
+		return nil
+	}
+	var wants []string
+	f.used = nil
+	for _, dims := range parseShapes(rule) {
+		want := make([]int64, len(dims))
+		known, same := true, true
+		for i, d := range dims {
+			if want[i], ok = f.eval(d, bid); !ok {
+				known = false
+			}
+		}
+		for i := range max(len(want), len(t.NE)) {
+			same = same && at(want, i) == at(t.NE, i) // dimensions of 1 at the end do not count
+		}
+		if known && same {
+			return nil
+		}
+		text := "dimensions that are not known"
+		if known {
+			text = gguf.Shape(want)
+		}
+		wants = append(wants, text)
+	}
+	name := fmt.Sprintf("tensor %q", t.Name)
+	if t.From != "" && t.From != t.Name {
+		name = fmt.Sprintf("tensor %q (%s)", t.From, t.Name)
+	}
+	return fault.Errorf(fault.Broken, "%s: dimensions %s, want %s (%s): %s",
+		name, gguf.Shape(t.NE), strings.Join(wants, " or "), rule, f.keys(bid))
+}
+
+func at(ne []int64, i int) int64 {
+	if i < len(ne) {
+		return ne[i]
+	}
+	return 1
+}
+
+// keys says what the keys in use are.
+func (f *file) keys(bid int64) string {
+	var list []string
+	for _, key := range f.used {
+		what := "is"
+		v, _ := f.metadata.Get(f.whole(key))
+		n, ok := f.key(key, false, bid)
+		value := fmt.Sprint(n)
+		switch {
+		case v.Type() == gguf.ArrayType && ok:
+			what = fmt.Sprintf("of layer %d is", bid)
+		case v.Type() == gguf.ArrayType:
+			what, value = "has", fmt.Sprintf("%d elements", v.Len())
+		case !ok:
+			value = v.String()
+		}
+		text := fmt.Sprintf("%s %s %s", f.whole(key), what, value)
+		if from := f.source(key); from != "" {
+			text += fmt.Sprintf(" (from %q)", from)
+		}
+		list = append(list, text)
+	}
+	if len(list) == 0 {
+		return "the metadata has no keys for it"
+	}
+	return strings.Join(list, ", ")
+}
+
+// relation checks one relation, for every layer when it is about arrays.
+func (f *file) relation(text string) error {
+	op, a, b := "", "", ""
+	for _, o := range []string{" <= ", " = ", " divides "} {
+		if left, right, ok := strings.Cut(text, o); ok {
+			op, a, b = o, left, right
+			break
+		}
+	}
+	if op == "" {
+		panic(fmt.Sprintf("shape: relation %q", text))
+	}
+	left, right := parseExpr(a), parseExpr(b)
+	layers := int64(1)
+	for bid := int64(0); bid < layers; bid++ {
+		f.used = nil
+		x, okX := f.eval(left, bid)
+		y, okY := f.eval(right, bid)
+		if !okX || !okY {
+			continue
+		}
+		for _, key := range f.used {
+			layers = max(layers, int64(len(f.values[key])))
+		}
+		holds := false
+		switch op {
+		case " <= ":
+			holds = x <= y
+		case " = ":
+			holds = x == y
+		case " divides ":
+			holds = x == 0 || y%x == 0
+		}
+		if !holds {
+			return fault.Errorf(fault.Broken, "want %s, found %d and %d: %s", text, x, y, f.keys(bid))
+		}
+	}
+	return nil
+}
+
+// numbers checks what single values may be: floating-point numbers are finite,
+// those of nonNegative not below 0, and arrays of PerLayer have one element for
+// each layer.
+func (f *file) numbers() error {
+	for _, kv := range f.metadata {
+		key, ok := strings.CutPrefix(kv.Key, f.arch+".")
+		if !ok {
+			continue
+		}
+		values := slices.Values([]gguf.Value{kv.Value})
+		if kv.Value.Type() == gguf.ArrayType {
+			if kv.Value.ElemType() != gguf.Float32Type && kv.Value.ElemType() != gguf.Float64Type {
+				continue
+			}
+			values = kv.Value.Elems()
+		}
+		for v := range values {
+			x, ok := v.Float()
+			if !ok {
+				break
+			}
+			want := ""
+			switch {
+			case math.IsNaN(x) || math.IsInf(x, 0):
+				want = "a finite number"
+			case x < 0 && slices.Contains(nonNegative, key):
+				want = "a number that is not negative"
+			}
+			if want != "" {
+				from := f.source(key)
+				if from != "" {
+					from = fmt.Sprintf(" (from %q)", from)
+				}
+				return fault.Errorf(fault.Broken, "%s%s: want %s, found %v", kv.Key, from, want, x)
+			}
+		}
+	}
+	blocks, ok := f.key("block_count", false, 0)
+	for _, key := range perLayer {
+		v, there := f.metadata.Get(f.whole(key))
+		if ok && there && v.Type() == gguf.ArrayType && int64(v.Len()) != blocks {
+			f.used = []string{key, "block_count"}
+			return fault.Errorf(fault.Broken, "%s: want one element for each of %d layers, found %d: %s", f.whole(key), blocks, v.Len(), f.keys(-1))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+package convert
+
+import (
+	"ggforge/arch/hparams"
+	"ggforge/arch/shape"
+)
+
+// checkShapes refuses tensors and settings that do not fit one another: no loader
+// takes such a file.
+func (j *Job) checkShapes(config *hparams.View) error {
+	if j.options.VocabOnly {
+		return nil
+	}
+	var tensors []shape.Tensor
+	for _, t := range j.Plan {
+		tensors = append(tensors, shape.Tensor{Name: t.Name, From: t.From, NE: t.Source.NE()})
+	}
+	return j.Arch.CheckShapes(config, j.metadata, tensors)
+}
