@@ -17,7 +17,7 @@ var (
 		Name:      "arcee",
 		Classes:   []string{"ArceeForCausalLM"},
 		Tokenizer: tokenizer.ClassLlama,
-		Metadata:  slices.Concat(parts.LlamaRows, []table.Row{{Key: "pooling_type", Derive: parts.PoolingType}}),
+		Metadata:  slices.Concat(parts.LlamaRows, []table.Row{parts.PoolingRow}),
 		Expect:    []table.Expect{{Key: "hidden_act", Values: []string{"relu2"}}},
 		Unused:    parts.BiasKeys,
 		Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows[1:])),

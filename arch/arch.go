@@ -49,20 +49,16 @@ func Lookup(class string) (*table.Arch, error) {
 
 // LoadConfig reads config.json. A missing or broken file gives an error of kind
 // fault.Broken.
-func LoadConfig(files hparams.Files) (*hparams.View, error) {
+func LoadConfig(files hparams.Files) (*hparams.Config, error) {
 	data, err := hparams.ReadConfig(files, hparams.ConfigFile)
 	if err != nil {
 		return nil, err
 	}
-	c, err := ParseConfig(data)
-	if err != nil {
-		return nil, err
-	}
-	return c.With(files), nil
+	return ParseConfig(data)
 }
 
 // ParseConfig is LoadConfig for the file's bytes.
-func ParseConfig(data []byte) (*hparams.View, error) {
+func ParseConfig(data []byte) (*hparams.Config, error) {
 	return hparams.Parse(data, func(class string) bool {
 		a, err := Lookup(class)
 		return err == nil && a.RawConfig
@@ -72,9 +68,15 @@ func ParseConfig(data []byte) (*hparams.View, error) {
 // For returns the architecture of a model: that of its class, or what the class
 // has for such a config.
 func For(c *hparams.View) (*table.Arch, error) {
-	a, err := Lookup(c.Class)
-	if err != nil || a.Instead == nil {
-		return a, err
+	a := mistralFormat
+	if c.Class != hparams.ParamsFile {
+		var err error
+		if a, err = Lookup(c.Class); err != nil {
+			return nil, err
+		}
+	}
+	if a.Instead == nil {
+		return a, nil
 	}
 	other, err := a.Instead(c)
 	if err == nil && other != nil {

@@ -3,6 +3,7 @@ package arch
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -40,10 +41,7 @@ func TestMap(t *testing.T) {
 // place returns the name in the file of a tensor of a model with that many layers.
 func place(t *testing.T, a *table.Arch, name string, layers int) string {
 	t.Helper()
-	c, err := ParseConfig(fmt.Appendf(nil, `{"architectures": [%q], "num_hidden_layers": %d}`, a.Classes[0], layers))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := view(t, fmt.Sprintf(`{"architectures": [%q], "num_hidden_layers": %d}`, a.Classes[0], layers))
 	layout, err := a.Layout(c, []string{name})
 	if err != nil {
 		t.Fatal(err)
@@ -77,10 +75,7 @@ func TestLookup(t *testing.T) {
 
 // TestDefaults checks what a config.json of a few keys becomes.
 func TestDefaults(t *testing.T) {
-	c, err := ParseConfig([]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_key_value_heads": null}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := view(t, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_key_value_heads": null}`)
 	_, m, err := llama.KVs(c, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -105,10 +100,7 @@ func TestDefaults(t *testing.T) {
 
 // TestAlias checks that another name of a key counts, also beside the key.
 func TestAlias(t *testing.T) {
-	c, err := ParseConfig([]byte(`{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_layer": 3, "num_hidden_layers": 5, "hidden_size": 96}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := view(t, `{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_layer": 3, "num_hidden_layers": 5, "hidden_size": 96}`)
 	for key, want := range map[string]int64{"n_layer": 5, "n_embd": 96, "n_head": 12} {
 		if n, _, err := c.Int(key); n != want || err != nil {
 			t.Errorf("%s: %d, %v, want %d", key, n, err, want)
@@ -163,10 +155,11 @@ func FuzzParseConfig(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := ParseConfig(data)
+		config, err := ParseConfig(data)
 		if err != nil {
 			return
 		}
+		c := config.View(hparams.Options{})
 		a, err := For(c)
 		if err != nil {
 			return
@@ -182,6 +175,9 @@ func FuzzParseConfig(f *testing.F) {
 			names = append(names, strings.NewReplacer("{bid}", "1", "{xid}", "1", "{part}", "q").Replace(t.HF)+".weight")
 		}
 		a.Layout(c, names)
+		if fresh, err := ParseConfig(data); err != nil || !reflect.DeepEqual(fresh, config) {
+			t.Errorf("the tables have changed the configuration of %q", data)
+		}
 	})
 }
 
@@ -197,4 +193,14 @@ func TestLayersInNames(t *testing.T) {
 			}
 		}
 	}
+}
+
+// view returns a view of the config.json of these bytes, without facts.
+func view(t testing.TB, config string) *hparams.View {
+	t.Helper()
+	c, err := ParseConfig([]byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.View(hparams.Options{})
 }

@@ -410,7 +410,7 @@ var bertMetadata = slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.
 // poolingRows tell how the states of the tokens become one, and what stands before
 // a classification.
 var poolingRows = []table.Row{
-	{Key: "pooling_type", Derive: parts.PoolingType},
+	parts.PoolingRow,
 	{Key: "classifier.pooling_type", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		s, ok, err := c.String("classifier_pooling")
 		if err != nil || !ok {
@@ -555,7 +555,7 @@ func hasLabels(l table.Layer) (bool, error) {
 // labels returns the labels of a classification. Two of the names that the
 // transformers library makes up are none; other numbers of them count.
 func labels(c *hparams.View) ([]string, error) {
-	byNumber := c.Sub("id2label")
+	byNumber := c.Sub("id2label").Members()
 	if byNumber == nil {
 		n, ok, err := c.Int("num_labels")
 		if err != nil || !ok || c.KnownType() == "" || n == 2 {

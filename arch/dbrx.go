@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
-	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
 	"ggforge/tokenizer"
@@ -52,32 +51,21 @@ var dbrx = &table.Arch{
 
 func dbrxInt(part, key string) table.Derive {
 	return func(c *hparams.View) (gguf.Value, bool, error) {
-		n, err := partInt(c, part, key)
+		n, err := c.Sub(part).Require(key)
 		return table.Uint32Of(n, true, err)
 	}
 }
 
-func partInt(c *hparams.View, part, key string) (int64, error) {
-	n, ok, err := hparams.AsInt(part+"."+key, c.Sub(part)[key])
-	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, part+"."+key)
-	}
-	return n, err
-}
-
 func dbrxFloat(part, key string) table.Derive {
 	return func(c *hparams.View) (gguf.Value, bool, error) {
-		f, ok, err := hparams.AsFloat(part+"."+key, c.Sub(part)[key])
-		if err == nil && !ok {
-			err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, part+"."+key)
-		}
+		f, err := c.Sub(part).RequireFloat(key)
 		return table.Float32Of(f, true, err)
 	}
 }
 
 // dbrxExperts cuts a matrix that has the rows of all experts one after the other.
 var dbrxExperts = &table.Transform{Name: "rows-of-experts", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	experts, err := partInt(l.View, "ffn_config", "moe_num_experts")
+	experts, err := l.Sub("ffn_config").Require("moe_num_experts")
 	if err != nil {
 		return nil, err
 	}

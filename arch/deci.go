@@ -136,17 +136,16 @@ func deciLayer(c *hparams.View, bid int64) (b deciBlock, err error) {
 	if bid < 0 || bid >= int64(len(list)) {
 		return b, fault.Errorf(fault.Broken, "%s: key %q has no layer %d", hparams.ConfigFile, key, bid)
 	}
-	block, _ := list[bid].(map[string]any)
-	attention, _ := block["attention"].(map[string]any)
-	ffn, _ := block["ffn"].(map[string]any)
-	if attention == nil || ffn == nil {
+	block, _ := hparams.ObjectIn(key, list[bid])
+	attention, ffn := block.Sub("attention"), block.Sub("ffn")
+	if attention.Members() == nil || ffn.Members() == nil {
 		return b, hparams.WrongType(key, "objects with attention and ffn", list[bid])
 	}
-	inGroup, ok, err := hparams.AsInt(key+".attention.n_heads_in_group", attention["n_heads_in_group"])
+	inGroup, ok, err := attention.Int("n_heads_in_group")
 	if err != nil {
 		return b, err
 	}
-	if linear, _ := attention["replace_with_linear"].(bool); ok || linear {
+	if linear, _ := attention.Value("replace_with_linear").(bool); ok || linear {
 		b.heads = heads
 	}
 	if ok {
@@ -155,7 +154,7 @@ func deciLayer(c *hparams.View, bid int64) (b deciBlock, err error) {
 		}
 		b.headsKV = heads / inGroup
 	}
-	mult, ok, err := hparams.AsFloat(key+".ffn.ffn_mult", ffn["ffn_mult"])
+	mult, ok, err := ffn.Float("ffn_mult")
 	if err != nil || !ok {
 		return b, err
 	}

@@ -17,10 +17,7 @@ import (
 func TestShapes(t *testing.T) {
 	const config = `{"architectures": ["X"], "num_hidden_layers": 1, "vocab_size": 2, "num_key_value_heads": 2, "qk_nope_head_dim": 2, "v_head_dim": 1,
 		"linear_num_key_heads": 2, "linear_key_head_dim": 1, "linear_num_value_heads": 4, "linear_value_head_dim": 1}`
-	c, err := ParseConfig([]byte(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := view(t, config)
 	for _, test := range []struct {
 		name   string
 		t      *table.Transform
@@ -104,11 +101,8 @@ func TestBehind(t *testing.T) {
 		{"DeepseekV3ForCausalLM", "model.layers.3.eh_proj.weight", ""},
 		{"DeepseekV3ForCausalLM", "model.layers.2.eh_proj.weight", "none"},
 	} {
-		c, err := ParseConfig(fmt.Appendf(nil, `{"architectures": [%q], "num_hidden_layers": 3, "mtp_num_hidden_layers": 2, "num_nextn_predict_layers": 1,
+		c := view(t, fmt.Sprintf(`{"architectures": [%q], "num_hidden_layers": 3, "mtp_num_hidden_layers": 2, "num_nextn_predict_layers": 1,
 			"first_k_dense_replace": 1, "n_routed_experts": 2, "num_experts": 2}`, test.class))
-		if err != nil {
-			t.Fatal(err)
-		}
 		a, err := Lookup(test.class)
 		if err != nil {
 			t.Fatal(err)

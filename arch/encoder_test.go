@@ -20,10 +20,7 @@ import (
 // whose elements are their numbers, after a transform.
 func elementsAfter(t *testing.T, tr *table.Transform, config string, bid int64, ne ...int64) ([]float32, []int64, error) {
 	t.Helper()
-	c, err := ParseConfig(fmt.Appendf(nil, `{"architectures": ["X"], %s}`, config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := view(t, fmt.Sprintf(`{"architectures": ["X"], %s}`, config))
 	values := make([]float32, gguf.Rows(ne)*ne[0])
 	for i := range values {
 		values[i] = float32(i)
@@ -110,10 +107,7 @@ func TestInstead(t *testing.T) {
 		`"architectures": ["NomicBertModel"], "moe_every_n_layers": 2`:      nomicBertMoE,
 		`"architectures": ["BertModel"], "lora_adaptations": ["retrieval"]`: bert,
 	} {
-		c, err := ParseConfig([]byte("{" + config + "}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := view(t, "{"+config+"}")
 		if a, err := For(c); a != want || err != nil {
 			t.Errorf("%s: %v, %v, want %s", config, a.Name, err, want.Name)
 		}
@@ -136,10 +130,7 @@ func TestLabels(t *testing.T) {
 		`"model_type": "bert", "num_labels": -1, "id2label": {"0": "a"}`:                     "a",
 		`"model_type": "other", "num_labels": 3, "id2label": {"1": "b", "0": "a", "2": "c"}`: "a b c",
 	} {
-		c, err := ParseConfig(fmt.Appendf(nil, `{"architectures": ["BertModel"], %s}`, config))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := view(t, fmt.Sprintf(`{"architectures": ["BertModel"], %s}`, config))
 		labels, err := labels(c)
 		got := strings.Join(labels, " ")
 		if err != nil {

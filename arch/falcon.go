@@ -62,7 +62,7 @@ var falconHeads = []string{"num_attention_heads", "n_head"}
 // heads, does not fit the weights.
 func falconHeadsKV(c *hparams.View) (int64, error) {
 	for _, key := range []string{"num_kv_heads", "n_head_kv"} {
-		if c.Raw[key] == nil {
+		if !c.AsItStands().Has(key) {
 			continue
 		}
 		if n, ok, err := c.Int(key); err != nil || ok {

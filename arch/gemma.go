@@ -147,14 +147,9 @@ var embeddingGemma = &table.Arch{
 	RopePerAttention: true,
 	Metadata: slices.Concat(parts.With(gemma3Rows, table.Row{Key: "attention.sliding_window", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		// transformers halves the window of bidirectional attention, the loader too
-		key, _ := c.Lookup("sliding_window")
-		n, ok, err := hparams.AsInt(key, c.Raw[key])
-		if err == nil && !ok {
-			err = fault.Errorf(fault.Broken, "%s: has no key \"sliding_window\"", hparams.ConfigFile)
-		}
+		n, err := c.AsItStands().Require("sliding_window")
 		return table.Uint32Of(n, true, err)
-	}}), parts.DenseRows(), []table.Row{{Key: "pooling_type", Derive: parts.PoolingType}}),
-	Dense:   true,
+	}}), parts.DenseRows(), []table.Row{parts.PoolingRow}),
 	Unused:  append([]string{"use_bidirectional_attention"}, gemma3Unused...),
 	Expect:  gemma3Expect,
 	Rename:  parts.BareNames,

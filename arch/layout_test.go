@@ -9,12 +9,9 @@ import (
 
 // TestUnread tells of keys that nothing asks for, and of no others.
 func TestUnread(t *testing.T) {
-	c, err := ParseConfig([]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_attention_heads": 2, "strange": 1, "off": false,
+	c := view(t, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_attention_heads": 2, "strange": 1, "off": false,
 		"empty": null, "mlp_bias": false, "torch_dtype": "bfloat16", "pretraining_tp": 1, "partial_rotary_factor": 0.5,
-		"rope_scaling": {"type": "linear", "factor": 2, "mscale": 1.5}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+		"rope_scaling": {"type": "linear", "factor": 2, "mscale": 1.5}}`)
 	if _, _, err := llama.KVs(c, 0); err != nil {
 		t.Fatal(err)
 	}

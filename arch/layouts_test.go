@@ -32,10 +32,7 @@ func matrix(t *testing.T, ne ...int64) rows.Source {
 // that they refuse shapes that the config does not lead to expect.
 func TestRowParts(t *testing.T) {
 	config := func(text string) *hparams.View {
-		c, err := ParseConfig([]byte(`{"architectures": ["none"], ` + text + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := view(t, `{"architectures": ["none"], `+text+`}`)
 		return c
 	}
 	heads := config(`"hidden_size": 8, "num_attention_heads": 4, "num_key_value_heads": 2`) // heads of 2

@@ -39,7 +39,7 @@ var (
 		Classes:   []string{"DreamModel"},
 		Tokenizer: tokenizer.ClassDream,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
-			{Key: "pooling_type", Derive: parts.PoolingType},
+			parts.PoolingRow,
 			{Key: "attention.causal", Const: gguf.Bool(false)},
 			parts.Optional(parts.UintRow("tokenizer.ggml.mask_token_id", "mask_token_id")),
 		}),
@@ -52,7 +52,7 @@ var (
 		Classes:   []string{"LLaDAModelLM"},
 		Tokenizer: tokenizer.ClassLLaDA,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
-			{Key: "pooling_type", Derive: parts.PoolingType},
+			parts.PoolingRow,
 			parts.UintRow("vocab_size", "vocab_size"),
 			{Key: "rope.dimension_count", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 				if n, ok, err := c.Int("head_dim"); err != nil || ok {

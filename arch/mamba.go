@@ -110,7 +110,7 @@ var mambaExpect = []table.Expect{
 // mambaSize returns one of the sizes that follow from each other.
 func mambaSize(key string) table.Derive {
 	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
-		for sub := range c.Sub("ssm_cfg") {
+		for sub := range c.Sub("ssm_cfg").Members() {
 			if sub != "layer" {
 				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is not supported in architecture mamba", hparams.ConfigFile, "ssm_cfg."+sub)
 			}
@@ -134,7 +134,7 @@ func mambaSize(key string) table.Derive {
 // mamba2Size is mambaSize for Mamba 2.
 func mamba2Size(key string) table.Derive {
 	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
-		for sub := range c.Sub("ssm_cfg") {
+		for sub := range c.Sub("ssm_cfg").Members() {
 			if sub != "layer" {
 				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is not supported in architecture mamba2", hparams.ConfigFile, "ssm_cfg."+sub)
 			}

@@ -40,7 +40,7 @@ func ministral3Rope(key string) table.Derive {
 			}
 			return v, false, err
 		}
-		f, err := c.Rope().Require(key)
+		f, err := c.Rope().RequireFloat(key)
 		return table.Float32Of(f, err == nil, err)
 	}
 }

@@ -12,27 +12,14 @@ import (
 	"ggforge/tokenizer"
 )
 
-// LoadMistral reads params.json, and returns with it the table of the model.
-func LoadMistral(files hparams.Files) (*hparams.View, *table.Arch, error) {
+// LoadMistral reads params.json. A missing or broken file gives an error of kind
+// fault.Broken.
+func LoadMistral(files hparams.Files) (*hparams.Config, error) {
 	data, err := hparams.ReadConfig(files, hparams.ParamsFile)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	c, err := hparams.ParseParams(data)
-	if err != nil {
-		return nil, nil, err
-	}
-	c.With(files)
-	for _, key := range []string{"moe", "quantization"} {
-		if !hparams.IsNo(c.Value(key)) {
-			return nil, nil, fault.Errorf(fault.Unsupported, "%s: models with the key %q are not converted yet", hparams.ParamsFile, key)
-		}
-	}
-	a := mistralFormat
-	if c.Has("llama_4_scaling") {
-		a = mistral3Format
-	}
-	return c, a, nil
+	return hparams.ParseParams(data)
 }
 
 // mistralFormat is a dense model in Mistral's own format. Heads are laid out as
@@ -41,71 +28,81 @@ var mistralFormat = &table.Arch{
 	Name:      "llama",
 	Shapes:    shape.WholeHeadRotates,
 	Tokenizer: tokenizer.ClassMistral,
-	Metadata: slices.Concat(parts.With(parts.CommonRows), []table.Row{
-		{Key: "rope.dimension_count", Type: gguf.Uint32Type, From: []string{"head_dim"}, Required: true},
-		{Key: "rope.scaling.type", Derive: mistralYarn(func(map[string]any) (gguf.Value, bool, error) { return gguf.String("yarn"), true, nil })},
-		{Key: "rope.scaling.factor", Derive: mistralYarnFloat("factor")},
-		{Key: "rope.scaling.yarn_beta_fast", Derive: mistralYarnFloat("beta")},
-		{Key: "rope.scaling.yarn_beta_slow", Derive: mistralYarnFloat("alpha")},
-		{Key: "rope.scaling.yarn_log_multiplier", Derive: mistralYarn(func(yarn map[string]any) (v gguf.Value, ok bool, err error) {
-			scales, ok, err := hparams.AsBool("yarn.apply_scale", yarn["apply_scale"])
-			if err == nil && !ok {
-				err = hparams.WrongType("yarn.apply_scale", "true or false", nil)
+	Metadata:  mistralRows,
+	Unused:    mistralUnused,
+	Expect:    mistralExpect,
+	Instead: func(c *hparams.View) (*table.Arch, error) {
+		for _, key := range []string{"moe", "quantization"} {
+			if !hparams.IsNo(c.Value(key)) {
+				return nil, fault.Errorf(fault.Unsupported, "%s: models with the key %q are not converted yet", hparams.ParamsFile, key)
 			}
-			if scales {
-				return gguf.Float32(0), true, err
-			}
-			return gguf.Float32(1), err == nil, err
-		})},
-		{Key: "rope.scaling.original_context_length", Derive: mistralYarn(func(yarn map[string]any) (gguf.Value, bool, error) {
-			n, ok, err := hparams.AsInt("yarn.original_max_position_embeddings", yarn["original_max_position_embeddings"])
-			if err == nil && !ok {
-				err = hparams.WrongType("yarn.original_max_position_embeddings", "an integer", nil)
-			}
-			return table.Uint32Of(n, ok, err)
-		})},
-	}),
-	Unused: []string{"vision_encoder", "max_seq_len", "sliding_window", "max_batch_size", "model_type", "use_biases", "tied_embeddings"},
-	Expect: []table.Expect{{Key: "activation", Values: []string{"silu"}}, {Key: "causal", Values: []string{"true"}}},
-	Tensors: []table.TensorRow{
-		{HF: "tok_embeddings", GGUF: "token_embd"},
-		{HF: "norm", GGUF: "output_norm"},
-		{HF: "output", GGUF: "output", Optional: true},
-		{HF: "layers.{bid}.attention_norm", GGUF: "blk.{bid}.attn_norm"},
-		{HF: "layers.{bid}.attention.wq", GGUF: "blk.{bid}.attn_q"},
-		{HF: "layers.{bid}.attention.wk", GGUF: "blk.{bid}.attn_k"},
-		{HF: "layers.{bid}.attention.wv", GGUF: "blk.{bid}.attn_v"},
-		{HF: "layers.{bid}.attention.wo", GGUF: "blk.{bid}.attn_output"},
-		{HF: "layers.{bid}.ffn_norm", GGUF: "blk.{bid}.ffn_norm"},
-		{HF: "layers.{bid}.feed_forward.w1", GGUF: "blk.{bid}.ffn_gate"},
-		{HF: "layers.{bid}.feed_forward.w2", GGUF: "blk.{bid}.ffn_down"},
-		{HF: "layers.{bid}.feed_forward.w3", GGUF: "blk.{bid}.ffn_up"},
+		}
+		if c.Has("llama_4_scaling") {
+			return mistral3Format, nil
+		}
+		return nil, nil
 	},
+	Tensors: mistralTensors,
 }
 
 // mistral3Format is a model whose attention is scaled with the position.
 var mistral3Format = &table.Arch{
 	Name:      "mistral3",
 	Tokenizer: tokenizer.ClassMistral,
-	Metadata: slices.Concat(mistralFormat.Metadata, []table.Row{
+	Metadata: slices.Concat(mistralRows, []table.Row{
 		{Key: "attention.temperature_scale", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
-			f, ok, err := hparams.AsFloat("llama_4_scaling.beta", c.Sub("llama_4_scaling")["beta"])
-			if err == nil && !ok {
-				err = hparams.WrongType("llama_4_scaling.beta", "a number", nil)
-			}
-			return table.Float32Of(f, ok, err)
+			f, err := c.Sub("llama_4_scaling").RequireFloat("beta")
+			return table.Float32Of(f, true, err)
 		}},
 	}),
-	Unused:  mistralFormat.Unused,
-	Expect:  mistralFormat.Expect,
-	Tensors: mistralFormat.Tensors,
+	Unused:  mistralUnused,
+	Expect:  mistralExpect,
+	Tensors: mistralTensors,
+}
+
+var mistralRows = slices.Concat(parts.CommonRows, []table.Row{
+	{Key: "rope.dimension_count", Type: gguf.Uint32Type, From: []string{"head_dim"}, Required: true},
+	{Key: "rope.scaling.type", Derive: mistralYarn(func(hparams.Object) (gguf.Value, bool, error) { return gguf.String("yarn"), true, nil })},
+	{Key: "rope.scaling.factor", Derive: mistralYarnFloat("factor")},
+	{Key: "rope.scaling.yarn_beta_fast", Derive: mistralYarnFloat("beta")},
+	{Key: "rope.scaling.yarn_beta_slow", Derive: mistralYarnFloat("alpha")},
+	{Key: "rope.scaling.yarn_log_multiplier", Derive: mistralYarn(func(yarn hparams.Object) (v gguf.Value, ok bool, err error) {
+		scales, err := yarn.RequireBool("apply_scale")
+		if scales {
+			return gguf.Float32(0), true, err
+		}
+		return gguf.Float32(1), err == nil, err
+	})},
+	{Key: "rope.scaling.original_context_length", Derive: mistralYarn(func(yarn hparams.Object) (gguf.Value, bool, error) {
+		n, err := yarn.Require("original_max_position_embeddings")
+		return table.Uint32Of(n, true, err)
+	})},
+})
+
+var mistralUnused = []string{"vision_encoder", "max_seq_len", "sliding_window", "max_batch_size", "model_type", "use_biases", "tied_embeddings"}
+
+var mistralExpect = []table.Expect{{Key: "activation", Values: []string{"silu"}}, {Key: "causal", Values: []string{"true"}}}
+
+var mistralTensors = []table.TensorRow{
+	{HF: "tok_embeddings", GGUF: "token_embd"},
+	{HF: "norm", GGUF: "output_norm"},
+	{HF: "output", GGUF: "output", Optional: true},
+	{HF: "layers.{bid}.attention_norm", GGUF: "blk.{bid}.attn_norm"},
+	{HF: "layers.{bid}.attention.wq", GGUF: "blk.{bid}.attn_q"},
+	{HF: "layers.{bid}.attention.wk", GGUF: "blk.{bid}.attn_k"},
+	{HF: "layers.{bid}.attention.wv", GGUF: "blk.{bid}.attn_v"},
+	{HF: "layers.{bid}.attention.wo", GGUF: "blk.{bid}.attn_output"},
+	{HF: "layers.{bid}.ffn_norm", GGUF: "blk.{bid}.ffn_norm"},
+	{HF: "layers.{bid}.feed_forward.w1", GGUF: "blk.{bid}.ffn_gate"},
+	{HF: "layers.{bid}.feed_forward.w2", GGUF: "blk.{bid}.ffn_down"},
+	{HF: "layers.{bid}.feed_forward.w3", GGUF: "blk.{bid}.ffn_up"},
 }
 
 // mistralYarn derives a value from the settings of yarn, if the model has them.
-func mistralYarn(of func(yarn map[string]any) (gguf.Value, bool, error)) table.Derive {
+func mistralYarn(of func(yarn hparams.Object) (gguf.Value, bool, error)) table.Derive {
 	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		yarn := c.Sub("yarn")
-		if yarn == nil {
+		if yarn.Members() == nil {
 			return v, false, nil
 		}
 		return of(yarn)
@@ -113,11 +110,8 @@ func mistralYarn(of func(yarn map[string]any) (gguf.Value, bool, error)) table.D
 }
 
 func mistralYarnFloat(key string) table.Derive {
-	return mistralYarn(func(yarn map[string]any) (gguf.Value, bool, error) {
-		f, ok, err := hparams.AsFloat("yarn."+key, yarn[key])
-		if err == nil && !ok {
-			err = hparams.WrongType("yarn."+key, "a number", nil)
-		}
-		return table.Float32Of(f, ok, err)
+	return mistralYarn(func(yarn hparams.Object) (gguf.Value, bool, error) {
+		f, err := yarn.RequireFloat(key)
+		return table.Float32Of(f, true, err)
 	})
 }

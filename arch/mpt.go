@@ -24,20 +24,20 @@ var mpt = &table.Arch{
 		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
 		{Key: "feed_forward_length", Derive: parts.Times(4, "d_model")},
 		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"n_heads"}, Required: true},
-		{Key: table.KeyHeadCountKV, Derive: mptAttention(func(a map[string]any) (gguf.Value, bool, error) {
-			n, ok, err := hparams.AsInt("attn_config.kv_n_heads", a["kv_n_heads"])
+		{Key: table.KeyHeadCountKV, Derive: mptAttention(func(a hparams.Object) (gguf.Value, bool, error) {
+			n, ok, err := a.Int("kv_n_heads")
 			return table.Uint32Of(n, ok && n != 0, err)
 		})},
 		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
-		{Key: "attention.clamp_kqv", Derive: mptAttention(func(a map[string]any) (gguf.Value, bool, error) {
-			return table.Float32Of(hparams.AsFloat("attn_config.clip_qkv", a["clip_qkv"]))
+		{Key: "attention.clamp_kqv", Derive: mptAttention(func(a hparams.Object) (gguf.Value, bool, error) {
+			return table.Float32Of(a.Float("clip_qkv"))
 		})},
-		{Key: "attention.max_alibi_bias", Derive: mptAttention(func(a map[string]any) (v gguf.Value, ok bool, err error) {
-			alibi, ok, err := hparams.AsBool("attn_config.alibi", a["alibi"])
+		{Key: "attention.max_alibi_bias", Derive: mptAttention(func(a hparams.Object) (v gguf.Value, ok bool, err error) {
+			alibi, ok, err := a.Bool("alibi")
 			if err != nil || !alibi && ok {
 				return gguf.Float32(0), true, err
 			}
-			max, ok, err := hparams.AsFloat("attn_config.alibi_bias_max", a["alibi_bias_max"])
+			max, ok, err := a.Float("alibi_bias_max")
 			if !ok {
 				max = 8
 			}
@@ -67,11 +67,11 @@ var mpt = &table.Arch{
 
 // mptAttention derives a value from attn_config, whose settings that the
 // architecture does not know must be off.
-func mptAttention(f func(map[string]any) (gguf.Value, bool, error)) table.Derive {
+func mptAttention(f func(hparams.Object) (gguf.Value, bool, error)) table.Derive {
 	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		a := c.Sub("attn_config")
 		for _, key := range []string{"prefix_lm", "rope", "qk_gn", "softmax_scale", "sliding_window_size"} {
-			if x := a[key]; x != nil && x != false && fmt.Sprint(x) != "-1" {
+			if x := a.Value(key); x != nil && x != false && fmt.Sprint(x) != "-1" {
 				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is %v: not supported in architecture mpt", hparams.ConfigFile, "attn_config."+key, x)
 			}
 		}

@@ -19,7 +19,7 @@ var qwen2 = &table.Arch{
 	Name:      "qwen2",
 	Classes:   []string{"Qwen2ForCausalLM", "Qwen2Model"},
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
-	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "pooling_type", Derive: parts.PoolingType}}),
+	Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.PoolingRow}),
 	Unused:    parts.WindowKeys,
 	Expect:    []table.Expect{parts.SiLU},
 	Rename:    parts.BareNames,
@@ -124,32 +124,32 @@ func turned(list []table.TensorRow) []table.TensorRow {
 // deepstackLayers counts the layers of the part for pictures whose states go into
 // the language model.
 func deepstackLayers(c *hparams.View) (gguf.Value, bool, error) {
-	v, ok := c.Sub("vision_config")["deepstack_visual_indexes"]
-	if !ok && c.KnownType() != "" {
+	const key = "deepstack_visual_indexes"
+	vision := c.Sub("vision_config")
+	if !vision.Present(key) && c.KnownType() != "" {
 		return gguf.Uint32(3), true, nil // what transformers fills in
 	}
-	list, _, err := hparams.AsList("vision_config.deepstack_visual_indexes", v, hparams.AsInt)
+	list, _, err := vision.Ints(key)
 	return gguf.Uint32(uint32(len(list))), err == nil, err
 }
 
 // isReranker is the condition that the model is a reranker.
-func isReranker(l table.Layer) (bool, error) {
-	return l.Reranker()
-}
+func isReranker(l table.Layer) (bool, error) { return l.Facts.Reranker, nil }
 
 // ifReranker is d for rerankers, nothing for other models.
 func ifReranker(d table.Derive) table.Derive {
 	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
-		if is, err := c.Reranker(); err != nil || !is {
-			return v, false, err
+		if !c.Facts.Reranker {
+			return v, false, nil
 		}
 		return d(c)
 	}
 }
 
-// rerankRows are the metadata of rerankers.
+// rerankRows are the metadata of rerankers. That the model is one is a fact for its
+// tensors, too.
 var rerankRows = []table.Row{
-	{Key: "pooling_type", Derive: ifReranker(parts.Constant(gguf.Uint32(parts.PoolRank)))},
+	{Key: "pooling_type", Derive: ifReranker(parts.Constant(gguf.Uint32(parts.PoolRank))), Facts: hparams.RerankerFiles},
 	{Key: "classifier.output_labels", Derive: ifReranker(parts.Constant(gguf.Strings([]string{"yes", "no"})))},
 	{Key: "tokenizer.chat_template.rerank", Derive: ifReranker(parts.Constant(gguf.String(rerankTemplate)))},
 	{Key: "tokenizer.chat_templates", Derive: ifReranker(parts.Constant(gguf.Strings([]string{"rerank"})))},
@@ -174,30 +174,12 @@ var rerankHead = []table.TensorRow{
 
 // yesNo takes the rows of the tokens "yes" and "no".
 var yesNo = &table.Transform{Name: "yes-no", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	var tok struct {
-		Model struct{ Vocab map[string]int64 }
-		Added []struct {
-			ID      int64
-			Content string
-		} `json:"added_tokens"`
-	}
-	if ok, err := l.File("tokenizer.json", &tok); err != nil || !ok {
-		if err == nil {
-			err = fault.Errorf(fault.Broken, "a reranker without tokenizer.json")
-		}
-		return nil, err
-	}
 	ne := s.NE()
 	ids := [2]int64{}
 	for i, token := range []string{"yes", "no"} {
-		id, ok := tok.Model.Vocab[token]
-		for _, t := range tok.Added {
-			if !ok && t.Content == token {
-				id, ok = t.ID, true
-			}
-		}
+		id, ok := l.Facts.Tokens[token]
 		if !ok || len(ne) != 2 || id < 0 || id >= ne[1] {
-			return nil, fault.Errorf(fault.Broken, "tokenizer.json: want a token %q with a row in dimensions %s", token, gguf.Shape(ne))
+			return nil, fault.Errorf(fault.Broken, "tokenizer.json: want a token %q with a row in dimensions %s, for a reranker", token, gguf.Shape(ne))
 		}
 		ids[i] = id
 	}

@@ -114,7 +114,7 @@ func qwen3nextMTP(c *hparams.View) (int64, error) {
 	if err != nil || n > 0 {
 		return n, err
 	}
-	for _, name := range c.TensorNames() {
+	for _, name := range c.Facts.Tensors {
 		rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "model."), "mtp.layers.")
 		number, _, dot := strings.Cut(rest, ".")
 		for ok && dot && n <= hparams.MaxBlocks && !table.Below(number, n) && table.Below(number, hparams.MaxBlocks) {

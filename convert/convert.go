@@ -107,31 +107,36 @@ func (j *Job) warnf(format string, args ...any) {
 	j.Warnings = append(j.Warnings, fmt.Sprintf(format, args...))
 }
 
-// load reads the model's configuration, and in Mistral's own format finds its
-// table, too: no class is named there.
-func (j *Job) load(opt Options) (config *hparams.View, err error) {
+// load reads the model's configuration.
+func (j *Job) load(opt Options) (*hparams.Config, error) {
 	if opt.Mistral {
-		config, j.Arch, err = arch.LoadMistral(j.files)
-		return config, err
+		return arch.LoadMistral(j.files)
 	}
 	return arch.LoadConfig(j.files)
 }
 
+// facts returns the view of the configuration with all that the tables ask for.
+func (j *Job) facts(view *hparams.View) (*hparams.View, error) {
+	known := hparams.Facts{Dir: j.name()}
+	if !j.options.VocabOnly {
+		for _, w := range j.weights {
+			known.Tensors = append(known.Tensors, w.Name)
+		}
+	}
+	return view.Gather(j.files, known, j.Arch.Sources())
+}
+
 func (j *Job) prepare(ctx context.Context, opt Options) error {
-	config, err := j.load(opt)
+	loaded, err := j.load(opt)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) && j.files.Adapter() {
 			err = errAdapter
 		}
 		return err
 	}
-	config.Dense = opt.Dense
-	config.Reference = opt.Reference
-	config.SetDir(j.name())
-	if j.Arch == nil {
-		if j.Arch, err = arch.For(config); err != nil {
-			return err
-		}
+	config := loaded.View(hparams.Options{Dense: opt.Dense, Reference: opt.Reference})
+	if j.Arch, err = arch.For(config); err != nil {
+		return err
 	}
 	if err := noHadamard(j.files); err != nil {
 		return err
@@ -140,6 +145,9 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		return err
 	}
 	j.relabelled(config)
+	if config, err = j.facts(config); err != nil {
+		return err
+	}
 	if err := j.plan(ctx, config); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"ggforge/arch/hparams"
@@ -12,14 +13,11 @@ import (
 // planDense adds the weights of the dense modules behind an embedding model, which
 // come before those of the checkpoint.
 func (j *Job) planDense(config *hparams.View) error {
-	if !j.Arch.Dense {
+	if !slices.Contains(j.Arch.Sources(), hparams.DenseFiles) {
 		j.warnf("models of architecture %s have no dense modules to take along", j.Arch.Name)
 		return nil
 	}
-	modules, err := config.DenseModules()
-	if err != nil {
-		return err
-	}
+	modules := config.Facts.Dense
 	if len(modules) == 0 {
 		j.warnf("the checkpoint has no dense modules to take along")
 	}

@@ -43,12 +43,7 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 			j.Plan = append(j.Plan, Tensor{Name: e.GGUF, Source: src})
 		}
 	}
-	var names []string
-	for _, w := range j.weights {
-		names = append(names, w.Name)
-	}
-	config.SetNames(names)
-	layout, err := j.Arch.Layout(config, names)
+	layout, err := j.Arch.Layout(config, config.Facts.Tensors)
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 
-	"ggforge/fault"
 	"ggforge/internal/pyjson"
 )
 
@@ -25,7 +25,7 @@ type modelType struct {
 	// Follow lists the keys whose default follows from others: see derived.
 	Follow []string
 
-	rope func(*View) error // makes the rope settings of models with several kinds
+	rope func(*Config) error // makes the rope settings of models with several kinds
 }
 
 // defaultsJSON is what transformers 5.12.1 fills in where a config.json has no such
@@ -37,7 +37,7 @@ type modelType struct {
 var defaultsJSON []byte
 
 // modelTypes is the table of known model types.
-var modelTypes = loadModelTypes()
+var modelTypes = sync.OnceValue(loadModelTypes)
 
 func loadModelTypes() map[string]*modelType {
 	v, err := pyjson.Parse(defaultsJSON)
@@ -65,7 +65,7 @@ func loadModelTypes() map[string]*modelType {
 
 // ropeRules make the rope settings of model types that have some per kind of
 // attention, by model_type.
-var ropeRules = map[string]func(*View) error{
+var ropeRules = map[string]func(*Config) error{
 	"apertus":     apertusRope,
 	"gemma3_text": gemma3Rope,
 	"mellum":      mellumRope,
@@ -91,11 +91,7 @@ var derived = map[string]func(values) (any, error){
 type values map[string]any
 
 func (v values) int(key string) (int64, error) {
-	n, ok, err := AsInt(key, v[key])
-	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, key)
-	}
-	return n, err
+	return Object{values: v}.Require(key)
 }
 
 func headDimOf(v values) (any, error) {
@@ -115,12 +111,9 @@ func headDimOf(v values) (any, error) {
 
 // complete fills in what the file leaves out of v, the root of the configuration
 // or that of its language model.
-func (m *modelType) complete(c *View, v values) error {
+func (m *modelType) complete(c *Config, v values) error {
 	if m == nil {
 		return nil
-	}
-	if c.defaulted == nil {
-		c.defaulted = map[string]bool{}
 	}
 	for _, other := range slices.Sorted(maps.Keys(m.Alias)) {
 		if value := v[other]; value != nil {

@@ -10,7 +10,7 @@ import (
 
 // apertusRope gives configs without rope settings those of the published model,
 // rope_theta among them.
-func apertusRope(c *View) error {
+func apertusRope(c *Config) error {
 	if len(c.rope) == 0 {
 		c.rope = map[string]any{"rope_type": "llama3", "rope_theta": json.Number("12000000"), "factor": json.Number("8"),
 			"original_max_position_embeddings": json.Number("8192"), "low_freq_factor": json.Number("1"), "high_freq_factor": json.Number("4")}
@@ -20,7 +20,7 @@ func apertusRope(c *View) error {
 
 // modernBertRope makes the rope settings of both kinds of attention, from
 // rope_parameters or from the keys that older configs have.
-func modernBertRope(c *View) error {
+func modernBertRope(c *Config) error {
 	set := func(kind, key, fallback string) error {
 		m, ok := c.rope[kind].(map[string]any)
 		if c.rope[kind] != nil && !ok {
@@ -30,7 +30,7 @@ func modernBertRope(c *View) error {
 		if m == nil {
 			m = map[string]any{"rope_type": "default"}
 		}
-		if _, v := c.Lookup(key); v != nil && m["rope_theta"] == nil {
+		if _, v := c.use(key); v != nil && m["rope_theta"] == nil {
 			m["rope_theta"] = v
 		}
 		if m["rope_theta"] == nil {
@@ -51,7 +51,7 @@ func modernBertRope(c *View) error {
 
 // SlidingPattern reads the key sliding_window_pattern; of tells whether a layer
 // sees a window only.
-func (c *View) SlidingPattern() (of func(bid int64) bool, ok bool, err error) {
+func (c Object) SlidingPattern() (of func(bid int64) bool, ok bool, err error) {
 	const key = "sliding_window_pattern"
 	switch v := c.Value(key).(type) {
 	case nil:
@@ -71,7 +71,7 @@ func (c *View) SlidingPattern() (of func(bid int64) bool, ok bool, err error) {
 
 // exaone4LayerTypes is the default of layer_types.
 func exaone4LayerTypes(v values) (any, error) {
-	c := &View{values: v, read: map[string]bool{}}
+	c := Object{values: v}
 	of, ok, err := c.SlidingPattern()
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func layerTypes(v values, of func(bid int64) string) (any, error) {
 // gemma3Rope makes the rope settings of both kinds of attention. The keys that
 // configs had before transformers 5 speak of full attention, but for
 // rope_local_base_freq.
-func gemma3Rope(c *View) error {
+func gemma3Rope(c *Config) error {
 	kind := func(name string) (map[string]any, error) {
 		v := c.rope[name]
 		m, ok := v.(map[string]any)
@@ -136,7 +136,7 @@ func gemma3Rope(c *View) error {
 		key   string
 		theta any
 	}{{full, "rope_theta", json.Number("1000000")}, {sliding, "rope_local_base_freq", json.Number("10000")}} {
-		_, v := c.Lookup(s.key)
+		_, v := c.use(s.key)
 		if v == nil {
 			v = s.theta
 		}
@@ -160,7 +160,7 @@ func setDefault(m map[string]any, key string, v any) {
 // lfm2LayerTypes is the default of layer_types: attention in the layers of
 // full_attn_idxs, or in all.
 func lfm2LayerTypes(v values) (any, error) {
-	list, ok, err := AsList("full_attn_idxs", v["full_attn_idxs"], AsInt)
+	list, ok, err := Object{values: v}.Ints("full_attn_idxs")
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func lfm2LayerTypes(v values) (any, error) {
 }
 
 // mellumRope gives configs without rope settings those of the published model.
-func mellumRope(c *View) error {
+func mellumRope(c *Config) error {
 	if c.values["rope_parameters"] == nil || c.defaulted["rope_parameters"] {
 		c.rope = map[string]any{
 			"full_attention":    map[string]any{"rope_type": "default", "rope_theta": json.Number("500000")},
@@ -191,7 +191,7 @@ func allFull(v values) (any, error) {
 // phi3Rope does what the configuration class of Phi-3 does: older names of the
 // type mean longrope, and the original context length beside the settings counts
 // before that within.
-func phi3Rope(c *View) error {
+func phi3Rope(c *Config) error {
 	s, ok := c.rope["rope_type"].(string)
 	if !ok {
 		s, _ = c.rope["type"].(string)
@@ -199,10 +199,10 @@ func phi3Rope(c *View) error {
 	const length = "original_max_position_embeddings"
 	switch s {
 	case "yarn", "longrope":
-		c.rope[length] = c.Value(length)
+		_, c.rope[length] = c.use(length)
 	case "su":
 		if c.rope[length] == nil {
-			c.rope[length] = c.Value(length)
+			_, c.rope[length] = c.use(length)
 		}
 	default:
 		return nil

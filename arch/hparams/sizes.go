@@ -12,10 +12,7 @@ const MaxBlocks = 1 << 16
 // LayerInts returns a list of one number for each layer.
 func (c *View) LayerInts(key string) ([]int64, error) {
 	list, ok, err := c.Ints(key)
-	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, key)
-	}
-	return list, err
+	return list, c.needed(ok, err, []string{key})
 }
 
 // MaxWidth bounds the numbers that widths are computed from; the largest known

@@ -25,7 +25,7 @@ func TestLlama3Golden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		src, err := Llama3Factors(c)
+		src, err := Llama3Factors(c.View(hparams.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -94,7 +94,7 @@ func PartialRope(part float64) table.Derive {
 // when they differ.
 func InnerOr4(key string) table.Derive {
 	return func(c *hparams.View) (gguf.Value, bool, error) {
-		if n, ok, err := c.Int("n_inner"); err != nil || ok && !c.Reference {
+		if n, ok, err := c.Int("n_inner"); err != nil || ok && !c.Options.Reference {
 			return table.Uint32Of(n, ok, err)
 		}
 		return Times(4, key)(c)
@@ -208,21 +208,21 @@ func ropeScalingFactor(c *hparams.View) (v gguf.Value, ok bool, err error) {
 // yarn type has.
 
 func yarnFloat(keys ...string) table.Derive {
-	return yarn(func(r hparams.Rope) (gguf.Value, bool, error) { return table.Float32Of(r.Float(keys...)) })
+	return yarn(func(r hparams.Object) (gguf.Value, bool, error) { return table.Float32Of(r.Float(keys...)) })
 }
 
 func yarnInt(key string) table.Derive {
-	return yarn(func(r hparams.Rope) (gguf.Value, bool, error) { return table.Uint32Of(r.Int(key)) })
+	return yarn(func(r hparams.Object) (gguf.Value, bool, error) { return table.Uint32Of(r.Int(key)) })
 }
 
 func yarnBool(key string) table.Derive {
-	return yarn(func(r hparams.Rope) (v gguf.Value, ok bool, err error) {
+	return yarn(func(r hparams.Object) (v gguf.Value, ok bool, err error) {
 		b, ok, err := r.Bool(key)
 		return gguf.Bool(b), ok, err
 	})
 }
 
-func yarn(get func(hparams.Rope) (gguf.Value, bool, error)) table.Derive {
+func yarn(get func(hparams.Object) (gguf.Value, bool, error)) table.Derive {
 	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		if s, _, err := c.RopeScaling(); err != nil || s != "yarn" {
 			return v, false, err
@@ -289,7 +289,7 @@ var MetaLayout = table.Row{Key: "tensor_data_layout", Const: gguf.String("Meta A
 
 // RopeTheta is the base of the rotation, which must be there.
 func RopeTheta(c *hparams.View) (gguf.Value, bool, error) {
-	f, err := c.Rope().Require("rope_theta")
+	f, err := c.Rope().RequireFloat("rope_theta")
 	return table.Float32Of(f, err == nil, err)
 }
 
@@ -316,7 +316,7 @@ func ropeShare(standard float64, dims func(share float64, hidden, heads int64) (
 		share, ok, err := c.Rope().Float("partial_rotary_factor")
 		if err == nil && !ok {
 			if share = standard; share == 0 {
-				_, err = c.Rope().Require("partial_rotary_factor")
+				_, err = c.Rope().RequireFloat("partial_rotary_factor")
 			}
 		}
 		if err != nil {

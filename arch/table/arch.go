@@ -30,7 +30,6 @@ type Arch struct {
 	// RopePerAttention and RopeSections tell that the architecture knows rope
 	// settings per kind of attention, or for more than one axis.
 	RopePerAttention, RopeSections bool
-	Dense                          bool // it knows dense modules
 	// Unused are config keys that may have any value: no loader asks for them. Those
 	// of rope settings begin with "rope_scaling.".
 	Unused  []string
@@ -49,6 +48,17 @@ type Arch struct {
 	Instead func(*hparams.View) (*Arch, error)
 
 	lookup lookup
+}
+
+// Sources lists where the facts are that the rows need besides config.json.
+func (a *Arch) Sources() []hparams.Source {
+	var list []hparams.Source
+	for _, r := range slices.Concat(a.Early, a.Metadata) {
+		if r.Facts != hparams.NoFiles && !slices.Contains(list, r.Facts) {
+			list = append(list, r.Facts)
+		}
+	}
+	return list
 }
 
 // Blocks returns the number of layers.
@@ -87,7 +97,7 @@ func (a *Arch) KVs(c *hparams.View, fileType uint32) (early, m gguf.Metadata, er
 	}{
 		{"full_attention", a.RopePerAttention}, {"sliding_attention", a.RopePerAttention}, {"mrope_section", a.RopeSections},
 	} {
-		if c.RopeRoot().Peek(r.key) != nil && !r.known {
+		if c.RopeRoot().Members()[r.key] != nil && !r.known {
 			return nil, nil, fault.Errorf(fault.Unsupported, "%s: rope setting %q has no meaning in architecture %s", hparams.ConfigFile, r.key, a.Name)
 		}
 	}
@@ -113,7 +123,7 @@ func (a *Arch) kvs(c *hparams.View, rows []Row, fileType uint32) (m gguf.Metadat
 			m.Set(r.Key, gguf.Uint32(fileType))
 			continue
 		}
-		if r.Deviates && c.Reference {
+		if r.Deviates && c.Options.Reference {
 			continue
 		}
 		v, ok, err := r.Value(c)
@@ -158,12 +168,9 @@ type Expect struct {
 }
 
 func (e Expect) check(a *Arch, c *hparams.View) error {
-	v, set := c.Peek(e.Key)
+	v := c.Given(e.Key)
 	s := fmt.Sprint(v)
 	if v == nil || slices.Contains(e.Values, s) {
-		if set {
-			c.Lookup(e.Key)
-		}
 		return nil
 	}
 	if len(e.Values) == 0 {

@@ -46,7 +46,7 @@ func layoutOf(t *testing.T, names []string) (*Layout, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sample.Layout(c, names)
+	return sample.Layout(c.View(hparams.Options{}), names)
 }
 
 func TestLayout(t *testing.T) {

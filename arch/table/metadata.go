@@ -16,9 +16,10 @@ type Row struct {
 	Type     gguf.ValueType
 	From     []string // config keys, the first that is there counts
 	Required bool
-	Const    gguf.Value // instead of From, or its default
-	Derive   Derive     // instead of From; of general.file_type it only tells whether the row is there
-	// Deviates tells that the reference does not write the pair, see Config.Reference.
+	Const    gguf.Value     // instead of From, or its default
+	Derive   Derive         // instead of From; of general.file_type it only tells whether the row is there
+	Facts    hparams.Source // the source of facts that Derive needs
+	// Deviates tells that the reference does not write the pair, see hparams.Options.
 	Deviates bool
 }
 

@@ -1,0 +1,239 @@
+package hparams
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+
+	"ggforge/fault"
+)
+
+// Facts are what is known about a model besides its config.json. Which files are
+// read for them is up to the model's architecture, see Source.
+type Facts struct {
+	Dir     string   // name of the checkpoint's directory, "" if it is unknown
+	Tensors []string // names of the checkpoint's tensors; nil if they are unknown
+
+	// Pooling is how an embedding model pools the states of its tokens: "mean",
+	// "cls" or "lasttoken"; "" for models that do not.
+	Pooling string
+	// Dense are the dense modules after an embedding model.
+	Dense []DenseModule
+	// Reranker says that the model was trained to answer "yes" or "no".
+	Reranker bool
+	// Tokens are the ids of "yes" and "no" for a reranker, as far as tokenizer.json
+	// has them.
+	Tokens map[string]int64
+}
+
+// Source is a kind of files that facts are in.
+type Source uint8
+
+const (
+	NoFiles       Source = iota
+	PoolingFiles         // of Facts.Pooling
+	DenseFiles           // of Facts.Dense, if they are to be taken along
+	RerankerFiles        // of Facts.Reranker and Facts.Tokens
+)
+
+// readers add what the files of each source say.
+var readers = [...]func(Files, *View, *Facts) error{
+	PoolingFiles:  readPooling,
+	DenseFiles:    readDense,
+	RerankerFiles: readReranker,
+}
+
+// Gather returns the view with the facts of sources added to those that are known.
+// A file that is not there is no error.
+func (v *View) Gather(files Files, known Facts, sources []Source) (*View, error) {
+	for _, s := range sources {
+		if err := readers[s](files, v, &known); err != nil {
+			return nil, err
+		}
+	}
+	return v.With(known), nil
+}
+
+// readJSON reads a JSON file into v; ok is false when there is none.
+func readJSON(files Files, name string, v any) (ok bool, err error) {
+	data, err := files.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil && !fault.Has(err) {
+		err = fault.Errorf(fault.Broken, "%w", err)
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return false, fault.Errorf(fault.Broken, "%s: %w", name, err)
+	}
+	return true, nil
+}
+
+// modulesFile lists the layers of a model of the sentence-transformers library.
+const modulesFile = "modules.json"
+
+type module struct{ Type, Path string }
+
+// readPooling reads the files of the
+// sentence-transformers library, modules.json and the configuration of the pooling
+// module that it names, or embedding_config.json. Source: _try_set_pooling_type of
+// the reference.
+func readPooling(files Files, _ *View, f *Facts) error {
+	var modules []module
+	if _, err := readJSON(files, modulesFile, &modules); err != nil {
+		return err
+	}
+	for _, m := range modules {
+		if !strings.HasSuffix(m.Type, "Pooling") {
+			continue
+		}
+		name := path.Join(m.Path, ConfigFile)
+		var pooling struct {
+			Mean bool   `json:"pooling_mode_mean_tokens"`
+			CLS  bool   `json:"pooling_mode_cls_token"`
+			Last bool   `json:"pooling_mode_lasttoken"`
+			Mode string `json:"pooling_mode"`
+		}
+		ok, err := readJSON(files, name, &pooling)
+		if err == nil && !ok {
+			err = fault.Errorf(fault.Broken, "%s: %w (%s names it)", name, fs.ErrNotExist, modulesFile)
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case pooling.Mean:
+			f.Pooling = "mean"
+		case pooling.CLS:
+			f.Pooling = "cls"
+		case pooling.Last:
+			f.Pooling = "lasttoken"
+		case pooling.Mode == "mean", pooling.Mode == "cls", pooling.Mode == "lasttoken":
+			f.Pooling = pooling.Mode
+		default:
+			return fault.Errorf(fault.Unsupported, "%s: pooling %q, want mean, cls or lasttoken", name, pooling.Mode)
+		}
+		return nil
+	}
+	const embeddingFile = "embedding_config.json"
+	var embedding struct{ Pooling *string }
+	if ok, err := readJSON(files, embeddingFile, &embedding); err != nil || !ok || embedding.Pooling == nil {
+		return err
+	}
+	if *embedding.Pooling != "last_token" {
+		return fault.Errorf(fault.Unsupported, "%s: pooling %q, want last_token", embeddingFile, *embedding.Pooling)
+	}
+	f.Pooling = "lasttoken"
+	return nil
+}
+
+// DenseModule is a layer of the sentence-transformers library that comes after an
+// embedding model, in a folder of its own.
+type DenseModule struct {
+	Name    string // of its tensor in the file, without suffix
+	Dir     string // in the checkpoint
+	In, Out int64  // sizes of its input and output
+}
+
+// denseNames are the names of the dense modules by their folders, which are named
+// after their places in modules.json.
+var denseNames = map[string]string{"2_Dense": "dense_2", "3_Dense": "dense_3"}
+
+// readDense reads the dense modules that modules.json names.
+func readDense(files Files, v *View, f *Facts) error {
+	if !v.Options.Dense {
+		return nil
+	}
+	var modules []module
+	if _, err := readJSON(files, modulesFile, &modules); err != nil {
+		return err
+	}
+	for _, m := range modules {
+		if !strings.HasSuffix(m.Type, "Dense") {
+			continue
+		}
+		d := DenseModule{Name: denseNames[m.Path], Dir: m.Path}
+		if d.Name == "" {
+			return fault.Errorf(fault.Unsupported, "%s: dense module in %q, want 2_Dense or 3_Dense", modulesFile, m.Path)
+		}
+		var config struct {
+			In         *int64 `json:"in_features"`
+			Out        *int64 `json:"out_features"`
+			Activation string `json:"activation_function"`
+		}
+		name := path.Join(m.Path, ConfigFile)
+		ok, err := readJSON(files, name, &config)
+		switch {
+		case err != nil:
+			return err
+		case !ok || config.In == nil || config.Out == nil:
+			return fault.Errorf(fault.Broken, "%s: want in_features and out_features of the dense module", name)
+		case config.Activation != "" && !strings.HasSuffix(config.Activation, ".Identity"):
+			return fault.Errorf(fault.Unsupported, "%s: activation_function %q, want none", name, config.Activation)
+		}
+		d.In, d.Out = *config.In, *config.Out
+		f.Dense = append(f.Dense, d)
+	}
+	return nil
+}
+
+var rerankerNames = []string{"qwen3-reranker", "qwen3-vl-reranker"}
+
+// readReranker finds out whether the model is a reranker. A reranker of the Qwen 3
+// family is a language model that is asked whether a document answers a
+// query: of its output only the rows of "yes" and "no" matter. Nothing in its
+// config.json says so, but its names and its model card do. Source: the Qwen3
+// class of the reference's converter.
+func readReranker(files Files, v *View, f *Facts) error {
+	names := []string{f.Dir, v.Class}
+	for _, key := range []string{"_name_or_path", "model_type"} {
+		if s, ok := v.Raw[key].(string); ok {
+			names = append(names, s)
+		}
+	}
+	for _, hint := range rerankerNames {
+		for _, name := range names {
+			f.Reranker = f.Reranker || strings.Contains(strings.ToLower(name), hint)
+		}
+	}
+	if !f.Reranker {
+		data, err := files.ReadFile("README.md")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		card := strings.ToLower(string(data))
+		for _, hint := range rerankerNames {
+			f.Reranker = f.Reranker || strings.Contains(card, "# "+hint)
+		}
+	}
+	if !f.Reranker {
+		return nil
+	}
+	var tok struct {
+		Model struct{ Vocab map[string]int64 }
+		Added []struct {
+			ID      int64
+			Content string
+		} `json:"added_tokens"`
+	}
+	if _, err := readJSON(files, "tokenizer.json", &tok); err != nil {
+		return err
+	}
+	f.Tokens = map[string]int64{}
+	for _, t := range []string{"yes", "no"} {
+		for _, added := range tok.Added {
+			if _, ok := f.Tokens[t]; !ok && added.Content == t {
+				f.Tokens[t] = added.ID
+			}
+		}
+		if id, ok := tok.Model.Vocab[t]; ok {
+			f.Tokens[t] = id
+		}
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package hparams
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"ggforge/fault"
+)
+
+// Object gives access to the members of an object of the configuration, and
+// records which were asked for. The zero value has no members.
+type Object struct {
+	values map[string]any
+	prefix string          // of the keys, in errors and in read
+	read   map[string]bool // keys that were asked for; nil to record none
+}
+
+// ObjectIn returns v, the value under key, as an object that records nothing; ok
+// is false when it is none.
+func ObjectIn(key string, v any) (o Object, ok bool) {
+	m, ok := v.(map[string]any)
+	return Object{m, key + ".", nil}, ok
+}
+
+// lookup returns the first of keys that the object has, with its prefix, and the
+// value. A null is a value: the reference looks no further.
+func (o Object) lookup(keys ...string) (key string, v any) {
+	for _, key := range keys {
+		if o.read != nil {
+			o.read[o.prefix+key] = true
+		}
+		if v, ok := o.values[key]; ok {
+			return o.prefix + key, v
+		}
+	}
+	return "", nil
+}
+
+// Sub returns the object under key, one without members when there is none.
+func (o Object) Sub(key string) Object {
+	_, v := o.lookup(key)
+	m, _ := v.(map[string]any)
+	return Object{m, o.prefix + key + ".", o.read}
+}
+
+// Members returns the members of the object, which the caller does not change; nil
+// for an object that is not there.
+func (o Object) Members() map[string]any { return o.values }
+
+// Value returns the value of a key, nil if it has none.
+func (o Object) Value(key string) any {
+	_, v := o.lookup(key)
+	return v
+}
+
+// Present reports whether a key is there, be it with null. It does not count as
+// asked for.
+func (o Object) Present(key string) bool {
+	_, ok := o.values[key]
+	return ok
+}
+
+// Has reports whether the first of keys that is there has a value other than null.
+func (o Object) Has(keys ...string) bool {
+	_, v := o.lookup(keys...)
+	return v != nil
+}
+
+// Int returns the first of keys that is there as an integer. ok is false when
+// none is, or when it is null.
+func (o Object) Int(keys ...string) (n int64, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	return asInt(key, v)
+}
+
+// Require is Int for keys of which one must be there.
+func (o Object) Require(keys ...string) (int64, error) {
+	n, ok, err := o.Int(keys...)
+	return n, o.needed(ok, err, keys)
+}
+
+// needed returns err, or that of keys none of which has a value.
+func (o Object) needed(ok bool, err error, keys []string) error {
+	if err != nil || ok {
+		return err
+	}
+	if len(keys) == 1 {
+		return fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, o.prefix+keys[0])
+	}
+	return fault.Errorf(fault.Broken, "%s: has none of the keys %q", ConfigFile, keys)
+}
+
+// Float is Int for numbers.
+func (o Object) Float(keys ...string) (f float64, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	return asFloat(key, v)
+}
+
+// RequireFloat is Require for numbers.
+func (o Object) RequireFloat(keys ...string) (float64, error) {
+	f, ok, err := o.Float(keys...)
+	return f, o.needed(ok, err, keys)
+}
+
+// RequireBool is Require for flags.
+func (o Object) RequireBool(keys ...string) (bool, error) {
+	b, ok, err := o.Bool(keys...)
+	return b, o.needed(ok, err, keys)
+}
+
+// String is Int for strings.
+func (o Object) String(keys ...string) (s string, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	return asString(key, v)
+}
+
+// Bool is Int for flags.
+func (o Object) Bool(keys ...string) (b, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	return asBool(key, v)
+}
+
+// Ints is Int for lists of integers.
+func (o Object) Ints(keys ...string) (list []int64, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	return asList(key, v, asInt)
+}
+
+// Floats is Int for lists of numbers.
+func (o Object) Floats(keys ...string) (list []float64, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	return asList(key, v, asFloat)
+}
+
+// Strings is Int for lists of strings.
+func (o Object) Strings(keys ...string) (list []string, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	return asList(key, v, asString)
+}
+
+// unread lists the members that nothing asked for and that might mean something.
+func (o Object) unread() []string {
+	var keys []string
+	for key, v := range o.values {
+		if m, ok := v.(map[string]any); ok {
+			keys = append(keys, Object{m, o.prefix + key + ".", o.read}.unread()...)
+		} else if !o.read[o.prefix+key] && !IsNo(v) && !inertRope(key, v) {
+			keys = append(keys, o.prefix+key)
+		}
+	}
+	return keys
+}
+
+// WrongType is the error for a key whose value is not what it should be.
+func WrongType(key, want string, found any) error {
+	return fault.Errorf(fault.Broken, "%s: key %q: want %s, found %s", ConfigFile, key, want, shown(found))
+}
+
+// shown returns a value of config.json as JSON has it, cut when it is long.
+func shown(v any) string {
+	const most = 80
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	if len(text) > most {
+		return fmt.Sprintf("%s... (%d bytes)", text[:most], len(text))
+	}
+	return string(text)
+}
+
+func asInt(key string, v any) (int64, bool, error) {
+	if v == nil {
+		return 0, false, nil
+	}
+	num, ok := v.(json.Number)
+	if !ok {
+		return 0, false, WrongType(key, "an integer", v)
+	}
+	n, err := num.Int64()
+	if err != nil {
+		return 0, false, WrongType(key, "an integer", v)
+	}
+	return n, true, nil
+}
+
+func asFloat(key string, v any) (float64, bool, error) {
+	if v == nil {
+		return 0, false, nil
+	}
+	num, ok := v.(json.Number)
+	if !ok {
+		return 0, false, WrongType(key, "a number", v)
+	}
+	f, err := num.Float64()
+	if err != nil || math.IsNaN(f) {
+		return 0, false, WrongType(key, "a number that float64 can hold", v)
+	}
+	return f, true, nil
+}
+
+func asBool(key string, v any) (b, ok bool, err error) {
+	if v == nil {
+		return false, false, nil
+	}
+	if b, ok = v.(bool); !ok {
+		return false, false, WrongType(key, "true or false", v)
+	}
+	return b, true, nil
+}
+
+func asList[T any](key string, v any, as func(string, any) (T, bool, error)) ([]T, bool, error) {
+	if v == nil {
+		return nil, false, nil
+	}
+	values, ok := v.([]any)
+	if !ok {
+		return nil, false, WrongType(key, "a list", v)
+	}
+	var list []T
+	for i, v := range values {
+		t, ok, err := as(fmt.Sprintf("%s[%d]", key, i), v)
+		if err == nil && !ok {
+			err = WrongType(key, "a list without null", v)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		list = append(list, t)
+	}
+	return list, true, nil
+}
+
+func asString(key string, v any) (string, bool, error) {
+	if v == nil {
+		return "", false, nil
+	}
+	s, ok := v.(string)
+	if !ok {
+		return "", false, WrongType(key, "a string", v)
+	}
+	return s, true, nil
+}
