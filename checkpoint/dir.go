@@ -107,7 +107,7 @@ func (d *Dir) resolve(name string) (string, error) {
 	}
 	inside := within(d.real, target) || d.base != d.real && within(filepath.Join(d.base, hubBlobs), target)
 	if !inside && !d.opt.OutsideLinks {
-		return "", fault.Errorf(fault.Refused, "%s: is a link to %s, outside the model directory: not followed unless that is permitted", name, target)
+		return "", fault.Permits("OutsideLinks", fault.Errorf(fault.Refused, "%s: is a link to %s, outside the model directory: not followed", name, target))
 	}
 	return target, nil
 }

@@ -179,8 +179,8 @@ func (j *Job) unmap() error {
 		plan = append(plan, t)
 	}
 	if len(unmapped) > 0 {
-		return fault.Errorf(fault.Unsupported, "%d tensors have no place in a checkpoint of architecture %s with %d layers: %s",
-			len(unmapped), j.Arch.Name, blocks, strings.Join(unmapped, ", "))
+		return fault.Errorf(fault.Unsupported, "%d tensors have no place in a checkpoint of architecture %s with %d layers:%s",
+			len(unmapped), j.Arch.Name, blocks, fault.Lines(unmapped))
 	}
 	missing := j.Arch.Missing(blocks, func(name string) bool { return have[name] })
 	if len(missing) > 0 {

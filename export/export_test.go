@@ -420,7 +420,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"whole", meta("llama", none), whole, true, nil, ""},
 		{"unmapped", meta("llama", none), with(f32("blk.0.attn_q.weight", 4, 4), f32("extra", 1), f32("output.bias", 4)), true, fault.Unsupported,
-			"3 tensors have no place in a checkpoint of architecture llama with 0 layers: blk.0.attn_q.weight, extra, output.bias"},
+			"3 tensors have no place in a checkpoint of architecture llama with 0 layers:\n  blk.0.attn_q.weight\n  extra\n  output.bias"},
 		{"missing", meta("llama", none), whole[:1], true, fault.Broken, "model.norm.weight"},
 		{"missing-layers", meta("llama", number("llama.block_count", math.MaxUint32)), whole, true, fault.Broken, "4294967295 layers"},
 		{"no-layers", meta("llama"), whole, true, fault.Broken, `"llama.block_count"`},

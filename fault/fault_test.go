@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"testing"
 
 	"ggforge/fault"
@@ -45,5 +46,24 @@ func TestWith(t *testing.T) {
 	}
 	if !fault.Has(err) {
 		t.Error("the kind is lost")
+	}
+}
+
+func TestLines(t *testing.T) {
+	if got := fault.Lines([]string{"a", "b"}); got != "\n  a\n  b" {
+		t.Errorf("got %q", got)
+	}
+	if got := fault.Lines(make([]string, 23)); strings.Count(got, "\n") != 21 || !strings.HasSuffix(got, "\n  and 3 more") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestOption(t *testing.T) {
+	err := fmt.Errorf("a: %w", fault.Permits("Force", fault.Errorf(fault.Usage, "b: exists already")))
+	if err.Error() != "a: b: exists already" || fault.Option(err) != "Force" || !errors.Is(err, fault.Usage) {
+		t.Errorf("got %v, option %q", err, fault.Option(err))
+	}
+	if got := fault.Option(errors.New("x")); got != "" {
+		t.Errorf("option %q of an error without one", got)
 	}
 }

@@ -77,6 +77,7 @@ func ggufDefects() []defect {
 	whole := file(good...)
 	return []defect{
 		{"magic-only", []byte("GGUF"), "not a GGUF file"},
+		{"no-tensors-no-padding", gguf.AppendHeader(nil, md, nil, 1), "has no tensor whose name ends in"},
 		{"model", imatrixtest.Encode(gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}, good),
 			"metadata: lacks imatrix.datasets, imatrix.chunk_count, imatrix.chunk_size: is this an importance matrix?"},
 		{"no-datasets", imatrixtest.Encode(without("imatrix.datasets"), good), "metadata: lacks imatrix.datasets:"},
@@ -87,11 +88,11 @@ func ggufDefects() []defect {
 		{"chunk-count-i32", imatrixtest.Encode(with("imatrix.chunk_count", gguf.Int32(1)), good), `key "imatrix.chunk_count": has type i32, want a u32`},
 		{"chunk-size-string", imatrixtest.Encode(with("imatrix.chunk_size", gguf.String("1")), good), `key "imatrix.chunk_size": has type str, want a u32`},
 		{"no-tensors", file(), "data (byte 192): has no tensor whose name ends in \".in_sum2\""},
-		{"no-counts", file(sums), `tensor "a.in_sum2" (byte 256): has no tensor "a.counts" beside it`},
-		{"no-sums", file(counts), `has no tensor "a.in_sum2" beside it`},
+		{"no-counts", file(sums), `tensor "a.in_sum2" (byte 256): has no tensor "a.counts" next to it`},
+		{"no-sums", file(counts), `has no tensor "a.in_sum2" next to it`},
 		{"no-counts-for-one", file(sums, counts, named(sums, "b.in_sum2")), `tensor "b.in_sum2"`},
 		{"no-sums-for-one", file(sums, counts, named(counts, "b.counts")), `tensor "b.counts"`},
-		{"in-sum-alone", file(sums, counts, named(sums, "b.in_sum")), `tensor "b.in_sum" (byte 416): has no tensor "b.in_sum2" beside it`},
+		{"in-sum-alone", file(sums, counts, named(sums, "b.in_sum")), `tensor "b.in_sum" (byte 416): has no tensor "b.in_sum2" next to it`},
 		{"in-sum-short", file(sums, counts, shaped(named(sums, "a.in_sum"), 3)), `has 3 elements, want the 4 of "a.in_sum2"`},
 		{"names-twice", file(sums, counts, sums), `tensor "a.in_sum2" (byte`},
 		{"sums-f16", file(typed(sums, gguf.TypeF16), counts), `tensor "a.in_sum2" (byte 288): is F16, want F32`},

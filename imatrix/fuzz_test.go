@@ -67,7 +67,7 @@ func fuzzParse(t *testing.T, data []byte) *imatrix.Matrix {
 	if err := m.Validate(t.Context(), nil); (err == nil) != valid {
 		t.Errorf("validate: %v", err)
 	}
-	m.Metadata("fuzz")
+	m.Metadata(false)
 	return m
 }
 

@@ -42,7 +42,7 @@ func (m *Matrix) parseGGUF(data []byte) error {
 			counts := tensors[name+suffixCounts]
 			switch {
 			case counts == nil:
-				return bad("has no tensor %s beside it", quote(name+suffixCounts))
+				return bad("has no tensor %s next to it", quote(name+suffixCounts))
 			case t.Type != gguf.TypeF32:
 				return bad("is %v, want F32", t.Type)
 			case t.Elements()%counts.Elements() != 0:
@@ -55,19 +55,19 @@ func (m *Matrix) parseGGUF(data []byte) error {
 			m.entries = append(m.entries, e)
 		} else if name, ok := strings.CutSuffix(t.Name, suffixCounts); ok {
 			if tensors[name+suffixSums] == nil {
-				return bad("has no tensor %s beside it", quote(name+suffixSums))
+				return bad("has no tensor %s next to it", quote(name+suffixSums))
 			}
 		} else if name, ok := strings.CutSuffix(t.Name, suffixMeans); ok {
 			switch sums := tensors[name+suffixSums]; {
 			case sums == nil:
-				return bad("has no tensor %s beside it", quote(name+suffixSums))
+				return bad("has no tensor %s next to it", quote(name+suffixSums))
 			case t.Elements() != sums.Elements():
 				return bad("has %d elements, want the %d of %s", t.Elements(), sums.Elements(), quote(sums.Name))
 			}
 		}
 	}
 	if len(m.entries) == 0 {
-		return &FormatError{Path: m.Path, Offset: f.DataStart, Object: "data",
+		return &FormatError{Path: m.Path, Offset: min(f.DataStart, f.Size), Object: "data",
 			Msg: fmt.Sprintf("has no tensor whose name ends in %q: is this an importance matrix?", suffixSums)}
 	}
 	return nil

@@ -239,15 +239,24 @@ func containsAny(s string, substrings []string) bool {
 
 // Metadata returns the pairs a quantized file gets, in their order: file name,
 // dataset if known, number of entries (those left by Include and Exclude), and
-// number of chunks if above 0. A matrix without entries gives none. Strings are
-// cut at 127 bytes, even inside a character, and at a zero byte.
-func (m *Matrix) Metadata(fileName string) gguf.Metadata {
+// number of chunks if above 0. A matrix without entries gives none. Of the file and
+// the dataset only the last part of the path is recorded, unless paths is set: the
+// folders are nobody's business. Strings are cut at 127 bytes, even inside a
+// character, and at a zero byte.
+func (m *Matrix) Metadata(paths bool) gguf.Metadata {
 	if m.Len() == 0 {
 		return nil
 	}
-	md := gguf.Metadata{{Key: KeyFile, Value: gguf.String(cut(fileName))}}
+	text := func(s string) gguf.Value {
+		s = cString(s)
+		if !paths {
+			s = base(s)
+		}
+		return gguf.String(s[:min(len(s), maxString)])
+	}
+	md := gguf.Metadata{{Key: KeyFile, Value: text(m.Path)}}
 	if len(m.Datasets) > 0 {
-		md = append(md, gguf.KV{Key: KeyDataset, Value: gguf.String(cut(m.Datasets[0]))})
+		md = append(md, gguf.KV{Key: KeyDataset, Value: text(m.Datasets[0])})
 	}
 	md = append(md, gguf.KV{Key: KeyEntriesCount, Value: gguf.Uint32(uint32(m.Len()))})
 	if m.Chunks > 0 {
@@ -256,7 +265,12 @@ func (m *Matrix) Metadata(fileName string) gguf.Metadata {
 	return md
 }
 
-func cut(s string) string { return cString(s[:min(len(s), maxString)]) }
+// base returns the last part of a path of any system: the matrix may have been
+// made on another.
+func base(path string) string {
+	path = strings.TrimRight(path, `/\`)
+	return path[strings.LastIndexAny(path, `/\`)+1:]
+}
 
 // cString returns s up to its first zero byte.
 func cString(s string) string {

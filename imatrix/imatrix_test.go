@@ -135,7 +135,7 @@ func same(t *testing.T, a, b *imatrix.Matrix) {
 			t.Errorf("entry %q differs", e.Name)
 		}
 	}
-	if x, y := a.Metadata("f"), b.Metadata("f"); !slices.Equal(x, y) {
+	if x, y := a.Metadata(true)[1:], b.Metadata(true)[1:]; !slices.Equal(x, y) {
 		t.Errorf("metadata: %v, %v", x, y)
 	}
 }
@@ -328,7 +328,7 @@ func TestIncludeExclude(t *testing.T) {
 				t.Errorf("include %q, exclude %q: entry %q is %v", c.include, c.exclude, name, e)
 			}
 		}
-		if md := m.Metadata("f"); (len(md) == 0) != (m.Len() == 0) {
+		if md := m.Metadata(false); (len(md) == 0) != (m.Len() == 0) {
 			t.Errorf("%d entries, metadata %v", m.Len(), md)
 		}
 	}
@@ -342,19 +342,26 @@ func TestMetadata(t *testing.T) {
 	}
 	long := strings.Repeat("d", 126)
 	for _, c := range []struct {
-		m    *imatrix.Matrix
-		name string
-		want string
+		m     *imatrix.Matrix
+		path  string
+		paths bool // recorded whole
+		want  string
 	}{
-		{file([]string{"x", "y"}, 7), "im.gguf", `file="im.gguf" dataset="x" entries_count=2 chunks_count=7`},
-		{file(nil, 0), "im.gguf", `file="im.gguf" entries_count=2`},
-		{file([]string{"", "y"}, 1<<31-1), "", `file="" dataset="" entries_count=2 chunks_count=2147483647`},
-		{file([]string{"x\x00y"}, 1<<31), "f", `file="f" dataset="x" entries_count=2`},
-		{file([]string{long + "é"}, 1<<32-1), long + "ef", `file="` + long + `e" dataset="` + long + `\xc3" entries_count=2`},
-		{nil, "f", ""},
+		{file([]string{"x", "y"}, 7), "im.gguf", true, `file="im.gguf" dataset="x" entries_count=2 chunks_count=7`},
+		{file(nil, 0), "im.gguf", false, `file="im.gguf" entries_count=2`},
+		{file([]string{"", "y"}, 1<<31-1), "", false, `file="" dataset="" entries_count=2 chunks_count=2147483647`},
+		{file([]string{"x\x00y"}, 1<<31), "f", false, `file="f" dataset="x" entries_count=2`},
+		{file([]string{"/home/me/calibration.txt"}, 0), "dir/f", false, `file="f" dataset="calibration.txt" entries_count=2`},
+		{file([]string{`C:\me\calibration.txt`}, 0), "dir/f/", false, `file="f" dataset="calibration.txt" entries_count=2`},
+		{file([]string{"/home/me/calibration.txt"}, 0), "dir/f", true, `file="dir/f" dataset="/home/me/calibration.txt" entries_count=2`},
+		{file([]string{long + "é"}, 1<<32-1), long + "ef", false, `file="` + long + `e" dataset="` + long + `\xc3" entries_count=2`},
+		{nil, "f", false, ""},
 	} {
 		var got []string
-		for _, kv := range c.m.Metadata(c.name) {
+		if c.m != nil {
+			c.m.Path = c.path
+		}
+		for _, kv := range c.m.Metadata(c.paths) {
 			got = append(got, strings.TrimPrefix(kv.Key, "quantize.imatrix.")+"="+kv.Value.String())
 			if kv.Value.Type() != gguf.StringType && kv.Value.Type() != gguf.Uint32Type {
 				t.Errorf("key %q has type %v", kv.Key, kv.Value.Type())

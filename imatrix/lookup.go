@@ -2,6 +2,7 @@ package imatrix
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -134,6 +135,40 @@ func (m *Matrix) validate(ctx context.Context, e *Entry) error {
 		}
 		return nil
 	})
+}
+
+// Blank says of which matrices of a tensor the entry of m knows nothing, in
+// ascending order; the tensor has n of them, among which the values are shared out
+// evenly. zero are those whose values are all 0, as legacy files have them for
+// experts that the calibration did not reach: encoders make zeros of their weights,
+// with most types. unseen are those whose count is 0: their values are all 1.
+func (m *Matrix) Blank(ctx context.Context, e *Entry, n int) (zero, unseen []int, err error) {
+	if n < 1 || e.Len()%n != 0 {
+		return nil, nil, fmt.Errorf("%s: entry %s of %d values has no %d matrices", m.Path, quote(e.Name), e.Len(), n)
+	}
+	if e.Matrices() == n {
+		unseen = e.Unseen()
+	}
+	columns := e.Len() / n
+	err = mmap.Guard(m.Path, func() error {
+		var buf [4096]float32
+		for k := range n {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			blank := true
+			for at := 0; blank && at < columns; at += len(buf) {
+				part := buf[:min(len(buf), columns-at)]
+				e.values(part, k*columns+at)
+				blank = !slices.ContainsFunc(part, func(v float32) bool { return v != 0 })
+			}
+			if blank {
+				zero = append(zero, k)
+			}
+		}
+		return nil
+	})
+	return zero, unseen, err
 }
 
 // badValue returns the place of the first value that cannot be an importance,

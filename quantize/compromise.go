@@ -38,7 +38,7 @@ func (e *StrictError) Error() string {
 	for i, c := range e.Compromises {
 		lines[i] = c.String()
 	}
-	return "--strict: " + strings.Join(lines, "; ")
+	return "the strict rule permits no compromise:" + fault.Lines(lines)
 }
 
 // Is makes errors.Is(err, ErrRefused) true.

@@ -16,8 +16,10 @@ import (
 type matrix struct {
 	*imatrix.Matrix // nil for none, or none that counts
 
+	path    string       // as the options name it, "" for none
 	found   []Compromise // options that have no effect, entries that do not count
 	entries map[string]*importance
+	blanks  map[string]blank
 }
 
 // importance is a tensor's entry.
@@ -42,24 +44,79 @@ func (m *matrix) importance(t model.Tensor) writer.Importance {
 	return i
 }
 
+// blank says how many matrices of a tensor the importance matrix knows nothing of.
+type blank struct{ zero, unseen, of int }
+
+// blank looks at the values of a tensor's entry, once for all recipes.
+func (m *matrix) blank(ctx context.Context, t model.Tensor) (blank, error) {
+	b, ok := m.blanks[t.Name]
+	if ok {
+		return b, nil
+	}
+	b.of = 1
+	if len(t.NE) > 2 {
+		b.of = int(t.NE[2])
+	}
+	zero, unseen, err := m.Blank(ctx, m.Entry(t.Name), b.of)
+	b.zero, b.unseen = len(zero), len(unseen)
+	m.blanks[t.Name] = b
+	return b, err
+}
+
+// compromises lists the tensors that are quantized by importance which says nothing
+// of them.
+func (m *matrix) compromises(ctx context.Context, input *model.Model, decisions []Decision) ([]Compromise, error) {
+	var zero, unseen []string
+	name := func(d *Decision, n, of int) string {
+		if of == 1 {
+			return d.Name
+		}
+		return fmt.Sprintf("%s (%d of %d matrices)", d.Name, n, of)
+	}
+	for i := range decisions {
+		d := &decisions[i]
+		if !d.Importance {
+			continue
+		}
+		b, err := m.blank(ctx, input.Tensors[d.Tensor])
+		if err != nil {
+			return nil, err
+		}
+		if b.zero > 0 {
+			zero = append(zero, name(d, b.zero, b.of))
+		}
+		if b.unseen > 0 {
+			unseen = append(unseen, name(d, b.unseen, b.of))
+		}
+	}
+	var all []Compromise
+	if zero != nil {
+		all = append(all, Compromise{"weights that most types write as zeros, since their importance is 0 in every column", zero})
+	}
+	if unseen != nil {
+		all = append(all, Compromise{"weights that the calibration has not seen, quantized as if every column counted the same", unseen})
+	}
+	return all, nil
+}
+
 // paths returns the file of the matrix.
 func (m *matrix) paths() []string {
-	if m.Len() == 0 {
+	if m.path == "" {
 		return nil
 	}
-	return []string{m.Path}
+	return []string{m.path}
 }
 
 // openMatrix opens the importance matrix, if any, and checks it against the
 // model.
 func openMatrix(ctx context.Context, model *model.Model, opt *Options) (_ *matrix, err error) {
-	m := &matrix{entries: map[string]*importance{}}
+	m := &matrix{path: opt.Matrix, entries: map[string]*importance{}, blanks: map[string]blank{}}
 	warnf := func(format string, args ...any) {
 		m.found = append(m.found, Compromise{Text: fmt.Sprintf(format, args...)})
 	}
 	if opt.Matrix == "" {
 		if len(opt.IncludeWeights)+len(opt.ExcludeWeights) > 0 {
-			warnf("--include-weights and --exclude-weights have no effect without --imatrix")
+			warnf("the choice among the entries of an importance matrix has no effect: there is no matrix")
 		}
 		return m, nil
 	}
@@ -73,7 +130,7 @@ func openMatrix(ctx context.Context, model *model.Model, opt *Options) (_ *matri
 		}
 	}()
 	for _, name := range im.Duplicates {
-		warnf("%s: entry %q stands twice; the last one counts", im.Path, name)
+		warnf("%s: entry %q is there twice; the last one counts", im.Path, name)
 	}
 	for _, substring := range slices.Concat(opt.IncludeWeights, opt.ExcludeWeights) {
 		if !slices.ContainsFunc(im.Entries(), func(e imatrix.Entry) bool { return strings.Contains(e.Name, substring) }) {

@@ -2,7 +2,6 @@ package quantize
 
 import (
 	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,11 +84,7 @@ func (j *Job) outputMetadata() gguf.Metadata {
 		m.Move(kv.Key, kv.Value)
 	}
 	if j.matrix.Len() > 0 && !j.opt.HideMatrix {
-		name := j.opt.Matrix
-		if !j.opt.Reference {
-			name = filepath.Base(name)
-		}
-		for _, kv := range j.matrix.Metadata(name) {
+		for _, kv := range j.matrix.Metadata(j.opt.Reference) {
 			m.Move(kv.Key, kv.Value)
 		}
 	}

@@ -96,7 +96,7 @@ func (j *Job) alignment() (a int64, misstated bool, err error) {
 	}
 	a, _ = v.Int()
 	if v.Type() != gguf.Uint32Type || a <= 0 || a&(a-1) != 0 {
-		return 0, false, fault.Errorf(fault.Usage, "--override-kv: %s is %v %v, want a power of two as u32", gguf.KeyAlignment, v.Type(), v)
+		return 0, false, fault.Errorf(fault.Usage, "overridden metadata: %s is %v %v, want a power of two as u32", gguf.KeyAlignment, v.Type(), v)
 	}
 	if j.opt.Reference {
 		return gguf.DefaultAlignment, a != gguf.DefaultAlignment, nil

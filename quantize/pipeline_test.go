@@ -348,22 +348,22 @@ func TestStrict(t *testing.T) {
 		{"dense", "Q4_K_M", func(*Options) {}, ""},
 		{"dense", "Q4_K_M", func(o *Options) { o.Matrix = "dat/imd" }, ""},
 		{"meta", "Q4_K_M", func(*Options) {}, "not whole blocks of the wanted type: blk.0.odd.weight (F16 instead of Q4_K), blk.0.odd2.weight (Q5_0 instead of Q4_K)"},
-		{"dense", "Q4_K_M", func(o *Options) { o.TensorTypes = []TensorTypeRule{tensorRule(t, "x_y=q8_0")} }, "--tensor-type x_y=Q8_0 has no effect"},
+		{"dense", "Q4_K_M", func(o *Options) { o.TensorTypes = []TensorTypeRule{tensorRule(t, "x_y=q8_0")} }, "tensor rule x_y=Q8_0 has no effect"},
 		{"dense", "Q4_K_M", func(o *Options) {
 			o.TensorTypes = []TensorTypeRule{tensorRule(t, "attn=q8_0"), tensorRule(t, "attn_q=q4_0")}
-		}, "--tensor-type attn_q=Q4_0 has no effect"},
-		{"dense", "F16", func(o *Options) { o.TensorTypes = []TensorTypeRule{tensorRule(t, "attn=q8_0")} }, "--tensor-type attn=Q8_0 has no effect"},
+		}, "tensor rule attn_q=Q4_0 has no effect"},
+		{"dense", "F16", func(o *Options) { o.TensorTypes = []TensorTypeRule{tensorRule(t, "attn=q8_0")} }, "tensor rule attn=Q8_0 has no effect"},
 		{"tied", "Q4_K_M", func(o *Options) { o.OutputTensorType = q8 }, ""},
-		{"tied", "F16", func(o *Options) { o.OutputTensorType = q8 }, "--output-tensor-type has no effect"},
-		{"tied", "Q4_K_M", func(o *Options) { o.LeaveOutputTensor = true }, "--leave-output-tensor has no effect"},
-		{"dense", "COPY", func(o *Options) { o.TokenEmbeddingType = q8 }, "--token-embedding-type has no effect"},
-		{"dense", "Q4_K_M", func(o *Options) { o.PruneLayers = []int64{2, 7} }, "layers that the model does not have: 7"},
+		{"tied", "F16", func(o *Options) { o.OutputTensorType = q8 }, "output tensor type has no effect"},
+		{"tied", "Q4_K_M", func(o *Options) { o.LeaveOutputTensor = true }, "leaving the output tensor as it is has no effect"},
+		{"dense", "COPY", func(o *Options) { o.TokenEmbeddingType = q8 }, "token embedding type has no effect"},
+		{"dense", "Q4_K_M", func(o *Options) { o.PruneLayers = []int64{2, 7} }, "layers to prune that the model does not have: 7"},
 		{"dense", "Q4_K_M", func(o *Options) { o.Matrix = "dat/imskip" }, "tensors without an entry in the importance matrix: blk.1.ffn_up.weight"},
 		{"dense", "Q8_0", func(o *Options) { o.Matrix = "dat/imskip" }, ""}, // ignores it anyway
 		{"dense", "Q4_K_M", func(o *Options) { o.Matrix = "dat/imembbad" }, "token_embd.weight\" has 100 values"},
 		{"dense", "Q4_K_M", func(o *Options) { o.Matrix, o.ExcludeWeights = "dat/imd", []string{"blk"} }, "no entry is left"},
 		{"dense", "Q4_K_M", func(o *Options) { o.Matrix, o.ExcludeWeights = "dat/imd", []string{"zzz"} }, `has "zzz" in its name`},
-		{"dense", "Q4_K_M", func(o *Options) { o.IncludeWeights = []string{"a"} }, "no effect without --imatrix"},
+		{"dense", "Q4_K_M", func(o *Options) { o.IncludeWeights = []string{"a"} }, "there is no matrix"},
 	} {
 		opt := options(t, c.recipe)
 		c.set(&opt)

@@ -119,9 +119,9 @@ func TestPlanReasons(t *testing.T) {
 	want := map[string]string{
 		"token_embd.weight":         "Q5_0 from Q4_K fallback: row of 160 is not a multiple of 256 (Q4_K)",
 		"blk.0.attn_v.weight":       "Q6_K recipe Q4_K_M: attn_v, outer or every third layer",
-		"blk.0.attn_k.weight":       "Q8_0 override --tensor-type attn_k",
+		"blk.0.attn_k.weight":       "Q8_0 override tensor rule attn_k",
 		"blk.0.attn_q.weight":       "F32 kept: 1-D",
-		"output.weight":             "Q5_0 override --output-tensor-type",
+		"output.weight":             "Q5_0 override output tensor type",
 		"blk.0.ffn_gate_inp.weight": "F32 kept: name holds ffn_gate_inp.weight",
 		"blk.0.x.weight":            "Q4_K recipe Q4_K_M: default",
 		"s":                         "F32 kept: not a weight",

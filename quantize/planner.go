@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model"
 	"ggforge/quants"
@@ -81,7 +82,7 @@ func (p *planner) kept(t *model.Tensor, name string) string {
 	}
 	if p.opt.LeaveOutputTensor && name == outputName {
 		p.usedLeave = true
-		return "--leave-output-tensor"
+		return "output tensor left as it is"
 	}
 	return ""
 }
@@ -92,12 +93,12 @@ func (p *planner) fixedType(name string, role Role) (*gguf.Type, string) {
 	switch {
 	case role == RoleOutput && p.opt.OutputTensorType != nil:
 		p.usedOut = true
-		return p.opt.OutputTensorType, "--output-tensor-type"
+		return p.opt.OutputTensorType, "output tensor type"
 	case role == RoleEmbd && p.opt.TokenEmbeddingType != nil && (name == embdName || p.tensorRule(name) < 0):
 		// A tensor rule wins for per-layer embeddings, and for them only. In the
 		// reference it does so also where it then has no effect itself.
 		p.usedEmbd = true
-		return p.opt.TokenEmbeddingType, "--token-embedding-type"
+		return p.opt.TokenEmbeddingType, "token embedding type"
 	}
 	return nil, ""
 }
@@ -117,17 +118,17 @@ func (p *planner) want(t *model.Tensor, name string, role Role) (gguf.Type, Reas
 	if i := p.tensorRule(name); i >= 0 {
 		p.rulesUsed[i] = true
 		tr := p.opt.TensorTypes[i]
-		return tr.Type, Reason{ByOverride, "--tensor-type " + tr.Pattern}, nil
+		return tr.Type, Reason{ByOverride, "tensor rule " + tr.Pattern}, nil
 	}
 	if p.opt.Pure {
-		return r.Type, Reason{ByRecipe, r.Name + " --pure"}, nil
+		return r.Type, Reason{ByRecipe, r.Name + ", pure"}, nil
 	}
 
 	if role == RoleEmbd && p.traits.tied {
 		role = RoleOutput
 		if o := p.opt.OutputTensorType; o != nil {
 			p.usedOut = true
-			return *o, Reason{ByOverride, "--output-tensor-type, tied embedding"}, nil
+			return *o, Reason{ByOverride, "output tensor type, tied embedding"}, nil
 		}
 	}
 	kind := role
@@ -156,7 +157,7 @@ func (p *planner) check(t *model.Tensor, d *Decision, role Role) error {
 		return &UnsupportedError{d.Name, d.To, fmt.Sprintf("%s, and %v has no fallback", misfitText(t, d.To), d.Reason)}
 	}
 	if d.From.Kind() == gguf.KindQuant && !p.opt.AllowRequantize {
-		p.refuse(d.Name, d.From, "already quantized; --allow-requantize would requantize it")
+		p.refused = append(p.refused, fault.Permits("AllowRequantize", &RefusedError{Tensor: d.Name, Type: d.From, Msg: "already quantized"}))
 		return nil
 	}
 	needs := p.opt.Recipe.needs(d.To, role)
@@ -222,12 +223,12 @@ func (p *planner) compromises(out *Planned) (all []Compromise) {
 		add(!used, fmt.Sprintf("tensor rule %v has no effect on any tensor", p.opt.TensorTypes[i]))
 	}
 	const none = " has no effect: no such tensor is converted"
-	add(p.opt.OutputTensorType != nil && !p.usedOut, "--output-tensor-type"+none)
-	add(p.opt.TokenEmbeddingType != nil && !p.usedEmbd, "--token-embedding-type"+none)
-	add(p.opt.LeaveOutputTensor && !p.usedLeave && !p.opt.Recipe.Copy, "--leave-output-tensor has no effect: there is no tensor "+outputName)
+	add(p.opt.OutputTensorType != nil && !p.usedOut, "output tensor type"+none)
+	add(p.opt.TokenEmbeddingType != nil && !p.usedEmbd, "token embedding type"+none)
+	add(p.opt.LeaveOutputTensor && !p.usedLeave && !p.opt.Recipe.Copy, "leaving the output tensor as it is has no effect: there is no tensor "+outputName)
 	if out.layers != nil {
 		none := out.layers.missing(p.opt.PruneLayers)
-		add(none != nil, "--prune-layers names layers that the model does not have", none...)
+		add(none != nil, "layers to prune that the model does not have", none...)
 	}
 	for _, m := range p.misfits {
 		add(true, m+": quantized without")

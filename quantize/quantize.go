@@ -93,10 +93,10 @@ func Prepare(ctx context.Context, path string, opt Options) (*Job, error) {
 // as well, as by Prepare; the error is that of the first recipe that has one.
 func PrepareBatch(ctx context.Context, m *model.Model, recipes []*Recipe, opt Options) (*Batch, error) {
 	if opt.KeepSplit && (opt.SplitMaxTensors > 0 || opt.SplitMaxBytes > 0) || opt.SplitMaxTensors > 0 && opt.SplitMaxBytes > 0 {
-		return nil, fault.Errorf(fault.Usage, "only one of --keep-split, --split-max-tensors and --split-max-size can be given")
+		return nil, fault.Errorf(fault.Usage, "only one of KeepSplit, SplitMaxTensors and SplitMaxBytes can be set")
 	}
 	if len(opt.IncludeWeights) > 0 && len(opt.ExcludeWeights) > 0 {
-		return nil, fault.Errorf(fault.Usage, "only one of --include-weights and --exclude-weights can be given")
+		return nil, fault.Errorf(fault.Usage, "only one of IncludeWeights and ExcludeWeights can be set")
 	}
 	mx, err := openMatrix(ctx, m, &opt)
 	if err != nil {
@@ -107,7 +107,7 @@ func PrepareBatch(ctx context.Context, m *model.Model, recipes []*Recipe, opt Op
 	for _, r := range recipes {
 		j := &Job{Input: m, opt: opt, matrix: mx}
 		j.opt.Recipe = r
-		err := j.plan()
+		err := j.plan(ctx)
 		if j.Planned == nil {
 			mx.Close()
 			return nil, err
@@ -121,7 +121,7 @@ func PrepareBatch(ctx context.Context, m *model.Model, recipes []*Recipe, opt Op
 }
 
 // plan decides everything. Planned is nil afterwards if there is nothing to show.
-func (j *Job) plan() error {
+func (j *Job) plan(ctx context.Context) error {
 	opt := j.opt.PlanOptions
 	if j.matrix.Len() > 0 {
 		opt.Importance = j.matrix.Check
@@ -129,7 +129,11 @@ func (j *Job) plan() error {
 	opt.KeepOrder = j.opt.KeepSplit
 	planned, err := Plan(overridden(j.Input.Metadata, j.opt.Override), j.Input.Tensors, opt)
 	if planned != nil {
-		planned.Compromises = append(slices.Clone(j.matrix.found), planned.Compromises...)
+		blank, blankErr := j.matrix.compromises(ctx, j.Input, planned.Decisions)
+		if blankErr != nil {
+			return blankErr
+		}
+		planned.Compromises = slices.Concat(j.matrix.found, planned.Compromises, blank)
 		if err == nil && j.opt.Strict && len(planned.Compromises) > 0 {
 			err = &StrictError{planned.Compromises}
 		}

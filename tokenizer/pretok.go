@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ggforge/fault"
 	"ggforge/internal/pyjson"
 	"ggforge/tokenizer/internal/hf"
 )
@@ -96,8 +97,8 @@ func (f *files) preTokenizer(v *Vocab, tok *autoTokenizer, opt Options) (*autoTo
 			return t, pre, nil
 		}
 	}
-	return nil, "", unsupportedf("%s: its pre-tokenizer is not known (fingerprint %s); %s; --pre NAME names it",
-		f.vocabFile(), strings.Join(sums, " or "), f.nearest())
+	return nil, "", fault.Permits("Pre", unsupportedf("%s: its pre-tokenizer is not known (fingerprint %s); %s",
+		f.vocabFile(), strings.Join(sums, " or "), f.nearest()))
 }
 
 // baseOf leaves out more and more of the added tokens that occur in the check

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/pyjson"
 	"ggforge/tokenizer/internal/hf"
@@ -177,7 +178,7 @@ func (r *ranks) setPre(v *Vocab, opt Options, words string) error {
 		return err
 	}
 	if v.Pre = preOf(sum); v.Pre == "" {
-		return unsupportedf("%s: its pre-tokenizer is not known (fingerprint %s); --pre NAME names it", r.file, sum)
+		return fault.Permits("Pre", unsupportedf("%s: its pre-tokenizer is not known (fingerprint %s)", r.file, sum))
 	}
 	return nil
 }

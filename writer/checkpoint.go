@@ -152,7 +152,7 @@ func (c *Checkpoint) claim(files []layout, force bool) (made bool, err error) {
 		case ours[strings.TrimSuffix(name, Suffix)] && strings.HasSuffix(name, Suffix):
 			// what an interrupted run has left is replaced
 		case !force:
-			return false, fault.Errorf(fault.Usage, "%s: is not empty, it holds %s; --force writes into it", c.Dir, name)
+			return false, fault.Permits("Force", fault.Errorf(fault.Usage, "%s: is not empty, it holds %s", c.Dir, name))
 		case safetensors.IsModelFile(name) && !ours[name]:
 			foreign = append(foreign, name)
 		}

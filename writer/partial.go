@@ -248,7 +248,7 @@ func checkFinal(path string, force bool) error {
 
 // existsError says that an output exists and was not to be replaced.
 func existsError(path string) error {
-	return fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists already; --force replaces it", path)
+	return fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists already", path))
 }
 
 // maxOpen is how many partials of a write stay open besides the leaders of their

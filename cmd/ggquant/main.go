@@ -133,7 +133,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer batch.Close()
-	if err == nil {
+	if !errors.As(err, new(*quantize.StrictError)) { // which lists the same
 		warn(log, batch.Jobs)
 	}
 	paths, pathErr := r.outputs(m)
@@ -260,9 +260,6 @@ func summary(w io.Writer, r *quantize.Report) {
 		for _, f := range r.Files {
 			fmt.Fprintf(w, "%s: %d bytes\n", f.Path, f.Bytes)
 		}
-	}
-	for _, s := range r.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", s)
 	}
 	for _, d := range r.Displaced {
 		fmt.Fprintf(w, "warning: %s: %d sub-blocks of zeros displace others in IQ3_S, as the reference writes them\n", d.Tensor, d.Count)

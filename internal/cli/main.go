@@ -81,7 +81,7 @@ func prepare(cmd *cli.Command) {
 	}
 	if action := cmd.Action; action != nil {
 		cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
-			err := action(ctx, cmd)
+			err := hint(cmd, action(ctx, cmd))
 			end(cmd, err)
 			return err
 		}

@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/fault"
+)
+
+// hints says which flag sets an option of the libraries, by the option's name: see
+// fault.Permits. A command without the flag gives no hint.
+var hints = map[string]struct{ flag, text string }{
+	"Force":           {"force", "--force permits that"},
+	"Pre":             {"pre", "--pre NAME names it"},
+	"AllowRequantize": {"allow-requantize", "--allow-requantize permits that"},
+	"OutsideLinks":    {"outside-links", "--outside-links permits that"},
+}
+
+// hint adds to err which flag of the command would help.
+func hint(cmd *cli.Command, err error) error {
+	h, ok := hints[fault.Option(err)]
+	if !ok || !slices.ContainsFunc(cmd.Flags, func(f cli.Flag) bool { return f.Names()[0] == h.flag }) {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, h.text)
+}
