@@ -70,7 +70,7 @@ func (f *files) make(class *autoClass, opt Options) (*autoTokenizer, error) {
 	if pyjson.Truthy(f.config.Get("fix_mistral_regex")) {
 		return nil, unsupportedf("%s: fix_mistral_regex", configFile)
 	}
-	parsed, err := hf.Parse(root)
+	parsed, err := hf.Parse(root, f.work)
 	if err != nil {
 		return nil, inFile(f.vocabFile(), err)
 	}
@@ -134,9 +134,13 @@ func (f *files) vocabMerges() (vocab, merges any, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	list := []any{}
-	for line := range strings.Lines(text) {
-		list = append(list, strings.TrimSuffix(line, "\n"))
+	lines, err := textLines(mergesFile, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	list := make([]any, 0, len(lines))
+	for _, line := range lines {
+		list = append(list, line)
 	}
 	return vocab, list, nil
 }
@@ -162,17 +166,19 @@ func (f *files) addMissing(tok *autoTokenizer, class *autoClass, decoder map[int
 	if err != nil {
 		return err
 	}
-	for _, t := range slices.Concat(named, extra) {
+	special := map[string]bool{} // and whether they have a name
+	for i, t := range slices.Concat(named, extra) {
 		if !known[t.Content] {
 			known[t.Content] = true
 			add = append(add, t)
 		}
-		if !slices.Contains(tok.special, t.Content) {
+		if _, there := special[t.Content]; !there {
 			tok.special = append(tok.special, t.Content)
+			special[t.Content] = i < len(named)
 		}
 	}
 	for i := range add {
-		if slices.ContainsFunc(named, func(t hf.AddedToken) bool { return t.Content == add[i].Content }) {
+		if special[add[i].Content] {
 			add[i].Special = true
 		}
 	}
@@ -243,6 +249,9 @@ func (c autoConfig) extra() ([]hf.AddedToken, error) {
 	default:
 		return nil, badf(configFile, "%s: want a list, got %s", name, pyjson.Describe(v))
 	}
+	if err := atMost(configFile, name, len(list), hf.MaxAdded); err != nil {
+		return nil, err
+	}
 	var tokens []hf.AddedToken
 	for _, e := range list {
 		t, ok, err := autoToken(e)
@@ -265,6 +274,9 @@ func (f *files) addedConfig() (map[int]hf.AddedToken, autoConfig, error) {
 		o, ok := value.(*pyjson.Object)
 		if !ok {
 			return nil, autoConfig{}, badf(configFile, "%s: want an object, got %s", member, pyjson.Describe(value))
+		}
+		if err := atMost(configFile, "added tokens", len(o.Names), hf.MaxAdded); err != nil {
+			return nil, autoConfig{}, err
 		}
 		for _, key := range o.Names {
 			id, ok := pythonInt(key)
@@ -304,6 +316,9 @@ func (f *files) addedConfig() (map[int]hf.AddedToken, autoConfig, error) {
 		return nil, c, err
 	}
 	list, _ := f.json.Get("added_tokens").([]any)
+	if err := atMost(jsonFile, "added tokens", len(list), hf.MaxAdded); err != nil {
+		return nil, c, err
+	}
 	for i, e := range list {
 		t, ok, err := autoToken(e)
 		o, isObject := e.(*pyjson.Object)
@@ -322,6 +337,9 @@ func (f *files) addedConfig() (map[int]hf.AddedToken, autoConfig, error) {
 func (f *files) addedFile(decoder map[int]hf.AddedToken, config autoConfig) error {
 	added, err := readObjectIfFile(f.dir, addedTokensFile)
 	if added == nil {
+		return err
+	}
+	if err := atMost(addedTokensFile, "added tokens", len(added.Names), hf.MaxAdded); err != nil {
 		return err
 	}
 	special := map[string]bool{}

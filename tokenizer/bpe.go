@@ -27,8 +27,8 @@ var byteLevel = map[Class]func(f *files, v *Vocab, opt Options) error{
 }
 
 // openFiles reads the tokenizer files that all rule sets share.
-func openFiles(dir Files, value func(key string) any) (*files, error) {
-	f := &files{dir: dir, value: value}
+func openFiles(dir Files, opt Options) (*files, error) {
+	f := newFiles(dir, opt)
 	var err error
 	if f.model, err = readObjectIfFile(dir, modelFile); err != nil {
 		return nil, err
@@ -208,7 +208,11 @@ func (s *special) loadMergesText(v *Vocab) error {
 	if err != nil {
 		return err
 	}
-	for i, line := range strings.Split(text, "\n") {
+	lines, err := textLines(mergesFile, text)
+	if err != nil {
+		return err
+	}
+	for i, line := range lines {
 		parts := strings.FieldsFunc(line, pythonSpace)
 		switch {
 		case len(parts) == 0, i == 0 && strings.HasPrefix(parts[0], "#"):

@@ -52,6 +52,9 @@ func (f *files) templateFile() (any, error) {
 		if path.Ext(e.Name()) != ".jinja" {
 			continue
 		}
+		if err := atMost(chatTemplatesDir, "chat templates", len(list)+1, maxTemplates); err != nil {
+			return nil, err
+		}
 		text, err := readText(f.dir, path.Join(chatTemplatesDir, e.Name()))
 		if err != nil {
 			return nil, err
@@ -75,6 +78,9 @@ func writeTemplate(v *Vocab, template any) error {
 	list, ok := template.([]any)
 	if !ok {
 		return writeTemplateText(v, keyChatTemplate, template)
+	}
+	if err := atMost(configFile, "chat templates", len(list), maxTemplates); err != nil {
+		return err
 	}
 	var (
 		main  any

@@ -19,7 +19,7 @@ func NewEncoder(data []byte) (*Encoder, error) {
 	if !ok {
 		return nil, badf(jsonFile, "want a JSON object, got %s", pyjson.Describe(v))
 	}
-	tok, err := hf.Parse(root)
+	tok, err := hf.Parse(root, nil)
 	if err != nil {
 		return nil, inFile(jsonFile, err)
 	}

@@ -115,7 +115,10 @@ func (f *files) plamoRows(v *Vocab, normal []string) error {
 	if off := pyjson.InvalidUTF8(data); off >= 0 {
 		return &FormatError{plamoFile, int64(off), "not UTF-8 text"}
 	}
-	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data)), "\n")
+	lines, err := textLines(plamoFile, strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data)))
+	if err != nil {
+		return err
+	}
 	for i, line := range lines {
 		if strings.TrimSpace(line) == "" {
 			continue

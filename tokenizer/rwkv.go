@@ -39,9 +39,9 @@ func loadRWKV(f *files, v *Vocab, opt Options) error {
 		return badf(modelFile, "vocab_size %d, want 1 to %d", n, maxVocab)
 	}
 	v.Tokens, v.Types = []string{"<s>"}, []TokenType{Control}
-	lines := strings.Split(text, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
+	lines, err := textLines(rwkvFile, text)
+	if err != nil {
+		return err
 	}
 	if 1+len(lines) > n {
 		return badf(rwkvFile, "%d tokens, but config.json says vocab_size %d", 1+len(lines), n)

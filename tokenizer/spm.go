@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"ggforge/internal/pyjson"
+	"ggforge/tokenizer/internal/hf"
 )
 
 // A SentencePiece model is one protocol buffer message (sentencepiece_model.proto
@@ -252,6 +253,9 @@ func (f *files) addedTokens(v *Vocab) error {
 	if added == nil {
 		return err
 	}
+	if err := atMost(addedTokensFile, "added tokens", len(added.Names), hf.MaxAdded); err != nil {
+		return err
+	}
 	for _, text := range added.Names {
 		id, ok := pyjson.Integer(added.Values[text])
 		if !ok {
@@ -312,6 +316,9 @@ func (f *files) decoderTokens() ([]addedToken, error) {
 	if !ok {
 		return nil, badf(configFile, "%s: want an object, got %s", member, pyjson.Describe(value))
 	}
+	if err := atMost(configFile, "added tokens", len(decoder.Names), hf.MaxAdded); err != nil {
+		return nil, err
+	}
 	var tokens []addedToken
 	for _, key := range decoder.Names {
 		id, ok := pythonInt(key)
@@ -341,6 +348,9 @@ func (f *files) jsonTokens() ([]addedToken, error) {
 	list, ok := value.([]any)
 	if o, isObject := value.(*pyjson.Object); !ok && !(isObject && o.Empty()) {
 		return nil, badf(jsonFile, "%s: want a list, got %s", member, pyjson.Describe(value))
+	}
+	if err := atMost(jsonFile, "added tokens", len(list), hf.MaxAdded); err != nil {
+		return nil, err
 	}
 	var tokens []addedToken
 	for i, e := range list {

@@ -7,6 +7,7 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/internal/pyjson"
+	"ggforge/tokenizer/internal/hf"
 )
 
 // The rule sets built on SentencePiece's tokenizer.model.
@@ -258,6 +259,9 @@ func loadInternLM2(f *files, v *Vocab, opt Options) error {
 		return err
 	}
 	if added != nil {
+		if err := atMost(addedTokensFile, "added tokens", len(added.Names), hf.MaxAdded); err != nil {
+			return err
+		}
 		for _, text := range added.Names {
 			if !utf8.ValidString(text) {
 				return badf(addedTokensFile, "unpaired surrogate in %q", text)

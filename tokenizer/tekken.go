@@ -170,6 +170,10 @@ func tekkenRanks(root *pyjson.Object, n int) (*ranks, error) {
 // consists of, those of lower ranks first.
 func (r *ranks) splits() ([]string, error) {
 	var merges []string
+	size, room := 0, 1<<16
+	for _, token := range r.order {
+		room += maxSplits * len(token)
+	}
 	for i, token := range r.order {
 		if i < 256 {
 			continue
@@ -187,6 +191,9 @@ func (r *ranks) splits() ([]string, error) {
 			return nil, badf(r.file, "vocab[%d]: token %q is no merge of two others", i, token)
 		}
 		slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Or(a.left-b.left, a.right-b.right) })
+		if size += len(pairs) * (len(token) + 1); size > room {
+			return nil, badf(r.file, "vocab: more than %d bytes of merges", room)
+		}
 		for _, p := range pairs {
 			merges = append(merges, hf.ByteLevelText(r.order[p.left])+" "+hf.ByteLevelText(r.order[p.right]))
 		}

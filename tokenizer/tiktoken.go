@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"ggforge/fault"
@@ -29,10 +30,6 @@ const (
 	kimiFile = "tiktoken.model"
 )
 
-// maxRankBytes bounds a token, since merging takes the square of its length;
-// published ones have up to 256 bytes.
-const maxRankBytes = 1024
-
 // ranks is a vocabulary in tiktoken's format.
 type ranks struct {
 	file  string
@@ -47,6 +44,9 @@ func (f *files) readRanks(name string) (*ranks, error) {
 	}
 	data, err := f.dir.ReadFile(name)
 	if err != nil {
+		return nil, err
+	}
+	if err := atMost(name, "lines", bytes.Count(data, []byte("\n")), maxVocab); err != nil {
 		return nil, err
 	}
 	r := &ranks{file: name, rank: make(map[string]int)}
@@ -84,17 +84,35 @@ func (r *ranks) merge(s string, limit int) []string {
 	for i := range cuts {
 		cuts[i] = i
 	}
+	// rankOf returns the joint rank of parts i and i+1, limit if it is not below.
+	rankOf := func(i int) int {
+		if i >= 0 && i+2 < len(cuts) {
+			if rank, ok := r.rank[s[cuts[i]:cuts[i+2]]]; ok {
+				return min(rank, limit)
+			}
+		}
+		return limit
+	}
+	joint := make([]int, len(s))
+	for i := range joint {
+		joint[i] = rankOf(i)
+	}
 	for {
 		best, at := limit, -1
-		for i := range len(cuts) - 2 {
-			if rank, ok := r.rank[s[cuts[i]:cuts[i+2]]]; ok && rank < best {
+		for i, rank := range joint {
+			if rank < best {
 				best, at = rank, i
 			}
 		}
 		if at < 0 {
 			break
 		}
-		cuts = append(cuts[:at+1], cuts[at+2:]...)
+		cuts = slices.Delete(cuts, at+1, at+2)
+		joint = slices.Delete(joint, at+1, at+2)
+		joint[at] = rankOf(at)
+		if at > 0 {
+			joint[at-1] = rankOf(at - 1)
+		}
 	}
 	parts := make([]string, len(cuts)-1)
 	for i := range parts {

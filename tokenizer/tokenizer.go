@@ -68,15 +68,35 @@ type Vocab struct {
 	// order in which the rules met it.
 	Warnings []string
 
-	kvs gguf.Metadata
+	kvs    gguf.Metadata
+	warned map[string]int // warnings by their format
 }
 
 // KVs returns the tokenizer.* pairs in the order in which they are written. A
 // key that the caller has set before keeps its place and takes the new value.
 func (v *Vocab) KVs() gguf.Metadata { return v.kvs }
 
+// warnf adds a warning; of those of one kind the first maxWarnings are kept, and
+// the others counted.
 func (v *Vocab) warnf(format string, args ...any) {
-	v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
+	if v.warned == nil {
+		v.warned = map[string]int{}
+	}
+	if v.warned[format]++; v.warned[format] <= maxWarnings {
+		v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
+	}
+}
+
+// countWarnings says how many warnings were left out.
+func (v *Vocab) countWarnings() {
+	left := 0
+	for _, n := range v.warned {
+		left += max(n-maxWarnings, 0)
+	}
+	if left > 0 {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%d more warnings of these kinds", left))
+	}
+	v.warned = nil
 }
 
 // The files of a checkpoint directory that are read here or show a kind.
@@ -101,9 +121,6 @@ const (
 	chatTemplatesDir = "additional_chat_templates"
 )
 
-// maxVocab bounds the vocabulary; the largest one known is a sixteenth of it.
-const maxVocab = 1 << 22
-
 // files are the tokenizer files that more than one rule reads.
 type files struct {
 	dir    Files
@@ -111,6 +128,7 @@ type files struct {
 	config *pyjson.Object       // tokenizer_config.json, nil when absent
 	model  *pyjson.Object       // config.json, nil when absent
 	value  func(key string) any // Options.Value
+	work   *int                 // that is left for encoding texts
 }
 
 // Files are the files of a checkpoint directory, by names as in package fs. Of
@@ -125,6 +143,9 @@ type Files interface {
 // are those of dir; see the package comment for the others.
 func Load(dir Files, opt Options) (*Vocab, error) {
 	v, err := loadClass(dir, opt)
+	if err == nil {
+		v.countWarnings()
+	}
 	if err == nil && opt.EmbedJSON {
 		if !isFile(dir, jsonFile) {
 			return nil, fault.Errorf(fault.Usage, "%s is to be embedded, but there is no such file", jsonFile)
@@ -149,7 +170,7 @@ func loadClass(dir Files, opt Options) (*Vocab, error) {
 	if load == nil {
 		return nil, unsupportedf("tokenizer class %q", opt.Class)
 	}
-	f, err := openFiles(dir, opt.Value)
+	f, err := openFiles(dir, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +190,7 @@ func loadLlama(dir Files, opt Options) (*Vocab, error) {
 		}
 		return v, nil
 	}
-	f := &files{dir: dir, value: opt.Value}
+	f := newFiles(dir, opt)
 	var err error
 	if f.model, err = readObjectIfFile(dir, modelFile); err != nil {
 		return nil, err

@@ -141,6 +141,10 @@ func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
 	if err != nil {
 		return err
 	}
+	specials := map[string]bool{}
+	for _, text := range tok.special {
+		specials[text] = true
+	}
 	for id, e := range pieces {
 		text, _ := tok.Model.Token(id)
 		t, isAdded := added[id]
@@ -156,7 +160,7 @@ func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
 		switch {
 		case id == unkID:
 			typ = Unknown
-		case slices.Contains(tok.special, text):
+		case specials[text]:
 			typ = Control
 		case isAdded:
 			typ = UserDefined

@@ -17,9 +17,9 @@ func (f *files) withVocabText() (*files, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := strings.Split(text, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
+	lines, err := textLines(vocabTextFile, text)
+	if err != nil {
+		return nil, err
 	}
 	vocab := object()
 	for i, line := range lines {

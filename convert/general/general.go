@@ -145,6 +145,9 @@ var sourceLists = [...]struct {
 	{"general.dataset", "general.datasets", []string{"datasets", "dataset", "dataset_sources"}},
 }
 
+// maxSources bounds the entries of a source list; published ones have some dozens.
+const maxSources = 1 << 11
+
 // source is one entry of a source list: an id, or fields given one by one.
 type source struct {
 	id     text
@@ -298,6 +301,9 @@ func (m *Metadata) loadSources(card, over *document) error {
 			if v != nil {
 				m.warnf("%s: want a string or a list, found %s: ignored", doc.at(key), describe(v))
 			}
+		}
+		if len(entries) > maxSources {
+			return fault.Errorf(fault.Broken, "%s: %d entries, want at most %d", doc.at(key), len(entries), maxSources)
 		}
 		for _, e := range entries {
 			var s source

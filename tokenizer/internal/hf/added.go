@@ -9,12 +9,12 @@ import (
 	"ggforge/tokenizer/internal/uni"
 )
 
-// AddedToken is a token that is found in the text itself, before and beside the model.
+// AddedToken is a token that is found in the text itself, before and next to the model.
 type AddedToken struct {
 	Content    string
 	SingleWord bool // only where no letter, digit or underscore touches it
 	LStrip     bool // takes the white space before it
-	RStrip     bool // takes the white space behind it
+	RStrip     bool // takes the white space after it
 	Normalized bool // looked for in normalized text, by its own normalized form
 	Special    bool
 }
@@ -27,6 +27,7 @@ type addedVocabulary struct {
 	tokens   map[int]AddedToken
 	forms    map[int]string // normalized texts that differ from the token's
 	special  map[string]bool
+	size     int   // bytes of the tokens and their normalized texts
 	raw      *trie // of the tokens looked for in raw text
 	inNormal *trie // of those looked for in normalized text
 }
@@ -64,24 +65,38 @@ func (t *Tokenizer) AddTokens(tokens ...AddedToken) error {
 // addAt adds a token with its id.
 func (t *Tokenizer) addAt(id int, token AddedToken) error {
 	a := &t.added
+	if a.size += len(token.Content); a.size > maxAddedBytes {
+		return badf("added tokens of more than %d bytes", maxAddedBytes)
+	}
+	if len(a.tokens) >= MaxAdded {
+		return badf("more than %d added tokens", MaxAdded)
+	}
 	if a.ids == nil {
 		a.ids, a.tokens, a.forms, a.special = map[string]int{}, map[int]AddedToken{}, map[int]string{}, map[string]bool{}
 	}
 	if token.Normalized && t.Normalizer != nil {
-		form, err := t.Normalizer.normalize(input(token.Content, false))
+		form, err := t.Normalizer.normalize(t.input(token.Content, false))
 		if err != nil {
 			return err
 		}
 		if form.s != token.Content {
 			a.forms[id] = form.s
+			if a.size += len(form.s); a.size > maxAddedBytes {
+				return unsupportedf("added tokens grow to more than %d bytes in normalized text", maxAddedBytes)
+			}
 		}
 	}
+	a.put(id, token)
+	return nil
+}
+
+// put adds a token whose normalized text is known.
+func (a *addedVocabulary) put(id int, token AddedToken) {
 	a.ids[token.Content] = id
 	a.tokens[id] = token
 	if token.Special {
 		a.special[token.Content] = true
 	}
-	return nil
 }
 
 // index makes the tries.
@@ -105,14 +120,14 @@ func (a *addedVocabulary) index() error {
 
 // Without returns the tokenizer without some of its added tokens.
 func (t *Tokenizer) Without(ids []int) (*Tokenizer, error) {
+	if err := t.budget(0).spend(t.added.size); err != nil {
+		return nil, err
+	}
 	out := *t
-	out.added = addedVocabulary{}
+	out.added = addedVocabulary{ids: map[string]int{}, tokens: map[int]AddedToken{}, forms: t.added.forms, special: map[string]bool{}, size: t.added.size}
 	for _, id := range slices.Sorted(maps.Keys(t.added.tokens)) {
-		if slices.Contains(ids, id) {
-			continue
-		}
-		if err := out.addAt(id, t.added.tokens[id]); err != nil {
-			return nil, err
+		if !slices.Contains(ids, id) {
+			out.added.put(id, t.added.tokens[id])
 		}
 	}
 	return &out, out.added.index()
@@ -120,10 +135,10 @@ func (t *Tokenizer) Without(ids []int) (*Tokenizer, error) {
 
 // text returns what a token is decoded from: its normalized form, if it has one.
 func (a *addedVocabulary) text(id int) (string, bool) {
-	if form, ok := a.forms[id]; ok {
+	token, ok := a.tokens[id]
+	if form, differs := a.forms[id]; ok && differs {
 		return form, true
 	}
-	token, ok := a.tokens[id]
 	return token.Content, ok
 }
 
@@ -136,7 +151,7 @@ func (a *addedVocabulary) extract(t text, normalized, splitSpecial bool, f func(
 	}
 	done := 0
 	for pos := 0; tr != nil && pos < len(t.s); {
-		id, end := tr.longest(0, t.s, pos)
+		id, end := tr.find(0, t.s, pos)
 		if id < 0 {
 			pos++
 			continue
@@ -175,7 +190,10 @@ func isSingleWord(s string, start, stop int) bool {
 }
 
 // trie finds the longest of many texts. Node 0 is the root.
-type trie struct{ nodes []trieNode }
+type trie struct {
+	nodes   []trieNode
+	longest int // bytes of the longest text
+}
 
 type trieNode struct {
 	first, sibling int32 // nodes, 0 for none
@@ -195,7 +213,7 @@ func (t *trie) child(at int32, b byte) int32 {
 	return 0
 }
 
-// add adds a text; twice tells that it was there, and whose it is.
+// add adds a text; twice says that it was there, and other whose it is.
 func (t *trie) add(s string, id int) (other int, twice bool) {
 	at := int32(0)
 	for i := range len(s) {
@@ -211,12 +229,13 @@ func (t *trie) add(s string, id int) (other int, twice bool) {
 		return int(t.nodes[at].id) - 1, true
 	}
 	t.nodes[at].id = int32(id) + 1
+	t.longest = max(t.longest, len(s))
 	return 0, false
 }
 
-// longest returns the id of the longest text at pos and where it ends, -1 without
-// one. The text begins behind the node at; the node's own one does not count.
-func (t *trie) longest(at int32, s string, pos int) (id, end int) {
+// find returns the id of the longest text at pos and where it ends, -1 without
+// one. The text begins after the node at; the node's own one does not count.
+func (t *trie) find(at int32, s string, pos int) (id, end int) {
 	id = -1
 	for i := pos; i < len(s); {
 		if at = t.child(at, s[i]); at == 0 {

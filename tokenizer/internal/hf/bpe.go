@@ -84,6 +84,10 @@ func parseBPE(n node) *BPE {
 // parseMerges reads merges in either of their forms: "a b", or ["a", "b"].
 func parseMerges(n node) []Merge {
 	list := n.list("merges")
+	if len(list) > MaxVocab {
+		n.tooMany("merges", "merges", len(list), MaxVocab)
+		return nil
+	}
 	merges := make([]Merge, 0, len(list))
 	for i, e := range list {
 		switch e := e.(type) {
@@ -137,6 +141,8 @@ func (m *BPE) each(f func(string, int)) {
 		f(token, id)
 	}
 }
+
+func (m *BPE) cost(n int) int { return n }
 
 // symbol is a token in a piece; removed ones have no bytes.
 type symbol struct {

@@ -10,14 +10,14 @@ import (
 
 // Decoder turns the texts of tokens into parts of the decoded text.
 type Decoder interface {
-	decode(tokens []string) ([]string, error)
+	decode(b budget, tokens []string) ([]string, error)
 }
 
-func decode(d Decoder, tokens []string) (string, error) {
+func decode(b budget, d Decoder, tokens []string) (string, error) {
 	if d == nil {
 		return strings.Join(tokens, " "), nil
 	}
-	parts, err := d.decode(tokens)
+	parts, err := d.decode(b, tokens)
 	return strings.Join(parts, ""), err
 }
 
@@ -25,7 +25,7 @@ func decode(d Decoder, tokens []string) (string, error) {
 // outside it stands for its own bytes.
 type ByteLevelDecoder struct{}
 
-func (ByteLevelDecoder) decode(tokens []string) ([]string, error) {
+func (ByteLevelDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	var out []byte
 	for _, token := range tokens {
 		start := len(out)
@@ -95,7 +95,7 @@ type WordPieceDecoder struct {
 	Cleanup bool
 }
 
-func (d WordPieceDecoder) decode(tokens []string) ([]string, error) {
+func (d WordPieceDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	out := slices.Clone(tokens)
 	for i := range out {
 		if i > 0 {
@@ -131,7 +131,7 @@ type MetaspaceDecoder struct {
 	Prepend     PrependScheme
 }
 
-func (d MetaspaceDecoder) decode(tokens []string) ([]string, error) {
+func (d MetaspaceDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
 		to := " "
@@ -146,7 +146,7 @@ func (d MetaspaceDecoder) decode(tokens []string) ([]string, error) {
 // BPEDecoder turns the suffix that ends words into blanks, at the very end into nothing.
 type BPEDecoder struct{ Suffix string }
 
-func (d BPEDecoder) decode(tokens []string) ([]string, error) {
+func (d BPEDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
 		to := " "
@@ -164,7 +164,7 @@ type CTCDecoder struct {
 	Cleanup            bool
 }
 
-func (d CTCDecoder) decode(tokens []string) ([]string, error) {
+func (d CTCDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	var out []string
 	for _, token := range slices.Compact(slices.Clone(tokens)) {
 		token = strings.ReplaceAll(token, d.Pad, "")
@@ -182,7 +182,7 @@ func (d CTCDecoder) decode(tokens []string) ([]string, error) {
 // that is not UTF-8 becomes one U+FFFD for each byte.
 type ByteFallbackDecoder struct{}
 
-func (ByteFallbackDecoder) decode(tokens []string) ([]string, error) {
+func (ByteFallbackDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	var (
 		out []string
 		run []byte
@@ -224,7 +224,7 @@ func byteToken(token string) (byte, bool) {
 // FuseDecoder joins all tokens.
 type FuseDecoder struct{}
 
-func (FuseDecoder) decode(tokens []string) ([]string, error) {
+func (FuseDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	return []string{strings.Join(tokens, "")}, nil
 }
 
@@ -235,7 +235,7 @@ type StripDecoder struct {
 	Start, Stop int
 }
 
-func (d StripDecoder) decode(tokens []string) ([]string, error) {
+func (d StripDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
 		c := string(d.Content)
@@ -259,10 +259,10 @@ type ReplaceDecoder struct {
 	Content string
 }
 
-func (d ReplaceDecoder) decode(tokens []string) ([]string, error) {
+func (d ReplaceDecoder) decode(b budget, tokens []string) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
-		t, err := replace(input(token, false), d.Pattern, d.Content)
+		t, err := replace(text{s: token, budget: b}, d.Pattern, d.Content)
 		if err != nil {
 			return nil, err
 		}
@@ -274,10 +274,17 @@ func (d ReplaceDecoder) decode(tokens []string) ([]string, error) {
 // SequenceDecoder applies decoders one after the other.
 type SequenceDecoder []Decoder
 
-func (d SequenceDecoder) decode(tokens []string) ([]string, error) {
+func (d SequenceDecoder) decode(b budget, tokens []string) ([]string, error) {
 	var err error
 	for _, e := range d {
-		if tokens, err = e.decode(tokens); err != nil {
+		if tokens, err = e.decode(b, tokens); err != nil {
+			break
+		}
+		size := 0
+		for _, token := range tokens {
+			size += len(token)
+		}
+		if err = b.check(size); err != nil {
 			break
 		}
 	}

@@ -33,6 +33,10 @@ type Tokenizer struct {
 	PostProcessor PostProcessor // nil: none
 	Decoder       Decoder       // nil joins tokens with blanks
 
+	// Work is the work that is left for all texts together, see LoadWork; nil
+	// gives each text a bound of its own.
+	Work *int
+
 	// SplitSpecial encodes the texts of special tokens as any other text.
 	SplitSpecial bool
 
@@ -48,6 +52,7 @@ type Model interface {
 	Token(id int) (string, bool)
 	each(func(token string, id int))
 	encode(ids []int, piece string) ([]int, error) // appends; piece is not empty
+	cost(n int) int                                // about the work of encoding n bytes
 }
 
 // New returns a tokenizer of a model alone.
@@ -73,7 +78,7 @@ func (t *Tokenizer) Vocab() map[string]int {
 
 // Decode returns the text of ids; ids that no token has are left out.
 func (t *Tokenizer) Decode(ids []int) (string, error) {
-	tokens := make([]string, 0, len(ids))
+	tokens, size := make([]string, 0, len(ids)), 0
 	for _, id := range ids {
 		token, ok := t.added.text(id)
 		if !ok {
@@ -81,16 +86,17 @@ func (t *Tokenizer) Decode(ids []int) (string, error) {
 		}
 		if ok {
 			tokens = append(tokens, token)
+			size += len(token)
 		}
 	}
-	return decode(t.Decoder, tokens)
+	return decode(t.budget(size), t.Decoder, tokens)
 }
 
 // Encode returns the ids of a text, with those of the post-processor if special
 // is set.
 func (t *Tokenizer) Encode(s string, special bool) ([]int, error) {
 	var ids []int
-	err := t.added.extract(input(s, needsPlaces(t.PreTokenizer)), false, t.SplitSpecial, func(id int, part text) error {
+	err := t.added.extract(t.input(s, needsPlaces(t.PreTokenizer)), false, t.SplitSpecial, func(id int, part text) error {
 		if id >= 0 {
 			ids = append(ids, id)
 			return nil
@@ -130,9 +136,17 @@ func (t *Tokenizer) encode(ids []int, part text) ([]int, error) {
 		if p.s == "" {
 			continue
 		}
+		if err := p.budget.spend(t.Model.cost(len(p.s))); err != nil {
+			return nil, err
+		}
 		if ids, err = t.Model.encode(ids, p.s); err != nil {
 			return nil, err
 		}
 	}
 	return ids, nil
+}
+
+// input returns a text as it comes in.
+func (t *Tokenizer) input(s string, traced bool) text {
+	return text{s: s, budget: t.budget(len(s)), traced: traced}
 }

@@ -65,6 +65,8 @@ type WordPiece struct {
 	inner int32 // node of the prefix, -1 when no token has it
 }
 
+func (m *WordPiece) cost(n int) int { return n * min(n, m.trie.longest) }
+
 // NewWordPiece keeps vocab.
 func NewWordPiece(vocab map[string]int, unk, prefix string, maxChars int) *WordPiece {
 	m := &WordPiece{wordVocab: newWordVocab(vocab, unk), Prefix: prefix, MaxChars: maxChars, trie: newTrie()}
@@ -95,7 +97,7 @@ func (m *WordPiece) encode(ids []int, piece string) ([]int, error) {
 				return m.unknown(ids[:known])
 			}
 		}
-		id, end := m.trie.longest(from, piece, start)
+		id, end := m.trie.find(from, piece, start)
 		if id < 0 {
 			return m.unknown(ids[:known])
 		}
@@ -110,6 +112,8 @@ type WordLevel struct{ wordVocab }
 
 // Type returns the name of the model's type.
 func (m *WordLevel) Type() string { return "WordLevel" }
+
+func (m *WordLevel) cost(int) int { return 1 }
 
 func (m *WordLevel) encode(ids []int, piece string) ([]int, error) {
 	if id, ok := m.vocab[piece]; ok {
@@ -137,8 +141,13 @@ func parseUnigram(n node) *Unigram {
 	if n.has("unk_id") {
 		m.unk = n.count("unk_id")
 	}
-	lowest := 0.0
-	for i, e := range n.list("vocab") {
+	lowest, size := 0.0, 0
+	list := n.list("vocab")
+	if len(list) > MaxVocab {
+		n.tooMany("vocab", "tokens", len(list), MaxVocab)
+		return nil
+	}
+	for i, e := range list {
 		pair, _ := e.([]any)
 		if len(pair) != 2 {
 			n.failf("vocab[%d]: want a text and a score, got %s", i, pyjson.Describe(e))
@@ -148,6 +157,10 @@ func parseUnigram(n node) *Unigram {
 		score, ok2 := number(pair[1])
 		if !ok1 || !ok2 || !utf8.ValidString(text) {
 			n.failf("vocab[%d]: want a text and a score, got %s and %s", i, pyjson.Describe(pair[0]), pyjson.Describe(pair[1]))
+			return nil
+		}
+		if size += len(text); size > MaxVocabBytes {
+			n.tooMany("vocab", "bytes of tokens", size, MaxVocabBytes)
 			return nil
 		}
 		if i == 0 || score < lowest {
@@ -192,6 +205,8 @@ func (m *Unigram) each(f func(string, int)) {
 		f(token, id)
 	}
 }
+
+func (m *Unigram) cost(n int) int { return n * min(n, m.trie.longest) }
 
 // encode walks through the text once, keeping for each place the best way to it.
 // Of equal sums the one found first stays.

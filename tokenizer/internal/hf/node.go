@@ -143,9 +143,10 @@ func (n node) children(name string) []node {
 	return out
 }
 
-// maxParts bounds the parts of a file's normalizer, pre-tokenizer and decoder
-// together; published ones have ten at most.
-const maxParts = 100
+// tooMany reports that a member is beyond a limit.
+func (n node) tooMany(name, what string, found, limit int) {
+	n.failf("%s: %d %s, want at most %d", name, found, what, limit)
+}
 
 // bounded counts the elements of a sequence among the parts.
 func (n node) bounded(name string) {

@@ -24,7 +24,7 @@ func (s NormalizerSequence) normalize(t text) (text, error) {
 	var err error
 	for _, n := range s {
 		if t, err = n.normalize(t); err == nil {
-			err = checkSize(len(t.s), t.limit)
+			err = t.budget.check(len(t.s))
 		}
 		if err != nil {
 			break

@@ -2,14 +2,16 @@ package hf
 
 import "ggforge/internal/pyjson"
 
-// Parse reads the root object of a tokenizer.json.
-func Parse(root *pyjson.Object) (*Tokenizer, error) {
+// Parse reads the root object of a tokenizer.json. work is what the tokenizer's
+// texts may cost together, nil for a bound of each.
+func Parse(root *pyjson.Object, work *int) (*Tokenizer, error) {
 	var err error
 	n := node{"tokenizer", root, &err, new(int)}
 	if v := n.strOr("version", "1.0"); v != "1.0" {
 		n.unknown("version", v)
 	}
 	t := New(parseModel(n.child("model")))
+	t.Work = work
 	if n.has("normalizer") {
 		t.Normalizer = parseNormalizer(n.child("normalizer"))
 	}
@@ -38,6 +40,10 @@ func Parse(root *pyjson.Object) (*Tokenizer, error) {
 }
 
 func parseAdded(n node) []AddedToken {
+	if count := len(n.list("added_tokens")); count > MaxAdded {
+		n.tooMany("added_tokens", "added tokens", count, MaxAdded)
+		return nil
+	}
 	var tokens []AddedToken
 	for _, e := range n.children("added_tokens") {
 		e.count("id") // must be there; ids are given out anew
@@ -77,8 +83,17 @@ func (n node) vocab(name string) map[string]int {
 	if *n.err != nil {
 		return nil
 	}
+	if len(o.Names) > MaxVocab {
+		n.tooMany(name, "tokens", len(o.Names), MaxVocab)
+		return nil
+	}
+	size := 0
 	v := make(map[string]int, len(o.Names))
 	for _, token := range o.Names {
+		if size += len(token); size > MaxVocabBytes {
+			n.tooMany(name, "bytes of tokens", size, MaxVocabBytes)
+			return nil
+		}
 		id, ok := count(o.Values[token])
 		if !ok {
 			n.failf("%s: token %q: want an id from 0 to 4294967295, got %s", name, token, pyjson.Describe(o.Values[token]))

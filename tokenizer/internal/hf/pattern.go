@@ -35,9 +35,10 @@ type span struct {
 	match      bool
 }
 
-// spans cuts s into matches and what lies between; together they cover s.
-func (p Pattern) spans(s string) ([]span, error) {
-	matches, err := p.matches(s)
+// spans cuts t into matches and what lies between; together they cover it.
+func (p Pattern) spans(t text) ([]span, error) {
+	s := t.s
+	matches, err := p.matches(t)
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +57,17 @@ func (p Pattern) spans(s string) ([]span, error) {
 	return out, nil
 }
 
-func (p Pattern) matches(s string) ([][2]int, error) {
+func (p Pattern) matches(t text) ([][2]int, error) {
+	s := t.s
 	switch {
 	case s == "":
 		return nil, nil
 	case p.regex != nil:
-		return p.regex.All(s)
+		all, steps, err := p.regex.AllWithin(s, *t.budget.work)
+		if e := t.budget.spend(steps); err == nil {
+			err = e
+		}
+		return all, err
 	}
 	var out [][2]int
 	if p.text == "" { // an empty expression matches everywhere

@@ -79,6 +79,10 @@ func parseTemplate(n node) PostProcessor {
 				if !ok {
 					e.failf("special token %q: want ids, got %s", name, pyjson.Describe(v))
 				}
+				if len(w.Before)+len(w.Behind) >= maxWrap {
+					e.failf("more than %d ids around a text", maxWrap)
+					return nil
+				}
 				if seen {
 					w.Behind = append(w.Behind, id)
 				} else {

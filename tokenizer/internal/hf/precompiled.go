@@ -81,11 +81,11 @@ func (p *precompiled) normalize(t text) (text, error) {
 			}
 		}
 		pos = end
-		if err := checkSize(len(b.s), t.limit); err != nil {
-			return t, err
+		if len(b.s) > t.budget.size {
+			break
 		}
 	}
-	return b.text(t), nil
+	return b.text(t), t.budget.check(len(b.s))
 }
 
 func parsePrecompiled(n node) Normalizer {

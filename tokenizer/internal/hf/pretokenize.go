@@ -24,9 +24,9 @@ func preTokenize(p PreTokenizer, pieces []text) ([]text, error) {
 		}
 		return pieces, err
 	}
-	out, size := make([]text, 0, len(pieces)), 0
+	out := make([]text, 0, len(pieces))
 	for _, t := range pieces {
-		from := len(out)
+		from, grown := len(out), 0
 		var err error
 		if out, err = p.split(out, t); err != nil {
 			return nil, err
@@ -35,11 +35,11 @@ func preTokenize(p PreTokenizer, pieces []text) ([]text, error) {
 		for _, piece := range out[from:] {
 			if piece.s != "" {
 				kept = append(kept, piece)
-				size += len(piece.s)
+				grown += len(piece.s)
 			}
 		}
 		out = kept
-		if err := checkSize(size, t.limit); err != nil {
+		if err := t.budget.check(grown); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +75,7 @@ func (p ByteLevel) split(out []text, t text) ([]text, error) {
 	if p.NoRegex {
 		return append(out, byteLevel(t)), nil
 	}
-	spans, err := gpt2Words.spans(t.s)
+	spans, err := gpt2Words.spans(t)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ type Split struct {
 }
 
 func (p Split) split(out []text, t text) ([]text, error) {
-	spans, err := p.Pattern.spans(t.s)
+	spans, err := p.Pattern.spans(t)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (p Metaspace) split(out []text, t text) ([]text, error) {
 	if !p.Split {
 		return append(out, t), nil
 	}
-	spans, err := Text(r).spans(t.s)
+	spans, err := Text(r).spans(t)
 	return cutAt(out, t, MergedWithNext.cut(spans)), err
 }
 

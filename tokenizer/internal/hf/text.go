@@ -12,24 +12,10 @@ import (
 // that asks for the first piece needs places.
 type text struct {
 	s      string
-	limit  int // bytes that it may grow to
+	budget budget
 	traced bool
 	at     []int
 	first  int
-}
-
-// input returns a text as it comes in. It may grow a good deal on its way, as in
-// the longest compatibility decomposition, but not without end.
-func input(s string, traced bool) text {
-	return text{s: s, limit: 1<<16 + 64*len(s), traced: traced}
-}
-
-// checkSize refuses texts that have grown too long.
-func checkSize(size, limit int) error {
-	if size > limit {
-		return unsupportedf("a text grows to %d bytes, want at most %d", size, limit)
-	}
-	return nil
 }
 
 // origin returns where byte i comes from.
@@ -47,7 +33,7 @@ func (t text) origin(i int) int {
 
 // slice returns the bytes from i to j.
 func (t text) slice(i, j int) text {
-	out := text{s: t.s[i:j], limit: t.limit, traced: t.traced, first: t.origin(i)}
+	out := text{s: t.s[i:j], budget: t.budget, traced: t.traced, first: t.origin(i)}
 	if t.at != nil {
 		out.at = t.at[i:j]
 	}
@@ -90,7 +76,7 @@ func (b *builder) keep(t text, i, j int) {
 	}
 }
 
-func (b *builder) text(t text) text { return text{string(b.s), t.limit, b.traced, b.at, t.origin(0)} }
+func (b *builder) text(t text) text { return text{string(b.s), t.budget, b.traced, b.at, t.origin(0)} }
 
 // mapRunes lets f append what each character becomes.
 func mapRunes(t text, f func(b []byte, r rune) []byte) text {
@@ -121,11 +107,11 @@ func prepend(t text, s string) text {
 
 // replace puts content in the place of each match.
 func replace(t text, p Pattern, content string) (text, error) {
-	matches, err := p.matches(t.s)
+	matches, err := p.matches(t)
 	if err != nil || len(matches) == 0 {
 		return t, err
 	}
-	if err := checkSize(len(t.s)+len(matches)*len(content), t.limit); err != nil {
+	if err := t.budget.check(len(t.s) + len(matches)*len(content)); err != nil {
 		return t, err
 	}
 	b, pos := build(t), 0

@@ -1,6 +1,7 @@
 package onig
 
 import (
+	"math"
 	"sync"
 	"unicode/utf8"
 
@@ -42,16 +43,21 @@ const (
 )
 
 // All returns the places of all matches, as the library's iterator finds them: an
-// empty match right behind a match does not count.
+// empty match right after a match does not count.
 func (re *Regexp) All(text string) ([][2]int, error) {
-	limit := baseSteps + byteSteps*len(text)
+	all, _, err := re.AllWithin(text, math.MaxInt)
+	return all, err
+}
+
+// AllWithin is All within a number of steps, of which it returns how many it took.
+func (re *Regexp) AllWithin(text string, steps int) (out [][2]int, took int, err error) {
+	limit := min(baseSteps+byteSteps*len(text), steps)
 	m := &machine{prog: re.prog, text: text, slots: make([]int, re.slots), steps: limit}
-	var out [][2]int
 	last := -1
 	for pos := 0; pos <= len(text); {
 		start, end := m.search(pos)
 		if m.steps < 0 {
-			return nil, fault.Errorf(ErrUnsupported, "regular expression %q takes more than %d steps on a text of %d bytes", re.text, limit, len(text))
+			return nil, limit, fault.Errorf(ErrUnsupported, "regular expression %q takes more than %d steps on a text of %d bytes", re.text, limit, len(text))
 		}
 		if start < 0 {
 			break
@@ -64,7 +70,7 @@ func (re *Regexp) All(text string) ([][2]int, error) {
 		out = append(out, [2]int{start, end})
 		pos, last = end, end
 	}
-	return out, nil
+	return out, limit - m.steps, nil
 }
 
 // search returns the first match from pos on, -1 without one.

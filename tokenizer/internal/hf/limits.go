@@ -1,0 +1,70 @@
+package hf
+
+// The limits of tokenizer files. Above them a file is refused: time and memory
+// stay within a small multiple of what is published.
+const (
+	// MaxVocab bounds the tokens of a vocabulary, padding included, and its
+	// merges. The largest vocabulary known, of XLM-V, has 901,629 tokens; Gemma
+	// has 514,906 merges.
+	MaxVocab = 1 << 21
+	// MaxVocabBytes bounds the texts of a vocabulary together. Gemma's have less
+	// than 3 million bytes.
+	MaxVocabBytes = 1 << 25
+	// MaxAdded bounds the added tokens. Models of speech have up to 66,000.
+	MaxAdded = 1 << 18
+	// maxAddedBytes bounds the texts of the added tokens together, as they are and
+	// normalized.
+	maxAddedBytes = 1 << 23
+	// maxWrap bounds the ids that a post-processor puts around a text; published
+	// ones have two.
+	maxWrap = 1 << 10
+	// maxParts bounds the parts of a file's normalizer, pre-tokenizer and decoder
+	// together; published ones have ten at most.
+	maxParts = 100
+
+	// LoadWork bounds the work of all texts that are encoded while a tokenizer is
+	// loaded: steps of regular expressions, and bytes that go from one part to the
+	// next. Published tokenizers take a hundredth.
+	LoadWork = 1 << 27
+	// baseWork and byteWork bound the work of any other text: some, and some for
+	// each byte of it.
+	baseWork = 1 << 20
+	byteWork = 1 << 13
+
+	// baseSize and byteSize bound what a text may grow to: some bytes, and some
+	// for each of its bytes, as in the longest compatibility decomposition.
+	baseSize = 1 << 12
+	byteSize = 64
+)
+
+// budget is what a text may still cost on its way.
+type budget struct {
+	work *int
+	size int // bytes that it may grow to
+}
+
+// budget returns the budget of a text of n bytes.
+func (t *Tokenizer) budget(n int) budget {
+	work := t.Work
+	if work == nil {
+		work = new(int)
+		*work = baseWork + byteWork*n
+	}
+	return budget{work, baseSize + byteSize*n}
+}
+
+// spend takes work off the budget.
+func (b budget) spend(work int) error {
+	if *b.work -= work; *b.work < 0 {
+		return unsupportedf("normalizer, pre-tokenizer, model or decoder take too long")
+	}
+	return nil
+}
+
+// check refuses a text that has grown too long, and takes its bytes off the budget.
+func (b budget) check(size int) error {
+	if size > b.size {
+		return unsupportedf("a text grows to %d bytes, want at most %d", size, b.size)
+	}
+	return b.spend(size)
+}
