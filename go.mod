@@ -14,6 +14,7 @@ require (
 	golang.org/x/sys v0.29.0
 	golang.org/x/term v0.28.0
 	golang.org/x/text v0.24.0
+	google.golang.org/protobuf v1.36.12
 )
 
 require github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect

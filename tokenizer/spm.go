@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"ggforge/internal/pyjson"
 	"ggforge/tokenizer/internal/hf"
 )
@@ -22,10 +24,6 @@ import (
 //	├─ 2 trainer_spec          3 model_type enum · 35 byte_fallback bool
 //	└─ 3 normalizer_spec       2 precompiled_charsmap bytes · 3 add_dummy_prefix bool
 //	                           4 remove_extra_whitespaces bool
-//
-// Each field is a tag (number<<3 | wire type, a varint) and its payload:
-//
-//	wire type 0 varint · 1 eight bytes · 2 length and bytes · 3, 4 group · 5 four bytes
 //
 // Numbers that are not listed, a listed number with another wire type, and enum
 // values outside the enum are skipped, as the format demands; a scalar that
@@ -58,61 +56,149 @@ type spmModel struct {
 	removeExtraWhitespaces bool
 }
 
+// field is one field of a message. value is that of a number, body that of what
+// has a length; it aliases the message and begins at off in the file.
+type field struct {
+	number protowire.Number
+	wire   protowire.Type
+	value  uint64
+	body   []byte
+	off    int64
+}
+
+// What Google's reader in C++ takes, which the reference runs, where package
+// protowire takes other things.
+const (
+	maxTagBytes = 5   // of tags, of which 32 bits count, and of lengths
+	maxNesting  = 100 // of messages and groups
+)
+
+const endOfGroup = "end of a group that was not begun"
+
+// cutField splits the first field off a message inside depth others. A bad one
+// has a text that says why.
+func cutField(b []byte, depth int) (f field, n int, bad string) {
+	tag, n := protowire.ConsumeVarint(b)
+	f.number, f.wire = protowire.Number(uint32(tag)>>3), protowire.Type(tag&7)
+	switch {
+	case n < 0:
+		return f, n, protowire.ParseError(n).Error()
+	case n > maxTagBytes || f.number == 0:
+		return f, n, fmt.Sprintf("tag of %d bytes and field number %d", n, f.number)
+	}
+	rest, m := b[n:], 0
+	switch f.wire {
+	case protowire.VarintType:
+		f.value, m = protowire.ConsumeVarint(rest)
+	case protowire.Fixed32Type:
+		var v uint32
+		v, m = protowire.ConsumeFixed32(rest)
+		f.value = uint64(v)
+	case protowire.Fixed64Type:
+		f.value, m = protowire.ConsumeFixed64(rest)
+	case protowire.BytesType:
+		if _, size := protowire.ConsumeVarint(rest); size > maxTagBytes {
+			return f, n, fmt.Sprintf("length of %d bytes", size)
+		}
+		f.body, m = protowire.ConsumeBytes(rest)
+	case protowire.StartGroupType:
+		if depth++; depth > maxNesting {
+			return f, n, fmt.Sprintf("nested deeper than %d", maxNesting)
+		}
+		for {
+			in, size, bad := cutField(rest[m:], depth)
+			m += size
+			switch {
+			case bad == endOfGroup && in.number == f.number:
+				return f, n + m, ""
+			case bad != "":
+				return f, n, bad
+			}
+		}
+	case protowire.EndGroupType:
+		return f, n, endOfGroup
+	default:
+		return f, n, fmt.Sprintf("wire type %d", f.wire)
+	}
+	if m < 0 {
+		return f, n, protowire.ParseError(m).Error()
+	}
+	return f, n + m, ""
+}
+
+// eachField calls f with the fields of a message inside depth others, which begins
+// at off in the file; groups are passed over.
+func eachField(file string, message []byte, off int64, depth int, f func(field) error) error {
+	for at := 0; at < len(message); {
+		e, n, bad := cutField(message[at:], depth)
+		if bad != "" {
+			return &FormatError{file, off + int64(at), "not a SentencePiece model: " + bad}
+		}
+		at += n
+		e.off = off + int64(at-len(e.body))
+		if err := f(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // readSPM parses and checks a model. It accepts what the sentencepiece library
 // loads, except that the trie inside the character map is not walked and the
 // model's self-test is not run. Memory is bounded by a small multiple of len(data).
 func readSPM(file string, data []byte) (*spmModel, error) {
 	m := &spmModel{modelType: spmUnigram, addDummyPrefix: true, removeExtraWhitespaces: true}
-	r := &protoReader{data: data}
-	for r.next() {
-		switch r.key() {
-		case protoBytes | 1:
-			p := spmPiece{typ: Normal}
-			s := r.message()
-			for s.next() {
-				switch s.key() {
-				case protoBytes | 1:
-					p.text = string(s.body)
-				case protoFixed32 | 2:
-					p.score = math.Float32frombits(uint32(s.value))
-				case protoVarint | 3:
-					if t := TokenType(int32(s.value)); Normal <= t && t <= Byte {
-						p.typ = t
-					}
-				}
-			}
-			r.adopt(s)
-			m.pieces = append(m.pieces, p)
-		case protoBytes | 2:
-			s := r.message()
-			for s.next() {
-				switch s.key() {
-				case protoVarint | 3:
-					if t := int32(s.value); spmUnigram <= t && t <= spmChar {
-						m.modelType = t
-					}
-				case protoVarint | 35:
-					m.byteFallback = s.value != 0
-				}
-			}
-			r.adopt(s)
-		case protoBytes | 3:
-			s := r.message()
-			for s.next() {
-				switch s.key() {
-				case protoBytes | 2:
-					m.charsMap = s.body
-				case protoVarint | 3:
-					m.addDummyPrefix = s.value != 0
-				case protoVarint | 4:
-					m.removeExtraWhitespaces = s.value != 0
-				}
-			}
-			r.adopt(s)
+	err := eachField(file, data, 0, 0, func(part field) error {
+		if part.wire != protowire.BytesType {
+			return nil
 		}
-	}
-	if r.fault != "" {
-		return nil, &FormatError{file, int64(r.base + r.pos), "not a SentencePiece model: " + r.fault}
+		switch part.number {
+		case 1:
+			if len(m.pieces) == maxVocab {
+				return badf(file, "more than %d pieces", maxVocab)
+			}
+			p := spmPiece{typ: Normal}
+			err := eachField(file, part.body, part.off, 1, func(e field) error {
+				switch t := TokenType(int32(e.value)); {
+				case e.number == 1 && e.wire == protowire.BytesType:
+					p.text = string(e.body)
+				case e.number == 2 && e.wire == protowire.Fixed32Type:
+					p.score = math.Float32frombits(uint32(e.value))
+				case e.number == 3 && e.wire == protowire.VarintType && Normal <= t && t <= Byte:
+					p.typ = t
+				}
+				return nil
+			})
+			m.pieces = append(m.pieces, p)
+			return err
+		case 2:
+			return eachField(file, part.body, part.off, 1, func(e field) error {
+				switch t := int32(e.value); {
+				case e.wire != protowire.VarintType:
+				case e.number == 3 && spmUnigram <= t && t <= spmChar:
+					m.modelType = t
+				case e.number == 35:
+					m.byteFallback = e.value != 0
+				}
+				return nil
+			})
+		case 3:
+			return eachField(file, part.body, part.off, 1, func(e field) error {
+				switch {
+				case e.number == 2 && e.wire == protowire.BytesType:
+					m.charsMap = e.body
+				case e.number == 3 && e.wire == protowire.VarintType:
+					m.addDummyPrefix = e.value != 0
+				case e.number == 4 && e.wire == protowire.VarintType:
+					m.removeExtraWhitespaces = e.value != 0
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if err := m.check(file); err != nil {
 		return nil, err
@@ -120,7 +206,7 @@ func readSPM(file string, data []byte) (*spmModel, error) {
 	return m, nil
 }
 
-// bytePiece matches the text of a piece that stands for one byte.
+// bytePiece matches the text of a piece for one byte.
 var bytePiece = regexp.MustCompile(`^<0x[0-9A-F]{2}>$`)
 
 // check makes the library's tests of a loaded model.
@@ -432,150 +518,4 @@ func pythonInt(s string) (string, bool) {
 		return "-" + digits, true
 	}
 	return digits, true
-}
-
-// The wire types that carry a value, placed above the 29 bits of a field
-// number, so that number and type compare as one.
-const (
-	protoVarint  = 0 << 29
-	protoFixed64 = 1 << 29
-	protoBytes   = 2 << 29
-	protoFixed32 = 5 << 29
-)
-
-// maxNesting is how deep messages and groups may nest, as in Google's readers.
-const maxNesting = 100
-
-// protoReader walks the fields of one message. After next has returned true,
-// number, wire and value or body tell the field; groups are skipped. After it
-// has returned false, fault is empty at the end of the message and else says
-// what is wrong at base+pos.
-type protoReader struct {
-	data  []byte // the message
-	base  int    // its offset in the file
-	pos   int    // next byte, in data
-	depth int
-	fault string
-
-	number uint32
-	wire   uint32
-	value  uint64 // of a number
-	body   []byte // of wire type 2; aliases data
-}
-
-// key is the field's number and wire type in one, for a switch.
-func (r *protoReader) key() uint32 { return r.wire<<29 | r.number }
-
-// message returns a reader of the current field's body.
-func (r *protoReader) message() *protoReader {
-	return &protoReader{data: r.body, base: r.base + r.pos - len(r.body), depth: r.depth + 1}
-}
-
-// adopt takes over the fault of a message inside r.
-func (r *protoReader) adopt(s *protoReader) {
-	if s.fault != "" {
-		r.pos, r.fault = s.base+s.pos-r.base, s.fault
-	}
-}
-
-func (r *protoReader) next() bool {
-	for r.fault == "" && r.pos < len(r.data) {
-		r.field()
-		switch {
-		case r.fault != "":
-		case r.wire == 3:
-			r.skipGroup(r.number, r.depth+1)
-		case r.wire == 4:
-			r.fault = "end of a group that was not begun"
-		default:
-			return true
-		}
-	}
-	return false
-}
-
-// skipGroup moves behind the end of the group that was just begun.
-func (r *protoReader) skipGroup(number uint32, depth int) {
-	if depth > maxNesting {
-		r.fault = fmt.Sprintf("groups nested deeper than %d", maxNesting)
-	}
-	for r.fault == "" {
-		if r.pos == len(r.data) {
-			r.fault = "group without an end"
-			return
-		}
-		r.field()
-		switch {
-		case r.fault != "":
-		case r.wire == 3:
-			r.skipGroup(r.number, depth+1)
-		case r.wire == 4:
-			if r.number != number {
-				r.fault = "end of another group"
-			}
-			return
-		}
-	}
-}
-
-// field reads one tag and its payload.
-func (r *protoReader) field() {
-	tag := uint32(r.varint(5))
-	r.number, r.wire = tag>>3, tag&7
-	if r.fault == "" && r.number == 0 {
-		r.fault = "field number 0"
-	}
-	if r.fault != "" {
-		return
-	}
-	switch r.wire << 29 {
-	case protoVarint:
-		r.value = r.varint(10)
-	case protoFixed64:
-		if b := r.cut(8); b != nil {
-			r.value = binary.LittleEndian.Uint64(b)
-		}
-	case protoFixed32:
-		if b := r.cut(4); b != nil {
-			r.value = uint64(binary.LittleEndian.Uint32(b))
-		}
-	case protoBytes:
-		n := r.varint(5)
-		if r.fault == "" {
-			r.body = r.cut(n)
-		}
-	default:
-		if r.wire > 4 {
-			r.fault = fmt.Sprintf("wire type %d", r.wire)
-		}
-	}
-}
-
-// cut returns the next n bytes, never nil unless they are not there.
-func (r *protoReader) cut(n uint64) []byte {
-	if n > uint64(len(r.data)-r.pos) {
-		r.fault = fmt.Sprintf("want %d bytes, %d are left", n, len(r.data)-r.pos)
-		return nil
-	}
-	r.pos += int(n)
-	return r.data[r.pos-int(n) : r.pos : r.pos]
-}
-
-// varint reads a variable-length integer of at most max bytes; bits beyond 64 are dropped.
-func (r *protoReader) varint(max int) uint64 {
-	var v uint64
-	for i := range max {
-		if r.pos == len(r.data) {
-			r.fault = "integer cut off"
-			return 0
-		}
-		c := r.data[r.pos]
-		r.pos++
-		v |= uint64(c&0x7F) << (7 * i)
-		if c < 0x80 {
-			return v
-		}
-	}
-	r.fault = fmt.Sprintf("integer longer than %d bytes", max)
-	return 0
 }
