@@ -58,6 +58,9 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 		return fault.Errorf(fault.Unsupported, "%d tensors have no place in architecture %s with %d layers: %s",
 			len(layout.Unmapped), j.Arch.Name, blocks, list(layout.Unmapped))
 	}
+	if len(layout.Beyond) > 0 {
+		return fault.Errorf(fault.Broken, "%s: %d tensors are of more experts than the model has: %s", hparams.ConfigFile, len(layout.Beyond), list(layout.Beyond))
+	}
 	if len(layout.Missing) > 0 {
 		return fault.Errorf(fault.Broken, "%d tensors are missing for %d layers: %s", len(layout.Missing), blocks, list(layout.Missing))
 	}

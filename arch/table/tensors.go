@@ -207,7 +207,8 @@ type match struct {
 	bid, xid int64 // -1 for none
 }
 
-// match finds the place of a name; ok is false when no row has one.
+// match finds the place of a name; ok is false when no row has one. m has a row all
+// the same when the name is that of an expert beyond their number.
 func (a *Arch) match(c *hparams.View, name string, blocks int64) (m match, ok bool, err error) {
 	comps := strings.Split(name, ".")
 	key := make([]string, len(comps))
@@ -217,6 +218,7 @@ func (a *Arch) match(c *hparams.View, name string, blocks int64) (m match, ok bo
 		}
 		key[i] = s
 	}
+	var beyond match
 	for _, p := range a.index()[strings.Join(key, ".")] {
 		m := match{pattern: p, bid: -1, xid: -1}
 		ok := true
@@ -246,12 +248,13 @@ func (a *Arch) match(c *hparams.View, name string, blocks int64) (m match, ok bo
 				return m, false, err
 			}
 			if m.xid >= n {
+				beyond = m
 				continue
 			}
 		}
 		return m, true, nil
 	}
-	return match{}, false, nil
+	return beyond, false, nil
 }
 
 func (t *TensorRow) applies(l Layer) (bool, error) {
@@ -335,6 +338,7 @@ type Output struct {
 type Layout struct {
 	Outputs  []Output // in file order
 	Unmapped []string // names without a place
+	Beyond   []string // names of experts beyond their number
 	Missing  []string // names that the model needs, at most MaxMissing
 	Dropped  []Dropped
 	Skipped  map[string]bool // names of dropped tensors
@@ -385,6 +389,10 @@ func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
 		m, ok, err := a.match(c, name, blocks)
 		if err != nil {
 			return nil, err
+		}
+		if !ok && m.row != nil {
+			lay.Beyond = append(lay.Beyond, names[i])
+			continue
 		}
 		if !ok {
 			lay.Unmapped = append(lay.Unmapped, names[i])
