@@ -24,6 +24,7 @@ import (
 	"ggforge/convert/general"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/mmap"
 	"ggforge/internal/stamp"
 	"ggforge/tokenizer"
 	"ggforge/writer"
@@ -87,7 +88,8 @@ func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
 		return nil, err
 	}
 	j := &Job{Dir: dir, Type: opt.Type, options: opt, files: files}
-	if err := j.prepare(ctx, opt); err != nil {
+	// some rows look at weights, which are mapped
+	if err := mmap.Guard(dir, func() error { return j.prepare(ctx, opt) }); err != nil {
 		j.Close()
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 
 	"ggforge/fault"
 	"ggforge/internal/mmap"
@@ -436,6 +437,9 @@ func (r *reader) tensors(f *File, n int) error {
 			return r.errorf(at, "name of %d bytes, want at most %d", len(name), MaxName)
 		}
 		r.object = fmt.Sprintf("tensor %q", name)
+		if name == "" || strings.ContainsRune(name, 0) { // other readers take a NUL for the end
+			return r.errorf(at, "want a name that is not empty and holds no NUL")
+		}
 		if seen[name] {
 			return r.errorf(at, "stands twice")
 		}

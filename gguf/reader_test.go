@@ -184,6 +184,8 @@ func defects() map[string]struct {
 		"alignment-48":          {head(0, 1).key(KeyAlignment, Uint32Type).u32(48).b, "u32 48, want a power of two"},
 		"alignment-u64":         {head(0, 1).key(KeyAlignment, Uint64Type).u64(32).b, "want a power of two as u32"},
 		"name-long":             {head(1, 0).tensor(strings.Repeat("n", 64), TypeF32, 0, 1).data(4, 32), "name of 64 bytes, want at most 63"},
+		"name-empty":            {head(1, 0).tensor("", TypeF32, 0, 1).data(4, 32), "want a name that is not empty"},
+		"name-nul":              {head(1, 0).tensor("t\x00u", TypeF32, 0, 1).data(4, 32), "holds no NUL"},
 		"name-twice":            {head(2, 0).tensor("t", TypeF32, 0, 1).tensor("t", TypeF32, 32, 1).data(36, 32), "stands twice"},
 		"dims-5":                {one(TypeF32, 0, 4, 1, 1, 1, 1, 1), "5 dimensions, want at most 4"},
 		"dim-0":                 {one(TypeF32, 0, 4, 0), "dimension 0 is 0"},

@@ -31,6 +31,7 @@
 // Checked before a file is accepted:
 //   - the header is strict JSON: no key twice, at any level; no field but the
 //     three above, all three present; numbers are plain non-negative integers
+//   - no name is empty or holds a NUL, where readers in C take it to end
 //   - the size in data_offsets is that of shape and dtype, computed without
 //     overflow; elements smaller than a byte fill whole bytes
 //   - the tensors, sorted by offset, follow each other from the first byte of

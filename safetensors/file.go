@@ -283,6 +283,12 @@ func parseHeader(s *scanner) (metadata map[string]string, entries []entry, err e
 // entry reads the description of one tensor, whose name is at position at.
 func (s *scanner) entry(name string, at int) (entry, error) {
 	e := entry{Tensor: Tensor{Name: name}, at: at}
+	if name == "" {
+		return e, s.errorf(at, "its name is empty")
+	}
+	if strings.ContainsRune(name, 0) {
+		return e, s.errorf(at, "its name holds a NUL, where other readers take it to end")
+	}
 	fields := [...]struct {
 		name string
 		read func() error

@@ -73,7 +73,7 @@ func TestRoundTrip(t *testing.T) {
 		tensor("empty", safetensors.F16, nil, 7, 0),
 		tensor("scalar", safetensors.U8, []byte{9}),
 		tensor("Z\u00e9\U0001F600\"\\\n", safetensors.F4, []byte{0x12}, 2),
-		tensor("", safetensors.I8, []byte{1}, 1),
+		tensor("\x01", safetensors.I8, []byte{1}, 1),
 	}
 	metadata := map[string]string{"format": "pt", "a\"b": "<\u2028>"}
 	if err := safetensorstest.Write(path, tensors, metadata); err != nil {
@@ -152,6 +152,8 @@ var defectFiles = []struct {
 	file []byte
 	want string // in the error
 }{
+	{"name-empty", safetensorstest.Raw([]byte(`{"":`+u8(0, 1)+`}`), []byte{1}), "its name is empty"},
+	{"name-nul", safetensorstest.Raw([]byte(`{"a\u0000b":`+u8(0, 1)+`}`), []byte{1}), "its name holds a NUL"},
 	// The frame.
 	{"empty", nil, "want at least 8 bytes, the file has 0"},
 	{"length-truncated", []byte{2, 0, 0, 0}, "the file has 4"},

@@ -1,6 +1,8 @@
 package tokenizer
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -47,7 +49,16 @@ func (f *files) templateFile() (any, error) {
 		list = append(list, &pyjson.Object{Names: []string{"name", "template"}, Values: map[string]any{"name": name, "template": text}})
 	}
 	add("default", text)
-	entries, _ := f.dir.ReadDir(chatTemplatesDir) // sorted by name; an absent folder has none
+	var entries []fs.DirEntry // sorted by name
+	switch st, err := f.dir.Stat(chatTemplatesDir); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case st.IsDir():
+		if entries, err = f.dir.ReadDir(chatTemplatesDir); err != nil {
+			return nil, err
+		}
+	}
 	for _, e := range entries {
 		if path.Ext(e.Name()) != ".jinja" {
 			continue

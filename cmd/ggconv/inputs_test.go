@@ -1,0 +1,410 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
+)
+
+// copyOf returns a copy of the checkpoint under a name of its own.
+func copyOf(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	if err := os.CopyFS(dir, os.DirFS(gollama)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// metadata returns the value of a key of a file as text, "" for none.
+func metadata(t *testing.T, path, key string) string {
+	t.Helper()
+	f, err := gguf.Open(path)
+	must(t, err)
+	defer f.Close()
+	v, _ := f.Metadata.Get(key)
+	s, _ := v.Str()
+	return s
+}
+
+// fails converts dir and wants that exit code, an error with the text and no output.
+func fails(t *testing.T, want int, text string, args ...string) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out.gguf")
+	code, printed, err := call(append([]string{"--progress", "none", "--outfile", out}, args...)...)
+	if code != want || !strings.Contains(fmt.Sprint(err), text) {
+		t.Errorf("exit code %d, %v; want %d and %q\n%s", code, err, want, text, printed)
+	}
+	if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestLinks converts checkpoints with links. What a link shows of the rest of the
+// system must not land in a file that is published.
+func TestLinks(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "id_rsa")
+	must(t, os.WriteFile(secret, []byte("PRIVATE KEY"), 0o600))
+	// without a template of its own tokenizer_config.json leaves it to the file
+	plain := func(t *testing.T) string {
+		dir := copyOf(t, "model")
+		path := filepath.Join(dir, "tokenizer_config.json")
+		data, err := os.ReadFile(path)
+		must(t, err)
+		var config map[string]any
+		must(t, json.Unmarshal(data, &config))
+		delete(config, "chat_template")
+		data, err = json.Marshal(config)
+		must(t, err)
+		must(t, os.WriteFile(path, data, 0o666))
+		return dir
+	}
+	out := filepath.Join(t.TempDir(), "out.gguf")
+	for name, target := range map[string]string{"absolute": secret, "relative": ""} {
+		t.Run(name, func(t *testing.T) {
+			dir := plain(t)
+			if target == "" {
+				var err error
+				target, err = filepath.Rel(dir, secret)
+				must(t, err)
+			}
+			must(t, os.Symlink(target, filepath.Join(dir, "chat_template.jinja")))
+			fails(t, 5, "chat_template.jinja: is a link to ", dir)
+			if code, _, err := call("--progress", "none", "--force", "--outside-links", dir, out); code != 0 {
+				t.Fatal(err)
+			}
+			if got := metadata(t, out, "tokenizer.chat_template"); got != "PRIVATE KEY" {
+				t.Errorf("with the flag the template is %q", got)
+			}
+		})
+	}
+	t.Run("folder", func(t *testing.T) {
+		dir, other := plain(t), t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte("x"), 0o666))
+		must(t, os.WriteFile(filepath.Join(other, "a.jinja"), []byte("y"), 0o666))
+		must(t, os.Symlink(other, filepath.Join(dir, "additional_chat_templates")))
+		fails(t, 5, "additional_chat_templates: is a link to ", dir)
+	})
+	for _, name := range []string{"model.safetensors", "config.json", "README.md", "generation_config.json"} {
+		t.Run(name, func(t *testing.T) {
+			dir := plain(t)
+			elsewhere := filepath.Join(t.TempDir(), "x")
+			path := filepath.Join(dir, name)
+			if _, err := os.Stat(path); err != nil {
+				must(t, os.WriteFile(path, []byte("{}"), 0o666))
+			}
+			must(t, os.Rename(path, elsewhere))
+			must(t, os.Symlink(elsewhere, path))
+			fails(t, 5, name+": is a link to "+elsewhere, dir)
+			if code, _, err := call("--progress", "none", "--force", "--outside-links", dir, out); code != 0 {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("inside", func(t *testing.T) {
+		dir := plain(t)
+		must(t, os.Mkdir(filepath.Join(dir, "files"), 0o777))
+		for _, name := range []string{"model.safetensors", "config.json"} {
+			must(t, os.Rename(filepath.Join(dir, name), filepath.Join(dir, "files", name)))
+		}
+		must(t, os.Symlink("files/config.json", filepath.Join(dir, "config.json")))
+		must(t, os.Symlink(filepath.Join(dir, "files", "model.safetensors"), filepath.Join(dir, "model.safetensors")))
+		if code, _, err := call("--progress", "none", "--force", dir, out); code != 0 {
+			t.Error(err)
+		}
+	})
+	t.Run("dangling", func(t *testing.T) {
+		dir := plain(t)
+		must(t, os.Symlink("nowhere", filepath.Join(dir, "chat_template.jinja")))
+		fails(t, 3, "chat_template.jinja: is a link to nowhere", dir)
+	})
+	t.Run("directory", func(t *testing.T) { // the user's own link
+		link := filepath.Join(t.TempDir(), "link")
+		must(t, os.Symlink(plain(t), link))
+		if code, _, err := call("--progress", "none", "--force", link, out); code != 0 {
+			t.Error(err)
+		}
+	})
+}
+
+// TestHubCache converts a snapshot in the cache of the Hugging Face hub, whose
+// files are links to blobs and whose name is the hash of a commit.
+func TestHubCache(t *testing.T) {
+	const commit = "0123456789abcdef0123456789abcdef01234567"
+	repo := filepath.Join(t.TempDir(), "models--acme--Tiny-Llama-7B-chat")
+	snapshot := filepath.Join(repo, "snapshots", commit)
+	must(t, os.MkdirAll(snapshot, 0o777))
+	must(t, os.Mkdir(filepath.Join(repo, "blobs"), 0o777))
+	entries, err := os.ReadDir(gollama)
+	must(t, err)
+	for i, e := range entries {
+		if e.Name() == "README.md" {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(gollama, e.Name()))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(repo, "blobs", fmt.Sprint(i)), data, 0o666))
+		must(t, os.Symlink(filepath.Join("..", "..", "blobs", fmt.Sprint(i)), filepath.Join(snapshot, e.Name())))
+	}
+	out := t.TempDir()
+	if code, _, err := call("--progress", "none", "--outfile", out, snapshot); code != 0 {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(out, "*.gguf"))
+	must(t, err)
+	if len(files) != 1 || !strings.HasPrefix(filepath.Base(files[0]), "Tiny-Llama") {
+		t.Fatalf("files %q, want one that is called after the model", files)
+	}
+	if got := metadata(t, files[0], "general.name"); strings.Contains(got, commit[:8]) || !strings.Contains(got, "Tiny Llama") {
+		t.Errorf("general.name is %q", got)
+	}
+	reference := filepath.Join(out, "reference.gguf")
+	if code, _, err := call("--progress", "none", "--compat", "reference", "--outfile", reference, snapshot); code != 0 {
+		t.Fatal(err)
+	}
+	if got := metadata(t, reference, "general.name"); !strings.Contains(strings.ToLower(got), commit[:8]) {
+		t.Errorf("--compat reference: general.name is %q, want the commit", got)
+	}
+	t.Chdir(snapshot)
+	here := filepath.Join(out, "here.gguf")
+	if code, _, err := call("--progress", "none", "--outfile", here, "."); code != 0 {
+		t.Fatal(err)
+	}
+	if got := metadata(t, here, "general.name"); !strings.Contains(got, "Tiny Llama") {
+		t.Errorf("from inside: general.name is %q", got)
+	}
+	// blobs of another model are none of this one's
+	must(t, os.MkdirAll(filepath.Join(repo, "..", "models--acme--other", "blobs"), 0o777))
+	foreign := filepath.Join(repo, "..", "models--acme--other", "blobs", "x")
+	must(t, os.WriteFile(foreign, []byte("x"), 0o666))
+	must(t, os.Symlink("../../../models--acme--other/blobs/x", filepath.Join(snapshot, "chat_template.jinja")))
+	fails(t, 5, "chat_template.jinja: is a link to ", snapshot)
+}
+
+// TestKinds puts what is no regular file, or far too large, in the place of each
+// file that is read.
+func TestKinds(t *testing.T) {
+	for _, name := range []string{"config.json", "tokenizer_config.json", "tokenizer.json", "tokenizer.model", "generation_config.json", "README.md",
+		"chat_template.jinja", "added_tokens.json", "model.safetensors", "model.safetensors.index.json"} {
+		t.Run("pipe-"+name, func(t *testing.T) {
+			dir := copyOf(t, "model")
+			path := filepath.Join(dir, name)
+			os.Remove(path)
+			must(t, unix.Mkfifo(path, 0o666))
+			fails(t, 3, name+": is a named pipe, want a regular file", dir)
+		})
+		if strings.HasPrefix(name, "model.") {
+			continue
+		}
+		t.Run("giant-"+name, func(t *testing.T) {
+			dir := copyOf(t, "model")
+			path := filepath.Join(dir, name)
+			f, err := os.Create(path)
+			must(t, err)
+			defer f.Close()
+			if err := f.Truncate(1 << 40); err != nil {
+				t.Skip(err)
+			}
+			fails(t, 3, name+": 1099511627776 bytes, want at most ", dir)
+		})
+	}
+	for _, name := range []string{"config.json", "model.safetensors"} {
+		t.Run("directory-"+name, func(t *testing.T) {
+			dir := copyOf(t, "model")
+			path := filepath.Join(dir, name)
+			must(t, os.Remove(path))
+			must(t, os.Mkdir(path, 0o777))
+			fails(t, 3, name+": is a directory, want a regular file", dir)
+		})
+	}
+	t.Run("device", func(t *testing.T) {
+		dir := copyOf(t, "model")
+		must(t, os.Symlink("/dev/zero", filepath.Join(dir, "chat_template.jinja")))
+		fails(t, 5, "chat_template.jinja: is a link to /dev/zero", dir)
+		fails(t, 3, "chat_template.jinja: is a device", dir, "--outside-links")
+	})
+}
+
+// trigger does something when the first text that holds on is written.
+type trigger struct {
+	bytes.Buffer
+	on string
+	do func()
+}
+
+func (w *trigger) Write(b []byte) (int, error) {
+	if w.do != nil && bytes.Contains(b, []byte(w.on)) {
+		w.do()
+		w.do = nil
+	}
+	return w.Buffer.Write(b)
+}
+
+// TestChanged changes each input while the weights are being written.
+func TestChanged(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"touched": func(path string) error {
+			st, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return os.Chtimes(path, st.ModTime(), st.ModTime().Add(1))
+		},
+		"longer": func(path string) error {
+			st, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return os.Truncate(path, st.Size()+1)
+		},
+		"shorter": func(path string) error { return os.Truncate(path, 100) },
+		"replaced": func(path string) error {
+			st, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(path+".new", data, 0o666); err != nil {
+				return err
+			}
+			if err := os.Chtimes(path+".new", st.ModTime(), st.ModTime()); err != nil {
+				return err
+			}
+			return os.Rename(path+".new", path)
+		},
+		"removed": os.Remove,
+	} {
+		for _, file := range []string{"model.safetensors", "config.json", "tokenizer.model"} {
+			t.Run(file+"-"+name, func(t *testing.T) {
+				dir := copyOf(t, "model")
+				out := filepath.Join(t.TempDir(), "out.gguf")
+				log := &trigger{on: `"tensor"`, do: func() { must(t, change(filepath.Join(dir, file))) }}
+				cmd := command()
+				cmd.Writer, cmd.ErrWriter = log, log
+				err := tool.Run(context.Background(), cmd, []string{"ggconv", "--progress", "json", "--outfile", out, dir})
+				if log.do != nil {
+					t.Fatal("no tensor was begun")
+				}
+				if code := tool.Code(err); code != 3 || !strings.Contains(err.Error(), file) && !strings.Contains(err.Error(), "changed") {
+					t.Errorf("exit code %d, %v; want 3 and the file", code, err)
+				}
+				if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
+					t.Errorf("left behind: %q", left)
+				}
+			})
+		}
+	}
+}
+
+// TestTensorNames refuses names that other readers would take for something else.
+func TestTensorNames(t *testing.T) {
+	for name, text := range map[string]string{"": "empty", "lm_head.weight\x00x": "NUL", "\x00": "NUL"} {
+		dir := copyOf(t, "model")
+		f, err := safetensors.Open(filepath.Join(gollama, "model.safetensors"))
+		must(t, err)
+		defer f.Close()
+		list := []safetensorstest.Tensor{{Name: name, DType: safetensors.F32, Shape: []int64{1}, Data: make([]byte, 4)}}
+		for _, x := range f.Tensors() {
+			list = append(list, safetensorstest.Tensor{Name: x.Name, DType: x.DType, Shape: x.Shape, Data: x.Data()})
+		}
+		must(t, safetensorstest.Write(filepath.Join(dir, "model.safetensors"), list, nil))
+		fails(t, 3, text, dir)
+	}
+}
+
+// TestAdapter names an adapter's directory as what it is.
+func TestAdapter(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "adapter_config.json"), []byte(`{"peft_type": "LORA"}`), 0o666))
+	must(t, safetensorstest.Write(filepath.Join(dir, "adapter_model.safetensors"), []safetensorstest.Tensor{
+		{Name: "base_model.model.x.lora_A.weight", DType: safetensors.F32, Shape: []int64{1}, Data: make([]byte, 4)}}, nil))
+	fails(t, 4, "LoRA adapter", dir)
+	config, err := os.ReadFile(filepath.Join(gollama, "config.json"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666))
+	fails(t, 4, "LoRA adapter", dir)
+}
+
+// TestLabels converts checkpoints whose config.json says that they are quantized:
+// what counts is how the weights are stored.
+func TestLabels(t *testing.T) {
+	for _, label := range []string{"fp8", "bitnet", "gptq", "mxfp4"} {
+		dir := copyOf(t, "model")
+		path := filepath.Join(dir, "config.json")
+		data, err := os.ReadFile(path)
+		must(t, err)
+		text := strings.Replace(string(data), "{", `{"quantization_config": {"quant_method": "`+label+`"},`, 1)
+		must(t, os.WriteFile(path, []byte(text), 0o666))
+		labelled, plain := filepath.Join(t.TempDir(), "a.gguf"), filepath.Join(t.TempDir(), "b.gguf")
+		code, printed, err := call("--progress", "none", dir, labelled)
+		if code != 0 {
+			t.Fatalf("%s: %v", label, err)
+		}
+		if !strings.Contains(printed, "quantized by "+label+", but they are stored plainly") {
+			t.Errorf("%s: no warning: %s", label, printed)
+		}
+		if code, _, err = call("--progress", "none", copyOf(t, "model"), plain); code != 0 {
+			t.Fatal(err)
+		}
+		a, err := os.ReadFile(labelled)
+		must(t, err)
+		b, err := os.ReadFile(plain)
+		must(t, err)
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s: the label changes the file", label)
+		}
+	}
+}
+
+// TestQuantized refuses weights in a precision that is not decoded by its name,
+// with or without a label.
+func TestQuantized(t *testing.T) {
+	f, err := safetensors.Open(filepath.Join(gollama, "model.safetensors"))
+	must(t, err)
+	defer f.Close()
+	const victim = "model.layers.0.mlp.up_proj"
+	part := func(suffix string, dtype safetensors.DType) safetensorstest.Tensor {
+		return safetensorstest.Tensor{Name: victim + suffix, DType: dtype, Shape: []int64{8}, Data: make([]byte, dtype.Bits())}
+	}
+	for scheme, parts := range map[string][]safetensorstest.Tensor{
+		"quantized by fp8":    {part(".weight", safetensors.F8_E4M3), part(".weight_scale_inv", safetensors.F32)},
+		"quantized by bitnet": {part(".weight", safetensors.U8), part(".weight_scale", safetensors.BF16)},
+		"quantized by gptq":   {part(".qweight", safetensors.I32), part(".qzeros", safetensors.I32), part(".scales", safetensors.F16), part(".g_idx", safetensors.I32)},
+		"holds F8_E4M3":       {part(".weight", safetensors.F8_E4M3)},
+		"holds U8":            {part(".weight", safetensors.U8)},
+	} {
+		dir := copyOf(t, "model")
+		list := parts
+		for _, x := range f.Tensors() {
+			if x.Name != victim+".weight" {
+				list = append(list, safetensorstest.Tensor{Name: x.Name, DType: x.DType, Shape: x.Shape, Data: x.Data()})
+			}
+		}
+		must(t, safetensorstest.Write(filepath.Join(dir, "model.safetensors"), list, nil))
+		fails(t, 4, scheme, dir)
+	}
+}

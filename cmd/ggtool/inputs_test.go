@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+)
+
+// trigger does something when the first text that holds on is written.
+type trigger struct {
+	bytes.Buffer
+	on string
+	do func()
+}
+
+func (w *trigger) Write(b []byte) (int, error) {
+	if w.do != nil && bytes.Contains(b, []byte(w.on)) {
+		w.do()
+		w.do = nil
+	}
+	return w.Buffer.Write(b)
+}
+
+// TestExportChanged changes the file while it is exported.
+func TestExportChanged(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"touched": func(path string) error {
+			st, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return os.Chtimes(path, st.ModTime(), st.ModTime().Add(1))
+		},
+		"shorter": func(path string) error { return os.Truncate(path, 64) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, out := write(t, t.TempDir(), "x.gguf", 1), filepath.Join(t.TempDir(), "out")
+			log := &trigger{on: `"tensor"`, do: func() {
+				if err := change(in); err != nil {
+					t.Fatal(err)
+				}
+			}}
+			cmd := command()
+			cmd.Writer, cmd.ErrWriter = log, log
+			err := tool.Run(context.Background(), cmd, []string{"ggtool", "export", "--progress", "json", in, out})
+			if log.do != nil {
+				t.Fatal("no tensor was begun")
+			}
+			if code := tool.Code(err); code != 3 || !strings.Contains(err.Error(), "changed") {
+				t.Errorf("exit code %d, %v; want 3", code, err)
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Error("left something behind")
+			}
+		})
+	}
+}
+
+// TestTensorNames refuses names that other readers would take for something else.
+func TestTensorNames(t *testing.T) {
+	for _, name := range []string{"", "t.weight\x00x", "\x00"} {
+		tensors := []gguf.Tensor{{Name: name, NE: []int64{32}, Type: gguf.TypeF32}}
+		size := gguf.Layout(tensors, 32)
+		path := filepath.Join(t.TempDir(), "x.gguf")
+		if err := os.WriteFile(path, append(gguf.AppendHeader(nil, nil, tensors, 32), make([]byte, size)...), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"inspect", path}, {"export", path, filepath.Join(t.TempDir(), "out")}} {
+			if code, _, err := call(args...); code != 3 || !strings.Contains(err.Error(), "NUL") {
+				t.Errorf("%s of %q: exit code %d, %v", args[0], name, code, err)
+			}
+		}
+	}
+}
