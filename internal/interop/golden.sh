@@ -75,8 +75,8 @@ quant() {
 
 matrices() {
     quant matrices
-    cp "$dest/quantize/testdata/imatrix_golden.py" "$work/matrices/"
-    run matrices 'python3 imatrix_golden.py imatrix_golden.json --work w --samples samples'
+    cp "$dest/quantize/testdata"/*.py "$work/matrices/"
+    run matrices 'python3 imatrix_golden.py imatrix_golden.json --samples samples'
     cp "$work/matrices/imatrix_golden.json" "$dest/quantize/testdata/"
     cp "$work/matrices/samples"/* "$dest/imatrix/testdata/"
     samples
@@ -102,14 +102,14 @@ samples() {
 recipes() {
     mkdir "$work/recipes"
     cp "$dest/quantize/testdata/recipe_golden.py" "$work/recipes/"
-    run recipes 'python3 recipe_golden.py recipe_golden.json --work w'
+    run recipes 'python3 recipe_golden.py recipe_golden.json'
     gzip -9nc "$work/recipes/recipe_golden.json" > "$dest/quantize/testdata/recipe_golden.json.gz"
 }
 
 quants() {
     quant quants
-    run quants 'python3 quant_golden.py quant_golden.json'
-    cp "$work/quants/quant_golden.json" "$dest/quants/testdata/"
+    run quants 'python3 quant_golden.py quant_golden.json; python3 random_blocks.py > random_blocks.json'
+    cp "$work/quants/quant_golden.json" "$work/quants/random_blocks.json" "$dest/quants/testdata/"
 }
 
 # The lookup tables of the formats, from which go generate ./quants makes Go.

@@ -780,7 +780,7 @@ def main():
                 c["kvs"] = run(c, tmp)
             except (Exception, SystemExit) as e:
                 assert "Architecture" not in str(e), c["hf"]
-                c["error"] = (type(e).__name__ + ": " + str(e)).replace(tmp, "")[:200]
+                c["error"] = (type(e).__name__ + ": " + str(e)).replace(tmp, "").replace(sys.argv[1], "")[:200]
         if only:
             print(json.dumps(c, ensure_ascii=False)[-3000:])
     if not only:

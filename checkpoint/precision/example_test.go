@@ -1,0 +1,37 @@
+package precision_test
+
+import (
+	"fmt"
+	"log"
+
+	"ggforge/checkpoint"
+	"ggforge/checkpoint/precision"
+)
+
+// The weights of a checkpoint, and what each is made of.
+func ExampleWeights() {
+	dir, err := checkpoint.Open("../../testdata/gollama", checkpoint.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dir.Close()
+	store, err := dir.Weights(false)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	weights, err := precision.Weights(store.Tensors())
+	if err != nil {
+		log.Fatal(err)
+	}
+	w := weights[0]
+	src, err := w.Source()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(weights), "weights")
+	fmt.Println(w.Name, w.DType(), src.NE(), src.Type())
+	// Output:
+	// 57 weights
+	// lm_head.weight BF16 [256 4096] BF16
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestThirdParty fails when THIRD_PARTY.md does not fit go.mod, or a module has no
+// licence that is allowed.
+func TestThirdParty(t *testing.T) {
+	if err := run("../../../THIRD_PARTY.md", true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for name, c := range map[string]struct{ file, text, want string }{
+		"copyleft":   {"LICENSE", "GNU GENERAL PUBLIC\n LICENSE Version 3", `says "general public license"`},
+		"unknown":    {"LICENSE", "All rights reserved.", "no licence that is known"},
+		"no licence": {"README", "permission is hereby granted, free of charge, to any person obtaining a copy", "no licence that is known"},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, c.file), []byte(c.text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := render([]module{{Path: "example.org/m", Version: "v1.0.0", Dir: dir}}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
