@@ -18,6 +18,7 @@ var apertus = &table.Arch{
 	Name:      "apertus",
 	Classes:   []string{"ApertusForCausalLM"},
 	Tokenizer: tokenizer.ClassLlama,
+	Fused:     table.FusedQKV,
 	Metadata:  parts.LlamaRows,
 	Expect:    []table.Expect{{Key: "hidden_act", Values: []string{"xielu"}}, {Key: "post_norm", Values: []string{"false"}}, {Key: "qk_norm", Values: []string{"true"}}},
 	Unused:    append([]string{"mlp_bias"}, parts.BiasKeys...),
@@ -31,7 +32,7 @@ var apertus = &table.Arch{
 
 // xielu is a parameter of the activation of each layer.
 func xielu(name string) table.TensorRow {
-	return table.TensorRow{HF: "model.layers.{bid}.mlp.act_fn." + name, Exact: true, GGUF: "xielu." + name + ".{bid}", Meta: &table.Meta{
+	return table.TensorRow{HF: "model.layers.{bid}.mlp.act_fn." + name, Exact: true, GGUF: "xielu." + name + ".{bid}", Kind: &table.Meta{
 		Key: "xielu." + name,
 		Make: func(c *hparams.View, layers [][]float32) (gguf.Value, error) {
 			var list []float32

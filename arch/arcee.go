@@ -17,6 +17,7 @@ var (
 		Name:      "arcee",
 		Classes:   []string{"ArceeForCausalLM"},
 		Tokenizer: tokenizer.ClassLlama,
+		Fused:     table.FusedQKV,
 		Metadata:  slices.Concat(parts.LlamaRows, []table.Row{parts.PoolingRow}),
 		Expect:    []table.Expect{{Key: "hidden_act", Values: []string{"relu2"}}},
 		Unused:    parts.BiasKeys,
@@ -27,6 +28,7 @@ var (
 		Name:      "afmoe",
 		Classes:   []string{"AfmoeForCausalLM"},
 		Tokenizer: tokenizer.ClassLlama,
+		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.LlamaRows, []table.Row{
 			parts.Optional(parts.UintRow("expert_shared_count", "num_shared_experts")),
 			parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),

@@ -204,3 +204,18 @@ func view(t testing.TB, config string) *hparams.View {
 	}
 	return c.View(hparams.Options{})
 }
+
+// TestFused checks that the tables of one architecture agree about what files may
+// hold fused.
+func TestFused(t *testing.T) {
+	fused := map[string]table.Fused{}
+	for _, a := range registry {
+		if other, ok := fused[a.Name]; ok && other != a.Fused {
+			t.Errorf("%s: tables with different Fused", a.Name)
+		}
+		fused[a.Name] = a.Fused
+	}
+	if fused["qwen3next"] != table.FusedQKV|table.FusedGateUp || fused["mamba"] != 0 {
+		t.Errorf("qwen3next %b, mamba %b", fused["qwen3next"], fused["mamba"])
+	}
+}

@@ -23,6 +23,7 @@ var (
 		Shapes:    shape.Rules{Tensors: shape.RotatingHeads},
 		Classes:   []string{"BailingMoeForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
+		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},
 			parts.UintRow("leading_dense_block_count", "first_k_dense_replace"),
@@ -50,6 +51,7 @@ var (
 		Shapes:     shape.Rules{Dims: shape.Table{"n_ff_shexp": "(@expert_shared_feed_forward_length or n_ff_exp) * @expert_shared_count"}},
 		Classes:    []string{"BailingMoeV2ForCausalLM"},
 		Tokenizer:  tokenizer.ClassGPT2,
+		Fused:      table.FusedQKV,
 		BlockCount: withNextN,
 		Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, err := withNextN(c)

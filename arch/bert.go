@@ -22,6 +22,7 @@ var bert = &table.Arch{
 	Name:      "bert",
 	Classes:   []string{"BertModel", "BertForMaskedLM", "CamembertModel", "BertForSequenceClassification"},
 	Tokenizer: tokenizer.ClassBert,
+	Fused:     table.FusedQKV,
 	Metadata:  bertMetadata,
 	Unused:    bertUnused,
 	Expect:    bertExpect,
@@ -36,6 +37,7 @@ var distilbert = &table.Arch{
 	Name:      "bert",
 	Classes:   []string{"DistilBertModel", "DistilBertForMaskedLM", "DistilBertForSequenceClassification"},
 	Tokenizer: tokenizer.ClassBert,
+	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat([]table.Row{{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-12)}}, bertMetadata),
 	Unused:    slices.Concat(bertUnused, []string{"sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_"}),
 	Expect:    []table.Expect{{Key: "activation", Values: parts.GELU}},
@@ -62,6 +64,7 @@ var roberta = &table.Arch{
 	Name:      "bert",
 	Classes:   []string{"RobertaModel", "RobertaForSequenceClassification"},
 	Tokenizer: tokenizer.ClassRoberta,
+	Fused:     table.FusedQKV,
 	Metadata:  parts.With(bertMetadata, robertaContext),
 	Unused:    bertUnused,
 	Expect:    bertExpect,
@@ -76,6 +79,7 @@ var xlmRoberta = &table.Arch{
 	Name:      "bert",
 	Classes:   []string{"XLMRobertaModel", "XLMRobertaForSequenceClassification"},
 	Tokenizer: tokenizer.ClassXLMRoberta,
+	Fused:     table.FusedQKV,
 	Metadata:  parts.With(bertMetadata, robertaContext),
 	Unused:    bertUnused,
 	Expect:    bertExpect,
@@ -96,6 +100,7 @@ var xlmRoberta = &table.Arch{
 var jinaBertV3 = &table.Arch{
 	Name:      "jina-bert-v3",
 	Tokenizer: tokenizer.ClassXLMRoberta,
+	Fused:     table.FusedQKV,
 	Metadata:  parts.With(bertMetadata, robertaContext),
 	Unused: slices.Concat(bertUnused, []string{"emb_pooler", "load_trained_adapters", "lora_alpha", "lora_dropout_p", "lora_main_params_trainable", "lora_rank", "matryoshka_dimensions",
 		"rotary_emb_base", "task_instructions", "truncate_dim"}),
@@ -142,6 +147,7 @@ var nomicBert = &table.Arch{
 	Name:      "nomic-bert",
 	Classes:   []string{"NomicBertModel"},
 	Tokenizer: tokenizer.ClassNomicBert,
+	Fused:     table.FusedQKV,
 	RawConfig: true,
 	Metadata:  parts.With(bertMetadata, nomicContext),
 	Unused:    nomicUnused,
@@ -165,6 +171,7 @@ var nomicBert = &table.Arch{
 var nomicBertMoE = &table.Arch{
 	Name:      "nomic-bert-moe",
 	Tokenizer: tokenizer.ClassNomicBert,
+	Fused:     table.FusedQKV,
 	RawConfig: true,
 	Metadata: slices.Concat(parts.With(bertMetadata, nomicContext), []table.Row{
 		{Key: "moe_every_n_layers", Type: gguf.Uint32Type, From: []string{"moe_every_n_layers"}, Required: true},
@@ -265,6 +272,7 @@ var jinaBertV2 = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.Merge(shape.NormsWhole, shape.Table{"ffn_up": "n_embd, n_ff | n_embd, 2 * n_ff", "cls": "n_embd, 1"})},
 	Classes:   []string{"JinaBertModel", "JinaBertForMaskedLM"},
 	Tokenizer: tokenizer.ClassJinaBertV2,
+	Fused:     table.FusedQKV,
 	Metadata:  bertMetadata,
 	Unused:    slices.Concat(bertUnused, []string{"attn_implementation", "emb_pooler", "feed_forward_type"}),
 	Expect: []table.Expect{
@@ -296,6 +304,7 @@ var modernBert = &table.Arch{
 	Shapes:           shape.Rules{Tensors: shape.GateInUp},
 	Classes:          []string{"ModernBertModel", "ModernBertForMaskedLM", "ModernBertForSequenceClassification"},
 	Tokenizer:        tokenizer.ClassModernBert,
+	Fused:            table.FusedQKV,
 	RopePerAttention: true,
 	Metadata: slices.Concat(bertMetadata, []table.Row{
 		{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"local_attention"}, Required: true},
@@ -334,6 +343,7 @@ var neoBert = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.GateInUp},
 	Classes:   []string{"NeoBERT", "NeoBERTLMHead", "NeoBERTForSequenceClassification"},
 	Tokenizer: tokenizer.ClassBert,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(bertMetadata, []table.Row{
 		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, err := c.Require("intermediate_size")
@@ -375,6 +385,7 @@ var euroBert = &table.Arch{
 	Name:      "eurobert",
 	Classes:   []string{"EuroBertModel", "JinaEmbeddingsV5Model"},
 	Tokenizer: tokenizer.ClassEuroBert,
+	Fused:     table.FusedQKV,
 	RawConfig: true,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.causal", Const: gguf.Bool(false)},

@@ -13,6 +13,7 @@ var bloom = &table.Arch{
 	Name:      "bloom",
 	Classes:   []string{"BloomForCausalLM", "BloomModel"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"seq_length", "hidden_size", "n_embed"}, Required: true},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size", "n_embed"}, Required: true},

@@ -20,6 +20,7 @@ var (
 		Shapes:    shape.Rules{Tensors: shape.NormsPerHead},
 		Classes:   []string{"CohereForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
+		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.With(parts.CommonRows,
 			// max_position_embeddings is less than the model was trained with
 			parts.UintRow("context_length", "model_max_length", "max_position_embeddings"),
@@ -38,6 +39,7 @@ var (
 		Name:      "cohere2",
 		Classes:   []string{"Cohere2ForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
+		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.FloatRow("logit_scale", "logit_scale"),
 			parts.UintRow("attention.sliding_window", "sliding_window"),
@@ -60,12 +62,12 @@ var (
 	}
 	// zeroBiases are biases that some checkpoints have all the same.
 	zeroBiases = []table.TensorRow{
-		{HF: "model.norm.bias", GGUF: "output_norm.bias", Exact: true, Optional: true, Zero: true},
-		{HF: "model.layers.{bid}.input_layernorm.bias", GGUF: "blk.{bid}.attn_norm.bias", Exact: true, Optional: true, Zero: true},
-		{HF: "model.layers.{bid}.self_attn.q_proj.bias", GGUF: "blk.{bid}.attn_q.bias", Exact: true, Optional: true, Zero: true},
-		{HF: "model.layers.{bid}.self_attn.k_proj.bias", GGUF: "blk.{bid}.attn_k.bias", Exact: true, Optional: true, Zero: true},
-		{HF: "model.layers.{bid}.self_attn.v_proj.bias", GGUF: "blk.{bid}.attn_v.bias", Exact: true, Optional: true, Zero: true},
-		{HF: "model.layers.{bid}.self_attn.o_proj.bias", GGUF: "blk.{bid}.attn_output.bias", Exact: true, Optional: true, Zero: true},
+		{HF: "model.norm.bias", GGUF: "output_norm.bias", Exact: true, Optional: true, Kind: table.Zero{}},
+		{HF: "model.layers.{bid}.input_layernorm.bias", GGUF: "blk.{bid}.attn_norm.bias", Exact: true, Optional: true, Kind: table.Zero{}},
+		{HF: "model.layers.{bid}.self_attn.q_proj.bias", GGUF: "blk.{bid}.attn_q.bias", Exact: true, Optional: true, Kind: table.Zero{}},
+		{HF: "model.layers.{bid}.self_attn.k_proj.bias", GGUF: "blk.{bid}.attn_k.bias", Exact: true, Optional: true, Kind: table.Zero{}},
+		{HF: "model.layers.{bid}.self_attn.v_proj.bias", GGUF: "blk.{bid}.attn_v.bias", Exact: true, Optional: true, Kind: table.Zero{}},
+		{HF: "model.layers.{bid}.self_attn.o_proj.bias", GGUF: "blk.{bid}.attn_output.bias", Exact: true, Optional: true, Kind: table.Zero{}},
 	}
 )
 

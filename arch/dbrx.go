@@ -17,6 +17,7 @@ var dbrx = &table.Arch{
 	Name:      "dbrx",
 	Classes:   []string{"DbrxForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
 		parts.UintRow("context_length", "max_seq_len"),
@@ -40,7 +41,7 @@ var dbrx = &table.Arch{
 		{HF: "transformer.blocks.{bid}.norm_attn_norm.norm_2", GGUF: "blk.{bid}.attn_output_norm"},
 		{HF: "transformer.blocks.{bid}.norm_attn_norm.attn.Wqkv", GGUF: "blk.{bid}.attn_qkv"},
 		{HF: "transformer.blocks.{bid}.norm_attn_norm.attn.out_proj", GGUF: "blk.{bid}.attn_output"},
-		{HF: "transformer.blocks.{bid}.ffn.router.layer", GGUF: "blk.{bid}.ffn_gate_inp", Typed: true},
+		{HF: "transformer.blocks.{bid}.ffn.router.layer", GGUF: "blk.{bid}.ffn_gate_inp", Kind: table.Typed{}},
 		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w1", GGUF: "blk.{bid}.ffn_gate_exps.weight", Exact: true, Transform: dbrxExperts},
 		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true, Transform: parts.InTurn("rows-of-experts-transposed", dbrxExperts, parts.TransposeEach)},
 		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.v1", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true, Transform: dbrxExperts},

@@ -22,6 +22,7 @@ var (
 		Shapes:    shape.WholeHeadRotates,
 		Classes:   []string{"DeciLMForCausalLM"},
 		Tokenizer: tokenizer.ClassDeci,
+		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(
 			rowsIf(hasBlocks, []table.Row{
 				{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return table.Float32Of(c.Rope().Float("rope_theta")) }},

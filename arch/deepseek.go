@@ -19,6 +19,7 @@ var deepseek = &table.Arch{
 	Name:      "deepseek",
 	Classes:   []string{"DeepseekForCausalLM"},
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},
 		{Key: "rope.scaling.type", Const: gguf.String("none")},

@@ -14,6 +14,7 @@ var dots1 = &table.Arch{
 	Name:      "dots1",
 	Classes:   []string{"Dots1ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.QwenMoERows, []table.Row{
 		parts.UintRow("leading_dense_block_count", "first_k_dense_replace"),
 		parts.UintRow("expert_shared_count", "n_shared_experts"),

@@ -17,6 +17,7 @@ var ernie4_5 = &table.Arch{
 	Name:      "ernie4_5",
 	Classes:   []string{"Ernie4_5_ForCausalLM", "Ernie4_5ForCausalLM"},
 	Tokenizer: tokenizer.ClassErnie,
+	Fused:     table.FusedQKV,
 	Metadata:  parts.CommonRows,
 	Expect:    []table.Expect{parts.SiLU},
 	Unused: append([]string{"compression_ratio", "weight_share_add_bias", "fuse_swiglu", "fuse_rms_norm", "use_rmsnorm", "rope_reorder", "freq_allocation",
@@ -41,6 +42,7 @@ var ernie4_5moe = &table.Arch{
 	Name:      "ernie4_5-moe",
 	Classes:   []string{"Ernie4_5_MoeForCausalLM"},
 	Tokenizer: tokenizer.ClassErnie,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("expert_count", "moe_num_experts"),
 		parts.UintRow("expert_used_count", "moe_k"),

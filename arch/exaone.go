@@ -17,6 +17,7 @@ var (
 		Name:      "exaone",
 		Classes:   []string{"ExaoneForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
+		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			{Key: "rope.dimension_count", Derive: parts.RopeShareOfHead(1)},
 			// the config calls it layer_norm_epsilon; no runtime loads the model without it
@@ -46,6 +47,7 @@ var (
 		Name:      "exaone4",
 		Classes:   []string{"Exaone4ForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
+		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.UintRow("vocab_size", "vocab_size"),
 			parts.Optional(parts.UintRow("attention.sliding_window", "sliding_window")),

@@ -17,6 +17,7 @@ var falcon = &table.Arch{
 	Shapes:    shape.WholeHeadRotates,
 	Classes:   []string{"FalconForCausalLM", "RWForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(2048)},
 		{Key: "tensor_data_layout", Const: gguf.String("jploski")},

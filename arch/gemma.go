@@ -58,6 +58,7 @@ var gemma = &table.Arch{
 	Name:      "gemma",
 	Classes:   []string{"GemmaForCausalLM"},
 	Tokenizer: tokenizer.ClassGemma,
+	Fused:     table.FusedQKV,
 	Metadata:  gemmaRows,
 	Expect:    []table.Expect{{Key: "hidden_act", Values: geluTanh}, {Key: "hidden_activation", Values: geluTanh}},
 	Drop:      gemmaDrop,
@@ -77,6 +78,7 @@ var gemma2 = &table.Arch{
 	Name:      "gemma2",
 	Classes:   []string{"Gemma2ForCausalLM"},
 	Tokenizer: tokenizer.ClassGemma2,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(gemmaRows, []table.Row{
 		{Key: "attn_logit_softcapping", Type: gguf.Float32Type, From: []string{"attn_logit_softcapping"}, Required: true},
 		{Key: "final_logit_softcapping", Type: gguf.Float32Type, From: []string{"final_logit_softcapping"}, Required: true},
@@ -94,6 +96,7 @@ var gemma3 = &table.Arch{
 	Name:             "gemma3",
 	Classes:          []string{"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"},
 	Tokenizer:        tokenizer.ClassGemma3,
+	Fused:            table.FusedQKV,
 	RopePerAttention: true,
 	Metadata:         gemma3Rows,
 	Unused:           gemma3Unused,
@@ -144,6 +147,7 @@ var embeddingGemma = &table.Arch{
 	Name:             "gemma-embedding",
 	Classes:          []string{"Gemma3TextModel"},
 	Tokenizer:        tokenizer.ClassGemma3,
+	Fused:            table.FusedQKV,
 	RopePerAttention: true,
 	Metadata: slices.Concat(parts.With(gemma3Rows, table.Row{Key: "attention.sliding_window", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		// transformers halves the window of bidirectional attention, the loader too

@@ -37,6 +37,7 @@ var glm4moe = &table.Arch{
 	Shapes:     shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:    []string{"Glm4MoeForCausalLM"},
 	Tokenizer:  tokenizer.ClassGLM,
+	Fused:      table.FusedQKV,
 	BlockCount: withNextn,
 	Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		n, err := withNextn(c)

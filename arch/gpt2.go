@@ -17,6 +17,7 @@ var gpt2 = &table.Arch{
 	Name:      "gpt2",
 	Classes:   []string{"GPT2LMHeadModel"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_ctx", "n_positions"}, Required: true},
@@ -57,6 +58,7 @@ var ruGPT3XL = &table.Arch{
 	Name:      "gpt2",
 	Classes:   []string{"RuGPT3XLForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata:  parts.CommonRows,
 	Expect: []table.Expect{
 		{Key: "activation_function", Values: parts.GELU}, {Key: "hidden_act", Values: parts.GELU},
@@ -82,6 +84,7 @@ var starcoder = &table.Arch{
 	Name:      "starcoder",
 	Classes:   []string{"GPTBigCodeForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_positions"}, Required: true},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"n_embd"}, Required: true},
@@ -109,6 +112,7 @@ var codeshell = &table.Arch{
 	Name:      "codeshell",
 	Classes:   []string{"CodeShellForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_positions"}, Required: true},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"n_embd"}, Required: true},

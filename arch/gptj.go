@@ -16,6 +16,7 @@ var gptj = &table.Arch{
 	Name:      "gptj",
 	Classes:   []string{"GPTJForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_positions"}, Required: true},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"n_embd"}, Required: true},

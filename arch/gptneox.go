@@ -15,6 +15,7 @@ var gptneox = &table.Arch{
 	Name:      "gptneox",
 	Classes:   []string{"GPTNeoXForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	RawConfig: true,
 	Metadata: []table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_position_embeddings"}, Required: true},

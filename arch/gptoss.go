@@ -20,6 +20,7 @@ var gptOSS = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.RotatingHeads},
 	Classes:   []string{"GptOssForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"sliding_window"}, Required: true},
 		{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
@@ -31,8 +32,8 @@ var gptOSS = &table.Arch{
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 		{HF: "model.layers.{bid}.self_attn.sinks", Exact: true, GGUF: "blk.{bid}.attn_sinks.weight"},
 		{HF: "model.layers.{bid}.mlp.router", GGUF: "blk.{bid}.ffn_gate_inp", Bias: table.NeedBias},
-		{HF: "model.layers.{bid}.mlp.experts.down_proj_blocks", Exact: true, First: true, GGUF: "blk.{bid}.ffn_down_exps.weight"},
-		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj_blocks", Exact: true, First: true, Split: []table.Part{
+		{HF: "model.layers.{bid}.mlp.experts.down_proj_blocks", Exact: true, Kind: table.First{}, GGUF: "blk.{bid}.ffn_down_exps.weight"},
+		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj_blocks", Exact: true, Kind: table.First{}, Split: []table.Part{
 			{GGUF: "blk.{bid}.ffn_gate_exps.weight", Transform: everySecond(0)},
 			{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: everySecond(1)},
 		}},

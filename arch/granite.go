@@ -19,6 +19,7 @@ var granite = &table.Arch{
 	Name:      "granite",
 	Classes:   []string{"GraniteForCausalLM"},
 	Tokenizer: tokenizer.ClassLlama,
+	Fused:     table.FusedQKV,
 	Metadata:  graniteRows,
 	Expect:    []table.Expect{parts.SiLU},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, []table.TensorRow{
@@ -64,6 +65,7 @@ var graniteMoE = &table.Arch{
 	Name:      "granitemoe",
 	Classes:   []string{"GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"},
 	Tokenizer: tokenizer.ClassLlama,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(graniteRows, []table.Row{
 		{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, ok, err := c.Int("shared_intermediate_size")
@@ -111,6 +113,7 @@ var graniteHybrid = &table.Arch{
 	Shapes:    shape.Mamba2,
 	Classes:   []string{"GraniteMoeHybridForCausalLM"},
 	Tokenizer: tokenizer.ClassGraniteHybrid,
+	Fused:     table.FusedQKV,
 	VocabSize: parts.PaddedVocab(8),
 	RawConfig: true,
 	Instead: func(c *hparams.View) (*table.Arch, error) {

@@ -23,6 +23,7 @@ var groveMoE = &table.Arch{
 	},
 	Classes:   []string{"GroveMoeForCausalLM", "modeling_grove_moe.GroveMoeForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
 		// these three are in the model's code, not in its config

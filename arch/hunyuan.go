@@ -20,6 +20,7 @@ var hunyuanDense = &table.Arch{
 	Shapes:    shape.Rules{Dims: shape.Table{"n_expert": "max(1, @expert_count or 0)"}},
 	Classes:   []string{"HunYuanDenseV1ForCausalLM"},
 	Tokenizer: tokenizer.ClassHunYuan,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.With(parts.CommonRows,
 		// some configs name one expert
 		table.Row{Key: "expert_count", Type: gguf.Uint32Type, From: []string{"num_local_experts", "n_routed_experts"}},
@@ -109,6 +110,7 @@ var hunyuanMoE = &table.Arch{
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": "n_ff", "n_ff_shexp": shape.SharedExpertOrWhole}},
 	Classes:   []string{"HunYuanMoEV1ForCausalLM"},
 	Tokenizer: tokenizer.ClassHunYuanMoE,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.With(parts.CommonRows, parts.DynamicAsNone), []table.Row{
 		parts.UintRow("expert_shared_feed_forward_length", "intermediate_size"),
 		{Key: "expert_feed_forward_length", Derive: oneOfAll("moe_intermediate_size")},

@@ -19,6 +19,7 @@ var jais2 = &table.Arch{
 	Name:      "jais2",
 	Classes:   []string{"Jais2ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount}}),
 	Expect:    []table.Expect{{Key: "hidden_act", Values: []string{"relu2"}}},
 	Unused:    parts.BiasKeys,
@@ -32,6 +33,7 @@ var jais = &table.Arch{
 	Name:      "jais",
 	Classes:   []string{"JAISLMHeadModel"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Early:     []table.Row{{Key: "attention.max_alibi_bias", Const: gguf.Float32(8)}},
 	Metadata: []table.Row{
 		parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
@@ -64,7 +66,7 @@ var jais = &table.Arch{
 			return alpha * width, jaisHas(ok, err, "mup_width_scale")
 		})},
 		{HF: "transformer.relative_pe.slopes", GGUF: "relative_pe.slopes", Exact: true, Optional: true,
-			Meta: &table.Meta{Key: "jais.attention.max_alibi_bias", Make: jaisBias}},
+			Kind: &table.Meta{Key: "jais.attention.max_alibi_bias", Make: jaisBias}},
 		{HF: "transformer.h.{bid}.ln_1", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
 		{HF: "transformer.h.{bid}.attn.c_attn", GGUF: "blk.{bid}.attn_qkv", Transform: parts.Transpose, Bias: table.NeedBias},
 		{HF: "transformer.h.{bid}.attn.c_proj", GGUF: "blk.{bid}.attn_output", Transform: parts.Transpose, Bias: table.NeedBias},

@@ -17,6 +17,7 @@ var jamba = &table.Arch{
 	Name:      "jamba",
 	Classes:   []string{"JambaForCausalLM"},
 	Tokenizer: tokenizer.ClassJamba,
+	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_position_embeddings", "n_ctx"}, Required: true},
@@ -168,6 +169,7 @@ var falconH1 = &table.Arch{
 	Shapes:    shape.Mamba2,
 	Classes:   []string{"FalconH1ForCausalLM"},
 	Tokenizer: tokenizer.ClassFalconH1,
+	Fused:     table.FusedQKV,
 	RawConfig: true,
 	Metadata: []table.Row{
 		{Key: "context_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {

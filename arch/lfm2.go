@@ -19,6 +19,7 @@ var (
 		Name:      "lfm2",
 		Classes:   []string{"Lfm2ForCausalLM", "LFM2ForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
+		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.With(parts.CommonRows,
 			table.Row{Key: "feed_forward_length", Derive: lfm2FeedForward},
 			table.Row{Key: table.KeyHeadCountKV, Derive: lfm2HeadsKV},
@@ -35,6 +36,7 @@ var (
 		Name:      "lfm2moe",
 		Classes:   []string{"Lfm2MoeForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
+		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.With(parts.CommonRows,
 			table.Row{Key: table.KeyHeadCountKV, Derive: lfm2HeadsKV},
 		), []table.Row{

@@ -18,6 +18,7 @@ var lladaMoE = &table.Arch{
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:   []string{"LLaDAMoEModel", "LLaDAMoEModelLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "expert_intermediate_size")),
 		{Key: "tokenizer.ggml.mask_token_id", Const: gguf.Uint32(156895)},
@@ -38,6 +39,7 @@ var (
 		Name:      "dream",
 		Classes:   []string{"DreamModel"},
 		Tokenizer: tokenizer.ClassDream,
+		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.PoolingRow,
 			{Key: "attention.causal", Const: gguf.Bool(false)},
@@ -51,6 +53,7 @@ var (
 		Name:      "llada",
 		Classes:   []string{"LLaDAModelLM"},
 		Tokenizer: tokenizer.ClassLLaDA,
+		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.PoolingRow,
 			parts.UintRow("vocab_size", "vocab_size"),

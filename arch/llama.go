@@ -16,6 +16,7 @@ var llama = &table.Arch{
 	Shapes:    shape.WholeHeadRotates,
 	Classes:   []string{"LLaMAForCausalLM", "LlamaForCausalLM", "MistralForCausalLM"},
 	Tokenizer: tokenizer.ClassLlama,
+	Fused:     table.FusedQKV,
 	Metadata:  parts.LlamaRows,
 	Expect: []table.Expect{
 		{Key: "hidden_act", Values: []string{"silu", "swish"}},
@@ -32,6 +33,7 @@ var mixtral = &table.Arch{
 	Shapes:    shape.WholeHeadRotates,
 	Classes:   []string{"MixtralForCausalLM"},
 	Tokenizer: tokenizer.ClassLlama,
+	Fused:     table.FusedQKV,
 	Metadata:  parts.LlamaRows,
 	Expect:    llama.Expect,
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows,

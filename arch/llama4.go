@@ -19,6 +19,7 @@ var llama4 = &table.Arch{
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_shexp": "n_ff_exp"}},
 	Classes:   []string{"Llama4ForConditionalGeneration", "Llama4ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.With(parts.LlamaRows,
 		table.Row{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size_mlp"}, Required: true},
 	), []table.Row{

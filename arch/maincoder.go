@@ -14,6 +14,7 @@ var maincoder = &table.Arch{
 	Name:      "maincoder",
 	Classes:   []string{"MaincoderForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.Optional(parts.UintRow("rope.dimension_count", "head_dim"))}),
 	Expect:    []table.Expect{parts.SiLU},
 	Unused:    parts.BiasKeys,

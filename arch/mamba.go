@@ -39,7 +39,7 @@ var mamba = &table.Arch{
 	Unused: slices.Concat(mambaUnused, []string{"mixer_rms_eps"}),
 	Expect: slices.Concat(mambaExpect, []table.Expect{{Key: "use_falcon_mambapy", Values: parts.False}}),
 	Tensors: slices.Concat(mambaNames, []table.TensorRow{
-		{HF: "lm_head", GGUF: "output", Optional: true, SameAs: "token_embd.weight"},
+		{HF: "lm_head", GGUF: "output", Optional: true, Kind: table.SameAs("token_embd.weight")},
 		{HF: "backbone.layers.{bid}.mixer.x_proj", GGUF: "blk.{bid}.ssm_x"},
 		{HF: "backbone.layers.{bid}.mixer.dt_proj", GGUF: "blk.{bid}.ssm_dt", Bias: table.NeedBias},
 		{HF: "backbone.layers.{bid}.mixer.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExp},

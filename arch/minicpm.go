@@ -20,6 +20,7 @@ var (
 		Name:      "minicpm",
 		Classes:   []string{"MiniCPMForCausalLM"},
 		Tokenizer: tokenizer.ClassMiniCPM,
+		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.FloatRow("embedding_scale", "scale_emb"),
 			{Key: "residual_scale", Derive: func(c *hparams.View) (gguf.Value, bool, error) {

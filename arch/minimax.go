@@ -16,6 +16,7 @@ var minimaxM2 = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.NormsOfHeads},
 	Classes:   []string{"MiniMaxM2ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("expert_feed_forward_length", "intermediate_size"),
 		parts.UintRow("rope.dimension_count", "rotary_dim"),

@@ -17,6 +17,7 @@ var mistral3 = &table.Arch{
 	Name:      "mistral3",
 	Classes:   []string{"Mistral3ForConditionalGeneration", "Ministral3ForCausalLM"},
 	Tokenizer: tokenizer.ClassLlama,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.LlamaRows, []table.Row{
 		{Key: "rope.scaling.yarn_log_multiplier", Derive: ministral3Rope("mscale_all_dim")},
 		{Key: "attention.temperature_scale", Derive: ministral3Rope("llama_4_scaling_beta")},

@@ -28,6 +28,7 @@ var mistralFormat = &table.Arch{
 	Name:      "llama",
 	Shapes:    shape.WholeHeadRotates,
 	Tokenizer: tokenizer.ClassMistral,
+	Fused:     table.FusedQKV,
 	Metadata:  mistralRows,
 	Unused:    mistralUnused,
 	Expect:    mistralExpect,
@@ -49,6 +50,7 @@ var mistralFormat = &table.Arch{
 var mistral3Format = &table.Arch{
 	Name:      "mistral3",
 	Tokenizer: tokenizer.ClassMistral,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(mistralRows, []table.Row{
 		{Key: "attention.temperature_scale", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			f, err := c.Sub("llama_4_scaling").RequireFloat("beta")

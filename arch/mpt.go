@@ -18,6 +18,7 @@ var mpt = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.NormsWhole},
 	Classes:   []string{"MPTForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2OrSPM,
+	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_seq_len"}, Required: true},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"d_model"}, Required: true},

@@ -16,6 +16,7 @@ var nemotron = &table.Arch{
 	Name:      "nemotron",
 	Classes:   []string{"NemotronForCausalLM"},
 	Tokenizer: tokenizer.ClassNemotron,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),
 		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"),

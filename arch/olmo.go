@@ -18,6 +18,7 @@ var olmo = &table.Arch{
 	Name:      "olmo",
 	Classes:   []string{"OlmoForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
 		{Key: "attention.clamp_kqv", Type: gguf.Float32Type, From: []string{"clip_qkv"}},
@@ -35,6 +36,7 @@ var olmo2 = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.NormsOfHeads},
 	Classes:   []string{"Olmo2ForCausalLM", "Olmo3ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"sliding_window"}},
 		{Key: "attention.sliding_window_pattern", Derive: olmo3Pattern},
@@ -78,6 +80,7 @@ var olmoe = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.NormsWhole},
 	Classes:   []string{"OlmoeForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-5)}}),
 	Expect:    []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"false"}}, {Key: "clip_qkv", Values: nil}},
 	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.ExpertRows),

@@ -16,6 +16,7 @@ var openELM = &table.Arch{
 	Name:       "openelm",
 	Classes:    []string{"OpenELMForCausalLM"},
 	Tokenizer:  tokenizer.ClassOpenELM,
+	Fused:      table.FusedQKV,
 	BlockCount: func(c *hparams.View) (int64, error) { return c.Require("num_transformer_layers") },
 	Metadata: []table.Row{
 		parts.UintRow(table.KeyBlockCount, "num_transformer_layers"),

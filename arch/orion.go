@@ -19,6 +19,7 @@ var (
 		Name:      "orion",
 		Classes:   []string{"OrionForCausalLM"},
 		Tokenizer: tokenizer.ClassSentencePiece,
+		Fused:     table.FusedQKV,
 		Metadata: []table.Row{
 			parts.FileTypeRow,
 			parts.MetaLayout,
@@ -39,6 +40,7 @@ var (
 		Name:      "xverse",
 		Classes:   []string{"XverseForCausalLM"},
 		Tokenizer: tokenizer.ClassXverse,
+		Fused:     table.FusedQKV,
 		Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.MetaLayout, {Key: "rope.dimension_count", Derive: parts.HiddenPerHead}}),
 		Expect:    []table.Expect{parts.SiLU},
 		Unused:    []string{"max_tokenizer_truncation"},
@@ -49,6 +51,7 @@ var (
 		Name:      "baichuan",
 		Classes:   []string{"BaichuanForCausalLM", "BaiChuanForCausalLM"},
 		Tokenizer: tokenizer.ClassSentencePiece,
+		Fused:     table.FusedQKV,
 		Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.MetaLayout, {Key: "rope.dimension_count", Derive: parts.HiddenPerHead}}),
 		Expect:    []table.Expect{parts.SiLU},
 		Unused:    []string{"_from_model_config", "user_token_id", "assistant_token_id", "z_loss_weight", "model_max_length"},

@@ -14,6 +14,7 @@ var pangu = &table.Arch{
 	Name:      "pangu-embedded",
 	Classes:   []string{"PanguEmbeddedForCausalLM"},
 	Tokenizer: tokenizer.ClassErnie, // the same rules
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),
 		{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},

@@ -21,6 +21,7 @@ var (
 		Name:      "phi2",
 		Classes:   []string{"PhiForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
+		Fused:     table.FusedQKV,
 		Metadata: []table.Row{
 			parts.UintRow("context_length", "n_positions", "max_position_embeddings"),
 			parts.UintRow("embedding_length", "hidden_size", "n_embd"),
@@ -58,6 +59,7 @@ var (
 		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"Phi3ForCausalLM", "Phi4ForCausalLMV"},
 		Tokenizer: tokenizer.ClassPhi3,
+		Fused:     table.FusedQKV,
 		Early:     phi3Early,
 		Metadata:  phi3Rows,
 		Expect:    []table.Expect{parts.SiLU},
@@ -74,6 +76,7 @@ var (
 		Name:      "phimoe",
 		Classes:   []string{"PhiMoEForCausalLM"},
 		Tokenizer: tokenizer.ClassPhi3,
+		Fused:     table.FusedQKV,
 		Early:     phi3Early,
 		Metadata: slices.Concat(phi3Rows, []table.Row{
 			parts.UintRow("expert_used_count", "num_experts_per_tok", "num_experts_per_token"),

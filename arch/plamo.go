@@ -23,6 +23,7 @@ var plamo = &table.Arch{
 	Name:      "plamo",
 	Classes:   []string{"PlamoForCausalLM"},
 	Tokenizer: tokenizer.ClassPlamo,
+	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(4096)}, // not in config.json
 		parts.UintRow("embedding_length", "hidden_size"),
@@ -97,6 +98,7 @@ var (
 		},
 		Classes:   []string{"Plamo2ForCausalLM", "PLaMo2ForCausalLM"},
 		Tokenizer: tokenizer.ClassPlamo2,
+		Fused:     table.FusedQKV,
 		Metadata: []table.Row{
 			parts.UintRow("vocab_size", "vocab_size"),
 			{Key: table.KeyHeadCountKV, Derive: plamo2Heads("num_key_value_heads", 4)},
@@ -164,6 +166,7 @@ var (
 		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"Plamo3ForCausalLM", "PLaMo3ForCausalLM"},
 		Tokenizer: tokenizer.ClassPlamo3,
+		Fused:     table.FusedQKV,
 
 		RopePerAttention: true,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{

@@ -31,6 +31,7 @@ var qwen3next = &table.Arch{
 	},
 	Classes:    []string{"Qwen3NextForCausalLM"},
 	Tokenizer:  tokenizer.ClassGPT2,
+	Fused:      table.FusedQKV | table.FusedGateUp,
 	BlockCount: qwen3nextBlocks,
 	Metadata: slices.Concat(parts.With(parts.QwenMoERows, table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		n, err := qwen3nextBlocks(c)

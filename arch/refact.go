@@ -14,6 +14,7 @@ var refact = &table.Arch{
 	Name:      "refact",
 	Classes:   []string{"GPTRefactForCausalLM"},
 	Tokenizer: tokenizer.ClassRefact,
+	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_positions"}, Required: true},
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"n_embd"}, Required: true},

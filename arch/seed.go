@@ -14,6 +14,7 @@ var seedOSS = &table.Arch{
 	Name:      "seed_oss",
 	Classes:   []string{"SeedOssForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata:  parts.CommonRows,
 	Expect:    []table.Expect{parts.SiLU},
 	Unused:    append([]string{"attention_out_bias"}, parts.BiasKeys...),

@@ -16,6 +16,7 @@ var smallThinker = &table.Arch{
 	Name:      "smallthinker",
 	Classes:   []string{"SmallThinkerForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_count", "moe_num_primary_experts")),
 		parts.Optional(parts.UintRow("expert_used_count", "moe_num_active_primary_experts")),

@@ -19,6 +19,7 @@ var stablelm = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.NormsPerHead},
 	Classes:   []string{"StableLmForCausalLM", "StableLMEpochForCausalLM", "LlavaStableLMEpochForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		parts.UintRow("context_length", "max_position_embeddings"),
 		parts.UintRow("embedding_length", "hidden_size"),

@@ -11,6 +11,7 @@ var starcoder2 = &table.Arch{
 	Name:      "starcoder2",
 	Classes:   []string{"Starcoder2ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
 	Metadata:  parts.CommonRows,
 	Unused:    []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "activation_function", "use_bias", "scale_attn_weights"},
 	Expect: []table.Expect{

@@ -25,7 +25,7 @@ var t5 = &table.Arch{
 	Unused: t5Unused,
 	Expect: t5Expect,
 	Tensors: slices.Concat(t5Encoder, []table.TensorRow{
-		{HF: "decoder.embed_tokens", GGUF: "token_embd", Optional: true, SameAs: "token_embd.weight"},
+		{HF: "decoder.embed_tokens", GGUF: "token_embd", Optional: true, Kind: table.SameAs("token_embd.weight")},
 		{HF: "decoder.final_layer_norm", GGUF: "dec.output_norm"},
 		{HF: "decoder.block.{bid}.layer.0.layer_norm", GGUF: "dec.blk.{bid}.attn_norm", If: t5Decoder},
 		{HF: "decoder.block.{bid}.layer.0.SelfAttention.q", GGUF: "dec.blk.{bid}.attn_q", If: t5Decoder},
@@ -90,8 +90,8 @@ var t5Expect = []table.Expect{
 // t5Encoder are the weights of the encoder and those of both. The embedding may
 // be there under several names.
 var t5Encoder = []table.TensorRow{
-	{HF: "shared", GGUF: "token_embd", SameAs: "token_embd.weight"},
-	{HF: "encoder.embed_tokens", GGUF: "token_embd", Optional: true, SameAs: "token_embd.weight"},
+	{HF: "shared", GGUF: "token_embd", Kind: table.SameAs("token_embd.weight")},
+	{HF: "encoder.embed_tokens", GGUF: "token_embd", Optional: true, Kind: table.SameAs("token_embd.weight")},
 	{HF: "lm_head", GGUF: "output", Optional: true},
 	{HF: "encoder.final_layer_norm", GGUF: "enc.output_norm"},
 	{HF: "encoder.block.{bid}.layer.0.layer_norm", GGUF: "enc.blk.{bid}.attn_norm"},

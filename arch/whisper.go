@@ -58,7 +58,7 @@ var whisper = &table.Arch{
 		same("model.decoder.embed_tokens", table.NoBias),
 		same("model.decoder.embed_positions", table.NoBias),
 		same("model.decoder.layer_norm", table.NeedBias),
-		{HF: "proj_out", GGUF: "proj_out", Optional: true, SameAs: "model.decoder.embed_tokens.weight"},
+		{HF: "proj_out", GGUF: "proj_out", Optional: true, Kind: table.SameAs("model.decoder.embed_tokens.weight")},
 	},
 		parts.Only(layersOf("encoder_layers"), whisperLayer("model.encoder.layers.{bid}.", "self_attn")),
 		parts.Only(layersOf("decoder_layers"), whisperLayer("model.decoder.layers.{bid}.", "self_attn", "encoder_attn")),

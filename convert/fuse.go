@@ -4,31 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/rows"
 )
-
-// The architectures whose files may hold fused tensors, by GGUF name: query, key
-// and value in one (attn_qkv), and gate and up projections of experts in one
-// (ffn_gate_up_exps). Source: the lists of tensors per architecture in gguf-py's
-// constants.py.
-var fusable = struct{ qkv, gateUp []string }{
-	[]string{
-		"afmoe", "apertus", "arcee", "arctic", "baichuan", "bailingmoe", "bailingmoe2", "bert", "bloom", "chameleon", "clef", "codeshell", "cogvlm",
-		"cohere2", "command-r", "dbrx", "deci", "deepseek", "deepseek2-ocr", "dots1", "dream", "ernie4_5", "ernie4_5-moe", "eurobert", "exaone",
-		"exaone-moe", "exaone4", "falcon", "falcon-h1", "gemma", "gemma-embedding", "gemma2", "gemma3", "gemma3n", "gemma4", "glm4moe", "gpt-oss", "gpt2",
-		"gptj", "gptneox", "granite", "granitehybrid", "granitemoe", "graniteswitch", "grok", "grovemoe", "hunyuan-dense", "hunyuan-moe", "hunyuan_vl",
-		"internlm2", "jais", "jais2", "jamba", "jina-bert-v2", "jina-bert-v3", "kimi-linear", "lfm2", "lfm2moe", "llada", "llada-moe", "llama",
-		"llama-embed", "llama4", "maincoder", "maion-coder", "mimo2", "minicpm", "minimax-01", "minimax-m2", "mistral3", "modern-bert", "mpt",
-		"muse-glimmer", "nemotron", "nemotron_h", "nemotron_h_moe", "neo-bert", "nomic-bert", "nomic-bert-moe", "olmo", "olmo2", "olmoe", "openelm",
-		"orion", "paddleocr", "pangu-embedded", "phi2", "phi3", "phimoe", "plamo", "plamo2", "plamo3", "qwen", "qwen2", "qwen2moe", "qwen2vl", "qwen3",
-		"qwen35", "qwen35moe", "qwen3moe", "qwen3next", "qwen3vl", "qwen3vlmoe", "qwen4exp", "refact", "rnd1", "seed_oss", "smallthinker", "smollm3",
-		"spark2_5", "stablelm", "starcoder", "starcoder2", "step35", "xverse",
-	},
-	[]string{
-		"cohere2moe", "deepseek2-ocr", "gemma4", "granite_swa", "mistral4", "qwen35moe", "qwen3next", "qwen4exp",
-	},
-}
 
 // fusion is a set of tensors of a layer that become one, in this order.
 type fusion struct {
@@ -90,14 +69,14 @@ func (j *Job) fuseAll(opt Options) error {
 			return err
 		case n == 0:
 			j.warnf("no layer has gate and up projections of experts to fuse")
-		case !slices.Contains(fusable.gateUp, j.Arch.Name):
+		case j.Arch.Fused&table.FusedGateUp == 0:
 			return fault.Errorf(fault.Unsupported, "files of architecture %s hold no fused gate and up projections of experts", j.Arch.Name)
 		}
 	}
 	if !opt.FuseQKV {
 		return nil
 	}
-	if !slices.Contains(fusable.qkv, j.Arch.Name) {
+	if j.Arch.Fused&table.FusedQKV == 0 {
 		j.warnf("query, key and value stay apart: files of architecture %s do not hold them fused", j.Arch.Name)
 		return nil
 	}

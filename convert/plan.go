@@ -126,8 +126,8 @@ func (j *Job) relabelled(config *hparams.View) {
 
 // build adds the tensors of one output of the layout to the plan.
 func (j *Job) build(o *table.Output, weights []*precision.Weight) error {
-	if o.Row.Meta != nil {
-		return j.read(o, weights[o.From[0]])
+	if meta, ok := o.Row.Kind.(*table.Meta); ok {
+		return j.read(meta, o.Layer.Bid, weights[o.From[0]])
 	}
 	var sources []rows.Source
 	for _, i := range o.From {
@@ -146,16 +146,17 @@ func (j *Job) build(o *table.Output, weights []*precision.Weight) error {
 		if ne := r.Source.NE(); len(ne) > gguf.MaxDims {
 			return fault.Errorf(fault.Broken, "%s: tensor %q: dimensions %s, want at most %d of them", from.File, from.Name, gguf.Shape(ne), gguf.MaxDims)
 		}
-		if o.Row.SameAs != "" {
-			same, err := j.repeats(r.Source, o.Row.SameAs)
+		_, typed := o.Row.Kind.(table.Typed)
+		switch kind := o.Row.Kind.(type) {
+		case table.SameAs:
+			same, err := j.repeats(r.Source, string(kind))
 			if err != nil {
 				return err
 			}
 			if same {
 				continue
 			}
-		}
-		if o.Row.Zero {
+		case table.Zero:
 			zero, err := rows.Zero(r.Source)
 			if err == nil && !zero {
 				err = fault.Errorf(fault.Unsupported, "%s: tensor %q has no place in architecture %s unless it is zero everywhere", from.File, from.Name, j.Arch.Name)
@@ -169,7 +170,7 @@ func (j *Job) build(o *table.Output, weights []*precision.Weight) error {
 		switch {
 		case r.Source.Type().BlockLen() > 1: // what comes in blocks keeps them
 			t.Type = r.Source.Type()
-		case r.F32 || table.KeepF32(r.Name, r.Source.NE()) && !(o.Row.Typed && len(r.Source.NE()) > 1):
+		case table.KeepF32(r.Name, r.Source.NE()) && !(typed && len(r.Source.NE()) > 1):
 			t.Type = gguf.TypeF32
 		}
 		j.Plan = append(j.Plan, t)

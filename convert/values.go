@@ -21,8 +21,9 @@ type values struct {
 	layers [][]float32 // by layer; nil where there is none
 }
 
-// read takes the numbers of the tensor of an output whose row makes metadata.
-func (j *Job) read(o *table.Output, w *precision.Weight) error {
+// read takes the numbers of a tensor that makes metadata; bid is its layer, -1 for
+// a tensor outside the layers.
+func (j *Job) read(meta *table.Meta, bid int64, w *precision.Weight) error {
 	src, err := w.Source()
 	if err != nil {
 		return err
@@ -39,19 +40,19 @@ func (j *Job) read(o *table.Output, w *precision.Weight) error {
 	if err := rows.Decode(src, numbers, &buf, 0, 1); err != nil {
 		return err
 	}
-	i := slices.IndexFunc(j.values, func(v *values) bool { return v.meta == o.Row.Meta })
+	i := slices.IndexFunc(j.values, func(v *values) bool { return v.meta == meta })
 	if i < 0 {
-		j.values = append(j.values, &values{meta: o.Row.Meta})
+		j.values = append(j.values, &values{meta: meta})
 		i = len(j.values) - 1
 	}
 	// pairs stand in the order in which their last tensors do
 	v := j.values[i]
 	j.values = append(slices.Delete(j.values, i, i+1), v)
-	bid := int(max(o.Layer.Bid, 0))
-	for len(v.layers) <= bid {
+	at := int(max(bid, 0))
+	for len(v.layers) <= at {
 		v.layers = append(v.layers, nil)
 	}
-	v.layers[bid] = numbers
+	v.layers[at] = numbers
 	return nil
 }
 

@@ -18,6 +18,7 @@ type Arch struct {
 	Name      string   // GGUF name, general.architecture
 	Classes   []string // Hugging Face class names ("architectures" of config.json)
 	Tokenizer tokenizer.Class
+	Fused     Fused
 	// VocabSize is the length of the vocabulary; nil for the config's vocab_size.
 	VocabSize func(*hparams.View) (int64, error)
 	// RawConfig takes config.json as it stands, without the defaults that the
@@ -49,6 +50,15 @@ type Arch struct {
 
 	lookup lookup
 }
+
+// Fused is a set of tensors that files of an architecture may hold fused. Source:
+// the lists of tensors per architecture in gguf-py's constants.py.
+type Fused uint8
+
+const (
+	FusedQKV    Fused = 1 << iota // query, key and value in one, attn_qkv
+	FusedGateUp                   // gate and up projections of experts in one, ffn_gate_up_exps
+)
 
 // Sources lists where the facts are that the rows need besides config.json.
 func (a *Arch) Sources() []hparams.Source {

@@ -146,10 +146,10 @@ func TestBuild(t *testing.T) {
 		return &Transform{Name: name, Forward: func(_ Layer, s rows.Source) (rows.Source, error) { return rows.Slice(s, 0, a, b) }}
 	}
 	o := Output{Row: &TensorRow{HF: "l.{bid}.{part}", Parts: []string{"q", "k"}, Split: []Part{
-		{GGUF: "blk.{bid}.a", Transform: half("first", 0, 3)}, {GGUF: "blk.{bid}.b", Transform: half("rest", 3, 4), F32: true},
+		{GGUF: "blk.{bid}.a", Transform: half("first", 0, 3)}, {GGUF: "blk.{bid}.b", Transform: half("rest", 3, 4)},
 	}}, Layer: Layer{nil, 7}, Suffix: ".weight"}
 	out, err := o.Build([]rows.Source{rows.Float32s([]float32{1, 2}), rows.Float32s([]float32{3, 4})})
-	if err != nil || len(out) != 2 || out[0].Name != "blk.7.a.weight" || out[0].F32 || out[1].Name != "blk.7.b.weight" || !out[1].F32 {
+	if err != nil || len(out) != 2 || out[0].Name != "blk.7.a.weight" || out[1].Name != "blk.7.b.weight" {
 		t.Fatalf("%+v %v", out, err)
 	}
 	x := make([]float32, 3)

@@ -42,28 +42,40 @@ type TensorRow struct {
 	// where the last tensor of the layer that belongs to one of them stood. Rows
 	// with {xid} are in the group "experts" unless it is set.
 	Group string
-	// F32 keeps the tensor in F32 in every output type.
-	F32 bool
-	// First puts the outputs before all others.
-	First bool
-	// SameAs names a tensor of the file; the row's tensor is left out when it is
-	// that tensor again, value by value.
-	SameAs string
-	// Zero leaves the row's tensor out, which must be zero everywhere.
-	Zero bool
-	// Typed gives a matrix the output's type also where others of its name stay F32.
-	Typed bool
-	// Meta makes metadata of the row's tensors; GGUF is then no more than a name.
-	Meta *Meta
+	// Kind is what becomes of the outputs, if not simply tensors of the file.
+	Kind Kind
 }
 
-// Meta makes a metadata pair of tensors.
+// Kind is what becomes of a row's outputs: one of the types below.
+type Kind interface{ kind() }
+
+// First puts the outputs before all others.
+type First struct{}
+
+// Typed gives a matrix the output's type also where others of its name stay F32.
+type Typed struct{}
+
+// SameAs names a tensor of the file; the output is left out when it is that tensor
+// again, value by value.
+type SameAs string
+
+// Zero leaves the output out, which must be zero everywhere.
+type Zero struct{}
+
+// Meta makes a metadata pair of the row's tensors; the row's GGUF is then no more
+// than a name.
 type Meta struct {
 	Key string // the whole key
 	// Make returns the value of the pair. layers are the numbers of the tensor of
 	// each layer, or of the only tensor.
 	Make func(c *hparams.View, layers [][]float32) (gguf.Value, error)
 }
+
+func (First) kind()  {}
+func (Typed) kind()  {}
+func (SameAs) kind() {}
+func (Zero) kind()   {}
+func (*Meta) kind()  {}
 
 // Bias tells whether a ".bias" stands beside the ".weight" of a row.
 type Bias uint8
@@ -79,7 +91,6 @@ const (
 type Part struct {
 	GGUF      string
 	Transform *Transform
-	F32       bool
 }
 
 // Layer is the config with the number of the layer that is asked about, -1
@@ -461,7 +472,7 @@ func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
 		if g := k.row.group(); g != "" {
 			p.at = last[groupKey{group: g, bid: k.bid, suffix: k.suffix}]
 		}
-		if k.row.First {
+		if k.row.Kind == (First{}) {
 			p.at -= len(names)
 		}
 		p.row = slices.IndexFunc(a.Tensors, func(t TensorRow) bool { return t.HF == k.row.HF && t.GGUF == k.row.GGUF })
@@ -622,7 +633,6 @@ func (a *Arch) missing(c *hparams.View, blocks int64, provided map[string]bool, 
 type Result struct {
 	Name   string
 	Source rows.Source
-	F32    bool // whatever the output type
 }
 
 // Build makes the tensors of an output from its sources.
@@ -651,7 +661,7 @@ func (o *Output) Build(sources []rows.Source) ([]Result, error) {
 	}
 	parts := row.Split
 	if parts == nil {
-		parts = []Part{{row.GGUF, row.Transform, row.F32}}
+		parts = []Part{{row.GGUF, row.Transform}}
 	}
 	var out []Result
 	names := row.Outputs(o.Layer.Bid, o.Suffix)
@@ -660,7 +670,7 @@ func (o *Output) Build(sources []rows.Source) ([]Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Result{names[i], s, p.F32 || row.F32})
+		out = append(out, Result{names[i], s})
 	}
 	return out, nil
 }

@@ -8,8 +8,17 @@ import (
 // Invertible reports whether every tensor of a file has one way back.
 func (a *Arch) Invertible() bool {
 	return len(a.Rename) == 0 && !slices.ContainsFunc(a.Tensors, func(t TensorRow) bool {
-		return t.joins() || t.Zero || t.Meta != nil || t.Split != nil || t.Each != nil || t.If != nil || t.Transform != nil && t.Transform.Inverse == nil
+		return t.joins() || !t.kept() || t.Split != nil || t.Each != nil || t.If != nil || t.Transform != nil && t.Transform.Inverse == nil
 	})
+}
+
+// kept reports whether the row's outputs are in the file as tensors.
+func (t *TensorRow) kept() bool {
+	switch t.Kind.(type) {
+	case Zero, *Meta:
+		return false
+	}
+	return true
 }
 
 // Mapped is the tensor of a checkpoint that a tensor of the file was.
