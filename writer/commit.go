@@ -99,6 +99,9 @@ func commitAll(outputs []*output, opt Options) error {
 			return err
 		}
 	}
+	for _, p := range parts {
+		p.unfinish(false)
+	}
 	if !renamesOpen {
 		for _, p := range parts {
 			if err := p.close(); err != nil {

@@ -82,6 +82,38 @@ func (p *partial) close() error {
 	return err
 }
 
+// unfinished are the temporary files of this process that may be removed at any
+// time: those that no commit has begun to rename.
+var unfinished struct {
+	sync.Mutex
+	names map[string]bool
+}
+
+// unfinish notes that the partial may be removed, or with false that it may not.
+func (p *partial) unfinish(yes bool) {
+	unfinished.Lock()
+	defer unfinished.Unlock()
+	if unfinished.names == nil {
+		unfinished.names = map[string]bool{}
+	}
+	if yes {
+		unfinished.names[p.name] = true
+	} else {
+		delete(unfinished.names, p.name)
+	}
+}
+
+// RemovePartials removes the temporary files of all writes that go on in this
+// process, which has to exit right after it: no other write can begin or end any
+// more. It is for a program that does not wait until its writes have noticed that
+// their contexts are done.
+func RemovePartials() {
+	unfinished.Lock() // for good
+	for name := range unfinished.names {
+		os.Remove(name)
+	}
+}
+
 // discard removes the file unless it is to be kept.
 func (p *partial) discard() {
 	if p.kept || p.gone {
@@ -89,6 +121,7 @@ func (p *partial) discard() {
 		return
 	}
 	p.gone = true
+	p.unfinish(false)
 	if !renamesOpen {
 		p.close()
 	}
@@ -106,6 +139,7 @@ func create(path string, size int64, force bool) (*partial, error) {
 	if p.file, err = exclusive(p.name, path); err != nil {
 		return nil, err
 	}
+	p.unfinish(true)
 	if err = reserve(p.file, size); err == nil {
 		if err = p.file.Truncate(size); err == nil {
 			p.info, err = p.file.Stat()

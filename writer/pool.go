@@ -26,8 +26,9 @@ const defaultBuffer = 96 << 20
 type pool struct {
 	jobs  []*job
 	opt   Options
-	total int64 // bytes of tensor data to write
-	work  int64 // picoseconds that all conversions take, about
+	files []string // for the progress
+	total int64    // bytes of tensor data to write
+	work  int64    // picoseconds that all conversions take, about
 
 	done   atomic.Int64 // bytes of tensor data written
 	worked atomic.Int64 // of work
@@ -50,8 +51,8 @@ type block struct {
 // convert writes the data of all tensors to their places and adds to their
 // results what it has written. The padding between them is there already: a new
 // file reads as zeros.
-func convert(ctx context.Context, tensors []*placed, opt Options) error {
-	p := &pool{opt: opt}
+func convert(ctx context.Context, tensors []*placed, files []string, opt Options) error {
+	p := &pool{opt: opt, files: files}
 	jobs := map[rows.Source]*job{}
 	for _, t := range tensors {
 		j, ok := jobs[t.Source]

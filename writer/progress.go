@@ -35,7 +35,7 @@ func (p *pool) report() (begun func(i int), stop func()) {
 		defer close(gone)
 		ticker := time.NewTicker(tick)
 		defer ticker.Stop()
-		now := Progress{Tensors: len(p.jobs), Total: p.total}
+		now := Progress{Tensors: len(p.jobs), Total: p.total, Files: p.files}
 		send := func(begun bool) {
 			now.Begun, now.Done, now.Elapsed = begun, p.done.Load(), time.Since(start)
 			if p.work > 0 {
@@ -59,6 +59,7 @@ func (p *pool) report() (begun func(i int), stop func()) {
 			case <-ticker.C:
 				send(false)
 			case <-quit:
+				now.Last = true
 				send(false)
 				return
 			}

@@ -80,7 +80,11 @@ type Options struct {
 type Progress struct {
 	// Begun is set when a tensor's turn comes; Tensor and Index are then about it,
 	// otherwise about the one begun last.
-	Begun  bool
+	Begun bool
+	// Last is set in the last call: all data are written if Done is Total, else
+	// an error has ended the writing.
+	Last   bool
+	Files  []string // that are written, under their final names
 	Tensor string
 	Index  int         // of Tensors
 	Types  []gguf.Type // that the tensor becomes, one per output
@@ -194,7 +198,7 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 		}
 	}
 	stop := writeback(parts)
-	err = convert(ctx, tensors, opt)
+	err = convert(ctx, tensors, paths, opt)
 	stop()
 	if err != nil {
 		return nil, err

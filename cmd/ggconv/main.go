@@ -51,16 +51,14 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err := r.checkName(job); err != nil {
 		return err
 	}
-	for _, warning := range job.Warnings {
-		fmt.Fprintf(log, "warning: %s\n", warning)
-	}
+	tool.Warn(cmd, job.Warnings...)
 	path, err := job.Output(r.Out)
 	if err != nil {
 		return err
 	}
 	outputs := job.Outputs(path)
 	if r.Convert.Split != (convert.Split{}) && len(outputs) == 1 {
-		fmt.Fprintf(log, "warning: the model fits one file and is not split\n")
+		tool.Warn(cmd, "the model fits one file and is not split")
 	}
 	if r.DryRun {
 		return plan(w, job, outputs)
@@ -76,8 +74,8 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	for _, o := range result.Overflows {
-		fmt.Fprintf(log, "warning: tensor %q: %d blocks of %v hold infinities: weights too large for the type; --outtype bf16 or f32 keeps them\n",
-			o.Tensor, o.Blocks, o.Type)
+		tool.Warn(cmd, fmt.Sprintf("tensor %q: %d blocks of %v hold infinities: weights too large for the type; --outtype bf16 or f32 keeps them",
+			o.Tensor, o.Blocks, o.Type))
 	}
 	name := path
 	if len(outputs) > 1 {

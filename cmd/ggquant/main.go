@@ -123,7 +123,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	}
 	cost := tool.StartCost()
 	w, log := cmd.Root().Writer, cmd.Root().ErrWriter
-	m, err := r.open(ctx, log)
+	m, err := r.open(ctx, cmd)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	}
 	defer batch.Close()
 	if !errors.As(err, new(*quantize.StrictError)) { // which lists the same
-		warn(log, batch.Jobs)
+		warn(cmd, batch.Jobs)
 	}
 	paths, pathErr := r.outputs(m)
 	if pathErr != nil {
@@ -169,7 +169,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 
 // open opens a GGUF file, or a checkpoint directory as the file it would be
 // converted to.
-func (r *request) open(ctx context.Context, log io.Writer) (*model.Model, error) {
+func (r *request) open(ctx context.Context, cmd *cli.Command) (*model.Model, error) {
 	st, err := os.Stat(r.In)
 	if err != nil {
 		return nil, err
@@ -181,9 +181,7 @@ func (r *request) open(ctx context.Context, log io.Writer) (*model.Model, error)
 		return model.Open(r.In)
 	}
 	m, warnings, err := convert.Open(ctx, r.In, r.Convert)
-	for _, warning := range warnings {
-		fmt.Fprintf(log, "warning: %s\n", warning)
-	}
+	tool.Warn(cmd, warnings...)
 	return m, err
 }
 
@@ -205,15 +203,11 @@ func (r *request) outputs(m *model.Model) ([]string, error) {
 	return paths, nil
 }
 
-// warn prints each compromise of the jobs once.
-func warn(w io.Writer, jobs []*quantize.Job) {
-	seen := map[string]bool{}
+// warn prints the compromises of the jobs.
+func warn(cmd *cli.Command, jobs []*quantize.Job) {
 	for _, j := range jobs {
 		for _, c := range j.Compromises {
-			if text := c.String(); !seen[text] {
-				seen[text] = true
-				fmt.Fprintf(w, "warning: %s\n", text)
-			}
+			tool.Warn(cmd, c.String())
 		}
 	}
 }

@@ -60,9 +60,7 @@ func runExport(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer job.Close()
-	for _, warning := range job.Warnings {
-		fmt.Fprintf(cmd.Root().ErrWriter, "warning: %s\n", warning)
-	}
+	tool.Warn(cmd, job.Warnings...)
 	result, err := job.Write(ctx, args[1], writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force"), Progress: progress})
 	if err != nil {
 		return err

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v3"
 
@@ -55,21 +53,57 @@ const ExitHelp = `Exit codes: 0 done, 1 input or output failed, 2 usage, 3 broke
 
 // Main runs the command with the process's arguments and exits.
 func Main(cmd *cli.Command) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := context.WithCancel(context.Background())
+	onSignals(stop)
 	err := Run(ctx, cmd, os.Args)
-	stop()
+	if err == nil {
+		err = os.Stdout.Close() // some file systems fail only now
+	}
 	if err != nil && !errors.Is(err, ErrDiffers) {
-		fmt.Fprintf(os.Stderr, "%s: %s\n", cmd.Name, oneLine(err, ctx))
+		printError(cmd, err, ctx.Err() != nil)
 	}
 	os.Exit(Code(err))
+}
+
+// printError prints the error that ends the command, on lines of its own. The
+// terminal may have printed ^C when the command was stopped.
+func printError(cmd *cli.Command, err error, stopped bool) {
+	s := runOf(cmd).err
+	if _, terminal := s.terminal(); s.open || stopped && terminal {
+		fmt.Fprintln(s)
+	}
+	text := strings.TrimSpace(err.Error())
+	if stopped && errors.Is(err, context.Canceled) {
+		text = "interrupted; nothing is left behind"
+	}
+	fmt.Fprintf(s, "%s: %s\n", cmd.Name, shortened(text))
+}
+
+// maxLines is how many lines of an error are printed: one for each defect.
+const maxLines = 20
+
+// shortened returns a text whose first line is followed by at most maxLines.
+func shortened(text string) string {
+	head, rest, _ := strings.Cut(text, "\n")
+	if rest == "" {
+		return head
+	}
+	lines := strings.Split(rest, "\n")
+	if n := len(lines) - maxLines; n > 1 {
+		lines = append(lines[:maxLines], fmt.Sprintf("\tand %d more", n))
+	}
+	return head + "\n" + strings.Join(lines, "\n")
 }
 
 // Run runs the command with the given arguments, the first of which is its name.
 func Run(ctx context.Context, cmd *cli.Command, args []string) error {
 	cmd.Version = fmt.Sprintf("%s (%s %s/%s, kernels: %s)", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, quants.Kernels())
 	cmd.HideHelpCommand = true
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	r := newRun(cmd, stop)
 	prepare(cmd)
-	return cmd.Run(ctx, args)
+	return r.settle(cmd.Run(ctx, args))
 }
 
 // prepare sets for a command and those below it what all have in common.
@@ -81,7 +115,7 @@ func prepare(cmd *cli.Command) {
 	}
 	if action := cmd.Action; action != nil {
 		cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
-			err := hint(cmd, action(ctx, cmd))
+			err := runOf(cmd).settle(hint(cmd, action(ctx, cmd)))
 			end(cmd, err)
 			return err
 		}
@@ -103,13 +137,6 @@ func Code(err error) int {
 		}
 	}
 	return exitIO
-}
-
-func oneLine(err error, ctx context.Context) string {
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return "interrupted; nothing is left behind"
-	}
-	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 }
 
 // Args returns the positional arguments, of which there must be at least lo and

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
+	"github.com/rivo/uniseg"
 	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
@@ -25,40 +25,81 @@ func ProgressFlag() cli.Flag {
 
 // NewProgress returns the callback that the flag asks for, nil for none.
 func NewProgress(cmd *cli.Command) (func(writer.Progress), error) {
-	w := cmd.Root().ErrWriter
+	r := runOf(cmd)
 	how := cmd.String("progress")
+	fd, terminal := r.err.terminal()
 	if how == "auto" {
 		how = "plain"
-		if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if terminal {
 			how = "bar"
 		}
 	}
 	switch how {
 	case "bar":
-		return barProgress(w), nil
+		return barProgress(r.err.raw(), func() int {
+			if columns, _, err := term.GetSize(fd); err == nil && terminal {
+				return columns
+			}
+			return defaultColumns
+		}), nil
 	case "plain":
-		return plainProgress(w), nil
+		return plainProgress(r.err), nil
 	case progressJSON:
-		return jsonProgress(w), nil
+		return r.jsonProgress(), nil
 	case "none":
 		return nil, nil
 	}
 	return nil, fault.Errorf(fault.Usage, "--progress %q: want auto, bar, plain, json or none", how)
 }
 
-// barWork is the length of the bar, in the bar's own unit.
-const barWork = 10000
+const (
+	// barWork is the length of the bar, in the bar's own unit.
+	barWork = 10000
+	// defaultColumns is the width of what is no terminal.
+	defaultColumns = 80
+	// barExtra is how many columns the percentage, the brackets and spaces take.
+	barExtra = 12
+)
 
-func barProgress(w io.Writer) func(writer.Progress) {
-	bar := progressbar.NewOptions(barWork, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(24), progressbar.OptionClearOnFinish(),
+// barProgress shows a bar that keeps to one line of the terminal.
+func barProgress(w io.Writer, columns func() int) func(writer.Progress) {
+	width := min(max(columns()/4, 4), 24)
+	bar := progressbar.NewOptions(barWork, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(width), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionThrottle(50*time.Millisecond))
 	return func(p writer.Progress) {
-		bar.Describe(fmt.Sprintf("%s, %s left, %s", rate(p), p.Remaining.Round(time.Second), p.Tensor))
+		name, _ := escape([]byte(line(p.Tensor)))
+		bar.Describe(fit(columns()-width-barExtra, p.Remaining.Round(time.Second).String()+" left", rate(p), string(name)))
 		bar.Set(int(p.Work * barWork))
-		if p.Done == p.Total {
+		if p.Last {
 			bar.Finish()
 		}
 	}
+}
+
+// fit joins as many of the parts as go into that many columns, and the beginning
+// of the next if that shows some of it.
+func fit(columns int, parts ...string) string {
+	const shortest = 8
+	text := ""
+	for i, part := range parts {
+		sep := ""
+		if i > 0 {
+			sep = ", "
+		}
+		room := columns - uniseg.StringWidth(text+sep)
+		if uniseg.StringWidth(part) > room {
+			if room < shortest {
+				break
+			}
+			cut, used := "", 0
+			for g := uniseg.NewGraphemes(part); g.Next() && used+g.Width() <= room-1; used += g.Width() {
+				cut += g.Str()
+			}
+			return text + sep + cut + "…"
+		}
+		text += sep + part
+	}
+	return text
 }
 
 // rate returns the bytes written per second as text.
@@ -74,7 +115,7 @@ func plainProgress(w io.Writer) func(writer.Progress) {
 	return func(p writer.Progress) {
 		if p.Elapsed-last >= plainInterval {
 			last = p.Elapsed
-			fmt.Fprintf(w, "%3.0f %%, %s of %s, %s, %s left, %s\n", 100*p.Work, Bytes(p.Done), Bytes(p.Total), rate(p), p.Remaining.Round(time.Second), p.Tensor)
+			fmt.Fprintf(w, "%3.0f %%, %s of %s, %s, %s left, %s\n", 100*p.Work, Bytes(p.Done), Bytes(p.Total), rate(p), p.Remaining.Round(time.Second), line(p.Tensor))
 		}
 	}
 }
@@ -94,38 +135,40 @@ type event struct {
 	Remaining *float64 `json:"remaining,omitempty"`
 	Message   string   `json:"message,omitempty"`
 	ExitCode  int      `json:"exit_code,omitempty"`
+	Files     []string `json:"files,omitempty"`
 }
 
-func emit(w io.Writer, e event) {
+func (r *run) emit(e event) {
 	line, err := json.Marshal(e)
 	if err != nil {
 		panic(err) // every field can be marshalled
 	}
-	fmt.Fprintf(w, "%s\n", line)
+	fmt.Fprintf(r.err, "%s\n", line)
 }
 
-func jsonProgress(w io.Writer) func(writer.Progress) {
+func (r *run) jsonProgress() func(writer.Progress) {
 	first := true
 	return func(p writer.Progress) {
 		if first {
 			first = false
-			emit(w, event{Event: "plan", Tensors: p.Tensors, Total: p.Total})
-			emit(w, event{Event: "start"})
+			r.files = p.Files
+			r.emit(event{Event: "plan", Tensors: p.Tensors, Total: p.Total})
+			r.emit(event{Event: "start"})
 		}
 		if p.Begun {
 			e := event{Event: "tensor", Index: &p.Index, Tensor: p.Tensor, Bytes: p.Bytes}
 			for _, t := range p.Types {
 				e.Types = append(e.Types, t.String())
 			}
-			emit(w, e)
+			r.emit(e)
 			return
 		}
 		elapsed, remaining := p.Elapsed.Seconds(), p.Remaining.Seconds()
 		e := event{Event: "progress", Done: &p.Done, Total: p.Total, Work: &p.Work, Elapsed: &elapsed, Remaining: &remaining}
-		if p.Done == p.Total {
+		if p.Last && p.Done == p.Total {
 			e.Event, e.Remaining = "written", nil
 		}
-		emit(w, e)
+		r.emit(e)
 	}
 }
 
@@ -134,9 +177,10 @@ func end(cmd *cli.Command, err error) {
 	if cmd.String("progress") != progressJSON {
 		return
 	}
+	r := runOf(cmd)
 	if err == nil {
-		emit(cmd.Root().ErrWriter, event{Event: "done"})
+		r.emit(event{Event: "done", Files: r.files})
 		return
 	}
-	emit(cmd.Root().ErrWriter, event{Event: "error", Message: err.Error(), ExitCode: Code(err)})
+	r.emit(event{Event: "error", Message: err.Error(), ExitCode: Code(err)})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rivo/uniseg"
 	"github.com/urfave/cli/v3"
 
 	"ggforge/fault"
@@ -39,10 +40,11 @@ func show(t *testing.T, how string, steps []writer.Progress, err error) string {
 }
 
 var steps = []writer.Progress{
-	{Begun: true, Tensor: "a", Types: []gguf.Type{gguf.TypeQ4_K, gguf.TypeF16}, Bytes: 500, Tensors: 2, Total: 1000},
+	{Files: []string{"x.gguf", "y.gguf"}, Begun: true, Tensor: "a", Types: []gguf.Type{gguf.TypeQ4_K, gguf.TypeF16}, Bytes: 500, Tensors: 2, Total: 1000},
 	{Tensor: "a", Tensors: 2, Done: 250, Total: 1000, Work: 0.25, Elapsed: 11 * time.Second, Remaining: 33 * time.Second},
 	{Begun: true, Tensor: "b", Index: 1, Types: []gguf.Type{gguf.TypeF32}, Bytes: 500, Tensors: 2, Total: 1000},
-	{Tensor: "b", Index: 1, Tensors: 2, Done: 1000, Total: 1000, Work: 1, Elapsed: 44 * time.Second},
+	{Tensor: "b", Index: 1, Tensors: 2, Done: 1000, Total: 1000, Work: 1, Elapsed: 43 * time.Second},
+	{Tensor: "b", Index: 1, Tensors: 2, Done: 1000, Total: 1000, Work: 1, Elapsed: 44 * time.Second, Last: true},
 }
 
 func TestJSONProgress(t *testing.T) {
@@ -63,13 +65,20 @@ func TestJSONProgress(t *testing.T) {
 				t.Errorf("%s", line)
 			}
 		case "progress":
-			if *e.Done != 250 || *e.Work != 0.25 || *e.Elapsed != 11 || *e.Remaining != 33 {
+			if *e.Done == 250 && (*e.Work != 0.25 || *e.Elapsed != 11 || *e.Remaining != 33) {
+				t.Errorf("%s", line)
+			}
+		case "done":
+			if strings.Join(e.Files, " ") != "x.gguf y.gguf" {
 				t.Errorf("%s", line)
 			}
 		}
 	}
-	if got, want := strings.Join(names, " "), "plan start tensor progress tensor written done"; got != want {
+	if got, want := strings.Join(names, " "), "plan start tensor progress tensor progress written done"; got != want {
 		t.Errorf("events %s, want %s", got, want)
+	}
+	if out := show(t, "json", append(steps[:2:2], steps[4]), nil); strings.Count(out, "written") != 1 {
+		t.Errorf("%s", out)
 	}
 	out := show(t, "json", steps[:2], fault.Errorf(fault.Broken, "bad"))
 	if !strings.HasSuffix(out, `{"event":"error","message":"bad","exit_code":3}`+"\n") {
@@ -77,11 +86,41 @@ func TestJSONProgress(t *testing.T) {
 	}
 }
 
+// TestBarWidth checks that no line of the bar is longer than the terminal is wide,
+// whatever tensors are called.
+func TestBarWidth(t *testing.T) {
+	for _, name := range []string{"blk.12.ffn_gate_exps.weight", strings.Repeat("long.", 50), "\x1b[2Jx\ny", strings.Repeat("重み", 30), "a\u0301"} {
+		for _, columns := range []int{40, 80, 200, 24, 0} {
+			var b bytes.Buffer
+			show := barProgress(&b, func() int { return columns })
+			for i := range 3 {
+				time.Sleep(51 * time.Millisecond) // the bar's own throttle
+				show(writer.Progress{Tensor: name, Done: int64(i) * 2e9, Total: 4e9, Work: float64(i) / 2, Elapsed: 3 * time.Hour, Remaining: 99 * time.Hour, Last: i == 2})
+				if columns < 24 {
+					break // it is enough not to fail
+				}
+			}
+			drawn := strings.Split(b.String(), "\r")
+			for _, l := range drawn {
+				if w := uniseg.StringWidth(l); w > columns && columns >= 24 || strings.ContainsAny(l, "\x1b\n") {
+					t.Errorf("%d columns: %q is %d wide", columns, l, w)
+				}
+			}
+			if columns == 40 && !strings.Contains(b.String(), "99h0m0s left") || columns >= 80 && !strings.Contains(b.String(), "MB/s") {
+				t.Errorf("%d columns: %q", columns, drawn)
+			}
+			if columns == 200 && len(name) < 30 && name[0] == 'b' && !strings.Contains(b.String(), name) {
+				t.Errorf("%d columns: %q", columns, drawn)
+			}
+		}
+	}
+}
+
 func TestOtherProgress(t *testing.T) {
 	if out := show(t, "plain", steps, nil); !strings.Contains(out, " 25 %, 250 B of 1 kB, 0 MB/s, 33s left, a\n") {
 		t.Errorf("plain: %s", out)
 	}
-	if out := show(t, "bar", steps, nil); !strings.Contains(out, "0 MB/s, 0s left, a") {
+	if out := show(t, "bar", steps, nil); !strings.Contains(out, "0s left, 0 MB/s, a") {
 		t.Errorf("bar: %q", out)
 	}
 	if out := show(t, "none", steps, nil); out != "" {

@@ -1,0 +1,109 @@
+//go:build unix
+
+package cli
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/gguf"
+	"ggforge/writer"
+)
+
+// stuck is a tensor that is never read to its end.
+type stuck struct{}
+
+func (stuck) NE() []int64     { return []int64{4} }
+func (stuck) Type() gguf.Type { return gguf.TypeF32 }
+func (stuck) Raw(*[]byte, int64, int64) ([]byte, error) {
+	os.Stdout.WriteString("ready\n")
+	select {}
+}
+
+// TestSignalsChild is the process of TestSignals: a command that waits for the end
+// of its context, or one whose worker cannot.
+func TestSignalsChild(t *testing.T) {
+	how := os.Getenv("CLI_SIGNALS")
+	if how == "" {
+		return
+	}
+	os.Args = []string{"x"}
+	Main(&cli.Command{Name: "x", Action: func(ctx context.Context, _ *cli.Command) error {
+		if how == "stuck" {
+			f := &writer.File{Path: os.Getenv("CLI_OUT"), Tensors: []writer.Tensor{{Name: "t", Type: gguf.TypeF32, Source: stuck{}}}}
+			_, err := writer.Write(ctx, f, writer.Options{})
+			return err
+		}
+		os.Stdout.WriteString("ready\n")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Second):
+			return nil
+		}
+	}})
+}
+
+// TestSignals sends signals to a command.
+func TestSignals(t *testing.T) {
+	const hup, intr, term = syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM
+	for _, c := range []struct {
+		name, how string
+		ignore    string // signals that the parent has had ignored, as of trap
+		signals   []syscall.Signal
+		text      string
+	}{
+		{"interrupt", "waits", "", []syscall.Signal{intr}, "interrupted; nothing is left behind"},
+		{"terminate", "waits", "", []syscall.Signal{term}, "interrupted; nothing is left behind"},
+		{"hang-up", "waits", "", []syscall.Signal{hup}, "interrupted; nothing is left behind"},
+		{"ignored-interrupt", "waits", "INT", []syscall.Signal{intr, intr, term}, "interrupted; nothing is left behind"},
+		{"ignored-hang-up", "waits", "HUP", []syscall.Signal{hup, hup, intr}, "interrupted; nothing is left behind"},
+		{"twice", "stuck", "", []syscall.Signal{intr, intr}, ""},
+		{"two-kinds", "stuck", "", []syscall.Signal{hup, term}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			cmd := exec.Command(os.Args[0], "-test.run=^TestSignalsChild$")
+			if c.ignore != "" {
+				cmd = exec.Command("/bin/sh", "-c", `trap "" `+c.ignore+`; exec "$0" "$@"`, os.Args[0], "-test.run=^TestSignalsChild$")
+			}
+			cmd.Env = append(os.Environ(), "CLI_SIGNALS="+c.how, "CLI_OUT="+filepath.Join(dir, "out"))
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() }).Stop()
+			if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+				t.Fatal(line, err)
+			}
+			for _, s := range c.signals {
+				if err := cmd.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(100 * time.Millisecond) // signals of one kind that wait are one
+			}
+			cmd.Wait()
+			if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(stderr.String(), c.text) {
+				t.Errorf("%v, printed %q, want exit code 130 and %q", cmd.ProcessState, stderr.String(), c.text)
+			}
+			left, err := os.ReadDir(dir)
+			if err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v %v", left, err)
+			}
+		})
+	}
+}

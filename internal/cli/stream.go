@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v3"
+	"golang.org/x/term"
+)
+
+// stream is standard output or standard error of a command. All that commands
+// print goes through one, and much of it comes from files of strangers: names,
+// metadata, paths. So control characters other than newline and tab, and those
+// that change the direction of text, are shown as escapes and not obeyed by the
+// terminal: \u001b, or \x9b for a byte that is no UTF-8. In JSON, where such a
+// character can only be within a string, that is another way to write the same
+// string.
+type stream struct {
+	to   io.Writer
+	fail func(error) // called when a write fails
+
+	mu   sync.Mutex
+	rest []byte // the beginning of a character
+	err  error  // the first
+	open bool   // the last line is not ended
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, rest := escape(append(s.rest, p...))
+	s.rest = append(s.rest[:0:0], rest...)
+	if err := s.write(text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// flush writes what is left of an incomplete character.
+func (s *stream) flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var text []byte
+	for _, b := range s.rest {
+		text = fmt.Appendf(text, `\x%02x`, b)
+	}
+	s.rest = nil
+	if err := s.write(text); err != nil {
+		return err
+	}
+	return s.err
+}
+
+func (s *stream) write(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	_, err := s.to.Write(text)
+	if err != nil && s.err == nil {
+		s.err = err
+		if s.fail != nil {
+			s.fail(err)
+		}
+	}
+	s.open = text[len(text)-1] != '\n' && text[len(text)-1] != '\r'
+	return err
+}
+
+// raw returns a writer that does not escape, for what moves the cursor.
+func (s *stream) raw() io.Writer { return rawStream{s} }
+
+type rawStream struct{ s *stream }
+
+func (r rawStream) Write(p []byte) (int, error) {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return len(p), r.s.write(p)
+}
+
+// terminal returns the file descriptor of the terminal that the stream is.
+func (s *stream) terminal() (fd int, ok bool) {
+	f, ok := s.to.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	return int(f.Fd()), true
+}
+
+// escape returns p with its control characters escaped, and the bytes at its end
+// that may be the beginning of a character.
+func escape(p []byte) (text, rest []byte) {
+	text = make([]byte, 0, len(p))
+	for len(p) > 0 {
+		r, n := utf8.DecodeRune(p)
+		switch {
+		case r == utf8.RuneError && n == 1 && !utf8.FullRune(p):
+			return text, p
+		case r == utf8.RuneError && n == 1:
+			text = fmt.Appendf(text, `\x%02x`, p[0])
+		case r == '\n' || r == '\t':
+			text = append(text, p[0])
+		case unicode.Is(obeyed, r):
+			text = fmt.Appendf(text, `\u%04x`, r)
+		default:
+			text = append(text, p[:n]...)
+		}
+		p = p[n:]
+	}
+	return text, nil
+}
+
+// obeyed are the characters that a terminal obeys: controls, separators of lines,
+// marks and embeddings of direction.
+var obeyed = &unicode.RangeTable{R16: []unicode.Range16{
+	{Lo: 0x00, Hi: 0x1F, Stride: 1}, {Lo: 0x7F, Hi: 0x9F, Stride: 1}, {Lo: 0x61C, Hi: 0x61C, Stride: 1},
+	{Lo: 0x200E, Hi: 0x200F, Stride: 1}, {Lo: 0x2028, Hi: 0x202E, Stride: 1}, {Lo: 0x2066, Hi: 0x2069, Stride: 1},
+}, LatinOffset: 2}
+
+// line returns text on one line.
+func line(text string) string {
+	return strings.ReplaceAll(strings.TrimSpace(text), "\n", `\n`)
+}
+
+// run is what the commands keep while they run.
+type run struct {
+	out, err *stream
+	warned   map[string]bool
+	files    []string // that are written
+}
+
+const runKey = "run"
+
+func runOf(cmd *cli.Command) *run { return cmd.Root().Metadata[runKey].(*run) }
+
+// newRun sends what the command prints through streams. stop is called when
+// nobody reads them any more.
+func newRun(cmd *cli.Command, stop func()) *run {
+	if cmd.Writer == nil {
+		cmd.Writer = os.Stdout
+	}
+	if cmd.ErrWriter == nil {
+		cmd.ErrWriter = os.Stderr
+	}
+	closed := func(err error) {
+		if errors.Is(err, syscall.EPIPE) {
+			stop()
+		}
+	}
+	r := &run{out: &stream{to: cmd.Writer, fail: closed}, err: &stream{to: cmd.ErrWriter, fail: closed}, warned: map[string]bool{}}
+	cmd.Writer, cmd.ErrWriter = r.out, r.err
+	if cmd.Metadata == nil {
+		cmd.Metadata = map[string]any{}
+	}
+	cmd.Metadata[runKey] = r
+	return r
+}
+
+// settle returns the error of a run that ends with err: results that could not be
+// printed are an error of output, unless there is another one.
+func (r *run) settle(err error) error {
+	if e := r.out.flush(); e != nil && (err == nil || errors.Is(err, ErrDiffers) || errors.Is(e, syscall.EPIPE)) {
+		return fmt.Errorf("standard output: %w", e)
+	}
+	if e := r.err.flush(); errors.Is(e, syscall.EPIPE) && Code(err) == exitInterrupted {
+		return fmt.Errorf("standard error: %w", e)
+	}
+	return err
+}
+
+// Warn prints warnings on standard error, each of them once.
+func Warn(cmd *cli.Command, warnings ...string) {
+	r := runOf(cmd)
+	for _, w := range warnings {
+		if !r.warned[w] {
+			r.warned[w] = true
+			fmt.Fprintf(r.err, "warning: %s\n", line(w))
+		}
+	}
+}
