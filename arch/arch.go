@@ -36,15 +36,16 @@ var registry = []*table.Arch{
 }
 
 // Lookup returns the architecture of a Hugging Face class. An unknown class
-// gives an error of kind fault.Unsupported that lists the known ones.
+// gives an error of kind fault.Unsupported that names the nearest
+// known ones.
 func Lookup(class string) (*table.Arch, error) {
 	for _, a := range registry {
 		if slices.Contains(a.Classes, class) {
 			return a, nil
 		}
 	}
-	return nil, fault.Errorf(fault.Unsupported, "%s: architecture %q is not supported; supported are: %s",
-		hparams.ConfigFile, class, strings.Join(Classes(), ", "))
+	return nil, fault.Errorf(fault.Unsupported, "%s: architecture %q is not supported; the nearest that are: %s",
+		hparams.ConfigFile, class, strings.Join(nearest(class, Classes()), ", "))
 }
 
 // LoadConfig reads config.json. A missing or broken file gives an error of kind

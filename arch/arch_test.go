@@ -61,8 +61,8 @@ func TestLookup(t *testing.T) {
 	if err != nil || a != llama {
 		t.Errorf("%v %v", a, err)
 	}
-	if _, err := Lookup("llama"); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "MistralForCausalLM") {
-		t.Errorf("got %v, want the supported classes", err)
+	if _, err := Lookup("llama"); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "LlamaForCausalLM") {
+		t.Errorf("got %v, want the nearest class", err)
 	}
 	seen := map[string]bool{}
 	for _, c := range Classes() {

@@ -201,7 +201,7 @@ var nomicExpect = []table.Expect{
 	{Key: "causal", Values: parts.False},
 	{Key: "prenorm", Values: parts.False},
 	{Key: "parallel_block", Values: parts.False}, {Key: "parallel_block_tied_norm", Values: parts.False},
-	{Key: "rotary_emb_fraction", Values: []string{"1.0", "1"}},
+	{Key: "rotary_emb_fraction", Values: []string{"1"}},
 	{Key: "rotary_emb_interleaved", Values: parts.False},
 	{Key: "rotary_emb_scale_base", Values: nil},
 	{Key: "use_rms_norm", Values: parts.False},
@@ -361,7 +361,7 @@ var neoBert = &table.Arch{
 	Expect: []table.Expect{
 		{Key: "ngpt", Values: parts.False},
 		{Key: "rope_scaling", Values: nil},
-		{Key: "rope_theta", Values: []string{"10000", "10000.0"}},
+		{Key: "rope_theta", Values: []string{"10000"}},
 		{Key: "hidden_act", Values: []string{"swiglu", "SwiGLU"}},
 	},
 	Rename: modelPrefix,

@@ -132,7 +132,7 @@ var codeshell = &table.Arch{
 		{Key: "position_embedding_type", Values: []string{"rope"}},
 		{Key: "scale_attn_weights", Values: []string{"true"}},
 		{Key: "rope_scaling", Values: nil},
-		{Key: "rope_theta", Values: []string{"10000", "10000.0"}},
+		{Key: "rope_theta", Values: []string{"10000"}},
 		{Key: "add_cross_attention", Values: parts.False},
 	},
 	Tensors: gpt2Tensors(nil),

@@ -26,7 +26,7 @@ var gptOSS = &table.Arch{
 		{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
 	}),
 	Unused: []string{"experts_per_token", "initial_context_length", "layer_types"},
-	Expect: []table.Expect{parts.SiLU, {Key: "swiglu_limit", Values: []string{"7.0", "7"}}},
+	Expect: []table.Expect{parts.SiLU, {Key: "swiglu_limit", Values: []string{"7"}}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NeedBias, table.NeedBias), []table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},

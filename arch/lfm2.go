@@ -49,7 +49,7 @@ var (
 		Expect: []table.Expect{
 			{Key: "conv_bias", Values: []string{"false"}},
 			{Key: "norm_topk_prob", Values: []string{"true"}},
-			{Key: "routed_scaling_factor", Values: []string{"1", "1.0"}},
+			{Key: "routed_scaling_factor", Values: []string{"1"}},
 		},
 		Unused: []string{"use_expert_bias", "tie_embedding", "conv_dim", "num_heads", "use_pos_enc"},
 		Tensors: slices.Concat(lfm2Tensors, parts.Only(lfm2Dense, lfm2MLP), parts.Only(lfm2Sparse, []table.TensorRow{

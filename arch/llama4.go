@@ -33,7 +33,7 @@ var llama4 = &table.Arch{
 	// the runtime knows these by the size of the model
 	Unused: []string{"attn_temperature_tuning", "use_qk_norm", "for_llm_compressor", "moe_layers", "no_rope_layer_interval", "no_rope_layers",
 		"boi_token_index", "eoi_token_index", "image_token_index"},
-	Expect: []table.Expect{parts.SiLU, {Key: "attn_scale", Values: []string{"0.1"}}, {Key: "floor_scale", Values: []string{"8192", "8192.0"}}, {Key: "attention_chunk_size", Values: []string{"8192"}}},
+	Expect: []table.Expect{parts.SiLU, {Key: "attn_scale", Values: []string{"0.1"}}, {Key: "floor_scale", Values: []string{"8192"}}, {Key: "attention_chunk_size", Values: []string{"8192"}}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.Only(parts.Not(llama4Experts), []table.TensorRow{
 			{HF: "model.layers.{bid}.feed_forward.gate_proj", GGUF: "blk.{bid}.ffn_gate"},

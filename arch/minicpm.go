@@ -68,7 +68,7 @@ var (
 		},
 		// the runtime has the scales of the only published model built in
 		Expect: append([]table.Expect{
-			{Key: "scale_emb", Values: []string{"12", "12.0"}},
+			{Key: "scale_emb", Values: []string{"12"}},
 			{Key: "scale_depth", Values: []string{"1.4"}},
 			{Key: "dim_model_base", Values: []string{"256"}},
 		}, parts.SiLU),

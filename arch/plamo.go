@@ -180,7 +180,7 @@ var (
 				return table.Uint32Of(n, true, err)
 			}},
 		}),
-		Expect: []table.Expect{parts.SiLU, {Key: "rope_scaling_factor", Values: []string{"1", "1.0"}}},
+		Expect: []table.Expect{parts.SiLU, {Key: "rope_scaling_factor", Values: []string{"1"}}},
 		Unused: []string{"interleaved_sliding_window", "linear_bias", "linear_type", "fp8_accum_dtype", "eval_attention_n_bit", "eval_mlp_n_bit", "hidden_size_per_head", "layer_types", "rope_local_theta", "sliding_window_pattern", "initial_context_length",
 			"image_feature_size", "image_proj_type", "image_token_id", "tokenizer_class", "sliding_window"},
 		Tensors: slices.Concat(plamo2Norms, []table.TensorRow{

@@ -149,7 +149,7 @@ func TestRefused(t *testing.T) {
 		kind   error
 		text   string
 	}{
-		"unknown-class": {set("architectures", []string{"NoSuchForCausalLM"}), fault.Unsupported, `"NoSuchForCausalLM" is not supported; supported are: `},
+		"unknown-class": {set("architectures", []string{"NoSuchForCausalLM"}), fault.Unsupported, `"NoSuchForCausalLM" is not supported; the nearest that are: `},
 		"no-class":      {set("architectures", nil), fault.Broken, `"architectures"`},
 		"quantized": {func(m *tiny) {
 			m.drop("model.layers.0.mlp.up_proj.weight")

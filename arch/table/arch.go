@@ -1,8 +1,11 @@
 package table
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ggforge/arch/hparams"
@@ -173,14 +176,16 @@ func (a *Arch) CheckShapes(c *hparams.View, m gguf.Metadata, tensors []shape.Ten
 // Expect names a config key whose value decides the arithmetic of the model,
 // where the GGUF architecture knows one kind of arithmetic only.
 type Expect struct {
-	Key    string
-	Values []string // those that mean what the architecture does, as text; an absent key does too. None: the key must be absent
+	Key string
+	// Values are those that mean what the architecture does, as text; numbers are
+	// compared as numbers. An absent key means it, too. None: the key must be absent.
+	Values []string
 }
 
 func (e Expect) check(a *Arch, c *hparams.View) error {
 	v := c.Given(e.Key)
-	s := fmt.Sprint(v)
-	if v == nil || slices.Contains(e.Values, s) {
+	s := text(v)
+	if v == nil || slices.ContainsFunc(e.Values, func(want string) bool { return s == text(json.Number(want)) }) {
 		return nil
 	}
 	if len(e.Values) == 0 {
@@ -188,4 +193,21 @@ func (e Expect) check(a *Arch, c *hparams.View) error {
 	}
 	return fault.Errorf(fault.Unsupported, "%s: key %q is %q, but models of architecture %s compute with %s only",
 		hparams.ConfigFile, e.Key, s, a.Name, strings.Join(e.Values, " or "))
+}
+
+// text returns a value of config.json as text, numbers in one spelling: 7.00 is 7.
+func text(v any) string {
+	switch v := v.(type) {
+	case json.Number:
+		if f, err := v.Float64(); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+			return strconv.FormatFloat(f, 'g', -1, 64)
+		}
+	case []any:
+		list := make([]string, len(v))
+		for i := range v {
+			list[i] = text(v[i])
+		}
+		return fmt.Sprint(list)
+	}
+	return fmt.Sprint(v)
 }

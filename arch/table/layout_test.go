@@ -177,3 +177,20 @@ func TestKeepF32(t *testing.T) {
 		t.Error("a vector")
 	}
 }
+
+// TestExpect compares values of config.json with what an architecture does.
+func TestExpect(t *testing.T) {
+	for value, want := range map[string]bool{
+		"7": true, "7.00": true, "0.7e1": true, `"7"`: true, "7.5": false, "true": false, `"7.00"`: false, "null": true,
+		"[0, Infinity]": true, "[0.00, Infinity]": true, "[0.0, 1e30]": false, "1e999": false, "[]": false,
+	} {
+		c, err := hparams.Parse([]byte(`{"architectures": ["Sample"], "key": `+value+`}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Expect{Key: "key", Values: []string{"7", "[0 Infinity]"}}.check(sample, c.View(hparams.Options{}))
+		if (err == nil) != want || err != nil && !errors.Is(err, fault.Unsupported) {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}

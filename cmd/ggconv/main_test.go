@@ -115,7 +115,7 @@ func TestExitCodes(t *testing.T) {
 		{"truncated", []string{truncated, out}, 3, "model.safetensors"},
 		{"missing shard", []string{missing, out}, 3, "model-00002-of-00002.safetensors"},
 		{"pickle", []string{pickle, out}, 4, "pytorch_model.bin"},
-		{"architecture", []string{unknown, out}, 4, `"OtherForCausalLM" is not supported; supported are: `},
+		{"architecture", []string{unknown, out}, 4, `"OtherForCausalLM" is not supported; the nearest that are: `},
 		{"tokenizer", []string{noTokenizer, out}, 3, "tokenizer"},
 		{"mmproj", []string{gollama, out, "--mmproj"}, 4, "--mmproj"},
 		{"target", []string{gollama, out, "--target-model-dir", dir}, 4, "--target-model-dir"},
