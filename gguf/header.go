@@ -1,12 +1,16 @@
 package gguf
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // AppendHeader appends to b the header of a file of version 3, little-endian:
 // everything up to and with the padding before the data. Offsets of the tensors
 // are written as they are; see Layout for the ones the reference would give.
 func AppendHeader(b []byte, m Metadata, tensors []Tensor, alignment int64) []byte {
 	start := len(b)
+	b = slices.Grow(b, int(HeaderBytes(m, tensors, alignment)))
 	b = appendHeader(b, m, tensors, binary.LittleEndian)
 	return pad(b, start, alignment)
 }
@@ -14,8 +18,21 @@ func AppendHeader(b []byte, m Metadata, tensors []Tensor, alignment int64) []byt
 // AppendHeaderBE is AppendHeader for a big-endian file.
 func AppendHeaderBE(b []byte, m Metadata, tensors []Tensor, alignment int64) []byte {
 	start := len(b)
+	b = slices.Grow(b, int(HeaderBytes(m, tensors, alignment)))
 	b = appendHeader(b, m, tensors, binary.BigEndian)
 	return pad(b, start, alignment)
+}
+
+// HeaderBytes returns how many bytes AppendHeader appends.
+func HeaderBytes(m Metadata, tensors []Tensor, alignment int64) int64 {
+	n := int64(len(magic) + 4 + 8 + 8)
+	for _, kv := range m {
+		n += int64(8+len(kv.Key)) + 4 + kv.Value.elemBytes()
+	}
+	for _, t := range tensors {
+		n += int64(8+len(t.Name)+4+8*len(t.NE)) + 4 + 8
+	}
+	return Align(n, alignment)
 }
 
 func pad(b []byte, start int, alignment int64) []byte {

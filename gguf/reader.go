@@ -20,20 +20,6 @@ const (
 
 	// DefaultAlignment is the alignment of files that do not state one.
 	DefaultAlignment = 32
-
-	// MaxName is the longest tensor name in bytes (GGML_MAX_NAME less its
-	// terminator).
-	MaxName = 63
-
-	// MaxDims is the largest number of dimensions of a tensor.
-	MaxDims = 4
-
-	// maxKey is the longest metadata key the specification allows.
-	maxKey = 65535
-
-	// maxNesting bounds arrays inside arrays; the format sets no bound, and no
-	// known file nests deeper than two.
-	maxNesting = 16
 )
 
 // Tensor describes one tensor of a file.
@@ -42,13 +28,21 @@ type Tensor struct {
 	NE     []int64 // dimensions, innermost first: NE[0] is the row length
 	Type   Type
 	Offset int64 // of the data, from the start of the file's data section
+	// Stored is the size of the data of a type that is not known, from its offset to
+	// that of the next tensor; 0 for known types.
+	Stored int64
 }
 
 // Elements returns the number of elements.
 func (t *Tensor) Elements() int64 { return elements(t.NE) }
 
 // Bytes returns the size of the tensor's data.
-func (t *Tensor) Bytes() int64 { return DataBytes(t.Type, t.NE) }
+func (t *Tensor) Bytes() int64 {
+	if !t.Type.Known() {
+		return t.Stored
+	}
+	return DataBytes(t.Type, t.NE)
+}
 
 func elements(ne []int64) int64 {
 	n := int64(1)
@@ -281,16 +275,17 @@ func (r *reader) file(f *File) error {
 	if err != nil {
 		return err
 	}
+	if nTensors > MaxTensors || nKV > MaxKeys {
+		return fault.Errorf(ErrUnsupported, "%s: %d tensors and %d metadata pairs, want at most %d and %d", r.path, nTensors, nKV, MaxTensors, MaxKeys)
+	}
 	if err := r.metadata(f, nKV); err != nil {
 		return err
 	}
-	if v, ok := f.Metadata.Get(KeyAlignment); ok {
-		a, _ := v.Int()
-		if v.Type() != Uint32Type || a == 0 || a&(a-1) != 0 {
-			r.object = fmt.Sprintf("key %q", KeyAlignment)
-			return r.errorf(r.pos, "%v %v, want a power of two as u32", v.Type(), v)
-		}
-		f.Alignment = a
+	var ok bool
+	if f.Alignment, ok = f.Metadata.Alignment(); !ok {
+		v, _ := f.Metadata.Get(KeyAlignment)
+		r.object = fmt.Sprintf("key %q", KeyAlignment)
+		return r.errorf(r.pos, "%v %s, want a power of two up to %d as u32", v.Type(), v.text(DumpOptions{}), MaxAlignment)
 	}
 	if err := r.tensors(f, nTensors); err != nil {
 		return err
@@ -312,7 +307,7 @@ func (r *reader) metadata(f *File, n int) error {
 		}
 		r.object = fmt.Sprintf("key %q", key)
 		if seen[key] {
-			return r.errorf(at, "stands twice")
+			return r.errorf(at, "is there twice")
 		}
 		seen[key] = true
 		t, err := r.u32("value type")
@@ -334,94 +329,152 @@ func (r *reader) value(t ValueType) (Value, error) {
 		s, err := r.str("string")
 		return Value{typ: t, raw: s}, err
 	case ArrayType:
-		var raw []byte
-		elem, n, err := r.array(&raw, 1)
-		return Value{typ: t, elem: elem, n: n, raw: string(raw)}, err
+		head := r.pos
+		elem, n, size, err := r.array(1)
+		if err != nil {
+			return Value{}, err
+		}
+		var raw strings.Builder // of the size that is known: one copy of what may be most of the file
+		if r.order == binary.ByteOrder(binary.LittleEndian) && !r.v1 {
+			raw.Write(r.data[r.pos-size : r.pos])
+		} else {
+			raw.Grow(size)
+			end := r.pos
+			r.pos = head
+			r.convert(&raw)
+			r.pos = end
+		}
+		return Value{typ: t, elem: elem, n: n, raw: raw.String()}, nil
 	}
-	var raw []byte
-	if err := r.scalars(&raw, t, 1); err != nil {
+	if err := r.scalars(t, 1); err != nil {
 		return Value{}, err
 	}
-	return Value{typ: t, raw: string(raw)}, nil
+	var raw strings.Builder
+	r.write(&raw, t, r.data[r.pos-t.width():r.pos])
+	return Value{typ: t, raw: raw.String()}, nil
 }
 
-// array reads an array after its value type and appends its elements to raw in
-// the form that Value keeps. What it appends is at most twice what it reads:
-// the lengths of version 1 grow from 32 to 64 bits.
-func (r *reader) array(raw *[]byte, depth int) (elem ValueType, n int, err error) {
+// array checks an array after its value type and passes over it. size is the bytes
+// of its elements in the form that Value keeps: those of the file, but for version
+// 1, where lengths grow from 32 to 64 bits.
+func (r *reader) array(depth int) (elem ValueType, n, size int, err error) {
 	at := r.pos
 	if depth > maxNesting {
-		return 0, 0, r.errorf(at, "arrays nested more than %d deep", maxNesting)
+		return 0, 0, 0, r.errorf(at, "arrays nested more than %d deep", maxNesting)
 	}
 	t, err := r.u32("element type")
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	elem = ValueType(t)
 	if !elem.Known() {
-		return 0, 0, r.errorf(at, "unknown %v of array elements", elem)
+		return 0, 0, 0, r.errorf(at, "unknown %v of array elements", elem)
 	}
 	minBytes := elem.width()
 	if minBytes == 0 {
 		minBytes = 4 // the shortest length field
 	}
 	if n, err = r.count("array length", minBytes); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	switch elem {
 	case StringType:
 		for range n {
-			s, err := r.str("string")
+			length, err := r.size("string length")
 			if err != nil {
-				return 0, 0, err
+				return 0, 0, 0, err
 			}
-			*raw = binary.LittleEndian.AppendUint64(*raw, uint64(len(s)))
-			*raw = append(*raw, s...)
+			if _, err := r.take(length, "string"); err != nil {
+				return 0, 0, 0, err
+			}
+			size += 8 + int(length)
 		}
 	case ArrayType:
 		for range n {
-			head := len(*raw)
-			*raw = append(*raw, make([]byte, 12)...)
-			e, m, err := r.array(raw, depth+1)
+			_, _, m, err := r.array(depth + 1)
 			if err != nil {
-				return 0, 0, err
+				return 0, 0, 0, err
 			}
-			binary.LittleEndian.PutUint32((*raw)[head:], uint32(e))
-			binary.LittleEndian.PutUint64((*raw)[head+4:], uint64(m))
+			size += 12 + m
 		}
 	default:
-		err = r.scalars(raw, elem, n)
+		size = n * elem.width()
+		err = r.scalars(elem, n)
 	}
-	return elem, n, err
+	return elem, n, size, err
 }
 
-// scalars reads n values of the fixed-size type t and appends them to raw in
-// little-endian order.
-func (r *reader) scalars(raw *[]byte, t ValueType, n int) error {
+// scalars checks n values of the fixed-size type t and passes over them.
+func (r *reader) scalars(t ValueType, n int) error {
 	w := t.width()
 	if w == 0 {
 		return r.errorf(r.pos, "unknown %v", t)
 	}
 	at := r.pos
 	b, err := r.take(uint64(n)*uint64(w), t.String())
-	if err != nil {
+	if err != nil || t != BoolType {
 		return err
 	}
-	start := len(*raw)
-	*raw = append(*raw, b...)
-	if t == BoolType {
-		for i, v := range b {
-			if v > 1 {
-				return r.errorf(at+i, "bool is %d, want 0 or 1", v)
-			}
-		}
-	}
-	if w > 1 && r.order == binary.ByteOrder(binary.BigEndian) {
-		for b := (*raw)[start:]; len(b) > 0; b = b[w:] {
-			slices.Reverse(b[:w])
+	for i, v := range b {
+		if v > 1 {
+			return r.errorf(at+i, "bool is %d, want 0 or 1", v)
 		}
 	}
 	return nil
+}
+
+// convert appends to raw the elements of an array after its value type, which has
+// been checked, in the form that Value keeps.
+func (r *reader) convert(raw *strings.Builder) (elem ValueType, n int) {
+	u32 := func() uint32 {
+		r.pos += 4
+		return r.order.Uint32(r.data[r.pos-4:])
+	}
+	size := func() uint64 {
+		if r.v1 {
+			return uint64(u32())
+		}
+		r.pos += 8
+		return r.order.Uint64(r.data[r.pos-8:])
+	}
+	elem, n = ValueType(u32()), int(size())
+	var head [12]byte
+	for i := 0; i < n; i++ {
+		switch elem {
+		case StringType:
+			length := int(size())
+			raw.Write(binary.LittleEndian.AppendUint64(head[:0], uint64(length)))
+			raw.Write(r.data[r.pos : r.pos+length])
+			r.pos += length
+		case ArrayType:
+			at := r.pos
+			e, m := ValueType(u32()), size()
+			raw.Write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(head[:0], uint32(e)), m))
+			r.pos = at
+			r.convert(raw)
+		default:
+			w := n * elem.width()
+			r.write(raw, elem, r.data[r.pos:r.pos+w])
+			r.pos += w
+			return elem, n
+		}
+	}
+	return elem, n
+}
+
+// write appends values of the fixed-size type t in little-endian order to raw.
+func (r *reader) write(raw *strings.Builder, t ValueType, b []byte) {
+	w := t.width()
+	if w == 1 || r.order == binary.ByteOrder(binary.LittleEndian) {
+		raw.Write(b)
+		return
+	}
+	var one [8]byte
+	for ; len(b) > 0; b = b[w:] {
+		copy(one[:w], b)
+		slices.Reverse(one[:w])
+		raw.Write(one[:w])
+	}
 }
 
 func (r *reader) tensors(f *File, n int) error {
@@ -441,7 +494,7 @@ func (r *reader) tensors(f *File, n int) error {
 			return r.errorf(at, "want a name that is not empty and holds no NUL")
 		}
 		if seen[name] {
-			return r.errorf(at, "stands twice")
+			return r.errorf(at, "is there twice")
 		}
 		seen[name] = true
 		t, err := r.tensor(name)
@@ -483,14 +536,13 @@ func (r *reader) tensor(name string) (Tensor, error) {
 		return t, err
 	}
 	t.Type = Type(id)
-	if !t.Type.Known() {
-		return t, fault.Errorf(ErrUnsupported, "%s: %s (byte %d): %v is not a known tensor type", r.path, r.object, at, t.Type)
-	}
-	if n, b := RowLen(t.NE), t.Type.BlockLen(); n%b != 0 {
-		return t, r.errorf(at, "row of %d elements, want a multiple of %d for %v", n, b, t.Type)
-	}
-	if blocks := int64(total) / t.Type.BlockLen(); blocks > math.MaxInt64/t.Type.BlockBytes() {
-		return t, r.errorf(at, "%d elements of %v do not fit 63 bits of bytes", total, t.Type)
+	if t.Type.Known() {
+		if n, b := RowLen(t.NE), t.Type.BlockLen(); n%b != 0 {
+			return t, r.errorf(at, "row of %d elements, want a multiple of %d for %v", n, b, t.Type)
+		}
+		if blocks := int64(total) / t.Type.BlockLen(); blocks > math.MaxInt64/t.Type.BlockBytes() {
+			return t, r.errorf(at, "%d elements of %v do not fit 63 bits of bytes", total, t.Type)
+		}
 	}
 	at = r.pos
 	off, err := r.u64("offset")
@@ -510,8 +562,24 @@ func (r *reader) layout(f *File) error {
 	room := max(0, f.Size-f.DataStart)
 	order := make([]*Tensor, len(f.Tensors))
 	for i := range f.Tensors {
+		order[i] = &f.Tensors[i]
+	}
+	slices.SortStableFunc(order, func(a, b *Tensor) int { return cmp.Compare(a.Offset, b.Offset) })
+	for i, t := range order {
+		if t.Type.Known() {
+			continue
+		}
+		end := room
+		if i+1 < len(order) {
+			end = min(room, order[i+1].Offset)
+		}
+		if t.Stored = end - t.Offset; t.Stored <= 0 {
+			r.object = fmt.Sprintf("tensor %q", t.Name)
+			return r.errorf(int(min(f.Size, f.DataStart)), "%v has no data at offset %d: the file ends there, or another tensor begins", t.Type, t.Offset)
+		}
+	}
+	for i := range f.Tensors {
 		t := &f.Tensors[i]
-		order[i] = t
 		r.object = fmt.Sprintf("tensor %q", t.Name)
 		if t.Offset%f.Alignment != 0 {
 			return r.errorf(r.pos, "offset %d is not a multiple of the alignment %d", t.Offset, f.Alignment)
@@ -521,7 +589,6 @@ func (r *reader) layout(f *File) error {
 				t.Bytes(), t.Offset, room)
 		}
 	}
-	slices.SortFunc(order, func(a, b *Tensor) int { return cmp.Compare(a.Offset, b.Offset) })
 	for i := 1; i < len(order); i++ {
 		a, b := order[i-1], order[i]
 		if a.Offset+a.Bytes() > b.Offset {

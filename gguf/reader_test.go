@@ -7,6 +7,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -172,7 +174,7 @@ func defects() map[string]struct {
 		"kv-count-huge":         {head(0, 1<<40).b, "metadata count is 1099511627776"},
 		"key-length-huge":       {append(head(0, 1).size(1<<62).b, make([]byte, 64)...), "key of 4611686018427387904 bytes, but the file ends after 64"},
 		"key-empty":             {append(head(0, 1).str("").b, make([]byte, 64)...), "key of 0 bytes"},
-		"key-twice":             {head(0, 2).key("k", Uint32Type).u32(1).key("k", Uint32Type).u32(1).b, `key "k" (byte 41): stands twice`},
+		"key-twice":             {head(0, 2).key("k", Uint32Type).u32(1).key("k", Uint32Type).u32(1).b, `key "k" (byte 41): is there twice`},
 		"value-type-unknown":    {head(0, 1).key("k", 13).u32(1).b, "unknown value type 13"},
 		"value-truncated":       {head(0, 1).key("k", Uint64Type).u32(1).b, "u64 of 8 bytes, but the file ends after 4"},
 		"bool-2":                {append(head(0, 1).key("k", BoolType).b, 2), "bool is 2, want 0 or 1"},
@@ -182,17 +184,22 @@ func defects() map[string]struct {
 		"array-nested-deep":     {nested(20), "nested more than 16 deep"},
 		"alignment-0":           {head(0, 1).key(KeyAlignment, Uint32Type).u32(0).b, "want a power of two"},
 		"alignment-48":          {head(0, 1).key(KeyAlignment, Uint32Type).u32(48).b, "u32 48, want a power of two"},
-		"alignment-u64":         {head(0, 1).key(KeyAlignment, Uint64Type).u64(32).b, "want a power of two as u32"},
+		"alignment-u64":         {head(0, 1).key(KeyAlignment, Uint64Type).u64(32).b, "u64 32, want a power of two up to 65536 as u32"},
 		"name-long":             {head(1, 0).tensor(strings.Repeat("n", 64), TypeF32, 0, 1).data(4, 32), "name of 64 bytes, want at most 63"},
 		"name-empty":            {head(1, 0).tensor("", TypeF32, 0, 1).data(4, 32), "want a name that is not empty"},
 		"name-nul":              {head(1, 0).tensor("t\x00u", TypeF32, 0, 1).data(4, 32), "holds no NUL"},
-		"name-twice":            {head(2, 0).tensor("t", TypeF32, 0, 1).tensor("t", TypeF32, 32, 1).data(36, 32), "stands twice"},
+		"name-twice":            {head(2, 0).tensor("t", TypeF32, 0, 1).tensor("t", TypeF32, 32, 1).data(36, 32), "is there twice"},
 		"dims-5":                {one(TypeF32, 0, 4, 1, 1, 1, 1, 1), "5 dimensions, want at most 4"},
 		"dim-0":                 {one(TypeF32, 0, 4, 0), "dimension 0 is 0"},
 		"dims-overflow":         {one(TypeF32, 0, 4, 1<<32, 1<<32), "product below 2^63"},
 		"bytes-overflow":        {one(TypeF64, 0, 4, 1<<61), "do not fit 63 bits"},
-		"type-unknown":          {one(77, 0, 4, 1), "type 77 is not a known tensor type"},
-		"type-withdrawn":        {one(4, 0, 4, 1), "type 4 is not a known tensor type"},
+		"type-unknown-no-data":  {one(77, 0, 0, 1), "type 77 has no data at offset 0"},
+		"type-unknown-overlap":  {head(2, 0).tensor("a", 77, 0, 9).tensor("b", 78, 0, 1).data(64, 32), "type 77 has no data at offset 0"},
+		"type-unknown-outside":  {one(77, 32, 31, 1), "type 77 has no data at offset 32"},
+		"alignment-huge":        {head(0, 1).key(KeyAlignment, Uint32Type).u32(1 << 31).b, "u32 2147483648, want a power of two up to 65536"},
+		"alignment-string":      {append(head(0, 1).key(KeyAlignment, StringType).str("32").b, 0), `str "32", want a power of two`},
+		"keys-too-many":         {append(head(0, MaxKeys+1).b, make([]byte, 13*(MaxKeys+1))...), "65537 metadata pairs, want at most 131072 and 65536"},
+		"tensors-too-many":      {append(head(MaxTensors+1, 0).b, make([]byte, 24*(MaxTensors+1))...), "131073 tensors and 0 metadata pairs, want at most"},
 		"row-not-whole-blocks":  {one(TypeQ4_K, 0, 144, 255), "row of 255 elements, want a multiple of 256 for Q4_K"},
 		"offset-unaligned":      {one(TypeF32, 4, 8, 1), "not a multiple of the alignment 32"},
 		"offset-huge":           {one(TypeF32, 1<<63, 8, 1), "does not fit 63 bits"},
@@ -228,6 +235,76 @@ func TestDefects(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUnknownType checks that a tensor of an unknown type has the bytes up to the
+// next one, and keeps its place when it is written again.
+func TestUnknownType(t *testing.T) {
+	f, err := Parse("x", newBuilder(3, binary.LittleEndian, 3, 0).tensor("a", 77, 32, 5).tensor("b", TypeF32, 0, 3).tensor("c", 4, 96, 7, 2).data(131, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{64, 12, 35} {
+		if x := &f.Tensors[i]; x.Bytes() != want || int64(len(f.Data(x))) != want {
+			t.Errorf("%s of %v: %d bytes, want %d", x.Name, x.Type, x.Bytes(), want)
+		}
+	}
+	again := slices.Clone(f.Tensors)
+	if n := Layout(again, 32); n != 160 || again[2].Offset != 96 {
+		t.Errorf("laid out: %d bytes, offset %d", n, again[2].Offset)
+	}
+	var b strings.Builder
+	if err := f.Set().WriteText(&b, DumpOptions{}); err != nil || !strings.Contains(b.String(), "type 77") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	other, err := Parse("y", newBuilder(3, binary.LittleEndian, 3, 0).tensor("a", 77, 32, 5).tensor("b", TypeF32, 0, 3).tensor("c", 4, 96, 7, 2).data(131, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.data[len(other.data)-1]++
+	if lines, err := Diff(t.Context(), f.Set(), other.Set()); err != nil || len(lines) != 1 || !strings.Contains(lines[0], `tensor "c": 1 of 35 bytes differ, first at byte 34 (type 4)`) {
+		t.Errorf("%q, %v", lines, err)
+	}
+}
+
+// TestMemory checks that arrays and strings take hardly more memory than the file,
+// in the reader and in the header that is written.
+func TestMemory(t *testing.T) {
+	words := make([]string, 1<<17)
+	for i := range words {
+		words[i] = strings.Repeat("w", i%7)
+	}
+	m := Metadata{{"a", Strings(words)}, {"b", String(strings.Repeat("s", 1<<20))}, {"c", Uint8s(make([]byte, 1<<20))}}
+	var whole []byte
+	if n := allocated(func() { whole = AppendHeader(nil, m, nil, 32) }); n > uint64(len(whole))*5/4 {
+		t.Errorf("a header of %d bytes takes %d", len(whole), n)
+	}
+	if n := HeaderBytes(m, nil, 32); n != int64(len(whole)) {
+		t.Errorf("%d bytes, HeaderBytes says %d", len(whole), n)
+	}
+	big := AppendHeaderBE(nil, m, nil, 32)
+	for name, data := range map[string][]byte{"little": whole, "big": big} {
+		var f *File
+		var err error
+		if n := allocated(func() { f, err = Parse(name, data) }); err != nil || n > uint64(len(data))*5/4 {
+			t.Errorf("%s: %v; a file of %d bytes takes %d", name, err, len(data), n)
+			continue
+		}
+		for i := range m {
+			if f.Metadata[i] != m[i] {
+				t.Errorf("%s: %s is not the same", name, m[i].Key)
+			}
+		}
+	}
+}
+
+// allocated returns how many bytes f allocates, freed ones included.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 // TestTruncated cuts a good file at every length: never a panic, and an error

@@ -21,10 +21,6 @@ import (
 // Each states split.no (u16, from 0), split.count (u16) and split.tensors.count
 // (i32, of all shards together).
 
-// MaxShards is how many shards a model can have: five digits of a name, two
-// bytes of a key.
-const MaxShards = 65535
-
 // ShardName returns the name of shard no (from 0) of count.
 func ShardName(prefix string, no, count int) string {
 	return fmt.Sprintf("%s-%05d-of-%05d.gguf", prefix, no+1, count)

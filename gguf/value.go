@@ -115,6 +115,17 @@ func Array(elem ValueType, elems ...Value) Value {
 	return Value{typ: ArrayType, elem: elem, n: len(elems), raw: string(raw)}
 }
 
+// elemBytes returns how many bytes appendElem appends.
+func (v Value) elemBytes() int64 {
+	switch v.typ {
+	case StringType:
+		return 8 + int64(len(v.raw))
+	case ArrayType:
+		return 4 + 8 + int64(len(v.raw))
+	}
+	return int64(len(v.raw))
+}
+
 // appendElem appends v as it stands inside an array.
 func (v Value) appendElem(b []byte) []byte { return v.appendTo(b, binary.LittleEndian) }
 

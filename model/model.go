@@ -8,6 +8,7 @@ package model
 import (
 	"iter"
 
+	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
 )
@@ -32,9 +33,11 @@ type Model struct {
 
 // Tensor is one tensor of a Model.
 type Tensor struct {
-	gguf.Tensor             // Offset means something to the file that it comes from only
-	Source      rows.Source // its rows
-	Shard       int         // from 0
+	gguf.Tensor // Offset means something to the file that it comes from only
+	// Source hands out the rows. Of a type that is not known here there are no rows:
+	// it hands out the bytes as I8, and they can only be copied.
+	Source rows.Source
+	Shard  int // from 0
 }
 
 // New returns the tensor of that name with the rows of src.
@@ -75,6 +78,15 @@ func (m *Model) all() iter.Seq[*gguf.Tensor] {
 // Architecture returns general.architecture, "" if the model has none.
 func (m *Model) Architecture() string { return m.Metadata.Architecture() }
 
+// pieces returns dimensions for n bytes: rows that are short enough for a buffer.
+func pieces(n int64) []int64 {
+	row := int64(1)
+	for row < 64<<10 && n%(2*row) == 0 {
+		row *= 2
+	}
+	return []int64{row, n / row}
+}
+
 // Open opens the GGUF file at path, or the shards of which it is the first. The
 // caller closes the model. Errors are those of gguf.OpenSet.
 func Open(path string) (*Model, error) {
@@ -86,8 +98,16 @@ func Open(path string) (*Model, error) {
 	for shard, f := range set.Files {
 		m.Files = append(m.Files, f.Path)
 		for i := range f.Tensors {
-			t := &f.Tensors[i]
-			m.Tensors = append(m.Tensors, Tensor{*t, rows.GGUF(f, t), shard})
+			t := f.Tensors[i]
+			src := t
+			if !t.Type.Known() {
+				if f.BigEndian {
+					set.Close()
+					return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: the byte order of %v is not known, and the file is big-endian", f.Path, t.Name, t.Type)
+				}
+				src.Type, src.NE = gguf.TypeI8, pieces(t.Stored)
+			}
+			m.Tensors = append(m.Tensors, Tensor{t, rows.GGUF(f, &src), shard})
 		}
 	}
 	return m, nil

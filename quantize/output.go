@@ -19,8 +19,14 @@ func (j *Job) Files(path string) ([]*writer.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	stated := map[string]gguf.Tensor{}
+	for i := range j.Decisions {
+		if t := j.output(&j.Decisions[i]); !t.Type.Known() {
+			stated[t.Name] = t
+		}
+	}
 	if len(shards) == 1 && !j.opt.KeepSplit {
-		return []*writer.File{{Path: path, Metadata: j.metadata, Tensors: shards[0], Alignment: alignment, Misstated: misstated}}, nil
+		return []*writer.File{{Path: path, Stated: stated, Metadata: j.metadata, Tensors: shards[0], Alignment: alignment, Misstated: misstated}}, nil
 	}
 	total := 0
 	for _, s := range shards {
@@ -29,7 +35,7 @@ func (j *Job) Files(path string) ([]*writer.File, error) {
 	prefix := strings.TrimSuffix(path, ".gguf")
 	var files []*writer.File
 	for i, tensors := range shards {
-		f := &writer.File{Path: gguf.ShardName(prefix, i, len(shards)), Tensors: tensors}
+		f := &writer.File{Path: gguf.ShardName(prefix, i, len(shards)), Tensors: tensors, Stated: stated}
 		if i == 0 { // the others state no alignment, and so have the default one
 			f.Metadata = append(f.Metadata, j.metadata...)
 			f.Alignment, f.Misstated = alignment, misstated
@@ -71,7 +77,8 @@ func (j *Job) shards() ([][]writer.Tensor, error) {
 	var size int64 // of the data of last, padding included, as the reference counts
 	for i := range j.Decisions {
 		d := &j.Decisions[i]
-		n := gguf.Align(gguf.DataBytes(d.To, j.Input.Tensors[d.Tensor].NE), gguf.DefaultAlignment)
+		t := j.output(d)
+		n := gguf.Align(t.Bytes(), gguf.DefaultAlignment)
 		if full := j.opt.SplitMaxTensors > 0 && len(last) == j.opt.SplitMaxTensors ||
 			j.opt.SplitMaxBytes > 0 && size+n > j.opt.SplitMaxBytes; full && len(last) > 0 {
 			shards = append(shards, last)
@@ -90,13 +97,10 @@ func (j *Job) shards() ([][]writer.Tensor, error) {
 // alignment returns the alignment of tensor data. misstated says that the
 // metadata name another one, as they may when the reference is followed.
 func (j *Job) alignment() (a int64, misstated bool, err error) {
-	v, ok := j.metadata.Get(gguf.KeyAlignment)
-	if !ok {
-		return gguf.DefaultAlignment, false, nil
-	}
-	a, _ = v.Int()
-	if v.Type() != gguf.Uint32Type || a <= 0 || a&(a-1) != 0 {
-		return 0, false, fault.Errorf(fault.Usage, "overridden metadata: %s is %v %v, want a power of two as u32", gguf.KeyAlignment, v.Type(), v)
+	a, ok := j.metadata.Alignment()
+	if !ok { // that of the input has been checked
+		v, _ := j.metadata.Get(gguf.KeyAlignment)
+		return 0, false, fault.Errorf(fault.Usage, "override: %s is %v %v, want a power of two up to %d as u32", gguf.KeyAlignment, v.Type(), v, gguf.MaxAlignment)
 	}
 	if j.opt.Reference {
 		return gguf.DefaultAlignment, a != gguf.DefaultAlignment, nil

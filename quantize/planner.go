@@ -30,6 +30,9 @@ type planner struct {
 // decide settles one tensor, which is called name in the output.
 func (p *planner) decide(t *model.Tensor, name string) (Decision, error) {
 	d := Decision{Name: name, From: t.Type, To: t.Type, Want: t.Type}
+	if !t.Type.Known() && !p.opt.Recipe.Copy {
+		return d, &UnsupportedError{name, t.Type, "the type is not known: such tensors can be copied, with a recipe that copies all"}
+	}
 	if why := p.kept(t, name); why != "" {
 		d.Reason = Reason{Kept, why}
 		return d, nil

@@ -213,13 +213,18 @@ func (b *Batch) Write(ctx context.Context, paths []string, opt writer.Options) (
 
 // output returns what the output says of the tensor of decision d.
 func (j *Job) output(d *Decision) gguf.Tensor {
-	return gguf.Tensor{Name: d.Name, NE: j.Input.Tensors[d.Tensor].NE, Type: d.To}
+	t := j.Input.Tensors[d.Tensor].Tensor
+	t.Name, t.Type = d.Name, d.To
+	return t
 }
 
 // tensor returns the tensor of decision d for the writer.
 func (j *Job) tensor(d *Decision) writer.Tensor {
 	in := j.Input.Tensors[d.Tensor]
 	t := writer.Tensor{Name: d.Name, Type: d.To, Source: in.Source}
+	if !in.Type.Known() {
+		t.Type = in.Source.Type()
+	}
 	if d.Importance {
 		t.Encoder = writer.Weighted(j.matrix.importance(in))
 	}

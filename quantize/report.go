@@ -67,12 +67,12 @@ func (j *Job) Report(path string, result *writer.Result) (*Report, error) {
 		r.Files = append(r.Files, ReportFile{f.Path, n})
 		r.Bytes += n
 	}
-	for _, d := range j.Decisions {
-		in := j.Input.Tensors[d.Tensor]
-		ne := in.NE
+	for i := range j.Decisions {
+		d := &j.Decisions[i]
+		in, out := j.Input.Tensors[d.Tensor], j.output(d)
 		t := ReportTensor{
-			Name: d.Name, NE: ne, FromType: d.From.String(), Type: d.To.String(),
-			Bytes: gguf.DataBytes(d.To, ne), Reason: d.Reason.String(), Importance: d.Importance,
+			Name: d.Name, NE: in.NE, FromType: d.From.String(), Type: d.To.String(),
+			Bytes: out.Bytes(), Reason: d.Reason.String(), Importance: d.Importance,
 		}
 		if in.Name != d.Name {
 			t.From = in.Name

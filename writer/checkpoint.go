@@ -47,9 +47,11 @@ func (c *Checkpoint) layouts() ([]layout, error) {
 	for i, shard := range shards {
 		l := layout{path: filepath.Join(c.Dir, safetensors.ShardName(i, len(shards)))}
 		var err error
-		if l.header, l.size, err = safetensors.Layout(shard, metadata); err != nil {
+		var header []byte
+		if header, l.size, err = safetensors.Layout(shard, metadata); err != nil {
 			return nil, err
 		}
+		l.header = func() []byte { return header }
 		for j, t := range rest[:len(shard)] {
 			l.tensors = append(l.tensors, &placed{Tensor: t, off: shard[j].Offset()})
 		}
@@ -62,7 +64,7 @@ func (c *Checkpoint) layouts() ([]layout, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, layout{path: filepath.Join(c.Dir, safetensors.IndexName), header: index, size: int64(len(index))})
+		files = append(files, layout{path: filepath.Join(c.Dir, safetensors.IndexName), header: func() []byte { return index }, size: int64(len(index))})
 	}
 	return files, nil
 }

@@ -13,6 +13,9 @@ type File struct {
 	Metadata  gguf.Metadata
 	Tensors   []Tensor
 	Alignment int64 // of tensor data; 0 means gguf.DefaultAlignment
+	// Stated is what the file says of tensors, by name, whose data are the bytes of
+	// their sources: those of types that are not known here.
+	Stated map[string]gguf.Tensor
 	// Misstated says that the metadata name another alignment, as files of the
 	// reference may: readers do not find the data then.
 	Misstated bool
@@ -43,6 +46,9 @@ func (f *File) layout() layout {
 	infos := make([]gguf.Tensor, len(f.Tensors))
 	for i, t := range f.Tensors {
 		infos[i] = gguf.Tensor{Name: t.Name, NE: t.Source.NE(), Type: t.Type}
+		if stated, ok := f.Stated[t.Name]; ok {
+			infos[i] = stated
+		}
 	}
 	dataBytes := gguf.Layout(infos, alignment)
 	header := gguf.AppendHeader
@@ -52,9 +58,9 @@ func (f *File) layout() layout {
 	if f.WithoutData {
 		alignment = 1
 	}
-	l := layout{path: f.Path, header: header(nil, f.Metadata, infos, alignment)}
-	dataStart := int64(len(l.header))
-	l.size = dataStart + dataBytes
+	dataStart := gguf.HeaderBytes(f.Metadata, infos, alignment)
+	l := layout{path: f.Path, size: dataStart + dataBytes}
+	l.header = func() []byte { return header(nil, f.Metadata, infos, alignment) }
 	for i, t := range f.Tensors {
 		l.tensors = append(l.tensors, &placed{Tensor: t, off: dataStart + infos[i].Offset, swap: f.swaps(t.Type)})
 	}

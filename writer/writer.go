@@ -126,7 +126,7 @@ type Count struct {
 // tensor and no header covers is zero.
 type layout struct {
 	path    string
-	header  []byte // from the first byte on
+	header  func() []byte // from the first byte on; made when it is written, since those of many files are large
 	size    int64
 	tensors []*placed
 	check   func(path string) error // reads the finished file back; nil for nothing to check
@@ -246,7 +246,7 @@ func (o *output) create(ctx context.Context, open *handles, force bool) error {
 				return err
 			}
 		}
-		if _, err := p.WriteAt(l.header, 0); err != nil {
+		if _, err := p.WriteAt(l.header(), 0); err != nil {
 			return err
 		}
 		for _, t := range l.tensors {
