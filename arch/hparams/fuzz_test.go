@@ -1,0 +1,39 @@
+package hparams
+
+import (
+	"errors"
+	"io/fs"
+	"testing"
+
+	"ggforge/fault"
+)
+
+// files are side files by their names.
+type files map[string][]byte
+
+func (f files) ReadFile(name string) ([]byte, error) {
+	if data, ok := f[name]; ok {
+		return data, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+// FuzzFacts reads any text as the side files that facts are in.
+func FuzzFacts(f *testing.F) {
+	f.Add([]byte(`[{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}, {"type": "x.Dense", "path": "2_Dense"}]`),
+		[]byte(`{"pooling_mode_mean_tokens": true}`), []byte(`{"in_features": 4, "out_features": -1}`), []byte(`{"model": {"vocab": {"yes": 1}}, "added_tokens": [{"id": 2, "content": "no"}]}`))
+	f.Add([]byte(`[{"type": "x.Pooling"}]`), []byte(`{"pooling_mode": "max"}`), []byte(`{}`), []byte(`{"model": {"vocab": {"yes": 1e300}}}`))
+	f.Add([]byte(`null`), []byte(``), []byte(`[]`), []byte(`{"added_tokens": {}}`))
+	f.Fuzz(func(t *testing.T, modules, pooling, dense, tokenizer []byte) {
+		config, err := Parse([]byte(`{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "_name_or_path": "qwen3-reranker"}`), func(string) bool { return false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		side := files{modulesFile: modules, "1_Pooling/config.json": pooling, "config.json": pooling, "embedding_config.json": pooling, "2_Dense/config.json": dense, "3_Dense/config.json": dense,
+			"tokenizer.json": tokenizer}
+		_, err = config.View(Options{Dense: true}).Gather(side, Facts{}, []Source{PoolingFiles, DenseFiles, RerankerFiles})
+		if err != nil && !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Unsupported) {
+			t.Errorf("%v has no kind of a broken file", err)
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package writer
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// FuzzCommit lets a later run find any journal in the output's directory, which
+// may be a stranger's: files elsewhere stay as they are.
+func FuzzCommit(f *testing.F) {
+	f.Add([]byte(`{"format":"ggforge commit 1","files":[{"name":"a.gguf","size":3,"leader":true,"replaces":true},{"name":"b.gguf","size":3}]}`))
+	f.Add([]byte(`{"format":"ggforge commit 1","files":[{"name":"a.gguf","size":9}]}`))
+	f.Add([]byte(`{"format":"ggforge commit 1","files":[{"name":"a.gguf","size":3},{"name":"../stranger","size":3}]}`))
+	f.Add([]byte(`{"format":"ggforge commit 1","files":[{"name":"a.gguf`))
+	f.Fuzz(func(t *testing.T, journal []byte) {
+		root := t.TempDir()
+		dir := filepath.Join(root, "out")
+		if err := os.Mkdir(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		write := func(path, text string) {
+			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := &commit{dir: dir, token: "0123456789abcdef"}
+		if !commitName.MatchString(filepath.Base(c.path())) {
+			t.Fatalf("%s is not the name of a journal", c.path())
+		}
+		write(c.path(), string(journal))
+		write(filepath.Join(dir, "a.gguf"), "old")
+		write(filepath.Join(dir, "a.gguf"+Suffix), "new")
+		write(filepath.Join(dir, "b.gguf"+Suffix), "new")
+		stranger := filepath.Join(root, "stranger")
+		write(stranger, "kept")
+		write(stranger+Suffix, "kept")
+		recoverCommits([]string{filepath.Join(dir, "a.gguf")}, nil)
+		for _, path := range []string{stranger, stranger + Suffix} {
+			if text, err := os.ReadFile(path); err != nil || string(text) != "kept" {
+				t.Errorf("%s: %q, %v", path, text, err)
+			}
+		}
+		entries, err := os.ReadDir(root)
+		if err != nil || len(entries) != 3 {
+			t.Errorf("%d files outside the directory, want 2: %v", len(entries)-1, err)
+		}
+	})
+}
