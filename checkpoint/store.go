@@ -63,7 +63,7 @@ func newSafetensors(list []*safetensors.Tensor, close func() error) Store {
 	s := &safetensorsStore{make([]*precision.Tensor, len(list)), close}
 	all := make([]precision.Tensor, len(list))
 	for i, t := range list {
-		all[i] = precision.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, File: t.File(), Mapped: t.Data(), Reader: t.Reader()}
+		all[i] = precision.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, File: t.File(), Mapped: t.Data(), Reader: t}
 		s.tensors[i] = &all[i]
 	}
 	return s

@@ -74,7 +74,7 @@ type Job struct {
 	options  Options
 	files    *checkpoint.Dir
 	stores   []checkpoint.Store // of the weights, and of the dense modules'
-	weights  []*precision.Weight
+	weights  []precision.Weight
 	general  *general.Metadata
 	values   []*values // of tensors that become metadata
 	metadata gguf.Metadata

@@ -32,7 +32,8 @@ func (j *Job) planDense(config *hparams.View) error {
 		if err != nil {
 			return err
 		}
-		for _, w := range weights {
+		for i := range weights {
+			w := &weights[i]
 			t := w.First()
 			if !strings.HasSuffix(t.Name, ".weight") {
 				j.warnf("%s: tensor %q left out: files have the weights of dense modules only", m.Dir, t.Name)

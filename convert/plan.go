@@ -13,7 +13,6 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
-	"ggforge/safetensors"
 )
 
 // Tensor is one tensor of the output.
@@ -106,8 +105,8 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 // decoded refuses weights in a precision that is known by name only. Tensors that
 // are skipped do not count.
 func (j *Job) decoded(skipped map[string]bool) error {
-	for _, w := range j.weights {
-		if !w.Decoded() && !skipped[w.Name] {
+	for i := range j.weights {
+		if w := &j.weights[i]; !w.Decoded() && !skipped[w.Name] {
 			_, err := w.Source()
 			return err
 		}
@@ -118,20 +117,20 @@ func (j *Job) decoded(skipped map[string]bool) error {
 // relabelled warns of a label of config.json that the weights do not bear out.
 func (j *Job) relabelled(config *hparams.View) {
 	method, labelled := config.Quantization()
-	if !labelled || j.options.VocabOnly || slices.ContainsFunc(j.weights, func(w *precision.Weight) bool { return w.Scheme() != "" }) {
+	if !labelled || j.options.VocabOnly || slices.ContainsFunc(j.weights, func(w precision.Weight) bool { return w.Scheme() != "" }) {
 		return
 	}
 	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are", hparams.ConfigFile, method)
 }
 
 // build adds the tensors of one output of the layout to the plan.
-func (j *Job) build(o *table.Output, weights []*precision.Weight) error {
+func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 	if meta, ok := o.Row.Kind.(*table.Meta); ok {
-		return j.read(meta, o.Layer.Bid, weights[o.From[0]])
+		return j.read(meta, o.Layer.Bid, &weights[o.From[0]])
 	}
 	var sources []rows.Source
 	for _, i := range o.From {
-		src, err := source(weights[i])
+		src, err := source(&weights[i])
 		if err != nil {
 			return err
 		}
@@ -203,14 +202,15 @@ func source(w *precision.Weight) (rows.Source, error) {
 // first matrix that is stored in 16 bits, F16 without any. Tensors that are
 // skipped do not count.
 func (j *Job) guess(skipped map[string]bool) OutType {
-	for _, w := range j.weights {
+	for i := range j.weights {
+		w := &j.weights[i]
 		if len(w.First().Shape) < 2 || skipped[w.Name] {
 			continue
 		}
-		switch w.DType() {
-		case safetensors.BF16:
+		switch t, _ := w.Type(); t {
+		case gguf.TypeBF16:
 			return BF16
-		case safetensors.F16:
+		case gguf.TypeF16:
 			return F16
 		}
 	}

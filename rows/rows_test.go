@@ -148,7 +148,7 @@ func TestFile(t *testing.T) {
 	}
 	defer f.Close()
 	tensor, _ := f.Lookup("b")
-	src := Stored([]int64{rowLen, n}, gguf.TypeF16, tensor.Data(), tensor.Reader())
+	src := Stored([]int64{rowLen, n}, gguf.TypeF16, tensor.Data(), tensor)
 	swapped, unmapped := *src.(*memory), *src.(*memory)
 	swapped.swap, unmapped.data = true, nil
 	var buf []byte

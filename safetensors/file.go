@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"math/bits"
 	"os"
@@ -27,6 +28,10 @@ const (
 	// numpy's is 64.
 	MaxDims = 64
 
+	// MaxTensors is the largest number of tensors of a file, and of all files of a
+	// checkpoint. The format has no limit; the largest known models have some 300000.
+	MaxTensors = 1 << 19
+
 	metadataKey = "__metadata__"
 )
 
@@ -36,32 +41,51 @@ type Tensor struct {
 	DType DType
 	Shape []int64 // outermost first; empty for a scalar
 
-	path    string
-	off     int64
-	data    []byte
-	mapping *mmap.File // nil when parsed from bytes
+	at     uint32 // where its name stands in the header
+	off, n int64  // of its bytes: where they start in the file, and how many they are
+	file   *File  // nil for a tensor of Layout
 }
 
 // Data returns the tensor's bytes: row-major, little-endian, elements of less
 // than a byte packed without gaps. They are those of the mapped file: read-only,
 // at any alignment, valid until the file is closed, and to be read inside
 // mmap.Guard.
-func (t *Tensor) Data() []byte { return t.data }
-
-// Reader returns a reader of the bytes of Data, valid as long as they are. Reading
-// long runs once costs less this way, and needs no mmap.Guard.
-func (t *Tensor) Reader() io.ReaderAt {
-	if t.mapping == nil {
-		return bytes.NewReader(t.data)
+func (t *Tensor) Data() []byte {
+	if t.file == nil {
+		return nil
 	}
-	return io.NewSectionReader(t.mapping, t.off, int64(len(t.data)))
+	return t.file.data[t.off : t.off+t.n : t.off+t.n]
+}
+
+// ReadAt reads of the bytes of Data, as io.ReaderAt says. Reading long runs once
+// costs less this way, and needs no mmap.Guard.
+func (t *Tensor) ReadAt(p []byte, off int64) (n int, err error) {
+	if off < 0 || t.file == nil {
+		return 0, &fs.PathError{Op: "read", Path: t.File(), Err: fs.ErrInvalid}
+	}
+	if want := max(0, min(int64(len(p)), t.n-off)); t.file.mapping == nil {
+		n = copy(p, t.Data()[min(off, t.n):])
+	} else if want > 0 {
+		if n, err = t.file.mapping.ReadAt(p[:want], t.off+off); err != nil {
+			return n, err
+		}
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
 }
 
 // Offset returns where in its file the tensor's bytes start.
 func (t *Tensor) Offset() int64 { return t.off }
 
 // File returns the path of the file that holds the tensor.
-func (t *Tensor) File() string { return t.path }
+func (t *Tensor) File() string {
+	if t.file == nil {
+		return ""
+	}
+	return t.file.Path
+}
 
 // Elements returns the number of elements, the product of Shape.
 func (t *Tensor) Elements() int64 {
@@ -78,8 +102,9 @@ type File struct {
 	Size     int64             // of the whole file
 	Metadata map[string]string // nil when the file has none
 
-	tensors []Tensor // sorted by name
-	mapping *mmap.File
+	tensors []Tensor   // sorted by name
+	data    []byte     // the whole file
+	mapping *mmap.File // nil when parsed from bytes
 }
 
 // Open maps the file at path and checks its structure. The caller closes it.
@@ -114,9 +139,6 @@ func parseMapped(m *mmap.File) (f *File, err error) {
 	}
 	m.Sequential()
 	f.mapping = m
-	for i := range f.tensors {
-		f.tensors[i].mapping = m
-	}
 	return f, nil
 }
 
@@ -144,12 +166,10 @@ func (f *File) Lookup(name string) (*Tensor, bool) {
 	return &f.tensors[i], true
 }
 
-// entry is a tensor as the header describes it.
-type entry struct {
-	Tensor
-	begin, end uint64 // data_offsets
-	at         int    // position of its name in the header
-}
+// begin and end are the data_offsets of a tensor whose off counts from the start of
+// the data.
+func (t *Tensor) begin() uint64 { return uint64(t.off) }
+func (t *Tensor) end() uint64   { return uint64(t.off) + uint64(t.n) }
 
 // Parse checks a whole file given as bytes. name stands for it in errors and
 // in Tensor.File. The file keeps data, which Tensor.Data points into.
@@ -178,61 +198,57 @@ func Parse(name string, data []byte) (*File, error) {
 	if n == 0 || s.text[0] != '{' {
 		return nil, s.errorf(0, "want '{' as the first byte, got %q", s.text[:min(n, 1)])
 	}
-	metadata, entries, err := parseHeader(s)
+	metadata, tensors, err := parseHeader(s)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Path: name, Size: int64(len(data)), Metadata: metadata}
+	f := &File{Path: name, Size: int64(len(data)), Metadata: metadata, tensors: tensors, data: data}
 
-	broken := func(e *entry, format string, args ...any) error {
-		return bad(lengthBytes+e.at, "tensor "+quote(e.Name), format, args...)
+	broken := func(t *Tensor, format string, args ...any) error {
+		return bad(lengthBytes+int(t.at), "tensor "+quote(t.Name), format, args...)
 	}
-	slices.SortFunc(entries, func(a, b entry) int {
+	slices.SortFunc(tensors, func(a, b Tensor) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.at, b.at))
 	})
-	for i := 1; i < len(entries); i++ {
-		if e := &entries[i]; e.Name == entries[i-1].Name {
-			return nil, broken(e, "is in the header twice, first at byte %d", lengthBytes+entries[i-1].at)
+	for i := 1; i < len(tensors); i++ {
+		if t := &tensors[i]; t.Name == tensors[i-1].Name {
+			return nil, broken(t, "is in the header twice, first at byte %d", lengthBytes+tensors[i-1].at)
 		}
 	}
 
 	// The data must be the tensors, end to end.
 	body := data[start:]
 	promised := uint64(0)
-	for i := range entries {
-		promised = max(promised, entries[i].end)
+	for i := range tensors {
+		promised = max(promised, tensors[i].end())
 	}
 	if promised > uint64(len(body)) {
 		return nil, bad(len(data), "data", "the tensors need %d bytes, the file has %d: it is cut off", promised, len(body))
 	}
-	byOffset := make([]*entry, len(entries))
-	for i := range entries {
-		byOffset[i] = &entries[i]
+	byOffset := make([]*Tensor, len(tensors))
+	for i := range tensors {
+		byOffset[i] = &tensors[i]
 	}
-	slices.SortFunc(byOffset, func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end), cmp.Compare(a.at, b.at))
+	slices.SortFunc(byOffset, func(a, b *Tensor) int {
+		return cmp.Or(cmp.Compare(a.begin(), b.begin()), cmp.Compare(a.end(), b.end()), cmp.Compare(a.at, b.at))
 	})
 	next := uint64(0)
-	for i, e := range byOffset {
-		if e.begin > next {
-			return nil, broken(e, "begins at byte %d of the data, leaving a hole: want %d", e.begin, next)
+	for i, t := range byOffset {
+		if t.begin() > next {
+			return nil, broken(t, "begins at byte %d of the data, leaving a hole: want %d", t.begin(), next)
 		}
-		if e.begin < next {
-			return nil, broken(e, "begins at byte %d of the data, overlapping tensor %s: want %d", e.begin, quote(byOffset[i-1].Name), next)
+		if t.begin() < next {
+			return nil, broken(t, "begins at byte %d of the data, overlapping tensor %s: want %d", t.begin(), quote(byOffset[i-1].Name), next)
 		}
-		next = e.end
+		next = t.end()
 	}
 	if next < uint64(len(body)) {
 		return nil, bad(start+int(next), "data", "%d bytes after the last tensor: want none", uint64(len(body))-next)
 	}
 
-	f.tensors = make([]Tensor, len(entries))
-	for i := range entries {
-		e := &entries[i]
-		e.path = name
-		e.off = int64(start) + int64(e.begin)
-		e.data = body[e.begin:e.end:e.end]
-		f.tensors[i] = e.Tensor
+	for i := range tensors {
+		tensors[i].file = f
+		tensors[i].off += int64(start)
 	}
 	return f, nil
 }
@@ -243,15 +259,23 @@ func isLFSPointer(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("version https://git-lfs"))
 }
 
-// parseHeader reads the header and checks each tensor for itself.
-func parseHeader(s *scanner) (metadata map[string]string, entries []entry, err error) {
+// entryBytes is about the shortest description of a tensor.
+const entryBytes = 60
+
+// parseHeader reads the header and checks each tensor for itself. The offsets of
+// the tensors count from the start of the data.
+func parseHeader(s *scanner) (metadata map[string]string, tensors []Tensor, err error) {
 	seen := false
+	tensors = make([]Tensor, 0, min(len(s.text)/entryBytes, MaxTensors))
 	err = s.dict("an object", func(key string, at int) error {
 		if key != metadataKey {
-			s.object = "tensor " + quote(key)
-			e, err := s.entry(key, at)
-			s.object = "header"
-			entries = append(entries, e)
+			if len(tensors) == MaxTensors {
+				return s.unsupported(at, "has more than %d tensors", MaxTensors)
+			}
+			s.tensor = &key
+			t, err := s.entry(key, at)
+			s.tensor = nil
+			tensors = append(tensors, t)
 			return err
 		}
 		if seen {
@@ -277,12 +301,12 @@ func parseHeader(s *scanner) (metadata map[string]string, entries []entry, err e
 	if err == nil {
 		err = s.end()
 	}
-	return metadata, entries, err
+	return metadata, tensors, err
 }
 
 // entry reads the description of one tensor, whose name is at position at.
-func (s *scanner) entry(name string, at int) (entry, error) {
-	e := entry{Tensor: Tensor{Name: name}, at: at}
+func (s *scanner) entry(name string, at int) (Tensor, error) {
+	e := Tensor{Name: name, at: uint32(at)}
 	if name == "" {
 		return e, s.errorf(at, "its name is empty")
 	}
@@ -325,9 +349,9 @@ func (s *scanner) entry(name string, at int) (entry, error) {
 	if err != nil {
 		return e, s.errorf(at, "%v", err)
 	}
-	if e.end-e.begin != size {
+	if uint64(e.n) != size {
 		return e, s.errorf(at, "data_offsets [%d, %d] span %d bytes, shape %d as %v needs %d",
-			e.begin, e.end, e.end-e.begin, e.Shape, e.DType, size)
+			e.begin(), e.end(), uint64(e.n), e.Shape, e.DType, size)
 	}
 	return e, nil
 }
@@ -352,7 +376,7 @@ func (t *Tensor) dataBytes() (uint64, error) {
 	return size / 8, nil
 }
 
-func (s *scanner) dtype(e *entry) error {
+func (s *scanner) dtype(e *Tensor) error {
 	s.peek()
 	at := s.pos
 	name, err := s.str("the name of a dtype")
@@ -366,8 +390,10 @@ func (s *scanner) dtype(e *entry) error {
 	return nil
 }
 
-func (s *scanner) shape(e *entry) error {
-	return s.array("an array of dimensions", func() error {
+func (s *scanner) shape(e *Tensor) error {
+	var dims [MaxDims]int64
+	n := 0
+	err := s.array("an array of dimensions", func() error {
 		s.peek()
 		at := s.pos
 		d, err := s.uint()
@@ -376,15 +402,20 @@ func (s *scanner) shape(e *entry) error {
 			return err
 		case d > math.MaxInt64:
 			return s.errorf(at, "dimension %d is out of range: want at most %d", d, int64(math.MaxInt64))
-		case len(e.Shape) == MaxDims:
+		case n == MaxDims:
 			return s.unsupported(at, "has more than %d dimensions", MaxDims)
 		}
-		e.Shape = append(e.Shape, int64(d))
+		dims[n] = int64(d)
+		n++
 		return nil
 	})
+	if n > 0 {
+		e.Shape = slices.Clone(dims[:n])
+	}
+	return err
 }
 
-func (s *scanner) offsets(e *entry) error {
+func (s *scanner) offsets(e *Tensor) error {
 	s.peek()
 	at, n := s.pos, 0
 	var ends [2]uint64
@@ -399,12 +430,12 @@ func (s *scanner) offsets(e *entry) error {
 	if err != nil {
 		return err
 	}
-	e.begin, e.end = ends[0], ends[1]
+	e.off, e.n = int64(ends[0]), int64(ends[1]-ends[0])
 	if n < len(ends) {
 		return s.errorf(at, "data_offsets have %d numbers, want two", n)
 	}
-	if e.begin > e.end {
-		return s.errorf(at, "data_offsets [%d, %d] end before they begin", e.begin, e.end)
+	if ends[0] > ends[1] {
+		return s.errorf(at, "data_offsets [%d, %d] end before they begin", ends[0], ends[1])
 	}
 	return nil
 }

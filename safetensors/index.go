@@ -280,7 +280,7 @@ func openIndexed(in Folder, dir, path string, index []place, present []string) (
 // against each other and, if there is one, against the index. where is the path
 // to report defects for.
 func openShards(in Folder, dir, where string, files []string, index []place, d *defects) (_ *Checkpoint, err error) {
-	c := &Checkpoint{Dir: dir, byName: map[string]*Tensor{}}
+	c := &Checkpoint{Dir: dir}
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -304,12 +304,20 @@ func openShards(in Folder, dir, where string, files []string, index []place, d *
 		}
 	}
 
+	total := 0
+	for _, f := range c.Files {
+		if total += len(f.tensors); total > MaxTensors {
+			return nil, fault.Errorf(ErrUnsupported, "%s: has more than %d tensors", where, MaxTensors)
+		}
+	}
+	c.byName = make(map[string]*Tensor, total)
+	c.tensors = make([]*Tensor, 0, total)
 	twice := map[string]bool{}
 	for _, f := range c.Files {
 		for i := range f.tensors {
 			t := &f.tensors[i]
 			if first := c.byName[t.Name]; first != nil {
-				d.add(inTwo, "tensor %s: in %s and in %s", quote(t.Name), filepath.Base(first.path), filepath.Base(t.path))
+				d.add(inTwo, "tensor %s: in %s and in %s", quote(t.Name), filepath.Base(first.File()), filepath.Base(t.File()))
 				twice[t.Name] = true
 				continue
 			}
@@ -324,7 +332,7 @@ func openShards(in Folder, dir, where string, files []string, index []place, d *
 		}
 		for _, t := range c.tensors {
 			file, ok := said[t.Name]
-			switch found := filepath.Base(t.path); {
+			switch found := filepath.Base(t.File()); {
 			case !ok:
 				d.add(notInIndex, "tensor %s: in %s but not in the index", quote(t.Name), found)
 			case file != found && !twice[t.Name]:

@@ -19,7 +19,8 @@ type scanner struct {
 	base   int64  // offset in the file of text[0]
 	text   []byte // valid UTF-8
 	pos    int
-	object string // what is being read, for errors
+	object string  // what is being read, for errors
+	tensor *string // the tensor that is being read; it counts before object
 }
 
 // newScanner checks the encoding of the whole text, so strings need no check
@@ -39,11 +40,19 @@ func newScanner(path, object string, base int64, text []byte) (*scanner, error) 
 }
 
 func (s *scanner) errorf(at int, format string, args ...any) error {
-	return &FormatError{Path: s.path, Offset: s.base + int64(at), Object: s.object, Msg: fmt.Sprintf(format, args...)}
+	return &FormatError{Path: s.path, Offset: s.base + int64(at), Object: s.name(), Msg: fmt.Sprintf(format, args...)}
 }
 
 func (s *scanner) unsupported(at int, format string, args ...any) error {
-	return fault.Errorf(ErrUnsupported, "%s: %s (byte %d): %s", s.path, s.object, s.base+int64(at), fmt.Sprintf(format, args...))
+	return fault.Errorf(ErrUnsupported, "%s: %s (byte %d): %s", s.path, s.name(), s.base+int64(at), fmt.Sprintf(format, args...))
+}
+
+// name returns what is being read.
+func (s *scanner) name() string {
+	if s.tensor != nil {
+		return "tensor " + quote(*s.tensor)
+	}
+	return s.object
 }
 
 // peek steps over white space and returns the next byte, 0 at the end. (A zero

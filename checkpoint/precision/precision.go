@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -47,12 +48,13 @@ type Weight struct {
 // First returns the stored tensor that messages about the weight name.
 func (w *Weight) First() *Tensor { return w.Tensors[0] }
 
-// DType returns the type of a plain weight, 0 of others.
-func (w *Weight) DType() safetensors.DType {
+// Type returns the tensor type of a plain weight; ok is false for others, and for
+// types that files of weights have and GGUF has not.
+func (w *Weight) Type() (t gguf.Type, ok bool) {
 	if w.scheme != nil {
-		return 0
+		return 0, false
 	}
-	return w.Tensors[0].DType
+	return typeOf(w.Tensors[0].DType)
 }
 
 // Scheme returns the name of the scheme, "" for plain weights.
@@ -134,17 +136,26 @@ var schemes = []scheme{
 	{"quanto", []part{{"weight._data", nil, false}, {"weight._scale", nil, true}, {"input_scale", nil, true}, {"output_scale", nil, true}}, "weight", nil},
 }
 
-// find returns the first scheme that holds for t, and the parts of the weight.
-func find(t *Tensor, byName map[string]*Tensor) (*scheme, string, []*Tensor) {
+// base returns the X of a scheme of which t may be the first part.
+func (s *scheme) base(t *Tensor) (base string, ok bool) {
+	base, ok = strings.CutSuffix(t.Name, s.parts[0].suffix)
+	// a suffix is a whole component of the name, or begins with a line
+	whole := base == "" || strings.HasSuffix(base, ".") || strings.HasPrefix(s.parts[0].suffix, "_")
+	return base, ok && whole && s.parts[0].takes(t)
+}
+
+// find returns the first scheme that holds for t and the weight, nil for none.
+// byName gives all tensors.
+func find(t *Tensor, byName func() map[string]*Tensor) *Weight {
 	for i := range schemes {
 		s := &schemes[i]
-		base, ok := strings.CutSuffix(t.Name, s.parts[0].suffix)
-		if !ok || !s.parts[0].takes(t) || s.as == "weight" && base != "" && !strings.HasSuffix(base, ".") {
+		base, ok := s.base(t)
+		if !ok {
 			continue
 		}
 		found := make([]*Tensor, len(s.parts))
 		for j, p := range s.parts {
-			other := byName[base+p.suffix]
+			other := byName()[base+p.suffix]
 			if other != nil && p.takes(other) {
 				found[j] = other
 			} else if !p.optional {
@@ -153,28 +164,30 @@ func find(t *Tensor, byName map[string]*Tensor) (*scheme, string, []*Tensor) {
 			}
 		}
 		if ok {
-			return s, base + s.as, found
+			return &Weight{base + s.as, found, s}
 		}
 	}
-	return nil, t.Name, []*Tensor{t}
+	return nil
 }
 
 // Weights returns the weights that the tensors of a checkpoint make, in the order
 // of tensors: one of several parts has the place of its last.
-func Weights(tensors []*Tensor) ([]*Weight, error) {
-	byName := make(map[string]*Tensor, len(tensors))
-	for _, t := range tensors {
-		byName[t.Name] = t
-	}
+func Weights(tensors []*Tensor) ([]Weight, error) {
+	byName := sync.OnceValue(func() map[string]*Tensor { // few checkpoints need it
+		m := make(map[string]*Tensor, len(tensors))
+		for _, t := range tensors {
+			m[t.Name] = t
+		}
+		return m
+	})
 	claimed := map[*Tensor]*Weight{} // of parts of schemes
 	left := map[*Weight]int{}        // parts that are still to come
 	for _, t := range tensors {
-		s, name, found := find(t, byName)
-		if s == nil {
+		w := find(t, byName)
+		if w == nil {
 			continue
 		}
-		w := &Weight{name, found, s}
-		for _, p := range found {
+		for _, p := range w.Tensors {
 			if p == nil {
 				continue
 			}
@@ -185,20 +198,20 @@ func Weights(tensors []*Tensor) ([]*Weight, error) {
 			left[w]++
 		}
 	}
-	weights := make([]*Weight, 0, len(tensors))
-	for _, t := range tensors {
+	weights := make([]Weight, 0, len(tensors))
+	for i, t := range tensors {
 		w := claimed[t]
 		if w == nil {
-			weights = append(weights, &Weight{t.Name, []*Tensor{t}, nil})
+			weights = append(weights, Weight{t.Name, tensors[i : i+1 : i+1], nil})
 			continue
 		}
 		if left[w]--; left[w] > 0 {
 			continue
 		}
-		if other := byName[w.Name]; other != nil && claimed[other] != w {
+		if other := byName()[w.Name]; other != nil && claimed[other] != w {
 			return nil, fault.Errorf(fault.Broken, "%s: tensors %q and %q both make %q", t.File, w.First().Name, other.Name, w.Name)
 		}
-		weights = append(weights, w)
+		weights = append(weights, *w)
 	}
 	return weights, nil
 }

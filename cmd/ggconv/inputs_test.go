@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -406,5 +407,90 @@ func TestQuantized(t *testing.T) {
 		}
 		must(t, safetensorstest.Write(filepath.Join(dir, "model.safetensors"), list, nil))
 		fails(t, 4, scheme, dir)
+	}
+}
+
+// TestManyTensors reads headers of more tensors without elements than any model has,
+// in one file and in two shards that are below the limit each: memory stays within
+// a small multiple of the input.
+func TestManyTensors(t *testing.T) {
+	header := func(first, n int) []byte {
+		b := []byte("{")
+		for i := range n {
+			b = fmt.Appendf(b, `"a%d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},`, first+i)
+		}
+		b[len(b)-1] = '}'
+		return safetensorstest.Raw(b, nil)
+	}
+	for name, files := range map[string]map[string][]byte{
+		"one file": {"model.safetensors": header(0, 700000)},
+		"shards": {
+			"model-00001-of-00002.safetensors": header(0, 300000),
+			"model-00002-of-00002.safetensors": header(300000, 300000),
+		},
+	} {
+		dir := copyOf(t, "model")
+		must(t, os.Remove(filepath.Join(dir, "model.safetensors")))
+		size := 0
+		for file, data := range files {
+			must(t, os.WriteFile(filepath.Join(dir, file), data, 0o666))
+			size += len(data)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		fails(t, 4, "has more than 524288 tensors", dir)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > uint64(8*size) {
+			t.Errorf("%s: %d MB allocated for input of %d MB", name, n>>20, size>>20)
+		}
+	}
+}
+
+// TestManyShards converts a checkpoint of more shards than the process may have
+// files open.
+func TestManyShards(t *testing.T) {
+	f, err := safetensors.Open(filepath.Join(gollama, "model.safetensors"))
+	must(t, err)
+	defer f.Close()
+	dir, whole := copyOf(t, "model"), copyOf(t, "model")
+	must(t, os.Remove(filepath.Join(dir, "model.safetensors")))
+	const empty = 200 // shards with nothing in them that is needed
+	n := len(f.Tensors()) + empty
+	shard := func(i int) string { return filepath.Join(dir, fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n)) }
+	for i := range n {
+		list := []safetensorstest.Tensor{{Name: fmt.Sprintf("model.layers.0.self_attn.rotary_emb.%d.rotary_emb.inv_freq", i), DType: safetensors.F32, Shape: []int64{1}, Data: make([]byte, 4)}}
+		if i >= empty {
+			x := f.Tensors()[i-empty]
+			list = append(list, safetensorstest.Tensor{Name: x.Name, DType: x.DType, Shape: x.Shape, Data: x.Data()})
+		}
+		must(t, safetensorstest.Write(shard(i), list, nil))
+	}
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	low := limit
+	low.Cur = 200
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &low))
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+	a, b := filepath.Join(t.TempDir(), "a.gguf"), filepath.Join(t.TempDir(), "b.gguf")
+	if code, _, err := call("--progress", "none", dir, a); code != 0 {
+		t.Fatal(err)
+	}
+	if code, _, err := call("--progress", "none", whole, b); code != 0 {
+		t.Fatal(err)
+	}
+	x, err := gguf.Open(a)
+	must(t, err)
+	defer x.Close()
+	y, err := gguf.Open(b)
+	must(t, err)
+	defer y.Close()
+	if len(x.Tensors) != len(y.Tensors) {
+		t.Fatalf("%d tensors, want %d", len(x.Tensors), len(y.Tensors))
+	}
+	for i := range y.Tensors {
+		want := &y.Tensors[i]
+		if got := x.Tensor(want.Name); got == nil || !bytes.Equal(x.Data(got), y.Data(want)) {
+			t.Errorf("tensor %q differs", want.Name)
+		}
 	}
 }
