@@ -30,7 +30,7 @@ func ExampleWeights() {
 		log.Fatal(err)
 	}
 	fmt.Println(len(weights), "weights")
-	fmt.Println(w.Name, w.DType(), src.NE(), src.Type())
+	fmt.Println(w.Name, w.First().DType, src.NE(), src.Type())
 	// Output:
 	// 57 weights
 	// lm_head.weight BF16 [256 4096] BF16
