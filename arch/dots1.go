@@ -21,7 +21,7 @@ var dots1 = &table.Arch{
 		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
 		parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
 	}),
-	Unused: append([]string{"topk_method", "ep_size"}, parts.WindowKeys...),
+	Unused: []string{"topk_method", "ep_size"},
 	Expect: []table.Expect{parts.SiLU, {Key: "moe_layer_freq", Values: []string{"1"}}, {Key: "use_sliding_window", Values: []string{"false"}}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.Only(parts.DenseFirst, parts.MLPRows),
 		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, parts.FusedExpertRows, []table.TensorRow{parts.CorrectionRow})), parts.Only(parts.SharedAfter, parts.SharedExpertRows)),

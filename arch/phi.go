@@ -55,15 +55,16 @@ var (
 		})),
 	}
 	phi3 = &table.Arch{
-		Name:      "phi3",
-		Shapes:    shape.Rules{Tensors: shape.GateInUp},
-		Classes:   []string{"Phi3ForCausalLM", "Phi4ForCausalLMV"},
-		Tokenizer: tokenizer.ClassPhi3,
-		Fused:     table.FusedQKV,
-		Early:     phi3Early,
-		Metadata:  phi3Rows,
-		Expect:    []table.Expect{parts.SiLU},
-		Unused:    parts.BiasKeys,
+		Name:          "phi3",
+		FullAttention: true,
+		Shapes:        shape.Rules{Tensors: shape.GateInUp},
+		Classes:       []string{"Phi3ForCausalLM", "Phi4ForCausalLMV"},
+		Tokenizer:     tokenizer.ClassPhi3,
+		Fused:         table.FusedQKV,
+		Early:         phi3Early,
+		Metadata:      phi3Rows,
+		Expect:        []table.Expect{parts.SiLU},
+		Unused:        parts.BiasKeys,
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.qkv_proj", GGUF: "blk.{bid}.attn_qkv"},
 			{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
@@ -73,11 +74,12 @@ var (
 		Extra: parts.LongRopeFactors(phi3RopeDims),
 	}
 	phimoe = &table.Arch{
-		Name:      "phimoe",
-		Classes:   []string{"PhiMoEForCausalLM"},
-		Tokenizer: tokenizer.ClassPhi3,
-		Fused:     table.FusedQKV,
-		Early:     phi3Early,
+		Name:          "phimoe",
+		FullAttention: true,
+		Classes:       []string{"PhiMoEForCausalLM"},
+		Tokenizer:     tokenizer.ClassPhi3,
+		Fused:         table.FusedQKV,
+		Early:         phi3Early,
 		Metadata: slices.Concat(phi3Rows, []table.Row{
 			parts.UintRow("expert_used_count", "num_experts_per_tok", "num_experts_per_token"),
 			parts.UintRow("expert_count", "num_local_experts", "num_experts"),

@@ -21,7 +21,6 @@ var qwen2 = &table.Arch{
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.PoolingRow}),
-	Unused:    parts.WindowKeys,
 	Expect:    []table.Expect{parts.SiLU},
 	Rename:    parts.BareNames,
 	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.MLPRows),
@@ -35,7 +34,6 @@ var qwen2moe = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.QwenMoERows,
-	Unused:    parts.WindowKeys,
 	Expect:    []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"false"}}, {Key: "decoder_sparse_step", Values: []string{"1"}}},
 	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows),
 }
@@ -47,7 +45,6 @@ var qwen3 = &table.Arch{
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(qwen2.Metadata, rerankRows),
-	Unused:    parts.WindowKeys,
 	Expect:    []table.Expect{parts.SiLU},
 	Rename:    parts.BareNames,
 	Tensors:   slices.Concat(rerankHead, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.MLPRows),
@@ -61,7 +58,6 @@ var qwen3moe = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.QwenMoERows,
-	Unused:    parts.WindowKeys,
 	Expect:    []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"true"}}, {Key: "decoder_sparse_step", Values: []string{"1"}}},
 	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
 }
@@ -75,7 +71,7 @@ var qwen2vl = &table.Arch{
 	Fused:        table.FusedQKV,
 	RopeSections: true,
 	Metadata:     parts.CommonRows,
-	Unused:       slices.Concat(visionKeys, parts.WindowKeys),
+	Unused:       visionKeys,
 	Expect:       []table.Expect{parts.SiLU},
 	Rename:       parts.BareNames,
 	Tensors:      slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.MLPRows),
@@ -100,7 +96,7 @@ var qwen3vl = &table.Arch{
 }
 
 // qwen3vlUnused: the runtime interleaves the sections of this architecture.
-var qwen3vlUnused = slices.Concat(visionKeys, parts.WindowKeys, []string{"rope_scaling.mrope_interleaved"})
+var qwen3vlUnused = slices.Concat(visionKeys, []string{"rope_scaling.mrope_interleaved"})
 
 // qwen3vlmoe is qwen3vl with experts, which are stored the other way round:
 // [experts, hidden, 2*width], the gate first, and [experts, width, hidden].

@@ -53,7 +53,7 @@ var qwen3next = &table.Arch{
 		{Key: "full_attention_interval", Type: gguf.Uint32Type, From: []string{"full_attention_interval"}, Const: gguf.Uint32(4)},
 		{Key: "rope.dimension_count", Derive: parts.PartialRope(0.25)},
 	}),
-	Unused: parts.WindowKeys,
+	Unused: []string{"layer_types"},
 	Expect: []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"true"}}, {Key: "decoder_sparse_step", Values: []string{"1"}}, {Key: "use_sliding_window", Values: []string{"false"}}},
 	Rename: mtpNames,
 	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), parts.EachEnding([]table.TensorRow{

@@ -162,6 +162,13 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	for _, key := range config.Defaulted() {
 		j.warnf("%s has no %q: taken as %v, the default of its model type", hparams.ConfigFile, key, config.Value(key))
 	}
+	if window, context, lost := j.Arch.LostWindow(config, j.metadata); lost {
+		of := "all"
+		if context > 0 {
+			of = fmt.Sprintf("all %d", context)
+		}
+		j.warnf("%s: attention has a sliding window of %d positions, which architecture %s does not have: programs will let it see %s", hparams.ConfigFile, window, j.Arch.Name, of)
+	}
 	if unread := j.Arch.Unread(config); len(unread) > 0 {
 		j.warnf("%s: keys without a place in the file: %s", hparams.ConfigFile, list(unread))
 	}

@@ -21,6 +21,3 @@ var BiasKeys = []string{"attention_bias", "mlp_bias", "lm_head_bias", "use_bias"
 
 // AnyTimeStep is the range of time steps that is none.
 var AnyTimeStep = []string{"[0 Infinity]"}
-
-// WindowKeys tell of sliding windows that are off unless use_sliding_window is on.
-var WindowKeys = []string{"sliding_window", "max_window_layers", "layer_types"}

@@ -36,11 +36,14 @@ type Arch struct {
 	RopePerAttention, RopeSections bool
 	// Unused are config keys that may have any value: no loader asks for them. Those
 	// of rope settings begin with "rope_scaling.".
-	Unused  []string
-	Expect  []Expect // config keys that change arithmetic and have one meaning here
-	Rename  []Rename // the first that fits is done
-	Drop    []Drop
-	Tensors []TensorRow // what becomes of each tensor of the checkpoint
+	Unused []string
+	// FullAttention is for runtimes that see everything although the file names a
+	// sliding window.
+	FullAttention bool
+	Expect        []Expect // config keys that change arithmetic and have one meaning here
+	Rename        []Rename // the first that fits is done
+	Drop          []Drop
+	Tensors       []TensorRow // what becomes of each tensor of the checkpoint
 	// Shapes says which dimensions the tensors of the file have, where names do not
 	// mean what they usually do.
 	Shapes shape.Rules
@@ -93,6 +96,22 @@ func (a *Arch) Unread(c *hparams.View) []string {
 	return slices.DeleteFunc(c.Unread(), func(key string) bool {
 		return slices.ContainsFunc(a.Unused, func(u string) bool { return key == u || strings.HasPrefix(key, u+".") })
 	})
+}
+
+// LostWindow returns how many positions of its context a model sees whose file, with
+// the metadata m, makes a runtime see all; ok is false when there is no difference.
+// context is 0 where config.json has no length. Tables that have the key among their
+// Unused are of models that see everything.
+func (a *Arch) LostWindow(c *hparams.View, m gguf.Metadata) (window, context int64, ok bool) {
+	if slices.Contains(a.Unused, "sliding_window") {
+		return 0, 0, false
+	}
+	if v, there := m.Get(gguf.ArchKey(a.Name, "attention.sliding_window")); there && !a.FullAttention {
+		if n, isInt := v.Int(); isInt && n > 0 {
+			return 0, 0, false
+		}
+	}
+	return c.Window()
 }
 
 // KVs returns the metadata below the architecture's name, general.file_type
