@@ -1,0 +1,155 @@
+package rooms
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rooms are the packages of the library and the commands from the bottom up: one
+// may import packages of the lines above its own. docs/design.md draws them.
+var rooms = []struct{ name, packages string }{
+	{"nothing of ours below", "fault internal/half internal/pyjson internal/torchmath tokenizer/internal/uni"},
+	{"files as they are", "internal/stamp tokenizer/internal/onig"},
+	{"files as they are", "internal/mmap"},
+	{"bytes: formats without meaning", "gguf safetensors"},
+	{"bytes: formats without meaning", "imatrix"},
+	{"algorithm: float32 rows to blocks and back", "quants"},
+	{"Source: a tensor by rows", "rows"},
+	{"checkpoint: what stored tensors make a weight", "checkpoint/precision"},
+	{"checkpoint: opens model directories", "checkpoint"},
+	{"meaning: tokenizers and cards", "tokenizer/internal/hf"},
+	{"meaning: tokenizers and cards", "tokenizer convert/general"},
+	{"meaning: configuration and shapes", "arch/hparams arch/shape"},
+	{"meaning: what a table is", "arch/table"},
+	{"meaning: what several tables have", "arch/parts"},
+	{"meaning: the tables", "arch"},
+	{"writing, and what is written", "writer model"},
+	{"orchestration", "convert quantize export"},
+	{"commands: what they share", "internal/cli"},
+	{"commands: what two of them share", "internal/convertflags"},
+	{"commands", "cmd/ggconv cmd/ggquant cmd/ggtool"},
+}
+
+// tools make data for tests, measure and generate: only each other, and tests, may
+// import them. They may import anything.
+var tools = strings.Fields(`imatrix/imatrixtest safetensors/safetensorstest internal/bench internal/flagtest internal/gen internal/gen/archtable internal/gen/grids
+	internal/gen/licences internal/hftest internal/hftest/mk internal/interop internal/rooms internal/toktest`)
+
+// never are arrows that would point down and are wrong all the same, also by way
+// of other packages: a package, those it must not need.
+var never = []struct{ from, to, why string }{
+	{"quantize", "convert convert/general arch tokenizer checkpoint", "quantizing needs no architecture"},
+	{"model", "convert arch tokenizer checkpoint", "a model does not ask where it comes from"},
+	{"rows", "safetensors checkpoint", "a Source does not know what stores it"},
+	{"arch", "checkpoint", "tables open no files"},
+	{"tokenizer", "checkpoint", "tokenizers read what they are given"},
+	{"writer", "arch tokenizer convert quantize", "the writer knows no models"},
+}
+
+// notIn are packages of the standard library, and what may not import them
+// itself. A name that ends in "/..." is for the packages below, too.
+var notIn = []struct{ imported, by, why string }{
+	{"os", "arch/... tokenizer/... convert/general rows quants gguf model fault checkpoint/precision", "the caller opens files"},
+	{"log", "*", "libraries log nothing"},
+	{"flag", "*", "libraries read no flags"},
+	{"unsafe", "public", "unsafe is for internal packages"},
+	{"os/exec", "*", "nothing else is run"},
+	{"net/http", "*", "nothing is fetched"},
+}
+
+func TestImports(t *testing.T) {
+	all := map[string]*pkg{}
+	for _, p := range list(t) {
+		all[p.path()] = p
+	}
+	rank := map[string]int{}
+	for i, room := range rooms {
+		for _, name := range strings.Fields(room.packages) {
+			if rank[name] != 0 {
+				t.Errorf("%s: in two rooms", name)
+			}
+			if all[name] == nil {
+				t.Errorf("%s (%s): no such package", name, room.name)
+			}
+			rank[name] = i + 1
+		}
+	}
+	for _, name := range tools {
+		if all[name] == nil {
+			t.Errorf("%s (tools): no such package", name)
+		}
+	}
+	for name, p := range all {
+		tool := slices.Contains(tools, name)
+		if rank[name] == 0 && !tool {
+			t.Errorf("%s: in no room", name)
+			continue
+		}
+		for _, imported := range ours(p) {
+			switch {
+			case tool:
+			case slices.Contains(tools, imported):
+				t.Errorf("%s imports %s, which is for tests", name, imported)
+			case rank[imported] == 0: // reported by itself
+			case rank[imported] >= rank[name]:
+				t.Errorf("%s (%s) imports %s (%s): the arrow does not point down", name, rooms[rank[name]-1].name, imported, rooms[rank[imported]-1].name)
+			}
+		}
+	}
+	for _, n := range never {
+		for _, to := range strings.Fields(n.to) {
+			if way := reach(all, n.from, to); way != nil {
+				t.Errorf("%s: %s", strings.Join(way, " imports "), n.why)
+			}
+		}
+	}
+	for _, n := range notIn {
+		for name, p := range all {
+			if slices.Contains(tools, name) || !slices.Contains(p.Imports, n.imported) {
+				continue
+			}
+			for _, by := range strings.Fields(n.by) {
+				folder, below := strings.CutSuffix(by, "/...")
+				if by == "*" || by == "public" && p.public() || name == folder || below && strings.HasPrefix(name, folder+"/") {
+					t.Errorf("%s imports %s: %s", name, n.imported, n.why)
+				}
+			}
+		}
+	}
+}
+
+// ours returns the packages of this module that p imports.
+func ours(p *pkg) []string {
+	var names []string
+	for _, name := range p.Imports {
+		if short, ok := strings.CutPrefix(name, module); ok {
+			names = append(names, short)
+		}
+	}
+	return names
+}
+
+// reach returns a way from one package to another along imports, nil if there is
+// none.
+func reach(all map[string]*pkg, from, to string) []string {
+	seen := map[string]bool{}
+	var walk func(name string) []string
+	walk = func(name string) []string {
+		if name == to {
+			return []string{name}
+		}
+		p := all[name]
+		if p == nil || seen[name] {
+			return nil
+		}
+		seen[name] = true
+		for _, imported := range p.Imports {
+			if way := walk(strings.TrimPrefix(imported, module)); way != nil {
+				return append([]string{name}, way...)
+			}
+		}
+		return nil
+	}
+	return walk(from)
+}
