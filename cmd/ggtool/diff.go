@@ -16,28 +16,43 @@ func diffCommand() *cli.Command {
 		Name:        "diff",
 		Usage:       "list what differs between two models; exit code 6 if anything does",
 		ArgsUsage:   "A B",
-		Description: tool.ExitHelp,
+		Description: "A and B are GGUF files, or the first of the shards of a model.\n\n" + tool.ExitHelp,
+		Flags:       []cli.Flag{aloneFlag()},
 		Action:      diff,
 	}
 }
 
-func diff(ctx context.Context, cmd *cli.Command) error {
+// diffRequest is what the flags and arguments ask for.
+type diffRequest struct {
+	A, B  string
+	Alone bool
+}
+
+func parseDiff(cmd *cli.Command) (r diffRequest, err error) {
 	args, err := tool.Args(cmd, 2, 2)
+	if err != nil {
+		return r, err
+	}
+	return diffRequest{args[0], args[1], cmd.Bool("alone")}, nil
+}
+
+func diff(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseDiff(cmd)
 	if err != nil {
 		return err
 	}
-	a, err := gguf.OpenSet(args[0])
+	a, err := open(r.A, r.Alone)
 	if err != nil {
 		return err
 	}
 	defer a.Close()
-	b, err := gguf.OpenSet(args[1])
+	b, err := open(r.B, r.Alone)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
 	var lines []string
-	if err := mmap.Guard(args[0]+" or "+args[1], func() (err error) {
+	if err := mmap.Guard(r.A+" or "+r.B, func() (err error) {
 		lines, err = gguf.Diff(ctx, a, b)
 		return err
 	}); err != nil {

@@ -14,9 +14,10 @@ import (
 func exportCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "export",
-		Usage:     "write a file's tensors, dequantized, as safetensors",
+		Usage:     "write a model's tensors, dequantized, as safetensors",
 		ArgsUsage: "FILE DIR",
-		Description: "DIR is made, or must be empty. It gets model.safetensors, or shards\n" +
+		Description: "FILE is a GGUF file, or the first of the shards of a model.\n\n" +
+			"DIR is made, or must be empty. It gets model.safetensors, or shards\n" +
 			"model-00001-of-00003.safetensors and so on with model.safetensors.index.json:\n" +
 			"the tensors only, no configuration and no tokenizer.\n\n" +
 			"--type auto loses nothing: F32, F16 and BF16 tensors keep their types, quantized\n" +
@@ -25,7 +26,7 @@ func exportCommand() *cli.Command {
 			"Names and row order are those of the GGUF file. With --hf the tensors get back\n" +
 			"those of the Hugging Face checkpoint. Tensors that are computed from its\n" +
 			"configuration are left out; tied embeddings stay tied. With its config.json and\n" +
-			"tokenizer files beside them the files can be converted again.\n\n" + tool.ExitHelp,
+			"tokenizer files next to them the files can be converted again.\n\n" + tool.ExitHelp,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "type", Value: export.Auto, Usage: "store floating-point tensors as `TYPE`: " + export.TypeNames()},
 			&cli.BoolFlag{Name: "hf", Usage: "name and arrange tensors as in the Hugging Face checkpoint"},
@@ -38,35 +39,47 @@ func exportCommand() *cli.Command {
 	}
 }
 
-func runExport(ctx context.Context, cmd *cli.Command) error {
+// exportRequest is what the flags and arguments ask for.
+type exportRequest struct {
+	File, Dir string
+	Export    export.Options
+	Write     writer.Options
+}
+
+func parseExport(cmd *cli.Command) (r exportRequest, err error) {
 	args, err := tool.Args(cmd, 2, 2)
 	if err != nil {
-		return err
+		return r, err
 	}
-	opt := export.Options{HF: cmd.Bool("hf")}
-	if opt.Type, err = export.ParseType(cmd.String("type")); err != nil {
-		return err
+	r = exportRequest{args[0], args[1], export.Options{HF: cmd.Bool("hf")}, writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force")}}
+	if r.Export.Type, err = export.ParseType(cmd.String("type")); err != nil {
+		return r, err
 	}
-	if opt.MaxShard, err = tool.Size(cmd, "max-shard-size"); err != nil {
-		return err
+	if r.Export.MaxShard, err = tool.Size(cmd, "max-shard-size"); err != nil {
+		return r, err
 	}
-	progress, err := tool.NewProgress(cmd)
+	r.Write.Progress, err = tool.NewProgress(cmd)
+	return r, err
+}
+
+func runExport(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseExport(cmd)
 	if err != nil {
 		return err
 	}
 	cost := tool.StartCost()
-	job, err := export.Prepare(ctx, args[0], opt)
+	job, err := export.Prepare(ctx, r.File, r.Export)
 	if err != nil {
 		return err
 	}
 	defer job.Close()
 	tool.Warn(cmd, job.Warnings...)
-	result, err := job.Write(ctx, args[1], writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force"), Progress: progress})
+	result, err := job.Write(ctx, r.Dir, r.Write)
 	if err != nil {
 		return err
 	}
 	w := cmd.Root().Writer
-	fmt.Fprintf(w, "%s: %s, %d tensors, files: %d\n", args[1], tool.Bytes(result.Bytes), len(job.Plan), len(result.Files))
+	fmt.Fprintf(w, "%s: %s, %d tensors, files: %d\n", r.Dir, tool.Bytes(result.Bytes), len(job.Plan), len(result.Files))
 	fmt.Fprintln(w, cost.Stop(result.Bytes))
 	return nil
 }

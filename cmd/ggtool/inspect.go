@@ -12,30 +12,47 @@ import (
 func inspectCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
-		Usage:     "list a file's header, metadata and tensors",
+		Usage:     "list a model's header, metadata and tensors",
 		ArgsUsage: "FILE",
+		Description: "FILE is a GGUF file, or the first of the shards of a model, which are listed as\n" +
+			"one. Tensors of types that this program does not know are listed with their\n" +
+			"number; their bytes are those up to the next tensor.\n\n" + tool.ExitHelp,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 			&cli.BoolFlag{Name: "full", Usage: "print long arrays and strings in full"},
+			aloneFlag(),
 		},
-		Description: tool.ExitHelp,
-		Action:      inspect,
+		Action: inspect,
 	}
 }
 
-func inspect(_ context.Context, cmd *cli.Command) error {
+// inspectRequest is what the flags and arguments ask for.
+type inspectRequest struct {
+	File        string
+	Alone, JSON bool
+	Dump        gguf.DumpOptions
+}
+
+func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
 	args, err := tool.Args(cmd, 1, 1)
 	if err != nil {
-		return err
+		return r, err
 	}
-	f, err := gguf.OpenSet(args[0])
+	return inspectRequest{args[0], cmd.Bool("alone"), cmd.Bool("json"), gguf.DumpOptions{Full: cmd.Bool("full")}}, nil
+}
+
+func inspect(_ context.Context, cmd *cli.Command) error {
+	r, err := parseInspect(cmd)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	opt := gguf.DumpOptions{Full: cmd.Bool("full")}
-	if cmd.Bool("json") {
-		return f.WriteJSON(cmd.Root().Writer, opt)
+	set, err := open(r.File, r.Alone)
+	if err != nil {
+		return err
 	}
-	return f.WriteText(cmd.Root().Writer, opt)
+	defer set.Close()
+	if r.JSON {
+		return set.WriteJSON(cmd.Root().Writer, r.Dump)
+	}
+	return set.WriteText(cmd.Root().Writer, r.Dump)
 }

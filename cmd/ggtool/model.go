@@ -1,0 +1,24 @@
+package main
+
+import (
+	"github.com/urfave/cli/v3"
+
+	"ggforge/gguf"
+)
+
+// aloneFlag takes a shard by itself.
+func aloneFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "alone", Usage: "take a shard by itself, without the others of its model"}
+}
+
+// open opens the model at path: with alone, only the file there.
+func open(path string, alone bool) (*gguf.Set, error) {
+	if !alone {
+		return gguf.OpenSet(path)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return f.Set(), nil
+}

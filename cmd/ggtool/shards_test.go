@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+)
+
+// shards writes a model of three tensors as one file and as two shards, whose
+// weights begin with value.
+func shards(t *testing.T, dir string, value byte) (whole, first string) {
+	t.Helper()
+	write := func(path string, m gguf.Metadata, names ...string) string {
+		var tensors []gguf.Tensor
+		for _, name := range names {
+			tensors = append(tensors, gguf.Tensor{Name: name, NE: []int64{32}, Type: gguf.TypeQ8_0})
+		}
+		data := make([]byte, gguf.Layout(tensors, 32))
+		if names[len(names)-1] == "c" {
+			data[tensors[len(tensors)-1].Offset+2] = value
+		}
+		if err := os.WriteFile(path, append(gguf.AppendHeader(nil, m, tensors, 32), data...), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	meta := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}
+	split := func(no uint16) gguf.Metadata {
+		return gguf.Metadata{{Key: gguf.KeySplitNo, Value: gguf.Uint16(no)}, {Key: gguf.KeySplitCount, Value: gguf.Uint16(2)}, {Key: gguf.KeySplitTensors, Value: gguf.Int32(3)}}
+	}
+	whole = write(filepath.Join(dir, "whole.gguf"), meta, "a", "b", "c")
+	prefix := filepath.Join(dir, "m")
+	first = write(gguf.ShardName(prefix, 0, 2), append(meta, split(0)...), "a", "b")
+	write(gguf.ShardName(prefix, 1, 2), split(1), "c")
+	return whole, first
+}
+
+// TestShards checks that the shards of a model are seen as one by every verb.
+func TestShards(t *testing.T) {
+	dir := t.TempDir()
+	whole, first := shards(t, dir, 1)
+	_, changed := shards(t, t.TempDir(), 2)
+	second := strings.Replace(first, "00001-of", "00002-of", 1)
+
+	code, out, err := call("inspect", first)
+	for _, want := range []string{first + ": GGUF version 3", second + ": GGUF version 3", "tensors: 3, 96 elements, 8.5000 bits per weight", "file   2 at            0"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, %v: %q is not in\n%s", code, err, want, out)
+		}
+	}
+	_, out, _ = call("inspect", "--json", first)
+	var d struct {
+		Size    int64
+		Shards  []struct{ Path string }
+		Tensors []struct {
+			Name  string
+			Shard int
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &d); err != nil || len(d.Shards) != 2 || len(d.Tensors) != 3 || d.Tensors[2].Shard != 1 || d.Shards[1].Path != second {
+		t.Errorf("%v: %+v", err, d)
+	}
+	if code, _, err := call("inspect", second); code != 2 || !strings.Contains(err.Error(), first) {
+		t.Errorf("second shard: exit code %d, %v", code, err)
+	}
+	if code, out, err := call("inspect", "--alone", second); code != 0 || !strings.Contains(out, "tensors: 1,") {
+		t.Errorf("second shard alone: exit code %d, %v\n%s", code, err, out)
+	}
+
+	if code, out, err := call("diff", first, changed); code != 6 || !strings.Contains(out, `tensor "c": 1 of 34 bytes differ`) || strings.Count(out, "\n") != 1 {
+		t.Errorf("diff: exit code %d, %v\n%s", code, err, out)
+	}
+	if code, out, err := call("diff", "--alone", first, changed); code != 0 {
+		t.Errorf("diff of the first shards: exit code %d, %v\n%s", code, err, out)
+	}
+	code, out, err = call("diff", whole, first)
+	if code != 6 || !strings.Contains(out, "files: 1, 2") || !strings.Contains(out, `key "split.count": only in the second file`) || strings.Contains(out, "tensor") && !strings.Contains(out, "split.tensors") {
+		t.Errorf("diff of forms: exit code %d, %v\n%s", code, err, out)
+	}
+
+	var exported [2][]byte
+	for i, in := range []string{whole, first} {
+		to := filepath.Join(t.TempDir(), "out")
+		if code, _, err := call("export", "--progress", "none", in, to); code != 0 {
+			t.Fatal(err)
+		}
+		if exported[i], err = os.ReadFile(filepath.Join(to, "model.safetensors")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if string(exported[0]) != string(exported[1]) {
+		t.Error("the export of the shards is not that of the whole file")
+	}
+	if err := os.Remove(second); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"inspect", first}, {"diff", whole, first}, {"export", first, filepath.Join(dir, "out")}} {
+		if code, _, err := call(args...); code != 3 || !strings.Contains(err.Error(), "shard 2 of 2 is missing") {
+			t.Errorf("%s without the second shard: exit code %d, %v", args[0], code, err)
+		}
+	}
+}
+
+// TestUnknownType checks that a tensor of a type that is not known is listed, and
+// not decoded.
+func TestUnknownType(t *testing.T) {
+	tensors := []gguf.Tensor{{Name: "new", NE: []int64{64, 2}, Type: 77, Stored: 48}, {Name: "t", NE: []int64{4}, Type: gguf.TypeF32}}
+	data := make([]byte, gguf.Layout(tensors, 32))
+	path := filepath.Join(t.TempDir(), "x.gguf")
+	if err := os.WriteFile(path, append(gguf.AppendHeader(nil, nil, tensors, 32), data...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"inspect", path}, {"inspect", "--json", path}} {
+		if code, out, err := call(args...); code != 0 || !strings.Contains(out, "type 77") {
+			t.Errorf("%q: exit code %d, %v\n%s", args, code, err, out)
+		}
+	}
+	if code, out, err := call("diff", path, path); code != 0 {
+		t.Errorf("diff: exit code %d, %v\n%s", code, err, out)
+	}
+	if code, _, err := call("export", path, filepath.Join(t.TempDir(), "out")); code != 4 || !strings.Contains(err.Error(), `tensor "new": type 77`) {
+		t.Errorf("export: exit code %d, %v", code, err)
+	}
+}
