@@ -5,25 +5,19 @@ import (
 	"strings"
 
 	"ggforge/gguf"
+	"ggforge/quants/internal/cpu"
 )
-
-// machine is what the choice among implementations goes by.
-type machine struct {
-	bits     int  // width of vectors of package simd, 0 in a scalar build
-	emulated bool // package simd works without vector instructions
-	avx2     bool // the CPU has AVX2
-}
 
 // implementation is a set of kernels for one kind of machine. Its kernels give the
 // bytes and floats of the scalar code.
 type implementation struct {
 	name string
 	// runs says on which machines the kernels work, which is where tests compare them.
-	runs func(m machine) bool
+	runs func(m cpu.Machine) bool
 	// pays says on which of those they are chosen.
-	pays    func(m machine) bool
+	pays    func(m cpu.Machine) bool
 	kernels []kernel
-	// finite returns the length of a prefix of src, whole chunks of finiteChunk bytes,
+	// finite returns the length of a prefix of src, whole chunks of scalar.FiniteChunk bytes,
 	// in which all elements are finite; exp and step are those of finiteWords. nil if
 	// there is none.
 	finite func(src []byte, exp, step uint64) (n int)
@@ -49,7 +43,7 @@ func decodes(t gguf.Type, g decoder) kernel { return kernel{t, nil, nil, g} }
 // implementations lists all there are in this build, those to prefer first; the
 // scalar code, which has a kernel for everything, is the last.
 func implementations() []implementation {
-	always := func(machine) bool { return true }
+	always := func(cpu.Machine) bool { return true }
 	scalar := implementation{name: scalarName, runs: always, pays: always}
 	for t := range types {
 		if r := &types[t]; r.decode != nil {
@@ -61,6 +55,10 @@ func implementations() []implementation {
 
 const scalarName = "scalar"
 
+// HasVectors says whether this build has vector kernels. Whether they run is up to the
+// CPU: see Kernels.
+const HasVectors = cpu.HasVectors
+
 // selection is what runs: a codec per type id, without functions for ids that have
 // none, and a faster finiteWords.
 type selection struct {
@@ -69,10 +67,10 @@ type selection struct {
 }
 
 // selected is the selection for this process. Nothing changes it.
-var selected = choose(here(), implementations())
+var selected = choose(cpu.Here(), implementations())
 
 // choose takes for each type and direction the first implementation that pays.
-func choose(m machine, from []implementation) *selection {
+func choose(m cpu.Machine, from []implementation) *selection {
 	s := new(selection)
 	for t := range s.codecs {
 		s.codecs[t] = Codec{typ: gguf.Type(t), row: &types[t]}

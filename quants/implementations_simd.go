@@ -4,52 +4,47 @@ package quants
 
 import (
 	"fmt"
-	"simd"
 
 	"ggforge/gguf"
+	"ggforge/quants/internal/cpu"
+	"ggforge/quants/internal/lanes"
 )
 
-// HasVectors says whether this build has vector kernels. Whether they run is up to the
-// CPU: see Kernels.
-const HasVectors = true
-
-func here() machine { return machine{simd.VectorBitSize(), simd.Emulated(), hasAVX2()} }
-
 func vectorImplementations() []implementation {
-	return append(archImplementations(), lanesImplementation(here()))
+	return append(archImplementations(), lanesImplementation(cpu.Here()))
 }
 
 // lanesImplementation has the kernels of package simd, for vectors of any width. They
 // work in emulation too, but more slowly than the scalar code. With 256 bits of
-// amd64 some of their steps are written for AVX2: see tilesByAVX2.
-func lanesImplementation(m machine) implementation {
-	name := fmt.Sprintf("simd-%d", m.bits)
-	if m.emulated {
+// amd64 some of their steps are written for AVX2: see lanes.tilesByAVX2.
+func lanesImplementation(m cpu.Machine) implementation {
+	name := fmt.Sprintf("simd-%d", m.Bits)
+	if m.Emulated {
 		name = "simd-emulated"
 	}
 	return implementation{
 		name: name,
-		runs: func(m machine) bool { return m.bits > 0 },
-		pays: func(m machine) bool { return !m.emulated },
+		runs: func(m cpu.Machine) bool { return m.Bits > 0 },
+		pays: cpu.Machine.Lanes,
 		kernels: []kernel{
-			{gguf.TypeQ4_0, nil, quantizeQ4_0Tiles, nil},
-			{gguf.TypeQ4_1, nil, quantizeQ4_1Tiles, nil},
-			{gguf.TypeQ5_0, nil, quantizeQ5_0Tiles, nil},
-			{gguf.TypeQ5_1, nil, quantizeQ5_1Tiles, nil},
-			encodes(gguf.TypeQ2_K, quantizeQ2_KTiles),
-			encodes(gguf.TypeQ3_K, quantizeQ3_KTiles),
-			encodes(gguf.TypeQ4_K, quantizeQ4_KTiles),
-			encodes(gguf.TypeQ5_K, quantizeQ5_KTiles),
-			encodes(gguf.TypeQ6_K, quantizeQ6_KTiles),
-			encodes(gguf.TypeIQ4_NL, quantizeIQ4_NLTiles),
-			encodes(gguf.TypeIQ4_XS, quantizeIQ4_XSTiles),
-			encodes(gguf.TypeIQ1_S, quantizeIQ1_SLanes),
-			encodes(gguf.TypeIQ1_M, quantizeIQ1_MLanes),
-			encodes(gguf.TypeIQ2_XXS, quantizeIQ2_XXSLanes),
-			encodes(gguf.TypeIQ2_XS, quantizeIQ2_XSLanes),
-			encodes(gguf.TypeIQ2_S, quantizeIQ2_SLanes),
-			encodes(gguf.TypeIQ3_XXS, quantizeIQ3_XXSLanes),
-			encodes(gguf.TypeIQ3_S, quantizeIQ3_SLanes),
+			{gguf.TypeQ4_0, nil, lanes.QuantizeQ4_0, nil},
+			{gguf.TypeQ4_1, nil, lanes.QuantizeQ4_1, nil},
+			{gguf.TypeQ5_0, nil, lanes.QuantizeQ5_0, nil},
+			{gguf.TypeQ5_1, nil, lanes.QuantizeQ5_1, nil},
+			encodes(gguf.TypeQ2_K, lanes.QuantizeQ2_K),
+			encodes(gguf.TypeQ3_K, lanes.QuantizeQ3_K),
+			encodes(gguf.TypeQ4_K, lanes.QuantizeQ4_K),
+			encodes(gguf.TypeQ5_K, lanes.QuantizeQ5_K),
+			encodes(gguf.TypeQ6_K, lanes.QuantizeQ6_K),
+			encodes(gguf.TypeIQ4_NL, lanes.QuantizeIQ4_NL),
+			encodes(gguf.TypeIQ4_XS, lanes.QuantizeIQ4_XS),
+			encodes(gguf.TypeIQ1_S, lanes.QuantizeIQ1_S),
+			encodes(gguf.TypeIQ1_M, lanes.QuantizeIQ1_M),
+			encodes(gguf.TypeIQ2_XXS, lanes.QuantizeIQ2_XXS),
+			encodes(gguf.TypeIQ2_XS, lanes.QuantizeIQ2_XS),
+			encodes(gguf.TypeIQ2_S, lanes.QuantizeIQ2_S),
+			encodes(gguf.TypeIQ3_XXS, lanes.QuantizeIQ3_XXS),
+			encodes(gguf.TypeIQ3_S, lanes.QuantizeIQ3_S),
 		},
 	}
 }

@@ -3,58 +3,46 @@
 package quants
 
 import (
-	"simd/archsimd"
-
 	"ggforge/gguf"
-)
-
-func hasAVX2() bool { return archsimd.X86.AVX2() }
-
-// usesAVX2 says where kernels of 256 bits for amd64 are meant to run: where package
-// simd works with as much, so that they can be switched off with GODEBUG=simd=128 or 0.
-func usesAVX2(m machine) bool { return !m.emulated && m.bits >= 256 && m.avx2 }
-
-// Steps of the kernels of package simd that are written for AVX2.
-var (
-	tilesByAVX2 = usesAVX2(here()) && here().bits == 256 // a tile has the 8 lanes of searchAsymAVX2
-	nearByTable = usesAVX2(here())
+	"ggforge/quants/internal/avx2"
+	"ggforge/quants/internal/cpu"
 )
 
 func archImplementations() []implementation {
 	return []implementation{{
 		name: "avx2",
-		runs: usesAVX2,
-		pays: usesAVX2,
+		runs: cpu.Machine.UsesAVX2,
+		pays: cpu.Machine.UsesAVX2,
 		kernels: []kernel{
-			converts(gguf.TypeF32, quantizeF32AVX2, dequantizeF32AVX2),
-			converts(gguf.TypeF16, quantizeF16AVX2, dequantizeF16AVX2),
-			converts(gguf.TypeBF16, quantizeBF16AVX2, dequantizeBF16AVX2),
-			{gguf.TypeQ4_0, quantizeQ4_0AVX2, nil, dequantizeQ4_0AVX2},
-			{gguf.TypeQ4_1, quantizeQ4_1AVX2, nil, dequantizeQ4_1AVX2},
-			{gguf.TypeQ5_0, quantizeQ5_0AVX2, nil, dequantizeQ5_0AVX2},
-			{gguf.TypeQ5_1, quantizeQ5_1AVX2, nil, dequantizeQ5_1AVX2},
-			converts(gguf.TypeQ8_0, quantizeQ8_0AVX2, dequantizeQ8_0AVX2),
-			decodes(gguf.TypeQ2_K, dequantizeQ2_KAVX2),
-			decodes(gguf.TypeQ3_K, dequantizeQ3_KAVX2),
-			decodes(gguf.TypeQ4_K, dequantizeQ4_KAVX2),
-			decodes(gguf.TypeQ5_K, dequantizeQ5_KAVX2),
-			decodes(gguf.TypeQ6_K, dequantizeQ6_KAVX2),
-			decodes(gguf.TypeIQ1_S, dequantizeIQ1_SAVX2),
-			decodes(gguf.TypeIQ1_M, dequantizeIQ1_MAVX2),
-			decodes(gguf.TypeIQ2_XXS, dequantizeIQ2_XXSAVX2),
-			decodes(gguf.TypeIQ2_XS, dequantizeIQ2_XSAVX2),
-			decodes(gguf.TypeIQ2_S, dequantizeIQ2_SAVX2),
-			decodes(gguf.TypeIQ3_XXS, dequantizeIQ3_XXSAVX2),
-			decodes(gguf.TypeIQ3_S, dequantizeIQ3_SAVX2),
-			decodes(gguf.TypeIQ4_NL, dequantizeIQ4_NLAVX2),
-			decodes(gguf.TypeIQ4_XS, dequantizeIQ4_XSAVX2),
-			converts(gguf.TypeTQ1_0, quantizeTQ1_0AVX2, dequantizeTQ1_0AVX2),
-			converts(gguf.TypeTQ2_0, quantizeTQ2_0AVX2, dequantizeTQ2_0AVX2),
-			converts(gguf.TypeQ1_0, quantizeQ1_0AVX2, dequantizeQ1_0AVX2),
-			converts(gguf.TypeQ2_0, quantizeQ2_0AVX2, dequantizeQ2_0AVX2),
-			converts(gguf.TypeMXFP4, quantizeMXFP4AVX2, dequantizeMXFP4AVX2),
-			converts(gguf.TypeNVFP4, quantizeNVFP4AVX2, dequantizeNVFP4AVX2),
+			converts(gguf.TypeF32, avx2.QuantizeF32, avx2.DequantizeF32),
+			converts(gguf.TypeF16, avx2.QuantizeF16, avx2.DequantizeF16),
+			converts(gguf.TypeBF16, avx2.QuantizeBF16, avx2.DequantizeBF16),
+			{gguf.TypeQ4_0, avx2.QuantizeQ4_0, nil, avx2.DequantizeQ4_0},
+			{gguf.TypeQ4_1, avx2.QuantizeQ4_1, nil, avx2.DequantizeQ4_1},
+			{gguf.TypeQ5_0, avx2.QuantizeQ5_0, nil, avx2.DequantizeQ5_0},
+			{gguf.TypeQ5_1, avx2.QuantizeQ5_1, nil, avx2.DequantizeQ5_1},
+			converts(gguf.TypeQ8_0, avx2.QuantizeQ8_0, avx2.DequantizeQ8_0),
+			decodes(gguf.TypeQ2_K, avx2.DequantizeQ2_K),
+			decodes(gguf.TypeQ3_K, avx2.DequantizeQ3_K),
+			decodes(gguf.TypeQ4_K, avx2.DequantizeQ4_K),
+			decodes(gguf.TypeQ5_K, avx2.DequantizeQ5_K),
+			decodes(gguf.TypeQ6_K, avx2.DequantizeQ6_K),
+			decodes(gguf.TypeIQ1_S, avx2.DequantizeIQ1_S),
+			decodes(gguf.TypeIQ1_M, avx2.DequantizeIQ1_M),
+			decodes(gguf.TypeIQ2_XXS, avx2.DequantizeIQ2_XXS),
+			decodes(gguf.TypeIQ2_XS, avx2.DequantizeIQ2_XS),
+			decodes(gguf.TypeIQ2_S, avx2.DequantizeIQ2_S),
+			decodes(gguf.TypeIQ3_XXS, avx2.DequantizeIQ3_XXS),
+			decodes(gguf.TypeIQ3_S, avx2.DequantizeIQ3_S),
+			decodes(gguf.TypeIQ4_NL, avx2.DequantizeIQ4_NL),
+			decodes(gguf.TypeIQ4_XS, avx2.DequantizeIQ4_XS),
+			converts(gguf.TypeTQ1_0, avx2.QuantizeTQ1_0, avx2.DequantizeTQ1_0),
+			converts(gguf.TypeTQ2_0, avx2.QuantizeTQ2_0, avx2.DequantizeTQ2_0),
+			converts(gguf.TypeQ1_0, avx2.QuantizeQ1_0, avx2.DequantizeQ1_0),
+			converts(gguf.TypeQ2_0, avx2.QuantizeQ2_0, avx2.DequantizeQ2_0),
+			converts(gguf.TypeMXFP4, avx2.QuantizeMXFP4, avx2.DequantizeMXFP4),
+			converts(gguf.TypeNVFP4, avx2.QuantizeNVFP4, avx2.DequantizeNVFP4),
 		},
-		finite: finiteChunksAVX2,
+		finite: avx2.FiniteChunks,
 	}}
 }

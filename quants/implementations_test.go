@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/quants/internal/cpu"
 )
 
 // codecSet is a codec for every type: those in use, or those of one
@@ -23,11 +24,11 @@ var codecSets = func() []codecSet {
 	sets := []codecSet{{"active", selected}}
 	all := implementations()
 	for _, impl := range all {
-		if !impl.runs(here()) {
+		if !impl.runs(cpu.Here()) {
 			continue
 		}
 		impl.pays = impl.runs
-		sets = append(sets, codecSet{impl.name, choose(here(), []implementation{impl, all[len(all)-1]})})
+		sets = append(sets, codecSet{impl.name, choose(cpu.Here(), []implementation{impl, all[len(all)-1]})})
 	}
 	return sets
 }()
@@ -126,23 +127,23 @@ func TestImplementations(t *testing.T) {
 func TestChoose(t *testing.T) {
 	f, g := func([]byte, []float32, []float32) {}, func([]float32, []byte) {}
 	from := []implementation{
-		{name: "wide", runs: func(m machine) bool { return m.bits >= 256 && m.avx2 }, pays: func(m machine) bool { return !m.emulated },
+		{name: "wide", runs: func(m cpu.Machine) bool { return m.Bits >= 256 && m.AVX2 }, pays: func(m cpu.Machine) bool { return !m.Emulated },
 			kernels: []kernel{{gguf.TypeQ4_0, f, nil, g}}},
-		{name: "any", runs: func(m machine) bool { return m.bits > 0 }, pays: func(m machine) bool { return !m.emulated },
+		{name: "any", runs: func(m cpu.Machine) bool { return m.Bits > 0 }, pays: func(m cpu.Machine) bool { return !m.Emulated },
 			kernels: []kernel{{gguf.TypeQ4_0, nil, f, nil}, encodes(gguf.TypeQ4_K, f)}},
-		{name: scalarName, runs: func(machine) bool { return true }, pays: func(machine) bool { return true },
+		{name: scalarName, runs: func(cpu.Machine) bool { return true }, pays: func(cpu.Machine) bool { return true },
 			kernels: []kernel{converts(gguf.TypeQ4_0, f, g), converts(gguf.TypeQ4_K, f, g)}},
 	}
 	for _, c := range []struct {
-		m          machine
+		m          cpu.Machine
 		q4_0, q4_K [3]string // without importance, with, decoder
 	}{
-		{machine{}, [3]string{"scalar", "scalar", "scalar"}, [3]string{"scalar", "scalar", "scalar"}},
-		{machine{128, true, true}, [3]string{"scalar", "scalar", "scalar"}, [3]string{"scalar", "scalar", "scalar"}},
-		{machine{128, false, true}, [3]string{"scalar", "any", "scalar"}, [3]string{"any", "any", "scalar"}},
-		{machine{256, false, false}, [3]string{"scalar", "any", "scalar"}, [3]string{"any", "any", "scalar"}},
-		{machine{256, false, true}, [3]string{"wide", "any", "wide"}, [3]string{"any", "any", "scalar"}},
-		{machine{512, false, true}, [3]string{"wide", "any", "wide"}, [3]string{"any", "any", "scalar"}},
+		{cpu.Machine{}, [3]string{"scalar", "scalar", "scalar"}, [3]string{"scalar", "scalar", "scalar"}},
+		{cpu.Machine{Bits: 128, Emulated: true, AVX2: true}, [3]string{"scalar", "scalar", "scalar"}, [3]string{"scalar", "scalar", "scalar"}},
+		{cpu.Machine{Bits: 128, Emulated: false, AVX2: true}, [3]string{"scalar", "any", "scalar"}, [3]string{"any", "any", "scalar"}},
+		{cpu.Machine{Bits: 256, Emulated: false, AVX2: false}, [3]string{"scalar", "any", "scalar"}, [3]string{"any", "any", "scalar"}},
+		{cpu.Machine{Bits: 256, Emulated: false, AVX2: true}, [3]string{"wide", "any", "wide"}, [3]string{"any", "any", "scalar"}},
+		{cpu.Machine{Bits: 512, Emulated: false, AVX2: true}, [3]string{"wide", "any", "wide"}, [3]string{"any", "any", "scalar"}},
 	} {
 		s := choose(c.m, from)
 		for typ, want := range map[gguf.Type][3]string{gguf.TypeQ4_0: c.q4_0, gguf.TypeQ4_K: c.q4_K} {

@@ -10,6 +10,10 @@ import (
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/quants/internal/arith"
+	"ggforge/quants/internal/cpu"
+	"ggforge/quants/internal/pack"
+	"ggforge/quants/internal/search"
 )
 
 // Faster encoders are compared with the scalar ones on rows of every length
@@ -23,7 +27,7 @@ var spoilScratch []func()
 // edgeValues are magnitudes at which something changes.
 var edgeValues = []float32{
 	0, math.SmallestNonzeroFloat32, 3 * math.SmallestNonzeroFloat32, 0x1p-140, 0x1p-130, 0x1p-126, 0x1.fffffep-127,
-	1e-38, 4e-37, 1e-30, 1e-20, groupMaxEps, math.Nextafter32(groupMaxEps, 0), math.Nextafter32(groupMaxEps, 1), 1e-8,
+	1e-38, 4e-37, 1e-30, 1e-20, search.GroupMaxEps, math.Nextafter32(search.GroupMaxEps, 0), math.Nextafter32(search.GroupMaxEps, 1), 1e-8,
 	0x1p-24, 0x1p-14, 0.02, 0.37, 0.5, 1, 1.5, 2.5, 7.5, 15.5, 31.5, 127, 65504, 65520, 1e10, 1e19, 2e19, 1e30, 1e38,
 	math.MaxFloat32 / 2, math.MaxFloat32,
 }
@@ -191,7 +195,7 @@ func (s codecSet) variantsIn(t gguf.Type, variants ...string) []string {
 
 func TestParity(t *testing.T) {
 	compared, rounds := 0, 3
-	if here().emulated {
+	if cpu.Here().Emulated {
 		rounds = 1 // it takes ten times as long
 	}
 	for _, typ := range codecTypes() {
@@ -201,7 +205,7 @@ func TestParity(t *testing.T) {
 				r := rand.New(rand.NewPCG(1, uint64(typ)))
 				block := int(typ.BlockLen())
 				blocks := []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17}
-				if block < qkK {
+				if block < pack.QK_K {
 					blocks = append(blocks, 31, 32, 33, 40, 48)
 				}
 				for _, n := range blocks {
@@ -216,7 +220,7 @@ func TestParity(t *testing.T) {
 				}
 				for kind, p := range pieces {
 					for _, variant := range s.variantsIn(typ, "none", "uniform", "edges", "sparse") {
-						n := qkK * (1 + r.IntN(9))
+						n := pack.QK_K * (1 + r.IntN(9))
 						if err := sameAsScalar(c, parityRow(r, n, kind), parityImportance(r, n, variant)); err != nil {
 							t.Errorf("%s, importance %s: %v", p.name, variant, err)
 						}
@@ -246,7 +250,7 @@ func fuzzParity(f *testing.F, types ...gguf.Type) {
 		x, w := make([]float32, n), make([]float32, n)
 		for i := range x {
 			x[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[i%words*4:]))
-			if !(abs32(x[i]) <= math.MaxFloat32) {
+			if !(arith.Abs(x[i]) <= math.MaxFloat32) {
 				x[i] = 0
 			}
 			w[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[(words-1-i%words)*4:]) & 0x3FFFFFFF)

@@ -26,11 +26,11 @@
 //   - a*b*c is (a*b)*c. Sums run in ascending index order from +0.
 //   - Scales are rounded to float16, to nearest even. Levels are then chosen
 //     against the rounded scale where the type says so.
-//   - Three roundings to integer are in use, [rn], [ra] and [tr]; each type
+//   - Three roundings to integer are in use, [arith.RoundEven], [arith.RoundAway] and [arith.Truncate]; each type
 //     names its own. All three are defined for every float32.
 //   - On a tie between candidates the first one tried wins.
-//   - The scalar code here defines the bits. Faster implementations replace a
-//     codec's functions and must give the same bytes for finite input.
+//   - The scalar code defines the bits. Faster implementations must give the same
+//     bytes for finite input.
 //
 // Input is assumed to be finite. Quantize does not panic on NaN or infinity,
 // but the bytes are then not promised; callers check first. Finite input can
@@ -43,10 +43,24 @@
 // # Importance
 //
 // Importance (from an imatrix) is one non-negative weight per column, the same
-// for all rows of a matrix. Types that ignore it are F32, F16, BF16, Q8_0, Q1_0,
-// Q2_0, TQ1_0, TQ2_0, MXFP4 and NVFP4. IQ2_XXS, IQ2_XS and IQ1_S cannot do
-// without. The others run another or a differently weighted search when it is
-// given.
+// for all rows of a matrix. What a type makes of it is in its row (types.go): types
+// that use it run another or a differently weighted search when it is given.
+//
+// # Rooms
+//
+//	gguf/types.go          what the format says: name, id, block length, fields of a block
+//	types.go               one row per type: importance, fallback, cost, scalar codec
+//	implementations*.go    vector kernels by type, in order of preference, and the choice
+//	internal/scalar        a codec per file, which defines the bits
+//	internal/search        searches for scale and minimum
+//	internal/codebook      codebooks, neighbour lists, the search of IQ2 and IQ3
+//	internal/arith, pack   roundings and sums; codes in bytes
+//	internal/lanes         searches with vectors of any width
+//	internal/avx2          kernels of 256 bits for amd64
+//	internal/cpu           what the choice goes by
+//
+// A new type is its file in internal/scalar and its row in types.go; a new id also a
+// row in gguf/types.go; vectors a file in lanes or avx2 and a row of the table there.
 package quants
 
 import (
@@ -54,6 +68,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/quants/internal/scalar"
 )
 
 // Kinds of error, for errors.Is.
@@ -188,3 +203,10 @@ func (c *Codec) blocks(src []byte) int {
 	}
 	return len(src) / n
 }
+
+// ZeroSubBlocksIQ3_S returns the number of sub-blocks of src that displace others
+// when src is quantized to IQ3_S: runs of 32 zeros at a multiple of 32 that are
+// followed, in the same superblock of 256, by an element that is not zero. Only
+// superblocks with such sub-blocks are damaged. len(src) is a multiple of 256,
+// else it panics.
+func ZeroSubBlocksIQ3_S(src []float32) int { return scalar.ZeroSubBlocksIQ3_S(src) }

@@ -12,6 +12,7 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/internal/gen"
+	"ggforge/quants/internal/arith"
 )
 
 func quantized(t testing.TB, c *Codec, x []float32, rowLen int, importance []float32) []byte {
@@ -44,58 +45,6 @@ func TestF32(t *testing.T) {
 	for i, v := range dequantized(t, c, q, len(x)) {
 		if math.Float32bits(v) != math.Float32bits(x[i]) {
 			t.Errorf("element %d came back as %v, want %v", i, v, x[i])
-		}
-	}
-}
-
-func TestRounding(t *testing.T) {
-	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	for _, c := range []struct {
-		v          float32
-		rn, ra, tr int32
-	}{
-		{0, 0, 0, 0}, {0.5, 0, 1, 0}, {1.5, 2, 2, 1}, {2.5, 2, 3, 2}, {-0.5, 0, -1, 0}, {-1.5, -2, -2, -1}, {-2.5, -2, -3, -2},
-		{0.49999997, 0, 0, 0}, {-0.49999997, 0, 0, 0}, {127.49999, 127, 127, 127},
-		{4194303, 4194303, 4194303, 4194303},
-		{inf, -4194304, math.MinInt32, math.MinInt32}, {-inf, -4194304, math.MinInt32, math.MinInt32},
-		{nan, 0, math.MinInt32, math.MinInt32},
-		{0x1p31, 0, math.MinInt32, math.MinInt32}, {-0x1p31, 0, math.MinInt32, math.MinInt32},
-		{0x1p31 - 128, 0, math.MaxInt32 - 127, math.MaxInt32 - 127},
-	} {
-		if abs32(c.v) < 0x1p22 || c.v != c.v || abs32(c.v) == inf {
-			if got := rn(c.v); got != c.rn {
-				t.Errorf("rn(%v) = %d, want %d", c.v, got, c.rn)
-			}
-		}
-		if got := ra(c.v); got != c.ra {
-			t.Errorf("ra(%v) = %d, want %d", c.v, got, c.ra)
-		}
-		if got := tr(c.v); got != c.tr {
-			t.Errorf("tr(%v) = %d, want %d", c.v, got, c.tr)
-		}
-	}
-}
-
-func TestPackScaleMin(t *testing.T) {
-	var s, m [8]uint8
-	for j := range s {
-		s[j], m[j] = uint8(7*j+5)&63, uint8(63-9*j)&63
-	}
-	var b [12]byte
-	packScaleMin(b[:], &s, &m)
-	for j := range s {
-		if gs, gm := unpackScaleMin(b[:], j); gs != s[j] || gm != m[j] {
-			t.Errorf("sub-block %d: scale %d min %d, want %d %d", j, gs, gm, s[j], m[j])
-		}
-	}
-	var c [16]uint8
-	for j := range c {
-		c[j] = uint8(11*j+50) & 63
-	}
-	packScalesQ3_K(b[:], &c)
-	for j := range c {
-		if got := unpackScaleQ3_K(b[:], j); got != c[j] {
-			t.Errorf("Q3_K scale %d: %d, want %d", j, got, c[j])
 		}
 	}
 }
@@ -336,7 +285,7 @@ func TestFiniteStaysFinite(t *testing.T) {
 			for _, variant := range variantsOf(c, "none", "uni", "zer", "skew", "allz") {
 				q := quantized(t, c, x, n, gen.Importance(variant, n))
 				for i, v := range dequantized(t, c, q, len(x)) {
-					if abs32(v) > math.MaxFloat32 || v != v {
+					if arith.Abs(v) > math.MaxFloat32 || v != v {
 						t.Fatalf("%v %s %s: element %d is %v", typ, name, variant, i, v)
 					}
 				}
@@ -410,9 +359,9 @@ func FuzzQuantize(f *testing.F) {
 			if len(data) >= 4 {
 				words := len(data) / 4
 				x[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[i%words*4:]))
-				w[i] = abs32(x[i]) * math.Float32frombits(binary.LittleEndian.Uint32(data[(words-1-i%words)*4:])&0x3FFFFFFF)
+				w[i] = arith.Abs(x[i]) * math.Float32frombits(binary.LittleEndian.Uint32(data[(words-1-i%words)*4:])&0x3FFFFFFF)
 			}
-			finite = finite && abs32(x[i]) <= math.MaxFloat32 && w[i] <= math.MaxFloat32
+			finite = finite && arith.Abs(x[i]) <= math.MaxFloat32 && w[i] <= math.MaxFloat32
 		}
 		for _, typ := range codecTypes() {
 			size := int(typ.RowBytes(n))

@@ -8,6 +8,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/half"
+	"ggforge/quants/internal/scalar"
 )
 
 // FormatError says which stored number of a tensor's data is not usable. It is an
@@ -92,7 +93,7 @@ func firstInvalid(f *gguf.Field, src []byte, size int) int {
 		}
 	case gguf.NumIQ1_M:
 		for ; off < len(src); off += size {
-			if scaleIQ1_M(src[off-f.Off:])&expF16 == expF16 {
+			if scalar.ScaleIQ1_M(src[off-f.Off:])&expF16 == expF16 {
 				return off
 			}
 		}
@@ -139,9 +140,6 @@ func finiteWords(src []byte, exp, step uint64) (n int) {
 	return n
 }
 
-// finiteChunk is the length of a chunk in bytes.
-const finiteChunk = 1 << 10
-
 // value prints the field of block b.
 func value(f *gguf.Field, b []byte) string {
 	var v float32
@@ -153,7 +151,7 @@ func value(f *gguf.Field, b []byte) string {
 	case gguf.NumE8M0:
 		return fmt.Sprintf("%#02x", b[f.Off])
 	case gguf.NumIQ1_M:
-		v = half.FromF16(scaleIQ1_M(b))
+		v = half.FromF16(scalar.ScaleIQ1_M(b))
 	default:
 		v = math.Float32frombits(binary.LittleEndian.Uint32(b[f.Off:]))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/internal/gen"
+	"ggforge/quants/internal/scalar"
 )
 
 // firstInvalidByField is Validate without its order of work: block by block,
@@ -29,7 +30,7 @@ func firstInvalidByField(c *Codec, src []byte) *FormatError {
 			case gguf.NumE8M0:
 				bad = b[f.Off] == 255
 			case gguf.NumIQ1_M:
-				bad = scaleIQ1_M(b)&0x7C00 == 0x7C00
+				bad = scalar.ScaleIQ1_M(b)&0x7C00 == 0x7C00
 			}
 			if bad {
 				return &FormatError{c.typ, off / size, int64(off + f.Off), f.Name, value(&f, b)}
@@ -67,7 +68,7 @@ func TestValidateFindsFirst(t *testing.T) {
 			continue
 		}
 		const chunks = 3 // of those that vectors take
-		data := make([]byte, chunks*finiteChunk+70*size)
+		data := make([]byte, chunks*scalar.FiniteChunk+70*size)
 		for i := range data {
 			data[i] = 0x7B // finite in all three
 		}

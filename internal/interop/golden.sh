@@ -112,12 +112,12 @@ quants() {
     cp "$work/quants/quant_golden.json" "$work/quants/random_blocks.json" "$dest/quants/testdata/"
 }
 
-# The lookup tables of the formats, from which go generate ./quants makes Go.
+# The lookup tables of the formats, from which go generate ./quants/... makes Go.
 tables() {
     quant tables
     run tables 'python3 quant_tables.py quant_tables.json'
     cp "$work/tables/quant_tables.json" "$dest/internal/gen/grids/"
-    (cd "$dest" && go generate ./quants)
+    (cd "$dest" && go generate ./quants/...)
 }
 
 unicode() {

@@ -12,12 +12,12 @@ func TestGeneratedFileIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile("../../../quants/grids_gen.go")
+	got, err := os.ReadFile("../../../quants/internal/codebook/grids_gen.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("quants/grids_gen.go is out of date: run go generate ./quants")
+		t.Error("grids_gen.go is out of date: run go generate ./quants/internal/codebook")
 	}
 }
 

@@ -1,0 +1,160 @@
+//go:build goexperiment.simd && go1.27
+
+package avx2
+
+import (
+	"simd/archsimd"
+
+	"ggforge/quants/internal/scalar"
+)
+
+// Conversions between F32, F16, BF16 and float32, 16 elements a step. They
+// replace the loops of f32.go, one conversion of package half per element.
+//
+// MB/s of float32, 4096 elements in cache, go1.27.4, AMD EPYC (Zen 3), against
+// the scalar code in the same process:
+//
+//	       encode                decode
+//	F32    40000 (1560, x25)     43000 (2860, x15)
+//	F16     7300-14000 (x10)     12500 (1660, x7.5)
+//	BF16   10000-23000 (x6)      25000 (2900, x8.5)
+//
+// From memory all are bound by it. F16 takes 15 operations for 8 elements to
+// encode, 9 to decode. There is no VCVTPS2PH in simd/archsimd; it would keep the
+// payload of a NaN.
+
+func QuantizeF32(dst []byte, src, _ []float32) {
+	n := encodeF32AVX2(dst, src)
+	scalar.QuantizeF32(dst[4*n:], src[n:], nil)
+}
+
+func encodeF32AVX2(dst []byte, src []float32) (n int) {
+	for len(src) >= 32 && len(dst) >= 128 {
+		d, s := (*[128]byte)(dst), (*[32]float32)(src)
+		archsimd.LoadFloat32x8Array((*[8]float32)(s[0:8])).AsUint8x32().StoreArray((*[32]byte)(d[0:32]))
+		archsimd.LoadFloat32x8Array((*[8]float32)(s[8:16])).AsUint8x32().StoreArray((*[32]byte)(d[32:64]))
+		archsimd.LoadFloat32x8Array((*[8]float32)(s[16:24])).AsUint8x32().StoreArray((*[32]byte)(d[64:96]))
+		archsimd.LoadFloat32x8Array((*[8]float32)(s[24:32])).AsUint8x32().StoreArray((*[32]byte)(d[96:128]))
+		dst, src = dst[128:], src[32:]
+		n += 32
+	}
+	archsimd.ClearAVXUpperBits()
+	return n
+}
+
+func DequantizeF32(dst []float32, src []byte) {
+	n := decodeF32AVX2(dst, src)
+	scalar.DequantizeF32(dst[n:], src[4*n:])
+}
+
+func decodeF32AVX2(dst []float32, src []byte) (n int) {
+	for len(dst) >= 32 && len(src) >= 128 {
+		d, s := (*[32]float32)(dst), (*[128]byte)(src)
+		archsimd.LoadUint8x32Array((*[32]byte)(s[0:32])).AsFloat32x8().StoreArray((*[8]float32)(d[0:8]))
+		archsimd.LoadUint8x32Array((*[32]byte)(s[32:64])).AsFloat32x8().StoreArray((*[8]float32)(d[8:16]))
+		archsimd.LoadUint8x32Array((*[32]byte)(s[64:96])).AsFloat32x8().StoreArray((*[8]float32)(d[16:24]))
+		archsimd.LoadUint8x32Array((*[32]byte)(s[96:128])).AsFloat32x8().StoreArray((*[8]float32)(d[24:32]))
+		dst, src = dst[32:], src[128:]
+		n += 32
+	}
+	archsimd.ClearAVXUpperBits()
+	return n
+}
+
+// evenLanes puts the 64-bit halves of two packed vectors in order.
+var evenLanes = [8]uint32{0, 1, 4, 5, 2, 3, 6, 7}
+
+func QuantizeF16(dst []byte, src, _ []float32) {
+	n := encodeF16AVX2(dst, src)
+	scalar.QuantizeF16(dst[2*n:], src[n:], nil)
+}
+
+func encodeF16AVX2(dst []byte, src []float32) (n int) {
+	order := archsimd.LoadUint32x8Array(&evenLanes)
+	abs, half, bias := ints8(absBits), ints8(halfBits), ints8(biasF16)
+	inf, quiet, normal := ints8(infF16), ints8(quietF16), ints8(normalF16)
+	for len(src) >= 16 && len(dst) >= 32 {
+		s := (*[16]float32)(src)
+		a := toF16x8(archsimd.LoadFloat32x8Array((*[8]float32)(s[0:8])), abs, half, bias, inf, quiet, normal)
+		b := toF16x8(archsimd.LoadFloat32x8Array((*[8]float32)(s[8:16])), abs, half, bias, inf, quiet, normal)
+		a.SaturateToUint16ConcatGrouped(b).AsUint32x8().Permute(order).AsUint8x32().StoreArray((*[32]byte)(dst))
+		dst, src = dst[32:], src[16:]
+		n += 16
+	}
+	archsimd.ClearAVXUpperBits()
+	return n
+}
+
+func DequantizeF16(dst []float32, src []byte) {
+	n := decodeF16AVX2(dst, src)
+	scalar.DequantizeF16(dst[n:], src[2*n:])
+}
+
+func decodeF16AVX2(dst []float32, src []byte) (n int) {
+	mag, sign := ints8(0x7FFF<<13), ints8(1<<31)
+	finite, inf, scale := ints8(0x7C00<<13-1), ints8(0x7F800000), ints8(0x77800000).AsFloat32x8() // 2^112
+	for len(dst) >= 16 && len(src) >= 32 {
+		d, s := (*[16]float32)(dst), (*[32]byte)(src)
+		fromF16x8(archsimd.LoadUint8x16Array((*[16]byte)(s[0:16])), mag, sign, finite, inf, scale).StoreArray((*[8]float32)(d[0:8]))
+		fromF16x8(archsimd.LoadUint8x16Array((*[16]byte)(s[16:32])), mag, sign, finite, inf, scale).StoreArray((*[8]float32)(d[8:16]))
+		dst, src = dst[16:], src[32:]
+		n += 16
+	}
+	archsimd.ClearAVXUpperBits()
+	return n
+}
+
+// fromF16x8 is half.FromF16 of 8 elements. An infinity or NaN gets its exponent
+// before the multiplication, which also makes the NaN quiet.
+func fromF16x8(b archsimd.Uint8x16, mag, sign, finite, inf i32x8, scale f32x8) f32x8 {
+	h := b.AsUint16x8().ExtendToUint32().AsInt32x8()
+	u := h.ShiftAllLeft(13).And(mag)
+	u = u.Or(u.Greater(finite).ToInt32x8().And(inf))
+	f := u.AsFloat32x8().Mul(scale).AsInt32x8()
+	return f.Or(h.ShiftAllLeft(16).And(sign)).AsFloat32x8()
+}
+
+func QuantizeBF16(dst []byte, src, _ []float32) {
+	n := encodeBF16AVX2(dst, src)
+	scalar.QuantizeBF16(dst[2*n:], src[n:], nil)
+}
+
+func encodeBF16AVX2(dst []byte, src []float32) (n int) {
+	order := archsimd.LoadUint32x8Array(&evenLanes)
+	bias, quiet := ints8(0x7FFF), ints8(0x400000)
+	for len(src) >= 16 && len(dst) >= 32 {
+		s := (*[16]float32)(src)
+		a := toBF16x8(archsimd.LoadFloat32x8Array((*[8]float32)(s[0:8])), bias, quiet)
+		b := toBF16x8(archsimd.LoadFloat32x8Array((*[8]float32)(s[8:16])), bias, quiet)
+		a.SaturateToUint16ConcatGrouped(b).AsUint32x8().Permute(order).AsUint8x32().StoreArray((*[32]byte)(dst))
+		dst, src = dst[32:], src[16:]
+		n += 16
+	}
+	archsimd.ClearAVXUpperBits()
+	return n
+}
+
+// toBF16x8 is half.ToBF16 of 8 elements, in the low halves of the lanes.
+func toBF16x8(v f32x8, bias, quiet i32x8) i32x8 {
+	x := v.AsInt32x8()
+	odd := x.ShiftAllLeft(15).AsUint32x8().ShiftAllRight(31).AsInt32x8()
+	r := x.Or(quiet).IfElse(v.IsNaN(), x.Add(bias).Add(odd))
+	return r.AsUint32x8().ShiftAllRight(16).AsInt32x8()
+}
+
+func DequantizeBF16(dst []float32, src []byte) {
+	n := decodeBF16AVX2(dst, src)
+	scalar.DequantizeBF16(dst[n:], src[2*n:])
+}
+
+func decodeBF16AVX2(dst []float32, src []byte) (n int) {
+	for len(dst) >= 16 && len(src) >= 32 {
+		d, s := (*[16]float32)(dst), (*[32]byte)(src)
+		archsimd.LoadUint8x16Array((*[16]byte)(s[0:16])).AsUint16x8().ExtendToUint32().ShiftAllLeft(16).AsFloat32x8().StoreArray((*[8]float32)(d[0:8]))
+		archsimd.LoadUint8x16Array((*[16]byte)(s[16:32])).AsUint16x8().ExtendToUint32().ShiftAllLeft(16).AsFloat32x8().StoreArray((*[8]float32)(d[8:16]))
+		dst, src = dst[16:], src[32:]
+		n += 16
+	}
+	archsimd.ClearAVXUpperBits()
+	return n
+}

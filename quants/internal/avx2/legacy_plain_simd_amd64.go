@@ -1,0 +1,195 @@
+//go:build goexperiment.simd && go1.27
+
+package avx2
+
+import (
+	"encoding/binary"
+	"math"
+	"simd/archsimd"
+
+	"ggforge/quants/internal/arith"
+	"ggforge/quants/internal/pack"
+	"ggforge/quants/internal/scalar"
+	"ggforge/quants/internal/search"
+)
+
+// Q4_0, Q4_1, Q5_0 and Q5_1 without importance, tiles of 8 blocks.
+//
+// go1.27.4, AMD EPYC (Zen 3), float32 input in cache, medians against the scalar
+// code in the same process; MB/s are those of the best run, as the cores were
+// shared:
+//
+//	Q4_0   x11.8   9100 MB/s
+//	Q4_1   x8.3    9200 MB/s
+//	Q5_0   x11.3   8700 MB/s
+//	Q5_1   x13.2   8700 MB/s
+//
+// The element of largest magnitude is the larger of maximum and minus minimum.
+// Where they are equal its sign is that of the first one, found by the scalar
+// code; so are the signs of zeros that are the minimum.
+
+func QuantizeQ4_0(dst []byte, src, _ []float32) {
+	encodeTiles32(dst, src, scalar.BytesQ4_0, encodeQ4_0AVX2)
+}
+
+func QuantizeQ4_1(dst []byte, src, _ []float32) {
+	encodeTiles32(dst, src, scalar.BytesQ4_1, encodeQ4_1AVX2)
+}
+
+func QuantizeQ5_0(dst []byte, src, _ []float32) {
+	encodeTiles32(dst, src, scalar.BytesQ5_0, encodeQ5_0AVX2)
+}
+
+func QuantizeQ5_1(dst []byte, src, _ []float32) {
+	encodeTiles32(dst, src, scalar.BytesQ5_1, encodeQ5_1AVX2)
+}
+
+// scaleSym sets the scales of the types without a minimum: factor is the bits of
+// -1/8 or -1/16, by which multiplying is the same as dividing by -8 or -16.
+func scaleSym(s *scales32, x *tile32, factor uint32) {
+	range32(s, x)
+	signedLargest(s, x)
+	d := archsimd.LoadUint32x8Array(&s.first).AsFloat32x8().Mul(ints8(factor).AsFloat32x8())
+	inverse8(d, ints8(0x3F800000).AsFloat32x8()).AsUint32x8().StoreArray(&s.inverse)
+	storeF16(&s.d, d)
+}
+
+// signedLargest sets s.first to largest of each block, from its range.
+func signedLargest(s *scales32, x *tile32) {
+	var zero f32x8
+	lo, hi := load8(s.min[:]), load8(s.max[:])
+	neg := lo.AsInt32x8().Xor(ints8(1 << 31)).AsFloat32x8()
+	hi.IfElse(hi.Greater(neg), lo).Add(zero).AsUint32x8().StoreArray(&s.first) // -0 + 0 is 0
+	// Both signs have the largest magnitude: the first one counts.
+	tie := hi.Equal(neg).And(hi.NotEqual(zero)).ToBits()
+	if tie != 0 {
+		archsimd.ClearAVXUpperBits()
+		firstLargest(s, x, tie)
+	}
+}
+
+//go:noinline
+func firstLargest(s *scales32, x *tile32, blocks uint8) {
+	for b := range s.first {
+		if blocks>>b&1 != 0 {
+			s.first[b] = math.Float32bits(arith.Largest(x[pack.QK*b:][:pack.QK]))
+		}
+	}
+}
+
+// scaleAsym sets the scales of the types with a minimum; levels is the bits of
+// the largest level.
+func scaleAsym(s *scales32, x *tile32, levels uint32) {
+	range32(s, x)
+	var zero f32x8
+	// Zeros differ in their sign, which is stored: that of the first counts.
+	if zeros := load8(s.min[:]).Equal(zero).ToBits(); zeros != 0 {
+		archsimd.ClearAVXUpperBits()
+		firstRange(s, x, zeros)
+	}
+	lo := load8(s.min[:])
+	d := load8(s.max[:]).Sub(lo).Div(ints8(levels).AsFloat32x8())
+	inverse8(d, ints8(0x3F800000).AsFloat32x8()).AsUint32x8().StoreArray(&s.inverse)
+	lo.AsUint32x8().StoreArray(&s.first)
+	storeF16(&s.d, d)
+	storeF16(&s.m, lo)
+}
+
+//go:noinline
+func firstRange(s *scales32, x *tile32, blocks uint8) {
+	for b := range s.min {
+		if blocks>>b&1 != 0 {
+			s.min[b], s.max[b] = search.BlockRange(x[pack.QK*b:][:pack.QK])
+		}
+	}
+}
+
+// orderNibbles puts the bytes of two vectors of 8, packed to 16 bits, in order.
+var orderNibbles = [32]int8{
+	0, 2, 4, 6, -1, -1, -1, -1, 8, 10, 12, 14, -1, -1, -1, -1,
+	-1, -1, -1, -1, 0, 2, 4, 6, -1, -1, -1, -1, 8, 10, 12, 14,
+}
+
+// storeNibbles is pack.Nibbles of codes below 16, 8 per vector.
+func storeNibbles(dst *[16]byte, c0, c1, c2, c3 i32x8, order archsimd.Int8x32) {
+	a, b := c0.Or(c2.ShiftAllLeft(4)), c1.Or(c3.ShiftAllLeft(4))
+	v := a.SaturateToUint16ConcatGrouped(b).AsUint8x32().PermuteOrZeroGrouped(order)
+	v.GetLo().Or(v.GetHi()).StoreArray(dst)
+}
+
+// code8 rounds v by adding and truncating. What no int32 holds gives 0; that is
+// all that can be below 0.
+func code8(v, add f32x8, top i32x8) i32x8 {
+	var zero i32x8
+	return v.Add(add).ConvertToInt32().Max(zero).Min(top)
+}
+
+func encodeQ4_0AVX2(dst []byte, x *tile32, n int) {
+	var s scales32
+	scaleSym(&s, x, 0xBE000000)                                                                             // -1/8
+	order, add, top := archsimd.LoadInt8x32Array(&orderNibbles), ints8(0x41080000).AsFloat32x8(), ints8(15) // 8.5
+	for b := range n {
+		x, q := (*[pack.QK]float32)(x[pack.QK*b:]), (*[scalar.BytesQ4_0]byte)(dst[scalar.BytesQ4_0*b:])
+		id := ints8(s.inverse[b]).AsFloat32x8()
+		binary.LittleEndian.PutUint16(q[:], uint16(s.d[b]))
+		storeNibbles((*[16]byte)(q[2:]),
+			code8(load8(x[0:]).Mul(id), add, top), code8(load8(x[8:]).Mul(id), add, top),
+			code8(load8(x[16:]).Mul(id), add, top), code8(load8(x[24:]).Mul(id), add, top), order)
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func encodeQ4_1AVX2(dst []byte, x *tile32, n int) {
+	var s scales32
+	scaleAsym(&s, x, 0x41700000) // 15
+	order, add, top := archsimd.LoadInt8x32Array(&orderNibbles), ints8(halfBits).AsFloat32x8(), ints8(15)
+	for b := range n {
+		x, q := (*[pack.QK]float32)(x[pack.QK*b:]), (*[scalar.BytesQ4_1]byte)(dst[scalar.BytesQ4_1*b:])
+		id, lo := ints8(s.inverse[b]).AsFloat32x8(), ints8(s.first[b]).AsFloat32x8()
+		binary.LittleEndian.PutUint16(q[:], uint16(s.d[b]))
+		binary.LittleEndian.PutUint16(q[2:], uint16(s.m[b]))
+		storeNibbles((*[16]byte)(q[4:]),
+			code8(load8(x[0:]).Sub(lo).Mul(id), add, top), code8(load8(x[8:]).Sub(lo).Mul(id), add, top),
+			code8(load8(x[16:]).Sub(lo).Mul(id), add, top), code8(load8(x[24:]).Sub(lo).Mul(id), add, top), order)
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func encodeQ5_0AVX2(dst []byte, x *tile32, n int) {
+	var s scales32
+	scaleSym(&s, x, 0xBD800000)                                                                                             // -1/16
+	order, add, top, low := archsimd.LoadInt8x32Array(&orderNibbles), ints8(0x41840000).AsFloat32x8(), ints8(31), ints8(15) // 16.5
+	for b := range n {
+		x, q := (*[pack.QK]float32)(x[pack.QK*b:]), (*[scalar.BytesQ5_0]byte)(dst[scalar.BytesQ5_0*b:])
+		id := ints8(s.inverse[b]).AsFloat32x8()
+		c0, c1 := code8(load8(x[0:]).Mul(id), add, top), code8(load8(x[8:]).Mul(id), add, top)
+		c2, c3 := code8(load8(x[16:]).Mul(id), add, top), code8(load8(x[24:]).Mul(id), add, top)
+		binary.LittleEndian.PutUint16(q[:], uint16(s.d[b]))
+		binary.LittleEndian.PutUint32(q[2:], fifthBits(c0, c1, c2, c3, low))
+		storeNibbles((*[16]byte)(q[6:]), c0.And(low), c1.And(low), c2.And(low), c3.And(low), order)
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func encodeQ5_1AVX2(dst []byte, x *tile32, n int) {
+	var s scales32
+	scaleAsym(&s, x, 0x41F80000) // 31
+	order, add, top, low := archsimd.LoadInt8x32Array(&orderNibbles), ints8(halfBits).AsFloat32x8(), ints8(31), ints8(15)
+	for b := range n {
+		x, q := (*[pack.QK]float32)(x[pack.QK*b:]), (*[scalar.BytesQ5_1]byte)(dst[scalar.BytesQ5_1*b:])
+		id, lo := ints8(s.inverse[b]).AsFloat32x8(), ints8(s.first[b]).AsFloat32x8()
+		c0, c1 := code8(load8(x[0:]).Sub(lo).Mul(id), add, top), code8(load8(x[8:]).Sub(lo).Mul(id), add, top)
+		c2, c3 := code8(load8(x[16:]).Sub(lo).Mul(id), add, top), code8(load8(x[24:]).Sub(lo).Mul(id), add, top)
+		binary.LittleEndian.PutUint16(q[:], uint16(s.d[b]))
+		binary.LittleEndian.PutUint16(q[2:], uint16(s.m[b]))
+		binary.LittleEndian.PutUint32(q[4:], fifthBits(c0, c1, c2, c3, low))
+		storeNibbles((*[16]byte)(q[8:]), c0.And(low), c1.And(low), c2.And(low), c3.And(low), order)
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+// fifthBits is pack.FifthBits of codes below 32; low is 15.
+func fifthBits(c0, c1, c2, c3, low i32x8) uint32 {
+	return uint32(c0.Greater(low).ToBits()) | uint32(c1.Greater(low).ToBits())<<8 |
+		uint32(c2.Greater(low).ToBits())<<16 | uint32(c3.Greater(low).ToBits())<<24
+}

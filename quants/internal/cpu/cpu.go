@@ -1,0 +1,17 @@
+// Package cpu says what the choice among implementations goes by.
+package cpu
+
+// Machine is what kernels run on.
+type Machine struct {
+	Bits     int  // width of vectors of package simd, 0 in a scalar build
+	Emulated bool // package simd works without vector instructions
+	AVX2     bool // the CPU has AVX2
+}
+
+// Lanes reports whether kernels of package simd pay.
+func (m Machine) Lanes() bool { return m.Bits > 0 && !m.Emulated }
+
+// UsesAVX2 reports whether kernels of 256 bits for amd64 are meant to run: where
+// package simd works with as much, so that they can be switched off with
+// GODEBUG=simd=128 or 0.
+func (m Machine) UsesAVX2() bool { return !m.Emulated && m.Bits >= 256 && m.AVX2 }

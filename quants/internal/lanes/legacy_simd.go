@@ -1,0 +1,138 @@
+//go:build goexperiment.simd && go1.27
+
+package lanes
+
+import (
+	"encoding/binary"
+
+	"ggforge/internal/lane"
+	"ggforge/quants/internal/arith"
+	"ggforge/quants/internal/pack"
+	"ggforge/quants/internal/scalar"
+)
+
+// Q4_0, Q4_1, Q5_0 and Q5_1 with importance, on tiles of one block per lane. Without
+// importance there is no search, and the encoder that was installed before runs.
+//
+// The limits are those of the searches: see Q6_K for Q4_0 and Q5_0 and Q4_K for Q4_1
+// and Q5_1. The mean square of the row is one chain of additions, 3 cycles per
+// element.
+//
+// MB/s of float32 input on one core of a Zen 3 EPYC, go1.27.4, rows of 4096, best of
+// several runs:
+//
+//	      scalar   simd-128   simd-256
+//	Q4_0      93        376        750
+//	Q5_0      92        351        706
+//	Q4_1      31        144        294
+//	Q5_1      31        142        288
+
+var (
+	symQ4_0, symQ5_0 = newSymTable(8), newSymTable(16)
+
+	q4_1Kernel = scaleMinKernel{
+		n: pack.QK, subs: 1, scalarWeights: &scalar.SearchQ4_1, weighted: newAsymTable(&scalar.SearchQ4_1), levels: 15,
+	}
+	q5_1Kernel = scaleMinKernel{
+		n: pack.QK, subs: 1, scalarWeights: &scalar.SearchQ5_1, weighted: newAsymTable(&scalar.SearchQ5_1), levels: 31,
+	}
+)
+
+func QuantizeQ4_0(dst []byte, src, importance []float32) {
+	symBlocks(symQ4_0, scalar.BytesQ4_0, dst, src, importance, func(b []byte, q []uint32) {
+		packBlockWords(b[2:], q)
+	})
+}
+
+func QuantizeQ5_0(dst []byte, src, importance []float32) {
+	symBlocks(symQ5_0, scalar.BytesQ5_0, dst, src, importance, func(b []byte, q []uint32) {
+		binary.LittleEndian.PutUint32(b[2:], fifthBitsOfWords(q))
+		packBlockWords(b[6:], q)
+	})
+}
+
+func QuantizeQ4_1(dst []byte, src, importance []float32) {
+	asymBlocks(&q4_1Kernel, scalar.BytesQ4_1, dst, src, importance, func(b []byte, q []uint32) {
+		packBlockWords(b[4:], q)
+	})
+}
+
+func QuantizeQ5_1(dst []byte, src, importance []float32) {
+	asymBlocks(&q5_1Kernel, scalar.BytesQ5_1, dst, src, importance, func(b []byte, q []uint32) {
+		binary.LittleEndian.PutUint32(b[4:], fifthBitsOfWords(q))
+		packBlockWords(b[8:], q)
+	})
+}
+
+// symBlocks encodes a row with importance in blocks of size bytes: a scale and what
+// store writes for the codes, 4 in one.
+func symBlocks(t *symTable, size int, dst []byte, src, importance []float32, store func(b []byte, q []uint32)) {
+	s := kScratches.Get().(*kScratch)
+	defer kScratches.Put(s)
+	width := lane.Width()
+	tile := pack.QK * width
+	s.rowSquare(src)
+	for len(src) > 0 {
+		n := min(tile, len(src))
+		x, w := s.x[:tile], s.w[:tile]
+		lane.Load(x, src[:n], pack.QK, width)
+		lane.Load(s.imp[:tile], importance[:n], pack.QK, width)
+		src, importance = src[n:], importance[n:]
+		importanceTile(w, x, s.imp[:tile], s.square[:], s.total[:])
+		searchSymRows(t, x, w, s.pairs[:3*tile+1], s.scale[:], s.step[:], s.base[:])
+		symCodesTile(t.levels, x, s.step[:], s.base[:], s.words[:tile/4])
+		lane.Store(s.packed[:n/4], s.words[:tile/4], pack.QK/4, width)
+		for i := range n / pack.QK {
+			pack.PutF16(dst, s.scale[i])
+			store(dst[:size:size], s.packed[i*pack.QK/4:][:pack.QK/4])
+			dst = dst[size:]
+		}
+	}
+}
+
+// asymBlocks encodes a row with importance in blocks of size bytes: a scale, a
+// minimum and what store writes for the codes, 4 in one.
+func asymBlocks(k *scaleMinKernel, size int, dst []byte, src, importance []float32, store func(b []byte, q []uint32)) {
+	s := kScratches.Get().(*kScratch)
+	defer kScratches.Put(s)
+	width := lane.Width()
+	s.rowSquare(src)
+	clear(s.d[:2*width]) // codes are those of the search
+	clear(s.m[:2*width])
+	for len(src) > 0 {
+		n := min(2*pack.QK*width, len(src)) // two tiles, as search takes them
+		k.search(s, src[:n], importance[:n], width)
+		src, importance = src[n:], importance[n:]
+		k.relevel(s, n/pack.QK, width)
+		for i := range n / pack.QK {
+			pack.PutF16(dst, s.scale[i])
+			pack.PutF16(dst[2:], -s.mins[i])
+			store(dst[:size:size], s.packed[i*pack.QK/4:][:pack.QK/4])
+			dst = dst[size:]
+		}
+	}
+}
+
+// rowSquare sets the mean square that goes into the weights to that of a row.
+func (s *kScratch) rowSquare(x []float32) {
+	m := arith.SumSquares(x) / float32(len(x))
+	for i := range s.square {
+		s.square[i] = m
+	}
+}
+
+// packBlockWords is pack.Nibbles for the codes of a block of 32.
+func packBlockWords(dst []byte, q []uint32) {
+	dst, q = dst[:16], q[:8]
+	for i := range 4 {
+		binary.LittleEndian.PutUint32(dst[4*i:], q[i]&0x0F0F0F0F|q[i+4]&0x0F0F0F0F<<4)
+	}
+}
+
+// fifthBitsOfWords is pack.FifthBits. The product brings bit 0 of byte k to bit 24+k.
+func fifthBitsOfWords(q []uint32) (h uint32) {
+	for i, v := range q[:8] {
+		h |= v >> 4 & 0x01010101 * 0x01020408 >> 24 & 15 << (4 * i)
+	}
+	return h
+}

@@ -1,0 +1,315 @@
+//go:build goexperiment.simd && go1.27
+
+package lanes
+
+import (
+	"simd/archsimd"
+)
+
+// searchAsymTiles and searchSymTile with 256 bits. Package simd does not round to
+// integers: with archsimd a level takes one operation less, and it can be limited as
+// an integer is, which does not compete with the additions. Nor does the compiler
+// put a no-op into the loop for every operation, as it does for those of package
+// simd, which are inlined functions. Most candidates need one of the two limits only.
+//
+// Zen 3 does 2 additions or roundings, 2 multiplications and 4 operations of all kinds
+// in a cycle. A candidate of searchAsymAVX2 takes 10 or 11 operations per element for
+// its sums and 6 for its error, one of searchSymAVX2 8 or 9. Cycles per row of two
+// tiles and candidate, of sub-blocks of 32: sums 8.4 without and 9.6 with an upper
+// limit (searchAsymTiles: 11.1), error 4.5 (5.2). A call costs about 25 of them.
+//
+// Tried and lost: levels in one loop and their sums in another (a third of the
+// instructions more); a level from a fused multiplication by 1 and addition (the
+// constants take registers); three or four candidates of searchSymAVX2 at a time
+// (registers again). Two rows in one round of the loop gain 1 to 3%.
+
+type (
+	f32x8 = archsimd.Float32x8
+	i32x8 = archsimd.Int32x8
+)
+
+// absBits are all bits of a float32 but the sign.
+const absBits = 0x7FFFFFFF
+
+func ints8(v uint32) i32x8 { return archsimd.BroadcastUint32x8(v).AsInt32x8() }
+
+func load8(x []float32) f32x8 { return archsimd.LoadFloat32x8Array((*[8]float32)(x)) }
+
+// neg8 returns -v.
+func neg8(v f32x8, sign i32x8) f32x8 { return v.AsInt32x8().Xor(sign).AsFloat32x8() }
+
+// searchAsymPair is searchAsymTiles.
+func searchAsymPair(t *asymTable, x, w, pairs []float32, fit *asymFit) {
+	if tilesByAVX2 {
+		searchAsymAVX2(t, x, w, pairs, fit)
+	} else {
+		searchAsymTiles(t, x, w, pairs, fit)
+	}
+}
+
+func store8(x []float32, v f32x8) { v.StoreArray((*[8]float32)(x)) }
+
+// asymTile is what the search knows of a tile.
+type asymTile struct {
+	sw, sx, mx, low, limit f32x8 // sums and extremes of the elements
+	mn, scale, best        f32x8 // the best fit so far and its error
+	step, base             f32x8 // its levels are those of step*(x - base)
+	exact                  archsimd.Mask32x8
+
+	// The candidate: its step, the sums of its levels, its fit, and whether it has one.
+	s, l, ll, xl, d, m f32x8
+	ok                 archsimd.Mask32x8
+}
+
+func searchAsymAVX2(t *asymTable, x, w, pairs []float32, fit *asymFit) {
+	pairs = pairs[:3*len(x)+1]
+	var a, b asymTile
+	a.start(t, x[:len(x)/2], w, pairs)
+	b.start(t, x[len(x)/2:], w[len(x)/2:], pairs[24:])
+	asymSumsAVX2(&a, &b, pairs)
+	a.best, b.best = asymErrAVX2(t.absErr, a.scale, a.mn, b.scale, b.mn, pairs)
+	for k := range t.steps {
+		a.next(&t.steps[k])
+		b.next(&t.steps[k])
+		if t.capped[k] {
+			asymCappedSumsAVX2(&a, &b, load8(t.levels[:]).AsInt32x8(), pairs)
+		} else {
+			asymSumsAVX2(&a, &b, pairs)
+		}
+		a.solve()
+		b.solve()
+		e0, e1 := asymErrAVX2(t.absErr, a.d, a.m, b.d, b.m, pairs)
+		a.take(e0)
+		b.take(e1)
+	}
+	a.store(fit, 0)
+	b.store(fit, 8)
+	archsimd.ClearAVXUpperBits()
+}
+
+// start loads the elements x and weights w of a tile, puts them into pairs and fits
+// the whole range of x.
+func (a *asymTile) start(t *asymTable, x, w, pairs []float32) {
+	var zero, sw, sx f32x8
+	w = w[:len(x)]
+	mn := load8(x)
+	mx := mn
+	for i := 0; i <= len(x)-8; i += 8 {
+		v, wi := load8(x[i:i+8]), load8(w[i:i+8])
+		mn = v.IfElse(v.Less(mn), mn)
+		mx = v.IfElse(v.Greater(mx), mx)
+		sw = sw.Add(wi)
+		sx = sx.Add(wi.Mul(v))
+		p := (*[16]float32)(pairs[6*i:])
+		store8(p[:8], v)
+		store8(p[8:], wi)
+	}
+	mn = zero.IfElse(mn.Greater(zero), mn)
+	a.sw, a.sx, a.mx, a.low, a.mn, a.base = sw, sx, mx, mn, mn, mn
+	span := mx.Sub(mn)
+	a.step = load8(t.levels[:]).Div(span)
+	a.s = a.step
+	a.scale = load8(t.one[:]).Div(a.step)
+	a.limit = load8(t.limit[:])
+	// Rounding is monotonic, so the extremes of x have those of step*(x - mn).
+	a.exact = a.step.Mul(span).Less(a.limit)
+}
+
+// next begins the candidate with the given numerator. A lane in which the minimum
+// is not below the largest element counts as not exact: there the largest level is
+// not that of the largest element.
+func (a *asymTile) next(numerator *row) {
+	var zero f32x8
+	span := a.mx.Sub(a.mn)
+	s := load8(numerator[:]).Div(span)
+	a.exact = a.exact.And(span.Greater(zero)).And(s.Mul(span).Less(a.limit)).And(s.Mul(a.mn.Sub(a.low)).Less(a.limit))
+	a.s = s
+}
+
+// solve sets the candidate's fit.
+func (a *asymTile) solve() {
+	var zero f32x8
+	det := a.sw.Mul(a.ll).Sub(a.l.Mul(a.l))
+	d := a.sw.Mul(a.xl).Sub(a.sx.Mul(a.l)).Div(det)
+	m := a.ll.Mul(a.sx).Sub(a.l.Mul(a.xl)).Div(det)
+	if above := m.Greater(zero); above.ToBits() != 0 {
+		m = zero.IfElse(above, m)
+		d = a.xl.Div(a.ll).IfElse(above, d)
+	}
+	a.d, a.m, a.ok = d, m, det.Greater(zero)
+}
+
+// take makes the candidate the best fit where its error e is smaller.
+func (a *asymTile) take(e f32x8) {
+	win := a.ok.And(e.Less(a.best))
+	a.best = e.IfElse(win, a.best)
+	a.step = a.s.IfElse(win, a.step)
+	a.base = a.mn.IfElse(win, a.base)
+	a.scale = a.d.IfElse(win, a.scale)
+	a.mn = a.m.IfElse(win, a.mn)
+}
+
+// store puts the best fit into fit, from lane i.
+func (a *asymTile) store(fit *asymFit, i int) {
+	var zero f32x8
+	flat := a.mx.Equal(a.low)
+	store8(fit.scale[i:], zero.IfElse(flat, a.scale))
+	store8(fit.negMin[i:], neg8(a.mn, ints8(1<<31)))
+	store8(fit.step[i:], zero.IfElse(flat, a.step))
+	store8(fit.base[i:], a.base)
+	a.exact.Or(flat).ToInt32x8().StoreArray((*[8]int32)(fit.exact[i:]))
+}
+
+// asymSumsAVX2 sets the levels of pairs to those of the steps of a and b, and the
+// sums of both. No element has a level above the largest.
+//
+//go:noinline
+func asymSumsAVX2(a, b *asymTile, pairs []float32) {
+	var zero i32x8
+	var l0, ll0, xl0, l1, ll1, xl1 f32x8
+	s0, m0, s1, m1 := a.s, a.mn, b.s, b.mn
+	for p := pairs[:len(pairs):len(pairs)]; len(p) > 48; p = p[48:] {
+		q := (*[48]float32)(p)
+		v0 := load8(q[0:]).Sub(m0).Mul(s0).Round().AsInt32x8().Max(zero).AsFloat32x8()
+		store8(q[16:], v0)
+		w0 := v0.Mul(load8(q[8:]))
+		l0, ll0, xl0 = l0.Add(w0), ll0.Add(w0.Mul(v0)), xl0.Add(w0.Mul(load8(q[0:])))
+		v1 := load8(q[24:]).Sub(m1).Mul(s1).Round().AsInt32x8().Max(zero).AsFloat32x8()
+		store8(q[40:], v1)
+		w1 := v1.Mul(load8(q[32:]))
+		l1, ll1, xl1 = l1.Add(w1), ll1.Add(w1.Mul(v1)), xl1.Add(w1.Mul(load8(q[24:])))
+	}
+	a.l, a.ll, a.xl, b.l, b.ll, b.xl = l0, ll0, xl0, l1, ll1, xl1
+}
+
+// asymCappedSumsAVX2 sets the levels of pairs to those of the steps of a and b, and the
+// sums of both.
+//
+//go:noinline
+func asymCappedSumsAVX2(a, b *asymTile, high i32x8, pairs []float32) {
+	var zero i32x8
+	var l0, ll0, xl0, l1, ll1, xl1 f32x8
+	s0, m0, s1, m1 := a.s, a.mn, b.s, b.mn
+	for p := pairs[:len(pairs):len(pairs)]; len(p) > 48; p = p[48:] {
+		q := (*[48]float32)(p)
+		v0 := load8(q[0:]).Sub(m0).Mul(s0).Round().AsInt32x8().Max(zero).Min(high).AsFloat32x8()
+		store8(q[16:], v0)
+		w0 := v0.Mul(load8(q[8:]))
+		l0, ll0, xl0 = l0.Add(w0), ll0.Add(w0.Mul(v0)), xl0.Add(w0.Mul(load8(q[0:])))
+		v1 := load8(q[24:]).Sub(m1).Mul(s1).Round().AsInt32x8().Max(zero).Min(high).AsFloat32x8()
+		store8(q[40:], v1)
+		w1 := v1.Mul(load8(q[32:]))
+		l1, ll1, xl1 = l1.Add(w1), ll1.Add(w1.Mul(v1)), xl1.Add(w1.Mul(load8(q[24:])))
+	}
+	a.l, a.ll, a.xl, b.l, b.ll, b.xl = l0, ll0, xl0, l1, ll1, xl1
+}
+
+// asymErrAVX2 is asymErr.
+//
+//go:noinline
+func asymErrAVX2(abs bool, scale0, mn0, scale1, mn1 f32x8, pairs []float32) (e0, e1 f32x8) {
+	p := pairs[:len(pairs):len(pairs)]
+	if abs {
+		mask := ints8(absBits)
+		for ; len(p) > 48; p = p[48:] {
+			q := (*[48]float32)(p)
+			d0 := scale0.Mul(load8(q[16:])).Add(mn0).Sub(load8(q[0:])).AsInt32x8().And(mask).AsFloat32x8()
+			d1 := scale1.Mul(load8(q[40:])).Add(mn1).Sub(load8(q[24:])).AsInt32x8().And(mask).AsFloat32x8()
+			e0, e1 = e0.Add(d0.Mul(load8(q[8:]))), e1.Add(d1.Mul(load8(q[32:])))
+		}
+		return e0, e1
+	}
+	for ; len(p) > 48; p = p[48:] {
+		q := (*[48]float32)(p)
+		d0 := scale0.Mul(load8(q[16:])).Add(mn0).Sub(load8(q[0:]))
+		d1 := scale1.Mul(load8(q[40:])).Add(mn1).Sub(load8(q[24:]))
+		e0, e1 = e0.Add(d0.Mul(d0).Mul(load8(q[8:]))), e1.Add(d1.Mul(d1).Mul(load8(q[32:])))
+	}
+	return e0, e1
+}
+
+// searchSymRows is searchSymTile, for which rows are longer by at least 1 than three
+// times x.
+func searchSymRows(t *symTable, x, w, rows, scales, step, shift []float32) {
+	if tilesByAVX2 {
+		searchSymAVX2(t, x, w, rows, scales, step, shift)
+	} else {
+		searchSymTile(t, x, w, rows, scales, step, shift)
+	}
+}
+
+// searchSymAVX2 is searchSymTile with 256 bits. Each row of rows has that of x, of w
+// and of their product.
+func searchSymAVX2(t *symTable, x, w, rows, scales, steps, shift []float32) {
+	var zero, m, largest f32x8
+	w, rows = w[:len(x)], rows[:3*len(x)+1]
+	mask := ints8(absBits)
+	for i := 0; i <= len(x)-8; i += 8 {
+		v, wi := load8(x[i:i+8]), load8(w[i:i+8])
+		av := v.AsInt32x8().And(mask).AsFloat32x8()
+		larger := av.Greater(largest)
+		m, largest = v.IfElse(larger, m), av.IfElse(larger, largest)
+		r := (*[24]float32)(rows[3*i:])
+		store8(r[0:], v)
+		store8(r[8:], wi)
+		store8(r[16:], wi.Mul(v))
+	}
+	low, high := load8(t.min[:]), load8(t.max[:]).AsInt32x8()
+	step := load8(t.first[:]).Div(m)
+	a, b, _, _ := symSumsAVX2(step, step, high, rows)
+	scale := zero.IfElse(b.Equal(zero), a.Div(b))
+	best := scale.Mul(a)
+	for k := 0; k+1 < len(t.steps); k += 2 {
+		s0, s1 := load8(t.steps[k][:]).Div(m), load8(t.steps[k+1][:]).Div(m)
+		var a0, b0, a1, b1 f32x8
+		if t.capped[k+1] {
+			a0, b0, a1, b1 = symCappedSumsAVX2(s0, s1, low, high, rows)
+		} else {
+			a0, b0, a1, b1 = symSumsAVX2(s0, s1, high, rows)
+		}
+
+		win := b0.Greater(zero).And(a0.Mul(a0).Greater(best.Mul(b0)))
+		d := a0.Div(b0)
+		scale, best, step = d.IfElse(win, scale), d.Mul(a0).IfElse(win, best), s0.IfElse(win, step)
+
+		win = b1.Greater(zero).And(a1.Mul(a1).Greater(best.Mul(b1)))
+		d = a1.Div(b1)
+		scale, best, step = d.IfElse(win, scale), d.Mul(a1).IfElse(win, best), s1.IfElse(win, step)
+	}
+	flat := largest.Less(load8(t.eps[:]))
+	store8(scales, zero.IfElse(flat, scale))
+	store8(steps, zero.IfElse(flat, step))
+	store8(shift, load8(t.first[:]).Masked(flat))
+	archsimd.ClearAVXUpperBits()
+}
+
+// symSumsAVX2 is symSums for steps with which no element has a level below the
+// smallest.
+//
+//go:noinline
+func symSumsAVX2(s0, s1 f32x8, high i32x8, rows []float32) (a0, b0, a1, b1 f32x8) {
+	for r := rows[:len(rows):len(rows)]; len(r) > 24; r = r[24:] {
+		q := (*[24]float32)(r)
+		x, w, wx := load8(q[0:]), load8(q[8:]), load8(q[16:])
+		l0 := x.Mul(s0).Round().AsInt32x8().Min(high).AsFloat32x8()
+		a0, b0 = a0.Add(l0.Mul(wx)), b0.Add(l0.Mul(w).Mul(l0))
+		l1 := x.Mul(s1).Round().AsInt32x8().Min(high).AsFloat32x8()
+		a1, b1 = a1.Add(l1.Mul(wx)), b1.Add(l1.Mul(w).Mul(l1))
+	}
+	return a0, b0, a1, b1
+}
+
+// symCappedSumsAVX2 is symSums.
+//
+//go:noinline
+func symCappedSumsAVX2(s0, s1, low f32x8, high i32x8, rows []float32) (a0, b0, a1, b1 f32x8) {
+	for r := rows[:len(rows):len(rows)]; len(r) > 24; r = r[24:] {
+		q := (*[24]float32)(r)
+		x, w, wx := load8(q[0:]), load8(q[8:]), load8(q[16:])
+		l0 := x.Mul(s0).Round().Max(low).AsInt32x8().Min(high).AsFloat32x8()
+		a0, b0 = a0.Add(l0.Mul(wx)), b0.Add(l0.Mul(w).Mul(l0))
+		l1 := x.Mul(s1).Round().Max(low).AsInt32x8().Min(high).AsFloat32x8()
+		a1, b1 = a1.Add(l1.Mul(wx)), b1.Add(l1.Mul(w).Mul(l1))
+	}
+	return a0, b0, a1, b1
+}

@@ -1,0 +1,104 @@
+//go:build goexperiment.simd && go1.27
+
+package lanes
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// searchAsymAVX2 finds what searchAsymTiles finds, which no encoder runs where there
+// is AVX2.
+func TestTileAsymAVX2(t *testing.T) {
+	if !tilesByAVX2 {
+		t.Skip("UNTESTED: tiles do not have 8 lanes, or there is no AVX2")
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	var got, want kScratch
+	exact := 0
+	for round := range 400 {
+		k := []*scaleMinKernel{&q4_KKernel, &q5_KKernel, &q2_KKernel, &q4_1Kernel, &q5_1Kernel}[round%5]
+		table := k.weighted
+		if k.plain != nil && round%2 == 0 {
+			table = k.plain
+		}
+		x, w := make([]float32, 2*8*k.n), make([]float32, 2*8*k.n)
+		for i := range x {
+			// Lanes around different middles, some far from 0 compared to their range.
+			x[i] = float32(rng.NormFloat64()) + float32(i%8-4)*float32(round%7)
+			w[i] = float32(rng.ExpFloat64())
+			switch i % 16 {
+			case 3:
+				x[i] *= 1e-38
+			case 5:
+				x[i] = -1 - float32(rng.IntN(3))*0x1p-23
+			case 6:
+				w[i] *= float32(rng.IntN(2))
+			case 11:
+				x[i] = float32(rng.IntN(2))
+			}
+		}
+		fits := [2]asymFit{}
+		for i, s := range []*kScratch{&got, &want} {
+			fits[i] = asymFit{s.scale[:16], s.mins[:16], s.step[:16], s.base[:16], s.exact[:16]}
+		}
+		searchAsymAVX2(table, x, w, got.pairs[:3*len(x)+1], &fits[0])
+		searchAsymTiles(table, x, w, want.pairs[:3*len(x)+1], &fits[1])
+		for l := range 16 {
+			g, h := &fits[0], &fits[1]
+			if g.exact[l] == 0 {
+				continue // searched one by one
+			}
+			exact++
+			for _, v := range [][2][]float32{{g.scale, h.scale}, {g.negMin, h.negMin}, {g.step, h.step}, {g.base, h.base}} {
+				if math.Float32bits(v[0][l]) != math.Float32bits(v[1][l]) {
+					t.Fatalf("round %d lane %d: got %v, want %v", round, l, v[0][l], v[1][l])
+				}
+			}
+			if h.exact[l] == 0 {
+				t.Fatalf("round %d lane %d: exact, but not in searchAsymTiles", round, l)
+			}
+		}
+	}
+	t.Logf("%d lanes compared", exact)
+	if exact < 400*12 {
+		t.Errorf("%d of %d lanes compared", exact, 400*16)
+	}
+}
+
+// searchSymAVX2 finds what searchSymTile finds.
+func TestTileSymAVX2(t *testing.T) {
+	if !tilesByAVX2 {
+		t.Skip("UNTESTED: tiles do not have 8 lanes, or there is no AVX2")
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	var s kScratch
+	for round := range 400 {
+		table, n := []*symTable{symQ6_K, symQ3_K, symQ4_0, symQ5_0}[round%4], []int{16, 16, 32, 32}[round%4]
+		x, w := make([]float32, 8*n), make([]float32, 8*n)
+		for i := range x {
+			x[i], w[i] = float32(rng.NormFloat64()), float32(rng.ExpFloat64())
+			switch i % 8 {
+			case 3:
+				x[i] *= 1e-15
+			case 5:
+				x[i] = float32(rng.IntN(3) - 1)
+			case 6:
+				w[i] *= float32(rng.IntN(2))
+			case 7:
+				x[i] = 0
+			}
+		}
+		var got, want [3][8]float32
+		searchSymAVX2(table, x, w, s.pairs[:3*len(x)+1], got[0][:], got[1][:], got[2][:])
+		searchSymTile(table, x, w, s.pairs[:len(x)], want[0][:], want[1][:], want[2][:])
+		for i := range got {
+			for l := range got[i] {
+				if math.Float32bits(got[i][l]) != math.Float32bits(want[i][l]) {
+					t.Fatalf("round %d, result %d, lane %d: got %v, want %v", round, i, l, got[i][l], want[i][l])
+				}
+			}
+		}
+	}
+}

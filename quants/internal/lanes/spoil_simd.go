@@ -1,0 +1,36 @@
+//go:build goexperiment.simd && go1.27
+
+package lanes
+
+import "math"
+
+// Spoil fills scratch memory that is kept between calls with NaN and other values
+// that must not matter. Tests call it before they compare.
+func Spoil() {
+	s := kScratches.Get().(*kScratch)
+	defer kScratches.Put(s)
+	nan := float32(math.NaN())
+	for _, a := range [][]float32{
+		s.x[:], s.w[:], s.pairs[:], s.lv[:], s.imp[:], s.above[:], s.scale[:], s.mins[:], s.step[:], s.base[:], s.total[:], s.square[:],
+		s.d[:], s.m[:], s.xt[:], s.wt[:], s.mt[:], s.ds[:], s.dms[:],
+	} {
+		for i := range a {
+			a[i] = nan
+		}
+	}
+	for _, a := range [][]int32{s.exact[:], s.ct[:], s.cs[:], s.cm[:]} {
+		for i := range a {
+			a[i] = -1
+		}
+	}
+	for i := range s.packed {
+		s.kept[i] = 0xFFFFFFFF
+		s.packed[i] = 0xFFFFFFFF
+	}
+	for i := range s.words {
+		s.words[i] = 0xFFFFFFFF
+	}
+	for i := range s.codes {
+		s.codes[i] = 0xFF
+	}
+}
