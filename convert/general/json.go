@@ -55,16 +55,21 @@ func readObject(files Files, name string) (*document, error) {
 }
 
 // readGeneration reads generation_config.json. A file that is not JSON counts as
-// absent, and so does an empty value that is no object.
+// absent, and so does an empty value that is no object. One beyond the limits of package pyjson is an error.
 func readGeneration(files Files, warnf func(string, ...any)) (*document, error) {
 	doc := &document{file: generationFile}
 	data, err := readFile(files, generationFile)
 	if data == nil || err != nil {
 		return doc, err
 	}
-	v, err := parseJSON(generationFile, data)
+	v, err := pyjson.Parse(data)
 	if err != nil {
-		warnf("%v: ignored", err)
+		var bad *pyjson.SyntaxError
+		at := atLine(generationFile, data, err)
+		if errors.As(err, &bad) && bad.Limit {
+			return nil, at
+		}
+		warnf("%v: ignored", at)
 		return doc, nil
 	}
 	if _, ok := v.(*pyjson.Object); !ok && !pyjson.Truthy(v) {
@@ -96,10 +101,14 @@ func rootObject(file string, v any) (*document, error) {
 // parseJSON parses UTF-8 text as Python's json module does.
 func parseJSON(file string, data []byte) (any, error) {
 	v, err := pyjson.Parse(data)
+	return v, atLine(file, data, err)
+}
+
+// atLine gives an error of package pyjson file and line.
+func atLine(file string, data []byte, err error) error {
 	var bad *pyjson.SyntaxError
-	if errors.As(err, &bad) {
-		line := 1 + bytes.Count(data[:bad.Offset], []byte("\n"))
-		return nil, fault.Errorf(fault.Broken, "%s: line %d: %s", file, line, bad.Msg)
+	if !errors.As(err, &bad) {
+		return err
 	}
-	return v, err
+	return fault.Errorf(fault.Broken, "%s: line %d: %s", file, 1+bytes.Count(data[:bad.Offset], []byte("\n")), bad.Msg)
 }

@@ -188,10 +188,11 @@ func Describe(v any) string {
 	return "an object"
 }
 
-// SyntaxError says where a text is not JSON.
+// SyntaxError says where a text is not JSON, or JSON beyond a limit.
 type SyntaxError struct {
 	Offset int64 // byte in the text
 	Msg    string
+	Limit  bool
 }
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("byte %d: %s", e.Offset, e.Msg) }
@@ -215,7 +216,8 @@ type parser struct {
 	data  string
 	pos   int
 	depth int
-	left  int // values that may still come
+	left  int  // values that may still come
+	limit bool // whether a limit is what the error is about
 }
 
 // Parse parses one JSON value: nil, bool, json.Number, string, []any or *Object.
@@ -225,7 +227,7 @@ func Parse(data []byte) (any, error) { return parse(data, maxValues) }
 
 func parse(data []byte, limit int) (any, error) {
 	if off := InvalidUTF8(data); off >= 0 {
-		return nil, &SyntaxError{int64(off), "not UTF-8 text"}
+		return nil, &SyntaxError{Offset: int64(off), Msg: "not UTF-8 text"}
 	}
 	p := &parser{data: string(data), left: limit}
 	p.space()
@@ -237,7 +239,7 @@ func parse(data []byte, limit int) (any, error) {
 		}
 	}
 	if msg != "" {
-		return nil, &SyntaxError{int64(p.pos), "JSON: " + msg}
+		return nil, &SyntaxError{int64(p.pos), "JSON: " + msg, p.limit}
 	}
 	return v, nil
 }
@@ -278,6 +280,7 @@ func (p *parser) value() (v any, msg string) {
 		return nil, "want a value, found the end"
 	}
 	if p.left--; p.left < 0 {
+		p.limit = true
 		return nil, "too many values"
 	}
 	switch p.data[p.pos] {
@@ -285,6 +288,7 @@ func (p *parser) value() (v any, msg string) {
 		return p.str()
 	case '{', '[':
 		if p.depth++; p.depth > maxDepth {
+			p.limit = true
 			return nil, fmt.Sprintf("nested deeper than %d", maxDepth)
 		}
 		defer func() { p.depth-- }()
@@ -302,12 +306,15 @@ func (p *parser) value() (v any, msg string) {
 }
 
 func (p *parser) object() (any, string) {
-	o := &Object{Values: make(map[string]any)}
 	p.pos++
 	p.space()
 	if p.take("}") {
-		return o, ""
+		return NewObject(), ""
 	}
+	var (
+		names  []string
+		values []any
+	)
 	for {
 		if p.pos == len(p.data) || p.data[p.pos] != '"' {
 			return nil, "want a member name"
@@ -325,16 +332,26 @@ func (p *parser) object() (any, string) {
 		if msg != "" {
 			return nil, msg
 		}
-		o.Set(name.(string), v)
+		names, values = append(names, name.(string)), append(values, v)
 		p.space()
 		if p.take("}") {
-			return o, ""
+			return objectOf(names, values), ""
 		}
 		if !p.take(",") {
 			return nil, "want ',' or '}'"
 		}
 		p.space()
 	}
+}
+
+// objectOf returns the object of members in the order in which they were read. The
+// map is made at its size: a large one that grows leaves twice its size behind.
+func objectOf(names []string, values []any) *Object {
+	o := &Object{Names: names[:0], Values: make(map[string]any, len(names))}
+	for i, name := range names {
+		o.Set(name, values[i])
+	}
+	return o
 }
 
 func (p *parser) list() (any, string) {
@@ -393,7 +410,7 @@ func (p *parser) number() (any, string) {
 	}
 	n := json.Number(p.data[start:p.pos])
 	if nDigits > MaxDigits && !IsFloat(n) {
-		p.pos = start
+		p.pos, p.limit = start, true
 		return nil, fmt.Sprintf("an integer of %d digits, want at most %d", nDigits, MaxDigits)
 	}
 	return n, ""

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"ggforge/gguf"
+)
+
+// TestStringArrays quantizes a file with a large vocabulary to one type and to
+// several: the outputs share it, and each costs a small multiple of it.
+func TestStringArrays(t *testing.T) {
+	dir := t.TempDir()
+	tokens := make([]string, 300_000)
+	for i := range tokens {
+		tokens[i] = fmt.Sprintf("token %07d", i)
+	}
+	m := gguf.Metadata{
+		{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: "llama.block_count", Value: gguf.Uint32(1)},
+		{Key: "llama.attention.head_count", Value: gguf.Uint32(4)},
+		{Key: "tokenizer.ggml.tokens", Value: gguf.Strings(tokens)},
+		{Key: "tokenizer.ggml.scores", Value: gguf.Float32s(make([]float32, len(tokens)))},
+	}
+	tensors := []gguf.Tensor{{Name: "output.weight", NE: []int64{256, 4}, Type: gguf.TypeF32}}
+	size := gguf.Layout(tensors, 32)
+	b := gguf.AppendHeader(nil, m, tensors, 32)
+	header := uint64(len(b))
+	in := filepath.Join(dir, "in.gguf")
+	if err := os.WriteFile(in, append(b, make([]byte, size)...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cost := func(types ...string) float64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		args := append([]string{"--out-dir", filepath.Join(dir, types[0]), "--threads", "1", "--progress", "none", in}, types...)
+		if code, out, err := call(args...); code != 0 {
+			t.Fatal(out, err)
+		}
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc-before.TotalAlloc) / float64(header)
+	}
+	one := cost("Q8_0")
+	each := (cost("Q4_0", "Q5_0", "Q5_1", "Q8_0", "F16") - one) / 4
+	t.Logf("%.1f times the header for one output, %.1f for each further one", one, each)
+	if one > 8 || each > 3.5 {
+		t.Error("want at most 8 and 3.5")
+	}
+}
