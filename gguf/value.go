@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // ValueType is the id of a metadata value's type, as stored in the file.
@@ -153,28 +154,58 @@ func (v Value) appendTo(b []byte, order binary.AppendByteOrder) []byte {
 }
 
 // Strings returns an array of strings.
-func Strings(v []string) Value { return arrayOf(StringType, v, String) }
+func Strings(v []string) Value {
+	size := 8 * len(v)
+	for _, s := range v {
+		size += len(s)
+	}
+	var b strings.Builder // what is built is the value's payload: no copy is made
+	b.Grow(size)
+	var length [8]byte
+	for _, s := range v {
+		binary.LittleEndian.PutUint64(length[:], uint64(len(s)))
+		b.Write(length[:])
+		b.WriteString(s)
+	}
+	return Value{typ: ArrayType, elem: StringType, n: len(v), raw: b.String()}
+}
 
 // Bools returns an array of flags.
-func Bools(v []bool) Value { return arrayOf(BoolType, v, Bool) }
+func Bools(v []bool) Value {
+	return arrayOf(BoolType, v, func(b bool) uint64 {
+		if b {
+			return 1
+		}
+		return 0
+	})
+}
 
 // Int32s returns an array of 32-bit integers.
-func Int32s(v []int32) Value { return arrayOf(Int32Type, v, Int32) }
+func Int32s(v []int32) Value {
+	return arrayOf(Int32Type, v, func(i int32) uint64 { return uint64(i) })
+}
 
 // Float32s returns an array of 32-bit floats.
-func Float32s(v []float32) Value { return arrayOf(Float32Type, v, Float32) }
+func Float32s(v []float32) Value {
+	return arrayOf(Float32Type, v, func(f float32) uint64 { return uint64(math.Float32bits(f)) })
+}
 
 // Uint8s returns an array of bytes.
 func Uint8s(v []byte) Value {
 	return Value{typ: ArrayType, elem: Uint8Type, n: len(v), raw: string(v)}
 }
 
-func arrayOf[T any](elem ValueType, v []T, f func(T) Value) Value {
-	var raw []byte
+// arrayOf returns an array of numbers, of which f gives the bits.
+func arrayOf[T any](elem ValueType, v []T, f func(T) uint64) Value {
+	w := elem.width()
+	var b strings.Builder
+	b.Grow(w * len(v))
+	var buf [8]byte
 	for _, e := range v {
-		raw = f(e).appendElem(raw)
+		binary.LittleEndian.PutUint64(buf[:], f(e))
+		b.Write(buf[:w])
 	}
-	return Value{typ: ArrayType, elem: elem, n: len(v), raw: string(raw)}
+	return Value{typ: ArrayType, elem: elem, n: len(v), raw: b.String()}
 }
 
 // Type returns the value's type.
