@@ -235,6 +235,7 @@ type source struct {
 
 func (s *source) NE() []int64     { return s.ne }
 func (s *source) Type() gguf.Type { return s.typ }
+func (s *source) Cost() int64     { return 0 }
 func (s *source) Raw(_ *[]byte, a, b int64) ([]byte, error) {
 	n := s.typ.RowBytes(s.ne[0])
 	return s.data[a*n : b*n], nil

@@ -248,3 +248,69 @@ func TestPrepared(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// TestCost compares what views cost with what is under them.
+func TestCost(t *testing.T) {
+	base := numbered(64, 64)
+	transposed, err := Transpose(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, err := Slice(transposed, 0, 0, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := Stack([]Source{base, transposed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := Reshape(transposed, []int64{64 * 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		source Source
+		want   int64
+	}{
+		"stored":     {base, 0},
+		"transposed": {transposed, costTranspose},
+		"reshaped":   {same, costTranspose},
+		"columns":    {half, 2*costTranspose + costGather},
+		"joined":     {both, costTranspose / 2},
+		"converted":  {Convert(transposed, gguf.TypeF32), costTranspose + costDecode + quants.Lookup(gguf.TypeF32).Cost(false)},
+	} {
+		if got := c.source.Cost(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// BenchmarkSources measures what the cost… constants say.
+func BenchmarkSources(b *testing.B) {
+	const n = 2048
+	base := numbered(n, n)
+	transposed, err := Transpose(base)
+	if err != nil {
+		b.Fatal(err)
+	}
+	permuted, err := PermuteRope(base, 16)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		s    Source
+	}{{"stored", base}, {"transposed", transposed}, {"gathered", permuted}, {"mapped", Map(base, Add(1))}} {
+		b.Run(c.name, func(b *testing.B) {
+			var buf []byte
+			for b.Loop() {
+				for i := int64(0); i < n; i += 128 {
+					if _, err := c.s.Raw(&buf, i, i+128); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())*1000/float64(b.N)/(n*n), "ps/element")
+		})
+	}
+}

@@ -57,6 +57,10 @@ type converted struct {
 
 func (c *converted) Type() gguf.Type { return c.typ }
 
+func (c *converted) Cost() int64 {
+	return c.Source.Cost() + costDecode + quants.Lookup(c.typ).Cost(false)
+}
+
 func (c *converted) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	scratch := floats.Get().(*scratch)
 	defer floats.Put(scratch)

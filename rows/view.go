@@ -31,6 +31,8 @@ type gathered struct {
 
 func (g *gathered) NE() []int64 { return g.ne }
 
+func (g *gathered) Cost() int64 { return g.Source.Cost() + costGather }
+
 func (g *gathered) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	n := g.Type().RowBytes(g.ne[0])
 	out := grow(buf, int((b-a)*n))
@@ -116,6 +118,9 @@ type columns struct {
 }
 
 func (c *columns) NE() []int64 { return c.ne }
+
+// Cost counts the columns that are read and left out, too.
+func (c *columns) Cost() int64 { return c.Source.Cost()*c.row/(c.to-c.from) + costGather }
 
 func (c *columns) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	var all []byte
@@ -213,6 +218,8 @@ func (t *transposed) NE() []int64 { return t.ne }
 // tileSide is how many rows and columns are transposed at a time: few enough that
 // a tile stays in the cache nearest to the CPU.
 const tileSide = 64
+
+func (t *transposed) Cost() int64 { return t.Source.Cost() + costTranspose }
 
 func (t *transposed) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	size := t.Type().BlockBytes()
@@ -379,6 +386,17 @@ func newJoined(parts []Source, ne []int64) Source {
 func (j *joined) NE() []int64     { return j.ne }
 func (j *joined) Type() gguf.Type { return j.parts[0].Type() }
 
+// Cost is the mean of the parts.
+func (j *joined) Cost() int64 {
+	sum, n := int64(0), int64(0)
+	for _, p := range j.parts {
+		elements := gguf.Rows(p.NE()) * gguf.RowLen(p.NE())
+		sum += elements * p.Cost()
+		n += elements
+	}
+	return sum / max(n, 1)
+}
+
 func (j *joined) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	i, found := slices.BinarySearch(j.first, a)
 	if !found {
@@ -422,6 +440,8 @@ type mapped struct {
 
 func (m *mapped) Type() gguf.Type { return m.typ }
 
+func (m *mapped) Cost() int64 { return m.Source.Cost() + costDecode + quants.Lookup(m.typ).Cost(false) }
+
 func (m *mapped) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	scratch := floats.Get().(*scratch)
 	defer floats.Put(scratch)
@@ -455,7 +475,8 @@ func Scale(c float32) func([]float32) {
 }
 
 // Prepared returns a source of the given dimensions and type that is made when it
-// is first read, by one of those who read it; the others wait.
+// is first read, by one of those who read it; the others wait. Its cost is taken to
+// be that of computing an element twice: once to prepare, once to read.
 func Prepared(ne []int64, t gguf.Type, prepare func() (Source, error)) Source {
 	return &prepared{ne, t, sync.OnceValues(prepare)}
 }
@@ -468,6 +489,8 @@ type prepared struct {
 
 func (p *prepared) NE() []int64     { return p.ne }
 func (p *prepared) Type() gguf.Type { return p.typ }
+
+func (p *prepared) Cost() int64 { return 2 * (costDecode + quants.Lookup(p.typ).Cost(false)) }
 
 func (p *prepared) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	s, err := p.get()

@@ -60,6 +60,7 @@ func convert(ctx context.Context, tensors []*placed, files []string, opt Options
 			j = &job{source: t.Source, ne: t.Source.NE()}
 			jobs[t.Source] = j
 			p.jobs = append(p.jobs, j)
+			p.work += j.readWork(gguf.Rows(j.ne) * gguf.RowLen(j.ne))
 		}
 		j.outputs = append(j.outputs, t)
 		n := gguf.DataBytes(t.Type, j.ne)

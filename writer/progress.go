@@ -20,6 +20,10 @@ func workOf(t *placed, n int64) int64 {
 	return work
 }
 
+// readWork returns about how many picoseconds it takes to make n elements of the
+// source, which is done once for all outputs.
+func (j *job) readWork(n int64) int64 { return n * j.source.Cost() }
+
 // tick is how often Progress is called between tensors.
 const tick = 100 * time.Millisecond
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
+
+	"ggforge/rows"
 )
 
 func TestProgress(t *testing.T) {
@@ -28,3 +30,32 @@ func TestProgress(t *testing.T) {
 		t.Errorf("%v, last %+v", begun, last)
 	}
 }
+
+// TestReadWork counts what a source costs once, however many outputs it has.
+func TestReadWork(t *testing.T) {
+	f := testFile(filepath.Join(t.TempDir(), "out.gguf"))
+	src := f.Tensors[0].Source
+	slow := &expensive{src, 1e6}
+	f.Tensors[0].Source = slow
+	done := 0.0 // share of the work when the fifth tensor begins
+	if _, err := Write(context.Background(), f, Options{Workers: 1, Progress: func(p Progress) {
+		if p.Begun && p.Index == 4 { // two tensors may be on their way
+			done = p.Work
+		}
+		if p.Work > 1 {
+			t.Errorf("%+v", p)
+		}
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if done < 0.9 {
+		t.Errorf("%.2f of the work done after the tensor that makes nearly all of it", done)
+	}
+}
+
+type expensive struct {
+	rows.Source
+	cost int64
+}
+
+func (e *expensive) Cost() int64 { return e.cost }

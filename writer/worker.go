@@ -77,6 +77,7 @@ func (w *worker) convert(p *pool, b block) error {
 		p.done.Add(int64(len(data)))
 		p.worked.Add(workOf(o, (b.b-b.a)*rowLen))
 	}
+	p.worked.Add(b.readWork((b.b - b.a) * rowLen))
 	return nil
 }
 

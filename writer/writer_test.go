@@ -38,6 +38,7 @@ func newMatrix(x []float32, ne ...int64) *matrix {
 
 func (m *matrix) NE() []int64     { return m.ne }
 func (m *matrix) Type() gguf.Type { return gguf.TypeF32 }
+func (m *matrix) Cost() int64     { return 0 }
 func (m *matrix) Raw(_ *[]byte, a, b int64) ([]byte, error) {
 	if m.err != nil && a <= m.at && m.at < b {
 		return nil, m.err

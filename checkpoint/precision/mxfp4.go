@@ -43,6 +43,11 @@ type blocksMXFP4 struct {
 func (m *blocksMXFP4) NE() []int64     { return m.ne }
 func (m *blocksMXFP4) Type() gguf.Type { return gguf.TypeMXFP4 }
 
+func (m *blocksMXFP4) Cost() int64 { return costMXFP4 }
+
+// costMXFP4 is about how many picoseconds it takes to move an element's code.
+const costMXFP4 = 300
+
 func (m *blocksMXFP4) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	blocks := m.ne[0] / 32
 	var some, more []byte
