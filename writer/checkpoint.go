@@ -153,6 +153,7 @@ func (c *Checkpoint) claim(files []layout, force bool) (made bool, err error) {
 		switch {
 		case ours[strings.TrimSuffix(name, Suffix)] && strings.HasSuffix(name, Suffix):
 			// what an interrupted run has left is replaced
+		case ours[strings.TrimSuffix(name, Suffix+progressSuffix)] && strings.HasSuffix(name, progressSuffix):
 		case !force:
 			return false, fault.Permits("Force", fault.Errorf(fault.Usage, "%s: is not empty, it holds %s", c.Dir, name))
 		case safetensors.IsModelFile(name) && !ours[name]:

@@ -60,7 +60,8 @@ func (f *File) layout() layout {
 	}
 	dataStart := gguf.HeaderBytes(f.Metadata, infos, alignment)
 	l := layout{path: f.Path, size: dataStart + dataBytes}
-	l.header = func() []byte { return header(nil, f.Metadata, infos, alignment) }
+	// without the padding after it: a new file reads as zeros
+	l.header = func() []byte { return header(nil, f.Metadata, infos, 1) }
 	for i, t := range f.Tensors {
 		l.tensors = append(l.tensors, &placed{Tensor: t, off: dataStart + infos[i].Offset, swap: f.swaps(t.Type)})
 	}

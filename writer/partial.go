@@ -182,50 +182,67 @@ func exclusive(name, final string) (*os.File, error) {
 	return nil, fault.Errorf(fault.Usage, "%s: %w", name, errLocked)
 }
 
-// removeLeftover removes a file that an interrupted run has left. Which it is
-// only if it is a regular file with this one name, that no process has locked.
+// removeLeftover removes a file that an interrupted run has left.
 func removeLeftover(name, final string) error {
-	st, err := os.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if !st.Mode().IsRegular() {
-		return stranger(name, kindOf(st.Mode()))
-	}
-	f, err := os.OpenFile(name, os.O_RDWR|noFollow, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	f, err := leftover(name, final)
+	if f == nil || err != nil {
 		return err
 	}
 	defer f.Close()
-	if now, err := f.Stat(); err != nil || !os.SameFile(st, now) {
-		return err
-	}
-	n, err := links(f)
-	if err != nil {
-		return err
-	}
-	if there, err := os.Lstat(final); n > 1 && (err != nil || !os.SameFile(st, there)) { // final: a commit by links was cut short
-		return stranger(name, fmt.Sprintf("a file with %d names", n))
-	}
-	switch err := lock(f); {
-	case errors.Is(err, errLocked):
-		return fault.Errorf(fault.Usage, "%s: %w", name, errLocked)
-	case err != nil:
-		return fault.Errorf(fault.Usage, "%s: left by an interrupted run, or being written by another one; remove it if there is none", name)
-	}
-	if !refers(name, f) {
-		return nil
-	}
 	if !renamesOpen {
 		f.Close()
 	}
 	return os.Remove(name)
+}
+
+// leftover opens and locks a file that an interrupted run has left: a regular file
+// with this one name, that no process has locked. Anything else is an error of
+// kind fault.Usage; nil means that there is nothing, or was a moment ago.
+func leftover(name, final string) (_ *os.File, err error) {
+	st, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, stranger(name, kindOf(st.Mode()))
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|noFollow, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	keep := false
+	defer func() {
+		if !keep {
+			f.Close()
+		}
+	}()
+	if now, err := f.Stat(); err != nil || !os.SameFile(st, now) {
+		return nil, err
+	}
+	n, err := links(f)
+	if err != nil {
+		return nil, err
+	}
+	if there, err := os.Lstat(final); n > 1 && (err != nil || !os.SameFile(st, there) || name == final) { // final: a commit by links was cut short
+		return nil, stranger(name, fmt.Sprintf("a file with %d names", n))
+	}
+	switch err := lock(f); {
+	case errors.Is(err, errLocked):
+		return nil, fault.Errorf(fault.Usage, "%s: %w", name, errLocked)
+	case err != nil:
+		return nil, fault.Errorf(fault.Usage, "%s: left by an interrupted run, or being written by another one; remove it if there is none", name)
+	}
+	if !refers(name, f) {
+		return nil, nil
+	}
+	keep = true
+	return f, nil
 }
 
 // stranger refuses to replace what stands under a temporary name.

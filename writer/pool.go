@@ -107,7 +107,9 @@ func (p *pool) run(ctx context.Context) error {
 		defer close(blocks)
 		for i := range p.jobs {
 			begun(i)
-			if err := p.jobs[i].cut(ctx, buffer/int64(workers), blocks); err != nil {
+			done := p.jobs[i].done()
+			p.skip(p.jobs[i], done)
+			if err := p.jobs[i].cut(ctx, buffer/int64(workers), done, blocks); err != nil {
 				return fmt.Errorf("tensor %q: %w", p.jobs[i].name(), err)
 			}
 		}
@@ -129,21 +131,28 @@ func (p *pool) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// cut sends the tensor in blocks for which a worker needs that many bytes of
-// buffers at most, or one row.
-func (j *job) cut(ctx context.Context, buffer int64, blocks chan<- block) error {
+// cut sends the tensor, but for the rows that are done, in blocks for which a
+// worker needs that many bytes of buffers at most, or one row.
+func (j *job) cut(ctx context.Context, buffer int64, done []span, blocks chan<- block) error {
+	n := gguf.Rows(j.ne)
+	if len(done) > 0 && done[0].a == 0 && done[0].b == n {
+		return nil
+	}
 	encoders, err := j.begin()
 	if err != nil {
 		return err
 	}
-	n := gguf.Rows(j.ne)
 	step := max(1, min(blockElements/gguf.RowLen(j.ne), buffer/j.rowBuffer()))
-	for a := int64(0); a < n; a += step {
-		select {
-		case blocks <- block{j, encoders, a, min(a+step, n)}:
-		case <-ctx.Done():
-			return ctx.Err()
+	a := int64(0)
+	for _, s := range append(done, span{a: n, b: n}) {
+		for ; a < s.a; a = min(a+step, s.a) {
+			select {
+			case blocks <- block{j, encoders, a, min(a+step, s.a)}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
+		a = s.b
 	}
 	return nil
 }

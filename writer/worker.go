@@ -14,6 +14,7 @@ type worker struct {
 	raw []byte    // a piece, or a block that is written as it is
 	f32 []float32 // a piece
 	out [][]byte  // a block of each output
+	n   []tally   // of each output in the block
 
 	scratch Scratch
 }
@@ -28,7 +29,8 @@ const pieceElements = 32 << 10
 func (w *worker) convert(p *pool, b block) error {
 	src, rowLen := b.source, gguf.RowLen(b.ne)
 	keeps, changes := false, false
-	w.out = sized(w.out, len(b.outputs))
+	w.out, w.n = sized(w.out, len(b.outputs)), sized(w.n, len(b.outputs))
+	clear(w.n)
 	for i, o := range b.outputs {
 		if o.Type == src.Type() {
 			keeps = true
@@ -74,6 +76,10 @@ func (w *worker) convert(p *pool, b block) error {
 		if _, err := o.to.WriteAt(data, o.off+b.a*o.Type.RowBytes(rowLen)); err != nil {
 			return err
 		}
+		if err := o.log.add(o, span{b.a, b.b, w.n[i]}, data); err != nil {
+			return err
+		}
+		o.count(w.n[i])
 		p.done.Add(int64(len(data)))
 		p.worked.Add(workOf(o, (b.b-b.a)*rowLen))
 	}
@@ -104,10 +110,10 @@ func (w *worker) piece(p *pool, b block, raw []byte, a, end int64, convert bool)
 		}
 		n := o.Type.RowBytes(rowLen)
 		out := w.out[i][(a-b.a)*n : (end-b.a)*n]
-		if err := w.encode(out, o, b.encoders[i], a, end); err != nil {
+		if err := w.encode(out, o, b.encoders[i], a, end, &w.n[i]); err != nil {
 			return err
 		}
-		if err := p.checkOutput(o, out, a, rowLen); err != nil {
+		if err := p.checkOutput(o, out, a, rowLen, &w.n[i]); err != nil {
 			return err
 		}
 	}
@@ -115,21 +121,19 @@ func (w *worker) piece(p *pool, b block, raw []byte, a, end int64, convert bool)
 }
 
 // encode converts rows [a, b), which are in w.f32, to the output's type.
-func (w *worker) encode(out []byte, o *placed, rows RowEncoder, a, b int64) error {
+func (w *worker) encode(out []byte, o *placed, rows RowEncoder, a, b int64, count *tally) error {
 	if err := rows.Encode(out, o.Type, w.f32, a, b, &w.scratch); err != nil {
 		return err
 	}
 	if o.Type == gguf.TypeIQ3_S {
-		if n := quants.ZeroSubBlocksIQ3_S(w.f32); n > 0 {
-			o.displaced.Add(int64(n))
-		}
+		count.displaced += int64(quants.ZeroSubBlocksIQ3_S(w.f32))
 	}
 	return nil
 }
 
 // checkOutput looks for infinities that the conversion made of finite weights in
 // data, rows from firstRow on.
-func (p *pool) checkOutput(o *placed, data []byte, firstRow, rowLen int64) error {
+func (p *pool) checkOutput(o *placed, data []byte, firstRow, rowLen int64, count *tally) error {
 	to := quants.Lookup(o.Type)
 	err := to.Validate(data)
 	if err == nil {
@@ -141,7 +145,7 @@ func (p *pool) checkOutput(o *placed, data []byte, firstRow, rowLen int64) error
 	size := to.Type().BlockBytes()
 	for ; len(data) > 0; data = data[size:] {
 		if to.Validate(data[:size]) != nil {
-			o.overflows.Add(1)
+			count.overflows++
 		}
 	}
 	return nil

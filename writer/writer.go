@@ -65,6 +65,14 @@ type Options struct {
 	// 96 MiB, which more than some 20 workers reach. A worker holds one row at
 	// least.
 	MaxBuffer int64
+	// Resume, unless empty, makes the write one that can be continued: when it fails,
+	// is interrupted or killed, the temporary files stay, with a log of the rows that
+	// they hold. A later write of the same files with the same Resume takes over the
+	// rows whose checksums are right, and gives the same bytes as one that was never
+	// interrupted. The text has to say what the rows are made of, such as inputs with
+	// their sizes and times, and settings of encoders: the writer only knows names,
+	// types, shapes and metadata.
+	Resume string
 	// Check, if set, is called when all files are whole and on disk, before any of
 	// them takes its name. Its error ends the write, and nothing is left behind:
 	// the place to see whether the inputs are still what they were.
@@ -138,10 +146,27 @@ type placed struct {
 	off  int64 // of its data
 	swap bool  // it is written big-endian
 
-	to     *partial
-	result *Result // of its set
+	to               *partial
+	fileNo, tensorNo int     // of the file in its set, of the tensor in the file
+	log              *rowLog // of the set; nil for none
+	done             []span  // that an earlier run has written, in any order
+	result           *Result // of its set
 
 	overflows, displaced atomic.Int64
+}
+
+// count adds to what the result will say about the tensor.
+func (t *placed) count(n tally) {
+	if n != (tally{}) {
+		t.overflows.Add(n.overflows)
+		t.displaced.Add(n.displaced)
+	}
+}
+
+// rowsOf returns how many rows the tensor has, and how many elements a row.
+func rowsOf(t *placed) (rows, rowLen int64) {
+	ne := t.Source.NE()
+	return gguf.Rows(ne), gguf.RowLen(ne)
 }
 
 // set is the files of one output. The leader, an index into files, is the one by
@@ -155,6 +180,7 @@ type set struct {
 type output struct {
 	set
 	parts  []*partial // by file
+	log    *rowLog    // nil without Options.Resume
 	result *Result
 }
 
@@ -182,14 +208,14 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 	}
 	defer func() {
 		for _, o := range outputs {
-			o.discard()
+			o.discard(opt.Resume != "" && err != nil)
 		}
 	}()
 	var tensors []*placed
 	var parts []*partial
 	open := &handles{}
 	for _, o := range outputs {
-		if err := o.create(ctx, open, opt.Force); err != nil {
+		if err := o.create(ctx, open, opt); err != nil {
 			return nil, err
 		}
 		parts = append(parts, o.parts...)
@@ -222,9 +248,36 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 	return results, nil
 }
 
-// create makes the files and writes their headers. The leader comes first and
-// stays open: its lock is that of the set.
-func (o *output) create(ctx context.Context, open *handles, force bool) error {
+// create makes the files and writes their headers, or opens those of an
+// interrupted run. The leader comes first and stays open: its lock is that of the
+// set.
+func (o *output) create(ctx context.Context, open *handles, opt Options) error {
+	resumed := false
+	if opt.Resume != "" {
+		var err error
+		if resumed, err = o.reopen(ctx, open, opt); err != nil {
+			return err
+		}
+	}
+	if !resumed {
+		if err := removeLeftover(o.logName(), o.logName()); err != nil {
+			return err
+		}
+		if err := o.makeAll(ctx, open, opt); err != nil {
+			return err
+		}
+	}
+	for i, l := range o.files {
+		for k, t := range l.tensors {
+			t.to, t.result, t.log, t.fileNo, t.tensorNo = o.parts[i], o.result, o.log, i, k
+		}
+		o.result.Files = append(o.result.Files, l.path)
+		o.result.Bytes += l.size
+	}
+	return nil
+}
+
+func (o *output) makeAll(ctx context.Context, open *handles, opt Options) error {
 	for i := range o.files {
 		// the leader's place in the order is taken by the first file
 		if i == 0 {
@@ -236,7 +289,7 @@ func (o *output) create(ctx context.Context, open *handles, force bool) error {
 			return err
 		}
 		l := &o.files[i]
-		p, err := create(l.path, l.size, force)
+		p, err := create(l.path, l.size, opt.Force)
 		if err != nil {
 			return err
 		}
@@ -249,15 +302,14 @@ func (o *output) create(ctx context.Context, open *handles, force bool) error {
 		if _, err := p.WriteAt(l.header(), 0); err != nil {
 			return err
 		}
-		for _, t := range l.tensors {
-			t.to, t.result = p, o.result
-		}
 	}
-	for _, l := range o.files {
-		o.result.Files = append(o.result.Files, l.path)
-		o.result.Bytes += l.size
+	if opt.Resume == "" {
+		return nil
 	}
-	return nil
+	for _, p := range o.parts {
+		p.unfinish(false)
+	}
+	return o.startLog(opt.Resume)
 }
 
 // finish makes the files durable and reads their headers back.
@@ -280,11 +332,15 @@ func (o *output) finish(ctx context.Context) error {
 	return nil
 }
 
-// discard removes the files that have not got their names.
-func (o *output) discard() {
+// discard removes the files that have not got their names, or with resumable
+// leaves them to a later run, if there is a log of them.
+func (o *output) discard(resumable bool) {
+	resumable = resumable && o.log != nil
 	for _, p := range o.parts {
 		if p != nil {
+			p.kept = p.kept || resumable
 			p.discard()
 		}
 	}
+	o.log.close(!resumable)
 }
