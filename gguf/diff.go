@@ -84,7 +84,7 @@ func (d *diff) metadata(a, b Metadata) {
 			d.add("key %q: %s", kv.Key, arrayDiff(kv.Value, v))
 			continue
 		}
-		d.add("key %q: %v %s, %v %s", kv.Key, kv.Value.typ, kv.Value.text(DumpOptions{}), v.typ, v.text(DumpOptions{}))
+		d.add("key %q: %v %s, %v %s", kv.Key, kv.Value.typ, kv.Value.Short(), v.typ, v.Short())
 	}
 }
 
@@ -101,7 +101,7 @@ func arrayDiff(a, b Value) string {
 		other, y = cutElem(b.elem, y)
 		if e != other {
 			if count == 0 {
-				first = fmt.Sprintf("first element %d: %s, %s", i, e.text(DumpOptions{}), other.text(DumpOptions{}))
+				first = fmt.Sprintf("first element %d: %s, %s", i, e.Short(), other.Short())
 			}
 			count++
 		}

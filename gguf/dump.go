@@ -60,7 +60,9 @@ func (s *Set) WriteText(w io.Writer, opt DumpOptions) error {
 	}
 	fmt.Fprintf(b, "\nmetadata: %d pairs\n", len(s.Metadata()))
 	for _, kv := range s.Metadata() {
-		fmt.Fprintf(b, "  %-*s  %-4s %s\n", width, kv.Key, kv.Value.Type(), kv.Value.text(opt))
+		fmt.Fprintf(b, "  %-*s  %-4s ", width, kv.Key, kv.Value.Type())
+		kv.Value.writeText(b, opt)
+		b.WriteByte('\n')
 	}
 	width = 0
 	for _, t := range s.Tensors() {
@@ -96,54 +98,59 @@ func Shape(ne []int64) string {
 	return strings.Join(s, " x ")
 }
 
-// text is String, shortened unless opt asks for all.
-func (v Value) text(opt DumpOptions) string {
+// Short returns the value as text for messages: of long arrays and strings the
+// beginning.
+func (v Value) Short() string {
+	var b strings.Builder
+	v.writeText(&b, DumpOptions{})
+	return b.String()
+}
+
+// writeText writes the value as String has it, with the type of an array, shortened
+// unless opt asks for all.
+func (v Value) writeText(w io.Writer, opt DumpOptions) {
 	switch {
 	case v.typ == StringType && !opt.Full && len(v.raw) > shortString:
-		return fmt.Sprintf("%s... (%d bytes)", strconv.Quote(v.raw[:shortString]), len(v.raw))
+		fmt.Fprintf(w, "%s... (%d bytes)", strconv.Quote(v.raw[:shortString]), len(v.raw))
 	case v.typ == ArrayType:
-		var b strings.Builder
-		fmt.Fprintf(&b, "[%v x %d] ", v.elem, v.n)
+		fmt.Fprintf(w, "[%v x %d] ", v.elem, v.n)
 		i := 0
 		for e := range v.Elems() {
 			if i > 0 {
-				b.WriteString(", ")
+				io.WriteString(w, ", ")
 			}
 			if i == shortElems && !opt.Full {
-				b.WriteString("...")
+				io.WriteString(w, "...")
 				break
 			}
-			b.WriteString(e.text(opt))
+			e.writeText(w, opt)
 			i++
 		}
-		return b.String()
+	default:
+		io.WriteString(w, v.String())
 	}
-	return v.String()
 }
 
 // The JSON form of a listing.
 type (
-	dumpFile struct {
-		Path      string       `json:"path"`
-		Version   uint32       `json:"version"`
-		BigEndian bool         `json:"big_endian"`
-		Alignment int64        `json:"alignment"`
-		DataStart int64        `json:"data_start"`
-		Size      int64        `json:"size"`             // of all files
-		Shards    []dumpShard  `json:"shards,omitempty"` // of a split model
-		Elements  int64        `json:"elements"`
-		BPW       float64      `json:"bits_per_weight"`
-		Metadata  []dumpKV     `json:"metadata"`
-		Tensors   []dumpTensor `json:"tensors"`
-	}
+	dumpHead struct {
+		Path      string      `json:"path"`
+		Version   uint32      `json:"version"`
+		BigEndian bool        `json:"big_endian"`
+		Alignment int64       `json:"alignment"`
+		DataStart int64       `json:"data_start"`
+		Size      int64       `json:"size"`             // of all files
+		Shards    []dumpShard `json:"shards,omitempty"` // of a split model
+		Elements  int64       `json:"elements"`
+		BPW       float64     `json:"bits_per_weight"`
+	} // then "metadata", a list of dumpKV, and "tensors", one of dumpTensor
 	dumpKV struct {
 		Key       string `json:"key"`
 		Type      string `json:"type"`
 		ElemType  string `json:"element_type,omitempty"`
 		Count     *int   `json:"count,omitempty"`
 		Shortened bool   `json:"shortened,omitempty"`
-		Value     any    `json:"value"`
-	}
+	} // then "value"
 	dumpShard struct {
 		Path      string `json:"path"`
 		DataStart int64  `json:"data_start"`
@@ -163,61 +170,134 @@ type (
 // WriteJSON lists the structure of the model as one JSON object. Strings that are not
 // UTF-8 become {"hex": "..."}, floats that JSON lacks the strings "NaN", "+Inf"
 // and "-Inf". Strings are never shortened, arrays unless opt asks for all.
+//
+// Values and tensors are written one by one: arrays of a hostile file would take
+// many times its size as objects in memory.
 func (s *Set) WriteJSON(w io.Writer, opt DumpOptions) error {
 	f := s.Files[0]
 	_, elements, bpw := s.totals()
-	d := dumpFile{
+	head := dumpHead{
 		Path: f.Path, Version: f.Version, BigEndian: f.BigEndian, Alignment: f.Alignment, DataStart: f.DataStart, Size: s.Size(),
-		Elements: elements, BPW: bpw, Metadata: []dumpKV{}, Tensors: []dumpTensor{},
+		Elements: elements, BPW: bpw,
 	}
 	split := len(s.Files) > 1
 	if split {
 		for _, f := range s.Files {
-			d.Shards = append(d.Shards, dumpShard{f.Path, f.DataStart, f.Size})
+			head.Shards = append(head.Shards, dumpShard{f.Path, f.DataStart, f.Size})
 		}
 	}
-	for _, kv := range f.Metadata {
-		e := dumpKV{Key: kv.Key, Type: kv.Value.Type().String(), Value: kv.Value.json(opt)}
-		if kv.Value.typ == ArrayType {
-			n := kv.Value.n
-			e.ElemType, e.Count, e.Shortened = kv.Value.elem.String(), &n, !opt.Full && n > shortElems
+	j := jsonWriter{Writer: bufio.NewWriter(w)}
+	j.open(head, "")
+	j.list("  ", "metadata", func(yield func(func())) {
+		for _, kv := range f.Metadata {
+			e := dumpKV{Key: kv.Key, Type: kv.Value.Type().String()}
+			if kv.Value.typ == ArrayType {
+				n := kv.Value.n
+				e.ElemType, e.Count, e.Shortened = kv.Value.elem.String(), &n, !opt.Full && n > shortElems
+			}
+			yield(func() {
+				j.open(e, "    ")
+				j.WriteString("      \"value\": ")
+				j.value(kv.Value, "      ", opt)
+				j.WriteString("\n    }")
+			})
 		}
-		d.Metadata = append(d.Metadata, e)
-	}
-	for shard, t := range s.Tensors() {
-		e := dumpTensor{Name: t.Name, Type: t.Type.String(), NE: t.NE, Offset: t.Offset, Bytes: t.Bytes(), BPW: t.bpw()}
-		if split {
-			e.Shard = &shard
+	})
+	j.WriteString(",\n")
+	j.list("  ", "tensors", func(yield func(func())) {
+		for shard, t := range s.Tensors() {
+			e := dumpTensor{Name: t.Name, Type: t.Type.String(), NE: t.NE, Offset: t.Offset, Bytes: t.Bytes(), BPW: t.bpw()}
+			if split {
+				e.Shard = &shard
+			}
+			yield(func() { j.WriteString(j.marshal(e, "    ")) })
 		}
-		d.Tensors = append(d.Tensors, e)
+	})
+	j.WriteString("\n}\n")
+	if j.err != nil {
+		return j.err
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(d)
+	return j.Flush()
 }
 
-// json returns the value as encoding/json takes it.
-func (v Value) json(opt DumpOptions) any {
+// jsonWriter writes indented JSON in pieces. It keeps the first error of encoding;
+// those of writing come out of Flush.
+type jsonWriter struct {
+	*bufio.Writer
+	err error
+}
+
+// marshal returns v, whose lines after the first begin with indent.
+func (j *jsonWriter) marshal(v any, indent string) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetIndent(indent, "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil && j.err == nil {
+		j.err = err
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// open writes an object but for its end, so that more members can follow.
+func (j *jsonWriter) open(v any, indent string) {
+	j.WriteString(strings.TrimSuffix(j.marshal(v, indent), "\n"+indent+"}"))
+	j.WriteString(",\n")
+}
+
+// list writes a member that is a list of things, each written by what items
+// yields.
+func (j *jsonWriter) list(indent, name string, items func(yield func(func()))) {
+	fmt.Fprintf(j, "%s%q: [", indent, name)
+	i := 0
+	items(func(write func()) {
+		if i > 0 {
+			j.WriteByte(',')
+		}
+		i++
+		j.WriteString("\n" + indent + "  ")
+		write()
+	})
+	if i > 0 {
+		j.WriteString("\n" + indent)
+	}
+	j.WriteByte(']')
+}
+
+// value writes a metadata value.
+func (j *jsonWriter) value(v Value, indent string, opt DumpOptions) {
 	switch v.typ {
 	case StringType:
 		if !utf8.ValidString(v.raw) {
-			return map[string]string{"hex": hex.EncodeToString([]byte(v.raw))}
+			j.WriteString(j.marshal(map[string]string{"hex": hex.EncodeToString([]byte(v.raw))}, indent))
+			return
 		}
-		return v.raw
+		j.WriteString(j.marshal(v.raw, ""))
 	case Float32Type, Float64Type:
 		if f, _ := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
-			return v.String()
+			j.WriteString(strconv.Quote(v.String()))
+			return
 		}
+		j.WriteString(v.String())
 	case ArrayType:
-		list := []any{}
+		j.WriteByte('[')
+		i := 0
 		for e := range v.Elems() {
-			if len(list) == shortElems && !opt.Full {
+			if i == shortElems && !opt.Full {
 				break
 			}
-			list = append(list, e.json(opt))
+			if i > 0 {
+				j.WriteByte(',')
+			}
+			i++
+			j.WriteString("\n" + indent + "  ")
+			j.value(e, indent+"  ", opt)
 		}
-		return list
+		if i > 0 {
+			j.WriteString("\n" + indent)
+		}
+		j.WriteByte(']')
+	default:
+		j.WriteString(v.String())
 	}
-	return json.RawMessage(v.String())
 }

@@ -285,7 +285,7 @@ func (r *reader) file(f *File) error {
 	if f.Alignment, ok = f.Metadata.Alignment(); !ok {
 		v, _ := f.Metadata.Get(KeyAlignment)
 		r.object = fmt.Sprintf("key %q", KeyAlignment)
-		return r.errorf(r.pos, "%v %s, want a power of two up to %d as u32", v.Type(), v.text(DumpOptions{}), MaxAlignment)
+		return r.errorf(r.pos, "%v %s, want a power of two up to %d as u32", v.Type(), v.Short(), MaxAlignment)
 	}
 	if err := r.tensors(f, nTensors); err != nil {
 		return err

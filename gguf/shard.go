@@ -120,7 +120,7 @@ func splitKeys(f *File) (no, count, tensors int, err error) {
 		}
 		n, ok := v.Int()
 		if !ok || n < 0 || n > 1<<31-1 {
-			err = fault.Errorf(ErrBroken, "%s: key %q: got %v, want a count", f.Path, key, v)
+			err = fault.Errorf(ErrBroken, "%s: key %q: got %s, want a count", f.Path, key, v.Short())
 		}
 		return int(n)
 	}

@@ -282,6 +282,22 @@ func (v Value) Elems() iter.Seq[Value] {
 	}
 }
 
+// Filter returns the array with the elements whose numbers keep accepts.
+func (v Value) Filter(keep func(i int) bool) Value {
+	out := Value{typ: v.typ, elem: v.elem}
+	var raw []byte
+	i := 0
+	for e := range v.Elems() {
+		if keep(i) {
+			raw = e.appendElem(raw)
+			out.n++
+		}
+		i++
+	}
+	out.raw = string(raw)
+	return out
+}
+
 // cutElem splits the first array element of type t off raw, which is well formed.
 func cutElem(t ValueType, raw string) (e Value, rest string) {
 	u64 := func(s string) uint64 { return binary.LittleEndian.Uint64([]byte(s[:8])) }

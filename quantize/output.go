@@ -100,7 +100,7 @@ func (j *Job) alignment() (a int64, misstated bool, err error) {
 	a, ok := j.metadata.Alignment()
 	if !ok { // that of the input has been checked
 		v, _ := j.metadata.Get(gguf.KeyAlignment)
-		return 0, false, fault.Errorf(fault.Usage, "override: %s is %v %v, want a power of two up to %d as u32", gguf.KeyAlignment, v.Type(), v, gguf.MaxAlignment)
+		return 0, false, fault.Errorf(fault.Usage, "override: %s is %v %v, want a power of two up to %d as u32", gguf.KeyAlignment, v.Type(), v.Short(), gguf.MaxAlignment)
 	}
 	if j.opt.Reference {
 		return gguf.DefaultAlignment, a != gguf.DefaultAlignment, nil

@@ -240,7 +240,7 @@ func readTraits(meta gguf.Metadata, names []string) (*traits, error) {
 		}
 		n, ok := v.Int()
 		if !ok || n < 0 || n > 1<<31-1 {
-			err = &InputError{fmt.Sprintf("key %q", gguf.ArchKey(m.arch, key)), fmt.Sprintf("got %v, want a count", v)}
+			err = &InputError{fmt.Sprintf("key %q", gguf.ArchKey(m.arch, key)), fmt.Sprintf("got %s, want a count", v.Short())}
 		}
 		return n
 	}

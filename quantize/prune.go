@@ -124,15 +124,7 @@ func pruneArrays(m gguf.Metadata, arch string, layers int64, drop []int64) {
 		if !ok || v.Type() != gguf.ArrayType || v.ElemType() == gguf.StringType || int64(v.Len()) != layers || slices.Contains(notPerLayer, key) {
 			continue
 		}
-		var kept []gguf.Value
-		layer := int64(0)
-		for e := range v.Elems() {
-			if !slices.Contains(drop, layer) {
-				kept = append(kept, e)
-			}
-			layer++
-		}
-		m[i].Value = gguf.Array(v.ElemType(), kept...)
+		m[i].Value = v.Filter(func(layer int) bool { return !slices.Contains(drop, int64(layer)) })
 	}
 }
 
