@@ -12,7 +12,7 @@ import (
 	"ggforge/fault"
 )
 
-// A program tells kinds of failure apart.
+// A program distinguishes kinds of failure.
 func Example() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

@@ -189,5 +189,5 @@ func (d workDir) path(name string) string { return d.root + d.name + "/" + name 
 
 func (d workDir) remove() error { return os.RemoveAll(d.root + d.name) }
 
-// progress tells on standard error what is going on.
+// progress says on standard error what is going on.
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

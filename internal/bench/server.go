@@ -21,7 +21,7 @@ import (
 // standard output. reference.py is the other server.
 //
 //	load        Input, Importance, RowLen: read the files
-//	encode      ID, Importance: encode all rows once, keep and tell the result
+//	encode      ID, Importance: encode all rows once, keep and report the result
 //	quantize    ID, Importance, Rows: encode Rows rows, from the first one on,
 //	            again and again; calls get up to all rows of the input
 //	dequantize  ID, Rows: the same for decoding what encode kept

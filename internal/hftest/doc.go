@@ -32,7 +32,7 @@
 //
 //	{x}       x counts from 0 up to the value of "x = …"; several of them nest
 //	{a,b}     one tensor for each alternative; {,a} has an empty one
-//	if EXPR   only where EXPR is true; bid and other counters may stand in it
+//	if EXPR   only where EXPR is true; it may use bid and other counters
 //	as TYPE   element type instead of the variant's, a name of the safetensors format
 //	fill HOW  values: see fills in values.go; the default suits weights, norms, biases
 //

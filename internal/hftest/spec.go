@@ -16,16 +16,16 @@ type Spec struct {
 	Name        string            // of the spec and of the directory
 	Config      string            // config.json; $bos and the like stand for what the tokenizer has
 	Tokenizer   string            // kind of the tokenizer files, see tokenizerOf
-	AddedTokens []string          // special tokens behind those of the kind (spm, gemma, bpe:…)
+	AddedTokens []string          // special tokens after those of the kind (spm, gemma, bpe:…)
 	Pre         string            // name of the pre-tokenizer; "" is that of the kind
 	Tensors     string            // table of the tensors, see the package comment
 	DType       string            // of the weights, unless the variant has one; "" is BF16
 	Files       map[string]string // further files, by path; "" removes one of the tokenizer's
-	Variants    []Variant         // beside those of Standard
+	Variants    []Variant         // besides those of Standard
 	NoEdge      bool              // leave out awkward values: the reference's result depends on the CPU there
 
 	// What the reference needs.
-	RawConfig   bool   // take config.json as it stands: what transformers makes of it is not what was meant
+	RawConfig   bool   // take config.json as it is: what transformers makes of it is not what was meant
 	NoReference string // why there is no result of the reference; "" if there is one
 	NoLoad      string // why the reference's runtime cannot use the file; "" if it can
 }

@@ -522,7 +522,7 @@ func pythonString(s string) string {
 }
 
 // mustRead reads a file of tokenizer/testdata. The folder is found from the
-// working directory, which lies in the repository in tests.
+// working directory, which is in the repository in tests.
 func mustRead(name string) []byte {
 	data, err := os.ReadFile(filepath.Join(testdata(), filepath.FromSlash(name)))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // golden makes TestArchGolden write the goldens of convert.
 var golden = flag.String("golden", "", "write convert/testdata/arch/NAME.txt for the specs whose names match this `pattern`; \"new\" are those without one")
 
-// archGoldens is where the goldens lie, seen from this package.
+// archGoldens is the folder of the goldens, seen from this package.
 const archGoldens = "../../convert/testdata/arch"
 
 // TestArchGolden makes the checkpoints of package hftest and has the reference

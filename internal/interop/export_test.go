@@ -35,7 +35,7 @@ func TestExport(t *testing.T) {
 				os.Remove(root + ref)
 				ours(t, "ggconv", "--force", "--progress", "none", "--outtype", typ, "--outfile", root+mine, root+original)
 				ours(t, "ggtool", append(append([]string{"export", "--hf", "--progress", "none"}, c.flags...), root+mine, root+exported)...)
-				beside(t, root+original, root+exported)
+				copyRest(t, root+original, root+exported)
 				o.script(t, "refconvert.py", exported, ref, "--outtype", typ, "--quiet")
 				same(t, root+mine, root+ref)
 			}
@@ -43,8 +43,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// beside copies what is no weights from one checkpoint to another.
-func beside(t *testing.T, from, to string) {
+// copyRest copies all but the weights from one checkpoint to another.
+func copyRest(t *testing.T, from, to string) {
 	entries, err := os.ReadDir(from)
 	must(t, err)
 	for _, e := range entries {

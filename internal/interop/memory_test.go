@@ -97,7 +97,7 @@ func watch(t *testing.T, argv ...string) int64 {
 }
 
 // ownMemory returns the anonymous and shared resident memory that a file
-// /proc/PID/status tells, 0 when the process is gone.
+// /proc/PID/status gives, 0 when the process is gone.
 func ownMemory(status string) int64 {
 	data, err := os.ReadFile(status)
 	if err != nil {

@@ -45,7 +45,7 @@ type result struct {
 
 // TestArchitectures converts checkpoints of every architecture with the built
 // command and has the runtime load what comes out: those of package hftest, whose
-// goldens tell what the reference makes of them, and those of the oracle's mkhf.py,
+// goldens say what the reference makes of them, and those of the oracle's mkhf.py,
 // converted by both. The table in docs/architectures.md must say what it found.
 func TestArchitectures(t *testing.T) {
 	o := start(t)
@@ -87,7 +87,7 @@ func TestArchitectures(t *testing.T) {
 			want, err := os.ReadFile(filepath.Join(archGoldens, s.Name+".txt"))
 			must(t, err)
 			if g.String() != string(want) {
-				t.Errorf("not the reference's file; go test ./convert tells more")
+				t.Errorf("not the reference's file; go test ./convert says more")
 			}
 			if s.NoReference != "" {
 				r.noReference[s.Name] = s.NoReference
@@ -261,7 +261,7 @@ var (
 // loadsFile keeps what load found, by the sum of the file; start leaves it alone.
 const loadsFile = "loads.tsv"
 
-// loadSpec is load for the file of a spec, which may tell that the runtime cannot
+// loadSpec is load for the file of a spec, which may say that the runtime cannot
 // use it.
 func (o *oracle) loadSpec(t *testing.T, s *hftest.Spec, path string) string {
 	t.Helper()

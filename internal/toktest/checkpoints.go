@@ -99,7 +99,7 @@ func Checkpoints() []Checkpoint {
 	return out
 }
 
-// List writes the tokenizer's keys, one line each. A long list is told by its length,
+// List writes the tokenizer's keys, one line each. A long list is given by its length,
 // its last elements and a hash.
 func List(m gguf.Metadata) []string {
 	var out []string

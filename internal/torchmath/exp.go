@@ -3,7 +3,7 @@ package torchmath
 import "math"
 
 // Exp replaces each element of x by its exponential, as PyTorch does for a
-// tensor of any length: by SLEEF, also in the part behind the last full vector.
+// tensor of any length: by SLEEF, also in the part after the last full vector.
 func Exp(x []float32) {
 	for i, v := range x {
 		x[i] = expSingle(v)

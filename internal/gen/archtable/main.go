@@ -14,7 +14,7 @@ import (
 	"ggforge/arch"
 )
 
-// The comments that the table stands between.
+// The comments around the table.
 const (
 	begin = "<!-- go generate ./arch writes this table -->\n"
 	end   = "<!-- end of the table -->\n"
@@ -44,7 +44,7 @@ func replace(text []byte) ([]byte, error) {
 	before, rest, ok := bytes.Cut(text, []byte(begin))
 	_, after, ok2 := bytes.Cut(rest, []byte(end))
 	if !ok || !ok2 {
-		return nil, errors.New("no comments that the table stands between")
+		return nil, errors.New("no comments around the table")
 	}
 	return slices.Concat(before, []byte(begin), table(), []byte(end), after), nil
 }
