@@ -1,4 +1,3 @@
-// Ggconv converts Hugging Face checkpoints to GGUF files.
 package main
 
 import (

@@ -27,3 +27,5 @@ func TestEveryFlag(t *testing.T) {
 	maps.Copy(rows, flagtest.Checkpoint)
 	flagtest.Check(t, command, parse, []string{"DIR"}, rows)
 }
+
+func TestDocumented(t *testing.T) { flagtest.Documented(t, command()) }

@@ -1,4 +1,3 @@
-// Ggquant quantizes GGUF files.
 package main
 
 import (

@@ -70,3 +70,5 @@ func TestCheckpointFlags(t *testing.T) {
 		t.Errorf("--compat: exit code %d, %v", code, err)
 	}
 }
+
+func TestDocumented(t *testing.T) { flagtest.Documented(t, command()) }

@@ -1,4 +1,3 @@
-// Ggtool looks into GGUF files and exports them.
 package main
 
 import (

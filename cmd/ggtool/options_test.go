@@ -44,3 +44,5 @@ func TestEveryFlag(t *testing.T) {
 		t.Errorf("%d flags before the verb are not checked", n)
 	}
 }
+
+func TestDocumented(t *testing.T) { flagtest.Documented(t, command().Commands...) }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -104,3 +106,34 @@ func field(t *testing.T, options any, path string) string {
 	}
 	return fmt.Sprintf("%+v", v.Interface())
 }
+
+// Documented checks that the comment in doc.go names every flag of the commands
+// that the help shows, and no other.
+func Documented(t *testing.T, commands ...*cli.Command) {
+	t.Helper()
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{"help": true, "version": true} // of every command
+	for _, word := range flagName.FindAllString(string(text), -1) {
+		named[strings.TrimPrefix(word, "--")] = true
+	}
+	have := map[string]bool{"help": true, "version": true}
+	for _, cmd := range commands {
+		for _, f := range cmd.Flags {
+			name := f.Names()[0]
+			have[name] = true
+			if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() && !named[name] {
+				t.Errorf("doc.go says nothing of --%s", name)
+			}
+		}
+	}
+	for name := range named {
+		if !have[name] {
+			t.Errorf("doc.go names --%s, which is no flag", name)
+		}
+	}
+}
+
+var flagName = regexp.MustCompile(`--[a-z][a-z-]*`)

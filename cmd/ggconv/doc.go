@@ -1,0 +1,74 @@
+// Ggconv converts a Hugging Face checkpoint to a GGUF file.
+//
+//	ggconv [flags] DIR [OUT]
+//
+// DIR is a directory with config.json, tokenizer files and weights in safetensors.
+// OUT is the file to write. Without OUT and --outfile the file goes into DIR, under
+// a name made of the model's name and type. The bytes are those of the reference's
+// converter (docs/deviations.md lists the exceptions). Flags may stand anywhere.
+//
+// # Output
+//
+//	--outfile FILE             write to FILE, or into it if it is a directory; {ftype} is the type
+//	--outtype TYPE             store weights as auto, f32, f16, bf16, q8_0, tq1_0 or tq2_0
+//	--vocab-only               write the metadata and the vocabulary, no tensors
+//	--bigendian                write for big-endian machines
+//	--split-max-tensors N      begin a new file after N tensors
+//	--split-max-size SIZE      begin a new file when tensors exceed SIZE bytes (K, M, G)
+//	--no-tensor-first-split    put no tensors into the first file of several
+//	--force                    replace the output if it exists
+//	--compat reference         write what the reference does also where that is broken
+//
+// An OUT whose name ends in -f16, -bf16, -f32 or -q8_0, with or without .gguf, sets
+// the type unless --outtype does; --outfile never does. A name that ends in a type
+// which only ggquant makes, such as Q4_K_M, is refused.
+//
+// # Checkpoint
+//
+//	--model-name NAME          call the model NAME
+//	--metadata FILE            take general.* keys from FILE, a JSON object, before all else
+//	--pre NAME                 call the pre-tokenizer of byte-level BPE NAME
+//	--embed-hf-tokenizer       write the text of tokenizer.json into the file, too
+//	--fuse-qkv                 make one tensor of query, key and value
+//	--fuse-gate-up-exps        make one tensor of the gate and up projections of experts
+//	--mistral-format           read params.json, consolidated*.safetensors and tekken.json
+//	--sentence-transformers-dense-modules
+//	                           include the dense modules that follow an embedding model
+//	--outside-links            follow links that lead out of DIR
+//
+// # Run
+//
+//	--dry-run                  print the plan and the names of the files; write nothing
+//	--verbose                  print the plan
+//	--print-supported-models   list the classes that are converted and their architectures
+//	--threads N                use N workers (0: one per CPU)
+//	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
+//	--help, --version
+//
+// # Exit codes
+//
+//	0    done
+//	1    input or output failed: disk full, read or write error
+//	2    usage: bad flag or argument, not a directory, output exists, output equals input
+//	3    broken input: no or bad config.json, missing shard, truncated, NaN or infinity in weights
+//	4    not supported: architecture, tokenizer, precision or type
+//	5    refused by a rule: a link that leads out of DIR
+//	130  interrupted
+//
+// After any error there is no output file.
+//
+// # Examples
+//
+// Convert to the type that fits the checkpoint, under the reference's name:
+//
+//	ggconv models/Gollama
+//
+// Convert to float16, and see the plan first:
+//
+//	ggconv --dry-run models/Gollama gollama-f16.gguf
+//	ggconv models/Gollama gollama-f16.gguf
+//
+// Shards of at most two gigabytes, named gollama-00001-of-00003.gguf and so on:
+//
+//	ggconv --outtype bf16 --split-max-size 2G models/Gollama gollama.gguf
+package main

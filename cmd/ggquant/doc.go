@@ -1,0 +1,87 @@
+// Ggquant quantizes a GGUF file or a Hugging Face checkpoint.
+//
+//	ggquant [flags] IN [OUT] TYPE [NTHREADS]
+//	ggquant [flags] --out-dir DIR IN TYPE...
+//
+// IN is a GGUF file, the first of the shards of a model, or a checkpoint directory,
+// which gives the same bytes as converting it first. TYPE is a recipe such as Q4_K_M
+// or its number; --help lists them. COPY keeps every tensor as it is. Without OUT
+// the output is ggml-model-TYPE.gguf next to IN. With --out-dir all TYPEs are written
+// in one go, and IN is read once. Flags may stand anywhere.
+//
+// # Importance
+//
+//	--imatrix FILE             use the importance matrix in FILE, of either format
+//	--include-weights TEXT     use only its entries with TEXT in their names; repeatable
+//	--exclude-weights TEXT     do not use its entries with TEXT in their names; repeatable
+//	--hide-imatrix             do not record the matrix in the output
+//
+// # Types
+//
+//	--pure                     give every tensor the recipe's default type
+//	--leave-output-tensor      keep output.weight as it is
+//	--output-tensor-type TYPE  use TYPE for output.weight
+//	--token-embedding-type TYPE
+//	                           use TYPE for the token embeddings
+//	--tensor-type PATTERN=TYPE use TYPE for the tensors that the expression matches; repeatable
+//	--tensor-type-file FILE    the same with the rules in FILE, separated by white space
+//	--allow-requantize         permit tensors that are quantized already to change type
+//	--strict                   refuse what is otherwise a warning
+//
+// # Output
+//
+//	--prune-layers L0,L1,...   leave out layers; later ones move up
+//	--override-kv KEY=TYPE:VALUE
+//	                           set metadata; TYPE is int, float, bool or str; repeatable
+//	--keep-split               write the same shards as the input has
+//	--split-max-size N         write shards of at most N bytes of tensors (K, M, G)
+//	--split-max-tensors N      write shards of at most N tensors
+//	--out-dir DIR              write one output for each TYPE into DIR
+//	--name-template NAME       name them NAME, with {model}, {ftype} and {FTYPE}
+//	--force                    replace the output if it exists
+//	--compat reference         write what the reference does also where that is broken
+//
+// # Checkpoint
+//
+//	--via TYPE                 take the weights as if converted to auto, f32, f16 or bf16 first
+//
+// and these, as for ggconv: --model-name, --metadata, --pre, --embed-hf-tokenizer,
+// --fuse-qkv, --fuse-gate-up-exps, --mistral-format, --outside-links,
+// --sentence-transformers-dense-modules. With a file they are a usage error.
+//
+// # Run
+//
+//	--dry-run                  print the plan and the exact size; write nothing
+//	--json                     print the plan or the result as one JSON object
+//	--threads N                use N workers (0: one per CPU), as NTHREADS does
+//	--max-buffer-size MIB      bound all buffers; they are small without that
+//	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
+//	--help, --version
+//
+// # Exit codes
+//
+//	0    done
+//	1    input or output failed: disk full, read or write error
+//	2    usage: bad flag or argument, output exists, output equals input
+//	3    broken input: truncated, wrong magic, missing shard, NaN or infinity in weights
+//	4    not supported: a type that cannot be decoded or encoded, no fallback
+//	5    refused: importance matrix missing or not fitting, quantized already, --strict
+//	130  interrupted
+//
+// After any error there is no output file.
+//
+// # Examples
+//
+// Quantize a file, with importance, and see what becomes of each tensor first:
+//
+//	ggquant --dry-run --imatrix im.gguf model-F16.gguf Q4_K_M
+//	ggquant --imatrix im.gguf model-F16.gguf model-Q4_K_M.gguf Q4_K_M
+//
+// Three types of a checkpoint, read once:
+//
+//	ggquant --out-dir out models/Gollama Q8_0 Q5_K_M IQ4_XS
+//
+// One tensor in another type:
+//
+//	ggquant --tensor-type attn_v=q8_0 model-F16.gguf model-Q4_K_S.gguf Q4_K_S
+package main

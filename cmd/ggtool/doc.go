@@ -1,0 +1,51 @@
+// Ggtool looks into GGUF files and exports them.
+//
+//	ggtool inspect [--json] [--full] [--alone] FILE
+//	ggtool diff [--alone] A B
+//	ggtool export [flags] FILE DIR
+//
+// FILE, A and B are GGUF files, or the first of the shards of a model, which are
+// taken as one. --alone takes a shard by itself.
+//
+// # Inspect
+//
+// Lists the header, the metadata and the tensors: type, dimensions, offset, size and
+// bits per weight. Tensors of types that are not known are listed with their number.
+//
+//	--json                     print one JSON object
+//	--full                     print long arrays and strings in full
+//
+// # Diff
+//
+// Lists what differs between two models, one line each; the exit code is 6 if
+// anything does.
+//
+// # Export
+//
+// Writes the tensors, dequantized, as safetensors into DIR, which is made or must be
+// empty: no configuration and no tokenizer.
+//
+//	--type TYPE                auto loses nothing; f32, f16 and bf16 are for all floating-point tensors
+//	--hf                       name and arrange tensors as in the Hugging Face checkpoint
+//	--max-shard-size SIZE      put at most SIZE bytes of data into a file (K, M, G)
+//	--force                    write into DIR also if it is not empty, and replace files
+//	--threads N                use N workers (0: one per CPU)
+//	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
+//
+// # Exit codes
+//
+//	0    done; diff: the models are the same
+//	1    input or output failed: disk full, read or write error
+//	2    usage: bad flag or argument, DIR not empty, output equals input
+//	3    broken input: truncated, wrong magic, missing shard, a weight too large for its type
+//	4    not supported: architecture (--hf), a type that cannot be decoded
+//	6    diff found differences
+//	130  interrupted
+//
+// # Examples
+//
+//	ggtool inspect model-Q4_K_M.gguf
+//	ggtool inspect --json --full model-Q4_K_M.gguf
+//	ggtool diff a.gguf b.gguf
+//	ggtool export --type bf16 --hf model-Q4_K_M.gguf checkpoint
+package main
