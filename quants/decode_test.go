@@ -41,7 +41,7 @@ func TestRandomBlocks(t *testing.T) {
 		q := gen.Bytes("blocks/"+typ.String(), want.Blocks*size)
 		y := dequantized(t, c, q, want.Blocks*int(typ.BlockLen()))
 		if got := hashFloats(y, true); got != want.SHA256 {
-			t.Errorf("%v: hash of the decoded floats is %s, want %s", typ, got, want.SHA256)
+			t.Errorf("%v: wrong floats: %s", typ, explainFloats(typ, y, q))
 		}
 		invalid := 0
 		for off := 0; off < len(q); off += size {

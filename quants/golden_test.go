@@ -2,12 +2,16 @@ package quants
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
+	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -50,7 +54,8 @@ func variantsOf(c *Codec, variants ...string) []string {
 
 // goldenFile is testdata/quant_golden.json, made with libggml-base 0.27.0; the
 // inputs it names are those of internal/gen. Hashes are SHA-256 in hex, cut to
-// the length they have in the file.
+// the length they have in the file. The blocks of the cases are in
+// testdata/quant_golden.bin.gz, in the order of their keys.
 type goldenFile struct {
 	Inputs  map[string]string // input name → hash of its float32 bytes
 	Imatrix map[string]string // variant/N → hash of its float32 bytes
@@ -63,11 +68,11 @@ type goldenFile struct {
 }
 
 type goldenCase struct {
-	Q     string // hash of the blocks
 	F     string // hash of the dequantized float32 bytes, every NaN as 0x7FC00000
-	H     string // the first 64 bytes of the blocks, in hex; may be absent
 	V     *int   // 0: validation must fail; absent: must not
-	Abort int    // 1: the reference aborts
+	Abort int    // 1: the reference aborts, and there are no blocks
+
+	blocks []byte
 }
 
 func readGolden(t testing.TB) (g goldenFile) {
@@ -79,38 +84,90 @@ func readGolden(t testing.TB) (g goldenFile) {
 	if err := json.Unmarshal(data, &g); err != nil {
 		t.Fatal(err)
 	}
+	packed, err := os.Open("testdata/quant_golden.bin.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	r, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range slices.Sorted(maps.Keys(g.Cases)) {
+		c := g.Cases[key]
+		if c.Abort != 0 {
+			continue
+		}
+		part := strings.Split(key, "|")
+		var rows, cols int64
+		if _, err := fmt.Sscanf(part[1][strings.Index(part[1], "/")+1:], "%dx%d", &rows, &cols); err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+		size := rows * cols / g.Types[part[0]].Block * g.Types[part[0]].Bytes
+		if size > int64(len(blocks)) {
+			t.Fatalf("%s: %d bytes of blocks are left, want %d", key, len(blocks), size)
+		}
+		c.blocks, blocks = blocks[:size:size], blocks[size:]
+		g.Cases[key] = c
+	}
+	if len(blocks) > 0 {
+		t.Fatalf("%d bytes of blocks are left", len(blocks))
+	}
 	return g
 }
 
-// explainDiff says where two runs of blocks of t differ: number of differing
-// blocks, the first of them, the field of its first differing byte and the
-// bytes of that field. len(got) = len(want), which may end inside a block.
+// explainDiff says where two runs of whole blocks of t differ: how many blocks do, and
+// the first of them field by field. len(got) = len(want).
 func explainDiff(t gguf.Type, got, want []byte) string {
 	size := int(t.BlockBytes())
 	bad, first := 0, -1
-	for b := 0; b*size < len(want); b++ {
-		end := min((b+1)*size, len(want))
-		if !bytes.Equal(got[b*size:end], want[b*size:end]) {
+	for off := 0; off < len(want); off += size {
+		if !bytes.Equal(got[off:off+size], want[off:off+size]) {
 			if bad++; first < 0 {
-				first = b
+				first = off
 			}
 		}
 	}
 	if bad == 0 {
-		return fmt.Sprintf("no difference in the %d bytes known", len(want))
+		return "no difference"
 	}
-	g, w := got[first*size:min((first+1)*size, len(want))], want[first*size:min((first+1)*size, len(want))]
-	at := 0
-	for g[at] == w[at] {
-		at++
-	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d blocks are wrong, the first is block %d (elements from %d on):", bad, len(want)/size, first/size, int64(first/size)*t.BlockLen())
 	for _, f := range t.Fields() {
-		if end := min(f.Off+f.Size(), len(w)); at >= f.Off && at < end {
-			return fmt.Sprintf("%d bad blocks in the %d bytes known, first: block %d, field %s, byte %d: got %x, want %x",
-				bad, len(want), first, f.Name, at, g[f.Off:end], w[f.Off:end])
+		g, w := got[first+f.Off:][:f.Size()], want[first+f.Off:][:f.Size()]
+		fmt.Fprintf(&b, "\n\t%-7s ", f.Name)
+		if bytes.Equal(g, w) {
+			fmt.Fprintf(&b, "%s as it should be", fieldText(t, &f, got[first:first+size]))
+			continue
 		}
+		if f.Size() > 8 {
+			n, at := 0, -1
+			for i := range g {
+				if g[i] != w[i] {
+					if n++; at < 0 {
+						at = i
+					}
+				}
+			}
+			fmt.Fprintf(&b, "%d of %d bytes are wrong, the first is byte %d: ", n, len(g), at)
+		}
+		fmt.Fprintf(&b, "got %s, want %s", fieldText(t, &f, got[first:first+size]), fieldText(t, &f, want[first:first+size]))
 	}
-	return fmt.Sprintf("%d bad blocks, first: block %d, byte %d in no known field", bad, first, at)
+	return b.String()
+}
+
+// fieldText prints a field of a block: its bytes, and what a float stands for.
+func fieldText(t gguf.Type, f *gguf.Field, block []byte) string {
+	text := fmt.Sprintf("%x", block[f.Off:][:f.Size()])
+	switch f.Number {
+	case gguf.NumF16, gguf.NumBF16, gguf.NumF32, gguf.NumIQ1_M:
+		text += fmt.Sprintf(" (%s)", value(f, block))
+	}
+	return text
 }
 
 // hashFloats hashes little-endian float32 bytes; with canonical NaNs every NaN
@@ -195,7 +252,7 @@ func TestGolden(t *testing.T) {
 			}
 			t.Run(set.name+"/"+typ.String(), func(t *testing.T) {
 				c := set.lookup(typ)
-				ran, withImportance, invalid := 0, 0, 0
+				ran, withImportance, invalid, failed := 0, 0, 0, 0
 				slices.Sort(cases[typ])
 				for _, key := range cases[typ] {
 					part := strings.Split(key, "|")
@@ -216,8 +273,13 @@ func TestGolden(t *testing.T) {
 						invalid++
 					}
 					if err := checkCase(c, in.x, in.rowLen, w, want); err != nil {
-						t.Errorf("%s: %v", key, err)
+						if failed++; failed <= 3 {
+							t.Errorf("%s: %v", key, err)
+						}
 					}
+				}
+				if failed > 3 {
+					t.Errorf("%d of %d cases failed", failed, ran)
 				}
 				t.Logf("%s, %s, %s: %d cases, %d with importance, %d with invalid scales", c.plainName, c.weightedName, c.decodeName, ran, withImportance, invalid)
 				if ran == 0 || withImportance == 0 || ran == withImportance != c.NeedsImportance() {
@@ -243,22 +305,15 @@ func checkCase(c *Codec, x []float32, rowLen int, importance []float32, want gol
 	if err != nil {
 		return err
 	}
-	if sum := sha256.Sum256(q); hex.EncodeToString(sum[:]) != want.Q {
-		head, err := hex.DecodeString(want.H)
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("wrong blocks: %s", explainDiff(c.Type(), q[:len(head)], head))
-	}
-	if head := hex.EncodeToString(q[:min(64, len(q))]); want.H != "" && head != want.H {
-		return fmt.Errorf("blocks begin with %s, want %s", head, want.H)
+	if !bytes.Equal(q, want.blocks) {
+		return errors.New(explainDiff(c.Type(), q, want.blocks))
 	}
 	y := make([]float32, len(x))
 	if err := c.Dequantize(y, q); err != nil {
 		return err
 	}
 	if got := hashFloats(y, true); !strings.HasPrefix(got, want.F) {
-		return fmt.Errorf("right blocks, wrong floats: hash %s, want %s", got[:len(want.F)], want.F)
+		return fmt.Errorf("right blocks, wrong floats: %s", explainFloats(c.Type(), y, q))
 	}
 	if err := c.Validate(q); (err != nil) != (want.V != nil && *want.V == 0) {
 		return fmt.Errorf("validation says %v, want failure: %v", err, err == nil)
@@ -266,14 +321,42 @@ func checkCase(c *Codec, x []float32, rowLen int, importance []float32, want gol
 	return nil
 }
 
-// The explanation of a mismatch has to name the right block and field.
+// explainFloats says where the floats decoded from the blocks q differ from those of
+// the scalar code, of which only a hash is golden.
+func explainFloats(t gguf.Type, got []float32, q []byte) string {
+	want := make([]float32, len(got))
+	if err := scalarCodec(t).Dequantize(want, q); err != nil {
+		return err.Error()
+	}
+	for i, v := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(v) && (got[i] == got[i] || v == v) {
+			b := i / int(t.BlockLen())
+			block := q[b*int(t.BlockBytes()):][:t.BlockBytes()]
+			text := fmt.Sprintf("element %d of block %d is %v, the scalar code says %v; the block:", i%int(t.BlockLen()), b, got[i], v)
+			for _, f := range t.Fields() {
+				text += fmt.Sprintf("\n\t%-7s %s", f.Name, fieldText(t, &f, block))
+			}
+			return text
+		}
+	}
+	return "they are those of the scalar code, which is wrong too"
+}
+
+// The explanation of a mismatch has to name the right block and fields.
 func TestExplainDiff(t *testing.T) {
 	want := make([]byte, 3*144)
 	got := bytes.Clone(want)
-	got[144+5] = 1
-	got[2*144] = 1
-	s := explainDiff(gguf.TypeQ4_K, got, want)
-	if !strings.HasPrefix(s, "2 bad blocks in the 432 bytes known, first: block 1, field scales, byte 5:") {
-		t.Error(s)
+	got[144+5], got[144+1] = 1, 0x3C
+	got[2*144+20] = 1
+	for _, line := range []string{
+		"2 of 3 blocks are wrong, the first is block 1 (elements from 256 on):",
+		"\td       got 003c (1), want 0000 (0)\n",
+		"\tdmin    0000 (0) as it should be\n",
+		"\tscales  1 of 12 bytes are wrong, the first is byte 1: got 000100000000000000000000, want 000000000000000000000000\n",
+		"\tqs      00000000",
+	} {
+		if s := explainDiff(gguf.TypeQ4_K, got, want); !strings.Contains(s, line) {
+			t.Errorf("want %q in\n%s", line, s)
+		}
 	}
 }
