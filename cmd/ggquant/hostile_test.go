@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -100,34 +99,5 @@ func TestUnknownTypeCopied(t *testing.T) {
 	}
 	if code, _, err := call("--progress", "none", in, out, "Q8_0"); code != 4 || !strings.Contains(err.Error(), `tensor "a.weight"`) || !strings.Contains(err.Error(), "type 77") {
 		t.Errorf("Q8_0: exit code %d, %v", code, err)
-	}
-}
-
-// TestLargeMetadata checks that a file which is mostly metadata costs a small
-// multiple of its size, however many outputs there are.
-func TestLargeMetadata(t *testing.T) {
-	words := make([]string, 1<<18)
-	for i := range words {
-		words[i] = strings.Repeat("w", i%9)
-	}
-	in := ggufFile(t, gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "words", Value: gguf.Strings(words)}}, 32,
-		gguf.Tensor{Name: "t.weight", NE: []int64{256, 2}, Type: gguf.TypeF32})
-	words = nil
-	st, err := os.Stat(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	if code, _, err := call("--progress", "none", "--out-dir", dir, in, "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K"); code != 0 {
-		t.Fatal(err)
-	}
-	runtime.ReadMemStats(&after)
-	// once for the input, and for each output a header and its reading back, most of
-	// which is not held at the same time
-	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(st.Size())*(1+6*3) {
-		t.Errorf("%d bytes allocated for a file of %d", n, st.Size())
 	}
 }

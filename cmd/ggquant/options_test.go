@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/convert"
 	"ggforge/internal/flagtest"
+	"ggforge/internal/hftest"
+	"ggforge/writer"
 )
 
 func TestEveryFlag(t *testing.T) {
@@ -68,6 +71,89 @@ func TestCheckpointFlags(t *testing.T) {
 	}
 	if code, _, err := call("--compat", "reference", "--dry-run", in, "Q4_0"); code != 0 {
 		t.Errorf("--compat: exit code %d, %v", code, err)
+	}
+}
+
+// TestConverterFlags checks that a checkpoint is taken as ggconv converts it with
+// the same flags.
+func TestConverterFlags(t *testing.T) {
+	mistral, metadata := t.TempDir(), filepath.Join(t.TempDir(), "m.json")
+	if err := hftest.WriteMistral(mistral, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(metadata, []byte(`{"general.description":"d"}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		dir   string
+		flags []string
+		opt   convert.Options
+	}{
+		"names":   {gollama, []string{"--model-name", "x", "--metadata", metadata}, convert.Options{ModelName: "x", Override: metadata}},
+		"fused":   {gollama, []string{"--fuse-qkv"}, convert.Options{FuseQKV: true}},
+		"mistral": {mistral, []string{"--mistral-format"}, convert.Options{Mistral: true}},
+	} {
+		job, err := convert.Prepare(t.Context(), c.dir, c.opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		file, two, one := filepath.Join(dir, "file"), filepath.Join(dir, "two"), filepath.Join(dir, "one")
+		if _, err := job.Write(t.Context(), file, writer.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		job.Close()
+		must(t, file, two, "Q4_0")
+		must(t, append(c.flags, c.dir, one, "Q4_0")...)
+		same(t, two, one)
+		if code, _, err := call("--dry-run", c.dir, "Q4_0"); name == "mistral" && code != 3 {
+			t.Errorf("%s without the flag: exit code %d, %v", name, code, err)
+		}
+	}
+}
+
+// TestOutputIsInput checks that no file that the run reads can be its output.
+func TestOutputIsInput(t *testing.T) {
+	dir := t.TempDir()
+	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
+	im := matrixFile(t, filepath.Join(dir, "im.dat"), 256, "blk.0.attn_v.weight")
+	rules := filepath.Join(dir, "rules.txt")
+	if err := os.WriteFile(rules, []byte("attn_v=q8_0"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	checkpoint := filepath.Join(dir, "checkpoint")
+	if err := os.CopyFS(checkpoint, os.DirFS(gollama)); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--progress", "none", "--force", "--imatrix", im, "--tensor-type-file", rules}
+	for path, input := range map[string]string{
+		in: in, im: in, rules: in,
+		filepath.Join(checkpoint, "config.json"): checkpoint, filepath.Join(checkpoint, "tokenizer.model"): checkpoint, filepath.Join(checkpoint, "model.safetensors"): checkpoint,
+	} {
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := append(flags, input, path, "Q4_0")
+		if input == checkpoint { // whose tensors are not those of the matrix
+			args = []string{"--progress", "none", "--force", input, path, "Q4_0"}
+		}
+		code, _, err := call(args...)
+		if code != 2 || !strings.Contains(err.Error(), "output equals input") {
+			t.Errorf("%s: exit code %d, %v", filepath.Base(path), code, err)
+		}
+		if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+			t.Errorf("%s has changed: %v", filepath.Base(path), err)
+		}
+	}
+	// a matrix of which no entry is left is an input, too
+	if code, _, err := call("--progress", "none", "--force", "--imatrix", im, "--include-weights", "nothing", in, im, "Q4_0"); code != 2 {
+		t.Errorf("matrix without entries: exit code %d, %v", code, err)
+	}
+	for _, args := range [][]string{{"-", "Q4_0"}, {in, "-", "Q4_0"}, {in, "Q4_0", "--imatrix", "-"}, {in, "Q4_0", "--out-dir", "-"}, {in, "Q4_0", "--tensor-type-file", "-"}} {
+		if code, _, err := call(args...); code != 2 || !strings.Contains(err.Error(), "standard input and output are not supported") {
+			t.Errorf("%q: exit code %d, %v", args, code, err)
+		}
 	}
 }
 
