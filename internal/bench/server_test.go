@@ -111,7 +111,7 @@ func TestBenchKernels(t *testing.T) {
 	}
 }
 
-// By io.EOF a width is known that the CPU lacks.
+// An io.EOF says that the CPU lacks the width.
 func TestServerGone(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

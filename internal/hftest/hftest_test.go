@@ -37,7 +37,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestBytes pins the bytes: goldens made by the reference hang on them.
+// TestBytes pins the bytes: goldens made by the reference depend on them.
 func TestBytes(t *testing.T) {
 	v := Lookup("mixtral").All()[1]
 	dir, err := Lookup("mixtral").Write(t.TempDir(), v)

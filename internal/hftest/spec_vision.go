@@ -1,7 +1,7 @@
 package hftest
 
-// Language models of models that see. Of the part for pictures a few tensors are
-// enough: they are left out.
+// Language models of models that take pictures. A few tensors of the part for
+// pictures are enough, since they are left out.
 
 func init() {
 	const vision = `

@@ -34,7 +34,7 @@ type kind struct {
 //	rwkv               a vocabulary of RWKV's World models; 556
 //	none               no files
 //
-// In config.json $bos, $eos, $pad, $unk and $vocab stand for ids and the size.
+// In config.json, $bos, $eos, $pad, $unk and $vocab stand for ids and the size.
 func tokenizerOf(s *Spec) kind {
 	k := tokenizerKind(s.Tokenizer, s.AddedTokens)
 	if s.Pre != "" {
