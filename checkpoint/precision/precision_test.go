@@ -137,3 +137,51 @@ func TestSchemes(t *testing.T) {
 		t.Errorf("U8 alone: %v", err)
 	}
 }
+
+// FuzzWeights checks that every stored tensor is a part of one weight.
+func FuzzWeights(f *testing.F) {
+	for _, s := range schemes {
+		text := ""
+		for _, p := range s.parts {
+			dtype := safetensors.F16
+			if p.types != nil {
+				dtype = p.types[0]
+			}
+			text += fmt.Sprintf("x.%s\n%c", p.suffix, dtype)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var tensors []*Tensor
+		seen := map[string]bool{}
+		for line := range strings.Lines(text) {
+			name, dtype := strings.TrimSuffix(line, "\n"), safetensors.DType(1+len(line)%22)
+			if name != "" && name[0] < 22 {
+				name, dtype = name[1:], safetensors.DType(1+name[0])
+			}
+			if !seen[name] {
+				seen[name] = true
+				tensors = append(tensors, &Tensor{Name: name, DType: dtype, Shape: []int64{2, 16}, Mapped: make([]byte, 256)})
+			}
+		}
+		weights, err := Weights(tensors)
+		if err != nil {
+			return
+		}
+		parts := map[*Tensor]bool{}
+		for _, w := range weights {
+			for _, p := range w.Tensors {
+				if p != nil && parts[p] {
+					t.Fatalf("tensor %q is a part of two weights", p.Name)
+				}
+				if p != nil {
+					parts[p] = true
+				}
+			}
+			w.Source()
+		}
+		if len(parts) != len(tensors) {
+			t.Fatalf("%d of %d tensors are parts of weights", len(parts), len(tensors))
+		}
+	})
+}
