@@ -17,6 +17,7 @@ import (
 var apertus = &table.Arch{
 	Name:      "apertus",
 	Classes:   []string{"ApertusForCausalLM"},
+	Body:      table.Body{Classes: []string{"ApertusModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.LlamaRows,

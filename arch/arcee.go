@@ -16,6 +16,7 @@ var (
 	arcee = &table.Arch{
 		Name:      "arcee",
 		Classes:   []string{"ArceeForCausalLM"},
+		Body:      table.Body{Classes: []string{"ArceeModel"}, Prefix: "model."},
 		Tokenizer: tokenizer.ClassLlama,
 		Fused:     table.FusedQKV,
 		Metadata:  slices.Concat(parts.LlamaRows, []table.Row{parts.PoolingRow}),
@@ -27,6 +28,7 @@ var (
 	afmoe = &table.Arch{
 		Name:      "afmoe",
 		Classes:   []string{"AfmoeForCausalLM"},
+		Body:      table.Body{Classes: []string{"AfmoeModel"}, Prefix: "model."},
 		Tokenizer: tokenizer.ClassLlama,
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.LlamaRows, []table.Row{

@@ -40,7 +40,7 @@ var registry = []*table.Arch{
 // known ones.
 func Lookup(class string) (*table.Arch, error) {
 	for _, a := range registry {
-		if slices.Contains(a.Classes, class) {
+		if slices.Contains(a.Classes, class) || slices.Contains(a.Body.Classes, class) {
 			return a, nil
 		}
 	}
@@ -97,7 +97,7 @@ func All() []*table.Arch {
 func Classes() []string {
 	var all []string
 	for _, a := range registry {
-		all = append(all, a.Classes...)
+		all = append(append(all, a.Classes...), a.Body.Classes...)
 	}
 	slices.Sort(all)
 	return all

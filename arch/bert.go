@@ -20,7 +20,7 @@ import (
 // bert is BERT and what was fine-tuned from it. Source: bert.py of the reference.
 var bert = &table.Arch{
 	Name:      "bert",
-	Classes:   []string{"BertModel", "BertForMaskedLM", "CamembertModel", "BertForSequenceClassification"},
+	Classes:   []string{"BertModel", "BertForMaskedLM", "CamembertModel", "BertForSequenceClassification", "BertForPreTraining"},
 	Tokenizer: tokenizer.ClassBert,
 	Fused:     table.FusedQKV,
 	Metadata:  bertMetadata,
@@ -62,7 +62,7 @@ var distilbert = &table.Arch{
 // RobertaModel of the reference.
 var roberta = &table.Arch{
 	Name:      "bert",
-	Classes:   []string{"RobertaModel", "RobertaForSequenceClassification"},
+	Classes:   []string{"RobertaModel", "RobertaForSequenceClassification", "RobertaForMaskedLM"},
 	Tokenizer: tokenizer.ClassRoberta,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.With(bertMetadata, robertaContext),
@@ -77,7 +77,7 @@ var roberta = &table.Arch{
 // the reference.
 var xlmRoberta = &table.Arch{
 	Name:      "bert",
-	Classes:   []string{"XLMRobertaModel", "XLMRobertaForSequenceClassification"},
+	Classes:   []string{"XLMRobertaModel", "XLMRobertaForSequenceClassification", "XLMRobertaForMaskedLM"},
 	Tokenizer: tokenizer.ClassXLMRoberta,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.With(bertMetadata, robertaContext),
@@ -383,7 +383,7 @@ var neoBert = &table.Arch{
 // refuses. Source: EuroBertModel of the reference.
 var euroBert = &table.Arch{
 	Name:      "eurobert",
-	Classes:   []string{"EuroBertModel", "JinaEmbeddingsV5Model"},
+	Classes:   []string{"EuroBertModel", "EuroBertForMaskedLM", "JinaEmbeddingsV5Model"},
 	Tokenizer: tokenizer.ClassEuroBert,
 	Fused:     table.FusedQKV,
 	RawConfig: true,
@@ -398,6 +398,7 @@ var euroBert = &table.Arch{
 		{Key: "rope_scaling", Values: nil},
 	},
 	Rename: modelPrefix,
+	Drop:   []table.Drop{{Prefix: "lm_head.", Why: lmHead}},
 	Tensors: []table.TensorRow{
 		{HF: "embed_tokens", GGUF: "token_embd"},
 		{HF: "norm", GGUF: "output_norm"},
@@ -458,6 +459,7 @@ var bertDrop = []table.Drop{
 	{Prefix: "pooler.dense.", Why: "of the pooler, which embeddings do not need"},
 	{Prefix: "cls.predictions", Why: lmHead},
 	{Prefix: "cls.seq_relationship", Why: lmHead},
+	{Prefix: "lm_head.", Why: lmHead},
 }
 
 func bertEmbeddings(position []table.TensorRow) []table.TensorRow {

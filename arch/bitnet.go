@@ -20,6 +20,7 @@ var bitnet = &table.Arch{
 	Name:      "bitnet",
 	Shapes:    shape.Rules{Tensors: shape.Table{"attn_sub_norm": "n_embd", "ffn_sub_norm": "n_ff"}},
 	Classes:   []string{"BitnetForCausalLM", "BitNetForCausalLM"},
+	Body:      table.Body{Classes: []string{"BitNetModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassSentencePiece,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "rope.scaling.type", Const: gguf.String("linear")},

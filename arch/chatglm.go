@@ -49,6 +49,7 @@ var (
 		Name:      "chatglm",
 		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"GlmForCausalLM"},
+		Body:      table.Body{Classes: []string{"GlmModel"}, Prefix: "model."},
 		Tokenizer: tokenizer.ClassChatGLM,
 		VocabSize: chatglmVocabSize,
 		Metadata:  chatglmRows,

@@ -19,6 +19,7 @@ var (
 		Name:      "command-r",
 		Shapes:    shape.Rules{Tensors: shape.NormsPerHead},
 		Classes:   []string{"CohereForCausalLM"},
+		Body:      table.Body{Classes: []string{"CohereModel"}, Prefix: "model."},
 		Tokenizer: tokenizer.ClassGPT2,
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.With(parts.CommonRows,
@@ -38,6 +39,7 @@ var (
 	cohere2 = &table.Arch{
 		Name:      "cohere2",
 		Classes:   []string{"Cohere2ForCausalLM"},
+		Body:      table.Body{Classes: []string{"Cohere2Model"}, Prefix: "model."},
 		Tokenizer: tokenizer.ClassGPT2,
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{

@@ -16,6 +16,7 @@ import (
 var dbrx = &table.Arch{
 	Name:      "dbrx",
 	Classes:   []string{"DbrxForCausalLM"},
+	Body:      table.Body{Classes: []string{"DbrxModel"}, Prefix: "transformer."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{

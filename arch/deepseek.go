@@ -50,6 +50,7 @@ var deepseek2 = &table.Arch{
 		},
 	},
 	Classes:   []string{"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM"},
+	Body:      table.Body{Classes: []string{"DeepseekV2Model", "DeepseekV3Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassDeepSeek2,
 	Metadata: slices.Concat(parts.With(parts.CommonRows,
 		table.Row{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)},

@@ -13,6 +13,7 @@ import (
 var dots1 = &table.Arch{
 	Name:      "dots1",
 	Classes:   []string{"Dots1ForCausalLM"},
+	Body:      table.Body{Classes: []string{"Dots1Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.QwenMoERows, []table.Row{

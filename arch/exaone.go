@@ -46,6 +46,7 @@ var (
 	exaone4 = &table.Arch{
 		Name:      "exaone4",
 		Classes:   []string{"Exaone4ForCausalLM"},
+		Body:      table.Body{Classes: []string{"Exaone4Model"}, Prefix: "model."},
 		Tokenizer: tokenizer.ClassGPT2,
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{

@@ -16,6 +16,7 @@ var falcon = &table.Arch{
 	Name:      "falcon",
 	Shapes:    shape.WholeHeadRotates,
 	Classes:   []string{"FalconForCausalLM", "RWForCausalLM"},
+	Body:      table.Body{Classes: []string{"FalconModel"}, Prefix: "transformer."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{

@@ -57,6 +57,7 @@ var geluTanh = []string{"gelu_pytorch_tanh", "gelu"}
 var gemma = &table.Arch{
 	Name:      "gemma",
 	Classes:   []string{"GemmaForCausalLM"},
+	Body:      table.Body{Classes: []string{"GemmaModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGemma,
 	Fused:     table.FusedQKV,
 	Metadata:  gemmaRows,
@@ -77,6 +78,7 @@ var gemma2Norms = parts.EachEnding([]table.TensorRow{
 var gemma2 = &table.Arch{
 	Name:      "gemma2",
 	Classes:   []string{"Gemma2ForCausalLM"},
+	Body:      table.Body{Classes: []string{"Gemma2Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGemma2,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(gemmaRows, []table.Row{

@@ -16,6 +16,7 @@ import (
 var gpt2 = &table.Arch{
 	Name:      "gpt2",
 	Classes:   []string{"GPT2LMHeadModel"},
+	Body:      table.Body{Classes: []string{"GPT2Model"}},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
@@ -83,6 +84,7 @@ var ruGPT3XL = &table.Arch{
 var starcoder = &table.Arch{
 	Name:      "starcoder",
 	Classes:   []string{"GPTBigCodeForCausalLM"},
+	Body:      table.Body{Classes: []string{"GPTBigCodeModel"}, Prefix: "transformer."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{

@@ -14,6 +14,7 @@ import (
 var gptneox = &table.Arch{
 	Name:      "gptneox",
 	Classes:   []string{"GPTNeoXForCausalLM"},
+	Body:      table.Body{Classes: []string{"GPTNeoXModel"}, Prefix: "gpt_neox."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	RawConfig: true,

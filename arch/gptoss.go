@@ -19,6 +19,7 @@ var gptOSS = &table.Arch{
 	Name:      "gpt-oss",
 	Shapes:    shape.Rules{Tensors: shape.RotatingHeads},
 	Classes:   []string{"GptOssForCausalLM"},
+	Body:      table.Body{Classes: []string{"GptOssModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{

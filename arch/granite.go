@@ -18,6 +18,7 @@ import (
 var granite = &table.Arch{
 	Name:      "granite",
 	Classes:   []string{"GraniteForCausalLM"},
+	Body:      table.Body{Classes: []string{"GraniteModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata:  graniteRows,
@@ -64,6 +65,7 @@ var graniteAttention = parts.EachEnding(parts.EachEnding(parts.AttentionRows(tab
 var graniteMoE = &table.Arch{
 	Name:      "granitemoe",
 	Classes:   []string{"GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"},
+	Body:      table.Body{Classes: []string{"GraniteMoeModel", "GraniteMoeSharedModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(graniteRows, []table.Row{
@@ -112,6 +114,7 @@ var graniteHybrid = &table.Arch{
 	Name:      "granitehybrid",
 	Shapes:    shape.Mamba2,
 	Classes:   []string{"GraniteMoeHybridForCausalLM"},
+	Body:      table.Body{Classes: []string{"GraniteMoeHybridModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGraniteHybrid,
 	Fused:     table.FusedQKV,
 	VocabSize: parts.PaddedVocab(8),

@@ -19,6 +19,7 @@ var hunyuanDense = &table.Arch{
 	Name:      "hunyuan-dense",
 	Shapes:    shape.Rules{Dims: shape.Table{"n_expert": "max(1, @expert_count or 0)"}},
 	Classes:   []string{"HunYuanDenseV1ForCausalLM"},
+	Body:      table.Body{Classes: []string{"HunYuanDenseV1Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassHunYuan,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.With(parts.CommonRows,
@@ -109,6 +110,7 @@ var hunyuanMoE = &table.Arch{
 	Name:      "hunyuan-moe",
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": "n_ff", "n_ff_shexp": shape.SharedExpertOrWhole}},
 	Classes:   []string{"HunYuanMoEV1ForCausalLM"},
+	Body:      table.Body{Classes: []string{"HunYuanMoEV1Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassHunYuanMoE,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.With(parts.CommonRows, parts.DynamicAsNone), []table.Row{

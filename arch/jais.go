@@ -18,6 +18,7 @@ import (
 var jais2 = &table.Arch{
 	Name:      "jais2",
 	Classes:   []string{"Jais2ForCausalLM"},
+	Body:      table.Body{Classes: []string{"Jais2Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount}}),

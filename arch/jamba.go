@@ -16,6 +16,7 @@ import (
 var jamba = &table.Arch{
 	Name:      "jamba",
 	Classes:   []string{"JambaForCausalLM"},
+	Body:      table.Body{Classes: []string{"JambaModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassJamba,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
@@ -168,6 +169,7 @@ var falconH1 = &table.Arch{
 	Name:      "falcon-h1",
 	Shapes:    shape.Mamba2,
 	Classes:   []string{"FalconH1ForCausalLM"},
+	Body:      table.Body{Classes: []string{"FalconH1Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassFalconH1,
 	Fused:     table.FusedQKV,
 	RawConfig: true,

@@ -17,6 +17,7 @@ import (
 var mamba = &table.Arch{
 	Name:      "mamba",
 	Classes:   []string{"MambaForCausalLM", "MambaLMHeadModel", "FalconMambaForCausalLM"},
+	Body:      table.Body{Classes: []string{"MambaModel", "FalconMambaModel"}, Prefix: "backbone."},
 	Tokenizer: tokenizer.ClassMamba,
 	VocabSize: parts.PaddedVocab(8),
 	RawConfig: true,
@@ -52,6 +53,7 @@ var mamba2 = &table.Arch{
 	Name:      "mamba2",
 	Shapes:    shape.Mamba2,
 	Classes:   []string{"Mamba2ForCausalLM"},
+	Body:      table.Body{Classes: []string{"Mamba2Model"}, Prefix: "backbone."},
 	Tokenizer: tokenizer.ClassMamba2,
 	VocabSize: parts.PaddedVocab(16),
 	RawConfig: true,

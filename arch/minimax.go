@@ -15,6 +15,7 @@ var minimaxM2 = &table.Arch{
 	Name:      "minimax-m2",
 	Shapes:    shape.Rules{Tensors: shape.NormsOfHeads},
 	Classes:   []string{"MiniMaxM2ForCausalLM"},
+	Body:      table.Body{Classes: []string{"MiniMaxM2Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{

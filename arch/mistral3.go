@@ -16,6 +16,7 @@ import (
 var mistral3 = &table.Arch{
 	Name:      "mistral3",
 	Classes:   []string{"Mistral3ForConditionalGeneration", "Ministral3ForCausalLM"},
+	Body:      table.Body{Classes: []string{"Ministral3Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.LlamaRows, []table.Row{

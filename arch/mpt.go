@@ -16,7 +16,8 @@ import (
 var mpt = &table.Arch{
 	Name:      "mpt",
 	Shapes:    shape.Rules{Tensors: shape.NormsWhole},
-	Classes:   []string{"MPTForCausalLM"},
+	Classes:   []string{"MPTForCausalLM", "MptForCausalLM"},
+	Body:      table.Body{Classes: []string{"MptModel"}, Prefix: "transformer."},
 	Tokenizer: tokenizer.ClassGPT2OrSPM,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{

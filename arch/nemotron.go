@@ -15,6 +15,7 @@ import (
 var nemotron = &table.Arch{
 	Name:      "nemotron",
 	Classes:   []string{"NemotronForCausalLM"},
+	Body:      table.Body{Classes: []string{"NemotronModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassNemotron,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{

@@ -17,6 +17,7 @@ import (
 var olmo = &table.Arch{
 	Name:      "olmo",
 	Classes:   []string{"OlmoForCausalLM"},
+	Body:      table.Body{Classes: []string{"OlmoModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
@@ -35,6 +36,7 @@ var olmo2 = &table.Arch{
 	Name:      "olmo2",
 	Shapes:    shape.Rules{Tensors: shape.NormsOfHeads},
 	Classes:   []string{"Olmo2ForCausalLM", "Olmo3ForCausalLM"},
+	Body:      table.Body{Classes: []string{"Olmo2Model", "Olmo3Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
@@ -79,6 +81,7 @@ var olmoe = &table.Arch{
 	Name:      "olmoe",
 	Shapes:    shape.Rules{Tensors: shape.NormsWhole},
 	Classes:   []string{"OlmoeForCausalLM"},
+	Body:      table.Body{Classes: []string{"OlmoeModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-5)}}),

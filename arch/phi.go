@@ -59,6 +59,7 @@ var (
 		FullAttention: true,
 		Shapes:        shape.Rules{Tensors: shape.GateInUp},
 		Classes:       []string{"Phi3ForCausalLM", "Phi4ForCausalLMV"},
+		Body:          table.Body{Classes: []string{"Phi3Model"}, Prefix: "model."},
 		Tokenizer:     tokenizer.ClassPhi3,
 		Fused:         table.FusedQKV,
 		Early:         phi3Early,

@@ -30,6 +30,7 @@ var qwen3next = &table.Arch{
 		},
 	},
 	Classes:    []string{"Qwen3NextForCausalLM"},
+	Body:       table.Body{Classes: []string{"Qwen3NextModel"}, Prefix: "model."},
 	Tokenizer:  tokenizer.ClassGPT2,
 	Fused:      table.FusedQKV | table.FusedGateUp,
 	BlockCount: qwen3nextBlocks,

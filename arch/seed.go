@@ -13,6 +13,7 @@ import (
 var seedOSS = &table.Arch{
 	Name:      "seed_oss",
 	Classes:   []string{"SeedOssForCausalLM"},
+	Body:      table.Body{Classes: []string{"SeedOssModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.CommonRows,

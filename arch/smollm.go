@@ -16,6 +16,7 @@ import (
 var smollm3 = &table.Arch{
 	Name:      "smollm3",
 	Classes:   []string{"SmolLM3ForCausalLM"},
+	Body:      table.Body{Classes: []string{"SmolLM3Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.LlamaRows, []table.Row{{Key: "no_rope_layers", Derive: eachFourthWithoutRope}}),

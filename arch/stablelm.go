@@ -18,6 +18,7 @@ var stablelm = &table.Arch{
 	Name:      "stablelm",
 	Shapes:    shape.Rules{Tensors: shape.NormsPerHead},
 	Classes:   []string{"StableLmForCausalLM", "StableLMEpochForCausalLM", "LlavaStableLMEpochForCausalLM"},
+	Body:      table.Body{Classes: []string{"StableLmModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{

@@ -10,6 +10,7 @@ import (
 var starcoder2 = &table.Arch{
 	Name:      "starcoder2",
 	Classes:   []string{"Starcoder2ForCausalLM"},
+	Body:      table.Body{Classes: []string{"Starcoder2Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.CommonRows,

@@ -52,7 +52,7 @@ var t5 = &table.Arch{
 // t5encoder is the encoder alone.
 var t5encoder = &table.Arch{
 	Name:      "t5encoder",
-	Classes:   []string{"T5EncoderModel"},
+	Classes:   []string{"T5EncoderModel", "MT5EncoderModel", "UMT5EncoderModel"},
 	Tokenizer: tokenizer.ClassT5,
 	Metadata:  t5Rows(nil, nil),
 	Unused:    slices.Concat(t5Unused, []string{"num_decoder_layers"}),

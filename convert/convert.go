@@ -162,6 +162,9 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	for _, key := range config.Defaulted() {
 		j.warnf("%s has no %q: taken as %v, the default of its model type", hparams.ConfigFile, key, config.Value(key))
 	}
+	if j.Arch.Headless(config) {
+		j.warnf("the checkpoint of a %s has no output head: programs take the token embedding in its place, the file is for embeddings", config.Class)
+	}
 	if window, context, lost := j.Arch.LostWindow(config, j.metadata); lost {
 		of := "all"
 		if context > 0 {

@@ -18,8 +18,10 @@ import (
 // Arch describes one architecture, or one of several ways in which checkpoints
 // of it are made: tables of the same Name differ in their classes.
 type Arch struct {
-	Name      string   // GGUF name, general.architecture
-	Classes   []string // Hugging Face class names ("architectures" of config.json)
+	Name    string   // GGUF name, general.architecture
+	Classes []string // Hugging Face class names ("architectures" of config.json)
+	// Body is the model without its output head, as a class of its own.
+	Body      Body
 	Tokenizer tokenizer.Class
 	Fused     Fused
 	// VocabSize is the length of the vocabulary; nil for the config's vocab_size.
@@ -75,6 +77,19 @@ func (a *Arch) Sources() []hparams.Source {
 		}
 	}
 	return list
+}
+
+// Body describes checkpoints of the classes that a model has inside: the names of
+// their tensors lack Prefix, and there is no output head.
+type Body struct {
+	Classes []string
+	Prefix  string
+}
+
+// Headless reports whether a checkpoint has no output head although that of the
+// model is not its token embedding.
+func (a *Arch) Headless(c *hparams.View) bool {
+	return slices.Contains(a.Body.Classes, c.Class) && c.Given("tie_word_embeddings") != true
 }
 
 // Blocks returns the number of layers.

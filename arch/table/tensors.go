@@ -496,6 +496,9 @@ func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical,
 	l := Layer{c, -1}
 	// parts of larger models keep their tensors under a name of their own
 	name = strings.ReplaceAll(name, "language_model.", "")
+	if slices.Contains(a.Body.Classes, c.Class) && !strings.HasPrefix(name, a.Body.Prefix) {
+		name = a.Body.Prefix + name
+	}
 	for _, r := range a.Rename {
 		if after, ok := strings.CutPrefix(name, r.Prefix); ok {
 			if r.If != nil {
