@@ -209,7 +209,7 @@ func view(t testing.TB, config string) *hparams.View {
 // hold fused.
 func TestFused(t *testing.T) {
 	fused := map[string]table.Fused{}
-	for _, a := range registry {
+	for _, a := range append(All(), graniteHybridDense, graniteHybridMoE, mistralFormat, mistral3Format) {
 		if other, ok := fused[a.Name]; ok && other != a.Fused {
 			t.Errorf("%s: tables with different Fused", a.Name)
 		}

@@ -120,15 +120,9 @@ func deciLayer(c *hparams.View, bid int64) (b deciBlock, err error) {
 	}
 	if !hasBlocks(c) {
 		b = deciBlock{heads, heads, hidden}
-		if list, ok, err := c.Ints(deciHeadsKV); err != nil || ok {
-			if err == nil && bid >= int64(len(list)) {
-				err = fault.Errorf(fault.Broken, "%s: key %q has no layer %d", hparams.ConfigFile, deciHeadsKV, bid)
-			}
-			if err != nil {
-				return b, err
-			}
-			b.headsKV = list[bid]
-			return b, nil
+		if n, ok, err := c.IntAt(deciHeadsKV, bid); err != nil || ok {
+			b.headsKV = n
+			return b, err
 		}
 		b.headsKV, err = c.HeadsKV()
 		return b, err

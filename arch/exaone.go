@@ -71,16 +71,9 @@ func exaone4Pattern(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if !c.Has("sliding_window") {
 		return v, false, nil
 	}
-	types, ok, err := c.Strings("layer_types")
-	if err != nil {
-		return v, false, err
-	}
-	var sliding []bool
-	if ok {
-		for _, t := range types {
-			sliding = append(sliding, t == "sliding_attention")
-		}
-		return parts.Bools(sliding), len(sliding) > 0, nil
+	sliding, ok, err := parts.LayersOf(c, parts.Sliding)
+	if err != nil || ok {
+		return gguf.Bools(sliding), len(sliding) > 0, err
 	}
 	of, ok, err := c.SlidingPattern()
 	if err != nil || !ok {
@@ -90,5 +83,5 @@ func exaone4Pattern(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	for i := range n {
 		sliding = append(sliding, of(i))
 	}
-	return parts.Bools(sliding), n > 0, err
+	return gguf.Bools(sliding), n > 0, err
 }

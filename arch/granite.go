@@ -138,12 +138,12 @@ var graniteHybrid = &table.Arch{
 // graniteHybridDense and graniteHybridMoE are Granite 4 without layers of Mamba.
 var (
 	graniteHybridDense = &table.Arch{
-		Name: "granite", Tokenizer: tokenizer.ClassGraniteHybrid, RawConfig: true,
+		Name: "granite", Tokenizer: tokenizer.ClassGraniteHybrid, Fused: table.FusedQKV, RawConfig: true,
 		Metadata: graniteHybridRows, Expect: append([]table.Expect{{Key: "position_embedding_type", Values: []string{"rope"}}}, graniteHybridExpect...),
 		Unused: graniteHybridUnused, Tensors: graniteHybridTensors,
 	}
 	graniteHybridMoE = &table.Arch{
-		Name: "granitemoe", Tokenizer: tokenizer.ClassGraniteHybrid, RawConfig: true,
+		Name: "granitemoe", Tokenizer: tokenizer.ClassGraniteHybrid, Fused: table.FusedQKV, RawConfig: true,
 		Metadata: graniteHybridRows, Expect: graniteHybridDense.Expect,
 		Unused: graniteHybridUnused, Tensors: graniteHybridTensors,
 	}
@@ -204,30 +204,23 @@ var graniteHybridTensors = slices.Concat(parts.EmbedRows, parts.NormRows,
 	parts.Only(positive("num_local_experts"), slices.Concat(graniteExpertRows, graniteSharedRows("_shexp"))),
 	parts.Only(parts.Not(positive("num_local_experts")), graniteSharedRows("")))
 
-// graniteLayers tells the layers of Mamba.
+// graniteLayers tells the layers of Mamba, those without attention.
 func graniteLayers(c *hparams.View) ([]bool, error) {
-	types, ok, err := c.Strings("layer_types")
-	if err != nil {
-		return nil, err
+	layers, ok, err := parts.LayersOf(c, graniteAttends)
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", hparams.ConfigFile)
 	}
-	if n, err := c.BlockCount(); err != nil || !ok || int64(len(types)) != n {
-		if err == nil {
-			err = fault.Errorf(fault.Broken, "%s: %d layers, but %d in layer_types", hparams.ConfigFile, n, len(types))
-		}
-		return nil, err
+	for i := range layers {
+		layers[i] = !layers[i]
 	}
-	ssm := make([]bool, len(types))
-	for i, s := range types {
-		ssm[i] = s != "attention"
-	}
-	return ssm, nil
+	return layers, err
 }
 
+// graniteAttends is the kind of layers with attention.
+const graniteAttends = "attention"
+
 // graniteSSM is the condition of layers of Mamba.
-func graniteSSM(l table.Layer) (bool, error) {
-	ssm, err := graniteLayers(l.View)
-	return err == nil && l.Bid >= 0 && l.Bid < int64(len(ssm)) && ssm[l.Bid], err
-}
+var graniteSSM = parts.Not(parts.LayerTypeIs(graniteAttends))
 
 // graniteInner is the width of a layer of Mamba.
 func graniteInner(c *hparams.View) (int64, error) {

@@ -66,11 +66,11 @@ var (
 		{HF: "lm_head", GGUF: "output", Optional: true},
 		{HF: "model.layers.{bid}.operator_norm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.ffn_norm", GGUF: "blk.{bid}.ffn_norm"},
-	}, parts.Only(layerTypeIs("conv"), []table.TensorRow{
+	}, parts.Only(parts.LayerTypeIs("conv"), []table.TensorRow{
 		{HF: "model.layers.{bid}.conv.conv", GGUF: "blk.{bid}.shortconv.conv", Transform: parts.SqueezeKernel},
 		{HF: "model.layers.{bid}.conv.in_proj", GGUF: "blk.{bid}.shortconv.in_proj"},
 		{HF: "model.layers.{bid}.conv.out_proj", GGUF: "blk.{bid}.shortconv.out_proj"},
-	}), parts.Only(layerTypeIs("full_attention"), []table.TensorRow{
+	}), parts.Only(parts.LayerTypeIs("full_attention"), []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q"},
 		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k"},
 		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v"},
@@ -95,30 +95,9 @@ func lfm2Sparse(l table.Layer) (bool, error) {
 	return !dense, err
 }
 
-// layerTypeIs tells the layers of one kind, by the list layer_types.
-func layerTypeIs(kind string) table.Cond {
-	return func(l table.Layer) (bool, error) {
-		t, err := layerType(l.View, l.Bid)
-		return t == kind, err
-	}
-}
-
-func layerType(c *hparams.View, bid int64) (string, error) {
-	const key = "layer_types"
-	list, _ := c.Value(key).([]any)
-	if bid < 0 || bid >= int64(len(list)) {
-		return "", fault.Errorf(fault.Broken, "%s: key %q has no layer %d", hparams.ConfigFile, key, bid)
-	}
-	s, ok := list[bid].(string)
-	if !ok {
-		return "", hparams.WrongType(key, "strings", list[bid])
-	}
-	return s, nil
-}
-
 // lfm2HeadsKV is the number of key heads of each layer, 0 for convolutions.
 func lfm2HeadsKV(c *hparams.View) (v gguf.Value, ok bool, err error) {
-	types, _, err := c.Strings("layer_types")
+	types, _, err := c.LayerTypes()
 	if err != nil {
 		return v, false, err
 	}

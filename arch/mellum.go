@@ -45,16 +45,9 @@ func ifSliding(d table.Derive) table.Derive {
 
 // slidingLayers tells which layers see a window only.
 func slidingLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
-	types, ok, err := c.Strings("layer_types")
+	sliding, ok, err := parts.LayersOf(c, parts.Sliding)
 	if err == nil && !ok {
 		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", hparams.ConfigFile)
 	}
-	if err != nil {
-		return v, false, err
-	}
-	var sliding []bool
-	for _, t := range types {
-		sliding = append(sliding, t == "sliding_attention")
-	}
-	return parts.Bools(sliding), len(sliding) > 0, nil
+	return gguf.Bools(sliding), err == nil && len(sliding) > 0, err
 }

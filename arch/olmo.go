@@ -7,7 +7,6 @@ import (
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
-	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -56,24 +55,18 @@ func olmo3Pattern(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if !c.Has("sliding_window") {
 		return v, false, nil
 	}
-	types, ok, err := c.Strings("layer_types")
-	if err != nil {
-		return v, false, err
+	sliding, ok, err := parts.LayersOf(c, parts.Sliding)
+	if err != nil || ok {
+		return gguf.Bools(sliding), len(sliding) > 0, err
 	}
 	n, err := c.BlockCount()
-	if err == nil && (n < 1 || n > hparams.MaxBlocks || ok && int64(len(types)) != n) {
-		err = fault.Errorf(fault.Broken, "%s: %d layers, and %d in layer_types", hparams.ConfigFile, n, len(types))
+	if err == nil && (n < 1 || n > hparams.MaxBlocks) {
+		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
 	}
-	if err != nil {
-		return v, false, err
+	for i := int64(0); err == nil && i < n; i++ {
+		sliding = append(sliding, (i+1)%4 != 0)
 	}
-	sliding := make([]bool, n)
-	for i := range sliding {
-		if sliding[i] = (i+1)%4 != 0; ok {
-			sliding[i] = types[i] == "sliding_attention"
-		}
-	}
-	return gguf.Bools(sliding), true, nil
+	return gguf.Bools(sliding), err == nil, err
 }
 
 // olmoe is OLMo with experts.

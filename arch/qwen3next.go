@@ -126,40 +126,25 @@ func qwen3nextMTP(c *hparams.View) (int64, error) {
 	return n, nil
 }
 
-// linearAttention is the condition of layers with linear attention.
+// linearAttention is the condition of layers with linear attention: those of that
+// type, without types all but every full_attention_interval-th.
 func linearAttention(l table.Layer) (bool, error) {
-	linear, err := linearLayers(l.View)
-	if err != nil {
+	n, err := l.BlockCount()
+	if err != nil || l.Bid < 0 || l.Bid >= n {
 		return false, err
 	}
-	return linear(l.Bid), nil
-}
-
-// linearLayers tells the layers with linear attention: those of that type, without
-// types all but every full_attention_interval-th.
-func linearLayers(c *hparams.View) (func(bid int64) bool, error) {
-	n, err := c.BlockCount()
-	if err != nil {
-		return nil, err
+	if l.Has("layer_types") {
+		kind, err := l.LayerType(l.Bid)
+		return kind == "linear_attention", err
 	}
-	types, ok, err := c.Strings("layer_types")
-	if err != nil {
-		return nil, err
-	}
-	if ok {
-		if int64(len(types)) != n {
-			return nil, fault.Errorf(fault.Broken, "%s: %d layers, but %d in layer_types", hparams.ConfigFile, n, len(types))
-		}
-		return func(bid int64) bool { return bid >= 0 && bid < n && types[bid] == "linear_attention" }, nil
-	}
-	interval, ok, err := c.Int("full_attention_interval")
+	interval, ok, err := l.Int("full_attention_interval")
 	if err == nil && !ok {
 		interval = 4
 	}
 	if err == nil && interval < 1 {
 		err = hparams.WrongType("full_attention_interval", "a positive integer", interval)
 	}
-	return func(bid int64) bool { return bid < n && (bid+1)%interval != 0 }, err
+	return err == nil && (l.Bid+1)%interval != 0, err
 }
 
 // recurrentLayers tells the layers with linear attention, if the config or the
@@ -172,13 +157,14 @@ func recurrentLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if err != nil {
 		return v, false, err
 	}
-	linear, err := linearLayers(c)
-	if err != nil {
+	if _, _, err := c.LayerTypes(); err != nil {
 		return v, false, err
 	}
 	recurrent := make([]bool, min(n, 2*hparams.MaxBlocks))
 	for i := range recurrent {
-		recurrent[i] = linear(int64(i))
+		if recurrent[i], err = linearAttention(table.Layer{View: c, Bid: int64(i)}); err != nil {
+			return v, false, err
+		}
 	}
 	return gguf.Bools(recurrent), len(recurrent) > 0, nil
 }

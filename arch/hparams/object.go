@@ -139,6 +139,36 @@ func (o Object) Strings(keys ...string) (list []string, ok bool, err error) {
 	return asList(key, v, asString)
 }
 
+// IntAt and StringAt return element i of the list under key; ok is false when there
+// is no list. A list without such an element is an error.
+
+func (o Object) IntAt(key string, i int64) (n int64, ok bool, err error) {
+	return elementAt(o, key, i, asInt)
+}
+
+func (o Object) StringAt(key string, i int64) (s string, ok bool, err error) {
+	return elementAt(o, key, i, asString)
+}
+
+func elementAt[T any](o Object, key string, i int64, as func(string, any) (T, bool, error)) (t T, ok bool, err error) {
+	key, v := o.lookup(key)
+	if v == nil {
+		return t, false, nil
+	}
+	list, isList := v.([]any)
+	if !isList {
+		return t, false, WrongType(key, "a list", v)
+	}
+	if i < 0 || i >= int64(len(list)) {
+		return t, false, fault.Errorf(fault.Broken, "%s: key %q: has no element %d", ConfigFile, key, i)
+	}
+	at := fmt.Sprintf("%s[%d]", key, i)
+	if t, ok, err = as(at, list[i]); err == nil && !ok {
+		err = WrongType(at, "a value", list[i])
+	}
+	return t, ok, err
+}
+
 // unread lists the members that nothing asked for and that might mean something.
 func (o Object) unread() []string {
 	var keys []string

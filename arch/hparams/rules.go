@@ -79,7 +79,7 @@ func exaone4LayerTypes(v values) (any, error) {
 	if !ok || !c.Has("sliding_window") {
 		return nil, nil
 	}
-	return layerTypes(v, func(bid int64) string {
+	return kinds(v, func(bid int64) string {
 		if of(bid) {
 			return "sliding_attention"
 		}
@@ -87,8 +87,8 @@ func exaone4LayerTypes(v values) (any, error) {
 	})
 }
 
-// layerTypes returns the kinds of all layers as a value of a config.
-func layerTypes(v values, of func(bid int64) string) (any, error) {
+// kinds returns the kinds of all layers as a value of a config.
+func kinds(v values, of func(bid int64) string) (any, error) {
 	n, err := v.int("num_hidden_layers")
 	if err == nil && (n < 0 || n > MaxBlocks) {
 		err = fault.Errorf(fault.Broken, "%s: %d layers, want at most %d", ConfigFile, n, MaxBlocks)
@@ -164,7 +164,7 @@ func lfm2LayerTypes(v values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return layerTypes(v, func(bid int64) string {
+	return kinds(v, func(bid int64) string {
 		if !ok || slices.Contains(list, bid) {
 			return "full_attention"
 		}
@@ -185,7 +185,7 @@ func mellumRope(c *Config) error {
 
 // allFull is a default of layer_types: every layer sees everything.
 func allFull(v values) (any, error) {
-	return layerTypes(v, func(int64) string { return "full_attention" })
+	return kinds(v, func(int64) string { return "full_attention" })
 }
 
 // phi3Rope does what the configuration class of Phi-3 does: older names of the

@@ -15,6 +15,29 @@ func (c *View) LayerInts(key string) ([]int64, error) {
 	return list, c.needed(ok, err, []string{key})
 }
 
+// layerTypes lists what kind each layer is of.
+const layerTypes = "layer_types"
+
+// LayerType returns the kind of a layer, of the key layer_types, which must be there.
+func (c *View) LayerType(bid int64) (string, error) {
+	kind, ok, err := c.StringAt(layerTypes, bid)
+	return kind, c.needed(ok, err, []string{layerTypes})
+}
+
+// LayerTypes returns the kinds of all layers, as many as there are; ok is false when
+// the configuration has no layer_types.
+func (c *View) LayerTypes() (kinds []string, ok bool, err error) {
+	kinds, ok, err = c.Strings(layerTypes)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	n, err := c.BlockCount()
+	if err == nil && n != int64(len(kinds)) {
+		err = fault.Errorf(fault.Broken, "%s: %d layers, but %d in %s", ConfigFile, n, len(kinds), layerTypes)
+	}
+	return kinds, err == nil, err
+}
+
 // MaxWidth bounds the numbers that widths are computed from; the largest known
 // models have 262144 columns.
 const MaxWidth = 1 << 28

@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"ggforge/arch/hparams"
 	"ggforge/arch/table"
 )
 
@@ -75,3 +76,25 @@ func Both(a, b table.Cond) table.Cond {
 		return b(l)
 	}
 }
+
+// LayerTypeIs is the condition of layers of one kind, see hparams.View.LayerType.
+func LayerTypeIs(kind string) table.Cond {
+	return func(l table.Layer) (bool, error) {
+		k, err := l.LayerType(l.Bid)
+		return k == kind, err
+	}
+}
+
+// LayersOf reports for each layer whether it is of that kind; ok is false when the
+// configuration has no kinds of layers.
+func LayersOf(c *hparams.View, kind string) (is []bool, ok bool, err error) {
+	kinds, ok, err := c.LayerTypes()
+	is = make([]bool, len(kinds))
+	for i, k := range kinds {
+		is[i] = k == kind
+	}
+	return is, ok, err
+}
+
+// Sliding is the kind of layers that see a window only.
+const Sliding = "sliding_attention"

@@ -53,15 +53,6 @@ func SumOf(keys ...string) table.Derive {
 	}
 }
 
-// Bools is a list of flags.
-func Bools(list []bool) gguf.Value {
-	values := make([]gguf.Value, len(list))
-	for i, b := range list {
-		values[i] = gguf.Bool(b)
-	}
-	return gguf.Array(gguf.BoolType, values...)
-}
-
 // NonZero copies a number that is there and not 0.
 func NonZero(keys ...string) table.Derive {
 	return func(c *hparams.View) (gguf.Value, bool, error) {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestConfigValues converts checkpoints whose config.json spells what it says
@@ -33,8 +35,37 @@ func TestConfigValues(t *testing.T) {
 			if code != c.code || !strings.Contains(text, c.want) || strings.Contains(text, "<nil>") {
 				t.Errorf("exit %d, %s; want %d and %q", code, text, c.code, c.want)
 			}
-			if len(text) > 600 {
+			if len(text) > 1000 {
 				t.Errorf("a message of %d bytes", len(text))
+			}
+		})
+	}
+}
+
+// TestConfigLayers converts checkpoints whose config.json has far more layers than
+// there are tensors: an error in time, however the layers are described.
+func TestConfigLayers(t *testing.T) {
+	const layers = 60_000
+	list := func(element string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(element+",", layers), ",") + "]"
+	}
+	for name, c := range map[string]struct{ spec, key, list string }{
+		"plain":   {"llama", "_name_or_path", `""`},
+		"granite": {"granitemoehybrid", "layer_types", list(`"mamba"`)},
+		"lfm2":    {"lfm2", "layer_types", list(`"conv"`)},
+		"qwen":    {"qwen3_next", "layer_types", list(`"linear_attention"`)},
+		"deci":    {"deci-7b", "num_key_value_heads_per_layer", list("2")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, dir := made(t, c.spec)
+			configure(t, dir, fmt.Sprintf(`{"num_hidden_layers": %d, %q: %s}`, layers, c.key, c.list))
+			start := time.Now()
+			code, _, err := convertSpec(s, dir)
+			if code != 3 && code != 4 || err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d layers", layers)) && !strings.Contains(err.Error(), fmt.Sprintf("%d layers", layers+1)) {
+				t.Errorf("exit %d, %.300v", code, err)
+			}
+			if d := time.Since(start); d > 3*time.Second {
+				t.Errorf("took %v", d)
 			}
 		})
 	}
