@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,9 @@ func TestGollama(t *testing.T) {
 	}
 	for file := range want {
 		name := strings.TrimSuffix(strings.TrimPrefix(file, "gollama-"), ".gguf")
+		if testing.Short() && !slices.Contains([]string{"Q8_0", "Q4_0", "COPY"}, name) { // the others search
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			recipe, ok := quantize.LookupRecipe(name)
 			if !ok {
@@ -117,6 +121,10 @@ func TestGollama(t *testing.T) {
 // TestGollamaWorkers checks that the number of workers has no influence.
 func TestGollamaWorkers(t *testing.T) {
 	dir := t.TempDir()
+	name := "Q4_K_M"
+	if testing.Short() {
+		name = "Q4_0" // without searches
+	}
 	var first string
 	for _, workers := range []int{1, 8} {
 		job, err := convert.Prepare(t.Context(), filepath.Join(testdata, "gollama"), convert.Options{Type: convert.Q8_0})
@@ -128,7 +136,7 @@ func TestGollamaWorkers(t *testing.T) {
 			t.Fatal(err)
 		}
 		job.Close()
-		recipe, _ := quantize.LookupRecipe("Q4_K_M")
+		recipe, _ := quantize.LookupRecipe(name)
 		q, err := quantize.Prepare(t.Context(), path, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe, AllowRequantize: true}})
 		if err != nil {
 			t.Fatal(err)

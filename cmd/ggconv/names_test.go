@@ -51,7 +51,10 @@ var hostileNames = []string{
 // written, in the output directory, under a name that shows what it is.
 func TestHostileNames(t *testing.T) {
 	for _, key := range []string{"basename", "size_label", "finetune", "version", "name", "model-name", "metadata"} {
-		for _, value := range hostileNames {
+		for i, value := range hostileNames {
+			if testing.Short() && i%4 != 0 {
+				continue
+			}
 			quoted, err := json.Marshal(value)
 			if err != nil {
 				t.Fatal(err)

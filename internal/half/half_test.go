@@ -43,8 +43,11 @@ func TestToF16(t *testing.T) {
 		}
 	}
 	step := uint64(251)
-	if *all {
+	switch {
+	case *all:
 		step = 1
+	case testing.Short():
+		step = 7919
 	}
 	var wg sync.WaitGroup
 	n := uint64(runtime.GOMAXPROCS(0))

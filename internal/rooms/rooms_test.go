@@ -139,6 +139,9 @@ func TestReadmes(t *testing.T) {
 // TestImporter builds and runs a program of another module, with no more than the
 // module cache has.
 func TestImporter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
 	dir, out := t.TempDir(), t.TempDir()
 	repo, err := filepath.Abs(root)
 	if err != nil {
