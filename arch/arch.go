@@ -45,7 +45,7 @@ func Lookup(class string) (*table.Arch, error) {
 		}
 	}
 	return nil, fault.Errorf(fault.Unsupported, "%s: architecture %q is not supported; the nearest that are: %s",
-		hparams.ConfigFile, class, strings.Join(nearest(class, Classes()), ", "))
+		hparams.ConfigFile, class, strings.Join(nearestClasses(class, Classes()), ", "))
 }
 
 // LoadConfig reads config.json. A missing or broken file gives an error of kind

@@ -10,22 +10,6 @@ import (
 	"ggforge/tokenizer/internal/hf"
 )
 
-// byteLevel holds the rule sets of byte-level BPE; f is complete and v empty.
-var byteLevel = map[Class]func(f *files, v *Vocab, opt Options) error{
-	ClassGPT2:      loadGPT2,
-	ClassSPMOrGPT2: loadSPMOrGPT2,
-	ClassGPT2OrSPM: loadGPT2OrSPM,
-	ClassLlamaHF:   loadLlamaHF,
-	ClassMistral:   loadMistral,
-	ClassMamba:     loadMamba,
-	ClassMamba2:    loadMamba2,
-	ClassFalconH1:  loadGPT2,
-	ClassJamba:     loadJamba,
-	ClassRefact:    loadRefact,
-	ClassDream:     loadDream,
-	ClassLLaDA:     loadLLaDA,
-}
-
 // openFiles reads the tokenizer files that all rule sets share.
 func openFiles(dir Files, opt Options) (*files, error) {
 	f := newFiles(dir, opt)

@@ -80,10 +80,16 @@ var (
 	loadChatGLM4 = gpt2Named(kindToken{"eos", "<|endoftext|>"}, kindToken{"eot", "<|user|>"}, kindToken{"unk", "<|endoftext|>"})
 )
 
-// loadChatGLM follows ChatGLMModel (conversion/chatglm.py).
+// loadChatGLM follows ChatGLMModel (conversion/chatglm.py). Of a checkpoint whose
+// only vocabulary is tokenizer.model, as ChatGLM2's, the reference takes ChatGLM3
+// by its name and refuses the others: it looks for a fingerprint, and knows none.
 func loadChatGLM(f *files, v *Vocab, opt Options) error {
 	if path, _ := f.member("_name_or_path").(string); strings.Contains(path, "THUDM/chatglm3-6b") {
 		return loadChatGLM3(f, v, opt)
+	}
+	if f.json == nil && !isFile(f.dir, vocabJSONFile) && isFile(f.dir, spmFile) {
+		return unsupportedf("%s: the tokenizer of ChatGLM2 and older models is not converted: of those with this file the reference converts THUDM/chatglm3-6b, "+
+			"by _name_or_path of %s", spmFile, modelFile)
 	}
 	if opt.VocabSize == 0 {
 		return badf(modelFile, "no vocab_size")
@@ -155,7 +161,7 @@ func loadNomicBert(f *files, v *Vocab, opt Options) error {
 	case "WordPiece":
 		return loadBert(f, v, opt)
 	default:
-		return unsupportedf("%s: model type %v, want Unigram or WordPiece for this architecture", jsonFile, typ)
+		return unsupportedf("%s: model type %s, want Unigram or WordPiece for this architecture", jsonFile, kindName(typ))
 	}
 }
 
@@ -170,7 +176,7 @@ func loadJinaBertV2(f *files, v *Vocab, opt Options) error {
 		return loadBert(f, v, opt)
 	case "RobertaTokenizer":
 	default:
-		return unsupportedf("%s: tokenizer_class %v, want BertTokenizer or RobertaTokenizer for this architecture", configFile, class)
+		return unsupportedf("%s: tokenizer_class %s, want BertTokenizer or RobertaTokenizer for this architecture", configFile, kindName(class))
 	}
 	pre, _ := f.json.Get("pre_tokenizer").(*pyjson.Object)
 	if pre.Get("type") != "Whitespace" {
@@ -263,7 +269,7 @@ func loadLaguna(f *files, v *Vocab, opt Options) error {
 		if e != f.member("bos_token_id") {
 			id, ok := pyjson.Integer(e)
 			if !ok || !id.IsUint64() || id.Uint64() >= maxVocab {
-				return badf(modelFile, "eos_token_id: want a list of ids, got %v", list)
+				return badf(modelFile, "eos_token_id: want a list of ids, found %s in it", pyjson.Describe(e))
 			}
 			v.kvs.Set(specialKey("eot").id, gguf.Uint32(uint32(id.Uint64())))
 			break

@@ -13,7 +13,6 @@ const (
 	ClassSPMOrGPT2     Class = "spm-or-gpt2"  // qwen.py Qwen2Model and others: tokenizer.model, else byte-level BPE
 	ClassGPT2OrSPM     Class = "gpt2-or-spm"  // mpt.py MPTModel
 	ClassSentencePiece Class = "spm"          // base.py _set_vocab_sentencepiece, nothing else
-	ClassLlamaHF       Class = "llama-hf"     // base.py _set_vocab_llama_hf
 	ClassGemma         Class = "gemma"        // gemma.py GemmaModel
 	ClassGemma2        Class = "gemma2"       // gemma.py Gemma2Model
 	ClassGemma3        Class = "gemma3"       // gemma.py Gemma3Model

@@ -68,6 +68,14 @@ func parseJSON(file string, data []byte) (any, error) {
 	return v, err
 }
 
+// kindName returns the name of a class or type in an error.
+func kindName(v any) string {
+	if s, ok := v.(string); ok {
+		return pyjson.Quote(s)
+	}
+	return pyjson.Describe(v)
+}
+
 // pyInt and pyNumber spell an integer, as text and as a JSON number.
 func pyInt(i int) string         { return strconv.Itoa(i) }
 func pyNumber(i int) json.Number { return json.Number(pyInt(i)) }

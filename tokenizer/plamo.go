@@ -54,7 +54,7 @@ func (f *files) plamo(v *Vocab, opt Options, eot string, normal ...string) error
 		v.Model = plamoClasses[text]
 	}
 	if v.Model == "" {
-		return unsupportedf("%s: tokenizer_class %v, want Plamo2Tokenizer or Plamo3Tokenizer", configFile, class)
+		return unsupportedf("%s: tokenizer_class %s, want Plamo2Tokenizer or Plamo3Tokenizer", configFile, kindName(class))
 	}
 	if err := f.plamoRows(v, normal); err != nil {
 		return err

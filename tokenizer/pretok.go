@@ -97,6 +97,9 @@ func (f *files) preTokenizer(v *Vocab, tok *autoTokenizer, opt Options) (*autoTo
 			return t, pre, nil
 		}
 	}
+	if typ := tok.Model.Type(); typ != "BPE" && typ != "WordPiece" {
+		return nil, "", unsupportedf("%s: a vocabulary of type %s, which has no pre-tokenizer: this architecture wants byte-level BPE, of type BPE", f.vocabFile(), typ)
+	}
 	return nil, "", fault.Permits("Pre", unsupportedf("%s: its pre-tokenizer is not known (fingerprint %s); %s",
 		f.vocabFile(), strings.Join(sums, " or "), f.nearest()))
 }
@@ -181,6 +184,9 @@ func (f *files) nearest() string {
 		}
 	}
 	pre := knownShapes[best].pre
+	if len(only) == len(shape) {
+		return "no known one has a part in common with it"
+	}
 	if len(only)+len(lacks) == 0 {
 		return fmt.Sprintf("normalizer and pre-tokenizer are those of %q, vocabulary or merges are not", pre)
 	}

@@ -141,12 +141,12 @@ func (s *special) loadModel(v *Vocab) error {
 			}
 			id = text.Get(kind + "_token_id")
 		}
-		if list, ok := id.([]any); ok && len(list) > 0 {
+		if list, ok := id.([]any); ok && len(list) > 0 && kind != "eos" { // see checkEnds
 			found := "there is none"
 			if i := find(s.ids, kind); i >= 0 {
 				found = fmt.Sprintf("it is %d", s.ids[i].value)
 			}
-			v.warnf("config.json: several %s tokens %v are not written: GGUF has one, and %s", kind, list, found)
+			v.warnf("config.json: %s_token_id is a list, %s, of which none is written: GGUF has one such token, and %s", kind, idList(list), found)
 		}
 		if err := s.setID(v, modelFile, kind, id); err != nil {
 			return err

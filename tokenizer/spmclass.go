@@ -12,8 +12,8 @@ import (
 
 // The rule sets built on SentencePiece's tokenizer.model.
 
-// loaders holds the rule sets that load from the tokenizer's files alone. v is
-// empty at first; a loader leaves the pairs to write in it.
+// loaders holds the rule sets but Llama's, which reads files by itself. v is empty
+// at first; a loader leaves the pairs to write in it.
 var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassSentencePiece: loadSPM,
 	ClassGemma:         loadGemma,
@@ -35,6 +35,12 @@ var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassPlamo2:        loadPlamo2,
 	ClassPlamo3:        loadPlamo3,
 
+	ClassGPT2:          loadGPT2,
+	ClassSPMOrGPT2:     loadSPMOrGPT2,
+	ClassGPT2OrSPM:     loadGPT2OrSPM,
+	ClassMistral:       loadMistral,
+	ClassDream:         loadDream,
+	ClassLLaDA:         loadLLaDA,
 	ClassGLM:           loadGLM,
 	ClassGLM4:          loadGLM4,
 	ClassChatGLM:       loadChatGLM,

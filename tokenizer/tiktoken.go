@@ -377,7 +377,7 @@ func loadHunYuan(f *files, v *Vocab, opt Options) error {
 func (v *Vocab) writeConfigID(kind, what string, value any) error {
 	id, ok := pyjson.Integer(value)
 	if !ok || id.Sign() < 0 || id.BitLen() > 32 {
-		return badf(modelFile, "%s: want an id, got %v", what, value)
+		return badf(modelFile, "%s: want an id, found %s", what, pyjson.Describe(value))
 	}
 	v.kvs.Set(specialKey(kind).id, gguf.Uint32(uint32(id.Uint64())))
 	return nil
@@ -457,7 +457,7 @@ func loadKimiLinear(f *files, v *Vocab, opt Options) error {
 			return nil
 		}
 	}
-	return badf(configFile, "eos_token: want one of the special tokens, got %v", eos)
+	return badf(configFile, "eos_token: want one of the special tokens, found %s", pyjson.Describe(eos))
 }
 
 // glm3Special are the tokens that ChatGLM3 has behind those of its model.

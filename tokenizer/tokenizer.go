@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 
 	"ggforge/fault"
@@ -82,6 +83,9 @@ func (v *Vocab) warnf(format string, args ...any) {
 	if v.warned == nil {
 		v.warned = map[string]int{}
 	}
+	if text := fmt.Sprintf(format, args...); slices.Contains(v.Warnings, text) {
+		return
+	}
 	if v.warned[format]++; v.warned[format] <= maxWarnings {
 		v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
 	}
@@ -144,6 +148,8 @@ type Files interface {
 func Load(dir Files, opt Options) (*Vocab, error) {
 	v, err := loadClass(dir, opt)
 	if err == nil {
+		v.checkPre(opt.Pre)
+		v.checkEnds(dir)
 		v.countWarnings()
 	}
 	if err == nil && opt.EmbedJSON {
@@ -159,14 +165,10 @@ func Load(dir Files, opt Options) (*Vocab, error) {
 }
 
 func loadClass(dir Files, opt Options) (*Vocab, error) {
-	switch opt.Class {
-	case ClassLlama:
+	if opt.Class == ClassLlama {
 		return loadLlama(dir, opt)
 	}
 	load := loaders[opt.Class]
-	if load == nil {
-		load = byteLevel[opt.Class]
-	}
 	if load == nil {
 		return nil, unsupportedf("tokenizer class %q", opt.Class)
 	}

@@ -124,7 +124,7 @@ func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
 	model, _ := f.json.Get("model").(*pyjson.Object)
 	pieces, _ := model.Get("vocab").([]any)
 	if tok.Model.Type() != "Unigram" || len(pieces) != tok.Model.Size() {
-		return badf(jsonFile, "model type %v, want Unigram", model.Get("type"))
+		return badf(jsonFile, "model type %s, want Unigram", kindName(model.Get("type")))
 	}
 	normalizer, _ := f.json.Get("normalizer").(*pyjson.Object)
 	text, ok := normalizer.Get("precompiled_charsmap").(string)
@@ -154,7 +154,7 @@ func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
 		number, _ := e.([]any)[1].(json.Number)
 		score, ok := pyjson.Float32(number)
 		if !ok || !strings.ContainsAny(string(number), ".eEIN") { // of integers the reference makes an array of another type
-			return badf(jsonFile, "model.vocab[%d]: want a score with a decimal point within float32, got %v", id, number)
+			return badf(jsonFile, "model.vocab[%d]: want a score with a decimal point within float32, found %s", id, pyjson.Describe(e.([]any)[1]))
 		}
 		typ := Normal
 		switch {

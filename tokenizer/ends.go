@@ -1,0 +1,80 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ggforge/internal/nearest"
+	"ggforge/internal/pyjson"
+)
+
+// checkPre warns of a name for the pre-tokenizer that was asked for and is not one
+// that the reference's converter gives, or has no place.
+func (v *Vocab) checkPre(pre string) {
+	var names []string
+	for _, f := range fingerprints {
+		names = append(names, f.pre)
+	}
+	switch {
+	case pre == "":
+	case v.Pre != pre:
+		v.warnf("the name %q for the pre-tokenizer is not written: the vocabulary is of kind %q, whose pre-tokenizer is %q", pre, v.Model, v.Pre)
+	case !slices.Contains(names, pre) && pre != "default":
+		v.warnf("pre-tokenizer %q is not a name that is known (the nearest is %q): programs that do not know it refuse the file", pre, nearest.Name(pre, names))
+	}
+}
+
+// checkEnds warns of lists of end tokens, of which GGUF has one: the reference
+// takes none from a list in config.json, and does not read generation_config.json
+// for it.
+func (v *Vocab) checkEnds(dir Files) {
+	written := "the file has no end token"
+	var ids []string
+	for _, kind := range []string{"eos", "eot", "eom"} {
+		if value, ok := v.kvs.Get(specialKey(kind).id); ok {
+			if ids = append(ids, value.String()); kind == "eos" {
+				written = "the end token of the file is " + value.String()
+			}
+		}
+	}
+	for _, name := range []string{modelFile, generationFile} {
+		root, err := readObjectIfFile(dir, name)
+		if err != nil {
+			continue // a broken generation_config.json counts as absent
+		}
+		list, ok := root.Get("eos_token_id").([]any)
+		if text, isObject := root.Get("text_config").(*pyjson.Object); !ok && isObject {
+			list, _ = text.Get("eos_token_id").([]any)
+		}
+		left := slices.DeleteFunc(slices.Clone(list), func(e any) bool {
+			id, ok := pyjson.Integer(e)
+			return ok && slices.Contains(ids, id.String())
+		})
+		switch len(left) {
+		case 0:
+		case len(list):
+			v.warnf("%s: eos_token_id is a list, %s, of which none is written: %s", name, idList(list), written)
+		default:
+			v.warnf("%s: eos_token_id is a list, %s, without a place for %s: %s", name, idList(list), idList(left), written)
+		}
+	}
+}
+
+// idList writes the ids of a list, the first few of a long one.
+func idList(list []any) string {
+	const most = 8
+	var texts []string
+	for _, e := range list[:min(len(list), most)] {
+		if id, ok := pyjson.Integer(e); ok {
+			texts = append(texts, id.String())
+		} else {
+			texts = append(texts, pyjson.Describe(e))
+		}
+	}
+	text := strings.Join(texts, ", ")
+	if len(list) > most {
+		text = fmt.Sprintf("%s and %d more", text, len(list)-most)
+	}
+	return "[" + text + "]"
+}
