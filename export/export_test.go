@@ -119,7 +119,7 @@ func exportTo(t *testing.T, path, name string, opt export.Options) (dir string, 
 }
 
 // roundTrip converts a checkpoint to typ, exports the result, converts that with
-// the small files of the original beside it, and compares the GGUF files.
+// the small files of the original next to it, and compares the GGUF files.
 func roundTrip(t *testing.T, original string, typ convert.OutType, opt export.Options) (exported string, warnings []string) {
 	t.Helper()
 	first := convertTo(t, original, typ)

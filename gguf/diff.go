@@ -109,8 +109,8 @@ func arrayDiff(a, b Value) string {
 	return fmt.Sprintf("%d of %d elements differ, %s", count, a.n, first)
 }
 
-// names reports the names that only one side has, and where the order of the
-// others parts.
+// names reports the names that only one side has, and the first place where the
+// order of the others differs.
 func (d *diff) names(what string, a, b []string) {
 	common := func(x, y []string, side string) (both []string) {
 		in := map[string]bool{}

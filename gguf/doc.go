@@ -1,5 +1,5 @@
 // Package gguf reads and writes the structure of GGUF files: the typed metadata
-// pairs, the tensor infos and where each tensor's bytes lie. It knows no model
+// pairs, the tensor infos and where each tensor's bytes are. It knows no model
 // and decodes no weights.
 //
 // A file of version 3, all numbers in the file's byte order:
@@ -32,11 +32,12 @@
 // the version, whose low half is zero when read as little-endian.
 //
 // What the reader refuses: any length, count, dimension or offset that does not
-// fit the file; unknown value types; unknown or withdrawn tensor types; bools
-// other than 0 and 1; rows that are not whole blocks; tensors that overlap;
-// duplicate keys and names; names longer than ggml's 63 bytes. What it accepts
-// without a word: padding that is not zero, tensors in any order, gaps between
-// them, and a last tensor without its padding.
+// fit the file; unknown value types; bools other than 0 and 1; rows that are not
+// whole blocks; tensors that overlap; duplicate keys and names; names that are
+// empty, hold a NUL or are longer than ggml's 63 bytes; more than limits.go allows.
+// What it accepts without a word: padding that is not zero, tensors in any order,
+// gaps between them, and a last tensor without its padding. A tensor of an unknown
+// or withdrawn type has the bytes up to the next tensor: see Tensor.Stored.
 //
 // Source: the GGUF specification (docs/gguf.md of ggml) and the checks of
 // ggml's gguf.cpp at 0.27.0.

@@ -15,7 +15,7 @@ var (
 // FormatError says where a file is broken. It is an ErrBroken.
 type FormatError struct {
 	Path   string
-	Offset int64  // where in the file the broken thing lies
+	Offset int64  // where in the file the broken thing is
 	Object string // the thing: "header", `key "x"`, `tensor "x"`
 	Msg    string // what was expected and what was found
 }

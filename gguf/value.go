@@ -127,7 +127,7 @@ func (v Value) elemBytes() int64 {
 	return int64(len(v.raw))
 }
 
-// appendElem appends v as it stands inside an array.
+// appendElem appends v in the form that it has inside an array.
 func (v Value) appendElem(b []byte) []byte { return v.appendTo(b, binary.LittleEndian) }
 
 // appendTo is appendElem in the given order.

@@ -25,11 +25,11 @@
 //	then, unless the file ends here:
 //	length       i32
 //	dataset      that many bytes, used up to the first zero byte
-//	             bytes behind it mean nothing
+//	             bytes after it mean nothing
 //
 //	value = stored / float(calls) if calls > 0, else stored
 //
-// When a name stands more than once, the last entry counts.
+// When a name occurs more than once, the last entry counts.
 //
 // GGUF: the keys imatrix.datasets (strings), imatrix.chunk_count and
 // imatrix.chunk_size (u32) are required, general.type ("imatrix") is not

@@ -35,7 +35,7 @@ func (e *FormatError) Error() string {
 // Is makes errors.Is(err, ErrBroken) true.
 func (e *FormatError) Is(target error) bool { return target == ErrBroken }
 
-// SizeError says that an entry has not as many values as its tensor needs. It
+// SizeError says that an entry does not have as many values as its tensor needs. It
 // is an ErrRefused.
 type SizeError struct {
 	Path string // of the matrix

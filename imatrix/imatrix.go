@@ -11,7 +11,7 @@ import (
 	"ggforge/internal/mmap"
 )
 
-// Keys that a quantized file says with which matrix it was made.
+// Keys by which a quantized file says which matrix it was made with.
 const (
 	KeyFile         = "quantize.imatrix.file"
 	KeyDataset      = "quantize.imatrix.dataset"
@@ -48,7 +48,7 @@ type Entry struct {
 	Name string
 
 	// Counts says how many activations each matrix of the tensor has seen. It is
-	// nil in a legacy file, which does not tell.
+	// nil in a legacy file, which does not say.
 	Counts []int64
 
 	// Calls is what the stored numbers of a legacy file are divided by if above

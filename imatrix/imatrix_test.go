@@ -224,7 +224,7 @@ func TestLegacyTrailer(t *testing.T) {
 		"empty dataset":  {imatrixtest.Int32s(9, 0), 9, ""},
 		"negative":       {imatrixtest.Int32s(-4, 0), -4, ""},
 		"dataset":        {append(imatrixtest.Int32s(9, 2), "xy"...), 9, "xy"},
-		"bytes behind":   {append(imatrixtest.Int32s(9, 1), "xyz"...), 9, "x"},
+		"bytes after":    {append(imatrixtest.Int32s(9, 1), "xyz"...), 9, "x"},
 		"zero byte":      {append(imatrixtest.Int32s(9, 3), "x\x00z"...), 9, "x"},
 		"no chunks, set": {append(imatrixtest.Int32s(0, 1), 'x'), 0, "x"},
 	} {

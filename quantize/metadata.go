@@ -14,7 +14,7 @@ import (
 // reference has that much room for them.
 const maxOverride = 127
 
-// ParseOverride reads "key=type:value", the argument of --override-kv. The types
+// ParseOverride reads "key=type:value", as users write an override. The types
 // are int, which gives a u32 of the absolute value, float (f32), bool and str.
 func ParseOverride(s string) (gguf.KV, error) {
 	fail := func(want string) (gguf.KV, error) {
@@ -53,7 +53,7 @@ func ParseOverride(s string) (gguf.KV, error) {
 }
 
 // overridden returns m as the recipe sees it. An override counts if it has the
-// kind of the value it replaces; an array stays.
+// kind of the value it replaces; arrays are kept.
 func overridden(m gguf.Metadata, override []gguf.KV) gguf.Metadata {
 	m = slices.Clone(m)
 	for _, kv := range override {
@@ -99,7 +99,7 @@ func (j *Job) outputMetadata() gguf.Metadata {
 const guessed = 1024
 
 // fileType returns general.file_type of the output. A copy keeps the input's;
-// when it has none, the most frequent tensor type stands for it.
+// when it has none, that of the most frequent tensor type is taken.
 func (j *Job) fileType() uint32 {
 	if !j.opt.Recipe.Copy {
 		return j.opt.Recipe.FileType

@@ -61,7 +61,8 @@ func (j *Job) addSplitKeys(m *gguf.Metadata, no, count, tensors int) {
 	}
 }
 
-// shards shares the tensors out. A shard of the input may be left without any.
+// shards divides the tensors among the output's shards. One of the input's may be
+// left without any.
 func (j *Job) shards() ([][]writer.Tensor, error) {
 	if j.opt.KeepSplit {
 		shards := make([][]writer.Tensor, j.Input.Shards)

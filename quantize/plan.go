@@ -21,7 +21,7 @@ type PlanOptions struct {
 	LeaveOutputTensor bool
 	// OutputTensorType and TokenEmbeddingType, if not nil, beat the recipe and
 	// TensorTypes for output.weight and the token embeddings. OutputTensorType
-	// also stands in for the recipe's type for a tied embedding. For
+	// also replaces the recipe's type for a tied embedding. For
 	// per_layer_token_embd.weight a matching rule of TensorTypes beats
 	// TokenEmbeddingType.
 	OutputTensorType   *gguf.Type
@@ -102,7 +102,7 @@ func (r Reason) String() string {
 }
 
 // RefusedError says that the plan can be carried out but must not be, as the
-// options stand.
+// options are.
 type RefusedError struct {
 	Tensor string
 	Type   gguf.Type
@@ -233,7 +233,7 @@ func readTraits(meta gguf.Metadata, names []string) (*traits, error) {
 		if !ok || err != nil {
 			return absent
 		}
-		// One number per layer is allowed for heads; the first layer stands for all.
+		// One number per layer is allowed for heads; that of the first is taken for all.
 		for e := range v.Elems() {
 			v = e
 			break

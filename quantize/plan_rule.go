@@ -2,6 +2,7 @@ package quantize
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -53,12 +54,24 @@ func CompileTensorRule(s string) (TensorTypeRule, error) {
 	return TensorTypeRule{pattern, typ, re}, nil
 }
 
+// maxRules is the largest file of tensor rules in bytes. Expressions take many times
+// as much when they are compiled.
+const maxRules = 1 << 20
+
 // ReadTensorRules reads a file of tensor rules as CompileTensorRule takes them,
-// separated by white space.
+// separated by white space: at most a mebibyte.
 func ReadTensorRules(path string) ([]TensorTypeRule, error) {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxRules+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxRules {
+		return nil, fault.Errorf(fault.Usage, "%s: more than %d bytes of tensor rules", path, maxRules)
 	}
 	var rules []TensorTypeRule
 	for _, s := range strings.FieldsFunc(string(data), func(c rune) bool { return strings.ContainsRune(" \t\n\v\f\r", c) }) {

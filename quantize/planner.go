@@ -208,7 +208,7 @@ func (p *planner) refusal() error {
 	return p.refused[0]
 }
 
-// compromises lists what the options ask for in vain.
+// compromises lists what does not come out as the options ask for.
 func (p *planner) compromises(out *Planned) (all []Compromise) {
 	var fallbacks []string
 	for _, d := range out.Decisions {

@@ -11,8 +11,7 @@ import (
 	"ggforge/gguf"
 )
 
-// ParseLayers reads a list of layer numbers, "3,7": the argument of
-// --prune-layers.
+// ParseLayers reads a list of layer numbers, "3,7".
 func ParseLayers(s string) ([]int64, error) {
 	var layers []int64
 	for part := range strings.SplitSeq(s, ",") {
@@ -32,8 +31,8 @@ const pruned = -1
 
 var layerNumber = regexp.MustCompile(`blk\.(\d+)\.`)
 
-// layerSpan returns where in name a layer number stands, ok false without one.
-// It may stand after a prefix ("dec.blk.3."), unlike the one of layerOf.
+// layerSpan returns the place of the layer number in name, ok false without one.
+// It may follow a prefix ("dec.blk.3."), unlike the one of layerOf.
 func layerSpan(name string) (n int64, from, to int, ok bool) {
 	m := layerNumber.FindStringSubmatchIndex(name)
 	if m == nil {
@@ -43,7 +42,8 @@ func layerSpan(name string) (n int64, from, to int, ok bool) {
 	return n, m[2], m[3], err == nil
 }
 
-// renumber numbers the layers that names has anew, without those in drop.
+// renumber gives new numbers to the layers that occur in names, without those in
+// drop.
 // Layers before the first one dropped keep their numbers, the others follow one
 // after the other: by their old number, or with visiting set in the order of
 // names. The latter is the reference's way, which mixes layers up when a name

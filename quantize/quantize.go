@@ -20,8 +20,8 @@ import (
 	"ggforge/writer"
 )
 
-// ErrRefused is the kind of errors that only a rule or a missing option stands
-// behind, for errors.Is.
+// ErrRefused is the kind of errors whose only cause is a rule or a missing option,
+// for errors.Is.
 var ErrRefused = fault.Refused
 
 // Options says how to quantize. Recipe is required; every other zero value is
@@ -232,7 +232,7 @@ func (j *Job) tensor(d *Decision) writer.Tensor {
 }
 
 // DefaultOutput returns where the output goes when only the input is named:
-// beside it, named after the recipe.
+// next to it, named after the recipe.
 func DefaultOutput(input string, r *Recipe) string {
 	return filepath.Join(filepath.Dir(input), "ggml-model-"+r.Name+".gguf")
 }

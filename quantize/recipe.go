@@ -89,7 +89,7 @@ func (m *traits) gqa() int64 {
 // position returns the tensor's number among n, for rules that depend on depth.
 // Value tensors are counted among themselves, others by layer. In models with
 // experts the layers of feed-forward tensors are read from names, since one
-// layer may have several; elsewhere the count of tensors seen stands for the
+// layer may have several; elsewhere the count of tensors seen is taken for the
 // layer.
 func (s *site) position() (i, n int64) {
 	if s.role&roleVV != 0 {

@@ -5,7 +5,7 @@
 // DIR is a directory with config.json, tokenizer files and weights in safetensors.
 // OUT is the file to write. Without OUT and --outfile the file goes into DIR, under
 // a name made of the model's name and type. The bytes are those of the reference's
-// converter (docs/deviations.md lists the exceptions). Flags may stand anywhere.
+// converter (docs/deviations.md lists the exceptions). Flags may be anywhere.
 //
 // # Output
 //

@@ -7,7 +7,7 @@
 // which gives the same bytes as converting it first. TYPE is a recipe such as Q4_K_M
 // or its number; --help lists them. COPY keeps every tensor as it is. Without OUT
 // the output is ggml-model-TYPE.gguf next to IN. With --out-dir all TYPEs are written
-// in one go, and IN is read once. Flags may stand anywhere.
+// in one go, and IN is read once. Flags may be anywhere.
 //
 // # Importance
 //

@@ -161,6 +161,10 @@ func TestFlagErrors(t *testing.T) {
 	im := matrixFile(t, filepath.Join(dir, "im.dat"), 256, "blk.0.attn_v.weight")
 	strange := matrixFile(t, filepath.Join(dir, "strange.dat"), 256, "x.weight")
 	short := matrixFile(t, filepath.Join(dir, "short.dat"), 32, "blk.0.attn_v.weight")
+	large := filepath.Join(dir, "large.txt")
+	if err := os.WriteFile(large, make([]byte, 1<<20+1), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	out := filepath.Join(dir, "out.gguf")
 	for _, c := range []struct {
 		args string
@@ -176,6 +180,7 @@ func TestFlagErrors(t *testing.T) {
 		{"--tensor-type nothing=q8_0 --strict", 5, "nothing=Q8_0 has no effect"},
 		{"--tensor-type a", 2, "pattern=type"},
 		{"--tensor-type-file " + filepath.Join(dir, "none"), 1, "none"},
+		{"--tensor-type-file " + large, 2, "more than 1048576 bytes of tensor rules"},
 		{"--prune-layers 0", 2, "leaves none"},
 		{"--prune-layers x", 2, "not a layer number"},
 		{"--override-kv a=b", 2, "key=type:value"},

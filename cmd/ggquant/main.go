@@ -32,7 +32,7 @@ func command() *cli.Command {
 		ArgsUsage: "IN [OUT] TYPE [NTHREADS], or --out-dir DIR IN TYPE...",
 		Description: "IN is a GGUF file, the first of its shards, or a checkpoint directory, which gives\n" +
 			"the same bytes as converting it first. Without OUT the output is\n" +
-			"ggml-model-TYPE.gguf beside IN. With --out-dir all TYPEs are written in one go,\n" +
+			"ggml-model-TYPE.gguf next to IN. With --out-dir all TYPEs are written in one go,\n" +
 			"and IN is read once.\n\n" + recipeHelp() + "\n" +
 			tool.ExitHelp,
 		Flags:  flags(),

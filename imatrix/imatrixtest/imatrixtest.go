@@ -18,7 +18,7 @@ type Entry struct {
 	Counts []float32 // GGUF only, one per matrix
 }
 
-// Trailer is what may stand at the end of a legacy file.
+// Trailer is what may be at the end of a legacy file.
 type Trailer struct {
 	Chunks  int32
 	Dataset string
@@ -41,7 +41,7 @@ func Legacy(entries []Entry, trailer *Trailer) []byte {
 }
 
 // GGUF returns a GGUF file as llama-imatrix arranges it, with the sums and the
-// counts of each entry and the tensors of extra behind them.
+// counts of each entry and the tensors of extra after them.
 func GGUF(entries []Entry, datasets []string, chunks uint32, extra ...Tensor) []byte {
 	var tensors []Tensor
 	for _, e := range entries {
