@@ -1,0 +1,77 @@
+package writer
+
+import (
+	"context"
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ggforge/gguf"
+)
+
+// FuzzRowLog reads any records of rows: those that are believed are about rows of
+// the file, each row once. With seal their checksums are right.
+func FuzzRowLog(f *testing.F) {
+	record := func(file, tensor uint32, a, b, overflows int64) []byte {
+		r := binary.LittleEndian.AppendUint32(nil, file)
+		r = binary.LittleEndian.AppendUint32(r, tensor)
+		for _, n := range []int64{a, b, overflows, 0} {
+			r = binary.LittleEndian.AppendUint64(r, uint64(n))
+		}
+		return append(r, make([]byte, 8)...)
+	}
+	f.Add(record(0, 0, 0, 4, 0), true)
+	f.Add(append(record(0, 0, 2, 4, 1), record(0, 0, 0, 3, 1)...), true)
+	f.Add(record(1, 0, 0, 4, 0), true)
+	f.Add(record(0, 7, 0, 4, 0), true)
+	f.Add(record(0, 0, -1, 1<<62, 0), true)
+	f.Add(record(0, 0, 0, 4, 0)[:30], false)
+	f.Fuzz(func(t *testing.T, records []byte, seal bool) {
+		if seal {
+			for r := records; len(r) >= recordBytes; r = r[recordBytes:] {
+				binary.LittleEndian.PutUint32(r[40:], crc32.Checksum(make([]byte, 2*32*min(4, int(r[16]))), castagnoli))
+				binary.LittleEndian.PutUint32(r[44:], crc32.Checksum(r[:44], castagnoli))
+			}
+		}
+		dir := t.TempDir()
+		file := &File{Path: filepath.Join(dir, "o"), Tensors: []Tensor{{"t", gguf.TypeF16, &matrix{ne: []int64{32, 4}}, nil}}}
+		o := &output{set: set{files: []layout{file.layout()}}}
+		p, err := create(file.Path, o.files[0].size, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.discard()
+		o.parts = []*partial{p}
+		log, err := os.Create(o.logName())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		if _, err := log.Write(records); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := log.Seek(0, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		o.log = &rowLog{file: log}
+		if err := o.readLog(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range o.files[0].tensors[0].done {
+			if s.a < 0 || s.b <= s.a || s.b > 4 {
+				t.Errorf("rows %d to %d of 4", s.a, s.b)
+			}
+		}
+		j := &job{ne: []int64{32, 4}, outputs: o.files[0].tensors}
+		end := int64(0)
+		for _, s := range j.done() {
+			if s.a < end {
+				t.Errorf("rows from %d on come twice", s.a)
+			}
+			end = s.b
+		}
+	})
+}
