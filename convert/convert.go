@@ -75,6 +75,7 @@ type Job struct {
 	files    *checkpoint.Dir
 	stores   []checkpoint.Store // of the weights, and of the dense modules'
 	weights  []precision.Weight
+	labelled bool // config.json says MXFP4 of weights that are not, and the reference believes it
 	general  *general.Metadata
 	values   []*values // of tensors that become metadata
 	metadata gguf.Metadata

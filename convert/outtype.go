@@ -50,7 +50,7 @@ var mxfp4Row = outTypeRow{label: "MXFP4_MOE", fileType: 38}
 // row returns what the file is called.
 func (j *Job) row() outTypeRow {
 	mxfp4 := slices.ContainsFunc(j.Plan, func(t Tensor) bool { return t.Source.Type() == gguf.TypeMXFP4 })
-	if mxfp4 && j.Type.row().tensor.BlockLen() == 1 {
+	if (mxfp4 || j.labelled) && j.Type.row().tensor.BlockLen() == 1 {
 		return mxfp4Row
 	}
 	return j.Type.row()

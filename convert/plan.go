@@ -120,6 +120,7 @@ func (j *Job) relabelled(config *hparams.View) {
 	if !labelled || j.options.VocabOnly || slices.ContainsFunc(j.weights, func(w precision.Weight) bool { return w.Scheme() != "" }) {
 		return
 	}
+	j.labelled = method == "mxfp4" && j.options.Reference
 	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are", hparams.ConfigFile, method)
 }
 

@@ -378,6 +378,20 @@ func TestLabels(t *testing.T) {
 		if !bytes.Equal(a, b) {
 			t.Errorf("%s: the label changes the file", label)
 		}
+		if code, _, err := call("--progress", "none", "--force", "--compat", "reference", dir, labelled); code != 0 {
+			t.Fatal(err)
+		}
+		f, err := gguf.Open(labelled)
+		must(t, err)
+		defer f.Close()
+		v, _ := f.Metadata.Get("general.file_type")
+		want := int64(32) // BF16
+		if label == "mxfp4" {
+			want = 38 // MXFP4_MOE, as the reference believes the label
+		}
+		if n, _ := v.Int(); n != want {
+			t.Errorf("%s: --compat reference: general.file_type %d, want %d", label, n, want)
+		}
 	}
 }
 
