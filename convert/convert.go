@@ -49,7 +49,7 @@ type Options struct {
 	// FuseQKV and FuseGateUp make one tensor of query, key and value, and of the
 	// gate and up projections of experts.
 	FuseQKV, FuseGateUp bool
-	// Dense takes the dense modules along that stand behind an embedding model of
+	// Dense takes the dense modules along that follow an embedding model of
 	// the sentence-transformers library.
 	Dense bool
 	// Mistral reads a checkpoint in Mistral's own format: params.json,
@@ -300,7 +300,7 @@ func (j *Job) checkVocab(tokens int) error {
 }
 
 // Output returns the file that the job writes to when the user names out: a
-// directory gets the default file name; "{ftype}" and "{outtype}" stand for the
+// directory gets the default file name; "{ftype}" and "{outtype}" are replaced by the
 // output type, in capitals if they are. "" is the checkpoint's directory. A split
 // model has the names of its shards instead: see Outputs.
 func (j *Job) Output(out string) (string, error) {

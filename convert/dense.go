@@ -10,7 +10,7 @@ import (
 	"ggforge/fault"
 )
 
-// planDense adds the weights of the dense modules behind an embedding model, which
+// planDense adds the weights of the dense modules after an embedding model, which
 // come before those of the checkpoint.
 func (j *Job) planDense(config *hparams.View) error {
 	if !slices.Contains(j.Arch.Sources(), hparams.DenseFiles) {

@@ -19,7 +19,7 @@ type fusion struct {
 }
 
 // fuse replaces the parts of the fusion in every layer that has all of them, n in
-// number. The fused tensor stands where the last of its parts stood.
+// number. The fused tensor takes the place of the last of its parts.
 func (j *Job) fuse(f fusion) (n int, err error) {
 	type found struct{ at []int }
 	layers := map[string]*found{}

@@ -45,7 +45,7 @@ func (j *Job) read(meta *table.Meta, bid int64, w *precision.Weight) error {
 		j.values = append(j.values, &values{meta: meta})
 		i = len(j.values) - 1
 	}
-	// pairs stand in the order in which their last tensors do
+	// pairs come in the order of their last tensors
 	v := j.values[i]
 	j.values = append(slices.Delete(j.values, i, i+1), v)
 	at := int(max(bid, 0))

@@ -250,7 +250,7 @@ func (t *transposed) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return out, nil
 }
 
-// pick copies n elements of a size, which stand step bytes apart in src, to dst.
+// pick copies n elements of a size, which lie step bytes apart in src, to dst.
 func pick(dst, src []byte, n, step, size int64) {
 	switch size {
 	case 2:

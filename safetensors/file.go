@@ -41,7 +41,7 @@ type Tensor struct {
 	DType DType
 	Shape []int64 // outermost first; empty for a scalar
 
-	at     uint32 // where its name stands in the header
+	at     uint32 // where its name begins in the header
 	off, n int64  // of its bytes: where they start in the file, and how many they are
 	file   *File  // nil for a tensor of Layout
 }
@@ -171,14 +171,14 @@ func (f *File) Lookup(name string) (*Tensor, bool) {
 func (t *Tensor) begin() uint64 { return uint64(t.off) }
 func (t *Tensor) end() uint64   { return uint64(t.off) + uint64(t.n) }
 
-// Parse checks a whole file given as bytes. name stands for it in errors and
-// in Tensor.File. The file keeps data, which Tensor.Data points into.
+// Parse checks a whole file given as bytes. name is what errors call it, and
+// Tensor.File. The file keeps data, which Tensor.Data points into.
 func Parse(name string, data []byte) (*File, error) {
 	bad := func(offset int, object, format string, args ...any) error {
 		return &FormatError{Path: name, Offset: int64(offset), Object: object, Msg: fmt.Sprintf(format, args...)}
 	}
 	if isLFSPointer(data) {
-		return nil, bad(0, "header", "is a Git LFS pointer, not the file it stands for: fetch that with git lfs pull")
+		return nil, bad(0, "header", "is a Git LFS pointer, not the file itself: fetch that with git lfs pull")
 	}
 	if len(data) < lengthBytes {
 		return nil, bad(0, "header", "want at least %d bytes, the file has %d", lengthBytes, len(data))
@@ -253,7 +253,8 @@ func Parse(name string, data []byte) (*File, error) {
 	return f, nil
 }
 
-// isLFSPointer tells the small text file Git LFS leaves where a large file was
+// isLFSPointer reports whether data are the small text that Git LFS leaves where a
+// large file was
 // not fetched.
 func isLFSPointer(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("version https://git-lfs"))

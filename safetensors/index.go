@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// IndexName is the name of the file that tells which shard of a directory
+	// IndexName is the name of the file that says which shard of a directory
 	// holds which tensor: {"weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors", ...}}.
 	IndexName = "model.safetensors.index.json"
 
@@ -208,7 +208,7 @@ func openIndex(in Folder, path string) (index []place, err error) {
 }
 
 // parseIndex returns the rows of the weight map in their order in the text.
-// Keys beside the map are not read.
+// Other keys are not read.
 func parseIndex(path string, text []byte) ([]place, error) {
 	if len(text) > maxIndex {
 		return nil, &FormatError{Path: path, Offset: 0, Object: "index",
@@ -216,7 +216,7 @@ func parseIndex(path string, text []byte) ([]place, error) {
 	}
 	if isLFSPointer(text) {
 		return nil, &FormatError{Path: path, Offset: 0, Object: "index",
-			Msg: "is a Git LFS pointer, not the file it stands for: fetch that with git lfs pull"}
+			Msg: "is a Git LFS pointer, not the file itself: fetch that with git lfs pull"}
 	}
 	s, err := newScanner(path, "index", 0, text)
 	if err != nil {
@@ -433,7 +433,7 @@ func isNumber(s string) bool {
 }
 
 // defects collects what is wrong with a set of shards, so that one error can
-// tell all of it.
+// list all of it.
 type defects [kinds]struct {
 	lines []string // the first ones
 	n     int

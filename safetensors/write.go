@@ -23,7 +23,7 @@ import (
 // The file is that of the reference implementation for the same tensors: header
 // without blanks, metadata sorted by key before all tensors, these sorted by
 // dtype, the last in the order of the format first, then by name as strings;
-// spaces up to a multiple of 8. The wider types stand first in that order, so
+// spaces up to a multiple of 8. The wider types come first in that order, so
 // every tensor is aligned to its elements, which PyTorch demands.
 //
 // What the format cannot hold gives an error of kind ErrUnsupported.
@@ -134,7 +134,7 @@ func Split(tensors []Tensor, maxBytes int64) [][]Tensor {
 	for i := range tensors {
 		n, err := tensors[i].dataBytes()
 		if err != nil {
-			n = math.MaxUint64 >> 1 // Layout tells
+			n = math.MaxUint64 >> 1 // Layout reports it
 		}
 		if i > begin && (filled > uint64(maxBytes) || n > uint64(maxBytes)-filled) {
 			shards = append(shards, tensors[begin:i:i])
