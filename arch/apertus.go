@@ -21,7 +21,7 @@ var apertus = &table.Arch{
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.LlamaRows,
-	Expect:    []table.Expect{{Key: "hidden_act", Values: []string{"xielu"}}, {Key: "post_norm", Values: []string{"false"}}, {Key: "qk_norm", Values: []string{"true"}}},
+	Expect:    []table.Expect{parts.Expect("hidden_act", "xielu"), parts.Expect("post_norm", "false"), parts.Expect("qk_norm", "true")},
 	Unused:    append([]string{"mlp_bias"}, parts.BiasKeys...),
 	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.MayBias), parts.QKNormRows, parts.MLPRows[1:], []table.TensorRow{
 		{HF: "model.layers.{bid}.attention_layernorm", GGUF: "blk.{bid}.attn_norm"},

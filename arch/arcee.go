@@ -20,7 +20,7 @@ var (
 		Tokenizer: tokenizer.ClassLlama,
 		Fused:     table.FusedQKV,
 		Metadata:  slices.Concat(parts.LlamaRows, []table.Row{parts.PoolingRow}),
-		Expect:    []table.Expect{{Key: "hidden_act", Values: []string{"relu2"}}},
+		Expect:    []table.Expect{parts.Expect("hidden_act", "relu2")},
 		Unused:    parts.BiasKeys,
 		Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows[1:])),
 		Extra:     parts.Llama3Extra,
@@ -39,7 +39,7 @@ var (
 			parts.Optional(parts.FloatRow("expert_weights_scale", "route_scale")),
 			parts.Optional(parts.UintRow("attention.sliding_window", "sliding_window")),
 		}),
-		Expect: []table.Expect{parts.SiLU, {Key: "mup_enabled", Values: []string{"true"}}, {Key: "global_attn_every_n_layers", Values: []string{"4"}}, {Key: "attention_bias", Values: []string{"false"}}},
+		Expect: []table.Expect{parts.SiLU, parts.Expect("mup_enabled", "true"), parts.Expect("global_attn_every_n_layers", "4"), parts.Expect("attention_bias", "false")},
 		Unused: []string{"layer_types", "load_balance_coeff", "num_expert_groups", "num_limited_groups", "use_grouped_mm", "n_group", "topk_group"},
 		Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.gate_proj", GGUF: "blk.{bid}.attn_gate"},

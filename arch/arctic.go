@@ -21,7 +21,7 @@ var arctic = &table.Arch{
 		parts.UintRow("vocab_size", "vocab_size"),
 		{Key: "rope.dimension_count", Derive: parts.HiddenPerHead},
 	}),
-	Expect: []table.Expect{parts.SiLU, {Key: "parallel_attn_mlp_res", Values: []string{"true"}}, {Key: "use_residual", Values: []string{"true"}}, {Key: "moe_layer_frequency", Values: []string{"1"}}},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("parallel_attn_mlp_res", "true"), parts.Expect("use_residual", "true"), parts.Expect("moe_layer_frequency", "1")},
 	Unused: []string{"enable_expert_tensor_parallelism", "enc_index", "max_sequence_length", "moe_eval_capacity_factor", "moe_min_capacity", "moe_token_dropping",
 		"moe_train_capacity_factor", "quantization"},
 	Tensors: slices.Concat(parts.EmbedRows, parts.PermutedRows(table.NoBias), parts.MixtralExperts, []table.TensorRow{

@@ -25,7 +25,7 @@ var (
 		Tokenizer: tokenizer.ClassGPT2,
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
-			{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},
+			parts.RopeDimensionRow,
 			parts.UintRow("leading_dense_block_count", "first_k_dense_replace"),
 			parts.UintRow("vocab_size", "vocab_size"),
 			parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
@@ -33,7 +33,7 @@ var (
 			parts.UintRow("expert_shared_count", "num_shared_experts"),
 			parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
 		}),
-		Expect: []table.Expect{parts.SiLU, {Key: "norm_softmax", Values: []string{"false"}}, {Key: "use_qkv_bias", Values: []string{"false"}}, {Key: "use_bias", Values: []string{"false"}}},
+		Expect: []table.Expect{parts.SiLU, parts.Expect("norm_softmax", "false"), parts.Expect("use_qkv_bias", "false"), parts.Expect("use_bias", "false")},
 		Unused: []string{"embedding_dropout", "max_window_layers", "moe_layer_freq", "multi_gate", "num_nextn_predict_layers", "output_dropout", "rope_type", "sliding_window",
 			"use_sliding_window", "router_dtype"},
 		Tensors: slices.Concat([]table.TensorRow{{HF: "model.word_embeddings", GGUF: "token_embd"}}, parts.EmbedRows[1:2], parts.NormRows, parts.ExpertRows, parts.SharedExpertRows, []table.TensorRow{
@@ -94,7 +94,7 @@ var (
 			parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
 			parts.Optional(parts.UintRow("nextn_predict_layers", "num_nextn_predict_layers")),
 		}),
-		Expect: []table.Expect{parts.SiLU, {Key: "use_qkv_bias", Values: []string{"false"}}, {Key: "use_bias", Values: []string{"false"}}, {Key: "use_qk_norm", Values: []string{"true"}}, {Key: "use_rmsnorm", Values: []string{"true"}}},
+		Expect: []table.Expect{parts.SiLU, parts.Expect("use_qkv_bias", "false"), parts.Expect("use_bias", "false"), parts.Expect("use_qk_norm", "true"), parts.Expect("use_rmsnorm", "true")},
 		Unused: []string{"embedding_dropout", "max_window_layers", "moe_router_enable_expert_bias", "moe_router_topk_scaling_factor", "mtp_loss_scaling_factor", "output_dropout", "rotary_dim",
 			"router_dtype", "sliding_window", "use_sliding_window", "rope_interleave", "moe_router_enable_routed_scaling", "moe_router_group_topk", "moe_router_num_groups"},
 		Tensors: slices.Concat([]table.TensorRow{

@@ -40,7 +40,7 @@ var distilbert = &table.Arch{
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat([]table.Row{{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-12)}}, bertMetadata),
 	Unused:    slices.Concat(bertUnused, []string{"sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_"}),
-	Expect:    []table.Expect{{Key: "activation", Values: parts.GELU}},
+	Expect:    []table.Expect{parts.Expect("activation", parts.GELU...)},
 	Rename:    []table.Rename{{Prefix: "distilbert.", With: ""}, {Prefix: "bert.", With: ""}},
 	Drop:      slices.Concat(bertDrop, []table.Drop{{Prefix: "vocab_", Why: lmHead}}),
 	Tensors: slices.Concat(position(nil), []table.TensorRow{
@@ -105,9 +105,9 @@ var jinaBertV3 = &table.Arch{
 	Unused: slices.Concat(bertUnused, []string{"emb_pooler", "load_trained_adapters", "lora_alpha", "lora_dropout_p", "lora_main_params_trainable", "lora_rank", "matryoshka_dimensions",
 		"rotary_emb_base", "task_instructions", "truncate_dim"}),
 	Expect: []table.Expect{
-		{Key: "hidden_act", Values: parts.GELU},
-		{Key: "position_embedding_type", Values: []string{"rotary"}},
-		{Key: "is_decoder", Values: parts.False},
+		parts.Expect("hidden_act", parts.GELU...),
+		parts.Expect("position_embedding_type", "rotary"),
+		parts.Expect("is_decoder", "false"),
 	},
 	Rename: robertaRename,
 	Drop:   slices.Concat(bertDrop, []table.Drop{{Suffix: ".0.lora_A", Why: adapters}, {Suffix: ".0.lora_B", Why: adapters}}),
@@ -151,7 +151,7 @@ var nomicBert = &table.Arch{
 	RawConfig: true,
 	Metadata:  parts.With(bertMetadata, nomicContext),
 	Unused:    nomicUnused,
-	Expect:    slices.Concat(nomicExpect, []table.Expect{{Key: "activation_function", Values: []string{"swiglu"}}, {Key: "qkv_proj_bias", Values: parts.False}, {Key: "mlp_fc1_bias", Values: parts.False}, {Key: "mlp_fc2_bias", Values: parts.False}}),
+	Expect:    slices.Concat(nomicExpect, []table.Expect{parts.Expect("activation_function", "swiglu"), parts.Expect("qkv_proj_bias", "false"), parts.Expect("mlp_fc1_bias", "false"), parts.Expect("mlp_fc2_bias", "false")}),
 	Rename:    bert.Rename,
 	Drop:      bertDrop,
 	Tensors: slices.Concat(nomicLayers(table.NoBias), []table.TensorRow{
@@ -174,11 +174,11 @@ var nomicBertMoE = &table.Arch{
 	Fused:     table.FusedQKV,
 	RawConfig: true,
 	Metadata: slices.Concat(parts.With(bertMetadata, nomicContext), []table.Row{
-		{Key: "moe_every_n_layers", Type: gguf.Uint32Type, From: []string{"moe_every_n_layers"}, Required: true},
-		{Key: "expert_used_count", Type: gguf.Uint32Type, From: []string{"moe_top_k"}, Required: true},
+		parts.UintRow("moe_every_n_layers", "moe_every_n_layers"),
+		parts.UintRow("expert_used_count", "moe_top_k"),
 	}),
 	Unused: slices.Concat(nomicUnused, []string{"moe_impl", "moe_resid_pdrop", "moe_normalize_expert_weights", "expert_choice_router", "ffn_div", "num_shared_experts"}),
-	Expect: slices.Concat(nomicExpect, []table.Expect{{Key: "activation_function", Values: parts.GELU}, {Key: "qkv_proj_bias", Values: yes}, {Key: "mlp_fc1_bias", Values: yes}, {Key: "mlp_fc2_bias", Values: yes}}),
+	Expect: slices.Concat(nomicExpect, []table.Expect{parts.Expect("activation_function", parts.GELU...), parts.Expect("qkv_proj_bias", "true"), parts.Expect("mlp_fc1_bias", "true"), parts.Expect("mlp_fc2_bias", "true")}),
 	Rename: bert.Rename,
 	Drop:   bertDrop,
 	Tensors: slices.Concat(nomicLayers(table.NeedBias), []table.TensorRow{
@@ -191,20 +191,18 @@ var nomicBertMoE = &table.Arch{
 	}),
 }
 
-var yes = []string{"true"}
-
 var nomicUnused = slices.Concat(bertUnused, []string{"causal", "dense_seq_output", "fused_bias_fc", "fused_dropout_add_ln", "max_trained_positions", "n_positions", "pad_vocab_size_multiple",
 	"rotary_emb_base", "rotary_emb_fraction", "rotary_scaling_factor", "use_rms_norm", "use_xentropy", "mlp_fc1_bias", "qkv_proj_bias",
 	"scale_attn_weights", "reorder_and_upcast_attn", "router_aux_loss_coef"})
 
 var nomicExpect = []table.Expect{
-	{Key: "causal", Values: parts.False},
-	{Key: "prenorm", Values: parts.False},
-	{Key: "parallel_block", Values: parts.False}, {Key: "parallel_block_tied_norm", Values: parts.False},
-	{Key: "rotary_emb_fraction", Values: []string{"1"}},
-	{Key: "rotary_emb_interleaved", Values: parts.False},
-	{Key: "rotary_emb_scale_base", Values: nil},
-	{Key: "use_rms_norm", Values: parts.False},
+	parts.Expect("causal", "false"),
+	parts.Expect("prenorm", "false"),
+	parts.Expect("parallel_block", "false"), parts.Expect("parallel_block_tied_norm", "false"),
+	parts.Expect("rotary_emb_fraction", "1"),
+	parts.Expect("rotary_emb_interleaved", "false"),
+	parts.Expect("rotary_emb_scale_base"),
+	parts.Expect("use_rms_norm", "false"),
 }
 
 // nomicContext is the length that the model was trained for, not the one that
@@ -276,10 +274,10 @@ var jinaBertV2 = &table.Arch{
 	Metadata:  bertMetadata,
 	Unused:    slices.Concat(bertUnused, []string{"attn_implementation", "emb_pooler", "feed_forward_type"}),
 	Expect: []table.Expect{
-		{Key: "hidden_act", Values: parts.GELU},
-		{Key: "position_embedding_type", Values: []string{"alibi"}},
-		{Key: "feed_forward_type", Values: []string{"geglu"}},
-		{Key: "is_decoder", Values: parts.False},
+		parts.Expect("hidden_act", parts.GELU...),
+		parts.Expect("position_embedding_type", "alibi"),
+		parts.Expect("feed_forward_type", "geglu"),
+		parts.Expect("is_decoder", "false"),
 	},
 	Rename: bert.Rename,
 	Drop:   bertDrop,
@@ -307,16 +305,16 @@ var modernBert = &table.Arch{
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
 	Metadata: slices.Concat(bertMetadata, []table.Row{
-		{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"local_attention"}, Required: true},
-		{Key: "attention.sliding_window_pattern", Type: gguf.Uint32Type, From: []string{"global_attn_every_n_layers"}},
+		parts.UintRow("attention.sliding_window", "local_attention"),
+		parts.Optional(parts.UintRow("attention.sliding_window_pattern", "global_attn_every_n_layers")),
 		{Key: "rope.scaling.type", Const: gguf.String("none")},
-		{Key: "vocab_size", Type: gguf.Uint32Type, From: []string{"vocab_size"}, Required: true},
+		parts.UintRow("vocab_size", "vocab_size"),
 		{Key: "hidden_activation", Type: gguf.StringType, From: []string{"hidden_activation"}},
 	}),
 	Unused: slices.Concat(bertUnused, []string{"classifier_bias", "compiled_model", "decoder_bias", "deterministic_flash_attn", "embedding_dropout", "initializer_cutoff_factor",
 		"layer_types", "norm_bias", "repad_logits_with_grad", "reference_compile", "sparse_pred_ignore_index", "sparse_prediction", "cls_token_id"}),
 	Expect: []table.Expect{
-		{Key: "attention_bias", Values: parts.False}, {Key: "mlp_bias", Values: parts.False}, {Key: "norm_bias", Values: parts.False},
+		parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"), parts.Expect("norm_bias", "false"),
 	},
 	Rename: modelPrefix,
 	Drop:   slices.Concat(bertDrop, []table.Drop{{Prefix: "decoder.", Why: lmHead}}),
@@ -359,10 +357,10 @@ var neoBert = &table.Arch{
 	}),
 	Unused: slices.Concat(bertUnused, []string{"classifier_init_range", "decoder_init_range", "embedding_init_range", "flash_attention", "kwargs", "dim_head", "base_scale", "ngpt"}),
 	Expect: []table.Expect{
-		{Key: "ngpt", Values: parts.False},
-		{Key: "rope_scaling", Values: nil},
-		{Key: "rope_theta", Values: []string{"10000"}},
-		{Key: "hidden_act", Values: []string{"swiglu", "SwiGLU"}},
+		parts.Expect("ngpt", "false"),
+		parts.Expect("rope_scaling"),
+		parts.Expect("rope_theta", "10000"),
+		parts.Expect("hidden_act", "swiglu", "SwiGLU"),
 	},
 	Rename: modelPrefix,
 	Drop:   slices.Concat(bertDrop, []table.Drop{{Prefix: "decoder.", Why: lmHead}}),
@@ -394,8 +392,8 @@ var euroBert = &table.Arch{
 	Unused: slices.Concat(bertUnused, []string{"clf_pooling", "bos_token", "eos_token", "mask_token", "pad_token"}),
 	Expect: []table.Expect{
 		parts.SiLU,
-		{Key: "attention_bias", Values: parts.False}, {Key: "mlp_bias", Values: parts.False},
-		{Key: "rope_scaling", Values: nil},
+		parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"),
+		parts.Expect("rope_scaling"),
 	},
 	Rename: modelPrefix,
 	Drop:   []table.Drop{{Prefix: "lm_head.", Why: lmHead}},
@@ -447,9 +445,9 @@ var bertUnused = []string{"model_max_length", "chunk_size_feed_forward", "direct
 	"pooler_size_per_head", "pooler_type", "position_embedding_type", "pruned_heads", "sentence_transformers", "type_vocab_size", "add_cross_attention", "num_labels"}
 
 var bertExpect = []table.Expect{
-	{Key: "hidden_act", Values: parts.GELU},
-	{Key: "position_embedding_type", Values: []string{"absolute"}},
-	{Key: "is_decoder", Values: parts.False},
+	parts.Expect("hidden_act", parts.GELU...),
+	parts.Expect("position_embedding_type", "absolute"),
+	parts.Expect("is_decoder", "false"),
 }
 
 const lmHead = "of the head that predicts tokens, which embeddings do not need"

@@ -26,7 +26,7 @@ var bitnet = &table.Arch{
 		{Key: "rope.scaling.type", Const: gguf.String("linear")},
 		{Key: "rope.scaling.factor", Const: gguf.Float32(1)},
 	}),
-	Expect: []table.Expect{parts.SiLU, {Key: "weight_bits", Values: []string{"1"}}, {Key: "input_bits", Values: []string{"8"}}},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("weight_bits", "1"), parts.Expect("input_bits", "8")},
 	Unused: parts.BiasKeys,
 	Tensors: slices.Concat(parts.EmbedRows[:2], parts.NormRows, parts.Transformed(ternary, slices.Concat(parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows)), []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.inner_attn_ln", GGUF: "blk.{bid}.attn_sub_norm"},

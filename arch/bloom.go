@@ -15,23 +15,23 @@ var bloom = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
-		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"seq_length", "hidden_size", "n_embed"}, Required: true},
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size", "n_embed"}, Required: true},
+		parts.UintRow("context_length", "seq_length", "hidden_size", "n_embed"),
+		parts.UintRow("embedding_length", "hidden_size", "n_embed"),
 		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			if c.Has("hidden_size") {
 				return parts.Times(4, "hidden_size")(c)
 			}
 			return parts.Times(4, "n_embed")(c)
 		}},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		parts.BlockCountRow,
 		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: parts.BloomHeads, Required: true},
 		{Key: table.KeyHeadCountKV, Type: gguf.Uint32Type, From: parts.BloomHeads, Required: true},
-		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
-		{Key: gguf.KeyFileType},
+		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
+		parts.FileTypeRow,
 	},
 	Unused: []string{"attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi", "skip_bias_add", "skip_bias_add_qkv", "slow_but_exact", "n_inner"},
 	Expect: []table.Expect{
-		{Key: "apply_residual_connection_post_layernorm", Values: parts.False},
+		parts.Expect("apply_residual_connection_post_layernorm", "false"),
 	},
 	Rename: []table.Rename{{Prefix: "transformer.", With: ""}},
 	Tensors: []table.TensorRow{

@@ -54,7 +54,7 @@ var (
 			})),
 			[]table.Row{
 				parts.UintRow("vocab_size", "vocab_size"),
-				{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},
+				parts.RopeDimensionRow,
 			}),
 		Expect: []table.Expect{parts.SiLU},
 		Unused: append([]string{deciHeadsKV, "block_configs"}, parts.BiasKeys...),

@@ -52,7 +52,7 @@ var ernie4_5moe = &table.Arch{
 		parts.Optional(parts.UintRow("expert_shared_count", "moe_num_shared_experts")),
 		{Key: "expert_shared_feed_forward_length", Derive: ernieSharedLength},
 	}),
-	Expect: []table.Expect{parts.SiLU, {Key: "moe_gate", Values: []string{"topk"}}},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("moe_gate", "topk")},
 	Unused: append([]string{"moe_capacity", "moe_group", "moe_gate_act", "moe_norm_min", "moe_use_aux_free", "moe_aux_loss_lambda", "moe_orthogonal_loss_lambda",
 		"moe_layer_end_index", "num_nextn_predict_layers", "multi_token_pred_lambda", "moe_multimodal_dispatch_use_allgather", "moe_use_hard_gate",
 		"moe_dense_experts_token_type_id", "moe_reverse_token_drop", "moe_all_to_all_dropout"}, ernie4_5.Unused...),

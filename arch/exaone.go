@@ -25,7 +25,7 @@ var (
 				return table.Float32Of(c.Float("rms_norm_eps", "norm_eps", "layer_norm_epsilon"))
 			}},
 		}),
-		Expect: []table.Expect{{Key: "activation_function", Values: parts.SiLU.Values}},
+		Expect: []table.Expect{parts.Expect("activation_function", parts.SiLU.Values...)},
 		Unused: append([]string{"embed_dropout"}, parts.BiasKeys...),
 		Tensors: []table.TensorRow{
 			{HF: "transformer.wte", GGUF: "token_embd"},

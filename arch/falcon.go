@@ -22,26 +22,26 @@ var falcon = &table.Arch{
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(2048)},
 		{Key: "tensor_data_layout", Const: gguf.String("jploski")},
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
+		parts.UintRow("embedding_length", "hidden_size"),
 		{Key: "feed_forward_length", Derive: parts.Times(4, "hidden_size")},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		parts.BlockCountRow,
 		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: falconHeads, Required: true},
 		{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, err := falconHeadsKV(c)
 			return table.Uint32Of(n, true, err)
 		}},
-		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
-		{Key: gguf.KeyFileType},
+		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
+		parts.FileTypeRow,
 		{Key: "rope.freq_base", Deviates: true, Derive: parts.OtherFreqBase},
 	},
 	Unused: []string{"max_position_embeddings", "new_decoder_architecture", "multi_query", "num_ln_in_parallel_attn"},
 	Expect: []table.Expect{
-		{Key: "activation", Values: parts.GELU},
-		{Key: "alibi", Values: parts.False},
-		{Key: "bias", Values: parts.False},
-		{Key: "parallel_attn", Values: []string{"true"}},
-		{Key: "apply_residual_connection_post_layernorm", Values: parts.False},
-		{Key: "rope_scaling", Values: nil},
+		parts.Expect("activation", parts.GELU...),
+		parts.Expect("alibi", "false"),
+		parts.Expect("bias", "false"),
+		parts.Expect("parallel_attn", "true"),
+		parts.Expect("apply_residual_connection_post_layernorm", "false"),
+		parts.Expect("rope_scaling"),
 	},
 	Tensors: []table.TensorRow{
 		{HF: "transformer.word_embeddings", GGUF: "token_embd"},

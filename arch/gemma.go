@@ -17,16 +17,16 @@ import (
 
 // gemmaRows is the metadata that Gemma and Gemma 2 have instead of CommonRows.
 var gemmaRows = []table.Row{
-	{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_position_embeddings"}, Required: true},
-	{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
-	{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
-	{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
-	{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"}, Required: true},
-	{Key: table.KeyHeadCountKV, Type: gguf.Uint32Type, From: []string{"num_key_value_heads", "num_attention_heads"}, Required: true},
-	{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Required: true},
-	{Key: "attention.key_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Required: true},
-	{Key: "attention.value_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Required: true},
-	{Key: gguf.KeyFileType},
+	parts.UintRow("context_length", "max_position_embeddings"),
+	parts.UintRow("embedding_length", "hidden_size"),
+	parts.BlockCountRow,
+	parts.UintRow("feed_forward_length", "intermediate_size"),
+	parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
+	parts.UintRow(table.KeyHeadCountKV, "num_key_value_heads", "num_attention_heads"),
+	parts.FloatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+	parts.UintRow("attention.key_length", "head_dim"),
+	parts.UintRow("attention.value_length", "head_dim"),
+	parts.FileTypeRow,
 	{Key: "rope.freq_base", Derive: plainRope},
 }
 
@@ -61,7 +61,7 @@ var gemma = &table.Arch{
 	Tokenizer: tokenizer.ClassGemma,
 	Fused:     table.FusedQKV,
 	Metadata:  gemmaRows,
-	Expect:    []table.Expect{{Key: "hidden_act", Values: geluTanh}, {Key: "hidden_activation", Values: geluTanh}},
+	Expect:    []table.Expect{parts.Expect("hidden_act", geluTanh...), parts.Expect("hidden_activation", geluTanh...)},
 	Drop:      gemmaDrop,
 	Tensors: slices.Concat(
 		parts.EachEnding(slices.Concat(parts.EmbedRows, parts.NormRows), "norm", parts.PlusOne), parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
@@ -82,13 +82,13 @@ var gemma2 = &table.Arch{
 	Tokenizer: tokenizer.ClassGemma2,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(gemmaRows, []table.Row{
-		{Key: "attn_logit_softcapping", Type: gguf.Float32Type, From: []string{"attn_logit_softcapping"}, Required: true},
-		{Key: "final_logit_softcapping", Type: gguf.Float32Type, From: []string{"final_logit_softcapping"}, Required: true},
-		{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"sliding_window"}, Required: true},
+		parts.FloatRow("attn_logit_softcapping", "attn_logit_softcapping"),
+		parts.FloatRow("final_logit_softcapping", "final_logit_softcapping"),
+		parts.UintRow("attention.sliding_window", "sliding_window"),
 	}),
 	// the loader knows the scale of the attention scores by the size of the model
 	Unused:  []string{"query_pre_attn_scalar", "layer_types", "sliding_window_size"},
-	Expect:  []table.Expect{{Key: "hidden_act", Values: geluTanh}, {Key: "hidden_activation", Values: geluTanh}, {Key: "cache_implementation", Values: []string{"hybrid"}}},
+	Expect:  []table.Expect{parts.Expect("hidden_act", geluTanh...), parts.Expect("hidden_activation", geluTanh...), parts.Expect("cache_implementation", "hybrid")},
 	Drop:    gemmaDrop,
 	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), gemma2Norms, parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
 }
@@ -102,7 +102,7 @@ var gemma3 = &table.Arch{
 	RopePerAttention: true,
 	Metadata:         gemma3Rows,
 	Unused:           gemma3Unused,
-	Expect:           append([]table.Expect{{Key: "use_bidirectional_attention", Values: []string{"false"}}}, gemma3Expect...),
+	Expect:           append([]table.Expect{parts.Expect("use_bidirectional_attention", "false")}, gemma3Expect...),
 	Rename:           parts.BareNames,
 	Tensors:          gemma3Tensors,
 }
@@ -138,7 +138,7 @@ var gemma3Rows = slices.Concat(parts.With(parts.CommonRows,
 var gemma3Unused = []string{"query_pre_attn_scalar", "layer_types", "_sliding_window_pattern", "cache_implementation", "mm_tokens_per_image",
 	"boi_token_index", "eoi_token_index", "image_token_index"}
 
-var gemma3Expect = []table.Expect{{Key: "hidden_activation", Values: geluTanh}, {Key: "sliding_window_pattern", Values: []string{"1", "6"}}, {Key: "attn_logit_softcapping", Values: nil}}
+var gemma3Expect = []table.Expect{parts.Expect("hidden_activation", geluTanh...), parts.Expect("sliding_window_pattern", "1", "6"), parts.Expect("attn_logit_softcapping")}
 
 var gemma3Tensors = slices.Concat(
 	parts.EachEnding(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), "embed_tokens", vocabRows),

@@ -46,14 +46,14 @@ var glm4moe = &table.Arch{
 		return table.Uint32Of(n, true, err)
 	}}), []table.Row{
 		{Key: "rope.dimension_count", Derive: parts.PartialRope(0.5)},
-		{Key: "expert_count", Type: gguf.Uint32Type, From: []string{"n_routed_experts"}},
-		{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"moe_intermediate_size"}},
-		{Key: "expert_shared_count", Type: gguf.Uint32Type, From: []string{"n_shared_experts"}},
-		{Key: "leading_dense_block_count", Type: gguf.Uint32Type, From: []string{"first_k_dense_replace"}},
+		parts.Optional(parts.UintRow("expert_count", "n_routed_experts")),
+		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
+		parts.Optional(parts.UintRow("expert_shared_count", "n_shared_experts")),
+		parts.Optional(parts.UintRow("leading_dense_block_count", "first_k_dense_replace")),
 		{Key: "expert_gating_func", Const: gguf.Uint32(parts.GatingFuncs["sigmoid"])},
-		{Key: "expert_weights_scale", Type: gguf.Float32Type, From: []string{"routed_scaling_factor"}},
-		{Key: "expert_weights_norm", Type: gguf.BoolType, From: []string{"norm_topk_prob"}},
-		{Key: "nextn_predict_layers", Type: gguf.Uint32Type, From: []string{"num_nextn_predict_layers"}},
+		parts.Optional(parts.FloatRow("expert_weights_scale", "routed_scaling_factor")),
+		parts.Optional(parts.BoolRow("expert_weights_norm", "norm_topk_prob")),
+		parts.Optional(parts.UintRow("nextn_predict_layers", "num_nextn_predict_layers")),
 	}),
 	Unused: []string{"use_qk_norm"}, // the norms tell
 	Expect: []table.Expect{parts.SiLU},

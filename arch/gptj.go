@@ -18,20 +18,20 @@ var gptj = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
-		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_positions"}, Required: true},
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"n_embd"}, Required: true},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		parts.UintRow("context_length", "n_positions"),
+		parts.UintRow("embedding_length", "n_embd"),
+		parts.BlockCountRow,
 		{Key: "feed_forward_length", Derive: parts.InnerOr4("n_embd")},
-		{Key: "rope.dimension_count", Type: gguf.Uint32Type, From: []string{"rotary_dim"}, Required: true},
-		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"n_head"}, Required: true},
-		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
-		{Key: gguf.KeyFileType},
+		parts.UintRow("rope.dimension_count", "rotary_dim"),
+		parts.UintRow(table.KeyHeadCount, "n_head"),
+		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
+		parts.FileTypeRow,
 	},
 	Unused: []string{"n_ctx", "rotary", "scale_attn_weights"},
 	Expect: []table.Expect{
-		{Key: "activation_function", Values: parts.GELU},
-		{Key: "rotary", Values: []string{"true"}},
-		{Key: "scale_attn_weights", Values: []string{"true"}},
+		parts.Expect("activation_function", parts.GELU...),
+		parts.Expect("rotary", "true"),
+		parts.Expect("scale_attn_weights", "true"),
 	},
 	Tensors: []table.TensorRow{
 		{HF: "transformer.wte", GGUF: "token_embd"},
@@ -70,17 +70,17 @@ var rwkv4 = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: []table.Row{
 		{Key: "architecture_version", Const: gguf.Uint32(4)},
-		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"context_length"}, Required: true},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
+		parts.UintRow("context_length", "context_length"),
+		parts.BlockCountRow,
+		parts.UintRow("embedding_length", "hidden_size"),
 		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			if n, ok, err := c.Int("intermediate_size"); err != nil || ok {
 				return table.Uint32Of(n, ok, err)
 			}
 			return parts.Times(4, "hidden_size")(c)
 		}},
-		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
-		{Key: gguf.KeyFileType},
+		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
+		parts.FileTypeRow,
 	},
 	// what the library divides the weights by when it loads them
 	Unused: []string{"attention_hidden_size", "rescale_every"},

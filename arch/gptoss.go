@@ -23,11 +23,11 @@ var gptOSS = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
-		{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"sliding_window"}, Required: true},
-		{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
+		parts.UintRow("attention.sliding_window", "sliding_window"),
+		parts.UintRow("expert_feed_forward_length", "intermediate_size"),
 	}),
 	Unused: []string{"experts_per_token", "initial_context_length", "layer_types"},
-	Expect: []table.Expect{parts.SiLU, {Key: "swiglu_limit", Values: []string{"7"}}},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("swiglu_limit", "7")},
 	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NeedBias, table.NeedBias), []table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},

@@ -31,7 +31,7 @@ var granite = &table.Arch{
 }
 
 var graniteRows = slices.Concat(parts.Without(parts.CommonRows, "attention.key_length", "attention.value_length"), []table.Row{
-	{Key: "vocab_size", Type: gguf.Uint32Type, From: []string{"vocab_size"}, Required: true},
+	parts.UintRow("vocab_size", "vocab_size"),
 	{Key: "rope.dimension_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		n, err := evenHeadDim(c)
 		return table.Uint32Of(n, true, err)
@@ -130,7 +130,7 @@ var graniteHybrid = &table.Arch{
 		return graniteHybridDense, nil
 	},
 	Metadata: graniteHybridRows,
-	Expect:   append([]table.Expect{{Key: "position_embedding_type", Values: []string{"nope"}}}, graniteHybridExpect...),
+	Expect:   append([]table.Expect{parts.Expect("position_embedding_type", "nope")}, graniteHybridExpect...),
 	Unused:   graniteHybridUnused,
 	Tensors:  graniteHybridTensors,
 }
@@ -139,7 +139,7 @@ var graniteHybrid = &table.Arch{
 var (
 	graniteHybridDense = &table.Arch{
 		Name: "granite", Tokenizer: tokenizer.ClassGraniteHybrid, Fused: table.FusedQKV, RawConfig: true,
-		Metadata: graniteHybridRows, Expect: append([]table.Expect{{Key: "position_embedding_type", Values: []string{"rope"}}}, graniteHybridExpect...),
+		Metadata: graniteHybridRows, Expect: append([]table.Expect{parts.Expect("position_embedding_type", "rope")}, graniteHybridExpect...),
 		Unused: graniteHybridUnused, Tensors: graniteHybridTensors,
 	}
 	graniteHybridMoE = &table.Arch{
@@ -185,7 +185,7 @@ var graniteHybridRows = slices.Concat(graniteMoE.Metadata, []table.Row{
 	}},
 })
 
-var graniteHybridExpect = []table.Expect{parts.SiLU, {Key: "mamba_proj_bias", Values: []string{"false"}}, {Key: "normalization_function", Values: []string{"rmsnorm"}}}
+var graniteHybridExpect = []table.Expect{parts.SiLU, parts.Expect("mamba_proj_bias", "false"), parts.Expect("normalization_function", "rmsnorm")}
 
 var graniteHybridUnused = []string{"init_method", "layer_types", "mamba_chunk_size", "mamba_conv_bias", "mamba_d_head", "mamba_expand", "mamba_n_groups",
 	"mamba_n_heads", "mamba_d_conv", "mamba_d_state", "time_step_limit", "time_step_max", "time_step_min", "rope_theta", "rope_scaling"}

@@ -59,7 +59,7 @@ var grok2 = &table.Arch{
 }
 
 var (
-	grokExpect = []table.Expect{{Key: "hidden_act", Values: []string{"gelu"}}}
+	grokExpect = []table.Expect{parts.Expect("hidden_act", "gelu")}
 	grokUnused = []string{"residual_moe", "use_router_softcapping", "max_attn_value", "sliding_window_size", "rope_type", "scaling_factor", "extrapolation_factor", "attn_factor", "beta_fast", "beta_slow"}
 )
 

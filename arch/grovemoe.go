@@ -31,7 +31,7 @@ var groveMoE = &table.Arch{
 		{Key: "experts_per_group", Const: gguf.Uint32(groveGroup)},
 		{Key: "expert_group_scale", Const: gguf.Float32(0.05)},
 	}),
-	Expect: []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"true"}}, {Key: "decoder_sparse_step", Values: []string{"1"}}, {Key: "use_sliding_window", Values: []string{"false"}}},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"), parts.Expect("use_sliding_window", "false")},
 	Unused: append([]string{"max_window_layers", "mlp_only_layers", "sliding_window", "num_small_experts", "first_k_dense_replace"}, parts.BiasKeys...),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.ExpertRows, []table.TensorRow{
 		{HF: "model.layers.{bid}.mlp.chunk_experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_chexps", Experts: groveChunks, Group: "chunk-experts"},

@@ -21,8 +21,8 @@ var jais2 = &table.Arch{
 	Body:      table.Body{Classes: []string{"Jais2Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
-	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount}}),
-	Expect:    []table.Expect{{Key: "hidden_act", Values: []string{"relu2"}}},
+	Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.RopeDimensionRow}),
+	Expect:    []table.Expect{parts.Expect("hidden_act", "relu2")},
 	Unused:    parts.BiasKeys,
 	Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:], parts.WithBias(table.NeedBias, parts.EmbedRows[1:2]), parts.WithBias(table.NeedBias, parts.NormRows),
 		parts.AttentionRows(table.MayBias, table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows[1:])),
@@ -45,7 +45,7 @@ var jais = &table.Arch{
 		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
 		parts.FileTypeRow,
 	},
-	Expect: []table.Expect{{Key: "activation_function", Values: []string{"swiglu"}}, {Key: "position_embedding_type", Values: []string{"alibi"}}, {Key: "scale_attn_weights", Values: []string{"true"}}},
+	Expect: []table.Expect{parts.Expect("activation_function", "swiglu"), parts.Expect("position_embedding_type", "alibi"), parts.Expect("scale_attn_weights", "true")},
 	// the scale of attention is 1/heads by the name of the architecture
 	Unused: []string{"mup_scale_qk_dot_by_d", "scale_qk_dot_by_d", "reorder_and_upcast_attn", "scale_attn_by_inverse_layer_idx", "alibi_scaling"},
 	Tensors: []table.TensorRow{

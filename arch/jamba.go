@@ -20,11 +20,11 @@ var jamba = &table.Arch{
 	Tokenizer: tokenizer.ClassJamba,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
-		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_position_embeddings", "n_ctx"}, Required: true},
+		parts.BlockCountRow,
+		parts.UintRow("context_length", "max_position_embeddings", "n_ctx"),
 		{Key: "embedding_length", Type: gguf.Uint32Type, From: jambaWidth, Required: true},
-		{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
-		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"}, Required: true},
+		parts.UintRow("feed_forward_length", "intermediate_size"),
+		parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
 		{Key: table.KeyHeadCountKV, Derive: jambaHeadsKV},
 		{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "mamba_d_conv")},
 		{Key: "ssm.inner_size", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
@@ -50,17 +50,17 @@ var jamba = &table.Arch{
 		}},
 		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-6, "layer_norm_epsilon", "rms_norm_eps")},
 		{Key: "expert_count", Type: gguf.Uint32Type, From: jambaExperts, Required: true},
-		{Key: "expert_used_count", Type: gguf.Uint32Type, From: []string{"num_experts_per_tok", "num_experts_per_token"}, Required: true},
-		{Key: gguf.KeyFileType},
+		parts.UintRow("expert_used_count", "num_experts_per_tok", "num_experts_per_token"),
+		parts.FileTypeRow,
 	},
 	Unused: []string{"attn_layer_offset", "attn_layer_period", "calc_logits_for_entire_prompt", "expert_layer_offset", "expert_layer_period", "mamba_inner_layernorms",
 		"num_logits_to_keep", "use_mamba_kernels", "n_ctx"},
 	Expect: []table.Expect{
-		{Key: "hidden_act", Values: []string{"silu", "swish"}},
-		{Key: "mamba_proj_bias", Values: parts.False},
-		{Key: "mamba_conv_bias", Values: []string{"true"}},
-		{Key: "sliding_window", Values: nil},
-		{Key: "rope_scaling", Values: nil},
+		parts.SiLU,
+		parts.Expect("mamba_proj_bias", "false"),
+		parts.Expect("mamba_conv_bias", "true"),
+		parts.Expect("sliding_window"),
+		parts.Expect("rope_scaling"),
 	},
 	Tensors: []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
@@ -178,12 +178,12 @@ var falconH1 = &table.Arch{
 			n, _, err := c.Int("max_position_embeddings")
 			return table.Uint32Of(n, true, err)
 		}},
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
-		{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
-		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"}, Required: true},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		parts.UintRow("embedding_length", "hidden_size"),
+		parts.UintRow("feed_forward_length", "intermediate_size"),
+		parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
+		parts.BlockCountRow,
 		{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "conv_kernel", "d_conv", "mamba_conv_kernel", "mamba_d_conv")},
-		{Key: "ssm.inner_size", Type: gguf.Uint32Type, From: []string{"mamba_d_ssm"}, Required: true},
+		parts.UintRow("ssm.inner_size", "mamba_d_ssm"),
 		{Key: "ssm.state_size", Derive: parts.OrElse(128, "state_size", "d_state", "mamba_state_size", "mamba_d_state")},
 		{Key: "ssm.time_step_rank", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 			inner, err := c.Require("mamba_d_ssm")
@@ -201,11 +201,11 @@ var falconH1 = &table.Arch{
 			return table.Uint32Of(n, true, err)
 		}},
 		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-5, "layer_norm_epsilon", "rms_norm_eps")},
-		{Key: gguf.KeyFileType},
-		{Key: "vocab_size", Type: gguf.Uint32Type, From: []string{"vocab_size"}, Required: true},
-		{Key: table.KeyHeadCountKV, Type: gguf.Uint32Type, From: []string{"num_key_value_heads"}, Required: true},
-		{Key: "attention.key_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Required: true},
-		{Key: "attention.value_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Required: true},
+		parts.FileTypeRow,
+		parts.UintRow("vocab_size", "vocab_size"),
+		parts.UintRow(table.KeyHeadCountKV, "num_key_value_heads"),
+		parts.UintRow("attention.key_length", "head_dim"),
+		parts.UintRow("attention.value_length", "head_dim"),
 		{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			theta, ok, err := c.Rope().Float("rope_theta")
 			if err == nil && !ok {
@@ -217,13 +217,13 @@ var falconH1 = &table.Arch{
 	Unused: []string{"attn_layer_indices", "mamba_chunk_size", "mamba_expand", "mamba_n_heads", "mamba_use_mlp", "mlp_expansion_factor", "num_logits_to_keep", "projectors_bias",
 		"time_step_floor", "time_step_max", "time_step_min", "time_step_rank", "mamba_rms_norm"},
 	Expect: []table.Expect{
-		{Key: "hidden_act", Values: []string{"silu", "swish"}},
-		{Key: "attention_bias", Values: parts.False}, {Key: "mlp_bias", Values: parts.False}, {Key: "mamba_proj_bias", Values: parts.False},
-		{Key: "mamba_conv_bias", Values: []string{"true"}},
-		{Key: "mamba_norm_before_gate", Values: parts.False},
-		{Key: "sliding_window", Values: nil},
-		{Key: "rope_scaling", Values: nil},
-		{Key: "time_step_limit", Values: parts.AnyTimeStep},
+		parts.SiLU,
+		parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"), parts.Expect("mamba_proj_bias", "false"),
+		parts.Expect("mamba_conv_bias", "true"),
+		parts.Expect("mamba_norm_before_gate", "false"),
+		parts.Expect("sliding_window"),
+		parts.Expect("rope_scaling"),
+		parts.Expect("time_step_limit", parts.AnyTimeStep...),
 	},
 	Tensors: []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd", Transform: scaledBy("embedding_multiplier")},

@@ -27,7 +27,7 @@ var (
 			parts.UintRow("vocab_size", "vocab_size"),
 			parts.UintRow("shortconv.l_cache", "conv_L_cache"),
 		}),
-		Expect: []table.Expect{{Key: "conv_bias", Values: []string{"false"}}},
+		Expect: []table.Expect{parts.Expect("conv_bias", "false")},
 		Unused: []string{"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale", "block_use_swiglu", "block_use_xavier_init", "conv_dim",
 			"conv_dim_out", "conv_use_xavier_init", "full_attn_idxs", "intermediate_size", "num_heads", "use_pos_enc", "theta", "tie_embedding"},
 		Tensors: slices.Concat(lfm2Tensors, lfm2MLP),
@@ -47,9 +47,9 @@ var (
 			parts.UintRow("shortconv.l_cache", "conv_L_cache"),
 		}),
 		Expect: []table.Expect{
-			{Key: "conv_bias", Values: []string{"false"}},
-			{Key: "norm_topk_prob", Values: []string{"true"}},
-			{Key: "routed_scaling_factor", Values: []string{"1"}},
+			parts.Expect("conv_bias", "false"),
+			parts.Expect("norm_topk_prob", "true"),
+			parts.Expect("routed_scaling_factor", "1"),
 		},
 		Unused: []string{"use_expert_bias", "tie_embedding", "conv_dim", "num_heads", "use_pos_enc"},
 		Tensors: slices.Concat(lfm2Tensors, parts.Only(lfm2Dense, lfm2MLP), parts.Only(lfm2Sparse, []table.TensorRow{

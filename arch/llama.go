@@ -20,8 +20,8 @@ var llama = &table.Arch{
 	Fused:     table.FusedQKV,
 	Metadata:  parts.LlamaRows,
 	Expect: []table.Expect{
-		{Key: "hidden_act", Values: []string{"silu", "swish"}},
-		{Key: "draft_vocab_size", Values: nil}, // a draft model for another one
+		parts.SiLU,
+		parts.Expect("draft_vocab_size"), // a draft model for another one
 	},
 	Tensors: parts.LlamaTensors,
 	Extra:   parts.Llama3Extra,

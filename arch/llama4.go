@@ -21,10 +21,10 @@ var llama4 = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.With(parts.LlamaRows,
-		table.Row{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size_mlp"}, Required: true},
+		parts.UintRow("feed_forward_length", "intermediate_size_mlp"),
 	), []table.Row{
-		{Key: "interleave_moe_layer_step", Type: gguf.Uint32Type, From: []string{"interleave_moe_layer_step"}, Required: true},
-		{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
+		parts.UintRow("interleave_moe_layer_step", "interleave_moe_layer_step"),
+		parts.UintRow("expert_feed_forward_length", "intermediate_size"),
 		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			all, err := llama4FullAttention(c)
 			return gguf.Uint32(0), all, err // tells the runtime that no layer works in chunks
@@ -33,7 +33,7 @@ var llama4 = &table.Arch{
 	// the runtime knows these by the size of the model
 	Unused: []string{"attn_temperature_tuning", "use_qk_norm", "for_llm_compressor", "moe_layers", "no_rope_layer_interval", "no_rope_layers",
 		"boi_token_index", "eoi_token_index", "image_token_index"},
-	Expect: []table.Expect{parts.SiLU, {Key: "attn_scale", Values: []string{"0.1"}}, {Key: "floor_scale", Values: []string{"8192"}}, {Key: "attention_chunk_size", Values: []string{"8192"}}},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("attn_scale", "0.1"), parts.Expect("floor_scale", "8192"), parts.Expect("attention_chunk_size", "8192")},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.Only(parts.Not(llama4Experts), []table.TensorRow{
 			{HF: "model.layers.{bid}.feed_forward.gate_proj", GGUF: "blk.{bid}.ffn_gate"},

@@ -26,7 +26,7 @@ var mamba = &table.Arch{
 		{Key: "embedding_length", Derive: mambaSize("embedding_length")},
 		{Key: "feed_forward_length", Const: gguf.Uint32(0)},
 		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		parts.BlockCountRow,
 		{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "conv_kernel", "d_conv")},
 		{Key: "ssm.inner_size", Derive: mambaSize("ssm.inner_size")},
 		{Key: "ssm.state_size", Derive: parts.OrElse(16, "state_size", "d_state")},
@@ -35,10 +35,10 @@ var mamba = &table.Arch{
 		{Key: "ssm.dt_b_c_rms", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			return gguf.Bool(c.Value("model_type") == "falcon_mamba"), true, nil
 		}},
-		{Key: gguf.KeyFileType},
+		parts.FileTypeRow,
 	},
 	Unused: slices.Concat(mambaUnused, []string{"mixer_rms_eps"}),
-	Expect: slices.Concat(mambaExpect, []table.Expect{{Key: "use_falcon_mambapy", Values: parts.False}}),
+	Expect: slices.Concat(mambaExpect, []table.Expect{parts.Expect("use_falcon_mambapy", "false")}),
 	Tensors: slices.Concat(mambaNames, []table.TensorRow{
 		{HF: "lm_head", GGUF: "output", Optional: true, Kind: table.SameAs("token_embd.weight")},
 		{HF: "backbone.layers.{bid}.mixer.x_proj", GGUF: "blk.{bid}.ssm_x"},
@@ -62,17 +62,17 @@ var mamba2 = &table.Arch{
 		{Key: "embedding_length", Derive: mamba2Size("embedding_length")},
 		{Key: "feed_forward_length", Const: gguf.Uint32(0)},
 		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		parts.BlockCountRow,
 		{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "conv_kernel", "d_conv")},
 		{Key: "ssm.inner_size", Derive: mamba2Size("ssm.inner_size")},
 		{Key: "ssm.state_size", Derive: parts.OrElse(128, "state_size", "d_state")},
 		{Key: "ssm.time_step_rank", Derive: mamba2Size("ssm.time_step_rank")},
 		{Key: "ssm.group_count", Derive: parts.OrElse(1, "n_groups")},
 		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-5, "layer_norm_epsilon", "rms_norm_eps")},
-		{Key: gguf.KeyFileType},
+		parts.FileTypeRow,
 	},
 	Unused: slices.Concat(mambaUnused, []string{"chunk_size", "norm_before_gate", "num_heads"}),
-	Expect: slices.Concat(mambaExpect, []table.Expect{{Key: "time_step_limit", Values: parts.AnyTimeStep}}),
+	Expect: slices.Concat(mambaExpect, []table.Expect{parts.Expect("time_step_limit", parts.AnyTimeStep...)}),
 	Rename: []table.Rename{
 		{Prefix: "model.backbone.", With: "backbone."},
 		{Prefix: "model.lm_head.", With: "lm_head."},
@@ -103,10 +103,10 @@ var mambaUnused = []string{"d_inner", "d_model", "expand", "fused_add_norm", "n_
 	"time_step_floor", "time_step_init_scheme", "time_step_max", "time_step_min", "time_step_rank", "time_step_scale", "use_mambapy", "tie_embeddings", "use_associative_scan"}
 
 var mambaExpect = []table.Expect{
-	{Key: "hidden_act", Values: []string{"silu", "swish"}},
-	{Key: "rms_norm", Values: []string{"true"}},
-	{Key: "use_bias", Values: parts.False},
-	{Key: "use_conv_bias", Values: []string{"true"}},
+	parts.SiLU,
+	parts.Expect("rms_norm", "true"),
+	parts.Expect("use_bias", "false"),
+	parts.Expect("use_conv_bias", "true"),
 }
 
 // mambaSize returns one of the sizes that follow from each other.

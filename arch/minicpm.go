@@ -68,9 +68,9 @@ var (
 		},
 		// the runtime has the scales of the only published model built in
 		Expect: append([]table.Expect{
-			{Key: "scale_emb", Values: []string{"12"}},
-			{Key: "scale_depth", Values: []string{"1.4"}},
-			{Key: "dim_model_base", Values: []string{"256"}},
+			parts.Expect("scale_emb", "12"),
+			parts.Expect("scale_depth", "1.4"),
+			parts.Expect("dim_model_base", "256"),
 		}, parts.SiLU),
 		Unused: append([]string{"v_head_dim", "rope_scaling.rope_type"}, parts.BiasKeys...), // the factors tell the type
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MLPRows, []table.TensorRow{

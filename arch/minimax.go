@@ -22,8 +22,8 @@ var minimaxM2 = &table.Arch{
 		parts.UintRow("expert_feed_forward_length", "intermediate_size"),
 		parts.UintRow("rope.dimension_count", "rotary_dim"),
 	}),
-	Expect: []table.Expect{parts.SiLU, {Key: "use_qk_norm", Values: []string{"true"}}, {Key: "qk_norm_type", Values: []string{"per_layer"}}, {Key: "use_routing_bias", Values: []string{"true"}},
-		{Key: "shared_intermediate_size", Values: []string{"0"}}},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("use_qk_norm", "true"), parts.Expect("qk_norm_type", "per_layer"), parts.Expect("use_routing_bias", "true"),
+		parts.Expect("shared_intermediate_size", "0")},
 	Unused: append([]string{"attn_type_list", "mtp_transformer_layers", "num_mtp_modules", "use_mtp", "layernorm_full_attention_beta", "layernorm_linear_attention_beta",
 		"layernorm_mlp_beta", "output_router_logits", "router_aux_loss_coef", "mlp_intermediate_size", "shared_moe_mode", "max_model_len", "attn_window_size"}, parts.BiasKeys...),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.MixtralExperts, []table.TensorRow{

@@ -23,7 +23,7 @@ var mistral3 = &table.Arch{
 		{Key: "rope.scaling.yarn_log_multiplier", Derive: ministral3Rope("mscale_all_dim")},
 		{Key: "attention.temperature_scale", Derive: ministral3Rope("llama_4_scaling_beta")},
 	}),
-	Expect:  []table.Expect{parts.SiLU, {Key: "model_type", Values: []string{"mistral", "mistral3", "ministral3"}}},
+	Expect:  []table.Expect{parts.SiLU, parts.Expect("model_type", "mistral", "mistral3", "ministral3")},
 	Unused:  append([]string{"image_token_index", "multimodal_projector_bias", "projector_hidden_act", "spatial_merge_size", "vision_feature_layer"}, parts.BiasKeys...),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
 	Extra:   parts.Llama3Extra,

@@ -63,7 +63,7 @@ var mistral3Format = &table.Arch{
 }
 
 var mistralRows = slices.Concat(parts.CommonRows, []table.Row{
-	{Key: "rope.dimension_count", Type: gguf.Uint32Type, From: []string{"head_dim"}, Required: true},
+	parts.UintRow("rope.dimension_count", "head_dim"),
 	{Key: "rope.scaling.type", Derive: mistralYarn(func(hparams.Object) (gguf.Value, bool, error) { return gguf.String("yarn"), true, nil })},
 	{Key: "rope.scaling.factor", Derive: mistralYarnFloat("factor")},
 	{Key: "rope.scaling.yarn_beta_fast", Derive: mistralYarnFloat("beta")},
@@ -83,7 +83,7 @@ var mistralRows = slices.Concat(parts.CommonRows, []table.Row{
 
 var mistralUnused = []string{"vision_encoder", "max_seq_len", "sliding_window", "max_batch_size", "model_type", "use_biases", "tied_embeddings"}
 
-var mistralExpect = []table.Expect{{Key: "activation", Values: []string{"silu"}}, {Key: "causal", Values: []string{"true"}}}
+var mistralExpect = []table.Expect{parts.Expect("activation", "silu"), parts.Expect("causal", "true")}
 
 var mistralTensors = []table.TensorRow{
 	{HF: "tok_embeddings", GGUF: "token_embd"},

@@ -21,11 +21,11 @@ var mpt = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2OrSPM,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
-		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_seq_len"}, Required: true},
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"d_model"}, Required: true},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		parts.UintRow("context_length", "max_seq_len"),
+		parts.UintRow("embedding_length", "d_model"),
+		parts.BlockCountRow,
 		{Key: "feed_forward_length", Derive: parts.Times(4, "d_model")},
-		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"n_heads"}, Required: true},
+		parts.UintRow(table.KeyHeadCount, "n_heads"),
 		{Key: table.KeyHeadCountKV, Derive: mptAttention(func(a hparams.Object) (gguf.Value, bool, error) {
 			n, ok, err := a.Int("kv_n_heads")
 			return table.Uint32Of(n, ok && n != 0, err)
@@ -48,8 +48,8 @@ var mpt = &table.Arch{
 	},
 	Unused: []string{"embedding_fraction", "norm_type", "verbose", "no_bias", "learned_pos_emb", "use_pad_tok_in_ffn", "fc_type", "ffn_config", "init_config", "tokenizer_name"},
 	Expect: []table.Expect{
-		{Key: "expansion_ratio", Values: []string{"4"}},
-		{Key: "logit_scale", Values: nil},
+		parts.Expect("expansion_ratio", "4"),
+		parts.Expect("logit_scale"),
 	},
 	Tensors: []table.TensorRow{
 		{HF: "transformer.wte", GGUF: "token_embd"},

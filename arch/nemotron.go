@@ -33,7 +33,7 @@ var nemotron = &table.Arch{
 			return table.Float32Of(nemotronFactor(c))
 		}},
 	}),
-	Expect: []table.Expect{{Key: "hidden_act", Values: []string{"relu2"}}},
+	Expect: []table.Expect{parts.Expect("hidden_act", "relu2")},
 	Unused: append([]string{"rope_percent"}, parts.BiasKeys...),
 	Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:], parts.Transformed(parts.PlusOne, parts.EmbedRows[1:2]), parts.Transformed(parts.PlusOne, parts.NormRows),
 		[]table.TensorRow{

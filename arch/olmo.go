@@ -21,7 +21,7 @@ var olmo = &table.Arch{
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
-		{Key: "attention.clamp_kqv", Type: gguf.Float32Type, From: []string{"clip_qkv"}},
+		parts.Optional(parts.FloatRow("attention.clamp_kqv", "clip_qkv")),
 	}),
 	Expect: []table.Expect{parts.SiLU},
 	Tensors: slices.Concat([]table.TensorRow{
@@ -39,7 +39,7 @@ var olmo2 = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
-		{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"sliding_window"}},
+		parts.Optional(parts.UintRow("attention.sliding_window", "sliding_window")),
 		{Key: "attention.sliding_window_pattern", Derive: olmo3Pattern},
 	}),
 	Expect: []table.Expect{parts.SiLU},
@@ -78,6 +78,6 @@ var olmoe = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-5)}}),
-	Expect:    []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"false"}}, {Key: "clip_qkv", Values: nil}},
+	Expect:    []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "false"), parts.Expect("clip_qkv")},
 	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.ExpertRows),
 }

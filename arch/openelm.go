@@ -33,11 +33,11 @@ var openELM = &table.Arch{
 		parts.FileTypeRow,
 	},
 	Expect: []table.Expect{
-		{Key: "activation_fn_name", Values: []string{"swish", "silu"}},
-		{Key: "ffn_with_glu", Values: []string{"true"}},
-		{Key: "normalization_layer_name", Values: []string{"rms_norm"}},
-		{Key: "normalize_qk_projections", Values: []string{"true"}},
-		{Key: "share_input_output_layers", Values: []string{"true"}},
+		parts.Expect("activation_fn_name", "swish", "silu"),
+		parts.Expect("ffn_with_glu", "true"),
+		parts.Expect("normalization_layer_name", "rms_norm"),
+		parts.Expect("normalize_qk_projections", "true"),
+		parts.Expect("share_input_output_layers", "true"),
 	},
 	Unused: []string{"num_gqa_groups", "qkv_multipliers", "rope_max_length"},
 	Tensors: []table.TensorRow{

@@ -17,7 +17,7 @@ var pangu = &table.Arch{
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),
-		{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},
+		parts.RopeDimensionRow,
 		{Key: "attention.key_length", Derive: parts.RopeDimensionCount},
 		{Key: "attention.value_length", Derive: parts.RopeDimensionCount},
 	}),

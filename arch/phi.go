@@ -38,8 +38,8 @@ var (
 			{Key: "tokenizer.ggml.add_bos_token", Const: gguf.Bool(false)},
 		},
 		Expect: []table.Expect{
-			{Key: "hidden_act", Values: []string{"gelu_new", "gelu", "gelu_fast", "gelu_pytorch_tanh"}},
-			{Key: "qk_layernorm", Values: []string{"false"}},
+			parts.Expect("hidden_act", parts.GELU...),
+			parts.Expect("qk_layernorm", "false"),
 		},
 		Unused: []string{"intermediate_size", "num_key_value_heads"}, // those of the weights are known
 		Tensors: slices.Concat(parts.EmbedRows[:1], parts.WithBias(table.NeedBias, []table.TensorRow{

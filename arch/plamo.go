@@ -134,7 +134,7 @@ var (
 			{Key: "feed_forward_length", Derive: parts.OrElse(13312, "intermediate_size")},
 			parts.FileTypeRow,
 		},
-		Expect: []table.Expect{parts.SiLU, {Key: "mamba_chunk_size", Values: []string{"256"}}, {Key: "full_attention_idx", Values: nil}, {Key: "attention_window_size", Values: []string{"2048"}}},
+		Expect: []table.Expect{parts.SiLU, parts.Expect("mamba_chunk_size", "256"), parts.Expect("full_attention_idx"), parts.Expect("attention_window_size", "2048")},
 		Unused: []string{"attention_window_size", "eval_attention_n_bit", "eval_mlp_n_bit", "fp8_accum_dtype", "linear_type", "sliding_window", "use_predefined_initial_state", "mamba_enabled",
 			"image_feature_size", "image_proj_type", "image_token_id", "linear_bias", "eval_attention_fp8", "tokenizer_class"},
 		Tensors: slices.Concat(plamo2Norms, []table.TensorRow{
@@ -180,7 +180,7 @@ var (
 				return table.Uint32Of(n, true, err)
 			}},
 		}),
-		Expect: []table.Expect{parts.SiLU, {Key: "rope_scaling_factor", Values: []string{"1"}}},
+		Expect: []table.Expect{parts.SiLU, parts.Expect("rope_scaling_factor", "1")},
 		Unused: []string{"interleaved_sliding_window", "linear_bias", "linear_type", "fp8_accum_dtype", "eval_attention_n_bit", "eval_mlp_n_bit", "hidden_size_per_head", "layer_types", "rope_local_theta", "sliding_window_pattern", "initial_context_length",
 			"image_feature_size", "image_proj_type", "image_token_id", "tokenizer_class", "sliding_window"},
 		Tensors: slices.Concat(plamo2Norms, []table.TensorRow{

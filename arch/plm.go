@@ -21,7 +21,7 @@ var plm = &table.Arch{
 		parts.UintRow("attention.value_length", "v_head_dim"),
 		parts.UintRow("rope.dimension_count", "qk_rope_head_dim"),
 	}),
-	Expect: []table.Expect{{Key: "hidden_act", Values: []string{"relu2"}}},
+	Expect: []table.Expect{parts.Expect("hidden_act", "relu2")},
 	Unused: append([]string{"q_lora_rank", "max_window_layers", "sliding_window", "use_sliding_window"}, parts.BiasKeys...),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MLPRows[1:], []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q"},

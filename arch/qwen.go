@@ -35,7 +35,7 @@ var qwen2moe = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.QwenMoERows,
-	Expect:    []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"false"}}, {Key: "decoder_sparse_step", Values: []string{"1"}}},
+	Expect:    []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "false"), parts.Expect("decoder_sparse_step", "1")},
 	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows),
 }
 
@@ -60,7 +60,7 @@ var qwen3moe = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.QwenMoERows,
-	Expect:    []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"true"}}, {Key: "decoder_sparse_step", Values: []string{"1"}}},
+	Expect:    []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1")},
 	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
 }
 

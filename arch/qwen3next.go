@@ -55,7 +55,7 @@ var qwen3next = &table.Arch{
 		{Key: "rope.dimension_count", Derive: parts.PartialRope(0.25)},
 	}),
 	Unused: []string{"layer_types"},
-	Expect: []table.Expect{parts.SiLU, {Key: "norm_topk_prob", Values: []string{"true"}}, {Key: "decoder_sparse_step", Values: []string{"1"}}, {Key: "use_sliding_window", Values: []string{"false"}}},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"), parts.Expect("use_sliding_window", "false")},
 	Rename: mtpNames,
 	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), parts.EachEnding([]table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},

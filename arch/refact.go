@@ -2,6 +2,7 @@ package arch
 
 import (
 	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -16,23 +17,23 @@ var refact = &table.Arch{
 	Tokenizer: tokenizer.ClassRefact,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
-		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_positions"}, Required: true},
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"n_embd"}, Required: true},
+		parts.UintRow("context_length", "n_positions"),
+		parts.UintRow("embedding_length", "n_embd"),
 		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, err := refactInner(c)
 			return table.Uint32Of(n, true, err)
 		}},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
-		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"n_head"}, Required: true},
+		parts.BlockCountRow,
+		parts.UintRow(table.KeyHeadCount, "n_head"),
 		{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)},
-		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
-		{Key: gguf.KeyFileType},
+		parts.FloatRow("attention.layer_norm_rms_epsilon", "layer_norm_epsilon"),
+		parts.FileTypeRow,
 	},
 	Unused: []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "attention_bias_in_fp32", "do_sample", "max_batch_size", "max_sequence_length", "n_inner"},
 	Expect: []table.Expect{
-		{Key: "activation_function", Values: []string{"silu", "swish"}},
-		{Key: "multi_query", Values: []string{"true"}},
-		{Key: "scale_attn_weights", Values: []string{"true"}},
+		parts.Expect("activation_function", "silu", "swish"),
+		parts.Expect("multi_query", "true"),
+		parts.Expect("scale_attn_weights", "true"),
 	},
 	Tensors: []table.TensorRow{
 		{HF: "transformer.wte", GGUF: "token_embd"},

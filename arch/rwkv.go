@@ -27,11 +27,11 @@ var rwkv6 = &table.Arch{
 	Tokenizer: tokenizer.ClassRWKV,
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)}, // there is no bound
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
-		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
-		{Key: "rescale_every_n_layers", Type: gguf.Uint32Type, From: []string{"rescale_every"}, Required: true},
-		{Key: "wkv.head_size", Type: gguf.Uint32Type, From: []string{"head_size"}, Required: true},
+		parts.UintRow("embedding_length", "hidden_size"),
+		parts.BlockCountRow,
+		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
+		parts.UintRow("rescale_every_n_layers", "rescale_every"),
+		parts.UintRow("wkv.head_size", "head_size"),
 		{Key: "time_mix_extra_dim", Derive: ifWide("", 4096, 4096, 64, 32)},
 		{Key: "time_decay_extra_dim", Derive: ifWide("", 4096, 4096, 128, 64)},
 		{Key: "feed_forward_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
@@ -41,7 +41,7 @@ var rwkv6 = &table.Arch{
 			n, err := c.Require("hidden_size")
 			return table.Uint32Of(int64(math.Floor(float64(n)*3.5/32))*32, true, err)
 		}},
-		{Key: gguf.KeyFileType},
+		parts.FileTypeRow,
 		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)}, // no meaning, but loaders ask for it
 	},
 	Unused: []string{"attention_hidden_size", "head_size_divisor", "num_attention_heads", "use_cache", "context_length"},
@@ -90,8 +90,8 @@ var rwkv6qwen2 = &table.Arch{
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		parts.UintRow("embedding_length", "hidden_size"),
+		parts.BlockCountRow,
 		{Key: "wkv.head_size", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 			hidden, err := c.Require("hidden_size")
 			if err != nil {
@@ -105,15 +105,15 @@ var rwkv6qwen2 = &table.Arch{
 		}},
 		{Key: "time_mix_extra_dim", Derive: ifWide("lora_rank_tokenshift", 4096, math.MaxInt64, 64, 32)},
 		{Key: "time_decay_extra_dim", Derive: ifWide("lora_rank_decay", 4096, math.MaxInt64, 128, 64)},
-		{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
-		{Key: gguf.KeyFileType},
-		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Required: true},
+		parts.UintRow("feed_forward_length", "intermediate_size"),
+		parts.FileTypeRow,
+		parts.FloatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
 		{Key: "token_shift_count", Const: gguf.Uint32(1)},
-		{Key: table.KeyHeadCountKV, Type: gguf.Uint32Type, From: []string{"num_key_value_heads"}, Required: true},
+		parts.UintRow(table.KeyHeadCountKV, "num_key_value_heads"),
 		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)},
 	},
 	Unused: []string{"max_position_embeddings", "max_window_layers", "rope_theta", "rope_scaling", "sliding_window", "use_sliding_window"},
-	Expect: []table.Expect{{Key: "hidden_act", Values: []string{"silu", "swish"}}},
+	Expect: []table.Expect{parts.SiLU},
 	Tensors: slices.Concat(reorderMix(rwkv6Mix("model.layers.{bid}.self_attn.")), []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
 		{HF: "model.norm", GGUF: "output_norm"},
@@ -163,10 +163,10 @@ var rwkv7 = &table.Arch{
 	Tokenizer: tokenizer.ClassRWKV7,
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
-		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon", "norm_eps"}, Required: true},
-		{Key: "wkv.head_size", Type: gguf.Uint32Type, From: []string{"head_size", "head_dim"}, Required: true},
+		parts.UintRow("embedding_length", "hidden_size"),
+		parts.BlockCountRow,
+		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon", "norm_eps"),
+		parts.UintRow("wkv.head_size", "head_size", "head_dim"),
 		{Key: "attention.decay_lora_rank", Derive: loraRank(0.5, 1.8, "lora_rank_decay", "decay_low_rank_dim")},
 		{Key: "attention.iclr_lora_rank", Derive: loraRank(0.5, 1.8, "lora_rank_iclr", "a_low_rank_dim")},
 		{Key: "attention.value_residual_mix_lora_rank", Derive: loraRank(0.5, 1.3, "lora_rank_value_residual_mix", "v_low_rank_dim")},
@@ -177,16 +177,16 @@ var rwkv7 = &table.Arch{
 			}
 			return parts.Times(4, "hidden_size")(c)
 		}},
-		{Key: gguf.KeyFileType},
+		parts.FileTypeRow,
 		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)},
 	},
 	Unused: []string{"attn_mode", "fuse_cross_entropy", "fuse_linear_cross_entropy", "fuse_norm", "hidden_ratio", "max_position_embeddings", "norm_bias", "norm_first", "num_heads",
 		"use_l2warp", "value_dim", "elementwise_affine", "num_attention_heads"},
 	Expect: []table.Expect{
-		{Key: "hidden_act", Values: []string{"sqrelu", "relu2"}},
-		{Key: "attn", Values: nil},
-		{Key: "norm_first", Values: []string{"true"}},
-		{Key: "norm_bias", Values: []string{"true"}},
+		parts.Expect("hidden_act", "sqrelu", "relu2"),
+		parts.Expect("attn"),
+		parts.Expect("norm_first", "true"),
+		parts.Expect("norm_bias", "true"),
 	},
 	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embeddings", GGUF: "token_embd"},
@@ -212,10 +212,10 @@ var arwkv7 = &table.Arch{
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"hidden_size"}, Required: true},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
-		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Required: true},
-		{Key: "wkv.head_size", Type: gguf.Uint32Type, From: []string{"head_size"}, Required: true},
+		parts.UintRow("embedding_length", "hidden_size"),
+		parts.BlockCountRow,
+		parts.FloatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+		parts.UintRow("wkv.head_size", "head_size"),
 		{Key: "attention.decay_lora_rank", Const: gguf.Uint32(64)},
 		{Key: "attention.iclr_lora_rank", Const: gguf.Uint32(64)},
 		{Key: "attention.value_residual_mix_lora_rank", Const: gguf.Uint32(32)},
@@ -226,16 +226,16 @@ var arwkv7 = &table.Arch{
 			}
 			return gguf.Uint32(0), true, err
 		}},
-		{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"intermediate_size"}, Required: true},
-		{Key: gguf.KeyFileType},
+		parts.UintRow("feed_forward_length", "intermediate_size"),
+		parts.FileTypeRow,
 		{Key: "token_shift_count", Const: gguf.Uint32(1)},
 		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)},
 	},
 	Unused: []string{"max_position_embeddings", "max_window_layers", "rope_theta", "rope_scaling", "sliding_window", "use_sliding_window", "num_attention_heads", "num_key_value_heads",
 		"num_wkv_heads", "num_wkv_layers", "wkv_layers", "kv_layers", "wkv_has_group_norm", "wkv_use_vfirst", "wkv_head_size", "is_rwkv"},
 	Expect: []table.Expect{
-		{Key: "hidden_act", Values: []string{"silu", "swish"}},
-		{Key: "wkv_version", Values: []string{"7"}},
+		parts.SiLU,
+		parts.Expect("wkv_version", "7"),
 	},
 	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},

@@ -38,7 +38,7 @@ var smallThinker = &table.Arch{
 			return table.Uint32Of(n, ok && n != 0, err)
 		}},
 	}),
-	Expect: []table.Expect{{Key: "moe_enable_early_router", Values: []string{"true"}}, {Key: "moe_enable_secondary_experts", Values: []string{"false"}}},
+	Expect: []table.Expect{parts.Expect("moe_enable_early_router", "true"), parts.Expect("moe_enable_secondary_experts", "false")},
 	Unused: []string{"moe_layer_layout", "moe_num_secondary_experts", "moe_num_active_secondary_experts", "moe_secondary_expert_size", "moe_shared_primary_experts", "norm_topk_prob",
 		"rope_layout", "sliding_window", "sliding_window_size", "use_sliding_window", "max_window_layers", "model_name"},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), []table.TensorRow{

@@ -20,7 +20,7 @@ var smollm3 = &table.Arch{
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.LlamaRows, []table.Row{{Key: "no_rope_layers", Derive: eachFourthWithoutRope}}),
-	Expect:    []table.Expect{parts.SiLU, {Key: "use_sliding_window", Values: []string{"false"}}},
+	Expect:    []table.Expect{parts.SiLU, parts.Expect("use_sliding_window", "false")},
 	Unused:    append([]string{"max_window_layers", "no_rope_layer_interval", "sliding_window", "layer_types"}, parts.BiasKeys...),
 	Tensors:   parts.LlamaTensors,
 	Extra:     parts.Llama3Extra,

@@ -16,9 +16,9 @@ var starcoder2 = &table.Arch{
 	Metadata:  parts.CommonRows,
 	Unused:    []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "activation_function", "use_bias", "scale_attn_weights"},
 	Expect: []table.Expect{
-		{Key: "hidden_act", Values: parts.GELU},
-		{Key: "mlp_type", Values: []string{"default"}},
-		{Key: "norm_type", Values: []string{"layer_norm"}},
+		parts.Expect("hidden_act", parts.GELU...),
+		parts.Expect("mlp_type", "default"),
+		parts.Expect("norm_type", "layer_norm"),
 	},
 	Tensors: []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},

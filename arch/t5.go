@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -18,7 +17,7 @@ var t5 = &table.Arch{
 	Classes:   []string{"T5WithLMHeadModel", "T5ForConditionalGeneration", "MT5ForConditionalGeneration", "UMT5ForConditionalGeneration", "UMT5Model"},
 	Tokenizer: tokenizer.ClassT5,
 	Metadata: t5Rows([]table.Row{
-		{Key: "decoder_block_count", Type: gguf.Uint32Type, From: []string{"num_decoder_layers"}},
+		parts.Optional(parts.UintRow("decoder_block_count", "num_decoder_layers")),
 	}, []table.Row{
 		{Key: "decoder_start_token_id", Type: gguf.Uint32Type, From: []string{"decoder_start_token_id"}, Const: gguf.Uint32(0)},
 	}),
@@ -65,26 +64,26 @@ var t5encoder = &table.Arch{
 func t5Rows(decoder, start []table.Row) []table.Row {
 	return slices.Concat([]table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_positions"}, Const: gguf.Uint32(512)},
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: []string{"d_model"}, Required: true},
-		{Key: "feed_forward_length", Type: gguf.Uint32Type, From: []string{"d_ff"}, Required: true},
-		{Key: table.KeyBlockCount, Type: gguf.Uint32Type, From: hparams.BlockCountKeys, Required: true},
+		parts.UintRow("embedding_length", "d_model"),
+		parts.UintRow("feed_forward_length", "d_ff"),
+		parts.BlockCountRow,
 	}, decoder, []table.Row{
-		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"num_heads"}, Required: true},
-		{Key: "attention.key_length", Type: gguf.Uint32Type, From: []string{"d_kv"}, Required: true},
-		{Key: "attention.value_length", Type: gguf.Uint32Type, From: []string{"d_kv"}, Required: true},
-		{Key: "attention.layer_norm_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
-		{Key: "attention.relative_buckets_count", Type: gguf.Uint32Type, From: []string{"relative_attention_num_buckets"}, Required: true},
-		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true},
+		parts.UintRow(table.KeyHeadCount, "num_heads"),
+		parts.UintRow("attention.key_length", "d_kv"),
+		parts.UintRow("attention.value_length", "d_kv"),
+		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
+		parts.UintRow("attention.relative_buckets_count", "relative_attention_num_buckets"),
+		parts.FloatRow("attention.layer_norm_rms_epsilon", "layer_norm_epsilon"),
 	}, start, []table.Row{
-		{Key: gguf.KeyFileType},
+		parts.FileTypeRow,
 	})
 }
 
 var t5Unused = []string{"dense_act_fn", "is_gated_act", "n_positions", "output_past", "scale_decoder_outputs", "scalable_attention", "decoder_start_token_id"}
 
 var t5Expect = []table.Expect{
-	{Key: "feed_forward_proj", Values: []string{"relu", "gated-gelu"}},
-	{Key: "relative_attention_max_distance", Values: []string{"128"}},
+	parts.Expect("feed_forward_proj", "relu", "gated-gelu"),
+	parts.Expect("relative_attention_max_distance", "128"),
 }
 
 // t5Encoder are the weights of the encoder and those of both. The embedding may

@@ -7,7 +7,6 @@ import (
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
-	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
 
@@ -29,25 +28,25 @@ var whisper = &table.Arch{
 		return max(encoder, decoder), err
 	},
 	Metadata: []table.Row{
-		{Key: "vocab_size", Type: gguf.Uint32Type, From: []string{"vocab_size"}, Required: true},
-		{Key: "encoder.context_length", Type: gguf.Uint32Type, From: []string{"max_source_positions"}, Required: true},
-		{Key: "encoder.embedding_length", Type: gguf.Uint32Type, From: []string{"d_model"}, Required: true},
-		{Key: "encoder.feed_forward_length", Type: gguf.Uint32Type, From: []string{"encoder_ffn_dim"}, Required: true},
-		{Key: "encoder.block_count", Type: gguf.Uint32Type, From: []string{"encoder_layers"}, Required: true},
-		{Key: "encoder.mels_count", Type: gguf.Uint32Type, From: []string{"num_mel_bins"}, Required: true},
-		{Key: "encoder.attention.head_count", Type: gguf.Uint32Type, From: []string{"encoder_attention_heads"}, Required: true},
-		{Key: "decoder.context_length", Type: gguf.Uint32Type, From: []string{"max_target_positions"}, Required: true},
-		{Key: "decoder.embedding_length", Type: gguf.Uint32Type, From: []string{"d_model"}, Required: true},
-		{Key: "decoder.feed_forward_length", Type: gguf.Uint32Type, From: []string{"decoder_ffn_dim"}, Required: true},
-		{Key: "decoder.block_count", Type: gguf.Uint32Type, From: []string{"decoder_layers"}, Required: true},
-		{Key: "decoder.attention.head_count", Type: gguf.Uint32Type, From: []string{"decoder_attention_heads"}, Required: true},
-		{Key: gguf.KeyFileType},
+		parts.UintRow("vocab_size", "vocab_size"),
+		parts.UintRow("encoder.context_length", "max_source_positions"),
+		parts.UintRow("encoder.embedding_length", "d_model"),
+		parts.UintRow("encoder.feed_forward_length", "encoder_ffn_dim"),
+		parts.UintRow("encoder.block_count", "encoder_layers"),
+		parts.UintRow("encoder.mels_count", "num_mel_bins"),
+		parts.UintRow("encoder.attention.head_count", "encoder_attention_heads"),
+		parts.UintRow("decoder.context_length", "max_target_positions"),
+		parts.UintRow("decoder.embedding_length", "d_model"),
+		parts.UintRow("decoder.feed_forward_length", "decoder_ffn_dim"),
+		parts.UintRow("decoder.block_count", "decoder_layers"),
+		parts.UintRow("decoder.attention.head_count", "decoder_attention_heads"),
+		parts.FileTypeRow,
 	},
 	Unused: []string{"apply_spec_augment", "classifier_proj_size", "decoder_layerdrop", "encoder_layerdrop", "forced_decoder_ids", "init_std", "mask_feature_length", "mask_feature_min_masks",
 		"mask_feature_prob", "mask_time_length", "mask_time_min_masks", "mask_time_prob", "max_length", "median_filter_width", "num_hidden_layers", "suppress_tokens", "use_weighted_layer_sum"},
 	Expect: []table.Expect{
-		{Key: "activation_function", Values: parts.GELU},
-		{Key: "scale_embedding", Values: parts.False},
+		parts.Expect("activation_function", parts.GELU...),
+		parts.Expect("scale_embedding", "false"),
 	},
 	KeepAll: true,
 	Tensors: slices.Concat([]table.TensorRow{

@@ -6,15 +6,18 @@ import (
 
 var BloomHeads = []string{"n_head", "num_attention_heads"}
 
+// Expect returns the row of a key whose value decides the arithmetic, with those
+// that mean what the architecture does; without values the key must be absent.
+func Expect(key string, values ...string) table.Expect {
+	return table.Expect{Key: key, Values: values}
+}
+
 // SiLU is what feed-forward parts of nearly all decoders compute with.
 var SiLU = table.Expect{Key: "hidden_act", Values: []string{"silu", "swish"}}
 
 // GELU are the names of GELU: the exact function and its approximations, which
 // the runtime does not tell apart.
 var GELU = []string{"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}
-
-// False is what keys of features must be that the architecture does not have.
-var False = []string{"false"}
 
 // BiasKeys tell which weights have a bias; the tensors show it.
 var BiasKeys = []string{"attention_bias", "mlp_bias", "lm_head_bias", "use_bias", "qkv_bias", "use_qkv_bias", "bias"}

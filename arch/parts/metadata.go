@@ -269,6 +269,12 @@ func Optional(r table.Row) table.Row {
 	return r
 }
 
+// BlockCountRow is the number of layers.
+var BlockCountRow = UintRow(table.KeyBlockCount, hparams.BlockCountKeys...)
+
+// RopeDimensionRow is the number of rotating dimensions where whole heads rotate.
+var RopeDimensionRow = table.Row{Key: "rope.dimension_count", Derive: RopeDimensionCount}
+
 // FileTypeRow stands where general.file_type is written.
 var FileTypeRow = table.Row{Key: gguf.KeyFileType}
 
