@@ -23,9 +23,9 @@ var ErrNone = safetensors.ErrNone
 
 // Weights opens the weights of the directory; consolidated takes the files of
 // Mistral's own format where both are there. The set of files must be complete and
-// consistent: see safetensors.OpenFolder. The caller closes the store.
+// consistent: see safetensors.OpenDir. The caller closes the store.
 func (d *Dir) Weights(consolidated bool) (Store, error) {
-	open := safetensors.OpenFolder
+	open := safetensors.OpenDir
 	if consolidated {
 		open = safetensors.OpenConsolidated
 	}

@@ -14,7 +14,7 @@ import (
 	"ggforge/export"
 	"ggforge/fault"
 	"ggforge/internal/hftest"
-	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
 	"ggforge/writer"
 )
 
@@ -70,10 +70,10 @@ func backToCheckpoint(t *testing.T, s *hftest.Spec) error {
 	defer back.Close()
 	_, err = back.Write(context.Background(), filepath.Join(dir, "out"), writer.Options{})
 	must(t, err)
-	want, err := safetensors.OpenDir(in)
+	want, err := safetensorstest.OpenDir(in)
 	must(t, err)
 	defer want.Close()
-	got, err := safetensors.OpenDir(filepath.Join(dir, "out"))
+	got, err := safetensorstest.OpenDir(filepath.Join(dir, "out"))
 	must(t, err)
 	defer got.Close()
 	n := 0

@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"ggforge/checkpoint"
 	"ggforge/export"
 	"ggforge/gguf"
 	"ggforge/rows"
-	"ggforge/safetensors"
 	"ggforge/writer"
 )
 
@@ -41,13 +41,18 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	c, err := safetensors.OpenDir(filepath.Join(dir, "out"))
+	files, err := checkpoint.Open(filepath.Join(dir, "out"), checkpoint.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer files.Close()
+	c, err := files.Weights(false)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer c.Close()
 	for _, t := range c.Tensors() {
-		fmt.Printf("%s %v %v % x\n", t.Name, t.DType, t.Shape, t.Data())
+		fmt.Printf("%s %v %v % x\n", t.Name, t.DType, t.Shape, t.Mapped)
 	}
 	// Output:
 	// output_norm.weight BF16 [3] 80 3f 20 40 40 c0

@@ -313,7 +313,7 @@ func TestTypes(t *testing.T) {
 		dir, _ := exportTo(t, path, "out", export.Options{Type: want})
 		other, _ := exportTo(t, swapped, "out", export.Options{Type: want})
 		sameFile(t, filepath.Join(dir, "model.safetensors"), filepath.Join(other, "model.safetensors"))
-		c, err := safetensors.OpenDir(dir)
+		c, err := safetensorstest.OpenDir(dir)
 		must(t, err)
 		defer c.Close()
 		if len(c.Tensors()) != len(tensors) {
@@ -371,7 +371,7 @@ func TestQuantizedModel(t *testing.T) {
 		writer.Tensor{Name: "blk.0.ffn_up.weight", Type: gguf.TypeQ4_K, Source: matrix(t, gguf.TypeQ4_K, hidden, 7)},
 		writer.Tensor{Name: "blk.0.ffn_down.weight", Type: gguf.TypeQ4_K, Source: matrix(t, gguf.TypeQ4_K, hidden, hidden)})
 	dir, _ := exportTo(t, path, "out", export.Options{HF: true})
-	c, err := safetensors.OpenDir(dir)
+	c, err := safetensorstest.OpenDir(dir)
 	must(t, err)
 	defer c.Close()
 	for _, x := range []struct {

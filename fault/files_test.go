@@ -12,7 +12,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
-	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
 	"ggforge/writer"
 )
 
@@ -43,7 +43,7 @@ func TestFiles(t *testing.T) {
 		"output exists":       {write, fault.Usage, fs.ErrExist},
 		"missing input":       {func() error { _, err := gguf.Open(filepath.Join(dir, "none")); return err }, nil, fs.ErrNotExist},
 		"missing shard":       {func() error { _, err := gguf.OpenSet(out); return err }, fault.Broken, fs.ErrNotExist},
-		"missing safetensors": {func() error { _, err := safetensors.OpenDir(dir); return err }, fault.Broken, fs.ErrNotExist},
+		"missing safetensors": {func() error { _, err := safetensorstest.OpenDir(dir); return err }, fault.Broken, fs.ErrNotExist},
 	} {
 		err := c.run()
 		if !errors.Is(err, c.is) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"ggforge/checkpoint"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
 )
@@ -25,7 +26,12 @@ func ExampleOpenDir() {
 		log.Fatal(err)
 	}
 
-	c, err := safetensors.OpenDir(dir)
+	files, err := checkpoint.Open(dir, checkpoint.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer files.Close()
+	c, err := safetensors.OpenDir(files, dir)
 	if err != nil {
 		log.Fatal(err)
 	}

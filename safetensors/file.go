@@ -254,8 +254,7 @@ func Parse(name string, data []byte) (*File, error) {
 }
 
 // isLFSPointer reports whether data are the small text that Git LFS leaves where a
-// large file was
-// not fetched.
+// large file was not fetched.
 func isLFSPointer(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("version https://git-lfs"))
 }

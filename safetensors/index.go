@@ -59,9 +59,18 @@ func (c *Checkpoint) Close() error {
 	return errors.Join(errs...)
 }
 
-// OpenDir opens the checkpoint in a directory: the files its index names or,
-// without an index, all files model*.safetensors. Where there is neither,
-// consolidated*.safetensors is taken. The set must be complete and consistent:
+// Folder is a directory whose files are opened by their names. Which links it
+// follows, and that it opens nothing but regular files, is its own affair: see
+// package checkpoint.
+type Folder interface {
+	ReadDir(name string) ([]fs.DirEntry, error) // sorted; of "."
+	OpenFile(name string) (*os.File, error)
+}
+
+// OpenDir opens the checkpoint in a directory, whose path is dir: the files its
+// index names or, without an index, all files model*.safetensors. Where there is
+// neither, consolidated*.safetensors is taken. The set must be complete and
+// consistent:
 //   - with an index, the files it names are exactly the files
 //     model*.safetensors (it may name others), and each tensor is in the file
 //     the index says and in no other
@@ -70,33 +79,7 @@ func (c *Checkpoint) Close() error {
 //
 // One *FormatError lists every defect. A directory with PyTorch pickles only
 // gives ErrUnsupported.
-func OpenDir(dir string) (*Checkpoint, error) { return OpenFolder(folder(dir), dir) }
-
-// Folder is a directory whose files are opened by their names, under rules of its
-// own: which links it follows, for one.
-type Folder interface {
-	ReadDir(name string) ([]fs.DirEntry, error) // sorted; of "."
-	OpenFile(name string) (*os.File, error)
-}
-
-// folder is the directory at a path; it follows all links.
-type folder string
-
-func (f folder) ReadDir(name string) ([]fs.DirEntry, error) {
-	return os.ReadDir(filepath.Join(string(f), name))
-}
-
-func (f folder) OpenFile(name string) (*os.File, error) {
-	path := filepath.Join(string(f), name)
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe waits for a writer
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("is not a regular file")}
-	}
-	return os.Open(path)
-}
-
-// OpenFolder is OpenDir for a directory of other rules; dir is its path, for names
-// of files.
-func OpenFolder(in Folder, dir string) (*Checkpoint, error) {
+func OpenDir(in Folder, dir string) (*Checkpoint, error) {
 	names, err := fileNames(in)
 	if err != nil {
 		return nil, err

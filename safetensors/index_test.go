@@ -72,7 +72,7 @@ func TestOpenDir(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := dirOf(t, tt.files, tt.index)
-			c, err := safetensors.OpenDir(dir)
+			c, err := safetensorstest.OpenDir(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestOpenDirDefects(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := dirOf(t, tt.files, tt.index)
-			_, err := safetensors.OpenDir(dir)
+			_, err := safetensorstest.OpenDir(dir)
 			var fe *safetensors.FormatError
 			if !errors.As(err, &fe) || !errors.Is(err, safetensors.ErrBroken) {
 				t.Fatalf("got %v, want a FormatError", err)
@@ -180,7 +180,7 @@ func TestOpenDirUnsupported(t *testing.T) {
 		{m{"weights.pt": "-"}, "weights.pt: PyTorch pickles"},
 		{m{"model.safetensors": "?"}, `model.safetensors: tensor "a" (byte 22): dtype "F7" is not known`},
 	} {
-		_, err := safetensors.OpenDir(dirOf(t, tt.files, nil))
+		_, err := safetensorstest.OpenDir(dirOf(t, tt.files, nil))
 		if !errors.Is(err, safetensors.ErrUnsupported) || errors.Is(err, safetensors.ErrBroken) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got  %v\nwant %s", err, tt.want)
 		}
@@ -194,7 +194,7 @@ func TestOpenDirIO(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{filepath.Join(dir, "none"), dir} {
-		_, err := safetensors.OpenDir(path)
+		_, err := safetensorstest.OpenDir(path)
 		var pe *fs.PathError
 		if !errors.As(err, &pe) || errors.Is(err, safetensors.ErrBroken) || errors.Is(err, safetensors.ErrUnsupported) {
 			t.Errorf("%s: got %v, want a plain *fs.PathError", path, err)

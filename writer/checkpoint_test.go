@@ -14,6 +14,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
 )
 
 // testCheckpoint has three shards of up to 1 MB; tensors that are larger than a
@@ -74,7 +75,7 @@ func TestCheckpoint(t *testing.T) {
 		if res.Bytes != bytesOf || last.Done != res.DataBytes || last.Total != res.DataBytes {
 			t.Errorf("%+v, last %+v; want %d bytes", res, last, bytesOf)
 		}
-		c, err := safetensors.OpenDir(dir)
+		c, err := safetensorstest.OpenDir(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +140,7 @@ func TestCheckpointDirectory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkpoint, err := safetensors.OpenDir(dir)
+			checkpoint, err := safetensorstest.OpenDir(dir)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
 )
 
 // scene is a write of several files into a directory. Its data say which edition
@@ -109,7 +109,7 @@ func readable(t *testing.T, dir string) {
 		}
 		set.Close()
 	}
-	if c, err := safetensors.OpenDir(dir); err == nil {
+	if c, err := safetensorstest.OpenDir(dir); err == nil {
 		for _, x := range c.Tensors() {
 			seen[x.Data()[2]] = true
 		}

@@ -12,7 +12,7 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/rows"
-	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
 	"ggforge/writer"
 )
 
@@ -107,7 +107,7 @@ func TestExport(t *testing.T) {
 				}
 				return
 			}
-			checkpoint, err := safetensors.OpenDir(out)
+			checkpoint, err := safetensorstest.OpenDir(out)
 			if err != nil {
 				t.Fatal(err)
 			}

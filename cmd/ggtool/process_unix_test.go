@@ -20,7 +20,7 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/rows"
-	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
 	"ggforge/writer"
 )
 
@@ -198,7 +198,7 @@ func TestKilledExport(t *testing.T) {
 		if cmd.ProcessState.ExitCode() != 0 {
 			killed++
 		}
-		if c, err := safetensors.OpenDir(dir); err == nil {
+		if c, err := safetensorstest.OpenDir(dir); err == nil {
 			seen := map[string]bool{}
 			for _, x := range c.Tensors() {
 				seen[string(x.Data())] = true

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
 )
 
 // TestWrite makes every variant of every spec and reads the tensors back.
@@ -28,7 +29,7 @@ func TestWrite(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", v.Name, err)
 				}
-				c, err := safetensors.OpenDir(dir)
+				c, err := safetensorstest.OpenDir(dir)
 				if err != nil {
 					t.Fatalf("%s: %v", v.Name, err)
 				}
