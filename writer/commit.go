@@ -31,7 +31,8 @@ import (
 // the new ones during 3 and 4, and new files after it: never some of both. A
 // failure before 6 is undone in reverse order. A run that is killed leaves its
 // journal, and the next one that writes a file of it carries it out: how far it
-// came shows in which names there are.
+// came shows in which names there are. A journal that was copied from elsewhere is
+// refused: the files that it names have other IDs.
 type commit struct {
 	Format string       `json:"format"` // commitFormat
 	Files  []commitFile `json:"files"`
@@ -48,6 +49,7 @@ type commit struct {
 type commitFile struct {
 	Name     string `json:"name"`
 	Size     int64  `json:"size"`
+	ID       string `json:"id,omitempty"`       // of the new file: see fileID
 	Leader   bool   `json:"leader,omitempty"`   // readers open its set by this file
 	Replaces bool   `json:"replaces,omitempty"` // there is an old file of that name
 }
@@ -122,9 +124,13 @@ func commitAll(outputs []*output, opt Options) error {
 			byDir[dir] = c
 			commits = append(commits, c)
 		}
-		_, err := os.Lstat(p.final)
+		id, err := fileID(p.name)
+		if err != nil {
+			return err
+		}
+		_, err = os.Lstat(p.final)
 		name := filepath.Base(p.final)
-		c.Files = append(c.Files, commitFile{Name: name, Size: p.size, Leader: leaders[p], Replaces: err == nil})
+		c.Files = append(c.Files, commitFile{Name: name, Size: p.size, ID: id, Leader: leaders[p], Replaces: err == nil})
 		c.parts[name] = p
 	}
 	for i, c := range commits {
@@ -143,6 +149,9 @@ func commitAll(outputs []*output, opt Options) error {
 		if err := c.finish(); err != nil {
 			if i > 0 { // some are beyond undoing: the next run finishes the others
 				keep(parts)
+				for _, c := range commits {
+					c.file.Close()
+				}
 				return err
 			}
 			for _, c := range slices.Backward(commits) {
@@ -411,8 +420,8 @@ func (c *commit) back() error {
 	return fmt.Errorf("%s: the next run that writes these files finishes the change: %w", c.path(), err)
 }
 
-// recoverCommits finishes the commits of runs that were killed, as far as they are about
-// one of the paths. A commit of which files are lost is taken back.
+// recoverCommits finishes the commits of runs that were killed, as far as they are
+// about one of the paths. A commit of which files are lost is taken back.
 func recoverCommits(paths []string, step func(string) error) error {
 	ours := map[string]bool{}
 	for _, path := range paths {
@@ -481,7 +490,19 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 		if err != nil {
 			return err
 		}
-		lost = lost || !s.temp && !s.placed(&c.Files[i])
+		f := &c.Files[i]
+		where := c.temp(f)
+		if !s.temp {
+			if where = c.final(f); !s.placed(f) {
+				lost = true
+				continue
+			}
+		}
+		if id, err := fileID(where); err != nil {
+			return err
+		} else if id != f.ID { // a journal that came with a checkpoint, say
+			return fault.Errorf(fault.Usage, "%s is not the file that this journal was written for; remove the journal", where)
+		}
 	}
 	if !lost {
 		err := c.forward()

@@ -280,3 +280,31 @@ func TestCommitChild(t *testing.T) {
 	}})
 	t.Log(err)
 }
+
+// TestForeignJournal writes into a directory that was copied while a commit in it
+// was not finished, as a checkpoint from elsewhere might be: nothing in it is
+// renamed or removed.
+func TestForeignJournal(t *testing.T) {
+	s := scenes[0]
+	dir := t.TempDir()
+	if err := s.write(dir, 1, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	k := slices.IndexFunc(s.steps(t, t.TempDir(), 2), func(step string) bool { return strings.HasPrefix(step, "rename") })
+	die(t, s.name, dir, 2, k+4, true) // with some files aside
+	copied := filepath.Join(t.TempDir(), "copied")
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, copied)
+	err := s.write(copied, 3, Options{Force: true})
+	if !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "remove the journal") || !strings.Contains(err.Error(), ".commit") {
+		t.Errorf("got %v", err)
+	}
+	if !maps.Equal(contents(t, copied), before) {
+		t.Errorf("the directory has changed: %v", entries(t, copied))
+	}
+	if err := s.write(dir, 3, Options{Force: true}); err != nil { // the original is finished
+		t.Error(err)
+	}
+}

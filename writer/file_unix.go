@@ -4,6 +4,7 @@ package writer
 
 import (
 	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,16 @@ func links(f *os.File) (uint64, error) {
 		return 0, err
 	}
 	return uint64(st.Sys().(*syscall.Stat_t).Nlink), nil
+}
+
+// fileID returns what tells the file from others on its disk, under any name: a
+// copy has another one.
+func fileID(path string) (string, error) {
+	st, err := os.Lstat(path)
+	if err != nil {
+		return "", err
+	}
+	return strconv.FormatUint(uint64(st.Sys().(*syscall.Stat_t).Ino), 10), nil
 }
 
 // syncDir makes renames in dir durable.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/windows"
 )
@@ -20,6 +21,21 @@ func links(f *os.File) (uint64, error) {
 	var info windows.ByHandleFileInformation
 	err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info)
 	return uint64(info.NumberOfLinks), err
+}
+
+// fileID returns what tells the file from others on its disk, under any name: a
+// copy has another one.
+func fileID(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var info windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info); err != nil {
+		return "", &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return strconv.FormatUint(uint64(info.FileIndexHigh)<<32|uint64(info.FileIndexLow), 10), nil
 }
 
 // lock takes an exclusive lock on f, or fails at once: with errLocked if another

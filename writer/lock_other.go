@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// lock fails: there is no lock that goes with its file. A file that is made
-// exclusively is one's own all the same, but what another run has left cannot be
-// told from what it is writing.
+// lock fails: there is no lock here that ends with its process. A file that was
+// made exclusively is ours all the same, but nothing shows whether another run has
+// left a file or is still writing it.
 func lock(*os.File) error { return errors.ErrUnsupported }

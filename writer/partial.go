@@ -33,7 +33,7 @@ type partial struct {
 	pool *handles // that may close the file meanwhile; nil for none
 
 	written atomic.Int64    // bytes
-	more    chan<- *partial // told when another writebackBytes are written, unless full
+	more    chan<- *partial // gets the partial after every writebackBytes, unless full
 	sent    int64           // the bytes before are on their way to the disk
 }
 
@@ -245,7 +245,7 @@ func leftover(name, final string) (_ *os.File, err error) {
 	return f, nil
 }
 
-// stranger refuses to replace what stands under a temporary name.
+// stranger refuses to replace what has a temporary name but is not ours.
 func stranger(name, what string) error {
 	return fault.Errorf(fault.Usage, "%s: is %s, want nothing there, or a file that an interrupted run has left; remove it", name, what)
 }

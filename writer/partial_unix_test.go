@@ -80,7 +80,7 @@ func TestStrangers(t *testing.T) {
 }
 
 // TestCutLink checks that a commit by links that was killed between its two links
-// stands in nobody's way.
+// does not keep the next run from writing.
 func TestCutLink(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.gguf")
 	if _, err := Write(context.Background(), testFile(path), Options{}); err != nil {

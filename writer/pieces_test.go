@@ -56,7 +56,7 @@ func TestPieces(t *testing.T) {
 }
 
 // TestPlaceInPiece checks that a number that is not finite, or becomes so, is
-// named by its place in the tensor, in whichever piece it stands.
+// named by its place in the tensor, in whichever piece it is.
 func TestPlaceInPiece(t *testing.T) {
 	const rowLen, n = 1000, 500
 	for _, row := range []int64{0, 32, 33, 261, 262, n - 1} {

@@ -27,8 +27,8 @@ func (j *job) readWork(n int64) int64 { return n * j.source.Cost() }
 // tick is how often Progress is called between tensors.
 const tick = 100 * time.Millisecond
 
-// report starts the goroutine that calls Progress. begun tells it that the turn of
-// job i has come; stop makes it report once more and ends it.
+// report starts the goroutine that calls Progress. begun is called when
+// the turn of job i has come; stop makes it report once more and ends it.
 func (p *pool) report() (begun func(i int), stop func()) {
 	if p.opt.Progress == nil {
 		return func(int) {}, func() {}

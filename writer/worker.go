@@ -151,7 +151,7 @@ func (p *pool) checkOutput(o *placed, data []byte, firstRow, rowLen int64, count
 	return nil
 }
 
-// sourceError says where in the tensor the bad number stands, and what it is.
+// sourceError says where in the tensor the bad number is, and what it is.
 func sourceError(err error, t gguf.Type, firstRow, rowLen int64) error {
 	var bad *quants.FormatError
 	if !errors.As(err, &bad) {

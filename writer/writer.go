@@ -84,7 +84,7 @@ type Options struct {
 	step func(string) error // called before each step of a commit; for tests
 }
 
-// Progress tells how far a write has come.
+// Progress is how far a write has come.
 type Progress struct {
 	// Begun is set when a tensor's turn comes; Tensor and Index are then about it,
 	// otherwise about the one begun last.
@@ -108,7 +108,7 @@ type Progress struct {
 	Elapsed, Remaining time.Duration
 }
 
-// Result tells what was written.
+// Result is what was written.
 type Result struct {
 	Files     []string // paths
 	Bytes     int64    // size of the files

@@ -59,7 +59,7 @@ func Bytes(n int64) string {
 }
 
 // heap returns what the Go runtime has taken from the system and not given back,
-// for systems that do not tell the resident memory.
+// for systems that do not say how much memory is resident.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

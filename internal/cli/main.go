@@ -90,7 +90,7 @@ func shortened(text string) string {
 	}
 	lines := strings.Split(rest, "\n")
 	if n := len(lines) - maxLines; n > 1 {
-		lines = append(lines[:maxLines], fmt.Sprintf("\tand %d more", n))
+		lines = append(lines[:maxLines], fmt.Sprintf("  and %d more", n))
 	}
 	return head + "\n" + strings.Join(lines, "\n")
 }

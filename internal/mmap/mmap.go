@@ -107,7 +107,7 @@ func regular(path string, info fs.FileInfo) error {
 	}
 }
 
-// Bytes returns the whole file: len is its size at Open, and nil stands for an
+// Bytes returns the whole file: len is its size at Open, and nil is an
 // empty file. The slice is read-only and valid until Close.
 func (f *File) Bytes() []byte { return f.data }
 
