@@ -70,7 +70,7 @@ func ParseConfig(data []byte) (*hparams.Config, error) {
 // has for such a config.
 func For(c *hparams.View) (*table.Arch, error) {
 	a := mistralFormat
-	if c.Class != hparams.ParamsFile {
+	if c.File != hparams.ParamsFile {
 		var err error
 		if a, err = Lookup(c.Class); err != nil {
 			return nil, err

@@ -64,6 +64,9 @@ func TestLookup(t *testing.T) {
 	if _, err := Lookup("llama"); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "LlamaForCausalLM") {
 		t.Errorf("got %v, want the nearest class", err)
 	}
+	if _, err := For(view(t, `{"architectures": ["params.json"]}`)); !errors.Is(err, fault.Unsupported) {
+		t.Errorf("a class with the name of another format's file: %v", err)
+	}
 	seen := map[string]bool{}
 	for _, c := range Classes() {
 		if seen[c] {
@@ -98,7 +101,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestAlias checks that another name of a key counts, also beside the key.
+// TestAlias checks that another name of a key counts, even when the key is there too.
 func TestAlias(t *testing.T) {
 	c := view(t, `{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_layer": 3, "num_hidden_layers": 5, "hidden_size": 96}`)
 	for key, want := range map[string]int64{"n_layer": 5, "n_embd": 96, "n_head": 12} {

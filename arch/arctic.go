@@ -9,7 +9,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// arctic is Snowflake's Arctic: each layer has a dense part beside the experts.
+// arctic is Snowflake's Arctic: each layer has a dense part as well as experts.
 // Source: the Arctic class of the reference's converter.
 var arctic = &table.Arch{
 	Name:      "arctic",

@@ -58,7 +58,7 @@ var distilbert = &table.Arch{
 	}, bertClassifier),
 }
 
-// roberta is BERT whose positions begin behind that of the padding. Source:
+// roberta is BERT whose positions begin after that of the padding. Source:
 // RobertaModel of the reference.
 var roberta = &table.Arch{
 	Name:      "bert",
@@ -228,7 +228,7 @@ var nomicContext = table.Row{Key: "context_length", Derive: func(c *hparams.View
 	return v, false, fault.Errorf(fault.Unsupported, "%s: n_positions is %d and max_trained_positions %d, want 8192 or 2048, and 2048", hparams.ConfigFile, n, trained)
 }}
 
-// nomicSparse tells the layers with experts.
+// nomicSparse is the condition of layers with experts.
 func nomicSparse(l table.Layer) (bool, error) {
 	n, err := l.Require("moe_every_n_layers")
 	if err != nil || n < 1 {
@@ -412,12 +412,12 @@ var euroBert = &table.Arch{
 	},
 }
 
-// bertMetadata is what encoders have behind the common block.
+// bertMetadata is what encoders have after the common block.
 var bertMetadata = slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.causal", Const: gguf.Bool(false)}}, poolingRows, []table.Row{
 	{Key: "classifier.output_labels", Derive: outputLabels},
 })
 
-// poolingRows tell how the states of the tokens become one, and what stands before
+// poolingRows say how the states of the tokens become one, and what comes before
 // a classification.
 var poolingRows = []table.Row{
 	parts.PoolingRow,
@@ -521,7 +521,7 @@ var robertaContext = table.Row{Key: "context_length", Derive: func(c *hparams.Vi
 // padOf are the padding tokens of model types whose config leaves it out.
 var padOf = map[string]int64{"roberta": 1, "xlm-roberta": 1, "camembert": 1, "jina_embeddings_v3": 1}
 
-// positionOffset returns the first position that is used: the one behind that of
+// positionOffset returns the first position that is used: the one after that of
 // the padding.
 func positionOffset(c *hparams.View) (int64, error) {
 	if !c.Present("pad_token_id") {

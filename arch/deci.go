@@ -74,7 +74,7 @@ var (
 
 const deciHeadsKV = "num_key_value_heads_per_layer"
 
-// hasBlocks tells that the config describes each layer.
+// hasBlocks reports whether the config describes each layer.
 func hasBlocks(c *hparams.View) bool { return c.Has("block_configs") }
 
 // rowsIf are rows that some configs have.

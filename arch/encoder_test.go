@@ -97,7 +97,7 @@ func TestRecurrentShapes(t *testing.T) {
 	}
 }
 
-// TestInstead checks which table a config asks for, beside its class.
+// TestInstead checks which table a config asks for besides its class.
 func TestInstead(t *testing.T) {
 	for config, want := range map[string]*table.Arch{
 		`"architectures": ["XLMRobertaModel"]`:                              xlmRoberta,

@@ -64,7 +64,7 @@ var (
 	}
 )
 
-// exaone4Pattern tells which layers see a window only. The config has it as a list
+// exaone4Pattern writes which layers see a window only. The config has it as a list
 // of layers, as letters to be repeated, or as the distance of layers that see
 // everything.
 func exaone4Pattern(c *hparams.View) (v gguf.Value, ok bool, err error) {

@@ -35,14 +35,14 @@ var gemmaRows = []table.Row{
 func plainRope(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	theta, ok, err := c.Rope().Float("rope_theta")
 	if err == nil && ok && theta != 10000 {
-		err = fault.Errorf(fault.Unsupported, "%s: rope base %v, want 10000: the file cannot tell another one", hparams.ConfigFile, theta)
+		err = fault.Errorf(fault.Unsupported, "%s: rope base %v, want 10000: the file cannot hold another one", hparams.ConfigFile, theta)
 	}
 	if err != nil {
 		return v, false, err
 	}
 	s, _, err := c.Rope().String("rope_type")
 	if err == nil && s != "" && s != "default" {
-		err = fault.Errorf(fault.Unsupported, "%s: rope type %q, want no scaling: the file cannot tell it", hparams.ConfigFile, s)
+		err = fault.Errorf(fault.Unsupported, "%s: rope type %q, want no scaling: the file cannot hold one", hparams.ConfigFile, s)
 	}
 	return v, false, err
 }

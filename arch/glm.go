@@ -32,7 +32,7 @@ var glm4 = &table.Arch{
 }
 
 // glm4moe is GLM-4.5 and its successors. The layer that predicts further tokens
-// is kept behind the others.
+// is kept after the others.
 var glm4moe = &table.Arch{
 	Name:       "glm4moe",
 	Shapes:     shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
@@ -55,7 +55,7 @@ var glm4moe = &table.Arch{
 		parts.Optional(parts.BoolRow("expert_weights_norm", "norm_topk_prob")),
 		parts.Optional(parts.UintRow("nextn_predict_layers", "num_nextn_predict_layers")),
 	}),
-	Unused: []string{"use_qk_norm"}, // the norms tell
+	Unused: []string{"use_qk_norm"}, // the norms show it
 	Expect: []table.Expect{parts.SiLU},
 	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.NoBias), []table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},

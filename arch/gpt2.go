@@ -46,7 +46,7 @@ var gpt2 = &table.Arch{
 		{HF: "h.{bid}.ln_2", GGUF: "blk.{bid}.ffn_norm", Bias: table.NeedBias},
 		{HF: "h.{bid}.mlp.c_fc", GGUF: "blk.{bid}.ffn_up", Transform: parts.Transpose, Bias: table.NeedBias},
 		{HF: "h.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down", Transform: parts.Transpose, Bias: table.NeedBias},
-		// the mask and the number that stands for minus infinity in it
+		// the mask and the number that is used for minus infinity in it
 		{HF: "h.{bid}.attn.bias"},
 		{HF: "h.{bid}.attn.masked_bias"},
 	},

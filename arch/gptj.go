@@ -44,7 +44,7 @@ var gptj = &table.Arch{
 		{HF: "transformer.h.{bid}.attn.out_proj", GGUF: "blk.{bid}.attn_output"},
 		{HF: "transformer.h.{bid}.mlp.fc_in", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias},
 		{HF: "transformer.h.{bid}.mlp.fc_out", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
-		// the mask and the number that stands for minus infinity in it
+		// the mask and the number that is used for minus infinity in it
 		{HF: "transformer.h.{bid}.attn.bias"},
 		{HF: "transformer.h.{bid}.attn.masked_bias"},
 	},

@@ -87,8 +87,8 @@ var graniteExpertRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.block_sparse_moe.output_linear", GGUF: "blk.{bid}.ffn_down_exps"},
 }
 
-// graniteSharedRows are the MLP that every token passes; suffix tells it from the
-// only one.
+// graniteSharedRows are the MLP that every token passes; suffix distinguishes it
+// from an only MLP.
 func graniteSharedRows(suffix string) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: "model.layers.{bid}.shared_mlp.input_linear", Split: []table.Part{
@@ -108,7 +108,7 @@ func positive(key string) table.Cond {
 }
 
 // graniteHybrid is Granite 4: layers of Mamba 2 and of attention, with one MLP or
-// with experts. The reference reads config.json as it stands. Models whose layers
+// with experts. The reference reads config.json without defaults. Models whose layers
 // all have attention are plain ones under the same class.
 var graniteHybrid = &table.Arch{
 	Name:      "granitehybrid",
@@ -177,7 +177,7 @@ var graniteHybridRows = slices.Concat(graniteMoE.Metadata, []table.Row{
 	}},
 	{Key: "rope.scaling.finetuned", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		ssm, err := graniteLayers(c)
-		return gguf.Bool(!slices.Contains(ssm, true)), err == nil, err // tells that rope is used
+		return gguf.Bool(!slices.Contains(ssm, true)), err == nil, err // says that rope is used
 	}},
 	{Key: "context_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		ssm, err := graniteLayers(c)
@@ -204,7 +204,7 @@ var graniteHybridTensors = slices.Concat(parts.EmbedRows, parts.NormRows,
 	parts.Only(positive("num_local_experts"), slices.Concat(graniteExpertRows, graniteSharedRows("_shexp"))),
 	parts.Only(parts.Not(positive("num_local_experts")), graniteSharedRows("")))
 
-// graniteLayers tells the layers of Mamba, those without attention.
+// graniteLayers reports which layers are Mamba: those without attention.
 func graniteLayers(c *hparams.View) ([]bool, error) {
 	layers, ok, err := parts.LayersOf(c, graniteAttends)
 	if err == nil && !ok {

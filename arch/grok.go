@@ -41,7 +41,7 @@ var grok1 = &table.Arch{
 	},
 }
 
-// grok2 is Grok 2, whose layers have a dense part beside the experts.
+// grok2 is Grok 2, whose layers have a dense part as well as experts.
 var grok2 = &table.Arch{
 	Name:      "grok",
 	Classes:   []string{"Grok1ForCausalLM"},

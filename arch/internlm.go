@@ -96,7 +96,7 @@ func groupedPart(name string, part func(s rows.Source, heads, headsKV, headDim i
 	}}
 }
 
-// headRows returns the rows of n heads behind first others, permuted.
+// headRows returns the rows of n heads after the first ones, permuted.
 func headRows(s rows.Source, first, n, headDim int64) (rows.Source, error) {
 	s, err := rows.Slice(s, 1, first*headDim, (first+n)*headDim)
 	if err != nil {

@@ -112,7 +112,7 @@ var (
 
 func jambaExpertCount(l table.Layer) (int64, error) { return l.Require(jambaExperts...) }
 
-// jambaAttention and jambaSparse tell the layers with attention and those with
+// jambaAttention and jambaSparse are the conditions of layers with attention and with
 // experts: each is one of a period.
 var (
 	jambaAttention = everyNth("attn_layer_period", "attn_layer_offset")
@@ -162,7 +162,7 @@ func jambaHeadsKV(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	return gguf.Int32s(list), len(list) > 0, nil
 }
 
-// falconH1 has a Mamba 2 mixer beside the attention of each layer, and scalars
+// falconH1 has a Mamba 2 mixer next to the attention of each layer, and scalars
 // that its weights are multiplied by here. The reference reads config.json as it
 // stands. Source: falcon_h1.py of the reference.
 var falconH1 = &table.Arch{

@@ -7,7 +7,7 @@ import (
 	"ggforge/arch/parts"
 )
 
-// TestUnread tells of keys that nothing asks for, and of no others.
+// TestUnread lists the keys that nothing asks for, and no others.
 func TestUnread(t *testing.T) {
 	c := view(t, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_attention_heads": 2, "strange": 1, "off": false,
 		"empty": null, "mlp_bias": false, "torch_dtype": "bfloat16", "pretraining_tp": 1, "partial_rotary_factor": 0.5,

@@ -27,7 +27,7 @@ var llama4 = &table.Arch{
 		parts.UintRow("expert_feed_forward_length", "intermediate_size"),
 		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			all, err := llama4FullAttention(c)
-			return gguf.Uint32(0), all, err // tells the runtime that no layer works in chunks
+			return gguf.Uint32(0), all, err // says that no layer works in chunks
 		}},
 	}),
 	// the runtime knows these by the size of the model
@@ -61,7 +61,7 @@ func llama4Experts(l table.Layer) (bool, error) {
 	return err == nil && (l.Bid+1)%step == 0, err
 }
 
-// llama4FullAttention tells whether every layer attends to the whole context:
+// llama4FullAttention reports whether every layer attends to the whole context:
 // layers without rope do. Source: the config class of the transformers library,
 // for what the file leaves out.
 func llama4FullAttention(c *hparams.View) (bool, error) {

@@ -12,7 +12,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// mamba is Mamba and Falcon Mamba. The reference reads config.json as it stands.
+// mamba is Mamba and Falcon Mamba. The reference reads config.json without defaults.
 // Source: mamba.py of the reference.
 var mamba = &table.Arch{
 	Name:      "mamba",

@@ -43,7 +43,7 @@ func ifSliding(d table.Derive) table.Derive {
 	}
 }
 
-// slidingLayers tells which layers see a window only.
+// slidingLayers writes which layers see a window only.
 func slidingLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	sliding, ok, err := parts.LayersOf(c, parts.Sliding)
 	if err == nil && !ok {

@@ -72,7 +72,7 @@ var (
 			parts.Expect("scale_depth", "1.4"),
 			parts.Expect("dim_model_base", "256"),
 		}, parts.SiLU),
-		Unused: append([]string{"v_head_dim", "rope_scaling.rope_type"}, parts.BiasKeys...), // the factors tell the type
+		Unused: append([]string{"v_head_dim", "rope_scaling.rope_type"}, parts.BiasKeys...), // the factors show the type
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MLPRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.q_a_proj", GGUF: "blk.{bid}.attn_q_a"},
 			{HF: "model.layers.{bid}.self_attn.q_a_layernorm", GGUF: "blk.{bid}.attn_q_a_norm"},

@@ -49,7 +49,7 @@ var olmo2 = &table.Arch{
 	}),
 }
 
-// olmo3Pattern tells the layers with a sliding window: all but every fourth,
+// olmo3Pattern writes which layers have a sliding window: all but every fourth,
 // unless layer_types says otherwise. OLMo 2 has no window.
 func olmo3Pattern(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if !c.Has("sliding_window") {

@@ -98,7 +98,7 @@ func openELMPart(name string, gate bool) *table.Transform {
 		}
 		ne := s.NE()
 		if l.Bid >= int64(len(widths)) || len(ne) != 2 || ne[1] != 2*widths[l.Bid] {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want two parts of the width that ffn_multipliers tell", gguf.Shape(ne))
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want two parts of the width that ffn_multipliers give", gguf.Shape(ne))
 		}
 		if w := widths[l.Bid]; gate {
 			return rows.Slice(s, 1, 0, w)

@@ -73,7 +73,7 @@ func keyHeadsOrHeads(c *hparams.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// third takes a third of the rows of a matrix; permute tells that the heads in it
+// third takes a third of the rows of a matrix; permute means that the heads in it
 // are rearranged for the rotation of neighbours.
 func third(name string, i int64, permute bool) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {

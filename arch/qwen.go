@@ -79,7 +79,7 @@ var qwen2vl = &table.Arch{
 	Tensors:      slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.MLPRows),
 }
 
-// visionKeys are ids of tokens that stand for pictures.
+// visionKeys are ids of tokens that represent pictures.
 var visionKeys = []string{"image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id", "vision_token_id"}
 
 // qwen3vl is the language model of Qwen 3 VL, which adds what some layers of the

@@ -15,7 +15,7 @@ import (
 )
 
 // qwen3next is Qwen3-Next: three of four layers have linear attention (gated delta
-// net), the layers that predict further tokens are kept behind the others. Its
+// net), the layers that predict further tokens are kept after the others. Its
 // norms hold the difference to 1, but for those inside linear attention. Source:
 // the Qwen3Next class of the reference's converter.
 var qwen3next = &table.Arch{
@@ -83,11 +83,11 @@ var qwen3next = &table.Arch{
 var mtpNames = func() (list []table.Rename) {
 	for _, mtp := range []string{"mtp.", "model.mtp."} {
 		list = append(list,
-			table.Rename{Prefix: mtp + "layers.", With: "model.layers.{bid}.", Behind: true},
-			table.Rename{Prefix: mtp + "fc.", With: "model.layers.{bid}.eh_proj.", Behind: true},
-			table.Rename{Prefix: mtp + "pre_fc_norm_embedding.", With: "model.layers.{bid}.enorm.", Behind: true},
-			table.Rename{Prefix: mtp + "pre_fc_norm_hidden.", With: "model.layers.{bid}.hnorm.", Behind: true},
-			table.Rename{Prefix: mtp + "norm.", With: "model.layers.{bid}.shared_head.norm.", Behind: true})
+			table.Rename{Prefix: mtp + "layers.", With: "model.layers.{bid}.", Beyond: true},
+			table.Rename{Prefix: mtp + "fc.", With: "model.layers.{bid}.eh_proj.", Beyond: true},
+			table.Rename{Prefix: mtp + "pre_fc_norm_embedding.", With: "model.layers.{bid}.enorm.", Beyond: true},
+			table.Rename{Prefix: mtp + "pre_fc_norm_hidden.", With: "model.layers.{bid}.hnorm.", Beyond: true},
+			table.Rename{Prefix: mtp + "norm.", With: "model.layers.{bid}.shared_head.norm.", Beyond: true})
 	}
 	return list
 }()
@@ -107,7 +107,7 @@ func qwen3nextBlocks(c *hparams.View) (int64, error) {
 }
 
 // qwen3nextMTP is the number of layers that predict further tokens. Where the
-// config does not tell, the tensors do.
+// config does not say it, the tensors do.
 func qwen3nextMTP(c *hparams.View) (int64, error) {
 	n, _, err := c.Int("mtp_num_hidden_layers")
 	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
@@ -147,8 +147,8 @@ func linearAttention(l table.Layer) (bool, error) {
 	return err == nil && (l.Bid+1)%interval != 0, err
 }
 
-// recurrentLayers tells the layers with linear attention, if the config or the
-// transformers library tells them.
+// recurrentLayers writes which layers have linear attention, if the config or the
+// transformers library says so.
 func recurrentLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if c.KnownType() == "" && !c.Has("layer_types") {
 		return v, false, nil

@@ -324,7 +324,7 @@ func rwkv7Mix(p string, bias table.Bias) []table.TensorRow {
 	return list
 }
 
-// hasGate tells whether time mixing has a gate; it does unless the config denies
+// hasGate reports whether time mixing has a gate; it does unless the config denies
 // it.
 func hasGate(l table.Layer) (bool, error) {
 	gate, ok, err := l.Bool("wkv_has_gate")

@@ -11,7 +11,7 @@ import (
 )
 
 // smollm3 is Hugging Face's SmolLM 3. Source: the SmolLM3 class of the
-// reference's converter. The runtime takes it that each fourth layer does not
+// reference's converter. The runtime assumes that every fourth layer does not
 // rotate.
 var smollm3 = &table.Arch{
 	Name:      "smollm3",

@@ -59,7 +59,7 @@ var t5encoder = &table.Arch{
 	Tensors:   t5Encoder,
 }
 
-// t5Rows returns the metadata, with what the decoder has behind the number of
+// t5Rows returns the metadata, with what the decoder has after the number of
 // blocks and at the end.
 func t5Rows(decoder, start []table.Row) []table.Row {
 	return slices.Concat([]table.Row{
@@ -108,13 +108,13 @@ var t5Encoder = []table.TensorRow{
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wo", GGUF: "enc.blk.{bid}.ffn_down"},
 }
 
-// t5Gated tells whether the MLP has a gate.
+// t5Gated reports whether the MLP has a gate.
 func t5Gated(l table.Layer) (bool, error) {
 	s, _, err := l.String("feed_forward_proj")
 	return strings.HasPrefix(s, "gated-"), err
 }
 
-// t5Decoder tells whether the decoder has a layer of that number; there may be
+// t5Decoder reports whether the decoder has a layer of that number; there may be
 // fewer than in the encoder.
 func t5Decoder(l table.Layer) (bool, error) {
 	n, ok, err := l.Int("num_decoder_layers")

@@ -20,9 +20,11 @@ import (
 // and the derived values that the transformers library adds for the model type,
 // and with the rope settings gathered in one place. Nobody writes to it.
 type Config struct {
-	// Raw is config.json as it stands; numbers are json.Number.
+	// Raw is the file as it is; numbers are json.Number.
 	Raw map[string]any
-	// Class is the model's class, of "architectures".
+	// File is the file that Raw is from: ConfigFile or ParamsFile.
+	File string
+	// Class is the model's class, of "architectures"; "" in ParamsFile, which names none.
 	Class string
 
 	modelType string // the known model_type whose rules hold, "" for none
@@ -69,7 +71,7 @@ func parseRoot(name string, data []byte) (map[string]any, error) {
 // Parse reads the bytes of config.json. asItStands reports the classes whose
 // configuration gets no defaults; nil for none.
 func Parse(data []byte, asItStands func(class string) bool) (*Config, error) {
-	c := &Config{used: map[string]bool{}, defaulted: map[string]bool{}}
+	c := &Config{File: ConfigFile, used: map[string]bool{}, defaulted: map[string]bool{}}
 	var err error
 	if c.Raw, err = parseRoot(ConfigFile, data); err != nil {
 		return nil, err
@@ -92,14 +94,13 @@ func Parse(data []byte, asItStands func(class string) bool) (*Config, error) {
 // ParamsFile is the configuration of a checkpoint in Mistral's own format.
 const ParamsFile = "params.json"
 
-// ParseParams reads the bytes of params.json. The class of such a model is
-// ParamsFile.
+// ParseParams reads the bytes of params.json.
 func ParseParams(data []byte) (*Config, error) {
 	raw, err := parseRoot(ParamsFile, data)
 	if err != nil {
 		return nil, err
 	}
-	c := &Config{Raw: raw, Class: ParamsFile, values: maps.Clone(raw), used: map[string]bool{}}
+	c := &Config{Raw: raw, File: ParamsFile, values: maps.Clone(raw), used: map[string]bool{}}
 	return c, c.gatherRope()
 }
 
@@ -179,7 +180,7 @@ func (c *Config) findClass() error {
 }
 
 // flatTypes are the model types whose config.json may have the keys of the
-// language model beside the others.
+// language model among the others.
 var flatTypes = set("qwen2_vl", "qwen2_5_vl")
 
 // layOver fills in the defaults of the model type and lays the configuration of

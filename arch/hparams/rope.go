@@ -38,7 +38,7 @@ func (c *Config) gatherRope() error {
 		}
 	}
 	if len(c.rope) == 0 && known {
-		// what a type has without any settings, but for what stands beside them
+		// what a type has without any settings, except for what is next to them
 		c.rope = maps.Clone(defaults)
 		delete(c.rope, "rope_theta")
 		delete(c.rope, "partial_rotary_factor")

@@ -49,7 +49,7 @@ func modernBertRope(c *Config) error {
 	return set("sliding_attention", "local_rope_theta", "10000")
 }
 
-// SlidingPattern reads the key sliding_window_pattern; of tells whether a layer
+// SlidingPattern reads the key sliding_window_pattern; of reports whether a layer
 // sees a window only.
 func (c Object) SlidingPattern() (of func(bid int64) bool, ok bool, err error) {
 	const key = "sliding_window_pattern"
@@ -189,8 +189,8 @@ func allFull(v values) (any, error) {
 }
 
 // phi3Rope does what the configuration class of Phi-3 does: older names of the
-// type mean longrope, and the original context length beside the settings counts
-// before that within.
+// type mean longrope, and the original context length next to the settings takes
+// precedence over the one among them.
 func phi3Rope(c *Config) error {
 	s, ok := c.rope["rope_type"].(string)
 	if !ok {

@@ -52,7 +52,8 @@ var (
 // BlockCount returns the number of layers.
 func (c *View) BlockCount() (int64, error) { return c.Require(BlockCountKeys...) }
 
-// RopeScaling returns the rope type; factor tells whether a scaling factor is there.
+// RopeScaling returns the rope type; factor reports whether there is a scaling
+// factor.
 func (c *View) RopeScaling() (ropeType string, factor bool, err error) {
 	r := c.Rope()
 	ropeType, _, err = r.String("rope_type")
@@ -114,7 +115,7 @@ func (c *View) IntOr(n int64, keys ...string) (int64, error) {
 	return v, err
 }
 
-// parts is the greatest number of tensors that are joined into one; the largest
+// MaxParts is the greatest number of tensors that are joined into one; the largest
 // known models have 512 experts.
 const MaxParts = 1 << 16
 

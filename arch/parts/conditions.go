@@ -59,7 +59,7 @@ func SharedAfter(l table.Layer) (bool, error) {
 	return MoEAfter(l)
 }
 
-// NextN is the condition of layers behind those of the model.
+// NextN is the condition of layers after those of the model.
 func NextN(l table.Layer) (bool, error) {
 	n, err := l.BlockCount()
 	return l.Bid >= n, err

@@ -16,10 +16,10 @@ func Expect(key string, values ...string) table.Expect {
 var SiLU = table.Expect{Key: "hidden_act", Values: []string{"silu", "swish"}}
 
 // GELU are the names of GELU: the exact function and its approximations, which
-// the runtime does not tell apart.
+// the runtime does not distinguish.
 var GELU = []string{"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}
 
-// BiasKeys tell which weights have a bias; the tensors show it.
+// BiasKeys say which weights have a bias; the tensors show it.
 var BiasKeys = []string{"attention_bias", "mlp_bias", "lm_head_bias", "use_bias", "qkv_bias", "use_qkv_bias", "bias"}
 
 // AnyTimeStep is the range of time steps that is none.

@@ -35,7 +35,7 @@ func LeadingDense(c *hparams.View) (int64, error) {
 	return c.BlockCount()
 }
 
-// MTP tells of tensors that are left out.
+// MTP says which tensors are left out.
 const MTP = "of layers that predict further tokens (MTP)"
 
 // SumOf adds up keys, all of which must be there.
@@ -275,7 +275,7 @@ var BlockCountRow = UintRow(table.KeyBlockCount, hparams.BlockCountKeys...)
 // RopeDimensionRow is the number of rotating dimensions where whole heads rotate.
 var RopeDimensionRow = table.Row{Key: "rope.dimension_count", Derive: RopeDimensionCount}
 
-// FileTypeRow stands where general.file_type is written.
+// FileTypeRow is the place where general.file_type is written.
 var FileTypeRow = table.Row{Key: gguf.KeyFileType}
 
 // NoRopeScaling is written by architectures that say so.

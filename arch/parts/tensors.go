@@ -24,7 +24,8 @@ var NormRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm"},
 }
 
-// AttentionRows are the projections of attention; qkv and out tell of biases.
+// AttentionRows are the projections of attention; qkv and out are the kinds
+// of their biases.
 func AttentionRows(qkv, out table.Bias) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Bias: qkv},

@@ -33,7 +33,7 @@ type Rules struct {
 	// Dims are the names that expressions may use.
 	Dims Table
 	// Tensors are dimensions by name. The name is that in the file without
-	// ".weight", and without "blk.N." or, where a number stands elsewhere, with
+	// ".weight", and without "blk.N." or, where a number is elsewhere, with
 	// "{bid}" in its place; encoders and decoders in one file ("enc.", "dec.") have
 	// the same rows. A row with the number of a layer is for that layer. A bias without a row of its own has the dimensions of its weight
 	// without the first one, or with it when there is no other.

@@ -26,14 +26,14 @@ type Arch struct {
 	Fused     Fused
 	// VocabSize is the length of the vocabulary; nil for the config's vocab_size.
 	VocabSize func(*hparams.View) (int64, error)
-	// RawConfig takes config.json as it stands, without the defaults that the
+	// RawConfig takes config.json as it is, without the defaults that the
 	// transformers library has for its model_type.
 	RawConfig bool
 	// BlockCount is the number of layers; nil for that of the config.
 	BlockCount func(*hparams.View) (int64, error)
 	Early      []Row // those before general.type
 	Metadata   []Row // in the order the file has them, below the architecture's name
-	// RopePerAttention and RopeSections tell that the architecture knows rope
+	// RopePerAttention and RopeSections say that the architecture knows rope
 	// settings per kind of attention, or for more than one axis.
 	RopePerAttention, RopeSections bool
 	// Unused are config keys that may have any value: no loader asks for them. Those
@@ -129,8 +129,8 @@ func (a *Arch) LostWindow(c *hparams.View, m gguf.Metadata) (window, context int
 	return c.Window()
 }
 
-// KVs returns the metadata below the architecture's name, general.file_type
-// among it, in the order of the reference; early holds what stands before
+// KVs returns the metadata below the architecture's name, including
+// general.file_type, in the order of the reference; early holds what comes before
 // general.type.
 func (a *Arch) KVs(c *hparams.View, fileType uint32) (early, m gguf.Metadata, err error) {
 	for _, e := range a.Expect {

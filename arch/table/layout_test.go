@@ -67,7 +67,7 @@ func TestLayout(t *testing.T) {
 		"blk.0.attn_k.bias blk.0.attn_v.bias < model.layers.0.kv.bias",
 		"blk.0.attn_k.weight blk.0.attn_v.weight < model.layers.0.kv.weight",
 		"blk.0.attn_qk.weight < model.layers.0.q_proj.weight model.layers.0.k_proj.weight",
-		// both where the last expert tensor stood, in the order of the rows
+		// both at the place of the last expert tensor, in the order of the rows
 		"blk.1.ffn_up_exps.weight < model.layers.1.experts.0.up.weight model.layers.1.experts.1.up.weight",
 		"blk.1.ffn_down_exps.weight < model.layers.1.experts.0.down.weight model.layers.1.experts.1.down.weight",
 		"blk.1.attn_qk.weight < model.layers.1.q_proj.weight model.layers.1.k_proj.weight",
@@ -162,7 +162,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestKeepF32 tells weights that the runtime reads in F32 by their place.
+// TestKeepF32 recognizes weights that the runtime reads in F32 by their place.
 func TestKeepF32(t *testing.T) {
 	matrix := []int64{4, 4}
 	for name, want := range map[string]bool{

@@ -12,14 +12,14 @@ import (
 // Row is one metadata pair: a GGUF key and where its value comes from. A row
 // whose source is absent writes nothing, unless it is Required.
 type Row struct {
-	Key      string // below the architecture's name; general.* and tokenizer.* stand for themselves
+	Key      string // below the architecture's name; general.* and tokenizer.* are whole keys
 	Type     gguf.ValueType
 	From     []string // config keys, the first that is there counts
 	Required bool
 	Const    gguf.Value     // instead of From, or its default
-	Derive   Derive         // instead of From; of general.file_type it only tells whether the row is there
+	Derive   Derive         // instead of From; of general.file_type it only says whether the row is there
 	Facts    hparams.Source // the source of facts that Derive needs
-	// Deviates tells that the reference does not write the pair, see hparams.Options.
+	// Deviates says that the reference does not write the pair, see hparams.Options.
 	Deviates bool
 }
 

@@ -15,16 +15,16 @@ import (
 )
 
 // TensorRow says what becomes of a tensor of the checkpoint, or of the tensors
-// that a placeholder in HF stands for: {bid} is a layer's number, {xid} an
+// whose names match a placeholder in HF: {bid} is a layer's number, {xid} an
 // expert's, {part} each of Parts. A placeholder is a whole component of the
 // name, except for {part}.
 //
 // {bid} gives one tensor of the file per layer. {xid} and {part} join several
-// tensors of the checkpoint into one, which stands where the last of them stood.
+// tensors of the checkpoint into one, which takes the place of the last of them.
 type TensorRow struct {
 	HF   string // name in the checkpoint without ".weight" or ".bias"
 	GGUF string // name in the file without suffix; "" drops the tensor, unless Split is set
-	// Exact tells that HF and GGUF are whole names.
+	// Exact says that HF and GGUF are whole names.
 	Exact    bool
 	Bias     Bias
 	Optional bool       // the tensor may be missing
@@ -38,8 +38,8 @@ type TensorRow struct {
 	// Split is what one tensor becomes when it becomes several; it replaces GGUF
 	// and Transform.
 	Split []Part
-	// Group joins rows whose outputs stand together, in the order of the rows,
-	// where the last tensor of the layer that belongs to one of them stood. Rows
+	// Group joins rows whose outputs come together, in the order of the rows, at the
+	// place of the last tensor of the layer that belongs to one of them. Rows
 	// with {xid} are in the group "experts" unless it is set.
 	Group string
 	// Kind is what becomes of the outputs, if not simply tensors of the file.
@@ -77,7 +77,7 @@ func (SameAs) kind() {}
 func (Zero) kind()   {}
 func (*Meta) kind()  {}
 
-// Bias tells whether a ".bias" stands beside the ".weight" of a row.
+// Bias says whether a row's ".weight" comes with a ".bias".
 type Bias uint8
 
 // The kinds of Bias.
@@ -100,7 +100,7 @@ type Layer struct {
 	Bid int64
 }
 
-// Cond tells whether a row is there.
+// Cond reports whether a row is there.
 type Cond func(Layer) (bool, error)
 
 // Count is a number of experts.
@@ -130,29 +130,29 @@ type ExtraTensor struct {
 type Rename struct {
 	Prefix, With string
 	If           Cond // nil for always
-	// Behind tells that {bid} stands in With, for a layer behind those of the model:
-	// their number and the one that follows Prefix, if one does.
-	Behind bool
+	// Beyond says that With has a {bid}, for a layer after those of the model: their
+	// number plus the one that follows Prefix, if one does.
+	Beyond bool
 }
 
 // Drop leaves out tensors of the checkpoint by a prefix of their names, after
-// Rename; Why is what a user reads. With Beyond the number of a layer behind the
+// Rename; Why is what a user reads. With Beyond the number of a layer after the
 // last one must follow the prefix.
 type Drop struct {
 	Prefix, Why string
-	Suffix      string // beside the prefix
+	Suffix      string // in addition to the prefix
 	If          Cond
 	Beyond      bool
 }
 
-// The reasons of drops that need no word: the file holds the same without them.
+// Silent is the reason of drops that nobody needs to know about: the file says the same without them.
 const Silent = ""
 
 // pattern is one name that a row matches: the row's HF name with one of Parts and
 // one suffix.
 type pattern struct {
 	row    *TensorRow
-	comps  []string // of the whole name; "{bid}" and "{xid}" stand for a number
+	comps  []string // of the whole name; "{bid}" and "{xid}" match a number
 	part   int64    // index in Parts
 	suffix string
 }
@@ -287,12 +287,12 @@ func (t *TensorRow) experts(l Layer) (int64, error) {
 	return n, err
 }
 
-// hasExperts tells whether the row joins experts.
+// hasExperts reports whether the row joins experts.
 func (t *TensorRow) hasExperts() bool { return strings.Contains(t.HF, "{xid}") }
 
 func (t *TensorRow) Drops() bool { return t.GGUF == "" && t.Split == nil }
 
-// joins tells whether the row makes one tensor of several.
+// joins reports whether the row makes one tensor of several.
 func (t *TensorRow) joins() bool { return t.hasExperts() || len(t.Parts) > 0 }
 
 // sources returns how many tensors the row takes per layer.
@@ -490,7 +490,7 @@ func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
 	return lay, nil
 }
 
-// canonical returns the name that the rows know; drop tells that the tensor is
+// canonical returns the name that the rows know; drop reports whether the tensor is
 // left out.
 func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical, why string, drop bool, err error) {
 	l := Layer{c, -1}
@@ -546,7 +546,7 @@ func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical,
 
 // rename returns the new name of a tensor of which after follows the prefix.
 func (r Rename) rename(c *hparams.View, after string) (string, error) {
-	if !r.Behind {
+	if !r.Beyond {
 		return r.With + after, nil
 	}
 	bid, err := c.BlockCount()
@@ -560,7 +560,7 @@ func (r Rename) rename(c *hparams.View, after string) (string, error) {
 // buffers are the ends of names of what every loader computes itself.
 var buffers = []string{".attention.masked_bias", ".attention.bias", ".rotary_emb.inv_freq"}
 
-// otherParts tells the parts of a model that are not its language model. Source:
+// otherParts are the parts of a model that are not its language model. Source:
 // the tensors that the reference's TextModel passes over.
 var otherParts = struct{ prefixes, anywhere []string }{
 	[]string{"mlp", "vit.", "vpm.", "siglip2.", "conformer.", "connector.", "merger.", "resampler.", "sound_encoder.", "sound_projection.", "speech_embeddings."},
