@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ggforge/arch"
 	"ggforge/arch/hparams"
@@ -92,6 +93,9 @@ func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
 	// some rows look at weights, which are mapped
 	if err := mmap.Guard(dir, func() error { return j.prepare(ctx, opt) }); err != nil {
 		j.Close()
+		if strings.HasPrefix(err.Error(), dir) { // about weights, which are known by their paths
+			return nil, err
+		}
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return j, nil

@@ -50,7 +50,7 @@ type Files interface {
 func ReadConfig(files Files, name string) ([]byte, error) {
 	data, err := files.ReadFile(name)
 	if err != nil && !fault.Has(err) {
-		err = fault.Errorf(fault.Broken, "%s: %w", name, err)
+		err = fault.Errorf(fault.Broken, "%w", err) // which has the name
 	}
 	return data, err
 }

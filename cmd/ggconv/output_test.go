@@ -83,7 +83,7 @@ func TestNameOfQuantized(t *testing.T) {
 func TestDash(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, args := range [][]string{{"-"}, {"DIR", "-"}, {"DIR", "--outfile", "-"}, {"DIR", "--metadata", "-"}, {"DIR", ""}, {"DIR", "--outfile", ""}} {
-		if code, _, err := call(args...); code != 2 || !strings.Contains(err.Error(), "standard input and output are not supported") && !strings.Contains(err.Error(), "is empty") {
+		if code, _, err := call(args...); code != 2 || !strings.Contains(err.Error(), "standard input and output are not supported") && !strings.Contains(err.Error(), "the name is empty") {
 			t.Errorf("%q: exit code %d, %v", args, code, err)
 		}
 	}

@@ -50,9 +50,9 @@ const stdio = "-"
 func CheckName(what, name string) error {
 	switch name {
 	case "":
-		return fault.Errorf(fault.Usage, "%s: the name of the file is empty", what)
+		return fault.Errorf(fault.Usage, "%s: the name is empty, want a file", what)
 	case stdio:
-		return fault.Errorf(fault.Usage, "%s is -: standard input and output are not supported, want a file (./- for one of that name)", what)
+		return fault.Errorf(fault.Usage, "%s -: standard input and output are not supported, want a file (./- for one of that name)", what)
 	}
 	return nil
 }

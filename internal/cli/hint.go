@@ -12,10 +12,10 @@ import (
 // hints says which flag sets an option of the libraries, by the option's name: see
 // fault.Permits. A command without the flag gives no hint.
 var hints = map[string]struct{ flag, text string }{
-	"Force":           {"force", "--force permits that"},
-	"Pre":             {"pre", "--pre NAME names it"},
-	"AllowRequantize": {"allow-requantize", "--allow-requantize permits that"},
-	"OutsideLinks":    {"outside-links", "--outside-links permits that"},
+	"Force":           {"force", "use --force to go ahead"},
+	"Pre":             {"pre", "name it with --pre NAME"},
+	"AllowRequantize": {"allow-requantize", "use --allow-requantize to permit that"},
+	"OutsideLinks":    {"outside-links", "use --outside-links to follow it"},
 }
 
 // hint adds to err which flag of the command would help.

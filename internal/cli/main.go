@@ -150,8 +150,8 @@ func Args(cmd *cli.Command, lo, hi int) ([]string, error) {
 		return nil, fault.Errorf(fault.Usage, "surplus argument %q: want %s (see %s --help)", args[hi], cmd.ArgsUsage, cmd.FullName())
 	}
 	for _, arg := range args {
-		if err := CheckName("an argument", arg); err != nil {
-			return nil, fmt.Errorf("%w; %s", err, cmd.ArgsUsage)
+		if err := CheckName("argument", arg); err != nil {
+			return nil, fmt.Errorf("%w; the arguments are %s", err, cmd.ArgsUsage)
 		}
 	}
 	return args, nil
