@@ -58,8 +58,11 @@ func diff(ctx context.Context, cmd *cli.Command) error {
 	}); err != nil {
 		return err
 	}
+	w := tool.Output(ctx, cmd)
 	for _, line := range lines {
-		fmt.Fprintln(cmd.Root().Writer, line)
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
 	}
 	if len(lines) > 0 {
 		return tool.ErrDiffers

@@ -7,6 +7,7 @@ import (
 
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/mmap"
 )
 
 func inspectCommand() *cli.Command {
@@ -41,7 +42,7 @@ func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
 	return inspectRequest{args[0], cmd.Bool("alone"), cmd.Bool("json"), gguf.DumpOptions{Full: cmd.Bool("full")}}, nil
 }
 
-func inspect(_ context.Context, cmd *cli.Command) error {
+func inspect(ctx context.Context, cmd *cli.Command) error {
 	r, err := parseInspect(cmd)
 	if err != nil {
 		return err
@@ -51,8 +52,11 @@ func inspect(_ context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer set.Close()
-	if r.JSON {
-		return set.WriteJSON(cmd.Root().Writer, r.Dump)
-	}
-	return set.WriteText(cmd.Root().Writer, r.Dump)
+	w := tool.Output(ctx, cmd)
+	return mmap.Guard(r.File, func() error {
+		if r.JSON {
+			return set.WriteJSON(w, r.Dump)
+		}
+		return set.WriteText(w, r.Dump)
+	})
 }

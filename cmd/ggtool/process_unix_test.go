@@ -90,6 +90,19 @@ func TestSignalWhileReading(t *testing.T) {
 	}
 }
 
+// TestInterruptedOutput ends the context before anything is printed.
+func TestInterruptedOutput(t *testing.T) {
+	dir := t.TempDir()
+	a, b := write(t, dir, "a", 0), write(t, dir, "b", 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, args := range [][]string{{"inspect", a}, {"inspect", "--json", a}, {"diff", a, b}} {
+		if code, out, _ := ggtool(ctx, args...); code != 130 || out != "" {
+			t.Errorf("%q: exit code %d, printed %q", args, code, out)
+		}
+	}
+}
+
 // TestLostResults prints results to a device that is full.
 func TestLostResults(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

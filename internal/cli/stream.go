@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -172,6 +173,22 @@ func (r *run) settle(err error) error {
 		return fmt.Errorf("standard error: %w", e)
 	}
 	return err
+}
+
+// Output returns standard output for text that may be long: writing it fails when
+// ctx ends.
+func Output(ctx context.Context, cmd *cli.Command) io.Writer { return &until{ctx, cmd.Root().Writer} }
+
+type until struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.w.Write(p)
 }
 
 // Warn prints warnings on standard error, each of them once.
