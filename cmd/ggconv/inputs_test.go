@@ -17,6 +17,7 @@ import (
 
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/clitest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
 )
@@ -247,21 +248,6 @@ func TestKinds(t *testing.T) {
 	})
 }
 
-// trigger does something when the first text that holds on is written.
-type trigger struct {
-	bytes.Buffer
-	on string
-	do func()
-}
-
-func (w *trigger) Write(b []byte) (int, error) {
-	if w.do != nil && bytes.Contains(b, []byte(w.on)) {
-		w.do()
-		w.do = nil
-	}
-	return w.Buffer.Write(b)
-}
-
 // TestChanged changes each input while the weights are being written.
 func TestChanged(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
@@ -303,11 +289,11 @@ func TestChanged(t *testing.T) {
 			t.Run(file+"-"+name, func(t *testing.T) {
 				dir := copyOf(t, "model")
 				out := filepath.Join(t.TempDir(), "out.gguf")
-				log := &trigger{on: `"tensor"`, do: func() { must(t, change(filepath.Join(dir, file))) }}
+				log := &clitest.Trigger{On: `"tensor"`, Do: func() { must(t, change(filepath.Join(dir, file))) }}
 				cmd := command()
 				cmd.Writer, cmd.ErrWriter = log, log
 				err := tool.Run(context.Background(), cmd, []string{"ggconv", "--progress", "json", "--outfile", out, dir})
-				if log.do != nil {
+				if log.Do != nil {
 					t.Fatal("no tensor was begun")
 				}
 				if code := tool.Code(err); code != 3 || !strings.Contains(err.Error(), file) && !strings.Contains(err.Error(), "changed") {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -9,22 +8,8 @@ import (
 	"testing"
 
 	tool "ggforge/internal/cli"
+	"ggforge/internal/clitest"
 )
-
-// trigger does something when the first text that holds on is written.
-type trigger struct {
-	bytes.Buffer
-	on string
-	do func()
-}
-
-func (w *trigger) Write(b []byte) (int, error) {
-	if w.do != nil && bytes.Contains(b, []byte(w.on)) {
-		w.do()
-		w.do = nil
-	}
-	return w.Buffer.Write(b)
-}
 
 // TestChanged changes an input while the weights are being written: a GGUF file,
 // a shard, the importance matrix, a checkpoint's weights and its configuration.
@@ -83,7 +68,7 @@ func TestChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in, changed, flags := c.input(t, t.TempDir())
 			out := filepath.Join(t.TempDir(), "out.gguf")
-			log := &trigger{on: `"tensor"`, do: func() {
+			log := &clitest.Trigger{On: `"tensor"`, Do: func() {
 				if err := c.change(changed); err != nil {
 					t.Fatal(err)
 				}
@@ -91,7 +76,7 @@ func TestChanged(t *testing.T) {
 			cmd := command()
 			cmd.Writer, cmd.ErrWriter = log, log
 			err := tool.Run(context.Background(), cmd, append(append([]string{"ggquant", "--progress", "json"}, flags...), in, out, "Q8_0"))
-			if log.do != nil {
+			if log.Do != nil {
 				t.Fatal("no tensor was begun")
 			}
 			if code := tool.Code(err); code != 3 || !strings.Contains(err.Error(), "changed") {

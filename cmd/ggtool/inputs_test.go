@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -10,22 +9,8 @@ import (
 
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/clitest"
 )
-
-// trigger does something when the first text that holds on is written.
-type trigger struct {
-	bytes.Buffer
-	on string
-	do func()
-}
-
-func (w *trigger) Write(b []byte) (int, error) {
-	if w.do != nil && bytes.Contains(b, []byte(w.on)) {
-		w.do()
-		w.do = nil
-	}
-	return w.Buffer.Write(b)
-}
 
 // TestExportChanged changes the file while it is exported.
 func TestExportChanged(t *testing.T) {
@@ -41,7 +26,7 @@ func TestExportChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, out := write(t, t.TempDir(), "x.gguf", 1), filepath.Join(t.TempDir(), "out")
-			log := &trigger{on: `"tensor"`, do: func() {
+			log := &clitest.Trigger{On: `"tensor"`, Do: func() {
 				if err := change(in); err != nil {
 					t.Fatal(err)
 				}
@@ -49,7 +34,7 @@ func TestExportChanged(t *testing.T) {
 			cmd := command()
 			cmd.Writer, cmd.ErrWriter = log, log
 			err := tool.Run(context.Background(), cmd, []string{"ggtool", "export", "--progress", "json", in, out})
-			if log.do != nil {
+			if log.Do != nil {
 				t.Fatal("no tensor was begun")
 			}
 			if code := tool.Code(err); code != 3 || !strings.Contains(err.Error(), "changed") {

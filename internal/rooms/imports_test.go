@@ -10,7 +10,7 @@ import (
 // may import packages of the lines above its own. docs/design.md draws them. Those
 // with a question mark are in builds with vector kernels only.
 var rooms = []struct{ name, packages string }{
-	{"nothing of ours below", "fault internal/half internal/lane? internal/pyjson internal/torchmath quants/internal/arith quants/internal/cpu tokenizer/internal/uni"},
+	{"nothing of ours below", "fault internal/half internal/nearest internal/lane? internal/pyjson internal/torchmath quants/internal/arith quants/internal/cpu tokenizer/internal/uni"},
 	{"files as they are", "internal/stamp tokenizer/internal/onig"},
 	{"files as they are", "internal/mmap"},
 	{"bytes: formats without meaning", "gguf safetensors"},
@@ -38,7 +38,7 @@ var rooms = []struct{ name, packages string }{
 
 // tools make data for tests, measure and generate: only each other, and tests, may
 // import them. They may import anything.
-var tools = strings.Fields(`imatrix/imatrixtest safetensors/safetensorstest internal/bench internal/flagtest internal/gen internal/gen/archtable internal/gen/grids
+var tools = strings.Fields(`imatrix/imatrixtest safetensors/safetensorstest internal/bench internal/clitest internal/flagtest internal/gen internal/gen/archtable internal/gen/grids
 	internal/gen/licences internal/hftest internal/hftest/mk internal/interop internal/rooms internal/toktest quants/internal/widths?`)
 
 // never are arrows that would point down and are wrong all the same, also by way
