@@ -24,7 +24,7 @@ var qwen3next = &table.Arch{
 		Dims: shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner", "n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole},
 		Tensors: shape.Table{
 			"attn_q":   "n_embd, 2 * n_embd_q", // half of it are gates
-			"attn_qkv": "n_embd, 2 * key_dim + value_dim", "attn_gate": "n_embd, value_dim", "ssm_ba": "n_embd, 2 * dt_rank",
+			"attn_qkv": "n_embd, 2 * key_dim + value_dim | n_embd, 2 * n_embd_q + n_embd_k + n_embd_v", "attn_gate": "n_embd, value_dim", "ssm_ba": "n_embd, 2 * dt_rank",
 			"ssm_conv1d": "d_conv, 2 * key_dim + value_dim", "ssm_dt.bias": "dt_rank", "ssm_a": "dt_rank",
 			"ssm_norm": "value_dim / dt_rank", "ssm_out": "value_dim, n_embd",
 		},

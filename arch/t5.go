@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -21,9 +22,10 @@ var t5 = &table.Arch{
 	}, []table.Row{
 		{Key: "decoder_start_token_id", Type: gguf.Uint32Type, From: []string{"decoder_start_token_id"}, Const: gguf.Uint32(0)},
 	}),
-	Unused: t5Unused,
-	Expect: t5Expect,
-	Tensors: slices.Concat(t5Encoder, []table.TensorRow{
+	BlockCount: t5Blocks,
+	Unused:     t5Unused,
+	Expect:     t5Expect,
+	Tensors: slices.Concat(t5Layers(t5Encoder), []table.TensorRow{
 		{HF: "decoder.embed_tokens", GGUF: "token_embd", Optional: true, Kind: table.SameAs("token_embd.weight")},
 		{HF: "decoder.final_layer_norm", GGUF: "dec.output_norm"},
 		{HF: "decoder.block.{bid}.layer.0.layer_norm", GGUF: "dec.blk.{bid}.attn_norm", If: t5Decoder},
@@ -57,6 +59,37 @@ var t5encoder = &table.Arch{
 	Unused:    slices.Concat(t5Unused, []string{"num_decoder_layers"}),
 	Expect:    t5Expect,
 	Tensors:   t5Encoder,
+}
+
+// t5Blocks returns the number of layers of the encoder or of the decoder, whichever
+// has more.
+func t5Blocks(c *hparams.View) (int64, error) {
+	n, err := c.BlockCount()
+	if err != nil {
+		return 0, err
+	}
+	decoder, _, err := c.Int("num_decoder_layers")
+	return max(n, decoder), err
+}
+
+// t5Layers returns the rows of the encoder for the layers that it has.
+func t5Layers(list []table.TensorRow) []table.TensorRow {
+	list = slices.Clone(list)
+	for i := range list {
+		if cond := list[i].If; cond == nil {
+			list[i].If = t5InEncoder
+		} else {
+			list[i].If = parts.Both(t5InEncoder, cond)
+		}
+	}
+	return list
+}
+
+// t5InEncoder accepts the layers that the encoder has; there may be fewer than in the
+// decoder.
+func t5InEncoder(l table.Layer) (bool, error) {
+	n, err := l.BlockCount()
+	return l.Bid < n, err
 }
 
 // t5Rows returns the metadata, with what the decoder has after the number of

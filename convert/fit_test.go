@@ -12,6 +12,7 @@ import (
 	"ggforge/arch"
 	"ggforge/convert"
 	"ggforge/fault"
+	"ggforge/gguf"
 	"ggforge/internal/hftest"
 )
 
@@ -75,4 +76,36 @@ func double(config map[string]any) (ok bool) {
 		}
 	}
 	return ok
+}
+
+// TestLongDecoder converts a model whose decoder has more layers than its encoder.
+func TestLongDecoder(t *testing.T) {
+	s := hftest.Lookup("mt5")
+	v := s.All()[0]
+	v.Set = `{"num_layers": 1, "num_decoder_layers": 3}`
+	dir, err := s.Write(t.TempDir(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := convert.Prepare(context.Background(), dir, convert.Options{Pre: s.PreTokenizer()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer job.Close()
+	var names []string
+	for _, x := range job.Plan {
+		names = append(names, x.Name)
+	}
+	for name, want := range map[string]bool{
+		"enc.blk.0.attn_q.weight": true, "enc.blk.1.attn_q.weight": false, "dec.blk.2.attn_q.weight": true, "dec.blk.2.cross_attn_q.weight": true,
+	} {
+		if slices.Contains(names, name) != want {
+			t.Errorf("%s: %v, want %v", name, !want, want)
+		}
+	}
+	for key, want := range map[string]int64{"t5.block_count": 1, "t5.decoder_block_count": 3} {
+		if v, _ := job.Metadata().Get(key); v != gguf.Uint32(uint32(want)) {
+			t.Errorf("%s is %v, want %d", key, v, want)
+		}
+	}
 }

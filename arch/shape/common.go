@@ -106,10 +106,10 @@ var Common = Rules{
 		"1 <= @block_count",
 		"n_head_kv divides n_head",
 		"@expert_used_count <= n_expert",
-		"n_expert <= n_expert * @expert_used_count", // some are used if there are any
+		"1 <= n_expert implies 1 <= @expert_used_count",
+		"1 <= n_expert implies @expert_group_count + 1 <= n_expert",
 		"@expert_group_count divides n_expert",
-		"@expert_group_count <= max(n_expert - 1, 0)",
-		"@expert_group_used_count <= max(@expert_group_count - 1, 1)",
+		"2 <= @expert_group_count implies @expert_group_used_count + 1 <= @expert_group_count",
 		"n_rot <= n_embd_head_k",
 		"@wkv.head_size divides n_embd",
 	},

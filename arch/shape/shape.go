@@ -38,8 +38,9 @@ type Rules struct {
 	// the same rows. A row with the number of a layer is for that layer. A bias without a row of its own has the dimensions of its weight
 	// without the first one, or with it when there is no other.
 	Tensors Table
-	// Relations are of one of the forms "A <= B", "A = B" and "A divides B". Those
-	// of which a key is not there do not count.
+	// Relations are of one of the forms "A <= B", "A = B" and "A divides B", or one
+	// that holds if another does: "A <= B implies C <= D". Those of which a key is not
+	// there do not count.
 	Relations []string
 }
 
@@ -129,7 +130,7 @@ func number(s string) (n int64, ok bool) {
 // that cannot be said. An error is of kind fault.Broken and names the first tensor
 // that does not fit, with the keys that decide.
 func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func(key string) string) error {
-	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*node{}, values: map[string][]int64{}}
+	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*node{}, shapes: map[string][][]*node{}, values: map[string][]int64{}}
 	if err := f.numbers(); err != nil {
 		return err
 	}
@@ -160,9 +161,10 @@ type file struct {
 	arch     string
 	metadata gguf.Metadata
 	source   func(key string) string
-	dims     map[string]*node   // parsed
-	values   map[string][]int64 // of keys that are arrays
-	used     []string           // keys of the last expressions
+	dims     map[string]*node     // by name, parsed
+	shapes   map[string][][]*node // by row, parsed
+	values   map[string][]int64   // of keys that are arrays
+	used     []string             // keys of the last expressions
 }
 
 // dim returns the expression of a name.
@@ -231,7 +233,12 @@ func (f *file) tensor(t Tensor) error {
 	}
 	var wants []string
 	f.used = nil
-	for _, dims := range parseShapes(rule) {
+	shapes := f.shapes[rule]
+	if shapes == nil {
+		shapes = parseShapes(rule)
+		f.shapes[rule] = shapes
+	}
+	for _, dims := range shapes {
 		want := make([]int64, len(dims))
 		known, same := true, true
 		for i, d := range dims {
@@ -296,42 +303,48 @@ func (f *file) keys(bid int64) string {
 
 // relation checks one relation, for every layer when it is about arrays.
 func (f *file) relation(text string) error {
-	op, a, b := "", "", ""
-	for _, o := range []string{" <= ", " = ", " divides "} {
-		if left, right, ok := strings.Cut(text, o); ok {
-			op, a, b = o, left, right
-			break
-		}
+	condition, claim, ok := strings.Cut(text, " implies ")
+	if !ok {
+		condition, claim = "", text
 	}
-	if op == "" {
-		panic(fmt.Sprintf("shape: relation %q", text))
-	}
-	left, right := parseExpr(a), parseExpr(b)
 	layers := int64(1)
 	for bid := int64(0); bid < layers; bid++ {
 		f.used = nil
-		x, okX := f.eval(left, bid)
-		y, okY := f.eval(right, bid)
-		if !okX || !okY {
-			continue
+		if condition != "" {
+			if _, _, holds, known := f.holds(condition, bid); !known || !holds {
+				continue
+			}
 		}
+		a, b, holds, known := f.holds(claim, bid)
 		for _, key := range f.used {
 			layers = max(layers, int64(len(f.values[key])))
 		}
-		holds := false
-		switch op {
-		case " <= ":
-			holds = x <= y
-		case " = ":
-			holds = x == y
-		case " divides ":
-			holds = x == 0 || y%x == 0
-		}
-		if !holds {
-			return fault.Errorf(fault.Broken, "want %s, found %d and %d: %s", text, x, y, f.keys(bid))
+		if known && !holds {
+			return fault.Errorf(fault.Broken, "want %s, found %d and %d: %s", claim, a, b, f.keys(bid))
 		}
 	}
 	return nil
+}
+
+// holds evaluates "A <= B", "A = B" or "A divides B"; known is false when a key is
+// not there.
+func (f *file) holds(text string, bid int64) (a, b int64, holds, known bool) {
+	for op, compare := range comparisons {
+		left, right, ok := strings.Cut(text, op)
+		if !ok {
+			continue
+		}
+		a, okA := f.eval(parseExpr(left), bid)
+		b, okB := f.eval(parseExpr(right), bid)
+		return a, b, compare(a, b), okA && okB
+	}
+	panic(fmt.Sprintf("shape: relation %q", text))
+}
+
+var comparisons = map[string]func(a, b int64) bool{
+	" <= ":      func(a, b int64) bool { return a <= b },
+	" = ":       func(a, b int64) bool { return a == b },
+	" divides ": func(a, b int64) bool { return a == 0 || b%a == 0 },
 }
 
 // numbers checks what single values may be: floating-point numbers are finite,

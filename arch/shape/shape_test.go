@@ -107,6 +107,7 @@ func TestNumbers(t *testing.T) {
 		"short-array":        {"a.attention.head_count", gguf.Array(gguf.Uint32Type, gguf.Uint32(4)), "one element for each of 2 layers, found 1"},
 		"layer-of-an-array":  {"a.attention.head_count", gguf.Array(gguf.Uint32Type, gguf.Uint32(4), gguf.Uint32(5)), "found 2 and 5: a.attention.head_count_kv is 2, a.attention.head_count of layer 1 is 5"},
 		"used-experts":       {"a.expert_used_count", gguf.Uint32(1), "want @expert_used_count <= n_expert, found 1 and 0"},
+		"group-used":         {"a.expert_group_used_count", gguf.Uint32(4), ""}, // without groups
 		"long-rotation":      {"a.rope.dimension_count", gguf.Uint32(4), "want n_rot <= n_embd_head_k, found 4 and 2"},
 		"own-relation":       {"a.groups", gguf.Uint32(3), "want n_group divides n_embd"},
 		"own-second-key":     {"a.heads.group", gguf.Uint32(5), "found 5 and 8"},
