@@ -165,7 +165,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		return err
 	}
 	for _, key := range config.Defaulted() {
-		j.warnf("%s has no %q: taken as %v, the default of its model type", hparams.ConfigFile, key, config.Value(key))
+		j.warnf("%s has no %q: taken as %v, the default of its model type", config.FileName(), key, config.Value(key))
 	}
 	if j.Arch.Headless(config) {
 		j.warnf("the checkpoint of a %s has no output head: programs take the token embedding in its place, the file is for embeddings", config.Class)
@@ -175,10 +175,10 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		if context > 0 {
 			of = fmt.Sprintf("all %d", context)
 		}
-		j.warnf("%s: attention has a sliding window of %d positions, which architecture %s does not have: programs will let it see %s", hparams.ConfigFile, window, j.Arch.Name, of)
+		j.warnf("%s: attention has a sliding window of %d positions, which architecture %s does not have: programs will let it see %s", config.FileName(), window, j.Arch.Name, of)
 	}
 	if unread := j.Arch.Unread(config); len(unread) > 0 {
-		j.warnf("%s: keys without a place in the file: %s", hparams.ConfigFile, list(unread))
+		j.warnf("%s: keys without a place in the file: %s", config.FileName(), list(unread))
 	}
 	return nil
 }

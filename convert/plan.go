@@ -58,7 +58,7 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 			len(layout.Unmapped), j.Arch.Name, blocks, list(layout.Unmapped))
 	}
 	if len(layout.Beyond) > 0 {
-		return fault.Errorf(fault.Broken, "%s: %d tensors are of more experts than the model has: %s", hparams.ConfigFile, len(layout.Beyond), list(layout.Beyond))
+		return fault.Errorf(fault.Broken, "%s: %d tensors are of more experts than the model has: %s", config.FileName(), len(layout.Beyond), list(layout.Beyond))
 	}
 	if len(layout.Missing) > 0 {
 		return fault.Errorf(fault.Broken, "%d tensors are missing for %d layers: %s", len(layout.Missing), blocks, list(layout.Missing))
@@ -121,7 +121,7 @@ func (j *Job) relabelled(config *hparams.View) {
 		return
 	}
 	j.labelled = method == "mxfp4" && j.options.Reference
-	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are", hparams.ConfigFile, method)
+	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are", config.FileName(), method)
 }
 
 // build adds the tensors of one output of the layout to the plan.

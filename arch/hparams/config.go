@@ -107,7 +107,7 @@ func ParseParams(data []byte) (*Config, error) {
 // use returns the first of keys that the configuration has and its value, and
 // counts all of them as used.
 func (c *Config) use(keys ...string) (key string, v any) {
-	return Object{c.values, "", c.used}.lookup(keys...)
+	return Object{c.values, "", c.used, c.File}.lookup(keys...)
 }
 
 // textConfigs are the names under which config.json holds the configuration of

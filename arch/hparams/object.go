@@ -1,7 +1,9 @@
 package hparams
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 
@@ -14,13 +16,14 @@ type Object struct {
 	values map[string]any
 	prefix string          // of the keys, in errors and in read
 	read   map[string]bool // keys that were asked for; nil to record none
+	file   string          // that errors name; "" for ConfigFile
 }
 
 // ObjectIn returns v, the value under key, as an object that records nothing; ok
 // is false when it is none.
 func ObjectIn(key string, v any) (o Object, ok bool) {
 	m, ok := v.(map[string]any)
-	return Object{m, key + ".", nil}, ok
+	return Object{values: m, prefix: key + "."}, ok
 }
 
 // lookup returns the first of keys that the object has, with its prefix, and the
@@ -41,7 +44,7 @@ func (o Object) lookup(keys ...string) (key string, v any) {
 func (o Object) Sub(key string) Object {
 	_, v := o.lookup(key)
 	m, _ := v.(map[string]any)
-	return Object{m, o.prefix + key + ".", o.read}
+	return Object{m, o.prefix + key + ".", o.read, o.file}
 }
 
 // Members returns the members of the object, which the caller does not change; nil
@@ -71,7 +74,8 @@ func (o Object) Has(keys ...string) bool {
 // none is, or when it is null.
 func (o Object) Int(keys ...string) (n int64, ok bool, err error) {
 	key, v := o.lookup(keys...)
-	return asInt(key, v)
+	x, ok, err := asInt(key, v)
+	return x, ok, o.inFile(err)
 }
 
 // Require is Int for keys of which one must be there.
@@ -86,15 +90,30 @@ func (o Object) needed(ok bool, err error, keys []string) error {
 		return err
 	}
 	if len(keys) == 1 {
-		return fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, o.prefix+keys[0])
+		return fault.Errorf(fault.Broken, "%s: has no key %q", o.FileName(), o.prefix+keys[0])
 	}
-	return fault.Errorf(fault.Broken, "%s: has none of the keys %q", ConfigFile, keys)
+	return fault.Errorf(fault.Broken, "%s: has none of the keys %q", o.FileName(), keys)
+}
+
+// FileName returns the name of the file that the object is from, for errors.
+func (o Object) FileName() string { return cmp.Or(o.file, ConfigFile) }
+
+// inFile gives an error about a key the name of the object's file.
+func (o Object) inFile(err error) error {
+	var e *keyError
+	if o.file == "" || !errors.As(err, &e) {
+		return err
+	}
+	named := *e
+	named.file = o.file
+	return &named
 }
 
 // Float is Int for numbers.
 func (o Object) Float(keys ...string) (f float64, ok bool, err error) {
 	key, v := o.lookup(keys...)
-	return asFloat(key, v)
+	x, ok, err := asFloat(key, v)
+	return x, ok, o.inFile(err)
 }
 
 // RequireFloat is Require for numbers.
@@ -112,31 +131,36 @@ func (o Object) RequireBool(keys ...string) (bool, error) {
 // String is Int for strings.
 func (o Object) String(keys ...string) (s string, ok bool, err error) {
 	key, v := o.lookup(keys...)
-	return asString(key, v)
+	x, ok, err := asString(key, v)
+	return x, ok, o.inFile(err)
 }
 
 // Bool is Int for flags.
 func (o Object) Bool(keys ...string) (b, ok bool, err error) {
 	key, v := o.lookup(keys...)
-	return asBool(key, v)
+	x, ok, err := asBool(key, v)
+	return x, ok, o.inFile(err)
 }
 
 // Ints is Int for lists of integers.
 func (o Object) Ints(keys ...string) (list []int64, ok bool, err error) {
 	key, v := o.lookup(keys...)
-	return asList(key, v, asInt)
+	list, ok, err = asList(key, v, asInt)
+	return list, ok, o.inFile(err)
 }
 
 // Floats is Int for lists of numbers.
 func (o Object) Floats(keys ...string) (list []float64, ok bool, err error) {
 	key, v := o.lookup(keys...)
-	return asList(key, v, asFloat)
+	list, ok, err = asList(key, v, asFloat)
+	return list, ok, o.inFile(err)
 }
 
 // Strings is Int for lists of strings.
 func (o Object) Strings(keys ...string) (list []string, ok bool, err error) {
 	key, v := o.lookup(keys...)
-	return asList(key, v, asString)
+	list, ok, err = asList(key, v, asString)
+	return list, ok, o.inFile(err)
 }
 
 // IntAt and StringAt return element i of the list under key; ok is false when there
@@ -174,7 +198,7 @@ func (o Object) unread() []string {
 	var keys []string
 	for key, v := range o.values {
 		if m, ok := v.(map[string]any); ok {
-			keys = append(keys, Object{m, o.prefix + key + ".", o.read}.unread()...)
+			keys = append(keys, Object{m, o.prefix + key + ".", o.read, o.file}.unread()...)
 		} else if !o.read[o.prefix+key] && !IsNo(v) && !inertRope(key, v) {
 			keys = append(keys, o.prefix+key)
 		}
@@ -184,8 +208,14 @@ func (o Object) unread() []string {
 
 // WrongType is the error for a key whose value is not what it should be.
 func WrongType(key, want string, found any) error {
-	return fault.Errorf(fault.Broken, "%s: key %q: want %s, found %s", ConfigFile, key, want, shown(found))
+	return &keyError{ConfigFile, key, fmt.Sprintf("want %s, found %s", want, shown(found))}
 }
+
+// keyError is an error about the value of a key, of kind fault.Broken.
+type keyError struct{ file, key, text string }
+
+func (e *keyError) Error() string        { return fmt.Sprintf("%s: key %q: %s", e.file, e.key, e.text) }
+func (e *keyError) Is(target error) bool { return target == fault.Broken }
 
 // shown returns a value of config.json as JSON has it, cut when it is long.
 func shown(v any) string {

@@ -29,7 +29,7 @@ type Options struct {
 // View returns a view of the configuration without facts, to which nothing was
 // asked so far.
 func (c *Config) View(opt Options) *View {
-	return &View{Config: c, Object: Object{c.values, "", maps.Clone(c.used)}, Options: opt}
+	return &View{Config: c, Object: Object{c.values, "", maps.Clone(c.used), c.File}, Options: opt}
 }
 
 // With returns the view with facts. Both record in the same place.
@@ -41,7 +41,7 @@ func (v *View) With(f Facts) *View {
 
 // AsItStands returns the members of config.json itself, without defaults and
 // without the configuration of a language model in it.
-func (v *View) AsItStands() Object { return Object{v.Raw, "", v.read} }
+func (v *View) AsItStands() Object { return Object{v.Raw, "", v.read, v.Config.File} }
 
 // Given returns the value of a key for a question about keys that the file must
 // not have, or that must have one value: it counts as asked for only if the file
@@ -65,7 +65,7 @@ func (v *View) Rope() Object {
 }
 
 // RopeRoot returns the rope settings of all kinds of attention.
-func (v *View) RopeRoot() Object { return Object{v.rope, "rope_scaling.", v.read} }
+func (v *View) RopeRoot() Object { return Object{v.rope, "rope_scaling.", v.read, v.Config.File} }
 
 // Quantization returns the method by which the file says that the weights are
 // quantized; ok is false when it does not. They may have been dequantized since.

@@ -100,7 +100,7 @@ func (a *Arch) Blocks(c *hparams.View) (int64, error) {
 	}
 	n, err := count(c)
 	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = fault.Errorf(fault.Broken, "%s: %d layers, want at most %d", hparams.ConfigFile, n, hparams.MaxBlocks)
+		err = fault.Errorf(fault.Broken, "%s: %d layers, want at most %d", c.FileName(), n, hparams.MaxBlocks)
 	}
 	return n, err
 }
@@ -145,7 +145,7 @@ func (a *Arch) KVs(c *hparams.View, fileType uint32) (early, m gguf.Metadata, er
 		{"full_attention", a.RopePerAttention}, {"sliding_attention", a.RopePerAttention}, {"mrope_section", a.RopeSections},
 	} {
 		if c.RopeRoot().Members()[r.key] != nil && !r.known {
-			return nil, nil, fault.Errorf(fault.Unsupported, "%s: rope setting %q has no meaning in architecture %s", hparams.ConfigFile, r.key, a.Name)
+			return nil, nil, fault.Errorf(fault.Unsupported, "%s: rope setting %q has no meaning in architecture %s", c.FileName(), r.key, a.Name)
 		}
 	}
 	if early, err = a.kvs(c, a.Early, fileType); err != nil {
@@ -223,10 +223,10 @@ func (e Expect) check(a *Arch, c *hparams.View) error {
 		return nil
 	}
 	if len(e.Values) == 0 {
-		return fault.Errorf(fault.Unsupported, "%s: key %q has no meaning in architecture %s, and it changes the model", hparams.ConfigFile, e.Key, a.Name)
+		return fault.Errorf(fault.Unsupported, "%s: key %q has no meaning in architecture %s, and it changes the model", c.FileName(), e.Key, a.Name)
 	}
 	return fault.Errorf(fault.Unsupported, "%s: key %q is %q, but models of architecture %s compute with %s only",
-		hparams.ConfigFile, e.Key, s, a.Name, strings.Join(e.Values, " or "))
+		c.FileName(), e.Key, s, a.Name, strings.Join(e.Values, " or "))
 }
 
 // text returns a value of config.json as text, numbers in one spelling: 7.00 is 7.

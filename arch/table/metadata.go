@@ -47,7 +47,7 @@ func (r Row) Value(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		return r.Const, true, nil
 	}
 	if err == nil && !ok && r.Required {
-		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q, which %s is made of", hparams.ConfigFile, r.From, r.Key)
+		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q, which %s is made of", c.FileName(), r.From, r.Key)
 	}
 	if err != nil && len(r.From) > 0 {
 		err = fmt.Errorf("%w (for %s)", err, r.Key)

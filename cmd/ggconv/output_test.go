@@ -114,3 +114,29 @@ func TestMistralFormat(t *testing.T) {
 		t.Errorf("architecture %s, pre-tokenizer %v, %d tensors", f.Architecture(), v, len(f.Tensors))
 	}
 }
+
+// TestMistralErrors converts broken checkpoints in Mistral's own format: errors name
+// the file that they are about.
+func TestMistralErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		params map[string]any
+		code   int
+		text   string
+	}{
+		"missing":   {map[string]any{"head_dim": nil}, 3, `params.json: has no`},
+		"type":      {map[string]any{"dim": "wide"}, 3, `params.json: key "dim": want an integer, found "wide"`},
+		"half yarn": {map[string]any{"yarn": map[string]any{"factor": 4}}, 3, `params.json: has no key "yarn.beta"`},
+		"yarn type": {map[string]any{"yarn": map[string]any{"factor": "x"}}, 3, `params.json: key "yarn.factor": want a number`},
+		"value":     {map[string]any{"activation": "tanh"}, 4, `params.json: key "activation"`},
+		"experts":   {map[string]any{"moe": map[string]any{"num_experts": 8}}, 4, `params.json: models with the key "moe"`},
+	} {
+		dir := t.TempDir()
+		if err := hftest.WriteMistral(dir, c.params); err != nil {
+			t.Fatal(err)
+		}
+		code, _, err := call("--progress", "none", "--mistral-format", dir, filepath.Join(t.TempDir(), "m-f16.gguf"))
+		if code != c.code || !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "config.json") {
+			t.Errorf("%s: exit code %d, %v, want %d and %q", name, code, err, c.code, c.text)
+		}
+	}
+}
