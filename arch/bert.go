@@ -563,8 +563,9 @@ func hasLabels(l table.Layer) (bool, error) {
 	return len(labels) > 0, err
 }
 
-// labels returns the labels of a classification. Two of the names that the
-// transformers library makes up are none; other numbers of them count.
+// labels returns the labels of a classification. A model with two
+// labels of the names that the transformers library makes up has none; any other
+// number of such labels counts.
 func labels(c *hparams.View) ([]string, error) {
 	byNumber := c.Sub("id2label").Members()
 	if byNumber == nil {

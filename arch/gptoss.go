@@ -13,7 +13,7 @@ import (
 )
 
 // gptOSS is OpenAI's gpt-oss. Its experts are kept in MXFP4, as blocks of 32
-// codes and a scale for each block, and stay so in every output type; they stand
+// codes and a scale for each block, and stay so in every output type; they come
 // before all other tensors. Source: the class of the reference's converter.
 var gptOSS = &table.Arch{
 	Name:      "gpt-oss",

@@ -163,8 +163,8 @@ func jambaHeadsKV(c *hparams.View) (v gguf.Value, ok bool, err error) {
 }
 
 // falconH1 has a Mamba 2 mixer next to the attention of each layer, and scalars
-// that its weights are multiplied by here. The reference reads config.json as it
-// stands. Source: falcon_h1.py of the reference.
+// that its weights are multiplied by here. The reference reads config.json without
+// defaults. Source: falcon_h1.py of the reference.
 var falconH1 = &table.Arch{
 	Name:      "falcon-h1",
 	Shapes:    shape.Mamba2,

@@ -57,7 +57,7 @@ func (o Object) Value(key string) any {
 	return v
 }
 
-// Present reports whether a key is there, be it with null. It does not count as
+// Present reports whether a key is there, even with null. It does not count as
 // asked for.
 func (o Object) Present(key string) bool {
 	_, ok := o.values[key]

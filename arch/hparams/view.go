@@ -94,9 +94,9 @@ func (v *View) Defaulted() []string {
 }
 
 // Unread lists the keys of the file that nothing asked for and that might mean
-// something, sorted: those that are known to say nothing about the arithmetic,
-// those whose value says no, those that repeat another key, and those that have the
-// default of their model type are not among them.
+// something, sorted. It leaves out keys that are known to say nothing about the
+// arithmetic, keys whose value says no, keys that repeat another key, and keys with
+// the default of their model type.
 func (v *View) Unread() []string {
 	var keys []string
 	for key, value := range v.Object.values {

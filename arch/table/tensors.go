@@ -145,7 +145,8 @@ type Drop struct {
 	Beyond      bool
 }
 
-// Silent is the reason of drops that nobody needs to know about: the file says the same without them.
+// Silent is the reason of drops that nobody needs to know about: the file says the
+// same without them.
 const Silent = ""
 
 // pattern is one name that a row matches: the row's HF name with one of Parts and
