@@ -132,8 +132,8 @@ func numbers(name string, n Number, count int) Field { return Field{name, n, cou
 func f16(name string) Field                          { return numbers(name, NumF16, 1) }
 func run(name string, count int) Field               { return numbers(name, NumByte, count) }
 
-// typeTable holds one row per type id; the zero row stands for ids that are
-// not types.
+// typeTable holds one row per type id; ids that are not types have the zero
+// row.
 var typeTable = [...]typeRow{
 	TypeF32:     plain("F32", KindFloat, NumF32),
 	TypeF16:     plain("F16", KindFloat, NumF16),

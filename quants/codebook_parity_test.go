@@ -168,7 +168,7 @@ func TestZeroSubBlocksIQ3_S(t *testing.T) {
 		{nil, 0},
 		{make([]float32, 512), 0},
 		{set(make([]float32, 256), 0, 1, 2, 3, 4, 5, 6, 7), 0},
-		{set(make([]float32, 256), 0, 1), 0}, // nothing behind the zeros
+		{set(make([]float32, 256), 0, 1), 0}, // nothing after the zeros
 		{set(make([]float32, 256), 7), 7},
 		{set(negZero, 1, 3), 2},
 		{set(make([]float32, 512), 1, 8+0, 8+5), 1 + 4},

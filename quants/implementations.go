@@ -31,14 +31,8 @@ type kernel struct {
 	decode   decoder
 }
 
-// encodes is a kernel for an encoder that works with importance and without.
-func encodes(t gguf.Type, f encoder) kernel { return kernel{t, f, f, nil} }
-
 // converts is a kernel for both directions.
 func converts(t gguf.Type, f encoder, g decoder) kernel { return kernel{t, f, f, g} }
-
-// decodes is a kernel for a decoder alone.
-func decodes(t gguf.Type, g decoder) kernel { return kernel{t, nil, nil, g} }
 
 // implementations lists all there are in this build, those to prefer first; the
 // scalar code, which has a kernel for everything, is the last.

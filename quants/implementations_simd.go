@@ -48,3 +48,6 @@ func lanesImplementation(m cpu.Machine) implementation {
 		},
 	}
 }
+
+// encodes is a kernel for an encoder that works with importance and without.
+func encodes(t gguf.Type, f encoder) kernel { return kernel{t, f, f, nil} }

@@ -46,3 +46,6 @@ func archImplementations() []implementation {
 		finite: avx2.FiniteChunks,
 	}}
 }
+
+// decodes is a kernel for a decoder alone.
+func decodes(t gguf.Type, g decoder) kernel { return kernel{t, nil, nil, g} }

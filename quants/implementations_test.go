@@ -33,16 +33,6 @@ var codecSets = func() []codecSet {
 	return sets
 }()
 
-// setNamed returns the codecs of an implementation; ok is false if it does not run
-// here.
-func setNamed(name string) (s codecSet, ok bool) {
-	i := slices.IndexFunc(codecSets, func(s codecSet) bool { return s.name == name })
-	if i < 0 {
-		return s, false
-	}
-	return codecSets[i], true
-}
-
 // scalarCodec returns the codec of t that defines its bits.
 func scalarCodec(t gguf.Type) *Codec { return codecSets[len(codecSets)-1].lookup(t) }
 
@@ -130,7 +120,7 @@ func TestChoose(t *testing.T) {
 		{name: "wide", runs: func(m cpu.Machine) bool { return m.Bits >= 256 && m.AVX2 }, pays: func(m cpu.Machine) bool { return !m.Emulated },
 			kernels: []kernel{{gguf.TypeQ4_0, f, nil, g}}},
 		{name: "any", runs: func(m cpu.Machine) bool { return m.Bits > 0 }, pays: func(m cpu.Machine) bool { return !m.Emulated },
-			kernels: []kernel{{gguf.TypeQ4_0, nil, f, nil}, encodes(gguf.TypeQ4_K, f)}},
+			kernels: []kernel{{gguf.TypeQ4_0, nil, f, nil}, {gguf.TypeQ4_K, f, f, nil}}},
 		{name: scalarName, runs: func(cpu.Machine) bool { return true }, pays: func(cpu.Machine) bool { return true },
 			kernels: []kernel{converts(gguf.TypeQ4_0, f, g), converts(gguf.TypeQ4_K, f, g)}},
 	}

@@ -2,8 +2,8 @@
 
 // Package avx2 has kernels of 256 bits for amd64. They widen, narrow and shuffle
 // elements, which package simd cannot do: hence simd/archsimd, and the scalar code
-// elsewhere. Where they run, cpu.Machine says. QuantizeX and DequantizeX are those
-// of package scalar; for Q4_0, Q4_1, Q5_0 and Q5_1 importance is not looked at.
+// elsewhere. cpu.Machine says where they run. QuantizeX and DequantizeX are those of
+// package scalar; the encoders of Q4_0, Q4_1, Q5_0 and Q5_1 ignore importance.
 //
 // Common to all:
 //

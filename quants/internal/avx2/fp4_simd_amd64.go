@@ -11,7 +11,7 @@ import (
 	"ggforge/quants/internal/scalar"
 )
 
-// MXFP4 and NVFP4. The scalar scalar.EncodeFP4 takes the first of 8 values nearest to
+// MXFP4 and NVFP4. scalar.EncodeFP4 takes the first of 8 values nearest to
 // the magnitude; these kernels count the midpoints of neighbouring values below
 // it. That is the same:
 //

@@ -117,8 +117,8 @@ func storeNibbles(dst *[16]byte, c0, c1, c2, c3 i32x8, order archsimd.Int8x32) {
 	v.GetLo().Or(v.GetHi()).StoreArray(dst)
 }
 
-// code8 rounds v by adding and truncating. What no int32 holds gives 0; that is
-// all that can be below 0.
+// code8 rounds v by adding and truncating. Values that no int32 holds give 0; no
+// others can be below 0.
 func code8(v, add f32x8, top i32x8) i32x8 {
 	var zero i32x8
 	return v.Add(add).ConvertToInt32().Max(zero).Min(top)

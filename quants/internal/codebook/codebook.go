@@ -32,7 +32,7 @@ type Codebook struct {
 }
 
 // neighbours are the lists of near points, by rank of the vector (see
-// codebook.rank). They are built at the first use of an encoder; the largest,
+// Codebook.Rank). They are built at the first use of an encoder; the largest,
 // for IQ1, take some 30 ms on two cores and 0.7 MB.
 type neighbours struct {
 	Index []int16  // index of the point, -1 for a vector that is none

@@ -11,7 +11,7 @@ import (
 
 // nearLanes is near without a permutation: for vectors of 128 bits, of which one
 // holds a chunk of codes. A lane has a point of even index, then that of odd index
-// behind it, and computes its values from its code: 9 operations for each element
+// after it, and computes its values from its code: 9 operations for each element
 // of 4 points. That is why it gains less than nearAVX2Dim8 and nearAVX2Dim4, which
 // take 3 for 8 points.
 //

@@ -15,7 +15,7 @@ import (
 // values, by level: a permutation of 8 lanes (VPERMPS) looks up those of 8 points
 // at once, with the codes shifted so that the level is in the low bits. It takes 3
 // bits: of dimension 8, whose levels have 2, the table is there twice. Package simd
-// has no permutation, hence archsimd; at 128 bits nearLanes stands in.
+// has no permutation, hence archsimd; at 128 bits there is nearLanes.
 //
 // Limits, for a group and candidate of a list of 8: 12 (dimension 4) or 24 float
 // operations for the tables, 11 or 23 for the sums, 15 to find the first smallest

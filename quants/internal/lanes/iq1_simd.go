@@ -122,7 +122,7 @@ var (
 const eighth = 0x3E000000 // 1/8
 
 // tablesIQ1_S fills the tables of cuts from sx and sw. Rows are sx, sw, and what
-// the part before the cut adds to a and b, for either shift. Behind the last cut b
+// the part before the cut adds to a and b, for either shift. After the last cut b
 // becomes NaN.
 func tablesIQ1_S(l *iq1Lanes) {
 	c := &l.s
@@ -273,7 +273,7 @@ func searchIQ1_SLanes(x, w []float32, codes []uint16) (scale float32, shift uint
 }
 
 // tablesIQ1_M fills the tables of cuts from sx and sw. Rows are sx by group, then
-// w1 by group and shift. Behind the last cut one part of b becomes NaN.
+// w1 by group and shift. After the last cut one part of b becomes NaN.
 func tablesIQ1_M(l *iq1Lanes) {
 	c := &l.m
 	var zero simd.Float32s

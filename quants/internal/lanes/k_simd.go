@@ -159,7 +159,7 @@ func squareTile(w, x []float32) {
 	}
 }
 
-// search.RelevelSym turns s.kept, codes of n sub-blocks of 16 elements in s.x, into those
+// relevelSym turns s.kept, codes of n sub-blocks of 16 elements in s.x, into those
 // for the scales s.d, and puts them into s.packed in the order of the elements.
 func (s *kScratch) relevelSym(levels int32, n, width int) {
 	for sub := 0; sub < n; sub += width {

@@ -12,7 +12,7 @@ import (
 )
 
 // Q4_0, Q4_1, Q5_0 and Q5_1 with importance, on tiles of one block per lane. Without
-// importance there is no search, and the encoder that was installed before runs.
+// importance there is no search, and package avx2 or scalar encodes.
 //
 // The limits are those of the searches: see Q6_K for Q4_0 and Q5_0 and Q4_K for Q4_1
 // and Q5_1. The mean square of the row is one chain of additions, 3 cycles per

@@ -9,7 +9,7 @@ import (
 	"ggforge/quants/internal/search"
 )
 
-// The searches of search.go on tiles: row i of a tile holds element i of as many
+// The searches of package search on tiles: row i of a tile holds element i of as many
 // sub-blocks as a vector has lanes, and every lane repeats the operations of the
 // scalar search in their order. Where the scalar code leaves early, the lane's
 // results are masked.
@@ -49,7 +49,7 @@ const (
 	magicMask = 1<<23 - 1
 )
 
-// asymTable is an search.AsymParams as rows.
+// asymTable is a search.AsymParams as rows.
 type asymTable struct {
 	levels row
 	high   row // levels + magic number
@@ -84,7 +84,7 @@ type asymFit struct {
 	exact []int32
 }
 
-// searchAsymTiles is search.Asym on two tiles x with weights w, one behind the other.
+// searchAsymTiles is search.Asym on two tiles x with weights w, one after the other.
 // Candidates are tried one after the other, as in the scalar code, because each uses
 // the minimum of the best one before it: a chain of sums, divisions and comparisons
 // of which two run at the same time. x and w have one length. pairs is scratch, one
@@ -475,7 +475,7 @@ func relevelSymTile(levels int32, x, d []float32, words []uint32) {
 	}
 }
 
-// searchSym3Tiles is search.Sym3 on two tiles x, one behind the other: moving levels
+// searchSym3Tiles is search.Sym3 on two tiles x, one after the other: moving levels
 // is one long chain of dependent operations with a division in it, so two run at the
 // same time. It stores one scale per lane and the codes as symCodesTile does, both
 // for the first tile and then the second. w, wx and lv are scratch; they and x have

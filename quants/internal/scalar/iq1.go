@@ -8,7 +8,7 @@ import (
 	"ggforge/quants/internal/pack"
 )
 
-// IQ1_S and IQ1_M share the codebook codebook.GridIQ1 and the values of its levels, which
+// IQ1_S and IQ1_M share codebook.GridIQ1 and the values of its levels, which
 // are -1, 0 and 1 moved by 1/8 up or down.
 
 // ValuesIQ1 are the values of the levels, moved up (0) and down (1).

@@ -100,7 +100,7 @@ func searchIQ1_S(x, w []float32, codes []uint16) (scale float32, shift uint8) {
 // CutsIQ1_S are the tables of the search for cuts, by cut.
 type CutsIQ1_S struct {
 	Sx, Sw [CutsLen]float32 // sums of w*x and w over the elements before the cut
-	// By shift: what the part behind the cut adds to a and b.
+	// By shift: what the part after the cut adds to a and b.
 	A2, B2 [2][CutsLen]float32
 }
 

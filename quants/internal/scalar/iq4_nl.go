@@ -69,10 +69,9 @@ func nearestIQ4(v float32) uint8 {
 	if !(v < highest) {
 		return 15
 	}
-	// The first difference may round up to a whole number that v does not reach;
-	// if a table entry is there, it is the nearest all the same. The second is
-	// exact near 0. Its sign decides without a branch, which would be hard to
-	// predict.
+	// v - lowest may round up to the next integer. If that is an entry, it is the nearest
+	// one anyway. v - MiddlesIQ4[i] is exact near 0, and its sign decides without a
+	// branch, which would be hard to predict.
 	i := indexIQ4[int32(v-lowest)] & 15
 	return i + 1 - uint8(math.Float32bits(v-MiddlesIQ4[i])>>31)
 }
