@@ -22,6 +22,7 @@ type run struct {
 	recipe string
 	matrix string // "" for none
 	flags  []string
+	compat bool // ours with --compat reference
 	fails  bool // set afterwards: both refuse
 }
 
@@ -35,6 +36,9 @@ func (o *oracle) compare(t *testing.T, r *run) {
 	removeOutputs()
 	ref := append([]string{root, "env", "-C", work, "llama-quantize"}, flags...)
 	out, refErr := exec.Command("chroot", append(ref, r.in, "ref.gguf", r.recipe)...).CombinedOutput()
+	if r.compat {
+		flags = append(flags, "--compat", "reference")
+	}
 	cmd := exec.Command(filepath.Join(bin, "ggquant"), append(flags, "--progress", "none", r.in, "ours.gguf", r.recipe)...)
 	cmd.Dir = root + work
 	text, err := cmd.CombinedOutput()
@@ -131,7 +135,8 @@ func TestQuantizeMatrixGollama(t *testing.T) {
 	refused := 0
 	for i, r := range allRecipes() {
 		t.Run(r, func(t *testing.T) {
-			o.compare(t, &run{in: "f16.gguf", recipe: r, matrix: "real." + []string{"gguf", "dat"}[i%2]})
+			// the matrix names the text by its path, of which we write the base name
+			o.compare(t, &run{in: "f16.gguf", recipe: r, matrix: "real." + []string{"gguf", "dat"}[i%2], compat: true})
 			if !slices.Contains(recipes, r) { // TestGollama has the others
 				none := run{in: "f16.gguf", recipe: r}
 				o.compare(t, &none)
