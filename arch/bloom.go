@@ -24,8 +24,8 @@ var bloom = &table.Arch{
 			return parts.Times(4, "n_embed")(c)
 		}},
 		parts.BlockCountRow,
-		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: parts.BloomHeads, Required: true},
-		{Key: table.KeyHeadCountKV, Type: gguf.Uint32Type, From: parts.BloomHeads, Required: true},
+		parts.UintRow(table.KeyHeadCount, parts.BloomHeads...),
+		parts.UintRow(table.KeyHeadCountKV, parts.BloomHeads...),
 		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
 		parts.FileTypeRow,
 	},

@@ -25,7 +25,7 @@ var falcon = &table.Arch{
 		parts.UintRow("embedding_length", "hidden_size"),
 		{Key: "feed_forward_length", Derive: parts.Times(4, "hidden_size")},
 		parts.BlockCountRow,
-		{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: falconHeads, Required: true},
+		parts.UintRow(table.KeyHeadCount, falconHeads...),
 		{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, err := falconHeadsKV(c)
 			return table.Uint32Of(n, true, err)

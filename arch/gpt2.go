@@ -86,16 +86,11 @@ var starcoder = &table.Arch{
 	Body:      table.Body{Classes: []string{"GPTBigCodeModel"}, Prefix: "transformer."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
-	Metadata: []table.Row{
-		parts.UintRow("context_length", "n_positions"),
-		parts.UintRow("embedding_length", "n_embd"),
-		{Key: "feed_forward_length", Derive: parts.InnerOr4("n_embd")},
-		parts.BlockCountRow,
-		parts.UintRow(table.KeyHeadCount, "n_head"),
+	Metadata: slices.Concat(starcoderSizes, []table.Row{
 		{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)},
 		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
 		parts.FileTypeRow,
-	},
+	}),
 	Unused: []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "inference_runner", "max_batch_size", "max_sequence_length", "pad_key_length",
 		"pre_allocate_kv_cache", "validate_runner_input", "n_ctx"},
 	Expect: []table.Expect{
@@ -107,6 +102,15 @@ var starcoder = &table.Arch{
 	Tensors: slices.Concat(gpt2Tensors(nil), []table.TensorRow{{HF: "transformer.wpe", GGUF: "position_embd"}}),
 }
 
+// starcoderSizes are the sizes of starcoder and codeshell.
+var starcoderSizes = []table.Row{
+	parts.UintRow("context_length", "n_positions"),
+	parts.UintRow("embedding_length", "n_embd"),
+	{Key: "feed_forward_length", Derive: parts.InnerOr4("n_embd")},
+	parts.BlockCountRow,
+	parts.UintRow(table.KeyHeadCount, "n_head"),
+}
+
 // codeshell is GPT-2 with rope and groups of heads. Source: codeshell.py of the
 // reference.
 var codeshell = &table.Arch{
@@ -114,19 +118,14 @@ var codeshell = &table.Arch{
 	Classes:   []string{"CodeShellForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
-	Metadata: []table.Row{
-		parts.UintRow("context_length", "n_positions"),
-		parts.UintRow("embedding_length", "n_embd"),
-		{Key: "feed_forward_length", Derive: parts.InnerOr4("n_embd")},
-		parts.BlockCountRow,
-		parts.UintRow(table.KeyHeadCount, "n_head"),
+	Metadata: slices.Concat(starcoderSizes, []table.Row{
 		parts.UintRow(table.KeyHeadCountKV, "num_query_groups"),
 		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
 		parts.FileTypeRow,
 		{Key: "rope.freq_base", Const: gguf.Float32(10000)},
 		{Key: "rope.scaling.type", Const: gguf.String("linear")},
 		{Key: "rope.scaling.factor", Const: gguf.Float32(1)},
-	},
+	}),
 	Unused: []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "group_query_attention", "n_ctx"},
 	Expect: []table.Expect{
 		parts.Expect("activation_function", parts.GELU...),

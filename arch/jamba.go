@@ -22,7 +22,7 @@ var jamba = &table.Arch{
 	Metadata: []table.Row{
 		parts.BlockCountRow,
 		parts.UintRow("context_length", "max_position_embeddings", "n_ctx"),
-		{Key: "embedding_length", Type: gguf.Uint32Type, From: jambaWidth, Required: true},
+		parts.UintRow("embedding_length", jambaWidth...),
 		parts.UintRow("feed_forward_length", "intermediate_size"),
 		parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
 		{Key: table.KeyHeadCountKV, Derive: jambaHeadsKV},
@@ -49,7 +49,7 @@ var jamba = &table.Arch{
 			return table.Uint32Of((model+15)/16, true, err)
 		}},
 		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-6, "layer_norm_epsilon", "rms_norm_eps")},
-		{Key: "expert_count", Type: gguf.Uint32Type, From: jambaExperts, Required: true},
+		parts.UintRow("expert_count", jambaExperts...),
 		parts.UintRow("expert_used_count", "num_experts_per_tok", "num_experts_per_token"),
 		parts.FileTypeRow,
 	},

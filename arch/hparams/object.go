@@ -163,13 +163,13 @@ func (o Object) Strings(keys ...string) (list []string, ok bool, err error) {
 	return list, ok, o.inFile(err)
 }
 
-// IntAt and StringAt return element i of the list under key; ok is false when there
-// is no list. A list without such an element is an error.
-
+// IntAt returns element i of the list under key; ok is false when there is no list.
+// A list without such an element is an error.
 func (o Object) IntAt(key string, i int64) (n int64, ok bool, err error) {
 	return elementAt(o, key, i, asInt)
 }
 
+// StringAt is IntAt for strings.
 func (o Object) StringAt(key string, i int64) (s string, ok bool, err error) {
 	return elementAt(o, key, i, asString)
 }

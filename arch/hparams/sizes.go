@@ -119,12 +119,11 @@ func (c *View) IntOr(n int64, keys ...string) (int64, error) {
 // known models have 512 experts.
 const MaxParts = 1 << 16
 
-// Heads and HeadsKV return the numbers of query and key heads; without a number
-// of key heads there are as many as query heads. The order of the keys is that
-// of the reference's Llama class, not that of HeadKeys.
-
+// Heads returns the number of query heads. The order of the keys is that of the
+// reference's Llama class, not that of HeadKeys.
 func (c *View) Heads() (int64, error) { return c.Require("n_heads", "num_attention_heads") }
 
+// HeadsKV returns the number of key heads: without one, as many as query heads.
 func (c *View) HeadsKV() (int64, error) {
 	heads, ok, err := c.Int("n_kv_heads", "num_key_value_heads")
 	if err == nil && !ok {

@@ -19,6 +19,7 @@ func Has(keys ...string) table.Cond {
 	return func(l table.Layer) (bool, error) { return l.Has(keys...), nil }
 }
 
+// Not is the condition that another one does not hold.
 func Not(cond table.Cond) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		ok, err := cond(l)
@@ -38,13 +39,14 @@ func IsTrue(key string) table.Cond {
 	}
 }
 
-// DenseFirst is the condition of layers before the first that has experts,
-// MoEAfter its opposite. Without experts all layers are dense.
+// DenseFirst is the condition of layers before the first that has experts. Without
+// experts all layers are dense.
 func DenseFirst(l table.Layer) (bool, error) {
 	moe, err := MoEAfter(l)
 	return !moe, err
 }
 
+// MoEAfter is the condition of layers from the first one on that has experts.
 func MoEAfter(l table.Layer) (bool, error) {
 	dense, err := LeadingDense(l.View)
 	return l.Bid >= dense, err
@@ -65,8 +67,10 @@ func NextN(l table.Layer) (bool, error) {
 	return l.Bid >= n, err
 }
 
+// FirstLayer is the condition of layer 0.
 func FirstLayer(l table.Layer) (bool, error) { return l.Bid == 0, nil }
 
+// Both is the condition that two others hold.
 func Both(a, b table.Cond) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		ok, err := a(l)

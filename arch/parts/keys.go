@@ -4,6 +4,7 @@ import (
 	"ggforge/arch/table"
 )
 
+// BloomHeads are the keys of the number of heads of BLOOM.
 var BloomHeads = []string{"n_head", "num_attention_heads"}
 
 // Expect returns the row of a key whose value decides the arithmetic, with those

@@ -24,6 +24,7 @@ func PerLayer(list []int64, err error) (v gguf.Value, ok bool, _ error) {
 	return gguf.Int32s(out), true, nil
 }
 
+// LeadingDense returns the number of layers before the first that has experts.
 func LeadingDense(c *hparams.View) (int64, error) {
 	n, ok, err := c.Int("first_k_dense_replace")
 	switch {
@@ -248,17 +249,18 @@ var LlamaRows = slices.Concat(CommonRows, []table.Row{
 	{Key: "rope.dimension_count", Derive: RopeDimensionCount},
 })
 
-// UintRow, FloatRow and BoolRow are rows of a value that must be there, in the
-// first of the config keys that the config has.
-
+// UintRow is the row of an integer that must be there, under the first of the keys
+// that config.json has.
 func UintRow(key string, from ...string) table.Row {
 	return table.Row{Key: key, Type: gguf.Uint32Type, From: from, Required: true}
 }
 
+// FloatRow is UintRow for numbers.
 func FloatRow(key string, from ...string) table.Row {
 	return table.Row{Key: key, Type: gguf.Float32Type, From: from, Required: true}
 }
 
+// BoolRow is UintRow for flags.
 func BoolRow(key string, from ...string) table.Row {
 	return table.Row{Key: key, Type: gguf.BoolType, From: from, Required: true}
 }
@@ -290,11 +292,9 @@ func RopeTheta(c *hparams.View) (gguf.Value, bool, error) {
 	return table.Float32Of(f, err == nil, err)
 }
 
-// RopeShareOfHidden and RopeShareOfHead are the number of dimensions of a head
-// that rotate, where only a share does. The first takes the share of the hidden
-// size and then divides by the number of heads. standard is the share of a config
-// that has none; 0 is an error then.
-
+// RopeShareOfHidden is the number of dimensions of a head that rotate, where only a
+// share does: the share of the hidden size, divided by the number of heads. standard
+// is the share of a config that has none; 0 makes that an error.
 func RopeShareOfHidden(standard float64) table.Derive {
 	return ropeShare(standard, func(share float64, hidden, heads int64) (int64, error) {
 		n, err := hparams.Truncate(share * float64(hidden))
@@ -302,6 +302,7 @@ func RopeShareOfHidden(standard float64) table.Derive {
 	})
 }
 
+// RopeShareOfHead is RopeShareOfHidden where the share is taken of the head.
 func RopeShareOfHead(standard float64) table.Derive {
 	return ropeShare(standard, func(share float64, hidden, heads int64) (int64, error) {
 		return hparams.Truncate(share * float64(hidden/heads))
@@ -353,6 +354,7 @@ func OrElse(n int64, keys ...string) table.Derive {
 	}
 }
 
+// OrElseFloat is OrElse for numbers.
 func OrElseFloat(f float64, keys ...string) table.Derive {
 	return func(c *hparams.View) (gguf.Value, bool, error) {
 		v, _, err := c.Float(keys...)

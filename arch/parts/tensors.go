@@ -66,6 +66,7 @@ var FusedExpertRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp.experts.gate_up_proj.weight", Exact: true, Optional: true, Split: GateUp},
 }
 
+// GateUp splits gate and up projections of experts that are one tensor, the gate first.
 var GateUp = []table.Part{
 	{GGUF: "blk.{bid}.ffn_gate_exps.weight", Transform: Half(0)},
 	{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: Half(1)},

@@ -102,6 +102,7 @@ func transposed(s rows.Source) (rows.Source, error) {
 	}
 }
 
+// Swapped exchanges the dimensions of a matrix, or of each matrix of a stack.
 var Swapped = &table.Transform{Name: "transpose", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	if ne := s.NE(); len(ne) < 2 {
 		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a matrix", gguf.Shape(ne))
@@ -137,6 +138,7 @@ var Column = &table.Transform{
 	},
 }
 
+// NegExpColumn is NegExp, and then Column.
 var NegExpColumn = InTurn("neg-exp-column", NegExp, Column)
 
 // InTurn does one transform after the other.

@@ -54,8 +54,10 @@ func (k *Keys) BlockCount() (int64, error) {
 	return n, err
 }
 
+// Heads returns the number of query heads.
 func (k *Keys) Heads() (int64, error) { return k.Require(KeyHeadCount) }
 
+// HeadsKV returns the number of key heads: without one, as many as query heads.
 func (k *Keys) HeadsKV() (int64, error) {
 	heads, ok, err := k.Int(KeyHeadCountKV)
 	if err == nil && !ok {

@@ -26,6 +26,7 @@ type Row struct {
 // Derive computes the value of a row; ok is false when there is none.
 type Derive func(*hparams.View) (v gguf.Value, ok bool, err error)
 
+// Value returns the value of the row; ok is false when the pair is not written.
 func (r Row) Value(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if r.Derive != nil {
 		return r.Derive(c)
@@ -55,8 +56,7 @@ func (r Row) Value(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	return v, ok, err
 }
 
-// Uint32Of and Float32Of turn what a Config method returns into a metadata value.
-
+// Uint32Of turns what a method of hparams.Object returns into a metadata value.
 func Uint32Of(n int64, ok bool, err error) (gguf.Value, bool, error) {
 	if err == nil && ok && (n < 0 || n > math.MaxUint32) {
 		err = fault.Errorf(fault.Broken, "%s: %d does not fit 32 bits without sign", hparams.ConfigFile, n)
@@ -67,6 +67,7 @@ func Uint32Of(n int64, ok bool, err error) (gguf.Value, bool, error) {
 	return gguf.Uint32(uint32(n)), true, nil
 }
 
+// Float32Of is Uint32Of for numbers.
 func Float32Of(f float64, ok bool, err error) (gguf.Value, bool, error) {
 	if err == nil && ok && math.IsInf(float64(float32(f)), 0) {
 		err = fault.Errorf(fault.Broken, "%s: %v does not fit float32", hparams.ConfigFile, f)
@@ -77,6 +78,7 @@ func Float32Of(f float64, ok bool, err error) (gguf.Value, bool, error) {
 	return gguf.Float32(float32(f)), true, nil
 }
 
+// BoolOf is Uint32Of for flags.
 func BoolOf(b, ok bool, err error) (gguf.Value, bool, error) {
 	return gguf.Bool(b), ok && err == nil, err
 }

@@ -291,6 +291,7 @@ func (t *TensorRow) experts(l Layer) (int64, error) {
 // hasExperts reports whether the row joins experts.
 func (t *TensorRow) hasExperts() bool { return strings.Contains(t.HF, "{xid}") }
 
+// Drops reports whether the row leaves its tensors out.
 func (t *TensorRow) Drops() bool { return t.GGUF == "" && t.Split == nil }
 
 // joins reports whether the row makes one tensor of several.
@@ -679,6 +680,8 @@ func (o *Output) Build(sources []rows.Source) ([]Result, error) {
 	return out, nil
 }
 
+// Apply returns the tensor after the transform; t is nil for none. A shape that does
+// not fit gives an error of kind fault.Broken.
 func (t *Transform) Apply(l Layer, s rows.Source) (rows.Source, error) {
 	if t == nil {
 		return s, nil
