@@ -5,7 +5,12 @@
 // files that were read are remembered, so that a run can ask at its end whether
 // one of them has changed meanwhile.
 //
-//	dir.go     what may be opened
-//	limits.go  how large side files may be
-//	hub.go     the cache of the Hugging Face hub
+// Weights come from a Store, which lists stored tensors and reads their bytes;
+// package precision says which of them make one weight.
+//
+//	dir.go          what may be opened
+//	limits.go       how large side files may be
+//	hub.go          the cache of the Hugging Face hub
+//	store.go        what a store is
+//	safetensors.go  the store of safetensors files
 package checkpoint
