@@ -267,9 +267,6 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 		return err
 	}
 	j.Warnings = append(j.Warnings, vocab.Warnings...)
-	if err := j.checkVocab(len(vocab.Tokens)); err != nil {
-		return err
-	}
 	pairs, err := j.valuePairs(config)
 	if err != nil {
 		return err
@@ -289,18 +286,6 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 		}
 	}
 	return j.checkShapes(config)
-}
-
-// checkVocab refuses a vocabulary that does not fit the embedding: no loader
-// takes such a file.
-func (j *Job) checkVocab(tokens int) error {
-	for _, t := range j.Plan {
-		if ne := t.Source.NE(); t.Name == "token_embd.weight" && (len(ne) != 2 || ne[1] != int64(tokens)) {
-			return fault.Errorf(fault.Broken, "tensor %q: dimensions %s, want one row for each of the %d tokens of the vocabulary",
-				t.From, gguf.Shape(ne), tokens)
-		}
-	}
-	return nil
 }
 
 // Output returns the file that the job writes to when the user names out: a

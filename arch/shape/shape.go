@@ -4,9 +4,9 @@
 // A checkpoint whose config.json does not fit its tensors would become a file that
 // no loader takes. The tables of this package are what loaders demand, as text:
 //
-//	"ffn_up": "n_embd, n_ff"                               dimensions, innermost first
+//	"ffn_up": "n_embd, n_ff"                                       dimensions, innermost first
 //	"n_embd_head_k": "@attention.key_length or n_embd / n_head"    a size and its keys
-//	"n_head_kv divides n_head"                             a relation
+//	"n_head_kv divides n_head"                                     a relation
 //
 // Common holds what names usually mean, the rows of an architecture come before
 // it. Where loaders take more than one thing, so do the rules.
@@ -24,7 +24,7 @@ import (
 	"ggforge/gguf"
 )
 
-// Table maps names to expressions, see the language above.
+// Table maps names to expressions; expr.go has their grammar.
 type Table map[string]string
 
 // Rules are what an architecture has instead of the rows of Common, or beyond
@@ -33,10 +33,11 @@ type Rules struct {
 	// Dims are the names that expressions may use.
 	Dims Table
 	// Tensors are dimensions by name. The name is that in the file without
-	// ".weight", and without "blk.N." or, where a number is elsewhere, with
-	// "{bid}" in its place; encoders and decoders in one file ("enc.", "dec.") have
-	// the same rows. A row with the number of a layer is for that layer. A bias without a row of its own has the dimensions of its weight
-	// without the first one, or with it when there is no other.
+	// ".weight", and without "blk.N." or, where a number is elsewhere, with "{bid}" in
+	// its place; encoders and decoders in one file ("enc.", "dec.") have the same
+	// rows. A row with the number of a layer is for that layer. A bias without a row
+	// of its own has the dimensions of its weight without the first one, or with it
+	// when there is no other.
 	Tensors Table
 	// Relations are of one of the forms "A <= B", "A = B" and "A divides B", or one
 	// that holds if another does: "A <= B implies C <= D". Those of which a key is not

@@ -192,7 +192,7 @@ func (a *Arch) kvs(c *hparams.View, rows []Row, fileType uint32) (m gguf.Metadat
 // CheckShapes compares the tensors that a checkpoint would become with the metadata
 // m of the file. An error is of kind fault.Broken.
 func (a *Arch) CheckShapes(c *hparams.View, m gguf.Metadata, tensors []shape.Tensor) error {
-	return a.Shapes.Check(a.Name, m, tensors, func(key string) string {
+	err := a.Shapes.Check(a.Name, m, tensors, func(key string) string {
 		for _, r := range a.Metadata {
 			if r.Key != key {
 				continue
@@ -205,6 +205,10 @@ func (a *Arch) CheckShapes(c *hparams.View, m gguf.Metadata, tensors []shape.Ten
 		}
 		return ""
 	})
+	if err != nil {
+		err = fmt.Errorf("%s: %w", hparams.ConfigFile, err)
+	}
+	return err
 }
 
 // Expect names a config key whose value decides the arithmetic of the model,

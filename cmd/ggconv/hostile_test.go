@@ -104,6 +104,7 @@ func TestHostileSizes(t *testing.T) {
 		"negative-size":         {spec: "llama", set: `{"intermediate_size": -96}`, want: "-96"},
 		"no-context":            {spec: "llama", set: `{"max_position_embeddings": 0}`, want: "llama.context_length is 0"},
 		"positions":             {spec: "gpt2", set: `{"n_positions": 8, "n_ctx": 8}`, want: "gpt2.context_length is 8"},
+		"vocabulary":            {spec: "llama", set: `{"vocab_size": 2000}`, want: "tokenizer.ggml.tokens has 2000 elements"},
 		"labels":                {spec: "roberta-classifier", set: `{"id2label": {"0": "a", "1": "b", "2": "c", "3": "d", "4": "e", "5": "f", "6": "g"}}`, want: "classifier.output_labels has 7 elements"},
 		"transposed-down": {spec: "llama", replace: []string{"mlp.down_proj.weight", "mlp.down_proj.weight | intermediate_size, hidden_size #"},
 			set: "{}", want: `tensor "model.layers.0.mlp.down_proj.weight" (blk.0.ffn_down.weight): dimensions 64 x 96, want 96 x 64 (n_ff, n_embd)`},
