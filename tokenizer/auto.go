@@ -22,7 +22,7 @@ var specialTokens = []string{"bos_token", "eos_token", "unk_token", "sep_token",
 // autoTokenizer is what transformers makes of the files.
 type autoTokenizer struct {
 	*hf.Tokenizer
-	class   *autoClass // nil: tokenizer.json as it stands
+	class   *autoClass // nil: tokenizer.json as it is
 	special []string   // the special tokens by text
 }
 
@@ -32,13 +32,13 @@ func (f *files) auto(v *Vocab, opt Options) (*autoTokenizer, error) {
 	class := classOf(name)
 	switch {
 	case class != nil && class.spm && f.byteLevelFile():
-		v.warnf("%s: tokenizer_class %s does not fit the byte-level tokenizer of %s, which is taken as it stands", configFile, name, jsonFile)
+		v.warnf("%s: tokenizer_class %s does not fit the byte-level tokenizer of %s, which is taken as it is", configFile, name, jsonFile)
 		class = nil
 	case class != nil && !class.fits(f.json):
-		v.warnf("%s: tokenizer_class %s does not fit the model of %s, which is taken as it stands", configFile, name, jsonFile)
+		v.warnf("%s: tokenizer_class %s does not fit the model of %s, which is taken as it is", configFile, name, jsonFile)
 		class = nil
 	case slices.Contains(otherClasses, name):
-		v.warnf("%s: what tokenizer_class %s changes is not followed: %s is taken as it stands", configFile, name, jsonFile)
+		v.warnf("%s: what tokenizer_class %s changes is not followed: %s is taken as it is", configFile, name, jsonFile)
 	}
 	return f.make(class, opt)
 }
@@ -49,7 +49,7 @@ func (f *files) byteLevelFile() bool {
 	return decoder.Get("type") == "ByteLevel"
 }
 
-// make makes the tokenizer of a class; nil takes tokenizer.json as it stands.
+// make makes the tokenizer of a class; nil takes tokenizer.json as it is.
 func (f *files) make(class *autoClass, opt Options) (*autoTokenizer, error) {
 	decoder, config, err := f.addedConfig()
 	if err != nil {
@@ -83,25 +83,25 @@ func (f *files) make(class *autoClass, opt Options) (*autoTokenizer, error) {
 	case class != nil && class.wrap:
 		err = tok.wrap(class.text(config, 5), class.text(config, 3))
 	case f.json == nil: // with tokenizer.json its post-processor counts alone
-		var before, behind any
+		var before, after any
 		if pyjson.Truthy(config.Get("add_bos_token")) {
 			before = class.text(config, 0)
 		}
 		if pyjson.Truthy(config.Get("add_eos_token")) {
-			behind = class.text(config, 1)
+			after = class.text(config, 1)
 		}
-		err = tok.wrap(before, behind)
+		err = tok.wrap(before, after)
 	}
 	return tok, err
 }
 
 // wrap lets the post-processor put tokens around a text; nil is none.
-func (t *autoTokenizer) wrap(before, behind any) error {
+func (t *autoTokenizer) wrap(before, after any) error {
 	var w hf.Wrap
 	for _, e := range []struct {
 		text any
 		ids  *[]int
-	}{{before, &w.Before}, {behind, &w.Behind}} {
+	}{{before, &w.Before}, {after, &w.After}} {
 		if e.text == nil {
 			continue
 		}

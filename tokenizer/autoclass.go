@@ -18,7 +18,7 @@ type autoClass struct {
 
 	model      string // members of the model besides vocab and merges
 	normalizer string
-	pre        string // PREFIX_SPACE stands for add_prefix_space, SCHEME for what follows from it
+	pre        string // PREFIX_SPACE is replaced by add_prefix_space, SCHEME for what follows from it
 	decoder    string
 
 	prefixSpace bool // add_prefix_space where the files say nothing
@@ -101,7 +101,7 @@ func splitThenBytes(words string) string {
 
 // otherClasses also bring parts of their own, or are Python code that does not read
 // tokenizer.json at all. That is not followed here: tokenizer.json is taken as it
-// stands, with a warning.
+// is, with a warning.
 var otherClasses = strings.Fields(`AlbertTokenizer BarthezTokenizer BigBirdTokenizer BlenderbotTokenizer CLIPTokenizer CamembertTokenizer
 	CodeLlamaTokenizer DPRContextEncoderTokenizer DPRQuestionEncoderTokenizer DPRReaderTokenizer DebertaTokenizer DebertaV2Tokenizer
 	FunnelTokenizer HerbertTokenizer LasrTokenizer LayoutLMv2Tokenizer LayoutLMv3Tokenizer LayoutXLMTokenizer LukeTokenizer MBart50Tokenizer
@@ -176,7 +176,7 @@ func (f *files) className() string {
 	return named
 }
 
-// classOf returns the class of a name, nil for those that take tokenizer.json as it stands.
+// classOf returns the class of a name, nil for those that take tokenizer.json as it is.
 func classOf(name string) *autoClass {
 	for i := range autoClasses {
 		if slices.Contains(strings.Fields(autoClasses[i].names), name) {

@@ -128,7 +128,7 @@ func loadBert(f *files, v *Vocab, opt Options) error {
 	return f.writeSpecial(v, opt)
 }
 
-// writeTypeCount adds how many types of sequence the model tells apart.
+// writeTypeCount adds how many types of sequence the model has.
 func (f *files) writeTypeCount(v *Vocab) error {
 	n, err := f.integer("type_vocab_size", 1)
 	if err == nil {
@@ -293,8 +293,8 @@ func (o *Options) padVocab(multiple int) error {
 // errBuiltin refuses a directory without a tokenizer, for which the reference
 // takes one from its source tree.
 func errBuiltin(name string) error {
-	return unsupportedf("neither %s nor %s: the vocabulary that stands in for them (models/ggml-vocab-%s.gguf of llama.cpp's sources) is no part of this program; "+
-		"put the tokenizer files of the model beside the weights", jsonFile, spmFile, name)
+	return unsupportedf("neither %s nor %s: the vocabulary that replaces them (models/ggml-vocab-%s.gguf of llama.cpp's sources) is no part of this program; "+
+		"put the tokenizer files of the model next to the weights", jsonFile, spmFile, name)
 }
 
 // loadMamba follows MambaModel (conversion/mamba.py).

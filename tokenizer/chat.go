@@ -14,7 +14,7 @@ import (
 
 // loadTemplate finds the chat template: the member chat_template of
 // tokenizer_config.json, even when it is null; else chat_template.jinja, with
-// the files of additional_chat_templates beside it; else chat_template.json.
+// the files of additional_chat_templates next to it; else chat_template.json.
 func (s *special) loadTemplate(v *Vocab) error {
 	other, err := s.files.templateFile()
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package tokenizer turns the tokenizer files of a checkpoint directory into
 // the tokenizer.* metadata of a GGUF file.
 //
-// The files of a directory overlap: the same token may be told by the model
+// The files of a directory overlap: the same token may be described by the model
 // file, by two lists of added tokens and by several kinds of "special token"
 // settings. Load lays them over each other in one fixed order:
 //
@@ -44,7 +44,7 @@
 //
 // In the rows a later layer replaces an earlier one; in the settings the
 // earlier source wins and a later one only fills what is still open.
-// special_tokens_map.json is read only where transformers reads it: beside a
+// special_tokens_map.json is read only where transformers reads it: next to a
 // tokenizer_config.json without added_tokens_decoder. generation_config.json is
 // read for HunYuan only.
 //

@@ -15,7 +15,7 @@ func (f *files) llamaStyle() bool {
 	return model.Get("type") == "BPE" && pyjson.Truthy(model.Get("byte_fallback")) && decoder.Get("type") == "Sequence"
 }
 
-// hexPiece matches the text of a token that stands for one byte.
+// hexPiece matches the text of a token for one byte.
 var hexPiece = regexp.MustCompile(`^<0x[0-9A-Fa-f]{2}>$`)
 
 // loadLlamaHF follows _set_vocab_llama_hf (conversion/base.py): the base

@@ -9,7 +9,7 @@ import (
 
 // postProcessor reads from the post_processor of tokenizer.json whether a
 // sequence is wrapped in bos, eos and sep. In passing it may correct which
-// tokens these are: the tokens themselves then stand in special.tokens, as if
+// tokens these are: the tokens themselves are then in special.tokens, as if
 // tokenizer_config.json had named them.
 //
 // bos, eos, cls and sep are members of tokenizer_config.json as they are there:

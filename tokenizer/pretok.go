@@ -13,7 +13,7 @@ import (
 	"ggforge/tokenizer/internal/hf"
 )
 
-// checkText is what the reference tells pre-tokenizers apart by: the ids of this
+// checkText is what the reference knows pre-tokenizers by: the ids of this
 // text, special tokens around it included, are hashed (get_vocab_base_pre in
 // conversion/base.py).
 const checkText = "\n \n\n \n\n\n \t \t\t \t\n  \n   \n    \n     \n🚀 (normal) 😶\u200d🌫\ufe0f (multiple emojis " +
@@ -59,7 +59,7 @@ func preOf(sum string) string {
 // reference knows the tokenizer that transformers makes, that is what it takes.
 // Else these are tried, which it does not:
 //
-//   - tokenizer.json as it stands, if the class has changed it: most published
+//   - tokenizer.json as it is, if the class has changed it: most published
 //     fingerprints are older than these classes;
 //   - the tokenizer without those added tokens at the end that occur in the check
 //     text: a fine-tune that appends tokens keeps vocabulary, merges and the
@@ -81,7 +81,7 @@ func (f *files) preTokenizer(v *Vocab, tok *autoTokenizer, opt Options) (*autoTo
 		}
 		if pre := preOf(sum); pre != "" {
 			if i > 0 {
-				v.warnf("%s: tokenizer_class makes a tokenizer whose check text is not known; %s as it stands has that of %q and is taken", configFile, jsonFile, pre)
+				v.warnf("%s: tokenizer_class makes a tokenizer whose check text is not known; %s as it is has that of %q and is taken", configFile, jsonFile, pre)
 			}
 			return t, pre, nil
 		}

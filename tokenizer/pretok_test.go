@@ -87,7 +87,7 @@ func TestPreTokenizer(t *testing.T) {
 	}{
 		{"known", gpt2, gpt2, "", "base", "", ""},
 		{"class makes the same", gpt2, gpt2, `{"tokenizer_class":"GPT2Tokenizer"}`, "base", "", ""},
-		{"class garbles", falcon, falcon, `{"tokenizer_class":"GPTNeoXTokenizer"}`, "base", "as it stands", ""},
+		{"class garbles", falcon, falcon, `{"tokenizer_class":"GPTNeoXTokenizer"}`, "base", "as it is", ""},
 		{"class for another kind of model", gpt2, gpt2, `{"tokenizer_class":"LlamaTokenizerFast"}`, "base", "does not fit the byte-level tokenizer", ""},
 		{"tokens outside the check text", gpt2, with(gpt2, added(1001, "<tool>")), "", "base", "", ""},
 		{"tokens in the check text", gpt2, with(gpt2, added(1001, "<tool>"), added(1002, "told"), added(1003, "3333")), "", "base", `without the added tokens ["told" "3333"]`, ""},

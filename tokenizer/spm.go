@@ -385,7 +385,7 @@ func (f *files) addedTokensDecoder(v *Vocab) error {
 
 // addedToken is one entry of a list of added tokens.
 type addedToken struct {
-	file    string // where it stands
+	file    string // that it is from
 	id      string // decimal
 	text    string
 	special bool
@@ -458,7 +458,7 @@ func (f *files) jsonTokens() ([]addedToken, error) {
 }
 
 // row returns the row of an id in decimal, or -1 with a warning when the
-// vocabulary ends before it. It also checks the text that is to stand there.
+// vocabulary ends before it. It also checks the text that is to go there.
 func (v *Vocab) row(file, id, text string) (int, error) {
 	if strings.HasPrefix(id, "-") {
 		return 0, badf(file, "token %q: negative id %s", text, id)

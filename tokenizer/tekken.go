@@ -26,7 +26,7 @@ var tekkenTemplates = map[string]string{"v3": "mistral-v3-tekken", "v7": "mistra
 //
 //	config          default_vocab_size, default_num_special_tokens, version
 //	special_tokens  rank, token_str; filled up with <SPECIAL_i>      ids from 0 on
-//	vocab           rank, token_bytes (base64)                       ids behind them
+//	vocab           rank, token_bytes (base64)                       ids after them
 //
 // Vocabulary entries beyond default_vocab_size are not used.
 func loadTekken(f *files, v *Vocab, opt Options) error {
@@ -49,7 +49,7 @@ func loadTekken(f *files, v *Vocab, opt Options) error {
 		}
 	}
 	if !ok {
-		return unsupportedf("%s: version %s: the chat template that belongs to it is no part of this program; %s beside it is read instead",
+		return unsupportedf("%s: version %s: the chat template that belongs to it is no part of this program; %s next to it is read instead",
 			tekkenFile, version, jsonFile)
 	}
 	if err := tekkenSpecials(v, root, nSpecial); err != nil {

@@ -20,8 +20,8 @@ import (
 //	IQ== 0
 //	ICA= 256
 //
-// Merges stand nowhere: two tokens merge into a third if that is what merging
-// by rank gives. The special tokens stand in Python code that comes with each
+// Merges are not written down: two tokens merge into a third if that is what merging
+// by rank gives. The special tokens are in Python code that comes with each
 // family; tables here repeat it.
 
 const (
@@ -460,7 +460,7 @@ func loadKimiLinear(f *files, v *Vocab, opt Options) error {
 	return badf(configFile, "eos_token: want one of the special tokens, found %s", pyjson.Describe(eos))
 }
 
-// glm3Special are the tokens that ChatGLM3 has behind those of its model.
+// glm3Special are the tokens that ChatGLM3 has after those of its model.
 var glm3Special = []string{"[MASK]", "[gMASK]", "[sMASK]", "sop", "eop", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"}
 
 // loadChatGLM3 follows ChatGLMModel.set_vocab_chatglm3 (conversion/chatglm.py).
@@ -470,7 +470,7 @@ func loadChatGLM3(f *files, v *Vocab, opt Options) error {
 		return err
 	}
 	if len(m.pieces) < 3 || m.pieces[0].typ != Unknown || m.pieces[1].typ != Control || m.pieces[2].typ != Control {
-		return badf(spmFile, "want the unknown piece first, and bos and eos behind it")
+		return badf(spmFile, "want the unknown piece first, and bos and eos after it")
 	}
 	n, err := f.integer("padded_vocab_size", 0)
 	if err != nil {

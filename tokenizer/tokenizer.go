@@ -206,7 +206,7 @@ func loadLlama(dir Files, opt Options) (*Vocab, error) {
 	}
 	const dna = "HybridDNATokenizer"
 	if f.config.Get("tokenizer_class") == dna {
-		return nil, unsupportedf("%s: tokenizer_class %s: its tokens stand in Python code only", configFile, dna)
+		return nil, unsupportedf("%s: tokenizer_class %s: its tokens are in Python code only", configFile, dna)
 	}
 	if f.json, err = readObjectIfFile(dir, jsonFile); err != nil {
 		return nil, err
@@ -318,7 +318,7 @@ const (
 	keyHFJSON          = "tokenizer.huggingface.json"
 )
 
-// otherKinds tells a tokenizer without tokenizer.model by its files, first match first.
+// otherKinds names the kind of a tokenizer without tokenizer.model by its files, first match first.
 var otherKinds = []struct{ file, kind string }{
 	{vocabTextFile, "WordPiece"},
 	{rwkvFile, "the vocabulary of RWKV"},

@@ -65,6 +65,7 @@ func TestBombs(t *testing.T) {
 		{"card-without-end", map[string]string{"README.md": "---\n" + strings.Repeat("\n", 15<<20)}, 3, "front matter", 128},
 		{"card-body", map[string]string{"README.md": "---\nlicense: mit\n---\n" + strings.Repeat("\n", 15<<20)}, 0, "", 64},
 		{"card-datasets", map[string]string{"README.md": "---\ndatasets: [" + repeat(100_000, func(b *strings.Builder, i int) { fmt.Fprintf(b, "a/%x", i) }) + "]\n---\n"}, 3, `key "datasets"`, 256},
+		{"config-id", map[string]string{"config.json": strings.Replace(smallConfig, "{", `{"_name_or_path":"`+strings.Repeat("a-", 4<<20)+`",`, 1)}, 3, "an id of 8388608 bytes", 128},
 		{"generation-digits", map[string]string{"generation_config.json": `{"top_k": ` + digits + `}`}, 3, "an integer of 8388608 digits", 64},
 		{"generation-fraction", map[string]string{"generation_config.json": `{"temperature": 0.` + digits + `}`}, 0, "", 64},
 		{"config-digits", map[string]string{"config.json": `{"architectures": ["LlamaForCausalLM"], "hidden_size": ` + digits + `}`}, 3, "an integer of 8388608 digits", 64},
@@ -87,10 +88,13 @@ func TestBombs(t *testing.T) {
 		{"values", map[string]string{"generation_config.json": "[" + strings.Repeat("0,", 7<<20) + "0]"}, 3, "want an object", 1024},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && c.mb > 512 {
+				t.Skip("too much memory for the race detector")
+			}
 			files := map[string]string{}
 			if _, ok := c.files["tokenizer.json"]; ok {
 				files["tokenizer.model"], files["tokenizer_config.json"] = "", ""
-				files["config.json"] = `{"architectures":["LlamaForCausalLM"],"vocab_size":200000,"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":1,"intermediate_size":8,"max_position_embeddings":8,"rms_norm_eps":1e-5}`
+				files["config.json"] = smallConfig
 			}
 			for name, text := range c.files {
 				files[name] = text

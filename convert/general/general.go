@@ -33,7 +33,7 @@ type Counts struct {
 	Experts int64
 }
 
-// Metadata is what the files of one model tell.
+// Metadata is what the files of one model say.
 type Metadata struct {
 	// Warnings lists what was skipped without an error.
 	Warnings []string
@@ -225,7 +225,15 @@ func hubID(config *document) (text, error) {
 	if !ok {
 		return text{}, config.typeError("_name_or_path", "a string", v)
 	}
-	return text{s, strings.Count(s, "/") <= 1}, nil
+	return text{s, strings.Count(s, "/") <= 1}, config.idLength("_name_or_path", s)
+}
+
+// idLength refuses an id that is too long.
+func (d *document) idLength(key, id string) error {
+	if len(id) > maxID {
+		return fault.Errorf(fault.Broken, "%s: an id of %d bytes, want at most %d", d.at(key), len(id), maxID)
+	}
+	return nil
 }
 
 func (m *Metadata) loadSampling(generation, over *document) error {
@@ -321,6 +329,9 @@ func (m *Metadata) loadSources(card, over *document) error {
 			case string:
 				if strict {
 					return doc.typeError(key, "a list of objects", e)
+				}
+				if err := doc.idLength(key, e); err != nil {
+					return err
 				}
 				s.id = text{e, true}
 			default:

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// modelID is what an id such as "org/Llama-2-7b-chat-hf" tells.
+// modelID is what an id such as "org/Llama-2-7b-chat-hf" says.
 type modelID struct {
 	name, org                     text
 	base, finetune, version, size text
@@ -36,6 +36,9 @@ const (
 	roleVersion
 	roleQuant // the quantization of a file; goes nowhere
 )
+
+// maxID bounds the bytes of an id; the hub's have a hundred at most.
+const maxID = 1 << 12
 
 // parseID splits an id. total is the number of parameters of the model, or 0 to
 // believe every size.
@@ -192,7 +195,7 @@ func decimalValue(r rune) rune {
 }
 
 // hubURL is the address of a model or dataset. As in the reference the dot
-// stands for any character, but the host's name must occur somewhere.
+// matches any character, but the host's name must occur somewhere.
 var hubURL = regexp.MustCompile(`^https?://huggingface.co/([^/]+/[^/]+)$`)
 
 // resolve returns the fields that the source's id gives.

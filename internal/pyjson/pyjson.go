@@ -345,7 +345,7 @@ func (p *parser) object() (any, string) {
 }
 
 // objectOf returns the object of members in the order in which they were read. The
-// map is made at its size: a large one that grows leaves twice its size behind.
+// map is made at its size: a large one that grows leaves twice its size to collect.
 func objectOf(names []string, values []any) *Object {
 	o := &Object{Names: names[:0], Values: make(map[string]any, len(names))}
 	for i, name := range names {

@@ -14,9 +14,9 @@ type Merge struct{ Left, Right string }
 
 // BPEOptions are the settings of a BPE model. The zero value is the library's default.
 type BPEOptions struct {
-	Unk          *string // stands for characters outside the vocabulary; nil drops them
+	Unk          *string // for characters outside the vocabulary; nil drops them
 	Prefix       string  // before every character of a word but the first
-	Suffix       string  // behind the last character of a word
+	Suffix       string  // after the last character of a word
 	FuseUnk      bool    // one unknown token for a run of unknown characters
 	ByteFallback bool    // unknown characters become tokens of the form <0x61>, if all their bytes have one
 	IgnoreMerges bool    // a piece that is a token is not taken apart
@@ -284,7 +284,7 @@ func (m *BPE) merge(symbols []symbol) {
 			continue
 		}
 		right := &symbols[left.next]
-		// The pair may have changed since it was queued; it stands if it still
+		// The pair may have changed since it was queued; it counts if it still
 		// makes the same token.
 		if to, ok := m.merges[[2]int{left.id, right.id}]; !ok || to.id != top.id {
 			continue

@@ -1,7 +1,7 @@
 package hf
 
-// byteChars gives each byte the character that stands for it in byte-level
-// vocabularies: printable Latin-1 characters stand for themselves, the other
+// byteChars gives each byte its character in byte-level
+// vocabularies: printable Latin-1 characters are themselves, the other
 // bytes for the characters from U+0100 on, in order. charBytes is the inverse.
 var byteChars, charBytes = func() (chars [256]rune, bytes map[rune]byte) {
 	bytes = make(map[rune]byte, 256)

@@ -22,7 +22,7 @@ func decode(b budget, d Decoder, tokens []string) (string, error) {
 }
 
 // ByteLevelDecoder undoes the byte-level alphabet. A token with a character
-// outside it stands for its own bytes.
+// outside it is its own bytes.
 type ByteLevelDecoder struct{}
 
 func (ByteLevelDecoder) decode(_ budget, tokens []string) ([]string, error) {

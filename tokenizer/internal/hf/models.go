@@ -54,7 +54,7 @@ func (w wordVocab) unknown(ids []int) ([]int, error) {
 }
 
 // WordPiece takes the longest token off the start of a word, again and again;
-// those behind the first one have a prefix. A word that cannot be taken apart so
+// those after the first one have a prefix. A word that cannot be taken apart so
 // is unknown as a whole.
 type WordPiece struct {
 	wordVocab
@@ -248,7 +248,7 @@ func (m *Unigram) encode(ids []int, piece string) ([]int, error) {
 	}
 	type part struct{ start, end int }
 	var parts []part
-	fuse := false // whether the part behind is unknown
+	fuse := false // whether the part after it is unknown
 	for end := len(piece); end > 0; end = best[end].from {
 		unk := best[end].id == m.unk
 		if unk && fuse {

@@ -109,7 +109,7 @@ func (n BertNormalizer) normalize(t text) (text, error) {
 	return t, nil
 }
 
-// isChinese tells the blocks of CJK ideographs that BERT lists.
+// isChinese reports whether r is in one of the blocks of CJK ideographs that BERT lists.
 func isChinese(r rune) bool {
 	return 0x4E00 <= r && r <= 0x9FFF || 0x3400 <= r && r <= 0x4DBF || 0x20000 <= r && r <= 0x2A6DF ||
 		0x2A700 <= r && r <= 0x2B73F || 0x2B740 <= r && r <= 0x2B81F || 0x2B920 <= r && r <= 0x2CEAF ||

@@ -12,7 +12,7 @@ type Pattern struct {
 	regex *onig.Regexp // nil for a plain text
 }
 
-// String returns the pattern as it stands in the file.
+// String returns the pattern as it is in the file.
 func (p Pattern) String() string {
 	if p.regex != nil {
 		return p.regex.String()
@@ -120,7 +120,7 @@ func parsePattern(n node) Pattern {
 // Behavior says what becomes of the matches at which a text is split.
 type Behavior string
 
-// The behaviors, as they stand in files.
+// The behaviors, as they are in files.
 const (
 	Removed            Behavior = "Removed"
 	Isolated           Behavior = "Isolated"

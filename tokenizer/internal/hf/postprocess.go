@@ -7,12 +7,12 @@ type PostProcessor interface {
 	process(ids []int) []int
 }
 
-// Wrap puts ids before and behind.
-type Wrap struct{ Before, Behind []int }
+// Wrap puts ids before and after others.
+type Wrap struct{ Before, After []int }
 
 func (w Wrap) process(ids []int) []int {
-	out := make([]int, 0, len(w.Before)+len(ids)+len(w.Behind))
-	return append(append(append(out, w.Before...), ids...), w.Behind...)
+	out := make([]int, 0, len(w.Before)+len(ids)+len(w.After))
+	return append(append(append(out, w.Before...), ids...), w.After...)
 }
 
 // parsePostProcessor reads a post-processor; nil is one that adds nothing.
@@ -79,12 +79,12 @@ func parseTemplate(n node) PostProcessor {
 				if !ok {
 					e.failf("special token %q: want ids, got %s", name, pyjson.Describe(v))
 				}
-				if len(w.Before)+len(w.Behind) >= maxWrap {
+				if len(w.Before)+len(w.After) >= maxWrap {
 					e.failf("more than %d ids around a text", maxWrap)
 					return nil
 				}
 				if seen {
-					w.Behind = append(w.Behind, id)
+					w.After = append(w.After, id)
 				} else {
 					w.Before = append(w.Before, id)
 				}

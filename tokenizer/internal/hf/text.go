@@ -118,7 +118,7 @@ func replace(t text, p Pattern, content string) (text, error) {
 	for _, m := range matches {
 		b.keep(t, pos, m[0])
 		at := 0
-		if m[1] > 0 { // what is put in belongs to the last byte that it stands for
+		if m[1] > 0 { // what is put in belongs to the last byte that it replaces
 			at = t.origin(m[1] - 1)
 		}
 		b.add(content, at)

@@ -6,7 +6,7 @@
 //	[a-z\p{L}[^x]&&[:alnum:]]          sets, nested, with intersection
 //	\d \w \s \h \p{L} \P{Han} \p{^Nd}  sets by name; capitals are complements
 //	ab  a|b  (…)  (?:…)  (?i:…)  (?m:…)  (?>…)
-//	* + ? {2} {2,} {,3} {2,3}          greedy; ? behind it lazy, + possessive
+//	* + ? {2} {2,} {,3} {2,3}          greedy; ? after it lazy, + possessive
 //	^ $ \A \z \Z \b \B  (?=…) (?!…) (?<=…) (?<!…)
 //
 // Groups capture nothing, since only whole matches are asked for. Back

@@ -213,7 +213,7 @@ func (p *parser) literal(r rune) node {
 	return setNode{set}
 }
 
-// group parses behind "(".
+// group parses after "(".
 func (p *parser) group() node {
 	close := func(n node) node {
 		if !p.take(")") {
@@ -279,7 +279,7 @@ func (p *parser) group() node {
 	}
 }
 
-// quantified parses the quantifiers behind a node.
+// quantified parses the quantifiers after a node.
 func (p *parser) quantified(n node) node {
 	for p.more() {
 		min, max, interval := 0, 0, false
@@ -358,7 +358,7 @@ func (p *parser) interval() (min, max int, ok bool) {
 	return min, max, true
 }
 
-// escape parses behind a backslash outside a set.
+// escape parses after a backslash outside a set.
 func (p *parser) escape() (node, rune) {
 	start := p.pos
 	switch r := p.next(); r {
@@ -389,7 +389,7 @@ func (p *parser) escape() (node, rune) {
 	return p.literal(r), r
 }
 
-// escaped parses an escape that may stand in a set: a set, or a character.
+// escaped parses an escape that a set may have: a set, or a character.
 func (p *parser) escaped() (*uni.Set, rune) {
 	switch r := p.next(); r {
 	case 'd', 'w', 's', 'h':
@@ -440,7 +440,7 @@ func (p *parser) escaped() (*uni.Set, rune) {
 	}
 }
 
-// hex reads n hexadecimal digits and skips some more bytes behind them.
+// hex reads n hexadecimal digits and skips some more bytes after them.
 func (p *parser) hex(n, skip int) rune {
 	if p.pos+n+skip > len(p.text) {
 		p.fail(ErrBroken, "ends too early")
@@ -479,7 +479,7 @@ func (p *parser) char(v uint64) rune {
 	return rune(v)
 }
 
-// property parses behind \p or \P.
+// property parses after \p or \P.
 func (p *parser) property(not bool) *uni.Set {
 	if !p.take("{") {
 		p.fail(ErrBroken, `\p without {`)
@@ -510,14 +510,14 @@ func (p *parser) named(name string, not bool) *uni.Set {
 	return set
 }
 
-// class parses behind "[".
+// class parses after "[".
 func (p *parser) class() *uni.Set {
 	if p.depth++; p.depth > maxNesting {
 		p.fail(ErrUnsupported, "nested deeper than %d", maxNesting)
 	}
 	defer func() { p.depth-- }()
 	not := p.take("^")
-	var both *uni.Set // what stands before an &&
+	var both *uni.Set // what comes before an &&
 	set := uni.Of()
 	ascii := true
 	for first := true; ; first = false {

@@ -10,7 +10,7 @@ import (
 // Form is a normal form.
 type Form struct{ compat, compose bool }
 
-// The normal forms, with the data of Unicode 9: later characters stand for
+// The normal forms, with the data of Unicode 9: later characters are
 // themselves and combine with nothing.
 var (
 	NFC  = Form{false, true}
@@ -104,7 +104,7 @@ func class(r rune) uint8 {
 }
 
 // compose composes in place: each character with the last starter before it,
-// unless one of its own class or higher stands between.
+// unless one of its own class or higher is between.
 func compose(text []Char) []Char {
 	out := text[:0]
 	starter, last := -1, uint8(0) // the class of the last character kept after the starter

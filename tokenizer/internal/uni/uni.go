@@ -16,7 +16,7 @@ import (
 
 // tables.txt has a line for each set of characters: its name, a tab, and its
 // ranges from low to high. A range is the distance from the end of the one before,
-// and behind a "-" its length less one, both in base 36.
+// and after a "-" its length less one, both in base 36.
 //
 // lower.txt has a line for each run of characters with lower-case forms: the
 // first one (hexadecimal), their number, their distance, and what is added.
