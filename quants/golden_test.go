@@ -240,6 +240,9 @@ func TestGolden(t *testing.T) {
 		if c.NeedsImportance() != want.RequiresImatrix {
 			t.Errorf("%s: NeedsImportance %v, want %v", name, c.NeedsImportance(), want.RequiresImatrix)
 		}
+		if ignores := c.Importance() == ImportanceIgnored; ignores != want.IgnoresImatrix {
+			t.Errorf("%s: ignores importance: %v, want %v", name, ignores, want.IgnoresImatrix)
+		}
 		if len(cases[typ]) == 0 {
 			t.Errorf("%s: no golden case", name)
 		}
