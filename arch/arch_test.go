@@ -187,7 +187,7 @@ func FuzzParseConfig(f *testing.F) {
 // TestLayersInNames checks that the outputs of a row name the layer if the row
 // does, and only then.
 func TestLayersInNames(t *testing.T) {
-	for _, a := range registry {
+	for _, a := range every() {
 		for _, row := range a.Tensors {
 			for _, name := range row.Outputs(0, "") {
 				if slices.Contains(row.Outputs(1, ""), name) == strings.Contains(row.HF, "{bid}") && !row.Drops() {
@@ -212,7 +212,7 @@ func view(t testing.TB, config string) *hparams.View {
 // hold fused.
 func TestFused(t *testing.T) {
 	fused := map[string]table.Fused{}
-	for _, a := range append(All(), graniteHybridDense, graniteHybridMoE, mistralFormat, mistral3Format) {
+	for _, a := range every() {
 		if other, ok := fused[a.Name]; ok && other != a.Fused {
 			t.Errorf("%s: tables with different Fused", a.Name)
 		}
@@ -221,4 +221,9 @@ func TestFused(t *testing.T) {
 	if fused["qwen3next"] != table.FusedQKV|table.FusedGateUp || fused["mamba"] != 0 {
 		t.Errorf("qwen3next %b, mamba %b", fused["qwen3next"], fused["mamba"])
 	}
+}
+
+// every returns all tables, with those that no class has: what Instead leads to.
+func every() []*table.Arch {
+	return append(All(), graniteHybridDense, graniteHybridMoE, mistralFormat, mistral3Format)
 }

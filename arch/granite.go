@@ -140,12 +140,12 @@ var (
 	graniteHybridDense = &table.Arch{
 		Name: "granite", Tokenizer: tokenizer.ClassGraniteHybrid, Fused: table.FusedQKV, RawConfig: true,
 		Metadata: graniteHybridRows, Expect: append([]table.Expect{parts.Expect("position_embedding_type", "rope")}, graniteHybridExpect...),
-		Unused: graniteHybridUnused, Tensors: graniteHybridTensors,
+		Unused: graniteHybridUnused, Tensors: granitePlainTensors,
 	}
 	graniteHybridMoE = &table.Arch{
 		Name: "granitemoe", Tokenizer: tokenizer.ClassGraniteHybrid, Fused: table.FusedQKV, RawConfig: true,
 		Metadata: graniteHybridRows, Expect: graniteHybridDense.Expect,
-		Unused: graniteHybridUnused, Tensors: graniteHybridTensors,
+		Unused: graniteHybridUnused, Tensors: granitePlainTensors,
 	}
 )
 
@@ -201,6 +201,13 @@ var graniteHybridTensors = slices.Concat(parts.EmbedRows, parts.NormRows,
 		{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *hparams.View) (int64, error) { return c.Require("mamba_n_groups") })},
 		{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out"},
 	}),
+	graniteHybridMLP)
+
+// granitePlainTensors are those of models without layers of Mamba.
+var granitePlainTensors = slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteHybridMLP)
+
+// graniteHybridMLP are experts with one that every token passes, or a plain MLP.
+var graniteHybridMLP = slices.Concat(
 	parts.Only(positive("num_local_experts"), slices.Concat(graniteExpertRows, graniteSharedRows("_shexp"))),
 	parts.Only(parts.Not(positive("num_local_experts")), graniteSharedRows("")))
 
