@@ -36,7 +36,7 @@ func (s *scarce) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 // resumable writes two models of two shards, of which the sources can be read that
 // many times. It returns how many rows were read.
 func resumable(dir string, reads int64, then func() error, opt Options) ([]*Result, int64, error) {
-	const rowLen, nRows = 512, 1000
+	const rowLen, nRows = 256, 200
 	x := make([]float32, rowLen*nRows)
 	for i := range x {
 		x[i] = float32(i%4093) / 64
@@ -45,7 +45,7 @@ func resumable(dir string, reads int64, then func() error, opt Options) ([]*Resu
 	clear(x[32:96])                    // displaced sub-blocks
 	left, rows := &atomic.Int64{}, &atomic.Int64{}
 	left.Store(reads)
-	a, b := &scarce{newMatrix(x, rowLen, nRows), left, then, rows}, &scarce{newMatrix(x[:rowLen*300], rowLen, 300), left, then, rows}
+	a, b := &scarce{newMatrix(x, rowLen, nRows), left, then, rows}, &scarce{newMatrix(x[:rowLen*60], rowLen, 60), left, then, rows}
 	model := func(name string, typ gguf.Type) (files []*File) {
 		for i, src := range []*scarce{a, b} {
 			files = append(files, &File{Path: filepath.Join(dir, gguf.ShardName(name, i, 2)), Tensors: []Tensor{{"t" + strconv.Itoa(i), typ, src, nil}}})
@@ -57,7 +57,7 @@ func resumable(dir string, reads int64, then func() error, opt Options) ([]*Resu
 	return results, rows.Load(), err
 }
 
-const allRows = 1300
+const allRows = 260
 
 // TestResumeChild is a process that is killed while it writes.
 func TestResumeChild(t *testing.T) {
@@ -74,7 +74,7 @@ func TestResumeChild(t *testing.T) {
 			select {}
 		}
 		return err
-	}, Options{Workers: 2, MaxBuffer: 1 << 18, Resume: "same"})
+	}, Options{Workers: 2, MaxBuffer: 1 << 15, Resume: "same"})
 	t.Fatal(err)
 }
 
@@ -123,7 +123,7 @@ func TestResume(t *testing.T) {
 	t.Run("killed", func(t *testing.T) {
 		dir := killed(t)
 		broken := errors.New("breaks")
-		_, first, err := resumable(dir, 10, func() error { return broken }, Options{Workers: 3, MaxBuffer: 1 << 18, Resume: "same"})
+		_, first, err := resumable(dir, 10, func() error { return broken }, Options{Workers: 3, MaxBuffer: 1 << 15, Resume: "same"})
 		if !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
