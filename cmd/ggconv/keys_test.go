@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWindowWarning tells of a sliding window where the file makes programs see
-// more than the model did, and only there.
+// TestWindowWarning expects a warning about a sliding window where the file makes
+// programs see more than the model did, and only there.
 func TestWindowWarning(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec, set string
