@@ -75,3 +75,23 @@ func TestFillTemplate(t *testing.T) {
 		}
 	}
 }
+
+// FuzzSafeName checks that any text gives the name of one file.
+func FuzzSafeName(f *testing.F) {
+	for _, s := range []string{"Llama-7B", "../x", "a\x00b", "con", ".", "\xff", strings.Repeat("ä", 200)} {
+		f.Add(s, "-F16.gguf")
+		f.Add(s, "")
+	}
+	f.Fuzz(func(t *testing.T, stem, suffix string) {
+		if suffix != "" {
+			suffix = "-F16.gguf" // what callers know to be harmless
+		}
+		name := SafeName(stem, suffix)
+		if name == "" || len(name) > 201 || strings.ContainsAny(name, "/\\:\x00\n\x1b") || name[0] == '.' || name[0] == '-' || !strings.HasSuffix(name, suffix) {
+			t.Errorf("%q %q: %q", stem, suffix, name)
+		}
+		if again := SafeName(name, ""); again != name {
+			t.Errorf("%q: %q becomes %q", stem, name, again)
+		}
+	})
+}
