@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -102,6 +103,22 @@ func TestRoundTrip(t *testing.T) {
 		}
 		if got.File() != path || !bytes.HasPrefix(raw[got.Offset():], want.Data) {
 			t.Errorf("tensor %q: in %q at %d", got.Name, got.File(), got.Offset())
+		}
+		parsed, err := safetensors.Parse(path, raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range []*safetensors.Tensor{&f.Tensors()[i], &parsed.Tensors()[i]} {
+			for off := range len(want.Data) + 2 {
+				p := make([]byte, 3)
+				n, err := x.ReadAt(p, int64(off))
+				if rest := want.Data[min(off, len(want.Data)):]; !bytes.Equal(p[:n], rest[:min(3, len(rest))]) || (err == io.EOF) != (n < 3) || err != nil && err != io.EOF {
+					t.Errorf("tensor %q: ReadAt from %d: % x, %v", x.Name, off, p[:n], err)
+				}
+			}
+			if _, err := x.ReadAt(nil, -1); !errors.Is(err, fs.ErrInvalid) {
+				t.Errorf("tensor %q: ReadAt before the start: %v", x.Name, err)
+			}
 		}
 		if cap(got.Data()) != len(got.Data()) {
 			t.Errorf("tensor %q: appending to its data would write into the next", got.Name)

@@ -3,6 +3,7 @@
 package mmap
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"ggforge/fault"
 )
 
 func TestGuardTruncated(t *testing.T) {
@@ -61,5 +64,53 @@ func TestOpenPipe(t *testing.T) {
 	}
 	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestManyFiles maps more files than stay open: the last ones are read through
+// their mappings, and say so when bytes are lost.
+func TestManyFiles(t *testing.T) {
+	const size = 1 << 16
+	want := make([]byte, size)
+	for i := range want {
+		want[i] = byte(i * 5)
+	}
+	path := write(t, want)
+	var files []*File
+	for range maxOpen + 2 {
+		f, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		files = append(files, f)
+	}
+	last := files[len(files)-1]
+	if last.file != nil {
+		t.Fatalf("%d files stay open, want %d", len(files), maxOpen)
+	}
+	got := make([]byte, size)
+	for _, off := range []int64{0, 1, size - 1, size} {
+		n, err := last.ReadAt(got, off)
+		if !bytes.Equal(got[:n], want[off:]) || (err == nil) != (off == 0) {
+			t.Errorf("from %d: %d bytes, %v", off, n, err)
+		}
+	}
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := last.ReadAt(got, 0); !errors.Is(err, ErrChanged) || !errors.Is(err, fault.Broken) {
+		t.Errorf("file that has become shorter: %v", err)
+	}
+	for _, f := range files {
+		f.Close()
+	}
+	f, err := Open(write(t, want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.file == nil {
+		t.Error("files that were closed still count")
 	}
 }
