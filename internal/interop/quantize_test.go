@@ -41,6 +41,9 @@ func evalText(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob("../../quants/*.go")
 	must(t, err)
+	more, err := filepath.Glob("../../quants/internal/*/*.go")
+	must(t, err)
+	files = append(files, more...)
 	var text []byte
 	for _, f := range files {
 		data, err := os.ReadFile(f)
