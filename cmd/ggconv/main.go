@@ -41,7 +41,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if r.PrintModels {
 		return printModels(w)
 	}
-	cost := tool.StartCost()
+	cost := tool.StartCost(ctx)
 	job, err := convert.Prepare(ctx, r.Dir, r.Convert)
 	if err != nil {
 		return err

@@ -120,7 +120,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	cost := tool.StartCost()
+	cost := tool.StartCost(ctx)
 	w, log := cmd.Root().Writer, cmd.Root().ErrWriter
 	m, err := r.open(ctx, cmd)
 	if err != nil {

@@ -67,7 +67,7 @@ func runExport(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	cost := tool.StartCost()
+	cost := tool.StartCost(ctx)
 	job, err := export.Prepare(ctx, r.File, r.Export)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"time"
@@ -11,13 +12,14 @@ import (
 // input files, which the system can drop at any time, do not count.
 type Cost struct {
 	start time.Time
-	quit  chan struct{}
+	stop  context.CancelFunc
 	peak  chan int64
 }
 
-// StartCost begins to measure.
-func StartCost() *Cost {
-	c := &Cost{start: time.Now(), quit: make(chan struct{}), peak: make(chan int64)}
+// StartCost begins to measure, until Stop or the end of ctx.
+func StartCost(ctx context.Context) *Cost {
+	ctx, stop := context.WithCancel(ctx)
+	c := &Cost{start: time.Now(), stop: stop, peak: make(chan int64, 1)}
 	go func() {
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
@@ -26,7 +28,7 @@ func StartCost() *Cost {
 			select {
 			case <-tick.C:
 				peak = max(peak, memory())
-			case <-c.quit:
+			case <-ctx.Done():
 				c.peak <- max(peak, memory())
 				return
 			}
@@ -39,7 +41,7 @@ func StartCost() *Cost {
 // written in that time.
 func (c *Cost) Stop(bytes int64) string {
 	d := time.Since(c.start)
-	close(c.quit)
+	c.stop()
 	return fmt.Sprintf("%.2f s, %.0f MB/s written, peak memory %s", d.Seconds(), float64(bytes)/1e6/max(d.Seconds(), 1e-9), Bytes(<-c.peak))
 }
 
