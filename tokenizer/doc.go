@@ -46,7 +46,7 @@
 // earlier source wins and a later one only fills what is still open.
 // special_tokens_map.json is read only where transformers reads it: next to a
 // tokenizer_config.json without added_tokens_decoder. generation_config.json is
-// read for HunYuan only.
+// read for HunYuan, and to warn of end tokens that have no place.
 //
 // # Order and bytes
 //
@@ -69,6 +69,8 @@
 // take from its own source tree where a directory has none (GPT-NeoX for Mamba,
 // Llama for OpenELM), and tokenizers that exist as Python code only.
 //
+// Files beyond the limits of limits.go are refused, too: no published one is near.
+//
 // What the rules drop without an error, such as a token beyond the vocabulary,
-// is listed in Vocab.Warnings.
+// is listed in Vocab.Warnings, at most twenty of a kind and a count.
 package tokenizer

@@ -43,5 +43,6 @@
 // type does not fit its field, such as the number in "version: 1.0". The
 // reference finds the latter after it has begun to write. It makes text of a list
 // of numbers, and a list of text; both are refused here, as are binary values, an
-// Override whose lists are none, and YAML lists such as [a:].
+// Override whose lists are none, and YAML lists such as [a:]. So are files beyond
+// the limits of this package and of pyjson, which no published one is near.
 package general
