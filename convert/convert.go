@@ -148,7 +148,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if err := noHadamard(j.files); err != nil {
 		return err
 	}
-	if err := j.open(opt); err != nil {
+	if err := j.open(config, opt); err != nil {
 		return err
 	}
 	j.relabelled(config)
@@ -187,7 +187,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 var errAdapter = fault.Errorf(fault.Unsupported, "is a LoRA adapter (adapter_config.json), not a model: merge it into its base model first")
 
 // open opens the weights.
-func (j *Job) open(opt Options) error {
+func (j *Job) open(config *hparams.View, opt Options) error {
 	store, err := j.files.Weights(opt.Mistral)
 	if errors.Is(err, checkpoint.ErrNone) {
 		switch {
@@ -201,7 +201,7 @@ func (j *Job) open(opt Options) error {
 		return err
 	}
 	j.stores = append(j.stores, store)
-	j.weights, err = precision.Weights(store.Tensors())
+	j.weights, err = precision.Weights(store.Tensors(), config.Sub("quantization_config"))
 	return err
 }
 

@@ -28,7 +28,7 @@ func (j *Job) planDense(config *hparams.View) error {
 			return err
 		}
 		j.stores = append(j.stores, store)
-		weights, err := precision.Weights(store.Tensors())
+		weights, err := precision.Weights(store.Tensors(), hparams.Object{})
 		if err != nil {
 			return err
 		}

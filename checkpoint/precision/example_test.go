@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log"
 
+	"ggforge/arch/hparams"
 	"ggforge/checkpoint"
 	"ggforge/checkpoint/precision"
 )
@@ -20,7 +21,7 @@ func ExampleWeights() {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	weights, err := precision.Weights(store.Tensors())
+	weights, err := precision.Weights(store.Tensors(), hparams.Object{})
 	if err != nil {
 		log.Fatal(err)
 	}

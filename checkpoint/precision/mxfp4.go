@@ -17,7 +17,7 @@ import (
 //	byte 1+j    element j in the lower half, element j+16 in the upper one
 //
 // Source: block_mxfp4 of ggml, and the repacking of the reference's converter.
-func mxfp4(parts []*Tensor) (rows.Source, error) {
+func mxfp4(parts []*Tensor, _ Settings) (rows.Source, error) {
 	c, s := parts[0].NE(), parts[1].NE()
 	if len(c) < 2 || c[0] != 16 || !slices.Equal(c[1:], s) || slices.Contains(s, 0) {
 		return nil, fmt.Errorf("codes of dimensions %s and scales of %s, want 16 bytes of codes for each byte of scales", gguf.Shape(c), gguf.Shape(s))

@@ -42,7 +42,18 @@ func (t *Tensor) NE() []int64 {
 type Weight struct {
 	Name    string
 	Tensors []*Tensor // by the parts of the scheme; those that are not there are nil
-	scheme  *scheme   // nil for plain ones
+
+	scheme   *scheme // nil for plain ones
+	settings Settings
+}
+
+// Settings are the members of quantization_config, for what the tensors of a scheme do
+// not show: sizes of blocks, bits, versions. Of a key that is not there ok is false.
+// hparams.Object is one.
+type Settings interface {
+	Int(keys ...string) (n int64, ok bool, err error)
+	Ints(keys ...string) (list []int64, ok bool, err error)
+	String(keys ...string) (s string, ok bool, err error)
 }
 
 // First returns the stored tensor that messages about the weight name.
@@ -78,7 +89,7 @@ func (w *Weight) Source() (rows.Source, error) {
 	case w.scheme.source == nil:
 		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: weights quantized by %s are not converted yet", first.File, first.Name, w.scheme.name)
 	}
-	src, err := w.scheme.source(w.Tensors)
+	src, err := w.scheme.source(w.Tensors, w.settings)
 	if err != nil {
 		return nil, fault.Errorf(fault.Broken, "%s: tensor %q: %w", first.File, first.Name, err)
 	}
@@ -95,7 +106,7 @@ type scheme struct {
 	// as is the suffix that the weight's name has instead.
 	as string
 	// source returns the weight's rows; nil for a scheme that is known by name only.
-	source func(parts []*Tensor) (rows.Source, error)
+	source func(parts []*Tensor, settings Settings) (rows.Source, error)
 }
 
 type part struct {
@@ -144,9 +155,9 @@ func (s *scheme) base(t *Tensor) (base string, ok bool) {
 	return base, ok && whole && s.parts[0].takes(t)
 }
 
-// find returns the first scheme that holds for t and the weight, nil for none.
-// byName gives all tensors.
-func find(t *Tensor, byName func() map[string]*Tensor) *Weight {
+// find returns the weight of which t is the first part, by the first scheme that
+// holds, nil for none. byName gives all tensors.
+func find(t *Tensor, byName func() map[string]*Tensor, settings Settings) *Weight {
 	for i := range schemes {
 		s := &schemes[i]
 		base, ok := s.base(t)
@@ -164,7 +175,7 @@ func find(t *Tensor, byName func() map[string]*Tensor) *Weight {
 			}
 		}
 		if ok {
-			return &Weight{base + s.as, found, s}
+			return &Weight{base + s.as, found, s, settings}
 		}
 	}
 	return nil
@@ -172,7 +183,7 @@ func find(t *Tensor, byName func() map[string]*Tensor) *Weight {
 
 // Weights returns the weights that the tensors of a checkpoint make, in the order
 // of tensors: one of several parts has the place of its last.
-func Weights(tensors []*Tensor) ([]Weight, error) {
+func Weights(tensors []*Tensor, settings Settings) ([]Weight, error) {
 	byName := sync.OnceValue(func() map[string]*Tensor { // few checkpoints need it
 		m := make(map[string]*Tensor, len(tensors))
 		for _, t := range tensors {
@@ -183,7 +194,7 @@ func Weights(tensors []*Tensor) ([]Weight, error) {
 	claimed := map[*Tensor]*Weight{} // of parts of schemes
 	left := map[*Weight]int{}        // parts that are still to come
 	for _, t := range tensors {
-		w := find(t, byName)
+		w := find(t, byName, settings)
 		if w == nil {
 			continue
 		}
@@ -202,7 +213,7 @@ func Weights(tensors []*Tensor) ([]Weight, error) {
 	for i, t := range tensors {
 		w := claimed[t]
 		if w == nil {
-			weights = append(weights, Weight{t.Name, tensors[i : i+1 : i+1], nil})
+			weights = append(weights, Weight{Name: t.Name, Tensors: tensors[i : i+1 : i+1]})
 			continue
 		}
 		if left[w]--; left[w] > 0 {

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
+	"ggforge/arch/hparams"
 	"ggforge/fault"
+	"ggforge/gguf"
 	"ggforge/rows"
 	"ggforge/safetensors"
 )
@@ -38,7 +41,7 @@ func TestMXFP4(t *testing.T) {
 		if !mapped {
 			c.Mapped, s.Mapped = nil, nil
 		}
-		src, err := mxfp4([]*Tensor{&c, &s})
+		src, err := mxfp4([]*Tensor{&c, &s}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +64,7 @@ func TestMXFP4(t *testing.T) {
 		}
 	}
 	for _, shapes := range [][2][]int64{{{3, 2, 16}, {2, 2}}, {{3, 2, 8}, {3, 2}}, {{16}, {}}, {{3, 0, 16}, {3, 0}}} {
-		if _, err := mxfp4([]*Tensor{stored("x_blocks", safetensors.U8, shapes[0]...), stored("x_scales", safetensors.U8, shapes[1]...)}); err == nil {
+		if _, err := mxfp4([]*Tensor{stored("x_blocks", safetensors.U8, shapes[0]...), stored("x_scales", safetensors.U8, shapes[1]...)}, nil); err == nil {
 			t.Errorf("codes %v, scales %v: no error", shapes[0], shapes[1])
 		}
 	}
@@ -104,7 +107,7 @@ func TestSchemes(t *testing.T) {
 				}
 			}
 		}
-		weights, err := Weights(tensors)
+		weights, err := Weights(tensors, hparams.Object{})
 		if err != nil {
 			t.Errorf("%s: %v", c.tensors, err)
 			continue
@@ -127,14 +130,41 @@ func TestSchemes(t *testing.T) {
 		{stored("a.weight", f16, 2), stored("a.qweight", i32, 2), stored("a.scales", f16, 2)},
 		{stored("a.weight_packed", i32, 2), stored("a.weight_scale", f32, 2), stored("a.weight", f8, 2)},
 	} {
-		if _, err := Weights(list); !errors.Is(err, fault.Broken) {
+		if _, err := Weights(list, hparams.Object{}); !errors.Is(err, fault.Broken) {
 			t.Errorf("%s and %s: %v, want an error", list[0].Name, list[1].Name, err)
 		}
 	}
-	if w, err := Weights([]*Tensor{stored("a", u8, 2)}); err != nil {
+	if w, err := Weights([]*Tensor{stored("a", u8, 2)}, hparams.Object{}); err != nil {
 		t.Error(err)
 	} else if _, err := w[0].Source(); !errors.Is(err, fault.Unsupported) || !strings.Contains(fmt.Sprint(err), "U8") {
 		t.Errorf("U8 alone: %v", err)
+	}
+}
+
+// TestSettings checks that a scheme gets quantization_config.
+func TestSettings(t *testing.T) {
+	defer func(old []scheme) { schemes = old }(schemes)
+	schemes = []scheme{{"test", []part{{"weight", []safetensors.DType{safetensors.F8_E4M3}, false}}, "weight", func(parts []*Tensor, settings Settings) (rows.Source, error) {
+		block, ok, err := settings.Ints("weight_block_size")
+		if err != nil || !ok {
+			return nil, fmt.Errorf("weight_block_size: there %v, %w", ok, err)
+		}
+		return rows.Stored(block, gguf.TypeI8, parts[0].Mapped, parts[0].Reader), nil
+	}}}
+	config, err := hparams.Parse([]byte(`{"architectures": ["X"], "quantization_config": {"weight_block_size": [4, 2]}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, err := Weights([]*Tensor{stored("a.weight", safetensors.F8_E4M3, 8)}, config.View(hparams.Options{}).Sub("quantization_config"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := weights[0].Source()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := src.NE(); !slices.Equal(got, []int64{4, 2}) {
+		t.Errorf("got %v, want the block of quantization_config", got)
 	}
 }
 
@@ -164,7 +194,7 @@ func FuzzWeights(f *testing.F) {
 				tensors = append(tensors, &Tensor{Name: name, DType: dtype, Shape: []int64{2, 16}, Mapped: make([]byte, 256)})
 			}
 		}
-		weights, err := Weights(tensors)
+		weights, err := Weights(tensors, hparams.Object{})
 		if err != nil {
 			return
 		}
