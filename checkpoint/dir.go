@@ -45,7 +45,7 @@ func Open(dir string, opt Options) (*Dir, error) {
 		case err == nil:
 			err = fault.Errorf(fault.Usage, "%s: not a directory", dir)
 		case errors.Is(err, fs.ErrNotExist):
-			err = fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s: not a directory", dir)
+			err = fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s: no such directory", dir)
 		}
 		return nil, err
 	}

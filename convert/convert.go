@@ -93,7 +93,8 @@ func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
 	// some rows look at weights, which are mapped
 	if err := mmap.Guard(dir, func() error { return j.prepare(ctx, opt) }); err != nil {
 		j.Close()
-		if strings.HasPrefix(err.Error(), dir) { // about weights, which are known by their paths
+		// those about weights begin with the path
+		if weights := filepath.Join(dir, "x"); filepath.Clean(dir) != "." && strings.HasPrefix(err.Error(), weights[:len(weights)-1]) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%s: %w", dir, err)

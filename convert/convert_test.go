@@ -169,7 +169,7 @@ func TestRefused(t *testing.T) {
 		"layers-not-integer": {set("num_hidden_layers", 1.5), fault.Broken, `"num_hidden_layers": want an integer`},
 		"negative":           {set("max_position_embeddings", -1), fault.Broken, "-1"},
 		"epsilon-string":     {set("rms_norm_eps", "small"), fault.Broken, `"rms_norm_eps": want a number`},
-		"more-layers":        {set("num_hidden_layers", 2), fault.Broken, "9 tensors are missing for 2 layers: model.layers.1.input_layernorm.weight"},
+		"more-layers":        {set("num_hidden_layers", 2), fault.Broken, "9 tensors are missing for 2 layers:\n  model.layers.1.input_layernorm.weight"},
 		"fewer-layers":       {set("num_hidden_layers", 0), fault.Unsupported, "9 tensors have no place"},
 		"heads-do-not-fit":   {set("num_attention_heads", 3), fault.Broken, "q_proj"},
 		"vocabulary":         {set("vocab_size", tinyVocab+1), fault.Broken, "tokens has 303 elements"},
@@ -223,7 +223,7 @@ func TestDirectories(t *testing.T) {
 		text string
 	}{
 		{file, fault.Usage, "not a directory"},
-		{file + "-missing", fault.Usage, "not a directory"},
+		{file + "-missing", fault.Usage, "no such directory"},
 		{t.TempDir(), fault.Broken, "config.json"},
 	} {
 		if _, err := Prepare(t.Context(), c.dir, Options{}); !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.text) {

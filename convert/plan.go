@@ -54,14 +54,14 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 		return err
 	}
 	if len(layout.Unmapped) > 0 {
-		return fault.Errorf(fault.Unsupported, "%d tensors have no place in architecture %s with %d layers: %s",
-			len(layout.Unmapped), j.Arch.Name, blocks, list(layout.Unmapped))
+		return fault.Errorf(fault.Unsupported, "%d tensors have no place in architecture %s with %d layers:%s",
+			len(layout.Unmapped), j.Arch.Name, blocks, fault.Lines(layout.Unmapped))
 	}
 	if len(layout.Beyond) > 0 {
-		return fault.Errorf(fault.Broken, "%s: %d tensors are of more experts than the model has: %s", config.FileName(), len(layout.Beyond), list(layout.Beyond))
+		return fault.Errorf(fault.Broken, "%s: %d tensors are of more experts than the model has:%s", config.FileName(), len(layout.Beyond), fault.Lines(layout.Beyond))
 	}
 	if len(layout.Missing) > 0 {
-		return fault.Errorf(fault.Broken, "%d tensors are missing for %d layers: %s", len(layout.Missing), blocks, list(layout.Missing))
+		return fault.Errorf(fault.Broken, "%d tensors are missing for %d layers:%s", len(layout.Missing), blocks, fault.Lines(layout.Missing))
 	}
 	for _, d := range layout.Dropped {
 		j.warnf("%d tensors left out: %s", d.Count, d.Why)
@@ -218,7 +218,7 @@ func (j *Job) guess(skipped map[string]bool) OutType {
 	return F16
 }
 
-// maxListed is how many names an error lists.
+// maxListed is how many names a warning lists.
 const maxListed = 20
 
 func list(names []string) string {

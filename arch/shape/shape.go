@@ -128,8 +128,8 @@ func number(s string) (n int64, ok bool) {
 
 // Check compares the tensors of a file with its metadata, and the metadata with
 // itself. source names what a key below the architecture's name was made of, "" if
-// that cannot be said. An error is of kind fault.Broken and names the first tensor
-// that does not fit, with the keys that decide.
+// that cannot be said. An error is of kind fault.Broken and names the tensors that do
+// not fit, with the keys that decide.
 func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func(key string) string) error {
 	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*node{}, shapes: map[string][][]*node{}, values: map[string][]int64{}}
 	if err := f.numbers(); err != nil {
@@ -141,17 +141,17 @@ func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func
 		}
 	}
 	var first error
-	others := 0
+	var others []string
 	for _, t := range tensors {
 		err := f.tensor(t)
 		if err != nil && first == nil {
 			first = err
 		} else if err != nil {
-			others++
+			others = append(others, err.Error())
 		}
 	}
-	if others > 0 {
-		return fmt.Errorf("%w; further tensors that do not fit: %d", first, others)
+	if len(others) > 0 {
+		return fmt.Errorf("%w; further tensors that do not fit:%s", first, fault.Lines(others))
 	}
 	return first
 }

@@ -89,7 +89,7 @@ func TestHostileSizes(t *testing.T) {
 		"key-heads":             {spec: "llama", set: `{"num_key_value_heads": 1}`, want: "attention.head_count_kv is 1"},
 		"key-heads-too-many":    {spec: "qwen3_moe", set: `{"num_key_value_heads": 3}`, want: "want n_head_kv divides n_head, found 3 and 4"},
 		"experts-more":          {spec: "qwen3_moe", set: `{"num_experts": 64}`, want: "missing"},
-		"experts-less":          {spec: "olmoe", set: `{"num_experts": 2}`, want: "of more experts than the model has: model.layers.0.mlp.experts.2.down_proj.weight"},
+		"experts-less":          {spec: "olmoe", set: `{"num_experts": 2}`, want: "of more experts than the model has:\n  model.layers.0.mlp.experts.2.down_proj.weight"},
 		"experts-stacked":       {spec: "granitemoe", set: `{"num_local_experts": 8}`, want: `granitemoe.expert_count is 8 (from "num_local_experts")`},
 		"experts-used":          {spec: "qwen3_moe", set: `{"num_experts_per_tok": 1000}`, want: "want @expert_used_count <= n_expert, found 1000"},
 		"experts-used-none":     {spec: "mixtral", set: `{"num_experts_per_tok": 0}`, want: "llama.expert_used_count is 0"},

@@ -47,10 +47,14 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer job.Close()
-	if err := r.checkName(job); err != nil {
+	misnamed, err := r.checkName(job)
+	if err != nil {
 		return err
 	}
 	tool.Warn(cmd, job.Warnings...)
+	if misnamed != "" {
+		tool.Warn(cmd, misnamed)
+	}
 	path, err := job.Output(r.Out)
 	if err != nil {
 		return err
@@ -86,22 +90,46 @@ func run(ctx context.Context, cmd *cli.Command) error {
 }
 
 // checkName refuses an output whose name ends in a type that only ggquant makes,
-// unless --outtype says what is meant.
-func (r request) checkName(job *convert.Job) error {
+// unless --outtype says what is meant. warning is about a name that ends in another
+// type of ggconv's than the file has.
+func (r request) checkName(job *convert.Job) (warning string, err error) {
+	if !r.ByName {
+		return "", nil
+	}
 	base := filepath.Base(r.Out)
 	if ext := filepath.Ext(base); strings.EqualFold(ext, ".gguf") {
 		base = strings.TrimSuffix(base, ext)
 	}
-	name := base[strings.LastIndexByte(base, '-')+1:]
-	recipe, ok := quantize.LookupRecipe(name)
-	if !r.ByName || !ok || recipe.Copy || strings.Trim(name, "0123456789") == "" || recipe.Name == job.Label() {
-		return nil
+	if prefix, _, _, ok := gguf.ParseShardName(base + ".gguf"); ok {
+		base = prefix
 	}
-	if _, err := convert.ParseOutType(strings.ToLower(name)); err == nil {
-		return nil // --outfile, whose name has no influence
+	recipe, name := lastRecipe(base)
+	if recipe == nil || recipe.Name == job.Label() {
+		return "", nil
 	}
-	return fault.Errorf(fault.Usage, "%s: ggconv writes no %s, this would hold weights in %s: make it with ggquant %s %s %s (or name the type with --outtype)",
+	if t, err := convert.ParseOutType(strings.ToLower(name)); err == nil {
+		if t != job.Type {
+			warning = fmt.Sprintf("%s: the name says %s, the weights are in %s (--outtype sets the type)", r.Out, name, job.Type)
+		}
+		return warning, nil
+	}
+	return "", fault.Errorf(fault.Usage, "%s: ggconv writes no %s, this would hold weights in %s: make it with ggquant %s %s %s (or name the type with --outtype)",
 		r.Out, recipe.Name, job.Type, r.Dir, r.Out, recipe.Name)
+}
+
+// lastRecipe returns the recipe whose name a file's name ends in, after a mark that
+// sets names apart or as a whole, and that part of the name.
+func lastRecipe(base string) (*quantize.Recipe, string) {
+	for at := range base {
+		if at > 0 && !strings.ContainsRune("-_.", rune(base[at-1])) {
+			continue
+		}
+		name := base[at:]
+		if recipe, ok := quantize.LookupRecipe(name); ok && !recipe.Copy && strings.Trim(name, "0123456789") != "" {
+			return recipe, name
+		}
+	}
+	return nil, ""
 }
 
 // plan prints what would become of each tensor, and the files.

@@ -60,6 +60,11 @@ func TestNameOfQuantized(t *testing.T) {
 		{[]string{"x-iq2_xs"}, 2},
 		{[]string{"--outfile", "X-Q5_K.gguf"}, 2},
 		{[]string{"X-MXFP4_MOE.gguf"}, 2}, // the checkpoint has none
+		{[]string{"X.Q4_K_M.gguf"}, 2},
+		{[]string{"x_q4_k_m.GGUF"}, 2},
+		{[]string{"Q4_K_M.gguf"}, 2},
+		{[]string{"X-Q4_K_M-00001-of-00002.gguf"}, 2},
+		{[]string{"X-1.5.gguf"}, 0},
 		{[]string{"X-Q4_K_M.gguf", "--outtype", "bf16"}, 0},
 		{[]string{"X-7.gguf"}, 0}, // a number is no name of a type
 		{[]string{"--outfile", "X-q8_0-{ftype}.gguf"}, 0},
@@ -75,6 +80,26 @@ func TestNameOfQuantized(t *testing.T) {
 		code, _, err := call(args...)
 		if code != c.code || code == 2 && !strings.Contains(err.Error(), "ggquant "+gollama) {
 			t.Errorf("%q: exit code %d, %v; want %d", c.args, code, err, c.code)
+		}
+	}
+}
+
+// TestNameOfType checks that a name which says another type than the file has is
+// pointed out.
+func TestNameOfType(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		warns bool
+	}{
+		{[]string{"X.Q8_0.gguf"}, true}, // a point does not set the type
+		{[]string{"--outfile", "X-f16.gguf"}, true},
+		{[]string{"X-q8_0.gguf"}, false},
+		{[]string{"--outfile", "X-bf16.gguf"}, false},
+		{[]string{"X.Q8_0.gguf", "--outtype", "f16"}, false},
+	} {
+		code, out, err := call(append([]string{"--dry-run", gollama}, c.args...)...)
+		if code != 0 || strings.Contains(out, "warning: "+c.args[len(c.args)-1]+": the name says ") != c.warns {
+			t.Errorf("%q: exit code %d, %v\n%s", c.args, code, err, out)
 		}
 	}
 }
