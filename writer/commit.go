@@ -51,11 +51,11 @@ type commitFile struct {
 	Size     int64  `json:"size"`
 	ID       string `json:"id,omitempty"`       // of the new file: see fileID
 	Leader   bool   `json:"leader,omitempty"`   // readers open its set by this file
-	Replaces bool   `json:"replaces,omitempty"` // there is an old file of that name
+	Replaces string `json:"replaces,omitempty"` // the ID of the old file of that name
 }
 
 const (
-	commitFormat = "ggforge commit 1"
+	commitFormat = "ggforge commit 2"
 	// maxCommit bounds the journals that are read: 300 bytes for each of the shards
 	// that a name can count.
 	maxCommit = 32 << 20
@@ -128,9 +128,12 @@ func commitAll(outputs []*output, opt Options) error {
 		if err != nil {
 			return err
 		}
-		_, err = os.Lstat(p.final)
+		old, err := fileID(p.final)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 		name := filepath.Base(p.final)
-		c.Files = append(c.Files, commitFile{Name: name, Size: p.size, ID: id, Leader: leaders[p], Replaces: err == nil})
+		c.Files = append(c.Files, commitFile{Name: name, Size: p.size, ID: id, Leader: leaders[p], Replaces: old})
 		c.parts[name] = p
 	}
 	for i, c := range commits {
@@ -252,16 +255,20 @@ func (c *commit) look(i int) (s state, err error) {
 	if temp != nil && (!temp.Mode().IsRegular() || temp.Size() != f.Size) {
 		temp = nil // not the file that the journal means
 	}
-	same := func(extra fs.FileInfo, path string) bool {
+	same := func(extra fs.FileInfo, path, id string) bool {
 		if extra == nil || final == nil || !os.SameFile(extra, final) {
+			return false
+		}
+		var found string
+		if found, err = fileID(path); err != nil || found != id {
 			return false
 		}
 		err = os.Remove(path)
 		return true
 	}
-	if same(temp, c.temp(f)) {
+	if same(temp, c.temp(f), f.ID) {
 		temp = nil
-	} else if same(aside, c.aside(i)) {
+	} else if same(aside, c.aside(i), f.Replaces) {
 		aside = nil
 	}
 	return state{temp != nil, final != nil, aside != nil}, err
@@ -269,7 +276,7 @@ func (c *commit) look(i int) (s state, err error) {
 
 // placed reports whether the new file has its name.
 func (s state) placed(f *commitFile) bool {
-	return !s.temp && s.final && (s.aside || !f.Replaces)
+	return !s.temp && s.final && (s.aside || f.Replaces == "")
 }
 
 // order calls do for each file with its state, leaders first or last.
@@ -295,7 +302,7 @@ func (c *commit) order(leadersFirst bool, do func(i int, s state) error) error {
 func (c *commit) forward() error {
 	err := c.order(true, func(i int, s state) error {
 		f := &c.Files[i]
-		if !s.temp || !s.final || !f.Replaces || s.aside {
+		if !s.temp || !s.final || f.Replaces == "" || s.aside {
 			return nil
 		}
 		if err := c.at("move old %s aside", f.Name); err != nil {
@@ -347,11 +354,15 @@ func (c *commit) finish() error {
 func (c *commit) sweep() error {
 	defer c.file.Close() // and with it the lock
 	for i := range c.Files {
-		if !c.Files[i].Replaces {
+		f := &c.Files[i]
+		if f.Replaces == "" {
 			continue
 		}
-		if err := c.at("remove old %s", c.Files[i].Name); err != nil {
+		if err := c.at("remove old %s", f.Name); err != nil {
 			return err
+		}
+		if id, err := fileID(c.aside(i)); errors.Is(err, fs.ErrNotExist) || err == nil && id != f.Replaces {
+			continue
 		}
 		if err := os.Remove(c.aside(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -451,17 +462,37 @@ func recoverCommits(paths []string, step func(string) error) error {
 }
 
 // recover finishes a commit if touches answers yes for a file of it.
+// The journal of another user is not carried out: in a directory such as /tmp it
+// could have us rename or remove files of our own.
 func (c *commit) recover(touches func(*commitFile) bool) error {
-	f, err := os.OpenFile(c.path(), os.O_RDWR|noFollow, 0)
+	st, err := os.Lstat(c.path())
+	foreign := err == nil && !own(st)
+	var f *os.File
+	if err == nil {
+		how := os.O_RDWR
+		if foreign {
+			how = os.O_RDONLY
+		}
+		f, err = os.OpenFile(c.path(), how|noFollow, 0)
+	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil // another run has just finished it
+		if errors.Is(err, fs.ErrNotExist) || foreign {
+			err = nil // another run has just finished it, or nobody shall see it
 		}
 		return err
 	}
 	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(st, now) {
+		return err
+	}
 	if n, err := links(f); err != nil || n != 1 {
 		return err
+	}
+	if foreign {
+		if _, err := c.read(f); err != nil || !slices.ContainsFunc(c.Files, func(f commitFile) bool { return touches(&f) }) {
+			return nil
+		}
+		return fault.Errorf(fault.Usage, "the journal belongs to another user, whose next run finishes the change")
 	}
 	lockErr := lock(f)
 	torn, err := c.read(f)
@@ -491,17 +522,29 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 			return err
 		}
 		f := &c.Files[i]
-		where := c.temp(f)
-		if !s.temp {
-			if where = c.final(f); !s.placed(f) {
-				lost = true
-				continue
+		meant := func(path, want string) error {
+			if id, err := fileID(path); err != nil {
+				return err
+			} else if id != want { // a journal that came with a checkpoint, say
+				return fault.Errorf(fault.Usage, "%s is not the file that this journal was written for; remove the journal", path)
+			}
+			return nil
+		}
+		if s.aside {
+			if err := meant(c.aside(i), f.Replaces); err != nil {
+				return err
 			}
 		}
-		if id, err := fileID(where); err != nil {
+		switch {
+		case s.temp:
+			err = meant(c.temp(f), f.ID)
+		case s.placed(f):
+			err = meant(c.final(f), f.ID)
+		default:
+			lost = true
+		}
+		if err != nil {
 			return err
-		} else if id != f.ID { // a journal that came with a checkpoint, say
-			return fault.Errorf(fault.Usage, "%s is not the file that this journal was written for; remove the journal", where)
 		}
 	}
 	if !lost {

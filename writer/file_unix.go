@@ -3,6 +3,7 @@
 package writer
 
 import (
+	"io/fs"
 	"os"
 	"strconv"
 	"syscall"
@@ -25,6 +26,9 @@ func links(f *os.File) (uint64, error) {
 	}
 	return uint64(st.Sys().(*syscall.Stat_t).Nlink), nil
 }
+
+// own reports whether the file belongs to the user of the process.
+func own(st fs.FileInfo) bool { return int(st.Sys().(*syscall.Stat_t).Uid) == os.Geteuid() }
 
 // fileID returns what tells the file from others on its disk, under any name: a
 // copy has another one.

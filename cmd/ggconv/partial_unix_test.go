@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -68,5 +70,65 @@ func TestInterruptedPlan(t *testing.T) {
 	cancel()
 	if err := tool.Run(ctx, command(), []string{"ggconv", "--dry-run", gollama}); tool.Code(err) != 130 {
 		t.Errorf("exit code %d, %v", tool.Code(err), err)
+	}
+}
+
+// TestHostileJournal converts a checkpoint that came with the journal of a commit:
+// it is not carried out, and nothing in the directory gets another name. Where the
+// journal is another user's, as it may be in /tmp, the file that it names is not
+// removed either.
+func TestHostileJournal(t *testing.T) {
+	const token = "0123456789abcdef"
+	inode := func(path string) string {
+		st, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(st.Sys().(*syscall.Stat_t).Ino)
+	}
+	for name, c := range map[string]struct {
+		files func(dir string) string // of the journal, next to the output
+		user  int
+	}{
+		"aside": {func(string) string { return `{"name":".git","size":1,"id":"1","replaces":"1"}` }, os.Geteuid()},
+		"placed": {func(dir string) string {
+			return `{"name":"config.json","size":1,"id":"` + inode(dir+"/config.json") + `"}`
+		}, 65534},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.user != os.Geteuid() && os.Geteuid() != 0 {
+				t.Skip("only root can give files away")
+			}
+			dir := filepath.Join(t.TempDir(), "model")
+			if err := os.CopyFS(dir, os.DirFS(gollama)); err != nil {
+				t.Fatal(err)
+			}
+			aside := filepath.Join(dir, "ggforge-"+token+"-1.old", "hooks")
+			if err := os.MkdirAll(aside, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			journal := filepath.Join(dir, "ggforge-"+token+".commit")
+			for _, format := range []string{"1", "2"} {
+				text := `{"format":"ggforge commit ` + format + `","files":[{"name":"x.gguf","size":1,"id":"1"},` + c.files(dir) + `]}`
+				if err := os.WriteFile(journal, []byte(text), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Chown(journal, c.user, -1); err != nil {
+					t.Fatal(err)
+				}
+				code, _, err := call("--progress", "none", "--force", dir, "--outfile", filepath.Join(dir, "x.gguf"))
+				if want := map[string]int{"1": 0, "2": 2}[format]; code != want || want != 0 && !strings.Contains(err.Error(), journal) {
+					t.Errorf("format %s: exit code %d, %v; want %d", format, code, err, want)
+				}
+				for _, path := range []string{aside, journal, filepath.Join(dir, "config.json")} {
+					if _, err := os.Lstat(path); err != nil {
+						t.Error(err)
+					}
+				}
+				if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+					t.Error("the directory has got another name")
+				}
+			}
+		})
 	}
 }
