@@ -235,6 +235,9 @@ func noHadamard(files *checkpoint.Dir) error {
 	return fault.Errorf(fault.Unsupported, "%s: weights folded with Hadamard matrices are not converted yet", hadamardFile)
 }
 
+// maxOverride is the largest file of general.* keys in bytes: the limit of a card.
+const maxOverride = 16 << 20
+
 // describe works out the metadata, in the order of the reference.
 func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) error {
 	var err error
@@ -244,7 +247,7 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 	}
 	if opt.Override != "" {
 		opts.OverrideFile = opt.Override
-		if opts.Override, err = os.ReadFile(opt.Override); err != nil {
+		if opts.Override, err = mmap.ReadFile(opt.Override, "metadata", maxOverride); err != nil {
 			return err
 		}
 	}

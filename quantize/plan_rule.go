@@ -2,13 +2,12 @@ package quantize
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"regexp"
 	"strings"
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/mmap"
 )
 
 // TensorTypeRule gives a type to all tensors whose name a pattern matches.
@@ -61,17 +60,9 @@ const maxRules = 1 << 20
 // ReadTensorRules reads a file of tensor rules as CompileTensorRule takes them,
 // separated by white space: at most a mebibyte.
 func ReadTensorRules(path string) ([]TensorTypeRule, error) {
-	f, err := os.Open(path)
+	data, err := mmap.ReadFile(path, "tensor rules", maxRules)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxRules+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxRules {
-		return nil, fault.Errorf(fault.Usage, "%s: more than %d bytes of tensor rules", path, maxRules)
 	}
 	var rules []TensorTypeRule
 	for _, s := range strings.FieldsFunc(string(data), func(c rune) bool { return strings.ContainsRune(" \t\n\v\f\r", c) }) {

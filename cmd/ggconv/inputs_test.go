@@ -240,6 +240,18 @@ func TestKinds(t *testing.T) {
 			fails(t, 3, name+": is a directory, want a regular file", dir)
 		})
 	}
+	t.Run("metadata", func(t *testing.T) { // which --metadata names
+		dir, path := copyOf(t, "model"), filepath.Join(t.TempDir(), "pipe")
+		must(t, unix.Mkfifo(path, 0o666))
+		fails(t, 1, "pipe: is not a regular file", dir, "--metadata", path)
+		fails(t, 1, "/dev/zero: is not a regular file", dir, "--metadata", "/dev/zero")
+		giant := filepath.Join(t.TempDir(), "giant")
+		must(t, os.WriteFile(giant, nil, 0o666))
+		if err := os.Truncate(giant, 1<<40); err != nil {
+			t.Skip(err)
+		}
+		fails(t, 2, "giant: more than 16777216 bytes of metadata", dir, "--metadata", giant)
+	})
 	t.Run("device", func(t *testing.T) {
 		dir := copyOf(t, "model")
 		must(t, os.Symlink("/dev/zero", filepath.Join(dir, "chat_template.jinja")))

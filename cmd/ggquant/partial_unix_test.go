@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	tool "ggforge/internal/cli"
 	"ggforge/writer"
 )
@@ -48,6 +50,22 @@ func TestInterruptedPlan(t *testing.T) {
 	for _, args := range [][]string{{"--dry-run", "../../testdata/gollama", "x.gguf", "Q8_0"}, {in, filepath.Join(t.TempDir(), "x.gguf"), "Q8_0"}} {
 		if err := tool.Run(ctx, command(), append([]string{"ggquant"}, args...)); tool.Code(err) != 130 {
 			t.Errorf("%q: exit code %d, %v", args, tool.Code(err), err)
+		}
+	}
+}
+
+// TestRulesAreAFile names what is no regular file as the file of tensor rules: a
+// pipe is not waited for, a device is not read.
+func TestRulesAreAFile(t *testing.T) {
+	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, "/dev/zero"} {
+		code, _, err := call("--dry-run", "--tensor-type-file", path, in, "Q8_0")
+		if code != 1 || !strings.Contains(err.Error(), path+": is not a regular file") {
+			t.Errorf("%s: exit code %d, %v", path, code, err)
 		}
 	}
 }

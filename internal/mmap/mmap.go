@@ -63,6 +63,24 @@ func Open(path string) (*File, error) {
 	return Map(f, path)
 }
 
+// ReadFile returns the contents of the regular file at path, which holds what the
+// user was asked for. More than most bytes are an error of kind fault.Usage.
+func ReadFile(path, what string, most int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if f.Size() > most {
+		return nil, fault.Errorf(fault.Usage, "%s: more than %d bytes of %s", path, most, what)
+	}
+	data := make([]byte, f.Size())
+	if _, err := f.ReadAt(data, 0); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
 // Map is Open for a file that is open already; path is its name. The File closes f.
 func Map(f *os.File, path string) (_ *File, err error) {
 	defer func() {
