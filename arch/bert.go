@@ -237,7 +237,7 @@ func nomicSparse(l table.Layer) (bool, error) {
 	return l.Bid%n == 1%n, nil
 }
 
-// nomicExperts takes the matrices of the experts apart, which lie one below the
+// nomicExperts splits the matrices of the experts, which are stored one below the
 // other.
 var nomicExperts = &table.Transform{Name: "nomic-experts", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	n, err := l.Require("num_local_experts", "num_experts")

@@ -28,7 +28,7 @@ func matrix(t *testing.T, ne ...int64) rows.Source {
 	return s
 }
 
-// TestRowParts checks which rows transforms that take matrices apart give, and
+// TestRowParts checks which rows transforms that split matrices give, and
 // that they refuse shapes that the config does not lead to expect.
 func TestRowParts(t *testing.T) {
 	config := func(text string) *hparams.View {

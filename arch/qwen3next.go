@@ -189,9 +189,9 @@ func deltaHeads(c *hparams.View) (nk, k, nv, v int64, err error) {
 	return nk, k, nv, v, err
 }
 
-// deltaQKV and deltaGate take in_proj_qkvz apart, which has for each key head the
-// rows of its query, its key, its values and their gates: first all queries, all
-// keys and all values, then all gates.
+// deltaQKV and deltaGate split in_proj_qkvz, which has for each key head the rows of
+// its query, its key, its values and their gates: first all queries, all keys and all
+// values, then all gates.
 var (
 	deltaQKV  = deltaPart("delta-qkv", 0, 3)
 	deltaGate = deltaPart("delta-gate", 3, 4)

@@ -28,7 +28,7 @@ type hubPath struct {
 	file   string // below the snapshot, "" for the snapshot itself
 }
 
-// parseHub takes apart an absolute path into a snapshot; ok is false for others.
+// parseHub parses an absolute path into a snapshot; ok is false for others.
 func parseHub(p string) (h hubPath, ok bool) {
 	sep := string(filepath.Separator)
 	parts := strings.Split(p, sep)

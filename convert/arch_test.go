@@ -20,7 +20,7 @@ var golden = flag.Bool("golden", false, "write testdata/arch/NAME.txt for the sp
 
 // TestArchitectures converts made-up checkpoints of every architecture: each file
 // must be the reference's to the byte. The goldens are written by make golden;
-// where the reference has none to offer, ours only tell that nothing changed.
+// where the reference makes none, ours only show that nothing has changed.
 func TestArchitectures(t *testing.T) {
 	covered := map[*table.Arch]bool{}
 	for _, s := range hftest.Specs() {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestDense takes the dense module of an embedding model along, and refuses broken
-// ones. That the bytes are the reference's is checked beside it (internal/interop).
+// ones. Whether the bytes are the reference's is checked in internal/interop.
 func TestDense(t *testing.T) {
 	specs := hftest.Specs()
 	spec := specs[slices.IndexFunc(specs, func(s *hftest.Spec) bool { return s.Name == "embeddinggemma" })]

@@ -28,7 +28,7 @@ func ShardName(prefix string, no, count int) string {
 
 var shardName = regexp.MustCompile(`^(.*)-(\d{5,})-of-(\d{5,})\.gguf$`)
 
-// ParseShardName takes apart a name that ShardName has built; ok is false for
+// ParseShardName parses a name that ShardName has built; ok is false for
 // other names.
 func ParseShardName(path string) (prefix string, no, count int, ok bool) {
 	m := shardName.FindStringSubmatch(path)

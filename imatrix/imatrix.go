@@ -219,8 +219,8 @@ func (m *Matrix) Include(substrings []string) {
 	}
 }
 
-// Exclude drops the entries whose name has one of the substrings in it. To
-// give both Include and Exclude is a usage error in the reference.
+// Exclude drops the entries whose name has one of the substrings in it.
+// Giving both Include and Exclude is a usage error in the reference.
 func (m *Matrix) Exclude(substrings []string) {
 	m.drop(func(name string) bool { return containsAny(name, substrings) })
 }
@@ -239,8 +239,8 @@ func containsAny(s string, substrings []string) bool {
 
 // Metadata returns the pairs a quantized file gets, in their order: file name,
 // dataset if known, number of entries (those left by Include and Exclude), and
-// number of chunks if above 0. A matrix without entries gives none. Of the file and
-// the dataset only the last part of the path is recorded, unless paths is set: the
+// number of chunks if above 0. A matrix without entries gives none. Only the last
+// part of the paths of the file and the dataset is recorded, unless paths is set: the
 // folders are nobody's business. Strings are cut at 127 bytes, even inside a
 // character, and at a zero byte.
 func (m *Matrix) Metadata(paths bool) gguf.Metadata {

@@ -34,8 +34,8 @@ type Model struct {
 // Tensor is one tensor of a Model.
 type Tensor struct {
 	gguf.Tensor // Offset means something to the file that it comes from only
-	// Source hands out the rows. Of a type that is not known here there are no rows:
-	// it hands out the bytes as I8, and they can only be copied.
+	// Source hands out the rows. A tensor of a type that is not known here has none: its
+	// Source hands out the bytes as I8, and they can only be copied.
 	Source rows.Source
 	Shard  int // from 0
 }

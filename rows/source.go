@@ -1,4 +1,4 @@
-// Package rows carries tensors from where they lie to where they are written,
+// Package rows carries tensors from where they are stored to where they are written,
 // a few rows at a time.
 //
 // A Source is one tensor. It hands out raw rows in one tensor type; float32

@@ -60,8 +60,8 @@ func elements(s Source) (Source, error) {
 	return Reshape(s, []int64{1, gguf.Rows(s.NE()) * s.NE()[0]})
 }
 
-// Regroup returns s with its rows in another order: row i is row from(i) of s. Of
-// a tensor of one dimension, a bias, these are the elements; its type must be
+// Regroup returns s with its rows in another order: row i is row from(i) of s. The
+// rows of a tensor of one dimension, a bias, are its elements; its type must be
 // plain then.
 func Regroup(s Source, from func(i int64) int64) (Source, error) {
 	ne := s.NE()

@@ -59,9 +59,8 @@ func (c *Checkpoint) Close() error {
 	return errors.Join(errs...)
 }
 
-// Folder is a directory whose files are opened by their names. Which links it
-// follows, and that it opens nothing but regular files, is its own affair: see
-// package checkpoint.
+// Folder is a directory whose files are opened by their names. It decides
+// which links it follows, and opens regular files only: see package checkpoint.
 type Folder interface {
 	ReadDir(name string) ([]fs.DirEntry, error) // sorted; of "."
 	OpenFile(name string) (*os.File, error)
@@ -394,7 +393,7 @@ func findGaps(files []string, d *defects) {
 	}
 }
 
-// cutNumber takes apart "model-00001-of-00003.safetensors".
+// cutNumber parses "model-00001-of-00003.safetensors".
 func cutNumber(file string) (name, no, count string, ok bool) {
 	rest, ok1 := strings.CutSuffix(file, suffix)
 	rest, count, ok2 := cutLast(rest, "-of-")

@@ -227,7 +227,7 @@ func TestIndexDefects(t *testing.T) {
 	}
 }
 
-// What is beside the weight map is stepped over, whatever it is.
+// TestIndexExtras checks that members other than the weight map are skipped.
 func TestIndexExtras(t *testing.T) {
 	const text = `{"metadata":{"total_size":1.5e3,"x":[null,true,false,{"y":"z"},[]]},"weight_map":{"a":"f"},"more":{}}`
 	if index, err := safetensors.ParseIndex("x.json", []byte(text)); err != nil || len(index) != 1 || index["a"] != "f" {

@@ -80,9 +80,9 @@ var (
 	loadChatGLM4 = gpt2Named(kindToken{"eos", "<|endoftext|>"}, kindToken{"eot", "<|user|>"}, kindToken{"unk", "<|endoftext|>"})
 )
 
-// loadChatGLM follows ChatGLMModel (conversion/chatglm.py). Of a checkpoint whose
-// only vocabulary is tokenizer.model, as ChatGLM2's, the reference takes ChatGLM3
-// by its name and refuses the others: it looks for a fingerprint, and knows none.
+// loadChatGLM follows ChatGLMModel (conversion/chatglm.py). Where the only
+// vocabulary is tokenizer.model, as in ChatGLM2, the reference takes ChatGLM3 by its
+// name and refuses the others: it looks for a fingerprint, and knows none.
 func loadChatGLM(f *files, v *Vocab, opt Options) error {
 	if path, _ := f.member("_name_or_path").(string); strings.Contains(path, "THUDM/chatglm3-6b") {
 		return loadChatGLM3(f, v, opt)

@@ -54,7 +54,7 @@ func (v *Vocab) checkEnds(dir Files) {
 		switch len(left) {
 		case 0:
 		case len(list):
-			v.warnf("%s: eos_token_id is a list, %s, of which none is written: %s", name, idList(list), written)
+			v.warnf("%s: eos_token_id is a list, %s, and none of its tokens is written: %s", name, idList(list), written)
 		default:
 			v.warnf("%s: eos_token_id is a list, %s, without a place for %s: %s", name, idList(list), idList(left), written)
 		}

@@ -53,7 +53,7 @@ func FuzzSPM(f *testing.F) {
 	})
 }
 
-// FuzzJSON feeds any bytes as the JSON files beside a model.
+// FuzzJSON feeds any bytes as the JSON files next to a model.
 func FuzzJSON(f *testing.F) {
 	for _, c := range goldenCases(f) {
 		for _, name := range []string{jsonFile, configFile, addedTokensFile} {

@@ -121,7 +121,7 @@ func TestPreTokenizer(t *testing.T) {
 	}
 }
 
-// TestLaterFingerprint checks the rule for a hash that stands twice in the table.
+// TestLaterFingerprint checks the rule for a hash that is in the table twice.
 func TestLaterFingerprint(t *testing.T) {
 	if got := preOf("b6dc8df998e1cfbdc4eac8243701a65afe638679230920b50d6f17d81c098166"); got != "olmo" {
 		t.Errorf("the hash of MPT and OLMo is %q, want olmo", got)

@@ -59,7 +59,7 @@ func FuzzPlamo(f *testing.F) { fuzzClass(f, "small-plamo", plamoFile, ClassPlamo
 func FuzzT5(f *testing.F)    { fuzzClass(f, "small-t5", spieceFile, ClassT5) }
 func FuzzXLMR(f *testing.F)  { fuzzClass(f, "small-xlmr", spmBPEFile, ClassXLMRoberta) }
 
-// FuzzAdded feeds any bytes as the JSON files beside a model, to the rule sets
+// FuzzAdded feeds any bytes as the JSON files next to a model, to the rule sets
 // that read more of them than Llama's.
 func FuzzAdded(f *testing.F) {
 	fuzzClass(f, "small-spm", configFile, ClassPhi3, ClassInternLM2, ClassInternLM3, ClassArctic)

@@ -146,7 +146,7 @@ func (s *special) loadModel(v *Vocab) error {
 			if i := find(s.ids, kind); i >= 0 {
 				found = fmt.Sprintf("it is %d", s.ids[i].value)
 			}
-			v.warnf("config.json: %s_token_id is a list, %s, of which none is written: GGUF has one such token, and %s", kind, idList(list), found)
+			v.warnf("config.json: %s_token_id is a list, %s, and none of its tokens is written: GGUF has one such token, and %s", kind, idList(list), found)
 		}
 		if err := s.setID(v, modelFile, kind, id); err != nil {
 			return err

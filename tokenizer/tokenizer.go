@@ -135,8 +135,8 @@ type files struct {
 	work   *int                 // that is left for encoding texts
 }
 
-// Files are the files of a checkpoint directory, by names as in package fs. Of
-// what is not there the error is fs.ErrNotExist.
+// Files are the files of a checkpoint directory, by names as in package fs. The
+// error about one that is not there is fs.ErrNotExist.
 type Files interface {
 	ReadFile(name string) ([]byte, error)
 	Stat(name string) (fs.FileInfo, error)

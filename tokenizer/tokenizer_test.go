@@ -112,7 +112,7 @@ func TestTemplateOrder(t *testing.T) {
 	}
 }
 
-// TestWarnings checks that what is dropped is told.
+// TestWarnings checks that there is a warning of what is dropped.
 func TestWarnings(t *testing.T) {
 	dir := tinyWith(t, map[string]string{
 		addedTokensFile: `{"past": 1000, "<zero>": 0}`,
@@ -131,7 +131,7 @@ func TestWarnings(t *testing.T) {
 		`tokenizer_config.json: token 2 replaced: "</s>" by "<end>"`,
 		"tokenizer_config.json: chat_template ignored: want a string or a list, got an object",
 		"tokenizer_config.json: add_bos_token false ignored: the post-processor of tokenizer.json says true",
-		"config.json: eos_token_id is a list, [2, 7], of which none is written: the file has no end token",
+		"config.json: eos_token_id is a list, [2, 7], and none of its tokens is written: the file has no end token",
 	}
 	if !slices.Equal(v.Warnings, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(v.Warnings, "\n"), strings.Join(want, "\n"))

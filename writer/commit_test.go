@@ -243,8 +243,8 @@ func sweep(t *testing.T, s scene, dir string) {
 	}
 }
 
-// die writes an edition in another process, which is killed before step k. With
-// must it has to come that far.
+// die writes an edition in another process, which is killed before step k. If must
+// is set, it has to come that far.
 func die(t *testing.T, scene, dir string, edition, k int, must bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCommitChild$")

@@ -30,8 +30,8 @@ func links(f *os.File) (uint64, error) {
 // own reports whether the file belongs to the user of the process.
 func own(st fs.FileInfo) bool { return int(st.Sys().(*syscall.Stat_t).Uid) == os.Geteuid() }
 
-// fileID returns what tells the file from others on its disk, under any name: a
-// copy has another one.
+// fileID returns what identifies a file on its disk, whatever its name: a copy has
+// another one.
 func fileID(path string) (string, error) {
 	st, err := os.Lstat(path)
 	if err != nil {

@@ -27,8 +27,8 @@ func links(f *os.File) (uint64, error) {
 // asked here: no directory is shared as /tmp is.
 func own(fs.FileInfo) bool { return true }
 
-// fileID returns what tells the file from others on its disk, under any name: a
-// copy has another one.
+// fileID returns what identifies a file on its disk, whatever its name: a copy has
+// another one.
 func fileID(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -40,8 +40,8 @@ func (c *Config) KnownType() string { return c.modelType }
 // ConfigFile is the name of the file that LoadConfig reads.
 const ConfigFile = "config.json"
 
-// Files are the files of a checkpoint directory, by names as in package fs. Of
-// what is not there the error is fs.ErrNotExist.
+// Files are the files of a checkpoint directory, by names as in package fs. The
+// error about one that is not there is fs.ErrNotExist.
 type Files interface {
 	ReadFile(name string) ([]byte, error)
 }

@@ -79,10 +79,9 @@ const modulesFile = "modules.json"
 
 type module struct{ Type, Path string }
 
-// readPooling reads the files of the
-// sentence-transformers library, modules.json and the configuration of the pooling
-// module that it names, or embedding_config.json. Source: _try_set_pooling_type of
-// the reference.
+// readPooling reads the files of the sentence-transformers library, modules.json and
+// the configuration of the pooling module that it names, or embedding_config.json.
+// Source: _try_set_pooling_type of the reference.
 func readPooling(files Files, _ *View, f *Facts) error {
 	var modules []module
 	if _, err := readJSON(files, modulesFile, &modules); err != nil {

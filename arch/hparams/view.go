@@ -55,8 +55,8 @@ func (v *View) Given(key string) any {
 }
 
 // Rope returns the rope settings: rope_parameters or rope_scaling of
-// config.json with the settings that may be next to them. Of a model that has
-// some per kind of attention they are those of full attention.
+// config.json with the settings that may be next to them. For a model that has
+// some per kind of attention, it returns those of full attention.
 func (v *View) Rope() Object {
 	if _, ok := v.rope["full_attention"].(map[string]any); ok {
 		return v.RopeRoot().Sub("full_attention")

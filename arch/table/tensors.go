@@ -136,8 +136,8 @@ type Rename struct {
 }
 
 // Drop leaves out tensors of the checkpoint by a prefix of their names, after
-// Rename; Why is what a user reads. With Beyond the number of a layer after the
-// last one must follow the prefix.
+// Rename; Why is what a user reads. Beyond asks for the number of a layer after
+// the last one after the prefix.
 type Drop struct {
 	Prefix, Why string
 	Suffix      string // in addition to the prefix

@@ -48,7 +48,7 @@ type Weight struct {
 }
 
 // Settings are the members of quantization_config, for what the tensors of a scheme do
-// not show: sizes of blocks, bits, versions. Of a key that is not there ok is false.
+// not show: sizes of blocks, bits, versions. ok is false for a key that is not there.
 // hparams.Object is one.
 type Settings interface {
 	Int(keys ...string) (n int64, ok bool, err error)

@@ -36,11 +36,11 @@ func TestTokenizerMessages(t *testing.T) {
 		eos   string // id of the end token, "" for none
 	}{
 		{"eos list in config.json", with(bpe, "config.json", list, "generation_config.json", "{}"), "gpt-2", 0,
-			"warning: config.json: eos_token_id is a list, [7, 8], of which none is written: the file has no end token", ""},
+			"warning: config.json: eos_token_id is a list, [7, 8], and none of its tokens is written: the file has no end token", ""},
 		{"eos list in generation_config.json", map[string]string{"generation_config.json": `{"eos_token_id":[2,5,6]}`}, "", 0,
 			"warning: generation_config.json: eos_token_id is a list, [2, 5, 6], without a place for [5, 6]: the end token of the file is 2", "2"},
 		{"eos list that is written", map[string]string{"generation_config.json": `{"eos_token_id":[2]}`}, "", 0, "!eos_token_id", "2"},
-		{"long eos list", with(bpe, "config.json", smallConfig, "generation_config.json", `{"eos_token_id":[`+strings.Repeat("1,", 10_000)+`1]}`), "gpt-2", 0, "1, 1 and 9993 more], of which", ""},
+		{"long eos list", with(bpe, "config.json", smallConfig, "generation_config.json", `{"eos_token_id":[`+strings.Repeat("1,", 10_000)+`1]}`), "gpt-2", 0, "1, 1 and 9993 more], and none", ""},
 		{"unknown pre", bpe, "llama-bp", 0, `warning: pre-tokenizer "llama-bp" is not a name that is known (the nearest is "llama-bpe")`, ""},
 		{"known pre", bpe, "llama-bpe", 0, "!not a name", ""},
 		{"pre without a place", nil, "llama-bpe", 0, `the name "llama-bpe" for the pre-tokenizer is not written: the vocabulary is of kind "llama"`, "2"},

@@ -104,7 +104,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestShards takes a model apart and puts it together again.
+// TestShards splits a model and joins it again.
 func TestShards(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)

@@ -14,8 +14,8 @@ const (
 	generationFile = "generation_config.json"
 )
 
-// Files are the files of a model directory, by names as in package fs. Of what is
-// not there the error is fs.ErrNotExist.
+// Files are the files of a model directory, by names as in package fs. The error
+// about one that is not there is fs.ErrNotExist.
 type Files interface {
 	ReadFile(name string) ([]byte, error)
 	Stat(name string) (fs.FileInfo, error)

@@ -31,7 +31,7 @@ def changed(cls, base):
             out |= {k for k in base if k != key and k in other and other[k] != base[k]}
     return out
 
-# names that a class takes beside those of its attribute_map
+# names that a class takes in addition to those of its attribute_map
 ALIAS = {"bloom": {"n_embed": "hidden_size"}}
 
 lines = []

@@ -1,5 +1,5 @@
-// Package stamp tells whether a file is still the one that was opened: its size,
-// its time of modification and its identity are kept, and compared later.
+// Package stamp finds out whether a file is still the one that was opened: it keeps
+// the file's size, time of modification and identity, and compares them later.
 package stamp
 
 import (

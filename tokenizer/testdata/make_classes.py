@@ -33,7 +33,7 @@ def patched(obj, patch):
 
 
 def case(name, cls, hf, base="", cfg=None, tc=None, tj=None, files=None, omit=(), pre=None):
-    """cls: our Class; hf: the architecture whose set_vocab runs; base: directory beside this file, or none.
+    """cls: our Class; hf: the architecture whose set_vocab runs; base: directory next to this file, or none.
     cfg, tc, tj: dicts patched into config.json, tokenizer_config.json, tokenizer.json; a str replaces the file"""
     out = {}
     for fn, patch in (("config.json", cfg or {}), ("tokenizer_config.json", tc), ("tokenizer.json", tj)):

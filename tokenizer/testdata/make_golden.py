@@ -3,7 +3,7 @@
 
   make_golden.py ORACLE      from this directory, where the reference is installed; see README.md
 
-ORACLE is the folder with forkrun.py and refconvert.py. A case is a base directory beside this
+ORACLE is the folder with forkrun.py and refconvert.py. A case is a base directory next to this
 file, minus some files, plus some; the reference converts it with --vocab-only, and the
 tokenizer.* pairs of its output are stored.
 """
@@ -39,7 +39,7 @@ def case(name, base="tiny-spm", cfg=None, tc=None, tj=None, files=None, omit=())
     for fn, patch in (("config.json", cfg), ("tokenizer_config.json", tc), ("tokenizer.json", tj)):
         if patch is not None:
             if fn == "tokenizer.json" and not isinstance(patch, str):
-                patch = {"model": {"type": "BPE"}, **patch}  # its vocabulary is not read beside a tokenizer.model
+                patch = {"model": {"type": "BPE"}, **patch}  # its vocabulary is not read where there is a tokenizer.model
             out[fn] = patch if isinstance(patch, str) else text(patched(base_json(base, fn), patch))
     for fn, v in (files or {}).items():
         out[fn] = {"base64": base64.b64encode(v).decode()} if isinstance(v, bytes) else text(v)

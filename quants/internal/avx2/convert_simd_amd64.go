@@ -19,7 +19,7 @@ import (
 //	F16     7300-14000 (x10)     12500 (1660, x7.5)
 //	BF16   10000-23000 (x6)      25000 (2900, x8.5)
 //
-// From memory all are bound by it. F16 takes 15 operations for 8 elements to
+// All are bound by memory when the rows come from there. F16 takes 15 operations for 8 elements to
 // encode, 9 to decode. There is no VCVTPS2PH in simd/archsimd; it would keep the
 // payload of a NaN.
 

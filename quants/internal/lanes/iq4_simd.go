@@ -21,7 +21,7 @@ import (
 // by 15 comparisons with the middles, in ascending order, each of which selects the
 // next entry: 30 operations. The scales of candidates 2 to 16 lie within 6% of each
 // other, and no element meets more than one middle on the way from the smallest to the
-// largest of them. So that middle and the entries below and above it are found once
+// largest of them. Hence that middle and the entries below and above it are found once
 // per element, for the largest product, and a candidate takes one comparison and one
 // selection, next to a multiplication and 6 operations for the sums.
 //

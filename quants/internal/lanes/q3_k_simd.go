@@ -15,7 +15,7 @@ import (
 
 // Q3_K on tiles. Replaces scalar.QuantizeQ3_K.
 //
-// With importance as Q6_K. Without, levels are moved one at a time: a chain of about
+// With importance it works like Q6_K. Without, levels are moved one at a time: a chain of about
 // 50 cycles per element with a division in it, in up to 5 passes, until no lane
 // changes. Two tiles at a time fill the gaps. The scalar code pays the same chain, but
 // stops as soon as its one sub-block does not change.

@@ -19,7 +19,7 @@ type BPEOptions struct {
 	Suffix       string  // after the last character of a word
 	FuseUnk      bool    // one unknown token for a run of unknown characters
 	ByteFallback bool    // unknown characters become tokens of the form <0x61>, if all their bytes have one
-	IgnoreMerges bool    // a piece that is a token is not taken apart
+	IgnoreMerges bool    // a piece that is a token is not split
 }
 
 // BPE merges the characters of a piece, pair by pair in the order of the merges.

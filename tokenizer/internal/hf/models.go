@@ -54,7 +54,7 @@ func (w wordVocab) unknown(ids []int) ([]int, error) {
 }
 
 // WordPiece takes the longest token off the start of a word, again and again;
-// those after the first one have a prefix. A word that cannot be taken apart so
+// those after the first one have a prefix. A word that cannot be split so
 // is unknown as a whole.
 type WordPiece struct {
 	wordVocab
@@ -209,7 +209,7 @@ func (m *Unigram) each(f func(string, int)) {
 func (m *Unigram) cost(n int) int { return n * min(n, m.trie.longest) }
 
 // encode walks through the text once, keeping for each place the best way to it.
-// Of equal sums the one found first stays.
+// The first of several equal sums wins.
 func (m *Unigram) encode(ids []int, piece string) ([]int, error) {
 	type node struct {
 		id    int

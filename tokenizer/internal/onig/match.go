@@ -242,7 +242,7 @@ func (m *machine) look(i *inst, pos int) bool {
 	if !i.behind {
 		return m.run(i.x, pos, -1) >= 0
 	}
-	// From the nearest start on; which one does not matter.
+	// Try the nearest start first; which one matches does not matter.
 	for start := pos; m.steps >= 0; {
 		if m.run(i.x, start, pos) >= 0 {
 			return true

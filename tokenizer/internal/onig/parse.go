@@ -602,7 +602,7 @@ func (p *parser) class() *uni.Set {
 	return set
 }
 
-// posix parses [:name:] behind its first bracket.
+// posix parses [:name:] after its first bracket.
 func (p *parser) posix() (*uni.Set, bool) {
 	if !strings.HasPrefix(p.text[p.pos:], ":") {
 		return nil, false
