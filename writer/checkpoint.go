@@ -106,19 +106,10 @@ func WriteCheckpoint(ctx context.Context, c *Checkpoint, opt Options) (_ *Result
 	if err := recoverCommits(paths, opt.step); err != nil {
 		return nil, err
 	}
-	made, err := c.claim(files, opt.Force)
-	if err != nil {
+	var dirs made
+	defer func() { dirs.settle(err != nil) }()
+	if err := c.claim(files, opt.Force, &dirs); err != nil {
 		return nil, err
-	}
-	if made {
-		defer func() {
-			if err != nil {
-				os.Remove(c.Dir)
-			}
-		}()
-		if err := syncDir(filepath.Dir(filepath.Clean(c.Dir))); err != nil {
-			return nil, err
-		}
 	}
 	results, err := write(ctx, []set{{files, len(files) - 1}}, opt)
 	if err != nil {
@@ -128,20 +119,20 @@ func WriteCheckpoint(ctx context.Context, c *Checkpoint, opt Options) (_ *Result
 }
 
 // claim makes the directory, or checks that it may be written into.
-func (c *Checkpoint) claim(files []layout, force bool) (made bool, err error) {
+func (c *Checkpoint) claim(files []layout, force bool, dirs *made) error {
 	st, err := os.Stat(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return true, os.Mkdir(c.Dir, 0o777)
+		return dirs.mkdir(filepath.Clean(c.Dir))
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	if !st.IsDir() {
-		return false, fault.Errorf(fault.Usage, "%s: not a directory", c.Dir)
+		return fault.Errorf(fault.Usage, "%s: not a directory", c.Dir)
 	}
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
-		return false, err
+		return err
 	}
 	ours := map[string]bool{}
 	for _, f := range files {
@@ -155,14 +146,14 @@ func (c *Checkpoint) claim(files []layout, force bool) (made bool, err error) {
 			// what an interrupted run has left is replaced
 		case ours[strings.TrimSuffix(name, Suffix+progressSuffix)] && strings.HasSuffix(name, progressSuffix):
 		case !force:
-			return false, fault.Permits("Force", fault.Errorf(fault.Usage, "%s: is not empty, it holds %s", c.Dir, name))
+			return fault.Permits("Force", fault.Errorf(fault.Usage, "%s: is not empty, it holds %s", c.Dir, name))
 		case safetensors.IsModelFile(name) && !ours[name]:
 			foreign = append(foreign, name)
 		}
 	}
 	if len(foreign) > 0 {
-		return false, fault.Errorf(fault.Usage, "%s: holds weights that would mix with the new ones: %s; remove them, or choose another directory",
+		return fault.Errorf(fault.Usage, "%s: holds weights that would mix with the new ones: %s; remove them, or choose another directory",
 			c.Dir, strings.Join(foreign, ", "))
 	}
-	return false, nil
+	return nil
 }

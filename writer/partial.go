@@ -87,6 +87,7 @@ func (p *partial) close() error {
 var unfinished struct {
 	sync.Mutex
 	names map[string]bool
+	dirs  []string // that were made for them, each after the one it is in
 }
 
 // unfinish notes that the partial may be removed, or with false that it may not.
@@ -104,13 +105,16 @@ func (p *partial) unfinish(yes bool) {
 }
 
 // RemovePartials removes the temporary files of all writes that go on in this
-// process, which has to exit right after it: no other write can begin or end any
+// process, and the directories that were made for them, which has to exit right after it: no other write can begin or end any
 // more. It is for a program that does not wait until its writes have noticed that
 // their contexts are done.
 func RemovePartials() {
 	unfinished.Lock() // for good
 	for name := range unfinished.names {
 		os.Remove(name)
+	}
+	for _, dir := range slices.Backward(unfinished.dirs) {
+		os.Remove(dir) // if it is empty
 	}
 }
 

@@ -18,12 +18,14 @@
 //	encoder.go      how rows are encoded: plan-time objects, one per tensor
 //	partial.go      a file under its temporary name
 //	commit.go       temporary names → names, all or none
+//	dirs.go         directories that are made for the files
 //	writeback.go    its way to the disk while it grows
 package writer
 
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +56,9 @@ func (t *Tensor) encoder() Encoder {
 type Options struct {
 	Workers int  // 0 means one per CPU
 	Force   bool // replace an existing file
+	// MakeDir, unless empty, is a directory for the outputs. It is made, and those
+	// that it is in, and goes again if the write fails.
+	MakeDir string
 	// Inputs are the files that the run reads: an output that would replace one of
 	// them is an error of kind fault.Usage, also with Force.
 	Inputs []string
@@ -199,6 +204,13 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 	}
 	if err := recoverCommits(paths, opt.step); err != nil {
 		return nil, err
+	}
+	if opt.MakeDir != "" {
+		var dirs made
+		defer func() { dirs.settle(err != nil) }()
+		if err := dirs.mkdirAll(filepath.Clean(opt.MakeDir)); err != nil {
+			return nil, err
+		}
 	}
 	outputs := make([]*output, len(sets))
 	results := make([]*Result, len(sets))

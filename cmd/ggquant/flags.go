@@ -197,7 +197,7 @@ func (r *request) tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule
 
 // writerOptions reads the flags that say how to write.
 func (r *request) writerOptions(cmd *cli.Command, threads int) (err error) {
-	r.Write.Workers, r.Write.Force = threads, cmd.Bool("force")
+	r.Write.Workers, r.Write.Force, r.Write.MakeDir = threads, cmd.Bool("force"), r.OutDir
 	if cmd.IsSet("max-buffer-size") {
 		mib := cmd.Float("max-buffer-size")
 		if !(mib > 0 && mib < 1<<40) {

@@ -145,11 +145,6 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if r.OutDir != "" {
-		if err := os.MkdirAll(r.OutDir, 0o777); err != nil {
-			return err
-		}
-	}
 	tool.NoteScalar(log)
 	results, err := batch.Write(ctx, paths, r.Write)
 	if err != nil {

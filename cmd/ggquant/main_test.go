@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"ggforge/convert"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/clitest"
 	"ggforge/writer"
 )
 
@@ -248,6 +251,61 @@ func TestCheckpoint(t *testing.T) {
 }
 
 // TestOutDir writes many outputs at once; each is the one of its own run.
+// TestMadeDir lets runs end early that have made the directories for their outputs:
+// those go again, and none that was there.
+func TestMadeDir(t *testing.T) {
+	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
+	for _, c := range []struct {
+		dir, name string
+		stop      bool
+		code      int
+		left      []string
+	}{
+		{"a", "x/{FTYPE}", false, 1, nil},
+		{"a/b/c", "{FTYPE}", true, 130, nil},
+		{"old", "{FTYPE}", true, 130, []string{"old"}},
+		{"old/b/", "{FTYPE}", true, 130, []string{"old"}},
+		{"old/b/../c", "{FTYPE}", true, 130, []string{"old"}},
+		{"file", "{FTYPE}", false, 2, []string{"file"}},
+		{"file/b", "{FTYPE}", false, 1, []string{"file"}},
+	} {
+		dir := t.TempDir()
+		for _, name := range c.left {
+			var err error
+			if path := filepath.Join(dir, name); name == "file" {
+				err = os.WriteFile(path, nil, 0o666)
+			} else {
+				err = os.Mkdir(path, 0o777)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		log := &clitest.Trigger{On: `"tensor"`, Do: cancel}
+		cmd := command()
+		cmd.Writer, cmd.ErrWriter = log, log
+		err := tool.Run(ctx, cmd, []string{"ggquant", "--progress", "json", "--out-dir", dir + "/" + c.dir, "--name-template", c.name, in, "Q4_0", "Q8_0"})
+		if code := tool.Code(err); code != c.code || c.stop != (log.Do == nil) {
+			t.Errorf("%s: exit code %d, %v; want %d", c.dir, code, err, c.code)
+		}
+		cancel()
+		var left []string
+		filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				t.Error(err)
+			}
+			if path != dir {
+				left = append(left, strings.TrimPrefix(path, dir+"/"))
+			}
+			return nil
+		})
+		if !slices.Equal(left, c.left) {
+			t.Errorf("%s: there are %q, want %q", c.dir, left, c.left)
+		}
+	}
+}
+
 func TestOutDir(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")

@@ -9,6 +9,7 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/mmap"
+	"ggforge/internal/stamp"
 )
 
 func diffCommand() *cli.Command {
@@ -56,6 +57,9 @@ func diff(ctx context.Context, cmd *cli.Command) error {
 		lines, err = gguf.Diff(ctx, a, b)
 		return err
 	}); err != nil {
+		return err
+	}
+	if err := stamp.All(a.Unchanged, b.Unchanged)(); err != nil {
 		return err
 	}
 	w := tool.Output(ctx, cmd)

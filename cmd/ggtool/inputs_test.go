@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
@@ -44,6 +45,21 @@ func TestExportChanged(t *testing.T) {
 				t.Error("left something behind")
 			}
 		})
+	}
+}
+
+// TestInspectChanged changes the file while it is listed.
+func TestInspectChanged(t *testing.T) {
+	in := write(t, t.TempDir(), "x.gguf", 1)
+	log := &clitest.Trigger{On: "t", Do: func() {
+		if err := os.Chtimes(in, time.Time{}, time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}}
+	cmd := command()
+	cmd.Writer = log
+	if err := tool.Run(context.Background(), cmd, []string{"ggtool", "inspect", in}); tool.Code(err) != 3 || log.Do != nil {
+		t.Errorf("got %v, want exit code 3", err)
 	}
 }
 

@@ -53,10 +53,14 @@ func inspect(ctx context.Context, cmd *cli.Command) error {
 	}
 	defer set.Close()
 	w := tool.Output(ctx, cmd)
-	return mmap.Guard(r.File, func() error {
+	err = mmap.Guard(r.File, func() error {
 		if r.JSON {
 			return set.WriteJSON(w, r.Dump)
 		}
 		return set.WriteText(w, r.Dump)
 	})
+	if err != nil {
+		return err
+	}
+	return set.Unchanged()
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -54,6 +55,35 @@ func sparse(t *testing.T, name string, mib int64) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// TestDiffChanged changes one of two files while they are compared.
+func TestDiffChanged(t *testing.T) {
+	if _, err := os.Stat("/proc/self/maps"); err != nil {
+		t.Skip("nothing shows when a process has opened a file")
+	}
+	a, b := sparse(t, "a.gguf", 512), sparse(t, "b.gguf", 512)
+	cmd := process("diff", a, b)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() }).Stop()
+	for {
+		mapped, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(mapped), b) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err := os.Chtimes(a, time.Time{}, time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("got %v, want exit code 3", err)
+	}
 }
 
 // TestSignalWhileReading interrupts a comparison and an export.

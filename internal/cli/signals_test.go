@@ -41,7 +41,7 @@ func TestSignalsChild(t *testing.T) {
 	Main(&cli.Command{Name: "x", Action: func(ctx context.Context, _ *cli.Command) error {
 		if how == "stuck" {
 			f := &writer.File{Path: os.Getenv("CLI_OUT"), Tensors: []writer.Tensor{{Name: "t", Type: gguf.TypeF32, Source: stuck{}}}}
-			_, err := writer.Write(ctx, f, writer.Options{})
+			_, err := writer.Write(ctx, f, writer.Options{MakeDir: filepath.Dir(f.Path)})
 			return err
 		}
 		os.Stdout.WriteString("ready\n")
@@ -77,7 +77,7 @@ func TestSignals(t *testing.T) {
 			if c.ignore != "" {
 				cmd = exec.Command("/bin/sh", "-c", `trap "" `+c.ignore+`; exec "$0" "$@"`, os.Args[0], "-test.run=^TestSignalsChild$")
 			}
-			cmd.Env = append(os.Environ(), "CLI_SIGNALS="+c.how, "CLI_OUT="+filepath.Join(dir, "out"))
+			cmd.Env = append(os.Environ(), "CLI_SIGNALS="+c.how, "CLI_OUT="+filepath.Join(dir, "made", "also", "out"))
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			out, err := cmd.StdoutPipe()

@@ -1,0 +1,63 @@
+package writer
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"ggforge/fault"
+)
+
+// made are directories that a write has made, each after the one it is in.
+type made []string
+
+// mkdir makes a directory.
+func (m *made) mkdir(path string) error {
+	unfinished.Lock()
+	err := os.Mkdir(path, 0o777)
+	if err == nil {
+		*m = append(*m, path)
+		unfinished.dirs = append(unfinished.dirs, path)
+	}
+	unfinished.Unlock()
+	if err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// mkdirAll makes a directory, and those that it is in, unless they are there.
+func (m *made) mkdirAll(path string) error {
+	st, err := os.Stat(path)
+	switch {
+	case err == nil && !st.IsDir():
+		return fault.Errorf(fault.Usage, "%s: not a directory", path)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := m.mkdirAll(filepath.Dir(path)); err != nil {
+		return err
+	}
+	err = m.mkdir(path)
+	if errors.Is(err, fs.ErrExist) {
+		if st, e := os.Stat(path); e == nil && st.IsDir() {
+			err = nil // another process was faster
+		}
+	}
+	return err
+}
+
+// settle ends a write: if it has failed, the directories go again, as far as they
+// are empty.
+func (m made) settle(failed bool) {
+	unfinished.Lock()
+	defer unfinished.Unlock()
+	for _, path := range slices.Backward(m) {
+		if failed {
+			os.Remove(path)
+		}
+		unfinished.dirs = slices.DeleteFunc(unfinished.dirs, func(dir string) bool { return dir == path })
+	}
+}
