@@ -179,7 +179,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		j.warnf("%s: attention has a sliding window of %d positions, which architecture %s does not have: programs will let it see %s", config.FileName(), window, j.Arch.Name, of)
 	}
 	if unread := j.Arch.Unread(config); len(unread) > 0 {
-		j.warnf("%s: keys without a place in the file: %s", config.FileName(), list(unread))
+		j.warnf("%s: keys without a place in the file: %s", config.FileName(), fault.List(unread))
 	}
 	return nil
 }

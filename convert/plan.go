@@ -218,16 +218,6 @@ func (j *Job) guess(skipped map[string]bool) OutType {
 	return F16
 }
 
-// maxListed is how many names a warning lists.
-const maxListed = 20
-
-func list(names []string) string {
-	if len(names) > maxListed {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), len(names)-maxListed)
-	}
-	return strings.Join(names, ", ")
-}
-
 // counts returns the numbers of parameters of the output. Stacked expert tensors,
 // whose name holds "_exps.", count once per expert.
 func (j *Job) counts() general.Counts {

@@ -50,6 +50,12 @@ func TestWith(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
+	if got := fault.List([]string{"a", "b"}); got != "a, b" {
+		t.Errorf("got %q", got)
+	}
+	if got := fault.List(make([]string, 23)); strings.Count(got, ",") != 19 || !strings.HasSuffix(got, " and 3 more") {
+		t.Errorf("got %q", got)
+	}
 	if got := fault.Lines([]string{"a", "b"}); got != "\n  a\n  b" {
 		t.Errorf("got %q", got)
 	}

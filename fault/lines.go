@@ -5,17 +5,25 @@ import (
 	"strings"
 )
 
-// maxLines is how many lines a message lists.
-const maxLines = 20
+// MaxListed is how many items a message lists.
+const MaxListed = 20
 
-// Lines returns the items for the end of a message, each on a line of its own: at
-// most twenty, and how many more there are.
+// List returns the items for a message, on one line: at most MaxListed, and how many
+// more there are.
+func List(items []string) string {
+	if n := len(items) - MaxListed; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(items[:MaxListed], ", "), n)
+	}
+	return strings.Join(items, ", ")
+}
+
+// Lines is List for the end of a message, with each item on a line of its own.
 func Lines(items []string) string {
 	var b strings.Builder
-	for _, item := range items[:min(len(items), maxLines)] {
+	for _, item := range items[:min(len(items), MaxListed)] {
 		b.WriteString("\n  " + item)
 	}
-	if n := len(items) - maxLines; n > 0 {
+	if n := len(items) - MaxListed; n > 0 {
 		fmt.Fprintf(&b, "\n  and %d more", n)
 	}
 	return b.String()

@@ -1,9 +1,6 @@
 package quantize
 
 import (
-	"fmt"
-	"strings"
-
 	"ggforge/fault"
 )
 
@@ -15,18 +12,12 @@ type Compromise struct {
 	Names []string // what it is about, usually tensors; nil if Text says it all
 }
 
-// maxListed is how many names a message lists.
-const maxListed = 20
-
 // String returns one line.
 func (c Compromise) String() string {
-	switch n := len(c.Names); {
-	case n == 0:
+	if len(c.Names) == 0 {
 		return c.Text
-	case n > maxListed:
-		return fmt.Sprintf("%s: %s and %d more", c.Text, strings.Join(c.Names[:maxListed], ", "), n-maxListed)
 	}
-	return c.Text + ": " + strings.Join(c.Names, ", ")
+	return c.Text + ": " + fault.List(c.Names)
 }
 
 // StrictError holds the compromises that the strict rule does not permit. It is

@@ -79,18 +79,16 @@ func printError(cmd *cli.Command, err error, stopped bool) {
 	fmt.Fprintf(s, "%s: %s\n", cmd.Name, shortened(text))
 }
 
-// maxLines is how many lines of an error are printed: one for each defect.
-const maxLines = 20
-
-// shortened returns a text whose first line is followed by at most maxLines.
+// shortened returns a text whose first line is followed by at most fault.MaxListed
+// more, one for each defect.
 func shortened(text string) string {
 	head, rest, _ := strings.Cut(text, "\n")
 	if rest == "" {
 		return head
 	}
 	lines := strings.Split(rest, "\n")
-	if n := len(lines) - maxLines; n > 1 {
-		lines = append(lines[:maxLines], fmt.Sprintf("  and %d more", n))
+	if n := len(lines) - fault.MaxListed; n > 1 {
+		lines = append(lines[:fault.MaxListed], fmt.Sprintf("  and %d more", n))
 	}
 	return head + "\n" + strings.Join(lines, "\n")
 }
