@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -100,6 +101,10 @@ func TestSignalWhileReading(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var stderr bytes.Buffer
+			// caught here, the signal is not ignored there, as it is below nohup
+			caught := make(chan os.Signal, 1)
+			signal.Notify(caught, c.sig)
+			defer signal.Stop(caught)
 			cmd := process(c.args...)
 			cmd.Stderr = &stderr
 			if err := cmd.Start(); err != nil {

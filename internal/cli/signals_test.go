@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -73,6 +74,10 @@ func TestSignals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
+			// caught here, none is ignored there that the case does not want ignored
+			caught := make(chan os.Signal, 1)
+			signal.Notify(caught, intr, hup, term)
+			defer signal.Stop(caught)
 			cmd := exec.Command(os.Args[0], "-test.run=^TestSignalsChild$")
 			if c.ignore != "" {
 				cmd = exec.Command("/bin/sh", "-c", `trap "" `+c.ignore+`; exec "$0" "$@"`, os.Args[0], "-test.run=^TestSignalsChild$")
