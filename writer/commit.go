@@ -101,9 +101,6 @@ func commitAll(outputs []*output, opt Options) error {
 			return err
 		}
 	}
-	for _, p := range parts {
-		p.unfinish(false)
-	}
 	if !renamesOpen {
 		for _, p := range parts {
 			if err := p.close(); err != nil {
@@ -136,17 +133,27 @@ func commitAll(outputs []*output, opt Options) error {
 		c.Files = append(c.Files, commitFile{Name: name, Size: p.size, ID: id, Leader: leaders[p], Replaces: old})
 		c.parts[name] = p
 	}
-	for i, c := range commits {
-		err := c.begin()
-		if err == nil {
-			if err = c.forward(); err == nil {
-				continue
-			}
-		}
-		for _, c := range slices.Backward(commits[:i+1]) {
+	undo := func(begun []*commit, err error) error {
+		for _, c := range slices.Backward(begun) {
 			err = errors.Join(err, c.back())
 		}
 		return err
+	}
+	for i, c := range commits {
+		if err := c.begin(); err != nil {
+			return undo(commits[:i+1], err)
+		}
+	}
+	for _, p := range parts {
+		unfinish(p.name, false)
+	}
+	for _, c := range commits {
+		unfinish(c.path(), false)
+	}
+	for _, c := range commits {
+		if err := c.forward(); err != nil {
+			return undo(commits, err)
+		}
 	}
 	for i, c := range commits {
 		if err := c.finish(); err != nil {
@@ -157,10 +164,7 @@ func commitAll(outputs []*output, opt Options) error {
 				}
 				return err
 			}
-			for _, c := range slices.Backward(commits) {
-				err = errors.Join(err, c.back())
-			}
-			return err
+			return undo(commits, err)
 		}
 	}
 	keep(parts)
@@ -188,7 +192,14 @@ func commitOne(p *partial, opt Options) error {
 			return err
 		}
 	}
-	if err := rename(p.name, p.final); err != nil {
+	// with the lock: RemovePartials comes before it, or finds nothing to remove
+	unfinished.Lock()
+	err := rename(p.name, p.final)
+	if err == nil {
+		delete(unfinished.names, p.name)
+	}
+	unfinished.Unlock()
+	if err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return existsError(p.final)
 		}
@@ -213,6 +224,7 @@ func (c *commit) begin() error {
 	if c.file, err = exclusive(c.path(), c.path()); err != nil {
 		return err
 	}
+	unfinish(c.path(), true)
 	if err := c.at("write journal"); err != nil {
 		return err
 	}
@@ -382,6 +394,7 @@ func (c *commit) close() error {
 	if !renamesOpen {
 		c.file.Close()
 	}
+	unfinish(c.path(), false)
 	err := os.Remove(c.path())
 	c.file.Close() // and with it the lock
 	return err

@@ -230,6 +230,32 @@ func TestCommitKilled(t *testing.T) {
 	}
 }
 
+// TestCommitGivenUp ends the process, as a second signal does, before every step of
+// a commit up to the first rename: the old files are left, and nothing else.
+func TestCommitGivenUp(t *testing.T) {
+	t.Setenv("WRITER_GIVES_UP", "1")
+	for _, s := range scenes {
+		editions := s.editions(t)
+		first := t.TempDir()
+		if err := s.write(first, 1, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for k, step := range s.steps(t, first, 2) {
+			if strings.HasPrefix(step, "move") {
+				break
+			}
+			dir := t.TempDir()
+			if err := s.write(dir, 1, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			die(t, s.name, dir, 2, k, true)
+			if got := s.edition(t, dir, editions); got != 1 {
+				t.Errorf("%s, given up before step %q: edition %d, want 1", s.name, step, got)
+			}
+		}
+	}
+}
+
 // sweep removes the temporary files that stay when the run after a killed one
 // refuses to write: they are replaced by one that does.
 func sweep(t *testing.T, s scene, dir string) {
@@ -267,6 +293,10 @@ func TestCommitChild(t *testing.T) {
 	n := 0
 	err := scenes[i].write(os.Getenv("WRITER_DIR"), edition, Options{Force: true, step: func(string) error {
 		if n++; n == last+1 {
+			if os.Getenv("WRITER_GIVES_UP") != "" {
+				RemovePartials()
+				os.Exit(130)
+			}
 			self, err := os.FindProcess(os.Getpid())
 			if err != nil {
 				t.Fatal(err)

@@ -83,24 +83,24 @@ func (p *partial) close() error {
 }
 
 // unfinished are the temporary files of this process that may be removed at any
-// time: those that no commit has begun to rename.
+// time: those that no commit has begun to rename, and journals of such commits.
 var unfinished struct {
 	sync.Mutex
 	names map[string]bool
 	dirs  []string // that were made for them, each after the one it is in
 }
 
-// unfinish notes that the partial may be removed, or with false that it may not.
-func (p *partial) unfinish(yes bool) {
+// unfinish notes that a file may be removed, or with false that it may not.
+func unfinish(name string, yes bool) {
 	unfinished.Lock()
 	defer unfinished.Unlock()
 	if unfinished.names == nil {
 		unfinished.names = map[string]bool{}
 	}
 	if yes {
-		unfinished.names[p.name] = true
+		unfinished.names[name] = true
 	} else {
-		delete(unfinished.names, p.name)
+		delete(unfinished.names, name)
 	}
 }
 
@@ -125,7 +125,7 @@ func (p *partial) discard() {
 		return
 	}
 	p.gone = true
-	p.unfinish(false)
+	unfinish(p.name, false)
 	if !renamesOpen {
 		p.close()
 	}
@@ -143,7 +143,7 @@ func create(path string, size int64, force bool) (*partial, error) {
 	if p.file, err = exclusive(p.name, path); err != nil {
 		return nil, err
 	}
-	p.unfinish(true)
+	unfinish(p.name, true)
 	if err = reserve(p.file, size); err == nil {
 		if err = p.file.Truncate(size); err == nil {
 			p.info, err = p.file.Stat()
@@ -358,7 +358,8 @@ func (h *handles) reopen(p *partial) error {
 }
 
 // distinct returns an error of kind fault.Usage if one of the outputs, or its
-// temporary name, names one of the inputs, directly or through links.
+// temporary name, or that of its log, names one of the inputs, directly or through
+// links.
 func distinct(inputs, outputs []string) error {
 	var read []fs.FileInfo
 	for _, path := range inputs {
@@ -369,7 +370,7 @@ func distinct(inputs, outputs []string) error {
 		read = append(read, st)
 	}
 	for _, output := range outputs {
-		for _, name := range []string{output, output + Suffix} {
+		for _, name := range []string{output, output + Suffix, output + Suffix + progressSuffix} {
 			out, err := os.Stat(name)
 			if err == nil && slices.ContainsFunc(read, func(in fs.FileInfo) bool { return os.SameFile(in, out) }) {
 				return fault.Errorf(fault.Usage, "%s: output equals input: the run reads this file", name)

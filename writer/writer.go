@@ -319,7 +319,7 @@ func (o *output) makeAll(ctx context.Context, open *handles, opt Options) error 
 		return nil
 	}
 	for _, p := range o.parts {
-		p.unfinish(false)
+		unfinish(p.name, false)
 	}
 	return o.startLog(opt.Resume)
 }

@@ -125,6 +125,15 @@ func TestOutputIsInput(t *testing.T) {
 	if err := os.CopyFS(checkpoint, os.DirFS(gollama)); err != nil {
 		t.Fatal(err)
 	}
+	for _, suffix := range []string{writer.Suffix, writer.Suffix + ".rows"} {
+		path := ggufModel(t, filepath.Join(dir, "out.gguf"+suffix), 256, nil)
+		if code, _, err := call("--progress", "none", path, filepath.Join(dir, "out.gguf"), "Q4_0"); code != 2 || !strings.Contains(err.Error(), "output equals input") {
+			t.Errorf("%s: exit code %d, %v", filepath.Base(path), code, err)
+		}
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
 	flags := []string{"--progress", "none", "--force", "--imatrix", im, "--tensor-type-file", rules}
 	for path, input := range map[string]string{
 		in: in, im: in, rules: in,
