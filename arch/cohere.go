@@ -62,7 +62,7 @@ var (
 		Unused:  slices.Concat(parts.BiasKeys, []string{"layer_switch", "layer_types", "use_embedding_sharing", "use_parallel_embedding", "cache_implementation"}),
 		Tensors: slices.Concat(parts.EmbedRows[:2], parts.NormRows[:1], parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows, zeroBiases),
 	}
-	// zeroBiases are biases that some checkpoints have all the same.
+	// zeroBiases are biases that some checkpoints have anyway.
 	zeroBiases = []table.TensorRow{
 		{HF: "model.norm.bias", GGUF: "output_norm.bias", Exact: true, Optional: true, Kind: table.Zero{}},
 		{HF: "model.layers.{bid}.input_layernorm.bias", GGUF: "blk.{bid}.attn_norm.bias", Exact: true, Optional: true, Kind: table.Zero{}},

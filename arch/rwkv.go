@@ -308,7 +308,7 @@ func rwkv7Mix(p string, bias table.Bias) []table.TensorRow {
 					dropped.GGUF, dropped.Transform, dropped.If = "", nil, parts.FirstLayer
 					row.If = parts.Not(parts.FirstLayer)
 					list = append(list, dropped)
-				case "a": // the first layer gets one of v all the same, which loaders ask for
+				case "a": // the first layer gets one of v too, since loaders ask for it
 					both := row
 					both.GGUF, both.Transform, both.If = "", nil, parts.FirstLayer
 					both.Split = []table.Part{{GGUF: name("v"), Transform: row.Transform}, {GGUF: name("a"), Transform: row.Transform}}

@@ -174,7 +174,7 @@ func (d *Dir) OpenFile(name string) (_ *os.File, err error) {
 	return f, nil
 }
 
-// regular refuses what is no regular file.
+// regular refuses what is not a regular file.
 func regular(name string, info fs.FileInfo) error {
 	kind := ""
 	switch mode := info.Mode(); {

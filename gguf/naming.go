@@ -53,10 +53,10 @@ var deviceName = regexp.MustCompile(`^(?i:con|prn|aux|nul|conin\$|conout\$|(com|
 
 // SafeName returns the name of one file, in no directory, on every system: stem,
 // which comes from a model's metadata and may hold anything, and after it suffix,
-// which the caller knows to be harmless. Names as they are usual come back
-// unchanged. Else
+// which the caller knows to be harmless. Ordinary names come back
+// unchanged. Otherwise
 //
-//   - what separates directories, is no part of a name on Windows, cannot be
+//   - what separates directories, is not allowed in a name on Windows, cannot be
 //     printed or is not UTF-8 becomes a dash;
 //   - dots, dashes and blanks at the start go, so that the name is neither hidden
 //     nor a flag, and dots and blanks at the end;

@@ -125,8 +125,8 @@ func (f *File) Close() error {
 	return f.mapping.Close()
 }
 
-// Unchanged returns an error of kind fault.Broken if the file on the disk is not as
-// it was at Open any more.
+// Unchanged returns an error of kind fault.Broken if the file on the disk has changed
+// since Open.
 func (f *File) Unchanged() error {
 	if f.mapping == nil {
 		return nil

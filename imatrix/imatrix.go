@@ -165,8 +165,8 @@ func (m *Matrix) Close() error {
 	return m.mapping.Close()
 }
 
-// Unchanged returns an error of kind fault.Broken if the file on the disk is not as
-// it was at Open any more.
+// Unchanged returns an error of kind fault.Broken if the file on the disk has changed
+// since Open.
 func (m *Matrix) Unchanged() error {
 	if m == nil || m.mapping == nil {
 		return nil

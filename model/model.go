@@ -54,7 +54,7 @@ func (m *Model) Close() error {
 }
 
 // Unchanged returns an error of kind fault.Broken if one of the files that the
-// tensors are read from is not as it was any more: what was read may be of both.
+// tensors are read from has changed: what was read may be of both.
 func (m *Model) Unchanged() error {
 	if m.Check == nil {
 		return nil

@@ -100,7 +100,7 @@ func (r renumbering) left() (n int64) {
 	return n
 }
 
-// missing returns the members of drop that are no layers.
+// missing returns the members of drop that are not layers.
 func (r renumbering) missing(drop []int64) (none []string) {
 	for _, n := range drop {
 		if _, ok := r[n]; !ok {

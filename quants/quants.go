@@ -92,7 +92,7 @@ type Codec struct {
 }
 
 // Lookup returns the codec of t. It is never nil: for a type without one, or
-// an id that is no type, it returns a codec whose methods answer with an error
+// an id that is not a type, it returns a codec whose methods answer with an error
 // that is an ErrUnsupported.
 func Lookup(t gguf.Type) *Codec {
 	if uint64(t) < uint64(len(selected.codecs)) && selected.codecs[t].decode != nil {

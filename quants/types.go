@@ -43,7 +43,7 @@ type typeRow struct {
 	decode decoder
 }
 
-// none is no type, for the fallback.
+// none is not a type; it is for the fallback.
 const none = ^gguf.Type(0)
 
 // types holds one row per codec, indexed by type id. Ids without a row are zero.

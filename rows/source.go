@@ -52,7 +52,7 @@ func Decode(s Source, dst []float32, buf *[]byte, a, b int64) error {
 	return quants.Lookup(s.Type()).Dequantize(dst, raw)
 }
 
-// memory is a tensor whose raw rows lie in memory one after the other.
+// memory is a tensor whose raw rows are in memory one after the other.
 type memory struct {
 	ne   []int64
 	typ  gguf.Type

@@ -38,7 +38,7 @@ func (g *gathered) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	out := grow(buf, int((b-a)*n))
 	var row []byte
 	for i := a; i < b; {
-		// rows that lie together are read together
+		// rows that are together are read together
 		first := g.from(i)
 		run := int64(1)
 		for i+run < b && g.from(i+run) == first+run {
@@ -250,7 +250,7 @@ func (t *transposed) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return out, nil
 }
 
-// pick copies n elements of a size, which lie step bytes apart in src, to dst.
+// pick copies n elements of a size, step bytes apart in src, to dst.
 func pick(dst, src []byte, n, step, size int64) {
 	switch size {
 	case 2:

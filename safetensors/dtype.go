@@ -70,7 +70,7 @@ func (d DType) String() string {
 }
 
 // Bits returns the size of one element in bits: 4, 6 or a multiple of 8, and 0
-// for a value that is no type of the format.
+// for a value that is not a type of the format.
 func (d DType) Bits() int {
 	if int(d) >= len(dtypes) {
 		return 0

@@ -15,7 +15,7 @@ import (
 )
 
 // dirOf makes a directory of files, each with one-byte tensors of the names
-// listed. A file with the list "-" holds text that is no safetensors file, one
+// listed. A file with the list "-" holds text that is not a safetensors file, one
 // with "?" a dtype that is not known. index, if not nil, is the weight map.
 func dirOf(t *testing.T, files map[string]string, index map[string]string) string {
 	t.Helper()

@@ -60,7 +60,7 @@ func Layout(tensors []Tensor, metadata map[string]string) (header []byte, size i
 		case bytes > math.MaxInt64-uint64(size):
 			return nil, 0, unwritable(t, "the file would be larger than 2^63 bytes")
 		case t.DType.Bits() == 0 || slices.ContainsFunc(t.Shape, func(d int64) bool { return d < 0 }):
-			return nil, 0, unwritable(t, "%v %d is no tensor", t.DType, t.Shape)
+			return nil, 0, unwritable(t, "%v %d is not a tensor", t.DType, t.Shape)
 		case t.Name == metadataKey:
 			return nil, 0, unwritable(t, "the format keeps this name for itself")
 		case seen[t.Name]:

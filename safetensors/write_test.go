@@ -81,7 +81,7 @@ func TestLayoutRefuses(t *testing.T) {
 		{"overflow", "overflows", []safetensors.Tensor{f32("a", math.MaxInt64, 4)}},
 		{"sum", "2^63", []safetensors.Tensor{f32("a", 1<<58), f32("b", 1<<58), f32("c", 1<<58), f32("d", 1<<58), f32("e", 1<<58), f32("f", 1<<58), f32("g", 1<<58), f32("h", 1<<58)}},
 		{"negative", "", []safetensors.Tensor{f32("a", -1)}},
-		{"no-type", "no tensor", []safetensors.Tensor{{Name: "a", Shape: []int64{1}}}},
+		{"no-type", "not a tensor", []safetensors.Tensor{{Name: "a", Shape: []int64{1}}}},
 		{"half-a-byte", "whole bytes", []safetensors.Tensor{{Name: "a", DType: safetensors.F4, Shape: []int64{3}}}},
 	} {
 		if _, _, err := safetensors.Layout(c.tensors, nil); !errors.Is(err, safetensors.ErrUnsupported) || !strings.Contains(err.Error(), c.text) {

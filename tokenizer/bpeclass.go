@@ -293,7 +293,7 @@ func (o *Options) padVocab(multiple int) error {
 // errBuiltin refuses a directory without a tokenizer, for which the reference
 // takes one from its source tree.
 func errBuiltin(name string) error {
-	return unsupportedf("neither %s nor %s: the vocabulary that replaces them (models/ggml-vocab-%s.gguf of llama.cpp's sources) is no part of this program; "+
+	return unsupportedf("neither %s nor %s: the vocabulary that replaces them (models/ggml-vocab-%s.gguf of llama.cpp's sources) is not part of this program; "+
 		"put the tokenizer files of the model next to the weights", jsonFile, spmFile, name)
 }
 

@@ -41,7 +41,7 @@ func loadPlamo3(f *files, v *Vocab, opt Options) error {
 
 // plamo follows _set_vocab_plamo (conversion/base.py): tokenizer.jsonl has one
 // list per line, beginning with text, score and type. eot is the token that
-// ends a turn; the tokens normal are no control tokens, whatever their type.
+// ends a turn; the tokens normal are not control tokens, whatever their type.
 func (f *files) plamo(v *Vocab, opt Options, eot string, normal ...string) error {
 	if !isFile(f.dir, plamoFile) {
 		return badf(plamoFile, "no such file; the architecture has no other tokenizer")

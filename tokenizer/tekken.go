@@ -49,7 +49,7 @@ func loadTekken(f *files, v *Vocab, opt Options) error {
 		}
 	}
 	if !ok {
-		return unsupportedf("%s: version %s: the chat template that belongs to it is no part of this program; %s next to it is read instead",
+		return unsupportedf("%s: version %s: the chat template that belongs to it is not part of this program; %s next to it is read instead",
 			tekkenFile, version, jsonFile)
 	}
 	if err := tekkenSpecials(v, root, nSpecial); err != nil {
@@ -188,7 +188,7 @@ func (r *ranks) splits() ([]string, error) {
 			}
 		}
 		if len(pairs) == 0 {
-			return nil, badf(r.file, "vocab[%d]: token %q is no merge of two others", i, token)
+			return nil, badf(r.file, "vocab[%d]: token %q is not a merge of two others", i, token)
 		}
 		slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Or(a.left-b.left, a.right-b.right) })
 		if size += len(pairs) * (len(token) + 1); size > room {

@@ -122,7 +122,7 @@ func (r *ranks) merge(s string, limit int) []string {
 }
 
 // merges returns the merges in the byte-level alphabet, in the order of the
-// file. Tokens that are no merge of two are left out, or an error if all must be.
+// file. Tokens that are not merges of two are left out, or an error if all must be.
 func (r *ranks) merges(all bool) ([]string, error) {
 	var merges []string
 	for _, token := range r.order {
@@ -134,7 +134,7 @@ func (r *ranks) merges(all bool) ([]string, error) {
 		case len(parts) == 2:
 			merges = append(merges, hf.ByteLevelText(parts[0])+" "+hf.ByteLevelText(parts[1]))
 		case all:
-			return nil, badf(r.file, "token %q is no merge of two others", token)
+			return nil, badf(r.file, "token %q is not a merge of two others", token)
 		}
 	}
 	return merges, nil

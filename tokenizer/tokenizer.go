@@ -336,7 +336,7 @@ func (f *files) otherKind() error {
 	for _, k := range otherKinds {
 		for _, e := range entries {
 			if ok, _ := path.Match(k.file, e.Name()); ok {
-				return unsupportedf("%s: %s is no tokenizer of this architecture", e.Name(), k.kind)
+				return unsupportedf("%s: %s is not a tokenizer of this architecture", e.Name(), k.kind)
 			}
 		}
 	}

@@ -457,7 +457,7 @@ func recoverCommits(paths []string, step func(string) error) error {
 		}
 		list, err := os.ReadDir(dir)
 		if errors.Is(err, fs.ErrPermission) {
-			continue // files can be made all the same
+			continue // files can be made anyway
 		}
 		if err != nil {
 			return err

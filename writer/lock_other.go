@@ -8,6 +8,6 @@ import (
 )
 
 // lock fails: there is no lock here that ends with its process. A file that was
-// made exclusively is ours all the same, but nothing shows whether another run has
+// made exclusively is ours anyway, but nothing shows whether another run has
 // left a file or is still writing it.
 func lock(*os.File) error { return errors.ErrUnsupported }

@@ -14,7 +14,7 @@ import (
 const reserveStep = 256 << 20
 
 // reserve allocates the file's blocks, so that a full disk shows at once. A file
-// system that cannot do that is no error.
+// system that cannot do that is not an error.
 func reserve(f *os.File, size int64) error {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &st); err == nil && st.Bavail < uint64(size)/uint64(st.Bsize) {

@@ -46,7 +46,7 @@ var readers = [...]func(Files, *View, *Facts) error{
 }
 
 // Gather returns the view with the facts of sources added to those that are known.
-// A file that is not there is no error.
+// A file that is not there is not an error.
 func (v *View) Gather(files Files, known Facts, sources []Source) (*View, error) {
 	for _, s := range sources {
 		if err := readers[s](files, v, &known); err != nil {

@@ -138,7 +138,7 @@ func notCausal(c *hparams.View) (v gguf.Value, ok bool, err error) {
 }
 
 // ropeScalingType writes the types that scale with one factor, and longrope.
-// llama3 shows in an extra tensor instead, "default" is no scaling; others are
+// llama3 shows in an extra tensor instead, "default" means no scaling; others are
 // refused, because the file would compute something else.
 func ropeScalingType(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	s, factor, err := c.RopeScaling()

@@ -156,7 +156,7 @@ func (p *parser) atom() *node {
 
 // eval returns the value of an expression for a layer; ok is false when a key that
 // it needs is not there. Sums and products that int64 cannot hold are its greatest
-// number, which is no dimension of anything.
+// number, which is never a dimension.
 func (f *file) eval(n *node, bid int64) (v int64, ok bool) {
 	switch n.op {
 	case "number":

@@ -55,10 +55,10 @@ func TestBombs(t *testing.T) {
 		text  string
 		mb    uint64 // that may be allocated
 	}{
-		{"card-base-60", map[string]string{"README.md": "---\nversion: 1" + strings.Repeat(":30", 1<<18) + "\n---\n"}, 3, "is no int", 128},
-		{"card-base-60-float", map[string]string{"README.md": "---\nversion: 1" + strings.Repeat(":30", 1<<18) + ".5\n---\n"}, 3, "is no float", 64},
-		{"card-integer", map[string]string{"README.md": "---\nversion: " + digits[:2<<20] + "\n---\n"}, 3, "is no int", 64},
-		{"card-hexadecimal", map[string]string{"README.md": "---\nversion: 0x" + digits[:2<<20] + "\n---\n"}, 3, "is no int", 64},
+		{"card-base-60", map[string]string{"README.md": "---\nversion: 1" + strings.Repeat(":30", 1<<18) + "\n---\n"}, 3, "is not a valid int", 128},
+		{"card-base-60-float", map[string]string{"README.md": "---\nversion: 1" + strings.Repeat(":30", 1<<18) + ".5\n---\n"}, 3, "is not a valid float", 64},
+		{"card-integer", map[string]string{"README.md": "---\nversion: " + digits[:2<<20] + "\n---\n"}, 3, "is not a valid int", 64},
+		{"card-hexadecimal", map[string]string{"README.md": "---\nversion: 0x" + digits[:2<<20] + "\n---\n"}, 3, "is not a valid int", 64},
 		{"card-keys", map[string]string{"README.md": "---\n" + strings.ReplaceAll(repeat(1_000_000, func(b *strings.Builder, i int) { fmt.Fprintf(b, "%x: ", i) }), ",", "\n") + "\n---\n"}, 3, "front matter", 128},
 		{"card-merges", map[string]string{"README.md": "---\na: &a {" + repeat(1000, func(b *strings.Builder, i int) { fmt.Fprintf(b, "%x: 1", i) }) + "}\n" +
 			"b: [" + repeat(10_000, func(b *strings.Builder, i int) { b.WriteString("{<<: *a}") }) + "]\n---\n"}, 3, "merges more than", 256},

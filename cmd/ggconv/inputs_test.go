@@ -204,7 +204,7 @@ func TestHubCache(t *testing.T) {
 	fails(t, 5, "chat_template.jinja: is a link to ", snapshot)
 }
 
-// TestKinds puts what is no regular file, or far too large, in the place of each
+// TestKinds puts what is not a regular file, or far too large, in the place of each
 // file that is read.
 func TestKinds(t *testing.T) {
 	for _, name := range []string{"config.json", "tokenizer_config.json", "tokenizer.json", "tokenizer.model", "generation_config.json", "README.md",

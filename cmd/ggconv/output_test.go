@@ -66,7 +66,7 @@ func TestNameOfQuantized(t *testing.T) {
 		{[]string{"X-Q4_K_M-00001-of-00002.gguf"}, 2},
 		{[]string{"X-1.5.gguf"}, 0},
 		{[]string{"X-Q4_K_M.gguf", "--outtype", "bf16"}, 0},
-		{[]string{"X-7.gguf"}, 0}, // a number is no name of a type
+		{[]string{"X-7.gguf"}, 0}, // a number is not the name of a type
 		{[]string{"--outfile", "X-q8_0-{ftype}.gguf"}, 0},
 		{[]string{"Q4_K_M-x.gguf"}, 0},
 	} {
@@ -104,7 +104,7 @@ func TestNameOfType(t *testing.T) {
 	}
 }
 
-// TestDash checks that - is no name of a file.
+// TestDash checks that - is not the name of a file.
 func TestDash(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, args := range [][]string{{"-"}, {"DIR", "-"}, {"DIR", "--outfile", "-"}, {"DIR", "--metadata", "-"}, {"DIR", ""}, {"DIR", "--outfile", ""}} {

@@ -54,7 +54,7 @@ func TestInterruptedPlan(t *testing.T) {
 	}
 }
 
-// TestRulesAreAFile names what is no regular file as the file of tensor rules: a
+// TestRulesAreAFile names what is not a regular file as the file of tensor rules: a
 // pipe is not waited for, a device is not read.
 func TestRulesAreAFile(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)

@@ -31,7 +31,7 @@ func TestErrors(t *testing.T) {
 		{cardFile, "---\nname: a\nx: y: b\n", `README.md: front matter: yaml: line 3: mapping values are not allowed in this context`},
 		{cardFile, "---\nname: a\nx: *y\n", `README.md: front matter: yaml: unknown anchor 'y' referenced`},
 		{cardFile, "---\nname: a\nx: =\n", `README.md: line 3: value "=": tag !!value is not supported`},
-		{cardFile, "---\nname: a\nx: 2024-13-01\n", `README.md: line 3: value "2024-13-01" is no timestamp`},
+		{cardFile, "---\nname: a\nx: 2024-13-01\n", `README.md: line 3: value "2024-13-01" is not a valid timestamp`},
 		{cardFile, "---\nname: a\nx: \x07\n", `README.md: line 3: character '\a' is not allowed in YAML`},
 		{cardFile, "---\nname: a\nx: &y [*y]\n", `README.md: line 3: the value of &y holds itself`},
 		{cardFile, "---\nname: a\n--- b\n", `README.md: line 3: a second YAML document`},

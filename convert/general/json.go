@@ -55,7 +55,7 @@ func readObject(files Files, name string) (*document, error) {
 }
 
 // readGeneration reads generation_config.json. A file that is not JSON counts as
-// absent, and so does an empty value that is no object. One beyond the limits of package pyjson is an error.
+// absent, and so does an empty value that is not an object. One beyond the limits of package pyjson is an error.
 func readGeneration(files Files, warnf func(string, ...any)) (*document, error) {
 	doc := &document{file: generationFile}
 	data, err := readFile(files, generationFile)

@@ -58,7 +58,7 @@ func parseID(s string, total int64) modelID {
 	id := modelID{name: text{s, true}}
 	if org, name, ok := strings.Cut(s, "/"); ok {
 		id.name.s = name
-		if !strings.HasPrefix(org, ".") { // ./ and ../ are no organizations
+		if !strings.HasPrefix(org, ".") { // ./ and ../ are not organizations
 			id.org = text{org, true}
 		}
 	}

@@ -70,7 +70,7 @@ func (d *document) typeError(key, want string, found any) error {
 }
 
 // text returns the value of key, which must be a string, or empty in Python's
-// sense. Null is no value.
+// sense. Null is not a value.
 func (d *document) text(key string) (text, error) {
 	v := d.get(key)
 	t, ok := asText(v)

@@ -143,7 +143,7 @@ func (y *yamlReader) read(n *yaml.Node) (any, error) {
 		}
 		out, ok := v(n.Value)
 		if !ok {
-			return nil, y.at(n, "value %s is no %s", pyjson.Quote(n.Value), strings.TrimPrefix(tag, "!!"))
+			return nil, y.at(n, "value %s is not a valid %s", pyjson.Quote(n.Value), strings.TrimPrefix(tag, "!!"))
 		}
 		return out, nil
 	case n.Style&yaml.FlowStyle != 0 && slices.ContainsFunc(n.Content, endsInColon):

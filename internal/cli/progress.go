@@ -55,7 +55,7 @@ func NewProgress(cmd *cli.Command) (func(writer.Progress), error) {
 const (
 	// barWork is the length of the bar, in the bar's own unit.
 	barWork = 10000
-	// defaultColumns is the width of what is no terminal.
+	// defaultColumns is the width of what is not a terminal.
 	defaultColumns = 80
 	// barExtra is how many columns the percentage, the brackets and spaces take.
 	barExtra = 12

@@ -141,7 +141,7 @@ const runKey = "run"
 func runOf(cmd *cli.Command) *run { return cmd.Root().Metadata[runKey].(*run) }
 
 // newRun sends what the command prints through streams. stop is called when
-// nobody reads them any more.
+// nobody reads them anymore.
 func newRun(cmd *cli.Command, stop func()) *run {
 	if cmd.Writer == nil {
 		cmd.Writer = os.Stdout

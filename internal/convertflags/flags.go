@@ -78,7 +78,7 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 }
 
 // Set returns the first of the flags that the user has given, "" for none: input
-// that is no checkpoint has no use for them.
+// that is not a checkpoint has no use for them.
 func Set(cmd *cli.Command) string {
 	for _, f := range Flags() {
 		if name := f.Names()[0]; cmd.IsSet(name) {

@@ -131,7 +131,7 @@ func Documented(t *testing.T, commands ...*cli.Command) {
 	}
 	for name := range named {
 		if !have[name] {
-			t.Errorf("doc.go names --%s, which is no flag", name)
+			t.Errorf("doc.go names --%s, which is not a flag", name)
 		}
 	}
 }

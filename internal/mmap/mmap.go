@@ -26,7 +26,7 @@ import (
 )
 
 // ErrChanged is the cause of an error from Guard: bytes that were in the file
-// when it was opened cannot be read any more. It is of kind fault.Broken.
+// when it was opened can no longer be read. It is of kind fault.Broken.
 var ErrChanged = fault.Errorf(fault.Broken, "the file changed while being read, or its disk failed")
 
 // File is a mapped file.
@@ -205,7 +205,7 @@ func Guard(path string, f func() error) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case interface { // only faults that are no nil dereference have an address
+		case interface { // only faults other than a nil dereference have an address
 			runtime.Error
 			Addr() uintptr
 		}:

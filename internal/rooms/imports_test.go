@@ -41,7 +41,7 @@ var rooms = []struct{ name, packages string }{
 var tools = strings.Fields(`imatrix/imatrixtest safetensors/safetensorstest internal/bench internal/clitest internal/flagtest internal/gen internal/gen/archtable internal/gen/grids
 	internal/gen/licences internal/hftest internal/hftest/mk internal/interop internal/rooms internal/toktest quants/internal/widths?`)
 
-// never are arrows that would point down and are wrong all the same, also by way
+// never are arrows that would point down and are wrong anyway, also by way
 // of other packages: a package, those it must not need.
 var never = []struct{ from, to, why string }{
 	{"quantize", "convert convert/general arch tokenizer checkpoint", "quantizing needs no architecture"},

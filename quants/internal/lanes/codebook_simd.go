@@ -443,7 +443,7 @@ func sumLanes4(s *gridLanes, groups, n int) {
 }
 
 // sortByLength sets the codes of n candidates to their vectors and returns those
-// that are no points, as group<<8 | candidate: first those with lists of one chunk,
+// that are not points, as group<<8 | candidate: first those with lists of one chunk,
 // then the others. No branch depends on lengths, which are hard to predict.
 func (s *gridLanes) sortByLength(lists *nearLists, groups, n int) (one, more []uint16) {
 	spans := lists.spans

@@ -78,7 +78,7 @@ func TestEncodeFP4(t *testing.T) {
 }
 
 func TestToUE4M3(t *testing.T) {
-	// Every scale comes back as itself; 0x7F is no scale.
+	// Every scale comes back as itself; 0x7F is not a scale.
 	for u := range uint8(0x7F) {
 		if v := 2 * scaleNVFP4(u); ToUE4M3(v) != u && v < 256 {
 			t.Errorf("toUE4M3(%v) = %#x, want %#x", v, ToUE4M3(v), u)

@@ -49,7 +49,7 @@ func EncodeIQ1_S(dst []byte, src, importance []float32, search func(x, w []float
 		pack.PutF16(b, d*1.125)
 		id := 1 / d
 		for j, s := range scales {
-			// Without any scale, indices are stored all the same.
+			// Without any scale, indices are stored anyway.
 			var word uint16
 			if m != 0 {
 				word = uint16(codebook.ScaleCode(7, id, s))<<12 | uint16(shifts[j])<<15

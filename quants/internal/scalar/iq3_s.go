@@ -56,7 +56,7 @@ func EncodeIQ3_S(dst []byte, src, importance []float32, superblock codebook.Grid
 			pack.PutF16(b, d*1.033)
 			codebook.PackScaleCodes(b[106:], 1/d, fit.Scales[:8])
 		}
-		// Without any scale, indices and signs are stored all the same.
+		// Without any scale, indices and signs are stored anyway.
 		at := 0 // sub-blocks written
 		for j, zero := range fit.Zero[:8] {
 			if zero {

@@ -143,7 +143,7 @@ func (a *addedVocabulary) text(id int) (string, bool) {
 }
 
 // extract finds added tokens in t and calls f with each one's id, and with id -1
-// and the text for what lies between.
+// and the text for what is between.
 func (a *addedVocabulary) extract(t text, normalized, splitSpecial bool, f func(id int, part text) error) error {
 	tr := a.raw
 	if normalized {

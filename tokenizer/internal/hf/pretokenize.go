@@ -85,7 +85,7 @@ func (p ByteLevel) split(out []text, t text) ([]text, error) {
 	return out, nil
 }
 
-// Split splits at the matches of a pattern, or at what lies between them.
+// Split splits at the matches of a pattern, or at what is between them.
 type Split struct {
 	Pattern  Pattern
 	Behavior Behavior

@@ -448,7 +448,7 @@ func (p *parser) hex(n, skip int) rune {
 	}
 	v, err := strconv.ParseUint(p.text[p.pos:p.pos+n], 16, 32)
 	if err != nil {
-		p.fail(ErrBroken, "%q is no hexadecimal number", p.text[p.pos:p.pos+n])
+		p.fail(ErrBroken, "%q is not a hexadecimal number", p.text[p.pos:p.pos+n])
 		return 0
 	}
 	p.pos += n + skip
@@ -473,7 +473,7 @@ func (p *parser) hexByte() rune {
 
 func (p *parser) char(v uint64) rune {
 	if v > utf8.MaxRune || 0xD800 <= v && v <= 0xDFFF {
-		p.fail(ErrBroken, "U+%X is no character", v)
+		p.fail(ErrBroken, "U+%X is not a character", v)
 		return 0
 	}
 	return rune(v)
