@@ -16,6 +16,7 @@ import (
 	"ggforge/arch/hparams"
 	"ggforge/arch/table"
 	"ggforge/fault"
+	"ggforge/internal/nearest"
 )
 
 //go:generate sh -c "cd .. && go run ./internal/gen/archtable"
@@ -44,6 +45,7 @@ func Lookup(class string) (*table.Arch, error) {
 			return a, nil
 		}
 	}
+	class = nearest.Compared(class) // no longer than a class is, whatever the file says
 	return nil, fault.Errorf(fault.Unsupported, "%s: architecture %q is not supported; the nearest that are: %s",
 		hparams.ConfigFile, class, strings.Join(nearestClasses(class, Classes()), ", "))
 }

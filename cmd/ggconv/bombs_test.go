@@ -68,6 +68,7 @@ func TestBombs(t *testing.T) {
 		{"config-id", map[string]string{"config.json": strings.Replace(smallConfig, "{", `{"_name_or_path":"`+strings.Repeat("a-", 4<<20)+`",`, 1)}, 3, "an id of 8388608 bytes", 128},
 		{"generation-digits", map[string]string{"generation_config.json": `{"top_k": ` + digits + `}`}, 3, "an integer of 8388608 digits", 64},
 		{"generation-fraction", map[string]string{"generation_config.json": `{"temperature": 0.` + digits + `}`}, 0, "", 64},
+		{"config-class", map[string]string{"config.json": `{"architectures": ["Llama` + strings.Repeat("A", 8<<20) + `"]}`}, 4, "is not supported", 64},
 		{"config-digits", map[string]string{"config.json": `{"architectures": ["LlamaForCausalLM"], "hidden_size": ` + digits + `}`}, 3, "an integer of 8388608 digits", 64},
 		{"config-digits-text", map[string]string{"config.json": `{"architectures": ["LlamaForCausalLM"], "vocab_size": ` + digits[:1<<20] + `.5}`}, 3, `"vocab_size"`, 64},
 		{"added-expression-at-end", map[string]string{"tokenizer.json": tokenizerJSON(`"normalizer":{"type":"Replace","pattern":{"Regex":"\\z"},"content":"` + strings.Repeat("x", 60_000) + `"},` +

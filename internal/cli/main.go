@@ -80,17 +80,20 @@ func printError(cmd *cli.Command, err error, stopped bool) {
 }
 
 // shortened returns a text whose first line is followed by at most fault.MaxListed
-// more, one for each defect.
+// more, one for each defect, and none of whose lines is too long.
 func shortened(text string) string {
 	head, rest, _ := strings.Cut(text, "\n")
 	if rest == "" {
-		return head
+		return cut(head)
 	}
 	lines := strings.Split(rest, "\n")
 	if n := len(lines) - fault.MaxListed; n > 1 {
 		lines = append(lines[:fault.MaxListed], fmt.Sprintf("  and %d more", n))
 	}
-	return head + "\n" + strings.Join(lines, "\n")
+	for i, line := range lines {
+		lines[i] = cut(line)
+	}
+	return cut(head) + "\n" + strings.Join(lines, "\n")
 }
 
 // Run runs the command with the given arguments, the first of which is its name.

@@ -124,9 +124,24 @@ var obeyed = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0x200E, Hi: 0x200F, Stride: 1}, {Lo: 0x2028, Hi: 0x202E, Stride: 1}, {Lo: 0x2066, Hi: 0x2069, Stride: 1},
 }, LatinOffset: 2}
 
-// line returns text on one line.
+// line returns text on one line that is not too long.
 func line(text string) string {
-	return strings.ReplaceAll(strings.TrimSpace(text), "\n", `\n`)
+	return cut(strings.ReplaceAll(strings.TrimSpace(text), "\n", `\n`))
+}
+
+// maxLine bounds a line of an error or a warning in bytes. Most have a hundred; a
+// value of a file that is quoted in one may have millions.
+const maxLine = 4096
+
+// cut returns a line without its middle where it is too long.
+func cut(line string) string {
+	over := len(line) - maxLine
+	if over <= 0 {
+		return line
+	}
+	head := strings.ToValidUTF8(line[:maxLine/2], "")
+	tail := strings.ToValidUTF8(line[len(line)-maxLine/2:], "")
+	return fmt.Sprintf("%s [%d bytes left out] %s", head, len(line)-len(head)-len(tail), tail)
 }
 
 // run is what the commands keep while they run.

@@ -160,6 +160,8 @@ func TestPrintError(t *testing.T) {
 		{"50 %", fmt.Errorf("t: %w", context.Canceled), true, "50 %\nx: interrupted; nothing is left behind\n"},
 		{"", errors.New(many), false, "x: " + many[:strings.Index(many, "\n\tdefect 20")] + "\n  and 10 more\n"},
 		{"", errors.New("2 defects:\n\ta\n\tb"), false, "x: 2 defects:\n\ta\n\tb\n"},
+		{"", errors.New("bad " + strings.Repeat("x", 1<<20) + ": want y"), false,
+			"x: bad " + strings.Repeat("x", 2044) + " [1044492 bytes left out] " + strings.Repeat("x", 2040) + ": want y\n"},
 	} {
 		var b bytes.Buffer
 		cmd := &cli.Command{Name: "x", Writer: &b, ErrWriter: &b}

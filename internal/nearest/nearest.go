@@ -7,9 +7,12 @@ import "strings"
 // of models have 40.
 const maxCompared = 64
 
+// Compared returns the part of a name that is compared.
+func Compared(name string) string { return name[:min(len(name), maxCompared)] }
+
 // Edits returns how many bytes must be inserted, removed or replaced to turn a into b.
 func Edits(a, b string) int {
-	a, b = a[:min(len(a), maxCompared)], b[:min(len(b), maxCompared)]
+	a, b = Compared(a), Compared(b)
 	row := make([]int, len(b)+1) // distances of the bytes of a so far to each prefix of b
 	for j := range row {
 		row[j] = j
@@ -33,8 +36,9 @@ func Edits(a, b string) int {
 // "" of none.
 func Name(name string, names []string) string {
 	best, least := "", -1
+	name = strings.ToLower(Compared(name))
 	for _, other := range names {
-		if n := Edits(strings.ToLower(name), strings.ToLower(other)); least < 0 || n < least {
+		if n := Edits(name, strings.ToLower(other)); least < 0 || n < least {
 			best, least = other, n
 		}
 	}

@@ -213,6 +213,15 @@ func (t *trie) child(at int32, b byte) int32 {
 	return 0
 }
 
+// addAll adds the texts of an empty trie with their ids. In descending order the way
+// of each is along the children that were added last, which child finds first: nodes
+// of a large vocabulary have a hundred.
+func (t *trie) addAll(ids map[string]int) {
+	for _, s := range slices.Backward(slices.Sorted(maps.Keys(ids))) {
+		t.add(s, ids[s])
+	}
+}
+
 // add adds a text; twice says that it was there, and other whose it is.
 func (t *trie) add(s string, id int) (other int, twice bool) {
 	at := int32(0)

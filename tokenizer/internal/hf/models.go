@@ -70,9 +70,7 @@ func (m *WordPiece) cost(n int) int { return n * min(n, m.trie.longest) }
 // NewWordPiece keeps vocab.
 func NewWordPiece(vocab map[string]int, unk, prefix string, maxChars int) *WordPiece {
 	m := &WordPiece{wordVocab: newWordVocab(vocab, unk), Prefix: prefix, MaxChars: maxChars, trie: newTrie()}
-	for token, id := range vocab {
-		m.trie.add(token, id)
-	}
+	m.trie.addAll(vocab)
 	for i := range len(prefix) {
 		if m.inner = m.trie.child(m.inner, prefix[i]); m.inner == 0 {
 			m.inner = -1
@@ -173,9 +171,7 @@ func parseUnigram(n node) *Unigram {
 		n.failf("unk_id %d, but there are %d tokens", m.unk, len(m.pieces))
 		return nil
 	}
-	for text, i := range m.ids {
-		m.trie.add(text, i)
-	}
+	m.trie.addAll(m.ids)
 	m.unkScore = lowest - unkPenalty
 	return m
 }
