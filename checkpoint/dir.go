@@ -103,6 +103,9 @@ func (d *Dir) resolve(name string) (string, error) {
 		if to, e := os.Readlink(full); e == nil && errors.Is(err, fs.ErrNotExist) {
 			return "", fault.Errorf(fault.Broken, "%s: is a link to %s, which is not there", name, to)
 		}
+		if !errors.As(err, new(*fs.PathError)) { // such as too many links
+			err = &fs.PathError{Op: "open", Path: name, Err: err}
+		}
 		return "", named(err, name)
 	}
 	inside := within(d.real, target) || d.base != d.real && within(filepath.Join(d.base, hubBlobs), target)

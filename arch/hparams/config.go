@@ -9,6 +9,8 @@ package hparams
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 
@@ -46,10 +48,11 @@ type Files interface {
 	ReadFile(name string) ([]byte, error)
 }
 
-// ReadConfig reads the file that a model is described in.
+// ReadConfig reads the file that a model is described in: a model without it is
+// broken, one whose file cannot be read is not.
 func ReadConfig(files Files, name string) ([]byte, error) {
 	data, err := files.ReadFile(name)
-	if err != nil && !fault.Has(err) {
+	if errors.Is(err, fs.ErrNotExist) && !fault.Has(err) {
 		err = fault.Errorf(fault.Broken, "%w", err) // which has the name
 	}
 	return data, err

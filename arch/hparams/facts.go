@@ -62,9 +62,6 @@ func readJSON(files Files, name string, v any) (ok bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil && !fault.Has(err) {
-		err = fault.Errorf(fault.Broken, "%w", err)
-	}
 	if err != nil {
 		return false, err
 	}

@@ -240,6 +240,14 @@ func TestKinds(t *testing.T) {
 			fails(t, 3, name+": is a directory, want a regular file", dir)
 		})
 	}
+	t.Run("unreadable", func(t *testing.T) { // as a file without permission, of which root sees nothing
+		for _, name := range []string{"config.json", "tokenizer.model"} {
+			dir := copyOf(t, "model")
+			os.Remove(filepath.Join(dir, name))
+			must(t, os.Symlink(name, filepath.Join(dir, name)))
+			fails(t, 1, "open "+name+": ", dir)
+		}
+	})
 	t.Run("metadata", func(t *testing.T) { // which --metadata names
 		dir, path := copyOf(t, "model"), filepath.Join(t.TempDir(), "pipe")
 		must(t, unix.Mkfifo(path, 0o666))
