@@ -123,8 +123,6 @@ var NextNRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.shared_head.norm", GGUF: "blk.{bid}.nextn.shared_head_norm"},
 }
 
-// This file holds what the tables of many architectures are put together from.
-
 // PermutedRows are AttentionRows where the runtime rotates neighbours: the rows of
 // a head are in another order there.
 func PermutedRows(bias table.Bias) []table.TensorRow {
