@@ -358,7 +358,7 @@ var neoBert = &table.Arch{
 	Unused: slices.Concat(bertUnused, []string{"classifier_init_range", "decoder_init_range", "embedding_init_range", "flash_attention", "kwargs", "dim_head", "base_scale", "ngpt"}),
 	Expect: []table.Expect{
 		parts.Expect("ngpt", "false"),
-		parts.Expect("rope_scaling"),
+		parts.PlainRopeType, parts.PlainRopeFactor,
 		parts.Expect("rope_theta", "10000"),
 		parts.Expect("hidden_act", "swiglu", "SwiGLU"),
 	},
@@ -393,7 +393,7 @@ var euroBert = &table.Arch{
 	Expect: []table.Expect{
 		parts.SiLU,
 		parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"),
-		parts.Expect("rope_scaling"),
+		parts.PlainRopeType, parts.PlainRopeFactor,
 	},
 	Rename: modelPrefix,
 	Drop:   []table.Drop{{Prefix: "lm_head.", Why: lmHead}},

@@ -7,7 +7,6 @@ import (
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
-	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -73,14 +72,16 @@ var (
 	}
 )
 
-// cohere2RopeDims is the share rotary_pct of a head.
+// cohere2RopeDims is the share rotary_pct of a head, the whole of it without the key,
+// which newer versions of the transformers library do not save.
 func cohere2RopeDims(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	share, ok, err := c.Float("rotary_pct")
-	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key \"rotary_pct\"", hparams.ConfigFile)
-	}
 	if err != nil {
 		return v, false, err
+	}
+	if !ok {
+		n, err := c.HeadDim()
+		return table.Uint32Of(n, true, err)
 	}
 	hidden, heads, err := c.HiddenAndHeads()
 	if err != nil {

@@ -34,14 +34,14 @@ var falcon = &table.Arch{
 		parts.FileTypeRow,
 		{Key: "rope.freq_base", Deviates: true, Derive: parts.OtherFreqBase},
 	},
-	Unused: []string{"max_position_embeddings", "new_decoder_architecture", "multi_query", "num_ln_in_parallel_attn"},
+	Unused: []string{"max_position_embeddings", "new_decoder_architecture", "multi_query", "num_ln_in_parallel_attn", "num_kv_heads", "ffn_hidden_size"},
 	Expect: []table.Expect{
 		parts.Expect("activation", parts.GELU...),
 		parts.Expect("alibi", "false"),
 		parts.Expect("bias", "false"),
 		parts.Expect("parallel_attn", "true"),
 		parts.Expect("apply_residual_connection_post_layernorm", "false"),
-		parts.Expect("rope_scaling"),
+		parts.PlainRopeType, parts.PlainRopeFactor,
 	},
 	Tensors: []table.TensorRow{
 		{HF: "transformer.word_embeddings", GGUF: "token_embd"},
@@ -63,6 +63,9 @@ var falconHeads = []string{"num_attention_heads", "n_head"}
 // one without either. What the transformers library fills in, the number of query
 // heads, does not fit the weights.
 func falconHeadsKV(c *hparams.View) (int64, error) {
+	if c.Given("multi_query") == true && c.Given("new_decoder_architecture") == false {
+		return 1, nil // the older decoder has one, whatever number the transformers library has saved
+	}
 	for _, key := range []string{"num_kv_heads", "n_head_kv"} {
 		if !c.AsItStands().Has(key) {
 			continue

@@ -4,6 +4,7 @@ import (
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
+	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -23,7 +24,7 @@ var gptneox = &table.Arch{
 		parts.UintRow("embedding_length", "hidden_size"),
 		parts.BlockCountRow,
 		parts.UintRow("feed_forward_length", "intermediate_size"),
-		{Key: "rope.dimension_count", Derive: rotaryPart("rotary_pct")},
+		{Key: "rope.dimension_count", Derive: gptneoxRotary},
 		parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
 		{Key: "use_parallel_residual", Type: gguf.BoolType, From: []string{"use_parallel_residual"}, Const: gguf.Bool(true)},
 		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_eps"),
@@ -32,7 +33,7 @@ var gptneox = &table.Arch{
 	Expect: []table.Expect{
 		parts.Expect("hidden_act", parts.GELU...),
 		parts.Expect("attention_bias", "true"),
-		parts.Expect("rope_scaling"),
+		parts.PlainRopeType, parts.PlainRopeFactor,
 	},
 	Tensors: []table.TensorRow{
 		{HF: "gpt_neox.embed_in", GGUF: "token_embd"},
@@ -47,17 +48,25 @@ var gptneox = &table.Arch{
 	},
 }
 
-// rotaryPart returns how many dimensions of a head rotate: the part under key.
-func rotaryPart(key string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
-		part, ok, err := c.Float(key)
-		if err == nil && (!ok || part < 0 || part > 1) {
-			err = hparams.WrongType(key, "a number from 0 to 1", c.Value(key))
-		}
-		if err != nil {
-			return v, false, err
-		}
-		dim, err := c.HeadDim()
-		return table.Uint32Of(int64(part*float64(dim)), true, err)
+// gptneoxRotary returns how many dimensions of a head rotate: the part rotary_pct,
+// which newer versions of the transformers library save among the rope settings.
+func gptneoxRotary(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	key := "rotary_pct"
+	part, ok, err := c.Float(key)
+	if err == nil && !ok {
+		key = "partial_rotary_factor"
+		part, ok, err = c.Rope().Float(key)
 	}
+	switch {
+	case err != nil:
+	case !ok:
+		err = fault.Errorf(fault.Broken, "%s: has no key \"rotary_pct\"", hparams.ConfigFile)
+	case part < 0 || part > 1:
+		err = hparams.WrongType(key, "a number from 0 to 1", part)
+	}
+	if err != nil {
+		return v, false, err
+	}
+	dim, err := c.HeadDim()
+	return table.Uint32Of(int64(part*float64(dim)), true, err)
 }

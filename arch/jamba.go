@@ -60,7 +60,7 @@ var jamba = &table.Arch{
 		parts.Expect("mamba_proj_bias", "false"),
 		parts.Expect("mamba_conv_bias", "true"),
 		parts.Expect("sliding_window"),
-		parts.Expect("rope_scaling"),
+		parts.PlainRopeType, parts.PlainRopeFactor,
 	},
 	Tensors: []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
@@ -113,11 +113,16 @@ var (
 func jambaExpertCount(l table.Layer) (int64, error) { return l.Require(jambaExperts...) }
 
 // jambaAttention and jambaSparse are the conditions of layers with attention and with
-// experts: each is one of a period.
+// experts: each is one of a period. A single expert is an MLP as in other layers.
 var (
 	jambaAttention = everyNth("attn_layer_period", "attn_layer_offset")
-	jambaSparse    = everyNth("expert_layer_period", "expert_layer_offset")
+	jambaSparse    = parts.Both(jambaExperted, everyNth("expert_layer_period", "expert_layer_offset"))
 )
+
+func jambaExperted(l table.Layer) (bool, error) {
+	n, err := jambaExpertCount(l)
+	return n != 1, err
+}
 
 func everyNth(period, offset string) table.Cond {
 	return func(l table.Layer) (bool, error) {
@@ -220,9 +225,9 @@ var falconH1 = &table.Arch{
 		parts.SiLU,
 		parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"), parts.Expect("mamba_proj_bias", "false"),
 		parts.Expect("mamba_conv_bias", "true"),
-		parts.Expect("mamba_norm_before_gate", "false"),
+		{Key: "mamba_norm_before_gate", Values: []string{"false"}, With: "mamba_rms_norm"},
 		parts.Expect("sliding_window"),
-		parts.Expect("rope_scaling"),
+		parts.PlainRopeType, parts.PlainRopeFactor,
 		parts.Expect("time_step_limit", parts.AnyTimeStep...),
 	},
 	Tensors: []table.TensorRow{

@@ -9,6 +9,7 @@ package hparams
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"maps"
@@ -68,7 +69,26 @@ func parseRoot(name string, data []byte) (map[string]any, error) {
 	if !ok {
 		return nil, fault.Errorf(fault.Broken, "%s: want a JSON object, found %s", name, pyjson.Describe(v))
 	}
-	return root.Map(), nil
+	return decodeFloats(root.Map()).(map[string]any), nil
+}
+
+// decodeFloats returns a value in which the numbers that JSON has no spelling for
+// are numbers. The transformers library saves infinity as {"__float__": "Infinity"}.
+func decodeFloats(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if s, ok := v["__float__"].(string); ok && len(v) == 1 && slices.Contains([]string{"Infinity", "-Infinity", "NaN"}, s) {
+			return json.Number(s)
+		}
+		for key := range v {
+			v[key] = decodeFloats(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = decodeFloats(v[i])
+		}
+	}
+	return v
 }
 
 // Parse reads the bytes of config.json. asItStands reports the classes whose

@@ -23,5 +23,12 @@ var GELU = []string{"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}
 // BiasKeys say which weights have a bias; the tensors show it.
 var BiasKeys = []string{"attention_bias", "mlp_bias", "lm_head_bias", "use_bias", "qkv_bias", "use_qkv_bias", "bias"}
 
+// PlainRopeType and PlainRopeFactor are for models of which the file cannot hold a
+// scaling of rope frequencies.
+var (
+	PlainRopeType   = table.Expect{Key: "rope_type", Values: []string{"default"}, Rope: true}
+	PlainRopeFactor = table.Expect{Key: "factor", Values: []string{"1"}, Rope: true}
+)
+
 // AnyTimeStep is the range of time steps that is none.
 var AnyTimeStep = []string{"[0 Infinity]"}

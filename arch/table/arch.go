@@ -218,10 +218,21 @@ type Expect struct {
 	// Values are those that mean what the architecture does, as text; numbers are
 	// compared as numbers. An absent key means it, too. None: the key must be absent.
 	Values []string
+	// Rope says that the key is one of the rope settings.
+	Rope bool
+	// With is a key without which, or with "false" for it, the value changes nothing;
+	// "" for none.
+	With string
 }
 
 func (e Expect) check(a *Arch, c *hparams.View) error {
 	v := c.Given(e.Key)
+	if e.Rope {
+		v = c.Rope().Value(e.Key)
+	}
+	if e.With != "" && c.Given(e.With) != true {
+		return nil
+	}
 	s := text(v)
 	if v == nil || slices.ContainsFunc(e.Values, func(want string) bool { return s == text(json.Number(want)) }) {
 		return nil

@@ -96,6 +96,7 @@ func init() {
 			xid = num_experts
 			d   = mamba_expand*hidden_size
 			kv  = num_key_value_heads*hidden_size/num_attention_heads
+			moe = num_experts > 1
 			model.embed_tokens.weight                                    | vocab_size, hidden_size
 			lm_head.weight                                               | vocab_size, hidden_size | if !opt(tie_word_embeddings)
 			model.final_layernorm.weight                                 | hidden_size
@@ -112,15 +113,16 @@ func init() {
 			model.layers.{bid}.mamba.dt_layernorm.weight                 | mamba_dt_rank            | if bid % attn_layer_period != attn_layer_offset
 			model.layers.{bid}.mamba.{b,c}_layernorm.weight              | mamba_d_state            | if bid % attn_layer_period != attn_layer_offset
 			model.layers.{bid}.mamba.out_proj.weight                     | hidden_size, d           | if bid % attn_layer_period != attn_layer_offset
-			model.layers.{bid}.feed_forward.{gate,up}_proj.weight        | intermediate_size, hidden_size | if bid % expert_layer_period != expert_layer_offset
-			model.layers.{bid}.feed_forward.down_proj.weight             | hidden_size, intermediate_size | if bid % expert_layer_period != expert_layer_offset
-			model.layers.{bid}.feed_forward.router.weight                | num_experts, hidden_size       | if bid % expert_layer_period == expert_layer_offset
-			model.layers.{bid}.feed_forward.experts.{xid}.{gate,up}_proj.weight | intermediate_size, hidden_size | if bid % expert_layer_period == expert_layer_offset
-			model.layers.{bid}.feed_forward.experts.{xid}.down_proj.weight      | hidden_size, intermediate_size | if bid % expert_layer_period == expert_layer_offset
+			model.layers.{bid}.feed_forward.{gate,up}_proj.weight        | intermediate_size, hidden_size | if !moe || bid % expert_layer_period != expert_layer_offset
+			model.layers.{bid}.feed_forward.down_proj.weight             | hidden_size, intermediate_size | if !moe || bid % expert_layer_period != expert_layer_offset
+			model.layers.{bid}.feed_forward.router.weight                | num_experts, hidden_size       | if moe && bid % expert_layer_period == expert_layer_offset
+			model.layers.{bid}.feed_forward.experts.{xid}.{gate,up}_proj.weight | intermediate_size, hidden_size | if moe && bid % expert_layer_period == expert_layer_offset
+			model.layers.{bid}.feed_forward.experts.{xid}.down_proj.weight      | hidden_size, intermediate_size | if moe && bid % expert_layer_period == expert_layer_offset
 			`,
 		Variants: []Variant{
 			{Name: "eleven-experts", Seed: 3, DType: "F16", Shards: 3, Out: "auto", Set: `{"num_experts": 11, "num_hidden_layers": 11, "tie_word_embeddings": true, "hidden_size": 32, "mamba_dt_rank": 2}`},
 			{Name: "auto-rank", Seed: 4, DType: "F32", Out: "f32", Set: `{"mamba_dt_rank": 4, "rms_norm_eps": null}`},
+			{Name: "one-expert", Seed: 5, Shards: 2, Out: "auto", Set: `{"num_experts": 1, "num_experts_per_tok": 1}`},
 		},
 	})
 	add(Spec{
