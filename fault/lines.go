@@ -12,16 +12,20 @@ const MaxListed = 20
 // more there are.
 func List(items []string) string {
 	if n := len(items) - MaxListed; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(items[:MaxListed], ", "), n)
+		return fmt.Sprintf("%s and %d more", line(strings.Join(items[:MaxListed], ", ")), n)
 	}
-	return strings.Join(items, ", ")
+	return line(strings.Join(items, ", "))
 }
+
+// line returns text, names from a file among it, without the ends of lines: each
+// would begin what looks like another item or message.
+func line(text string) string { return strings.ReplaceAll(text, "\n", `\n`) }
 
 // Lines is List for the end of a message, with each item on a line of its own.
 func Lines(items []string) string {
 	var b strings.Builder
 	for _, item := range items[:min(len(items), MaxListed)] {
-		b.WriteString("\n  " + item)
+		b.WriteString("\n  " + line(item))
 	}
 	if n := len(items) - MaxListed; n > 0 {
 		fmt.Fprintf(&b, "\n  and %d more", n)

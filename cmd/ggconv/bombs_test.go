@@ -3,9 +3,10 @@ package main
 import (
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
+
+	"ggforge/internal/clitest"
 )
 
 // tokenizerJSON returns a byte-level tokenizer.json whose members outside the
@@ -101,18 +102,14 @@ func TestBombs(t *testing.T) {
 				files[name] = text
 			}
 			dir := checkpoint(t, files)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			code, out, err := call(dir, "--vocab-only", "--pre", "gpt-2", "--outfile", filepath.Join(t.TempDir(), "out.gguf"), "--progress", "none")
-			runtime.ReadMemStats(&after)
-			text := fmt.Sprint(out, err)
-			if code != c.code || !strings.Contains(text, c.text) {
-				t.Errorf("exit code %d, want %d and %q: %.300s", code, c.code, c.text, text)
+			got := clitest.Alone(t, dir, "--vocab-only", "--pre", "gpt-2", "--outfile", filepath.Join(t.TempDir(), "out.gguf"), "--progress", "none")
+			if got.Code != c.code || !strings.Contains(got.Text, c.text) {
+				t.Errorf("exit code %d, want %d and %q: %.300s", got.Code, c.code, c.text, got.Text)
 			}
-			if len(text) > 1<<14 {
-				t.Errorf("%d bytes of messages", len(text))
+			if len(got.Text) > 1<<14 {
+				t.Errorf("%d bytes of messages", len(got.Text))
 			}
-			mb := (after.TotalAlloc - before.TotalAlloc) >> 20
+			mb := got.Allocated >> 20
 			if t.Logf("%d MB", mb); mb > c.mb {
 				t.Errorf("%d MB allocated, want at most %d", mb, c.mb)
 			}
@@ -129,13 +126,11 @@ func TestStringArrays(t *testing.T) {
 		`},"merges":[` + repeat(0, nil) + `]}}`
 	dir := checkpoint(t, map[string]string{"tokenizer.json": json, "tokenizer.model": "", "tokenizer_config.json": "",
 		"config.json": `{"architectures":["LlamaForCausalLM"],"vocab_size":260000,"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":1,"intermediate_size":8,"max_position_embeddings":8,"rms_norm_eps":1e-5}`})
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	if code, out, err := call(dir, "--vocab-only", "--pre", "gpt-2", "--outfile", filepath.Join(t.TempDir(), "out.gguf"), "--progress", "none"); code != 0 {
-		t.Fatal(out, err)
+	got := clitest.Alone(t, dir, "--vocab-only", "--pre", "gpt-2", "--outfile", filepath.Join(t.TempDir(), "out.gguf"), "--progress", "none")
+	if got.Code != 0 {
+		t.Fatal(got.Text)
 	}
-	runtime.ReadMemStats(&after)
-	times := float64(after.TotalAlloc-before.TotalAlloc) / float64(len(json))
+	times := float64(got.Allocated) / float64(len(json))
 	if t.Logf("%d bytes, %.1f times as many allocated", len(json), times); times > 40 {
 		t.Errorf("want at most 40 times")
 	}

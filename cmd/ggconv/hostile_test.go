@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"ggforge/internal/hftest"
+	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
 )
 
 // made makes the first variant of a spec in a directory of its own. replace
@@ -134,5 +136,17 @@ func TestHostileSizes(t *testing.T) {
 				t.Errorf("as it should be: exit %d, %v", code, err)
 			}
 		})
+	}
+}
+
+// TestTensorNameOfTwoLines refuses a tensor whose name looks like another message.
+func TestTensorNameOfTwoLines(t *testing.T) {
+	s, dir := made(t, "llama")
+	const name = "a\nggconv: done\x1b[2J"
+	must(t, safetensorstest.Write(filepath.Join(dir, "model-00002-of-00002.safetensors"), []safetensorstest.Tensor{{Name: name, DType: safetensors.F32, Shape: []int64{1}, Data: make([]byte, 4)}}, nil))
+	must(t, os.Rename(filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "model-00001-of-00002.safetensors")))
+	code, _, err := convertSpec(s, dir)
+	if want := `a\nggconv: done`; code != 4 || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\nggconv") {
+		t.Errorf("exit %d, %v; want 4 and %q", code, err, want)
 	}
 }

@@ -12,7 +12,10 @@ import (
 	"ggforge/arch"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/clitest"
 )
+
+func TestMain(m *testing.M) { clitest.Main(m, call) }
 
 // call runs the command in this process and returns its exit code and output.
 func call(args ...string) (code int, out string, err error) {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/internal/clitest"
 )
 
 // TestStringArrays quantizes a file with a large vocabulary to one type and to
@@ -34,14 +34,12 @@ func TestStringArrays(t *testing.T) {
 		t.Fatal(err)
 	}
 	cost := func(types ...string) float64 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
 		args := append([]string{"--out-dir", filepath.Join(dir, types[0]), "--threads", "1", "--progress", "none", in}, types...)
-		if code, out, err := call(args...); code != 0 {
-			t.Fatal(out, err)
+		got := clitest.Alone(t, args...)
+		if got.Code != 0 {
+			t.Fatal(got.Text)
 		}
-		runtime.ReadMemStats(&after)
-		return float64(after.TotalAlloc-before.TotalAlloc) / float64(header)
+		return float64(got.Allocated) / float64(header)
 	}
 	one := cost("Q8_0")
 	each := (cost("Q4_0", "Q5_0", "Q5_1", "Q8_0", "F16") - one) / 4

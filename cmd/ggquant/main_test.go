@@ -19,6 +19,8 @@ import (
 	"ggforge/writer"
 )
 
+func TestMain(m *testing.M) { clitest.Main(m, call) }
+
 // call runs the command in this process and returns its exit code and output.
 func call(args ...string) (code int, out string, err error) {
 	var b bytes.Buffer

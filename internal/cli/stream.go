@@ -36,13 +36,20 @@ type stream struct {
 func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text, rest := escape(append(s.rest, p...))
-	s.rest = append(s.rest[:0:0], rest...)
-	if err := s.write(text); err != nil {
-		return 0, err
+	for done := 0; done < len(p); { // by pieces: a value of metadata may be most of a file
+		n := min(len(p)-done, maxPiece)
+		text, rest := escape(append(s.rest, p[done:done+n]...))
+		s.rest = append(s.rest[:0:0], rest...)
+		if err := s.write(text); err != nil {
+			return done, err
+		}
+		done += n
 	}
 	return len(p), nil
 }
+
+// maxPiece bounds the bytes that are escaped at once.
+const maxPiece = 64 << 10
 
 // flush writes what is left of an incomplete character.
 func (s *stream) flush() error {

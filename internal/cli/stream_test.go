@@ -39,6 +39,11 @@ func TestEscape(t *testing.T) {
 	}
 	var b bytes.Buffer
 	s := &stream{to: &b}
+	n := 3 * maxPiece / len(hostile)
+	if _, err := s.Write([]byte(strings.Repeat(hostile, n))); err != nil || s.flush() != nil || b.String() != strings.Repeat(harmless, n) {
+		t.Errorf("a long text: %v", err)
+	}
+	b.Reset()
 	s.Write([]byte("cut \xe9\x87"))
 	if s.flush(); b.String() != `cut \xe9\x87` {
 		t.Errorf("%q", b.String())

@@ -1,4 +1,4 @@
-// Package clitest helps to test what commands do while they run.
+// Package clitest helps to test what commands do while they run, and what that costs.
 package clitest
 
 import "bytes"
