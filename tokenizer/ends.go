@@ -43,9 +43,15 @@ func (v *Vocab) checkEnds(dir Files) {
 		if err != nil {
 			continue // a broken generation_config.json counts as absent
 		}
-		list, ok := root.Get("eos_token_id").([]any)
+		value := root.Get("eos_token_id")
+		list, ok := value.([]any)
 		if text, isObject := root.Get("text_config").(*pyjson.Object); !ok && isObject {
-			list, _ = text.Get("eos_token_id").([]any)
+			value = text.Get("eos_token_id")
+			list, _ = value.([]any)
+		}
+		if _, isInteger := pyjson.Integer(value); value != nil && !isInteger && len(list) == 0 {
+			v.warnf("%s: eos_token_id is %s, want an integer: %s", name, pyjson.Describe(value), written)
+			continue
 		}
 		left := slices.DeleteFunc(slices.Clone(list), func(e any) bool {
 			id, ok := pyjson.Integer(e)
