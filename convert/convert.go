@@ -93,13 +93,19 @@ func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
 	// some rows look at weights, which are mapped
 	if err := mmap.Guard(dir, func() error { return j.prepare(ctx, opt) }); err != nil {
 		j.Close()
-		// those about weights begin with the path
-		if weights := filepath.Join(dir, "x"); filepath.Clean(dir) != "." && strings.HasPrefix(err.Error(), weights[:len(weights)-1]) {
+		if beginsWith(err.Error(), dir) || beginsWith(err.Error(), filepath.Clean(dir)) { // about weights
 			return nil, err
 		}
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return j, nil
+}
+
+// beginsWith reports whether a message begins with the path of a directory or of a
+// file in it.
+func beginsWith(message, dir string) bool {
+	rest, ok := strings.CutPrefix(message, dir)
+	return ok && rest != "" && (rest[0] == ':' || os.IsPathSeparator(rest[0]) || os.IsPathSeparator(dir[len(dir)-1]))
 }
 
 // Close closes the checkpoint.

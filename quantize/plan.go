@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -111,7 +112,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	s := fmt.Sprintf("tensor %q, type %v: %s", e.Tensor, e.Type, e.Msg)
+	s := fmt.Sprintf("tensor %q, %s: %s", e.Tensor, typeText(e.Type), e.Msg)
 	if e.Others > 0 {
 		s += fmt.Sprintf(" (and %d more tensors)", e.Others)
 	}
@@ -120,6 +121,14 @@ func (e *RefusedError) Error() string {
 
 // Is makes errors.Is(err, ErrRefused) true.
 func (e *RefusedError) Is(target error) bool { return target == fault.Refused }
+
+// typeText writes a type for a message; one that is not known is "type 77" by itself.
+func typeText(t gguf.Type) string {
+	if name := t.String(); strings.HasPrefix(name, "type ") {
+		return name
+	}
+	return "type " + t.String()
+}
 
 // UnsupportedError says that a tensor cannot be converted as wanted. It is a
 // gguf.ErrUnsupported.
@@ -130,7 +139,7 @@ type UnsupportedError struct {
 }
 
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("tensor %q, type %v: %s", e.Tensor, e.Type, e.Msg)
+	return fmt.Sprintf("tensor %q, %s: %s", e.Tensor, typeText(e.Type), e.Msg)
 }
 
 // Is makes errors.Is(err, gguf.ErrUnsupported) true.

@@ -44,9 +44,9 @@ func (e *FormatError) Error() string {
 }
 
 // Is makes errors.Is(err, ErrBroken) true, and errors.Is(err, fs.ErrNotExist)
-// where a shard is missing.
+// where a shard is missing or there are no weights.
 func (e *FormatError) Is(target error) bool {
-	return target == ErrBroken || target == ErrNone && e.none || target == fs.ErrNotExist && e.missing
+	return target == ErrBroken || target == ErrNone && e.none || target == fs.ErrNotExist && (e.missing || e.none)
 }
 
 // quote quotes text of a file for a message. Text may be as long as the file;

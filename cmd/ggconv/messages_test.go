@@ -52,12 +52,19 @@ func TestPathOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.CopyFS("e", os.DirFS(source)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove("e/model.safetensors"); err != nil {
+		t.Fatal(err)
+	}
 	for dir, want := range map[string]string{
 		"c": "c: config.json: ", "./c": "./c: config.json: ", "c/": "c/: config.json: ",
 		"m": "m/model.safetensors: ", "./m": "m/model.safetensors: ", "m/": "m/model.safetensors: ",
 		"none": "none: no such directory",
+		"e":    "e: no model*.safetensors", "./e": "./e: no model*.safetensors",
 	} {
-		if _, _, err := call("--dry-run", dir); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, _, err := call("--dry-run", dir); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error()[len(want):], dir+": ") {
 			t.Errorf("%s: %v, want %s", dir, err, want)
 		}
 	}

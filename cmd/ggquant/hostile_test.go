@@ -97,7 +97,7 @@ func TestUnknownTypeCopied(t *testing.T) {
 	if code, text, err := call("--dry-run", in, "COPY"); code != 0 || !strings.Contains(text, "type 77") || !strings.Contains(text, "320000 bytes") {
 		t.Errorf("dry run: exit code %d, %v\n%s", code, err, text)
 	}
-	if code, _, err := call("--progress", "none", in, out, "Q8_0"); code != 4 || !strings.Contains(err.Error(), `tensor "a.weight"`) || !strings.Contains(err.Error(), "type 77") {
+	if code, _, err := call("--progress", "none", in, out, "Q8_0"); code != 4 || !strings.Contains(err.Error(), `tensor "a.weight"`) || !strings.Contains(err.Error(), `", type 77: `) {
 		t.Errorf("Q8_0: exit code %d, %v", code, err)
 	}
 }
