@@ -56,7 +56,7 @@ func (s *scanner) name() string {
 }
 
 // peek steps over white space and returns the next byte, 0 at the end. (A zero
-// byte in the text is never valid, so the two need not be told apart.)
+// byte in the text is never valid, so the two need not be distinguished.)
 func (s *scanner) peek() byte {
 	for s.pos < len(s.text) {
 		switch c := s.text[s.pos]; c {

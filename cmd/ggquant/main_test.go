@@ -76,7 +76,7 @@ func TestArguments(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
 	out := filepath.Join(dir, "out.gguf")
-	beside := filepath.Join(dir, "ggml-model-Q4_K_M.gguf")
+	next := filepath.Join(dir, "ggml-model-Q4_K_M.gguf")
 	for name, c := range map[string]struct {
 		args   []string
 		out    string
@@ -86,8 +86,8 @@ func TestArguments(t *testing.T) {
 		"in-out-type":         {[]string{in, out, "Q4_0"}, out, "blk.0.ffn_down.weight", gguf.TypeQ4_0},
 		"threads":             {[]string{in, out, "q5_k_s", "3"}, out, "blk.0.ffn_down.weight", gguf.TypeQ5_K},
 		"number":              {[]string{in, out, "7"}, out, "blk.0.ffn_down.weight", gguf.TypeQ8_0},
-		"no-out":              {[]string{in, "Q4_K_M"}, beside, "output.weight", gguf.TypeQ6_K},
-		"no-out-threads":      {[]string{in, "q4_k_m", "2"}, beside, "blk.0.attn_v.weight", gguf.TypeQ6_K},
+		"no-out":              {[]string{in, "Q4_K_M"}, next, "output.weight", gguf.TypeQ6_K},
+		"no-out-threads":      {[]string{in, "q4_k_m", "2"}, next, "blk.0.attn_v.weight", gguf.TypeQ6_K},
 		"flags-between":       {[]string{in, "--pure", out, "--threads", "1", "Q4_K_M"}, out, "output.weight", gguf.TypeQ4_K},
 		"leave-output-tensor": {[]string{"--leave-output-tensor", in, out, "Q4_K_M"}, out, "output.weight", gguf.TypeF32},
 		"output-tensor-type":  {[]string{"--output-tensor-type", "Bf16", in, out, "Q4_K_M"}, out, "output.weight", gguf.TypeBF16},

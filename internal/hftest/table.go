@@ -238,7 +238,7 @@ func (e *env) number(x ast.Expr) (float64, error) {
 	v, err := e.value(x)
 	f, ok := v.(float64)
 	if err == nil && !ok {
-		err = fmt.Errorf("%v is no number", v)
+		err = fmt.Errorf("%v is not a number", v)
 	}
 	return f, err
 }
