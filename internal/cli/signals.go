@@ -12,8 +12,9 @@ import (
 // files are removed.
 var stopping = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
-// onSignals calls stop at the first signal. A second one ends the process at once. A signal that the parent has had ignored stays so: that of
-// nohup, or of a shell's background job. When the reader of a pipe goes away,
+// onSignals calls stop at the first signal. A second one ends the process at once. A
+// signal that the parent has had ignored stays so: that of nohup, or of a shell's
+// background job. When the reader of a pipe goes away,
 // writing to it fails, as to other files, instead of ending the process.
 func onSignals(stop func()) {
 	var list []os.Signal
