@@ -28,8 +28,12 @@ func nearestClasses(name string, names []string) []string {
 	return sorted[:n]
 }
 
-// stem is the part of a class that names the model: Llama of LlamaForCausalLM.
+// stem is the part of a class that names the model, in lower case: llama of
+// LlamaForCausalLM or llamaforcausallm.
 func stem(class string) string {
-	s, _, _ := strings.Cut(class, "For")
-	return strings.ToLower(s)
+	if s, _, ok := strings.Cut(class, "For"); ok {
+		return strings.ToLower(s)
+	}
+	s, _, _ := strings.Cut(strings.ToLower(class), "forc") // forcausallm, forconditionalgeneration
+	return s
 }

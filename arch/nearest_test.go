@@ -7,6 +7,7 @@ import (
 
 func TestNearest(t *testing.T) {
 	for class, want := range map[string]string{
+		"llamaforcausallm":               "LLaMAForCausalLM LlamaForCausalLM",
 		"LlamaForCasualLM":               "LLaMAForCausalLM LlamaForCausalLM",
 		"llama":                          "LLaMAForCausalLM LlamaForCausalLM",
 		"Gemma4ForConditionalGeneration": "Gemma3ForConditionalGeneration",
