@@ -37,6 +37,7 @@ var (
 	}
 	cohere2 = &table.Arch{
 		Name:      "cohere2",
+		Shapes:    shape.Rules{Relations: []string{"n_embd_q = n_embd"}},
 		Classes:   []string{"Cohere2ForCausalLM"},
 		Body:      table.Body{Classes: []string{"Cohere2Model"}, Prefix: "model."},
 		Tokenizer: tokenizer.ClassGPT2,

@@ -86,6 +86,7 @@ func TestHostileSizes(t *testing.T) {
 		"intermediate-size-t5":  {spec: "t5", set: `{"d_ff": 64}`, want: `(from "d_ff")`},
 		"head-dim":              {spec: "qwen3_moe", set: `{"head_dim": 8}`, want: `attention.key_length is 8 (from "head_dim")`},
 		"head-dim-gemma":        {spec: "gemma", set: `{"head_dim": 64}`, want: `gemma.attention.key_length is 64 (from "head_dim")`},
+		"head-dim-cohere":       {spec: "cohere2", set: `{"head_dim": 24}`, want: "want n_embd_q = n_embd, found 96 and 64"},
 		"head-dim-mla":          {spec: "deepseek_v3", set: `{"qk_nope_head_dim": 24, "v_head_dim": 8}`, want: "attention.value_length_mla is 8"},
 		"low-rank":              {spec: "deepseek_v3", set: `{"q_lora_rank": 24}`, want: `(from "q_lora_rank")`},
 		"key-heads":             {spec: "llama", set: `{"num_key_value_heads": 1}`, want: "attention.head_count_kv is 1"},
