@@ -3,6 +3,9 @@ package imatrix
 import (
 	"encoding/binary"
 	"fmt"
+
+	"ggforge/fault"
+	"ggforge/gguf"
 )
 
 // legacyReader walks over the bytes of a legacy file. Its methods check before
@@ -64,6 +67,9 @@ func (m *Matrix) parseLegacy(data []byte) error {
 	n, err := r.items("number of entries", 1, minEntry)
 	if err != nil {
 		return err
+	}
+	if n > gguf.MaxTensors { // as in a GGUF file
+		return fault.Errorf(ErrUnsupported, "%s: %d entries, want at most %d", m.Path, n, gguf.MaxTensors)
 	}
 	at := make(map[string]int) // name -> place in m.entries
 	for i := range n {

@@ -148,7 +148,7 @@ func openMatrix(ctx context.Context, model *model.Model, opt *Options) (_ *matri
 		names[i] = t.Name
 	}
 	if im.Coverage(names).Used == 0 {
-		text := fmt.Sprintf("%s: none of the %d entries names a tensor of the model: %s, ...", im.Path, im.Len(), im.Entries()[0].Name)
+		text := fmt.Sprintf("%s: none of the %d entries names a tensor of the model: %s, ...", im.Path, im.Len(), fault.List([]string{im.Entries()[0].Name}))
 		if !opt.Reference {
 			return nil, fault.Errorf(fault.Refused, "%s", text)
 		}

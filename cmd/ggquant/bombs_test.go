@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/imatrix/imatrixtest"
 	"ggforge/internal/clitest"
 )
 
@@ -46,5 +48,35 @@ func TestStringArrays(t *testing.T) {
 	t.Logf("%.1f times the header for one output, %.1f for each further one", one, each)
 	if one > 8 || each > 3.5 {
 		t.Error("want at most 8 and 3.5")
+	}
+}
+
+// TestManyEntries refuses an importance matrix of more entries than a model has
+// tensors, and shows the name of an entry on one line.
+func TestManyEntries(t *testing.T) {
+	in := ggufFile(t, nil, 32, gguf.Tensor{Name: "t.weight", NE: []int64{32}, Type: gguf.TypeF32})
+	write := func(n int, name string) string {
+		entries := make([]imatrixtest.Entry, n)
+		for i := range entries {
+			entries[i] = imatrixtest.Entry{Name: fmt.Sprint(name, i), Calls: 1, Sums: []float32{1}}
+		}
+		path := filepath.Join(t.TempDir(), "im.dat")
+		if err := imatrixtest.Write(path, imatrixtest.Legacy(entries, nil)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, c := range []struct {
+		matrix string
+		code   int
+		want   string
+	}{
+		{write(gguf.MaxTensors+1, "e"), 4, "131073 entries, want at most 131072"},
+		{write(1, "a\nb"), 5, `a\nb0`},
+	} {
+		code, _, err := call("--imatrix", c.matrix, in, filepath.Join(t.TempDir(), "out.gguf"), "Q8_0")
+		if code != c.code || err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("exit %d, %.300v; want %d and %q", code, err, c.code, c.want)
+		}
 	}
 }
