@@ -340,5 +340,5 @@ func (f *files) otherKind() error {
 			}
 		}
 	}
-	return fault.Errorf(fault.With(fault.Broken, fs.ErrNotExist), "%s: no such file, nor any other tokenizer file", spmFile)
+	return fault.Errorf(fault.With(fault.Broken, fs.ErrNotExist), "%w", badf(spmFile, "no such file, nor any other tokenizer file"))
 }
