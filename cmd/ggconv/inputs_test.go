@@ -195,7 +195,7 @@ func TestHubCache(t *testing.T) {
 	if got := metadata(t, here, "general.name"); !strings.Contains(got, "Tiny Llama") {
 		t.Errorf("from inside: general.name is %q", got)
 	}
-	// blobs of another model are none of this one's
+	// a model may not link to the blobs of another one
 	must(t, os.MkdirAll(filepath.Join(repo, "..", "models--acme--other", "blobs"), 0o777))
 	foreign := filepath.Join(repo, "..", "models--acme--other", "blobs", "x")
 	must(t, os.WriteFile(foreign, []byte("x"), 0o666))
