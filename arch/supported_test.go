@@ -1,0 +1,256 @@
+package arch
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// lacking are the classes of the reference that are not converted here, by kind.
+var lacking = map[string]string{
+	"text": `
+AudioFlamingo3ForConditionalGeneration
+BailingMoeV3ForCausalLM
+BailingMoeV3VLForConditionalGeneration
+BambaForCausalLM
+ChameleonForCausalLM
+ChameleonForConditionalGeneration
+ClefModel
+CogVLMForCausalLM
+Cohere2MoeForCausalLM
+D1Model
+D1OmniModel
+DFlash2DraftModel
+DFlashDraftModel
+DSparkDraftModel
+DSparkSpeculator
+DeepseekOCRForCausalLM
+DeepseekV32ForCausalLM
+DeepseekV4DSparkModel
+DeepseekV4ForCausalLM
+Dots3NoteForCausalLM
+Dots3NoteForConditionalGeneration
+Dots3NoteTextForCausalLM
+DotsOCRForCausalLM
+Eagle3DraftModel
+Eagle3LlamaForCausalLM
+Eagle3Speculator
+EmbeddingGemma2Model
+Exaone4_5_ForConditionalGeneration
+ExaoneMoEForCausalLM
+ExaoneMoeForCausalLM
+Gemma3nForCausalLM
+Gemma3nForConditionalGeneration
+Gemma4AssistantForCausalLM
+Gemma4DSparkModel
+Gemma4ForCausalLM
+Gemma4ForConditionalGeneration
+Gemma4UnifiedAssistantForCausalLM
+Gemma4UnifiedForConditionalGeneration
+Glm4MoeLiteForCausalLM
+Glm4vForConditionalGeneration
+Glm4vMoeForConditionalGeneration
+Glm5NextForConditionalGeneration
+GlmMoeDsaForCausalLM
+GlmOcrForConditionalGeneration
+GraniteMoeSWAForCausalLM
+GraniteSWAForCausalLM
+GraniteSpeechForConditionalGeneration
+GraniteSpeechPlusForConditionalGeneration
+GraniteSwitchForCausalLM
+HYV3ForCausalLM
+HYV4ForCausalLM
+HrmTextForCausalLM
+HunYuanVLForConditionalGeneration
+IQuestCoderForCausalLM
+JanusForConditionalGeneration
+K2HorizonForCausalLM
+KORMoForCausalLM
+KevModel
+KimiK25ForConditionalGeneration
+KimiK3ForConditionalGeneration
+KimiLinearForCausalLM
+KimiLinearModel
+KimiVLForConditionalGeneration
+LagunaForCausalLM
+LevModel
+Lfm25AudioTokenizer
+Lfm2BidirectionalForMaskedLM
+Lfm2BidirectionalModel
+Lfm2DSparkDraftModel
+Lfm2Model
+LiLiCorrDraftModel
+LingDSparkModel
+LlamaBidirectionalModel
+LlamaForCausalLMEagle3
+LlavaForConditionalGeneration
+MapleForCausalLM
+MiMoV2FlashForCausalLM
+MiMoV2ForCausalLM
+MiniCPMV4_6ForConditionalGeneration
+MiniCPMV4_7ForConditionalGeneration
+MiniMaxM1ForCausalLM
+MiniMaxM3SparseForCausalLM
+MiniMaxM3SparseForConditionalGeneration
+MiniMaxText01ForCausalLM
+ModernBertDecisionModel
+MuseGlimmerAssistantModel
+MuseGlimmerForConditionalGeneration
+NemotronHForCausalLM
+NemotronHPuzzleForCausalLM
+NimbleModel
+OLMoForCausalLM
+OpenJevModel
+PaddleOCRVLForConditionalGeneration
+PocketTTSModel
+PplxDeciderModel
+QWenLMHeadModel
+Qwen2AudioForConditionalGeneration
+Qwen2_5OmniModel
+Qwen3ASRForConditionalGeneration
+Qwen3DSparkModel
+Qwen3OmniMoeForConditionalGeneration
+Qwen3TTSForConditionalGeneration
+Qwen3_5ForCausalLM
+Qwen3_5ForConditionalGeneration
+Qwen3_5MoeForCausalLM
+Qwen3_5MoeForConditionalGeneration
+Qwen3_5TextModel
+Qwen4ExpForCausalLM
+Qwen4ExpForConditionalGeneration
+RND1
+Sarashina2VisionForCausalLM
+SarvamMoEForCausalLM
+SolarOpenForCausalLM
+Spark2_5ForCausalLM
+Step3p5ForCausalLM
+Step3p7ForConditionalGeneration
+StepVLForConditionalGeneration
+TalkieForCausalLM
+UltravoxModel
+UnlimitedOCRForCausalLM
+VLlama3ForCausalLM
+VllmD3Model
+VllmDecision2Model
+VoxtralForConditionalGeneration
+WavTokenizerDec
+YoutuForCausalLM
+YoutuVLForConditionalGeneration
+modeling_sarvam_moe.SarvamMoEForCausalLM
+`,
+	"mmproj": `
+AudioFlamingo3ForConditionalGeneration
+BailingMoeV3VLForConditionalGeneration
+ClefModel
+CogVLMForCausalLM
+Cohere2VisionForConditionalGeneration
+D1OmniModel
+DeepseekOCR2ForCausalLM
+DeepseekOCRForCausalLM
+DeepseekV4ForCausalLM
+Dots3NoteForCausalLM
+Dots3NoteForConditionalGeneration
+DotsOCRForCausalLM
+EmbeddingGemma2Model
+Exaone4_5_ForConditionalGeneration
+Gemma3ForConditionalGeneration
+Gemma3nForConditionalGeneration
+Gemma4ForConditionalGeneration
+Gemma4UnifiedForConditionalGeneration
+Glm4vForConditionalGeneration
+Glm4vMoeForConditionalGeneration
+Glm5NextForConditionalGeneration
+Glm5vForConditionalGeneration
+GlmOcrForConditionalGeneration
+GlmasrModel
+Granite4VisionForConditionalGeneration
+GraniteSpeechForConditionalGeneration
+GraniteSpeechPlusForConditionalGeneration
+HunYuanVLForConditionalGeneration
+Idefics3ForConditionalGeneration
+InternVisionModel
+JanusForConditionalGeneration
+KimiK25ForConditionalGeneration
+KimiVLForConditionalGeneration
+Lfm2AudioForConditionalGeneration
+Lfm2VlForConditionalGeneration
+LightOnOCRForConditionalGeneration
+Llama4ForConditionalGeneration
+LlavaForConditionalGeneration
+MERaLiON2ForConditionalGeneration
+MiMoV2ForCausalLM
+MiniCPMV4_6ForConditionalGeneration
+MiniCPMV4_7ForConditionalGeneration
+MiniMaxM3SparseForConditionalGeneration
+Mistral3ForConditionalGeneration
+MuseGlimmerForConditionalGeneration
+NemotronH_Nano_VL_V2
+NemotronH_Omni_Reasoning_V3
+OpenJevModel
+PaddleOCRVisionModel
+Phi4ForCausalLMV
+PocketTTSModel
+PplxDeciderModel
+Qwen2AudioForConditionalGeneration
+Qwen2VLForConditionalGeneration
+Qwen2VLModel
+Qwen2_5OmniModel
+Qwen2_5_VLForConditionalGeneration
+Qwen3ASRForConditionalGeneration
+Qwen3OmniMoeForConditionalGeneration
+Qwen3TTSForConditionalGeneration
+Qwen3VLForConditionalGeneration
+Qwen3VLMoeForConditionalGeneration
+Qwen3_5ForConditionalGeneration
+Qwen3_5MoeForConditionalGeneration
+Qwen4ExpForConditionalGeneration
+RADIOModel
+Sarashina2VisionForCausalLM
+SmolVLMForConditionalGeneration
+Step3p7ForConditionalGeneration
+StepVLForConditionalGeneration
+UltravoxModel
+UnlimitedOCRForCausalLM
+VllmD3Model
+VoxtralForConditionalGeneration
+YoutuVLForConditionalGeneration
+`,
+}
+
+// TestReferenceClasses checks that every class of the reference is converted, but for
+// those that are listed as lacking, and that all of these do lack.
+func TestReferenceClasses(t *testing.T) {
+	data, err := os.ReadFile("testdata/reference-classes.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string][]string{"text": Classes()}
+	reference := map[string][]string{}
+	for line := range strings.Lines(string(data)) {
+		kind, class, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || kind != "text" && kind != "mmproj" {
+			t.Fatalf("line %q, want text or mmproj and a class", line)
+		}
+		reference[kind] = append(reference[kind], class)
+	}
+	if n, towers := len(reference["text"]), len(reference["mmproj"]); n != 286 || towers != 75 {
+		t.Errorf("%d classes of text and %d towers, want 286 and 75", n, towers)
+	}
+	for kind, classes := range reference {
+		lacks := strings.Fields(lacking[kind])
+		for _, class := range classes {
+			switch is, exempt := slices.Contains(known[kind], class), slices.Contains(lacks, class); {
+			case !is && !exempt:
+				t.Errorf("%s: class %s of the reference is not converted", kind, class)
+			case is && exempt:
+				t.Errorf("%s: class %s is converted; take it out of the list of those that are not", kind, class)
+			}
+		}
+		for _, class := range lacks {
+			if !slices.Contains(classes, class) {
+				t.Errorf("%s: the reference has no class %s", kind, class)
+			}
+		}
+	}
+}
