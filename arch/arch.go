@@ -10,6 +10,7 @@
 package arch
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -46,26 +47,30 @@ func Lookup(class string) (*table.Arch, error) {
 		}
 	}
 	class = nearest.Compared(class) // no longer than a class is, whatever the file says
-	return nil, fault.Errorf(fault.Unsupported, "%s: architecture %q is not supported; the nearest that are: %s",
-		hparams.ConfigFile, class, strings.Join(nearestClasses(class, Classes()), ", "))
+	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported; the nearest that are: %s",
+		class, strings.Join(nearestClasses(class, Classes()), ", "))
 }
 
 // LoadConfig reads config.json. A missing or broken file gives an error of kind
 // fault.Broken.
-func LoadConfig(files hparams.Files) (*hparams.Config, error) {
+func LoadConfig(files hparams.Files) (*hparams.Config, error) { return LoadConfigAs("", files) }
+
+// LoadConfigAs is LoadConfig for a model that is taken as one of that class,
+// whatever the file says; "" for the class that the file names.
+func LoadConfigAs(class string, files hparams.Files) (*hparams.Config, error) {
 	data, err := hparams.ReadConfig(files, hparams.ConfigFile)
 	if err != nil {
 		return nil, err
 	}
-	return ParseConfig(data)
+	return hparams.ParseAs(class, data, asItStands)
 }
 
 // ParseConfig is LoadConfig for the file's bytes.
-func ParseConfig(data []byte) (*hparams.Config, error) {
-	return hparams.Parse(data, func(class string) bool {
-		a, err := Lookup(class)
-		return err == nil && a.RawConfig
-	})
+func ParseConfig(data []byte) (*hparams.Config, error) { return hparams.Parse(data, asItStands) }
+
+func asItStands(class string) bool {
+	a, err := Lookup(class)
+	return err == nil && a.RawConfig
 }
 
 // For returns the architecture of a model: that of its class, or what the class
@@ -75,7 +80,7 @@ func For(c *hparams.View) (*table.Arch, error) {
 	if c.File != hparams.ParamsFile {
 		var err error
 		if a, err = Lookup(c.Class); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", c.File, err)
 		}
 	}
 	if a.Instead == nil {

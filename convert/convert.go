@@ -34,9 +34,12 @@ import (
 // Options says how to convert. The zero value converts like the reference does
 // without options.
 type Options struct {
-	Type      OutType // type of the weights; default Auto
-	ModelName string  // instead of the name found in the model card and directory
-	Pre       string  // tokenizer.ggml.pre of byte-level BPE, instead of the name that the check text gives
+	Type OutType // type of the weights; default Auto
+	// Class is the Hugging Face class that the model is taken as, whatever config.json
+	// says; "" for what it says.
+	Class     string
+	ModelName string // instead of the name found in the model card and directory
+	Pre       string // tokenizer.ggml.pre of byte-level BPE, instead of the name that the check text gives
 	// EmbedTokenizer writes tokenizer.json as tokenizer.huggingface.json, which the
 	// reference never does.
 	EmbedTokenizer bool
@@ -123,10 +126,18 @@ func (j *Job) warnf(format string, args ...any) {
 
 // load reads the model's configuration.
 func (j *Job) load(opt Options) (*hparams.Config, error) {
+	if opt.Class != "" {
+		if opt.Mistral {
+			return nil, fault.Errorf(fault.Usage, "class %q: %s names none that could be another one", opt.Class, hparams.ParamsFile)
+		}
+		if _, err := arch.Lookup(opt.Class); err != nil {
+			return nil, fault.Errorf(fault.Usage, "%v", err)
+		}
+	}
 	if opt.Mistral {
 		return arch.LoadMistral(j.files)
 	}
-	return arch.LoadConfig(j.files)
+	return arch.LoadConfigAs(opt.Class, j.files)
 }
 
 // facts returns the view of the configuration with all that the tables ask for.
@@ -147,6 +158,9 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 			err = errAdapter
 		}
 		return err
+	}
+	if loaded.Named != "" {
+		j.warnf("%s: is of class %s, but taken as one of class %s, as asked", loaded.File, loaded.Named, loaded.Class)
 	}
 	config := loaded.View(hparams.Options{Dense: opt.Dense, Reference: opt.Reference})
 	if j.Arch, err = arch.For(config); err != nil {

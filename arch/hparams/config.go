@@ -29,6 +29,8 @@ type Config struct {
 	File string
 	// Class is the model's class, of "architectures"; "" in ParamsFile, which names none.
 	Class string
+	// Named is the class that the file names when Class is another one, see ParseAs.
+	Named string
 
 	modelType string // the known model_type whose rules hold, "" for none
 	values    map[string]any
@@ -94,13 +96,26 @@ func decodeFloats(v any) any {
 // Parse reads the bytes of config.json. asItStands reports the classes whose
 // configuration gets no defaults; nil for none.
 func Parse(data []byte, asItStands func(class string) bool) (*Config, error) {
+	return ParseAs("", data, asItStands)
+}
+
+// ParseAs is Parse for a model that is taken as one of that class, whatever the
+// file says; "" for the class that the file names.
+func ParseAs(class string, data []byte, asItStands func(class string) bool) (*Config, error) {
 	c := &Config{File: ConfigFile, used: map[string]bool{}, defaulted: map[string]bool{}}
 	var err error
 	if c.Raw, err = parseRoot(ConfigFile, data); err != nil {
 		return nil, err
 	}
-	if err := c.findClass(); err != nil {
+	named, err := c.findClass()
+	if err != nil {
 		return nil, err
+	}
+	if c.Class = cmp.Or(class, named); c.Class == "" {
+		return nil, fault.Errorf(fault.Broken, "%s: key \"architectures\": want a list with the model's class, found %s", ConfigFile, shown(c.Raw["architectures"]))
+	}
+	if c.Class != named {
+		c.Named = named
 	}
 	c.values = maps.Clone(c.Raw)
 	raw := asItStands != nil && asItStands(c.Class)
@@ -164,9 +179,9 @@ func (c *Config) textConfig() (map[string]any, error) {
 var rootClasses = []string{"StepVLForConditionalGeneration", "Sarashina2VisionForCausalLM", "Exaone4_5_ForConditionalGeneration",
 	"Step3p7ForConditionalGeneration", "KimiK3ForConditionalGeneration"}
 
-// findClass sets the class of the model: that of its language model if it names
-// one.
-func (c *Config) findClass() error {
+// findClass returns the class that the file names: that of its language model if
+// that has one, "" for none.
+func (c *Config) findClass() (class string, err error) {
 	first := func(m map[string]any) (string, error) {
 		list, _ := m["architectures"].([]any)
 		if len(list) == 0 {
@@ -180,26 +195,20 @@ func (c *Config) findClass() error {
 	}
 	text, err := c.textConfig()
 	if err != nil {
-		return err
+		return "", err
 	}
-	if c.Class, err = first(c.Raw); err != nil {
-		return err
+	if class, err = first(c.Raw); err != nil {
+		return "", err
 	}
-	if ssm, ok := c.Raw["ssm_cfg"].(map[string]any); ok && c.Class == "" {
+	if ssm, ok := c.Raw["ssm_cfg"].(map[string]any); ok && class == "" {
 		layer, _ := ssm["layer"].(string) // checkpoints of the mamba_ssm package
-		c.Class = cmp.Or(layer, "Mamba") + "ForCausalLM"
+		class = cmp.Or(layer, "Mamba") + "ForCausalLM"
 	}
-	if !slices.Contains(rootClasses, c.Class) {
-		inner, err := first(text)
-		if err != nil {
-			return err
-		}
-		c.Class = cmp.Or(inner, c.Class)
+	if slices.Contains(rootClasses, class) {
+		return class, nil
 	}
-	if c.Class == "" {
-		return fault.Errorf(fault.Broken, "%s: key \"architectures\": want a list with the model's class, found %s", ConfigFile, shown(c.Raw["architectures"]))
-	}
-	return nil
+	inner, err := first(text)
+	return cmp.Or(inner, class), err
 }
 
 // flatTypes are the model types whose config.json may have the keys of the

@@ -25,6 +25,7 @@
 //
 // # Checkpoint
 //
+//	--arch CLASS               take the model as one of CLASS, whatever config.json says
 //	--model-name NAME          call the model NAME
 //	--metadata FILE            take general.* keys from FILE, a JSON object, before all else
 //	--pre NAME                 call the pre-tokenizer of byte-level BPE NAME

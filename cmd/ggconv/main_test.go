@@ -256,3 +256,44 @@ func TestEmbedTokenizer(t *testing.T) {
 		t.Errorf("exit code %d: %v, want a usage error that names tokenizer.json", code, err)
 	}
 }
+
+// TestArch checks that a class on the command line outranks that of config.json.
+func TestArch(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(gollama)); err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile(filepath.Join(gollama, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = bytes.Replace(config, []byte("LlamaForCausalLM"), []byte("LlamaPlusForCausalLM"), 1)
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "a.gguf")
+	convert := func(args ...string) (int, string) {
+		code, text, err := call(append(args, "--progress", "none", "--force", "--outfile", out, dir)...)
+		if err != nil {
+			text += err.Error()
+		}
+		return code, text
+	}
+	if code, text := convert(); code != 4 || !strings.Contains(text, "LlamaPlusForCausalLM") {
+		t.Errorf("without the flag: exit code %d: %s", code, text)
+	}
+	if code, text := convert("--arch", "LlamaForCausalLM"); code != 0 || !strings.Contains(text, "is of class LlamaPlusForCausalLM, but taken as one of class LlamaForCausalLM") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+	if f, err := gguf.Open(out); err != nil || f.Architecture() != "llama" {
+		t.Errorf("%v, want a file of llama", err)
+	} else {
+		f.Close()
+	}
+	if code, text := convert("--arch", "LlamaForCasualLM"); code != 2 || !strings.Contains(text, "LlamaForCausalLM") {
+		t.Errorf("unknown class: exit code %d: %s", code, text)
+	}
+	if code, text := convert("--arch", "LlamaForCausalLM", "--mistral-format"); code != 2 {
+		t.Errorf("with params.json: exit code %d: %s", code, text)
+	}
+}

@@ -90,6 +90,7 @@ func TestConverterFlags(t *testing.T) {
 		opt   convert.Options
 	}{
 		"names":   {gollama, []string{"--model-name", "x", "--metadata", metadata}, convert.Options{ModelName: "x", Override: metadata}},
+		"class":   {gollama, []string{"--arch", "MistralForCausalLM"}, convert.Options{Class: "MistralForCausalLM"}},
 		"fused":   {gollama, []string{"--fuse-qkv"}, convert.Options{FuseQKV: true}},
 		"mistral": {mistral, []string{"--mistral-format"}, convert.Options{Mistral: true}},
 	} {

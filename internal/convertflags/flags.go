@@ -16,6 +16,7 @@ const Category = "checkpoint"
 // Flags returns the flags of Options.
 func Flags() []cli.Flag {
 	list := []cli.Flag{
+		&cli.StringFlag{Name: "arch", Category: Category, Usage: "take the model as one of `CLASS`, a class of transformers, whatever config.json says"},
 		&cli.StringFlag{Name: "model-name", Category: Category, Usage: "call the model `NAME`"},
 		&cli.StringFlag{Name: "metadata", Category: Category, Usage: "take general.* keys from `FILE`, a JSON object, before all else"},
 		&cli.StringFlag{Name: "pre", Category: Category, Usage: "call the pre-tokenizer of byte-level BPE `NAME`, whatever its check text says"},
@@ -60,6 +61,7 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 		}
 	}
 	opt = convert.Options{
+		Class:     cmd.String("arch"),
 		ModelName: cmd.String("model-name"),
 		Pre:       cmd.String("pre"),
 

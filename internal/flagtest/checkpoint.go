@@ -3,6 +3,7 @@ package flagtest
 // Checkpoint has the rows of the flags in package convertflags; the options hold
 // a convert.Options as their field Convert.
 var Checkpoint = map[string]Row{
+	"arch":                                {Field: "Convert.Class", Args: []string{"--arch", "x"}, Want: "x"},
 	"model-name":                          {Field: "Convert.ModelName", Args: []string{"--model-name", "x"}, Want: "x"},
 	"metadata":                            {Field: "Convert.Override", Args: []string{"--metadata", "m.json"}, Want: "m.json"},
 	"pre":                                 {Field: "Convert.Pre", Args: []string{"--pre", "gpt-2"}, Want: "gpt-2"},
