@@ -13,8 +13,8 @@ embd_pdrop resid_pdrop bos_token_id eos_token_id pad_token_id sep_token_id cls_t
 def view(cfg):
     d = {}
     for k, v in cfg.to_dict().items():
-        if k in META or k.startswith("_"):
-            continue
+        if k in META or k.startswith("_") or k != "text_config" and isinstance(v, dict) and v.get("model_type"):
+            continue  # the configuration of another part of the model
         d[k] = v["model_type"] if k == "text_config" and isinstance(v, dict) else v
     return d
 
