@@ -73,7 +73,6 @@ KimiK3ForConditionalGeneration
 KimiLinearForCausalLM
 KimiLinearModel
 KimiVLForConditionalGeneration
-LagunaForCausalLM
 LevModel
 Lfm25AudioTokenizer
 Lfm2BidirectionalForMaskedLM

@@ -68,6 +68,7 @@ func loadModelTypes() map[string]*modelType {
 var ropeRules = map[string]func(*Config) error{
 	"apertus":     apertusRope,
 	"gemma3_text": gemma3Rope,
+	"laguna":      lagunaRope,
 	"mellum":      mellumRope,
 	"phi3":        phi3Rope,
 	"modernbert":  modernBertRope,
@@ -77,14 +78,16 @@ var ropeRules = map[string]func(*Config) error{
 // null: by key, or by model_type and key where a type has a rule of its own. A
 // key of Follow without a rule stays absent.
 var derived = map[string]func(values) (any, error){
-	"head_dim":             headDimOf,
-	"deepseek_v2.head_dim": func(v values) (any, error) { return v.int("qk_rope_head_dim") },
-	"deepseek_v3.head_dim": func(v values) (any, error) { return v.int("qk_rope_head_dim") },
-	"num_key_value_heads":  func(v values) (any, error) { return v.int("num_attention_heads") },
-	"exaone4.layer_types":  exaone4LayerTypes,
-	"lfm2.layer_types":     lfm2LayerTypes,
-	"num_decoder_layers":   func(v values) (any, error) { return v.int("num_layers") },
-	"mellum.layer_types":   allFull,
+	"head_dim":               headDimOf,
+	"deepseek_v2.head_dim":   func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"deepseek_v3.head_dim":   func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"num_key_value_heads":    func(v values) (any, error) { return v.int("num_attention_heads") },
+	"exaone4.layer_types":    exaone4LayerTypes,
+	"lfm2.layer_types":       lfm2LayerTypes,
+	"num_decoder_layers":     func(v values) (any, error) { return v.int("num_layers") },
+	"mellum.layer_types":     allFull,
+	"laguna.layer_types":     allFull,
+	"laguna.mlp_layer_types": lagunaMLPTypes,
 }
 
 // values are the members of a configuration while it is completed.

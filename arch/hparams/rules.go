@@ -183,6 +183,27 @@ func mellumRope(c *Config) error {
 	return nil
 }
 
+// lagunaRope gives configs without rope settings those of the library.
+func lagunaRope(c *Config) error {
+	if c.values["rope_parameters"] == nil || c.defaulted["rope_parameters"] {
+		c.rope = map[string]any{
+			"full_attention":    map[string]any{"rope_type": "default", "rope_theta": json.Number("500000"), "partial_rotary_factor": json.Number("0.5")},
+			"sliding_attention": map[string]any{"rope_type": "default", "rope_theta": json.Number("10000"), "partial_rotary_factor": json.Number("1")},
+		}
+	}
+	return nil
+}
+
+// lagunaMLPTypes is the default of mlp_layer_types: experts after the first layer.
+func lagunaMLPTypes(v values) (any, error) {
+	return kinds(v, func(bid int64) string {
+		if bid == 0 {
+			return "dense"
+		}
+		return "sparse"
+	})
+}
+
 // allFull is a default of layer_types: every layer sees everything.
 func allFull(v values) (any, error) {
 	return kinds(v, func(int64) string { return "full_attention" })

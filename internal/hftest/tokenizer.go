@@ -109,6 +109,7 @@ var families = map[string]family{
 	"exaone":        {"digits", "[PAD] [BOS] [EOS] [UNK] [|endofturn|]", "[BOS]", "[EOS]", "[PAD]", "[UNK]", "GPT2Tokenizer", "", true, "exaone"},
 	"gpt-4o":        {"llama3", "<|startoftext|> <|endoftext|> <|return|> <|channel|> <|start|> <|end|> <|message|>", "<|startoftext|>", "<|return|>", "<|endoftext|>", "", fastClass, "byte", true, "gpt-4o"},
 	"llama4":        {"llama3", "<|begin_of_text|> <|end_of_text|> <|eot|> <|finetune_right_pad|>", "<|begin_of_text|>", "<|eot|>", "<|finetune_right_pad|>", "", fastClass, "bos", false, "llama4"},
+	"laguna":        {"llama3", "〈|UNK|〉 〈|MASK|〉 〈|EOS|〉 〈|PAD|〉 <assistant> </assistant>", "〈|EOS|〉", "</assistant>", "〈|PAD|〉", "〈|UNK|〉", fastClass, "", true, "laguna"},
 	"lfm2":          {"llama3", "<|pad|> <|startoftext|> <|endoftext|> <|im_start|> <|im_end|>", "<|startoftext|>", "<|im_end|>", "<|pad|>", "", fastClass, "bos", true, "lfm2"},
 	"hunyuan-dense": {"llama3", "<｜hy_begin▁of▁sentence｜> <｜hy_place▁holder▁no▁2｜> <｜hy_▁pad▁｜>", "<｜hy_begin▁of▁sentence｜>", "<｜hy_place▁holder▁no▁2｜>", "<｜hy_▁pad▁｜>", "", fastClass, "bos", false, "hunyuan-dense"},
 }
