@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -22,12 +23,15 @@ type Options struct {
 	// that is published. Links of the Hugging Face hub's cache into its blobs are
 	// followed in any case.
 	OutsideLinks bool
+	// Remote is how to read what is on a server.
+	Remote Remote
 }
 
 // Dir is a model directory. Its methods may be called by many goroutines at once.
 type Dir struct {
 	Path string // as the caller named it
 
+	remote *remote // nil for a directory of this machine
 	opt    Options
 	real   string   // Path without links
 	base   string   // real, or the folder of the model in the hub's cache around it
@@ -66,8 +70,15 @@ func Open(dir string, opt Options) (*Dir, error) {
 	return d, nil
 }
 
-// Close closes the directory; files that were opened in it stay open.
-func (d *Dir) Close() error { return d.root.Close() }
+// Close closes the directory; files of this machine that were opened in it stay open.
+func (d *Dir) Close() error {
+	err := d.root.Close()
+	if d.remote != nil {
+		d.remote.close()
+		err = errors.Join(err, os.RemoveAll(d.real))
+	}
+	return err
+}
 
 // Inputs returns the paths of all files that were read, without links.
 func (d *Dir) Inputs() []string {
@@ -233,12 +244,28 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 
 // HubName returns the name of the model whose snapshot in the hub's cache the
 // directory is, if the caller named it so: by the path of the snapshot, which ends
-// in the hash of a commit, or as the current directory. It is "" for others.
+// in the hash of a commit, or as the current directory; or the name of a model on a
+// server. It is "" for others.
 func (d *Dir) HubName() string {
+	if r := d.remote; r != nil {
+		if r.address.id != "" {
+			return path.Base(r.address.id)
+		}
+		return path.Base(r.address.base.Path)
+	}
 	h, ok := parseHub(d.real)
 	last := filepath.Base(d.Path)
 	if !ok || h.file != "" || last != h.commit && last != "." {
 		return ""
 	}
 	return h.model
+}
+
+// HubID returns the ID of a model that is read from the hub, ORG/NAME, and the hash of
+// its commit; both are "" for others.
+func (d *Dir) HubID() (id, commit string) {
+	if d.remote == nil {
+		return "", ""
+	}
+	return d.remote.address.id, d.remote.commit
 }

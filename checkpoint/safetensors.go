@@ -13,20 +13,24 @@ func (d *Dir) safetensors(consolidated bool) (Store, error) {
 	if consolidated {
 		open = safetensors.OpenConsolidated
 	}
-	c, err := open(d, d.Path)
+	var folder safetensors.Folder = d
+	if d.remote != nil {
+		folder = remoteFolder{d}
+	}
+	c, err := open(folder, d.Path)
 	if err != nil {
 		return nil, err
 	}
-	return newSafetensors(c.Tensors(), c.Close), nil
+	s := newSafetensors(c.Tensors(), c.Close)
+	if d.remote != nil {
+		s = newRemoteStore(s, c.Tensors(), d.remote.set)
+	}
+	return s, nil
 }
 
 // safetensorsFile opens one safetensors file.
 func (d *Dir) safetensorsFile(name string) (Store, error) {
-	f, err := d.OpenFile(name)
-	if err != nil {
-		return nil, err
-	}
-	s, err := safetensors.Read(f, filepath.Join(d.Path, filepath.FromSlash(name)))
+	s, err := d.openSafetensors(name)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +41,22 @@ func (d *Dir) safetensorsFile(name string) (Store, error) {
 	return newSafetensors(list, s.Close), nil
 }
 
-// safetensorsStore is mapped safetensors files.
+func (d *Dir) openSafetensors(name string) (*safetensors.File, error) {
+	if d.remote != nil {
+		r, size, path, err := remoteFolder{d}.OpenReader(name)
+		if err != nil {
+			return nil, err
+		}
+		return safetensors.ReadFrom(path, r, size)
+	}
+	f, err := d.OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return safetensors.Read(f, filepath.Join(d.Path, filepath.FromSlash(name)))
+}
+
+// safetensorsStore is safetensors files, mapped or on a server.
 type safetensorsStore struct {
 	tensors []*precision.Tensor
 	close   func() error

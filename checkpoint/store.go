@@ -29,3 +29,10 @@ func (d *Dir) Weights(consolidated bool) (Store, error) {
 func (d *Dir) File(name string) (Store, error) {
 	return d.safetensorsFile(name)
 }
+
+// Expecter is a store that reads ahead when it is told the order in which the stored
+// tensors will be read.
+type Expecter interface {
+	Store
+	Expect(order []*precision.Tensor)
+}

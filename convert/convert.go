@@ -62,6 +62,8 @@ type Options struct {
 	// OutsideLinks reads what links in the checkpoint's directory point at outside of
 	// it. Without it they are errors, except for those of the Hugging Face hub's cache.
 	OutsideLinks bool
+	// Remote is how to read a model that is on a server.
+	Remote checkpoint.Remote
 	// Reference writes the reference's bytes where they are broken too, see
 	// docs/deviations.md.
 	Reference bool
@@ -79,6 +81,7 @@ type Job struct {
 	files    *checkpoint.Dir
 	stores   []checkpoint.Store // of the weights, and of the dense modules'
 	weights  []precision.Weight
+	reads    []*precision.Tensor // the stored tensors in the order of the plan
 	labelled bool // config.json says MXFP4 of weights that are not, and the reference believes it
 	general  *general.Metadata
 	values   []*values // of tensors that become metadata
@@ -86,9 +89,10 @@ type Job struct {
 }
 
 // Prepare reads the checkpoint in dir and plans its conversion. The caller closes
-// the job.
+// the job. A model on a server (see checkpoint.IsRemote) is read until ctx ends, also
+// by Write.
 func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
-	files, err := checkpoint.Open(dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks})
+	files, err := open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks, Remote: opt.Remote})
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +106,14 @@ func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return j, nil
+}
+
+// open opens a directory or a model on a server.
+func open(ctx context.Context, dir string, opt checkpoint.Options) (*checkpoint.Dir, error) {
+	if checkpoint.IsRemote(dir) {
+		return checkpoint.OpenRemote(ctx, dir, opt)
+	}
+	return checkpoint.Open(dir, opt)
 }
 
 // beginsWith reports whether a message begins with the path of a directory or of a
@@ -179,6 +191,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if err := j.plan(ctx, config); err != nil {
 		return err
 	}
+	j.expect()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -226,11 +239,23 @@ func (j *Job) open(config *hparams.View, opt Options) error {
 	return err
 }
 
+// expect tells stores that read ahead in which order the weights will be read.
+func (j *Job) expect() {
+	for _, store := range j.stores {
+		if store, ok := store.(checkpoint.Expecter); ok {
+			store.Expect(j.reads)
+		}
+	}
+}
+
 // name returns the name of the checkpoint's directory. A snapshot in the hub's cache
 // is called after its commit; the reference makes names of that.
 func (j *Job) name() string {
 	if name := j.files.HubName(); name != "" && !j.options.Reference {
 		return name
+	}
+	if _, commit := j.files.HubID(); commit != "" {
+		return commit
 	}
 	return general.DirName(j.Dir)
 }
@@ -309,14 +334,27 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 			j.metadata.Set(kv.Key, kv.Value)
 		}
 	}
+	if id, _ := j.files.HubID(); id != "" && opt.Reference {
+		j.metadata.Set("general.name", gguf.String(id))
+	}
 	return j.checkShapes(config)
 }
 
+// remote reports whether the checkpoint is on a server.
+func (j *Job) remote() bool { return checkpoint.IsRemote(j.Dir) }
+
 // Output returns the file that the job writes to when the user names out: a
 // directory gets the default file name; "{ftype}" and "{outtype}" are replaced by the
-// output type, in capitals if they are. "" is the checkpoint's directory. A split
+// output type, in capitals if they are. "" is the checkpoint's directory; for a model
+// on a server it is the current one, and ORG-NAME-f16.gguf is the name. A split
 // model has the names of its shards instead: see Outputs.
 func (j *Job) Output(out string) (string, error) {
+	if out == "" && j.remote() {
+		out = j.name() + "-{ftype}.gguf"
+		if id, _ := j.files.HubID(); id != "" {
+			out = strings.ReplaceAll(id, "/", "-") + "-{ftype}.gguf"
+		}
+	}
 	if out == "" {
 		out = j.Dir
 	}

@@ -135,6 +135,11 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 		if err != nil {
 			return err
 		}
+		for _, t := range weights[i].Tensors {
+			if t != nil {
+				j.reads = append(j.reads, t)
+			}
+		}
 		sources = append(sources, src)
 	}
 	from := weights[o.From[0]].First()

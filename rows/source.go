@@ -100,6 +100,13 @@ func (m *memory) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 
 // Part returns bytes [from, to) of row a, without reading the rest of it.
 func (m *memory) Part(buf *[]byte, a, from, to int64) ([]byte, error) {
+	if !m.swap && m.data == nil && from < to {
+		out := grow(buf, int(to-from))
+		if n, err := m.file.ReadAt(out, a*m.typ.RowBytes(gguf.RowLen(m.ne))+from); n < len(out) {
+			return nil, err
+		}
+		return out, nil
+	}
 	if m.swap || m.data == nil {
 		row, err := m.Raw(buf, a, a+1)
 		if err != nil {

@@ -49,9 +49,9 @@ type Tensor struct {
 // Data returns the tensor's bytes: row-major, little-endian, elements of less
 // than a byte packed without gaps. They are those of the mapped file: read-only,
 // at any alignment, valid until the file is closed, and to be read inside
-// mmap.Guard.
+// mmap.Guard; nil for a file that is only read, see ReadFrom.
 func (t *Tensor) Data() []byte {
-	if t.file == nil {
+	if t.file == nil || t.file.data == nil {
 		return nil
 	}
 	return t.file.data[t.off : t.off+t.n : t.off+t.n]
@@ -63,18 +63,35 @@ func (t *Tensor) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 || t.file == nil {
 		return 0, &fs.PathError{Op: "read", Path: t.File(), Err: fs.ErrInvalid}
 	}
-	if want := max(0, min(int64(len(p)), t.n-off)); t.file.mapping == nil {
-		n = copy(p, t.Data()[min(off, t.n):])
-	} else if want > 0 {
-		if n, err = t.file.mapping.ReadAt(p[:want], t.off+off); err != nil {
-			return n, err
-		}
+	want := max(0, min(int64(len(p)), t.n-off))
+	switch f := t.file; {
+	case want == 0:
+	case f.reader != nil:
+		n, err = f.reader.ReadAt(p[:want], t.off+off)
+	case f.mapping != nil:
+		n, err = f.mapping.ReadAt(p[:want], t.off+off)
+	default:
+		n = copy(p, t.Data()[off:])
+	}
+	if err != nil {
+		return n, err
 	}
 	if n < len(p) {
 		return n, io.EOF
 	}
 	return n, nil
 }
+
+// Source returns what ReadFrom was given, nil for other files.
+func (t *Tensor) Source() io.ReaderAt {
+	if t.file == nil {
+		return nil
+	}
+	return t.file.reader
+}
+
+// Bytes returns how many bytes the tensor has.
+func (t *Tensor) Bytes() int64 { return t.n }
 
 // Offset returns where in its file the tensor's bytes start.
 func (t *Tensor) Offset() int64 { return t.off }
@@ -102,9 +119,10 @@ type File struct {
 	Size     int64             // of the whole file
 	Metadata map[string]string // nil when the file has none
 
-	tensors []Tensor   // sorted by name
-	data    []byte     // the whole file
-	mapping *mmap.File // nil when parsed from bytes
+	tensors []Tensor    // sorted by name
+	data    []byte      // the whole file; nil where it is only read
+	mapping *mmap.File  // nil when parsed from bytes, or read
+	reader  io.ReaderAt // nil unless it is only read
 }
 
 // Open maps the file at path and checks its structure. The caller closes it.
@@ -174,24 +192,58 @@ func (t *Tensor) end() uint64   { return uint64(t.off) + uint64(t.n) }
 // Parse checks a whole file given as bytes. name is what errors call it, and
 // Tensor.File. The file keeps data, which Tensor.Data points into.
 func Parse(name string, data []byte) (*File, error) {
+	f, err := parse(name, data, int64(len(data)))
+	if err == nil {
+		f.data = data
+	}
+	return f, err
+}
+
+// ReadFrom checks a file of size bytes of which r reads any part; name is as for
+// Parse. It reads the header, Tensor.ReadAt the tensors.
+func ReadFrom(name string, r io.ReaderAt, size int64) (*File, error) {
+	head := make([]byte, min(size, 64))
+	if _, err := io.ReadFull(io.NewSectionReader(r, 0, size), head); err != nil && len(head) > 0 {
+		return nil, err
+	}
+	if len(head) >= lengthBytes && !isLFSPointer(head) {
+		head = head[:lengthBytes]
+		if n := binary.LittleEndian.Uint64(head); n <= MaxHeader && n <= uint64(size-lengthBytes) {
+			rest, err := io.ReadAll(io.NewSectionReader(r, lengthBytes, int64(n))) // grows as bytes come
+			if err != nil {
+				return nil, err
+			}
+			head = append(head, rest...)
+		}
+	}
+	f, err := parse(name, head, size)
+	if err == nil {
+		f.reader = r
+	}
+	return f, err
+}
+
+// parse checks a file of size bytes, of which head is the beginning: the whole
+// header, if its length is one that a header of this file can have.
+func parse(name string, head []byte, size int64) (*File, error) {
 	bad := func(offset int, object, format string, args ...any) error {
 		return &FormatError{Path: name, Offset: int64(offset), Object: object, Msg: fmt.Sprintf(format, args...)}
 	}
-	if isLFSPointer(data) {
+	if isLFSPointer(head) {
 		return nil, bad(0, "header", "is a Git LFS pointer, not the file itself: fetch that with git lfs pull")
 	}
-	if len(data) < lengthBytes {
-		return nil, bad(0, "header", "want at least %d bytes, the file has %d", lengthBytes, len(data))
+	if size < lengthBytes {
+		return nil, bad(0, "header", "want at least %d bytes, the file has %d", lengthBytes, size)
 	}
-	n := binary.LittleEndian.Uint64(data)
+	n := binary.LittleEndian.Uint64(head)
 	if n > MaxHeader {
 		return nil, bad(0, "header", "is %d bytes long, want at most %d: is this a safetensors file?", n, MaxHeader)
 	}
-	if rest := len(data) - lengthBytes; n > uint64(rest) {
+	if rest := size - lengthBytes; n > uint64(rest) {
 		return nil, bad(0, "header", "is %d bytes long, only %d follow: the file is cut off", n, rest)
 	}
 	start := lengthBytes + int(n) // of the data
-	s, err := newScanner(name, "header", lengthBytes, data[lengthBytes:start])
+	s, err := newScanner(name, "header", lengthBytes, head[lengthBytes:start])
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +254,7 @@ func Parse(name string, data []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Path: name, Size: int64(len(data)), Metadata: metadata, tensors: tensors, data: data}
+	f := &File{Path: name, Size: size, Metadata: metadata, tensors: tensors}
 
 	broken := func(t *Tensor, format string, args ...any) error {
 		return bad(lengthBytes+int(t.at), "tensor "+quote(t.Name), format, args...)
@@ -217,13 +269,13 @@ func Parse(name string, data []byte) (*File, error) {
 	}
 
 	// The data must be the tensors, end to end.
-	body := data[start:]
+	body := uint64(size) - uint64(start)
 	promised := uint64(0)
 	for i := range tensors {
 		promised = max(promised, tensors[i].end())
 	}
-	if promised > uint64(len(body)) {
-		return nil, bad(len(data), "data", "the tensors need %d bytes, the file has %d: it is cut off", promised, len(body))
+	if promised > body {
+		return nil, bad(int(size), "data", "the tensors need %d bytes, the file has %d: it is cut off", promised, body)
 	}
 	byOffset := make([]*Tensor, len(tensors))
 	for i := range tensors {
@@ -242,8 +294,8 @@ func Parse(name string, data []byte) (*File, error) {
 		}
 		next = t.end()
 	}
-	if next < uint64(len(body)) {
-		return nil, bad(start+int(next), "data", "%d bytes after the last tensor: want none", uint64(len(body))-next)
+	if next < body {
+		return nil, bad(start+int(next), "data", "%d bytes after the last tensor: want none", body-next)
 	}
 
 	for i := range tensors {

@@ -3,6 +3,7 @@ package safetensors_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -37,6 +38,10 @@ func FuzzParse(f *testing.F) {
 		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(len(data))*64+1<<20; got > most {
 			t.Errorf("%d bytes of input made Parse allocate %d, want at most %d", len(data), got, most)
 		}
+		read, readErr := safetensors.ReadFrom("fuzz", bytes.NewReader(data), int64(len(data)))
+		if fmt.Sprint(err) != fmt.Sprint(readErr) {
+			t.Errorf("Parse gives %v, ReadFrom %v", err, readErr)
+		}
 		if err != nil {
 			var fe *safetensors.FormatError
 			if !errors.As(err, &fe) && !errors.Is(err, safetensors.ErrUnsupported) {
@@ -50,6 +55,10 @@ func FuzzParse(f *testing.F) {
 		var tensors []safetensorstest.Tensor
 		total := 0
 		for i, x := range file.Tensors() {
+			got := make([]byte, x.Bytes())
+			if n, err := read.Tensors()[i].ReadAt(got, 0); err != nil || !bytes.Equal(got[:n], x.Data()) {
+				t.Errorf("tensor %q: ReadFrom reads %d other bytes: %v", x.Name, n, err)
+			}
 			end := x.Offset() + int64(len(x.Data()))
 			if x.Offset() < 8 || end > int64(len(data)) {
 				t.Fatalf("tensor %q at [%d, %d) of %d bytes", x.Name, x.Offset(), end, len(data))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -342,7 +343,22 @@ func openShards(in Folder, dir, where string, files []string, index []place, d *
 	return nil, &FormatError{Path: where, Offset: -1, Msg: d.String(), missing: d[missingFile].n > 0}
 }
 
+// Reader is a Folder whose files are somewhere else: they are read, not mapped.
+type Reader interface {
+	Folder
+	// OpenReader returns what reads the file of that name, its size, and what messages
+	// call it. A file that is not there gives an error that is fs.ErrNotExist.
+	OpenReader(name string) (r io.ReaderAt, size int64, path string, err error)
+}
+
 func openShard(in Folder, dir, name string) (*File, error) {
+	if in, ok := in.(Reader); ok {
+		r, size, path, err := in.OpenReader(name)
+		if err != nil {
+			return nil, err
+		}
+		return ReadFrom(path, r, size)
+	}
 	f, err := in.OpenFile(name)
 	if err != nil {
 		return nil, err

@@ -36,6 +36,8 @@
 //	--sentence-transformers-dense-modules
 //	                           include the dense modules that follow an embedding model
 //	--outside-links            follow links that lead out of DIR
+//	--remote                   DIR is ORG/NAME in the Hugging Face hub, the same as hf://ORG/NAME
+//	--cache FOLDER             keep what comes of a remote checkpoint's weights for later runs
 //
 // # Run
 //

@@ -61,7 +61,7 @@ func parse(cmd *cli.Command) (r request, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.Dir = args[0]
+	r.Dir = convertflags.Input(cmd, args[0])
 	if r.Out, err = tool.File(cmd, "outfile"); err != nil {
 		return r, err
 	}

@@ -22,6 +22,7 @@ func TestEveryFlag(t *testing.T) {
 		"compat":                 {Field: "Convert.Reference", Args: []string{"--compat", "reference"}, Want: "true"},
 		"threads":                {Field: "Write.Workers", Args: []string{"--threads", "3"}, Want: "3"},
 		"force":                  {Field: "Write.Force", Args: []string{"--force"}, Want: "true"},
+		"remote":                 {Field: "Dir", Args: []string{"--remote"}, Want: "hf://DIR"},
 		"progress":               {Field: "Write.Progress", Args: []string{"--progress", "none"}, Want: "nil"},
 	}
 	maps.Copy(rows, flagtest.Checkpoint)

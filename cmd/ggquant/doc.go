@@ -47,7 +47,7 @@
 //
 // and these, as for ggconv: --arch, --model-name, --metadata, --pre,
 // --embed-hf-tokenizer, --fuse-qkv, --fuse-gate-up-exps, --mistral-format, --outside-links,
-// --sentence-transformers-dense-modules. With a file they are a usage error.
+// --sentence-transformers-dense-modules, --remote, --cache. With a file they are a usage error.
 //
 // # Run
 //

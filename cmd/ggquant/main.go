@@ -14,10 +14,12 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/checkpoint"
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/convertflags"
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/writer"
@@ -65,7 +67,7 @@ func (r *request) positionals(cmd *cli.Command) (threads int, err error) {
 		return 0, err
 	}
 	threads = tool.Threads(cmd)
-	r.In = args[0]
+	r.In = convertflags.Input(cmd, args[0])
 	rest := args[1:]
 	if r.OutDir != "" {
 		for _, name := range rest {
@@ -80,6 +82,9 @@ func (r *request) positionals(cmd *cli.Command) (threads int, err error) {
 	if one, ok := quantize.LookupRecipe(rest[0]); ok {
 		r.Recipes = []*quantize.Recipe{one}
 		r.Out = quantize.DefaultOutput(r.In, one)
+		if checkpoint.IsRemote(r.In) {
+			r.Out = filepath.Base(r.Out) // in the current directory
+		}
 	} else {
 		r.Out, rest = rest[0], rest[1:]
 		if len(rest) == 0 {
@@ -165,10 +170,10 @@ func run(ctx context.Context, cmd *cli.Command) error {
 // converted to.
 func (r *request) open(ctx context.Context, cmd *cli.Command) (*model.Model, error) {
 	st, err := os.Stat(r.In)
-	if err != nil {
+	if err != nil && !checkpoint.IsRemote(r.In) {
 		return nil, err
 	}
-	if !st.IsDir() {
+	if err == nil && !st.IsDir() {
 		if r.CheckpointFlag != "" {
 			return nil, fault.Errorf(fault.Usage, "--%s is for checkpoints; %s is a file", r.CheckpointFlag, r.In)
 		}

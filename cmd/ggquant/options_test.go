@@ -50,6 +50,7 @@ func TestEveryFlag(t *testing.T) {
 		"threads":         set("Write.Workers", "3", "--threads", "3"),
 		"force":           set("Write.Force", "true", "--force"),
 		"progress":        set("Write.Progress", "nil", "--progress", "none"),
+		"remote":          set("In", "hf://IN", "--remote"),
 		"via":             set("Convert.Type", "f32", "--via", "f32"),
 	}
 	maps.Copy(rows, flagtest.Checkpoint)

@@ -3,8 +3,11 @@
 package convertflags
 
 import (
+	"os"
+
 	"github.com/urfave/cli/v3"
 
+	"ggforge/checkpoint"
 	"ggforge/convert"
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
@@ -25,6 +28,8 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "fuse-gate-up-exps", Category: Category, Usage: "make one tensor of the gate and up projections of experts"},
 		&cli.BoolFlag{Name: "mistral-format", Category: Category, Usage: "the checkpoint is in Mistral's own format: params.json, consolidated*.safetensors, tekken.json"},
 		&cli.BoolFlag{Name: "sentence-transformers-dense-modules", Category: Category, Usage: "include the dense modules that follow an embedding model"},
+		&cli.BoolFlag{Name: "remote", Category: Category, Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count"},
+		&cli.StringFlag{Name: "cache", Category: Category, Usage: "keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there"},
 		&cli.BoolFlag{Name: "outside-links", Category: Category, Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"},
 	}
 	for _, name := range withoutEffect {
@@ -49,7 +54,7 @@ var notYet = []struct {
 	name  string
 	value bool // it takes one
 }{
-	{name: "mtp"}, {name: "no-nextn"}, {name: "no-mtp"}, {name: "dspark"}, {name: "mmproj"}, {name: "remote"}, {name: "fp8-as-q8"},
+	{name: "mtp"}, {name: "no-nextn"}, {name: "no-mtp"}, {name: "dspark"}, {name: "mmproj"}, {name: "fp8-as-q8"},
 	{"target-model-dir", true},
 }
 
@@ -71,12 +76,24 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 		Dense:          cmd.Bool("sentence-transformers-dense-modules"),
 		Mistral:        cmd.Bool("mistral-format"),
 		OutsideLinks:   cmd.Bool("outside-links"),
+		Remote:         checkpoint.Remote{Endpoint: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")},
 	}
 	if opt.Override, err = tool.File(cmd, "metadata"); err != nil {
 		return opt, err
 	}
+	if opt.Remote.Cache, err = tool.File(cmd, "cache"); err != nil {
+		return opt, err
+	}
 	opt.Reference, err = tool.Reference(cmd)
 	return opt, err
+}
+
+// Input returns the checkpoint that an argument names.
+func Input(cmd *cli.Command, arg string) string {
+	if cmd.Bool("remote") {
+		return checkpoint.HubAddress(arg)
+	}
+	return arg
 }
 
 // Set returns the first of the flags that the user has given, "" for none: input

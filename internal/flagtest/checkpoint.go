@@ -13,6 +13,7 @@ var Checkpoint = map[string]Row{
 	"mistral-format":                      {Field: "Convert.Mistral", Args: []string{"--mistral-format"}, Want: "true"},
 	"sentence-transformers-dense-modules": {Field: "Convert.Dense", Args: []string{"--sentence-transformers-dense-modules"}, Want: "true"},
 	"outside-links":                       {Field: "Convert.OutsideLinks", Args: []string{"--outside-links"}, Want: "true"},
+	"cache":                               {Field: "Convert.Remote.Cache", Args: []string{"--cache", "d"}, Want: "d"},
 
 	"use-temp-file": {Args: []string{"--use-temp-file"}, None: true, Field: "Convert"},
 	"no-lazy":       {Args: []string{"--no-lazy"}, None: true, Field: "Convert"},
@@ -23,7 +24,6 @@ var Checkpoint = map[string]Row{
 	"no-mtp":           {Args: []string{"--no-mtp"}, Err: "--no-mtp", Code: 4},
 	"dspark":           {Args: []string{"--dspark"}, Err: "--dspark", Code: 4},
 	"mmproj":           {Args: []string{"--mmproj"}, Err: "--mmproj", Code: 4},
-	"remote":           {Args: []string{"--remote"}, Err: "--remote", Code: 4},
 	"fp8-as-q8":        {Args: []string{"--fp8-as-q8"}, Err: "--fp8-as-q8", Code: 4},
 	"target-model-dir": {Args: []string{"--target-model-dir", "d"}, Err: "--target-model-dir", Code: 4},
 }

@@ -1,0 +1,50 @@
+package checkpoint
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// FuzzListing reads answers of a hub: whatever it lists, files stay in the folder.
+func FuzzListing(f *testing.F) {
+	f.Add([]byte(`{"sha": "0123abc", "siblings": [{"rfilename": "config.json"}, {"rfilename": "1_Pooling/config.json"}]}`))
+	f.Add([]byte(`{"sha": "../x", "siblings": []}`))
+	f.Add([]byte(`{"sha": "a", "siblings": [{"rfilename": "../x"}]}`))
+	f.Add([]byte(`{"sha": "a", "siblings": [{}, null, 7]}`))
+	f.Add([]byte(`[]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var r remote
+		if err := r.parseListing(data); err != nil {
+			return
+		}
+		if strings.ContainsAny(r.commit, "/\\ ?#") || r.commit == "" {
+			t.Errorf("commit %q", r.commit)
+		}
+		for _, name := range r.names {
+			if to := filepath.Join("/folder", filepath.FromSlash(name)); !strings.HasPrefix(to, "/folder/") {
+				t.Errorf("%q leads to %s", name, to)
+			}
+		}
+	})
+}
+
+// FuzzAddress reads names of remote models: none leads to another server than the
+// one it names.
+func FuzzAddress(f *testing.F) {
+	for _, s := range []string{"hf://org/name", "hf://org/name@refs/pr/1", "https://example.org/a/b", "https://huggingface.co/org/name/tree/main", "hf://../..", "https://huggingface.co@evil.org/x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		a, err := parseAddress(name, HubEndpoint)
+		if err != nil {
+			return
+		}
+		if a.base == nil && (strings.Count(a.id, "/") != 1 || strings.Contains(a.id+a.revision, "..") || strings.ContainsAny(a.id+a.revision, "?#%\\ @")) {
+			t.Errorf("%q is model %q at %q", name, a.id, a.revision)
+		}
+		if a.base != nil && (a.base.Host == "" || a.base.User != nil || a.base.RawQuery != "") {
+			t.Errorf("%q is at %v", name, a.base)
+		}
+	})
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/internal/hubtest"
+)
+
+// remote converts a model of a hub and returns the file.
+func remote(t *testing.T, hub *hubtest.Hub, args ...string) ([]byte, error) {
+	t.Helper()
+	t.Setenv("HF_ENDPOINT", hub.URL)
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	defer func() {
+		if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+			t.Errorf("left in the folder for temporary files: %v %v", left, err)
+		}
+	}()
+	out := filepath.Join(t.TempDir(), "out.gguf")
+	_, text, err := call(append([]string{"--progress", "none", "--outfile", out}, args...)...)
+	if bad := "secret"; strings.Contains(text, bad) || err != nil && strings.Contains(err.Error(), bad) {
+		t.Errorf("a signature or a token is shown: %s %v", text, err)
+	}
+	if err != nil {
+		if _, e := os.Stat(out); e == nil {
+			t.Errorf("there is an output after %v", err)
+		}
+		return nil, err
+	}
+	data, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, nil
+}
+
+// local converts gollama from the disk.
+func local(t *testing.T, args ...string) []byte {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out.gguf")
+	if code, _, err := call(append([]string{"--progress", "none", "--outfile", out, gollama}, args...)...); code != 0 {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestRemote converts a model that is in a hub, on several ways to say so.
+func TestRemote(t *testing.T) {
+	t.Setenv("HF_TOKEN", "")
+	want := local(t, "--model-name", "Gollama")
+	hub := hubtest.Serve(t, "org/gollama", gollama)
+	for name, args := range map[string][]string{
+		"scheme":   {"hf://org/gollama"},
+		"revision": {"hf://org/gollama@main"},
+		"flag":     {"--remote", "org/gollama"},
+		"page":     {hub.URL + "/org/gollama"},
+		"tree":     {hub.URL + "/org/gollama/tree/main"},
+		"folder":   {hub.Host + "/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := remote(t, hub, append(args, "--model-name", "Gollama")...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Error("not the file that the directory gives")
+			}
+		})
+	}
+}
+
+// TestRemoteNames checks what a model is called that nobody names.
+func TestRemoteNames(t *testing.T) {
+	folder, err := filepath.Abs(gollama)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := hubtest.Serve(t, "org/gollama", folder)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "Gollama"}, {[]string{"--compat", "reference"}, "org/gollama"},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			t.Setenv("HF_ENDPOINT", hub.URL)
+			if code, _, err := call(append([]string{"--progress", "none", "hf://org/gollama"}, c.args...)...); code != 0 {
+				t.Fatal(err)
+			}
+			f, err := gguf.Open("org-gollama-bf16.gguf")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if name, _ := f.Metadata.Get("general.name"); fmt.Sprint(name) != fmt.Sprint(gguf.String(c.want)) {
+				t.Errorf("general.name is %v, want %s", name, c.want)
+			}
+		})
+	}
+}
+
+// TestRemoteToken checks that a token opens a model, and that hubtest's second server
+// never sees it.
+func TestRemoteToken(t *testing.T) {
+	hub := hubtest.Serve(t, "org/gollama", gollama)
+	hub.Token = "secret-token"
+	t.Setenv("HF_TOKEN", "")
+	if _, err := remote(t, hub, "hf://org/gollama"); err == nil || !strings.Contains(err.Error(), "HF_TOKEN") {
+		t.Errorf("without a token: %v", err)
+	}
+	t.Setenv("HF_TOKEN", "secret-other")
+	if _, err := remote(t, hub, "hf://org/gollama"); err == nil || !strings.Contains(err.Error(), "the account of the token") {
+		t.Errorf("with another token: %v", err)
+	}
+	t.Setenv("HF_TOKEN", hub.Token)
+	if _, err := remote(t, hub, "hf://org/gollama"); err != nil {
+		t.Error(err)
+	}
+}
+
+
+// TestRemoteNamesOfModels checks what is refused as the name of a model.
+func TestRemoteNamesOfModels(t *testing.T) {
+	for _, name := range []string{
+		"hf://gollama", "hf://", "hf://org/", "hf:///x", "hf://org/a/b", "hf://org/../x", "hf://org/x@../y", "hf://org/x?y", "hf://org/x y",
+		"https://user:password@example.org/x", "https://example.org/x?token=y", "https://", "http://%zz/",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if code, _, err := call("--progress", "none", name, filepath.Join(t.TempDir(), "x.gguf")); code != 2 || strings.Contains(fmt.Sprint(err), "password") {
+				t.Errorf("exit code %d: %v", code, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,287 @@
+// Package fetch reads files of web servers by ranges: with retries that go on where
+// a connection broke off, with reading ahead, and with a folder that keeps what has
+// come for the next run.
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"ggforge/fault"
+)
+
+// Options says how to read. The zero value is ready to use.
+type Options struct {
+	// Token is sent as a bearer token to Origin, and to no other server: not to one
+	// that Origin redirects to, and not without the encryption that Origin has.
+	Token  string
+	Origin string // scheme and host: "https://example.org"
+	// Stall is how long to wait for a server that sends nothing; default 30 seconds.
+	Stall time.Duration
+	// Pause is the time before the first retry, doubled for each further one; default
+	// half a second.
+	Pause time.Duration
+}
+
+const (
+	// maxFailures is how often in a row a request may fail without progress.
+	maxFailures = 6
+	// progress is how many bytes make up for all failures so far.
+	progress = 64 << 10
+	// maxPause is the longest pause before a retry, also where a server wants more.
+	maxPause = 2 * time.Minute
+	// maxRedirects is how many servers in a row may point at another one.
+	maxRedirects = 10
+	// drain is how much of an answer nobody reads is read nevertheless, since the
+	// connection can then be used again.
+	drain = 64 << 10
+)
+
+// Client reads from web servers. Its methods may be called by many goroutines at
+// once.
+type Client struct {
+	opt  Options
+	http http.Client
+}
+
+// New returns a client.
+func New(opt Options) *Client {
+	if opt.Stall == 0 {
+		opt.Stall = 30 * time.Second
+	}
+	if opt.Pause == 0 {
+		opt.Pause = time.Second / 2
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = inFlight
+	transport.DisableCompression = true // a range is one of the bytes as they are stored
+	transport.ResponseHeaderTimeout = opt.Stall
+	c := &Client{opt: opt}
+	c.http = http.Client{Transport: transport, CheckRedirect: c.redirect}
+	return c
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// redirect sees to it that the token stays where it belongs.
+func (c *Client) redirect(req *http.Request, via []*http.Request) error {
+	if len(via) >= maxRedirects {
+		return fault.Errorf(fault.Broken, "%s: redirected more than %d times", Show(via[0].URL), maxRedirects)
+	}
+	if last := via[len(via)-1].URL; last.Scheme == "https" && req.URL.Scheme != "https" || req.URL.Scheme != "https" && req.URL.Scheme != "http" {
+		return fault.Errorf(fault.Refused, "%s: redirects to %s, which is not encrypted: not followed", Show(last), Show(req.URL))
+	}
+	req.Header.Del("Authorization") // the library keeps it for other ports and subdomains
+	req.Header.Del("Referer")
+	c.authorize(req)
+	return nil
+}
+
+// authorize adds the token to a request to the server that it is for.
+func (c *Client) authorize(req *http.Request) {
+	if c.opt.Token != "" && req.URL.Scheme+"://"+req.URL.Host == c.opt.Origin {
+		req.Header.Set("Authorization", "Bearer "+c.opt.Token)
+	}
+}
+
+// Show returns an address for messages: without a query, which may hold a
+// signature, and without a password.
+func Show(u *url.URL) string {
+	clean := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	return clean.String()
+}
+
+// statusError is an answer that is not the one that was asked for.
+type statusError struct {
+	url    string
+	code   int
+	status string
+	after  time.Duration // when the server wants to be asked again; 0 if it does not say
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%s: the server answers %s", e.url, e.status)
+}
+
+// Is makes a missing file an fs.ErrNotExist and one that is not for everybody an
+// fs.ErrPermission.
+func (e *statusError) Is(target error) bool {
+	switch e.code {
+	case http.StatusNotFound, http.StatusGone:
+		return target == fs.ErrNotExist
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return target == fs.ErrPermission
+	}
+	return false
+}
+
+// temporary reports whether the same request may succeed later. Errors of the
+// connection may.
+func temporary(err error) bool {
+	var status *statusError
+	if errors.As(err, &status) {
+		return status.code == http.StatusRequestTimeout || status.code == http.StatusTooManyRequests || status.code >= 500
+	}
+	return !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Refused) && !errors.Is(err, context.Canceled)
+}
+
+// retry calls once until it is done or fails for good. once returns how many bytes
+// have come.
+func (c *Client) retry(ctx context.Context, once func() (n int, err error)) error {
+	failures := 0
+	for {
+		n, err := once()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !temporary(err):
+			return err
+		}
+		if n >= progress {
+			failures = 0
+		}
+		if failures++; failures >= maxFailures {
+			return fmt.Errorf("%w (tried %d times)", err, maxFailures)
+		}
+		pause := c.opt.Pause << (failures - 1)
+		pause += rand.N(pause/4 + 1) // so that many readers do not come back all at once
+		var status *statusError
+		if errors.As(err, &status) {
+			pause = max(pause, status.after)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(min(pause, maxPause)):
+		}
+	}
+}
+
+// request sends a GET request; ranges is the value of the header Range, "" for the
+// whole file. The caller calls cancel when it has read the body, which ends with an
+// error after Options.Stall without a byte.
+func (c *Client) request(ctx context.Context, address, ranges string) (resp *http.Response, cancel func(), err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer func() {
+		if err != nil {
+			stop()
+		}
+	}()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, nil, fault.Errorf(fault.Usage, "%q is no address of a file", address)
+	}
+	req.Header.Set("User-Agent", "ggforge")
+	req.Header.Set("Accept-Encoding", "identity")
+	if ranges != "" {
+		req.Header.Set("Range", ranges)
+	}
+	c.authorize(req)
+	if resp, err = c.http.Do(req); err != nil {
+		var u *url.Error // whose text has the whole address
+		if errors.As(err, &u) {
+			err = u.Err
+		}
+		if errors.Is(err, fault.Broken) || errors.Is(err, fault.Refused) { // by redirect
+			return nil, nil, err
+		}
+		return nil, nil, fmt.Errorf("%s: %w", Show(req.URL), err)
+	}
+	body := resp.Body
+	timer := time.AfterFunc(c.opt.Stall, stop)
+	resp.Body = &watched{body, timer, c.opt.Stall}
+	cancel = func() {
+		io.CopyN(io.Discard, resp.Body, drain)
+		timer.Stop()
+		body.Close()
+		stop()
+	}
+	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusPartialContent {
+		return resp, cancel, nil
+	}
+	e := &statusError{url: Show(req.URL), code: resp.StatusCode, status: resp.Status}
+	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
+		e.after = time.Duration(min(n, int(maxPause/time.Second))) * time.Second
+	}
+	cancel()
+	return nil, nil, e
+}
+
+// watched is a body whose reader may wait for limit at most.
+type watched struct {
+	io.ReadCloser
+	timer *time.Timer
+	limit time.Duration
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	w.timer.Reset(w.limit)
+	if errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("nothing came for %v", w.limit)
+	}
+	return n, err
+}
+
+// Get returns a whole file, which may have limit bytes at most. A file that is not
+// there gives an error that is fs.ErrNotExist, one that is not for this reader
+// fs.ErrPermission.
+func (c *Client) Get(ctx context.Context, address string, limit int64) (data []byte, err error) {
+	err = c.retry(ctx, func() (int, error) {
+		resp, cancel, err := c.request(ctx, address, "")
+		if err != nil {
+			return 0, err
+		}
+		defer cancel()
+		show := Show(resp.Request.URL)
+		if resp.StatusCode != http.StatusOK {
+			return 0, fault.Errorf(fault.Broken, "%s: the server answers %s, want the whole file", show, resp.Status)
+		}
+		tooLarge := func(n int64) error {
+			return fault.Errorf(fault.Broken, "%s: %d bytes or more, want at most %d", show, n, limit)
+		}
+		if resp.ContentLength > limit {
+			return 0, tooLarge(resp.ContentLength)
+		}
+		data, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
+		if err == nil && int64(len(data)) > limit {
+			return 0, tooLarge(limit + 1)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: the connection broke off after %d bytes: %w", show, len(data), err)
+		}
+		return 0, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// contentRange parses "bytes FIRST-LAST/TOTAL".
+func contentRange(s string) (first, last, total int64, ok bool) {
+	s, ok1 := strings.CutPrefix(s, "bytes ")
+	span, all, ok2 := strings.Cut(s, "/")
+	from, to, ok3 := strings.Cut(span, "-")
+	var errs [3]error
+	for i, f := range []struct {
+		to   *int64
+		text string
+	}{{&first, from}, {&last, to}, {&total, all}} {
+		*f.to, errs[i] = strconv.ParseInt(f.text, 10, 64)
+	}
+	ok = ok1 && ok2 && ok3 && errors.Join(errs[:]...) == nil && 0 <= first && first <= last && last < total
+	return first, last, total, ok
+}

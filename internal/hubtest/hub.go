@@ -1,0 +1,151 @@
+// Package hubtest is a server like the Hugging Face hub for tests: it lists models,
+// redirects to a second server that has the files, and can misbehave.
+package hubtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Commit is the only commit of all models.
+const Commit = "0123456789abcdef0123456789abcdef01234567"
+
+// Hub is a running server. Its fields may be set before the first request.
+type Hub struct {
+	URL  string // of the hub
+	Host string // of the server that has the files: another one
+
+	Token string // if set, requests to the hub without it are refused
+	// Answer, if set, sees each request for a file first, with the number of requests
+	// so far; it answers and returns true, or leaves that to the server.
+	Answer func(n int64, w http.ResponseWriter, r *http.Request) bool
+	// Listed changes the names of the files that the hub lists.
+	Listed func([]string) []string
+	// Rate is how many bytes a second a file's connection has; 0 for no limit.
+	Rate int
+
+	mu       sync.Mutex
+	leaked   []string // requests that should not have had the token
+	sent     atomic.Int64
+	requests atomic.Int64
+}
+
+// Serve makes a hub with the model ORG/NAME, whose files are those of a folder. It
+// ends with the test.
+func Serve(t testing.TB, id, folder string) *Hub {
+	h := &Hub{}
+	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			h.mu.Lock()
+			h.leaked = append(h.leaked, r.URL.Path)
+			h.mu.Unlock()
+		}
+		n := h.requests.Add(1)
+		if h.Answer != nil && h.Answer(n, w, r) {
+			return
+		}
+		h.file(w, r, filepath.Join(folder, filepath.FromSlash(r.URL.Path)))
+	}))
+	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h.Token != "" && r.Header.Get("Authorization") != "Bearer "+h.Token {
+			http.Error(w, "log in first", http.StatusUnauthorized)
+			return
+		}
+		path := r.URL.EscapedPath()
+		switch {
+		case path == "/api/models/"+id+"/revision/main":
+			h.list(t, w, folder)
+		case strings.HasPrefix(path, "/"+id+"/resolve/"+Commit+"/"):
+			http.Redirect(w, r, files.URL+strings.TrimPrefix(r.URL.Path, "/"+id+"/resolve/"+Commit)+"?signature=secret", http.StatusFound)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	h.URL, h.Host = hub.URL, files.URL
+	t.Cleanup(hub.Close)
+	t.Cleanup(files.Close)
+	t.Cleanup(func() {
+		if len(h.leaked) > 0 {
+			t.Errorf("the token was sent to another server, for %q", h.leaked)
+		}
+	})
+	return h
+}
+
+// Sent returns how many bytes of files have been sent.
+func (h *Hub) Sent() int64 { return h.sent.Load() }
+
+// Requests returns how many requests for files there were.
+func (h *Hub) Requests() int64 { return h.requests.Load() }
+
+// list answers with the files of the model.
+func (h *Hub) list(t testing.TB, w http.ResponseWriter, folder string) {
+	var names []string
+	err := filepath.WalkDir(folder, func(path string, e os.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			name, err := filepath.Rel(folder, path)
+			names = append(names, filepath.ToSlash(name))
+			return err
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if h.Listed != nil {
+		names = h.Listed(names)
+	}
+	type file struct {
+		Name string `json:"rfilename"`
+	}
+	answer := struct {
+		SHA      string `json:"sha"`
+		Siblings []file `json:"siblings"`
+	}{SHA: Commit}
+	for _, name := range names {
+		answer.Siblings = append(answer.Siblings, file{name})
+	}
+	json.NewEncoder(w).Encode(answer)
+}
+
+// file sends a file, whole or a range.
+func (h *Hub) file(w http.ResponseWriter, r *http.Request, path string) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("ETag", fmt.Sprintf("%q", fmt.Sprint(len(data))))
+	http.ServeContent(&meter{w, h}, r, "", time.Time{}, bytes.NewReader(data))
+}
+
+// meter counts and throttles what is written.
+type meter struct {
+	http.ResponseWriter
+	hub *Hub
+}
+
+func (m *meter) Write(p []byte) (n int, err error) {
+	for len(p) > 0 && err == nil {
+		part := p[:min(len(p), 64<<10)]
+		if m.hub.Rate > 0 {
+			time.Sleep(time.Duration(len(part)) * time.Second / time.Duration(m.hub.Rate))
+		}
+		var k int
+		k, err = m.ResponseWriter.Write(part)
+		m.hub.sent.Add(int64(k))
+		n += k
+		p = p[k:]
+	}
+	return n, err
+}
