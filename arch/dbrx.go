@@ -42,7 +42,7 @@ var dbrx = &table.Arch{
 		{HF: "transformer.blocks.{bid}.norm_attn_norm.norm_2", GGUF: "blk.{bid}.attn_output_norm"},
 		{HF: "transformer.blocks.{bid}.norm_attn_norm.attn.Wqkv", GGUF: "blk.{bid}.attn_qkv"},
 		{HF: "transformer.blocks.{bid}.norm_attn_norm.attn.out_proj", GGUF: "blk.{bid}.attn_output"},
-		{HF: "transformer.blocks.{bid}.ffn.router.layer", GGUF: "blk.{bid}.ffn_gate_inp", Kind: table.Typed{}},
+		{HF: "transformer.blocks.{bid}.ffn.router.layer", GGUF: "blk.{bid}.ffn_gate_inp", Type: table.OutputType},
 		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w1", GGUF: "blk.{bid}.ffn_gate_exps.weight", Exact: true, Transform: dbrxExperts},
 		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true, Transform: parts.InTurn("rows-of-experts-transposed", dbrxExperts, parts.TransposeEach)},
 		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.v1", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true, Transform: dbrxExperts},

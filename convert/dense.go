@@ -8,6 +8,7 @@ import (
 	"ggforge/arch/hparams"
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
+	"ggforge/gguf"
 )
 
 // planDense adds the weights of the dense modules after an embedding model, which
@@ -42,7 +43,7 @@ func (j *Job) planDense(config *hparams.View) error {
 			if t.Name != "linear.weight" || len(t.Shape) != 2 || t.Shape[0] != m.Out || t.Shape[1] != m.In {
 				return fault.Errorf(fault.Broken, "%s: tensor %q of shape %v, want linear.weight of [%d %d]", t.File, t.Name, t.Shape, m.Out, m.In)
 			}
-			src, err := source(w)
+			src, err := source(w, gguf.TypeF32)
 			if err != nil {
 				return err
 			}

@@ -103,11 +103,15 @@ func (t OutType) tensor(name string, src rows.Source) gguf.Type {
 	if (t == TQ1_0 || t == TQ2_0) && f16InTernary[table.Base(name)] {
 		return gguf.TypeF16
 	}
-	typ := t.row().tensor
-	if gguf.RowLen(src.NE())%typ.BlockLen() != 0 {
+	return whole(t.row().tensor, src)
+}
+
+// whole returns t, or F16 where the rows of src are not whole blocks of t.
+func whole(t gguf.Type, src rows.Source) gguf.Type {
+	if gguf.RowLen(src.NE())%t.BlockLen() != 0 {
 		return gguf.TypeF16
 	}
-	return typ
+	return t
 }
 
 // f16InTernary are the weights that the reference keeps in F16 in files of the

@@ -21,6 +21,8 @@ type Tensor struct {
 	From   string // in the checkpoint; "" for one that is computed
 	Type   gguf.Type
 	Source rows.Source
+
+	forced bool // Type is that of the row, not the output's
 }
 
 // plan maps every tensor of the checkpoint and decides the types. The order is
@@ -85,6 +87,11 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 	if err := j.fuseAll(j.options); err != nil {
 		return err
 	}
+	return j.types()
+}
+
+// types decides the types of what is planned.
+func (j *Job) types() error {
 	seen := map[string]string{}
 	for i := range j.Plan {
 		t := &j.Plan[i]
@@ -92,10 +99,15 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 			return fault.Errorf(fault.Broken, "tensors %q and %q both become %q", other, t.From, t.Name)
 		}
 		seen[t.Name] = t.From
-		if t.Type != gguf.TypeF32 {
+		want := j.Type.row().tensor
+		switch {
+		case t.forced:
+			want = t.Type
+			t.Type = whole(t.Type, t.Source)
+		case t.Type != gguf.TypeF32:
 			t.Type = j.Type.tensor(t.Name, t.Source)
 		}
-		if want := j.Type.row().tensor; t.Type != want && gguf.RowLen(t.Source.NE())%want.BlockLen() != 0 && t.Type == gguf.TypeF16 {
+		if t.Type != want && t.Type == gguf.TypeF16 && whole(want, t.Source) != want {
 			j.warnf("tensor %q: %v instead of %v: its rows of %d are not whole blocks", t.Name, t.Type, want, gguf.RowLen(t.Source.NE()))
 		}
 	}
@@ -129,9 +141,15 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 	if meta, ok := o.Row.Kind.(*table.Meta); ok {
 		return j.read(meta, o.Layer.Bid, &weights[o.From[0]])
 	}
+	forced, to := o.Row.Type != nil, gguf.TypeF32
+	if forced {
+		last := &weights[o.From[len(o.From)-1]]
+		stored, _ := last.Type()
+		to = o.Row.Type(j.Type.row().tensor, table.Stored{Type: stored, Scheme: last.Scheme()})
+	}
 	var sources []rows.Source
 	for _, i := range o.From {
-		src, err := source(&weights[i])
+		src, err := source(&weights[i], to)
 		if err != nil {
 			return err
 		}
@@ -151,7 +169,6 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 		if ne := r.Source.NE(); len(ne) > gguf.MaxDims {
 			return fault.Errorf(fault.Broken, "%s: tensor %q: dimensions %s, want at most %d of them", from.File, from.Name, gguf.Shape(ne), gguf.MaxDims)
 		}
-		_, typed := o.Row.Kind.(table.Typed)
 		switch kind := o.Row.Kind.(type) {
 		case table.SameAs:
 			same, err := j.repeats(r.Source, string(kind))
@@ -175,7 +192,11 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 		switch {
 		case r.Source.Type().BlockLen() > 1: // what comes in blocks keeps them
 			t.Type = r.Source.Type()
-		case table.KeepF32(r.Name, r.Source.NE()) && !(typed && len(r.Source.NE()) > 1):
+		case to.Kind() == gguf.KindInteger:
+			t.Type, t.forced = to, true
+		case forced && !table.PlainF32(r.Name, r.Source.NE()):
+			t.Type, t.forced = to, true
+		case table.KeepF32(r.Name, r.Source.NE()):
 			t.Type = gguf.TypeF32
 		}
 		j.Plan = append(j.Plan, t)
@@ -192,8 +213,13 @@ func (j *Job) repeats(src rows.Source, name string) (bool, error) {
 	return rows.Equal(src, j.Plan[i].Source)
 }
 
-func source(w *precision.Weight) (rows.Source, error) {
-	src, err := w.Source()
+// source returns the rows of a weight: integers of the type to, if that is one.
+func source(w *precision.Weight, to gguf.Type) (src rows.Source, err error) {
+	if to.Kind() == gguf.KindInteger {
+		src, err = w.Integers(to)
+	} else {
+		src, err = w.Source()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,12 @@
 package rows
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
 
+	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/quants"
 )
@@ -72,6 +74,47 @@ func (c *converted) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	}
 	out := grow(buf, int(c.typ.RowBytes(int64(n))))
 	return out, quants.Lookup(c.typ).Quantize(out, scratch.f32, int(rowLen), nil)
+}
+
+// Integers returns s, of a type of integers, with its rows in the integer type t. A
+// number that does not fit t is an error when its row is read, of kind fault.Broken.
+func Integers(s Source, t gguf.Type) Source {
+	if s.Type() == t {
+		return s
+	}
+	return &integers{s, t}
+}
+
+type integers struct {
+	Source
+	typ gguf.Type
+}
+
+func (n *integers) Type() gguf.Type { return n.typ }
+func (n *integers) Cost() int64     { return n.Source.Cost() + costDecode }
+
+func (n *integers) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	scratch := floats.Get().(*scratch)
+	defer floats.Put(scratch)
+	raw, err := n.Source.Raw(&scratch.raw, a, b)
+	if err != nil {
+		return nil, err
+	}
+	from, to := int(n.Source.Type().BlockBytes()), int(n.typ.BlockBytes())
+	count := len(raw) / from
+	out := grow(buf, count*to)
+	var word [8]byte
+	for i := range count {
+		copy(word[:], raw[i*from:(i+1)*from])
+		v := int64(binary.LittleEndian.Uint64(word[:])) << (64 - 8*from) >> (64 - 8*from) // the sign
+		if top := v >> (8*to - 1); top != 0 && top != -1 {
+			rowLen := gguf.RowLen(n.NE())
+			return nil, fault.Errorf(fault.Broken, "row %d, column %d: %d, want a number that %v holds", a+int64(i)/rowLen, int64(i)%rowLen, v, n.typ)
+		}
+		binary.LittleEndian.PutUint64(word[:], uint64(v))
+		copy(out[i*to:(i+1)*to], word[:])
+	}
+	return out, nil
 }
 
 // scratch is the buffers of one conversion.

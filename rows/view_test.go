@@ -3,10 +3,13 @@ package rows
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
 )
 
@@ -199,6 +202,39 @@ func BenchmarkTranspose(b *testing.B) {
 			if _, err := s.Raw(&buf, i, i+128); err != nil {
 				b.Fatal(err)
 			}
+		}
+	}
+}
+
+// TestIntegers widens and narrows integers, and refuses those that do not fit.
+func TestIntegers(t *testing.T) {
+	numbers := []int64{0, -1, 1, 127, -128, 5}
+	sizes := map[gguf.Type]int{gguf.TypeI8: 1, gguf.TypeI16: 2, gguf.TypeI32: 4, gguf.TypeI64: 8}
+	bytesOf := func(typ gguf.Type, numbers []int64) []byte {
+		var b []byte
+		for _, n := range numbers {
+			b = append(b, binary.LittleEndian.AppendUint64(nil, uint64(n))[:sizes[typ]]...)
+		}
+		return b
+	}
+	for from := range sizes {
+		for to := range sizes {
+			s := Integers(Stored([]int64{2, 3}, from, bytesOf(from, numbers), nil), to)
+			var buf []byte
+			got, err := s.Raw(&buf, 1, 3)
+			if err != nil || s.Type() != to || !bytes.Equal(got, bytesOf(to, numbers[2:])) {
+				t.Errorf("%v to %v: %v %v %v", from, to, s.Type(), got, err)
+			}
+		}
+	}
+	for _, n := range []int64{1 << 31, -1<<31 - 1} {
+		s := Integers(Stored([]int64{2, 2}, gguf.TypeI64, bytesOf(gguf.TypeI64, []int64{0, 0, 0, n}), nil), gguf.TypeI32)
+		var buf []byte
+		if _, err := s.Raw(&buf, 0, 1); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Raw(&buf, 1, 2); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), "row 1, column 1") {
+			t.Errorf("%d as I32: %v, want an error that names row and column", n, err)
 		}
 	}
 }

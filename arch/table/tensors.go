@@ -44,16 +44,34 @@ type TensorRow struct {
 	Group string
 	// Kind is what becomes of the outputs, if not simply tensors of the file.
 	Kind Kind
+	// Type is the type of the row's matrices in the file; nil for F32 where KeepF32
+	// says so, else the output's.
+	Type TypeOf
 }
+
+// TypeOf returns the type that a tensor of the file has, given the output's and what
+// it is stored as. Vectors and norms are F32 whatever it says, and rows that are
+// not whole blocks fall back to F16. A type of integers takes tensors of integers,
+// which have to fit it.
+type TypeOf func(out gguf.Type, from Stored) gguf.Type
+
+// Stored is how a checkpoint keeps a weight, the last one where several are joined.
+type Stored struct {
+	Type   gguf.Type // of a plain weight
+	Scheme string    // "" for plain weights, see precision.Weight
+}
+
+// Always is one type, whatever the output's.
+func Always(t gguf.Type) TypeOf { return func(gguf.Type, Stored) gguf.Type { return t } }
+
+// OutputType is the output's type, also where others of the name stay F32.
+func OutputType(out gguf.Type, _ Stored) gguf.Type { return out }
 
 // Kind is what becomes of a row's outputs: one of the types below.
 type Kind interface{ kind() }
 
 // First puts the outputs before all others.
 type First struct{}
-
-// Typed gives a matrix the output's type also where others of its name stay F32.
-type Typed struct{}
 
 // SameAs names a tensor of the file; the output is left out when it is that tensor
 // again, value by value.
@@ -72,7 +90,6 @@ type Meta struct {
 }
 
 func (First) kind()  {}
-func (Typed) kind()  {}
 func (SameAs) kind() {}
 func (Zero) kind()   {}
 func (*Meta) kind()  {}
@@ -705,10 +722,13 @@ func broken(err error) error {
 // type: vectors, norms, everything that is not a weight, and some small weights
 // that the runtime reads in F32. Source: the reference's rule in prepare_tensors.
 func KeepF32(name string, ne []int64) bool {
-	if len(ne) <= 1 || strings.HasSuffix(name, "_norm.weight") || !strings.HasSuffix(name, ".weight") {
-		return true
-	}
-	return keptF32[Base(name)]
+	return PlainF32(name, ne) || !strings.HasSuffix(name, ".weight") || keptF32[Base(name)]
+}
+
+// PlainF32 reports whether a tensor of the file is a vector or a norm, which are F32
+// even where a row has a type of its own. Source: as KeepF32.
+func PlainF32(name string, ne []int64) bool {
+	return len(ne) <= 1 || strings.HasSuffix(name, "_norm.weight")
 }
 
 // Base returns the name of a weight of the file without "blk.N." and ".weight".

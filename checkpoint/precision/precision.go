@@ -96,6 +96,17 @@ func (w *Weight) Source() (rows.Source, error) {
 	return src, nil
 }
 
+// Integers returns the rows of a weight of integers as the integer type to. Another
+// one gives an error of kind fault.Unsupported.
+func (w *Weight) Integers(to gguf.Type) (rows.Source, error) {
+	t := w.First()
+	typ, ok := w.Type()
+	if !ok || typ.Kind() != gguf.KindInteger {
+		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q holds %v, want integers", t.File, t.Name, t.DType)
+	}
+	return rows.Integers(rows.Stored(t.NE(), typ, t.Mapped, t.Reader), to), nil
+}
+
 // scheme is a way of storing quantized weights.
 type scheme struct {
 	name string // as quantization_config calls it
