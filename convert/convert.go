@@ -48,6 +48,9 @@ type Options struct {
 	Override string
 	// VocabOnly leaves the weights out; there need not be any.
 	VocabOnly bool
+	// ConfigOnly looks at the configuration, and at the tokenizer if there is one: such
+	// a job says whether a model is understood, and writes nothing.
+	ConfigOnly bool
 	BigEndian bool
 	Split     Split
 	// FuseQKV and FuseGateUp make one tensor of query, key and value, and of the
@@ -92,6 +95,7 @@ type Job struct {
 // the job. A model on a server (see checkpoint.IsRemote) is read until ctx ends, also
 // by Write.
 func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
+	opt.VocabOnly = opt.VocabOnly || opt.ConfigOnly
 	files, err := open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks, Remote: opt.Remote})
 	if err != nil {
 		return nil, err
@@ -181,8 +185,10 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if err := noHadamard(j.files); err != nil {
 		return err
 	}
-	if err := j.open(config, opt); err != nil {
-		return err
+	if !opt.ConfigOnly {
+		if err := j.open(config, opt); err != nil {
+			return err
+		}
 	}
 	j.relabelled(config)
 	if config, err = j.facts(config); err != nil {
@@ -309,6 +315,10 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 		return err
 	}
 	vocab, err := tokenizer.Load(j.files, tokenizer.Options{Class: j.Arch.Tokenizer, Arch: j.Arch.Name, VocabSize: int(vocabSize), Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
+	if opt.ConfigOnly && errors.Is(err, fs.ErrNotExist) {
+		j.warnf("tokenizer: %v", err)
+		vocab, err = &tokenizer.Vocab{}, nil
+	}
 	if err != nil {
 		return err
 	}
@@ -410,6 +420,9 @@ func (j *Job) Files() []string {
 // Write carries out the plan. Weights that are finite but too large for the
 // output type become infinite, as in the reference; the result counts them.
 func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writer.Result, error) {
+	if j.options.ConfigOnly {
+		return nil, fault.Errorf(fault.Usage, "%s: only the configuration was read", j.Dir)
+	}
 	opt.AllowOverflow = true
 	opt.Inputs = append(opt.Inputs, j.Files()...)
 	opt.Check = stamp.All(opt.Check, j.files.Check)

@@ -1,6 +1,7 @@
 // Ggconv converts a Hugging Face checkpoint to a GGUF file.
 //
 //	ggconv [flags] DIR [OUT]
+//	ggconv --dry-run --config-only DIR...
 //
 // DIR is a directory with config.json, tokenizer files and weights in safetensors.
 // OUT is the file to write. Without OUT and --outfile the file goes into DIR, under
@@ -42,6 +43,7 @@
 // # Run
 //
 //	--dry-run                  print the plan and the names of the files; write nothing
+//	--config-only              with --dry-run: say of each DIR whether config.json and tokenizer are understood
 //	--verbose                  print the plan
 //	--print-supported-models   list the classes that are converted and their architectures
 //	--threads N                use N workers (0: one per CPU)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"text/tabwriter"
 
@@ -28,6 +29,7 @@ func flags() []cli.Flag {
 		&cli.StringFlag{Name: "split-max-size", Usage: "begin a new file when tensors exceed `SIZE` bytes; K, M and G stand for thousands, millions, billions"},
 		&cli.BoolFlag{Name: "no-tensor-first-split", Usage: "put no tensors into the first file of several"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the names of the files; write nothing"},
+		&cli.BoolFlag{Name: "config-only", Usage: "with --dry-run and any number of DIRs: say of each whether its config.json and its tokenizer are understood; weights need not be there"},
 		&cli.BoolFlag{Name: "verbose", Usage: "print what becomes of each tensor"},
 		&cli.BoolFlag{Name: "print-supported-models", Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"},
 		tool.CompatFlag("the reference's converter"),
@@ -40,6 +42,7 @@ func flags() []cli.Flag {
 // request is what the flags and arguments ask for.
 type request struct {
 	Dir     string
+	Dirs    []string // of Convert.ConfigOnly
 	Out     string // as the user names it, "" for the default
 	ByName  bool   // Out may say which type is meant: no flag does
 	Convert convert.Options
@@ -57,9 +60,22 @@ func parse(cmd *cli.Command) (r request, err error) {
 	if r.PrintModels {
 		return r, nil
 	}
-	args, err := tool.Args(cmd, 1, 2)
+	most := 2
+	if r.Convert.ConfigOnly = cmd.Bool("config-only"); r.Convert.ConfigOnly {
+		most = math.MaxInt
+	}
+	args, err := tool.Args(cmd, 1, most)
 	if err != nil {
 		return r, err
+	}
+	if r.Convert.ConfigOnly {
+		if !r.DryRun {
+			return r, fault.Errorf(fault.Usage, "--config-only writes nothing: it goes with --dry-run")
+		}
+		for _, arg := range args {
+			r.Dirs = append(r.Dirs, convertflags.Input(cmd, arg))
+		}
+		args = args[:1]
 	}
 	r.Dir = convertflags.Input(cmd, args[0])
 	if r.Out, err = tool.File(cmd, "outfile"); err != nil {

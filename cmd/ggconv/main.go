@@ -41,6 +41,9 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if r.PrintModels {
 		return printModels(w)
 	}
+	if r.Convert.ConfigOnly {
+		return configsOnly(ctx, cmd, r)
+	}
 	cost := tool.StartCost(ctx)
 	job, err := convert.Prepare(ctx, r.Dir, r.Convert)
 	if err != nil {

@@ -17,6 +17,7 @@ func TestEveryFlag(t *testing.T) {
 		"split-max-size":         {Field: "Convert.Split.MaxBytes", Args: []string{"--split-max-size", "2M"}, Want: "2000000"},
 		"no-tensor-first-split":  {Field: "Convert.Split.EmptyFirst", Args: []string{"--no-tensor-first-split"}, Want: "true"},
 		"dry-run":                {Field: "DryRun", Args: []string{"--dry-run"}, Want: "true"},
+		"config-only":            {Field: "Convert.ConfigOnly", Args: []string{"--config-only", "--dry-run"}, Want: "true"},
 		"verbose":                {Field: "Verbose", Args: []string{"--verbose"}, Want: "true"},
 		"print-supported-models": {Field: "PrintModels", Args: []string{"--print-supported-models"}, Want: "true"},
 		"compat":                 {Field: "Convert.Reference", Args: []string{"--compat", "reference"}, Want: "true"},

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/convert"
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+)
+
+// configsOnly says of each directory whether its model is understood, in a line
+// each. The error is the first directory's that is not.
+func configsOnly(ctx context.Context, cmd *cli.Command, r request) error {
+	w := cmd.Root().Writer
+	var first error
+	failed := 0
+	for _, dir := range r.Dirs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		line, warnings, err := understood(ctx, dir, r.Convert)
+		if err != nil {
+			failed++
+			if first == nil {
+				first = err
+			}
+			line = err.Error()
+		}
+		if !strings.HasPrefix(line, dir) {
+			line = dir + ": " + line
+		}
+		fmt.Fprintln(w, line)
+		for _, text := range warnings {
+			tool.Warn(cmd, dir+": "+text)
+		}
+	}
+	if first != nil && len(r.Dirs) > 1 {
+		return fmt.Errorf("%d of %d are not understood; the first: %w", failed, len(r.Dirs), first)
+	}
+	return first
+}
+
+// understood describes what the file of a model would say.
+func understood(ctx context.Context, dir string, opt convert.Options) (line string, warnings []string, err error) {
+	job, err := convert.Prepare(ctx, dir, opt)
+	if err != nil {
+		return "", nil, err
+	}
+	defer job.Close()
+	m := job.Metadata()
+	keys, tokens := 0, "no tokenizer"
+	for _, kv := range m {
+		if strings.HasPrefix(kv.Key, job.Arch.Name+".") {
+			keys++
+		}
+	}
+	if list, ok := m.Get("tokenizer.ggml.tokens"); ok {
+		model, _ := m.Get("tokenizer.ggml.model")
+		kind, _ := model.Str()
+		if v, ok := m.Get("tokenizer.ggml.pre"); ok {
+			pre, _ := v.Str()
+			kind += " (" + pre + ")"
+		}
+		tokens = fmt.Sprintf("tokenizer %s, %d tokens", kind, list.Len())
+	}
+	name, _ := m.Get(gguf.KeyArchitecture)
+	architecture, _ := name.Str()
+	return fmt.Sprintf("%s, %d keys, %s", architecture, keys, tokens), job.Warnings, nil
+}
