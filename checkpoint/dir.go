@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -242,23 +243,22 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// HubName returns the name of the model whose snapshot in the hub's cache the
-// directory is, if the caller named it so: by the path of the snapshot, which ends
-// in the hash of a commit, or as the current directory; or the name of a model on a
-// server. It is "" for others.
-func (d *Dir) HubName() string {
+// Name returns what the model is called by the place where it is: the name of the
+// directory, links followed, or of the folder on a server; of a model of the hub, read
+// from there or from a snapshot in its cache, its name and the organization that it
+// belongs to.
+func (d *Dir) Name() (org, name string) {
 	if r := d.remote; r != nil {
 		if r.address.id != "" {
-			return path.Base(r.address.id)
+			org, name, _ = strings.Cut(r.address.id, "/")
+			return org, name
 		}
-		return path.Base(r.address.base.Path)
+		return "", path.Base(r.address.base.Path)
 	}
-	h, ok := parseHub(d.real)
-	last := filepath.Base(d.Path)
-	if !ok || h.file != "" || last != h.commit && last != "." {
-		return ""
+	if h, ok := parseHub(d.real); ok && h.file == "" {
+		return h.org, h.model
 	}
-	return h.model
+	return "", filepath.Base(d.real)
 }
 
 // HubID returns the ID of a model that is read from the hub, ORG/NAME, and the hash of

@@ -51,8 +51,8 @@ type Options struct {
 	// ConfigOnly looks at the configuration, and at the tokenizer if there is one: such
 	// a job says whether a model is understood, and writes nothing.
 	ConfigOnly bool
-	BigEndian bool
-	Split     Split
+	BigEndian  bool
+	Split      Split
 	// FuseQKV and FuseGateUp make one tensor of query, key and value, and of the
 	// gate and up projections of experts.
 	FuseQKV, FuseGateUp bool
@@ -85,7 +85,7 @@ type Job struct {
 	stores   []checkpoint.Store // of the weights, and of the dense modules'
 	weights  []precision.Weight
 	reads    []*precision.Tensor // the stored tensors in the order of the plan
-	labelled bool // config.json says MXFP4 of weights that are not, and the reference believes it
+	labelled bool                // config.json says MXFP4 of weights that are not, and the reference believes it
 	general  *general.Metadata
 	values   []*values // of tensors that become metadata
 	metadata gguf.Metadata
@@ -254,10 +254,12 @@ func (j *Job) expect() {
 	}
 }
 
-// name returns the name of the checkpoint's directory. A snapshot in the hub's cache
-// is called after its commit; the reference makes names of that.
+// name returns the name of the checkpoint's directory. The reference takes the last part
+// of the path that it is given: nothing of ".", the name of a link, and of a snapshot in
+// the hub's cache the hash of its commit.
 func (j *Job) name() string {
-	if name := j.files.HubName(); name != "" && !j.options.Reference {
+	if !j.options.Reference {
+		_, name := j.files.Name()
 		return name
 	}
 	if _, commit := j.files.HubID(); commit != "" {
@@ -301,6 +303,9 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 		if opts.Override, err = mmap.ReadFile(opt.Override, "metadata", maxOverride); err != nil {
 			return err
 		}
+	}
+	if !opt.Reference {
+		opts.Organization, _ = j.files.Name()
 	}
 	if j.general, err = general.Load(j.files, j.name(), opts); err != nil {
 		return err

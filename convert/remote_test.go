@@ -26,8 +26,10 @@ const gollamaDir = "../testdata/gollama"
 // convertTo converts the model at name and returns the file.
 func convertTo(t *testing.T, ctx context.Context, name string, opt convert.Options) ([]byte, error) {
 	t.Helper()
-	called := "x"
-	opt.ModelName, opt.Type = called, convert.F16
+	opt.Type, opt.Override = convert.F16, filepath.Join(t.TempDir(), "names.json")
+	if err := os.WriteFile(opt.Override, []byte(`{"general.name": "x", "general.organization": "y"}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	job, err := convert.Prepare(ctx, name, opt)
 	if err != nil {
 		return nil, err

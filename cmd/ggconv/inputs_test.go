@@ -180,6 +180,9 @@ func TestHubCache(t *testing.T) {
 	if got := metadata(t, files[0], "general.name"); strings.Contains(got, commit[:8]) || !strings.Contains(got, "Tiny Llama") {
 		t.Errorf("general.name is %q", got)
 	}
+	if got := metadata(t, files[0], "general.organization"); !strings.Contains(got, "Acme") {
+		t.Errorf("general.organization is %q", got)
+	}
 	reference := filepath.Join(out, "reference.gguf")
 	if code, _, err := call("--progress", "none", "--compat", "reference", "--outfile", reference, snapshot); code != 0 {
 		t.Fatal(err)
@@ -194,6 +197,15 @@ func TestHubCache(t *testing.T) {
 	}
 	if got := metadata(t, here, "general.name"); !strings.Contains(got, "Tiny Llama") {
 		t.Errorf("from inside: general.name is %q", got)
+	}
+	link := filepath.Join(t.TempDir(), "link-7B")
+	must(t, os.Symlink(snapshot, link))
+	linked := filepath.Join(out, "linked.gguf")
+	if code, _, err := call("--progress", "none", "--outfile", linked, link); code != 0 {
+		t.Fatal(err)
+	}
+	if got := metadata(t, linked, "general.name"); !strings.Contains(got, "Tiny Llama") {
+		t.Errorf("by a link: general.name is %q", got)
 	}
 	// a model may not link to the blobs of another one
 	must(t, os.MkdirAll(filepath.Join(repo, "..", "models--acme--other", "blobs"), 0o777))

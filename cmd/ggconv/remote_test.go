@@ -58,7 +58,11 @@ func local(t *testing.T, args ...string) []byte {
 // TestRemote converts a model that is in a hub, on several ways to say so.
 func TestRemote(t *testing.T) {
 	t.Setenv("HF_TOKEN", "")
-	want := local(t, "--model-name", "Gollama")
+	names := filepath.Join(t.TempDir(), "names.json")
+	if err := os.WriteFile(names, []byte(`{"general.name": "Gollama", "general.organization": "Org"}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	want := local(t, "--metadata", names)
 	hub := hubtest.Serve(t, "org/gollama", gollama)
 	for name, args := range map[string][]string{
 		"scheme":   {"hf://org/gollama"},
@@ -69,7 +73,7 @@ func TestRemote(t *testing.T) {
 		"folder":   {hub.Host + "/"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := remote(t, hub, append(args, "--model-name", "Gollama")...)
+			got, err := remote(t, hub, append(args, "--metadata", names)...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,9 @@ import (
 type Options struct {
 	// Name, if not nil, is the model's name. An empty name writes none.
 	Name *string
+	// Organization is who the model belongs to by the place where it is, if nothing else
+	// says it; "" for nobody.
+	Organization string
 	// Override, if not nil, is a JSON object of general.* keys. Base models and
 	// datasets are lists of objects under general.base_models and
 	// general.datasets. Keys that are not known are ignored.
@@ -38,7 +41,7 @@ type Metadata struct {
 	// Warnings lists what was skipped without an error.
 	Warnings []string
 
-	dir        string
+	dir, org   string
 	hub        text // _name_or_path, if it can be an id
 	sampling   []gguf.KV
 	card, over [nFields]text
@@ -172,7 +175,7 @@ func Load(files Files, dir string, opt Options) (*Metadata, error) {
 	if !utf8.ValidString(dir) {
 		return nil, fault.Errorf(fault.Broken, "directory name %q: not UTF-8", dir)
 	}
-	m := &Metadata{dir: dir}
+	m := &Metadata{dir: dir, org: opt.Organization}
 	card, err := readCard(files, m.warnf)
 	if err != nil {
 		return nil, err
@@ -398,6 +401,7 @@ func (m *Metadata) fields(n Counts) [nFields]text {
 		t[fieldVersion] = t[fieldVersion].or(id.version)
 		t[fieldSizeLabel] = t[fieldSizeLabel].or(id.size)
 	}
+	t[fieldOrganization] = t[fieldOrganization].or(title(text{m.org, m.org != ""}))
 	for i, over := range m.overridden {
 		if over {
 			t[i] = m.over[i]
