@@ -19,10 +19,10 @@ type File struct {
 	client  *Client
 	address string
 	name    string // for messages
-	// etag is what the server calls this state of the file, "" if it does not say or
+	// state is what the server calls this state of the file, "" if it does not say or
 	// where the address belongs to one state for ever.
-	etag string
-	head []byte // its first bytes
+	state string
+	head  []byte // its first bytes
 
 	mu     sync.Mutex
 	direct string // where the server has redirected to; "" before that is known
@@ -60,7 +60,7 @@ func (c *Client) Open(ctx context.Context, address string, fixed bool) (*File, e
 		}
 		f.Size = total
 		if !fixed {
-			f.etag = resp.Header.Get("ETag")
+			f.state = state(resp)
 		}
 		f.moved(resp)
 		return 0, nil
@@ -69,6 +69,14 @@ func (c *Client) Open(ctx context.Context, address string, fixed bool) (*File, e
 		return nil, err
 	}
 	return f, nil
+}
+
+// state returns what tells two states of a file apart: its ETag, or when it was written.
+func state(resp *http.Response) string {
+	if tag := resp.Header.Get("ETag"); tag != "" {
+		return tag
+	}
+	return resp.Header.Get("Last-Modified")
 }
 
 // Forget gives up the beginning of the file, which Open has read: a reader that comes
@@ -150,8 +158,8 @@ func (f *File) once(ctx context.Context, address string, p []byte, off int64) (n
 		return 0, fault.Errorf(fault.Broken, "%s: the server sends range %q (%s), want bytes %d to %d", f.name, got, resp.Status, off, off+int64(len(p))-1)
 	case total != f.Size:
 		return 0, fault.Errorf(fault.Broken, "%s: has changed while it was read: it had %d bytes and has %d", f.name, f.Size, total)
-	case f.etag != "" && resp.Header.Get("ETag") != f.etag:
-		return 0, fault.Errorf(fault.Broken, "%s: has changed while it was read: its ETag was %s and is %s", f.name, f.etag, resp.Header.Get("ETag"))
+	case f.state != "" && state(resp) != f.state:
+		return 0, fault.Errorf(fault.Broken, "%s: has changed while it was read: the server called it %s and calls it %s", f.name, f.state, state(resp))
 	}
 	f.moved(resp)
 	return f.body(resp, p)

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sort"
 	"sync"
+
+	"ggforge/fault"
 )
 
 // kept is what has come of a file so far, on the disk: one file with the bytes at
@@ -65,10 +67,10 @@ func parseLog(log []byte, size int64) (entries []entry, sound bool) {
 
 // Keep makes f keep what it reads in a folder, which is made if it is not there, and
 // read what an earlier run has left in it. A file whose server does not name its
-// state is not kept, because nobody could say whether it is still the same.
+// state cannot be kept, because nobody could say whether it is still the same.
 func (f *File) Keep(folder string, fixed bool) error {
-	if !fixed && f.etag == "" {
-		return nil
+	if !fixed && f.state == "" {
+		return fault.Errorf(fault.Unsupported, "%s: cannot be kept for a later run: the server sends neither ETag nor Last-Modified", f.name)
 	}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -78,7 +80,7 @@ func (f *File) Keep(folder string, fixed bool) error {
 		return err
 	}
 	defer root.Close()
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", f.address, f.etag, f.Size))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", f.address, f.state, f.Size))
 	name := hex.EncodeToString(sum[:16])
 	k := &kept{}
 	if k.data, err = root.OpenFile(name+".data", os.O_RDWR|os.O_CREATE, 0o600); err != nil {
@@ -145,12 +147,22 @@ func (k *kept) read(p []byte, off int64) (n int) {
 		if !ok {
 			break
 		}
-		buf = slices.Grow(buf[:0], int(e.n))[:e.n]
-		if _, err := k.data.ReadAt(buf, e.off); err != nil || crc32.Checksum(buf, castagnoli) != e.sum {
+		// mostly the ranges are those of an earlier run, and need no other place
+		into, begins := p[n:], e.off == off+int64(n) && int(e.n) <= len(p)-n
+		if !begins {
+			buf = slices.Grow(buf[:0], int(e.n))
+			into = buf[:e.n]
+		}
+		into = into[:e.n]
+		if _, err := k.data.ReadAt(into, e.off); err != nil || crc32.Checksum(into, castagnoli) != e.sum {
 			k.drop(e)
 			continue
 		}
-		n += copy(p[n:], buf[off+int64(n)-e.off:])
+		if begins {
+			n += int(e.n)
+		} else {
+			n += copy(p[n:], into[off+int64(n)-e.off:])
+		}
 	}
 	return n
 }
