@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"slices"
 
 	"ggforge/arch/hparams"
@@ -33,9 +34,12 @@ var mistralFormat = &table.Arch{
 	Unused:    mistralUnused,
 	Expect:    mistralExpect,
 	Instead: func(c *hparams.View) (*table.Arch, error) {
-		for _, key := range []string{"moe", "quantization"} {
-			if !hparams.IsNo(c.Value(key)) {
-				return nil, fault.Errorf(fault.Unsupported, "%s: models with the key %q are not converted yet", hparams.ParamsFile, key)
+		if !hparams.IsNo(c.Value("moe")) {
+			return nil, fault.Errorf(fault.Unsupported, "%s: models with the key %q are not converted yet", hparams.ParamsFile, "moe")
+		}
+		if q := c.Sub("quantization"); q.Members() != nil {
+			if format, ok, err := q.String("qformat_weight"); err != nil || !ok || format != "fp8_e4m3" {
+				return nil, cmp.Or(err, fault.Errorf(fault.Unsupported, "%s: weights quantized as %q: want \"fp8_e4m3\"", hparams.ParamsFile, format))
 			}
 		}
 		if c.Has("llama_4_scaling") {

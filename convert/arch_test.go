@@ -70,7 +70,17 @@ func convertVariant(t *testing.T, s *hftest.Spec, v hftest.Variant) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := convert.Prepare(t.Context(), dir, convert.Options{Type: typ, Pre: s.PreTokenizer(), Reference: true})
+	opt := convert.Options{Type: typ, Pre: s.PreTokenizer(), Reference: true}
+	for _, flag := range v.Flags {
+		switch flag {
+		case "--fp8-as-q8":
+			opt.Float8AsQ8 = true
+		case "--no-lazy": // of the reference's own affairs
+		default:
+			t.Fatalf("%s: no option for %s", v.Name, flag)
+		}
+	}
+	job, err := convert.Prepare(t.Context(), dir, opt)
 	if err != nil {
 		t.Fatalf("%s: %v", v.Name, err)
 	}

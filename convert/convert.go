@@ -67,6 +67,9 @@ type Options struct {
 	OutsideLinks bool
 	// Remote is how to read a model that is on a server.
 	Remote checkpoint.Remote
+	// Float8AsQ8 writes the matrices that are stored as floating point of 8 bits as
+	// Q8_0, whatever Type says.
+	Float8AsQ8 bool
 	// Reference writes the reference's bytes where they are broken too, see
 	// docs/deviations.md.
 	Reference bool
@@ -241,7 +244,10 @@ func (j *Job) open(config *hparams.View, opt Options) error {
 		return err
 	}
 	j.stores = append(j.stores, store)
-	j.weights, err = precision.Weights(store.Tensors(), config.Sub("quantization_config"))
+	var left []*precision.Tensor
+	if j.weights, left, err = precision.Weights(store.Tensors(), config.Sub("quantization_config")); len(left) > 0 {
+		j.warnf("%d tensors left out: scales of activations and of the cache of keys and values, such as %q", len(left), left[0].Name)
+	}
 	return err
 }
 

@@ -29,7 +29,7 @@ func (j *Job) planDense(config *hparams.View) error {
 			return err
 		}
 		j.stores = append(j.stores, store)
-		weights, err := precision.Weights(store.Tensors(), hparams.Object{})
+		weights, _, err := precision.Weights(store.Tensors(), hparams.Object{})
 		if err != nil {
 			return err
 		}

@@ -63,10 +63,10 @@ func TestMistralFormat(t *testing.T) {
 		kind   error
 		text   string
 	}{
-		"experts":   {map[string]any{"moe": map[string]any{"num_experts": 8}}, fault.Unsupported, `"moe"`},
-		"float 8":   {map[string]any{"quantization": map[string]any{"qformat_weight": "fp8_e4m3"}}, fault.Unsupported, `"quantization"`},
-		"no head":   {map[string]any{"head_dim": nil}, fault.Broken, "head_dim"},
-		"half yarn": {map[string]any{"yarn": map[string]any{"factor": 4}}, fault.Broken, "yarn.beta"},
+		"experts":      {map[string]any{"moe": map[string]any{"num_experts": 8}}, fault.Unsupported, `"moe"`},
+		"other format": {map[string]any{"quantization": map[string]any{"qformat_weight": "int4"}}, fault.Unsupported, `want "fp8_e4m3"`},
+		"no head":      {map[string]any{"head_dim": nil}, fault.Broken, "head_dim"},
+		"half yarn":    {map[string]any{"yarn": map[string]any{"factor": 4}}, fault.Broken, "yarn.beta"},
 	} {
 		_, err := convert.Prepare(t.Context(), mistralDir(t, c.params), convert.Options{Mistral: true})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {

@@ -13,6 +13,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
+	"ggforge/safetensors"
 )
 
 // Tensor is one tensor of the output.
@@ -196,6 +197,8 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 			t.Type, t.forced = to, true
 		case forced && !table.PlainF32(r.Name, r.Source.NE()):
 			t.Type, t.forced = to, true
+		case j.options.Float8AsQ8 && weights[o.From[len(o.From)-1]].Float8() && !table.PlainF32(r.Name, r.Source.NE()):
+			t.Type, t.forced = gguf.TypeQ8_0, true
 		case table.KeepF32(r.Name, r.Source.NE()):
 			t.Type = gguf.TypeF32
 		}
@@ -231,19 +234,28 @@ func source(w *precision.Weight, to gguf.Type) (src rows.Source, err error) {
 }
 
 // guess returns the output type that fits the checkpoint: the precision of its
-// first matrix that is stored in 16 bits, F16 without any. Tensors that are
-// skipped do not count.
+// first matrix that is stored in 16 bits, be it of scales, F16 without any. Tensors
+// that are skipped do not count.
 func (j *Job) guess(skipped map[string]bool) OutType {
+	without := map[*precision.Tensor]bool{}
 	for i := range j.weights {
-		w := &j.weights[i]
-		if len(w.First().Shape) < 2 || skipped[w.Name] {
-			continue
+		if w := &j.weights[i]; skipped[w.Name] {
+			for _, t := range w.Tensors {
+				without[t] = true
+			}
 		}
-		switch t, _ := w.Type(); t {
-		case gguf.TypeBF16:
-			return BF16
-		case gguf.TypeF16:
-			return F16
+	}
+	for _, s := range j.stores {
+		for _, t := range s.Tensors() {
+			if len(t.Shape) < 2 || without[t] {
+				continue
+			}
+			switch t.DType {
+			case safetensors.BF16:
+				return BF16
+			case safetensors.F16:
+				return F16
+			}
 		}
 	}
 	return F16

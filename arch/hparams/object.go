@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"ggforge/checkpoint/precision"
 	"ggforge/fault"
 )
 
@@ -46,6 +47,9 @@ func (o Object) Sub(key string) Object {
 	m, _ := v.(map[string]any)
 	return Object{m, o.prefix + key + ".", o.read, o.file}
 }
+
+// Under is Sub for package precision.
+func (o Object) Under(key string) precision.Settings { return o.Sub(key) }
 
 // Members returns the members of the object, which the caller does not change; nil
 // for an object that is not there.

@@ -21,7 +21,7 @@ func ExampleWeights() {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	weights, err := precision.Weights(store.Tensors(), hparams.Object{})
+	weights, _, err := precision.Weights(store.Tensors(), hparams.Object{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -27,14 +27,6 @@ func mxfp4(parts []*Tensor, _ Settings) (rows.Source, error) {
 	return &blocksMXFP4{bytesOf(parts[0]), bytesOf(parts[1]), ne}, nil
 }
 
-// bytesOf returns a tensor of bytes as it is, in a type of one byte per element.
-func bytesOf(t *Tensor) rows.Source {
-	if t.Mapped != nil { // the bytes are moved anyway
-		return rows.Stored(t.NE(), gguf.TypeI8, t.Mapped, nil)
-	}
-	return rows.Stored(t.NE(), gguf.TypeI8, nil, t.Reader)
-}
-
 type blocksMXFP4 struct {
 	codes, scales rows.Source
 	ne            []int64

@@ -47,17 +47,18 @@ type Weight struct {
 	settings Settings
 }
 
-// Settings are the members of quantization_config, for what the tensors of a scheme do
-// not show: sizes of blocks, bits, versions. ok is false for a key that is not there.
-// hparams.Object is one.
-type Settings interface {
-	Int(keys ...string) (n int64, ok bool, err error)
-	Ints(keys ...string) (list []int64, ok bool, err error)
-	String(keys ...string) (s string, ok bool, err error)
-}
-
 // First returns the stored tensor that messages about the weight name.
 func (w *Weight) First() *Tensor { return w.Tensors[0] }
+
+// Float8 reports whether the weight is stored as floating point of 8 bits with scales.
+// The reference does not count what quantization_config says to be in another format.
+func (w *Weight) Float8() bool {
+	if w.scheme == nil || !w.scheme.float8 || !isFloat8(w.First()) {
+		return false
+	}
+	format, ok, err := w.settings.String("format")
+	return err != nil || !ok || format != "naive-quantized" && format != "int-quantized"
+}
 
 // Type returns the tensor type of a plain weight; ok is false for others, and for
 // types that files of weights have and GGUF has not.
@@ -107,62 +108,12 @@ func (w *Weight) Integers(to gguf.Type) (rows.Source, error) {
 	return rows.Integers(rows.Stored(t.NE(), typ, t.Mapped, t.Reader), to), nil
 }
 
-// scheme is a way of storing quantized weights.
-type scheme struct {
-	name string // as quantization_config calls it
-	// parts are the stored tensors of a weight X: their names are X and the suffix. The
-	// scheme holds where the first one and all that are not optional are there, in
-	// their types.
-	parts []part
-	// as is the suffix that the weight's name has instead.
-	as string
-	// source returns the weight's rows; nil for a scheme that is known by name only.
-	source func(parts []*Tensor, settings Settings) (rows.Source, error)
-}
-
-type part struct {
-	suffix   string
-	types    []safetensors.DType // nil for any
-	optional bool
-}
-
-func (p part) takes(t *Tensor) bool {
-	return p.types == nil || slices.Contains(p.types, t.DType)
-}
-
-var (
-	u8 = []safetensors.DType{safetensors.U8}
-	i8 = []safetensors.DType{safetensors.I8}
-	f8 = []safetensors.DType{safetensors.F8_E4M3, safetensors.F8_E5M2, safetensors.F8_E4M3FNUZ, safetensors.F8_E5M2FNUZ}
-)
-
-// schemes is the table. The first row that holds for a tensor counts, so that rows
-// with more parts come before those with fewer.
-var schemes = []scheme{
-	{"mxfp4", []part{{"_blocks", u8, false}, {"_scales", u8, false}}, "_blocks", mxfp4},
-	{"gptq", []part{{"qweight", nil, false}, {"qzeros", nil, false}, {"g_idx", nil, false}, {"scales", nil, true}}, "weight", nil},
-	{"awq", []part{{"qweight", nil, false}, {"qzeros", nil, true}, {"scales", nil, true}}, "weight", nil},
-	{"fp8", []part{{"weight", f8, false}, {"weight_scale_inv", nil, false}}, "weight", nil},
-	{"nvfp4", []part{{"weight", u8, false}, {"weight_scale_2", nil, false}, {"weight_scale", nil, true}, {"input_scale", nil, true}}, "weight", nil},
-	{"bitnet", []part{{"weight", u8, false}, {"weight_scale", nil, false}}, "weight", nil},
-	{"compressed-tensors", []part{{"weight_packed", nil, false}, {"weight_scale", nil, true}, {"weight_zero_point", nil, true}, {"weight_shape", nil, true},
-		{"weight_g_idx", nil, true}, {"weight_global_scale", nil, true}, {"input_global_scale", nil, true}}, "weight", nil},
-	{"compressed-tensors", []part{{"weight", slices.Concat(f8, i8), false}, {"weight_scale", nil, false}, {"weight_zero_point", nil, true},
-		{"input_scale", nil, true}, {"input_zero_point", nil, true}}, "weight", nil},
-	{"bitsandbytes", []part{{"weight", u8, false}, {"weight.absmax", nil, false}, {"weight.quant_map", nil, true}, {"weight.nested_absmax", nil, true},
-		{"weight.nested_quant_map", nil, true}, {"weight.quant_state.bitsandbytes__nf4", nil, true}, {"weight.quant_state.bitsandbytes__fp4", nil, true}}, "weight", nil},
-	{"bitsandbytes", []part{{"weight", i8, false}, {"SCB", nil, false}, {"weight_format", nil, true}}, "weight", nil},
-	{"eetq", []part{{"weight", i8, false}, {"weight_scales", nil, false}}, "weight", nil},
-	{"hqq", []part{{"W_q", nil, false}, {"scale", nil, true}, {"zero", nil, true}, {"meta", nil, true}}, "weight", nil},
-	{"aqlm", []part{{"codes", nil, false}, {"codebooks", nil, false}, {"scales", nil, true}}, "weight", nil},
-	{"quanto", []part{{"weight._data", nil, false}, {"weight._scale", nil, true}, {"input_scale", nil, true}, {"output_scale", nil, true}}, "weight", nil},
-}
-
 // base returns the X of a scheme of which t may be the first part.
 func (s *scheme) base(t *Tensor) (base string, ok bool) {
 	base, ok = strings.CutSuffix(t.Name, s.parts[0].suffix)
 	// a suffix is a whole component of the name, or begins with a line
-	whole := base == "" || strings.HasSuffix(base, ".") || strings.HasPrefix(s.parts[0].suffix, "_")
+	suffix := s.parts[0].suffix
+	whole := base == "" || strings.HasSuffix(base, ".") || suffix == "" || strings.HasPrefix(suffix, "_")
 	return base, ok && whole && s.parts[0].takes(t)
 }
 
@@ -193,8 +144,9 @@ func find(t *Tensor, byName func() map[string]*Tensor, settings Settings) *Weigh
 }
 
 // Weights returns the weights that the tensors of a checkpoint make, in the order
-// of tensors: one of several parts has the place of its last.
-func Weights(tensors []*Tensor, settings Settings) ([]Weight, error) {
+// of tensors and by the place of their scheme; left are tensors that no weight needs,
+// see leftovers.
+func Weights(tensors []*Tensor, settings Settings) (weights []Weight, left []*Tensor, err error) {
 	byName := sync.OnceValue(func() map[string]*Tensor { // few checkpoints need it
 		m := make(map[string]*Tensor, len(tensors))
 		for _, t := range tensors {
@@ -203,7 +155,7 @@ func Weights(tensors []*Tensor, settings Settings) ([]Weight, error) {
 		return m
 	})
 	claimed := map[*Tensor]*Weight{} // of parts of schemes
-	left := map[*Weight]int{}        // parts that are still to come
+	toCome := map[*Weight]int{}      // parts that are still to come
 	for _, t := range tensors {
 		w := find(t, byName, settings)
 		if w == nil {
@@ -214,28 +166,39 @@ func Weights(tensors []*Tensor, settings Settings) ([]Weight, error) {
 				continue
 			}
 			if other := claimed[p]; other != nil {
-				return nil, fault.Errorf(fault.Broken, "%s: tensor %q is a part of %q and of %q", p.File, p.Name, other.First().Name, t.Name)
+				return nil, nil, fault.Errorf(fault.Broken, "%s: tensor %q is a part of %q and of %q", p.File, p.Name, other.First().Name, t.Name)
 			}
 			claimed[p] = w
-			left[w]++
+			toCome[w]++
 		}
 	}
-	weights := make([]Weight, 0, len(tensors))
+	quantized := len(claimed) > 0 || len(settings.Members()) > 0
+	weights = make([]Weight, 0, len(tensors))
+	var last []Weight
 	for i, t := range tensors {
 		w := claimed[t]
 		if w == nil {
-			weights = append(weights, Weight{Name: t.Name, Tensors: tensors[i : i+1 : i+1]})
+			if quantized && leftover(t, byName()) {
+				left = append(left, t)
+			} else {
+				weights = append(weights, Weight{Name: t.Name, Tensors: tensors[i : i+1 : i+1]})
+			}
 			continue
 		}
-		if left[w]--; left[w] > 0 {
+		toCome[w]--
+		if w.scheme.place == atLast && toCome[w] > 0 || w.scheme.place != atLast && t != w.First() {
 			continue
 		}
 		if other := byName()[w.Name]; other != nil && claimed[other] != w {
-			return nil, fault.Errorf(fault.Broken, "%s: tensors %q and %q both make %q", t.File, w.First().Name, other.Name, w.Name)
+			return nil, nil, fault.Errorf(fault.Broken, "%s: tensors %q and %q both make %q", t.File, w.First().Name, other.Name, w.Name)
 		}
-		weights = append(weights, *w)
+		if w.scheme.place == afterAll {
+			last = append(last, *w)
+		} else {
+			weights = append(weights, *w)
+		}
 	}
-	return weights, nil
+	return append(weights, last...), left, nil
 }
 
 // plain pairs the types of stored tensors with the tensor types of the same bytes.

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
-	"ggforge/arch/hparams"
 	"ggforge/fault"
-	"ggforge/gguf"
 	"ggforge/rows"
 	"ggforge/safetensors"
 )
@@ -90,7 +87,7 @@ func TestSchemes(t *testing.T) {
 		{"a.weight U8, a.weight_scale BF16", "a.weight bitnet"},
 		{"a.weight BF16, a.weight_scale BF16", "a.weight , a.weight_scale "},
 		{"a.weight U8, a.weight_scale F8_E4M3, a.weight_scale_2 F32", "a.weight nvfp4"},
-		{"a.weight F8_E4M3, a.weight_scale F32, a.input_scale F32", "a.weight compressed-tensors"},
+		{"a.weight F8_E4M3, a.weight_scale F32, a.input_scale F32", "a.weight fp8"},
 		{"a.weight_packed I32, a.weight_scale F16, a.weight_shape I64", "a.weight compressed-tensors"},
 		{"a.weight U8, a.weight.absmax U8, a.weight.quant_map F32", "a.weight bitsandbytes"},
 		{"a.weight I8, a.SCB F32", "a.weight bitsandbytes"},
@@ -107,7 +104,7 @@ func TestSchemes(t *testing.T) {
 				}
 			}
 		}
-		weights, err := Weights(tensors, hparams.Object{})
+		weights, _, err := Weights(tensors, settings{})
 		if err != nil {
 			t.Errorf("%s: %v", c.tensors, err)
 			continue
@@ -130,42 +127,39 @@ func TestSchemes(t *testing.T) {
 		{stored("a.weight", f16, 2), stored("a.qweight", i32, 2), stored("a.scales", f16, 2)},
 		{stored("a.weight_packed", i32, 2), stored("a.weight_scale", f32, 2), stored("a.weight", f8, 2)},
 	} {
-		if _, err := Weights(list, hparams.Object{}); !errors.Is(err, fault.Broken) {
+		if _, _, err := Weights(list, settings{}); !errors.Is(err, fault.Broken) {
 			t.Errorf("%s and %s: %v, want an error", list[0].Name, list[1].Name, err)
 		}
 	}
-	if w, err := Weights([]*Tensor{stored("a", u8, 2)}, hparams.Object{}); err != nil {
+	if w, _, err := Weights([]*Tensor{stored("a", u8, 2)}, settings{}); err != nil {
 		t.Error(err)
 	} else if _, err := w[0].Source(); !errors.Is(err, fault.Unsupported) || !strings.Contains(fmt.Sprint(err), "U8") {
 		t.Errorf("U8 alone: %v", err)
 	}
 }
 
-// TestSettings checks that a scheme gets quantization_config.
-func TestSettings(t *testing.T) {
-	defer func(old []scheme) { schemes = old }(schemes)
-	schemes = []scheme{{"test", []part{{"weight", []safetensors.DType{safetensors.F8_E4M3}, false}}, "weight", func(parts []*Tensor, settings Settings) (rows.Source, error) {
-		block, ok, err := settings.Ints("weight_block_size")
-		if err != nil || !ok {
-			return nil, fmt.Errorf("weight_block_size: there %v, %w", ok, err)
+// settings are made-up members of quantization_config.
+type settings map[string]any
+
+func member[T any](s settings, keys []string) (v T, ok bool, err error) {
+	for _, key := range keys {
+		if any, there := s[key]; there {
+			if v, ok = any.(T); !ok {
+				err = fault.Errorf(fault.Broken, "config.json: %s is %v", key, any)
+			}
+			return v, ok, err
 		}
-		return rows.Stored(block, gguf.TypeI8, parts[0].Mapped, parts[0].Reader), nil
-	}}}
-	config, err := hparams.Parse([]byte(`{"architectures": ["X"], "quantization_config": {"weight_block_size": [4, 2]}}`), nil)
-	if err != nil {
-		t.Fatal(err)
 	}
-	weights, err := Weights([]*Tensor{stored("a.weight", safetensors.F8_E4M3, 8)}, config.View(hparams.Options{}).Sub("quantization_config"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	src, err := weights[0].Source()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := src.NE(); !slices.Equal(got, []int64{4, 2}) {
-		t.Errorf("got %v, want the block of quantization_config", got)
-	}
+	return v, false, nil
+}
+
+func (s settings) Int(keys ...string) (int64, bool, error)     { return member[int64](s, keys) }
+func (s settings) Ints(keys ...string) ([]int64, bool, error)  { return member[[]int64](s, keys) }
+func (s settings) String(keys ...string) (string, bool, error) { return member[string](s, keys) }
+func (s settings) Members() map[string]any                     { return s }
+func (s settings) Under(key string) Settings {
+	m, _ := s[key].(settings)
+	return m
 }
 
 // FuzzWeights checks that every stored tensor is a part of one weight.
@@ -194,7 +188,7 @@ func FuzzWeights(f *testing.F) {
 				tensors = append(tensors, &Tensor{Name: name, DType: dtype, Shape: []int64{2, 16}, Mapped: make([]byte, 256)})
 			}
 		}
-		weights, err := Weights(tensors, hparams.Object{})
+		weights, left, err := Weights(tensors, settings{})
 		if err != nil {
 			return
 		}
@@ -209,6 +203,12 @@ func FuzzWeights(f *testing.F) {
 				}
 			}
 			w.Source()
+		}
+		for _, p := range left {
+			if parts[p] {
+				t.Fatalf("tensor %q is left over and a part of a weight", p.Name)
+			}
+			parts[p] = true
 		}
 		if len(parts) != len(tensors) {
 			t.Fatalf("%d of %d tensors are parts of weights", len(parts), len(tensors))

@@ -33,6 +33,7 @@
 //	--embed-hf-tokenizer       write the text of tokenizer.json into the file, too
 //	--fuse-qkv                 make one tensor of query, key and value
 //	--fuse-gate-up-exps        make one tensor of the gate and up projections of experts
+//	--fp8-as-q8                write the matrices that are stored in FP8 as Q8_0
 //	--mistral-format           read params.json, consolidated*.safetensors and tekken.json
 //	--sentence-transformers-dense-modules
 //	                           include the dense modules that follow an embedding model

@@ -423,9 +423,9 @@ func TestQuantized(t *testing.T) {
 		return safetensorstest.Tensor{Name: victim + suffix, DType: dtype, Shape: []int64{8}, Data: make([]byte, dtype.Bits())}
 	}
 	for scheme, parts := range map[string][]safetensorstest.Tensor{
-		"quantized by fp8":    {part(".weight", safetensors.F8_E4M3), part(".weight_scale_inv", safetensors.F32)},
-		"quantized by bitnet": {part(".weight", safetensors.U8), part(".weight_scale", safetensors.BF16)},
-		"quantized by gptq":   {part(".qweight", safetensors.I32), part(".qzeros", safetensors.I32), part(".scales", safetensors.F16), part(".g_idx", safetensors.I32)},
+		"quantized by eetq":   {part(".weight", safetensors.I8), part(".weight_scales", safetensors.F16)},
+		"quantized by aqlm":   {part(".codes", safetensors.I8), part(".codebooks", safetensors.F16), part(".scales", safetensors.F16)},
+		"quantized by quanto": {part(".weight._data", safetensors.U8), part(".weight._scale", safetensors.F16)},
 		"holds F8_E4M3":       {part(".weight", safetensors.F8_E4M3)},
 		"holds U8":            {part(".weight", safetensors.U8)},
 	} {

@@ -46,8 +46,9 @@
 //	--via TYPE                 take the weights as if converted to auto, f32, f16 or bf16 first
 //
 // and these, as for ggconv: --arch, --model-name, --metadata, --pre,
-// --embed-hf-tokenizer, --fuse-qkv, --fuse-gate-up-exps, --mistral-format, --outside-links,
-// --sentence-transformers-dense-modules, --remote, --cache. With a file they are a usage error.
+// --embed-hf-tokenizer, --fuse-qkv, --fuse-gate-up-exps, --fp8-as-q8, --mistral-format,
+// --outside-links, --sentence-transformers-dense-modules, --remote, --cache.
+// With a file they are a usage error.
 //
 // # Run
 //

@@ -26,6 +26,7 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "embed-hf-tokenizer", Category: Category, Usage: "write the text of tokenizer.json into the file, too, as tokenizer.huggingface.json"},
 		&cli.BoolFlag{Name: "fuse-qkv", Category: Category, Usage: "make one tensor of query, key and value where the architecture knows it"},
 		&cli.BoolFlag{Name: "fuse-gate-up-exps", Category: Category, Usage: "make one tensor of the gate and up projections of experts"},
+		&cli.BoolFlag{Name: "fp8-as-q8", Category: Category, Usage: "write the matrices that are stored in FP8 as Q8_0, whatever the output type"},
 		&cli.BoolFlag{Name: "mistral-format", Category: Category, Usage: "the checkpoint is in Mistral's own format: params.json, consolidated*.safetensors, tekken.json"},
 		&cli.BoolFlag{Name: "sentence-transformers-dense-modules", Category: Category, Usage: "include the dense modules that follow an embedding model"},
 		&cli.BoolFlag{Name: "remote", Category: Category, Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count"},
@@ -54,7 +55,7 @@ var notYet = []struct {
 	name  string
 	value bool // it takes one
 }{
-	{name: "mtp"}, {name: "no-nextn"}, {name: "no-mtp"}, {name: "dspark"}, {name: "mmproj"}, {name: "fp8-as-q8"},
+	{name: "mtp"}, {name: "no-nextn"}, {name: "no-mtp"}, {name: "dspark"}, {name: "mmproj"},
 	{"target-model-dir", true},
 }
 
@@ -74,6 +75,7 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 		FuseQKV:        cmd.Bool("fuse-qkv"),
 		FuseGateUp:     cmd.Bool("fuse-gate-up-exps"),
 		Dense:          cmd.Bool("sentence-transformers-dense-modules"),
+		Float8AsQ8:     cmd.Bool("fp8-as-q8"),
 		Mistral:        cmd.Bool("mistral-format"),
 		OutsideLinks:   cmd.Bool("outside-links"),
 		Remote:         checkpoint.Remote{Endpoint: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")},

@@ -10,6 +10,7 @@ var Checkpoint = map[string]Row{
 	"embed-hf-tokenizer":                  {Field: "Convert.EmbedTokenizer", Args: []string{"--embed-hf-tokenizer"}, Want: "true"},
 	"fuse-qkv":                            {Field: "Convert.FuseQKV", Args: []string{"--fuse-qkv"}, Want: "true"},
 	"fuse-gate-up-exps":                   {Field: "Convert.FuseGateUp", Args: []string{"--fuse-gate-up-exps"}, Want: "true"},
+	"fp8-as-q8":                           {Field: "Convert.Float8AsQ8", Args: []string{"--fp8-as-q8"}, Want: "true"},
 	"mistral-format":                      {Field: "Convert.Mistral", Args: []string{"--mistral-format"}, Want: "true"},
 	"sentence-transformers-dense-modules": {Field: "Convert.Dense", Args: []string{"--sentence-transformers-dense-modules"}, Want: "true"},
 	"outside-links":                       {Field: "Convert.OutsideLinks", Args: []string{"--outside-links"}, Want: "true"},
@@ -24,6 +25,5 @@ var Checkpoint = map[string]Row{
 	"no-mtp":           {Args: []string{"--no-mtp"}, Err: "--no-mtp", Code: 4},
 	"dspark":           {Args: []string{"--dspark"}, Err: "--dspark", Code: 4},
 	"mmproj":           {Args: []string{"--mmproj"}, Err: "--mmproj", Code: 4},
-	"fp8-as-q8":        {Args: []string{"--fp8-as-q8"}, Err: "--fp8-as-q8", Code: 4},
 	"target-model-dir": {Args: []string{"--target-model-dir", "d"}, Err: "--target-model-dir", Code: 4},
 }

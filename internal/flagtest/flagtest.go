@@ -136,4 +136,4 @@ func Documented(t *testing.T, commands ...*cli.Command) {
 	}
 }
 
-var flagName = regexp.MustCompile(`--[a-z][a-z-]*`)
+var flagName = regexp.MustCompile(`--[a-z][a-z0-9-]*`)

@@ -35,11 +35,12 @@ type Variant struct {
 	Name   string
 	Set    string // JSON object laid over config.json; null removes a key
 	Seed   uint64
-	DType  string // "" is the spec's
-	Shards int    // more than 1 writes an index
-	Edge   bool   // the first row of each matrix holds awkward values
-	Out    string // output type of the conversion; "" is f16
-	Ring   bool   // weights repeat after about a million: quick to make, for large checkpoints
+	DType  string   // "" is the spec's
+	Shards int      // more than 1 writes an index
+	Edge   bool     // the first row of each matrix holds awkward values
+	Out    string   // output type of the conversion; "" is f16
+	Flags  []string // further flags of the conversion, which both converters have
+	Ring   bool     // weights repeat after about a million: quick to make, for large checkpoints
 }
 
 // Standard are the variants that every spec has.

@@ -26,6 +26,7 @@ var fills = map[string]fill{
 	"norm":   scaled(1, 0.1),
 	"bias":   scaled(0, 0.05),
 	"decay":  scaled(-3, 0.5),
+	"scale":  func(_ int64, g float64) float64 { return 0.001 + float64(math.Abs(g)*0.01) },              // of quantized weights
 	"log":    func(i int64, g float64) float64 { return float64(float64(i%16)*0.1875) + float64(g*0.1) }, // logarithms of small numbers
 	"count":  func(i int64, _ float64) float64 { return float64(i) },
 	"zero":   func(int64, float64) float64 { return 0 },

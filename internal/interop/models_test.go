@@ -74,7 +74,7 @@ func TestArchitectures(t *testing.T) {
 				_, err := s.Write(root+work+"/specs/"+v.Name, v)
 				must(t, err)
 				out := work + "/specs/" + v.Name + "/" + s.Name + ".gguf"
-				convertOurs(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+out, v.Out, s.PreTokenizer())
+				convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+out, v.Out, s.PreTokenizer(), append([]string{"--compat", "reference"}, v.Flags...)...)
 				must(t, g.Add(v, root+out))
 				if i == 0 {
 					convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+work+"/loaded.gguf", v.Out, s.PreTokenizer())

@@ -1,0 +1,115 @@
+package hftest
+
+import "strings"
+
+// Checkpoints whose matrices are quantized: one spec for each way of storing them that
+// the reference reads.
+
+// quantized returns the table of a small Llama in which each matrix of a layer is
+// stored as lines say: $w is its name without ".weight", $out and $in are its rows
+// and columns.
+func quantized(lines string) string {
+	var b strings.Builder
+	b.WriteString(llamaHead + `
+	bid = num_hidden_layers
+	hd  = opt(head_dim) || hidden_size / num_attention_heads
+	model.embed_tokens.weight                               | vocab_size, hidden_size
+	model.norm.weight                                       | hidden_size
+	model.layers.{bid}.input_layernorm.weight               | hidden_size
+	model.layers.{bid}.post_attention_layernorm.weight      | hidden_size
+`)
+	for _, m := range [][3]string{
+		{"self_attn.q_proj", "num_attention_heads*hd", "hidden_size"},
+		{"self_attn.{k,v}_proj", "num_key_value_heads*hd", "hidden_size"},
+		{"self_attn.o_proj", "hidden_size", "num_attention_heads*hd"},
+		{"mlp.{gate,up}_proj", "intermediate_size", "hidden_size"},
+		{"mlp.down_proj", "hidden_size", "intermediate_size"},
+	} {
+		b.WriteString(strings.NewReplacer("$w", "model.layers.{bid}."+m[0], "$out", "("+m[1]+")", "$in", "("+m[2]+")").Replace(lines))
+	}
+	return b.String()
+}
+
+// quantizedConfig is config.json of that Llama; quantization is its
+// quantization_config.
+func quantizedConfig(quantization string) string {
+	return `{"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": $bos, "eos_token_id": $eos,
+		"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 2048, "mlp_bias": false,
+		"model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+		"rope_scaling": null, "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.51.3",
+		"use_cache": true, "vocab_size": $vocab, "quantization_config": ` + quantization + `}`
+}
+
+func init() {
+	options := func(more ...Variant) []Variant {
+		return append([]Variant{{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"}, {Name: "auto", Seed: 4, Out: "auto"}}, more...)
+	}
+	asQ8 := Variant{Name: "as-q8", Seed: 5, Out: "f16", Flags: []string{"--fp8-as-q8"}}
+	add(Spec{
+		Name:      "fp8-block",
+		Tokenizer: "spm",
+		Config: quantizedConfig(`{"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "scale_fmt": "ue8m0", "weight_block_size": [32, 48],
+			"modules_to_not_convert": ["lm_head"]}`),
+		Tensors: quantized(`
+			a = quantization_config.weight_block_size[0]
+			b = quantization_config.weight_block_size[1]
+			$w.weight           | $out, $in | as F8_E4M3 | if !opt(e5m2)
+			$w.weight           | $out, $in | as F8_E5M2 | if opt(e5m2)
+			$w.weight_scale_inv | floor(($out+a-1)/a), floor(($in+b-1)/b) | fill scale
+			`),
+		Variants: options(asQ8,
+			Variant{Name: "e5m2", Seed: 6, Set: `{"e5m2": true, "quantization_config": {"weight_block_size": [128, 128], "fmt": "e5m2"}}`}),
+	})
+	add(Spec{
+		Name:      "fp8-tensor",
+		Tokenizer: "spm",
+		Config:    quantizedConfig(`{"activation_scheme": "static", "quant_method": "fp8", "weight_block_size": null}`),
+		Tensors: quantized(`
+			$w.weight           | $out, $in | as F8_E4M3
+			$w.weight_scale_inv |           | fill scale | if !opt(channel)
+			$w.weight_scale_inv | $out      | fill scale | if opt(channel)
+			$w.activation_scale |           | fill scale
+			`),
+		Variants: options(asQ8, Variant{Name: "channel", Seed: 6, Set: `{"channel": true, "tie_word_embeddings": true}`}),
+	})
+	const group = `"config_groups": {"group_0": {"input_activations": {"dynamic": true, "num_bits": 8, "strategy": "token", "symmetric": true, "type": "float"},
+		"output_activations": null, "targets": ["Linear"], "weights": `
+	const rest = `"global_compression_ratio": null, "ignore": ["lm_head"], "kv_cache_scheme": null, "quant_method": "compressed-tensors", "quantization_status": "compressed"}`
+	add(Spec{
+		Name:      "ct-fp8",
+		Tokenizer: "spm",
+		Config: quantizedConfig(`{` + group + `{"actorder": null, "block_structure": null, "dynamic": false, "group_size": null, "num_bits": 8, "observer": "minmax",
+			"strategy": "channel", "symmetric": true, "type": "float"}}}, "format": "float-quantized", ` + rest),
+		Tensors: quantized(`
+			$w.weight       | $out, $in | as F8_E4M3
+			$w.weight_scale | $out, 1   | fill scale | if !opt(blocks)
+			$w.weight_scale | floor(($out+31)/32), floor(($in+47)/48) | fill scale | if opt(blocks)
+			`),
+		Variants: options(asQ8, Variant{Name: "blocks", Seed: 6, Flags: []string{"--fp8-as-q8"}, Set: `{"blocks": true,
+			"quantization_config": {"config_groups": {"group_0": {"weights": {"strategy": "block", "block_structure": [32, 48]}}}}}`}),
+	})
+	add(Spec{
+		Name:      "ct-int8",
+		Tokenizer: "spm",
+		Config: quantizedConfig(`{` + group + `{"actorder": null, "block_structure": null, "dynamic": false, "group_size": null, "num_bits": 8, "observer": "minmax",
+			"strategy": "channel", "symmetric": true, "type": "int"}}}, "format": "int-quantized", ` + rest),
+		Tensors: quantized(`
+			$w.weight       | $out, $in | as I8
+			$w.weight_scale | $out, 1   | fill scale
+			`),
+		Variants: options(asQ8, Variant{Name: "naive", Seed: 6, Set: `{"quantization_config": {"format": "naive-quantized"}}`}),
+	})
+	add(Spec{
+		Name:      "modelopt-fp8",
+		Tokenizer: "spm",
+		Config:    quantizedConfig(`{"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.33.0"}, "quant_algo": "FP8", "quant_method": "modelopt"}`),
+		Tensors: quantized(`
+			$w.weight       | $out, $in | as F8_E4M3
+			$w.weight_scale |           | fill scale | as F32
+			$w.input_scale  |           | fill scale | as F32
+			`) + `
+			model.layers.{bid}.self_attn.{k_proj.k,v_proj.v}_scale |  | fill scale | as F32
+			`,
+		Variants: options(asQ8),
+	})
+}
