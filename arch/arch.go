@@ -24,13 +24,13 @@ import (
 
 // registry lists the architectures; a class belongs to one of them.
 var registry = []*table.Arch{
-	llama,
+	llama, llamaInside,
 
 	arwkv7, bert, bloom, codeshell, distilbert, euroBert, falcon, falconH1, gpt2, gptj, gptneox, jamba, jinaBertV2, jinaBertV3, mamba, mamba2, modernBert, mpt,
 	neoBert, nomicBert, nomicBertMoE, refact, roberta, ruGPT3XL, rwkv4, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2, t5, t5encoder, whisper, xlmRoberta,
 
 	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, glm4, glm4moe, gptOSS, granite, graniteHybrid, graniteMoE, llama4, mixtral, olmo, olmo2, olmoe,
-	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3moe, qwen3next, qwen3vl, qwen3vlmoe,
+	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3asr, qwen3moe, qwen3next, qwen3omni, qwen3vl, qwen3vlmoe,
 
 	afmoe, apertus, arcee, arctic, bitnet, bailingMoE, bailingMoE2, dbrx, deci, groveMoE, jais, jais2, dream, llada, lladaMoE, maincoder, mellum, minimaxM2, mistral3, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
 	baichuan, chatglm, cohere2, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2moe, minicpm, minicpm3, nemotron,

@@ -14,7 +14,7 @@ import (
 var llama = &table.Arch{
 	Name:      "llama",
 	Shapes:    shape.WholeHeadRotates,
-	Classes:   []string{"LLaMAForCausalLM", "LlamaForCausalLM", "MistralForCausalLM"},
+	Classes:   []string{"LLaMAForCausalLM", "LlamaForCausalLM", "MistralForCausalLM", "IQuestCoderForCausalLM"},
 	Body:      table.Body{Classes: []string{"LlamaModel", "MistralModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
@@ -22,9 +22,50 @@ var llama = &table.Arch{
 	Expect: []table.Expect{
 		parts.SiLU,
 		parts.Expect("draft_vocab_size"), // a draft model for another one
+		parts.Expect("clip_qkv"),
 	},
 	Tensors: parts.LlamaTensors,
 	Extra:   parts.Llama3Extra,
+}
+
+// llamaInside is the Llama inside of models that see or hear, some with names of
+// their own: Pixtral and Voxtral, SmolVLM, Janus, Sarashina.
+var llamaInside = &table.Arch{
+	Name:      "llama",
+	Shapes:    shape.WholeHeadRotates,
+	Classes:   []string{"LlavaForConditionalGeneration", "VoxtralForConditionalGeneration", smolVLM, janus, sarashina2Vision},
+	Tokenizer: tokenizer.ClassLlama,
+	Fused:     table.FusedQKV,
+	Metadata:  parts.LlamaRows,
+	Unused: slices.Concat(parts.TowerKeys, []string{"vq_config", "generation_config", "neftune_noise_alpha", "is_llama_config", "pixel_shuffle_factor",
+		"use_reentrant_checkpointing", "perceiver_config"}),
+	Expect: slices.Concat(llama.Expect, []table.Expect{parts.Expect("qk_layer_norms", "false"), parts.Expect("rope_interleaved", "false")}),
+	Rename: []table.Rename{
+		{Prefix: "model.text_model.", With: "model.", If: parts.ClassIs(smolVLM)},
+		{Prefix: "llm.", With: "", If: parts.ClassIs(sarashina2Vision)},
+	},
+	Drop: slices.Concat(
+		otherParts(janus, "model.aligner.", "model.vqmodel.", "model.generation_embeddings.", "model.generation_aligner.", "model.generation_head."),
+		otherParts(sarashina2Vision, "norm."),
+	),
+	Tensors: parts.LlamaTensors,
+	Extra:   parts.Llama3Extra,
+}
+
+// The classes among them that have names of their own.
+const (
+	smolVLM          = "VLlama3ForCausalLM"
+	janus            = "JanusForConditionalGeneration"
+	sarashina2Vision = "Sarashina2VisionForCausalLM"
+)
+
+// otherParts leaves out what models of a class have besides the language model
+// under names that do not show it.
+func otherParts(class string, prefixes ...string) (list []table.Drop) {
+	for _, p := range prefixes {
+		list = append(list, table.Drop{Prefix: p, Why: table.OtherPart, If: parts.ClassIs(class)})
+	}
+	return list
 }
 
 // mixtral is Mixtral: Llama with experts. It shares the name, the metadata and

@@ -15,7 +15,7 @@ import (
 // of the reference's converter.
 var olmo = &table.Arch{
 	Name:      "olmo",
-	Classes:   []string{"OlmoForCausalLM"},
+	Classes:   []string{"OlmoForCausalLM", "OLMoForCausalLM"},
 	Body:      table.Body{Classes: []string{"OlmoModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,

@@ -16,14 +16,19 @@ import (
 // qwen2 is Qwen 1.5, 2 and 2.5. Source: the Qwen2 class of the reference's
 // converter.
 var qwen2 = &table.Arch{
-	Name:      "qwen2",
-	Classes:   []string{"Qwen2ForCausalLM", "Qwen2Model"},
+	Name: "qwen2",
+	Classes: []string{"Qwen2ForCausalLM", "Qwen2Model", "KORMoForCausalLM", "DotsOCRForCausalLM", "Qwen2AudioForConditionalGeneration",
+		"AudioFlamingo3ForConditionalGeneration"},
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.PoolingRow}),
-	Expect:    []table.Expect{parts.SiLU},
+	Unused:    parts.TowerKeys,
+	Expect:    []table.Expect{parts.SiLU, parts.Expect("mask_type"), parts.Expect("use_mrope", "false")},
 	Rename:    parts.BareNames,
-	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.MLPRows),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, []table.TensorRow{ // KORMo's names
+		{HF: "model.layers.{bid}.pre_attention_layernorm", GGUF: "blk.{bid}.attn_norm", Optional: true},
+		{HF: "model.layers.{bid}.pre_mlp_layernorm", GGUF: "blk.{bid}.ffn_norm", Optional: true},
+	}, parts.AttentionRows(table.MayBias, table.NoBias), parts.MLPRows),
 }
 
 // qwen2moe is Qwen 1.5 and 2 with experts.
@@ -42,14 +47,19 @@ var qwen2moe = &table.Arch{
 // qwen3 is Qwen 3, its embedding models and its rerankers.
 var qwen3 = &table.Arch{
 	Name:      "qwen3",
-	Classes:   []string{"Qwen3ForCausalLM", "Qwen3Model"},
+	Classes:   []string{"Qwen3ForCausalLM", "Qwen3Model", "StepVLForConditionalGeneration"},
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(qwen2.Metadata, rerankRows),
+	Unused:    slices.Concat(parts.TowerKeys, stepVLKeys),
 	Expect:    []table.Expect{parts.SiLU},
 	Rename:    parts.BareNames,
 	Tensors:   slices.Concat(rerankHead, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.MLPRows),
 }
+
+// stepVLKeys are of the part for pictures of Step3-VL.
+var stepVLKeys = []string{"understand_projector_stride", "vision_select_layer", "image_token_len", "patch_token_len", "im_start_token", "im_end_token",
+	"im_patch_token", "use_im_start_end"}
 
 // qwen3moe is Qwen 3 with experts.
 var qwen3moe = &table.Arch{
@@ -60,27 +70,32 @@ var qwen3moe = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.QwenMoERows,
-	Expect:    []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1")},
-	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"),
+		parts.Expect("use_qk_norm", "true")},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
 }
 
 // qwen2vl is the language model of Qwen 2 VL and 2.5 VL. Source: the Qwen-VL
 // classes of the reference's converter.
 var qwen2vl = &table.Arch{
 	Name:         "qwen2vl",
-	Classes:      []string{"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration", "Qwen2VLModel"},
+	Classes:      []string{"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration", "Qwen2VLModel", "Qwen2_5OmniModel"},
 	Tokenizer:    tokenizer.ClassSPMOrGPT2,
 	Fused:        table.FusedQKV,
 	RopeSections: true,
 	Metadata:     parts.CommonRows,
-	Unused:       visionKeys,
+	Unused:       slices.Concat(parts.TowerKeys, omniKeys),
 	Expect:       []table.Expect{parts.SiLU},
-	Rename:       parts.BareNames,
+	Rename:       slices.Concat(thinkerNames, parts.BareNames),
 	Tensors:      slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.MLPRows),
 }
 
-// visionKeys are ids of tokens that represent pictures.
-var visionKeys = []string{"image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id", "vision_token_id"}
+// omniKeys are of the parts of Qwen's Omni models that speak, and of tokens.
+var omniKeys = []string{"enable_audio_output", "enable_talker", "talker_config", "token2wav_config", "code2wav_config", "init_std",
+	"assistant_token_id", "im_end_token_id", "im_start_token_id", "system_token_id", "user_token_id", "tts_bos_token_id", "tts_eos_token_id", "tts_pad_token_id"}
+
+// thinkerNames are for models that speak, of which the thinker is the language model.
+var thinkerNames = []table.Rename{{Prefix: "thinker.", With: ""}}
 
 // qwen3vl is the language model of Qwen 3 VL, which adds what some layers of the
 // part for pictures see to its own first layers.
@@ -93,12 +108,12 @@ var qwen3vl = &table.Arch{
 	Metadata:     slices.Concat(qwen3.Metadata, []table.Row{{Key: "n_deepstack_layers", Derive: deepstackLayers}}),
 	Unused:       qwen3vlUnused,
 	Expect:       []table.Expect{parts.SiLU},
-	Rename:       parts.BareNames,
+	Rename:       slices.Concat(thinkerNames, parts.BareNames),
 	Tensors:      qwen3.Tensors,
 }
 
 // qwen3vlUnused: the runtime interleaves the sections of this architecture.
-var qwen3vlUnused = slices.Concat(visionKeys, []string{"rope_scaling.mrope_interleaved"})
+var qwen3vlUnused = slices.Concat(parts.TowerKeys, omniKeys, []string{"rope_scaling.mrope_interleaved", "rope_scaling.interleaved", "support_languages"})
 
 // qwen3vlmoe is qwen3vl with experts, which are stored the other way round:
 // [experts, hidden, 2*width], the gate first, and [experts, width, hidden].
@@ -112,9 +127,32 @@ var qwen3vlmoe = &table.Arch{
 	Metadata:     slices.Concat(qwen3moe.Metadata, []table.Row{{Key: "n_deepstack_layers", Derive: deepstackLayers}}),
 	Unused:       qwen3vlUnused,
 	Expect:       qwen3moe.Expect,
-	Rename:       parts.BareNames,
+	Rename:       slices.Concat(thinkerNames, parts.BareNames),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.ExpertRows,
 		turned(parts.FusedExpertRows)),
+}
+
+// qwen3asr and qwen3omni are the language models of Qwen 3 ASR and Omni, into which
+// no layers of the part for pictures go.
+var (
+	qwen3asr  = heard(qwen3vl, "Qwen3ASRForConditionalGeneration", tokenizer.ClassQwen3ASR)
+	qwen3omni = heard(qwen3vlmoe, "Qwen3OmniMoeForConditionalGeneration", tokenizer.ClassQwen3Omni)
+)
+
+func heard(model *table.Arch, class string, tok tokenizer.Class) *table.Arch {
+	return &table.Arch{
+		Name:         model.Name,
+		Shapes:       model.Shapes,
+		Classes:      []string{class},
+		Tokenizer:    tok,
+		Fused:        model.Fused,
+		RopeSections: true,
+		Metadata:     parts.With(model.Metadata, table.Row{Key: "n_deepstack_layers", Const: gguf.Uint32(0)}),
+		Unused:       model.Unused,
+		Expect:       model.Expect,
+		Rename:       model.Rename,
+		Tensors:      model.Tensors,
+	}
 }
 
 // turned returns rows of stacks whose matrices are transposed.

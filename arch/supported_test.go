@@ -10,7 +10,6 @@ import (
 // lacking are the classes of the reference that are not converted here, by kind.
 var lacking = map[string]string{
 	"text": `
-AudioFlamingo3ForConditionalGeneration
 BailingMoeV3ForCausalLM
 BailingMoeV3VLForConditionalGeneration
 BambaForCausalLM
@@ -32,7 +31,6 @@ DeepseekV4ForCausalLM
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
 Dots3NoteTextForCausalLM
-DotsOCRForCausalLM
 Eagle3DraftModel
 Eagle3LlamaForCausalLM
 Eagle3Speculator
@@ -63,10 +61,7 @@ HYV3ForCausalLM
 HYV4ForCausalLM
 HrmTextForCausalLM
 HunYuanVLForConditionalGeneration
-IQuestCoderForCausalLM
-JanusForConditionalGeneration
 K2HorizonForCausalLM
-KORMoForCausalLM
 KevModel
 KimiK25ForConditionalGeneration
 KimiK3ForConditionalGeneration
@@ -83,7 +78,6 @@ LiLiCorrDraftModel
 LingDSparkModel
 LlamaBidirectionalModel
 LlamaForCausalLMEagle3
-LlavaForConditionalGeneration
 MapleForCausalLM
 MiMoV2FlashForCausalLM
 MiMoV2ForCausalLM
@@ -99,17 +93,12 @@ MuseGlimmerForConditionalGeneration
 NemotronHForCausalLM
 NemotronHPuzzleForCausalLM
 NimbleModel
-OLMoForCausalLM
 OpenJevModel
 PaddleOCRVLForConditionalGeneration
 PocketTTSModel
 PplxDeciderModel
 QWenLMHeadModel
-Qwen2AudioForConditionalGeneration
-Qwen2_5OmniModel
-Qwen3ASRForConditionalGeneration
 Qwen3DSparkModel
-Qwen3OmniMoeForConditionalGeneration
 Qwen3TTSForConditionalGeneration
 Qwen3_5ForCausalLM
 Qwen3_5ForConditionalGeneration
@@ -119,20 +108,16 @@ Qwen3_5TextModel
 Qwen4ExpForCausalLM
 Qwen4ExpForConditionalGeneration
 RND1
-Sarashina2VisionForCausalLM
 SarvamMoEForCausalLM
 SolarOpenForCausalLM
 Spark2_5ForCausalLM
 Step3p5ForCausalLM
 Step3p7ForConditionalGeneration
-StepVLForConditionalGeneration
 TalkieForCausalLM
 UltravoxModel
 UnlimitedOCRForCausalLM
-VLlama3ForCausalLM
 VllmD3Model
 VllmDecision2Model
-VoxtralForConditionalGeneration
 WavTokenizerDec
 YoutuForCausalLM
 YoutuVLForConditionalGeneration

@@ -61,5 +61,7 @@ const (
 	ClassRefact        Class = "refact"      // refact.py RefactModel
 	ClassMiniMax       Class = "minimax"     // minimax.py MiniMaxText01Model
 	ClassLaguna        Class = "laguna"      // laguna.py LagunaModel
+	ClassQwen3ASR      Class = "qwen3-asr"   // qwen3vl.py Qwen3ASRTextModel
+	ClassQwen3Omni     Class = "qwen3-omni"  // qwen3vl.py Qwen3OmniMoeTextModel
 	ClassKimiLinear    Class = "kimi-linear" // kimi_linear.py KimiLinearModel
 )

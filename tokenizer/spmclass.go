@@ -70,6 +70,8 @@ var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassQwen:          loadQwen,
 	ClassDeepSeek2:     loadDeepSeek2,
 	ClassKimiLinear:    loadKimiLinear,
+	ClassQwen3ASR:      loadQwen3ASR,
+	ClassQwen3Omni:     loadQwen3Omni,
 }
 
 // specialKinds are the kinds of special token that most rule sets look for.

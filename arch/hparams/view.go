@@ -179,7 +179,7 @@ var inertKeys = set(
 	"forced_bos_token_id", "forced_eos_token_id", "bad_words_ids", "begin_suppress_tokens",
 	// how text is generated
 	"do_sample", "early_stopping", "num_beams", "num_beam_groups", "num_return_sequences", "diversity_penalty", "temperature", "top_k", "top_p",
-	"typical_p", "repetition_penalty", "length_penalty", "min_length", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
+	"typical_p", "repetition_penalty", "length_penalty", "min_length", "max_length", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
 	"exponential_decay_length_penalty", "remove_invalid_values", "output_scores", "return_dict_in_generate", "prefix", "use_cache",
 	// training
 	"attention_dropout", "attn_dropout", "attn_pdrop", "classifier_dropout", "dropout", "dropout_rate", "embd_pdrop", "emb_pdrop", "embedding_dropout",

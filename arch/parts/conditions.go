@@ -31,6 +31,11 @@ func Not(cond table.Cond) table.Cond {
 // the checkpoint is left out.
 var Tied = IsTrue("tie_word_embeddings")
 
+// ClassIs is the condition that the model is of a class.
+func ClassIs(class string) table.Cond {
+	return func(l table.Layer) (bool, error) { return l.Class == class, nil }
+}
+
 // IsTrue is the condition that a flag is on.
 func IsTrue(key string) table.Cond {
 	return func(l table.Layer) (bool, error) {

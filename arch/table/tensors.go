@@ -166,6 +166,10 @@ type Drop struct {
 // same without them.
 const Silent = ""
 
+// OtherPart is the reason why the tensors of a larger model are left out that are
+// not of its language model.
+const OtherPart = "of the parts of the model for pictures and sound"
+
 // pattern is one name that a row matches: the row's HF name with one of Parts and
 // one suffix.
 type pattern struct {
@@ -558,7 +562,7 @@ func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical,
 		}
 	}
 	if !a.KeepAll && isOtherPart(name) {
-		return name, "of the parts of the model for pictures and sound", true, nil
+		return name, OtherPart, true, nil
 	}
 	return name, "", false, nil
 }

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"ggforge/arch/hparams"
 )
 
 // Spec describes the checkpoints of one architecture.
@@ -87,17 +89,39 @@ func (s *Spec) Bare() (Variant, error) {
 		return drop
 	}
 	drop := list(config)
-	if text, ok := config["text_config"].(object); ok {
-		drop["text_config"] = list(text)
+	for _, path := range textPaths {
+		if text := member(config, path); text != nil {
+			merge(drop, wrap(path, list(text)))
+		}
 	}
 	v.Set = string(marshal(drop))
 	return v, nil
 }
 
+// textPaths are the places of the language model's configuration in that of a larger
+// model.
+var textPaths = [][]string{{"text_config"}, {"thinker_config", "text_config"}}
+
+// member returns the object at a path, nil if there is none.
+func member(m object, path []string) object {
+	for _, key := range path {
+		m, _ = m[key].(object)
+	}
+	return m
+}
+
+// wrap returns an object that has m at a path.
+func wrap(path []string, m object) object {
+	for _, key := range slices.Backward(path) {
+		m = object{key: m}
+	}
+	return m
+}
+
 var identifier = regexp.MustCompile(`[a-zA-Z_][a-zA-Z0-9_]*`)
 
 // bareKeys are kept in any case.
-var bareKeys = map[string]bool{"architectures": true, "model_type": true, "auto_map": true, "text_config": true, "vision_config": true,
+var bareKeys = map[string]bool{"architectures": true, "model_type": true, "auto_map": true, "text_config": true, "thinker_config": true, "vision_config": true,
 	"quantization_config": true, "vocab_size": true, "num_attention_heads": true, "num_key_value_heads": true, "n_head": true, "head_dim": true,
 	"n_layers": true, "num_hidden_layers": true, "n_layer": true, "num_layers": true, "intermediate_size": true, "layer_types": true}
 
@@ -111,16 +135,11 @@ func (s *Spec) Class() string {
 	if err != nil {
 		panic(err)
 	}
-	classes, _ := c["architectures"].([]any)
-	if text, ok := c["text_config"].(map[string]any); ok {
-		if list, ok := text["architectures"].([]any); ok {
-			classes = list
-		}
+	config, err := hparams.Parse(marshal(c), nil)
+	if err != nil {
+		panic(fmt.Sprintf("hftest: %s: %v", s.Name, err))
 	}
-	if len(classes) == 0 {
-		panic(fmt.Sprintf("hftest: %s: config.json without architectures", s.Name))
-	}
-	return classes[0].(string)
+	return config.Class
 }
 
 var specs []*Spec

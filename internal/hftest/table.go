@@ -192,8 +192,10 @@ func (e *env) value(x ast.Expr) (any, error) {
 		if x.Name == "true" || x.Name == "false" {
 			return number(x.Name == "true"), nil
 		}
-		if text, ok := e.config["text_config"].(map[string]any); ok && text[x.Name] != nil {
-			return plain(text[x.Name]), nil
+		for _, path := range textPaths {
+			if v := member(e.config, path)[x.Name]; v != nil {
+				return plain(v), nil
+			}
 		}
 		return plain(e.config[x.Name]), nil
 	case *ast.SelectorExpr:
