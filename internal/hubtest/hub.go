@@ -63,13 +63,25 @@ func Serve(t testing.TB, id, folder string) *Hub {
 		}
 		path := r.URL.EscapedPath()
 		switch {
-		case path == "/api/models/"+id+"/revision/main":
-			h.list(t, w, folder)
-		case strings.HasPrefix(path, "/"+id+"/resolve/"+Commit+"/"):
-			http.Redirect(w, r, files.URL+strings.TrimPrefix(r.URL.Path, "/"+id+"/resolve/"+Commit)+"?signature=secret", http.StatusFound)
-		default:
-			http.NotFound(w, r)
+		case path == "/api/models/"+id || path == "/api/models/"+id+"/revision/main" || path == "/api/models/"+id+"/revision/"+Commit:
+			h.list(t, w, id, folder)
+			return
+		case path == "/api/models/"+id+"/tree/"+Commit:
+			h.tree(t, w, folder)
+			return
+		case strings.HasPrefix(path, "/"+id+"/resolve/"):
+			rev, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"+id+"/resolve/"), "/")
+			st, err := os.Stat(filepath.Join(folder, filepath.FromSlash(name)))
+			if err != nil || rev != "main" && rev != Commit {
+				break
+			}
+			w.Header().Set("X-Repo-Commit", Commit)
+			w.Header().Set("X-Linked-Etag", fmt.Sprintf("%q", name))
+			w.Header().Set("X-Linked-Size", fmt.Sprint(st.Size()))
+			http.Redirect(w, r, files.URL+"/"+name+"?signature=secret", http.StatusFound)
+			return
 		}
+		http.NotFound(w, r)
 	}))
 	h.URL, h.Host = hub.URL, files.URL
 	t.Cleanup(hub.Close)
@@ -88,9 +100,8 @@ func (h *Hub) Sent() int64 { return h.sent.Load() }
 // Requests returns how many requests for files there were.
 func (h *Hub) Requests() int64 { return h.requests.Load() }
 
-// list answers with the files of the model.
-func (h *Hub) list(t testing.TB, w http.ResponseWriter, folder string) {
-	var names []string
+// names returns the files of the model.
+func (h *Hub) names(t testing.TB, folder string) (names []string) {
 	err := filepath.WalkDir(folder, func(path string, e os.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			name, err := filepath.Rel(folder, path)
@@ -102,6 +113,32 @@ func (h *Hub) list(t testing.TB, w http.ResponseWriter, folder string) {
 	if err != nil {
 		t.Error(err)
 	}
+	return names
+}
+
+// tree answers with the files and their sizes, which the hub's own library asks for.
+func (h *Hub) tree(t testing.TB, w http.ResponseWriter, folder string) {
+	type file struct {
+		Type string `json:"type"`
+		Path string `json:"path"`
+		OID  string `json:"oid"`
+		Size int64  `json:"size"`
+	}
+	var files []file
+	for _, name := range h.names(t, folder) {
+		st, err := os.Stat(filepath.Join(folder, filepath.FromSlash(name)))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		files = append(files, file{"file", name, Commit, st.Size()})
+	}
+	json.NewEncoder(w).Encode(files)
+}
+
+// list answers with the files of the model.
+func (h *Hub) list(t testing.TB, w http.ResponseWriter, id, folder string) {
+	names := h.names(t, folder)
 	if h.Listed != nil {
 		names = h.Listed(names)
 	}
@@ -109,9 +146,10 @@ func (h *Hub) list(t testing.TB, w http.ResponseWriter, folder string) {
 		Name string `json:"rfilename"`
 	}
 	answer := struct {
+		ID       string `json:"id"`
 		SHA      string `json:"sha"`
 		Siblings []file `json:"siblings"`
-	}{SHA: Commit}
+	}{ID: id, SHA: Commit}
 	for _, name := range names {
 		answer.Siblings = append(answer.Siblings, file{name})
 	}
