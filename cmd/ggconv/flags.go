@@ -43,8 +43,8 @@ func flags() []cli.Flag {
 type request struct {
 	Dir     string
 	Dirs    []string // of Convert.ConfigOnly
-	Out     string // as the user names it, "" for the default
-	ByName  bool   // Out may say which type is meant: no flag does
+	Out     string   // as the user names it, "" for the default
+	ByName  bool     // Out may say which type is meant: no flag does
 	Convert convert.Options
 	Write   writer.Options
 

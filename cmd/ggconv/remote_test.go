@@ -134,7 +134,6 @@ func TestRemoteToken(t *testing.T) {
 	}
 }
 
-
 // TestRemoteNamesOfModels checks what is refused as the name of a model.
 func TestRemoteNamesOfModels(t *testing.T) {
 	for _, name := range []string{
