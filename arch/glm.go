@@ -3,7 +3,6 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -34,17 +33,14 @@ var glm4 = &table.Arch{
 // glm4moe is GLM-4.5 and its successors. The layer that predicts further tokens
 // is kept after the others.
 var glm4moe = &table.Arch{
-	Name:       "glm4moe",
-	Shapes:     shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
-	Classes:    []string{"Glm4MoeForCausalLM"},
-	Body:       table.Body{Classes: []string{"Glm4MoeModel"}, Prefix: "model."},
-	Tokenizer:  tokenizer.ClassGLM,
-	Fused:      table.FusedQKV,
-	BlockCount: withNextn,
-	Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
-		n, err := withNextn(c)
-		return table.Uint32Of(n, true, err)
-	}}), []table.Row{
+	Name:      "glm4moe",
+	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
+	Classes:   []string{"Glm4MoeForCausalLM"},
+	Body:      table.Body{Classes: []string{"Glm4MoeModel"}, Prefix: "model."},
+	Tokenizer: tokenizer.ClassGLM,
+	Fused:     table.FusedQKV,
+	NextN:     parts.Numbered,
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "rope.dimension_count", Derive: parts.PartialRope(0.5)},
 		parts.Optional(parts.UintRow("expert_count", "n_routed_experts")),
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
@@ -53,7 +49,7 @@ var glm4moe = &table.Arch{
 		{Key: "expert_gating_func", Const: gguf.Uint32(parts.GatingFuncs["sigmoid"])},
 		parts.Optional(parts.FloatRow("expert_weights_scale", "routed_scaling_factor")),
 		parts.Optional(parts.BoolRow("expert_weights_norm", "norm_topk_prob")),
-		parts.Optional(parts.UintRow("nextn_predict_layers", "num_nextn_predict_layers")),
+		parts.NextNRow,
 	}),
 	Unused: []string{"use_qk_norm"}, // the norms show it
 	Expect: []table.Expect{parts.SiLU},
@@ -63,18 +59,4 @@ var glm4moe = &table.Arch{
 	}, parts.Only(parts.IsTrue("use_qk_norm"), parts.QKNormRows),
 		parts.Only(parts.DenseFirst, parts.MLPRows), parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, []table.TensorRow{parts.CorrectionRow})), parts.Only(parts.SharedAfter, parts.SharedExpertRows),
 		parts.Only(parts.NextN, parts.NextNRows)),
-}
-
-// withNextn is the number of layers together with those that predict further
-// tokens (MTP).
-func withNextn(c *hparams.View) (int64, error) {
-	n, err := c.BlockCount()
-	if err != nil {
-		return 0, err
-	}
-	more, _, err := c.Int("num_nextn_predict_layers")
-	if err == nil && (more < 0 || more > hparams.MaxBlocks || n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_nextn_predict_layers", "a number of layers", more)
-	}
-	return n + more, err
 }

@@ -29,15 +29,12 @@ var qwen3next = &table.Arch{
 			"ssm_norm": "value_dim / dt_rank", "ssm_out": "value_dim, n_embd",
 		},
 	},
-	Classes:    []string{"Qwen3NextForCausalLM"},
-	Body:       table.Body{Classes: []string{"Qwen3NextModel"}, Prefix: "model."},
-	Tokenizer:  tokenizer.ClassGPT2,
-	Fused:      table.FusedQKV | table.FusedGateUp,
-	BlockCount: qwen3nextBlocks,
-	Metadata: slices.Concat(parts.With(parts.QwenMoERows, table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
-		n, err := qwen3nextBlocks(c)
-		return table.Uint32Of(n, true, err)
-	}}), []table.Row{
+	Classes:   []string{"Qwen3NextForCausalLM"},
+	Body:      table.Body{Classes: []string{"Qwen3NextModel"}, Prefix: "model."},
+	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV | table.FusedGateUp,
+	NextN:     qwenNextN,
+	Metadata: slices.Concat(parts.QwenMoERows, []table.Row{
 		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, err := qwen3nextMTP(c)
 			return table.Uint32Of(n, n > 0, err)
@@ -92,26 +89,18 @@ var mtpNames = func() (list []table.Rename) {
 	return list
 }()
 
-// qwen3nextBlocks is the number of layers together with those that predict
-// further tokens.
-func qwen3nextBlocks(c *hparams.View) (int64, error) {
-	n, err := c.BlockCount()
-	if err != nil {
-		return 0, err
-	}
-	mtp, err := qwen3nextMTP(c)
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
-	}
-	return n + mtp, err
-}
+// qwenNextN is how Qwen's models have these layers.
+var qwenNextN = &table.NextN{Layers: qwen3nextMTP, Prefixes: []string{"mtp.", "model.mtp."}}
 
 // qwen3nextMTP is the number of layers that predict further tokens. Where the
-// config does not say it, the tensors do.
+// config does not say it, the tensors do. There are none if the user wants none.
 func qwen3nextMTP(c *hparams.View) (int64, error) {
 	n, _, err := c.Int("mtp_num_hidden_layers")
 	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
 		err = hparams.WrongType("mtp_num_hidden_layers", "a number of layers", n)
+	}
+	if c.Options.NextN == hparams.NoNextN {
+		return 0, err
 	}
 	if err != nil || n > 0 {
 		return n, err
@@ -153,14 +142,18 @@ func recurrentLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if c.KnownType() == "" && !c.Has("layer_types") {
 		return v, false, nil
 	}
-	n, err := qwen3nextBlocks(c)
+	n, err := c.BlockCount()
+	if err != nil {
+		return v, false, err
+	}
+	more, err := qwen3nextMTP(c)
 	if err != nil {
 		return v, false, err
 	}
 	if _, _, err := c.LayerTypes(); err != nil {
 		return v, false, err
 	}
-	recurrent := make([]bool, min(n, 2*hparams.MaxBlocks))
+	recurrent := make([]bool, min(max(n, 0)+more, 2*hparams.MaxBlocks))
 	for i := range recurrent {
 		if recurrent[i], err = linearAttention(table.Layer{View: c, Bid: int64(i)}); err != nil {
 			return v, false, err

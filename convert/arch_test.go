@@ -8,9 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/urfave/cli/v3"
+
 	"ggforge/arch"
 	"ggforge/arch/table"
 	"ggforge/convert"
+	"ggforge/internal/convertflags"
 	"ggforge/internal/hftest"
 	"ggforge/writer"
 )
@@ -70,16 +73,8 @@ func convertVariant(t *testing.T, s *hftest.Spec, v hftest.Variant) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt := convert.Options{Type: typ, Pre: s.PreTokenizer(), Reference: true}
-	for _, flag := range v.Flags {
-		switch flag {
-		case "--fp8-as-q8":
-			opt.Float8AsQ8 = true
-		case "--no-lazy": // of the reference's own affairs
-		default:
-			t.Fatalf("%s: no option for %s", v.Name, flag)
-		}
-	}
+	opt := optionsOf(t, v.Flags)
+	opt.Type, opt.Pre, opt.Reference = typ, s.PreTokenizer(), true
 	job, err := convert.Prepare(t.Context(), dir, opt)
 	if err != nil {
 		t.Fatalf("%s: %v", v.Name, err)
@@ -90,6 +85,19 @@ func convertVariant(t *testing.T, s *hftest.Spec, v hftest.Variant) string {
 		t.Fatalf("%s: %v", v.Name, err)
 	}
 	return path
+}
+
+// optionsOf returns the options that flags of the commands ask for.
+func optionsOf(t *testing.T, flags []string) (opt convert.Options) {
+	t.Helper()
+	cmd := &cli.Command{Flags: convertflags.Flags(), Action: func(_ context.Context, cmd *cli.Command) (err error) {
+		opt, err = convertflags.Options(cmd)
+		return err
+	}}
+	if err := cmd.Run(t.Context(), append([]string{"convert"}, flags...)); err != nil {
+		t.Fatal(err)
+	}
+	return opt
 }
 
 // differences lists lines of one text that the other does not have; the goldens

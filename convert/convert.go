@@ -59,6 +59,9 @@ type Options struct {
 	// Dense takes the dense modules along that follow an embedding model of
 	// the sentence-transformers library.
 	Dense bool
+	// NextN says what becomes of layers that predict further tokens: in the file with the
+	// model's, left out, or a file of their own.
+	NextN hparams.NextN
 	// Mistral reads a checkpoint in Mistral's own format: params.json,
 	// consolidated*.safetensors and tekken.json.
 	Mistral bool
@@ -181,7 +184,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if loaded.Named != "" {
 		j.warnf("%s: is of class %s, but taken as one of class %s, as asked", loaded.File, loaded.Named, loaded.Class)
 	}
-	config := loaded.View(hparams.Options{Dense: opt.Dense, Reference: opt.Reference})
+	config := loaded.View(hparams.Options{Dense: opt.Dense, NextN: opt.NextN, Reference: opt.Reference})
 	if j.Arch, err = arch.For(config); err != nil {
 		return err
 	}
@@ -195,6 +198,9 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	}
 	j.relabelled(config)
 	if config, err = j.facts(config); err != nil {
+		return err
+	}
+	if err := j.Arch.CheckNextN(config); err != nil {
 		return err
 	}
 	if err := j.plan(ctx, config); err != nil {
@@ -380,7 +386,10 @@ func (j *Job) Output(out string) (string, error) {
 		out = j.Dir
 	}
 	if st, err := os.Stat(out); err == nil && st.IsDir() {
-		if j.options.VocabOnly {
+		switch {
+		case j.options.NextN == hparams.OnlyNextN:
+			return filepath.Join(out, j.general.DraftFileName(j.counts(), j.row().label)), nil
+		case j.options.VocabOnly:
 			return filepath.Join(out, j.general.VocabFileName()), nil
 		}
 		return filepath.Join(out, j.general.FileName(j.counts(), j.row().label)), nil

@@ -22,9 +22,26 @@ type View struct {
 type Options struct {
 	// Dense takes the dense modules along, see Facts.Dense.
 	Dense bool
+	// NextN says what becomes of layers that predict further tokens.
+	NextN NextN
 	// Reference leaves out what the reference does not write.
 	Reference bool
 }
+
+// NextN says what becomes of the layers of a model that predict further tokens (MTP),
+// with which a runtime drafts what the model then checks.
+type NextN uint8
+
+// The values of NextN. WithNextN is for all models that have such layers; the others
+// are for architectures that know these layers by themselves.
+const (
+	WithNextN NextN = iota // they come after the model's layers
+	NoNextN                // the file has the model alone
+	OnlyNextN              // the file has them alone, with the model's embedding, norm and head
+)
+
+// String returns what the flags of commands call it.
+func (n NextN) String() string { return [...]string{"with the model", "left out", "alone"}[n] }
 
 // View returns a view of the configuration without facts, to which nothing was
 // asked so far.

@@ -29,10 +29,14 @@ type Arch struct {
 	// RawConfig takes config.json as it is, without the defaults that the
 	// transformers library has for its model_type.
 	RawConfig bool
-	// BlockCount is the number of layers; nil for that of the config.
+	// BlockCount is the number of layers; nil for that of the config, with those of
+	// NextN.
 	BlockCount func(*hparams.View) (int64, error)
-	Early      []Row // those before general.type
-	Metadata   []Row // in the order the file has them, below the architecture's name
+	// NextN is for architectures whose layers that predict further tokens may be left
+	// out or be a file of their own; nil for all others.
+	NextN    *NextN
+	Early    []Row // those before general.type
+	Metadata []Row // in the order the file has them, below the architecture's name
 	// RopePerAttention and RopeSections say that the architecture knows rope
 	// settings per kind of attention, or for more than one axis.
 	RopePerAttention, RopeSections bool
@@ -95,7 +99,11 @@ func (a *Arch) Headless(c *hparams.View) bool {
 // Blocks returns the number of layers.
 func (a *Arch) Blocks(c *hparams.View) (int64, error) {
 	count := a.BlockCount
-	if count == nil {
+	switch {
+	case count != nil:
+	case a.NextN != nil:
+		count = a.NextN.blocks
+	default:
 		count = (*hparams.View).BlockCount
 	}
 	n, err := count(c)
@@ -174,6 +182,10 @@ func (a *Arch) kvs(c *hparams.View, rows []Row, fileType uint32) (m gguf.Metadat
 			continue
 		}
 		v, ok, err := r.Value(c)
+		if r.Key == KeyBlockCount && a.NextN != nil && err == nil {
+			n, e := a.Blocks(c)
+			v, ok, err = Uint32Of(n, true, e)
+		}
 		if err != nil {
 			return nil, err
 		}

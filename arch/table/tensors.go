@@ -519,6 +519,7 @@ func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical,
 	l := Layer{c, -1}
 	// parts of larger models keep their tensors under a name of their own
 	name = strings.ReplaceAll(name, "language_model.", "")
+	stored := name
 	if slices.Contains(a.Body.Classes, c.Class) && !strings.HasPrefix(name, a.Body.Prefix) {
 		name = a.Body.Prefix + name
 	}
@@ -536,6 +537,9 @@ func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical,
 				break
 			}
 		}
+	}
+	if drop, err = a.NextN.unwanted(c, stored, name); err != nil || drop {
+		return name, Silent, drop, err
 	}
 	for _, d := range a.Drop {
 		rest, ok := strings.CutPrefix(name, d.Prefix)
@@ -608,8 +612,19 @@ func (a *Arch) missing(c *hparams.View, blocks int64, provided map[string]bool, 
 			continue
 		}
 		first, end := int64(-1), int64(0)
-		if strings.Contains(row.HF, "{bid}") {
+		alone := a.NextN != nil && c.Options.NextN == hparams.OnlyNextN
+		switch {
+		case strings.Contains(row.HF, "{bid}"):
 			first, end = 0, blocks
+			if alone {
+				n, err := c.BlockCount()
+				if err != nil {
+					return nil, err
+				}
+				first = n
+			}
+		case alone && !a.NextN.shared(row.HF+".weight"):
+			continue
 		}
 		for bid := first; bid < end && len(missing) < MaxMissing; bid++ {
 			l := Layer{c, bid}

@@ -37,6 +37,8 @@
 //	--mistral-format           read params.json, consolidated*.safetensors and tekken.json
 //	--sentence-transformers-dense-modules
 //	                           include the dense modules that follow an embedding model
+//	--mtp                      write only the layers that predict further tokens, a file of drafts
+//	--no-nextn, --no-mtp       leave out the layers that predict further tokens
 //	--outside-links            follow links that lead out of DIR
 //	--remote                   DIR is ORG/NAME in the Hugging Face hub, the same as hf://ORG/NAME
 //	--cache FOLDER             keep what comes of a remote checkpoint's weights for later runs

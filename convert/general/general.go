@@ -452,6 +452,11 @@ func (m *Metadata) FileName(n Counts, fileType string) string {
 	return gguf.SafeName(m.stem(n), "-"+strings.ToUpper(dashed(fileType))+".gguf")
 }
 
+// DraftFileName is FileName for a file of layers that predict further tokens.
+func (m *Metadata) DraftFileName(n Counts, fileType string) string {
+	return gguf.SafeName("mtp-"+stem(m.fields(n), text{}), "-"+strings.ToUpper(dashed(fileType))+".gguf")
+}
+
 // VocabFileName is FileName for a file that holds the vocabulary only.
 func (m *Metadata) VocabFileName() string {
 	return gguf.SafeName(stem(m.fields(Counts{}), text{}), "-vocab.gguf")

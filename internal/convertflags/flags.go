@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/arch/hparams"
 	"ggforge/checkpoint"
 	"ggforge/convert"
 	"ggforge/fault"
@@ -29,6 +30,8 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "fp8-as-q8", Category: Category, Usage: "write the matrices that are stored in FP8 as Q8_0, whatever the output type"},
 		&cli.BoolFlag{Name: "mistral-format", Category: Category, Usage: "the checkpoint is in Mistral's own format: params.json, consolidated*.safetensors, tekken.json"},
 		&cli.BoolFlag{Name: "sentence-transformers-dense-modules", Category: Category, Usage: "include the dense modules that follow an embedding model"},
+		&cli.BoolFlag{Name: "mtp", Category: Category, Usage: "convert only the layers that predict further tokens, to a file of drafts: with a directory as output, mtp-NAME.gguf"},
+		&cli.BoolFlag{Name: "no-nextn", Aliases: []string{"no-mtp"}, Category: Category, Usage: "leave out the layers that predict further tokens"},
 		&cli.BoolFlag{Name: "remote", Category: Category, Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count"},
 		&cli.StringFlag{Name: "cache", Category: Category, Usage: "keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there"},
 		&cli.BoolFlag{Name: "outside-links", Category: Category, Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"},
@@ -55,7 +58,7 @@ var notYet = []struct {
 	name  string
 	value bool // it takes one
 }{
-	{name: "mtp"}, {name: "no-nextn"}, {name: "no-mtp"}, {name: "dspark"}, {name: "mmproj"},
+	{name: "dspark"}, {name: "mmproj"},
 	{"target-model-dir", true},
 }
 
@@ -79,6 +82,15 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 		Mistral:        cmd.Bool("mistral-format"),
 		OutsideLinks:   cmd.Bool("outside-links"),
 		Remote:         checkpoint.Remote{Endpoint: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")},
+	}
+	mtp, without := cmd.Bool("mtp"), cmd.Bool("no-nextn")
+	switch {
+	case mtp && without:
+		return opt, fault.Errorf(fault.Usage, "--mtp converts only what --no-nextn leaves out: want one of them")
+	case mtp:
+		opt.NextN = hparams.OnlyNextN
+	case without:
+		opt.NextN = hparams.NoNextN
 	}
 	if opt.Override, err = tool.File(cmd, "metadata"); err != nil {
 		return opt, err

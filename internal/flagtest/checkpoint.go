@@ -20,9 +20,8 @@ var Checkpoint = map[string]Row{
 	"no-lazy":       {Args: []string{"--no-lazy"}, None: true, Field: "Convert"},
 	"disable-mistral-community-chat-template": {Args: []string{"--disable-mistral-community-chat-template"}, None: true, Field: "Convert"},
 
-	"mtp":              {Args: []string{"--mtp"}, Err: "--mtp", Code: 4},
-	"no-nextn":         {Args: []string{"--no-nextn"}, Err: "--no-nextn", Code: 4},
-	"no-mtp":           {Args: []string{"--no-mtp"}, Err: "--no-mtp", Code: 4},
+	"mtp":              {Field: "Convert.NextN", Args: []string{"--mtp"}, Want: "alone"},
+	"no-nextn":         {Field: "Convert.NextN", Args: []string{"--no-nextn"}, Want: "left out"},
 	"dspark":           {Args: []string{"--dspark"}, Err: "--dspark", Code: 4},
 	"mmproj":           {Args: []string{"--mmproj"}, Err: "--mmproj", Code: 4},
 	"target-model-dir": {Args: []string{"--target-model-dir", "d"}, Err: "--target-model-dir", Code: 4},

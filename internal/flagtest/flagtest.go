@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ type Row struct {
 }
 
 // Check parses base and then base with each row's arguments, and compares the
-// fields. Every flag of the command must have a row, by its first name, and every
+// fields, under every name of the flag. Every flag of the command must have a row, by its first name, and every
 // row a flag.
 func Check[T any](t *testing.T, command func() *cli.Command, parse func(*cli.Command) (T, error), base []string, rows map[string]Row) {
 	t.Helper()
@@ -60,22 +61,25 @@ func Check[T any](t *testing.T, command func() *cli.Command, parse func(*cli.Com
 			if len(row.Args) == 0 || row.Args[0] != "--"+name {
 				t.Fatalf("arguments %q, want --%s first", row.Args, name)
 			}
-			got, err := run(append(append([]string{}, base...), row.Args...))
-			switch {
-			case row.Err != "":
-				if err == nil || !strings.Contains(err.Error(), row.Err) || tool.Code(err) != row.Code {
-					t.Errorf("got %v, exit code %d; want %q, %d", err, tool.Code(err), row.Err, row.Code)
-				}
-			case err != nil:
-				t.Errorf("got %v", err)
-			case row.None:
-				if before, after := field(t, plain, row.Field), field(t, got, row.Field); before != after {
-					t.Errorf("%s is %s, and %s without the flag", row.Field, after, before)
-				}
-			default:
-				before, after := field(t, plain, row.Field), field(t, got, row.Field)
-				if after != row.Want || before == after {
-					t.Errorf("%s is %s, and %s without the flag; want %s", row.Field, after, before, row.Want)
+			for _, alias := range f.Names() {
+				args := append(append(slices.Clone(base), "--"+alias), row.Args[1:]...)
+				got, err := run(args)
+				switch {
+				case row.Err != "":
+					if err == nil || !strings.Contains(err.Error(), row.Err) || tool.Code(err) != row.Code {
+						t.Errorf("%q: got %v, exit code %d; want %q, %d", args, err, tool.Code(err), row.Err, row.Code)
+					}
+				case err != nil:
+					t.Errorf("%q: got %v", args, err)
+				case row.None:
+					if before, after := field(t, plain, row.Field), field(t, got, row.Field); before != after {
+						t.Errorf("%q: %s is %s, and %s without the flag", args, row.Field, after, before)
+					}
+				default:
+					before, after := field(t, plain, row.Field), field(t, got, row.Field)
+					if after != row.Want || before == after {
+						t.Errorf("%q: %s is %s, and %s without the flag; want %s", args, row.Field, after, before, row.Want)
+					}
 				}
 			}
 		})
@@ -123,7 +127,9 @@ func Documented(t *testing.T, commands ...*cli.Command) {
 	for _, cmd := range commands {
 		for _, f := range cmd.Flags {
 			name := f.Names()[0]
-			have[name] = true
+			for _, alias := range f.Names() {
+				have[alias] = true
+			}
 			if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() && !named[name] {
 				t.Errorf("doc.go says nothing of --%s", name)
 			}

@@ -39,6 +39,8 @@ func init() {
 		Variants: []Variant{
 			{Name: "norms", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"use_qk_norm": true, "attention_bias": false, "n_routed_experts": 11, "shared_nextn": true}`},
 			{Name: "no-mtp", Seed: 4, Out: "bf16", Set: `{"num_nextn_predict_layers": null, "n_shared_experts": 2, "rope_theta": null, "partial_rotary_factor": null}`},
+			{Name: "draft", Seed: 5, Out: "q8_0", Flags: []string{"--mtp"}},
+			{Name: "without", Seed: 6, Shards: 2, Flags: []string{"--no-nextn"}},
 		},
 	})
 	add(Spec{

@@ -126,6 +126,8 @@ func init() {
 		Variants: []Variant{
 			{Name: "named-mtp", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"mtp_num_hidden_layers": 1, "num_experts": 11, "linear_num_value_heads": 8, "linear_value_head_dim": 16}`},
 			{Name: "few-keys", Seed: 4, Out: "f32", Set: `{"full_attention_interval": null, "partial_rotary_factor": null, "rope_theta": null}`},
+			{Name: "draft", Seed: 5, Shards: 2, Out: "bf16", Flags: []string{"--mtp"}},
+			{Name: "without", Seed: 6, Out: "q8_0", Flags: []string{"--no-mtp"}, Set: `{"mtp_num_hidden_layers": 1}`},
 		},
 	})
 }

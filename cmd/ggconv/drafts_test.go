@@ -1,0 +1,91 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+)
+
+// TestDraftFiles converts the layers that predict further tokens by themselves: into a
+// directory the file gets a name of its own, and the model without them has one
+// layer less.
+func TestDraftFiles(t *testing.T) {
+	for _, c := range []struct{ spec, draft, rest string }{
+		{"glm4_moe", "mtp-Glm4_Moe-F16.gguf", "Glm4_Moe-4x212K-F16.gguf"},
+		{"qwen3_next", "mtp-Qwen3_Next-F16.gguf", "Qwen3_Next-4x353K-F16.gguf"},
+	} {
+		s, dir := made(t, c.spec)
+		out := t.TempDir()
+		for _, flag := range []string{"--mtp", "--no-nextn"} {
+			if code, _, err := call("--progress", "none", "--outtype", "f16", "--pre", s.PreTokenizer(), "--outfile", out, flag, dir); code != 0 {
+				t.Fatalf("%s %s: exit code %d, %v", c.spec, flag, code, err)
+			}
+		}
+		var names []string
+		list, err := os.ReadDir(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			names = append(names, e.Name())
+		}
+		if want := []string{c.draft, c.rest}; !slices.Equal(slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(want))) {
+			t.Fatalf("%s: files %q, want %q", c.spec, names, want)
+		}
+		has := func(name string) (model, drafts int) {
+			f, err := gguf.Open(filepath.Join(out, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			for _, tensor := range f.Tensors {
+				switch {
+				case strings.HasPrefix(tensor.Name, "blk.0."):
+					model++
+				case strings.Contains(tensor.Name, ".nextn."):
+					drafts++
+				}
+			}
+			return model, drafts
+		}
+		if model, drafts := has(c.draft); model != 0 || drafts == 0 {
+			t.Errorf("%s: %d tensors of layer 0 and %d of drafts, want none and some", c.draft, model, drafts)
+		}
+		if model, drafts := has(c.rest); model == 0 || drafts != 0 {
+			t.Errorf("%s: %d tensors of layer 0 and %d of drafts, want some and none", c.rest, model, drafts)
+		}
+	}
+}
+
+// TestDraftsRefused asks for drafts where there are none.
+func TestDraftsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec, set string
+		flags     []string
+		code      int
+		want      string
+	}{
+		"both":        {spec: "glm4_moe", flags: []string{"--mtp", "--no-nextn"}, code: 2, want: "want one of them"},
+		"other class": {spec: "llama", flags: []string{"--mtp"}, code: 4, want: "models of class LlamaForCausalLM have no layers that predict further tokens"},
+		"dropped":     {spec: "deepseek_v3", flags: []string{"--no-mtp"}, code: 4, want: "models of class DeepseekV3ForCausalLM have no layers"},
+		"none":        {spec: "glm4_moe", set: `{"num_nextn_predict_layers": 0}`, flags: []string{"--mtp"}, code: 4, want: "the model has no layers that predict further tokens"},
+		"no weights": {spec: "qwen3_next", set: `{"mtp_num_hidden_layers": 2}`, flags: []string{"--mtp"}, code: 3,
+			want: "tensors are missing for 7 layers:\n  model.layers.6.eh_proj.weight"},
+	} {
+		s, dir := made(t, c.spec)
+		if c.set != "" {
+			configure(t, dir, c.set)
+		}
+		code, _, err := convertSpec(s, dir, c.flags...)
+		if code != c.code || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: exit code %d, %v; want %d, %q", name, code, err, c.code, c.want)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "out.gguf")); err == nil {
+			t.Errorf("%s: a file was written", name)
+		}
+	}
+}
