@@ -13,4 +13,5 @@
 //	hub.go          the cache of the Hugging Face hub
 //	store.go        what a store is
 //	safetensors.go  the store of safetensors files
+//	pickles.go      the store of files of torch.save
 package checkpoint

@@ -1,6 +1,9 @@
 package checkpoint
 
 import (
+	"errors"
+	"slices"
+
 	"ggforge/checkpoint/precision"
 	"ggforge/safetensors"
 )
@@ -18,11 +21,41 @@ type Store interface {
 // directory without weights.
 var ErrNone = safetensors.ErrNone
 
-// Weights opens the weights of the directory; consolidated takes the files of
-// Mistral's own format where both are there. The set of files must be complete and
-// consistent: see safetensors.OpenDir. The caller closes the store.
+// Weights opens the weights of the directory: safetensors files, else those of
+// torch.save. consolidated takes the files of Mistral's own format, which otherwise
+// come last. The set of files must be complete and consistent: see
+// safetensors.OpenDir. The caller closes the store.
 func (d *Dir) Weights(consolidated bool) (Store, error) {
-	return d.safetensors(consolidated)
+	if consolidated {
+		return d.safetensors(true)
+	}
+	names, err := d.names()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(names, safetensors.IsModelFile) {
+		if s, err := d.pickles(names); !errors.Is(err, ErrNone) {
+			return s, err
+		}
+	}
+	return d.safetensors(false)
+}
+
+// names lists what is in the directory, sorted.
+func (d *Dir) names() ([]string, error) {
+	read := d.ReadDir
+	if d.remote != nil {
+		read = remoteFolder{d}.ReadDir
+	}
+	list, err := read(".")
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(list))
+	for i, e := range list {
+		names[i] = e.Name()
+	}
+	return names, nil
 }
 
 // File opens one file of weights by its name, which has slashes as in package fs.

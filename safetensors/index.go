@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"ggforge/fault"
 	"ggforge/internal/mmap"
@@ -37,7 +38,7 @@ type Checkpoint struct {
 	Files []*File // in reading order: sorted by name
 
 	tensors []*Tensor
-	byName  map[string]*Tensor
+	byName  func() map[string]*Tensor
 }
 
 // Tensors returns all tensors in reading order: file by file, within a file
@@ -47,7 +48,7 @@ func (c *Checkpoint) Tensors() []*Tensor { return c.tensors }
 
 // Lookup returns the tensor with that name.
 func (c *Checkpoint) Lookup(name string) (*Tensor, bool) {
-	t, ok := c.byName[name]
+	t, ok := c.byName()[name]
 	return t, ok
 }
 
@@ -67,6 +68,17 @@ type Folder interface {
 	OpenFile(name string) (*os.File, error)
 }
 
+// Naming says what the files of a checkpoint are called.
+type Naming struct {
+	Index          string // of the file that says which tensor is where
+	Prefix, Suffix string // of the others
+}
+
+var (
+	naming = Naming{IndexName, prefix, suffix}
+	merged = Naming{"", consolidated, suffix} // Mistral's own, which has no index
+)
+
 // OpenDir opens the checkpoint in a directory, whose path is dir: the files its
 // index names or, without an index, all files model*.safetensors. Where there is
 // neither, consolidated*.safetensors is taken. The set must be complete and
@@ -77,26 +89,17 @@ type Folder interface {
 //   - without, no tensor is in two files, and files numbered like
 //     model-00001-of-00003.safetensors are all there
 //
-// One *FormatError lists every defect. A directory with PyTorch pickles only
-// gives ErrUnsupported.
+// One *FormatError lists every defect.
 func OpenDir(in Folder, dir string) (*Checkpoint, error) {
 	names, err := fileNames(in)
 	if err != nil {
 		return nil, err
 	}
-	files := matching(names, prefix, suffix)
-	if slices.Contains(names, IndexName) {
-		path := filepath.Join(dir, IndexName)
-		index, err := openIndex(in, path)
-		if err != nil {
-			return nil, err
-		}
-		return openIndexed(in, dir, path, index, files)
+	c, err := openSet(in, dir, names, naming)
+	if errors.Is(err, ErrNone) && len(matching(names, consolidated, suffix)) > 0 {
+		return openSet(in, dir, names, merged)
 	}
-	if len(files) == 0 {
-		files = matching(names, consolidated, suffix)
-	}
-	return openAll(in, dir, names, files)
+	return c, err
 }
 
 // OpenConsolidated opens the files consolidated*.safetensors of a directory, which
@@ -106,7 +109,45 @@ func OpenConsolidated(in Folder, dir string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openAll(in, dir, names, matching(names, consolidated, suffix))
+	return openSet(in, dir, names, merged)
+}
+
+func openSet(in Folder, dir string, names []string, n Naming) (*Checkpoint, error) {
+	c := &Checkpoint{Dir: dir}
+	err := OpenSet(in, dir, names, n, func(name string) ([]string, error) {
+		f, err := openShard(in, dir, name)
+		if err != nil {
+			return nil, err
+		}
+		c.Files = append(c.Files, f)
+		list := make([]string, len(f.tensors))
+		for i := range f.tensors {
+			list[i] = f.tensors[i].Name
+		}
+		return list, nil
+	})
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	total := 0
+	for _, f := range c.Files {
+		total += len(f.tensors)
+	}
+	c.tensors = make([]*Tensor, 0, total)
+	for _, f := range c.Files {
+		for i := range f.tensors {
+			c.tensors = append(c.tensors, &f.tensors[i])
+		}
+	}
+	c.byName = sync.OnceValue(func() map[string]*Tensor {
+		m := make(map[string]*Tensor, total)
+		for _, t := range c.tensors {
+			m[t.Name] = t
+		}
+		return m
+	})
+	return c, nil
 }
 
 // consolidated is how the names of the weights begin in Mistral's own format.
@@ -125,13 +166,26 @@ func fileNames(in Folder) ([]string, error) {
 	return names, nil
 }
 
-func openAll(in Folder, dir string, names, files []string) (*Checkpoint, error) {
+// OpenSet opens the files of a checkpoint in any format under the rules of OpenDir.
+// names are the files of the directory, sorted; open opens one of them and returns the
+// names of its tensors. It is called in reading order, and nothing is closed after an
+// error. A directory without such files gives an ErrNone.
+func OpenSet(in Folder, dir string, names []string, n Naming, open func(name string) ([]string, error)) error {
+	files := matching(names, n.Prefix, n.Suffix)
+	if n.Index != "" && slices.Contains(names, n.Index) {
+		path := filepath.Join(dir, n.Index)
+		index, err := openIndex(in, path)
+		if err != nil {
+			return err
+		}
+		return openIndexed(path, index, files, open)
+	}
 	if len(files) == 0 {
-		return nil, noWeights(dir, names)
+		return noWeights(dir, names, n)
 	}
 	var d defects
-	findGaps(files, &d)
-	return openShards(in, dir, dir, files, nil, &d)
+	findGaps(files, n.Suffix, &d)
+	return openShards(dir, files, nil, &d, open)
 }
 
 // IsModelFile reports whether OpenDir takes a file of that name for a part of the
@@ -150,18 +204,10 @@ func matching(names []string, prefix, suffix string) []string {
 	return found
 }
 
-// noWeights says why a directory without usable weights has none.
-func noWeights(dir string, names []string) error {
-	pickles := matching(names, "pytorch_model", ".bin")
-	if len(pickles) == 0 {
-		pickles = append(matching(names, "", ".pt"), matching(names, "", ".pth")...)
-	}
-	if len(pickles) > 0 {
-		return fault.Errorf(ErrUnsupported, "%s: PyTorch pickles are not read; convert to safetensors",
-			filepath.Join(dir, pickles[0]))
-	}
-	msg := "no " + prefix + "*" + suffix
-	if other := matching(names, "", suffix); len(other) > 0 {
+// noWeights says that a directory has none of the files.
+func noWeights(dir string, names []string, n Naming) error {
+	msg := "no " + n.Prefix + "*" + n.Suffix
+	if other := matching(names, "", n.Suffix); len(other) > 0 {
 		msg += fmt.Sprintf("; %s has another name", quote(other[0]))
 	}
 	return &FormatError{Path: dir, Offset: -1, Msg: msg, none: true}
@@ -237,7 +283,7 @@ func parseIndex(path string, text []byte) ([]place, error) {
 
 // openIndexed opens the files an index names. present are the model files in
 // the directory.
-func openIndexed(in Folder, dir, path string, index []place, present []string) (*Checkpoint, error) {
+func openIndexed(path string, index []place, present []string, open func(string) ([]string, error)) error {
 	var d defects
 	tensors := map[string]int{} // per file
 	for _, p := range index {
@@ -256,56 +302,45 @@ func openIndexed(in Folder, dir, path string, index []place, present []string) (
 			d.add(extraFile, "%s: not in the index", file)
 		}
 	}
-	return openShards(in, dir, path, files, index, &d)
+	return openShards(path, files, index, &d, open)
 }
 
 // openShards opens files, which are sorted, and checks the tensors of all
 // against each other and, if there is one, against the index. where is the path
 // to report defects for.
-func openShards(in Folder, dir, where string, files []string, index []place, d *defects) (_ *Checkpoint, err error) {
-	c := &Checkpoint{Dir: dir}
-	defer func() {
-		if err != nil {
-			c.Close()
-		}
-	}()
+func openShards(where string, files []string, index []place, d *defects, open func(string) ([]string, error)) error {
 	opened := map[string]bool{}
+	var all [][]string        // the names in each of files
+	in := map[string]uint32{} // the first of files with each tensor
+	total := 0
+	twice := map[string]bool{}
 	var broken []error
-	for _, name := range files {
-		f, err := openShard(in, dir, name)
+	for i, file := range files {
+		tensors, err := open(file)
+		all = append(all, tensors)
 		switch {
 		case err == nil:
-			opened[name] = true
-			c.Files = append(c.Files, f)
 		case errors.Is(err, fs.ErrNotExist):
-			d.add(missingFile, "%s: missing", quote(name))
+			d.add(missingFile, "%s: missing", quote(file))
+			continue
 		case errors.Is(err, ErrBroken) || errors.Is(err, ErrUnsupported):
 			d.add(brokenFile, "%v", err)
 			broken = append(broken, err)
+			continue
 		default:
-			return nil, err
+			return err
 		}
-	}
-
-	total := 0
-	for _, f := range c.Files {
-		if total += len(f.tensors); total > MaxTensors {
-			return nil, fault.Errorf(ErrUnsupported, "%s: has more than %d tensors", where, MaxTensors)
+		opened[file] = true
+		if total += len(tensors); total > MaxTensors {
+			return fault.Errorf(ErrUnsupported, "%s: has more than %d tensors", where, MaxTensors)
 		}
-	}
-	c.byName = make(map[string]*Tensor, total)
-	c.tensors = make([]*Tensor, 0, total)
-	twice := map[string]bool{}
-	for _, f := range c.Files {
-		for i := range f.tensors {
-			t := &f.tensors[i]
-			if first := c.byName[t.Name]; first != nil {
-				d.add(inTwo, "tensor %s: in %s and in %s", quote(t.Name), filepath.Base(first.File()), filepath.Base(t.File()))
-				twice[t.Name] = true
+		for _, t := range tensors {
+			if first, ok := in[t]; ok {
+				d.add(inTwo, "tensor %s: in %s and in %s", quote(t), files[first], file)
+				twice[t] = true
 				continue
 			}
-			c.byName[t.Name] = t
-			c.tensors = append(c.tensors, t)
+			in[t] = uint32(i)
 		}
 	}
 	if index != nil {
@@ -313,13 +348,16 @@ func openShards(in Folder, dir, where string, files []string, index []place, d *
 		for _, p := range index {
 			said[p.tensor] = p.file
 		}
-		for _, t := range c.tensors {
-			file, ok := said[t.Name]
-			switch found := filepath.Base(t.File()); {
-			case !ok:
-				d.add(notInIndex, "tensor %s: in %s but not in the index", quote(t.Name), found)
-			case file != found && !twice[t.Name]:
-				d.add(elsewhere, "tensor %s: in %s, the index says %s", quote(t.Name), found, quote(file))
+		for i, tensors := range all {
+			for _, t := range tensors {
+				file, ok := said[t]
+				switch {
+				case int(in[t]) != i: // its first file counts
+				case !ok:
+					d.add(notInIndex, "tensor %s: in %s but not in the index", quote(t), files[i])
+				case file != files[i] && !twice[t]:
+					d.add(elsewhere, "tensor %s: in %s, the index says %s", quote(t), files[i], quote(file))
+				}
 			}
 		}
 		index = slices.Clone(index)
@@ -328,7 +366,7 @@ func openShards(in Folder, dir, where string, files []string, index []place, d *
 		})
 		for _, p := range index {
 			// What a file that could not be opened holds is not known.
-			if c.byName[p.tensor] == nil && opened[p.file] {
+			if _, ok := in[p.tensor]; !ok && opened[p.file] {
 				d.add(notInFile, "tensor %s: not in %s, where the index puts it", quote(p.tensor), p.file)
 			}
 		}
@@ -336,11 +374,11 @@ func openShards(in Folder, dir, where string, files []string, index []place, d *
 
 	switch n := d.total(); {
 	case n == 0:
-		return c, nil
+		return nil
 	case n == len(broken) && (n == 1 || errors.Is(broken[0], ErrUnsupported)):
-		return nil, broken[0] // says it better itself
+		return broken[0] // says it better itself
 	}
-	return nil, &FormatError{Path: where, Offset: -1, Msg: d.String(), missing: d[missingFile].n > 0}
+	return &FormatError{Path: where, Offset: -1, Msg: d.String(), missing: d[missingFile].n > 0}
 }
 
 // Reader is a Folder whose files are somewhere else: they are read, not mapped.
@@ -366,16 +404,16 @@ func openShard(in Folder, dir, name string) (*File, error) {
 	return Read(f, filepath.Join(dir, name))
 }
 
-// findGaps looks for gaps in files named NAME-NUMBER-of-COUNT.safetensors.
+// findGaps looks for gaps in files named NAME-NUMBER-of-COUNT and the suffix.
 // Other names pass.
-func findGaps(files []string, d *defects) {
+func findGaps(files []string, suffix string, d *defects) {
 	type set struct {
 		name, count string // count as written, since its width is that of the numbers
 	}
 	have := map[set]map[int]bool{}
 	var sets []set // in order of appearance
 	for _, file := range files {
-		name, no, count, ok := cutNumber(file)
+		name, no, count, ok := cutNumber(file, suffix)
 		if !ok {
 			continue
 		}
@@ -410,7 +448,7 @@ func findGaps(files []string, d *defects) {
 }
 
 // cutNumber parses "model-00001-of-00003.safetensors".
-func cutNumber(file string) (name, no, count string, ok bool) {
+func cutNumber(file, suffix string) (name, no, count string, ok bool) {
 	rest, ok1 := strings.CutSuffix(file, suffix)
 	rest, count, ok2 := cutLast(rest, "-of-")
 	name, no, ok3 := cutLast(rest, "-")

@@ -117,7 +117,7 @@ func TestExitCodes(t *testing.T) {
 		{"no config", []string{noConfig, out}, 3, "config.json"},
 		{"truncated", []string{truncated, out}, 3, "model.safetensors"},
 		{"missing shard", []string{missing, out}, 3, "model-00002-of-00002.safetensors"},
-		{"pickle", []string{pickle, out}, 4, "pytorch_model.bin"},
+		{"no pickle", []string{pickle, out}, 3, "pytorch_model.bin: header (byte 0): begins with"},
 		{"architecture", []string{unknown, out}, 4, `"OtherForCausalLM" is not supported; the nearest that are: `},
 		{"tokenizer", []string{noTokenizer, out}, 3, "tokenizer"},
 		{"mmproj", []string{gollama, out, "--mmproj"}, 4, "--mmproj"},

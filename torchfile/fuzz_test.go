@@ -1,0 +1,48 @@
+package torchfile
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"ggforge/torchfile/torchfiletest"
+)
+
+// FuzzParse reads anything. What is accepted can be read to the last byte.
+func FuzzParse(f *testing.F) {
+	f.Add(torchfiletest.Encode(sample()))
+	f.Add(torchfiletest.EncodeOld(sample()))
+	f.Add(torchfiletest.Encode(nil))
+	f.Fuzz(check)
+}
+
+// FuzzPickle reads any pickle in an archive with one storage.
+func FuzzPickle(f *testing.F) {
+	f.Add(good().Bytes())
+	for _, h := range hostile {
+		f.Add(h.pickle.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, pickle []byte) {
+		check(t, torchfiletest.Zip(pickle, []string{"0"}, map[string][]byte{"0": make([]byte, 16)}))
+	})
+}
+
+func check(t *testing.T, data []byte) {
+	file, err := Parse("x", data)
+	if err != nil {
+		return
+	}
+	for i := range file.Tensors() {
+		s := &file.Tensors()[i]
+		if s.Elements()*s.size() > 1<<20 { // one that repeats its storage
+			continue
+		}
+		all := make([]byte, s.Elements()*s.size())
+		if n, err := s.ReadAt(all, 0); n != len(all) || err != nil && err != io.EOF {
+			t.Fatalf("%s: %d of %d bytes, %v", s.Name, n, len(all), err)
+		}
+		if d := s.Data(); d != nil && !bytes.Equal(d, all) {
+			t.Fatalf("%s: mapped and read bytes differ", s.Name)
+		}
+	}
+}
