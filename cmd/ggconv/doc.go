@@ -3,7 +3,8 @@
 //	ggconv [flags] DIR [OUT]
 //	ggconv --dry-run --config-only DIR...
 //
-// DIR is a directory with config.json, tokenizer files and weights in safetensors.
+// DIR is a directory with config.json, tokenizer files and weights in safetensors or
+// in files of PyTorch (pytorch_model*.bin, .pt), of which nothing is run.
 // OUT is the file to write. Without OUT and --outfile the file goes into DIR, under
 // a name made of the model's name and type. The bytes are those of the reference's
 // converter (docs/deviations.md lists the exceptions). Flags may be anywhere.
@@ -60,7 +61,7 @@
 //	2    usage: bad flag or argument, not a directory, output exists, output equals input
 //	3    broken input: no or bad config.json, missing shard, truncated, NaN or infinity in weights
 //	4    not supported: architecture, tokenizer, precision or type
-//	5    refused by a rule: a link that leads out of DIR
+//	5    refused by a rule: a link that leads out of DIR, a file of PyTorch that names code
 //	130  interrupted
 //
 // After any error there is no output file.
