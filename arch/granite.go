@@ -21,41 +21,13 @@ var granite = &table.Arch{
 	Body:      table.Body{Classes: []string{"GraniteModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
-	Metadata:  graniteRows,
+	Metadata:  parts.GraniteRows,
 	Expect:    []table.Expect{parts.SiLU},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, []table.TensorRow{
 		{HF: "model.layers.{bid}.mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate", Bias: table.MayBias},
 		{HF: "model.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
 		{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
 	}),
-}
-
-var graniteRows = slices.Concat(parts.Without(parts.CommonRows, "attention.key_length", "attention.value_length"), []table.Row{
-	parts.UintRow("vocab_size", "vocab_size"),
-	{Key: "rope.dimension_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
-		n, err := evenHeadDim(c)
-		return table.Uint32Of(n, true, err)
-	}},
-	{Key: "attention.scale", Derive: parts.NonZero("attention_multiplier")},
-	{Key: "embedding_scale", Derive: parts.NonZero("embedding_multiplier")},
-	{Key: "residual_scale", Derive: parts.NonZero("residual_multiplier")},
-	{Key: "logit_scale", Derive: parts.NonZero("logits_scaling")},
-})
-
-// evenHeadDim is the size of a head as it follows from the other sizes.
-func evenHeadDim(c *hparams.View) (int64, error) {
-	hidden, err := c.Require("hidden_size")
-	if err != nil {
-		return 0, err
-	}
-	heads, err := c.Heads()
-	if err == nil && heads <= 0 {
-		err = hparams.WrongType("num_attention_heads", "a positive integer", heads)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return hidden / heads, nil
 }
 
 var graniteAttention = parts.EachEnding(parts.EachEnding(parts.AttentionRows(table.MayBias, table.MayBias), ".q_proj", parts.PermuteQ), ".k_proj", parts.PermuteK)
@@ -68,7 +40,7 @@ var graniteMoE = &table.Arch{
 	Body:      table.Body{Classes: []string{"GraniteMoeModel", "GraniteMoeSharedModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
-	Metadata: slices.Concat(graniteRows, []table.Row{
+	Metadata: slices.Concat(parts.GraniteRows, []table.Row{
 		{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, ok, err := c.Int("shared_intermediate_size")
 			return table.Uint32Of(n, ok && n != 0, err)

@@ -90,8 +90,6 @@ MiniMaxText01ForCausalLM
 ModernBertDecisionModel
 MuseGlimmerAssistantModel
 MuseGlimmerForConditionalGeneration
-NemotronHForCausalLM
-NemotronHPuzzleForCausalLM
 NimbleModel
 OpenJevModel
 PaddleOCRVLForConditionalGeneration

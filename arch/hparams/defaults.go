@@ -25,6 +25,8 @@ type modelType struct {
 	// Follow lists the keys whose default follows from others: see derived.
 	Follow []string
 
+	first func(values) error // changes what the file says, nil for none
+
 	rope func(*Config) error // makes the rope settings of models with several kinds
 }
 
@@ -47,7 +49,7 @@ func loadModelTypes() map[string]*modelType {
 	types := map[string]*modelType{}
 	for name, v := range v.(*pyjson.Object).Map() {
 		m := v.(map[string]any)
-		t := &modelType{Defaults: m["defaults"].(map[string]any), rope: ropeRules[name]}
+		t := &modelType{Defaults: m["defaults"].(map[string]any), rope: ropeRules[name], first: firstRules[name]}
 		for _, key := range m["follow"].([]any) {
 			t.Follow = append(t.Follow, key.(string))
 		}
@@ -72,6 +74,11 @@ var ropeRules = map[string]func(*Config) error{
 	"mellum":      mellumRope,
 	"phi3":        phi3Rope,
 	"modernbert":  modernBertRope,
+}
+
+// firstRules change what a file says before defaults are filled in, by model_type.
+var firstRules = map[string]func(values) error{
+	"nemotron_h": nemotronHFirst,
 }
 
 // derived are the values of keys that follow from others when they are absent or
@@ -123,6 +130,11 @@ func (m *modelType) complete(c *Config, v values) error {
 			v[m.Alias[other]] = value
 		}
 		delete(v, other)
+	}
+	if m.first != nil {
+		if err := m.first(v); err != nil {
+			return err
+		}
 	}
 	for key, value := range m.Defaults {
 		if _, ok := v[key]; ok || key == "text_config" {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 
 	"ggforge/fault"
 )
@@ -229,5 +230,46 @@ func phi3Rope(c *Config) error {
 		return nil
 	}
 	c.rope["rope_type"] = "longrope"
+	return nil
+}
+
+// NemotronKinds returns the kinds of layers of which text has a letter for each.
+func NemotronKinds(text string) ([]string, error) {
+	names := map[rune]string{'M': "mamba", '*': "attention", 'E': "moe", '-': "mlp"}
+	var kinds []string
+	for _, letter := range text {
+		kind, ok := names[letter]
+		if !ok || len(kinds) == MaxBlocks {
+			return nil, WrongType("hybrid_override_pattern", "at most 65536 letters M, *, E or -", text)
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds, nil
+}
+
+// nemotronHFirst makes the list of the kinds of layers, whose length is the number of
+// layers whatever the file says, and gives the size of heads its newer name.
+func nemotronHFirst(v values) error {
+	const text, list = "hybrid_override_pattern", "layers_block_type"
+	if s, ok := v[text].(string); ok {
+		if v[list] == nil {
+			kinds, err := NemotronKinds(s)
+			if err != nil {
+				return err
+			}
+			all := make([]any, len(kinds))
+			for i := range kinds {
+				all[i] = kinds[i]
+			}
+			v[list] = all
+		}
+		delete(v, text)
+	}
+	if v["head_dim"] == nil && v["attention_head_dim"] != nil {
+		v["head_dim"] = v["attention_head_dim"]
+	}
+	if all, ok := v[list].([]any); ok {
+		v["num_hidden_layers"] = json.Number(strconv.Itoa(len(all)))
+	}
 	return nil
 }

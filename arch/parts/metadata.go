@@ -249,6 +249,17 @@ var LlamaRows = slices.Concat(CommonRows, []table.Row{
 	{Key: "rope.dimension_count", Derive: RopeDimensionCount},
 })
 
+// GraniteRows are what the reference writes for all classes that inherit Granite's:
+// Llama's without a size of heads, and factors.
+var GraniteRows = slices.Concat(Without(CommonRows, "attention.key_length", "attention.value_length"), []table.Row{
+	UintRow("vocab_size", "vocab_size"),
+	{Key: "rope.dimension_count", Derive: HiddenPerHead},
+	{Key: "attention.scale", Derive: NonZero("attention_multiplier")},
+	{Key: "embedding_scale", Derive: NonZero("embedding_multiplier")},
+	{Key: "residual_scale", Derive: NonZero("residual_multiplier")},
+	{Key: "logit_scale", Derive: NonZero("logits_scaling")},
+})
+
 // UintRow is the row of an integer that must be there, under the first of the keys
 // that config.json has.
 func UintRow(key string, from ...string) table.Row {

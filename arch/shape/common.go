@@ -7,7 +7,7 @@ var nonNegative = []string{"attention.layer_norm_rms_epsilon", "attention.layer_
 	"rope.freq_base", "rope.freq_base_swa", "rope.scaling.factor"}
 
 // perLayer are keys whose value is one number, or one for each layer.
-var perLayer = []string{"feed_forward_length", "attention.head_count", "attention.head_count_kv"}
+var perLayer = []string{"feed_forward_length", "attention.head_count", "attention.head_count_kv", "expert_used_count", "expert_feed_forward_length"}
 
 // Common is what names mean where the table of an architecture does not say
 // otherwise.
@@ -106,7 +106,7 @@ var Common = Rules{
 		"1 <= @block_count",
 		"n_head_kv divides n_head",
 		"@expert_used_count <= n_expert",
-		"1 <= n_expert implies 1 <= @expert_used_count",
+		"1 <= n_expert implies 1 <= ^expert_used_count",
 		"1 <= n_expert implies @expert_group_count + 1 <= n_expert",
 		"@expert_group_count divides n_expert",
 		"2 <= @expert_group_count implies @expert_group_used_count + 1 <= @expert_group_count",

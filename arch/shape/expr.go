@@ -15,15 +15,15 @@ import (
 //	expr    = sum { "or" sum }               the first one whose keys are all there
 //	sum     = product { ("+" | "-") product }
 //	product = atom { ("*" | "/") atom }      integers; a quotient is rounded towards 0
-//	atom    = number | name | "@" key | "#" key | "max" "(" expr "," expr ")" | "(" expr ")"
+//	atom    = number | name | "@" key | "^" key | "#" key | "max" "(" expr "," expr ")" | "(" expr ")"
 //
 // A name is a row of Dims. A key is one below the architecture's name, or one that
 // begins with "tokenizer."; "@" is its value, or the value for the tensor's layer
-// when it is an array, "#" the number of its elements.
+// when it is an array, "^" the greatest value of any layer, "#" the number of elements.
 
 // node is a parsed expression.
 type node struct {
-	op   string // "number", "name", "@", "#", "or", "+", "-", "*", "/", "max"
+	op   string // "number", "name", "@", "^", "#", "or", "+", "-", "*", "/", "max"
 	text string
 	n    int64
 	a, b *node
@@ -128,7 +128,7 @@ func (p *parser) chain(part func() *node, ops ...string) *node {
 
 func (p *parser) atom() *node {
 	switch t := p.take(); {
-	case t == "@" || t == "#":
+	case t == "@" || t == "^" || t == "#":
 		return &node{op: t, text: p.take()}
 	case t == "(":
 		n := p.expr()
@@ -163,8 +163,8 @@ func (f *file) eval(n *node, bid int64) (v int64, ok bool) {
 		return n.n, true
 	case "name":
 		return f.eval(f.dim(n.text), bid)
-	case "@", "#":
-		return f.key(n.text, n.op == "#", bid)
+	case "@", "^", "#":
+		return f.key(n.text, n.op, bid)
 	case "or":
 		if f.has(n.a, bid) {
 			return f.eval(n.a, bid)

@@ -192,8 +192,8 @@ func (f *file) whole(key string) string {
 	return gguf.ArchKey(f.arch, key)
 }
 
-// key returns the value of a key for a layer, or the number of its elements.
-func (f *file) key(key string, count bool, bid int64) (n int64, ok bool) {
+// key returns the value of a key for a layer, or what op says of its elements.
+func (f *file) key(key, op string, bid int64) (n int64, ok bool) {
 	v, ok := f.metadata.Get(f.whole(key))
 	if !ok {
 		return 0, false
@@ -201,7 +201,7 @@ func (f *file) key(key string, count bool, bid int64) (n int64, ok bool) {
 	if !slices.Contains(f.used, key) {
 		f.used = append(f.used, key)
 	}
-	if count {
+	if op == "#" {
 		return int64(v.Len()), v.Type() == gguf.ArrayType
 	}
 	if v.Type() != gguf.ArrayType {
@@ -218,6 +218,9 @@ func (f *file) key(key string, count bool, bid int64) (n int64, ok bool) {
 			list = append(list, n)
 		}
 		f.values[key] = list
+	}
+	if op == "^" && len(list) > 0 {
+		return slices.Max(list), true
 	}
 	if bid < 0 || bid >= int64(len(list)) {
 		return 0, false
@@ -280,7 +283,7 @@ func (f *file) keys(bid int64) string {
 	for _, key := range f.used {
 		what := "is"
 		v, _ := f.metadata.Get(f.whole(key))
-		n, ok := f.key(key, false, bid)
+		n, ok := f.key(key, "@", bid)
 		value := fmt.Sprint(n)
 		switch {
 		case v.Type() == gguf.ArrayType && ok:
@@ -385,7 +388,7 @@ func (f *file) numbers() error {
 			}
 		}
 	}
-	blocks, ok := f.key("block_count", false, 0)
+	blocks, ok := f.key("block_count", "@", 0)
 	for _, key := range perLayer {
 		v, there := f.metadata.Get(f.whole(key))
 		if ok && there && v.Type() == gguf.ArrayType && int64(v.Len()) != blocks {

@@ -17,7 +17,7 @@ var rules = shape.Rules{
 		"made_up": "n_wide, n_embd / n_group", "either": "n_embd | n_ff", "blk.0.either": "n_ff",
 		"part.{bid}.matrix": "n_embd, #list", "unknown": "@nowhere, n_embd", "huge": "@huge * @huge * @huge",
 	},
-	Relations: []string{"n_group divides n_embd"},
+	Relations: []string{"n_group divides n_embd", "3 <= ^steps"},
 }
 
 // metadata is that of a file with 2 layers of different width.
@@ -110,6 +110,8 @@ func TestNumbers(t *testing.T) {
 		"group-used":         {"a.expert_group_used_count", gguf.Uint32(4), ""}, // without groups
 		"long-rotation":      {"a.rope.dimension_count", gguf.Uint32(4), "want n_rot <= n_embd_head_k, found 4 and 2"},
 		"own-relation":       {"a.groups", gguf.Uint32(3), "want n_group divides n_embd"},
+		"none-is-enough":     {"a.steps", gguf.Array(gguf.Uint32Type, gguf.Uint32(0), gguf.Uint32(2)), "want 3 <= ^steps, found 3 and 2"},
+		"one-is-enough":      {"a.steps", gguf.Array(gguf.Uint32Type, gguf.Uint32(0), gguf.Uint32(3)), ""},
 		"own-second-key":     {"a.heads.group", gguf.Uint32(5), "found 5 and 8"},
 		"wrong-type":         {"a.block_count", gguf.String("two"), ""},
 	} {

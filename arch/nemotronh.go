@@ -1,0 +1,390 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/tokenizer"
+)
+
+// nemotronHMoE is Nvidia's Nemotron 3: layers that are Mamba 2, attention or experts,
+// with a layer of attention and experts that predicts a further token in some models.
+// Nemotron-H, whose other layers have no experts, is nemotronH. Source: the NemotronH
+// classes of the reference's converter.
+var nemotronHMoE = &table.Arch{
+	Name:       "nemotron_h_moe",
+	Shapes:     nemotronHExperts,
+	Classes:    []string{"NemotronHForCausalLM"},
+	Tokenizer:  tokenizer.ClassNemotronH,
+	Fused:      table.FusedQKV,
+	VocabSize:  parts.PaddedVocab(8),
+	BlockCount: nemotronHBlocks(nemotronHLayers),
+	Instead: func(c *hparams.View) (*table.Arch, error) {
+		layers, err := nemotronHLayers(c)
+		if err != nil {
+			return nil, err
+		}
+		dense, moe := slices.Contains(layers, nemotronMLP), slices.Contains(layers, nemotronExperts)
+		switch {
+		case dense && moe:
+			return nil, parts.UnsupportedPattern("layers_block_type", "either plain layers or experts, not both")
+		case !slices.Contains(layers, nemotronMamba):
+			return nil, parts.UnsupportedPattern("layers_block_type", "layers of Mamba")
+		case dense || !c.Has("num_experts_per_tok"):
+			return nemotronH, nil
+		}
+		return nil, nil
+	},
+	Metadata: slices.Concat(nemotronHRows(nemotronHLayers), []table.Row{
+		{Key: "feed_forward_length", Derive: nemotronHWidths("moe_intermediate_size")},
+		parts.UintRow("expert_used_count", "num_experts_per_tok"),
+		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
+		parts.UintRow("expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"),
+		parts.UintRow("expert_count", "n_routed_experts"),
+		parts.UintRow("expert_shared_count", "n_shared_experts"),
+		parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
+		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
+		parts.UintRow("expert_group_count", "n_group"),
+		parts.Optional(parts.UintRow("moe_latent_size", "moe_latent_size")),
+		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			layers, err := nemotronHLayers(c)
+			return gguf.Uint32(1), slices.Contains(layers, nemotronNextN), err
+		}},
+	}),
+	Expect: nemotronHExpect,
+	Unused: nemotronHUnused,
+	Rename: append([]table.Rename{
+		{Prefix: "mtp.layers.1.norm.", With: "backbone.layers.{bid}.post_attention_layernorm.", Beyond: true},
+		{Prefix: "mtp.layers.1.final_layernorm.", With: "backbone.layers.{bid}.shared_head.norm.", Beyond: true},
+		{Prefix: "mtp.layers.0.", With: "backbone.layers.{bid}.", Beyond: true}, // what comes in and attention
+		{Prefix: "mtp.layers.1.", With: "backbone.layers.{bid}.", Beyond: true}, // experts
+	}, nemotronHNames...),
+	Tensors: slices.Concat(nemotronHTensors(nemotronHLayers), nemotronHExpertRows(nemotronHLayers), parts.Only(nemotronHIs(nemotronHLayers, nemotronNextN), []table.TensorRow{
+		{HF: "backbone.layers.{bid}.eh_proj", GGUF: "blk.{bid}.nextn.eh_proj"},
+		{HF: "backbone.layers.{bid}.enorm", GGUF: "blk.{bid}.nextn.enorm"},
+		{HF: "backbone.layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm"},
+		{HF: "backbone.layers.{bid}.shared_head.norm", GGUF: "blk.{bid}.nextn.shared_head_norm"},
+		{HF: "backbone.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+	})),
+}
+
+// nemotronH is Nemotron-H and Nemotron Nano 2, without experts. The configuration class of
+// the transformers library says for them that they have some, and the reference makes
+// files of it that no loader takes; without that library it makes these.
+var nemotronH = &table.Arch{
+	Name:      "nemotron_h",
+	Shapes:    shape.Mamba2,
+	Tokenizer: tokenizer.ClassNemotronH,
+	Fused:     table.FusedQKV,
+	VocabSize: parts.PaddedVocab(8),
+	Metadata: append(parts.Without(nemotronHRows(nemotronHLayers), "expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count"),
+		table.Row{Key: "feed_forward_length", Derive: nemotronHWidths("intermediate_size", "n_inner", "hidden_dim")}),
+	Expect: nemotronHExpect,
+	Unused: append([]string{"num_nextn_predict_layers", "mtp_layers_block_type"}, nemotronHUnused...),
+	Rename: nemotronHNames,
+	Tensors: append(nemotronHTensors(nemotronHLayers), parts.Only(nemotronHIs(nemotronHLayers, nemotronMLP), []table.TensorRow{
+		{HF: "backbone.layers.{bid}.mixer.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
+		{HF: "backbone.layers.{bid}.mixer.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
+	})...),
+}
+
+// nemotronHPuzzle is Nemotron 3 with widths and numbers of experts that differ from
+// layer to layer. The layers that predict further tokens are left out: no runtime
+// knows their form.
+var nemotronHPuzzle = &table.Arch{
+	Name:       "nemotron_h_moe",
+	Shapes:     nemotronHExperts,
+	Classes:    []string{"NemotronHPuzzleForCausalLM"},
+	Tokenizer:  tokenizer.ClassNemotronH,
+	Fused:      table.FusedQKV,
+	VocabSize:  parts.PaddedVocab(8),
+	BlockCount: nemotronHBlocks(puzzleLayers),
+	Metadata: slices.Concat(nemotronHRows(puzzleLayers), []table.Row{
+		{Key: "feed_forward_length", Derive: puzzleNumbers("moe_intermediate_size")},
+		{Key: "expert_feed_forward_length", Derive: puzzleNumbers("moe_intermediate_size")},
+		{Key: "expert_used_count", Derive: puzzleNumbers("num_experts_per_tok")},
+		parts.UintRow("expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"),
+		parts.UintRow("expert_count", "n_routed_experts"),
+		parts.UintRow("expert_shared_count", "n_shared_experts"),
+		parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
+		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
+		parts.UintRow("expert_group_count", "n_group"),
+		parts.UintRow("moe_latent_size", "moe_latent_size"),
+	}),
+	Expect:  nemotronHExpect,
+	Unused:  append([]string{"num_nextn_predict_layers", "mtp_block_configs", "layers_block_type", "hybrid_override_pattern", "num_hidden_layers", "moe_intermediate_size", "num_experts_per_tok"}, nemotronHUnused...),
+	Rename:  nemotronHNames,
+	Drop:    []table.Drop{{Prefix: "mtp.", Why: parts.MTP}},
+	Tensors: append(nemotronHTensors(puzzleLayers), nemotronHExpertRows(puzzleLayers)...),
+}
+
+// nemotronHExperts are shapes of experts that may see a narrower state.
+var nemotronHExperts = shape.Rules{
+	Dims: shape.Table{"n_latent": "@moe_latent_size or n_embd"},
+	Tensors: shape.Merge(shape.Mamba2.Tensors, shape.Table{
+		"ffn_up_exps": "n_latent, n_ff_exp, n_expert", "ffn_down_exps": "n_ff_exp, n_latent, n_expert",
+		"ffn_latent_down": "n_embd, n_latent", "ffn_latent_up": "n_latent, n_embd",
+	}),
+	Relations: shape.Mamba2.Relations,
+}
+
+// The kinds of layers; one that predicts a further token has attention and experts.
+const (
+	nemotronMamba   = "mamba"
+	nemotronAttends = "attention"
+	nemotronExperts = "moe"
+	nemotronMLP     = "mlp"
+	nemotronNextN   = "nextn"
+)
+
+// kindsOf returns the kind of each layer.
+type kindsOf func(*hparams.View) ([]string, error)
+
+// nemotronHLayers reads the kinds from a list, or from a text with a letter for each.
+func nemotronHLayers(c *hparams.View) ([]string, error) {
+	layers, err := nemotronHPattern(c)
+	if err != nil {
+		return nil, err
+	}
+	if n, ok, err := c.Int(hparams.BlockCountKeys...); err != nil || ok && n != int64(len(layers)) {
+		if err == nil {
+			err = fault.Errorf(fault.Broken, "%s: %d layers, but kinds for %d", hparams.ConfigFile, n, len(layers))
+		}
+		return nil, err
+	}
+	if !slices.Contains(layers, nemotronExperts) {
+		return layers, nil
+	}
+	n, _, err := c.Int("num_nextn_predict_layers")
+	if err == nil && (n < 0 || n > 1) {
+		err = fault.Errorf(fault.Unsupported, "%s: %d layers that predict further tokens, want at most 1", hparams.ConfigFile, n)
+	}
+	if n > 0 {
+		layers = append(layers, nemotronNextN)
+	}
+	return layers, err
+}
+
+func nemotronHPattern(c *hparams.View) ([]string, error) {
+	if v, isText := c.Value("hybrid_override_pattern").(string); isText {
+		return hparams.NemotronKinds(v)
+	}
+	layers, ok, err := c.Strings("layers_block_type")
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q", hparams.ConfigFile, []string{"hybrid_override_pattern", "layers_block_type"})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nemotronKinds(layers)
+}
+
+// nemotronKinds gives kinds of layers one name each.
+func nemotronKinds(layers []string) ([]string, error) {
+	layers = slices.Clone(layers)
+	for i, kind := range layers {
+		switch kind {
+		case "linear_attention":
+			layers[i] = nemotronMamba
+		case "full_attention":
+			layers[i] = nemotronAttends
+		case nemotronMamba, nemotronAttends, nemotronExperts, nemotronMLP:
+		default:
+			return nil, fault.Errorf(fault.Unsupported, "%s: layer %d is of kind %q, want mamba, attention, moe or mlp", hparams.ConfigFile, i, kind)
+		}
+	}
+	return layers, nil
+}
+
+// nemotronHBlocks is the number of layers.
+func nemotronHBlocks(layers kindsOf) func(*hparams.View) (int64, error) {
+	return func(c *hparams.View) (int64, error) {
+		list, err := layers(c)
+		return int64(len(list)), err
+	}
+}
+
+// nemotronHIs is the condition of layers of one of some kinds.
+func nemotronHIs(layers kindsOf, kinds ...string) table.Cond {
+	return func(l table.Layer) (bool, error) {
+		list, err := layers(l.View)
+		return err == nil && l.Bid >= 0 && l.Bid < int64(len(list)) && slices.Contains(kinds, list[l.Bid]), err
+	}
+}
+
+// ofKinds returns a list with n for layers of some kinds and 0 for others.
+func ofKinds(layers []string, n int64, kinds ...string) []int64 {
+	list := make([]int64, len(layers))
+	for i, kind := range layers {
+		if slices.Contains(kinds, kind) {
+			list[i] = n
+		}
+	}
+	return list
+}
+
+// nemotronHRows are the rows that all models have.
+func nemotronHRows(layers kindsOf) []table.Row {
+	return slices.Concat(parts.With(parts.GraniteRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		n, err := nemotronHBlocks(layers)(c)
+		return table.Uint32Of(n, true, err)
+	}}), []table.Row{
+		parts.UintRow("ssm.conv_kernel", "conv_kernel", "d_conv"),
+		parts.UintRow("ssm.state_size", "state_size", "d_state", "state_dim", "ssm_state_size"),
+		parts.UintRow("ssm.group_count", "n_groups", "num_groups"),
+		{Key: "ssm.inner_size", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			heads, err := c.Require("num_heads", "mamba_num_heads")
+			if err != nil {
+				return gguf.Value{}, false, err
+			}
+			dim, err := c.Require("mamba_head_dim")
+			if err == nil && (min(heads, dim) < 0 || max(heads, dim) > hparams.MaxHeadDim) {
+				err = hparams.WrongType("mamba_head_dim", "the size of a head", dim)
+			}
+			return table.Uint32Of(heads*dim, true, err)
+		}},
+		parts.UintRow("ssm.time_step_rank", "n_heads", "num_heads", "mamba_n_heads", "mamba_num_heads"),
+		{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := c.Require("num_key_value_heads", "n_head_kv")
+			if err != nil {
+				return gguf.Value{}, false, err
+			}
+			list, err := layers(c)
+			return parts.PerLayer(ofKinds(list, n, nemotronAttends, nemotronNextN), err)
+		}},
+		{Key: "rope.scaling.finetuned", Const: gguf.Bool(false)}, // nothing rotates
+		{Key: "context_length", Const: gguf.Uint32(1 << 20)},     // there is no bound
+		parts.UintRow("attention.key_length", "head_dim", "attention_head_dim"),
+		parts.UintRow("attention.value_length", "head_dim", "attention_head_dim"),
+	})
+}
+
+// nemotronHWidths writes the width under keys for layers with a feed-forward part.
+func nemotronHWidths(keys ...string) table.Derive {
+	return func(c *hparams.View) (gguf.Value, bool, error) {
+		width, err := c.Require(keys...)
+		if err != nil {
+			return gguf.Value{}, false, err
+		}
+		layers, err := nemotronHLayers(c)
+		return parts.PerLayer(ofKinds(layers, width, nemotronMLP, nemotronExperts, nemotronNextN), err)
+	}
+}
+
+var nemotronHExpect = []table.Expect{parts.Expect("mlp_hidden_act", "relu2"), parts.Expect("mamba_hidden_act", "silu"), parts.SiLU,
+	parts.Expect("time_step_limit", parts.AnyTimeStep...)}
+
+var nemotronHUnused = []string{"chunk_size", "expand", "use_conv_bias", "use_bias", "mamba_proj_bias", "time_step_floor", "time_step_max", "time_step_min", "rescale_prenorm_residual",
+	"residual_in_fp32", "use_mamba_kernels", "num_logits_to_keep", "num_query_groups", "mamba_ssm_cache_dtype", "moe_shared_expert_overlap", "rope_theta", "partial_rotary_factor",
+	"mtp_layers_block_type", "mtp_hybrid_override_pattern", "intermediate_size"}
+
+// nemotronHNames are other names of the same tensors.
+var nemotronHNames = []table.Rename{
+	{Prefix: "model.", With: "backbone."},
+	{Prefix: "backbone.embedding.", With: "backbone.embeddings."},
+}
+
+// nemotronHTensors are the tensors of layers of Mamba and of attention, and those
+// outside the layers. Rows of a head are in Llama's order, although nothing rotates.
+func nemotronHTensors(layers kindsOf) []table.TensorRow {
+	return slices.Concat([]table.TensorRow{
+		{HF: "backbone.embeddings", GGUF: "token_embd"},
+		{HF: "backbone.norm_f", GGUF: "output_norm"},
+		{HF: "lm_head", GGUF: "output", Optional: true},
+		{HF: "backbone.layers.{bid}.norm", GGUF: "blk.{bid}.attn_norm"},
+	}, parts.Only(nemotronHIs(layers, nemotronAttends, nemotronNextN), []table.TensorRow{
+		{HF: "backbone.layers.{bid}.mixer.q_proj", GGUF: "blk.{bid}.attn_q", Bias: table.MayBias, Transform: parts.PermuteQ},
+		{HF: "backbone.layers.{bid}.mixer.k_proj", GGUF: "blk.{bid}.attn_k", Bias: table.MayBias, Transform: parts.PermuteK},
+		{HF: "backbone.layers.{bid}.mixer.v_proj", GGUF: "blk.{bid}.attn_v", Bias: table.MayBias},
+		{HF: "backbone.layers.{bid}.mixer.o_proj", GGUF: "blk.{bid}.attn_output", Bias: table.MayBias},
+	}), parts.Only(nemotronHIs(layers, nemotronMamba), []table.TensorRow{
+		{HF: "backbone.layers.{bid}.mixer.in_proj", GGUF: "blk.{bid}.ssm_in"},
+		{HF: "backbone.layers.{bid}.mixer.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.MayBias, Transform: parts.Squeeze},
+		{HF: "backbone.layers.{bid}.mixer.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
+		{HF: "backbone.layers.{bid}.mixer.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExpColumn},
+		{HF: "backbone.layers.{bid}.mixer.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
+		{HF: "backbone.layers.{bid}.mixer.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *hparams.View) (int64, error) { return c.Require("n_groups", "num_groups") })},
+		{HF: "backbone.layers.{bid}.mixer.out_proj", GGUF: "blk.{bid}.ssm_out"},
+	}))
+}
+
+// nemotronHExpertRows are experts and the one that every token passes; what experts
+// see may be made narrower before and wider after them.
+func nemotronHExpertRows(layers kindsOf) []table.TensorRow {
+	count := func(l table.Layer) (int64, error) { return l.Require("n_routed_experts") }
+	moe := nemotronHIs(layers, nemotronExperts, nemotronNextN)
+	return append(parts.Only(moe, []table.TensorRow{
+		{HF: "backbone.layers.{bid}.mixer.gate.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
+		{HF: "backbone.layers.{bid}.mixer.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps", Experts: count},
+		{HF: "backbone.layers.{bid}.mixer.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps", Experts: count},
+		{HF: "backbone.layers.{bid}.mixer.shared_experts.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
+		{HF: "backbone.layers.{bid}.mixer.shared_experts.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
+	}), slices.Concat([]table.TensorRow{
+		{HF: "backbone.layers.{bid}.mixer.gate", GGUF: "blk.{bid}.ffn_gate_inp", If: nemotronHIs(layers, nemotronExperts)},
+		// the reference knows routers by the layer that their names in the checkpoint have, which this one is not of
+		{HF: "backbone.layers.{bid}.mixer.gate", GGUF: "blk.{bid}.ffn_gate_inp", If: nemotronHIs(layers, nemotronNextN), Type: table.OutputType},
+	}, parts.Only(parts.Both(moe, parts.Has("moe_latent_size")), []table.TensorRow{
+		{HF: "backbone.layers.{bid}.mixer.fc1_latent_proj", GGUF: "blk.{bid}.ffn_latent_down"},
+		{HF: "backbone.layers.{bid}.mixer.fc2_latent_proj", GGUF: "blk.{bid}.ffn_latent_up"},
+	}))...)
+}
+
+// puzzleLayers returns the kind of each layer.
+func puzzleLayers(c *hparams.View) ([]string, error) {
+	blocks, err := puzzleBlocks(c)
+	if err != nil {
+		return nil, err
+	}
+	kinds := make([]string, len(blocks))
+	for i, b := range blocks {
+		kind, ok, err := b.String("block_type")
+		if err == nil && !ok {
+			err = fault.Errorf(fault.Broken, "%s: block_configs[%d] has no block_type", hparams.ConfigFile, i)
+		}
+		if err != nil {
+			return nil, err
+		}
+		kinds[i] = kind
+	}
+	return nemotronKinds(kinds)
+}
+
+// puzzleBlocks returns the configuration of each layer.
+func puzzleBlocks(c *hparams.View) ([]hparams.Object, error) {
+	const key = "block_configs"
+	list, ok := c.Value(key).([]any)
+	if !ok || len(list) > hparams.MaxBlocks {
+		return nil, hparams.WrongType(key, "a list with an object for each layer", c.Value(key))
+	}
+	blocks := make([]hparams.Object, len(list))
+	for i, v := range list {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		if blocks[i], ok = hparams.ObjectIn(at, v); !ok {
+			return nil, hparams.WrongType(at, "an object", v)
+		}
+	}
+	return blocks, nil
+}
+
+// puzzleNumbers writes a number of each layer's configuration, 0 where that has none.
+func puzzleNumbers(key string) table.Derive {
+	return func(c *hparams.View) (gguf.Value, bool, error) {
+		blocks, err := puzzleBlocks(c)
+		if err != nil {
+			return gguf.Value{}, false, err
+		}
+		out := make([]int64, len(blocks))
+		for i, b := range blocks {
+			if out[i], _, err = b.Int(key); err != nil {
+				return gguf.Value{}, false, err
+			}
+		}
+		return parts.PerLayer(out, nil)
+	}
+}
