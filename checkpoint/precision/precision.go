@@ -136,7 +136,7 @@ func find(t *Tensor, byName func() map[string]*Tensor, settings Settings) *Weigh
 				break
 			}
 		}
-		if ok {
+		if ok && (s.holds == nil || s.holds(found)) {
 			return &Weight{base + s.as, found, s, settings}
 		}
 	}

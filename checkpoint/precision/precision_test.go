@@ -82,7 +82,7 @@ func TestSchemes(t *testing.T) {
 		{"e_scales U8, e_blocks U8", "e_blocks mxfp4"},
 		{"e_blocks F32, e_scales F32", "e_blocks , e_scales "},
 		{"a.qweight I32, a.qzeros I32, a.scales F16, a.g_idx I32", "a.weight gptq"},
-		{"a.qweight I32, a.qzeros I32, a.scales F16", "a.weight awq"},
+		{"a.qweight I32, a.qzeros I32, a.scales F16", "a.weight gptq"},
 		{"a.weight F8_E4M3, a.weight_scale_inv F32, b.weight BF16", "a.weight fp8, b.weight "},
 		{"a.weight U8, a.weight_scale BF16", "a.weight bitnet"},
 		{"a.weight BF16, a.weight_scale BF16", "a.weight , a.weight_scale "},

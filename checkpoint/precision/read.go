@@ -134,16 +134,17 @@ func (t *Tensor) whole(n int64) ([]int64, error) {
 
 // The types of parts.
 var (
-	u8       = []safetensors.DType{safetensors.U8}
-	i8       = []safetensors.DType{safetensors.I8}
-	i32      = []safetensors.DType{safetensors.I32}
-	packed   = []safetensors.DType{safetensors.I32, safetensors.U8}
-	integers = []safetensors.DType{safetensors.I64, safetensors.I32}
-	floats   = []safetensors.DType{safetensors.F32, safetensors.F16, safetensors.BF16}
-	e4m3     = []safetensors.DType{safetensors.F8_E4M3}
-	e8m0     = []safetensors.DType{safetensors.F8_E8M0}
-	f8       = []safetensors.DType{safetensors.F8_E4M3, safetensors.F8_E5M2, safetensors.F8_E4M3FNUZ, safetensors.F8_E5M2FNUZ}
-	scales   = slices.Concat(floats, e8m0)
+	u8        = []safetensors.DType{safetensors.U8}
+	i8        = []safetensors.DType{safetensors.I8}
+	i32       = []safetensors.DType{safetensors.I32}
+	packed    = []safetensors.DType{safetensors.I32, safetensors.U8}
+	integers  = []safetensors.DType{safetensors.I64, safetensors.I32}
+	floats    = []safetensors.DType{safetensors.F32, safetensors.F16, safetensors.BF16}
+	e4m3      = []safetensors.DType{safetensors.F8_E4M3}
+	e8m0      = []safetensors.DType{safetensors.F8_E8M0}
+	f8        = []safetensors.DType{safetensors.F8_E4M3, safetensors.F8_E5M2, safetensors.F8_E4M3FNUZ, safetensors.F8_E5M2FNUZ}
+	scales    = slices.Concat(floats, e8m0)
+	exponents = slices.Concat(u8, e8m0)
 )
 
 // codesOf returns the values of the codes of a type of 8 bits, nil for other types.
@@ -252,9 +253,12 @@ func (d *decoded) Type() gguf.Type { return gguf.TypeF32 }
 func (d *decoded) Cost() int64     { return d.cost }
 
 func (d *decoded) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	out := sized(buf, (b-a)*d.ne[0]*4)
+	if a == b {
+		return out, nil
+	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
-	out := sized(buf, (b-a)*d.ne[0]*4)
 	return out, d.rows(s, out, a, b)
 }
 

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/gguf"
 	"ggforge/rows"
 )
 
@@ -258,11 +257,3 @@ func offset(out, codes []byte, table *[256]float32, f, zero float32) {
 
 // isFloat8 reports whether t holds floating point of 8 bits.
 func isFloat8(t *Tensor) bool { return slices.Contains(f8, t.DType) }
-
-// bytesOf returns a tensor of bytes as it is, in a type of one byte per element.
-func bytesOf(t *Tensor) rows.Source {
-	if t.Mapped != nil { // the bytes are moved anyway
-		return rows.Stored(t.NE(), gguf.TypeI8, t.Mapped, nil)
-	}
-	return rows.Stored(t.NE(), gguf.TypeI8, nil, t.Reader)
-}

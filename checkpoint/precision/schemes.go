@@ -19,6 +19,11 @@ type scheme struct {
 	as     string
 	place  place
 	float8 bool // what --fp8-as-q8 is about
+	// inverse says that the factors of nvfp4 are stored as their inverses.
+	inverse bool
+	// holds reports whether the parts are of the scheme, where names and types do not
+	// decide it; nil where they do.
+	holds func(parts []*Tensor) bool
 	// source returns the weight's rows; nil for a scheme that is known by name only.
 	// It looks at shapes and settings, and reads no more than a few numbers.
 	source func(parts []*Tensor, settings Settings) (rows.Source, error)
@@ -51,31 +56,44 @@ func may(suffix string, types []safetensors.DType) part  { return part{suffix, t
 // schemes is the table. The first row that holds for a tensor counts, so that rows
 // with more parts come before those with fewer.
 var schemes = []scheme{
-	{"mxfp4", []part{need("_blocks", u8), need("_scales", u8)}, "_blocks", atLast, false, mxfp4},
-	{"gptq", []part{need("qweight", nil), need("qzeros", nil), need("g_idx", nil), may("scales", nil)}, "weight", afterAll, false, nil},
-	{"awq", []part{need("qweight", nil), may("qzeros", nil), may("scales", nil)}, "weight", afterAll, false, nil},
+	{name: "mxfp4", parts: []part{need("_blocks", u8), need("_scales", u8)}, as: "_blocks", place: atLast, source: mxfp4},
+	{name: "awq", parts: []part{need("qweight", i32), need("qzeros", i32), need("scales", floats)}, as: "weight", place: afterAll, holds: isAWQ, source: awq},
+	{name: "gptq", parts: []part{need("qweight", i32), need("qzeros", i32), need("scales", floats), may("g_idx", i32)}, as: "weight", place: afterAll, source: gptq},
+	{name: "compressed-tensors", parts: []part{need("weight_packed", i32), need("weight_scale", floats), need("weight_shape", integers), may("weight_zero_point", i32),
+		may("weight_g_idx", i32)}, as: "weight", place: afterAll, source: packedInts},
 
 	// FP8: scales of DeepSeek and its kin, of Mistral's own format, of compressed-tensors, ModelOpt and FBGEMM
-	{"fp8", []part{need("qkv_proj.weight", f8), need("qkv_proj.weight_scale_inv", scales)}, "qkv_proj.weight", atFirst, true, ranked},
-	{"fp8", []part{need("", f8), need("_scale_inv", scales)}, "", atFirst, true, scaled},
-	{"fp8", []part{need("weight", f8), need("qscale_weight", scales)}, "weight", atFirst, true, scaled},
-	{"fp8", []part{need("", f8), need("_scale", scales)}, "", atFirst, true, scaled},
-	{"fp8", []part{need("weight", f8), need("scale", e8m0)}, "weight", atFirst, true, scaled},
-	{"compressed-tensors", []part{need("weight", i8), need("weight_scale", scales), may("weight_zero_point", i8)}, "weight", atFirst, false, scaled},
+	{name: "fp8", parts: []part{need("qkv_proj.weight", f8), need("qkv_proj.weight_scale_inv", scales)}, as: "qkv_proj.weight", float8: true, source: ranked},
+	{name: "fp8", parts: []part{need("", f8), need("_scale_inv", scales)}, as: "", float8: true, source: scaled},
+	{name: "fp8", parts: []part{need("weight", f8), need("qscale_weight", scales)}, as: "weight", float8: true, source: scaled},
+	{name: "fp8", parts: []part{need("", f8), need("_scale", scales)}, as: "", float8: true, source: scaled},
+	{name: "fp8", parts: []part{need("weight", f8), need("scale", e8m0)}, as: "weight", float8: true, source: scaled},
+	{name: "compressed-tensors", parts: []part{need("weight", i8), need("weight_scale", scales), may("weight_zero_point", i8)}, as: "weight", source: scaled},
 
-	{"nvfp4", []part{need("weight", u8), need("weight_scale_2", nil), may("weight_scale", nil), may("input_scale", nil)}, "weight", atFirst, false, nil},
-	{"bitnet", []part{need("weight", u8), need("weight_scale", nil)}, "weight", atFirst, false, nil},
-	{"compressed-tensors", []part{need("weight_packed", nil), may("weight_scale", nil), may("weight_zero_point", nil), may("weight_shape", nil),
-		may("weight_g_idx", nil), may("weight_global_scale", nil), may("input_global_scale", nil)}, "weight", afterAll, false, nil},
-	{"bitsandbytes", []part{need("weight", u8), need("weight.absmax", nil), may("weight.quant_map", nil), may("weight.nested_absmax", nil),
-		may("weight.nested_quant_map", nil), may("weight.quant_state.bitsandbytes__nf4", nil), may("weight.quant_state.bitsandbytes__fp4", nil)}, "weight", atFirst, false, nil},
-	{"bitsandbytes", []part{need("weight", i8), need("SCB", nil), may("weight_format", nil)}, "weight", atFirst, false, nil},
+	// MXFP4: of MiMo, of DeepSeek V4 and of compressed-tensors
+	{name: "mxfp4", parts: []part{need("weight", u8), need("weight_scale", exponents)}, as: "weight", source: nibblesMXFP4},
+	{name: "mxfp4", parts: []part{need("weight", i8), need("scale", exponents)}, as: "weight", source: nibblesMXFP4},
+	{name: "mxfp4", parts: []part{need("weight_packed", u8), need("weight_scale", exponents)}, as: "weight", source: nibblesMXFP4},
+
+	// NVFP4: of ModelOpt and of compressed-tensors; see nvfp4Parts
+	{name: "nvfp4", parts: []part{need("weight", u8), need("weight_scale", e4m3), may("weight_scale_2", floats), may("input_scale", floats)}, as: "weight", source: nvfp4},
+	{name: "nvfp4", parts: []part{need("weight_packed", u8), need("weight_scale", e4m3), may("weight_global_scale", floats), may("input_global_scale", floats)}, as: "weight", inverse: true,
+		source: nvfp4},
+
+	{name: "bitnet", parts: []part{need("weight", u8), need("weight_scale", floats)}, as: "weight", source: ternary},
+	{name: "bitsandbytes", parts: []part{bnbCodes: need("weight", u8), bnbLargest: need("weight.absmax", slices.Concat(floats, u8)), bnbValues: need("weight.quant_map", floats),
+		bnbStateNF4: may("weight.quant_state.bitsandbytes__nf4", u8), bnbStateFP4: may("weight.quant_state.bitsandbytes__fp4", u8),
+		bnbNestedLargest: may("weight.nested_absmax", floats), bnbNestedValues: may("weight.nested_quant_map", floats)}, as: "weight", source: fourBits},
+	{name: "bitsandbytes", parts: []part{need("weight", i8), need("SCB", floats), may("weight_format", slices.Concat(u8, i8, integers))}, as: "weight", source: int8Rows},
+	{name: "hqq", parts: hqqParts, as: "weight", source: hqq},
 
 	// known by name only
-	{"eetq", []part{need("weight", i8), need("weight_scales", nil)}, "weight", atFirst, false, nil},
-	{"hqq", []part{need("W_q", nil), may("scale", nil), may("zero", nil), may("meta", nil)}, "weight", atFirst, false, nil},
-	{"aqlm", []part{need("codes", nil), need("codebooks", nil), may("scales", nil)}, "weight", atFirst, false, nil},
-	{"quanto", []part{need("weight._data", nil), may("weight._scale", nil), may("input_scale", nil), may("output_scale", nil)}, "weight", atFirst, false, nil},
+	{name: "eetq", parts: []part{need("weight", i8), need("weight_scales", nil)}, as: "weight"},
+	{name: "gptq", parts: []part{need("qweight", nil), may("qzeros", nil), may("scales", nil), may("g_idx", nil)}, as: "weight"},
+	{name: "compressed-tensors", parts: []part{need("weight_packed", nil), may("weight_scale", nil), may("weight_zero_point", nil), may("weight_shape", nil), may("weight_g_idx", nil)}, as: "weight"},
+	{name: "hqq", parts: []part{need("W_q", nil), may("scale", nil), may("zero", nil), may("meta", nil)}, as: "weight"},
+	{name: "aqlm", parts: []part{need("codes", nil), need("codebooks", nil), may("scales", nil)}, as: "weight"},
+	{name: "quanto", parts: []part{need("weight._data", nil), may("weight._scale", nil), may("input_scale", nil), may("output_scale", nil)}, as: "weight"},
 }
 
 // leftovers are the ends of names of tensors that go with quantized weights and of

@@ -34,7 +34,7 @@
 //	{a,b}     one tensor for each alternative; {,a} has an empty one
 //	if EXPR   only where EXPR is true; it may use bid and other counters
 //	as TYPE   element type instead of the variant's, a name of the safetensors format
-//	fill HOW  values: see fills in values.go; the default suits weights, norms, biases
+//	fill HOW  values: see fills in values.go, some take numbers; the default suits weights, norms, biases
 //
 // Expressions have Go's syntax. Names are keys of config.json, those of text_config
 // laid over the root; nested ones are written a.b, elements of lists a[bid]. Numbers,

@@ -112,4 +112,63 @@ func init() {
 			`,
 		Variants: options(asQ8),
 	})
+	add(Spec{
+		Name:      "gptq",
+		Tokenizer: "spm",
+		Config: quantizedConfig(`{"bits": 4, "checkpoint_format": "gptq", "damp_percent": 0.01, "desc_act": false, "group_size": 32, "quant_method": "gptq", "static_groups": false,
+			"sym": true, "true_sequential": true}`),
+		Tensors: quantized(`
+			b = quantization_config.bits
+			g = quantization_config.group_size > 0 && quantization_config.group_size
+			$w.qweight | $in*b/32, $out    | as I32 | fill bytes
+			$w.qzeros  | $in/32, $out*b/32 | as I32 | fill bytes | if g
+			$w.qzeros  | 1, $out*b/32      | as I32 | fill bytes | if !g
+			$w.scales  | $in/32, $out      | as F16 | fill scale | if g
+			$w.scales  | 1, $out           | as F16 | fill scale | if !g
+			$w.g_idx   | $in               | as I32 | fill every 32    | if g && !opt(quantization_config.desc_act)
+			$w.g_idx   | $in               | as I32 | fill shuffled 32 | if g && opt(quantization_config.desc_act)
+			$w.g_idx   | $in               | as I32 | fill zero        | if !g
+			`),
+		Variants: options(
+			Variant{Name: "8-bits", Seed: 5, Set: `{"quantization_config": {"bits": 8, "checkpoint_format": null}}`},
+			Variant{Name: "2-bits", Seed: 6, Shards: 2, Set: `{"quantization_config": {"bits": 2, "checkpoint_format": "gptq_v2", "desc_act": true}}`},
+			Variant{Name: "ordered", Seed: 7, Out: "q8_0", Set: `{"quantization_config": {"desc_act": true}}`},
+			Variant{Name: "one-group", Seed: 8, Out: "bf16", Set: `{"quantization_config": {"group_size": -1, "checkpoint_format": "gptq_v2"}}`}),
+	})
+	add(Spec{
+		Name:      "ct-pack",
+		Tokenizer: "spm",
+		Config: quantizedConfig(`{"config_groups": {"group_0": {"input_activations": null, "output_activations": null, "targets": ["Linear"], "weights": {"actorder": null,
+			"block_structure": null, "dynamic": false, "group_size": 32, "num_bits": 4, "observer": "minmax", "strategy": "group", "symmetric": true, "type": "int"}}},
+			"format": "pack-quantized", ` + rest),
+		Tensors: quantized(`
+			per = floor(32 / quantization_config.config_groups.group_0.weights.num_bits)
+			$w.weight_packed     | $out, floor(($in+per-1)/per)    | as I32 | fill bytes
+			$w.weight_scale      | $out, $in/32                    | fill scale
+			$w.weight_shape      | 2                               | as I64 | fill list $out $in
+			$w.weight_zero_point | floor(($out+per-1)/per), $in/32 | as I32 | fill bytes | if !quantization_config.config_groups.group_0.weights.symmetric
+			`),
+		Variants: options(
+			Variant{Name: "8-bits", Seed: 5, Set: `{"quantization_config": {"config_groups": {"group_0": {"weights": {"num_bits": 8}}}}}`},
+			Variant{Name: "3-bits", Seed: 6, Shards: 2, Set: `{"quantization_config": {"config_groups": {"group_0": {"weights": {"num_bits": 3, "symmetric": false}}}}}`},
+			Variant{Name: "zeros", Seed: 7, Out: "q8_0", Set: `{"quantization_config": {"config_groups": {"group_0": {"weights": {"symmetric": false}}}}}`}),
+	})
+	add(Spec{
+		Name:      "bitnet-packed",
+		Tokenizer: "spm-nojson",
+		Config: `{"architectures": ["BitnetForCausalLM"], "attention_bias": false, "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02,
+			"input_bits": 8, "intermediate_size": 96, "max_position_embeddings": 2048, "model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 4,
+			"pad_token_id": 0, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+			"transformers_version": "4.39.0", "use_cache": true, "vocab_size": 1008, "weight_bits": 1,
+			"quantization_config": {"linear_class": "autobitlinear", "modules_to_not_convert": ["lm_head"], "quant_method": "bitnet", "quantization_mode": "offline"}}`,
+		Tensors: quantized(`
+			$w.weight       | $out/4, $in | as U8 | fill ternary
+			$w.weight_scale | 1           | fill norm
+			`) + `
+			model.layers.{bid}.self_attn.inner_attn_ln.weight | hidden_size
+			model.layers.{bid}.mlp.ffn_layernorm.weight       | intermediate_size
+			`,
+		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"}, {Name: "tq1_0", Seed: 4, Out: "tq1_0", Set: `{"hidden_size": 256, "intermediate_size": 256}`}},
+		NoLazy:   true,
+	})
 }

@@ -15,8 +15,9 @@ import (
 type tensor struct {
 	name  string
 	shape []int64
-	dtype string // "" is the variant's
-	fill  string // "" is by shape and name
+	dtype string    // "" is the variant's
+	fill  string    // "" is by shape and name
+	args  []float64 // of the fill
 }
 
 // tensors expands the table for a config.
@@ -64,7 +65,7 @@ func (e *env) row(line string) ([]tensor, error) {
 	}
 	name, dims := parts[0], parts[1]
 	var t tensor
-	conds := []string{}
+	conds, args := []string{}, []string{}
 	for _, clause := range parts[2:] {
 		word, arg, _ := strings.Cut(clause, " ")
 		switch word {
@@ -73,7 +74,11 @@ func (e *env) row(line string) ([]tensor, error) {
 		case "as":
 			t.dtype = strings.TrimSpace(arg)
 		case "fill":
-			t.fill = strings.TrimSpace(arg)
+			how := strings.Fields(arg)
+			if len(how) == 0 {
+				return nil, fmt.Errorf("fill without a name")
+			}
+			t.fill, args = how[0], how[1:]
 		default:
 			return nil, fmt.Errorf("clause %q: want if, as or fill", clause)
 		}
@@ -88,6 +93,14 @@ func (e *env) row(line string) ([]tensor, error) {
 		}
 		t := t
 		t.name = name
+		for _, arg := range args {
+			v, err := e.eval(arg)
+			f, ok := v.(float64)
+			if err != nil || !ok {
+				return fmt.Errorf("%s is %v, want a number (%v)", arg, v, err)
+			}
+			t.args = append(t.args, f)
+		}
 		for dim := range strings.SplitSeq(dims, ",") {
 			if dim = strings.TrimSpace(dim); dim == "" {
 				continue // no dimensions at all

@@ -33,10 +33,18 @@ var fills = map[string]fill{
 	"slope":  func(i int64, _ float64) float64 { return math.Exp2(-float64(i + 1)) }, // of ALiBi with 8 heads
 }
 
+// argFills are those with arguments: n is the number of elements.
+var argFills = map[string]func(i, n int64, args []float64) float64{
+	"list":     func(i, _ int64, args []float64) float64 { return args[i] },
+	"every":    func(i, _ int64, args []float64) float64 { return math.Floor(float64(i) / args[0]) }, // the number of a run of so many
+	"shuffled": func(i, n int64, args []float64) float64 { return math.Floor(float64(i*5%n) / args[0]) },
+}
+
 // byteFills are those of tensors of bytes.
 var byteFills = map[string]func(b byte) byte{
-	"bytes":  func(b byte) byte { return b },
-	"scales": func(b byte) byte { return 110 + b%14 }, // exponents of numbers somewhat below 1
+	"bytes":   func(b byte) byte { return b },
+	"ternary": func(b byte) byte { return b & 0x55 << (b >> 7) }, // four codes of two bits that are not 3
+	"scales":  func(b byte) byte { return 110 + b%14 },           // exponents of numbers somewhat below 1
 	"float8": func(b byte) byte { // no infinity and no NaN in any format
 		if b&0x78 == 0x78 {
 			b ^= 0x40
@@ -81,16 +89,19 @@ func (w *filler) each(f func([]byte) error) error {
 		how = w.fill()
 	}
 	if bytes := byteFills[how]; bytes != nil {
-		if w.dtype.Bits() != 8 {
+		if w.dtype.Bits() != 8 && (w.dtype != safetensors.I32 || how != "bytes") {
 			return fmt.Errorf("tensor %s: fill %s for %v", w.t.name, how, w.dtype)
 		}
-		b := gen.Bytes(name, int(n))
+		b := gen.Bytes(name, int(n)*w.dtype.Bits()/8)
 		for i := range b {
 			b[i] = bytes(b[i])
 		}
 		return f(b)
 	}
 	value := fills[how]
+	if withArgs := argFills[how]; withArgs != nil {
+		value = func(i int64, _ float64) float64 { return withArgs(i, n, w.t.args) }
+	}
 	if value == nil {
 		return fmt.Errorf("tensor %s: unknown fill %q", w.t.name, how)
 	}

@@ -96,8 +96,9 @@ func (o *oracle) tryConvert(t *testing.T, s *hftest.Spec, v hftest.Variant) (str
 	if s.RawConfig {
 		argv = append(argv, "--raw-config")
 	}
-	if len(v.Flags) > 0 {
-		argv = append(append(argv, "--"), v.Flags...)
+	argv = append(append(argv, "--"), v.Flags...)
+	if s.NoLazy {
+		argv = append(argv, "--no-lazy")
 	}
 	os.Remove(root + out)
 	return out, o.try(t, "refconvert.py", argv...)

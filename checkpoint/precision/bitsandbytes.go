@@ -1,0 +1,266 @@
+package precision
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"ggforge/fault"
+	"ggforge/internal/half"
+	"ggforge/internal/pyjson"
+	"ggforge/rows"
+	"ggforge/safetensors"
+)
+
+// int8Rows returns a weight of bitsandbytes' 8 bits: whole numbers, and for each row
+// the largest magnitude that 127 is for.
+//
+//	W = (code * SCB[row]) * (1/127), rounded twice
+//
+// Another weight_format than 0 is a tiling for older graphics processors.
+func int8Rows(parts []*Tensor, _ Settings) (rows.Source, error) {
+	codes, most, format := parts[0], parts[1], parts[2]
+	if err := matrix(codes, -1, -1); err != nil {
+		return nil, err
+	}
+	if most.elements() != codes.Shape[0] {
+		return nil, fmt.Errorf("tensor %q of shape %v, want one for each of %d rows", most.Name, most.Shape, codes.Shape[0])
+	}
+	if format != nil {
+		if format.elements() != 1 {
+			return nil, fmt.Errorf("tensor %q of shape %v, want one number", format.Name, format.Shape)
+		}
+		if n, err := format.int(0); err != nil || n != 0 {
+			return nil, orUnsupported(err, "tensor %q is %d, want 0: rows as they are", format.Name, n)
+		}
+	}
+	table, width := codesOf(safetensors.I8), codes.Shape[1]
+	return &decoded{ne: codes.NE(), cost: costScaled, rows: func(s *scratch, out []byte, a, b int64) error {
+		raw, err := codes.bytes(&s.raw, a*width, b*width)
+		if err != nil {
+			return err
+		}
+		scale := sized(&s.f32, b-a)
+		if err := most.floats(scale, a); err != nil {
+			return err
+		}
+		for _, f := range scale {
+			for i, c := range raw[:width] {
+				put(out, i, float32(table[c]*f)*float32(1.0/127))
+			}
+			raw, out = raw[width:], out[4*width:]
+		}
+		return nil
+	}}, nil
+}
+
+// The parts of a weight of bitsandbytes' 4 bits, see fourBits.
+const (
+	bnbCodes = iota
+	bnbLargest
+	bnbValues
+	bnbStateNF4
+	bnbStateFP4
+	bnbNestedLargest
+	bnbNestedValues
+)
+
+// maxState is the largest description of a weight in bytes; published ones have some
+// 200.
+const maxState = 1 << 16
+
+// fourBits returns a weight of bitsandbytes' 4 bits, NF4 or FP4: codes of the matrix
+// as one row, two in a byte and the first in its upper half, in blocks that have a
+// largest magnitude each:
+//
+//	W[i] = round(quant_map[code[i]] * absmax[i / blocksize])
+//
+// rounded to the type that the weight had. The magnitudes may be quantized again:
+//
+//	absmax[b] = nested_quant_map[code[b]] * nested_absmax[b / nested_blocksize] + nested_offset
+//
+// quant_state is JSON with the sizes of blocks, the shape and the types. Source: the
+// published layout of the bitsandbytes library and its CPU kernels.
+func fourBits(parts []*Tensor, _ Settings) (rows.Source, error) {
+	state := parts[bnbStateNF4]
+	if state == nil {
+		state = parts[bnbStateFP4]
+	}
+	if state == nil {
+		return nil, fmt.Errorf("has no weight.quant_state of nf4 or fp4, which has its shape")
+	}
+	w := &fourBitRows{codes: parts[bnbCodes], largest: parts[bnbLargest]}
+	shape, err := w.state(state, parts[bnbNestedLargest], parts[bnbNestedValues])
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", state.Name, err)
+	}
+	if w.values, err = numbers(parts[bnbValues], 16); err != nil {
+		return nil, err
+	}
+	w.width = shape[1]
+	n := shape[0] * shape[1]
+	if w.codes.elements() != ceil(n, 2) {
+		return nil, fmt.Errorf("%d bytes of codes, want %d for a shape of %v", w.codes.elements(), ceil(n, 2), shape)
+	}
+	if blocks := ceil(n, w.block); w.largest.elements() != blocks {
+		return nil, fmt.Errorf("tensor %q of shape %v, want %d for blocks of %d", w.largest.Name, w.largest.Shape, blocks, w.block)
+	}
+	if w.nested != nil && w.nested.elements() != ceil(w.largest.elements(), w.nestedBlock) {
+		return nil, fmt.Errorf("tensor %q of shape %v, want %d for blocks of %d", w.nested.Name, w.nested.Shape, ceil(w.largest.elements(), w.nestedBlock), w.nestedBlock)
+	}
+	return &decoded{ne: []int64{shape[1], shape[0]}, cost: costGrouped, rows: w.rows}, nil
+}
+
+// numbers returns the n elements of a table.
+func numbers(t *Tensor, n int64) ([]float32, error) {
+	if t == nil || t.elements() != n {
+		return nil, fmt.Errorf("has no table of %d values", n)
+	}
+	list := make([]float32, n)
+	return list, t.floats(list, 0)
+}
+
+type fourBitRows struct {
+	codes, largest *Tensor
+	nested         *Tensor // nil for magnitudes that are not quantized
+	values         []float32
+	nestedValues   []float32
+	offset         float32
+	width          int64 // of a row
+	block          int64 // elements
+	nestedBlock    int64 // magnitudes
+	round          func(float32) float32
+}
+
+// rounds are the ways of rounding to a type, by its name in PyTorch.
+var rounds = map[string]func(float32) float32{
+	"float32":  func(f float32) float32 { return f },
+	"float16":  half.RoundF16,
+	"bfloat16": roundBF16,
+}
+
+func roundBF16(f float32) float32 { return half.FromBF16(half.ToBF16(f)) }
+
+// state reads the description of the weight.
+func (w *fourBitRows) state(t, nested, nestedValues *Tensor) (shape []int64, err error) {
+	n := t.elements()
+	if n > maxState {
+		return nil, fmt.Errorf("%d bytes, want at most %d", n, maxState)
+	}
+	var buf []byte
+	text, err := t.bytes(&buf, 0, n)
+	if err != nil {
+		return nil, err
+	}
+	v, err := pyjson.Parse(slices.Clone(text))
+	if err != nil {
+		return nil, err
+	}
+	m, ok := v.(*pyjson.Object)
+	if !ok {
+		return nil, fmt.Errorf("want a JSON object")
+	}
+	number := func(key string) (float64, error) {
+		num, ok := m.Get(key).(json.Number)
+		if !ok {
+			return 0, fmt.Errorf("%s is %v, want a number", key, m.Get(key))
+		}
+		return num.Float64()
+	}
+	size := func(key string) (int64, error) {
+		f, err := number(key)
+		if err == nil && (f != float64(int64(f)) || f < 1 || f > maxBlock) {
+			err = fmt.Errorf("%s is %v, want a size", key, f)
+		}
+		return int64(f), err
+	}
+	if w.block, err = size("blocksize"); err != nil {
+		return nil, err
+	}
+	name, _ := m.Get("dtype").(string)
+	if w.round = rounds[name]; w.round == nil {
+		return nil, fault.Errorf(fault.Unsupported, "dtype is %q, want float32, float16 or bfloat16", name)
+	}
+	list, _ := m.Get("shape").([]any)
+	for _, d := range list {
+		num, _ := d.(json.Number)
+		n, err := num.Int64()
+		if err != nil || n < 1 || n > 1<<31 {
+			return nil, fmt.Errorf("shape is %v, want rows and columns", list)
+		}
+		shape = append(shape, n)
+	}
+	if len(shape) != 2 {
+		return nil, fmt.Errorf("shape is %v, want rows and columns", list)
+	}
+	if nested == nil {
+		return shape, nil
+	}
+	w.nested = nested
+	if w.nestedBlock, err = size("nested_blocksize"); err != nil {
+		return nil, err
+	}
+	offset, err := number("nested_offset")
+	if err != nil {
+		return nil, err
+	}
+	w.offset = float32(offset)
+	w.nestedValues, err = numbers(nestedValues, 256)
+	return shape, err
+}
+
+// magnitudes fills dst with those of the blocks from at on.
+func (w *fourBitRows) magnitudes(s *scratch, dst []float32, at int64) error {
+	if w.nested == nil {
+		return w.largest.floats(dst, at)
+	}
+	codes, err := w.largest.bytes(&s.more, at, at+int64(len(dst)))
+	if err != nil {
+		return err
+	}
+	first := at / w.nestedBlock
+	scale := sized(&s.zero, (at+int64(len(dst))-1)/w.nestedBlock-first+1)
+	if err := w.nested.floats(scale, first); err != nil {
+		return err
+	}
+	for i, c := range codes {
+		dst[i] = float32(w.nestedValues[c]*scale[(at+int64(i))/w.nestedBlock-first]) + w.offset
+	}
+	return nil
+}
+
+func (w *fourBitRows) rows(s *scratch, out []byte, a, b int64) error {
+	from, end := a*w.width, b*w.width // elements
+	codes, err := w.codes.bytes(&s.raw, from/2, ceil(end, 2))
+	if err != nil {
+		return err
+	}
+	first := from / w.block
+	largest := sized(&s.f32, (end-1)/w.block-first+1)
+	if err := w.magnitudes(s, largest, first); err != nil {
+		return err
+	}
+	var table [16]float32
+	for i, f := range largest {
+		for c, v := range w.values {
+			table[c] = w.round(v * f)
+		}
+		e := max(from, (first+int64(i))*w.block)
+		to := min(end, (first+int64(i)+1)*w.block)
+		if e%2 == 1 { // the second code of a byte
+			put(out, 0, table[codes[0]&15])
+			codes, out, e = codes[1:], out[4:], e+1
+		}
+		n := int((to - e) / 2)
+		for j, c := range codes[:n] {
+			put(out[8*j:8*j+8], 0, table[c>>4])
+			put(out[8*j:8*j+8], 1, table[c&15])
+		}
+		codes, out = codes[n:], out[8*n:]
+		if (to-e)%2 == 1 { // the first
+			put(out, 0, table[codes[0]>>4])
+			out = out[4:]
+		}
+	}
+	return nil
+}

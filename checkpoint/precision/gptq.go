@@ -1,0 +1,204 @@
+package precision
+
+import (
+	"fmt"
+	"strings"
+
+	"ggforge/fault"
+	"ggforge/rows"
+)
+
+// The tensors of GPTQ and AWQ have the same names, and are transposed:
+//
+//	        GPTQ of b bits             AWQ, gemm
+//	qweight [in*b/32, out]             [in, out/8]   words of 32 bits
+//	qzeros  [groups, out*b/32]         [groups, out/8]
+//	scales  [groups, out]              [groups, out]
+//	g_idx   [in]: the group of each    -
+//
+// Codes of GPTQ are a stream of bits, the first in the lowest ones: along the inputs
+// in qweight, along the outputs in qzeros. Its older format stores zero points less
+// one. A word of AWQ has the codes of eight outputs in the order of awqOrder.
+
+// isAWQ reports whether parts of those names are of AWQ.
+func isAWQ(parts []*Tensor) bool {
+	w, scales := parts[0], parts[2]
+	return len(w.Shape) == 2 && len(scales.Shape) == 2 && w.Shape[1]*8 == scales.Shape[1]
+}
+
+// gptq returns a weight of GPTQ.
+func gptq(parts []*Tensor, settings Settings) (rows.Source, error) {
+	qweight, qzeros, scales, order := parts[0], parts[1], parts[2], parts[3]
+	if err := matrix(scales, -1, -1); err != nil {
+		return nil, err
+	}
+	g := &grouped{groups: scales.Shape[0], out: scales.Shape[1]}
+	if err := matrix(qweight, -1, g.out); err != nil {
+		return nil, err
+	}
+	if err := matrix(qzeros, g.groups, -1); err != nil {
+		return nil, err
+	}
+	bits, err := gptqBits(qzeros.Shape[1], g.out, settings)
+	if err != nil {
+		return nil, err
+	}
+	if g.in = qweight.Shape[0] * 32 / bits; g.in*bits != qweight.Shape[0]*32 {
+		return nil, fmt.Errorf("tensor %q of shape %v, want rows of whole codes of %d bits", qweight.Name, qweight.Shape, bits)
+	}
+	if order != nil {
+		err = g.ordered(order)
+	} else {
+		size, ok, e := settings.Int("group_size")
+		if err = e; err == nil {
+			err = g.runs(size, ok)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	format, ok, err := settings.String("checkpoint_format")
+	if err != nil {
+		return nil, err
+	}
+	less := float32(0)
+	switch {
+	case !ok || format == "gptq":
+		less = 1
+	case format != "gptq_v2":
+		return nil, fault.Errorf(fault.Unsupported, "quantization_config: checkpoint_format is %q, want gptq or gptq_v2", format)
+	}
+	if packing, ok, err := settings.String("packing_format"); err != nil || ok && !strings.Contains(packing, "gptq") {
+		return nil, orUnsupported(err, "quantization_config: packing_format is %q, want one of GPTQ", packing)
+	}
+	g.codes = func(s *scratch, dst []byte, a, b int64) error {
+		words := sized(&s.words, (b-a)*qweight.Shape[0])
+		if err := qweight.columns(s, words, a, b); err != nil {
+			return err
+		}
+		for ; len(dst) > 0; dst, words = dst[g.in:], words[qweight.Shape[0]:] {
+			unpack(dst[:g.in], words, int(bits), true)
+		}
+		return nil
+	}
+	g.meta = func(s *scratch, scale, zero []float32, a, b int64) error {
+		first, end := a*bits/32, ceil(b*bits, 32) // the words that rows [a, b) are in
+		words := sized(&s.words, end-first)
+		row := sized(&s.table, b-a)
+		for k := range g.groups {
+			if err := scales.floats(row, k*g.out+a); err != nil {
+				return err
+			}
+			if err := qzeros.words(s, words, k*qzeros.Shape[1]+first); err != nil {
+				return err
+			}
+			for o, f := range row {
+				at := int64(o)*g.groups + k
+				scale[at] = f
+				zero[at] = float32(codeAt(words, (a+int64(o))*bits-first*32, int(bits))) + less
+			}
+		}
+		return nil
+	}
+	return g.source(), nil
+}
+
+// gptqBits returns the number of bits of a code by the columns of qzeros, which the
+// settings must not contradict, unless they say that modules differ.
+func gptqBits(zeroColumns, out int64, settings Settings) (int64, error) {
+	bits, ok, err := settings.Int("bits")
+	if err != nil {
+		return 0, err
+	}
+	for _, b := range []int64{2, 3, 4, 8} {
+		if zeroColumns != out*b/32 || out*b%32 != 0 {
+			continue
+		}
+		dynamic := len(settings.Under("dynamic").Members())+len(settings.Under("extra_config").Members()) > 0
+		if ok && b != bits && !dynamic {
+			return 0, fmt.Errorf("zero points of %d bits, want %d as quantization_config says", b, bits)
+		}
+		return b, nil
+	}
+	return 0, fmt.Errorf("%d words of zero points for %d outputs, want those of 2, 3, 4 or 8 bits", zeroColumns, out)
+}
+
+// codeAt returns the code that begins at a bit of words.
+func codeAt(words []uint32, at int64, bits int) byte {
+	w := uint64(words[at/32])
+	if at%32+int64(bits) > 32 {
+		w |= uint64(words[at/32+1]) << 32
+	}
+	return byte(w>>(at%32)) & byte(1<<bits-1)
+}
+
+// orUnsupported returns err, or an error about what is not supported.
+func orUnsupported(err error, format string, args ...any) error {
+	if err != nil {
+		return err
+	}
+	return fault.Errorf(fault.Unsupported, format, args...)
+}
+
+// awqOrder is the nibble of a word that holds the code of each of its eight outputs.
+// Source: the gemm kernels of AutoAWQ.
+var awqOrder = [8]int{0, 4, 1, 5, 2, 6, 3, 7}
+
+// awq returns a weight of AWQ in the layout of its gemm kernels.
+func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
+	qweight, qzeros, scales := parts[0], parts[1], parts[2]
+	if version, ok, err := settings.String("version"); err != nil || ok && !strings.EqualFold(version, "gemm") {
+		return nil, orUnsupported(err, "quantization_config: version is %q, want gemm", version)
+	}
+	if bits, ok, err := settings.Int("bits", "w_bit"); err != nil || ok && bits != 4 {
+		return nil, orUnsupported(err, "quantization_config: %d bits, want 4", bits)
+	}
+	if err := matrix(scales, -1, -1); err != nil {
+		return nil, err
+	}
+	g := &grouped{groups: scales.Shape[0], out: scales.Shape[1]}
+	if err := matrix(qweight, -1, g.out/8); err != nil {
+		return nil, err
+	}
+	if err := matrix(qzeros, g.groups, g.out/8); err != nil {
+		return nil, err
+	}
+	g.in = qweight.Shape[0]
+	size, ok, err := settings.Int("group_size", "q_group_size")
+	if err == nil {
+		err = g.runs(size, ok)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// strip fills f with the codes of outputs [a, b), which are in the words from a/8 on
+	strip := func(s *scratch, t *Tensor, a, b int64, f func(row, o int64, code byte)) error {
+		first, end := a/8, ceil(b, 8)
+		words := sized(&s.words, end-first)
+		for r := range t.Shape[0] {
+			if err := t.words(s, words, r*t.Shape[1]+first); err != nil {
+				return err
+			}
+			for o := a; o < b; o++ {
+				f(r, o-a, byte(words[o/8-first]>>(4*awqOrder[o%8]))&15)
+			}
+		}
+		return nil
+	}
+	g.codes = func(s *scratch, dst []byte, a, b int64) error {
+		return strip(s, qweight, a, b, func(i, o int64, c byte) { dst[o*g.in+i] = c })
+	}
+	g.meta = func(s *scratch, scale, zero []float32, a, b int64) error {
+		row := sized(&s.table, b-a)
+		for k := range g.groups {
+			if err := scales.floats(row, k*g.out+a); err != nil {
+				return err
+			}
+			for o, f := range row {
+				scale[int64(o)*g.groups+k] = f
+			}
+		}
+		return strip(s, qzeros, a, b, func(k, o int64, c byte) { zero[o*g.groups+k] = float32(c) })
+	}
+	return g.source(), nil
+}

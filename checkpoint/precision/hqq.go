@@ -1,0 +1,140 @@
+package precision
+
+import (
+	"fmt"
+
+	"ggforge/fault"
+	"ggforge/internal/half"
+	"ggforge/rows"
+	"ggforge/safetensors"
+)
+
+// The parts of a weight of HQQ, see hqq.
+const (
+	hqqCodes = iota
+	hqqScale
+	hqqZero
+	hqqShape
+	hqqBits
+	hqqGroup
+	hqqAxis
+)
+
+// hqqParts are the stored tensors; those after the axis describe what the others show
+// anyway.
+var hqqParts = []part{need("W_q", packed), need("scale", floats), need("zero", floats), need("shape", integers), need("nbits", integers), need("group_size", integers),
+	need("axis", integers), may("packing", nil), may("compute_dtype", nil), may("view_as_float", nil), may("channel_wise", nil), may("encoded_state_dict", nil),
+	may("stores_quant_config", nil), may("optimize", nil), may("round_zero", nil), may("quant_scale", nil), may("quant_zero", nil), may("unpack_view_dtype", nil)}
+
+// hqq returns a weight of the HQQ library. The matrix is one row of elements, laid out
+// as groups: rows of [n/group, group] for axis 1, columns of [group, n/group] for
+// axis 0. The rows of that are cut into as many equal parts as a word has codes, and
+// word [r, c] has row r of each, the first in the highest bits:
+//
+//	bits   8  4  2  1       3
+//	word   U8, 8/bits codes I32, 10 codes in the lower 30 bits; rows padded to whole words
+//
+//	W = (code - zero) * scale, each operation in the type of scale
+func hqq(parts []*Tensor, _ Settings) (rows.Source, error) {
+	h := &hqqRows{codes: parts[hqqCodes], scale: parts[hqqScale], zero: parts[hqqZero]}
+	var facts [3]int64
+	for i, p := range parts[hqqBits : hqqAxis+1] {
+		if p.elements() != 1 {
+			return nil, fmt.Errorf("tensor %q of shape %v, want one number", p.Name, p.Shape)
+		}
+		var err error
+		if facts[i], err = p.int(0); err != nil {
+			return nil, err
+		}
+	}
+	bits, group, axis := facts[0], facts[1], facts[2]
+	shape, err := parts[hqqShape].whole(2)
+	if err != nil {
+		return nil, err
+	}
+	per, ok := map[int64]int64{8: 1, 4: 2, 3: 10, 2: 4, 1: 8}[bits]
+	if !ok || axis != 0 && axis != 1 {
+		return nil, fault.Errorf(fault.Unsupported, "%d bits in groups along axis %d, want 1, 2, 3, 4 or 8 along 0 or 1", bits, axis)
+	}
+	if shape[0] < 1 || shape[1] < 1 || shape[0] > 1<<31 || shape[1] > 1<<31 {
+		return nil, fmt.Errorf("tensor %q says %v, want rows and columns", parts[hqqShape].Name, shape)
+	}
+	n := shape[0] * shape[1]
+	if group < 1 || n%group != 0 {
+		return nil, fmt.Errorf("groups of %d for a shape of %v", group, shape)
+	}
+	height := group // of the matrix of groups
+	h.width = n / group
+	if axis == 1 {
+		height, h.width = h.width, height
+	}
+	h.part = ceil(height, per)
+	if bits != 3 && height%per != 0 {
+		return nil, fmt.Errorf("groups of %d along axis %d for a shape of %v: want whole words of %d", group, axis, shape, per)
+	}
+	if want := map[bool]safetensors.DType{true: safetensors.I32, false: safetensors.U8}[bits == 3]; h.codes.DType != want {
+		return nil, fmt.Errorf("tensor %q holds %v, want %v for %d bits", h.codes.Name, h.codes.DType, want, bits)
+	}
+	if h.codes.elements() != h.part*h.width {
+		return nil, fmt.Errorf("tensor %q of shape %v, want [%d %d]", h.codes.Name, h.codes.Shape, h.part, h.width)
+	}
+	for _, p := range []*Tensor{h.scale, h.zero} {
+		if p.elements() != n/group || p.DType != h.scale.DType {
+			return nil, fmt.Errorf("tensor %q of %v %v, want %v for each of %d groups", p.Name, p.DType, p.Shape, h.scale.DType, n/group)
+		}
+	}
+	h.bits, h.per, h.byColumn, h.row = bits, per, axis == 0, shape[1]
+	h.round = map[safetensors.DType]func(float32) float32{safetensors.F16: half.RoundF16, safetensors.BF16: roundBF16, safetensors.F32: rounds["float32"]}[h.scale.DType]
+	return &decoded{ne: []int64{shape[1], shape[0]}, cost: 4 * costGrouped, rows: h.rows}, nil
+}
+
+type hqqRows struct {
+	codes, scale, zero *Tensor
+	bits, per          int64
+	part               int64 // rows of words
+	width              int64 // of the matrix of groups
+	byColumn           bool  // groups are columns
+	row                int64 // elements of a row of the weight
+	round              func(float32) float32
+}
+
+func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
+	size := h.codes.size()
+	mask := uint32(1<<h.bits - 1)
+	for e, end := a*h.row, b*h.row; e < end; {
+		r, c := e/h.width, e%h.width
+		n := min(end-e, h.width-c)
+		at := r%h.part*h.width + c
+		raw, err := h.codes.bytes(&s.raw, at*size, (at+n)*size)
+		if err != nil {
+			return err
+		}
+		count, first := int64(1), r
+		if h.byColumn {
+			count, first = n, c
+		}
+		scale, zero := sized(&s.f32, count), sized(&s.zero, count)
+		if err := h.scale.floats(scale, first); err != nil {
+			return err
+		}
+		if err := h.zero.floats(zero, first); err != nil {
+			return err
+		}
+		shift := h.bits * (h.per - 1 - r/h.part)
+		for i := range int(n) {
+			word := uint32(raw[i*int(size)])
+			if size == 4 {
+				word |= uint32(raw[4*i+1])<<8 | uint32(raw[4*i+2])<<16 | uint32(raw[4*i+3])<<24
+			}
+			k := 0
+			if h.byColumn {
+				k = i
+			}
+			q := h.round(float32(word>>shift&mask) - zero[k])
+			put(out, i, h.round(q*scale[k]))
+		}
+		out = out[4*n:]
+		e += n
+	}
+	return nil
+}

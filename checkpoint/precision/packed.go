@@ -1,0 +1,137 @@
+package precision
+
+import (
+	"fmt"
+	"slices"
+
+	"ggforge/fault"
+	"ggforge/rows"
+)
+
+// packedInts returns a weight of compressed-tensors in format pack-quantized, codes of
+// 1 to 8 bits in words of 32 bits, as many as fit whole, the first in the lowest bits:
+//
+//	weight_packed      [out, ceil(in/per)]       words along the columns
+//	weight_scale       [out, groups]
+//	weight_shape       [2]: out, in
+//	weight_zero_point  [ceil(out/per), groups]   words along the rows; half the range without
+//	weight_g_idx       [in]: the group of each column, where they are in any order
+func packedInts(parts []*Tensor, settings Settings) (rows.Source, error) {
+	words, scales, shape, zeros, order := parts[0], parts[1], parts[2], parts[3], parts[4]
+	size, err := shape.whole(2)
+	if err != nil {
+		return nil, err
+	}
+	g := &grouped{out: size[0], in: size[1]}
+	if g.out < 1 || g.in < 1 {
+		return nil, fmt.Errorf("tensor %q says %v, want rows and columns", shape.Name, size)
+	}
+	if err := matrix(words, g.out, -1); err != nil {
+		return nil, err
+	}
+	if err := matrix(scales, g.out, -1); err != nil {
+		return nil, err
+	}
+	g.groups = scales.Shape[1]
+	set, err := packedSettings(settings, g.in, words.Shape[1])
+	if err != nil {
+		return nil, err
+	}
+	bits, per := set.bits, 32/set.bits
+	if order != nil {
+		err = g.ordered(order)
+	} else {
+		err = g.runs(set.size, set.sized)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if zeros != nil {
+		err = matrix(zeros, ceil(g.out, per), g.groups)
+	} else if set.asymmetric {
+		err = fmt.Errorf("has no weight_zero_point, although quantization_config says that weights are not symmetric")
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.codes = func(s *scratch, dst []byte, a, b int64) error {
+		row := sized(&s.words, words.Shape[1])
+		for o := a; o < b; o++ {
+			if err := words.words(s, row, o*words.Shape[1]); err != nil {
+				return err
+			}
+			unpack(dst[:g.in], row, int(bits), false)
+			dst = dst[g.in:]
+		}
+		return nil
+	}
+	g.meta = func(s *scratch, scale, zero []float32, a, b int64) error {
+		if err := scales.floats(scale, a*g.groups); err != nil {
+			return err
+		}
+		if zeros == nil {
+			for i := range zero {
+				zero[i] = float32(int(1) << (bits - 1))
+			}
+			return nil
+		}
+		row := sized(&s.words, g.groups)
+		for o := a; o < b; o++ {
+			if err := zeros.words(s, row, o/per*g.groups); err != nil {
+				return err
+			}
+			for k, w := range row {
+				zero[(o-a)*g.groups+int64(k)] = float32(w >> (o % per * bits) & (1<<bits - 1))
+			}
+		}
+		return nil
+	}
+	return g.source(), nil
+}
+
+// packedGroup is what a group of the settings says of packed weights.
+type packedGroup struct {
+	bits, size        int64
+	sized, asymmetric bool // there is a size; there must be zero points
+}
+
+// packedSettings returns the group of settings that fits a row of in columns in a
+// number of words. There may be several groups; the modules that they are for are
+// not asked for as long as only one way of reading fits.
+func packedSettings(settings Settings, in, words int64) (set packedGroup, err error) {
+	var all, fit []packedGroup
+	for _, weights := range groups(settings) {
+		var g packedGroup
+		var ok bool
+		if g.bits, ok, err = weights.Int("num_bits"); err != nil || !ok {
+			continue
+		}
+		if kind, ok, err := weights.String("type"); err != nil || ok && kind != "int" {
+			continue
+		}
+		if g.size, g.sized, err = weights.Int("group_size"); err != nil {
+			return set, err
+		}
+		if symmetric, ok := weights.Members()["symmetric"].(bool); ok {
+			g.asymmetric = !symmetric
+		}
+		if g.bits < 1 || g.bits > 8 {
+			return set, fault.Errorf(fault.Unsupported, "quantization_config: num_bits is %d, want 1 to 8", g.bits)
+		}
+		all = append(all, g)
+		if ceil(in, 32/g.bits) == words && !slices.Contains(fit, g) {
+			fit = append(fit, g)
+		}
+	}
+	switch {
+	case err != nil:
+		return set, err
+	case len(all) == 0:
+		return set, fmt.Errorf("quantization_config has no config_groups with num_bits")
+	case len(fit) == 0:
+		return set, fmt.Errorf("%d words for %d columns, want %d of %d bits (num_bits)", words, in, ceil(in, 32/all[0].bits), all[0].bits)
+	case len(fit) > 1:
+		return set, fault.Errorf(fault.Unsupported, "quantization_config has %d config_groups that fit: which one holds cannot be told", len(fit))
+	}
+	return fit[0], nil
+}
