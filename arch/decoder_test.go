@@ -40,10 +40,10 @@ func TestShapes(t *testing.T) {
 		{"vocabulary", vocabRows, []int64{2, 3}, []float32{0, 1, 2, 3}, []int64{2, 2}},
 		{"vocabulary that fits", vocabRows, []int64{2, 2}, []float32{0, 1, 2, 3}, []int64{2, 2}},
 		// two heads of two rows of keys and one of values
-		{"keys", mlaKeys, []int64{2, 6}, []float32{0, 2, 1, 3, 6, 8, 7, 9}, []int64{2, 2, 2}},
-		{"values", mlaValues, []int64{2, 6}, []float32{4, 5, 10, 11}, []int64{2, 1, 2}},
-		{"keys of five rows", mlaKeys, []int64{2, 5}, nil, nil},
-		{"values of a stack", mlaValues, []int64{2, 6, 1}, nil, nil},
+		{"keys", parts.MLAKeys, []int64{2, 6}, []float32{0, 2, 1, 3, 6, 8, 7, 9}, []int64{2, 2, 2}},
+		{"values", parts.MLAValues, []int64{2, 6}, []float32{4, 5, 10, 11}, []int64{2, 1, 2}},
+		{"keys of five rows", parts.MLAKeys, []int64{2, 5}, nil, nil},
+		{"values of a stack", parts.MLAValues, []int64{2, 6, 1}, nil, nil},
 		// two heads of a query, a key, two values and two gates
 		{"queries, keys, values", deltaQKV, []int64{1, 12}, []float32{0, 6, 1, 7, 2, 3, 8, 9}, []int64{1, 8}},
 		{"gates", deltaGate, []int64{1, 12}, []float32{4, 5, 10, 11}, []int64{1, 4}},

@@ -3,9 +3,11 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
+	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -59,4 +61,75 @@ var glm4moe = &table.Arch{
 	}, parts.Only(parts.IsTrue("use_qk_norm"), parts.QKNormRows),
 		parts.Only(parts.DenseFirst, parts.MLPRows), parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, []table.TensorRow{parts.CorrectionRow})), parts.Only(parts.SharedAfter, parts.SharedExpertRows),
 		parts.Only(parts.NextN, parts.NextNRows)),
+}
+
+// glm4MoELite is GLM-4.7 Flash: DeepSeek's attention and experts with the vocabulary
+// of GLM.
+var glm4MoELite = &table.Arch{
+	Name:      "deepseek2",
+	Shapes:    parts.MLAShapes,
+	Classes:   []string{"Glm4MoeLiteForCausalLM"},
+	Body:      table.Body{Classes: []string{"Glm4MoeLiteModel"}, Prefix: "model."},
+	Tokenizer: tokenizer.ClassGLM,
+	NextN:     parts.Numbered,
+	Metadata:  append(slices.Clone(parts.MLAMetadata), parts.NextNSome),
+	Unused:    append([]string{"mlp_layer_types", "pretraining_tp"}, parts.MLAUnused...),
+	Expect:    append([]table.Expect{parts.Expect("attention_bias", "false")}, parts.MLAExpect...),
+	Drop:      []table.Drop{parts.TiedHead, parts.BeyondNextN},
+	Tensors:   slices.Concat(parts.MLATensors, parts.Only(parts.NextN, parts.NextNRows)),
+}
+
+// glmDSA is GLM-5: DeepSeek V3.2 with the vocabulary of GLM. Layers may share what
+// the indexer of one before them has chosen.
+var glmDSA = &table.Arch{
+	Name:      "glm-dsa",
+	Shapes:    parts.IndexerShapes,
+	Classes:   []string{"GlmMoeDsaForCausalLM"},
+	Body:      table.Body{Classes: []string{"GlmMoeDsaModel"}, Prefix: "model."},
+	Tokenizer: tokenizer.ClassGLM,
+	NextN:     parts.Numbered,
+	Metadata: slices.Concat(parts.With(parts.MLAMetadata, table.Row{Key: "rope.dimension_count", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		dims, err := c.Require("qk_rope_head_dim")
+		if err != nil {
+			return v, false, err
+		}
+		share, ok, err := c.Rope().Float("partial_rotary_factor")
+		if !ok {
+			share = 1
+		}
+		if err != nil {
+			return v, false, err
+		}
+		n, err := hparams.Truncate(float64(dims) * share)
+		return table.Uint32Of(n, true, err)
+	}}), []table.Row{parts.NextNRow}, parts.IndexerMetadata, []table.Row{
+		{Key: "attention.indexer.types", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			full, ok, err := fullIndexers(c)
+			if err != nil || !ok {
+				return v, false, err
+			}
+			return gguf.Bools(full), true, nil
+		}},
+	}),
+	Unused: append([]string{"num_experts", "layer_types", "mlp_layer_types", "index_topk_pattern", "index_topk_freq", "index_skip_topk_offset"}, parts.MLAUnused...),
+	Expect: append([]table.Expect{parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"), parts.Expect("indexer_rope_interleave", "true")}, parts.MLAExpect...),
+	Drop:   []table.Drop{parts.TiedHead},
+	Tensors: slices.Concat(parts.MLATensors, parts.Only(func(l table.Layer) (bool, error) {
+		full, ok, err := fullIndexers(l.View)
+		return err != nil || !ok || l.Bid >= int64(len(full)) || full[max(l.Bid, 0)], err
+	}, parts.IndexerTensors), parts.Only(parts.NextN, parts.NextNRows)),
+}
+
+// fullIndexers reports for each layer whether it has an indexer of its own; ok is false
+// for models that do not say.
+func fullIndexers(c *hparams.View) (full []bool, ok bool, err error) {
+	const key = "indexer_types"
+	kinds, ok, err := c.Strings(key)
+	for _, k := range kinds {
+		if k != "full" && k != "shared" {
+			return nil, false, fault.Errorf(fault.Unsupported, "%s: key %q holds %q, want full or shared", c.FileName(), key, k)
+		}
+		full = append(full, k == "full")
+	}
+	return full, ok, err
 }

@@ -25,7 +25,6 @@ DFlashDraftModel
 DSparkDraftModel
 DSparkSpeculator
 DeepseekOCRForCausalLM
-DeepseekV32ForCausalLM
 DeepseekV4DSparkModel
 DeepseekV4ForCausalLM
 Dots3NoteForCausalLM
@@ -46,11 +45,9 @@ Gemma4ForCausalLM
 Gemma4ForConditionalGeneration
 Gemma4UnifiedAssistantForCausalLM
 Gemma4UnifiedForConditionalGeneration
-Glm4MoeLiteForCausalLM
 Glm4vForConditionalGeneration
 Glm4vMoeForConditionalGeneration
 Glm5NextForConditionalGeneration
-GlmMoeDsaForCausalLM
 GlmOcrForConditionalGeneration
 GraniteMoeSWAForCausalLM
 GraniteSWAForCausalLM

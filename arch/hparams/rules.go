@@ -273,3 +273,46 @@ func nemotronHFirst(v values) error {
 	}
 	return nil
 }
+
+// glmIndexerTypes is the default of indexer_types: a pattern with a letter for each
+// layer, or every so many layers from one on.
+func glmIndexerTypes(v values) (any, error) {
+	c := Object{values: v}
+	const pattern = "index_topk_pattern"
+	switch p := c.Value(pattern).(type) {
+	case nil:
+	case string:
+		letters := map[rune]string{'F': "full", 'S': "shared"}
+		list := []any{}
+		for _, letter := range p {
+			kind, ok := letters[letter]
+			if !ok {
+				return nil, WrongType(pattern, "F or S for each layer", p)
+			}
+			list = append(list, kind)
+		}
+		return list, nil
+	default:
+		return p, nil
+	}
+	every, ok, err := c.Int("index_topk_freq")
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		every = 1
+	}
+	from, ok, err := c.Int("index_skip_topk_offset")
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		from = 2
+	}
+	return kinds(v, func(bid int64) string {
+		if from <= bid && (bid-from+1)%max(every, 1) != 0 {
+			return "shared"
+		}
+		return "full"
+	})
+}

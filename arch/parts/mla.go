@@ -1,0 +1,169 @@
+package parts
+
+import (
+	"slices"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+)
+
+// The rows of this file are DeepSeek's: attention with one compressed key and value
+// for all heads (MLA), and layers with experts after dense ones. Source: the
+// reference's DeepseekV2Model.
+
+// MLAShapes are the dimensions of attention with a compressed key and value.
+var MLAShapes = shape.Rules{
+	Dims: shape.Table{"n_embd_head_k_mla": "@attention.key_length_mla", "n_embd_head_v_mla": "@attention.value_length_mla"},
+	Tensors: shape.Table{
+		"attn_q": "n_embd, n_head * n_embd_head_k_mla", "attn_q_b": "n_lora_q, n_head * n_embd_head_k_mla", "attn_output": "n_head * n_embd_head_v_mla, n_embd",
+		"attn_k_b": "n_embd_head_k_mla - n_rot, n_lora_kv, n_head", "attn_v_b": "n_lora_kv, n_embd_head_v_mla, n_head",
+	},
+}
+
+// MLAMetadata is the metadata of such a model. The file keeps keys and values
+// compressed: the runtime sees one key head.
+var MLAMetadata = slices.Concat(With(CommonRows,
+	table.Row{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)},
+	table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)},
+), []table.Row{
+	{Key: "leading_dense_block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		n, err := LeadingDense(c)
+		return table.Uint32Of(n, true, err)
+	}},
+	UintRow("vocab_size", "vocab_size"),
+	Optional(UintRow("attention.q_lora_rank", "q_lora_rank")),
+	{Key: "attention.kv_lora_rank", Derive: SumOf("kv_lora_rank")},
+	{Key: "attention.key_length", Derive: SumOf("kv_lora_rank", "qk_rope_head_dim")},
+	{Key: "attention.value_length", Derive: SumOf("kv_lora_rank")},
+	{Key: "attention.key_length_mla", Derive: SumOf("qk_nope_head_dim", "qk_rope_head_dim")},
+	{Key: "attention.value_length_mla", Derive: SumOf("v_head_dim")},
+	UintRow("expert_feed_forward_length", "moe_intermediate_size", "intermediate_size"),
+	Optional(UintRow("expert_count", "n_routed_experts")),
+	{Key: "expert_shared_count", Type: gguf.Uint32Type, From: []string{"n_shared_experts"}, Const: gguf.Uint32(0)},
+	Optional(FloatRow("expert_weights_scale", "routed_scaling_factor")),
+	{Key: "expert_weights_norm", Derive: WhenTrue("norm_topk_prob")},
+	UintRow("rope.dimension_count", "qk_rope_head_dim"),
+	{Key: "rope.scaling.yarn_log_multiplier", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		f, ok, err := c.Rope().Float("mscale_all_dim")
+		return table.Float32Of(0.1*f, ok, err)
+	}},
+})
+
+// MLATensors are the tensors of such a model.
+var MLATensors = slices.Concat(EmbedRows, NormRows, []table.TensorRow{
+	{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", If: Not(Has("q_lora_rank"))},
+	{HF: "model.layers.{bid}.self_attn.q_a_proj", GGUF: "blk.{bid}.attn_q_a", If: Has("q_lora_rank")},
+	{HF: "model.layers.{bid}.self_attn.q_a_layernorm", GGUF: "blk.{bid}.attn_q_a_norm", If: Has("q_lora_rank")},
+	{HF: "model.layers.{bid}.self_attn.q_b_proj", GGUF: "blk.{bid}.attn_q_b", If: Has("q_lora_rank")},
+	{HF: "model.layers.{bid}.self_attn.kv_a_proj_with_mqa", GGUF: "blk.{bid}.attn_kv_a_mqa"},
+	{HF: "model.layers.{bid}.self_attn.kv_a_layernorm", GGUF: "blk.{bid}.attn_kv_a_norm"},
+	{HF: "model.layers.{bid}.self_attn.kv_b_proj", Split: []table.Part{
+		{GGUF: "blk.{bid}.attn_k_b", Transform: MLAKeys},
+		{GGUF: "blk.{bid}.attn_v_b", Transform: MLAValues},
+	}},
+	{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
+}, Only(DenseFirst, MLPRows), Only(MoEAfter, slices.Concat(routedExperts, []table.TensorRow{CorrectionRow})),
+	Only(SharedAfter, SharedExpertRows))
+
+// routedExperts are ExpertRows: configs of some types have a number under another key,
+// too, which may be that of the published model.
+var routedExperts = func() []table.TensorRow {
+	list := slices.Clone(ExpertRows)
+	for i := range list {
+		list[i].Experts = func(l table.Layer) (int64, error) { return l.Require("n_routed_experts") }
+	}
+	return list
+}()
+
+// MLAUnused are the keys of config.json that no runtime asks for: it takes
+// mscale_all_dim for mscale, too, as published models have them.
+var MLAUnused = []string{"topk_method", "ep_size", "num_nextn_predict_layers", "qk_head_dim", "rope_scaling.mscale"}
+
+// MLAExpect is the arithmetic of such a model.
+var MLAExpect = []table.Expect{SiLU, Expect("moe_layer_freq", "1"), Expect("rope_interleave", "true")}
+
+// TiedHead is the copy of the embedding that some checkpoints have as their head.
+var TiedHead = table.Drop{Prefix: "lm_head.weight", Why: table.Silent, If: Tied}
+
+// BeyondNextN are layers after the last one of the file.
+var BeyondNextN = table.Drop{Prefix: "model.layers.", Beyond: true, Why: MTP}
+
+// MLAKeys and MLAValues take the two parts of kv_b_proj, which unfolds the
+// compressed keys and values: [heads, nope+value, rank]. The keys' part is
+// transposed, for the runtime folds it into the queries.
+var (
+	MLAKeys = &table.Transform{Name: "mla-keys", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		s, nope, _, err := mlaHeads(l, s)
+		if err != nil {
+			return nil, err
+		}
+		if s, err = rows.Slice(s, 1, 0, nope); err != nil {
+			return nil, err
+		}
+		return rows.Transpose(s)
+	}}
+	MLAValues = &table.Transform{Name: "mla-values", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		s, nope, value, err := mlaHeads(l, s)
+		if err != nil {
+			return nil, err
+		}
+		return rows.Slice(s, 1, nope, nope+value)
+	}}
+)
+
+// mlaHeads returns kv_b_proj of [heads*(nope+value), rank] with a dimension for
+// the heads, and the two lengths.
+func mlaHeads(l table.Layer, s rows.Source) (_ rows.Source, nope, value int64, err error) {
+	heads, err := l.Require("num_key_value_heads")
+	if err == nil {
+		nope, err = l.Require("qk_nope_head_dim")
+	}
+	if err == nil {
+		value, err = l.Require("v_head_dim")
+	}
+	ne := s.NE()
+	if err == nil && (heads < 1 || nope < 1 || value < 1 || len(ne) != 2 || ne[1]%heads != 0 || ne[1]/heads != nope+value) {
+		err = fault.Errorf(fault.Broken, "dimensions %s, want %d heads of %d and %d rows", gguf.Shape(ne), heads, nope, value)
+	}
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	s, err = rows.Reshape(s, []int64{ne[0], nope + value, heads})
+	return s, nope, value, err
+}
+
+// WhenTrue writes a flag that is on.
+func WhenTrue(key string) table.Derive {
+	return func(c *hparams.View) (gguf.Value, bool, error) {
+		b, ok, err := c.Bool(key)
+		return table.BoolOf(b, ok && b, err)
+	}
+}
+
+// IndexerMetadata is the metadata of an indexer, which says for each token the
+// positions that attention looks at (DSA).
+var IndexerMetadata = []table.Row{
+	UintRow("attention.indexer.head_count", "index_n_heads"),
+	UintRow("attention.indexer.key_length", "index_head_dim"),
+	UintRow("attention.indexer.top_k", "index_topk"),
+}
+
+// IndexerTensors are its tensors.
+var IndexerTensors = []table.TensorRow{
+	{HF: "model.layers.{bid}.self_attn.indexer.k_norm", GGUF: "blk.{bid}.indexer.k_norm", Bias: table.MayBias},
+	{HF: "model.layers.{bid}.self_attn.indexer.weights_proj", GGUF: "blk.{bid}.indexer.proj"},
+	{HF: "model.layers.{bid}.self_attn.indexer.wk", GGUF: "blk.{bid}.indexer.attn_k"},
+	{HF: "model.layers.{bid}.self_attn.indexer.wq_b", GGUF: "blk.{bid}.indexer.attn_q_b"},
+}
+
+// IndexerShapes are the dimensions of those, and of attention.
+var IndexerShapes = shape.Rules{
+	Dims: shape.Merge(MLAShapes.Dims, shape.Table{"n_idx": "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length"}),
+	Tensors: shape.Merge(MLAShapes.Tensors, shape.Table{
+		"indexer.k_norm": "n_idx_head", "indexer.proj": "n_embd, n_idx", "indexer.attn_k": "n_embd, n_idx_head", "indexer.attn_q_b": "n_lora_q, n_idx * n_idx_head",
+	}),
+}
