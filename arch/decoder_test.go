@@ -37,8 +37,8 @@ func TestShapes(t *testing.T) {
 		{"columns of odd", everySecondColumn(0), []int64{3, 2}, nil, nil},
 		{"swapped", parts.Swapped, []int64{3, 2}, []float32{0, 3, 1, 4, 2, 5}, []int64{2, 3}},
 		{"swapped vector", parts.Swapped, []int64{3}, nil, nil},
-		{"vocabulary", vocabRows, []int64{2, 3}, []float32{0, 1, 2, 3}, []int64{2, 2}},
-		{"vocabulary that fits", vocabRows, []int64{2, 2}, []float32{0, 1, 2, 3}, []int64{2, 2}},
+		{"vocabulary", parts.VocabRows, []int64{2, 3}, []float32{0, 1, 2, 3}, []int64{2, 2}},
+		{"vocabulary that fits", parts.VocabRows, []int64{2, 2}, []float32{0, 1, 2, 3}, []int64{2, 2}},
 		// two heads of two rows of keys and one of values
 		{"keys", parts.MLAKeys, []int64{2, 6}, []float32{0, 2, 1, 3, 6, 8, 7, 9}, []int64{2, 2, 2}},
 		{"values", parts.MLAValues, []int64{2, 6}, []float32{4, 5, 10, 11}, []int64{2, 1, 2}},

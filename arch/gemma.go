@@ -8,7 +8,6 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/rows"
 	"ggforge/tokenizer"
 )
 
@@ -50,10 +49,6 @@ func plainRope(c *hparams.View) (v gguf.Value, ok bool, err error) {
 // gemmaDrop leaves out lm_head, which some tools add: it is the embedding.
 var gemmaDrop = []table.Drop{{Prefix: "lm_head.weight", Why: table.Silent}}
 
-// geluTanh are the names of the activation function of all Gemma models; the first
-// checkpoints of Gemma 1 call the approximation by tanh "gelu".
-var geluTanh = []string{"gelu_pytorch_tanh", "gelu"}
-
 var gemma = &table.Arch{
 	Name:      "gemma",
 	Classes:   []string{"GemmaForCausalLM"},
@@ -61,7 +56,7 @@ var gemma = &table.Arch{
 	Tokenizer: tokenizer.ClassGemma,
 	Fused:     table.FusedQKV,
 	Metadata:  gemmaRows,
-	Expect:    []table.Expect{parts.Expect("hidden_act", geluTanh...), parts.Expect("hidden_activation", geluTanh...)},
+	Expect:    []table.Expect{parts.Expect("hidden_act", parts.GELUTanh...), parts.Expect("hidden_activation", parts.GELUTanh...)},
 	Drop:      gemmaDrop,
 	Tensors: slices.Concat(
 		parts.EachEnding(slices.Concat(parts.EmbedRows, parts.NormRows), "norm", parts.PlusOne), parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
@@ -88,7 +83,7 @@ var gemma2 = &table.Arch{
 	}),
 	// the loader knows the scale of the attention scores by the size of the model
 	Unused:  []string{"query_pre_attn_scalar", "layer_types", "sliding_window_size"},
-	Expect:  []table.Expect{parts.Expect("hidden_act", geluTanh...), parts.Expect("hidden_activation", geluTanh...), parts.Expect("cache_implementation", "hybrid")},
+	Expect:  []table.Expect{parts.Expect("hidden_act", parts.GELUTanh...), parts.Expect("hidden_activation", parts.GELUTanh...), parts.Expect("cache_implementation", "hybrid")},
 	Drop:    gemmaDrop,
 	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), gemma2Norms, parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
 }
@@ -100,48 +95,22 @@ var gemma3 = &table.Arch{
 	Tokenizer:        tokenizer.ClassGemma3,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
-	Metadata:         gemma3Rows,
+	Metadata:         parts.Gemma3Rows,
 	Unused:           gemma3Unused,
 	Expect:           append([]table.Expect{parts.Expect("use_bidirectional_attention", "false")}, gemma3Expect...),
 	Rename:           parts.BareNames,
 	Tensors:          gemma3Tensors,
 }
 
-// gemma3Rows are CommonRows with the values that Gemma 3 has by default.
-var gemma3Rows = slices.Concat(parts.With(parts.CommonRows,
-	table.Row{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_position_embeddings"}, Const: gguf.Uint32(131072)},
-	table.Row{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"}, Const: gguf.Uint32(8)},
-	table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)},
-	table.Row{Key: "attention.key_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Const: gguf.Uint32(256)},
-	table.Row{Key: "attention.value_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Const: gguf.Uint32(256)},
-	table.Row{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
-		f, ok, err := c.Rope().Float("rope_theta")
-		if err == nil && !ok {
-			f = 1e6
-		}
-		return table.Float32Of(f, true, err)
-	}},
-	table.Row{Key: table.KeyHeadCountKV, Type: gguf.Uint32Type, From: []string{"num_key_value_heads"}, Const: gguf.Uint32(4)},
-), []table.Row{
-	{Key: "final_logit_softcapping", Derive: parts.NonZero("final_logit_softcapping")},
-	{Key: "attention.sliding_window", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
-		if n, ok, err := c.Int("sliding_window_pattern"); err != nil || ok && n == 1 {
-			return v, false, err
-		}
-		n, err := c.Require("sliding_window")
-		return table.Uint32Of(n, true, err)
-	}},
-})
-
 // gemma3Unused: the loader knows the scale of the attention scores and the order
 // of the windows.
 var gemma3Unused = []string{"query_pre_attn_scalar", "layer_types", "_sliding_window_pattern", "cache_implementation", "mm_tokens_per_image",
 	"boi_token_index", "eoi_token_index", "image_token_index"}
 
-var gemma3Expect = []table.Expect{parts.Expect("hidden_activation", geluTanh...), parts.Expect("sliding_window_pattern", "1", "6"), parts.Expect("attn_logit_softcapping")}
+var gemma3Expect = []table.Expect{parts.Expect("hidden_activation", parts.GELUTanh...), parts.Expect("sliding_window_pattern", "1", "6"), parts.Expect("attn_logit_softcapping")}
 
 var gemma3Tensors = slices.Concat(
-	parts.EachEnding(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), "embed_tokens", vocabRows),
+	parts.EachEnding(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), "embed_tokens", parts.VocabRows),
 	gemma2Norms, parts.EachEnding(parts.QKNormRows, "norm", parts.PlusOne), parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows)
 
 // embeddingGemma is the embedding model made of Gemma 3.
@@ -151,7 +120,7 @@ var embeddingGemma = &table.Arch{
 	Tokenizer:        tokenizer.ClassGemma3,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
-	Metadata: slices.Concat(parts.With(gemma3Rows, table.Row{Key: "attention.sliding_window", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	Metadata: slices.Concat(parts.With(parts.Gemma3Rows, table.Row{Key: "attention.sliding_window", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		// transformers halves the window of bidirectional attention, the loader too
 		n, err := c.AsItStands().Require("sliding_window")
 		return table.Uint32Of(n, true, err)
@@ -161,12 +130,3 @@ var embeddingGemma = &table.Arch{
 	Rename:  parts.BareNames,
 	Tensors: gemma3Tensors,
 }
-
-// vocabRows leaves out the rows of an embedding beyond the vocabulary.
-var vocabRows = &table.Transform{Name: "vocabulary-rows", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	n, err := l.Require("vocab_size")
-	if ne := s.NE(); err != nil || len(ne) != 2 || ne[1] <= n {
-		return s, err
-	}
-	return rows.Slice(s, 1, 0, n)
-}}

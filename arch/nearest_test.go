@@ -10,7 +10,7 @@ func TestNearest(t *testing.T) {
 		"llamaforcausallm":               "LLaMAForCausalLM LlamaForCausalLM",
 		"LlamaForCasualLM":               "LLaMAForCausalLM LlamaForCausalLM",
 		"llama":                          "LLaMAForCausalLM LlamaForCausalLM",
-		"Gemma4ForConditionalGeneration": "Gemma3ForConditionalGeneration",
+		"Gemma5ForConditionalGeneration": "Gemma3ForConditionalGeneration Gemma4ForConditionalGeneration",
 		"DeepseekV9ForCausalLM":          "DeepseekV2ForCausalLM DeepseekV3ForCausalLM",
 	} {
 		if got := strings.Join(nearestClasses(class, Classes()), " "); got != want {

@@ -197,10 +197,10 @@ var rwkv7 = &table.Arch{
 		{HF: "head", GGUF: "output", Optional: true},
 	},
 		rwkv7Layers("model.layers.", "attn", "ffn"),
-		optionalRows(rwkv7Layers("model.layers.", "attention", "feed_forward")),
-		optionalRows(rwkv7Layers("model.layers.", "self_attn", "ffn")),
-		optionalRows(rwkv7Layers("model.blocks.", "attn", "ffn")),
-		optionalRows(rwkv7Layers("model.blocks.", "attention", "feed_forward")),
+		parts.OptionalRows(rwkv7Layers("model.layers.", "attention", "feed_forward")),
+		parts.OptionalRows(rwkv7Layers("model.layers.", "self_attn", "ffn")),
+		parts.OptionalRows(rwkv7Layers("model.blocks.", "attn", "ffn")),
+		parts.OptionalRows(rwkv7Layers("model.blocks.", "attention", "feed_forward")),
 	),
 }
 
@@ -248,7 +248,7 @@ var arwkv7 = &table.Arch{
 		{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 	},
 		rwkv7Mix("model.layers.{bid}.self_attn.time_mixer.", table.MayBias),
-		optionalRows(rwkv7Mix("model.layers.{bid}.self_attn.", table.MayBias)),
+		parts.OptionalRows(rwkv7Mix("model.layers.{bid}.self_attn.", table.MayBias)),
 	),
 }
 
@@ -329,14 +329,6 @@ func rwkv7Mix(p string, bias table.Bias) []table.TensorRow {
 func hasGate(l table.Layer) (bool, error) {
 	gate, ok, err := l.Bool("wkv_has_gate")
 	return gate || !ok, err
-}
-
-// optionalRows returns rows of other names for what other rows require.
-func optionalRows(list []table.TensorRow) []table.TensorRow {
-	for i := range list {
-		list[i].Optional = true
-	}
-	return list
 }
 
 // rescale divides the weights of later layers by a power of two, so that the sums

@@ -85,20 +85,22 @@ var firstRules = map[string]func(values) error{
 // null: by key, or by model_type and key where a type has a rule of its own. A
 // key of Follow without a rule stays absent.
 var derived = map[string]func(values) (any, error){
-	"head_dim":                  headDimOf,
-	"deepseek_v2.head_dim":      func(v values) (any, error) { return v.int("qk_rope_head_dim") },
-	"deepseek_v3.head_dim":      func(v values) (any, error) { return v.int("qk_rope_head_dim") },
-	"deepseek_v32.head_dim":     func(v values) (any, error) { return v.int("qk_rope_head_dim") },
-	"glm_moe_dsa.head_dim":      func(v values) (any, error) { return v.int("qk_rope_head_dim") },
-	"youtu.head_dim":            func(v values) (any, error) { return v.int("qk_rope_head_dim") },
-	"glm_moe_dsa.indexer_types": glmIndexerTypes,
-	"num_key_value_heads":       func(v values) (any, error) { return v.int("num_attention_heads") },
-	"exaone4.layer_types":       exaone4LayerTypes,
-	"lfm2.layer_types":          lfm2LayerTypes,
-	"num_decoder_layers":        func(v values) (any, error) { return v.int("num_layers") },
-	"mellum.layer_types":        allFull,
-	"laguna.layer_types":        allFull,
-	"laguna.mlp_layer_types":    lagunaMLPTypes,
+	"head_dim":                        headDimOf,
+	"deepseek_v2.head_dim":            func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"deepseek_v3.head_dim":            func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"deepseek_v32.head_dim":           func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"glm_moe_dsa.head_dim":            func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"youtu.head_dim":                  func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"glm_moe_dsa.indexer_types":       glmIndexerTypes,
+	"num_key_value_heads":             func(v values) (any, error) { return v.int("num_attention_heads") },
+	"exaone4.layer_types":             exaone4LayerTypes,
+	"lfm2.layer_types":                lfm2LayerTypes,
+	"num_decoder_layers":              func(v values) (any, error) { return v.int("num_layers") },
+	"mellum.layer_types":              allFull,
+	"laguna.layer_types":              allFull,
+	"laguna.mlp_layer_types":          lagunaMLPTypes,
+	"gemma4_text.layer_types":         gemma4LayerTypes,
+	"gemma4_unified_text.layer_types": gemma4LayerTypes,
 }
 
 // values are the members of a configuration while it is completed.

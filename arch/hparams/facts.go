@@ -21,6 +21,8 @@ type Facts struct {
 	Pooling string
 	// Dense are the dense modules after an embedding model.
 	Dense []DenseModule
+	// Suppress are the ids of tokens that are never to be generated.
+	Suppress []int64
 	// Reranker says that the model was trained to answer "yes" or "no".
 	Reranker bool
 	// Tokens are the ids of "yes" and "no" for a reranker, as far as tokenizer.json
@@ -36,6 +38,7 @@ const (
 	PoolingFiles         // of Facts.Pooling
 	DenseFiles           // of Facts.Dense, if they are to be taken along
 	RerankerFiles        // of Facts.Reranker and Facts.Tokens
+	SuppressFiles        // of Facts.Suppress
 )
 
 // readers add what the files of each source say.
@@ -43,6 +46,7 @@ var readers = [...]func(Files, *View, *Facts) error{
 	PoolingFiles:  readPooling,
 	DenseFiles:    readDense,
 	RerankerFiles: readReranker,
+	SuppressFiles: readSuppress,
 }
 
 // Gather returns the view with the facts of sources added to those that are known.
@@ -232,4 +236,14 @@ func readReranker(files Files, v *View, f *Facts) error {
 		}
 	}
 	return nil
+}
+
+// readSuppress reads how text is to be generated.
+func readSuppress(files Files, _ *View, f *Facts) error {
+	var config struct {
+		Suppress []int64 `json:"suppress_tokens"`
+	}
+	_, err := readJSON(files, "generation_config.json", &config)
+	f.Suppress = config.Suppress
+	return err
 }

@@ -173,6 +173,21 @@ func lfm2LayerTypes(v values) (any, error) {
 	})
 }
 
+// gemma4LayerTypes is the default of layer_types: each sixth layer and the last one
+// see everything.
+func gemma4LayerTypes(v values) (any, error) {
+	last, err := v.int("num_hidden_layers")
+	if err != nil {
+		return nil, err
+	}
+	return kinds(v, func(bid int64) string {
+		if (bid+1)%6 == 0 || bid+1 == last {
+			return "full_attention"
+		}
+		return "sliding_attention"
+	})
+}
+
 // mellumRope gives configs without rope settings those of the published model.
 func mellumRope(c *Config) error {
 	if c.values["rope_parameters"] == nil || c.defaulted["rope_parameters"] {

@@ -402,3 +402,15 @@ var QwenMoERows = slices.Concat(CommonRows, []table.Row{
 	{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"moe_intermediate_size"}},
 	{Key: "expert_shared_feed_forward_length", Type: gguf.Uint32Type, From: []string{"shared_expert_intermediate_size"}},
 })
+
+// SuppressRow lists tokens that are never to be generated.
+var SuppressRow = table.Row{Key: "tokenizer.ggml.suppress_tokens", Facts: hparams.SuppressFiles, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	list := make([]int32, len(c.Facts.Suppress))
+	for i, id := range c.Facts.Suppress {
+		if id < 0 || id > 1<<31-1 {
+			return v, false, fault.Errorf(fault.Broken, "generation_config.json: key \"suppress_tokens\": %d is not the id of a token", id)
+		}
+		list[i] = int32(id)
+	}
+	return gguf.Int32s(list), len(list) > 0, nil
+}}

@@ -92,6 +92,15 @@ func Only(cond table.Cond, list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
+// OptionalRows returns rows that may be missing.
+func OptionalRows(list []table.TensorRow) []table.TensorRow {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Optional = true
+	}
+	return list
+}
+
 // BareNames are for checkpoints that were saved without the head of the model:
 // their names lack "model.".
 var BareNames = []table.Rename{

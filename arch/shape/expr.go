@@ -19,7 +19,8 @@ import (
 //
 // A name is a row of Dims. A key is one below the architecture's name, or one that
 // begins with "tokenizer."; "@" is its value, or the value for the tensor's layer
-// when it is an array, "^" the greatest value of any layer, "#" the number of elements.
+// when it is an array (true is 1, false 0), "^" the greatest value of any layer, "#" the
+// number of elements.
 
 // node is a parsed expression.
 type node struct {

@@ -211,6 +211,12 @@ func (f *file) key(key, op string, bid int64) (n int64, ok bool) {
 	if !ok {
 		for e := range v.Elems() {
 			n, isInt := e.Int()
+			if b, isBool := e.Bool(); isBool {
+				n, isInt = 0, true
+				if b {
+					n = 1
+				}
+			}
 			if !isInt {
 				list = nil
 				break

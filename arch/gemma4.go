@@ -1,0 +1,521 @@
+package arch
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+	"ggforge/tokenizer"
+)
+
+// Gemma 4: layers with a window and layers without have heads of different sizes,
+// and some models let the last layers use the keys and values of earlier ones.
+// Source: the Gemma 4 classes of the reference's converter.
+
+// gemma4 is the language model of Gemma 4, alone or in a model that sees and hears.
+var gemma4 = &table.Arch{
+	Name:             "gemma4",
+	Classes:          []string{"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"},
+	Tokenizer:        tokenizer.ClassGemma4,
+	Fused:            table.FusedQKV | table.FusedGateUp,
+	RopePerAttention: true,
+	Metadata:         gemma4Rows(gemma4Shared),
+	Unused:           gemma4Unused,
+	Expect:           gemma4Expect,
+	Shapes: shape.Rules{Dims: gemma4Dims, Tensors: shape.Merge(gemma4PerLayerShapes, shape.Table{
+		"rope_freqs":           "@rope.dimension_count / 2",
+		"per_layer_token_embd": "@embedding_length_per_layer_input * @block_count, n_vocab",
+		"pre_ffw_norm_2":       "n_embd", "post_ffw_norm_1": "n_embd", "post_ffw_norm_2": "n_embd",
+		"ffn_gate_inp.scale": "n_embd", "ffn_down_exps.scale": "n_expert",
+	})},
+	Tensors: slices.Concat(
+		parts.EachEnding(parts.EmbedRows, "embed_tokens", parts.VocabRows), gemma4Norms, gemma4QueryRows,
+		parts.Only(parts.Not(gemma4Shares), gemma4KeyRows), parts.Only(gemma4Shares, parts.OptionalRows(gemma4KeyRows)), gemma4ValueRows,
+		parts.MLPRows,
+		parts.Only(gemma4HasPerLayer, slices.Concat([]table.TensorRow{
+			{HF: "model.embed_tokens_per_layer", GGUF: "per_layer_token_embd"},
+			{HF: "model.per_layer_model_projection", GGUF: "per_layer_model_proj"},
+			{HF: "model.per_layer_projection_norm", GGUF: "per_layer_proj_norm"},
+		}, gemma4PerLayerRows("model.layers.{bid}."))),
+		parts.Only(parts.IsTrue("enable_moe_block"), []table.TensorRow{
+			{HF: "model.layers.{bid}.pre_feedforward_layernorm_2", GGUF: "blk.{bid}.pre_ffw_norm_2"},
+			{HF: "model.layers.{bid}.post_feedforward_layernorm_1", GGUF: "blk.{bid}.post_ffw_norm_1"},
+			{HF: "model.layers.{bid}.post_feedforward_layernorm_2", GGUF: "blk.{bid}.post_ffw_norm_2"},
+			{HF: "model.layers.{bid}.router.proj", GGUF: "blk.{bid}.ffn_gate_inp"},
+			{HF: "model.layers.{bid}.router.scale", Exact: true, GGUF: "blk.{bid}.ffn_gate_inp.scale"},
+			{HF: "model.layers.{bid}.router.per_expert_scale", Exact: true, GGUF: "blk.{bid}.ffn_down_exps.scale"},
+			{HF: "model.layers.{bid}.experts.gate_up_proj", Exact: true, GGUF: "blk.{bid}.ffn_gate_up_exps.weight"},
+			{HF: "model.layers.{bid}.experts.down_proj", Exact: true, GGUF: "blk.{bid}.ffn_down_exps.weight"},
+		}),
+	),
+	Extra: gemma4Factors,
+}
+
+// gemma4Unified is gemma4 in the models whose other parts have no towers.
+var gemma4Unified = &table.Arch{
+	Name:             gemma4.Name,
+	Classes:          []string{"Gemma4UnifiedForConditionalGeneration"},
+	Tokenizer:        gemma4.Tokenizer,
+	Fused:            gemma4.Fused,
+	RopePerAttention: true,
+	Metadata:         slices.Concat(gemma4Rows(gemma4Shared), []table.Row{parts.SuppressRow}),
+	Unused:           gemma4.Unused,
+	Expect:           gemma4.Expect,
+	Shapes:           gemma4.Shapes,
+	Tensors:          gemma4.Tensors,
+	Extra:            gemma4.Extra,
+}
+
+// gemma4Assistant drafts for a Gemma 4, whose keys and values all its layers use.
+var gemma4Assistant = &table.Arch{
+	Name:             "gemma4-assistant",
+	Classes:          []string{"Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM"},
+	Tokenizer:        tokenizer.ClassGemma4,
+	RopePerAttention: true,
+	Metadata: slices.Concat(gemma4Rows(gemma4AllShared), []table.Row{
+		parts.UintRow("embedding_length_out", "backbone_hidden_size"),
+		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := c.BlockCount()
+			return table.Uint32Of(n, true, err)
+		}},
+	}),
+	// ordered embeddings are a shorter way to the same tokens, which the file does not have
+	Unused: append([]string{"use_ordered_embeddings", "num_centroids", "centroid_intermediate_top_k"}, gemma4Unused...),
+	Expect: append([]table.Expect{parts.Expect("hidden_size_per_layer_input", "0"), parts.Expect("vocab_size_per_layer_input", "0"),
+		parts.Expect("enable_moe_block", "false"), parts.Expect("use_double_wide_mlp", "false")}, gemma4Expect...),
+	Drop: []table.Drop{{Prefix: "masked_embedding.", Why: "of the search among ordered embeddings"},
+		{Prefix: "lm_head.", Why: table.Silent, If: parts.Tied}},
+	Shapes: shape.Rules{Dims: gemma4Dims, Tensors: shape.Table{
+		"rope_freqs": "@rope.dimension_count / 2", "layer_output_scale": "1",
+		"nextn.pre_projection": "2 * @embedding_length_out, n_embd", "nextn.post_projection": "n_embd, @embedding_length_out",
+	}},
+	Tensors: slices.Concat([]table.TensorRow{
+		{HF: "model.embed_tokens", GGUF: "token_embd", Transform: parts.VocabRows},
+		{HF: "model.norm", GGUF: "output_norm"},
+		{HF: "pre_projection", GGUF: "nextn.pre_projection"},
+		{HF: "post_projection", GGUF: "nextn.post_projection"},
+	}, gemma4Norms, gemma4QueryRows, parts.MLPRows),
+	Extra: gemma4Factors,
+}
+
+// embeddingGemma2 is the embedding model made of Gemma 4, whose layers compute what
+// per-layer inputs are made of without a table of embeddings.
+var embeddingGemma2 = &table.Arch{
+	Name:             "gemma-embedding2",
+	Classes:          []string{"EmbeddingGemma2Model"},
+	Tokenizer:        tokenizer.ClassGemma4,
+	RopePerAttention: true,
+	Metadata: slices.Concat(parts.With(gemma4Rows(func(*hparams.View) (int64, error) { return 0, nil }),
+		table.Row{Key: "attention.sliding_window", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			// the config counts the positions to one side, the runtime those to both
+			n, err := c.Require("sliding_window")
+			return table.Uint32Of(2*n, true, err)
+		}},
+	), []table.Row{
+		parts.UintRow("embedding_length_out", "embedding_dim"),
+		{Key: "attention.causal", Const: gguf.Bool(false)},
+		parts.PoolingRow,
+	}),
+	Unused: gemma4Unused,
+	Expect: gemma4Expect,
+	Shapes: shape.Rules{Dims: gemma4Dims, Tensors: shape.Merge(gemma4PerLayerShapes, shape.Table{"output": "n_embd, @embedding_length_out"})},
+	Rename: parts.BareNames,
+	Tensors: slices.Concat(
+		[]table.TensorRow{
+			{HF: "model.embed_tokens", GGUF: "token_embd", Transform: parts.VocabRows},
+			{HF: "model.norm", GGUF: "output_norm"},
+			{HF: "embedding_projection", GGUF: "output"},
+		}, gemma4Norms, gemma4QueryRows, gemma4KeyRows, gemma4ValueRows, parts.MLPRows,
+		[]table.TensorRow{
+			{HF: "ple.per_layer_model_projection", GGUF: "per_layer_model_proj"},
+			{HF: "ple.per_layer_projection_norm", GGUF: "per_layer_proj_norm"},
+		}, gemma4PerLayerRows("model.layers.{bid}.ple_block."),
+	),
+}
+
+// gemma4Rows are the rows of Gemma 3 and those by which layers differ. shared is the
+// number of layers that use keys and values of earlier ones.
+func gemma4Rows(shared func(*hparams.View) (int64, error)) []table.Row {
+	return slices.Concat(parts.With(parts.Gemma3Rows,
+		table.Row{Key: "feed_forward_length", Derive: gemma4Widths(shared)},
+		table.Row{Key: table.KeyHeadCountKV, Derive: gemma4KeyHeads},
+		table.Row{Key: "attention.causal", Derive: gemma4Causal},
+		table.Row{Key: "rope.scaling.type", Derive: gemma4RopeType},
+		table.Row{Key: "attention.key_length", Derive: gemma4FullHead},
+		table.Row{Key: "attention.value_length", Derive: gemma4FullHead},
+		table.Row{Key: "attention.sliding_window", Derive: gemma4Window},
+	), []table.Row{
+		{Key: "attention.shared_kv_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := shared(c)
+			return table.Uint32Of(n, true, err)
+		}},
+		{Key: "embedding_length_per_layer_input", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, _, err := c.Int("hidden_size_per_layer_input")
+			return table.Uint32Of(n, true, err)
+		}},
+		{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			windows, err := gemma4Windows(c)
+			return gguf.Bools(windows), len(windows) > 0, err
+		}},
+		parts.UintRow("attention.key_length_swa", "head_dim"),
+		parts.UintRow("attention.value_length_swa", "head_dim"),
+		parts.Optional(parts.UintRow("expert_feed_forward_length", "expert_intermediate_size", "moe_intermediate_size")),
+		{Key: "rope.dimension_count", Derive: gemma4FullHead}, // all of a head, see gemma4Factors
+		{Key: "rope.dimension_count_swa", Derive: gemma4WindowRope},
+	})
+}
+
+// gemma4Unused: tensors and tokenizer show what these say.
+var gemma4Unused = []string{"layer_types", "attention_k_eq_v", "per_layer_config", "vocab_size_per_layer_input", "sliding_window_pattern", "cache_implementation",
+	"audio_token_id", "boa_token_id", "boi_token_id", "eoa_token_id", "eoa_token_index", "eoi_token_id", "image_token_id", "video_token_id",
+	"vision_soft_tokens_per_image", "audio_soft_tokens_per_image"}
+
+// gemma4Expect: what depends on the direction of attention is for pictures, except
+// for "all", see gemma4Causal.
+var gemma4Expect = []table.Expect{parts.Expect("hidden_activation", parts.GELUTanh...), parts.Expect("attn_logit_softcapping"),
+	parts.Expect("use_bidirectional_attention", "vision", "all")}
+
+// gemma4Dims: sliding_window_pattern is 1 for a layer with a window, else 0.
+var gemma4Dims = shape.Table{
+	"n_embd_head_k": "@attention.sliding_window_pattern * @attention.key_length_swa + (1 - @attention.sliding_window_pattern) * @attention.key_length",
+	"n_embd_head_v": "@attention.sliding_window_pattern * @attention.value_length_swa + (1 - @attention.sliding_window_pattern) * @attention.value_length",
+	"n_rot":         "@attention.sliding_window_pattern * @rope.dimension_count_swa + (1 - @attention.sliding_window_pattern) * @rope.dimension_count",
+}
+
+var gemma4PerLayerShapes = shape.Table{
+	"per_layer_model_proj": "n_embd, @embedding_length_per_layer_input * @block_count",
+	"per_layer_proj_norm":  "@embedding_length_per_layer_input",
+	"inp_gate":             "n_embd, @embedding_length_per_layer_input",
+	"proj":                 "@embedding_length_per_layer_input, n_embd",
+	"post_norm":            "n_embd",
+	"layer_output_scale":   "1",
+}
+
+// gemma4Norms are the norms around both parts of a layer, and what the layer's
+// output is multiplied by.
+var gemma4Norms = []table.TensorRow{
+	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
+	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+	{HF: "model.layers.{bid}.pre_feedforward_layernorm", GGUF: "blk.{bid}.ffn_norm"},
+	{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
+	{HF: "model.layers.{bid}.layer_scalar", Exact: true, GGUF: "blk.{bid}.layer_output_scale.weight"},
+}
+
+var gemma4QueryRows = []table.TensorRow{
+	{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q"},
+	{HF: "model.layers.{bid}.self_attn.q_norm", GGUF: "blk.{bid}.attn_q_norm"},
+	{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
+}
+
+// gemma4KeyRows are there in layers with keys of their own; published models have
+// unused ones in some others, too.
+var gemma4KeyRows = []table.TensorRow{
+	{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k"},
+	{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm"},
+}
+
+// gemma4ValueRows are missing in layers whose values are their keys.
+var gemma4ValueRows = []table.TensorRow{
+	{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", If: parts.Not(gemma4NoValues)},
+	{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", If: gemma4NoValues, Optional: true},
+}
+
+func gemma4PerLayerRows(layer string) []table.TensorRow {
+	return []table.TensorRow{
+		{HF: layer + "per_layer_input_gate", GGUF: "blk.{bid}.inp_gate"},
+		{HF: layer + "per_layer_projection", GGUF: "blk.{bid}.proj"},
+		{HF: layer + "post_per_layer_input_norm", GGUF: "blk.{bid}.post_norm"},
+	}
+}
+
+// gemma4Shares is the condition of the last layers, which use keys and values of
+// earlier ones.
+func gemma4Shares(l table.Layer) (bool, error) {
+	blocks, err := l.BlockCount()
+	if err != nil {
+		return false, err
+	}
+	n, err := gemma4Shared(l.View)
+	return l.Bid >= blocks-n, err
+}
+
+// gemma4NoValues is the condition of layers without values of their own: those that
+// share all, and, if the config says so, those without a window.
+func gemma4NoValues(l table.Layer) (bool, error) {
+	if shares, err := gemma4Shares(l); err != nil || shares {
+		return shares, err
+	}
+	same, _, err := l.Bool("attention_k_eq_v")
+	if err != nil || !same {
+		return false, err
+	}
+	windows, err := gemma4Windows(l.View)
+	return err == nil && !windows[l.Bid], err
+}
+
+// gemma4HasPerLayer is the condition that every layer has an input of its own.
+func gemma4HasPerLayer(l table.Layer) (bool, error) {
+	n, _, err := l.Int("hidden_size_per_layer_input")
+	return n > 0, err
+}
+
+// gemma4Shared returns the number of layers that use keys and values of earlier ones.
+func gemma4Shared(c *hparams.View) (int64, error) {
+	blocks, err := c.BlockCount()
+	if err != nil {
+		return 0, err
+	}
+	n, err := c.Require("num_kv_shared_layers")
+	if err == nil && (n < 0 || n > blocks) {
+		err = hparams.WrongType("num_kv_shared_layers", "a number of layers", n)
+	}
+	return n, err
+}
+
+// gemma4AllShared is the number of layers of an assistant: none has keys of its own.
+func gemma4AllShared(c *hparams.View) (int64, error) {
+	blocks, err := c.BlockCount()
+	if err != nil {
+		return 0, err
+	}
+	n, err := c.IntOr(blocks, "num_kv_shared_layers")
+	if err == nil && n != blocks {
+		err = fault.Errorf(fault.Unsupported, "%s: key \"num_kv_shared_layers\" is %d, want all %d layers of an assistant", c.FileName(), n, blocks)
+	}
+	return n, err
+}
+
+// gemma4Windows reports for each layer whether it sees a window only. The library
+// takes the last layer for one that sees everything, whatever the config says.
+func gemma4Windows(c *hparams.View) ([]bool, error) {
+	kinds, ok, err := c.LayerTypes()
+	if err == nil && !ok {
+		_, err = c.LayerType(0) // an error that names the key
+	}
+	if err != nil {
+		return nil, err
+	}
+	windows := make([]bool, len(kinds))
+	for i, kind := range kinds {
+		if kind != parts.Sliding && kind != "full_attention" {
+			return nil, parts.UnsupportedPattern("layer_types", "layers of the kinds sliding_attention and full_attention")
+		}
+		windows[i] = kind == parts.Sliding && (i < len(kinds)-1 || c.KnownType() == "")
+	}
+	return windows, nil
+}
+
+// gemma4OfFull returns the value of a key for layers that see everything: under a name
+// of its own, or of those layers in per_layer_config.
+func gemma4OfFull(c *hparams.View, key, inLayer string) (n int64, ok bool, err error) {
+	if n, ok, err = c.Int(key); err != nil || ok {
+		return n, ok, err
+	}
+	const list = "per_layer_config"
+	layers, isObject := c.Value(list).(map[string]any)
+	if !isObject {
+		return 0, false, nil
+	}
+	windows, err := gemma4Windows(c)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(layers)) {
+		o, isObject := hparams.ObjectIn(list+"."+name, layers[name])
+		bid, err := strconv.ParseUint(name, 10, 31)
+		if err != nil || !isObject {
+			return 0, false, hparams.WrongType(list, "objects by numbers of layers", layers)
+		}
+		if bid >= uint64(len(windows)) || windows[bid] {
+			continue
+		}
+		m, there, err := o.Int(inLayer)
+		if err == nil && there && ok && m != n {
+			err = fault.Errorf(fault.Unsupported, "%s: %s has %d and %d for %q in layers without a window, want one size", c.FileName(), list, n, m, inLayer)
+		}
+		if err != nil {
+			return 0, false, err
+		}
+		if there {
+			n, ok = m, true
+		}
+	}
+	return n, ok, nil
+}
+
+// gemma4FullHead writes the size of a head in layers that see everything.
+func gemma4FullHead(c *hparams.View) (gguf.Value, bool, error) {
+	n, err := gemma4FullDim(c)
+	return table.Uint32Of(n, true, err)
+}
+
+func gemma4FullDim(c *hparams.View) (int64, error) {
+	const key = "global_head_dim"
+	n, ok, err := gemma4OfFull(c, key, "head_dim")
+	if err == nil && !ok {
+		_, err = c.Require(key)
+	}
+	if err == nil && (n < 1 || n > hparams.MaxHeadDim) {
+		err = hparams.WrongType(key, "a size of heads", n)
+	}
+	return n, err
+}
+
+// gemma4KeyHeads writes the number of key heads of each layer where layers with and
+// without a window may differ.
+func gemma4KeyHeads(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	all, given, err := c.Int("num_key_value_heads")
+	if err != nil {
+		return v, false, err
+	}
+	full, ok, err := gemma4OfFull(c, "num_global_key_value_heads", "num_key_value_heads")
+	if err != nil {
+		return v, false, err
+	}
+	if !given {
+		return gguf.Uint32(4), true, nil
+	}
+	if !ok {
+		return table.Uint32Of(all, true, nil)
+	}
+	windows, err := gemma4Windows(c)
+	list := make([]int64, len(windows))
+	for i, window := range windows {
+		list[i] = full
+		if window {
+			list[i] = all
+		}
+	}
+	return parts.PerLayer(list, err)
+}
+
+// gemma4Widths writes the width of the feed-forward part, which may be twice as large
+// in layers that use keys of earlier ones.
+func gemma4Widths(shared func(*hparams.View) (int64, error)) table.Derive {
+	const key = "intermediate_size"
+	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		width, err := c.Require(key)
+		if err != nil {
+			return v, false, err
+		}
+		wide, _, err := c.Bool("use_double_wide_mlp")
+		if err != nil || !wide {
+			return table.Uint32Of(width, true, err)
+		}
+		blocks, err := (&table.Arch{}).Blocks(c)
+		if err != nil {
+			return v, false, err
+		}
+		n, err := shared(c)
+		if err == nil && (width < 0 || width > hparams.MaxWidth) {
+			err = hparams.WrongType(key, "a number of elements", width)
+		}
+		list := make([]int64, blocks)
+		for i := range list {
+			list[i] = width
+			if int64(i) >= blocks-n {
+				list[i] = 2 * width
+			}
+		}
+		return parts.PerLayer(list, err)
+	}
+}
+
+// gemma4Causal writes that attention sees what follows. The library derives it from
+// the kind of attention, see gemma4Window.
+func gemma4Causal(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	all, err := gemma4Bidirectional(c)
+	if err != nil {
+		return v, false, err
+	}
+	causal, isBool := c.Value("is_causal").(bool)
+	return gguf.Bool(false), all || isBool && !causal, nil
+}
+
+func gemma4Bidirectional(c *hparams.View) (bool, error) {
+	s, _, err := c.String("use_bidirectional_attention")
+	return s == "all" && c.KnownType() != "", err
+}
+
+// gemma4Window writes the window. The library halves the one of a model that sees
+// what follows, too.
+func gemma4Window(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	n, err := c.Require("sliding_window")
+	if err != nil {
+		return v, false, err
+	}
+	all, err := gemma4Bidirectional(c)
+	if all {
+		n = n/2 + 1
+	}
+	return table.Uint32Of(n, true, err)
+}
+
+// gemma4RopeType writes nothing for the proportional type, see gemma4Factors.
+func gemma4RopeType(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	s, _, err := c.Rope().String("rope_type")
+	if err == nil && s != "" && s != "default" && s != "proportional" {
+		err = fault.Errorf(fault.Unsupported, "%s: rope type %q, want \"proportional\" or \"default\": the file cannot hold another one", c.FileName(), s)
+	}
+	return v, false, err
+}
+
+// gemma4WindowRope writes how many dimensions of a head rotate in layers with a
+// window: all of them.
+func gemma4WindowRope(c *hparams.View) (gguf.Value, bool, error) {
+	sliding := c.RopeRoot().Sub(parts.Sliding)
+	s, _, err := sliding.String("rope_type")
+	if err == nil && s != "" && s != "default" {
+		err = fault.Errorf(fault.Unsupported, "%s: rope type %q of layers with a window, want \"default\"", c.FileName(), s)
+	}
+	if err != nil {
+		return gguf.Value{}, false, err
+	}
+	part, ok, err := sliding.Float("partial_rotary_factor")
+	if err == nil && ok && part != 1 {
+		err = fault.Errorf(fault.Unsupported, "%s: a part of %v of a head rotates in layers with a window, want 1", c.FileName(), part)
+	}
+	if err != nil {
+		return gguf.Value{}, false, err
+	}
+	n, err := c.Require("head_dim")
+	return table.Uint32Of(n, true, err)
+}
+
+// gemma4Factors divide the frequencies of layers without a window. Of their heads
+// only a part rotates, the first pairs of dimensions; the others stay in their places,
+// because their frequency is next to nothing.
+var gemma4Factors = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: func(c *hparams.View) (rows.Source, error) {
+	if s, _, err := c.Rope().String("rope_type"); err != nil || s != "proportional" {
+		if err == nil {
+			err = fault.Errorf(fault.Unsupported, "%s: rope type %q of layers without a window, want \"proportional\"", c.FileName(), s)
+		}
+		return nil, err
+	}
+	part, err := c.Rope().RequireFloat("partial_rotary_factor")
+	if err != nil {
+		return nil, err
+	}
+	dim, err := gemma4FullDim(c)
+	if err == nil && !(part >= 0 && part <= 1) {
+		err = hparams.WrongType("partial_rotary_factor", "a part of a head", part)
+	}
+	if err != nil {
+		return nil, err
+	}
+	factors := make([]float32, dim/2)
+	for i := range factors {
+		factors[i] = 1e30
+		if i < int(float64(dim)*part/2) {
+			factors[i] = 1
+		}
+	}
+	return rows.Float32s(factors), nil
+}}}
