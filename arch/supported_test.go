@@ -72,8 +72,6 @@ LlamaForCausalLMEagle3
 MapleForCausalLM
 MiMoV2FlashForCausalLM
 MiMoV2ForCausalLM
-MiniCPMV4_6ForConditionalGeneration
-MiniCPMV4_7ForConditionalGeneration
 MiniMaxM1ForCausalLM
 MiniMaxM3SparseForCausalLM
 MiniMaxM3SparseForConditionalGeneration
@@ -89,11 +87,6 @@ PplxDeciderModel
 QWenLMHeadModel
 Qwen3DSparkModel
 Qwen3TTSForConditionalGeneration
-Qwen3_5ForCausalLM
-Qwen3_5ForConditionalGeneration
-Qwen3_5MoeForCausalLM
-Qwen3_5MoeForConditionalGeneration
-Qwen3_5TextModel
 Qwen4ExpForCausalLM
 Qwen4ExpForConditionalGeneration
 RND1

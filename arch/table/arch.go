@@ -183,7 +183,7 @@ func (a *Arch) kvs(c *hparams.View, rows []Row, fileType uint32) (m gguf.Metadat
 		}
 		v, ok, err := r.Value(c)
 		if r.Key == KeyBlockCount && a.NextN != nil && err == nil {
-			n, e := a.Blocks(c)
+			n, e := a.NextN.blocks(c)
 			v, ok, err = Uint32Of(n, true, e)
 		}
 		if err != nil {

@@ -86,8 +86,12 @@ func (a *Arch) CheckNextN(c *hparams.View) error {
 	if c.Options.NextN == hparams.NoNextN {
 		return nil
 	}
-	n, err := a.NextN.Layers(c)
-	if err == nil && n == 0 {
+	model, err := c.BlockCount()
+	if err != nil {
+		return err
+	}
+	n, err := a.Blocks(c)
+	if err == nil && n <= model {
 		err = fault.Errorf(fault.Unsupported, "%s: the model has no layers that predict further tokens", c.FileName())
 	}
 	return err

@@ -1,0 +1,56 @@
+package parts
+
+import (
+	"strings"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
+)
+
+// The layers that predict further tokens of Qwen's models from Qwen3-Next on, which
+// have names of their own in checkpoints. Source: the mixin for them of the
+// reference's Qwen classes.
+
+// MTPNames are for the layers that predict further tokens, which have names of
+// their own in checkpoints.
+var MTPNames = func() (list []table.Rename) {
+	for _, mtp := range []string{"mtp.", "model.mtp."} {
+		list = append(list,
+			table.Rename{Prefix: mtp + "layers.", With: "model.layers.{bid}.", Beyond: true},
+			table.Rename{Prefix: mtp + "fc.", With: "model.layers.{bid}.eh_proj.", Beyond: true},
+			table.Rename{Prefix: mtp + "pre_fc_norm_embedding.", With: "model.layers.{bid}.enorm.", Beyond: true},
+			table.Rename{Prefix: mtp + "pre_fc_norm_hidden.", With: "model.layers.{bid}.hnorm.", Beyond: true},
+			table.Rename{Prefix: mtp + "norm.", With: "model.layers.{bid}.shared_head.norm.", Beyond: true})
+	}
+	return list
+}()
+
+// QwenNextN is how Qwen's models have these layers.
+var QwenNextN = &table.NextN{Layers: QwenMTP, Prefixes: []string{"mtp.", "model.mtp."}}
+
+// QwenMTP is the number of layers that predict further tokens. Where the
+// config does not say it, the tensors do. There are none if the user wants none.
+func QwenMTP(c *hparams.View) (int64, error) {
+	n, _, err := c.Int("mtp_num_hidden_layers")
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = hparams.WrongType("mtp_num_hidden_layers", "a number of layers", n)
+	}
+	if c.Options.NextN == hparams.NoNextN || c.Class == BareQwen35 {
+		return 0, err
+	}
+	if err != nil || n > 0 {
+		return n, err
+	}
+	for _, name := range c.Facts.Tensors {
+		rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "model."), "mtp.layers.")
+		number, _, dot := strings.Cut(rest, ".")
+		for ok && dot && n <= hparams.MaxBlocks && !table.Below(number, n) && table.Below(number, hparams.MaxBlocks) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// BareQwen35 is the language model of Qwen 3.5 as a class of its own, which has no
+// layers that predict further tokens whatever its config says.
+const BareQwen35 = "Qwen3_5TextModel"

@@ -1,0 +1,86 @@
+package arch
+
+import (
+	"slices"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/gguf"
+	"ggforge/tokenizer"
+)
+
+// The models of Qwen 3.5 and later ones of the same kind are Qwen3-Next with tensors
+// of their own for what in_proj_qkvz and in_proj_ba joined there. A key head serves
+// the value heads that are next to each other in the checkpoint; in the file the
+// value heads lie so that those of one key head are nk apart. Source: the Qwen 3.5
+// classes of the reference's converter.
+var (
+	// qwen35 has no experts, qwen35moe has some in all layers.
+	qwen35 = ofQwen35(false, &table.Arch{
+		Classes: []string{"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"},
+		Body:    table.Body{Classes: []string{parts.BareQwen35}, Prefix: "model."},
+		Drop:    []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP, If: func(l table.Layer) (bool, error) { return l.Class == parts.BareQwen35, nil }}},
+	}, parts.PoolingRow)
+	qwen35moe = ofQwen35(true, &table.Arch{Classes: []string{"Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"}})
+
+	// minicpmv46 and minicpmv47 are the language models of MiniCPM-V. They have no
+	// layers that predict further tokens although config.json may count some, and the
+	// reference does so in the file.
+	minicpmv46 = ofQwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_6ForConditionalGeneration"}, BlockCount: (*hparams.View).BlockCount, Drop: dropMTP}, parts.PoolingRow)
+	minicpmv47 = ofQwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_7ForConditionalGeneration"}, BlockCount: (*hparams.View).BlockCount, Drop: dropMTP,
+		Instead: func(c *hparams.View) (*table.Arch, error) {
+			if text, _ := c.AsItStands().Value("text_config").(map[string]any); text["model_type"] == "qwen3_5_moe_text" {
+				return minicpmv47MoE, nil
+			}
+			return nil, nil
+		}}, parts.PoolingRow, canvasRow)
+	minicpmv47MoE = ofQwen35(true, &table.Arch{BlockCount: (*hparams.View).BlockCount, Drop: dropMTP}, parts.PoolingRow, canvasRow)
+)
+
+// ofQwen35 completes a table; more are rows after those that all have.
+func ofQwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
+	a.Name, a.Shapes, a.Fused = "qwen35", shape.Rules{Dims: parts.DeltaDims, Tensors: parts.DeltaShapes}, table.FusedQKV
+	mlp := parts.MLPRows
+	if experts {
+		a.Name, a.Shapes.Dims, a.Fused = "qwen35moe", parts.DeltaMoEDims, table.FusedQKV|table.FusedGateUp
+		mlp = slices.Concat(parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows)
+	}
+	a.Tokenizer = tokenizer.ClassGPT2
+	a.RopeSections = true
+	a.NextN = parts.QwenNextN
+	a.Metadata = slices.Concat(parts.DeltaMetadata, []table.Row{qwen35Sections}, more)
+	a.Unused, a.Expect, a.Rename = qwen35Unused, qwen35Expect, parts.MTPNames
+	a.Tensors = slices.Concat(qwen35Tensors, mlp, qwenNextNRows)
+	return a
+}
+
+// dropMTP leaves out layers that predict further tokens, under all their names.
+var dropMTP = []table.Drop{{Prefix: "mtp", Why: parts.MTP}, {Prefix: "model.layers.", Beyond: true, Why: parts.MTP}}
+
+// canvasRow is where the place of a picture in time is among its positions.
+var canvasRow = table.Row{Key: "rope.section_order", Const: gguf.String("zyxt")}
+
+// qwen35Sections are the sections of the rotation that a config without them has.
+var qwen35Sections = table.Row{Key: "rope.dimension_sections", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	return gguf.Int32s([]int32{11, 11, 10, 0}), c.RopeRoot().Members()["mrope_section"] == nil, nil
+}}
+
+// qwen35Unused: the runtime interleaves the sections, half of attn_q are gates in any
+// case, and the states of linear attention are float32 there.
+var qwen35Unused = slices.Concat(parts.TowerKeys, []string{"layer_types", "rope_scaling.mrope_interleaved", "attn_output_gate", "mamba_ssm_dtype"})
+
+var qwen35Expect = []table.Expect{parts.SiLU, parts.Expect("mtp_use_dedicated_embeddings", "false"), parts.Expect("attn_output_gate", "true"),
+	parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"), parts.Expect("use_sliding_window", "false")}
+
+// qwen35Tensors are those besides the feed-forward part.
+var qwen35Tensors = slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), parts.EachEnding([]table.TensorRow{
+	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
+	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+}, "norm", parts.PlusOne),
+	parts.Only(parts.Not(parts.LinearAttention), slices.Concat(parts.AttentionRows(table.MayBias, table.NoBias), parts.EachEnding(parts.QKNormRows, "norm", parts.PlusOne))),
+	parts.Only(parts.LinearAttention, parts.DeltaRows))
+
+// qwenNextNRows are what layers that predict further tokens have besides.
+var qwenNextNRows = parts.Only(parts.NextN, parts.EachEnding(parts.NextNRows, "norm", parts.PlusOne))
