@@ -36,7 +36,7 @@ var registry = []*table.Arch{
 	qwen35, qwen35moe, minicpmv46, minicpmv47,
 
 	afmoe, apertus, arcee, arctic, bitnet, bailingMoE, bailingMoE2, dbrx, deci, groveMoE, jais, jais2, dream, llada, lladaMoE, maincoder, mellum, minimaxM2, mistral3, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
-	baichuan, chatglm, cohere2, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2moe, minicpm, minicpm3, nemotron,
+	baichuan, chatglm, cohere2, sarvamMoE, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2moe, minicpm, minicpm3, nemotron,
 	laguna, nemotronHMoE, nemotronHPuzzle,
 	orion, phi2, phi3, phimoe, plamo, plamo2, plamo3, smollm3, stablelm, xverse,
 

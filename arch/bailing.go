@@ -11,6 +11,8 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/half"
+	"ggforge/internal/torchmath"
 	"ggforge/rows"
 	"ggforge/tokenizer"
 )
@@ -166,3 +168,52 @@ var normHead = &table.Transform{Name: "norm-head", Forward: func(l table.Layer, 
 
 // maxColumns bounds the sums that are kept per column.
 const maxColumns = 1 << 20
+
+// sarvamMoE is Sarvam's models, which are Ling 2 but for two things: rope turns whole
+// heads, and the biases of experts have the mean taken off. Source: the class
+// SarvamMoEModel of the reference's converter.
+var sarvamMoE = func() *table.Arch {
+	a := &table.Arch{
+		Name: bailingMoE2.Name, Shapes: bailingMoE2.Shapes, Tokenizer: bailingMoE2.Tokenizer, Fused: bailingMoE2.Fused, BlockCount: bailingMoE2.BlockCount,
+		Classes: []string{"SarvamMoEForCausalLM", "modeling_sarvam_moe.SarvamMoEForCausalLM"},
+		Expect:  bailingMoE2.Expect, Unused: bailingMoE2.Unused,
+	}
+	a.Metadata = parts.With(bailingMoE2.Metadata, table.Row{Key: "rope.dimension_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		n, err := c.HeadDim()
+		return table.Uint32Of(n, true, err)
+	}})
+	for _, r := range bailingMoE2.Tensors {
+		if r.GGUF == "blk.{bid}.exp_probs_b.bias" {
+			r.Transform = lessMean
+		}
+		a.Tensors = append(a.Tensors, r)
+	}
+	return a
+}()
+
+// lessMean takes the mean of a vector off each of its numbers, in the precision of the
+// checkpoint, as PyTorch does it: the mean of float32 sums is rounded, and so are the
+// differences.
+var lessMean = &table.Transform{Name: "less-mean", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+	round := func(v float32) float32 { return v }
+	switch s.Type() {
+	case gguf.TypeF16:
+		round = half.RoundF16
+	case gguf.TypeBF16:
+		round = func(v float32) float32 { return half.FromBF16(half.ToBF16(v)) }
+	}
+	whole := rows.Convert(s, gguf.TypeF32)
+	return rows.Prepared(s.NE(), gguf.TypeF32, func() (rows.Source, error) {
+		n := gguf.Rows(s.NE()) * gguf.RowLen(s.NE())
+		sum := torchmath.NewSum(n)
+		if err := rows.Each(whole, sum.Add); err != nil {
+			return nil, err
+		}
+		mean := round(sum.Value() / float32(n))
+		return rows.Map(whole, func(x []float32) {
+			for i, v := range x {
+				x[i] = round(v - mean)
+			}
+		}), nil
+	}), nil
+}}

@@ -90,7 +90,6 @@ Qwen3TTSForConditionalGeneration
 Qwen4ExpForCausalLM
 Qwen4ExpForConditionalGeneration
 RND1
-SarvamMoEForCausalLM
 SolarOpenForCausalLM
 Spark2_5ForCausalLM
 Step3p5ForCausalLM
@@ -103,7 +102,6 @@ VllmDecision2Model
 WavTokenizerDec
 YoutuForCausalLM
 YoutuVLForConditionalGeneration
-modeling_sarvam_moe.SarvamMoEForCausalLM
 `,
 	"mmproj": `
 AudioFlamingo3ForConditionalGeneration

@@ -174,22 +174,26 @@ func init() {
 			"partial_rotary_factor": 0.5, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 600000, "rotary_dim": 8, "routed_scaling_factor": 2.5, "router_dtype": "fp32",
 			"score_function": "sigmoid", "tie_word_embeddings": false, "topk_group": 1, "torch_dtype": "bfloat16", "transformers_version": "4.52.3", "use_bias": false, "use_cache": true,
 			"use_qk_norm": true, "use_qkv_bias": false, "use_rmsnorm": true, "vocab_size": 1024}`,
-		Tensors: llamaHead + strings.Replace(bailingAttention, "bid = num_hidden_layers", "bid = num_hidden_layers + num_nextn_predict_layers", 1) + `
-			xid = num_experts
-			model.layers.{bid}.attention.{query,key}_layernorm.weight     | hd
-			model.layers.{bid}.mlp.{gate,up}_proj.weight                  | intermediate_size, hidden_size     | if bid < first_k_dense_replace
-			model.layers.{bid}.mlp.down_proj.weight                       | hidden_size, intermediate_size     | if bid < first_k_dense_replace
-			model.layers.{bid}.mlp.gate.weight                            | num_experts, hidden_size           | if bid >= first_k_dense_replace
-			model.layers.{bid}.mlp.gate.expert_bias                       | num_experts | as F32               | if bid >= first_k_dense_replace
-			model.layers.{bid}.mlp.shared_experts.{gate,up}_proj.weight   | moe_intermediate_size, hidden_size | if bid >= first_k_dense_replace
-			model.layers.{bid}.mlp.shared_experts.down_proj.weight        | hidden_size, moe_intermediate_size | if bid >= first_k_dense_replace
-			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight    | moe_intermediate_size, hidden_size | if bid >= first_k_dense_replace
-			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight         | hidden_size, moe_intermediate_size | if bid >= first_k_dense_replace
-			model.layers.{bid}.eh_proj.weight                             | hidden_size, 2*hidden_size         | if bid >= num_hidden_layers
-			model.layers.{bid}.{enorm,hnorm,final_layernorm}.weight       | hidden_size                        | if bid >= num_hidden_layers
-			`,
+		Tensors: bailingV2,
 		Variants: []Variant{
 			{Name: "mtp", Seed: 3, DType: "F16", Out: "bf16", Set: `{"num_nextn_predict_layers": 1, "moe_shared_expert_intermediate_size": null}`},
+		},
+	})
+	add(Spec{
+		Name:      "sarvam_moe",
+		Tokenizer: "bpe:qwen2",
+		Config: `{"architectures": ["SarvamMoEForCausalLM"], "attention_dropout": 0.0, "auto_map": {"AutoConfig": "configuration_sarvam_moe.SarvamMoEConfig"}, "embedding_dropout": 0.0,
+			"eos_token_id": $pad, "first_k_dense_replace": 1, "head_dim": 16, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.006, "intermediate_size": 96,
+			"max_position_embeddings": 131072, "max_window_layers": 19, "model_type": "sarvam_moe", "moe_intermediate_size": 32, "moe_router_enable_expert_bias": true,
+			"moe_shared_expert_intermediate_size": 32, "n_group": 1, "norm_topk_prob": true, "num_attention_heads": 4, "num_experts": 48, "num_experts_per_tok": 6, "num_hidden_layers": 3,
+			"num_key_value_heads": 2, "num_shared_experts": 1, "output_dropout": 0.0, "output_router_logits": false, "pad_token_id": $pad,
+			"rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 8000000, "routed_scaling_factor": 2.5, "router_dtype": "fp32",
+			"score_function": "sigmoid", "tie_word_embeddings": false, "topk_group": 1, "torch_dtype": "bfloat16", "transformers_version": "4.55.0", "use_bias": false, "use_cache": true,
+			"use_qk_norm": true, "use_qkv_bias": false, "use_rmsnorm": true, "vocab_size": 1024, "num_nextn_predict_layers": 0}`,
+		Tensors: strings.Replace(bailingV2, "| as F32 ", "", 1),
+		Variants: []Variant{
+			{Name: "module", Seed: 3, DType: "F16", Out: "auto", Set: `{"architectures": ["modeling_sarvam_moe.SarvamMoEForCausalLM"], "num_experts": 5, "num_experts_per_tok": 2}`},
+			{Name: "f32", Seed: 4, DType: "F32", Out: "f32", Set: `{"num_experts": 129}`},
 		},
 	})
 	add(Spec{
@@ -279,3 +283,19 @@ const bailingAttention = `
 	model.layers.{bid}.attention.query_key_value.weight               | (num_attention_heads+2*num_key_value_heads)*hd, hidden_size
 	model.layers.{bid}.attention.dense.weight                         | hidden_size, num_attention_heads*hd
 `
+
+// bailingV2 is the tensors of Ling 2 and of models made like it.
+var bailingV2 = llamaHead + strings.Replace(bailingAttention, "bid = num_hidden_layers", "bid = num_hidden_layers + num_nextn_predict_layers", 1) + `
+			xid = num_experts
+			model.layers.{bid}.attention.{query,key}_layernorm.weight     | hd
+			model.layers.{bid}.mlp.{gate,up}_proj.weight                  | intermediate_size, hidden_size     | if bid < first_k_dense_replace
+			model.layers.{bid}.mlp.down_proj.weight                       | hidden_size, intermediate_size     | if bid < first_k_dense_replace
+			model.layers.{bid}.mlp.gate.weight                            | num_experts, hidden_size           | if bid >= first_k_dense_replace
+			model.layers.{bid}.mlp.gate.expert_bias                       | num_experts | as F32               | if bid >= first_k_dense_replace
+			model.layers.{bid}.mlp.shared_experts.{gate,up}_proj.weight   | moe_intermediate_size, hidden_size | if bid >= first_k_dense_replace
+			model.layers.{bid}.mlp.shared_experts.down_proj.weight        | hidden_size, moe_intermediate_size | if bid >= first_k_dense_replace
+			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight    | moe_intermediate_size, hidden_size | if bid >= first_k_dense_replace
+			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight         | hidden_size, moe_intermediate_size | if bid >= first_k_dense_replace
+			model.layers.{bid}.eh_proj.weight                             | hidden_size, 2*hidden_size         | if bid >= num_hidden_layers
+			model.layers.{bid}.{enorm,hnorm,final_layernorm}.weight       | hidden_size                        | if bid >= num_hidden_layers
+			`
