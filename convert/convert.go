@@ -86,15 +86,18 @@ type Job struct {
 	Warnings []string // what a user should know, one sentence each
 	Plan     []Tensor // in file order
 
-	options  Options
-	files    *checkpoint.Dir
-	stores   []checkpoint.Store // of the weights, and of the dense modules'
-	weights  []precision.Weight
-	reads    []*precision.Tensor // the stored tensors in the order of the plan
-	labelled bool                // config.json says MXFP4 of weights that are not, and the reference believes it
-	general  *general.Metadata
-	values   []*values // of tensors that become metadata
-	metadata gguf.Metadata
+	options Options
+	files   *checkpoint.Dir
+	stores  []checkpoint.Store // of the weights, and of the dense modules'
+	weights []precision.Weight
+	reads   []*precision.Tensor // the stored tensors in the order of the plan
+	// quantization is what config.json and hf_quant_config.json say of the weights;
+	// labelled is what a file is called for that alone, which the reference believes.
+	quantization hparams.Object
+	labelled     *outTypeRow
+	general      *general.Metadata
+	values       []*values // of tensors that become metadata
+	metadata     gguf.Metadata
 }
 
 // Prepare reads the checkpoint in dir and plans its conversion. The caller closes
@@ -251,7 +254,10 @@ func (j *Job) open(config *hparams.View, opt Options) error {
 	}
 	j.stores = append(j.stores, store)
 	var left []*precision.Tensor
-	if j.weights, left, err = precision.Weights(store.Tensors(), config.Sub("quantization_config")); len(left) > 0 {
+	if j.quantization, err = j.quantized(config); err != nil {
+		return err
+	}
+	if j.weights, left, err = precision.Weights(store.Tensors(), j.quantization); len(left) > 0 {
 		j.warnf("%d tensors left out: scales of activations and of the cache of keys and values, such as %q", len(left), left[0].Name)
 	}
 	return err
@@ -351,10 +357,15 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 	if err != nil {
 		return err
 	}
+	precisions, err := j.activations()
+	if err != nil {
+		return err
+	}
 	j.metadata.Set(gguf.KeyArchitecture, gguf.String(j.Arch.Name))
 	for _, part := range []gguf.Metadata{
 		early, pairs, j.general.KVs(j.counts()), kvs,
 		{{Key: gguf.KeyQuantizationVersion, Value: gguf.Uint32(gguf.QuantizationVersion)}},
+		precisions,
 		vocab.KVs(),
 	} {
 		for _, kv := range part {

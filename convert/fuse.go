@@ -6,6 +6,7 @@ import (
 
 	"ggforge/arch/table"
 	"ggforge/fault"
+	"ggforge/gguf"
 	"ggforge/rows"
 )
 
@@ -27,6 +28,9 @@ func (j *Job) fuse(f fusion) (n int, err error) {
 		rest, ok := strings.CutPrefix(t.Name, "blk.")
 		bid, rest, _ := strings.Cut(rest, ".")
 		part := slices.Index(f.parts, strings.TrimSuffix(rest, f.suffix))
+		if t.Source.Type() == gguf.TypeNVFP4 { // has a factor of its own
+			continue
+		}
 		if !ok || part < 0 || !strings.HasSuffix(rest, f.suffix) {
 			continue
 		}

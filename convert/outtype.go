@@ -47,11 +47,25 @@ func (t OutType) row() outTypeRow { return outTypes[t] }
 // a plain type.
 var mxfp4Row = outTypeRow{label: "MXFP4_MOE", fileType: 38}
 
+// nvfp4Row is what a file is called that has weights in NVFP4, while the rest has a
+// plain type.
+var nvfp4Row = outTypeRow{label: "NVFP4", fileType: 39}
+
 // row returns what the file is called.
 func (j *Job) row() outTypeRow {
-	mxfp4 := slices.ContainsFunc(j.Plan, func(t Tensor) bool { return t.Source.Type() == gguf.TypeMXFP4 })
-	if (mxfp4 || j.labelled) && j.Type.row().tensor.BlockLen() == 1 {
+	if j.Type.row().tensor.BlockLen() > 1 {
+		return j.Type.row()
+	}
+	has := func(typ gguf.Type) bool {
+		return slices.ContainsFunc(j.Plan, func(t Tensor) bool { return t.Source.Type() == typ })
+	}
+	switch {
+	case has(gguf.TypeNVFP4):
+		return nvfp4Row
+	case has(gguf.TypeMXFP4):
 		return mxfp4Row
+	case j.labelled != nil:
+		return *j.labelled
 	}
 	return j.Type.row()
 }

@@ -36,15 +36,6 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 		}
 		return nil
 	}
-	for _, e := range j.Arch.Extra {
-		src, err := e.Make(config)
-		if err != nil {
-			return err
-		}
-		if src != nil {
-			j.Plan = append(j.Plan, Tensor{Name: e.GGUF, Source: src})
-		}
-	}
 	layout, err := j.Arch.Layout(config, config.Facts.Tensors)
 	if err != nil {
 		return err
@@ -72,23 +63,47 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 	if j.Type == Auto {
 		j.Type = j.guess(layout.Skipped)
 	}
+	moved, others, err := j.divide(config, layout.Outputs)
+	if err != nil {
+		return err
+	}
+	if err := j.buildAll(ctx, moved); err != nil {
+		return err
+	}
+	for _, e := range j.Arch.Extra {
+		src, err := e.Make(config)
+		if err != nil {
+			return err
+		}
+		if src != nil {
+			j.Plan = append(j.Plan, Tensor{Name: e.GGUF, Source: src})
+		}
+	}
 	if j.options.Dense {
 		if err := j.planDense(config); err != nil {
 			return err
 		}
 	}
-	for i := range layout.Outputs {
-		if err := ctx.Err(); err != nil { // building may read values
-			return err
-		}
-		if err := j.build(&layout.Outputs[i], j.weights); err != nil {
-			return err
-		}
+	if err := j.buildAll(ctx, others); err != nil {
+		return err
 	}
 	if err := j.fuseAll(j.options); err != nil {
 		return err
 	}
 	return j.types()
+}
+
+// buildAll builds outputs of the layout.
+func (j *Job) buildAll(ctx context.Context, outputs []table.Output) error {
+	for i := range outputs {
+		if err := ctx.Err(); err != nil { // building may read values
+			return err
+		}
+		if err := j.build(&outputs[i], j.weights); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // types decides the types of what is planned.
@@ -133,7 +148,14 @@ func (j *Job) relabelled(config *hparams.View) {
 	if !labelled || j.options.VocabOnly || slices.ContainsFunc(j.weights, func(w precision.Weight) bool { return w.Scheme() != "" }) {
 		return
 	}
-	j.labelled = method == "mxfp4" && j.options.Reference
+	if j.options.Reference {
+		switch {
+		case j.isNVFP4():
+			j.labelled = &nvfp4Row
+		case method == "mxfp4":
+			j.labelled = &mxfp4Row
+		}
+	}
 	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are", config.FileName(), method)
 }
 
@@ -165,6 +187,10 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 	results, err := o.Build(sources)
 	if err != nil {
 		return fmt.Errorf("%s: tensor %q: %w", from.File, from.Name, err)
+	}
+	scales, err := factorsOf(o, weights)
+	if err != nil {
+		return err
 	}
 	for _, r := range results {
 		if ne := r.Source.NE(); len(ne) > gguf.MaxDims {
@@ -202,7 +228,10 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 		case table.KeepF32(r.Name, r.Source.NE()):
 			t.Type = gguf.TypeF32
 		}
-		j.Plan = append(j.Plan, t)
+		if scales.any() && t.Source.Type() != gguf.TypeNVFP4 {
+			return fault.Errorf(fault.Unsupported, "%s: tensor %q: weights in NVFP4 have a factor, which is lost when they become %v in %q", from.File, from.Name, t.Source.Type(), r.Name)
+		}
+		j.Plan = append(append(j.Plan, t), scales.tensors(r.Name, from.Name)...)
 	}
 	return nil
 }

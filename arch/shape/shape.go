@@ -62,13 +62,17 @@ func (r Rules) Rule(name string) (rule string, bid int64, ok bool) {
 		if strings.HasSuffix(name, ".bias") && !strings.HasSuffix(base, ".bias") {
 			rule = biases(rule)
 		}
+		if weight, isFactor := ofFactor(name); isFactor && strings.HasSuffix(weight, base) {
+			rule = factors(rule)
+		}
 		return rule, layer(name), true
 	}
 	return "", 0, false
 }
 
 // Names returns the names that rows for a tensor of the file may have, those that
-// come first before the others. A row for a weight is one for its bias, too.
+// come first before the others. A row for a weight is one for its bias and its factors,
+// too.
 func Names(name string) []string {
 	base := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(name, "enc."), "dec."), ".weight")
 	comps := strings.Split(base, ".")
@@ -83,8 +87,33 @@ func Names(name string) []string {
 		if weight, isBias := strings.CutSuffix(s, ".bias"); isBias {
 			list = append(list, weight)
 		}
+		if weight, isFactor := ofFactor(s); isFactor {
+			list = append(list, weight)
+		}
 	}
 	return list
+}
+
+// ofFactor returns the weight that a tensor holds the factor of, or of whose inputs:
+// of weights in NVFP4.
+func ofFactor(name string) (weight string, ok bool) {
+	if weight, ok = strings.CutSuffix(name, ".input_scale"); !ok {
+		weight, ok = strings.CutSuffix(name, ".scale")
+	}
+	return weight, ok
+}
+
+// factors returns the row of the factors of a weight: one, or one for each matrix of
+// a stack.
+func factors(rule string) string {
+	list := strings.Split(rule, "|")
+	for i, dims := range list {
+		list[i] = "1"
+		if d := strings.Split(dims, ","); len(d) > 2 {
+			list[i] = strings.TrimSpace(d[2])
+		}
+	}
+	return strings.Join(list, " | ")
 }
 
 // layer returns the first number in a name.

@@ -8,7 +8,11 @@ import "strings"
 // quantized returns the table of a small Llama in which each matrix of a layer is
 // stored as lines say: $w is its name without ".weight", $out and $in are its rows
 // and columns.
-func quantized(lines string) string {
+func quantized(lines string) string { return quantizedParts(lines, lines) }
+
+// quantizedParts is quantized for a model whose attention is stored in another way than
+// its feed-forward layers.
+func quantizedParts(attention, mlp string) string {
 	var b strings.Builder
 	b.WriteString(llamaHead + `
 	bid = num_hidden_layers
@@ -25,6 +29,10 @@ func quantized(lines string) string {
 		{"mlp.{gate,up}_proj", "intermediate_size", "hidden_size"},
 		{"mlp.down_proj", "hidden_size", "intermediate_size"},
 	} {
+		lines := attention
+		if strings.HasPrefix(m[0], "mlp.") {
+			lines = mlp
+		}
 		b.WriteString(strings.NewReplacer("$w", "model.layers.{bid}."+m[0], "$out", "("+m[1]+")", "$in", "("+m[2]+")").Replace(lines))
 	}
 	return b.String()
@@ -38,6 +46,11 @@ func quantizedConfig(quantization string) string {
 		"model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
 		"rope_scaling": null, "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.51.3",
 		"use_cache": true, "vocab_size": $vocab, "quantization_config": ` + quantization + `}`
+}
+
+// wideConfig is quantizedConfig with rows that are whole blocks of 64.
+func wideConfig(quantization string) string {
+	return strings.Replace(quantizedConfig(quantization), `"intermediate_size": 96`, `"intermediate_size": 128`, 1)
 }
 
 func init() {
@@ -170,5 +183,79 @@ func init() {
 			`,
 		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"}, {Name: "tq1_0", Seed: 4, Out: "tq1_0", Set: `{"hidden_size": 256, "intermediate_size": 256}`}},
 		NoLazy:   true,
+	})
+	const nvfp4 = `
+			$w.weight         | $out, $in/2  | as U8
+			$w.weight_scale   | $out, $in/16 | as F8_E4M3
+			$w.weight_scale_2 |              | as F32 | fill scale | if !opt(unit)
+			$w.weight_scale_2 | 1            | as F32 | fill list 1 | if opt(unit)
+			$w.input_scale    |              | as F32 | fill scale | if !opt(unit)
+			`
+	const kvScales = `
+			model.layers.{bid}.self_attn.{k_proj.k,v_proj.v}_scale |  | fill scale | as F32
+			`
+	add(Spec{
+		Name:      "nvfp4",
+		Tokenizer: "spm",
+		Config:    wideConfig(`{"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.33.0"}, "quant_algo": "NVFP4", "quant_method": "modelopt"}`),
+		Tensors:   quantized(nvfp4) + kvScales,
+		Variants: options(
+			Variant{Name: "unit", Seed: 5, Out: "bf16", Set: `{"unit": true, "hidden_size": 128, "rope_scaling": {"factor": 8.0,
+				"high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}}`},
+			Variant{Name: "16-bit-inputs", Seed: 6, Shards: 2, Set: `{"quantization_config": {"quant_algo": "W4A16_NVFP4"}}`},
+			Variant{Name: "fused", Seed: 7, Flags: []string{"--fuse-qkv"}}),
+	})
+	add(Spec{
+		Name:      "nvfp4-mixed",
+		Tokenizer: "spm",
+		Config: wideConfig(`{"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.33.0"}, "quant_algo": "MIXED_PRECISION", "quant_method": "modelopt",
+			"quantized_layers": {"model.layers.0.self_attn": {"quant_algo": "FP8"}, "model.layers.1.self_attn": {"quant_algo": "FP8"},
+			"model.layers.0.mlp.gate_proj": {"quant_algo": "W4A16_NVFP4", "group_size": 16}, "model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4", "group_size": 16},
+			"model.layers.1.mlp": {"quant_algo": "W4A16_NVFP4", "group_size": 16}}}`),
+		Tensors: quantizedParts(`
+			$w.weight       | $out, $in | as F8_E4M3
+			$w.weight_scale |           | fill scale | as F32
+			$w.input_scale  |           | fill scale | as F32
+			`, nvfp4) + kvScales,
+		Variants: options(asQ8, Variant{Name: "in-file", Seed: 8, Set: `{"quantization_config": null}`}),
+		Files: map[string]string{"hf_quant_config.json": `{"producer": {"name": "modelopt", "version": "0.33.0"}, "quantization": {"quant_algo": "MIXED_PRECISION", "kv_cache_quant_algo": "FP8",
+			"quantized_layers": {"model.layers.0.self_attn": {"quant_algo": "FP8"}, "model.layers.0.mlp.down_proj": {"quant_algo": "W4A16_NVFP4", "group_size": 16}}}}`},
+	})
+	add(Spec{
+		Name:      "ct-nvfp4",
+		Tokenizer: "spm",
+		Config: wideConfig(`{"config_groups": {"group_0": {"input_activations": {"dynamic": "local", "group_size": 16, "num_bits": 4, "strategy": "tensor_group", "symmetric": true,
+			"type": "float"}, "output_activations": null, "targets": ["Linear"], "weights": {"actorder": null, "block_structure": null, "dynamic": false, "group_size": 16, "num_bits": 4,
+			"observer": "minmax", "strategy": "tensor_group", "symmetric": true, "type": "float"}}}, "format": "nvfp4-pack-quantized", ` + rest),
+		Tensors: quantized(`
+			$w.weight_packed       | $out, $in/2  | as U8
+			$w.weight_scale        | $out, $in/16 | as F8_E4M3
+			$w.weight_global_scale | 1            | as F32 | fill scale
+			$w.input_global_scale  | 1            | as F32 | fill scale | if opt(inputs)
+			`),
+		Variants: options(Variant{Name: "inputs", Seed: 5, Set: `{"inputs": true}`}),
+	})
+	add(Spec{
+		Name:      "nvfp4-experts",
+		Tokenizer: "bpe:qwen2",
+		Config: `{"architectures": ["Qwen3MoeForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1000, "decoder_sparse_step": 1, "eos_token_id": 1002, "head_dim": 32,
+			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 128, "max_position_embeddings": 40960, "max_window_layers": 2, "mlp_only_layers": [],
+			"model_type": "qwen3_moe", "moe_intermediate_size": 64, "norm_topk_prob": true, "num_attention_heads": 4, "num_experts": 12, "num_experts_per_tok": 2, "num_hidden_layers": 2,
+			"num_key_value_heads": 2, "output_router_logits": false, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001, "sliding_window": null,
+			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.51.0", "use_cache": true, "use_sliding_window": false, "vocab_size": 1024,
+			"quantization_config": {"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.33.0"}, "quant_algo": "NVFP4", "quant_method": "modelopt"}}`,
+		Tensors: llamaHead + llamaAttention + qkNorm + `
+			xid = num_experts
+			model.layers.{bid}.mlp.gate.weight                                           | num_experts, hidden_size
+			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight                   | moe_intermediate_size, hidden_size/2  | as U8
+			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight_scale             | moe_intermediate_size, hidden_size/16 | as F8_E4M3
+			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight                        | hidden_size, moe_intermediate_size/2  | as U8
+			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight_scale                  | hidden_size, moe_intermediate_size/16 | as F8_E4M3
+			model.layers.{bid}.mlp.experts.{xid}.{gate,up,down}_proj.weight_scale_2      |                                       | as F32 | fill scale
+			model.layers.{bid}.mlp.experts.{xid}.{gate,up,down}_proj.input_scale         |                                       | as F32 | fill scale | if !opt(weights_only)
+			`,
+		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"}, {Name: "auto", Seed: 4, Out: "auto"},
+			{Name: "16-bit-inputs", Seed: 5, Out: "bf16", Set: `{"weights_only": true, "quantization_config": {"quant_algo": "W4A16_NVFP4"}}`},
+			{Name: "fused", Seed: 6, Flags: []string{"--fuse-gate-up-exps"}}},
 	})
 }

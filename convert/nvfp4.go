@@ -1,0 +1,271 @@
+package convert
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
+	"ggforge/checkpoint/precision"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/internal/pyjson"
+	"ggforge/rows"
+)
+
+// quantizationFile is where NVIDIA's Model Optimizer says how it has quantized a
+// model, and config.json does not always.
+const quantizationFile = "hf_quant_config.json"
+
+// quantized returns what is known of the weights' quantization: quantization_config,
+// under what quantizationFile says where that lacks the algorithm of the model or
+// those of its modules.
+func (j *Job) quantized(config *hparams.View) (hparams.Object, error) {
+	said := config.Sub("quantization_config")
+	if !hparams.IsNo(said.Value("quant_algo")) && !hparams.IsNo(said.Value("quantized_layers")) {
+		return said, nil
+	}
+	data, err := j.files.ReadFile(quantizationFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return said, nil
+	}
+	if err != nil {
+		return said, err
+	}
+	v, err := pyjson.Parse(data)
+	if err != nil {
+		return said, fault.Errorf(fault.Broken, "%s: %w", quantizationFile, err)
+	}
+	o, ok := v.(*pyjson.Object)
+	if !ok {
+		return said, fault.Errorf(fault.Broken, "%s: want an object, found %s", quantizationFile, pyjson.Describe(v))
+	}
+	m := maps.Clone(said.Members())
+	if m == nil {
+		m = map[string]any{}
+	}
+	all := o.Map()
+	if _, ok := m["quant_method"]; !ok {
+		producer, _ := all["producer"].(map[string]any)
+		name, _ := producer["name"].(string)
+		m["quant_method"] = strings.ToLower(name)
+	}
+	more, _ := all["quantization"].(map[string]any)
+	for _, key := range []string{"quant_algo", "quant_method", "format", "config_groups", "quantized_layers"} {
+		if v, ok := more[key]; ok {
+			m[key] = v
+		}
+	}
+	merged, _ := hparams.ObjectIn(quantizationFile, m)
+	return merged, nil
+}
+
+// isNVFP4 reports whether the settings say that there are weights in NVFP4.
+func (j *Job) isNVFP4() bool {
+	ends := func(v any) bool { s, _ := v.(string); return strings.HasSuffix(s, "NVFP4") }
+	if algo, _ := j.quantization.Value("quant_algo").(string); algo == "NVFP4" || algo == "W4A16_NVFP4" {
+		return true
+	}
+	if format, _ := j.quantization.Value("format").(string); format == "nvfp4-pack-quantized" {
+		return true
+	}
+	groups := j.quantization.Under("config_groups")
+	for name := range groups.Members() {
+		if groups.Under(name).Members()["format"] == "nvfp4-pack-quantized" {
+			return true
+		}
+	}
+	layers := j.quantization.Under("quantized_layers")
+	for name := range layers.Members() {
+		if ends(layers.Under(name).Members()["quant_algo"]) {
+			return true
+		}
+	}
+	return false
+}
+
+// divide takes the outputs that are moved as NVFP4 blocks out of the others. They
+// come before all others, in the order of the reading of their last tensor. Experts
+// are joined when all that config.json counts have been read; where it has no count
+// that the reference knows, after the rest.
+func (j *Job) divide(config *hparams.View, outputs []table.Output) (moved, others []table.Output, err error) {
+	isMoved := func(i int) bool { return j.weights[i].Scheme() == "nvfp4" }
+	for _, o := range outputs {
+		if !slices.ContainsFunc(o.From, func(i int) bool { return !isMoved(i) }) {
+			moved = append(moved, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	if len(moved) == 0 {
+		return nil, outputs, nil
+	}
+	experts, _, err := config.Int("num_local_experts", "num_experts")
+	if err != nil {
+		return nil, nil, err
+	}
+	place := func(o table.Output) int {
+		if len(o.From) > 1 && experts < 1 {
+			return len(j.weights) + slices.Min(o.From)
+		}
+		return slices.Max(o.From)
+	}
+	slices.SortStableFunc(moved, func(a, b table.Output) int { return cmp.Compare(place(a), place(b)) })
+	return moved, others, nil
+}
+
+// factors are what the numbers of NVFP4 blocks, and their inputs, are multiplied with:
+// one number, or one for each expert; nil for one everywhere.
+type factors struct{ weight, input []float32 }
+
+func (f factors) any() bool { return f.weight != nil || f.input != nil }
+
+// factorsOf returns the factors of an output.
+func factorsOf(o *table.Output, weights []precision.Weight) (f factors, err error) {
+	first := &weights[o.From[0]]
+	if len(o.From) == 1 {
+		f.weight, f.input, _, err = first.Factors()
+		if one(f.weight) {
+			f.weight = nil
+		}
+		if one(f.input) {
+			f.input = nil
+		}
+		return f, err
+	}
+	perExpert := max(len(o.Row.Parts), 1)
+	experts := strings.Contains(o.Row.HF, "{xid}")
+	found := false
+	for i, from := range o.From {
+		weight, input, ok, err := weights[from].Factors()
+		if err != nil {
+			return f, err
+		}
+		found = found || ok
+		if len(weight) > 1 || len(input) > 1 {
+			return f, fault.Errorf(fault.Unsupported, "%s: tensor %q: several factors of a tensor that is joined with others", weights[from].First().File, weights[from].Name)
+		}
+		w, in := single(weight), single(input)
+		if !experts && i > 0 || i%perExpert != 0 {
+			last := len(f.weight) - 1
+			if w != f.weight[last] || in != f.input[last] {
+				t := weights[from].First()
+				return f, fault.Errorf(fault.Unsupported, "%s: tensor %q: factor %v, that of inputs %v; it is joined with tensors that have %v and %v", t.File, t.Name, w, in, f.weight[last], f.input[last])
+			}
+			continue
+		}
+		f.weight, f.input = append(f.weight, w), append(f.input, in)
+	}
+	if !found || ones(f.weight) {
+		f.weight = nil
+	}
+	if !found || ones(f.input) {
+		f.input = nil
+	}
+	return f, nil
+}
+
+// single returns the number in list, one without any.
+func single(list []float32) float32 {
+	if len(list) == 0 {
+		return 1
+	}
+	return list[0]
+}
+
+// one reports whether a list stands for one: the reference's rule for a tensor alone.
+func one(list []float32) bool {
+	return len(list) == 0 || len(list) == 1 && math.Abs(float64(list[0])-1) < 1e-6
+}
+
+// ones is one for stacked experts. Source: allclose of NumPy, with an absolute
+// tolerance of 1e-6 and a relative one of 1e-5.
+func ones(list []float32) bool {
+	return !slices.ContainsFunc(list, func(f float32) bool { return !(math.Abs(float64(f)-1) <= 1e-6+1e-5) })
+}
+
+// tensors returns the tensors of the file next to a weight.
+func (f factors) tensors(weight, from string) (list []Tensor) {
+	base := strings.TrimSuffix(weight, ".weight")
+	if f.weight != nil {
+		list = append(list, Tensor{Name: base + ".scale", From: from, Source: rows.Float32s(f.weight)})
+	}
+	if f.input != nil {
+		list = append(list, Tensor{Name: base + ".input_scale", From: from, Source: rows.Float32s(f.input)})
+	}
+	return list
+}
+
+// activations returns the pairs that name the weights in NVFP4 whose inputs are not to
+// be rounded to four bits. It checks that the modules of the settings are there.
+func (j *Job) activations() (gguf.Metadata, error) {
+	layers := j.quantization.Under("quantized_layers")
+	algos := map[string]string{}
+	modules := map[string]bool{}
+	without := func(name string) string { return strings.ReplaceAll(name, "language_model.", "") }
+	if len(layers.Members()) > 0 && len(j.Plan) > 0 {
+		for _, s := range j.stores {
+			for _, t := range s.Tensors() {
+				for name := without(t.Name); ; {
+					i := strings.LastIndexByte(name, '.')
+					if i < 0 || modules[name[:i]] {
+						break
+					}
+					name = name[:i]
+					modules[name] = true
+				}
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(layers.Members())) {
+			if !modules[without(name)] {
+				return nil, fault.Errorf(fault.Broken, "quantized_layers: no tensor is of module %q", name)
+			}
+			algos[without(name)], _ = layers.Under(name).Members()["quant_algo"].(string)
+		}
+	}
+	global, _ := j.quantization.Value("quant_algo").(string)
+	var names []string
+	for _, t := range j.Plan {
+		if t.Source.Type() != gguf.TypeNVFP4 {
+			continue
+		}
+		algo := global
+		for name := j.module(t); name != ""; {
+			if a, ok := algos[name]; ok {
+				algo = a
+				break
+			}
+			name = name[:max(strings.LastIndexByte(name, '.'), 0)]
+		}
+		if algo == "W4A16_NVFP4" {
+			names = append(names, t.Name)
+		}
+	}
+	if names == nil {
+		return nil, nil
+	}
+	slices.Sort(names)
+	return gguf.Metadata{
+		{Key: "general.tensor_extra.name", Value: gguf.Strings(names)},
+		{Key: "general.tensor_extra.prec_a4", Value: gguf.Bools(make([]bool, len(names)))},
+	}, nil
+}
+
+// module returns the name under which the settings may have a planned weight: that of
+// its module, for experts that of all experts of the layer.
+func (j *Job) module(t Tensor) string {
+	name := strings.TrimSuffix(strings.ReplaceAll(t.From, "language_model.", ""), "_packed")
+	name = strings.TrimSuffix(name, ".weight")
+	before, after, ok := strings.Cut(name, ".experts.")
+	number, proj, ok2 := strings.Cut(after, ".")
+	if _, err := strconv.ParseUint(number, 10, 31); !ok || !ok2 || err != nil || len(t.Source.NE()) < 3 {
+		return name
+	}
+	return before + ".experts." + proj
+}
