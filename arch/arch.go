@@ -24,7 +24,9 @@ import (
 
 // registry lists the architectures; a class belongs to one of them.
 var registry = []*table.Arch{
-	llama, llamaInside,
+	llama, llamaEmbed, llamaInside,
+
+	chameleon, cogVLM, graniteMoESWA, graniteSWA, hrmText, k2Horizon, maple, paddleOCR, qwen1, rnd1, spark2_5, talkie,
 
 	arwkv7, bert, bloom, codeshell, distilbert, euroBert, falcon, falconH1, gpt2, gptj, gptneox, jamba, jinaBertV2, jinaBertV3, mamba, mamba2, modernBert, mpt,
 	neoBert, nomicBert, nomicBertMoE, refact, roberta, ruGPT3XL, rwkv4, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2, t5, t5encoder, whisper, xlmRoberta,

@@ -37,6 +37,19 @@ var ernie4_5 = &table.Arch{
 	}),
 }
 
+// paddleOCR is the language model of PaddleOCR-VL, an ERNIE 4.5 with rope sections.
+var paddleOCR = &table.Arch{
+	Name:         "paddleocr",
+	Classes:      []string{"PaddleOCRVLForConditionalGeneration"},
+	Tokenizer:    tokenizer.ClassErnie,
+	Fused:        table.FusedQKV,
+	RopeSections: true,
+	Metadata:     parts.CommonRows,
+	Expect:       []table.Expect{parts.SiLU, parts.Expect("use_3d_rope", "true"), parts.Expect("rope_is_neox_style", "true")},
+	Unused:       slices.Concat(ernie4_5.Unused, parts.TowerKeys),
+	Tensors:      ernie4_5.Tensors,
+}
+
 // ernie4_5moe is ERNIE 4.5 with experts. What predicts further tokens is left out.
 var ernie4_5moe = &table.Arch{
 	Name:      "ernie4_5-moe",

@@ -40,15 +40,16 @@ var graniteMoE = &table.Arch{
 	Body:      table.Body{Classes: []string{"GraniteMoeModel", "GraniteMoeSharedModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
-	Metadata: slices.Concat(parts.GraniteRows, []table.Row{
-		{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
-			n, ok, err := c.Int("shared_intermediate_size")
-			return table.Uint32Of(n, ok && n != 0, err)
-		}},
-	}),
-	Expect:  []table.Expect{parts.SiLU},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteExpertRows, parts.Only(positive("shared_intermediate_size"), graniteSharedRows("_shexp"))),
+	Metadata:  slices.Concat(parts.GraniteRows, []table.Row{graniteSharedWidth}),
+	Expect:    []table.Expect{parts.SiLU},
+	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteExpertRows, parts.Only(positive("shared_intermediate_size"), graniteSharedRows("_shexp"))),
 }
+
+// graniteSharedWidth is the width of the expert that every token passes.
+var graniteSharedWidth = table.Row{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	n, ok, err := c.Int("shared_intermediate_size")
+	return table.Uint32Of(n, ok && n != 0, err)
+}}
 
 var graniteExpertRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.block_sparse_moe.router.layer", GGUF: "blk.{bid}.ffn_gate_inp"},
@@ -70,6 +71,79 @@ func graniteSharedRows(suffix string) []table.TensorRow {
 		{HF: "model.layers.{bid}.shared_mlp.output_linear", GGUF: "blk.{bid}.ffn_down" + suffix},
 	}
 }
+
+// graniteSWA is a Granite of which some layers see a window only, and some do not
+// rotate. graniteMoESWA has experts; their gate and up projections stay one tensor.
+var (
+	graniteSWA = &table.Arch{
+		Name:      "granite_swa",
+		Shapes:    graniteSWAShapes,
+		Classes:   []string{"GraniteSWAForCausalLM"},
+		Tokenizer: tokenizer.ClassLlama,
+		Fused:     table.FusedQKV | table.FusedGateUp,
+		Metadata:  graniteSWARows,
+		Expect:    []table.Expect{parts.SiLU},
+		Unused:    []string{"layer_types", "head_dim"},
+		Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteSinks, parts.WithBias(table.MayBias, parts.MLPRows)),
+		Extra:     parts.Llama3Extra,
+	}
+	graniteMoESWA = &table.Arch{
+		Name:      "granite_swa",
+		Shapes:    graniteSWAShapes,
+		Classes:   []string{"GraniteMoeSWAForCausalLM"},
+		Tokenizer: tokenizer.ClassLlama,
+		Fused:     table.FusedQKV | table.FusedGateUp,
+		Metadata:  slices.Concat(graniteSWARows, []table.Row{graniteSharedWidth}),
+		Expect:    []table.Expect{parts.SiLU},
+		Unused:    graniteSWA.Unused,
+		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteSinks, []table.TensorRow{
+			{HF: "model.layers.{bid}.block_sparse_moe.router.layer", GGUF: "blk.{bid}.ffn_gate_inp"},
+			{HF: "model.layers.{bid}.block_sparse_moe.input_linear", GGUF: "blk.{bid}.ffn_gate_up_exps"},
+			{HF: "model.layers.{bid}.block_sparse_moe.experts.gate_up_proj", Exact: true, Optional: true, GGUF: "blk.{bid}.ffn_gate_up_exps.weight"},
+			{HF: "model.layers.{bid}.block_sparse_moe.output_linear", GGUF: "blk.{bid}.ffn_down_exps"},
+			{HF: "model.layers.{bid}.block_sparse_moe.experts.down_proj", Exact: true, Optional: true, GGUF: "blk.{bid}.ffn_down_exps.weight"},
+		}, parts.Only(positive("shared_intermediate_size"), []table.TensorRow{
+			{HF: "model.layers.{bid}.shared_mlp.input_linear", GGUF: "blk.{bid}.ffn_up_shexp"},
+			{HF: "model.layers.{bid}.shared_mlp.output_linear", GGUF: "blk.{bid}.ffn_down_shexp"},
+		})),
+		Extra: parts.Llama3Extra,
+	}
+
+	graniteSWAShapes = shape.Rules{Tensors: shape.Table{"ffn_up_shexp": "n_embd, 2 * n_ff_shexp"}}
+	graniteSinks     = []table.TensorRow{{HF: "model.layers.{bid}.self_attn.sinks", GGUF: "blk.{bid}.attn_sinks.weight", Exact: true, Optional: true}}
+	graniteSWARows   = slices.Concat(parts.GraniteRows, []table.Row{
+		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, ok, err := c.Int("sliding_window")
+			if !ok {
+				n = 128
+			}
+			return table.Uint32Of(n, true, err)
+		}},
+		{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			sliding, ok, err := parts.LayersOf(c, parts.Sliding)
+			if err != nil || ok && len(sliding) > 0 {
+				return gguf.Bools(sliding), true, err
+			}
+			n, err := c.BlockCount()
+			if err != nil || n < 0 || n > hparams.MaxBlocks {
+				return gguf.Value{}, false, err
+			}
+			sliding = make([]bool, n)
+			for i := range sliding {
+				sliding[i] = i%4 != 0
+			}
+			return gguf.Bools(sliding), true, nil
+		}},
+		{Key: "attention.rope_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			list, ok, err := c.Ints("no_rope_layers")
+			rotates := make([]bool, len(list))
+			for i, n := range list {
+				rotates[i] = n != 0
+			}
+			return gguf.Bools(rotates), ok && len(list) > 0, err
+		}},
+	})
+)
 
 // positive is the condition that a number is there and above 0.
 func positive(key string) table.Cond {

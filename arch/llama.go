@@ -68,6 +68,22 @@ func otherParts(class string, prefixes ...string) (list []table.Drop) {
 	return list
 }
 
+// llamaEmbed is NVIDIA's Llama Embed Nemotron: a Llama whose tokens see each other.
+// The reference writes neither that nor how the states are pooled, but loaders know
+// the former by the name of the architecture.
+var llamaEmbed = &table.Arch{
+	Name:      "llama-embed",
+	Shapes:    shape.WholeHeadRotates,
+	Classes:   []string{"LlamaBidirectionalModel"},
+	Tokenizer: tokenizer.ClassLlama,
+	Fused:     table.FusedQKV,
+	Metadata:  parts.LlamaRows,
+	Expect:    llama.Expect,
+	Rename:    parts.BareNames,
+	Tensors:   parts.LlamaTensors,
+	Extra:     parts.Llama3Extra,
+}
+
 // mixtral is Mixtral: Llama with experts. It shares the name, the metadata and
 // the arithmetic of its attention.
 var mixtral = &table.Arch{

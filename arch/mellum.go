@@ -7,7 +7,6 @@ import (
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
-	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -23,7 +22,7 @@ var mellum = &table.Arch{
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
 		{Key: "attention.sliding_window", Derive: ifSliding(func(c *hparams.View) (gguf.Value, bool, error) { return table.Uint32Of(c.Int("sliding_window")) })},
-		{Key: "attention.sliding_window_pattern", Derive: ifSliding(slidingLayers)},
+		{Key: "attention.sliding_window_pattern", Derive: ifSliding(parts.SlidingLayers)},
 		parts.Optional(parts.BoolRow("expert_weights_norm", "norm_topk_prob")),
 	}),
 	RopePerAttention: true,
@@ -41,13 +40,4 @@ func ifSliding(d table.Derive) table.Derive {
 		}
 		return d(c)
 	}
-}
-
-// slidingLayers writes which layers see a window only.
-func slidingLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
-	sliding, ok, err := parts.LayersOf(c, parts.Sliding)
-	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", hparams.ConfigFile)
-	}
-	return gguf.Bools(sliding), err == nil && len(sliding) > 0, err
 }

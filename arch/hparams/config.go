@@ -213,7 +213,7 @@ func (c *Config) findClass() (class string, err error) {
 
 // flatTypes are the model types whose config.json may have the keys of the
 // language model among the others.
-var flatTypes = set("qwen2_vl", "qwen2_5_vl")
+var flatTypes = set("qwen2_vl", "qwen2_5_vl", "paddleocr_vl")
 
 // layOver fills in the defaults of the model type and lays the configuration of
 // the language model over the root.

@@ -3,6 +3,8 @@ package parts
 import (
 	"ggforge/arch/hparams"
 	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
 )
 
 // FirstDense is the condition of the first layers, whose number is the value of a
@@ -107,3 +109,12 @@ func LayersOf(c *hparams.View, kind string) (is []bool, ok bool, err error) {
 
 // Sliding is the kind of layers that see a window only.
 const Sliding = "sliding_attention"
+
+// SlidingLayers writes which layers see a window only.
+func SlidingLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	sliding, ok, err := LayersOf(c, Sliding)
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", hparams.ConfigFile)
+	}
+	return gguf.Bools(sliding), err == nil && len(sliding) > 0, err
+}

@@ -150,6 +150,8 @@ type Rename struct {
 	// Beyond says that With has a {bid}, for a layer after those of the model: their
 	// number plus the one that follows Prefix, if one does.
 	Beyond bool
+	// From is the number that the layer 0 after Prefix gets, instead of that.
+	From func(*hparams.View) (int64, error)
 }
 
 // Drop leaves out tensors of the checkpoint by a prefix of their names, after
@@ -573,10 +575,15 @@ func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical,
 
 // rename returns the new name of a tensor of which after follows the prefix.
 func (r Rename) rename(c *hparams.View, after string) (string, error) {
-	if !r.Beyond {
+	from := r.From
+	switch {
+	case from != nil:
+	case r.Beyond:
+		from = (*hparams.View).BlockCount
+	default:
 		return r.With + after, nil
 	}
-	bid, err := c.BlockCount()
+	bid, err := from(c)
 	if number, rest, ok := strings.Cut(after, "."); ok && isNumber(number) {
 		n, _ := strconv.ParseInt(number, 10, 64)
 		bid, after = bid+n, rest

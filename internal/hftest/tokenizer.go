@@ -31,6 +31,7 @@ type kind struct {
 //	bert               WordPiece
 //	bpe:FAMILY         byte-level BPE with the special tokens of a family (see families); 1000 and those
 //	roberta            byte-level BPE in RoBERTa's order
+//	qwen-tiktoken      ranks in tiktoken's format, and code that reads them for the reference; 151936
 //	rwkv               a vocabulary of RWKV's World models; 556
 //	none               no files
 //
@@ -62,6 +63,8 @@ func tokenizerKind(name string, added []string) kind {
 		return kind{pre: "jina-v2-en", facts: map[string]int64{"pad": 0, "unk": 1, "vocab": int64(len(bertWords()))}, write: writeBert}
 	case "roberta":
 		return kind{pre: "roberta-bpe", facts: map[string]int64{"bos": 0, "eos": 2, "pad": 1, "unk": 3, "vocab": int64(len(baseBPE().Vocab)) + 5}, write: writeRoberta}
+	case "qwen-tiktoken":
+		return kind{pre: "qwen2", facts: map[string]int64{"vocab": 151936}, write: writeQwen}
 	case "rwkv":
 		return kind{facts: map[string]int64{"bos": 0, "eos": 0, "vocab": 557}, write: writeRWKV}
 	}

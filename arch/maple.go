@@ -1,0 +1,50 @@
+package arch
+
+import (
+	"slices"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/tokenizer"
+)
+
+// maple is Deepgrove's Maple: experts, layers that see a window only, and others that
+// do not rotate. Source: the Maple class of the reference's converter.
+var maple = &table.Arch{
+	Name:      "maple",
+	Classes:   []string{"MapleForCausalLM"},
+	Tokenizer: tokenizer.ClassGPT2,
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		parts.UintRow("vocab_size", "vocab_size"),
+		{Key: "rope.dimension_count", Derive: parts.PartialRope(1)},
+		parts.UintRow("attention.sliding_window", "sliding_window"),
+		{Key: "attention.sliding_window_pattern", Derive: parts.SlidingLayers},
+		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
+		{Key: "swiglu_clamp_exp", Derive: mapleClamp},
+	}),
+	Expect:  []table.Expect{parts.SiLU, parts.Expect("num_shared_experts", "0"), parts.Expect("norm_topk_prob", "true"), parts.Expect("nope_on_global_attention", "true")},
+	Unused:  []string{"layer_types"},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.ExpertRows),
+}
+
+// mapleClamp is where gates and inputs of experts end in every layer, which the
+// models' code says. It is no Maple that does not say where it rotates.
+func mapleClamp(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	if on, _, err := c.Bool("nope_on_global_attention"); err != nil || !on {
+		if err == nil {
+			err = fault.Errorf(fault.Unsupported, "%s: key \"nope_on_global_attention\" must be true", hparams.ConfigFile)
+		}
+		return v, false, err
+	}
+	n, err := c.BlockCount()
+	if err == nil && (n < 1 || n > hparams.MaxBlocks) {
+		err = fault.Errorf(fault.Broken, "%s: %d layers", hparams.ConfigFile, n)
+	}
+	if err != nil {
+		return v, false, err
+	}
+	return gguf.Float32s(slices.Repeat([]float32{7}, int(n))), true, nil
+}

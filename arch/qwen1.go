@@ -1,0 +1,42 @@
+package arch
+
+import (
+	"ggforge/arch/parts"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/gguf"
+	"ggforge/tokenizer"
+)
+
+// qwen1 is the first Qwen. Its intermediate_size counts gate and up projection
+// together. Source: the Qwen class of the reference's converter, which writes the
+// epsilon of the norms under the key of another kind of norm, so that no loader
+// takes the file.
+var qwen1 = &table.Arch{
+	Name: "qwen",
+	Shapes: shape.Rules{Tensors: shape.Table{
+		"ffn_gate": "n_embd, n_ff / 2", "ffn_up": "n_embd, n_ff / 2", "ffn_down": "n_ff / 2, n_embd",
+		"attn_qkv.bias": "n_embd_q + n_embd_k + n_embd_v",
+	}},
+	Classes:   []string{"QWenLMHeadModel"},
+	Tokenizer: tokenizer.ClassQwen,
+	Fused:     table.FusedQKV,
+	Metadata: parts.With(parts.CommonRows,
+		table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"}, Required: true, Deviates: true},
+	),
+	Expect: []table.Expect{parts.Expect("rotary_pct", "1"), parts.Expect("no_bias", "true"), parts.Expect("scale_attn_weights", "true")},
+	Unused: []string{"attn_dropout_prob", "emb_dropout_prob", "kv_channels", "onnx_safe", "seq_length", "bf16", "fp16", "fp32", "use_cache_kernel", "use_cache_quantization",
+		"softmax_in_fp32"},
+	Tensors: []table.TensorRow{
+		{HF: "transformer.wte", GGUF: "token_embd"},
+		{HF: "transformer.ln_f", GGUF: "output_norm"},
+		{HF: "lm_head", GGUF: "output"},
+		{HF: "transformer.h.{bid}.ln_1", GGUF: "blk.{bid}.attn_norm"},
+		{HF: "transformer.h.{bid}.attn.c_attn", GGUF: "blk.{bid}.attn_qkv", Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.attn.c_proj", GGUF: "blk.{bid}.attn_output"},
+		{HF: "transformer.h.{bid}.ln_2", GGUF: "blk.{bid}.ffn_norm"},
+		{HF: "transformer.h.{bid}.mlp.w1", GGUF: "blk.{bid}.ffn_up"},
+		{HF: "transformer.h.{bid}.mlp.w2", GGUF: "blk.{bid}.ffn_gate"},
+		{HF: "transformer.h.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down"},
+	},
+}

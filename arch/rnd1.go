@@ -1,0 +1,28 @@
+package arch
+
+import (
+	"slices"
+
+	"ggforge/arch/parts"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/gguf"
+	"ggforge/tokenizer"
+)
+
+// rnd1 is Radical Numerics' RND1, a Qwen 3 with experts that was trained to fill in
+// masked tokens. Source: the RND1 class of the reference's converter.
+var rnd1 = &table.Arch{
+	Name:      "rnd1",
+	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
+	Classes:   []string{"RND1"},
+	Tokenizer: tokenizer.ClassGPT2,
+	Fused:     table.FusedQKV,
+	Metadata: slices.Concat(parts.QwenMoERows, []table.Row{
+		{Key: "attention.causal", Const: gguf.Bool(false)},
+		parts.Optional(parts.UintRow("tokenizer.ggml.mask_token_id", "mask_token_id")),
+	}),
+	Expect:  []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"), parts.Expect("mlp_only_layers", "[]")},
+	Unused:  []string{"moe_backend", "num_diffusion_steps", "max_window_layers"},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
+}

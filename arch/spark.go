@@ -1,0 +1,67 @@
+package arch
+
+import (
+	"slices"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/tokenizer"
+)
+
+// spark2_5 is iFlytek's Spark X 2.5: some layers see a window only, and every head
+// of attention has a gate. Source: the Spark2_5 class of the reference's converter.
+var spark2_5 = &table.Arch{
+	Name:             "spark2_5",
+	Shapes:           shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head"}},
+	Classes:          []string{"Spark2_5ForCausalLM"},
+	Tokenizer:        tokenizer.ClassGPT2,
+	RopePerAttention: true,
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		parts.UintRow("vocab_size", "vocab_size"),
+		parts.UintRow("attention.sliding_window", "sliding_window"),
+		{Key: "attention.sliding_window_pattern", Derive: sparkPattern},
+		{Key: "rope.dimension_count", Derive: sparkRotating("full_attention")},
+		{Key: "rope.dimension_count_swa", Derive: sparkRotating(parts.Sliding)},
+	}),
+	Expect: []table.Expect{parts.Expect("hidden_act", "gelu"), parts.Expect("gate_attn_act_mode", "sigmoid"), parts.Expect("headwise_attn_output_gate", "true")},
+	Unused: []string{"layer_types"},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, []table.TensorRow{
+		{HF: "model.layers.{bid}.self_attn.q_k_v_proj", GGUF: "blk.{bid}.attn_qkv"},
+		{HF: "model.layers.{bid}.self_attn.g_proj", GGUF: "blk.{bid}.attn_gate"},
+		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
+	}, parts.MLPRows),
+}
+
+// sparkPattern is parts.SlidingLayers for layers of two kinds.
+func sparkPattern(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	kinds, _, err := c.LayerTypes()
+	for i, k := range kinds {
+		if k != parts.Sliding && k != "full_attention" {
+			return v, false, fault.Errorf(fault.Unsupported, "%s: layer %d is of kind %q, want sliding_attention or full_attention", hparams.ConfigFile, i, k)
+		}
+	}
+	if err != nil {
+		return v, false, err
+	}
+	return parts.SlidingLayers(c)
+}
+
+// sparkRotating is the number of dimensions that rotate in attention of one kind.
+func sparkRotating(kind string) table.Derive {
+	return func(c *hparams.View) (gguf.Value, bool, error) {
+		dim, err := c.HeadDim()
+		if err != nil {
+			return gguf.Value{}, false, err
+		}
+		part, err := c.RopeRoot().Sub(kind).RequireFloat("partial_rotary_factor")
+		if err != nil {
+			return gguf.Value{}, false, err
+		}
+		n, err := hparams.Truncate(float64(dim) * part)
+		return table.Uint32Of(n, true, err)
+	}
+}
