@@ -35,7 +35,7 @@ var registry = []*table.Arch{
 	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3asr, qwen3moe, qwen3next, qwen3omni, qwen3vl, qwen3vlmoe,
 	deepseek32, glm4MoELite, glmDSA,
 
-	qwen35, qwen35moe, minicpmv46, minicpmv47,
+	qwen35, qwen35moe, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5,
 
 	afmoe, apertus, arcee, arctic, bitnet, bailingMoE, bailingMoE2, dbrx, deci, groveMoE, jais, jais2, dream, llada, lladaMoE, maincoder, mellum, minimaxM2, mistral3, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
 	baichuan, chatglm, cohere2, sarvamMoE, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2moe, minicpm, minicpm3, nemotron,

@@ -62,6 +62,23 @@ var (
 		}),
 		Extra: parts.Llama3Extra,
 	}
+	// exaone4_5 is the language model of EXAONE 4.5. It keeps the layer that predicts
+	// further tokens after the others.
+	exaone4_5 = &table.Arch{
+		Name:       "exaone4",
+		Classes:    []string{"Exaone4_5_ForConditionalGeneration"},
+		Tokenizer:  tokenizer.ClassGPT2,
+		Fused:      table.FusedQKV,
+		BlockCount: parts.BlocksWithNextN,
+		Metadata:   append(parts.With(exaone4.Metadata, parts.BlocksRow), parts.NextNSome),
+		// several layers would have the same projection and norms
+		Expect:  append([]table.Expect{parts.Expect("num_nextn_predict_layers", "0", "1")}, exaone4.Expect...),
+		Unused:  slices.Concat(exaone4.Unused, parts.TowerKeys, []string{"mtp_share_layers", "mtp_loss_scaling_factor"}),
+		Rename:  parts.MTPNames,
+		Drop:    []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP}},
+		Tensors: slices.Concat(exaone4.Tensors, parts.Only(parts.NextN, parts.NextNRows)),
+		Extra:   parts.Llama3Extra,
+	}
 )
 
 // exaone4Pattern writes which layers see a window only. The config has it as a list

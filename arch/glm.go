@@ -9,40 +9,131 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/rows"
 	"ggforge/tokenizer"
 )
 
-// glm4 is GLM-4 of April 2025 and its successors without experts. Source: the GLM
-// classes of the reference's converter.
-var glm4 = &table.Arch{
-	Name:      "glm4",
-	Shapes:    shape.Rules{Tensors: shape.GateInUp},
-	Classes:   []string{"Glm4ForCausalLM"},
-	Body:      table.Body{Classes: []string{"Glm4Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGLM4,
-	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "rope.dimension_count", Derive: parts.PartialRope(0.5)}}),
-	Expect:    []table.Expect{parts.SiLU},
-	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.NoBias), []table.TensorRow{
-		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
-		{HF: "model.layers.{bid}.post_self_attn_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
-		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm"},
-		{HF: "model.layers.{bid}.post_mlp_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
-		{HF: "model.layers.{bid}.mlp.gate_up_proj", GGUF: "blk.{bid}.ffn_up"}, // the gate first
-		{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
-	}),
+// glm4 is GLM-4 of April 2025, glm4v the language model of its successors that see, and
+// glmOCR that of a small one, which keeps the layer that predicts further tokens after
+// the others. Source: the GLM classes of the reference's converter.
+var (
+	glm4 = &table.Arch{
+		Name:      "glm4",
+		Shapes:    shape.Rules{Tensors: shape.GateInUp},
+		Classes:   []string{"Glm4ForCausalLM"},
+		Body:      table.Body{Classes: []string{"Glm4Model"}, Prefix: "model."},
+		Tokenizer: tokenizer.ClassGLM4,
+		Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "rope.dimension_count", Derive: parts.PartialRope(0.5)}}),
+		Expect:    []table.Expect{parts.SiLU},
+		Tensors:   slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.NoBias), glm4Layer),
+	}
+	glm4v = &table.Arch{
+		Name:         "glm4",
+		Shapes:       glm4.Shapes,
+		Classes:      []string{"Glm4vForConditionalGeneration"},
+		Tokenizer:    tokenizer.ClassGLM4,
+		RopeSections: true,
+		Metadata:     glm4.Metadata,
+		Unused:       glmTower,
+		Expect:       []table.Expect{parts.SiLU},
+		Tensors:      glm4vTensors,
+	}
+	glmOCR = &table.Arch{
+		Name:         "glm4",
+		Shapes:       glm4.Shapes,
+		Classes:      []string{"GlmOcrForConditionalGeneration"},
+		Tokenizer:    tokenizer.ClassGLM4,
+		RopeSections: true,
+		BlockCount:   parts.BlocksWithNextN,
+		Metadata:     append(parts.With(glm4.Metadata, parts.BlocksRow), parts.NextNRow),
+		Unused:       glmTower,
+		Expect:       []table.Expect{parts.SiLU},
+		Tensors:      slices.Concat(glm4vTensors, parts.Only(parts.NextN, parts.NextNRows)),
+	}
+)
+
+// glmTower are tokens around pictures.
+var glmTower = slices.Concat(parts.TowerKeys, []string{"image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id"})
+
+var glm4vTensors = slices.Concat(parts.EmbedRows, []table.TensorRow{
+	{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Bias: table.MayBias, Transform: halvesOfRope},
+	{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Bias: table.MayBias, Transform: halvesOfRope},
+}, parts.AttentionRows(table.MayBias, table.NoBias)[2:], glm4Layer)
+
+// glm4Layer is the rest of a layer.
+var glm4Layer = []table.TensorRow{
+	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
+	{HF: "model.layers.{bid}.post_self_attn_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm"},
+	{HF: "model.layers.{bid}.post_mlp_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
+	{HF: "model.layers.{bid}.mlp.gate_up_proj", GGUF: "blk.{bid}.ffn_up"}, // the gate first
+	{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 }
 
+// halvesOfRope puts the rotating dimensions of each head, of which neighbours rotate
+// together, in the order of halves: the even ones first. The runtime rotates by sections
+// only in that order, so it is for models that have sections.
+var halvesOfRope = &table.Transform{Name: "halves-of-rope", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	if l.RopeRoot().Members()["mrope_section"] == nil {
+		return s, nil
+	}
+	head, err := l.HeadDim()
+	if err != nil {
+		return nil, err
+	}
+	part, ok, err := l.Rope().Float("partial_rotary_factor")
+	if !ok {
+		part = 0.5
+	}
+	if err == nil && (!(part >= 0 && part <= 1) || head < 1 || head > hparams.MaxHeadDim) {
+		err = hparams.WrongType("partial_rotary_factor", "a part of a head", part)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rotating := int64(float64(head) * part)
+	ne := s.NE()
+	if n := ne[len(ne)-1]; len(ne) > 2 || n%head != 0 || rotating%2 != 0 {
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want heads of %d with an even number of rotating dimensions, found %d", gguf.Shape(ne), head, rotating)
+	}
+	return rows.Regroup(s, func(i int64) int64 {
+		in := i % head
+		switch {
+		case in >= rotating:
+			return i
+		case in < rotating/2:
+			return i - in + 2*in
+		}
+		return i - in + 2*(in-rotating/2) + 1
+	})
+}}
+
 // glm4moe is GLM-4.5 and its successors. The layer that predicts further tokens
-// is kept after the others.
-var glm4moe = &table.Arch{
-	Name:      "glm4moe",
-	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
-	Classes:   []string{"Glm4MoeForCausalLM"},
-	Body:      table.Body{Classes: []string{"Glm4MoeModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGLM,
-	Fused:     table.FusedQKV,
-	NextN:     parts.Numbered,
-	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+// is kept after the others. solarOpen is Upstage's Solar Open, the same with a
+// vocabulary of its own.
+var (
+	glm4moe = ofGLM4MoE(&table.Arch{
+		Classes:   []string{"Glm4MoeForCausalLM", "Glm4vMoeForConditionalGeneration"},
+		Body:      table.Body{Classes: []string{"Glm4MoeModel"}, Prefix: "model."},
+		Tokenizer: tokenizer.ClassGLM,
+		NextN:     parts.Numbered,
+		Metadata:  parts.CommonRows,
+	})
+	solarOpen = ofGLM4MoE(&table.Arch{
+		Classes:    []string{"SolarOpenForCausalLM"},
+		Tokenizer:  tokenizer.ClassSolarOpen,
+		BlockCount: parts.BlocksWithNextN,
+		Metadata:   parts.With(parts.CommonRows, parts.BlocksRow),
+	})
+)
+
+// ofGLM4MoE completes a table.
+func ofGLM4MoE(a *table.Arch) *table.Arch {
+	a.Name = "glm4moe"
+	a.Shapes = shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}}
+	a.Fused = table.FusedQKV
+	a.RopeSections = true
+	a.Metadata = slices.Concat(a.Metadata, []table.Row{
 		{Key: "rope.dimension_count", Derive: parts.PartialRope(0.5)},
 		parts.Optional(parts.UintRow("expert_count", "n_routed_experts")),
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
@@ -52,15 +143,16 @@ var glm4moe = &table.Arch{
 		parts.Optional(parts.FloatRow("expert_weights_scale", "routed_scaling_factor")),
 		parts.Optional(parts.BoolRow("expert_weights_norm", "norm_topk_prob")),
 		parts.NextNRow,
-	}),
-	Unused: []string{"use_qk_norm"}, // the norms show it
-	Expect: []table.Expect{parts.SiLU},
-	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.NoBias), []table.TensorRow{
+	})
+	a.Unused = append([]string{"use_qk_norm"}, glmTower...) // the norms show it
+	a.Expect = []table.Expect{parts.SiLU}
+	a.Tensors = slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.NoBias), []table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 	}, parts.Only(parts.IsTrue("use_qk_norm"), parts.QKNormRows),
 		parts.Only(parts.DenseFirst, parts.MLPRows), parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, []table.TensorRow{parts.CorrectionRow})), parts.Only(parts.SharedAfter, parts.SharedExpertRows),
-		parts.Only(parts.NextN, parts.NextNRows)),
+		parts.Only(parts.NextN, parts.NextNRows))
+	return a
 }
 
 // glm4MoELite is GLM-4.7 Flash: DeepSeek's attention and experts with the vocabulary

@@ -30,16 +30,12 @@ Dots3NoteTextForCausalLM
 Eagle3DraftModel
 Eagle3LlamaForCausalLM
 Eagle3Speculator
-Exaone4_5_ForConditionalGeneration
 ExaoneMoEForCausalLM
 ExaoneMoeForCausalLM
 Gemma3nForCausalLM
 Gemma3nForConditionalGeneration
 Gemma4DSparkModel
-Glm4vForConditionalGeneration
-Glm4vMoeForConditionalGeneration
 Glm5NextForConditionalGeneration
-GlmOcrForConditionalGeneration
 GraniteSpeechForConditionalGeneration
 GraniteSpeechPlusForConditionalGeneration
 GraniteSwitchForCausalLM
@@ -78,7 +74,6 @@ Qwen3DSparkModel
 Qwen3TTSForConditionalGeneration
 Qwen4ExpForCausalLM
 Qwen4ExpForConditionalGeneration
-SolarOpenForCausalLM
 Step3p5ForCausalLM
 Step3p7ForConditionalGeneration
 UltravoxModel

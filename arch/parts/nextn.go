@@ -23,6 +23,25 @@ func NextNLayers(c *hparams.View) (int64, error) {
 // Numbered is the column NextN of tables with NextNLayers.
 var Numbered = &table.NextN{Layers: NextNLayers}
 
+// BlocksWithNextN is the number of layers with these, for tables whose users have no
+// choice, and BlocksRow its key.
+func BlocksWithNextN(c *hparams.View) (int64, error) {
+	n, err := c.BlockCount()
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	}
+	if err != nil {
+		return 0, err
+	}
+	more, err := NextNLayers(c)
+	return n + more, err
+}
+
+var BlocksRow = table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	n, err := BlocksWithNextN(c)
+	return table.Uint32Of(n, true, err)
+}}
+
 // NextNRow is the number of these layers as config.json has it, 0 too, and
 // NextNSome that of models that have some.
 var (
