@@ -230,8 +230,8 @@ func init() {
 		Tensors: quantized(`
 			$w.weight_packed       | $out, $in/2  | as U8
 			$w.weight_scale        | $out, $in/16 | as F8_E4M3
-			$w.weight_global_scale | 1            | as F32 | fill scale
-			$w.input_global_scale  | 1            | as F32 | fill scale | if opt(inputs)
+			$w.weight_global_scale | 1            | as F32 | fill inverse
+			$w.input_global_scale  | 1            | as F32 | fill inverse | if opt(inputs)
 			`),
 		Variants: options(Variant{Name: "inputs", Seed: 5, Set: `{"inputs": true}`}),
 	})

@@ -22,15 +22,16 @@ func scaled(centre, scale float64) fill {
 
 // fills are the ways to fill a tensor of floats, by the name in "fill NAME".
 var fills = map[string]fill{
-	"weight": scaled(0, 0.04),
-	"norm":   scaled(1, 0.1),
-	"bias":   scaled(0, 0.05),
-	"decay":  scaled(-3, 0.5),
-	"scale":  func(_ int64, g float64) float64 { return 0.001 + float64(math.Abs(g)*0.01) },              // of quantized weights
-	"log":    func(i int64, g float64) float64 { return float64(float64(i%16)*0.1875) + float64(g*0.1) }, // logarithms of small numbers
-	"count":  func(i int64, _ float64) float64 { return float64(i) },
-	"zero":   func(int64, float64) float64 { return 0 },
-	"slope":  func(i int64, _ float64) float64 { return math.Exp2(-float64(i + 1)) }, // of ALiBi with 8 heads
+	"weight":  scaled(0, 0.04),
+	"norm":    scaled(1, 0.1),
+	"bias":    scaled(0, 0.05),
+	"decay":   scaled(-3, 0.5),
+	"scale":   func(_ int64, g float64) float64 { return 0.001 + float64(math.Abs(g)*0.01) },              // of quantized weights
+	"log":     func(i int64, g float64) float64 { return float64(float64(i%16)*0.1875) + float64(g*0.1) }, // logarithms of small numbers
+	"inverse": func(_ int64, g float64) float64 { return 1 / (0.001 + float64(math.Abs(g)*0.01)) },        // of such scales
+	"count":   func(i int64, _ float64) float64 { return float64(i) },
+	"zero":    func(int64, float64) float64 { return 0 },
+	"slope":   func(i int64, _ float64) float64 { return math.Exp2(-float64(i + 1)) }, // of ALiBi with 8 heads
 }
 
 // argFills are those with arguments: n is the number of elements.
