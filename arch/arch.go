@@ -37,9 +37,10 @@ var registry = []*table.Arch{
 
 	qwen35, qwen35moe, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5,
 
+	laguna, mimo2, nemotronHMoE, nemotronHPuzzle,
+
 	afmoe, apertus, arcee, arctic, bitnet, bailingMoE, bailingMoE2, dbrx, deci, groveMoE, jais, jais2, dream, llada, lladaMoE, maincoder, mellum, minimaxM2, mistral3, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
 	baichuan, chatglm, cohere2, sarvamMoE, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2moe, minicpm, minicpm3, nemotron,
-	laguna, nemotronHMoE, nemotronHPuzzle,
 	orion, phi2, phi3, phimoe, plamo, plamo2, plamo3, smollm3, stablelm, xverse,
 
 	embeddingGemma2, gemma4, gemma4Assistant, gemma4Unified,

@@ -25,6 +25,17 @@ var nemotronHMoE = &table.Arch{
 	Fused:      table.FusedQKV,
 	VocabSize:  parts.PaddedVocab(8),
 	BlockCount: nemotronHBlocks(nemotronHLayers),
+	NextN: &table.NextN{
+		Layers: func(c *hparams.View) (int64, error) {
+			layers, err := nemotronHLayers(c)
+			if !slices.Contains(layers, nemotronNextN) {
+				return 0, err
+			}
+			return 1, err
+		},
+		Prefixes: []string{"mtp."},
+		Shared:   []string{"backbone.embeddings.weight", "backbone.norm_f.weight", "lm_head.weight"},
+	},
 	Instead: func(c *hparams.View) (*table.Arch, error) {
 		layers, err := nemotronHLayers(c)
 		if err != nil {
@@ -83,6 +94,7 @@ var nemotronH = &table.Arch{
 	Tokenizer: tokenizer.ClassNemotronH,
 	Fused:     table.FusedQKV,
 	VocabSize: parts.PaddedVocab(8),
+	NextN:     &table.NextN{Layers: func(*hparams.View) (int64, error) { return 0, nil }}, // none, but they may be left out
 	Metadata: append(parts.Without(nemotronHRows(nemotronHLayers), "expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count"),
 		table.Row{Key: "feed_forward_length", Derive: nemotronHWidths("intermediate_size", "n_inner", "hidden_dim")}),
 	Expect: nemotronHExpect,
@@ -165,7 +177,7 @@ func nemotronHLayers(c *hparams.View) ([]string, error) {
 	if err == nil && (n < 0 || n > 1) {
 		err = fault.Errorf(fault.Unsupported, "%s: %d layers that predict further tokens, want at most 1", hparams.ConfigFile, n)
 	}
-	if n > 0 {
+	if n > 0 && c.Options.NextN != hparams.NoNextN {
 		layers = append(layers, nemotronNextN)
 	}
 	return layers, err

@@ -57,8 +57,6 @@ Lfm2Model
 LiLiCorrDraftModel
 LingDSparkModel
 LlamaForCausalLMEagle3
-MiMoV2FlashForCausalLM
-MiMoV2ForCausalLM
 MiniMaxM1ForCausalLM
 MiniMaxM3SparseForCausalLM
 MiniMaxM3SparseForConditionalGeneration

@@ -50,6 +50,8 @@ func init() {
 			// Nemotron 3 Super: experts that see less, and a layer that predicts a further token
 			{Name: "super", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"hybrid_override_pattern": null, "layers_block_type": ["mamba", "moe", "attention", "mamba", "moe"],
 				"num_hidden_layers": null, "moe_latent_size": 32, "num_nextn_predict_layers": 1, "mtp_layers_block_type": ["attention", "moe"], "norm_eps": null, "dtype": "float16"}`},
+			{Name: "draft", Seed: 5, Out: "bf16", Flags: []string{"--mtp"}, Set: `{"moe_latent_size": 32, "num_nextn_predict_layers": 1}`},
+			{Name: "without", Seed: 6, Shards: 2, Flags: []string{"--no-nextn"}, Set: `{"moe_latent_size": 32, "num_nextn_predict_layers": 1}`},
 			{Name: "eleven-experts", Seed: 4, DType: "F32", Out: "f32", Set: `{"n_routed_experts": 11, "n_groups": 1, "use_conv_bias": false}`},
 		},
 	})
@@ -84,7 +86,7 @@ func init() {
 			model.layers.{bid}.mixer.shared_experts.down_proj.weight | hidden_size, moe_shared_expert_intermediate_size    | if bid == 1 || bid == 4
 			model.layers.{bid}.mixer.fc1_latent_proj.weight          | moe_latent_size, hidden_size                        | if bid == 1 || bid == 4
 			model.layers.{bid}.mixer.fc2_latent_proj.weight          | hidden_size, moe_latent_size                        | if bid == 1 || bid == 4
-			mtp.layers.0.{enorm,hnorm,norm}.weight                   | hidden_size # is left out
+			mtp.layers.0.{enorm,hnorm,norm}.weight                   | hidden_size # are left out
 			`,
 	})
 	add(Spec{
