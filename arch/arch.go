@@ -16,6 +16,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/table"
+	"ggforge/arch/towers"
 	"ggforge/fault"
 	"ggforge/internal/nearest"
 )
@@ -135,4 +136,57 @@ func LookupGGUF(name string) (*table.Arch, error) {
 	}
 	slices.Sort(known)
 	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported here; supported are: %s", name, strings.Join(known, ", "))
+}
+
+// LookupTower is Lookup for the class of a model's part that sees or hears.
+func LookupTower(class string) (*table.Arch, error) {
+	for _, a := range towers.All() {
+		if slices.Contains(a.Classes, class) {
+			return a, nil
+		}
+	}
+	class = nearest.Compared(class)
+	return nil, fault.Errorf(fault.Unsupported, "no part of models of class %q that sees or hears is supported; the nearest classes of which one is: %s",
+		class, strings.Join(nearestClasses(class, TowerClasses()), ", "))
+}
+
+// LoadTower is LoadConfigAs for the part of a model that sees or hears.
+func LoadTower(class string, files hparams.Files) (*hparams.Config, error) {
+	data, err := hparams.ReadConfig(files, hparams.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTower(class, data)
+}
+
+// ParseTower is LoadTower for the file's bytes.
+func ParseTower(class string, data []byte) (*hparams.Config, error) {
+	return hparams.ParseTower(class, data, func(class string) bool {
+		a, err := LookupTower(class)
+		return err == nil && a.RawConfig
+	})
+}
+
+// TowerFor returns the table of a model's part that sees or hears.
+func TowerFor(c *hparams.View) (*table.Arch, error) {
+	a, err := LookupTower(c.Class)
+	if err != nil {
+		return nil, err
+	}
+	if a.Instead != nil {
+		if other, err := a.Instead(c); err != nil || other != nil {
+			return other, err
+		}
+	}
+	return a, nil
+}
+
+// TowerClasses returns the classes of models with a part that sees or hears, sorted.
+func TowerClasses() []string {
+	var all []string
+	for _, a := range towers.All() {
+		all = append(all, a.Classes...)
+	}
+	slices.Sort(all)
+	return all
 }

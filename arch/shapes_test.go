@@ -2,11 +2,13 @@ package arch
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
+	"ggforge/arch/towers"
 )
 
 // outsideTables are names that no row of an architecture makes: tensors joined on
@@ -23,13 +25,17 @@ func TestShapesOfArchitectures(t *testing.T) {
 		common[name] = true
 	}
 	rules := map[string]shape.Rules{}
-	for _, a := range every() {
-		if other, ok := rules[a.Name]; ok && !reflect.DeepEqual(other, a.Shapes) {
-			t.Errorf("%s: tables with different Shapes", a.Name)
+	for _, a := range slices.Concat(every(), towers.All()) {
+		id := a.Name
+		if a.Tower != nil {
+			id = a.Classes[0] // all have one name
 		}
-		rules[a.Name] = a.Shapes
-		if used[a.Name] == nil {
-			used[a.Name] = use{}
+		if other, ok := rules[id]; ok && !reflect.DeepEqual(other, a.Shapes) {
+			t.Errorf("%s: tables with different Shapes", id)
+		}
+		rules[id] = a.Shapes
+		if used[id] == nil {
+			used[id] = use{}
 		}
 		var names []string
 		for i := range a.Tensors {
@@ -53,10 +59,10 @@ func TestShapesOfArchitectures(t *testing.T) {
 		}
 		for _, name := range names {
 			if _, _, ok := a.Shapes.Rule(name); !ok {
-				t.Errorf("%s: no row says which dimensions %s has", a.Name, name)
+				t.Errorf("%s: no row says which dimensions %s has", id, name)
 			}
 			for _, row := range shape.Names(name) {
-				used[a.Name][row], common[row] = true, true
+				used[id][row], common[row] = true, true
 			}
 		}
 		// every expression, without a value for anything
@@ -65,7 +71,7 @@ func TestShapesOfArchitectures(t *testing.T) {
 			tensors = append(tensors, shape.Tensor{Name: name})
 		}
 		if err := a.Shapes.Check(a.Name, nil, tensors, func(string) string { return "" }); err == nil {
-			t.Errorf("%s: tensors without dimensions are accepted", a.Name)
+			t.Errorf("%s: tensors without dimensions are accepted", id)
 		}
 	}
 	for arch, r := range rules {

@@ -120,13 +120,11 @@ Lfm2AudioForConditionalGeneration
 Lfm2VlForConditionalGeneration
 LightOnOCRForConditionalGeneration
 Llama4ForConditionalGeneration
-LlavaForConditionalGeneration
 MERaLiON2ForConditionalGeneration
 MiMoV2ForCausalLM
 MiniCPMV4_6ForConditionalGeneration
 MiniCPMV4_7ForConditionalGeneration
 MiniMaxM3SparseForConditionalGeneration
-Mistral3ForConditionalGeneration
 MuseGlimmerForConditionalGeneration
 NemotronH_Nano_VL_V2
 NemotronH_Omni_Reasoning_V3
@@ -136,10 +134,7 @@ Phi4ForCausalLMV
 PocketTTSModel
 PplxDeciderModel
 Qwen2AudioForConditionalGeneration
-Qwen2VLForConditionalGeneration
-Qwen2VLModel
 Qwen2_5OmniModel
-Qwen2_5_VLForConditionalGeneration
 Qwen3ASRForConditionalGeneration
 Qwen3OmniMoeForConditionalGeneration
 Qwen3TTSForConditionalGeneration
@@ -168,7 +163,7 @@ func TestReferenceClasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string][]string{"text": Classes()}
+	known := map[string][]string{"text": Classes(), "mmproj": TowerClasses()}
 	reference := map[string][]string{}
 	for line := range strings.Lines(string(data)) {
 		kind, class, ok := strings.Cut(strings.TrimSpace(line), " ")

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,8 +27,12 @@ var golden = flag.Bool("golden", false, "write testdata/arch/NAME.txt for the sp
 // where the reference makes none, ours only show that nothing has changed.
 func TestArchitectures(t *testing.T) {
 	covered := map[*table.Arch]bool{}
-	for _, s := range hftest.Specs() {
-		a, err := arch.Lookup(s.Class())
+	for _, s := range slices.Concat(hftest.Specs(), hftest.Towers()) {
+		lookup := arch.Lookup
+		if s.Tower {
+			lookup = arch.LookupTower
+		}
+		a, err := lookup(s.Class())
 		if err != nil {
 			continue // made up ahead of its table
 		}
@@ -58,6 +63,11 @@ func TestArchitectures(t *testing.T) {
 	for _, class := range arch.Classes() {
 		if a, err := arch.Lookup(class); err != nil || !covered[a] {
 			t.Errorf("%s: no spec of its table in internal/hftest (%v)", class, err)
+		}
+	}
+	for _, class := range arch.TowerClasses() {
+		if a, err := arch.LookupTower(class); err != nil || !covered[a] {
+			t.Errorf("%s: no spec of its tower in internal/hftest (%v)", class, err)
 		}
 	}
 }

@@ -62,6 +62,9 @@ type Options struct {
 	// NextN says what becomes of layers that predict further tokens: in the file with the
 	// model's, left out, or a file of their own.
 	NextN hparams.NextN
+	// Tower converts the part of the model that sees or hears, which has a file of its own,
+	// instead of the language model.
+	Tower bool
 	// Mistral reads a checkpoint in Mistral's own format: params.json,
 	// consolidated*.safetensors and tekken.json.
 	Mistral bool
@@ -104,6 +107,9 @@ type Job struct {
 // the job. A model on a server (see checkpoint.IsRemote) is read until ctx ends, also
 // by Write.
 func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
 	opt.VocabOnly = opt.VocabOnly || opt.ConfigOnly
 	files, err := open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks, Remote: opt.Remote})
 	if err != nil {
@@ -119,6 +125,25 @@ func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return j, nil
+}
+
+// check refuses options that contradict each other.
+func (o Options) check() error {
+	if !o.Tower {
+		return nil
+	}
+	for _, r := range []struct {
+		set  bool
+		what string
+	}{
+		{o.VocabOnly, "a vocabulary alone"}, {o.EmbedTokenizer, "a tokenizer"}, {o.Pre != "", "a pre-tokenizer"}, {o.Dense, "dense modules"},
+		{o.NextN != hparams.WithNextN, "layers that predict further tokens"}, {o.Mistral, "Mistral's own format"},
+	} {
+		if r.set {
+			return fault.Errorf(fault.Usage, "the part of a model that sees or hears has no place for %s", r.what)
+		}
+	}
+	return nil
 }
 
 // open opens a directory or a model on a server.
@@ -155,9 +180,16 @@ func (j *Job) load(opt Options) (*hparams.Config, error) {
 		if opt.Mistral {
 			return nil, fault.Errorf(fault.Usage, "class %q: %s names none that could be another one", opt.Class, hparams.ParamsFile)
 		}
-		if _, err := arch.Lookup(opt.Class); err != nil {
+		lookup := arch.Lookup
+		if opt.Tower {
+			lookup = arch.LookupTower
+		}
+		if _, err := lookup(opt.Class); err != nil {
 			return nil, fault.Errorf(fault.Usage, "%v", err)
 		}
+	}
+	if opt.Tower {
+		return arch.LoadTower(opt.Class, j.files)
 	}
 	if opt.Mistral {
 		return arch.LoadMistral(j.files)
@@ -188,7 +220,12 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		j.warnf("%s: is of class %s, but taken as one of class %s, as asked", loaded.File, loaded.Named, loaded.Class)
 	}
 	config := loaded.View(hparams.Options{Dense: opt.Dense, NextN: opt.NextN, Reference: opt.Reference})
-	if j.Arch, err = arch.For(config); err != nil {
+	if opt.Tower {
+		j.Arch, err = arch.TowerFor(config)
+	} else {
+		j.Arch, err = arch.For(config)
+	}
+	if err != nil {
 		return err
 	}
 	if err := noHadamard(j.files); err != nil {
@@ -217,7 +254,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		return err
 	}
 	for _, key := range config.Defaulted() {
-		j.warnf("%s has no %q: taken as %v, the default of its model type", config.FileName(), key, config.Value(key))
+		j.warnf("%s has no %q: taken as %v, the default of its model type", config.FileName(), key, config.Default(key))
 	}
 	if j.Arch.Headless(config) {
 		j.warnf("the checkpoint of a %s has no output head: programs take the token embedding in its place, the file is for embeddings", config.Class)
@@ -329,19 +366,7 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 		return err
 	}
 	j.Warnings = append(j.Warnings, j.general.Warnings...)
-	size := j.Arch.VocabSize
-	if size == nil {
-		size = func(c *hparams.View) (int64, error) { return c.Require("vocab_size") }
-	}
-	vocabSize, err := size(config)
-	if err != nil {
-		return err
-	}
-	vocab, err := tokenizer.Load(j.files, tokenizer.Options{Class: j.Arch.Tokenizer, Arch: j.Arch.Name, VocabSize: int(vocabSize), Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
-	if opt.ConfigOnly && errors.Is(err, fs.ErrNotExist) {
-		j.warnf("tokenizer: %v", err)
-		vocab, err = &tokenizer.Vocab{}, nil
-	}
+	vocab, err := j.vocab(config, opt)
 	if err != nil {
 		return err
 	}
@@ -372,10 +397,34 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 			j.metadata.Set(kv.Key, kv.Value)
 		}
 	}
+	if opt.Tower {
+		j.metadata.Set("general.type", gguf.String("mmproj"))
+	}
 	if id, _ := j.files.HubID(); id != "" && opt.Reference {
 		j.metadata.Set("general.name", gguf.String(id))
 	}
 	return j.checkShapes(config)
+}
+
+// vocab reads the vocabulary, an empty one of what has none.
+func (j *Job) vocab(config *hparams.View, opt Options) (*tokenizer.Vocab, error) {
+	if opt.Tower {
+		return &tokenizer.Vocab{}, nil
+	}
+	size := j.Arch.VocabSize
+	if size == nil {
+		size = func(c *hparams.View) (int64, error) { return c.Require("vocab_size") }
+	}
+	vocabSize, err := size(config)
+	if err != nil {
+		return nil, err
+	}
+	vocab, err := tokenizer.Load(j.files, tokenizer.Options{Class: j.Arch.Tokenizer, Arch: j.Arch.Name, VocabSize: int(vocabSize), Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
+	if opt.ConfigOnly && errors.Is(err, fs.ErrNotExist) {
+		j.warnf("tokenizer: %v", err)
+		return &tokenizer.Vocab{}, nil
+	}
+	return vocab, err
 }
 
 // remote reports whether the checkpoint is on a server.
@@ -398,6 +447,8 @@ func (j *Job) Output(out string) (string, error) {
 	}
 	if st, err := os.Stat(out); err == nil && st.IsDir() {
 		switch {
+		case j.options.Tower:
+			return filepath.Join(out, j.general.TowerFileName(j.counts(), j.row().label)), nil
 		case j.options.NextN == hparams.OnlyNextN:
 			return filepath.Join(out, j.general.DraftFileName(j.counts(), j.row().label)), nil
 		case j.options.VocabOnly:

@@ -35,8 +35,10 @@ type Config struct {
 	modelType string // the known model_type whose rules hold, "" for none
 	values    map[string]any
 	rope      map[string]any
-	defaulted map[string]bool // keys that the file lacks and that were filled in
-	used      map[string]bool // keys that the rest was made of
+	text      map[string]any    // of a tower: the root with the language model's configuration laid over
+	parts     map[string]string // of a tower: names of the rows of modelTypes, by the prefix of a part's keys
+	defaulted map[string]bool   // keys that the file lacks and that were filled in
+	used      map[string]bool   // keys that the rest was made of
 }
 
 // KnownType returns the model_type whose rules hold, "" for none.
@@ -102,31 +104,40 @@ func Parse(data []byte, asItStands func(class string) bool) (*Config, error) {
 // ParseAs is Parse for a model that is taken as one of that class, whatever the
 // file says; "" for the class that the file names.
 func ParseAs(class string, data []byte, asItStands func(class string) bool) (*Config, error) {
-	c := &Config{File: ConfigFile, used: map[string]bool{}, defaulted: map[string]bool{}}
-	var err error
-	if c.Raw, err = parseRoot(ConfigFile, data); err != nil {
-		return nil, err
-	}
-	named, err := c.findClass()
+	c, raw, err := parse(class, data, asItStands, (*Config).findClass)
 	if err != nil {
 		return nil, err
-	}
-	if c.Class = cmp.Or(class, named); c.Class == "" {
-		return nil, fault.Errorf(fault.Broken, "%s: key \"architectures\": want a list with the model's class, found %s", ConfigFile, shown(c.Raw["architectures"]))
-	}
-	if c.Class != named {
-		c.Named = named
-	}
-	c.values = maps.Clone(c.Raw)
-	raw := asItStands != nil && asItStands(c.Class)
-	c.modelType, _ = c.Raw["model_type"].(string)
-	if raw || modelTypes()[c.modelType] == nil {
-		c.modelType = ""
 	}
 	if err := c.layOver(raw); err != nil {
 		return nil, err
 	}
 	return c, c.gatherRope()
+}
+
+// parse reads the file and decides the class and the model type; raw reports that the
+// class wants the file without defaults.
+func parse(class string, data []byte, asItStands func(class string) bool, find func(*Config) (string, error)) (c *Config, raw bool, err error) {
+	c = &Config{File: ConfigFile, used: map[string]bool{}, defaulted: map[string]bool{}}
+	if c.Raw, err = parseRoot(ConfigFile, data); err != nil {
+		return nil, false, err
+	}
+	named, err := find(c)
+	if err != nil {
+		return nil, false, err
+	}
+	if c.Class = cmp.Or(class, named); c.Class == "" {
+		return nil, false, fault.Errorf(fault.Broken, "%s: key \"architectures\": want a list with the model's class, found %s", ConfigFile, shown(c.Raw["architectures"]))
+	}
+	if c.Class != named {
+		c.Named = named
+	}
+	c.values = maps.Clone(c.Raw)
+	raw = asItStands != nil && asItStands(c.Class)
+	c.modelType, _ = c.Raw["model_type"].(string)
+	if raw || modelTypes()[c.modelType] == nil {
+		c.modelType = ""
+	}
+	return c, raw, nil
 }
 
 // ParamsFile is the configuration of a checkpoint in Mistral's own format.
@@ -154,10 +165,13 @@ var textConfigs = []string{"text_config", "llm_config", "lm_config", "thinker_co
 
 // textConfig returns the configuration of the language model, nil when there is
 // no other than the whole.
-func (c *Config) textConfig() (map[string]any, error) {
+func (c *Config) textConfig() (map[string]any, error) { return c.textConfigOf(c.Raw) }
+
+// textConfigOf is textConfig in a configuration that may have been completed.
+func (c *Config) textConfigOf(root map[string]any) (map[string]any, error) {
 	var text map[string]any
 	for _, key := range textConfigs {
-		v := c.Raw[key]
+		v := root[key]
 		if v == nil {
 			continue
 		}
@@ -182,22 +196,11 @@ var rootClasses = []string{"StepVLForConditionalGeneration", "Sarashina2VisionFo
 // findClass returns the class that the file names: that of its language model if
 // that has one, "" for none.
 func (c *Config) findClass() (class string, err error) {
-	first := func(m map[string]any) (string, error) {
-		list, _ := m["architectures"].([]any)
-		if len(list) == 0 {
-			return "", nil
-		}
-		s, ok := list[0].(string)
-		if !ok {
-			return "", WrongType("architectures", "strings", list[0])
-		}
-		return s, nil
-	}
 	text, err := c.textConfig()
 	if err != nil {
 		return "", err
 	}
-	if class, err = first(c.Raw); err != nil {
+	if class, err = firstClass(c.Raw); err != nil {
 		return "", err
 	}
 	if ssm, ok := c.Raw["ssm_cfg"].(map[string]any); ok && class == "" {
@@ -207,8 +210,21 @@ func (c *Config) findClass() (class string, err error) {
 	if slices.Contains(rootClasses, class) {
 		return class, nil
 	}
-	inner, err := first(text)
+	inner, err := firstClass(text)
 	return cmp.Or(inner, class), err
+}
+
+// firstClass returns the first of the classes that a configuration names, "" for none.
+func firstClass(m map[string]any) (string, error) {
+	list, _ := m["architectures"].([]any)
+	if len(list) == 0 {
+		return "", nil
+	}
+	s, ok := list[0].(string)
+	if !ok {
+		return "", WrongType("architectures", "strings", list[0])
+	}
+	return s, nil
 }
 
 // flatTypes are the model types whose config.json may have the keys of the
@@ -219,7 +235,7 @@ var flatTypes = set("qwen2_vl", "qwen2_5_vl", "paddleocr_vl")
 // the language model over the root.
 func (c *Config) layOver(raw bool) error {
 	m := modelTypes()[c.modelType]
-	if err := m.complete(c, c.values); err != nil {
+	if err := m.complete(c, c.values, ""); err != nil {
 		return err
 	}
 	text, err := c.textConfig()
@@ -235,7 +251,7 @@ func (c *Config) layOver(raw bool) error {
 	}
 	if text == nil && flatTypes[c.modelType] && !raw {
 		c.modelType = inner
-		return modelTypes()[inner].complete(c, c.values)
+		return modelTypes()[inner].complete(c, c.values, "")
 	}
 	values := maps.Clone(text)
 	if values == nil {
@@ -247,7 +263,7 @@ func (c *Config) layOver(raw bool) error {
 		}
 		if t := modelTypes()[inner]; t != nil {
 			c.modelType = inner
-			if err := t.complete(c, values); err != nil {
+			if err := t.complete(c, values, ""); err != nil {
 				return err
 			}
 		}

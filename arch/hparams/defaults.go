@@ -24,6 +24,10 @@ type modelType struct {
 	Alias map[string]string
 	// Follow lists the keys whose default follows from others: see derived.
 	Follow []string
+	// Parts are the configurations in this one that are not of the language model, by
+	// key: the name of their row, "TYPE/KEY" where it is the same whatever model_type
+	// they name. Only those of towers are completed.
+	Parts map[string]string
 
 	first func(values) error // changes what the file says, nil for none
 
@@ -52,6 +56,13 @@ func loadModelTypes() map[string]*modelType {
 		t := &modelType{Defaults: m["defaults"].(map[string]any), rope: ropeRules[name], first: firstRules[name]}
 		for _, key := range m["follow"].([]any) {
 			t.Follow = append(t.Follow, key.(string))
+		}
+		parts, _ := m["parts"].(map[string]any)
+		for key, of := range parts {
+			if t.Parts == nil {
+				t.Parts = map[string]string{}
+			}
+			t.Parts[key] = of.(string)
 		}
 		alias, _ := m["alias"].(map[string]any)
 		for other, key := range alias {
@@ -126,8 +137,9 @@ func headDimOf(v values) (any, error) {
 }
 
 // complete fills in what the file leaves out of v, the root of the configuration
-// or that of its language model.
-func (m *modelType) complete(c *Config, v values) error {
+// or that of its language model, or, with a prefix for the names of its keys, that of
+// another part.
+func (m *modelType) complete(c *Config, v values, prefix string) error {
 	if m == nil {
 		return nil
 	}
@@ -147,7 +159,7 @@ func (m *modelType) complete(c *Config, v values) error {
 			continue
 		}
 		v[key] = value
-		c.defaulted[key] = true
+		c.defaulted[prefix+key] = true
 	}
 	name, _ := v["model_type"].(string)
 	for _, key := range m.Follow {

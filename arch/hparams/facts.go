@@ -25,20 +25,24 @@ type Facts struct {
 	Suppress []int64
 	// Reranker says that the model was trained to answer "yes" or "no".
 	Reranker bool
-	// Tokens are the ids of "yes" and "no" for a reranker, as far as tokenizer.json
-	// has them.
+	// Tokens are the ids of "yes" and "no" for a reranker, and of ImageBreak, as far as
+	// the tokenizer's files have them.
 	Tokens map[string]int64
+	// Processor is how pictures and sound are prepared for a tower.
+	Processor Object
 }
 
 // Source is a kind of files that facts are in.
 type Source uint8
 
 const (
-	NoFiles       Source = iota
-	PoolingFiles         // of Facts.Pooling
-	DenseFiles           // of Facts.Dense, if they are to be taken along
-	RerankerFiles        // of Facts.Reranker and Facts.Tokens
-	SuppressFiles        // of Facts.Suppress
+	NoFiles        Source = iota
+	PoolingFiles          // of Facts.Pooling
+	DenseFiles            // of Facts.Dense, if they are to be taken along
+	RerankerFiles         // of Facts.Reranker and Facts.Tokens
+	SuppressFiles         // of Facts.Suppress
+	ProcessorFiles        // of Facts.Processor
+	BreakToken            // of Facts.Tokens, for ImageBreak
 )
 
 // readers add what the files of each source say.
@@ -47,6 +51,9 @@ var readers = [...]func(Files, *View, *Facts) error{
 	DenseFiles:    readDense,
 	RerankerFiles: readReranker,
 	SuppressFiles: readSuppress,
+
+	ProcessorFiles: readProcessor,
+	BreakToken:     readBreakToken,
 }
 
 // Gather returns the view with the facts of sources added to those that are known.
@@ -60,13 +67,19 @@ func (v *View) Gather(files Files, known Facts, sources []Source) (*View, error)
 	return v.With(known), nil
 }
 
+// readFile reads a file; ok is false when there is none.
+func readFile(files Files, name string) (data []byte, ok bool, err error) {
+	data, err = files.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	return data, err == nil, err
+}
+
 // readJSON reads a JSON file into v; ok is false when there is none.
 func readJSON(files Files, name string, v any) (ok bool, err error) {
-	data, err := files.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
+	data, ok, err := readFile(files, name)
+	if !ok {
 		return false, err
 	}
 	if err := json.Unmarshal(data, v); err != nil {

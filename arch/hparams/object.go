@@ -96,7 +96,16 @@ func (o Object) needed(ok bool, err error, keys []string) error {
 	if len(keys) == 1 {
 		return fault.Errorf(fault.Broken, "%s: has no key %q", o.FileName(), o.prefix+keys[0])
 	}
-	return fault.Errorf(fault.Broken, "%s: has none of the keys %q", o.FileName(), keys)
+	return fault.Errorf(fault.Broken, "%s: has none of the keys %q", o.FileName(), o.Names(keys))
+}
+
+// Names returns keys as errors name them.
+func (o Object) Names(keys []string) []string {
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = o.prefix + key
+	}
+	return names
 }
 
 // FileName returns the name of the file that the object is from, for errors.

@@ -63,10 +63,13 @@ func (v *View) AsItStands() Object { return Object{v.Raw, "", v.read, v.Config.F
 // Given returns the value of a key for a question about keys that the file must
 // not have, or that must have one value: it counts as asked for only if the file
 // has the key.
-func (v *View) Given(key string) any {
-	value := v.Object.values[key]
-	if value != nil && !v.defaulted[key] {
-		v.lookup(key)
+func (v *View) Given(key string) any { return v.GivenIn(v.Object, key) }
+
+// GivenIn is Given for a key of a part of the configuration.
+func (v *View) GivenIn(o Object, key string) any {
+	value := o.values[key]
+	if value != nil && !v.defaulted[o.prefix+key] {
+		o.lookup(key)
 	}
 	return value
 }
@@ -102,7 +105,7 @@ func (v *View) Quantization() (method string, ok bool) {
 func (v *View) Defaulted() []string {
 	var keys []string
 	for key := range v.defaulted {
-		if v.read[key] && v.Object.values[key] != nil {
+		if v.read[key] && v.Default(key) != nil {
 			keys = append(keys, key)
 		}
 	}

@@ -46,6 +46,9 @@ var Common = Rules{
 		"d_state": "@ssm.state_size",
 		"dt_rank": "@ssm.time_step_rank",
 		"n_group": "@ssm.group_count",
+
+		// what sees or hears
+		"v_embd": "@vision.embedding_length", "v_ff": "@vision.feed_forward_length", "v_proj": "@vision.projection_dim", "v_patch": "@vision.patch_size",
 	},
 	Tensors: Table{
 		"token_embd": "n_embd, n_vocab", "token_embd_norm": "n_embd", "position_embd": "n_embd, n_ctx", "token_types": "n_embd, n_types",
@@ -99,6 +102,13 @@ var Common = Rules{
 		"time_mix_gate": "n_embd, n_embd", "time_mix_output": "n_embd, n_embd",
 		"channel_mix_key": "n_embd, n_ff", "channel_mix_value": "n_ff, n_embd", "channel_mix_receptance": "n_embd, n_embd",
 		"channel_mix_lerp_k": "n_embd", "channel_mix_lerp_r": "n_embd",
+
+		// what sees
+		"v.patch_embd": "v_patch, v_patch, 3, v_embd", "v.patch_embd.weight.{bid}": "v_patch, v_patch, 3, v_embd",
+		"v.pre_ln": "v_embd", "v.post_ln": "v_embd",
+		"v.blk.{bid}.ln1": "v_embd", "v.blk.{bid}.ln2": "v_embd",
+		"v.blk.{bid}.attn_q": "v_embd, v_embd", "v.blk.{bid}.attn_k": "v_embd, v_embd", "v.blk.{bid}.attn_v": "v_embd, v_embd", "v.blk.{bid}.attn_out": "v_embd, v_embd",
+		"v.blk.{bid}.ffn_up": "v_embd, v_ff", "v.blk.{bid}.ffn_gate": "v_embd, v_ff", "v.blk.{bid}.ffn_down": "v_ff, v_embd",
 	},
 	Relations: []string{
 		"1 <= n_embd",

@@ -34,7 +34,9 @@ type Arch struct {
 	BlockCount func(*hparams.View) (int64, error)
 	// NextN is for architectures whose layers that predict further tokens may be left
 	// out or be a file of their own; nil for all others.
-	NextN    *NextN
+	NextN *NextN
+	// Tower is for tables of what sees or hears; nil for language models.
+	Tower    *Tower
 	Early    []Row // those before general.type
 	Metadata []Row // in the order the file has them, below the architecture's name
 	// RopePerAttention and RopeSections say that the architecture knows rope
@@ -63,6 +65,18 @@ type Arch struct {
 	lookup lookup
 }
 
+// Tower describes the part of a model that turns pictures or sound into what its
+// language model reads, in a file of its own: general.type is mmproj, there is no
+// vocabulary. Names of the rows are those of the checkpoint, in which the language
+// model's tensors are dropped by rows like all others.
+type Tower struct {
+	// Parts are the configurations that the tower is described in: what nothing asks
+	// for in them is reported.
+	Parts []In
+	// Facts are where the facts are that rows of tensors need, see Row.Facts.
+	Facts []hparams.Source
+}
+
 // Fused is a set of tensors that files of an architecture may hold fused. Source:
 // the lists of tensors per architecture in gguf-py's constants.py.
 type Fused uint8
@@ -79,6 +93,9 @@ func (a *Arch) Sources() []hparams.Source {
 		if r.Facts != hparams.NoFiles && !slices.Contains(list, r.Facts) {
 			list = append(list, r.Facts)
 		}
+	}
+	if a.Tower != nil {
+		list = append(list, a.Tower.Facts...)
 	}
 	return list
 }
@@ -116,7 +133,16 @@ func (a *Arch) Blocks(c *hparams.View) (int64, error) {
 // Unread lists the config keys that nothing asked for and that might mean
 // something, see Config.Unread, less those that mean nothing here.
 func (a *Arch) Unread(c *hparams.View) []string {
-	return slices.DeleteFunc(c.Unread(), func(key string) bool {
+	unread := c.Unread
+	if a.Tower != nil {
+		unread = func() (keys []string) {
+			for _, part := range a.Tower.Parts {
+				keys = append(keys, c.UnreadOf(part(c))...)
+			}
+			return keys
+		}
+	}
+	return slices.DeleteFunc(unread(), func(key string) bool {
 		return slices.ContainsFunc(a.Unused, func(u string) bool { return key == u || strings.HasPrefix(key, u+".") })
 	})
 }
@@ -126,7 +152,7 @@ func (a *Arch) Unread(c *hparams.View) []string {
 // context is 0 where config.json has no length. Tables that have the key among their
 // Unused are of models that see everything.
 func (a *Arch) LostWindow(c *hparams.View, m gguf.Metadata) (window, context int64, ok bool) {
-	if slices.Contains(a.Unused, "sliding_window") {
+	if a.Tower != nil || slices.Contains(a.Unused, "sliding_window") {
 		return 0, 0, false
 	}
 	if v, there := m.Get(gguf.ArchKey(a.Name, "attention.sliding_window")); there && !a.FullAttention {
@@ -209,9 +235,10 @@ func (a *Arch) CheckShapes(c *hparams.View, m gguf.Metadata, tensors []shape.Ten
 			if r.Key != key {
 				continue
 			}
-			for _, from := range r.From {
-				if c.Present(from) {
-					return from
+			o := r.of(c)
+			for i, from := range r.From {
+				if o.Present(from) {
+					return o.Names(r.From)[i]
 				}
 			}
 		}
@@ -227,6 +254,7 @@ func (a *Arch) CheckShapes(c *hparams.View, m gguf.Metadata, tensors []shape.Ten
 // where the GGUF architecture knows one kind of arithmetic only.
 type Expect struct {
 	Key string
+	In  In // whose key it is; nil for the model's
 	// Values are those that mean what the architecture does, as text; numbers are
 	// compared as numbers. An absent key means it, too. None: the key must be absent.
 	Values []string
@@ -238,7 +266,11 @@ type Expect struct {
 }
 
 func (e Expect) check(a *Arch, c *hparams.View) error {
-	v := c.Given(e.Key)
+	o := c.Object
+	if e.In != nil {
+		o = e.In(c)
+	}
+	v, key := c.GivenIn(o, e.Key), o.Names([]string{e.Key})[0]
 	if e.Rope {
 		v = c.Rope().Value(e.Key)
 	}
@@ -250,10 +282,10 @@ func (e Expect) check(a *Arch, c *hparams.View) error {
 		return nil
 	}
 	if len(e.Values) == 0 {
-		return fault.Errorf(fault.Unsupported, "%s: key %q has no meaning in architecture %s, and it changes the model", c.FileName(), e.Key, a.Name)
+		return fault.Errorf(fault.Unsupported, "%s: key %q has no meaning in architecture %s, and it changes the model", o.FileName(), key, a.Name)
 	}
 	return fault.Errorf(fault.Unsupported, "%s: key %q is %q, but models of architecture %s compute with %s only",
-		c.FileName(), e.Key, s, a.Name, strings.Join(e.Values, " or "))
+		o.FileName(), key, s, a.Name, strings.Join(e.Values, " or "))
 }
 
 // text returns a value of config.json as text, numbers in one spelling: 7.00 is 7.

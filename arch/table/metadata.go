@@ -15,6 +15,7 @@ type Row struct {
 	Key      string // below the architecture's name; general.* and tokenizer.* are whole keys
 	Type     gguf.ValueType
 	From     []string // config keys, the first that is there counts
+	In       In       // whose keys they are; nil for the model's
 	Required bool
 	Const    gguf.Value     // instead of From, or its default
 	Derive   Derive         // instead of From; of general.file_type it only says whether the row is there
@@ -23,24 +24,36 @@ type Row struct {
 	Deviates bool
 }
 
+// In is a part of the configuration.
+type In func(*hparams.View) hparams.Object
+
 // Derive computes the value of a row; ok is false when there is none.
 type Derive func(*hparams.View) (v gguf.Value, ok bool, err error)
+
+// of returns the part of the configuration whose keys From are.
+func (r Row) of(c *hparams.View) hparams.Object {
+	if r.In != nil {
+		return r.In(c)
+	}
+	return c.Object
+}
 
 // Value returns the value of the row; ok is false when the pair is not written.
 func (r Row) Value(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if r.Derive != nil {
 		return r.Derive(c)
 	}
+	o := r.of(c)
 	switch {
 	case len(r.From) == 0:
 	case r.Type == gguf.Uint32Type:
-		v, ok, err = Uint32Of(c.Int(r.From...))
+		v, ok, err = Uint32Of(o.Int(r.From...))
 	case r.Type == gguf.Float32Type:
-		v, ok, err = Float32Of(c.Float(r.From...))
+		v, ok, err = Float32Of(o.Float(r.From...))
 	case r.Type == gguf.BoolType:
-		v, ok, err = BoolOf(c.Bool(r.From...))
+		v, ok, err = BoolOf(o.Bool(r.From...))
 	case r.Type == gguf.StringType:
-		v, ok, err = stringOf(c.String(r.From...))
+		v, ok, err = stringOf(o.String(r.From...))
 	default:
 		panic(fmt.Sprintf("arch: row %q of type %v", r.Key, r.Type))
 	}
@@ -48,7 +61,7 @@ func (r Row) Value(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		return r.Const, true, nil
 	}
 	if err == nil && !ok && r.Required {
-		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q, which %s is made of", c.FileName(), r.From, r.Key)
+		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q, which %s is made of", o.FileName(), o.Names(r.From), r.Key)
 	}
 	if err != nil && len(r.From) > 0 {
 		err = fmt.Errorf("%w (for %s)", err, r.Key)

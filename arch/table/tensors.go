@@ -519,8 +519,10 @@ func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
 // left out.
 func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical, why string, drop bool, err error) {
 	l := Layer{c, -1}
-	// parts of larger models keep their tensors under a name of their own
-	name = strings.ReplaceAll(name, "language_model.", "")
+	if a.Tower == nil {
+		// parts of larger models keep their tensors under a name of their own
+		name = strings.ReplaceAll(name, "language_model.", "")
+	}
 	stored := name
 	if slices.Contains(a.Body.Classes, c.Class) && !strings.HasPrefix(name, a.Body.Prefix) {
 		name = a.Body.Prefix + name
@@ -567,7 +569,7 @@ func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical,
 			return name, Silent, true, nil
 		}
 	}
-	if !a.KeepAll && isOtherPart(name) {
+	if a.Tower == nil && !a.KeepAll && isOtherPart(name) {
 		return name, OtherPart, true, nil
 	}
 	return name, "", false, nil
@@ -770,7 +772,7 @@ func Base(name string) string {
 
 // keptF32 are the weights that stay F32.
 var keptF32 = map[string]bool{
-	"position_embd": true, "token_types": true, "ffn_gate_inp": true, "ffn_gate_inp_shexp": true,
+	"position_embd": true, "v.position_embd": true, "a.position_embd": true, "token_types": true, "ffn_gate_inp": true, "ffn_gate_inp_shexp": true,
 	"ssm_conv1d": true, "ssm_conv1d_q": true, "ssm_conv1d_k": true, "ssm_conv1d_v": true, "shortconv.conv": true,
 	"time_mix_first": true, "time_mix_w1": true, "time_mix_w2": true, "time_mix_decay_w1": true, "time_mix_decay_w2": true, "time_mix_lerp_fused": true,
 	"altup_correct_coef": true, "altup_predict_coef": true, "indexer.proj": true,

@@ -40,6 +40,7 @@
 //	                           include the dense modules that follow an embedding model
 //	--mtp                      write only the layers that predict further tokens, a file of drafts
 //	--no-nextn, --no-mtp       leave out the layers that predict further tokens
+//	--mmproj                   convert the part of the model that sees or hears instead
 //	--outside-links            follow links that lead out of DIR
 //	--remote                   DIR is ORG/NAME in the Hugging Face hub, the same as hf://ORG/NAME
 //	--cache FOLDER             keep what comes of a remote checkpoint's weights for later runs

@@ -111,11 +111,19 @@ func parse(cmd *cli.Command) (r request, err error) {
 	return r, err
 }
 
-// printModels lists the classes of the registry with their architectures.
+// printModels lists the classes of the registry with their architectures, then those
+// whose part that sees or hears --mmproj converts.
 func printModels(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, class := range arch.Classes() {
 		a, err := arch.Lookup(class)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(t, "%s\t%s\n", class, a.Name)
+	}
+	for _, class := range arch.TowerClasses() {
+		a, err := arch.LookupTower(class)
 		if err != nil {
 			return err
 		}

@@ -120,7 +120,8 @@ func TestExitCodes(t *testing.T) {
 		{"no pickle", []string{pickle, out}, 3, "pytorch_model.bin: header (byte 0): begins with"},
 		{"architecture", []string{unknown, out}, 4, `"OtherForCausalLM" is not supported; the nearest that are: `},
 		{"tokenizer", []string{noTokenizer, out}, 3, "tokenizer"},
-		{"mmproj", []string{gollama, out, "--mmproj"}, 4, "--mmproj"},
+		{"mmproj", []string{gollama, out, "--mmproj"}, 4, `no part of models of class "LlamaForCausalLM" that sees or hears`},
+		{"mmproj without weights", []string{gollama, out, "--mmproj", "--vocab-only"}, 2, "no place for a vocabulary alone"},
 		{"target", []string{gollama, out, "--target-model-dir", dir}, 4, "--target-model-dir"},
 		{"vocabulary split", []string{gollama, out, "--vocab-only", "--split-max-tensors", "3"}, 2, "--vocab-only"},
 		{"split size", []string{gollama, out, "--split-max-size", "some"}, 2, `"some"`},
@@ -238,10 +239,10 @@ func TestPrintModels(t *testing.T) {
 		t.Fatalf("exit code %d, error %v", code, err)
 	}
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if len(lines) != len(arch.Classes()) {
-		t.Errorf("%d lines, want one for each of %d classes", len(lines), len(arch.Classes()))
+	if want := len(arch.Classes()) + len(arch.TowerClasses()); len(lines) != want {
+		t.Errorf("%d lines, want one for each of %d classes", len(lines), want)
 	}
-	for _, want := range []string{"LlamaForCausalLM llama", "GPT2LMHeadModel gpt2"} {
+	for _, want := range []string{"LlamaForCausalLM llama", "GPT2LMHeadModel gpt2", "Qwen2VLForConditionalGeneration qwen2vl", "Qwen2VLForConditionalGeneration clip"} {
 		if !slices.ContainsFunc(lines, func(line string) bool { return strings.Join(strings.Fields(line), " ") == want }) {
 			t.Errorf("no line %q in\n%s", want, out)
 		}

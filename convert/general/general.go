@@ -457,6 +457,11 @@ func (m *Metadata) DraftFileName(n Counts, fileType string) string {
 	return gguf.SafeName("mtp-"+stem(m.fields(n), text{}), "-"+strings.ToUpper(dashed(fileType))+".gguf")
 }
 
+// TowerFileName is FileName for a file of what sees or hears: its size is not in it.
+func (m *Metadata) TowerFileName(n Counts, fileType string) string {
+	return gguf.SafeName("mmproj-"+stem(m.fields(n), text{}), "-"+strings.ToUpper(dashed(fileType))+".gguf")
+}
+
 // VocabFileName is FileName for a file that holds the vocabulary only.
 func (m *Metadata) VocabFileName() string {
 	return gguf.SafeName(stem(m.fields(Counts{}), text{}), "-vocab.gguf")

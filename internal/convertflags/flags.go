@@ -32,6 +32,7 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "sentence-transformers-dense-modules", Category: Category, Usage: "include the dense modules that follow an embedding model"},
 		&cli.BoolFlag{Name: "mtp", Category: Category, Usage: "convert only the layers that predict further tokens, to a file of drafts: with a directory as output, mtp-NAME.gguf"},
 		&cli.BoolFlag{Name: "no-nextn", Aliases: []string{"no-mtp"}, Category: Category, Usage: "leave out the layers that predict further tokens"},
+		&cli.BoolFlag{Name: "mmproj", Category: Category, Usage: "convert the part of the model that sees or hears instead of the language model: with a directory as output, mmproj-NAME.gguf"},
 		&cli.BoolFlag{Name: "remote", Category: Category, Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count"},
 		&cli.StringFlag{Name: "cache", Category: Category, Usage: "keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there"},
 		&cli.BoolFlag{Name: "outside-links", Category: Category, Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"},
@@ -58,7 +59,7 @@ var notYet = []struct {
 	name  string
 	value bool // it takes one
 }{
-	{name: "dspark"}, {name: "mmproj"},
+	{name: "dspark"},
 	{"target-model-dir", true},
 }
 
@@ -79,6 +80,7 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 		FuseGateUp:     cmd.Bool("fuse-gate-up-exps"),
 		Dense:          cmd.Bool("sentence-transformers-dense-modules"),
 		Float8AsQ8:     cmd.Bool("fp8-as-q8"),
+		Tower:          cmd.Bool("mmproj"),
 		Mistral:        cmd.Bool("mistral-format"),
 		OutsideLinks:   cmd.Bool("outside-links"),
 		Remote:         checkpoint.Remote{Endpoint: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")},

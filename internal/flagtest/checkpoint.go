@@ -23,6 +23,6 @@ var Checkpoint = map[string]Row{
 	"mtp":              {Field: "Convert.NextN", Args: []string{"--mtp"}, Want: "alone"},
 	"no-nextn":         {Field: "Convert.NextN", Args: []string{"--no-nextn"}, Want: "left out"},
 	"dspark":           {Args: []string{"--dspark"}, Err: "--dspark", Code: 4},
-	"mmproj":           {Args: []string{"--mmproj"}, Err: "--mmproj", Code: 4},
+	"mmproj":           {Field: "Convert.Tower", Args: []string{"--mmproj"}, Want: "true"},
 	"target-model-dir": {Args: []string{"--target-model-dir", "d"}, Err: "--target-model-dir", Code: 4},
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 
 // TestWrite makes every variant of every spec and reads the tensors back.
 func TestWrite(t *testing.T) {
-	for _, s := range Specs() {
+	for _, s := range slices.Concat(Specs(), Towers()) {
 		t.Run(s.Name, func(t *testing.T) {
 			if s.Class() == "" {
 				t.Error("no class")

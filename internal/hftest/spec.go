@@ -24,6 +24,7 @@ type Spec struct {
 	DType       string            // of the weights, unless the variant has one; "" is BF16
 	Files       map[string]string // further files, by path; "" removes one of the tokenizer's
 	Variants    []Variant         // besides those of Standard
+	Tower       bool              // what is converted is the part that sees or hears (--mmproj)
 	NoEdge      bool              // leave out awkward values: the reference's result depends on the CPU there
 
 	// What the reference needs.
@@ -67,6 +68,9 @@ func (s *Spec) All() []Variant {
 			v.DType = "BF16"
 		}
 		v.Edge = v.Edge && !s.NoEdge
+		if s.Tower {
+			v.Flags = append([]string{"--mmproj"}, v.Flags...)
+		}
 	}
 	return all
 }
@@ -127,8 +131,14 @@ var bareKeys = map[string]bool{"architectures": true, "model_type": true, "auto_
 	"n_layers": true, "num_hidden_layers": true, "n_layer": true, "num_layers": true, "intermediate_size": true, "layer_types": true}
 
 // PreTokenizer returns the name of the pre-tokenizer, which nobody can find out
-// from a vocabulary as small as these; "" where the tokenizer has none.
-func (s *Spec) PreTokenizer() string { return tokenizerOf(s).pre }
+// from a vocabulary as small as these; "" where the tokenizer has none, or nothing
+// asks for it.
+func (s *Spec) PreTokenizer() string {
+	if s.Tower {
+		return ""
+	}
+	return tokenizerOf(s).pre
+}
 
 // Class returns the Hugging Face class, which decides the architecture.
 func (s *Spec) Class() string {
@@ -136,7 +146,11 @@ func (s *Spec) Class() string {
 	if err != nil {
 		panic(err)
 	}
-	config, err := hparams.Parse(marshal(c), nil)
+	parse := func(data []byte) (*hparams.Config, error) { return hparams.Parse(data, nil) }
+	if s.Tower {
+		parse = func(data []byte) (*hparams.Config, error) { return hparams.ParseTower("", data, nil) }
+	}
+	config, err := parse(marshal(c))
 	if err != nil {
 		panic(fmt.Sprintf("hftest: %s: %v", s.Name, err))
 	}
@@ -154,9 +168,16 @@ func add(s Spec) {
 	specs = append(specs, &s)
 }
 
-// Specs returns all specs, sorted by name.
-func Specs() []*Spec {
-	return slices.SortedFunc(slices.Values(specs), func(a, b *Spec) int { return strings.Compare(a.Name, b.Name) })
+// Specs returns the specs of language models, sorted by name.
+func Specs() []*Spec { return sorted(false) }
+
+// Towers returns the specs of parts that see or hear, sorted by name.
+func Towers() []*Spec { return sorted(true) }
+
+func sorted(towers bool) []*Spec {
+	list := slices.DeleteFunc(slices.Clone(specs), func(s *Spec) bool { return s.Tower != towers })
+	slices.SortFunc(list, func(a, b *Spec) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
 // Lookup returns the spec of that name, nil if there is none.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"ggforge/arch"
@@ -20,7 +21,7 @@ const archGoldens = "../../convert/testdata/arch"
 // convert them: the goldens must be what it writes.
 func TestArchGolden(t *testing.T) {
 	o := start(t)
-	for _, s := range hftest.Specs() {
+	for _, s := range slices.Concat(hftest.Specs(), hftest.Towers()) {
 		path := filepath.Join(archGoldens, s.Name+".txt")
 		_, err := os.Stat(path)
 		if ok, _ := filepath.Match(*golden, s.Name); !ok && *golden != "" && (*golden != "new" || err == nil) {

@@ -1,9 +1,11 @@
 """Prints what the transformers library fills in for the keys that a config.json
 leaves out, per model_type: one JSON object per line. Values that follow from
 other keys are left out; they are found by changing the sizes that they may
-follow from. "alias" are the other names of keys. Usage: defaults.py TYPE ..."""
+follow from. "alias" are the other names of keys. "parts" are the configurations of
+what sees and hears: the name of their row, TYPE/KEY where the class is the same
+whatever model_type they have; their rows are printed, too. Usage: defaults.py TYPE ..."""
 import json, sys
-from transformers import CONFIG_MAPPING
+from transformers import CONFIG_MAPPING, AutoConfig
 
 # of every configuration, without meaning for the arithmetic
 META = set("""model_type architectures dtype transformers_version _name_or_path id2label label2id return_dict output_attentions
@@ -34,14 +36,42 @@ def changed(cls, base):
 # names that a class takes in addition to those of its attribute_map
 ALIAS = {"bloom": {"n_embed": "hidden_size"}}
 
-lines = []
-for t in sys.argv[1:]:
-    cls = CONFIG_MAPPING[t]
+PARTS = ["vision_config", "audio_config", "encoder_config", "projector_config", "thinker_config"]
+
+def class_of(t):
+    cls, *keys = t.split("/")
+    cls = CONFIG_MAPPING[cls]
+    for key in keys:
+        cls = cls.sub_configs[key]
+    return cls
+
+def parts(t, cls):
+    rows, full = {}, cls().to_dict()
+    for key in PARTS:
+        sub = getattr(cls, "sub_configs", {}).get(key)
+        if sub is not None:
+            rows[key] = full[key]["model_type"] if sub is AutoConfig else t + "/" + key
+    return rows
+
+lines, todo, done = [], sys.argv[1:], set()
+while todo:
+    t = todo.pop(0)
+    if t in done:
+        continue
+    done.add(t)
+    cls = class_of(t)
     base = view(cls())
+    inner = parts(t, cls)
+    todo += inner.values()
+    for key in inner:
+        if cls().to_dict()[key] is None:
+            base[key] = None
     follow = changed(cls, base)
     row = {"defaults": {k: v for k, v in sorted(base.items()) if k not in follow}, "follow": sorted(follow)}
     alias = {**getattr(cls, "attribute_map", {}), **ALIAS.get(t, {})}
     if alias:
         row["alias"] = alias
+    if inner:
+        row["parts"] = inner
     lines.append("%s: %s" % (json.dumps(t), json.dumps(row)))
-print("{\n" + ",\n".join(lines) + "\n}")
+print("{\n" + ",\n".join(sorted(lines)) + "\n}")

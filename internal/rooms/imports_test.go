@@ -28,6 +28,7 @@ var rooms = []struct{ name, packages string }{
 	{"meaning: configuration and shapes", "arch/hparams arch/shape"},
 	{"meaning: what a table is", "arch/table"},
 	{"meaning: what several tables have", "arch/parts"},
+	{"meaning: the tables of what sees and hears", "arch/towers"},
 	{"meaning: the tables", "arch"},
 	{"writing, and what is written", "writer model"},
 	{"orchestration", "convert quantize export"},

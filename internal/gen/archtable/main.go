@@ -49,13 +49,20 @@ func replace(text []byte) ([]byte, error) {
 	return slices.Concat(before, []byte(begin), table(), []byte(end), after), nil
 }
 
-// table lists the GGUF names with their Hugging Face classes.
+// table lists the GGUF names with their Hugging Face classes; clip is for --mmproj.
 func table() []byte {
 	classes := map[string][]string{}
 	for _, class := range arch.Classes() {
 		a, err := arch.Lookup(class)
 		if err != nil {
 			panic(err) // its own classes
+		}
+		classes[a.Name] = append(classes[a.Name], class)
+	}
+	for _, class := range arch.TowerClasses() {
+		a, err := arch.LookupTower(class)
+		if err != nil {
+			panic(err)
 		}
 		classes[a.Name] = append(classes[a.Name], class)
 	}

@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"ggforge/internal/hftest"
@@ -21,7 +22,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		for _, s := range hftest.Specs() {
+		for _, s := range slices.Concat(hftest.Specs(), hftest.Towers()) {
 			var names []string
 			for _, v := range s.All() {
 				names = append(names, v.Name)

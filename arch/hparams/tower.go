@@ -1,0 +1,237 @@
+package hparams
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ggforge/fault"
+)
+
+// The configurations of the parts of a model that see and hear.
+const (
+	visionConfig = "vision_config"
+	audioConfig  = "audio_config"
+)
+
+// ParseTower reads the bytes of config.json for the tower of a model, the part that
+// turns pictures or sound into what its language model reads. Values are the root of
+// the file; the configurations in it have the defaults of their own types. class and
+// asItStands are those of ParseAs.
+func ParseTower(class string, data []byte, asItStands func(class string) bool) (*Config, error) {
+	c, raw, err := parse(class, data, asItStands, (*Config).towerClass)
+	if err != nil {
+		return nil, err
+	}
+	c.parts = map[string]string{}
+	if !raw {
+		m := modelTypes()[c.modelType]
+		if err := m.complete(c, c.values, ""); err != nil {
+			return nil, err
+		}
+		if err := c.completeParts(m, c.values, ""); err != nil {
+			return nil, err
+		}
+	}
+	text, err := c.textConfigOf(c.values)
+	if err != nil {
+		return nil, err
+	}
+	c.text = maps.Clone(c.values)
+	maps.Copy(c.text, text)
+	return c, nil
+}
+
+// towerClass returns the class that the file names for its tower: the vision model's
+// if that has one, "" for none. Source: get_model_architecture of the reference.
+func (c *Config) towerClass() (string, error) {
+	class, err := firstClass(c.Raw)
+	if err != nil {
+		return "", err
+	}
+	vision, _ := c.Raw[visionConfig].(map[string]any)
+	inner, err := firstClass(vision)
+	if inner != "" {
+		class = inner
+	}
+	return class, err
+}
+
+// completeParts gives the configurations in v, those of a model type, the defaults
+// of their own types. prefix is that of the keys of v.
+func (c *Config) completeParts(m *modelType, v map[string]any, prefix string) error {
+	if m == nil {
+		return nil
+	}
+	parts := maps.Clone(m.Parts)
+	if inner, ok := m.Defaults["text_config"].(string); ok {
+		if parts == nil {
+			parts = map[string]string{}
+		}
+		parts["text_config"] = inner
+	}
+	for _, key := range slices.Sorted(maps.Keys(parts)) {
+		part, ok := v[key].(map[string]any)
+		switch _, none := m.Defaults[key]; {
+		case v[key] != nil && !ok:
+			return WrongType(prefix+key, "an object", v[key])
+		case v[key] == nil && none && key != "text_config":
+			continue // models of the type may lack the part
+		}
+		part = maps.Clone(part)
+		if part == nil {
+			part = map[string]any{}
+		}
+		row := parts[key]
+		if s, ok := part["model_type"].(string); ok && !strings.Contains(row, "/") {
+			row = s
+		} else if !ok && part["model_type"] == nil {
+			part["model_type"] = row
+		}
+		t := modelTypes()[row]
+		if key == "text_config" && v[key] == nil && t != nil && flatTypes[c.modelType] {
+			// the language model's keys are among the others
+			for name := range v {
+				_, itsOwn := t.Defaults[name]
+				if _, ours := m.Defaults[name]; (itsOwn || slices.Contains(t.Follow, name)) && !ours {
+					part[name] = v[name]
+					delete(v, name)
+				}
+			}
+		}
+		if err := t.complete(c, part, prefix+key+"."); err != nil {
+			return err
+		}
+		c.parts[prefix+key+"."] = row
+		if err := c.completeParts(t, part, prefix+key+"."); err != nil {
+			return err
+		}
+		v[key] = part
+	}
+	return nil
+}
+
+// Vision returns the configuration of the part that sees.
+func (v *View) Vision() Object { return v.Sub(visionConfig) }
+
+// Audio returns the configuration of the part that hears.
+func (v *View) Audio() Object { return v.Sub(audioConfig) }
+
+// Text returns, for a tower, the root of the configuration with that of the language
+// model laid over.
+func (v *View) Text() Object { return Object{v.text, "", nil, v.Config.File} }
+
+// Processor returns what preprocessor_config.json and processor_config.json say. The
+// files are of the source ProcessorFiles.
+func (v *View) Processor() Object { return v.Facts.Processor }
+
+// Default returns the default that a key got, which may be one of a part:
+// "vision_config.patch_size".
+func (v *View) Default(key string) any {
+	m := v.Object.values
+	for {
+		if value, ok := m[key]; ok {
+			return value
+		}
+		part, rest, ok := strings.Cut(key, ".")
+		if m, ok = m[part].(map[string]any); !ok {
+			return nil
+		}
+		key = rest
+	}
+}
+
+// UnreadOf lists the keys of a part that nothing asked for and that might mean
+// something, sorted: see Unread.
+func (v *View) UnreadOf(o Object) []string {
+	var keys []string
+	defaults := map[string]any{}
+	if t := modelTypes()[v.parts[o.prefix]]; t != nil {
+		defaults = t.Defaults
+	}
+	for key, value := range o.values {
+		name := o.prefix + key
+		if v.read[name] || v.defaulted[name] || inertKeys[key] || IsNo(value) {
+			continue
+		}
+		if d, ok := defaults[key]; ok && reflect.DeepEqual(d, value) {
+			continue
+		}
+		keys = append(keys, name)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// The files that say how pictures and sound are prepared. Where both have a key, the
+// second one's value counts.
+const (
+	preprocessorFile = "preprocessor_config.json"
+	processorFile    = "processor_config.json"
+)
+
+// readProcessor reads them. What the first has under media_proc_cfg and the second
+// under image_processor is laid over its root.
+func readProcessor(files Files, _ *View, f *Facts) error {
+	all := map[string]any{}
+	for _, file := range []struct{ name, inner string }{{preprocessorFile, "media_proc_cfg"}, {processorFile, "image_processor"}} {
+		data, ok, err := readFile(files, file.name)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		m, err := parseRoot(file.name, data)
+		if err != nil {
+			return err
+		}
+		maps.Copy(all, m)
+		if inner, ok := m[file.inner].(map[string]any); ok {
+			maps.Copy(all, inner)
+		}
+	}
+	f.Processor = Object{values: all, read: map[string]bool{}, file: preprocessorFile}
+	return nil
+}
+
+// ImageBreak is the token at the end of a row of patches in Mistral's models.
+const ImageBreak = "[IMG_BREAK]"
+
+// readBreakToken finds the id of ImageBreak. Source: LlavaVisionModel of the reference.
+func readBreakToken(files Files, _ *View, f *Facts) error {
+	var config struct {
+		Added map[string]struct{ Content any } `json:"added_tokens_decoder"`
+	}
+	if _, err := readJSON(files, "tokenizer_config.json", &config); err != nil {
+		return err
+	}
+	for id, t := range config.Added {
+		if t.Content != ImageBreak {
+			continue
+		}
+		n, err := strconv.ParseInt(id, 10, 32)
+		if err != nil || n < 0 {
+			return fault.Errorf(fault.Broken, "tokenizer_config.json: token %q: id %q, want a number", ImageBreak, id)
+		}
+		f.Tokens = map[string]int64{ImageBreak: n}
+		return nil
+	}
+	var tok struct {
+		Added []struct {
+			ID      int64
+			Content string
+		} `json:"added_tokens"`
+	}
+	if _, err := readJSON(files, "tokenizer.json", &tok); err != nil {
+		return err
+	}
+	for _, t := range tok.Added {
+		if t.Content == ImageBreak && f.Tokens == nil {
+			f.Tokens = map[string]int64{ImageBreak: t.ID}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package towers
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+)
+
+// What several families share.
+
+// The parts of the configuration.
+var (
+	inVision table.In = (*hparams.View).Vision
+	inAudio  table.In = (*hparams.View).Audio
+	inProc   table.In = (*hparams.View).Processor
+)
+
+// blockKeys are the keys of a number of layers.
+var blockKeys = []string{"n_layers", "num_hidden_layers", "n_layer", "num_layers", "depth", "layers", "encoder_layers", "vt_num_hidden_layers"}
+
+// The keys that a table may have rows of its own for, see vision.
+const (
+	keyImageSize = "vision.image_size"
+	keyPatchSize = "vision.patch_size"
+	keyWidth     = "vision.embedding_length"
+	keyFF        = "vision.feed_forward_length"
+	keyBlocks    = "vision.block_count"
+	keyHeads     = "vision.attention.head_count"
+	keyNormEps   = "vision.attention.layer_norm_epsilon"
+	keyMerge     = "vision.spatial_merge_size"
+	keyScale     = "vision.projector.scale_factor"
+	keyProjector = "projector_type"
+)
+
+// visionRows are what the metadata of all that sees begins with.
+var visionRows = []table.Row{
+	{Key: gguf.KeyFileType},
+	{Key: "has_vision_encoder", Const: gguf.Bool(true)},
+	{Key: "vision.projection_dim", Derive: textWidth},
+	{Key: keyImageSize, Type: gguf.Uint32Type, In: inVision, From: []string{"image_size"}, Required: true},
+	{Key: keyPatchSize, Type: gguf.Uint32Type, In: inVision, From: []string{"patch_size"}, Required: true},
+	{Key: keyWidth, Type: gguf.Uint32Type, In: inVision, From: []string{"hidden_size", "width", "vt_hidden_size"}, Required: true},
+	{Key: keyFF, Type: gguf.Uint32Type, In: inVision, From: []string{"intermediate_size", "vt_intermediate_size"}, Required: true},
+	{Key: keyBlocks, Type: gguf.Uint32Type, In: inVision, From: blockKeys, Required: true},
+	{Key: keyHeads, Type: gguf.Uint32Type, In: inVision, From: []string{"num_attention_heads", "num_heads", "heads", "vt_num_attention_heads"}, Required: true},
+	{Key: "vision.image_mean", Derive: perChannel("image_mean"), Facts: hparams.ProcessorFiles},
+	{Key: "vision.image_std", Derive: perChannel("image_std"), Facts: hparams.ProcessorFiles},
+}
+
+// vision returns visionRows, then rows; those whose key the former have, too, take the
+// place there.
+func vision(list ...table.Row) []table.Row { return withRows(visionRows, list) }
+
+func withRows(begin, list []table.Row) []table.Row {
+	begin = slices.Clone(begin)
+	for _, r := range list {
+		if i := slices.IndexFunc(begin, func(b table.Row) bool { return b.Key == r.Key }); i >= 0 {
+			begin[i] = r
+		} else {
+			begin = append(begin, r)
+		}
+	}
+	return begin
+}
+
+// textWidth is the width of the language model.
+func textWidth(c *hparams.View) (gguf.Value, bool, error) {
+	n, ok, err := c.Text().Int("hidden_size", "n_embd")
+	if err == nil && (!ok || n <= 0) {
+		err = fault.Errorf(fault.Broken, "%s: neither \"hidden_size\" nor \"n_embd\" says how wide the language model is", c.FileName())
+	}
+	return table.Uint32Of(n, true, err)
+}
+
+// perChannel returns numbers for each channel of a picture.
+func perChannel(key string) table.Derive {
+	return func(c *hparams.View) (gguf.Value, bool, error) {
+		list, ok, err := c.Processor().Floats(key)
+		switch {
+		case err != nil:
+			return gguf.Value{}, false, err
+		case !ok:
+			return gguf.Value{}, false, fault.Errorf(fault.Broken, "%s: has no key %q, a number for each channel of a picture", c.Processor().FileName(), key)
+		case len(list) != 3:
+			return gguf.Value{}, false, fault.Errorf(fault.Unsupported, "%s: key %q: %d numbers, want one for each of 3 channels", c.Processor().FileName(), key, len(list))
+		}
+		return floats(list)
+	}
+}
+
+func floats(list []float64) (gguf.Value, bool, error) {
+	narrow := make([]float32, len(list))
+	for i, f := range list {
+		if narrow[i] = float32(f); math.IsInf(float64(narrow[i]), 0) {
+			return gguf.Value{}, false, fault.Errorf(fault.Broken, "%v does not fit float32", f)
+		}
+	}
+	return gguf.Float32s(narrow), true, nil
+}
+
+// layers is a number of layers in a part of the configuration.
+func layers(in table.In, keys ...string) func(*hparams.View) (int64, error) {
+	return func(c *hparams.View) (int64, error) { return in(c).Require(keys...) }
+}
+
+// towerOf are towers that are described in a part of the configuration.
+func towerOf(parts ...table.In) *table.Tower { return &table.Tower{Parts: parts} }
+
+// projector is the row of the projector's type.
+func projector(kind string) table.Row { return table.Row{Key: keyProjector, Const: gguf.String(kind)} }
+
+var useGELU, useSiLU = table.Row{Key: "use_gelu", Const: gguf.Bool(true)}, table.Row{Key: "use_silu", Const: gguf.Bool(true)}
+
+// ofText leaves out the language model.
+var ofText = dropAll("of the language model", "language_model.", "model.language_model.", "model.layers.", "model.embed_tokens.", "model.norm.", "lm_head.", "mtp.")
+
+// dropAll leaves out tensors whose names begin with one of the prefixes.
+func dropAll(why string, prefixes ...string) []table.Drop {
+	var list []table.Drop
+	for _, p := range prefixes {
+		list = append(list, table.Drop{Prefix: p, Why: why})
+	}
+	return list
+}
+
+// kernelType is the type of the first convolution, which runtimes read in F16 or F32.
+func kernelType(out gguf.Type, _ table.Stored) gguf.Type {
+	if out == gguf.TypeF16 {
+		return out
+	}
+	return gguf.TypeF32
+}
+
+// frame returns the transform that takes one frame of a kernel over two of them,
+// [out, in, 2, height, width] in the checkpoint.
+func frame(i int64) *table.Transform {
+	return &table.Transform{Name: fmt.Sprintf("frame-%d", i), Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		if len(ne) != 5 || ne[2] != 2 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want five, the middle one 2", gguf.Shape(ne))
+		}
+		s, err := rows.Slice(s, 2, i, i+1)
+		if err != nil {
+			return nil, err
+		}
+		return rows.Reshape(s, []int64{ne[0], ne[1], ne[3], ne[4]})
+	}}
+}
+
+// framesRow splits the first convolution of what takes two frames at a time.
+func framesRow(hf string) table.TensorRow {
+	return table.TensorRow{HF: hf + ".weight", Exact: true, Type: kernelType,
+		Split: []table.Part{{GGUF: "v.patch_embd.weight", Transform: frame(0)}, {GGUF: "v.patch_embd.weight.1", Transform: frame(1)}}}
+}
+
+// third returns the transform that takes the queries (0), keys or values of a joined
+// projection, weight or bias.
+func third(i int64) *table.Transform {
+	return &table.Transform{Name: fmt.Sprintf("third-%d", i), Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		last := len(ne) - 1
+		if last > 1 || ne[last]%3 != 0 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows for queries, keys and values", gguf.Shape(ne))
+		}
+		n := ne[last] / 3
+		return rows.Slice(s, last, i*n, (i+1)*n)
+	}}
+}
+
+// qkvThirds are the places of the parts of a joined projection.
+var qkvThirds = []table.Part{
+	{GGUF: "v.blk.{bid}.attn_q", Transform: third(0)}, {GGUF: "v.blk.{bid}.attn_k", Transform: third(1)}, {GGUF: "v.blk.{bid}.attn_v", Transform: third(2)},
+}
+
+// permuteHeads turns queries or keys, whose halves rotate against each other, into
+// neighbours that do.
+var permuteHeads = &table.Transform{Name: "permute-rope-v", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	heads, err := l.Vision().Require("num_attention_heads")
+	if err != nil {
+		return nil, err
+	}
+	return rows.PermuteRope(s, heads)
+}}

@@ -1,0 +1,120 @@
+package towers
+
+import (
+	"slices"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+)
+
+// pixtral is what Mistral's models see with. It has a language model's layers, with
+// rope over rows and columns of patches; rows of patches end in a token of the
+// language model's, whose embedding belongs to the file.
+var pixtral = &table.Arch{
+	Name:       name,
+	Classes:    []string{"LlavaForConditionalGeneration", "Mistral3ForConditionalGeneration"},
+	Tower:      &table.Tower{Parts: []table.In{inVision}, Facts: []hparams.Source{hparams.BreakToken}},
+	BlockCount: layers(inVision, blockKeys...),
+	Metadata: vision(
+		table.Row{Key: keyProjector, Derive: isPixtral},
+		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{"layer_norm_eps"}, Const: gguf.Float32(1e-5)},
+		table.Row{Key: "use_silu", Derive: ifAct("silu")},
+		table.Row{Key: "use_gelu", Derive: ifAct("gelu")},
+		table.Row{Key: keyMerge, Type: gguf.Uint32Type, From: []string{"spatial_merge_size"}},
+	),
+	Expect: []table.Expect{
+		{Key: "hidden_act", In: inVision, Values: []string{"silu", "gelu"}},
+		{Key: "vision_feature_layer", Values: []string{"-1"}}, {Key: "vision_feature_select_strategy", Values: []string{"full"}},
+		{Key: "projector_hidden_act", Values: []string{"gelu"}}, {Key: "rope_theta", In: inVision, Values: []string{"10000"}},
+	},
+	Unused: []string{"vision_config.num_channels", "vision_config.head_dim", "vision_config.rope_parameters"},
+	Rename: []table.Rename{
+		{Prefix: "language_model.model.embed_tokens.", With: "embed_tokens.", If: breakTaken},
+		{Prefix: "model.language_model.embed_tokens.", With: "embed_tokens.", If: breakTaken},
+		{Prefix: "model.embed_tokens.", With: "embed_tokens."},
+		{Prefix: "model.vision_tower.", With: "vision_tower."},
+		{Prefix: "model.multi_modal_projector.", With: "multi_modal_projector."},
+	},
+	Drop: ofText,
+	Tensors: []table.TensorRow{
+		{HF: "vision_tower.patch_conv", GGUF: "v.patch_embd", Type: kernelType},
+		{HF: "vision_tower.ln_pre", GGUF: "v.pre_ln"},
+		{HF: "vision_tower.transformer.layers.{bid}.attention_norm", GGUF: "v.blk.{bid}.ln1"},
+		{HF: "vision_tower.transformer.layers.{bid}.ffn_norm", GGUF: "v.blk.{bid}.ln2"},
+		{HF: "vision_tower.transformer.layers.{bid}.attention.q_proj", GGUF: "v.blk.{bid}.attn_q", Transform: permuteHeads},
+		{HF: "vision_tower.transformer.layers.{bid}.attention.k_proj", GGUF: "v.blk.{bid}.attn_k", Transform: permuteHeads},
+		{HF: "vision_tower.transformer.layers.{bid}.attention.v_proj", GGUF: "v.blk.{bid}.attn_v"},
+		{HF: "vision_tower.transformer.layers.{bid}.attention.o_proj", GGUF: "v.blk.{bid}.attn_out"},
+		{HF: "vision_tower.transformer.layers.{bid}.feed_forward.gate_proj", GGUF: "v.blk.{bid}.ffn_gate"},
+		{HF: "vision_tower.transformer.layers.{bid}.feed_forward.up_proj", GGUF: "v.blk.{bid}.ffn_up"},
+		{HF: "vision_tower.transformer.layers.{bid}.feed_forward.down_proj", GGUF: "v.blk.{bid}.ffn_down"},
+		{HF: "multi_modal_projector.linear_1", GGUF: "mm.1", Bias: table.MayBias},
+		{HF: "multi_modal_projector.linear_2", GGUF: "mm.2", Bias: table.MayBias},
+		{HF: "multi_modal_projector.norm", GGUF: "mm.input_norm", Optional: true},
+		{HF: "multi_modal_projector.patch_merger.merging_layer", GGUF: "mm.patch_merger", Optional: true, Type: kernelType},
+		{HF: "embed_tokens.weight", Exact: true, GGUF: "v.token_embd.img_break", If: breakWritten, Transform: breakRow},
+	},
+	Shapes: shape.Rules{Tensors: shape.Table{
+		"mm.1": "v_embd, v_proj", "mm.2": "v_proj, v_proj", "v.token_embd.img_break": "v_proj", "mm.input_norm": "v_embd",
+		"mm.patch_merger": "v_embd * @vision.spatial_merge_size * @vision.spatial_merge_size, v_embd",
+	}},
+}
+
+// isPixtral refuses models of the LLaVA classes that see with something else.
+func isPixtral(c *hparams.View) (gguf.Value, bool, error) {
+	kind, _, err := c.Vision().String("model_type")
+	if err == nil && kind != "pixtral" {
+		err = fault.Errorf(fault.Unsupported, "%s: key \"vision_config.model_type\" is %q, want pixtral", c.FileName(), kind)
+	}
+	return gguf.String("pixtral"), err == nil, err
+}
+
+// ifAct is the row of an activation function.
+func ifAct(act string) table.Derive {
+	return func(c *hparams.View) (gguf.Value, bool, error) {
+		s, _, err := c.Vision().String("hidden_act")
+		return gguf.Bool(true), s == act, err
+	}
+}
+
+// breakTaken is for embeddings under a name that the reference drops with the language
+// model: its files lack the token at the end of a row, without which no runtime takes
+// them.
+func breakTaken(l table.Layer) (bool, error) { return !l.Options.Reference, nil }
+
+// breakWritten is for vocabularies in which the token is not the first one.
+func breakWritten(l table.Layer) (bool, error) {
+	if taken, _ := breakTaken(l); !taken && !slices.Contains(l.Facts.Tensors, "model.embed_tokens.weight") {
+		return false, nil
+	}
+	id, err := breakID(l.View)
+	return id > 0, err
+}
+
+func breakID(c *hparams.View) (int64, error) {
+	id, ok := c.Facts.Tokens[hparams.ImageBreak]
+	if !ok {
+		return 0, fault.Errorf(fault.Broken, "neither tokenizer_config.json nor tokenizer.json has the token %q", hparams.ImageBreak)
+	}
+	return id, nil
+}
+
+// breakRow takes the embedding of the token at the end of a row of patches.
+var breakRow = &table.Transform{Name: "image-break", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	id, err := breakID(l.View)
+	if err != nil {
+		return nil, err
+	}
+	ne := s.NE()
+	if len(ne) != 2 || id >= ne[1] {
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for token %d (%s)", gguf.Shape(ne), id, hparams.ImageBreak)
+	}
+	if s, err = rows.Slice(s, 1, id, id+1); err != nil {
+		return nil, err
+	}
+	return rows.Reshape(s, []int64{ne[0]})
+}}

@@ -1,0 +1,24 @@
+// Package towers has the tables of the parts of models that turn pictures and
+// sound into what a language model reads: files of architecture clip, which
+// runtimes load next to the model's own. They are tables like those of package
+// arch, one file for each family.
+//
+// Names of the rows are those of the checkpoint. Where a table is for several
+// classes or saved layouts, Rename gives them one form. Tensors of the language
+// model are dropped by rows; what has no row is an error.
+//
+// Keys and order are those of the reference's MmprojModel and of its classes.
+package towers
+
+import "ggforge/arch/table"
+
+// all lists the tables; a class belongs to one of them.
+var all = []*table.Arch{
+	pixtral, qwen2VL, qwen25VL,
+}
+
+// All returns the tables of all towers.
+func All() []*table.Arch { return all }
+
+// name is the architecture of all files of towers.
+const name = "clip"
