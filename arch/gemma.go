@@ -63,12 +63,7 @@ var gemma = &table.Arch{
 }
 
 // gemma2Norms are the norms before and after both parts of a layer.
-var gemma2Norms = parts.EachEnding([]table.TensorRow{
-	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
-	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
-	{HF: "model.layers.{bid}.pre_feedforward_layernorm", GGUF: "blk.{bid}.ffn_norm"},
-	{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
-}, "norm", parts.PlusOne)
+var gemma2Norms = parts.EachEnding(parts.SandwichNorms, "norm", parts.PlusOne)
 
 var gemma2 = &table.Arch{
 	Name:      "gemma2",

@@ -30,8 +30,8 @@ var gemma4 = &table.Arch{
 	Unused:           gemma4Unused,
 	Expect:           gemma4Expect,
 	Shapes: shape.Rules{Dims: gemma4Dims, Tensors: shape.Merge(gemma4PerLayerShapes, shape.Table{
+		"per_layer_token_embd": parts.PerLayerEmbedding,
 		"rope_freqs":           "@rope.dimension_count / 2",
-		"per_layer_token_embd": "@embedding_length_per_layer_input * @block_count, n_vocab",
 		"pre_ffw_norm_2":       "n_embd", "post_ffw_norm_1": "n_embd", "post_ffw_norm_2": "n_embd",
 		"ffn_gate_inp.scale": "n_embd", "ffn_down_exps.scale": "n_expert",
 	})},
@@ -39,11 +39,9 @@ var gemma4 = &table.Arch{
 		parts.EachEnding(parts.EmbedRows, "embed_tokens", parts.VocabRows), gemma4Norms, gemma4QueryRows,
 		parts.Only(parts.Not(gemma4Shares), gemma4KeyRows), parts.Only(gemma4Shares, parts.OptionalRows(gemma4KeyRows)), gemma4ValueRows,
 		parts.MLPRows,
-		parts.Only(gemma4HasPerLayer, slices.Concat([]table.TensorRow{
+		parts.Only(gemma4HasPerLayer, append([]table.TensorRow{
 			{HF: "model.embed_tokens_per_layer", GGUF: "per_layer_token_embd"},
-			{HF: "model.per_layer_model_projection", GGUF: "per_layer_model_proj"},
-			{HF: "model.per_layer_projection_norm", GGUF: "per_layer_proj_norm"},
-		}, gemma4PerLayerRows("model.layers.{bid}."))),
+		}, parts.PerLayerRows("model.", "model.layers.{bid}.")...)),
 		parts.Only(parts.IsTrue("enable_moe_block"), []table.TensorRow{
 			{HF: "model.layers.{bid}.pre_feedforward_layernorm_2", GGUF: "blk.{bid}.pre_ffw_norm_2"},
 			{HF: "model.layers.{bid}.post_feedforward_layernorm_1", GGUF: "blk.{bid}.post_ffw_norm_1"},
@@ -133,10 +131,7 @@ var embeddingGemma2 = &table.Arch{
 			{HF: "model.norm", GGUF: "output_norm"},
 			{HF: "embedding_projection", GGUF: "output"},
 		}, gemma4Norms, gemma4QueryRows, gemma4KeyRows, gemma4ValueRows, parts.MLPRows,
-		[]table.TensorRow{
-			{HF: "ple.per_layer_model_projection", GGUF: "per_layer_model_proj"},
-			{HF: "ple.per_layer_projection_norm", GGUF: "per_layer_proj_norm"},
-		}, gemma4PerLayerRows("model.layers.{bid}.ple_block."),
+		parts.PerLayerRows("ple.", "model.layers.{bid}.ple_block."),
 	),
 }
 
@@ -189,24 +184,12 @@ var gemma4Dims = shape.Table{
 	"n_rot":         "@attention.sliding_window_pattern * @rope.dimension_count_swa + (1 - @attention.sliding_window_pattern) * @rope.dimension_count",
 }
 
-var gemma4PerLayerShapes = shape.Table{
-	"per_layer_model_proj": "n_embd, @embedding_length_per_layer_input * @block_count",
-	"per_layer_proj_norm":  "@embedding_length_per_layer_input",
-	"inp_gate":             "n_embd, @embedding_length_per_layer_input",
-	"proj":                 "@embedding_length_per_layer_input, n_embd",
-	"post_norm":            "n_embd",
-	"layer_output_scale":   "1",
-}
+var gemma4PerLayerShapes = shape.Merge(parts.PerLayerShapes, shape.Table{"layer_output_scale": "1"})
 
 // gemma4Norms are the norms around both parts of a layer, and what the layer's
 // output is multiplied by.
-var gemma4Norms = []table.TensorRow{
-	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
-	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
-	{HF: "model.layers.{bid}.pre_feedforward_layernorm", GGUF: "blk.{bid}.ffn_norm"},
-	{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
-	{HF: "model.layers.{bid}.layer_scalar", Exact: true, GGUF: "blk.{bid}.layer_output_scale.weight"},
-}
+var gemma4Norms = append(slices.Clone(parts.SandwichNorms),
+	table.TensorRow{HF: "model.layers.{bid}.layer_scalar", Exact: true, GGUF: "blk.{bid}.layer_output_scale.weight"})
 
 var gemma4QueryRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q"},
@@ -225,14 +208,6 @@ var gemma4KeyRows = []table.TensorRow{
 var gemma4ValueRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", If: parts.Not(gemma4NoValues)},
 	{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", If: gemma4NoValues, Optional: true},
-}
-
-func gemma4PerLayerRows(layer string) []table.TensorRow {
-	return []table.TensorRow{
-		{HF: layer + "per_layer_input_gate", GGUF: "blk.{bid}.inp_gate"},
-		{HF: layer + "per_layer_projection", GGUF: "blk.{bid}.proj"},
-		{HF: layer + "post_per_layer_input_norm", GGUF: "blk.{bid}.post_norm"},
-	}
 }
 
 // gemma4Shares is the condition of the last layers, which use keys and values of

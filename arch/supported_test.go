@@ -32,8 +32,6 @@ Eagle3LlamaForCausalLM
 Eagle3Speculator
 ExaoneMoEForCausalLM
 ExaoneMoeForCausalLM
-Gemma3nForCausalLM
-Gemma3nForConditionalGeneration
 Gemma4DSparkModel
 Glm5NextForConditionalGeneration
 GraniteSpeechForConditionalGeneration

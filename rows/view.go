@@ -335,6 +335,35 @@ func ConcatRows(parts []Source) (Source, error) {
 	return newJoined(all, ne), nil
 }
 
+// PadRows returns a matrix with rows of zeros after its own, n in all; s itself if it
+// has as many.
+func PadRows(s Source, n int64) (Source, error) {
+	ne := s.NE()
+	if len(ne) != 2 {
+		return nil, fmt.Errorf("dimensions %s, want a matrix", gguf.Shape(ne))
+	}
+	if ne[1] >= n {
+		return s, nil
+	}
+	return Concat([]Source{s, &zeros{[]int64{ne[0], n - ne[1]}, s.Type()}})
+}
+
+// zeros are rows whose bytes are 0.
+type zeros struct {
+	ne  []int64
+	typ gguf.Type
+}
+
+func (z *zeros) NE() []int64     { return z.ne }
+func (z *zeros) Type() gguf.Type { return z.typ }
+func (z *zeros) Cost() int64     { return costGather }
+
+func (z *zeros) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	raw := grow(buf, int((b-a)*z.typ.RowBytes(z.ne[0])))
+	clear(raw)
+	return raw, nil
+}
+
 // Stack returns the parts, which agree in all dimensions, along a new outermost
 // dimension.
 func Stack(parts []Source) (Source, error) {

@@ -238,3 +238,21 @@ func TestIntegers(t *testing.T) {
 		}
 	}
 }
+
+// TestPadRows checks that rows of zeros come after those of the matrix.
+func TestPadRows(t *testing.T) {
+	s := &memory{ne: []int64{2, 2}, typ: gguf.TypeF16, data: []byte{1, 0, 2, 0, 3, 0, 4, 0}}
+	p, err := PadRows(s, 5)
+	if err != nil || !slices.Equal(p.NE(), []int64{2, 5}) {
+		t.Fatal(err)
+	}
+	if got := read(t, p); !slices.Equal(got, []uint16{1, 2, 3, 4, 0, 0, 0, 0, 0, 0}) {
+		t.Errorf("rows %v", got)
+	}
+	if p, err = PadRows(s, 1); p != Source(s) || err != nil {
+		t.Errorf("a matrix with more rows is %v, %v", p, err)
+	}
+	if _, err = PadRows(&memory{ne: []int64{4}, typ: gguf.TypeF16}, 5); err == nil {
+		t.Error("a vector is taken for a matrix")
+	}
+}

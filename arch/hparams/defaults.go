@@ -79,12 +79,13 @@ func loadModelTypes() map[string]*modelType {
 // ropeRules make the rope settings of model types that have some per kind of
 // attention, by model_type.
 var ropeRules = map[string]func(*Config) error{
-	"apertus":     apertusRope,
-	"gemma3_text": gemma3Rope,
-	"laguna":      lagunaRope,
-	"mellum":      mellumRope,
-	"phi3":        phi3Rope,
-	"modernbert":  modernBertRope,
+	"apertus":      apertusRope,
+	"gemma3_text":  gemma3Rope,
+	"gemma3n_text": gemma3Rope,
+	"laguna":       lagunaRope,
+	"mellum":       mellumRope,
+	"phi3":         phi3Rope,
+	"modernbert":   modernBertRope,
 }
 
 // firstRules change what a file says before defaults are filled in, by model_type.
@@ -96,22 +97,25 @@ var firstRules = map[string]func(values) error{
 // null: by key, or by model_type and key where a type has a rule of its own. A
 // key of Follow without a rule stays absent.
 var derived = map[string]func(values) (any, error){
-	"head_dim":                        headDimOf,
-	"deepseek_v2.head_dim":            func(v values) (any, error) { return v.int("qk_rope_head_dim") },
-	"deepseek_v3.head_dim":            func(v values) (any, error) { return v.int("qk_rope_head_dim") },
-	"deepseek_v32.head_dim":           func(v values) (any, error) { return v.int("qk_rope_head_dim") },
-	"glm_moe_dsa.head_dim":            func(v values) (any, error) { return v.int("qk_rope_head_dim") },
-	"youtu.head_dim":                  func(v values) (any, error) { return v.int("qk_rope_head_dim") },
-	"glm_moe_dsa.indexer_types":       glmIndexerTypes,
-	"num_key_value_heads":             func(v values) (any, error) { return v.int("num_attention_heads") },
-	"exaone4.layer_types":             exaone4LayerTypes,
-	"lfm2.layer_types":                lfm2LayerTypes,
-	"num_decoder_layers":              func(v values) (any, error) { return v.int("num_layers") },
-	"mellum.layer_types":              allFull,
-	"laguna.layer_types":              allFull,
-	"laguna.mlp_layer_types":          lagunaMLPTypes,
-	"gemma4_text.layer_types":         gemma4LayerTypes,
-	"gemma4_unified_text.layer_types": gemma4LayerTypes,
+	"head_dim":                                 headDimOf,
+	"deepseek_v2.head_dim":                     func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"deepseek_v3.head_dim":                     func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"deepseek_v32.head_dim":                    func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"glm_moe_dsa.head_dim":                     func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"youtu.head_dim":                           func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"glm_moe_dsa.indexer_types":                glmIndexerTypes,
+	"num_key_value_heads":                      func(v values) (any, error) { return v.int("num_attention_heads") },
+	"exaone4.layer_types":                      exaone4LayerTypes,
+	"lfm2.layer_types":                         lfm2LayerTypes,
+	"num_decoder_layers":                       func(v values) (any, error) { return v.int("num_layers") },
+	"mellum.layer_types":                       allFull,
+	"laguna.layer_types":                       allFull,
+	"laguna.mlp_layer_types":                   lagunaMLPTypes,
+	"gemma3n_text.layer_types":                 gemma3nLayerTypes,
+	"gemma3n_text.intermediate_size":           func(values) (any, error) { return int64(16384), nil },
+	"gemma3n_text.activation_sparsity_pattern": gemma3nSparsity,
+	"gemma4_text.layer_types":                  gemma4LayerTypes,
+	"gemma4_unified_text.layer_types":          gemma4LayerTypes,
 }
 
 // values are the members of a configuration while it is completed.

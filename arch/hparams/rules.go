@@ -173,6 +173,33 @@ func lfm2LayerTypes(v values) (any, error) {
 	})
 }
 
+// gemma3nLayerTypes is the default of layer_types: each fifth layer sees everything.
+func gemma3nLayerTypes(v values) (any, error) {
+	return kinds(v, func(bid int64) string {
+		if (bid+1)%5 == 0 {
+			return "full_attention"
+		}
+		return "sliding_attention"
+	})
+}
+
+// gemma3nSparsity is the default of activation_sparsity_pattern: of models with more
+// than ten layers, the first ten.
+func gemma3nSparsity(v values) (any, error) {
+	list, err := kinds(v, func(int64) string { return "" })
+	if err != nil {
+		return nil, err
+	}
+	pattern := list.([]any)
+	for i := range pattern {
+		pattern[i] = json.Number("0.0")
+		if i < 10 && len(pattern) > 10 {
+			pattern[i] = json.Number("0.95")
+		}
+	}
+	return pattern, nil
+}
+
 // gemma4LayerTypes is the default of layer_types: each sixth layer and the last one
 // see everything.
 func gemma4LayerTypes(v values) (any, error) {

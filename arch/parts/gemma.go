@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/hparams"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -14,6 +15,38 @@ import (
 // GELUTanh are the names of the activation function of all Gemma models; the first
 // checkpoints of Gemma 1 call the approximation by tanh "gelu".
 var GELUTanh = []string{"gelu_pytorch_tanh", "gelu"}
+
+// SandwichNorms are the norms before and after both parts of a layer.
+var SandwichNorms = []table.TensorRow{
+	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
+	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+	{HF: "model.layers.{bid}.pre_feedforward_layernorm", GGUF: "blk.{bid}.ffn_norm"},
+	{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
+}
+
+// PerLayerRows are what gives each layer an input of its own; the names begin with
+// those of the model and of a layer.
+func PerLayerRows(model, layer string) []table.TensorRow {
+	return []table.TensorRow{
+		{HF: model + "per_layer_model_projection", GGUF: "per_layer_model_proj"},
+		{HF: model + "per_layer_projection_norm", GGUF: "per_layer_proj_norm"},
+		{HF: layer + "per_layer_input_gate", GGUF: "blk.{bid}.inp_gate"},
+		{HF: layer + "per_layer_projection", GGUF: "blk.{bid}.proj"},
+		{HF: layer + "post_per_layer_input_norm", GGUF: "blk.{bid}.post_norm"},
+	}
+}
+
+// PerLayerShapes are the dimensions of those tensors. PerLayerEmbedding are those of the
+// embeddings for them.
+var PerLayerShapes = shape.Table{
+	"per_layer_model_proj": "n_embd, @embedding_length_per_layer_input * @block_count",
+	"per_layer_proj_norm":  "@embedding_length_per_layer_input",
+	"inp_gate":             "n_embd, @embedding_length_per_layer_input",
+	"proj":                 "@embedding_length_per_layer_input, n_embd",
+	"post_norm":            "n_embd",
+}
+
+const PerLayerEmbedding = "@embedding_length_per_layer_input * @block_count, n_vocab"
 
 // Gemma3Rows are CommonRows with the values that Gemma 3 has by default.
 var Gemma3Rows = slices.Concat(With(CommonRows,

@@ -6,8 +6,12 @@ import "maps"
 var nonNegative = []string{"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon", "attention.group_norm_epsilon",
 	"rope.freq_base", "rope.freq_base_swa", "rope.scaling.factor"}
 
+// infinite are keys whose values may be infinite.
+var infinite = []string{"activation_sparsity_scale"}
+
 // perLayer are keys whose value is one number, or one for each layer.
-var perLayer = []string{"feed_forward_length", "attention.head_count", "attention.head_count_kv", "expert_used_count", "expert_feed_forward_length"}
+var perLayer = []string{"feed_forward_length", "attention.head_count", "attention.head_count_kv", "expert_used_count", "expert_feed_forward_length",
+	"activation_sparsity_scale", "attention.sliding_window_pattern"}
 
 // Common is what names mean where the table of an architecture does not say
 // otherwise.

@@ -409,7 +409,7 @@ func (f *file) numbers() error {
 			}
 			want := ""
 			switch {
-			case math.IsNaN(x) || math.IsInf(x, 0):
+			case math.IsNaN(x) || math.IsInf(x, 0) && !slices.Contains(infinite, key):
 				want = "a finite number"
 			case x < 0 && slices.Contains(nonNegative, key):
 				want = "a number that is not negative"

@@ -55,8 +55,8 @@ rope() {
 
 torchmath() {
     cp -r "$dest/internal/torchmath/testdata" "$work/torchmath"
-    run torchmath 'python3 make_golden.py > pow.tsv; python3 make_exp.py > exp.tsv'
-    cp "$work/torchmath/pow.tsv" "$work/torchmath/exp.tsv" "$dest/internal/torchmath/testdata/"
+    run torchmath 'python3 make_golden.py > pow.tsv; python3 make_exp.py > exp.tsv; python3 make_erfinv.py > erfinv.tsv'
+    cp "$work/torchmath/pow.tsv" "$work/torchmath/exp.tsv" "$work/torchmath/erfinv.tsv" "$dest/internal/torchmath/testdata/"
 }
 
 # The model types are those of the file; DEFAULTS names more, separated by blanks.
