@@ -11,7 +11,7 @@ var infinite = []string{"activation_sparsity_scale"}
 
 // perLayer are keys whose value is one number, or one for each layer.
 var perLayer = []string{"feed_forward_length", "attention.head_count", "attention.head_count_kv", "expert_used_count", "expert_feed_forward_length",
-	"activation_sparsity_scale", "attention.sliding_window_pattern"}
+	"activation_sparsity_scale"}
 
 // Common is what names mean where the table of an architecture does not say
 // otherwise.
