@@ -209,13 +209,6 @@ func regular(name string, info fs.FileInfo) error {
 	return fault.Errorf(fault.Broken, "%s: is %s, want a regular file", name, kind)
 }
 
-// Adapter reports whether the directory holds an adapter of the PEFT library: some
-// matrices to add to those of a model that is elsewhere.
-func (d *Dir) Adapter() bool {
-	_, err := d.Stat("adapter_config.json")
-	return err == nil
-}
-
 // ReadFile returns the contents of a side file, which must be a regular file not
 // larger than the limit of its kind. A file that is not there gives an error that
 // is fs.ErrNotExist.

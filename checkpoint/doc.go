@@ -14,4 +14,5 @@
 //	store.go        what a store is
 //	safetensors.go  the store of safetensors files
 //	pickles.go      the store of files of torch.save
+//	adapter.go      adapters, and models in the hub's cache by their IDs
 package checkpoint

@@ -8,6 +8,7 @@
 package convert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,6 +77,16 @@ type Options struct {
 	// Float8AsQ8 writes the matrices that are stored as floating point of 8 bits as
 	// Q8_0, whatever Type says.
 	Float8AsQ8 bool
+	// Base is the directory of the model that an adapter belongs to, of which the
+	// configuration is read. BaseID is its ID instead, ORG/NAME; without both it is what
+	// the adapter says. Models are looked for in HubCache, the folder of models in the
+	// hub's cache, and if that has it not, BaseID is read from the hub.
+	Base, BaseID, HubCache string
+	// OwnType makes Auto the type of an adapter's first matrix in 16 bits; without it
+	// Auto is F32 for adapters, as in the reference.
+	OwnType bool
+	// Merge adds adapters to the weights.
+	Merge []Merge
 	// Reference writes the reference's bytes where they are broken too, see
 	// docs/deviations.md.
 	Reference bool
@@ -98,6 +109,10 @@ type Job struct {
 	// labelled is what a file is called for that alone, which the reference believes.
 	quantization hparams.Object
 	labelled     *outTypeRow
+	adapter      bool            // the input is an adapter
+	base         *checkpoint.Dir // of an adapter, nil for a model
+	adapters     []*lora         // to be merged
+	merges       map[*precision.Weight]*merged
 	general      *general.Metadata
 	values       []*values // of tensors that become metadata
 	metadata     gguf.Metadata
@@ -107,6 +122,11 @@ type Job struct {
 // the job. A model on a server (see checkpoint.IsRemote) is read until ctx ends, also
 // by Write.
 func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
+	return prepare(ctx, dir, opt, true)
+}
+
+// prepare is Prepare; adapters says whether the input may be one.
+func prepare(ctx context.Context, dir string, opt Options, adapters bool) (*Job, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
@@ -115,9 +135,18 @@ func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Dir: dir, Type: opt.Type, options: opt, files: files}
+	j := &Job{Dir: dir, Type: opt.Type, options: opt, files: files, adapter: !opt.VocabOnly && files.Adapter()}
+	prepare := j.prepare
+	switch {
+	case j.adapter && adapters:
+		prepare = j.prepareAdapter
+	case j.adapter:
+		prepare = func(context.Context, Options) error {
+			return fault.Errorf(fault.Unsupported, "is a LoRA adapter (%s), not a model: merge it into its base model", checkpoint.AdapterConfig)
+		}
+	}
 	// some rows look at weights, which are mapped
-	if err := mmap.Guard(dir, func() error { return j.prepare(ctx, opt) }); err != nil {
+	if err := mmap.Guard(dir, func() error { return prepare(ctx, opt) }); err != nil {
 		j.Close()
 		if beginsWith(err.Error(), dir) || beginsWith(err.Error(), filepath.Clean(dir)) { // about weights
 			return nil, err
@@ -167,6 +196,12 @@ func (j *Job) Close() error {
 	for _, s := range j.stores {
 		errs = append(errs, s.Close())
 	}
+	for _, l := range j.adapters {
+		errs = append(errs, l.Close())
+	}
+	if j.base != nil {
+		errs = append(errs, j.base.Close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -211,10 +246,10 @@ func (j *Job) facts(view *hparams.View) (*hparams.View, error) {
 func (j *Job) prepare(ctx context.Context, opt Options) error {
 	loaded, err := j.load(opt)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) && j.files.Adapter() {
-			err = errAdapter
-		}
 		return err
+	}
+	if opt.Base != "" || opt.BaseID != "" {
+		return fault.Errorf(fault.Usage, "is a model: only adapters have a base model")
 	}
 	if loaded.Named != "" {
 		j.warnf("%s: is of class %s, but taken as one of class %s, as asked", loaded.File, loaded.Named, loaded.Class)
@@ -235,6 +270,9 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		if err := j.open(config, opt); err != nil {
 			return err
 		}
+	}
+	if err := j.openMerges(ctx, opt); err != nil {
+		return err
 	}
 	j.relabelled(config)
 	if config, err = j.facts(config); err != nil {
@@ -272,18 +310,12 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	return nil
 }
 
-// errAdapter says that a directory holds an adapter and no model.
-var errAdapter = fault.Errorf(fault.Unsupported, "is a LoRA adapter (adapter_config.json), not a model: merge it into its base model first")
-
 // open opens the weights.
 func (j *Job) open(config *hparams.View, opt Options) error {
 	store, err := j.files.Weights(opt.Mistral)
 	if errors.Is(err, checkpoint.ErrNone) {
-		switch {
-		case opt.VocabOnly:
+		if opt.VocabOnly {
 			return nil
-		case j.files.Adapter():
-			return errAdapter
 		}
 	}
 	if err != nil {
@@ -346,10 +378,10 @@ func noHadamard(files *checkpoint.Dir) error {
 // maxOverride is the largest file of general.* keys in bytes: the limit of a card.
 const maxOverride = 16 << 20
 
-// describe works out the metadata, in the order of the reference.
-func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) error {
+// loadGeneral reads what the general.* keys are made of.
+func (j *Job) loadGeneral(opt Options) error {
 	var err error
-	opts := general.Options{}
+	opts := general.Options{Adapter: j.adapter}
 	if opt.ModelName != "" {
 		opts.Name = &opt.ModelName
 	}
@@ -366,6 +398,14 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 		return err
 	}
 	j.Warnings = append(j.Warnings, j.general.Warnings...)
+	return nil
+}
+
+// describe works out the metadata, in the order of the reference.
+func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) error {
+	if err := j.loadGeneral(opt); err != nil {
+		return err
+	}
 	vocab, err := j.vocab(config, opt)
 	if err != nil {
 		return err
@@ -496,7 +536,25 @@ func (j *Job) Files() []string {
 	if j.options.Override != "" {
 		paths = append(paths, j.options.Override)
 	}
+	for _, l := range j.adapters {
+		paths = append(paths, l.files.Inputs()...)
+	}
+	if j.base != nil {
+		paths = append(paths, j.base.Inputs()...)
+	}
 	return paths
+}
+
+// check returns an error if one of the files has changed.
+func (j *Job) check() error {
+	err := j.files.Check()
+	for _, l := range j.adapters {
+		err = cmp.Or(err, l.files.Check())
+	}
+	if j.base != nil {
+		err = cmp.Or(err, j.base.Check())
+	}
+	return err
 }
 
 // Write carries out the plan. Weights that are finite but too large for the
@@ -507,6 +565,6 @@ func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writ
 	}
 	opt.AllowOverflow = true
 	opt.Inputs = append(opt.Inputs, j.Files()...)
-	opt.Check = stamp.All(opt.Check, j.files.Check)
+	opt.Check = stamp.All(opt.Check, j.check)
 	return writer.WriteAll(ctx, j.outputs(path), opt)
 }

@@ -12,11 +12,11 @@ import (
 // quantizing that file. The conversion's warnings come with it. The caller closes
 // the model.
 func Open(ctx context.Context, dir string, opt Options) (*model.Model, []string, error) {
-	job, err := Prepare(ctx, dir, opt)
+	job, err := prepare(ctx, dir, opt, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &model.Model{Path: dir, Files: job.Files(), Bytes: job.Size(), Metadata: job.Metadata(), Shards: 1, Release: job.Close, Check: job.files.Check}
+	m := &model.Model{Path: dir, Files: job.Files(), Bytes: job.Size(), Metadata: job.Metadata(), Shards: 1, Release: job.Close, Check: job.check}
 	for _, t := range job.Plan {
 		m.Tensors = append(m.Tensors, model.New(t.Name, rows.Convert(t.Source, t.Type)))
 	}

@@ -87,6 +87,9 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 	if err := j.buildAll(ctx, others); err != nil {
 		return err
 	}
+	if err := j.allMerged(); err != nil {
+		return err
+	}
 	if err := j.fuseAll(j.options); err != nil {
 		return err
 	}
@@ -173,6 +176,9 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 	var sources []rows.Source
 	for _, i := range o.From {
 		src, err := source(&weights[i], to)
+		if err == nil {
+			src, err = j.merge(&weights[i], o.Row, src)
+		}
 		if err != nil {
 			return err
 		}
@@ -293,6 +299,9 @@ func (j *Job) guess(skipped map[string]bool) OutType {
 // counts returns the numbers of parameters of the output. Stacked expert tensors,
 // whose name holds "_exps.", count once per expert.
 func (j *Job) counts() general.Counts {
+	if j.adapter {
+		return general.Counts{Total: adapterElements(j.Plan)}
+	}
 	var n general.Counts
 	var experts, stacks int64
 	for _, t := range j.Plan {

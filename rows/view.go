@@ -20,6 +20,9 @@ func Gather(s Source, ne []int64, from func(i int64) int64) (Source, error) {
 	if len(ne) == 0 || ne[0] != s.NE()[0] {
 		return nil, fmt.Errorf("dimensions %s of rows from %s", gguf.Shape(ne), gguf.Shape(s.NE()))
 	}
+	if f, ok := s.(*Factors); ok {
+		return f.gather(ne, from)
+	}
 	return &gathered{s, ne, from}, nil
 }
 
@@ -93,6 +96,9 @@ func Slice(s Source, dim int, a, b int64) (Source, error) {
 			return nil, err
 		}
 		return Reshape(column, []int64{b - a})
+	}
+	if f, ok := s.(*Factors); ok && dim == 0 {
+		return f.columns(a, b)
 	}
 	if dim == 0 {
 		if ne[0]%s.Type().BlockLen() != 0 || a%s.Type().BlockLen() != 0 || b%s.Type().BlockLen() != 0 {
@@ -170,6 +176,9 @@ func Reshape(s Source, ne []int64) (Source, error) {
 	if slices.Contains(ne, 0) || len(ne) == 0 || gguf.Rows(ne)*ne[0] != gguf.Rows(old)*old[0] {
 		return nil, fmt.Errorf("dimensions %s cannot become %s", gguf.Shape(old), gguf.Shape(ne))
 	}
+	if f, ok := s.(*Factors); ok {
+		return f.reshape(ne)
+	}
 	if ne[0]%s.Type().BlockLen() != 0 {
 		return nil, fmt.Errorf("rows of %d are not whole blocks of %v", ne[0], s.Type())
 	}
@@ -203,6 +212,9 @@ func Transpose(s Source) (Source, error) {
 	ne := slices.Clone(s.NE())
 	if len(ne) < 2 || s.Type().BlockLen() != 1 {
 		return nil, fmt.Errorf("dimensions %s in %v cannot be transposed", gguf.Shape(ne), s.Type())
+	}
+	if f, ok := s.(*Factors); ok {
+		return f.transpose()
 	}
 	ne[0], ne[1] = ne[1], ne[0]
 	return &transposed{s, ne}, nil
@@ -367,6 +379,9 @@ func (z *zeros) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 // Stack returns the parts, which agree in all dimensions, along a new outermost
 // dimension.
 func Stack(parts []Source) (Source, error) {
+	if s, ok, err := stackFactors(parts); ok {
+		return s, err
+	}
 	ne := parts[0].NE()
 	parts, err := common(parts)
 	if err != nil {

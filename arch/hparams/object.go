@@ -315,3 +315,10 @@ func asString(key string, v any) (string, bool, error) {
 	}
 	return s, true, nil
 }
+
+// ParseObject reads the JSON object in a file of that name, for its keys alone: which
+// were asked for is not recorded.
+func ParseObject(file string, data []byte) (Object, error) {
+	values, err := parseRoot(file, data)
+	return Object{values: values, file: file}, err
+}

@@ -330,6 +330,27 @@ func (t *TensorRow) sources(l Layer) (n int64, err error) {
 	return n, nil
 }
 
+// Way names what is done to the tensors of the row, for messages.
+func (t *TensorRow) Way() string {
+	var names []string
+	for _, done := range append([]*Transform{t.Each, t.Transform}, partsOf(t.Split)...) {
+		if done != nil {
+			names = append(names, done.Name)
+		}
+	}
+	if t.joins() {
+		names = append(names, "joined")
+	}
+	return strings.Join(names, ", ")
+}
+
+func partsOf(split []Part) (list []*Transform) {
+	for _, p := range split {
+		list = append(list, p.Transform)
+	}
+	return list
+}
+
 func (t *TensorRow) group() string {
 	if t.Group == "" && t.hasExperts() {
 		return "experts"

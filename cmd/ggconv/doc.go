@@ -41,9 +41,19 @@
 //	--mtp                      write only the layers that predict further tokens, a file of drafts
 //	--no-nextn, --no-mtp       leave out the layers that predict further tokens
 //	--mmproj                   convert the part of the model that sees or hears instead
+//	--merge-lora ADAPTER[:SCALE]
+//	                           add the LoRA adapter in a directory to the weights; repeatable
 //	--outside-links            follow links that lead out of DIR
 //	--remote                   DIR is ORG/NAME in the Hugging Face hub, the same as hf://ORG/NAME
 //	--cache FOLDER             keep what comes of a remote checkpoint's weights for later runs
+//
+// # Adapter
+//
+// ADAPTER-DIR is a LoRA adapter as the PEFT library saves it; its weights are in F32
+// unless --outtype says f16, bf16, q8_0 or auto. Of the base model config.json is read.
+//
+//	--base DIR                 the base model is in DIR
+//	--base-model-id ID         it is ORG/NAME, in the cache of the Hugging Face hub or on it
 //
 // # Run
 //

@@ -32,6 +32,8 @@ func flags() []cli.Flag {
 		&cli.BoolFlag{Name: "config-only", Usage: "with --dry-run and any number of DIRs: say of each whether its config.json and its tokenizer are understood; weights need not be there"},
 		&cli.BoolFlag{Name: "verbose", Usage: "print what becomes of each tensor"},
 		&cli.BoolFlag{Name: "print-supported-models", Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"},
+		&cli.StringFlag{Name: "base", Usage: "the base model of an adapter is in `DIR`; its config.json is all that is read"},
+		&cli.StringFlag{Name: "base-model-id", Usage: "the base model of an adapter is `ORG/NAME`, in the cache of the Hugging Face hub or on it (else what the adapter says, in the cache)"},
 		tool.CompatFlag("the reference's converter"),
 		tool.ThreadsFlag(),
 		tool.ForceFlag(),
@@ -93,6 +95,14 @@ func parse(cmd *cli.Command) (r request, err error) {
 	opt.Split = convert.Split{MaxTensors: int64(cmd.Uint("split-max-tensors")), EmptyFirst: cmd.Bool("no-tensor-first-split")}
 	if opt.Type, err = convert.ParseOutType(cmd.String("outtype")); err != nil {
 		return r, err
+	}
+	opt.OwnType = cmd.IsSet("outtype") && opt.Type == convert.Auto
+	if opt.Base, err = tool.File(cmd, "base"); err != nil {
+		return r, err
+	}
+	opt.BaseID, opt.HubCache = cmd.String("base-model-id"), convertflags.HubCache()
+	if opt.Base != "" && opt.BaseID != "" {
+		return r, fault.Errorf(fault.Usage, "--base and --base-model-id both say which model an adapter belongs to: want one of them")
 	}
 	r.ByName = !cmd.IsSet("outtype") && r.Out != ""
 	if r.ByName && positional {

@@ -354,19 +354,6 @@ func TestTensorNames(t *testing.T) {
 	}
 }
 
-// TestAdapter names an adapter's directory as what it is.
-func TestAdapter(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "adapter_config.json"), []byte(`{"peft_type": "LORA"}`), 0o666))
-	must(t, safetensorstest.Write(filepath.Join(dir, "adapter_model.safetensors"), []safetensorstest.Tensor{
-		{Name: "base_model.model.x.lora_A.weight", DType: safetensors.F32, Shape: []int64{1}, Data: make([]byte, 4)}}, nil))
-	fails(t, 4, "LoRA adapter", dir)
-	config, err := os.ReadFile(filepath.Join(gollama, "config.json"))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666))
-	fails(t, 4, "LoRA adapter", dir)
-}
-
 // TestLabels converts checkpoints whose config.json says that they are quantized:
 // what counts is how the weights are stored.
 func TestLabels(t *testing.T) {

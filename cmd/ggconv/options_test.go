@@ -20,6 +20,8 @@ func TestEveryFlag(t *testing.T) {
 		"config-only":            {Field: "Convert.ConfigOnly", Args: []string{"--config-only", "--dry-run"}, Want: "true"},
 		"verbose":                {Field: "Verbose", Args: []string{"--verbose"}, Want: "true"},
 		"print-supported-models": {Field: "PrintModels", Args: []string{"--print-supported-models"}, Want: "true"},
+		"base":                   {Field: "Convert.Base", Args: []string{"--base", "d"}, Want: "d"},
+		"base-model-id":          {Field: "Convert.BaseID", Args: []string{"--base-model-id", "o/n"}, Want: "o/n"},
 		"compat":                 {Field: "Convert.Reference", Args: []string{"--compat", "reference"}, Want: "true"},
 		"threads":                {Field: "Write.Workers", Args: []string{"--threads", "3"}, Want: "3"},
 		"force":                  {Field: "Write.Force", Args: []string{"--force"}, Want: "true"},

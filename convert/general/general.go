@@ -23,6 +23,9 @@ type Options struct {
 	Override []byte
 	// OverrideFile is the name of Override in errors.
 	OverrideFile string
+	// Adapter says that the tensors are pairs of matrices to be added to those of a
+	// model. They count as what they make.
+	Adapter bool
 }
 
 // Counts are the numbers of parameters of the tensors as they are written. None
@@ -41,6 +44,7 @@ type Metadata struct {
 	// Warnings lists what was skipped without an error.
 	Warnings []string
 
+	adapter    bool
 	dir, org   string
 	hub        text // _name_or_path, if it can be an id
 	sampling   []gguf.KV
@@ -175,7 +179,7 @@ func Load(files Files, dir string, opt Options) (*Metadata, error) {
 	if !utf8.ValidString(dir) {
 		return nil, fault.Errorf(fault.Broken, "directory name %q: not UTF-8", dir)
 	}
-	m := &Metadata{dir: dir, org: opt.Organization}
+	m := &Metadata{adapter: opt.Adapter, dir: dir, org: opt.Organization}
 	card, err := readCard(files, m.warnf)
 	if err != nil {
 		return nil, err
@@ -385,15 +389,25 @@ func (m *Metadata) loadLists(card, over *document) error {
 	return nil
 }
 
+// total returns the number of all parameters as the reference has it, which is
+// negative for adapters.
+func (m *Metadata) total(n Counts) int64 {
+	if m.adapter {
+		return -n.Total
+	}
+	return n.Total
+}
+
 // fields returns the final value of every field.
 func (m *Metadata) fields(n Counts) [nFields]text {
 	t := m.card
+	total := m.total(n)
 	ids := []string{m.dir}
 	if m.hub.set {
 		ids = []string{m.hub.s, m.dir}
 	}
 	for _, s := range ids {
-		id := parseID(s, n.Total)
+		id := parseID(s, total)
 		t[fieldName] = t[fieldName].or(title(id.name))
 		t[fieldOrganization] = t[fieldOrganization].or(title(id.org))
 		t[fieldBasename] = t[fieldBasename].or(id.base)
@@ -408,7 +422,7 @@ func (m *Metadata) fields(n Counts) [nFields]text {
 		}
 	}
 	t[fieldName] = t[fieldName].or(text{m.dir, true})
-	if n.Total > 0 {
+	if total > 0 {
 		t[fieldSizeLabel] = t[fieldSizeLabel].or(text{sizeLabel(n), true})
 	}
 	return t
@@ -419,6 +433,9 @@ func (m *Metadata) fields(n Counts) [nFields]text {
 // (general.architecture, file_type, quantization_version) are the caller's.
 func (m *Metadata) KVs(n Counts) []gguf.KV {
 	kvs := []gguf.KV{{Key: "general.type", Value: gguf.String("model")}}
+	if m.adapter {
+		kvs = []gguf.KV{{Key: "general.type", Value: gguf.String("adapter")}, {Key: "adapter.type", Value: gguf.String("lora")}}
+	}
 	kvs = append(kvs, m.sampling...)
 	add := func(key string, t text) {
 		if t.s != "" {
@@ -436,7 +453,7 @@ func (m *Metadata) KVs(n Counts) []gguf.KV {
 		kvs = append(kvs, gguf.KV{Key: prefix + ".count", Value: gguf.Uint32(uint32(len(*list)))})
 		for j, s := range *list {
 			if s.id.set {
-				s = s.resolve(n.Total)
+				s = s.resolve(m.total(n))
 			}
 			for k, t := range s.fields {
 				add(fmt.Sprintf("%s.%d.%s", prefix, j, sourceFields[k]), t)
@@ -449,7 +466,11 @@ func (m *Metadata) KVs(n Counts) []gguf.KV {
 // FileName returns the reference's default name of the output file, for a file
 // type such as "F16", made safe by [gguf.SafeName].
 func (m *Metadata) FileName(n Counts, fileType string) string {
-	return gguf.SafeName(m.stem(n), "-"+strings.ToUpper(dashed(fileType))+".gguf")
+	kind := ""
+	if m.adapter {
+		kind = "-LoRA"
+	}
+	return gguf.SafeName(m.stem(n), "-"+strings.ToUpper(dashed(fileType))+kind+".gguf")
 }
 
 // DraftFileName is FileName for a file of layers that predict further tokens.

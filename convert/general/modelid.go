@@ -34,14 +34,14 @@ const (
 	roleSize
 	roleFinetune
 	roleVersion
-	roleQuant // the quantization of a file; goes nowhere
+	roleQuant // what the file is besides: its quantization, an adapter; goes nowhere
 )
 
 // maxID bounds the bytes of an id; the hub's have a hundred at most.
 const maxID = 1 << 12
 
 // parseID splits an id. total is the number of parameters of the model, or 0 to
-// believe every size.
+// believe every size; that of an adapter is negative.
 //
 //	Mixtral-8x7B-Instruct-v0.1
 //	└base─┘ └┬─┘ └──┬───┘ └┬─┘
@@ -138,6 +138,9 @@ func classify(part string, first bool, total int64) (string, role) {
 	case sizePart.MatchString(part):
 		return classifySize(part, total)
 	case finetunePart.MatchString(part):
+		if total < 0 && strings.ToLower(part) == "lora" { // goes without saying
+			return part, roleQuant
+		}
 		return part, roleFinetune
 	}
 	return part, 0
@@ -145,7 +148,8 @@ func classify(part string, first bool, total int64) (string, role) {
 
 // classifySize spells a size the usual way: 1_5b is 1.5B, 7b1 is 7.1B. A size
 // that is off by more than 7/8 of the real one is something else, a context
-// length for one: it gets a small letter and joins the fine-tune.
+// length for one: it gets a small letter and joins the fine-tune. An adapter, which
+// need not have pairs for all weights, may have the size of a larger model.
 func classifySize(part string, total int64) (string, role) {
 	r := []rune(strings.ReplaceAll(part, "_", "."))
 	if n := len(r); isDecimal(r[n-1]) {
@@ -158,7 +162,7 @@ func classifySize(part string, total int64) (string, role) {
 	}
 	if f, ok := parseFloat(string(r[:n-1])); ok && total != 0 {
 		f *= math.Pow10(3 * strings.IndexRune(" KMBT", *unit))
-		if math.Abs(f-float64(total)) > float64(7*total/8) {
+		if total > 0 && math.Abs(f-float64(total)) > float64(7*total/8) || total < 0 && f < float64(-total/8) {
 			*unit = unicode.ToLower(*unit)
 			return string(r), roleFinetune
 		}

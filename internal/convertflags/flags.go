@@ -3,7 +3,11 @@
 package convertflags
 
 import (
+	"math"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -35,6 +39,7 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "mmproj", Category: Category, Usage: "convert the part of the model that sees or hears instead of the language model: with a directory as output, mmproj-NAME.gguf"},
 		&cli.BoolFlag{Name: "remote", Category: Category, Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count"},
 		&cli.StringFlag{Name: "cache", Category: Category, Usage: "keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there"},
+		&cli.StringSliceFlag{Name: "merge-lora", Category: Category, Usage: "add the LoRA adapter in a directory to the weights, SCALE times (1): `ADAPTER[:SCALE]`; repeatable"},
 		&cli.BoolFlag{Name: "outside-links", Category: Category, Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"},
 	}
 	for _, name := range withoutEffect {
@@ -94,6 +99,13 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 	case without:
 		opt.NextN = hparams.NoNextN
 	}
+	for _, s := range cmd.StringSlice("merge-lora") {
+		m, err := parseMerge(s)
+		if err != nil {
+			return opt, err
+		}
+		opt.Merge = append(opt.Merge, m)
+	}
 	if opt.Override, err = tool.File(cmd, "metadata"); err != nil {
 		return opt, err
 	}
@@ -102,6 +114,39 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 	}
 	opt.Reference, err = tool.Reference(cmd)
 	return opt, err
+}
+
+// parseMerge parses ADAPTER or ADAPTER:SCALE; what follows the last colon is a scale
+// if it is a number.
+func parseMerge(s string) (convert.Merge, error) {
+	m := convert.Merge{Dir: s, Scale: 1}
+	if i := strings.LastIndexByte(s, ':'); i >= 0 {
+		scale, err := strconv.ParseFloat(s[i+1:], 64)
+		if err == nil {
+			m = convert.Merge{Dir: s[:i], Scale: scale}
+		}
+	}
+	if m.Dir == "" || math.IsNaN(m.Scale) || math.IsInf(m.Scale, 0) {
+		return m, fault.Errorf(fault.Usage, "--merge-lora %q: want the directory of an adapter, or that, a colon and a number", s)
+	}
+	return m, nil
+}
+
+// HubCache returns the folder in which the library of the Hugging Face hub keeps
+// models, by the variables that it reads. Source: huggingface_hub, constants.py.
+func HubCache() string {
+	if dir := os.Getenv("HF_HUB_CACHE"); dir != "" {
+		return dir
+	}
+	home := os.Getenv("HF_HOME")
+	if home == "" {
+		cache := os.Getenv("XDG_CACHE_HOME")
+		if user, err := os.UserHomeDir(); cache == "" && err == nil {
+			cache = filepath.Join(user, ".cache")
+		}
+		home = filepath.Join(cache, "huggingface")
+	}
+	return filepath.Join(home, "hub")
 }
 
 // Input returns the checkpoint that an argument names.

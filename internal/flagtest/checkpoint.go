@@ -14,6 +14,7 @@ var Checkpoint = map[string]Row{
 	"mistral-format":                      {Field: "Convert.Mistral", Args: []string{"--mistral-format"}, Want: "true"},
 	"sentence-transformers-dense-modules": {Field: "Convert.Dense", Args: []string{"--sentence-transformers-dense-modules"}, Want: "true"},
 	"outside-links":                       {Field: "Convert.OutsideLinks", Args: []string{"--outside-links"}, Want: "true"},
+	"merge-lora":                          {Field: "Convert.Merge", Args: []string{"--merge-lora", "a:0.5"}, Want: "[{Dir:a Scale:0.5}]"},
 	"cache":                               {Field: "Convert.Remote.Cache", Args: []string{"--cache", "d"}, Want: "d"},
 
 	"use-temp-file": {Args: []string{"--use-temp-file"}, None: true, Field: "Convert"},

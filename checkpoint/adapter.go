@@ -1,0 +1,77 @@
+package checkpoint
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ggforge/fault"
+	"ggforge/safetensors"
+)
+
+// AdapterConfig is the file that says what an adapter of the PEFT library is.
+const AdapterConfig = "adapter_config.json"
+
+// The weights of an adapter, the preferred ones first.
+const (
+	adapterSafetensors = "adapter_model.safetensors"
+	adapterPickle      = "adapter_model.bin"
+)
+
+// Adapter reports whether the directory holds an adapter of the PEFT library and no
+// model: some matrices to add to those of a model that is elsewhere.
+func (d *Dir) Adapter() bool {
+	names, err := d.names()
+	if err != nil || !slices.Contains(names, AdapterConfig) {
+		return false
+	}
+	return !slices.ContainsFunc(names, func(name string) bool {
+		return safetensors.IsModelFile(name) || slices.ContainsFunc(pickleNames, func(n safetensors.Naming) bool {
+			return strings.HasPrefix(name, n.Prefix) && strings.HasSuffix(name, n.Suffix)
+		})
+	})
+}
+
+// AdapterWeights opens the weights of an adapter. The caller closes the store.
+func (d *Dir) AdapterWeights() (Store, error) {
+	names, err := d.names()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case slices.Contains(names, adapterSafetensors):
+		return d.safetensorsFile(adapterSafetensors)
+	case slices.Contains(names, adapterPickle):
+		return d.openPickles(names, safetensors.Naming{Prefix: strings.TrimSuffix(adapterPickle, ".bin"), Suffix: ".bin"})
+	}
+	return nil, fault.Errorf(fault.With(fault.Broken, fs.ErrNotExist), "%s: has neither %s nor %s", d.Path, adapterSafetensors, adapterPickle)
+}
+
+// HubSnapshot returns the directory of the snapshot that the hub's cache has of the
+// main branch of a model, ORG/NAME. cache is the folder with the models; an error about
+// one that is not there is fs.ErrNotExist.
+func HubSnapshot(cache, id string) (string, error) {
+	org, name, two := strings.Cut(id, "/")
+	if !two {
+		org, name = "", id
+	}
+	if two && !hubName.MatchString(org) || !hubName.MatchString(name) || strings.Contains(id, "..") {
+		return "", fault.Errorf(fault.Usage, "%q: want the ID of a model of the hub, ORG/NAME", id)
+	}
+	folder := filepath.Join(cache, hubPrefix+strings.ReplaceAll(id, "/", "--"))
+	c, err := Open(folder, Options{})
+	if err != nil {
+		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "the model %s is not in the hub's cache, %s", id, cache)
+	}
+	defer c.Close()
+	commit, err := c.ReadFile("refs/main")
+	if err != nil {
+		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s: %w", folder, err)
+	}
+	hash := strings.TrimSpace(string(commit))
+	if hash == "" || strings.Trim(hash, "0123456789abcdefABCDEF") != "" {
+		return "", fault.Errorf(fault.Broken, "%s: refs/main: want the hash of a commit, found %q", folder, hash[:min(len(hash), 60)])
+	}
+	return filepath.Join(folder, hubSnapshots, hash), nil
+}

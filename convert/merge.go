@@ -1,0 +1,123 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
+	"ggforge/checkpoint"
+	"ggforge/checkpoint/precision"
+	"ggforge/fault"
+	"ggforge/rows"
+)
+
+// Merge is an adapter to add to the weights.
+type Merge struct {
+	Dir   string  // of the adapter, or its address
+	Scale float64 // of all its pairs, on top of their own scales; 1 for the adapter as it is
+}
+
+// merged is what adapters add to one weight, in the order of the adapters.
+type merged struct {
+	products []product
+	done     bool // a tensor of the file has it
+}
+
+type product struct {
+	*rows.Factors
+	scale     float32
+	embedding bool
+	from      string // the adapter's directory
+}
+
+// openMerges reads the adapters that the options name and finds their weights.
+func (j *Job) openMerges(ctx context.Context, opt Options) error {
+	if len(opt.Merge) == 0 {
+		return nil
+	}
+	byName := make(map[string]*precision.Weight, len(j.weights))
+	for i := range j.weights {
+		byName[j.weights[i].Name] = &j.weights[i]
+	}
+	j.merges = map[*precision.Weight]*merged{}
+	for _, m := range opt.Merge {
+		l, err := openLora(ctx, m.Dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks, Remote: opt.Remote})
+		if err != nil {
+			return err
+		}
+		j.adapters = append(j.adapters, l)
+		if len(l.whole) > 0 {
+			return fault.Errorf(fault.Unsupported, "%s: tensor %q is a whole norm: only pairs are merged", m.Dir, l.whole[0].Name)
+		}
+		if len(l.invocations) > 0 {
+			return fault.Errorf(fault.Unsupported, "%s: is active from certain tokens on (alora_invocation_tokens), a merged one is always", m.Dir)
+		}
+		var lost []string
+		for _, p := range l.pairs {
+			w := byName[p.name]
+			if rest, ok := strings.CutPrefix(p.name, j.Arch.Body.Prefix); ok && w == nil {
+				w = byName[rest] // a model without its head lacks the first part of the names
+			}
+			if w == nil {
+				lost = append(lost, p.name)
+				continue
+			}
+			f, err := p.factors()
+			if err != nil {
+				return err
+			}
+			if j.merges[w] == nil {
+				j.merges[w] = &merged{}
+			}
+			j.merges[w].products = append(j.merges[w].products, product{f, float32(l.scale(p, f.Rank()) * m.Scale), p.embedding, m.Dir})
+		}
+		if len(lost) > 0 {
+			return fault.Errorf(fault.Broken, "%s: %d weights of the adapter are not in the model:%s", m.Dir, len(lost), fault.Lines(lost))
+		}
+		if l.embeds() {
+			j.warnf("%s: the adapter changes the token embedding; where the output matrix is the same, that changes with it", m.Dir)
+		}
+	}
+	return nil
+}
+
+// merge returns the rows of a weight with what adapters add to it. row is its place in
+// the architecture.
+func (j *Job) merge(w *precision.Weight, row *table.TensorRow, src rows.Source) (rows.Source, error) {
+	m := j.merges[w]
+	if m == nil {
+		return src, nil
+	}
+	m.done = true
+	for _, p := range m.products {
+		f := p.Factors
+		if p.embedding || row.Transform == parts.Transpose { // the weight is stored the other way round
+			t, err := rows.Transpose(f)
+			if err != nil {
+				return nil, err
+			}
+			f = t.(*rows.Factors)
+		}
+		var err error
+		if src, err = rows.AddProduct(src, f, p.scale); err != nil {
+			return nil, fmt.Errorf("%s: the pair of %q: %w", p.from, w.Name, err)
+		}
+	}
+	return src, nil
+}
+
+// allMerged returns an error if a weight that adapters change has no place in the file.
+func (j *Job) allMerged() error {
+	var lost []string
+	for i := range j.weights {
+		if m := j.merges[&j.weights[i]]; m != nil && !m.done {
+			lost = append(lost, j.weights[i].Name)
+		}
+	}
+	if len(lost) > 0 {
+		return fault.Errorf(fault.Unsupported, "adapters change %d weights that are not in the file:%s", len(lost), fault.Lines(lost))
+	}
+	return nil
+}
