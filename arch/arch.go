@@ -27,7 +27,7 @@ import (
 var registry = []*table.Arch{
 	llama, llamaEmbed, llamaInside,
 
-	chameleon, cogVLM, graniteMoESWA, graniteSWA, hrmText, k2Horizon, maple, paddleOCR, qwen1, rnd1, spark2_5, talkie,
+	chameleon, cogVLM, graniteMoESWA, graniteSWA, graniteSwitch, hrmText, k2Horizon, maple, paddleOCR, qwen1, rnd1, spark2_5, talkie,
 
 	arwkv7, bert, bloom, codeshell, distilbert, euroBert, falcon, falconH1, gpt2, gptj, gptneox, jamba, jinaBertV2, jinaBertV3, mamba, mamba2, modernBert, mpt,
 	neoBert, nomicBert, nomicBertMoE, refact, roberta, ruGPT3XL, rwkv4, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2, t5, t5encoder, whisper, xlmRoberta,
@@ -41,7 +41,7 @@ var registry = []*table.Arch{
 	laguna, mimo2, nemotronHMoE, nemotronHPuzzle,
 
 	afmoe, apertus, arcee, arctic, bitnet, bailingMoE, bailingMoE2, dbrx, deci, groveMoE, jais, jais2, dream, llada, lladaMoE, maincoder, mellum, minimaxM2, mistral3, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
-	baichuan, chatglm, cohere2, sarvamMoE, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2moe, minicpm, minicpm3, nemotron,
+	baichuan, chatglm, cohere2, sarvamMoE, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2Embed, lfm2moe, minicpm, minicpm3, nemotron,
 	orion, phi2, phi3, phimoe, plamo, plamo2, plamo3, smollm3, stablelm, xverse,
 
 	embeddingGemma2, gemma3n, gemma4, gemma4Assistant, gemma4Unified,
@@ -56,9 +56,17 @@ func Lookup(class string) (*table.Arch, error) {
 			return a, nil
 		}
 	}
+	if why, ok := notText[class]; ok {
+		return nil, fault.Errorf(fault.Unsupported, "architecture %q %s", class, why)
+	}
 	class = nearest.Compared(class) // no longer than a class is, whatever the file says
 	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported; the nearest that are: %s",
 		class, strings.Join(nearestClasses(class, Classes()), ", "))
+}
+
+// notText says of classes without a language model what to convert instead.
+var notText = map[string]string{
+	"UltravoxModel": "has no language model of its own: convert the one that text_model_id in its config.json names",
 }
 
 // LoadConfig reads config.json. A missing or broken file gives an error of kind

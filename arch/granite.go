@@ -17,12 +17,14 @@ import (
 // converter, which knows no head_dim.
 var granite = &table.Arch{
 	Name:      "granite",
-	Classes:   []string{"GraniteForCausalLM"},
+	Classes:   []string{"GraniteForCausalLM", "GraniteSpeechForConditionalGeneration", "GraniteSpeechPlusForConditionalGeneration"},
 	Body:      table.Body{Classes: []string{"GraniteModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.GraniteRows,
-	Expect:    []table.Expect{parts.SiLU},
+	Expect:    []table.Expect{parts.SiLU, parts.Expect("spatial_target_layers"), parts.Expect("deepstack_layer_map")},
+	Unused:    slices.Concat(parts.TowerKeys, []string{"downsample_rate", "window_size", "has_lora_adapter", "encoder_config", "projector_config", "encoder_hidden_layers"}),
+	Drop:      []table.Drop{{Prefix: "encoder.", Why: table.OtherPart}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, []table.TensorRow{
 		{HF: "model.layers.{bid}.mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate", Bias: table.MayBias},
 		{HF: "model.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},

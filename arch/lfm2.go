@@ -6,6 +6,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -17,6 +18,7 @@ import (
 var (
 	lfm2 = &table.Arch{
 		Name:      "lfm2",
+		Shapes:    lfm2Shapes,
 		Classes:   []string{"Lfm2ForCausalLM", "LFM2ForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
 		Fused:     table.FusedQKV,
@@ -30,9 +32,45 @@ var (
 		Expect: []table.Expect{parts.Expect("conv_bias", "false")},
 		Unused: []string{"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale", "block_use_swiglu", "block_use_xavier_init", "conv_dim",
 			"conv_dim_out", "conv_use_xavier_init", "full_attn_idxs", "intermediate_size", "num_heads", "use_pos_enc", "theta", "tie_embedding"},
+		Rename: []table.Rename{{Prefix: "lfm.", With: "model."}}, // inside LFM2-Audio
+		Drop: []table.Drop{
+			{Prefix: "depthformer.", Why: table.OtherPart}, {Prefix: "depth_embedding", Why: table.OtherPart}, {Prefix: "depth_linear.", Why: table.OtherPart},
+			{Prefix: "codebook", Why: table.OtherPart},
+		},
 		Tensors: slices.Concat(lfm2Tensors, lfm2MLP),
 	}
-	lfm2moe = &table.Arch{
+	// lfm2Embed is LFM2 without its head, for embeddings or for late interaction, with
+	// a dense module behind it; the Bidirectional classes see what follows. Those for
+	// masked tokens have names of their own.
+	lfm2Embed = &table.Arch{
+		Name:      "lfm2",
+		Shapes:    lfm2Shapes,
+		Classes:   []string{"Lfm2Model", "Lfm2BidirectionalModel", "Lfm2BidirectionalForMaskedLM"},
+		Tokenizer: tokenizer.ClassGPT2,
+		Fused:     table.FusedQKV,
+		Early: []table.Row{{Key: "embedding_length_out", Facts: hparams.FirstDenseFiles, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			if len(c.Facts.Dense) == 0 || c.Facts.Tensors == nil {
+				return v, false, nil
+			}
+			return table.Uint32Of(c.Facts.Dense[0].Out, true, nil)
+		}}},
+		Metadata: slices.Concat(lfm2.Metadata, []table.Row{
+			{Key: "attention.causal", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return gguf.Bool(false), c.Class != "Lfm2Model", nil }},
+			parts.PoolingRow,
+		}),
+		Expect: lfm2.Expect,
+		Unused: lfm2.Unused,
+		Rename: []table.Rename{
+			{Prefix: "lfm2.", With: "model."},
+			{Prefix: "embed_tokens.", With: "model.embed_tokens."},
+			{Prefix: "embedding_norm.", With: "model.embedding_norm."},
+			{Prefix: "layers.", With: "model.layers."},
+		},
+		Tensors: lfm2.Tensors,
+	}
+	// lfm2Shapes: the dense module is as wide as the model.
+	lfm2Shapes = shape.Rules{Tensors: shape.Table{"dense_2": "n_embd, @embedding_length_out"}}
+	lfm2moe    = &table.Arch{
 		Name:      "lfm2moe",
 		Classes:   []string{"Lfm2MoeForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,

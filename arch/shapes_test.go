@@ -76,7 +76,7 @@ func TestShapesOfArchitectures(t *testing.T) {
 	}
 	for arch, r := range rules {
 		for row := range r.Tensors {
-			if !used[arch][row] {
+			if !used[arch][row] && !slices.Contains(outsideTables, row) {
 				t.Errorf("%s: a row for %q, which no table makes", arch, row)
 			}
 		}

@@ -12,14 +12,22 @@ import (
 )
 
 // planDense adds the weights of the dense modules after an embedding model, which
-// come before those of the checkpoint.
+// come before those of the checkpoint: if they are asked for, or if the model
+// always has one.
 func (j *Job) planDense(config *hparams.View) error {
-	if !slices.Contains(j.Arch.Sources(), hparams.DenseFiles) {
+	modules := config.Facts.Dense
+	switch sources := j.Arch.Sources(); {
+	case slices.Contains(sources, hparams.FirstDenseFiles):
+		name := path.Join(hparams.FirstDense, "model.safetensors")
+		if _, err := j.files.Stat(name); err == nil && len(modules) == 0 {
+			return fault.Errorf(fault.Broken, "%s: is there, but no %s/%s with its sizes", name, hparams.FirstDense, hparams.ConfigFile)
+		}
+	case !j.options.Dense:
+		return nil
+	case !slices.Contains(sources, hparams.DenseFiles):
 		j.warnf("models of architecture %s have no dense modules to take along", j.Arch.Name)
 		return nil
-	}
-	modules := config.Facts.Dense
-	if len(modules) == 0 {
+	case len(modules) == 0:
 		j.warnf("the checkpoint has no dense modules to take along")
 	}
 	for _, m := range modules {

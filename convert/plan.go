@@ -79,10 +79,8 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 			j.Plan = append(j.Plan, Tensor{Name: e.GGUF, Source: src})
 		}
 	}
-	if j.options.Dense {
-		if err := j.planDense(config); err != nil {
-			return err
-		}
+	if err := j.planDense(config); err != nil {
+		return err
 	}
 	if err := j.buildAll(ctx, others); err != nil {
 		return err
@@ -297,7 +295,8 @@ func (j *Job) guess(skipped map[string]bool) OutType {
 }
 
 // counts returns the numbers of parameters of the output. Stacked expert tensors,
-// whose name holds "_exps.", count once per expert.
+// whose name holds "_exps.", count once per expert. Adapters among the tensors make the
+// reference give up counting.
 func (j *Job) counts() general.Counts {
 	if j.adapter {
 		return general.Counts{Total: adapterElements(j.Plan)}
@@ -305,6 +304,9 @@ func (j *Job) counts() general.Counts {
 	var n general.Counts
 	var experts, stacks int64
 	for _, t := range j.Plan {
+		if strings.HasSuffix(t.Name, ".lora_b") {
+			return general.Counts{}
+		}
 		ne := t.Source.NE()
 		size := gguf.Rows(ne) * gguf.RowLen(ne)
 		n.Total += size

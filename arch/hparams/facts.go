@@ -36,21 +36,23 @@ type Facts struct {
 type Source uint8
 
 const (
-	NoFiles        Source = iota
-	PoolingFiles          // of Facts.Pooling
-	DenseFiles            // of Facts.Dense, if they are to be taken along
-	RerankerFiles         // of Facts.Reranker and Facts.Tokens
-	SuppressFiles         // of Facts.Suppress
-	ProcessorFiles        // of Facts.Processor
-	BreakToken            // of Facts.Tokens, for ImageBreak
+	NoFiles         Source = iota
+	PoolingFiles           // of Facts.Pooling
+	DenseFiles             // of Facts.Dense, if they are to be taken along
+	FirstDenseFiles        // of Facts.Dense, for models whose dense module is always taken along
+	RerankerFiles          // of Facts.Reranker and Facts.Tokens
+	SuppressFiles          // of Facts.Suppress
+	ProcessorFiles         // of Facts.Processor
+	BreakToken             // of Facts.Tokens, for ImageBreak
 )
 
 // readers add what the files of each source say.
 var readers = [...]func(Files, *View, *Facts) error{
-	PoolingFiles:  readPooling,
-	DenseFiles:    readDense,
-	RerankerFiles: readReranker,
-	SuppressFiles: readSuppress,
+	PoolingFiles:    readPooling,
+	DenseFiles:      readDense,
+	FirstDenseFiles: readFirstDense,
+	RerankerFiles:   readReranker,
+	SuppressFiles:   readSuppress,
 
 	ProcessorFiles: readProcessor,
 	BreakToken:     readBreakToken,
@@ -174,25 +176,55 @@ func readDense(files Files, v *View, f *Facts) error {
 		if d.Name == "" {
 			return fault.Errorf(fault.Unsupported, "%s: dense module in %q, want 2_Dense or 3_Dense", modulesFile, m.Path)
 		}
-		var config struct {
-			In         *int64 `json:"in_features"`
-			Out        *int64 `json:"out_features"`
-			Activation string `json:"activation_function"`
+		ok, err := d.readConfig(files)
+		if err == nil && !ok {
+			err = errDense(d.Dir)
 		}
-		name := path.Join(m.Path, ConfigFile)
-		ok, err := readJSON(files, name, &config)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !ok || config.In == nil || config.Out == nil:
-			return fault.Errorf(fault.Broken, "%s: want in_features and out_features of the dense module", name)
-		case config.Activation != "" && !strings.HasSuffix(config.Activation, ".Identity"):
-			return fault.Errorf(fault.Unsupported, "%s: activation_function %q, want none", name, config.Activation)
 		}
-		d.In, d.Out = *config.In, *config.Out
 		f.Dense = append(f.Dense, d)
 	}
 	return nil
+}
+
+// FirstDense is the folder of the only dense module of models for late interaction.
+const FirstDense = "1_Dense"
+
+// readFirstDense reads the dense module in FirstDense. Source: the LFM2ColBert class of
+// the reference's converter.
+func readFirstDense(files Files, _ *View, f *Facts) error {
+	d := DenseModule{Name: denseNames["2_Dense"], Dir: FirstDense}
+	ok, err := d.readConfig(files)
+	if ok {
+		f.Dense = append(f.Dense, d)
+	}
+	return err
+}
+
+// readConfig reads the sizes of the module; ok is false when it has no such file.
+func (d *DenseModule) readConfig(files Files) (ok bool, err error) {
+	var config struct {
+		In         *int64 `json:"in_features"`
+		Out        *int64 `json:"out_features"`
+		Activation string `json:"activation_function"`
+	}
+	name := path.Join(d.Dir, ConfigFile)
+	if ok, err = readJSON(files, name, &config); err != nil || !ok {
+		return false, err
+	}
+	switch {
+	case config.In == nil || config.Out == nil:
+		return false, errDense(d.Dir)
+	case config.Activation != "" && !strings.HasSuffix(config.Activation, ".Identity"):
+		return false, fault.Errorf(fault.Unsupported, "%s: activation_function %q, want none", name, config.Activation)
+	}
+	d.In, d.Out = *config.In, *config.Out
+	return true, nil
+}
+
+func errDense(dir string) error {
+	return fault.Errorf(fault.Broken, "%s: want in_features and out_features of the dense module", path.Join(dir, ConfigFile))
 }
 
 var rerankerNames = []string{"qwen3-reranker", "qwen3-vl-reranker"}

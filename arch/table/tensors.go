@@ -771,7 +771,12 @@ func broken(err error) error {
 // type: vectors, norms, everything that is not a weight, and some small weights
 // that the runtime reads in F32. Source: the reference's rule in prepare_tensors.
 func KeepF32(name string, ne []int64) bool {
-	return PlainF32(name, ne) || !strings.HasSuffix(name, ".weight") || keptF32[Base(name)]
+	return PlainF32(name, ne) || !isWeight(name) || keptF32[Base(name)]
+}
+
+// isWeight reports whether a tensor is a weight or a side of an adapter.
+func isWeight(name string) bool {
+	return slices.ContainsFunc([]string{".weight", ".lora_a", ".lora_b"}, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
 // PlainF32 reports whether a tensor of the file is a vector or a norm, which are F32

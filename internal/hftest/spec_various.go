@@ -1,8 +1,24 @@
 package hftest
 
-import "strings"
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+)
 
 // Single architectures: language models of their own.
+
+// denseModule is a safetensors file with the weights [out, in] of a dense module.
+func denseModule(out, in int) string {
+	header := fmt.Sprintf(`{"linear.weight":{"dtype":"F32","shape":[%d,%d],"data_offsets":[0,%d]}}`, out, in, 4*out*in)
+	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	b = append(b, header...)
+	for i := range out * in {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(i%61-30)/64))
+	}
+	return string(b)
+}
 
 func init() {
 	const sizes = `"attention_dropout": 0.0, "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
@@ -238,6 +254,110 @@ func init() {
 			transformer.h.{bid}.mlp.w{1,2}.weight            | intermediate_size/2, hidden_size
 			transformer.h.{bid}.mlp.c_proj.weight            | hidden_size, intermediate_size/2
 			`,
+	})
+	lfm2 := Lookup("lfm2")
+	lfm2As := func(class string) string {
+		return strings.Replace(lfm2.Config, `["Lfm2ForCausalLM"]`, `["`+class+`"]`, 1)
+	}
+	add(Spec{
+		Name:      "lfm2_colbert",
+		Tokenizer: lfm2.Tokenizer,
+		Config:    lfm2As("Lfm2Model"),
+		Files: map[string]string{
+			"modules.json": `[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+				{"idx": 1, "name": "1", "path": "1_Dense", "type": "pylate.models.Dense.Dense"}]`,
+			"1_Dense/config.json":       `{"in_features": 64, "out_features": 32, "bias": false, "activation_function": "torch.nn.modules.linear.Identity"}`,
+			"1_Dense/model.safetensors": denseModule(32, 64),
+		},
+		Tensors: bare(lfm2.Tensors),
+	})
+	add(Spec{
+		Name:      "lfm2_embedding",
+		Tokenizer: lfm2.Tokenizer,
+		Config:    lfm2As("Lfm2BidirectionalModel"),
+		Files: map[string]string{
+			"modules.json": `[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+				{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]`,
+			"1_Pooling/config.json": `{"word_embedding_dimension": 64, "pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false, "include_prompt": true}`,
+		},
+		Tensors: bare(lfm2.Tensors),
+	})
+	add(Spec{
+		Name:      "lfm2_encoder",
+		Tokenizer: lfm2.Tokenizer,
+		Config:    lfm2As("Lfm2BidirectionalForMaskedLM"),
+		Tensors:   prefixed("lfm2.", bare(lfm2.Tensors)),
+	})
+	const speech = `"audio_token_index": 1000, "downsample_rate": 5, "encoder_config": {"hidden_dim": 32, "model_type": "granite_speech_encoder", "num_layers": 1},
+			"has_lora_adapter": false, "initializer_range": 0.02, "projector_config": {"hidden_size": 32, "model_type": "blip_2_qformer", "num_hidden_layers": 1},
+			"tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.52.0.dev0", "window_size": 15}`
+	const speechText = `"attention_bias": false, "attention_dropout": 0.0, "attention_multiplier": 0.0078125, "bos_token_id": $bos, "embedding_multiplier": 12.0,
+			"eos_token_id": $eos, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "logits_scaling": 16.0,
+			"max_position_embeddings": 131072, "mlp_bias": false, "model_type": "granite", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
+			"residual_multiplier": 0.22, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+			"use_cache": true, "vocab_size": $vocab}, `
+	const heard = `
+			encoder.input_linear.{weight,bias}                            | 32
+			encoder.layers.0.attn.to_q.weight                             | 32, 32
+			projector.linear.{weight,bias}                                | 64
+			projector.qformer.encoder.layer.0.attention.attention.key.weight | 32, 32
+			`
+	add(Spec{
+		Name:      "granite_speech",
+		Tokenizer: "bpe:starcoder",
+		Config: `{"architectures": ["GraniteSpeechForConditionalGeneration"], "model_type": "granite_speech",
+			"text_config": {"architectures": ["GraniteForCausalLM"], ` + speechText + speech,
+		Tensors: prefixed("language_model.", llamaAttention+llamaMLP) + heard,
+	})
+	for _, s := range [][3]string{
+		{"granite_speech_class", "GraniteSpeechForConditionalGeneration", "granite_speech"},
+		{"granite_speech_plus", "GraniteSpeechPlusForConditionalGeneration", "granite_speech_plus"},
+	} {
+		add(Spec{
+			Name:        s[0],
+			NoReference: "KeyError: '" + s[1] + "'",
+			Tokenizer:   "bpe:starcoder",
+			Config:      `{"architectures": ["` + s[1] + `"], "model_type": "` + s[2] + `", "text_config": {` + speechText + speech,
+			Tensors:     prefixed("language_model.", llamaAttention+llamaMLP) + heard,
+		})
+	}
+	add(Spec{
+		Name:      "granite_switch",
+		Tokenizer: "bpe:starcoder",
+		Config: `{"architectures": ["GraniteSwitchForCausalLM"], "adapter_names": ["a", "b"], "adapter_substitute_token_ids": [1000, 1000], "adapter_token_ids": [1001, 1002],
+			"attention_bias": false, "attention_dropout": 0.0, "attention_multiplier": 0.0078125, "auto_map": {"AutoModelForCausalLM": "modeling_granite_switch.GraniteSwitchForCausalLM"},
+			"bos_token_id": $bos, "control_token_gain": 15.0, "embedding_multiplier": 12.0, "eos_token_id": $eos, "hidden_act": "silu", "hidden_size": 64,
+			"initializer_range": 0.02, "intermediate_size": 96, "logits_scaling": 10.0, "max_lora_rank": 32, "max_position_embeddings": 131072, "model_type": "granite_switch",
+			"num_adapters": 2, "num_attention_heads": 4, "num_experts_per_tok": 8, "num_hidden_layers": 3, "num_key_value_heads": 2, "num_local_experts": 0,
+			"position_embedding_type": "rope", "residual_multiplier": 0.22, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000000,
+			"shared_intermediate_size": 96, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.57.0", "use_cache": true,
+			"vocab_size": $vocab}`,
+		Tensors: `
+			bid = num_hidden_layers-1
+			hd  = hidden_size / num_attention_heads
+			n   = num_adapters
+			r   = max_lora_rank
+			ff  = shared_intermediate_size
+			model.embed_tokens.weight                                                | vocab_size, hidden_size
+			model.norm.weight                                                        | hidden_size
+			model.adapter_token_ids                                                  | n | as I64
+			model.switch.control_to_substitute_lut                                   | vocab_size | as I64
+			model.layers.{bid}.{input,post_attention}_layernorm.weight               | hidden_size
+			model.layers.{bid}.self_attn.qkv_proj.base_layer.weight                  | (num_attention_heads+2*num_key_value_heads)*hd, hidden_size
+			model.layers.{bid}.self_attn.qkv_proj.lora_A_slices.{0,1,2}              | n, 1, r, hidden_size
+			model.layers.{bid}.self_attn.qkv_proj.lora_B_slices.0                    | n, 1, num_attention_heads*hd, r
+			model.layers.{bid}.self_attn.qkv_proj.lora_B_slices.{1,2}                | n, 1, num_key_value_heads*hd, r
+			model.layers.{bid}.self_attn.o_proj.base_layer.weight                    | hidden_size, hidden_size
+			model.layers.{bid}.self_attn.o_proj.lora_A                               | n, 1, r, hidden_size
+			model.layers.{bid}.self_attn.o_proj.lora_B                               | n, 1, hidden_size, r
+			model.layers.{bid}.shared_mlp.input_linear.base_layer.weight             | 2*ff, hidden_size
+			model.layers.{bid}.shared_mlp.input_linear.lora_A_slices.{0,1}           | n, 1, r, hidden_size
+			model.layers.{bid}.shared_mlp.input_linear.lora_B_slices.{0,1}           | n, 1, ff, r
+			model.layers.{bid}.shared_mlp.output_linear.base_layer.weight            | hidden_size, ff
+			model.layers.{bid}.shared_mlp.output_linear.lora_A                       | n, 1, r, ff
+			model.layers.{bid}.shared_mlp.output_linear.lora_B                       | n, 1, hidden_size, r
+			`,
+		Variants: []Variant{{Name: "without-gain", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"control_token_gain": null, "num_experts_per_tok": null, "num_adapters": 3}`}},
 	})
 	add(Spec{
 		Name:      "hrm_text",
