@@ -113,6 +113,7 @@ type Job struct {
 	base         *checkpoint.Dir // of an adapter, nil for a model
 	adapters     []*lora         // to be merged
 	merges       map[*precision.Weight]*merged
+	fold         *fold // nil for weights that are not folded
 	general      *general.Metadata
 	values       []*values // of tensors that become metadata
 	metadata     gguf.Metadata
@@ -234,7 +235,7 @@ func (j *Job) load(opt Options) (*hparams.Config, error) {
 
 // facts returns the view of the configuration with all that the tables ask for.
 func (j *Job) facts(view *hparams.View) (*hparams.View, error) {
-	known := hparams.Facts{Dir: j.name()}
+	known := hparams.Facts{Dir: j.name(), Folded: j.fold.names()}
 	if !j.options.VocabOnly {
 		for _, w := range j.weights {
 			known.Tensors = append(known.Tensors, w.Name)
@@ -263,7 +264,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	if err := noHadamard(j.files); err != nil {
+	if j.fold, err = readFold(j.files); err != nil {
 		return err
 	}
 	if !opt.ConfigOnly {
@@ -355,26 +356,6 @@ func (j *Job) name() string {
 	return general.DirName(j.Dir)
 }
 
-// hadamardFile says that weights were multiplied by Hadamard matrices, which has
-// to be undone at run time: the reference describes it in prism.hadamard.* keys
-// and reorders some tensors.
-const hadamardFile = "hadamard_packing.json"
-
-// noHadamard refuses a checkpoint with a hadamardFile: as in the reference, a
-// regular one.
-func noHadamard(files *checkpoint.Dir) error {
-	st, err := files.Stat(hadamardFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case !st.Mode().IsRegular():
-		return nil
-	}
-	return fault.Errorf(fault.Unsupported, "%s: weights folded with Hadamard matrices are not converted yet", hadamardFile)
-}
-
 // maxOverride is the largest file of general.* keys in bytes: the limit of a card.
 const maxOverride = 16 << 20
 
@@ -422,6 +403,10 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 	if err != nil {
 		return err
 	}
+	folds, err := j.foldPairs(config)
+	if err != nil {
+		return err
+	}
 	precisions, err := j.activations()
 	if err != nil {
 		return err
@@ -430,7 +415,7 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 	for _, part := range []gguf.Metadata{
 		early, pairs, j.general.KVs(j.counts()), kvs,
 		{{Key: gguf.KeyQuantizationVersion, Value: gguf.Uint32(gguf.QuantizationVersion)}},
-		precisions,
+		folds, precisions,
 		vocab.KVs(),
 	} {
 		for _, kv := range part {

@@ -15,6 +15,9 @@ import (
 type Facts struct {
 	Dir     string   // name of the checkpoint's directory, "" if it is unknown
 	Tensors []string // names of the checkpoint's tensors; nil if they are unknown
+	// Folded has the names of tensors whose columns were multiplied by Hadamard
+	// matrices, without "language_model.".
+	Folded map[string]bool
 
 	// Pooling is how an embedding model pools the states of its tokens: "mean",
 	// "cls" or "lasttoken"; "" for models that do not.

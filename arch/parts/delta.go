@@ -1,6 +1,8 @@
 package parts
 
 import (
+	"fmt"
+
 	"slices"
 
 	"ggforge/arch/hparams"
@@ -137,8 +139,8 @@ var (
 	// spreadColumns has the value heads in its columns.
 	spreadColumns = &table.Transform{Name: "spread-columns", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		nk, _, nv, v, err := DeltaHeads(l.View)
-		if err != nil || nk == nv {
-			return s, err
+		if err != nil || nk == nv || l.Facts.Folded[fmt.Sprintf("model.layers.%d.linear_attn.out_proj.weight", l.Bid)] {
+			return s, err // a program undoes the fold in the checkpoint's order, and reorders the activations
 		}
 		ne := s.NE()
 		if len(ne) != 2 || ne[0] != nv*v {

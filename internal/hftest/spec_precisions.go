@@ -1,6 +1,9 @@
 package hftest
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Checkpoints whose matrices are quantized: one spec for each way of storing them that
 // the reference reads.
@@ -258,4 +261,48 @@ func init() {
 			{Name: "16-bit-inputs", Seed: 5, Out: "bf16", Set: `{"weights_only": true, "quantization_config": {"quant_algo": "W4A16_NVFP4"}}`},
 			{Name: "fused", Seed: 6, Flags: []string{"--fuse-gate-up-exps"}}},
 	})
+	plain := "\n$w.weight | $out, $in\n"
+	add(Spec{
+		Name:      "hadamard",
+		Tokenizer: "spm",
+		Config:    strings.Replace(quantizedConfig("null"), `, "quantization_config": null`, "", 1),
+		Tensors:   quantized(plain),
+		Files:     map[string]string{"hadamard_packing.json": hadamard(1, "", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.down_proj")},
+		Variants:  options(Variant{Name: "fused", Seed: 5, Flags: []string{"--fuse-qkv"}}),
+	})
+	add(Spec{
+		Name:      "hadamard-tied",
+		Tokenizer: "spm",
+		Config:    strings.Replace(strings.Replace(quantizedConfig("null"), `, "quantization_config": null`, "", 1), `"tie_word_embeddings": false`, `"tie_word_embeddings": true`, 1),
+		Tensors:   quantized(plain),
+		Files: map[string]string{"hadamard_packing.json": hadamard(3, `"tied_output": true, "signs": {"96": `+signs(96)+`, "64": `+signs(64)+`},
+			"tensors": [{"name": "model.embed_tokens.weight", "axis": -1, "role": "inverse-after-lookup"}, `, "mlp.up_proj", "mlp.gate_proj", "mlp.down_proj")},
+		Variants: options(),
+	})
+}
+
+// hadamard is hadamard_packing.json for modules of the two layers; more are its members
+// besides, and begin the list of tensors if they are not empty.
+func hadamard(version int, more string, modules ...string) string {
+	mode := "explicit"
+	if more == "" {
+		mode, more = "identity", `"tensors": [`
+	}
+	var names []string
+	for _, layer := range []string{"1", "0"} {
+		for _, m := range modules {
+			names = append(names, `{"name": "model.layers.`+layer+`.`+m+`.weight", "axis": -1, "role": "fold-before-matmul"}`)
+		}
+	}
+	return fmt.Sprintf(`{"schema_version": %d, "kind": "hadamard-weight-fold", "status": "requires-matching-runtime",
+		"transform": {"name": "normalized-signed-sylvester-walsh-hadamard", "block_size": 32, "sign_mode": %q}, %s%s]}`, version, mode, more, strings.Join(names, ", "))
+}
+
+// signs is a list of n signs.
+func signs(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, []string{"1", "-1"}[i*i/3%2])
+	}
+	return "[" + strings.Join(list, ", ") + "]"
 }
