@@ -264,7 +264,10 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	if j.fold, err = readFold(j.files); err != nil {
+	if j.fold, err = readFold(j.files); err == nil && j.fold != nil && len(opt.Merge) > 0 {
+		err = fault.Errorf(fault.Unsupported, "%s: an adapter cannot be added to weights that are folded with Hadamard matrices", hadamardFile)
+	}
+	if err != nil {
 		return err
 	}
 	if !opt.ConfigOnly {
