@@ -64,8 +64,6 @@ Qwen3DSparkModel
 Qwen3TTSForConditionalGeneration
 Qwen4ExpForCausalLM
 Qwen4ExpForConditionalGeneration
-Step3p5ForCausalLM
-Step3p7ForConditionalGeneration
 UnlimitedOCRForCausalLM
 VllmD3Model
 VllmDecision2Model

@@ -64,33 +64,23 @@ func Llama3Factors(c *hparams.View) (rows.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := map[string]float64{
-		"rope_theta": 10000, "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192,
+	theta, ok, err := r.Float("rope_theta")
+	if err != nil {
+		return nil, err
 	}
-	for key := range p {
-		f, ok, err := r.Float(key)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			p[key] = f
-		}
-		if !(p[key] > 0) {
-			return nil, fault.Errorf(fault.Broken, "%s: key %q: want a positive number, found %v", hparams.ConfigFile, "rope_scaling."+key, p[key])
-		}
+	if !ok {
+		theta = 10000
 	}
-	if dim <= 0 || dim > hparams.MaxHeadDim {
-		return nil, fault.Errorf(fault.Broken, "%s: heads of %d elements, want 1 to %d", hparams.ConfigFile, dim, hparams.MaxHeadDim)
+	p, err := Llama3Settings(r)
+	if err != nil {
+		return nil, err
 	}
-	low, high := p["low_freq_factor"], p["high_freq_factor"]
-	length, factor := p["original_max_position_embeddings"], p["factor"]
+	powers, err := RopePowers(theta, dim)
+	if err != nil {
+		return nil, err
+	}
+	low, high, length, factor := p.Low, p.High, p.Length, p.Factor
 	lowWavelen, highWavelen := float32(length/low), float32(length/high)
-	exponents := make([]float32, 0, dim/2+1)
-	for i := int64(0); i < dim; i += 2 {
-		exponents = append(exponents, float32(i)/float32(dim))
-	}
-	powers := make([]float32, len(exponents))
-	torchmath.PowScalar(powers, float32(p["rope_theta"]), exponents)
 	factors := make([]float32, len(powers))
 	for i, power := range powers {
 		freq := 1 / power
@@ -108,4 +98,50 @@ func Llama3Factors(c *hparams.View) (rows.Source, error) {
 		}
 	}
 	return rows.Float32s(factors), nil
+}
+
+// Llama3 are the settings of the llama3 rope type, all positive.
+type Llama3 struct{ Factor, Low, High, Length float64 }
+
+// Llama3Settings returns the settings of an object of rope settings.
+func Llama3Settings(r hparams.Object) (p Llama3, err error) {
+	for _, s := range []struct {
+		to       *float64
+		key      string
+		standard float64
+	}{{&p.Factor, "factor", 8}, {&p.Low, "low_freq_factor", 1}, {&p.High, "high_freq_factor", 4}, {&p.Length, "original_max_position_embeddings", 8192}} {
+		f, ok, err := r.Float(s.key)
+		if err != nil {
+			return p, err
+		}
+		if !ok {
+			f = s.standard
+		}
+		if *s.to = f; !(f > 0) {
+			return p, notPositive(s.key, f)
+		}
+	}
+	return p, nil
+}
+
+func notPositive(key string, f float64) error {
+	return fault.Errorf(fault.Broken, "%s: key %q: want a positive number, found %v", hparams.ConfigFile, "rope_scaling."+key, f)
+}
+
+// RopePowers returns theta to the power of i/dim for each pair i of dim rotating
+// dimensions: the inverse frequencies, in float32 as PyTorch computes them.
+func RopePowers(theta float64, dim int64) ([]float32, error) {
+	if !(theta > 0) {
+		return nil, notPositive("rope_theta", theta)
+	}
+	if dim <= 0 || dim > hparams.MaxHeadDim {
+		return nil, fault.Errorf(fault.Broken, "%s: heads of %d elements, want 1 to %d", hparams.ConfigFile, dim, hparams.MaxHeadDim)
+	}
+	exponents := make([]float32, 0, dim/2+1)
+	for i := int64(0); i < dim; i += 2 {
+		exponents = append(exponents, float32(i)/float32(dim))
+	}
+	powers := make([]float32, len(exponents))
+	torchmath.PowScalar(powers, float32(theta), exponents)
+	return powers, nil
 }
