@@ -72,7 +72,6 @@ YoutuForCausalLM
 YoutuVLForConditionalGeneration
 `,
 	"mmproj": `
-AudioFlamingo3ForConditionalGeneration
 BailingMoeV3VLForConditionalGeneration
 ClefModel
 CogVLMForCausalLM
@@ -95,7 +94,6 @@ Glm4vMoeForConditionalGeneration
 Glm5NextForConditionalGeneration
 Glm5vForConditionalGeneration
 GlmOcrForConditionalGeneration
-GlmasrModel
 Granite4VisionForConditionalGeneration
 GraniteSpeechForConditionalGeneration
 GraniteSpeechPlusForConditionalGeneration
@@ -109,7 +107,6 @@ Lfm2AudioForConditionalGeneration
 Lfm2VlForConditionalGeneration
 LightOnOCRForConditionalGeneration
 Llama4ForConditionalGeneration
-MERaLiON2ForConditionalGeneration
 MiMoV2ForCausalLM
 MiniCPMV4_6ForConditionalGeneration
 MiniCPMV4_7ForConditionalGeneration
@@ -122,7 +119,6 @@ PaddleOCRVisionModel
 Phi4ForCausalLMV
 PocketTTSModel
 PplxDeciderModel
-Qwen2AudioForConditionalGeneration
 Qwen2_5OmniModel
 Qwen3ASRForConditionalGeneration
 Qwen3OmniMoeForConditionalGeneration
@@ -137,10 +133,8 @@ Sarashina2VisionForCausalLM
 SmolVLMForConditionalGeneration
 Step3p7ForConditionalGeneration
 StepVLForConditionalGeneration
-UltravoxModel
 UnlimitedOCRForCausalLM
 VllmD3Model
-VoxtralForConditionalGeneration
 YoutuVLForConditionalGeneration
 `,
 }

@@ -53,6 +53,7 @@ var Common = Rules{
 
 		// what sees or hears
 		"v_embd": "@vision.embedding_length", "v_ff": "@vision.feed_forward_length", "v_proj": "@vision.projection_dim", "v_patch": "@vision.patch_size",
+		"a_embd": "@audio.embedding_length", "a_ff": "@audio.feed_forward_length", "a_proj": "@audio.projection_dim",
 	},
 	Tensors: Table{
 		"token_embd": "n_embd, n_vocab", "token_embd_norm": "n_embd", "position_embd": "n_embd, n_ctx", "token_types": "n_embd, n_types",
@@ -113,6 +114,12 @@ var Common = Rules{
 		"v.blk.{bid}.ln1": "v_embd", "v.blk.{bid}.ln2": "v_embd",
 		"v.blk.{bid}.attn_q": "v_embd, v_embd", "v.blk.{bid}.attn_k": "v_embd, v_embd", "v.blk.{bid}.attn_v": "v_embd, v_embd", "v.blk.{bid}.attn_out": "v_embd, v_embd",
 		"v.blk.{bid}.ffn_up": "v_embd, v_ff", "v.blk.{bid}.ffn_gate": "v_embd, v_ff", "v.blk.{bid}.ffn_down": "v_ff, v_embd",
+
+		// what hears
+		"a.conv1d.1": "3, @audio.num_mel_bins, a_embd", "a.conv1d.2": "3, a_embd, a_embd", "a.conv1d.1.bias": "1, a_embd", "a.conv1d.2.bias": "1, a_embd",
+		"a.position_embd": "a_embd, ?positions", "a.post_ln": "a_embd", "a.blk.{bid}.ln1": "a_embd", "a.blk.{bid}.ln2": "a_embd",
+		"a.blk.{bid}.attn_q": "a_embd, a_embd", "a.blk.{bid}.attn_k": "a_embd, a_embd", "a.blk.{bid}.attn_v": "a_embd, a_embd", "a.blk.{bid}.attn_out": "a_embd, a_embd",
+		"a.blk.{bid}.ffn_up": "a_embd, a_ff", "a.blk.{bid}.ffn_down": "a_ff, a_embd",
 	},
 	Relations: []string{
 		"1 <= n_embd",

@@ -15,16 +15,17 @@ import (
 //	expr    = sum { "or" sum }               the first one whose keys are all there
 //	sum     = product { ("+" | "-") product }
 //	product = atom { ("*" | "/") atom }      integers; a quotient is rounded towards 0
-//	atom    = number | name | "@" key | "^" key | "#" key | "max" "(" expr "," expr ")" | "(" expr ")"
+//	atom    = number | name | "?" name | "@" key | "^" key | "#" key | "max" "(" expr "," expr ")" | "(" expr ")"
 //
-// A name is a row of Dims. A key is one below the architecture's name, or one that
+// A name is a row of Dims. One after "?" is a size that the metadata does not say: the
+// first tensor of the file that has it as a dimension decides for the others. A key is one below the architecture's name, or one that
 // begins with "tokenizer."; "@" is its value, or the value for the tensor's layer
 // when it is an array (true is 1, false 0), "^" the greatest value of any layer, "#" the
 // number of elements.
 
 // node is a parsed expression.
 type node struct {
-	op   string // "number", "name", "@", "^", "#", "or", "+", "-", "*", "/", "max"
+	op   string // "number", "name", "?", "@", "^", "#", "or", "+", "-", "*", "/", "max"
 	text string
 	n    int64
 	a, b *node
@@ -129,7 +130,7 @@ func (p *parser) chain(part func() *node, ops ...string) *node {
 
 func (p *parser) atom() *node {
 	switch t := p.take(); {
-	case t == "@" || t == "^" || t == "#":
+	case t == "?" || t == "@" || t == "^" || t == "#":
 		return &node{op: t, text: p.take()}
 	case t == "(":
 		n := p.expr()
@@ -164,6 +165,9 @@ func (f *file) eval(n *node, bid int64) (v int64, ok bool) {
 		return n.n, true
 	case "name":
 		return f.eval(f.dim(n.text), bid)
+	case "?":
+		v, ok = f.free[n.text]
+		return v, ok
 	case "@", "^", "#":
 		return f.key(n.text, n.op, bid)
 	case "or":

@@ -160,7 +160,7 @@ func number(s string) (n int64, ok bool) {
 // that cannot be said. An error is of kind fault.Broken and names the tensors that do
 // not fit, with the keys that decide.
 func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func(key string) string) error {
-	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*node{}, shapes: map[string][][]*node{}, values: map[string][]int64{}}
+	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*node{}, shapes: map[string][][]*node{}, values: map[string][]int64{}, free: map[string]int64{}}
 	if err := f.numbers(); err != nil {
 		return err
 	}
@@ -195,6 +195,7 @@ type file struct {
 	shapes   map[string][][]*node // by row, parsed
 	values   map[string][]int64   // of keys that are arrays
 	used     []string             // keys of the last expressions
+	free     map[string]int64     // sizes that tensors have decided
 }
 
 // dim returns the expression of a name.
@@ -281,7 +282,9 @@ func (f *file) tensor(t Tensor) error {
 		want := make([]int64, len(dims))
 		known, same := true, true
 		for i, d := range dims {
-			if want[i], ok = f.eval(d, bid); !ok {
+			if want[i], ok = f.eval(d, bid); !ok && d.op == "?" {
+				want[i] = at(t.NE, i)
+			} else if !ok {
 				known = false
 			}
 		}
@@ -289,6 +292,11 @@ func (f *file) tensor(t Tensor) error {
 			same = same && at(want, i) == at(t.NE, i) // dimensions of 1 at the end do not count
 		}
 		if known && same {
+			for i, d := range dims {
+				if d.op == "?" {
+					f.free[d.text] = want[i]
+				}
+			}
 			return nil
 		}
 		text := "dimensions that are not known"

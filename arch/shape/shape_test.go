@@ -44,6 +44,31 @@ func source(key string) string {
 	return map[string]string{"embedding_length": "hidden_size"}[key]
 }
 
+// TestFreeDimensions checks sizes that no key says: tensors must agree on them.
+func TestFreeDimensions(t *testing.T) {
+	rules := shape.Rules{Tensors: shape.Table{"up": "n_embd, ?mid", "down": "?mid, n_embd", "half": "?mid / 2, 3 | 7"}}
+	up, down := shape.Tensor{Name: "up.weight", NE: []int64{8, 20}}, func(n int64) shape.Tensor { return shape.Tensor{Name: "down.weight", NE: []int64{n, 8}} }
+	half := func(n ...int64) shape.Tensor { return shape.Tensor{Name: "half.weight", NE: n} }
+	for _, c := range []struct {
+		tensors []shape.Tensor
+		want    string
+	}{
+		{[]shape.Tensor{up, down(20)}, ""},
+		{[]shape.Tensor{up, down(24)}, "dimensions 24 x 8, want 20 x 8"},
+		{[]shape.Tensor{down(24), up}, "dimensions 8 x 20, want 8 x 24"},
+		{[]shape.Tensor{up, half(10, 3)}, ""},
+		{[]shape.Tensor{up, half(7)}, ""},
+		{[]shape.Tensor{up, half(20, 3)}, "want 10 x 3 or 7"},
+		{[]shape.Tensor{{Name: "up.bias", NE: []int64{20}}, up, down(20)}, ""},
+		{[]shape.Tensor{{Name: "up.bias", NE: []int64{21}}, up}, "want 8 x 21"},
+	} {
+		err := rules.Check("a", metadata(), c.tensors, source)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.tensors, err, c.want)
+		}
+	}
+}
+
 func TestDimensions(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -14,6 +14,7 @@ import "ggforge/arch/table"
 
 // all lists the tables; a class belongs to one of them.
 var all = []*table.Arch{
+	audioFlamingo3, glmASR, meralion2, qwen2Audio, ultravox, voxtral,
 	pixtral, qwen2VL, qwen25VL,
 }
 
