@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"errors"
 	"slices"
 
 	"ggforge/arch/hparams"
@@ -90,4 +91,97 @@ func cohere2RopeDims(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	}
 	n, err := hparams.Truncate(share * float64(hidden/heads))
 	return table.Uint32Of(n, true, err)
+}
+
+// cohere2MoE is Command A+ and North: experts after some dense layers, attention and
+// feed-forward part side by side. Source: the Cohere2Moe class of the reference's
+// converter.
+var cohere2MoE = &table.Arch{
+	Name:       "cohere2moe",
+	Classes:    []string{"Cohere2MoeForCausalLM"},
+	Body:       table.Body{Classes: []string{"Cohere2MoeModel"}, Prefix: "model."},
+	Tokenizer:  tokenizer.ClassGPT2,
+	BlockCount: parts.BlocksWithNextN,
+	Metadata: slices.Concat(parts.With(parts.CommonRows, parts.BlocksRow), []table.Row{
+		parts.FloatRow("logit_scale", "logit_scale"),
+		parts.UintRow("attention.sliding_window", "sliding_window"),
+		{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			windows, ok, err := parts.LayersOf(c, parts.Sliding)
+			if err == nil && !ok {
+				_, err = c.LayerType(0) // an error that names the key
+			}
+			return gguf.Bools(windows), len(windows) > 0, err
+		}},
+		parts.UintRow("vocab_size", "vocab_size"),
+		parts.UintRow("expert_feed_forward_length", "intermediate_size"),
+		{Key: "leading_dense_block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := cohere2Dense(c)
+			return table.Uint32Of(n, true, err)
+		}},
+		{Key: "expert_weights_norm", Type: gguf.BoolType, From: []string{"norm_topk_prob"}, Const: gguf.Bool(false)},
+		{Key: "expert_shared_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, _, err := c.Int("num_shared_experts")
+			return table.Uint32Of(n, n != 0, err)
+		}},
+		{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			n, _, err := c.Int("num_shared_experts")
+			if err != nil || n == 0 {
+				return v, false, err
+			}
+			if n < 0 || n > hparams.MaxParts {
+				return v, false, hparams.WrongType("num_shared_experts", "a number of experts", n)
+			}
+			return parts.Times(n, "intermediate_size")(c)
+		}},
+		parts.NextNSome,
+		parts.UintRow("rope.dimension_count", "head_dim"),
+		parts.NoRopeScaling,
+	}),
+	Expect: []table.Expect{parts.SiLU, parts.PlainRopeType, parts.PlainRopeFactor,
+		parts.Expect("position_embedding_type", "rope_gptj"), parts.Expect("rotary_pct", "1"),
+		parts.Expect("use_gated_activation", "true"), parts.Expect("use_parallel_block", "true"), parts.Expect("use_qk_norm", "false"),
+		parts.Expect("order_of_interleaved_layers", "local_attn_first"),
+		parts.Expect("shared_expert_combination_strategy", "average"),
+		parts.Expect("prefix_dense_sliding_window_pattern", "1"), // those layers rotate
+	},
+	Unused: slices.Concat(parts.BiasKeys, []string{"layer_switch", "layer_types", "mlp_layer_types", "first_k_dense_replace", "sliding_window_pattern", "_sliding_window_pattern",
+		"use_embedding_sharing", "use_parallel_embedding", "cache_implementation"}),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows[:1], parts.AttentionRows(table.NoBias, table.NoBias), zeroBiases,
+		parts.Only(cohere2IsDense, parts.MLPRows), parts.Only(cohere2HasExperts, parts.ExpertRows),
+		parts.Only(parts.Both(cohere2HasExperts, parts.IsSome("num_shared_experts")), parts.SharedExpertRows),
+		// what kind of layer predicts further tokens no key says
+		parts.Only(parts.NextN, slices.Concat(parts.NextNRows, parts.OptionalRows(parts.MLPRows), parts.OptionalRows(parts.ExpertRows), parts.OptionalRows(parts.SharedExpertRows)))),
+}
+
+// cohere2Dense returns the number of layers before the first that has experts.
+func cohere2Dense(c *hparams.View) (int64, error) {
+	const key = "mlp_layer_types"
+	kinds, ok, err := c.Strings(key)
+	if err != nil || !ok {
+		n, _, intErr := c.Int("first_k_dense_replace")
+		return n, errors.Join(err, intErr)
+	}
+	n := slices.IndexFunc(kinds, func(k string) bool { return k != "dense" })
+	if n < 0 {
+		return int64(len(kinds)), nil
+	}
+	if slices.Contains(kinds[n:], "dense") {
+		return 0, parts.UnsupportedPattern(key, "no dense layers after the first with experts")
+	}
+	return int64(n), nil
+}
+
+func cohere2IsDense(l table.Layer) (bool, error) {
+	n, err := cohere2Dense(l.View)
+	return l.Bid < n, err
+}
+
+// cohere2HasExperts is the condition of the model's layers with experts.
+func cohere2HasExperts(l table.Layer) (bool, error) {
+	n, err := cohere2Dense(l.View)
+	if err != nil || l.Bid < n {
+		return false, err
+	}
+	beyond, err := parts.NextN(l)
+	return !beyond, err
 }

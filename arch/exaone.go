@@ -81,6 +81,71 @@ var (
 	}
 )
 
+// exaoneMoE is K-EXAONE: experts after some dense layers. Like EXAONE 4.5 it keeps the
+// layer that predicts further tokens. Source: the ExaoneMoE class of the reference's
+// converter.
+var exaoneMoE = &table.Arch{
+	Name:       "exaone-moe",
+	Classes:    []string{"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
+	Body:       table.Body{Classes: []string{"ExaoneMoeModel"}, Prefix: "model."},
+	Tokenizer:  tokenizer.ClassGPT2,
+	Fused:      table.FusedQKV,
+	BlockCount: parts.BlocksWithNextN,
+	Metadata: slices.Concat(parts.With(exaone4.Metadata, parts.BlocksRow), []table.Row{
+		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
+		parts.UintRow("expert_shared_count", "num_shared_experts"),
+		{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			n, err := c.Require("num_shared_experts")
+			if err == nil && (n < 0 || n > hparams.MaxParts) {
+				err = hparams.WrongType("num_shared_experts", "a number of experts", n)
+			}
+			if err != nil {
+				return v, false, err
+			}
+			return parts.Times(n, "moe_intermediate_size")(c)
+		}},
+		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
+		parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
+		{Key: "leading_dense_block_count", Type: gguf.Uint32Type, From: exaoneDenseKeys, Const: gguf.Uint32(0)},
+		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := parts.NextNLayers(c)
+			return table.Uint32Of(n, true, err)
+		}},
+		parts.NoRopeScaling,
+	}),
+	// several layers would have the same projection and norms
+	Expect: []table.Expect{parts.SiLU, parts.Expect("num_nextn_predict_layers", "0", "1"), parts.Expect("topk_method", "noaux_tc"),
+		{Key: "rope_type", Values: []string{"default", "llama3"}, Rope: true}},
+	Unused: slices.Concat(exaone4.Unused, []string{"mlp_layer_types", "mtp_share_layers", "mtp_loss_scaling_factor"}),
+	Rename: parts.MTPNames,
+	Drop:   []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP}},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.Only(exaoneIsDense, parts.MLPRows),
+		parts.Only(exaoneHasExperts, slices.Concat(parts.ExpertRows, []table.TensorRow{
+			parts.CorrectionRow,
+			{HF: "model.layers.{bid}.mlp.e_score_correction_bias", Exact: true, Optional: true, GGUF: "blk.{bid}.exp_probs_b.bias"},
+		})),
+		parts.Only(parts.Both(exaoneHasExperts, parts.IsSome("num_shared_experts")), parts.SharedExpertRows),
+		parts.Only(parts.NextN, parts.NextNRows)),
+	Extra: parts.Llama3Extra,
+}
+
+var exaoneDenseKeys = []string{"first_k_dense_replace", "first_last_k_dense_replace"}
+
+// exaoneIsDense is the condition of the first layers, and of those that predict
+// further tokens.
+func exaoneIsDense(l table.Layer) (bool, error) {
+	n, _, err := l.Int(exaoneDenseKeys...)
+	if err != nil || l.Bid < n {
+		return err == nil, err
+	}
+	return parts.NextN(l)
+}
+
+func exaoneHasExperts(l table.Layer) (bool, error) {
+	dense, err := exaoneIsDense(l)
+	return !dense, err
+}
+
 // exaone4Pattern writes which layers see a window only. The config has it as a list
 // of layers, as letters to be repeated, or as the distance of layers that see
 // everything.

@@ -49,6 +49,74 @@ var hunyuanDense = &table.Arch{
 	}),
 }
 
+// hunyuanVL is the language model of HunyuanOCR and others that see, whose positions
+// have up to four axes. Source: the HunyuanVLText class of the reference's converter.
+var hunyuanVL = &table.Arch{
+	Name:         "hunyuan_vl",
+	Shapes:       hunyuanDense.Shapes,
+	Classes:      []string{"HunYuanVLForConditionalGeneration"},
+	Tokenizer:    tokenizer.ClassHunYuan,
+	Fused:        table.FusedQKV,
+	RopeSections: true,
+	Metadata: slices.Concat(parts.With(hunyuanDense.Metadata[:len(parts.CommonRows)], table.Row{Key: "rope.scaling.type", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		if axes, err := hunyuanAxes(c); err != nil || axes {
+			return v, false, err
+		}
+		return parts.DynamicAsNone.Derive(c)
+	}}), ifAxes(false, hunyuanDense.Metadata[len(parts.CommonRows):]), ifAxes(true, []table.Row{
+		{Key: "rope.freq_base", Derive: parts.RopeTheta},
+		{Key: "rope.scaling.type", Const: gguf.String("none")},
+		{Key: "rope.scaling.factor", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			f, ok, err := c.Rope().Float("factor")
+			if !ok {
+				f = 1
+			}
+			return table.Float32Of(f, true, err)
+		}},
+		{Key: "rope.scaling.alpha", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			f, err := c.Rope().RequireFloat("alpha")
+			return table.Float32Of(f, true, err)
+		}},
+		parts.UintRow("rope.scaling.original_context_length", "max_position_embeddings"),
+		parts.UintRow("context_length", "max_position_embeddings"),
+		{Key: "rope.dimension_sections", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			list, ok, err := c.Rope().Ints("xdrope_section", "mrope_section")
+			if err == nil && (!ok || len(list) != 4) {
+				err = fault.Errorf(fault.Broken, "%s: rope setting \"xdrope_section\": want four numbers, found %v", c.FileName(), list)
+			}
+			if err != nil {
+				return v, false, err
+			}
+			return parts.PerLayer(list, nil)
+		}},
+	})),
+	Expect:  hunyuanDense.Expect,
+	Unused:  slices.Concat(hunyuanDense.Unused, []string{"rope_scaling.mscale", "rope_scaling.mscale_all_dim", "img_end_id", "img_start_id", "image_start_token_id", "image_end_token_id", "image_newline_token_id", "video_start_id", "video_end_id", "video_token_id"}),
+	Drop:    hunyuanDense.Drop,
+	Tensors: hunyuanDense.Tensors,
+}
+
+// hunyuanAxes reports whether positions have axes; newer versions of the transformers
+// library call the type dynamic, too.
+func hunyuanAxes(c *hparams.View) (bool, error) {
+	s, _, err := c.RopeScaling()
+	return s == "xdrope" || s == "dynamic" && c.Rope().Has("mrope_section"), err
+}
+
+// ifAxes returns rows for models whose positions have axes, or for the others.
+func ifAxes(want bool, list []table.Row) []table.Row {
+	list = slices.Clone(list)
+	for i, r := range list {
+		list[i] = table.Row{Key: r.Key, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			if axes, err := hunyuanAxes(c); err != nil || axes != want {
+				return v, false, err
+			}
+			return r.Value(c)
+		}}
+	}
+	return list
+}
+
 // hunyuanLength is the context length with dynamic rope.
 const hunyuanLength = 256 << 10
 

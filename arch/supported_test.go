@@ -14,7 +14,6 @@ BailingMoeV3ForCausalLM
 BailingMoeV3VLForConditionalGeneration
 BambaForCausalLM
 ClefModel
-Cohere2MoeForCausalLM
 D1Model
 D1OmniModel
 DFlash2DraftModel
@@ -30,13 +29,10 @@ Dots3NoteTextForCausalLM
 Eagle3DraftModel
 Eagle3LlamaForCausalLM
 Eagle3Speculator
-ExaoneMoEForCausalLM
-ExaoneMoeForCausalLM
 Gemma4DSparkModel
 Glm5NextForConditionalGeneration
 HYV3ForCausalLM
 HYV4ForCausalLM
-HunYuanVLForConditionalGeneration
 KevModel
 KimiK25ForConditionalGeneration
 KimiK3ForConditionalGeneration

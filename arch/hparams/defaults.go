@@ -114,6 +114,9 @@ var derived = map[string]func(values) (any, error){
 	"gemma3n_text.layer_types":                 gemma3nLayerTypes,
 	"gemma3n_text.intermediate_size":           func(values) (any, error) { return int64(16384), nil },
 	"gemma3n_text.activation_sparsity_pattern": gemma3nSparsity,
+	"exaone_moe.layer_types":                   exaone4LayerTypes,
+	"cohere2_moe.layer_types":                  cohere2LayerTypes,
+	"cohere2_moe.mlp_layer_types":              cohere2MLPTypes,
 	"gemma4_text.layer_types":                  gemma4LayerTypes,
 	"gemma4_unified_text.layer_types":          gemma4LayerTypes,
 }

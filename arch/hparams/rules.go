@@ -173,6 +173,55 @@ func lfm2LayerTypes(v values) (any, error) {
 	})
 }
 
+// cohere2LayerTypes is the default of layer_types: of the dense layers, and of those
+// after them, each one of a distance sees everything.
+func cohere2LayerTypes(v values) (any, error) {
+	dense, err := cohere2Dense(v)
+	if err != nil {
+		return nil, err
+	}
+	first, err := v.int("prefix_dense_sliding_window_pattern")
+	if err != nil {
+		return nil, err
+	}
+	rest, err := v.int("sliding_window_pattern")
+	if err == nil && min(first, rest) < 1 {
+		err = WrongType("sliding_window_pattern", "a positive number", min(first, rest))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return kinds(v, func(bid int64) string {
+		distance := first
+		if bid >= dense {
+			bid, distance = bid-dense, rest
+		}
+		if (bid+1)%distance == 0 {
+			return "full_attention"
+		}
+		return "sliding_attention"
+	})
+}
+
+// cohere2MLPTypes is the default of mlp_layer_types.
+func cohere2MLPTypes(v values) (any, error) {
+	dense, err := cohere2Dense(v)
+	if err != nil {
+		return nil, err
+	}
+	return kinds(v, func(bid int64) string {
+		if bid < dense {
+			return "dense"
+		}
+		return "sparse"
+	})
+}
+
+func cohere2Dense(v values) (int64, error) {
+	n, _, err := Object{values: v}.Int("first_k_dense_replace")
+	return n, err
+}
+
 // gemma3nLayerTypes is the default of layer_types: each fifth layer sees everything.
 func gemma3nLayerTypes(v values) (any, error) {
 	return kinds(v, func(bid int64) string {

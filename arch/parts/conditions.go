@@ -46,6 +46,14 @@ func IsTrue(key string) table.Cond {
 	}
 }
 
+// IsSome is the condition that a number is there and not 0.
+func IsSome(key string) table.Cond {
+	return func(l table.Layer) (bool, error) {
+		n, _, err := l.Int(key)
+		return n != 0, err
+	}
+}
+
 // DenseFirst is the condition of layers before the first that has experts. Without
 // experts all layers are dense.
 func DenseFirst(l table.Layer) (bool, error) {
