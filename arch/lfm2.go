@@ -30,8 +30,8 @@ var (
 			parts.UintRow("shortconv.l_cache", "conv_L_cache"),
 		}),
 		Expect: []table.Expect{parts.Expect("conv_bias", "false")},
-		Unused: []string{"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale", "block_use_swiglu", "block_use_xavier_init", "conv_dim",
-			"conv_dim_out", "conv_use_xavier_init", "full_attn_idxs", "intermediate_size", "num_heads", "use_pos_enc", "theta", "tie_embedding"},
+		Unused: slices.Concat(parts.TowerKeys, lfm2Tower, []string{"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale", "block_use_swiglu", "block_use_xavier_init", "conv_dim",
+			"conv_dim_out", "conv_use_xavier_init", "full_attn_idxs", "intermediate_size", "num_heads", "use_pos_enc", "theta", "tie_embedding"}),
 		Rename: []table.Rename{{Prefix: "lfm.", With: "model."}}, // inside LFM2-Audio
 		Drop: []table.Drop{
 			{Prefix: "depthformer.", Why: table.OtherPart}, {Prefix: "depth_embedding", Why: table.OtherPart}, {Prefix: "depth_linear.", Why: table.OtherPart},
@@ -68,8 +68,45 @@ var (
 		},
 		Tensors: lfm2.Tensors,
 	}
+	// lfm2Audio is what makes sound of the codes of LFM2.5-Audio, of which the spectrum
+	// comes out of a layer behind an LFM2.
+	lfm2Audio = &table.Arch{
+		Name:      "lfm2",
+		Shapes:    lfm2Shapes,
+		Classes:   []string{"Lfm25AudioTokenizer"},
+		Tokenizer: tokenizer.ClassNone,
+		Fused:     table.FusedQKV,
+		Metadata: slices.Concat(lfm2.Metadata, []table.Row{
+			parts.UintRow("attention.sliding_window", "sliding_window"),
+			parts.UintRow("embedding_length_out", "output_size"),
+		}),
+		Expect: lfm2.Expect,
+		Unused: lfm2.Unused,
+		Rename: lfm2.Rename,
+		Drop: []table.Drop{
+			{Prefix: "istft.window", Why: table.Silent}, // every program computes it
+			{Prefix: "emb.emb", Why: "of the embedding of codes, which is part of the file for sound"},
+		},
+		Tensors: slices.Concat([]table.TensorRow{{HF: "lin", GGUF: "dense_2", Bias: table.MayBias}}, lfm2.Tensors),
+	}
+	// d1 is Liquid AI's d1, an LFM2-VL that decides between options by the logits of
+	// their labels.
+	d1 = &table.Arch{
+		Name:      "lfm2",
+		Shapes:    lfm2Shapes,
+		Classes:   []string{hparams.D1},
+		Tokenizer: tokenizer.ClassD1,
+		Fused:     table.FusedQKV,
+		Metadata:  slices.Concat(lfm2.Metadata, []table.Row{{Key: "decision.type", Const: gguf.String("lfm2-d1")}}),
+		Expect:    lfm2.Expect,
+		Unused:    lfm2.Unused,
+		Tensors:   lfm2.Tensors,
+	}
+	// lfm2Tower are keys about the part for pictures of LFM2-VL.
+	lfm2Tower = []string{"do_image_splitting", "downsample_factor", "encoder_patch_size", "max_image_tokens", "max_num_patches", "max_pixels_tolerance", "max_tiles",
+		"min_image_tokens", "min_tiles", "projector_hidden_size", "projector_use_layernorm", "tile_size", "use_image_special_tokens", "use_thumbnail"}
 	// lfm2Shapes: the dense module is as wide as the model.
-	lfm2Shapes = shape.Rules{Tensors: shape.Table{"dense_2": "n_embd, @embedding_length_out"}}
+	lfm2Shapes = shape.Rules{Tensors: shape.Table{"dense_2": "n_embd, @embedding_length_out", "dense_2.bias": "@embedding_length_out"}}
 	lfm2moe    = &table.Arch{
 		Name:      "lfm2moe",
 		Classes:   []string{"Lfm2MoeForCausalLM"},
@@ -108,7 +145,7 @@ var (
 		{HF: "model.layers.{bid}.conv.conv", GGUF: "blk.{bid}.shortconv.conv", Transform: parts.SqueezeKernel},
 		{HF: "model.layers.{bid}.conv.in_proj", GGUF: "blk.{bid}.shortconv.in_proj"},
 		{HF: "model.layers.{bid}.conv.out_proj", GGUF: "blk.{bid}.shortconv.out_proj"},
-	}), parts.Only(parts.LayerTypeIs("full_attention"), []table.TensorRow{
+	}), parts.Only(parts.Not(parts.LayerTypeIs("conv")), []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q"},
 		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k"},
 		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v"},

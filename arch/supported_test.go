@@ -14,7 +14,6 @@ BailingMoeV3ForCausalLM
 BailingMoeV3VLForConditionalGeneration
 BambaForCausalLM
 ClefModel
-D1Model
 D1OmniModel
 DFlash2DraftModel
 DFlashDraftModel
@@ -40,7 +39,6 @@ KimiLinearForCausalLM
 KimiLinearModel
 KimiVLForConditionalGeneration
 LevModel
-Lfm25AudioTokenizer
 Lfm2DSparkDraftModel
 LiLiCorrDraftModel
 LingDSparkModel

@@ -61,6 +61,8 @@ const (
 	ClassRefact        Class = "refact"      // refact.py RefactModel
 	ClassMiniMax       Class = "minimax"     // minimax.py MiniMaxText01Model
 	ClassLaguna        Class = "laguna"      // laguna.py LagunaModel
+	ClassNone          Class = "none"        // base.py _set_vocab_none, for models without text
+	ClassD1            Class = "d1"          // lfm2.py D1Model
 	ClassQwen3ASR      Class = "qwen3-asr"   // qwen3vl.py Qwen3ASRTextModel
 	ClassQwen3Omni     Class = "qwen3-omni"  // qwen3vl.py Qwen3OmniMoeTextModel
 	ClassKimiLinear    Class = "kimi-linear" // kimi_linear.py KimiLinearModel

@@ -70,6 +70,8 @@ var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassQwen:          loadQwen,
 	ClassDeepSeek2:     loadDeepSeek2,
 	ClassKimiLinear:    loadKimiLinear,
+	ClassNone:          loadNone,
+	ClassD1:            loadD1,
 	ClassQwen3ASR:      loadQwen3ASR,
 	ClassQwen3Omni:     loadQwen3Omni,
 }

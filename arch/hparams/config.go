@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 
 	"ggforge/fault"
 	"ggforge/internal/pyjson"
@@ -193,6 +194,9 @@ func (c *Config) textConfigOf(root map[string]any) (map[string]any, error) {
 var rootClasses = []string{"StepVLForConditionalGeneration", "Sarashina2VisionForCausalLM", "Exaone4_5_ForConditionalGeneration",
 	"Step3p7ForConditionalGeneration", "KimiK3ForConditionalGeneration"}
 
+// D1 is the class of models whose config.json names it only as the code to load.
+const D1 = "D1Model"
+
 // findClass returns the class that the file names: that of its language model if
 // that has one, "" for none.
 func (c *Config) findClass() (class string, err error) {
@@ -211,6 +215,11 @@ func (c *Config) findClass() (class string, err error) {
 		return class, nil
 	}
 	inner, err := firstClass(text)
+	if auto, ok := c.Raw["auto_map"].(map[string]any); ok && text != nil {
+		if model, _ := auto["AutoModel"].(string); strings.HasSuffix(model, "."+D1) {
+			return D1, err
+		}
+	}
 	return cmp.Or(inner, class), err
 }
 

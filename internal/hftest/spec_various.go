@@ -288,6 +288,32 @@ func init() {
 		Config:    lfm2As("Lfm2BidirectionalForMaskedLM"),
 		Tensors:   prefixed("lfm2.", bare(lfm2.Tensors)),
 	})
+	add(Spec{
+		Name:      "lfm25_audio",
+		Tokenizer: "none",
+		Config: strings.Replace(strings.Replace(lfm2As("Lfm25AudioTokenizer"), `"conv", "conv", "full_attention"`, `"conv", "sliding_attention", "conv"`, 1),
+			`"vocab_size": 1024}`, `"output_size": 96, "sliding_window": 30, "vocab_size": 1024}`, 1),
+		Tensors: prefixed("lfm.", bare(strings.ReplaceAll(lfm2.Tensors, "full_attention", "sliding_attention"))) + `
+			lin.weight       | output_size, hidden_size
+			lin.bias         | output_size
+			emb.emb.weight   | 128, hidden_size
+			istft.window     | 64 | as F32
+			`,
+	})
+	add(Spec{
+		Name:      "d1",
+		Tokenizer: lfm2.Tokenizer,
+		Config: `{"architectures": ["Lfm2VlForConditionalGeneration"], "auto_map": {"AutoModel": "modeling_d1.D1Model"}, "do_image_splitting": true, "downsample_factor": 2,
+			"dtype": "bfloat16", "encoder_patch_size": 16, "image_token_id": 1000, "max_image_tokens": 256, "max_num_patches": 1024, "max_pixels_tolerance": 2.0, "max_tiles": 10,
+			"min_image_tokens": 64, "min_tiles": 2, "model_type": "lfm2_vl", "projector_bias": true, "projector_hidden_act": "gelu", "projector_hidden_size": 64,
+			"projector_use_layernorm": true, "text_config": ` + lfm2As("Lfm2ForCausalLM") + `, "tile_size": 512, "transformers_version": "4.57.0",
+			"use_image_special_tokens": true, "use_thumbnail": true, "vision_config": {"attention_dropout": 0.0, "hidden_size": 32, "intermediate_size": 64,
+				"model_type": "siglip2_vision_model", "num_attention_heads": 2, "num_hidden_layers": 1, "num_patches": 16, "patch_size": 16}}`,
+		Tensors: prefixed("model.language_model.", bare(lfm2.Tensors)) + `
+			model.vision_tower.vision_model.embeddings.patch_embedding.weight     | 32, 768
+			model.multi_modal_projector.linear_{1,2}.{weight,bias}                | 64
+			`,
+	})
 	const speech = `"audio_token_index": 1000, "downsample_rate": 5, "encoder_config": {"hidden_dim": 32, "model_type": "granite_speech_encoder", "num_layers": 1},
 			"has_lora_adapter": false, "initializer_range": 0.02, "projector_config": {"hidden_size": 32, "model_type": "blip_2_qformer", "num_hidden_layers": 1},
 			"tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.52.0.dev0", "window_size": 15}`

@@ -1,0 +1,49 @@
+package tokenizer
+
+import "ggforge/gguf"
+
+// Models that decide between options have a template "systemone" of what they are
+// asked. The texts are those that the models were trained with, as the reference
+// writes them.
+
+// loadNone follows _set_vocab_none (conversion/base.py).
+func loadNone(_ *files, v *Vocab, _ Options) error {
+	v.Model = "none"
+	v.kvs.Set(keyModel, gguf.String(v.Model))
+	return nil
+}
+
+// loadD1 follows D1Model (conversion/lfm2.py).
+func loadD1(f *files, v *Vocab, opt Options) error {
+	if err := loadGPT2(f, v, opt); err != nil {
+		return err
+	}
+	v.writeSystemOne(d1Template)
+	return nil
+}
+
+// writeSystemOne adds the template, the only one with a name.
+func (v *Vocab) writeSystemOne(template string) {
+	const name = "systemone"
+	v.kvs.Set(keyChatTemplateDot+name, gguf.String(template))
+	v.kvs.Set(keyChatTemplates, gguf.Strings([]string{name}))
+}
+
+// textOrJSON is the expression of a value that is shown as it is if it is text.
+func textOrJSON(value string) string {
+	return "{{ " + value + " if " + value + " is string else " + value + " | tojson }}"
+}
+
+var d1Template = func() string {
+	description := textOrJSON("o.description")
+	choice := `{{ '\n\nOptions:\n' }}{% for o in options %}{{ o.label }} {% if o.description %}` + description + `{% else %}{{ o.key | replace('_', ' ') }}{% endif %}` +
+		`{% if not loop.last %}{{ '\n' }}{% endif %}{% endfor %}{{ '\n\nReply with the option code only.' }}`
+	yesNo := `{% set ns = namespace(criteria=false) %}{% for o in options %}{% if o.description is not none %}{% set ns.criteria = true %}{% endif %}{% endfor %}` +
+		`{% if ns.criteria %}{% for o in options %}{{ '\nYes: ' if o.key == 'true' else '\nNo: ' }}{% if o.description is none %}None{% else %}` + description +
+		`{% endif %}{% endfor %}{% endif %}{{ '\n\nReply with yes or no only.' }}`
+	score := `{{ '\n\n' }}{% for o in options %}{{ o.key }} ` + description + `{{ '\n' }}{% endfor %}{{ '\nReply with a single digit 0-' }}{{ options | length - 1 }}{{ ' only.' }}`
+	return "<|startoftext|><|im_start|>user\n" +
+		`{% for image in images %}{{ image }}{% endfor %}{% if state is not none %}{% if state is string %}{{ state }}{% else %}{{ state | tojson(indent=2) }}{% endif %}` +
+		`{{ '\n\n\nQUESTION:\n' }}{% endif %}` + textOrJSON("instructions") +
+		`{% if type == 'choice' %}` + choice + `{% elif type == 'noul' %}` + yesNo + `{% else %}` + score + `{% endif %}{{ '<|im_end|>\n<|im_start|>assistant\n' }}`
+}()
