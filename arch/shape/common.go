@@ -54,6 +54,8 @@ var Common = Rules{
 		// what sees or hears
 		"v_embd": "@vision.embedding_length", "v_ff": "@vision.feed_forward_length", "v_proj": "@vision.projection_dim", "v_patch": "@vision.patch_size",
 		"a_embd": "@audio.embedding_length", "a_ff": "@audio.feed_forward_length", "a_proj": "@audio.projection_dim",
+		"v_grid": "@vision.image_size / v_patch", "v_merged": "v_embd * @vision.spatial_merge_size * @vision.spatial_merge_size",
+		"v_shuffled": "v_embd * @vision.projector.scale_factor * @vision.projector.scale_factor",
 	},
 	Tensors: Table{
 		"token_embd": "n_embd, n_vocab", "token_embd_norm": "n_embd", "position_embd": "n_embd, n_ctx", "token_types": "n_embd, n_types",
@@ -109,10 +111,13 @@ var Common = Rules{
 		"channel_mix_lerp_k": "n_embd", "channel_mix_lerp_r": "n_embd",
 
 		// what sees
-		"v.patch_embd": "v_patch, v_patch, 3, v_embd", "v.patch_embd.weight.{bid}": "v_patch, v_patch, 3, v_embd",
+		"v.patch_embd": "v_patch, v_patch, 3, v_embd", "v.patch_embd.weight.{bid}": "v_patch, v_patch, 3, v_embd", "v.patch_embd.bias": "v_embd",
+		"v.class_embd": "v_embd", "v.position_embd": "v_embd, v_grid * v_grid",
 		"v.pre_ln": "v_embd", "v.post_ln": "v_embd",
 		"v.blk.{bid}.ln1": "v_embd", "v.blk.{bid}.ln2": "v_embd",
 		"v.blk.{bid}.attn_q": "v_embd, v_embd", "v.blk.{bid}.attn_k": "v_embd, v_embd", "v.blk.{bid}.attn_v": "v_embd, v_embd", "v.blk.{bid}.attn_out": "v_embd, v_embd",
+		"v.blk.{bid}.attn_q_norm": "v_embd / @vision.attention.head_count", "v.blk.{bid}.attn_k_norm": "v_embd / @vision.attention.head_count",
+		"v.blk.{bid}.attn_qkv": "v_embd, 3 * v_embd", "v.blk.{bid}.ls1": "v_embd", "v.blk.{bid}.ls2": "v_embd",
 		"v.blk.{bid}.ffn_up": "v_embd, v_ff", "v.blk.{bid}.ffn_gate": "v_embd, v_ff", "v.blk.{bid}.ffn_down": "v_ff, v_embd",
 
 		// what hears

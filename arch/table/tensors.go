@@ -152,6 +152,8 @@ type Rename struct {
 	Beyond bool
 	// From is the number that the layer 0 after Prefix gets, instead of that.
 	From func(*hparams.View) (int64, error)
+	// Number makes the {bid} of With from the number after Prefix.
+	Number func(c *hparams.View, n int64) (int64, error)
 }
 
 // Drop leaves out tensors of the checkpoint by a prefix of their names, after
@@ -598,6 +600,11 @@ func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical,
 
 // rename returns the new name of a tensor of which after follows the prefix.
 func (r Rename) rename(c *hparams.View, after string) (string, error) {
+	if number, rest, ok := strings.Cut(after, "."); r.Number != nil && ok && isNumber(number) {
+		n, _ := strconv.ParseInt(number, 10, 64)
+		n, err := r.Number(c, n)
+		return strings.ReplaceAll(r.With, "{bid}", strconv.FormatInt(n, 10)) + rest, err
+	}
 	from := r.From
 	switch {
 	case from != nil:

@@ -173,6 +173,97 @@ func third(i int64) *table.Transform {
 	}}
 }
 
+// siglip are the tensors of a SigLIP or a CLIP model under names that begin with p;
+// embedding is the type of its embeddings.
+func siglip(p string, embedding table.TypeOf) []table.TensorRow {
+	l, g := p+"encoder.layers.{bid}.", "v.blk.{bid}."
+	return []table.TensorRow{
+		{HF: p + "embeddings.patch_embedding", GGUF: "v.patch_embd", Bias: table.NeedBias, Type: embedding},
+		{HF: p + "embeddings.position_embedding", GGUF: "v.position_embd"},
+		{HF: l + "layer_norm1", GGUF: g + "ln1", Bias: table.NeedBias},
+		{HF: l + "layer_norm2", GGUF: g + "ln2", Bias: table.NeedBias},
+		{HF: l + "self_attn.q_proj", GGUF: g + "attn_q", Bias: table.NeedBias},
+		{HF: l + "self_attn.k_proj", GGUF: g + "attn_k", Bias: table.NeedBias},
+		{HF: l + "self_attn.v_proj", GGUF: g + "attn_v", Bias: table.NeedBias},
+		{HF: l + "self_attn.out_proj", GGUF: g + "attn_out", Bias: table.NeedBias},
+		{HF: l + "mlp.fc1", GGUF: g + "ffn_up", Bias: table.NeedBias},
+		{HF: l + "mlp.fc2", GGUF: g + "ffn_down", Bias: table.NeedBias},
+		{HF: p + "post_layernorm", GGUF: "v.post_ln", Bias: table.NeedBias},
+	}
+}
+
+// actOf expects the activation function of a part.
+func actOf(in table.In, values ...string) table.Expect {
+	return table.Expect{Key: "hidden_act", In: in, Values: values}
+}
+
+// epsOf is the row of the epsilon of norms, of a key of the part that sees; without the
+// key it is other, 0 for an error.
+func epsOf(key string, other float32) table.Row {
+	r := table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{key}}
+	if r.Required = other == 0; !r.Required {
+		r.Const = gguf.Float32(other)
+	}
+	return r
+}
+
+// uint32Row is a row of a number in a part; other is for a part without it, 0 for no row.
+func uint32Row(key string, in table.In, from string, other uint32) table.Row {
+	r := table.Row{Key: key, Type: gguf.Uint32Type, In: in, From: []string{from}}
+	if other != 0 {
+		r.Const = gguf.Uint32(other)
+	}
+	return r
+}
+
+// required is a row without which there is no file.
+func required(r table.Row) table.Row {
+	r.Required = true
+	return r
+}
+
+// intOr is a number that is not negative, n where the key is absent.
+func intOr(o hparams.Object, key string, n int64) (int64, error) {
+	v, ok, err := o.Int(key)
+	if !ok {
+		v = n
+	}
+	if err == nil && v < 0 {
+		err = fault.Errorf(fault.Broken, "%s: key %q: %d, want a size", o.FileName(), o.Names([]string{key})[0], v)
+	}
+	return v, err
+}
+
+// reciprocal returns what is left of 1 divided by a ratio, rounded down.
+func reciprocal(in table.In, key string) table.Derive {
+	return func(c *hparams.View) (gguf.Value, bool, error) {
+		o := c.Object
+		if in != nil {
+			o = in(c)
+		}
+		f, err := o.RequireFloat(key)
+		if err == nil && !(f > 1e-6 && f <= 1) {
+			err = fault.Errorf(fault.Broken, "%s: key %q: %v, want a ratio up to 1", o.FileName(), o.Names([]string{key})[0], f)
+		}
+		if err != nil {
+			return gguf.Value{}, false, err
+		}
+		return table.Uint32Of(int64(1/f), true, nil)
+	}
+}
+
+// inText is the configuration of the language model.
+func inText(c *hparams.View) hparams.Object { return c.Sub("text_config") }
+
+// saved renames what the transformers library saves below "model.".
+func saved(prefixes ...string) []table.Rename {
+	var list []table.Rename
+	for _, p := range prefixes {
+		list = append(list, table.Rename{Prefix: "model." + p, With: p})
+	}
+	return list
+}
+
 // qkvThirds are the places of the parts of a joined projection.
 var qkvThirds = []table.Part{
 	{GGUF: "v.blk.{bid}.attn_q", Transform: third(0)}, {GGUF: "v.blk.{bid}.attn_k", Transform: third(1)}, {GGUF: "v.blk.{bid}.attn_v", Transform: third(2)},

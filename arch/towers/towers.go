@@ -14,8 +14,10 @@ import "ggforge/arch/table"
 
 // all lists the tables; a class belongs to one of them.
 var all = []*table.Arch{
+	pixtral, qwen2VL, qwen25VL, qwen3VL, pplxDecider, vllmD3,
+	gemma3, idefics3, internVL, llama4,
+
 	audioFlamingo3, glmASR, meralion2, qwen2Audio, ultravox, voxtral,
-	pixtral, qwen2VL, qwen25VL,
 }
 
 // All returns the tables of all towers.
