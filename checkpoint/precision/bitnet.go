@@ -26,19 +26,20 @@ func ternary(parts []*Tensor, _ Settings) (rows.Source, error) {
 		if err != nil {
 			return err
 		}
-		var values [4]float32
-		for c := range values {
-			values[c] = float32(c-1) / f
-		}
+		values := (*[256]float32)(sized(&s.table, 256)) // of whole bytes, for the rows of a part
+		was := int64(-1)
 		for r := a; r < b; r++ {
 			raw, err := codes.bytes(&s.raw, r%part*width, (r%part+1)*width)
 			if err != nil {
 				return err
 			}
-			shift := r / part * 2
-			for i, c := range raw {
-				put(out, i, values[c>>shift&3])
+			if r/part != was {
+				was = r / part
+				for c := range values {
+					values[c] = float32(c>>(2*was)&3-1) / f
+				}
 			}
+			look(out[:4*width], raw, values)
 			out = out[4*width:]
 		}
 		return nil

@@ -126,10 +126,10 @@ type fourBitRows struct {
 	values         []float32
 	nestedValues   []float32
 	offset         float32
-	width          int64 // of a row
-	block          int64 // elements
-	nestedBlock    int64 // magnitudes
-	round          func(float32) float32
+	width          int64  // of a row
+	block          int64  // elements
+	nestedBlock    int64  // magnitudes
+	dtype          string // that W is rounded to, as PyTorch calls it
 }
 
 // rounds are the ways of rounding to a type, by its name in PyTorch.
@@ -177,9 +177,9 @@ func (w *fourBitRows) state(t, nested, nestedValues *Tensor) (shape []int64, err
 	if w.block, err = size("blocksize"); err != nil {
 		return nil, err
 	}
-	name, _ := m.Get("dtype").(string)
-	if w.round = rounds[name]; w.round == nil {
-		return nil, fault.Errorf(fault.Unsupported, "dtype is %q, want float32, float16 or bfloat16", name)
+	w.dtype, _ = m.Get("dtype").(string)
+	if rounds[w.dtype] == nil {
+		return nil, fault.Errorf(fault.Unsupported, "dtype is %q, want float32, float16 or bfloat16", w.dtype)
 	}
 	list, _ := m.Get("shape").([]any)
 	for _, d := range list {
@@ -229,6 +229,25 @@ func (w *fourBitRows) magnitudes(s *scratch, dst []float32, at int64) error {
 	return nil
 }
 
+// fill sets the values of the codes of a block.
+func (w *fourBitRows) fill(table *[16]float32, f float32) {
+	values := (*[16]float32)(w.values)
+	switch w.dtype { // calls of a function take longer than the rest
+	case "bfloat16":
+		for c, v := range values {
+			table[c] = half.FromBF16(half.ToBF16(v * f))
+		}
+	case "float16":
+		for c, v := range values {
+			table[c] = half.RoundF16(v * f)
+		}
+	default:
+		for c, v := range values {
+			table[c] = v * f
+		}
+	}
+}
+
 func (w *fourBitRows) rows(s *scratch, out []byte, a, b int64) error {
 	from, end := a*w.width, b*w.width // elements
 	codes, err := w.codes.bytes(&s.raw, from/2, ceil(end, 2))
@@ -242,9 +261,7 @@ func (w *fourBitRows) rows(s *scratch, out []byte, a, b int64) error {
 	}
 	var table [16]float32
 	for i, f := range largest {
-		for c, v := range w.values {
-			table[c] = w.round(v * f)
-		}
+		w.fill(&table, f)
 		e := max(from, (first+int64(i))*w.block)
 		to := min(end, (first+int64(i)+1)*w.block)
 		if e%2 == 1 { // the second code of a byte

@@ -57,6 +57,7 @@ func gptq(parts []*Tensor, settings Settings) (rows.Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.bits = bits
 	format, ok, err := settings.String("checkpoint_format")
 	if err != nil {
 		return nil, err
@@ -171,23 +172,26 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	// strip fills f with the codes of outputs [a, b), which are in the words from a/8 on
-	strip := func(s *scratch, t *Tensor, a, b int64, f func(row, o int64, code byte)) error {
-		first, end := a/8, ceil(b, 8)
-		words := sized(&s.words, end-first)
-		for r := range t.Shape[0] {
-			if err := t.words(s, words, r*t.Shape[1]+first); err != nil {
-				return err
+	g.bits = 4
+	// strip fills dst with the codes of outputs [a, b), which are in the words from a/8
+	// on, one output after the other
+	strip := func(s *scratch, t *Tensor, dst []byte, a, b int64) error {
+		height, first := t.Shape[0], a/8
+		words := sized(&s.words, (ceil(b, 8)-first)*height)
+		if err := t.columns(s, words, first, ceil(b, 8)); err != nil {
+			return err
+		}
+		for o := a; o < b; o++ {
+			column, shift := words[(o/8-first)*height:][:height], 4*awqOrder[o%8]
+			to := dst[:len(column)]
+			for i, w := range column {
+				to[i] = byte(w>>(shift&31)) & 15
 			}
-			for o := a; o < b; o++ {
-				f(r, o-a, byte(words[o/8-first]>>(4*awqOrder[o%8]))&15)
-			}
+			dst = dst[height:]
 		}
 		return nil
 	}
-	g.codes = func(s *scratch, dst []byte, a, b int64) error {
-		return strip(s, qweight, a, b, func(i, o int64, c byte) { dst[o*g.in+i] = c })
-	}
+	g.codes = func(s *scratch, dst []byte, a, b int64) error { return strip(s, qweight, dst, a, b) }
 	g.meta = func(s *scratch, scale, zero []float32, a, b int64) error {
 		row := sized(&s.table, b-a)
 		for k := range g.groups {
@@ -198,7 +202,14 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 				scale[int64(o)*g.groups+k] = f
 			}
 		}
-		return strip(s, qzeros, a, b, func(k, o int64, c byte) { zero[o*g.groups+k] = float32(c) })
+		codes := sized(&s.more, (b-a)*g.groups)
+		if err := strip(s, qzeros, codes, a, b); err != nil {
+			return err
+		}
+		for i, c := range codes {
+			zero[i] = float32(c)
+		}
+		return nil
 	}
 	return g.source(), nil
 }

@@ -20,6 +20,7 @@ import (
 type grouped struct {
 	out, in int64
 	groups  int64
+	bits    int64 // of a code
 	size    int64 // columns of a group, where groups are runs of columns
 	// order returns the group of each column, where they are in any order; nil where
 	// they are runs.
@@ -54,8 +55,20 @@ func (g *grouped) rows(s *scratch, out []byte, a, b int64) error {
 		}
 	}
 	table := wholeNumbers()
+	n := int64(1) << g.bits
+	byOrder := order != nil && g.groups*n <= g.in
+	values := sized(&s.table, max(256, g.in)) // of the codes: in a group, or in all
 	for range b - a {
-		if order != nil {
+		if byOrder {
+			for k := range g.groups {
+				for c, q := range table[:n] {
+					values[k*n+int64(c)] = (q - zero[k]) * scale[k]
+				}
+			}
+			for i, c := range codes[:g.in] {
+				put(out, i, values[int64(order[i])*n+int64(c)])
+			}
+		} else if order != nil {
 			for i, c := range codes[:g.in] {
 				k := order[i]
 				put(out, i, (table[c]-zero[k])*scale[k])
@@ -63,12 +76,34 @@ func (g *grouped) rows(s *scratch, out []byte, a, b int64) error {
 		} else {
 			for k := range g.groups {
 				from, to := k*g.size, min((k+1)*g.size, g.in)
-				offset(out[4*from:4*to], codes[from:to], table, scale[k], zero[k])
+				if 2*n <= to-from {
+					for c, q := range table[:n] {
+						values[c] = (q - zero[k]) * scale[k]
+					}
+					look(out[4*from:4*to], codes[from:to], (*[256]float32)(values[:256]))
+				} else {
+					offset(out[4*from:4*to], codes[from:to], table, scale[k], zero[k])
+				}
 			}
 		}
 		codes, out, scale, zero = codes[g.in:], out[4*g.in:], scale[g.groups:], zero[g.groups:]
 	}
 	return nil
+}
+
+// look stores the values of the codes, as little-endian float32; len(out) =
+// 4*len(codes).
+func look(out, codes []byte, values *[256]float32) {
+	for len(codes) >= 4 && len(out) >= 16 {
+		put(out, 0, values[codes[0]])
+		put(out, 1, values[codes[1]])
+		put(out, 2, values[codes[2]])
+		put(out, 3, values[codes[3]])
+		codes, out = codes[4:], out[16:]
+	}
+	for i, c := range codes {
+		put(out, i, values[c])
+	}
 }
 
 // wholeNumbers are the values of unsigned bytes.
@@ -145,6 +180,16 @@ func matrix(t *Tensor, rows, columns int64) error {
 // one after the other: dst is [b-a, rows].
 func (t *Tensor) columns(s *scratch, dst []uint32, a, b int64) error {
 	height, width := t.Shape[0], t.Shape[1]
+	if t.Mapped != nil { // few bytes of each row: the mapping costs less than calls
+		for r := range height {
+			raw := t.Mapped[(r*width+a)*4 : (r*width+b)*4]
+			for at := r; len(raw) >= 4; at += height {
+				dst[at] = binary.LittleEndian.Uint32(raw)
+				raw = raw[4:]
+			}
+		}
+		return nil
+	}
 	for r := range height {
 		raw, err := t.bytes(&s.more, (r*width+a)*4, (r*width+b)*4)
 		if err != nil {
@@ -176,17 +221,24 @@ func unpack(dst []byte, words []uint32, bits int, stream bool) {
 	switch {
 	case bits == 4:
 		for len(dst) >= 8 {
-			w := words[0]
-			dst[0], dst[1], dst[2], dst[3] = byte(w)&15, byte(w>>4)&15, byte(w>>8)&15, byte(w>>12)&15
-			dst[4], dst[5], dst[6], dst[7] = byte(w>>16)&15, byte(w>>20)&15, byte(w>>24)&15, byte(w>>28)
+			// each step doubles the distance of the halves
+			w := uint64(words[0])
+			w = (w | w<<16) & 0x0000FFFF0000FFFF
+			w = (w | w<<8) & 0x00FF00FF00FF00FF
+			w = (w | w<<4) & 0x0F0F0F0F0F0F0F0F
+			binary.LittleEndian.PutUint64(dst, w)
 			dst, words = dst[8:], words[1:]
 		}
 		for i := range dst {
 			dst[i] = byte(words[0]>>(4*i)) & 15
 		}
 	case bits == 8:
+		for len(dst) >= 4 {
+			binary.LittleEndian.PutUint32(dst, words[0])
+			dst, words = dst[4:], words[1:]
+		}
 		for i := range dst {
-			dst[i] = byte(words[i/4] >> (i % 4 * 8))
+			dst[i] = byte(words[0] >> (8 * i))
 		}
 	case 32%bits != 0 && stream:
 		mask := byte(1<<bits - 1)

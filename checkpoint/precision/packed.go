@@ -38,6 +38,7 @@ func packedInts(parts []*Tensor, settings Settings) (rows.Source, error) {
 		return nil, err
 	}
 	bits, per := set.bits, 32/set.bits
+	g.bits = bits
 	if order != nil {
 		err = g.ordered(order)
 	} else {

@@ -177,7 +177,7 @@ func newScales(codes, scale, zeros *Tensor, steps, grid []int64) *scaledRows {
 }
 
 // costScaled is about how many picoseconds an element takes.
-const costScaled = 400
+const costScaled = 500
 
 func (s *scaledRows) source() rows.Source {
 	return &decoded{ne: s.codes.NE(), cost: costScaled, rows: s.rows}
@@ -250,6 +250,13 @@ func multiply(out, codes []byte, table *[256]float32, f float32) {
 
 // offset is multiply for codes of whole numbers with a zero point.
 func offset(out, codes []byte, table *[256]float32, f, zero float32) {
+	for len(codes) >= 4 && len(out) >= 16 {
+		put(out, 0, (table[codes[0]]-zero)*f)
+		put(out, 1, (table[codes[1]]-zero)*f)
+		put(out, 2, (table[codes[2]]-zero)*f)
+		put(out, 3, (table[codes[3]]-zero)*f)
+		codes, out = codes[4:], out[16:]
+	}
 	for i, c := range codes {
 		put(out, i, (table[c]-zero)*f)
 	}
