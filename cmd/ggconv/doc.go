@@ -55,6 +55,17 @@
 //	--base DIR                 the base model is in DIR
 //	--base-model-id ID         it is ORG/NAME, in the cache of the Hugging Face hub or on it
 //
+// # Older files
+//
+// MODEL.bin is a Llama model in a file that llama.cpp had before GGUF: GGML, GGMF, or
+// GGJT 1 to 3. Its weights stay as they are; those in types whose meaning has changed
+// since are refused. OUT is MODEL.gguf next to it unless it is named.
+//
+//	--eps X                    the epsilon of its norms is X (5e-06)
+//	--gqa N                    N query heads share a key head (else what the tensors say)
+//	--context-length, -c N     it has N positions (2048)
+//	--desc TEXT                describe it as TEXT
+//
 // # Run
 //
 //	--dry-run                  print the plan and the names of the files; write nothing

@@ -34,6 +34,10 @@ func flags() []cli.Flag {
 		&cli.BoolFlag{Name: "print-supported-models", Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"},
 		&cli.StringFlag{Name: "base", Usage: "the base model of an adapter is in `DIR`; its config.json is all that is read"},
 		&cli.StringFlag{Name: "base-model-id", Usage: "the base model of an adapter is `ORG/NAME`, in the cache of the Hugging Face hub or on it (else what the adapter says, in the cache)"},
+		&cli.StringFlag{Name: "desc", Category: oldCategory, Usage: "describe the model as `TEXT` (default: what its file was)"},
+		&cli.UintFlag{Name: "context-length", Aliases: []string{"c"}, Category: oldCategory, Usage: "the model has `N` positions (default 2048; Llama 2: 4096)"},
+		&cli.FloatFlag{Name: "eps", Category: oldCategory, Usage: "the epsilon of its norms is `X` (default 5e-06; Llama 1: 1e-06, Llama 2: 1e-05)"},
+		&cli.UintFlag{Name: "gqa", Category: oldCategory, Usage: "`N` query heads share a key head (default: what the tensors say)"},
 		tool.CompatFlag("the reference's converter"),
 		tool.ThreadsFlag(),
 		tool.ForceFlag(),
@@ -41,8 +45,12 @@ func flags() []cli.Flag {
 	}, convertflags.Flags()...)
 }
 
+// oldCategory is what the flags about files before GGUF are listed under.
+const oldCategory = "GGML, GGMF and GGJT files"
+
 // request is what the flags and arguments ask for.
 type request struct {
+	Old     convert.OldOptions // of a file before GGUF
 	Dir     string
 	Dirs    []string // of Convert.ConfigOnly
 	Out     string   // as the user names it, "" for the default
@@ -103,6 +111,10 @@ func parse(cmd *cli.Command) (r request, err error) {
 	opt.BaseID, opt.HubCache = cmd.String("base-model-id"), convertflags.HubCache()
 	if opt.Base != "" && opt.BaseID != "" {
 		return r, fault.Errorf(fault.Usage, "--base and --base-model-id both say which model an adapter belongs to: want one of them")
+	}
+	r.Old = convert.OldOptions{Name: opt.ModelName, Description: cmd.String("desc"), Context: int64(cmd.Uint("context-length")), Epsilon: cmd.Float("eps"), Grouped: int64(cmd.Uint("gqa"))}
+	if r.Old.Context > math.MaxUint32 || r.Old.Epsilon < 0 || math.IsNaN(r.Old.Epsilon) || math.IsInf(r.Old.Epsilon, 0) {
+		return r, fault.Errorf(fault.Usage, "--context-length %d, --eps %v: want a number of 32 bits and one that is not negative", r.Old.Context, r.Old.Epsilon)
 	}
 	r.ByName = !cmd.IsSet("outtype") && r.Out != ""
 	if r.ByName && positional {

@@ -44,6 +44,12 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if r.Convert.ConfigOnly {
 		return configsOnly(ctx, cmd, r)
 	}
+	if old, err := r.isOld(cmd); err != nil || old {
+		if err == nil {
+			err = convertOld(ctx, cmd, r)
+		}
+		return err
+	}
 	cost := tool.StartCost(ctx)
 	job, err := convert.Prepare(ctx, r.Dir, r.Convert)
 	if err != nil {

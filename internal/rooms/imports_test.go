@@ -14,7 +14,7 @@ var rooms = []struct{ name, packages string }{
 	{"files as they are", "internal/stamp internal/fetch tokenizer/internal/onig"},
 	{"files as they are", "internal/mmap"},
 	{"bytes: formats without meaning", "gguf safetensors"},
-	{"bytes: formats without meaning", "imatrix torchfile"},
+	{"bytes: formats without meaning", "ggml imatrix torchfile"},
 	{"algorithm: parts of searches and blocks", "quants/internal/pack quants/internal/search"},
 	{"algorithm: parts of searches and blocks", "quants/internal/codebook"},
 	{"algorithm: the code that defines the bits", "quants/internal/scalar"},
@@ -39,7 +39,7 @@ var rooms = []struct{ name, packages string }{
 
 // tools make data for tests, measure and generate: only each other, and tests, may
 // import them. They may import anything.
-var tools = strings.Fields(`imatrix/imatrixtest safetensors/safetensorstest torchfile/torchfiletest internal/bench internal/clitest internal/flagtest internal/gen internal/gen/archtable internal/gen/grids
+var tools = strings.Fields(`imatrix/imatrixtest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest internal/bench internal/clitest internal/flagtest internal/gen internal/gen/archtable internal/gen/grids
 	internal/gen/licences internal/hftest internal/hftest/mk internal/hubtest internal/interop internal/rooms internal/toktest quants/internal/widths?`)
 
 // never are arrows that would point down and are wrong anyway, also by way

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/convert"
+	"ggforge/fault"
+	"ggforge/ggml"
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+	"ggforge/writer"
+)
+
+// oldFlags are those about a file before GGUF only, and bothFlags those that it shares
+// with checkpoints.
+var (
+	oldFlags  = []string{"desc", "context-length", "eps", "gqa"}
+	bothFlags = []string{"outfile", "dry-run", "verbose", "threads", "force", "progress", "model-name", "compat", "help", "version"}
+)
+
+// isOld reports whether the input is a file before GGUF. Flags about the other kind of
+// input are a usage error.
+func (r request) isOld(cmd *cli.Command) (bool, error) {
+	old := ggml.Is(r.Dir)
+	for _, f := range cmd.Flags {
+		name := f.Names()[0]
+		switch of := slices.Contains(oldFlags, name); {
+		case !cmd.IsSet(name) || slices.Contains(bothFlags, name):
+		case old && !of:
+			return old, fault.Errorf(fault.Usage, "--%s is about checkpoints, and %s is a file before GGUF, whose weights stay as they are", name, r.Dir)
+		case of && !old:
+			return old, fault.Errorf(fault.Usage, "--%s is about files before GGUF, and %s is none", name, r.Dir)
+		}
+	}
+	return old, nil
+}
+
+// convertOld converts a file before GGUF.
+func convertOld(ctx context.Context, cmd *cli.Command, r request) error {
+	cost := tool.StartCost(ctx)
+	m, warnings, err := convert.OpenOld(r.Dir, r.Old)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	tool.Warn(cmd, warnings...)
+	path := r.Out
+	name := strings.TrimSuffix(filepath.Base(r.Dir), filepath.Ext(r.Dir)) + ".gguf"
+	if path == "" {
+		path = filepath.Join(filepath.Dir(r.Dir), name)
+	} else if st, err := os.Stat(path); err == nil && st.IsDir() {
+		path = filepath.Join(path, name)
+	}
+	f := &writer.File{Path: path, Metadata: m.Metadata}
+	for _, t := range m.Tensors {
+		f.Tensors = append(f.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
+	}
+	w, log := cmd.Root().Writer, cmd.Root().ErrWriter
+	if r.DryRun || r.Verbose {
+		to := log
+		if r.DryRun {
+			to = w
+		}
+		t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "tensor\tdimensions\ttype")
+		for _, s := range m.Tensors {
+			fmt.Fprintf(t, "%s\t%s\t%v\n", s.Name, gguf.Shape(s.NE), s.Type)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintf(to, "architecture llama, %d tensors, %d bytes\n%s\n", len(m.Tensors), f.Size(), path)
+		if r.DryRun {
+			return nil
+		}
+	}
+	opt := r.Write
+	opt.Inputs, opt.Check = m.Files, m.Check
+	result, err := writer.WriteAll(ctx, []*writer.File{f}, opt)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s: %s, %d tensors, architecture llama\n", path, tool.Bytes(result.Bytes), len(m.Tensors))
+	fmt.Fprintln(w, cost.Stop(result.Bytes))
+	return nil
+}
