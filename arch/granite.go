@@ -197,31 +197,10 @@ var (
 	}
 )
 
-var graniteHybridRows = slices.Concat(graniteMoE.Metadata, []table.Row{
-	parts.UintRow("ssm.conv_kernel", "mamba_d_conv"),
-	parts.UintRow("ssm.state_size", "mamba_d_state"),
-	parts.UintRow("ssm.group_count", "mamba_n_groups"),
-	{Key: "ssm.inner_size", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
-		n, err := graniteInner(c)
-		return table.Uint32Of(n, true, err)
-	}},
-	parts.UintRow("ssm.time_step_rank", "mamba_n_heads"),
-	{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
-		n, err := c.Require("num_key_value_heads")
-		if err == nil && (n < 0 || n > hparams.MaxHeadDim) {
-			err = hparams.WrongType("num_key_value_heads", "a number of heads", n)
-		}
-		if err != nil {
-			return v, false, err
-		}
+var graniteHybridRows = slices.Concat(graniteMoE.Metadata, graniteSSMRows, []table.Row{
+	{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		ssm, err := graniteLayers(c)
-		heads := make([]int32, len(ssm))
-		for i := range heads {
-			if !ssm[i] {
-				heads[i] = int32(n)
-			}
-		}
-		return gguf.Int32s(heads), err == nil, err
+		return graniteKeyHeads(c, ssm, err)
 	}},
 	{Key: "rope.scaling.finetuned", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		ssm, err := graniteLayers(c)
@@ -233,6 +212,18 @@ var graniteHybridRows = slices.Concat(graniteMoE.Metadata, []table.Row{
 	}},
 })
 
+// graniteSSMRows are the sizes of layers of Mamba.
+var graniteSSMRows = []table.Row{
+	parts.UintRow("ssm.conv_kernel", "mamba_d_conv"),
+	parts.UintRow("ssm.state_size", "mamba_d_state"),
+	parts.UintRow("ssm.group_count", "mamba_n_groups"),
+	{Key: "ssm.inner_size", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		n, err := graniteInner(c)
+		return table.Uint32Of(n, true, err)
+	}},
+	parts.UintRow("ssm.time_step_rank", "mamba_n_heads"),
+}
+
 var graniteHybridExpect = []table.Expect{parts.SiLU, parts.Expect("mamba_proj_bias", "false"), parts.Expect("normalization_function", "rmsnorm")}
 
 var graniteHybridUnused = []string{"init_method", "layer_types", "mamba_chunk_size", "mamba_conv_bias", "mamba_d_head", "mamba_expand", "mamba_n_groups",
@@ -240,16 +231,19 @@ var graniteHybridUnused = []string{"init_method", "layer_types", "mamba_chunk_si
 
 var graniteHybridTensors = slices.Concat(parts.EmbedRows, parts.NormRows,
 	parts.Only(parts.Not(graniteSSM), graniteAttention),
-	parts.Only(graniteSSM, []table.TensorRow{
-		{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in"},
-		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.MayBias, Transform: parts.Squeeze},
-		{HF: "model.layers.{bid}.mamba.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
-		{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExpColumn},
-		{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
-		{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *hparams.View) (int64, error) { return c.Require("mamba_n_groups") })},
-		{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out"},
-	}),
+	parts.Only(graniteSSM, graniteMamba),
 	graniteHybridMLP)
+
+// graniteMamba are the tensors of a layer of Mamba.
+var graniteMamba = []table.TensorRow{
+	{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in"},
+	{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.MayBias, Transform: parts.Squeeze},
+	{HF: "model.layers.{bid}.mamba.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
+	{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExpColumn},
+	{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
+	{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *hparams.View) (int64, error) { return c.Require("mamba_n_groups") })},
+	{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out"},
+}
 
 // granitePlainTensors are those of models without layers of Mamba.
 var granitePlainTensors = slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteHybridMLP)
@@ -258,6 +252,100 @@ var granitePlainTensors = slices.Concat(parts.EmbedRows, parts.NormRows, granite
 var graniteHybridMLP = slices.Concat(
 	parts.Only(positive("num_local_experts"), slices.Concat(graniteExpertRows, graniteSharedRows("_shexp"))),
 	parts.Only(parts.Not(positive("num_local_experts")), graniteSharedRows("")))
+
+// bamba is IBM's Bamba: Granite 4 before it was called so, without factors and experts,
+// but with rotation. Its layers with attention are a list or a period.
+var bamba = &table.Arch{
+	Name:      "granitehybrid",
+	Shapes:    shape.Mamba2,
+	Classes:   []string{"BambaForCausalLM"},
+	Tokenizer: tokenizer.ClassGraniteHybrid,
+	Fused:     table.FusedQKV,
+	VocabSize: parts.PaddedVocab(8),
+	RawConfig: true,
+	Metadata: slices.Concat(graniteMoE.Metadata, graniteSSMRows, []table.Row{
+		{Key: "rope.dimension_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, ok, err := c.Int("attn_rotary_emb")
+			return table.Uint32Of(n, ok && n != 0, err)
+		}},
+		{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			ssm, err := bambaLayers(c)
+			return graniteKeyHeads(c, ssm, err)
+		}},
+		{Key: "rope.scaling.finetuned", Const: gguf.Bool(true)}, // says that rope is used
+	}),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("mamba_proj_bias", "false")},
+	Unused: append([]string{"attn_layer_indices", "attn_layer_offset", "attn_layer_period", "use_mamba_kernels", "num_logits_to_keep"}, graniteHybridUnused...),
+	Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:], []table.TensorRow{
+		{HF: "model.final_layernorm", GGUF: "output_norm"},
+		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
+		{HF: "model.layers.{bid}.pre_ff_layernorm", GGUF: "blk.{bid}.ffn_norm"},
+		{HF: "model.layers.{bid}.feed_forward.gate_proj", GGUF: "blk.{bid}.ffn_gate", Bias: table.MayBias},
+		{HF: "model.layers.{bid}.feed_forward.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
+		{HF: "model.layers.{bid}.feed_forward.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
+	}, parts.Only(parts.Not(bambaSSM), graniteAttention), parts.Only(bambaSSM, graniteMamba)),
+}
+
+// bambaLayers reports which layers are Mamba: those without attention.
+func bambaLayers(c *hparams.View) ([]bool, error) {
+	n, err := c.BlockCount()
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	attends, _, err := c.Ints("attn_layer_indices")
+	if err != nil {
+		return nil, err
+	}
+	var period, offset int64
+	if len(attends) == 0 {
+		if period, err = c.Require("attn_layer_period"); err == nil {
+			offset, err = c.Require("attn_layer_offset")
+		}
+		if err == nil && period < 1 {
+			err = hparams.WrongType("attn_layer_period", "a positive number", period)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	ssm := make([]bool, n)
+	for i := range ssm {
+		ssm[i] = !slices.Contains(attends, int64(i)) && (period == 0 || int64(i)%period != offset)
+	}
+	if !slices.Contains(ssm, true) {
+		err = fault.Errorf(fault.Unsupported, "%s: no layer is Mamba", hparams.ConfigFile)
+	}
+	return ssm, err
+}
+
+func bambaSSM(l table.Layer) (bool, error) {
+	ssm, err := bambaLayers(l.View)
+	return err == nil && l.Bid >= 0 && l.Bid < int64(len(ssm)) && ssm[l.Bid], err
+}
+
+// graniteKeyHeads writes the number of key heads of each layer, 0 for those of Mamba.
+func graniteKeyHeads(c *hparams.View, ssm []bool, err error) (v gguf.Value, ok bool, _ error) {
+	if err != nil {
+		return v, false, err
+	}
+	n, err := c.Require("num_key_value_heads")
+	if err == nil && (n < 0 || n > hparams.MaxHeadDim) {
+		err = hparams.WrongType("num_key_value_heads", "a number of heads", n)
+	}
+	if err != nil {
+		return v, false, err
+	}
+	heads := make([]int32, len(ssm))
+	for i := range heads {
+		if !ssm[i] {
+			heads[i] = int32(n)
+		}
+	}
+	return gguf.Int32s(heads), true, nil
+}
 
 // graniteLayers reports which layers are Mamba: those without attention.
 func graniteLayers(c *hparams.View) ([]bool, error) {

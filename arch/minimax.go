@@ -3,9 +3,12 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
 
@@ -29,4 +32,106 @@ var minimaxM2 = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.MixtralExperts, []table.TensorRow{
 		{HF: "model.layers.{bid}.block_sparse_moe.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
 	}),
+}
+
+// minimaxM3 is MiniMax's M3: a few plain layers, then layers with experts whose attention
+// looks at blocks that an indexer chooses. Its norms hold the difference to 1. Source:
+// the MiniMaxM3 class of the reference's converter. config.json is taken as it is, for
+// the configuration class of the transformers library drops what the reference asks for.
+var minimaxM3 = &table.Arch{
+	Name: "minimax-m3",
+	Shapes: shape.Rules{
+		Dims: shape.Table{"n_idx": "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length"},
+		Tensors: shape.Table{"indexer.q_proj": "n_embd, n_idx * n_idx_head", "indexer.k_proj": "n_embd, n_idx_head",
+			"indexer.q_norm": "n_idx_head", "indexer.k_norm": "n_idx_head"},
+	},
+	Classes:   []string{"MiniMaxM3SparseForCausalLM", "MiniMaxM3SparseForConditionalGeneration"},
+	Tokenizer: tokenizer.ClassGPT2,
+	RawConfig: true,
+	Metadata: slices.Concat(minimaxM2.Metadata, []table.Row{
+		parts.UintRow("expert_shared_count", "n_shared_experts"),
+		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
+		{Key: "expert_weights_norm", Const: gguf.Bool(true)},
+		sparseRow("attention.indexer.head_count", "sparse_num_index_heads"),
+		sparseRow("attention.indexer.key_length", "sparse_index_dim"),
+		sparseRow("attention.indexer.top_k", "sparse_topk_blocks"),
+		sparseRow("attention.indexer.block_size", "sparse_block_size"),
+		sparseRow("attention.indexer.local_blocks", "sparse_local_block"),
+		{Key: "leading_dense_block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := minimaxDense(c)
+			return table.Uint32Of(n, true, err)
+		}},
+	}),
+	Expect: []table.Expect{parts.Expect("hidden_act", "swigluoai"), parts.Expect("swiglu_alpha", "1.702"), parts.Expect("swiglu_beta", "1"), parts.Expect("swiglu_limit", "7"),
+		parts.Expect("use_qk_norm", "true"), parts.Expect("qk_norm_type", "per_head"), parts.Expect("use_gemma_norm", "true"), parts.Expect("use_routing_bias", "true"),
+		parts.Expect("attention_output_gate", "false"), parts.Expect("scoring_func", "sigmoid")},
+	Unused: append([]string{"sparse_attention_config", "num_mtp_modules", "num_nextn_predict_layers", "shared_intermediate_size", "mtp_transformer_layers", "max_model_len",
+		"image_token_index", "video_token_index", "projector_hidden_size", "img_token_compression_config", "multimodal_projector_bias", "projector_hidden_act",
+		"vision_feature_layer", "vision_feature_select_strategy", "image_seq_length", "image_grid_pinpoints", "image_token_compression_method", "process_image_mode",
+		"num_reward_heads"}, parts.BiasKeys...),
+	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), parts.Transformed(parts.PlusOne, parts.NormRows),
+		parts.AttentionRows(table.NoBias, table.NoBias), parts.Transformed(parts.PlusOne, parts.QKNormRows), parts.Only(minimaxIsDense, parts.MLPRows),
+		parts.Only(parts.Not(minimaxIsDense), slices.Concat(parts.MixtralExperts, []table.TensorRow{
+			{HF: "model.layers.{bid}.block_sparse_moe.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
+			{HF: "model.layers.{bid}.block_sparse_moe.shared_experts.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
+			{HF: "model.layers.{bid}.block_sparse_moe.shared_experts.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
+			{HF: "model.layers.{bid}.block_sparse_moe.shared_experts.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
+			{HF: "model.layers.{bid}.self_attn.index_q_proj", GGUF: "blk.{bid}.indexer.q_proj", Type: table.Always(gguf.TypeF32)},
+			{HF: "model.layers.{bid}.self_attn.index_k_proj", GGUF: "blk.{bid}.indexer.k_proj", Type: table.Always(gguf.TypeF32)},
+			{HF: "model.layers.{bid}.self_attn.index_q_norm", GGUF: "blk.{bid}.indexer.q_norm", Transform: parts.PlusOne},
+			{HF: "model.layers.{bid}.self_attn.index_k_norm", GGUF: "blk.{bid}.indexer.k_norm", Transform: parts.PlusOne},
+		}))),
+}
+
+// sparseRow is the row of a number in sparse_attention_config.
+func sparseRow(key, from string) table.Row {
+	return table.Row{Key: key, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		n, err := c.Sub("sparse_attention_config").Require(from)
+		return table.Uint32Of(n, true, err)
+	}}
+}
+
+// minimaxDense returns the number of plain layers before the first with experts. The
+// runtime takes layers after them to have experts and an indexer, whose kind is fixed.
+func minimaxDense(c *hparams.View) (int64, error) {
+	const key = "moe_layer_freq"
+	moe, err := c.LayerInts(key)
+	if err != nil {
+		return 0, err
+	}
+	n := slices.IndexFunc(moe, func(v int64) bool { return v != 0 })
+	if n < 0 {
+		n = len(moe)
+	}
+	if slices.Contains(moe[n:], 0) {
+		return 0, parts.UnsupportedPattern(key, "no plain layers after the first with experts")
+	}
+	sparse := c.Sub("sparse_attention_config")
+	for _, of := range []string{"sparse_attention_freq", "sparse_disable_index_value"} {
+		list, ok, err := sparse.Ints(of)
+		if err != nil {
+			return 0, err
+		}
+		if ok && !slices.Equal(list, moe) {
+			return 0, parts.UnsupportedPattern("sparse_attention_config."+of, "the same layers as "+key)
+		}
+	}
+	if init, _, err := sparse.Int("sparse_init_block"); err != nil || init != 0 {
+		if err == nil {
+			err = fault.Errorf(fault.Unsupported, "%s: sparse_attention_config.sparse_init_block is %d, but the architecture has none", hparams.ConfigFile, init)
+		}
+		return 0, err
+	}
+	if score, ok, err := sparse.String("sparse_score_type"); err != nil || ok && score != "max" {
+		if err == nil {
+			err = fault.Errorf(fault.Unsupported, "%s: sparse_attention_config.sparse_score_type is %q, but the architecture has max only", hparams.ConfigFile, score)
+		}
+		return 0, err
+	}
+	return int64(n), nil
+}
+
+func minimaxIsDense(l table.Layer) (bool, error) {
+	n, err := minimaxDense(l.View)
+	return l.Bid < n, err
 }

@@ -12,7 +12,6 @@ var lacking = map[string]string{
 	"text": `
 BailingMoeV3ForCausalLM
 BailingMoeV3VLForConditionalGeneration
-BambaForCausalLM
 ClefModel
 D1OmniModel
 DFlash2DraftModel
@@ -29,14 +28,10 @@ Eagle3DraftModel
 Eagle3LlamaForCausalLM
 Eagle3Speculator
 Gemma4DSparkModel
-Glm5NextForConditionalGeneration
 HYV3ForCausalLM
 HYV4ForCausalLM
 KevModel
 KimiK25ForConditionalGeneration
-KimiK3ForConditionalGeneration
-KimiLinearForCausalLM
-KimiLinearModel
 KimiVLForConditionalGeneration
 LevModel
 Lfm2DSparkDraftModel
@@ -44,8 +39,6 @@ LiLiCorrDraftModel
 LingDSparkModel
 LlamaForCausalLMEagle3
 MiniMaxM1ForCausalLM
-MiniMaxM3SparseForCausalLM
-MiniMaxM3SparseForConditionalGeneration
 MiniMaxText01ForCausalLM
 ModernBertDecisionModel
 MuseGlimmerAssistantModel

@@ -66,4 +66,5 @@ const (
 	ClassQwen3ASR      Class = "qwen3-asr"   // qwen3vl.py Qwen3ASRTextModel
 	ClassQwen3Omni     Class = "qwen3-omni"  // qwen3vl.py Qwen3OmniMoeTextModel
 	ClassKimiLinear    Class = "kimi-linear" // kimi_linear.py KimiLinearModel
+	ClassKimiK3        Class = "kimi-k3"     // kimi_k3.py KimiK3Model
 )

@@ -76,7 +76,7 @@ func FuzzXLMRJSON(f *testing.F) {
 	fuzzClass(f, "", jsonFile, ClassXLMRoberta, ClassNomicBert, ClassXverse, ClassGemma4)
 }
 func FuzzTiktoken(f *testing.F) {
-	fuzzClass(f, "", kimiFile, ClassDeepSeek2, ClassKimiLinear)
+	fuzzClass(f, "", kimiFile, ClassDeepSeek2, ClassKimiLinear, ClassKimiK3)
 }
 func FuzzHunYuan(f *testing.F) { fuzzClass(f, "", hyFile, ClassHunYuanMoE, ClassHunYuan) }
 func FuzzQwen(f *testing.F)    { fuzzClass(f, "", qwenFile, ClassQwen) }

@@ -72,6 +72,7 @@ var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassKimiLinear:    loadKimiLinear,
 	ClassNone:          loadNone,
 	ClassD1:            loadD1,
+	ClassKimiK3:        loadKimiK3,
 	ClassQwen3ASR:      loadQwen3ASR,
 	ClassQwen3Omni:     loadQwen3Omni,
 }

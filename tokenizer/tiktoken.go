@@ -460,6 +460,23 @@ func loadKimiLinear(f *files, v *Vocab, opt Options) error {
 	return badf(configFile, "eos_token: want one of the special tokens, found %s", pyjson.Describe(eos))
 }
 
+// loadKimiK3 follows KimiK3Model (conversion/kimi_k3.py): the token of config.json ends
+// a turn. Without a template the reference takes one of its source tree.
+func loadKimiK3(f *files, v *Vocab, opt Options) error {
+	if err := loadKimiLinear(f, v, opt); err != nil {
+		return err
+	}
+	if eos := f.member("eos_token_id"); eos != nil {
+		if err := v.writeConfigID("eos", "eos_token_id", eos); err != nil {
+			return err
+		}
+	}
+	if _, ok := v.kvs.Get(keyChatTemplate); !ok {
+		v.warnf("%s: no chat template is written: the model comes with a program instead of one", configFile)
+	}
+	return nil
+}
+
 // glm3Special are the tokens that ChatGLM3 has after those of its model.
 var glm3Special = []string{"[MASK]", "[gMASK]", "[sMASK]", "sop", "eop", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"}
 

@@ -75,4 +75,38 @@ func init() {
 			{Name: "attention-experts", Seed: 5, Out: "f32", Set: `{"layer_types": ["attention", "attention", "attention", "attention"], "position_embedding_type": "rope"}`},
 		},
 	})
+	add(Spec{
+		Name:      "bamba",
+		Tokenizer: "bpe:llama3",
+		Config: `{"architectures": ["BambaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "attn_layer_indices": [1, 3], "attn_rotary_emb": 8, "bos_token_id": $bos,
+			"eos_token_id": $eos, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "mamba_chunk_size": 256, "mamba_conv_bias": true,
+			"mamba_d_conv": 4, "mamba_d_head": 16, "mamba_d_state": 32, "mamba_expand": 2, "mamba_n_groups": 1, "mamba_n_heads": 8, "mamba_proj_bias": false,
+			"max_position_embeddings": 4096, "mlp_bias": false, "model_type": "bamba", "num_attention_heads": 4, "num_hidden_layers": 4, "num_key_value_heads": 2,
+			"num_logits_to_keep": 1, "pad_token_id": 0, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+			"transformers_version": "4.48.0.dev0", "use_cache": true, "use_mamba_kernels": true, "vocab_size": 1008}`,
+		Tensors: `
+			bid = num_hidden_layers
+			in  = mamba_expand*hidden_size
+			hd  = hidden_size / num_attention_heads
+			ch  = in + 2*mamba_n_groups*mamba_d_state
+			model.embed_tokens.weight                               | vocab_size, hidden_size
+			lm_head.weight                                          | vocab_size, hidden_size
+			model.final_layernorm.weight                            | hidden_size
+			model.layers.{bid}.{input,pre_ff}_layernorm.weight      | hidden_size
+			model.layers.{bid}.feed_forward.{gate,up}_proj.weight   | intermediate_size, hidden_size
+			model.layers.{bid}.feed_forward.down_proj.weight        | hidden_size, intermediate_size
+			model.layers.{bid}.self_attn.{q,o}_proj.weight          | hidden_size, hidden_size            | if bid == 1 || bid == 3
+			model.layers.{bid}.self_attn.{k,v}_proj.weight          | num_key_value_heads*hd, hidden_size | if bid == 1 || bid == 3
+			model.layers.{bid}.mamba.A_log                          | mamba_n_heads                       | if bid == 0 || bid == 2 | fill log
+			model.layers.{bid}.mamba.{D,dt_bias}                    | mamba_n_heads                       | if bid == 0 || bid == 2
+			model.layers.{bid}.mamba.conv1d.weight                  | ch, 1, mamba_d_conv                 | if bid == 0 || bid == 2
+			model.layers.{bid}.mamba.conv1d.bias                    | ch                                  | if bid == 0 || bid == 2
+			model.layers.{bid}.mamba.in_proj.weight                 | in+ch+mamba_n_heads, hidden_size    | if bid == 0 || bid == 2
+			model.layers.{bid}.mamba.norm.weight                    | in                                  | if bid == 0 || bid == 2
+			model.layers.{bid}.mamba.out_proj.weight                | hidden_size, in                     | if bid == 0 || bid == 2
+			`,
+		Variants: []Variant{
+			{Name: "period", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"attn_layer_indices": null, "attn_layer_period": 2, "attn_layer_offset": 1, "attn_rotary_emb": null, "mamba_n_groups": 2}`},
+		},
+	})
 }
