@@ -60,7 +60,6 @@ YoutuVLForConditionalGeneration
 `,
 	"mmproj": `
 BailingMoeV3VLForConditionalGeneration
-CogVLMForCausalLM
 Cohere2VisionForConditionalGeneration
 D1OmniModel
 DeepseekOCR2ForCausalLM
@@ -68,7 +67,6 @@ DeepseekOCRForCausalLM
 DeepseekV4ForCausalLM
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
-DotsOCRForCausalLM
 EmbeddingGemma2Model
 Exaone4_5_ForConditionalGeneration
 Gemma3nForConditionalGeneration
@@ -88,7 +86,6 @@ KimiK25ForConditionalGeneration
 KimiVLForConditionalGeneration
 Lfm2AudioForConditionalGeneration
 Lfm2VlForConditionalGeneration
-LightOnOCRForConditionalGeneration
 MiMoV2ForCausalLM
 MiniCPMV4_6ForConditionalGeneration
 MiniCPMV4_7ForConditionalGeneration

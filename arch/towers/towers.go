@@ -17,7 +17,7 @@ var all = []*table.Arch{
 	pixtral, qwen2VL, qwen25VL, qwen3VL, pplxDecider, vllmD3,
 	gemma3, idefics3, internVL, llama4,
 
-	audioFlamingo3, glmASR, meralion2, qwen2Audio, ultravox, voxtral,
+	audioFlamingo3, cogVLM, dotsOCR, glmASR, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,
 }
 
 // All returns the tables of all towers.
