@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -37,9 +38,10 @@ var deepseek = &table.Arch{
 // value for all heads (MLA). The file keeps it compressed: the runtime sees one
 // key head.
 var deepseek2 = &table.Arch{
-	Name:      "deepseek2",
-	Shapes:    parts.MLAShapes,
-	Classes:   []string{"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM"},
+	Name:   "deepseek2",
+	Shapes: parts.MLAShapes,
+	Classes: []string{"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "KimiVLForConditionalGeneration", "KimiK25ForConditionalGeneration",
+		"YoutuForCausalLM", "YoutuVLForConditionalGeneration"},
 	Body:      table.Body{Classes: []string{"DeepseekV2Model", "DeepseekV3Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassDeepSeek2,
 	Metadata:  parts.MLAMetadata,
@@ -47,6 +49,29 @@ var deepseek2 = &table.Arch{
 	Expect:    parts.MLAExpect,
 	Drop:      []table.Drop{parts.TiedHead, parts.BeyondNextN},
 	Tensors:   parts.MLATensors,
+	// models that read pages name the class of their language model
+	Instead: func(c *hparams.View) (*table.Arch, error) {
+		if list, _ := c.Raw["architectures"].([]any); len(list) > 0 && slices.ContainsFunc(deepseek2OCR.Classes, func(class string) bool { return list[0] == class }) {
+			return deepseek2OCR, nil
+		}
+		return nil, nil
+	},
+}
+
+// deepseek2OCR is the language model of DeepSeek-OCR and of Unlimited-OCR: experts
+// as in DeepSeek V2, plain attention.
+var deepseek2OCR = &table.Arch{
+	Name:      "deepseek2-ocr",
+	Classes:   []string{"DeepseekOCRForCausalLM", "UnlimitedOCRForCausalLM"},
+	Tokenizer: tokenizer.ClassDeepSeek2,
+	Fused:     table.FusedQKV | table.FusedGateUp,
+	// unless the tokenizer has another one
+	Early:    []table.Row{{Key: "tokenizer.chat_template", Const: gguf.String("{% for m in messages %}{{m['content']}}{% endfor %}")}},
+	Metadata: parts.UncompressedMetadata,
+	Unused:   append([]string{"lm_head", "rm_head", "kv_lora_rank", "qk_nope_head_dim", "v_head_dim"}, parts.MLAUnused...),
+	Expect:   append([]table.Expect{parts.Expect("use_mla", "false")}, parts.MLAExpect...),
+	Drop:     []table.Drop{parts.TiedHead, parts.BeyondNextN, {Prefix: "model.sam_model.", Why: table.Silent}, {Prefix: "model.qwen2_model.", Why: table.Silent}},
+	Tensors:  slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.MLAFeedForward),
 }
 
 // deepseek32 is DeepSeek V3.2: attention looks at what an indexer chooses. The

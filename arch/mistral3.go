@@ -2,6 +2,7 @@ package arch
 
 import (
 	"slices"
+	"strings"
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
@@ -24,9 +25,35 @@ var mistral3 = &table.Arch{
 		{Key: "attention.temperature_scale", Derive: ministral3Rope("llama_4_scaling_beta")},
 	}),
 	Expect:  []table.Expect{parts.SiLU, parts.Expect("model_type", "mistral", "mistral3", "ministral3")},
-	Unused:  append([]string{"image_token_index", "multimodal_projector_bias", "projector_hidden_act", "spatial_merge_size", "vision_feature_layer"}, parts.BiasKeys...),
+	Unused:  mistral3Unused,
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
 	Extra:   parts.Llama3Extra,
+	Instead: func(c *hparams.View) (*table.Arch, error) {
+		if s, _, err := c.String("model_type"); err != nil || s == "mistral4" {
+			return mistral4, err
+		}
+		return nil, nil
+	},
+}
+
+// mistral3Unused are the keys of the part for pictures, and of biases.
+var mistral3Unused = append([]string{"image_token_index", "multimodal_projector_bias", "projector_hidden_act", "spatial_merge_size", "vision_feature_layer"}, parts.BiasKeys...)
+
+// mistral4 is the language model of Mistral Small 4: DeepSeek's attention, experts
+// that are stacked already.
+var mistral4 = &table.Arch{
+	Name:      "mistral4",
+	Shapes:    parts.MLAShapes,
+	Tokenizer: tokenizer.ClassDeepSeek2,
+	Fused:     table.FusedGateUp,
+	Metadata:  parts.MLAMetadata,
+	Expect:    append([]table.Expect{parts.Expect("attention_bias", "false")}, parts.MLAExpect...),
+	Unused:    slices.Concat(mistral3Unused, parts.MLAUnused, []string{"pretraining_tp"}),
+	Drop:      []table.Drop{parts.TiedHead},
+	Tensors: slices.Concat(slices.DeleteFunc(slices.Clone(parts.MLATensors), func(row table.TensorRow) bool { return strings.Contains(row.HF, "{xid}") }), []table.TensorRow{
+		{HF: "model.layers.{bid}.mlp.experts.down_proj", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true, If: parts.MoEAfter},
+		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", GGUF: "blk.{bid}.ffn_gate_up_exps.weight", Exact: true, If: parts.MoEAfter},
+	}),
 }
 
 // ministral3Rope reads a rope setting that Ministral 3 must have, and others have

@@ -11,7 +11,7 @@ func TestNearest(t *testing.T) {
 		"LlamaForCasualLM":               "LLaMAForCausalLM LlamaForCausalLM",
 		"llama":                          "LLaMAForCausalLM LlamaForCausalLM",
 		"Gemma5ForConditionalGeneration": "Gemma3ForConditionalGeneration Gemma4ForConditionalGeneration",
-		"DeepseekV9ForCausalLM":          "DeepseekV2ForCausalLM DeepseekV3ForCausalLM",
+		"DeepseekV9ForCausalLM":          "DeepseekV2ForCausalLM DeepseekV3ForCausalLM DeepseekV4ForCausalLM",
 	} {
 		if got := strings.Join(nearestClasses(class, Classes()), " "); got != want {
 			t.Errorf("%s: %s, want %s", class, got, want)

@@ -18,9 +18,7 @@ DFlash2DraftModel
 DFlashDraftModel
 DSparkDraftModel
 DSparkSpeculator
-DeepseekOCRForCausalLM
 DeepseekV4DSparkModel
-DeepseekV4ForCausalLM
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
 Dots3NoteTextForCausalLM
@@ -31,8 +29,6 @@ Gemma4DSparkModel
 HYV3ForCausalLM
 HYV4ForCausalLM
 KevModel
-KimiK25ForConditionalGeneration
-KimiVLForConditionalGeneration
 LevModel
 Lfm2DSparkDraftModel
 LiLiCorrDraftModel
@@ -51,12 +47,9 @@ Qwen3DSparkModel
 Qwen3TTSForConditionalGeneration
 Qwen4ExpForCausalLM
 Qwen4ExpForConditionalGeneration
-UnlimitedOCRForCausalLM
 VllmD3Model
 VllmDecision2Model
 WavTokenizerDec
-YoutuForCausalLM
-YoutuVLForConditionalGeneration
 `,
 	"mmproj": `
 BailingMoeV3VLForConditionalGeneration

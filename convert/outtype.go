@@ -53,13 +53,13 @@ var nvfp4Row = outTypeRow{label: "NVFP4", fileType: 39}
 
 // row returns what the file is called.
 func (j *Job) row() outTypeRow {
-	if j.Type.row().tensor.BlockLen() > 1 {
-		return j.Type.row()
-	}
 	has := func(typ gguf.Type) bool {
 		return slices.ContainsFunc(j.Plan, func(t Tensor) bool { return t.Source.Type() == typ })
 	}
 	switch {
+	case j.Arch.MXFP4 && has(gguf.TypeMXFP4):
+		return mxfp4Row
+	case j.Type.row().tensor.BlockLen() > 1:
 	case has(gguf.TypeNVFP4):
 		return nvfp4Row
 	case has(gguf.TypeMXFP4):

@@ -347,6 +347,52 @@ func ConcatRows(parts []Source) (Source, error) {
 	return newJoined(all, ne), nil
 }
 
+// ConcatColumns joins the rows of the parts, which agree in all dimensions but the
+// innermost. The types must be plain; parts of different types become F32.
+func ConcatColumns(parts []Source) (Source, error) {
+	ne := slices.Clone(parts[0].NE())
+	parts, err := common(parts)
+	if err != nil {
+		return nil, err
+	}
+	if parts[0].Type().BlockLen() > 1 {
+		return nil, fmt.Errorf("columns of %v do not join", parts[0].Type())
+	}
+	for _, p := range parts[1:] {
+		if len(p.NE()) != len(ne) || !slices.Equal(p.NE()[1:], ne[1:]) {
+			return nil, fmt.Errorf("dimensions %s and %s do not join", gguf.Shape(ne), gguf.Shape(p.NE()))
+		}
+		ne[0] += p.NE()[0]
+	}
+	return &widened{&joined{parts: parts, ne: ne}}, nil
+}
+
+// widened is parts next to each other.
+type widened struct{ *joined }
+
+func (w *widened) Cost() int64 { return w.joined.Cost() + costGather }
+
+func (w *widened) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	scratch := floats.Get().(*scratch)
+	defer floats.Put(scratch)
+	t := w.Type()
+	row := t.RowBytes(w.ne[0])
+	out := grow(buf, int((b-a)*row))
+	at := int64(0)
+	for _, p := range w.parts {
+		raw, err := p.Raw(&scratch.raw, a, b)
+		if err != nil {
+			return nil, err
+		}
+		n := t.RowBytes(p.NE()[0])
+		for i := range b - a {
+			copy(out[i*row+at:], raw[i*n:(i+1)*n])
+		}
+		at += n
+	}
+	return out, nil
+}
+
 // PadRows returns a matrix with rows of zeros after its own, n in all; s itself if it
 // has as many.
 func PadRows(s Source, n int64) (Source, error) {

@@ -256,3 +256,29 @@ func TestPadRows(t *testing.T) {
 		t.Error("a vector is taken for a matrix")
 	}
 }
+
+// TestConcatColumns joins rows next to each other.
+func TestConcatColumns(t *testing.T) {
+	left, right := Float32s([]float32{1, 2, 3, 4}), Float32s([]float32{5, 6})
+	l, _ := Reshape(left, []int64{2, 2})
+	r, _ := Reshape(right, []int64{1, 2})
+	s, err := ConcatColumns([]Source{l, Convert(r, gguf.TypeF16)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for a := range int64(2) {
+		got := make([]float32, 3)
+		if err := Decode(s, got, new([]byte), a, a+1); err != nil {
+			t.Fatal(err)
+		}
+		if want := [][]float32{{1, 2, 5}, {3, 4, 6}}[a]; !slices.Equal(got, want) {
+			t.Errorf("row %d: %v, want %v", a, got, want)
+		}
+	}
+	if got, err := s.Raw(new([]byte), 0, 2); err != nil || len(got) != 24 || !slices.Equal(s.NE(), []int64{3, 2}) {
+		t.Errorf("both rows: %d bytes of %v, %v", len(got), s.NE(), err)
+	}
+	if _, err := ConcatColumns([]Source{l, left}); err == nil {
+		t.Error("a matrix and a vector join")
+	}
+}

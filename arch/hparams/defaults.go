@@ -84,6 +84,7 @@ var ropeRules = map[string]func(*Config) error{
 	"gemma3n_text": gemma3Rope,
 	"laguna":       lagunaRope,
 	"mellum":       mellumRope,
+	"mistral4":     mistral4Rope,
 	"phi3":         phi3Rope,
 	"modernbert":   modernBertRope,
 }
@@ -102,6 +103,7 @@ var derived = map[string]func(values) (any, error){
 	"deepseek_v3.head_dim":                     func(v values) (any, error) { return v.int("qk_rope_head_dim") },
 	"deepseek_v32.head_dim":                    func(v values) (any, error) { return v.int("qk_rope_head_dim") },
 	"glm_moe_dsa.head_dim":                     func(v values) (any, error) { return v.int("qk_rope_head_dim") },
+	"mistral4.head_dim":                        mistral4HeadDim,
 	"youtu.head_dim":                           func(v values) (any, error) { return v.int("qk_rope_head_dim") },
 	"glm_moe_dsa.indexer_types":                glmIndexerTypes,
 	"num_key_value_heads":                      func(v values) (any, error) { return v.int("num_attention_heads") },

@@ -19,6 +19,25 @@ func apertusRope(c *Config) error {
 	return nil
 }
 
+// mistral4Rope gives configs without rope settings those of the published model.
+func mistral4Rope(c *Config) error {
+	if len(c.rope) == 0 {
+		c.rope = map[string]any{"rope_type": "yarn", "rope_theta": json.Number("10000"), "factor": json.Number("128"), "original_max_position_embeddings": json.Number("8192"),
+			"beta_fast": json.Number("32"), "beta_slow": json.Number("1"), "mscale_all_dim": json.Number("1"), "mscale": json.Number("1"), "llama_4_scaling_beta": json.Number("0.1")}
+	}
+	return nil
+}
+
+// mistral4HeadDim is the length of a head as it is unfolded.
+func mistral4HeadDim(v values) (any, error) {
+	nope, err := v.int("qk_nope_head_dim")
+	if err != nil {
+		return nil, err
+	}
+	rope, err := v.int("qk_rope_head_dim")
+	return nope + rope, err
+}
+
 // modernBertRope makes the rope settings of both kinds of attention, from
 // rope_parameters or from the keys that older configs have.
 func modernBertRope(c *Config) error {

@@ -25,36 +25,55 @@ var MLAShapes = shape.Rules{
 }
 
 // MLAMetadata is the metadata of such a model. The file keeps keys and values
-// compressed: the runtime sees one key head.
-var MLAMetadata = slices.Concat(With(CommonRows,
-	table.Row{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)},
-	table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)},
-), []table.Row{
-	{Key: "leading_dense_block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
-		n, err := LeadingDense(c)
-		return table.Uint32Of(n, true, err)
-	}},
-	UintRow("vocab_size", "vocab_size"),
-	Optional(UintRow("attention.q_lora_rank", "q_lora_rank")),
-	{Key: "attention.kv_lora_rank", Derive: SumOf("kv_lora_rank")},
-	{Key: "attention.key_length", Derive: SumOf("kv_lora_rank", "qk_rope_head_dim")},
-	{Key: "attention.value_length", Derive: SumOf("kv_lora_rank")},
-	{Key: "attention.key_length_mla", Derive: SumOf("qk_nope_head_dim", "qk_rope_head_dim")},
-	{Key: "attention.value_length_mla", Derive: SumOf("v_head_dim")},
-	UintRow("expert_feed_forward_length", "moe_intermediate_size", "intermediate_size"),
-	Optional(UintRow("expert_count", "n_routed_experts")),
-	{Key: "expert_shared_count", Type: gguf.Uint32Type, From: []string{"n_shared_experts"}, Const: gguf.Uint32(0)},
-	Optional(FloatRow("expert_weights_scale", "routed_scaling_factor")),
-	{Key: "expert_weights_norm", Derive: WhenTrue("norm_topk_prob")},
-	UintRow("rope.dimension_count", "qk_rope_head_dim"),
-	{Key: "rope.scaling.yarn_log_multiplier", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+// compressed: the runtime sees one key head. UncompressedMetadata is that of a
+// model with DeepSeek's experts and plain attention.
+var (
+	MLAMetadata = slices.Concat(With(CommonRows, table.Row{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)}, mlaEpsilon), mlaLead, []table.Row{
+		{Key: "attention.kv_lora_rank", Derive: SumOf("kv_lora_rank")},
+		{Key: "attention.key_length", Derive: SumOf("kv_lora_rank", "qk_rope_head_dim")},
+		{Key: "attention.value_length", Derive: SumOf("kv_lora_rank")},
+		{Key: "attention.key_length_mla", Derive: SumOf("qk_nope_head_dim", "qk_rope_head_dim")},
+		{Key: "attention.value_length_mla", Derive: SumOf("v_head_dim")},
+	}, mlaExperts, mlaRope)
+	UncompressedMetadata = slices.Concat(With(CommonRows, mlaEpsilon), mlaLead, mlaExperts, []table.Row{
+		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := c.IntOr(0, "sliding_window_size")
+			if err == nil && n == 0 {
+				n, err = c.IntOr(0, "sliding_window")
+			}
+			return table.Uint32Of(n, n != 0, err)
+		}},
+	}, mlaRope)
+
+	mlaEpsilon = table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)}
+	mlaLead    = []table.Row{
+		{Key: "leading_dense_block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := LeadingDense(c)
+			return table.Uint32Of(n, true, err)
+		}},
+		UintRow("vocab_size", "vocab_size"),
+		Optional(UintRow("attention.q_lora_rank", "q_lora_rank")),
+	}
+	mlaExperts = []table.Row{
+		UintRow("expert_feed_forward_length", "moe_intermediate_size", "intermediate_size"),
+		Optional(UintRow("expert_count", "n_routed_experts")),
+		{Key: "expert_shared_count", Type: gguf.Uint32Type, From: []string{"n_shared_experts"}, Const: gguf.Uint32(0)},
+		Optional(FloatRow("expert_weights_scale", "routed_scaling_factor")),
+		{Key: "expert_weights_norm", Derive: WhenTrue("norm_topk_prob")},
+		UintRow("rope.dimension_count", "qk_rope_head_dim"),
+	}
+	mlaRope = []table.Row{{Key: "rope.scaling.yarn_log_multiplier", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Rope().Float("mscale_all_dim")
 		return table.Float32Of(0.1*f, ok, err)
-	}},
-})
+	}}}
+)
 
-// MLATensors are the tensors of such a model.
-var MLATensors = slices.Concat(EmbedRows, NormRows, []table.TensorRow{
+// MLATensors are the tensors of such a model, MLAAttention and MLAFeedForward those
+// of its layers besides the norms.
+var MLATensors = slices.Concat(EmbedRows, NormRows, MLAAttention, MLAFeedForward)
+
+// MLAAttention: see MLATensors.
+var MLAAttention = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", If: Not(Has("q_lora_rank"))},
 	{HF: "model.layers.{bid}.self_attn.q_a_proj", GGUF: "blk.{bid}.attn_q_a", If: Has("q_lora_rank")},
 	{HF: "model.layers.{bid}.self_attn.q_a_layernorm", GGUF: "blk.{bid}.attn_q_a_norm", If: Has("q_lora_rank")},
@@ -66,7 +85,10 @@ var MLATensors = slices.Concat(EmbedRows, NormRows, []table.TensorRow{
 		{GGUF: "blk.{bid}.attn_v_b", Transform: MLAValues},
 	}},
 	{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
-}, Only(DenseFirst, MLPRows), Only(MoEAfter, slices.Concat(routedExperts, []table.TensorRow{CorrectionRow})),
+}
+
+// MLAFeedForward: see MLATensors.
+var MLAFeedForward = slices.Concat(Only(DenseFirst, MLPRows), Only(MoEAfter, slices.Concat(routedExperts, []table.TensorRow{CorrectionRow})),
 	Only(SharedAfter, SharedExpertRows))
 
 // routedExperts are ExpertRows: configs of some types have a number under another key,

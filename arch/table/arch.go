@@ -45,6 +45,8 @@ type Arch struct {
 	// Unused are config keys that may have any value: no loader asks for them. Those
 	// of rope settings begin with "rope_scaling.".
 	Unused []string
+	// MXFP4 names files by experts in MXFP4 in every output type, not only in plain ones.
+	MXFP4 bool
 	// FullAttention is for runtimes that see everything although the file names a
 	// sliding window.
 	FullAttention bool

@@ -73,6 +73,10 @@ type Kind interface{ kind() }
 // First puts the outputs before all others.
 type First struct{}
 
+// Ahead puts the outputs before all others and before those of First, by their layers:
+// all those of Ahead(0), then all those of Ahead(1).
+type Ahead uint8
+
 // SameAs names a tensor of the file; the output is left out when it is that tensor
 // again, value by value.
 type SameAs string
@@ -90,6 +94,7 @@ type Meta struct {
 }
 
 func (First) kind()  {}
+func (Ahead) kind()  {}
 func (SameAs) kind() {}
 func (Zero) kind()   {}
 func (*Meta) kind()  {}
@@ -520,8 +525,12 @@ func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
 		if g := k.row.group(); g != "" {
 			p.at = last[groupKey{group: g, bid: k.bid, suffix: k.suffix}]
 		}
-		if k.row.Kind == (First{}) {
+		switch kind := k.row.Kind.(type) {
+		case First:
 			p.at -= len(names)
+		case Ahead:
+			const layers = 2 * hparams.MaxBlocks
+			p.at = -len(names) - (256-int(kind))*layers + int(k.bid)
 		}
 		p.row = slices.IndexFunc(a.Tensors, func(t TensorRow) bool { return t.HF == k.row.HF && t.GGUF == k.row.GGUF })
 		all = append(all, p)

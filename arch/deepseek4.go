@@ -1,0 +1,237 @@
+package arch
+
+import (
+	"slices"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+	"ggforge/tokenizer"
+)
+
+// deepseek4 is DeepSeek V4 under the names of its own code: residual streams that are
+// mixed (hyper-connections), keys and values that most layers compress along the
+// text, experts that the first layers choose by a table of tokens. Matrices keep the
+// precision that they are stored in: FP8 becomes Q8_0, experts of FP4 are moved code for
+// code. Source: the reference's DeepseekV4Model.
+var deepseek4 = &table.Arch{
+	Name:      "deepseek4",
+	Classes:   []string{"DeepseekV4ForCausalLM"},
+	Tokenizer: tokenizer.ClassGPT2,
+	MXFP4:     true,
+	NextN:     &table.NextN{Layers: v4NextN, Prefixes: []string{"mtp."}, Shared: []string{"embed.weight", "norm.weight", "head.weight"}},
+	Shapes: shape.Rules{
+		Dims: shape.Table{
+			"n_idx": "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length", "n_hc": "@hyper_connection.count",
+			"n_out": "@attention.output_group_count * @attention.output_lora_rank",
+		},
+		Tensors: shape.Table{
+			"output_hc_fn": "n_hc * n_embd, n_hc", "output_hc_base": "n_hc", "output_hc_scale": "1",
+			"hc_attn_fn": "n_hc * n_embd, n_hc * (n_hc + 2)", "hc_attn_base": "n_hc * (n_hc + 2)", "hc_attn_scale": "3",
+			"hc_ffn_fn": "n_hc * n_embd, n_hc * (n_hc + 2)", "hc_ffn_base": "n_hc * (n_hc + 2)", "hc_ffn_scale": "3",
+			"attn_kv": "n_embd, n_embd_head_k", "attn_kv_a_norm": "n_embd_head_k",
+			"attn_output_a": "n_embd_q / @attention.output_group_count, n_out", "attn_output_b": "n_out, n_embd",
+			// where blocks of 4 positions are compressed they overlap
+			"attn_compressor_kv": "n_embd, 2 * n_embd_head_k | n_embd, n_embd_head_k", "attn_compressor_gate": "n_embd, 2 * n_embd_head_k | n_embd, n_embd_head_k",
+			"attn_compressor_ape": "2 * n_embd_head_k, 4 | n_embd_head_k, 128", "attn_compressor_norm": "n_embd_head_k",
+			"indexer.proj": "n_embd, n_idx", "indexer.attn_q_b": "n_lora_q, n_idx * n_idx_head",
+			"indexer_compressor_kv": "n_embd, 2 * n_idx_head", "indexer_compressor_gate": "n_embd, 2 * n_idx_head",
+			"indexer_compressor_ape": "2 * n_idx_head, 4", "indexer_compressor_norm": "n_idx_head",
+			"ffn_gate_tid2eid": "@expert_used_count, n_vocab", "exp_probs_b_vl.bias": "n_expert",
+		},
+	},
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		parts.UintRow("rope.dimension_count", "qk_rope_head_dim"),
+		parts.UintRow("attention.q_lora_rank", "q_lora_rank"),
+		parts.UintRow("attention.sliding_window", "sliding_window"),
+		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
+		parts.UintRow("expert_shared_count", "n_shared_experts"),
+		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
+		parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
+		{Key: "swiglu_clamp_exp", Derive: v4Clamp},
+		{Key: "swiglu_clamp_shexp", Derive: v4Clamp},
+	}, parts.IndexerMetadata, []table.Row{
+		parts.UintRow("attention.output_group_count", "o_groups"),
+		parts.UintRow("attention.output_lora_rank", "o_lora_rank"),
+		{Key: "attention.compress_ratios", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return parts.PerLayer(v4Ratios(c)) }},
+		parts.FloatRow("attention.compress_rope_freq_base", "compress_rope_theta"),
+		parts.UintRow("hyper_connection.count", "hc_mult"),
+		parts.UintRow("hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters"),
+		parts.FloatRow("hyper_connection.epsilon", "hc_eps"),
+		parts.UintRow("hash_layer_count", "num_hash_layers"),
+		{Key: "embedding_length_out", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			n, err := c.Require("hc_mult")
+			if err == nil && (n < 1 || n > hparams.MaxParts) {
+				err = hparams.WrongType("hc_mult", "a number of residual streams", n)
+			}
+			if err != nil {
+				return v, false, err
+			}
+			return parts.Times(n, "hidden_size")(c)
+		}},
+		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := v4NextN(c)
+			return table.Uint32Of(n, n > 0, err)
+		}},
+	}),
+	Unused: []string{"topk_method", "ep_size", "expert_dtype", "compress_rates", "layer_types", "mlp_layer_types", "num_nextn_predict_layers", "o_groups", "partial_rotary_factor",
+		"rope_parameters", "rope_scaling.mscale", "rope_scaling.mscale_all_dim", "aligner_dim"},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"), parts.Expect("num_key_value_heads", "1")},
+	// the first of these layers has a head of its own in place of the model's
+	Rename: []table.Rename{{Prefix: "mtp.0.hc_head_", With: "hc_head_", If: v4Alone}, {Prefix: "mtp.", With: "layers.{bid}.", Beyond: true}},
+	Drop: []table.Drop{
+		{Prefix: "aligner.", Why: table.Silent}, {Prefix: "image_", Why: table.Silent},
+		{Prefix: "layers.", Beyond: true, Why: parts.MTP},
+	},
+	Tensors: v4Typed([]table.TensorRow{
+		{HF: "layers.{bid}.ffn.gate.tid2eid", GGUF: "blk.{bid}.ffn_gate_tid2eid.weight", Exact: true, Kind: table.Ahead(0), Type: table.Always(gguf.TypeI32), If: v4Hashed},
+		{HF: "layers.{bid}.ffn.experts.{xid}.w1", GGUF: "blk.{bid}.ffn_gate_exps", Kind: table.Ahead(1), Experts: v4Experts},
+		{HF: "layers.{bid}.ffn.experts.{xid}.w2", GGUF: "blk.{bid}.ffn_down_exps", Kind: table.Ahead(1), Experts: v4Experts},
+		{HF: "layers.{bid}.ffn.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps", Kind: table.Ahead(1), Experts: v4Experts},
+		{HF: "layers.{bid}.{part}_proj", GGUF: "blk.{bid}.nextn.eh_proj", Parts: []string{"e", "h"}, Kind: table.Ahead(2), Type: table.Always(gguf.TypeQ8_0), If: parts.NextN,
+			Join: func(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.ConcatColumns(s) }},
+
+		{HF: "embed", GGUF: "token_embd"},
+		{HF: "norm", GGUF: "output_norm"},
+		{HF: "head", GGUF: "output"},
+		{HF: "hc_head_fn", GGUF: "output_hc_fn.weight", Exact: true},
+		{HF: "hc_head_base", GGUF: "output_hc_base.weight", Exact: true},
+		{HF: "hc_head_scale", GGUF: "output_hc_scale.weight", Exact: true},
+		{HF: "layers.{bid}.enorm", GGUF: "blk.{bid}.nextn.enorm", If: parts.NextN},
+		{HF: "layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm", If: parts.NextN},
+		{HF: "layers.{bid}.norm", GGUF: "blk.{bid}.nextn.shared_head_norm", If: parts.NextN},
+
+		{HF: "layers.{bid}.attn_norm", GGUF: "blk.{bid}.attn_norm"},
+		{HF: "layers.{bid}.ffn_norm", GGUF: "blk.{bid}.ffn_norm"},
+		{HF: "layers.{bid}.hc_attn_fn", GGUF: "blk.{bid}.hc_attn_fn.weight", Exact: true},
+		{HF: "layers.{bid}.hc_attn_base", GGUF: "blk.{bid}.hc_attn_base.weight", Exact: true},
+		{HF: "layers.{bid}.hc_attn_scale", GGUF: "blk.{bid}.hc_attn_scale.weight", Exact: true},
+		{HF: "layers.{bid}.hc_ffn_fn", GGUF: "blk.{bid}.hc_ffn_fn.weight", Exact: true},
+		{HF: "layers.{bid}.hc_ffn_base", GGUF: "blk.{bid}.hc_ffn_base.weight", Exact: true},
+		{HF: "layers.{bid}.hc_ffn_scale", GGUF: "blk.{bid}.hc_ffn_scale.weight", Exact: true},
+
+		{HF: "layers.{bid}.attn.attn_sink", GGUF: "blk.{bid}.attn_sinks.weight", Exact: true},
+		{HF: "layers.{bid}.attn.wq_a", GGUF: "blk.{bid}.attn_q_a"},
+		{HF: "layers.{bid}.attn.q_norm", GGUF: "blk.{bid}.attn_q_a_norm"},
+		{HF: "layers.{bid}.attn.wq_b", GGUF: "blk.{bid}.attn_q_b"},
+		{HF: "layers.{bid}.attn.wkv", GGUF: "blk.{bid}.attn_kv"},
+		{HF: "layers.{bid}.attn.kv_norm", GGUF: "blk.{bid}.attn_kv_a_norm"},
+		{HF: "layers.{bid}.attn.wo_a", GGUF: "blk.{bid}.attn_output_a"},
+		{HF: "layers.{bid}.attn.wo_b", GGUF: "blk.{bid}.attn_output_b"},
+		{HF: "layers.{bid}.attn.compressor.ape", GGUF: "blk.{bid}.attn_compressor_ape.weight", Exact: true, If: v4Compressed},
+		{HF: "layers.{bid}.attn.compressor.wkv", GGUF: "blk.{bid}.attn_compressor_kv", If: v4Compressed},
+		{HF: "layers.{bid}.attn.compressor.wgate", GGUF: "blk.{bid}.attn_compressor_gate", If: v4Compressed},
+		{HF: "layers.{bid}.attn.compressor.norm", GGUF: "blk.{bid}.attn_compressor_norm", If: v4Compressed},
+		{HF: "layers.{bid}.attn.indexer.wq_b", GGUF: "blk.{bid}.indexer.attn_q_b", If: v4Indexed},
+		{HF: "layers.{bid}.attn.indexer.weights_proj", GGUF: "blk.{bid}.indexer.proj", If: v4Indexed},
+		{HF: "layers.{bid}.attn.indexer.compressor.ape", GGUF: "blk.{bid}.indexer_compressor_ape.weight", Exact: true, If: v4Indexed},
+		{HF: "layers.{bid}.attn.indexer.compressor.wkv", GGUF: "blk.{bid}.indexer_compressor_kv", If: v4Indexed},
+		{HF: "layers.{bid}.attn.indexer.compressor.wgate", GGUF: "blk.{bid}.indexer_compressor_gate", If: v4Indexed},
+		{HF: "layers.{bid}.attn.indexer.compressor.norm", GGUF: "blk.{bid}.indexer_compressor_norm", If: v4Indexed},
+
+		{HF: "layers.{bid}.ffn.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
+		{HF: "layers.{bid}.ffn.gate.bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true, If: parts.Not(v4Hashed)},
+		// layers with a table choose by the token, and by another bias where there is none
+		{HF: "layers.{bid}.ffn.gate.bias", Exact: true, If: v4Hashed},
+		{HF: "layers.{bid}.ffn.gate.bias_vl", GGUF: "blk.{bid}.exp_probs_b_vl.bias", Exact: true, Optional: true},
+		{HF: "layers.{bid}.ffn.shared_experts.w1", GGUF: "blk.{bid}.ffn_gate_shexp"},
+		{HF: "layers.{bid}.ffn.shared_experts.w2", GGUF: "blk.{bid}.ffn_down_shexp"},
+		{HF: "layers.{bid}.ffn.shared_experts.w3", GGUF: "blk.{bid}.ffn_up_shexp"},
+	}),
+}
+
+// v4Typed gives rows the type of what is stored: F32 and BF16 stay, FP8 becomes Q8_0.
+func v4Typed(list []table.TensorRow) []table.TensorRow {
+	for i := range list {
+		if list[i].Type == nil {
+			list[i].Type = func(out gguf.Type, from table.Stored) gguf.Type {
+				switch {
+				case from.Scheme != "":
+					return gguf.TypeQ8_0
+				case from.Type == gguf.TypeF32, from.Type == gguf.TypeBF16:
+					return from.Type
+				}
+				return out
+			}
+		}
+	}
+	return list
+}
+
+// v4NextN is the number of layers that predict further tokens, which come in a file of
+// their own only.
+func v4NextN(c *hparams.View) (int64, error) {
+	if c.Options.NextN != hparams.OnlyNextN {
+		return 0, nil
+	}
+	return parts.NextNLayers(c)
+}
+
+// v4Alone is the condition that the file has the layers that predict further tokens alone.
+func v4Alone(l table.Layer) (bool, error) { return l.Options.NextN == hparams.OnlyNextN, nil }
+
+func v4Experts(l table.Layer) (int64, error) { return l.Require("n_routed_experts") }
+
+// v4Hashed is the condition of layers that choose experts by a table of tokens.
+func v4Hashed(l table.Layer) (bool, error) {
+	n, err := l.Require("num_hash_layers")
+	return l.Bid < n, err
+}
+
+// v4Compressed is the condition of layers that compress keys and values, v4Indexed
+// that of layers that choose among the compressed ones.
+func v4Compressed(l table.Layer) (bool, error) { r, err := v4Ratio(l); return r != 0, err }
+func v4Indexed(l table.Layer) (bool, error)    { r, err := v4Ratio(l); return r == 4, err }
+
+func v4Ratio(l table.Layer) (int64, error) {
+	list, err := v4Ratios(l.View)
+	if err == nil && (l.Bid < 0 || l.Bid >= int64(len(list))) {
+		err = fault.Errorf(fault.Broken, "%s: key %q has %d numbers, want one for layer %d", l.FileName(), "compress_ratios", len(list), l.Bid)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return list[l.Bid], nil
+}
+
+// v4Ratios are how many positions become one in each layer, 0 where none are compressed.
+func v4Ratios(c *hparams.View) ([]int64, error) {
+	const key = "compress_ratios"
+	list, ok, err := c.Ints(key)
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: key %q is missing", c.FileName(), key)
+	}
+	for _, n := range list {
+		if err == nil && n != 0 && n != 4 && n != 128 {
+			err = fault.Errorf(fault.Unsupported, "%s: key %q holds %d, want 0, 4 or 128", c.FileName(), key, n)
+		}
+	}
+	return list, err
+}
+
+// v4Clamp is where the gates of experts are cut off, in each layer.
+func v4Clamp(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	limit, ok, err := c.Float("swiglu_limit")
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: key %q is missing", c.FileName(), "swiglu_limit")
+	}
+	if err != nil {
+		return v, false, err
+	}
+	n, err := c.BlockCount()
+	if err != nil {
+		return v, false, err
+	}
+	more, err := v4NextN(c)
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	}
+	if err != nil {
+		return v, false, err
+	}
+	return gguf.Float32s(slices.Repeat([]float32{float32(limit)}, int(n+more))), true, nil
+}
