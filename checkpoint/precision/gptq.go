@@ -57,7 +57,7 @@ func gptq(parts []*Tensor, settings Settings) (rows.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.bits = bits
+	g.bits, g.byColumn = bits, true
 	format, ok, err := settings.String("checkpoint_format")
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.bits = 4
+	g.bits, g.byColumn = 4, true
 	// strip fills dst with the codes of outputs [a, b), which are in the words from a/8
 	// on, one output after the other
 	strip := func(s *scratch, t *Tensor, dst []byte, a, b int64) error {

@@ -21,14 +21,20 @@ type grouped struct {
 	out, in int64
 	groups  int64
 	bits    int64 // of a code
-	size    int64 // columns of a group, where groups are runs of columns
-	// order returns the group of each column, where they are in any order; nil where
-	// they are runs.
-	order func() ([]int32, error)
+	// byColumn says that rows are stored as columns.
+	byColumn bool
+	// layout returns which group a column is of.
+	layout func() (layout, error)
 	// codes fills dst, [b-a, in], with the codes of rows [a, b).
 	codes func(s *scratch, dst []byte, a, b int64) error
 	// meta fills scale and zero, both [b-a, groups], for rows [a, b).
 	meta func(s *scratch, scale, zero []float32, a, b int64) error
+}
+
+// layout is how columns are grouped: in runs of size, or by the group of each.
+type layout struct {
+	size  int64
+	order []int32
 }
 
 // costGrouped is about how many picoseconds an element takes.
@@ -39,56 +45,118 @@ func (g *grouped) source() rows.Source {
 }
 
 func (g *grouped) rows(s *scratch, out []byte, a, b int64) error {
-	codes := sized(&s.raw, (b-a)*g.in)
-	if err := g.codes(s, codes, a, b); err != nil {
+	groups, err := g.layout()
+	if err != nil {
 		return err
 	}
-	scale, zero := sized(&s.f32, (b-a)*g.groups), sized(&s.zero, (b-a)*g.groups)
-	if err := g.meta(s, scale, zero, a, b); err != nil {
-		return err
-	}
-	var order []int32
-	if g.order != nil {
-		var err error
-		if order, err = g.order(); err != nil {
+	if !g.byColumn {
+		part := &strip{codes: sized(&s.raw, (b-a)*g.in), scale: sized(&s.f32, (b-a)*g.groups), zero: sized(&s.zero, (b-a)*g.groups)}
+		if err := g.read(s, part, a, b); err != nil {
 			return err
 		}
-	}
-	table := wholeNumbers()
-	n := int64(1) << g.bits
-	byOrder := order != nil && g.groups*n <= g.in
-	values := sized(&s.table, max(256, g.in)) // of the codes: in a group, or in all
-	for range b - a {
-		if byOrder {
-			for k := range g.groups {
-				for c, q := range table[:n] {
-					values[k*n+int64(c)] = (q - zero[k]) * scale[k]
-				}
-			}
-			for i, c := range codes[:g.in] {
-				put(out, i, values[int64(order[i])*n+int64(c)])
-			}
-		} else if order != nil {
-			for i, c := range codes[:g.in] {
-				k := order[i]
-				put(out, i, (table[c]-zero[k])*scale[k])
-			}
-		} else {
-			for k := range g.groups {
-				from, to := k*g.size, min((k+1)*g.size, g.in)
-				if 2*n <= to-from {
-					for c, q := range table[:n] {
-						values[c] = (q - zero[k]) * scale[k]
-					}
-					look(out[4*from:4*to], codes[from:to], (*[256]float32)(values[:256]))
-				} else {
-					offset(out[4*from:4*to], codes[from:to], table, scale[k], zero[k])
-				}
-			}
+		for o := range b - a {
+			g.row(s, out[4*o*g.in:4*(o+1)*g.in], part, o, groups)
 		}
-		codes, out, scale, zero = codes[g.in:], out[4*g.in:], scale[g.groups:], zero[g.groups:]
+		return nil
+	}
+	for o := a; o < b; o++ {
+		part, err := g.strip(s, o/stripRows)
+		if err != nil {
+			return err
+		}
+		g.row(s, out[4*(o-a)*g.in:4*(o-a+1)*g.in], part, o%stripRows, groups)
 	}
 	return nil
+}
+
+// strip is some rows of a matrix, unpacked.
+type strip struct {
+	of          *grouped // nil for none
+	index, used int64
+	codes       []byte
+	scale, zero []float32
+}
+
+// stripRows is how many rows are unpacked together where they are stored as columns: a
+// column is a few bytes in each line of the CPU's cache that is touched.
+const stripRows = 32
+
+// stripsKept is how many strips a worker keeps: rows of queries and keys are asked for
+// in turn from the two halves of a head.
+const stripsKept = 4
+
+// strip returns the strip of an index, valid until more than stripsKept others have
+// been asked for.
+func (g *grouped) strip(s *scratch, index int64) (*strip, error) {
+	s.clock++
+	oldest := &s.strips[0]
+	for i := range s.strips {
+		t := &s.strips[i]
+		if t.of == g && t.index == index {
+			t.used = s.clock
+			return t, nil
+		}
+		if t.used < oldest.used {
+			oldest = t
+		}
+	}
+	a, b := index*stripRows, min((index+1)*stripRows, g.out)
+	oldest.of, oldest.index, oldest.used = nil, index, s.clock
+	sized(&oldest.codes, (b-a)*g.in)
+	sized(&oldest.scale, (b-a)*g.groups)
+	sized(&oldest.zero, (b-a)*g.groups)
+	err := g.read(s, oldest, a, b)
+	if err == nil {
+		oldest.of = g
+	}
+	return oldest, err
+}
+
+// read fills a strip with rows [a, b).
+func (g *grouped) read(s *scratch, t *strip, a, b int64) error {
+	if err := g.codes(s, t.codes, a, b); err != nil {
+		return err
+	}
+	return g.meta(s, t.scale, t.zero, a, b)
+}
+
+// row computes row o of a strip.
+func (g *grouped) row(s *scratch, out []byte, t *strip, o int64, groups layout) {
+	codes, scale, zero := t.codes[o*g.in:(o+1)*g.in], t.scale[o*g.groups:(o+1)*g.groups], t.zero[o*g.groups:(o+1)*g.groups]
+	table := wholeNumbers()
+	n := int64(1) << g.bits
+	order := groups.order
+	if order == nil {
+		values := (*[256]float32)(sized(&s.table, 256))
+		for k := range g.groups {
+			from, to := k*groups.size, min((k+1)*groups.size, g.in)
+			if 2*n > to-from {
+				offset(out[4*from:4*to], codes[from:to], table, scale[k], zero[k])
+				continue
+			}
+			for c, q := range table[:n] {
+				values[c] = (q - zero[k]) * scale[k]
+			}
+			look(out[4*from:4*to], codes[from:to], values)
+		}
+		return
+	}
+	if g.groups*n > g.in {
+		for i, c := range codes {
+			k := order[i]
+			put(out, i, (table[c]-zero[k])*scale[k])
+		}
+		return
+	}
+	values := sized(&s.table, g.groups*n)
+	for k := range g.groups {
+		for c, q := range table[:n] {
+			values[k*n+int64(c)] = (q - zero[k]) * scale[k]
+		}
+	}
+	for i, c := range codes {
+		put(out, i, values[int64(order[i])*n+int64(c)])
+	}
 }
 
 // look stores the values of the codes, as little-endian float32; len(out) =
@@ -119,21 +187,22 @@ var wholeNumbers = sync.OnceValue(func() *[256]float32 {
 // must fit, or what comes out when the columns are divided evenly. A size of -1 is
 // that of a row.
 func (g *grouped) runs(set int64, ok bool) error {
+	size := set
 	switch {
 	case ok && set == -1:
-		g.size = g.in
+		size = g.in
 	case ok && set > 0:
-		g.size = set
 	case ok:
 		return fmt.Errorf("quantization_config: group_size is %d, want -1 or at least 1", set)
 	case g.in%g.groups != 0:
 		return fmt.Errorf("%d columns in %d groups: quantization_config has no group_size", g.in, g.groups)
 	default:
-		g.size = g.in / g.groups
+		size = g.in / g.groups
 	}
-	if n := ceil(g.in, g.size); n != g.groups {
-		return fmt.Errorf("scales of %d groups, want %d for %d columns in groups of %d (group_size)", g.groups, n, g.in, g.size)
+	if n := ceil(g.in, size); n != g.groups {
+		return fmt.Errorf("scales of %d groups, want %d for %d columns in groups of %d (group_size)", g.groups, n, g.in, size)
 	}
+	g.layout = func() (layout, error) { return layout{size: size}, nil }
 	return nil
 }
 
@@ -142,21 +211,27 @@ func (g *grouped) ordered(t *Tensor) error {
 	if len(t.Shape) != 1 || t.Shape[0] != g.in {
 		return fmt.Errorf("groups %q of shape %v, want one for each of %d columns", t.Name, t.Shape, g.in)
 	}
-	g.order = sync.OnceValues(func() ([]int32, error) {
+	size := ceil(g.in, g.groups)
+	g.layout = sync.OnceValues(func() (layout, error) {
+		runs := true                 // as most files have it
 		order := make([]int32, g.in) // there are as many in the file
 		var buf []byte
 		raw, err := t.bytes(&buf, 0, g.in*t.size())
 		if err != nil {
-			return nil, err
+			return layout{}, err
 		}
 		for i := range order {
 			k := int64(int32(binary.LittleEndian.Uint32(raw[4*i:])))
 			if k < 0 || k >= g.groups {
-				return nil, fault.Errorf(fault.Broken, "%s: tensor %q: column %d is of group %d, want 0 to %d", t.File, t.Name, i, k, g.groups-1)
+				return layout{}, fault.Errorf(fault.Broken, "%s: tensor %q: column %d is of group %d, want 0 to %d", t.File, t.Name, i, k, g.groups-1)
 			}
 			order[i] = int32(k)
+			runs = runs && k == int64(i)/size
 		}
-		return order, nil
+		if runs && ceil(g.in, size) == g.groups {
+			return layout{size: size}, nil
+		}
+		return layout{order: order}, nil
 	})
 	return nil
 }

@@ -101,6 +101,22 @@ type hqqRows struct {
 func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
 	size := h.codes.size()
 	mask := uint32(1<<h.bits - 1)
+	if a == b {
+		return nil
+	}
+	var scale, zero []float32 // of the groups that are rows
+	firstRow := a * h.row / h.width
+	if !h.byColumn {
+		n := (b*h.row-1)/h.width - firstRow + 1
+		scale, zero = sized(&s.f32, n), sized(&s.zero, n)
+		if err := h.scale.floats(scale, firstRow); err != nil {
+			return err
+		}
+		if err := h.zero.floats(zero, firstRow); err != nil {
+			return err
+		}
+	}
+	values := sized(&s.table, 256)
 	for e, end := a*h.row, b*h.row; e < end; {
 		r, c := e/h.width, e%h.width
 		n := min(end-e, h.width-c)
@@ -109,16 +125,18 @@ func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
 		if err != nil {
 			return err
 		}
-		count, first := int64(1), r
 		if h.byColumn {
-			count, first = n, c
-		}
-		scale, zero := sized(&s.f32, count), sized(&s.zero, count)
-		if err := h.scale.floats(scale, first); err != nil {
-			return err
-		}
-		if err := h.zero.floats(zero, first); err != nil {
-			return err
+			scale, zero = sized(&s.f32, n), sized(&s.zero, n)
+			if err := h.scale.floats(scale, c); err != nil {
+				return err
+			}
+			if err := h.zero.floats(zero, c); err != nil {
+				return err
+			}
+		} else {
+			for q := range int64(1) << h.bits {
+				values[q] = h.round(h.round(float32(q)-zero[r-firstRow]) * scale[r-firstRow])
+			}
 		}
 		shift := h.bits * (h.per - 1 - r/h.part)
 		for i := range int(n) {
@@ -126,12 +144,12 @@ func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
 			if size == 4 {
 				word |= uint32(raw[4*i+1])<<8 | uint32(raw[4*i+2])<<16 | uint32(raw[4*i+3])<<24
 			}
-			k := 0
+			q := word >> shift & mask
 			if h.byColumn {
-				k = i
+				put(out, i, h.round(h.round(float32(q)-zero[i])*scale[i]))
+			} else {
+				put(out, i, values[q])
 			}
-			q := h.round(float32(word>>shift&mask) - zero[k])
-			put(out, i, h.round(q*scale[k]))
 		}
 		out = out[4*n:]
 		e += n

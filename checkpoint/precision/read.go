@@ -228,6 +228,8 @@ type scratch struct {
 	words     []uint32
 	f32, zero []float32
 	table     []float32
+	strips    [stripsKept]strip // of matrices that are stored by columns
+	clock     int64
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}

@@ -31,6 +31,7 @@ import (
 type options struct {
 	root    string // the reference's chroot, "" without one
 	kernels bool
+	sources bool
 	jobs    bool
 	types   []gguf.Type
 	rounds  int
@@ -66,6 +67,7 @@ func parse(args []string) (*options, error) {
 	opt := &options{root: os.Getenv("ORACLE_ROOT")}
 	f := flag.NewFlagSet("bench", flag.ExitOnError)
 	f.BoolVar(&opt.kernels, "kernels", true, "measure the encoders and decoders")
+	f.BoolVar(&opt.sources, "sources", true, "measure the precisions of checkpoints")
 	f.BoolVar(&opt.jobs, "jobs", true, "measure whole conversions and quantizations")
 	types := f.String("types", "", "kernels: only these `TYPES`, separated by commas")
 	f.IntVar(&opt.rounds, "rounds", 5, "take the median of `N` rounds")
@@ -150,6 +152,9 @@ func run(ctx context.Context, opt *options) (err error) {
 	fmt.Fprintf(w, "# Benchmarks\n\n%s", machine(ctx, opt))
 	if opt.kernels {
 		err = benchKernels(ctx, w, opt, dir)
+	}
+	if opt.sources && (err == nil || errors.Is(err, errBytes)) {
+		err = errors.Join(err, benchSources(ctx, w, opt, dir))
 	}
 	if opt.jobs && (err == nil || errors.Is(err, errBytes)) {
 		err = errors.Join(err, benchJobs(ctx, w, opt, dir))

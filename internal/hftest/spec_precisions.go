@@ -279,6 +279,66 @@ func init() {
 			"tensors": [{"name": "model.embed_tokens.weight", "axis": -1, "role": "inverse-after-lookup"}, `, "mlp.up_proj", "mlp.gate_proj", "mlp.down_proj")},
 		Variants: options(),
 	})
+	const refuses = "it refuses the method by name; make interop compares the numbers with decoders in NumPy and PyTorch"
+	add(Spec{
+		Name:        "awq",
+		Tokenizer:   "spm",
+		Config:      quantizedConfig(`{"bits": 4, "group_size": 32, "modules_to_not_convert": null, "quant_method": "awq", "version": "gemm", "zero_point": true}`),
+		NoReference: refuses,
+		Tensors: quantized(`
+			$w.qweight | $in, $out/8    | as I32 | fill bytes
+			$w.qzeros  | $in/32, $out/8 | as I32 | fill bytes
+			$w.scales  | $in/32, $out   | as F16 | fill scale
+			`),
+		Variants: options(),
+	})
+	add(Spec{
+		Name:      "bnb-nf4",
+		Tokenizer: "spm",
+		Config: quantizedConfig(`{"_load_in_4bit": true, "_load_in_8bit": false, "bnb_4bit_compute_dtype": "bfloat16", "bnb_4bit_quant_storage": "uint8", "bnb_4bit_quant_type": "nf4",
+			"bnb_4bit_use_double_quant": false, "llm_int8_enable_fp32_cpu_offload": false, "llm_int8_has_fp16_weight": false, "llm_int8_skip_modules": null, "llm_int8_threshold": 6.0,
+			"load_in_4bit": true, "load_in_8bit": false, "quant_method": "bitsandbytes"}`),
+		NoReference: refuses,
+		Tensors: quantized(`
+			$w.weight           | $out*$in/2, 1 | as U8
+			$w.weight.absmax    | $out*$in/64   | as F32 | fill scale
+			$w.weight.quant_map | 16            | as F32 | fill list -1 -0.6961928009986877 -0.5250730514526367 -0.39491748809814453 -0.28444138169288635 -0.18477343022823334 -0.09105003625154495 0 0.07958029955625534 0.16093020141124725 0.24611230194568634 0.33791524171829224 0.44070982933044434 0.5626170039176941 0.7229568362236023 1
+			$w.weight.quant_state.bitsandbytes__nf4 | 96 | as U8 | fill state $out $in 64
+			`),
+		Variants: options(),
+	})
+	add(Spec{
+		Name:      "bnb-int8",
+		Tokenizer: "spm",
+		Config: quantizedConfig(`{"_load_in_4bit": false, "_load_in_8bit": true, "bnb_4bit_compute_dtype": "float32", "bnb_4bit_quant_storage": "uint8", "bnb_4bit_quant_type": "fp4",
+			"bnb_4bit_use_double_quant": false, "llm_int8_enable_fp32_cpu_offload": false, "llm_int8_has_fp16_weight": false, "llm_int8_skip_modules": null, "llm_int8_threshold": 6.0,
+			"load_in_4bit": false, "load_in_8bit": true, "quant_method": "bitsandbytes"}`),
+		NoReference: refuses,
+		Tensors: quantized(`
+			$w.weight        | $out, $in | as I8
+			$w.SCB           | $out      | as F32 | fill scale
+			$w.weight_format |           | as U8  | fill zero-bytes
+			`),
+		Variants: options(),
+	})
+	add(Spec{
+		Name:      "hqq",
+		Tokenizer: "spm",
+		Config: quantizedConfig(`{"quant_config": {"offload_meta": false, "scale_quant_params": null, "weight_quant_params": {"axis": 1, "channel_wise": true, "group_size": 32, "nbits": 4,
+			"optimize": true, "round_zero": true, "view_as_float": false}, "zero_quant_params": null}, "quant_method": "hqq", "skip_modules": ["lm_head"]}`),
+		NoReference: refuses,
+		Tensors: quantized(`
+			$w.W_q           | $out*$in/64, 32 | as U8
+			$w.{scale,zero}  | $out*$in/32, 1  | as BF16 | fill scale
+			$w.shape         | 2               | as I32  | fill list $out $in
+			$w.nbits         |                 | as I32  | fill list 4
+			$w.group_size    |                 | as I32  | fill list 32
+			$w.axis          |                 | as I32  | fill list 1
+			$w.packing       | 7               | as U8
+			$w.{view_as_float,channel_wise,encoded_state_dict,stores_quant_config} | | as U8
+			`),
+		Variants: options(),
+	})
 }
 
 // hadamard is hadamard_packing.json for modules of the two layers; more are its members

@@ -43,9 +43,10 @@ var argFills = map[string]func(i, n int64, args []float64) float64{
 
 // byteFills are those of tensors of bytes.
 var byteFills = map[string]func(b byte) byte{
-	"bytes":   func(b byte) byte { return b },
-	"ternary": func(b byte) byte { return b & 0x55 << (b >> 7) }, // four codes of two bits that are not 3
-	"scales":  func(b byte) byte { return 110 + b%14 },           // exponents of numbers somewhat below 1
+	"bytes":      func(b byte) byte { return b },
+	"zero-bytes": func(byte) byte { return 0 },
+	"ternary":    func(b byte) byte { return b & 0x55 << (b >> 7) }, // four codes of two bits that are not 3
+	"scales":     func(b byte) byte { return 110 + b%14 },           // exponents of numbers somewhat below 1
 	"float8": func(b byte) byte { // no infinity and no NaN in any format
 		if b&0x78 == 0x78 {
 			b ^= 0x40
@@ -98,6 +99,10 @@ func (w *filler) each(f func([]byte) error) error {
 			b[i] = bytes(b[i])
 		}
 		return f(b)
+	}
+	if how == "state" { // of a weight of bitsandbytes: rows, columns, elements of a block
+		text := fmt.Sprintf(`{"quant_type": "nf4", "blocksize": %v, "dtype": "bfloat16", "shape": [%v, %v]}`, w.t.args[2], w.t.args[0], w.t.args[1])
+		return f([]byte(fmt.Sprintf("%-*s", n, text)))
 	}
 	value := fills[how]
 	if withArgs := argFills[how]; withArgs != nil {
