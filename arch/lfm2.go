@@ -1,8 +1,10 @@
 package arch
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
@@ -105,6 +107,57 @@ var (
 	// lfm2Tower are keys about the part for pictures of LFM2-VL.
 	lfm2Tower = []string{"do_image_splitting", "downsample_factor", "encoder_patch_size", "max_image_tokens", "max_num_patches", "max_pixels_tolerance", "max_tiles",
 		"min_image_tokens", "min_tiles", "projector_hidden_size", "projector_use_layernorm", "tile_size", "use_image_special_tokens", "use_thumbnail"}
+	// d1Omni is Liquid AI's d1-omni: an LFM2 that sees what follows, with layers of a
+	// decoder of options behind it, of which a marker's state is scored.
+	d1Omni = &table.Arch{
+		Name:       "lfm2",
+		Shapes:     lfm2Shapes,
+		Classes:    []string{"D1OmniModel"},
+		Tokenizer:  tokenizer.ClassD1Omni,
+		Fused:      table.FusedQKV,
+		BlockCount: d1Layers,
+		Metadata: slices.Concat(parts.With(parts.CommonRows,
+			table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+				n, err := d1Layers(c)
+				return table.Uint32Of(n, true, err)
+			}},
+			table.Row{Key: "feed_forward_length", Derive: d1FeedForward},
+			table.Row{Key: table.KeyHeadCountKV, Derive: d1HeadsKV},
+		), []table.Row{
+			parts.UintRow("vocab_size", "vocab_size"),
+			parts.UintRow("shortconv.l_cache", "conv_L_cache"),
+			{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
+			{Key: "attention.causal", Const: gguf.Bool(false)},
+			{Key: "decision.type", Const: gguf.String("lfm2-d1-omni")},
+			parts.UintRow("decision.block_count", "head_layers"),
+			{Key: "decision.temperature", Facts: hparams.TemperatureFiles, Many: d1Temperatures},
+		}),
+		Expect: slices.Concat(lfm2.Expect, []table.Expect{ // the lengths that programs cut texts to
+			parts.Expect("max_length", "16384"), parts.Expect("image_text_length", "896"), parts.Expect("audio_text_length", "15360"),
+		}),
+		Unused: slices.Concat(lfm2.Unused, []string{"temperatures", "block_auto_adjust_ff_dim"}),
+		Rename: []table.Rename{
+			{Prefix: "encoder.", With: "model."},
+			{Prefix: "head.head.layers.", With: "head.layers.{bid}.", From: (*hparams.View).BlockCount},
+			{Prefix: "head.type_emb", With: "type_emb"},
+			{Prefix: "head.scorer", With: "scorer"},
+		},
+		Drop: []table.Drop{{Prefix: "vision.", Why: table.OtherPart}, {Prefix: "audio.", Why: table.OtherPart}},
+		Tensors: slices.Concat(both(inTrunk, lfm2.Tensors), parts.Only(parts.Not(inTrunk), []table.TensorRow{
+			{HF: "head.layers.{bid}.norm1", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
+			{HF: "head.layers.{bid}.self_attn.in_proj_weight", GGUF: "blk.{bid}.attn_qkv.weight", Exact: true},
+			{HF: "head.layers.{bid}.self_attn.in_proj_bias", GGUF: "blk.{bid}.attn_qkv.bias", Exact: true},
+			{HF: "head.layers.{bid}.self_attn.out_proj", GGUF: "blk.{bid}.attn_output", Bias: table.NeedBias},
+			{HF: "head.layers.{bid}.norm2", GGUF: "blk.{bid}.ffn_norm", Bias: table.NeedBias},
+			{HF: "head.layers.{bid}.linear1", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias},
+			{HF: "head.layers.{bid}.linear2", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
+		}), []table.TensorRow{
+			{HF: "type_emb", GGUF: "token_types"},
+			{HF: "scorer.0", GGUF: "cls.norm", Bias: table.NeedBias},
+			{HF: "scorer.1", GGUF: "cls", Bias: table.NeedBias},
+			{HF: "scorer.3", GGUF: "cls.output", Bias: table.NeedBias},
+		}),
+	}
 	// lfm2Shapes: the dense module is as wide as the model.
 	lfm2Shapes = shape.Rules{Tensors: shape.Table{"dense_2": "n_embd, @embedding_length_out", "dense_2.bias": "@embedding_length_out"}}
 	lfm2moe    = &table.Arch{
@@ -222,4 +275,126 @@ func lfm2FeedForward(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		n, err = hparams.Truncate(factor * float64(n))
 	}
 	return table.Uint32Of((n+multiple-1)/multiple*multiple, true, err)
+}
+
+// inTrunk is the condition of layers of the language model, and of what is outside
+// the layers.
+func inTrunk(l table.Layer) (bool, error) {
+	n, err := l.BlockCount()
+	return l.Bid < n, err
+}
+
+// both returns rows that are there under a condition, in addition to their own.
+func both(cond table.Cond, list []table.TensorRow) []table.TensorRow {
+	list = slices.Clone(list)
+	for i := range list {
+		if own := list[i].If; own != nil {
+			list[i].If = parts.Both(cond, own)
+		} else {
+			list[i].If = cond
+		}
+	}
+	return list
+}
+
+// d1HeadLayers is the number of layers behind the language model.
+func d1HeadLayers(c *hparams.View) (int64, error) {
+	n, err := c.Require("head_layers")
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = hparams.WrongType("head_layers", "a number of layers", n)
+	}
+	return n, err
+}
+
+// d1Layers is the number of all layers.
+func d1Layers(c *hparams.View) (int64, error) {
+	n, err := c.BlockCount()
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	}
+	if err != nil {
+		return 0, err
+	}
+	head, err := d1HeadLayers(c)
+	return n + head, err
+}
+
+// perD1Layer is trunk for the layers of the language model, and head for those behind
+// it.
+func perD1Layer(c *hparams.View, trunk []int64, head int64, err error) (gguf.Value, bool, error) {
+	if err != nil {
+		return gguf.Value{}, false, err
+	}
+	n, err := d1HeadLayers(c)
+	return parts.PerLayer(append(trunk, slices.Repeat([]int64{head}, int(n))...), err)
+}
+
+// d1FeedForward is the width of the MLP of each layer.
+func d1FeedForward(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	n, err := c.Require("intermediate_size")
+	if err != nil {
+		return v, false, err
+	}
+	factor, ok, err := c.Float("block_ffn_dim_multiplier")
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: has no key \"block_ffn_dim_multiplier\"", hparams.ConfigFile)
+	}
+	if err != nil {
+		return v, false, err
+	}
+	multiple, err := c.Require("block_multiple_of")
+	if err == nil && (min(multiple, n) <= 0 || max(multiple, n) > math.MaxInt32) {
+		err = fault.Errorf(fault.Broken, "%s: width %d of the MLP in multiples of %d", hparams.ConfigFile, n, multiple)
+	}
+	if err != nil {
+		return v, false, err
+	}
+	width, err := hparams.Truncate(factor * float64(int64(2*float64(n)/3)))
+	if err != nil {
+		return v, false, err
+	}
+	hidden, err := c.Require("hidden_size")
+	if err != nil {
+		return v, false, err
+	}
+	layers, err := c.BlockCount()
+	if err != nil || layers < 0 || layers > hparams.MaxBlocks {
+		return v, false, cmp.Or(err, hparams.WrongType("num_hidden_layers", "a number of layers", layers))
+	}
+	width = (width + multiple - 1) / multiple * multiple
+	return perD1Layer(c, slices.Repeat([]int64{width}, int(layers)), 4*hidden, nil)
+}
+
+// d1HeadsKV is the number of key heads of each layer, 0 for convolutions; behind the
+// language model every head has keys of its own.
+func d1HeadsKV(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	types, _, err := c.LayerTypes()
+	if err != nil {
+		return v, false, err
+	}
+	n, err := c.Require(hparams.HeadKVKeys...)
+	if err != nil {
+		return v, false, err
+	}
+	list := make([]int64, len(types))
+	for i, t := range types {
+		if t != "conv" {
+			list[i] = n
+		}
+	}
+	heads, err := c.Heads()
+	return perD1Layer(c, list, heads, err)
+}
+
+// d1Temperatures writes the temperature of each kind of questions, some for a number of
+// options: choice:3-5 as choice.3_5, choice:11+ as choice.11.
+func d1Temperatures(c *hparams.View) (m gguf.Metadata, err error) {
+	for _, t := range c.Facts.Temperatures {
+		v, _, err := table.Float32Of(t.Value, true, nil)
+		if err != nil {
+			return nil, err
+		}
+		m.Set("decision.temperature."+strings.TrimRight(strings.NewReplacer(":", ".", "-", "_").Replace(t.Of), "+"), v)
+	}
+	return m, nil
 }

@@ -13,7 +13,6 @@ var lacking = map[string]string{
 BailingMoeV3ForCausalLM
 BailingMoeV3VLForConditionalGeneration
 ClefModel
-D1OmniModel
 DFlash2DraftModel
 DFlashDraftModel
 DSparkDraftModel

@@ -47,3 +47,32 @@ var d1Template = func() string {
 		`{{ '\n\n\nQUESTION:\n' }}{% endif %}` + textOrJSON("instructions") +
 		`{% if type == 'choice' %}` + choice + `{% elif type == 'noul' %}` + yesNo + `{% else %}` + score + `{% endif %}{{ '<|im_end|>\n<|im_start|>assistant\n' }}`
 }()
+
+// loadD1Omni follows D1OmniModel (conversion/lfm2.py): its template writes bos itself,
+// after pictures and sound, and there are three types of questions.
+func loadD1Omni(f *files, v *Vocab, opt Options) error {
+	if err := loadGPT2(f, v, opt); err != nil {
+		return err
+	}
+	v.kvs.Delete(keyAddBOS)
+	v.kvs.Set(keyAddBOS, gguf.Bool(false))
+	v.kvs.Set(keyTokenTypeCount, gguf.Uint32(3))
+	v.writeSystemOne(d1OmniTemplate)
+	return nil
+}
+
+var d1OmniTemplate = func() string {
+	description, described := textOrJSON("o.description"), `o.description is not none and o.description != ''`
+	yesNo := `{{ 'yes' if o.key == 'true' else 'no' }}`
+	code := `{% if loop.index0 < 10 %}00{% elif loop.index0 < 100 %}0{% endif %}{{ loop.index0 }}`
+	option := `{% if type == 'choice' and audio %}option_` + code + `: {% if ` + described + ` %}` + description + `{% else %}{{ o.key }}{% endif %}` +
+		`{% elif type == 'choice' %}{{ o.key }}{% if ` + described + ` %}: ` + description + `{% endif %}` +
+		`{% elif type == 'score' %}level {{ o.key }}: ` + description + `{% elif audio %}{{ o.key }}: ` + yesNo +
+		`{% else %}{{ o.key }}: {% if ` + described + ` %}` + description + `{% elif images and not ns.criteria %}` + yesNo +
+		`{% elif o.key == 'true' %}yes, the statement holds{% else %}no, the statement does not hold{% endif %}{% endif %}`
+	state := `{% if state is string %}{{ state }}{% elif state is not none %}{{ state | tojson }}{% elif audio %}{}{% endif %}`
+	return `{% set ns = namespace(criteria=false) %}{% for o in options %}{% if o.description is not none %}{% set ns.criteria = true %}{% endif %}{% endfor %}` +
+		`{% for image in images %}{{ image }}{% endfor %}{{ sep }}<|startoftext|><|reserved_7|>{{ sep }}{{ mark_state }}` + state +
+		`{{ sep }}{{ mark_question }}<|reserved_8|>` + textOrJSON("instructions") +
+		`{% for o in options %}{{ sep }}<|reserved_9|><|mask|>{{ sep }}{{ mark_option }} ` + option + `{{ sep }}<|reserved_10|>{% endfor %}{{ sep }}<|reserved_11|>`
+}()

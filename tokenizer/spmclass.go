@@ -73,6 +73,7 @@ var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassNone:          loadNone,
 	ClassD1:            loadD1,
 	ClassKimiK3:        loadKimiK3,
+	ClassD1Omni:        loadD1Omni,
 	ClassQwen3ASR:      loadQwen3ASR,
 	ClassQwen3Omni:     loadQwen3Omni,
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ggforge/fault"
+	"ggforge/internal/pyjson"
 )
 
 // Facts are what is known about a model besides its config.json. Which files are
@@ -26,6 +27,9 @@ type Facts struct {
 	Dense []DenseModule
 	// Suppress are the ids of tokens that are never to be generated.
 	Suppress []int64
+	// Temperatures are those of a model that decides between options, by what they
+	// are of, in the order of the file.
+	Temperatures []Temperature
 	// Reranker says that the model was trained to answer "yes" or "no".
 	Reranker bool
 	// Tokens are the ids of "yes" and "no" for a reranker, and of ImageBreak, as far as
@@ -39,23 +43,25 @@ type Facts struct {
 type Source uint8
 
 const (
-	NoFiles         Source = iota
-	PoolingFiles           // of Facts.Pooling
-	DenseFiles             // of Facts.Dense, if they are to be taken along
-	FirstDenseFiles        // of Facts.Dense, for models whose dense module is always taken along
-	RerankerFiles          // of Facts.Reranker and Facts.Tokens
-	SuppressFiles          // of Facts.Suppress
-	ProcessorFiles         // of Facts.Processor
-	BreakToken             // of Facts.Tokens, for ImageBreak
+	NoFiles          Source = iota
+	PoolingFiles            // of Facts.Pooling
+	DenseFiles              // of Facts.Dense, if they are to be taken along
+	FirstDenseFiles         // of Facts.Dense, for models whose dense module is always taken along
+	RerankerFiles           // of Facts.Reranker and Facts.Tokens
+	TemperatureFiles        // of Facts.Temperatures
+	SuppressFiles           // of Facts.Suppress
+	ProcessorFiles          // of Facts.Processor
+	BreakToken              // of Facts.Tokens, for ImageBreak
 )
 
 // readers add what the files of each source say.
 var readers = [...]func(Files, *View, *Facts) error{
-	PoolingFiles:    readPooling,
-	DenseFiles:      readDense,
-	FirstDenseFiles: readFirstDense,
-	RerankerFiles:   readReranker,
-	SuppressFiles:   readSuppress,
+	PoolingFiles:     readPooling,
+	DenseFiles:       readDense,
+	FirstDenseFiles:  readFirstDense,
+	RerankerFiles:    readReranker,
+	TemperatureFiles: readTemperatures,
+	SuppressFiles:    readSuppress,
 
 	ProcessorFiles: readProcessor,
 	BreakToken:     readBreakToken,
@@ -282,6 +288,41 @@ func readReranker(files Files, v *View, f *Facts) error {
 		if id, ok := tok.Model.Vocab[t]; ok {
 			f.Tokens[t] = id
 		}
+	}
+	return nil
+}
+
+// Temperature is what the scores of one kind of questions are divided by.
+type Temperature struct {
+	Of    string
+	Value float64
+}
+
+// readTemperatures reads the temperatures of config.json, whose order counts.
+func readTemperatures(files Files, _ *View, f *Facts) error {
+	const key = "temperatures"
+	data, err := ReadConfig(files, ConfigFile)
+	if err != nil {
+		return err
+	}
+	v, err := pyjson.Parse(data)
+	if err != nil {
+		return fault.Errorf(fault.Broken, "%s: %w", ConfigFile, err)
+	}
+	root, _ := v.(*pyjson.Object)
+	list, ok := root.Get(key).(*pyjson.Object)
+	if !ok {
+		return WrongType(key, "an object", root.Get(key))
+	}
+	for _, name := range list.Names {
+		value, ok, err := asFloat(key+"."+name, list.Values[name])
+		if err == nil && !ok {
+			err = WrongType(key+"."+name, "a number", nil)
+		}
+		if err != nil {
+			return err
+		}
+		f.Temperatures = append(f.Temperatures, Temperature{name, value})
 	}
 	return nil
 }

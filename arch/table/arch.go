@@ -209,6 +209,16 @@ func (a *Arch) kvs(c *hparams.View, rows []Row, fileType uint32) (m gguf.Metadat
 		if r.Deviates && c.Options.Reference {
 			continue
 		}
+		if r.Many != nil {
+			pairs, err := r.Many(c)
+			if err != nil {
+				return nil, err
+			}
+			for _, kv := range pairs {
+				m.Set(gguf.ArchKey(a.Name, kv.Key), kv.Value)
+			}
+			continue
+		}
 		v, ok, err := r.Value(c)
 		if r.Key == KeyBlockCount && a.NextN != nil && err == nil {
 			n, e := a.NextN.blocks(c)

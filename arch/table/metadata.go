@@ -20,6 +20,8 @@ type Row struct {
 	Const    gguf.Value     // instead of From, or its default
 	Derive   Derive         // instead of From; of general.file_type it only says whether the row is there
 	Facts    hparams.Source // the source of facts that Derive needs
+	// Many returns pairs whose keys the configuration names, instead of the row's.
+	Many func(*hparams.View) (gguf.Metadata, error)
 	// Deviates says that the reference does not write the pair, see hparams.Options.
 	Deviates bool
 }

@@ -314,6 +314,35 @@ func init() {
 			model.multi_modal_projector.linear_{1,2}.{weight,bias}                | 64
 			`,
 	})
+	add(Spec{
+		Name:      "d1_omni",
+		Tokenizer: lfm2.Tokenizer,
+		Config: `{"architectures": ["D1OmniModel"], "audio_text_length": 15360, "auto_map": {"AutoModel": "modeling_d1_omni.D1OmniModel"}, "head_layers": 2,
+			"image_text_length": 896, "max_length": 16384, "model_type": "d1_omni", "temperatures": {"noul": 1.5, "choice:2": 1.25, "choice:3-5": 1.125, "choice:11+": 0.75},
+			"text_config": ` + strings.Replace(strings.Replace(lfm2As("X"), `"architectures": ["X"], `, "", 1), `"block_ff_dim": 96`, `"intermediate_size": 96`, 1) + `,
+			"torch_dtype": "bfloat16", "transformers_version": "5.2.0"}`,
+		Tensors: prefixed("encoder.", bare(strings.ReplaceAll(lfm2.Tensors, "block_ff_dim", "intermediate_size"))) + `
+			lay = head_layers
+			head.head.layers.{lay}.norm{1,2}.{weight,bias}            | hidden_size
+			head.head.layers.{lay}.self_attn.in_proj_weight           | 3*hidden_size, hidden_size
+			head.head.layers.{lay}.self_attn.in_proj_bias             | 3*hidden_size
+			head.head.layers.{lay}.self_attn.out_proj.weight          | hidden_size, hidden_size
+			head.head.layers.{lay}.self_attn.out_proj.bias            | hidden_size
+			head.head.layers.{lay}.linear1.weight                     | 4*hidden_size, hidden_size
+			head.head.layers.{lay}.linear1.bias                       | 4*hidden_size
+			head.head.layers.{lay}.linear2.weight                     | hidden_size, 4*hidden_size
+			head.head.layers.{lay}.linear2.bias                       | hidden_size
+			head.type_emb.weight                                      | 3, hidden_size
+			head.scorer.0.{weight,bias}                               | hidden_size
+			head.scorer.1.weight                                      | hidden_size, hidden_size
+			head.scorer.1.bias                                        | hidden_size
+			head.scorer.3.weight                                      | 1, hidden_size
+			head.scorer.3.bias                                        | 1
+			vision.encoder.layers.0.mlp.fc1.weight                    | 32, 32
+			audio.encoder.layers.0.mlp.fc1.weight                     | 32, 32
+			`,
+		Variants: []Variant{{Name: "shards", Seed: 3, DType: "F16", Shards: 3, Out: "auto", Set: `{"head_layers": 1}`}},
+	})
 	const speech = `"audio_token_index": 1000, "downsample_rate": 5, "encoder_config": {"hidden_dim": 32, "model_type": "granite_speech_encoder", "num_layers": 1},
 			"has_lora_adapter": false, "initializer_range": 0.02, "projector_config": {"hidden_size": 32, "model_type": "blip_2_qformer", "num_hidden_layers": 1},
 			"tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.52.0.dev0", "window_size": 15}`
