@@ -91,7 +91,7 @@ var hunyuanVL = &table.Arch{
 		}},
 	})),
 	Expect:  hunyuanDense.Expect,
-	Unused:  slices.Concat(hunyuanDense.Unused, []string{"rope_scaling.mscale", "rope_scaling.mscale_all_dim", "img_end_id", "img_start_id", "image_start_token_id", "image_end_token_id", "image_newline_token_id", "video_start_id", "video_end_id", "video_token_id"}),
+	Unused:  slices.Concat(hunyuanDense.Unused, []string{"cla_share_factor", "routed_scaling_factor", "img_end_id", "img_start_id", "image_start_token_id", "image_end_token_id", "image_newline_token_id", "video_start_id", "video_end_id", "video_token_id"}),
 	Drop:    hunyuanDense.Drop,
 	Tensors: hunyuanDense.Tensors,
 }

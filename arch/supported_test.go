@@ -37,7 +37,6 @@ MiniMaxM1ForCausalLM
 MiniMaxText01ForCausalLM
 ModernBertDecisionModel
 MuseGlimmerAssistantModel
-MuseGlimmerForConditionalGeneration
 NimbleModel
 OpenJevModel
 PocketTTSModel

@@ -278,6 +278,17 @@ func loadLaguna(f *files, v *Vocab, opt Options) error {
 	return nil
 }
 
+// loadMuseGlimmer follows MuseGlimmerModel (conversion/muse_glimmer.py).
+func loadMuseGlimmer(f *files, v *Vocab, opt Options) error {
+	if err := loadGPT2(f, v, opt); err != nil {
+		return err
+	}
+	if id := slices.Index(v.Tokens, "<|eot|>"); id >= 0 {
+		v.kvs.Set(specialKey("eot").id, gguf.Uint32(uint32(id)))
+	}
+	return nil
+}
+
 // loadQwen3Omni follows Qwen3OmniMoeTextModel (conversion/qwen3vl.py): the token that
 // ends a turn is bos and eos.
 func loadQwen3Omni(f *files, v *Vocab, opt Options) error {

@@ -65,6 +65,7 @@ var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassRefact:        loadRefact,
 	ClassMiniMax:       loadMiniMax,
 	ClassLaguna:        loadLaguna,
+	ClassMuseGlimmer:   loadMuseGlimmer,
 	ClassHunYuan:       loadHunYuan,
 	ClassHunYuanMoE:    loadHunYuanMoE,
 	ClassQwen:          loadQwen,

@@ -129,4 +129,37 @@ func init() {
 			{Name: "one-axis", Seed: 4, Out: "bf16", Set: `{"rope_scaling": {"alpha": 1000.0, "type": "dynamic", "xdrope_section": null}}`},
 		},
 	})
+	// as Muse-Glimmer-30B
+	add(Spec{
+		Name:      "muse-glimmer",
+		Tokenizer: "bpe:llama3", AddedTokens: []string{"<|eot|>"},
+		Config: `{"architectures": ["MuseGlimmerForConditionalGeneration"], "dtype": "bfloat16", "image_token_id": 900, "model_type": "muse_glimmer", "out_hidden_size": 64,
+			"projector_hidden_act": "gelu", "projector_hidden_size": 64,
+			"text_config": {"attention_dropout": 0.0, "bos_token_id": $bos, "eos_token_id": $eos, "final_logit_softcapping": 20.0, "head_dim": 32, "hidden_activation": "silu",
+				"hidden_size": 64, "intermediate_size": 96, "layer_rope_theta": [500000.0, 500000.0, 500000.0, 0.0],
+				"layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"], "max_position_embeddings": 131072, "model_type": "muse_glimmer_text",
+				"num_attention_heads": 4, "num_hidden_layers": 4, "num_key_value_heads": 2, "output_multiplier": 0.19611613513818404, "post_norm_eps": 1e-08,
+				"qk_scale_factor": 3.87, "rms_norm_eps": 1e-05, "rope_parameters": {"rope_theta": 500000.0, "rope_type": "default"}, "sliding_window": 2048,
+				"tie_word_embeddings": false, "use_cache": true, "vocab_size": $vocab},
+			"tie_word_embeddings": false, "transformers_version": "5.14.0", "video_token_id": 901,
+			"vision_config": {"hidden_size": 64, "num_hidden_layers": 1, "patch_size": 14}}`,
+		Tensors: `
+			bid = num_hidden_layers
+			lm_head.weight                                                                                             | vocab_size, hidden_size
+			model.language_model.embed_tokens.weight                                                                   | vocab_size, hidden_size
+			model.language_model.norm.weight                                                                           | hidden_size
+			model.language_model.layers.{bid}.{input,post_attention,post_feedforward,pre_feedforward}_layernorm.weight | hidden_size
+			model.language_model.layers.{bid}.self_attn.{q,gate}_proj.weight                                           | num_attention_heads*head_dim, hidden_size
+			model.language_model.layers.{bid}.self_attn.{k,v}_proj.weight                                              | num_key_value_heads*head_dim, hidden_size
+			model.language_model.layers.{bid}.self_attn.o_proj.weight                                                  | hidden_size, num_attention_heads*head_dim
+			model.language_model.layers.{bid}.mlp.{gate,up}_proj.weight                                                | intermediate_size, hidden_size
+			model.language_model.layers.{bid}.mlp.down_proj.weight                                                     | hidden_size, intermediate_size
+			model.vision_tower.ln_pre.weight                                                                           | 64
+			model.vision_{adapter.fc1,projection}.weight                                                               | 64, 64
+			`,
+		Variants: []Variant{
+			{Name: "one-head", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"num_key_value_heads": 1, "layer_rope_theta": null, "qk_scale_factor": 2.5,
+				"layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]}}`},
+		},
+	})
 }

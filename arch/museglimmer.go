@@ -1,0 +1,99 @@
+package arch
+
+import (
+	"slices"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+	"ggforge/tokenizer"
+)
+
+// museGlimmer is the language model of Meta's Muse Glimmer: gates on the output of
+// attention, and windows in most layers; the others have no positions. Source: the
+// MuseGlimmer class of the reference's converter.
+var museGlimmer = &table.Arch{
+	Name:      "muse-glimmer",
+	Classes:   []string{"MuseGlimmerForConditionalGeneration"},
+	Tokenizer: tokenizer.ClassMuseGlimmer,
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		parts.FloatRow("final_logit_softcapping", "final_logit_softcapping"),
+		parts.FloatRow("logit_scale", "output_multiplier"),
+		parts.UintRow("attention.sliding_window", "sliding_window"),
+		{Key: "attention.sliding_window_pattern", Derive: museWindows},
+	}),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("hidden_activation", parts.SiLU.Values...), parts.Expect("post_norm_eps", "1e-8"), parts.PlainRopeType, parts.PlainRopeFactor},
+	Unused: []string{"layer_types", "image_token_id", "video_token_id", "out_hidden_size", "projector_hidden_size", "projector_hidden_act"},
+	Tensors: slices.Concat(parts.EmbedRows, parts.EachEnding(parts.SandwichNorms, "norm", parts.PlusOne), []table.TensorRow{
+		// queries and keys are scaled by one number, which the file has as weights of a norm
+		{HF: "model.layers.{bid}.self_attn.q_proj", Split: []table.Part{
+			{GGUF: "blk.{bid}.attn_q_norm", Transform: museScale},
+			{GGUF: "blk.{bid}.attn_k_norm", Transform: museOnes},
+			{GGUF: "blk.{bid}.attn_q", Transform: parts.PermuteQ},
+		}},
+		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Transform: parts.PermuteK},
+		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v"},
+		{HF: "model.layers.{bid}.self_attn.gate_proj", GGUF: "blk.{bid}.attn_gate"},
+		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
+	}, parts.MLPRows),
+}
+
+// museScale and museOnes are the norms of queries and of keys.
+var (
+	museScale = &table.Transform{Name: "query-scale", Forward: func(l table.Layer, _ rows.Source) (rows.Source, error) {
+		f, err := l.RequireFloat("qk_scale_factor")
+		if err != nil {
+			return nil, err
+		}
+		return museNorm(l, float32(f))
+	}}
+	museOnes = &table.Transform{Name: "ones", Forward: func(l table.Layer, _ rows.Source) (rows.Source, error) { return museNorm(l, 1) }}
+)
+
+func museNorm(l table.Layer, weight float32) (rows.Source, error) {
+	dim, err := l.Require("head_dim")
+	if err == nil && (dim < 1 || dim > hparams.MaxHeadDim) {
+		err = hparams.WrongType("head_dim", "a size of heads", dim)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows.Float32s(slices.Repeat([]float32{weight}, int(dim))), nil
+}
+
+// museWindows writes which layers see a window only. Runtimes rotate queries and keys
+// in these layers, and in no others.
+func museWindows(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	windows, ok, err := parts.LayersOf(c, parts.Sliding)
+	if err == nil && !ok {
+		_, err = c.LayerType(0) // an error that names the key
+	}
+	if err != nil {
+		return v, false, err
+	}
+	const key = "layer_rope_theta"
+	bases, ok, err := c.Floats(key)
+	if err != nil {
+		return v, false, err
+	}
+	theta, _, err := c.Rope().Float("rope_theta")
+	if err == nil && ok && len(bases) != len(windows) {
+		err = fault.Errorf(fault.Broken, "%s: %d layers, but %d in %s", c.FileName(), len(windows), len(bases), key)
+	}
+	if err != nil {
+		return v, false, err
+	}
+	for i, base := range bases {
+		want := 0.0
+		if windows[i] {
+			want = theta
+		}
+		if base != want {
+			return v, false, fault.Errorf(fault.Unsupported, "%s: key %q: base %v in layer %d, want %v: rope_theta in layers with a window, 0 in the others", c.FileName(), key, base, i, want)
+		}
+	}
+	return gguf.Bools(windows), len(windows) > 0, nil
+}
