@@ -64,9 +64,8 @@ func TestClasses(t *testing.T) {
 			}
 		})
 	}
-	whole := []Class{ClassGPT2OrSPM, ClassDream, ClassLLaDA, ClassMistral, ClassQwen3ASR, ClassQwen3Omni, ClassNone, ClassD1, ClassD1Omni}                   // compared in package convert, as whole files
-	whole := []Class{ClassGPT2OrSPM, ClassDream, ClassLLaDA, ClassMistral, ClassQwen3ASR, ClassQwen3Omni, ClassNone, ClassD1, ClassMuseGlimmer}              // compared in package convert, as whole files
-	whole := []Class{ClassGPT2OrSPM, ClassDream, ClassLLaDA, ClassMistral, ClassQwen3ASR, ClassQwen3Omni, ClassNone, ClassD1, ClassMuseGlimmer, ClassKimiK3} // compared in package convert, as whole files
+	// compared in package convert, as whole files
+	whole := []Class{ClassGPT2OrSPM, ClassDream, ClassLLaDA, ClassMistral, ClassQwen3ASR, ClassQwen3Omni, ClassNone, ClassD1, ClassD1Omni, ClassMuseGlimmer, ClassKimiK3}
 	for class := range loaders {
 		if n[class] == 0 && !slices.Contains(whole, class) {
 			t.Errorf("no case of class %q", class)
