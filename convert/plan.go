@@ -47,6 +47,9 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 	if err != nil {
 		return err
 	}
+	if layout.Unmapped, err = j.withoutZeroBiases(layout.Unmapped); err != nil {
+		return err
+	}
 	if len(layout.Unmapped) > 0 {
 		return fault.Errorf(fault.Unsupported, "%d tensors have no place in architecture %s with %d layers:%s",
 			len(layout.Unmapped), j.Arch.Name, blocks, fault.Lines(layout.Unmapped))
@@ -92,6 +95,41 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 		return err
 	}
 	return j.types()
+}
+
+// withoutZeroBiases takes out of names the biases that tools of quantization write for
+// every matrix although the model has none: they are zero everywhere.
+func (j *Job) withoutZeroBiases(names []string) (left []string, err error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	byName := map[string]*precision.Weight{}
+	for i := range j.weights {
+		byName[j.weights[i].Name] = &j.weights[i]
+	}
+	for _, name := range names {
+		base, isBias := strings.CutSuffix(name, ".bias")
+		bias, weight := byName[name], byName[base+".weight"]
+		if !isBias || bias == nil || bias.Scheme() != "" || weight == nil || weight.Scheme() == "" {
+			left = append(left, name)
+			continue
+		}
+		src, err := source(bias, gguf.TypeF32)
+		if err != nil {
+			return nil, err
+		}
+		zero, err := rows.Zero(src)
+		if err != nil {
+			return nil, err
+		}
+		if !zero {
+			left = append(left, name)
+		}
+	}
+	if n := len(names) - len(left); n > 0 {
+		j.warnf("%d tensors left out: biases of zero that quantization has added", n)
+	}
+	return left, nil
 }
 
 // buildAll builds outputs of the layout.

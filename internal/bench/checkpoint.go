@@ -60,6 +60,27 @@ func (m llama) bytes() int64 {
 	return n
 }
 
+// float8Folder is where writeFloat8 makes its checkpoint.
+const float8Folder = "fp8-tensor"
+
+// writeFloat8 makes a checkpoint of as many bytes in FP8, of about twice as many
+// layers, in the folder float8Folder of dir, and returns its size.
+func (m llama) writeFloat8(dir string) (int64, error) {
+	s, v := hftest.Lookup(float8Folder), hftest.Variant{}
+	for twice := 2 * m.layers; ; twice-- {
+		more := m
+		more.layers = twice
+		_, v = more.spec()
+		if n, err := s.Bytes(v); err != nil || n <= m.bytes() || twice == m.layers {
+			if err != nil {
+				return 0, err
+			}
+			_, err = s.Write(dir, v)
+			return n, err
+		}
+	}
+}
+
 // write makes the checkpoint in the folder "model" of dir.
 func (m llama) write(dir string) error {
 	s, v := m.spec()

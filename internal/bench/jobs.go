@@ -44,6 +44,10 @@ const (
 	cpSyncName = "cp of the F16 file, sync"
 )
 
+// float8Name is the conversion of a checkpoint in FP8 that has as many bytes as the
+// other one: twice the weights, and an output of twice the size.
+const float8Name = "ggconv f16 from FP8 of the same size"
+
 // cost is what one run took.
 type cost struct {
 	wall, cpu float64 // seconds
@@ -61,12 +65,19 @@ func benchJobs(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 	if err := m.write(dir.path(".")); err != nil {
 		return err
 	}
+	float8, err := m.writeFloat8(dir.path("."))
+	if err != nil {
+		return err
+	}
 	jobs := jobList(opt, dir)
 	if err := exec.CommandContext(ctx, filepath.Join(opt.bin, "ggconv"), "--progress", "none", "--outtype", "f16", "--outfile", dir.path("f16.gguf"), dir.path("model")).Run(); err != nil {
 		return fmt.Errorf("ggconv: %w", err)
 	}
 	for _, j := range jobs {
 		j.size = size
+		if j.name == float8Name {
+			j.size = 2 * float8
+		}
 	}
 	for round := range opt.rounds {
 		for _, j := range jobs {
@@ -100,10 +111,10 @@ func benchJobs(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 	return nil
 }
 
-// checkDisk sees to it that there is room for the checkpoint, the F16 file and an
+// checkDisk sees to it that there is room for the checkpoints, the F16 file and an
 // output, with some to spare.
 func checkDisk(dir workDir, size int64) error {
-	need := 3*size + size/4 + 100e6
+	need := 5*size + size/4 + 100e6
 	free, err := freeDisk(dir.path(""))
 	if err != nil {
 		return err
@@ -144,6 +155,9 @@ func jobList(opt *options, dir workDir) []*job {
 			}})
 		}
 	}
+	jobs = append(jobs, &job{name: float8Name, ours: true, command: func(out string) []string {
+		return []string{conv, "--progress", "none", "--threads", n, "--outtype", "f16", "--outfile", out, dir.path(float8Folder)}
+	}})
 	theirs := ""
 	for _, k := range threads {
 		theirs = fmt.Sprintf("reference: llama-quantize %s from F16, %s", recipe, plural(k))
