@@ -1,11 +1,16 @@
 package arch
 
 import (
+	"encoding/binary"
 	"slices"
 
+	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
 	"ggforge/tokenizer"
 )
 
@@ -26,7 +31,136 @@ var llama = &table.Arch{
 	},
 	Tensors: parts.LlamaTensors,
 	Extra:   parts.Llama3Extra,
+	Instead: func(c *hparams.View) (*table.Arch, error) {
+		if layers, _, err := c.Int("num_hidden_layers"); err != nil || layers != 1 || !c.Has("draft_vocab_size") {
+			return nil, err
+		}
+		return eagle3, nil
+	},
 }
+
+// eagle3 is an EAGLE-3 draft: one layer of Llama that sees, next to the embedding, the
+// states of some layers of the model that it drafts for. It mostly has few of that
+// model's tokens in its output.
+var eagle3 = &table.Arch{
+	Name: "eagle3",
+	Shapes: shape.Rules{
+		Dims: shape.Table{"n_seen": "#target_layers * @target_hidden_size"},
+		Tensors: shape.Table{"attn_q": "2 * n_embd, n_embd_q", "attn_k": "2 * n_embd, n_embd_k", "attn_v": "2 * n_embd, n_embd_v", "attn_norm_2": "n_embd",
+			"fc": "n_seen, n_embd", "output_norm": "n_embd | n_seen", "output": "n_embd, ?n_draft", "d2t": "?n_draft"},
+		Relations: shape.WholeHeadRotates.Relations,
+	},
+	Classes:   []string{"LlamaForCausalLMEagle3", "Eagle3LlamaForCausalLM", "Eagle3Speculator", "Eagle3DraftModel"},
+	Tokenizer: tokenizer.ClassLlama,
+	Draft:     true,
+	Early: []table.Row{
+		{Key: "target_layers", Derive: eagleLayers},
+		{Key: "target_hidden_size", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			if n, ok, err := c.AsItStands().Int("target_hidden_size"); ok || err != nil {
+				return table.Uint32Of(n, ok, err)
+			}
+			target, err := draftTarget(c)
+			if err != nil {
+				return gguf.Value{}, false, err
+			}
+			n, err := target.Require("hidden_size")
+			return table.Uint32Of(n, true, err)
+		}},
+		{Key: "norm_before_residual", Type: gguf.BoolType, From: []string{"norm_before_residual"}, Const: gguf.Bool(false)},
+		{Key: "norm_before_fc", Type: gguf.BoolType, From: []string{"norm_before_fc"}, Const: gguf.Bool(false)},
+	},
+	Metadata: parts.LlamaRows,
+	Expect:   []table.Expect{parts.SiLU, parts.Expect("num_hidden_layers", "1")},
+	Unused: slices.Concat([]string{"speculators_config", "speculators_model_type", "speculators_version", "eagle_config", "fc_norm", "embed_requires_grad",
+		"has_no_defaults_at_init"}, parts.BiasKeys),
+	Rename: append([]table.Rename{{Prefix: "midlayer.", With: "model.layers.0."}}, parts.BareNames...),
+	Drop:   []table.Drop{{Prefix: "t2d", Why: table.Silent}}, // d2t the other way round
+	Tensors: slices.Concat([]table.TensorRow{
+		{HF: "model.embed_tokens", GGUF: "token_embd", Optional: true},
+		{HF: "model.norm", GGUF: "output_norm"},
+		{HF: "lm_head", GGUF: "output", Optional: true, Transform: draftHead},
+		{HF: "fc", GGUF: "fc"},
+		{HF: "input_norm", GGUF: "enc.output_norm", Optional: true},
+		{HF: "model.layers.{bid}.hidden_norm", GGUF: "blk.{bid}.attn_norm_2"},
+		{HF: "d2t", Exact: true, Optional: true, GGUF: "d2t", Type: table.Always(gguf.TypeI64), Kind: table.Last{}, Transform: draftTokens},
+	}, parts.NormRows, parts.PermutedRows(table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows)),
+	Extra: parts.Llama3Extra,
+}
+
+// draftTarget returns the configuration of the model that a draft is for.
+func draftTarget(c *hparams.View) (*hparams.View, error) {
+	if c.Facts.Target == nil {
+		return nil, fault.Errorf(fault.Broken, "%s: a draft, and nothing is known of the model that it is for", hparams.ConfigFile)
+	}
+	return c.Facts.Target, nil
+}
+
+// eagleLayers writes the layers whose states the draft sees: near the first, in the
+// middle and near the last, if its config.json does not say.
+func eagleLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	layers, _, err := c.AsItStands().Ints("eagle_aux_hidden_state_layer_ids")
+	if err == nil && len(layers) == 0 {
+		target, err := draftTarget(c)
+		if err != nil {
+			return v, false, err
+		}
+		n, err := target.BlockCount()
+		if err != nil {
+			return v, false, err
+		}
+		layers = []int64{2, n / 2, n - 3}
+	}
+	return parts.PerLayer(layers, err)
+}
+
+// draftHead is the output of a draft, with as many rows as the draft has tokens.
+var draftHead = &table.Transform{Name: "draft-head", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	n, ok, err := l.Int("draft_vocab_size")
+	if ne := s.NE(); err == nil && ok && (len(ne) != 2 || ne[1] != n) {
+		err = fault.Errorf(fault.Broken, "dimensions %s, want a row for each of draft_vocab_size (%d) tokens", gguf.Shape(ne), n)
+	}
+	return s, err
+}}
+
+// draftTokens makes ids of the model's tokens of what a draft keeps for its own: how far
+// they are from its ids.
+var draftTokens = &table.Transform{Name: "draft-tokens", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	n, err := l.Require("draft_vocab_size")
+	if err != nil {
+		return nil, err
+	}
+	target, err := draftTarget(l.View)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := target.Require("vocab_size")
+	if err != nil {
+		return nil, err
+	}
+	ne := s.NE()
+	if len(ne) != 1 || ne[0] != n || n > tokens {
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want one number for each of draft_vocab_size (%d) tokens, of %d of the model", gguf.Shape(ne), n, tokens)
+	}
+	var buf []byte
+	raw, err := s.Raw(&buf, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]byte, 0, len(raw))
+	seen := map[int64]bool{}
+	for i := range n {
+		id := int64(binary.LittleEndian.Uint64(raw[8*i:])) + i
+		if id < 0 || id >= tokens {
+			return nil, fault.Errorf(fault.Broken, "token %d of the draft is %d of the model, want one below %d", i, id, tokens)
+		}
+		if seen[id] {
+			return nil, fault.Errorf(fault.Broken, "token %d of the draft is %d of the model, and so is another one", i, id)
+		}
+		seen[id] = true
+		ids = binary.LittleEndian.AppendUint64(ids, uint64(id))
+	}
+	return rows.Stored(ne, gguf.TypeI64, ids, nil), nil
+}}
 
 // llamaInside is the Llama inside of models that see or hear, some with names of
 // their own: Pixtral and Voxtral, SmolVLM, Janus, Sarashina.

@@ -21,9 +21,6 @@ DeepseekV4DSparkModel
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
 Dots3NoteTextForCausalLM
-Eagle3DraftModel
-Eagle3LlamaForCausalLM
-Eagle3Speculator
 Gemma4DSparkModel
 HYV3ForCausalLM
 HYV4ForCausalLM
@@ -32,7 +29,6 @@ LevModel
 Lfm2DSparkDraftModel
 LiLiCorrDraftModel
 LingDSparkModel
-LlamaForCausalLMEagle3
 MiniMaxM1ForCausalLM
 MiniMaxText01ForCausalLM
 ModernBertDecisionModel

@@ -83,7 +83,7 @@ func convertVariant(t *testing.T, s *hftest.Spec, v hftest.Variant) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt := optionsOf(t, v.Flags)
+	opt := optionsOf(t, s.Arguments(dir, v))
 	opt.Type, opt.Pre, opt.Reference = typ, s.PreTokenizer(), true
 	job, err := convert.Prepare(t.Context(), dir, opt)
 	if err != nil {

@@ -66,6 +66,9 @@ type Options struct {
 	// Tower converts the part of the model that sees or hears, which has a file of its own,
 	// instead of the language model.
 	Tower bool
+	// Target is the directory of the model that a draft is for, of which it has the
+	// tokenizer and some numbers; "" for none.
+	Target string
 	// Mistral reads a checkpoint in Mistral's own format: params.json,
 	// consolidated*.safetensors and tekken.json.
 	Mistral bool
@@ -102,6 +105,7 @@ type Job struct {
 
 	options Options
 	files   *checkpoint.Dir
+	target  *checkpoint.Dir    // of the model that a draft is for
 	stores  []checkpoint.Store // of the weights, and of the dense modules'
 	weights []precision.Weight
 	reads   []*precision.Tensor // the stored tensors in the order of the plan
@@ -194,6 +198,9 @@ func beginsWith(message, dir string) bool {
 // Close closes the checkpoint.
 func (j *Job) Close() error {
 	errs := []error{j.files.Close()}
+	if j.target != nil {
+		errs = append(errs, j.target.Close())
+	}
 	for _, s := range j.stores {
 		errs = append(errs, s.Close())
 	}
@@ -234,8 +241,12 @@ func (j *Job) load(opt Options) (*hparams.Config, error) {
 }
 
 // facts returns the view of the configuration with all that the tables ask for.
-func (j *Job) facts(view *hparams.View) (*hparams.View, error) {
+func (j *Job) facts(ctx context.Context, view *hparams.View) (*hparams.View, error) {
 	known := hparams.Facts{Dir: j.name(), Folded: j.fold.names()}
+	var err error
+	if known.Target, err = j.openTarget(ctx); err != nil {
+		return nil, err
+	}
 	if !j.options.VocabOnly {
 		for _, w := range j.weights {
 			known.Tensors = append(known.Tensors, w.Name)
@@ -279,7 +290,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		return err
 	}
 	j.relabelled(config)
-	if config, err = j.facts(config); err != nil {
+	if config, err = j.facts(ctx, config); err != nil {
 		return err
 	}
 	if err := j.Arch.CheckNextN(config); err != nil {
@@ -447,7 +458,11 @@ func (j *Job) vocab(config *hparams.View, opt Options) (*tokenizer.Vocab, error)
 	if err != nil {
 		return nil, err
 	}
-	vocab, err := tokenizer.Load(j.files, tokenizer.Options{Class: j.Arch.Tokenizer, Arch: j.Arch.Name, VocabSize: int(vocabSize), Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
+	files := j.files
+	if j.target != nil {
+		files = j.target
+	}
+	vocab, err := tokenizer.Load(files, tokenizer.Options{Class: j.Arch.Tokenizer, Arch: j.Arch.Name, VocabSize: int(vocabSize), Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
 	if opt.ConfigOnly && errors.Is(err, fs.ErrNotExist) {
 		j.warnf("tokenizer: %v", err)
 		return &tokenizer.Vocab{}, nil
@@ -521,6 +536,9 @@ func (j *Job) Metadata() gguf.Metadata { return slices.Clone(j.metadata) }
 // tokenizer's, the card and the weights.
 func (j *Job) Files() []string {
 	paths := j.files.Inputs()
+	if j.target != nil {
+		paths = append(paths, j.target.Inputs()...)
+	}
 	if j.options.Override != "" {
 		paths = append(paths, j.options.Override)
 	}
@@ -536,6 +554,9 @@ func (j *Job) Files() []string {
 // check returns an error if one of the files has changed.
 func (j *Job) check() error {
 	err := j.files.Check()
+	if err == nil && j.target != nil {
+		err = j.target.Check()
+	}
 	for _, l := range j.adapters {
 		err = cmp.Or(err, l.files.Check())
 	}

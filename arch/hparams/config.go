@@ -112,7 +112,28 @@ func ParseAs(class string, data []byte, asItStands func(class string) bool) (*Co
 	if err := c.layOver(raw); err != nil {
 		return nil, err
 	}
+	if err := c.layOverDraft(); err != nil {
+		return nil, err
+	}
 	return c, c.gatherRope()
+}
+
+// layOverDraft lays the configuration of the only layer over that of a draft made by
+// the speculators library.
+func (c *Config) layOverDraft() error {
+	const key = "transformer_layer_config"
+	v := c.Raw[key]
+	if v == nil || !strings.HasSuffix(c.Class, "Speculator") {
+		return nil
+	}
+	layer, ok := v.(map[string]any)
+	if !ok {
+		return WrongType(key, "an object", v)
+	}
+	c.used[key] = true
+	c.values = maps.Clone(c.values)
+	maps.Copy(c.values, layer)
+	return nil
 }
 
 // parse reads the file and decides the class and the model type; raw reports that the

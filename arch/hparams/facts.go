@@ -32,6 +32,8 @@ type Facts struct {
 	Temperatures []Temperature
 	// Reranker says that the model was trained to answer "yes" or "no".
 	Reranker bool
+	// Target is the configuration of the model that a draft is for; nil for none.
+	Target *View
 	// Tokens are the ids of "yes" and "no" for a reranker, and of ImageBreak, as far as
 	// the tokenizer's files have them.
 	Tokens map[string]int64

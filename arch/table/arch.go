@@ -35,6 +35,9 @@ type Arch struct {
 	// NextN is for architectures whose layers that predict further tokens may be left
 	// out or be a file of their own; nil for all others.
 	NextN *NextN
+	// Draft says that the model drafts for another one, whose configuration and
+	// tokenizer it needs, see hparams.Facts.
+	Draft bool
 	// Tower is for tables of what sees or hears; nil for language models.
 	Tower    *Tower
 	Early    []Row // those before general.type

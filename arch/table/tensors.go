@@ -77,6 +77,9 @@ type First struct{}
 // all those of Ahead(0), then all those of Ahead(1).
 type Ahead uint8
 
+// Last puts the outputs after all others.
+type Last struct{}
+
 // SameAs names a tensor of the file; the output is left out when it is that tensor
 // again, value by value.
 type SameAs string
@@ -95,6 +98,7 @@ type Meta struct {
 
 func (First) kind()  {}
 func (Ahead) kind()  {}
+func (Last) kind()   {}
 func (SameAs) kind() {}
 func (Zero) kind()   {}
 func (*Meta) kind()  {}
@@ -528,6 +532,8 @@ func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
 		switch kind := k.row.Kind.(type) {
 		case First:
 			p.at -= len(names)
+		case Last:
+			p.at += len(names)
 		case Ahead:
 			const layers = 2 * hparams.MaxBlocks
 			p.at = -len(names) - (256-int(kind))*layers + int(k.bid)

@@ -13,6 +13,7 @@ import (
 // fault.Permits. A command without the flag gives no hint.
 var hints = map[string]struct{ flag, text string }{
 	"Force":           {"force", "use --force to go ahead"},
+	"Target":          {"target-model-dir", "name it with --target-model-dir DIR"},
 	"Pre":             {"pre", "name it with --pre NAME"},
 	"AllowRequantize": {"allow-requantize", "use --allow-requantize to permit that"},
 	"OutsideLinks":    {"outside-links", "use --outside-links to follow it"},

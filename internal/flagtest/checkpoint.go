@@ -25,5 +25,5 @@ var Checkpoint = map[string]Row{
 	"no-nextn":         {Field: "Convert.NextN", Args: []string{"--no-nextn"}, Want: "left out"},
 	"dspark":           {Args: []string{"--dspark"}, Err: "--dspark", Code: 4},
 	"mmproj":           {Field: "Convert.Tower", Args: []string{"--mmproj"}, Want: "true"},
-	"target-model-dir": {Args: []string{"--target-model-dir", "d"}, Err: "--target-model-dir", Code: 4},
+	"target-model-dir": {Field: "Convert.Target", Args: []string{"--target-model-dir", "d"}, Want: "d"},
 }

@@ -27,6 +27,10 @@ type Spec struct {
 	Tower       bool              // what is converted is the part that sees or hears (--mmproj)
 	NoEdge      bool              // leave out awkward values: the reference's result depends on the CPU there
 
+	// Target is the spec of the model that a draft is for: its checkpoint is written
+	// into the draft's directory, which $target in flags is.
+	Target string
+
 	// What the reference needs.
 	RawConfig   bool   // take config.json as it is: what transformers makes of it is not what was meant
 	NoLazy      bool   // without its lazy evaluation, in which it fails
@@ -68,6 +72,9 @@ func (s *Spec) All() []Variant {
 			v.DType = "BF16"
 		}
 		v.Edge = v.Edge && !s.NoEdge
+		if s.Target != "" {
+			v.Flags = append([]string{"--target-model-dir", "$target"}, v.Flags...)
+		}
 		if s.Tower {
 			v.Flags = append([]string{"--mmproj"}, v.Flags...)
 		}

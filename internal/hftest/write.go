@@ -44,7 +44,21 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 			return dir, err
 		}
 	}
+	if s.Target != "" {
+		if _, err := Lookup(s.Target).Write(dir, Lookup(s.Target).All()[0]); err != nil {
+			return dir, err
+		}
+	}
 	return dir, s.writeTensors(dir, table, v)
+}
+
+// Arguments returns the variant's further flags for a checkpoint in dir.
+func (s *Spec) Arguments(dir string, v Variant) []string {
+	list := slices.Clone(v.Flags)
+	for i := range list {
+		list[i] = strings.ReplaceAll(list[i], "$target", dir+"/"+s.Target)
+	}
+	return list
 }
 
 // Bytes returns the size of the weights of a variant.

@@ -74,10 +74,14 @@ func TestArchitectures(t *testing.T) {
 				_, err := s.Write(root+work+"/specs/"+v.Name, v)
 				must(t, err)
 				out := work + "/specs/" + v.Name + "/" + s.Name + ".gguf"
-				convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+out, v.Out, s.PreTokenizer(), append([]string{"--compat", "reference"}, v.Flags...)...)
+				convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+out, v.Out, s.PreTokenizer(), append([]string{"--compat", "reference"}, s.Arguments(root+work+"/specs/"+v.Name+"/"+s.Name, v)...)...)
 				must(t, g.Add(v, root+out))
 				if i == 0 {
-					convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+work+"/loaded.gguf", v.Out, s.PreTokenizer())
+					var flags []string
+					if s.Target != "" {
+						flags = s.Arguments(root+work+"/specs/"+v.Name+"/"+s.Name, v)
+					}
+					convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+work+"/loaded.gguf", v.Out, s.PreTokenizer(), flags...)
 					r.loads[o.loadSpec(t, s, work+"/loaded.gguf")] = true
 				}
 				if s.NoReference == "" {

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestTarget converts drafts with and without the model that they are for.
+func TestTarget(t *testing.T) {
+	for name, c := range map[string]struct {
+		replace []string
+		set     string
+		flags   []string
+		code    int
+		want    string
+	}{
+		"for its model": {flags: []string{"--target-model-dir", "TARGET"}},
+		"without":       {code: 2, want: "is a draft for another model, whose directory is needed for its tokenizer and config.json; name it with --target-model-dir DIR"},
+		"no such model": {flags: []string{"--target-model-dir", "TARGET/none"}, code: 2, want: "none"},
+		"out of it":     {replace: []string{"fill count", "fill every 0.4"}, flags: []string{"--target-model-dir", "TARGET"}, code: 3, want: "of the model, want one below 1024"},
+		"twice":         {replace: []string{"fill count", "fill every -1"}, flags: []string{"--target-model-dir", "TARGET"}, code: 3, want: "token 1 of the draft is 0 of the model, and so is another one"},
+		"other size":    {replace: []string{"d2t            | draft_vocab_size", "d2t | 100"}, flags: []string{"--target-model-dir", "TARGET"}, code: 3, want: "want one number for each of draft_vocab_size (512) tokens"},
+		"other head":    {set: `{"draft_vocab_size": 1024}`, flags: []string{"--target-model-dir", "TARGET"}, code: 3, want: "draft_vocab_size (1024) tokens"},
+		"more layers":   {set: `{"num_hidden_layers": 2}`, flags: []string{"--target-model-dir", "TARGET"}, code: 4, want: "have no place in architecture llama with 2 layers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, dir := made(t, "eagle3-llama", c.replace...)
+			if c.set != "" {
+				configure(t, dir, c.set)
+			}
+			var flags []string
+			for _, f := range c.flags {
+				flags = append(flags, strings.Replace(f, "TARGET", filepath.Join(dir, s.Target), 1))
+			}
+			code, _, err := convertSpec(s, dir, flags...)
+			if code != c.code || code != 0 && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("exit code %d, %v; want %d, %q", code, err, c.code, c.want)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "out.gguf")); (err == nil) != (c.code == 0) {
+				t.Errorf("output: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,35 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+
+	"ggforge/arch"
+	"ggforge/arch/hparams"
+	"ggforge/checkpoint"
+	"ggforge/fault"
+)
+
+// openTarget opens the directory of the model that a draft is for and returns its
+// configuration, nil for a model that is no draft.
+func (j *Job) openTarget(ctx context.Context) (*hparams.View, error) {
+	dir := j.options.Target
+	switch {
+	case !j.Arch.Draft && dir != "":
+		j.warnf("%s is not read: the model is no draft for another one", dir)
+		return nil, nil
+	case !j.Arch.Draft:
+		return nil, nil
+	case dir == "":
+		return nil, fault.Permits("Target", fault.Errorf(fault.Usage, "is a draft for another model, whose directory is needed for its tokenizer and config.json"))
+	}
+	var err error
+	if j.target, err = open(ctx, dir, checkpoint.Options{OutsideLinks: j.options.OutsideLinks, Remote: j.options.Remote}); err != nil {
+		return nil, err
+	}
+	config, err := arch.LoadConfig(j.target)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return config.View(hparams.Options{}), nil
+}
