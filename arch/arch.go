@@ -41,7 +41,7 @@ var registry = []*table.Arch{
 	laguna, bamba, glm5next, kimiK3, kimiLinear, mimo2, minimaxM3, nemotronHMoE, nemotronHPuzzle,
 
 	afmoe, apertus, arcee, arctic, bitnet, bailingMoE, bailingMoE2, dbrx, deci, groveMoE, jais, jais2, dream, llada, lladaMoE, maincoder, mellum, minimaxM2, mistral3, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
-	baichuan, chatglm, cohere2, d1, d1Omni, sarvamMoE, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, internlm2, internlm3, lfm2, lfm2Audio, lfm2Embed, lfm2moe, minicpm, minicpm3, nemotron,
+	baichuan, chatglm, cohere2, d1, d1Omni, sarvamMoE, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, hyV3, internlm2, internlm3, lfm2, lfm2Audio, lfm2Embed, lfm2moe, minicpm, minicpm3, nemotron,
 	orion, phi2, phi3, phimoe, plamo, plamo2, plamo3, smollm3, stablelm, xverse,
 
 	cohere2MoE, embeddingGemma2, exaoneMoE, gemma3n, gemma4, gemma4Assistant, gemma4Unified, hunyuanVL, museGlimmer,

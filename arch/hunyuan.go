@@ -244,3 +244,79 @@ func hunyuanMoEFreqBase(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	}
 	return table.Float32Of(10000*math.Pow(alpha, 128.0/126), true, nil)
 }
+
+// hyV3 is Tencent's Hy 3, whose layers have experts from the second on. Layers that
+// predict further tokens come after the others. Source: the class HYV3Model of the
+// reference's converter.
+var hyV3 = &table.Arch{
+	Name:      "hy_v3",
+	Shapes:    shape.Rules{Tensors: shape.Table{"exp_probs_b": "n_expert"}},
+	Classes:   []string{"HYV3ForCausalLM"},
+	Body:      table.Body{Classes: []string{"HYV3Model"}, Prefix: "model."},
+	Tokenizer: tokenizer.ClassGPT2,
+	NextN:     parts.Numbered,
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
+		{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			n, err := hySharedExperts(c)
+			if err != nil {
+				return v, false, err
+			}
+			return parts.Times(n, "moe_intermediate_size")(c)
+		}},
+		{Key: "expert_weights_norm", Type: gguf.BoolType, From: []string{"route_norm"}, Const: gguf.Bool(true)},
+		{Key: "expert_weights_scale", Type: gguf.Float32Type, From: []string{"router_scaling_factor"}, Const: gguf.Float32(1)},
+		{Key: "expert_gating_func", Const: gguf.Uint32(parts.GatingFuncs["sigmoid"])},
+		parts.NextNSome,
+	}),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("qk_norm", "true"), parts.Expect("moe_router_use_sigmoid", "true"), parts.Expect("moe_router_enable_expert_bias", "true"),
+		parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false")},
+	Unused: []string{"expert_hidden_dim", "enable_moe_fp32_combine", "enable_attention_fp32_softmax", "enable_lm_head_fp32", "output_router_logits", "mlp_layer_types",
+		"first_k_dense_replace"},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows,
+		parts.Only(hyIsDense, parts.MLPRows),
+		parts.Only(parts.Not(hyIsDense), slices.Concat(parts.ExpertRows[1:], []table.TensorRow{
+			{HF: "model.layers.{bid}.mlp.router.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
+			{HF: "model.layers.{bid}.mlp.expert_bias", Exact: true, GGUF: "blk.{bid}.exp_probs_b"},
+			{HF: "model.layers.{bid}.mlp.shared_mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp", If: hyHasShared},
+			{HF: "model.layers.{bid}.mlp.shared_mlp.up_proj", GGUF: "blk.{bid}.ffn_up_shexp", If: hyHasShared},
+			{HF: "model.layers.{bid}.mlp.shared_mlp.down_proj", GGUF: "blk.{bid}.ffn_down_shexp", If: hyHasShared},
+		})),
+		parts.Only(parts.NextN, []table.TensorRow{
+			{HF: "model.layers.{bid}.eh_proj", GGUF: "blk.{bid}.nextn.eh_proj"},
+			{HF: "model.layers.{bid}.embed_tokens", GGUF: "blk.{bid}.nextn.embed_tokens", Optional: true},
+			{HF: "model.layers.{bid}.enorm", GGUF: "blk.{bid}.nextn.enorm"},
+			{HF: "model.layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm"},
+			{HF: "model.layers.{bid}.final_layernorm", GGUF: "blk.{bid}.nextn.shared_head_norm"},
+			{HF: "model.layers.{bid}.shared_head.head", GGUF: "blk.{bid}.nextn.shared_head_head", Optional: true},
+		})),
+}
+
+func hySharedExperts(c *hparams.View) (int64, error) {
+	n, ok, err := c.Int("num_shared_experts")
+	if !ok {
+		n = 1
+	}
+	if err == nil && (n < 0 || n > hparams.MaxParts) {
+		err = hparams.WrongType("num_shared_experts", "a number of experts", n)
+	}
+	return n, err
+}
+
+func hyHasShared(l table.Layer) (bool, error) {
+	n, err := hySharedExperts(l.View)
+	return n > 0, err
+}
+
+// hyIsDense is the condition of layers without experts.
+func hyIsDense(l table.Layer) (bool, error) {
+	if n, ok, err := l.Int("first_k_dense_replace"); ok || err != nil {
+		return l.Bid < n, err
+	}
+	n, err := l.BlockCount()
+	if err != nil || l.Bid >= n {
+		return false, err
+	}
+	kind, ok, err := l.StringAt("mlp_layer_types", l.Bid)
+	return kind == "dense" || !ok && l.Bid == 0, err
+}
