@@ -90,14 +90,17 @@ func openLora(ctx context.Context, dir string, opt checkpoint.Options) (*lora, e
 // readLora reads the adapter in files, which Close closes, too.
 func readLora(files *checkpoint.Dir) (*lora, error) {
 	l := &lora{files: files}
-	if err := l.configure(); err != nil {
+	data, err := hparams.ReadConfig(files, checkpoint.AdapterConfig)
+	if err != nil {
 		return nil, err
 	}
-	var err error
+	if err := l.configure(data); err != nil {
+		return nil, err
+	}
 	if l.store, err = files.AdapterWeights(); err != nil {
 		return nil, err
 	}
-	if err := l.match(); err != nil {
+	if err := l.match(l.store.Tensors()); err != nil {
 		l.store.Close()
 		return nil, err
 	}
@@ -106,12 +109,8 @@ func readLora(files *checkpoint.Dir) (*lora, error) {
 
 func (l *lora) Close() error { return errors.Join(l.store.Close(), l.files.Close()) }
 
-// configure reads adapter_config.json.
-func (l *lora) configure() error {
-	data, err := hparams.ReadConfig(l.files, checkpoint.AdapterConfig)
-	if err != nil {
-		return err
-	}
+// configure reads the text of adapter_config.json.
+func (l *lora) configure(data []byte) error {
 	o, err := hparams.ParseObject(checkpoint.AdapterConfig, data)
 	if err != nil {
 		return err
@@ -192,9 +191,9 @@ func (l *lora) readPatterns(data []byte) error {
 }
 
 // match finds the pairs among the tensors.
-func (l *lora) match() error {
+func (l *lora) match(tensors []*precision.Tensor) error {
 	at := map[string]int{}
-	for _, t := range l.store.Tensors() {
+	for _, t := range tensors {
 		name := strings.ReplaceAll(t.Name, "base_model.model.", "")
 		i := slices.IndexFunc(loraSides, func(s struct {
 			suffix       string

@@ -56,10 +56,7 @@ func (j *Job) openMerges(ctx context.Context, opt Options) error {
 		}
 		var lost []string
 		for _, p := range l.pairs {
-			w := byName[p.name]
-			if rest, ok := strings.CutPrefix(p.name, j.Arch.Body.Prefix); ok && w == nil {
-				w = byName[rest] // a model without its head lacks the first part of the names
-			}
+			w := j.called(p.name, byName)
 			if w == nil {
 				lost = append(lost, p.name)
 				continue
@@ -81,6 +78,19 @@ func (j *Job) openMerges(ctx context.Context, opt Options) error {
 		}
 	}
 	return nil
+}
+
+// called returns the weight that an adapter calls by a name, nil for none. A model
+// without its head, and one whose architecture knows two spellings, may lack the first
+// part of the names.
+func (j *Job) called(name string, byName map[string]*precision.Weight) *precision.Weight {
+	w := byName[name]
+	for _, r := range append([]table.Rename{{Prefix: j.Arch.Body.Prefix}}, j.Arch.Rename...) {
+		if rest, ok := strings.CutPrefix(name, r.Prefix); ok && w == nil && !r.Beyond {
+			w = byName[r.With+rest]
+		}
+	}
+	return w
 }
 
 // merge returns the rows of a weight with what adapters add to it. row is its place in

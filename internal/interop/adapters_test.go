@@ -1,9 +1,17 @@
 package interop
 
 import (
+	"math"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"ggforge/internal/hftest"
+	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
 )
 
 // adapters are LoRA adapters: arguments of mkhf.py for the base model, options of
@@ -68,4 +76,79 @@ func TestAdapters(t *testing.T) {
 			}
 		})
 	}
+}
+
+// notLinear are parts of names of matrices that PEFT makes no pairs of: embeddings, and
+// parameters that are no layer's weight.
+var notLinear = []string{"emb", "wte", "wpe", "norm", "ln_", "conv", "relative_attention_bias", "position", "router", "time_", "token_type"}
+
+// TestAdaptersOfAll makes pairs for every linear layer of every made-up checkpoint.
+// Where the reference's classes can convert them, the file must be the same; where they
+// cannot, ggconv may. --compat reference stands for what it does wrong.
+func TestAdaptersOfAll(t *testing.T) {
+	o := start(t)
+	equal, refused := 0, 0
+	for _, s := range hftest.Specs() {
+		if s.NoReference != "" || strings.Contains(s.Config, "quantization_config") { // the reference looks at the base model's weights
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			v := s.All()[0]
+			folder, adapter := work+"/adapted", work+"/adapter"
+			must(t, os.RemoveAll(root+folder))
+			must(t, os.RemoveAll(root+adapter))
+			_, err := s.Write(root+folder, v)
+			must(t, err)
+			base := folder + "/" + s.Name
+			ck, err := safetensorstest.OpenDir(root + base)
+			if err != nil {
+				t.Skipf("no such checkpoint: %v", err)
+			}
+			defer ck.Close()
+			var pairs []safetensorstest.Tensor
+			for _, w := range ck.Tensors() {
+				module, ok := strings.CutSuffix(w.Name, ".weight")
+				if !ok || len(w.Shape) != 2 || slices.ContainsFunc(notLinear, func(part string) bool { return strings.Contains(module, part) }) {
+					continue
+				}
+				pairs = append(pairs, sideOf("base_model.model."+module+".lora_A.weight", 4, w.Shape[1]), sideOf("base_model.model."+module+".lora_B.weight", w.Shape[0], 4))
+			}
+			if len(pairs) == 0 {
+				t.Skip("has no linear layers")
+			}
+			must(t, os.MkdirAll(root+adapter, 0o777))
+			must(t, safetensorstest.Write(root+adapter+"/adapter_model.safetensors", pairs, nil))
+			must(t, os.WriteFile(root+adapter+"/adapter_config.json", []byte(`{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_model_name_or_path": "acme/base"}`), 0o666))
+			ref, mine := work+"/reference.gguf", work+"/ours.gguf"
+			os.Remove(root + ref)
+			argv := []string{adapter, base, ref}
+			if s.RawConfig {
+				argv = append(argv, "--raw-config")
+			}
+			err = o.try(t, "reflora.py", argv...)
+			out, failed := exec.Command(filepath.Join(bin, "ggconv"), "--force", "--progress", "none", "--compat", "reference", "--outfile", root+mine, "--base", root+base, root+adapter).CombinedOutput()
+			switch {
+			case err != nil && failed != nil:
+				refused++
+				t.Skipf("neither converts it: %s\n%s", tail([]byte(err.Error())), out)
+			case err != nil:
+				t.Skipf("the reference fails: %s", tail([]byte(err.Error())))
+			case failed != nil:
+				t.Errorf("the reference converts it: %s", out)
+			default:
+				equal++
+				same(t, root+mine, root+ref)
+			}
+		})
+	}
+	t.Logf("%d files, %d refused by both", equal, refused)
+}
+
+// sideOf returns one side of a pair.
+func sideOf(name string, shape ...int64) safetensorstest.Tensor {
+	v := make([]float32, shape[0]*shape[1])
+	for i := range v {
+		v[i] = float32(math.Sin(float64(len(name)*13 + i)))
+	}
+	return safetensorstest.Tensor{Name: name, DType: safetensors.F32, Shape: shape, Data: safetensorstest.F32(v...)}
 }
