@@ -59,8 +59,9 @@ var kimiK3 = &table.Arch{
 			"ffn_up_exps": "n_latent, n_ff_exp, n_expert", "ffn_gate_exps": "n_latent, n_ff_exp, n_expert", "ffn_down_exps": "n_ff_exp, n_latent, n_expert",
 		}),
 	},
-	Classes:   []string{"KimiK3ForConditionalGeneration"},
-	Tokenizer: tokenizer.ClassKimiK3,
+	Classes:     []string{"KimiK3ForConditionalGeneration"},
+	Tokenizer:   tokenizer.ClassKimiK3,
+	PackedFirst: true,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),
 		{Key: table.KeyHeadCountKV, Derive: parts.KeyHeads},

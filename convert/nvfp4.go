@@ -93,18 +93,28 @@ func (j *Job) isNVFP4() bool {
 // divide takes the outputs that are moved as NVFP4 blocks out of the others. They
 // come before all others, in the order of the reading of their last tensor. Experts
 // are joined when all that config.json counts have been read; where it has no count
-// that the reference knows, after the rest.
+// that the reference knows, after the rest. Of architectures with PackedFirst, those of
+// MXFP4 blocks are such outputs, too.
 func (j *Job) divide(config *hparams.View, outputs []table.Output) (moved, others []table.Output, err error) {
-	isMoved := func(i int) bool { return j.weights[i].Scheme() == "nvfp4" }
+	all := func(o table.Output, scheme string) bool {
+		return !slices.ContainsFunc(o.From, func(i int) bool { return j.weights[i].Scheme() != scheme })
+	}
+	var packed []table.Output
 	for _, o := range outputs {
-		if !slices.ContainsFunc(o.From, func(i int) bool { return !isMoved(i) }) {
+		switch {
+		case all(o, "nvfp4"):
 			moved = append(moved, o)
-		} else {
+		case j.Arch.PackedFirst && all(o, "mxfp4"):
+			packed = append(packed, o)
+		default:
 			others = append(others, o)
 		}
 	}
+	slices.SortStableFunc(packed, func(a, b table.Output) int {
+		return cmp.Or(cmp.Compare(a.Layer.Bid, b.Layer.Bid), strings.Compare(a.Row.HF, b.Row.HF))
+	})
 	if len(moved) == 0 {
-		return nil, outputs, nil
+		return packed, others, nil
 	}
 	experts, _, err := config.Int("num_local_experts", "num_experts")
 	if err != nil {
@@ -117,7 +127,7 @@ func (j *Job) divide(config *hparams.View, outputs []table.Output) (moved, other
 		return slices.Max(o.From)
 	}
 	slices.SortStableFunc(moved, func(a, b table.Output) int { return cmp.Compare(place(a), place(b)) })
-	return moved, others, nil
+	return append(moved, packed...), others, nil
 }
 
 // factors are what the numbers of NVFP4 blocks, and their inputs, are multiplied with:

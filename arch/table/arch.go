@@ -63,6 +63,9 @@ type Arch struct {
 	// KeepAll lets the rows see names that look like parts for pictures or sound.
 	KeepAll bool
 	Extra   []ExtraTensor
+	// PackedFirst says that experts which are stored in MXFP4 come before all other
+	// tensors, layer by layer in the order of their names in the checkpoint.
+	PackedFirst bool
 	// Instead returns the table that a config of these classes asks for, nil for
 	// this one.
 	Instead func(*hparams.View) (*Arch, error)

@@ -1,5 +1,7 @@
 package hftest
 
+import "strings"
+
 func init() {
 	add(Spec{
 		Name:      "kimi_linear",
@@ -24,11 +26,7 @@ func init() {
 			{Name: "ranks", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"q_lora_rank": 32, "num_experts": 11, "first_k_dense_replace": 1, "head_dim": null}`},
 		},
 	})
-	add(Spec{
-		Name:      "kimi_k3",
-		Tokenizer: "bpe:llama3",
-		Pre:       "kimi-k2",
-		Config: `{"architectures": ["KimiK3ForConditionalGeneration"], "auto_map": {"AutoConfig": "configuration_kimi_k3.KimiK3Config"}, "bos_token_id": $bos, "eos_token_id": 1005,
+	const k3 = `{"architectures": ["KimiK3ForConditionalGeneration"], "auto_map": {"AutoConfig": "configuration_kimi_k3.KimiK3Config"}, "bos_token_id": $bos, "eos_token_id": 1005,
 			"dtype": "bfloat16", "media_placeholder_token_id": 5, "model_type": "kimi_k3", "pad_token_id": $eos, "tie_word_embeddings": false, "vision_config": {"model_type": "kimi_k3_vision", "vt_hidden_size": 32},
 			"text_config": {"activation_situ_beta": 4.0, "activation_situ_linear_beta": 25.0, "architectures": ["KimiLinearForCausalLM"], "attn_res_block_size": 2, "bos_token_id": $bos,
 			"eos_token_id": 1005, "first_k_dense_replace": 1, "hidden_act": "situ", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "kv_lora_rank": 32,
@@ -38,13 +36,37 @@ func init() {
 			"num_experts": 4, "num_experts_per_token": 2, "num_hidden_layers": 4, "num_key_value_heads": 4, "num_nextn_predict_layers": 0, "num_shared_experts": 2,
 			"pad_token_id": $eos, "q_lora_rank": 32, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "rms_norm_eps": 1e-05, "routed_expert_hidden_size": 32,
 			"routed_scaling_factor": 1.0, "tie_word_embeddings": false, "topk_group": 1, "topk_method": "noaux_tc", "use_cache": true, "use_grouped_topk": true, "v_head_dim": 32,
-			"vocab_size": $vocab}, "transformers_version": "4.57.1"}`,
+			"vocab_size": $vocab}, "transformers_version": "4.57.1"}`
+	add(Spec{
+		Name:      "kimi_k3",
+		Tokenizer: "bpe:llama3",
+		Pre:       "kimi-k2",
+		Config:    k3,
 		Tensors: kimiTensors("language_model.") + kimiK3Tensors + `
 			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.{w1,w3}.weight | moe_intermediate_size, routed_expert_hidden_size | if bid > 0
 			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.w2.weight      | routed_expert_hidden_size, moe_intermediate_size | if bid > 0
 			`,
 		Variants: []Variant{
 			{Name: "eleven-experts", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"num_experts": 11, "num_shared_experts": 1}}`},
+		},
+	})
+	// experts as codes and exponents of 32 each; ten layers so that their order shows
+	add(Spec{
+		Name:      "kimi_k3-mxfp4",
+		Tokenizer: "bpe:llama3",
+		Pre:       "kimi-k2",
+		Config: strings.Replace(strings.Replace(k3, `"text_config": {`, `"text_config": {"quantization_config": {"config_groups": {"group_0": {"input_activations": null, "output_activations": null,
+			"targets": ["Linear"], "weights": {"dynamic": false, "group_size": 32, "num_bits": 4, "scale_dtype": "torch.uint8", "strategy": "group", "symmetric": true, "type": "float"}}},
+			"format": "mxfp4-pack-quantized", "ignore": ["re:.*shared_experts.*"], "quant_method": "compressed-tensors", "quantization_status": "compressed"}, `, 1),
+			`"num_hidden_layers": 4`, `"num_hidden_layers": 11`, 1),
+		Tensors: kimiTensors("language_model.") + kimiK3Tensors + `
+			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.{w1,w3}.weight_packed | moe_intermediate_size, routed_expert_hidden_size/2  | if bid > 0 | as U8
+			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.{w1,w3}.weight_scale  | moe_intermediate_size, routed_expert_hidden_size/32 | if bid > 0 | as U8 | fill scales
+			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.w2.weight_packed      | routed_expert_hidden_size, moe_intermediate_size/2  | if bid > 0 | as U8
+			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.w2.weight_scale       | routed_expert_hidden_size, moe_intermediate_size/32 | if bid > 0 | as U8 | fill scales
+			`,
+		Variants: []Variant{
+			{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"},
 		},
 	})
 }

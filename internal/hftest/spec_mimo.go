@@ -1,6 +1,9 @@
 package hftest
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func init() {
 	const config = `{"add_full_attention_sink_bias": false, "add_swa_attention_sink_bias": true, "architectures": ["MiMoV2FlashForCausalLM"], "attention_bias": false,
@@ -31,8 +34,8 @@ func init() {
 		model.mtp.layers.{nid}.self_attn.o_proj.weight             | hidden_size, od
 		model.mtp.layers.{nid}.self_attn.attention_sink_bias       | num_attention_heads
 		`
-	// matrices are those that are stored in some precision: names, rows, columns and conditions
-	matrices := func(line string, attention [][4]string) string {
+	// matrices are those that are stored in some precision, but for some: names, rows, columns and conditions
+	matrices := func(line string, attention [][4]string, but ...string) string {
 		var b strings.Builder
 		b.WriteString(tensors)
 		for _, m := range append(attention, [][4]string{
@@ -43,6 +46,9 @@ func init() {
 			{"model.mtp.layers.{nid}.mlp.{gate,up}_proj", "intermediate_size", "hidden_size", "1"},
 			{"model.mtp.layers.{nid}.mlp.down_proj", "hidden_size", "intermediate_size", "1"},
 		}...) {
+			if slices.ContainsFunc(but, func(part string) bool { return strings.Contains(m[0], part) }) {
+				continue
+			}
 			b.WriteString(strings.NewReplacer("$w", m[0], "$out", m[1], "$in", m[2], "$if", m[3]).Replace(line))
 		}
 		return b.String()
@@ -95,5 +101,26 @@ func init() {
 			{Name: "f32", Seed: 3, Shards: 2, Out: "f32"},
 			{Name: "as-q8", Seed: 4, Out: "bf16", Flags: []string{"--fp8-as-q8"}},
 		},
+	})
+	// experts as codes and exponents of 32 each
+	add(Spec{
+		Name:      "mimo2-mxfp4",
+		Tokenizer: "bpe:qwen2",
+		Config: strings.NewReplacer(`"initializer_range"`, `"quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "mxfp4_block_size": 32, "quant_method": "fp8", "store_dtype": "mxfp4",
+			"weight_block_size": [128, 128]}, "initializer_range"`).Replace(config),
+		Tensors: matrices(`
+			$w.weight | $out, $in | if $if
+			`, [][4]string{
+			{"model.layers.{bid}.self_attn.q_proj", "qd", "hidden_size", "1"},
+			{"model.layers.{bid}.self_attn.k_proj", "num_key_value_heads*head_dim", "hidden_size", "hybrid_layer_pattern[bid] == 0"},
+			{"model.layers.{bid}.self_attn.v_proj", "num_key_value_heads*v_head_dim", "hidden_size", "hybrid_layer_pattern[bid] == 0"},
+			{"model.layers.{bid}.self_attn.k_proj", "swa_num_key_value_heads*head_dim", "hidden_size", "hybrid_layer_pattern[bid] == 1"},
+			{"model.layers.{bid}.self_attn.v_proj", "swa_num_key_value_heads*v_head_dim", "hidden_size", "hybrid_layer_pattern[bid] == 1"},
+		}, "experts") + `
+			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight       | moe_intermediate_size, hidden_size/2  | if bid > 0 | as U8
+			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight_scale | moe_intermediate_size, hidden_size/32 | if bid > 0 | as U8 | fill scales
+			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight            | hidden_size, moe_intermediate_size/2  | if bid > 0 | as U8
+			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight_scale      | hidden_size, moe_intermediate_size/32 | if bid > 0 | as U8 | fill scales
+			`,
 	})
 }
