@@ -61,6 +61,7 @@ var kimiK3 = &table.Arch{
 	},
 	Classes:     []string{"KimiK3ForConditionalGeneration"},
 	Tokenizer:   tokenizer.ClassKimiK3,
+	MXFP4:       true,
 	PackedFirst: true,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),

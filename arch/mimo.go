@@ -21,6 +21,7 @@ import (
 var mimo2 = &table.Arch{
 	Name:             "mimo2",
 	Classes:          []string{"MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM"},
+	MXFP4:            true,
 	PackedFirst:      true,
 	Tokenizer:        tokenizer.ClassGPT2,
 	Fused:            table.FusedQKV,

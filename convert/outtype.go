@@ -56,12 +56,6 @@ func (j *Job) row() outTypeRow {
 	has := func(typ gguf.Type) bool {
 		return slices.ContainsFunc(j.Plan, func(t Tensor) bool { return t.Source.Type() == typ })
 	}
-	if j.Type.row().tensor.BlockLen() > 1 {
-		if j.Arch.PackedFirst && has(gguf.TypeMXFP4) {
-			return mxfp4Row
-		}
-		return j.Type.row()
-	}
 	switch {
 	case j.Arch.MXFP4 && has(gguf.TypeMXFP4):
 		return mxfp4Row
