@@ -112,7 +112,7 @@ var Common = Rules{
 
 		// what sees
 		"v.patch_embd": "v_patch, v_patch, 3, v_embd", "v.patch_embd.weight.{bid}": "v_patch, v_patch, 3, v_embd", "v.patch_embd.bias": "v_embd",
-		"v.class_embd": "v_embd", "v.position_embd": "v_embd, v_grid * v_grid",
+		"v.class_embd": "v_embd", "v.position_embd": "v_embd, v_grid * v_grid", "v.norm_embd": "v_embd",
 		"v.pre_ln": "v_embd", "v.post_ln": "v_embd",
 		"v.blk.{bid}.ln1": "v_embd", "v.blk.{bid}.ln2": "v_embd",
 		"v.blk.{bid}.attn_q": "v_embd, v_embd", "v.blk.{bid}.attn_k": "v_embd, v_embd", "v.blk.{bid}.attn_v": "v_embd, v_embd", "v.blk.{bid}.attn_out": "v_embd, v_embd",

@@ -237,7 +237,7 @@ func (a *Arch) kvs(c *hparams.View, rows []Row, fileType uint32) (m gguf.Metadat
 			continue
 		}
 		key := r.Key
-		if !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "tokenizer.") && !strings.HasPrefix(key, "diffusion.") {
+		if !r.Whole && !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "tokenizer.") && !strings.HasPrefix(key, "diffusion.") {
 			key = gguf.ArchKey(a.Name, key)
 		}
 		m.Set(key, v)

@@ -13,6 +13,7 @@ import (
 // whose source is absent writes nothing, unless it is Required.
 type Row struct {
 	Key      string // below the architecture's name; general.* and tokenizer.* are whole keys
+	Whole    bool   // Key is a whole key
 	Type     gguf.ValueType
 	From     []string // config keys, the first that is there counts
 	In       In       // whose keys they are; nil for the model's

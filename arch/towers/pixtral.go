@@ -40,28 +40,33 @@ var pixtral = &table.Arch{
 		{Prefix: "model.multi_modal_projector.", With: "multi_modal_projector."},
 	},
 	Drop: ofText,
-	Tensors: []table.TensorRow{
-		{HF: "vision_tower.patch_conv", GGUF: "v.patch_embd", Type: kernelType},
-		{HF: "vision_tower.ln_pre", GGUF: "v.pre_ln"},
-		{HF: "vision_tower.transformer.layers.{bid}.attention_norm", GGUF: "v.blk.{bid}.ln1"},
-		{HF: "vision_tower.transformer.layers.{bid}.ffn_norm", GGUF: "v.blk.{bid}.ln2"},
-		{HF: "vision_tower.transformer.layers.{bid}.attention.q_proj", GGUF: "v.blk.{bid}.attn_q", Transform: permuteHeads},
-		{HF: "vision_tower.transformer.layers.{bid}.attention.k_proj", GGUF: "v.blk.{bid}.attn_k", Transform: permuteHeads},
-		{HF: "vision_tower.transformer.layers.{bid}.attention.v_proj", GGUF: "v.blk.{bid}.attn_v"},
-		{HF: "vision_tower.transformer.layers.{bid}.attention.o_proj", GGUF: "v.blk.{bid}.attn_out"},
-		{HF: "vision_tower.transformer.layers.{bid}.feed_forward.gate_proj", GGUF: "v.blk.{bid}.ffn_gate"},
-		{HF: "vision_tower.transformer.layers.{bid}.feed_forward.up_proj", GGUF: "v.blk.{bid}.ffn_up"},
-		{HF: "vision_tower.transformer.layers.{bid}.feed_forward.down_proj", GGUF: "v.blk.{bid}.ffn_down"},
-		{HF: "multi_modal_projector.linear_1", GGUF: "mm.1", Bias: table.MayBias},
-		{HF: "multi_modal_projector.linear_2", GGUF: "mm.2", Bias: table.MayBias},
-		{HF: "multi_modal_projector.norm", GGUF: "mm.input_norm", Optional: true},
-		{HF: "multi_modal_projector.patch_merger.merging_layer", GGUF: "mm.patch_merger", Optional: true, Type: kernelType},
-		{HF: "embed_tokens.weight", Exact: true, GGUF: "v.token_embd.img_break", If: breakWritten, Transform: breakRow},
-	},
-	Shapes: shape.Rules{Tensors: shape.Table{
-		"mm.1": "v_embd, v_proj", "mm.2": "v_proj, v_proj", "v.token_embd.img_break": "v_proj", "mm.input_norm": "v_embd",
-		"mm.patch_merger": "v_embd * @vision.spatial_merge_size * @vision.spatial_merge_size, v_embd",
-	}},
+	Tensors: append(slices.Clone(pixtralRows),
+		table.TensorRow{HF: "embed_tokens.weight", Exact: true, GGUF: "v.token_embd.img_break", If: breakWritten, Transform: breakRow}),
+	Shapes: shape.Rules{Tensors: shape.Merge(pixtralShapes, shape.Table{"v.token_embd.img_break": "v_proj"})},
+}
+
+// pixtralRows are the tensors of both.
+var pixtralRows = []table.TensorRow{
+	{HF: "vision_tower.patch_conv", GGUF: "v.patch_embd", Type: kernelType},
+	{HF: "vision_tower.ln_pre", GGUF: "v.pre_ln"},
+	{HF: "vision_tower.transformer.layers.{bid}.attention_norm", GGUF: "v.blk.{bid}.ln1"},
+	{HF: "vision_tower.transformer.layers.{bid}.ffn_norm", GGUF: "v.blk.{bid}.ln2"},
+	{HF: "vision_tower.transformer.layers.{bid}.attention.q_proj", GGUF: "v.blk.{bid}.attn_q", Transform: permuteHeads},
+	{HF: "vision_tower.transformer.layers.{bid}.attention.k_proj", GGUF: "v.blk.{bid}.attn_k", Transform: permuteHeads},
+	{HF: "vision_tower.transformer.layers.{bid}.attention.v_proj", GGUF: "v.blk.{bid}.attn_v"},
+	{HF: "vision_tower.transformer.layers.{bid}.attention.o_proj", GGUF: "v.blk.{bid}.attn_out"},
+	{HF: "vision_tower.transformer.layers.{bid}.feed_forward.gate_proj", GGUF: "v.blk.{bid}.ffn_gate"},
+	{HF: "vision_tower.transformer.layers.{bid}.feed_forward.up_proj", GGUF: "v.blk.{bid}.ffn_up"},
+	{HF: "vision_tower.transformer.layers.{bid}.feed_forward.down_proj", GGUF: "v.blk.{bid}.ffn_down"},
+	{HF: "multi_modal_projector.linear_1", GGUF: "mm.1", Bias: table.MayBias},
+	{HF: "multi_modal_projector.linear_2", GGUF: "mm.2", Bias: table.MayBias},
+	{HF: "multi_modal_projector.norm", GGUF: "mm.input_norm", Optional: true},
+	{HF: "multi_modal_projector.patch_merger.merging_layer", GGUF: "mm.patch_merger", Optional: true, Type: kernelType},
+}
+
+var pixtralShapes = shape.Table{
+	"mm.1": "v_embd, v_proj", "mm.2": "v_proj, v_proj", "mm.input_norm": "v_embd",
+	"mm.patch_merger": "v_embd * @vision.spatial_merge_size * @vision.spatial_merge_size, v_embd",
 }
 
 // isPixtral refuses models of the LLaVA classes that see with something else.

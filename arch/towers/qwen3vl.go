@@ -150,3 +150,30 @@ func sizeOf(key string) table.Derive {
 		return table.Uint32Of(n, true, err)
 	}
 }
+
+// ling3VL is Qwen3-VL's model with a projector of its own next to it.
+var ling3VL = &table.Arch{
+	Name:       name,
+	Classes:    []string{"BailingMoeV3VLForConditionalGeneration"},
+	Tower:      towerOf(inVision),
+	BlockCount: layers(inVision, "depth"),
+	Metadata: vision(
+		table.Row{Key: keyImageSize, Derive: sizeOfPositions},
+		table.Row{Key: keyBlocks, Type: gguf.Uint32Type, In: inVision, From: []string{"depth"}, Required: true},
+		table.Row{Key: keyHeads, Type: gguf.Uint32Type, In: inVision, From: []string{"num_heads"}, Required: true},
+		projector("ling3vl"), useGELU, table.Row{Key: keyMerge, Type: gguf.Uint32Type, In: inVision, From: []string{"spatial_merge_size"}},
+		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inText, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)},
+	),
+	Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh"), {Key: "disable_merger_proj", In: inVision, Values: []string{"true"}}, {Key: "temporal_patch_size", In: inVision, Values: []string{"2"}},
+		{Key: deepstackIndexes, In: inVision, Values: []string{"[]"}}},
+	Unused: append([]string{"vision_config.num_position_embeddings", "vision_config.model_type"}, qwenVLUnused...),
+	Rename: saved("visual.", "linear_proj."),
+	Drop:   slices.Concat(ofText, dropAll("of the language model", "model.word_embeddings.")),
+	Tensors: slices.Concat(slices.DeleteFunc(slices.Clone(qwen3VLRows), func(r table.TensorRow) bool { return r.GGUF == "v.patch_embd.bias" }), []table.TensorRow{
+		{HF: "visual.patch_embed.proj.bias", Exact: true, GGUF: "v.patch_embd.bias", Optional: true},
+		{HF: "visual.merger.norm", GGUF: "mm.input_norm", Bias: table.NeedBias},
+		{HF: "linear_proj.0", GGUF: "mm.0", Bias: table.MayBias},
+		{HF: "linear_proj.2", GGUF: "mm.2", Bias: table.MayBias},
+	}),
+	Shapes: shape.Rules{Tensors: shape.Table{"mm.input_norm": "v_embd", "mm.0": "v_merged, ?between", "mm.2": "?between, v_proj"}},
+}
