@@ -42,7 +42,6 @@ Qwen4ExpForCausalLM
 Qwen4ExpForConditionalGeneration
 VllmD3Model
 VllmDecision2Model
-WavTokenizerDec
 `,
 	"mmproj": `
 D1OmniModel
