@@ -2,6 +2,7 @@ package convert_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/hftest"
+	"ggforge/rows"
 )
 
 // mistralDir writes a checkpoint in Mistral's own format; see hftest.WriteMistral.
@@ -57,6 +59,23 @@ func TestMistralFormat(t *testing.T) {
 	if v, _ := scaled.Metadata().Get("mistral3.attention.temperature_scale"); v != gguf.Float32(0.5) {
 		t.Errorf("temperature scale %v", v)
 	}
+
+	quantized, err := convert.Prepare(t.Context(), mistralDir(t, map[string]any{"quantization": map[string]any{"qformat_weight": "fp8_e4m3", "qscheme_act": "TENSOR"}}), convert.Options{Mistral: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer quantized.Close()
+	i := slices.IndexFunc(quantized.Plan, func(p convert.Tensor) bool { return p.Name == "blk.0.ffn_down.weight" })
+	row := make([]float32, 96)
+	if err := rows.Decode(quantized.Plan[i].Source, row, new([]byte), 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	for code, want := range map[int]float32{0x01: 0x1p-10, 0x38: 0.5, 0x5F: 15} { // half of 2^-9, of 1, of 30
+		if row[code] != want {
+			t.Errorf("code %#x: %v, want %v", code, row[code], want)
+		}
+	}
+	warns(t, quantized, "7 tensors left out: scales of activations")
 
 	for name, c := range map[string]struct {
 		params map[string]any

@@ -1,7 +1,6 @@
 package precision
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -243,6 +242,6 @@ func readAll(t *testing.T, src rows.Source) {
 		t.Fatal(err)
 	}
 	if want := n * src.Type().RowBytes(src.NE()[0]); int64(len(raw)) != want {
-		t.Fatal(fmt.Sprintf("%d bytes, want %d", len(raw), want))
+		t.Fatalf("%d bytes, want %d", len(raw), want)
 	}
 }

@@ -5,13 +5,15 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
 )
 
 // WriteMistral writes a checkpoint of one layer in Mistral's own format into dir;
-// params are laid over its params.json.
+// params are laid over its params.json. With "quantization" in them the matrices of the
+// layer are FP8, byte i being i modulo 97, with a scale of 0.5.
 func WriteMistral(dir string, params map[string]any) error {
 	type token struct {
 		Rank  int    `json:"rank"`
@@ -55,6 +57,16 @@ func WriteMistral(dir string, params map[string]any) error {
 		values := make([]float32, n)
 		for i := range values {
 			values[i] = float32(i%97) / 8
+		}
+		if base, ok := strings.CutSuffix(name, "weight"); ok && len(shape) == 2 && strings.HasPrefix(name, "layers.") && params["quantization"] != nil {
+			codes := make([]byte, n)
+			for i := range codes {
+				codes[i] = byte(i % 97)
+			}
+			tensors = append(tensors, safetensorstest.Tensor{Name: name, DType: safetensors.F8_E4M3, Shape: shape, Data: codes},
+				safetensorstest.Tensor{Name: base + "qscale_weight", DType: safetensors.F32, Data: safetensorstest.F32(0.5)},
+				safetensorstest.Tensor{Name: base + "qscale_act", DType: safetensors.F32, Data: safetensorstest.F32(3)})
+			continue
 		}
 		tensors = append(tensors, safetensorstest.Tensor{Name: name, DType: safetensors.F32, Shape: shape, Data: safetensorstest.F32(values...)})
 	}
