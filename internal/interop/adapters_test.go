@@ -1,17 +1,13 @@
 package interop
 
 import (
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"ggforge/internal/hftest"
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
 )
 
 // adapters are LoRA adapters: arguments of mkhf.py for the base model, options of
@@ -78,9 +74,31 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// notLinear are parts of names of matrices that PEFT makes no pairs of: embeddings, and
-// parameters that are no layer's weight.
-var notLinear = []string{"emb", "wte", "wpe", "norm", "ln_", "conv", "relative_attention_bias", "position", "router", "time_", "token_type"}
+// loraGoldens is the folder of the goldens of adapters, seen from this package.
+const loraGoldens = "../../convert/testdata/lora"
+
+// adapted makes the first checkpoint of a spec and an adapter of all its linear layers,
+// and has reflora.py convert that. Paths are inside the chroot.
+func (o *oracle) adapted(t *testing.T, s *hftest.Spec) (base, adapter, ref string, err error) {
+	t.Helper()
+	folder := work + "/adapted"
+	base, adapter, ref = folder+"/"+s.Name, work+"/adapter", work+"/reference.gguf"
+	for _, dir := range []string{folder, adapter} {
+		must(t, os.RemoveAll(root+dir))
+	}
+	os.Remove(root + ref)
+	_, err = s.Write(root+folder, s.All()[0])
+	must(t, err)
+	n, err := hftest.WriteAdapter(root+adapter, root+base)
+	if err != nil || n == 0 {
+		t.Skipf("%d linear layers: %v", n, err)
+	}
+	argv := []string{adapter, base, ref}
+	if s.RawConfig {
+		argv = append(argv, "--raw-config")
+	}
+	return base, adapter, ref, o.try(t, "reflora.py", argv...)
+}
 
 // TestAdaptersOfAll makes pairs for every linear layer of every made-up checkpoint.
 // Where the reference's classes can convert them, the file must be the same; where they
@@ -93,39 +111,8 @@ func TestAdaptersOfAll(t *testing.T) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			v := s.All()[0]
-			folder, adapter := work+"/adapted", work+"/adapter"
-			must(t, os.RemoveAll(root+folder))
-			must(t, os.RemoveAll(root+adapter))
-			_, err := s.Write(root+folder, v)
-			must(t, err)
-			base := folder + "/" + s.Name
-			ck, err := safetensorstest.OpenDir(root + base)
-			if err != nil {
-				t.Skipf("no such checkpoint: %v", err)
-			}
-			defer ck.Close()
-			var pairs []safetensorstest.Tensor
-			for _, w := range ck.Tensors() {
-				module, ok := strings.CutSuffix(w.Name, ".weight")
-				if !ok || len(w.Shape) != 2 || slices.ContainsFunc(notLinear, func(part string) bool { return strings.Contains(module, part) }) {
-					continue
-				}
-				pairs = append(pairs, sideOf("base_model.model."+module+".lora_A.weight", 4, w.Shape[1]), sideOf("base_model.model."+module+".lora_B.weight", w.Shape[0], 4))
-			}
-			if len(pairs) == 0 {
-				t.Skip("has no linear layers")
-			}
-			must(t, os.MkdirAll(root+adapter, 0o777))
-			must(t, safetensorstest.Write(root+adapter+"/adapter_model.safetensors", pairs, nil))
-			must(t, os.WriteFile(root+adapter+"/adapter_config.json", []byte(`{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_model_name_or_path": "acme/base"}`), 0o666))
-			ref, mine := work+"/reference.gguf", work+"/ours.gguf"
-			os.Remove(root + ref)
-			argv := []string{adapter, base, ref}
-			if s.RawConfig {
-				argv = append(argv, "--raw-config")
-			}
-			err = o.try(t, "reflora.py", argv...)
+			base, adapter, ref, err := o.adapted(t, s)
+			mine := work + "/ours.gguf"
 			out, failed := exec.Command(filepath.Join(bin, "ggconv"), "--force", "--progress", "none", "--compat", "reference", "--outfile", root+mine, "--base", root+base, root+adapter).CombinedOutput()
 			switch {
 			case err != nil && failed != nil:
@@ -144,11 +131,26 @@ func TestAdaptersOfAll(t *testing.T) {
 	t.Logf("%d files, %d refused by both", equal, refused)
 }
 
-// sideOf returns one side of a pair.
-func sideOf(name string, shape ...int64) safetensorstest.Tensor {
-	v := make([]float32, shape[0]*shape[1])
-	for i := range v {
-		v[i] = float32(math.Sin(float64(len(name)*13 + i)))
+// TestAdapterGolden compares the goldens of adapters with what reflora.py writes, or
+// with -golden writes them.
+func TestAdapterGolden(t *testing.T) {
+	o := start(t)
+	for _, name := range hftest.Adapted {
+		t.Run(name, func(t *testing.T) {
+			_, _, ref, err := o.adapted(t, hftest.Lookup(name))
+			must(t, err)
+			var g hftest.Golden
+			must(t, g.Add(hftest.Variant{Name: "adapter", Out: "f32"}, root+ref))
+			path := filepath.Join(loraGoldens, name+".txt")
+			if *golden != "" {
+				must(t, os.WriteFile(path, []byte(g.String()), 0o666))
+				return
+			}
+			old, err := os.ReadFile(path)
+			must(t, err)
+			if string(old) != g.String() {
+				t.Errorf("%s is not what the reference writes now", path)
+			}
+		})
 	}
-	return safetensorstest.Tensor{Name: name, DType: safetensors.F32, Shape: shape, Data: safetensorstest.F32(v...)}
 }

@@ -2,7 +2,7 @@
 # Writes golden files under DEST, the root of this repository or of a copy of it, anew with the reference's tools in the
 # chroot ORACLE_ROOT. The README of each testdata folder says what its step makes.
 #   golden.sh DEST [STEP ...]    STEP: pipeline tokenizer general rope torchmath defaults matrices recipes quants tables unicode
-#                                encode arch (all of them without one), and realmatrix, whose last digits depend on the CPU
+#                                encode arch lora (all of them without one), and realmatrix, whose last digits depend on the CPU
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 dest=$(cd "$1" && pwd)
@@ -140,8 +140,13 @@ arch() {
     tests -run TestArchGolden -golden "${SPEC:-*}"
 }
 
+# Adapters of the specs that internal/hftest lists.
+lora() {
+    tests -run TestAdapterGolden -golden '*'
+}
+
 if [ $# = 0 ]; then
-    set -- pipeline tokenizer general rope torchmath defaults matrices recipes quants tables unicode encode arch
+    set -- pipeline tokenizer general rope torchmath defaults matrices recipes quants tables unicode encode arch lora
 fi
 for step; do
     echo "golden: $step"

@@ -1,0 +1,64 @@
+package hftest
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
+)
+
+// Adapted are the specs with a golden of an adapter: one for each way that a pair has to
+// go, permuted, split, joined, stacked, stored the other way round.
+var Adapted = []string{"llama", "gpt2", "mixtral", "qwen3_moe", "phi3", "bloom", "gemma2", "internlm2"}
+
+// AdapterConfig is the adapter_config.json of WriteAdapter.
+const AdapterConfig = `{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_model_name_or_path": "acme/base"}`
+
+// notLinear are parts of names of matrices that PEFT makes no pairs of: embeddings,
+// towers, and parameters that are no layer's weight.
+var notLinear = []string{"emb", "wte", "wpe", "norm", "ln_", "conv", "relative_attention_bias", "position", "router", "time_", "token_type", "visual", "vision", "audio"}
+
+// WriteAdapter makes an adapter in the directory dir, with a pair for every linear layer
+// of the checkpoint in base, and returns how many there are.
+func WriteAdapter(dir, base string) (pairs int, err error) {
+	ck, err := safetensorstest.OpenDir(base)
+	if err != nil {
+		return 0, err
+	}
+	defer ck.Close()
+	var list []safetensorstest.Tensor
+	for _, w := range ck.Tensors() {
+		module, ok := strings.CutSuffix(w.Name, ".weight")
+		plain := slices.Contains([]safetensors.DType{safetensors.F32, safetensors.F16, safetensors.BF16}, w.DType)
+		if !ok || !plain || len(w.Shape) != 2 || slices.ContainsFunc(notLinear, func(part string) bool { return strings.Contains(module, part) }) {
+			continue
+		}
+		in, out := w.Shape[1], w.Shape[0]
+		if strings.Contains(module, ".c_") && filepath.Base(base) == "gpt2" { // stored the other way round
+			in, out = out, in
+		}
+		list = append(list, loraSide("base_model.model."+module+".lora_A.weight", 4, in), loraSide("base_model.model."+module+".lora_B.weight", out, 4))
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return 0, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "adapter_config.json"), []byte(AdapterConfig), 0o666); err != nil {
+		return 0, err
+	}
+	return len(list) / 2, safetensorstest.Write(filepath.Join(dir, "adapter_model.safetensors"), list, nil)
+}
+
+// loraSide returns one side of a pair, with numbers that depend on its name.
+func loraSide(name string, shape ...int64) safetensorstest.Tensor {
+	data := make([]byte, 0, 4*shape[0]*shape[1])
+	for i := range shape[0] * shape[1] {
+		v := float32((i*2654435761+int64(len(name))*40503)%2003-1001) / 1024 // exact, whatever the machine
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+	}
+	return safetensorstest.Tensor{Name: name, DType: safetensors.F32, Shape: shape, Data: data}
+}
