@@ -3,11 +3,7 @@ package hftest
 import "strings"
 
 func init() {
-	add(Spec{
-		Name:      "nemotron_h_moe",
-		Tokenizer: "bpe:llama3",
-		Pre:       "pixtral",
-		Config: `{"architectures": ["NemotronHForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "auto_map": {"AutoConfig": "configuration_nemotron_h.NemotronHConfig",
+	const moe = `{"architectures": ["NemotronHForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "auto_map": {"AutoConfig": "configuration_nemotron_h.NemotronHConfig",
 			"AutoModelForCausalLM": "modeling_nemotron_h.NemotronHForCausalLM"}, "bos_token_id": $bos, "chunk_size": 128, "conv_kernel": 4, "dtype": "bfloat16", "eos_token_id": $eos,
 			"expand": 2, "head_dim": 32, "hidden_dropout": 0.0, "hidden_size": 64, "hybrid_override_pattern": "ME*ME", "initializer_range": 0.02, "intermediate_size": 32,
 			"layer_norm_epsilon": 1e-05, "mamba_head_dim": 32, "mamba_hidden_act": "silu", "mamba_num_heads": 4, "mamba_proj_bias": false, "mamba_ssm_cache_dtype": "float32",
@@ -17,7 +13,12 @@ func init() {
 			"partial_rotary_factor": 1.0, "rescale_prenorm_residual": true, "residual_in_fp32": false, "rope_theta": 10000, "routed_scaling_factor": 2.5,
 			"sliding_window": null, "ssm_state_size": 16, "tie_word_embeddings": false, "time_step_floor": 0.0001, "time_step_limit": [0.0, {"__float__": "Infinity"}],
 			"time_step_max": 0.1, "time_step_min": 0.001, "topk_group": 1, "transformers_version": "4.55.4", "use_bias": false, "use_cache": true, "use_conv_bias": true,
-			"use_mamba_kernels": true, "vocab_size": 1006}`,
+			"use_mamba_kernels": true, "vocab_size": 1006}`
+	add(Spec{
+		Name:      "nemotron_h_moe",
+		Tokenizer: "bpe:llama3",
+		Pre:       "pixtral",
+		Config:    moe,
 		Tensors: nemotronHTensors + `
 			hd  = head_dim
 			xid = n_routed_experts
@@ -53,6 +54,41 @@ func init() {
 			{Name: "draft", Seed: 5, Out: "bf16", Flags: []string{"--mtp"}, Set: `{"moe_latent_size": 32, "num_nextn_predict_layers": 1}`},
 			{Name: "without", Seed: 6, Shards: 2, Flags: []string{"--no-nextn"}, Set: `{"moe_latent_size": 32, "num_nextn_predict_layers": 1}`},
 			{Name: "eleven-experts", Seed: 4, DType: "F32", Out: "f32", Set: `{"n_routed_experts": 11, "n_groups": 1, "use_conv_bias": false}`},
+		},
+	})
+	// experts in NVFP4, projections of Mamba in FP8
+	add(Spec{
+		Name:      "nemotron_h_moe-nvfp4",
+		Tokenizer: "bpe:llama3",
+		Pre:       "pixtral",
+		Config: strings.NewReplacer(`"moe_intermediate_size": 32`, `"moe_intermediate_size": 64`, `"n_group": 1`, `"quantization_config": {"config_groups": {}, "ignore": ["lm_head"],
+			"producer": {"name": "modelopt", "version": "0.33.0"}, "quant_algo": "MIXED_PRECISION", "quant_method": "modelopt", "quantized_layers": {
+			"backbone.layers.0.mixer.in_proj": {"quant_algo": "FP8"}, "backbone.layers.1.mixer.experts.0.up_proj": {"quant_algo": "NVFP4", "group_size": 16}}}, "n_group": 1`).Replace(moe),
+		Tensors: strings.Replace(nemotronHTensors, "backbone.layers.{bid}.mixer.in_proj.weight   | d+ch+mamba_num_heads, hidden_size  | if bid == 0 || bid == 3", `
+			backbone.layers.{bid}.mixer.in_proj.weight       | d+ch+mamba_num_heads, hidden_size | as F8_E4M3 | if bid == 0 || bid == 3
+			backbone.layers.{bid}.mixer.in_proj.weight_scale |                                   | as F32 | fill scale | if bid == 0 || bid == 3
+			backbone.layers.{bid}.mixer.in_proj.input_scale  |                                   | as F32 | fill scale | if bid == 0 || bid == 3`, 1) + `
+			hd  = head_dim
+			xid = n_routed_experts
+			` + nemotronHAttention + `
+			backbone.layers.{bid}.mixer.gate.weight                                  | n_routed_experts, hidden_size                       | if bid == 1 || bid == 4
+			backbone.layers.{bid}.mixer.gate.e_score_correction_bias                 | n_routed_experts                                    | if bid == 1 || bid == 4 | as F32
+			backbone.layers.{bid}.mixer.experts.{xid}.up_proj.weight                 | moe_intermediate_size, hidden_size/2                | if bid == 1 || bid == 4 | as U8
+			backbone.layers.{bid}.mixer.experts.{xid}.up_proj.weight_scale           | moe_intermediate_size, hidden_size/16               | if bid == 1 || bid == 4 | as F8_E4M3
+			backbone.layers.{bid}.mixer.experts.{xid}.down_proj.weight               | hidden_size, moe_intermediate_size/2                | if bid == 1 || bid == 4 | as U8
+			backbone.layers.{bid}.mixer.experts.{xid}.down_proj.weight_scale         | hidden_size, moe_intermediate_size/16               | if bid == 1 || bid == 4 | as F8_E4M3
+			backbone.layers.{bid}.mixer.experts.{xid}.{up,down}_proj.weight_scale_2  |                                                     | if bid == 1 || bid == 4 | as F32 | fill scale
+			backbone.layers.{bid}.mixer.experts.{xid}.{up,down}_proj.input_scale     |                                                     | if bid == 1 || bid == 4 | as F32 | fill scale
+			backbone.layers.{bid}.mixer.shared_experts.up_proj.weight                | moe_shared_expert_intermediate_size, hidden_size/2  | if bid == 1 || bid == 4 | as U8
+			backbone.layers.{bid}.mixer.shared_experts.up_proj.weight_scale          | moe_shared_expert_intermediate_size, hidden_size/16 | if bid == 1 || bid == 4 | as F8_E4M3
+			backbone.layers.{bid}.mixer.shared_experts.down_proj.weight              | hidden_size, moe_shared_expert_intermediate_size/2  | if bid == 1 || bid == 4 | as U8
+			backbone.layers.{bid}.mixer.shared_experts.down_proj.weight_scale        | hidden_size, moe_shared_expert_intermediate_size/16 | if bid == 1 || bid == 4 | as F8_E4M3
+			backbone.layers.{bid}.mixer.shared_experts.{up,down}_proj.weight_scale_2 |                                                     | if bid == 1 || bid == 4 | as F32 | fill scale
+			backbone.layers.{bid}.mixer.shared_experts.{up,down}_proj.input_scale    |                                                     | if bid == 1 || bid == 4 | as F32 | fill scale
+			`,
+		Variants: []Variant{
+			{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"},
+			{Name: "auto", Seed: 4, Out: "auto", Set: `{"n_routed_experts": 11}`},
 		},
 	})
 	add(Spec{
