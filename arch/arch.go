@@ -27,7 +27,7 @@ import (
 var registry = []*table.Arch{
 	llama, llamaEmbed, llamaInside,
 
-	chameleon, cogVLM, graniteMoESWA, graniteSWA, graniteSwitch, hrmText, k2Horizon, maple, paddleOCR, qwen1, rnd1, spark2_5, talkie,
+	bertDecider, chameleon, cogVLM, graniteMoESWA, graniteSWA, graniteSwitch, hrmText, k2Horizon, maple, paddleOCR, qwen1, rnd1, spark2_5, talkie,
 
 	arwkv7, bert, bloom, codeshell, distilbert, euroBert, falcon, falconH1, gpt2, gptj, gptneox, jamba, jinaBertV2, jinaBertV3, mamba, mamba2, modernBert, mpt,
 	neoBert, nomicBert, nomicBertMoE, refact, roberta, ruGPT3XL, rwkv4, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2, t5, t5encoder, whisper, xlmRoberta,
@@ -76,6 +76,13 @@ func LoadConfig(files hparams.Files) (*hparams.Config, error) { return LoadConfi
 // LoadConfigAs is LoadConfig for a model that is taken as one of that class,
 // whatever the file says; "" for the class that the file names.
 func LoadConfigAs(class string, files hparams.Files) (*hparams.Config, error) {
+	encoder, head, err := hparams.ReadDecider(files)
+	switch {
+	case err != nil:
+		return nil, err
+	case encoder != nil:
+		return hparams.ParseDecider(class, encoder, head, asItStands)
+	}
 	data, err := hparams.ReadConfig(files, hparams.ConfigFile)
 	if err != nil {
 		return nil, err

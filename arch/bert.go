@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
@@ -299,7 +300,7 @@ var jinaBertV2 = &table.Arch{
 // ModernBertModel of the reference.
 var modernBert = &table.Arch{
 	Name:             "modern-bert",
-	Shapes:           shape.Rules{Tensors: shape.GateInUp},
+	Shapes:           modernBertShapes,
 	Classes:          []string{"ModernBertModel", "ModernBertForMaskedLM", "ModernBertForSequenceClassification"},
 	Tokenizer:        tokenizer.ClassModernBert,
 	Fused:            table.FusedQKV,
@@ -331,6 +332,101 @@ var modernBert = &table.Arch{
 		{HF: "head.dense", GGUF: "cls", Bias: table.MayBias, Optional: true},
 		{HF: "head.norm", GGUF: "cls.norm", Bias: table.MayBias, Optional: true},
 	}, bertClassifier),
+}
+
+// modernBertShapes: layers of a decider have no gate in ffn_up.
+var modernBertShapes = shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, 2 * n_ff | n_embd, n_ff"}}
+
+// bertDecider is a ModernBERT that decides between options, see hparams.ReadDecider.
+var bertDecider = &table.Arch{
+	Name:             modernBert.Name,
+	Shapes:           modernBertShapes,
+	Classes:          []string{hparams.Decider},
+	Tokenizer:        tokenizer.ClassDecider,
+	Fused:            modernBert.Fused,
+	RopePerAttention: true,
+	BlockCount:       deciderLayers,
+	Metadata: slices.Concat(parts.With(modernBert.Metadata,
+		table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := deciderLayers(c)
+			return table.Uint32Of(n, true, err)
+		}},
+		table.Row{Key: "feed_forward_length", Derive: deciderWidths},
+	), []table.Row{
+		{Key: "decision.type", Const: gguf.String("laya")},
+		{Key: "decision.block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := deciderHead(c)
+			return table.Uint32Of(n, true, err)
+		}},
+		{Key: "decision.max_head_tokens", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, ok, err := c.Sub("decision").Int("head_max_len")
+			if !ok {
+				n = 256
+			}
+			return table.Uint32Of(n, true, err)
+		}},
+		{Key: "decision.temperature", Facts: hparams.DeciderFiles, Many: parts.Temperatures},
+	}),
+	Unused: append([]string{"decision"}, modernBert.Unused...),
+	Expect: modernBert.Expect,
+	Rename: []table.Rename{
+		{Prefix: "encoder.", With: ""},
+		{Prefix: "head.layers.", With: "head.layers.{bid}.", From: (*hparams.View).BlockCount},
+	},
+	Drop: []table.Drop{
+		{Prefix: "act_head.", Why: "of the head for actions, which answers do not need"},
+		{Prefix: "temperature", Why: table.Silent}, // the fitted ones are in the configuration
+	},
+	Tensors: slices.Concat(parts.AlsoIf(parts.InTrunk, slices.DeleteFunc(slices.Clone(modernBert.Tensors), func(r table.TensorRow) bool {
+		return strings.HasPrefix(r.GGUF, "cls")
+	})), parts.DeciderLayers(parts.Not(parts.InTrunk))),
+}
+
+// deciderHead is the number of layers behind the encoder.
+func deciderHead(c *hparams.View) (int64, error) {
+	n, err := c.Sub("decision").Require("head_layers")
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = hparams.WrongType("head_layers", "a number of layers", n)
+	}
+	return n, err
+}
+
+// deciderLayers is the number of all layers.
+func deciderLayers(c *hparams.View) (int64, error) {
+	n, err := c.BlockCount()
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	}
+	if err != nil {
+		return 0, err
+	}
+	head, err := deciderHead(c)
+	return n + head, err
+}
+
+// deciderWidths is the width of the MLP of each layer: those behind the encoder are
+// four times as wide as the model.
+func deciderWidths(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	all, err := deciderLayers(c)
+	if err != nil {
+		return v, false, err
+	}
+	head, err := deciderHead(c)
+	if err != nil {
+		return v, false, err
+	}
+	width, err := c.Require("intermediate_size")
+	if err != nil {
+		return v, false, err
+	}
+	hidden, err := c.Require("hidden_size")
+	if err == nil && hidden > hparams.MaxWidth {
+		err = hparams.WrongType("hidden_size", "a size", hidden)
+	}
+	if err != nil {
+		return v, false, err
+	}
+	return parts.PerLayer(slices.Concat(slices.Repeat([]int64{width}, int(all-head)), slices.Repeat([]int64{4 * hidden}, int(head))), nil)
 }
 
 var modelPrefix = []table.Rename{{Prefix: "model.", With: ""}}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
@@ -130,7 +129,7 @@ var (
 			{Key: "attention.causal", Const: gguf.Bool(false)},
 			{Key: "decision.type", Const: gguf.String("lfm2-d1-omni")},
 			parts.UintRow("decision.block_count", "head_layers"),
-			{Key: "decision.temperature", Facts: hparams.TemperatureFiles, Many: d1Temperatures},
+			{Key: "decision.temperature", Facts: hparams.TemperatureFiles, Many: parts.Temperatures},
 		}),
 		Expect: slices.Concat(lfm2.Expect, []table.Expect{ // the lengths that programs cut texts to
 			parts.Expect("max_length", "16384"), parts.Expect("image_text_length", "896"), parts.Expect("audio_text_length", "15360"),
@@ -142,21 +141,8 @@ var (
 			{Prefix: "head.type_emb", With: "type_emb"},
 			{Prefix: "head.scorer", With: "scorer"},
 		},
-		Drop: []table.Drop{{Prefix: "vision.", Why: table.OtherPart}, {Prefix: "audio.", Why: table.OtherPart}},
-		Tensors: slices.Concat(both(inTrunk, lfm2.Tensors), parts.Only(parts.Not(inTrunk), []table.TensorRow{
-			{HF: "head.layers.{bid}.norm1", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
-			{HF: "head.layers.{bid}.self_attn.in_proj_weight", GGUF: "blk.{bid}.attn_qkv.weight", Exact: true},
-			{HF: "head.layers.{bid}.self_attn.in_proj_bias", GGUF: "blk.{bid}.attn_qkv.bias", Exact: true},
-			{HF: "head.layers.{bid}.self_attn.out_proj", GGUF: "blk.{bid}.attn_output", Bias: table.NeedBias},
-			{HF: "head.layers.{bid}.norm2", GGUF: "blk.{bid}.ffn_norm", Bias: table.NeedBias},
-			{HF: "head.layers.{bid}.linear1", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias},
-			{HF: "head.layers.{bid}.linear2", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
-		}), []table.TensorRow{
-			{HF: "type_emb", GGUF: "token_types"},
-			{HF: "scorer.0", GGUF: "cls.norm", Bias: table.NeedBias},
-			{HF: "scorer.1", GGUF: "cls", Bias: table.NeedBias},
-			{HF: "scorer.3", GGUF: "cls.output", Bias: table.NeedBias},
-		}),
+		Drop:    []table.Drop{{Prefix: "vision.", Why: table.OtherPart}, {Prefix: "audio.", Why: table.OtherPart}},
+		Tensors: slices.Concat(parts.AlsoIf(parts.InTrunk, lfm2.Tensors), parts.DeciderLayers(parts.Not(parts.InTrunk))),
 	}
 	// lfm2Shapes: the dense module is as wide as the model.
 	lfm2Shapes = shape.Rules{Tensors: shape.Table{"dense_2": "n_embd, @embedding_length_out", "dense_2.bias": "@embedding_length_out"}}
@@ -277,26 +263,6 @@ func lfm2FeedForward(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	return table.Uint32Of((n+multiple-1)/multiple*multiple, true, err)
 }
 
-// inTrunk is the condition of layers of the language model, and of what is outside
-// the layers.
-func inTrunk(l table.Layer) (bool, error) {
-	n, err := l.BlockCount()
-	return l.Bid < n, err
-}
-
-// both returns rows that are there under a condition, in addition to their own.
-func both(cond table.Cond, list []table.TensorRow) []table.TensorRow {
-	list = slices.Clone(list)
-	for i := range list {
-		if own := list[i].If; own != nil {
-			list[i].If = parts.Both(cond, own)
-		} else {
-			list[i].If = cond
-		}
-	}
-	return list
-}
-
 // d1HeadLayers is the number of layers behind the language model.
 func d1HeadLayers(c *hparams.View) (int64, error) {
 	n, err := c.Require("head_layers")
@@ -384,17 +350,4 @@ func d1HeadsKV(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	}
 	heads, err := c.Heads()
 	return perD1Layer(c, list, heads, err)
-}
-
-// d1Temperatures writes the temperature of each kind of questions, some for a number of
-// options: choice:3-5 as choice.3_5, choice:11+ as choice.11.
-func d1Temperatures(c *hparams.View) (m gguf.Metadata, err error) {
-	for _, t := range c.Facts.Temperatures {
-		v, _, err := table.Float32Of(t.Value, true, nil)
-		if err != nil {
-			return nil, err
-		}
-		m.Set("decision.temperature."+strings.TrimRight(strings.NewReplacer(":", ".", "-", "_").Replace(t.Of), "+"), v)
-	}
-	return m, nil
 }

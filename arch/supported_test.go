@@ -30,7 +30,6 @@ LiLiCorrDraftModel
 LingDSparkModel
 MiniMaxM1ForCausalLM
 MiniMaxText01ForCausalLM
-ModernBertDecisionModel
 MuseGlimmerAssistantModel
 NimbleModel
 OpenJevModel

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +31,7 @@ func TestWidth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join(dir, "config.json")
+			path := s.ConfigPath(dir)
 			data, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)

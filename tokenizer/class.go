@@ -64,6 +64,7 @@ const (
 	ClassNone          Class = "none"         // base.py _set_vocab_none, for models without text
 	ClassD1            Class = "d1"           // lfm2.py D1Model
 	ClassD1Omni        Class = "d1-omni"      // lfm2.py D1OmniModel
+	ClassDecider       Class = "decider"      // bert.py ModernBertDecisionModel
 	ClassQwen3ASR      Class = "qwen3-asr"    // qwen3vl.py Qwen3ASRTextModel
 	ClassQwen3Omni     Class = "qwen3-omni"   // qwen3vl.py Qwen3OmniMoeTextModel
 	ClassKimiLinear    Class = "kimi-linear"  // kimi_linear.py KimiLinearModel

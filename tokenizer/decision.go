@@ -1,6 +1,12 @@
 package tokenizer
 
-import "ggforge/gguf"
+import (
+	"io/fs"
+	"path"
+
+	"ggforge/gguf"
+	"ggforge/internal/pyjson"
+)
 
 // Models that decide between options have a template "systemone" of what they are
 // asked. The texts are those that the models were trained with, as the reference
@@ -76,3 +82,48 @@ var d1OmniTemplate = func() string {
 		`{{ sep }}{{ mark_question }}<|reserved_8|>` + textOrJSON("instructions") +
 		`{% for o in options %}{{ sep }}<|reserved_9|><|mask|>{{ sep }}{{ mark_option }} ` + option + `{{ sep }}<|reserved_10|>{% endfor %}{{ sep }}<|reserved_11|>`
 }()
+
+// loadDecider follows ModernBertDecisionModel (conversion/bert.py), whose files are in a
+// folder of their own.
+func loadDecider(f *files, v *Vocab, opt Options) error {
+	const dir = "tokenizer"
+	sub, err := openFiles(folder{f.dir, dir}, opt)
+	if err != nil {
+		return err
+	}
+	if err := loadModernBert(sub, v, opt); err != nil {
+		return err
+	}
+	v.kvs.Set(keyTokenTypeCount, gguf.Uint32(3)) // types of questions
+	var token [3]string
+	for i, name := range []string{"cls_token", "sep_token", "mask_token"} {
+		text, ok := sub.config.Get(name).(string)
+		if !ok {
+			return badf(path.Join(dir, configFile), "%s: want a text, found %s", name, pyjson.Describe(sub.config.Get(name)))
+		}
+		token[i] = text
+	}
+	description := textOrJSON("o.description")
+	option := `{% if type == 'choice' %}{{ o.key }}{% if o.description %}: ` + description + `{% endif %}{% elif type == 'score' %}level {{ o.key }}: ` + description +
+		`{% else %}{{ o.key }}: {% if o.description %}` + description + `{% elif o.key == 'true' %}yes, the statement holds{% else %}no, the statement does not hold{% endif %}{% endif %}`
+	if decision, _ := opt.Value("decision").(map[string]any); decision["architecture"] == "JuliaDecisionModel" {
+		option = `{% if o.description %}` + description + `{% else %}{{ o.key }}{% endif %}`
+	}
+	v.writeSystemOne(token[0] + `{{ type }} question: ` + textOrJSON("instructions") + token[1] + `{% for o in options %}` + token[2] + ` ` + option + `{% endfor %}` +
+		token[1] + textOrJSON("state") + token[1])
+	return nil
+}
+
+// folder are the files of a folder.
+type folder struct {
+	Files
+	name string
+}
+
+func (f folder) ReadFile(name string) ([]byte, error) {
+	return f.Files.ReadFile(path.Join(f.name, name))
+}
+func (f folder) Stat(name string) (fs.FileInfo, error) { return f.Files.Stat(path.Join(f.name, name)) }
+func (f folder) ReadDir(name string) ([]fs.DirEntry, error) {
+	return f.Files.ReadDir(path.Join(f.name, name))
+}

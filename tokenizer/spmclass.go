@@ -75,6 +75,7 @@ var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassD1:            loadD1,
 	ClassKimiK3:        loadKimiK3,
 	ClassD1Omni:        loadD1Omni,
+	ClassDecider:       loadDecider,
 	ClassQwen3ASR:      loadQwen3ASR,
 	ClassQwen3Omni:     loadQwen3Omni,
 }

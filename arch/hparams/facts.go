@@ -51,6 +51,7 @@ const (
 	FirstDenseFiles         // of Facts.Dense, for models whose dense module is always taken along
 	RerankerFiles           // of Facts.Reranker and Facts.Tokens
 	TemperatureFiles        // of Facts.Temperatures
+	DeciderFiles            // of Facts.Temperatures, for the class Decider
 	SuppressFiles           // of Facts.Suppress
 	ProcessorFiles          // of Facts.Processor
 	BreakToken              // of Facts.Tokens, for ImageBreak
@@ -63,6 +64,7 @@ var readers = [...]func(Files, *View, *Facts) error{
 	FirstDenseFiles:  readFirstDense,
 	RerankerFiles:    readReranker,
 	TemperatureFiles: readTemperatures,
+	DeciderFiles:     readDeciderTemperatures,
 	SuppressFiles:    readSuppress,
 
 	ProcessorFiles: readProcessor,
@@ -317,14 +319,9 @@ func readTemperatures(files Files, _ *View, f *Facts) error {
 		return WrongType(key, "an object", root.Get(key))
 	}
 	for _, name := range list.Names {
-		value, ok, err := asFloat(key+"."+name, list.Values[name])
-		if err == nil && !ok {
-			err = WrongType(key+"."+name, "a number", nil)
-		}
-		if err != nil {
+		if err := f.addTemperature(name, list.Values[name]); err != nil {
 			return err
 		}
-		f.Temperatures = append(f.Temperatures, Temperature{name, value})
 	}
 	return nil
 }

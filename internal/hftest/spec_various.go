@@ -20,6 +20,37 @@ func denseModule(out, in int) string {
 	return string(b)
 }
 
+// deciderHead are the layers behind a model that decides between options.
+const deciderHead = `
+			head.head.layers.{lay}.norm{1,2}.{weight,bias}            | hidden_size
+			head.head.layers.{lay}.self_attn.in_proj_weight           | 3*hidden_size, hidden_size
+			head.head.layers.{lay}.self_attn.in_proj_bias             | 3*hidden_size
+			head.head.layers.{lay}.self_attn.out_proj.weight          | hidden_size, hidden_size
+			head.head.layers.{lay}.self_attn.out_proj.bias            | hidden_size
+			head.head.layers.{lay}.linear1.weight                     | 4*hidden_size, hidden_size
+			head.head.layers.{lay}.linear1.bias                       | 4*hidden_size
+			head.head.layers.{lay}.linear2.weight                     | hidden_size, 4*hidden_size
+			head.head.layers.{lay}.linear2.bias                       | hidden_size
+			head.type_emb.weight                                      | 3, hidden_size
+			head.scorer.0.{weight,bias}                               | hidden_size
+			head.scorer.1.weight                                      | hidden_size, hidden_size
+			head.scorer.1.bias                                        | hidden_size
+			head.scorer.3.weight                                      | 1, hidden_size
+			head.scorer.3.bias                                        | 1
+			`
+
+// bareOnly returns the rows of a table whose names begin with a prefix, without it.
+func bareOnly(table, prefix string) string {
+	var lines []string
+	for line := range strings.Lines(table) {
+		name := strings.TrimLeft(line, "\t ")
+		if rest, ok := strings.CutPrefix(name, prefix); ok || !strings.Contains(line, " | ") {
+			lines = append(lines, rest)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
 func init() {
 	const sizes = `"attention_dropout": 0.0, "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
 			"num_key_value_heads": 2, "use_cache": true, "vocab_size": $vocab}`
@@ -323,26 +354,32 @@ func init() {
 			"torch_dtype": "bfloat16", "transformers_version": "5.2.0"}`,
 		Tensors: prefixed("encoder.", bare(strings.ReplaceAll(lfm2.Tensors, "block_ff_dim", "intermediate_size"))) + `
 			lay = head_layers
-			head.head.layers.{lay}.norm{1,2}.{weight,bias}            | hidden_size
-			head.head.layers.{lay}.self_attn.in_proj_weight           | 3*hidden_size, hidden_size
-			head.head.layers.{lay}.self_attn.in_proj_bias             | 3*hidden_size
-			head.head.layers.{lay}.self_attn.out_proj.weight          | hidden_size, hidden_size
-			head.head.layers.{lay}.self_attn.out_proj.bias            | hidden_size
-			head.head.layers.{lay}.linear1.weight                     | 4*hidden_size, hidden_size
-			head.head.layers.{lay}.linear1.bias                       | 4*hidden_size
-			head.head.layers.{lay}.linear2.weight                     | hidden_size, 4*hidden_size
-			head.head.layers.{lay}.linear2.bias                       | hidden_size
-			head.type_emb.weight                                      | 3, hidden_size
-			head.scorer.0.{weight,bias}                               | hidden_size
-			head.scorer.1.weight                                      | hidden_size, hidden_size
-			head.scorer.1.bias                                        | hidden_size
-			head.scorer.3.weight                                      | 1, hidden_size
-			head.scorer.3.bias                                        | 1
+			` + deciderHead + `
 			vision.encoder.layers.0.mlp.fc1.weight                    | 32, 32
 			audio.encoder.layers.0.mlp.fc1.weight                     | 32, 32
 			`,
 		Variants: []Variant{{Name: "shards", Seed: 3, DType: "F16", Shards: 3, Out: "auto", Set: `{"head_layers": 1}`}},
 	})
+	bert := Lookup("modernbert")
+	for _, s := range []struct{ name, file, config string }{
+		{"laya", "rl_agent_config.json", `{"head_layers": 2, "head_max_len": 512, "temperature": [1.5, 1.25, 1.125], "temperature_by_options": {"choice:2": 1.75, "choice:11+": 0.75}}`},
+		{"julia", "julia_config.json", `{"architecture": "JuliaDecisionModel", "head_layers": 1, "temperature": [0.5, 2, 1.0]}`},
+	} {
+		add(Spec{
+			Name:      s.name,
+			Tokenizer: bert.Tokenizer,
+			DType:     "F32",
+			Config:    strings.Replace(bert.Config, "ModernBertForMaskedLM", "ModernBertDecisionModel", 1),
+			Files: map[string]string{s.file: s.config, "added_tokens.json": "{}",
+				"tokenizer_config.json": `{"tokenizer_class": "PreTrainedTokenizerFast", "cls_token": "<|endoftext|>", "sep_token": "<|endoftext|>", "mask_token": "<|pad|>", "pad_token": "<|pad|>"}`},
+			Folders: map[string]string{"config.json": "encoder", "tokenizer*.json": "tokenizer", "special_tokens_map.json": "tokenizer", "added_tokens.json": "tokenizer",
+				"vocab.json": "tokenizer", "merges.txt": "tokenizer"},
+			Tensors: prefixed("encoder.", bareOnly(bert.Tensors, "model.")) + fmt.Sprintf("\nlay = %d\n", map[bool]int{true: 2, false: 1}[s.name == "laya"]) + strings.NewReplacer("head.head.", "head.", "head.type_emb", "type_emb", "head.scorer", "scorer").Replace(deciderHead) + `
+				temperature          | 3
+				act_head.weight      | 4, hidden_size
+				`,
+		})
+	}
 	const speech = `"audio_token_index": 1000, "downsample_rate": 5, "encoder_config": {"hidden_dim": 32, "model_type": "granite_speech_encoder", "num_layers": 1},
 			"has_lora_adapter": false, "initializer_range": 0.02, "projector_config": {"hidden_size": 32, "model_type": "blip_2_qformer", "num_hidden_layers": 1},
 			"tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.52.0.dev0", "window_size": 15}`

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch/hparams"
 	"ggforge/safetensors"
 )
 
@@ -36,7 +37,7 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(dir, filepath.FromSlash(name))
+		path := filepath.Join(dir, s.folder(name), filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return dir, err
 		}
@@ -59,6 +60,24 @@ func (s *Spec) Arguments(dir string, v Variant) []string {
 		list[i] = strings.ReplaceAll(list[i], "$target", dir+"/"+s.Target)
 	}
 	return list
+}
+
+// folder returns the folder of a file.
+func (s *Spec) folder(name string) string {
+	for pattern, folder := range s.Folders {
+		if ok, err := filepath.Match(pattern, name); err != nil {
+			panic(err)
+		} else if ok {
+			return folder
+		}
+	}
+	return ""
+}
+
+// ConfigPath returns the file in the directory of a checkpoint that has its
+// configuration.
+func (s *Spec) ConfigPath(dir string) string {
+	return filepath.Join(dir, s.folder(hparams.ConfigFile), hparams.ConfigFile)
 }
 
 // Bytes returns the size of the weights of a variant.

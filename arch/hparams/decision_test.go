@@ -1,0 +1,70 @@
+package hparams
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"ggforge/fault"
+)
+
+// TestDecider reads the configurations of a model that decides between options.
+func TestDecider(t *testing.T) {
+	const encoder = `{"architectures": ["ModernBertForMaskedLM"], "hidden_size": 64}`
+	dir := sideFiles{"encoder/config.json": encoder, "rl_agent_config.json": `{"head_layers": 2, "temperature": [1, 2], "temperature_by_options": {"noul:2": 3, "choice:2": 4}}`}
+	data, head, err := ReadDecider(dir)
+	if err != nil || string(data) != encoder {
+		t.Fatalf("%q, %v", data, err)
+	}
+	c, err := ParseDecider("", data, head, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := c.View(Options{}).Gather(dir, Facts{}, []Source{DeciderFiles})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := v.Sub("decision").Require("head_layers"); c.Class != Decider || c.Named != "" || n != 2 || err != nil {
+		t.Errorf("class %s, %d layers, %v", c.Class, n, err)
+	}
+	if want := []Temperature{{"choice", 1}, {"score", 2}, {"noul:2", 3}, {"choice:2", 4}}; !slices.Equal(v.Facts.Temperatures, want) {
+		t.Errorf("temperatures %v, want %v", v.Facts.Temperatures, want)
+	}
+	for _, other := range []sideFiles{{"config.json": encoder}, {"encoder/config.json": encoder}, {"rl_agent_config.json": "{}"}} {
+		if data, _, err := ReadDecider(other); data != nil || err != nil {
+			t.Errorf("%v: %q, %v, want another model", other, data, err)
+		}
+	}
+	for _, head := range []string{`[]`, `{"temperature": 1}`, `{"temperature": ["x"]}`, `{"temperature_by_options": []}`, `{"temperature_by_options": {"choice": null}}`} {
+		files := sideFiles{"encoder/config.json": encoder, "julia_config.json": head}
+		c, err := ParseDecider("", []byte(encoder), []byte(head), nil)
+		if err == nil {
+			_, err = c.View(Options{}).Gather(files, Facts{}, []Source{DeciderFiles})
+		}
+		if !errors.Is(err, fault.Broken) {
+			t.Errorf("%s: %v, want broken input", head, err)
+		}
+	}
+}
+
+// FuzzDecider reads any text as the configurations of such a model, and as one with
+// temperatures in config.json.
+func FuzzDecider(f *testing.F) {
+	f.Add([]byte(`{"hidden_size": 64}`), []byte(`{"temperature": [1], "temperature_by_options": {"noul:2": 3}, "temperatures": {"choice:3-5": 1e400}}`))
+	f.Fuzz(func(t *testing.T, encoder, head []byte) {
+		dir := files{"config.json": head, "julia_config.json": head, "encoder/config.json": encoder}
+		check := func(err error) {
+			if err != nil && !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Unsupported) {
+				t.Errorf("%v has no kind of a broken file", err)
+			}
+		}
+		c, err := ParseDecider("", encoder, head, nil)
+		if check(err); err != nil {
+			return
+		}
+		for _, source := range []Source{DeciderFiles, TemperatureFiles, FirstDenseFiles} {
+			_, err := c.View(Options{}).Gather(dir, Facts{}, []Source{source})
+			check(err)
+		}
+	})
+}

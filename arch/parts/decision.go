@@ -1,0 +1,62 @@
+package parts
+
+import (
+	"slices"
+	"strings"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
+	"ggforge/gguf"
+)
+
+// Temperatures writes the temperature of each kind of questions, some for a number of
+// options: choice:3-5 as choice.3_5, choice:11+ as choice.11.
+func Temperatures(c *hparams.View) (m gguf.Metadata, err error) {
+	for _, t := range c.Facts.Temperatures {
+		v, _, err := table.Float32Of(t.Value, true, nil)
+		if err != nil {
+			return nil, err
+		}
+		m.Set("decision.temperature."+strings.TrimRight(strings.NewReplacer(":", ".", "-", "_").Replace(t.Of), "+"), v)
+	}
+	return m, nil
+}
+
+// DeciderLayers are layers behind a model that decides between options, with the
+// scores of their markers: layers of PyTorch's encoder, whose norms come first.
+func DeciderLayers(behind table.Cond) []table.TensorRow {
+	return append(Only(behind, []table.TensorRow{
+		{HF: "head.layers.{bid}.norm1", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
+		{HF: "head.layers.{bid}.self_attn.in_proj_weight", GGUF: "blk.{bid}.attn_qkv.weight", Exact: true},
+		{HF: "head.layers.{bid}.self_attn.in_proj_bias", GGUF: "blk.{bid}.attn_qkv.bias", Exact: true},
+		{HF: "head.layers.{bid}.self_attn.out_proj", GGUF: "blk.{bid}.attn_output", Bias: table.NeedBias},
+		{HF: "head.layers.{bid}.norm2", GGUF: "blk.{bid}.ffn_norm", Bias: table.NeedBias},
+		{HF: "head.layers.{bid}.linear1", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias},
+		{HF: "head.layers.{bid}.linear2", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
+	}), []table.TensorRow{
+		{HF: "type_emb", GGUF: "token_types"},
+		{HF: "scorer.0", GGUF: "cls.norm", Bias: table.NeedBias},
+		{HF: "scorer.1", GGUF: "cls", Bias: table.NeedBias},
+		{HF: "scorer.3", GGUF: "cls.output", Bias: table.NeedBias},
+	}...)
+}
+
+// InTrunk is the condition of layers that the config counts as the model's, and of
+// what is outside the layers.
+func InTrunk(l table.Layer) (bool, error) {
+	n, err := l.BlockCount()
+	return l.Bid < n, err
+}
+
+// AlsoIf returns rows that are there under a condition, in addition to their own.
+func AlsoIf(cond table.Cond, list []table.TensorRow) []table.TensorRow {
+	list = slices.Clone(list)
+	for i := range list {
+		if own := list[i].If; own != nil {
+			list[i].If = Both(cond, own)
+		} else {
+			list[i].If = cond
+		}
+	}
+	return list
+}
