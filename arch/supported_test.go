@@ -22,7 +22,6 @@ Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
 Dots3NoteTextForCausalLM
 Gemma4DSparkModel
-HYV4ForCausalLM
 KevModel
 LevModel
 Lfm2DSparkDraftModel

@@ -68,26 +68,10 @@ var (
 	}}}
 )
 
-// MLATensors are the tensors of such a model, MLAAttention and MLAFeedForward those
-// of its layers besides the norms.
-var MLATensors = slices.Concat(EmbedRows, NormRows, MLAAttention, MLAFeedForward)
+// MLATensors are the tensors of such a model.
+var MLATensors = slices.Concat(EmbedRows, NormRows, MLARows, MLAFeedForward)
 
-// MLAAttention: see MLATensors.
-var MLAAttention = []table.TensorRow{
-	{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", If: Not(Has("q_lora_rank"))},
-	{HF: "model.layers.{bid}.self_attn.q_a_proj", GGUF: "blk.{bid}.attn_q_a", If: Has("q_lora_rank")},
-	{HF: "model.layers.{bid}.self_attn.q_a_layernorm", GGUF: "blk.{bid}.attn_q_a_norm", If: Has("q_lora_rank")},
-	{HF: "model.layers.{bid}.self_attn.q_b_proj", GGUF: "blk.{bid}.attn_q_b", If: Has("q_lora_rank")},
-	{HF: "model.layers.{bid}.self_attn.kv_a_proj_with_mqa", GGUF: "blk.{bid}.attn_kv_a_mqa"},
-	{HF: "model.layers.{bid}.self_attn.kv_a_layernorm", GGUF: "blk.{bid}.attn_kv_a_norm"},
-	{HF: "model.layers.{bid}.self_attn.kv_b_proj", Split: []table.Part{
-		{GGUF: "blk.{bid}.attn_k_b", Transform: MLAKeys},
-		{GGUF: "blk.{bid}.attn_v_b", Transform: MLAValues},
-	}},
-	{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
-}
-
-// MLAFeedForward: see MLATensors.
+// MLAFeedForward are its dense layers and those with experts.
 var MLAFeedForward = slices.Concat(Only(DenseFirst, MLPRows), Only(MoEAfter, slices.Concat(routedExperts, []table.TensorRow{CorrectionRow})),
 	Only(SharedAfter, SharedExpertRows))
 
@@ -116,10 +100,17 @@ var BeyondNextN = table.Drop{Prefix: "model.layers.", Beyond: true, Why: MTP}
 
 // MLAKeys and MLAValues take the two parts of kv_b_proj, which unfolds the
 // compressed keys and values: [heads, nope+value, rank]. The keys' part is
-// transposed, for the runtime folds it into the queries.
+// transposed, for the runtime folds it into the queries. MLAKeysOf and MLAValuesOf
+// are those where another key than num_key_value_heads has the number of heads.
 var (
-	MLAKeys = &table.Transform{Name: "mla-keys", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-		s, nope, _, err := mlaHeads(l, s)
+	MLAKeys   = MLAKeysOf("num_key_value_heads")
+	MLAValues = MLAValuesOf("num_key_value_heads")
+)
+
+// MLAKeysOf: see MLAKeys.
+func MLAKeysOf(heads string) *table.Transform {
+	return &table.Transform{Name: "mla-keys", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		s, nope, _, err := mlaHeads(l, s, heads)
 		if err != nil {
 			return nil, err
 		}
@@ -128,19 +119,23 @@ var (
 		}
 		return rows.Transpose(s)
 	}}
-	MLAValues = &table.Transform{Name: "mla-values", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-		s, nope, value, err := mlaHeads(l, s)
+}
+
+// MLAValuesOf: see MLAKeys.
+func MLAValuesOf(heads string) *table.Transform {
+	return &table.Transform{Name: "mla-values", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		s, nope, value, err := mlaHeads(l, s, heads)
 		if err != nil {
 			return nil, err
 		}
 		return rows.Slice(s, 1, nope, nope+value)
 	}}
-)
+}
 
 // mlaHeads returns kv_b_proj of [heads*(nope+value), rank] with a dimension for
 // the heads, and the two lengths.
-func mlaHeads(l table.Layer, s rows.Source) (_ rows.Source, nope, value int64, err error) {
-	heads, err := l.Require("num_key_value_heads")
+func mlaHeads(l table.Layer, s rows.Source, key string) (_ rows.Source, nope, value int64, err error) {
+	heads, err := l.Require(key)
 	if err == nil {
 		nope, err = l.Require("qk_nope_head_dim")
 	}

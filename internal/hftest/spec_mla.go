@@ -316,3 +316,47 @@ var deepseekV4 = func() string {
 	put(fp8, "$n", "layers.{bid}.attn.indexer.wq_b", "$out", "index_n_heads*index_head_dim", "$in", "q_lora_rank", "$if", "compress_ratios[bid] == 4")
 	return b.String()
 }()
+
+func init() {
+	add(Spec{
+		Name:      "hy-v4",
+		Tokenizer: "bpe:llama3",
+		Config: `{"architectures": ["HYV4ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "auto_map": {"AutoConfig": "configuration_hy_v4.HYV4Config"}, "bos_token_id": $bos,
+			"dtype": "bfloat16", "enable_lm_head_fp32": true, "eos_token_id": $eos, "first_k_dense_replace": 1, "hc_eps": 1e-06, "hc_magnitude": 2.0, "hc_mult": 4, "head_dim": 32,
+			"hidden_act": "silu", "hidden_size": 64, "index_head_dim": 128, "index_n_heads": 2, "index_topk": 64, "indexer_types": ["full", "shared", "full"],
+			"initializer_range": 0.006, "intermediate_size": 96, "kv_lora_rank": 32, "max_position_embeddings": 262144, "mlp_bias": false,
+			"mlp_layer_types": ["dense", "sparse", "sparse"], "model_type": "hy_v4", "moe_intermediate_size": 32, "n_group": 1, "n_routed_experts": 4, "n_shared_experts": 1,
+			"norm_topk_prob": true, "num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 3, "num_key_value_heads": 2, "num_nextn_predict_layers": 1,
+			"q_lora_rank": 64, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "rms_norm_eps": 1e-05, "rope_parameters": {"rope_theta": 10000000.0, "rope_type": "default"},
+			"routed_scaling_factor": 2.5, "swiglu_limit": 10.0, "tie_word_embeddings": false, "topk_group": 1, "transformers_version": "5.9.0", "use_cache": true,
+			"v_head_dim": 32, "vocab_size": 1024}`,
+		Tensors: deepseekMLA + `
+			full = first_k_dense_replace
+			model.layers.{bid}.mlp.{gate,up}_proj.weight                | intermediate_size, hidden_size                                   | if bid < full
+			model.layers.{bid}.mlp.down_proj.weight                     | hidden_size, intermediate_size                                   | if bid < full
+			model.layers.{bid}.mlp.gate.weight                          | n_routed_experts, hidden_size                                    | if bid >= full
+			model.layers.{bid}.mlp.gate.e_score_correction_bias         | n_routed_experts | as F32                                        | if bid >= full
+			model.layers.{bid}.mlp.experts.gate_up_proj                 | n_routed_experts, 2*moe_intermediate_size, hidden_size           | if bid >= full
+			model.layers.{bid}.mlp.experts.down_proj                    | n_routed_experts, hidden_size, moe_intermediate_size             | if bid >= full
+			model.layers.{bid}.mlp.shared_experts.{gate,up}_proj.weight | n_shared_experts*moe_intermediate_size, hidden_size              | if bid >= full
+			model.layers.{bid}.mlp.shared_experts.down_proj.weight      | hidden_size, n_shared_experts*moe_intermediate_size              | if bid >= full
+			model.layers.{bid}.self_attn.linear_gate.weight             | num_attention_heads*v_head_dim, hidden_size
+			model.layers.{bid}.self_attn.learnable_sink_param           | num_attention_heads | as F32
+			model.layers.{bid}.self_attn.indexer.k_norm.{weight,bias}   | index_head_dim | as F32                                          | if indexer_types[bid] == "full"
+			model.layers.{bid}.self_attn.indexer.weights_proj.weight    | index_n_heads, hidden_size                                       | if indexer_types[bid] == "full"
+			model.layers.{bid}.self_attn.indexer.wk.weight              | index_head_dim, hidden_size                                      | if indexer_types[bid] == "full"
+			model.layers.{bid}.self_attn.indexer.wq_b.weight            | index_n_heads*index_head_dim, q_lora_rank                        | if indexer_types[bid] == "full"
+			model.layers.{bid}.hc_{attn,mlp}_layer.hc_pre.hc_fn         | 2*hc_mult, hc_mult*hidden_size | as F32
+			model.layers.{bid}.hc_{attn,mlp}_layer.hc_pre.hc_base       | 2*hc_mult | as F32
+			model.layers.{bid}.hc_{attn,mlp}_layer.hc_pre.hc_scale      | 2 | as F32
+			model.hc_head.hc_head_fn                                    | hc_mult, hc_mult*hidden_size | as F32
+			model.hc_head.hc_head_base                                  | hc_mult | as F32
+			model.hc_head.hc_head_scale                                 | 1 | as F32
+			model.mtp_layers.0.eh_proj.weight                           | hidden_size, 2*hidden_size
+			`,
+		Variants: []Variant{
+			{Name: "few-keys", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"enable_lm_head_fp32": false, "n_group": 2, "swiglu_limit": 0.0, "mlp_layer_types": null,
+				"indexer_types": ["full", "full", "full"]}`},
+		},
+	})
+}
