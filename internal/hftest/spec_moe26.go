@@ -52,6 +52,7 @@ func init() {
 		Variants: []Variant{
 			{Name: "shared", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"num_shared_experts": 2, "num_experts": 11, "rms_norm_eps": null, "expert_selection_fn": "softmax", "norm_topk_prob": true}`},
 			{Name: "first-k", Seed: 4, Out: "bf16", Set: `{"layer_types": null, "mlp_layer_types": null, "first_k_dense_replace": 2, "shared_expert_combination_strategy": null}`},
+			{Name: "all-sparse", Seed: 6, Out: "f16", Set: `{"first_k_dense_replace": 0, "mlp_layer_types": ["sparse", "sparse", "sparse", "sparse"], "prefix_dense_intermediate_size": null}`},
 			{Name: "draft", Seed: 5, Out: "f32", Set: `{"num_nextn_predict_layers": 1}`},
 		},
 	})
