@@ -153,10 +153,12 @@ var cohere2MoE = &table.Arch{
 		parts.Only(parts.NextN, slices.Concat(parts.NextNRows, parts.OptionalRows(parts.MLPRows), parts.OptionalRows(parts.ExpertRows), parts.OptionalRows(parts.SharedExpertRows)))),
 }
 
+// cohere2Kinds lists which layers are dense.
+const cohere2Kinds = "mlp_layer_types"
+
 // cohere2Dense returns the number of layers before the first that has experts.
 func cohere2Dense(c *hparams.View) (int64, error) {
-	const key = "mlp_layer_types"
-	kinds, ok, err := c.Strings(key)
+	kinds, ok, err := c.Strings(cohere2Kinds)
 	if err != nil || !ok {
 		n, _, intErr := c.Int("first_k_dense_replace")
 		return n, errors.Join(err, intErr)
@@ -166,22 +168,28 @@ func cohere2Dense(c *hparams.View) (int64, error) {
 		return int64(len(kinds)), nil
 	}
 	if slices.Contains(kinds[n:], "dense") {
-		return 0, parts.UnsupportedPattern(key, "no dense layers after the first with experts")
+		return 0, parts.UnsupportedPattern(cohere2Kinds, "no dense layers after the first with experts")
 	}
 	return int64(n), nil
 }
 
 func cohere2IsDense(l table.Layer) (bool, error) {
-	n, err := cohere2Dense(l.View)
+	if beyond, err := parts.NextN(l); err != nil || beyond {
+		return false, err
+	}
+	kind, ok, err := l.StringAt(cohere2Kinds, l.Bid)
+	if err != nil || ok {
+		return kind == "dense", err
+	}
+	n, _, err := l.Int("first_k_dense_replace")
 	return l.Bid < n, err
 }
 
 // cohere2HasExperts is the condition of the model's layers with experts.
 func cohere2HasExperts(l table.Layer) (bool, error) {
-	n, err := cohere2Dense(l.View)
-	if err != nil || l.Bid < n {
+	if beyond, err := parts.NextN(l); err != nil || beyond {
 		return false, err
 	}
-	beyond, err := parts.NextN(l)
-	return !beyond, err
+	dense, err := cohere2IsDense(l)
+	return !dense, err
 }

@@ -88,8 +88,7 @@ var gemma4Assistant = &table.Arch{
 	Unused: append([]string{"use_ordered_embeddings", "num_centroids", "centroid_intermediate_top_k"}, gemma4Unused...),
 	Expect: append([]table.Expect{parts.Expect("hidden_size_per_layer_input", "0"), parts.Expect("vocab_size_per_layer_input", "0"),
 		parts.Expect("enable_moe_block", "false"), parts.Expect("use_double_wide_mlp", "false")}, gemma4Expect...),
-	Drop: []table.Drop{{Prefix: "masked_embedding.", Why: "of the search among ordered embeddings"},
-		{Prefix: "lm_head.", Why: table.Silent, If: parts.Tied}},
+	Drop: []table.Drop{{Prefix: "masked_embedding.", Why: "of the search among ordered embeddings"}},
 	Shapes: shape.Rules{Dims: gemma4Dims, Tensors: shape.Table{
 		"rope_freqs": "@rope.dimension_count / 2", "layer_output_scale": "1",
 		"nextn.pre_projection": "2 * @embedding_length_out, n_embd", "nextn.post_projection": "n_embd, @embedding_length_out",
@@ -97,6 +96,7 @@ var gemma4Assistant = &table.Arch{
 	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd", Transform: parts.VocabRows},
 		{HF: "model.norm", GGUF: "output_norm"},
+		{HF: "lm_head", GGUF: "output", Optional: true, Kind: table.SameAs("token_embd.weight")},
 		{HF: "pre_projection", GGUF: "nextn.pre_projection"},
 		{HF: "post_projection", GGUF: "nextn.post_projection"},
 	}, gemma4Norms, gemma4QueryRows, parts.MLPRows),
@@ -231,8 +231,12 @@ func gemma4NoValues(l table.Layer) (bool, error) {
 	if err != nil || !same {
 		return false, err
 	}
-	windows, err := gemma4Windows(l.View)
-	return err == nil && !windows[l.Bid], err
+	blocks, err := l.BlockCount()
+	if err != nil {
+		return false, err
+	}
+	kind, err := l.LayerType(l.Bid)
+	return kind != parts.Sliding || l.Bid == blocks-1 && l.KnownType() != "", err
 }
 
 // gemma4HasPerLayer is the condition that every layer has an input of its own.
