@@ -28,6 +28,9 @@ const quantizationFile = "hf_quant_config.json"
 // those of its modules.
 func (j *Job) quantized(config *hparams.View) (hparams.Object, error) {
 	said := config.Sub("quantization_config")
+	if said.Members() == nil {
+		said = config.Sub("compression_config") // as older versions of compressed-tensors called it
+	}
 	if !hparams.IsNo(said.Value("quant_algo")) && !hparams.IsNo(said.Value("quantized_layers")) {
 		return said, nil
 	}

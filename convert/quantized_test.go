@@ -9,6 +9,7 @@ import (
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/internal/hftest"
+	"ggforge/rows"
 )
 
 // prepared plans the conversion of a changed spec.
@@ -75,6 +76,29 @@ func TestZeroBiases(t *testing.T) {
 	}
 	if _, err := prepared(t, "gptq", qwen("bias")); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "model.layers.0.mlp.up_proj.bias") {
 		t.Errorf("a bias that is not zero: %v", err)
+	}
+}
+
+// TestCompressionConfig reads the settings under the name that they once had.
+func TestCompressionConfig(t *testing.T) {
+	sum := func(name string) (list []float32) {
+		j, err := prepared(t, "ct-pack", func(s *hftest.Spec) {
+			s.Config, s.Tensors = strings.ReplaceAll(s.Config, "quantization_config", name), strings.ReplaceAll(s.Tensors, "quantization_config", name)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range j.Warnings {
+			t.Errorf("%s: %s", name, w)
+		}
+		i := slices.IndexFunc(j.Plan, func(p convert.Tensor) bool { return p.Name == "blk.0.ffn_down.weight" })
+		if err := rows.Each(j.Plan[i].Source, func(x []float32) { list = append(list, x...) }); err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	if a, b := sum("quantization_config"), sum("compression_config"); len(a) == 0 || !slices.Equal(a, b) {
+		t.Error("the name of the settings changes the weights")
 	}
 }
 
