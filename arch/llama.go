@@ -1,16 +1,13 @@
 package arch
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
-	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/rows"
 	"ggforge/tokenizer"
 )
 
@@ -59,7 +56,7 @@ var eagle3 = &table.Arch{
 			if n, ok, err := c.AsItStands().Int("target_hidden_size"); ok || err != nil {
 				return table.Uint32Of(n, ok, err)
 			}
-			target, err := draftTarget(c)
+			target, err := parts.DraftTarget(c)
 			if err != nil {
 				return gguf.Value{}, false, err
 			}
@@ -78,21 +75,13 @@ var eagle3 = &table.Arch{
 	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd", Optional: true},
 		{HF: "model.norm", GGUF: "output_norm"},
-		{HF: "lm_head", GGUF: "output", Optional: true, Transform: draftHead},
+		{HF: "lm_head", GGUF: "output", Optional: true, Transform: parts.DraftHead},
 		{HF: "fc", GGUF: "fc"},
 		{HF: "input_norm", GGUF: "enc.output_norm", Optional: true},
 		{HF: "model.layers.{bid}.hidden_norm", GGUF: "blk.{bid}.attn_norm_2"},
-		{HF: "d2t", Exact: true, Optional: true, GGUF: "d2t", Type: table.Always(gguf.TypeI64), Kind: table.Last{}, Transform: draftTokens},
+		{HF: "d2t", Exact: true, Optional: true, GGUF: "d2t", Type: table.Always(gguf.TypeI64), Kind: table.Last{}, Transform: parts.DraftTokens},
 	}, parts.NormRows, parts.PermutedRows(table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows)),
 	Extra: parts.Llama3Extra,
-}
-
-// draftTarget returns the configuration of the model that a draft is for.
-func draftTarget(c *hparams.View) (*hparams.View, error) {
-	if c.Facts.Target == nil {
-		return nil, fault.Errorf(fault.Broken, "%s: a draft, and nothing is known of the model that it is for", hparams.ConfigFile)
-	}
-	return c.Facts.Target, nil
 }
 
 // eagleLayers writes the layers whose states the draft sees: near the first, in the
@@ -100,7 +89,7 @@ func draftTarget(c *hparams.View) (*hparams.View, error) {
 func eagleLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	layers, _, err := c.AsItStands().Ints("eagle_aux_hidden_state_layer_ids")
 	if err == nil && len(layers) == 0 {
-		target, err := draftTarget(c)
+		target, err := parts.DraftTarget(c)
 		if err != nil {
 			return v, false, err
 		}
@@ -112,55 +101,6 @@ func eagleLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	}
 	return parts.PerLayer(layers, err)
 }
-
-// draftHead is the output of a draft, with as many rows as the draft has tokens.
-var draftHead = &table.Transform{Name: "draft-head", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	n, ok, err := l.Int("draft_vocab_size")
-	if ne := s.NE(); err == nil && ok && (len(ne) != 2 || ne[1] != n) {
-		err = fault.Errorf(fault.Broken, "dimensions %s, want a row for each of draft_vocab_size (%d) tokens", gguf.Shape(ne), n)
-	}
-	return s, err
-}}
-
-// draftTokens makes ids of the model's tokens of what a draft keeps for its own: how far
-// they are from its ids.
-var draftTokens = &table.Transform{Name: "draft-tokens", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	n, err := l.Require("draft_vocab_size")
-	if err != nil {
-		return nil, err
-	}
-	target, err := draftTarget(l.View)
-	if err != nil {
-		return nil, err
-	}
-	tokens, err := target.Require("vocab_size")
-	if err != nil {
-		return nil, err
-	}
-	ne := s.NE()
-	if len(ne) != 1 || ne[0] != n || n > tokens {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want one number for each of draft_vocab_size (%d) tokens, of %d of the model", gguf.Shape(ne), n, tokens)
-	}
-	var buf []byte
-	raw, err := s.Raw(&buf, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	ids := make([]byte, 0, len(raw))
-	seen := map[int64]bool{}
-	for i := range n {
-		id := int64(binary.LittleEndian.Uint64(raw[8*i:])) + i
-		if id < 0 || id >= tokens {
-			return nil, fault.Errorf(fault.Broken, "token %d of the draft is %d of the model, want one below %d", i, id, tokens)
-		}
-		if seen[id] {
-			return nil, fault.Errorf(fault.Broken, "token %d of the draft is %d of the model, and so is another one", i, id)
-		}
-		seen[id] = true
-		ids = binary.LittleEndian.AppendUint64(ids, uint64(id))
-	}
-	return rows.Stored(ne, gguf.TypeI64, ids, nil), nil
-}}
 
 // llamaInside is the Llama inside of models that see or hear, some with names of
 // their own: Pixtral and Voxtral, SmolVLM, Janus, Sarashina.

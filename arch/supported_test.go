@@ -14,9 +14,6 @@ BailingMoeV3ForCausalLM
 BailingMoeV3VLForConditionalGeneration
 ClefModel
 DFlash2DraftModel
-DFlashDraftModel
-DSparkDraftModel
-DSparkSpeculator
 DeepseekV4DSparkModel
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
@@ -24,9 +21,7 @@ Dots3NoteTextForCausalLM
 Gemma4DSparkModel
 KevModel
 LevModel
-Lfm2DSparkDraftModel
 LiLiCorrDraftModel
-LingDSparkModel
 MiniMaxM1ForCausalLM
 MiniMaxText01ForCausalLM
 MuseGlimmerAssistantModel
@@ -34,7 +29,6 @@ NimbleModel
 OpenJevModel
 PocketTTSModel
 PplxDeciderModel
-Qwen3DSparkModel
 Qwen3TTSForConditionalGeneration
 Qwen4ExpForCausalLM
 Qwen4ExpForConditionalGeneration

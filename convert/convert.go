@@ -439,6 +439,13 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 	if opt.Tower {
 		j.metadata.Set("general.type", gguf.String("mmproj"))
 	}
+	late, err := j.Arch.LateKVs(config)
+	if err != nil {
+		return err
+	}
+	for _, kv := range late {
+		j.metadata.Set(kv.Key, kv.Value)
+	}
 	if id, _ := j.files.HubID(); id != "" && opt.Reference {
 		j.metadata.Set("general.name", gguf.String(id))
 	}
@@ -458,11 +465,18 @@ func (j *Job) vocab(config *hparams.View, opt Options) (*tokenizer.Vocab, error)
 	if err != nil {
 		return nil, err
 	}
-	files := j.files
+	files, class := j.files, j.Arch.Tokenizer
 	if j.target != nil {
 		files = j.target
 	}
-	vocab, err := tokenizer.Load(files, tokenizer.Options{Class: j.Arch.Tokenizer, Arch: j.Arch.Name, VocabSize: int(vocabSize), Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
+	if class == tokenizer.ClassTarget {
+		target, err := arch.For(config.Facts.Target)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", opt.Target, err)
+		}
+		class = target.Tokenizer
+	}
+	vocab, err := tokenizer.Load(files, tokenizer.Options{Class: class, Arch: j.Arch.Name, VocabSize: int(vocabSize), Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
 	if opt.ConfigOnly && errors.Is(err, fs.ErrNotExist) {
 		j.warnf("tokenizer: %v", err)
 		return &tokenizer.Vocab{}, nil

@@ -70,4 +70,5 @@ const (
 	ClassKimiLinear    Class = "kimi-linear"  // kimi_linear.py KimiLinearModel
 	ClassKimiK3        Class = "kimi-k3"      // kimi_k3.py KimiK3Model
 	ClassMuseGlimmer   Class = "muse-glimmer" // muse_glimmer.py MuseGlimmerModel
+	ClassTarget        Class = "target"       // that of the model that a draft is for, which callers put in its place
 )

@@ -41,6 +41,7 @@ type Arch struct {
 	// Tower is for tables of what sees or hears; nil for language models.
 	Tower    *Tower
 	Early    []Row // those before general.type
+	Late     []Row // those after the tokenizer's
 	Metadata []Row // in the order the file has them, below the architecture's name
 	// RopePerAttention and RopeSections say that the architecture knows rope
 	// settings per kind of attention, or for more than one axis.
@@ -97,7 +98,7 @@ const (
 // Sources lists where the facts are that the rows need besides config.json.
 func (a *Arch) Sources() []hparams.Source {
 	var list []hparams.Source
-	for _, r := range slices.Concat(a.Early, a.Metadata) {
+	for _, r := range slices.Concat(a.Early, a.Metadata, a.Late) {
 		if r.Facts != hparams.NoFiles && !slices.Contains(list, r.Facts) {
 			list = append(list, r.Facts)
 		}
@@ -244,6 +245,9 @@ func (a *Arch) kvs(c *hparams.View, rows []Row, fileType uint32) (m gguf.Metadat
 	}
 	return m, nil
 }
+
+// LateKVs returns the metadata after the tokenizer's.
+func (a *Arch) LateKVs(c *hparams.View) (gguf.Metadata, error) { return a.kvs(c, a.Late, 0) }
 
 // CheckShapes compares the tensors that a checkpoint would become with the metadata
 // m of the file. An error is of kind fault.Broken.

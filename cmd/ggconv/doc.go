@@ -43,7 +43,7 @@
 //	--mmproj                   convert the part of the model that sees or hears instead
 //	--merge-lora ADAPTER[:SCALE]
 //	                           add the LoRA adapter in a directory to the weights; repeatable
-//	--target-model-dir FOLDER  the model that a draft (EAGLE-3) is for, whose tokenizer it gets
+//	--target-model-dir FOLDER  the model that a draft is for, whose tokenizer it gets
 //	--outside-links            follow links that lead out of DIR
 //	--remote                   DIR is ORG/NAME in the Hugging Face hub, the same as hf://ORG/NAME
 //	--cache FOLDER             keep what comes of a remote checkpoint's weights for later runs

@@ -122,7 +122,7 @@ func TestExitCodes(t *testing.T) {
 		{"tokenizer", []string{noTokenizer, out}, 3, "tokenizer"},
 		{"mmproj", []string{gollama, out, "--mmproj"}, 4, `no part of models of class "LlamaForCausalLM" that sees or hears`},
 		{"mmproj without weights", []string{gollama, out, "--mmproj", "--vocab-only"}, 2, "no place for a vocabulary alone"},
-		{"target", []string{gollama, out, "--target-model-dir", dir}, 4, "--target-model-dir"},
+		{"no drafts", []string{gollama, out, "--mtp"}, 4, "have no layers that predict further tokens"},
 		{"vocabulary split", []string{gollama, out, "--vocab-only", "--split-max-tensors", "3"}, 2, "--vocab-only"},
 		{"split size", []string{gollama, out, "--split-max-size", "some"}, 2, `"some"`},
 		{"no override", []string{gollama, out, "--metadata", out}, 1, "out.gguf"},

@@ -37,7 +37,7 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "mtp", Category: Category, Usage: "convert only the layers that predict further tokens, to a file of drafts: with a directory as output, mtp-NAME.gguf"},
 		&cli.BoolFlag{Name: "no-nextn", Aliases: []string{"no-mtp"}, Category: Category, Usage: "leave out the layers that predict further tokens"},
 		&cli.BoolFlag{Name: "mmproj", Category: Category, Usage: "convert the part of the model that sees or hears instead of the language model: with a directory as output, mmproj-NAME.gguf"},
-		&cli.StringFlag{Name: "target-model-dir", Category: Category, Usage: "the model that a draft (EAGLE-3) is for is in `DIR`: the draft gets its tokenizer"},
+		&cli.StringFlag{Name: "target-model-dir", Category: Category, Usage: "the model that a draft (EAGLE-3, DFlash, DSpark) is for is in `DIR`: the draft gets its tokenizer"},
 		&cli.BoolFlag{Name: "remote", Category: Category, Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count"},
 		&cli.StringFlag{Name: "cache", Category: Category, Usage: "keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there"},
 		&cli.StringSliceFlag{Name: "merge-lora", Category: Category, Usage: "add the LoRA adapter in a directory to the weights, SCALE times (1): `ADAPTER[:SCALE]`; repeatable"},
