@@ -164,7 +164,7 @@ func TestRefused(t *testing.T) {
 		"rope-mrope":         {set("rope_scaling", map[string]any{"type": "default", "mrope_section": []int{1, 2}}), fault.Unsupported, "mrope_section"},
 		"nested-model":       {set("text_config", 3), fault.Broken, "text_config"},
 		"local-rope":         {set("rope_local_base_freq", 1e4), fault.Unsupported, "sliding_attention"},
-		"draft-model":        {set("draft_vocab_size", 100), fault.Unsupported, "draft_vocab_size"},
+		"draft-model":        {set("draft_vocab_size", 100), fault.Usage, "is a draft for another model"},
 		"rope-not-an-object": {set("rope_scaling", 3), fault.Broken, "rope_scaling"},
 		"layers-not-integer": {set("num_hidden_layers", 1.5), fault.Broken, `"num_hidden_layers": want an integer`},
 		"negative":           {set("max_position_embeddings", -1), fault.Broken, "-1"},
