@@ -371,7 +371,7 @@ var bertDecider = &table.Arch{
 	Expect: modernBert.Expect,
 	Rename: []table.Rename{
 		{Prefix: "encoder.", With: ""},
-		{Prefix: "head.layers.", With: "head.layers.{bid}.", From: (*hparams.View).BlockCount},
+		{Prefix: "head.layers.", With: "head.layers.{bid}.", Number: parts.After((*hparams.View).BlockCount)},
 	},
 	Drop: []table.Drop{
 		{Prefix: "act_head.", Why: "of the head for actions, which answers do not need"},
@@ -382,7 +382,7 @@ var bertDecider = &table.Arch{
 	})), parts.DeciderLayers(parts.Not(parts.InTrunk))),
 }
 
-// deciderHead is the number of layers behind the encoder.
+// deciderHead is the number of layers after the encoder.
 func deciderHead(c *hparams.View) (int64, error) {
 	n, err := c.Sub("decision").Require("head_layers")
 	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
@@ -404,7 +404,7 @@ func deciderLayers(c *hparams.View) (int64, error) {
 	return n + head, err
 }
 
-// deciderWidths is the width of the MLP of each layer: those behind the encoder are
+// deciderWidths is the width of the MLP of each layer: those after the encoder are
 // four times as wide as the model.
 func deciderWidths(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	all, err := deciderLayers(c)

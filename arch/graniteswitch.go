@@ -15,7 +15,7 @@ import (
 )
 
 // graniteSwitch is IBM's Granite Switch: a dense Granite with adapters, of which the
-// text switches on one by a token. They are stacked, after one of zeros that stands
+// text switches on one by a token. They are stacked, after one of zeros that is
 // for none. The last of the layers that the config counts is the switch, which has no
 // weights. Source: the GraniteSwitch class of the reference's converter.
 var graniteSwitch = &table.Arch{

@@ -42,7 +42,7 @@ var hrmText = &table.Arch{
 	Unused: append([]string{"L_bp_cycles", "num_hidden_layers"}, parts.BiasKeys...),
 	Rename: []table.Rename{
 		{Prefix: "model.L_module.layers.", With: "model.layers."},
-		{Prefix: "model.H_module.layers.", With: "model.layers.{bid}.", From: hrmLayers},
+		{Prefix: "model.H_module.layers.", With: "model.layers.{bid}.", Number: parts.After(hrmLayers)},
 	},
 	Tensors: []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},

@@ -41,7 +41,7 @@ var (
 		Tensors: slices.Concat(lfm2Tensors, lfm2MLP),
 	}
 	// lfm2Embed is LFM2 without its head, for embeddings or for late interaction, with
-	// a dense module behind it; the Bidirectional classes see what follows. Those for
+	// a dense module after it; the Bidirectional classes see what follows. Those for
 	// masked tokens have names of their own.
 	lfm2Embed = &table.Arch{
 		Name:      "lfm2",
@@ -70,7 +70,7 @@ var (
 		Tensors: lfm2.Tensors,
 	}
 	// lfm2Audio is what makes sound of the codes of LFM2.5-Audio, of which the spectrum
-	// comes out of a layer behind an LFM2.
+	// comes out of a layer after an LFM2.
 	lfm2Audio = &table.Arch{
 		Name:      "lfm2",
 		Shapes:    lfm2Shapes,
@@ -107,7 +107,7 @@ var (
 	lfm2Tower = []string{"do_image_splitting", "downsample_factor", "encoder_patch_size", "max_image_tokens", "max_num_patches", "max_pixels_tolerance", "max_tiles",
 		"min_image_tokens", "min_tiles", "projector_hidden_size", "projector_use_layernorm", "tile_size", "use_image_special_tokens", "use_thumbnail"}
 	// d1Omni is Liquid AI's d1-omni: an LFM2 that sees what follows, with layers of a
-	// decoder of options behind it, of which a marker's state is scored.
+	// decoder of options after it, of which a marker's state is scored.
 	d1Omni = &table.Arch{
 		Name:       "lfm2",
 		Shapes:     lfm2Shapes,
@@ -137,7 +137,7 @@ var (
 		Unused: slices.Concat(lfm2.Unused, []string{"temperatures", "block_auto_adjust_ff_dim"}),
 		Rename: []table.Rename{
 			{Prefix: "encoder.", With: "model."},
-			{Prefix: "head.head.layers.", With: "head.layers.{bid}.", From: (*hparams.View).BlockCount},
+			{Prefix: "head.head.layers.", With: "head.layers.{bid}.", Number: parts.After((*hparams.View).BlockCount)},
 			{Prefix: "head.type_emb", With: "type_emb"},
 			{Prefix: "head.scorer", With: "scorer"},
 		},
@@ -263,7 +263,7 @@ func lfm2FeedForward(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	return table.Uint32Of((n+multiple-1)/multiple*multiple, true, err)
 }
 
-// d1HeadLayers is the number of layers behind the language model.
+// d1HeadLayers is the number of layers after the language model.
 func d1HeadLayers(c *hparams.View) (int64, error) {
 	n, err := c.Require("head_layers")
 	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
@@ -285,7 +285,7 @@ func d1Layers(c *hparams.View) (int64, error) {
 	return n + head, err
 }
 
-// perD1Layer is trunk for the layers of the language model, and head for those behind
+// perD1Layer is trunk for the layers of the language model, and head for those after
 // it.
 func perD1Layer(c *hparams.View, trunk []int64, head int64, err error) (gguf.Value, bool, error) {
 	if err != nil {
@@ -331,7 +331,7 @@ func d1FeedForward(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	return perD1Layer(c, slices.Repeat([]int64{width}, int(layers)), 4*hidden, nil)
 }
 
-// d1HeadsKV is the number of key heads of each layer, 0 for convolutions; behind the
+// d1HeadsKV is the number of key heads of each layer, 0 for convolutions; after the
 // language model every head has keys of its own.
 func d1HeadsKV(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	types, _, err := c.LayerTypes()

@@ -133,7 +133,7 @@ const (
 	sarashina2Vision = "Sarashina2VisionForCausalLM"
 )
 
-// otherParts leaves out what models of a class have besides the language model
+// otherParts leaves out what models of a class have in addition to the language model
 // under names that do not show it.
 func otherParts(class string, prefixes ...string) (list []table.Drop) {
 	for _, p := range prefixes {

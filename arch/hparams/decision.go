@@ -11,7 +11,7 @@ import (
 // A ModernBERT that decides between options is a directory without a config.json:
 //
 //	encoder/config.json                          of the ModernBERT
-//	julia_config.json or rl_agent_config.json    of the layers behind it
+//	julia_config.json or rl_agent_config.json    of the layers after it
 //	tokenizer/                                   the tokenizer's files
 //
 // Source: the loader of such directories in the reference's bert.py.
@@ -21,7 +21,7 @@ const Decider = "ModernBertDecisionModel"
 
 const encoderConfig = "encoder/" + ConfigFile
 
-// deciderConfigs are the files about the layers behind the encoder; the first counts.
+// deciderConfigs are the files about the layers after the encoder; the first counts.
 var deciderConfigs = []string{"julia_config.json", "rl_agent_config.json"}
 
 // ReadDecider reads the configurations of such a model; encoder is nil when the

@@ -22,10 +22,10 @@ func Temperatures(c *hparams.View) (m gguf.Metadata, err error) {
 	return m, nil
 }
 
-// DeciderLayers are layers behind a model that decides between options, with the
+// DeciderLayers are layers after a model that decides between options, with the
 // scores of their markers: layers of PyTorch's encoder, whose norms come first.
-func DeciderLayers(behind table.Cond) []table.TensorRow {
-	return append(Only(behind, []table.TensorRow{
+func DeciderLayers(after table.Cond) []table.TensorRow {
+	return append(Only(after, []table.TensorRow{
 		{HF: "head.layers.{bid}.norm1", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
 		{HF: "head.layers.{bid}.self_attn.in_proj_weight", GGUF: "blk.{bid}.attn_qkv.weight", Exact: true},
 		{HF: "head.layers.{bid}.self_attn.in_proj_bias", GGUF: "blk.{bid}.attn_qkv.bias", Exact: true},

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch/hparams"
 	"ggforge/arch/table"
 )
 
@@ -107,6 +108,14 @@ var BareNames = []table.Rename{
 	{Prefix: "embed_tokens.", With: "model.embed_tokens."},
 	{Prefix: "layers.", With: "model.layers."},
 	{Prefix: "norm.", With: "model.norm."},
+}
+
+// After numbers layers as if they came after count others.
+func After(count func(*hparams.View) (int64, error)) func(*hparams.View, int64) (int64, error) {
+	return func(c *hparams.View, n int64) (int64, error) {
+		before, err := count(c)
+		return before + n, err
+	}
 }
 
 // SharedExpertRows are experts that every token passes, kept as one.

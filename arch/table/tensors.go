@@ -159,8 +159,6 @@ type Rename struct {
 	// Beyond says that With has a {bid}, for a layer after those of the model: their
 	// number plus the one that follows Prefix, if one does.
 	Beyond bool
-	// From is the number that the layer 0 after Prefix gets, instead of that.
-	From func(*hparams.View) (int64, error)
 	// Number makes the {bid} of With from the number after Prefix.
 	Number func(c *hparams.View, n int64) (int64, error)
 }
@@ -620,15 +618,10 @@ func (r Rename) rename(c *hparams.View, after string) (string, error) {
 		n, err := r.Number(c, n)
 		return strings.ReplaceAll(r.With, "{bid}", strconv.FormatInt(n, 10)) + rest, err
 	}
-	from := r.From
-	switch {
-	case from != nil:
-	case r.Beyond:
-		from = (*hparams.View).BlockCount
-	default:
+	if !r.Beyond {
 		return r.With + after, nil
 	}
-	bid, err := from(c)
+	bid, err := c.BlockCount()
 	if number, rest, ok := strings.Cut(after, "."); ok && isNumber(number) {
 		n, _ := strconv.ParseInt(number, 10, 64)
 		bid, after = bid+n, rest

@@ -20,7 +20,7 @@ func denseModule(out, in int) string {
 	return string(b)
 }
 
-// deciderHead are the layers behind a model that decides between options.
+// deciderHead are the layers after a model that decides between options.
 const deciderHead = `
 			head.head.layers.{lay}.norm{1,2}.{weight,bias}            | hidden_size
 			head.head.layers.{lay}.self_attn.in_proj_weight           | 3*hidden_size, hidden_size

@@ -8,7 +8,7 @@ import (
 
 // writeQwen writes the tokenizer of the first Qwen: the bytes and the merges of
 // baseBPE with their ranks. Its special tokens have the ids that published models
-// give them, far behind; the rows between are of no token.
+// give them, far above; the rows between are of no token.
 func writeQwen(files map[string][]byte) error {
 	var b strings.Builder
 	rank := 0
@@ -53,7 +53,7 @@ func unicodeToBytes(s string) string {
 	return string(b)
 }
 
-// qwenCode stands in for the code that published models bring: as much as the
+// qwenCode takes the place of the code that published models bring: as much as the
 // reference asks of it.
 const qwenCode = `import base64
 from transformers import PreTrainedTokenizer
