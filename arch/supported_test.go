@@ -39,7 +39,6 @@ VllmDecision2Model
 D1OmniModel
 DeepseekOCR2ForCausalLM
 DeepseekOCRForCausalLM
-DeepseekV4ForCausalLM
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
 EmbeddingGemma2Model
@@ -53,7 +52,6 @@ HunYuanVLForConditionalGeneration
 JanusForConditionalGeneration
 Lfm2AudioForConditionalGeneration
 MiMoV2ForCausalLM
-MiniCPMV4_6ForConditionalGeneration
 MiniCPMV4_7ForConditionalGeneration
 MiniMaxM3SparseForConditionalGeneration
 MuseGlimmerForConditionalGeneration
@@ -66,11 +64,9 @@ Qwen3ASRForConditionalGeneration
 Qwen3OmniMoeForConditionalGeneration
 Qwen3TTSForConditionalGeneration
 RADIOModel
-Sarashina2VisionForCausalLM
 Step3p7ForConditionalGeneration
 StepVLForConditionalGeneration
 UnlimitedOCRForCausalLM
-YoutuVLForConditionalGeneration
 `,
 }
 

@@ -37,3 +37,30 @@ func FuzzFacts(f *testing.F) {
 		}
 	})
 }
+
+// FuzzTower reads any text as the configuration of what sees or hears, and as the files
+// next to it.
+func FuzzTower(f *testing.F) {
+	f.Add([]byte(`{"architectures": ["LlavaForConditionalGeneration"], "model_type": "llava", "vision_config": {"model_type": "pixtral", "architectures": null}, "text_config": {}}`),
+		[]byte(`{"image_mean": [0.5], "media_proc_cfg": {"image_std": [1e300]}}`), []byte(`{"added_tokens_decoder": {"7": {"content": "[IMG_BREAK]"}}, "added_tokens": []}`))
+	f.Add([]byte(`{"architectures": ["Qwen2_5OmniModel"], "model_type": "qwen2_5_omni", "thinker_config": {"vision_config": {"depth": 1e9}, "audio_config": [], "text_config": {"hidden_size": 3}}}`),
+		[]byte(`{"media_proc_cfg": 3}`), []byte(`{"added_tokens": [{"id": -1, "content": "[IMG_BREAK]"}]}`))
+	f.Add([]byte(`{"architectures": ["Qwen2VLModel"], "model_type": "qwen2_vl", "hidden_size": 8, "vision_config": null}`), []byte(`[]`), []byte(`null`))
+	f.Fuzz(func(t *testing.T, config, processor, tokenizer []byte) {
+		c, err := ParseTower("", config, nil)
+		if err == nil {
+			v := c.View(Options{})
+			side := files{preprocessorFile: processor, processorFile: processor, "tokenizer_config.json": tokenizer, "tokenizer.json": tokenizer}
+			if v, err = v.Gather(side, Facts{}, []Source{ProcessorFiles, BreakToken}); err == nil {
+				v.Processor().Floats("image_mean")
+				v.Text().Int("hidden_size")
+				v.Vision().Int("depth")
+				v.UnreadOf(v.Vision())
+				v.Defaulted()
+			}
+		}
+		if err != nil && !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Unsupported) {
+			t.Errorf("%v has no kind of a broken file", err)
+		}
+	})
+}

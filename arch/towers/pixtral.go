@@ -17,10 +17,11 @@ import (
 var pixtral = &table.Arch{
 	Name:       name,
 	Classes:    []string{"LlavaForConditionalGeneration", "Mistral3ForConditionalGeneration"},
+	Instead:    isPixtral,
 	Tower:      &table.Tower{Parts: []table.In{inVision}, Facts: []hparams.Source{hparams.BreakToken}},
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
-		table.Row{Key: keyProjector, Derive: isPixtral},
+		projector("pixtral"),
 		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{"layer_norm_eps"}, Const: gguf.Float32(1e-5)},
 		table.Row{Key: "use_silu", Derive: ifAct("silu")},
 		table.Row{Key: "use_gelu", Derive: ifAct("gelu")},
@@ -70,12 +71,12 @@ var pixtralShapes = shape.Table{
 }
 
 // isPixtral refuses models of the LLaVA classes that see with something else.
-func isPixtral(c *hparams.View) (gguf.Value, bool, error) {
+func isPixtral(c *hparams.View) (*table.Arch, error) {
 	kind, _, err := c.Vision().String("model_type")
 	if err == nil && kind != "pixtral" {
 		err = fault.Errorf(fault.Unsupported, "%s: key \"vision_config.model_type\" is %q, want pixtral", c.FileName(), kind)
 	}
-	return gguf.String("pixtral"), err == nil, err
+	return nil, err
 }
 
 // ifAct is the row of an activation function.

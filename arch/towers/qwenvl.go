@@ -50,7 +50,7 @@ var qwenVLUnused = []string{"vision_config.in_chans", "vision_config.in_channels
 
 var qwen2VL = &table.Arch{
 	Name:       name,
-	Classes:    []string{"Qwen2VLForConditionalGeneration", "Qwen2VLModel"},
+	Classes:    []string{"Qwen2VLForConditionalGeneration", "Qwen2VLModel", "Sarashina2VisionForCausalLM"},
 	Tower:      towerOf(inVision),
 	BlockCount: layers(inVision, "depth"),
 	Metadata: qwenVLKeys(
@@ -61,7 +61,7 @@ var qwen2VL = &table.Arch{
 	Unused: qwenVLUnused,
 	Expect: append([]table.Expect{{Key: "hidden_act", In: inVision, Values: []string{"quick_gelu"}}, {Key: "mlp_ratio", In: inVision, Values: []string{"4"}}}, qwenVLExpect...),
 	Rename: qwenVLNames,
-	Drop:   ofText,
+	Drop:   slices.Concat(ofText, dropAll("of the language model", "llm.", "norm.")),
 	Tensors: slices.Concat(qwenVLRows, []table.TensorRow{
 		{HF: "visual.blocks.{bid}.mlp.fc1", GGUF: "v.blk.{bid}.ffn_up", Bias: table.NeedBias},
 		{HF: "visual.blocks.{bid}.mlp.fc2", GGUF: "v.blk.{bid}.ffn_down", Bias: table.NeedBias},

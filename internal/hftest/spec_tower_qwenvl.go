@@ -1,5 +1,7 @@
 package hftest
 
+import "strings"
+
 // preCLIP and preSigLIP are what preprocessor_config.json has for most that see.
 const (
 	preCLIP   = `"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711], "do_normalize": true, "do_rescale": true, "rescale_factor": 0.00392156862745098`
@@ -84,4 +86,10 @@ func init() {
 			` + textOf("model."),
 		Variants: []Variant{{Name: "bf16", Seed: 3, DType: "F16", Out: "bf16", Set: `{"vision_config": {"fullatt_block_indexes": [3], "depth": 5}}`}},
 	})
+	v := *Lookup("mm_qwen2_vl")
+	v.Name = "mm_sarashina2"
+	v.Config = strings.NewReplacer("Qwen2VLForConditionalGeneration", "Sarashina2VisionForCausalLM", `"model_type": "qwen2_vl"`, `"model_type": "sarashina2_vision"`, `"rms_norm_eps": 1e-05, `, "").Replace(v.Config)
+	v.Tensors = strings.ReplaceAll(v.Tensors, "\t\tmodel.", "\t\tllm.model.") + "norm.weight | 64\n"
+	v.Variants = nil
+	add(v)
 }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+)
+
+// TestTowerFiles converts what sees: into a directory the file gets a name of its own.
+// Mistral 3's has the token at the end of a row, which the reference drops with the
+// language model.
+func TestTowerFiles(t *testing.T) {
+	for flags, breaks := range map[string]bool{"--mmproj": true, "--mmproj --compat reference": false} {
+		_, dir := made(t, "mm_mistral3")
+		out := t.TempDir()
+		code, text, err := call(append(strings.Fields(flags), "--progress", "none", "--outtype", "f16", "--outfile", out, dir)...)
+		if code != 0 {
+			t.Fatalf("%s: exit code %d, %v", flags, code, err)
+		}
+		if !strings.Contains(text, "tensors left out: of the language model") {
+			t.Errorf("%s: no word about the language model in\n%s", flags, text)
+		}
+		f, err := gguf.Open(filepath.Join(out, "mmproj-Mm_Mistral3-F16.gguf"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		kind, _ := f.Metadata.Get("general.type")
+		arch, _ := f.Metadata.Get("general.architecture")
+		if kind.String() != `"mmproj"` || arch.String() != `"clip"` {
+			t.Errorf("%s: type %v of architecture %v", flags, kind, arch)
+		}
+		found := false
+		for _, tensor := range f.Tensors {
+			found = found || tensor.Name == "v.token_embd.img_break"
+			if strings.HasPrefix(tensor.Name, "blk.") || strings.HasPrefix(tensor.Name, "token_embd") {
+				t.Errorf("%s: tensor %s of the language model", flags, tensor.Name)
+			}
+		}
+		if found != breaks {
+			t.Errorf("%s: the token at the end of a row: %v, want %v", flags, found, breaks)
+		}
+	}
+}
+
+// TestTowersRefused asks for what sees where it is not there, or where the file would
+// say something else.
+func TestTowersRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec    string
+		replace []string
+		set     string
+		remove  string
+		files   map[string]string
+		code    int
+		want    string
+	}{
+		"no tensors":        {spec: "qwen2_vl", code: 3, want: "visual.blocks.0.attn.proj.weight"},
+		"one layer less":    {spec: "mm_qwen2_vl", replace: []string{"bid = vision_config.depth", "bid = 3"}, code: 3, want: "visual.blocks.3.attn.proj.weight"},
+		"other names":       {spec: "mm_internvl", replace: []string{"vision_model.", "vision_tower."}, code: 4, want: "tensors have no place in architecture clip with 4 layers"},
+		"no preprocessor":   {spec: "mm_qwen2_vl", remove: "preprocessor_config.json", code: 3, want: `has no key "image_mean"`},
+		"broken":            {spec: "mm_qwen2_vl", files: map[string]string{"preprocessor_config.json": "{"}, code: 3, want: "preprocessor_config.json"},
+		"two channels":      {spec: "mm_qwen2_vl", files: map[string]string{"preprocessor_config.json": `{"image_mean": [0, 0]}`}, code: 4, want: "want one for each of 3 channels"},
+		"activation":        {spec: "mm_qwen2_vl", set: `{"vision_config": {"depth": 4, "embed_dim": 32, "num_heads": 2, "hidden_size": 64, "patch_size": 14, "hidden_act": "relu"}}`, code: 4, want: `key "vision_config.hidden_act" is "relu"`},
+		"sizes":             {spec: "mm_qwen2_vl", set: `{"vision_config": {"depth": 4, "embed_dim": 64, "num_heads": 2, "hidden_size": 64, "patch_size": 14}}`, code: 3, want: `clip.vision.embedding_length is 64 (from "vision_config.embed_dim")`},
+		"windows":           {spec: "mm_qwen2_5_vl", set: `{"vision_config": {"depth": 4, "hidden_act": "silu", "hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "patch_size": 14, "fullatt_block_indexes": [1, 2]}}`, code: 4, want: "want layers at regular distances"},
+		"deepstack":         {spec: "mm_qwen3_vl", replace: []string{"{0,1}.norm", "{0,1,2}.norm"}, code: 3, want: "has no layer for merger 2"},
+		"break token":       {spec: "mm_mistral3", files: map[string]string{"tokenizer_config.json": "{}", "tokenizer.json": "{}"}, code: 3, want: `has the token "[IMG_BREAK]"`},
+		"break beyond":      {spec: "mm_mistral3", files: map[string]string{"tokenizer_config.json": `{"added_tokens_decoder": {"5000": {"content": "[IMG_BREAK]"}}}`}, code: 3, want: "want a row for token 5000"},
+		"other vision":      {spec: "mm_pixtral", set: `{"vision_config": {"model_type": "clip_vision_model"}}`, code: 4, want: `key "vision_config.model_type" is "clip_vision_model", want pixtral`},
+		"width of language": {spec: "mm_internvl", set: `{"llm_config": {"num_hidden_layers": 2}, "hidden_size": null}`, code: 3, want: "how wide the language model is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, dir := made(t, c.spec, c.replace...)
+			if c.set != "" {
+				configure(t, dir, c.set)
+			}
+			if c.remove != "" {
+				if err := os.Remove(filepath.Join(dir, c.remove)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for file, text := range c.files {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out := filepath.Join(dir, "out.gguf")
+			code, _, err := call("--mmproj", "--progress", "none", "--outfile", out, dir)
+			if code != c.code || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("exit code %d, %v; want %d, %q", code, err, c.code, c.want)
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Error("a file was written")
+			}
+		})
+	}
+}
