@@ -6,12 +6,12 @@ import (
 	"ggforge/arch/towers"
 )
 
-// The classes of models that see as Qwen2-VL does.
+// The classes of models that see as Idefics 3 does.
 func ExampleAll() {
 	for _, a := range towers.All() {
-		if a.Classes[0] == "Qwen2VLForConditionalGeneration" {
+		if a.Classes[0] == "Idefics3ForConditionalGeneration" {
 			fmt.Println(a.Name, a.Classes)
 		}
 	}
-	// Output: clip [Qwen2VLForConditionalGeneration Qwen2VLModel]
+	// Output: clip [Idefics3ForConditionalGeneration SmolVLMForConditionalGeneration]
 }
