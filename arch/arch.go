@@ -38,7 +38,7 @@ var registry = []*table.Arch{
 
 	qwen35, qwen35moe, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5, step35, eagle3, dflash, dspark,
 
-	laguna, bamba, glm5next, kimiK3, kimiLinear, mimo2, minimaxM3, nemotronHMoE, nemotronHPuzzle,
+	laguna, bamba, glm5next, kimiK3, kimiLinear, mimo2, minimax01, minimaxM3, nemotronHMoE, nemotronHPuzzle,
 
 	afmoe, apertus, arcee, arctic, bitnet, bailingMoE, bailingMoE2, dbrx, deci, groveMoE, jais, jais2, dream, llada, lladaMoE, maincoder, mellum, minimaxM2, mistral3, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
 	baichuan, chatglm, cohere2, d1, d1Omni, sarvamMoE, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, hyV3, internlm2, internlm3, lfm2, lfm2Audio, lfm2Embed, lfm2moe, minicpm, minicpm3, nemotron,

@@ -34,6 +34,65 @@ var minimaxM2 = &table.Arch{
 	}),
 }
 
+// minimax01 is MiniMax-Text-01 and M1: seven of eight layers have lightning attention.
+// Tokens without an embedding are never to be generated. Source: the MiniMaxText01 class
+// of the reference's converter.
+var minimax01 = &table.Arch{
+	Name:      "minimax-01",
+	Shapes:    shape.Rules{Tensors: shape.Table{"attn_qkv": "n_embd, 3 * n_embd_q | n_embd, n_embd_q + n_embd_k + n_embd_v", "attn_norm_2": "n_embd_q"}},
+	Classes:   []string{"MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM"},
+	Tokenizer: tokenizer.ClassMiniMax,
+	Fused:     table.FusedQKV,
+	MuteZeros: true,
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		{Key: parts.SuppressRow.Key, Derive: parts.SuppressRow.Derive},
+		{Key: "residual_scale", Derive: minimaxAlpha},
+		parts.UintRow("rope.dimension_count", "rotary_dim"),
+	}),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("postnorm", "true"), parts.Expect("shared_intermediate_size", "0"), parts.Expect("layernorm_full_attention_beta", "1"),
+		parts.Expect("layernorm_linear_attention_beta", "1"), parts.Expect("layernorm_mlp_beta", "1")},
+	Unused: append([]string{"attn_type_list", "shared_moe_mode", "max_model_len"}, parts.BiasKeys...),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MixtralExperts,
+		parts.Only(minimaxFull, parts.AttentionRows(table.NoBias, table.NoBias)), parts.Only(parts.Not(minimaxFull), []table.TensorRow{
+			{HF: "model.layers.{bid}.self_attn.qkv_proj", GGUF: "blk.{bid}.attn_qkv"},
+			{HF: "model.layers.{bid}.self_attn.out_proj", GGUF: "blk.{bid}.attn_output"},
+			{HF: "model.layers.{bid}.self_attn.output_gate", GGUF: "blk.{bid}.attn_gate"},
+			{HF: "model.layers.{bid}.self_attn.norm", GGUF: "blk.{bid}.attn_norm_2"},
+		})),
+}
+
+// minimaxFull is the condition of layers with full attention: each eighth one, as the
+// runtime takes it.
+func minimaxFull(l table.Layer) (bool, error) {
+	const key = "attn_type_list"
+	full := (l.Bid+1)%8 == 0
+	if kind, ok, err := l.IntAt(key, l.Bid); err != nil || ok && (kind == 1) != full {
+		if err == nil {
+			err = parts.UnsupportedPattern(key, "full attention in each eighth layer")
+		}
+		return false, err
+	}
+	return full, nil
+}
+
+// minimaxAlpha writes the factor of what residual connections add to, of which there
+// is one for all kinds of layers.
+func minimaxAlpha(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	first := 0.0
+	for i, key := range []string{"layernorm_full_attention_alpha", "layernorm_linear_attention_alpha", "layernorm_mlp_alpha"} {
+		f, err := c.RequireFloat(key)
+		if err != nil {
+			return v, false, err
+		}
+		if i == 0 {
+			first = f
+		} else if f != first {
+			return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is %v, but layernorm_full_attention_alpha %v: the architecture has one factor", hparams.ConfigFile, key, f, first)
+		}
+	}
+	return table.Float32Of(first, true, nil)
+}
+
 // minimaxM3 is MiniMax's M3: a few plain layers, then layers with experts whose attention
 // looks at blocks that an indexer chooses. Its norms hold the difference to 1. Source:
 // the MiniMaxM3 class of the reference's converter. config.json is taken as it is, for

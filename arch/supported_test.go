@@ -22,8 +22,6 @@ Gemma4DSparkModel
 KevModel
 LevModel
 LiLiCorrDraftModel
-MiniMaxM1ForCausalLM
-MiniMaxText01ForCausalLM
 MuseGlimmerAssistantModel
 NimbleModel
 OpenJevModel

@@ -413,6 +413,11 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 	if err != nil {
 		return err
 	}
+	if j.Arch.MuteZeros && !opt.VocabOnly {
+		if config, err = j.mute(ctx, config, vocab.Own); err != nil {
+			return err
+		}
+	}
 	early, kvs, err := j.Arch.KVs(config, j.row().fileType)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -66,4 +67,32 @@ func (j *Job) valuePairs(config *hparams.View) (m gguf.Metadata, err error) {
 		m.Set(v.meta.Key, value)
 	}
 	return m, nil
+}
+
+// mute returns the view with the tokens from the one with the number own on whose
+// embedding is zero as those that are never to be generated.
+func (j *Job) mute(ctx context.Context, config *hparams.View, own int) (*hparams.View, error) {
+	i := slices.IndexFunc(j.Plan, func(t Tensor) bool { return t.Name == "token_embd.weight" })
+	if i < 0 {
+		return config, nil
+	}
+	src := j.Plan[i].Source
+	ne := src.NE()
+	if len(ne) != 2 {
+		return nil, fault.Errorf(fault.Broken, "tensor %q: dimensions %s, want a row for each token", j.Plan[i].From, gguf.Shape(ne))
+	}
+	facts := config.Facts
+	values, buf := make([]float32, ne[0]), []byte(nil)
+	for id := int64(own); id < ne[1]; id++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := rows.Decode(src, values, &buf, id, id+1); err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(values, func(v float32) bool { return v != 0 }) {
+			facts.Suppress = append(facts.Suppress, id)
+		}
+	}
+	return config.With(facts), nil
 }

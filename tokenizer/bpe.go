@@ -85,6 +85,7 @@ func (f *files) base(v *Vocab, opt Options) error {
 		}
 	}
 	vocab := tok.Vocab()
+	v.Own = tok.Model.Size()
 	n := opt.VocabSize
 	switch {
 	case n == 0:

@@ -64,6 +64,7 @@ type Vocab struct {
 	Tokens []string
 	Scores []float32
 	Types  []TokenType
+	Own    int // tokens of the tokenizer's model, without those added to it; 0 where the kind makes no difference
 
 	// Warnings lists what was dropped or replaced, one sentence each, in the
 	// order in which the rules met it.

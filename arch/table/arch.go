@@ -64,6 +64,9 @@ type Arch struct {
 	// KeepAll lets the rows see names that look like parts for pictures or sound.
 	KeepAll bool
 	Extra   []ExtraTensor
+	// MuteZeros says that tokens after those of the tokenizer's model whose embedding is
+	// zero are never to be generated: their ids become Facts.Suppress.
+	MuteZeros bool
 	// PackedFirst says that experts which are stored in MXFP4 come before all other
 	// tensors, layer by layer in the order of their names in the checkpoint.
 	PackedFirst bool

@@ -31,7 +31,13 @@ var fills = map[string]fill{
 	"inverse": func(_ int64, g float64) float64 { return 1 / (0.001 + float64(math.Abs(g)*0.01)) },        // of such scales
 	"count":   func(i int64, _ float64) float64 { return float64(i) },
 	"zero":    func(int64, float64) float64 { return 0 },
-	"slope":   func(i int64, _ float64) float64 { return math.Exp2(-float64(i + 1)) }, // of ALiBi with 8 heads
+	"gaps": func(i int64, g float64) float64 { // of rows of 64 that follow 1000 others each second one is zero
+		if row := i / 64; row >= 1000 && row%2 == 1 {
+			return 0
+		}
+		return float64(g * 0.04)
+	},
+	"slope": func(i int64, _ float64) float64 { return math.Exp2(-float64(i + 1)) }, // of ALiBi with 8 heads
 }
 
 // argFills are those with arguments: n is the number of elements.
