@@ -91,6 +91,9 @@ func (j *Job) openBase(ctx context.Context, l *lora, opt Options) (*hparams.View
 	if j.base, err = open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks, Remote: opt.Remote}); err != nil {
 		return nil, err
 	}
+	if _, err := j.base.Stat(hadamardFile); err == nil {
+		return nil, fault.Errorf(fault.Unsupported, "the base model, %s: %s: adapters of models whose weights are folded with Hadamard matrices are not converted", dir, hadamardFile)
+	}
 	config, err := arch.LoadConfigAs(opt.Class, j.base)
 	if err != nil {
 		return nil, fmt.Errorf("the base model, %s: %w", dir, err)
@@ -255,7 +258,7 @@ func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []sha
 			if a, err = rows.Transpose(a); err != nil {
 				return nil, err
 			}
-		} else if strings.HasPrefix(r.Name, "blk.") && !exchanged {
+		} else if rule, _, _ := j.Arch.Shapes.Rule(r.Name); !exchanged && !strings.Contains(rule, "n_vocab") { // the vocabulary is not read
 			made = append(made, shape.Tensor{Name: r.Name, From: names[first], NE: f.NE()})
 		}
 		if extra := len(f.NE()) - len(a.NE()); extra > 0 { // a stack that shares it

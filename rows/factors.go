@@ -139,6 +139,20 @@ func stackFactors(parts []Source) (s Source, ok bool, err error) {
 	return &Factors{as, bs, append(slices.Clone(parts[0].NE()), int64(len(parts)))}, true, nil
 }
 
+// Columns returns order(s), which puts the columns of any matrix into the same order and
+// keeps its dimensions. The columns of a product are those of A.
+func Columns(s Source, order func(Source) (Source, error)) (Source, error) {
+	f, ok := s.(*Factors)
+	if !ok {
+		return order(s)
+	}
+	a, err := order(f.A)
+	if err != nil {
+		return nil, err
+	}
+	return &Factors{a, f.B, f.ne}, nil
+}
+
 // AddProduct returns w with scale times a product added, in float32: to each element
 // the sum over the rank, in its order, times scale. p has the dimensions of w.
 func AddProduct(w Source, p *Factors, scale float32) (Source, error) {

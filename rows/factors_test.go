@@ -84,14 +84,21 @@ func TestFactors(t *testing.T) {
 		view func(Source) (Source, error) // nil result of the product: not followed
 		no   bool
 	}{
-		"permuted":             {pair(1), func(s Source) (Source, error) { return PermuteRope(s, 2) }, false},
-		"rows cut":             {pair(1), func(s Source) (Source, error) { return Slice(s, 1, 2, 5) }, false},
-		"columns cut":          {pair(1), func(s Source) (Source, error) { return Slice(s, 0, 1, 4) }, false},
-		"transposed":           {pair(1), Transpose, false},
-		"in heads":             {pair(1), func(s Source) (Source, error) { return Reshape(s, []int64{n, 4, 2}) }, false},
-		"in heads and back":    {pair(1), inTurn(reshape(n, 4, 2), reshape(n, m)), false},
-		"transposed twice":     {pair(1), inTurn(Transpose, Transpose), false},
-		"ungrouped":            {pair(1), func(s Source) (Source, error) { return UngroupQKV(s, 2, 2) }, false},
+		"permuted":          {pair(1), func(s Source) (Source, error) { return PermuteRope(s, 2) }, false},
+		"rows cut":          {pair(1), func(s Source) (Source, error) { return Slice(s, 1, 2, 5) }, false},
+		"columns cut":       {pair(1), func(s Source) (Source, error) { return Slice(s, 0, 1, 4) }, false},
+		"transposed":        {pair(1), Transpose, false},
+		"in heads":          {pair(1), func(s Source) (Source, error) { return Reshape(s, []int64{n, 4, 2}) }, false},
+		"in heads and back": {pair(1), inTurn(reshape(n, 4, 2), reshape(n, m)), false},
+		"transposed twice":  {pair(1), inTurn(Transpose, Transpose), false},
+		"ungrouped":         {pair(1), func(s Source) (Source, error) { return UngroupQKV(s, 2, 2) }, false},
+		"columns reversed": {pair(1), func(s Source) (Source, error) {
+			return Columns(s, func(s Source) (Source, error) {
+				return inTurn(inTurn(Transpose, func(s Source) (Source, error) {
+					return Gather(s, s.NE(), func(i int64) int64 { return n - 1 - i })
+				}), Transpose)(s)
+			})
+		}, false},
 		"stack":                {stack(), func(s Source) (Source, error) { return s, nil }, false},
 		"stack: rows cut":      {stack(), func(s Source) (Source, error) { return Slice(s, 1, 4, 8) }, false},
 		"stack: columns cut":   {stack(), func(s Source) (Source, error) { return Slice(s, 0, 0, 2) }, false},

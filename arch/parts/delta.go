@@ -146,14 +146,17 @@ var (
 		if len(ne) != 2 || ne[0] != nv*v {
 			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of %d value heads of %d", gguf.Shape(ne), nv, v)
 		}
-		heads, err := rows.Reshape(s, []int64{v, nv * ne[1]})
-		if err != nil {
-			return nil, err
-		}
-		if heads, err = rows.Gather(heads, heads.NE(), func(i int64) int64 { return i/nv*nv + spreadFrom(i%nv, nk, nv) }); err != nil {
-			return nil, err
-		}
-		return rows.Reshape(heads, ne)
+		return rows.Columns(s, func(s rows.Source) (rows.Source, error) {
+			ne := s.NE()
+			heads, err := rows.Reshape(s, []int64{v, nv * ne[1]})
+			if err != nil {
+				return nil, err
+			}
+			if heads, err = rows.Gather(heads, heads.NE(), func(i int64) int64 { return i/nv*nv + spreadFrom(i%nv, nk, nv) }); err != nil {
+				return nil, err
+			}
+			return rows.Reshape(heads, ne)
+		})
 	}}
 )
 
