@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,11 @@ func TestWidth(t *testing.T) {
 			if err := os.WriteFile(path, data, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			job, err := convert.Prepare(context.Background(), dir, convert.Options{Pre: s.PreTokenizer()})
+			opt := convert.Options{Pre: s.PreTokenizer()}
+			if s.Target != "" {
+				opt.Target = filepath.Join(dir, s.Target)
+			}
+			job, err := convert.Prepare(context.Background(), dir, opt)
 			if err == nil {
 				job.Close()
 				t.Error("converted")
@@ -69,7 +74,7 @@ func double(config map[string]any) (ok bool) {
 				config[key], ok = 2*v, true
 			}
 		case map[string]any:
-			if key == "text_config" || key == "thinker_config" || key == "language_config" {
+			if key == "text_config" || key == "thinker_config" || key == "language_config" || key == "transformer_layer_config" {
 				ok = double(v) || ok
 			}
 		}
