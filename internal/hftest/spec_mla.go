@@ -360,3 +360,75 @@ func init() {
 		},
 	})
 }
+
+func init() {
+	const config = `"attention_dropout": 0.0, "bos_token_id": $bos, "dtype": "bfloat16", "eos_token_id": $eos, "expert_swiglu_limit_list": [null, 7.0, 7.0, 7.0, null],
+			"first_k_dense_replace": 1, "gated_attention_proj_granularity_type": "head_wise", "head_dim": 32, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.006,
+			"intermediate_size": 96, "kda_lower_bound": -5.0, "kda_safe_gate": true, "kv_lora_rank": 32, "layer_group_size": 2, "max_position_embeddings": 131072,
+			"moe_intermediate_size": 32, "moe_shared_expert_intermediate_size": 32, "n_group": 2, "no_kda_lora": true, "norm_topk_prob": true, "num_attention_heads": 4,
+			"num_experts": 4, "num_experts_per_tok": 2, "num_hidden_layers": 4, "num_key_value_heads": 4, "num_nextn_predict_layers": 1, "num_shared_experts": 1,
+			"q_lora_rank": null, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "rms_norm_eps": 1e-06, "rope_interleave": true, "rope_scaling": null, "rope_theta": 600000,
+			"routed_scaling_factor": 2.5, "router_dtype": "fp32", "score_function": "sigmoid", "short_conv_kernel_size": 4, "tie_word_embeddings": false, "topk_group": 1,
+			"use_bias": false, "use_cache": true, "use_qkv_bias": false, "v_head_dim": 32, "vocab_size": 1024, `
+	const tensors = `
+			bid = num_hidden_layers + opt(num_nextn_predict_layers)
+			xid = num_experts
+			kda = num_attention_heads*head_dim
+			qd  = num_attention_heads*(qk_nope_head_dim+qk_rope_head_dim)
+			model.word_embeddings.weight                               | vocab_size, hidden_size
+			model.norm.weight                                          | hidden_size
+			lm_head.weight                                             | vocab_size, hidden_size
+			model.layers.{bid}.{input,post_attention}_layernorm.weight | hidden_size
+			model.layers.{bid}.attention.{q,k,v}_proj.weight           | kda, hidden_size        | if bid < num_hidden_layers && bid % 2 == 0
+			model.layers.{bid}.attention.{q,k,v}_conv1d.weight         | kda, 1, short_conv_kernel_size | if bid < num_hidden_layers && bid % 2 == 0
+			model.layers.{bid}.attention.{f,g}_proj.weight             | kda, hidden_size        | if bid < num_hidden_layers && bid % 2 == 0
+			model.layers.{bid}.attention.b_proj.weight                 | num_attention_heads, hidden_size | if bid < num_hidden_layers && bid % 2 == 0
+			model.layers.{bid}.attention.A_log                         | num_attention_heads | as F32 | fill log | if bid < num_hidden_layers && bid % 2 == 0
+			model.layers.{bid}.attention.dt_bias                       | kda | as F32 | fill bias    | if bid < num_hidden_layers && bid % 2 == 0
+			model.layers.{bid}.attention.o_norm.weight                 | head_dim                | if bid < num_hidden_layers && bid % 2 == 0
+			model.layers.{bid}.attention.o_proj.weight                 | hidden_size, kda        | if bid < num_hidden_layers && bid % 2 == 0
+			model.layers.{bid}.attention.q_proj.weight                 | qd, hidden_size         | if !opt(q_lora_rank) && (bid >= num_hidden_layers || bid % 2 == 1)
+			model.layers.{bid}.attention.q_a_proj.weight               | q_lora_rank, hidden_size | if opt(q_lora_rank) && (bid >= num_hidden_layers || bid % 2 == 1)
+			model.layers.{bid}.attention.q_a_layernorm.weight          | q_lora_rank             | if opt(q_lora_rank) && (bid >= num_hidden_layers || bid % 2 == 1)
+			model.layers.{bid}.attention.q_b_proj.weight               | qd, q_lora_rank         | if opt(q_lora_rank) && (bid >= num_hidden_layers || bid % 2 == 1)
+			model.layers.{bid}.attention.kv_a_proj_with_mqa.weight     | kv_lora_rank+qk_rope_head_dim, hidden_size | if bid >= num_hidden_layers || bid % 2 == 1
+			model.layers.{bid}.attention.kv_a_layernorm.weight         | kv_lora_rank            | if bid >= num_hidden_layers || bid % 2 == 1
+			model.layers.{bid}.attention.kv_b_proj.weight              | num_attention_heads*(qk_nope_head_dim+v_head_dim), kv_lora_rank | if bid >= num_hidden_layers || bid % 2 == 1
+			model.layers.{bid}.attention.g_proj.weight                 | num_attention_heads, hidden_size | if bid >= num_hidden_layers || bid % 2 == 1
+			model.layers.{bid}.attention.dense.weight                  | hidden_size, num_attention_heads*v_head_dim | if bid >= num_hidden_layers || bid % 2 == 1
+			model.layers.{bid}.mlp.{gate,up}_proj.weight               | intermediate_size, hidden_size     | if bid < first_k_dense_replace
+			model.layers.{bid}.mlp.down_proj.weight                    | hidden_size, intermediate_size     | if bid < first_k_dense_replace
+			model.layers.{bid}.mlp.gate.weight                         | num_experts, hidden_size           | if bid >= first_k_dense_replace
+			model.layers.{bid}.mlp.gate.expert_bias                    | num_experts | as F32               | if bid >= first_k_dense_replace
+			model.layers.{bid}.mlp.shared_experts.{gate,up}_proj.weight | moe_intermediate_size, hidden_size | if bid >= first_k_dense_replace
+			model.layers.{bid}.mlp.shared_experts.down_proj.weight     | hidden_size, moe_intermediate_size | if bid >= first_k_dense_replace
+			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight | moe_intermediate_size, hidden_size | if bid >= first_k_dense_replace
+			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight      | hidden_size, moe_intermediate_size | if bid >= first_k_dense_replace
+			model.layers.{bid}.eh_proj.weight                          | hidden_size, 2*hidden_size         | if bid >= num_hidden_layers
+			model.layers.{bid}.{enorm,hnorm,final_layernorm}.weight    | hidden_size                        | if bid >= num_hidden_layers
+			`
+	add(Spec{
+		Name:      "ling-3",
+		Tokenizer: "bpe:llama3",
+		Config:    `{"architectures": ["BailingMoeV3ForCausalLM"], "auto_map": {"AutoConfig": "configuration_bailing_moe_v3.BailingMoeV3Config"}, ` + config + `"model_type": "bailing_moe_v3", "transformers_version": "4.57.1"}`,
+		Tensors:   tensors,
+		Variants: []Variant{
+			{Name: "rank", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"q_lora_rank": 48, "num_nextn_predict_layers": 0, "num_experts": 12, "expert_swiglu_limit_list": null,
+				"share_expert_swiglu_limit_list": [0.5, 7]}`},
+			{Name: "draft", Seed: 4, Out: "bf16", Flags: []string{"--mtp"}},
+			{Name: "alone", Seed: 5, Out: "f32", Flags: []string{"--no-nextn"}},
+		},
+	})
+	add(Spec{
+		Name:      "ling-3-vl",
+		Tokenizer: "bpe:llama3",
+		Config: `{"architectures": ["BailingMoeV3VLForConditionalGeneration"], "auto_map": {"AutoConfig": "configuration_bailing_moe_v3_vl.BailingMoeV3VLConfig"}, "image_token_id": 1002,
+			"model_type": "bailing_moe_v3_vl", "text_config": {` + config + `"model_type": "bailing_moe_v3", "mrope_section": [2, 3, 3]}, "transformers_version": "4.57.1",
+			"vision_config": {"depth": 1, "hidden_size": 32, "disable_merger_proj": true, "out_hidden_size": 64}}`,
+		Tensors: tensors + `
+			model.visual.blocks.0.attn.qkv.weight | 96, 32
+			linear_proj.0.weight                  | 64, 64
+			`,
+		Variants: []Variant{{Name: "without", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"num_nextn_predict_layers": 0}}`}},
+	})
+}
