@@ -54,6 +54,8 @@ func init() {
 			vision.norm.weight                            | w
 			aligner.w1.weight                             | 96, 4*w
 			aligner.w2.weight                             | 64, 96
+			aligner.w1.bias                               | 96
+			aligner.w2.bias                               | 64
 			image_{newline,start,end,pad}                 | 64
 			embed.weight                                  | 1024, 64
 			layers.0.attn.wq_a.weight                     | 64, 64

@@ -1,0 +1,84 @@
+package interop
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/internal/hftest"
+)
+
+// towersLoad says how far the runtime comes with the file of a spec: "" is all the way,
+// else a part of what it says when it ends.
+var towersLoad = map[string]string{
+	// it has to be asked for tiles, which need tokens that the language model here lacks
+	"mm_idefics3":       "GGML_ASSERT(idx >= 0) failed",
+	"mm_smolvlm":        "GGML_ASSERT(idx >= 0) failed",
+	"mm_cohere2_vision": "GGML_ASSERT(idx >= 0) failed", "mm_minicpmv4_6": "GGML_ASSERT(idx >= 0) failed",
+	// states of further layers make its output wider than the language model here is
+	"mm_qwen3_vl": "mismatch between text model (n_embd = 64) and mmproj (n_embd = 192)",
+}
+
+// TestTowers converts what sees with the built command: the files must be those of the
+// goldens, and the runtime must take a picture by them, next to a small language model.
+func TestTowers(t *testing.T) {
+	start(t)
+	text := hftest.Lookup("qwen2")
+	v := text.All()[0]
+	_, err := text.Write(root+work+"/specs/"+v.Name, v)
+	must(t, err)
+	convertBy(t, root+work+"/specs/"+v.Name+"/"+text.Name, root+work+"/text.gguf", v.Out, text.PreTokenizer())
+	var b bytes.Buffer
+	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 112, 112))))
+	must(t, os.WriteFile(root+work+"/picture.png", b.Bytes(), 0o666))
+	for _, s := range hftest.Towers() {
+		t.Run(s.Name, func(t *testing.T) {
+			var g hftest.Golden
+			for i, v := range s.All() {
+				_, err := s.Write(root+work+"/specs/"+v.Name, v)
+				must(t, err)
+				dir, out := root+work+"/specs/"+v.Name+"/"+s.Name, work+"/tower.gguf"
+				convertBy(t, dir, root+out, v.Out, "", append([]string{"--compat", "reference"}, v.Flags...)...)
+				must(t, g.Add(v, root+out))
+				if i == 0 && s.NoLoad == "" {
+					convertBy(t, dir, root+out, v.Out, "", v.Flags...)
+					must(t, see(out, towersLoad[s.Name]))
+				}
+			}
+			want, err := os.ReadFile(filepath.Join(archGoldens, s.Name+".txt"))
+			must(t, err)
+			if g.String() != string(want) {
+				t.Errorf("not the reference's file; go test ./convert says more")
+			}
+		})
+	}
+}
+
+// see has the runtime look at a picture by the file of what sees, a path in the chroot.
+// end is what it says when it may end there.
+func see(path, end string) error {
+	f, err := os.ReadFile(root + path)
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(f[:min(len(f), 1<<14)], []byte("clip.has_vision_encoder")) {
+		return nil // sound is not made here
+	}
+	text, err := exec.Command("chroot", root, "timeout", "20", "llama-mtmd-cli", "-m", work+"/text.gguf", "--mmproj", path, "--image", work+"/picture.png",
+		"-p", "a", "-n", "2", "-t", "1", "-c", "4096", "--no-warmup", "--no-repack", "--chat-template", "chatml").CombinedOutput()
+	switch {
+	case end != "" && err != nil && strings.Contains(string(text), end):
+		return nil
+	case end != "":
+		return fmt.Errorf("the runtime says nothing of %q: %v\n%s", end, err, tail(text))
+	case err != nil:
+		return fmt.Errorf("the runtime cannot use the file: %w\n%s", err, tail(text))
+	}
+	return nil
+}
