@@ -150,6 +150,7 @@ func LookupGGUF(name string) (*table.Arch, error) {
 		known = append(known, a.Name)
 	}
 	slices.Sort(known)
+	known = slices.Compact(known)
 	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported here; supported are: %s", name, strings.Join(known, ", "))
 }
 

@@ -33,12 +33,12 @@ func TestArchitectures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := arch.LookupGGUF(a.Name); err != nil {
-			continue
+		if _, err := arch.LookupGGUF(a.Name); err != nil || s.Target != "" || strings.Contains(s.Config, "quantization_config") {
+			continue // dequantized weights have no way back, and drafts need their model
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			err := backToCheckpoint(t, s)
-			if tables[a.Name] > 1 && errors.Is(err, fault.Unsupported) {
+			if (tables[a.Name] > 1 || a.Instead != nil) && errors.Is(err, fault.Unsupported) {
 				t.Skip(err)
 			}
 			must(t, err)
@@ -49,6 +49,9 @@ func TestArchitectures(t *testing.T) {
 		t.Errorf("only %d architectures: %v", len(exported), exported)
 	}
 }
+
+// inside replaces the names that a language model has inside of a larger one.
+var inside = strings.NewReplacer("language_model.", "", "llm.", "", "text_model.", "")
 
 // backToCheckpoint returns an error when the export is refused.
 func backToCheckpoint(t *testing.T, s *hftest.Spec) error {
@@ -83,7 +86,7 @@ func backToCheckpoint(t *testing.T, s *hftest.Spec) error {
 		}
 		n++
 		x, _ := want.Lookup(p.From)
-		y, ok := got.Lookup(strings.ReplaceAll(p.From, "language_model.", ""))
+		y, ok := got.Lookup(inside.Replace(p.From))
 		if !ok || !slices.Equal(x.Shape, y.Shape) || !bytes.Equal(x.Data(), y.Data()) {
 			t.Errorf("%s is not there, or another tensor", p.From)
 		}

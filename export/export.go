@@ -148,7 +148,13 @@ func outputType(t gguf.Type, want *gguf.Type) (gguf.Type, error) {
 // unmap gives the planned tensors the names and the layout of the checkpoint.
 func (j *Job) unmap() error {
 	var err error
-	if j.Arch, err = arch.LookupGGUF(j.Input.Architecture()); err != nil {
+	if j.Arch, err = arch.LookupGGUF(j.Input.Architecture()); err == nil {
+		key := gguf.ArchKey(j.Arch.Name, "rope.dimension_sections")
+		if _, ok := j.Input.Metadata.Get(key); ok && !j.Arch.RopeSections {
+			err = fault.Errorf(fault.Unsupported, "key %q: models of architecture %s that see have the rows of their heads in another order: there is no way back", key, j.Arch.Name)
+		}
+	}
+	if err != nil {
 		return err
 	}
 	keys := j.Arch.Keys(j.Input.Metadata)
