@@ -135,11 +135,12 @@ func (v *View) Default(key string) any {
 		if value, ok := m[key]; ok {
 			return value
 		}
-		part, rest, ok := strings.Cut(key, ".")
-		if m, ok = m[part].(map[string]any); !ok {
+		part, rest, _ := strings.Cut(key, ".")
+		inner, ok := m[part].(map[string]any)
+		if !ok {
 			return nil
 		}
-		key = rest
+		m, key = inner, rest
 	}
 }
 
