@@ -50,8 +50,8 @@ func ofQwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
 	a.Tokenizer = tokenizer.ClassGPT2
 	a.RopeSections = true
 	a.NextN = parts.QwenNextN
-	a.Metadata = slices.Concat(parts.DeltaMetadata, []table.Row{qwen35Sections}, more)
-	a.Unused, a.Expect, a.Rename = qwen35Unused, qwen35Expect, parts.MTPNames
+	a.Metadata = slices.Concat(parts.DeltaMetadata, []table.Row{parts.Qwen35Sections}, more)
+	a.Unused, a.Expect, a.Rename = parts.Qwen35Unused, parts.Qwen35Expect, parts.MTPNames
 	a.Tensors = slices.Concat(qwen35Tensors, mlp, qwenNextNRows)
 	return a
 }
@@ -61,18 +61,6 @@ var dropMTP = []table.Drop{{Prefix: "mtp", Why: parts.MTP}, {Prefix: "model.laye
 
 // canvasRow is where the place of a picture in time is among its positions.
 var canvasRow = table.Row{Key: "rope.section_order", Const: gguf.String("zyxt")}
-
-// qwen35Sections are the sections of the rotation that a config without them has.
-var qwen35Sections = table.Row{Key: "rope.dimension_sections", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
-	return gguf.Int32s([]int32{11, 11, 10, 0}), c.RopeRoot().Members()["mrope_section"] == nil, nil
-}}
-
-// qwen35Unused: the runtime interleaves the sections, half of attn_q are gates in any
-// case, and the states of linear attention are float32 there.
-var qwen35Unused = slices.Concat(parts.TowerKeys, []string{"layer_types", "rope_scaling.mrope_interleaved", "attn_output_gate", "mamba_ssm_dtype"})
-
-var qwen35Expect = []table.Expect{parts.SiLU, parts.Expect("mtp_use_dedicated_embeddings", "false"), parts.Expect("attn_output_gate", "true"),
-	parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"), parts.Expect("use_sliding_window", "false")}
 
 // qwen35Tensors are those besides the feed-forward part.
 var qwen35Tensors = slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), parts.EachEnding([]table.TensorRow{

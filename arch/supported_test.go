@@ -26,8 +26,6 @@ OpenJevModel
 PocketTTSModel
 PplxDeciderModel
 Qwen3TTSForConditionalGeneration
-Qwen4ExpForCausalLM
-Qwen4ExpForConditionalGeneration
 VllmD3Model
 VllmDecision2Model
 `,

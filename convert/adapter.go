@@ -191,7 +191,7 @@ func (l *lora) embeds() bool {
 // those of the model that they belong to, so far as their dimensions are known.
 func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []shape.Tensor, err error) {
 	switch o.Row.Kind.(type) {
-	case *table.Meta, table.Zero:
+	case *table.Meta, table.Integers, table.Zero:
 		return nil, fault.Errorf(fault.Unsupported, "%q is no tensor of a file of architecture %s", names[max(o.From[0], 0)], j.Arch.Name)
 	}
 	var sources []rows.Source

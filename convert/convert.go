@@ -119,7 +119,8 @@ type Job struct {
 	merges       map[*precision.Weight]*merged
 	fold         *fold // nil for weights that are not folded
 	general      *general.Metadata
-	values       []*values // of tensors that become metadata
+	values       []*values          // of tensors that become metadata
+	integers     map[string][]int64 // see hparams.Facts
 	metadata     gguf.Metadata
 }
 
@@ -412,6 +413,11 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 	pairs, err := j.valuePairs(config)
 	if err != nil {
 		return err
+	}
+	if j.integers != nil {
+		facts := config.Facts
+		facts.Integers = j.integers
+		config = config.With(facts)
 	}
 	if j.Arch.MuteZeros && !opt.VocabOnly {
 		if config, err = j.mute(ctx, config, vocab.Own); err != nil {

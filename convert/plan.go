@@ -203,6 +203,9 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 	if meta, ok := o.Row.Kind.(*table.Meta); ok {
 		return j.read(meta, o.Layer.Bid, &weights[o.From[0]])
 	}
+	if _, ok := o.Row.Kind.(table.Integers); ok {
+		return j.readIntegers(o.Row.GGUF, &weights[o.From[0]])
+	}
 	forced, to := o.Row.Type != nil, gguf.TypeF32
 	if forced {
 		last := &weights[o.From[len(o.From)-1]]

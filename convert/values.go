@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -54,6 +55,30 @@ func (j *Job) read(meta *table.Meta, bid int64, w *precision.Weight) error {
 		v.layers = append(v.layers, nil)
 	}
 	v.layers[at] = numbers
+	return nil
+}
+
+// readIntegers takes the numbers of a tensor of integers, for Facts.Integers.
+func (j *Job) readIntegers(name string, w *precision.Weight) error {
+	src, err := w.Integers(gguf.TypeI64)
+	if err != nil {
+		return err
+	}
+	t, ne := w.First(), src.NE()
+	if len(ne) != 1 || ne[0] < 1 || ne[0] > maxValues {
+		return fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want one dimension of 1 to %d", t.File, t.Name, t.Shape, maxValues)
+	}
+	var buf []byte
+	raw, err := src.Raw(&buf, 0, 1)
+	if err != nil {
+		return fmt.Errorf("%s: tensor %q: %w", t.File, t.Name, err)
+	}
+	if j.integers == nil {
+		j.integers = map[string][]int64{}
+	}
+	for ; len(raw) > 0; raw = raw[8:] {
+		j.integers[name] = append(j.integers[name], int64(binary.LittleEndian.Uint64(raw)))
+	}
 	return nil
 }
 

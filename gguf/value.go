@@ -185,6 +185,11 @@ func Int32s(v []int32) Value {
 	return arrayOf(Int32Type, v, func(i int32) uint64 { return uint64(i) })
 }
 
+// Uint64s returns an array of 64-bit integers without a sign.
+func Uint64s(v []uint64) Value {
+	return arrayOf(Uint64Type, v, func(i uint64) uint64 { return i })
+}
+
 // Float32s returns an array of 32-bit floats.
 func Float32s(v []float32) Value {
 	return arrayOf(Float32Type, v, func(f float32) uint64 { return uint64(math.Float32bits(f)) })

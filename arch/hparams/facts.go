@@ -20,6 +20,10 @@ type Facts struct {
 	// matrices, without "language_model.".
 	Folded map[string]bool
 
+	// Integers are tensors of integers that are metadata in the file, by the names that
+	// the architecture gives them; nil where no weights were read.
+	Integers map[string][]int64
+
 	// Pooling is how an embedding model pools the states of its tokens: "mean",
 	// "cls" or "lasttoken"; "" for models that do not.
 	Pooling string

@@ -189,3 +189,16 @@ func spread(name string, lay func(nk, k, nv, v int64) (skip, size int64)) *table
 
 // spreadFrom is the place in the checkpoint of the value head that is at i in the file.
 func spreadFrom(i, nk, nv int64) int64 { return i%nk*(nv/nk) + i/nk }
+
+// Qwen35Sections are the sections of the rotation that a config without them has.
+var Qwen35Sections = table.Row{Key: "rope.dimension_sections", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	return gguf.Int32s([]int32{11, 11, 10, 0}), c.RopeRoot().Members()["mrope_section"] == nil, nil
+}}
+
+// Qwen35Unused are keys without a meaning: the runtime interleaves the sections, half of attn_q are gates in any
+// case, and the states of linear attention are float32 there.
+var Qwen35Unused = slices.Concat(TowerKeys, []string{"layer_types", "rope_scaling.mrope_interleaved", "attn_output_gate", "mamba_ssm_dtype"})
+
+// Qwen35Expect is what these models compute.
+var Qwen35Expect = []table.Expect{SiLU, Expect("mtp_use_dedicated_embeddings", "false"), Expect("attn_output_gate", "true"),
+	Expect("norm_topk_prob", "true"), Expect("decoder_sparse_step", "1"), Expect("use_sliding_window", "false")}

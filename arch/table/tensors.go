@@ -17,7 +17,8 @@ import (
 // TensorRow says what becomes of a tensor of the checkpoint, or of the tensors
 // whose names match a placeholder in HF: {bid} is a layer's number, {xid} an
 // expert's, {part} each of Parts. A placeholder is a whole component of the
-// name, except for {part}.
+// name, except for {part}; {xid} may be what follows the component's last line, as in
+// shard_{xid}.
 //
 // {bid} gives one tensor of the file per layer. {xid} and {part} join several
 // tensors of the checkpoint into one, which takes the place of the last of them.
@@ -96,6 +97,12 @@ type Meta struct {
 	Make func(c *hparams.View, layers [][]float32) (gguf.Value, error)
 }
 
+// Integers puts the numbers of the row's tensor, which has one dimension and integers,
+// into Facts.Integers by the name of the output, for rows of metadata.
+type Integers struct{}
+
+func (Integers) kind() {}
+
 func (First) kind()  {}
 func (Ahead) kind()  {}
 func (Last) kind()   {}
@@ -154,8 +161,8 @@ type ExtraTensor struct {
 // Rename replaces a prefix of tensor names of the checkpoint before the rows see
 // them.
 type Rename struct {
-	Prefix, With string
-	If           Cond // nil for always
+	Prefix, With string // Prefix may have a {bid}, for what If knows of one layer only
+	If           Cond   // nil for always
 	// Beyond says that With has a {bid}, for a layer after those of the model: their
 	// number plus the one that follows Prefix, if one does.
 	Beyond bool
@@ -185,7 +192,7 @@ const OtherPart = "of the parts of the model for pictures and sound"
 // one suffix.
 type pattern struct {
 	row    *TensorRow
-	comps  []string // of the whole name; "{bid}" and "{xid}" match a number
+	comps  []string // of the whole name; "{bid}" and "{xid}" match a number, "shard_{xid}" one at its end
 	part   int64    // index in Parts
 	suffix string
 }
@@ -220,10 +227,10 @@ func (a *Arch) index() index {
 					comps := strings.Split(name, ".")
 					key := make([]string, len(comps))
 					for i, c := range comps {
-						if c == "{bid}" || c == "{xid}" || isNumber(c) {
+						if c == "{bid}" {
 							c = "#"
 						}
-						key[i] = c
+						key[i] = numberless(strings.ReplaceAll(c, "{xid}", "0"))
 					}
 					k := strings.Join(key, ".")
 					a.lookup.byName[k] = append(a.lookup.byName[k], pattern{row, comps, int64(p), suffix})
@@ -232,6 +239,15 @@ func (a *Arch) index() index {
 		}
 	})
 	return a.lookup.byName
+}
+
+// numberless returns a component of a name with "#" for the number that it is, or that
+// follows its last line.
+func numberless(s string) string {
+	if at := strings.LastIndexByte(s, '_') + 1; isNumber(s[at:]) {
+		return s[:at] + "#"
+	}
+	return s
 }
 
 func isNumber(s string) bool {
@@ -257,10 +273,7 @@ func (a *Arch) match(c *hparams.View, name string, blocks int64) (m match, ok bo
 	comps := strings.Split(name, ".")
 	key := make([]string, len(comps))
 	for i, s := range comps {
-		if isNumber(s) {
-			s = "#"
-		}
-		key[i] = s
+		key[i] = numberless(s)
 	}
 	var beyond match
 	for _, p := range a.index()[strings.Join(key, ".")] {
@@ -273,7 +286,12 @@ func (a *Arch) match(c *hparams.View, name string, blocks int64) (m match, ok bo
 			case "{xid}":
 				m.xid, _ = strconv.ParseInt(comps[i], 10, 64)
 			default:
-				ok = ok && s == comps[i]
+				before, numbered := strings.CutSuffix(s, "{xid}")
+				if numbered && strings.HasPrefix(comps[i], before) {
+					m.xid, _ = strconv.ParseInt(comps[i][len(before):], 10, 64)
+				} else {
+					ok = ok && s == comps[i]
+				}
 			}
 		}
 		if !ok || m.bid >= blocks {
@@ -564,9 +582,9 @@ func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical,
 		name = a.Body.Prefix + name
 	}
 	for _, r := range a.Rename {
-		if after, ok := strings.CutPrefix(name, r.Prefix); ok {
+		if after, bid, ok := r.cut(name); ok {
 			if r.If != nil {
-				if ok, err = r.If(l); err != nil {
+				if ok, err = r.If(Layer{c, bid}); err != nil {
 					return "", "", false, err
 				}
 			}
@@ -609,6 +627,23 @@ func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical,
 		return name, OtherPart, true, nil
 	}
 	return name, "", false, nil
+}
+
+// cut returns what follows the prefix in a name, and the number that is the prefix's
+// {bid}, -1 for none.
+func (r Rename) cut(name string) (after string, bid int64, ok bool) {
+	first, second, numbered := strings.Cut(r.Prefix, "{bid}")
+	after, ok = strings.CutPrefix(name, first)
+	if !ok || !numbered {
+		return after, -1, ok
+	}
+	number, _, _ := strings.Cut(after, ".")
+	if !isNumber(number) {
+		return "", -1, false
+	}
+	bid, _ = strconv.ParseInt(number, 10, 64)
+	after, ok = strings.CutPrefix(after[len(number):], second)
+	return after, bid, ok
 }
 
 // rename returns the new name of a tensor of which after follows the prefix.

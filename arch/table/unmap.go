@@ -15,7 +15,7 @@ func (a *Arch) Invertible() bool {
 // kept reports whether the row's outputs are in the file as tensors.
 func (t *TensorRow) kept() bool {
 	switch t.Kind.(type) {
-	case Zero, *Meta:
+	case Zero, Integers, *Meta:
 		return false
 	}
 	return true
