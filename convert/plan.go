@@ -214,9 +214,13 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 	}
 	var sources []rows.Source
 	for _, i := range o.From {
-		src, err := source(&weights[i], to)
+		w := &weights[i]
+		if o.Row.Number {
+			w = w.AsVector()
+		}
+		src, err := source(w, to)
 		if err == nil {
-			src, err = j.merge(&weights[i], o.Row, src)
+			src, err = j.merge(w, o.Row, src)
 		}
 		if err != nil {
 			return err

@@ -29,6 +29,7 @@ type TensorRow struct {
 	Exact    bool
 	Bias     Bias
 	Optional bool       // the tensor may be missing
+	Number   bool       // a tensor without dimensions is a vector of one element
 	If       Cond       // the row is there for layers that it accepts; nil for all
 	Each     *Transform // of each tensor before they are joined
 	Parts    []string

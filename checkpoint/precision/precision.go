@@ -97,6 +97,18 @@ func (w *Weight) Source() (rows.Source, error) {
 	return src, nil
 }
 
+// AsVector returns w, and a number without dimensions as a vector of one element.
+func (w *Weight) AsVector() *Weight {
+	t := w.First()
+	if w.scheme != nil || len(t.Shape) > 0 {
+		return w
+	}
+	number, vector := *t, *w
+	number.Shape = []int64{1}
+	vector.Tensors = []*Tensor{&number}
+	return &vector
+}
+
 // Integers returns the rows of a weight of integers as the integer type to. Another
 // one gives an error of kind fault.Unsupported.
 func (w *Weight) Integers(to gguf.Type) (rows.Source, error) {
