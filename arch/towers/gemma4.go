@@ -117,7 +117,7 @@ var gemma4Unified = &table.Arch{
 		{HF: "vision_embedder.patch_ln1", GGUF: "v.patch_norm.1", Bias: table.NeedBias, Transform: channelsFirst},
 		{HF: "vision_embedder.patch_ln2", GGUF: "v.patch_norm.2", Bias: table.NeedBias},
 		{HF: "vision_embedder.pos_norm", GGUF: "v.patch_norm.3", Bias: table.NeedBias},
-		{HF: "vision_embedder.pos_embedding", Exact: true, GGUF: "v.position_embd.weight", Type: table.Always(gguf.TypeF32), Transform: axesFirst},
+		{HF: "vision_embedder.pos_embedding", Exact: true, GGUF: "v.position_embd.weight", Type: table.Always(gguf.TypeF32), Transform: eachAxis},
 		{HF: "embed_vision.embedding_projection", GGUF: "mm.input_projection"},
 		{HF: "embed_audio.embedding_projection", GGUF: "mm.a.input_projection"},
 	},
@@ -330,8 +330,8 @@ var channelsFirst = &table.Transform{Name: "channels-first", Forward: func(l tab
 	return byChannel(s, side)
 }}
 
-// axesFirst takes embeddings of both axes apart that are stored position by position.
-var axesFirst = &table.Transform{Name: "axes-first", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+// eachAxis takes embeddings of both axes apart that are stored position by position.
+var eachAxis = &table.Transform{Name: "axes-first", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
 	if len(ne) != 3 {
 		return nil, fault.Errorf(fault.Broken, "dimensions %s, want three", gguf.Shape(ne))
