@@ -1,7 +1,9 @@
 package arch
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -498,3 +500,64 @@ var gemma4Factors = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: func(c
 	}
 	return rows.Float32s(factors), nil
 }}}
+
+// gemma4DSpark is dspark in the manner of Gemma 4, whose layers all see everything and
+// whose keys are its values, too. Source: the Gemma 4 DSpark class of the reference's
+// converter.
+var gemma4DSpark = func() *table.Arch {
+	a := *parts.DFlash(&table.Arch{Classes: []string{"Gemma4DSparkModel"}}, table.Row{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		n, err := c.Require("num_global_key_value_heads")
+		return table.Uint32Of(n, true, err)
+	}},
+		table.Row{Key: "attention.key_length", Derive: gemma4FullHead},
+		table.Row{Key: "attention.value_length", Derive: gemma4FullHead},
+		table.Row{Key: "rope.dimension_count", Derive: gemma4FullHead}, // all of a head, see gemma4Factors
+		table.Row{Key: "embedding_scale", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := c.Require("hidden_size")
+			return table.Float32Of(math.Sqrt(float64(n)), true, err)
+		}},
+		table.Row{Key: "attention.scale", Const: gguf.Float32(1)},
+		table.Row{Key: "hidden_activation", Derive: gemma4DSparkActivation},
+		table.Row{Key: "sample_from_anchor", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			b, ok, err := c.Bool("sample_from_anchor")
+			return gguf.Bool(b || !ok), err == nil, err
+		}},
+		parts.ConfidenceRow,
+	)
+	a.RopePerAttention, a.RopeSections = true, false
+	a.Metadata = parts.With(parts.Without(a.Metadata, "rope.freq_base_swa"), table.Row{Key: "rope.scaling.type", Derive: gemma4RopeType})
+	a.Late = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		n, ok, err := parts.DFlashConfig(c).Int("mask_token_id")
+		if !ok && err == nil {
+			n, err = c.Require("mask_token_id")
+		}
+		return table.Uint32Of(n, true, err)
+	}}}
+	a.Expect = []table.Expect{parts.Expect("hidden_activation", "gelu_pytorch_tanh"), parts.Expect("attention_bias", "false"), parts.Expect("enable_moe_block", "false"),
+		parts.Expect("markov_head_type", "vanilla"), parts.Expect("final_logit_softcapping", "0"),
+		{Key: "markov_head_type", In: parts.DFlashConfig, Values: []string{"vanilla"}}}
+	a.Unused = slices.Concat(a.Unused, gemma4Unused)
+	a.Rename = slices.Concat([]table.Rename{{Prefix: "model.confidence_proj.", With: parts.ConfidenceHead}, {Prefix: "confidence_proj.", With: parts.ConfidenceHead}}, a.Rename)
+	a.Tensors = slices.Concat(parts.DFlashEnds(table.TensorRow{HF: "model.lm_head", GGUF: "output"}), gemma4Norms, gemma4QueryRows, gemma4KeyRows, parts.MLPRows, parts.DSparkHeads)
+	a.Extra = gemma4Factors
+	return &a
+}()
+
+// gemma4DSparkActivation writes the activation of drafts that the runtime can compute:
+// it is an error if the configuration describes others.
+func gemma4DSparkActivation(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	if same, _, err := c.Bool("attention_k_eq_v"); err != nil || !same {
+		return v, false, cmp.Or(err, fault.Errorf(fault.Unsupported, "%s: key %q is not true, but drafts of architecture dflash for Gemma 4 have no values besides their keys", c.FileName(), "attention_k_eq_v"))
+	}
+	kinds, _, err := c.LayerTypes()
+	if err != nil {
+		return v, false, err
+	}
+	if len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool { return kind != "full_attention" }) {
+		return v, false, parts.UnsupportedPattern("layer_types", "full_attention in all layers")
+	}
+	if few, err := parts.FewTokens(table.Layer{View: c, Bid: -1}); err != nil || few {
+		return v, false, cmp.Or(err, fault.Errorf(fault.Unsupported, "%s: key %q differs from %q, but drafts for Gemma 4 have all tokens of the model", c.FileName(), "draft_vocab_size", "vocab_size"))
+	}
+	return gguf.String("gelu_pytorch_tanh"), true, nil
+}

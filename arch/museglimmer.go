@@ -97,3 +97,51 @@ func museWindows(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	}
 	return gguf.Bools(windows), len(windows) > 0, nil
 }
+
+// museAssistant drafts blocks of tokens for a Muse Glimmer. Source: the
+// MuseGlimmerAssistant class of the reference's converter.
+var museAssistant = &table.Arch{
+	Name:      "dflash",
+	Classes:   []string{"MuseGlimmerAssistantModel"},
+	Draft:     true,
+	Tokenizer: tokenizer.ClassTarget,
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{
+		parts.UintRow("block_size", "block_size"),
+		{Key: "target_layers", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			layers, ok, err := c.Ints("target_layer_ids")
+			if err == nil && !ok {
+				_, err = c.Require("target_layer_ids") // an error that names the key
+			}
+			for i := range layers {
+				layers[i]++ // the states before the layer that follows
+			}
+			return parts.PerLayer(layers, err)
+		}},
+		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			if _, ok, err = parts.LayersOf(c, parts.Sliding); err != nil || !ok {
+				return v, false, err
+			}
+			n, _, err := c.Int("sliding_window")
+			return table.Uint32Of(n, n != 0, err)
+		}},
+		{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			if n, _, err := c.Int("sliding_window"); err != nil || n == 0 {
+				return v, false, err
+			}
+			sliding, _, err := parts.LayersOf(c, parts.Sliding)
+			return gguf.Bools(sliding), len(sliding) > 0, err
+		}},
+	}),
+	Late: []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		return table.Uint32Of(c.Int("mask_token_id"))
+	}}},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("hidden_activation", parts.SiLU.Values...), parts.PlainRopeType, parts.PlainRopeFactor},
+	Unused: slices.Concat(parts.BiasKeys, []string{"layer_types", "sliding_window", "num_target_layers"}),
+	Shapes: parts.DFlashShapes,
+	Rename: []table.Rename{{Prefix: "layers.", With: "model.layers."}},
+	Tensors: slices.Concat([]table.TensorRow{
+		{HF: "norm", GGUF: "output_norm"},
+		{HF: "encoder.fc", GGUF: "fc"},
+		{HF: "encoder.output_norm_enc", GGUF: "enc.output_norm"},
+	}, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.MLPRows),
+}

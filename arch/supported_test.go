@@ -11,16 +11,13 @@ import (
 var lacking = map[string]string{
 	"text": `
 ClefModel
-DFlash2DraftModel
 DeepseekV4DSparkModel
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
 Dots3NoteTextForCausalLM
-Gemma4DSparkModel
 KevModel
 LevModel
 LiLiCorrDraftModel
-MuseGlimmerAssistantModel
 NimbleModel
 OpenJevModel
 PocketTTSModel

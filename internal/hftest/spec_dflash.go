@@ -1,5 +1,7 @@
 package hftest
 
+import "strings"
+
 // Drafts of blocks of tokens, for a Qwen 3 and for a Qwen 3.5, whose positions have
 // sections.
 func init() {
@@ -44,6 +46,23 @@ func init() {
 		Tensors: tensors,
 	})
 	add(Spec{
+		Name:      "dflash2",
+		Tokenizer: "bpe:qwen2",
+		Target:    "qwen3",
+		NoLoad:    draftAlone,
+		Config: `{"architectures": ["DFlash2DraftModel"], "auto_map": {"AutoModel": "dflash2.DFlash2DraftModel"}, "block_size": 16,
+			"dflash_config": {"mask_token_id": 1003, "target_layer_ids": [0, 1, 3], "conv_kernel_size": 4, "conv_group_size": 16, "selector_rank": 32, "selector_top_k": 4}, ` + config + `}`,
+		Tensors: tensors + `
+			layers.{bid}.{attention,mlp}_conv.base_kernel              | 2, dflash_config.conv_kernel_size, hidden_size
+			layers.{bid}.{attention,mlp}_conv.kernel_projection.weight | 2 * dflash_config.conv_kernel_size * hidden_size / dflash_config.conv_group_size, hidden_size
+			candidate_selector.{predecessor,successor}_codebook        | vocab_size, dflash_config.selector_rank
+			candidate_selector.hidden_projection.weight                | dflash_config.selector_rank, hidden_size
+			`,
+		Variants: []Variant{
+			{Name: "window", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"dflash_config": {"conv_kernel_size": 2, "selector_top_k": 2, "use_swa": true, "swa_window_size": 256, "causal": false}}`},
+		},
+	})
+	add(Spec{
 		Name:      "dspark",
 		Tokenizer: "bpe:qwen2",
 		Target:    "qwen3_5",
@@ -62,6 +81,59 @@ func init() {
 			`,
 		Variants: []Variant{
 			{Name: "few-tokens", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"draft_vocab_size": 512, "target_layer_ids": null, "aux_hidden_state_layer_ids": [1, 2, 4]}`},
+		},
+	})
+	add(Spec{
+		Name:      "dspark-gemma4",
+		Tokenizer: "gemma", AddedTokens: gemma4Tokens,
+		Files:  map[string]string{"tokenizer.model": ""},
+		Target: "gemma4-moe",
+		NoLoad: draftAlone,
+		Config: `{"architectures": ["Gemma4DSparkModel"], "attention_bias": false, "attention_dropout": 0.0, "attention_k_eq_v": true, "block_size": 8, "bos_token_id": 2, "dtype": "bfloat16",
+			"dflash_config": {"mask_token_id": 4, "target_layer_ids": [0, 1]}, "draft_vocab_size": null, "enable_moe_block": false, "eos_token_id": 1, "final_logit_softcapping": null,
+			"global_head_dim": 64, "head_dim": 32, "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 64, "hidden_size_per_layer_input": 0, "initializer_range": 0.02,
+			"intermediate_size": 96, "layer_types": ["full_attention", "full_attention"], "markov_head_type": "vanilla", "markov_rank": 32, "max_position_embeddings": 262144,
+			"model_type": "gemma4_text", "num_attention_heads": 4, "num_global_key_value_heads": 1, "num_hidden_layers": 2, "num_key_value_heads": 2, "num_kv_shared_layers": 0,
+			"num_target_layers": 3, "pad_token_id": 0, "rms_norm_eps": 1e-06, "rope_parameters": {"full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0,
+			"rope_type": "proportional"}, "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}, "sliding_window": 1024, "tie_word_embeddings": false,
+			"use_cache": true, "transformers_version": "5.5.0.dev0", "vocab_size": $vocab}`,
+		Tensors: `
+			bid = num_hidden_layers
+			{embed_tokens,lm_head}.weight                 | vocab_size, hidden_size
+			fc.weight                                     | hidden_size, 2*hidden_size
+			hidden_norm.weight                            | hidden_size
+			norm.weight                                   | hidden_size
+			layers.{bid}.{input,post_attention,post_feedforward,pre_feedforward}_layernorm.weight | hidden_size
+			layers.{bid}.layer_scalar                     | 1 | fill norm
+			layers.{bid}.self_attn.q_proj.weight          | num_attention_heads*global_head_dim, hidden_size
+			layers.{bid}.self_attn.k_proj.weight          | num_global_key_value_heads*global_head_dim, hidden_size
+			layers.{bid}.self_attn.o_proj.weight          | hidden_size, num_attention_heads*global_head_dim
+			layers.{bid}.self_attn.{q,k}_norm.weight      | global_head_dim
+			layers.{bid}.mlp.{gate,up}_proj.weight        | intermediate_size, hidden_size
+			layers.{bid}.mlp.down_proj.weight             | hidden_size, intermediate_size
+			markov_head.markov_{w1,w2}.weight             | vocab_size, markov_rank
+			confidence_head.proj.weight                   | 1, hidden_size + markov_rank | if opt(draft_vocab_size)
+			confidence_proj.weight                        | 1, hidden_size + markov_rank | if !opt(draft_vocab_size)
+			confidence_proj.bias                          | 1                            | if !opt(draft_vocab_size)
+			`,
+		Variants: []Variant{
+			{Name: "window", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"draft_vocab_size": 1208, "mask_token_id": 5, "sample_from_anchor": false,
+				"dflash_config": {"mask_token_id": null, "use_swa": true, "swa_window_size": 256, "block_size": 4}}`},
+		},
+	})
+	add(Spec{
+		Name:      "muse-glimmer-assistant",
+		Tokenizer: "bpe:qwen2",
+		Target:    "muse-glimmer",
+		NoLoad:    draftAlone,
+		Config: `{"architectures": ["MuseGlimmerAssistantModel"], "attention_bias": false, "attention_dropout": 0.0, "block_size": 16, "bos_token_id": 1000, "dtype": "bfloat16", "eos_token_id": 1002,
+			"head_dim": 32, "hidden_activation": "silu", "hidden_size": 64, "intermediate_size": 96, "layer_types": ["sliding_attention", "full_attention"], "mask_token_id": 1003,
+			"max_position_embeddings": 131072, "model_type": "muse_glimmer_assistant", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-05,
+			"rope_parameters": {"rope_theta": 500000.0, "rope_type": "default"}, "sliding_window": 2048, "target_layer_ids": [0, 1, 3], "tie_word_embeddings": false,
+			"transformers_version": "5.14.0", "use_cache": true, "vocab_size": 1024}`,
+		Tensors: strings.NewReplacer("fc.weight", "encoder.fc.weight", "hidden_norm.weight", "encoder.output_norm_enc.weight").Replace(tensors),
+		Variants: []Variant{
+			{Name: "no-window", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"sliding_window": null, "mask_token_id": null, "target_layer_ids": [1]}`},
 		},
 	})
 }
