@@ -88,7 +88,6 @@ func init() {
 		Tokenizer: "gemma", AddedTokens: gemma4Tokens,
 		Files:  map[string]string{"tokenizer.model": ""},
 		Target: "gemma4-moe",
-		NoLoad: draftAlone,
 		Config: `{"architectures": ["Gemma4DSparkModel"], "attention_bias": false, "attention_dropout": 0.0, "attention_k_eq_v": true, "block_size": 8, "bos_token_id": 2, "dtype": "bfloat16",
 			"dflash_config": {"mask_token_id": 4, "target_layer_ids": [0, 1]}, "draft_vocab_size": null, "enable_moe_block": false, "eos_token_id": 1, "final_logit_softcapping": null,
 			"global_head_dim": 64, "head_dim": 32, "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 64, "hidden_size_per_layer_input": 0, "initializer_range": 0.02,
