@@ -10,7 +10,7 @@ func init() {
 			w = vision_config.hidden_size
 			ff = vision_config.intermediate_size
 			P.patch_embedder.input_proj.weight                                      | w, 588
-			P.patch_embedder.position_embedding_table                               | 2, 20, w
+			P.patch_embedder.position_embedding_table                               | 2, 256, w
 			P.encoder.layers.{bid}.{input,post_attention,pre_feedforward,post_feedforward}_layernorm.weight | w
 			P.encoder.layers.{bid}.self_attn.{q,k}_norm.weight                      | 16
 			P.encoder.layers.{bid}.self_attn.{q,k,v,o}_proj.linear.weight           | w, w
@@ -50,7 +50,7 @@ func init() {
 	const vision = `"vision_config": {"_name_or_path": "", "attention_bias": false, "attention_dropout": 0.0, "default_output_length": 280, "dtype": "bfloat16", "global_head_dim": 16, "head_dim": 16,
 				"hidden_activation": "gelu_pytorch_tanh", "hidden_size": 32, "initializer_range": 0.02, "intermediate_size": 64, "max_position_embeddings": 131072,
 				"model_type": "gemma4_vision", "num_attention_heads": 2, "num_hidden_layers": 4, "num_key_value_heads": 2, "patch_size": 14, "pooling_kernel_size": 3,
-				"position_embedding_size": 20, "rms_norm_eps": 1e-06, "rope_parameters": {"rope_theta": 100.0, "rope_type": "default"}, "standardize": false, "use_clipped_linears": true}`
+				"position_embedding_size": 256, "rms_norm_eps": 1e-06, "rope_parameters": {"rope_theta": 100.0, "rope_type": "default"}, "standardize": false, "use_clipped_linears": true}`
 	const audio = `"audio_config": {"_name_or_path": "", "attention_chunk_size": 12, "attention_context_left": 13, "attention_context_right": 0, "attention_invalid_logits_value": -1000000000.0,
 				"attention_logit_cap": 50.0, "conv_kernel_size": 5, "dtype": "bfloat16", "gradient_clipping": 10000000000.0, "hidden_act": "silu", "hidden_size": 64,
 				"initializer_range": 0.02, "model_type": "gemma4_audio", "num_attention_heads": 2, "num_hidden_layers": 3, "output_proj_dims": 96, "residual_weight": 0.5,
