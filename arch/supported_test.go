@@ -27,14 +27,12 @@ VllmD3Model
 VllmDecision2Model
 `,
 	"mmproj": `
-D1OmniModel
 DeepseekOCR2ForCausalLM
 DeepseekOCRForCausalLM
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
 Gemma3nForConditionalGeneration
 Granite4VisionForConditionalGeneration
-Lfm2AudioForConditionalGeneration
 MiMoV2ForCausalLM
 MiniCPMV4_7ForConditionalGeneration
 NemotronH_Nano_VL_V2
