@@ -45,7 +45,7 @@ var deepseek2 = &table.Arch{
 	Body:      table.Body{Classes: []string{"DeepseekV2Model", "DeepseekV3Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassDeepSeek2,
 	Metadata:  parts.MLAMetadata,
-	Unused:    parts.MLAUnused,
+	Unused:    slices.Concat(parts.TowerKeys, parts.MLAUnused),
 	Expect:    parts.MLAExpect,
 	Drop:      []table.Drop{parts.TiedHead, parts.BeyondNextN},
 	Tensors:   parts.MLATensors,

@@ -73,7 +73,7 @@ var (
 		Metadata:   append(parts.With(exaone4.Metadata, parts.BlocksRow), parts.NextNSome),
 		// several layers would have the same projection and norms
 		Expect:  append([]table.Expect{parts.Expect("num_nextn_predict_layers", "0", "1")}, exaone4.Expect...),
-		Unused:  slices.Concat(exaone4.Unused, parts.TowerKeys, []string{"mtp_share_layers", "mtp_loss_scaling_factor"}),
+		Unused:  slices.Concat(exaone4.Unused, parts.TowerKeys, []string{"_num_mtp_layers", "mtp_share_layers", "mtp_loss_scaling_factor"}),
 		Rename:  parts.MTPNames,
 		Drop:    []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP}},
 		Tensors: slices.Concat(exaone4.Tensors, parts.Only(parts.NextN, parts.NextNRows)),
@@ -116,7 +116,7 @@ var exaoneMoE = &table.Arch{
 	// several layers would have the same projection and norms
 	Expect: []table.Expect{parts.SiLU, parts.Expect("num_nextn_predict_layers", "0", "1"), parts.Expect("topk_method", "noaux_tc"),
 		{Key: "rope_type", Values: []string{"default", "llama3"}, Rope: true}},
-	Unused: slices.Concat(exaone4.Unused, []string{"mlp_layer_types", "mtp_share_layers", "mtp_loss_scaling_factor"}),
+	Unused: slices.Concat(exaone4.Unused, []string{"mlp_layer_types", "is_moe_layer", "first_last_k_dense_replace", "mtp_share_layers", "mtp_loss_scaling_factor"}),
 	Rename: parts.MTPNames,
 	Drop:   []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.Only(exaoneIsDense, parts.MLPRows),

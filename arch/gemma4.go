@@ -170,7 +170,7 @@ func gemma4Rows(shared func(*hparams.View) (int64, error)) []table.Row {
 }
 
 // gemma4Unused: tensors and tokenizer show what these say.
-var gemma4Unused = []string{"layer_types", "attention_k_eq_v", "per_layer_config", "vocab_size_per_layer_input", "sliding_window_pattern", "cache_implementation",
+var gemma4Unused = []string{"layer_types", "enable_moe_block", "attention_k_eq_v", "per_layer_config", "vocab_size_per_layer_input", "sliding_window_pattern", "cache_implementation",
 	"audio_token_id", "boa_token_id", "boi_token_id", "eoa_token_id", "eoa_token_index", "eoi_token_id", "image_token_id", "video_token_id",
 	"vision_soft_tokens_per_image", "audio_soft_tokens_per_image"}
 

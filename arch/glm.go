@@ -203,7 +203,8 @@ var glmDSA = &table.Arch{
 			return gguf.Bools(full), true, nil
 		}},
 	}),
-	Unused: append([]string{"num_experts", "layer_types", "mlp_layer_types", "index_topk_pattern", "index_topk_freq", "index_skip_topk_offset"}, parts.MLAUnused...),
+	Unused: append([]string{"num_experts", "layer_types", "mlp_layer_types", "index_topk_pattern", "index_topk_freq", "index_skip_topk_offset",
+		"index_share_for_mtp_iteration", "moe_router_dtype"}, parts.MLAUnused...),
 	Expect: append([]table.Expect{parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"), parts.Expect("indexer_rope_interleave", "true")}, parts.MLAExpect...),
 	Drop:   []table.Drop{parts.TiedHead},
 	Tensors: slices.Concat(parts.MLATensors, parts.Only(func(l table.Layer) (bool, error) {

@@ -56,7 +56,7 @@ var mimo2 = &table.Arch{
 	}),
 	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("scoring_func", "sigmoid"), parts.Expect("topk_method", "noaux_tc"),
 		parts.Expect("routed_scaling_factor", "1"), parts.Expect("n_shared_experts", "0")},
-	Unused: []string{"attention_chunk_size", "attention_projection_layout", "hybrid_block_size", "sliding_window_size", "swa_head_dim", "swa_v_head_dim", "swa_num_attention_heads",
+	Unused: []string{"moe_layer_freq", "attention_chunk_size", "attention_projection_layout", "hybrid_block_size", "sliding_window_size", "swa_head_dim", "swa_v_head_dim", "swa_num_attention_heads",
 		"num_nextn_predict_layers", "add_full_attention_sink_bias", "add_swa_attention_sink_bias", "moe_router_dtype", "processor_config", "image_token_id", "video_token_id",
 		"audio_token_id", "vision_start_token_id", "vision_end_token_id"},
 	Rename: []table.Rename{{Prefix: mimoDrafts, With: "model.layers.{bid}.", Beyond: true}},

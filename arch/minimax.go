@@ -27,7 +27,7 @@ var minimaxM2 = &table.Arch{
 	}),
 	Expect: []table.Expect{parts.SiLU, parts.Expect("use_qk_norm", "true"), parts.Expect("qk_norm_type", "per_layer"), parts.Expect("use_routing_bias", "true"),
 		parts.Expect("shared_intermediate_size", "0")},
-	Unused: append([]string{"attn_type_list", "mtp_transformer_layers", "num_mtp_modules", "use_mtp", "layernorm_full_attention_beta", "layernorm_linear_attention_beta",
+	Unused: append([]string{"rope_scaling.partial_rotary_factor", "attn_type_list", "mtp_transformer_layers", "num_mtp_modules", "use_mtp", "layernorm_full_attention_beta", "layernorm_linear_attention_beta",
 		"layernorm_mlp_beta", "output_router_logits", "router_aux_loss_coef", "mlp_intermediate_size", "shared_moe_mode", "max_model_len", "attn_window_size"}, parts.BiasKeys...),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.MixtralExperts, []table.TensorRow{
 		{HF: "model.layers.{bid}.block_sparse_moe.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
@@ -124,7 +124,7 @@ var minimaxM3 = &table.Arch{
 	Expect: []table.Expect{parts.Expect("hidden_act", "swigluoai"), parts.Expect("swiglu_alpha", "1.702"), parts.Expect("swiglu_beta", "1"), parts.Expect("swiglu_limit", "7"),
 		parts.Expect("use_qk_norm", "true"), parts.Expect("qk_norm_type", "per_head"), parts.Expect("use_gemma_norm", "true"), parts.Expect("use_routing_bias", "true"),
 		parts.Expect("attention_output_gate", "false"), parts.Expect("scoring_func", "sigmoid")},
-	Unused: append([]string{"sparse_attention_config", "num_mtp_modules", "num_nextn_predict_layers", "shared_intermediate_size", "mtp_transformer_layers", "max_model_len",
+	Unused: append([]string{"rope_scaling.partial_rotary_factor", "sparse_attention_config", "num_mtp_modules", "num_nextn_predict_layers", "shared_intermediate_size", "mtp_transformer_layers", "max_model_len",
 		"image_token_index", "video_token_index", "projector_hidden_size", "img_token_compression_config", "multimodal_projector_bias", "projector_hidden_act",
 		"vision_feature_layer", "vision_feature_select_strategy", "image_seq_length", "image_grid_pinpoints", "image_token_compression_method", "process_image_mode",
 		"num_reward_heads"}, parts.BiasKeys...),

@@ -292,7 +292,7 @@ func nemotronHWidths(keys ...string) table.Derive {
 var nemotronHExpect = []table.Expect{parts.Expect("mlp_hidden_act", "relu2"), parts.Expect("mamba_hidden_act", "silu"), parts.SiLU,
 	parts.Expect("time_step_limit", parts.AnyTimeStep...)}
 
-var nemotronHUnused = []string{"chunk_size", "expand", "use_conv_bias", "use_bias", "mamba_proj_bias", "time_step_floor", "time_step_max", "time_step_min", "rescale_prenorm_residual",
+var nemotronHUnused = []string{"chunk_size", "expand", "use_conv_bias", "use_bias", "mamba_proj_bias", "time_step_floor", "time_step_max", "time_step_min", "time_step_rank", "rescale_prenorm_residual",
 	"residual_in_fp32", "use_mamba_kernels", "num_logits_to_keep", "num_query_groups", "mamba_ssm_cache_dtype", "moe_shared_expert_overlap", "rope_theta", "partial_rotary_factor",
 	"mtp_layers_block_type", "mtp_hybrid_override_pattern", "intermediate_size"}
 

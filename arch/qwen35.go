@@ -51,7 +51,9 @@ func ofQwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
 	a.RopeSections = true
 	a.NextN = parts.QwenNextN
 	a.Metadata = slices.Concat(parts.DeltaMetadata, []table.Row{parts.Qwen35Sections}, more)
-	a.Unused, a.Expect, a.Rename = parts.Qwen35Unused, parts.Qwen35Expect, parts.MTPNames
+	a.Unused, a.Rename = parts.Qwen35Unused, parts.MTPNames
+	// what gates the norm after linear attention
+	a.Expect = slices.Concat(parts.Qwen35Expect, []table.Expect{parts.Expect("output_gate_type", "swish", "silu")})
 	a.Tensors = slices.Concat(qwen35Tensors, mlp, qwenNextNRows)
 	return a
 }

@@ -26,6 +26,17 @@ type Tensor struct {
 	forced bool // Type is that of the row, not the output's
 }
 
+// askExtra makes the computed tensors, of which nothing is kept: what they are made
+// of has a place in the file.
+func (j *Job) askExtra(config *hparams.View) error {
+	for _, e := range j.Arch.Extra {
+		if _, err := e.Make(config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // plan maps every tensor of the checkpoint and decides the types. The order is
 // the reference's: computed tensors, then those of the checkpoint in reading
 // order.
@@ -33,6 +44,9 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 	if j.options.VocabOnly {
 		if j.Type == Auto {
 			j.Type = j.guess(nil)
+		}
+		if j.options.ConfigOnly {
+			return j.askExtra(config)
 		}
 		return nil
 	}

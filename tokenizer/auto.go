@@ -65,7 +65,7 @@ func (f *files) make(class *autoClass, opt Options) (*autoTokenizer, error) {
 			return nil, err
 		}
 	} else if root == nil {
-		return nil, badf(jsonFile, "no such file")
+		return nil, missingf(jsonFile, "no such file")
 	}
 	if pyjson.Truthy(f.config.Get("fix_mistral_regex")) {
 		return nil, unsupportedf("%s: fix_mistral_regex", configFile)
@@ -124,7 +124,7 @@ func (f *files) vocabMerges() (vocab, merges any, err error) {
 	}
 	for _, name := range []string{vocabJSONFile, mergesFile} {
 		if !isFile(f.dir, name) {
-			return nil, nil, badf(name, "no such file, nor %s", jsonFile)
+			return nil, nil, missingf(name, "no such file, nor %s", jsonFile)
 		}
 	}
 	if vocab, err = readObject(f.dir, vocabJSONFile); err != nil {

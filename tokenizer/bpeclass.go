@@ -152,7 +152,7 @@ func loadRoberta(f *files, v *Vocab, opt Options) error {
 // tokenizer.json decides.
 func loadNomicBert(f *files, v *Vocab, opt Options) error {
 	if f.json == nil {
-		return badf(jsonFile, "no such file")
+		return missingf(jsonFile, "no such file")
 	}
 	model, _ := f.json.Get("model").(*pyjson.Object)
 	switch typ := model.Get("type"); typ {
@@ -169,7 +169,7 @@ func loadNomicBert(f *files, v *Vocab, opt Options) error {
 // BPE on words, or byte-level BPE.
 func loadJinaBertV2(f *files, v *Vocab, opt Options) error {
 	if f.config == nil {
-		return badf(configFile, "no such file")
+		return missingf(configFile, "no such file")
 	}
 	switch class := f.config.Get("tokenizer_class"); class {
 	case "BertTokenizer":
@@ -501,7 +501,7 @@ func loadDeci(f *files, v *Vocab, opt Options) error {
 // from tokenizer.json alone, without scores.
 func loadXverse(f *files, v *Vocab, opt Options) error {
 	if f.json == nil {
-		return badf(jsonFile, "no such file; the architecture has no other tokenizer")
+		return missingf(jsonFile, "no such file; the architecture has no other tokenizer")
 	}
 	tok, err := f.auto(v, opt)
 	if err != nil {

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"ggforge/fault"
 )
@@ -30,6 +31,11 @@ func (e *FormatError) Error() string {
 // badf returns a FormatError without an offset.
 func badf(path, format string, args ...any) error {
 	return &FormatError{Path: path, Offset: -1, Msg: fmt.Sprintf(format, args...)}
+}
+
+// missingf is badf for a file that is not there: the error is fs.ErrNotExist, too.
+func missingf(path, format string, args ...any) error {
+	return fault.Errorf(fault.With(fault.Broken, fs.ErrNotExist), "%w", badf(path, format, args...))
 }
 
 // Is makes errors.Is(err, ErrBroken) true.

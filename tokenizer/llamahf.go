@@ -21,6 +21,9 @@ var hexPiece = regexp.MustCompile(`^<0x[0-9A-Fa-f]{2}>$`)
 // loadLlamaHF follows _set_vocab_llama_hf (conversion/base.py): the base
 // vocabulary by id, then the added tokens beyond it. All scores are -1000.
 func loadLlamaHF(f *files, v *Vocab, opt Options) error {
+	if f.json == nil {
+		return missingf(jsonFile, "no such file")
+	}
 	if !f.llamaStyle() {
 		return unsupportedf("%s: want BPE with byte_fallback and a decoder of type Sequence", jsonFile)
 	}

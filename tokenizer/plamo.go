@@ -44,10 +44,10 @@ func loadPlamo3(f *files, v *Vocab, opt Options) error {
 // ends a turn; the tokens normal are not control tokens, whatever their type.
 func (f *files) plamo(v *Vocab, opt Options, eot string, normal ...string) error {
 	if !isFile(f.dir, plamoFile) {
-		return badf(plamoFile, "no such file; the architecture has no other tokenizer")
+		return missingf(plamoFile, "no such file; the architecture has no other tokenizer")
 	}
 	if f.config == nil {
-		return badf(configFile, "no such file")
+		return missingf(configFile, "no such file")
 	}
 	class := f.config.Get("tokenizer_class")
 	if text, ok := class.(string); ok {

@@ -25,7 +25,7 @@ const rwkvTemplate = "rwkv-world"
 // Tokens are written as Python prints their bytes, without the quotes.
 func loadRWKV(f *files, v *Vocab, opt Options) error {
 	if !isFile(f.dir, rwkvFile) {
-		return badf(rwkvFile, "no such file; the architecture has no other tokenizer")
+		return missingf(rwkvFile, "no such file; the architecture has no other tokenizer")
 	}
 	text, err := readText(f.dir, rwkvFile)
 	if err != nil {

@@ -275,7 +275,7 @@ func checkCharsMap(file string, b []byte) error {
 // readModel reads a SentencePiece model of the directory.
 func (f *files) readModel(name string) (*spmModel, error) {
 	if !isFile(f.dir, name) {
-		return nil, badf(name, "no such file; the architecture has no other tokenizer")
+		return nil, missingf(name, "no such file; the architecture has no other tokenizer")
 	}
 	data, err := f.dir.ReadFile(name)
 	if err != nil {

@@ -316,7 +316,7 @@ func loadGrok(f *files, v *Vocab, opt Options) error {
 	}
 	for _, name := range []string{jsonFile, chatJinjaFile} {
 		if !isFile(f.dir, name) {
-			return badf(name, "no such file, and no %s", spmFile)
+			return missingf(name, "no such file, and no %s", spmFile)
 		}
 	}
 	return loadGPT2(f, v, opt)

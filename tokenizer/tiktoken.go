@@ -40,7 +40,7 @@ type ranks struct {
 // readRanks reads a vocabulary.
 func (f *files) readRanks(name string) (*ranks, error) {
 	if !isFile(f.dir, name) {
-		return nil, badf(name, "no such file")
+		return nil, missingf(name, "no such file")
 	}
 	data, err := f.dir.ReadFile(name)
 	if err != nil {

@@ -341,5 +341,5 @@ func (f *files) otherKind() error {
 			}
 		}
 	}
-	return fault.Errorf(fault.With(fault.Broken, fs.ErrNotExist), "%w", badf(spmFile, "no such file, nor any other tokenizer file"))
+	return missingf(spmFile, "no such file, nor any other tokenizer file")
 }

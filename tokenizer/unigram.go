@@ -113,7 +113,7 @@ func (f *files) writeXLMRoberta(v *Vocab, opt Options, types int, prefix, remove
 // xlmRobertaJSON is xlmRoberta from tokenizer.json alone: its ids are right.
 func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
 	if f.json == nil {
-		return badf(jsonFile, "no such file, and no %s", spmBPEFile)
+		return missingf(jsonFile, "no such file, and no %s", spmBPEFile)
 	}
 	vocabulary := *f // nothing is encoded: the ids are all that counts
 	vocabulary.json = withoutMembers(f.json, "normalizer", "pre_tokenizer", "post_processor")

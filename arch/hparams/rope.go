@@ -68,8 +68,10 @@ func (c *Config) gatherRope() error {
 	}
 	set("rope_theta", theta)
 	set("rope_type", c.rope["type"])
-	_, partial := c.use("partial_rotary_factor", "rope_pct", "rope_percent")
-	set("partial_rotary_factor", partial)
+	if _, ok := c.rope["partial_rotary_factor"]; !ok || !c.defaulted["partial_rotary_factor"] {
+		_, partial := c.use("partial_rotary_factor", "rope_pct", "rope_percent")
+		set("partial_rotary_factor", partial)
+	}
 	if known {
 		set("partial_rotary_factor", defaults["partial_rotary_factor"])
 	}

@@ -27,6 +27,7 @@ var TowerKeys = []string{
 	"vision_start_token_id", "vision_end_token_id", "audio_start_token_id", "audio_end_token_id", "start_image_token_index", "end_image_token_index",
 	"image_seq_length", "ignore_index", "projector_hidden_act", "projector_bias", "multimodal_projector_bias", "vision_feature_layer",
 	"vision_feature_select_strategy", "spatial_merge_size", "scale_factor", "is_composition",
+	"image_placeholder", "video_placeholder", "media_placeholder_token_id", "use_unified_vision_chunk",
 }
 
 // BiasKeys say which weights have a bias; the tensors show it.
@@ -39,5 +40,6 @@ var (
 	PlainRopeFactor = table.Expect{Key: "factor", Values: []string{"1"}, Rope: true}
 )
 
-// AnyTimeStep is the range of time steps that is none.
-var AnyTimeStep = []string{"[0 Infinity]"}
+// AnyTimeStep is the range of time steps that is none; a limit of 1e308 is beyond
+// what float32 holds.
+var AnyTimeStep = []string{"[0 Infinity]", "[0 1e+308]"}

@@ -28,14 +28,14 @@ var MLAShapes = shape.Rules{
 // compressed: the runtime sees one key head. UncompressedMetadata is that of a
 // model with DeepSeek's experts and plain attention.
 var (
-	MLAMetadata = slices.Concat(With(CommonRows, table.Row{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)}, mlaEpsilon), mlaLead, []table.Row{
+	MLAMetadata = slices.Concat(With(CommonRows, table.Row{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)}, mlaEpsilon, mlaExpertCount), mlaLead, []table.Row{
 		{Key: "attention.kv_lora_rank", Derive: SumOf("kv_lora_rank")},
 		{Key: "attention.key_length", Derive: SumOf("kv_lora_rank", "qk_rope_head_dim")},
 		{Key: "attention.value_length", Derive: SumOf("kv_lora_rank")},
 		{Key: "attention.key_length_mla", Derive: SumOf("qk_nope_head_dim", "qk_rope_head_dim")},
 		{Key: "attention.value_length_mla", Derive: SumOf("v_head_dim")},
 	}, mlaExperts, mlaRope)
-	UncompressedMetadata = slices.Concat(With(CommonRows, mlaEpsilon), mlaLead, mlaExperts, []table.Row{
+	UncompressedMetadata = slices.Concat(With(CommonRows, mlaEpsilon, mlaExpertCount), mlaLead, mlaExperts, []table.Row{
 		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, err := c.IntOr(0, "sliding_window_size")
 			if err == nil && n == 0 {
@@ -46,7 +46,9 @@ var (
 	}, mlaRope)
 
 	mlaEpsilon = table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)}
-	mlaLead    = []table.Row{
+	// n_routed_experts counts, whatever the default of the model type is for the others
+	mlaExpertCount = table.Row{Key: "expert_count", Type: gguf.Uint32Type, From: []string{"n_routed_experts", "num_local_experts", "num_experts"}}
+	mlaLead        = []table.Row{
 		{Key: "leading_dense_block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
 			n, err := LeadingDense(c)
 			return table.Uint32Of(n, true, err)
@@ -56,7 +58,6 @@ var (
 	}
 	mlaExperts = []table.Row{
 		UintRow("expert_feed_forward_length", "moe_intermediate_size", "intermediate_size"),
-		Optional(UintRow("expert_count", "n_routed_experts")),
 		{Key: "expert_shared_count", Type: gguf.Uint32Type, From: []string{"n_shared_experts"}, Const: gguf.Uint32(0)},
 		Optional(FloatRow("expert_weights_scale", "routed_scaling_factor")),
 		{Key: "expert_weights_norm", Derive: WhenTrue("norm_topk_prob")},
@@ -87,7 +88,7 @@ var routedExperts = func() []table.TensorRow {
 
 // MLAUnused are the keys of config.json that no runtime asks for: it takes
 // mscale_all_dim for mscale, too, as published models have them.
-var MLAUnused = []string{"topk_method", "ep_size", "num_nextn_predict_layers", "qk_head_dim", "rope_scaling.mscale"}
+var MLAUnused = []string{"topk_method", "ep_size", "num_nextn_predict_layers", "qk_head_dim", "num_key_value_heads", "rope_scaling.mscale"}
 
 // MLAExpect is the arithmetic of such a model.
 var MLAExpect = []table.Expect{SiLU, Expect("moe_layer_freq", "1"), Expect("rope_interleave", "true")}

@@ -92,3 +92,46 @@ func list(t *testing.T, dirs []string) string {
 	}
 	return strings.Join(names, " ")
 }
+
+// TestConfigOnlySilent looks at configurations as models are published with them:
+// nothing in them is worth a warning, whatever the tokenizer would be.
+func TestConfigOnlySilent(t *testing.T) {
+	const sizes = `"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 96,
+		"vocab_size": 100, "rms_norm_eps": 1e-5, "max_position_embeddings": 4096, "hidden_act": "silu"`
+	const mla = `"q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16, "n_routed_experts": 4, "n_shared_experts": 1,
+		"num_experts_per_tok": 2, "moe_intermediate_size": 32, "first_k_dense_replace": 1, "moe_layer_freq": 1, "n_group": 1, "topk_group": 1, "norm_topk_prob": true,
+		"scoring_func": "sigmoid", "topk_method": "noaux_tc", "routed_scaling_factor": 2.5`
+	for name, config := range map[string]string{
+		"llama3": `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", "factor": 8.0,
+			"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 1024}, ` + sizes + `}`,
+		"qwen3_5": `{"architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5", "image_token_id": 1, "text_config": {"model_type": "qwen3_5_text",
+			"attn_output_gate": true, "output_gate_type": "swish", "full_attention_interval": 2, "layer_types": ["linear_attention", "full_attention"],
+			"linear_conv_kernel_dim": 4, "linear_key_head_dim": 16, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_value_head_dim": 16,
+			"rope_parameters": {"mrope_interleaved": true, "mrope_section": [1, 1, 0], "rope_type": "default", "rope_theta": 10000000, "partial_rotary_factor": 0.25}, ` + sizes + `}}`,
+		"kimi_k25": `{"architectures": ["KimiK25ForConditionalGeneration"], "model_type": "kimi_k25", "ignore_index": -100, "media_placeholder_token_id": 1,
+			"use_unified_vision_chunk": true, "video_placeholder": "<|video|>", "text_config": {"model_type": "kimi_k2", "rope_theta": 50000.0, ` + sizes + `, ` + mla + `}}`,
+		"glm_moe_dsa": `{"architectures": ["GlmMoeDsaForCausalLM"], "model_type": "glm_moe_dsa", "rope_parameters": {"rope_theta": 1000000, "rope_type": "default"},
+			"index_head_dim": 16, "index_n_heads": 2, "index_topk": 8, "index_share_for_mtp_iteration": true, "moe_router_dtype": "float32", "num_nextn_predict_layers": 1, ` + sizes + `, ` + mla + `}`,
+		// 1e308 is how some write the infinity that JSON does not have
+		"nemotron_h": `{"architectures": ["NemotronHForCausalLM"], "model_type": "nemotron_h", "hybrid_override_pattern": "M*M-", "conv_kernel": 4, "expand": 2,
+			"hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 96, "vocab_size": 100,
+			"layer_norm_epsilon": 1e-5, "max_position_embeddings": 4096, "mamba_head_dim": 32, "mamba_num_heads": 4, "n_groups": 2, "ssm_state_size": 16,
+			"num_nextn_predict_layers": 0, "time_step_limit": [0.0, 1e308], "time_step_rank": 4, "mlp_hidden_act": "relu2"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			code, out, err := call("--dry-run", "--config-only", dir)
+			if code != 0 || !strings.Contains(out, "no tokenizer") || !strings.Contains(out, ": tokenizer: ") {
+				t.Fatalf("exit code %d: %v, %s", code, err, out)
+			}
+			for line := range strings.Lines(out) {
+				if strings.HasPrefix(line, "warning:") && !strings.Contains(line, ": tokenizer: ") {
+					t.Error(line)
+				}
+			}
+		})
+	}
+}
