@@ -43,8 +43,6 @@ Qwen3ASRForConditionalGeneration
 Qwen3OmniMoeForConditionalGeneration
 Qwen3TTSForConditionalGeneration
 RADIOModel
-Step3p7ForConditionalGeneration
-StepVLForConditionalGeneration
 UnlimitedOCRForCausalLM
 `,
 }

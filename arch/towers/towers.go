@@ -18,7 +18,7 @@ var all = []*table.Arch{
 	gemma3, gemma4, gemma4Unified, idefics3, internVL, llama4, glm4V, glm5Next, exaone45, kimiVL, kimiK25, lfm2VL, cohere2Vision, paddleOCR, ling3VL, miniCPMV46, deepseek4V, youtuVL,
 
 	audioFlamingo3, cogVLM, d1Omni, dotsOCR, glmASR, graniteSpeech, graniteSpeechPlus, lfm2Audio, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,
-	hunyuanVL, janus, miniMaxM3, museGlimmer, phi4V,
+	hunyuanVL, janus, miniMaxM3, museGlimmer, phi4V, stepVL,
 }
 
 // All returns the tables of all towers.
