@@ -28,13 +28,13 @@ func log1p(d float32) float32 {
 	m := fma(d, t, t-1)
 	below := 2 + m
 	x := double{m, 0}.div(double{below, (2 - below) + m})
-	x2 := x.hi * x.hi
+	x2 := float32(x.hi * x.hi)
 	u := float32(0.3027294874)
 	u = fma(u, x2, 0.3996108174)
 	u = fma(u, x2, 0.6666694880)
 	s := double{0.69314718246459960938, -1.904654323148236017e-09}.mulFloat(float32(e))
 	s = s.addQuick(double{x.hi * 2, x.lo * 2})
-	y := float32(x2*x.hi) * u
+	y := float32(float32(x2*x.hi) * u)
 	r := s.hi + y
 	return r + (((s.hi - r) + y) + s.lo)
 }
