@@ -237,7 +237,7 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 }
 
 // Name returns what the model is called by the place where it is: the name of the
-// directory, links followed, or of the folder on a server; of a model of the hub, read
+// directory, links followed, or of the folder on a server (of the server, if it is the root); of a model of the hub, read
 // from there or from a snapshot in its cache, its name and the organization that it
 // belongs to.
 func (d *Dir) Name() (org, name string) {
@@ -246,7 +246,10 @@ func (d *Dir) Name() (org, name string) {
 			org, name, _ = strings.Cut(r.address.id, "/")
 			return org, name
 		}
-		return "", path.Base(r.address.base.Path)
+		if name := path.Base(r.address.base.Path); name != "/" && name != "." {
+			return "", name
+		}
+		return "", r.address.base.Hostname()
 	}
 	if h, ok := parseHub(d.real); ok && h.file == "" {
 		return h.org, h.model

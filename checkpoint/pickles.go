@@ -23,7 +23,7 @@ var pickleNames = []safetensors.Naming{
 // pickleSuffixes are those of a file of torch.save that is the only one.
 var pickleSuffixes = []string{".pt", ".pth"}
 
-// pickles opens the files of torch.save of the directory, ErrNone if there are none.
+// pickles opens the directory's files of torch.save; without any the error is ErrNone.
 // names are all files, sorted.
 func (d *Dir) pickles(names []string) (Store, error) {
 	for _, n := range pickleNames {

@@ -348,7 +348,7 @@ func (j *Job) open(config *hparams.View, opt Options) error {
 	return err
 }
 
-// expect tells stores that read ahead in which order the weights will be read.
+// expect gives stores that read ahead the order in which the weights will be read.
 func (j *Job) expect() {
 	for _, store := range j.stores {
 		if store, ok := store.(checkpoint.Expecter); ok {
@@ -505,7 +505,7 @@ func (j *Job) remote() bool { return checkpoint.IsRemote(j.Dir) }
 // model has the names of its shards instead: see Outputs.
 func (j *Job) Output(out string) (string, error) {
 	if out == "" && j.remote() {
-		out = j.name() + "-{ftype}.gguf"
+		out = gguf.SafeName(j.name(), "-{ftype}.gguf")
 		if id, _ := j.files.HubID(); id != "" {
 			out = strings.ReplaceAll(id, "/", "-") + "-{ftype}.gguf"
 		}

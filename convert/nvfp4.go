@@ -192,7 +192,7 @@ func single(list []float32) float32 {
 	return list[0]
 }
 
-// one reports whether a list stands for one: the reference's rule for a tensor alone.
+// one reports whether a list means the number one: the reference's rule for a tensor alone.
 func one(list []float32) bool {
 	return len(list) == 0 || len(list) == 1 && math.Abs(float64(list[0])-1) < 1e-6
 }

@@ -29,7 +29,7 @@ var MTPNames = func() (list []table.Rename) {
 var QwenNextN = &table.NextN{Layers: QwenMTP, Prefixes: []string{"mtp.", "model.mtp."}}
 
 // QwenMTP is the number of layers that predict further tokens. Where the
-// config does not say it, the tensors do. There are none if the user wants none.
+// config does not say it, the tensors do. It is 0 if the user has left them out.
 func QwenMTP(c *hparams.View) (int64, error) {
 	n, _, err := c.Int("mtp_num_hidden_layers")
 	if err == nil && (n < 0 || n > hparams.MaxBlocks) {

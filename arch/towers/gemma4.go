@@ -330,7 +330,7 @@ var channelsFirst = &table.Transform{Name: "channels-first", Forward: func(l tab
 	return byChannel(s, side)
 }}
 
-// eachAxis takes embeddings of both axes apart that are stored position by position.
+// eachAxis separates the embeddings of two axes, which are stored position by position.
 var eachAxis = &table.Transform{Name: "axes-first", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
 	if len(ne) != 3 {

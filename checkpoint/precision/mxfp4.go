@@ -46,7 +46,7 @@ func nvfp4(parts []*Tensor, _ Settings) (rows.Source, error) {
 
 // Factors returns what the numbers in the blocks of an NVFP4 weight and its inputs are
 // to be multiplied with, one number or one for each expert of a tensor that holds
-// several; nil stands for one. ok is false for other weights.
+// several; nil means one. ok is false for other weights.
 func (w *Weight) Factors() (weight, input []float32, ok bool, err error) {
 	if w.scheme == nil || w.scheme.name != "nvfp4" {
 		return nil, nil, false, nil

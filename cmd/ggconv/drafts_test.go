@@ -61,7 +61,7 @@ func TestDraftFiles(t *testing.T) {
 	}
 }
 
-// TestDraftsRefused asks for drafts where there are none.
+// TestDraftsRefused asks for drafts of models that have none.
 func TestDraftsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec, set string

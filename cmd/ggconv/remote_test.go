@@ -70,7 +70,7 @@ func TestRemote(t *testing.T) {
 		"flag":     {"--remote", "org/gollama"},
 		"page":     {hub.URL + "/org/gollama"},
 		"tree":     {hub.URL + "/org/gollama/tree/main"},
-		"folder":   {hub.Host + "/"},
+		"folder":   {hubtest.Serve(t, "org/all", filepath.Dir(gollama)).Host + "/gollama/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := remote(t, hub, append(args, "--metadata", names)...)
@@ -112,6 +112,22 @@ func TestRemoteNames(t *testing.T) {
 				t.Errorf("general.name is %v, want %s", name, c.want)
 			}
 		})
+	}
+}
+
+// TestRemoteRoot checks that the root of a server gives a file in the current directory.
+func TestRemoteRoot(t *testing.T) {
+	folder, err := filepath.Abs(gollama)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := hubtest.Serve(t, "org/gollama", folder)
+	t.Chdir(t.TempDir())
+	if code, _, err := call("--progress", "none", hub.Host+"/"); code != 0 {
+		t.Fatal(err)
+	}
+	if files, err := filepath.Glob("127.0.0.1-*.gguf"); err != nil || len(files) != 1 {
+		t.Errorf("files %q (%v), want one that is called after the server", files, err)
 	}
 }
 

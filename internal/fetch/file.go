@@ -71,7 +71,7 @@ func (c *Client) Open(ctx context.Context, address string, fixed bool) (*File, e
 	return f, nil
 }
 
-// state returns what tells two states of a file apart: its ETag, or when it was written.
+// state returns what differs between two states of a file: its ETag, or when it was written.
 func state(resp *http.Response) string {
 	if tag := resp.Header.Get("ETag"); tag != "" {
 		return tag

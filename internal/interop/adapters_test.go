@@ -102,7 +102,7 @@ func (o *oracle) adapted(t *testing.T, s *hftest.Spec) (base, adapter, ref strin
 
 // TestAdaptersOfAll makes pairs for every linear layer of every made-up checkpoint.
 // Where the reference's classes can convert them, the file must be the same; where they
-// cannot, ggconv may. --compat reference stands for what it does wrong.
+// cannot, ggconv may. --compat reference does what it does wrong.
 func TestAdaptersOfAll(t *testing.T) {
 	o := start(t)
 	equal, refused := 0, 0
