@@ -437,6 +437,7 @@ func values32(name string, v float32, shape ...int64) *Tensor {
 // and nothing is larger than what is stored.
 func FuzzDecoders(f *testing.F) {
 	f.Add(uint8(0), []byte{64, 1, 2, 1, 2, 8}, uint16(4), []byte("bits"))
+	f.Add(uint8(0), []byte{18, 1, 2, 1, 2, 9}, uint16(124), []byte{})
 	f.Add(uint8(1), []byte{12, 64, 3, 8, 3, 64}, uint16(4), []byte{})
 	f.Add(uint8(2), []byte{10, 9, 10, 1, 2}, uint16(4), []byte{10, 0, 0, 0, 72, 0, 0, 0})
 	f.Add(uint8(3), []byte{32, 1, 2, 16}, uint16(0), []byte(`{"blocksize": 32, "dtype": "float16", "shape": [8, 8]}`))

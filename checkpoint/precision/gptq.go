@@ -158,6 +158,9 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 		return nil, err
 	}
 	g := &grouped{groups: scales.Shape[0], out: scales.Shape[1]}
+	if g.out%8 != 0 {
+		return nil, fmt.Errorf("tensor %q of shape %v, want a multiple of 8 columns: as many as a word has codes", scales.Name, scales.Shape)
+	}
 	if err := matrix(qweight, -1, g.out/8); err != nil {
 		return nil, err
 	}
