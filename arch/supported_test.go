@@ -34,7 +34,6 @@ Dots3NoteForConditionalGeneration
 Gemma3nForConditionalGeneration
 Granite4VisionForConditionalGeneration
 MiMoV2ForCausalLM
-MiniCPMV4_7ForConditionalGeneration
 NemotronH_Nano_VL_V2
 NemotronH_Omni_Reasoning_V3
 PocketTTSModel

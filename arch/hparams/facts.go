@@ -38,8 +38,8 @@ type Facts struct {
 	Reranker bool
 	// Target is the configuration of the model that a draft is for; nil for none.
 	Target *View
-	// Tokens are the ids of "yes" and "no" for a reranker, and of ImageBreak, as far as
-	// the tokenizer's files have them.
+	// Tokens are the ids of "yes" and "no" for a reranker, of ImageBreak or of TileMarks,
+	// as far as the tokenizer's files have them.
 	Tokens map[string]int64
 	// Processor is how pictures and sound are prepared for a tower.
 	Processor Object
@@ -59,6 +59,7 @@ const (
 	SuppressFiles           // of Facts.Suppress
 	ProcessorFiles          // of Facts.Processor
 	BreakToken              // of Facts.Tokens, for ImageBreak
+	TileTokens              // of Facts.Tokens, for TileMarks
 )
 
 // readers add what the files of each source say.
@@ -73,6 +74,7 @@ var readers = [...]func(Files, *View, *Facts) error{
 
 	ProcessorFiles: readProcessor,
 	BreakToken:     readBreakToken,
+	TileTokens:     readTileTokens,
 }
 
 // Gather returns the view with the facts of sources added to those that are known.

@@ -51,7 +51,7 @@ func FuzzTower(f *testing.F) {
 		if err == nil {
 			v := c.View(Options{})
 			side := files{preprocessorFile: processor, processorFile: processor, "tokenizer_config.json": tokenizer, "tokenizer.json": tokenizer}
-			if v, err = v.Gather(side, Facts{}, []Source{ProcessorFiles, BreakToken}); err == nil {
+			if v, err = v.Gather(side, Facts{}, []Source{ProcessorFiles, BreakToken, TileTokens}); err == nil {
 				v.Processor().Floats("image_mean")
 				v.Text().Int("hidden_size")
 				v.Vision().Int("depth")

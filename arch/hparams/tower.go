@@ -1,6 +1,7 @@
 package hparams
 
 import (
+	"io/fs"
 	"maps"
 	"reflect"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"ggforge/fault"
+	"ggforge/tokenizer"
 )
 
 // The configurations of the parts of a model that see and hear.
@@ -234,5 +236,38 @@ func readBreakToken(files Files, _ *View, f *Facts) error {
 			f.Tokens = map[string]int64{ImageBreak: t.ID}
 		}
 	}
+	return nil
+}
+
+// TileMarks are what MiniCPM-V 4.7 has between the parts of a picture, in the order of
+// the rows that a file has of them. Source: MiniCPMV4_7VisionModel of the reference.
+var TileMarks = []string{"</image>", "<slice>", "</slice>", "\n"}
+
+// readTileTokens encodes them: each has to be one token.
+func readTileTokens(files Files, _ *View, f *Facts) error {
+	const name = "tokenizer.json"
+	data, ok, err := readFile(files, name)
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: %w (it has the tokens between the parts of a picture)", name, fs.ErrNotExist)
+	}
+	if err != nil {
+		return err
+	}
+	encoder, err := tokenizer.NewEncoder(data)
+	if err != nil {
+		return err
+	}
+	tokens := map[string]int64{}
+	for _, mark := range TileMarks {
+		ids, err := encoder.Encode(mark, false)
+		if err == nil && len(ids) != 1 {
+			err = fault.Errorf(fault.Broken, "%s: %q is %d tokens, want one", name, mark, len(ids))
+		}
+		if err != nil {
+			return err
+		}
+		tokens[mark] = int64(ids[0])
+	}
+	f.Tokens = tokens
 	return nil
 }

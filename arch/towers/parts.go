@@ -19,6 +19,7 @@ var (
 	inVision table.In = (*hparams.View).Vision
 	inAudio  table.In = (*hparams.View).Audio
 	inProc   table.In = (*hparams.View).Processor
+	inRoot   table.In = func(c *hparams.View) hparams.Object { return c.Object }
 )
 
 // blockKeys are the keys of a number of layers.

@@ -70,6 +70,8 @@ func TestTowersRefused(t *testing.T) {
 		"deepstack":         {spec: "mm_qwen3_vl", replace: []string{"{0,1}.norm", "{0,1,2}.norm"}, code: 3, want: "has no layer for merger 2"},
 		"break token":       {spec: "mm_mistral3", files: map[string]string{"tokenizer_config.json": "{}", "tokenizer.json": "{}"}, code: 3, want: `has the token "[IMG_BREAK]"`},
 		"break beyond":      {spec: "mm_mistral3", files: map[string]string{"tokenizer_config.json": `{"added_tokens_decoder": {"5000": {"content": "[IMG_BREAK]"}}}`}, code: 3, want: "want a row for token 5000"},
+		"tile marks":        {spec: "mm_minicpmv4_7", files: map[string]string{"tokenizer.json": `{"model": {"type": "BPE", "vocab": {"<": 0, "/": 1, "image": 2, ">": 3}, "merges": []}}`}, code: 3, want: `"</image>" is`},
+		"no tile marks":     {spec: "mm_minicpmv4_7", remove: "tokenizer.json", code: 3, want: "tokenizer.json: file does not exist (it has the tokens"},
 		"other vision":      {spec: "mm_pixtral", set: `{"vision_config": {"model_type": "clip_vision_model"}}`, code: 4, want: `key "vision_config.model_type" is "clip_vision_model", want pixtral`},
 		"width of language": {spec: "mm_internvl", set: `{"llm_config": {"num_hidden_layers": 2}, "hidden_size": null}`, code: 3, want: "how wide the language model is"},
 	} {

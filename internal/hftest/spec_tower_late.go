@@ -6,6 +6,21 @@ func init() {
 	minicpm := func(pre string) map[string]string {
 		return map[string]string{"preprocessor_config.json": `{"image_processor_type": "MiniCPMV4_6ImageProcessor", ` + preSigLIP + `, "max_slice_nums": 9, "patch_size": 14, "slice_mode": true, ` + pre + `}`}
 	}
+	tensors := siglip("model.vision_tower.") + `
+		model.vision_tower.vit_merger.layer_norm1.{weight,bias}                  | w
+		model.vision_tower.vit_merger.self_attn.{q,k,v,out}_proj.weight          | w, w
+		model.vision_tower.vit_merger.self_attn.{q,k,v,out}_proj.bias            | w
+		model.vision_tower.vit_merger.pre_norm.{weight,bias}                     | 4*w
+		model.vision_tower.vit_merger.linear_1.weight                            | 96, 4*w
+		model.vision_tower.vit_merger.linear_1.bias                              | 96
+		model.vision_tower.vit_merger.linear_2.weight                            | w, 96
+		model.vision_tower.vit_merger.linear_2.bias                              | w
+		model.merger.mlp.0.pre_norm.{weight,bias}                                | 4*w
+		model.merger.mlp.0.linear_1.weight                                       | 96, 4*w
+		model.merger.mlp.0.linear_1.bias                                         | 96
+		model.merger.mlp.0.linear_2.weight                                       | 64, 96
+		model.merger.mlp.0.linear_2.bias                                         | 64
+		` + textOf("model.language_model.")
 	add(Spec{
 		Name:      "mm_minicpmv4_6",
 		Tower:     true,
@@ -14,22 +29,21 @@ func init() {
 			"model_type": "minicpmv4_6", ` + textOfType("qwen3_5_text") + `, "torch_dtype": "bfloat16",
 			"vision_config": {"attention_dropout": 0.0, "hidden_act": "gelu_pytorch_tanh", "hidden_size": 32, "image_size": 56, "intermediate_size": 64, "layer_norm_eps": 1e-06,
 				"model_type": "minicpmv4_6_vision", "num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 4, "patch_size": 14}}`,
-		Files: minicpm(`"scale_resolution": 28, "downsample_mode": "16x"`),
-		Tensors: siglip("model.vision_tower.") + `
-			model.vision_tower.vit_merger.layer_norm1.{weight,bias}                  | w
-			model.vision_tower.vit_merger.self_attn.{q,k,v,out}_proj.weight          | w, w
-			model.vision_tower.vit_merger.self_attn.{q,k,v,out}_proj.bias            | w
-			model.vision_tower.vit_merger.pre_norm.{weight,bias}                     | 4*w
-			model.vision_tower.vit_merger.linear_1.weight                            | 96, 4*w
-			model.vision_tower.vit_merger.linear_1.bias                              | 96
-			model.vision_tower.vit_merger.linear_2.weight                            | w, 96
-			model.vision_tower.vit_merger.linear_2.bias                              | w
-			model.merger.mlp.0.pre_norm.{weight,bias}                                | 4*w
-			model.merger.mlp.0.linear_1.weight                                       | 96, 4*w
-			model.merger.mlp.0.linear_1.bias                                         | 96
-			model.merger.mlp.0.linear_2.weight                                       | 64, 96
-			model.merger.mlp.0.linear_2.bias                                         | 64
-			` + textOf("model.language_model."),
+		Files:   minicpm(`"scale_resolution": 28, "downsample_mode": "16x"`),
+		Tensors: tensors,
+	})
+	add(Spec{
+		Name:        "mm_minicpmv4_7",
+		Tower:       true,
+		Tokenizer:   "bpe:qwen2",
+		AddedTokens: []string{"<image>", "</image>", "<slice>", "</slice>"},
+		Config: `{"architectures": ["MiniCPMV4_7ForConditionalGeneration"], "downsample_mode": "16x", "drop_vision_last_layer": false, "image_size": 56, "image_token_id": 1002, "insert_layer_id": 2,
+			"model_type": "minicpmv4_7", ` + textOfType("qwen3_5_text") + `, "torch_dtype": "bfloat16",
+			"vision_config": {"attention_dropout": 0.0, "hidden_act": "gelu_pytorch_tanh", "hidden_size": 32, "image_size": 56, "intermediate_size": 64, "layer_norm_eps": 1e-06,
+				"model_type": "minicpmv4_6_vision", "num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 4, "patch_size": 14}}`,
+		Files:    minicpm(`"scale_resolution": 28`),
+		Tensors:  tensors,
+		Variants: []Variant{{Name: "four", Seed: 3, Out: "bf16", DType: "F16", Set: `{"downsample_mode": "4x"}`}},
 	})
 	add(Spec{
 		Name:      "mm_deepseek_v4",

@@ -20,7 +20,7 @@ var towersLoad = map[string]string{
 	// it has to be asked for tiles, which need tokens that the language model here lacks
 	"mm_idefics3":       "GGML_ASSERT(idx >= 0) failed",
 	"mm_smolvlm":        "GGML_ASSERT(idx >= 0) failed",
-	"mm_cohere2_vision": "GGML_ASSERT(idx >= 0) failed", "mm_minicpmv4_6": "GGML_ASSERT(idx >= 0) failed",
+	"mm_cohere2_vision": "GGML_ASSERT(idx >= 0) failed", "mm_minicpmv4_6": "GGML_ASSERT(idx >= 0) failed", "mm_minicpmv4_7": "GGML_ASSERT(idx >= 0) failed",
 	"mm_step3_vl": "GGML_ASSERT(idx >= 0) failed", "mm_step3p7": "GGML_ASSERT(idx >= 0) failed",
 	// positions of pictures have axes that the language model here lacks
 	"mm_hunyuan_vl": "GGML_ASSERT(n_tokens == (size_t)image_tokens->n_tokens()) failed",
