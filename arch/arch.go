@@ -36,6 +36,8 @@ var registry = []*table.Arch{
 	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3asr, qwen3moe, qwen3next, qwen3omni, qwen3vl, qwen3vlmoe,
 	deepseek2OCR, deepseek32, deepseek4, glm4MoELite, glmDSA, hyV4, bailingMoE3, bailingMoE3VL,
 
+	openJev,
+
 	qwen35, qwen35moe, qwen4exp, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5, step35, eagle3, dflash, dspark, gemma4DSpark, museAssistant,
 
 	laguna, bamba, glm5next, kimiK3, kimiLinear, mimo2, minimax01, minimaxM3, nemotronHMoE, nemotronHPuzzle,
@@ -76,12 +78,12 @@ func LoadConfig(files hparams.Files) (*hparams.Config, error) { return LoadConfi
 // LoadConfigAs is LoadConfig for a model that is taken as one of that class,
 // whatever the file says; "" for the class that the file names.
 func LoadConfigAs(class string, files hparams.Files) (*hparams.Config, error) {
-	encoder, head, err := hparams.ReadDecider(files)
+	d, err := hparams.ReadDecision(files)
 	switch {
 	case err != nil:
 		return nil, err
-	case encoder != nil:
-		return hparams.ParseDecider(class, encoder, head, asItStands)
+	case d != nil:
+		return d.Parse(class, asItStands)
 	}
 	data, err := hparams.ReadConfig(files, hparams.ConfigFile)
 	if err != nil {
@@ -168,6 +170,13 @@ func LookupTower(class string) (*table.Arch, error) {
 
 // LoadTower is LoadConfigAs for the part of a model that sees or hears.
 func LoadTower(class string, files hparams.Files) (*hparams.Config, error) {
+	d, err := hparams.ReadDecision(files)
+	switch {
+	case err != nil:
+		return nil, err
+	case d != nil:
+		return d.ParseTower(class, towerAsItStands)
+	}
 	data, err := hparams.ReadConfig(files, hparams.ConfigFile)
 	if err != nil {
 		return nil, err
@@ -177,10 +186,12 @@ func LoadTower(class string, files hparams.Files) (*hparams.Config, error) {
 
 // ParseTower is LoadTower for the file's bytes.
 func ParseTower(class string, data []byte) (*hparams.Config, error) {
-	return hparams.ParseTower(class, data, func(class string) bool {
-		a, err := LookupTower(class)
-		return err == nil && a.RawConfig
-	})
+	return hparams.ParseTower(class, data, towerAsItStands)
+}
+
+func towerAsItStands(class string) bool {
+	a, err := LookupTower(class)
+	return err == nil && a.RawConfig
 }
 
 // TowerFor returns the table of a model's part that sees or hears.

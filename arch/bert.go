@@ -337,7 +337,7 @@ var modernBert = &table.Arch{
 // modernBertShapes: layers of a decider have no gate in ffn_up.
 var modernBertShapes = shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, 2 * n_ff | n_embd, n_ff"}}
 
-// bertDecider is a ModernBERT that decides between options, see hparams.ReadDecider.
+// bertDecider is a ModernBERT that decides between options, see hparams.ReadDecision.
 var bertDecider = &table.Arch{
 	Name:             modernBert.Name,
 	Shapes:           modernBertShapes,
@@ -359,7 +359,7 @@ var bertDecider = &table.Arch{
 			return table.Uint32Of(n, true, err)
 		}},
 		{Key: "decision.max_head_tokens", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
-			n, ok, err := c.Sub("decision").Int("head_max_len")
+			n, ok, err := c.Decision().Int("head_max_len")
 			if !ok {
 				n = 256
 			}
@@ -384,7 +384,7 @@ var bertDecider = &table.Arch{
 
 // deciderHead is the number of layers after the encoder.
 func deciderHead(c *hparams.View) (int64, error) {
-	n, err := c.Sub("decision").Require("head_layers")
+	n, err := c.Decision().Require("head_layers")
 	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
 		err = hparams.WrongType("head_layers", "a number of layers", n)
 	}

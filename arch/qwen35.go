@@ -37,7 +37,19 @@ var (
 			return nil, nil
 		}}, parts.PoolingRow, canvasRow)
 	minicpmv47MoE = ofQwen35(true, &table.Arch{BlockCount: (*hparams.View).BlockCount, Drop: dropMTP}, parts.PoolingRow, canvasRow)
+
+	// openJev decides between options by the logits of their letters.
+	openJev = ofQwen35(false, &table.Arch{Classes: []string{hparams.OpenJev}, Drop: dropMTP, Tokenizer: tokenizer.ClassOpenJev}, parts.PoolingRow, decisionType("openjev"),
+		// as helper/shim.py has them by default
+		table.Row{Key: "decision.temperature.choice", Const: gguf.Float32(0.85)},
+		table.Row{Key: "decision.temperature.score", Const: gguf.Float32(0.85)},
+		table.Row{Key: "decision.temperature.noul", Const: gguf.Float32(0.85 * 1.829074)})
 )
+
+// decisionType says how a program asks the model for decisions.
+func decisionType(name string) table.Row {
+	return table.Row{Key: "decision.type", Const: gguf.String(name)}
+}
 
 // ofQwen35 completes a table; more are rows after those that all have.
 func ofQwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
@@ -47,7 +59,9 @@ func ofQwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
 		a.Name, a.Shapes.Dims, a.Fused = "qwen35moe", parts.DeltaMoEDims, table.FusedQKV|table.FusedGateUp
 		mlp = slices.Concat(parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows)
 	}
-	a.Tokenizer = tokenizer.ClassGPT2
+	if a.Tokenizer == "" {
+		a.Tokenizer = tokenizer.ClassGPT2
+	}
 	a.RopeSections = true
 	a.NextN = parts.QwenNextN
 	a.Metadata = slices.Concat(parts.DeltaMetadata, []table.Row{parts.Qwen35Sections}, more)

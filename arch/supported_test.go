@@ -19,7 +19,6 @@ KevModel
 LevModel
 LiLiCorrDraftModel
 NimbleModel
-OpenJevModel
 PocketTTSModel
 PplxDeciderModel
 Qwen3TTSForConditionalGeneration

@@ -63,6 +63,14 @@ const (
 	ClassLaguna        Class = "laguna"       // laguna.py LagunaModel
 	ClassNone          Class = "none"         // base.py _set_vocab_none, for models without text
 	ClassD1            Class = "d1"           // lfm2.py D1Model
+	ClassOpenJev       Class = "openjev"      // qwen.py OpenJevModel
+	ClassPplxDecider   Class = "pplx-decider" // pplx_decider.py PplxDeciderModel
+	ClassVllmD3        Class = "vllm-d3"      // vllm_d3.py VllmD3Model
+	ClassClef          Class = "clef"         // clef.py ClefModel
+	ClassVllmDecision2 Class = "vllm-decision2"
+	ClassLev           Class = "lev"          // lev.py LevModel
+	ClassKev           Class = "kev"          // lev.py KevModel
+	ClassNimble        Class = "nimble"       // lev.py NimbleModel
 	ClassD1Omni        Class = "d1-omni"      // lfm2.py D1OmniModel
 	ClassDecider       Class = "decider"      // bert.py ModernBertDecisionModel
 	ClassQwen3ASR      Class = "qwen3-asr"    // qwen3vl.py Qwen3ASRTextModel

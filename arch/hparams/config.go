@@ -40,6 +40,7 @@ type Config struct {
 	parts     map[string]string // of a tower: names of the rows of modelTypes, by the prefix of a part's keys
 	defaulted map[string]bool   // keys that the file lacks and that were filled in
 	used      map[string]bool   // keys that the rest was made of
+	decision  *Decision         // nil for models that do not decide between options
 }
 
 // KnownType returns the model_type whose rules hold, "" for none.

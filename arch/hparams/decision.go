@@ -1,61 +1,151 @@
 package hparams
 
 import (
-	"errors"
-	"io/fs"
-
 	"ggforge/fault"
 	"ggforge/internal/pyjson"
 )
 
-// A ModernBERT that decides between options is a directory without a config.json:
+// Models that decide between options are known by files next to config.json, or by
+// what they have in its place:
 //
-//	encoder/config.json                          of the ModernBERT
+//	encoder/config.json                          of a ModernBERT: there is no other config.json
 //	julia_config.json or rl_agent_config.json    of the layers after it
 //	tokenizer/                                   the tokenizer's files
 //
-// Source: the loader of such directories in the reference's bert.py.
+//	helper/shim.py                               of OpenJev
+//	joint_head_config.json                       of the head of Clef
+//	decision_config.json                         of a readout of some tokens, by its format
+//
+// Source: the loaders of such directories in the reference.
 
-// Decider is the class that such a model is taken as.
-const Decider = "ModernBertDecisionModel"
+// The classes that such models are taken as.
+const (
+	Decider     = "ModernBertDecisionModel"
+	OpenJev     = "OpenJevModel"
+	Clef        = "ClefModel"
+	PplxDecider = "PplxDeciderModel"
+	VllmD3      = "VllmD3Model"
+)
 
-const encoderConfig = "encoder/" + ConfigFile
+const (
+	encoderConfig  = "encoder/" + ConfigFile
+	shimFile       = "helper/shim.py"
+	jointConfig    = "joint_head_config.json"
+	decisionConfig = "decision_config.json"
+	d3Format       = "d3-code-readout-v1"
+)
 
-// deciderConfigs are the files about the layers after the encoder; the first counts.
+// deciderConfigs are the files about the layers after a ModernBERT; the first counts.
 var deciderConfigs = []string{"julia_config.json", "rl_agent_config.json"}
 
-// ReadDecider reads the configurations of such a model; encoder is nil when the
-// directory is of another one.
-func ReadDecider(files Files) (encoder, head []byte, err error) {
+// Decision is what the files of a model that decides between options say.
+type Decision struct {
+	Class string // that the model is taken as
+
+	file     string // of the configuration, and what is in it
+	config   []byte
+	settings map[string]any // of what comes after the model, nil for none
+	from     string         // the file of settings
+}
+
+// decisions find such models; each returns nil for other ones.
+var decisions = []func(Files) (*Decision, error){
+	readModernBert,
+	besideConfig(OpenJev, readOpenJev),
+	besideConfig(Clef, readClef),
+	readReadout,
+}
+
+// ReadDecision reads the configurations of a model that decides between options; it
+// returns nil for a directory of another one.
+func ReadDecision(files Files) (*Decision, error) {
+	for _, read := range decisions {
+		if d, err := read(files); d != nil || err != nil {
+			return d, err
+		}
+	}
+	return nil, nil
+}
+
+// settingsIn returns the object in a file; nil when there is no such file.
+func settingsIn(files Files, name string) (map[string]any, error) {
+	data, ok, err := readFile(files, name)
+	if !ok {
+		return nil, err
+	}
+	return parseRoot(name, data)
+}
+
+// besideConfig completes what read finds next to config.json.
+func besideConfig(class string, read func(Files) (found bool, settings map[string]any, from string, err error)) func(Files) (*Decision, error) {
+	return func(files Files) (*Decision, error) {
+		found, settings, from, err := read(files)
+		if err != nil || !found {
+			return nil, err
+		}
+		d := &Decision{Class: class, file: ConfigFile, settings: settings, from: from}
+		d.config, err = ReadConfig(files, ConfigFile)
+		return d, err
+	}
+}
+
+func readModernBert(files Files) (*Decision, error) {
+	d := &Decision{Class: Decider, file: encoderConfig}
 	name, head, err := readDeciderHead(files)
 	if err != nil || name == "" {
-		return nil, nil, err
+		return nil, err
 	}
-	encoder, err = files.ReadFile(encoderConfig)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
+	var ok bool
+	if d.config, ok, err = readFile(files, encoderConfig); !ok {
+		return nil, err
 	}
-	return encoder, head, err
+	d.from = name
+	d.settings, err = parseRoot(name, head)
+	return d, err
 }
 
 func readDeciderHead(files Files) (name string, head []byte, err error) {
 	for _, name := range deciderConfigs {
-		head, err := files.ReadFile(name)
-		if !errors.Is(err, fs.ErrNotExist) {
+		head, ok, err := readFile(files, name)
+		if ok || err != nil {
 			return name, head, err
 		}
 	}
 	return "", nil, nil
 }
 
-// ParseDecider is ParseAs for what ReadDecider has read. The second configuration is
-// the member "decision" of the first.
-func ParseDecider(class string, encoder, head []byte, asItStands func(class string) bool) (*Config, error) {
-	c, raw, err := parse(class, encoder, asItStands, func(c *Config) (string, error) {
-		members, err := parseRoot(deciderConfigs[0]+" or "+deciderConfigs[1], head)
-		c.File, c.Raw["decision"] = encoderConfig, members
-		return Decider, err
-	})
+func readOpenJev(files Files) (found bool, _ map[string]any, _ string, err error) {
+	_, found, err = readFile(files, shimFile)
+	return found, nil, "", err
+}
+
+func readClef(files Files) (found bool, settings map[string]any, from string, err error) {
+	settings, err = settingsIn(files, jointConfig)
+	return settings != nil, settings, jointConfig, err
+}
+
+// readReadout finds the models whose output is a row of each of some tokens.
+func readReadout(files Files) (*Decision, error) {
+	settings, err := settingsIn(files, decisionConfig)
+	if err != nil || settings == nil {
+		return nil, err
+	}
+	class := ""
+	switch format, named := settings["format_id"]; {
+	case named && format == d3Format:
+		class = VllmD3
+	case !named && settings["token_ids"] != nil:
+		class = PplxDecider
+	default:
+		return nil, nil
+	}
+	return besideConfig(class, func(Files) (bool, map[string]any, string, error) { return true, settings, decisionConfig, nil })(files)
+}
+
+// Parse is ParseAs for such a model. Its settings are the member "decision" of the
+// configuration.
+func (d *Decision) Parse(class string, asItStands func(class string) bool) (*Config, error) {
+	c, raw, err := parse(class, d.config, asItStands, d.find)
 	if err == nil {
 		err = c.layOver(raw)
 	}
@@ -63,6 +153,28 @@ func ParseDecider(class string, encoder, head []byte, asItStands func(class stri
 		return nil, err
 	}
 	return c, c.gatherRope()
+}
+
+// ParseTower is ParseTower for such a model.
+func (d *Decision) ParseTower(class string, asItStands func(class string) bool) (*Config, error) {
+	return parseTower(class, d.config, asItStands, d.find)
+}
+
+func (d *Decision) find(c *Config) (string, error) {
+	c.File, c.decision = d.file, d
+	if d.settings != nil {
+		c.Raw["decision"] = d.settings
+	}
+	return d.Class, nil
+}
+
+// Decision returns the settings of a model that decides between options, with the name
+// of their file; one without members for other models.
+func (v *View) Decision() Object {
+	if v.decision == nil {
+		return Object{}
+	}
+	return Object{values: v.decision.settings, file: v.decision.from}
 }
 
 // deciderKinds are the kinds of questions in the order of the list "temperature".

@@ -23,7 +23,11 @@ const (
 // the file; the configurations in it have the defaults of their own types. class and
 // asItStands are those of ParseAs.
 func ParseTower(class string, data []byte, asItStands func(class string) bool) (*Config, error) {
-	c, raw, err := parse(class, data, asItStands, (*Config).towerClass)
+	return parseTower(class, data, asItStands, (*Config).towerClass)
+}
+
+func parseTower(class string, data []byte, asItStands func(class string) bool, find func(*Config) (string, error)) (*Config, error) {
+	c, raw, err := parse(class, data, asItStands, find)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"slices"
 	"strings"
 
 	"ggforge/arch/hparams"
@@ -35,7 +36,7 @@ func QwenMTP(c *hparams.View) (int64, error) {
 	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
 		err = hparams.WrongType("mtp_num_hidden_layers", "a number of layers", n)
 	}
-	if c.Options.NextN == hparams.NoNextN || c.Class == BareQwen35 {
+	if c.Options.NextN == hparams.NoNextN || slices.Contains(withoutMTP, c.Class) {
 		return 0, err
 	}
 	if err != nil || n > 0 {
@@ -54,3 +55,6 @@ func QwenMTP(c *hparams.View) (int64, error) {
 // BareQwen35 is the language model of Qwen 3.5 as a class of its own, which has no
 // layers that predict further tokens whatever its config says.
 const BareQwen35 = "Qwen3_5TextModel"
+
+// withoutMTP are the classes without such layers whatever their config says.
+var withoutMTP = []string{BareQwen35, hparams.OpenJev, hparams.PplxDecider, hparams.VllmD3, hparams.Clef}

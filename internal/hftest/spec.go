@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -158,8 +160,15 @@ func (s *Spec) Class() string {
 	if err != nil {
 		panic(err)
 	}
+	decision, err := hparams.ReadDecision(sideFiles{s, marshal(c)})
+	if err != nil {
+		panic(fmt.Sprintf("hftest: %s: %v", s.Name, err))
+	}
 	parse := func(data []byte) (*hparams.Config, error) { return hparams.Parse(data, nil) }
-	if s.Tower {
+	switch {
+	case decision != nil:
+		return decision.Class
+	case s.Tower:
 		parse = func(data []byte) (*hparams.Config, error) { return hparams.ParseTower("", data, nil) }
 	}
 	config, err := parse(marshal(c))
@@ -167,6 +176,22 @@ func (s *Spec) Class() string {
 		panic(fmt.Sprintf("hftest: %s: %v", s.Name, err))
 	}
 	return config.Class
+}
+
+// sideFiles are the files that say what a spec's checkpoint is.
+type sideFiles struct {
+	*Spec
+	config []byte
+}
+
+func (f sideFiles) ReadFile(name string) ([]byte, error) {
+	if name == path.Join(f.folder(hparams.ConfigFile), hparams.ConfigFile) {
+		return f.config, nil
+	}
+	if text, ok := f.Files[name]; ok {
+		return []byte(text), nil
+	}
+	return nil, fs.ErrNotExist
 }
 
 var specs []*Spec
