@@ -38,7 +38,7 @@ var registry = []*table.Arch{
 
 	openJev,
 
-	qwen35, qwen35moe, qwen4exp, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5, step35, eagle3, dflash, dspark, gemma4DSpark, museAssistant,
+	qwen35, qwen35moe, qwen4exp, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5, step35, eagle3, dflash, dspark, gemma4DSpark, v4DSpark, museAssistant,
 
 	laguna, bamba, glm5next, kimiK3, kimiLinear, mimo2, minimax01, minimaxM3, nemotronHMoE, nemotronHPuzzle,
 

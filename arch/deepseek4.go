@@ -2,6 +2,7 @@ package arch
 
 import (
 	"slices"
+	"strings"
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
@@ -21,20 +22,13 @@ import (
 var deepseek4 = &table.Arch{
 	Name:      "deepseek4",
 	Classes:   []string{"DeepseekV4ForCausalLM"},
+	DSpark:    "DeepseekV4DSparkModel",
 	Tokenizer: tokenizer.ClassGPT2,
 	MXFP4:     true,
 	NextN:     &table.NextN{Layers: v4NextN, Prefixes: []string{"mtp."}, Shared: []string{"embed.weight", "norm.weight", "head.weight"}},
 	Shapes: shape.Rules{
-		Dims: shape.Table{
-			"n_idx": "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length", "n_hc": "@hyper_connection.count",
-			"n_out": "@attention.output_group_count * @attention.output_lora_rank",
-		},
-		Tensors: shape.Table{
-			"output_hc_fn": "n_hc * n_embd, n_hc", "output_hc_base": "n_hc", "output_hc_scale": "1",
-			"hc_attn_fn": "n_hc * n_embd, n_hc * (n_hc + 2)", "hc_attn_base": "n_hc * (n_hc + 2)", "hc_attn_scale": "3",
-			"hc_ffn_fn": "n_hc * n_embd, n_hc * (n_hc + 2)", "hc_ffn_base": "n_hc * (n_hc + 2)", "hc_ffn_scale": "3",
-			"attn_kv": "n_embd, n_embd_head_k", "attn_kv_a_norm": "n_embd_head_k",
-			"attn_output_a": "n_embd_q / @attention.output_group_count, n_out", "attn_output_b": "n_out, n_embd",
+		Dims: shape.Merge(parts.V4Shapes.Dims, shape.Table{"n_idx": "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length"}),
+		Tensors: shape.Merge(parts.V4Shapes.Tensors, shape.Table{
 			// where blocks of 4 positions are compressed they overlap
 			"attn_compressor_kv": "n_embd, 2 * n_embd_head_k | n_embd, n_embd_head_k", "attn_compressor_gate": "n_embd, 2 * n_embd_head_k | n_embd, n_embd_head_k",
 			"attn_compressor_ape": "2 * n_embd_head_k, 4 | n_embd_head_k, 128", "attn_compressor_norm": "n_embd_head_k",
@@ -42,27 +36,9 @@ var deepseek4 = &table.Arch{
 			"indexer_compressor_kv": "n_embd, 2 * n_idx_head", "indexer_compressor_gate": "n_embd, 2 * n_idx_head",
 			"indexer_compressor_ape": "2 * n_idx_head, 4", "indexer_compressor_norm": "n_idx_head",
 			"ffn_gate_tid2eid": "@expert_used_count, n_vocab", "exp_probs_b_vl.bias": "n_expert",
-		},
+		}),
 	},
-	Metadata: slices.Concat(parts.CommonRows, []table.Row{
-		parts.UintRow("rope.dimension_count", "qk_rope_head_dim"),
-		parts.UintRow("attention.q_lora_rank", "q_lora_rank"),
-		parts.UintRow("attention.sliding_window", "sliding_window"),
-		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
-		parts.UintRow("expert_shared_count", "n_shared_experts"),
-		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
-		parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
-		{Key: "swiglu_clamp_exp", Derive: v4Clamp},
-		{Key: "swiglu_clamp_shexp", Derive: v4Clamp},
-	}, parts.IndexerMetadata, []table.Row{
-		parts.UintRow("attention.output_group_count", "o_groups"),
-		parts.UintRow("attention.output_lora_rank", "o_lora_rank"),
-		{Key: "attention.compress_ratios", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return parts.PerLayer(v4Ratios(c)) }},
-		parts.FloatRow("attention.compress_rope_freq_base", "compress_rope_theta"),
-		parts.UintRow("hyper_connection.count", "hc_mult"),
-		parts.UintRow("hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters"),
-		parts.FloatRow("hyper_connection.epsilon", "hc_eps"),
-		parts.UintRow("hash_layer_count", "num_hash_layers"),
+	Metadata: slices.Concat(v4Metadata(v4Blocks, v4Ratios), []table.Row{
 		{Key: "embedding_length_out", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
 			n, err := c.Require("hc_mult")
 			if err == nil && (n < 1 || n > hparams.MaxParts) {
@@ -78,20 +54,16 @@ var deepseek4 = &table.Arch{
 			return table.Uint32Of(n, n > 0, err)
 		}},
 	}),
-	Unused: []string{"topk_method", "ep_size", "expert_dtype", "compress_rates", "layer_types", "mlp_layer_types", "num_nextn_predict_layers", "o_groups", "partial_rotary_factor",
-		"rope_parameters", "rope_scaling.mscale", "rope_scaling.mscale_all_dim", "aligner_dim"},
-	Expect: []table.Expect{parts.SiLU, parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"), parts.Expect("num_key_value_heads", "1")},
+	Unused: slices.Concat(v4Unused, v4DraftKeys, []string{"num_nextn_predict_layers"}),
+	Expect: v4Expect,
 	// the first of these layers has a head of its own in place of the model's
 	Rename: []table.Rename{{Prefix: "mtp.0.hc_head_", With: "hc_head_", If: v4Alone}, {Prefix: "mtp.", With: "layers.{bid}.", Beyond: true}},
 	Drop: []table.Drop{
 		{Prefix: "aligner.", Why: table.Silent}, {Prefix: "image_", Why: table.Silent},
 		{Prefix: "layers.", Beyond: true, Why: parts.MTP},
 	},
-	Tensors: v4Typed([]table.TensorRow{
+	Tensors: v4Typed(slices.Concat([]table.TensorRow{
 		{HF: "layers.{bid}.ffn.gate.tid2eid", GGUF: "blk.{bid}.ffn_gate_tid2eid.weight", Exact: true, Kind: table.Ahead(0), Type: table.Always(gguf.TypeI32), If: v4Hashed},
-		{HF: "layers.{bid}.ffn.experts.{xid}.w1", GGUF: "blk.{bid}.ffn_gate_exps", Kind: table.Ahead(1), Experts: v4Experts},
-		{HF: "layers.{bid}.ffn.experts.{xid}.w2", GGUF: "blk.{bid}.ffn_down_exps", Kind: table.Ahead(1), Experts: v4Experts},
-		{HF: "layers.{bid}.ffn.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps", Kind: table.Ahead(1), Experts: v4Experts},
 		{HF: "layers.{bid}.{part}_proj", GGUF: "blk.{bid}.nextn.eh_proj", Parts: []string{"e", "h"}, Kind: table.Ahead(2), Type: table.Always(gguf.TypeQ8_0), If: parts.NextN,
 			Join: func(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.ConcatColumns(s) }},
 
@@ -105,23 +77,6 @@ var deepseek4 = &table.Arch{
 		{HF: "layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm", If: parts.NextN},
 		{HF: "layers.{bid}.norm", GGUF: "blk.{bid}.nextn.shared_head_norm", If: parts.NextN},
 
-		{HF: "layers.{bid}.attn_norm", GGUF: "blk.{bid}.attn_norm"},
-		{HF: "layers.{bid}.ffn_norm", GGUF: "blk.{bid}.ffn_norm"},
-		{HF: "layers.{bid}.hc_attn_fn", GGUF: "blk.{bid}.hc_attn_fn.weight", Exact: true},
-		{HF: "layers.{bid}.hc_attn_base", GGUF: "blk.{bid}.hc_attn_base.weight", Exact: true},
-		{HF: "layers.{bid}.hc_attn_scale", GGUF: "blk.{bid}.hc_attn_scale.weight", Exact: true},
-		{HF: "layers.{bid}.hc_ffn_fn", GGUF: "blk.{bid}.hc_ffn_fn.weight", Exact: true},
-		{HF: "layers.{bid}.hc_ffn_base", GGUF: "blk.{bid}.hc_ffn_base.weight", Exact: true},
-		{HF: "layers.{bid}.hc_ffn_scale", GGUF: "blk.{bid}.hc_ffn_scale.weight", Exact: true},
-
-		{HF: "layers.{bid}.attn.attn_sink", GGUF: "blk.{bid}.attn_sinks.weight", Exact: true},
-		{HF: "layers.{bid}.attn.wq_a", GGUF: "blk.{bid}.attn_q_a"},
-		{HF: "layers.{bid}.attn.q_norm", GGUF: "blk.{bid}.attn_q_a_norm"},
-		{HF: "layers.{bid}.attn.wq_b", GGUF: "blk.{bid}.attn_q_b"},
-		{HF: "layers.{bid}.attn.wkv", GGUF: "blk.{bid}.attn_kv"},
-		{HF: "layers.{bid}.attn.kv_norm", GGUF: "blk.{bid}.attn_kv_a_norm"},
-		{HF: "layers.{bid}.attn.wo_a", GGUF: "blk.{bid}.attn_output_a"},
-		{HF: "layers.{bid}.attn.wo_b", GGUF: "blk.{bid}.attn_output_b"},
 		{HF: "layers.{bid}.attn.compressor.ape", GGUF: "blk.{bid}.attn_compressor_ape.weight", Exact: true, If: v4Compressed},
 		{HF: "layers.{bid}.attn.compressor.wkv", GGUF: "blk.{bid}.attn_compressor_kv", If: v4Compressed},
 		{HF: "layers.{bid}.attn.compressor.wgate", GGUF: "blk.{bid}.attn_compressor_gate", If: v4Compressed},
@@ -133,15 +88,171 @@ var deepseek4 = &table.Arch{
 		{HF: "layers.{bid}.attn.indexer.compressor.wgate", GGUF: "blk.{bid}.indexer_compressor_gate", If: v4Indexed},
 		{HF: "layers.{bid}.attn.indexer.compressor.norm", GGUF: "blk.{bid}.indexer_compressor_norm", If: v4Indexed},
 
-		{HF: "layers.{bid}.ffn.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
 		{HF: "layers.{bid}.ffn.gate.bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true, If: parts.Not(v4Hashed)},
 		// layers with a table choose by the token, and by another bias where there is none
 		{HF: "layers.{bid}.ffn.gate.bias", Exact: true, If: v4Hashed},
 		{HF: "layers.{bid}.ffn.gate.bias_vl", GGUF: "blk.{bid}.exp_probs_b_vl.bias", Exact: true, Optional: true},
-		{HF: "layers.{bid}.ffn.shared_experts.w1", GGUF: "blk.{bid}.ffn_gate_shexp"},
-		{HF: "layers.{bid}.ffn.shared_experts.w2", GGUF: "blk.{bid}.ffn_down_shexp"},
-		{HF: "layers.{bid}.ffn.shared_experts.w3", GGUF: "blk.{bid}.ffn_up_shexp"},
+	}, v4Layer("layers.{bid}."))),
+}
+
+// v4DSpark is what DeepSeek V4 drafts blocks of tokens with: layers like its own that
+// compress nothing, under the names of those that predict further tokens, in most
+// checkpoints next to the model's. The vocabulary, the embedding and the output are the model's. Source: the
+// DSpark class of the reference's converter.
+var v4DSpark = &table.Arch{
+	Name:       "dflash",
+	Classes:    []string{"DeepseekV4DSparkModel"},
+	Draft:      true,
+	Tokenizer:  tokenizer.ClassTarget,
+	MXFP4:      true,
+	BlockCount: v4Stages,
+	Shapes:     parts.DFlashShapes,
+	Metadata: slices.Concat(parts.With(v4Metadata(v4Stages, func(c *hparams.View) ([]int64, error) {
+		n, err := v4Stages(c)
+		return make([]int64, n), err
 	}),
+		table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := v4Stages(c)
+			return table.Uint32Of(n, true, err)
+		}},
+		table.Row{Key: "hash_layer_count", Const: gguf.Uint32(0)},
+	), []table.Row{
+		{Key: "block_size", Type: gguf.Uint32Type, From: []string{"dspark_block_size"}, Required: true},
+		{Key: "target_layers", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			layers, ok, err := c.Ints("dspark_target_layer_ids")
+			if err == nil && len(layers) == 0 {
+				err = fault.Errorf(fault.Broken, "%s: key %q is missing", c.FileName(), "dspark_target_layer_ids")
+			}
+			for i := range layers {
+				layers[i]++ // the states before the layer that follows
+			}
+			return parts.PerLayer(layers, err)
+		}},
+	}),
+	Late:   []table.Row{{Key: "tokenizer.ggml.mask_token_id", Type: gguf.Uint32Type, From: []string{"dspark_noise_token_id"}, Required: true}},
+	Unused: slices.Concat(v4Unused, v4DraftKeys, []string{"num_nextn_predict_layers", "num_hash_layers", "compress_ratios"}),
+	Expect: v4Expect,
+	Rename: []table.Rename{
+		{Prefix: "mtp.{bid}.main_", With: "mtp.main_"},
+		{Prefix: "mtp.{bid}.norm.", With: "mtp.norm."},
+		{Prefix: "mtp.{bid}.hc_head_", With: "mtp.hc_head_"},
+		{Prefix: "mtp.{bid}.markov_head.", With: "mtp.markov_head."},
+		{Prefix: "mtp.{bid}.confidence_head.", With: "mtp.confidence_head."},
+	},
+	Drop: []table.Drop{
+		{Prefix: "embed.", Why: v4Model}, {Prefix: "layers.", Why: v4Model}, {Prefix: "norm.", Why: v4Model}, {Prefix: "head.", Why: v4Model}, {Prefix: "hc_head_", Why: v4Model},
+		{Prefix: "aligner.", Why: table.OtherPart}, {Prefix: "image_", Why: table.OtherPart},
+	},
+	Tensors: v4Typed(slices.Concat([]table.TensorRow{
+		{HF: "mtp.main_proj", GGUF: "fc"},
+		{HF: "mtp.main_norm", GGUF: "enc.output_norm"},
+		{HF: "mtp.norm", GGUF: "output_norm"},
+		{HF: "mtp.hc_head_fn", GGUF: "output_hc_fn.weight", Exact: true},
+		{HF: "mtp.hc_head_base", GGUF: "output_hc_base.weight", Exact: true},
+		{HF: "mtp.hc_head_scale", GGUF: "output_hc_scale.weight", Exact: true},
+		{HF: "mtp.markov_head.markov_w1", GGUF: "markov_w1"},
+		{HF: "mtp.markov_head.markov_w2", GGUF: "markov_w2"},
+		{HF: "mtp.confidence_head.proj", GGUF: "conf_proj", Optional: true},
+		{HF: "mtp.{bid}.ffn.gate.bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
+		{HF: "mtp.{bid}.ffn.gate.bias_vl", Exact: true}, // for pictures, which are not drafted
+	}, v4Layer("mtp.{bid}."))),
+}
+
+// v4Model is why tensors of the model are left out of the file of its drafts.
+const v4Model = "of the model that the drafts are for"
+
+// v4Stages is the number of layers of the drafts, by the names of their tensors; 1 where
+// these are not known.
+func v4Stages(c *hparams.View) (int64, error) {
+	if c.Facts.Tensors == nil {
+		return 1, nil
+	}
+	var n int64
+	for _, name := range c.Facts.Tensors {
+		rest, ok := strings.CutPrefix(name, "mtp.")
+		number, part, dot := strings.Cut(rest, ".")
+		if !ok || !dot || slices.ContainsFunc(v4Ends, func(end string) bool { return strings.HasPrefix(part, end) }) || table.Below(number, n) {
+			continue
+		}
+		if !table.Below(number, hparams.MaxBlocks) {
+			return 0, fault.Errorf(fault.Broken, "tensor %q: want the number of a layer below %d after mtp", name, hparams.MaxBlocks)
+		}
+		for !table.Below(number, n) {
+			n++
+		}
+	}
+	if n == 0 {
+		return 0, fault.Errorf(fault.Broken, "the checkpoint has no layers of drafts, whose tensors begin with mtp.")
+	}
+	return n, nil
+}
+
+// v4Ends begin the names of what the drafts have once, in one of their layers.
+var v4Ends = []string{"main_", "norm.", "hc_head_", "markov_head.", "confidence_head."}
+
+// v4Unused and v4Expect are the keys of models and of drafts, v4DraftKeys those of drafts.
+var (
+	v4Unused = []string{"topk_method", "ep_size", "expert_dtype", "compress_rates", "layer_types", "mlp_layer_types", "o_groups", "partial_rotary_factor",
+		"rope_parameters", "rope_scaling.mscale", "rope_scaling.mscale_all_dim", "aligner_dim"}
+	v4DraftKeys = []string{"dspark_block_size", "dspark_target_layer_ids", "dspark_noise_token_id", "dspark_markov_rank"}
+	v4Expect    = []table.Expect{parts.SiLU, parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"), parts.Expect("num_key_value_heads", "1")}
+)
+
+// v4Metadata is the metadata of models and drafts with as many layers as blocks says.
+func v4Metadata(blocks func(*hparams.View) (int64, error), ratios func(*hparams.View) ([]int64, error)) []table.Row {
+	return slices.Concat(parts.CommonRows, []table.Row{
+		parts.UintRow("rope.dimension_count", "qk_rope_head_dim"),
+		parts.UintRow("attention.q_lora_rank", "q_lora_rank"),
+		parts.UintRow("attention.sliding_window", "sliding_window"),
+		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
+		parts.UintRow("expert_shared_count", "n_shared_experts"),
+		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
+		parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
+		{Key: "swiglu_clamp_exp", Derive: v4Clamp(blocks)},
+		{Key: "swiglu_clamp_shexp", Derive: v4Clamp(blocks)},
+	}, parts.IndexerMetadata, []table.Row{
+		parts.UintRow("attention.output_group_count", "o_groups"),
+		parts.UintRow("attention.output_lora_rank", "o_lora_rank"),
+		{Key: "attention.compress_ratios", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return parts.PerLayer(ratios(c)) }},
+		parts.FloatRow("attention.compress_rope_freq_base", "compress_rope_theta"),
+		parts.UintRow("hyper_connection.count", "hc_mult"),
+		parts.UintRow("hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters"),
+		parts.FloatRow("hyper_connection.epsilon", "hc_eps"),
+		parts.UintRow("hash_layer_count", "num_hash_layers"),
+	})
+}
+
+// v4Layer are the rows that layers of models and of drafts have. The names in the
+// checkpoint begin with layer.
+func v4Layer(layer string) []table.TensorRow {
+	return []table.TensorRow{
+		{HF: layer + "ffn.experts.{xid}.w1", GGUF: "blk.{bid}.ffn_gate_exps", Kind: table.Ahead(1), Experts: v4Experts},
+		{HF: layer + "ffn.experts.{xid}.w2", GGUF: "blk.{bid}.ffn_down_exps", Kind: table.Ahead(1), Experts: v4Experts},
+		{HF: layer + "ffn.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps", Kind: table.Ahead(1), Experts: v4Experts},
+
+		{HF: layer + "attn_norm", GGUF: "blk.{bid}.attn_norm"},
+		{HF: layer + "ffn_norm", GGUF: "blk.{bid}.ffn_norm"},
+		{HF: layer + "hc_attn_fn", GGUF: "blk.{bid}.hc_attn_fn.weight", Exact: true},
+		{HF: layer + "hc_attn_base", GGUF: "blk.{bid}.hc_attn_base.weight", Exact: true},
+		{HF: layer + "hc_attn_scale", GGUF: "blk.{bid}.hc_attn_scale.weight", Exact: true},
+		{HF: layer + "hc_ffn_fn", GGUF: "blk.{bid}.hc_ffn_fn.weight", Exact: true},
+		{HF: layer + "hc_ffn_base", GGUF: "blk.{bid}.hc_ffn_base.weight", Exact: true},
+		{HF: layer + "hc_ffn_scale", GGUF: "blk.{bid}.hc_ffn_scale.weight", Exact: true},
+
+		{HF: layer + "attn.attn_sink", GGUF: "blk.{bid}.attn_sinks.weight", Exact: true},
+		{HF: layer + "attn.wq_a", GGUF: "blk.{bid}.attn_q_a"},
+		{HF: layer + "attn.q_norm", GGUF: "blk.{bid}.attn_q_a_norm"},
+		{HF: layer + "attn.wq_b", GGUF: "blk.{bid}.attn_q_b"},
+		{HF: layer + "attn.wkv", GGUF: "blk.{bid}.attn_kv"},
+		{HF: layer + "attn.kv_norm", GGUF: "blk.{bid}.attn_kv_a_norm"},
+		{HF: layer + "attn.wo_a", GGUF: "blk.{bid}.attn_output_a"},
+		{HF: layer + "attn.wo_b", GGUF: "blk.{bid}.attn_output_b"},
+
+		{HF: layer + "ffn.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
+		{HF: layer + "ffn.shared_experts.w1", GGUF: "blk.{bid}.ffn_gate_shexp"},
+		{HF: layer + "ffn.shared_experts.w2", GGUF: "blk.{bid}.ffn_down_shexp"},
+		{HF: layer + "ffn.shared_experts.w3", GGUF: "blk.{bid}.ffn_up_shexp"},
+	}
 }
 
 // v4Typed gives rows the type of what is stored: F32 and BF16 stay, FP8 becomes Q8_0.
@@ -214,24 +325,35 @@ func v4Ratios(c *hparams.View) ([]int64, error) {
 }
 
 // v4Clamp is where the gates of experts are cut off, in each layer.
-func v4Clamp(c *hparams.View) (v gguf.Value, ok bool, err error) {
-	limit, ok, err := c.Float("swiglu_limit")
-	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: key %q is missing", c.FileName(), "swiglu_limit")
+func v4Clamp(blocks func(*hparams.View) (int64, error)) table.Derive {
+	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		limit, ok, err := c.Float("swiglu_limit")
+		if err == nil && !ok {
+			err = fault.Errorf(fault.Broken, "%s: key %q is missing", c.FileName(), "swiglu_limit")
+		}
+		if err != nil {
+			return v, false, err
+		}
+		n, err := blocks(c)
+		if err == nil && (n < 0 || n > 2*hparams.MaxBlocks) {
+			err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+		}
+		if err != nil {
+			return v, false, err
+		}
+		return gguf.Float32s(slices.Repeat([]float32{float32(limit)}, int(n))), true, nil
 	}
-	if err != nil {
-		return v, false, err
-	}
+}
+
+// v4Blocks is the number of layers of a model.
+func v4Blocks(c *hparams.View) (int64, error) {
 	n, err := c.BlockCount()
-	if err != nil {
-		return v, false, err
-	}
-	more, err := v4NextN(c)
 	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
 		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	if err != nil {
-		return v, false, err
+		return 0, err
 	}
-	return gguf.Float32s(slices.Repeat([]float32{float32(limit)}, int(n+more))), true, nil
+	more, err := v4NextN(c)
+	return n + more, err
 }

@@ -11,7 +11,6 @@ import (
 var lacking = map[string]string{
 	"text": `
 ClefModel
-DeepseekV4DSparkModel
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
 Dots3NoteTextForCausalLM

@@ -35,7 +35,7 @@ var adapterTypes = []OutType{Auto, F32, F16, BF16, Q8_0}
 // weight that it belongs to.
 func (j *Job) prepareAdapter(ctx context.Context, opt Options) error {
 	if opt.VocabOnly || opt.ConfigOnly || opt.Split != (Split{}) || opt.FuseQKV || opt.FuseGateUp || opt.Dense || opt.Mistral || opt.EmbedTokenizer || opt.Pre != "" ||
-		opt.NextN != hparams.WithNextN || opt.Tower || len(opt.Merge) > 0 {
+		opt.NextN != hparams.WithNextN || opt.DSpark || opt.Tower || len(opt.Merge) > 0 {
 		return fault.Errorf(fault.Usage, "is a LoRA adapter: options about vocabularies, layers, towers, shards and other adapters are for models")
 	}
 	switch {

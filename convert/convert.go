@@ -63,6 +63,9 @@ type Options struct {
 	// NextN says what becomes of layers that predict further tokens: in the file with the
 	// model's, left out, or a file of their own.
 	NextN hparams.NextN
+	// DSpark converts the drafts of blocks of tokens that a checkpoint may have next to the
+	// model, instead of the model.
+	DSpark bool
 	// Tower converts the part of the model that sees or hears, which has a file of its own,
 	// instead of the language model.
 	Tower bool
@@ -164,6 +167,9 @@ func prepare(ctx context.Context, dir string, opt Options, adapters bool) (*Job,
 
 // check refuses options that contradict each other.
 func (o Options) check() error {
+	if o.DSpark && (o.NextN != hparams.WithNextN || o.Mistral) {
+		return fault.Errorf(fault.Usage, "drafts of blocks of tokens have no place for layers that predict further tokens, nor for Mistral's own format")
+	}
 	if !o.Tower {
 		return nil
 	}
@@ -171,7 +177,7 @@ func (o Options) check() error {
 		set  bool
 		what string
 	}{
-		{o.VocabOnly, "a vocabulary alone"}, {o.EmbedTokenizer, "a tokenizer"}, {o.Pre != "", "a pre-tokenizer"}, {o.Dense, "dense modules"},
+		{o.DSpark, "drafts"}, {o.VocabOnly, "a vocabulary alone"}, {o.EmbedTokenizer, "a tokenizer"}, {o.Pre != "", "a pre-tokenizer"}, {o.Dense, "dense modules"},
 		{o.NextN != hparams.WithNextN, "layers that predict further tokens"}, {o.Mistral, "Mistral's own format"},
 	} {
 		if r.set {
@@ -238,7 +244,18 @@ func (j *Job) load(opt Options) (*hparams.Config, error) {
 	if opt.Mistral {
 		return arch.LoadMistral(j.files)
 	}
-	return arch.LoadConfigAs(opt.Class, j.files)
+	config, err := arch.LoadConfigAs(opt.Class, j.files)
+	if err != nil || !opt.DSpark {
+		return config, err
+	}
+	a, err := arch.For(config.View(hparams.Options{}))
+	if err != nil {
+		return nil, err
+	}
+	if a.DSpark == "" {
+		return nil, fault.Errorf(fault.Unsupported, "%s: models of class %s have no drafts of blocks of tokens (DSpark) next to them", config.File, config.Class)
+	}
+	return arch.LoadConfigAs(a.DSpark, j.files)
 }
 
 // facts returns the view of the configuration with all that the tables ask for.
@@ -264,7 +281,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if opt.Base != "" || opt.BaseID != "" {
 		return fault.Errorf(fault.Usage, "is a model: only adapters have a base model")
 	}
-	if loaded.Named != "" {
+	if loaded.Named != "" && !opt.DSpark {
 		j.warnf("%s: is of class %s, but taken as one of class %s, as asked", loaded.File, loaded.Named, loaded.Class)
 	}
 	config := loaded.View(hparams.Options{Dense: opt.Dense, NextN: opt.NextN, Reference: opt.Reference})

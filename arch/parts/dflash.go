@@ -14,16 +14,28 @@ import (
 
 // DFlashShapes are the dimensions of all that drafts of architecture dflash have.
 var DFlashShapes = shape.Rules{
-	Dims: shape.Table{"n_conv": "2 * @conv_kernel_size * n_embd / @conv_group_size"},
-	Tensors: shape.Table{
+	Dims: shape.Merge(V4Shapes.Dims, shape.Table{"n_conv": "2 * @conv_kernel_size * n_embd / @conv_group_size"}),
+	Tensors: shape.Merge(V4Shapes.Tensors, shape.Table{
 		"fc": "?n_seen, n_embd", "output": "n_embd, ?n_draft", "d2t": "?n_draft",
 		"markov_w1": "?n_rank, ?n_markov", "markov_w2": "?n_rank, ?n_draft", "conf_proj": "?n_confidence, ?n_confident",
 		"attn_conv_base": "n_embd, @conv_kernel_size, 2", "attn_conv_proj": "n_embd, n_conv",
 		"ffn_conv_base": "n_embd, @conv_kernel_size, 2", "ffn_conv_proj": "n_embd, n_conv",
 		"layer_output_scale":   "1",
 		"selector_predecessor": "@selector_rank, n_vocab", "selector_successor": "@selector_rank, n_vocab", "selector_hidden": "n_embd, @selector_rank",
-	},
+	}),
 	Relations: []string{"@conv_group_size divides n_embd"},
+}
+
+// V4Shapes are the dimensions of layers of DeepSeek V4, which its drafts have, too.
+var V4Shapes = shape.Rules{
+	Dims: shape.Table{"n_hc": "@hyper_connection.count", "n_out": "@attention.output_group_count * @attention.output_lora_rank"},
+	Tensors: shape.Table{
+		"output_hc_fn": "n_hc * n_embd, n_hc", "output_hc_base": "n_hc", "output_hc_scale": "1",
+		"hc_attn_fn": "n_hc * n_embd, n_hc * (n_hc + 2)", "hc_attn_base": "n_hc * (n_hc + 2)", "hc_attn_scale": "3",
+		"hc_ffn_fn": "n_hc * n_embd, n_hc * (n_hc + 2)", "hc_ffn_base": "n_hc * (n_hc + 2)", "hc_ffn_scale": "3",
+		"attn_kv": "n_embd, n_embd_head_k", "attn_kv_a_norm": "n_embd_head_k",
+		"attn_output_a": "n_embd_q / @attention.output_group_count, n_out", "attn_output_b": "n_out, n_embd",
+	},
 }
 
 // DSparkClasses are the classes of drafts with a head that corrects a token by the one before.

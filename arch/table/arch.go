@@ -38,6 +38,9 @@ type Arch struct {
 	// Draft says that the model drafts for another one, whose configuration and
 	// tokenizer it needs, see hparams.Facts.
 	Draft bool
+	// DSpark is the class of the drafts of blocks of tokens that checkpoints of the model
+	// may have next to it; "" for none.
+	DSpark string
 	// Tower is for tables of what sees or hears; nil for language models.
 	Tower    *Tower
 	Early    []Row // those before general.type

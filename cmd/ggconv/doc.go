@@ -40,6 +40,7 @@
 //	                           include the dense modules that follow an embedding model
 //	--mtp                      write only the layers that predict further tokens, a file of drafts
 //	--no-nextn, --no-mtp       leave out the layers that predict further tokens
+//	--dspark                   write only the drafts of blocks of tokens that a DeepSeek V4 has
 //	--mmproj                   convert the part of the model that sees or hears instead
 //	--merge-lora ADAPTER[:SCALE]
 //	                           add the LoRA adapter in a directory to the weights; repeatable

@@ -69,10 +69,16 @@ func TestDraftsRefused(t *testing.T) {
 		code      int
 		want      string
 	}{
-		"both":        {spec: "glm4_moe", flags: []string{"--mtp", "--no-nextn"}, code: 2, want: "want one of them"},
-		"other class": {spec: "llama", flags: []string{"--mtp"}, code: 4, want: "models of class LlamaForCausalLM have no layers that predict further tokens"},
-		"dropped":     {spec: "deepseek_v3", flags: []string{"--no-mtp"}, code: 4, want: "models of class DeepseekV3ForCausalLM have no layers"},
-		"none":        {spec: "glm4_moe", set: `{"num_nextn_predict_layers": 0}`, flags: []string{"--mtp"}, code: 4, want: "the model has no layers that predict further tokens"},
+		"both":                  {spec: "glm4_moe", flags: []string{"--mtp", "--no-nextn"}, code: 2, want: "want one of them"},
+		"other class":           {spec: "llama", flags: []string{"--mtp"}, code: 4, want: "models of class LlamaForCausalLM have no layers that predict further tokens"},
+		"dropped":               {spec: "deepseek_v3", flags: []string{"--no-mtp"}, code: 4, want: "models of class DeepseekV3ForCausalLM have no layers"},
+		"none":                  {spec: "glm4_moe", set: `{"num_nextn_predict_layers": 0}`, flags: []string{"--mtp"}, code: 4, want: "the model has no layers that predict further tokens"},
+		"blocks and layers":     {spec: "deepseek-v4", flags: []string{"--dspark", "--mtp"}, code: 2, want: "--dspark converts the drafts of blocks of tokens alone"},
+		"blocks and a tower":    {spec: "deepseek-v4", flags: []string{"--dspark", "--mmproj"}, code: 2, want: "has no place for drafts"},
+		"blocks in params.json": {spec: "deepseek-v4", flags: []string{"--dspark", "--mistral-format"}, code: 2, want: "nor for Mistral's own format"},
+		"blocks of another":     {spec: "llama", flags: []string{"--dspark"}, code: 4, want: "models of class LlamaForCausalLM have no drafts of blocks of tokens (DSpark) next to them"},
+		"blocks of drafts":      {spec: "dspark-deepseek4", flags: []string{"--dspark"}, code: 4, want: "models of class DeepseekV4DSparkModel have no drafts"},
+		"no target":             {spec: "dspark-deepseek4", code: 2, want: "whose directory is needed"},
 		"no weights": {spec: "qwen3_next", set: `{"mtp_num_hidden_layers": 2}`, flags: []string{"--mtp"}, code: 3,
 			want: "tensors are missing for 7 layers:\n  model.layers.6.eh_proj.weight"},
 	} {
@@ -86,6 +92,31 @@ func TestDraftsRefused(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(dir, "out.gguf")); err == nil {
 			t.Errorf("%s: a file was written", name)
+		}
+	}
+}
+
+// TestDSparkNextToModel converts the drafts of blocks of tokens that a checkpoint has next
+// to the model, which is then the model that they are for.
+func TestDSparkNextToModel(t *testing.T) {
+	s, dir := made(t, "deepseek-v4")
+	code, _, err := convertSpec(s, dir, "--dspark", "--target-model-dir", dir)
+	if code == 0 || !strings.Contains(err.Error(), "mtp.0.e_proj") {
+		t.Errorf("layers that predict one token: exit code %d, %v; want an error that names mtp.0.e_proj", code, err)
+	}
+	s, dir = made(t, "dspark-deepseek4")
+	configure(t, dir, `{"architectures": ["DeepseekV4ForCausalLM"]}`)
+	if code, _, err := convertSpec(s, dir, "--dspark", "--target-model-dir", dir); code != 0 {
+		t.Fatalf("exit code %d, %v", code, err)
+	}
+	f, err := gguf.Open(filepath.Join(dir, "out.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for key, want := range map[string]string{"general.architecture": `"dflash"`, "dflash.block_count": "3", "dflash.target_layers": "[2, 3, 4]", "tokenizer.ggml.mask_token_id": "1003"} {
+		if v, _ := f.Metadata.Get(key); v.String() != want {
+			t.Errorf("%s is %v, want %s", key, v, want)
 		}
 	}
 }

@@ -47,7 +47,7 @@
 //
 // and these, as for ggconv: --arch, --model-name, --metadata, --pre,
 // --embed-hf-tokenizer, --fuse-qkv, --fuse-gate-up-exps, --fp8-as-q8, --mistral-format,
-// --outside-links, --merge-lora, --sentence-transformers-dense-modules, --mtp, --no-nextn, --target-model-dir,
+// --outside-links, --merge-lora, --sentence-transformers-dense-modules, --mtp, --no-nextn, --dspark, --target-model-dir,
 // --mmproj, --remote, --cache. With a file they are a usage error.
 //
 // # Run

@@ -36,6 +36,7 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "sentence-transformers-dense-modules", Category: Category, Usage: "include the dense modules that follow an embedding model"},
 		&cli.BoolFlag{Name: "mtp", Category: Category, Usage: "convert only the layers that predict further tokens, to a file of drafts: with a directory as output, mtp-NAME.gguf"},
 		&cli.BoolFlag{Name: "no-nextn", Aliases: []string{"no-mtp"}, Category: Category, Usage: "leave out the layers that predict further tokens"},
+		&cli.BoolFlag{Name: "dspark", Category: Category, Usage: "convert only the drafts of blocks of tokens (DSpark) that a DeepSeek V4 has next to it; wants --target-model-dir, which may be the same directory"},
 		&cli.BoolFlag{Name: "mmproj", Category: Category, Usage: "convert the part of the model that sees or hears instead of the language model: with a directory as output, mmproj-NAME.gguf"},
 		&cli.StringFlag{Name: "target-model-dir", Category: Category, Usage: "the model that a draft (EAGLE-3, DFlash, DSpark) is for is in `DIR`: the draft gets its tokenizer"},
 		&cli.BoolFlag{Name: "remote", Category: Category, Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count"},
@@ -46,13 +47,6 @@ func Flags() []cli.Flag {
 	for _, name := range withoutEffect {
 		list = append(list, &cli.BoolFlag{Name: name, Category: Category, Usage: "no effect; for scripts written for the reference's converter", Hidden: true})
 	}
-	for _, f := range notYet {
-		if f.value {
-			list = append(list, &cli.StringFlag{Name: f.name, Category: Category, Hidden: true})
-		} else {
-			list = append(list, &cli.BoolFlag{Name: f.name, Category: Category, Hidden: true})
-		}
-	}
 	return list
 }
 
@@ -60,21 +54,8 @@ func Flags() []cli.Flag {
 // need, or about templates of models that are converted the same without it.
 var withoutEffect = []string{"use-temp-file", "no-lazy", "disable-mistral-community-chat-template"}
 
-// notYet are flags of the reference that are refused by name.
-var notYet = []struct {
-	name  string
-	value bool // it takes one
-}{
-	{name: "dspark"},
-}
-
 // Options returns what the flags ask for, and what --compat does.
 func Options(cmd *cli.Command) (opt convert.Options, err error) {
-	for _, f := range notYet {
-		if cmd.IsSet(f.name) {
-			return opt, fault.Errorf(fault.Unsupported, "--%s is not supported yet", f.name)
-		}
-	}
 	opt = convert.Options{
 		Class:     cmd.String("arch"),
 		ModelName: cmd.String("model-name"),
@@ -85,6 +66,7 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 		FuseGateUp:     cmd.Bool("fuse-gate-up-exps"),
 		Dense:          cmd.Bool("sentence-transformers-dense-modules"),
 		Float8AsQ8:     cmd.Bool("fp8-as-q8"),
+		DSpark:         cmd.Bool("dspark"),
 		Tower:          cmd.Bool("mmproj"),
 		Mistral:        cmd.Bool("mistral-format"),
 		OutsideLinks:   cmd.Bool("outside-links"),
@@ -92,6 +74,8 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 	}
 	mtp, without := cmd.Bool("mtp"), cmd.Bool("no-nextn")
 	switch {
+	case opt.DSpark && (mtp || without):
+		return opt, fault.Errorf(fault.Usage, "--dspark converts the drafts of blocks of tokens alone: want it without --mtp and --no-nextn")
 	case mtp && without:
 		return opt, fault.Errorf(fault.Usage, "--mtp converts only what --no-nextn leaves out: want one of them")
 	case mtp:

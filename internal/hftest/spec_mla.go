@@ -237,24 +237,93 @@ func init() {
 	})
 }
 
+// What DeepSeek V4 drafts blocks of tokens with, alone and next to the model.
+func init() {
+	add(Spec{
+		Name:      "dspark-deepseek4",
+		Tokenizer: "bpe:deepseek-v3",
+		Target:    "deepseek-v4",
+		NoLoad:    draftAlone,
+		Config: `{"architectures": ["DeepseekV4DSparkModel"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": $bos, "dspark_block_size": 5, "dspark_markov_rank": 32,
+			"dspark_noise_token_id": 1003, "dspark_target_layer_ids": [1, 2, 3], "eos_token_id": $eos, "expert_dtype": "fp4",
+			"hc_eps": 1e-06, "hc_mult": 4, "hc_sinkhorn_iters": 20, "head_dim": 64, "hidden_act": "silu", "hidden_size": 256, "index_head_dim": 128, "index_n_heads": 2,
+			"index_topk": 64, "initializer_range": 0.02, "max_position_embeddings": 1048576, "model_type": "deepseek_v4", "moe_intermediate_size": 64, "n_routed_experts": 4,
+			"n_shared_experts": 1, "norm_topk_prob": true, "num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 4, "num_hash_layers": 1,
+			"num_key_value_heads": 1, "num_nextn_predict_layers": 1, "o_groups": 2, "o_lora_rank": 64, "q_lora_rank": 64, "qk_rope_head_dim": 16,
+			"quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "scale_fmt": "ue8m0", "weight_block_size": [128, 128]},
+			"rms_norm_eps": 1e-06, "rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 16, "original_max_position_embeddings": 65536, "type": "yarn"}, "rope_theta": 10000,
+			"compress_rope_theta": 160000, "routed_scaling_factor": 1.5, "scoring_func": "sqrtsoftplus", "sliding_window": 128, "swiglu_limit": 10.0, "tie_word_embeddings": false,
+			"topk_method": "noaux_tc", "torch_dtype": "bfloat16", "transformers_version": "4.57.1", "use_cache": true, "vocab_size": 1024, "compress_ratios": [0, 4, 128, 4, 0, 0, 0]}`,
+		Tensors: `
+			bid = num_hidden_layers
+			mid = 3
+			xid = n_routed_experts
+			{embed,head}.weight                   | vocab_size, hidden_size | if architectures[0] == "DeepseekV4ForCausalLM"
+			norm.weight                           | hidden_size             | if architectures[0] == "DeepseekV4ForCausalLM"
+			hc_head_base                          | hc_mult | as F32        | if architectures[0] == "DeepseekV4ForCausalLM"
+			layers.{bid}.attn_norm.weight         | hidden_size             | if architectures[0] == "DeepseekV4ForCausalLM"
+			mtp.0.main_norm.weight                | hidden_size
+			mtp.2.norm.weight                     | hidden_size
+			mtp.2.hc_head_fn                      | hc_mult, hc_mult*hidden_size | as F32
+			mtp.2.hc_head_base                    | hc_mult | as F32
+			mtp.2.hc_head_scale                   | 1 | as F32
+			mtp.2.markov_head.markov_{w1,w2}.weight | vocab_size, dspark_markov_rank
+			mtp.2.confidence_head.proj.weight     | 1, hidden_size + dspark_markov_rank
+			mtp.{mid}.ffn.gate.bias               | n_routed_experts | as F32
+			mtp.{mid}.ffn.gate.bias_vl            | n_routed_experts | as F32 | if opt(vision_n_layers)
+			` + strings.NewReplacer("$n", "mtp.0.main_proj", "$out", "hidden_size", "$in", "3*hidden_size", "$if", "1").Replace(v4FP8) +
+			v4Layer("mtp.{mid}") + strings.NewReplacer("$n", "layers.{bid}.attn.wq_a", "$out", "q_lora_rank", "$in", "hidden_size",
+			"$if", `architectures[0] == "DeepseekV4ForCausalLM"`).Replace(v4FP8),
+		Variants: []Variant{
+			{Name: "next-to-the-model", Seed: 3, Shards: 2, Out: "bf16", Flags: []string{"--dspark"}, Set: `{"architectures": ["DeepseekV4ForCausalLM"], "vision_n_layers": 1,
+				"dspark_target_layer_ids": [2], "rope_scaling": null}`},
+		},
+	})
+}
+
+// v4FP8 are matrices of DeepSeek V4 in FP8, and their scales.
+const v4FP8 = `
+	$n.weight | $out, $in | as F8_E4M3 | if $if
+	$n.scale  | floor(($out+127)/128), floor(($in+127)/128) | as F8_E8M0 | fill scales | if $if
+	`
+
+// v4Layer are the tensors of layers of DeepSeek V4 and of its drafts, whose names begin
+// with p, but for what compresses keys and values.
+func v4Layer(p string) string {
+	var b strings.Builder
+	put := func(text string, pairs ...string) {
+		b.WriteString(strings.NewReplacer(append(pairs, "$if", "1", "$p", p)...).Replace(text))
+	}
+	put(`
+		$p.{attn_norm,ffn_norm}.weight     | hidden_size
+		$p.hc_{attn,ffn}_fn                | hc_mult*(hc_mult+2), hc_mult*hidden_size | as F32
+		$p.hc_{attn,ffn}_base              | hc_mult*(hc_mult+2) | as F32
+		$p.hc_{attn,ffn}_scale             | 3 | as F32
+		$p.attn.attn_sink                  | num_attention_heads | as F32
+		$p.attn.q_norm.weight              | q_lora_rank
+		$p.attn.kv_norm.weight             | head_dim
+		$p.ffn.gate.weight                 | n_routed_experts, hidden_size
+		`)
+	for _, m := range [][3]string{
+		{"attn.wq_a", "q_lora_rank", "hidden_size"}, {"attn.wq_b", "num_attention_heads*head_dim", "q_lora_rank"}, {"attn.wkv", "head_dim", "hidden_size"},
+		{"attn.wo_a", "o_groups*o_lora_rank", "num_attention_heads*head_dim/o_groups"}, {"attn.wo_b", "hidden_size", "o_groups*o_lora_rank"},
+		{"ffn.shared_experts.w1", "moe_intermediate_size", "hidden_size"}, {"ffn.shared_experts.w2", "hidden_size", "moe_intermediate_size"},
+		{"ffn.shared_experts.w3", "moe_intermediate_size", "hidden_size"},
+	} {
+		put(v4FP8, "$n", p+"."+m[0], "$out", m[1], "$in", m[2])
+	}
+	put(`
+		$p.ffn.experts.{xid}.w{1,3}.weight | moe_intermediate_size, hidden_size/2 | as I8 | fill bytes
+		$p.ffn.experts.{xid}.w{1,3}.scale  | moe_intermediate_size, hidden_size/32 | as F8_E8M0 | fill scales
+		$p.ffn.experts.{xid}.w2.weight     | hidden_size, moe_intermediate_size/2 | as I8 | fill bytes
+		$p.ffn.experts.{xid}.w2.scale      | hidden_size, moe_intermediate_size/32 | as F8_E8M0 | fill scales
+		`)
+	return b.String()
+}
+
 // deepseekV4 are the tensors of DeepSeek V4, layer 4 of which is the draft.
 var deepseekV4 = func() string {
 	const (
-		// matrices in FP8, and their scales
-		fp8 = `
-			$n.weight | $out, $in | as F8_E4M3 | if $if
-			$n.scale  | floor(($out+127)/128), floor(($in+127)/128) | as F8_E8M0 | fill scales | if $if
-			`
-		layer = `
-			$p.{attn_norm,ffn_norm}.weight     | hidden_size | if $if
-			$p.hc_{attn,ffn}_fn                | hc_mult*(hc_mult+2), hc_mult*hidden_size | as F32 | if $if
-			$p.hc_{attn,ffn}_base              | hc_mult*(hc_mult+2) | as F32 | if $if
-			$p.hc_{attn,ffn}_scale             | 3 | as F32 | if $if
-			$p.attn.attn_sink                  | num_attention_heads | as F32 | if $if
-			$p.attn.q_norm.weight              | q_lora_rank | if $if
-			$p.attn.kv_norm.weight             | head_dim | if $if
-			$p.ffn.gate.weight                 | n_routed_experts, hidden_size | if $if
-			`
 		compressed = `
 			$p.attn.compressor.ape             | $r, $c*head_dim | as F32 | if $if
 			$p.attn.compressor.w{kv,gate}.weight | $c*head_dim, hidden_size | as BF16 | if $if
@@ -291,29 +360,14 @@ var deepseekV4 = func() string {
 		aligner.w1.weight             | hidden_size, 64 | if opt(vision_n_layers)
 		image_end                     | hidden_size | if opt(vision_n_layers)
 		`)
-	put(fp8, "$n", "mtp.{mid}.e_proj", "$out", "hidden_size", "$in", "hidden_size", "$if", "1")
-	put(fp8, "$n", "mtp.{mid}.h_proj", "$out", "hidden_size", "$in", "hidden_size", "$if", "1")
-	for _, p := range []string{"layers.{bid}", "mtp.{mid}"} {
-		put(layer, "$p", p, "$if", "1")
-		for _, m := range [][3]string{
-			{"attn.wq_a", "q_lora_rank", "hidden_size"}, {"attn.wq_b", "num_attention_heads*head_dim", "q_lora_rank"}, {"attn.wkv", "head_dim", "hidden_size"},
-			{"attn.wo_a", "o_groups*o_lora_rank", "num_attention_heads*head_dim/o_groups"}, {"attn.wo_b", "hidden_size", "o_groups*o_lora_rank"},
-			{"ffn.shared_experts.w1", "moe_intermediate_size", "hidden_size"}, {"ffn.shared_experts.w2", "hidden_size", "moe_intermediate_size"},
-			{"ffn.shared_experts.w3", "moe_intermediate_size", "hidden_size"},
-		} {
-			put(fp8, "$n", p+"."+m[0], "$out", m[1], "$in", m[2], "$if", "1")
-		}
-		put(`
-			$p.ffn.experts.{xid}.w{1,3}.weight | moe_intermediate_size, hidden_size/2 | as I8 | fill bytes
-			$p.ffn.experts.{xid}.w{1,3}.scale  | moe_intermediate_size, hidden_size/32 | as F8_E8M0 | fill scales
-			$p.ffn.experts.{xid}.w2.weight     | hidden_size, moe_intermediate_size/2 | as I8 | fill bytes
-			$p.ffn.experts.{xid}.w2.scale      | hidden_size, moe_intermediate_size/32 | as F8_E8M0 | fill scales
-			`, "$p", p)
+	for _, n := range []string{"e", "h"} {
+		put(v4FP8, "$n", "mtp.{mid}."+n+"_proj", "$out", "hidden_size", "$in", "hidden_size", "$if", "1")
 	}
+	b.WriteString(v4Layer("layers.{bid}") + v4Layer("mtp.{mid}"))
 	put(compressed, "$p", "layers.{bid}", "$if", "compress_ratios[bid] == 4", "$r", "4", "$c", "2")
 	put(compressed, "$p", "layers.{bid}", "$if", "compress_ratios[bid] == 128", "$r", "128", "$c", "1")
 	put(indexed, "$p", "layers.{bid}", "$if", "compress_ratios[bid] == 4")
-	put(fp8, "$n", "layers.{bid}.attn.indexer.wq_b", "$out", "index_n_heads*index_head_dim", "$in", "q_lora_rank", "$if", "compress_ratios[bid] == 4")
+	put(v4FP8, "$n", "layers.{bid}.attn.indexer.wq_b", "$out", "index_n_heads*index_head_dim", "$in", "q_lora_rank", "$if", "compress_ratios[bid] == 4")
 	return b.String()
 }()
 
