@@ -25,8 +25,6 @@ VllmD3Model
 VllmDecision2Model
 `,
 	"mmproj": `
-DeepseekOCR2ForCausalLM
-DeepseekOCRForCausalLM
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
 Gemma3nForConditionalGeneration
@@ -40,7 +38,6 @@ Qwen3ASRForConditionalGeneration
 Qwen3OmniMoeForConditionalGeneration
 Qwen3TTSForConditionalGeneration
 RADIOModel
-UnlimitedOCRForCausalLM
 `,
 }
 

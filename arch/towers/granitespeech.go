@@ -11,12 +11,7 @@ import (
 // Granite Speech: a conformer that is trained to spell, then a few queries that look at
 // each window of what it hears.
 
-var (
-	inEncoder   table.In = func(c *hparams.View) hparams.Object { return c.Sub("encoder_config") }
-	inProjector table.In = func(c *hparams.View) hparams.Object { return c.Sub("projector_config") }
-)
-
-var always32 = table.Always(gguf.TypeF32)
+var inEncoder table.In = func(c *hparams.View) hparams.Object { return c.Sub("encoder_config") }
 
 func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 	const l, g = "encoder.layers.{bid}.", "a.blk.{bid}."

@@ -20,6 +20,8 @@ var (
 	inAudio  table.In = (*hparams.View).Audio
 	inProc   table.In = (*hparams.View).Processor
 	inRoot   table.In = func(c *hparams.View) hparams.Object { return c.Object }
+
+	inProjector table.In = func(c *hparams.View) hparams.Object { return c.Sub("projector_config") }
 )
 
 // blockKeys are the keys of a number of layers.
@@ -115,6 +117,8 @@ func towerOf(parts ...table.In) *table.Tower { return &table.Tower{Parts: parts}
 
 // projector is the row of the projector's type.
 func projector(kind string) table.Row { return table.Row{Key: keyProjector, Const: gguf.String(kind)} }
+
+var always32 = table.Always(gguf.TypeF32)
 
 var useGELU, useSiLU = table.Row{Key: "use_gelu", Const: gguf.Bool(true)}, table.Row{Key: "use_silu", Const: gguf.Bool(true)}
 
@@ -279,3 +283,31 @@ var permuteHeads = &table.Transform{Name: "permute-rope-v", Forward: func(l tabl
 	}
 	return rows.PermuteRope(s, heads)
 }}
+
+// poolSide returns how many patches become one, in each direction, so that as many are
+// left as the processor's files say; 4 is what runtimes take when a file says nothing.
+// Sizes are those of in; patch is the size of patches where it has none, 0 for an error.
+func poolSide(in table.In, patch int64) table.Derive {
+	return func(c *hparams.View) (gguf.Value, bool, error) {
+		length, err := intOr(c.Processor(), "image_seq_length", 256)
+		if err == nil && (length < 1 || length > math.MaxInt32) {
+			err = fault.Errorf(fault.Broken, "%s: key \"image_seq_length\": %d", c.Processor().FileName(), length)
+		}
+		if err != nil {
+			return gguf.Value{}, false, err
+		}
+		size, err := in(c).Require("image_size")
+		if err != nil {
+			return gguf.Value{}, false, err
+		}
+		patch, err := intOr(in(c), "patch_size", patch)
+		if err == nil && patch < 1 {
+			err = fault.Errorf(fault.Broken, "%s: patches of %d pixels", c.FileName(), patch)
+		}
+		if err != nil {
+			return gguf.Value{}, false, err
+		}
+		n := size / patch / int64(math.Sqrt(float64(length)))
+		return table.Uint32Of(n, n > 0 && n != 4, nil)
+	}
+}

@@ -15,7 +15,7 @@ import "ggforge/arch/table"
 // all lists the tables; a class belongs to one of them.
 var all = []*table.Arch{
 	pixtral, qwen2VL, qwen25VL, qwen3VL, pplxDecider, vllmD3,
-	gemma3, gemma4, gemma4Unified, idefics3, internVL, llama4, glm4V, glm5Next, exaone45, kimiVL, kimiK25, lfm2VL, cohere2Vision, paddleOCR, ling3VL, miniCPMV46, miniCPMV47, deepseek4V, youtuVL,
+	gemma3, gemma4, gemma4Unified, idefics3, internVL, llama4, glm4V, glm5Next, exaone45, kimiVL, kimiK25, lfm2VL, cohere2Vision, paddleOCR, ling3VL, miniCPMV46, miniCPMV47, deepseek4V, deepseekOCR, deepseekOCR2, unlimitedOCR, youtuVL,
 
 	audioFlamingo3, cogVLM, d1Omni, dotsOCR, glmASR, graniteSpeech, graniteSpeechPlus, lfm2Audio, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,
 	hunyuanVL, janus, miniMaxM3, museGlimmer, phi4V, stepVL,

@@ -72,6 +72,9 @@ func TestTowersRefused(t *testing.T) {
 		"break beyond":      {spec: "mm_mistral3", files: map[string]string{"tokenizer_config.json": `{"added_tokens_decoder": {"5000": {"content": "[IMG_BREAK]"}}}`}, code: 3, want: "want a row for token 5000"},
 		"tile marks":        {spec: "mm_minicpmv4_7", files: map[string]string{"tokenizer.json": `{"model": {"type": "BPE", "vocab": {"<": 0, "/": 1, "image": 2, ">": 3}, "merges": []}}`}, code: 3, want: `"</image>" is`},
 		"no tile marks":     {spec: "mm_minicpmv4_7", remove: "tokenizer.json", code: 3, want: "tokenizer.json: file does not exist (it has the tokens"},
+		"layers by default": {spec: "mm_deepseek_ocr2", set: `{"vision_config": {"intermediate_size": 96, "image_size": 1024, "width": {"qwen2-0-5b": {"dim": 56}, "sam_vit_b": {"heads": 2, "layers": 4, "width": 32}}}}`, code: 3, want: "model.qwen2_model.model.model.layers.5.input_layernorm.weight"},
+		"other windows":     {spec: "mm_deepseek_ocr2", set: `{"vision_config": {"image_size": 1024, "width": {"qwen2-0-5b": {"dim": 56}, "sam_vit_b": {"global_attn_indexes": [1], "heads": 2, "layers": 4, "width": 32}}}}`, code: 4, want: `key "vision_config.width.sam_vit_b.global_attn_indexes" is "[1]"`},
+		"no CLIP":           {spec: "mm_deepseek_ocr", set: `{"vision_config": {"image_size": 1024, "width": {"sam_vit_b": {"heads": 2, "layers": 4, "width": 32}}}}`, code: 3, want: `has no key "vision_config.width.clip-l-14-224.layers"`},
 		"other vision":      {spec: "mm_pixtral", set: `{"vision_config": {"model_type": "clip_vision_model"}}`, code: 4, want: `key "vision_config.model_type" is "clip_vision_model", want pixtral`},
 		"width of language": {spec: "mm_internvl", set: `{"llm_config": {"num_hidden_layers": 2}, "hidden_size": null}`, code: 3, want: "how wide the language model is"},
 	} {
