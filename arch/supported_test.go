@@ -27,7 +27,6 @@ VllmDecision2Model
 	"mmproj": `
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
-Gemma3nForConditionalGeneration
 Granite4VisionForConditionalGeneration
 MiMoV2ForCausalLM
 NemotronH_Nano_VL_V2

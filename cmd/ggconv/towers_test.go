@@ -46,6 +46,34 @@ func TestTowerFiles(t *testing.T) {
 	}
 }
 
+// TestTowerScales converts Gemma 3n's, whose scales of layers get the dimensions of what
+// they multiply, unlike the reference's, and which hears in layers with norms that the
+// reference has no name for.
+func TestTowerScales(t *testing.T) {
+	for flags, want := range map[string]string{"--mmproj": "1 x 1 x 24 x 1", "--mmproj --compat reference": "24"} {
+		_, dir := made(t, "mm_gemma3n_norms")
+		out := filepath.Join(t.TempDir(), "out.gguf")
+		if code, _, err := call(append(strings.Fields(flags), "--progress", "none", "--outtype", "f16", "--outfile", out, dir)...); code != 0 {
+			t.Fatalf("%s: exit code %d, %v", flags, code, err)
+		}
+		f, err := gguf.Open(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		found := map[string]string{}
+		for _, tensor := range f.Tensors {
+			found[tensor.Name] = gguf.Shape(tensor.NE)
+		}
+		if s := found["v.blk.2.36.layer_scale.gamma"]; s != want {
+			t.Errorf("%s: scales have dimensions %q, want %q", flags, s, want)
+		}
+		if s := found["a.conv1d.1.norm.weight"]; s != "16" {
+			t.Errorf("%s: the norm has dimensions %q", flags, s)
+		}
+	}
+}
+
 // TestTowersRefused asks for what sees where it is not there, or where the file would
 // say something else.
 func TestTowersRefused(t *testing.T) {
@@ -76,6 +104,8 @@ func TestTowersRefused(t *testing.T) {
 		"other windows":     {spec: "mm_deepseek_ocr2", set: `{"vision_config": {"intermediate_size": 96, "layers": 5, "image_size": 1024, "width": {"qwen2-0-5b": {"dim": 56}, "sam_vit_b": {"global_attn_indexes": [1], "heads": 2, "layers": 4, "width": 32}}}}`, code: 4, want: `key "vision_config.width.sam_vit_b.global_attn_indexes" is "[1]"`},
 		"no CLIP":           {spec: "mm_deepseek_ocr", set: `{"vision_config": {"image_size": 1024, "width": {"sam_vit_b": {"heads": 2, "layers": 4, "width": 32}}}}`, code: 3, want: `has no key "vision_config.width.clip-l-14-224.layers"`},
 		"other vision":      {spec: "mm_pixtral", set: `{"vision_config": {"model_type": "clip_vision_model"}}`, code: 4, want: `key "vision_config.model_type" is "clip_vision_model", want pixtral`},
+		"a block less":      {spec: "mm_gemma3n", replace: []string{"model.vision_tower.timm_model.blocks.3.38.pw_exp.bn.weight | 64\n", ""}, code: 3, want: "timm_model.blocks.3.38.pw_exp.bn.weight"},
+		"another MobileNet": {spec: "mm_gemma3n", set: `{"vision_config": {"architecture": "mobilenetv5_base", "hidden_size": 64}}`, code: 4, want: `key "vision_config.architecture" is "mobilenetv5_base"`},
 		"width of language": {spec: "mm_internvl", set: `{"llm_config": {"num_hidden_layers": 2}, "hidden_size": null}`, code: 3, want: "how wide the language model is"},
 	} {
 		t.Run(name, func(t *testing.T) {
