@@ -20,7 +20,6 @@ LiLiCorrDraftModel
 NimbleModel
 PocketTTSModel
 PplxDeciderModel
-Qwen3TTSForConditionalGeneration
 VllmD3Model
 VllmDecision2Model
 `,

@@ -74,7 +74,7 @@ func double(config map[string]any) (ok bool) {
 				config[key], ok = 2*v, true
 			}
 		case map[string]any:
-			if key == "text_config" || key == "thinker_config" || key == "language_config" || key == "transformer_layer_config" {
+			if key == "text_config" || key == "thinker_config" || key == "language_config" || key == "transformer_layer_config" || key == "talker_config" {
 				ok = double(v) || ok
 			}
 		}

@@ -515,17 +515,21 @@ func (j *joined) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 // otherwise: that is how the reference, which computes in PyTorch after widening
 // what is neither, gets them.
 func Map(s Source, f func([]float32)) Source {
-	t := gguf.TypeF32
+	return &mapped{s, mappedType(s), func(x []float32, _ int64) { f(x) }}
+}
+
+// mappedType is the type of what is computed from s.
+func mappedType(s Source) gguf.Type {
 	if s.Type() == gguf.TypeF16 {
-		t = gguf.TypeF16
+		return gguf.TypeF16
 	}
-	return &mapped{s, t, f}
+	return gguf.TypeF32
 }
 
 type mapped struct {
 	Source
 	typ gguf.Type
-	f   func([]float32)
+	f   func(x []float32, first int64) // x begins with element first of all
 }
 
 func (m *mapped) Type() gguf.Type { return m.typ }
@@ -541,7 +545,7 @@ func (m *mapped) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	if err := Decode(m.Source, scratch.f32, &scratch.raw, a, b); err != nil {
 		return nil, err
 	}
-	m.f(scratch.f32)
+	m.f(scratch.f32, a*rowLen)
 	out := grow(buf, int(m.typ.RowBytes(int64(n))))
 	return out, quants.Lookup(m.typ).Quantize(out, scratch.f32, int(rowLen), nil)
 }

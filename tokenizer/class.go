@@ -78,5 +78,7 @@ const (
 	ClassKimiLinear    Class = "kimi-linear"  // kimi_linear.py KimiLinearModel
 	ClassKimiK3        Class = "kimi-k3"      // kimi_k3.py KimiK3Model
 	ClassMuseGlimmer   Class = "muse-glimmer" // muse_glimmer.py MuseGlimmerModel
+	ClassQwen3TTS      Class = "qwen3-tts"    // qwen3tts.py Qwen3TTSTalkerModel
+	ClassPocketTTS     Class = "pocket-tts"   // pockettts.py PocketTTSModel
 	ClassTarget        Class = "target"       // that of the model that a draft is for, which callers put in its place
 )

@@ -86,6 +86,8 @@ var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassDecider:       loadDecider,
 	ClassQwen3ASR:      loadQwen3ASR,
 	ClassQwen3Omni:     loadQwen3Omni,
+	ClassQwen3TTS:      loadQwen3TTS,
+	ClassPocketTTS:     loadPocketTTS,
 }
 
 // specialKinds are the kinds of special token that most rule sets look for.

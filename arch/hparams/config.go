@@ -193,7 +193,11 @@ func (c *Config) textConfig() (map[string]any, error) { return c.textConfigOf(c.
 // textConfigOf is textConfig in a configuration that may have been completed.
 func (c *Config) textConfigOf(root map[string]any) (map[string]any, error) {
 	var text map[string]any
-	for _, key := range textConfigs {
+	names := textConfigs
+	if c.Class == Qwen3TTS {
+		names = []string{"talker_config"}
+	}
+	for _, key := range names {
 		v := root[key]
 		if v == nil {
 			continue
@@ -244,6 +248,10 @@ func (c *Config) findClass() (class string, err error) {
 	}
 	return cmp.Or(inner, class), err
 }
+
+// Qwen3TTS is the class of models whose language model speaks. Others that speak have one
+// that does not, and the one that does is left out.
+const Qwen3TTS = "Qwen3TTSForConditionalGeneration"
 
 // firstClass returns the first of the classes that a configuration names, "" for none.
 func firstClass(m map[string]any) (string, error) {

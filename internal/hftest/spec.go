@@ -39,6 +39,7 @@ type Spec struct {
 	RawConfig   bool   // take config.json as it is: what transformers makes of it is not what was meant
 	NoLazy      bool   // without its lazy evaluation, in which it fails
 	NoReference string // why there is no result of the reference; "" if there is one
+	Mute        bool   // the model generates no text: to the reference's runtime, all of it is impossible
 	NoLoad      string // why the reference's runtime cannot use the file; "" if it can
 }
 

@@ -31,6 +31,7 @@ var fills = map[string]fill{
 	"inverse": func(_ int64, g float64) float64 { return 1 / (0.001 + float64(math.Abs(g)*0.01)) },        // of such scales
 	"count":   func(i int64, _ float64) float64 { return float64(i) },
 	"zero":    func(int64, float64) float64 { return 0 },
+	"whole":   func(_ int64, g float64) float64 { return math.Round(g * 2) },
 	"gaps": func(i int64, g float64) float64 { // of rows of 64 that follow 1000 others each second one is zero
 		if row := i / 64; row >= 1000 && row%2 == 1 {
 			return 0
@@ -42,8 +43,14 @@ var fills = map[string]fill{
 
 // argFills are those with arguments: n is the number of elements.
 var argFills = map[string]func(i, n int64, args []float64) float64{
-	"list":     func(i, _ int64, args []float64) float64 { return args[i] },
-	"every":    func(i, _ int64, args []float64) float64 { return math.Floor(float64(i) / args[0]) }, // the number of a run of so many
+	"list":  func(i, _ int64, args []float64) float64 { return args[i] },
+	"every": func(i, _ int64, args []float64) float64 { return math.Floor(float64(i) / args[0]) }, // the number of a run of so many
+	"diagonal": func(i, _ int64, args []float64) float64 { // of rows of that many, one in each that is not zero
+		if n := int64(args[0]); i%n != i/n%n {
+			return 0
+		}
+		return 0.5
+	},
 	"shuffled": func(i, n int64, args []float64) float64 { return math.Floor(float64(i*5%n) / args[0]) },
 }
 

@@ -1,0 +1,112 @@
+package hftest
+
+import "strings"
+
+// qwen3TTS is the configuration of a Qwen 3 TTS: a 1.7B-Base with small numbers. The
+// tensors of its parts are those of qwen3TTSTensors.
+const qwen3TTS = `{"architectures": ["Qwen3TTSForConditionalGeneration"], "assistant_token_id": 77091, "im_end_token_id": 151645, "im_start_token_id": 151644,
+	"tts_bos_token_id": 151672, "tts_eos_token_id": 151673, "tts_pad_token_id": 151671, "model_type": "qwen3_tts", "tokenizer_type": "qwen3_tts_tokenizer_12hz",
+	"tts_model_size": "1b7", "tts_model_type": "base", "speaker_encoder_config": {"enc_dim": 64, "sample_rate": 24000},
+	"talker_config": {"attention_bias": false, "attention_dropout": 0, "code_predictor_config": {"_name_or_path": "", "architectures": null, "attention_bias": false,
+			"attention_dropout": 0, "head_dim": 16, "hidden_act": "silu", "hidden_size": 32, "initializer_range": 0.02, "intermediate_size": 64,
+			"layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", "full_attention"], "max_position_embeddings": 65536, "max_window_layers": 28,
+			"model_type": "qwen3_tts_talker_code_predictor", "num_attention_heads": 4, "num_code_groups": 16, "num_hidden_layers": 5, "num_key_value_heads": 2, "rms_norm_eps": 1e-06,
+			"rope_scaling": null, "rope_theta": 1000000, "sliding_window": null, "use_cache": true, "use_sliding_window": false, "vocab_size": 64},
+		"codec_bos_id": 2149, "codec_eos_token_id": 2150, "codec_think_id": 2154,
+		"codec_language_id": {"chinese": 2055, "english": 2050, "german": 2053, "italian": 2070, "portuguese": 2071, "spanish": 2054, "japanese": 2058, "korean": 2064, "french": 2061, "russian": 2069},
+		"codec_nothink_id": 2155, "codec_pad_id": 2148, "codec_think_bos_id": 2156, "codec_think_eos_id": 2157, "spk_id": {}, "spk_is_dialect": {},
+		"head_dim": 16, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 32768,
+		"model_type": "qwen3_tts_talker", "num_attention_heads": 4, "num_code_groups": 16, "num_hidden_layers": 2, "num_key_value_heads": 2, "position_id_per_seconds": 13,
+		"rms_norm_eps": 1e-06, "rope_scaling": {"interleaved": true, "mrope_section": [4, 2, 2], "rope_type": "default", "type": "default"}, "rope_theta": 1000000,
+		"sliding_window": null, "text_hidden_size": 96, "text_vocab_size": $vocab, "use_cache": true, "use_sliding_window": false, "vocab_size": 3072},
+	"transformers_version": "4.57.3"}`
+
+const qwen3TTSTensors = `
+	tid = talker_config.num_hidden_layers
+	n   = talker_config.hidden_size
+	ff  = talker_config.intermediate_size
+	hd  = talker_config.head_dim
+	nq  = talker_config.num_attention_heads * hd
+	nk  = talker_config.num_key_value_heads * hd
+	tx  = talker_config.text_hidden_size
+	talker.codec_head.weight                                    | talker_config.vocab_size, n
+	talker.model.codec_embedding.weight                         | talker_config.vocab_size, n
+	talker.model.text_embedding.weight                          | talker_config.text_vocab_size, tx
+	talker.model.norm.weight                                    | n
+	talker.text_projection.linear_fc1.weight                    | tx, tx
+	talker.text_projection.linear_fc1.bias                      | tx
+	talker.text_projection.linear_fc2.weight                    | n, tx
+	talker.text_projection.linear_fc2.bias                      | n
+	talker.model.layers.{tid}.{input,post_attention}_layernorm.weight | n
+	talker.model.layers.{tid}.self_attn.q_proj.weight           | nq, n
+	talker.model.layers.{tid}.self_attn.{k,v}_proj.weight       | nk, n
+	talker.model.layers.{tid}.self_attn.o_proj.weight           | n, nq
+	talker.model.layers.{tid}.self_attn.{q,k}_norm.weight       | hd
+	talker.model.layers.{tid}.mlp.{gate,up}_proj.weight         | ff, n
+	talker.model.layers.{tid}.mlp.down_proj.weight              | n, ff
+	cid = talker_config.code_predictor_config.num_hidden_layers
+	xid = talker_config.num_code_groups - 1
+	m   = talker_config.code_predictor_config.hidden_size
+	mf  = talker_config.code_predictor_config.intermediate_size
+	mh  = talker_config.code_predictor_config.head_dim
+	mq  = talker_config.code_predictor_config.num_attention_heads * mh
+	mk  = talker_config.code_predictor_config.num_key_value_heads * mh
+	talker.code_predictor.lm_head.{xid}.weight                  | talker_config.code_predictor_config.vocab_size, m
+	talker.code_predictor.model.codec_embedding.{xid}.weight    | talker_config.code_predictor_config.vocab_size, n
+	talker.code_predictor.model.norm.weight                     | m
+	talker.code_predictor.small_to_mtp_projection.weight        | m, n | if m != n
+	talker.code_predictor.small_to_mtp_projection.bias          | m    | if m != n
+	talker.code_predictor.model.layers.{cid}.{input,post_attention}_layernorm.weight | m
+	talker.code_predictor.model.layers.{cid}.self_attn.q_proj.weight           | mq, m
+	talker.code_predictor.model.layers.{cid}.self_attn.{k,v}_proj.weight       | mk, m
+	talker.code_predictor.model.layers.{cid}.self_attn.o_proj.weight           | m, mq
+	talker.code_predictor.model.layers.{cid}.self_attn.{q,k}_norm.weight       | mh
+	talker.code_predictor.model.layers.{cid}.mlp.{gate,up}_proj.weight         | mf, m
+	talker.code_predictor.model.layers.{cid}.mlp.down_proj.weight              | m, mf
+	eid = 3
+	rid = 7
+	speaker_encoder.blocks.0.conv.weight                        | 32, 128, 5 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.blocks.0.conv.bias                          | 32 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.blocks.{1,2,3}.tdnn{1,2}.conv.weight        | 32, 32, 1 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.blocks.{1,2,3}.tdnn{1,2}.conv.bias          | 32 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.blocks.{1,2,3}.res2net_block.blocks.{rid}.conv.weight | 4, 4, 3 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.blocks.{1,2,3}.res2net_block.blocks.{rid}.conv.bias   | 4 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.blocks.{1,2,3}.se_block.conv1.weight        | 8, 32, 1 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.blocks.{1,2,3}.se_block.conv1.bias          | 8 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.blocks.{1,2,3}.se_block.conv2.weight        | 32, 8, 1 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.blocks.{1,2,3}.se_block.conv2.bias          | 32 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.mfa.conv.weight                             | 96, 96, 1 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.mfa.conv.bias                               | 96 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.asp.tdnn.conv.weight                        | 8, 288, 1 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.asp.tdnn.conv.bias                          | 8 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.asp.conv.weight                             | 96, 8, 1 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.asp.conv.bias                               | 96 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.fc.weight                                   | 64, 192, 1 | if opt(speaker_encoder_config.enc_dim) != 0
+	speaker_encoder.fc.bias                                     | 64 | if opt(speaker_encoder_config.enc_dim) != 0
+	`
+
+func init() {
+	// the predictor of codes of a 0.6B is as wide as the language model
+	alike := `{"talker_config": {"code_predictor_config": {"hidden_size": 64}}}`
+	// a CustomVoice has voices and no encoder of them
+	custom := `{"tts_model_type": "custom_voice", "speaker_encoder_config": null, "talker_config": {"spk_id": {"serena": 3066, "vivian": 3065, "uncle_fu": 3010, "ryan": 3061, "aiden": 2861,
+		"ono_anna": 2873, "sohee": 2864, "eric": 2875, "dylan": 2878}, "spk_is_dialect": {"serena": false, "vivian": false, "eric": "sichuan_dialect", "dylan": "beijing_dialect"}}}`
+	variants := []Variant{
+		{Name: "f16", Seed: 3, DType: "F16", Out: "f32"},
+		{Name: "bf16", Seed: 4, Shards: 2, Out: "bf16", Set: alike},
+	}
+	variants = append(variants, Variant{Name: "custom", Seed: 5, Set: custom})
+	add(Spec{Name: "qwen3_tts", Mute: true, Tokenizer: "bpe:qwen2", Config: qwen3TTS, Tensors: qwen3TTSTensors, Variants: variants})
+	// sums of such numbers are the same in any order: whole ones, then one number each
+	whole := qwen3TTSTensors
+	for _, how := range []struct{ dims, fill string }{
+		{"text_embedding.weight                          | talker_config.text_vocab_size, tx", "whole"},
+		{"linear_fc1.weight                    | tx, tx", "whole"},
+		{"linear_fc1.bias                      | tx", "whole"},
+		{"linear_fc2.weight                    | n, tx", "diagonal tx"},
+		{"linear_fc2.bias                      | n", "zero"},
+	} {
+		whole = strings.Replace(whole, how.dims+"\n", how.dims+" | fill "+how.fill+"\n", 1)
+	}
+	add(Spec{Name: "qwen3_tts_whole", Mute: true, Tokenizer: "bpe:qwen2", Config: qwen3TTS, Tensors: whole})
+}
