@@ -7,7 +7,9 @@ import (
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
+	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/rows"
 	"ggforge/tokenizer"
 )
 
@@ -44,7 +46,91 @@ var (
 		table.Row{Key: "decision.temperature.choice", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.score", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.noul", Const: gguf.Float32(0.85 * 1.829074)})
+	// pplxDecider and vllmD3 have a readout in place of the output matrix: a row for each
+	// code that an option may have.
+	pplxDecider = ofReadout(&table.Arch{
+		Classes:   []string{hparams.PplxDecider},
+		Tokenizer: tokenizer.ClassPplxDecider,
+		Expect: []table.Expect{
+			{Key: "attention_mode", In: (*hparams.View).Decision, Values: []string{"causal"}},
+			{Key: "pooling", In: (*hparams.View).Decision, Values: []string{"last"}},
+		},
+	}, decisionType("pplx-decider"))
+	// vllmD3 sees in its layers of full attention what follows.
+	vllmD3 = ofReadout(&table.Arch{
+		Classes:   []string{hparams.VllmD3},
+		Tokenizer: tokenizer.ClassVllmD3,
+	}, table.Row{Key: "decision.type", Derive: d3Type}, table.Row{Key: "attention.causal", Const: gguf.Bool(false)})
 )
+
+// ofReadout completes a table; of rows, the first comes before the temperatures and the
+// others come after them.
+func ofReadout(a *table.Arch, rows ...table.Row) *table.Arch {
+	temperature := func(c *hparams.View) (gguf.Value, bool, error) {
+		f, err := c.Decision().RequireFloat("temperature")
+		return table.Float32Of(f, true, err)
+	}
+	expect := a.Expect
+	a = ofQwen35(false, a, slices.Concat([]table.Row{parts.PoolingRow}, rows[:1], []table.Row{
+		{Key: "decision.temperature.choice", Derive: temperature},
+		{Key: "decision.temperature.score", Derive: temperature},
+		{Key: "decision.temperature.noul", Derive: temperature},
+	}, rows[1:])...)
+	a.Expect = append(a.Expect, expect...)
+	a.Unused = append([]string{"decision"}, a.Unused...)
+	a.Drop = dropMTP
+	a.Beside = []table.Beside{{File: "readout.safetensors", Prefix: "readout.", Made: true}}
+	a.Rename = append([]table.Rename{ // names of the model without its head
+		{Prefix: "embed_tokens.", With: "model.embed_tokens."},
+		{Prefix: "layers.", With: "model.layers."},
+		{Prefix: "norm.", With: "model.norm."},
+	}, a.Rename...)
+	a.Tensors = append([]table.TensorRow{{HF: "readout.weight", Exact: true, GGUF: "output.weight", Kind: table.First{}, Transform: scatterCodes}}, a.Tensors...)
+	return a
+}
+
+// scatterCodes puts the rows of a readout at the tokens that they are of, among rows of
+// zeros.
+var scatterCodes = &table.Transform{Name: "scatter-codes", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	o := l.Decision()
+	tokens, _, err := o.Ints("token_ids")
+	if err != nil {
+		return nil, err
+	}
+	n, err := l.Require("vocab_size")
+	if err != nil {
+		return nil, err
+	}
+	if ne := s.NE(); len(ne) != 2 || ne[1] != int64(len(tokens)) {
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for each of the %d tokens of \"token_ids\" of %s", gguf.Shape(ne), len(tokens), o.FileName())
+	}
+	from := make(map[int64]int64, len(tokens))
+	for i, t := range tokens {
+		if t < 0 || t >= n {
+			return nil, fault.Errorf(fault.Broken, "%s: key \"token_ids\": want numbers of %d tokens, found %d", o.FileName(), n, t)
+		}
+		if _, twice := from[t]; twice {
+			return nil, fault.Errorf(fault.Broken, "%s: key \"token_ids\": token %d is there twice", o.FileName(), t)
+		}
+		from[t] = int64(i)
+	}
+	return rows.Scatter(s, n, from)
+}}
+
+// d3Type checks what the reference knows of models of Decision 3.0.
+func d3Type(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	o := c.Decision()
+	for _, known := range [][2]string{{"prompt", "d3"}, {"attention_mode", "noncausal_full_attention"}, {"pooling", "last"}} {
+		s, _, err := o.String(known[0])
+		if err == nil && s != known[1] {
+			err = fault.Errorf(fault.Unsupported, "%s: key %q is %q, want %q", o.FileName(), known[0], s, known[1])
+		}
+		if err != nil {
+			return v, false, err
+		}
+	}
+	return gguf.String("vllm-d3"), true, nil
+}
 
 // decisionType says how a program asks the model for decisions.
 func decisionType(name string) table.Row {

@@ -19,8 +19,6 @@ LevModel
 LiLiCorrDraftModel
 NimbleModel
 PocketTTSModel
-PplxDeciderModel
-VllmD3Model
 VllmDecision2Model
 `,
 	"mmproj": `

@@ -263,7 +263,7 @@ func (r *remote) parseListing(data []byte) error {
 
 // sidePatterns are the files that say something about the weights. In folders only
 // the configurations of further modules and chat templates do.
-var sidePatterns = []string{"LICENSE*", "*.json", "*.md", "*.txt", "*.model", "*.tiktoken", "*.jinja", "*/config.json", "additional_chat_templates/*.jinja"}
+var sidePatterns = []string{"LICENSE*", "*.json", "*.md", "*.txt", "*.model", "*.tiktoken", "*.jinja", "*/config.json", "helper/shim.py", "additional_chat_templates/*.jinja"}
 
 // fetchListed fetches the side files that the hub has listed.
 func (r *remote) fetchListed(folder string) error {
@@ -284,7 +284,8 @@ var sideFiles = []string{
 	"config.json", "params.json", "generation_config.json", "README.md", "modules.json", "hf_quant_config.json", "hadamard_packing.json",
 	"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt",
 	"spiece.model", "sentencepiece.bpe.model", "rwkv_vocab_v20230424.txt", "tekken.json", "qwen.tiktoken", "hy.tiktoken", "tiktoken.model",
-	"chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json", "embedding_config.json", safetensors.IndexName,
+	"chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json", "embedding_config.json", "decision_config.json", "joint_head_config.json", "helper/shim.py",
+	safetensors.IndexName,
 }
 
 // probe asks a server that lists nothing for the files that a model may have.
@@ -436,7 +437,9 @@ func newRemoteStore(s Store, list []*safetensors.Tensor, set *fetch.Set) Store {
 func (r *remoteStore) Expect(order []*precision.Tensor) {
 	spans := make([]fetch.Span, 0, len(order))
 	for _, t := range order {
-		spans = append(spans, r.spans[t])
+		if span, ok := r.spans[t]; ok { // others are of another store
+			spans = append(spans, span)
+		}
 	}
 	r.set.Expect(spans)
 }

@@ -30,15 +30,20 @@ func (d *Dir) safetensors(consolidated bool) (Store, error) {
 
 // safetensorsFile opens one safetensors file.
 func (d *Dir) safetensorsFile(name string) (Store, error) {
-	s, err := d.openSafetensors(name)
+	f, err := d.openSafetensors(name)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*safetensors.Tensor, len(s.Tensors()))
+	return newSafetensors(listOf(f), f.Close), nil
+}
+
+// listOf returns the tensors of a file, sorted by name.
+func listOf(f *safetensors.File) []*safetensors.Tensor {
+	list := make([]*safetensors.Tensor, len(f.Tensors()))
 	for i := range list {
-		list[i] = &s.Tensors()[i]
+		list[i] = &f.Tensors()[i]
 	}
-	return newSafetensors(list, s.Close), nil
+	return list
 }
 
 func (d *Dir) openSafetensors(name string) (*safetensors.File, error) {

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -61,6 +62,17 @@ func (d *Dir) names() ([]string, error) {
 // File opens one file of weights by its name, which has slashes as in package fs.
 func (d *Dir) File(name string) (Store, error) {
 	return d.safetensorsFile(name)
+}
+
+// FileAsLaidOut is File with the tensors in the order of their data.
+func (d *Dir) FileAsLaidOut(name string) (Store, error) {
+	f, err := d.openSafetensors(name)
+	if err != nil {
+		return nil, err
+	}
+	list := listOf(f)
+	slices.SortStableFunc(list, func(a, b *safetensors.Tensor) int { return cmp.Compare(a.Offset(), b.Offset()) })
+	return newSafetensors(list, f.Close), nil
 }
 
 // Expecter is a store that reads ahead when it is told the order in which the stored

@@ -110,6 +110,7 @@ type Job struct {
 	files   *checkpoint.Dir
 	target  *checkpoint.Dir    // of the model that a draft is for
 	stores  []checkpoint.Store // of the weights, and of the dense modules'
+	made    []checkpoint.Store // those of stores that are table.Beside.Made
 	weights []precision.Weight
 	reads   []*precision.Tensor // the stored tensors in the order of the plan
 	// quantization is what config.json and hf_quant_config.json say of the weights;
@@ -362,7 +363,39 @@ func (j *Job) open(config *hparams.View, opt Options) error {
 	if j.weights, left, err = precision.Weights(store.Tensors(), j.quantization); len(left) > 0 {
 		j.warnf("%d tensors left out: scales of activations and of the cache of keys and values, such as %q", len(left), left[0].Name)
 	}
+	if err == nil && !opt.VocabOnly {
+		err = j.openBeside()
+	}
 	return err
+}
+
+// openBeside opens the files of weights next to the model's.
+func (j *Job) openBeside() error {
+	for _, b := range j.Arch.Beside {
+		store, err := j.files.FileAsLaidOut(b.File)
+		if errors.Is(err, fs.ErrNotExist) && !fault.Has(err) {
+			err = fault.Errorf(fault.Broken, "%w: %s has weights there", err, j.Arch.Classes[0])
+		}
+		if err != nil {
+			return err
+		}
+		j.stores = append(j.stores, store)
+		if b.Made {
+			j.made = append(j.made, store)
+		}
+		var list []*precision.Tensor
+		for _, t := range store.Tensors() {
+			named := *t
+			named.Name = b.Prefix + t.Name
+			list = append(list, &named)
+		}
+		weights, _, err := precision.Weights(list, hparams.Object{})
+		if err != nil {
+			return err
+		}
+		j.weights = append(j.weights, weights...)
+	}
+	return nil
 }
 
 // expect gives stores that read ahead the order in which the weights will be read.

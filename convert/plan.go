@@ -338,6 +338,9 @@ func (j *Job) guess(skipped map[string]bool) OutType {
 		}
 	}
 	for _, s := range j.stores {
+		if slices.Contains(j.made, s) {
+			continue
+		}
 		for _, t := range s.Tensors() {
 			if len(t.Shape) < 2 || without[t] {
 				continue

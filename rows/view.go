@@ -406,6 +406,30 @@ func PadRows(s Source, n int64) (Source, error) {
 	return Concat([]Source{s, &zeros{[]int64{ne[0], n - ne[1]}, s.Type()}})
 }
 
+// Scatter returns a matrix of n rows: row i is row from[i] of s, one of zeros where from
+// has none.
+func Scatter(s Source, n int64, from map[int64]int64) (Source, error) {
+	ne := s.NE()
+	if len(ne) != 2 || n < 1 {
+		return nil, fmt.Errorf("dimensions %s among %d rows, want a matrix", gguf.Shape(ne), n)
+	}
+	for to, i := range from {
+		if to < 0 || to >= n || i < 0 || i >= ne[1] {
+			return nil, fmt.Errorf("row %d of %d becomes row %d of %d", i, ne[1], to, n)
+		}
+	}
+	padded, err := PadRows(s, ne[1]+1)
+	if err != nil {
+		return nil, err
+	}
+	return Gather(padded, []int64{ne[0], n}, func(i int64) int64 {
+		if at, ok := from[i]; ok {
+			return at
+		}
+		return ne[1]
+	})
+}
+
 // zeros are rows whose bytes are 0.
 type zeros struct {
 	ne  []int64

@@ -257,6 +257,26 @@ func TestPadRows(t *testing.T) {
 	}
 }
 
+// TestScatter puts rows among rows of zeros.
+func TestScatter(t *testing.T) {
+	s := &memory{ne: []int64{2, 2}, typ: gguf.TypeF16, data: []byte{1, 0, 2, 0, 3, 0, 4, 0}}
+	p, err := Scatter(s, 5, map[int64]int64{3: 0, 0: 1})
+	if err != nil || !slices.Equal(p.NE(), []int64{2, 5}) {
+		t.Fatal(err)
+	}
+	if got := read(t, p); !slices.Equal(got, []uint16{3, 4, 0, 0, 0, 0, 1, 2, 0, 0}) {
+		t.Errorf("rows %v", got)
+	}
+	for _, from := range []map[int64]int64{{5: 0}, {-1: 0}, {0: 2}, {0: -1}} {
+		if _, err := Scatter(s, 5, from); err == nil {
+			t.Errorf("%v is taken for rows of a matrix", from)
+		}
+	}
+	if _, err := Scatter(&memory{ne: []int64{4}, typ: gguf.TypeF16}, 5, nil); err == nil {
+		t.Error("a vector is taken for a matrix")
+	}
+}
+
 // TestConcatColumns joins rows next to each other.
 func TestConcatColumns(t *testing.T) {
 	left, right := Float32s([]float32{1, 2, 3, 4}), Float32s([]float32{5, 6})

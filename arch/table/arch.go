@@ -67,6 +67,8 @@ type Arch struct {
 	// KeepAll lets the rows see names that look like parts for pictures or sound.
 	KeepAll bool
 	Extra   []ExtraTensor
+	// Beside are files of weights next to the model's.
+	Beside []Beside
 	// MuteZeros says that tokens after those of the tokenizer's model whose embedding is
 	// zero are never to be generated: their ids become Facts.Suppress.
 	MuteZeros bool
@@ -113,6 +115,16 @@ func (a *Arch) Sources() []hparams.Source {
 		list = append(list, a.Tower.Facts...)
 	}
 	return list
+}
+
+// Beside is a file of weights next to the model's, a safetensors file. Its tensors come
+// after the model's, in the order of their data.
+type Beside struct {
+	File   string
+	Prefix string // of their names, for the rows
+	// Made says that the file's tensors are no weights of the checkpoint for the reference,
+	// which makes others of them: they do not count where the output's type is theirs.
+	Made bool
 }
 
 // Body describes checkpoints of the classes that a model has inside: the names of

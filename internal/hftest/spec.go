@@ -26,6 +26,7 @@ type Spec struct {
 	DType       string            // of the weights, unless the variant has one; "" is BF16
 	Files       map[string]string // further files, by path; "" removes one of the tokenizer's
 	Folders     map[string]string // where files lie that are not in the checkpoint's directory, by patterns of their names; "" for there
+	Beside      map[string]string // tables of the tensors in safetensors files next to the model's, by their paths
 	Variants    []Variant         // besides those of Standard
 	Tower       bool              // what is converted is the part that sees or hears (--mmproj)
 	NoEdge      bool              // leave out awkward values: the reference's result depends on the CPU there

@@ -21,11 +21,14 @@ type tensor struct {
 }
 
 // tensors expands the table for a config.
-func (s *Spec) tensors(config map[string]any) ([]tensor, error) {
+func (s *Spec) tensors(config map[string]any) ([]tensor, error) { return s.table(s.Tensors, config) }
+
+// table reads a table of tensors.
+func (s *Spec) table(text string, config map[string]any) ([]tensor, error) {
 	e := &env{config: config, lets: map[string]any{}}
 	var all []tensor
 	seen := map[string]bool{}
-	for line := range strings.Lines(s.Tensors) {
+	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
 		if line = strings.TrimSpace(line); line == "" {
 			continue

@@ -50,7 +50,35 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 			return dir, err
 		}
 	}
+	for _, file := range slices.Sorted(maps.Keys(s.Beside)) {
+		table, err := s.table(s.Beside[file], config)
+		if err != nil {
+			return dir, err
+		}
+		list, byName, err := s.describe(table, v)
+		if err != nil {
+			return dir, err
+		}
+		if err := writeShard(filepath.Join(dir, file), list, byName, &filler{seed: v.Seed, edge: v.Edge, ring: v.Ring}); err != nil {
+			return dir, fmt.Errorf("hftest: %s: %w", s.Name, err)
+		}
+	}
 	return dir, s.writeTensors(dir, table, v)
+}
+
+// describe returns the tensors of a table as a file has them, and its rows by name.
+func (s *Spec) describe(table []tensor, v Variant) ([]safetensors.Tensor, map[string]tensor, error) {
+	byName := make(map[string]tensor, len(table))
+	list := make([]safetensors.Tensor, len(table))
+	for i, t := range table {
+		dtype, ok := dtypes[cmp.Or(t.dtype, v.DType)]
+		if !ok {
+			return nil, nil, fmt.Errorf("hftest: %s: unknown element type %q", s.Name, cmp.Or(t.dtype, v.DType))
+		}
+		byName[t.name] = t
+		list[i] = safetensors.Tensor{Name: t.name, DType: dtype, Shape: t.shape}
+	}
+	return list, byName, nil
 }
 
 // Arguments returns the variant's further flags for a checkpoint in dir.
@@ -98,15 +126,9 @@ func (s *Spec) Bytes(v Variant) (int64, error) {
 // writeTensors writes the weights. The tensors of a shard are neighbours in the
 // table, so that the experts and the parts of one layer meet in different shards.
 func (s *Spec) writeTensors(dir string, table []tensor, v Variant) error {
-	byName := make(map[string]tensor, len(table))
-	list := make([]safetensors.Tensor, len(table))
-	for i, t := range table {
-		dtype, ok := dtypes[cmp.Or(t.dtype, v.DType)]
-		if !ok {
-			return fmt.Errorf("hftest: %s: unknown element type %q", s.Name, cmp.Or(t.dtype, v.DType))
-		}
-		byName[t.name] = t
-		list[i] = safetensors.Tensor{Name: t.name, DType: dtype, Shape: t.shape}
+	list, byName, err := s.describe(table, v)
+	if err != nil {
+		return err
 	}
 	shards := [][]safetensors.Tensor{list}
 	if v.Shards > 1 {

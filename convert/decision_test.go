@@ -1,0 +1,90 @@
+package convert_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/convert"
+	"ggforge/fault"
+	"ggforge/internal/hftest"
+	"ggforge/safetensors"
+	"ggforge/safetensors/safetensorstest"
+)
+
+// TestDecisionDefects converts models that decide between options whose files next to
+// the model are broken: each is an error that names the file and what is wrong in it.
+func TestDecisionDefects(t *testing.T) {
+	codes := func(ids, more string) string {
+		return `{"token_ids": ` + ids + `, "temperature": 1` + more + `}`
+	}
+	const d3 = `, "format_id": "d3-code-readout-v1", "prompt": "d3", "attention_mode": "noncausal_full_attention"`
+	matrix := func(name string, shape ...int64) []safetensorstest.Tensor {
+		n := int64(2)
+		for _, d := range shape {
+			n *= d
+		}
+		return []safetensorstest.Tensor{{Name: name, DType: safetensors.BF16, Shape: shape, Data: make([]byte, n)}}
+	}
+	for name, test := range map[string]struct {
+		spec  string
+		files map[string]string // "" removes one
+		file  string            // of tensors, written anew
+		list  []safetensorstest.Tensor
+		kind  error
+		want  string // in the message
+	}{
+		"json":            {spec: "pplx_decider", files: map[string]string{"decision_config.json": `{"token_ids"`}, kind: fault.Broken, want: "decision_config.json: "},
+		"no-object":       {spec: "pplx_decider", files: map[string]string{"decision_config.json": `[1]`}, kind: fault.Broken, want: "decision_config.json: want a JSON object"},
+		"no-temperature":  {spec: "pplx_decider", files: map[string]string{"decision_config.json": `{"token_ids": [1, 2, 3, 4, 5, 6]}`}, kind: fault.Broken, want: `decision_config.json: has no key "temperature"`},
+		"temperature":     {spec: "pplx_decider", files: map[string]string{"decision_config.json": `{"token_ids": [1, 2, 3, 4, 5, 6], "temperature": "1"}`}, kind: fault.Broken, want: `decision_config.json: key "temperature": want a number`},
+		"infinite":        {spec: "pplx_decider", files: map[string]string{"decision_config.json": `{"token_ids": [1, 2, 3, 4, 5, 6], "temperature": 1e300}`}, kind: fault.Broken, want: "does not fit float32"},
+		"tokens":          {spec: "pplx_decider", files: map[string]string{"decision_config.json": codes(`"A"`, "")}, kind: fault.Broken, want: `decision_config.json: key "token_ids": want a list`},
+		"text-token":      {spec: "pplx_decider", files: map[string]string{"decision_config.json": codes(`[1, 2, "3", 4, 5, 6]`, "")}, kind: fault.Broken, want: `decision_config.json: key "token_ids[2]": want an integer`},
+		"few-tokens":      {spec: "pplx_decider", files: map[string]string{"decision_config.json": codes(`[1, 2, 3]`, "")}, kind: fault.Broken, want: `want a row for each of the 3 tokens of "token_ids" of decision_config.json`},
+		"token-twice":     {spec: "pplx_decider", files: map[string]string{"decision_config.json": codes(`[1, 2, 3, 1, 5, 6]`, "")}, kind: fault.Broken, want: `decision_config.json: key "token_ids": token 1 is there twice`},
+		"negative-token":  {spec: "pplx_decider", files: map[string]string{"decision_config.json": codes(`[1, 2, 3, -1, 5, 6]`, "")}, kind: fault.Broken, want: "want numbers of 1024 tokens, found -1"},
+		"token-beyond":    {spec: "vllm_d3", files: map[string]string{"decision_config.json": codes(`[1, 2, 3, 1024, 5, 6]`, d3+`, "pooling": "last"`)}, kind: fault.Broken, want: "want numbers of 1024 tokens, found 1024"},
+		"attention":       {spec: "pplx_decider", files: map[string]string{"decision_config.json": codes(`[1, 2, 3, 4, 5, 6]`, `, "attention_mode": "noncausal_full_attention"`)}, kind: fault.Unsupported, want: `decision_config.json: key "attention_mode" is "noncausal_full_attention"`},
+		"pooling":         {spec: "vllm_d3", files: map[string]string{"decision_config.json": codes(`[1, 2, 3, 4, 5, 6]`, d3)}, kind: fault.Unsupported, want: `decision_config.json: key "pooling" is "", want "last"`},
+		"no-readout":      {spec: "vllm_d3", files: map[string]string{"readout.safetensors": ""}, kind: fault.Broken, want: "readout.safetensors: "},
+		"readout-cut":     {spec: "pplx_decider", files: map[string]string{"readout.safetensors": "\x10\x00\x00\x00\x00\x00\x00\x00{"}, kind: fault.Broken, want: "readout.safetensors: "},
+		"readout-name":    {spec: "pplx_decider", file: "readout.safetensors", list: matrix("bias", 6, 64), kind: fault.Unsupported, want: "readout.bias"},
+		"readout-vector":  {spec: "pplx_decider", file: "readout.safetensors", list: matrix("weight", 6), kind: fault.Broken, want: "readout.safetensors: tensor \"readout.weight\": scatter-codes: dimensions 6"},
+		"readout-columns": {spec: "pplx_decider", file: "readout.safetensors", list: matrix("weight", 6, 32), kind: fault.Broken, want: "output.weight"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := hftest.Lookup(test.spec)
+			dir, err := s.Write(t.TempDir(), s.All()[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for file, text := range test.files {
+				path := filepath.Join(dir, file)
+				if text == "" {
+					err = os.Remove(path)
+				} else {
+					err = os.WriteFile(path, []byte(text), 0o666)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.file != "" {
+				if err := safetensorstest.Write(filepath.Join(dir, test.file), test.list, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			job, err := convert.Prepare(t.Context(), dir, convert.Options{Pre: s.PreTokenizer()})
+			if err == nil {
+				job.Close()
+			}
+			if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, want an error of kind %v with %q", err, test.kind, test.want)
+			}
+		})
+	}
+}
