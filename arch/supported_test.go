@@ -29,9 +29,6 @@ MiMoV2ForCausalLM
 NemotronH_Nano_VL_V2
 NemotronH_Omni_Reasoning_V3
 PocketTTSModel
-Qwen2_5OmniModel
-Qwen3ASRForConditionalGeneration
-Qwen3OmniMoeForConditionalGeneration
 Qwen3TTSForConditionalGeneration
 RADIOModel
 `,

@@ -11,6 +11,7 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
+	"ggforge/internal/torchmath"
 	"ggforge/quants"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
@@ -300,7 +301,8 @@ func BenchmarkSources(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		s    Source
-	}{{"stored", base}, {"transposed", transposed}, {"gathered", permuted}, {"mapped", Map(base, Add(1))}} {
+	}{{"stored", base}, {"transposed", transposed}, {"gathered", permuted}, {"mapped", Map(base, Add(1))},
+		{"computed", Compute([]int64{n, n}, torchmath.NewSinusoids(n, n).Rows)}} {
 		b.Run(c.name, func(b *testing.B) {
 			var buf []byte
 			for b.Loop() {

@@ -36,10 +36,11 @@ type Source interface {
 
 // About what sources cost, in picoseconds per element; BenchmarkSources measures it.
 const (
-	costDecode    = 150 // to float32
-	costSwap      = 100 // of bytes
-	costGather    = 100 // copying rows
-	costTranspose = 800 // reading columns
+	costDecode    = 150    // to float32
+	costSwap      = 100    // of bytes
+	costGather    = 100    // copying rows
+	costTranspose = 800    // reading columns
+	costCompute   = 70_000 // a sine or a like function
 )
 
 // Decode fills dst with rows [a, b) of s as float32; len(dst) is their number

@@ -574,6 +574,29 @@ func (m *mapped) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return out, quants.Lookup(m.typ).Quantize(out, scratch.f32, int(rowLen), nil)
 }
 
+// Compute returns a tensor of float32 that is nowhere: fill computes the rows from the
+// given one on. It is called by many goroutines at once.
+func Compute(ne []int64, fill func(dst []float32, row int64)) Source { return &computed{ne, fill} }
+
+type computed struct {
+	ne   []int64
+	fill func([]float32, int64)
+}
+
+func (c *computed) NE() []int64     { return c.ne }
+func (c *computed) Type() gguf.Type { return gguf.TypeF32 }
+func (c *computed) Cost() int64     { return costCompute }
+
+func (c *computed) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	scratch := floats.Get().(*scratch)
+	defer floats.Put(scratch)
+	n := int((b - a) * gguf.RowLen(c.ne))
+	scratch.f32 = slices.Grow(scratch.f32[:0], n)[:n]
+	c.fill(scratch.f32, a)
+	out := grow(buf, 4*n)
+	return out, quants.Lookup(gguf.TypeF32).Quantize(out, scratch.f32, int(gguf.RowLen(c.ne)), nil)
+}
+
 // Add returns a function for Map that adds c.
 func Add(c float32) func([]float32) {
 	return func(x []float32) {

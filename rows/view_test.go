@@ -176,6 +176,30 @@ func TestMap(t *testing.T) {
 	}
 }
 
+func TestCompute(t *testing.T) {
+	s := Compute([]int64{3, 5}, func(dst []float32, row int64) {
+		for i := range dst {
+			dst[i] = float32(row*3 + int64(i))
+		}
+	})
+	var got []float32
+	for _, part := range [][2]int64{{0, 1}, {1, 4}, {4, 4}, {4, 5}} {
+		x := make([]float32, 3*(part[1]-part[0]))
+		if err := Decode(s, x, new([]byte), part[0], part[1]); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, x...)
+	}
+	for i, v := range got {
+		if v != float32(i) {
+			t.Fatalf("element %d is %v", i, v)
+		}
+	}
+	if len(got) != 15 {
+		t.Errorf("%d elements", len(got))
+	}
+}
+
 func TestEqual(t *testing.T) {
 	a, b := numbered(3, 4), numbered(3, 4)
 	if same, err := Equal(a, b); !same || err != nil {

@@ -119,11 +119,20 @@ func (c *Config) completeParts(m *modelType, v map[string]any, prefix string) er
 	return nil
 }
 
+// Thinker returns the configuration of the part that understands in models that speak,
+// too, and the root in all others.
+func (v *View) Thinker() Object {
+	if o := v.Sub("thinker_config"); o.Members() != nil {
+		return o
+	}
+	return v.Object
+}
+
 // Vision returns the configuration of the part that sees.
-func (v *View) Vision() Object { return v.Sub(visionConfig) }
+func (v *View) Vision() Object { return v.Thinker().Sub(visionConfig) }
 
 // Audio returns the configuration of the part that hears.
-func (v *View) Audio() Object { return v.Sub(audioConfig) }
+func (v *View) Audio() Object { return v.Thinker().Sub(audioConfig) }
 
 // Text returns, for a tower, the root of the configuration with that of the language
 // model laid over.

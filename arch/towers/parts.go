@@ -258,7 +258,7 @@ func reciprocal(in table.In, key string) table.Derive {
 }
 
 // inText is the configuration of the language model.
-func inText(c *hparams.View) hparams.Object { return c.Sub("text_config") }
+func inText(c *hparams.View) hparams.Object { return c.Thinker().Sub("text_config") }
 
 // saved renames what the transformers library saves below "model.".
 func saved(prefixes ...string) []table.Rename {

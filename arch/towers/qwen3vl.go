@@ -104,7 +104,7 @@ func deepstack(c *hparams.View) ([]int64, error) {
 	n, err := c.Vision().Require("depth")
 	for _, i := range list {
 		if err == nil && (i < 0 || i >= n) {
-			err = fault.Errorf(fault.Broken, "%s: key \"vision_config.%s\": %v, want numbers of %d layers", c.FileName(), deepstackIndexes, list, n)
+			err = fault.Errorf(fault.Broken, "%s: key %q: %v, want numbers of %d layers", c.FileName(), c.Vision().Names([]string{deepstackIndexes})[0], list, n)
 		}
 	}
 	return list, err
@@ -130,7 +130,7 @@ func deepstackLayers(c *hparams.View) (gguf.Value, bool, error) {
 func deepstackLayer(c *hparams.View, n int64) (int64, error) {
 	list, err := deepstack(c)
 	if err == nil && n >= int64(len(list)) {
-		err = fault.Errorf(fault.Broken, "%s: key \"vision_config.%s\" has no layer for merger %d", c.FileName(), deepstackIndexes, n)
+		err = fault.Errorf(fault.Broken, "%s: key %q has no layer for merger %d", c.FileName(), c.Vision().Names([]string{deepstackIndexes})[0], n)
 	}
 	if err != nil {
 		return 0, err

@@ -86,20 +86,23 @@ var qwen25VL = &table.Arch{
 	Expect:     append([]table.Expect{{Key: "hidden_act", In: inVision, Values: parts.SiLU.Values}, {Key: "window_size", In: inVision, Values: []string{"112"}}}, qwenVLExpect...),
 	Rename:     qwenVLNames,
 	Drop:       ofText,
-	Tensors: slices.Concat(qwenVLRows, []table.TensorRow{
-		{HF: "visual.blocks.{bid}.mlp.gate_proj", GGUF: "v.blk.{bid}.ffn_gate", Bias: table.NeedBias},
-		{HF: "visual.blocks.{bid}.mlp.up_proj", GGUF: "v.blk.{bid}.ffn_up", Bias: table.NeedBias},
-		{HF: "visual.blocks.{bid}.mlp.down_proj", GGUF: "v.blk.{bid}.ffn_down", Bias: table.NeedBias},
-	}),
-	Shapes: shape.Rules{Tensors: mergeOfFour},
+	Tensors:    slices.Concat(qwenVLRows, qwen25VLFeedForward),
+	Shapes:     shape.Rules{Tensors: mergeOfFour},
+}
+
+var qwen25VLFeedForward = []table.TensorRow{
+	{HF: "visual.blocks.{bid}.mlp.gate_proj", GGUF: "v.blk.{bid}.ffn_gate", Bias: table.NeedBias},
+	{HF: "visual.blocks.{bid}.mlp.up_proj", GGUF: "v.blk.{bid}.ffn_up", Bias: table.NeedBias},
+	{HF: "visual.blocks.{bid}.mlp.down_proj", GGUF: "v.blk.{bid}.ffn_down", Bias: table.NeedBias},
 }
 
 // windowPattern is how often a layer sees the whole picture: the file has a period.
 func windowPattern(c *hparams.View) (gguf.Value, bool, error) {
 	const key = "fullatt_block_indexes"
+	name := c.Vision().Names([]string{key})[0]
 	list, ok, err := c.Vision().Ints(key)
 	if err == nil && (!ok || len(list) == 0) {
-		err = fault.Errorf(fault.Broken, "%s: key \"vision_config.%s\": want the layers that see the whole picture", c.FileName(), key)
+		err = fault.Errorf(fault.Broken, "%s: key %q: want the layers that see the whole picture", c.FileName(), name)
 	}
 	if err != nil {
 		return gguf.Value{}, false, err
@@ -107,7 +110,7 @@ func windowPattern(c *hparams.View) (gguf.Value, bool, error) {
 	period := list[0] + 1
 	for i, n := range list {
 		if i > 0 && n-list[i-1] != period {
-			return gguf.Value{}, false, fault.Errorf(fault.Unsupported, "%s: key \"vision_config.%s\": %v, want layers at regular distances", c.FileName(), key, list)
+			return gguf.Value{}, false, fault.Errorf(fault.Unsupported, "%s: key %q: %v, want layers at regular distances", c.FileName(), name, list)
 		}
 	}
 	return table.Uint32Of(period, true, nil)

@@ -37,21 +37,27 @@ func audioRows(in table.In) []table.Row {
 
 // whisperRows are the tensors of the encoder; conv is the type of its convolutions.
 func whisperRows(conv gguf.Type) []table.TensorRow {
+	return slices.Concat(whisperConv(conv), []table.TensorRow{{HF: "audio_tower.embed_positions", GGUF: "a.position_embd"}}, whisperLayers)
+}
+
+func whisperConv(conv gguf.Type) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: "audio_tower.conv1", GGUF: "a.conv1d.1", Type: table.Always(conv)},
 		{HF: "audio_tower.conv2", GGUF: "a.conv1d.2", Type: table.Always(conv)},
 		{HF: "audio_tower.conv1.bias", Exact: true, GGUF: "a.conv1d.1.bias", Transform: column},
 		{HF: "audio_tower.conv2.bias", Exact: true, GGUF: "a.conv1d.2.bias", Transform: column},
-		{HF: "audio_tower.embed_positions", GGUF: "a.position_embd"},
-		{HF: "audio_tower.layers.{bid}.self_attn_layer_norm", GGUF: "a.blk.{bid}.ln1", Bias: table.NeedBias},
-		{HF: "audio_tower.layers.{bid}.self_attn.q_proj", GGUF: "a.blk.{bid}.attn_q", Bias: table.NeedBias},
-		{HF: "audio_tower.layers.{bid}.self_attn.k_proj", GGUF: "a.blk.{bid}.attn_k", Bias: table.MayBias},
-		{HF: "audio_tower.layers.{bid}.self_attn.v_proj", GGUF: "a.blk.{bid}.attn_v", Bias: table.NeedBias},
-		{HF: "audio_tower.layers.{bid}.self_attn.out_proj", GGUF: "a.blk.{bid}.attn_out", Bias: table.NeedBias},
-		{HF: "audio_tower.layers.{bid}.final_layer_norm", GGUF: "a.blk.{bid}.ln2", Bias: table.NeedBias},
-		{HF: "audio_tower.layers.{bid}.fc1", GGUF: "a.blk.{bid}.ffn_up", Bias: table.NeedBias},
-		{HF: "audio_tower.layers.{bid}.fc2", GGUF: "a.blk.{bid}.ffn_down", Bias: table.NeedBias},
 	}
+}
+
+var whisperLayers = []table.TensorRow{
+	{HF: "audio_tower.layers.{bid}.self_attn_layer_norm", GGUF: "a.blk.{bid}.ln1", Bias: table.NeedBias},
+	{HF: "audio_tower.layers.{bid}.self_attn.q_proj", GGUF: "a.blk.{bid}.attn_q", Bias: table.NeedBias},
+	{HF: "audio_tower.layers.{bid}.self_attn.k_proj", GGUF: "a.blk.{bid}.attn_k", Bias: table.MayBias},
+	{HF: "audio_tower.layers.{bid}.self_attn.v_proj", GGUF: "a.blk.{bid}.attn_v", Bias: table.NeedBias},
+	{HF: "audio_tower.layers.{bid}.self_attn.out_proj", GGUF: "a.blk.{bid}.attn_out", Bias: table.NeedBias},
+	{HF: "audio_tower.layers.{bid}.final_layer_norm", GGUF: "a.blk.{bid}.ln2", Bias: table.NeedBias},
+	{HF: "audio_tower.layers.{bid}.fc1", GGUF: "a.blk.{bid}.ffn_up", Bias: table.NeedBias},
+	{HF: "audio_tower.layers.{bid}.fc2", GGUF: "a.blk.{bid}.ffn_down", Bias: table.NeedBias},
 }
 
 // lastNorm is the norm after the layers.
