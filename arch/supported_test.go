@@ -16,7 +16,6 @@ Dots3NoteForConditionalGeneration
 Dots3NoteTextForCausalLM
 KevModel
 LevModel
-LiLiCorrDraftModel
 NimbleModel
 PocketTTSModel
 VllmDecision2Model

@@ -14,7 +14,8 @@ import (
 
 // DFlashShapes are the dimensions of all that drafts of architecture dflash have.
 var DFlashShapes = shape.Rules{
-	Dims: shape.Merge(V4Shapes.Dims, shape.Table{"n_conv": "2 * @conv_kernel_size * n_embd / @conv_group_size"}),
+	Dims: shape.Merge(V4Shapes.Dims, shape.Table{"n_conv": "2 * @conv_kernel_size * n_embd / @conv_group_size",
+		"n_corr": "@lilicorr.hidden_size", "n_corr_ff": "@lilicorr.mlp_hidden_size", "n_corr_nodes": "@block_size * @lilicorr.candidate_topk - @lilicorr.candidate_topk"}),
 	Tensors: shape.Merge(V4Shapes.Tensors, shape.Table{
 		"fc": "?n_seen, n_embd", "output": "n_embd, ?n_draft", "d2t": "?n_draft",
 		"markov_w1": "?n_rank, ?n_markov", "markov_w2": "?n_rank, ?n_draft", "conf_proj": "?n_confidence, ?n_confident",
@@ -22,6 +23,14 @@ var DFlashShapes = shape.Rules{
 		"ffn_conv_base": "n_embd, @conv_kernel_size, 2", "ffn_conv_proj": "n_embd, n_conv",
 		"layer_output_scale":   "1",
 		"selector_predecessor": "@selector_rank, n_vocab", "selector_successor": "@selector_rank, n_vocab", "selector_hidden": "n_embd, @selector_rank",
+		// layers after those of the draft are of what chooses among its tokens, the last one of features of these
+		"attn_norm": "n_embd | n_corr", "attn_output": "n_head * n_embd_head_v, n_embd | n_corr, n_corr", "ffn_norm": "n_embd | n_corr | 5",
+		"ffn_up": "n_embd, n_ff | n_corr, n_corr_ff | 5, n_corr", "ffn_down": "n_ff, n_embd | n_corr_ff, n_corr | n_corr, n_corr",
+		"lilicorr.layers.{bid}.attn.in_proj": "n_corr, 3 * n_corr", "lilicorr.attention_bias.bias": "n_corr_nodes, n_corr_nodes, @lilicorr.num_heads",
+		"lilicorr.token_proj": "n_embd, n_corr", "lilicorr.pass_hidden_proj": "n_embd, n_corr", "lilicorr.context_proj": "n_embd, n_corr",
+		"lilicorr.slot_embedding": "n_corr, @block_size - 1", "lilicorr.rank_embedding": "n_corr, @lilicorr.candidate_topk",
+		"lilicorr.output_norm": "n_corr", "lilicorr.anchor_norm": "n_corr", "lilicorr.factor_input_proj": "3 * n_corr, n_corr",
+		"lilicorr.out_head": "n_corr, @lilicorr.factor_dim", "lilicorr.in_head": "n_corr, @lilicorr.factor_dim", "lilicorr.anchor_out_head": "n_corr, @lilicorr.factor_dim",
 	}),
 	Relations: []string{"@conv_group_size divides n_embd"},
 }
@@ -99,6 +108,17 @@ func DFlashConfig(c *hparams.View) hparams.Object {
 	return c.Sub("dflash_config")
 }
 
+// DFlashBlock returns the number of tokens of a block.
+func DFlashBlock(c *hparams.View) (int64, error) {
+	n, ok, err := DFlashConfig(c).Int("block_size")
+	if !ok && err == nil {
+		if n, ok, err = c.Int("block_size"); !ok {
+			n = 16
+		}
+	}
+	return n, err
+}
+
 // FewTokens is the condition that the draft has fewer tokens than the model.
 func FewTokens(l table.Layer) (bool, error) {
 	n, ok, err := l.Int("draft_vocab_size")
@@ -120,12 +140,7 @@ var dflashRows = []table.Row{
 		return table.Float32Of(DFlashConfig(c).Float("attention_value_scale"))
 	}},
 	{Key: "block_size", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
-		n, ok, err := DFlashConfig(c).Int("block_size")
-		if !ok && err == nil {
-			if n, ok, err = c.Int("block_size"); !ok {
-				n = 16
-			}
-		}
+		n, err := DFlashBlock(c)
 		return table.Uint32Of(n, true, err)
 	}},
 	{Key: "conv_kernel_size", Derive: dflashConvSize("conv_kernel_size")},

@@ -19,7 +19,7 @@ import (
 //
 // A name is a row of Dims. One after "?" is a size that the metadata does not say: the
 // first tensor of the file that has it as a dimension decides for the others. A key is one below the architecture's name, or one that
-// begins with "tokenizer."; "@" is its value, or the value for the tensor's layer
+// begins with "tokenizer." or "lilicorr."; "@" is its value, or the value for the tensor's layer
 // when it is an array (true is 1, false 0), "^" the greatest value of any layer, "#" the
 // number of elements.
 

@@ -216,7 +216,7 @@ func (f *file) dim(name string) *node {
 
 // whole returns the whole name of a key of the tables.
 func (f *file) whole(key string) string {
-	if strings.HasPrefix(key, "tokenizer.") {
+	if strings.HasPrefix(key, "tokenizer.") || strings.HasPrefix(key, "lilicorr.") {
 		return key
 	}
 	return gguf.ArchKey(f.arch, key)

@@ -82,6 +82,10 @@ type Ahead uint8
 // Last puts the outputs after all others.
 type Last struct{}
 
+// Behind puts the outputs after all others and after those of Last, by their layers: all
+// those of Behind(0), then all those of Behind(1).
+type Behind uint8
+
 // SameAs names a tensor of the file; the output is left out when it is that tensor
 // again, value by value.
 type SameAs string
@@ -107,6 +111,7 @@ func (Integers) kind() {}
 func (First) kind()  {}
 func (Ahead) kind()  {}
 func (Last) kind()   {}
+func (Behind) kind() {}
 func (SameAs) kind() {}
 func (Zero) kind()   {}
 func (*Meta) kind()  {}
@@ -162,12 +167,13 @@ type ExtraTensor struct {
 // Rename replaces a prefix of tensor names of the checkpoint before the rows see
 // them.
 type Rename struct {
-	Prefix, With string // Prefix may have a {bid}, for what If knows of one layer only
+	Prefix, With string // Prefix may have a {bid}, which With may have, too
 	If           Cond   // nil for always
 	// Beyond says that With has a {bid}, for a layer after those of the model: their
 	// number plus the one that follows Prefix, if one does.
 	Beyond bool
-	// Number makes the {bid} of With from the number after Prefix.
+	// Number makes the {bid} of With from the number after Prefix, with Beyond from 0 where
+	// there is none.
 	Number func(c *hparams.View, n int64) (int64, error)
 }
 
@@ -540,6 +546,7 @@ func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
 		at, row int
 	}
 	var all []placed
+	const layers = 2 * hparams.MaxBlocks
 	for _, k := range order {
 		p := placed{Output: Output{k.row, Layer{c, k.bid}, k.suffix, *found[k]}}
 		p.at = slices.Max(p.From)
@@ -552,8 +559,9 @@ func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
 		case Last:
 			p.at += len(names)
 		case Ahead:
-			const layers = 2 * hparams.MaxBlocks
 			p.at = -len(names) - (256-int(kind))*layers + int(k.bid)
+		case Behind:
+			p.at = 2*len(names) + int(kind)*layers + int(k.bid) + 1
 		}
 		p.row = slices.IndexFunc(a.Tensors, func(t TensorRow) bool { return t.HF == k.row.HF && t.GGUF == k.row.GGUF })
 		all = append(all, p)
@@ -590,7 +598,7 @@ func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical,
 				}
 			}
 			if ok {
-				if name, err = r.rename(c, after); err != nil {
+				if name, err = r.rename(c, after, bid); err != nil {
 					return "", "", false, err
 				}
 				break
@@ -647,20 +655,22 @@ func (r Rename) cut(name string) (after string, bid int64, ok bool) {
 	return after, bid, ok
 }
 
-// rename returns the new name of a tensor of which after follows the prefix.
-func (r Rename) rename(c *hparams.View, after string) (string, error) {
-	if number, rest, ok := strings.Cut(after, "."); r.Number != nil && ok && isNumber(number) {
-		n, _ := strconv.ParseInt(number, 10, 64)
-		n, err := r.Number(c, n)
-		return strings.ReplaceAll(r.With, "{bid}", strconv.FormatInt(n, 10)) + rest, err
-	}
-	if !r.Beyond {
-		return r.With + after, nil
-	}
-	bid, err := c.BlockCount()
-	if number, rest, ok := strings.Cut(after, "."); ok && isNumber(number) {
-		n, _ := strconv.ParseInt(number, 10, 64)
-		bid, after = bid+n, rest
+// rename returns the new name of a tensor of which after follows the prefix, whose {bid}
+// is bid.
+func (r Rename) rename(c *hparams.View, after string, bid int64) (string, error) {
+	var err error
+	number, rest, numbered := strings.Cut(after, ".")
+	numbered = numbered && isNumber(number)
+	switch n, _ := strconv.ParseInt(number, 10, 64); {
+	case r.Number != nil && numbered:
+		bid, after = n, rest
+		bid, err = r.Number(c, bid)
+	case r.Number != nil && r.Beyond:
+		bid, err = r.Number(c, 0)
+	case r.Beyond:
+		if bid, err = c.BlockCount(); numbered {
+			bid, after = bid+n, rest
+		}
 	}
 	return strings.ReplaceAll(r.With, "{bid}", strconv.FormatInt(bid, 10)) + after, err
 }

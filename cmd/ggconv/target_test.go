@@ -44,3 +44,33 @@ func TestTarget(t *testing.T) {
 		})
 	}
 }
+
+// TestLiLiCorrRefused converts drafts whose layers that choose are not what config.json says.
+func TestLiLiCorrRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		replace, config []string // of the tensors, and of config.json
+		want            string
+	}{
+		"other block":   {replace: []string{"2*block_size - 1", "2*block_size + 1"}, want: `"lilicorr.relative_slot_bias"`},
+		"other ratio":   {config: []string{`"lilicorr_mlp_ratio": 1.5`, `"lilicorr_mlp_ratio": 2.0`}, want: "lilicorr.mlp_hidden_size is 64"},
+		"no width":      {config: []string{`"lilicorr_hidden_size": 32`, `"lilicorr_hidden_size": 0`}, want: `"dflash_config.lilicorr_hidden_size"`},
+		"no factor":     {config: []string{`"lilicorr_logit_scale"`, `"other"`}, want: "lilicorr_logit_scale"},
+		"one more":      {config: []string{`"lilicorr_num_layers": 2`, `"lilicorr_num_layers": 3`}, want: "tensors are missing"},
+		"without these": {replace: []string{"lilicorr.same_slot_bias  ", "other.same_slot_bias"}, want: "other.same_slot_bias"},
+	} {
+		s, dir := made(t, "lilicorr", c.replace...)
+		if c.config != nil {
+			path := filepath.Join(dir, "config.json")
+			text, err := os.ReadFile(path)
+			must(t, err)
+			if !strings.Contains(string(text), c.config[0]) {
+				t.Fatalf("%s: config.json has no %s", name, c.config[0])
+			}
+			must(t, os.WriteFile(path, []byte(strings.Replace(string(text), c.config[0], c.config[1], 1)), 0o666))
+		}
+		code, _, err := convertSpec(s, dir, "--target-model-dir", filepath.Join(dir, s.Target))
+		if code != 3 && code != 4 || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: exit code %d, %v; want 3 or 4, %q", name, code, err, c.want)
+		}
+	}
+}

@@ -63,6 +63,51 @@ func init() {
 		},
 	})
 	add(Spec{
+		Name:      "lilicorr",
+		Tokenizer: "bpe:qwen2",
+		Target:    "nemotron_h_moe",
+		NoLoad:    draftAlone,
+		Config: `{"architectures": ["LiLiCorrDraftModel"], "block_size": 8, "dflash_config": {"mask_token_id": 1003, "target_layer_ids": [0, 1, 3], "projector_type": "lilicorr",
+			"lilicorr_candidate_topk": 4, "lilicorr_hidden_size": 32, "lilicorr_num_layers": 2, "lilicorr_num_heads": 2, "lilicorr_mlp_ratio": 1.5, "lilicorr_factor_dim": 32,
+			"lilicorr_vector_eps": 0.0001, "lilicorr_logit_scale": 8.0}, ` + config + `}`,
+		Tensors: tensors + `
+			h   = dflash_config.lilicorr_hidden_size
+			lid = dflash_config.lilicorr_num_layers
+			layers.{bid}.{attention,mlp}_conv.base_kernel              | 2, dflash_config.conv_kernel_size, hidden_size | if opt(dflash_config.conv_kernel_size)
+			layers.{bid}.{attention,mlp}_conv.kernel_projection.weight | 2 * dflash_config.conv_kernel_size * hidden_size / dflash_config.conv_group_size, hidden_size | if opt(dflash_config.conv_kernel_size)
+			lilicorr.token_proj.weight                       | h, hidden_size | if h != hidden_size
+			lilicorr.token_proj.bias                         | h              | if h != hidden_size
+			lilicorr.{pass_hidden,context}_proj.weight       | h, hidden_size
+			lilicorr.{pass_hidden,context}_proj.bias         | h
+			lilicorr.feature_norm.{weight,bias}              | 5
+			lilicorr.feature_mlp.up_proj.weight              | h, 5
+			lilicorr.feature_mlp.down_proj.weight            | h, h
+			lilicorr.feature_mlp.{up,down}_proj.bias         | h
+			lilicorr.slot_embedding                          | 1, 1, block_size - 1, 1, h
+			lilicorr.rank_embedding                          | 1, 1, 1, dflash_config.lilicorr_candidate_topk, h
+			lilicorr.relative_slot_bias                      | dflash_config.lilicorr_num_heads, 2*block_size - 1
+			lilicorr.same_slot_bias                          | dflash_config.lilicorr_num_heads
+			lilicorr.layers.{lid}.{attn,mlp}_norm.weight     | h
+			lilicorr.layers.{lid}.attn.in_proj_weight        | 3*h, h
+			lilicorr.layers.{lid}.attn.in_proj_bias          | 3*h
+			lilicorr.layers.{lid}.attn.out_proj.weight       | h, h
+			lilicorr.layers.{lid}.attn.out_proj.bias         | h
+			lilicorr.layers.{lid}.mlp.up_proj.weight         | floor(h * dflash_config.lilicorr_mlp_ratio), h
+			lilicorr.layers.{lid}.mlp.up_proj.bias           | floor(h * dflash_config.lilicorr_mlp_ratio)
+			lilicorr.layers.{lid}.mlp.down_proj.weight       | h, floor(h * dflash_config.lilicorr_mlp_ratio)
+			lilicorr.layers.{lid}.mlp.down_proj.bias         | h
+			lilicorr.{output,anchor}_norm.weight             | h
+			lilicorr.factor_input_proj.weight                | h, 3*h
+			lilicorr.factor_input_proj.bias                  | h
+			lilicorr.{out,in,anchor_out}_head.weight         | dflash_config.lilicorr_factor_dim, h
+			lilicorr.{out,in,anchor_out}_head.bias           | dflash_config.lilicorr_factor_dim
+			`,
+		Variants: []Variant{
+			{Name: "convolutions", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"dflash_config": {"conv_kernel_size": 4, "conv_group_size": 16, "lilicorr_hidden_size": 64,
+				"lilicorr_num_layers": 1, "lilicorr_mlp_ratio": 2.0, "block_size": 8}}`},
+		},
+	})
+	add(Spec{
 		Name:      "dspark",
 		Tokenizer: "bpe:qwen2",
 		Target:    "qwen3_5",
