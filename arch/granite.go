@@ -22,9 +22,9 @@ var granite = &table.Arch{
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.GraniteRows,
-	Expect:    []table.Expect{parts.SiLU, parts.Expect("spatial_target_layers"), parts.Expect("deepstack_layer_map")},
-	Unused:    slices.Concat(parts.TowerKeys, []string{"downsample_rate", "window_size", "has_lora_adapter", "encoder_config", "projector_config", "encoder_hidden_layers"}),
-	Drop:      []table.Drop{{Prefix: "encoder.", Why: table.OtherPart}},
+	Expect:    []table.Expect{parts.SiLU},
+	Unused:    slices.Concat(parts.ProjectorKeys, []string{"window_size", "has_lora_adapter", "encoder_config", "projector_config", "encoder_hidden_layers"}),
+	Drop:      append([]table.Drop{{Prefix: "encoder.", Why: table.OtherPart}}, parts.DropProjectors...),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, []table.TensorRow{
 		{HF: "model.layers.{bid}.mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate", Bias: table.MayBias},
 		{HF: "model.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
@@ -180,6 +180,7 @@ var graniteHybrid = &table.Arch{
 	Metadata: graniteHybridRows,
 	Expect:   append([]table.Expect{parts.Expect("position_embedding_type", "nope")}, graniteHybridExpect...),
 	Unused:   graniteHybridUnused,
+	Drop:     parts.DropProjectors,
 	Tensors:  graniteHybridTensors,
 }
 
@@ -188,12 +189,12 @@ var (
 	graniteHybridDense = &table.Arch{
 		Name: "granite", Tokenizer: tokenizer.ClassGraniteHybrid, Fused: table.FusedQKV, RawConfig: true,
 		Metadata: graniteHybridRows, Expect: append([]table.Expect{parts.Expect("position_embedding_type", "rope")}, graniteHybridExpect...),
-		Unused: graniteHybridUnused, Tensors: granitePlainTensors,
+		Unused: graniteHybridUnused, Drop: parts.DropProjectors, Tensors: granitePlainTensors,
 	}
 	graniteHybridMoE = &table.Arch{
 		Name: "granitemoe", Tokenizer: tokenizer.ClassGraniteHybrid, Fused: table.FusedQKV, RawConfig: true,
 		Metadata: graniteHybridRows, Expect: graniteHybridDense.Expect,
-		Unused: graniteHybridUnused, Tensors: granitePlainTensors,
+		Unused: graniteHybridUnused, Drop: parts.DropProjectors, Tensors: granitePlainTensors,
 	}
 )
 
@@ -226,8 +227,8 @@ var graniteSSMRows = []table.Row{
 
 var graniteHybridExpect = []table.Expect{parts.SiLU, parts.Expect("mamba_proj_bias", "false"), parts.Expect("normalization_function", "rmsnorm")}
 
-var graniteHybridUnused = []string{"init_method", "layer_types", "mamba_chunk_size", "mamba_conv_bias", "mamba_d_head", "mamba_expand", "mamba_n_groups",
-	"mamba_n_heads", "mamba_d_conv", "mamba_d_state", "time_step_limit", "time_step_max", "time_step_min", "rope_theta", "rope_scaling"}
+var graniteHybridUnused = append([]string{"init_method", "layer_types", "mamba_chunk_size", "mamba_conv_bias", "mamba_d_head", "mamba_expand", "mamba_n_groups",
+	"mamba_n_heads", "mamba_d_conv", "mamba_d_state", "time_step_limit", "time_step_max", "time_step_min", "rope_theta", "rope_scaling"}, parts.ProjectorKeys...)
 
 var graniteHybridTensors = slices.Concat(parts.EmbedRows, parts.NormRows,
 	parts.Only(parts.Not(graniteSSM), graniteAttention),

@@ -23,7 +23,6 @@ VllmDecision2Model
 	"mmproj": `
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
-Granite4VisionForConditionalGeneration
 MiMoV2ForCausalLM
 NemotronH_Nano_VL_V2
 NemotronH_Omni_Reasoning_V3

@@ -81,7 +81,7 @@ func TestRefusedSettings(t *testing.T) {
 		{"k2_horizon", `{"mlp_only_layers": [1]}`, "mlp_only_layers"},
 		{"d1_omni", `{"max_length": 8192}`, "max_length"},
 		{"granite_switch", `{"num_local_experts": 4}`, "num_local_experts"},
-		{"granite_speech_plus", `{"text_config": {"deepstack_layer_map": [[1, 1]]}}`, "deepstack_layer_map"},
+		{"granite_vision", `{"deepstack_layer_map": [[1, 4]]}`, "layer 4 twice"},
 	} {
 		s := hftest.Lookup(c.spec)
 		v := s.All()[0]

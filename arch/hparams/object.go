@@ -162,6 +162,13 @@ func (o Object) Ints(keys ...string) (list []int64, ok bool, err error) {
 	return list, ok, o.inFile(err)
 }
 
+// IntLists is Int for lists of lists of integers.
+func (o Object) IntLists(keys ...string) (lists [][]int64, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	lists, ok, err = asList(key, v, func(key string, v any) ([]int64, bool, error) { return asList(key, v, asInt) })
+	return lists, ok, o.inFile(err)
+}
+
 // Floats is Int for lists of numbers.
 func (o Object) Floats(keys ...string) (list []float64, ok bool, err error) {
 	key, v := o.lookup(keys...)

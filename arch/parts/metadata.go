@@ -258,6 +258,7 @@ var GraniteRows = slices.Concat(Without(CommonRows, "attention.key_length", "att
 	{Key: "embedding_scale", Derive: NonZero("embedding_multiplier")},
 	{Key: "residual_scale", Derive: NonZero("residual_multiplier")},
 	{Key: "logit_scale", Derive: NonZero("logits_scaling")},
+	{Key: "deepstack_mapping", Derive: deepstackMapping},
 })
 
 // UintRow is the row of an integer that must be there, under the first of the keys

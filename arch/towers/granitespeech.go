@@ -1,6 +1,8 @@
 package towers
 
 import (
+	"slices"
+
 	"ggforge/arch/hparams"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -15,7 +17,6 @@ var inEncoder table.In = func(c *hparams.View) hparams.Object { return c.Sub("en
 
 func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 	const l, g = "encoder.layers.{bid}.", "a.blk.{bid}."
-	const q, p = "projector.qformer.encoder.layer.{bid}.", "a.proj_blk.{bid}."
 	return &table.Arch{
 		Name:       name,
 		Classes:    []string{class},
@@ -49,7 +50,7 @@ func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 			"projector_config.encoder_hidden_size", "projector_config.vocab_size", "projector_config.attention_probs_dropout_prob", "projector_config.hidden_dropout_prob", "projector_config.llm_dim",
 			"projector_config.num_queries", "projector_config.window_size", "projector_config.downsample_rate"},
 		Drop: append([]table.Drop{dropCounters("encoder.layers."), {Prefix: "encoder.layers.", Suffix: ".attn.attention_dists", Why: table.Silent}}, ofText...),
-		Tensors: []table.TensorRow{
+		Tensors: slices.Concat([]table.TensorRow{
 			{HF: "encoder.input_linear", GGUF: "a.input_projection", Bias: table.NeedBias},
 			{HF: "encoder.out", GGUF: "a.enc_ctc_out", Bias: table.NeedBias},
 			{HF: "encoder.out_mid", GGUF: "a.enc_ctc_out_mid", Bias: table.NeedBias},
@@ -74,21 +75,8 @@ func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 			{HF: "projector.query", Exact: true, GGUF: "a.proj_query"},
 			{HF: "projector.qformer.layernorm", GGUF: "a.proj_norm", Bias: table.NeedBias},
 			{HF: "projector.linear", GGUF: "a.proj_linear", Bias: table.NeedBias},
-			{HF: q + "attention.attention.query", GGUF: p + "self_attn_q", Bias: table.NeedBias, If: isQueryLayer},
-			{HF: q + "attention.attention.key", GGUF: p + "self_attn_k", Bias: table.NeedBias, If: isQueryLayer},
-			{HF: q + "attention.attention.value", GGUF: p + "self_attn_v", Bias: table.NeedBias, If: isQueryLayer},
-			{HF: q + "attention.output.dense", GGUF: p + "self_attn_out", Bias: table.NeedBias, If: isQueryLayer},
-			{HF: q + "attention.output.LayerNorm", GGUF: p + "self_attn_norm", Bias: table.NeedBias, If: isQueryLayer},
-			{HF: q + "crossattention.attention.query", GGUF: p + "cross_attn_q", Bias: table.NeedBias, If: isQueryLayer},
-			{HF: q + "crossattention.attention.key", GGUF: p + "cross_attn_k", Bias: table.NeedBias, If: isQueryLayer},
-			{HF: q + "crossattention.attention.value", GGUF: p + "cross_attn_v", Bias: table.NeedBias, If: isQueryLayer},
-			{HF: q + "crossattention.output.dense", GGUF: p + "cross_attn_out", Bias: table.NeedBias, If: isQueryLayer},
-			{HF: q + "crossattention.output.LayerNorm", GGUF: p + "cross_attn_norm", Bias: table.NeedBias, If: isQueryLayer},
-			{HF: q + "intermediate_query.dense", GGUF: p + "ffn_up", Bias: table.NeedBias, If: isQueryLayer},
-			{HF: q + "output_query.dense", GGUF: p + "ffn_down", Bias: table.NeedBias, If: isQueryLayer},
-			{HF: q + "output_query.LayerNorm", GGUF: p + "ffn_norm", Bias: table.NeedBias, If: isQueryLayer},
-		},
-		Shapes: shape.Rules{Tensors: shape.Table{
+		}, qFormer("projector.qformer.encoder.layer.{bid}.", "a.proj_blk.{bid}.", isQueryLayer)),
+		Shapes: shape.Rules{Tensors: shape.Merge(shape.Table{
 			"a.input_projection": "@audio.num_mel_bins, a_embd", "a.enc_ctc_out": "a_embd, ?ctc", "a.enc_ctc_out_mid": "?ctc, a_embd",
 			"a.blk.{bid}.ffn_norm": "a_embd", "a.blk.{bid}.ffn_norm_1": "a_embd", "a.blk.{bid}.norm_conv": "a_embd",
 			"a.blk.{bid}.ffn_up_1": "a_embd, a_ff", "a.blk.{bid}.ffn_down_1": "a_ff, a_embd",
@@ -97,12 +85,7 @@ func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 			"a.blk.{bid}.conv_pw1":         "a_embd, ?a_glu", "a.blk.{bid}.conv_dw": "@audio.conv_kernel_size, ?a_channels",
 			"a.blk.{bid}.conv_norm": "?a_channels", "a.blk.{bid}.conv_norm_var": "?a_channels", "a.blk.{bid}.conv_pw2": "?a_channels, a_embd",
 			"a.proj_query": "?q_embd, @audio.projector.window_size / @audio.projector.downsample_rate, 1", "a.proj_norm": "?q_embd", "a.proj_linear": "?q_embd, a_proj",
-			"a.proj_blk.{bid}.self_attn_q": "?q_embd, ?q_embd", "a.proj_blk.{bid}.self_attn_k": "?q_embd, ?q_embd", "a.proj_blk.{bid}.self_attn_v": "?q_embd, ?q_embd",
-			"a.proj_blk.{bid}.self_attn_out": "?q_embd, ?q_embd", "a.proj_blk.{bid}.self_attn_norm": "?q_embd",
-			"a.proj_blk.{bid}.cross_attn_q": "?q_embd, ?q_embd", "a.proj_blk.{bid}.cross_attn_k": "?q_seen, ?q_embd", "a.proj_blk.{bid}.cross_attn_v": "?q_seen, ?q_embd",
-			"a.proj_blk.{bid}.cross_attn_out": "?q_embd, ?q_embd", "a.proj_blk.{bid}.cross_attn_norm": "?q_embd",
-			"a.proj_blk.{bid}.ffn_up": "?q_embd, ?q_ff", "a.proj_blk.{bid}.ffn_down": "?q_ff, ?q_embd", "a.proj_blk.{bid}.ffn_norm": "?q_embd",
-		}},
+		}, qFormerShapes("a.proj_blk.{bid}.", "?q_embd", "?q_seen"))},
 	}
 }
 

@@ -18,8 +18,8 @@ var all = []*table.Arch{
 	gemma3, gemma4, gemma4Unified, idefics3, internVL, llama4, glm4V, glm5Next, exaone45, kimiVL, kimiK25, lfm2VL, cohere2Vision, paddleOCR, ling3VL, miniCPMV46, miniCPMV47, deepseek4V, deepseekOCR, deepseekOCR2, unlimitedOCR, youtuVL,
 	qwen25Omni, qwen3Omni, qwen3ASR,
 
-	audioFlamingo3, cogVLM, d1Omni, dotsOCR, glmASR, graniteSpeech, graniteSpeechPlus, lfm2Audio, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,
 	gemma3n,
+	audioFlamingo3, cogVLM, d1Omni, dotsOCR, glmASR, graniteSpeech, graniteSpeechPlus, graniteVision, lfm2Audio, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,
 	hunyuanVL, janus, miniMaxM3, museGlimmer, phi4V, stepVL,
 }
 

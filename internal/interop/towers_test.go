@@ -25,9 +25,10 @@ var towersLoad = map[string]string{
 	// positions of pictures have axes that the language model here lacks
 	"mm_hunyuan_vl": "GGML_ASSERT(n_tokens == (size_t)image_tokens->n_tokens()) failed",
 	// states of further layers make its output wider than the language model here is
-	"mm_qwen3_vl": "mismatch between text model (n_embd = 64) and mmproj (n_embd = 192)",
 	// they make what it sees wider than what it hears
 	"mm_qwen3_omni_moe": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)", "mm_qwen3_omni_bare": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
+	"mm_granite_vision": "mismatch between text model (n_embd = 64) and mmproj (n_embd = 512)",
+	"mm_qwen3_vl":       "mismatch between text model (n_embd = 64) and mmproj (n_embd = 192)",
 }
 
 // TestTowers converts what sees with the built command: the files must be those of the

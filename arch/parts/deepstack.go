@@ -1,0 +1,103 @@
+package parts
+
+import (
+	"cmp"
+	"slices"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+)
+
+// A Projector of Granite 4 Vision brings the states of a layer of what sees into a layer
+// of the language model. There are two kinds: those that average over neighbours, and
+// spatial ones, which take one of four.
+type Projector struct {
+	Seen    int64 // layer of what sees, below zero from the end
+	Layer   int64 // of the language model
+	Spatial bool
+	Index   int64 // among those of its kind in the checkpoint
+}
+
+// Projectors returns the projectors by their layers in a language model of n layers.
+// The reference takes pairs that are not sorted for those of a sorted list. Source:
+// get_normalized_projector_map of its converter.
+func Projectors(c *hparams.View, n int64) ([]Projector, error) {
+	const pairsKey, spatialKey = "deepstack_layer_map", "spatial_target_layers"
+	pairs, _, err := c.IntLists(pairsKey)
+	if err != nil {
+		return nil, err
+	}
+	spatial, _, err := c.Ints(spatialKey)
+	if err != nil {
+		return nil, err
+	}
+	var list []Projector
+	for i, pair := range pairs {
+		if len(pair) != 2 {
+			return nil, fault.Errorf(fault.Broken, "%s: key %q: %v, want pairs of layers", c.FileName(), pairsKey, pair)
+		}
+		list = append(list, Projector{Seen: pair[0], Layer: pair[1], Index: int64(i)})
+	}
+	slices.SortStableFunc(list, func(a, b Projector) int { return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Layer, b.Layer)) })
+	for i := range list {
+		if c.Options.Reference {
+			list[i].Index = int64(i)
+		}
+		if list[i].Layer < 0 {
+			list[i].Layer += n
+		}
+	}
+	seen, ok, err := c.Int("spatial_vision_layer")
+	if !ok {
+		seen = -1
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, layer := range spatial {
+		list = append(list, Projector{Seen: seen, Layer: layer, Spatial: true, Index: int64(i)})
+	}
+	slices.SortStableFunc(list, func(a, b Projector) int { return cmp.Compare(a.Layer, b.Layer) })
+	for i, p := range list {
+		switch {
+		case p.Layer < 0 || p.Layer >= n:
+			return nil, fault.Errorf(fault.Broken, "%s: keys %q and %q: layer %d, want one of %d", c.FileName(), pairsKey, spatialKey, p.Layer, n)
+		case i > 0 && list[i-1].Layer == p.Layer:
+			return nil, fault.Errorf(fault.Unsupported, "%s: keys %q and %q: layer %d twice, a file has one for each layer", c.FileName(), pairsKey, spatialKey, p.Layer)
+		}
+	}
+	return list, nil
+}
+
+// deepstackMapping says for each layer which projector's states it takes, -1 for none.
+// Those of the first one are in the place of the tokens.
+func deepstackMapping(c *hparams.View) (gguf.Value, bool, error) {
+	n, err := c.BlockCount()
+	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
+		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	}
+	if err != nil {
+		return gguf.Value{}, false, err
+	}
+	list, err := Projectors(c, n)
+	if err != nil || len(list) == 0 {
+		return gguf.Value{}, false, err
+	}
+	mapping := make([]int32, n)
+	for i := range mapping {
+		mapping[i] = -1
+	}
+	for i, p := range list[1:] {
+		mapping[p.Layer] = int32(i + 1)
+	}
+	return gguf.Int32s(mapping), true, nil
+}
+
+// ProjectorKeys are those of config.json that only say how Granite 4 Vision sees.
+var ProjectorKeys = slices.Concat(TowerKeys, []string{"downsample_rate", "image_grid_pinpoints", "spatial_vision_layer", "spatial_stride", "use_spatial_sampling",
+	"use_image_newline_parameter", "projector_dropout", "qformer_config"})
+
+// DropProjectors leaves the projectors out of a language model.
+var DropProjectors = []table.Drop{{Prefix: "model.layerwise_projectors.", Why: table.OtherPart}, {Prefix: "model.spatial_projectors.", Why: table.OtherPart}}
