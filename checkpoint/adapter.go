@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -41,7 +42,8 @@ func (d *Dir) AdapterWeights() (Store, error) {
 	}
 	switch {
 	case slices.Contains(names, adapterSafetensors):
-		return d.safetensorsFile(adapterSafetensors)
+		// as they lie in the file: so the reference's reader gives those of one file
+		return d.safetensorsFile(adapterSafetensors, func(a, b *safetensors.Tensor) int { return cmp.Compare(a.Offset(), b.Offset()) })
 	case slices.Contains(names, adapterPickle):
 		return d.openPickles(names, safetensors.Naming{Prefix: strings.TrimSuffix(adapterPickle, ".bin"), Suffix: ".bin"})
 	}

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"path/filepath"
+	"slices"
 
 	"ggforge/checkpoint/precision"
 	"ggforge/safetensors"
@@ -28,13 +29,18 @@ func (d *Dir) safetensors(consolidated bool) (Store, error) {
 	return s, nil
 }
 
-// safetensorsFile opens one safetensors file.
-func (d *Dir) safetensorsFile(name string) (Store, error) {
+// safetensorsFile opens one safetensors file; order is that of its tensors, nil for that
+// of their names.
+func (d *Dir) safetensorsFile(name string, order func(a, b *safetensors.Tensor) int) (Store, error) {
 	f, err := d.openSafetensors(name)
 	if err != nil {
 		return nil, err
 	}
-	return newSafetensors(listOf(f), f.Close), nil
+	list := listOf(f)
+	if order != nil {
+		slices.SortStableFunc(list, order)
+	}
+	return newSafetensors(list, f.Close), nil
 }
 
 // listOf returns the tensors of a file, sorted by name.

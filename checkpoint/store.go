@@ -61,7 +61,7 @@ func (d *Dir) names() ([]string, error) {
 
 // File opens one file of weights by its name, which has slashes as in package fs.
 func (d *Dir) File(name string) (Store, error) {
-	return d.safetensorsFile(name)
+	return d.safetensorsFile(name, nil)
 }
 
 // FileAsLaidOut is File with the tensors in the order of their data.

@@ -63,6 +63,13 @@ func (j *Job) prepareAdapter(ctx context.Context, opt Options) error {
 		return err
 	}
 	j.metadata.Set(gguf.KeyArchitecture, gguf.String(j.Arch.Name))
+	early, err := j.Arch.Constants(config)
+	if err != nil {
+		return err
+	}
+	for _, kv := range early {
+		j.metadata.Set(kv.Key, kv.Value)
+	}
 	for _, kv := range j.general.KVs(j.counts()) {
 		j.metadata.Set(kv.Key, kv.Value)
 	}
@@ -102,7 +109,11 @@ func (j *Job) openBase(ctx context.Context, l *lora, opt Options) (*hparams.View
 	if j.Arch, err = arch.For(view); err != nil {
 		return nil, fmt.Errorf("the base model, %s: %w", dir, err)
 	}
-	return view.Gather(j.base, hparams.Facts{Dir: j.name()}, j.Arch.Sources())
+	target, err := j.openTarget(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return view.Gather(j.base, hparams.Facts{Dir: j.name(), Target: target}, j.Arch.Sources())
 }
 
 // baseOf returns the directory of an adapter's base model, or its address.
@@ -243,7 +254,7 @@ func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []sha
 	for _, r := range results {
 		f, ok := r.Source.(*rows.Factors)
 		switch {
-		case first < len(l.whole):
+		case first < len(l.whole) || !ok && len(r.Source.NE()) == 1 && strings.HasSuffix(r.Name, "_norm.weight"): // made with a weight, not of it
 			j.Plan = append(j.Plan, Tensor{Name: r.Name, From: names[first], Source: r.Source, Type: gguf.TypeF32})
 			continue
 		case !ok:

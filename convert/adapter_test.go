@@ -25,7 +25,11 @@ func TestAdapters(t *testing.T) {
 			if n, err := hftest.WriteAdapter(adapter, base); err != nil || n == 0 {
 				t.Fatalf("%d pairs, %v", n, err)
 			}
-			job, err := convert.Prepare(t.Context(), adapter, convert.Options{Base: base, Reference: true})
+			opt := convert.Options{Base: base, Reference: true}
+			if s.Target != "" {
+				opt.Target = filepath.Join(base, s.Target)
+			}
+			job, err := convert.Prepare(t.Context(), adapter, opt)
 			if err != nil {
 				t.Fatal(err)
 			}

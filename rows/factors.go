@@ -139,6 +139,32 @@ func stackFactors(parts []Source) (s Source, ok bool, err error) {
 	return &Factors{as, bs, append(slices.Clone(parts[0].NE()), int64(len(parts)))}, true, nil
 }
 
+// concatFactors is Concat; ok is false where none of the parts is a product.
+func concatFactors(parts []Source) (s Source, ok bool, err error) {
+	var b []Source
+	var first *Factors
+	for i, p := range parts {
+		f, is := p.(*Factors)
+		switch {
+		case i == 0 && is:
+			first = f
+		case first == nil && !is:
+			continue
+		case first == nil || !is || f.A != first.A || f.stacked():
+			return nil, true, fault.Errorf(fault.Unsupported, "products of different matrices do not join")
+		}
+		b = append(b, f.B)
+	}
+	if first == nil {
+		return nil, false, nil
+	}
+	all, err := Concat(b)
+	if err != nil {
+		return nil, true, err
+	}
+	return &Factors{first.A, all, append([]int64{first.ne[0]}, all.NE()[1:]...)}, true, nil
+}
+
 // Columns returns order(s), which puts the columns of any matrix into the same order and
 // keeps its dimensions. The columns of a product are those of A.
 func Columns(s Source, order func(Source) (Source, error)) (Source, error) {

@@ -284,6 +284,9 @@ func pick(dst, src []byte, n, step, size int64) {
 // All must agree in the other dimensions; parts of different types become F32, as
 // in a sum of tensors.
 func Concat(parts []Source) (Source, error) {
+	if s, ok, err := concatFactors(parts); ok || err != nil {
+		return s, err
+	}
 	ne := slices.Clone(parts[0].NE())
 	last := len(ne) - 1
 	parts, err := common(parts)

@@ -216,6 +216,13 @@ func (a *Arch) KVs(c *hparams.View, fileType uint32) (early, m gguf.Metadata, er
 	return early, m, err
 }
 
+// Constants returns what of Early is the same for all models of the architecture. The
+// reference writes it into adapters, too; the rest comes with tensors that they lack.
+func (a *Arch) Constants(c *hparams.View) (gguf.Metadata, error) {
+	rows := slices.DeleteFunc(slices.Clone(a.Early), func(r Row) bool { return r.Derive != nil || r.From != nil })
+	return a.kvs(c, rows, 0)
+}
+
 func (a *Arch) kvs(c *hparams.View, rows []Row, fileType uint32) (m gguf.Metadata, err error) {
 	for _, r := range rows {
 		if r.Key == gguf.KeyFileType {

@@ -14,8 +14,9 @@ import (
 )
 
 // Adapted are the specs with a golden of an adapter: one for each way that a pair has to
-// go, permuted, split, joined, stacked, stored the other way round.
-var Adapted = []string{"llama", "gpt2", "mixtral", "qwen3_moe", "phi3", "bloom", "gemma2", "internlm2"}
+// go, permuted, split, joined, stacked, stored the other way round; and those where the
+// adapter has more than pairs, or not the order of names, or a draft is its base.
+var Adapted = []string{"llama", "gpt2", "mixtral", "qwen3_moe", "phi3", "bloom", "gemma2", "internlm2", "muse-glimmer", "minimax_01", "deepseek-ocr", "granite_switch", "dflash"}
 
 // AdapterConfig is the adapter_config.json of WriteAdapter.
 const AdapterConfig = `{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_model_name_or_path": "acme/base"}`
@@ -25,8 +26,9 @@ const AdapterConfig = `{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_mode
 var notLinear = []string{"emb", "wte", "wpe", "norm", "ln_", "conv", "relative_attention_bias", "position", "router", "time_", "token_type", "visual", "vision", "audio"}
 
 // WriteAdapter makes an adapter in the directory dir, with a pair for every linear layer
-// of the checkpoint in base, and returns how many there are.
-func WriteAdapter(dir, base string) (pairs int, err error) {
+// of the checkpoint in base but those of the weights without, and returns how many
+// there are.
+func WriteAdapter(dir, base string, without ...string) (pairs int, err error) {
 	ck, err := safetensorstest.OpenDir(base)
 	if err != nil {
 		return 0, err
@@ -37,7 +39,7 @@ func WriteAdapter(dir, base string) (pairs int, err error) {
 		module, ok := strings.CutSuffix(w.Name, ".weight")
 		plain := slices.Contains([]safetensors.DType{safetensors.F32, safetensors.F16, safetensors.BF16}, w.DType)
 		if !ok || !plain || module == "shared" || // the embedding of T5
-			len(w.Shape) != 2 || slices.ContainsFunc(notLinear, func(part string) bool { return strings.Contains(module, part) }) {
+			len(w.Shape) != 2 || slices.Contains(without, w.Name) || slices.ContainsFunc(notLinear, func(part string) bool { return strings.Contains(module, part) }) {
 			continue
 		}
 		in, out := w.Shape[1], w.Shape[0]
