@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"ggforge/gguf"
-	"ggforge/quants/internal/cpu"
+	"ggforge/internal/cpu"
 	"ggforge/quants/internal/lanes"
 )
 

@@ -4,8 +4,8 @@ package quants
 
 import (
 	"ggforge/gguf"
+	"ggforge/internal/cpu"
 	"ggforge/quants/internal/avx2"
-	"ggforge/quants/internal/cpu"
 )
 
 func archImplementations() []implementation {

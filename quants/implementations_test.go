@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/quants/internal/cpu"
+	"ggforge/internal/cpu"
 )
 
 // codecSet is a codec for every type: those in use, or those of one

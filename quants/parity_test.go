@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/internal/cpu"
 	"ggforge/quants/internal/arith"
-	"ggforge/quants/internal/cpu"
 	"ggforge/quants/internal/pack"
 	"ggforge/quants/internal/search"
 )

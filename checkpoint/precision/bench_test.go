@@ -41,6 +41,8 @@ func BenchmarkSources(b *testing.B) {
 		{"nf4", []*Tensor{random(r, "w", safetensors.U8, out*in/2, 1), random(r, "a", safetensors.U8, out*in/64), small(r, "m", safetensors.F32, 16),
 			state(b, map[string]any{"blocksize": 64, "dtype": "bfloat16", "shape": []int64{out, in}, "nested_blocksize": 256, "nested_offset": 0.5}), nil,
 			small(r, "n", safetensors.F32, out*in/64/256), small(r, "t", safetensors.F32, 256)}, func(p []*Tensor) (rows.Source, error) { return fourBits(p, nil) }},
+		{"hqq", hqqBench(r, out, in, 4, 64, 1), func(p []*Tensor) (rows.Source, error) { return hqq(p, nil) }},
+		{"hqq-columns", hqqBench(r, out, in, 4, 64, 0), func(p []*Tensor) (rows.Source, error) { return hqq(p, nil) }},
 		{"int8", []*Tensor{random(r, "w", safetensors.I8, out, in), small(r, "s", safetensors.F32, out), nil}, func(p []*Tensor) (rows.Source, error) { return int8Rows(p, nil) }},
 		{"bitnet", []*Tensor{random(r, "w", safetensors.U8, out/4, in), small(r, "s", safetensors.BF16, 1)}, func(p []*Tensor) (rows.Source, error) { return ternary(p, nil) }},
 		{"nvfp4", []*Tensor{random(r, "w", safetensors.U8, out, in/2), random(r, "s", safetensors.F8_E4M3, out, in/16)}, func(p []*Tensor) (rows.Source, error) { return nvfp4(p, nil) }},
@@ -62,4 +64,13 @@ func BenchmarkSources(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())*1000/float64(b.N)/(out*in), "ps/element")
 		})
 	}
+}
+
+// hqqBench returns the parts of a weight of HQQ in F16.
+func hqqBench(r *rand.Rand, out, in, bits, group, axis int64) []*Tensor {
+	p := make([]*Tensor, len(hqqParts))
+	p[hqqCodes] = random(r, "w", safetensors.U8, out*in*bits/8)
+	p[hqqScale], p[hqqZero] = small(r, "s", safetensors.F16, out*in/group), small(r, "z", safetensors.F16, out*in/group)
+	p[hqqShape], p[hqqBits], p[hqqGroup], p[hqqAxis] = whole64("shape", out, in), whole64("nbits", bits), whole64("group_size", group), whole64("axis", axis)
+	return p
 }

@@ -34,7 +34,7 @@ func int8Rows(parts []*Tensor, _ Settings) (rows.Source, error) {
 			return nil, orUnsupported(err, "tensor %q is %d, want 0: rows as they are", format.Name, n)
 		}
 	}
-	table, width := codesOf(safetensors.I8), codes.Shape[1]
+	table, width := &codesOf(safetensors.I8).table, codes.Shape[1]
 	return &decoded{ne: codes.NE(), cost: costScaled, rows: func(s *scratch, out []byte, a, b int64) error {
 		raw, err := codes.bytes(&s.raw, a*width, b*width)
 		if err != nil {

@@ -397,7 +397,7 @@ func TestNVFP4(t *testing.T) {
 	values := []float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}
 	compare(t, "nvfp4", []*Tensor{w, s}, in, func(p []*Tensor) (rows.Source, error) { return nvfp4(p, nil) }, func(o, i int64) float32 {
 		code := w.Mapped[(o*in+i)/2] >> (4 * (i % 2)) & 15
-		v := values[code&7] * codesOf(safetensors.F8_E4M3)[s.Mapped[o*in/16+i/16]&0x7F]
+		v := values[code&7] * codesOf(safetensors.F8_E4M3).table[s.Mapped[o*in/16+i/16]&0x7F]
 		if code > 7 {
 			v = -v
 		}

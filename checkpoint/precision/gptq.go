@@ -1,6 +1,7 @@
 package precision
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -176,25 +177,7 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 		return nil, err
 	}
 	g.bits, g.byColumn = 4, true
-	// strip fills dst with the codes of outputs [a, b), which are in the words from a/8
-	// on, one output after the other
-	strip := func(s *scratch, t *Tensor, dst []byte, a, b int64) error {
-		height, first := t.Shape[0], a/8
-		words := sized(&s.words, (ceil(b, 8)-first)*height)
-		if err := t.columns(s, words, first, ceil(b, 8)); err != nil {
-			return err
-		}
-		for o := a; o < b; o++ {
-			column, shift := words[(o/8-first)*height:][:height], 4*awqOrder[o%8]
-			to := dst[:len(column)]
-			for i, w := range column {
-				to[i] = byte(w>>(shift&31)) & 15
-			}
-			dst = dst[height:]
-		}
-		return nil
-	}
-	g.codes = func(s *scratch, dst []byte, a, b int64) error { return strip(s, qweight, dst, a, b) }
+	g.codes = func(s *scratch, dst []byte, a, b int64) error { return awqCodes(s, qweight, dst, a, b) }
 	g.meta = func(s *scratch, scale, zero []float32, a, b int64) error {
 		row := sized(&s.table, b-a)
 		for k := range g.groups {
@@ -206,7 +189,7 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 			}
 		}
 		codes := sized(&s.more, (b-a)*g.groups)
-		if err := strip(s, qzeros, codes, a, b); err != nil {
+		if err := awqCodes(s, qzeros, codes, a, b); err != nil {
 			return err
 		}
 		for i, c := range codes {
@@ -215,4 +198,46 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 		return nil
 	}
 	return g.source(), nil
+}
+
+// awqCodes fills dst with the codes of outputs [a, b), one output after the other, of a
+// matrix that has the words of eight outputs in each column. a and b are multiples of 8.
+func awqCodes(s *scratch, t *Tensor, dst []byte, a, b int64) error {
+	height, first := t.Shape[0], a/8
+	words := sized(&s.words, (b/8-first)*height)
+	if err := t.columns(s, words, first, b/8); err != nil {
+		return err
+	}
+	for ; len(words) > 0; words, dst = words[height:], dst[8*height:] {
+		column := words[:height]
+		r := int64(0)
+		for ; len(column) >= 8; column, r = column[8:], r+8 {
+			// the lower and the upper nibbles of eight words, transposed as bytes
+			w := (*[8]uint32)(column)
+			l0, l1, l2, l3 := transposed(w, 0)
+			h0, h1, h2, h3 := transposed(w, 4)
+			for o, codes := range [8]uint64{l0, l2, h0, h2, l1, l3, h1, h3} { // nibbles awqOrder[o]
+				binary.LittleEndian.PutUint64(dst[int64(o)*height+r:], codes)
+			}
+		}
+		for o, nibble := range awqOrder {
+			for i, w := range column {
+				dst[int64(o)*height+r+int64(i)] = byte(w>>(4*nibble)) & 15
+			}
+		}
+	}
+	return nil
+}
+
+// transposed returns 4 bits of each byte of the words, from bit shift on: byte i of word
+// j becomes byte j of result i.
+func transposed(w *[8]uint32, shift int) (a, b, c, d uint64) {
+	const nibbles, bytes, pairs = 0x0F0F0F0F0F0F0F0F, 0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF
+	x := (uint64(w[0]) | uint64(w[4])<<32) >> shift & nibbles
+	y := (uint64(w[1]) | uint64(w[5])<<32) >> shift & nibbles
+	z := (uint64(w[2]) | uint64(w[6])<<32) >> shift & nibbles
+	u := (uint64(w[3]) | uint64(w[7])<<32) >> shift & nibbles
+	x, y = x&bytes|y&bytes<<8, x>>8&bytes|y&^bytes
+	z, u = z&bytes|u&bytes<<8, z>>8&bytes|u&^bytes
+	return x&pairs | z&pairs<<16, y&pairs | u&pairs<<16, x>>16&pairs | z&^pairs, y>>16&pairs | u&^pairs
 }

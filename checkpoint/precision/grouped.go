@@ -123,24 +123,25 @@ func (g *grouped) read(s *scratch, t *strip, a, b int64) error {
 // row computes row o of a strip.
 func (g *grouped) row(s *scratch, out []byte, t *strip, o int64, groups layout) {
 	codes, scale, zero := t.codes[o*g.in:(o+1)*g.in], t.scale[o*g.groups:(o+1)*g.groups], t.zero[o*g.groups:(o+1)*g.groups]
-	table := wholeNumbers()
 	n := int64(1) << g.bits
 	order := groups.order
+	numbers := wholeNumbers()
 	if order == nil {
-		values := (*[256]float32)(sized(&s.table, 256))
+		few := (*[256]float32)(sized(&s.table, 256))
 		for k := range g.groups {
 			from, to := k*groups.size, min((k+1)*groups.size, g.in)
-			if 2*n > to-from {
-				offset(out[4*from:4*to], codes[from:to], table, scale[k], zero[k])
+			if numbers.vectors != nil || 2*n > to-from {
+				numbers.scaledCodes(out[4*from:4*to], codes[from:to], scale[k], zero[k])
 				continue
 			}
-			for c, q := range table[:n] {
-				values[c] = (q - zero[k]) * scale[k]
+			for c, q := range numbers.table[:n] {
+				few[c] = (q - zero[k]) * scale[k]
 			}
-			look(out[4*from:4*to], codes[from:to], values)
+			look(out[4*from:4*to], codes[from:to], few)
 		}
 		return
 	}
+	table := &numbers.table
 	if g.groups*n > g.in {
 		for i, c := range codes {
 			k := order[i]
@@ -158,30 +159,6 @@ func (g *grouped) row(s *scratch, out []byte, t *strip, o int64, groups layout) 
 		put(out, i, values[int64(order[i])*n+int64(c)])
 	}
 }
-
-// look stores the values of the codes, as little-endian float32; len(out) =
-// 4*len(codes).
-func look(out, codes []byte, values *[256]float32) {
-	for len(codes) >= 4 && len(out) >= 16 {
-		put(out, 0, values[codes[0]])
-		put(out, 1, values[codes[1]])
-		put(out, 2, values[codes[2]])
-		put(out, 3, values[codes[3]])
-		codes, out = codes[4:], out[16:]
-	}
-	for i, c := range codes {
-		put(out, i, values[c])
-	}
-}
-
-// wholeNumbers are the values of unsigned bytes.
-var wholeNumbers = sync.OnceValue(func() *[256]float32 {
-	var table [256]float32
-	for c := range table {
-		table[c] = float32(c)
-	}
-	return &table
-})
 
 // runs sets the size of groups that are runs of columns: that of the settings, which
 // must fit, or what comes out when the columns are divided evenly. A size of -1 is
@@ -255,24 +232,30 @@ func matrix(t *Tensor, rows, columns int64) error {
 // one after the other: dst is [b-a, rows].
 func (t *Tensor) columns(s *scratch, dst []uint32, a, b int64) error {
 	height, width := t.Shape[0], t.Shape[1]
-	if t.Mapped != nil { // few bytes of each row: the mapping costs less than calls
-		for r := range height {
-			raw := t.Mapped[(r*width+a)*4 : (r*width+b)*4]
-			for at := r; len(raw) >= 4; at += height {
-				dst[at] = binary.LittleEndian.Uint32(raw)
-				raw = raw[4:]
+	for r := int64(0); r < height; {
+		// some rows at a time, so that each column gets a line of the cache
+		var rows [16][]byte
+		n := min(int64(len(rows)), height-r)
+		if t.Mapped != nil { // few bytes of each row: the mapping costs less than calls
+			for i := range rows[:n] {
+				at := (r + int64(i)) * width
+				rows[i] = t.Mapped[(at+a)*4 : (at+b)*4]
 			}
-		}
-		return nil
-	}
-	for r := range height {
-		raw, err := t.bytes(&s.more, (r*width+a)*4, (r*width+b)*4)
-		if err != nil {
-			return err
+		} else {
+			n = 1
+			raw, err := t.bytes(&s.more, (r*width+a)*4, (r*width+b)*4)
+			if err != nil {
+				return err
+			}
+			rows[0] = raw
 		}
 		for i := range b - a {
-			dst[i*height+r] = binary.LittleEndian.Uint32(raw[4*i:])
+			to := dst[i*height+r:][:n]
+			for j := range to {
+				to[j] = binary.LittleEndian.Uint32(rows[j&15][4*i:])
+			}
 		}
+		r += n
 	}
 	return nil
 }

@@ -1,10 +1,10 @@
 package precision
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"ggforge/fault"
-	"ggforge/internal/half"
 	"ggforge/rows"
 	"ggforge/safetensors"
 )
@@ -83,24 +83,42 @@ func hqq(parts []*Tensor, _ Settings) (rows.Source, error) {
 			return nil, fmt.Errorf("tensor %q of %v %v, want %v for each of %d groups", p.Name, p.DType, p.Shape, h.scale.DType, n/group)
 		}
 	}
-	h.bits, h.per, h.byColumn, h.row = bits, per, axis == 0, shape[1]
-	h.round = map[safetensors.DType]func(float32) float32{safetensors.F16: half.RoundF16, safetensors.BF16: roundBF16, safetensors.F32: rounds["float32"]}[h.scale.DType]
+	h.bits, h.per, h.byColumn, h.row, h.round = bits, per, axis == 0, shape[1], roundings()[h.scale.DType]
 	return &decoded{ne: []int64{shape[1], shape[0]}, cost: 4 * costGrouped, rows: h.rows}, nil
 }
 
 type hqqRows struct {
 	codes, scale, zero *Tensor
 	bits, per          int64
-	part               int64 // rows of words
-	width              int64 // of the matrix of groups
-	byColumn           bool  // groups are columns
-	row                int64 // elements of a row of the weight
-	round              func(float32) float32
+	part               int64     // rows of words
+	width              int64     // of the matrix of groups
+	byColumn           bool      // groups are columns
+	row                int64     // elements of a row of the weight
+	round              *rounding // to the type of scale
+}
+
+// cut sets dst to bits of each word of size bytes, from bit shift on; len(words) =
+// size*len(dst).
+func cut(dst, words []byte, shift, bits, size int) {
+	mask := byte(1<<bits - 1)
+	if size == 4 {
+		for i := range dst {
+			dst[i] = byte(binary.LittleEndian.Uint32(words[4*i:])>>(shift&31)) & mask
+		}
+		return
+	}
+	all := uint64(mask) * 0x0101010101010101
+	for len(dst) >= 8 && len(words) >= 8 {
+		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(words)>>(shift&7)&all)
+		dst, words = dst[8:], words[8:]
+	}
+	for i, w := range words {
+		dst[i] = w >> (shift & 7) & mask
+	}
 }
 
 func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
 	size := h.codes.size()
-	mask := uint32(1<<h.bits - 1)
 	if a == b {
 		return nil
 	}
@@ -116,7 +134,7 @@ func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
 			return err
 		}
 	}
-	values := sized(&s.table, 256)
+	few := (*[256]float32)(sized(&s.table, 256))
 	for e, end := a*h.row, b*h.row; e < end; {
 		r, c := e/h.width, e%h.width
 		n := min(end-e, h.width-c)
@@ -124,6 +142,12 @@ func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
 		raw, err := h.codes.bytes(&s.raw, at*size, (at+n)*size)
 		if err != nil {
 			return err
+		}
+		shift := int(h.bits * (h.per - 1 - r/h.part))
+		codes := raw
+		if h.bits < 8 {
+			codes = sized(&s.more, n)
+			cut(codes, raw, shift, int(h.bits), int(size))
 		}
 		if h.byColumn {
 			scale, zero = sized(&s.f32, n), sized(&s.zero, n)
@@ -133,23 +157,32 @@ func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
 			if err := h.zero.floats(zero, c); err != nil {
 				return err
 			}
+			row := scale // the values take its place
+			for i, q := range codes {
+				zero[i] = float32(q) - zero[i]
+			}
+			h.round.all(zero)
+			for i, q := range zero {
+				row[i] *= q
+			}
+			h.round.all(row)
+			for i, v := range row {
+				put(out, i, v)
+			}
+		} else if h.round.products != nil {
+			wholeNumbers().scaledCodes(out[:4*n], codes, 1, zero[r-firstRow])
+			h.round.scaled(out[:4*n], scale[r-firstRow])
 		} else {
-			for q := range int64(1) << h.bits {
-				values[q] = h.round(h.round(float32(q)-zero[r-firstRow]) * scale[r-firstRow])
+			values := few[:int64(1)<<h.bits]
+			for q := range values {
+				values[q] = float32(q) - zero[r-firstRow]
 			}
-		}
-		shift := h.bits * (h.per - 1 - r/h.part)
-		for i := range int(n) {
-			word := uint32(raw[i*int(size)])
-			if size == 4 {
-				word |= uint32(raw[4*i+1])<<8 | uint32(raw[4*i+2])<<16 | uint32(raw[4*i+3])<<24
+			h.round.all(values)
+			for q := range values {
+				values[q] *= scale[r-firstRow]
 			}
-			q := word >> shift & mask
-			if h.byColumn {
-				put(out, i, h.round(h.round(float32(q)-zero[i])*scale[i]))
-			} else {
-				put(out, i, values[q])
-			}
+			h.round.all(values)
+			look(out[:4*n], codes, few)
 		}
 		out = out[4*n:]
 		e += n

@@ -78,7 +78,7 @@ func (t *Tensor) floats(dst []float32, at int64) error {
 			return fault.Errorf(fault.Broken, "%s: tensor %q holds %v, want numbers", t.File, t.Name, t.DType)
 		}
 		for i := range dst {
-			dst[i] = codes[raw[i]]
+			dst[i] = codes.table[raw[i]]
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ var (
 )
 
 // codesOf returns the values of the codes of a type of 8 bits, nil for other types.
-func codesOf(d safetensors.DType) *[256]float32 { return eightBits()[d] }
+func codesOf(d safetensors.DType) *codeValues { return eightBits()[d] }
 
 // eightBits are the values of the codes of each type of 8 bits.
 //
@@ -160,7 +160,7 @@ func codesOf(d safetensors.DType) *[256]float32 { return eightBits()[d] }
 //	E8M0       0    8        0         127   0xFF is NaN; no zero
 //
 // Source: the specification of OCP microscaling formats and the types of PyTorch.
-var eightBits = sync.OnceValue(func() map[safetensors.DType]*[256]float32 {
+var eightBits = sync.OnceValue(func() map[safetensors.DType]*codeValues {
 	nan := float32(math.NaN())
 	small := func(c, mantissa, bias int) float32 {
 		e, m := c&0x7F>>mantissa, c&(1<<mantissa-1)
@@ -175,7 +175,7 @@ var eightBits = sync.OnceValue(func() map[safetensors.DType]*[256]float32 {
 		}
 		return float32(f)
 	}
-	values := map[safetensors.DType]func(c int) float32{
+	formulas := map[safetensors.DType]func(c int) float32{
 		safetensors.I8: func(c int) float32 { return float32(int8(c)) },
 		safetensors.F8_E4M3: func(c int) float32 {
 			if c&0x7F == 0x7F {
@@ -211,13 +211,13 @@ var eightBits = sync.OnceValue(func() map[safetensors.DType]*[256]float32 {
 			return float32(math.Ldexp(1, c-127))
 		},
 	}
-	all := map[safetensors.DType]*[256]float32{}
-	for d, value := range values {
-		var table [256]float32
-		for c := range table {
-			table[c] = value(c)
+	all := map[safetensors.DType]*codeValues{}
+	for d, value := range formulas {
+		all[d] = &codeValues{vectors: map[safetensors.DType]func(out, codes []byte, scale, zero uint32) int{
+			safetensors.I8: vectorsSigned, safetensors.F8_E4M3: vectorsE4M3}[d]}
+		for c := range all[d].table {
+			all[d].table[c] = value(c)
 		}
-		all[d] = &table
 	}
 	return all
 })
@@ -263,6 +263,8 @@ func (d *decoded) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	defer scratches.Put(s)
 	return out, d.rows(s, out, a, b)
 }
+
+func bits(v float32) uint32 { return math.Float32bits(v) }
 
 // put stores v as element i of little-endian float32.
 func put(out []byte, i int, v float32) {

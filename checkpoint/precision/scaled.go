@@ -167,13 +167,13 @@ func scaledBy(codes, scale, zeros *Tensor, block []int64) (rows.Source, error) {
 // scaledRows is codes with the scales of their blocks.
 type scaledRows struct {
 	codes, scale, zeros *Tensor
-	table               *[256]float32
-	shape, steps, grid  []int64 // by dimension: of the codes, of a block, of the scales
-	rank                int64   // rows of a rank; 0 for no ranks
+	values              *codeValues // of the codes
+	shape, steps, grid  []int64     // by dimension: of the codes, of a block, of the scales
+	rank                int64       // rows of a rank; 0 for no ranks
 }
 
 func newScales(codes, scale, zeros *Tensor, steps, grid []int64) *scaledRows {
-	return &scaledRows{codes: codes, scale: scale, zeros: zeros, table: codesOf(codes.DType), shape: codes.Shape, steps: steps, grid: grid}
+	return &scaledRows{codes: codes, scale: scale, zeros: zeros, values: codesOf(codes.DType), shape: codes.Shape, steps: steps, grid: grid}
 }
 
 // costScaled is about how many picoseconds an element takes.
@@ -207,6 +207,7 @@ func (s *scaledRows) rows(t *scratch, out []byte, a, b int64) error {
 	row := int64(-1) // of the scales that are in scale
 	scale := sized(&t.f32, count)
 	zero := sized(&t.zero, count)
+	clear(zero)
 	for r := a; r < b; r++ {
 		if at := s.scaleRow(r); at != row {
 			row = at
@@ -222,44 +223,11 @@ func (s *scaledRows) rows(t *scratch, out []byte, a, b int64) error {
 		for i, f := range scale {
 			from := int64(i) * step
 			to := min(from+step, width)
-			if s.zeros != nil {
-				offset(out[4*from:4*to], codes[from:to], s.table, f, zero[i])
-			} else {
-				multiply(out[4*from:4*to], codes[from:to], s.table, f)
-			}
+			s.values.scaledCodes(out[4*from:4*to], codes[from:to], f, zero[i])
 		}
 		codes, out = codes[width:], out[4*width:]
 	}
 	return nil
-}
-
-// multiply stores f times the value of each code, as little-endian float32;
-// len(out) = 4*len(codes).
-func multiply(out, codes []byte, table *[256]float32, f float32) {
-	for len(codes) >= 4 && len(out) >= 16 {
-		put(out, 0, table[codes[0]]*f)
-		put(out, 1, table[codes[1]]*f)
-		put(out, 2, table[codes[2]]*f)
-		put(out, 3, table[codes[3]]*f)
-		codes, out = codes[4:], out[16:]
-	}
-	for i, c := range codes {
-		put(out, i, table[c]*f)
-	}
-}
-
-// offset is multiply for codes of whole numbers with a zero point.
-func offset(out, codes []byte, table *[256]float32, f, zero float32) {
-	for len(codes) >= 4 && len(out) >= 16 {
-		put(out, 0, (table[codes[0]]-zero)*f)
-		put(out, 1, (table[codes[1]]-zero)*f)
-		put(out, 2, (table[codes[2]]-zero)*f)
-		put(out, 3, (table[codes[3]]-zero)*f)
-		codes, out = codes[4:], out[16:]
-	}
-	for i, c := range codes {
-		put(out, i, (table[c]-zero)*f)
-	}
 }
 
 // isFloat8 reports whether t holds floating point of 8 bits.

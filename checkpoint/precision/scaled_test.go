@@ -88,11 +88,11 @@ func TestFloat8(t *testing.T) {
 		{safetensors.F8_E4M3FNUZ, 0x7F, 240}, {safetensors.F8_E5M2FNUZ, 0x7F, 57344}, {safetensors.F8_E5M2FNUZ, 0x01, 0x1p-17},
 		{safetensors.F8_E8M0, 0, 0x1p-127}, {safetensors.F8_E8M0, 127, 1}, {safetensors.F8_E8M0, 254, 0x1p127}, {safetensors.F8_E8M0, 255, math.NaN()},
 	} {
-		if got := float64(codesOf(c.dtype)[c.code]); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+		if got := float64(codesOf(c.dtype).table[c.code]); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
 			t.Errorf("%v %#x: %v, want %v", c.dtype, c.code, got, c.want)
 		}
 	}
-	if math.Signbit(float64(codesOf(safetensors.F8_E4M3)[0x80])) != true {
+	if math.Signbit(float64(codesOf(safetensors.F8_E4M3).table[0x80])) != true {
 		t.Error("negative zero is lost")
 	}
 }
@@ -134,7 +134,7 @@ func TestScaled(t *testing.T) {
 			}
 			for i, g := range got {
 				r := int64(i) / width
-				want := codesOf(dtype)[w.Mapped[i]] * scale(int(c.index(r/height, r%height, int64(i)%width)))
+				want := codesOf(dtype).table[w.Mapped[i]] * scale(int(c.index(r/height, r%height, int64(i)%width)))
 				if g != want && !(math.IsNaN(float64(g)) && math.IsNaN(float64(want))) {
 					t.Fatalf("%s, %v: element %d: %v, want %v", c.what, dtype, i, g, want)
 				}

@@ -42,7 +42,14 @@ func ToF16(v float32) uint16 {
 }
 
 // RoundF16 returns v rounded to binary16 and widened again.
-func RoundF16(v float32) float32 { return FromF16(ToF16(v)) }
+func RoundF16(v float32) float32 {
+	u := math.Float32bits(v)
+	// a normal half below the largest one: 13 bits of the mantissa go
+	if u&0x7FFFFFFF-0x38800000 < 0x477FE000-0x38800000 {
+		return math.Float32frombits((u + 0xFFF + u>>13&1) &^ 0x1FFF)
+	}
+	return FromF16(ToF16(v))
+}
 
 // FromBF16 widens a bfloat16 value, exactly.
 func FromBF16(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }

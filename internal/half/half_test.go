@@ -92,3 +92,15 @@ func BenchmarkF16(b *testing.B) {
 }
 
 var sinkU uint16
+
+// TestRoundF16 takes every pattern of the upper bits, with lower ones around the halves.
+func TestRoundF16(t *testing.T) {
+	for u := range uint32(1 << 19) {
+		for _, low := range []uint32{0, 1, 0xFFF, 0x1000, 0x1001, 0x1FFF} {
+			v := math.Float32frombits(u<<13 | low)
+			if got, want := math.Float32bits(RoundF16(v)), math.Float32bits(FromF16(ToF16(v))); got != want {
+				t.Fatalf("%v (%08x): %08x, want %08x", v, math.Float32bits(v), got, want)
+			}
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 // may import packages of the lines above its own. docs/design.md draws them. Those
 // with a question mark are in builds with vector kernels only.
 var rooms = []struct{ name, packages string }{
-	{"nothing of ours below", "fault internal/half internal/nearest internal/lane? internal/pyjson internal/torchmath quants/internal/arith quants/internal/cpu tokenizer/internal/uni"},
+	{"nothing of ours below", "fault internal/cpu internal/half internal/nearest internal/lane? internal/pyjson internal/torchmath quants/internal/arith tokenizer/internal/uni"},
 	{"files as they are", "internal/stamp internal/fetch tokenizer/internal/onig"},
 	{"files as they are", "internal/mmap"},
 	{"bytes: formats without meaning", "gguf safetensors"},

@@ -6,9 +6,9 @@ import (
 	"math/bits"
 	"simd/archsimd"
 
+	"ggforge/internal/cpu"
 	"ggforge/internal/lane"
 	"ggforge/quants/internal/codebook"
-	"ggforge/quants/internal/cpu"
 )
 
 // The choice among near points with 256 bits. The cost of an element has 3 or 8
