@@ -37,7 +37,8 @@ var registry = []*table.Arch{
 	deepseek2OCR, deepseek32, deepseek4, glm4MoELite, glmDSA, hyV4, bailingMoE3, bailingMoE3VL,
 
 	qwen35, qwen35moe, qwen4exp, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5, step35, eagle3, dflash, dspark, gemma4DSpark, v4DSpark, lilicorr, museAssistant,
-	openJev, pplxDecider, vllmD3,
+
+	clef, decision2, openJev, pplxDecider, vllmD3,
 
 	laguna, bamba, glm5next, kimiK3, kimiLinear, mimo2, minimax01, minimaxM3, nemotronHMoE, nemotronHPuzzle,
 

@@ -10,7 +10,6 @@ import (
 // lacking are the classes of the reference that are not converted here, by kind.
 var lacking = map[string]string{
 	"text": `
-ClefModel
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
 Dots3NoteTextForCausalLM
@@ -18,7 +17,6 @@ KevModel
 LevModel
 NimbleModel
 PocketTTSModel
-VllmDecision2Model
 `,
 	"mmproj": `
 Dots3NoteForCausalLM

@@ -263,7 +263,7 @@ func (r *remote) parseListing(data []byte) error {
 
 // sidePatterns are the files that say something about the weights. In folders only
 // the configurations of further modules and chat templates do.
-var sidePatterns = []string{"LICENSE*", "*.json", "*.md", "*.txt", "*.model", "*.tiktoken", "*.jinja", "*/config.json", "helper/shim.py", "additional_chat_templates/*.jinja"}
+var sidePatterns = []string{"LICENSE*", "*.json", "*.md", "*.txt", "*.model", "*.tiktoken", "*.jinja", "*/config.json", "helper/shim.py", "*/" + safetensors.IndexName, "additional_chat_templates/*.jinja"}
 
 // fetchListed fetches the side files that the hub has listed.
 func (r *remote) fetchListed(folder string) error {
@@ -333,7 +333,7 @@ func (r *remote) fetchAll(folder string, names []string, optional bool) error {
 	for _, name := range names {
 		group.Go(func() error {
 			most := limit(name)
-			if name == safetensors.IndexName {
+			if path.Base(name) == safetensors.IndexName {
 				most = maxIndexBytes
 			}
 			data, err := r.client.Get(ctx, r.url(name), most)
@@ -363,21 +363,33 @@ func (r *remote) fetchAll(folder string, names []string, optional bool) error {
 // remoteFolder is the folder of the weights: side files are local, weights are not.
 type remoteFolder struct {
 	*Dir
+	folder string // of the model, "." for its root
 }
 
-// ReadDir lists the files of the model at its root.
+// ReadDir lists the files of the folder.
 func (f remoteFolder) ReadDir(name string) ([]fs.DirEntry, error) {
-	list, err := f.Dir.ReadDir(name)
+	list, err := f.Dir.ReadDir(path.Join(f.folder, name))
 	if err != nil || name != "." {
 		return list, err
 	}
 	for _, name := range f.remote.names {
+		if f.folder != "." {
+			var in bool
+			if name, in = strings.CutPrefix(name, f.folder+"/"); !in {
+				continue
+			}
+		}
 		if !strings.Contains(name, "/") && !slices.ContainsFunc(list, func(e fs.DirEntry) bool { return e.Name() == name }) {
 			list = append(list, remoteEntry(name))
 		}
 	}
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	return list, nil
+}
+
+// OpenFile opens a file that is here.
+func (f remoteFolder) OpenFile(name string) (*os.File, error) {
+	return f.Dir.OpenFile(path.Join(f.folder, name))
 }
 
 // remoteEntry is the name of a file that is not here.
@@ -391,6 +403,7 @@ func (e remoteEntry) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
 // OpenReader opens a file of weights on the server.
 func (f remoteFolder) OpenReader(name string) (io.ReaderAt, int64, string, error) {
 	r := f.remote
+	name = path.Join(f.folder, name)
 	address, fixed := r.url(name), r.address.id != ""
 	file, err := r.client.Open(r.ctx, address, fixed)
 	if err != nil {

@@ -14,11 +14,20 @@ func (d *Dir) safetensors(consolidated bool) (Store, error) {
 	if consolidated {
 		open = safetensors.OpenConsolidated
 	}
-	var folder safetensors.Folder = d
+	return d.openFolder(open, ".")
+}
+
+// openFolder opens the safetensors files of a folder of the directory.
+func (d *Dir) openFolder(open func(safetensors.Folder, string) (*safetensors.Checkpoint, error), name string) (Store, error) {
+	var folder safetensors.Folder = subfolder{d, name}
 	if d.remote != nil {
-		folder = remoteFolder{d}
+		folder = remoteFolder{d, name}
 	}
-	c, err := open(folder, d.Path)
+	dir := d.Path
+	if name != "." {
+		dir = filepath.Join(dir, filepath.FromSlash(name))
+	}
+	c, err := open(folder, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +63,7 @@ func listOf(f *safetensors.File) []*safetensors.Tensor {
 
 func (d *Dir) openSafetensors(name string) (*safetensors.File, error) {
 	if d.remote != nil {
-		r, size, path, err := remoteFolder{d}.OpenReader(name)
+		r, size, path, err := remoteFolder{d, "."}.OpenReader(name)
 		if err != nil {
 			return nil, err
 		}

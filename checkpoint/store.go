@@ -3,6 +3,9 @@ package checkpoint
 import (
 	"cmp"
 	"errors"
+	"io/fs"
+	"os"
+	"path"
 	"slices"
 
 	"ggforge/checkpoint/precision"
@@ -42,11 +45,29 @@ func (d *Dir) Weights(consolidated bool) (Store, error) {
 	return d.safetensors(false)
 }
 
+// WeightsIn opens the safetensors files of a folder of the directory, as Weights does.
+func (d *Dir) WeightsIn(name string) (Store, error) {
+	return d.openFolder(safetensors.OpenDir, name)
+}
+
+// subfolder is a folder of the directory.
+type subfolder struct {
+	d    *Dir
+	name string
+}
+
+func (f subfolder) ReadDir(name string) ([]fs.DirEntry, error) {
+	return f.d.ReadDir(path.Join(f.name, name))
+}
+func (f subfolder) OpenFile(name string) (*os.File, error) {
+	return f.d.OpenFile(path.Join(f.name, name))
+}
+
 // names lists what is in the directory, sorted.
 func (d *Dir) names() ([]string, error) {
 	read := d.ReadDir
 	if d.remote != nil {
-		read = remoteFolder{d}.ReadDir
+		read = remoteFolder{d, "."}.ReadDir
 	}
 	list, err := read(".")
 	if err != nil {

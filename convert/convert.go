@@ -346,7 +346,13 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 
 // open opens the weights.
 func (j *Job) open(config *hparams.View, opt Options) error {
-	store, err := j.files.Weights(opt.Mistral)
+	var store checkpoint.Store
+	var err error
+	if j.Arch.Folder != "" {
+		store, err = j.files.WeightsIn(j.Arch.Folder)
+	} else {
+		store, err = j.files.Weights(opt.Mistral)
+	}
 	if errors.Is(err, checkpoint.ErrNone) {
 		if opt.VocabOnly {
 			return nil

@@ -1,6 +1,9 @@
 package hparams
 
 import (
+	"bytes"
+	"path"
+
 	"ggforge/fault"
 	"ggforge/internal/pyjson"
 )
@@ -16,6 +19,11 @@ import (
 //	joint_head_config.json                       of the head of Clef
 //	decision_config.json                         of a readout of some tokens, by its format
 //
+//	config.json                                  of Decision 2.0: names of files, such as
+//	backbone/config.json                         of the model, and
+//	decision_config.json                         of its head
+//	score_bias.json                              what is added to scores
+//
 // Source: the loaders of such directories in the reference.
 
 // The classes that such models are taken as.
@@ -25,6 +33,7 @@ const (
 	Clef        = "ClefModel"
 	PplxDecider = "PplxDeciderModel"
 	VllmD3      = "VllmD3Model"
+	Decision2   = "VllmDecision2Model"
 )
 
 const (
@@ -33,6 +42,7 @@ const (
 	jointConfig    = "joint_head_config.json"
 	decisionConfig = "decision_config.json"
 	d3Format       = "d3-code-readout-v1"
+	biasFile       = "score_bias.json"
 )
 
 // deciderConfigs are the files about the layers after a ModernBERT; the first counts.
@@ -53,6 +63,7 @@ var decisions = []func(Files) (*Decision, error){
 	readModernBert,
 	besideConfig(OpenJev, readOpenJev),
 	besideConfig(Clef, readClef),
+	readDecision2,
 	readReadout,
 }
 
@@ -122,6 +133,72 @@ func readOpenJev(files Files) (found bool, _ map[string]any, _ string, err error
 func readClef(files Files) (found bool, settings map[string]any, from string, err error) {
 	settings, err = settingsIn(files, jointConfig)
 	return settings != nil, settings, jointConfig, err
+}
+
+// readDecision2 finds the models of Decision 2.0, whose config.json says where their files
+// are.
+func readDecision2(files Files) (*Decision, error) {
+	data, ok, err := readFile(files, ConfigFile)
+	if !ok || !bytes.Contains(data, []byte("decision_format")) {
+		return nil, err
+	}
+	o, err := ParseObject(ConfigFile, data)
+	if err != nil || o.Value("decision_format") != "vllm-sr-decision" {
+		return nil, err
+	}
+	config, err := o.Sub("backbone").requireString("config")
+	if err != nil {
+		return nil, err
+	}
+	head, err := o.requireString("model_config")
+	if err != nil {
+		return nil, err
+	}
+	d := &Decision{Class: Decision2, file: path.Join(path.Dir(config), ConfigFile), from: head}
+	if d.config, err = ReadConfig(files, d.file); err != nil {
+		return nil, err
+	}
+	if data, err = ReadConfig(files, head); err != nil {
+		return nil, err
+	}
+	d.settings, err = parseRoot(head, data)
+	return d, err
+}
+
+// readScoreBias reads the lists of Facts.ScoreBias in the order of the file.
+func readScoreBias(files Files, _ *View, f *Facts) error {
+	data, err := ReadConfig(files, biasFile)
+	if err != nil {
+		return err
+	}
+	v, err := pyjson.Parse(data)
+	if err != nil {
+		return fault.Errorf(fault.Broken, "%s: %w", biasFile, err)
+	}
+	root, _ := v.(*pyjson.Object)
+	lists, ok := root.Get("offsets").(*pyjson.Object)
+	if !ok {
+		return fault.Errorf(fault.Broken, "%s: key \"offsets\": want an object, found %s", biasFile, pyjson.Describe(root.Get("offsets")))
+	}
+	offsets := Object{values: lists.Map(), prefix: "offsets.", file: biasFile}
+	for _, name := range lists.Names {
+		list, err := offsets.requireFloats(name)
+		if err != nil {
+			return err
+		}
+		f.ScoreBias = append(f.ScoreBias, list)
+	}
+	return nil
+}
+
+func (o Object) requireFloats(key string) ([]float64, error) {
+	list, ok, err := o.Floats(key)
+	return list, o.needed(ok, err, []string{key})
+}
+
+func (o Object) requireString(key string) (string, error) {
+	s, ok, err := o.String(key)
+	return s, o.needed(ok, err, []string{key})
 }
 
 // readReadout finds the models whose output is a row of each of some tokens.

@@ -56,6 +56,8 @@ func TestDecider(t *testing.T) {
 func FuzzDecider(f *testing.F) {
 	f.Add([]byte(`{"hidden_size": 64}`), []byte(`{"temperature": [1], "temperature_by_options": {"noul:2": 3}, "temperatures": {"choice:3-5": 1e400}}`))
 	f.Add([]byte(`{"text_config": {"hidden_size": 64}}`), []byte(`{"format_id": "d3-code-readout-v1", "token_ids": [1, -1, 1e9], "layers": 1e300}`))
+	f.Add([]byte(`{"hidden_size": 64}`), []byte(`{"offsets": {"2": [1, -1e400], "3": []}}`))
+	f.Add([]byte(`{"hidden_size": 64}`), []byte(`"backbone": {"config": "x/y.json"}, "model_config": "x/config.json"}`))
 	f.Add([]byte(`{"architectures": []}`), []byte(`{"token_ids": {}, "temperature": "1"}`))
 	f.Fuzz(func(t *testing.T, config, head []byte) {
 		check := func(err error) {
@@ -68,6 +70,8 @@ func FuzzDecider(f *testing.F) {
 			{"config.json": config, "joint_head_config.json": head},
 			{"config.json": config, "decision_config.json": head},
 			{"config.json": config, "helper/shim.py": head},
+			{"config.json": []byte(`{"decision_format": "vllm-sr-decision", "backbone": {"config": "b/config.json"}, "model_config": "d.json"}`), "b/config.json": config, "d.json": head, "score_bias.json": head},
+			{"config.json": append([]byte(`{"decision_format": "vllm-sr-decision", `), head...), "x/config.json": config},
 		} {
 			d, err := ReadDecision(dir)
 			if check(err); d == nil {
@@ -82,7 +86,7 @@ func FuzzDecider(f *testing.F) {
 			if check(err); err != nil {
 				continue
 			}
-			for _, source := range []Source{DeciderFiles, TemperatureFiles, FirstDenseFiles} {
+			for _, source := range []Source{DeciderFiles, TemperatureFiles, FirstDenseFiles, ScoreBiasFiles} {
 				_, err := c.View(Options{}).Gather(dir, Facts{}, []Source{source})
 				check(err)
 			}

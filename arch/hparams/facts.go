@@ -34,6 +34,8 @@ type Facts struct {
 	// Temperatures are those of a model that decides between options, by what they
 	// are of, in the order of the file.
 	Temperatures []Temperature
+	// ScoreBias is added to the scores of levels: lists with one number for each level.
+	ScoreBias [][]float64
 	// Reranker says that the model was trained to answer "yes" or "no".
 	Reranker bool
 	// Target is the configuration of the model that a draft is for; nil for none.
@@ -56,6 +58,7 @@ const (
 	RerankerFiles           // of Facts.Reranker and Facts.Tokens
 	TemperatureFiles        // of Facts.Temperatures
 	DeciderFiles            // of Facts.Temperatures, for the class Decider
+	ScoreBiasFiles          // of Facts.ScoreBias
 	SuppressFiles           // of Facts.Suppress
 	ProcessorFiles          // of Facts.Processor
 	BreakToken              // of Facts.Tokens, for ImageBreak
@@ -70,6 +73,7 @@ var readers = [...]func(Files, *View, *Facts) error{
 	RerankerFiles:    readReranker,
 	TemperatureFiles: readTemperatures,
 	DeciderFiles:     readDeciderTemperatures,
+	ScoreBiasFiles:   readScoreBias,
 	SuppressFiles:    readSuppress,
 
 	ProcessorFiles: readProcessor,

@@ -1,11 +1,13 @@
 package parts
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/table"
+	"ggforge/fault"
 	"ggforge/gguf"
 )
 
@@ -18,6 +20,38 @@ func Temperatures(c *hparams.View) (m gguf.Metadata, err error) {
 			return nil, err
 		}
 		m.Set("decision.temperature."+strings.TrimRight(strings.NewReplacer(":", ".", "-", "_").Replace(t.Of), "+"), v)
+	}
+	return m, nil
+}
+
+// DecisionType says how a program asks the model for decisions. known are settings, of
+// which the model must have these values.
+func DecisionType(name string, known ...[2]string) table.Row {
+	return table.Row{Key: "decision.type", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		o := c.Decision()
+		for _, k := range known {
+			s, _, err := o.String(k[0])
+			if err == nil && s != k[1] {
+				err = fault.Errorf(fault.Unsupported, "%s: key %q is %q, want %q", o.FileName(), k[0], s, k[1])
+			}
+			if err != nil {
+				return v, false, err
+			}
+		}
+		return gguf.String(name), true, nil
+	}}
+}
+
+// ScoreBias writes what is added to the scores of each number of levels.
+func ScoreBias(c *hparams.View) (m gguf.Metadata, err error) {
+	for _, list := range c.Facts.ScoreBias {
+		for i, f := range list {
+			v, _, err := table.Float32Of(f, true, nil)
+			if err != nil {
+				return nil, err
+			}
+			m.Set(fmt.Sprintf("decision.score_bias.%d.%d", len(list), i), v)
+		}
 	}
 	return m, nil
 }

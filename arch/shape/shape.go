@@ -35,7 +35,7 @@ type Rules struct {
 	// Tensors are dimensions by name. The name is that in the file without
 	// ".weight", and without "blk.N." or, where a number is elsewhere, with "{bid}" in
 	// its place; encoders and decoders in one file ("enc.", "dec.") have the same
-	// rows. A row with the number of a layer is for that layer. A bias without a row
+	// rows, unless there is one with "dec.". A row with the number of a layer is for that layer. A bias without a row
 	// of its own has the dimensions of its weight without the first one, or with it
 	// when there is no other.
 	Tensors Table
@@ -83,6 +83,9 @@ func Names(name string) []string {
 		}
 	}
 	list := []string{base, strings.TrimPrefix(strings.Join(comps, "."), "blk.{bid}.")}
+	if strings.HasPrefix(name, "dec.") {
+		list = append([]string{"dec." + list[1]}, list...)
+	}
 	for _, s := range list {
 		if weight, isBias := strings.CutSuffix(s, ".bias"); isBias {
 			list = append(list, weight)

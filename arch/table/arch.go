@@ -67,6 +67,8 @@ type Arch struct {
 	// KeepAll lets the rows see names that look like parts for pictures or sound.
 	KeepAll bool
 	Extra   []ExtraTensor
+	// Folder is where the model's weights are, "" for the checkpoint's directory.
+	Folder string
 	// Beside are files of weights next to the model's.
 	Beside []Beside
 	// MuteZeros says that tokens after those of the tokenizer's model whose embedding is

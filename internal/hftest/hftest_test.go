@@ -30,7 +30,7 @@ func TestWrite(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", v.Name, err)
 				}
-				c, err := safetensorstest.OpenDir(dir)
+				c, err := safetensorstest.OpenDir(filepath.Join(dir, s.folder("model.safetensors")))
 				if err != nil {
 					t.Fatalf("%s: %v", v.Name, err)
 				}

@@ -24,7 +24,7 @@ type Spec struct {
 	Pre         string            // name of the pre-tokenizer; "" is that of the kind
 	Tensors     string            // table of the tensors, see the package comment
 	DType       string            // of the weights, unless the variant has one; "" is BF16
-	Files       map[string]string // further files, by path; "" removes one of the tokenizer's
+	Files       map[string]string // further files, by path; "" removes one of the tokenizer's. Folders do not hold for "./NAME"
 	Folders     map[string]string // where files lie that are not in the checkpoint's directory, by patterns of their names; "" for there
 	Beside      map[string]string // tables of the tensors in safetensors files next to the model's, by their paths
 	Variants    []Variant         // besides those of Standard
@@ -190,8 +190,10 @@ func (f sideFiles) ReadFile(name string) ([]byte, error) {
 	if name == path.Join(f.folder(hparams.ConfigFile), hparams.ConfigFile) {
 		return f.config, nil
 	}
-	if text, ok := f.Files[name]; ok {
-		return []byte(text), nil
+	for file, text := range f.Files {
+		if path.Clean(file) == name {
+			return []byte(text), nil
+		}
 	}
 	return nil, fs.ErrNotExist
 }

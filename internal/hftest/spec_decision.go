@@ -27,8 +27,8 @@ func init() {
 			{Name: "without", Seed: 5, Out: "f32", Flags: []string{"--no-nextn"}, Set: `{"text_config": {"mtp_num_hidden_layers": 0}}`},
 		},
 	})
-	bare := strings.ReplaceAll(qwen35Tensors("language_model.", false), "opt(mtp_num_hidden_layers)", "opt(with_mtp)")
-	bare = strings.ReplaceAll(bare, "!opt(tie_word_embeddings)", "opt(with_head)") + strings.ReplaceAll(vision, "model.visual", "visual")
+	plain := strings.ReplaceAll(qwen35Tensors("language_model.", false), "opt(mtp_num_hidden_layers)", "opt(with_mtp)")
+	plain = strings.ReplaceAll(plain, "!opt(tie_word_embeddings)", "opt(with_head)") + strings.ReplaceAll(vision, "model.visual", "visual")
 	const codes = `"base_model": "Qwen/Qwen3.5-2B", "codes": ["A", "B", "C", "D", "E", "F"], "max_length": 8192, "pooling": "last", "readout_dtype": "bfloat16",
 		"token_ids": [32, 33, 1007, 31, 0, 1023], `
 	readout := map[string]string{"readout.safetensors": "weight | 6, hidden_size"}
@@ -41,7 +41,7 @@ func init() {
 		Name:      "pplx_decider",
 		Tokenizer: "bpe:qwen2",
 		Config:    qwen35("Qwen3_5Model", ""),
-		Tensors:   bare,
+		Tensors:   plain,
 		Beside:    readout,
 		Files:     map[string]string{"decision_config.json": `{` + codes + `"attention_mode": "causal", "revision": "main", "temperature": 1.25}`},
 		Variants:  more,
@@ -50,10 +50,84 @@ func init() {
 		Name:      "vllm_d3",
 		Tokenizer: "bpe:qwen2",
 		Config:    qwen35("Qwen3_5Model", ""),
-		Tensors:   bare,
+		Tensors:   plain,
 		Beside:    map[string]string{"readout.safetensors": "weight | 6, hidden_size | as BF16"},
 		Files: map[string]string{"decision_config.json": `{` + codes + `"attention_mode": "noncausal_full_attention", "format_id": "d3-code-readout-v1", "format_version": 1,
 			"prompt": "d3", "temperature": 0.8}`},
 		Variants: more,
+	})
+	// Clef: a head of 2 layers that look for evidence and 1 of a decoder, 32 wide
+	attention := func(name string) string {
+		return strings.ReplaceAll(`
+			ATT.in_proj_weight           | 96, 32
+			ATT.in_proj_bias             | 96
+			ATT.out_proj.weight          | 32, 32
+			ATT.out_proj.bias            | 32
+			`, "ATT", name)
+	}
+	jointHead := `
+			hidden_norm.{weight,bias}    | hidden_size
+			{memory,question,option_question,global,option_context,option_lexical}_projection.weight | 32, hidden_size
+			type_embedding.weight        | 3, 32
+			{option_summary_norm,field_norm,option_norm}.{weight,bias} | 32
+			residual_scorer.0.weight     | 32, 128
+			residual_scorer.0.bias       | 32
+			residual_scorer.3.weight     | 1, 32
+			residual_scorer.3.bias       | 1
+			{prior_logit_scale,residual_gate} |  | fill list 0.75
+			joint_logit_scale            |  | fill list 7
+			evidence_layers.{0,1}.{query_norm,memory_norm,feedforward_norm}.{weight,bias} | 32
+			evidence_layers.{0,1}.feedforward.0.weight | 48, 32
+			evidence_layers.{0,1}.feedforward.0.bias   | 48
+			evidence_layers.{0,1}.feedforward.3.weight | 32, 48
+			evidence_layers.{0,1}.feedforward.3.bias   | 32
+			layers.0.norm{1,2,3}.{weight,bias} | 32
+			layers.0.linear1.weight      | 48, 32
+			layers.0.linear1.bias        | 48
+			layers.0.linear2.weight      | 32, 48
+			layers.0.linear2.bias        | 32
+			` + attention("evidence_layers.{0,1}.attention") + attention("layers.0.self_attn") + attention("layers.0.multihead_attn")
+	add(Spec{
+		Name:      "clef",
+		NoLoad:    "a head that scores options: weights load and llama-server answers with it, but text has no logits",
+		Tokenizer: "bpe:qwen2",
+		Config:    qwen35("Qwen3_5ForConditionalGeneration", ""),
+		Tensors:   text + vision,
+		Beside:    map[string]string{"joint_head.safetensors": jointHead},
+		Files:     map[string]string{"joint_head_config.json": `{"hidden_size": 64, "width": 32, "routing_layers": 2, "layers": 1, "heads": 2, "feedforward": 48}`},
+		Variants: []Variant{
+			{Name: "shards", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"linear_num_value_heads": 6}}`},
+			{Name: "with-mtp", Seed: 4, Out: "bf16", Set: `{"with_mtp": true}`},
+		},
+	})
+	add(Spec{
+		Name:      "vllm_decision2",
+		Tokenizer: "bpe:qwen2",
+		Config: `{"architectures": ["Qwen3Model"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1000, "dtype": "bfloat16", "eos_token_id": 1002, "head_dim": 32,
+			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "layer_types": ["full_attention", "full_attention"],
+			"max_position_embeddings": 40960, "max_window_layers": 2, "model_type": "qwen3", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
+			"rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000.0, "sliding_window": null, "tie_word_embeddings": true, "transformers_version": "4.57.1",
+			"use_cache": true, "use_sliding_window": false, "vocab_size": 1024}`,
+		Folders: map[string]string{"config.json": "backbone", "model*.safetensors*": "backbone"},
+		Files: map[string]string{
+			"./config.json": `{"decision_format": "vllm-sr-decision", "format_version": 2, "model_name": "Decision-2.0-Kai-0.6B", "runtime_family": "decision2-native",
+				"model_config": "decision_config.json", "backbone": {"config": "backbone/config.json", "weights": ["backbone/model.safetensors"]}}`,
+			"decision_config.json": `{"architecture": "qwen3-text-endpoints-global-query-shared-bilinear-mlp", "base_model": "Qwen/Qwen3-0.6B", "head_dim": 32, "head_variant": "shared",
+				"max_options": 255, "prompt_version": "decision2-segmented-options-global-query-v1"}`,
+			"score_bias.json": `{"format": "dev2-score-bias/1", "offsets": {"3": [0.125, 0, -0.25], "2": [0.5, -0.5], "5": [1, 2, 3, 4, 5.5]}}`,
+		},
+		Tensors: bare(llamaHead + llamaAttention + llamaMLP + `
+			model.layers.{bid}.self_attn.{q,k}_norm.weight | head_dim
+			`),
+		Beside: map[string]string{"decision_head.safetensors": `
+			{candidate_norm,query_norm}.{weight,bias}     | hidden_size | as F32
+			{key,query,candidate_mlp,query_mlp}.weight    | 32, hidden_size | as F32
+			candidate_mlp.bias                            | 32 | as F32
+			scalar.weight                                 | 1, 32 | as F32
+			`},
+		Variants: []Variant{
+			{Name: "shards", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"num_hidden_layers": 11, "layer_types": null}`},
+			{Name: "bf16", Seed: 4, Out: "bf16"},
+		},
 	})
 }

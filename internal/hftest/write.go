@@ -140,13 +140,14 @@ func (s *Spec) writeTensors(dir string, table []tensor, v Variant) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, safetensors.IndexName), index, 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, s.folder(safetensors.IndexName), safetensors.IndexName), index, 0o666); err != nil {
 			return err
 		}
 	}
 	values := &filler{seed: v.Seed, edge: v.Edge, ring: v.Ring}
 	for i, shard := range shards {
-		if err := writeShard(filepath.Join(dir, safetensors.ShardName(i, len(shards))), shard, byName, values); err != nil {
+		name := safetensors.ShardName(i, len(shards))
+		if err := writeShard(filepath.Join(dir, s.folder(name), name), shard, byName, values); err != nil {
 			return fmt.Errorf("hftest: %s: %w", s.Name, err)
 		}
 	}

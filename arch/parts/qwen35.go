@@ -1,0 +1,45 @@
+package parts
+
+import (
+	"slices"
+
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/tokenizer"
+)
+
+// Qwen35 completes a table of a model of Qwen 3.5; more are rows after those that all
+// have.
+func Qwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
+	a.Name, a.Shapes, a.Fused = "qwen35", shape.Rules{Dims: DeltaDims, Tensors: DeltaShapes}, table.FusedQKV
+	mlp := MLPRows
+	if experts {
+		a.Name, a.Shapes.Dims, a.Fused = "qwen35moe", DeltaMoEDims, table.FusedQKV|table.FusedGateUp
+		mlp = slices.Concat(ExpertRows, FusedExpertRows, QwenSharedRows)
+	}
+	if a.Tokenizer == "" {
+		a.Tokenizer = tokenizer.ClassGPT2
+	}
+	a.RopeSections = true
+	a.NextN = QwenNextN
+	a.Metadata = slices.Concat(DeltaMetadata, []table.Row{Qwen35Sections}, more)
+	a.Unused, a.Rename = Qwen35Unused, MTPNames
+	// what gates the norm after linear attention
+	a.Expect = slices.Concat(Qwen35Expect, []table.Expect{Expect("output_gate_type", "swish", "silu")})
+	a.Tensors = slices.Concat(qwen35Tensors, mlp, qwenNextNRows)
+	return a
+}
+
+// DropMTP leaves out layers that predict further tokens, under all their names.
+var DropMTP = []table.Drop{{Prefix: "mtp", Why: MTP}, {Prefix: "model.layers.", Beyond: true, Why: MTP}}
+
+// qwen35Tensors are those besides the feed-forward part.
+var qwen35Tensors = slices.Concat(EachEnding(EmbedRows, "norm", PlusOne), EachEnding([]table.TensorRow{
+	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
+	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+}, "norm", PlusOne),
+	Only(Not(LinearAttention), slices.Concat(AttentionRows(table.MayBias, table.NoBias), EachEnding(QKNormRows, "norm", PlusOne))),
+	Only(LinearAttention, DeltaRows))
+
+// qwenNextNRows are what layers that predict further tokens have besides.
+var qwenNextNRows = Only(NextN, EachEnding(NextNRows, "norm", PlusOne))
