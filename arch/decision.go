@@ -276,7 +276,7 @@ var decision2 = &table.Arch{
 	Unused: append([]string{"decision"}, parts.TowerKeys...),
 	Expect: []table.Expect{parts.SiLU},
 	Rename: parts.BareNames,
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.MLPRows, inF32([]table.TensorRow{
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.MLPRows, headInF32([]table.TensorRow{
 		{HF: "decision_head.candidate_norm", GGUF: "decision.option_norm", Bias: table.NeedBias},
 		{HF: "decision_head.query_norm", GGUF: "decision.query_norm", Bias: table.NeedBias},
 		{HF: "decision_head.key", GGUF: "decision.key"},
@@ -287,7 +287,7 @@ var decision2 = &table.Arch{
 	})),
 }
 
-func inF32(list []table.TensorRow) []table.TensorRow {
+func headInF32(list []table.TensorRow) []table.TensorRow {
 	for i := range list {
 		list[i].Type = table.Always(gguf.TypeF32)
 	}
