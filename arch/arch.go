@@ -36,7 +36,7 @@ var registry = []*table.Arch{
 	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3asr, qwen3moe, qwen3next, qwen3omni, qwen3tts, qwen3vl, qwen3vlmoe,
 	deepseek2OCR, deepseek32, deepseek4, glm4MoELite, glmDSA, hyV4, bailingMoE3, bailingMoE3VL,
 
-	qwen35, qwen35moe, qwen4exp, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5, step35, eagle3, dflash, dspark, gemma4DSpark, v4DSpark, lilicorr, museAssistant,
+	qwen35, qwen35moe, qwen4exp, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5, step35, eagle3, dflash, dspark, gemma4DSpark, v4DSpark, lilicorr, dots3note, museAssistant,
 
 	clef, decision2, openJev, pplxDecider, vllmD3,
 

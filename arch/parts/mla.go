@@ -72,9 +72,12 @@ var (
 // MLATensors are the tensors of such a model.
 var MLATensors = slices.Concat(EmbedRows, NormRows, MLARows, MLAFeedForward)
 
-// MLAFeedForward are its dense layers and those with experts.
-var MLAFeedForward = slices.Concat(Only(DenseFirst, MLPRows), Only(MoEAfter, slices.Concat(routedExperts, []table.TensorRow{CorrectionRow})),
-	Only(SharedAfter, SharedExpertRows))
+// MLAFeedForward are its dense layers and those with experts, MLAExperts the latter.
+var (
+	MLAFeedForward = slices.Concat(Only(DenseFirst, MLPRows), Only(MoEAfter, slices.Concat(routedExperts, []table.TensorRow{CorrectionRow})),
+		Only(SharedAfter, SharedExpertRows))
+	MLAExperts = slices.Concat(routedExperts, []table.TensorRow{CorrectionRow}, SharedExpertRows)
+)
 
 // routedExperts are ExpertRows: configs of some types have a number under another key,
 // too, which may be that of the published model.
@@ -109,9 +112,19 @@ var (
 )
 
 // MLAKeysOf: see MLAKeys.
-func MLAKeysOf(heads string) *table.Transform {
+func MLAKeysOf(heads string) *table.Transform { return MLAKeysBy(mlaGeometry(heads)) }
+
+// MLAValuesOf: see MLAKeys.
+func MLAValuesOf(heads string) *table.Transform { return MLAValuesBy(mlaGeometry(heads)) }
+
+// MLAGeometry is how many heads a layer has, and the lengths of their keys without
+// those that rotate, and of their values.
+type MLAGeometry func(table.Layer) (heads, nope, value int64, err error)
+
+// MLAKeysBy and MLAValuesBy are MLAKeys and MLAValues where layers differ.
+func MLAKeysBy(of MLAGeometry) *table.Transform {
 	return &table.Transform{Name: "mla-keys", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-		s, nope, _, err := mlaHeads(l, s, heads)
+		s, nope, _, err := mlaHeads(l, s, of)
 		if err != nil {
 			return nil, err
 		}
@@ -122,10 +135,10 @@ func MLAKeysOf(heads string) *table.Transform {
 	}}
 }
 
-// MLAValuesOf: see MLAKeys.
-func MLAValuesOf(heads string) *table.Transform {
+// MLAValuesBy: see MLAKeysBy.
+func MLAValuesBy(of MLAGeometry) *table.Transform {
 	return &table.Transform{Name: "mla-values", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-		s, nope, value, err := mlaHeads(l, s, heads)
+		s, nope, value, err := mlaHeads(l, s, of)
 		if err != nil {
 			return nil, err
 		}
@@ -133,16 +146,23 @@ func MLAValuesOf(heads string) *table.Transform {
 	}}
 }
 
+func mlaGeometry(key string) MLAGeometry {
+	return func(l table.Layer) (heads, nope, value int64, err error) {
+		heads, err = l.Require(key)
+		if err == nil {
+			nope, err = l.Require("qk_nope_head_dim")
+		}
+		if err == nil {
+			value, err = l.Require("v_head_dim")
+		}
+		return heads, nope, value, err
+	}
+}
+
 // mlaHeads returns kv_b_proj of [heads*(nope+value), rank] with a dimension for
 // the heads, and the two lengths.
-func mlaHeads(l table.Layer, s rows.Source, key string) (_ rows.Source, nope, value int64, err error) {
-	heads, err := l.Require(key)
-	if err == nil {
-		nope, err = l.Require("qk_nope_head_dim")
-	}
-	if err == nil {
-		value, err = l.Require("v_head_dim")
-	}
+func mlaHeads(l table.Layer, s rows.Source, of MLAGeometry) (_ rows.Source, nope, value int64, err error) {
+	heads, nope, value, err := of(l)
 	ne := s.NE()
 	if err == nil && (heads < 1 || nope < 1 || value < 1 || len(ne) != 2 || ne[1]%heads != 0 || ne[1]/heads != nope+value) {
 		err = fault.Errorf(fault.Broken, "dimensions %s, want %d heads of %d and %d rows", gguf.Shape(ne), heads, nope, value)

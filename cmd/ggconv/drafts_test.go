@@ -120,3 +120,26 @@ func TestDSparkNextToModel(t *testing.T) {
 		}
 	}
 }
+
+// TestDots3Refused converts a dots3-note whose two kinds of layers do not fit one file.
+func TestDots3Refused(t *testing.T) {
+	for set, want := range map[string]string{
+		`{"swa_q_lora_rank": 64}`:                           `"swa_q_lora_rank" 64`,
+		`{"swa_qk_rope_head_dim": 32}`:                      `"swa_qk_rope_head_dim" 32`,
+		`{"swa_head_dim": 256}`:                             "want the sum of swa_qk_nope_head_dim",
+		`{"scoring_func": null}`:                            `"scoring_func" is missing`,
+		`{"layer_types": ["full_attention"]}`:               "4 layers, but 1 in layer_types",
+		`{"layer_types": ["full", "full", "full", "full"]}`: `"full", want full_attention or sliding_attention`,
+		`{"use_dsa": false}`:                                `"use_dsa"`,
+		`{"attention_gate_type": "elementwise"}`:            `"elementwise"`,
+		`{"n_group": 2}`:                                    `"n_group"`,
+		`{"swa_kv_lora_rank": 32}`:                          "attention.kv_lora_rank_swa is 32",
+		`{"swa_num_attention_heads": 4}`:                    "want 4 heads",
+	} {
+		s, dir := made(t, "dots3note")
+		configure(t, dir, set)
+		if code, _, err := convertSpec(s, dir); code != 3 && code != 4 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: exit code %d, %v; want 3 or 4, %q", set, code, err, want)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package arch
+
+import (
+	"math"
+	"slices"
+
+	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+	"ggforge/tokenizer"
+)
+
+// dots3note is dots3-note: attention as in DeepSeek V3.2 in some layers, which an indexer
+// chooses positions for, and with a window and other sizes in the others, all of them with a gate
+// per head. The layer that predicts a further token is dense, has a window and an
+// embedding of its own. Source: the reference's Dots3NoteModel.
+var dots3note = &table.Arch{
+	Name:             "dots3note",
+	Classes:          []string{"Dots3NoteForCausalLM", "Dots3NoteForConditionalGeneration", "Dots3NoteTextForCausalLM"},
+	Tokenizer:        tokenizer.ClassDots3,
+	RopePerAttention: true,
+	NextN:            &table.NextN{Layers: dots3NextN, Prefixes: []string{"model.mtp."}},
+	Shapes: shape.Rules{
+		Dims: shape.Merge(parts.IndexerShapes.Dims, shape.Table{
+			"is_swa": "@attention.sliding_window_pattern or 1", // the layer after the others has a window
+			"n_full": "1 - is_swa", "n_lora_kv": "is_swa * @attention.kv_lora_rank_swa + n_full * @attention.kv_lora_rank",
+			"n_embd_head_k_mla": "is_swa * @attention.key_length_mla_swa + n_full * @attention.key_length_mla",
+			"n_embd_head_v_mla": "is_swa * @attention.value_length_mla_swa + n_full * @attention.value_length_mla",
+		}),
+		Tensors: dots3Shapes,
+	},
+	Metadata: slices.Concat(parts.With(dots3MLA, table.Row{Key: table.KeyHeadCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		full, swa, err := dots3Pair(c, "num_attention_heads", "swa_num_attention_heads")
+		if err != nil {
+			return gguf.Value{}, false, err
+		}
+		sliding, err := dots3Sliding(c)
+		if err != nil {
+			return gguf.Value{}, false, err
+		}
+		heads := make([]int64, 0, len(sliding))
+		for _, is := range sliding {
+			if is {
+				heads = append(heads, swa)
+			} else {
+				heads = append(heads, full)
+			}
+		}
+		more, err := dots3NextN(c)
+		return parts.PerLayer(slices.Concat(heads, slices.Repeat([]int64{swa}, int(more))), err)
+	}}), []table.Row{
+		parts.UintRow("attention.sliding_window", "sliding_window_size"),
+		{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			sliding, err := dots3Sliding(c)
+			return gguf.Bools(sliding), err == nil, err
+		}},
+		parts.UintRow("attention.kv_lora_rank_swa", "swa_kv_lora_rank"),
+		{Key: "attention.key_length_swa", Derive: parts.SumOf("swa_kv_lora_rank", "swa_qk_rope_head_dim")},
+		parts.UintRow("attention.value_length_swa", "swa_kv_lora_rank"),
+		{Key: "attention.key_length_mla_swa", Derive: parts.SumOf("swa_qk_nope_head_dim", "swa_qk_rope_head_dim")},
+		parts.UintRow("attention.value_length_mla_swa", "swa_v_head_dim"),
+		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			if err := dots3Same(c); err != nil {
+				return gguf.Value{}, false, err
+			}
+			n, err := dots3NextN(c)
+			return table.Uint32Of(n, n > 0, err)
+		}},
+	}, parts.IndexerMetadata, []table.Row{
+		{Key: "attention.indexer.types", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			sliding, err := dots3Sliding(c)
+			for i := range sliding {
+				sliding[i] = !sliding[i]
+			}
+			return gguf.Bools(sliding), err == nil, err
+		}},
+	}),
+	Unused: slices.Concat(parts.TowerKeys, parts.MLAUnused, []string{"head_dim", "swa_num_key_value_heads", "sliding_window", "use_sliding_window", "mtp_use_moe", "mtp_head_sharing",
+		"use_dedicated_mtp_embeddings", "seq_length", "image_start_token_id", "image_end_token_id"}),
+	Expect: slices.Concat(parts.MLAExpect, []table.Expect{
+		parts.Expect("use_dsa", "true"), parts.Expect("normalization", "RMSNorm"), parts.Expect("final_norm", "RMSNorm"), parts.Expect("k_rope_only_layernorm", "true"),
+		parts.Expect("qk_layernorm", "true"), parts.Expect("topk_method", "noaux_tc"), parts.Expect("scoring_func", "sigmoid"), parts.Expect("n_group", "1"), parts.Expect("topk_group", "1"),
+		parts.Expect("use_dynamic_rsf", "false"), parts.Expect("moe_gating_fp32", "false"), parts.Expect("attention_gate_type", "headwise"),
+		parts.Expect("swa_attention_gate_type", "headwise"), parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"),
+	}),
+	Rename: []table.Rename{{Prefix: "model.mtp.embed_tokens.", With: "model.layers.{bid}.embed_tokens.", Beyond: true}},
+	Drop:   []table.Drop{parts.TiedHead},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, []table.TensorRow{
+		{HF: "model.layers.{bid}.self_attn.q_a_proj", GGUF: "blk.{bid}.attn_q_a"},
+		{HF: "model.layers.{bid}.self_attn.q_a_layernorm", GGUF: "blk.{bid}.attn_q_a_norm", Transform: dots3Rescale("q_lora_rank", "q_lora_rank")},
+		{HF: "model.layers.{bid}.self_attn.q_b_proj", GGUF: "blk.{bid}.attn_q_b"},
+		{HF: "model.layers.{bid}.self_attn.kv_a_proj_with_mqa", GGUF: "blk.{bid}.attn_kv_a_mqa"},
+		{HF: "model.layers.{bid}.self_attn.kv_a_layernorm", GGUF: "blk.{bid}.attn_kv_a_norm", Transform: dots3Rescale("kv_lora_rank", "swa_kv_lora_rank")},
+		{HF: "model.layers.{bid}.self_attn.k_rope_only_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
+		{HF: "model.layers.{bid}.self_attn.kv_b_proj", Split: []table.Part{
+			{GGUF: "blk.{bid}.attn_k_b", Transform: parts.MLAKeysBy(dots3Geometry)},
+			{GGUF: "blk.{bid}.attn_v_b", Transform: parts.MLAValuesBy(dots3Geometry)},
+		}},
+		{HF: "model.layers.{bid}.self_attn.g_proj", GGUF: "blk.{bid}.attn_gate"},
+		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
+	}, parts.Only(parts.Not(dots3Window), parts.IndexerTensors), parts.Only(dots3Dense, parts.MLPRows), parts.Only(parts.Not(dots3Dense), parts.MLAExperts),
+		parts.Only(parts.NextN, parts.NextNRows)),
+}
+
+var dots3Shapes = func() shape.Table {
+	t := shape.Merge(parts.IndexerShapes.Tensors, shape.Table{
+		"attn_kv_a_mqa": "n_embd, n_lora_kv + n_rot", "attn_kv_a_norm": "n_lora_kv", "attn_k_norm": "n_rot", "attn_gate": "n_embd, n_head",
+	})
+	delete(t, "attn_q") // queries are compressed, too
+	return t
+}()
+
+// dots3MLA is the metadata of attention with a compressed key and value, where head_dim
+// says nothing.
+var dots3MLA = slices.DeleteFunc(slices.Clone(parts.MLAMetadata), func(r table.Row) bool { return slices.Equal(r.From, []string{"head_dim"}) })
+
+// dots3NextN is the number of layers that predict further tokens: one if its embedding is
+// there, whatever config.json says.
+func dots3NextN(c *hparams.View) (int64, error) {
+	if c.Options.NextN != hparams.NoNextN && slices.Contains(c.Facts.Tensors, "model.mtp.embed_tokens.weight") {
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// dots3Sliding reports for each layer of the model whether it has a window.
+func dots3Sliding(c *hparams.View) ([]bool, error) {
+	const key = "layer_types"
+	n, err := c.BlockCount()
+	if err != nil {
+		return nil, err
+	}
+	kinds, _, err := c.Strings(key)
+	if err == nil && (n < 1 || n > int64(len(kinds))) {
+		err = fault.Errorf(fault.Broken, "%s: %d layers, but %d in %s", c.FileName(), n, len(kinds), key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sliding := make([]bool, n)
+	for i := range sliding {
+		if sliding[i] = kinds[i] == parts.Sliding; !sliding[i] && kinds[i] != "full_attention" {
+			return nil, fault.Errorf(fault.Unsupported, "%s: key %q holds %q, want full_attention or %s", c.FileName(), key, kinds[i], parts.Sliding)
+		}
+	}
+	return sliding, nil
+}
+
+// dots3Window is the condition of layers with a window, the one after the others included.
+func dots3Window(l table.Layer) (bool, error) {
+	sliding, err := dots3Sliding(l.View)
+	return l.Bid >= int64(len(sliding)) || l.Bid >= 0 && sliding[l.Bid], err
+}
+
+// dots3Dense is the condition of layers without experts.
+func dots3Dense(l table.Layer) (bool, error) {
+	beyond, err := parts.NextN(l)
+	if err != nil || !beyond {
+		dense, err := parts.DenseFirst(l)
+		return dense, err
+	}
+	moe, _, err := l.Bool("mtp_use_moe")
+	return !moe, err
+}
+
+// dots3Pair returns a size of layers that see everything, and of those with a window.
+func dots3Pair(c *hparams.View, full, swa string) (a, b int64, err error) {
+	if a, err = c.Require(full); err == nil {
+		b, err = c.Require(swa)
+	}
+	return a, b, err
+}
+
+// dots3Same refuses sizes that differ although the file has one number for both kinds of
+// layers, and those that contradict each other.
+func dots3Same(c *hparams.View) error {
+	for _, pair := range [][2]string{{"qk_rope_head_dim", "swa_qk_rope_head_dim"}, {"q_lora_rank", "swa_q_lora_rank"}} {
+		a, b, err := dots3Pair(c, pair[0], pair[1])
+		if err == nil && a != b {
+			err = fault.Errorf(fault.Unsupported, "%s: key %q is %d and %q %d, but models of architecture dots3note have one number for both", c.FileName(), pair[0], a, pair[1], b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	nope, rope, err := dots3Pair(c, "swa_qk_nope_head_dim", "swa_qk_rope_head_dim")
+	if err != nil {
+		return err
+	}
+	head, err := c.IntOr(256, "swa_head_dim")
+	if err == nil && head != nope+rope {
+		err = fault.Errorf(fault.Broken, "%s: key %q is %d, want the sum of swa_qk_nope_head_dim and swa_qk_rope_head_dim, %d", c.FileName(), "swa_head_dim", head, nope+rope)
+	}
+	if err == nil && !c.Has("scoring_func") {
+		err = fault.Errorf(fault.Broken, "%s: key %q is missing", c.FileName(), "scoring_func")
+	}
+	return err
+}
+
+// dots3Geometry are the heads of a layer.
+func dots3Geometry(l table.Layer) (heads, nope, value int64, err error) {
+	window, err := dots3Window(l)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	sizes := make([]int64, 3)
+	for i, pair := range [][2]string{{"num_attention_heads", "swa_num_attention_heads"}, {"qk_nope_head_dim", "swa_qk_nope_head_dim"}, {"v_head_dim", "swa_v_head_dim"}} {
+		key := pair[0]
+		if window {
+			key = pair[1]
+		}
+		if sizes[i], err = l.Require(key); err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	return sizes[0], sizes[1], sizes[2], nil
+}
+
+// dots3Rescale multiplies a norm by what the model multiplies the normed numbers by: the
+// square root of how many times a state is wider than these.
+func dots3Rescale(full, swa string) *table.Transform {
+	return &table.Transform{Name: "rescale-norm", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		if on, _, err := l.Bool("apply_mla_qkv_lora_rescale"); err != nil || !on {
+			return s, err
+		}
+		window, err := dots3Window(l)
+		if err != nil {
+			return nil, err
+		}
+		key := full
+		if window {
+			key = swa
+		}
+		rank, err := l.Require(key)
+		if err != nil {
+			return nil, err
+		}
+		width, err := l.Require("hidden_size")
+		if err == nil && (rank < 1 || width < 1) {
+			err = hparams.WrongType(key, "a size", rank)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return rows.Map(s, rows.Scale(float32(math.Sqrt(float64(width)/float64(rank))))), nil
+	}}
+}
