@@ -22,7 +22,6 @@ MiMoV2ForCausalLM
 NemotronH_Nano_VL_V2
 NemotronH_Omni_Reasoning_V3
 PocketTTSModel
-Qwen3TTSForConditionalGeneration
 RADIOModel
 `,
 }

@@ -285,7 +285,7 @@ var sideFiles = []string{
 	"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt",
 	"spiece.model", "sentencepiece.bpe.model", "rwkv_vocab_v20230424.txt", "tekken.json", "qwen.tiktoken", "hy.tiktoken", "tiktoken.model",
 	"chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json", "embedding_config.json", "decision_config.json", "joint_head_config.json", "helper/shim.py",
-	safetensors.IndexName,
+	"speech_tokenizer/config.json", safetensors.IndexName,
 }
 
 // probe asks a server that lists nothing for the files that a model may have.

@@ -3,6 +3,7 @@ package rows_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"ggforge/fault"
@@ -92,4 +93,25 @@ func decode(t *testing.T, s rows.Source, a, b int64) []float32 {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// TestDivideRows divides rows by numbers, one of which is too small.
+func TestDivideRows(t *testing.T) {
+	s, by := matrix(t, 2, 3), rows.Float32s([]float32{2, 4, 0})
+	q, err := rows.DivideRows(s, by, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := decode(t, q, 0, 3), []float32{0, 0.5, 0.5, 0.75, 8, 10}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got, want := decode(t, q, 2, 3), []float32{8, 10}; !slices.Equal(got, want) {
+		t.Errorf("row 2: %v, want %v", got, want)
+	}
+	if _, err := rows.DivideRows(s, rows.Float32s([]float32{1, 2}), 0); !errors.Is(err, fault.Broken) {
+		t.Errorf("too few numbers: %v", err)
+	}
+	if _, err := rows.DivideRows(rows.Convert(s, gguf.TypeF16), by, 0); !errors.Is(err, fault.Unsupported) {
+		t.Errorf("two types: %v", err)
+	}
 }

@@ -43,6 +43,8 @@ type Facts struct {
 	// Tokens are the ids of "yes" and "no" for a reranker, of ImageBreak or of TileMarks,
 	// as far as the tokenizer's files have them.
 	Tokens map[string]int64
+	// Speech is how a model that speaks decodes its codes: decoder_config of SpeechConfig.
+	Speech Object
 	// Processor is how pictures and sound are prepared for a tower.
 	Processor Object
 }
@@ -62,6 +64,7 @@ const (
 	SuppressFiles           // of Facts.Suppress
 	ProcessorFiles          // of Facts.Processor
 	BreakToken              // of Facts.Tokens, for ImageBreak
+	SpeechFiles             // of Facts.Speech
 	TileTokens              // of Facts.Tokens, for TileMarks
 )
 
@@ -78,6 +81,7 @@ var readers = [...]func(Files, *View, *Facts) error{
 
 	ProcessorFiles: readProcessor,
 	BreakToken:     readBreakToken,
+	SpeechFiles:    readSpeech,
 	TileTokens:     readTileTokens,
 }
 

@@ -284,3 +284,23 @@ func readTileTokens(files Files, _ *View, f *Facts) error {
 	f.Tokens = tokens
 	return nil
 }
+
+// SpeechConfig is the configuration of what makes codes of sound, and sound of codes.
+const SpeechConfig = "speech_tokenizer/config.json"
+
+// readSpeech reads it. Keys that were asked for are recorded with those of the model.
+func readSpeech(files Files, v *View, f *Facts) error {
+	data, err := ReadConfig(files, SpeechConfig)
+	if err != nil {
+		return err
+	}
+	root, err := parseRoot(SpeechConfig, data)
+	if err != nil {
+		return err
+	}
+	f.Speech = Object{root, "", v.read, SpeechConfig}.Sub("decoder_config")
+	if f.Speech.values == nil {
+		return fault.Errorf(fault.Broken, "%s: key \"decoder_config\": want an object, found %s", SpeechConfig, shown(root["decoder_config"]))
+	}
+	return nil
+}

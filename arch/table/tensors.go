@@ -570,7 +570,7 @@ func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
 		if c := cmp.Compare(a.at, b.at); c != 0 {
 			return c
 		}
-		return cmp.Compare(a.row, b.row)
+		return cmp.Or(cmp.Compare(a.row, b.row), strings.Compare(b.Suffix, a.Suffix)) // a bias after its weight
 	})
 	for _, p := range all {
 		lay.Outputs = append(lay.Outputs, p.Output)

@@ -1,6 +1,10 @@
 package hftest
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // qwen3TTS is the configuration of a Qwen 3 TTS: a 1.7B-Base with small numbers. The
 // tensors of its parts are those of qwen3TTSTensors.
@@ -85,6 +89,73 @@ const qwen3TTSTensors = `
 	speaker_encoder.fc.bias                                     | 64 | if opt(speaker_encoder_config.enc_dim) != 0
 	`
 
+// qwen3Speech is the configuration of what makes codes of sound, and sound of codes, with
+// small numbers where the runtime knows no others.
+const qwen3Speech = `{"architectures": ["Qwen3TTSTokenizerV2Model"], "model_type": "qwen3_tts_tokenizer_12hz", "encoder_valid_num_quantizers": 16, "input_sample_rate": 24000,
+	"output_sample_rate": 24000, "decode_upsample_rate": 1920, "encode_downsample_rate": 1920, "decoder_config": {"attention_bias": false, "attention_dropout": 0.0, "latent_dim": 64,
+		"codebook_dim": 64, "codebook_size": 64, "decoder_dim": 64, "hidden_act": "silu", "hidden_size": 32, "intermediate_size": 64, "layer_scale_initial_scale": 0.01,
+		"max_position_embeddings": 8000, "head_dim": 64, "num_attention_heads": 16, "num_hidden_layers": 8, "num_key_value_heads": 16, "num_quantizers": 16,
+		"num_semantic_quantizers": 1, "rms_norm_eps": 1e-05, "rope_theta": 10000, "semantic_codebook_size": 4096, "sliding_window": 72, "upsample_rates": [8, 5, 4, 3],
+		"upsampling_ratios": [2, 2], "vector_quantization_hidden_dimension": 512},
+	"encoder_config": {"num_quantizers": 32, "upsampling_ratios": [8, 6, 5, 4]}}`
+
+// qwen3Wave are the tensors of what makes sound of codes, and one of what makes codes.
+var qwen3Wave = `
+	xid = 15
+	lid = 8
+	uid = 2
+	decoder.quantizer.rvq_{first,rest}.input_proj.weight             | 32, 64, 1
+	decoder.quantizer.rvq_{first,rest}.output_proj.weight            | 64, 32, 1
+	decoder.quantizer.rvq_first.vq.layers.0._codebook.cluster_usage  | 2048 | fill slope
+	decoder.quantizer.rvq_first.vq.layers.0._codebook.embedding_sum  | 2048, 32
+	decoder.quantizer.rvq_rest.vq.layers.{xid}._codebook.cluster_usage | 64 | fill norm
+	decoder.quantizer.rvq_rest.vq.layers.{xid}._codebook.embedding_sum | 64, 32
+	decoder.pre_conv.conv.weight                                     | 64, 64, 3
+	decoder.pre_conv.conv.bias                                       | 64
+	decoder.pre_transformer.input_proj.weight                        | 32, 64
+	decoder.pre_transformer.input_proj.bias                          | 32
+	decoder.pre_transformer.output_proj.weight                       | 64, 32
+	decoder.pre_transformer.output_proj.bias                         | 64
+	decoder.pre_transformer.norm.weight                              | 32
+	decoder.pre_transformer.layers.{lid}.{input,post_attention}_layernorm.weight | 32
+	decoder.pre_transformer.layers.{lid}.self_attn.{q,k,v}_proj.weight | 1024, 32
+	decoder.pre_transformer.layers.{lid}.self_attn.o_proj.weight     | 32, 1024
+	decoder.pre_transformer.layers.{lid}.{self_attn,mlp}_layer_scale.scale | 32
+	decoder.pre_transformer.layers.{lid}.mlp.{gate,up}_proj.weight   | 64, 32
+	decoder.pre_transformer.layers.{lid}.mlp.down_proj.weight        | 32, 64
+	decoder.upsample.{uid}.0.conv.weight                             | 64, 64, 2
+	decoder.upsample.{uid}.0.conv.bias                               | 64
+	decoder.upsample.{uid}.1.dwconv.conv.weight                      | 64, 1, 7
+	decoder.upsample.{uid}.1.dwconv.conv.bias                        | 64
+	decoder.upsample.{uid}.1.norm.{weight,bias}                      | 64
+	decoder.upsample.{uid}.1.pwconv1.weight                          | 256, 64
+	decoder.upsample.{uid}.1.pwconv1.bias                            | 256
+	decoder.upsample.{uid}.1.pwconv2.weight                          | 64, 256
+	decoder.upsample.{uid}.1.pwconv2.bias                            | 64
+	decoder.upsample.{uid}.1.gamma                                   | 64
+	decoder.decoder.0.conv.weight                                    | 64, 64, 7
+	decoder.decoder.0.conv.bias                                      | 64
+	` + qwen3Block + `
+	decoder.decoder.5.{alpha,beta}                                   | 4
+	decoder.decoder.6.conv.weight                                    | 1, 4, 7
+	decoder.decoder.6.conv.bias                                      | 1
+	encoder.encoder.layers.0.conv.weight                             | 8, 1, 7
+	encoder.encoder.layers.0.conv.bias                               | 8
+	`
+
+// qwen3Block are the tensors of the blocks, each half as wide as the one before.
+var qwen3Block = func() string {
+	var b strings.Builder
+	for i, rate := range []int{8, 5, 4, 3} {
+		in, out := 64>>i, 32>>i
+		p := fmt.Sprintf("decoder.decoder.%d.block.", i+1)
+		fmt.Fprintf(&b, "%s0.{alpha,beta} | %d\n%s1.conv.weight | %d, %d, %d\n%s1.conv.bias | %d\n", p, in, p, in, out, 2*rate, p, out)
+		fmt.Fprintf(&b, "%s{2,3,4}.act{1,2}.{alpha,beta} | %d\n%s{2,3,4}.conv1.conv.weight | %d, %d, 7\n%s{2,3,4}.conv2.conv.weight | %d, %d, 1\n%s{2,3,4}.conv{1,2}.conv.bias | %d\n",
+			p, out, p, out, out, p, out, out, p, out)
+	}
+	return b.String()
+}()
+
 func init() {
 	// the predictor of codes of a 0.6B is as wide as the language model
 	alike := `{"talker_config": {"code_predictor_config": {"hidden_size": 64}}}`
@@ -95,8 +166,13 @@ func init() {
 		{Name: "f16", Seed: 3, DType: "F16", Out: "f32"},
 		{Name: "bf16", Seed: 4, Shards: 2, Out: "bf16", Set: alike},
 	}
-	variants = append(variants, Variant{Name: "custom", Seed: 5, Set: custom})
-	add(Spec{Name: "qwen3_tts", Mute: true, Tokenizer: "bpe:qwen2", Config: qwen3TTS, Tensors: qwen3TTSTensors, Variants: variants})
+	add(Spec{
+		Name: "mm_qwen3_tts", Tower: true, Tokenizer: "bpe:qwen2", Config: qwen3TTS, Tensors: qwen3TTSTensors, Variants: variants,
+		Files:  map[string]string{"speech_tokenizer/config.json": qwen3Speech},
+		Beside: map[string]string{"speech_tokenizer/model.safetensors": qwen3Wave},
+	})
+	variants = append(slices.Clone(variants), Variant{Name: "custom", Seed: 5, Set: custom})
+	add(Spec{Name: "qwen3_tts", Mute: true, Tokenizer: "bpe:qwen2", AddedTokens: []string{"<tts_pad>", "<tts_text_bos>", "<tts_text_eod>"}, Config: qwen3TTS, Tensors: qwen3TTSTensors, Variants: variants})
 	// sums of such numbers are the same in any order: whole ones, then one number each
 	whole := qwen3TTSTensors
 	for _, how := range []struct{ dims, fill string }{

@@ -55,6 +55,7 @@ func TestTowers(t *testing.T) {
 				if i == 0 && s.NoLoad == "" {
 					convertBy(t, dir, root+out, v.Out, "", v.Flags...)
 					must(t, see(out, towersLoad[s.Name]))
+					must(t, speak(t, s, out))
 				}
 			}
 			want, err := os.ReadFile(filepath.Join(archGoldens, s.Name+".txt"))
@@ -64,6 +65,33 @@ func TestTowers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// speak has the runtime say something by the file of what speaks, a path in the chroot, and
+// the language model that the spec of its name without mm_ is of.
+func speak(t *testing.T, s *hftest.Spec, path string) error {
+	data, err := os.ReadFile(root + path)
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(data[:min(len(data), 1<<14)], []byte("clip.has_gen_audio_encoder")) {
+		return nil
+	}
+	text := hftest.Lookup(strings.TrimPrefix(s.Name, "mm_"))
+	v := text.All()[0]
+	dir, err := text.Write(root+work+"/specs/"+v.Name, v)
+	if err != nil {
+		return err
+	}
+	convertBy(t, dir, root+work+"/speaks.gguf", v.Out, text.PreTokenizer())
+	os.Remove(root + work + "/spoken.wav")
+	said, err := exec.Command("chroot", root, "timeout", "60", "llama-tts", "-m", work+"/speaks.gguf", "-mm", path, "-p", "a b c", "-o", work+"/spoken.wav",
+		"-n", "3", "-t", "1", "--no-repack").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("the runtime cannot speak with the file: %w\n%s", err, tail(said))
+	}
+	_, err = os.Stat(root + work + "/spoken.wav")
+	return err
 }
 
 // see has the runtime look at a picture by the file of what sees, a path in the chroot.
