@@ -19,10 +19,7 @@ PocketTTSModel
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
 MiMoV2ForCausalLM
-NemotronH_Nano_VL_V2
-NemotronH_Omni_Reasoning_V3
 PocketTTSModel
-RADIOModel
 `,
 }
 

@@ -64,7 +64,7 @@ var plane = &table.Transform{Name: "plane", Forward: func(_ table.Layer, s rows.
 	return rows.Reshape(s, []int64{1, 1, ne[0]})
 }}
 
-// fastConformerShapes are the dimensions of both.
+// fastConformerShapes are the dimensions of the encoder.
 var fastConformerShapes = shape.Table{
 	"a.conv1d.0": "3, 3, 1, ?a_sub", "a.conv1d.2": "3, 3, 1, ?a_sub", "a.conv1d.3": "1, 1, ?a_sub, ?a_sub", "a.conv1d.5": "3, 3, 1, ?a_sub", "a.conv1d.6": "1, 1, ?a_sub, ?a_sub",
 	"a.conv1d.0.bias": "1, 1, ?a_sub", "a.conv1d.2.bias": "1, 1, ?a_sub", "a.conv1d.3.bias": "1, 1, ?a_sub", "a.conv1d.5.bias": "1, 1, ?a_sub", "a.conv1d.6.bias": "1, 1, ?a_sub",
@@ -73,8 +73,10 @@ var fastConformerShapes = shape.Table{
 	"a.blk.{bid}.linear_pos": "a_embd, a_embd",
 	"a.blk.{bid}.pos_bias_u": "a_embd / @audio.attention.head_count, @audio.attention.head_count", "a.blk.{bid}.pos_bias_v": "a_embd / @audio.attention.head_count, @audio.attention.head_count",
 	"a.blk.{bid}.conv_pw1": "a_embd, 2 * a_embd", "a.blk.{bid}.conv_dw": "9, a_embd", "a.blk.{bid}.conv_norm": "a_embd", "a.blk.{bid}.conv_pw2": "a_embd, a_embd",
-	"mm.a.mlp.0": "a_embd", "mm.a.mlp.1": "a_embd, ?a_between", "mm.a.mlp.3": "?a_between, a_proj",
 }
+
+// lfmAdapterShapes are those of the adapter of both.
+var lfmAdapterShapes = shape.Table{"mm.a.mlp.0": "a_embd", "mm.a.mlp.1": "a_embd, ?a_between", "mm.a.mlp.3": "?a_between, a_proj"}
 
 // fastConformerExpect are settings that runtimes know one value of.
 func fastConformerExpect(in table.In) []table.Expect {
@@ -131,7 +133,7 @@ var lfm2Audio = &table.Arch{
 		table.TensorRow{HF: "audio_embedding.embedding", GGUF: "a.position_embd"},
 		table.TensorRow{HF: "audio_embedding.embedding_norm", GGUF: "a.position_embd_norm"},
 		table.TensorRow{HF: "audio_embedding.to_logits", GGUF: "a.embd_to_logits"}),
-	Shapes: shape.Rules{Tensors: shape.Merge(fastConformerShapes, shape.Table{"a.position_embd": "a_proj, ?codes", "a.position_embd_norm": "a_proj", "a.embd_to_logits": "a_proj, ?codes"})},
+	Shapes: shape.Rules{Tensors: shape.Merge(fastConformerShapes, lfmAdapterShapes, shape.Table{"a.position_embd": "a_proj, ?codes", "a.position_embd_norm": "a_proj", "a.embd_to_logits": "a_proj, ?codes"})},
 }
 
 // d1Omni has LFM2-VL's model to see with and LFM2-Audio's to hear with.
@@ -168,7 +170,7 @@ var d1Omni = &table.Arch{
 		{HF: "audio_adapter.model.5", GGUF: "mm.a.mlp.5", Bias: table.NeedBias},
 		{HF: "audio_adapter.model.6", GGUF: "mm.a.mlp.6", Bias: table.NeedBias},
 	}),
-	Shapes: shape.Rules{Tensors: shape.Merge(lfm2VL.Shapes.Tensors, fastConformerShapes, shape.Table{"mm.a.mlp.4": "a_proj", "mm.a.mlp.5": "a_proj, ?a_low", "mm.a.mlp.6": "?a_low, a_proj"})},
+	Shapes: shape.Rules{Tensors: shape.Merge(lfm2VL.Shapes.Tensors, fastConformerShapes, lfmAdapterShapes, shape.Table{"mm.a.mlp.4": "a_proj", "mm.a.mlp.5": "a_proj, ?a_low", "mm.a.mlp.6": "?a_low, a_proj"})},
 }
 
 // forLayersOf returns rows of which those for layers are there for as many as a part has.

@@ -84,18 +84,20 @@ func textWidth(c *hparams.View) (gguf.Value, bool, error) {
 
 // perChannel returns numbers for each channel of a picture.
 func perChannel(key string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
-		list, ok, err := c.Processor().Floats(key)
-		switch {
-		case err != nil:
-			return gguf.Value{}, false, err
-		case !ok:
-			return gguf.Value{}, false, fault.Errorf(fault.Broken, "%s: has no key %q, a number for each channel of a picture", c.Processor().FileName(), key)
-		case len(list) != 3:
-			return gguf.Value{}, false, fault.Errorf(fault.Unsupported, "%s: key %q: %d numbers, want one for each of 3 channels", c.Processor().FileName(), key, len(list))
-		}
-		return floats(list)
+	return func(c *hparams.View) (gguf.Value, bool, error) { return channels(c.Processor(), key) }
+}
+
+func channels(o hparams.Object, key string) (gguf.Value, bool, error) {
+	list, ok, err := o.Floats(key)
+	switch {
+	case err != nil:
+		return gguf.Value{}, false, err
+	case !ok:
+		return gguf.Value{}, false, fault.Errorf(fault.Broken, "%s: has no key %q, a number for each channel of a picture", o.FileName(), key)
+	case len(list) != 3:
+		return gguf.Value{}, false, fault.Errorf(fault.Unsupported, "%s: key %q: %d numbers, want one for each of 3 channels", o.FileName(), key, len(list))
 	}
+	return floats(list)
 }
 
 func floats(list []float64) (gguf.Value, bool, error) {

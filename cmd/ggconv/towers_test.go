@@ -74,6 +74,38 @@ func TestTowerScales(t *testing.T) {
 	}
 }
 
+// TestRADIOScale converts Nemotron Nano 2 VL's, whose processor says by which mean pictures
+// are scaled under a name that the reference does not ask for.
+func TestRADIOScale(t *testing.T) {
+	for _, c := range []struct{ flags, processor, want string }{
+		{"--mmproj", "", "[0.48145467 0.4578275 0.40821072]"},
+		{"--mmproj", "{}", "[0.48145467 0.4578275 0.40821072]"}, // config.json says it, too
+		{"--mmproj", `{"norm_mean": [1, 2, 3]}`, "[1 2 3]"},
+		{"--mmproj", `{"norm_mean": [1, 2, 3], "image_mean": [4, 5, 6]}`, "[4 5 6]"},
+		{"--mmproj --compat reference", "", "[0.485 0.456 0.406]"},
+	} {
+		_, dir := made(t, "mm_nemotron_nano_v2_vl")
+		if c.processor != "" {
+			if err := os.WriteFile(filepath.Join(dir, "preprocessor_config.json"), []byte(c.processor), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out := filepath.Join(t.TempDir(), "out.gguf")
+		if code, _, err := call(append(strings.Fields(c.flags), "--progress", "none", "--outtype", "f16", "--outfile", out, dir)...); code != 0 {
+			t.Fatalf("%s: exit code %d, %v", c.flags, code, err)
+		}
+		f, err := gguf.Open(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		v, _ := f.Metadata.Get("clip.vision.image_mean")
+		if s := strings.ReplaceAll(v.String(), ",", ""); s != c.want {
+			t.Errorf("%s with %q: mean %s, want %s", c.flags, c.processor, s, c.want)
+		}
+	}
+}
+
 // TestTowersRefused asks for what sees where it is not there, or where the file would
 // say something else.
 func TestTowersRefused(t *testing.T) {
@@ -114,6 +146,11 @@ func TestTowersRefused(t *testing.T) {
 		"other vision":      {spec: "mm_pixtral", set: `{"vision_config": {"model_type": "clip_vision_model"}}`, code: 4, want: `key "vision_config.model_type" is "clip_vision_model", want pixtral`},
 		"a block less":      {spec: "mm_gemma3n", replace: []string{"model.vision_tower.timm_model.blocks.3.38.pw_exp.bn.weight | 64\n", ""}, code: 3, want: "timm_model.blocks.3.38.pw_exp.bn.weight"},
 		"another MobileNet": {spec: "mm_gemma3n", set: `{"vision_config": {"architecture": "mobilenetv5_base", "hidden_size": 64}}`, code: 4, want: `key "vision_config.architecture" is "mobilenetv5_base"`},
+		"another ViT":       {spec: "mm_nemotron_nano_v2_vl", set: `{"vision_config": {"args": {"model": "vit_giant_patch14_224"}, "patch_size": 16}}`, code: 4, want: `key "vision_config.args.model" is "vit_giant_patch14_224"`},
+		"positions":         {spec: "mm_nemotron_nano_v2_vl", replace: []string{"1, 12*12, w", "1, 140, w"}, code: 3, want: "want a row for each of 11 x 11 points"},
+		"tiny pictures":     {spec: "mm_nemotron_nano_v2_vl", set: `{"force_image_size": 8}`, code: 3, want: "pictures of 8 pixels have no patches of 16"},
+		"frames":            {spec: "mm_nemotron_omni", set: `{"video_temporal_patch_size": 4}`, code: 4, want: `key "video_temporal_patch_size" is "4"`},
+		"sound of Super VL": {spec: "mm_nemotron_omni", set: `{"sound_config": {"hidden_size": 32}}`, code: 4, want: `key "sound_config" has no meaning`},
 		"width of language": {spec: "mm_internvl", set: `{"llm_config": {"num_hidden_layers": 2}, "hidden_size": null}`, code: 3, want: "how wide the language model is"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,10 @@ type Spec struct {
 	NoLazy      bool   // without its lazy evaluation, in which it fails
 	NoReference string // why there is no result of the reference; "" if there is one
 	Mute        bool   // the model generates no text: to the reference's runtime, all of it is impossible
-	NoLoad      string // why the reference's runtime cannot use the file; "" if it can
+	// Loosened are arguments of the oracle's refconvert.py for a reference that insists on
+	// the sizes of one published model.
+	Loosened []string
+	NoLoad   string // why the reference's runtime cannot use the file; "" if it can
 }
 
 // Variant is one way of making the checkpoint of a Spec.

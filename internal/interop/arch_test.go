@@ -97,6 +97,7 @@ func (o *oracle) tryConvert(t *testing.T, s *hftest.Spec, v hftest.Variant) (str
 	if s.RawConfig {
 		argv = append(argv, "--raw-config")
 	}
+	argv = append(argv, s.Loosened...)
 	argv = append(append(argv, "--"), s.Arguments(folder+"/"+s.Name, v)...)
 	if s.NoLazy {
 		argv = append(argv, "--no-lazy")

@@ -56,7 +56,7 @@ rope() {
 torchmath() {
     cp -r "$dest/internal/torchmath/testdata" "$work/torchmath"
     run torchmath 'python3 make_golden.py > pow.tsv; python3 make_exp.py > exp.tsv; python3 make_erfinv.py > erfinv.tsv
-        python3 make_softplus.py > softplus.tsv; python3 make_trig.py sin > sin.tsv; python3 make_trig.py cos > cos.tsv; python3 make_positions.py > positions.tsv'
+        python3 make_softplus.py > softplus.tsv; python3 make_bilinear.py > bilinear.tsv; python3 make_trig.py sin > sin.tsv; python3 make_trig.py cos > cos.tsv; python3 make_positions.py > positions.tsv'
     cp "$work/torchmath/"*.tsv "$dest/internal/torchmath/testdata/"
 }
 
