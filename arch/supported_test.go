@@ -18,7 +18,6 @@ PocketTTSModel
 	"mmproj": `
 Dots3NoteForCausalLM
 Dots3NoteForConditionalGeneration
-MiMoV2ForCausalLM
 PocketTTSModel
 `,
 }

@@ -47,6 +47,9 @@ type Facts struct {
 	Speech Object
 	// Processor is how pictures and sound are prepared for a tower.
 	Processor Object
+	// AudioTokenizer is the configuration of a model of its own that makes codes of
+	// sound, in the folder of that name.
+	AudioTokenizer Object
 }
 
 // Source is a kind of files that facts are in.
@@ -66,6 +69,8 @@ const (
 	BreakToken              // of Facts.Tokens, for ImageBreak
 	SpeechFiles             // of Facts.Speech
 	TileTokens              // of Facts.Tokens, for TileMarks
+
+	AudioTokenizerFiles // of Facts.AudioTokenizer
 )
 
 // readers add what the files of each source say.
@@ -83,6 +88,8 @@ var readers = [...]func(Files, *View, *Facts) error{
 	BreakToken:     readBreakToken,
 	SpeechFiles:    readSpeech,
 	TileTokens:     readTileTokens,
+
+	AudioTokenizerFiles: readAudioTokenizer,
 }
 
 // Gather returns the view with the facts of sources added to those that are known.

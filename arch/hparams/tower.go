@@ -159,6 +159,15 @@ func (v *View) Default(key string) any {
 	}
 }
 
+// InFile returns keys of a file other than config.json as UnreadOf has them.
+func InFile(file string, keys ...string) []string {
+	list := make([]string, len(keys))
+	for i, key := range keys {
+		list[i] = file + ": " + key
+	}
+	return list
+}
+
 // UnreadOf lists the keys of a part that nothing asked for and that might mean
 // something, sorted: see Unread.
 func (v *View) UnreadOf(o Object) []string {
@@ -169,11 +178,14 @@ func (v *View) UnreadOf(o Object) []string {
 	}
 	for key, value := range o.values {
 		name := o.prefix + key
-		if v.read[name] || v.defaulted[name] || inertKeys[key] || IsNo(value) {
+		if o.read[name] || v.defaulted[name] || inertKeys[key] || IsNo(value) {
 			continue
 		}
 		if d, ok := defaults[key]; ok && reflect.DeepEqual(d, value) {
 			continue
+		}
+		if o.file != "" && o.file != v.Config.File {
+			name = InFile(o.file, name)[0]
 		}
 		keys = append(keys, name)
 	}
@@ -210,6 +222,27 @@ func readProcessor(files Files, _ *View, f *Facts) error {
 		}
 	}
 	f.Processor = Object{values: all, read: map[string]bool{}, file: preprocessorFile}
+	return nil
+}
+
+// AudioTokenizer is the folder of a model that makes codes of sound.
+const AudioTokenizer = "audio_tokenizer"
+
+// readAudioTokenizer reads its configuration, without which there is no such model.
+func readAudioTokenizer(files Files, _ *View, f *Facts) error {
+	const name = AudioTokenizer + "/" + ConfigFile
+	data, ok, err := readFile(files, name)
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: %w: it describes what makes codes of sound", name, fs.ErrNotExist)
+	}
+	if err != nil {
+		return err
+	}
+	m, err := parseRoot(name, data)
+	if err != nil {
+		return err
+	}
+	f.AudioTokenizer = Object{values: m, read: map[string]bool{}, file: name}
 	return nil
 }
 

@@ -16,7 +16,7 @@ import "ggforge/arch/table"
 var all = []*table.Arch{
 	pixtral, qwen2VL, qwen25VL, qwen3VL, pplxDecider, vllmD3,
 	gemma3, gemma4, gemma4Unified, idefics3, internVL, llama4, glm4V, glm5Next, exaone45, kimiVL, kimiK25, lfm2VL, cohere2Vision, paddleOCR, ling3VL, miniCPMV46, miniCPMV47, deepseek4V, deepseekOCR, deepseekOCR2, unlimitedOCR, youtuVL,
-	qwen25Omni, qwen3Omni, qwen3ASR,
+	qwen25Omni, qwen3Omni, qwen3ASR, mimoV2,
 
 	gemma3n,
 	audioFlamingo3, cogVLM, d1Omni, dotsOCR, glmASR, graniteSpeech, graniteSpeechPlus, graniteVision, lfm2Audio, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,

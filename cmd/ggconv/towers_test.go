@@ -128,6 +128,13 @@ func TestTowersRefused(t *testing.T) {
 		"sizes":             {spec: "mm_qwen2_vl", set: `{"vision_config": {"depth": 4, "embed_dim": 64, "num_heads": 2, "hidden_size": 64, "patch_size": 14}}`, code: 3, want: `clip.vision.embedding_length is 64 (from "vision_config.embed_dim")`},
 		"odd width":         {spec: "mm_qwen3_asr", set: `{"thinker_config": {"text_config": {"hidden_size": 64}, "audio_config": {"encoder_layers": 4, "encoder_attention_heads": 2, "encoder_ffn_dim": 128, "num_mel_bins": 16, "d_model": 33}}}`, code: 3, want: "want an even width from 4 to 65536"},
 		"other chunks":      {spec: "mm_qwen3_asr", set: `{"thinker_config": {"text_config": {"hidden_size": 64}, "audio_config": {"encoder_layers": 4, "encoder_attention_heads": 2, "encoder_ffn_dim": 128, "num_mel_bins": 16, "d_model": 64, "n_window_infer": 400}}}`, code: 4, want: `thinker_config.audio_config.n_window_infer`},
+		"no codec":          {spec: "mm_mimo_v2", remove: "audio_tokenizer/config.json", code: 3, want: "it describes what makes codes of sound"},
+		"codec weights":     {spec: "mm_mimo_v2", remove: "audio_tokenizer/model.safetensors", code: 3, want: "MiMoV2ForCausalLM has weights there"},
+		"empty codec":       {spec: "mm_mimo_v2", files: map[string]string{"audio_tokenizer/config.json": "{}"}, code: 3, want: `audio_tokenizer/config.json: has no key "encoder_layers"`},
+		"codes":             {spec: "mm_mimo_v2", files: map[string]string{"audio_tokenizer/config.json": `{"d_model": 64, "encoder_layers": 5, "encoder_ffn_dim": 128, "encoder_attention_heads": 2, "n_mels": 16, "num_quantizers": 4, "encoder_attn_window_size": [128, 0], "codebook_size": [16, 16, 8, 5]}`}, code: 3, want: "table of codes 3 has dimensions 64 x 4, want 5 codes"},
+		"few codebooks":     {spec: "mm_mimo_v2", files: map[string]string{"audio_tokenizer/config.json": `{"d_model": 64, "encoder_layers": 5, "encoder_ffn_dim": 128, "encoder_attention_heads": 2, "n_mels": 16, "num_quantizers": 4, "encoder_attn_window_size": [128, 0], "codebook_size": [16, 16, 8]}`}, code: 3, want: "has 3 numbers, want one for each of 4 quantizers"},
+		"bands":             {spec: "mm_mimo_v2", set: `{"vision_config": {"depth": 6, "hidden_size": 64, "intermediate_size": 96, "num_heads": 4, "num_key_value_heads": 2, "patch_size": 16, "spatial_merge_size": 2, "visual_token_window_size": 64, "use_sink": true, "fullatt_block_indexes": [0, 4], "vit_window_attn_types": [-1, 0, 1, 0, 1, -1]}}`, code: 3, want: "want -1 for layers that see all"},
+		"sampling rate":     {spec: "mm_mimo_v2", files: map[string]string{"audio_tokenizer/config.json": `{"d_model": 64, "encoder_layers": 5, "encoder_ffn_dim": 128, "encoder_attention_heads": 2, "n_mels": 16, "num_quantizers": 4, "encoder_attn_window_size": [128, 0], "codebook_size": [16, 16, 8, 4], "sampling_rate": 16000}`}, code: 4, want: `audio_tokenizer/config.json: key "sampling_rate" is "16000"`},
 		"windows":           {spec: "mm_qwen2_5_vl", set: `{"vision_config": {"depth": 4, "hidden_act": "silu", "hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "patch_size": 14, "fullatt_block_indexes": [1, 2]}}`, code: 4, want: "want layers at regular distances"},
 		"deepstack":         {spec: "mm_qwen3_vl", replace: []string{"{0,1}.norm", "{0,1,2}.norm"}, code: 3, want: "has no layer for merger 2"},
 		"break token":       {spec: "mm_mistral3", files: map[string]string{"tokenizer_config.json": "{}", "tokenizer.json": "{}"}, code: 3, want: `has the token "[IMG_BREAK]"`},
@@ -177,5 +184,28 @@ func TestTowersRefused(t *testing.T) {
 				t.Error("a file was written")
 			}
 		})
+	}
+}
+
+// TestCodecKeys checks that keys of what makes codes of sound are reported with their file,
+// and only those that mean something.
+func TestCodecKeys(t *testing.T) {
+	_, dir := made(t, "mm_mimo_v2")
+	path := filepath.Join(dir, "audio_tokenizer", "config.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for extra, want := range map[string]bool{`"encoder_gates": 3`: true, `"encoder_gates": false`: false} {
+		if err := os.WriteFile(path, append([]byte("{"+extra+","), data[1:]...), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		code, text, err := call("--mmproj", "--progress", "none", "--outfile", filepath.Join(t.TempDir(), "out.gguf"), dir)
+		if code != 0 {
+			t.Fatalf("%s: exit code %d, %v", extra, code, err)
+		}
+		if strings.Contains(text, "without a place in the file: audio_tokenizer/config.json: encoder_gates\n") != want || strings.Contains(text, "without a place") != want {
+			t.Errorf("%s: want a warning: %v, got\n%s", extra, want, text)
+		}
 	}
 }
