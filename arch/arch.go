@@ -196,9 +196,12 @@ func towerAsItStands(class string) bool {
 
 // TowerFor returns the table of a model's part that sees or hears.
 func TowerFor(c *hparams.View) (*table.Arch, error) {
-	a, err := LookupTower(c.Class)
-	if err != nil {
-		return nil, err
+	a := towers.MistralFormat
+	if c.File != hparams.ParamsFile {
+		var err error
+		if a, err = LookupTower(c.Class); err != nil {
+			return nil, err
+		}
 	}
 	if a.Instead != nil {
 		if other, err := a.Instead(c); err != nil || other != nil {

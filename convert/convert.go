@@ -179,7 +179,7 @@ func (o Options) check() error {
 		what string
 	}{
 		{o.DSpark, "drafts"}, {o.VocabOnly, "a vocabulary alone"}, {o.EmbedTokenizer, "a tokenizer"}, {o.Pre != "", "a pre-tokenizer"}, {o.Dense, "dense modules"},
-		{o.NextN != hparams.WithNextN, "layers that predict further tokens"}, {o.Mistral, "Mistral's own format"},
+		{o.NextN != hparams.WithNextN, "layers that predict further tokens"},
 	} {
 		if r.set {
 			return fault.Errorf(fault.Usage, "the part of a model that sees or hears has no place for %s", r.what)
@@ -239,11 +239,11 @@ func (j *Job) load(opt Options) (*hparams.Config, error) {
 			return nil, fault.Errorf(fault.Usage, "%v", err)
 		}
 	}
-	if opt.Tower {
-		return arch.LoadTower(opt.Class, j.files)
-	}
 	if opt.Mistral {
 		return arch.LoadMistral(j.files)
+	}
+	if opt.Tower {
+		return arch.LoadTower(opt.Class, j.files)
 	}
 	config, err := arch.LoadConfigAs(opt.Class, j.files)
 	if err != nil || !opt.DSpark {

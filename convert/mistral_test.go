@@ -93,3 +93,71 @@ func TestMistralFormat(t *testing.T) {
 		}
 	}
 }
+
+// TestMistralTower converts what sees in Mistral's own format; make interop compares the
+// files with the reference's.
+func TestMistralTower(t *testing.T) {
+	prepare := func(vision map[string]any, params ...any) (*convert.Job, error) {
+		all := map[string]any{"vision_encoder": vision}
+		for i := 0; i < len(params); i += 2 {
+			all[params[i].(string)] = params[i+1]
+		}
+		return convert.Prepare(t.Context(), mistralDir(t, all), convert.Options{Mistral: true, Tower: true, Type: convert.F16})
+	}
+	with := func(key string, value any) map[string]any {
+		m := hftest.MistralVision()
+		m[key] = value
+		return m
+	}
+	for _, id := range []int64{5, -1} { // the token's, or that of tekken.json
+		job, err := prepare(with("image_break_token_id", id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer job.Close()
+		for key, want := range map[string]gguf.Value{
+			"general.type": gguf.String("mmproj"), "clip.projector_type": gguf.String("pixtral"), "clip.vision.projection_dim": gguf.Uint32(64), "clip.vision.block_count": gguf.Uint32(4),
+			"clip.vision.attention.layer_norm_epsilon": gguf.Float32(1e-5), "clip.rope.freq_base": gguf.Float32(10000), "clip.vision.spatial_merge_size": gguf.Uint32(2),
+			"clip.vision.image_std": gguf.Float32s([]float32{0.26862954, 0.26130258, 0.27577711}),
+		} {
+			if got, _ := job.Metadata().Get(key); got != want {
+				t.Errorf("%s is %v, want %v", key, got, want)
+			}
+		}
+		from := map[string]string{}
+		for _, p := range job.Plan {
+			from[p.Name] = p.From
+		}
+		if len(from) != 43 || from["v.blk.0.ffn_gate.weight"] != "vision_encoder.transformer.layers.0.feed_forward.w1.weight" || from["mm.patch_merger.weight"] != "patch_merger.merging_layer.weight" {
+			t.Errorf("%d tensors %v", len(from), from)
+		}
+		i := slices.IndexFunc(job.Plan, func(p convert.Tensor) bool { return p.Name == "v.token_embd.img_break" })
+		row := make([]float32, 64)
+		if err := rows.Decode(job.Plan[i].Source, row, new([]byte), 0, 1); err != nil || row[0] != 5*64%97/8. {
+			t.Errorf("embedding of the break %v, %v", row, err)
+		}
+		if len(job.Warnings) > 0 && strings.Contains(strings.Join(job.Warnings, " "), "vision_encoder") {
+			t.Errorf("warnings %q", job.Warnings)
+		}
+	}
+	for name, c := range map[string]struct {
+		vision map[string]any
+		params []any
+		kind   error
+		text   string
+	}{
+		"blind":         {nil, nil, fault.Unsupported, `params.json: has no key "vision_encoder"`},
+		"no break":      {with("image_break_token_id", nil), nil, fault.Broken, `params.json: has no key "vision_encoder.image_break_token_id"`},
+		"first token":   {with("image_break_token_id", 0), nil, fault.Broken, `"vision_encoder.image_break_token_id": want the id of a token`},
+		"break beyond":  {with("image_break_token_id", 277), nil, fault.Broken, "want a row for token 277"},
+		"no epsilon":    {with("", nil), []any{"norm_eps", nil}, fault.Broken, `params.json: has none of the keys ["norm_eps"]`},
+		"other mapping": {with("mm_projector_id", "pool"), nil, fault.Unsupported, `key "vision_encoder.mm_projector_id" is "pool"`},
+	} {
+		if c.vision == nil {
+			c.params = []any{"vision_encoder", nil}
+		}
+		if _, err := prepare(c.vision, c.params...); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -68,6 +68,7 @@ const (
 	ProcessorFiles          // of Facts.Processor
 	BreakToken              // of Facts.Tokens, for ImageBreak
 	SpeechFiles             // of Facts.Speech
+	ParamsBreak             // of Facts.Tokens, for ImageBreak of params.json
 	TileTokens              // of Facts.Tokens, for TileMarks
 
 	AudioTokenizerFiles // of Facts.AudioTokenizer
@@ -87,6 +88,7 @@ var readers = [...]func(Files, *View, *Facts) error{
 	ProcessorFiles: readProcessor,
 	BreakToken:     readBreakToken,
 	SpeechFiles:    readSpeech,
+	ParamsBreak:    readParamsBreak,
 	TileTokens:     readTileTokens,
 
 	AudioTokenizerFiles: readAudioTokenizer,

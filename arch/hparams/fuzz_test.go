@@ -45,12 +45,23 @@ func FuzzTower(f *testing.F) {
 		[]byte(`{"image_mean": [0.5], "media_proc_cfg": {"image_std": [1e300]}}`), []byte(`{"added_tokens_decoder": {"7": {"content": "[IMG_BREAK]"}}, "added_tokens": []}`))
 	f.Add([]byte(`{"architectures": ["Qwen2_5OmniModel"], "model_type": "qwen2_5_omni", "thinker_config": {"vision_config": {"depth": 1e9}, "audio_config": [], "text_config": {"hidden_size": 3}}}`),
 		[]byte(`{"media_proc_cfg": 3}`), []byte(`{"added_tokens": [{"id": -1, "content": "[IMG_BREAK]"}]}`))
+	f.Add([]byte(`{"vision_encoder": {"image_break_token_id": -1}}`), []byte(`{}`), []byte(`{"special_tokens": [{"rank": 12, "token_str": "[IMG_BREAK]"}]}`))
+	f.Add([]byte(`{"architectures": ["X"]}`), []byte(`{}`), []byte(`{"model": {"type": "BPE", "vocab": {"\u010a": 0}, "merges": []}, "added_tokens": [{"id": 1, "content": "<slice>", "special": true}]}`))
 	f.Add([]byte(`{"architectures": ["Qwen2VLModel"], "model_type": "qwen2_vl", "hidden_size": 8, "vision_config": null}`), []byte(`[]`), []byte(`null`))
+	check := func(t *testing.T, err error) {
+		if err != nil && !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Unsupported) {
+			t.Errorf("%v has no kind of a broken file", err)
+		}
+	}
 	f.Fuzz(func(t *testing.T, config, processor, tokenizer []byte) {
+		side := files{preprocessorFile: processor, processorFile: processor, "tokenizer_config.json": tokenizer, "tokenizer.json": tokenizer, "tekken.json": tokenizer}
+		if c, err := ParseParams(config); err == nil {
+			_, err = c.View(Options{}).Gather(side, Facts{}, []Source{ParamsBreak})
+			check(t, err)
+		}
 		c, err := ParseTower("", config, nil)
 		if err == nil {
 			v := c.View(Options{})
-			side := files{preprocessorFile: processor, processorFile: processor, "tokenizer_config.json": tokenizer, "tokenizer.json": tokenizer}
 			if v, err = v.Gather(side, Facts{}, []Source{ProcessorFiles, BreakToken, TileTokens}); err == nil {
 				v.Processor().Floats("image_mean")
 				v.Text().Int("hidden_size")
@@ -59,8 +70,6 @@ func FuzzTower(f *testing.F) {
 				v.Defaulted()
 			}
 		}
-		if err != nil && !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Unsupported) {
-			t.Errorf("%v has no kind of a broken file", err)
-		}
+		check(t, err)
 	})
 }

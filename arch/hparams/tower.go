@@ -129,7 +129,12 @@ func (v *View) Thinker() Object {
 }
 
 // Vision returns the configuration of the part that sees.
-func (v *View) Vision() Object { return v.Thinker().Sub(visionConfig) }
+func (v *View) Vision() Object {
+	if v.Config.File == ParamsFile {
+		return v.Sub("vision_encoder")
+	}
+	return v.Thinker().Sub(visionConfig)
+}
 
 // Audio returns the configuration of the part that hears.
 func (v *View) Audio() Object { return v.Thinker().Sub(audioConfig) }
@@ -268,6 +273,11 @@ func readBreakToken(files Files, _ *View, f *Facts) error {
 		f.Tokens = map[string]int64{ImageBreak: n}
 		return nil
 	}
+	return readAddedBreak(files, f)
+}
+
+// readAddedBreak finds ImageBreak among the added tokens of tokenizer.json.
+func readAddedBreak(files Files, f *Facts) error {
 	var tok struct {
 		Added []struct {
 			ID      int64
@@ -283,6 +293,37 @@ func readBreakToken(files Files, _ *View, f *Facts) error {
 		}
 	}
 	return nil
+}
+
+// readParamsBreak finds the id of ImageBreak for params.json, which has it or a number
+// below zero. Source: LlavaVisionModel of the reference.
+func readParamsBreak(files Files, v *View, f *Facts) error {
+	const key = "image_break_token_id"
+	n, err := v.Vision().Require(key)
+	if err == nil && n == 0 {
+		err = WrongType("vision_encoder."+key, "the id of a token", n)
+	}
+	if err != nil || n > 0 {
+		f.Tokens = map[string]int64{ImageBreak: n}
+		return v.Vision().inFile(err)
+	}
+	var tekken struct {
+		Special []struct {
+			Rank int64
+			Text string `json:"token_str"`
+		} `json:"special_tokens"`
+	}
+	if _, err := readJSON(files, "tekken.json", &tekken); err != nil {
+		return err
+	}
+	f.Tokens = nil
+	for _, t := range tekken.Special {
+		if t.Text == ImageBreak {
+			f.Tokens = map[string]int64{ImageBreak: t.Rank}
+			return nil
+		}
+	}
+	return readAddedBreak(files, f)
 }
 
 // TileMarks are what MiniCPM-V 4.7 has between the parts of a picture, in the order of

@@ -70,6 +70,69 @@ var pixtralShapes = shape.Table{
 	"mm.patch_merger": "v_embd * @vision.spatial_merge_size * @vision.spatial_merge_size, v_embd",
 }
 
+// MistralFormat is the same in Mistral's own format. params.json does not say how
+// pictures are prepared, and heads are laid out as the file has them. Source: PixtralModel
+// of the reference.
+var MistralFormat = &table.Arch{
+	Name:       name,
+	Tower:      &table.Tower{Parts: []table.In{inVision}, Facts: []hparams.Source{hparams.ParamsBreak}},
+	BlockCount: layers(inVision, blockKeys...),
+	Instead: func(c *hparams.View) (*table.Arch, error) {
+		if c.Vision().Members() == nil {
+			return nil, fault.Errorf(fault.Unsupported, "%s: has no key \"vision_encoder\": no part of the model sees", c.FileName())
+		}
+		return nil, nil
+	},
+	Metadata: vision(
+		required(uint32Row("vision.projection_dim", nil, "dim", 0)),
+		table.Row{Key: "vision.image_mean", Const: gguf.Float32s([]float32{0.48145466, 0.4578275, 0.40821073})},
+		table.Row{Key: "vision.image_std", Const: gguf.Float32s([]float32{0.26862954, 0.26130258, 0.27577711})},
+		projector("pixtral"),
+		table.Row{Key: keyNormEps, Type: gguf.Float32Type, From: []string{"norm_eps"}, Required: true},
+		table.Row{Key: "rope.freq_base", Type: gguf.Float32Type, In: inVision, From: []string{"rope_theta"}, Required: true},
+		useSiLU,
+		table.Row{Key: keyMerge, Derive: mergedPatches},
+	),
+	Expect: []table.Expect{{Key: "mm_projector_id", In: inVision, Values: []string{"", "patch_merge"}}},
+	Unused: []string{"vision_encoder.num_channels", "vision_encoder.max_image_size", "vision_encoder.image_token_id", "vision_encoder.image_end_token_id",
+		"vision_encoder.add_pre_mm_projector_layer_norm", "vision_encoder.adapter_bias", "vision_encoder.spatial_merge_size"},
+	Drop: dropAll("of the language model", "layers.", "norm.", "output."),
+	Tensors: []table.TensorRow{
+		{HF: "vision_encoder.patch_conv", GGUF: "v.patch_embd", Type: kernelType},
+		{HF: "vision_encoder.ln_pre", GGUF: "v.pre_ln"},
+		{HF: "vision_encoder.transformer.layers.{bid}.attention_norm", GGUF: "v.blk.{bid}.ln1"},
+		{HF: "vision_encoder.transformer.layers.{bid}.ffn_norm", GGUF: "v.blk.{bid}.ln2"},
+		{HF: "vision_encoder.transformer.layers.{bid}.attention.wq", GGUF: "v.blk.{bid}.attn_q"},
+		{HF: "vision_encoder.transformer.layers.{bid}.attention.wk", GGUF: "v.blk.{bid}.attn_k"},
+		{HF: "vision_encoder.transformer.layers.{bid}.attention.wv", GGUF: "v.blk.{bid}.attn_v"},
+		{HF: "vision_encoder.transformer.layers.{bid}.attention.wo", GGUF: "v.blk.{bid}.attn_out"},
+		{HF: "vision_encoder.transformer.layers.{bid}.feed_forward.w1", GGUF: "v.blk.{bid}.ffn_gate"},
+		{HF: "vision_encoder.transformer.layers.{bid}.feed_forward.w3", GGUF: "v.blk.{bid}.ffn_up"},
+		{HF: "vision_encoder.transformer.layers.{bid}.feed_forward.w2", GGUF: "v.blk.{bid}.ffn_down"},
+		{HF: "vision_language_adapter.w_in", GGUF: "mm.1", Bias: table.MayBias},
+		{HF: "vision_language_adapter.w_out", GGUF: "mm.2", Bias: table.MayBias},
+		{HF: "pre_mm_projector_norm", GGUF: "mm.input_norm", Optional: true},
+		{HF: "patch_merger.merging_layer", GGUF: "mm.patch_merger", Type: kernelType, If: mergesPatches},
+		{HF: "tok_embeddings.weight", Exact: true, GGUF: "v.token_embd.img_break", Transform: breakRow},
+	},
+	Shapes: pixtral.Shapes,
+}
+
+func mergesPatches(l table.Layer) (bool, error) {
+	s, _, err := l.Vision().String("mm_projector_id")
+	return s == "patch_merge", err
+}
+
+// mergedPatches is how many patches become one, in each direction.
+func mergedPatches(c *hparams.View) (gguf.Value, bool, error) {
+	merges, err := mergesPatches(table.Layer{View: c, Bid: -1})
+	if err != nil || !merges {
+		return gguf.Value{}, false, err
+	}
+	n, err := c.Vision().Require("spatial_merge_size")
+	return table.Uint32Of(n, true, err)
+}
+
 // isPixtral refuses models of the LLaVA classes that see with something else.
 func isPixtral(c *hparams.View) (*table.Arch, error) {
 	kind, _, err := c.Vision().String("model_type")
@@ -104,7 +167,11 @@ func breakWritten(l table.Layer) (bool, error) {
 func breakID(c *hparams.View) (int64, error) {
 	id, ok := c.Facts.Tokens[hparams.ImageBreak]
 	if !ok {
-		return 0, fault.Errorf(fault.Broken, "neither tokenizer_config.json nor tokenizer.json has the token %q", hparams.ImageBreak)
+		file := "tokenizer_config.json"
+		if c.File == hparams.ParamsFile {
+			file = "tekken.json"
+		}
+		return 0, fault.Errorf(fault.Broken, "neither %s nor tokenizer.json has the token %q", file, hparams.ImageBreak)
 	}
 	return id, nil
 }
@@ -116,7 +183,7 @@ var breakRow = &table.Transform{Name: "image-break", Forward: func(l table.Layer
 		return nil, err
 	}
 	ne := s.NE()
-	if len(ne) != 2 || id >= ne[1] {
+	if len(ne) != 2 || id < 0 || id >= ne[1] {
 		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for token %d (%s)", gguf.Shape(ne), id, hparams.ImageBreak)
 	}
 	if s, err = rows.Slice(s, 1, id, id+1); err != nil {

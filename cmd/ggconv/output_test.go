@@ -140,6 +140,28 @@ func TestMistralFormat(t *testing.T) {
 	}
 }
 
+// TestMistralTower converts what a model in Mistral's own format sees with.
+func TestMistralTower(t *testing.T) {
+	dir, out := filepath.Join(t.TempDir(), "Tiny-Mistral"), t.TempDir()
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := hftest.WriteMistral(dir, map[string]any{"vision_encoder": hftest.MistralVision()}); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, err := call("--progress", "none", "--mistral-format", "--mmproj", dir, out); code != 0 {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(filepath.Join(out, "mmproj-Tiny-Mistral-F16.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if v, _ := f.Metadata.Get("clip.projector_type"); v != gguf.String("pixtral") || len(f.Tensors) != 43 {
+		t.Errorf("projector %v, %d tensors", v, len(f.Tensors))
+	}
+}
+
 // TestMistralErrors converts broken checkpoints in Mistral's own format: errors name
 // the file that they are about.
 func TestMistralErrors(t *testing.T) {

@@ -3,6 +3,8 @@ package hftest
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,9 +13,34 @@ import (
 	"ggforge/safetensors/safetensorstest"
 )
 
+// MistralVision is how params.json describes what sees.
+func MistralVision() map[string]any {
+	return map[string]any{"image_token_id": 3, "image_break_token_id": 5, "image_end_token_id": 6, "intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 2,
+		"mm_projector_id": "patch_merge", "spatial_merge_size": 2, "hidden_size": 32, "num_channels": 3, "image_size": 56, "max_image_size": 56, "patch_size": 14,
+		"rope_theta": 10000.0, "add_pre_mm_projector_layer_norm": true, "adapter_bias": false}
+}
+
+// mistralVision are the tensors of it.
+var mistralVision = func() map[string][]int64 {
+	all := map[string][]int64{
+		"vision_encoder.patch_conv.weight": {32, 3, 14, 14}, "vision_encoder.ln_pre.weight": {32}, "pre_mm_projector_norm.weight": {32},
+		"patch_merger.merging_layer.weight": {32, 128}, "vision_language_adapter.w_in.weight": {64, 32}, "vision_language_adapter.w_out.weight": {64, 64},
+	}
+	for i := range 4 {
+		p := fmt.Sprintf("vision_encoder.transformer.layers.%d.", i)
+		all[p+"attention_norm.weight"], all[p+"ffn_norm.weight"] = []int64{32}, []int64{32}
+		for _, w := range []string{"wq", "wk", "wv", "wo"} {
+			all[p+"attention."+w+".weight"] = []int64{32, 32}
+		}
+		all[p+"feed_forward.w1.weight"], all[p+"feed_forward.w3.weight"], all[p+"feed_forward.w2.weight"] = []int64{64, 32}, []int64{64, 32}, []int64{32, 64}
+	}
+	return all
+}()
+
 // WriteMistral writes a checkpoint of one layer in Mistral's own format into dir;
 // params are laid over its params.json. With "quantization" in them the matrices of the
-// layer are FP8, byte i being i modulo 97, with a scale of 0.5.
+// layer are FP8, byte i being i modulo 97, with a scale of 0.5; with "vision_encoder",
+// see MistralVision, the tensors of what sees are there, too.
 func WriteMistral(dir string, params map[string]any) error {
 	type token struct {
 		Rank  int    `json:"rank"`
@@ -30,10 +57,22 @@ func WriteMistral(dir string, params map[string]any) error {
 	for k, v := range params {
 		all[k] = v
 	}
-	for name, v := range map[string]any{
-		"params.json": all,
-		"tekken.json": map[string]any{"config": map[string]any{"default_vocab_size": nVocab, "default_num_special_tokens": 20, "version": "v7"}, "vocab": vocab},
-	} {
+	tekken := map[string]any{"config": map[string]any{"default_vocab_size": nVocab, "default_num_special_tokens": 20, "version": "v7"}, "vocab": vocab}
+	shapes := map[string][]int64{
+		"tok_embeddings.weight": {nVocab, 64}, "norm.weight": {64}, "output.weight": {nVocab, 64},
+		"layers.0.attention_norm.weight": {64}, "layers.0.ffn_norm.weight": {64},
+		"layers.0.attention.wq.weight": {64, 64}, "layers.0.attention.wk.weight": {32, 64}, "layers.0.attention.wv.weight": {32, 64}, "layers.0.attention.wo.weight": {64, 64},
+		"layers.0.feed_forward.w1.weight": {96, 64}, "layers.0.feed_forward.w2.weight": {64, 96}, "layers.0.feed_forward.w3.weight": {96, 64},
+		"vision_encoder.patch_conv.weight": {4, 4},
+	}
+	if vision, ok := params["vision_encoder"].(map[string]any); ok && vision != nil {
+		tekken["special_tokens"] = []any{map[string]any{"rank": 3, "token_str": "[IMG]", "is_control": true}, map[string]any{"rank": 5, "token_str": "[IMG_BREAK]", "is_control": true}}
+		maps.Copy(shapes, mistralVision)
+		if vision["mm_projector_id"] != "patch_merge" {
+			delete(shapes, "patch_merger.merging_layer.weight")
+		}
+	}
+	for name, v := range map[string]any{"params.json": all, "tekken.json": tekken} {
 		text, err := json.Marshal(v)
 		if err != nil {
 			return err
@@ -43,13 +82,7 @@ func WriteMistral(dir string, params map[string]any) error {
 		}
 	}
 	var tensors []safetensorstest.Tensor
-	for name, shape := range map[string][]int64{
-		"tok_embeddings.weight": {nVocab, 64}, "norm.weight": {64}, "output.weight": {nVocab, 64},
-		"layers.0.attention_norm.weight": {64}, "layers.0.ffn_norm.weight": {64},
-		"layers.0.attention.wq.weight": {64, 64}, "layers.0.attention.wk.weight": {32, 64}, "layers.0.attention.wv.weight": {32, 64}, "layers.0.attention.wo.weight": {64, 64},
-		"layers.0.feed_forward.w1.weight": {96, 64}, "layers.0.feed_forward.w2.weight": {64, 96}, "layers.0.feed_forward.w3.weight": {96, 64},
-		"vision_encoder.patch_conv.weight": {4, 4},
-	} {
+	for name, shape := range shapes {
 		n := int64(1)
 		for _, d := range shape {
 			n *= d

@@ -40,9 +40,7 @@ func TestTowers(t *testing.T) {
 	_, err := text.Write(root+work+"/specs/"+v.Name, v)
 	must(t, err)
 	convertBy(t, root+work+"/specs/"+v.Name+"/"+text.Name, root+work+"/text.gguf", v.Out, text.PreTokenizer())
-	var b bytes.Buffer
-	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 112, 112))))
-	must(t, os.WriteFile(root+work+"/picture.png", b.Bytes(), 0o666))
+	writePicture(t)
 	for _, s := range hftest.Towers() {
 		t.Run(s.Name, func(t *testing.T) {
 			var g hftest.Golden
@@ -92,6 +90,46 @@ func speak(t *testing.T, s *hftest.Spec, path string) error {
 	}
 	_, err = os.Stat(root + work + "/spoken.wav")
 	return err
+}
+
+// TestMistralTower compares what sees in Mistral's own format with the reference's files.
+func TestMistralTower(t *testing.T) {
+	o := start(t)
+	text := hftest.Lookup("qwen2")
+	v := text.All()[0]
+	_, err := text.Write(root+work+"/specs/"+v.Name, v)
+	must(t, err)
+	convertBy(t, root+work+"/specs/"+v.Name+"/"+text.Name, root+work+"/text.gguf", v.Out, text.PreTokenizer())
+	writePicture(t)
+	for _, c := range []struct {
+		name, out string
+		change    func(vision map[string]any)
+	}{
+		{"as published", "f16", func(map[string]any) {}},
+		{"token by tekken.json", "q8_0", func(vision map[string]any) { vision["image_break_token_id"] = -1 }},
+		{"without merger", "bf16", func(vision map[string]any) { delete(vision, "mm_projector_id") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			vision := hftest.MistralVision()
+			c.change(vision)
+			dir, ours, theirs := work+"/Tiny-Mistral", work+"/tower.gguf", work+"/theirs.gguf"
+			must(t, os.RemoveAll(root+dir))
+			must(t, os.MkdirAll(root+dir, 0o777))
+			must(t, hftest.WriteMistral(root+dir, map[string]any{"vision_encoder": vision}))
+			must(t, o.try(t, "refconvert.py", dir, theirs, "--outtype", c.out, "--quiet", "--", "--mistral-format", "--mmproj"))
+			convertBy(t, root+dir, root+ours, c.out, "", "--mistral-format", "--mmproj")
+			same(t, root+ours, root+theirs)
+			must(t, see(ours, ""))
+		})
+	}
+}
+
+// writePicture writes a grey picture into the chroot.
+func writePicture(t *testing.T) {
+	t.Helper()
+	var b bytes.Buffer
+	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 112, 112))))
+	must(t, os.WriteFile(root+work+"/picture.png", b.Bytes(), 0o666))
 }
 
 // see has the runtime look at a picture by the file of what sees, a path in the chroot.
