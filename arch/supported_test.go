@@ -16,8 +16,6 @@ NimbleModel
 PocketTTSModel
 `,
 	"mmproj": `
-Dots3NoteForCausalLM
-Dots3NoteForConditionalGeneration
 PocketTTSModel
 `,
 }

@@ -19,7 +19,7 @@ var all = []*table.Arch{
 	qwen25Omni, qwen3Omni, qwen3ASR, mimoV2,
 
 	gemma3n,
-	audioFlamingo3, cogVLM, d1Omni, dotsOCR, glmASR, graniteSpeech, graniteSpeechPlus, graniteVision, lfm2Audio, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,
+	audioFlamingo3, cogVLM, d1Omni, dots3Note, dotsOCR, glmASR, graniteSpeech, graniteSpeechPlus, graniteVision, lfm2Audio, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,
 	hunyuanVL, janus, miniMaxM3, museGlimmer, phi4V, qwen3TTS, stepVL,
 	nemotronOmni, radio,
 }

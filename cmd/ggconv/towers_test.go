@@ -158,6 +158,11 @@ func TestTowersRefused(t *testing.T) {
 		"tiny pictures":     {spec: "mm_nemotron_nano_v2_vl", set: `{"force_image_size": 8}`, code: 3, want: "pictures of 8 pixels have no patches of 16"},
 		"frames":            {spec: "mm_nemotron_omni", set: `{"video_temporal_patch_size": 4}`, code: 4, want: `key "video_temporal_patch_size" is "4"`},
 		"sound of Super VL": {spec: "mm_nemotron_omni", set: `{"sound_config": {"hidden_size": 32}}`, code: 4, want: `key "sound_config" has no meaning`},
+		"router":            {spec: "mm_dots3note", replace: []string{"_num_routed[bid], w |", "_num_routed[bid], 2*w |"}, code: 3, want: "v.blk.2.ffn_gate_inp.weight"},
+		"odd gate":          {spec: "mm_dots3note", replace: []string{"fc1.bias                                  | 2*af", "fc1.bias | 2*af+1"}, code: 3, want: "want rows for a gate"},
+		"an expert less":    {spec: "mm_dots3note", replace: []string{"xid = 6", "xid = 5"}, code: 3, want: "blocks.3.mlp.experts.5.fc1.weight"},
+		"unsaid":            {spec: "mm_dots3note", set: `{"audio_config": {"whisper_config": {"encoder_layers": 3, "d_model": 32, "encoder_ffn_dim": 48, "encoder_attention_heads": 2, "num_mel_bins": 16}}}`, code: 4, want: `key "audio_config.use_conv2d_stem" is missing`},
+		"short pyramid":     {spec: "mm_dots3note", set: `{"vision_config": {"num_hidden_layers": 4, "embed_dim": 32, "patch_size": 14, "pyramid_num_routed": [0, 0, 4]}}`, code: 3, want: "has 3 numbers, want one for each of 4 layers"},
 		"width of language": {spec: "mm_internvl", set: `{"llm_config": {"num_hidden_layers": 2}, "hidden_size": null}`, code: 3, want: "how wide the language model is"},
 	} {
 		t.Run(name, func(t *testing.T) {
