@@ -1,4 +1,4 @@
-# Targets: build demo test check fuzz bench gobench golden architectures interop clean
+# Targets: build demo test check fuzz bench gobench golden architectures configs interop clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -17,7 +17,7 @@ ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz importer bench gobench golden architectures interop clean
+.PHONY: build demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz importer bench gobench golden architectures configs interop clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -96,12 +96,19 @@ gobench:
 	$(SIMD) go test -run xxx -bench . -count 5 ./quants
 
 ifeq ($(HAVE_ORACLE),)
-golden architectures interop:
+golden architectures configs interop:
 	@echo '$@: the reference is not installed in ORACLE_ROOT=$(ORACLE_ROOT): nothing compared'
 else
 # Compares with the reference's tools, file by file.
 interop: build
 	$(INTEROP) go test -count=1 -timeout 60m -v ./internal/interop
+
+# Compares what both converters make of published configurations: CONFIGS is a folder
+# with a folder for each model, which has its config.json, and what else of its small
+# JSON files is at hand. RUN takes those whose names match. The weights are small.
+RUN ?=
+configs: build
+	$(INTEROP) CONFIGS='$(if $(CONFIGS),$(abspath $(CONFIGS)))' go test -count=1 -timeout 60m -v ./internal/interop -run 'TestPublishedConfigs$(if $(RUN),/$(RUN))'
 
 # Writes docs/architectures.md.
 architectures: build

@@ -68,8 +68,9 @@ var nemotronHMoE = &table.Arch{
 			return gguf.Uint32(1), slices.Contains(layers, nemotronNextN), err
 		}},
 	}),
-	Expect: nemotronHExpect,
-	Unused: nemotronHUnused,
+	LastOfNVFP4: "mtp.layers.1.mixer.",
+	Expect:      nemotronHExpect,
+	Unused:      nemotronHUnused,
 	Rename: append([]table.Rename{
 		{Prefix: "mtp.layers.1.norm.", With: "backbone.layers.{bid}.post_attention_layernorm.", Beyond: true},
 		{Prefix: "mtp.layers.1.final_layernorm.", With: "backbone.layers.{bid}.shared_head.norm.", Beyond: true},
@@ -340,7 +341,13 @@ func nemotronHExpertRows(layers kindsOf) []table.TensorRow {
 	}), slices.Concat([]table.TensorRow{
 		{HF: "backbone.layers.{bid}.mixer.gate", GGUF: "blk.{bid}.ffn_gate_inp", If: nemotronHIs(layers, nemotronExperts)},
 		// the reference knows routers by the layer that their names in the checkpoint have, which this one is not of
-		{HF: "backbone.layers.{bid}.mixer.gate", GGUF: "blk.{bid}.ffn_gate_inp", If: nemotronHIs(layers, nemotronNextN), Type: table.OutputType},
+		// unless LastOfNVFP4 gives it another
+		{HF: "backbone.layers.{bid}.mixer.gate", GGUF: "blk.{bid}.ffn_gate_inp", If: nemotronHIs(layers, nemotronNextN), Type: func(out gguf.Type, from table.Stored) gguf.Type {
+			if from.NVFP4 {
+				return gguf.TypeF32
+			}
+			return out
+		}},
 	}, parts.Only(parts.Both(moe, parts.Has("moe_latent_size")), []table.TensorRow{
 		{HF: "backbone.layers.{bid}.mixer.fc1_latent_proj", GGUF: "blk.{bid}.ffn_latent_down"},
 		{HF: "backbone.layers.{bid}.mixer.fc2_latent_proj", GGUF: "blk.{bid}.ffn_latent_up"},

@@ -369,6 +369,11 @@ func (j *Job) open(config *hparams.View, opt Options) error {
 	if j.weights, left, err = precision.Weights(store.Tensors(), j.quantization); len(left) > 0 {
 		j.warnf("%d tensors left out: scales of activations and of the cache of keys and values, such as %q", len(left), left[0].Name)
 	}
+	if prefix := j.Arch.LastOfNVFP4; prefix != "" && j.isNVFP4() {
+		isLast := func(w precision.Weight) bool { return strings.HasPrefix(w.Name, prefix) }
+		last := slices.DeleteFunc(slices.Clone(j.weights), func(w precision.Weight) bool { return !isLast(w) })
+		j.weights = append(slices.DeleteFunc(j.weights, isLast), last...)
+	}
 	if err == nil && !opt.VocabOnly {
 		err = j.openBeside()
 	}

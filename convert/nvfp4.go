@@ -95,9 +95,9 @@ func (j *Job) isNVFP4() bool {
 
 // divide takes the outputs that are moved as NVFP4 blocks out of the others. They
 // come before all others, in the order of the reading of their last tensor. Experts
-// are joined when all that config.json counts have been read; where it has no count
-// that the reference knows, after the rest. Of architectures with PackedFirst, those of
-// MXFP4 blocks are such outputs, too.
+// are joined when as many as config.json counts have been read; where it has no count
+// that the reference knows, or the default of a key that it does not use, after the
+// rest. Of architectures with PackedFirst, those of MXFP4 blocks are such outputs, too.
 func (j *Job) divide(config *hparams.View, outputs []table.Output) (moved, others []table.Output, err error) {
 	all := func(o table.Output, scheme string) bool {
 		return !slices.ContainsFunc(o.From, func(i int) bool { return j.weights[i].Scheme() != scheme })
@@ -124,7 +124,7 @@ func (j *Job) divide(config *hparams.View, outputs []table.Output) (moved, other
 		return nil, nil, err
 	}
 	place := func(o table.Output) int {
-		if len(o.From) > 1 && experts < 1 {
+		if n := int64(len(o.From) / max(len(o.Row.Parts), 1)); n > 1 && (experts < 1 || n < experts) {
 			return len(j.weights) + slices.Min(o.From)
 		}
 		return slices.Max(o.From)

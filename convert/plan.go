@@ -195,10 +195,12 @@ func (j *Job) decoded(skipped map[string]bool) error {
 	return nil
 }
 
-// relabelled warns of a label of config.json that the weights do not bear out.
+// relabelled warns of a label of config.json that the weights do not bear out. The
+// reference names files by the label, also those of what sees in a model whose language
+// model alone is quantized.
 func (j *Job) relabelled(config *hparams.View) {
 	method, labelled := config.Quantization()
-	if !labelled || j.options.VocabOnly || slices.ContainsFunc(j.weights, func(w precision.Weight) bool { return w.Scheme() != "" }) {
+	if j.options.VocabOnly {
 		return
 	}
 	if j.options.Reference {
@@ -208,6 +210,9 @@ func (j *Job) relabelled(config *hparams.View) {
 		case method == "mxfp4":
 			j.labelled = &mxfp4Row
 		}
+	}
+	if !labelled || slices.ContainsFunc(j.weights, func(w precision.Weight) bool { return w.Scheme() != "" }) {
+		return
 	}
 	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are", config.FileName(), method)
 }
@@ -224,7 +229,7 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 	if forced {
 		last := &weights[o.From[len(o.From)-1]]
 		stored, _ := last.Type()
-		to = o.Row.Type(j.Type.row().tensor, table.Stored{Type: stored, Scheme: last.Scheme()})
+		to = o.Row.Type(j.Type.row().tensor, table.Stored{Type: stored, Scheme: last.Scheme(), NVFP4: j.isNVFP4()})
 	}
 	var sources []rows.Source
 	for _, i := range o.From {

@@ -77,6 +77,9 @@ type Arch struct {
 	// PackedFirst says that experts which are stored in MXFP4 come before all other
 	// tensors, layer by layer in the order of their names in the checkpoint.
 	PackedFirst bool
+	// LastOfNVFP4 begins the names of tensors that come after all others in models of
+	// which weights are in NVFP4: the reference gives them new names there.
+	LastOfNVFP4 string
 	// Instead returns the table that a config of these classes asks for, nil for
 	// this one.
 	Instead func(*hparams.View) (*Arch, error)

@@ -61,6 +61,7 @@ type TypeOf func(out gguf.Type, from Stored) gguf.Type
 type Stored struct {
 	Type   gguf.Type // of a plain weight
 	Scheme string    // "" for plain weights, see precision.Weight
+	NVFP4  bool      // the model is one in NVFP4, whatever this weight is
 }
 
 // Always is one type, whatever the output's.

@@ -40,7 +40,7 @@
 // laid over the root; nested ones are written a.b, elements of lists a[bid]. Numbers,
 // strings ("full_attention"), true and false can be compared. opt(key) is 0 where
 // the key is absent or null; any other use of such a key is an error. A whole quotient
-// is whole; otherwise write floor(x).
+// is whole; otherwise write floor(x). has(list, n) looks for a number, text[n] is a letter.
 //
 // Every spec is made in the variants of Standard and in its own; a variant's Set is
 // laid over config.json, null removes a key. Where the reference takes config.json for

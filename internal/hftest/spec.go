@@ -45,6 +45,8 @@ type Spec struct {
 	// the sizes of one published model.
 	Loosened []string
 	NoLoad   string // why the reference's runtime cannot use the file; "" if it can
+
+	published *published // of a published configuration; nil for the others
 }
 
 // Variant is one way of making the checkpoint of a Spec.

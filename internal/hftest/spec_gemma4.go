@@ -64,7 +64,14 @@ func init() {
 			model.language_model.per_layer_projection_norm.weight              | hidden_size_per_layer_input
 			model.language_model.layers.{bid}.per_layer_input_gate.weight      | hidden_size_per_layer_input, hidden_size
 			model.language_model.layers.{bid}.per_layer_projection.weight      | hidden_size, hidden_size_per_layer_input
-			model.language_model.layers.{bid}.post_per_layer_input_norm.weight | hidden_size
+			model.language_model.layers.{bid}.post_per_layer_input_norm.weight | hidden_size | if hidden_size_per_layer_input
+			model.language_model.layers.{bid}.pre_feedforward_layernorm_2.weight      | hidden_size                                     | if opt(enable_moe_block)
+			model.language_model.layers.{bid}.post_feedforward_layernorm_{1,2}.weight | hidden_size                                     | if opt(enable_moe_block)
+			model.language_model.layers.{bid}.router.proj.weight                      | num_experts, hidden_size                        | if opt(enable_moe_block)
+			model.language_model.layers.{bid}.router.scale                            | hidden_size | fill norm                         | if opt(enable_moe_block)
+			model.language_model.layers.{bid}.router.per_expert_scale                 | num_experts | fill norm                         | if opt(enable_moe_block)
+			model.language_model.layers.{bid}.experts.gate_up_proj                    | num_experts, 2*moe_intermediate_size, hidden_size | if opt(enable_moe_block)
+			model.language_model.layers.{bid}.experts.down_proj                       | num_experts, hidden_size, moe_intermediate_size | if opt(enable_moe_block)
 			model.audio_tower.layers.0.self_attn.relative_k_proj.weight        | 64, 64
 			model.embed_{audio,vision}.embedding_projection.weight             | hidden_size, 64
 			model.vision_tower.patch_embedder.input_proj.weight                | 64, 768

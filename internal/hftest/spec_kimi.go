@@ -15,13 +15,13 @@ func init() {
 			"num_key_value_heads": 4, "num_nextn_predict_layers": 0, "num_shared_experts": 1, "pad_token_id": $eos, "q_lora_rank": null, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
 			"rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0, "routed_scaling_factor": 2.446, "tie_word_embeddings": false, "topk_group": 1,
 			"transformers_version": "4.57.1", "use_cache": true, "use_grouped_topk": true, "v_head_dim": 32, "vocab_size": $vocab}`,
-		Tensors: kimiTensors("") + `
-			model.layers.{bid}.self_attn.g_a_proj.weight                            | linear_attn_config.head_dim, hidden_size    | if bid != 2
-			model.layers.{bid}.self_attn.g_b_proj.weight                            | p, linear_attn_config.head_dim              | if bid != 2
-			model.layers.{bid}.self_attn.A_log                                      | 1, 1, num_attention_heads, 1                | if bid != 2 | fill log | as F32
+		Tensors: kimiLayers(kimiTensors("") + `
+			model.layers.{bid}.self_attn.g_a_proj.weight                            | linear_attn_config.head_dim, hidden_size    | if !$mla
+			model.layers.{bid}.self_attn.g_b_proj.weight                            | p, linear_attn_config.head_dim              | if !$mla
+			model.layers.{bid}.self_attn.A_log                                      | 1, 1, num_attention_heads, 1                | if !$mla | fill log | as F32
 			model.layers.{bid}.block_sparse_moe.experts.{xid}.{w1,w3}.weight        | moe_intermediate_size, hidden_size          | if bid > 0
 			model.layers.{bid}.block_sparse_moe.experts.{xid}.w2.weight             | hidden_size, moe_intermediate_size          | if bid > 0
-			`,
+			`),
 		Variants: []Variant{
 			{Name: "ranks", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"q_lora_rank": 32, "num_experts": 11, "first_k_dense_replace": 1, "head_dim": null}`},
 		},
@@ -42,10 +42,10 @@ func init() {
 		Tokenizer: "bpe:llama3",
 		Pre:       "kimi-k2",
 		Config:    k3,
-		Tensors: kimiTensors("language_model.") + kimiK3Tensors + `
+		Tensors: kimiLayers(kimiTensors("language_model.") + kimiK3Tensors + `
 			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.{w1,w3}.weight | moe_intermediate_size, routed_expert_hidden_size | if bid > 0
 			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.w2.weight      | routed_expert_hidden_size, moe_intermediate_size | if bid > 0
-			`,
+			`),
 		Variants: []Variant{
 			{Name: "eleven-experts", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"num_experts": 11, "num_shared_experts": 1}}`},
 		},
@@ -59,12 +59,12 @@ func init() {
 			"targets": ["Linear"], "weights": {"dynamic": false, "group_size": 32, "num_bits": 4, "scale_dtype": "torch.uint8", "strategy": "group", "symmetric": true, "type": "float"}}},
 			"format": "mxfp4-pack-quantized", "ignore": ["re:.*shared_experts.*"], "quant_method": "compressed-tensors", "quantization_status": "compressed"}, `, 1),
 			`"num_hidden_layers": 4`, `"num_hidden_layers": 11`, 1),
-		Tensors: kimiTensors("language_model.") + kimiK3Tensors + `
+		Tensors: kimiLayers(kimiTensors("language_model.") + kimiK3Tensors + `
 			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.{w1,w3}.weight_packed | moe_intermediate_size, routed_expert_hidden_size/2  | if bid > 0 | as U8
 			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.{w1,w3}.weight_scale  | moe_intermediate_size, routed_expert_hidden_size/32 | if bid > 0 | as U8 | fill scales
 			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.w2.weight_packed      | routed_expert_hidden_size, moe_intermediate_size/2  | if bid > 0 | as U8
 			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.w2.weight_scale       | routed_expert_hidden_size, moe_intermediate_size/32 | if bid > 0 | as U8 | fill scales
-			`,
+			`),
 		Variants: []Variant{
 			{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"},
 		},
@@ -77,9 +77,9 @@ const kimiK3Tensors = `
 	language_model.model.output_attn_res_proj.weight                       | 1, hidden_size
 	language_model.model.layers.{bid}.{self_attention,mlp}_res_norm.weight | hidden_size
 	language_model.model.layers.{bid}.{self_attention,mlp}_res_proj.weight | 1, hidden_size
-	language_model.model.layers.{bid}.self_attn.g_proj.weight              | p, hidden_size | if bid != 2
-	language_model.model.layers.2.self_attn.g_proj.weight                  | num_attention_heads*v_head_dim, hidden_size
-	language_model.model.layers.{bid}.self_attn.A_log                      | 2*num_attention_heads | if bid != 2 | fill log | as F32
+	language_model.model.layers.{bid}.self_attn.g_proj.weight              | p, hidden_size | if !$mla
+	language_model.model.layers.{bid}.self_attn.g_proj.weight                  | num_attention_heads*v_head_dim, hidden_size | if $mla
+	language_model.model.layers.{bid}.self_attn.A_log                      | 2*num_attention_heads | if !$mla | fill log | as F32
 	language_model.model.layers.{bid}.block_sparse_moe.routed_expert_down_proj.weight | routed_expert_hidden_size, hidden_size | if bid > 0
 	language_model.model.layers.{bid}.block_sparse_moe.routed_expert_up_proj.weight   | hidden_size, routed_expert_hidden_size | if bid > 0
 	language_model.model.layers.{bid}.block_sparse_moe.routed_expert_norm.weight      | routed_expert_hidden_size              | if bid > 0
@@ -87,8 +87,12 @@ const kimiK3Tensors = `
 	mm_projector.proj.0.weight                                             | 64, 32
 `
 
-// kimiTensors are those of both models, under a prefix; layer 2 has attention with a
-// compressed key and value.
+// kimiLayers writes out what layers have attention with a compressed key and value, $mla.
+func kimiLayers(tensors string) string {
+	return strings.ReplaceAll(tensors, "$mla", "has(linear_attn_config.full_attn_layers, bid+1)")
+}
+
+// kimiTensors are those of both models, under a prefix.
 func kimiTensors(prefix string) string {
 	return `
 	bid = num_hidden_layers
@@ -98,22 +102,22 @@ func kimiTensors(prefix string) string {
 	` + prefix + `lm_head.weight                                             | vocab_size, hidden_size
 	` + prefix + `model.norm.weight                                          | hidden_size
 	` + prefix + `model.layers.{bid}.{input,post_attention}_layernorm.weight | hidden_size
-	` + prefix + `model.layers.{bid}.self_attn.{q,k,v}_proj.weight           | p, hidden_size                              | if bid != 2
-	` + prefix + `model.layers.{bid}.self_attn.{q,k,v}_conv1d.weight         | p, 1, linear_attn_config.short_conv_kernel_size | if bid != 2
-	` + prefix + `model.layers.{bid}.self_attn.f_a_proj.weight               | linear_attn_config.head_dim, hidden_size    | if bid != 2
-	` + prefix + `model.layers.{bid}.self_attn.f_b_proj.weight               | p, linear_attn_config.head_dim              | if bid != 2
-	` + prefix + `model.layers.{bid}.self_attn.b_proj.weight                 | num_attention_heads, hidden_size            | if bid != 2
-	` + prefix + `model.layers.{bid}.self_attn.dt_bias                       | p                                           | if bid != 2
-	` + prefix + `model.layers.{bid}.self_attn.o_norm.weight                 | linear_attn_config.head_dim                 | if bid != 2
-	` + prefix + `model.layers.{bid}.self_attn.o_proj.weight                 | hidden_size, p                              | if bid != 2
-	` + prefix + `model.layers.2.self_attn.q_proj.weight                     | num_attention_heads*(qk_nope_head_dim+qk_rope_head_dim), hidden_size | if !opt(q_lora_rank)
-	` + prefix + `model.layers.2.self_attn.q_a_proj.weight                   | q_lora_rank, hidden_size                    | if opt(q_lora_rank)
-	` + prefix + `model.layers.2.self_attn.q_a_layernorm.weight              | q_lora_rank                                 | if opt(q_lora_rank)
-	` + prefix + `model.layers.2.self_attn.q_b_proj.weight                   | num_attention_heads*(qk_nope_head_dim+qk_rope_head_dim), q_lora_rank | if opt(q_lora_rank)
-	` + prefix + `model.layers.2.self_attn.kv_a_proj_with_mqa.weight         | kv_lora_rank+qk_rope_head_dim, hidden_size
-	` + prefix + `model.layers.2.self_attn.kv_a_layernorm.weight             | kv_lora_rank
-	` + prefix + `model.layers.2.self_attn.kv_b_proj.weight                  | num_attention_heads*(qk_nope_head_dim+v_head_dim), kv_lora_rank
-	` + prefix + `model.layers.2.self_attn.o_proj.weight                     | hidden_size, num_attention_heads*v_head_dim
+	` + prefix + `model.layers.{bid}.self_attn.{q,k,v}_proj.weight           | p, hidden_size                              | if !$mla
+	` + prefix + `model.layers.{bid}.self_attn.{q,k,v}_conv1d.weight         | p, 1, linear_attn_config.short_conv_kernel_size | if !$mla
+	` + prefix + `model.layers.{bid}.self_attn.f_a_proj.weight               | linear_attn_config.head_dim, hidden_size    | if !$mla
+	` + prefix + `model.layers.{bid}.self_attn.f_b_proj.weight               | p, linear_attn_config.head_dim              | if !$mla
+	` + prefix + `model.layers.{bid}.self_attn.b_proj.weight                 | num_attention_heads, hidden_size            | if !$mla
+	` + prefix + `model.layers.{bid}.self_attn.dt_bias                       | p                                           | if !$mla
+	` + prefix + `model.layers.{bid}.self_attn.o_norm.weight                 | linear_attn_config.head_dim                 | if !$mla
+	` + prefix + `model.layers.{bid}.self_attn.o_proj.weight                 | hidden_size, p                              | if !$mla
+	` + prefix + `model.layers.{bid}.self_attn.q_proj.weight                     | num_attention_heads*(qk_nope_head_dim+qk_rope_head_dim), hidden_size | if !opt(q_lora_rank) | if $mla
+	` + prefix + `model.layers.{bid}.self_attn.q_a_proj.weight                   | q_lora_rank, hidden_size                    | if opt(q_lora_rank) | if $mla
+	` + prefix + `model.layers.{bid}.self_attn.q_a_layernorm.weight              | q_lora_rank                                 | if opt(q_lora_rank) | if $mla
+	` + prefix + `model.layers.{bid}.self_attn.q_b_proj.weight                   | num_attention_heads*(qk_nope_head_dim+qk_rope_head_dim), q_lora_rank | if opt(q_lora_rank) | if $mla
+	` + prefix + `model.layers.{bid}.self_attn.kv_a_proj_with_mqa.weight         | kv_lora_rank+qk_rope_head_dim, hidden_size | if $mla
+	` + prefix + `model.layers.{bid}.self_attn.kv_a_layernorm.weight             | kv_lora_rank | if $mla
+	` + prefix + `model.layers.{bid}.self_attn.kv_b_proj.weight                  | num_attention_heads*(qk_nope_head_dim+v_head_dim), kv_lora_rank | if $mla
+	` + prefix + `model.layers.{bid}.self_attn.o_proj.weight                     | hidden_size, num_attention_heads*v_head_dim | if $mla
 	` + prefix + `model.layers.{bid}.mlp.{gate,up}_proj.weight               | intermediate_size, hidden_size              | if bid == 0
 	` + prefix + `model.layers.{bid}.mlp.down_proj.weight                    | hidden_size, intermediate_size              | if bid == 0
 	` + prefix + `model.layers.{bid}.block_sparse_moe.gate.weight            | num_experts, hidden_size                    | if bid > 0

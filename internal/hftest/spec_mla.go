@@ -14,10 +14,10 @@ var mlaNextN = strings.Replace(deepseekMLA, "bid = num_hidden_layers", "bid = nu
 
 // mlaIndexer is an indexer per layer.
 const mlaIndexer = `
-	model.layers.{bid}.self_attn.indexer.k_norm.{weight,bias} | index_head_dim               | if !opt(index_topk_freq) || bid % index_topk_freq == 0 | as F32
-	model.layers.{bid}.self_attn.indexer.weights_proj.weight  | index_n_heads, hidden_size   | if !opt(index_topk_freq) || bid % index_topk_freq == 0
-	model.layers.{bid}.self_attn.indexer.wk.weight            | index_head_dim, hidden_size  | if !opt(index_topk_freq) || bid % index_topk_freq == 0
-	model.layers.{bid}.self_attn.indexer.wq_b.weight          | index_n_heads*index_head_dim, q_lora_rank | if !opt(index_topk_freq) || bid % index_topk_freq == 0
+	model.layers.{bid}.self_attn.indexer.k_norm.{weight,bias} | index_head_dim               | if opt(indexer_types[bid]) != "shared" | if opt(indexer_types) || !opt(index_topk_freq) || bid % index_topk_freq == 0 | as F32
+	model.layers.{bid}.self_attn.indexer.weights_proj.weight  | index_n_heads, hidden_size   | if opt(indexer_types[bid]) != "shared" | if opt(indexer_types) || !opt(index_topk_freq) || bid % index_topk_freq == 0
+	model.layers.{bid}.self_attn.indexer.wk.weight            | index_head_dim, hidden_size  | if opt(indexer_types[bid]) != "shared" | if opt(indexer_types) || !opt(index_topk_freq) || bid % index_topk_freq == 0
+	model.layers.{bid}.self_attn.indexer.wq_b.weight          | index_n_heads*index_head_dim, q_lora_rank | if opt(indexer_types[bid]) != "shared" | if opt(indexer_types) || !opt(index_topk_freq) || bid % index_topk_freq == 0
 `
 
 // deepseekTokenizer says that texts begin with a token, which the reference demands.

@@ -7,8 +7,11 @@ import (
 	"go/parser"
 	"go/token"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+
+	"ggforge/arch/hparams"
 )
 
 // tensor is one row of a table for one value of its counters.
@@ -26,11 +29,18 @@ func (s *Spec) tensors(config map[string]any) ([]tensor, error) { return s.table
 // table reads a table of tensors.
 func (s *Spec) table(text string, config map[string]any) ([]tensor, error) {
 	e := &env{config: config, lets: map[string]any{}}
+	if s.published != nil {
+		view, err := s.published.view(config)
+		if err != nil {
+			return nil, err
+		}
+		e.view = view
+	}
 	var all []tensor
 	seen := map[string]bool{}
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
-		if line = strings.TrimSpace(line); line == "" {
+		if line = strings.TrimSpace(line); line == "" || s.published != nil && s.published.lacks(line) {
 			continue
 		}
 		list, err := e.row(line)
@@ -45,6 +55,9 @@ func (s *Spec) table(text string, config map[string]any) ([]tensor, error) {
 		}
 		all = append(all, list...)
 	}
+	if s.published != nil {
+		all = s.published.stored(all)
+	}
 	return all, nil
 }
 
@@ -52,6 +65,7 @@ func (s *Spec) table(text string, config map[string]any) ([]tensor, error) {
 type env struct {
 	config map[string]any
 	lets   map[string]any // values of "x = …", and counters while they run
+	view   *hparams.View  // of a published configuration: what the converter takes for keys that it lacks
 }
 
 // row carries out one line.
@@ -113,6 +127,9 @@ func (e *env) row(line string) ([]tensor, error) {
 				return err
 			}
 			n, ok := v.(float64)
+			if ok && n == 0 && e.view != nil {
+				return nil // a size of zero says that there is no such tensor
+			}
 			if !ok || n != math.Trunc(n) || n < 1 {
 				return fmt.Errorf("%s is %v, want a whole number from 1", dim, v)
 			}
@@ -213,10 +230,16 @@ func (e *env) value(x ast.Expr) (any, error) {
 				return plain(v), nil
 			}
 		}
-		return plain(e.config[x.Name]), nil
+		if v := e.config[x.Name]; v != nil || e.view == nil {
+			return plain(v), nil
+		}
+		return e.unsaid(x.Name)
 	case *ast.SelectorExpr:
 		v, err := e.value(x.X)
 		m, _ := v.(map[string]any)
+		if part, ok := x.X.(*ast.Ident); ok && m[x.Sel.Name] == nil && e.view != nil {
+			return plain(e.view.Sub(part.Name).Value(x.Sel.Name)), err
+		}
 		return plain(m[x.Sel.Name]), err
 	case *ast.IndexExpr:
 		v, err := e.value(x.X)
@@ -224,6 +247,9 @@ func (e *env) value(x ast.Expr) (any, error) {
 			return nil, err
 		}
 		i, err := e.number(x.Index)
+		if text, ok := v.(string); ok && err == nil && i >= 0 && int(i) < len(text) {
+			return text[int(i) : int(i)+1], nil
+		}
 		list, _ := v.([]any)
 		if err != nil || i < 0 || int(i) >= len(list) {
 			return nil, err
@@ -261,15 +287,23 @@ func (e *env) number(x ast.Expr) (float64, error) {
 	return f, err
 }
 
-// call knows opt(key), floor(x) and len(list).
+// call knows opt(key), floor(x), len(list) and has(list, number).
 func (e *env) call(x *ast.CallExpr) (any, error) {
 	name, ok := x.Fun.(*ast.Ident)
-	if !ok || len(x.Args) != 1 {
-		return nil, fmt.Errorf("want a function of one argument")
+	if !ok || len(x.Args) == 0 || len(x.Args) > 1 != (name.Name == "has") {
+		return nil, fmt.Errorf("want a function of one argument, or has of two")
 	}
 	v, err := e.value(x.Args[0])
 	if err != nil {
 		return nil, err
+	}
+	if name.Name == "has" {
+		n, err := e.number(x.Args[1])
+		list, ok := v.([]any)
+		if err == nil && !ok {
+			err = fmt.Errorf("has: want a list, found %v", v)
+		}
+		return number(slices.ContainsFunc(list, func(v any) bool { return plain(v) == n })), err
 	}
 	switch name.Name {
 	case "opt":
@@ -350,6 +384,22 @@ func (e *env) binary(x *ast.BinaryExpr) (any, error) {
 	return nil, fmt.Errorf("operator %v is not understood", x.Op)
 }
 
+// unsaid returns what a published configuration means that lacks a key: the default of
+// its model type, or what follows from others.
+func (e *env) unsaid(key string) (any, error) {
+	v := plain(e.view.Value(key))
+	if v != nil {
+		return v, nil
+	}
+	switch key {
+	case "head_dim":
+		return e.eval("hidden_size / num_attention_heads")
+	case "num_key_value_heads":
+		return e.eval("num_attention_heads")
+	}
+	return nil, nil
+}
+
 // plain turns a JSON value into one of expressions.
 func plain(v any) any {
 	switch v := v.(type) {
@@ -361,6 +411,8 @@ func plain(v any) any {
 		return f
 	case bool:
 		return number(v)
+	case int64:
+		return float64(v)
 	}
 	return v
 }

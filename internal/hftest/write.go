@@ -27,7 +27,7 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 	if err != nil {
 		return dir, err
 	}
-	files := map[string][]byte{"config.json": marshal(config)}
+	files := map[string][]byte{"config.json": configJSON(config)}
 	if err := tokenizerOf(s).write(files); err != nil {
 		return dir, fmt.Errorf("hftest: %s: %w", s.Name, err)
 	}
