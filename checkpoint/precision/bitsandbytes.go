@@ -99,8 +99,9 @@ func fourBits(parts []*Tensor, _ Settings) (rows.Source, error) {
 	}
 	w.width = shape[1]
 	n := shape[0] * shape[1]
-	if w.codes.elements() != ceil(n, 2) {
-		return nil, fmt.Errorf("%d bytes of codes, want %d for a shape of %v", w.codes.elements(), ceil(n, 2), shape)
+	// bytes may be stored as numbers of another type (bnb_4bit_quant_storage)
+	if size := w.codes.elements() * w.codes.size(); size != ceil(ceil(n, 2), w.codes.size())*w.codes.size() {
+		return nil, fmt.Errorf("%d bytes of codes, want %d for a shape of %v", size, ceil(n, 2), shape)
 	}
 	if blocks := ceil(n, w.block); w.largest.elements() != blocks {
 		return nil, fmt.Errorf("tensor %q of shape %v, want %d for blocks of %d", w.largest.Name, w.largest.Shape, blocks, w.block)

@@ -3,11 +3,13 @@ package precision
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/internal/half"
 	"ggforge/rows"
 	"ggforge/safetensors"
@@ -145,7 +147,7 @@ func TestAWQ(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const in, out, groups = 64, 40, 2
 	w, z, s := random(r, "qweight", safetensors.I32, in, out/8), random(r, "qzeros", safetensors.I32, groups, out/8), small(r, "scales", safetensors.F16, groups, out)
-	if !isAWQ([]*Tensor{w, z, s}) {
+	if !isAWQ([]*Tensor{w, z, s}, nil) {
 		t.Error("not told from GPTQ")
 	}
 	nibble := func(x *Tensor, row, o int64) int {
@@ -157,9 +159,63 @@ func TestAWQ(t *testing.T) {
 	}, func(o, i int64) float32 {
 		return float32(nibble(w, i, o)-nibble(z, i/32, o)) * s.at(i/32*out+o)
 	})
-	for text, config := range map[string]settings{"gemv": {"version": "gemv"}, "8 bits": {"bits": int64(8)}, "want 4 for": {"group_size": int64(16)}} {
+	for text, config := range map[string]settings{"marlin": {"version": "marlin"}, "8 bits": {"bits": int64(8)}, "want 4 for": {"group_size": int64(16)}} {
 		if _, err := awq([]*Tensor{w, z, s}, config); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v: %v", config, err)
+		}
+	}
+}
+
+// TestGEMV decodes codes in order, whose zero points and scales have more columns than
+// there are groups.
+func TestGEMV(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	const in, out, width = 96, 24, 2
+	for _, size := range []int64{32, 8, -1} {
+		config := settings{"version": "GEMV", "bits": int64(4), "group_size": size}
+		w, z, s := random(r, "a.qweight", safetensors.I32, out, in/8), random(r, "a.qzeros", safetensors.I32, out, width), small(r, "a.scales", safetensors.F16, out, 8*width)
+		weights, _, err := Weights([]*Tensor{w, z, s}, config)
+		if err != nil || len(weights) != 1 || weights[0].Name != "a.weight" || weights[0].Scheme() != "awq" {
+			t.Fatalf("%v, %v", weights, err)
+		}
+		nibble := func(x *Tensor, row, width, i int64) int {
+			return x.bit(row*width+i/8, i%8*4) | x.bit(row*width+i/8, i%8*4+1)<<1 | x.bit(row*width+i/8, i%8*4+2)<<2 | x.bit(row*width+i/8, i%8*4+3)<<3
+		}
+		compare(t, fmt.Sprint("groups of ", size), []*Tensor{w, z, s}, in, func(p []*Tensor) (rows.Source, error) { return gemv(p, config) }, func(o, i int64) float32 {
+			g := int64(0)
+			if size > 0 {
+				g = i / size
+			}
+			return float32(nibble(w, o, in/8, i)-nibble(z, o, width, g)) * s.at(o*8*width+g)
+		})
+	}
+	for text, c := range map[string]struct {
+		config settings
+		change func(p []*Tensor)
+	}{
+		"8 bits":             {settings{"bits": int64(8)}, func(p []*Tensor) {}},
+		"group_size is 7":    {settings{"group_size": int64(7)}, func(p []*Tensor) {}},
+		"group_size is 0":    {settings{"group_size": int64(0)}, func(p []*Tensor) {}},
+		"points of 96 group": {settings{"group_size": int64(1)}, func(p []*Tensor) {}},
+		"[24 any]":           {settings{}, func(p []*Tensor) { p[1] = stored("qzeros", safetensors.I32, out-1, width) }},
+		"[24 16]":            {settings{}, func(p []*Tensor) { p[2] = stored("scales", safetensors.F16, out, 8*width-1) }},
+		"[any any]":          {settings{}, func(p []*Tensor) { p[0] = stored("qweight", safetensors.I32, out) }},
+	} {
+		p := []*Tensor{stored("qweight", safetensors.I32, out, in/8), stored("qzeros", safetensors.I32, out, width), stored("scales", safetensors.F16, out, 8*width)}
+		c.change(p)
+		if _, err := gemv(p, c.config); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v, want an error with %q", err, text)
+		}
+	}
+}
+
+// TestTurned refuses models that turn what they multiply while they run.
+func TestTurned(t *testing.T) {
+	for where, refused := range map[string]bool{"weight_input": false, "weight_output": false, "input": true, "k_cache": true} {
+		config := settings{"transform_config": map[string]any{"config_groups": map[string]any{"u": map[string]any{"apply": []any{map[string]any{"location": where, "targets": []any{"Linear"}}}, "type": "hadamard"}}}}
+		_, _, err := Weights([]*Tensor{stored("a.weight", safetensors.F16, 2)}, config)
+		if (err != nil) != refused || refused && (!errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), where)) {
+			t.Errorf("%s: %v", where, err)
 		}
 	}
 }
@@ -218,7 +274,13 @@ func TestPackedInts(t *testing.T) {
 	}{
 		{settings{"g": four, "h": five}, func(p []*Tensor) {}, ""}, // only one fits
 		{settings{"g": five}, func(p []*Tensor) {}, "9 words for 72 columns, want 12 of 5 bits"},
-		{settings{"g": four, "h": settings{"weights": settings{"num_bits": int64(4), "symmetric": false}}}, func(p []*Tensor) {}, "2 config_groups"},
+		{settings{"g": settings{"weights": settings{"num_bits": int64(7)}}, "h": settings{"weights": settings{"num_bits": int64(8)}}}, func(p []*Tensor) {
+			p[0] = random(r, "weight_packed", safetensors.I32, out, in/4)
+		}, "2 config_groups"},
+		// the shapes say which one holds
+		{settings{"g": settings{"weights": settings{"num_bits": int64(4), "group_size": int64(24)}}, "h": settings{"weights": settings{"num_bits": int64(4), "group_size": int64(36), "symmetric": false}}, "i": four}, func(p []*Tensor) {
+			p[1], p[3] = small(r, "weight_scale", safetensors.BF16, out, 2), random(r, "weight_zero_point", safetensors.I32, 2, 2)
+		}, ""},
 		{settings{}, func(p []*Tensor) {}, "no config_groups"},
 		{settings{"g": settings{"weights": settings{"num_bits": int64(9)}}}, func(p []*Tensor) {}, "num_bits is 9"},
 		{settings{"g": settings{"weights": settings{"num_bits": int64(4), "symmetric": false}}}, func(p []*Tensor) {}, "not symmetric"},
@@ -279,6 +341,18 @@ func TestFourBits(t *testing.T) {
 			}
 		}
 	}
+	// bytes that are stored as numbers of another type
+	facts := map[string]any{"blocksize": 32, "dtype": "float32", "shape": []int64{6, 12}}
+	p := []*Tensor{bnbCodes: random(r, "a.weight", safetensors.BF16, 18, 1), bnbLargest: small(r, "a.weight.absmax", safetensors.F32, 3), bnbValues: small(r, "a.weight.quant_map", safetensors.F32, 16),
+		bnbStateNF4: state(t, facts), bnbStateFP4: nil, bnbNestedLargest: nil, bnbNestedValues: nil}
+	p[bnbStateNF4].Name = "a.weight.quant_state.bitsandbytes__nf4"
+	if weights, _, err := Weights(p[:bnbStateFP4], settings{}); err != nil || len(weights) != 1 || weights[0].Scheme() != "bitsandbytes" {
+		t.Fatalf("%v, %v", weights, err)
+	}
+	compare(t, "stored as bfloat16", p, 12, func(p []*Tensor) (rows.Source, error) { return fourBits(p, nil) }, func(o, i int64) float32 {
+		e := o*12 + i
+		return p[bnbValues].at(int64(p[bnbCodes].Mapped[e/2]>>(4*(1-e%2))&15)) * p[bnbLargest].at(e/32)
+	})
 	for text, change := range map[string]func(m map[string]any, p []*Tensor){
 		"blocksize is 0":     func(m map[string]any, p []*Tensor) { m["blocksize"] = 0 },
 		`dtype is "int4"`:    func(m map[string]any, p []*Tensor) { m["dtype"] = "int4" },
@@ -372,6 +446,8 @@ func TestHQQ(t *testing.T) {
 	}
 	for text, change := range map[string]func(p []*Tensor){
 		"5 bits":                func(p []*Tensor) { p[hqqBits] = whole64("nbits", 5) },
+		"quant_scale\" is 1":    func(p []*Tensor) { p[hqqQuantScale] = whole64("quant_scale", 1) },
+		"quant_zero\" is 1":     func(p []*Tensor) { p[hqqQuantZero] = whole64("quant_zero", 1) },
 		"axis 2":                func(p []*Tensor) { p[hqqAxis] = whole64("axis", 2) },
 		"groups of 7":           func(p []*Tensor) { p[hqqGroup] = whole64("group_size", 7) },
 		"for each of 40 groups": func(p []*Tensor) { p[hqqScale] = stored("scale", safetensors.F16, 39) },

@@ -9,22 +9,32 @@ import (
 	"ggforge/rows"
 )
 
-// The tensors of GPTQ and AWQ have the same names, and are transposed:
+// The tensors of GPTQ and AWQ have the same names, and are transposed but for gemv:
 //
-//	        GPTQ of b bits             AWQ, gemm
-//	qweight [in*b/32, out]             [in, out/8]   words of 32 bits
-//	qzeros  [groups, out*b/32]         [groups, out/8]
-//	scales  [groups, out]              [groups, out]
-//	g_idx   [in]: the group of each    -
+//	        GPTQ of b bits             AWQ, gemm         AWQ, gemv
+//	qweight [in*b/32, out]             [in, out/8]       [out, in/8]   words of 32 bits
+//	qzeros  [groups, out*b/32]         [groups, out/8]   [out, w]
+//	scales  [groups, out]              [groups, out]     [out, 8*w]
+//	g_idx   [in]: the group of each    -                 -
+//
+// w words have the zero points of all groups, and some that mean nothing. gemv has the
+// codes in order, the first in the lowest bits.
 //
 // Codes of GPTQ are a stream of bits, the first in the lowest ones: along the inputs
 // in qweight, along the outputs in qzeros. Its older format stores zero points less
 // one. A word of AWQ has the codes of eight outputs in the order of awqOrder.
 
 // isAWQ reports whether parts of those names are of AWQ.
-func isAWQ(parts []*Tensor) bool {
+func isAWQ(parts []*Tensor, _ Settings) bool {
 	w, scales := parts[0], parts[2]
 	return len(w.Shape) == 2 && len(scales.Shape) == 2 && w.Shape[1]*8 == scales.Shape[1]
+}
+
+// isGEMV reports whether parts of those names are of AWQ in the layout of its gemv
+// kernels, which nothing but its name tells from GPTQ when groups are short.
+func isGEMV(parts []*Tensor, settings Settings) bool {
+	version, _, err := settings.String("version")
+	return err == nil && strings.EqualFold(version, "gemv") && len(parts[0].Shape) == 2
 }
 
 // gptq returns a weight of GPTQ.
@@ -150,10 +160,10 @@ var awqOrder = [8]int{0, 4, 1, 5, 2, 6, 3, 7}
 func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 	qweight, qzeros, scales := parts[0], parts[1], parts[2]
 	if version, ok, err := settings.String("version"); err != nil || ok && !strings.EqualFold(version, "gemm") {
-		return nil, orUnsupported(err, "quantization_config: version is %q, want gemm", version)
+		return nil, orUnsupported(err, "quantization_config: version is %q, want gemm or gemv", version)
 	}
-	if bits, ok, err := settings.Int("bits", "w_bit"); err != nil || ok && bits != 4 {
-		return nil, orUnsupported(err, "quantization_config: %d bits, want 4", bits)
+	if err := awqBits(settings); err != nil {
+		return nil, err
 	}
 	if err := matrix(scales, -1, -1); err != nil {
 		return nil, err
@@ -188,7 +198,7 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 				scale[int64(o)*g.groups+k] = f
 			}
 		}
-		codes := sized(&s.more, (b-a)*g.groups)
+		codes := sized(&s.zeros, (b-a)*g.groups)
 		if err := awqCodes(s, qzeros, codes, a, b); err != nil {
 			return err
 		}
@@ -240,4 +250,66 @@ func transposed(w *[8]uint32, shift int) (a, b, c, d uint64) {
 	x, y = x&bytes|y&bytes<<8, x>>8&bytes|y&^bytes
 	z, u = z&bytes|u&bytes<<8, z>>8&bytes|u&^bytes
 	return x&pairs | z&pairs<<16, y&pairs | u&pairs<<16, x>>16&pairs | z&^pairs, y>>16&pairs | u&^pairs
+}
+
+// awqBits returns an error unless codes have 4 bits.
+func awqBits(settings Settings) error {
+	bits, ok, err := settings.Int("bits", "w_bit")
+	if err != nil || ok && bits != 4 {
+		return orUnsupported(err, "quantization_config: %d bits, want 4", bits)
+	}
+	return nil
+}
+
+// gemv returns a weight of AWQ in the layout of its gemv kernels.
+func gemv(parts []*Tensor, settings Settings) (rows.Source, error) {
+	qweight, qzeros, scales := parts[0], parts[1], parts[2]
+	if err := awqBits(settings); err != nil {
+		return nil, err
+	}
+	if err := matrix(qweight, -1, -1); err != nil {
+		return nil, err
+	}
+	g := &grouped{out: qweight.Shape[0], in: qweight.Shape[1] * 8, bits: 4}
+	size, ok, err := settings.Int("group_size", "q_group_size")
+	if err != nil {
+		return nil, err
+	}
+	if !ok || size == -1 {
+		size = g.in
+	}
+	if size < 1 || g.in%size != 0 {
+		return nil, fmt.Errorf("quantization_config: group_size is %d for %d columns", size, g.in)
+	}
+	g.groups = g.in / size
+	if err := g.runs(size, true); err != nil {
+		return nil, err
+	}
+	if err := matrix(qzeros, g.out, -1); err != nil {
+		return nil, err
+	}
+	width := qzeros.Shape[1]
+	if 8*width < g.groups {
+		return nil, fmt.Errorf("tensor %q of shape %v, want zero points of %d groups", qzeros.Name, qzeros.Shape, g.groups)
+	}
+	if err := matrix(scales, g.out, 8*width); err != nil {
+		return nil, err
+	}
+	g.codes = func(s *scratch, dst []byte, a, b int64) error { return packedRows(s, qweight, dst, g.in, 4, a, b) }
+	g.meta = func(s *scratch, scale, zero []float32, a, b int64) error {
+		codes := sized(&s.zeros, (b-a)*g.groups)
+		if err := packedRows(s, qzeros, codes, g.groups, 4, a, b); err != nil {
+			return err
+		}
+		for i, c := range codes {
+			zero[i] = float32(c)
+		}
+		for o := range b - a {
+			if err := scales.floats(scale[o*g.groups:(o+1)*g.groups], (a+o)*8*width); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return g.source(), nil
 }

@@ -18,13 +18,15 @@ const (
 	hqqBits
 	hqqGroup
 	hqqAxis
+	hqqQuantScale
+	hqqQuantZero
 )
 
 // hqqParts are the stored tensors; those after the axis describe what the others show
 // anyway.
 var hqqParts = []part{need("W_q", packed), need("scale", floats), need("zero", floats), need("shape", integers), need("nbits", integers), need("group_size", integers),
-	need("axis", integers), may("packing", nil), may("compute_dtype", nil), may("view_as_float", nil), may("channel_wise", nil), may("encoded_state_dict", nil),
-	may("stores_quant_config", nil), may("optimize", nil), may("round_zero", nil), may("quant_scale", nil), may("quant_zero", nil), may("unpack_view_dtype", nil)}
+	need("axis", integers), may("quant_scale", nil), may("quant_zero", nil), may("packing", nil), may("compute_dtype", nil), may("view_as_float", nil), may("channel_wise", nil), may("encoded_state_dict", nil),
+	may("stores_quant_config", nil), may("optimize", nil), may("round_zero", nil), may("unpack_view_dtype", nil)}
 
 // hqq returns a weight of the HQQ library. The matrix is one row of elements, laid out
 // as groups: rows of [n/group, group] for axis 1, columns of [group, n/group] for
@@ -36,6 +38,17 @@ var hqqParts = []part{need("W_q", packed), need("scale", floats), need("zero", f
 //
 //	W = (code - zero) * scale, each operation in the type of scale
 func hqq(parts []*Tensor, _ Settings) (rows.Source, error) {
+	for _, p := range parts[hqqQuantScale : hqqQuantZero+1] {
+		if p == nil {
+			continue
+		}
+		if p.elements() != 1 {
+			return nil, fmt.Errorf("tensor %q of shape %v, want one number", p.Name, p.Shape)
+		}
+		if n, err := p.int(0); err != nil || n != 0 {
+			return nil, orUnsupported(err, "tensor %q is %d, want 0: scales and zero points that are quantized themselves have no place next to the others", p.Name, n)
+		}
+	}
 	h := &hqqRows{codes: parts[hqqCodes], scale: parts[hqqScale], zero: parts[hqqZero]}
 	var facts [3]int64
 	for i, p := range parts[hqqBits : hqqAxis+1] {

@@ -33,7 +33,7 @@ func packedInts(parts []*Tensor, settings Settings) (rows.Source, error) {
 		return nil, err
 	}
 	g.groups = scales.Shape[1]
-	set, err := packedSettings(settings, g.in, words.Shape[1])
+	set, err := packedSettings(settings, packedShape{in: g.in, words: words.Shape[1], groups: g.groups, zeros: zeros != nil})
 	if err != nil {
 		return nil, err
 	}
@@ -55,17 +55,7 @@ func packedInts(parts []*Tensor, settings Settings) (rows.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.codes = func(s *scratch, dst []byte, a, b int64) error {
-		row := sized(&s.words, words.Shape[1])
-		for o := a; o < b; o++ {
-			if err := words.words(s, row, o*words.Shape[1]); err != nil {
-				return err
-			}
-			unpack(dst[:g.in], row, int(bits), false)
-			dst = dst[g.in:]
-		}
-		return nil
-	}
+	g.codes = func(s *scratch, dst []byte, a, b int64) error { return packedRows(s, words, dst, g.in, bits, a, b) }
 	g.meta = func(s *scratch, scale, zero []float32, a, b int64) error {
 		if err := scales.floats(scale, a*g.groups); err != nil {
 			return err
@@ -90,17 +80,49 @@ func packedInts(parts []*Tensor, settings Settings) (rows.Source, error) {
 	return g.source(), nil
 }
 
+// packedRows fills dst, [b-a, in], with the codes of rows [a, b) of t, whose words have
+// them along the columns.
+func packedRows(s *scratch, t *Tensor, dst []byte, in, bits, a, b int64) error {
+	row := sized(&s.words, t.Shape[1])
+	for o := a; o < b; o++ {
+		if err := t.words(s, row, o*t.Shape[1]); err != nil {
+			return err
+		}
+		unpack(dst[:in], row, int(bits), false)
+		dst = dst[in:]
+	}
+	return nil
+}
+
 // packedGroup is what a group of the settings says of packed weights.
 type packedGroup struct {
 	bits, size        int64
 	sized, asymmetric bool // there is a size; there must be zero points
 }
 
-// packedSettings returns the group of settings that fits a row of in columns in a
-// number of words. There may be several groups; the modules that they are for are
-// not asked for as long as only one way of reading fits.
-func packedSettings(settings Settings, in, words int64) (set packedGroup, err error) {
-	var all, fit []packedGroup
+// packedShape is what the tensors of packed weights show.
+type packedShape struct {
+	in, words, groups int64 // of a row
+	zeros             bool
+}
+
+// fits reports whether weights of that shape may be what the settings say; the errors
+// that follow are about the words first.
+func (g packedGroup) fits(t packedShape) bool {
+	size := g.size
+	if !g.sized || size < 1 {
+		size = t.in
+	}
+	return g.fitsWords(t) && ceil(t.in, size) == t.groups && g.asymmetric == t.zeros
+}
+
+func (g packedGroup) fitsWords(t packedShape) bool { return ceil(t.in, 32/g.bits) == t.words }
+
+// packedSettings returns the group of settings that fits the shape of a weight. There
+// may be several groups; the modules that they are for are not asked for as long as only
+// one way of reading fits.
+func packedSettings(settings Settings, t packedShape) (set packedGroup, err error) {
+	var all, fit []packedGroup // all without doubles
 	for _, weights := range groups(settings) {
 		var g packedGroup
 		var ok bool
@@ -119,9 +141,13 @@ func packedSettings(settings Settings, in, words int64) (set packedGroup, err er
 		if g.bits < 1 || g.bits > 8 {
 			return set, fault.Errorf(fault.Unsupported, "quantization_config: num_bits is %d, want 1 to 8", g.bits)
 		}
-		all = append(all, g)
-		if ceil(in, 32/g.bits) == words && !slices.Contains(fit, g) {
-			fit = append(fit, g)
+		if !slices.Contains(all, g) {
+			all = append(all, g)
+		}
+	}
+	for _, fits := range []func(packedGroup, packedShape) bool{packedGroup.fits, packedGroup.fitsWords} {
+		if fit = slices.DeleteFunc(slices.Clone(all), func(g packedGroup) bool { return !fits(g, t) }); len(fit) > 0 {
+			break
 		}
 	}
 	switch {
@@ -130,7 +156,7 @@ func packedSettings(settings Settings, in, words int64) (set packedGroup, err er
 	case len(all) == 0:
 		return set, fmt.Errorf("quantization_config has no config_groups with num_bits")
 	case len(fit) == 0:
-		return set, fmt.Errorf("%d words for %d columns, want %d of %d bits (num_bits)", words, in, ceil(in, 32/all[0].bits), all[0].bits)
+		return set, fmt.Errorf("%d words for %d columns, want %d of %d bits (num_bits)", t.words, t.in, ceil(t.in, 32/all[0].bits), all[0].bits)
 	case len(fit) > 1:
 		return set, fault.Errorf(fault.Unsupported, "quantization_config has %d config_groups that fit: which one holds cannot be told", len(fit))
 	}

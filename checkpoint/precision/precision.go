@@ -87,6 +87,8 @@ func (w *Weight) Source() (rows.Source, error) {
 	switch {
 	case w.scheme == nil:
 		return plainSource(first)
+	case w.scheme.source == nil && w.scheme.why != "":
+		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: weights quantized by %s are not converted: %s", first.File, first.Name, w.scheme.name, w.scheme.why)
 	case w.scheme.source == nil:
 		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: weights quantized by %s are not converted yet", first.File, first.Name, w.scheme.name)
 	}
@@ -148,7 +150,7 @@ func find(t *Tensor, byName func() map[string]*Tensor, settings Settings) *Weigh
 				break
 			}
 		}
-		if ok && (s.holds == nil || s.holds(found)) {
+		if ok && (s.holds == nil || s.holds(found, settings)) {
 			return &Weight{base + s.as, found, s, settings}
 		}
 	}
@@ -159,6 +161,9 @@ func find(t *Tensor, byName func() map[string]*Tensor, settings Settings) *Weigh
 // of tensors and by the place of their scheme; left are tensors that no weight needs,
 // see leftovers.
 func Weights(tensors []*Tensor, settings Settings) (weights []Weight, left []*Tensor, err error) {
+	if err := turned(settings.Members()["transform_config"]); err != nil {
+		return nil, nil, err
+	}
 	byName := sync.OnceValue(func() map[string]*Tensor { // few checkpoints need it
 		m := make(map[string]*Tensor, len(tensors))
 		for _, t := range tensors {

@@ -92,6 +92,9 @@ func TestSchemes(t *testing.T) {
 		{"a.weight U8, a.weight.absmax U8, a.weight.quant_map F32", "a.weight bitsandbytes"},
 		{"a.weight I8, a.SCB F32", "a.weight bitsandbytes"},
 		{"a.W_q U8, a.scale F16, a.zero F16", "a.weight hqq"},
+		{"a.qweight I16, a.scales F16, a.scaled_zeros F16", "a.weight awq"},
+		{"a.B I32, a.s F16, a.workspace I32", "a.weight marlin"},
+		{"a.compressed F16, a.bitmask U8, a.shape I64", "a.weight compressed-tensors"},
 		{"blocks U8", "blocks "},
 		{"xqweight I32, xqzeros I32", "xqweight , xqzeros "},
 	} {

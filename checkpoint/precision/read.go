@@ -136,6 +136,7 @@ func (t *Tensor) whole(n int64) ([]int64, error) {
 var (
 	u8        = []safetensors.DType{safetensors.U8}
 	i8        = []safetensors.DType{safetensors.I8}
+	i16       = []safetensors.DType{safetensors.I16}
 	i32       = []safetensors.DType{safetensors.I32}
 	packed    = []safetensors.DType{safetensors.I32, safetensors.U8}
 	integers  = []safetensors.DType{safetensors.I64, safetensors.I32}
@@ -225,6 +226,7 @@ var eightBits = sync.OnceValue(func() map[safetensors.DType]*codeValues {
 // scratch is memory of one call of Raw.
 type scratch struct {
 	raw, more []byte
+	zeros     []byte // codes of zero points
 	words     []uint32
 	f32, zero []float32
 	table     []float32

@@ -23,11 +23,17 @@ type scheme struct {
 	inverse bool
 	// holds reports whether the parts are of the scheme, where names and types do not
 	// decide it; nil where they do.
-	holds func(parts []*Tensor) bool
+	holds func(parts []*Tensor, settings Settings) bool
+	// why says why a scheme that is known by name only is not decoded, where there is more
+	// to say than not yet.
+	why string
 	// source returns the weight's rows; nil for a scheme that is known by name only.
 	// It looks at shapes and settings, and reads no more than a few numbers.
 	source func(parts []*Tensor, settings Settings) (rows.Source, error)
 }
+
+// kernelOrder is the reason of layouts such as gemv_fast and Marlin.
+const kernelOrder = "codes are in the order of one GPU kernel's registers; the tool that made them has a portable layout, too"
 
 // place is where a weight comes among all others. The order of a file follows it, so
 // each row has what the reference does.
@@ -58,6 +64,7 @@ func may(suffix string, types []safetensors.DType) part  { return part{suffix, t
 var schemes = []scheme{
 	{name: "mxfp4", parts: []part{need("_blocks", u8), need("_scales", u8)}, as: "_blocks", place: atLast, source: mxfp4},
 	{name: "awq", parts: []part{need("qweight", i32), need("qzeros", i32), need("scales", floats)}, as: "weight", place: afterAll, holds: isAWQ, source: awq},
+	{name: "awq", parts: []part{need("qweight", i32), need("qzeros", i32), need("scales", floats)}, as: "weight", place: afterAll, holds: isGEMV, source: gemv},
 	{name: "gptq", parts: []part{need("qweight", i32), need("qzeros", i32), need("scales", floats), may("g_idx", i32)}, as: "weight", place: afterAll, source: gptq},
 	{name: "compressed-tensors", parts: []part{need("weight_packed", i32), need("weight_scale", floats), need("weight_shape", integers), may("weight_zero_point", i32),
 		may("weight_g_idx", i32)}, as: "weight", place: afterAll, source: packedInts},
@@ -81,7 +88,7 @@ var schemes = []scheme{
 		source: nvfp4},
 
 	{name: "bitnet", parts: []part{need("weight", u8), need("weight_scale", floats)}, as: "weight", source: ternary},
-	{name: "bitsandbytes", parts: []part{bnbCodes: need("weight", u8), bnbLargest: need("weight.absmax", slices.Concat(floats, u8)), bnbValues: need("weight.quant_map", floats),
+	{name: "bitsandbytes", parts: []part{bnbCodes: need("weight", slices.Concat(u8, floats)), bnbLargest: need("weight.absmax", slices.Concat(floats, u8)), bnbValues: need("weight.quant_map", floats),
 		bnbStateNF4: may("weight.quant_state.bitsandbytes__nf4", u8), bnbStateFP4: may("weight.quant_state.bitsandbytes__fp4", u8),
 		bnbNestedLargest: may("weight.nested_absmax", floats), bnbNestedValues: may("weight.nested_quant_map", floats)}, as: "weight", source: fourBits},
 	{name: "bitsandbytes", parts: []part{need("weight", i8), need("SCB", floats), may("weight_format", slices.Concat(u8, i8, integers))}, as: "weight", source: int8Rows},
@@ -89,9 +96,12 @@ var schemes = []scheme{
 
 	// known by name only
 	{name: "eetq", parts: []part{need("weight", i8), need("weight_scales", nil)}, as: "weight"},
+	{name: "awq", why: kernelOrder, parts: []part{need("qweight", i16), need("scales", nil), need("scaled_zeros", nil)}, as: "weight"},
 	{name: "gptq", parts: []part{need("qweight", nil), may("qzeros", nil), may("scales", nil), may("g_idx", nil)}, as: "weight"},
 	{name: "compressed-tensors", parts: []part{need("weight_packed", nil), may("weight_scale", nil), may("weight_zero_point", nil), may("weight_shape", nil), may("weight_g_idx", nil)}, as: "weight"},
-	{name: "hqq", parts: []part{need("W_q", nil), may("scale", nil), may("zero", nil), may("meta", nil)}, as: "weight"},
+	{name: "hqq", why: "they lack numbers that describe them, such as nbits, or their scales are quantized themselves", parts: []part{need("W_q", nil), may("scale", nil), may("zero", nil), may("meta", nil)}, as: "weight"},
+	{name: "marlin", why: kernelOrder, parts: []part{need("B", i32), need("s", floats), may("workspace", nil)}, as: "weight"},
+	{name: "compressed-tensors", why: "the matrices are sparse", parts: []part{need("compressed", nil), need("bitmask", nil), may("shape", nil), may("row_offsets", nil), may("weight_scale", nil)}, as: "weight"},
 	{name: "aqlm", parts: []part{need("codes", nil), need("codebooks", nil), may("scales", nil)}, as: "weight"},
 	{name: "quanto", parts: []part{need("weight._data", nil), may("weight._scale", nil), may("input_scale", nil), may("output_scale", nil)}, as: "weight"},
 }

@@ -3,6 +3,8 @@ package precision
 import (
 	"maps"
 	"slices"
+
+	"ggforge/fault"
 )
 
 // Settings are the members of quantization_config, for what the tensors of a scheme do
@@ -16,6 +18,30 @@ type Settings interface {
 	Under(key string) Settings
 	// Members returns all members, not to be changed; nil for none.
 	Members() map[string]any
+}
+
+// turned returns an error if a part of transform_config, which compressed-tensors has for
+// matrices that turn weights and what they are multiplied with, is left to the program
+// that runs the model: the turns that weights have got already change no result.
+func turned(part any) error {
+	switch part := part.(type) {
+	case map[string]any:
+		if where, ok := part["location"].(string); ok && where != "weight_input" && where != "weight_output" {
+			return fault.Errorf(fault.Unsupported, "quantization_config: transform_config turns %q while the model runs, which files have no place for", where)
+		}
+		for _, key := range slices.Sorted(maps.Keys(part)) {
+			if err := turned(part[key]); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, one := range part {
+			if err := turned(one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // groups returns the settings of weights in each of config_groups, in the order of

@@ -410,11 +410,15 @@ func TestQuantized(t *testing.T) {
 		return safetensorstest.Tensor{Name: victim + suffix, DType: dtype, Shape: []int64{8}, Data: make([]byte, dtype.Bits())}
 	}
 	for scheme, parts := range map[string][]safetensorstest.Tensor{
-		"quantized by eetq":   {part(".weight", safetensors.I8), part(".weight_scales", safetensors.F16)},
-		"quantized by aqlm":   {part(".codes", safetensors.I8), part(".codebooks", safetensors.F16), part(".scales", safetensors.F16)},
-		"quantized by quanto": {part(".weight._data", safetensors.U8), part(".weight._scale", safetensors.F16)},
-		"holds F8_E4M3":       {part(".weight", safetensors.F8_E4M3)},
-		"holds U8":            {part(".weight", safetensors.U8)},
+		"quantized by eetq":    {part(".weight", safetensors.I8), part(".weight_scales", safetensors.F16)},
+		"one GPU kernel":       {part(".qweight", safetensors.I16), part(".scales", safetensors.F16), part(".scaled_zeros", safetensors.F16)},
+		"quantized by marlin":  {part(".B", safetensors.I32), part(".s", safetensors.F16), part(".workspace", safetensors.I32)},
+		"quantized themselves": {part(".W_q", safetensors.U8), part(".zero", safetensors.F16), part(".scale_q", safetensors.U8), part(".meta_scale.scale", safetensors.F16)},
+		"matrices are sparse":  {part(".compressed", safetensors.F16), part(".bitmask", safetensors.U8), part(".shape", safetensors.I64)},
+		"quantized by aqlm":    {part(".codes", safetensors.I8), part(".codebooks", safetensors.F16), part(".scales", safetensors.F16)},
+		"quantized by quanto":  {part(".weight._data", safetensors.U8), part(".weight._scale", safetensors.F16)},
+		"holds F8_E4M3":        {part(".weight", safetensors.F8_E4M3)},
+		"holds U8":             {part(".weight", safetensors.U8)},
 	} {
 		dir := copyOf(t, "model")
 		list := parts
