@@ -518,6 +518,7 @@ func FuzzDecoders(f *testing.F) {
 	f.Add(uint8(2), []byte{10, 9, 10, 1, 2}, uint16(4), []byte{10, 0, 0, 0, 72, 0, 0, 0})
 	f.Add(uint8(3), []byte{32, 1, 2, 16}, uint16(0), []byte(`{"blocksize": 32, "dtype": "float16", "shape": [8, 8]}`))
 	f.Add(uint8(4), []byte{20, 16, 40, 40, 2, 1, 1, 1}, uint16(0), []byte{20, 0, 0, 0, 32, 0, 0, 0, 4, 0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0})
+	f.Add(uint8(8), []byte{24, 12, 24, 2, 24, 16}, uint16(4+12*33), []byte{})
 	f.Fuzz(func(t *testing.T, which uint8, dims []byte, bits uint16, data []byte) {
 		next := func() int64 {
 			if len(dims) == 0 {
@@ -539,7 +540,7 @@ func FuzzDecoders(f *testing.F) {
 		config := settings{"bits": int64(bits % 12), "group_size": int64(bits/12) - 1, "config_groups": settings{"g": settings{"weights": weights}}}
 		var src rows.Source
 		var err error
-		switch which % 8 {
+		switch which % 9 {
 		case 0:
 			src, err = awq([]*Tensor{text(matrix(safetensors.I32)), matrix(safetensors.I32), matrix(safetensors.F16)}, config)
 		case 1:
@@ -578,6 +579,8 @@ func FuzzDecoders(f *testing.F) {
 				how = nibblesMXFP4
 			}
 			src, err = how([]*Tensor{matrix(safetensors.U8), matrix(safetensors.U8)}, nil)
+		case 8:
+			src, err = gemv([]*Tensor{text(matrix(safetensors.I32)), matrix(safetensors.I32), matrix(safetensors.F16)}, config)
 		}
 		if err != nil || src == nil {
 			return

@@ -38,7 +38,7 @@ type layout struct {
 }
 
 // costGrouped is about how many picoseconds an element takes.
-const costGrouped = 1000
+const costGrouped = 700
 
 func (g *grouped) source() rows.Source {
 	return &decoded{ne: []int64{g.in, g.out}, cost: costGrouped, rows: g.rows}

@@ -97,7 +97,7 @@ func hqq(parts []*Tensor, _ Settings) (rows.Source, error) {
 		}
 	}
 	h.bits, h.per, h.byColumn, h.row, h.round = bits, per, axis == 0, shape[1], roundings()[h.scale.DType]
-	return &decoded{ne: []int64{shape[1], shape[0]}, cost: 4 * costGrouped, rows: h.rows}, nil
+	return &decoded{ne: []int64{shape[1], shape[0]}, cost: 2 * costGrouped, rows: h.rows}, nil
 }
 
 type hqqRows struct {

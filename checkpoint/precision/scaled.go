@@ -177,7 +177,7 @@ func newScales(codes, scale, zeros *Tensor, steps, grid []int64) *scaledRows {
 }
 
 // costScaled is about how many picoseconds an element takes.
-const costScaled = 500
+const costScaled = 300
 
 func (s *scaledRows) source() rows.Source {
 	return &decoded{ne: s.codes.NE(), cost: costScaled, rows: s.rows}
