@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"strings"
 
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
@@ -93,6 +95,10 @@ func (o Object) needed(ok bool, err error, keys []string) error {
 	if err != nil || ok {
 		return err
 	}
+	if o.file == preprocessorFile && o.values == nil {
+		return fault.Errorf(fault.Broken, "%s: %w (it, or %s, says how pictures and sound are prepared: %s)", preprocessorFile, fs.ErrNotExist, processorFile,
+			strings.Trim(fmt.Sprintf("%q", keys), "[]"))
+	}
 	if len(keys) == 1 {
 		return fault.Errorf(fault.Broken, "%s: has no key %q", o.FileName(), o.prefix+keys[0])
 	}
@@ -174,6 +180,12 @@ func (o Object) Floats(keys ...string) (list []float64, ok bool, err error) {
 	key, v := o.lookup(keys...)
 	list, ok, err = asList(key, v, asFloat)
 	return list, ok, o.inFile(err)
+}
+
+// RequireFloats is Require for lists of numbers.
+func (o Object) RequireFloats(keys ...string) ([]float64, error) {
+	list, ok, err := o.Floats(keys...)
+	return list, o.needed(ok, err, keys)
 }
 
 // Strings is Int for lists of strings.

@@ -206,9 +206,10 @@ const (
 )
 
 // readProcessor reads them. What the first has under media_proc_cfg and the second
-// under image_processor is laid over its root.
+// under image_processor is laid over its root. Without either the object has no values,
+// and what needs one says that the files are missing, see Object.needed.
 func readProcessor(files Files, _ *View, f *Facts) error {
-	all := map[string]any{}
+	var all map[string]any
 	for _, file := range []struct{ name, inner string }{{preprocessorFile, "media_proc_cfg"}, {processorFile, "image_processor"}} {
 		data, ok, err := readFile(files, file.name)
 		if err != nil {
@@ -220,6 +221,9 @@ func readProcessor(files Files, _ *View, f *Facts) error {
 		m, err := parseRoot(file.name, data)
 		if err != nil {
 			return err
+		}
+		if all == nil {
+			all = map[string]any{}
 		}
 		maps.Copy(all, m)
 		if inner, ok := m[file.inner].(map[string]any); ok {

@@ -88,12 +88,10 @@ func perChannel(key string) table.Derive {
 }
 
 func channels(o hparams.Object, key string) (gguf.Value, bool, error) {
-	list, ok, err := o.Floats(key)
+	list, err := o.RequireFloats(key)
 	switch {
 	case err != nil:
 		return gguf.Value{}, false, err
-	case !ok:
-		return gguf.Value{}, false, fault.Errorf(fault.Broken, "%s: has no key %q, a number for each channel of a picture", o.FileName(), key)
 	case len(list) != 3:
 		return gguf.Value{}, false, fault.Errorf(fault.Unsupported, "%s: key %q: %d numbers, want one for each of 3 channels", o.FileName(), key, len(list))
 	}

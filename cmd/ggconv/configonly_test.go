@@ -135,3 +135,39 @@ func TestConfigOnlySilent(t *testing.T) {
 		})
 	}
 }
+
+// TestConfigOnlyTower looks at configurations of what sees and hears, which need no
+// tokenizer, but the files that say how pictures are prepared.
+func TestConfigOnlyTower(t *testing.T) {
+	const voxtral = `{"architectures": ["VoxtralForConditionalGeneration"], "audio_config": {"activation_dropout": 0.0, "activation_function": "gelu", "attention_dropout": 0.0,
+		"dropout": 0.0, "head_dim": 64, "hidden_size": 1280, "initializer_range": 0.02, "intermediate_size": 5120, "layerdrop": 0.0, "max_source_positions": 1500,
+		"model_type": "voxtral_encoder", "num_attention_heads": 20, "num_hidden_layers": 32, "num_key_value_heads": 20, "num_mel_bins": 128, "scale_embedding": false,
+		"vocab_size": 51866}, "audio_token_id": 24, "hidden_size": 3072, "model_type": "voxtral", "projector_hidden_act": "gelu", "text_config": {"hidden_size": 3072,
+		"model_type": "llama"}, "torch_dtype": "bfloat16", "vocab_size": 131072}`
+	const qwen = `{"architectures": ["Qwen2VLForConditionalGeneration"], "hidden_size": 1536, "model_type": "qwen2_vl", "vision_config": {"depth": 32, "embed_dim": 1280, "hidden_size": 1536,
+		"in_channels": 3, "mlp_ratio": 4, "num_heads": 16, "patch_size": 14, "spatial_merge_size": 2, "spatial_patch_size": 14, "temporal_patch_size": 2}}`
+	for name, c := range map[string]struct {
+		files map[string]string
+		code  int
+		want  string
+	}{
+		"hears":           {map[string]string{"config.json": voxtral}, 0, "clip, "},
+		"sees":            {map[string]string{"config.json": qwen, "preprocessor_config.json": `{"image_mean": [0, 0, 0], "image_std": [1, 1, 1]}`}, 0, "clip, "},
+		"sees, elsewhere": {map[string]string{"config.json": qwen, "processor_config.json": `{"image_processor": {"image_mean": [0, 0, 0], "image_std": [1, 1, 1]}}`}, 0, "clip, "},
+		"unprepared":      {map[string]string{"config.json": qwen}, 3, "preprocessor_config.json: file does not exist"},
+	} {
+		dir := t.TempDir()
+		for file, text := range c.files {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		code, out, err := call("--dry-run", "--config-only", "--mmproj", dir)
+		if err != nil {
+			out += err.Error()
+		}
+		if code != c.code || !strings.Contains(out, c.want) || strings.Contains(out, "warning:") {
+			t.Errorf("%s: exit code %d, %s; want %d, %q without a warning", name, code, out, c.code, c.want)
+		}
+	}
+}
