@@ -71,7 +71,18 @@ func SafeName(stem, suffix string) string {
 		}
 		return r
 	}, stem)
-	stem = strings.TrimLeft(stem, ".- ")
+	stem = shortened(strings.TrimLeft(stem, ".- "), suffix)
+	if stem == "" {
+		stem = "ggml-model"
+	}
+	if deviceName.MatchString(stem + suffix) {
+		stem = shortened("_"+stem, suffix)
+	}
+	return stem + suffix
+}
+
+// shortened returns what of stem fits before suffix, without an end that Windows drops.
+func shortened(stem, suffix string) string {
 	if room := max(maxSafeName-len(suffix), 0); len(stem) > room {
 		for room > 0 && !utf8.RuneStart(stem[room]) {
 			room--
@@ -81,13 +92,7 @@ func SafeName(stem, suffix string) string {
 	if suffix == "" || suffix[0] == '.' {
 		stem = strings.TrimRight(stem, ". ")
 	}
-	if stem == "" {
-		stem = "ggml-model"
-	}
-	if deviceName.MatchString(stem + suffix) {
-		stem = "_" + stem
-	}
-	return stem + suffix
+	return stem
 }
 
 // FillTemplate replaces the fields of a file name: "{x}" by fields["x"]. "{{" and
