@@ -38,7 +38,7 @@ var registry = []*table.Arch{
 
 	qwen35, qwen35moe, qwen4exp, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5, step35, eagle3, dflash, dspark, gemma4DSpark, v4DSpark, lilicorr, dots3note, museAssistant,
 
-	clef, decision2, openJev, pplxDecider, vllmD3,
+	clef, decision2, lev, nimble, openJev, pplxDecider, vllmD3,
 
 	laguna, bamba, glm5next, kimiK3, kimiLinear, mimo2, minimax01, minimaxM3, nemotronHMoE, nemotronHPuzzle,
 
@@ -166,6 +166,15 @@ func LookupTower(class string) (*table.Arch, error) {
 	class = nearest.Compared(class)
 	return nil, fault.Errorf(fault.Unsupported, "no part of models of class %q that sees or hears is supported; the nearest classes of which one is: %s",
 		class, strings.Join(nearestClasses(class, TowerClasses()), ", "))
+}
+
+// LoadDecision is LoadConfigAs, or LoadTower, for an adapter that makes a model of its
+// base which decides between options.
+func LoadDecision(class string, d *hparams.Decision, tower bool) (*hparams.Config, error) {
+	if tower {
+		return d.ParseTower(class, towerAsItStands)
+	}
+	return d.Parse(class, asItStands)
 }
 
 // LoadTower is LoadConfigAs for the part of a model that sees or hears.

@@ -24,6 +24,11 @@ var (
 		table.Row{Key: "decision.temperature.choice", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.score", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.noul", Const: gguf.Float32(0.85 * 1.829074)})
+	// lev and nimble are adapters, which are added to their base models.
+	lev = parts.Qwen35(false, &table.Arch{Classes: []string{hparams.Lev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassLev}, parts.PoolingRow, parts.DecisionType("lev"),
+		table.Row{Key: "decision.temperature", Many: parts.NamedTemperatures})
+	nimble = parts.Qwen35(false, &table.Arch{Classes: []string{hparams.Nimble}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassNimble, Unused: []string{"decision"}},
+		parts.PoolingRow, parts.DecisionType("nimble"))
 	// pplxDecider and vllmD3 have a readout in place of the output matrix: a row for each
 	// code that an option may have.
 	pplxDecider = ofReadout(&table.Arch{

@@ -11,8 +11,6 @@ import (
 var lacking = map[string]string{
 	"text": `
 KevModel
-LevModel
-NimbleModel
 PocketTTSModel
 `,
 	"mmproj": `

@@ -50,10 +50,11 @@ func (d *Dir) AdapterWeights() (Store, error) {
 	return nil, fault.Errorf(fault.With(fault.Broken, fs.ErrNotExist), "%s: has neither %s nor %s", d.Path, adapterSafetensors, adapterPickle)
 }
 
-// HubSnapshot returns the directory of the snapshot that the hub's cache has of the
-// main branch of a model, ORG/NAME. cache is the folder with the models; an error about
-// one that is not there is fs.ErrNotExist.
-func HubSnapshot(cache, id string) (string, error) {
+// HubSnapshot returns the directory of the snapshot that the hub's cache has of a
+// revision of a model, ORG/NAME: a branch, a tag or a commit, "" for the main branch.
+// cache is the folder with the models; an error about one that is not there is
+// fs.ErrNotExist.
+func HubSnapshot(cache, id, revision string) (string, error) {
 	org, name, two := strings.Cut(id, "/")
 	if !two {
 		org, name = "", id
@@ -67,13 +68,20 @@ func HubSnapshot(cache, id string) (string, error) {
 		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "the model %s is not in the hub's cache, %s", id, cache)
 	}
 	defer c.Close()
-	commit, err := c.ReadFile("refs/main")
+	revision = cmp.Or(revision, "main")
+	if !hubRevision.MatchString(revision) || strings.Contains(revision, "..") {
+		return "", fault.Errorf(fault.Broken, "%q: want the revision of a model of the hub", revision)
+	}
+	if st, err := c.Stat(hubSnapshots + "/" + revision); err == nil && st.IsDir() {
+		return filepath.Join(folder, hubSnapshots, revision), nil
+	}
+	commit, err := c.ReadFile("refs/" + revision)
 	if err != nil {
 		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s: %w", folder, err)
 	}
 	hash := strings.TrimSpace(string(commit))
 	if hash == "" || strings.Trim(hash, "0123456789abcdefABCDEF") != "" {
-		return "", fault.Errorf(fault.Broken, "%s: refs/main: want the hash of a commit, found %q", folder, hash[:min(len(hash), 60)])
+		return "", fault.Errorf(fault.Broken, "%s: refs/%s: want the hash of a commit, found %q", folder, revision, hash[:min(len(hash), 60)])
 	}
 	return filepath.Join(folder, hubSnapshots, hash), nil
 }

@@ -91,7 +91,7 @@ func (j *Job) prepareAdapter(ctx context.Context, opt Options) error {
 
 // openBase reads the configuration of the model that the adapter belongs to.
 func (j *Job) openBase(ctx context.Context, l *lora, opt Options) (*hparams.View, error) {
-	dir, err := opt.baseOf(l)
+	dir, err := opt.baseOf(l, "")
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +116,9 @@ func (j *Job) openBase(ctx context.Context, l *lora, opt Options) (*hparams.View
 	return view.Gather(j.base, hparams.Facts{Dir: j.name(), Target: target}, j.Arch.Sources())
 }
 
-// baseOf returns the directory of an adapter's base model, or its address.
-func (opt Options) baseOf(l *lora) (string, error) {
+// baseOf returns the directory of an adapter's base model, or its address. revision is the
+// one that is wanted from the hub, "" for any.
+func (opt Options) baseOf(l *lora, revision string) (string, error) {
 	id := opt.BaseID
 	switch {
 	case opt.Base != "":
@@ -127,13 +128,16 @@ func (opt Options) baseOf(l *lora) (string, error) {
 	case id == "":
 		id = l.base
 	}
-	dir, err := checkpoint.HubSnapshot(opt.HubCache, id)
+	dir, err := checkpoint.HubSnapshot(opt.HubCache, id, revision)
 	switch {
 	case err == nil:
 		return dir, nil
 	case !errors.Is(err, fs.ErrNotExist) && opt.BaseID != "":
 		return "", err
 	case opt.BaseID != "":
+		if revision != "" && !strings.Contains(id, "@") {
+			id += "@" + revision
+		}
 		return checkpoint.HubAddress(id), nil // the user asks for it
 	}
 	return "", fault.Errorf(fault.Usage, "the base model, %q by %s, is not in the hub's cache: say where it is", l.base, checkpoint.AdapterConfig)

@@ -84,7 +84,7 @@ func convertVariant(t *testing.T, s *hftest.Spec, v hftest.Variant) string {
 		t.Fatal(err)
 	}
 	opt := optionsOf(t, s.Arguments(dir, v))
-	opt.Type, opt.Pre, opt.Reference = typ, s.PreTokenizer(), true
+	opt.Type, opt.Pre, opt.Reference, opt.Base = typ, s.PreTokenizer(), true, s.BaseDir(dir)
 	job, err := convert.Prepare(t.Context(), dir, opt)
 	if err != nil {
 		t.Fatalf("%s: %v", v.Name, err)

@@ -117,9 +117,11 @@ type Job struct {
 	// labelled is what a file is called for that alone, which the reference believes.
 	quantization hparams.Object
 	labelled     *outTypeRow
-	adapter      bool            // the input is an adapter
-	base         *checkpoint.Dir // of an adapter, nil for a model
-	adapters     []*lora         // to be merged
+	adapter      bool              // the input is an adapter
+	decider      *hparams.Decision // of an adapter that becomes a model, nil for others
+	pairs        *lora             // of that adapter
+	base         *checkpoint.Dir   // of an adapter, nil for a model
+	adapters     []*lora           // to be merged
 	merges       map[*precision.Weight]*merged
 	fold         *fold // nil for weights that are not folded
 	general      *general.Metadata
@@ -145,7 +147,14 @@ func prepare(ctx context.Context, dir string, opt Options, adapters bool) (*Job,
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Dir: dir, Type: opt.Type, options: opt, files: files, adapter: !opt.VocabOnly && files.Adapter()}
+	j := &Job{Dir: dir, Type: opt.Type, options: opt, files: files}
+	if files.Adapter() {
+		if j.decider, err = hparams.ReadAdapterDecision(files); err != nil {
+			j.Close()
+			return nil, fmt.Errorf("%s: %w", dir, err)
+		}
+		j.adapter = !opt.VocabOnly && j.decider == nil
+	}
 	prepare := j.prepare
 	switch {
 	case j.adapter && adapters:
@@ -239,6 +248,9 @@ func (j *Job) load(opt Options) (*hparams.Config, error) {
 			return nil, fault.Errorf(fault.Usage, "%v", err)
 		}
 	}
+	if j.decider != nil {
+		return arch.LoadDecision(opt.Class, j.decider, opt.Tower)
+	}
 	if opt.Mistral {
 		return arch.LoadMistral(j.files)
 	}
@@ -262,6 +274,9 @@ func (j *Job) load(opt Options) (*hparams.Config, error) {
 // facts returns the view of the configuration with all that the tables ask for.
 func (j *Job) facts(ctx context.Context, view *hparams.View) (*hparams.View, error) {
 	known := hparams.Facts{Dir: j.name(), Folded: j.fold.names()}
+	if j.decider != nil {
+		known.Temperatures = j.decider.Temperatures
+	}
 	var err error
 	if known.Target, err = j.openTarget(ctx); err != nil {
 		return nil, err
@@ -271,13 +286,21 @@ func (j *Job) facts(ctx context.Context, view *hparams.View) (*hparams.View, err
 			known.Tensors = append(known.Tensors, w.Name)
 		}
 	}
-	return view.Gather(j.files, known, j.Arch.Sources())
+	return view.Gather(j.model(), known, j.Arch.Sources())
 }
 
 func (j *Job) prepare(ctx context.Context, opt Options) error {
+	if j.decider != nil {
+		if err := j.openDecider(ctx, opt); err != nil {
+			return err
+		}
+	}
 	loaded, err := j.load(opt)
 	if err != nil {
 		return err
+	}
+	if j.decider != nil {
+		opt.Base, opt.BaseID = "", ""
 	}
 	if opt.Base != "" || opt.BaseID != "" {
 		return fault.Errorf(fault.Usage, "is a model: only adapters have a base model")
@@ -294,7 +317,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	if j.fold, err = readFold(j.files); err == nil && j.fold != nil && len(opt.Merge) > 0 {
+	if j.fold, err = readFold(j.model()); err == nil && j.fold != nil && len(opt.Merge) > 0 {
 		err = fault.Errorf(fault.Unsupported, "%s: an adapter cannot be added to weights that are folded with Hadamard matrices", hadamardFile)
 	}
 	if err != nil {
@@ -302,6 +325,11 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	}
 	if !opt.ConfigOnly {
 		if err := j.open(config, opt); err != nil {
+			return err
+		}
+	}
+	if j.decider != nil && !opt.VocabOnly {
+		if err := j.addDecider(); err != nil {
 			return err
 		}
 	}
@@ -349,9 +377,9 @@ func (j *Job) open(config *hparams.View, opt Options) error {
 	var store checkpoint.Store
 	var err error
 	if j.Arch.Folder != "" {
-		store, err = j.files.WeightsIn(j.Arch.Folder)
+		store, err = j.model().WeightsIn(j.Arch.Folder)
 	} else {
-		store, err = j.files.Weights(opt.Mistral)
+		store, err = j.model().Weights(opt.Mistral)
 	}
 	if errors.Is(err, checkpoint.ErrNone) {
 		if opt.VocabOnly {
@@ -537,7 +565,7 @@ func (j *Job) vocab(config *hparams.View, opt Options) (*tokenizer.Vocab, error)
 	if err != nil {
 		return nil, err
 	}
-	files, class := j.files, j.Arch.Tokenizer
+	files, class := j.model(), j.Arch.Tokenizer
 	if j.target != nil {
 		files = j.target
 	}

@@ -74,6 +74,19 @@ func TestDecisionDefects(t *testing.T) {
 		"bias-null":       {spec: "vllm_decision2", files: map[string]string{"score_bias.json": `{"offsets": {"3": null}}`}, kind: fault.Broken, want: `score_bias.json: has no key "offsets.3"`},
 		"no-backbone":     {spec: "vllm_decision2", files: map[string]string{"backbone/model.safetensors": ""}, kind: fault.Broken, want: "backbone: "},
 		"no-decision":     {spec: "vllm_decision2", files: map[string]string{"decision_head.safetensors": ""}, kind: fault.Broken, want: "decision_head.safetensors: "},
+		"no-calibration":  {spec: "lev", files: map[string]string{"calibration.json": ""}, kind: fault.Broken, want: "calibration.json: "},
+		"calibration":     {spec: "lev", files: map[string]string{"calibration.json": `{"temperatures": [1]}`}, kind: fault.Broken, want: `calibration.json: key "temperatures": want an object`},
+		"calibrated":      {spec: "lev", files: map[string]string{"calibration.json": `{"temperatures": {"choice": 1}}`}, kind: fault.Broken, want: `want names such as choice:A, found "choice"`},
+		"calibrated-text": {spec: "lev", files: map[string]string{"calibration.json": `{"temperatures": {"choice:A": "1"}}`}, kind: fault.Broken, want: `calibration.json: key "temperatures.choice:A": want a number`},
+		"other-task":      {spec: "nimble", files: map[string]string{"schema_config.json": `{"task": "other"`}, kind: fault.Broken, want: "schema_config.json: "},
+		"revision":        {spec: "nimble", files: map[string]string{"schema_config.json": `{"task": "schema_candidate_classification_v2", "revision": 3}`}, kind: fault.Broken, want: `schema_config.json: key "revision": want a string`},
+		"dora":            {spec: "nimble", files: map[string]string{"adapter_config.json": `{"lora_alpha": 8, "r": 4, "use_dora": true}`}, kind: fault.Unsupported, want: "magnitudes of DoRA"},
+		"no-base":         {spec: "lev", files: map[string]string{"hub/models--acme--base/snapshots/0123456789abcdef0123456789abcdef01234567/config.json": ""}, kind: fault.Broken, want: "the base model, "},
+		"pair-alone":      {spec: "lev", file: "adapter_model.safetensors", list: matrix("base_model.model.model.layers.0.mlp.up_proj.lora_A.weight", 4, 64), kind: fault.Broken, want: "has no other side"},
+		"pair-elsewhere": {spec: "lev", file: "adapter_model.safetensors", list: append(matrix("base_model.model.model.layers.9.mlp.up_proj.lora_A.weight", 4, 64),
+			matrix("base_model.model.model.layers.9.mlp.up_proj.lora_B.weight", 96, 4)...), kind: fault.Broken, want: "model.layers.9.mlp.up_proj.weight"},
+		"pair-shape": {spec: "nimble", file: "adapter_model.safetensors", list: append(matrix("base_model.model.model.layers.0.mlp.up_proj.lora_A.weight", 4, 32),
+			matrix("base_model.model.model.layers.0.mlp.up_proj.lora_B.weight", 96, 4)...), kind: fault.Broken, want: "the pair of \"model.language_model.layers.0.mlp.up_proj.weight\""},
 		"readout-columns": {spec: "pplx_decider", file: "readout.safetensors", list: matrix("weight", 6, 32), kind: fault.Broken, want: "output.weight"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +112,7 @@ func TestDecisionDefects(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			job, err := convert.Prepare(t.Context(), dir, convert.Options{Pre: s.PreTokenizer()})
+			job, err := convert.Prepare(t.Context(), dir, convert.Options{Pre: s.PreTokenizer(), Base: s.BaseDir(dir)})
 			if err == nil {
 				job.Close()
 			}
@@ -107,5 +120,43 @@ func TestDecisionDefects(t *testing.T) {
 				t.Errorf("%v, want an error of kind %v with %q", err, test.kind, test.want)
 			}
 		})
+	}
+}
+
+// TestDecisionBase finds the base model of an adapter in the cache of the hub, by the
+// revision that the adapter names.
+func TestDecisionBase(t *testing.T) {
+	s := hftest.Lookup("nimble")
+	dir, err := s.Write(t.TempDir(), s.All()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepare := func(opt convert.Options) error {
+		if !opt.Tower {
+			opt.Pre = s.PreTokenizer()
+		}
+		job, err := convert.Prepare(t.Context(), dir, opt)
+		if err == nil {
+			job.Close()
+		}
+		return err
+	}
+	if err := prepare(convert.Options{HubCache: s.Hub(dir)}); err != nil {
+		t.Error(err)
+	}
+	if err := prepare(convert.Options{HubCache: t.TempDir()}); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), hftest.BaseID) {
+		t.Errorf("%v, want an error that asks for %s", err, hftest.BaseID)
+	}
+	if err := prepare(convert.Options{HubCache: s.Hub(dir), Tower: true}); !errors.Is(err, fault.Unsupported) {
+		t.Errorf("%v, want an error that there is no tower", err)
+	}
+	for _, revision := range []string{"fedcba9876543210fedcba9876543210fedcba98", "../x"} {
+		schema := `{"task": "schema_candidate_classification_v2", "revision": "` + revision + `"}`
+		if err := os.WriteFile(filepath.Join(dir, "schema_config.json"), []byte(schema), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := prepare(convert.Options{HubCache: s.Hub(dir)}); err == nil || !strings.Contains(err.Error(), revision) && !strings.Contains(err.Error(), hftest.BaseID) {
+			t.Errorf("revision %s: %v, want an error", revision, err)
+		}
 	}
 }

@@ -50,7 +50,7 @@ func TestWidth(t *testing.T) {
 			if err := os.WriteFile(path, data, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			opt := convert.Options{Pre: s.PreTokenizer()}
+			opt := convert.Options{Pre: s.PreTokenizer(), Base: s.BaseDir(dir)}
 			if s.Target != "" {
 				opt.Target = filepath.Join(dir, s.Target)
 			}

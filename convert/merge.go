@@ -41,41 +41,51 @@ func (j *Job) openMerges(ctx context.Context, opt Options) error {
 	for i := range j.weights {
 		byName[j.weights[i].Name] = &j.weights[i]
 	}
-	j.merges = map[*precision.Weight]*merged{}
+	if j.merges == nil {
+		j.merges = map[*precision.Weight]*merged{}
+	}
 	for _, m := range opt.Merge {
 		l, err := openLora(ctx, m.Dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks, Remote: opt.Remote})
 		if err != nil {
 			return err
 		}
 		j.adapters = append(j.adapters, l)
-		if len(l.whole) > 0 {
-			return fault.Errorf(fault.Unsupported, "%s: tensor %q is a whole norm: only pairs are merged", m.Dir, l.whole[0].Name)
+		if err := j.addPairs(l, m, func(name string) *precision.Weight { return j.called(name, byName) }); err != nil {
+			return err
 		}
-		if len(l.invocations) > 0 {
-			return fault.Errorf(fault.Unsupported, "%s: is active from certain tokens on (alora_invocation_tokens), a merged one is always", m.Dir)
+	}
+	return nil
+}
+
+// addPairs adds the pairs of an adapter to the weights that find returns for their names.
+func (j *Job) addPairs(l *lora, m Merge, find func(name string) *precision.Weight) error {
+	if len(l.whole) > 0 {
+		return fault.Errorf(fault.Unsupported, "%s: tensor %q is a whole norm: only pairs are merged", m.Dir, l.whole[0].Name)
+	}
+	if len(l.invocations) > 0 {
+		return fault.Errorf(fault.Unsupported, "%s: is active from certain tokens on (alora_invocation_tokens), a merged one is always", m.Dir)
+	}
+	var lost []string
+	for _, p := range l.pairs {
+		w := find(p.name)
+		if w == nil {
+			lost = append(lost, p.name)
+			continue
 		}
-		var lost []string
-		for _, p := range l.pairs {
-			w := j.called(p.name, byName)
-			if w == nil {
-				lost = append(lost, p.name)
-				continue
-			}
-			f, err := p.factors()
-			if err != nil {
-				return err
-			}
-			if j.merges[w] == nil {
-				j.merges[w] = &merged{}
-			}
-			j.merges[w].products = append(j.merges[w].products, product{f, float32(l.scale(p, f.Rank()) * m.Scale), p.embedding, m.Dir})
+		f, err := p.factors()
+		if err != nil {
+			return err
 		}
-		if len(lost) > 0 {
-			return fault.Errorf(fault.Broken, "%s: %d weights of the adapter are not in the model:%s", m.Dir, len(lost), fault.Lines(lost))
+		if j.merges[w] == nil {
+			j.merges[w] = &merged{}
 		}
-		if l.embeds() {
-			j.warnf("%s: the adapter changes the token embedding; where the output matrix is the same, that changes with it", m.Dir)
-		}
+		j.merges[w].products = append(j.merges[w].products, product{f, float32(l.scale(p, f.Rank()) * m.Scale), p.embedding, m.Dir})
+	}
+	if len(lost) > 0 {
+		return fault.Errorf(fault.Broken, "%s: %d weights of the adapter are not in the model:%s", m.Dir, len(lost), fault.Lines(lost))
+	}
+	if l.embeds() {
+		j.warnf("%s: the adapter changes the token embedding; where the output matrix is the same, that changes with it", m.Dir)
 	}
 	return nil
 }

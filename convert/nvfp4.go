@@ -34,7 +34,7 @@ func (j *Job) quantized(config *hparams.View) (hparams.Object, error) {
 	if !hparams.IsNo(said.Value("quant_algo")) && !hparams.IsNo(said.Value("quantized_layers")) {
 		return said, nil
 	}
-	data, err := j.files.ReadFile(quantizationFile)
+	data, err := j.model().ReadFile(quantizationFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return said, nil
 	}

@@ -3,6 +3,8 @@ package hparams
 import (
 	"bytes"
 	"path"
+	"slices"
+	"strings"
 
 	"ggforge/fault"
 	"ggforge/internal/pyjson"
@@ -24,6 +26,11 @@ import (
 //	decision_config.json                         of its head
 //	score_bias.json                              what is added to scores
 //
+// Some are adapters, whose config.json is that of the base model:
+//
+//	lev_release.json, calibration.json           of Lev
+//	schema_config.json                           of Nimble
+//
 // Source: the loaders of such directories in the reference.
 
 // The classes that such models are taken as.
@@ -34,6 +41,8 @@ const (
 	PplxDecider = "PplxDeciderModel"
 	VllmD3      = "VllmD3Model"
 	Decision2   = "VllmDecision2Model"
+	Lev         = "LevModel"
+	Nimble      = "NimbleModel"
 )
 
 const (
@@ -43,6 +52,12 @@ const (
 	decisionConfig = "decision_config.json"
 	d3Format       = "d3-code-readout-v1"
 	biasFile       = "score_bias.json"
+	levFile        = "lev_release.json"
+	levCalibration = "calibration.json"
+	schemaConfig   = "schema_config.json"
+	nimbleTask     = "schema_candidate_classification_v2"
+	adapterConfig  = "adapter_config.json"
+	trainingConfig = "training_config.json"
 )
 
 // deciderConfigs are the files about the layers after a ModernBERT; the first counts.
@@ -56,6 +71,11 @@ type Decision struct {
 	config   []byte
 	settings map[string]any // of what comes after the model, nil for none
 	from     string         // the file of settings
+
+	// Of an adapter: the revision of the base model, "" if no file says it, and the
+	// temperatures.
+	Revision     string
+	Temperatures []Temperature
 }
 
 // decisions find such models; each returns nil for other ones.
@@ -76,6 +96,82 @@ func ReadDecision(files Files) (*Decision, error) {
 		}
 	}
 	return nil, nil
+}
+
+// ReadAdapterDecision is ReadDecision for an adapter that makes a model of its base which
+// decides between options. The configuration is that of the base, see On.
+func ReadAdapterDecision(files Files) (d *Decision, err error) {
+	_, lev, err := readFile(files, levFile)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := settingsIn(files, schemaConfig)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case lev:
+		d = &Decision{Class: Lev}
+		d.Temperatures, err = readLevTemperatures(files)
+	case schema["task"] == nimbleTask:
+		d = &Decision{Class: Nimble, settings: schema, from: schemaConfig}
+	default:
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, place := range []struct{ file, key string }{{adapterConfig, "revision"}, {trainingConfig, "base_revision"}, {schemaConfig, "revision"}} {
+		values, err := settingsIn(files, place.file)
+		if err != nil {
+			return nil, err
+		}
+		if d.Revision, _, err = (Object{values: values, file: place.file}).String(place.key); err != nil || d.Revision != "" {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+// readLevTemperatures reads the temperatures of Lev that are of the readout of labels: those
+// called KIND:A or KIND:A:NUMBER of options.
+func readLevTemperatures(files Files) (list []Temperature, err error) {
+	data, err := ReadConfig(files, levCalibration)
+	if err != nil {
+		return nil, err
+	}
+	v, err := pyjson.Parse(data)
+	if err != nil {
+		return nil, fault.Errorf(fault.Broken, "%s: %w", levCalibration, err)
+	}
+	root, _ := v.(*pyjson.Object)
+	temperatures, ok := root.Get("temperatures").(*pyjson.Object)
+	if !ok {
+		return nil, fault.Errorf(fault.Broken, "%s: key \"temperatures\": want an object, found %s", levCalibration, pyjson.Describe(root.Get("temperatures")))
+	}
+	values := Object{values: temperatures.Map(), prefix: "temperatures.", file: levCalibration}
+	for _, name := range temperatures.Names {
+		parts := strings.Split(name, ":")
+		if len(parts) < 2 {
+			return nil, fault.Errorf(fault.Broken, "%s: key \"temperatures\": want names such as choice:A, found %q", levCalibration, name)
+		}
+		if parts[1] != "A" {
+			continue // of the head for many options, which files do not have
+		}
+		f, err := values.RequireFloat(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Temperature{strings.Join(slices.Delete(parts, 1, 2), "."), f})
+	}
+	return list, nil
+}
+
+// On completes what ReadAdapterDecision has read with the configuration of the base model.
+func (d *Decision) On(base Files) (err error) {
+	d.file = ConfigFile
+	d.config, err = ReadConfig(base, ConfigFile)
+	return err
 }
 
 // settingsIn returns the object in a file; nil when there is no such file.

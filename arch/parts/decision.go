@@ -42,6 +42,18 @@ func DecisionType(name string, known ...[2]string) table.Row {
 	}}
 }
 
+// NamedTemperatures writes temperatures under their names as they are.
+func NamedTemperatures(c *hparams.View) (m gguf.Metadata, err error) {
+	for _, t := range c.Facts.Temperatures {
+		v, _, err := table.Float32Of(t.Value, true, nil)
+		if err != nil {
+			return nil, err
+		}
+		m.Set("decision.temperature."+t.Of, v)
+	}
+	return m, nil
+}
+
 // ScoreBias writes what is added to the scores of each number of levels.
 func ScoreBias(c *hparams.View) (m gguf.Metadata, err error) {
 	for _, list := range c.Facts.ScoreBias {

@@ -23,7 +23,7 @@ func Qwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
 	a.RopeSections = true
 	a.NextN = QwenNextN
 	a.Metadata = slices.Concat(DeltaMetadata, []table.Row{Qwen35Sections}, more)
-	a.Unused, a.Rename = Qwen35Unused, MTPNames
+	a.Unused, a.Rename = slices.Concat(Qwen35Unused, a.Unused), MTPNames
 	// what gates the norm after linear attention
 	a.Expect = slices.Concat(Qwen35Expect, []table.Expect{Expect("output_gate_type", "swish", "silu")})
 	a.Tensors = slices.Concat(qwen35Tensors, mlp, qwenNextNRows)

@@ -2,6 +2,7 @@ package hftest
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -30,7 +31,7 @@ func TestWrite(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", v.Name, err)
 				}
-				c, err := safetensorstest.OpenDir(filepath.Join(dir, s.folder("model.safetensors")))
+				c, err := safetensorstest.OpenDir(cmp.Or(s.BaseDir(dir), filepath.Join(dir, s.folder("model.safetensors"))))
 				if err != nil {
 					t.Fatalf("%s: %v", v.Name, err)
 				}

@@ -36,6 +36,10 @@ type Spec struct {
 	// into the draft's directory, which $target in flags is.
 	Target string
 
+	// Base is the model that an adapter belongs to, which the reference finds in a cache
+	// of the hub; its Name is the hash of a commit. The adapter's tensors are in Beside.
+	Base *Spec
+
 	// What the reference needs.
 	RawConfig   bool   // take config.json as it is: what transformers makes of it is not what was meant
 	NoLazy      bool   // without its lazy evaluation, in which it fails
@@ -167,7 +171,11 @@ func (s *Spec) Class() string {
 	if err != nil {
 		panic(err)
 	}
-	decision, err := hparams.ReadDecision(sideFiles{s, marshal(c)})
+	read := hparams.ReadDecision
+	if s.Base != nil {
+		read = hparams.ReadAdapterDecision
+	}
+	decision, err := read(sideFiles{s, marshal(c)})
 	if err != nil {
 		panic(fmt.Sprintf("hftest: %s: %v", s.Name, err))
 	}

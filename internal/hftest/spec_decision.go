@@ -130,4 +130,49 @@ func init() {
 			{Name: "bf16", Seed: 4, Out: "bf16"},
 		},
 	})
+	// adapters and their base
+	base := &Spec{
+		Name:      "0123456789abcdef0123456789abcdef01234567",
+		Tokenizer: "bpe:qwen2",
+		Config:    qwen35("Qwen3_5ForConditionalGeneration", ""),
+		Tensors:   text + vision,
+	}
+	pair := func(module, out, in string) string {
+		return `
+			base_model.model.model.layers.` + module + `.lora_A.weight | 4, ` + in + ` | as F32 | fill grid
+			base_model.model.model.layers.` + module + `.lora_B.weight | ` + out + `, 4 | as F32 | fill grid
+			`
+	}
+	pairs := `
+			vd  = linear_num_value_heads*linear_value_head_dim
+			kd  = linear_num_key_heads*linear_key_head_dim
+			` + pair("{0,1,2,3,4}.mlp.up_proj", "intermediate_size", "hidden_size") + pair("3.self_attn.q_proj", "2*num_attention_heads*head_dim", "hidden_size") +
+		pair("0.linear_attn.in_proj_qkv", "2*kd+vd", "hidden_size") + pair("1.linear_attn.out_proj", "hidden_size", "vd")
+	const adapter = `{"alpha_pattern": {}, "base_model_name_or_path": "` + BaseID + `", "bias": "none", "fan_in_fan_out": false, "inference_mode": true, "lora_alpha": 8, "lora_bias": false,
+		"lora_dropout": 0.05, "modules_to_save": null, "peft_type": "LORA", "r": 4, "rank_pattern": {}, "task_type": "CAUSAL_LM", "use_dora": false, "use_rslora": false`
+	adapters := []Variant{
+		{Name: "shards", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"linear_num_value_heads": 6}}`},
+		{Name: "with-mtp", Seed: 4, Out: "bf16", Set: `{"with_mtp": true}`},
+		{Name: "f32", Seed: 5, Out: "f32"},
+	}
+	add(Spec{
+		Name:      "lev",
+		Tokenizer: base.Tokenizer,
+		Base:      base,
+		Config:    base.Config,
+		Beside:    map[string]string{"adapter_model.safetensors": pairs},
+		Files: map[string]string{"adapter_config.json": adapter + `}`, "lev_release.json": `{"name": "lev", "base_model": "acme/base"}`,
+			"calibration.json": `{"temperatures": {"choice:A": 1.25, "choice:B": 9, "choice:A:small": 1.5, "score:A:3-5": 0.75, "noul:A": 2}}`},
+		Variants: adapters,
+	})
+	add(Spec{
+		Name:      "nimble",
+		Tokenizer: base.Tokenizer,
+		Base:      base,
+		Config:    base.Config,
+		Beside:    map[string]string{"adapter_model.safetensors": pairs},
+		Files: map[string]string{"adapter_config.json": adapter + `, "revision": null}`,
+			"schema_config.json": `{"task": "schema_candidate_classification_v2", "max_length": 8192, "model": "acme/base", "revision": "` + base.Name + `"}`},
+		Variants: adapters,
+	})
 }

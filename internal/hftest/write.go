@@ -27,9 +27,12 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 	if err != nil {
 		return dir, err
 	}
-	files := map[string][]byte{"config.json": configJSON(config)}
-	if err := tokenizerOf(s).write(files); err != nil {
-		return dir, fmt.Errorf("hftest: %s: %w", s.Name, err)
+	files := map[string][]byte{}
+	if s.Base == nil {
+		files["config.json"] = configJSON(config)
+		if err := tokenizerOf(s).write(files); err != nil {
+			return dir, fmt.Errorf("hftest: %s: %w", s.Name, err)
+		}
 	}
 	for name, text := range s.Files {
 		if files[name] = []byte(text); text == "" {
@@ -42,6 +45,19 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 			return dir, err
 		}
 		if err := os.WriteFile(path, files[name], 0o666); err != nil {
+			return dir, err
+		}
+	}
+	if s.Base != nil {
+		base := s.BaseDir(dir)
+		if _, err := s.Base.Write(filepath.Dir(base), v); err != nil {
+			return dir, err
+		}
+		refs := filepath.Join(filepath.Dir(filepath.Dir(base)), "refs")
+		if err := os.MkdirAll(refs, 0o777); err != nil {
+			return dir, err
+		}
+		if err := os.WriteFile(filepath.Join(refs, "main"), []byte(s.Base.Name), 0o666); err != nil {
 			return dir, err
 		}
 	}
@@ -59,11 +75,29 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 		if err != nil {
 			return dir, err
 		}
-		if err := writeShard(filepath.Join(dir, file), list, byName, &filler{seed: v.Seed, edge: v.Edge, ring: v.Ring}); err != nil {
+		if err := writeShard(filepath.Join(dir, file), list, byName, &filler{seed: v.Seed, edge: v.Edge && s.Base == nil, ring: v.Ring}); err != nil {
 			return dir, fmt.Errorf("hftest: %s: %w", s.Name, err)
 		}
 	}
+	if s.Base != nil {
+		return dir, nil
+	}
 	return dir, s.writeTensors(dir, table, v)
+}
+
+// BaseID is the ID of the base models of adapters.
+const BaseID = "acme/base"
+
+// Hub returns the folder of models that is in the directory of an adapter.
+func (s *Spec) Hub(dir string) string { return filepath.Join(dir, "hub") }
+
+// BaseDir returns the directory of the base model of an adapter in dir, "" for a spec of a
+// model.
+func (s *Spec) BaseDir(dir string) string {
+	if s.Base == nil {
+		return ""
+	}
+	return filepath.Join(s.Hub(dir), "models--"+strings.ReplaceAll(BaseID, "/", "--"), "snapshots", s.Base.Name)
 }
 
 // describe returns the tensors of a table as a file has them, and its rows by name.
@@ -105,6 +139,9 @@ func (s *Spec) folder(name string) string {
 // ConfigPath returns the file in the directory of a checkpoint that has its
 // configuration.
 func (s *Spec) ConfigPath(dir string) string {
+	if s.Base != nil {
+		return s.Base.ConfigPath(s.BaseDir(dir))
+	}
 	return filepath.Join(dir, s.folder(hparams.ConfigFile), hparams.ConfigFile)
 }
 

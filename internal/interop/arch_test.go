@@ -98,6 +98,9 @@ func (o *oracle) tryConvert(t *testing.T, s *hftest.Spec, v hftest.Variant) (str
 		argv = append(argv, "--raw-config")
 	}
 	argv = append(argv, s.Loosened...)
+	if s.Base != nil {
+		argv = append(argv, "--hub", s.Hub(folder+"/"+s.Name))
+	}
 	argv = append(append(argv, "--"), s.Arguments(folder+"/"+s.Name, v)...)
 	if s.NoLazy {
 		argv = append(argv, "--no-lazy")

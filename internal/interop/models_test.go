@@ -74,10 +74,15 @@ func TestArchitectures(t *testing.T) {
 				_, err := s.Write(root+work+"/specs/"+v.Name, v)
 				must(t, err)
 				out := work + "/specs/" + v.Name + "/" + s.Name + ".gguf"
-				convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+out, v.Out, s.PreTokenizer(), append([]string{"--compat", "reference"}, s.Arguments(root+work+"/specs/"+v.Name+"/"+s.Name, v)...)...)
+				var base []string
+				if dir := s.BaseDir(root + work + "/specs/" + v.Name + "/" + s.Name); dir != "" {
+					base = []string{"--base", dir}
+				}
+				convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+out, v.Out, s.PreTokenizer(),
+					slices.Concat([]string{"--compat", "reference"}, base, s.Arguments(root+work+"/specs/"+v.Name+"/"+s.Name, v))...)
 				must(t, g.Add(v, root+out))
 				if i == 0 {
-					var flags []string
+					flags := base
 					if s.Target != "" {
 						flags = s.Arguments(root+work+"/specs/"+v.Name+"/"+s.Name, v)
 					}
