@@ -68,10 +68,11 @@ var deepseek2OCR = &table.Arch{
 	// unless the tokenizer has another one
 	Early:    []table.Row{{Key: "tokenizer.chat_template", Const: gguf.String("{% for m in messages %}{{m['content']}}{% endfor %}")}},
 	Metadata: parts.UncompressedMetadata,
-	Unused:   append([]string{"lm_head", "rm_head", "kv_lora_rank", "qk_nope_head_dim", "v_head_dim"}, parts.MLAUnused...),
-	Expect:   append([]table.Expect{parts.Expect("use_mla", "false")}, parts.MLAExpect...),
-	Drop:     []table.Drop{parts.TiedHead, parts.BeyondNextN, {Prefix: "model.sam_model.", Why: table.Silent}, {Prefix: "model.qwen2_model.", Why: table.Silent}},
-	Tensors:  slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.MLAFeedForward),
+	Unused: append([]string{"lm_head", "rm_head", "kv_lora_rank", "qk_nope_head_dim", "v_head_dim", "candidate_resolutions", "global_view_pos", "projector_config", "tile_tag"},
+		parts.MLAUnused...),
+	Expect:  append([]table.Expect{parts.Expect("use_mla", "false")}, parts.MLAExpect...),
+	Drop:    []table.Drop{parts.TiedHead, parts.BeyondNextN, {Prefix: "model.sam_model.", Why: table.Silent}, {Prefix: "model.qwen2_model.", Why: table.Silent}},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.MLAFeedForward),
 }
 
 // deepseek32 is DeepSeek V3.2: attention looks at what an indexer chooses. The

@@ -112,6 +112,12 @@ func TestConfigOnlySilent(t *testing.T) {
 			"use_unified_vision_chunk": true, "video_placeholder": "<|video|>", "text_config": {"model_type": "kimi_k2", "rope_theta": 50000.0, ` + sizes + `, ` + mla + `}}`,
 		"glm_moe_dsa": `{"architectures": ["GlmMoeDsaForCausalLM"], "model_type": "glm_moe_dsa", "rope_parameters": {"rope_theta": 1000000, "rope_type": "default"},
 			"index_head_dim": 16, "index_n_heads": 2, "index_topk": 8, "index_share_for_mtp_iteration": true, "moe_router_dtype": "float32", "num_nextn_predict_layers": 1, ` + sizes + `, ` + mla + `}`,
+		"deepseek_ocr": `{"architectures": ["DeepseekOCRForCausalLM"], "model_type": "deepseek_vl_v2", "candidate_resolutions": [[1024, 1024]], "global_view_pos": "head", "tile_tag": "2D",
+			"projector_config": {"input_dim": 2048, "model_type": "mlp_projector", "n_embed": 1280, "projector_type": "linear"}, "vision_config": {"model_name": "deeplip_b_l", "model_type": "vision"},
+			"language_config": {"architectures": ["DeepseekV2ForCausalLM"], "bos_token_id": 0, "eos_token_id": 1, "first_k_dense_replace": 1, "hidden_size": 1280, "intermediate_size": 6848,
+			"kv_lora_rank": null, "lm_head": true, "max_position_embeddings": 8192, "moe_intermediate_size": 896, "n_group": 1, "n_routed_experts": 64, "n_shared_experts": 2,
+			"num_attention_heads": 10, "num_experts_per_tok": 6, "num_hidden_layers": 12, "num_key_value_heads": 10, "q_lora_rank": null, "qk_nope_head_dim": 0, "qk_rope_head_dim": 0,
+			"rm_head": false, "topk_group": 1, "topk_method": "greedy", "use_mla": false, "v_head_dim": 0, "vocab_size": 129280}, "hidden_size": 1280}`,
 		// 1e308 is how some write the infinity that JSON does not have
 		"nemotron_h": `{"architectures": ["NemotronHForCausalLM"], "model_type": "nemotron_h", "hybrid_override_pattern": "M*M-", "conv_kernel": 4, "expand": 2,
 			"hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 96, "vocab_size": 100,
