@@ -74,6 +74,9 @@ func Projectors(c *hparams.View, n int64) ([]Projector, error) {
 // deepstackMapping says for each layer which projector's states it takes, -1 for none.
 // Those of the first one are in the place of the tokens.
 func deepstackMapping(c *hparams.View) (gguf.Value, bool, error) {
+	if c.Given("deepstack_layer_map") == nil && c.Given("spatial_target_layers") == nil {
+		return gguf.Value{}, false, nil // models without projectors need not count layers by this key
+	}
 	n, err := c.BlockCount()
 	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
 		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
