@@ -23,7 +23,7 @@ const AdapterConfig = `{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_mode
 
 // notLinear are parts of names of matrices that PEFT makes no pairs of: embeddings,
 // towers, and parameters that are no layer's weight.
-var notLinear = []string{"emb", "wte", "wpe", "norm", "ln_", "conv", "relative_attention_bias", "position", "router", "time_", "token_type", "visual", "vision", "audio"}
+var notLinear = []string{"emb", "wte", "wpe", "norm", "ln_", "conv", "relative_attention_bias", "position", "time_", "token_type", "visual", "vision", "audio"}
 
 // WriteAdapter makes an adapter in the directory dir, with a pair for every linear layer
 // of the checkpoint in base but those of the weights without, and returns how many
