@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"ggforge/arch/hparams"
 	"ggforge/arch/parts"
@@ -50,12 +51,25 @@ var gemma4 = &table.Arch{
 			{HF: "model.layers.{bid}.post_feedforward_layernorm_2", GGUF: "blk.{bid}.post_ffw_norm_2"},
 			{HF: "model.layers.{bid}.router.proj", GGUF: "blk.{bid}.ffn_gate_inp"},
 			{HF: "model.layers.{bid}.router.scale", Exact: true, GGUF: "blk.{bid}.ffn_gate_inp.scale"},
-			{HF: "model.layers.{bid}.router.per_expert_scale", Exact: true, GGUF: "blk.{bid}.ffn_down_exps.scale"},
+			{HF: "model.layers.{bid}.router.per_expert_scale", Exact: true, GGUF: "blk.{bid}.ffn_down_exps.scale", Kind: table.FactorOf("blk.{bid}.ffn_down_exps.weight")},
+		}),
+		parts.Only(parts.Both(parts.IsTrue("enable_moe_block"), parts.Not(gemma4Apart)), []table.TensorRow{
 			{HF: "model.layers.{bid}.experts.gate_up_proj", Exact: true, GGUF: "blk.{bid}.ffn_gate_up_exps.weight"},
 			{HF: "model.layers.{bid}.experts.down_proj", Exact: true, GGUF: "blk.{bid}.ffn_down_exps.weight"},
 		}),
+		parts.Only(parts.Both(parts.IsTrue("enable_moe_block"), gemma4Apart), []table.TensorRow{
+			{HF: "model.layers.{bid}.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps"},
+			{HF: "model.layers.{bid}.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps"},
+			{HF: "model.layers.{bid}.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps"},
+		}),
 	),
 	Extra: gemma4Factors,
+}
+
+// gemma4Apart is the condition that every expert has tensors of its own, as where they
+// were quantized.
+func gemma4Apart(l table.Layer) (bool, error) {
+	return slices.ContainsFunc(l.Facts.Tensors, func(name string) bool { return strings.Contains(name, ".experts.0.") }), nil
 }
 
 // gemma4Unified is gemma4 in the models whose other parts have no towers.

@@ -124,10 +124,13 @@ type Job struct {
 	adapters     []*lora           // to be merged
 	merges       map[*precision.Weight]*merged
 	fold         *fold // nil for weights that are not folded
-	general      *general.Metadata
-	values       []*values          // of tensors that become metadata
-	integers     map[string][]int64 // see hparams.Facts
-	metadata     gguf.Metadata
+	// times are what the factors of weights in NVFP4 are multiplied with, by their names in
+	// the file.
+	times    map[string][]float32
+	general  *general.Metadata
+	values   []*values          // of tensors that become metadata
+	integers map[string][]int64 // see hparams.Facts
+	metadata gguf.Metadata
 }
 
 // Prepare reads the checkpoint in dir and plans its conversion. The caller closes

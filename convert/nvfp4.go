@@ -139,11 +139,59 @@ type factors struct{ weight, input []float32 }
 
 func (f factors) any() bool { return f.weight != nil || f.input != nil }
 
-// factorsOf returns the factors of an output.
-func factorsOf(o *table.Output, weights []precision.Weight) (f factors, err error) {
+// multiply takes the outputs of table.FactorOf out of others whose weights are moved with
+// factors of their own, and remembers their numbers.
+func (j *Job) multiply(moved, others []table.Output) (left []table.Output, err error) {
+	for _, o := range others {
+		of, ok := o.Row.Kind.(table.FactorOf)
+		name := strings.ReplaceAll(string(of), "{bid}", strconv.FormatInt(o.Layer.Bid, 10))
+		i := -1
+		if ok {
+			i = slices.IndexFunc(moved, func(m table.Output) bool { return slices.Contains(m.Row.Outputs(m.Layer.Bid, m.Suffix), name) })
+		}
+		if i < 0 {
+			left = append(left, o)
+			continue
+		}
+		factored := 0
+		for _, from := range moved[i].From {
+			weight, _, _, err := j.weights[from].Factors()
+			if err != nil {
+				return nil, err
+			}
+			factored += len(weight)
+		}
+		w := &j.weights[o.From[0]]
+		src, err := source(w, gguf.TypeF32)
+		if err != nil {
+			return nil, err
+		}
+		experts := moved[i].Experts()
+		switch ne := src.NE(); {
+		case factored == 0:
+			left = append(left, o)
+			continue
+		case int64(factored) != experts || len(ne) != 1 || ne[0] != experts || experts > hparams.MaxParts:
+			return nil, fault.Errorf(fault.Broken, "%s: tensor %q: dimensions %s, want a factor for each of %d experts, of which %d have one of their own", w.First().File, w.Name, gguf.Shape(ne), experts, factored)
+		}
+		list := make([]float32, experts)
+		if err := rows.Decode(src, list, new([]byte), 0, 1); err != nil {
+			return nil, err
+		}
+		if j.times == nil {
+			j.times = map[string][]float32{}
+		}
+		j.times[name] = list
+	}
+	return left, nil
+}
+
+// factorsOf returns the factors of an output, multiplied with times, nil for one.
+func factorsOf(o *table.Output, weights []precision.Weight, times []float32) (f factors, err error) {
 	first := &weights[o.From[0]]
 	if len(o.From) == 1 {
 		f.weight, f.input, _, err = first.Factors()
+		multiply(f.weight, times)
 		if one(f.weight) {
 			f.weight = nil
 		}
@@ -175,6 +223,7 @@ func factorsOf(o *table.Output, weights []precision.Weight) (f factors, err erro
 		}
 		f.weight, f.input = append(f.weight, w), append(f.input, in)
 	}
+	multiply(f.weight, times)
 	if !found || ones(f.weight) {
 		f.weight = nil
 	}
@@ -182,6 +231,13 @@ func factorsOf(o *table.Output, weights []precision.Weight) (f factors, err erro
 		f.input = nil
 	}
 	return f, nil
+}
+
+// multiply multiplies the numbers of list with those of times, if there are any.
+func multiply(list, times []float32) {
+	for i := range times {
+		list[i] *= times[i]
+	}
 }
 
 // single returns the number in list, one without any.

@@ -84,6 +84,9 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 	if err != nil {
 		return err
 	}
+	if others, err = j.multiply(moved, others); err != nil {
+		return err
+	}
 	if err := j.buildAll(ctx, moved); err != nil {
 		return err
 	}
@@ -256,7 +259,7 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 	if err != nil {
 		return fmt.Errorf("%s: tensor %q: %w", from.File, from.Name, err)
 	}
-	scales, err := factorsOf(o, weights)
+	scales, err := factorsOf(o, weights, j.times[results[0].Name])
 	if err != nil {
 		return err
 	}

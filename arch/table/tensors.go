@@ -107,7 +107,13 @@ type Meta struct {
 // into Facts.Integers by the name of the output, for rows of metadata.
 type Integers struct{}
 
+// FactorOf names a weight of the file, which may have a {bid}. Where that is moved in
+// blocks with factors of its own, for all of its experts, the output is left out and they
+// are multiplied with it.
+type FactorOf string
+
 func (Integers) kind() {}
+func (FactorOf) kind() {}
 
 func (First) kind()  {}
 func (Ahead) kind()  {}
@@ -424,6 +430,15 @@ type Output struct {
 	Layer  Layer
 	Suffix string
 	From   []int // indices of names, in the order in which they are joined
+}
+
+// Experts returns the number of experts that a stack of one tensor for each has, 1 for
+// any other output.
+func (o *Output) Experts() int64 {
+	if !o.Row.hasExperts() {
+		return 1
+	}
+	return int64(len(o.From)) / max(int64(len(o.Row.Parts)), 1)
 }
 
 // Layout is what becomes of all tensors of a checkpoint.

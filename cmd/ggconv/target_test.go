@@ -74,3 +74,20 @@ func TestLiLiCorrRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestExpertFactorsRefused converts experts in NVFP4 of which only some have a factor that
+// those of the router can be multiplied into.
+func TestExpertFactorsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		replace []string
+		want    string
+	}{
+		"some":  {[]string{"as F32 | fill scale | if !opt(unit)", "as F32 | fill scale | if xid < 2"}, "want a factor for each of 4 experts, of which 2 have one of their own"},
+		"fewer": {[]string{"per_expert_scale                              | num_experts", "per_expert_scale | 3"}, "dimensions 3, want a factor for each of 4 experts"},
+	} {
+		s, dir := made(t, "gemma4-nvfp4", c.replace...)
+		if code, _, err := convertSpec(s, dir); code != 3 || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: exit code %d, %v; want 3, %q", name, code, err, c.want)
+		}
+	}
+}

@@ -111,6 +111,41 @@ func init() {
 			{Name: "both-ways", Seed: 5, Out: "f32", Set: `{"use_bidirectional_attention": "all", "layer_types": ["full_attention", "sliding_attention", "full_attention"]}`},
 		},
 	})
+	add(Spec{
+		Name:        "gemma4-nvfp4",
+		Tokenizer:   "gemma",
+		AddedTokens: gemma4Tokens,
+		Files:       map[string]string{"tokenizer.model": ""},
+		Config: `{"architectures": ["Gemma4ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "attention_k_eq_v": true, "bos_token_id": 2, "dtype": "bfloat16",
+			"enable_moe_block": true, "eos_token_id": 1, "final_logit_softcapping": 30.0, "global_head_dim": 64, "head_dim": 32, "hidden_activation": "gelu_pytorch_tanh",
+			"hidden_size": 64, "hidden_size_per_layer_input": 0, "initializer_range": 0.02, "intermediate_size": 96,
+			"layer_types": ["sliding_attention", "sliding_attention", "full_attention"], "max_position_embeddings": 262144, "model_type": "gemma4_text", "moe_intermediate_size": 64,
+			"num_attention_heads": 4, "num_experts": 4, "num_global_key_value_heads": 1, "num_hidden_layers": 3, "num_key_value_heads": 2, "num_kv_shared_layers": 0,
+			"pad_token_id": 0, "quantization_config": {"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.37.0"}, "quant_algo": "NVFP4", "quant_method": "modelopt"},
+			"rms_norm_eps": 1e-06, "rope_parameters": {"full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0, "rope_type": "proportional"},
+			"sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}, "sliding_window": 1024, "tie_word_embeddings": true, "top_k_experts": 2,
+			"use_bidirectional_attention": "vision", "use_cache": true, "use_double_wide_mlp": false, "transformers_version": "5.5.0.dev0", "vocab_size": $vocab,
+			"vocab_size_per_layer_input": $vocab}`,
+		Tensors: gemma4Layers("model.") + gemma4Keys("model.") + `
+			xid = num_experts
+			model.layers.{bid}.pre_feedforward_layernorm_2.weight                   | hidden_size
+			model.layers.{bid}.post_feedforward_layernorm_{1,2}.weight              | hidden_size
+			model.layers.{bid}.router.proj.weight                                   | num_experts, hidden_size
+			model.layers.{bid}.router.scale                                         | hidden_size | fill norm
+			model.layers.{bid}.router.per_expert_scale                              | num_experts | fill norm
+			model.layers.{bid}.experts.{xid}.{gate,up}_proj.weight                  | moe_intermediate_size, hidden_size/2  | as U8
+			model.layers.{bid}.experts.{xid}.{gate,up}_proj.weight_scale            | moe_intermediate_size, hidden_size/16 | as F8_E4M3
+			model.layers.{bid}.experts.{xid}.down_proj.weight                       | hidden_size, moe_intermediate_size/2  | as U8
+			model.layers.{bid}.experts.{xid}.down_proj.weight_scale                 | hidden_size, moe_intermediate_size/16 | as F8_E4M3
+			model.layers.{bid}.experts.{xid}.{gate,up}_proj.weight_scale_2          |                                       | as F32 | fill scale
+			model.layers.{bid}.experts.{xid}.down_proj.weight_scale_2               |                                       | as F32 | fill scale | if !opt(unit)
+			model.layers.{bid}.experts.{xid}.{gate,up,down}_proj.input_scale        |                                       | as F32 | fill scale | if !opt(unit)
+			`,
+		Variants: []Variant{
+			{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32", Set: `{"num_experts": 11}`},
+			{Name: "one", Seed: 4, Out: "auto", Set: `{"unit": true, "quantization_config": {"quant_algo": "W4A16_NVFP4"}}`},
+		},
+	})
 	// as gemma-4-12B
 	add(Spec{
 		Name:        "gemma4-unified",
