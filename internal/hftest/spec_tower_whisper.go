@@ -10,7 +10,7 @@ func whisperTower(prefix, c string) string {
 		` + prefix + `conv1.weight                                                  | 64, 16, 3
 		` + prefix + `conv2.weight                                                  | 64, 64, 3
 		` + prefix + `conv{1,2}.bias                                                | 64
-		` + prefix + `embed_positions.weight                                        | 40, 64
+		` + prefix + `embed_positions.weight                                        | 1500, 64
 		` + prefix + `layers.{bid}.{self_attn,final}_layer_norm.{weight,bias}       | 64
 		` + prefix + `layers.{bid}.self_attn.{q,k,v,out}_proj.weight                | 64, 64
 		` + prefix + `layers.{bid}.self_attn.{q,v,out}_proj.bias                    | 64
@@ -23,7 +23,7 @@ func whisperTower(prefix, c string) string {
 }
 
 func init() {
-	const encoder = `"num_mel_bins": 16, "encoder_layers": 3, "encoder_attention_heads": 2, "encoder_ffn_dim": 128, "d_model": 64, "max_source_positions": 40, "activation_function": "gelu",
+	const encoder = `"num_mel_bins": 16, "encoder_layers": 3, "encoder_attention_heads": 2, "encoder_ffn_dim": 128, "d_model": 64, "max_source_positions": 1500, "activation_function": "gelu",
 			"scale_embedding": false, "dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0, "encoder_layerdrop": 0.0`
 	const text = `"text_config": {"model_type": "qwen2", "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
 			"vocab_size": 1024, "max_position_embeddings": 8192, "rms_norm_eps": 1e-06}`
@@ -57,7 +57,7 @@ func init() {
 		Name: "mm_voxtral", Tower: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
 		Config: `{"architectures": ["VoxtralForConditionalGeneration"], "model_type": "voxtral", "audio_token_id": 24, "hidden_size": 64, "projector_hidden_act": "gelu", "torch_dtype": "bfloat16",
 			"audio_config": {"model_type": "voxtral_encoder", "num_mel_bins": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 256, "hidden_size": 64, "head_dim": 32,
-				"max_source_positions": 40, "activation_function": "gelu", "scale_embedding": false}, ` + llamaText + `}`,
+				"max_source_positions": 1500, "activation_function": "gelu", "scale_embedding": false}, ` + llamaText + `}`,
 		Tensors: strings.ReplaceAll(whisperTower("audio_tower.", "audio_config.num_hidden_layers"), "128", "256") + `
 			multi_modal_projector.linear_1.weight | 64, 256
 			multi_modal_projector.linear_2.weight | 64, 64
@@ -67,7 +67,7 @@ func init() {
 		Name: "mm_audioflamingo3", Tower: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
 		Config: `{"architectures": ["AudioFlamingo3ForConditionalGeneration"], "model_type": "audioflamingo3", "audio_token_id": 1010, "projector_bias": true, "projector_hidden_act": "gelu",
 			"torch_dtype": "bfloat16", "audio_config": {"model_type": "audioflamingo3_encoder", "num_mel_bins": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 128,
-				"hidden_size": 64, "max_source_positions": 40, "activation_function": "gelu", "scale_embedding": false, "layerdrop": 0.0}, ` + text + `}`,
+				"hidden_size": 64, "max_source_positions": 1500, "activation_function": "gelu", "scale_embedding": false, "layerdrop": 0.0}, ` + text + `}`,
 		Tensors: whisperTower("audio_tower.", "audio_config.num_hidden_layers") + `
 			multi_modal_projector.linear_{1,2}.weight | 64, 64
 			multi_modal_projector.linear_{1,2}.bias   | 64
