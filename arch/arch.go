@@ -46,7 +46,7 @@ var registry = []*table.Arch{
 	baichuan, chatglm, cohere2, d1, d1Omni, sarvamMoE, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, hyV3, internlm2, internlm3, lfm2, lfm2Audio, lfm2Embed, lfm2moe, minicpm, minicpm3, nemotron,
 	orion, phi2, phi3, phimoe, plamo, plamo2, plamo3, smollm3, stablelm, xverse,
 
-	cohere2MoE, embeddingGemma2, exaoneMoE, gemma3n, gemma4, gemma4Assistant, gemma4Unified, hunyuanVL, museGlimmer, wavTokenizer,
+	cohere2MoE, embeddingGemma2, exaoneMoE, gemma3n, gemma4, gemma4Assistant, gemma4Unified, hunyuanVL, museGlimmer, pocketTTS, wavTokenizer,
 }
 
 // Lookup returns the architecture of a Hugging Face class. An unknown class

@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -217,23 +216,11 @@ func inThirds(hf, name string) (list []table.TensorRow) {
 	for _, suffix := range []string{"weight", "bias"} {
 		row := table.TensorRow{HF: hf + suffix, Exact: true}
 		for i, part := range []string{"q", "k", "v"} {
-			row.Split = append(row.Split, table.Part{GGUF: name + part + "." + suffix, Transform: clefThird(int64(i))})
+			row.Split = append(row.Split, table.Part{GGUF: name + part + "." + suffix, Transform: parts.Third(int64(i))})
 		}
 		list = append(list, row)
 	}
 	return list
-}
-
-// clefThird takes a third of the rows, or of the elements of a vector.
-func clefThird(i int64) *table.Transform {
-	return &table.Transform{Name: fmt.Sprintf("third %d", i), Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-		ne := s.NE()
-		n := ne[len(ne)-1] / 3
-		if n*3 != ne[len(ne)-1] {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want three equal parts", gguf.Shape(ne))
-		}
-		return rows.Slice(s, len(ne)-1, i*n, (i+1)*n)
-	}}
 }
 
 // clefScales are three learned numbers as they are used: exponentials up to 100, and a

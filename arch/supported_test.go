@@ -11,10 +11,8 @@ import (
 var lacking = map[string]string{
 	"text": `
 KevModel
-PocketTTSModel
 `,
 	"mmproj": `
-PocketTTSModel
 `,
 }
 

@@ -254,6 +254,11 @@ func (j *Job) load(opt Options) (*hparams.Config, error) {
 	if j.decider != nil {
 		return arch.LoadDecision(opt.Class, j.decider, opt.Tower)
 	}
+	if !opt.Mistral {
+		if config, err := j.withoutConfig(opt); config != nil || err != nil {
+			return config, err
+		}
+	}
 	if opt.Mistral {
 		return arch.LoadMistral(j.files)
 	}
@@ -272,6 +277,29 @@ func (j *Job) load(opt Options) (*hparams.Config, error) {
 		return nil, fault.Errorf(fault.Unsupported, "%s: models of class %s have no drafts of blocks of tokens (DSpark) next to them", config.File, config.Class)
 	}
 	return arch.LoadConfigAs(a.DSpark, j.files)
+}
+
+// withoutConfig returns the configuration of a model that has no config.json and shows by
+// its tensors what it is; nil for all others.
+func (j *Job) withoutConfig(opt Options) (*hparams.Config, error) {
+	if _, err := j.files.Stat(hparams.ConfigFile); !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	store, err := j.files.Weights(false)
+	if err != nil {
+		return nil, nil // that there is no configuration is said first
+	}
+	defer store.Close()
+	shapes := map[string][]int64{}
+	file := ""
+	for _, t := range store.Tensors() {
+		shapes[t.Name] = t.Shape
+		file = filepath.Base(t.File)
+	}
+	if !hparams.IsPocketTTS(shapes) {
+		return nil, nil
+	}
+	return hparams.ParsePocketTTS(file, shapes, opt.Tower)
 }
 
 // facts returns the view of the configuration with all that the tables ask for.

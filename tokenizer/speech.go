@@ -100,9 +100,9 @@ func (f *files) codecTokens() ([]string, error) {
 	return names, nil
 }
 
-// BeforeVoice is the member of a Pocket TTS's configuration, which nobody but this
-// library writes, that says whether its embedding has a vector that a voice begins with.
-const BeforeVoice = "insert_bos_before_voice"
+// beforeVoice is the member of a Pocket TTS's configuration that says whether its
+// embedding has a vector that a voice begins with, see hparams.BeforeVoice.
+const beforeVoice = "insert_bos_before_voice"
 
 // loadPocketTTS follows PocketTTSModel (conversion/pockettts.py): a unigram model, after
 // whose pieces the embedding has rows of its own.
@@ -118,7 +118,7 @@ func loadPocketTTS(f *files, v *Vocab, opt Options) error {
 		return err
 	}
 	own := []string{"<|pad|>", "<|audio_bos|>"}
-	if f.member(BeforeVoice) == true {
+	if f.member(beforeVoice) == true {
 		own = []string{"<|pad|>", "<|bos_before_voice|>", "<|audio_bos|>"}
 	}
 	first := len(v.Tokens) - len(own)

@@ -216,3 +216,17 @@ func permuteRope(name string, ofConfig func(*hparams.View) (int64, error), ofFil
 		},
 	}
 }
+
+// Third returns the transform that takes the queries (0), keys or values of a joined
+// projection, weight or bias.
+func Third(i int64) *table.Transform {
+	return &table.Transform{Name: fmt.Sprintf("third-%d", i), Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		last := len(ne) - 1
+		if last > 1 || ne[last]%3 != 0 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows for queries, keys and values", gguf.Shape(ne))
+		}
+		n := ne[last] / 3
+		return rows.Slice(s, last, i*n, (i+1)*n)
+	}}
+}

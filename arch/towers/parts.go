@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ggforge/arch/hparams"
+	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -165,20 +166,6 @@ func framesRow(hf string) table.TensorRow {
 		Split: []table.Part{{GGUF: "v.patch_embd.weight", Transform: frame(0)}, {GGUF: "v.patch_embd.weight.1", Transform: frame(1)}}}
 }
 
-// third returns the transform that takes the queries (0), keys or values of a joined
-// projection, weight or bias.
-func third(i int64) *table.Transform {
-	return &table.Transform{Name: fmt.Sprintf("third-%d", i), Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-		ne := s.NE()
-		last := len(ne) - 1
-		if last > 1 || ne[last]%3 != 0 {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows for queries, keys and values", gguf.Shape(ne))
-		}
-		n := ne[last] / 3
-		return rows.Slice(s, last, i*n, (i+1)*n)
-	}}
-}
-
 // siglip are the tensors of a SigLIP or a CLIP model under names that begin with p;
 // embedding is the type of its embeddings.
 func siglip(p string, embedding table.TypeOf) []table.TensorRow {
@@ -272,7 +259,7 @@ func saved(prefixes ...string) []table.Rename {
 
 // qkvThirds are the places of the parts of a joined projection.
 var qkvThirds = []table.Part{
-	{GGUF: "v.blk.{bid}.attn_q", Transform: third(0)}, {GGUF: "v.blk.{bid}.attn_k", Transform: third(1)}, {GGUF: "v.blk.{bid}.attn_v", Transform: third(2)},
+	{GGUF: "v.blk.{bid}.attn_q", Transform: parts.Third(0)}, {GGUF: "v.blk.{bid}.attn_k", Transform: parts.Third(1)}, {GGUF: "v.blk.{bid}.attn_v", Transform: parts.Third(2)},
 }
 
 // permuteHeads turns queries or keys, whose halves rotate against each other, into

@@ -20,7 +20,7 @@ var all = []*table.Arch{
 
 	gemma3n,
 	audioFlamingo3, cogVLM, d1Omni, dots3Note, dotsOCR, glmASR, graniteSpeech, graniteSpeechPlus, graniteVision, lfm2Audio, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,
-	hunyuanVL, janus, miniMaxM3, museGlimmer, phi4V, qwen3TTS, stepVL,
+	hunyuanVL, janus, miniMaxM3, museGlimmer, phi4V, pocketTTS, qwen3TTS, stepVL,
 	nemotronOmni, radio,
 }
 

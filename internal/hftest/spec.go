@@ -30,6 +30,7 @@ type Spec struct {
 	Variants    []Variant         // besides those of Standard
 	Tower       bool              // what is converted is the part that sees or hears (--mmproj)
 	NoEdge      bool              // leave out awkward values: the reference's result depends on the CPU there
+	OneFile     bool              // no variant has shards: the reference takes one file
 	Sharded     bool              // all variants have shards: the reference asks for their index
 
 	// Target is the spec of the model that a draft is for: its checkpoint is written
@@ -89,6 +90,9 @@ func (s *Spec) All() []Variant {
 		v.Edge = v.Edge && !s.NoEdge
 		if s.Sharded {
 			v.Shards = max(v.Shards, 2)
+		}
+		if s.OneFile {
+			v.Shards = 0
 		}
 		if s.Target != "" {
 			v.Flags = append([]string{"--target-model-dir", "$target"}, v.Flags...)

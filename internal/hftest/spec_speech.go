@@ -186,3 +186,113 @@ func init() {
 	}
 	add(Spec{Name: "qwen3_tts_whole", Mute: true, Tokenizer: "bpe:qwen2", Config: qwen3TTS, Tensors: whole})
 }
+
+// pocketTTSTensors are those of a Pocket TTS with small numbers where the runtime knows no
+// others; the configuration that they show is next to them for the table alone.
+const pocketTTSTensors = `
+	n   = hidden_size
+	ff  = intermediate_size
+	bid = num_hidden_layers
+	f   = 32
+	rid = 6
+	flow_lm.bos_emb                                     | 32
+	flow_lm.bos_before_voice                            | 1, 1, n | if opt(insert_bos_before_voice)
+	flow_lm.conditioner.embed.weight                    | vocab_size, n
+	flow_lm.emb_{mean,std}                              | 32
+	flow_lm.input_linear.weight                         | n, 32
+	flow_lm.out_norm.{weight,bias}                      | n
+	flow_lm.out_eos.weight                              | 1, n
+	flow_lm.out_eos.bias                                | 1
+	flow_lm.speaker_proj_weight                         | n, 32
+	flow_lm.transformer.layers.{bid}.norm{1,2}.{weight,bias}     | n
+	flow_lm.transformer.layers.{bid}.self_attn.in_proj.weight    | 3*n, n
+	flow_lm.transformer.layers.{bid}.self_attn.out_proj.weight   | n, n
+	flow_lm.transformer.layers.{bid}.linear1.weight     | ff, n
+	flow_lm.transformer.layers.{bid}.linear2.weight     | n, ff
+	flow_lm.flow_net.input_proj.weight                  | f, 32
+	flow_lm.flow_net.cond_embed.weight                  | f, n
+	flow_lm.flow_net.{input_proj,cond_embed}.bias       | f
+	flow_lm.flow_net.final_layer.linear.weight          | 32, f
+	flow_lm.flow_net.final_layer.linear.bias            | 32
+	flow_lm.flow_net.final_layer.adaLN_modulation.1.weight | 2*f, f
+	flow_lm.flow_net.final_layer.adaLN_modulation.1.bias   | 2*f
+	flow_lm.flow_net.time_embed.{0,1}.freqs             | 128
+	flow_lm.flow_net.time_embed.{0,1}.mlp.0.weight      | f, 256
+	flow_lm.flow_net.time_embed.{0,1}.mlp.2.weight      | f, f
+	flow_lm.flow_net.time_embed.{0,1}.mlp.{0,2}.bias    | f
+	flow_lm.flow_net.time_embed.{0,1}.mlp.3.alpha       | f
+	flow_lm.flow_net.res_blocks.{rid}.in_ln.{weight,bias}  | f
+	flow_lm.flow_net.res_blocks.{rid}.mlp.{0,2}.weight     | f, f
+	flow_lm.flow_net.res_blocks.{rid}.mlp.{0,2}.bias       | f
+	flow_lm.flow_net.res_blocks.{rid}.adaLN_modulation.1.weight | 3*f, f
+	flow_lm.flow_net.res_blocks.{rid}.adaLN_modulation.1.bias   | 3*f
+	aid = 2
+	mimi.{en,de}coder_transformer.transformer.layers.{aid}.norm{1,2}.{weight,bias}      | 64
+	mimi.{en,de}coder_transformer.transformer.layers.{aid}.self_attn.in_proj.weight     | 192, 64
+	mimi.{en,de}coder_transformer.transformer.layers.{aid}.self_attn.out_proj.weight    | 64, 64
+	mimi.{en,de}coder_transformer.transformer.layers.{aid}.linear1.weight               | 96, 64
+	mimi.{en,de}coder_transformer.transformer.layers.{aid}.linear2.weight               | 64, 96
+	mimi.{en,de}coder_transformer.transformer.layers.{aid}.layer_scale_{1,2}.scale      | 64
+	mimi.downsample.conv.conv.weight                    | 32, 64, 32
+	mimi.upsample.convtr.convtr.weight                  | 64, 1, 32
+	mimi.quantizer.output_proj.weight                   | 64, 32, 1
+	mimi.encoder.model.0.conv.weight                    | 8, 1, 7
+	mimi.encoder.model.0.conv.bias                      | 8
+	mimi.encoder.model.1.block.1.conv.weight            | 4, 8, 3
+	mimi.encoder.model.1.block.1.conv.bias              | 4
+	mimi.encoder.model.1.block.3.conv.weight            | 8, 4, 1
+	mimi.encoder.model.1.block.3.conv.bias              | 8
+	mimi.encoder.model.3.conv.weight                    | 16, 8, 8
+	mimi.encoder.model.3.conv.bias                      | 16
+	mimi.encoder.model.4.block.1.conv.weight            | 8, 16, 3
+	mimi.encoder.model.4.block.1.conv.bias              | 8
+	mimi.encoder.model.4.block.3.conv.weight            | 16, 8, 1
+	mimi.encoder.model.4.block.3.conv.bias              | 16
+	mimi.encoder.model.6.conv.weight                    | 32, 16, 10
+	mimi.encoder.model.6.conv.bias                      | 32
+	mimi.encoder.model.7.block.1.conv.weight            | 16, 32, 3
+	mimi.encoder.model.7.block.1.conv.bias              | 16
+	mimi.encoder.model.7.block.3.conv.weight            | 32, 16, 1
+	mimi.encoder.model.7.block.3.conv.bias              | 32
+	mimi.encoder.model.9.conv.weight                    | 64, 32, 12
+	mimi.encoder.model.9.conv.bias                      | 64
+	mimi.encoder.model.11.conv.weight                   | 64, 64, 3
+	mimi.encoder.model.11.conv.bias                     | 64
+	mimi.decoder.model.0.conv.weight                    | 64, 64, 7
+	mimi.decoder.model.0.conv.bias                      | 64
+	mimi.decoder.model.2.convtr.weight                  | 64, 32, 12
+	mimi.decoder.model.2.convtr.bias                    | 32
+	mimi.decoder.model.3.block.1.conv.weight            | 16, 32, 3
+	mimi.decoder.model.3.block.1.conv.bias              | 16
+	mimi.decoder.model.3.block.3.conv.weight            | 32, 16, 1
+	mimi.decoder.model.3.block.3.conv.bias              | 32
+	mimi.decoder.model.5.convtr.weight                  | 32, 16, 10
+	mimi.decoder.model.5.convtr.bias                    | 16
+	mimi.decoder.model.6.block.1.conv.weight            | 8, 16, 3
+	mimi.decoder.model.6.block.1.conv.bias              | 8
+	mimi.decoder.model.6.block.3.conv.weight            | 16, 8, 1
+	mimi.decoder.model.6.block.3.conv.bias              | 16
+	mimi.decoder.model.8.convtr.weight                  | 16, 8, 8
+	mimi.decoder.model.8.convtr.bias                    | 8
+	mimi.decoder.model.9.block.1.conv.weight            | 4, 8, 3
+	mimi.decoder.model.9.block.1.conv.bias              | 4
+	mimi.decoder.model.9.block.3.conv.weight            | 8, 4, 1
+	mimi.decoder.model.9.block.3.conv.bias              | 8
+	mimi.decoder.model.11.conv.weight                   | 1, 8, 3
+	mimi.decoder.model.11.conv.bias                     | 1
+	`
+
+func init() {
+	spec := Spec{
+		Name: "pocket_tts", Tokenizer: "unigram", OneFile: true, Tensors: pocketTTSTensors,
+		Config: `{"architectures": ["PocketTTSModel"], "hidden_size": 128, "intermediate_size": 192, "num_hidden_layers": 3, "vocab_size": 1001, "insert_bos_before_voice": true}`,
+		Files:  map[string]string{"config.json": ""},
+		Variants: []Variant{
+			{Name: "f16", Seed: 3, DType: "F16", Out: "f32", Set: `{"insert_bos_before_voice": false}`},
+			{Name: "bf16", Seed: 4, Out: "auto", Set: `{"num_hidden_layers": 2}`},
+		},
+	}
+	add(spec)
+	spec.Name, spec.Tower = "mm_pocket_tts", true
+	add(spec)
+}

@@ -28,6 +28,7 @@ type kind struct {
 //	spm spm-nojson     SentencePiece BPE as in Llama 2, with and without tokenizer.json; 1000 pieces
 //	gemma              SentencePiece BPE with Gemma's pieces; 1200
 //	t5 xlmr            SentencePiece unigram; 1020, 1002
+//	unigram            the same model as tokenizer.model and nothing else; 1000
 //	bert               WordPiece
 //	bpe:FAMILY         byte-level BPE with the special tokens of a family (see families); 1000 and those
 //	roberta            byte-level BPE in RoBERTa's order
@@ -57,6 +58,11 @@ func tokenizerKind(name string, added []string) kind {
 			write: func(f map[string][]byte) error { return writeSPM(f, "tiny-spm-gemma", 1200, added, true) }}
 	case "t5":
 		return kind{facts: map[string]int64{"eos": 1, "pad": 0, "unk": 2, "vocab": 1020}, write: writeT5}
+	case "unigram":
+		return kind{facts: map[string]int64{"vocab": 1000}, write: func(f map[string][]byte) error {
+			f["tokenizer.model"] = mustRead("tiny-unigram-t5/spiece.model")
+			return nil
+		}}
 	case "xlmr":
 		return kind{facts: map[string]int64{"bos": 0, "eos": 2, "pad": 1, "unk": 3, "vocab": 1002}, write: writeXLMR}
 	case "bert":
