@@ -51,6 +51,45 @@ func TestDecider(t *testing.T) {
 	}
 }
 
+// TestDecisionClasses tells models that decide between options by their files.
+func TestDecisionClasses(t *testing.T) {
+	const config, pointer = `{"hidden_size": 64}`, `{"decision_format": "vllm-sr-decision", "backbone": {"config": "b/config.json"}, "model_config": "decision_config.json"}`
+	for want, list := range map[string][]sideFiles{
+		OpenJev:     {{"config.json": config, "helper/shim.py": ""}},
+		Clef:        {{"config.json": config, "joint_head_config.json": "{}"}},
+		PplxDecider: {{"config.json": config, "decision_config.json": `{"token_ids": [1]}`}},
+		VllmD3:      {{"config.json": config, "decision_config.json": `{"format_id": "d3-code-readout-v1"}`}},
+		Decision2:   {{"config.json": pointer, "b/config.json": config, "decision_config.json": `{"token_ids": [1]}`}},
+		Lev:         {{"lev_release.json": "", "calibration.json": `{"temperatures": {}}`}},
+		Nimble:      {{"schema_config.json": `{"task": "schema_candidate_classification_v2"}`}},
+		"": {{"config.json": config}, {"config.json": config, "decision_config.json": `{"token_ids": [1], "format_id": "other"}`}, {"config.json": config, "decision_config.json": `{"head_dim": 1}`},
+			{"config.json": `{"decision_format": "other"}`}, {"schema_config.json": `{"task": "other"}`}, {"encoder/config.json": config}},
+	} {
+		for _, files := range list {
+			got := ""
+			d, err := ReadDecision(files)
+			if d == nil && err == nil {
+				d, err = ReadAdapterDecision(files)
+			}
+			if d != nil {
+				got = d.Class
+			}
+			if got != want || err != nil {
+				t.Errorf("%v: class %q, %v, want %q", files, got, err, want)
+			}
+		}
+	}
+	for _, files := range []sideFiles{{"helper/shim.py": ""}, {"joint_head_config.json": "{}"}, {"config.json": pointer}, {"lev_release.json": ""}} {
+		d, err := ReadDecision(files)
+		if err == nil && d == nil {
+			_, err = ReadAdapterDecision(files)
+		}
+		if !errors.Is(err, fault.Broken) {
+			t.Errorf("%v: %v, want broken input", files, err)
+		}
+	}
+}
+
 // FuzzDecider reads any text as the configurations of such models, and as one with
 // temperatures in config.json.
 func FuzzDecider(f *testing.F) {
@@ -58,6 +97,8 @@ func FuzzDecider(f *testing.F) {
 	f.Add([]byte(`{"text_config": {"hidden_size": 64}}`), []byte(`{"format_id": "d3-code-readout-v1", "token_ids": [1, -1, 1e9], "layers": 1e300}`))
 	f.Add([]byte(`{"hidden_size": 64}`), []byte(`{"offsets": {"2": [1, -1e400], "3": []}}`))
 	f.Add([]byte(`{"hidden_size": 64}`), []byte(`"backbone": {"config": "x/y.json"}, "model_config": "x/config.json"}`))
+	f.Add([]byte(`{"revision": null, "base_revision": "x"}`), []byte(`{"temperatures": {"choice:A:small": 1.5, "noul:B": 1e999, "x": 1}}`))
+	f.Add([]byte(`{"revision": 3}`), []byte(`"revision": "main"}`))
 	f.Add([]byte(`{"architectures": []}`), []byte(`{"token_ids": {}, "temperature": "1"}`))
 	f.Fuzz(func(t *testing.T, config, head []byte) {
 		check := func(err error) {
@@ -71,10 +112,17 @@ func FuzzDecider(f *testing.F) {
 			{"config.json": config, "decision_config.json": head},
 			{"config.json": config, "helper/shim.py": head},
 			{"config.json": []byte(`{"decision_format": "vllm-sr-decision", "backbone": {"config": "b/config.json"}, "model_config": "d.json"}`), "b/config.json": config, "d.json": head, "score_bias.json": head},
+			{"lev_release.json": nil, "calibration.json": head, "adapter_config.json": config},
+			{"schema_config.json": append([]byte(`{"task": "schema_candidate_classification_v2", `), head...), "adapter_config.json": config, "training_config.json": config},
 			{"config.json": append([]byte(`{"decision_format": "vllm-sr-decision", `), head...), "x/config.json": config},
 		} {
 			d, err := ReadDecision(dir)
-			if check(err); d == nil {
+			if d == nil && err == nil {
+				if d, err = ReadAdapterDecision(dir); d != nil && err == nil {
+					err = d.On(files{"config.json": config})
+				}
+			}
+			if check(err); d == nil || err != nil {
 				continue
 			}
 			if tower, err := d.ParseTower("", nil); err == nil {
