@@ -40,6 +40,8 @@ var towersHear = map[string]string{
 	"mm_gemma4_unified": "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
 	"mm_gemma3n":        "This model does not support audio input", "mm_gemma3n_norms": "This model does not support audio input",
 	"mm_qwen3_omni_moe": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)", "mm_qwen3_omni_bare": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
+	// it is as wide as two heads of its own language model, with which it speaks
+	"mm_pocket_tts": "mismatch between text model (n_embd = 64) and mmproj (n_embd = 128)",
 	// it counts fewer tokens than its graph gives for 30 seconds
 	"mm_ultravox": "expected output 187 tokens, got 188", "mm_voxtral": "expected output 187 tokens, got 188",
 }
