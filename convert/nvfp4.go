@@ -119,7 +119,9 @@ func (j *Job) divide(config *hparams.View, outputs []table.Output) (moved, other
 	if len(moved) == 0 {
 		return packed, others, nil
 	}
-	experts, _, err := config.Int("num_local_experts", "num_experts")
+	// whatever they mean to the model, whose own row may ask for another key
+	counts, _ := hparams.ObjectIn(config.FileName(), config.Members())
+	experts, _, err := counts.Int("num_local_experts", "num_experts")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // View is what the tables of package arch may ask about a model: its config.json,
@@ -101,11 +102,16 @@ func (v *View) Quantization() (method string, ok bool) {
 }
 
 // Defaulted lists the keys that were asked for, that the file lacks and that have
-// a default other than null, sorted.
+// a default other than null, sorted. Counts of nothing (num_nextn_predict_layers 0) are
+// what their absence says.
 func (v *View) Defaulted() []string {
 	var keys []string
 	for key := range v.defaulted {
-		if v.read[key] && v.Default(key) != nil {
+		d := v.Default(key)
+		if n, ok, _ := asInt(key, d); ok && n == 0 && strings.HasPrefix(key, "num_") {
+			continue
+		}
+		if v.read[key] && d != nil {
 			keys = append(keys, key)
 		}
 	}

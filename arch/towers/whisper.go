@@ -73,7 +73,7 @@ var column = &table.Transform{Name: "column", Forward: func(_ table.Layer, s row
 }}
 
 // whisperUnused are settings of training, and those that the tensors show.
-var whisperUnused = []string{"activation_dropout", "layerdrop", "encoder_layerdrop", "max_source_positions", "num_key_value_heads", "decoder_attention_heads", "decoder_ffn_dim",
+var whisperUnused = []string{"activation_dropout", "layerdrop", "encoder_layerdrop", "max_source_positions", "num_key_value_heads", "head_dim", "decoder_attention_heads", "decoder_ffn_dim",
 	"decoder_layers", "decoder_layerdrop", "decoder_start_token_id", "max_target_positions", "begin_suppress_tokens", "suppress_tokens", "apply_spec_augment", "mask_time_prob",
 	"mask_time_length", "mask_time_min_masks", "mask_feature_prob", "mask_feature_length", "mask_feature_min_masks", "median_filter_width", "use_weighted_layer_sum", "init_std",
 	"classifier_proj_size", "forced_decoder_ids", "max_length", "vocab_size", "is_encoder_decoder", "head_dim", "num_hidden_layers", "encoder_layers"}
