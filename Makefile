@@ -112,7 +112,7 @@ configs: build
 
 # Writes docs/architectures.md.
 architectures: build
-	$(INTEROP) go test -count=1 -timeout 60m ./internal/interop -run TestArchitectures -docs
+	$(INTEROP) go test -count=1 -timeout 60m ./internal/interop -run 'TestArchitectures|TestTowers' -docs
 
 # Writes the golden files anew; STEP="NAME ..." those of some steps of
 # internal/interop/golden.sh, SPEC=PATTERN the files of architectures that match.

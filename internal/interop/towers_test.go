@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"ggforge/arch"
 	"ggforge/internal/hftest"
 )
 
@@ -48,7 +51,9 @@ var towersHear = map[string]string{
 
 // TestTowers converts towers with the built command: the files must be those of the
 // goldens, and the runtime must take a picture and a sound by them, as far as they see and
-// hear, next to a small language model.
+// hear, next to a small language model, or say something. The second table in
+// docs/architectures.md must say what it found; rows of tables whose specs were not all run
+// are left as they are.
 func TestTowers(t *testing.T) {
 	start(t)
 	text := hftest.Lookup("qwen2")
@@ -58,8 +63,18 @@ func TestTowers(t *testing.T) {
 	convertBy(t, root+work+"/specs/"+v.Name+"/"+text.Name, root+work+"/text.gguf", v.Out, text.PreTokenizer())
 	writePicture(t)
 	must(t, os.WriteFile(root+work+"/sound.wav", wave(), 0o666))
+	results, left := map[string]*result{}, map[string]int{}
 	for _, s := range hftest.Towers() {
+		a, err := arch.LookupTower(s.Class())
+		if err != nil {
+			continue // made up ahead of its table
+		}
+		key := strings.Join(slices.Sorted(slices.Values(a.Classes)), ", ")
+		if left[key]++; results[key] == nil {
+			results[key] = &result{loads: map[string]bool{}, noReference: map[string]string{}}
+		}
 		t.Run(s.Name, func(t *testing.T) {
+			r := results[key]
 			var g hftest.Golden
 			for i, v := range s.All() {
 				_, err := s.Write(root+work+"/specs/"+v.Name, v)
@@ -69,9 +84,24 @@ func TestTowers(t *testing.T) {
 				must(t, g.Add(v, root+out))
 				if i == 0 && s.NoLoad == "" {
 					convertBy(t, dir, root+out, v.Out, "", v.Flags...)
-					must(t, perceive(out, "vision", "--image", "picture.png", towersLoad[s.Name]))
-					must(t, perceive(out, "audio", "--audio", "sound.wav", towersHear[s.Name]))
-					must(t, speak(t, s, out))
+					for does, try := range map[string]func() (bool, error){
+						"takes a picture": func() (bool, error) { return perceive(out, "vision", "--image", "picture.png", towersLoad[s.Name]) },
+						"takes a sound":   func() (bool, error) { return perceive(out, "audio", "--audio", "sound.wav", towersHear[s.Name]) },
+						"speaks":          func() (bool, error) { return speak(t, s, out) },
+					} {
+						able, err := try()
+						must(t, err)
+						end := map[string]string{"takes a picture": towersLoad[s.Name], "takes a sound": towersHear[s.Name]}[does]
+						if end != "" {
+							does = fmt.Sprintf("%s: `%s`", strings.TrimPrefix(does, "takes "), end)
+						}
+						if able {
+							r.loads[does] = true
+						}
+					}
+				}
+				if s.NoReference == "" {
+					r.files++
 				}
 			}
 			want, err := os.ReadFile(filepath.Join(archGoldens, s.Name+".txt"))
@@ -79,35 +109,82 @@ func TestTowers(t *testing.T) {
 			if g.String() != string(want) {
 				t.Errorf("not the reference's file; go test ./convert says more")
 			}
+			if s.NoLoad != "" {
+				r.loads[fmt.Sprintf("not `%s`, %s", s.Name, s.NoLoad)] = true
+			}
+			if s.NoReference != "" {
+				r.noReference[s.Name] = s.NoReference
+			}
+			left[key]--
 		})
+	}
+	if t.Failed() {
+		return
+	}
+	rows := map[string]string{} // of the table, by classes
+	for key, r := range results {
+		if left[key] == 0 {
+			rows[key] = fmt.Sprintf("| %s | %s | %s |\n", key, r.equal(), strings.Join(slices.Sorted(maps.Keys(r.loads)), "; "))
+		}
+	}
+	old, err := os.ReadFile(tableFile)
+	must(t, err)
+	models, towers, _ := strings.Cut(string(old), towersTitle)
+	for line := range strings.Lines(towers) {
+		if key, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | "); ok && left[key] > 0 {
+			rows[key] = line
+		}
+	}
+	now := towersTitle + towersHead
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		now += rows[key]
+	}
+	if *docs {
+		must(t, os.WriteFile(tableFile, []byte(models+now), 0o666))
+	} else if towersTitle+towers != now {
+		t.Errorf("%s does not say what this test found; make architectures writes it anew", tableFile)
 	}
 }
 
+// The part of docs/architectures.md that is TestTowers'.
+const (
+	towersTitle = "\n## What sees, hears and speaks\n"
+	towersHead  = `
+Files of architecture ` + "`clip`" + ` that ` + "`ggconv --mmproj`" + ` writes, one row for each table; they are compared in the same way. One of each
+went to the reference's runtime with a small language model that is not its own: where the runtime ends for that reason, or
+for one that made-up sizes have, the table has what it says.
+
+| Hugging Face classes | same file as the reference | the runtime |
+| --- | --- | --- |
+`
+)
+
 // speak has the runtime say something by the file of what speaks, a path in the chroot, and
-// the language model that the spec of its name without mm_ is of.
-func speak(t *testing.T, s *hftest.Spec, path string) error {
+// the language model that the spec of its name without mm_ is of; able says whether it is a
+// file that speaks.
+func speak(t *testing.T, s *hftest.Spec, path string) (able bool, err error) {
 	data, err := os.ReadFile(root + path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !bytes.Contains(data[:min(len(data), 1<<14)], []byte("clip.has_gen_audio_encoder")) {
-		return nil
+		return false, nil
 	}
 	text := hftest.Lookup(strings.TrimPrefix(s.Name, "mm_"))
 	v := text.All()[0]
 	dir, err := text.Write(root+work+"/specs/"+v.Name, v)
 	if err != nil {
-		return err
+		return false, err
 	}
 	convertBy(t, dir, root+work+"/speaks.gguf", v.Out, text.PreTokenizer())
 	os.Remove(root + work + "/spoken.wav")
 	said, err := exec.Command("chroot", root, "timeout", "60", "llama-tts", "-m", work+"/speaks.gguf", "-mm", path, "-p", "a b c", "-o", work+"/spoken.wav",
 		"-n", "3", "-t", "1", "--no-repack").CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("the runtime cannot speak with the file: %w\n%s", err, tail(said))
+		return false, fmt.Errorf("the runtime cannot speak with the file: %w\n%s", err, tail(said))
 	}
 	_, err = os.Stat(root + work + "/spoken.wav")
-	return err
+	return err == nil, err
 }
 
 // TestMistralTower compares what sees in Mistral's own format with the reference's files.
@@ -137,7 +214,8 @@ func TestMistralTower(t *testing.T) {
 			must(t, o.try(t, "refconvert.py", dir, theirs, "--outtype", c.out, "--quiet", "--", "--mistral-format", "--mmproj"))
 			convertBy(t, root+dir, root+ours, c.out, "", "--mistral-format", "--mmproj")
 			same(t, root+ours, root+theirs)
-			must(t, perceive(ours, "vision", "--image", "picture.png", ""))
+			_, err := perceive(ours, "vision", "--image", "picture.png", "")
+			must(t, err)
 		})
 	}
 }
@@ -151,24 +229,24 @@ func writePicture(t *testing.T) {
 }
 
 // perceive has the runtime take a picture or a sound by a tower's file, a path in the
-// chroot, if that has the sense. end is what it says when it may end there.
-func perceive(path, sense, flag, input, end string) error {
+// chroot, if that has the sense, which able says. end is what it says when it may end there.
+func perceive(path, sense, flag, input, end string) (able bool, err error) {
 	f, err := os.ReadFile(root + path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !bytes.Contains(f[:min(len(f), 1<<14)], []byte("clip.has_"+sense+"_encoder")) {
 		if end != "" {
-			return fmt.Errorf("%s: the file has no such part", sense)
+			return false, fmt.Errorf("%s: the file has no such part", sense)
 		}
-		return nil
+		return false, nil
 	}
 	var text []byte
 	for range 5 { // it may end before its last message is out
 		text, err = exec.Command("chroot", root, "timeout", "20", "llama-mtmd-cli", "-m", work+"/text.gguf", "--mmproj", path, flag, work+"/"+input,
 			"-p", "a", "-n", "2", "-t", "1", "-c", "4096", "--no-warmup", "--no-repack", "--chat-template", "chatml").CombinedOutput()
 		if err != nil && end != "" && strings.Contains(string(text), end) {
-			return nil
+			return true, nil
 		}
 		if err == nil || end == "" {
 			break
@@ -176,11 +254,11 @@ func perceive(path, sense, flag, input, end string) error {
 	}
 	switch {
 	case end != "":
-		return fmt.Errorf("%s: the runtime says nothing of %q: %v\n%s", sense, end, err, tail(text))
+		return false, fmt.Errorf("%s: the runtime says nothing of %q: %v\n%s", sense, end, err, tail(text))
 	case err != nil:
-		return fmt.Errorf("%s: the runtime cannot use the file: %w\n%s", sense, err, tail(text))
+		return false, fmt.Errorf("%s: the runtime cannot use the file: %w\n%s", sense, err, tail(text))
 	}
-	return nil
+	return true, nil
 }
 
 // wave is a second of a tone in a WAV file, of 16000 numbers of 16 bits.
