@@ -313,7 +313,6 @@ func (p *published) object(m, base object, above *[2]int) {
 		switch v := v.(type) {
 		case object:
 			if key == "quantization_config" || strings.HasPrefix(key, "rope_") {
-				p.rope(v)
 				continue
 			}
 			b, _ := base[key].(object)
@@ -345,9 +344,6 @@ func (p *published) object(m, base object, above *[2]int) {
 		}
 	}
 }
-
-// rope cuts lists of factors, of which there is one for two dimensions of a head.
-func (p *published) rope(m object) {}
 
 // size is the small number for n.
 func (p *published) size(key string, n int, base object) any {
