@@ -37,7 +37,9 @@ func TestPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has := func(name string) bool { return slices.ContainsFunc(table, func(t tensor) bool { return t.name == name }) }
+	has := func(name string) bool {
+		return slices.ContainsFunc(table, func(t tensor) bool { return t.name == name })
+	}
 	for name, want := range map[string]bool{"model.layers.0.mlp.up_proj.weight_scale_inv": true, "model.layers.1.mlp.up_proj.weight_scale_inv": false,
 		"model.layers.3.self_attn.q_proj.weight_scale_inv": true, "lm_head.weight_scale_inv": false, "model.layers.4.self_attn.q_proj.weight": false} {
 		if has(name) != want {
