@@ -118,8 +118,8 @@ var v4DSpark = &table.Arch{
 		table.Row{Key: "hash_layer_count", Const: gguf.Uint32(0)},
 	), []table.Row{
 		{Key: "block_size", Type: gguf.Uint32Type, From: []string{"dspark_block_size"}, Required: true},
-		{Key: "target_layers", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
-			layers, ok, err := c.Ints("dspark_target_layer_ids")
+		{Key: "target_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			layers, _, err := c.Ints("dspark_target_layer_ids")
 			if err == nil && len(layers) == 0 {
 				err = fault.Errorf(fault.Broken, "%s: key %q is missing", c.FileName(), "dspark_target_layer_ids")
 			}
