@@ -43,7 +43,7 @@ func (d *Dir) AdapterWeights() (Store, error) {
 	switch {
 	case slices.Contains(names, adapterSafetensors):
 		// as they lie in the file: so the reference's reader gives those of one file
-		return d.safetensorsFile(adapterSafetensors, func(a, b *safetensors.Tensor) int { return cmp.Compare(a.Offset(), b.Offset()) })
+		return d.FileAsLaidOut(adapterSafetensors)
 	case slices.Contains(names, adapterPickle):
 		return d.openPickles(names, safetensors.Naming{Prefix: strings.TrimSuffix(adapterPickle, ".bin"), Suffix: ".bin"})
 	}

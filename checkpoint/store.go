@@ -87,13 +87,7 @@ func (d *Dir) File(name string) (Store, error) {
 
 // FileAsLaidOut is File with the tensors in the order of their data.
 func (d *Dir) FileAsLaidOut(name string) (Store, error) {
-	f, err := d.openSafetensors(name)
-	if err != nil {
-		return nil, err
-	}
-	list := listOf(f)
-	slices.SortStableFunc(list, func(a, b *safetensors.Tensor) int { return cmp.Compare(a.Offset(), b.Offset()) })
-	return newSafetensors(list, f.Close), nil
+	return d.safetensorsFile(name, func(a, b *safetensors.Tensor) int { return cmp.Compare(a.Offset(), b.Offset()) })
 }
 
 // Expecter is a store that reads ahead when it is told the order in which the stored
