@@ -552,6 +552,7 @@ var gemma4DSpark = func() *table.Arch {
 		{Key: "markov_head_type", In: parts.DFlashConfig, Values: []string{"vanilla"}}}
 	a.Unused = slices.Concat(a.Unused, gemma4Unused)
 	a.Rename = slices.Concat([]table.Rename{{Prefix: "model.confidence_proj.", With: parts.ConfidenceHead}, {Prefix: "confidence_proj.", With: parts.ConfidenceHead}}, a.Rename)
+	a.MaskToken = nil // the reference reads no such file for it
 	a.Tensors = slices.Concat(parts.DFlashEnds(table.TensorRow{HF: "model.lm_head", GGUF: "output"}), gemma4Norms, gemma4QueryRows, gemma4KeyRows, parts.MLPRows, parts.DSparkHeads)
 	a.Extra = gemma4Factors
 	return &a

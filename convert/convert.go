@@ -110,7 +110,7 @@ type Job struct {
 	files   *checkpoint.Dir
 	target  *checkpoint.Dir    // of the model that a draft is for
 	stores  []checkpoint.Store // of the weights, and of the dense modules'
-	made    []checkpoint.Store // those of stores that are table.Beside.Made
+	made    []checkpoint.Store // those of stores that are table.Beside.Made, and the target's
 	weights []precision.Weight
 	reads   []*precision.Tensor // the stored tensors in the order of the plan
 	// quantization is what config.json and hf_quant_config.json say of the weights;
@@ -303,14 +303,10 @@ func (j *Job) withoutConfig(opt Options) (*hparams.Config, error) {
 }
 
 // facts returns the view of the configuration with all that the tables ask for.
-func (j *Job) facts(ctx context.Context, view *hparams.View) (*hparams.View, error) {
-	known := hparams.Facts{Dir: j.name(), Folded: j.fold.names()}
+func (j *Job) facts(view, target *hparams.View, ownMask bool) (*hparams.View, error) {
+	known := hparams.Facts{Dir: j.name(), Folded: j.fold.names(), Target: target, OwnMask: ownMask}
 	if j.decider != nil {
 		known.Temperatures = j.decider.Temperatures
-	}
-	var err error
-	if known.Target, err = j.openTarget(ctx); err != nil {
-		return nil, err
 	}
 	if !j.options.VocabOnly {
 		for _, w := range j.weights {
@@ -354,10 +350,18 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
+	target, err := j.openTarget(ctx)
+	if err != nil {
+		return err
+	}
 	if !opt.ConfigOnly {
 		if err := j.open(config, opt); err != nil {
 			return err
 		}
+	}
+	ownMask, err := j.openMask(config, target)
+	if err != nil {
+		return err
 	}
 	if j.decider != nil && !opt.VocabOnly {
 		if err := j.addDecider(); err != nil {
@@ -368,7 +372,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		return err
 	}
 	j.relabelled(config)
-	if config, err = j.facts(ctx, config); err != nil {
+	if config, err = j.facts(config, target, ownMask); err != nil {
 		return err
 	}
 	if err := j.Arch.CheckNextN(config); err != nil {

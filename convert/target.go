@@ -23,10 +23,6 @@ func (j *Job) openTarget(ctx context.Context) (*hparams.View, error) {
 	case dir == "":
 		return nil, fault.Permits("Target", fault.Errorf(fault.Usage, "is a draft for another model, whose directory is needed for its tokenizer and config.json"))
 	}
-	const mask = "mask_embedding.pt" // its vector would replace a row of the model's embedding
-	if _, err := j.files.Stat(mask); err == nil {
-		return nil, fault.Errorf(fault.Unsupported, "%s: drafts with an embedding of their own for the mask are not converted yet", mask)
-	}
 	var err error
 	if j.target, err = open(ctx, dir, checkpoint.Options{OutsideLinks: j.options.OutsideLinks, Remote: j.options.Remote}); err != nil {
 		return nil, err

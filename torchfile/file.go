@@ -212,54 +212,88 @@ func (f *File) Tensors() []Tensor { return f.tensors }
 // Parse checks a whole file given as bytes. name is what errors call it, and
 // Tensor.File. The file keeps data, which Tensor.Data points into.
 func Parse(name string, data []byte) (*File, error) {
+	f, others, err := parse(name, data)
+	if err == nil && len(others) > 0 {
+		err = fault.Errorf(ErrUnsupported, "%s: %s is %s, want a tensor: only a dict of tensors is read", name, quote(others[0][0].(string)), kind(others[0][1]))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// ParseRecord is Parse for a dict that has other values next to tensors: values are nil,
+// bool, int64, float64 or string, by their keys.
+func ParseRecord(name string, data []byte) (f *File, values map[string]any, err error) {
+	f, others, err := parse(name, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	values = make(map[string]any, len(others))
+	for _, p := range others {
+		key := p[0].(string)
+		switch p[1].(type) {
+		case nil, bool, int64, float64, string:
+			values[key] = p[1]
+		default:
+			return nil, nil, fault.Errorf(ErrUnsupported, "%s: %s is %s, want a tensor, a number or a string", name, quote(key), kind(p[1]))
+		}
+	}
+	return f, values, nil
+}
+
+// parse returns the tensors of a file, and what else its dict has: strings and values
+// that are no *view.
+func parse(name string, data []byte) (f *File, others [][2]value, err error) {
 	bad := func(at int64, object, format string, args ...any) error {
 		return &FormatError{Path: name, Offset: at, Object: object, Msg: fmt.Sprintf(format, args...)}
 	}
 	var top value
-	var err error
 	switch {
 	case bytes.HasPrefix(data, []byte("PK\x03\x04")):
 		top, err = parseZip(name, data)
 	case bytes.HasPrefix(data, []byte("\x80\x02\x8a\x0a"+magic)):
 		top, err = parseOld(name, data)
 	case bytes.HasPrefix(data, []byte("version https://git-lfs")):
-		return nil, bad(0, "header", "is a Git LFS pointer, not the file itself: fetch that with git lfs pull")
+		return nil, nil, bad(0, "header", "is a Git LFS pointer, not the file itself: fetch that with git lfs pull")
 	case len(data) > 262 && bytes.Equal(data[257:262], []byte("ustar")):
-		return nil, fault.Errorf(ErrUnsupported, "%s: is a tar archive, as PyTorch before 0.1.10 wrote them", name)
+		return nil, nil, fault.Errorf(ErrUnsupported, "%s: is a tar archive, as PyTorch before 0.1.10 wrote them", name)
 	default:
-		return nil, bad(0, "header", "begins with % x, want a zip archive or the magic number of torch.save: is this a file of PyTorch?", data[:min(4, len(data))])
+		return nil, nil, bad(0, "header", "begins with % x, want a zip archive or the magic number of torch.save: is this a file of PyTorch?", data[:min(4, len(data))])
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d, ok := top.(*dict)
 	if !ok {
-		return nil, fault.Errorf(ErrUnsupported, "%s: holds %s, want a dict of tensors", name, kind(top))
+		return nil, nil, fault.Errorf(ErrUnsupported, "%s: holds %s, want a dict of tensors", name, kind(top))
 	}
-	f := &File{Path: name, Size: int64(len(data)), data: data}
+	f = &File{Path: name, Size: int64(len(data)), data: data}
 	if len(d.pairs) > safetensors.MaxTensors {
-		return nil, fault.Errorf(ErrUnsupported, "%s: has more than %d tensors", name, safetensors.MaxTensors)
+		return nil, nil, fault.Errorf(ErrUnsupported, "%s: has more than %d tensors", name, safetensors.MaxTensors)
 	}
 	seen := make(map[string]bool, len(d.pairs))
 	for _, p := range d.pairs {
 		key, ok := p[0].(string)
 		if !ok {
-			return nil, bad(-1, "dict", "has %s among its keys, want strings", kind(p[0]))
+			return nil, nil, bad(-1, "dict", "has %s among its keys, want strings", kind(p[0]))
 		}
 		what := "tensor " + quote(key)
 		v, ok := p[1].(*view)
 		switch {
 		case key == "" || strings.ContainsRune(key, 0) || !utf8.ValidString(key):
-			return nil, bad(-1, what, "its name is empty, holds a NUL or is not UTF-8")
+			return nil, nil, bad(-1, what, "its name is empty, holds a NUL or is not UTF-8")
 		case seen[key]:
-			return nil, bad(-1, what, "is in the dict twice")
-		case !ok:
-			return nil, fault.Errorf(ErrUnsupported, "%s: %s is %s, want a tensor: only a dict of tensors is read", name, quote(key), kind(p[1]))
+			return nil, nil, bad(-1, what, "is in the dict twice")
 		}
 		seen[key] = true
+		if !ok {
+			others = append(others, p)
+			continue
+		}
 		f.tensors = append(f.tensors, Tensor{Name: key, DType: v.dtype, Shape: v.shape, Strides: v.strides, off: v.storage.at + v.offset*int64(v.dtype.Bits()/8), file: f})
 	}
-	return f, nil
+	return f, others, nil
 }
 
 // place says where in the file a storage is: at so many bytes from its start, n

@@ -19,6 +19,7 @@ func FuzzParse(f *testing.F) {
 // FuzzPickle reads any pickle in an archive with one storage.
 func FuzzPickle(f *testing.F) {
 	f.Add(good().Bytes())
+	f.Add(record().Bytes())
 	for _, h := range hostile {
 		f.Add(h.pickle.Bytes())
 	}
@@ -28,7 +29,10 @@ func FuzzPickle(f *testing.F) {
 }
 
 func check(t *testing.T, data []byte) {
-	file, err := Parse("x", data)
+	file, values, err := ParseRecord("x", data)
+	if plain, perr := Parse("x", data); (perr == nil) != (err == nil && len(values) == 0) || perr == nil && len(plain.Tensors()) != len(file.Tensors()) {
+		t.Fatalf("as a record %d values, %v; as a dict of tensors %v", len(values), err, perr)
+	}
 	if err != nil {
 		return
 	}

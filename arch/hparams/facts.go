@@ -40,6 +40,8 @@ type Facts struct {
 	Reranker bool
 	// Target is the configuration of the model that a draft is for; nil for none.
 	Target *View
+	// OwnMask says that the draft has an embedding of its own for the mask.
+	OwnMask bool
 	// Tokens are the ids of "yes" and "no" for a reranker, of ImageBreak or of TileMarks,
 	// as far as the tokenizer's files have them.
 	Tokens map[string]int64

@@ -73,8 +73,9 @@ func DFlash(a *table.Arch, more ...table.Row) *table.Arch {
 	a.Shapes = DFlashShapes
 	a.RopeSections = true
 	a.Metadata = slices.Concat(CommonRows, []table.Row{PoolingRow}, dflashRows, more)
+	a.MaskToken = func(c *hparams.View) (int64, bool, error) { return DFlashConfig(c).Int("mask_token_id") }
 	a.Late = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
-		return table.Uint32Of(DFlashConfig(c).Int("mask_token_id"))
+		return table.Uint32Of(a.MaskToken(c))
 	}}}
 	a.Expect = append(a.Expect, SiLU, Expect("rope_is_neox_style", "true"))
 	a.Unused = slices.Concat(BiasKeys, []string{"num_target_layers", "max_window_layers", "layer_types", "sliding_window", "dflash_config", "mask_token_id", "target_layer_ids",
@@ -82,7 +83,7 @@ func DFlash(a *table.Arch, more ...table.Row) *table.Arch {
 	a.Rename = []table.Rename{{Prefix: "model.", With: "model."}, {Prefix: "", With: "model."}}
 	a.Drop = append(a.Drop, table.Drop{Prefix: "model.embed_tokens.", Why: table.Silent, If: func(l table.Layer) (bool, error) {
 		has, ok, err := l.Bool("has_embed_tokens")
-		return ok && !has, err
+		return ok && !has && !l.Facts.OwnMask, err
 	}})
 	a.Tensors = slices.Concat(DFlashEnds(table.TensorRow{HF: "model.lm_head", GGUF: "output", Optional: true}), NormRows, AttentionRows(table.MayBias, table.MayBias), QKNormRows, MLPRows, a.Tensors)
 	return a

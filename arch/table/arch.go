@@ -38,6 +38,9 @@ type Arch struct {
 	// Draft says that the model drafts for another one, whose configuration and
 	// tokenizer it needs, see hparams.Facts.
 	Draft bool
+	// MaskToken is the token of the mask, for drafts that may have an embedding of their own
+	// for it in a file next to the weights; nil for all others.
+	MaskToken func(*hparams.View) (n int64, ok bool, err error)
 	// DSpark is the class of the drafts of blocks of tokens that checkpoints of the model
 	// may have next to it; "" for none.
 	DSpark string

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ggforge/internal/hftest"
+	"ggforge/safetensors"
+	"ggforge/torchfile/torchfiletest"
 )
 
 // TestTarget converts drafts with and without the model that they are for.
@@ -89,5 +94,62 @@ func TestExpertFactorsRefused(t *testing.T) {
 		if code, _, err := convertSpec(s, dir); code != 3 || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: exit code %d, %v; want 3, %q", name, code, err, c.want)
 		}
+	}
+}
+
+// TestMask converts drafts whose mask_embedding.pt is not what it should be.
+func TestMask(t *testing.T) {
+	vector := torchfiletest.Tensor{Name: "embedding", DType: safetensors.F32, Shape: []int64{64}, Data: make([]byte, 256)}
+	integers := vector
+	integers.DType, integers.Data = safetensors.I64, make([]byte, 512)
+	pickle := func(p *torchfiletest.Pickle) string { return string(torchfiletest.Zip(p.Bytes(), nil, nil)) }
+	dict := func() *torchfiletest.Pickle { return new(torchfiletest.Pickle).Op(0x80, 2).Op('}') }
+	record := func(v torchfiletest.Tensor) string {
+		v.Storage = "0"
+		p := dict().Op('(').Str("mask_token_id").Int(1003).Str("embedding").Tensor(v, false).Op('u').Op('.')
+		return string(torchfiletest.Zip(p.Bytes(), []string{"0"}, map[string][]byte{"0": v.Data}))
+	}
+	good := hftest.MaskEmbedding(1003, 64)
+	for name, c := range map[string]struct {
+		file  string
+		set   string // laid over config.json
+		of    string // spec; "" is dflash-mask
+		flags []string
+		alone bool // the target has no weights
+		code  int
+		want  string
+	}{
+		"good":            {file: good},
+		"vocabulary":      {file: hftest.MaskEmbedding(1003, 32), flags: []string{"--vocab-only"}},
+		"short":           {file: hftest.MaskEmbedding(1003, 32), code: 3, want: `mask_embedding.pt: tensor "embedding": shape [32], want [64]`},
+		"other token":     {file: hftest.MaskEmbedding(1002, 64), code: 3, want: `key "mask_token_id" is 1002, and config.json has another one`},
+		"no such token":   {file: hftest.MaskEmbedding(1024, 64), set: `{"dflash_config": {"mask_token_id": 1024}}`, code: 3, want: "the mask is token 1024 of 1024"},
+		"negative token":  {file: hftest.MaskEmbedding(-1, 64), set: `{"dflash_config": {"mask_token_id": -1}}`, code: 3, want: "the mask is token -1 of 1024"},
+		"no token":        {file: string(torchfiletest.Encode([]torchfiletest.Tensor{vector})), code: 3, want: `key "mask_token_id": want an integer`},
+		"no vector":       {file: pickle(dict().Str("mask_token_id").Int(1003).Op('s').Op('.')), code: 3, want: `has no tensor "embedding"`},
+		"of integers":     {file: record(integers), code: 4, want: `tensor "embedding" holds I64, want F32, F16 or BF16`},
+		"a list in it":    {file: pickle(dict().Str("more").Op(']').Op('s').Op('.')), code: 4, want: `"more" is a list, want a tensor, a number or a string`},
+		"runs something":  {file: pickle(dict().Str("embedding").Global("os", "system").Op('(').Str("true").Op('t').Op('R').Op('s').Op('.')), code: 5, want: `names "os.system"`},
+		"cut off":         {file: good[:len(good)/2], code: 3, want: "mask_embedding.pt"},
+		"empty":           {file: "", code: 3, want: "mask_embedding.pt"},
+		"other target":    {file: good, set: `{"vocab_size": 1032}`, code: 3, want: `shape [1024 64], want [1032 64]`},
+		"target is bare":  {file: good, alone: true, code: 3, want: "no "},
+		"of other drafts": {file: good, of: "eagle3-llama", code: 4, want: "have no embedding of their own for the mask"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, dir := made(t, cmp.Or(c.of, "dflash-mask"))
+			must(t, os.WriteFile(filepath.Join(dir, "mask_embedding.pt"), []byte(c.file), 0o666))
+			if c.set != "" {
+				configure(t, dir, c.set)
+			}
+			target := filepath.Join(dir, s.Target)
+			if c.alone {
+				must(t, os.Remove(filepath.Join(target, "model.safetensors")))
+			}
+			code, _, err := convertSpec(s, dir, append(c.flags, "--target-model-dir", target)...)
+			if code != c.code || code != 0 && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("exit code %d, %v; want %d, %q", code, err, c.code, c.want)
+			}
+		})
 	}
 }

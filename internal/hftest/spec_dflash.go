@@ -1,6 +1,13 @@
 package hftest
 
-import "strings"
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"ggforge/safetensors"
+	"ggforge/torchfile/torchfiletest"
+)
 
 // Drafts of blocks of tokens, for a Qwen 3 and for a Qwen 3.5, whose positions have
 // sections.
@@ -44,6 +51,24 @@ func init() {
 		Config: `{"architectures": ["DFlashDraftModel"], "auto_map": {"AutoModel": "dflash.DFlashDraftModel"}, "block_size": 8,
 			"dflash_config": {"mask_token_id": 1003, "target_layer_ids": [0, 1, 3]}, ` + config + `}`,
 		Tensors: tensors,
+	})
+	// with an embedding of its own for the mask; the matrices are the target's, or in part
+	// the draft's
+	add(Spec{
+		Name:      "dflash-mask",
+		Tokenizer: "bpe:qwen2",
+		Target:    "qwen3",
+		NoLoad:    draftAlone,
+		Config: `{"architectures": ["DFlashDraftModel"], "auto_map": {"AutoModel": "dflash.DFlashDraftModel"}, "block_size": 16,
+			"dflash_config": {"mask_token_id": 1003, "target_layer_ids": [0, 1, 3]}, ` + config + `}`,
+		Files: map[string]string{"mask_embedding.pt": MaskEmbedding(1003, 64)},
+		Tensors: tensors + `
+			embed_tokens.weight                       | vocab_size, hidden_size | if opt(has_embed_tokens)
+			`,
+		Variants: []Variant{
+			{Name: "embedding", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"has_embed_tokens": true}`},
+			{Name: "said-not", Seed: 4, DType: "F32", Out: "f32", Set: `{"has_embed_tokens": false}`},
+		},
 	})
 	add(Spec{
 		Name:      "dflash2",
@@ -180,4 +205,16 @@ func init() {
 			{Name: "no-window", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"sliding_window": null, "mask_token_id": null, "target_layer_ids": [1]}`},
 		},
 	})
+}
+
+// MaskEmbedding returns a mask_embedding.pt: the token of the mask and a vector of F32.
+func MaskEmbedding(token int64, width int) string {
+	var data []byte
+	for i := range width {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(i-width/3)/97))
+	}
+	p := new(torchfiletest.Pickle)
+	p.Op(0x80, 2).Op('}').Op('(').Str("mask_token_id").Int(token)
+	p.Str("embedding").Tensor(torchfiletest.Tensor{DType: safetensors.F32, Shape: []int64{int64(width)}, Storage: "0", Data: data}, false).Op('u').Op('.')
+	return string(torchfiletest.Zip(p.Bytes(), []string{"0"}, map[string][]byte{"0": data}))
 }
