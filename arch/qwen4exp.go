@@ -23,7 +23,8 @@ var qwen4exp = &table.Arch{
 		Dims: shape.Merge(parts.DeltaMoEDims, shape.Table{
 			"n_streams": "@hyper_connection.count * n_embd", "n_hc": "@hyper_connection.count", "n_hc_rank": "@hyper_connection.low_rank",
 			"n_idx": "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length",
-			"n_ngram": "@embedding_length_per_layer_input * #ple.head_offsets",
+			// one offset for each head, which an adapter's base is not asked for
+			"n_ngram": "@embedding_length_per_layer_input * #ple.head_offsets or @embedding_length_per_layer_input * @ple.heads_per_ngram * (@ple.ngram_size - 1)",
 		}),
 		Tensors: shape.Merge(parts.DeltaShapes, shape.Table{
 			"output_hc_norm": "n_streams", "output_hc_down": "n_streams, n_hc_rank", "output_hc_up": "n_hc_rank, n_streams",

@@ -113,7 +113,10 @@ func (j *Job) openBase(ctx context.Context, l *lora, opt Options) (*hparams.View
 	if err != nil {
 		return nil, err
 	}
-	return view.Gather(j.base, hparams.Facts{Dir: j.name(), Target: target}, j.Arch.Sources())
+	// metadata that tensors of integers are needed for is not written: the sizes that
+	// config.json says are enough to see whether the pairs fit
+	known := hparams.Facts{Dir: j.name(), Target: target, Integers: map[string][]int64{}}
+	return view.Gather(j.base, known, j.Arch.Sources())
 }
 
 // baseOf returns the directory of an adapter's base model, or its address. revision is the
@@ -188,11 +191,11 @@ func (j *Job) planAdapter(ctx context.Context, l *lora, config *hparams.View) er
 	if l.embeds() && config.Given("tie_word_embeddings") == true {
 		j.warnf("the adapter changes the token embedding, which is the output matrix, too: programs change the embedding only")
 	}
-	_, m, err := j.Arch.KVs(config, j.row().fileType)
+	early, kvs, err := j.Arch.KVs(config, j.row().fileType)
 	if err != nil {
 		return fmt.Errorf("the base model: %w", err)
 	}
-	if err := j.Arch.CheckShapes(config, m, shapes); err != nil {
+	if err := j.Arch.CheckShapes(config, slices.Concat(early, kvs), shapes); err != nil {
 		return fmt.Errorf("the adapter does not fit the base model: %w", err)
 	}
 	return j.types()

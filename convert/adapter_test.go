@@ -1,11 +1,15 @@
 package convert_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"ggforge/convert"
+	"ggforge/fault"
 	"ggforge/internal/hftest"
 	"ggforge/writer"
 )
@@ -49,6 +53,52 @@ func TestAdapters(t *testing.T) {
 			}
 			if got.String() != string(want) {
 				t.Errorf("not what %s says:\n%s", path, differences(got.String(), string(want)))
+			}
+		})
+	}
+}
+
+// TestAdapterSizes converts adapters with pairs for weights whose sizes are in keys before
+// all others, or in tensors of the model, for their model and for another one.
+func TestAdapterSizes(t *testing.T) {
+	for _, c := range []struct {
+		spec, tensor string
+		other, want  string // what the other model has in config.json
+		without      []string
+	}{
+		{"eagle3-llama", "fc.weight", `{"target_hidden_size": 96}`, `tensor "fc.weight": dimensions 192 x 64, want 288 x 64 (n_seen, n_embd)`, nil},
+		{"qwen4_exp-text", "blk.1.ple_key.weight", `{"ple_embed_dim": 128}`, `tensor "model.layers.1.ple.key_proj.weight" (blk.1.ple_key.weight): dimensions 64 x 256, want 128 x 256 (n_ngram, n_streams)`,
+			[]string{"mtp.fc_embedding.weight", "mtp.fc_hidden.weight"}},
+	} {
+		t.Run(c.spec, func(t *testing.T) {
+			s, dir := hftest.Lookup(c.spec), t.TempDir()
+			v := s.All()[0]
+			base, err := s.Write(dir, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			adapter := filepath.Join(dir, "adapter")
+			if _, err := hftest.WriteAdapter(adapter, base, c.without...); err != nil {
+				t.Fatal(err)
+			}
+			opt := convert.Options{Base: base}
+			if s.Target != "" {
+				opt.Target = filepath.Join(base, s.Target)
+			}
+			job, err := convert.Prepare(t.Context(), adapter, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer job.Close()
+			if !slices.ContainsFunc(job.Plan, func(p convert.Tensor) bool { return p.Name == c.tensor+".lora_a" }) {
+				t.Errorf("no pair of %s", c.tensor)
+			}
+			v.Set = c.other
+			if _, err := s.Write(dir, v); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := convert.Prepare(t.Context(), adapter, opt); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v; want %s", err, c.want)
 			}
 		})
 	}
