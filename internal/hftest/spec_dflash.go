@@ -70,6 +70,17 @@ func init() {
 			{Name: "said-not", Seed: 4, DType: "F32", Out: "f32", Set: `{"has_embed_tokens": false}`},
 		},
 	})
+	// for a model whose output matrix is its embedding, which the draft must not share
+	add(Spec{
+		Name:      "dflash-mask-tied",
+		Tokenizer: "gemma",
+		Target:    "gemma2",
+		NoLoad:    draftAlone,
+		Config: `{"architectures": ["DFlashDraftModel"], "auto_map": {"AutoModel": "dflash.DFlashDraftModel"}, "block_size": 16,
+			"dflash_config": {"mask_token_id": 1003, "target_layer_ids": [0, 1, 3]}, ` + strings.Replace(config, `"vocab_size": 1024`, `"vocab_size": 1216`, 1) + `}`,
+		Files:   map[string]string{"mask_embedding.pt": MaskEmbedding(1003, 64)},
+		Tensors: tensors,
+	})
 	add(Spec{
 		Name:      "dflash2",
 		Tokenizer: "bpe:qwen2",
