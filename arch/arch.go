@@ -38,7 +38,7 @@ var registry = []*table.Arch{
 
 	qwen35, qwen35moe, qwen4exp, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5, step35, eagle3, dflash, dspark, gemma4DSpark, v4DSpark, lilicorr, dots3note, museAssistant,
 
-	clef, decision2, lev, nimble, openJev, pplxDecider, vllmD3,
+	clef, decision2, kev, lev, nimble, openJev, pplxDecider, vllmD3,
 
 	laguna, bamba, glm5next, kimiK3, kimiLinear, mimo2, minimax01, minimaxM3, nemotronHMoE, nemotronHPuzzle,
 

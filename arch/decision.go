@@ -28,6 +28,16 @@ var (
 		table.Row{Key: "decision.temperature", Many: parts.NamedTemperatures})
 	nimble = parts.Qwen35(false, &table.Arch{Classes: []string{hparams.Nimble}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassNimble, Unused: []string{"decision"}},
 		parts.PoolingRow, parts.DecisionType("nimble"))
+	// kev is an adapter, too. A head points at options: it turns the state of a token into a
+	// query and a key, one after the other in the file.
+	kev = ofKev(&table.Arch{Classes: []string{hparams.Kev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassKev}, parts.PoolingRow, parts.DecisionType("kev"),
+		table.Row{Key: "embedding_length_out", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			n, err := kevWidth(c)
+			return table.Uint32Of(2*n, true, err)
+		}},
+		table.Row{Key: "decision.temperature.choice", Derive: settingsTemperature},
+		table.Row{Key: "decision.temperature.score", Derive: settingsTemperature},
+		table.Row{Key: "decision.temperature.noul", Derive: settingsTemperature})
 	// pplxDecider and vllmD3 have a readout in place of the output matrix: a row for each
 	// code that an option may have.
 	pplxDecider = ofReadout(&table.Arch{
@@ -45,18 +55,58 @@ var (
 	}, parts.DecisionType("vllm-d3", [2]string{"prompt", "d3"}, [2]string{"attention_mode", "noncausal_full_attention"}, [2]string{"pooling", "last"}), table.Row{Key: "attention.causal", Const: gguf.Bool(false)})
 )
 
+// settingsTemperature is the temperature of all kinds of questions.
+func settingsTemperature(c *hparams.View) (gguf.Value, bool, error) {
+	f, err := c.Decision().RequireFloat("temperature")
+	return table.Float32Of(f, true, err)
+}
+
+// ofKev completes a table. Attention that hides options from each other, and embeddings
+// trained for the marks of options, have no place in the file.
+func ofKev(a *table.Arch, rows ...table.Row) *table.Arch {
+	a = parts.Qwen35(false, a, rows...)
+	a.Unused = append([]string{"decision"}, a.Unused...)
+	a.Expect = append(a.Expect, table.Expect{Key: "option_isolation", In: (*hparams.View).Decision, Values: []string{"false"}},
+		table.Expect{Key: "special_embeddings", In: (*hparams.View).Decision, Values: []string{"false"}})
+	a.Beside = []table.Beside{{File: hparams.KevHead, Prefix: "kev/", Made: true}}
+	for _, suffix := range []string{"weight", "bias"} {
+		a.Tensors = append(a.Tensors, table.TensorRow{HF: "kev/head/{part}." + suffix, Exact: true, Parts: []string{"q", "k"}, GGUF: "cls.output." + suffix, Kind: table.First{}, Group: "pointer", Join: queryAndKey})
+	}
+	return a
+}
+
+// kevWidth is the length of a query of Kev's head.
+func kevWidth(c *hparams.View) (int64, error) {
+	o := c.Decision()
+	n, err := o.Require("head_dim")
+	if err == nil && (n < 1 || n > math.MaxInt32) {
+		err = fault.Errorf(fault.Broken, "%s: key \"head_dim\": want a positive number of 31 bits, found %d", o.FileName(), n)
+	}
+	return n, err
+}
+
+// queryAndKey has the rows of the query first; there are as many of each.
+func queryAndKey(l table.Layer, list []rows.Source) (rows.Source, error) {
+	n, err := kevWidth(l.View)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range list {
+		if ne := s.NE(); len(ne) == 0 || ne[len(ne)-1] != n {
+			return nil, fault.Errorf(fault.Broken, "part %d of the head has dimensions %s, want %d rows as \"head_dim\" of %s says", i+1, gguf.Shape(ne), n, l.Decision().FileName())
+		}
+	}
+	return rows.Concat(list)
+}
+
 // ofReadout completes a table; of rows, the first comes before the temperatures and the
 // others come after them.
 func ofReadout(a *table.Arch, rows ...table.Row) *table.Arch {
-	temperature := func(c *hparams.View) (gguf.Value, bool, error) {
-		f, err := c.Decision().RequireFloat("temperature")
-		return table.Float32Of(f, true, err)
-	}
 	expect := a.Expect
 	a = parts.Qwen35(false, a, slices.Concat([]table.Row{parts.PoolingRow}, rows[:1], []table.Row{
-		{Key: "decision.temperature.choice", Derive: temperature},
-		{Key: "decision.temperature.score", Derive: temperature},
-		{Key: "decision.temperature.noul", Derive: temperature},
+		{Key: "decision.temperature.choice", Derive: settingsTemperature},
+		{Key: "decision.temperature.score", Derive: settingsTemperature},
+		{Key: "decision.temperature.noul", Derive: settingsTemperature},
 	}, rows[1:])...)
 	a.Expect = append(a.Expect, expect...)
 	a.Unused = append([]string{"decision"}, a.Unused...)

@@ -10,7 +10,6 @@ import (
 // lacking are the classes of the reference that are not converted here, by kind.
 var lacking = map[string]string{
 	"text": `
-KevModel
 `,
 	"mmproj": `
 `,

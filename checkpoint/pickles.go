@@ -63,12 +63,9 @@ func (d *Dir) openPickles(names []string, n safetensors.Naming) (Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.files = append(s.files, f)
 		var list []string
-		for i := range f.Tensors() {
-			t := &f.Tensors()[i]
+		for _, t := range s.add(f) {
 			list = append(list, t.Name)
-			s.tensors = append(s.tensors, &precision.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, File: t.File(), Mapped: t.Data(), Reader: t})
 		}
 		return list, nil
 	})
@@ -79,11 +76,45 @@ func (d *Dir) openPickles(names []string, n safetensors.Naming) (Store, error) {
 	return s, nil
 }
 
+// nestedSuffix is that of files of torch.save next to the weights.
+const nestedSuffix = ".pt"
+
+// Nested opens a file of torch.save by its name, in which tensors are next to other
+// values, and in dicts of the dict: see torchfile.ParseNested for their names, and for
+// values.
+func (d *Dir) Nested(name string) (_ Store, values map[string]any, err error) {
+	if d.remote != nil {
+		return nil, nil, fault.Errorf(fault.Unsupported, "%s: %s is a file of PyTorch, which are read from directories of this machine only", d.Path, name)
+	}
+	file, err := d.OpenFile(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := torchfile.ReadNested(file, filepath.Join(d.Path, filepath.FromSlash(name)))
+	if err != nil {
+		return nil, nil, err
+	}
+	s := new(pickleStore)
+	s.add(f)
+	return s, f.Values(), nil
+}
+
 // pickleStore is mapped files of torch.save. The tensors of a file are in the order of
 // its dict.
 type pickleStore struct {
 	files   []*torchfile.File
 	tensors []*precision.Tensor
+}
+
+// add takes the tensors of a file and returns them.
+func (s *pickleStore) add(f *torchfile.File) []*precision.Tensor {
+	s.files = append(s.files, f)
+	before := len(s.tensors)
+	for i := range f.Tensors() {
+		t := &f.Tensors()[i]
+		s.tensors = append(s.tensors, &precision.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, File: t.File(), Mapped: t.Data(), Reader: t})
+	}
+	return s.tensors[before:]
 }
 
 func (s *pickleStore) Tensors() []*precision.Tensor { return s.tensors }

@@ -85,8 +85,13 @@ func (d *Dir) File(name string) (Store, error) {
 	return d.safetensorsFile(name, nil)
 }
 
-// FileAsLaidOut is File with the tensors in the order of their data.
+// FileAsLaidOut is File with the tensors in the order of their data. A file of torch.save
+// is one of Nested, with the tensors in the order of its dicts.
 func (d *Dir) FileAsLaidOut(name string) (Store, error) {
+	if path.Ext(name) == nestedSuffix {
+		s, _, err := d.Nested(name)
+		return s, err
+	}
 	return d.safetensorsFile(name, func(a, b *safetensors.Tensor) int { return cmp.Compare(a.Offset(), b.Offset()) })
 }
 

@@ -2,11 +2,15 @@ package convert
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
+	"ggforge/arch/hparams"
 	"ggforge/checkpoint"
 	"ggforge/checkpoint/precision"
+	"ggforge/fault"
 )
 
 // An adapter that makes its base model decide between options becomes a model: the base
@@ -27,6 +31,19 @@ func (j *Job) openDecider(ctx context.Context, opt Options) (err error) {
 		return err
 	}
 	j.stores, j.made = append(j.stores, j.pairs.store), append(j.made, j.pairs.store)
+	if j.decider.Class == hparams.Kev {
+		head, values, err := j.files.Nested(hparams.KevHead)
+		if errors.Is(err, fs.ErrNotExist) && !fault.Has(err) {
+			err = fault.Errorf(fault.Broken, "%w: %s has its head there", err, hparams.Kev)
+		}
+		if err != nil {
+			return err
+		}
+		j.decider.Settle(hparams.KevHead, values)
+		if err := head.Close(); err != nil { // its tensors are opened with the weights
+			return err
+		}
+	}
 	dir, err := opt.baseOf(j.pairs, j.decider.Revision)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package convert_test
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"ggforge/internal/hftest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
+	"ggforge/torchfile/torchfiletest"
 )
 
 // TestDecisionDefects converts models that decide between options whose files next to
@@ -33,6 +35,7 @@ func TestDecisionDefects(t *testing.T) {
 		files map[string]string // "" removes one
 		file  string            // of tensors, written anew
 		list  []safetensorstest.Tensor
+		head  []byte // of head.pt
 		kind  error
 		want  string // in the message
 	}{
@@ -87,6 +90,19 @@ func TestDecisionDefects(t *testing.T) {
 			matrix("base_model.model.model.layers.9.mlp.up_proj.lora_B.weight", 96, 4)...), kind: fault.Broken, want: "model.layers.9.mlp.up_proj.weight"},
 		"pair-shape": {spec: "nimble", file: "adapter_model.safetensors", list: append(matrix("base_model.model.model.layers.0.mlp.up_proj.lora_A.weight", 4, 32),
 			matrix("base_model.model.model.layers.0.mlp.up_proj.lora_B.weight", 96, 4)...), kind: fault.Broken, want: "the pair of \"model.language_model.layers.0.mlp.up_proj.weight\""},
+		"no-pointer":      {spec: "kev", files: map[string]string{"head.pt": ""}, kind: fault.Broken, want: "head.pt: "},
+		"pointer-cut":     {spec: "kev", files: map[string]string{"head.pt": "PK\x03\x04"}, kind: fault.Broken, want: "head.pt: "},
+		"pointer-calls":   {spec: "kev", head: torchfiletest.Zip(new(torchfiletest.Pickle).Op(0x80, 2).Global("os", "system").Op('(').Str("id").Op('t').Op('R').Op('.').Bytes(), nil, nil), kind: fault.Refused, want: `names "os.system"`},
+		"no-width":        {spec: "kev", head: kevHead(24, 64, "head_dim", nil), kind: fault.Broken, want: `head.pt: has no key "head_dim"`},
+		"width":           {spec: "kev", head: kevHead(24, 64, "head_dim", int64(32)), kind: fault.Broken, want: `want 32 rows as "head_dim" of head.pt says`},
+		"width-negative":  {spec: "kev", head: kevHead(24, 64, "head_dim", int64(-24)), kind: fault.Broken, want: `head.pt: key "head_dim": want a positive number`},
+		"isolation":       {spec: "kev", head: kevHead(24, 64, "option_isolation", true), kind: fault.Unsupported, want: `head.pt: key "option_isolation" is "true"`},
+		"no-kev-heat":     {spec: "kev", head: kevHead(24, 64, "temperature", nil), kind: fault.Broken, want: `head.pt: has no key "temperature"`},
+		"kev-heat":        {spec: "kev", head: kevHead(24, 64, "temperature", "1"), kind: fault.Broken, want: `head.pt: key "temperature": want a number`},
+		"nan-heat":        {spec: "kev", head: kevHead(24, 64, "temperature", math.NaN()), kind: fault.Broken, want: `head.pt: key "temperature": want a number`},
+		"pointer-columns": {spec: "kev", head: kevHead(24, 32, "x", nil), kind: fault.Broken, want: "cls.output.weight"},
+		"pointer-more":    {spec: "kev", head: kevHead(24, 64, "v", torchfiletest.Tensor{DType: safetensors.F32, Shape: []int64{1}, Data: make([]byte, 4)}), kind: fault.Unsupported, want: "kev/v"},
+		"pointer-less":    {spec: "kev", head: kevHead(24, 64, "head", nil), kind: fault.Broken, want: "kev/head/"},
 		"readout-columns": {spec: "pplx_decider", file: "readout.safetensors", list: matrix("weight", 6, 32), kind: fault.Broken, want: "output.weight"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,6 +128,11 @@ func TestDecisionDefects(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if test.head != nil {
+				if err := os.WriteFile(filepath.Join(dir, "head.pt"), test.head, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
 			job, err := convert.Prepare(t.Context(), dir, convert.Options{Pre: s.PreTokenizer(), Base: s.BaseDir(dir)})
 			if err == nil {
 				job.Close()
@@ -121,6 +142,23 @@ func TestDecisionDefects(t *testing.T) {
 			}
 		})
 	}
+}
+
+// kevHead is a head of Kev of rows by columns in which one member is another; nil for none.
+func kevHead(rows, columns int64, key string, v any) []byte {
+	tensor := func(shape ...int64) torchfiletest.Tensor {
+		n := int64(4)
+		for _, d := range shape {
+			n *= d
+		}
+		return torchfiletest.Tensor{DType: safetensors.F32, Shape: shape, Data: make([]byte, n)}
+	}
+	values := map[string]any{"head_dim": rows, "temperature": 1.5, "option_isolation": false,
+		"head": map[string]any{"q.weight": tensor(rows, columns), "k.weight": tensor(rows, columns), "q.bias": tensor(rows), "k.bias": tensor(rows)}}
+	if values[key] = v; v == nil {
+		delete(values, key)
+	}
+	return torchfiletest.EncodeNested(values)
 }
 
 // TestDecisionBase finds the base model of an adapter in the cache of the hub, by the

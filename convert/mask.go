@@ -116,9 +116,21 @@ func (j *Job) readMask(config *hparams.View) (token int64, vector *precision.Ten
 	if err != nil {
 		return 0, nil, err
 	}
-	file, values, err := torchfile.ParseRecord(maskFile, data)
+	file, err := torchfile.ParseNested(maskFile, data)
 	if err != nil {
 		return 0, nil, err
+	}
+	values := file.Values()
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		what := "a dict"
+		switch values[key].(type) {
+		case []any:
+			what = "a list"
+		case map[string]any:
+		default:
+			continue
+		}
+		return 0, nil, fault.Errorf(fault.Unsupported, "%s: %q is %s, want a tensor, a number or a string", maskFile, key, what)
 	}
 	const id, embedding = "mask_token_id", "embedding"
 	var others []string
@@ -149,8 +161,12 @@ func (j *Job) readMask(config *hparams.View) (token int64, vector *precision.Ten
 	case !ok || token != want:
 		return 0, nil, fault.Errorf(fault.Broken, "%s: key %q is %d, and %s has another one or none", maskFile, id, token, config.FileName())
 	}
-	delete(values, id)
-	if others = append(others, slices.Sorted(maps.Keys(values))...); len(others) > 0 {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if key != id {
+			others = append(others, key)
+		}
+	}
+	if len(others) > 0 {
 		j.warnf("%s: keys without a place in the file: %s", maskFile, fault.List(others))
 	}
 	return token, vector, nil

@@ -33,6 +33,10 @@
 // have their elements in any order there. Tensor.ReadAt gathers them in row-major
 // order; Tensor.Data has the mapped bytes of those that lie that way already.
 //
+// A training program saves more than a dict of tensors. ParseNested reads dicts in the
+// dict, too, and numbers, texts and lists, with the same machine: what it refuses to name
+// or to call is refused there as well.
+//
 // Checked before a file is accepted: entries of the archive do not overlap and have
 // one name each; a storage has the size that the pickle says; all elements of all
 // tensors lie in their storages. Refused as unsupported: compressed entries,

@@ -161,7 +161,8 @@ type File struct {
 	Size int64
 
 	tensors []Tensor // in the order of the dict
-	data    []byte   // the whole file
+	values  map[string]any
+	data    []byte // the whole file
 	mapping *mmap.File
 }
 
@@ -171,22 +172,27 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseMapped(m)
+	return parseMapped(m, Parse)
 }
 
 // Read is Open for a file that is open already; path is its name. The result owns
 // file.
-func Read(file *os.File, path string) (*File, error) {
+func Read(file *os.File, path string) (*File, error) { return read(file, path, Parse) }
+
+// ReadNested is Read for a file of ParseNested.
+func ReadNested(file *os.File, path string) (*File, error) { return read(file, path, ParseNested) }
+
+func read(file *os.File, path string, parse func(string, []byte) (*File, error)) (*File, error) {
 	m, err := mmap.Map(file, path)
 	if err != nil {
 		return nil, err
 	}
-	return parseMapped(m)
+	return parseMapped(m, parse)
 }
 
-func parseMapped(m *mmap.File) (f *File, err error) {
+func parseMapped(m *mmap.File, parse func(string, []byte) (*File, error)) (f *File, err error) {
 	err = mmap.Guard(m.Path(), func() (err error) {
-		f, err = Parse(m.Path(), m.Bytes())
+		f, err = parse(m.Path(), m.Bytes())
 		return err
 	})
 	if err != nil {
@@ -212,88 +218,79 @@ func (f *File) Tensors() []Tensor { return f.tensors }
 // Parse checks a whole file given as bytes. name is what errors call it, and
 // Tensor.File. The file keeps data, which Tensor.Data points into.
 func Parse(name string, data []byte) (*File, error) {
-	f, others, err := parse(name, data)
-	if err == nil && len(others) > 0 {
-		err = fault.Errorf(ErrUnsupported, "%s: %s is %s, want a tensor: only a dict of tensors is read", name, quote(others[0][0].(string)), kind(others[0][1]))
-	}
+	top, err := parse(name, data)
 	if err != nil {
 		return nil, err
+	}
+	f := &File{Path: name, Size: int64(len(data)), data: data}
+	if len(top.pairs) > safetensors.MaxTensors {
+		return nil, fault.Errorf(ErrUnsupported, "%s: has more than %d tensors", name, safetensors.MaxTensors)
+	}
+	seen := make(map[string]bool, len(top.pairs))
+	for _, p := range top.pairs {
+		key, ok := p[0].(string)
+		if !ok {
+			return nil, f.bad("dict", "has %s among its keys, want strings", kind(p[0]))
+		}
+		if err := f.checkKey(seen, key, "tensor "); err != nil {
+			return nil, err
+		}
+		v, ok := p[1].(*view)
+		if !ok {
+			return nil, fault.Errorf(ErrUnsupported, "%s: %s is %s, want a tensor: only a dict of tensors is read", name, quote(key), kind(p[1]))
+		}
+		f.add(key, v)
 	}
 	return f, nil
 }
 
-// ParseRecord is Parse for a dict that has other values next to tensors: values are nil,
-// bool, int64, float64 or string, by their keys.
-func ParseRecord(name string, data []byte) (f *File, values map[string]any, err error) {
-	f, others, err := parse(name, data)
-	if err != nil {
-		return nil, nil, err
-	}
-	values = make(map[string]any, len(others))
-	for _, p := range others {
-		key := p[0].(string)
-		switch p[1].(type) {
-		case nil, bool, int64, float64, string:
-			values[key] = p[1]
-		default:
-			return nil, nil, fault.Errorf(ErrUnsupported, "%s: %s is %s, want a tensor, a number or a string", name, quote(key), kind(p[1]))
-		}
-	}
-	return f, values, nil
+func (f *File) bad(object, format string, args ...any) error {
+	return &FormatError{Path: f.Path, Offset: -1, Object: object, Msg: fmt.Sprintf(format, args...)}
 }
 
-// parse returns the tensors of a file, and what else its dict has: strings and values
-// that are no *view.
-func parse(name string, data []byte) (f *File, others [][2]value, err error) {
+// checkKey returns an error about a key that no dict can have, or that it has already.
+func (f *File) checkKey(seen map[string]bool, key, what string) error {
+	switch {
+	case key == "" || strings.ContainsRune(key, 0) || !utf8.ValidString(key):
+		return f.bad(what+quote(key), "its name is empty, holds a NUL or is not UTF-8")
+	case seen[key]:
+		return f.bad(what+quote(key), "is in the dict twice")
+	}
+	seen[key] = true
+	return nil
+}
+
+func (f *File) add(name string, v *view) {
+	f.tensors = append(f.tensors, Tensor{Name: name, DType: v.dtype, Shape: v.shape, Strides: v.strides, off: v.storage.at + v.offset*int64(v.dtype.Bits()/8), file: f})
+}
+
+// parse returns the dict in a file.
+func parse(name string, data []byte) (*dict, error) {
 	bad := func(at int64, object, format string, args ...any) error {
 		return &FormatError{Path: name, Offset: at, Object: object, Msg: fmt.Sprintf(format, args...)}
 	}
 	var top value
+	var err error
 	switch {
 	case bytes.HasPrefix(data, []byte("PK\x03\x04")):
 		top, err = parseZip(name, data)
 	case bytes.HasPrefix(data, []byte("\x80\x02\x8a\x0a"+magic)):
 		top, err = parseOld(name, data)
 	case bytes.HasPrefix(data, []byte("version https://git-lfs")):
-		return nil, nil, bad(0, "header", "is a Git LFS pointer, not the file itself: fetch that with git lfs pull")
+		return nil, bad(0, "header", "is a Git LFS pointer, not the file itself: fetch that with git lfs pull")
 	case len(data) > 262 && bytes.Equal(data[257:262], []byte("ustar")):
-		return nil, nil, fault.Errorf(ErrUnsupported, "%s: is a tar archive, as PyTorch before 0.1.10 wrote them", name)
+		return nil, fault.Errorf(ErrUnsupported, "%s: is a tar archive, as PyTorch before 0.1.10 wrote them", name)
 	default:
-		return nil, nil, bad(0, "header", "begins with % x, want a zip archive or the magic number of torch.save: is this a file of PyTorch?", data[:min(4, len(data))])
+		return nil, bad(0, "header", "begins with % x, want a zip archive or the magic number of torch.save: is this a file of PyTorch?", data[:min(4, len(data))])
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	d, ok := top.(*dict)
 	if !ok {
-		return nil, nil, fault.Errorf(ErrUnsupported, "%s: holds %s, want a dict of tensors", name, kind(top))
+		return nil, fault.Errorf(ErrUnsupported, "%s: holds %s, want a dict of tensors", name, kind(top))
 	}
-	f = &File{Path: name, Size: int64(len(data)), data: data}
-	if len(d.pairs) > safetensors.MaxTensors {
-		return nil, nil, fault.Errorf(ErrUnsupported, "%s: has more than %d tensors", name, safetensors.MaxTensors)
-	}
-	seen := make(map[string]bool, len(d.pairs))
-	for _, p := range d.pairs {
-		key, ok := p[0].(string)
-		if !ok {
-			return nil, nil, bad(-1, "dict", "has %s among its keys, want strings", kind(p[0]))
-		}
-		what := "tensor " + quote(key)
-		v, ok := p[1].(*view)
-		switch {
-		case key == "" || strings.ContainsRune(key, 0) || !utf8.ValidString(key):
-			return nil, nil, bad(-1, what, "its name is empty, holds a NUL or is not UTF-8")
-		case seen[key]:
-			return nil, nil, bad(-1, what, "is in the dict twice")
-		}
-		seen[key] = true
-		if !ok {
-			others = append(others, p)
-			continue
-		}
-		f.tensors = append(f.tensors, Tensor{Name: key, DType: v.dtype, Shape: v.shape, Strides: v.strides, off: v.storage.at + v.offset*int64(v.dtype.Bits()/8), file: f})
-	}
-	return f, others, nil
+	return d, nil
 }
 
 // place says where in the file a storage is: at so many bytes from its start, n

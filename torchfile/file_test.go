@@ -5,11 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"ggforge/safetensors"
@@ -180,38 +178,6 @@ func TestOlderForms(t *testing.T) {
 		}
 		if s := f.Tensors(); len(s) != 1 || s[0].Name != "w" || !bytes.Equal(s[0].Data(), tensor.Data) {
 			t.Errorf("%s: %+v", name, s)
-		}
-	}
-}
-
-// record has a tensor and values of every kind that a record may have.
-func record() *torchfiletest.Pickle {
-	p := start().Op('}').Op('(').Str("id").Int(7).Str("name").Str("n").Str("none").Op('N').Str("yes").Op(0x88)
-	p.Str("half").Op('G', 0x3f, 0xe0, 0, 0, 0, 0, 0, 0)
-	return tensorOf(p.Str("w"), 0, []int64{4}, []int64{1}).Op('u').Op('.')
-}
-
-func TestRecord(t *testing.T) {
-	zip := func(p *torchfiletest.Pickle) []byte {
-		return torchfiletest.Zip(p.Bytes(), []string{"0"}, map[string][]byte{"0": make([]byte, 16)})
-	}
-	f, values, err := ParseRecord("x", zip(record()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := map[string]any{"id": int64(7), "name": "n", "none": nil, "yes": true, "half": 0.5}; !maps.Equal(values, want) || len(f.Tensors()) != 1 || f.Tensors()[0].Name != "w" {
-		t.Errorf("%v, %d tensors; want %v and one", values, len(f.Tensors()), want)
-	}
-	if _, err := Parse("x", zip(record())); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), `"id" is an integer, want a tensor`) {
-		t.Errorf("as a dict of tensors: %v", err)
-	}
-	for want, p := range map[string]*torchfiletest.Pickle{
-		`"more" is a list`:     start().Op('}').Str("more").Op(']').Op('s').Op('.'),
-		`"more" is a tuple`:    start().Op('}').Str("more").Op(')').Op('s').Op('.'),
-		"is in the dict twice": start().Op('}').Op('(').Str("a").Int(1).Str("b").Int(1).Str("a").Int(2).Op('u').Op('.'),
-	} {
-		if _, _, err := ParseRecord("x", zip(p)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v; want %q", err, want)
 		}
 	}
 }

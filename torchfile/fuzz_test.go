@@ -13,6 +13,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(torchfiletest.Encode(sample()))
 	f.Add(torchfiletest.EncodeOld(sample()))
 	f.Add(torchfiletest.Encode(nil))
+	f.Add(torchfiletest.EncodeNested(nestedValues()))
 	f.Fuzz(check)
 }
 
@@ -29,9 +30,9 @@ func FuzzPickle(f *testing.F) {
 }
 
 func check(t *testing.T, data []byte) {
-	file, values, err := ParseRecord("x", data)
-	if plain, perr := Parse("x", data); (perr == nil) != (err == nil && len(values) == 0) || perr == nil && len(plain.Tensors()) != len(file.Tensors()) {
-		t.Fatalf("as a record %d values, %v; as a dict of tensors %v", len(values), err, perr)
+	file, err := ParseNested("x", data)
+	if plain, perr := Parse("x", data); perr == nil && (err != nil || len(file.Values()) > 0 || len(plain.Tensors()) != len(file.Tensors())) {
+		t.Fatalf("a dict of tensors is no nested one: %v", err)
 	}
 	if err != nil {
 		return

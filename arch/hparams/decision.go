@@ -2,8 +2,10 @@ package hparams
 
 import (
 	"bytes"
+	"encoding/json"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ggforge/fault"
@@ -30,6 +32,7 @@ import (
 //
 //	lev_release.json, calibration.json           of Lev
 //	schema_config.json                           of Nimble
+//	training_config.json, KevHead                of Kev, whose "args" have "head_dim"
 //
 // Source: the loaders of such directories in the reference.
 
@@ -43,7 +46,11 @@ const (
 	Decision2   = "VllmDecision2Model"
 	Lev         = "LevModel"
 	Nimble      = "NimbleModel"
+	Kev         = "KevModel"
 )
+
+// KevHead is the file with the head of Kev and its settings, one of torch.save.
+const KevHead = "head.pt"
 
 const (
 	encoderConfig  = "encoder/" + ConfigFile
@@ -109,10 +116,16 @@ func ReadAdapterDecision(files Files) (d *Decision, err error) {
 	if err != nil {
 		return nil, err
 	}
+	kev, err := isKev(files)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case lev:
 		d = &Decision{Class: Lev}
 		d.Temperatures, err = readLevTemperatures(files)
+	case kev:
+		d = &Decision{Class: Kev}
 	case schema["task"] == nimbleTask:
 		d = &Decision{Class: Nimble, settings: schema, from: schemaConfig}
 	default:
@@ -131,6 +144,51 @@ func ReadAdapterDecision(files Files) (d *Decision, err error) {
 		}
 	}
 	return d, nil
+}
+
+// isKev reports whether an adapter was trained with a head that points at options. Any
+// trainer may write a file of that name: others are not looked into.
+func isKev(files Files) (bool, error) {
+	data, ok, err := readFile(files, trainingConfig)
+	if !ok || !bytes.Contains(data, []byte(`"head_dim"`)) {
+		return false, err
+	}
+	training, err := parseRoot(trainingConfig, data)
+	args, _ := training["args"].(map[string]any)
+	_, ok = args["head_dim"]
+	return ok, err
+}
+
+// Settle completes what ReadAdapterDecision has read with settings that are in no JSON
+// file: values of file as package torchfile has them.
+func (d *Decision) Settle(file string, values map[string]any) {
+	d.settings, d.from = map[string]any{}, file
+	for key, v := range values {
+		d.settings[key] = asJSON(v)
+	}
+}
+
+// asJSON is a value of torchfile.File.Values as one that a configuration has.
+func asJSON(v any) any {
+	switch v := v.(type) {
+	case int64:
+		return json.Number(strconv.FormatInt(v, 10))
+	case float64:
+		return json.Number(strconv.FormatFloat(v, 'g', -1, 64))
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = asJSON(v[i])
+		}
+		return list
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key, x := range v {
+			m[key] = asJSON(x)
+		}
+		return m
+	}
+	return v
 }
 
 // readLevTemperatures reads the temperatures of Lev that are of the readout of labels: those

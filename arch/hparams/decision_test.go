@@ -62,7 +62,8 @@ func TestDecisionClasses(t *testing.T) {
 		Decision2:   {{"config.json": pointer, "b/config.json": config, "decision_config.json": `{"token_ids": [1]}`}},
 		Lev:         {{"lev_release.json": "", "calibration.json": `{"temperatures": {}}`}},
 		Nimble:      {{"schema_config.json": `{"task": "schema_candidate_classification_v2"}`}},
-		"": {{"config.json": config}, {"config.json": config, "decision_config.json": `{"token_ids": [1], "format_id": "other"}`}, {"config.json": config, "decision_config.json": `{"head_dim": 1}`},
+		Kev:         {{"training_config.json": `{"args": {"head_dim": 256}}`}},
+		"": {{"config.json": config}, {"training_config.json": `{"args": {"lora": 1}}`}, {"training_config.json": `{"args": ["head_dim"]}`}, {"training_config.json": `[1`}, {"config.json": config, "decision_config.json": `{"token_ids": [1], "format_id": "other"}`}, {"config.json": config, "decision_config.json": `{"head_dim": 1}`},
 			{"config.json": `{"decision_format": "other"}`}, {"schema_config.json": `{"task": "other"}`}, {"encoder/config.json": config}},
 	} {
 		for _, files := range list {
@@ -79,7 +80,7 @@ func TestDecisionClasses(t *testing.T) {
 			}
 		}
 	}
-	for _, files := range []sideFiles{{"helper/shim.py": ""}, {"joint_head_config.json": "{}"}, {"config.json": pointer}, {"lev_release.json": ""}} {
+	for _, files := range []sideFiles{{"helper/shim.py": ""}, {"joint_head_config.json": "{}"}, {"config.json": pointer}, {"lev_release.json": ""}, {"training_config.json": `{"args": {"head_dim": 1}`}} {
 		d, err := ReadDecision(files)
 		if err == nil && d == nil {
 			_, err = ReadAdapterDecision(files)
@@ -114,6 +115,7 @@ func FuzzDecider(f *testing.F) {
 			{"config.json": []byte(`{"decision_format": "vllm-sr-decision", "backbone": {"config": "b/config.json"}, "model_config": "d.json"}`), "b/config.json": config, "d.json": head, "score_bias.json": head},
 			{"lev_release.json": nil, "calibration.json": head, "adapter_config.json": config},
 			{"schema_config.json": append([]byte(`{"task": "schema_candidate_classification_v2", `), head...), "adapter_config.json": config, "training_config.json": config},
+			{"training_config.json": append([]byte(`{"args": {"head_dim": 1}, "base_revision": `), append(head, '}')...), "adapter_config.json": config},
 			{"config.json": append([]byte(`{"decision_format": "vllm-sr-decision", `), head...), "x/config.json": config},
 		} {
 			d, err := ReadDecision(dir)

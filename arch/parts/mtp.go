@@ -57,4 +57,4 @@ func QwenMTP(c *hparams.View) (int64, error) {
 const BareQwen35 = "Qwen3_5TextModel"
 
 // withoutMTP are the classes without such layers whatever their config says.
-var withoutMTP = []string{BareQwen35, hparams.OpenJev, hparams.PplxDecider, hparams.VllmD3, hparams.Clef, hparams.Lev, hparams.Nimble}
+var withoutMTP = []string{BareQwen35, hparams.OpenJev, hparams.PplxDecider, hparams.VllmD3, hparams.Clef, hparams.Lev, hparams.Nimble, hparams.Kev}

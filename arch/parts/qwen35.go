@@ -11,10 +11,10 @@ import (
 // Qwen35 completes a table of a model of Qwen 3.5; more are rows after those that all
 // have.
 func Qwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
-	a.Name, a.Shapes, a.Fused = "qwen35", shape.Rules{Dims: DeltaDims, Tensors: DeltaShapes}, table.FusedQKV
+	a.Name, a.Shapes, a.Fused = "qwen35", shape.Rules{Dims: DeltaDims, Tensors: qwen35Shapes}, table.FusedQKV
 	mlp := MLPRows
 	if experts {
-		a.Name, a.Shapes.Dims, a.Fused = "qwen35moe", DeltaMoEDims, table.FusedQKV|table.FusedGateUp
+		a.Name, a.Shapes, a.Fused = "qwen35moe", shape.Rules{Dims: DeltaMoEDims, Tensors: DeltaShapes}, table.FusedQKV|table.FusedGateUp
 		mlp = slices.Concat(ExpertRows, FusedExpertRows, QwenSharedRows)
 	}
 	if a.Tokenizer == "" {
@@ -29,6 +29,9 @@ func Qwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
 	a.Tensors = slices.Concat(qwen35Tensors, mlp, qwenNextNRows)
 	return a
 }
+
+// qwen35Shapes: a head that points at options has a query and a key for each token.
+var qwen35Shapes = shape.Merge(DeltaShapes, shape.Table{"cls.output": "n_embd, @embedding_length_out"})
 
 // DropMTP leaves out layers that predict further tokens, under all their names.
 var DropMTP = []table.Drop{{Prefix: "mtp", Why: MTP}, {Prefix: "model.layers.", Beyond: true, Why: MTP}}

@@ -27,6 +27,7 @@ type Spec struct {
 	Files       map[string]string // further files, by path; "" removes one of the tokenizer's. Folders do not hold for "./NAME"
 	Folders     map[string]string // where files lie that are not in the checkpoint's directory, by patterns of their names; "" for there
 	Beside      map[string]string // tables of the tensors in safetensors files next to the model's, by their paths
+	Pickled     string            // JSON object of what files of PyTorch in Beside have next to the tensors, whose names are keys with slashes between them
 	Variants    []Variant         // besides those of Standard
 	Tower       bool              // what is converted is the part that sees or hears (--mmproj)
 	NoEdge      bool              // leave out awkward values: the reference's result depends on the CPU there

@@ -175,4 +175,19 @@ func init() {
 			"schema_config.json": `{"task": "schema_candidate_classification_v2", "max_length": 8192, "model": "acme/base", "revision": "` + base.Name + `"}`},
 		Variants: adapters,
 	})
+	add(Spec{
+		Name:      "kev",
+		Tokenizer: base.Tokenizer,
+		Base:      base,
+		Config:    base.Config,
+		Beside: map[string]string{"adapter_model.safetensors": pairs, "head.pt": `
+			head/{q,k}.weight | 24, hidden_size | as F32
+			head/{q,k}.bias   | 24 | as F32
+			`},
+		Pickled: `{"base": "acme/base", "base_revision": "` + base.Name + `", "lora": 4, "head_dim": 24, "option_isolation": false, "special_embeddings": false, "weights_dtype": "fp32",
+			"temperature": 1.375, "holdout": ["banking77"], "args": {"base": "acme/base", "lr": 0.0002, "epochs": 1, "init_from": null}, "suite_sha256": "00"}`,
+		Files: map[string]string{"adapter_config.json": adapter + `}`,
+			"training_config.json": `{"args": {"base": "acme/base", "head_dim": 24, "lora": 4}, "base": "acme/base", "base_revision": "` + base.Name + `"}`},
+		Variants: adapters,
+	})
 }

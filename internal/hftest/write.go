@@ -3,6 +3,7 @@ package hftest
 import (
 	"bufio"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 
 	"ggforge/arch/hparams"
 	"ggforge/safetensors"
+	"ggforge/torchfile/torchfiletest"
 )
 
 // Write makes the checkpoint of a variant in the directory dir/Name and returns
@@ -75,7 +77,11 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 		if err != nil {
 			return dir, err
 		}
-		if err := writeShard(filepath.Join(dir, file), list, byName, &filler{seed: v.Seed, edge: v.Edge && s.Base == nil, ring: v.Ring}); err != nil {
+		write := writeShard
+		if filepath.Ext(file) == ".pt" {
+			write = s.writePickle
+		}
+		if err := write(filepath.Join(dir, file), list, byName, &filler{seed: v.Seed, edge: v.Edge && s.Base == nil, ring: v.Ring}); err != nil {
 			return dir, fmt.Errorf("hftest: %s: %w", s.Name, err)
 		}
 	}
@@ -211,6 +217,58 @@ func writeShard(path string, shard []safetensors.Tensor, table map[string]tensor
 		}
 	}
 	return w.Flush()
+}
+
+// writePickle writes a file of torch.save, with what s.Pickled has.
+func (s *Spec) writePickle(path string, list []safetensors.Tensor, table map[string]tensor, values *filler) error {
+	var root map[string]any
+	d := json.NewDecoder(strings.NewReader(s.Pickled))
+	d.UseNumber()
+	if err := d.Decode(&root); err != nil {
+		return err
+	}
+	root = asPickled(root).(map[string]any)
+	for _, t := range list {
+		values.t, values.dtype = table[t.Name], t.DType
+		var data []byte
+		if err := values.each(func(b []byte) error { data = append(data, b...); return nil }); err != nil {
+			return err
+		}
+		at := root
+		keys := strings.Split(t.Name, "/")
+		for _, key := range keys[:len(keys)-1] {
+			if at[key] == nil {
+				at[key] = map[string]any{}
+			}
+			at = at[key].(map[string]any)
+		}
+		at[keys[len(keys)-1]] = torchfiletest.Tensor{DType: t.DType, Shape: t.Shape, Data: data}
+	}
+	return os.WriteFile(path, torchfiletest.EncodeNested(root), 0o666)
+}
+
+// asPickled turns numbers of JSON into integers, or floats if they have a point.
+func asPickled(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, err := v.Float64()
+		if err != nil {
+			panic(err) // of a spec
+		}
+		return f
+	case []any:
+		for i := range v {
+			v[i] = asPickled(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = asPickled(v[key])
+		}
+	}
+	return v
 }
 
 // dtypes are the element types by name.

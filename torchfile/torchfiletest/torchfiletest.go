@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"slices"
 
@@ -154,6 +156,51 @@ func Encode(tensors []Tensor) []byte {
 	p := new(Pickle)
 	state(p, list, false)
 	return Zip(p.Bytes(), keys, data)
+}
+
+// EncodeNested returns a file with a dict of values: nil, bool, int64, float64, string,
+// []any, map[string]any and Tensor, whose name is not used. Members come in the order of
+// their keys.
+func EncodeNested(values map[string]any) []byte {
+	p := new(Pickle)
+	data, keys := map[string][]byte{}, []string(nil)
+	p.Op(0x80, 2).nested(values, func(t Tensor) string {
+		key := fmt.Sprint(len(keys))
+		keys, data[key] = append(keys, key), t.Data
+		return key
+	}).Op('.')
+	return Zip(p.Bytes(), keys, data)
+}
+
+func (p *Pickle) nested(v any, store func(Tensor) string) *Pickle {
+	switch v := v.(type) {
+	case nil:
+		return p.Op('N')
+	case bool:
+		return p.Op(map[bool]byte{true: 0x88, false: 0x89}[v])
+	case int64:
+		return p.Int(v)
+	case float64:
+		return p.Op('G', binary.BigEndian.AppendUint64(nil, math.Float64bits(v))...)
+	case string:
+		return p.Str(v)
+	case []any:
+		p.Op(']').Op('(')
+		for _, x := range v {
+			p.nested(x, store)
+		}
+		return p.Op('e')
+	case map[string]any:
+		p.Op('}').Op('(')
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			p.Str(key).nested(v[key], store)
+		}
+		return p.Op('u')
+	case Tensor:
+		v.Storage = store(v)
+		return p.Tensor(v, false)
+	}
+	panic(fmt.Sprintf("torchfiletest: a value of type %T", v))
 }
 
 // Zip returns an archive with a pickle and the data of storages.
