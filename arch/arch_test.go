@@ -225,5 +225,5 @@ func TestFused(t *testing.T) {
 
 // every returns all tables, with those that no class has: what Instead leads to.
 func every() []*table.Arch {
-	return append(All(), mistral4, graniteHybridDense, graniteHybridMoE, mistralFormat, mistral3Format, minicpmv47MoE)
+	return append(All(), mistral4, graniteHybridDense, graniteHybridMoE, mistralFormat, mistral3Format, mistralMoEFormat, minicpmv47MoE)
 }

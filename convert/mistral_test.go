@@ -82,12 +82,80 @@ func TestMistralFormat(t *testing.T) {
 		kind   error
 		text   string
 	}{
-		"experts":      {map[string]any{"moe": map[string]any{"num_experts": 8}}, fault.Unsupported, `"moe"`},
 		"other format": {map[string]any{"quantization": map[string]any{"qformat_weight": "int4"}}, fault.Unsupported, `want "fp8_e4m3"`},
 		"no head":      {map[string]any{"head_dim": nil}, fault.Broken, "head_dim"},
 		"half yarn":    {map[string]any{"yarn": map[string]any{"factor": 4}}, fault.Broken, "yarn.beta"},
 	} {
 		_, err := convert.Prepare(t.Context(), mistralDir(t, c.params), convert.Options{Mistral: true})
+		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestMistralExperts converts models with experts in Mistral's own format; make interop
+// compares the files with the reference's.
+func TestMistralExperts(t *testing.T) {
+	params := func(set func(all, moe map[string]any)) map[string]any {
+		all := hftest.MistralExperts()
+		set(all, all["moe"].(map[string]any))
+		return all
+	}
+	job, err := convert.Prepare(t.Context(), mistralDir(t, hftest.MistralExperts()), convert.Options{Mistral: true, Type: convert.F16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer job.Close()
+	for key, want := range map[string]gguf.Value{
+		"general.architecture": gguf.String("deepseek2"), "deepseek2.block_count": gguf.Uint32(3), "deepseek2.attention.head_count_kv": gguf.Uint32(1),
+		"deepseek2.attention.layer_norm_rms_epsilon": gguf.Float32(1e-5), "deepseek2.leading_dense_block_count": gguf.Uint32(1), "deepseek2.expert_count": gguf.Uint32(4),
+		"deepseek2.expert_used_count": gguf.Uint32(2), "deepseek2.expert_weights_scale": gguf.Float32(1.5), "deepseek2.expert_weights_norm": gguf.Bool(true),
+		"deepseek2.expert_gating_func": gguf.Uint32(1), "deepseek2.attention.temperature_scale": gguf.Float32(0.1), "deepseek2.attention.temperature_length": gguf.Uint32(1024),
+		"deepseek2.rope.scaling.yarn_log_multiplier": gguf.Float32(0.1), "deepseek2.rope.scaling.factor": gguf.Float32(36),
+	} {
+		if got, _ := job.Metadata().Get(key); got != want {
+			t.Errorf("%s is %v, want %v", key, got, want)
+		}
+	}
+	from := map[string]string{}
+	for _, p := range job.Plan {
+		from[p.Name] = p.From
+	}
+	if len(from) != 50 || from["blk.0.ffn_gate.weight"] != "layers.0.feed_forward.w1.weight" || from["blk.2.attn_q_b.weight"] != "layers.2.attention.wq_b.weight" {
+		t.Errorf("%d tensors: %v", len(from), from)
+	}
+	quantized, err := convert.Prepare(t.Context(), mistralDir(t, params(func(all, _ map[string]any) { all["quantization"] = map[string]any{"qformat_weight": "fp8_e4m3"} })),
+		convert.Options{Mistral: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer quantized.Close()
+	i := slices.IndexFunc(quantized.Plan, func(p convert.Tensor) bool { return p.Name == "blk.1.ffn_gate_exps.weight" })
+	row := make([]float32, 64)
+	if err := rows.Decode(quantized.Plan[i].Source, row, new([]byte), 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	if row[0x01] != 0x1p-10 || row[0x38] != 0.5 {
+		t.Errorf("experts in FP8: %v", row)
+	}
+
+	for name, c := range map[string]struct {
+		set  func(all, moe map[string]any)
+		kind error
+		text string
+	}{
+		"a key of experts":  {func(_, moe map[string]any) { moe["router_bias"] = true }, fault.Unsupported, `key "moe.router_bias"`},
+		"experts are text":  {func(all, _ map[string]any) { all["moe"] = "8" }, fault.Broken, `key "moe": want an object`},
+		"every second":      {func(_, moe map[string]any) { moe["route_every_n"] = 2 }, fault.Unsupported, "moe_layer_freq"},
+		"no yarn":           {func(all, _ map[string]any) { delete(all, "yarn") }, fault.Broken, "yarn"},
+		"no rank":           {func(all, _ map[string]any) { delete(all, "kv_lora_rank") }, fault.Broken, "kv_lora_rank"},
+		"more experts":      {func(_, moe map[string]any) { moe["num_experts"] = 5 }, fault.Broken, "experts"},
+		"fewer experts":     {func(_, moe map[string]any) { moe["num_experts"] = 3 }, fault.Broken, "experts"},
+		"other heads":       {func(all, _ map[string]any) { all["n_kv_heads"] = 3 }, fault.Broken, "want 3 heads"},
+		"other attention":   {func(all, _ map[string]any) { delete(all, "q_lora_rank") }, fault.Unsupported, "wq_a"},
+		"other experts' ff": {func(_, moe map[string]any) { moe["expert_hidden_dim"] = 48 }, fault.Broken, "ffn_"},
+	} {
+		_, err := convert.Prepare(t.Context(), mistralDir(t, params(c.set)), convert.Options{Mistral: true})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v", name, err)
 		}

@@ -175,7 +175,7 @@ func TestMistralErrors(t *testing.T) {
 		"half yarn": {map[string]any{"yarn": map[string]any{"factor": 4}}, 3, `params.json: has no key "yarn.beta"`},
 		"yarn type": {map[string]any{"yarn": map[string]any{"factor": "x"}}, 3, `params.json: key "yarn.factor": want a number`},
 		"value":     {map[string]any{"activation": "tanh"}, 4, `params.json: key "activation"`},
-		"experts":   {map[string]any{"moe": map[string]any{"num_experts": 8}}, 4, `params.json: models with the key "moe"`},
+		"experts":   {map[string]any{"moe": map[string]any{"num_experts": 8, "router_bias": true}}, 4, `params.json: key "moe.router_bias": what it means is not known`},
 	} {
 		dir := t.TempDir()
 		if err := hftest.WriteMistral(dir, c.params); err != nil {

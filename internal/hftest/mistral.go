@@ -37,10 +37,44 @@ var mistralVision = func() map[string][]int64 {
 	return all
 }()
 
+// MistralExperts are keys of params.json of a model with experts, of two layers.
+func MistralExperts() map[string]any {
+	return map[string]any{"n_layers": 3, "n_kv_heads": 4, "q_lora_rank": 24, "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "kv_lora_rank": 32, "v_head_dim": 16,
+		"tied_embeddings": false, "llama_4_scaling": map[string]any{"original_max_position_embeddings": 1024, "beta": 0.1},
+		"yarn": map[string]any{"original_max_position_embeddings": 1024, "factor": 36, "apply_scale": false, "beta": 32, "alpha": 1},
+		"moe": map[string]any{"expert_parallel": 1, "expert_model_parallel": 1, "route_every_n": 1, "first_k_dense_replace": 1, "num_experts": 4, "num_experts_per_tok": 2,
+			"num_expert_groups": 1, "num_expert_groups_per_tok": 1, "routed_scale": 1.5, "expert_hidden_dim": 32, "num_shared_experts": 1}}
+}
+
+// mistralExperts are the tensors of its layers.
+var mistralExperts = func() map[string][]int64 {
+	all := map[string][]int64{}
+	mlp := func(p string, width int64) {
+		all[p+"w1.weight"], all[p+"w3.weight"], all[p+"w2.weight"] = []int64{width, 64}, []int64{width, 64}, []int64{64, width}
+	}
+	for i := range 3 {
+		p := fmt.Sprintf("layers.%d.", i)
+		maps.Copy(all, map[string][]int64{p + "attention_norm.weight": {64}, p + "ffn_norm.weight": {64}, p + "attention.wq_a.weight": {24, 64}, p + "attention.q_a_norm.weight": {24},
+			p + "attention.wq_b.weight": {4 * 24, 24}, p + "attention.wkv_a_with_mqa.weight": {32 + 8, 64}, p + "attention.kv_a_norm.weight": {32},
+			p + "attention.wkv_b.weight": {4 * 32, 32}, p + "attention.wo.weight": {64, 64}})
+		if i == 0 {
+			mlp(p+"feed_forward.", 96)
+			continue
+		}
+		all[p+"gate.weight"] = []int64{4, 64}
+		for x := range 4 {
+			mlp(fmt.Sprintf("%sexperts.%d.", p, x), 32)
+		}
+		mlp(p+"shared_experts.", 32)
+	}
+	return all
+}()
+
 // WriteMistral writes a checkpoint of one layer in Mistral's own format into dir;
 // params are laid over its params.json. With "quantization" in them the matrices of the
 // layer are FP8, byte i being i modulo 97, with a scale of 0.5; with "vision_encoder",
-// see MistralVision, the tensors of what sees are there, too.
+// see MistralVision, the tensors of what sees are there, too; with "moe", see
+// MistralExperts, the layers are those of a model with experts.
 func WriteMistral(dir string, params map[string]any) error {
 	type token struct {
 		Rank  int    `json:"rank"`
@@ -64,6 +98,10 @@ func WriteMistral(dir string, params map[string]any) error {
 		"layers.0.attention.wq.weight": {64, 64}, "layers.0.attention.wk.weight": {32, 64}, "layers.0.attention.wv.weight": {32, 64}, "layers.0.attention.wo.weight": {64, 64},
 		"layers.0.feed_forward.w1.weight": {96, 64}, "layers.0.feed_forward.w2.weight": {64, 96}, "layers.0.feed_forward.w3.weight": {96, 64},
 		"vision_encoder.patch_conv.weight": {4, 4},
+	}
+	if params["moe"] != nil {
+		maps.DeleteFunc(shapes, func(name string, _ []int64) bool { return strings.HasPrefix(name, "layers.") })
+		maps.Copy(shapes, mistralExperts)
 	}
 	if vision, ok := params["vision_encoder"].(map[string]any); ok && vision != nil {
 		tekken["special_tokens"] = []any{map[string]any{"rank": 3, "token_str": "[IMG]", "is_control": true}, map[string]any{"rank": 5, "token_str": "[IMG_BREAK]", "is_control": true}}

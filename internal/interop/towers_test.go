@@ -220,6 +220,49 @@ func TestMistralTower(t *testing.T) {
 	}
 }
 
+// TestMistralExperts compares models with experts in Mistral's own format with the
+// reference's files, which are made without the vocabulary here.
+func TestMistralExperts(t *testing.T) {
+	o := start(t)
+	for _, c := range []struct {
+		name, out string
+		change    func(params map[string]any)
+	}{
+		{"as published", "f16", func(map[string]any) {}},
+		{"another length of heads", "q8_0", func(params map[string]any) {
+			params["head_dim"] = nil
+			delete(params, "llama_4_scaling")
+			params["moe"].(map[string]any)["routed_scale"] = 1
+		}},
+		{"as stored", "auto", func(params map[string]any) { params["tied_embeddings"] = true }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			params := hftest.MistralExperts()
+			c.change(params)
+			dir, ours, theirs := work+"/Tiny-Mistral", work+"/experts.gguf", work+"/theirs.gguf"
+			must(t, os.RemoveAll(root+dir))
+			must(t, os.MkdirAll(root+dir, 0o777))
+			must(t, hftest.WriteMistral(root+dir, params))
+			must(t, os.WriteFile(root+dir+"/config.json", []byte(`{}`), 0o666)) // the reference opens it
+			must(t, o.try(t, "refconvert.py", dir, theirs, "--outtype", c.out, "--quiet", "--", "--mistral-format"))
+			convertBy(t, root+dir, root+ours, c.out, "", "--mistral-format")
+			var text [2]string
+			for i, file := range []string{ours, theirs} {
+				var g hftest.Golden
+				must(t, g.Add(hftest.Variant{Name: "experts"}, root+file))
+				for line := range strings.Lines(g.String()) {
+					if !strings.HasPrefix(line, "tokenizer.") && !strings.HasPrefix(line, "= ") {
+						text[i] += line
+					}
+				}
+			}
+			if text[0] != text[1] || !strings.Contains(text[0], "blk.2.ffn_gate_exps.weight") {
+				t.Errorf("ours:\n%s\ntheirs:\n%s", text[0], text[1])
+			}
+		})
+	}
+}
+
 // writePicture writes a grey picture into the chroot.
 func writePicture(t *testing.T) {
 	t.Helper()
