@@ -2,6 +2,10 @@ package checkpoint
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,11 +16,14 @@ import (
 	"ggforge/torchfile"
 )
 
+// pickleIndex is the name of the index of a checkpoint in several files of torch.save.
+const pickleIndex = "pytorch_model.bin.index.json"
+
 // pickleNames are the names of the files of torch.save that hold a checkpoint, those
 // that are preferred first. Source of the first: the reference, which takes them
 // where there are no files model*.safetensors and no index of such.
 var pickleNames = []safetensors.Naming{
-	{Index: "pytorch_model.bin.index.json", Prefix: "pytorch_model", Suffix: ".bin"},
+	{Index: pickleIndex, Prefix: "pytorch_model", Suffix: ".bin"},
 	{Prefix: "pytorch_model", Suffix: ".pt"},
 }
 
@@ -50,21 +57,20 @@ func (d *Dir) pickles(names []string) (Store, error) {
 }
 
 func (d *Dir) openPickles(names []string, n safetensors.Naming) (Store, error) {
+	var in safetensors.Folder = d
 	if d.remote != nil {
-		return nil, fault.Errorf(fault.Unsupported, "%s: has weights in files of PyTorch, which are read from directories of this machine only", d.Path)
+		in = remoteFolder{d, "."}
 	}
 	s := new(pickleStore)
-	err := safetensors.OpenSet(d, d.Path, names, n, func(name string) ([]string, error) {
-		file, err := d.OpenFile(name)
-		if err != nil {
-			return nil, err
-		}
-		f, err := torchfile.Read(file, filepath.Join(d.Path, name))
+	var stored []*torchfile.Tensor
+	err := safetensors.OpenSet(in, d.Path, names, n, func(name string) ([]string, error) {
+		f, err := d.openPickle(name, torchfile.Read, torchfile.ReadFrom)
 		if err != nil {
 			return nil, err
 		}
 		var list []string
-		for _, t := range s.add(f) {
+		for i, t := range s.add(f) {
+			stored = append(stored, &f.Tensors()[i])
 			list = append(list, t.Name)
 		}
 		return list, nil
@@ -72,6 +78,12 @@ func (d *Dir) openPickles(names []string, n safetensors.Naming) (Store, error) {
 	if err != nil {
 		s.Close()
 		return nil, err
+	}
+	if d.remote != nil {
+		return newRemoteStore(s, d.remote.set, func(i int) (io.ReaderAt, int64, int64) {
+			off, n := stored[i].Span()
+			return stored[i].Source(), off, n
+		}), nil
 	}
 	return s, nil
 }
@@ -83,14 +95,7 @@ const nestedSuffix = ".pt"
 // values, and in dicts of the dict: see torchfile.ParseNested for their names, and for
 // values.
 func (d *Dir) Nested(name string) (_ Store, values map[string]any, err error) {
-	if d.remote != nil {
-		return nil, nil, fault.Errorf(fault.Unsupported, "%s: %s is a file of PyTorch, which are read from directories of this machine only", d.Path, name)
-	}
-	file, err := d.OpenFile(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := torchfile.ReadNested(file, filepath.Join(d.Path, filepath.FromSlash(name)))
+	f, err := d.openPickle(name, torchfile.ReadNested, torchfile.ReadNestedFrom)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,8 +104,29 @@ func (d *Dir) Nested(name string) (_ Store, values map[string]any, err error) {
 	return s, f.Values(), nil
 }
 
-// pickleStore is mapped files of torch.save. The tensors of a file are in the order of
-// its dict.
+// openPickle opens one file of torch.save, by one of the two functions. What of one on a server is not in row-major
+// order passes through the folder of the side files.
+func (d *Dir) openPickle(name string, read func(*os.File, string) (*torchfile.File, error), readFrom func(string, io.ReaderAt, int64, string) (*torchfile.File, error)) (*torchfile.File, error) {
+	if d.remote != nil {
+		r, size, path, err := remoteFolder{d, "."}.OpenReader(name)
+		if err != nil {
+			return nil, err
+		}
+		f, err := readFrom(path, r, size, d.real)
+		if errors.Is(err, fs.ErrNotExist) { // it was there: the set does not lack it
+			err = fmt.Errorf("%v", err)
+		}
+		return f, err
+	}
+	f, err := d.OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return read(f, filepath.Join(d.Path, filepath.FromSlash(name)))
+}
+
+// pickleStore is files of torch.save, mapped or on a server. The tensors of a file are
+// in the order of its dict.
 type pickleStore struct {
 	files   []*torchfile.File
 	tensors []*precision.Tensor

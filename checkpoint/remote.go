@@ -285,7 +285,7 @@ var sideFiles = []string{
 	"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt",
 	"spiece.model", "sentencepiece.bpe.model", "rwkv_vocab_v20230424.txt", "tekken.json", "qwen.tiktoken", "hy.tiktoken", "tiktoken.model",
 	"chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json", "embedding_config.json", "decision_config.json", "joint_head_config.json", "helper/shim.py",
-	"speech_tokenizer/config.json", safetensors.IndexName,
+	"speech_tokenizer/config.json", safetensors.IndexName, pickleIndex,
 }
 
 // probe asks a server that lists nothing for the files that a model may have.
@@ -308,10 +308,33 @@ func (r *remote) probe(folder string) error {
 			return err
 		}
 	}
-	if _, err := os.Stat(filepath.Join(folder, safetensors.IndexName)); err == nil {
+	has := func(name string) bool {
+		_, err := os.Stat(filepath.Join(folder, name))
+		return err == nil
+	}
+	if has(safetensors.IndexName) {
 		return nil // which names the weights
 	}
-	for _, name := range []string{"model.safetensors", "consolidated.safetensors"} {
+	if err := r.probeWeights(singleSafetensors, "consolidated.safetensors"); err != nil || slices.Contains(r.names, singleSafetensors) {
+		return err
+	}
+	for _, n := range pickleNames {
+		if n.Index != "" && has(n.Index) {
+			return nil
+		}
+		if err := r.probeWeights(n.Prefix + n.Suffix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// singleSafetensors is the name of the weights that come in one file.
+const singleSafetensors = "model.safetensors"
+
+// probeWeights notes which of the files the server has.
+func (r *remote) probeWeights(names ...string) error {
+	for _, name := range names {
 		f, err := r.client.Open(r.ctx, r.url(name), false)
 		switch {
 		case err == nil:
@@ -333,7 +356,7 @@ func (r *remote) fetchAll(folder string, names []string, optional bool) error {
 	for _, name := range names {
 		group.Go(func() error {
 			most := limit(name)
-			if path.Base(name) == safetensors.IndexName {
+			if base := path.Base(name); base == safetensors.IndexName || base == pickleIndex {
 				most = maxIndexBytes
 			}
 			data, err := r.client.Get(ctx, r.url(name), most)
@@ -426,20 +449,23 @@ type remoteReader struct {
 	file *fetch.File
 }
 
-// remoteStore is safetensors files on a server.
+// remoteStore is weights in files on a server.
 type remoteStore struct {
 	Store
 	set   *fetch.Set
 	spans map[*precision.Tensor]fetch.Span
 }
 
-// newRemoteStore returns the store of files that remoteFolder has opened.
-func newRemoteStore(s Store, list []*safetensors.Tensor, set *fetch.Set) Store {
+// newRemoteStore returns the store of files that remoteFolder has opened. span says
+// what will be read for a tensor of s, by its number: n bytes at off of what OpenReader
+// returned.
+func newRemoteStore(s Store, set *fetch.Set, span func(i int) (from io.ReaderAt, off, n int64)) Store {
 	r := &remoteStore{s, set, map[*precision.Tensor]fetch.Span{}}
 	for i, t := range s.Tensors() {
-		if in, ok := list[i].Source().(remoteReader); ok {
+		from, off, n := span(i)
+		if in, ok := from.(remoteReader); ok {
 			in.file.Forget()
-			r.spans[t] = fetch.Span{File: in.file, Off: list[i].Offset(), N: list[i].Bytes()}
+			r.spans[t] = fetch.Span{File: in.file, Off: off, N: n}
 		}
 	}
 	r.Expect(s.Tensors())

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"io"
 	"path/filepath"
 	"slices"
 
@@ -33,7 +34,10 @@ func (d *Dir) openFolder(open func(safetensors.Folder, string) (*safetensors.Che
 	}
 	s := newSafetensors(c.Tensors(), c.Close)
 	if d.remote != nil {
-		s = newRemoteStore(s, c.Tensors(), d.remote.set)
+		list := c.Tensors()
+		s = newRemoteStore(s, d.remote.set, func(i int) (io.ReaderAt, int64, int64) {
+			return list[i].Source(), list[i].Offset(), list[i].Bytes()
+		})
 	}
 	return s, nil
 }

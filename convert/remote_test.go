@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,10 +19,48 @@ import (
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/internal/hubtest"
+	"ggforge/safetensors"
+	"ggforge/torchfile/torchfiletest"
 	"ggforge/writer"
 )
 
 const gollamaDir = "../testdata/gollama"
+
+// forms are the folders with the model: in each its weights are in files of another
+// format.
+func forms(t *testing.T) map[string]string {
+	t.Helper()
+	pickle := filepath.Join(t.TempDir(), filepath.Base(gollamaDir))
+	if err := os.CopyFS(pickle, os.DirFS(gollamaDir)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(pickle, "model.safetensors")
+	f, err := safetensors.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := torchfiletest.Of(f)
+	f.Close()
+	half := len(list) / 2 // in another order, so that they come by way of the disk
+	list = append(torchfiletest.Transposed(list[:half]), list[half:]...)
+	if err := errors.Join(os.Remove(path), torchfiletest.Write(filepath.Join(pickle, "pytorch_model.bin"), list)); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"safetensors": gollamaDir, "pickle": pickle}
+}
+
+// eachForm calls f with every one of forms and the file that the directory gives.
+func eachForm(t *testing.T, f func(t *testing.T, dir string, want []byte)) {
+	for form, dir := range forms(t) {
+		t.Run(form, func(t *testing.T) {
+			want, err := convertTo(t, t.Context(), dir, convert.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(t, dir, want)
+		})
+	}
+}
 
 // convertTo converts the model at name and returns the file.
 func convertTo(t *testing.T, ctx context.Context, name string, opt convert.Options) ([]byte, error) {
@@ -76,7 +115,7 @@ type answer = func(n int64, w http.ResponseWriter, r *http.Request) bool
 // isWeights reports whether a request is for a part of the weights that is not their
 // beginning.
 func isWeights(r *http.Request) bool {
-	return strings.HasSuffix(r.URL.Path, ".safetensors") && !strings.HasPrefix(r.Header.Get("Range"), "bytes=0-")
+	return (strings.HasSuffix(r.URL.Path, ".safetensors") || strings.HasSuffix(r.URL.Path, ".bin")) && !strings.HasPrefix(r.Header.Get("Range"), "bytes=0-")
 }
 
 // cutter breaks a connection after some bytes.
@@ -95,11 +134,9 @@ func (c *cutter) Write(p []byte) (int, error) {
 }
 
 // TestRemoteTrouble checks that what servers and lines do every day costs time only.
-func TestRemoteTrouble(t *testing.T) {
-	want, err := convertTo(t, t.Context(), gollamaDir, convert.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestRemoteTrouble(t *testing.T) { eachForm(t, remoteTrouble) }
+
+func remoteTrouble(t *testing.T, dir string, want []byte) {
 	twice := func(status int) func() answer {
 		return func() answer {
 			var c tries
@@ -122,7 +159,7 @@ func TestRemoteTrouble(t *testing.T) {
 				if c.of(r) > 1 {
 					return false
 				}
-				http.ServeFile(&cutter{w, 300}, r, filepath.Join(gollamaDir, r.URL.Path))
+				http.ServeFile(&cutter{w, 300}, r, filepath.Join(dir, r.URL.Path))
 				panic(http.ErrAbortHandler)
 			}
 		},
@@ -149,7 +186,7 @@ func TestRemoteTrouble(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hub := hubtest.Serve(t, "org/gollama", gollamaDir)
+			hub := hubtest.Serve(t, "org/gollama", dir)
 			hub.Answer = make()
 			opt := impatient(hub)
 			if name == "silent" {
@@ -167,9 +204,11 @@ func TestRemoteTrouble(t *testing.T) {
 }
 
 // TestRemoteLies checks what servers say that cannot be true.
-func TestRemoteLies(t *testing.T) {
+func TestRemoteLies(t *testing.T) { eachForm(t, remoteLies) }
+
+func remoteLies(t *testing.T, dir string, _ []byte) {
 	size := func(path string) int64 {
-		st, err := os.Stat(filepath.Join(gollamaDir, path))
+		st, err := os.Stat(filepath.Join(dir, path))
 		if err != nil {
 			t.Error(err)
 			return 0
@@ -208,13 +247,17 @@ func TestRemoteLies(t *testing.T) {
 			return isWeights(r) && answerRange(w, first, last, size(r.URL.Path), make([]byte, last-first+2))
 		}, fault.Broken, "more than"},
 		"huge": {func(n int64, w http.ResponseWriter, r *http.Request) bool {
-			return r.Header.Get("Range") != "" && answerRange(w, 0, 1<<20-1, 1<<60, append([]byte{0, 0, 0, 5}, make([]byte, 1<<20-4)...))
+			begin := []byte{0, 0, 0, 5} // a long header
+			if strings.HasSuffix(r.URL.Path, ".bin") {
+				begin = []byte("PK\x03\x04")
+			}
+			return r.Header.Get("Range") != "" && answerRange(w, 0, 1<<20-1, 1<<60, append(begin, make([]byte, 1<<20-4)...))
 		}, fault.Broken, "the server sends range"},
 		"whole-file": {func(n int64, w http.ResponseWriter, r *http.Request) bool {
 			if r.Header.Get("Range") == "" {
 				return false
 			}
-			http.ServeFile(w, &http.Request{Method: "GET", URL: r.URL}, filepath.Join(gollamaDir, r.URL.Path))
+			http.ServeFile(w, &http.Request{Method: "GET", URL: r.URL}, filepath.Join(dir, r.URL.Path))
 			return true
 		}, fault.Unsupported, "not by ranges"},
 		"endless-config": {func(n int64, w http.ResponseWriter, r *http.Request) bool {
@@ -247,7 +290,7 @@ func TestRemoteLies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hub := hubtest.Serve(t, "org/gollama", gollamaDir)
+			hub := hubtest.Serve(t, "org/gollama", dir)
 			hub.Answer = c.answer
 			_, err := convertTo(t, t.Context(), "hf://org/gollama", impatient(hub))
 			if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
@@ -281,12 +324,10 @@ func TestRemoteListings(t *testing.T) {
 
 // TestRemoteCache checks that a run goes on where another one was cut off, and that
 // it does not believe what has been changed meanwhile.
-func TestRemoteCache(t *testing.T) {
-	want, err := convertTo(t, t.Context(), gollamaDir, convert.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	hub := hubtest.Serve(t, "org/gollama", gollamaDir)
+func TestRemoteCache(t *testing.T) { eachForm(t, remoteCache) }
+
+func remoteCache(t *testing.T, dir string, want []byte) {
+	hub := hubtest.Serve(t, "org/gollama", dir)
 	opt := impatient(hub)
 	opt.Remote.Cache = filepath.Join(t.TempDir(), "cache")
 	var mu sync.Mutex
@@ -342,20 +383,59 @@ func TestRemoteCache(t *testing.T) {
 }
 
 // TestRemoteCancel checks that a run which is told to stop does not wait for a server.
-func TestRemoteCancel(t *testing.T) {
-	hub := hubtest.Serve(t, "org/gollama", gollamaDir)
-	ctx, cancel := context.WithCancel(t.Context())
-	var once sync.Once
-	hub.Answer = func(n int64, w http.ResponseWriter, r *http.Request) bool {
-		if isWeights(r) {
-			once.Do(cancel)
-			<-r.Context().Done()
+func TestRemoteCancel(t *testing.T) { eachForm(t, remoteCancel) }
+
+func remoteCancel(t *testing.T, dir string, _ []byte) {
+	for _, first := range []int32{1, 3} { // of the requests for weights
+		hub := hubtest.Serve(t, "org/gollama", dir)
+		ctx, cancel := context.WithCancel(t.Context())
+		var n atomic.Int32
+		hub.Answer = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			if isWeights(r) && n.Add(1) >= first {
+				cancel()
+				<-r.Context().Done()
+			}
+			return false
 		}
-		return false
+		opt := impatient(hub)
+		opt.Remote.Stall = time.Hour
+		if _, err := convertTo(t, ctx, "hf://org/gollama", opt); !errors.Is(err, context.Canceled) {
+			t.Errorf("at request %d: got %v", first, err)
+		}
 	}
-	opt := impatient(hub)
-	opt.Remote.Stall = time.Hour
-	if _, err := convertTo(t, ctx, "hf://org/gollama", opt); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+}
+
+// TestRemotePickleLies checks answers of the right size with other bytes in them: the
+// end of an archive and the heads of its entries show that.
+func TestRemotePickleLies(t *testing.T) {
+	dir := forms(t)["pickle"]
+	st, err := os.Stat(filepath.Join(dir, "pytorch_model.bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		tail bool
+		text string
+	}{
+		"end":  {true, "has no end of a directory"},
+		"data": {false, "where the directory says"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hub := hubtest.Serve(t, "org/gollama", dir)
+			hub.Answer = func(n int64, w http.ResponseWriter, r *http.Request) bool {
+				var first, last int64
+				fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &first, &last)
+				if !isWeights(r) || (last == st.Size()-1) != c.tail {
+					return false
+				}
+				w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, last, st.Size()))
+				w.WriteHeader(http.StatusPartialContent)
+				w.Write(make([]byte, last-first+1))
+				return true
+			}
+			if _, err := convertTo(t, t.Context(), "hf://org/gollama", impatient(hub)); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), "pytorch_model.bin") {
+				t.Errorf("got %v, want %q", err, c.text)
+			}
+		})
 	}
 }

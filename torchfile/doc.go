@@ -37,6 +37,10 @@
 // dict, too, and numbers, texts and lists, with the same machine: what it refuses to name
 // or to call is refused there as well.
 //
+// A file that is elsewhere need not come as a whole (ReadFrom): of an archive, its end
+// with the directory and the pickle are read at first, some dozens of kilobytes, and
+// then, tensor by tensor, the entries of storages.
+//
 // Checked before a file is accepted: entries of the archive do not overlap and have
 // one name each; a storage has the size that the pickle says; all elements of all
 // tensors lie in their storages. Refused as unsupported: compressed entries,

@@ -2,6 +2,7 @@ package torchfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -25,8 +26,9 @@ type Tensor struct {
 	// elements.
 	Strides []int64
 
-	off  int64 // of the first element in the file
-	file *File
+	storage *storage
+	off     int64 // of the first element in the storage, in bytes
+	file    *File
 }
 
 // Elements returns the number of elements, the product of Shape.
@@ -44,8 +46,17 @@ func (t *Tensor) size() int64 { return int64(t.DType.Bits() / 8) }
 // File returns the path of the file that holds the tensor.
 func (t *Tensor) File() string { return t.file.Path }
 
-// Offset returns where in its file the tensor's first element is.
-func (t *Tensor) Offset() int64 { return t.off }
+// Source returns what ReadFrom was given, nil for other files.
+func (t *Tensor) Source() io.ReaderAt { return t.file.reader }
+
+// Span returns which part of a file that is only read ReadAt will read for the tensor;
+// n is 0 for one without elements. Those of two tensors are equal or do not overlap.
+func (t *Tensor) Span() (off, n int64) {
+	if t.storage.far == nil || t.Elements() == 0 {
+		return 0, 0
+	}
+	return t.storage.far.entry.span()
+}
 
 // contiguous reports whether the elements lie in the file in row-major order.
 func (t *Tensor) contiguous() bool {
@@ -64,13 +75,15 @@ func (t *Tensor) contiguous() bool {
 
 // Data returns the tensor's bytes, row-major and little-endian, if they lie in the
 // file that way, and nil if not. They are those of the mapped file: read-only, at any
-// alignment, valid until the file is closed, and to be read inside mmap.Guard.
+// alignment, valid until the file is closed, and to be read inside mmap.Guard; nil for a
+// file that is only read, see ReadFrom.
 func (t *Tensor) Data() []byte {
-	if !t.contiguous() {
+	if t.file.reader != nil || !t.contiguous() {
 		return nil
 	}
-	end := t.off + t.Elements()*t.size()
-	return t.file.data[t.off:end:end]
+	off := t.storage.at + t.off
+	end := off + t.Elements()*t.size()
+	return t.file.data[off:end:end]
 }
 
 // ReadAt reads of the tensor's bytes in row-major order, as io.ReaderAt says. It
@@ -85,11 +98,16 @@ func (t *Tensor) ReadAt(p []byte, off int64) (n int, err error) {
 	switch f := t.file; {
 	case len(p) == 0:
 	case !t.contiguous():
-		err = mmap.Guard(f.Path, func() error { t.gather(p, off); return nil })
+		var held []byte
+		if held, err = t.held(); err == nil {
+			err = mmap.Guard(f.Path, func() error { t.gather(p, off, held); return nil })
+		}
+	case f.reader != nil:
+		err = t.storage.far.read(p, t.off+off)
 	case f.mapping == nil:
-		copy(p, f.data[t.off+off:])
+		copy(p, f.data[t.storage.at+t.off+off:])
 	default:
-		_, err = f.mapping.ReadAt(p, t.off+off)
+		_, err = f.mapping.ReadAt(p, t.storage.at+t.off+off)
 	}
 	if err != nil {
 		return 0, err
@@ -100,8 +118,16 @@ func (t *Tensor) ReadAt(p []byte, off int64) (n int, err error) {
 	return len(p), nil
 }
 
-// gather fills p with the bytes of the tensor from off on.
-func (t *Tensor) gather(p []byte, off int64) {
+// held returns the bytes of the tensor's storage, to be read inside mmap.Guard.
+func (t *Tensor) held() ([]byte, error) {
+	if t.file.reader != nil {
+		return t.storage.far.bytes(t.file.scratch)
+	}
+	return t.file.data[t.storage.at:][:t.storage.bytes()], nil
+}
+
+// gather fills p with the bytes of the tensor from off on, out of those of its storage.
+func (t *Tensor) gather(p []byte, off int64, held []byte) {
 	size := t.size()
 	rowLen, stride := int64(1), int64(0)
 	if last := len(t.Shape) - 1; last >= 0 {
@@ -111,7 +137,7 @@ func (t *Tensor) gather(p []byte, off int64) {
 	if off%rowBytes != 0 || int64(len(p))%rowBytes != 0 { // not whole rows
 		first, end := off/rowBytes, (off+int64(len(p))+rowBytes-1)/rowBytes
 		whole := make([]byte, (end-first)*rowBytes)
-		t.gather(whole, first*rowBytes)
+		t.gather(whole, first*rowBytes, held)
 		copy(p, whole[off-first*rowBytes:])
 		return
 	}
@@ -130,11 +156,11 @@ func (t *Tensor) gather(p []byte, off int64) {
 				from := starts[i] + c*stride*size
 				to := p[i*rowBytes+c*size:][:width*size]
 				if stride == 1 {
-					copy(to, t.file.data[from:])
+					copy(to, held[from:])
 					continue
 				}
 				for ; len(to) > 0; from += stride * size {
-					copy(to[:size], t.file.data[from:])
+					copy(to[:size], held[from:])
 					to = to[size:]
 				}
 			}
@@ -144,7 +170,7 @@ func (t *Tensor) gather(p []byte, off int64) {
 	}
 }
 
-// start returns where in the file the first element of a row is. Rows are numbered
+// start returns where in the storage the first element of a row is. Rows are numbered
 // over all dimensions but the last.
 func (t *Tensor) start(row int64) int64 {
 	at := int64(0)
@@ -162,8 +188,10 @@ type File struct {
 
 	tensors []Tensor // in the order of the dict
 	values  map[string]any
-	data    []byte // the whole file
+	data    []byte // the whole file; nil where it is only read
 	mapping *mmap.File
+	reader  io.ReaderAt // nil unless the file is only read
+	scratch string      // folder for copies of what reader reads
 }
 
 // Open maps the file at path and checks its structure. The caller closes it.
@@ -203,12 +231,19 @@ func parseMapped(m *mmap.File, parse func(string, []byte) (*File, error)) (f *Fi
 	return f, nil
 }
 
-// Close releases the mapping. Slices from Data are invalid afterwards.
+// Close releases the mapping, and what is in the folder of ReadFrom. Slices from Data
+// are invalid afterwards, and nothing can be read any more.
 func (f *File) Close() error {
-	if f.mapping == nil {
-		return nil
+	if f.mapping != nil {
+		return f.mapping.Close()
 	}
-	return f.mapping.Close()
+	var errs []error
+	for i := range f.tensors {
+		if far := f.tensors[i].storage.far; far != nil {
+			errs = append(errs, far.close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Tensors returns the tensors in the order of the dict. The slice is the file's own,
@@ -218,13 +253,47 @@ func (f *File) Tensors() []Tensor { return f.tensors }
 // Parse checks a whole file given as bytes. name is what errors call it, and
 // Tensor.File. The file keeps data, which Tensor.Data points into.
 func Parse(name string, data []byte) (*File, error) {
-	top, err := parse(name, data)
+	return dictOfTensors(&archive{path: name, size: int64(len(data)), data: data})
+}
+
+// ReadFrom checks a file of size bytes of which r reads any part; name is as for
+// Parse. It reads the end of the archive, its directory and the pickle; Tensor.ReadAt
+// reads the rest, where Tensor.Span says. A storage in which a tensor's elements are not
+// in row-major order is copied first, once, to a file in the folder scratch; it takes
+// disk space until Close. The older container is ErrUnsupported.
+func ReadFrom(name string, r io.ReaderAt, size int64, scratch string) (*File, error) {
+	return readFrom(name, r, size, scratch, dictOfTensors)
+}
+
+// ReadNestedFrom is ReadFrom for a file of ParseNested.
+func ReadNestedFrom(name string, r io.ReaderAt, size int64, scratch string) (*File, error) {
+	return readFrom(name, r, size, scratch, nestedDict)
+}
+
+func readFrom(name string, r io.ReaderAt, size int64, scratch string, parse func(*archive) (*File, error)) (*File, error) {
+	a := &archive{path: name, size: size, r: r}
+	f, err := parse(a)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Path: name, Size: int64(len(data)), data: data}
+	a.tail, f.scratch = nil, scratch
+	return f, nil
+}
+
+// newFile returns a file without tensors.
+func newFile(a *archive) *File {
+	return &File{Path: a.path, Size: a.size, data: a.data, reader: a.r}
+}
+
+// dictOfTensors returns a file that is a dict of tensors.
+func dictOfTensors(a *archive) (*File, error) {
+	top, err := parse(a)
+	if err != nil {
+		return nil, err
+	}
+	f := newFile(a)
 	if len(top.pairs) > safetensors.MaxTensors {
-		return nil, fault.Errorf(ErrUnsupported, "%s: has more than %d tensors", name, safetensors.MaxTensors)
+		return nil, fault.Errorf(ErrUnsupported, "%s: has more than %d tensors", a.path, safetensors.MaxTensors)
 	}
 	seen := make(map[string]bool, len(top.pairs))
 	for _, p := range top.pairs {
@@ -237,7 +306,7 @@ func Parse(name string, data []byte) (*File, error) {
 		}
 		v, ok := p[1].(*view)
 		if !ok {
-			return nil, fault.Errorf(ErrUnsupported, "%s: %s is %s, want a tensor: only a dict of tensors is read", name, quote(key), kind(p[1]))
+			return nil, fault.Errorf(ErrUnsupported, "%s: %s is %s, want a tensor: only a dict of tensors is read", a.path, quote(key), kind(p[1]))
 		}
 		f.add(key, v)
 	}
@@ -261,27 +330,38 @@ func (f *File) checkKey(seen map[string]bool, key, what string) error {
 }
 
 func (f *File) add(name string, v *view) {
-	f.tensors = append(f.tensors, Tensor{Name: name, DType: v.dtype, Shape: v.shape, Strides: v.strides, off: v.storage.at + v.offset*int64(v.dtype.Bits()/8), file: f})
+	f.tensors = append(f.tensors, Tensor{Name: name, DType: v.dtype, Shape: v.shape, Strides: v.strides, storage: v.storage, off: v.offset * int64(v.dtype.Bits()/8), file: f})
 }
 
-// parse returns the dict in a file.
-func parse(name string, data []byte) (*dict, error) {
+// parse returns the dict in a file, of which a has the bytes, whatever its container.
+func parse(a *archive) (*dict, error) {
+	name := a.path
 	bad := func(at int64, object, format string, args ...any) error {
 		return &FormatError{Path: name, Offset: at, Object: object, Msg: fmt.Sprintf(format, args...)}
 	}
+	head, err := a.bytes(0, min(a.size, 512))
+	if err != nil {
+		return nil, err
+	}
 	var top value
-	var err error
 	switch {
-	case bytes.HasPrefix(data, []byte("PK\x03\x04")):
-		top, err = parseZip(name, data)
-	case bytes.HasPrefix(data, []byte("\x80\x02\x8a\x0a"+magic)):
-		top, err = parseOld(name, data)
-	case bytes.HasPrefix(data, []byte("version https://git-lfs")):
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		if a.r != nil {
+			err = a.readTail()
+		}
+		if err == nil {
+			top, err = parseZip(a)
+		}
+	case bytes.HasPrefix(head, []byte("\x80\x02\x8a\x0a"+magic)) && a.r != nil:
+		return nil, fault.Errorf(ErrUnsupported, "%s: is in the container that PyTorch had before 1.6, which is read from files on this machine only", name)
+	case bytes.HasPrefix(head, []byte("\x80\x02\x8a\x0a"+magic)):
+		top, err = parseOld(name, a.data)
+	case bytes.HasPrefix(head, []byte("version https://git-lfs")):
 		return nil, bad(0, "header", "is a Git LFS pointer, not the file itself: fetch that with git lfs pull")
-	case len(data) > 262 && bytes.Equal(data[257:262], []byte("ustar")):
+	case len(head) > 262 && bytes.Equal(head[257:262], []byte("ustar")):
 		return nil, fault.Errorf(ErrUnsupported, "%s: is a tar archive, as PyTorch before 0.1.10 wrote them", name)
 	default:
-		return nil, bad(0, "header", "begins with % x, want a zip archive or the magic number of torch.save: is this a file of PyTorch?", data[:min(4, len(data))])
+		return nil, bad(0, "header", "begins with % x, want a zip archive or the magic number of torch.save: is this a file of PyTorch?", head[:min(4, len(head))])
 	}
 	if err != nil {
 		return nil, err

@@ -101,7 +101,16 @@ func TestRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, f := range []*File{mapped, parsed} {
+			files := []*File{mapped, parsed}
+			if name == "zip" {
+				read, err := ReadFrom(path, bytes.NewReader(data), int64(len(data)), t.TempDir())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer read.Close()
+				files = append(files, read)
+			}
+			for _, f := range files {
 				if len(f.Tensors()) != len(list) {
 					t.Fatalf("%d tensors, want %d", len(f.Tensors()), len(list))
 				}

@@ -2,6 +2,7 @@ package torchfile
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"testing"
 
@@ -29,13 +30,19 @@ func FuzzPickle(f *testing.F) {
 	})
 }
 
+// check reads a file as a whole, and part by part: what is accepted as a whole is the
+// same then, but for the older container.
 func check(t *testing.T, data []byte) {
 	file, err := ParseNested("x", data)
 	if plain, perr := Parse("x", data); perr == nil && (err != nil || len(file.Values()) > 0 || len(plain.Tensors()) != len(file.Tensors())) {
 		t.Fatalf("a dict of tensors is no nested one: %v", err)
 	}
+	parts, partsErr := readParts(t, data, ReadNestedFrom)
 	if err != nil {
 		return
+	}
+	if old := bytes.HasPrefix(data, []byte{0x80}); old != (partsErr != nil) || partsErr != nil && !errors.Is(partsErr, ErrUnsupported) {
+		t.Fatalf("read part by part: %v", partsErr)
 	}
 	for i := range file.Tensors() {
 		s := &file.Tensors()[i]
@@ -48,6 +55,9 @@ func check(t *testing.T, data []byte) {
 		}
 		if d := s.Data(); d != nil && !bytes.Equal(d, all) {
 			t.Fatalf("%s: mapped and read bytes differ", s.Name)
+		}
+		if partsErr == nil && !bytes.Equal(parts[i], all) {
+			t.Fatalf("%s: mapped bytes and those of its parts differ", s.Name)
 		}
 	}
 }

@@ -133,9 +133,13 @@ var hostile = []struct {
 
 func TestHostilePickles(t *testing.T) {
 	for _, h := range hostile {
-		_, err := Parse("x", torchfiletest.Zip(h.pickle.Bytes(), []string{"0"}, map[string][]byte{"0": make([]byte, 16)}))
+		data := torchfiletest.Zip(h.pickle.Bytes(), []string{"0"}, map[string][]byte{"0": make([]byte, 16)})
+		_, err := Parse("x", data)
 		if !errors.Is(err, h.kind) || !strings.Contains(err.Error(), h.text) {
 			t.Errorf("%s: %v, want %v with %q", h.name, err, h.kind, h.text)
+		}
+		if _, read := readParts(t, data, ReadFrom); read == nil || read.Error() != err.Error() {
+			t.Errorf("%s: read %v, parsed %v", h.name, read, err)
 		}
 	}
 }
@@ -224,6 +228,13 @@ func TestHostileArchives(t *testing.T) {
 		_, err := Parse("x", h.data)
 		if !errors.Is(err, h.kind) || !strings.Contains(err.Error(), h.text) {
 			t.Errorf("%s: %v, want %v with %q", h.name, err, h.kind, h.text)
+		}
+		text := h.text
+		if h.name == "another entry at its place" || h.name == "nothing at its place" { // which is seen before the head is read
+			text = "overlaps"
+		}
+		if _, err := readParts(t, h.data, ReadFrom); !errors.Is(err, h.kind) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s, read part by part: %v, want %v with %q", h.name, err, h.kind, text)
 		}
 	}
 	// two rows of the directory for one entry: the names differ, the bytes do not

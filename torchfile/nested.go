@@ -19,11 +19,16 @@ const (
 // texts as in a file that a training program saves. A tensor in a dict of the dict is
 // called by all its keys with slashes between them. The rest is in Values.
 func ParseNested(name string, data []byte) (*File, error) {
-	top, err := parse(name, data)
+	return nestedDict(&archive{path: name, size: int64(len(data)), data: data})
+}
+
+// nestedDict returns a file that is a nested dict.
+func nestedDict(a *archive) (*File, error) {
+	top, err := parse(a)
 	if err != nil {
 		return nil, err
 	}
-	n := &nested{file: &File{Path: name, Size: int64(len(data)), data: data}, tensors: map[string]bool{}}
+	n := &nested{file: newFile(a), tensors: map[string]bool{}}
 	n.file.values, err = n.dict(top, "", 0)
 	if err != nil {
 		return nil, err

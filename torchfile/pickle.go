@@ -37,6 +37,7 @@ type storage struct {
 	elements int64             // bytes, if there is no type
 	found    bool
 	at       int64 // where they start in the file, once they are found
+	far      *far  // where the file is only read
 }
 
 // bytes returns the size of the storage.

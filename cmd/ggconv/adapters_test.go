@@ -16,6 +16,7 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/internal/hftest"
+	"ggforge/internal/hubtest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
 	"ggforge/torchfile/torchfiletest"
@@ -360,5 +361,13 @@ func TestAdapterPickle(t *testing.T) {
 	f := adapterFile(t, "--base", gollama, dir)
 	if f.Tensors[0].Name != "blk.5.attn_v.weight.lora_a" {
 		t.Errorf("first %s", f.Tensors[0].Name)
+	}
+	t.Setenv("HF_TOKEN", "")
+	t.Setenv("HF_ENDPOINT", hubtest.Serve(t, "org/x", dir).URL)
+	far := adapterFile(t, "--base", gollama, "hf://org/x")
+	for i, s := range f.Tensors {
+		if !bytes.Equal(far.Data(&far.Tensors[i]), f.Data(&s)) {
+			t.Errorf("%s: not the same from a server", s.Name)
+		}
 	}
 }

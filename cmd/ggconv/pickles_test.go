@@ -5,11 +5,16 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"ggforge/fault"
+	"ggforge/internal/hubtest"
 	"ggforge/safetensors"
 	"ggforge/torchfile/torchfiletest"
 )
@@ -20,30 +25,7 @@ func saved(t *testing.T) []torchfiletest.Tensor {
 	f, err := safetensors.Open(filepath.Join(gollama, "model.safetensors"))
 	must(t, err)
 	defer f.Close()
-	var list []torchfiletest.Tensor
-	for _, s := range f.Tensors() {
-		list = append(list, torchfiletest.Tensor{Name: s.Name, DType: s.DType, Shape: s.Shape, Data: bytes.Clone(s.Data())})
-	}
-	return list
-}
-
-// transposed stores the matrices column by column.
-func transposed(list []torchfiletest.Tensor) []torchfiletest.Tensor {
-	list = slices.Clone(list)
-	for i, s := range list {
-		if len(s.Shape) != 2 {
-			continue
-		}
-		size, h, w := s.DType.Bits()/8, int(s.Shape[0]), int(s.Shape[1])
-		data := make([]byte, 0, len(s.Data))
-		for c := range w {
-			for r := range h {
-				data = append(data, s.Data[(r*w+c)*size:][:size]...)
-			}
-		}
-		list[i].Data, list[i].Strides = data, []int64{1, s.Shape[0]}
-	}
-	return list
+	return torchfiletest.Of(f)
 }
 
 // TestPickles converts the checkpoint in files of torch.save, in all the ways in which
@@ -80,9 +62,9 @@ func TestPickles(t *testing.T) {
 	}{
 		"one":               {files{"pytorch_model.bin": torchfiletest.Encode(all)}, 0, ""},
 		"older":             {files{"pytorch_model.bin": torchfiletest.EncodeOld(all)}, 0, ""},
-		"strided":           {files{"pytorch_model.bin": torchfiletest.Encode(transposed(all))}, 0, ""},
+		"strided":           {files{"pytorch_model.bin": torchfiletest.Encode(torchfiletest.Transposed(all))}, 0, ""},
 		"pt":                {files{"pytorch_model.pt": torchfiletest.Encode(all)}, 0, ""},
-		"any name":          {files{"weights.pth": torchfiletest.EncodeOld(transposed(all))}, 0, ""},
+		"any name":          {files{"weights.pth": torchfiletest.EncodeOld(torchfiletest.Transposed(all))}, 0, ""},
 		"shards":            {files{"pytorch_model-00001-of-00002.bin": first, "pytorch_model-00002-of-00002.bin": second}, 0, ""},
 		"index":             {files{"pytorch_model-00001-of-00002.bin": first, "pytorch_model-00002-of-00002.bin": second, "pytorch_model.bin.index.json": index("pytorch_model-00002-of-00002.bin")}, 0, ""},
 		"missing shard":     {files{"pytorch_model-00001-of-00002.bin": first}, 3, `"pytorch_model-00002-of-00002.bin": missing`},
@@ -115,6 +97,77 @@ func TestPickles(t *testing.T) {
 			if !bytes.Equal(got, want) {
 				t.Error("not the file that safetensors give")
 			}
+		})
+	}
+}
+
+// TestRemotePickles converts files of torch.save that are on a server, one that lists
+// its files and one that does not: the file is the one that the directory gives.
+func TestRemotePickles(t *testing.T) {
+	t.Setenv("HF_TOKEN", "")
+	names := filepath.Join(t.TempDir(), "names.json")
+	must(t, os.WriteFile(names, []byte(`{"general.name": "Gollama", "general.organization": "Org"}`), 0o666))
+	want := local(t, "--metadata", names)
+	all := saved(t)
+	mixed := slices.Concat(torchfiletest.Transposed(all[:len(all)/2]), all[len(all)/2:])
+	half := len(all) / 3
+	shards := map[string][]byte{
+		"pytorch_model-00001-of-00002.bin": torchfiletest.Encode(mixed[:half]),
+		"pytorch_model-00002-of-00002.bin": torchfiletest.Encode(mixed[half:]),
+	}
+	in := map[string]string{}
+	for i, s := range all {
+		in[s.Name] = "pytorch_model-00002-of-00002.bin"
+		if i < half {
+			in[s.Name] = "pytorch_model-00001-of-00002.bin"
+		}
+	}
+	index, err := json.Marshal(map[string]any{"weight_map": in})
+	must(t, err)
+	indexed := maps.Clone(shards)
+	indexed["pytorch_model.bin.index.json"] = index
+	lacking := maps.Clone(indexed)
+	delete(lacking, "pytorch_model-00002-of-00002.bin")
+	evil := new(torchfiletest.Pickle)
+	evil.Op(0x80, 2).Global("posix", "system").Op('(').Str("true").Op('t').Op('R').Op('.')
+	zip := torchfiletest.Encode(all)
+	for name, c := range map[string]struct {
+		files        map[string][]byte
+		hub, noHub   string // "" for the file, else a part of the message
+		kind, noKind error
+	}{
+		"one":     {files: map[string][]byte{"pytorch_model.bin": torchfiletest.Encode(mixed)}},
+		"pt":      {files: map[string][]byte{"pytorch_model.pt": torchfiletest.Encode(all)}},
+		"index":   {files: indexed},
+		"shards":  {shards, "", "no model*.safetensors", nil, fault.Broken}, // whose names only a list says
+		"other":   {map[string][]byte{"weights.pth": torchfiletest.Encode(all)}, "", "no model*.safetensors", nil, fault.Broken},
+		"lacking": {lacking, `"pytorch_model-00002-of-00002.bin": missing`, `"pytorch_model-00002-of-00002.bin": missing`, fault.Broken, fault.Broken},
+		"older":   {map[string][]byte{"pytorch_model.bin": torchfiletest.EncodeOld(all)}, "before 1.6", "before 1.6", fault.Unsupported, fault.Unsupported},
+		"system":  {map[string][]byte{"pytorch_model.bin": torchfiletest.Zip(evil.Bytes(), nil, nil)}, `names "posix.system"`, `names "posix.system"`, fault.Refused, fault.Refused},
+		"cut off": {map[string][]byte{"pytorch_model.bin": zip[:len(zip)/2]}, "no end of a directory", "no end of a directory", fault.Broken, fault.Broken},
+		"html":    {map[string][]byte{"pytorch_model.bin": []byte("<html>")}, "is this a file of PyTorch", "is this a file of PyTorch", fault.Broken, fault.Broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copyOf(t, "gollama")
+			must(t, os.Remove(filepath.Join(dir, "model.safetensors")))
+			for file, data := range c.files {
+				must(t, os.WriteFile(filepath.Join(dir, file), data, 0o666))
+			}
+			hub := hubtest.Serve(t, "org/gollama", dir)
+			try := func(what, address, text string, kind error) {
+				got, err := remote(t, hub, address, "--metadata", names)
+				switch {
+				case text == "" && err != nil:
+					t.Errorf("%s: %v", what, err)
+				case text == "" && !bytes.Equal(got, want):
+					t.Errorf("%s: not the file that the directory gives", what)
+				case text != "" && (!errors.Is(err, kind) || !strings.Contains(err.Error(), text)):
+					t.Errorf("%s: %v, want %q", what, err, text)
+				}
+			}
+			try("hub", "hf://org/gollama", c.hub, c.kind)
+			folder := hubtest.Serve(t, "org/all", filepath.Dir(dir)).Host + "/" + filepath.Base(dir) + "/"
+			try("folder", folder, c.noHub, c.noKind)
 		})
 	}
 }

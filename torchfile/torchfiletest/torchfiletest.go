@@ -28,6 +28,34 @@ type Tensor struct {
 	Parameter bool
 }
 
+// Of returns the tensors of a safetensors file, as torch.save would be given them.
+func Of(f *safetensors.File) []Tensor {
+	var list []Tensor
+	for _, t := range f.Tensors() {
+		list = append(list, Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: bytes.Clone(t.Data())})
+	}
+	return list
+}
+
+// Transposed returns the same tensors with every matrix stored column by column.
+func Transposed(list []Tensor) []Tensor {
+	list = slices.Clone(list)
+	for i, t := range list {
+		if len(t.Shape) != 2 {
+			continue
+		}
+		size, h, w := t.DType.Bits()/8, int(t.Shape[0]), int(t.Shape[1])
+		data := make([]byte, 0, len(t.Data))
+		for c := range w {
+			for r := range h {
+				data = append(data, t.Data[(r*w+c)*size:][:size]...)
+			}
+		}
+		list[i].Data, list[i].Strides = data, []int64{1, t.Shape[0]}
+	}
+	return list
+}
+
 // classes are the storages that have a type; tensors of others have untyped ones.
 var classes = map[safetensors.DType]string{
 	safetensors.F64: "DoubleStorage", safetensors.F32: "FloatStorage", safetensors.F16: "HalfStorage", safetensors.BF16: "BFloat16Storage",
