@@ -261,9 +261,12 @@ func (r *remote) parseListing(data []byte) error {
 	return nil
 }
 
+// maskFile is what drafts of DFlash may have for an embedding of their own for the mask.
+const maskFile = "mask_embedding.pt"
+
 // sidePatterns are the files that say something about the weights. In folders only
 // the configurations of further modules and chat templates do.
-var sidePatterns = []string{"LICENSE*", "*.json", "*.md", "*.txt", "*.model", "*.tiktoken", "*.jinja", "*/config.json", "helper/shim.py", "*/" + safetensors.IndexName, "additional_chat_templates/*.jinja"}
+var sidePatterns = []string{"LICENSE*", "*.json", "*.md", "*.txt", "*.model", "*.tiktoken", "*.jinja", "*/config.json", "helper/shim.py", maskFile, "*/" + safetensors.IndexName, "additional_chat_templates/*.jinja"}
 
 // fetchListed fetches the side files that the hub has listed.
 func (r *remote) fetchListed(folder string) error {
@@ -284,7 +287,7 @@ var sideFiles = []string{
 	"config.json", "params.json", "generation_config.json", "README.md", "modules.json", "hf_quant_config.json", "hadamard_packing.json",
 	"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt",
 	"spiece.model", "sentencepiece.bpe.model", "rwkv_vocab_v20230424.txt", "tekken.json", "qwen.tiktoken", "hy.tiktoken", "tiktoken.model",
-	"chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json", "embedding_config.json", "decision_config.json", "joint_head_config.json", "helper/shim.py",
+	"chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json", "embedding_config.json", "decision_config.json", "joint_head_config.json", "helper/shim.py", maskFile,
 	"speech_tokenizer/config.json", safetensors.IndexName, pickleIndex,
 }
 

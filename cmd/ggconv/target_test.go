@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ggforge/internal/hftest"
+	"ggforge/internal/hubtest"
 	"ggforge/safetensors"
 	"ggforge/torchfile/torchfiletest"
 )
@@ -151,5 +152,21 @@ func TestMask(t *testing.T) {
 				t.Errorf("exit code %d, %v; want %d, %q", code, err, c.code, c.want)
 			}
 		})
+	}
+}
+
+// TestRemoteMask checks that mask_embedding.pt of a draft on a server is read: one that
+// is not what it should be is as wrong there.
+func TestRemoteMask(t *testing.T) {
+	s, dir := made(t, "dflash-mask")
+	must(t, os.WriteFile(filepath.Join(dir, "mask_embedding.pt"), []byte(hftest.MaskEmbedding(1003, 32)), 0o666))
+	hub := hubtest.Serve(t, "org/x", dir)
+	t.Setenv("HF_TOKEN", "")
+	t.Setenv("HF_ENDPOINT", hub.URL)
+	for _, address := range []string{"hf://org/x", hub.Host + "/"} {
+		code, _, err := call("--progress", "none", "--outfile", filepath.Join(t.TempDir(), "x.gguf"), "--target-model-dir", filepath.Join(dir, s.Target), address)
+		if want := `shape [32], want [64]`; code != 3 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: exit code %d, %v; want 3, %q", address, code, err, want)
+		}
 	}
 }
