@@ -18,6 +18,7 @@ import (
 	"ggforge/checkpoint"
 	"ggforge/convert"
 	"ggforge/fault"
+	"ggforge/internal/hftest"
 	"ggforge/internal/hubtest"
 	"ggforge/safetensors"
 	"ggforge/torchfile/torchfiletest"
@@ -437,5 +438,29 @@ func TestRemotePickleLies(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.text)
 			}
 		})
+	}
+}
+
+// TestRemoteKev checks that an adapter on a server whose head is in a file of PyTorch
+// with other values gives the file of the directory.
+func TestRemoteKev(t *testing.T) {
+	s := hftest.Lookup("kev")
+	dir, err := s.Write(t.TempDir(), s.All()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := hubtest.Serve(t, "org/"+filepath.Base(dir), dir)
+	opt := impatient(hub)
+	opt.Pre, opt.Base = s.PreTokenizer(), s.BaseDir(dir)
+	want, err := convertTo(t, t.Context(), dir, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := convertTo(t, t.Context(), "hf://org/"+filepath.Base(dir), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("not the file that the directory gives")
 	}
 }
