@@ -104,8 +104,8 @@ func (d *Dir) Nested(name string) (_ Store, values map[string]any, err error) {
 	return s, f.Values(), nil
 }
 
-// openPickle opens one file of torch.save, by one of the two functions. What of one on a server is not in row-major
-// order passes through the folder of the side files.
+// openPickle opens one file of torch.save, by one of the two functions. What of one on
+// a server is not in row-major order passes through the folder of the side files.
 func (d *Dir) openPickle(name string, read func(*os.File, string) (*torchfile.File, error), readFrom func(string, io.ReaderAt, int64, string) (*torchfile.File, error)) (*torchfile.File, error) {
 	if d.remote != nil {
 		r, size, path, err := remoteFolder{d, "."}.OpenReader(name)

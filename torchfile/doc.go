@@ -39,7 +39,7 @@
 //
 // A file that is elsewhere need not come as a whole (ReadFrom): of an archive, its end
 // with the directory and the pickle are read at first, some dozens of kilobytes, and
-// then, tensor by tensor, the entries of storages.
+// then, tensor by tensor, the entries of storages, whose heads are checked then.
 //
 // Checked before a file is accepted: entries of the archive do not overlap and have
 // one name each; a storage has the size that the pickle says; all elements of all
