@@ -10,7 +10,8 @@ import (
 // may import packages of the lines above its own. docs/design.md draws them. Those
 // with a question mark are in builds with vector kernels only.
 var rooms = []struct{ name, packages string }{
-	{"nothing of ours below", "fault internal/cpu internal/half internal/nearest internal/lane? internal/pyjson internal/torchmath quants/internal/arith tokenizer/internal/uni"},
+	{"nothing of ours below", "fault internal/cpu internal/half internal/nearest internal/fused internal/lane? internal/parallel internal/pyjson quants/internal/arith tokenizer/internal/uni"},
+	{"arithmetic whose bits are defined", "internal/gemm internal/torchmath internal/vecmath"},
 	{"files as they are", "internal/stamp internal/fetch tokenizer/internal/onig"},
 	{"files as they are", "internal/mmap"},
 	{"bytes: formats without meaning", "gguf safetensors"},
@@ -31,7 +32,7 @@ var rooms = []struct{ name, packages string }{
 	{"meaning: the tables of what sees and hears", "arch/towers"},
 	{"meaning: the tables", "arch"},
 	{"writing, and what is written", "writer model"},
-	{"orchestration", "convert quantize export"},
+	{"orchestration", "convert quantize export eval"},
 	{"commands: what they share", "internal/cli"},
 	{"commands: what two of them share", "internal/convertflags"},
 	{"commands", "cmd/ggconv cmd/ggquant cmd/ggtool"},
@@ -39,13 +40,14 @@ var rooms = []struct{ name, packages string }{
 
 // tools make data for tests, measure and generate: only each other, and tests, may
 // import them. They may import anything.
-var tools = strings.Fields(`imatrix/imatrixtest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest internal/bench internal/clitest internal/flagtest internal/gen internal/gen/archtable internal/gen/grids
+var tools = strings.Fields(`imatrix/imatrixtest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest internal/bench internal/clitest internal/flagtest internal/gen internal/gen/archtable internal/gen/gemm internal/gen/grids
 	internal/gen/licences internal/hftest internal/hftest/mk internal/hubtest internal/interop internal/rooms internal/toktest quants/internal/widths?`)
 
 // never are arrows that would point down and are wrong anyway, also by way
 // of other packages: a package, those it must not need.
 var never = []struct{ from, to, why string }{
 	{"quantize", "convert convert/general arch tokenizer checkpoint", "quantizing needs no architecture"},
+	{"eval", "convert convert/general arch checkpoint", "a model that is run may come from anywhere"},
 	{"model", "convert arch tokenizer checkpoint", "a model does not ask where it comes from"},
 	{"rows", "safetensors checkpoint", "a Source does not know what stores it"},
 	{"arch", "checkpoint", "tables open no files"},

@@ -4,7 +4,11 @@
 // correctly rounded ones by one unit in about one case of a hundred.
 package torchmath
 
-import "math"
+import (
+	"math"
+
+	"ggforge/internal/fused"
+)
 
 // PowScalar fills dst with base**exponent for each exponent, as PyTorch's
 // power of a number and a float32 tensor does: full vectors by SLEEF, the rest
@@ -34,25 +38,7 @@ type double struct{ hi, lo float32 }
 // the first operand must be the larger one.
 
 // fma, fms and fnma are the fused forms a*b+c, a*b-c and c-a*b, rounded once.
-func fma(a, b, c float32) float32 {
-	p := float64(float64(a) * float64(b)) // exact: 48 bits
-	z := float64(c)
-	s := p + z
-	// Rounding twice is right if the first rounding goes to odd: what the sum
-	// loses shows in its last bit.
-	v := s - p
-	lost := (p - (s - v)) + (z - v)
-	if bits := math.Float64bits(s); lost != 0 && bits&1 == 0 {
-		if (lost > 0) == (s > 0) {
-			bits++
-		} else {
-			bits--
-		}
-		s = math.Float64frombits(bits)
-	}
-	return float32(s)
-}
-
+func fma(a, b, c float32) float32  { return fused.MulAdd(a, b, c) }
 func fms(a, b, c float32) float32  { return fma(a, b, -c) }
 func fnma(a, b, c float32) float32 { return fma(-a, b, c) }
 

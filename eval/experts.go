@@ -1,0 +1,302 @@
+package eval
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"ggforge/fault"
+	"ggforge/internal/vecmath"
+)
+
+// experts is a feed-forward layer of which a token takes some parts.
+type experts struct {
+	router           *linear
+	routerBias       []float32 // of the probabilities, for the choice only; or nil
+	n, used, ff      int
+	gate, up, down   []*linear // one each; gate empty for none, and up twice as high if it has both
+	fused            bool      // up has the rows of gate, then its own
+	shared           *feedForward
+	sharedGate       *linear // or nil
+	score            int
+	normed           bool
+	scale            float32
+	groups, useGroup int
+}
+
+// How routers make weights of their outputs: the values of expert_gating_func.
+const (
+	scoreSoftmax = 1 + iota
+	scoreSigmoid
+	scoreChosen // softmax over those that were chosen
+)
+
+// experts returns the experts of layer i, nil if it has none.
+func (m *Model) experts(t *tensors, name func(string) string) *experts {
+	p := m.p
+	if p.experts == 0 || t.all[name("ffn_gate_inp.weight")] == nil {
+		return nil
+	}
+	x := &experts{n: p.experts, used: p.expertsUsed, score: p.expertScore, normed: p.expertNormed, scale: float32(p.expertScale), groups: p.expertGroups, useGroup: p.expertGroupsUsed}
+	if x.used < 1 || x.used > x.n || x.groups > 1 && (x.n%x.groups != 0 || x.useGroup < 1 || x.useGroup > x.groups) {
+		t.fail(fault.Broken, "%d of %d experts, %d of %d groups", x.used, x.n, x.useGroup, x.groups)
+		return nil
+	}
+	x.router = t.needed(name("ffn_gate_inp"), p.width, x.n)
+	x.routerBias = t.vector(name("exp_probs_b.bias"), x.n)
+	if down := t.all[name("ffn_down_exps.weight")]; down != nil {
+		x.ff = int(down.NE[0])
+	}
+	if x.fused = t.all[name("ffn_gate_up_exps.weight")] != nil; x.fused {
+		x.up = t.stack(name("ffn_gate_up_exps"), p.width, 2*x.ff, x.n)
+	} else {
+		x.up = t.stack(name("ffn_up_exps"), p.width, x.ff, x.n)
+		if t.all[name("ffn_gate_exps.weight")] != nil {
+			x.gate = t.stack(name("ffn_gate_exps"), p.width, x.ff, x.n)
+		}
+	}
+	x.down = t.stack(name("ffn_down_exps"), x.ff, p.width, x.n)
+	if up := t.all[name("ffn_up_shexp.weight")]; up != nil && len(up.NE) == 2 {
+		x.shared = m.feedForward(t, func(s string) string { return name(s + "_shexp") }, int(up.NE[1]))
+		if g := t.vector(name("ffn_gate_inp_shexp.weight"), p.width); g != nil {
+			w := t.all[name("ffn_gate_inp_shexp.weight")]
+			x.sharedGate = &linear{name: w.Name, w: t.weights(w, 0, 1)}
+		}
+	}
+	return x
+}
+
+// stack returns the layers of NAME.weight and NAME.bias, one for each of n experts.
+func (t *tensors) stack(name string, in, out, n int) []*linear {
+	x := t.must(name+".weight", in, out, n)
+	if x == nil {
+		return nil
+	}
+	var bias []float32
+	if b := t.get(name+".bias", out, n); b != nil {
+		bias = make([]float32, out*n)
+		if err := decode(b, bias, new([]byte), 0, int64(n)); err != nil {
+			t.fail(fault.Broken, "tensor %q: %w", b.Name, err)
+		}
+	}
+	list := make([]*linear, n)
+	for e := range list {
+		list[e] = &linear{name: x.Name, expert: e, w: t.weights(x, e*out, out)}
+		if bias != nil {
+			list[e].bias = bias[e*out:][:out]
+		}
+	}
+	return list
+}
+
+// choice is an expert of a token and the weight of what it says.
+type choice struct {
+	expert int32
+	weight float32
+}
+
+// choose sets the experts of a token by the router's outputs, which it overwrites.
+func (x *experts) choose(to []choice, logits []float32) error {
+	switch x.score {
+	case scoreSoftmax:
+		most, _ := vecmath.Max(logits)
+		for i := range logits {
+			logits[i] -= most
+		}
+		vecmath.ExpOf.Apply(logits, logits)
+		vecmath.Scale(logits, logits, float32(1/vecmath.Sum(logits)))
+	case scoreSigmoid:
+		vecmath.SigmoidOf.Apply(logits, logits)
+	}
+	if _, ok := vecmath.Max(logits); !ok {
+		return fault.Errorf(fault.Broken, "the router's output is not a number")
+	}
+	by := slices.Clone(logits)
+	if x.routerBias != nil {
+		vecmath.Add(by, x.routerBias)
+	}
+	x.mask(by)
+	for i := range to {
+		best := 0
+		for e, v := range by {
+			if v > by[best] {
+				best = e
+			}
+		}
+		to[i] = choice{int32(best), logits[best]}
+		by[best] = float32(math.Inf(-1))
+	}
+	if x.score == scoreChosen {
+		most := to[0].weight // the largest comes first
+		var sum float64
+		for i := range to {
+			to[i].weight = vecmath.Exp(to[i].weight - most)
+			sum += float64(to[i].weight)
+		}
+		for i := range to {
+			to[i].weight *= float32(1 / sum)
+		}
+	}
+	if x.normed {
+		var sum float64
+		for _, c := range to {
+			sum += float64(c.weight)
+		}
+		f := max(float32(sum), 6.103515625e-5) // the smallest normal number of 16 bits
+		for i := range to {
+			to[i].weight /= f
+		}
+	}
+	if x.scale != 0 && x.scale != 1 {
+		for i := range to {
+			to[i].weight *= x.scale
+		}
+	}
+	return nil
+}
+
+// mask leaves the groups of experts whose two best have the largest sums.
+func (x *experts) mask(by []float32) {
+	if x.groups <= 1 {
+		return
+	}
+	size := x.n / x.groups
+	sums := make([]float32, x.groups)
+	for g := range sums {
+		sorted := slices.Clone(by[g*size:][:size])
+		slices.SortFunc(sorted, func(a, b float32) int {
+			if a > b {
+				return -1
+			}
+			return 1
+		})
+		sums[g] = sorted[0]
+		if size > 1 {
+			sums[g] += sorted[1]
+		}
+	}
+	for range x.groups - x.useGroup {
+		worst := -1
+		for g, v := range sums {
+			if !math.IsInf(float64(v), 1) && (worst < 0 || v <= sums[worst]) {
+				worst = g
+			}
+		}
+		sums[worst] = float32(math.Inf(1))
+		for i := range by[worst*size:][:size] {
+			by[worst*size+i] = float32(math.Inf(-1))
+		}
+	}
+}
+
+// mixture adds the outputs of the experts of a layer to the stream, one expert after the
+// other: its weights are read once, for all tokens that it was chosen for.
+func (s *stream) mixture(l *layer) error {
+	p, x := s.m.p, l.experts
+	n := len(s.h) / p.width
+	acc := grow(&s.acc, n*p.width)
+	clear(acc)
+	chosen := make([]choice, n*x.used)
+	in := grow(&s.x, min(n, blockTokens)*p.width)
+	for from := 0; from < n; from += blockTokens {
+		rows := min(blockTokens, n-from)
+		err := s.each(rows, func(a, b int) { s.norm(l.ffnNorm, in[a*p.width:b*p.width], s.h[(from+a)*p.width:(from+b)*p.width]) })
+		if err != nil {
+			return err
+		}
+		logits := grow(&s.mid, rows*x.n)
+		if err := s.linear(logits, x.n, in[:rows*p.width], rows, x.router); err != nil {
+			return err
+		}
+		if err := s.eachErr(rows, func(a, b int) error {
+			for t := a; t < b; t++ {
+				if err := x.choose(chosen[(from+t)*x.used:][:x.used], logits[t*x.n:][:x.n]); err != nil {
+					return fmt.Errorf("token %d: %w", from+t, err)
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		if x.shared != nil {
+			if err := s.shared(x, acc[from*p.width:], in, rows); err != nil {
+				return err
+			}
+		}
+	}
+	takers := make([][]int32, x.n) // the tokens of each expert, as places in chosen
+	for i, c := range chosen {
+		takers[c.expert] = append(takers[c.expert], int32(i))
+	}
+	for e, list := range takers {
+		for len(list) > 0 {
+			rows := min(blockTokens, len(list))
+			if err := s.expert(l, e, list[:rows], chosen, acc); err != nil {
+				return err
+			}
+			list = list[rows:]
+		}
+	}
+	return s.each(n, func(a, b int) { s.add(s.h[a*p.width:b*p.width], acc[a*p.width:b*p.width], l.postFFN) })
+}
+
+// shared sets acc to the output of the part that all tokens take.
+func (s *stream) shared(x *experts, acc, in []float32, rows int) error {
+	p := s.m.p
+	y := grow(&s.y, rows*p.width)
+	if err := s.forward(x.shared, y, in[:rows*p.width], rows); err != nil {
+		return err
+	}
+	var gate []float32
+	if x.sharedGate != nil {
+		gate = make([]float32, rows)
+		if err := s.linear(gate, 1, in[:rows*p.width], rows, x.sharedGate); err != nil {
+			return err
+		}
+	}
+	return s.each(rows, func(a, b int) {
+		for t := a; t < b; t++ {
+			row := acc[t*p.width:][:p.width]
+			copy(row, y[t*p.width:])
+			if gate != nil {
+				vecmath.Scale(row, row, vecmath.Sigmoid(gate[t]))
+			}
+		}
+	})
+}
+
+// expert adds what an expert says about some tokens to acc.
+func (s *stream) expert(l *layer, e int, list []int32, chosen []choice, acc []float32) error {
+	p, x := s.m.p, l.experts
+	rows := len(list)
+	in := grow(&s.x, rows*p.width)
+	token := func(i int) int { return int(list[i]) / x.used }
+	if err := s.each(rows, func(a, b int) {
+		for i := a; i < b; i++ {
+			row := in[i*p.width:][:p.width]
+			s.norm(l.ffnNorm, row, s.h[token(i)*p.width:][:p.width])
+			if s.m.graph.WeighFirst {
+				vecmath.Scale(row, row, chosen[list[i]].weight)
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	f := &feedForward{up: x.up[e], down: x.down[e], ff: x.ff, fused: x.fused}
+	if x.gate != nil {
+		f.gate = x.gate[e]
+	}
+	y := grow(&s.y, rows*p.width)
+	if err := s.forward(f, y, in, rows); err != nil {
+		return err
+	}
+	return s.each(rows, func(a, b int) {
+		for i := a; i < b; i++ {
+			row := y[i*p.width:][:p.width]
+			if !s.m.graph.WeighFirst {
+				vecmath.Scale(row, row, chosen[list[i]].weight)
+			}
+			vecmath.Add(acc[token(i)*p.width:][:p.width], row)
+		}
+	})
+}

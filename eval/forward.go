@@ -1,0 +1,420 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+
+	"ggforge/fault"
+	"ggforge/internal/gemm"
+	"ggforge/internal/half"
+	"ggforge/internal/parallel"
+	"ggforge/internal/vecmath"
+)
+
+// Run says what a model is run over.
+type Run struct {
+	Tokens  []int32 // chunks, one after the other
+	Chunk   int     // tokens of a chunk, at least 1; len(Tokens) is a multiple
+	First   int     // the first position of each chunk whose state is wanted
+	Workers int
+	// Inputs is called with the inputs of each linear layer, rows in the order of Tokens, of
+	// expert 0 where there are none: nil for nobody. Calls come one after the other.
+	Inputs func(name string, expert int, x []float32, rows int) error
+	// HalfGELU rounds what goes into GELU and what comes out to 16 bits, as the table of the
+	// reference's kernels does: for comparing with it.
+	HalfGELU bool
+	// Progress is called after each part of the work with the share that is done; nil for
+	// nobody.
+	Progress func(done float64)
+}
+
+// States are the last states of a model, normalized.
+type States struct {
+	model *Model
+	width int
+	Rows  int // Chunk - First for each chunk
+	data  []float32
+	run   Run
+}
+
+// blockTokens is about how many tokens go through a layer together: decoding a weight is
+// shared by as many, and what lies between layers is held for as many. Tests set it.
+var blockTokens = 2048
+
+// stream is what goes through a model.
+type stream struct {
+	m      *Model
+	r      *Run
+	ctx    context.Context
+	h      []float32 // [tokens, width]
+	kept   bool      // only positions from First on are left
+	global []float32 // rotations
+	local  []float32
+
+	x, qkv, a, mid, y []float32
+	acc               []float32 // what experts add to h
+	xp                gemm.Panels
+	scratch           []gemm.Scratch
+	heads             []heads
+}
+
+// Forward runs the model. Memory: two streams of 4*width bytes per token at most, what
+// lies between the layers for about 2048 tokens, and less than a megabyte for each
+// worker and 1000 values of a row.
+func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
+	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk {
+		return nil, fmt.Errorf("eval: %d tokens in chunks of %d from position %d on", len(r.Tokens), r.Chunk, r.First)
+	}
+	s := &stream{m: m, r: &r, ctx: ctx, scratch: make([]gemm.Scratch, max(1, r.Workers)), heads: make([]heads, max(1, r.Workers))}
+	if err := s.embed(); err != nil {
+		return nil, err
+	}
+	factors := m.freqs
+	if m.short != nil {
+		if factors = m.short; r.Chunk > m.p.rope.original {
+			factors = m.long
+		}
+	}
+	s.global, s.local = m.p.rope.table(r.Chunk, factors), m.p.localRope.table(r.Chunk, factors)
+	chunks := len(r.Tokens) / r.Chunk
+	per := max(1, blockTokens/r.Chunk)
+	for i := range m.layers {
+		last := i == len(m.layers)-1
+		var rest []float32
+		for c := 0; c < chunks; c += per {
+			n := min(per, chunks-c) * r.Chunk
+			h := s.h[c*r.Chunk*m.p.width:][:n*m.p.width]
+			h, err := s.layer(&m.layers[i], h, n, last)
+			if err != nil {
+				return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
+			}
+			if last && r.First > 0 { // what is left is moved together
+				rest = append(rest, h...)
+			}
+			if r.Progress != nil {
+				r.Progress((float64(i) + float64(c*r.Chunk+n)/float64(len(r.Tokens))) / float64(len(m.layers)))
+			}
+		}
+		if rest != nil {
+			s.h = rest
+		}
+		if m.layers[i].experts != nil {
+			if err := s.mixture(&m.layers[i]); err != nil {
+				return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
+			}
+		}
+	}
+	st := &States{model: m, width: m.p.width, Rows: len(s.h) / m.p.width, data: s.h, run: r}
+	err := s.each(st.Rows, func(a, b int) { s.norm(m.outNorm, s.h[a*st.width:b*st.width], s.h[a*st.width:b*st.width]) })
+	return st, err
+}
+
+func (s *stream) norm(w *norm, dst, src []float32) { s.m.p.apply(w, dst, src, s.m.p.width) }
+
+// part is how many tokens a worker takes at once where rows do not depend on each other.
+// It is a multiple of the rows of panels.
+const part = 48
+
+// each calls f for all of n rows, some at a time, from all workers.
+func (s *stream) each(n int, f func(a, b int)) error {
+	return s.eachErr(n, func(a, b int) error { f(a, b); return nil })
+}
+
+// eachErr is each for what may fail.
+func (s *stream) eachErr(n int, f func(a, b int) error) error {
+	return parallel.For(s.ctx, len(s.scratch), (n+part-1)/part, func(i, _ int) error { return f(i*part, min((i+1)*part, n)) })
+}
+
+// embed sets the stream to the embeddings of the tokens.
+func (s *stream) embed() error {
+	p := s.m.p
+	s.h = make([]float32, len(s.r.Tokens)*p.width)
+	bufs, places := make([][]byte, len(s.scratch)), make([][]float32, len(s.scratch))
+	if s.m.places != nil && s.r.Chunk > p.context {
+		return fault.Errorf(fault.Refused, "%s: chunks of %d tokens, want at most %d, the positions that it has", s.m.source.Path, s.r.Chunk, p.context)
+	}
+	return parallel.For(s.ctx, len(s.scratch), len(s.r.Tokens), func(i, worker int) error {
+		id := s.r.Tokens[i]
+		if id < 0 || int(id) >= p.vocab {
+			return fault.Errorf(fault.Refused, "%s: token %d of the text is %d, want less than %d", s.m.source.Path, i, id, p.vocab)
+		}
+		row := s.h[i*p.width:][:p.width]
+		if err := decode(s.m.embed, row, &bufs[worker], int64(id), int64(id)+1); err != nil {
+			return fmt.Errorf("%s: tensor %q: %w", s.m.source.Path, s.m.embed.Name, err)
+		}
+		if p.embedScale != 1 {
+			vecmath.Scale(row, row, float32(p.embedScale))
+		}
+		if s.m.places != nil {
+			place := grow(&places[worker], p.width)
+			at := int64(i % s.r.Chunk)
+			if err := decode(s.m.places, place, &bufs[worker], at, at+1); err != nil {
+				return fmt.Errorf("%s: tensor %q: %w", s.m.source.Path, s.m.places.Name, err)
+			}
+			vecmath.Add(row, place)
+		}
+		if s.m.embedNorm != nil {
+			s.norm(s.m.embedNorm, row, row)
+		}
+		return nil
+	})
+}
+
+// linear sets dst, of rows that are ld apart, to the outputs of layers for rows of x, one
+// after the other in each row.
+func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...*linear) error {
+	k := layers[0].w.K
+	if s.r.Inputs != nil {
+		for _, l := range layers {
+			if err := s.r.Inputs(l.name, l.expert, x, rows); err != nil {
+				return err
+			}
+		}
+	}
+	s.xp.Reset(rows, k)
+	if err := s.each(rows, func(a, b int) { s.xp.PackRows(x[a*k:], k, a, b) }); err != nil {
+		return err
+	}
+	at := 0
+	for _, l := range layers {
+		if err := gemm.Product(s.ctx, s.scratch, dst[at:], ld, &s.xp, l.w); err != nil {
+			return err
+		}
+		if l.bias != nil {
+			if err := s.each(rows, func(a, b int) {
+				for t := a; t < b; t++ {
+					vecmath.Add(dst[t*ld+at:][:len(l.bias)], l.bias)
+				}
+			}); err != nil {
+				return err
+			}
+		}
+		at += l.w.Rows
+	}
+	return nil
+}
+
+// layer takes the states of n tokens, whole chunks, through a layer, or as far as its
+// experts. It returns those that are left.
+func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, error) {
+	p := s.m.p
+	x := h
+	if l.attnNorm != nil {
+		x = grow(&s.x, n*p.width)
+		if err := s.each(n, func(a, b int) { s.norm(l.attnNorm, x[a*p.width:b*p.width], h[a*p.width:b*p.width]) }); err != nil {
+			return nil, err
+		}
+	}
+	a, err := s.attention(l, x, n)
+	if err != nil {
+		return nil, err
+	}
+	if first := s.r.First; last && first > 0 { // no other state is needed
+		n = s.keep(h, p.width, n)
+		s.keep(a, l.heads*p.valueLen, len(h)/p.width)
+		if l.attnNorm != nil {
+			s.keep(x, p.width, len(h)/p.width)
+		}
+		h, a, x = h[:n*p.width], a[:n*l.heads*p.valueLen], x[:n*p.width]
+	}
+	y := grow(&s.y, n*p.width)
+	if err := s.linear(y, p.width, a, n, l.out); err != nil {
+		return nil, err
+	}
+	in := grow(&s.x, n*p.width) // of the feed-forward layer
+	err = s.each(n, func(a, b int) {
+		a, b = a*p.width, b*p.width
+		if l.parallel && l.ffnNorm != nil {
+			s.norm(l.ffnNorm, in[a:b], h[a:b])
+		}
+		s.add(h[a:b], y[a:b], l.postAttn)
+		switch {
+		case l.parallel || l.experts != nil:
+		case l.ffnNorm != nil:
+			s.norm(l.ffnNorm, in[a:b], h[a:b])
+		default:
+			copy(in[a:b], h[a:b])
+		}
+	})
+	if err != nil || l.experts != nil {
+		return h, err
+	}
+	if err := s.forward(l.feed, y, in, n); err != nil {
+		return nil, err
+	}
+	return h, s.each(n, func(a, b int) { s.add(h[a*p.width:b*p.width], y[a*p.width:b*p.width], l.postFFN) })
+}
+
+// keep moves the rows of x that are of positions from First on to its beginning, and
+// returns how many they are.
+func (s *stream) keep(x []float32, width, n int) (kept int) {
+	for t := range n {
+		if t%s.r.Chunk >= s.r.First {
+			copy(x[kept*width:], x[t*width:][:width])
+			kept++
+		}
+	}
+	return kept
+}
+
+// attention returns what the heads of a layer attend to.
+func (s *stream) attention(l *layer, x []float32, n int) ([]float32, error) {
+	p, g := s.m.p, s.m.graph
+	nq, nk, nv := l.heads*p.keyLen, l.kv*p.keyLen, l.kv*p.valueLen
+	ld := nq + nk + nv
+	qkv := grow(&s.qkv, n*ld)
+	projections := []*linear{l.qkv}
+	if l.qkv == nil {
+		projections = []*linear{l.q, l.k, l.v}
+	}
+	if err := s.linear(qkv, ld, x, n, projections...); err != nil {
+		return nil, err
+	}
+	table := s.global
+	if l.local {
+		table = s.local
+	}
+	err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			q, k := qkv[t*ld:][:nq], qkv[t*ld+nq:][:nk]
+			if p.clamp != 0 {
+				clamp(qkv[t*ld:][:ld], float32(p.clamp))
+			}
+			if !g.NormLast {
+				p.headNorm(l.qNorm, q)
+				p.headNorm(l.kNorm, k)
+			}
+			if l.turned {
+				turns := table[t%s.r.Chunk*p.ropeDim:][:p.ropeDim]
+				p.turn(q, p.keyLen, turns)
+				p.turn(k, p.keyLen, turns)
+			}
+			if g.NormLast {
+				p.headNorm(l.qNorm, q)
+				p.headNorm(l.kNorm, k)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	no := l.heads * p.valueLen
+	out := grow(&s.a, n*no)
+	group := l.heads / l.kv
+	return out, parallel.For(s.ctx, len(s.heads), n/s.r.Chunk*l.kv, func(i, worker int) error {
+		c, kv := i/l.kv*s.r.Chunk, i%l.kv
+		row := qkv[c*ld:]
+		s.m.attend(&s.heads[worker], l, kv*group, out[c*no+kv*group*p.valueLen:], row[kv*group*p.keyLen:], row[nq+kv*p.keyLen:], row[nq+nk+kv*p.valueLen:], s.r.Chunk, ld, ld, ld, no)
+		return nil
+	})
+}
+
+// add adds what a part of a layer computed to the stream, after its norm and scale.
+func (s *stream) add(h, y []float32, post *norm) {
+	if post != nil {
+		s.norm(post, y, y)
+	}
+	if f := s.m.p.residualScale; f != 1 {
+		vecmath.Scale(y, y, float32(f))
+	}
+	vecmath.Add(h, y)
+}
+
+func halfGELU(dst, src []float32) {
+	for i, x := range src {
+		switch {
+		case x <= -10:
+			x = 0
+		case x < 10:
+			x = half.RoundF16(vecmath.GELU(half.RoundF16(x)))
+		}
+		dst[i] = x
+	}
+}
+
+// feedForward is a layer of two or three matrices.
+type feedForward struct {
+	gate, up, down *linear // gate nil for none
+	ff             int
+	fused          bool // up has the rows of the gate, then its own
+}
+
+// forward sets y to the output of a feed-forward layer for rows of x.
+func (s *stream) forward(f *feedForward, y, x []float32, rows int) error {
+	ld, layers := f.ff, []*linear{f.up}
+	gated := f.gate != nil || f.fused
+	if gated {
+		ld = 2 * f.ff
+	}
+	if f.gate != nil {
+		layers = []*linear{f.gate, f.up}
+	}
+	mid := grow(&s.mid, rows*ld)
+	if err := s.linear(mid, ld, x, rows, layers...); err != nil {
+		return err
+	}
+	hidden := grow(&s.a, rows*f.ff)
+	act := s.m.graph.Act.Apply
+	if s.r.HalfGELU && s.m.graph.Act.Is(vecmath.GELUOf) {
+		act = halfGELU
+	}
+	if err := s.each(rows, func(a, b int) {
+		for t := a; t < b; t++ {
+			row, y := mid[t*ld:][:ld], hidden[t*f.ff:][:f.ff]
+			act(y, row[:f.ff])
+			if gated {
+				vecmath.Mul(y, row[f.ff:])
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	return s.linear(y, s.m.p.width, hidden, rows, f.down)
+}
+
+// logitRows is how many rows of logits are computed at once.
+const logitRows = 192
+
+// block is the logits of some rows, and what computes them.
+type block struct {
+	s      *stream
+	logits []float32
+}
+
+// block returns what computes logits.
+func (st *States) block(ctx context.Context) *block {
+	return &block{&stream{m: st.model, r: &Run{}, ctx: ctx, scratch: make([]gemm.Scratch, max(1, st.run.Workers))}, make([]float32, min(logitRows, st.Rows)*st.model.p.vocab)}
+}
+
+// rows sets the logits to those of n rows from row from on.
+func (b *block) rows(st *States, from, n int) error {
+	m, vocab := st.model, st.model.p.vocab
+	if err := b.s.linear(b.logits, vocab, st.data[from*st.width:][:n*st.width], n, m.output); err != nil {
+		return fmt.Errorf("%s: %w", m.source.Path, err)
+	}
+	return b.s.each(n, func(x, y int) {
+		row := b.logits[x*vocab : y*vocab]
+		if m.p.logitScale != 1 {
+			vecmath.Scale(row, row, float32(m.p.logitScale))
+		}
+		if m.p.finalCap != 0 {
+			squash(row, float32(m.p.finalCap))
+		}
+	})
+}
+
+// Logits calls f with the logits of each row, from several goroutines; a row is valid
+// during the call.
+func (st *States) Logits(ctx context.Context, f func(row int, logits []float32) error) error {
+	b, vocab := st.block(ctx), st.model.p.vocab
+	for from := 0; from < st.Rows; from += logitRows {
+		n := min(logitRows, st.Rows-from)
+		if err := b.rows(st, from, n); err != nil {
+			return err
+		}
+		if err := parallel.For(ctx, len(b.s.scratch), n, func(i, _ int) error { return f(from+i, b.logits[i*vocab:][:vocab]) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}

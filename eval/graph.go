@@ -1,0 +1,301 @@
+package eval
+
+import (
+	"math"
+
+	"ggforge/internal/vecmath"
+)
+
+// Graph says what the tensors of an architecture do not: everything that has a tensor or
+// a key of its own (biases, norms of heads, further norms, experts, fused projections,
+// scales) is read from the file. The zero value of a field is the usual thing.
+type Graph struct {
+	Arch string
+	// Rope is how queries and keys are turned.
+	Rope Rope
+	// Turned reports whether layer i turns queries and keys; nil for all.
+	Turned func(p *params, i int) bool
+	// NormLast says that heads are normalized after they are turned.
+	NormLast bool
+	// Act is the activation of the feed-forward layer: of its gate if there is one.
+	Act vecmath.Function
+	// EmbedScale returns the factor of embeddings; nil for that of embedding_scale, or 1.
+	EmbedScale func(p *params) float64
+	// AttnScale returns the factor of attention scores; nil for that of attention.scale, or
+	// 1/√(length of a key).
+	AttnScale func(p *params) float64
+	// LayerNorm says that the mean is subtracted, where the file has keys for both kinds of
+	// norm.
+	LayerNorm bool
+	// BareNorm says that norms have neither weights nor biases.
+	BareNorm bool
+	// Parallel reports whether attention and feed-forward layer read the same state, in a
+	// layer with norms as these; nil for no. A layer that has no norm of its own for the
+	// latter has one for both.
+	Parallel func(k *keys, l *layer) bool
+	// NormAfter says that the parts of a layer read the stream as it is, and what they add is
+	// normalized.
+	NormAfter bool
+	// Windowed reports whether layer i sees attention.sliding_window tokens only; nil for
+	// none. every is the number of attention.sliding_window_pattern, 0 without; where the file
+	// says it of each layer, it is not asked.
+	Windowed func(i, every int) bool
+	// WindowIf reports whether a model has windows where it has the keys of them; nil for
+	// yes.
+	WindowIf func(p *params) bool
+	// LocalRope says that layers with a window turn by rope.freq_base_swa, 10000 without the
+	// key, and without scaling.
+	LocalRope bool
+	// Alibi returns the largest factor of distances that are subtracted from scores; nil for
+	// that of attention.max_alibi_bias, or none.
+	Alibi func(p *params) float64
+	// Normed says that the weights of the chosen experts are divided by their sum, where no
+	// key says it.
+	Normed bool
+	// Grouped says that experts are chosen among the best groups only.
+	Grouped bool
+	// WeighFirst says that what experts read is weighed, not what they say.
+	WeighFirst bool
+	// LogitsBy says that logits are multiplied by logit_scale; otherwise they are divided by
+	// it.
+	LogitsBy bool
+	// FeedNorm is the name of the norm of what the feed-forward layer reads; "" for ffn_norm.
+	FeedNorm string
+	// Also are keys that say nothing beyond what the graph does.
+	Also []string
+}
+
+// graphs are the architectures that can be evaluated.
+var graphs = []*Graph{
+	{Arch: "llama", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true},
+	{Arch: "qwen2", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "qwen2moe", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "qwen3", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "qwen3moe", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true},
+	{Arch: "gemma", Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth},
+	{Arch: "gemma2", Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, AttnScale: gemmaScale, Windowed: allBut(2)},
+	{Arch: "gemma3", Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, AttnScale: gemmaScale, Windowed: allBut(6), LocalRope: true},
+	{Arch: "phi2", Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: always},
+	{Arch: "phi3", Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"attention.sliding_window"}},
+	{Arch: "phimoe", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, Also: []string{"attention.sliding_window"}},
+	{Arch: "granite", Rope: RopePairs, Act: vecmath.SiLUOf, Also: []string{"deepstack_mapping"}},
+	{Arch: "granitemoe", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true},
+	{Arch: "minicpm", Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "olmo", Rope: RopePairs, Act: vecmath.SiLUOf, BareNorm: true},
+	{Arch: "olmo2", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4)},
+	{Arch: "olmoe", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "smollm3", Rope: RopePairs, Act: vecmath.SiLUOf, Turned: func(_ *params, i int) bool { return i%4 != 3 }},
+	{Arch: "glm4", Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "glm4moe", Grouped: true, Rope: RopeHalves, Act: vecmath.SiLUOf, FeedNorm: "post_attention_norm"},
+	{Arch: "deepseek", Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "command-r", Rope: RopePairs, Act: vecmath.SiLUOf, Parallel: always, LogitsBy: true},
+	{Arch: "cohere2", Rope: RopePairs, Act: vecmath.SiLUOf, Parallel: always, LogitsBy: true, Windowed: allBut(4), Turned: local},
+	{Arch: "gptneox", Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: func(k *keys, _ *layer) bool { return k.flag("use_parallel_residual", true) }},
+	{Arch: "gpt2", Act: vecmath.GELUOf},
+	{Arch: "falcon", Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: always},
+	{Arch: "bloom", Act: vecmath.GELUOf, Alibi: func(*params) float64 { return 8 }},
+	{Arch: "mpt", Act: vecmath.GELUOf},
+	{Arch: "starcoder", Act: vecmath.GELUOf},
+	{Arch: "starcoder2", Rope: RopeHalves, Act: vecmath.GELUOf},
+	{Arch: "stablelm", Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"use_parallel_residual"}, Parallel: func(_ *keys, l *layer) bool { return l.ffnNorm == nil }},
+	{Arch: "internlm2", Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "exaone", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "exaone4", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Turned: func(p *params, i int) bool { return p.window == 0 || local(p, i) }, WindowIf: func(p *params) bool { return p.layers == 64 }},
+	{Arch: "nemotron", LayerNorm: true, Rope: RopeHalves, Act: vecmath.ReLUSquaredOf},
+	{Arch: "ernie4_5", Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "ernie4_5-moe", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Also: []string{"interleave_moe_layer_step"}},
+	{Arch: "hunyuan-dense", Rope: RopeHalves, Act: vecmath.SiLUOf, NormLast: true},
+	{Arch: "seed_oss", Rope: RopeHalves, Act: vecmath.SiLUOf, FeedNorm: "post_attention_norm"},
+	{Arch: "arcee", Rope: RopePairs, Act: vecmath.ReLUSquaredOf},
+	{Arch: "baichuan", Rope: RopePairs, Act: vecmath.SiLUOf, Alibi: large, Turned: func(p *params, _ int) bool { return p.layers == 32 }},
+	{Arch: "xverse", Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "orion", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "dbrx", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "attn_output_norm"},
+}
+
+// large is Graph.Alibi for models of 13 B, which do not turn.
+func large(p *params) float64 {
+	if p.layers == 40 {
+		return 8
+	}
+	return 0
+}
+
+func always(*keys, *layer) bool { return true }
+
+// allBut is Graph.Windowed for layers of which every n-th sees all.
+func allBut(n int) func(i, every int) bool {
+	return func(i, every int) bool {
+		if every == 0 {
+			every = n
+		}
+		return i%every < every-1
+	}
+}
+
+// local is Graph.Turned for layers with a window.
+func local(p *params, i int) bool { return p.local(i) }
+
+// local reports whether layer i sees a window.
+func (p *params) local(i int) bool {
+	if p.window == 0 || p.windowed != nil {
+		return p.window > 0 && p.windowed[i]
+	}
+	return p.graph.Windowed(i, p.windowPattern)
+}
+
+func rootOfWidth(p *params) float64 { return math.Sqrt(float64(p.width)) }
+
+// gemmaScale is 1/√(length of a key), in the models of 27 B that of a share of the
+// width.
+func gemmaScale(p *params) float64 {
+	if p.layers == 46 && p.arch == "gemma2" || p.layers == 62 && p.arch == "gemma3" {
+		return 1 / math.Sqrt(float64(p.width/p.heads[0]))
+	}
+	return 1 / math.Sqrt(float64(p.keyLen))
+}
+
+// lookup returns the graph of an architecture, nil for none.
+func lookup(arch string) *Graph {
+	for _, g := range graphs {
+		if g.Arch == arch {
+			return g
+		}
+	}
+	return nil
+}
+
+// params are the numbers of a model.
+type params struct {
+	graph                 *Graph
+	windowed              []bool // by layer, or nil
+	context               int
+	style                 Rope
+	blocks                int // layers, with those that predict further tokens
+	alibi                 float64
+	arch                  string
+	layers, width, vocab  int
+	heads, kv, ff         []int // by layer
+	keyLen, valueLen      int
+	ropeDim               int
+	rope, localRope       rotation
+	eps                   float64
+	rms                   bool
+	embedScale, attnScale float64
+	residualScale         float64
+	logitScale            float64
+	attnCap, finalCap     float64
+	window, windowPattern int
+	experts, expertsUsed  int
+	expertScore           int
+	expertNormed          bool
+	expertScale           float64
+	expertGroups          int
+	expertGroupsUsed      int
+	clamp                 float64
+}
+
+func (g *Graph) params(k *keys, tensors int) *params {
+	p := &params{graph: g, arch: g.Arch, layers: k.size("block_count", -1), width: k.size("embedding_length", -1)}
+	if k.err != nil {
+		return p
+	}
+	if p.blocks = p.layers; p.blocks > tensors {
+		k.fail(errBroken, "%q is %d, in a file of %d tensors", p.arch+".block_count", p.blocks, tensors)
+		return p
+	}
+	p.layers -= k.size("nextn_predict_layers", 0)
+	p.heads = k.sizes("attention.head_count", p.blocks, -1)
+	p.kv = p.heads
+	if k.has("attention.head_count_kv") {
+		p.kv = k.sizes("attention.head_count_kv", p.blocks, -1)
+	}
+	p.ff = k.sizes("feed_forward_length", p.blocks, -1)
+	if p.layers <= 0 || p.heads[0] == 0 {
+		k.fail(errBroken, "%q and %q have to be at least 1", p.arch+".block_count", p.arch+".attention.head_count")
+		return p
+	}
+	p.keyLen = k.size("attention.key_length", p.width/p.heads[0])
+	p.valueLen = k.size("attention.value_length", p.keyLen)
+	p.ropeDim = k.size("rope.dimension_count", p.keyLen)
+	if p.style = g.Rope; p.style == RopePairs && k.has("rope.dimension_sections") {
+		p.style = RopeHalves // as all that turn by several axes do
+	}
+	p.rope = k.rope(p.ropeDim, 10000)
+	rms, other := k.float("attention.layer_norm_rms_epsilon", 0), k.float("attention.layer_norm_epsilon", 1e-5)
+	if p.rms = k.has("attention.layer_norm_rms_epsilon") && !g.LayerNorm; p.rms {
+		p.eps = rms
+	} else {
+		p.eps = other
+	}
+	p.embedScale = k.float("embedding_scale", 1)
+	if g.EmbedScale != nil {
+		p.embedScale = float64(float32(g.EmbedScale(p)))
+	}
+	p.attnScale = 1 / math.Sqrt(float64(p.keyLen))
+	if g.AttnScale != nil {
+		p.attnScale = g.AttnScale(p)
+	}
+	if s := k.float("attention.scale", 0); s != 0 {
+		p.attnScale = s
+	}
+	p.context = k.size("context_length", 0)
+	p.clamp = k.float("attention.clamp_kqv", 0)
+	p.alibi = k.float("attention.max_alibi_bias", 0)
+	if g.Alibi != nil {
+		p.alibi = g.Alibi(p)
+	}
+	p.residualScale = k.float("residual_scale", 1)
+	if p.logitScale = k.float("logit_scale", 1); p.logitScale == 0 {
+		p.logitScale = 1
+	}
+	if !g.LogitsBy {
+		p.logitScale = 1 / p.logitScale
+	}
+	p.attnCap, p.finalCap = k.float("attn_logit_softcapping", 0), k.float("final_logit_softcapping", 0)
+	if g.Windowed != nil {
+		p.window = k.size("attention.sliding_window", 0)
+		if g.WindowIf != nil && !g.WindowIf(p) {
+			p.window = 0
+		}
+		p.windowed, p.windowPattern = k.pattern("attention.sliding_window_pattern", p.layers)
+	}
+	p.localRope = p.rope
+	if g.LocalRope {
+		p.localRope = rotation{dims: p.ropeDim, base: k.float("rope.freq_base_swa", 10000), scale: 1, attn: 1}
+	}
+	p.experts, p.expertsUsed = k.size("expert_count", 0), k.size("expert_used_count", 0)
+	if p.experts > 0 {
+		p.expertScore = k.size("expert_gating_func", scoreSoftmax)
+		if p.expertScore == 0 {
+			p.expertScore = scoreSoftmax
+		}
+		if p.expertScore > scoreChosen {
+			k.fail(errUnsupported, "%q is %d, want 1 to %d", p.arch+".expert_gating_func", p.expertScore, scoreChosen)
+		}
+		p.expertNormed, p.expertScale = k.flag("expert_weights_norm", g.Normed), k.float("expert_weights_scale", 0)
+		groups, used := k.size("expert_group_count", 0), k.size("expert_group_used_count", 0)
+		if g.Grouped {
+			p.expertGroups, p.expertGroupsUsed = groups, used
+		}
+		for _, name := range []string{"expert_feed_forward_length", "expert_shared_count", "expert_shared_feed_forward_length", "leading_dense_block_count"} {
+			k.get(name) // tensors say it
+		}
+	}
+	for _, name := range g.Also {
+		k.get(name)
+	}
+	if p.keyLen == 0 || p.ropeDim > p.keyLen || p.keyLen > 1<<14 {
+		k.fail(errBroken, "%d of %d values of a key are turned", p.ropeDim, p.keyLen)
+	}
+	if p.ropeDim%2 != 0 {
+		k.fail(errUnsupported, "%d values of a key are turned, want an even number", p.ropeDim)
+	}
+	for i := range p.heads {
+		if p.kv[i] == 0 || p.heads[i]%p.kv[i] != 0 {
+			k.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, p.heads[i], p.kv[i])
+			break
+		}
+	}
+	return p
+}

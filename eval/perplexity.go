@@ -1,0 +1,97 @@
+package eval
+
+import (
+	"context"
+	"math"
+
+	"ggforge/fault"
+	"ggforge/internal/vecmath"
+)
+
+// Perplexity is how well a model predicts a text.
+type Perplexity struct {
+	Value, Error float64 // and one standard error
+	Chunks       int
+	Predicted    int       // tokens that were predicted
+	Losses       []float64 // -ln of the probability of each, chunk after chunk
+}
+
+// Perplexity runs the model over chunks of tokens. As in the reference's tool the second
+// half of a chunk is predicted, but for its first token: positions Chunk/2 to Chunk-2
+// predict their successors. r.First is set.
+func (m *Model) Perplexity(ctx context.Context, r Run) (*Perplexity, error) {
+	states, err := m.predict(ctx, &r)
+	if err != nil {
+		return nil, err
+	}
+	keep := r.Chunk - r.First
+	per := keep - 1
+	p := &Perplexity{Chunks: len(r.Tokens) / r.Chunk}
+	p.Losses = make([]float64, p.Chunks*per)
+	p.Predicted = len(p.Losses)
+	err = states.Logits(ctx, func(row int, logits []float32) error {
+		chunk, at := row/keep, row%keep
+		if at == per {
+			return nil // its successor is in the next chunk
+		}
+		next := r.Tokens[chunk*r.Chunk+r.First+at+1]
+		loss, err := m.loss(logits, int(next))
+		p.Losses[chunk*per+at] = loss
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.sum()
+	return p, nil
+}
+
+// predict runs the model for the second half of each chunk.
+func (m *Model) predict(ctx context.Context, r *Run) (*States, error) {
+	if r.Chunk < 4 || len(r.Tokens) < r.Chunk {
+		return nil, fault.Errorf(fault.Refused, "a text of %d tokens, want at least one chunk of %d, and that at least 4", len(r.Tokens), r.Chunk)
+	}
+	r.First = r.Chunk / 2
+	return m.Forward(ctx, *r)
+}
+
+// sum computes the figures of the losses.
+func (p *Perplexity) sum() {
+	mean, margin := meanOf(p.Losses)
+	p.Value = vecmath.Exp64(mean)
+	p.Error = p.Value * margin
+}
+
+// meanOf returns the mean of values and its standard error.
+func meanOf(values []float64) (mean, margin float64) {
+	var sum, squares float64
+	for _, v := range values {
+		sum += v
+		squares += float64(v * v)
+	}
+	n := float64(len(values))
+	mean = sum / n
+	return mean, math.Sqrt(max(0, squares/n-float64(mean*mean)) / (n - 1))
+}
+
+// loss returns -ln of the probability of a token by logits, which it overwrites.
+func (m *Model) loss(logits []float32, token int) (float64, error) {
+	right := logits[token]
+	zero, err := m.normalizer(logits, logits)
+	return zero - float64(right), err
+}
+
+// normalizer sets e to the exponentials of logits less the largest, and returns ln of the
+// sum of those of the logits: a token's logit less that is ln of its probability. e and
+// logits may be the same.
+func (m *Model) normalizer(e, logits []float32) (float64, error) {
+	most, ok := vecmath.Max(logits)
+	if !ok || math.IsInf(float64(most), 0) {
+		return 0, fault.Errorf(fault.Broken, "%s: logits that are not finite", m.source.Path)
+	}
+	for i, v := range logits {
+		e[i] = v - most
+	}
+	vecmath.ExpOf.Apply(e, e)
+	return vecmath.Log(vecmath.Sum(e)) + float64(most), nil
+}

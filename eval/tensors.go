@@ -1,0 +1,181 @@
+package eval
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/internal/gemm"
+	"ggforge/model"
+	"ggforge/quants"
+)
+
+// tensors hands out the tensors of a model and remembers which were asked for.
+type tensors struct {
+	file string
+	all  map[string]*model.Tensor
+	used map[string]bool
+	err  error // the first
+}
+
+func newTensors(m *model.Model) *tensors {
+	t := &tensors{file: m.Path, all: map[string]*model.Tensor{}, used: map[string]bool{}}
+	for i := range m.Tensors {
+		t.all[m.Tensors[i].Name] = &m.Tensors[i]
+	}
+	return t
+}
+
+func (t *tensors) fail(kind error, format string, args ...any) {
+	if t.err == nil {
+		t.err = fault.Errorf(kind, "%s: "+format, append([]any{t.file}, args...)...)
+	}
+}
+
+// get returns a tensor with its dimensions checked, nil if there is none.
+func (t *tensors) get(name string, ne ...int) *model.Tensor {
+	x := t.all[name]
+	if x == nil {
+		return nil
+	}
+	t.used[name] = true
+	if x.Type.Known() && quants.Lookup(x.Type) == nil || !x.Type.Known() {
+		t.fail(fault.Unsupported, "tensor %q is of type %v, which cannot be decoded", name, x.Type)
+		return nil
+	}
+	want := make([]int64, len(ne))
+	for i, n := range ne {
+		want[i] = int64(n)
+	}
+	have := slices.Clone(x.NE)
+	for len(have) > len(want) && have[len(have)-1] == 1 {
+		have = have[:len(have)-1]
+	}
+	for len(have) < len(want) {
+		have = append(have, 1)
+	}
+	if !slices.Equal(have, want) {
+		t.fail(fault.Broken, "tensor %q is %v, want %v", name, x.NE, want)
+		return nil
+	}
+	return x
+}
+
+// must is get for a tensor that there has to be.
+func (t *tensors) must(name string, ne ...int) *model.Tensor {
+	if t.all[name] == nil {
+		t.fail(fault.Broken, "no tensor %q", name)
+		return nil
+	}
+	return t.get(name, ne...)
+}
+
+// vector returns the values of a tensor of one row of n, nil if there is none.
+func (t *tensors) vector(name string, n int) []float32 {
+	x := t.get(name, n)
+	if x == nil {
+		return nil
+	}
+	v := make([]float32, n)
+	if err := decode(x, v, new([]byte), 0, 1); err != nil {
+		t.fail(fault.Broken, "tensor %q: %w", name, err)
+		return nil
+	}
+	return v
+}
+
+// matrix is vector for a tensor of rows of n.
+func (t *tensors) matrix(name string, n, rows int) []float32 {
+	x := t.get(name, n, rows)
+	if x == nil {
+		return nil
+	}
+	v := make([]float32, n*rows)
+	if err := decode(x, v, new([]byte), 0, int64(rows)); err != nil {
+		t.fail(fault.Broken, "tensor %q: %w", name, err)
+	}
+	return v
+}
+
+// decode sets dst to rows [a, b) of a tensor.
+func decode(x *model.Tensor, dst []float32, buf *[]byte, a, b int64) error {
+	raw, err := x.Source.Raw(buf, a, b)
+	if err != nil {
+		return err
+	}
+	if x.Type == gguf.TypeF32 {
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+		}
+		return nil
+	}
+	return quants.Lookup(x.Type).Dequantize(dst, raw)
+}
+
+// A linear layer: y = W x + b.
+type linear struct {
+	name   string // of its weights
+	expert int
+	w      *gemm.Weights
+	bias   []float32 // or nil
+}
+
+// linear returns the layer of NAME.weight and NAME.bias from in values to out, nil if
+// there is none.
+func (t *tensors) linear(name string, in, out int) *linear {
+	x := t.get(name+".weight", in, out)
+	if x == nil {
+		return nil
+	}
+	return &linear{x.Name, 0, t.weights(x, 0, out), t.vector(name+".bias", out)}
+}
+
+// needed is linear for a layer that there has to be.
+func (t *tensors) needed(name string, in, out int) *linear {
+	if t.must(name+".weight", in, out) == nil {
+		return &linear{name: name, w: &gemm.Weights{}}
+	}
+	return t.linear(name, in, out)
+}
+
+// weights returns n rows of a tensor from row first on.
+func (t *tensors) weights(x *model.Tensor, first, n int) *gemm.Weights {
+	block, size := x.Type.BlockLen(), x.Type.BlockBytes()
+	w := &gemm.Weights{
+		Rows: n, K: int(x.NE[0]), RowBytes: int(x.Type.RowBytes(x.NE[0])), Block: int(block), BlockBytes: int(size),
+		Decode: quants.Lookup(x.Type).Dequantize,
+	}
+	w.Raw = func(buf *[]byte, a, b int) ([]byte, error) {
+		raw, err := x.Source.Raw(buf, int64(first+a), int64(first+b))
+		if err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", x.Name, err)
+		}
+		return raw, nil
+	}
+	return w
+}
+
+// rest returns an error if there is a tensor that nobody asked for.
+func (t *tensors) rest() error {
+	if t.err != nil {
+		return t.err
+	}
+	var left []string
+	for name := range t.all {
+		if !t.used[name] {
+			left = append(left, name)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	slices.Sort(left)
+	if len(left) > 5 {
+		left = append(left[:5], fmt.Sprintf("and %d more", len(left)-5))
+	}
+	return fault.Errorf(fault.Unsupported, "%s: tensors that the graph does not know: %s", t.file, strings.Join(left, ", "))
+}

@@ -1,0 +1,122 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+
+	"ggforge/arch"
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/internal/hftest"
+	"ggforge/model"
+)
+
+// finalEstimate is what llama-perplexity says at its end.
+var finalEstimate = regexp.MustCompile(`Final estimate: PPL = (\S+) \+/- (\S+)`)
+
+// exactPath are the arguments with which the runtime computes in float32.
+var exactPath = []string{"-ctk", "f32", "-ctv", "f32", "-fa", "off", "-t", "1", "-ngl", "0", "--no-warmup", "--no-repack"}
+
+// TestEvaluate compares perplexities over a text with those of the real runtime, which
+// runs the same weights in float32, for every spec of an architecture that can be run.
+func TestEvaluate(t *testing.T) {
+	start(t)
+	text := work + "/text.txt"
+	must(t, os.WriteFile(root+text, []byte(evalWords), 0o666))
+	for _, s := range hftest.Specs() {
+		if a, err := arch.Lookup(s.Class()); err != nil || s.Target != "" || !slices.Contains(eval.Supported(), a.Name) {
+			continue
+		}
+		for _, v := range s.All() {
+			if slices.Contains(v.Flags, "--mtp") {
+				continue // a draft alone
+			}
+			t.Run(s.Name+"/"+v.Name, func(t *testing.T) {
+				_, err := s.Write(root+work+"/specs/"+v.Name, v)
+				must(t, err)
+				dir, file := root+work+"/specs/"+v.Name+"/"+s.Name, work+"/f32.gguf"
+				convertBy(t, dir, root+file, "f32", s.PreTokenizer(), s.Arguments(dir, v)...)
+				m, err := model.Open(root + file)
+				must(t, err)
+				defer m.Close()
+				if slices.ContainsFunc(m.Tensors, func(x model.Tensor) bool { return x.Type != gguf.TypeF32 }) {
+					t.Skip("the runtime rounds what is multiplied by weights of another type than F32")
+				}
+				const chunk = 64
+				tokens := runtimeTokens(t, m, file, text, chunk, 6)
+				e, err := eval.New(m)
+				if errors.Is(err, fault.Unsupported) {
+					t.Skip(err) // nothing that gives another figure
+				}
+				must(t, err)
+				got, err := e.Perplexity(context.Background(), eval.Run{Tokens: tokens, Chunk: chunk, Workers: 2, HalfGELU: true})
+				must(t, err)
+				want, margin := runtimePerplexity(t, file, text, chunk, 6)
+				t.Logf("%.6f +/- %.6f, the runtime's %.4f +/- %.5f", got.Value, got.Error, want, margin)
+				if want > 1e6 && got.Value > 1e6 {
+					return // made-up weights that make no sense of any text
+				}
+				if !(math.Abs(got.Value-want) <= 1e-5*want+5e-5 && math.Abs(got.Error-margin) <= 1e-4*margin+5e-5) {
+					t.Errorf("perplexity %.6f +/- %.6f, want %.4f +/- %.5f", got.Value, got.Error, want, margin)
+				}
+			})
+		}
+	}
+}
+
+// runtimeTokens returns the tokens of whole chunks of a text, each with the token that the
+// runtime puts at its beginning.
+func runtimeTokens(t *testing.T, m *model.Model, file, text string, chunk, chunks int) []int32 {
+	t.Helper()
+	out, err := exec.Command("chroot", root, "llama-tokenize", "-m", file, "-f", text, "--ids", "--no-parse-special", "--no-escape", "--log-disable").Output()
+	if err != nil {
+		t.Skip("the runtime cannot load the file")
+	}
+	var ids []int32
+	must(t, json.Unmarshal(out, &ids))
+	if len(ids) < chunk*chunks {
+		t.Fatalf("%d tokens", len(ids))
+	}
+	ids = ids[:chunk*chunks]
+	if v, ok := m.Metadata.Get("tokenizer.ggml.add_bos_token"); ok {
+		add, _ := v.Bool()
+		b, _ := m.Metadata.Get("tokenizer.ggml.bos_token_id")
+		if id, ok := b.Int(); add && ok {
+			for i := 0; i < len(ids); i += chunk {
+				ids[i] = int32(id)
+			}
+		}
+	}
+	return ids
+}
+
+func runtimePerplexity(t *testing.T, file, text string, chunk, chunks int) (value, margin float64) {
+	t.Helper()
+	c := strconv.Itoa(chunk)
+	argv := append([]string{root, "timeout", "120", "llama-perplexity", "-m", file, "-f", text, "-c", c, "-b", c, "--chunks", strconv.Itoa(chunks)}, exactPath...)
+	var out []byte
+	for range 8 { // it writes from another thread and now and then ends before the last line
+		var err error
+		if out, err = exec.Command("chroot", argv...).CombinedOutput(); err != nil {
+			t.Skipf("the runtime: %s", complaints(out))
+		}
+		if m := finalEstimate.FindSubmatch(out); m != nil {
+			value, err = strconv.ParseFloat(string(m[1]), 64)
+			must(t, err)
+			margin, err = strconv.ParseFloat(string(m[2]), 64)
+			must(t, err)
+			return value, margin
+		}
+	}
+	t.Fatalf("no figure in\n%s", complaints(out))
+	return 0, 0
+}

@@ -1,0 +1,147 @@
+package vecmath
+
+import "ggforge/internal/fused"
+
+// A Function is one of float32, for whole slices.
+type Function struct {
+	name string
+	one  func(float32) float32
+	all  func(dst, src []float32) int // nil for none: how many it did
+}
+
+// The functions of this package for slices, by the same bits.
+var (
+	ExpOf         = Function{"Exp", Exp, expVectors}
+	TanhOf        = Function{"Tanh", Tanh, tanhVectors}
+	ErfOf         = Function{"Erf", Erf, erfVectors}
+	SigmoidOf     = Function{"Sigmoid", Sigmoid, sigmoidVectors}
+	SiLUOf        = Function{"SiLU", SiLU, siluVectors}
+	GELUOf        = Function{"GELU", GELU, geluVectors}
+	GELUErfOf     = Function{"GELUErf", GELUErf, geluErfVectors}
+	GELUQuickOf   = Function{"GELUQuick", GELUQuick, geluQuickVectors}
+	ReLUOf        = Function{"ReLU", ReLU, reluVectors}
+	ReLUSquaredOf = Function{"relu_squared", ReLUSquared, nil}
+)
+
+// Is reports whether both are the same function.
+func (f Function) Is(g Function) bool { return f.name == g.name }
+
+// Apply sets dst to the function of each element of src. They have the same length and
+// may be the same slice.
+func (f Function) Apply(dst, src []float32) {
+	n := 0
+	if f.all != nil {
+		n = f.all(dst, src)
+	}
+	for i := n; i < len(src); i++ {
+		dst[i] = f.one(src[i])
+	}
+}
+
+// constant is a number for each lane of a vector of any width.
+type constant [16]float32
+
+func each(v float32) (c constant) {
+	for i := range c {
+		c[i] = v
+	}
+	return c
+}
+
+// Add adds src to dst, element by element.
+func Add(dst, src []float32) {
+	for i := addVectors(dst, src); i < len(src); i++ {
+		dst[i] += src[i]
+	}
+}
+
+// Mul multiplies dst by src, element by element.
+func Mul(dst, src []float32) {
+	for i := mulVectors(dst, src); i < len(src); i++ {
+		dst[i] *= src[i]
+	}
+}
+
+// Scale sets dst to f times src. Both may be the same slice.
+func Scale(dst, src []float32, f float32) {
+	c := each(f)
+	for i := scaleVectors(dst, src, &c); i < len(src); i++ {
+		dst[i] = src[i] * f
+	}
+}
+
+// AddScaled adds f times src to dst, rounded once.
+func AddScaled(dst, src []float32, f float32) {
+	c := each(f)
+	for i := addScaledVectors(dst, src, &c); i < len(src); i++ {
+		dst[i] = fused.MulAdd(src[i], f, dst[i])
+	}
+}
+
+// Sum returns the sum of x in float64: eight sums by index mod 8, then a tree.
+func Sum(x []float32) float64 {
+	var s [8]float64
+	for ; len(x) >= 8; x = x[8:] {
+		v := (*[8]float32)(x)
+		s[0] += float64(v[0])
+		s[1] += float64(v[1])
+		s[2] += float64(v[2])
+		s[3] += float64(v[3])
+		s[4] += float64(v[4])
+		s[5] += float64(v[5])
+		s[6] += float64(v[6])
+		s[7] += float64(v[7])
+	}
+	for i, v := range x {
+		s[i] += float64(v)
+	}
+	return tree(&s)
+}
+
+// SumSquares is Sum for the squares of x less a mean. A square is exact in float64 if
+// the mean is 0.
+func SumSquares(x []float32, mean float64) float64 {
+	var s [8]float64
+	square := func(i int, v float32) {
+		d := float64(v) - mean
+		s[i] += float64(d * d)
+	}
+	for ; len(x) >= 8; x = x[8:] {
+		v := (*[8]float32)(x)
+		square(0, v[0])
+		square(1, v[1])
+		square(2, v[2])
+		square(3, v[3])
+		square(4, v[4])
+		square(5, v[5])
+		square(6, v[6])
+		square(7, v[7])
+	}
+	for i, v := range x {
+		square(i, v)
+	}
+	return tree(&s)
+}
+
+// tree adds eight sums: those 4, 2 and 1 apart.
+func tree(s *[8]float64) float64 {
+	for n := 4; n > 0; n /= 2 {
+		for i := range n {
+			s[i] += s[i+n]
+		}
+	}
+	return s[0]
+}
+
+// Max returns the largest of x, which is not empty, and whether all are numbers.
+func Max(x []float32) (most float32, ok bool) {
+	most = x[0]
+	bad := false
+	for _, v := range x {
+		if v > most {
+			most = v
+		}
+		bad = bad || v != v
+	}
+	return most, !bad
+}

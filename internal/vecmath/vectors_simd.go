@@ -1,0 +1,246 @@
+//go:build goexperiment.simd && go1.27
+
+package vecmath
+
+import (
+	"math"
+	"simd"
+)
+
+// Vectors repeat the code without them lane by lane: what that chooses by a branch is
+// computed both ways and chosen by a mask. Emulated vectors do not fuse, so they are not
+// used. Constants are loaded where they are needed: a function with vectors has no
+// scalar float32 (golang/go#80835).
+
+type f32s = simd.Float32s
+
+func get(c *constant) f32s { return simd.LoadFloat32s(c[:]) }
+
+var (
+	cMost, cLeast, cInf, cLog2e, cToEven, cLn2Hi, cLn2Lo = each(expMost), each(expLeast), each(float32(math.Inf(1))), each(log2e), each(toEven), each(-ln2Hi), each(-ln2Lo)
+	cExp                                                 = [...]constant{each(expP0), each(expP1), each(expP2), each(expP3), each(expP4), each(expP5)}
+	cTanh                                                = [...]constant{each(tanhP0), each(tanhP1), each(tanhP2), each(tanhP3), each(tanhP4)}
+	cErf                                                 = [...]constant{each(erfP0), each(erfP1), each(erfP2), each(erfP3), each(erfP4), each(erfP5)}
+	cErfc                                                = [...]constant{each(erfQ0), each(erfQ1), each(erfQ2), each(erfQ3), each(erfQ4), each(erfQ5), each(erfQ6)}
+	cTanhSmall, cErfSmall, cErfMost                      = each(tanhSmall), each(erfSmall), each(erfMost)
+	cOne, cTwo, cHalf                                    = each(1), each(2), each(0.5)
+	cRoot2ByPi, cRootHalf, cGELUCube, cGELUQuick         = each(root2ByPi), each(rootHalf), each(geluCube), each(geluQuick)
+)
+
+func expOf(x f32s) f32s {
+	t := x.MulAdd(get(&cLog2e), get(&cToEven))
+	n := t.Sub(get(&cToEven))
+	r := n.MulAdd(get(&cLn2Hi), x)
+	r = n.MulAdd(get(&cLn2Lo), r)
+	p := get(&cExp[0]).MulAdd(r, get(&cExp[1]))
+	p = p.MulAdd(r, get(&cExp[2]))
+	p = p.MulAdd(r, get(&cExp[3]))
+	p = p.MulAdd(r, get(&cExp[4]))
+	p = p.MulAdd(r, get(&cExp[5]))
+	p = p.MulAdd(r.Mul(r), r).Add(get(&cOne))
+	e := p.ToBits().Add(t.ToBits().ShiftAllLeft(23)).BitsToFloat32()
+	var zero f32s
+	e = zero.IfElse(x.Less(get(&cLeast)), e)
+	e = get(&cInf).IfElse(x.Greater(get(&cMost)), e)
+	return x.IfElse(x.NotEqual(x), e)
+}
+
+// signed returns a >= 0 with the sign of x.
+func signed(a, x f32s) f32s {
+	sign := x.ToBits().ShiftAllRight(31).ShiftAllLeft(31)
+	return a.ToBits().Or(sign).BitsToFloat32()
+}
+
+func tanhOf(x f32s) f32s {
+	a := x.Abs()
+	s := a.Mul(a)
+	p := get(&cTanh[0]).MulAdd(s, get(&cTanh[1]))
+	p = p.MulAdd(s, get(&cTanh[2]))
+	p = p.MulAdd(s, get(&cTanh[3]))
+	p = p.MulAdd(s, get(&cTanh[4]))
+	p = p.Mul(s).MulAdd(a, a)
+	q := get(&cOne).Sub(get(&cTwo).Div(expOf(a.Add(a)).Add(get(&cOne))))
+	return signed(q.IfElse(a.GreaterEqual(get(&cTanhSmall)), p), x)
+}
+
+func erfOf(x f32s) f32s {
+	a := x.Abs()
+	a = get(&cErfMost).IfElse(a.Greater(get(&cErfMost)), a)
+	s := a.Mul(a)
+	p := get(&cErf[0]).MulAdd(s, get(&cErf[1]))
+	p = p.MulAdd(s, get(&cErf[2]))
+	p = p.MulAdd(s, get(&cErf[3]))
+	p = p.MulAdd(s, get(&cErf[4]))
+	p = p.MulAdd(s, get(&cErf[5]))
+	p = p.MulAdd(a, a)
+	q := get(&cErfc[0]).MulAdd(a, get(&cErfc[1]))
+	u := get(&cErfc[2]).MulAdd(a, get(&cErfc[3]))
+	q = q.MulAdd(s, u)
+	q = q.MulAdd(a, get(&cErfc[4]))
+	q = q.MulAdd(a, get(&cErfc[5]))
+	q = q.MulAdd(a, get(&cErfc[6]))
+	q = q.MulAdd(a, a.Neg())
+	e := get(&cOne).Sub(expOf(q))
+	return signed(e.IfElse(a.Greater(get(&cErfSmall)), p), x)
+}
+
+func sigmoidOf(x f32s) f32s { return get(&cOne).Div(get(&cOne).Add(expOf(x.Neg()))) }
+func siluOf(x f32s) f32s    { return x.Div(get(&cOne).Add(expOf(x.Neg()))) }
+
+func geluOf(x f32s) f32s {
+	in := get(&cRoot2ByPi).Mul(x).Mul(get(&cGELUCube).Mul(x).MulAdd(x, get(&cOne)))
+	return get(&cHalf).Mul(x).Mul(get(&cOne).Add(tanhOf(in)))
+}
+
+func geluErfOf(x f32s) f32s {
+	return get(&cHalf).Mul(x).Mul(get(&cOne).Add(erfOf(get(&cRootHalf).Mul(x))))
+}
+
+func geluQuickOf(x f32s) f32s {
+	return x.Mul(get(&cOne).Div(get(&cOne).Add(expOf(get(&cGELUQuick).Mul(x)))))
+}
+
+func expVectors(dst, src []float32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		expOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
+	}
+	return n
+}
+
+func tanhVectors(dst, src []float32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		tanhOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
+	}
+	return n
+}
+
+func erfVectors(dst, src []float32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		erfOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
+	}
+	return n
+}
+
+func sigmoidVectors(dst, src []float32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		sigmoidOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
+	}
+	return n
+}
+
+func siluVectors(dst, src []float32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		siluOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
+	}
+	return n
+}
+
+func geluVectors(dst, src []float32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		geluOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
+	}
+	return n
+}
+
+func geluErfVectors(dst, src []float32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		geluErfOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
+	}
+	return n
+}
+
+func geluQuickVectors(dst, src []float32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		geluQuickOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
+	}
+	return n
+}
+
+func reluOf(x f32s) f32s { var zero f32s; return zero.IfElse(x.Less(zero), x) }
+
+func reluVectors(dst, src []float32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		reluOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
+	}
+	return n
+}
+
+func addVectors(dst, src []float32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		simd.LoadFloat32s(dst[n:]).Add(simd.LoadFloat32s(src[n:])).Store(dst[n:])
+	}
+	return n
+}
+
+func mulVectors(dst, src []float32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		simd.LoadFloat32s(dst[n:]).Mul(simd.LoadFloat32s(src[n:])).Store(dst[n:])
+	}
+	return n
+}
+
+func scaleVectors(dst, src []float32, f *constant) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		simd.LoadFloat32s(src[n:]).Mul(simd.LoadFloat32s(f[:])).Store(dst[n:])
+	}
+	return n
+}
+
+func addScaledVectors(dst, src []float32, f *constant) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		simd.LoadFloat32s(src[n:]).MulAdd(simd.LoadFloat32s(f[:]), simd.LoadFloat32s(dst[n:])).Store(dst[n:])
+	}
+	return n
+}
