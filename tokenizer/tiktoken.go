@@ -11,7 +11,7 @@ import (
 	"ggforge/gguf"
 	"ggforge/internal/pyjson"
 	"ggforge/tokenizer/internal/hf"
-	"ggforge/tokenizer/internal/onig"
+	"ggforge/internal/onig"
 )
 
 // The rule sets of vocabularies in tiktoken's format: a line per token with its

@@ -122,9 +122,12 @@ tables() {
 }
 
 unicode() {
-    cp -r "$dest/tokenizer/internal/uni" "$work/uni"
+    cp -r "$dest/internal/uni" "$work/uni"
     run uni 'python3 make_tables.py'
-    cp "$work/uni/tables.txt" "$work/uni/lower.txt" "$dest/tokenizer/internal/uni/"
+    cp "$work/uni/tables.txt" "$work/uni/lower.txt" "$dest/internal/uni/"
+    cp "$dest/vocab/make_tables.py" "$work/"
+    run . 'python3 make_tables.py > chars.txt'
+    cp "$work/chars.txt" "$dest/vocab/"
 }
 
 # tests ARGUMENT ...: runs the tests that write goldens, with the commands in GGFORGE_BIN.
@@ -133,7 +136,7 @@ tests() {
 }
 
 encode() {
-    GOLDEN=write tests -run 'EncodeGolden|VocabGolden'
+    GOLDEN=write tests -run 'EncodeGolden|VocabGolden|IDsGolden'
 }
 
 # SPEC names the specs of internal/hftest (a pattern, or "new" for those without a golden).

@@ -10,9 +10,9 @@ import (
 // may import packages of the lines above its own. docs/design.md draws them. Those
 // with a question mark are in builds with vector kernels only.
 var rooms = []struct{ name, packages string }{
-	{"nothing of ours below", "fault internal/cpu internal/half internal/nearest internal/fused internal/lane? internal/parallel internal/pyjson quants/internal/arith tokenizer/internal/uni"},
+	{"nothing of ours below", "fault internal/cpu internal/half internal/nearest internal/fused internal/lane? internal/parallel internal/pyjson quants/internal/arith internal/uni"},
 	{"arithmetic whose bits are defined", "internal/gemm internal/torchmath internal/vecmath"},
-	{"files as they are", "internal/stamp internal/fetch tokenizer/internal/onig"},
+	{"files as they are", "internal/stamp internal/fetch internal/onig"},
 	{"files as they are", "internal/mmap"},
 	{"bytes: formats without meaning", "gguf safetensors"},
 	{"bytes: formats without meaning", "ggml imatrix torchfile"},
@@ -25,7 +25,7 @@ var rooms = []struct{ name, packages string }{
 	{"checkpoint: what stored tensors make a weight", "checkpoint/precision"},
 	{"checkpoint: opens model directories", "checkpoint"},
 	{"meaning: tokenizers and cards", "tokenizer/internal/hf"},
-	{"meaning: tokenizers and cards", "tokenizer convert/general"},
+	{"meaning: tokenizers and cards", "tokenizer vocab convert/general"},
 	{"meaning: configuration and shapes", "arch/hparams arch/shape"},
 	{"meaning: what a table is", "arch/table"},
 	{"meaning: what several tables have", "arch/parts"},
@@ -41,7 +41,7 @@ var rooms = []struct{ name, packages string }{
 // tools make data for tests, measure and generate: only each other, and tests, may
 // import them. They may import anything.
 var tools = strings.Fields(`imatrix/imatrixtest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest internal/bench internal/clitest internal/flagtest internal/gen internal/gen/archtable internal/gen/gemm internal/gen/grids
-	internal/gen/licences internal/hftest internal/hftest/mk internal/hubtest internal/interop internal/rooms internal/toktest quants/internal/widths?`)
+	internal/gen/licences internal/hftest internal/hftest/mk internal/hubtest internal/interop internal/rooms internal/toktest internal/vocabtest quants/internal/widths?`)
 
 // never are arrows that would point down and are wrong anyway, also by way
 // of other packages: a package, those it must not need.
@@ -52,6 +52,7 @@ var never = []struct{ from, to, why string }{
 	{"rows", "safetensors checkpoint", "a Source does not know what stores it"},
 	{"arch", "checkpoint", "tables open no files"},
 	{"tokenizer", "checkpoint", "tokenizers read what they are given"},
+	{"vocab", "tokenizer checkpoint arch model", "encoding needs metadata only"},
 	{"writer", "arch tokenizer convert quantize", "the writer knows no models"},
 }
 
@@ -59,7 +60,7 @@ var never = []struct{ from, to, why string }{
 // itself. A name that ends in "/..." is for the packages below, too; one after a
 // minus may.
 var notIn = []struct{ imported, by, why string }{
-	{"os", "arch/... tokenizer/... convert/general rows quants gguf model fault checkpoint/precision", "the caller opens files"},
+	{"os", "arch/... tokenizer/... vocab convert/general rows quants gguf model fault checkpoint/precision", "the caller opens files"},
 	{"log", "*", "libraries log nothing"},
 	{"flag", "*", "libraries read no flags"},
 	{"unsafe", "public", "unsafe is for internal packages"},

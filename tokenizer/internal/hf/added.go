@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"ggforge/tokenizer/internal/uni"
+	"ggforge/internal/uni"
 )
 
 // AddedToken is a token that is found in the text itself, before and next to the model.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"ggforge/tokenizer/internal/uni"
+	"ggforge/internal/uni"
 )
 
 // Normalizer changes text before it is split.

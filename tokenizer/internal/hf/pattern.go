@@ -3,7 +3,7 @@ package hf
 import (
 	"strings"
 
-	"ggforge/tokenizer/internal/onig"
+	"ggforge/internal/onig"
 )
 
 // Pattern finds the parts of a text that match.

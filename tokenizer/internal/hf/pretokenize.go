@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/tokenizer/internal/uni"
+	"ggforge/internal/uni"
 )
 
 // PreTokenizer cuts a text into the pieces that the model sees.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"ggforge/fault"
-	"ggforge/tokenizer/internal/uni"
+	"ggforge/internal/uni"
 )
 
 // The nodes of a parsed expression.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"sync"
 
-	"ggforge/tokenizer/internal/uni"
+	"ggforge/internal/uni"
 )
 
 // categories are the general categories by their short names.

@@ -8,16 +8,22 @@ import (
 )
 
 // Form is a normal form.
-type Form struct{ compat, compose bool }
+type Form struct {
+	compat, compose bool
+	all             bool // with all the data there is
+}
 
 // The normal forms, with the data of Unicode 9: later characters are
 // themselves and combine with nothing.
 var (
-	NFC  = Form{false, true}
-	NFD  = Form{false, false}
-	NFKC = Form{true, true}
-	NFKD = Form{true, false}
+	NFC  = Form{compose: true}
+	NFD  = Form{}
+	NFKC = Form{compat: true, compose: true}
+	NFKD = Form{compat: true}
 )
+
+// LaterNFC is NFC with the data of Unicode 15.
+var LaterNFC = Form{compose: true, all: true}
 
 // Char is a character of a text and the place in the source that it comes from.
 type Char struct {
@@ -37,22 +43,22 @@ func (f Form) Normalize(text []Char) []Char {
 		from := len(out)
 		out = f.decompose(out, c)
 		for i := from; i < len(out); i++ {
-			if class(out[i].R) == 0 {
-				sortMarks(out[start:i])
+			if f.class(out[i].R) == 0 {
+				f.sortMarks(out[start:i])
 				start = i + 1
 			}
 		}
 	}
-	sortMarks(out[start:])
+	f.sortMarks(out[start:])
 	if f.compose {
-		out = compose(out)
+		out = f.composed(out)
 	}
 	return out
 }
 
-func sortMarks(marks []Char) {
+func (f Form) sortMarks(marks []Char) {
 	if len(marks) > 1 {
-		slices.SortStableFunc(marks, func(a, b Char) int { return int(class(a.R)) - int(class(b.R)) })
+		slices.SortStableFunc(marks, func(a, b Char) int { return int(f.class(a.R)) - int(f.class(b.R)) })
 	}
 }
 
@@ -74,7 +80,7 @@ func (f Form) decompose(out []Char, c Char) []Char {
 			out = append(out, Char{hangulT + t, c.At})
 		}
 		return out
-	case later().Has(r):
+	case f.unknown(r):
 		return append(out, c)
 	}
 	form := norm.NFD
@@ -94,24 +100,27 @@ func (f Form) decompose(out []Char, c Char) []Char {
 	return out
 }
 
+// unknown reports whether a character is later than the form's data.
+func (f Form) unknown(r rune) bool { return !f.all && later().Has(r) }
+
 // class returns the canonical combining class.
-func class(r rune) uint8 {
-	if r < 0x300 || later().Has(r) {
+func (f Form) class(r rune) uint8 {
+	if r < 0x300 || f.unknown(r) {
 		return 0
 	}
 	var buf [utf8.UTFMax]byte
 	return norm.NFD.Properties(utf8.AppendRune(buf[:0], r)).CCC()
 }
 
-// compose composes in place: each character with the last starter before it,
+// composed composes in place: each character with the last starter before it,
 // unless one of its own class or higher is between.
-func compose(text []Char) []Char {
+func (f Form) composed(text []Char) []Char {
 	out := text[:0]
 	starter, last := -1, uint8(0) // the class of the last character kept after the starter
 	for _, c := range text {
-		cl := class(c.R)
+		cl := f.class(c.R)
 		if starter >= 0 && (len(out) == starter+1 || last != 0 && last < cl) {
-			if r, ok := pair(out[starter].R, c.R); ok {
+			if r, ok := f.pair(out[starter].R, c.R); ok {
 				out[starter].R = r
 				continue
 			}
@@ -126,7 +135,7 @@ func compose(text []Char) []Char {
 }
 
 // pair returns the character that two compose to.
-func pair(a, b rune) (rune, bool) {
+func (f Form) pair(a, b rune) (rune, bool) {
 	switch {
 	case b < 0x300:
 		return 0, false
@@ -134,12 +143,12 @@ func pair(a, b rune) (rune, bool) {
 		return hangulS + ((a-hangulL)*hangulNV+b-hangulV)*hangulNT, true
 	case hangulS <= a && a < hangulS+hangulNS && (a-hangulS)%hangulNT == 0 && hangulT < b && b < hangulT+hangulNT:
 		return a + b - hangulT, true
-	case later().Has(a) || later().Has(b):
+	case f.unknown(a) || f.unknown(b):
 		return 0, false
 	}
 	var buf [2 * utf8.UTFMax]byte
 	in := utf8.AppendRune(utf8.AppendRune(buf[:0], a), b)
-	if !norm.NFC.PropertiesString(string(b)).BoundaryBefore() || class(b) != 0 {
+	if !norm.NFC.PropertiesString(string(b)).BoundaryBefore() || f.class(b) != 0 {
 		out := norm.NFC.Bytes(in)
 		if r, n := utf8.DecodeRune(out); n == len(out) {
 			return r, true

@@ -1,0 +1,29 @@
+package vocab
+
+// modelKind is a value of tokenizer.ggml.model: what holds unless the file says
+// otherwise, and the encoder.
+type modelKind struct {
+	bos, eos, unk, sep     int32
+	addBOS, addEOS, addSep bool
+	spacePrefix            bool
+	wraps                  bool // BOS and EOS are added as the file says
+	frames                 bool // BOS and a separator are added whatever the file says
+	make                   func(v *Vocab, r *reader) (kind, error)
+}
+
+var models map[string]modelKind
+
+func init() {
+	models = map[string]modelKind{
+		"llama":      {bos: 1, eos: 2, unk: 0, sep: none, addBOS: true, spacePrefix: true, wraps: true, make: newSPM},
+		"gpt2":       {bos: 11, eos: 11, unk: none, sep: none, wraps: true, make: newBPE},
+		"hybriddna":  {bos: 11, eos: 11, unk: none, sep: none, wraps: true, make: newBPE},
+		"whitespace": {bos: 11, eos: 11, unk: none, sep: none, wraps: true, make: newBPE},
+		"gemma4":     {bos: none, eos: none, unk: none, sep: none, wraps: true, make: newBPE},
+		"bert":       {bos: 101, eos: none, unk: 100, sep: 102, addBOS: true, addSep: true, frames: true, make: newWordPiece},
+		"t5":         {bos: none, eos: 1, unk: 2, sep: none, addEOS: true, wraps: true, make: newUnigram},
+		"rwkv":       {bos: none, eos: none, unk: none, sep: none, make: newRWKV},
+		"plamo2":     {bos: 1, eos: 2, unk: 0, sep: none, wraps: true, make: newPLaMo},
+		"plamo3":     {bos: 1, eos: 2, unk: 0, sep: none, wraps: true, make: newPLaMo},
+	}
+}
