@@ -47,7 +47,6 @@ type stream struct {
 	r      *Run
 	ctx    context.Context
 	h      []float32 // [tokens, width]
-	kept   bool      // only positions from First on are left
 	global []float32 // rotations
 	local  []float32
 
