@@ -198,6 +198,8 @@ func TestRefused(t *testing.T) {
 		{"llama", set("new.feature", gguf.Bool(true)), fault.Unsupported, "new.feature = true"},
 		{"llama", extra("blk.0.new.weight", 48), fault.Unsupported, "blk.0.new.weight"},
 		{"llama", extra("blk.0.attn_q_norm.weight", 15), fault.Broken, `"blk.0.attn_q_norm.weight" is [15]`},
+		{"command-r", shape{experts: 4}, fault.Unsupported, "layer 0 has experts"},
+		{"olmo2", shape{experts: 4}, fault.Broken, "post_attention_norm.weight"},
 		{"llama", drop("blk.1.attn_k.weight"), fault.Broken, `no tensor "blk.1.attn_k.weight"`},
 		{"llama", drop("output_norm.weight"), fault.Broken, `no tensor "output_norm.weight"`},
 		{"llama", drop("blk.0.ffn_norm.weight"), fault.Broken, `no tensor "blk.0.ffn_norm.weight"`},

@@ -158,6 +158,8 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 		}
 		if l.experts = m.experts(t, name); l.experts == nil {
 			l.feed = m.feedForward(t, name, p.ff[i])
+		} else if l.parallel || l.ffnNorm == nil {
+			t.fail(errUnsupported, "layer %d has experts that do not read the normalized stream after attention", i)
 		}
 		m.layers = append(m.layers, l)
 		if t.err != nil {

@@ -51,7 +51,7 @@ func TestDecider(t *testing.T) {
 	}
 }
 
-// TestDecisionClasses tells models that decide between options by their files.
+// TestDecisionClasses checks by which files a model that decides between options is known.
 func TestDecisionClasses(t *testing.T) {
 	const config, pointer = `{"hidden_size": 64}`, `{"decision_format": "vllm-sr-decision", "backbone": {"config": "b/config.json"}, "model_config": "decision_config.json"}`
 	for want, list := range map[string][]sideFiles{
