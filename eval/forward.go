@@ -194,7 +194,7 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 }
 
 // layer takes the states of n tokens, whole chunks, through a layer, or as far as its
-// experts. It returns those that are left.
+// experts. It returns those that are left: in the last layer those that are wanted.
 func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, error) {
 	p := s.m.p
 	x := h
@@ -204,49 +204,66 @@ func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, erro
 			return nil, err
 		}
 	}
-	a, err := s.attention(l, x, n)
-	if err != nil {
-		return nil, err
-	}
-	if first := s.r.First; last && first > 0 { // no other state is needed
-		n = s.keep(h, p.width, n)
-		s.keep(a, l.heads*p.valueLen, len(h)/p.width)
-		if l.attnNorm != nil {
-			s.keep(x, p.width, len(h)/p.width)
-		}
-		h, a, x = h[:n*p.width], a[:n*l.heads*p.valueLen], x[:n*p.width]
-	}
 	y := grow(&s.y, n*p.width)
-	if err := s.linear(y, p.width, a, n, l.out); err != nil {
+	early := last && !l.whole
+	if err := l.mixer.mix(s, y, x, n, early); err != nil {
 		return nil, err
 	}
+	if early && s.r.First > 0 {
+		if l.attnNorm != nil {
+			s.keep(x, p.width, n)
+		}
+		n = s.keep(h, p.width, n)
+		h = h[:n*p.width]
+	}
+	alone := l.feed == nil && l.experts == nil
 	in := grow(&s.x, n*p.width) // of the feed-forward layer
-	err = s.each(n, func(a, b int) {
+	err := s.each(n, func(a, b int) {
 		a, b = a*p.width, b*p.width
 		if l.parallel && l.ffnNorm != nil {
 			s.norm(l.ffnNorm, in[a:b], h[a:b])
 		}
 		s.add(h[a:b], y[a:b], l.postAttn)
 		switch {
-		case l.parallel || l.experts != nil:
+		case alone || l.parallel || l.experts != nil:
 		case l.ffnNorm != nil:
 			s.norm(l.ffnNorm, in[a:b], h[a:b])
 		default:
 			copy(in[a:b], h[a:b])
 		}
 	})
-	if err != nil || l.experts != nil {
-		return h, err
-	}
-	if err := s.forward(l.feed, y, in, n); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return h, s.each(n, func(a, b int) { s.add(h[a*p.width:b*p.width], y[a*p.width:b*p.width], l.postFFN) })
+	if l.feed != nil {
+		if err := l.feed.mix(s, y, in, n, false); err != nil {
+			return nil, err
+		}
+		if err := s.each(n, func(a, b int) { s.add(h[a*p.width:b*p.width], y[a*p.width:b*p.width], l.postFFN) }); err != nil {
+			return nil, err
+		}
+	}
+	if last && l.whole {
+		h = h[:s.keep(h, p.width, n)*p.width]
+	}
+	return h, nil
+}
+
+// project sets y to the output of a layer for rows of a, one for each of n tokens; if it
+// is the last layer's, only for rows that are wanted, which it moves together.
+func (s *stream) project(y, a []float32, n int, last bool, out *linear) error {
+	if last {
+		n = s.keep(a, out.w.K, n)
+	}
+	return s.linear(y, out.w.Rows, a, n, out)
 }
 
 // keep moves the rows of x that are of positions from First on to its beginning, and
 // returns how many they are.
 func (s *stream) keep(x []float32, width, n int) (kept int) {
+	if s.r.First == 0 {
+		return n
+	}
 	for t := range n {
 		if t%s.r.Chunk >= s.r.First {
 			copy(x[kept*width:], x[t*width:][:width])
@@ -254,58 +271,6 @@ func (s *stream) keep(x []float32, width, n int) (kept int) {
 		}
 	}
 	return kept
-}
-
-// attention returns what the heads of a layer attend to.
-func (s *stream) attention(l *layer, x []float32, n int) ([]float32, error) {
-	p, g := s.m.p, s.m.graph
-	nq, nk, nv := l.heads*p.keyLen, l.kv*p.keyLen, l.kv*p.valueLen
-	ld := nq + nk + nv
-	qkv := grow(&s.qkv, n*ld)
-	projections := []*linear{l.qkv}
-	if l.qkv == nil {
-		projections = []*linear{l.q, l.k, l.v}
-	}
-	if err := s.linear(qkv, ld, x, n, projections...); err != nil {
-		return nil, err
-	}
-	table := s.global
-	if l.local {
-		table = s.local
-	}
-	err := s.each(n, func(a, b int) {
-		for t := a; t < b; t++ {
-			q, k := qkv[t*ld:][:nq], qkv[t*ld+nq:][:nk]
-			if p.clamp != 0 {
-				clamp(qkv[t*ld:][:ld], float32(p.clamp))
-			}
-			if !g.NormLast {
-				p.headNorm(l.qNorm, q)
-				p.headNorm(l.kNorm, k)
-			}
-			if l.turned {
-				turns := table[t%s.r.Chunk*p.ropeDim:][:p.ropeDim]
-				p.turn(q, p.keyLen, turns)
-				p.turn(k, p.keyLen, turns)
-			}
-			if g.NormLast {
-				p.headNorm(l.qNorm, q)
-				p.headNorm(l.kNorm, k)
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	no := l.heads * p.valueLen
-	out := grow(&s.a, n*no)
-	group := l.heads / l.kv
-	return out, parallel.For(s.ctx, len(s.heads), n/s.r.Chunk*l.kv, func(i, worker int) error {
-		c, kv := i/l.kv*s.r.Chunk, i%l.kv
-		row := qkv[c*ld:]
-		s.m.attend(&s.heads[worker], l, kv*group, out[c*no+kv*group*p.valueLen:], row[kv*group*p.keyLen:], row[nq+kv*p.keyLen:], row[nq+nk+kv*p.valueLen:], s.r.Chunk, ld, ld, ld, no)
-		return nil
-	})
 }
 
 // add adds what a part of a layer computed to the stream, after its norm and scale.
@@ -336,6 +301,11 @@ type feedForward struct {
 	gate, up, down *linear // gate nil for none
 	ff             int
 	fused          bool // up has the rows of the gate, then its own
+}
+
+// mix is forward: no token sees another.
+func (f *feedForward) mix(s *stream, y, x []float32, n int, _ bool) error {
+	return s.forward(f, y, x, n)
 }
 
 // forward sets y to the output of a feed-forward layer for rows of x.

@@ -11,6 +11,9 @@ import (
 // scales) is read from the file. The zero value of a field is the usual thing.
 type Graph struct {
 	Arch string
+	// Mixer returns the part of layer i in which tokens see each other; nil for attention
+	// with queries, keys and values.
+	Mixer func(b *builder, i int) mixer
 	// Rope is how queries and keys are turned.
 	Rope Rope
 	// Turned reports whether layer i turns queries and keys; nil for all.

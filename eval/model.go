@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"ggforge/fault"
-	"ggforge/internal/vecmath"
 	"ggforge/model"
 )
 
@@ -41,18 +40,35 @@ type Model struct {
 // norm is a normalization; weight and bias may be nil.
 type norm struct{ weight, bias []float32 }
 
+// layer is a mixer and, usually, a feed-forward layer or experts, with their norms.
 type layer struct {
-	attnNorm, ffnNorm       *norm
-	q, k, v, qkv, out       *linear // qkv or q, k and v
-	qNorm, kNorm            *headNorm
-	sinks                   []float32 // one for each head, or nil
-	postAttn, postFFN       *norm
-	feed                    *feedForward // or
-	experts                 *experts
-	heads, kv               int
-	local, turned, parallel bool      // sees a window only; queries and keys are turned; both parts read the same state
-	slopes                  []float32 // of distances that are subtracted from scores, one for each head; or nil
+	attnNorm, ffnNorm *norm
+	mixer             mixer
+	postAttn, postFFN *norm
+	feed              mixer    // or
+	experts           *experts // or neither
+	parallel          bool     // both parts read the same state
+	whole             bool     // the feed-forward layer needs all positions, even if not all are wanted
 }
+
+// mixer is a part of a layer. What it keeps from one call to the next is its own.
+type mixer interface {
+	// mix sets y to what the part says of x, normalized states of n tokens, whole chunks; of
+	// the last layer only rows that are wanted are set, one after the other: see
+	// stream.project.
+	mix(s *stream, y, x []float32, n int, last bool) error
+}
+
+// builder finds what the layers of a model are made of.
+type builder struct {
+	m *Model
+	p *params
+	k *keys
+	t *tensors
+}
+
+// name returns the name of a tensor of layer i, without ".weight".
+func (b *builder) name(i int, s string) string { return fmt.Sprintf("blk.%d.%s", i, s) }
 
 // Supported returns the architectures that can be run.
 func Supported() []string {
@@ -120,12 +136,14 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 			t.used[name] = true
 		}
 	}
+	b := &builder{m, p, k, t}
+	build := m.graph.Mixer
+	if build == nil {
+		build = newAttention
+	}
 	for i := range p.layers {
-		l := layer{heads: p.heads[i], kv: p.kv[i]}
-		l.local = p.local(i)
-		l.turned = m.graph.Rope != RopeNone && (m.graph.Turned == nil || m.graph.Turned(p, i))
-		name := func(s string) string { return fmt.Sprintf("blk.%d.%s", i, s) }
-		nq, nk, nv := l.heads*p.keyLen, l.kv*p.keyLen, l.kv*p.valueLen
+		var l layer
+		name := func(s string) string { return b.name(i, s) }
 		l.attnNorm, l.ffnNorm = t.norm(name("attn_norm"), p.width), t.norm(name(feedNorm), p.width)
 		if t.all[name("attn_norm_2.weight")] != nil { // attention has its own, the other is of the feed-forward layer
 			l.ffnNorm, l.attnNorm = l.attnNorm, t.norm(name("attn_norm_2"), p.width)
@@ -133,14 +151,7 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 		if m.graph.BareNorm {
 			l.attnNorm, l.ffnNorm = &norm{}, &norm{}
 		}
-		if l.qkv = t.linear(name("attn_qkv"), p.width, nq+nk+nv); l.qkv == nil {
-			l.q, l.k, l.v = t.needed(name("attn_q"), p.width, nq), t.needed(name("attn_k"), p.width, nk), t.needed(name("attn_v"), p.width, nv)
-		}
-		l.out = t.needed(name("attn_output"), l.heads*p.valueLen, p.width)
-		l.qNorm, l.kNorm = t.headNorm(name("attn_q_norm"), l.heads, p.keyLen), t.headNorm(name("attn_k_norm"), l.kv, p.keyLen)
-		if l.sinks = t.vector(name("attn_sinks.weight"), l.heads); t.err == nil {
-			l.slopes = p.slopes(l.heads)
-		}
+		l.mixer = build(b, i)
 		if feedNorm != "post_attention_norm" {
 			l.postAttn = t.norm(name("post_attention_norm"), p.width)
 		}
@@ -220,26 +231,6 @@ func orBare(n *norm) *norm {
 		return &norm{}
 	}
 	return n
-}
-
-// slopes returns the factors of distances, see Graph.Alibi.
-func (p *params) slopes(heads int) []float32 {
-	if p.alibi == 0 {
-		return nil
-	}
-	power := 1
-	for power*2 <= heads {
-		power *= 2
-	}
-	slopes := make([]float32, heads)
-	for h := range slopes {
-		bias, n := p.alibi, h+1
-		if h >= power {
-			bias, n = p.alibi/2, 2*(h-power)+1
-		}
-		slopes[h] = float32(vecmath.Pow(vecmath.Pow(2, -bias/float64(power)), float64(n)))
-	}
-	return slopes
 }
 
 // Vocab returns the number of tokens.
