@@ -6,31 +6,49 @@ import (
 	"ggforge/internal/vecmath"
 )
 
+// heads are what attends: queries with keys and values, each of those for several.
+type heads struct {
+	n, kv            int // heads, and those of keys and values
+	keyLen, valueLen int
+	scale, cap       float32   // of scores; no cap if it is 0
+	window           int       // tokens that each sees; 0 for all
+	sinks            []float32 // one for each head, or nil
+	slopes           []float32 // of distances that are subtracted from scores, one for each head; or nil
+}
+
 // attention is a mixer of heads: queries, keys and values.
 type attention struct {
+	heads
 	q, k, v, qkv, out *linear // qkv or q, k and v
 	qNorm, kNorm      *headNorm
-	sinks             []float32 // one for each head, or nil
-	heads, kv         int
-	local, turned     bool      // sees a window only; queries and keys are turned
-	slopes            []float32 // of distances that are subtracted from scores, one for each head; or nil
+	local, turned     bool // is turned as layers with a window are; queries and keys are turned
 }
 
 // newAttention returns the attention of layer i.
 func newAttention(b *builder, i int) mixer {
 	p, t := b.p, b.t
-	l := &attention{heads: p.heads[i], kv: p.kv[i], local: p.local(i)}
+	l := &attention{heads: b.heads(i), local: p.local(i)}
 	l.turned = p.graph.Rope != RopeNone && (p.graph.Turned == nil || p.graph.Turned(p, i))
-	nq, nk, nv := l.heads*p.keyLen, l.kv*p.keyLen, l.kv*p.valueLen
+	nq, nk, nv := l.n*l.keyLen, l.kv*l.keyLen, l.kv*l.valueLen
 	if l.qkv = t.linear(b.name(i, "attn_qkv"), p.width, nq+nk+nv); l.qkv == nil {
 		l.q, l.k, l.v = t.needed(b.name(i, "attn_q"), p.width, nq), t.needed(b.name(i, "attn_k"), p.width, nk), t.needed(b.name(i, "attn_v"), p.width, nv)
 	}
-	l.out = t.needed(b.name(i, "attn_output"), l.heads*p.valueLen, p.width)
-	l.qNorm, l.kNorm = t.headNorm(b.name(i, "attn_q_norm"), l.heads, p.keyLen), t.headNorm(b.name(i, "attn_k_norm"), l.kv, p.keyLen)
-	if l.sinks = t.vector(b.name(i, "attn_sinks.weight"), l.heads); t.err == nil {
-		l.slopes = p.slopes(l.heads)
-	}
+	l.out = t.needed(b.name(i, "attn_output"), l.n*l.valueLen, p.width)
+	l.qNorm, l.kNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen), t.headNorm(b.name(i, "attn_k_norm"), l.kv, l.keyLen)
 	return l
+}
+
+// heads returns the heads of layer i.
+func (b *builder) heads(i int) heads {
+	p := b.p
+	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale), cap: float32(p.attnCap)}
+	if p.local(i) {
+		h.window = p.window
+	}
+	if h.sinks = b.t.vector(b.name(i, "attn_sinks.weight"), h.n); b.t.err == nil {
+		h.slopes = p.slopes(h.n)
+	}
+	return h
 }
 
 // slopes returns the factors of distances, see Graph.Alibi.
@@ -64,7 +82,7 @@ func (l *attention) mix(s *stream, y, x []float32, n int, last bool) error {
 // heed returns what the heads of a layer attend to.
 func (l *attention) heed(s *stream, x []float32, n int) ([]float32, error) {
 	p, g := s.m.p, s.m.graph
-	nq, nk, nv := l.heads*p.keyLen, l.kv*p.keyLen, l.kv*p.valueLen
+	nq, nk, nv := l.n*l.keyLen, l.kv*l.keyLen, l.kv*l.valueLen
 	ld := nq + nk + nv
 	qkv := grow(&s.qkv, n*ld)
 	projections := []*linear{l.qkv}
@@ -90,8 +108,8 @@ func (l *attention) heed(s *stream, x []float32, n int) ([]float32, error) {
 			}
 			if l.turned {
 				turns := table[t%s.r.Chunk*p.ropeDim:][:p.ropeDim]
-				p.turn(q, p.keyLen, turns)
-				p.turn(k, p.keyLen, turns)
+				p.turn(q, l.keyLen, turns)
+				p.turn(k, l.keyLen, turns)
 			}
 			if g.NormLast {
 				p.headNorm(l.qNorm, q)
@@ -102,13 +120,13 @@ func (l *attention) heed(s *stream, x []float32, n int) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	no := l.heads * p.valueLen
+	no := l.n * l.valueLen
 	out := grow(&s.a, n*no)
-	group := l.heads / l.kv
-	return out, parallel.For(s.ctx, len(s.heads), n/s.r.Chunk*l.kv, func(i, worker int) error {
+	group := l.n / l.kv
+	return out, parallel.For(s.ctx, len(s.attending), n/s.r.Chunk*l.kv, func(i, worker int) error {
 		c, kv := i/l.kv*s.r.Chunk, i%l.kv
 		row := qkv[c*ld:]
-		s.m.attend(&s.heads[worker], l, kv*group, out[c*no+kv*group*p.valueLen:], row[kv*group*p.keyLen:], row[nq+kv*p.keyLen:], row[nq+nk+kv*p.valueLen:], s.r.Chunk, ld, ld, ld, no)
+		l.attend(&s.attending[worker], kv*group, out[c*no+kv*group*l.valueLen:], row[kv*group*l.keyLen:], row[nq+kv*l.keyLen:], row[nq+nk+kv*l.valueLen:], s.r.Chunk, ld, ld, ld, no)
 		return nil
 	})
 }
@@ -116,8 +134,8 @@ func (l *attention) heed(s *stream, x []float32, n int) ([]float32, error) {
 // queries is how many queries are multiplied with keys at once.
 const queries = 64
 
-// heads is what attention needs of a worker.
-type heads struct {
+// attending is what attention needs of a worker.
+type attending struct {
 	gemm           gemm.Scratch
 	q, k, p, v     gemm.Panels
 	scores, values []float32
@@ -126,45 +144,43 @@ type heads struct {
 // attend sets out to what the heads of one group attend to in one chunk of n tokens: q, k,
 // v and out begin with the chunk's first token and the group's first head, which is number
 // head, and have rows of nq, nk, nv and no values.
-func (m *Model) attend(s *heads, l *attention, head int, out, q, k, v []float32, n, nq, nk, nv, no int) {
-	p := m.p
-	s.k.PackRight(k, nk, n, p.keyLen)
-	turned := grow(&s.values, p.valueLen*n)
+func (l *heads) attend(s *attending, head int, out, q, k, v []float32, n, nq, nk, nv, no int) {
+	s.k.PackRight(k, nk, n, l.keyLen)
+	turned := grow(&s.values, l.valueLen*n)
 	for t := range n {
-		for d, x := range v[t*nv:][:p.valueLen] {
+		for d, x := range v[t*nv:][:l.valueLen] {
 			turned[d*n+t] = x
 		}
 	}
-	s.v.PackRight(turned, n, p.valueLen, n)
+	s.v.PackRight(turned, n, l.valueLen, n)
 	scores := grow(&s.scores, queries*n)
-	for h := range l.heads / l.kv {
+	for h := range l.n / l.kv {
 		for from := 0; from < n; from += queries {
 			rows, columns := min(queries, n-from), min(from+queries, n) // nothing comes from the right
-			s.q.Pack(q[from*nq+h*p.keyLen:], nq, rows, p.keyLen)
+			s.q.Pack(q[from*nq+h*l.keyLen:], nq, rows, l.keyLen)
 			gemm.Multiply(&s.gemm, scores, columns, &s.q, &s.k, columns)
 			for t := range rows {
 				row := scores[t*columns:][:columns]
 				first, end := 0, from+t+1
-				if l.local {
-					first = max(0, end-p.window)
+				if l.window > 0 {
+					first = max(0, end-l.window)
 				}
-				m.softmax(l, head+h, row[first:end])
+				l.softmax(head+h, row[first:end])
 				clear(row[:first])
 				clear(row[end:])
 			}
 			s.p.Pack(scores, columns, rows, columns)
-			gemm.Multiply(&s.gemm, out[from*no+h*p.valueLen:], no, &s.p, &s.v, p.valueLen)
+			gemm.Multiply(&s.gemm, out[from*no+h*l.valueLen:], no, &s.p, &s.v, l.valueLen)
 		}
 	}
 }
 
 // softmax turns the scores of a head into weights; the last is that of the query's own
 // place.
-func (m *Model) softmax(l *attention, head int, x []float32) {
-	p := m.p
-	vecmath.Scale(x, x, float32(p.attnScale))
-	if p.attnCap != 0 {
-		squash(x, float32(p.attnCap))
+func (l *heads) softmax(head int, x []float32) {
+	vecmath.Scale(x, x, l.scale)
+	if l.cap != 0 {
+		squash(x, l.cap)
 	}
 	if l.slopes != nil {
 		for i := range x {

@@ -54,7 +54,7 @@ type stream struct {
 	acc               []float32 // what experts add to h
 	xp                gemm.Panels
 	scratch           []gemm.Scratch
-	heads             []heads
+	attending         []attending
 }
 
 // Forward runs the model. Memory: two streams of 4*width bytes per token at most, what
@@ -64,7 +64,7 @@ func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
 	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk {
 		return nil, fmt.Errorf("eval: %d tokens in chunks of %d from position %d on", len(r.Tokens), r.Chunk, r.First)
 	}
-	s := &stream{m: m, r: &r, ctx: ctx, scratch: make([]gemm.Scratch, max(1, r.Workers)), heads: make([]heads, max(1, r.Workers))}
+	s := &stream{m: m, r: &r, ctx: ctx, scratch: make([]gemm.Scratch, max(1, r.Workers)), attending: make([]attending, max(1, r.Workers))}
 	if err := s.embed(); err != nil {
 		return nil, err
 	}
