@@ -47,6 +47,7 @@ type stream struct {
 	r      *Run
 	ctx    context.Context
 	h      []float32 // [tokens, width]
+	chunk  int       // what rotations are for
 	global []float32 // rotations
 	local  []float32
 
@@ -64,51 +65,83 @@ func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
 	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk {
 		return nil, fmt.Errorf("eval: %d tokens in chunks of %d from position %d on", len(r.Tokens), r.Chunk, r.First)
 	}
-	s := &stream{m: m, r: &r, ctx: ctx, scratch: make([]gemm.Scratch, max(1, r.Workers)), attending: make([]attending, max(1, r.Workers))}
-	if err := s.embed(); err != nil {
-		return nil, err
+	return m.forward(ctx, []*Run{&r})
+}
+
+// forward is Forward for several runs, which differ in their chunks only. The states are
+// those of the runs, one after the other.
+func (m *Model) forward(ctx context.Context, runs []*Run) (*States, error) {
+	r := runs[0]
+	s := &stream{m: m, ctx: ctx, scratch: make([]gemm.Scratch, max(1, r.Workers)), attending: make([]attending, max(1, r.Workers))}
+	tokens := 0
+	for _, r := range runs {
+		tokens += len(r.Tokens)
 	}
-	factors := m.freqs
-	if m.short != nil {
-		if factors = m.short; r.Chunk > m.p.rope.original {
-			factors = m.long
+	s.h = make([]float32, tokens*m.p.width)
+	at := 0
+	for _, s.r = range runs {
+		if err := s.embed(s.h[at:][:len(s.r.Tokens)*m.p.width]); err != nil {
+			return nil, err
 		}
+		at += len(s.r.Tokens) * m.p.width
 	}
-	s.global, s.local = m.p.rope.table(r.Chunk, factors), m.p.localRope.table(r.Chunk, factors)
-	chunks := len(r.Tokens) / r.Chunk
-	per := max(1, blockTokens/r.Chunk)
 	for i := range m.layers {
 		last := i == len(m.layers)-1
-		var rest []float32
-		for c := 0; c < chunks; c += per {
-			n := min(per, chunks-c) * r.Chunk
-			h := s.h[c*r.Chunk*m.p.width:][:n*m.p.width]
-			h, err := s.layer(&m.layers[i], h, n, last)
-			if err != nil {
-				return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
-			}
-			if last && r.First > 0 { // what is left is moved together
-				rest = append(rest, h...)
-			}
-			if r.Progress != nil {
-				r.Progress((float64(i) + float64(c*r.Chunk+n)/float64(len(r.Tokens))) / float64(len(m.layers)))
+		done, kept := 0, 0
+		for _, r := range runs {
+			s.enter(r)
+			for from := 0; from < len(r.Tokens); {
+				n := min(max(1, blockTokens/r.Chunk)*r.Chunk, len(r.Tokens)-from)
+				h, err := s.layer(&m.layers[i], s.h[done*m.p.width:][:n*m.p.width], n, last)
+				if err != nil {
+					return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
+				}
+				kept += copy(s.h[kept:], h) // in the last layer what is left is moved together
+				from, done = from+n, done+n
+				if r.Progress != nil {
+					r.Progress((float64(i) + float64(done)/float64(tokens)) / float64(len(m.layers)))
+				}
 			}
 		}
-		if rest != nil {
-			s.h = rest
-		}
+		s.h = s.h[:kept]
 		if m.layers[i].experts != nil {
 			if err := s.mixture(&m.layers[i]); err != nil {
 				return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
 			}
 		}
 	}
-	st := &States{model: m, width: m.p.width, Rows: len(s.h) / m.p.width, data: s.h, run: r}
+	st := &States{model: m, width: m.p.width, Rows: len(s.h) / m.p.width, data: s.h, run: *r}
+	if m.outNorm == nil {
+		return st, nil
+	}
 	err := s.each(st.Rows, func(a, b int) { s.norm(m.outNorm, s.h[a*st.width:b*st.width], s.h[a*st.width:b*st.width]) })
 	return st, err
 }
 
-func (s *stream) norm(w *norm, dst, src []float32) { s.m.p.apply(w, dst, src, s.m.p.width) }
+// enter makes the stream one of chunks of a run: what depends on positions is computed
+// for their length.
+func (s *stream) enter(r *Run) {
+	if s.r = r; s.chunk == r.Chunk {
+		return
+	}
+	s.chunk = r.Chunk
+	factors := s.m.freqs
+	if s.m.short != nil {
+		if factors = s.m.short; r.Chunk > s.m.p.rope.original {
+			factors = s.m.long
+		}
+	}
+	s.global, s.local = s.m.p.rope.table(r.Chunk, factors), s.m.p.localRope.table(r.Chunk, factors)
+}
+
+// norm normalizes rows; w nil copies them.
+func (s *stream) norm(w *norm, dst, src []float32) {
+	if w == nil {
+		copy(dst, src)
+		return
+	}
+	s.m.p.apply(w, dst, src, s.m.p.width)
+}
 
 // part is how many tokens a worker takes at once where rows do not depend on each other.
 // It is a multiple of the rows of panels.
@@ -124,10 +157,9 @@ func (s *stream) eachErr(n int, f func(a, b int) error) error {
 	return parallel.For(s.ctx, len(s.scratch), (n+part-1)/part, func(i, _ int) error { return f(i*part, min((i+1)*part, n)) })
 }
 
-// embed sets the stream to the embeddings of the tokens.
-func (s *stream) embed() error {
+// embed sets h to the embeddings of the tokens of the run.
+func (s *stream) embed(h []float32) error {
 	p := s.m.p
-	s.h = make([]float32, len(s.r.Tokens)*p.width)
 	bufs, places := make([][]byte, len(s.scratch)), make([][]float32, len(s.scratch))
 	if s.m.places != nil && s.r.Chunk > p.context {
 		return fault.Errorf(fault.Refused, "%s: chunks of %d tokens, want at most %d, the positions that it has", s.m.source.Path, s.r.Chunk, p.context)
@@ -137,7 +169,7 @@ func (s *stream) embed() error {
 		if id < 0 || int(id) >= p.vocab {
 			return fault.Errorf(fault.Refused, "%s: token %d of the text is %d, want less than %d", s.m.source.Path, i, id, p.vocab)
 		}
-		row := s.h[i*p.width:][:p.width]
+		row := h[i*p.width:][:p.width]
 		if err := decode(s.m.embed, row, &bufs[worker], int64(id), int64(id)+1); err != nil {
 			return fmt.Errorf("%s: tensor %q: %w", s.m.source.Path, s.m.embed.Name, err)
 		}
@@ -216,7 +248,6 @@ func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, erro
 		n = s.keep(h, p.width, n)
 		h = h[:n*p.width]
 	}
-	alone := l.feed == nil && l.experts == nil
 	in := grow(&s.x, n*p.width) // of the feed-forward layer
 	err := s.each(n, func(a, b int) {
 		a, b = a*p.width, b*p.width
@@ -224,12 +255,8 @@ func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, erro
 			s.norm(l.ffnNorm, in[a:b], h[a:b])
 		}
 		s.add(h[a:b], y[a:b], l.postAttn)
-		switch {
-		case alone || l.parallel || l.experts != nil:
-		case l.ffnNorm != nil:
+		if l.feed != nil && !l.parallel {
 			s.norm(l.ffnNorm, in[a:b], h[a:b])
-		default:
-			copy(in[a:b], h[a:b])
 		}
 	})
 	if err != nil {
