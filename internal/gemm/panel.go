@@ -112,19 +112,19 @@ type Scratch struct {
 	sums    [maxPairs]float32
 	raw     []byte
 	decoded []float32
+	wide    []float32 // of Transposed, in the first one only
 	panels  Panels
 }
 
 // Multiply sets c, of rows that are ldc apart, to the product of x and the transpose of
 // the first rows of w. x may have fewer columns than w: the rest of w does not count.
 func Multiply(s *Scratch, c []float32, ldc int, x, w *Panels, rows int) {
-	s.multiply(c, ldc, x, 0, w, rows, x.k)
+	s.multiply(c, ldc, x, 0, w, rows, x.k, false)
 }
 
 // multiply takes n columns, of x from column x0 on and of the first rows of w from the
-// first. x0 is a
-// multiple of Run; c is set if it is 0, else added to.
-func (s *Scratch) multiply(c []float32, ldc int, x *Panels, x0 int, w *Panels, rows, n int) {
+// first. x0 is a multiple of Run; c is added to if it is not 0 or if add is true, else set.
+func (s *Scratch) multiply(c []float32, ldc int, x *Panels, x0 int, w *Panels, rows, n int, add bool) {
 	kernel := x.kernel
 	mr, nr := kernel.mr, kernel.nr
 	for from := 0; from < n; from += Run {
@@ -134,7 +134,7 @@ func (s *Scratch) multiply(c []float32, ldc int, x *Panels, x0 int, w *Panels, r
 			xs := x.data[t*x.stride()+(x0+from)*mr:][:nx]
 			for r := 0; r < rows; r += nr {
 				kernel.dots(&s.sums, xs, w.data[r*w.stride()+from*nr:][:nw])
-				put(c[t*ldc+r:], ldc, &s.sums, min(mr, x.rows-t), min(nr, rows-r), x0+from > 0)
+				put(c[t*ldc+r:], ldc, &s.sums, min(mr, x.rows-t), min(nr, rows-r), add || x0+from > 0)
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func (s *Scratch) tile(c []float32, ldc int, x *Panels, w *Weights, a, b int) er
 			}
 			p.set(r-r%p.per, r%p.per, row)
 		}
-		s.multiply(c, ldc, x, from, p, b-a, n)
+		s.multiply(c, ldc, x, from, p, b-a, n, false)
 	}
 	return nil
 }

@@ -7,20 +7,22 @@ type Function struct {
 	name string
 	one  func(float32) float32
 	all  func(dst, src []float32) int // nil for none: how many it did
+	// slope sets dst to derivatives; nil for none
+	slope func(dst, src []float32)
 }
 
 // The functions of this package for slices, by the same bits.
 var (
-	ExpOf         = Function{"Exp", Exp, expVectors}
-	TanhOf        = Function{"Tanh", Tanh, tanhVectors}
-	ErfOf         = Function{"Erf", Erf, erfVectors}
-	SigmoidOf     = Function{"Sigmoid", Sigmoid, sigmoidVectors}
-	SiLUOf        = Function{"SiLU", SiLU, siluVectors}
-	GELUOf        = Function{"GELU", GELU, geluVectors}
-	GELUErfOf     = Function{"GELUErf", GELUErf, geluErfVectors}
-	GELUQuickOf   = Function{"GELUQuick", GELUQuick, geluQuickVectors}
-	ReLUOf        = Function{"ReLU", ReLU, reluVectors}
-	ReLUSquaredOf = Function{"relu_squared", ReLUSquared, nil}
+	ExpOf         = Function{"Exp", Exp, expVectors, expSlope}
+	TanhOf        = Function{"Tanh", Tanh, tanhVectors, tanhSlope}
+	ErfOf         = Function{"Erf", Erf, erfVectors, erfSlope}
+	SigmoidOf     = Function{"Sigmoid", Sigmoid, sigmoidVectors, sigmoidSlope}
+	SiLUOf        = Function{"SiLU", SiLU, siluVectors, siluSlope}
+	GELUOf        = Function{"GELU", GELU, geluVectors, geluSlope}
+	GELUErfOf     = Function{"GELUErf", GELUErf, geluErfVectors, geluErfSlope}
+	GELUQuickOf   = Function{"GELUQuick", GELUQuick, geluQuickVectors, geluQuickSlope}
+	ReLUOf        = Function{"ReLU", ReLU, reluVectors, reluSlope}
+	ReLUSquaredOf = Function{"relu_squared", ReLUSquared, nil, reluSquaredSlope}
 )
 
 // Is reports whether both are the same function.
