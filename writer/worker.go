@@ -92,16 +92,10 @@ func (w *worker) convert(p *pool, b block) error {
 func (w *worker) piece(p *pool, b block, raw []byte, a, end int64, convert bool) error {
 	rowLen := gguf.RowLen(b.ne)
 	from := quants.Lookup(b.source.Type())
-	if from.CanDequantize() { // integers have nothing to check
-		if err := from.Validate(raw); err != nil {
-			return sourceError(err, from.Type(), a, rowLen)
-		}
-	}
 	if !convert {
-		return nil
+		return check(from, raw, a, rowLen)
 	}
-	w.f32 = sized(w.f32, int((end-a)*rowLen))
-	if err := from.Dequantize(w.f32, raw); err != nil {
+	if err := w.decode(from, raw, a, rowLen); err != nil {
 		return err
 	}
 	for i, o := range b.outputs {
@@ -118,6 +112,26 @@ func (w *worker) piece(p *pool, b block, raw []byte, a, end int64, convert bool)
 		}
 	}
 	return nil
+}
+
+// check looks for numbers that are not finite in raw rows from firstRow on.
+func check(from *quants.Codec, raw []byte, firstRow, rowLen int64) error {
+	if !from.CanDequantize() { // integers have nothing to check
+		return nil
+	}
+	if err := from.Validate(raw); err != nil {
+		return sourceError(err, from.Type(), firstRow, rowLen)
+	}
+	return nil
+}
+
+// decode checks raw rows from firstRow on and sets w.f32 to them.
+func (w *worker) decode(from *quants.Codec, raw []byte, firstRow, rowLen int64) error {
+	if err := check(from, raw, firstRow, rowLen); err != nil {
+		return err
+	}
+	w.f32 = sized(w.f32, len(raw)/int(from.Type().BlockBytes())*int(from.Type().BlockLen()))
+	return from.Dequantize(w.f32, raw)
 }
 
 // encode converts rows [a, b), which are in w.f32, to the output's type.
@@ -140,7 +154,7 @@ func (p *pool) checkOutput(o *placed, data []byte, firstRow, rowLen int64, count
 		return nil
 	}
 	if !p.opt.AllowOverflow {
-		return fault.Errorf(fault.Broken, "%s: weights too large for %v", place(err, to.Type(), firstRow, rowLen), to.Type())
+		return overflow(err, to.Type(), firstRow, rowLen)
 	}
 	size := to.Type().BlockBytes()
 	for ; len(data) > 0; data = data[size:] {

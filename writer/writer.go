@@ -16,6 +16,7 @@
 //	pool.go         blocks of rows for the workers, progress
 //	worker.go       rows → float32 → rows of the output's type → WriteAt
 //	encoder.go      how rows are encoded: plan-time objects, one per tensor
+//	encoded.go      rows encoded when they are read, without a file
 //	partial.go      a file under its temporary name
 //	commit.go       temporary names → names, all or none
 //	dirs.go         directories that are made for the files
