@@ -72,7 +72,26 @@ func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
 // those of the runs, one after the other.
 func (m *Model) forward(ctx context.Context, runs []*Run) (*States, error) {
 	r := runs[0]
-	s := &stream{m: m, ctx: ctx, scratch: make([]gemm.Scratch, max(1, r.Workers)), attending: make([]attending, max(1, r.Workers))}
+	s, err := m.begin(ctx, runs)
+	if err != nil {
+		return nil, err
+	}
+	for i := range m.layers {
+		if err := s.pass(i, runs); err != nil {
+			return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
+		}
+	}
+	st := &States{model: m, width: m.p.width, Rows: len(s.h) / m.p.width, data: s.h, run: *r}
+	if m.outNorm == nil {
+		return st, nil
+	}
+	err = s.each(st.Rows, func(a, b int) { s.norm(m.outNorm, s.h[a*st.width:b*st.width], s.h[a*st.width:b*st.width]) })
+	return st, err
+}
+
+// begin returns the stream of runs before the first layer.
+func (m *Model) begin(ctx context.Context, runs []*Run) (*stream, error) {
+	s := &stream{m: m, ctx: ctx, scratch: make([]gemm.Scratch, max(1, runs[0].Workers)), attending: make([]attending, max(1, runs[0].Workers))}
 	tokens := 0
 	for _, r := range runs {
 		tokens += len(r.Tokens)
@@ -85,37 +104,39 @@ func (m *Model) forward(ctx context.Context, runs []*Run) (*States, error) {
 		}
 		at += len(s.r.Tokens) * m.p.width
 	}
-	for i := range m.layers {
-		last := i == len(m.layers)-1
-		done, kept := 0, 0
-		for _, r := range runs {
-			s.enter(r)
-			for from := 0; from < len(r.Tokens); {
-				n := min(max(1, blockTokens/r.Chunk)*r.Chunk, len(r.Tokens)-from)
-				h, err := s.layer(&m.layers[i], s.h[done*m.p.width:][:n*m.p.width], n, last)
-				if err != nil {
-					return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
-				}
-				kept += copy(s.h[kept:], h) // in the last layer what is left is moved together
-				from, done = from+n, done+n
-				if r.Progress != nil {
-					r.Progress((float64(i) + float64(done)/float64(tokens)) / float64(len(m.layers)))
-				}
+	return s, nil
+}
+
+// pass takes the stream of runs through layer i.
+func (s *stream) pass(i int, runs []*Run) error {
+	l, last, width := &s.m.layers[i], i == len(s.m.layers)-1, s.m.p.width
+	done, kept, all := 0, 0, len(s.h)
+	for _, r := range runs {
+		s.enter(r)
+		for from := 0; from < len(r.Tokens); {
+			n := s.block(len(r.Tokens) - from)
+			h, err := s.layer(l, s.h[done*width:][:n*width], n, last)
+			if err != nil {
+				return err
 			}
-		}
-		s.h = s.h[:kept]
-		if m.layers[i].experts != nil {
-			if err := s.mixture(&m.layers[i]); err != nil {
-				return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
+			kept += copy(s.h[kept:], h) // in the last layer what is left is moved together
+			from, done = from+n, done+n
+			if r.Progress != nil {
+				r.Progress((float64(i) + float64(done*width)/float64(all)) / float64(len(s.m.layers)))
 			}
 		}
 	}
-	st := &States{model: m, width: m.p.width, Rows: len(s.h) / m.p.width, data: s.h, run: *r}
-	if m.outNorm == nil {
-		return st, nil
+	s.h = s.h[:kept]
+	if l.experts != nil {
+		return s.mixture(l)
 	}
-	err := s.each(st.Rows, func(a, b int) { s.norm(m.outNorm, s.h[a*st.width:b*st.width], s.h[a*st.width:b*st.width]) })
-	return st, err
+	return nil
+}
+
+// block returns how many tokens, of those that are left of a run, go through a layer
+// together: whole chunks.
+func (s *stream) block(left int) int {
+	return min(max(1, blockTokens/s.r.Chunk)*s.r.Chunk, left)
 }
 
 // enter makes the stream one of chunks of a run: what depends on positions is computed
