@@ -196,6 +196,7 @@ func (s *stream) mixture(l *layer) error {
 	n := len(s.h) / p.width
 	acc := grow(&s.acc, n*p.width)
 	clear(acc)
+	s.again = n > blockTokens
 	chosen := make([]choice, n*x.used)
 	in := grow(&s.x, min(n, blockTokens)*p.width)
 	for from := 0; from < n; from += blockTokens {
@@ -224,18 +225,20 @@ func (s *stream) mixture(l *layer) error {
 			}
 		}
 	}
+	s.drop()
 	takers := make([][]int32, x.n) // the tokens of each expert, as places in chosen
 	for i, c := range chosen {
 		takers[c.expert] = append(takers[c.expert], int32(i))
 	}
 	for e, list := range takers {
-		for len(list) > 0 {
+		for s.again = len(list) > blockTokens; len(list) > 0; {
 			rows := min(blockTokens, len(list))
 			if err := s.expert(l, e, list[:rows], chosen, acc); err != nil {
 				return err
 			}
 			list = list[rows:]
 		}
+		s.drop()
 	}
 	return s.each(n, func(a, b int) { s.add(s.h[a*p.width:b*p.width], acc[a*p.width:b*p.width], l.postFFN) })
 }

@@ -56,11 +56,16 @@ type stream struct {
 	xp                gemm.Panels
 	scratch           []gemm.Scratch
 	attending         []attending
+
+	again bool // weights are read again for other tokens
+	held  []*held
+	free  [][]byte // memory of rows that are not held any more
 }
 
 // Forward runs the model. Memory: two streams of 4*width bytes per token at most, what
 // lies between the layers for about 2048 tokens, and less than a megabyte for each
-// worker and 1000 values of a row.
+// worker and 1000 values of a row. Of a model that is encoded as it is read, the encoded
+// rows of a layer, or of an expert, are held while there are more tokens than these.
 func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
 	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk {
 		return nil, fmt.Errorf("eval: %d tokens in chunks of %d from position %d on", len(r.Tokens), r.Chunk, r.First)
@@ -111,6 +116,7 @@ func (m *Model) begin(ctx context.Context, runs []*Run) (*stream, error) {
 func (s *stream) pass(i int, runs []*Run) error {
 	l, last, width := &s.m.layers[i], i == len(s.m.layers)-1, s.m.p.width
 	done, kept, all := 0, 0, len(s.h)
+	s.again = len(runs) > 1 || all > max(1, blockTokens/runs[0].Chunk)*runs[0].Chunk*width
 	for _, r := range runs {
 		s.enter(r)
 		for from := 0; from < len(r.Tokens); {
@@ -126,6 +132,7 @@ func (s *stream) pass(i int, runs []*Run) error {
 			}
 		}
 	}
+	s.drop()
 	s.h = s.h[:kept]
 	if l.experts != nil {
 		return s.mixture(l)
@@ -178,22 +185,38 @@ func (s *stream) eachErr(n int, f func(a, b int) error) error {
 	return parallel.For(s.ctx, len(s.scratch), (n+part-1)/part, func(i, _ int) error { return f(i*part, min((i+1)*part, n)) })
 }
 
-// embed sets h to the embeddings of the tokens of the run.
+// embed sets h to the embeddings of the tokens of the run, each of which is decoded once.
 func (s *stream) embed(h []float32) error {
 	p := s.m.p
 	bufs, places := make([][]byte, len(s.scratch)), make([][]float32, len(s.scratch))
 	if s.m.places != nil && s.r.Chunk > p.context {
 		return fault.Errorf(fault.Refused, "%s: chunks of %d tokens, want at most %d, the positions that it has", s.m.source.Path, s.r.Chunk, p.context)
 	}
-	return parallel.For(s.ctx, len(s.scratch), len(s.r.Tokens), func(i, worker int) error {
-		id := s.r.Tokens[i]
+	first, at := map[int32]int{}, []int(nil) // where a token is first
+	for i, id := range s.r.Tokens {
 		if id < 0 || int(id) >= p.vocab {
 			return fault.Errorf(fault.Refused, "%s: token %d of the text is %d, want less than %d", s.m.source.Path, i, id, p.vocab)
 		}
-		row := h[i*p.width:][:p.width]
-		if err := decode(s.m.embed, row, &bufs[worker], int64(id), int64(id)+1); err != nil {
+		if _, ok := first[id]; !ok {
+			first[id], at = i, append(at, i)
+		}
+	}
+	row := func(i int) []float32 { return h[i*p.width:][:p.width] }
+	err := parallel.For(s.ctx, len(s.scratch), len(at), func(i, worker int) error {
+		id := int64(s.r.Tokens[at[i]])
+		if err := decode(s.m.embed, row(at[i]), &bufs[worker], id, id+1); err != nil {
 			return fmt.Errorf("%s: tensor %q: %w", s.m.source.Path, s.m.embed.Name, err)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, id := range s.r.Tokens {
+		copy(row(i), row(first[id]))
+	}
+	return parallel.For(s.ctx, len(s.scratch), len(s.r.Tokens), func(i, worker int) error {
+		row := row(i)
 		if p.embedScale != 1 {
 			vecmath.Scale(row, row, float32(p.embedScale))
 		}
@@ -229,7 +252,7 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 	}
 	at := 0
 	for _, l := range layers {
-		if err := gemm.Product(s.ctx, s.scratch, dst[at:], ld, &s.xp, l.w); err != nil {
+		if err := gemm.Product(s.ctx, s.scratch, dst[at:], ld, &s.xp, s.weights(l.w)); err != nil {
 			return err
 		}
 		if l.bias != nil {
@@ -400,7 +423,7 @@ type block struct {
 
 // block returns what computes logits.
 func (st *States) block(ctx context.Context) *block {
-	return &block{&stream{m: st.model, r: &Run{}, ctx: ctx, scratch: make([]gemm.Scratch, max(1, st.run.Workers))}, make([]float32, min(logitRows, st.Rows)*st.model.p.vocab)}
+	return &block{&stream{m: st.model, r: &Run{}, ctx: ctx, scratch: make([]gemm.Scratch, max(1, st.run.Workers)), again: st.Rows > logitRows}, make([]float32, min(logitRows, st.Rows)*st.model.p.vocab)}
 }
 
 // rows sets the logits to those of n rows from row from on.

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"ggforge/fault"
+	"ggforge/internal/gemm"
 	"ggforge/model"
 )
 
@@ -35,6 +36,7 @@ type Model struct {
 	places      *model.Tensor // embeddings of positions, or nil
 	embedNorm   *norm         // or nil
 	layers      []layer
+	costs       map[*gemm.Weights]int64
 }
 
 // norm is a normalization; weight and bias may be nil.
@@ -95,7 +97,7 @@ func New(m *model.Model) (*Model, error) {
 		return nil, k.err
 	}
 	t := newTensors(m)
-	r := &Model{source: m, graph: g, p: p}
+	r := &Model{source: m, graph: g, p: p, costs: t.costs}
 	if err := r.resolve(k, t); err != nil {
 		return nil, err
 	}

@@ -19,11 +19,13 @@ type tensors struct {
 	file string
 	all  map[string]*model.Tensor
 	used map[string]bool
-	err  error // the first
+	// costs are what weights take to be made: see rows.Source.
+	costs map[*gemm.Weights]int64
+	err   error // the first
 }
 
 func newTensors(m *model.Model) *tensors {
-	t := &tensors{file: m.Path, all: map[string]*model.Tensor{}, used: map[string]bool{}}
+	t := &tensors{file: m.Path, all: map[string]*model.Tensor{}, used: map[string]bool{}, costs: map[*gemm.Weights]int64{}}
 	for i := range m.Tensors {
 		t.all[m.Tensors[i].Name] = &m.Tensors[i]
 	}
@@ -156,6 +158,7 @@ func (t *tensors) weights(x *model.Tensor, first, n int) *gemm.Weights {
 		}
 		return raw, nil
 	}
+	t.costs[w] = x.Source.Cost()
 	return w
 }
 
