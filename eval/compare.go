@@ -115,16 +115,7 @@ func (st *States) differ(other *States, scratch, p, q []float32, next int) (d di
 	if err != nil {
 		return d, err
 	}
-	var sums [8]float64
-	for i, v := range e {
-		sums[i%8] += float64(float64(v) * ((float64(p[i]) - zp) - (float64(q[i]) - zq)))
-	}
-	for n := 4; n > 0; n /= 2 {
-		for i := range n {
-			sums[i] += sums[i+n]
-		}
-	}
-	d.divergence = sums[0] / vecmath.Sum(e)
+	d.divergence = divergence(e, p, q, zp, zq)
 	d.base, d.model = zp-float64(p[next]), zq-float64(q[next])
 	d.right = vecmath.Exp64(-d.model) - vecmath.Exp64(-d.base)
 	tp, tq := top5(p), top5(q)
@@ -137,6 +128,21 @@ func (st *States) differ(other *States, scratch, p, q []float32, next int) (d di
 		}
 	}
 	return d, nil
+}
+
+// divergence returns that of Kullback and Leibler of the probabilities of logits p from
+// those of q, in nats. e and the others are what normalizer makes of them.
+func divergence(e, p, q []float32, zp, zq float64) float64 {
+	var sums [8]float64
+	for i, v := range e {
+		sums[i%8] += float64(float64(v) * ((float64(p[i]) - zp) - (float64(q[i]) - zq)))
+	}
+	for n := 4; n > 0; n /= 2 {
+		for i := range n {
+			sums[i] += sums[i+n]
+		}
+	}
+	return sums[0] / vecmath.Sum(e)
 }
 
 // top5 returns the places of the largest values, five or as many as there are, the

@@ -104,7 +104,7 @@ func (m *Model) begin(ctx context.Context, runs []*Run) (*stream, error) {
 	s.h = make([]float32, tokens*m.p.width)
 	at := 0
 	for _, s.r = range runs {
-		if err := s.embed(s.h[at:][:len(s.r.Tokens)*m.p.width]); err != nil {
+		if err := s.embed(s.h[at:][:len(s.r.Tokens)*m.p.width], m.embedNorm); err != nil {
 			return nil, err
 		}
 		at += len(s.r.Tokens) * m.p.width
@@ -185,8 +185,9 @@ func (s *stream) eachErr(n int, f func(a, b int) error) error {
 	return parallel.For(s.ctx, len(s.scratch), (n+part-1)/part, func(i, _ int) error { return f(i*part, min((i+1)*part, n)) })
 }
 
-// embed sets h to the embeddings of the tokens of the run, each of which is decoded once.
-func (s *stream) embed(h []float32) error {
+// embed sets h to the embeddings of the tokens of the run, each of which is decoded once,
+// after a norm if there is one.
+func (s *stream) embed(h []float32, w *norm) error {
 	p := s.m.p
 	bufs, places := make([][]byte, len(s.scratch)), make([][]float32, len(s.scratch))
 	if s.m.places != nil && s.r.Chunk > p.context {
@@ -228,8 +229,8 @@ func (s *stream) embed(h []float32) error {
 			}
 			vecmath.Add(row, place)
 		}
-		if s.m.embedNorm != nil {
-			s.norm(s.m.embedNorm, row, row)
+		if w != nil {
+			s.norm(w, row, row)
 		}
 		return nil
 	})
