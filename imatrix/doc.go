@@ -1,5 +1,5 @@
-// Package imatrix reads importance matrices: for each weight tensor of a model
-// the mean square of the activations that met its columns during a
+// Package imatrix reads, merges and writes importance matrices: for each weight tensor of
+// a model the mean square of the activations that met its columns during a
 // calibration. Quantizers use it to decide which columns must be kept exact.
 //
 // A matrix has one entry per tensor, named like the tensor. An entry holds, for
@@ -42,9 +42,22 @@
 //	value[j*ne0+i] = in_sum2[j*ne0+i] / float(c) if c > 0, else 1
 //
 // Only the number of elements counts: nmat is that of counts, and the columns
-// are shared out evenly. A tensor W.in_sum needs the other two and the size of
-// W.in_sum2, but is not used; all other tensors are ignored. All arithmetic is
-// float32.
+// are shared out evenly. A tensor W.in_sum, F32 too, has the sums of what in_sum2 has the
+// squares of; it needs the other two and the size of W.in_sum2, and counts for merging only.
+// All other tensors are ignored, such as W.stats, whose numbers imatrix.stats_schema names.
+// All arithmetic is float32. imatrix.n_layer_nextn (u32) says how many of the last layers
+// predict further tokens.
+//
+// # Writing
+//
+// Sums is what files are merged into, what a calibration adds to, and what is written,
+// to the byte as llama-imatrix does it: tensors in the order of their names, in_sum2, counts, in_sum and
+// stats of each. A tensor of the model whose matrices all see the same rows has one count;
+// each of stacked experts has its own. Sums are float32 and grow row by row. A legacy file
+// holds means times chunks, so that merging it gives back what it was made of
+// approximately, and nothing is known of single experts.
+//
+// # Refused
 //
 // What the readers refuse: lengths and counts that do not fit the file, a file
 // cut off at any place, files without entries, a sum without its counts and the

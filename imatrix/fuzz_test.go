@@ -153,6 +153,98 @@ func FuzzGGUF(f *testing.F) {
 	})
 }
 
+// FuzzMerge merges two files and writes what comes out: reading it must give the same
+// again, and so must the state.
+func FuzzMerge(f *testing.F) {
+	small := imatrixtest.GGUF([]imatrixtest.Entry{{Name: "blk.1.a", Sums: []float32{1, 2, 3, 4}, Counts: []float32{1, 0}}, {Name: "blk.0.a", Sums: []float32{1, 5, 6, 7}, Counts: []float32{2, 3}}}, []string{"text"}, 3,
+		imatrixtest.Tensor{Name: "blk.1.a.in_sum", NE: []int64{4}})
+	legacy := imatrixtest.Legacy([]imatrixtest.Entry{{Name: "blk.0.a", Sums: []float32{1, 2, 3, 4}, Calls: 3}}, &imatrixtest.Trailer{Chunks: 3, Dataset: "other"})
+	f.Add(small, legacy)
+	f.Add(legacy, small)
+	f.Add(small, small)
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		s := imatrix.NewSums(512)
+		for i, data := range [][]byte{a, b} {
+			m, err := imatrix.Parse("fuzz", data)
+			if err != nil {
+				return
+			}
+			if _, err := s.Merge(m); err != nil {
+				if !errors.Is(err, imatrix.ErrRefused) {
+					t.Errorf("file %d: an error of no kind: %v", i, err)
+				}
+				return
+			}
+		}
+		var file [2][]byte
+		for _, format := range []imatrix.Format{imatrix.FormatGGUF, imatrix.FormatDat} {
+			layout, err := s.Layout(format)
+			if err != nil {
+				if !errors.Is(err, imatrix.ErrRefused) && !errors.Is(err, imatrix.ErrUnsupported) {
+					t.Errorf("an error of no kind: %v", err)
+				}
+				return
+			}
+			file[format] = whole(t, layout)
+			if _, err := imatrix.Parse("written", file[format]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again := merged(t, 512, file[0])
+		if got := written(t, again, imatrix.FormatGGUF); s.Chunks() == again.Chunks() && !bytes.Equal(got, file[0]) {
+			t.Error("written and merged alone: another file")
+		}
+		layout, err := s.State(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, _, err := imatrix.ParseState("state", whole(t, layout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := written(t, state, imatrix.FormatGGUF); !bytes.Equal(got, file[0]) {
+			t.Error("from its state: another file")
+		}
+	})
+}
+
+// FuzzState reads states that are anything.
+func FuzzState(f *testing.F) {
+	s := imatrix.NewSums(3)
+	tally, err := s.Tally("w", 2, 2, true)
+	if err != nil {
+		f.Fatal(err)
+	}
+	tally.Count(1, 5, true)
+	layout, err := s.State(gguf.Metadata{{Key: "a", Value: gguf.Uint32(1)}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err := layout.WriteTo(&b); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, _, err := imatrix.ParseState("fuzz", data)
+		if err != nil {
+			if !errors.Is(err, imatrix.ErrBroken) && !errors.Is(err, imatrix.ErrUnsupported) {
+				t.Errorf("an error of no kind: %v", err)
+			}
+			return
+		}
+		if layout, err := s.State(nil); err == nil {
+			again, _, err := imatrix.ParseState("again", whole(t, layout))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again.Len() != s.Len() || again.Chunks() != s.Chunks() {
+				t.Error("changed")
+			}
+		}
+	})
+}
+
 // BenchmarkValues measures how fast values come out of a mapped file.
 func BenchmarkValues(b *testing.B) {
 	const columns, experts = 4096, 64

@@ -14,10 +14,13 @@ const (
 	keyDatasets   = "imatrix.datasets"
 	keyChunkCount = "imatrix.chunk_count"
 	keyChunkSize  = "imatrix.chunk_size"
+	keyNextN      = "imatrix.n_layer_nextn"
+	keySchema     = "imatrix.stats_schema"
 
 	suffixSums   = ".in_sum2"
 	suffixCounts = ".counts"
-	suffixMeans  = ".in_sum"
+	suffixPlain  = ".in_sum"
+	suffixStats  = ".stats"
 )
 
 func (m *Matrix) parseGGUF(data []byte) error {
@@ -52,15 +55,20 @@ func (m *Matrix) parseGGUF(data []byte) error {
 			if e.Counts, err = m.readCounts(f, counts); err != nil {
 				return err
 			}
+			if plain := tensors[name+suffixPlain]; plain != nil {
+				e.plain = f.Data(plain)
+			}
 			m.entries = append(m.entries, e)
 		} else if name, ok := strings.CutSuffix(t.Name, suffixCounts); ok {
 			if tensors[name+suffixSums] == nil {
 				return bad("has no tensor %s next to it", quote(name+suffixSums))
 			}
-		} else if name, ok := strings.CutSuffix(t.Name, suffixMeans); ok {
+		} else if name, ok := strings.CutSuffix(t.Name, suffixPlain); ok {
 			switch sums := tensors[name+suffixSums]; {
 			case sums == nil:
 				return bad("has no tensor %s next to it", quote(name+suffixSums))
+			case t.Type != gguf.TypeF32:
+				return bad("is %v, want F32", t.Type)
 			case t.Elements() != sums.Elements():
 				return bad("has %d elements, want the %d of %s", t.Elements(), sums.Elements(), quote(sums.Name))
 			}
@@ -104,6 +112,13 @@ func (m *Matrix) ggufKeys(md gguf.Metadata) error {
 			return m.badKey(k.key, v, "a u32")
 		}
 		*k.dst = int(int32(n)) // signed in the reference, so 2^31 and above count as unknown
+	}
+	if v, ok := md.Get(keyNextN); ok {
+		n, ok := v.Int()
+		if !ok || v.Type() != gguf.Uint32Type {
+			return m.badKey(keyNextN, v, "a u32")
+		}
+		m.NextN = int(int32(n))
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ type Matrix struct {
 	Datasets   []string // what the calibration read; the first is recorded in quantized files
 	Chunks     int      // of text in the calibration; not above 0 when unknown
 	ChunkSize  int      // tokens in a chunk, 0 when unknown
+	NextN      int      // how many of the last layers predict further tokens; 0 for none, or unknown
 	Duplicates []string // names of legacy entries that a later one of the same name replaced
 
 	entries []Entry
@@ -55,12 +56,15 @@ type Entry struct {
 	// 0: in files of the reference, the number of chunks.
 	Calls int
 
-	raw []byte // stored float32 numbers
-	big bool   // of big-endian byte order
+	raw   []byte // stored float32 numbers
+	plain []byte // sums of what raw has the squares of; nil if the file does not have them
+	big   bool   // of big-endian byte order
+
+	squares, plains []float32 // instead of raw and plain, in a Matrix that is not of a file
 }
 
 // Len returns the number of values: the columns of all matrices.
-func (e *Entry) Len() int { return len(e.raw) / 4 }
+func (e *Entry) Len() int { return max(len(e.raw)/4, len(e.squares)) }
 
 // Matrices returns over how many matrices the values are shared out, 1 for all
 // entries of a legacy file.
@@ -80,7 +84,15 @@ func (e *Entry) Unseen() []int {
 
 // sums decodes the stored numbers from number from on into dst.
 func (e *Entry) sums(dst []float32, from int) {
-	raw := e.raw[4*from:][:4*len(dst)]
+	if e.raw == nil {
+		copy(dst, e.squares[from:])
+		return
+	}
+	e.decode(dst, e.raw[4*from:][:4*len(dst)])
+}
+
+// decode decodes numbers of the file.
+func (e *Entry) decode(dst []float32, raw []byte) {
 	if e.big {
 		for i := range dst {
 			dst[i] = math.Float32frombits(binary.BigEndian.Uint32(raw[4*i:]))

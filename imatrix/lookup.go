@@ -78,6 +78,16 @@ func (m *Matrix) Sums(e *Entry) ([]float32, error) {
 	return dst, mmap.Guard(m.Path, func() error { e.sums(dst, 0); return nil })
 }
 
+// plain returns the sums of what Sums has the squares of, nil if the file does not have
+// them.
+func (m *Matrix) plain(e *Entry) ([]float32, error) {
+	if e.plain == nil {
+		return slices.Clone(e.plains), nil
+	}
+	dst := make([]float32, len(e.plain)/4)
+	return dst, mmap.Guard(m.Path, func() error { e.decode(dst, e.plain); return nil })
+}
+
 // Slice returns the part of a tensor's values that slice k along dimension 2
 // uses: elements k*ne[0] to (k+1)*ne[0]. It is nil for nil values, and panics
 // when they have no such part.

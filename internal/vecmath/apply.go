@@ -80,6 +80,14 @@ func AddScaled(dst, src []float32, f float32) {
 	}
 }
 
+// AddSquares adds the squares of src to dst, element by element: each is rounded, and so is
+// the sum.
+func AddSquares(dst, src []float32) {
+	for i := addSquaresVectors(dst, src); i < len(src); i++ {
+		dst[i] += float32(src[i] * src[i])
+	}
+}
+
 // Sum returns the sum of x in float64: eight sums by index mod 8, then a tree.
 func Sum(x []float32) float64 {
 	var s [8]float64

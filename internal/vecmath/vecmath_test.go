@@ -196,7 +196,12 @@ func TestSums(t *testing.T) {
 		Mul(mul, y)
 		Scale(scaled, x, 1.3)
 		AddScaled(more, y, 0.7)
+		squared := append([]float32{}, x...)
+		AddSquares(squared, y)
 		for i := range x {
+			if squared[i] != x[i]+float32(y[i]*y[i]) {
+				t.Errorf("%d: element %d: %v", n, i, squared[i])
+			}
 			if add[i] != x[i]+y[i] || mul[i] != x[i]*y[i] || scaled[i] != x[i]*1.3 || more[i] != float32(float64(y[i])*float64(float32(0.7))+float64(x[i])) {
 				t.Errorf("%d: element %d: %v %v %v %v", n, i, add[i], mul[i], scaled[i], more[i])
 			}

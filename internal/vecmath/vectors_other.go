@@ -9,3 +9,4 @@ func addVectors(_, _ []float32) int                    { return 0 }
 func mulVectors(_, _ []float32) int                    { return 0 }
 func scaleVectors(_, _ []float32, _ *constant) int     { return 0 }
 func addScaledVectors(_, _ []float32, _ *constant) int { return 0 }
+func addSquaresVectors(_, _ []float32) int             { return 0 }

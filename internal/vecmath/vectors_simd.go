@@ -244,3 +244,15 @@ func addScaledVectors(dst, src []float32, f *constant) (n int) {
 	}
 	return n
 }
+
+func addSquaresVectors(dst, src []float32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+width <= len(src) && n+width <= len(dst); n += width {
+		x := simd.LoadFloat32s(src[n:])
+		simd.LoadFloat32s(dst[n:]).Add(x.Mul(x)).Store(dst[n:])
+	}
+	return n
+}

@@ -1,0 +1,98 @@
+package imatrix
+
+import (
+	"ggforge/fault"
+	"ggforge/gguf"
+)
+
+// Keys of a state. Counts of a matrix are float32 numbers, which do not hold large ones
+// exactly; a state has them once more.
+const (
+	keyCounts    = "imatrix.state.counts"    // u64, those of all tensors, one after the other
+	keyCollected = "imatrix.state.collected" // bool, for each tensor whether a calibration has added to it
+	keyRun       = "imatrix.state.chunk_size"
+	keyMerged    = "imatrix.state.merged_chunk_size"
+	keyLeast     = "imatrix.state.merged_chunks"
+)
+
+// State returns a file from which ParseState makes the same sums again, with metadata of
+// the caller's. To other readers it is a matrix of what has been seen so far.
+func (s *Sums) State(md gguf.Metadata) (*File, error) {
+	var counts []uint64
+	var collected []bool
+	for _, t := range s.Tallies() {
+		for _, c := range t.Counts {
+			counts = append(counts, uint64(c))
+		}
+		collected = append(collected, t.collected)
+	}
+	return s.gguf(append(gguf.Metadata{
+		{Key: keyCounts, Value: gguf.Uint64s(counts)},
+		{Key: keyCollected, Value: gguf.Bools(collected)},
+		{Key: keyRun, Value: gguf.Uint32(uint32(s.run))},
+		{Key: keyMerged, Value: gguf.Uint32(uint32(s.merged))},
+		{Key: keyLeast, Value: gguf.Uint32(uint32(s.least))},
+	}, md...))
+}
+
+// ParseState makes sums of a file by State, and returns all metadata of the file; path is
+// for messages.
+func ParseState(path string, data []byte) (*Sums, gguf.Metadata, error) {
+	f, err := gguf.Parse(path, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &Matrix{Path: path}
+	if err := m.parseGGUF(data); err != nil {
+		return nil, nil, err
+	}
+	bad := func(key, format string, args ...any) (*Sums, gguf.Metadata, error) {
+		return nil, nil, fault.Errorf(ErrBroken, "%s: key %s: "+format, append([]any{path, quote(key)}, args...)...)
+	}
+	s := &Sums{Datasets: m.Datasets, NextN: m.NextN, tallies: map[string]*Tally{}}
+	for key, dst := range map[string]*int{keyRun: &s.run, keyMerged: &s.merged, keyLeast: &s.least} {
+		v, _ := f.Metadata.Get(key)
+		n, ok := v.Int()
+		if !ok || v.Type() != gguf.Uint32Type || n > 1<<31-1 || key == keyRun && n < 1 {
+			return bad(key, "is %v, want a u32 below 2^31", v)
+		}
+		*dst = int(n)
+	}
+	counts, _ := f.Metadata.Get(keyCounts)
+	collected, _ := f.Metadata.Get(keyCollected)
+	n := 0
+	for i := range m.entries {
+		n += len(m.entries[i].Counts)
+	}
+	if counts.Type() != gguf.ArrayType || counts.ElemType() != gguf.Uint64Type || counts.Len() != n {
+		return bad(keyCounts, "is %v of %d, want an array of %d u64", counts.Type(), counts.Len(), n)
+	}
+	if collected.Type() != gguf.ArrayType || collected.ElemType() != gguf.BoolType || collected.Len() != len(m.entries) {
+		return bad(keyCollected, "is %v of %d, want an array of %d bool", collected.Type(), collected.Len(), len(m.entries))
+	}
+	i := 0
+	var flags []bool
+	for v := range collected.Elems() {
+		b, _ := v.Bool()
+		flags = append(flags, b)
+	}
+	var exact []int64
+	for v := range counts.Elems() {
+		c, ok := v.Int()
+		if !ok || c < 0 || c > maxCount {
+			return bad(keyCounts, "element %d is %v, want at most %d", len(exact), v, int64(maxCount))
+		}
+		exact = append(exact, c)
+	}
+	for k := range m.entries {
+		e := &m.entries[k]
+		t := &Tally{Name: e.Name, Columns: e.Len() / e.Matrices(), Squares: make([]float32, e.Len()), Counts: exact[i : i+len(e.Counts) : i+len(e.Counts)], collected: flags[k]}
+		i += len(e.Counts)
+		e.sums(t.Squares, 0)
+		if t.Plain, err = m.plain(e); err != nil {
+			return nil, nil, err
+		}
+		s.tallies[e.Name] = t
+	}
+	return s, f.Metadata, nil
+}

@@ -1,0 +1,261 @@
+package imatrix
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"ggforge/fault"
+	"ggforge/internal/vecmath"
+)
+
+// Sums is a matrix in the making: a calibration adds what it sees, files are merged
+// into it, and what comes out is written.
+type Sums struct {
+	Datasets []string // those of merged files, then that of the calibration
+	// NextN is how many of the last layers predict further tokens, as merged files say; 0
+	// where none does.
+	NextN int
+
+	run     int // tokens of a chunk
+	merged  int // as the first merged file says, 0 if none does
+	least   int // chunks in what has been merged
+	tallies map[string]*Tally
+}
+
+// Tally is what is known of a tensor's inputs.
+type Tally struct {
+	Name    string
+	Columns int
+	// Squares has the sums of squares of each column, those of matrix k at k*Columns.
+	Squares []float32
+	// Plain has the sums, in the same places. It is nil if a merged file did not have them.
+	Plain []float32
+	// Counts has the rows that each matrix has seen. There is one number if all matrices
+	// see the same number.
+	Counts []int64
+
+	collected bool // by a calibration, not only merged
+}
+
+// maxCount bounds what Counts adds up to: all of it are exact in float64.
+const maxCount = 1 << 53
+
+// NewSums returns an empty matrix for chunks of that many tokens, at least 1.
+func NewSums(chunk int) *Sums { return &Sums{run: chunk, tallies: map[string]*Tally{}} }
+
+// Len returns the number of tensors.
+func (s *Sums) Len() int { return len(s.tallies) }
+
+// Tallies returns what is known, in the order of names: that of files.
+func (s *Sums) Tallies() []*Tally {
+	list := make([]*Tally, 0, len(s.tallies))
+	for _, name := range slices.Sorted(maps.Keys(s.tallies)) {
+		list = append(list, s.tallies[name])
+	}
+	return list
+}
+
+// ChunkSize returns how many tokens a chunk has: as the first merged file of the GGUF
+// format says, whatever the calibration uses. So does the reference.
+func (s *Sums) ChunkSize() int {
+	if s.merged > 0 {
+		return s.merged
+	}
+	return s.run
+}
+
+// Chunks returns how many chunks the matrix is of: what the largest count comes to, to
+// the nearest number, of chunks of merged files or, if that is more, of the calibration.
+func (s *Sums) Chunks() int {
+	return max(s.least, chunksOf(s.most(func(t *Tally) bool { return t.collected }), s.run))
+}
+
+func chunksOf(rows int64, chunk int) int { return int((rows + int64(chunk/2)) / int64(chunk)) }
+
+// most returns the largest count of the tensors for which f is true.
+func (s *Sums) most(f func(t *Tally) bool) int64 {
+	var most int64
+	for _, t := range s.tallies {
+		if f(t) {
+			most = max(most, slices.Max(t.Counts))
+		}
+	}
+	return most
+}
+
+// Tally returns what is known of a tensor with so many matrices of that many columns.
+// routed says that tokens choose among the matrices, so that each has a count of its
+// own. A merged file that has other sizes is an error of kind fault.Refused.
+func (s *Sums) Tally(name string, columns, matrices int, routed bool) (*Tally, error) {
+	n := 1
+	if routed {
+		n = matrices
+	}
+	t := s.tallies[name]
+	if t == nil {
+		t = &Tally{Name: name, Columns: columns, Squares: make([]float32, columns*matrices), Plain: make([]float32, columns*matrices), Counts: make([]int64, n)}
+		s.tallies[name] = t
+		return t, nil
+	}
+	if len(t.Squares) != columns*matrices {
+		return nil, fault.Errorf(ErrRefused, "tensor %s: what has been merged has %d columns, the model %d", quote(name), len(t.Squares), columns*matrices)
+	}
+	t.Columns = columns
+	switch {
+	case len(t.Counts) == n:
+	case len(t.Counts) == 1: // an older file
+		t.Counts = slices.Repeat(t.Counts, n)
+	case n == 1:
+		if c := t.Counts[0]; !slices.ContainsFunc(t.Counts, func(d int64) bool { return c != d }) {
+			t.Counts = t.Counts[:1]
+		}
+	default:
+		return nil, fault.Errorf(ErrRefused, "tensor %s: what has been merged has counts for %d matrices, the model %d matrices", quote(name), len(t.Counts), n)
+	}
+	return t, nil
+}
+
+// Count says that a matrix has seen rows. Where tokens do not choose among matrices, only
+// those of the first count: the others see the same number.
+func (t *Tally) Count(matrix, rows int, routed bool) {
+	t.collected = true
+	switch {
+	case routed:
+		t.Counts[matrix] += int64(rows)
+	case matrix == 0:
+		for i := range t.Counts {
+			t.Counts[i] += int64(rows)
+		}
+	}
+}
+
+// Add adds columns [a, b) of rows of x to those of a matrix, row after row, in float32;
+// different columns may be added at the same time. It returns an error of kind
+// fault.Broken for a sum that is not finite.
+func (t *Tally) Add(matrix int, x []float32, rows, a, b int) error {
+	squares := t.Squares[matrix*t.Columns:][a:b]
+	var plain []float32
+	if t.Plain != nil {
+		plain = t.Plain[matrix*t.Columns:][a:b]
+	}
+	for r := range rows {
+		row := x[r*t.Columns:][a:b]
+		vecmath.AddSquares(squares, row)
+		if plain != nil {
+			vecmath.Add(plain, row)
+		}
+	}
+	for i, v := range squares {
+		if !(v <= math.MaxFloat32) {
+			return fault.Errorf(ErrBroken, "tensor %s: the squares of the inputs of column %d add up to %v", quote(t.Name), a+i, v)
+		}
+	}
+	return nil
+}
+
+// Merge adds the sums of a file, as llama-imatrix does for --in-file: sums of the same
+// tensor are added, in float32. A file of the legacy format has means for some number of
+// chunks; they are taken for chunks of ChunkSize tokens. The warnings are about what the
+// files do not agree on. Sizes that do not go together are an error of kind
+// fault.Refused.
+func (s *Sums) Merge(m *Matrix) (warnings []string, err error) {
+	switch {
+	case m.NextN <= 0:
+	case s.NextN == 0:
+		s.NextN = m.NextN
+	case s.NextN != m.NextN:
+		warnings = append(warnings, fmt.Sprintf("%s: says that %d layers predict further tokens, files before it %d: that number stays", m.Path, m.NextN, s.NextN))
+	}
+	switch {
+	case m.Legacy || m.ChunkSize <= 0:
+	case s.merged == 0:
+		s.merged = m.ChunkSize
+	case s.merged != m.ChunkSize:
+		warnings = append(warnings, fmt.Sprintf("%s: is of chunks of %d tokens, files before it of %d: that number stays", m.Path, m.ChunkSize, s.merged))
+	}
+	for i := range m.Entries() {
+		if err := s.add(m, &m.Entries()[i]); err != nil {
+			return warnings, err
+		}
+	}
+	s.Datasets = append(s.Datasets, m.Datasets...)
+	chunks := chunksOf(s.most(func(*Tally) bool { return true }), s.ChunkSize())
+	if chunks > math.MaxInt32 {
+		return warnings, fault.Errorf(ErrRefused, "%s: makes %d chunks, want at most %d", m.Path, chunks, math.MaxInt32)
+	}
+	s.least = chunks
+	return warnings, nil
+}
+
+// add merges an entry.
+func (s *Sums) add(m *Matrix, e *Entry) error {
+	refuse := func(format string, args ...any) error {
+		return fault.Errorf(ErrRefused, "%s: entry %s: "+format, append([]any{m.Path, quote(e.Name)}, args...)...)
+	}
+	counts, by := e.Counts, float32(1)
+	if m.Legacy {
+		if e.Calls < 1 {
+			return refuse("is of %d chunks, want at least 1 to merge it", e.Calls)
+		}
+		by = float32(s.ChunkSize())
+		counts = []int64{int64(e.Calls) * int64(s.ChunkSize())}
+	}
+	t := s.tallies[e.Name]
+	first := t == nil
+	if first {
+		t = &Tally{Name: e.Name, Columns: e.Len() / len(counts), Squares: make([]float32, e.Len()), Counts: make([]int64, len(counts))}
+	}
+	switch {
+	case len(t.Squares) != e.Len():
+		return refuse("has %d values, files before it have %d", e.Len(), len(t.Squares))
+	case len(t.Counts) == len(counts):
+	case len(t.Counts) == 1:
+		t.Counts = slices.Repeat(t.Counts, len(counts))
+	case m.Legacy:
+		counts = slices.Repeat(counts, len(t.Counts))
+	default:
+		return refuse("has %d counts, files before it have %d", len(counts), len(t.Counts))
+	}
+	for j, c := range counts {
+		if t.Counts[j] += c; t.Counts[j] < 0 || t.Counts[j] > maxCount {
+			return refuse("makes a count of %d, want at most %d", uint64(t.Counts[j]), int64(maxCount))
+		}
+	}
+	sums, err := m.Sums(e)
+	if err != nil {
+		return err
+	}
+	for j, v := range sums {
+		t.Squares[j] += float32(v * by)
+	}
+	plain, err := m.plain(e)
+	switch {
+	case err != nil:
+		return err
+	case plain == nil || !first && t.Plain == nil:
+		t.Plain = nil
+	case first:
+		t.Plain = plain
+	default:
+		vecmath.Add(t.Plain, plain)
+	}
+	s.tallies[e.Name] = t
+	return nil
+}
+
+// Matrix returns what a reader of the written GGUF file of that path finds in it, without
+// the file. It shares the sums, to which nothing must be added any more.
+func (s *Sums) Matrix(path string) *Matrix {
+	m := &Matrix{Path: path, Datasets: s.Datasets, Chunks: s.Chunks(), ChunkSize: s.ChunkSize(), NextN: s.NextN}
+	for _, t := range s.Tallies() {
+		e := Entry{Name: t.Name, squares: t.Squares, plains: t.Plain}
+		for _, c := range t.Counts {
+			e.Counts = append(e.Counts, int64(float32(c)))
+		}
+		m.entries = append(m.entries, e)
+	}
+	m.buildIndex()
+	return m
+}
