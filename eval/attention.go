@@ -81,54 +81,82 @@ func (l *attention) mix(s *stream, y, x []float32, n int, last bool) error {
 
 // heed returns what the heads of a layer attend to.
 func (l *attention) heed(s *stream, x []float32, n int) ([]float32, error) {
-	p, g := s.m.p, s.m.graph
-	nq, nk, nv := l.n*l.keyLen, l.kv*l.keyLen, l.kv*l.valueLen
-	ld := nq + nk + nv
-	qkv := grow(&s.qkv, n*ld)
-	projections := []*linear{l.qkv}
-	if l.qkv == nil {
-		projections = []*linear{l.q, l.k, l.v}
-	}
-	if err := s.linear(qkv, ld, x, n, projections...); err != nil {
-		return nil, err
-	}
-	table := s.global
-	if l.local {
-		table = s.local
-	}
-	err := s.each(n, func(a, b int) {
-		for t := a; t < b; t++ {
-			q, k := qkv[t*ld:][:nq], qkv[t*ld+nq:][:nk]
-			if p.clamp != 0 {
-				clamp(qkv[t*ld:][:ld], float32(p.clamp))
-			}
-			if !g.NormLast {
-				p.headNorm(l.qNorm, q)
-				p.headNorm(l.kNorm, k)
-			}
-			if l.turned {
-				turns := table[t%s.r.Chunk*p.ropeDim:][:p.ropeDim]
-				p.turn(q, l.keyLen, turns)
-				p.turn(k, l.keyLen, turns)
-			}
-			if g.NormLast {
-				p.headNorm(l.qNorm, q)
-				p.headNorm(l.kNorm, k)
-			}
-		}
-	})
+	qkv, err := l.project(s, x, n)
 	if err != nil {
 		return nil, err
 	}
-	no := l.n * l.valueLen
-	out := grow(&s.a, n*no)
-	group := l.n / l.kv
-	return out, parallel.For(s.ctx, len(s.attending), n/s.r.Chunk*l.kv, func(i, worker int) error {
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			l.prepare(s, qkv[t*l.row():], t)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	out := grow(&s.a, n*l.n*l.valueLen)
+	return out, l.each(s, n, func(worker *attending, head, q, k, v, o int) {
+		l.attend(worker, head, out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, l.row(), l.row(), l.row(), l.n*l.valueLen)
+	})
+}
+
+// row is the number of values of the queries, keys and values of a token.
+func (l *heads) row() int { return l.n*l.keyLen + l.kv*(l.keyLen+l.valueLen) }
+
+// each calls f for each group of heads in each chunk of n tokens: with the number of its
+// first head, and where its queries, keys and values begin in rows of them and what it
+// attends to in rows of that.
+func (l *heads) each(s *stream, n int, f func(worker *attending, head, q, k, v, out int)) error {
+	return parallel.For(s.ctx, len(s.attending), n/s.r.Chunk*l.kv, func(i, worker int) error {
 		c, kv := i/l.kv*s.r.Chunk, i%l.kv
-		row := qkv[c*ld:]
-		l.attend(&s.attending[worker], kv*group, out[c*no+kv*group*l.valueLen:], row[kv*group*l.keyLen:], row[nq+kv*l.keyLen:], row[nq+nk+kv*l.valueLen:], s.r.Chunk, ld, ld, ld, no)
+		head, row := kv*(l.n/l.kv), c*l.row()
+		keys := row + l.n*l.keyLen
+		f(&s.attending[worker], head, row+head*l.keyLen, keys+kv*l.keyLen, keys+l.kv*l.keyLen+kv*l.valueLen, (c*l.n+head)*l.valueLen)
 		return nil
 	})
+}
+
+// project returns the queries, keys and values of n tokens as the matrices make them.
+func (l *attention) project(s *stream, x []float32, n int) ([]float32, error) {
+	qkv := grow(&s.qkv, n*l.row())
+	return qkv, s.linear(qkv, l.row(), x, n, l.projections()...)
+}
+
+func (l *attention) projections() []*linear {
+	if l.qkv != nil {
+		return []*linear{l.qkv}
+	}
+	return []*linear{l.q, l.k, l.v}
+}
+
+// prepare makes queries, keys and values of token t those that are attended with.
+func (l *attention) prepare(s *stream, qkv []float32, t int) {
+	p := s.m.p
+	nq, nk := l.n*l.keyLen, l.kv*l.keyLen
+	q, k := qkv[:nq], qkv[nq:][:nk]
+	if p.clamp != 0 {
+		clamp(qkv[:l.row()], float32(p.clamp))
+	}
+	if !s.m.graph.NormLast {
+		p.headNorm(l.qNorm, q)
+		p.headNorm(l.kNorm, k)
+	}
+	if l.turned {
+		turns := l.turns(s, t)
+		p.turn(q, l.keyLen, turns)
+		p.turn(k, l.keyLen, turns)
+	}
+	if s.m.graph.NormLast {
+		p.headNorm(l.qNorm, q)
+		p.headNorm(l.kNorm, k)
+	}
+}
+
+// turns returns the rotations of token t.
+func (l *attention) turns(s *stream, t int) []float32 {
+	table, dims := s.global, s.m.p.ropeDim
+	if l.local {
+		table = s.local
+	}
+	return table[t%s.r.Chunk*dims:][:dims]
 }
 
 // queries is how many queries are multiplied with keys at once.
@@ -139,6 +167,10 @@ type attending struct {
 	gemm           gemm.Scratch
 	q, k, p, v     gemm.Panels
 	scores, values []float32
+	back           struct { // backwards: keys by place, values by token, what is multiplied with the transpose of weights
+		k, v, x             gemm.Panels
+		scores, slopes, sum []float32
+	}
 }
 
 // attend sets out to what the heads of one group attend to in one chunk of n tokens: q, k,
@@ -146,13 +178,7 @@ type attending struct {
 // head, and have rows of nq, nk, nv and no values.
 func (l *heads) attend(s *attending, head int, out, q, k, v []float32, n, nq, nk, nv, no int) {
 	s.k.PackRight(k, nk, n, l.keyLen)
-	turned := grow(&s.values, l.valueLen*n)
-	for t := range n {
-		for d, x := range v[t*nv:][:l.valueLen] {
-			turned[d*n+t] = x
-		}
-	}
-	s.v.PackRight(turned, n, l.valueLen, n)
+	s.v.PackRight(turned(&s.values, v, nv, n, l.valueLen), n, l.valueLen, n)
 	scores := grow(&s.scores, queries*n)
 	for h := range l.n / l.kv {
 		for from := 0; from < n; from += queries {
@@ -161,10 +187,7 @@ func (l *heads) attend(s *attending, head int, out, q, k, v []float32, n, nq, nk
 			gemm.Multiply(&s.gemm, scores, columns, &s.q, &s.k, columns)
 			for t := range rows {
 				row := scores[t*columns:][:columns]
-				first, end := 0, from+t+1
-				if l.window > 0 {
-					first = max(0, end-l.window)
-				}
+				first, end := l.sees(from + t)
 				l.softmax(head+h, row[first:end])
 				clear(row[:first])
 				clear(row[end:])
@@ -173,6 +196,15 @@ func (l *heads) attend(s *attending, head int, out, q, k, v []float32, n, nq, nk
 			gemm.Multiply(&s.gemm, out[from*no+h*l.valueLen:], no, &s.p, &s.v, l.valueLen)
 		}
 	}
+}
+
+// sees returns which tokens of its chunk token t sees: from first on, those before end.
+func (l *heads) sees(t int) (first, end int) {
+	end = t + 1
+	if l.window > 0 {
+		first = max(0, end-l.window)
+	}
+	return first, end
 }
 
 // softmax turns the scores of a head into weights; the last is that of the query's own
@@ -200,4 +232,15 @@ func (l *heads) softmax(head int, x []float32) {
 		sum += float64(vecmath.Exp(l.sinks[head] - most))
 	}
 	vecmath.Scale(x, x, float32(1/sum))
+}
+
+// turned returns the transpose of x [rows, columns], whose rows are ld apart.
+func turned(to *[]float32, x []float32, ld, rows, columns int) []float32 {
+	y := grow(to, rows*columns)
+	for t := range rows {
+		for i, v := range x[t*ld:][:columns] {
+			y[i*rows+t] = v
+		}
+	}
+	return y
 }
