@@ -12,6 +12,7 @@ type heads struct {
 	keyLen, valueLen int
 	scale, cap       float32   // of scores; no cap if it is 0
 	window           int       // tokens that each sees; 0 for all
+	chunked          bool      // windows do not slide, but begin at a multiple of their size
 	sinks            []float32 // one for each head, or nil
 	slopes           []float32 // of distances that are subtracted from scores, one for each head; or nil
 }
@@ -21,7 +22,8 @@ type attention struct {
 	heads
 	q, k, v, qkv, out *linear // qkv or q, k and v
 	qNorm, kNorm      *headNorm
-	local, turned     bool // is turned as layers with a window are; queries and keys are turned
+	local, turned     bool   // is turned as layers with a window are; queries and keys are turned
+	temper            temper // of queries
 }
 
 // newAttention returns the attention of layer i.
@@ -29,11 +31,18 @@ func newAttention(b *builder, i int) mixer {
 	p, t := b.p, b.t
 	l := &attention{heads: b.heads(i), local: p.local(i)}
 	l.turned = p.graph.Rope != RopeNone && (p.graph.Turned == nil || p.graph.Turned(p, i))
+	if !l.turned || !p.graph.TemperUnturned {
+		l.temper = p.temper
+	}
 	nq, nk, nv := l.n*l.keyLen, l.kv*l.keyLen, l.kv*l.valueLen
 	if l.qkv = t.linear(b.name(i, "attn_qkv"), p.width, nq+nk+nv); l.qkv == nil {
 		l.q, l.k, l.v = t.needed(b.name(i, "attn_q"), p.width, nq), t.needed(b.name(i, "attn_k"), p.width, nk), t.needed(b.name(i, "attn_v"), p.width, nv)
 	}
 	l.out = t.needed(b.name(i, "attn_output"), l.n*l.valueLen, p.width)
+	if p.graph.HeadNorm != nil && p.graph.HeadNorm(p, i) {
+		l.qNorm, l.kNorm = &headNorm{size: l.keyLen}, &headNorm{size: l.keyLen}
+		return l
+	}
 	l.qNorm, l.kNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen), t.headNorm(b.name(i, "attn_k_norm"), l.kv, l.keyLen)
 	return l
 }
@@ -43,7 +52,7 @@ func (b *builder) heads(i int) heads {
 	p := b.p
 	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale), cap: float32(p.attnCap)}
 	if p.local(i) {
-		h.window = p.window
+		h.window, h.chunked = p.window, p.graph.Chunked
 	}
 	if h.sinks = b.t.vector(b.name(i, "attn_sinks.weight"), h.n); b.t.err == nil {
 		h.slopes = p.slopes(h.n)
@@ -148,6 +157,7 @@ func (l *attention) prepare(s *stream, qkv []float32, t int) {
 		p.headNorm(l.qNorm, q)
 		p.headNorm(l.kNorm, k)
 	}
+	l.temper.apply(q, t%s.r.Chunk)
 }
 
 // turns returns the rotations of token t.
@@ -201,7 +211,10 @@ func (l *heads) attend(s *attending, head int, out, q, k, v []float32, n, nq, nk
 // sees returns which tokens of its chunk token t sees: from first on, those before end.
 func (l *heads) sees(t int) (first, end int) {
 	end = t + 1
-	if l.window > 0 {
+	switch {
+	case l.chunked:
+		first = t / l.window * l.window
+	case l.window > 0:
 		first = max(0, end-l.window)
 	}
 	return first, end

@@ -22,6 +22,9 @@ type experts struct {
 	normed           bool
 	scale            float32
 	groups, useGroup int
+	unit             unit // of all but the shared part; nil for the graph's activation
+	early            bool // the router reads the stream before the layer
+	weighFirst       bool // inputs are weighed; experts are chosen by what the router says itself
 }
 
 // How routers make weights of their outputs: the values of expert_gating_func.
@@ -37,7 +40,7 @@ func (m *Model) experts(t *tensors, name func(string) string) *experts {
 	if p.experts == 0 || t.all[name("ffn_gate_inp.weight")] == nil {
 		return nil
 	}
-	x := &experts{n: p.experts, used: p.expertsUsed, score: p.expertScore, normed: p.expertNormed, scale: float32(p.expertScale), groups: p.expertGroups, useGroup: p.expertGroupsUsed}
+	x := &experts{n: p.experts, used: p.expertsUsed, score: p.expertScore, normed: p.expertNormed, scale: float32(p.expertScale), groups: p.expertGroups, useGroup: p.expertGroupsUsed, early: m.graph.EarlyRouter, weighFirst: m.graph.WeighFirst}
 	if x.used < 1 || x.used > x.n || x.groups > 1 && (x.n%x.groups != 0 || x.useGroup < 1 || x.useGroup > x.groups) {
 		t.fail(fault.Broken, "%d of %d experts, %d of %d groups", x.used, x.n, x.useGroup, x.groups)
 		return nil
@@ -97,6 +100,7 @@ type choice struct {
 
 // choose sets the experts of a token by the router's outputs, which it overwrites.
 func (x *experts) choose(to []choice, logits []float32) error {
+	by := slices.Clone(logits)
 	switch x.score {
 	case scoreSoftmax:
 		most, _ := vecmath.Max(logits)
@@ -111,7 +115,9 @@ func (x *experts) choose(to []choice, logits []float32) error {
 	if _, ok := vecmath.Max(logits); !ok {
 		return fault.Errorf(fault.Broken, "the router's output is not a number")
 	}
-	by := slices.Clone(logits)
+	if !x.weighFirst {
+		copy(by, logits)
+	}
 	if x.routerBias != nil {
 		vecmath.Add(by, x.routerBias)
 	}
@@ -205,9 +211,14 @@ func (s *stream) mixture(l *layer) error {
 		if err != nil {
 			return err
 		}
-		logits := grow(&s.mid, rows*x.n)
-		if err := s.linear(logits, x.n, in[:rows*p.width], rows, x.router); err != nil {
-			return err
+		var logits []float32
+		if x.early {
+			logits = s.early[from*x.n:][:rows*x.n]
+		} else {
+			logits = grow(&s.mid, rows*x.n)
+			if err := s.linear(logits, x.n, in[:rows*p.width], rows, x.router); err != nil {
+				return err
+			}
 		}
 		if err := s.eachErr(rows, func(a, b int) error {
 			for t := a; t < b; t++ {
@@ -226,6 +237,7 @@ func (s *stream) mixture(l *layer) error {
 		}
 	}
 	s.drop()
+	s.early = s.early[:0]
 	takers := make([][]int32, x.n) // the tokens of each expert, as places in chosen
 	for i, c := range chosen {
 		takers[c.expert] = append(takers[c.expert], int32(i))
@@ -241,6 +253,18 @@ func (s *stream) mixture(l *layer) error {
 		s.drop()
 	}
 	return s.each(n, func(a, b int) { s.add(s.h[a*p.width:b*p.width], acc[a*p.width:b*p.width], l.postFFN) })
+}
+
+// route adds the router's outputs for n tokens of the stream to those before them; of the
+// last layer only for those that are wanted.
+func (s *stream) route(x *experts, h []float32, n int, last bool) error {
+	at := len(s.early)
+	s.early = slices.Grow(s.early, n*x.n)[:at+n*x.n]
+	if err := s.linear(s.early[at:], x.n, h, n, x.router); err != nil || !last {
+		return err
+	}
+	s.early = s.early[:at+s.keep(s.early[at:], x.n, n)*x.n]
+	return nil
 }
 
 // shared sets acc to the output of the part that all tokens take.
@@ -278,14 +302,14 @@ func (s *stream) expert(l *layer, e int, list []int32, chosen []choice, acc []fl
 		for i := a; i < b; i++ {
 			row := in[i*p.width:][:p.width]
 			s.norm(l.ffnNorm, row, s.h[token(i)*p.width:][:p.width])
-			if s.m.graph.WeighFirst {
+			if x.weighFirst {
 				vecmath.Scale(row, row, chosen[list[i]].weight)
 			}
 		}
 	}); err != nil {
 		return err
 	}
-	f := &feedForward{up: x.up[e], down: x.down[e], ff: x.ff, fused: x.fused}
+	f := &feedForward{up: x.up[e], down: x.down[e], ff: x.ff, fused: x.fused, unit: x.unit}
 	if x.gate != nil {
 		f.gate = x.gate[e]
 	}
@@ -296,7 +320,7 @@ func (s *stream) expert(l *layer, e int, list []int32, chosen []choice, acc []fl
 	return s.each(rows, func(a, b int) {
 		for i := a; i < b; i++ {
 			row := y[i*p.width:][:p.width]
-			if !s.m.graph.WeighFirst {
+			if !x.weighFirst {
 				vecmath.Scale(row, row, chosen[list[i]].weight)
 			}
 			vecmath.Add(acc[token(i)*p.width:][:p.width], row)

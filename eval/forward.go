@@ -53,6 +53,8 @@ type stream struct {
 
 	x, qkv, a, mid, y []float32
 	acc               []float32 // what experts add to h
+	early             []float32 // what routers said before the layer
+	latent            struct{ kv, q, a []float32 }
 	xp                gemm.Panels
 	scratch           []gemm.Scratch
 	attending         []attending
@@ -274,6 +276,11 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 // experts. It returns those that are left: in the last layer those that are wanted.
 func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, error) {
 	p := s.m.p
+	if l.experts != nil && l.experts.early {
+		if err := s.route(l.experts, h, n, last); err != nil {
+			return nil, err
+		}
+	}
 	x := h
 	if l.attnNorm != nil {
 		x = grow(&s.x, n*p.width)
@@ -373,6 +380,7 @@ type feedForward struct {
 	gate, up, down *linear // gate nil for none
 	ff             int
 	fused          bool // up has the rows of the gate, then its own
+	unit           unit // nil for the graph's activation
 }
 
 // mix is forward: no token sees another.
@@ -402,6 +410,10 @@ func (s *stream) forward(f *feedForward, y, x []float32, rows int) error {
 	if err := s.each(rows, func(a, b int) {
 		for t := a; t < b; t++ {
 			row, y := mid[t*ld:][:ld], hidden[t*f.ff:][:f.ff]
+			if f.unit != nil {
+				f.unit.apply(y, row[:f.ff], row[f.ff:])
+				continue
+			}
 			act(y, row[:f.ff])
 			if gated {
 				vecmath.Mul(y, row[f.ff:])

@@ -16,12 +16,25 @@ type Graph struct {
 	Mixer func(b *builder, i int) mixer
 	// Rope is how queries and keys are turned.
 	Rope Rope
+	// TenthMultiplier says that rope.scaling.yarn_log_multiplier is a tenth of what it means.
+	TenthMultiplier bool
+	// WholeRope says that heads are turned as a whole, whatever rope.dimension_count is.
+	WholeRope bool
 	// Turned reports whether layer i turns queries and keys; nil for all.
 	Turned func(p *params, i int) bool
 	// NormLast says that heads are normalized after they are turned.
 	NormLast bool
+	// HeadNorm reports whether heads of layer i are normalized without weights; nil for
+	// none.
+	HeadNorm func(p *params, i int) bool
+	// Temper returns what queries are multiplied by; nil for nothing.
+	Temper func(k *keys, p *params) temper
+	// TemperUnturned says that only queries that are not turned are multiplied.
+	TemperUnturned bool
 	// Act is the activation of the feed-forward layer: of its gate if there is one.
 	Act vecmath.Function
+	// Unit returns what is in its place in layer i; nil for Act.
+	Unit func(b *builder, i int) unit
 	// EmbedScale returns the factor of embeddings; nil for that of embedding_scale, or 1.
 	EmbedScale func(p *params) float64
 	// AttnScale returns the factor of attention scores; nil for that of attention.scale, or
@@ -43,11 +56,13 @@ type Graph struct {
 	// none. every is the number of attention.sliding_window_pattern, 0 without; where the file
 	// says it of each layer, it is not asked.
 	Windowed func(i, every int) bool
-	// WindowIf reports whether a model has windows where it has the keys of them; nil for
-	// yes.
-	WindowIf func(p *params) bool
-	// LocalRope says that layers with a window turn by rope.freq_base_swa, 10000 without the
-	// key, and without scaling.
+	// Window returns the number of tokens of windows, 0 for none, by that of the file, -1 if
+	// it does not say; nil for the file's.
+	Window func(p *params, n int) int
+	// Chunked says that a window begins at a multiple of its size.
+	Chunked bool
+	// LocalRope says that layers with a window turn by a base of 10000 if there is no
+	// rope.freq_base_swa, and without scaling.
 	LocalRope bool
 	// Alibi returns the largest factor of distances that are subtracted from scores; nil for
 	// that of attention.max_alibi_bias, or none.
@@ -55,6 +70,11 @@ type Graph struct {
 	// Normed says that the weights of the chosen experts are divided by their sum, where no
 	// key says it.
 	Normed bool
+	// Score is how routers make weights of their outputs, where no key says it; 0 for
+	// scoreSoftmax.
+	Score int
+	// EarlyRouter says that routers read the stream before the layer, not normalized.
+	EarlyRouter bool
 	// Grouped says that experts are chosen among the best groups only.
 	Grouped bool
 	// WeighFirst says that what experts read is weighed, not what they say.
@@ -91,6 +111,7 @@ var graphs = []*Graph{
 	{Arch: "glm4", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "glm4moe", Grouped: true, Rope: RopeHalves, Act: vecmath.SiLUOf, FeedNorm: "post_attention_norm"},
 	{Arch: "deepseek", Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "deepseek2", Mixer: newLatent, TenthMultiplier: true, Temper: temperature, Grouped: true, Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "command-r", Rope: RopePairs, Act: vecmath.SiLUOf, Parallel: always, LogitsBy: true},
 	{Arch: "cohere2", Rope: RopePairs, Act: vecmath.SiLUOf, Parallel: always, LogitsBy: true, Windowed: allBut(4), Turned: local},
 	{Arch: "gptneox", Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: func(k *keys, _ *layer) bool { return k.flag("use_parallel_residual", true) }},
@@ -103,16 +124,25 @@ var graphs = []*Graph{
 	{Arch: "stablelm", Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"use_parallel_residual"}, Parallel: func(_ *keys, l *layer) bool { return l.ffnNorm == nil }},
 	{Arch: "internlm2", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "exaone", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "exaone4", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Turned: func(p *params, i int) bool { return p.window == 0 || local(p, i) }, WindowIf: func(p *params) bool { return p.layers == 64 }},
+	{Arch: "exaone4", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Turned: localOrAll, Window: func(p *params, n int) int { return when(p.layers == 64, n) }},
 	{Arch: "nemotron", LayerNorm: true, Rope: RopeHalves, Act: vecmath.ReLUSquaredOf},
 	{Arch: "ernie4_5", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "ernie4_5-moe", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Also: []string{"interleave_moe_layer_step"}},
+	{Arch: "ernie4_5-moe", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true},
 	{Arch: "hunyuan-dense", Rope: RopeHalves, Act: vecmath.SiLUOf, NormLast: true},
 	{Arch: "seed_oss", Rope: RopeHalves, Act: vecmath.SiLUOf, FeedNorm: "post_attention_norm"},
 	{Arch: "arcee", Rope: RopePairs, Act: vecmath.ReLUSquaredOf},
 	{Arch: "baichuan", Rope: RopePairs, Act: vecmath.SiLUOf, Alibi: large, Turned: func(p *params, _ int) bool { return p.layers == 32 }},
 	{Arch: "xverse", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "orion", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "deepseek2-ocr", WholeRope: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "gpt-oss", Rope: RopeHalves, Unit: func(*builder, int) unit { return swigluOAI{1.702, 7} }, Windowed: allBut(2), Score: scoreChosen, FeedNorm: "post_attention_norm", Also: []string{"rope.scaling.yarn_truncate"}},
+	{Arch: "llama4", Rope: RopePairs, Act: vecmath.SiLUOf, Windowed: allBut(4), Window: func(_ *params, n int) int { return when(n != 0, 8192) }, Chunked: true, Turned: llama4Turned, NormLast: true,
+		HeadNorm: func(p *params, i int) bool { return p.experts != 128 && llama4Turned(p, i) }, Temper: llama4Temper, TemperUnturned: true, Score: scoreSigmoid, WeighFirst: true},
+	{Arch: "smallthinker", Rope: RopeHalves, Act: vecmath.ReLUOf, Windowed: lastOf(4), Window: func(_ *params, n int) int { return when(n > 0, 4096) }, Normed: true, EarlyRouter: true,
+		Turned: func(p *params, i int) bool { return p.window == 0 || i%4 != 0 }},
+	{Arch: "apertus", Rope: RopeHalves, Unit: newXIELU},
+	{Arch: "mistral4", Mixer: newLatent, TenthMultiplier: true, Temper: temperature, Grouped: true, Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "mistral3", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Temper: temperature},
 	{Arch: "dbrx", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "attn_output_norm"},
 }
 
@@ -123,6 +153,17 @@ func large(p *params) float64 {
 	}
 	return 0
 }
+
+// when is n if it holds, or 0.
+func when(holds bool, n int) int {
+	if holds {
+		return n
+	}
+	return 0
+}
+
+// localOrAll is Graph.Turned for layers with a window, or all if there is none.
+func localOrAll(p *params, i int) bool { return p.window == 0 || p.local(i) }
 
 func always(*keys, *layer) bool { return true }
 
@@ -135,6 +176,21 @@ func allBut(n int) func(i, every int) bool {
 		return i%every < every-1
 	}
 }
+
+// lastOf is allBut where the first of n layers sees all.
+func lastOf(n int) func(i, every int) bool {
+	return func(i, every int) bool {
+		if every == 0 {
+			every = n
+		}
+		return i%every != 0
+	}
+}
+
+// llama4Turned is Graph.Turned: every fourth layer does not, in models with windows.
+func llama4Turned(p *params, i int) bool { return p.window == 0 || i%4 != 3 }
+
+func llama4Temper(_ *keys, p *params) temper { return temper{scale: 0.1, offset: 1, every: 8192} }
 
 // local is Graph.Turned for layers with a window.
 func local(p *params, i int) bool { return p.local(i) }
@@ -196,6 +252,7 @@ type params struct {
 	expertGroups          int
 	expertGroupsUsed      int
 	clamp                 float64
+	temper                temper
 }
 
 func (g *Graph) params(k *keys, tensors int) *params {
@@ -220,7 +277,9 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	}
 	p.keyLen = k.size("attention.key_length", p.width/p.heads[0])
 	p.valueLen = k.size("attention.value_length", p.keyLen)
-	p.ropeDim = k.size("rope.dimension_count", p.keyLen)
+	if p.ropeDim = k.size("rope.dimension_count", p.keyLen); g.WholeRope {
+		p.ropeDim = p.keyLen
+	}
 	if p.style = g.Rope; p.style == RopePairs && k.has("rope.dimension_sections") {
 		p.style = RopeHalves // as all that turn by several axes do
 	}
@@ -242,6 +301,9 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	if s := k.float("attention.scale", 0); s != 0 {
 		p.attnScale = s
 	}
+	if g.Temper != nil {
+		p.temper = g.Temper(k, p)
+	}
 	p.context = k.size("context_length", 0)
 	p.clamp = k.float("attention.clamp_kqv", 0)
 	p.alibi = k.float("attention.max_alibi_bias", 0)
@@ -257,21 +319,27 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	}
 	p.attnCap, p.finalCap = k.float("attn_logit_softcapping", 0), k.float("final_logit_softcapping", 0)
 	if g.Windowed != nil {
-		p.window = k.size("attention.sliding_window", 0)
-		if g.WindowIf != nil && !g.WindowIf(p) {
-			p.window = 0
+		n := -1
+		if k.has("attention.sliding_window") {
+			n = k.size("attention.sliding_window", 0)
 		}
+		if g.Window != nil {
+			n = g.Window(p, n)
+		}
+		p.window = max(0, n)
 		p.windowed, p.windowPattern = k.pattern("attention.sliding_window_pattern", p.layers)
 	}
 	p.localRope = p.rope
 	if g.LocalRope {
-		p.localRope = rotation{dims: p.ropeDim, base: k.float("rope.freq_base_swa", 10000), scale: 1, attn: 1}
+		p.localRope = rotation{dims: p.ropeDim, base: 10000, scale: 1, attn: 1}
+	}
+	if g.Windowed != nil {
+		p.localRope.base = k.float("rope.freq_base_swa", p.localRope.base)
 	}
 	p.experts, p.expertsUsed = k.size("expert_count", 0), k.size("expert_used_count", 0)
 	if p.experts > 0 {
-		p.expertScore = k.size("expert_gating_func", scoreSoftmax)
-		if p.expertScore == 0 {
-			p.expertScore = scoreSoftmax
+		if p.expertScore = k.size("expert_gating_func", 0); p.expertScore == 0 {
+			p.expertScore = max(g.Score, scoreSoftmax)
 		}
 		if p.expertScore > scoreChosen {
 			k.fail(errUnsupported, "%q is %d, want 1 to %d", p.arch+".expert_gating_func", p.expertScore, scoreChosen)
@@ -281,9 +349,9 @@ func (g *Graph) params(k *keys, tensors int) *params {
 		if g.Grouped {
 			p.expertGroups, p.expertGroupsUsed = groups, used
 		}
-		for _, name := range []string{"expert_feed_forward_length", "expert_shared_count", "expert_shared_feed_forward_length", "leading_dense_block_count"} {
-			k.get(name) // tensors say it
-		}
+	}
+	for _, name := range []string{"expert_feed_forward_length", "expert_shared_count", "expert_shared_feed_forward_length", "leading_dense_block_count", "interleave_moe_layer_step"} {
+		k.get(name) // tensors say it
 	}
 	for _, name := range g.Also {
 		k.get(name)

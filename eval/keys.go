@@ -86,6 +86,35 @@ func (k *keys) sizes(name string, layers, def int) []int {
 	return list
 }
 
+// each returns a number for each layer of a key of no architecture, where the file has one
+// for all or one for each.
+func (k *keys) each(key string, layers int) []float64 {
+	k.used[key] = true
+	list := make([]float64, layers)
+	v, ok := k.m.Get(key)
+	if !ok {
+		k.fail(fault.Broken, "no key %q", key)
+		return list
+	}
+	n := 0
+	for e := range v.Elems() {
+		f, ok := e.Float()
+		if !ok || n == layers {
+			k.fail(fault.Broken, "%q is %v, want %d numbers", key, v, layers)
+			return list
+		}
+		list[n] = f
+		n++
+	}
+	if f, ok := v.Float(); ok {
+		return slices.Repeat([]float64{f}, layers)
+	}
+	if n != layers {
+		k.fail(fault.Broken, "%q has %d numbers, want one for each of %d layers", key, n, layers)
+	}
+	return list
+}
+
 // pattern returns a truth value for each layer or, where the file has one number, that.
 func (k *keys) pattern(name string, layers int) (each []bool, every int) {
 	v, ok := k.get(name)
@@ -168,7 +197,7 @@ func (k *keys) rest() error {
 		if !ok && slices.ContainsFunc(known, func(p string) bool { return strings.HasPrefix(kv.Key, p) }) {
 			continue
 		}
-		if !ok || !k.used[name] && !slices.Contains(idle, name) {
+		if !k.used[kv.Key] && (!ok || !k.used[name] && !slices.Contains(idle, name)) {
 			left = append(left, fmt.Sprintf("%s = %s", kv.Key, kv.Value.Short()))
 		}
 	}

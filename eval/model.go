@@ -169,9 +169,14 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 		case l.ffnNorm == nil && !l.parallel:
 			t.fail(errBroken, "no tensor %q", name(feedNorm+".weight"))
 		}
+		var u unit
+		if m.graph.Unit != nil {
+			u = m.graph.Unit(b, i)
+		}
 		if l.experts = m.experts(t, name); l.experts == nil {
-			l.feed = m.feedForward(t, name, p.ff[i])
-		} else if l.parallel || l.ffnNorm == nil {
+			f := m.feedForward(t, name, p.ff[i])
+			f.unit, l.feed = u, f
+		} else if l.experts.unit = u; l.parallel || l.ffnNorm == nil {
 			t.fail(errUnsupported, "layer %d has experts that do not read the normalized stream after attention", i)
 		}
 		m.layers = append(m.layers, l)
@@ -203,6 +208,14 @@ func (t *tensors) norm(name string, n int) *norm {
 		return nil
 	}
 	return &norm{w, t.vector(name+".bias", n)}
+}
+
+// neededNorm is norm for one that there has to be.
+func (t *tensors) neededNorm(name string, n int) *norm {
+	if t.must(name+".weight", n) == nil {
+		return &norm{}
+	}
+	return t.norm(name, n)
 }
 
 // headNorm normalizes size values at once, a head or all of them; the weights are of a

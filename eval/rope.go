@@ -26,6 +26,7 @@ type rotation struct {
 	extend     bool
 	original   int // context of the training, for YaRN
 	fast, slow float64
+	multiplier float32 // yarn_log_multiplier
 }
 
 // rope reads the keys of a rotation.
@@ -50,6 +51,10 @@ func (k *keys) rope(dims int, base float64) rotation {
 	r.scale = 1 / factor
 	r.fast, r.slow = k.float("rope.scaling.yarn_beta_fast", 32), k.float("rope.scaling.yarn_beta_slow", 1)
 	k.float("rope.scaling.yarn_ext_factor", 1)
+	r.multiplier = float32(k.float("rope.scaling.yarn_log_multiplier", 0))
+	if lookup(k.arch).TenthMultiplier {
+		r.multiplier /= 0.1
+	}
 	r.attn = 1
 	if r.extend {
 		log := float32(vecmath.Log(float64(1 / r.scale)))
@@ -60,7 +65,7 @@ func (k *keys) rope(dims int, base float64) rotation {
 			return float32(float32(0.1*m)*log) + 1
 		}
 		r.attn = scale(1)
-		if all := float32(k.float("rope.scaling.yarn_log_multiplier", 0)); all != 0 {
+		if all := r.multiplier; all != 0 {
 			one := float32(1)
 			if k.arch == "deepseek2" && all != 1 {
 				one = all
