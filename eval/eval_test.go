@@ -278,11 +278,11 @@ func TestInputs(t *testing.T) {
 	}
 	const chunk, chunks = 64, 3
 	rows := map[string]int{}
-	run := Run{Tokens: text(chunk * chunks), Chunk: chunk, Workers: 2, Inputs: func(name string, expert int, x []float32, n int) error {
-		if len(x)%n != 0 {
-			t.Errorf("%s: %d values in %d rows", name, len(x), n)
+	run := Run{Tokens: text(chunk * chunks), Chunk: chunk, Workers: 2, Inputs: func(in Inputs) error {
+		if experts := strings.Contains(in.Name, "_exps."); len(in.X) != in.Rows*in.Columns || in.Routed != experts || (in.Matrices == 4) != experts || in.Matrix >= in.Matrices {
+			t.Errorf("%s: %d values in %d rows of %d, matrix %d of %d", in.Name, len(in.X), in.Rows, in.Columns, in.Matrix, in.Matrices)
 		}
-		rows[name] += n
+		rows[in.Name] += in.Rows
 		return nil
 	}}
 	if _, err := m.Forward(context.Background(), run); err != nil {
@@ -295,7 +295,7 @@ func TestInputs(t *testing.T) {
 		}
 	}
 	stop := errors.New("enough")
-	run.Inputs = func(string, int, []float32, int) error { return stop }
+	run.Inputs = func(Inputs) error { return stop }
 	if _, err := m.Forward(context.Background(), run); !errors.Is(err, stop) {
 		t.Errorf("%v", err)
 	}

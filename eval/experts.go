@@ -59,6 +59,9 @@ func (m *Model) experts(t *tensors, name func(string) string) *experts {
 		}
 	}
 	x.down = t.stack(name("ffn_down_exps"), x.ff, p.width, x.n)
+	for _, l := range slices.Concat(x.up, x.gate, x.down) {
+		l.routed = true
+	}
 	if up := t.all[name("ffn_up_shexp.weight")]; up != nil && len(up.NE) == 2 {
 		x.shared = m.feedForward(t, func(s string) string { return name(s + "_shexp") }, int(up.NE[1]))
 		if g := t.vector(name("ffn_gate_inp_shexp.weight"), p.width); g != nil {
@@ -69,7 +72,7 @@ func (m *Model) experts(t *tensors, name func(string) string) *experts {
 	return x
 }
 
-// stack returns the layers of NAME.weight and NAME.bias, one for each of n experts.
+// stack returns the layers of NAME.weight and NAME.bias, one for each of n matrices.
 func (t *tensors) stack(name string, in, out, n int) []*linear {
 	x := t.must(name+".weight", in, out, n)
 	if x == nil {
@@ -84,7 +87,7 @@ func (t *tensors) stack(name string, in, out, n int) []*linear {
 	}
 	list := make([]*linear, n)
 	for e := range list {
-		list[e] = &linear{name: x.Name, expert: e, w: t.weights(x, e*out, out)}
+		list[e] = &linear{name: x.Name, matrix: e, of: n, w: t.weights(x, e*out, out)}
 		if bias != nil {
 			list[e].bias = bias[e*out:][:out]
 		}

@@ -17,15 +17,24 @@ type Run struct {
 	Chunk   int     // tokens of a chunk, at least 1; len(Tokens) is a multiple
 	First   int     // the first position of each chunk whose state is wanted
 	Workers int
-	// Inputs is called with the inputs of each linear layer, rows in the order of Tokens, of
-	// expert 0 where there are none: nil for nobody. Calls come one after the other.
-	Inputs func(name string, expert int, x []float32, rows int) error
+	// Inputs is called with what meets the weights of each linear layer, rows in the order of
+	// Tokens: nil for nobody. Calls come one after the other.
+	Inputs func(in Inputs) error
 	// HalfGELU rounds what goes into GELU and what comes out to 16 bits, as the table of the
 	// reference's kernels does: for comparing with it.
 	HalfGELU bool
 	// Progress is called after each part of the work with the share that is done; nil for
 	// nobody.
 	Progress func(done float64)
+}
+
+// Inputs are rows that meet the weights of a linear layer.
+type Inputs struct {
+	Name             string // of the tensor
+	Matrix, Matrices int    // which of those in it, 0 of 1 as a rule
+	Routed           bool   // tokens choose among the matrices
+	Rows, Columns    int
+	X                []float32 // [Rows, Columns], valid during the call
 }
 
 // States are the last states of a model, normalized.
@@ -244,7 +253,7 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 	k := layers[0].w.K
 	if s.r.Inputs != nil {
 		for _, l := range layers {
-			if err := s.r.Inputs(l.name, l.expert, x, rows); err != nil {
+			if err := s.r.Inputs(l.inputs(x, rows)); err != nil {
 				return err
 			}
 		}
@@ -270,6 +279,11 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 		at += l.w.Rows
 	}
 	return nil
+}
+
+func (l *linear) inputs(x []float32, rows int) Inputs {
+	k := l.w.K
+	return Inputs{l.name, l.matrix, max(1, l.of), l.routed, rows, k, x[:rows*k]}
 }
 
 // layer takes the states of n tokens, whole chunks, through a layer, or as far as its

@@ -121,7 +121,9 @@ func decode(x *model.Tensor, dst []float32, buf *[]byte, a, b int64) error {
 // A linear layer: y = W x + b.
 type linear struct {
 	name   string // of its weights
-	expert int
+	matrix int    // of several in a tensor,
+	of     int    // as many as these; 0 where there is but one
+	routed bool   // tokens choose among them
 	w      *gemm.Weights
 	bias   []float32 // or nil
 }
@@ -133,7 +135,7 @@ func (t *tensors) linear(name string, in, out int) *linear {
 	if x == nil {
 		return nil
 	}
-	return &linear{x.Name, 0, t.weights(x, 0, out), t.vector(name+".bias", out)}
+	return &linear{name: x.Name, w: t.weights(x, 0, out), bias: t.vector(name+".bias", out)}
 }
 
 // needed is linear for a layer that there has to be.
