@@ -2,12 +2,14 @@ package eval
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
 	"ggforge/fault"
 	"ggforge/internal/parallel"
 	"ggforge/internal/vecmath"
+	"ggforge/logprobs"
 )
 
 // Figure is a mean with its standard error.
@@ -44,22 +46,53 @@ var Ranks = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 1}
 // position that is predicted, of the base and of one more model.
 func Compare(ctx context.Context, base *Model, models []*Model, r Run, f func(i int, c *Comparison) error) error {
 	for _, m := range models {
-		if m.p.vocab != base.p.vocab {
-			return fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared", m.source.Path, m.p.vocab, base.source.Path, base.p.vocab)
+		if err := m.comparable(base.p.vocab, base.source.Path); err != nil {
+			return err
 		}
 	}
 	states, err := base.predict(ctx, &r)
 	if err != nil {
 		return err
 	}
+	return compareEach(ctx, models, r, states.output(ctx), f)
+}
+
+// CompareSaved is Compare with probabilities that llama-perplexity has saved. r.Tokens are
+// those of its first chunks, as the models see them, and r.Chunk is its own.
+func CompareSaved(ctx context.Context, base *logprobs.File, models []*Model, r Run, f func(i int, c *Comparison) error) error {
+	if r.Chunk != base.Chunk || len(r.Tokens) > len(base.Tokens) || len(r.Tokens)%r.Chunk != 0 {
+		return fmt.Errorf("eval: %d tokens in chunks of %d, want those of %s", len(r.Tokens), r.Chunk, base.Path)
+	}
+	for i, id := range r.Tokens {
+		if i%r.Chunk != 0 && id != base.Tokens[i] {
+			return fmt.Errorf("eval: token %d is %d, in %s it is %d", i, id, base.Path, base.Tokens[i])
+		}
+	}
+	for _, m := range models {
+		if err := m.comparable(base.Vocab, base.Path); err != nil {
+			return err
+		}
+	}
+	return compareEach(ctx, models, r, newSaved(ctx, base, &r), f)
+}
+
+// comparable returns an error if a model has other tokens than its base.
+func (m *Model) comparable(vocab int, base string) error {
+	if m.p.vocab != vocab {
+		return fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared", m.source.Path, m.p.vocab, base, vocab)
+	}
+	return nil
+}
+
+func compareEach(ctx context.Context, models []*Model, r Run, base output, f func(i int, c *Comparison) error) error {
 	for i, m := range models {
 		other, err := m.predict(ctx, &r)
 		if err != nil {
 			return err
 		}
-		c, err := states.compare(ctx, other)
+		c, err := compare(ctx, base, []*States{other})
 		if err == nil {
-			err = f(i, c)
+			err = f(i, c[0])
 		}
 		if err != nil {
 			return err
@@ -68,54 +101,130 @@ func Compare(ctx context.Context, base *Model, models []*Model, r Run, f func(i 
 	return nil
 }
 
+// output is what a base says of each position.
+type output interface {
+	// rows prepares n rows from row from on, counted as those of States, and returns a
+	// number for each token of each: ln of its probability but for a constant.
+	rows(from, n int) ([]float32, error)
+	// weigh sets e to probabilities but for a factor, by a row of rows. It returns what is to
+	// be subtracted from the row for ln of probabilities, and what e is to be divided by.
+	weigh(e, row []float32) (zero, sum float64, err error)
+}
+
+// computed is the output of a model.
+type computed struct {
+	st *States
+	*block
+}
+
+func (st *States) output(ctx context.Context) output { return computed{st, st.block(ctx)} }
+
+func (c computed) rows(from, n int) ([]float32, error) {
+	err := c.block.rows(c.st, from, n)
+	return c.logits, err
+}
+
+func (c computed) weigh(e, row []float32) (zero, sum float64, err error) {
+	zero, err = c.st.model.normalizer(e, row)
+	return zero, vecmath.Sum(e), err
+}
+
+// saved is an output that has been saved.
+type saved struct {
+	ctx     context.Context
+	file    *logprobs.File
+	workers int
+	values  []float32
+	bufs    [][]byte
+}
+
+func newSaved(ctx context.Context, f *logprobs.File, r *Run) *saved {
+	n := max(1, r.Workers)
+	return &saved{ctx: ctx, file: f, workers: n, values: make([]float32, logitRows*f.Vocab), bufs: make([][]byte, n)}
+}
+
+func (s *saved) rows(from, n int) ([]float32, error) {
+	vocab, keep := s.file.Vocab, s.file.Rows()+1
+	return s.values, parallel.For(s.ctx, s.workers, n, func(i, worker int) error {
+		if chunk, at := (from+i)/keep, (from+i)%keep; at < s.file.Rows() {
+			return s.file.Row(s.values[i*vocab:][:vocab], &s.bufs[worker], chunk, at)
+		}
+		return nil
+	})
+}
+
+// weigh leaves out tokens whose probability is not known, as llama-perplexity does.
+func (s *saved) weigh(e, row []float32) (zero, sum float64, err error) {
+	vecmath.ExpOf.Apply(e, row)
+	for i, v := range row {
+		if v <= -16 {
+			e[i] = 0
+		}
+	}
+	return 0, 1, nil
+}
+
 // difference is what is found at a position.
 type difference struct{ base, model, divergence, right, top, top5 float64 }
 
-func (st *States) compare(ctx context.Context, other *States) (*Comparison, error) {
+// compare compares what models with the same run say with their base.
+func compare(ctx context.Context, base output, others []*States) ([]*Comparison, error) {
+	st := others[0]
 	r, vocab := &st.run, st.model.p.vocab
 	keep := r.Chunk - r.First
 	per := keep - 1
 	chunks := len(r.Tokens) / r.Chunk
-	all := make([]difference, chunks*per)
-	a, b := st.block(ctx), other.block(ctx)
-	scratch := make([][]float32, len(a.s.scratch))
+	all, blocks := make([][]difference, len(others)), make([]*block, len(others))
+	for k, other := range others {
+		all[k], blocks[k] = make([]difference, chunks*per), other.block(ctx)
+	}
+	scratch := make([][]float32, max(1, r.Workers))
 	for from := 0; from < st.Rows; from += logitRows {
 		n := min(logitRows, st.Rows-from)
-		if err := a.rows(st, from, n); err != nil {
-			return nil, err
-		}
-		if err := b.rows(other, from, n); err != nil {
-			return nil, err
-		}
-		err := parallel.For(ctx, len(scratch), n, func(i, worker int) error {
-			chunk, at := (from+i)/keep, (from+i)%keep
-			if at == per {
-				return nil
-			}
-			next := int(r.Tokens[chunk*r.Chunk+r.First+at+1])
-			d, err := st.differ(other, grow(&scratch[worker], 2*vocab), a.logits[i*vocab:][:vocab], b.logits[i*vocab:][:vocab], next)
-			all[chunk*per+at] = d
-			return err
-		})
+		p, err := base.rows(from, n)
 		if err != nil {
 			return nil, err
 		}
+		for k, other := range others {
+			b := blocks[k]
+			if err := b.rows(other, from, n); err != nil {
+				return nil, err
+			}
+			err := parallel.For(ctx, len(scratch), n, func(i, worker int) error {
+				chunk, at := (from+i)/keep, (from+i)%keep
+				if at == per {
+					return nil
+				}
+				next := int(r.Tokens[chunk*r.Chunk+r.First+at+1])
+				d, err := other.model.differ(base, grow(&scratch[worker], 2*vocab), p[i*vocab:][:vocab], b.logits[i*vocab:][:vocab], next)
+				all[k][chunk*per+at] = d
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
 	}
-	return summarize(all, chunks), nil
+	found := make([]*Comparison, len(others))
+	for k := range others {
+		found[k] = summarize(all[k], chunks)
+	}
+	return found, nil
 }
 
-// differ compares the logits of a position; next is the right token.
-func (st *States) differ(other *States, scratch, p, q []float32, next int) (d difference, err error) {
+// differ compares the logits q of a position with what the base says, p; next is the right
+// token.
+func (m *Model) differ(base output, scratch, p, q []float32, next int) (d difference, err error) {
 	e, f := scratch[:len(p)], scratch[len(p):][:len(p)]
-	zp, err := st.model.normalizer(e, p)
+	zp, sum, err := base.weigh(e, p)
 	if err != nil {
 		return d, err
 	}
-	zq, err := other.model.normalizer(f, q)
+	zq, err := m.normalizer(f, q)
 	if err != nil {
 		return d, err
 	}
-	d.divergence = divergence(e, p, q, zp, zq)
+	d.divergence = divergence(e, sum, p, q, zp, zq)
 	d.base, d.model = zp-float64(p[next]), zq-float64(q[next])
 	d.right = vecmath.Exp64(-d.model) - vecmath.Exp64(-d.base)
 	tp, tq := top5(p), top5(q)
@@ -130,9 +239,10 @@ func (st *States) differ(other *States, scratch, p, q []float32, next int) (d di
 	return d, nil
 }
 
-// divergence returns that of Kullback and Leibler of the probabilities of logits p from
-// those of q, in nats. e and the others are what normalizer makes of them.
-func divergence(e, p, q []float32, zp, zq float64) float64 {
+// divergence returns that of Kullback and Leibler, in nats, of the probabilities of logits p
+// from those of q, where e are the former but for a factor and sum is their sum. zp and zq
+// are what normalizer returns.
+func divergence(e []float32, sum float64, p, q []float32, zp, zq float64) float64 {
 	var sums [8]float64
 	for i, v := range e {
 		sums[i%8] += float64(float64(v) * ((float64(p[i]) - zp) - (float64(q[i]) - zq)))
@@ -142,7 +252,7 @@ func divergence(e, p, q []float32, zp, zq float64) float64 {
 			sums[i] += sums[i+n]
 		}
 	}
-	return sums[0] / vecmath.Sum(e)
+	return sums[0] / sum
 }
 
 // top5 returns the places of the largest values, five or as many as there are, the
@@ -188,7 +298,16 @@ func summarize(all []difference, chunks int) *Comparison {
 	c.Top, c.Top5 = figure(column(func(d *difference) float64 { return d.top })), figure(column(func(d *difference) float64 { return d.top5 }))
 	sorted := slices.Sorted(slices.Values(c.Divergences))
 	for _, q := range Ranks {
-		c.Quantiles = append(c.Quantiles, sorted[int(q*float64(len(sorted)-1))])
+		c.Quantiles = append(c.Quantiles, quantile(sorted, q))
 	}
 	return c
+}
+
+// quantile returns the value that a share q of sorted values is not above; between two of
+// them a mean of both.
+func quantile(sorted []float64, q float64) float64 {
+	at := q * float64(len(sorted)-1)
+	i := int(at)
+	share := at - float64(i)
+	return float64((1-share)*sorted[i]) + float64(share*sorted[min(i+1, len(sorted)-1)])
 }

@@ -399,7 +399,7 @@ func TestDivergence(t *testing.T) {
 		want += a[i] * math.Log(a[i]/b[i])
 	}
 	st := &States{model: m}
-	d, err := st.differ(st, make([]float32, 600), p, q, 7)
+	d, err := m.differ(st.output(context.Background()), make([]float32, 600), p, q, 7)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ var rooms = []struct{ name, packages string }{
 	{"arithmetic whose bits are defined", "internal/gemm internal/torchmath internal/vecmath"},
 	{"files as they are", "internal/stamp internal/fetch internal/onig"},
 	{"files as they are", "internal/mmap"},
-	{"bytes: formats without meaning", "gguf safetensors"},
+	{"bytes: formats without meaning", "gguf logprobs safetensors"},
 	{"bytes: formats without meaning", "ggml imatrix torchfile"},
 	{"algorithm: parts of searches and blocks", "quants/internal/pack quants/internal/search"},
 	{"algorithm: parts of searches and blocks", "quants/internal/codebook"},

@@ -1,0 +1,146 @@
+package eval
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/logprobs"
+	"ggforge/model"
+	"ggforge/rows"
+)
+
+// save returns what llama-perplexity would save of a model.
+func save(t *testing.T, m *Model, r Run) *logprobs.File {
+	t.Helper()
+	st, err := m.predict(context.Background(), &r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vocab, keep := m.Vocab(), r.Chunk-r.First
+	all := make([][]float32, st.Rows)
+	r.Workers = 1
+	if err := st.Logits(context.Background(), func(row int, logits []float32) error {
+		all[row] = append([]float32(nil), logits...)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b := []byte("_logits_")
+	for _, n := range append([]int32{int32(r.Chunk), int32(vocab), int32(len(r.Tokens) / r.Chunk)}, r.Tokens...) {
+		b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	}
+	for i, logits := range all {
+		if i%keep == keep-1 {
+			continue
+		}
+		most, least, sum := float32(math.Inf(-1)), float32(math.Inf(1)), 0.0
+		for _, v := range logits {
+			most, least = max(most, v), min(least, v)
+		}
+		for _, v := range logits {
+			sum += math.Exp(float64(v - most))
+		}
+		least = max(least, most-16)
+		scale := (most - least) / 65535
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(scale))
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(least-most-float32(math.Log(sum))))
+		for k := range (vocab + 1) / 2 * 2 {
+			code := uint16(0)
+			if k < vocab && logits[k] > least {
+				code = uint16(math.RoundToEven(float64((logits[k] - least) / scale)))
+			}
+			b = binary.LittleEndian.AppendUint16(b, code)
+		}
+	}
+	f, err := logprobs.New("base", bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestCompareSaved compares with a model and with what was saved of it, which is as exact
+// as 16 bits are.
+func TestCompareSaved(t *testing.T) {
+	ctx := context.Background()
+	run := Run{Tokens: text(4 * 50), Chunk: 50, Workers: 2}
+	open := func(sh shape) *Model {
+		m, err := New(made("llama", sh))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	base, near := open(shape{}), open(shape{change: func(m *model.Model) {
+		for i := range m.Tensors {
+			x := &m.Tensors[i]
+			if x.Name != "blk.1.attn_v.weight" {
+				continue
+			}
+			v := make([]float32, x.Elements())
+			if err := rows.Decode(x.Source, v, new([]byte), 0, gguf.Rows(x.NE)); err != nil {
+				t.Fatal(err)
+			}
+			for k := range v {
+				v[k] *= 1.5
+			}
+			*x = model.New(x.Name, encoded(v, x.NE, gguf.TypeF32))
+		}
+	}})
+	file := save(t, base, run)
+	var want, got []*Comparison
+	models := []*Model{near, base}
+	if err := Compare(ctx, base, models, run, func(_ int, c *Comparison) error { want = append(want, c); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	file.Tokens[50]++ // where a chunk begins, the models see BOS
+	if err := CompareSaved(ctx, file, models, run, func(_ int, c *Comparison) error { got = append(got, c); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range models {
+		a, b := want[i], got[i]
+		for name, v := range map[string][2]float64{"divergence": {a.Divergence.Mean, b.Divergence.Mean}, "margin": {a.Divergence.Error, b.Divergence.Error}, "ratio": {a.LogRatio.Mean, b.LogRatio.Mean},
+			"base": {a.Base.Value, b.Base.Value}, "right": {a.Right.Mean, b.Right.Mean}, "largest": {a.Quantiles[5], b.Quantiles[5]}, "top": {a.Top.Mean, b.Top.Mean}} {
+			if math.Abs(v[0]-v[1]) > 2e-5*max(1, math.Abs(v[0])) {
+				t.Errorf("model %d, %s: %v, from the file %v", i, name, v[0], v[1])
+			}
+		}
+		if sum(&a.Model) != sum(&b.Model) {
+			t.Errorf("model %d: other losses of its own", i)
+		}
+	}
+	if !(want[0].Divergence.Mean > 1e-4) || want[1].Divergence.Mean != 0 {
+		t.Errorf("divergences %v, %v", want[0].Divergence, want[1].Divergence)
+	}
+	for name, change := range map[string]func(r *Run){
+		"chunk": func(r *Run) { r.Chunk = 25 },
+		"more":  func(r *Run) { r.Tokens = append(r.Tokens, r.Tokens...) },
+		"token": func(r *Run) { r.Tokens[60]++ },
+	} {
+		bad := run
+		bad.Tokens = append([]int32(nil), run.Tokens...)
+		change(&bad)
+		if err := CompareSaved(ctx, file, models, bad, nil); err == nil || !strings.Contains(err.Error(), "base") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	file.Vocab = 299
+	if err := CompareSaved(ctx, file, models, run, nil); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), "300 tokens and base 299") {
+		t.Errorf("other tokens: %v", err)
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	for q, want := range map[float64]float64{0: 1, 0.5: 2.5, 0.9: 6.5, 1: 8} {
+		if got := quantile([]float64{1, 2, 3, 8}, q); got < want-1e-12 || got > want+1e-12 {
+			t.Errorf("%v: %v, want %v", q, got, want)
+		}
+	}
+}
