@@ -5,7 +5,7 @@
 SIMD       := GOTOOLCHAIN=go1.27.4 GOEXPERIMENT=simd
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS    := -s -w -X ggforge/internal/cli.Version=$(VERSION)
-COMMANDS   := ggconv ggquant ggtool
+COMMANDS   := ggconv ggquant ggtool ggeval
 PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   := 5s

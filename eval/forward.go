@@ -15,7 +15,7 @@ import (
 type Run struct {
 	Tokens  []int32 // chunks, one after the other
 	Chunk   int     // tokens of a chunk, at least 1; len(Tokens) is a multiple
-	First   int     // the first position of each chunk whose state is wanted
+	First   int     // the first position of each chunk whose state is wanted; 0 is Chunk/2 where tokens are predicted
 	Workers int
 	// Inputs is called with what meets the weights of each linear layer, rows in the order of
 	// Tokens: nil for nobody. Calls come one after the other.
@@ -23,9 +23,17 @@ type Run struct {
 	// HalfGELU rounds what goes into GELU and what comes out to 16 bits, as the table of the
 	// reference's kernels does: for comparing with it.
 	HalfGELU bool
-	// Progress is called after each part of the work with the share that is done; nil for
-	// nobody.
-	Progress func(done float64)
+	// Progress is called after each part of the work, from one goroutine; nil for nobody.
+	Progress func(Progress)
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Done float64 // share of the work
+	// Chunks are those whose tokens are predicted already, Value is the perplexity over
+	// them. Chunks go through the model together, so that there is none until its end.
+	Chunks int
+	Value  float64
 }
 
 // Inputs are rows that meet the weights of a linear layer.
@@ -139,7 +147,7 @@ func (s *stream) pass(i int, runs []*Run) error {
 			kept += copy(s.h[kept:], h) // in the last layer what is left is moved together
 			from, done = from+n, done+n
 			if r.Progress != nil {
-				r.Progress((float64(i) + float64(done*width)/float64(all)) / float64(len(s.m.layers)))
+				r.Progress(Progress{Done: (float64(i) + float64(done*width)/float64(all)) / float64(len(s.m.layers))})
 			}
 		}
 	}
@@ -473,6 +481,11 @@ func (b *block) rows(st *States, from, n int) error {
 // Logits calls f with the logits of each row, from several goroutines; a row is valid
 // during the call.
 func (st *States) Logits(ctx context.Context, f func(row int, logits []float32) error) error {
+	return st.logits(ctx, f, func(int) {})
+}
+
+// logits is Logits, and calls done with how many rows there have been.
+func (st *States) logits(ctx context.Context, f func(row int, logits []float32) error, done func(rows int)) error {
 	b, vocab := st.block(ctx), st.model.p.vocab
 	for from := 0; from < st.Rows; from += logitRows {
 		n := min(logitRows, st.Rows-from)
@@ -482,6 +495,7 @@ func (st *States) Logits(ctx context.Context, f func(row int, logits []float32) 
 		if err := parallel.For(ctx, len(b.s.scratch), n, func(i, _ int) error { return f(from+i, b.logits[i*vocab:][:vocab]) }); err != nil {
 			return err
 		}
+		done(from + n)
 	}
 	return nil
 }

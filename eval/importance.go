@@ -55,7 +55,7 @@ func (m *Model) Collect(ctx context.Context, r Run, sums *imatrix.Sums, opt Impo
 		part.Tokens = r.Tokens[done*r.Chunk:][:n*r.Chunk]
 		if r.Progress != nil {
 			before, share := float64(done)/float64(chunks), float64(n)/float64(chunks)
-			part.Progress = func(done float64) { r.Progress(before + share*done) }
+			part.Progress = func(p Progress) { r.Progress(Progress{Done: before + share*p.Done}) }
 		}
 		states, err := m.Forward(ctx, part)
 		if err != nil {

@@ -75,11 +75,11 @@ func TestCollect(t *testing.T) {
 				opt.Done, opt.Save = v.stop, nil
 			}
 			last := -1.0
-			run.Progress = func(done float64) {
-				if done < last || done > 1 {
-					t.Errorf("%v done after %v", done, last)
+			run.Progress = func(p Progress) {
+				if p.Done < last || p.Done > 1 {
+					t.Errorf("%v done after %v", p.Done, last)
 				}
-				last = done
+				last = p.Done
 			}
 			if err := m.Collect(context.Background(), run, sums, opt); err != nil {
 				t.Fatal(err)

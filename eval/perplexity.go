@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"math"
+	"strings"
 
 	"ggforge/fault"
 	"ggforge/internal/vecmath"
@@ -16,9 +17,9 @@ type Perplexity struct {
 	Losses       []float64 // -ln of the probability of each, chunk after chunk
 }
 
-// Perplexity runs the model over chunks of tokens. As in the reference's tool the second
-// half of a chunk is predicted, but for its first token: positions Chunk/2 to Chunk-2
-// predict their successors. r.First is set.
+// Perplexity runs the model over chunks of tokens. Positions r.First to Chunk-2 of each
+// predict their successors; without First, as in the reference's tool, the second half
+// does.
 func (m *Model) Perplexity(ctx context.Context, r Run) (*Perplexity, error) {
 	states, err := m.predict(ctx, &r)
 	if err != nil {
@@ -29,7 +30,7 @@ func (m *Model) Perplexity(ctx context.Context, r Run) (*Perplexity, error) {
 	p := &Perplexity{Chunks: len(r.Tokens) / r.Chunk}
 	p.Losses = make([]float64, p.Chunks*per)
 	p.Predicted = len(p.Losses)
-	err = states.Logits(ctx, func(row int, logits []float32) error {
+	err = states.logits(ctx, func(row int, logits []float32) error {
 		chunk, at := row/keep, row%keep
 		if at == per {
 			return nil // its successor is in the next chunk
@@ -38,6 +39,12 @@ func (m *Model) Perplexity(ctx context.Context, r Run) (*Perplexity, error) {
 		loss, err := m.loss(logits, int(next))
 		p.Losses[chunk*per+at] = loss
 		return err
+	}, func(rows int) {
+		if chunks := rows / keep; chunks > 0 && r.Progress != nil {
+			value, _ := meanOf(p.Losses[:chunks*per])
+			share := m.share(&r)
+			r.Progress(Progress{Done: share + (1-share)*float64(rows)/float64(states.Rows), Chunks: chunks, Value: vecmath.Exp64(value)})
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -46,13 +53,42 @@ func (m *Model) Perplexity(ctx context.Context, r Run) (*Perplexity, error) {
 	return p, nil
 }
 
-// predict runs the model for the second half of each chunk.
+// predict runs the model for the positions of each chunk whose successors are predicted.
 func (m *Model) predict(ctx context.Context, r *Run) (*States, error) {
-	if r.Chunk < 4 || len(r.Tokens) < r.Chunk {
-		return nil, fault.Errorf(fault.Refused, "a text of %d tokens, want at least one chunk of %d, and that at least 4", len(r.Tokens), r.Chunk)
+	if r.First == 0 {
+		r.First = r.Chunk / 2
 	}
-	r.First = r.Chunk / 2
-	return m.Forward(ctx, *r)
+	if r.Chunk < 4 || len(r.Tokens) < r.Chunk || len(r.Tokens)/r.Chunk*(r.Chunk-1-r.First) < 2 {
+		return nil, fault.Errorf(fault.Refused, "a text of %d tokens, want at least one chunk of %d, and two tokens to predict", len(r.Tokens), r.Chunk)
+	}
+	run := *r
+	if r.Progress != nil {
+		share := m.share(r)
+		run.Progress = func(p Progress) {
+			p.Done *= share
+			r.Progress(p)
+		}
+	}
+	return m.Forward(ctx, run)
+}
+
+// share returns about which share of the work of predicting the layers have, and not the
+// output matrix, by their weights.
+func (m *Model) share(r *Run) float64 {
+	var layers float64
+	for i := range m.source.Tensors {
+		x := &m.source.Tensors[i]
+		if !strings.HasPrefix(x.Name, "blk.") || len(x.NE) < 2 {
+			continue
+		}
+		n := float64(x.Elements())
+		if len(x.NE) == 3 && m.p.experts > 0 {
+			n *= float64(m.p.expertsUsed) / float64(m.p.experts)
+		}
+		layers += n
+	}
+	output := float64(m.p.width) * float64(m.p.vocab) * float64(r.Chunk-r.First) / float64(r.Chunk)
+	return layers / (layers + output)
 }
 
 // sum computes the figures of the losses.

@@ -278,6 +278,9 @@ func (v *Vocab) Token(id int32) string { return v.tokens[id].text }
 // or not.
 func (v *Vocab) Bos() (int32, bool) { return v.bos, v.bos != none }
 
+// Unknown returns the token for what is no other one, if there is one.
+func (v *Vocab) Unknown() (int32, bool) { return v.unk, v.unk >= 0 && int(v.unk) < len(v.tokens) }
+
 // AddBos reports whether BOS comes before a text.
 func (v *Vocab) AddBos() bool { return v.addBOS }
 

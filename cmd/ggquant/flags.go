@@ -1,12 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
-	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
@@ -45,7 +43,7 @@ func flags() []cli.Flag {
 		tool.ThreadsFlag(),
 		tool.ForceFlag(),
 		tool.ProgressFlag(),
-		&cli.StringFlag{Name: "via", Category: convertflags.Category, Value: convert.Auto.String(), Usage: "take the weights as if converted to `TYPE` first: auto, f32, f16 or bf16"},
+		convertflags.Via(),
 	}, convertflags.Flags()...)
 }
 
@@ -57,12 +55,9 @@ type request struct {
 
 	OutDir, NameTemplate string
 	DryRun, JSON         bool
-	// CheckpointFlag is the first flag given that only makes sense for a
-	// checkpoint, "" for none.
-	CheckpointFlag string
 
+	convertflags.Checkpoint
 	Quantize quantize.Options
-	Convert  convert.Options
 	Write    writer.Options
 }
 
@@ -80,14 +75,8 @@ func parse(cmd *cli.Command) (r request, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r.Convert, err = convertflags.Options(cmd); err != nil {
+	if r.Checkpoint, err = convertflags.Parse(cmd); err != nil {
 		return r, err
-	}
-	if r.Convert.Type, err = convert.ParseOutType(cmd.String("via")); err != nil {
-		return r, fmt.Errorf("--via: %w", err)
-	}
-	if r.CheckpointFlag = convertflags.Set(cmd); cmd.IsSet("via") {
-		r.CheckpointFlag = "via"
 	}
 	if err := r.quantizeOptions(cmd); err != nil {
 		return r, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/checkpoint"
-	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
@@ -127,7 +125,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	}
 	cost := tool.StartCost(ctx)
 	w, log := cmd.Root().Writer, cmd.Root().ErrWriter
-	m, err := r.open(ctx, cmd)
+	m, err := r.Open(ctx, cmd, r.In)
 	if err != nil {
 		return err
 	}
@@ -164,24 +162,6 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	}
 	fmt.Fprintln(w, cost.Stop(bytes))
 	return nil
-}
-
-// open opens a GGUF file, or a checkpoint directory as the file it would be
-// converted to.
-func (r *request) open(ctx context.Context, cmd *cli.Command) (*model.Model, error) {
-	st, err := os.Stat(r.In)
-	if err != nil && !checkpoint.IsRemote(r.In) {
-		return nil, err
-	}
-	if err == nil && !st.IsDir() {
-		if r.CheckpointFlag != "" {
-			return nil, fault.Errorf(fault.Usage, "--%s is for checkpoints; %s is a file", r.CheckpointFlag, r.In)
-		}
-		return model.Open(r.In)
-	}
-	m, warnings, err := convert.Open(ctx, r.In, r.Convert)
-	tool.Warn(cmd, warnings...)
-	return m, err
 }
 
 // outputs returns the path for each recipe.

@@ -40,9 +40,15 @@ func StartCost(ctx context.Context) *Cost {
 // Stop ends the measurement and returns it as text; bytes is how much was
 // written in that time.
 func (c *Cost) Stop(bytes int64) string {
-	d := time.Since(c.start)
+	seconds, peak := c.End()
+	return fmt.Sprintf("%.2f s, %.0f MB/s written, peak memory %s", seconds, float64(bytes)/1e6/seconds, Bytes(peak))
+}
+
+// End ends the measurement and returns it: seconds, and bytes of memory.
+func (c *Cost) End() (seconds float64, peak int64) {
+	seconds = max(time.Since(c.start).Seconds(), 1e-9)
 	c.stop()
-	return fmt.Sprintf("%.2f s, %.0f MB/s written, peak memory %s", d.Seconds(), float64(bytes)/1e6/max(d.Seconds(), 1e-9), Bytes(<-c.peak))
+	return seconds, <-c.peak
 }
 
 // Bytes returns n as text in the largest decimal unit that keeps it at 1 or

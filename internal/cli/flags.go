@@ -2,6 +2,7 @@ package cli
 
 import (
 	"math"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -17,11 +18,28 @@ func ForceFlag() cli.Flag {
 
 // ThreadsFlag sets the number of workers.
 func ThreadsFlag() cli.Flag {
-	return &cli.UintFlag{Name: "threads", Usage: "use `N` workers (0: one per CPU)"}
+	return &cli.UintFlag{Name: "threads", Aliases: []string{"t"}, Usage: "use `N` workers (0: one per CPU)"}
 }
 
 // Threads returns the value of ThreadsFlag.
 func Threads(cmd *cli.Command) int { return int(cmd.Uint("threads")) }
+
+// Workers returns the value of ThreadsFlag, and one for each CPU instead of 0.
+func Workers(cmd *cli.Command) int {
+	if n := Threads(cmd); n > 0 {
+		return n
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// Count returns the value of a flag that counts something.
+func Count(cmd *cli.Command, name string) (int, error) {
+	n := cmd.Uint(name)
+	if n > math.MaxInt32 {
+		return 0, fault.Errorf(fault.Usage, "--%s %d: want at most %d", name, n, math.MaxInt32)
+	}
+	return int(n), nil
+}
 
 // CompatFlag chooses between the reference's bytes and working files where the two
 // differ; program is the one whose bytes are meant.

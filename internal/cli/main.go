@@ -1,4 +1,4 @@
-// Package cli holds what the three commands share: how they start and end, how
+// Package cli holds what the commands share: how they start and end, how
 // they report progress and what a finished write cost.
 package cli
 

@@ -26,30 +26,40 @@ func ProgressFlag() cli.Flag {
 // NewProgress returns the callback that the flag asks for, nil for none.
 func NewProgress(cmd *cli.Command) (func(writer.Progress), error) {
 	r := runOf(cmd)
-	how := cmd.String("progress")
-	fd, terminal := r.err.terminal()
-	if how == "auto" {
-		how = "plain"
-		if terminal {
-			how = "bar"
-		}
-	}
-	switch how {
+	switch how := progressHow(cmd); how {
 	case "bar":
-		return barProgress(r.err.raw(), func() int {
-			if columns, _, err := term.GetSize(fd); err == nil && terminal {
-				return columns
-			}
-			return defaultColumns
-		}), nil
+		return barProgress(r.err.raw(), r.columns), nil
 	case "plain":
 		return plainProgress(r.err), nil
 	case progressJSON:
 		return r.jsonProgress(), nil
 	case "none":
 		return nil, nil
+	default:
+		return nil, fault.Errorf(fault.Usage, "--progress %q: want auto, bar, plain, json or none", how)
 	}
-	return nil, fault.Errorf(fault.Usage, "--progress %q: want auto, bar, plain, json or none", how)
+}
+
+// progressHow returns how the flag asks for progress, for auto what that comes to.
+func progressHow(cmd *cli.Command) string {
+	how := cmd.String("progress")
+	if how == "auto" {
+		how = "plain"
+		if _, terminal := runOf(cmd).err.terminal(); terminal {
+			how = "bar"
+		}
+	}
+	return how
+}
+
+// columns returns the width of the terminal that standard error is.
+func (r *run) columns() int {
+	if fd, terminal := r.err.terminal(); terminal {
+		if columns, _, err := term.GetSize(fd); err == nil {
+			return columns
+		}
+	}
+	return defaultColumns
 }
 
 const (
@@ -61,20 +71,32 @@ const (
 	barExtra = 12
 )
 
-// barProgress shows a bar that keeps to one line of the terminal.
-func barProgress(w io.Writer, columns func() int) func(writer.Progress) {
+// newBar returns what shows a bar that keeps to one line of the terminal, with as many
+// of the parts as there is room for.
+func newBar(w io.Writer, columns func() int) func(work float64, last bool, parts ...string) {
 	width := min(max(columns()/4, 4), 24)
 	bar := progressbar.NewOptions(barWork, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(width), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionThrottle(50*time.Millisecond))
-	return func(p writer.Progress) {
-		name, _ := escape([]byte(line(p.Tensor)))
-		bar.Describe(fit(columns()-width-barExtra, p.Remaining.Round(time.Second).String()+" left", rate(p), string(name)))
-		bar.Set(int(p.Work * barWork))
-		if p.Last {
+	return func(work float64, last bool, parts ...string) {
+		for i, part := range parts {
+			text, _ := escape([]byte(line(part)))
+			parts[i] = string(text)
+		}
+		bar.Describe(fit(columns()-width-barExtra, parts...))
+		bar.Set(int(work * barWork))
+		if last {
 			bar.Finish()
 		}
 	}
 }
+
+func barProgress(w io.Writer, columns func() int) func(writer.Progress) {
+	bar := newBar(w, columns)
+	return func(p writer.Progress) { bar(p.Work, p.Last, left(p.Remaining), rate(p), p.Tensor) }
+}
+
+// left returns the time to go as text.
+func left(d time.Duration) string { return d.Round(time.Second).String() + " left" }
 
 // fit joins as many of the parts as go into that many columns, and the beginning
 // of the next if that shows some of it.
@@ -115,7 +137,7 @@ func plainProgress(w io.Writer) func(writer.Progress) {
 	return func(p writer.Progress) {
 		if p.Elapsed-last >= plainInterval {
 			last = p.Elapsed
-			fmt.Fprintf(w, "%3.0f %%, %s of %s, %s, %s left, %s\n", 100*p.Work, Bytes(p.Done), Bytes(p.Total), rate(p), p.Remaining.Round(time.Second), line(p.Tensor))
+			fmt.Fprintf(w, "%3.0f %%, %s of %s, %s, %s, %s\n", 100*p.Work, Bytes(p.Done), Bytes(p.Total), rate(p), left(p.Remaining), line(p.Tensor))
 		}
 	}
 }
@@ -133,6 +155,7 @@ type event struct {
 	Work      *float64 `json:"work,omitempty"`
 	Elapsed   *float64 `json:"elapsed,omitempty"`
 	Remaining *float64 `json:"remaining,omitempty"`
+	Note      string   `json:"note,omitempty"`
 	Message   string   `json:"message,omitempty"`
 	ExitCode  int      `json:"exit_code,omitempty"`
 	Files     []string `json:"files,omitempty"`

@@ -1,5 +1,6 @@
 // Package convertflags holds the flags that say how to convert a checkpoint. They
-// are the same in every command that reads one.
+// are the same in every command that reads one. Open is for commands that take a checkpoint
+// or a file.
 package convertflags
 
 import (

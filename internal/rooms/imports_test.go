@@ -34,8 +34,8 @@ var rooms = []struct{ name, packages string }{
 	{"writing, and what is written", "writer model"},
 	{"orchestration", "convert quantize export eval"},
 	{"commands: what they share", "internal/cli"},
-	{"commands: what two of them share", "internal/convertflags"},
-	{"commands", "cmd/ggconv cmd/ggquant cmd/ggtool"},
+	{"commands: what some of them share", "internal/convertflags"},
+	{"commands", "cmd/ggconv cmd/ggeval cmd/ggquant cmd/ggtool"},
 }
 
 // tools make data for tests, measure and generate: only each other, and tests, may

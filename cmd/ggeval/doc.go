@@ -1,0 +1,75 @@
+// Ggeval runs language models over a text and says how well they predict it.
+//
+//	ggeval perplexity [flags] MODEL -f FILE
+//
+// MODEL is a GGUF file, the first of the shards of a model, or a checkpoint directory,
+// which gives the same figures as converting it first. Weights are decoded to float32 and
+// arithmetic is exact: a figure is the same on every processor and with any number of
+// workers. A model whose graph is not known is refused by name.
+//
+// # Text
+//
+// The text is taken as it is, but for one newline at its end, and cut into chunks; what is
+// left at the end does not count. Each chunk begins with the token for a beginning (BOS),
+// in the place of its own first token, if the model's vocabulary asks for one. Bytes that
+// are not UTF-8 become byte tokens or U+FFFD, and characters that the vocabulary lacks
+// its unknown token, as the runtime takes them, with a warning. All that is as
+// llama-perplexity does it.
+//
+//	-f FILE, --file FILE       the text
+//	-e, --escape               take \n, \t, \r, \", \', \\ and \xHH in the text for the characters that they stand for
+//	--no-escape                take them as they are, as without either flag
+//	-c N, --ctx-size N         tokens of a chunk (512)
+//	--chunks N                 take the first N chunks (0: all)
+//	--stride N, --ppl-stride N let chunks overlap: each has -c + N/2 tokens, begins N after the one
+//	                           before, and its last N tokens are predicted; none begins with BOS but the first
+//
+// # Checkpoint
+//
+//	--via TYPE                 take the weights as if converted to auto, f32, f16 or bf16 first
+//
+// and these, as for ggconv: --arch, --model-name, --metadata, --pre,
+// --embed-hf-tokenizer, --fuse-qkv, --fuse-gate-up-exps, --fp8-as-q8, --mistral-format,
+// --outside-links, --merge-lora, --sentence-transformers-dense-modules, --mtp, --no-nextn, --dspark, --target-model-dir,
+// --mmproj, --remote, --cache. With a file they are a usage error.
+//
+// # Run
+//
+//	-t N, --threads N          use N workers (0: one per CPU)
+//	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
+//	--json                     print one JSON object
+//	--help, --version
+//
+// # Perplexity
+//
+// The second half of each chunk is predicted, token by token, but for its first one. The
+// perplexity is e to the mean of -ln p of these tokens, with one standard error. With
+// --json:
+//
+//	model, architecture        the model as it was named, and what it is
+//	ppl, ppl_error             the perplexity and one standard error
+//	loss                       its logarithm, the mean of -ln p
+//	running                    the perplexity after each chunk
+//	text, tokens               the file, and how many tokens it has
+//	chunk, chunks, stride      tokens of a chunk, how many chunks there are, and --stride
+//	predicted                  how many tokens the figures are over
+//	seconds, tokens_per_second, peak_memory_bytes
+//	                           what the run took
+//
+// A figure that is not finite is null.
+//
+// # Exit codes
+//
+//	0    done
+//	1    input or output failed: read or write error
+//	2    usage: bad flag or argument, no text
+//	3    broken input: truncated, wrong magic, missing shard, NaN or infinity in weights or on the way
+//	4    not supported: an architecture, a key or a tensor that no graph knows, a tokenizer that is not known or missing
+//	5    refused: the text is too short, a model that cannot take it
+//	130  interrupted
+//
+// # Examples
+//
+//	ggeval perplexity model-Q4_K_M.gguf -f wiki.test.raw
+//	ggeval perplexity models/Gollama -f text.txt -c 256 --chunks 20 --json
+package main

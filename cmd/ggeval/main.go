@@ -1,0 +1,19 @@
+package main
+
+import (
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/internal/cli"
+)
+
+func main() { tool.Main(command()) }
+
+func command() *cli.Command {
+	return &cli.Command{
+		Name:        "ggeval",
+		Usage:       "run language models over a text: how well they predict it",
+		Description: tool.ExitHelp,
+		Commands:    []*cli.Command{perplexityCommand()},
+		Action:      tool.NeedsVerb,
+	}
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/internal/cli"
+	"ggforge/internal/flagtest"
+	"ggforge/internal/hftest"
+)
+
+// call runs the command in this process and returns its exit code and what it prints on
+// standard output and standard error.
+func call(args ...string) (code int, out, log string, err error) {
+	var stdout, stderr bytes.Buffer
+	cmd := command()
+	cmd.Writer, cmd.ErrWriter = &stdout, &stderr
+	err = tool.Run(context.Background(), cmd, append([]string{"ggeval"}, args...))
+	return tool.Code(err), stdout.String(), stderr.String(), err
+}
+
+// gollama is a small model that is trained.
+const gollama = "../../testdata/gollama"
+
+// checkpointOf writes the checkpoint of a spec.
+func checkpointOf(t *testing.T, name string, seed uint64) string {
+	t.Helper()
+	dir, err := hftest.Lookup(name).Write(t.TempDir(), hftest.Variant{Seed: seed, DType: "BF16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// textOf writes a text and returns the file.
+func textOf(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "text.txt")
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// source is text of the kind that gollama was trained with.
+func source(t *testing.T, bytes int) string {
+	t.Helper()
+	data, err := os.ReadFile("../../quants/quants.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data[:min(bytes, len(data))])
+}
+
+func TestEveryFlag(t *testing.T) {
+	set := func(field, want string, args ...string) flagtest.Row {
+		return flagtest.Row{Field: field, Want: want, Args: args}
+	}
+	common := map[string]flagtest.Row{
+		"file":      set("File", "t2", "--file", "t2"),
+		"escape":    set("Escapes", "true", "--escape"),
+		"no-escape": {Field: "Escapes", Args: []string{"--no-escape"}, None: true},
+		"ctx-size":  set("Text.Chunk", "64", "--ctx-size", "64"),
+		"chunks":    set("Text.Chunks", "3", "--chunks", "3"),
+		"json":      set("JSON", "true", "--json"),
+		"threads":   set("Workers", "77", "--threads", "77"),
+		"progress":  set("Show", "nil", "--progress", "none"),
+		"via":       set("Convert.Type", "f32", "--via", "f32"),
+	}
+	maps.Copy(common, flagtest.Checkpoint)
+	with := func(rows map[string]flagtest.Row) map[string]flagtest.Row {
+		all := maps.Clone(common)
+		maps.Copy(all, rows)
+		return all
+	}
+	stride := set("Text.Stride", "8", "--stride", "8")
+	checked := map[string]bool{}
+	t.Run("perplexity", func(t *testing.T) {
+		checked["perplexity"] = true
+		flagtest.Check(t, perplexityCommand, parsePerplexity, []string{"MODEL", "-f", "t"}, with(map[string]flagtest.Row{
+			"stride": stride, "remote": set("Path", "hf://MODEL", "--remote"),
+		}))
+	})
+	var verbs []*cli.Command = command().Commands
+	for _, verb := range verbs {
+		if !checked[verb.Name] {
+			t.Errorf("the flags of %s are not checked", verb.Name)
+		}
+	}
+	if n := len(command().Flags); n > 0 {
+		t.Errorf("%d flags before the verb are not checked", n)
+	}
+}
+
+func TestDocumented(t *testing.T) { flagtest.Documented(t, command().Commands...) }
+
+// TestUnescape checks what stands for characters.
+func TestUnescape(t *testing.T) {
+	for text, want := range map[string]string{
+		`a\nb\r\t\"\'\\n`:     "a\nb\r\t\"'\\n",
+		`\x41\x0a\xZZ\x4\q\`:  "A\n\\xZZ\\x4\\q\\",
+		`\x4` + "1" + `\xfF!`: "A\xff!",
+		"":                    "",
+	} {
+		if got := string(unescape([]byte(text))); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestInvalid(t *testing.T) {
+	if at, n := invalid([]byte("a\u00e4\xff\xfe\U0001F600\xe4")); at != 3 || n != 3 {
+		t.Errorf("%d bytes from %d on", n, at)
+	}
+	if _, n := invalid([]byte("\ufffd")); n != 0 {
+		t.Error("U+FFFD is a character")
+	}
+}
+
+// TestArguments checks what is refused before any work.
+func TestArguments(t *testing.T) {
+	text := textOf(t, "package main")
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"", "want a verb"},
+		{"guess", `unknown verb "guess"`},
+		{"perplexity", "want MODEL"},
+		{"perplexity m", "name it with -f FILE"},
+		{"perplexity m n -f t", "surplus argument"},
+		{"perplexity m -f -", "standard input"},
+		{"perplexity m -f t --escape --no-escape", "want one of them"},
+		{"perplexity m -f t --via q4_0", "--via"},
+		{"perplexity m -f t -c x", "invalid value"},
+		{"perplexity m -f t -c 99999999999", "want at most"},
+		{"perplexity " + gollama + " -f " + text + " -c 2", "want at least 4 tokens"},
+		{"perplexity " + gollama + " -f " + text + " -c 10 --stride 18", "want less"},
+		{"perplexity " + gollama + " -f " + filepath.Dir(text), "want a file with the text"},
+		{"perplexity " + gollama + "/tokenizer.model --arch x -f " + text, "--arch is for checkpoints"},
+	} {
+		if code, _, _, err := call(strings.Fields(c.args)...); code != 2 || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: exit code %d, %v, want 2 with %q", c.args, code, err, c.want)
+		}
+	}
+	if code, _, _, err := call("perplexity", gollama, "-f", text+"x"); code != 1 {
+		t.Errorf("no file: exit code %d, %v", code, err)
+	}
+}

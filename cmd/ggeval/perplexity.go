@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/eval"
+	tool "ggforge/internal/cli"
+	"ggforge/internal/convertflags"
+)
+
+func perplexityCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "perplexity",
+		Usage:     "say how well a model predicts a text",
+		ArgsUsage: "MODEL",
+		Description: "MODEL " + modelHelp + "\n\n" + textHelp + "\n\n" +
+			"The second half of each chunk is predicted, token by token, but for its first one.\n" +
+			"The perplexity is e to the mean of -ln p of these tokens, with one standard error:\n" +
+			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + tool.ExitHelp,
+		Flags:  inputFlags(strideFlag()),
+		Action: perplexity,
+	}
+}
+
+// perplexityRequest is what the flags and arguments ask for.
+type perplexityRequest struct {
+	Path string
+	input
+}
+
+func parsePerplexity(cmd *cli.Command) (r perplexityRequest, err error) {
+	args, err := tool.Args(cmd, 1, 1)
+	if err != nil {
+		return r, err
+	}
+	if r.input, err = parseInput(cmd); err != nil {
+		return r, err
+	}
+	r.Path = convertflags.Input(cmd, args[0])
+	return r, r.needText(cmd)
+}
+
+// perplexityResult is what --json prints; doc.go describes it.
+type perplexityResult struct {
+	Model        string `json:"model"`
+	Architecture string `json:"architecture"`
+	PPL          number `json:"ppl"`
+	Error        number `json:"ppl_error"`
+	// Loss is the mean of -ln p, and the logarithm of PPL.
+	Loss number `json:"loss"`
+	// Running is the perplexity after each chunk.
+	Running []number `json:"running"`
+	textResult
+	costResult
+}
+
+func perplexity(ctx context.Context, cmd *cli.Command) error {
+	r, err := parsePerplexity(cmd)
+	if err != nil {
+		return err
+	}
+	cost := tool.StartCost(ctx)
+	text, err := r.read(cmd)
+	if err != nil {
+		return err
+	}
+	c, err := r.open(ctx, cmd, r.Path)
+	if err != nil {
+		return err
+	}
+	defer c.Source.Close()
+	v, err := vocabulary(c.Source)
+	if err != nil {
+		return err
+	}
+	run, tokens, err := r.tokens(cmd, c.Source, v, text)
+	if err != nil {
+		return err
+	}
+	tool.NoteScalar(cmd.Root().ErrWriter)
+	p, err := c.Model.Perplexity(ctx, run)
+	if err != nil {
+		return err
+	}
+	if err := c.Source.Unchanged(); err != nil {
+		return err
+	}
+	result := perplexityResult{
+		Model: r.Path, Architecture: c.Source.Architecture(), PPL: number(p.Value), Error: number(p.Error), Loss: number(math.Log(p.Value)), Running: running(p),
+		textResult: textResult{r.File, tokens, run.Chunk, p.Chunks, r.Text.Stride, p.Predicted}, costResult: endCost(cost, len(run.Tokens)),
+	}
+	w := cmd.Root().Writer
+	if r.JSON {
+		return writeJSON(w, result)
+	}
+	fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(c.Source.Bytes), c.Source.BPW())
+	fmt.Fprintln(w, result.textResult)
+	fmt.Fprintf(w, "Final estimate: PPL = %.4f +/- %.5f\n", p.Value, p.Error)
+	fmt.Fprintln(w, result.costResult)
+	return nil
+}
+
+// running returns the perplexity after each chunk.
+func running(p *eval.Perplexity) []number {
+	list := make([]number, p.Chunks)
+	per, sum := len(p.Losses)/p.Chunks, 0.0
+	for i, loss := range p.Losses {
+		sum += loss
+		list[i/per] = number(math.Exp(sum / float64(i+1)))
+	}
+	return list
+}
+
+func (t textResult) String() string {
+	s := fmt.Sprintf("%s: %d tokens, %d chunks of %d", t.File, t.Tokens, t.Chunks, t.Chunk)
+	if t.Stride > 0 {
+		s += fmt.Sprintf(", %d apart", t.Stride)
+	}
+	if t.Predicted > 0 {
+		s += fmt.Sprintf(", %d tokens predicted", t.Predicted)
+	}
+	return s
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+
+	tool "ggforge/internal/cli"
+)
+
+// number is a figure in JSON: null where it is not finite.
+type number float64
+
+func (n number) MarshalJSON() ([]byte, error) {
+	if f := float64(n); math.IsNaN(f) || math.IsInf(f, 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// textResult is what a result says about the text.
+type textResult struct {
+	File   string `json:"text"`
+	Tokens int    `json:"tokens"` // of the whole text
+	Chunk  int    `json:"chunk"`  // tokens of one
+	Chunks int    `json:"chunks"`
+	Stride int    `json:"stride,omitempty"`
+	// Predicted is how many tokens the figures are over.
+	Predicted int `json:"predicted,omitempty"`
+}
+
+// costResult is what a run took.
+type costResult struct {
+	Seconds float64 `json:"seconds"`
+	// Speed counts each token that goes through a model.
+	Speed float64 `json:"tokens_per_second"`
+	Peak  int64   `json:"peak_memory_bytes"`
+}
+
+func endCost(c *tool.Cost, tokens int) costResult {
+	seconds, peak := c.End()
+	return costResult{seconds, float64(tokens) / seconds, peak}
+}
+
+func (c costResult) String() string {
+	return fmt.Sprintf("%.2f s, %.0f tokens/s, peak memory %s", c.Seconds, c.Speed, tool.Bytes(c.Peak))
+}
+
+func writeJSON(w io.Writer, result any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	return e.Encode(result)
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/fault"
+)
+
+// Work is how far a command is that writes no tensors.
+type Work struct {
+	Done float64 // share, 0 to 1
+	Note string  // what is known so far, "" for nothing
+}
+
+// NewWork returns the callback that ProgressFlag asks for, nil for none. It measures
+// the time, and estimates what is left by the share that is done; calls with the share 1
+// end what is shown.
+func NewWork(cmd *cli.Command) (func(Work), error) {
+	var show func(w Work, elapsed, remaining time.Duration)
+	interval := time.Second / 10
+	r := runOf(cmd)
+	switch how := progressHow(cmd); how {
+	case "bar":
+		bar := newBar(r.err.raw(), r.columns)
+		show = func(w Work, _, remaining time.Duration) { bar(w.Done, w.Done >= 1, left(remaining), w.Note) }
+	case "plain":
+		interval, show = plainInterval, plainWork(r.err)
+	case progressJSON:
+		r.emit(event{Event: "start"})
+		show = func(w Work, elapsed, remaining time.Duration) {
+			a, b := elapsed.Seconds(), remaining.Seconds()
+			r.emit(event{Event: "progress", Work: &w.Done, Elapsed: &a, Remaining: &b, Note: w.Note})
+		}
+	case "none":
+		return nil, nil
+	default:
+		return nil, fault.Errorf(fault.Usage, "--progress %q: want auto, bar, plain, json or none", how)
+	}
+	start, last := time.Now(), time.Duration(0)
+	return func(w Work) {
+		elapsed := time.Since(start)
+		if elapsed-last < interval && w.Done < 1 {
+			return
+		}
+		last = elapsed
+		var remaining time.Duration
+		if w.Done > 0 {
+			remaining = time.Duration(float64(elapsed) * max(0, 1-w.Done) / w.Done)
+		}
+		show(w, elapsed, remaining)
+	}, nil
+}
+
+// plainWork prints a line each time, but for the end: what is done is reported anyway.
+func plainWork(to io.Writer) func(w Work, elapsed, remaining time.Duration) {
+	return func(w Work, _, remaining time.Duration) {
+		if w.Done >= 1 {
+			return
+		}
+		note := ""
+		if w.Note != "" {
+			note = ", " + line(w.Note)
+		}
+		fmt.Fprintf(to, "%3.0f %%, %s%s\n", 100*w.Done, left(remaining), note)
+	}
+}

@@ -1,0 +1,59 @@
+package convertflags
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/checkpoint"
+	"ggforge/convert"
+	"ggforge/fault"
+	tool "ggforge/internal/cli"
+	"ggforge/model"
+)
+
+// Via is the flag of commands that take a checkpoint as the file that it would be
+// converted to.
+func Via() cli.Flag {
+	return &cli.StringFlag{Name: "via", Category: Category, Value: convert.Auto.String(), Usage: "take the weights as if converted to `TYPE` first: auto, f32, f16 or bf16"}
+}
+
+// Checkpoint is what the flags say of checkpoints, for commands that take files, too.
+type Checkpoint struct {
+	Convert convert.Options
+	// CheckpointFlag is the first flag given that only makes sense for a
+	// checkpoint, "" for none.
+	CheckpointFlag string
+}
+
+// Parse reads the flags of Flags and Via.
+func Parse(cmd *cli.Command) (c Checkpoint, err error) {
+	if c.Convert, err = Options(cmd); err != nil {
+		return c, err
+	}
+	if c.Convert.Type, err = convert.ParseOutType(cmd.String("via")); err != nil {
+		return c, fmt.Errorf("--via: %w", err)
+	}
+	if c.CheckpointFlag = Set(cmd); cmd.IsSet("via") {
+		c.CheckpointFlag = "via"
+	}
+	return c, nil
+}
+
+// Open opens a GGUF file, the first of the shards of a model, or a checkpoint directory
+// as the file it would be converted to. Warnings are printed.
+func (c *Checkpoint) Open(ctx context.Context, cmd *cli.Command, path string) (*model.Model, error) {
+	if st, err := os.Stat(path); err != nil && !checkpoint.IsRemote(path) {
+		return nil, err
+	} else if err == nil && !st.IsDir() {
+		if c.CheckpointFlag != "" {
+			return nil, fault.Errorf(fault.Usage, "--%s is for checkpoints; %s is a file", c.CheckpointFlag, path)
+		}
+		return model.Open(path)
+	}
+	m, warnings, err := convert.Open(ctx, path, c.Convert)
+	tool.Warn(cmd, warnings...)
+	return m, err
+}
