@@ -12,6 +12,7 @@
 //
 //	gguf.go         tensors → layout of a GGUF file
 //	checkpoint.go   tensors → layouts of safetensors shards and their index
+//	bytes.go        a file of bytes
 //	writer.go       layouts: create all → pool → sync → read back → commit
 //	pool.go         blocks of rows for the workers, progress
 //	worker.go       rows → float32 → rows of the output's type → WriteAt
