@@ -35,6 +35,17 @@ type Comparison struct {
 	Top, Top5 Figure
 	// Divergences has that of each position, chunk after chunk.
 	Divergences []float64
+	// Layers says how far the hidden states are from the base's: embeddings first, then
+	// what comes out of each layer. Nil if the base has other layers, or none.
+	Layers []Distance
+}
+
+// Distance is how far states x are from those of the base, b, over positions whose successors
+// are predicted, and the last of each chunk: those at the beginning, where many models keep
+// values a thousand times as large, would hide the others.
+type Distance struct {
+	RMS  float64 // root of Σ |x-b|² / Σ |b|²
+	Mean Figure  // of |x-b| / |b|
 }
 
 // Ranks are the shares of positions that Comparison.Quantiles are for; the last is the
@@ -42,19 +53,158 @@ type Comparison struct {
 var Ranks = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 1}
 
 // Compare runs models over the same text as their base, and calls f with how far each is
-// from it. The base is run once. Nothing but last states is kept: 4*width bytes for each
-// position that is predicted, of the base and of one more model.
+// from it. Base and models go through the layers side by side, so that nothing is kept of
+// the states between them. Memory: what Forward takes once, and 4*width bytes for each
+// token and model; if that is more than four gigabytes, chunks go through in several
+// passes, for each of which the weights are read again.
 func Compare(ctx context.Context, base *Model, models []*Model, r Run, f func(i int, c *Comparison) error) error {
 	for _, m := range models {
 		if err := m.comparable(base.p.vocab, base.source.Path); err != nil {
 			return err
 		}
 	}
-	states, err := base.predict(ctx, &r)
-	if err != nil {
+	if err := r.predicts(); err != nil {
 		return err
 	}
-	return compareEach(ctx, models, r, states.output(ctx), f)
+	c := &comparing{sides: append([]*Model{base}, models...), r: r, room: newRoom(r.Workers), found: make([][]difference, len(models)), far: make([][][]apart, len(models))}
+	chunks := len(r.Tokens) / r.Chunk
+	per := max(1, blockTokens/r.Chunk, streamBytes/(4*base.p.width*r.Chunk*len(c.sides)))
+	for from := 0; from < chunks; from += per {
+		if err := c.pass(ctx, from, min(from+per, chunks)); err != nil {
+			return err
+		}
+	}
+	for i := range models {
+		found := summarize(c.found[i], chunks)
+		for _, list := range c.far[i] {
+			found.Layers = append(found.Layers, distance(list))
+		}
+		if err := f(i, found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streamBytes bounds what streams side by side take. Tests set it.
+var streamBytes = 4 << 30
+
+// comparing is a comparison on its way.
+type comparing struct {
+	sides []*Model // the base first
+	r     Run
+	room  *room
+	found [][]difference // by model
+	far   [][][]apart    // by model, layer and position
+}
+
+// apart is how far a state is from the base's.
+type apart struct{ square, base float64 } // |x-b|², |b|²
+
+// pass runs all models over chunks [from, to).
+func (c *comparing) pass(ctx context.Context, from, to int) error {
+	r := c.r
+	r.Tokens, r.Progress = c.r.Tokens[from*r.Chunk:to*r.Chunk], nil
+	streams, layers := make([]*stream, len(c.sides)), 0
+	for k, m := range c.sides {
+		var err error
+		if streams[k], err = m.begin(ctx, []*Run{&r}, c.room); err != nil {
+			return err
+		}
+		layers = max(layers, len(m.layers))
+	}
+	if err := c.measure(streams, 0); err != nil {
+		return err
+	}
+	before, share := float64(from*r.Chunk)/float64(len(c.r.Tokens)), float64(len(r.Tokens))/float64(len(c.r.Tokens))
+	report := func(done float64) {
+		if c.r.Progress != nil {
+			c.r.Progress(Progress{Done: before + share*done})
+		}
+	}
+	inside := c.sides[0].share(&r) // the layers' share of the work
+	for i := range layers {
+		for k, s := range streams {
+			if i >= len(s.m.layers) {
+				continue
+			}
+			if err := s.pass(i, []*Run{&r}); err != nil {
+				return fmt.Errorf("%s: layer %d: %w", s.m.source.Path, i, err)
+			}
+			report(inside * float64(i*len(streams)+k+1) / float64(layers*len(streams)))
+		}
+		if err := c.measure(streams, i+1); err != nil {
+			return err
+		}
+	}
+	states := make([]*States, len(streams))
+	for k, s := range streams {
+		var err error
+		if states[k], err = s.end(&r); err != nil {
+			return err
+		}
+	}
+	found, err := differences(ctx, states[0].output(ctx), states[1:], func(done float64) { report(inside + (1-inside)*done) })
+	for k := range found {
+		c.found[k] = append(c.found[k], found[k]...)
+	}
+	return err
+}
+
+// measure keeps how far the streams of the models are from the base's before layer i, or
+// at the end.
+func (c *comparing) measure(streams []*stream, i int) error {
+	base := streams[0]
+	for k, s := range streams[1:] {
+		if s.m.p.width != base.m.p.width || len(s.m.layers) != len(base.m.layers) || len(s.h) != len(base.h) {
+			continue
+		}
+		if i == len(c.far[k]) {
+			c.far[k] = append(c.far[k], nil)
+		}
+		width, chunk, first := s.m.p.width, c.r.Chunk, c.r.First
+		keep := chunk - first
+		n := len(s.r.Tokens) / chunk * keep
+		all := len(s.h) == len(s.r.Tokens)*width // or those that are wanted
+		list := make([]apart, n)
+		scratch := make([][]float32, len(s.scratch))
+		err := parallel.For(s.ctx, len(scratch), n, func(at, worker int) error {
+			row := at
+			if all {
+				row = at/keep*chunk + first + at%keep
+			}
+			x, b, d := s.h[row*width:][:width], base.h[row*width:][:width], grow(&scratch[worker], width)
+			for j, v := range x {
+				d[j] = v - b[j]
+			}
+			list[at] = apart{vecmath.SumSquares(d, 0), vecmath.SumSquares(b, 0)}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		c.far[k][i] = append(c.far[k][i], list...)
+	}
+	return nil
+}
+
+// distance returns the figures of positions.
+func distance(list []apart) Distance {
+	var square, base float64
+	each := make([]float64, len(list))
+	for i, a := range list {
+		square += a.square
+		base += a.base
+		if a.square > 0 {
+			each[i] = math.Sqrt(a.square / a.base)
+		}
+	}
+	mean, margin := meanOf(each)
+	d := Distance{Mean: Figure{mean, margin}}
+	if square > 0 {
+		d.RMS = math.Sqrt(square / base)
+	}
+	return d
 }
 
 // CompareSaved is Compare with probabilities that llama-perplexity has saved. r.Tokens are
@@ -90,9 +240,9 @@ func compareEach(ctx context.Context, models []*Model, r Run, base output, f fun
 		if err != nil {
 			return err
 		}
-		c, err := compare(ctx, base, []*States{other})
+		found, err := differences(ctx, base, []*States{other}, func(float64) {})
 		if err == nil {
-			err = f(i, c[0])
+			err = f(i, summarize(found[0], len(r.Tokens)/r.Chunk))
 		}
 		if err != nil {
 			return err
@@ -167,28 +317,56 @@ func (s *saved) weigh(e, row []float32) (zero, sum float64, err error) {
 // difference is what is found at a position.
 type difference struct{ base, model, divergence, right, top, top5 float64 }
 
-// compare compares what models with the same run say with their base.
-func compare(ctx context.Context, base output, others []*States) ([]*Comparison, error) {
+// differences returns what is found at each position that predicts, for models with the
+// same run. done is called with the share that is.
+func differences(ctx context.Context, base output, others []*States, done func(float64)) ([][]difference, error) {
+	st := others[0]
+	per := len(st.run.Tokens) / st.run.Chunk * (st.run.Chunk - st.run.First - 1)
+	all := make([][]difference, len(others))
+	for k := range others {
+		all[k] = make([]difference, per)
+	}
+	// Those that would hold their output matrix take turns.
+	for k := 0; k < len(others); {
+		n := 1
+		for !others[k].holds() && k+n < len(others) && !others[k+n].holds() {
+			n++
+		}
+		before, share := float64(k)/float64(len(others)), float64(n)/float64(len(others))
+		if err := differ(ctx, base, others[k:k+n], all[k:k+n], func(x float64) { done(before + share*x) }); err != nil {
+			return nil, err
+		}
+		k += n
+	}
+	return all, nil
+}
+
+// holds reports whether the rows of the output matrix are held while they are needed.
+func (st *States) holds() bool {
+	return st.Rows > logitRows && st.model.costs[st.model.output.w] >= costly
+}
+
+func differ(ctx context.Context, base output, others []*States, all [][]difference, done func(float64)) error {
 	st := others[0]
 	r, vocab := &st.run, st.model.p.vocab
 	keep := r.Chunk - r.First
 	per := keep - 1
-	chunks := len(r.Tokens) / r.Chunk
-	all, blocks := make([][]difference, len(others)), make([]*block, len(others))
+	logits := make([]float32, min(logitRows, st.Rows)*vocab)
+	blocks := make([]*block, len(others))
+	room := newRoom(r.Workers)
 	for k, other := range others {
-		all[k], blocks[k] = make([]difference, chunks*per), other.block(ctx)
+		blocks[k] = other.blockIn(ctx, room, logits)
 	}
 	scratch := make([][]float32, max(1, r.Workers))
 	for from := 0; from < st.Rows; from += logitRows {
 		n := min(logitRows, st.Rows-from)
 		p, err := base.rows(from, n)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for k, other := range others {
-			b := blocks[k]
-			if err := b.rows(other, from, n); err != nil {
-				return nil, err
+			if err := blocks[k].rows(other, from, n); err != nil {
+				return err
 			}
 			err := parallel.For(ctx, len(scratch), n, func(i, worker int) error {
 				chunk, at := (from+i)/keep, (from+i)%keep
@@ -196,20 +374,17 @@ func compare(ctx context.Context, base output, others []*States) ([]*Comparison,
 					return nil
 				}
 				next := int(r.Tokens[chunk*r.Chunk+r.First+at+1])
-				d, err := other.model.differ(base, grow(&scratch[worker], 2*vocab), p[i*vocab:][:vocab], b.logits[i*vocab:][:vocab], next)
+				d, err := other.model.differ(base, grow(&scratch[worker], 2*vocab), p[i*vocab:][:vocab], logits[i*vocab:][:vocab], next)
 				all[k][chunk*per+at] = d
 				return err
 			})
 			if err != nil {
-				return nil, err
+				return err
 			}
 		}
+		done(float64(from+n) / float64(st.Rows))
 	}
-	found := make([]*Comparison, len(others))
-	for k := range others {
-		found[k] = summarize(all[k], chunks)
-	}
-	return found, nil
+	return nil
 }
 
 // differ compares the logits q of a position with what the base says, p; next is the right

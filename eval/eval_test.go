@@ -301,6 +301,25 @@ func TestInputs(t *testing.T) {
 	}
 }
 
+// rounded gives matrices another type, where their rows fit.
+func rounded(t gguf.Type) shape {
+	return shape{change: func(m *model.Model) {
+		for i := range m.Tensors {
+			x := &m.Tensors[i]
+			if len(x.NE) < 2 || x.Type != gguf.TypeF32 {
+				continue
+			}
+			v := make([]float32, x.Elements())
+			if err := rows.Decode(x.Source, v, new([]byte), 0, gguf.Rows(x.NE)); err != nil {
+				panic(err)
+			}
+			if x.NE[0]%t.BlockLen() == 0 {
+				*x = model.New(x.Name, encoded(v, x.NE, t))
+			}
+		}
+	}}
+}
+
 // TestCompare compares a model with itself, which is no difference, and with others,
 // whose figures must be those of both alone.
 func TestCompare(t *testing.T) {
@@ -312,23 +331,6 @@ func TestCompare(t *testing.T) {
 			t.Fatal(err)
 		}
 		return m
-	}
-	rounded := func(t gguf.Type) shape {
-		return shape{change: func(m *model.Model) {
-			for i := range m.Tensors {
-				x := &m.Tensors[i]
-				if len(x.NE) < 2 || x.Type != gguf.TypeF32 {
-					continue
-				}
-				v := make([]float32, x.Elements())
-				if err := rows.Decode(x.Source, v, new([]byte), 0, gguf.Rows(x.NE)); err != nil {
-					panic(err)
-				}
-				if x.NE[0]%t.BlockLen() == 0 {
-					*x = model.New(x.Name, encoded(v, x.NE, t))
-				}
-			}
-		}}
 	}
 	base, near, far := open(shape{}), open(rounded(gguf.TypeF16)), open(rounded(gguf.TypeBF16))
 	var all []*Comparison

@@ -68,6 +68,13 @@ type stream struct {
 	global []float32 // rotations
 	local  []float32
 
+	again bool // weights are read again for other tokens
+	held  []*held
+	*room
+}
+
+// room is memory for what lies between layers. Streams that take turns may share it.
+type room struct {
 	x, qkv, a, mid, y []float32
 	acc               []float32 // what experts add to h
 	early             []float32 // what routers said before the layer
@@ -75,10 +82,13 @@ type stream struct {
 	xp                gemm.Panels
 	scratch           []gemm.Scratch
 	attending         []attending
+	free              [][]byte // of rows that are not held any more
+}
 
-	again bool // weights are read again for other tokens
-	held  []*held
-	free  [][]byte // memory of rows that are not held any more
+// newRoom returns the room for so many workers.
+func newRoom(workers int) *room {
+	n := max(1, workers)
+	return &room{scratch: make([]gemm.Scratch, n), attending: make([]attending, n)}
 }
 
 // Forward runs the model. Memory: two streams of 4*width bytes per token at most, what
@@ -96,7 +106,7 @@ func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
 // those of the runs, one after the other.
 func (m *Model) forward(ctx context.Context, runs []*Run) (*States, error) {
 	r := runs[0]
-	s, err := m.begin(ctx, runs)
+	s, err := m.begin(ctx, runs, newRoom(r.Workers))
 	if err != nil {
 		return nil, err
 	}
@@ -105,17 +115,23 @@ func (m *Model) forward(ctx context.Context, runs []*Run) (*States, error) {
 			return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
 		}
 	}
+	return s.end(r)
+}
+
+// end returns the states of a stream that has been through all layers.
+func (s *stream) end(r *Run) (*States, error) {
+	m := s.m
 	st := &States{model: m, width: m.p.width, Rows: len(s.h) / m.p.width, data: s.h, run: *r}
 	if m.outNorm == nil {
 		return st, nil
 	}
-	err = s.each(st.Rows, func(a, b int) { s.norm(m.outNorm, s.h[a*st.width:b*st.width], s.h[a*st.width:b*st.width]) })
+	err := s.each(st.Rows, func(a, b int) { s.norm(m.outNorm, s.h[a*st.width:b*st.width], s.h[a*st.width:b*st.width]) })
 	return st, err
 }
 
 // begin returns the stream of runs before the first layer.
-func (m *Model) begin(ctx context.Context, runs []*Run) (*stream, error) {
-	s := &stream{m: m, ctx: ctx, scratch: make([]gemm.Scratch, max(1, runs[0].Workers)), attending: make([]attending, max(1, runs[0].Workers))}
+func (m *Model) begin(ctx context.Context, runs []*Run, room *room) (*stream, error) {
+	s := &stream{m: m, ctx: ctx, room: room}
 	tokens := 0
 	for _, r := range runs {
 		tokens += len(r.Tokens)
@@ -458,7 +474,12 @@ type block struct {
 
 // block returns what computes logits.
 func (st *States) block(ctx context.Context) *block {
-	return &block{&stream{m: st.model, r: &Run{}, ctx: ctx, scratch: make([]gemm.Scratch, max(1, st.run.Workers)), again: st.Rows > logitRows}, make([]float32, min(logitRows, st.Rows)*st.model.p.vocab)}
+	return st.blockIn(ctx, newRoom(st.run.Workers), make([]float32, min(logitRows, st.Rows)*st.model.p.vocab))
+}
+
+// blockIn is block in memory that others use, too, when it is not their turn.
+func (st *States) blockIn(ctx context.Context, room *room, logits []float32) *block {
+	return &block{&stream{m: st.model, r: &Run{}, ctx: ctx, room: room, again: st.Rows > logitRows}, logits}
 }
 
 // rows sets the logits to those of n rows from row from on.

@@ -32,7 +32,7 @@ func (s *stream) weights(w *gemm.Weights) *gemm.Weights {
 			return &h.Weights
 		}
 	}
-	h := &held{Weights: *w, from: w, data: s.room(w.Rows * w.RowBytes), have: make([]bool, w.Rows)}
+	h := &held{Weights: *w, from: w, data: s.bytes(w.Rows * w.RowBytes), have: make([]bool, w.Rows)}
 	h.Raw = h.rows
 	s.held = append(s.held, h)
 	return &h.Weights
@@ -54,8 +54,8 @@ func (h *held) rows(buf *[]byte, a, b int) ([]byte, error) {
 	return data, nil
 }
 
-// room returns n bytes, of those that were dropped if it can.
-func (s *stream) room(n int) []byte {
+// bytes returns n bytes, of those that were dropped if it can.
+func (s *room) bytes(n int) []byte {
 	for i, data := range s.free {
 		if cap(data) >= n {
 			s.free = slices.Delete(s.free, i, i+1)

@@ -75,17 +75,17 @@ func TestReadOnce(t *testing.T) {
 
 // TestHeldMemory checks that memory of rows that were dropped is used again.
 func TestHeldMemory(t *testing.T) {
-	s := &stream{}
-	a := s.room(100)
+	s := &stream{room: newRoom(1)}
+	a := s.bytes(100)
 	s.held = append(s.held, &held{data: a})
 	s.drop()
-	if b := s.room(60); &b[0] != &a[0] || len(b) != 60 {
+	if b := s.bytes(60); &b[0] != &a[0] || len(b) != 60 {
 		t.Error("other memory for fewer bytes")
 	} else {
 		s.held = append(s.held, &held{data: b})
 	}
 	s.drop()
-	if c := s.room(200); len(c) != 200 || len(s.free) != 0 {
+	if c := s.bytes(200); len(c) != 200 || len(s.free) != 0 {
 		t.Errorf("%d bytes, %d pieces are left", len(c), len(s.free))
 	}
 }

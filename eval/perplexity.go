@@ -53,13 +53,21 @@ func (m *Model) Perplexity(ctx context.Context, r Run) (*Perplexity, error) {
 	return p, nil
 }
 
-// predict runs the model for the positions of each chunk whose successors are predicted.
-func (m *Model) predict(ctx context.Context, r *Run) (*States, error) {
+// predicts sets First if it is not set, and returns an error if there is nothing to predict.
+func (r *Run) predicts() error {
 	if r.First == 0 {
 		r.First = r.Chunk / 2
 	}
 	if r.Chunk < 4 || len(r.Tokens) < r.Chunk || len(r.Tokens)/r.Chunk*(r.Chunk-1-r.First) < 2 {
-		return nil, fault.Errorf(fault.Refused, "a text of %d tokens, want at least one chunk of %d, and two tokens to predict", len(r.Tokens), r.Chunk)
+		return fault.Errorf(fault.Refused, "a text of %d tokens, want at least one chunk of %d, and two tokens to predict", len(r.Tokens), r.Chunk)
+	}
+	return nil
+}
+
+// predict runs the model for the positions of each chunk whose successors are predicted.
+func (m *Model) predict(ctx context.Context, r *Run) (*States, error) {
+	if err := r.predicts(); err != nil {
+		return nil, err
 	}
 	run := *r
 	if r.Progress != nil {
