@@ -33,6 +33,7 @@ var rooms = []struct{ name, packages string }{
 	{"meaning: the tables", "arch"},
 	{"writing, and what is written", "writer model"},
 	{"orchestration", "convert quantize export eval"},
+	{"commands: what they share", "internal/page"},
 	{"commands: what they share", "internal/cli"},
 	{"commands: what some of them share", "internal/convertflags"},
 	{"commands", "cmd/ggconv cmd/ggeval cmd/ggquant cmd/ggtool"},

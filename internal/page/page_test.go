@@ -1,0 +1,177 @@
+package page
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// hostile is text of a kind that tries to be more than text.
+const hostile = `</title></style><script src="https://example.com/x.js">alert(1)</script>" onload='x' url(//example.com) {{.}} ` + "\u202etxt\x1b[31m\x00\xff"
+
+// sample is a page with everything.
+func sample(name string) *Page {
+	return &Page{
+		Title: "Title " + name,
+		About: []Fact{{name, name}, {"chunks", "3"}},
+		Parts: []Part{
+			&Table{Title: name, Note: name, Head: []string{"model", name}, Rows: [][]string{{name, "1"}, {"b", name}}},
+			&Plot{Title: name, Note: name, X: Axis{Name: name}, Y: Axis{Name: name, Log: true}, Series: []Series{
+				{Name: name, Shape: Dots, X: []float64{0, 1, 2}, Y: []float64{1, 10, 100}},
+				{Name: "steps", Shape: Steps, X: []float64{0, 1, 2}, Y: []float64{1, 10}},
+			}},
+			&Plot{Title: "nothing", Series: []Series{{Name: "a", X: []float64{1}, Y: []float64{math.NaN()}}}},
+		},
+	}
+}
+
+func written(t *testing.T, p *Page) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+var (
+	tags    = regexp.MustCompile(`<!?/?[a-zA-Z][^>]*>`)
+	tagName = regexp.MustCompile(`^<!?/?[a-zA-Z0-9]+`)
+	names   = regexp.MustCompile(`\s([a-zA-Z:-]+)=`)
+	quoted  = regexp.MustCompile(`"[^"]*"`)
+)
+
+// TestSelfContained checks that a page has only elements and attributes that refer to
+// nothing and run nothing, whatever text is in it.
+func TestSelfContained(t *testing.T) {
+	html := written(t, sample(hostile))
+	allowed := strings.Fields("html head meta title style body header main section h1 h2 dl div dt dd p table thead tbody tr th td ul li svg path span DOCTYPE")
+	attributes := strings.Fields("lang charset http-equiv content name class tabindex role aria-label aria-hidden scope viewBox preserveAspectRatio d style")
+	inStyle := html[strings.Index(html, "<style>"):strings.Index(html, "</style>")]
+	for _, tag := range tags.FindAllString(strings.Replace(html, inStyle, "<style>", 1), -1) {
+		if name := strings.TrimLeft(tagName.FindString(tag), "<!/"); !contains(allowed, name) {
+			t.Errorf("element %s", tag)
+		}
+		for _, m := range names.FindAllStringSubmatch(quoted.ReplaceAllString(tag, ""), -1) {
+			if !contains(attributes, m[1]) {
+				t.Errorf("attribute %s in %s", m[1], tag)
+			}
+		}
+	}
+	if regexp.MustCompile(`(?i)url\(|@import|expression|//`).MatchString(inStyle) {
+		t.Error("the style sheet refers to something")
+	}
+	if strings.Contains(html, "ZgotmplZ") {
+		t.Error("a value that the template refuses")
+	}
+	if !strings.Contains(html, `default-src 'none'`) {
+		t.Error("no policy")
+	}
+	for _, r := range html {
+		if r != '\n' && r != '\t' && (r < ' ' || r == 0x202e || r == 0xfffd) {
+			t.Fatalf("the page has the character %U", r)
+		}
+	}
+	if n := strings.Count(html, `\u202etxt\u001b[31m\u0000\xff`); n < 8 {
+		t.Errorf("the text is shown %d times", n)
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+func TestPage(t *testing.T) {
+	html := written(t, sample("name"))
+	for _, want := range []string{
+		"<h1>Title name</h1>", "<dt>chunks</dt><dd>3</dd>", `<th scope="row">name</th><td>1</td>`, "Nothing to show.",
+		"<title>name: name 1, name 10</title>", `<path class="s1" d="M0 `, `class="dot s0"`,
+	} {
+		if !strings.Contains(html, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if html != written(t, sample("name")) {
+		t.Error("another page the second time")
+	}
+}
+
+// TestPlaces checks where points are.
+func TestPlaces(t *testing.T) {
+	p := &Plot{X: Axis{Log: true}, Y: Axis{Zero: true}, Series: []Series{
+		{Name: "line", X: []float64{1, 10, 100, 0, 100, 10, 1}, Y: []float64{0, 13, 26, 1, math.Inf(1), 13, 26}},
+		{Name: "steps", Shape: Steps, X: []float64{1, 10, 100}, Y: []float64{26, 13}},
+		{Name: "alone", Shape: Alone, X: []float64{10}, Y: []float64{26}},
+	}}
+	d := p.draw()
+	if len(d.Series) != 3 {
+		t.Fatal(d)
+	}
+	// the highest is at 26 of 27.04: 4 % are left free
+	for i, want := range []string{"M0 1000L500 519.2L1000 38.5M500 519.2L0 38.5", "M0 38.5H500L500 519.2H1000", ""} {
+		if got := d.Series[i].Path; got != want {
+			t.Errorf("%s: %s, want %s", d.Series[i].Name, got, want)
+		}
+	}
+	if dots := d.Series[2].Dots; len(dots) != 1 || dots[0].Path != "M500 38.5h0" {
+		t.Errorf("dots %v", dots)
+	}
+	if got := fmt.Sprint(d.XTicks, d.YTicks); got != "[{0 1} {23.86 3} {50 10} {73.86 30} {100 100}] [{100 0} {63.02 10} {26.04 20}]" {
+		t.Errorf("ticks %s", got)
+	}
+	if class(0) == class(colours) || class(1) == class(2) {
+		t.Error("two series look the same")
+	}
+}
+
+// TestTicks checks that axes of any length have ticks that fit.
+func TestTicks(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20000 {
+		s := scale{log: r.IntN(2) == 0}
+		s.from = r.NormFloat64() * math.Pow(10, float64(r.IntN(7)-3))
+		s.to = s.from + (1+r.Float64())*math.Pow(10, float64(r.IntN(7)-3))
+		if s.log {
+			s.from = r.Float64()*20 - 15
+			s.to = s.from + 0.3 + r.Float64()*15
+		}
+		list := s.ticks()
+		seen := map[string]bool{}
+		for _, k := range list {
+			v, err := strconv.ParseFloat(k.Text, 64)
+			if err != nil || k.At < -1e-6 || k.At > 1+1e-6 || math.Abs(s.at(v)-k.At) > 0.02 || seen[k.Text] || len(k.Text) > 10 {
+				t.Fatalf("%+v: %+v", s, list)
+			}
+			seen[k.Text] = true
+		}
+		if len(list) < 2 || len(list) > 8 {
+			t.Fatalf("%+v: %d ticks %+v", s, len(list), list)
+		}
+	}
+}
+
+// TestScale checks axes of values that have no extent.
+func TestScale(t *testing.T) {
+	for _, v := range []float64{0, 1e-300, -5, 1e300} {
+		for _, a := range []Axis{{}, {Zero: true}, {Log: true}} {
+			p := &Plot{X: a, Y: a, Series: []Series{{X: []float64{v}, Y: []float64{v}, Shape: Dots}}}
+			d := p.draw()
+			if shown := !(a.Log && v <= 0); shown != (len(d.Series) == 1) {
+				t.Errorf("%v on %+v: %+v", v, a, d)
+			}
+			if text := fmt.Sprint(d); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
+				t.Errorf("%v on %+v: %s", v, a, text)
+			}
+		}
+	}
+}
