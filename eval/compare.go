@@ -210,8 +210,11 @@ func distance(list []apart) Distance {
 // CompareSaved is Compare with probabilities that llama-perplexity has saved. r.Tokens are
 // those of its first chunks, as the models see them, and r.Chunk is its own.
 func CompareSaved(ctx context.Context, base *logprobs.File, models []*Model, r Run, f func(i int, c *Comparison) error) error {
-	if r.Chunk != base.Chunk || len(r.Tokens) > len(base.Tokens) || len(r.Tokens)%r.Chunk != 0 {
-		return fmt.Errorf("eval: %d tokens in chunks of %d, want those of %s", len(r.Tokens), r.Chunk, base.Path)
+	if r.First == 0 {
+		r.First = base.First()
+	}
+	if r.Chunk != base.Chunk || r.First != base.First() || len(r.Tokens) > len(base.Tokens) || len(r.Tokens)%r.Chunk != 0 {
+		return fmt.Errorf("eval: %d tokens in chunks of %d, predicted from position %d on: want those of %s", len(r.Tokens), r.Chunk, r.First, base.Path)
 	}
 	for i, id := range r.Tokens {
 		if i%r.Chunk != 0 && id != base.Tokens[i] {

@@ -1,0 +1,243 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"ggforge/fault"
+	"ggforge/model"
+	"ggforge/rows"
+)
+
+// Variants says which models CompareVariants compares.
+type Variants struct {
+	N int
+	// Model returns one of them: a model like the base, most of whose tensors have the
+	// base's sources. It may be asked for again.
+	Model func(i int) (*model.Model, error)
+	// Memory bounds the streams that go through the model together, in bytes; 0 means a
+	// gibibyte. There is one at least.
+	Memory int64
+}
+
+// variant is one while it runs.
+type variant struct {
+	i     int
+	m     *Model
+	parts parts
+}
+
+// parts are those of a model that are not its base's.
+type parts struct {
+	embed  bool
+	first  int // layer that does not compute what the base's does; their number for none
+	layers map[int]bool
+}
+
+// CompareVariants is Compare for models that differ from their base in some tensors: what
+// comes before the first of these is the base's and computed once, and streams of several
+// variants go through the layers that they share together. Figures have the same bits. f is
+// called in any order.
+//
+// Memory: the base's stream and last states, and streams of 4*width bytes a token as far as
+// Variants.Memory allows.
+func CompareVariants(ctx context.Context, base *Model, v Variants, r Run, f func(i int, c *Comparison) error) error {
+	all := make([]variant, v.N)
+	work, done := len(base.layers), 0 // layers of all, and one for what comes after them
+	for i := range all {
+		m, err := v.Model(i)
+		if err != nil {
+			return err
+		}
+		p, err := base.differs(m)
+		if err != nil {
+			return err
+		}
+		all[i] = variant{i: i, parts: p}
+		work += len(base.layers) - p.first + 1
+	}
+	slices.SortStableFunc(all, func(a, b variant) int { return cmp.Compare(a.parts.first, b.parts.first) })
+	progress := r.Progress
+	r.Progress = func(p Progress) {
+		if progress != nil {
+			progress(Progress{Done: p.Done * float64(len(base.layers)) / float64(work)})
+		}
+	}
+	states, err := base.predict(ctx, &r)
+	if err != nil {
+		return err
+	}
+	report := func(n int) {
+		if done += n; progress != nil {
+			progress(Progress{Done: float64(done) / float64(work)})
+		}
+	}
+	report(len(base.layers))
+	r.Progress = nil
+	b := &bundle{base: base, r: &r, report: report, room: newRoom(r.Workers)}
+	if b.base0, err = base.begin(ctx, []*Run{&r}, b.room); err != nil {
+		return err
+	}
+	most := v.Memory
+	if most <= 0 {
+		most = 1 << 30
+	}
+	size := max(1, int(most/int64(4*len(b.base0.h))))
+	output := states.output(ctx)
+	for len(all) > 0 {
+		n := min(size, len(all))
+		if late := slices.IndexFunc(all, func(a variant) bool { return a.parts.first == len(base.layers) }); late > 0 {
+			n = min(n, late) // the others have no streams of their own
+		}
+		found, err := b.run(ctx, v, all[:n], states)
+		if err != nil {
+			return err
+		}
+		differences, err := differences(ctx, output, found, func(float64) {})
+		if err != nil {
+			return err
+		}
+		for k, d := range differences {
+			if err := f(all[k].i, summarize(d, len(r.Tokens)/r.Chunk)); err != nil {
+				return err
+			}
+		}
+		report(n)
+		all = all[n:]
+	}
+	return nil
+}
+
+// differs returns which parts of a variant have tensors that are not the base's.
+func (m *Model) differs(other *model.Model) (parts, error) {
+	p := parts{first: len(m.layers), layers: map[int]bool{}}
+	sources := map[string]rows.Source{}
+	for i := range m.source.Tensors {
+		sources[m.source.Tensors[i].Name] = m.source.Tensors[i].Source
+	}
+	for i := range other.Tensors {
+		t := &other.Tensors[i]
+		source, ok := sources[t.Name]
+		if !ok || len(other.Tensors) != len(m.source.Tensors) {
+			return p, fault.Errorf(fault.Refused, "%s and %s have different tensors", m.source.Path, other.Path)
+		}
+		var layer int
+		switch _, err := fmt.Sscanf(t.Name, "blk.%d.", &layer); {
+		case t.Source == source || t.Name == "output.weight":
+		case err == nil:
+			p.layers[layer] = true
+			p.first = min(p.first, layer)
+		default:
+			p.embed, p.first = true, 0
+			for layer := range m.layers { // any of these may depend on it
+				p.layers[layer] = p.layers[layer] || t.Name != "token_embd.weight"
+			}
+		}
+	}
+	return p, nil
+}
+
+// bundle takes variants through the layers.
+type bundle struct {
+	base   *Model
+	base0  *stream // the base's before layer at
+	at     int
+	r      *Run
+	room   *room
+	report func(int)
+}
+
+// run returns the last states of variants, which begin to differ in rising order. Those of
+// the base are states.
+func (b *bundle) run(ctx context.Context, v Variants, all []variant, states *States) ([]*States, error) {
+	var err error
+	for k := range all {
+		m, err := v.Model(all[k].i)
+		if err == nil {
+			all[k].m, err = New(m)
+		}
+		if err == nil {
+			err = all[k].m.alike(b.base)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	size := len(b.r.Tokens) * b.base.p.width // of a stream
+	s := &stream{ctx: ctx, room: b.room}
+	h := make([]float32, 0, len(all)*size)
+	under := 0 // how many have begun
+	for i := b.at; i < len(b.base.layers); i++ {
+		for ; under < len(all) && all[under].parts.first <= i; under++ {
+			from := b.base0
+			if all[under].parts.embed {
+				if from, err = all[under].m.begin(ctx, []*Run{b.r}, b.room); err != nil {
+					return nil, err
+				}
+			}
+			h = append(h, from.h...)
+		}
+		if under < len(all) {
+			// the rest still does what the base does
+			if err := b.base0.pass(i, []*Run{b.r}); err != nil {
+				return nil, fmt.Errorf("%s: layer %d: %w", b.base.source.Path, i, err)
+			}
+			b.at = i + 1
+		}
+		if size, err = b.layer(s, i, all[:under], h, size); err != nil {
+			return nil, err
+		}
+		b.report(under)
+	}
+	found := make([]*States, len(all))
+	for k := range all {
+		if k >= under {
+			st := *states
+			st.model = all[k].m
+			found[k] = &st
+			continue
+		}
+		s.m, s.h = all[k].m, h[k*size:][:size]
+		if found[k], err = s.end(b.r); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// layer takes the streams of variants through layer i: neighbours that have the base's
+// tensors there together. h is their streams, of size values each; size becomes that after
+// the layer.
+func (b *bundle) layer(s *stream, i int, all []variant, h []float32, size int) (int, error) {
+	after := 0
+	for k := 0; k < len(all); {
+		n, m := 1, all[k].m
+		if !all[k].parts.layers[i] {
+			for m = b.base; k+n < len(all) && !all[k+n].parts.layers[i]; n++ {
+			}
+		}
+		run := *b.r
+		run.Tokens = slices.Repeat(run.Tokens, n)
+		s.m, s.h, s.chunk = m, h[k*size:][:n*size], 0
+		if err := s.pass(i, []*Run{&run}); err != nil {
+			return 0, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
+		}
+		after = len(s.h) / n
+		copy(h[k*after:], s.h)
+		k += n
+	}
+	if len(all) == 0 {
+		return size, nil
+	}
+	return after, nil
+}
+
+// alike returns an error if a variant is not a model like its base.
+func (m *Model) alike(base *Model) error {
+	if m.graph != base.graph || len(m.layers) != len(base.layers) || m.p.width != base.p.width || m.p.vocab != base.p.vocab {
+		return fault.Errorf(fault.Refused, "%s and %s are models of different form", m.source.Path, base.source.Path)
+	}
+	return nil
+}
