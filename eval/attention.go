@@ -30,7 +30,7 @@ type attention struct {
 func newAttention(b *builder, i int) mixer {
 	p, t := b.p, b.t
 	l := &attention{heads: b.heads(i), local: p.local(i)}
-	l.turned = p.graph.Rope != RopeNone && (p.graph.Turned == nil || p.graph.Turned(p, i))
+	l.turned = p.style != RopeNone && (p.graph.Turned == nil || p.graph.Turned(p, i))
 	if !l.turned || !p.graph.TemperUnturned {
 		l.temper = p.temper
 	}
@@ -50,6 +50,9 @@ func newAttention(b *builder, i int) mixer {
 // heads returns the heads of layer i.
 func (b *builder) heads(i int) heads {
 	p := b.p
+	if p.kv[i] == 0 || p.heads[i]%p.kv[i] != 0 {
+		b.t.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, p.heads[i], p.kv[i])
+	}
 	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale), cap: float32(p.attnCap)}
 	if p.local(i) {
 		h.window, h.chunked = p.window, p.graph.Chunked

@@ -81,6 +81,8 @@ type room struct {
 	latent            struct{ kv, q, a []float32 }
 	xp                gemm.Panels
 	scratch           []gemm.Scratch
+	states            [][]float32  // of each worker, for mixers
+	more              [3][]float32 // what lies between the parts of a mixer
 	attending         []attending
 	free              [][]byte // of rows that are not held any more
 }
@@ -88,7 +90,7 @@ type room struct {
 // newRoom returns the room for so many workers.
 func newRoom(workers int) *room {
 	n := max(1, workers)
-	return &room{scratch: make([]gemm.Scratch, n), attending: make([]attending, n)}
+	return &room{scratch: make([]gemm.Scratch, n), attending: make([]attending, n), states: make([][]float32, n)}
 }
 
 // Forward runs the model. Memory: two streams of 4*width bytes per token at most, what

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"math"
+	"slices"
 
 	"ggforge/internal/vecmath"
 )
@@ -14,6 +15,11 @@ type Graph struct {
 	// Mixer returns the part of layer i in which tokens see each other; nil for attention
 	// with queries, keys and values.
 	Mixer func(b *builder, i int) mixer
+	// Feed sets the second part of layer i, its norm and what else is unusual; nil for a
+	// feed-forward layer or experts.
+	Feed func(b *builder, i int, l *layer)
+	// OutNorm is the name of the last norm; "" for output_norm.
+	OutNorm string
 	// Rope is how queries and keys are turned.
 	Rope Rope
 	// TenthMultiplier says that rope.scaling.yarn_log_multiplier is a tenth of what it means.
@@ -22,6 +28,8 @@ type Graph struct {
 	WholeRope bool
 	// Turned reports whether layer i turns queries and keys; nil for all.
 	Turned func(p *params, i int) bool
+	// MayTurn says that rope.scaling.finetuned says whether they are.
+	MayTurn bool
 	// NormLast says that heads are normalized after they are turned.
 	NormLast bool
 	// HeadNorm reports whether heads of layer i are normalized without weights; nil for
@@ -101,8 +109,8 @@ var graphs = []*Graph{
 	{Arch: "phi2", Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: always},
 	{Arch: "phi3", Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"attention.sliding_window"}},
 	{Arch: "phimoe", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, Also: []string{"attention.sliding_window"}},
-	{Arch: "granite", Rope: RopePairs, Act: vecmath.SiLUOf, Also: []string{"deepstack_mapping"}},
-	{Arch: "granitemoe", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true},
+	{Arch: "granite", Rope: RopePairs, Act: vecmath.SiLUOf, Also: append([]string{"deepstack_mapping", "expert_shared_feed_forward_length"}, ssmKeys...), MayTurn: true},
+	{Arch: "granitemoe", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Also: ssmKeys, MayTurn: true},
 	{Arch: "minicpm", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "olmo", Rope: RopePairs, Act: vecmath.SiLUOf, BareNorm: true},
 	{Arch: "olmo2", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4)},
@@ -122,6 +130,13 @@ var graphs = []*Graph{
 	{Arch: "starcoder", Act: vecmath.GELUOf},
 	{Arch: "starcoder2", Rope: RopeHalves, Act: vecmath.GELUOf},
 	{Arch: "stablelm", Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"use_parallel_residual"}, Parallel: func(_ *keys, l *layer) bool { return l.ffnNorm == nil }},
+	{Arch: "mamba", Mixer: newMamba, Feed: noFeed},
+	{Arch: "mamba2", Mixer: newMamba2, Feed: noFeed},
+	{Arch: "jamba", Mixer: where(hasKeys, newAttention, newMamba), Act: vecmath.SiLUOf},
+	{Arch: "granitehybrid", Mixer: where(hasKeys, newAttention, newMamba2), Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, MayTurn: true, Also: []string{"expert_shared_feed_forward_length"}},
+	{Arch: "falcon-h1", Mixer: newBoth, Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "lfm2", Mixer: where(hasKeys, newAttention, newShortConv), OutNorm: "token_embd_norm", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "lfm2moe", Mixer: where(hasKeys, newAttention, newShortConv), OutNorm: "token_embd_norm", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true},
 	{Arch: "internlm2", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "exaone", Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "exaone4", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Turned: localOrAll, Window: func(p *params, n int) int { return when(p.layers == 64, n) }},
@@ -164,6 +179,25 @@ func when(holds bool, n int) int {
 
 // localOrAll is Graph.Turned for layers with a window, or all if there is none.
 func localOrAll(p *params, i int) bool { return p.window == 0 || p.local(i) }
+
+// ssmKeys are keys that models without such layers have, too.
+var ssmKeys = []string{"ssm.conv_kernel", "ssm.state_size", "ssm.group_count", "ssm.inner_size", "ssm.time_step_rank"}
+
+// where is Graph.Mixer for layers of two kinds: yes for those that the condition accepts.
+func where(condition func(p *params, i int) bool, yes, no func(*builder, int) mixer) func(*builder, int) mixer {
+	return func(b *builder, i int) mixer {
+		if condition(b.p, i) {
+			return yes(b, i)
+		}
+		return no(b, i)
+	}
+}
+
+// hasKeys reports whether layer i has heads of keys.
+func hasKeys(p *params, i int) bool { return p.kv[i] > 0 }
+
+// noFeed is Graph.Feed for layers that are a mixer alone.
+func noFeed(*builder, int, *layer) {}
 
 func always(*keys, *layer) bool { return true }
 
@@ -271,11 +305,14 @@ func (g *Graph) params(k *keys, tensors int) *params {
 		p.kv = k.sizes("attention.head_count_kv", p.blocks, -1)
 	}
 	p.ff = k.sizes("feed_forward_length", p.blocks, -1)
-	if p.layers <= 0 || p.heads[0] == 0 {
+	if p.layers <= 0 || g.Mixer == nil && p.heads[0] == 0 {
 		k.fail(errBroken, "%q and %q have to be at least 1", p.arch+".block_count", p.arch+".attention.head_count")
 		return p
 	}
-	p.keyLen = k.size("attention.key_length", p.width/p.heads[0])
+	if heads := slices.Max(p.heads); heads > 0 { // there may be none, or none in some layers
+		p.keyLen = p.width / heads
+	}
+	p.keyLen = k.size("attention.key_length", p.keyLen)
 	p.valueLen = k.size("attention.value_length", p.keyLen)
 	if p.ropeDim = k.size("rope.dimension_count", p.keyLen); g.WholeRope {
 		p.ropeDim = p.keyLen
@@ -284,6 +321,9 @@ func (g *Graph) params(k *keys, tensors int) *params {
 		p.style = RopeHalves // as all that turn by several axes do
 	}
 	p.rope = k.rope(p.ropeDim, 10000)
+	if g.MayTurn && !k.flag("rope.scaling.finetuned", true) {
+		p.style = RopeNone
+	}
 	rms, other := k.float("attention.layer_norm_rms_epsilon", 0), k.float("attention.layer_norm_epsilon", 1e-5)
 	if p.rms = k.has("attention.layer_norm_rms_epsilon") && !g.LayerNorm; p.rms {
 		p.eps = rms
@@ -356,17 +396,11 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	for _, name := range g.Also {
 		k.get(name)
 	}
-	if p.keyLen == 0 || p.ropeDim > p.keyLen || p.keyLen > 1<<14 {
+	if p.keyLen == 0 && g.Mixer == nil || p.ropeDim > p.keyLen || p.keyLen > 1<<14 {
 		k.fail(errBroken, "%d of %d values of a key are turned", p.ropeDim, p.keyLen)
 	}
 	if p.ropeDim%2 != 0 {
 		k.fail(errUnsupported, "%d values of a key are turned, want an even number", p.ropeDim)
-	}
-	for i := range p.heads {
-		if p.kv[i] == 0 || p.heads[i]%p.kv[i] != 0 {
-			k.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, p.heads[i], p.kv[i])
-			break
-		}
 	}
 	return p
 }

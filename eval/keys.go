@@ -64,6 +64,16 @@ func (k *keys) size(name string, def int) int {
 	return int(n)
 }
 
+// count is size for what there has to be at least one of.
+func (k *keys) count(name string) int {
+	n := k.size(name, -1)
+	if n < 1 {
+		k.fail(fault.Broken, "%q is %d, want at least 1", k.arch+"."+name, n)
+		return 1
+	}
+	return n
+}
+
 // sizes returns a number for each layer, where the file has one for all or one for each.
 func (k *keys) sizes(name string, layers, def int) []int {
 	v, ok := k.get(name)

@@ -114,9 +114,13 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 		p.vocab = int(e.NE[1])
 	}
 	m.embed = t.must("token_embd.weight", p.width, p.vocab)
-	m.outNorm = t.norm("output_norm", p.width)
+	outNorm := "output_norm"
+	if m.graph.OutNorm != "" {
+		outNorm = m.graph.OutNorm
+	}
+	m.outNorm = t.norm(outNorm, p.width)
 	if m.outNorm == nil && !m.graph.BareNorm {
-		t.fail(errBroken, "no tensor %q", "output_norm.weight")
+		t.fail(errBroken, "no tensor %q", outNorm+".weight")
 	}
 	if m.output = t.linear("output", p.width, p.vocab); m.output == nil && m.embed != nil {
 		m.output = &linear{name: m.embed.Name, w: t.weights(m.embed, 0, p.vocab)}
@@ -124,7 +128,9 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 	m.freqs = t.vector("rope_freqs.weight", p.ropeDim/2)
 	m.long, m.short = t.vector("rope_factors_long.weight", p.ropeDim/2), t.vector("rope_factors_short.weight", p.ropeDim/2)
 	m.places = t.get("position_embd.weight", p.width, p.context)
-	m.embedNorm = t.norm("token_embd_norm", p.width)
+	if outNorm != "token_embd_norm" {
+		m.embedNorm = t.norm("token_embd_norm", p.width)
+	}
 	if m.graph.BareNorm {
 		m.outNorm = &norm{}
 	}
@@ -166,20 +172,25 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 			}
 		case l.attnNorm == nil:
 			t.fail(errBroken, "no tensor %q", name("attn_norm.weight"))
-		case l.ffnNorm == nil && !l.parallel:
+		case l.ffnNorm == nil && !l.parallel && m.graph.Feed == nil:
 			t.fail(errBroken, "no tensor %q", name(feedNorm+".weight"))
 		}
 		var u unit
 		if m.graph.Unit != nil {
 			u = m.graph.Unit(b, i)
 		}
-		if l.experts = m.experts(t, name); l.experts == nil {
+		if m.graph.Feed != nil {
+			m.graph.Feed(b, i, &l)
+		} else if l.experts = m.experts(t, name); l.experts == nil {
 			f := m.feedForward(t, name, p.ff[i])
 			f.unit, l.feed = u, f
 		} else if l.experts.unit = u; l.parallel || l.ffnNorm == nil {
 			t.fail(errUnsupported, "layer %d has experts that do not read the normalized stream after attention", i)
 		}
 		m.layers = append(m.layers, l)
+		if k.err != nil {
+			return k.err
+		}
 		if t.err != nil {
 			return t.err
 		}
@@ -201,9 +212,13 @@ func (m *Model) feedForward(t *tensors, name func(string) string, ff int) *feedF
 	return f
 }
 
-// norm returns the normalization of NAME.weight and NAME.bias, nil if there is none.
+// norm returns the normalization of NAME.weight and NAME.bias, nil if there is none. One
+// of falcon-h1 is NAME alone.
 func (t *tensors) norm(name string, n int) *norm {
 	w := t.vector(name+".weight", n)
+	if w == nil {
+		w = t.vector(name, n)
+	}
 	if w == nil {
 		return nil
 	}

@@ -103,6 +103,20 @@ func (t *tensors) matrix(name string, n, rows int) []float32 {
 	return v
 }
 
+// numbers returns all values of a tensor that there has to be.
+func (t *tensors) numbers(name string, ne ...int) []float32 {
+	x := t.must(name, ne...)
+	if x == nil {
+		return nil
+	}
+	v := make([]float32, x.Elements())
+	if err := decode(x, v, new([]byte), 0, gguf.Rows(x.NE)); err != nil {
+		t.fail(fault.Broken, "tensor %q: %w", name, err)
+		return nil
+	}
+	return v
+}
+
 // decode sets dst to rows [a, b) of a tensor.
 func decode(x *model.Tensor, dst []float32, buf *[]byte, a, b int64) error {
 	raw, err := x.Source.Raw(buf, a, b)

@@ -25,6 +25,7 @@ var functions = []struct {
 	}, -1, 10, 8},
 	{"gelu_erf", GELUErfOf, func(x float64) float64 { return x / 2 * (1 + math.Erf(x/math.Sqrt2)) }, -1, 10, 8},
 	{"gelu_quick", GELUQuickOf, func(x float64) float64 { return x / (1 + math.Exp(geluQuick*x)) }, -8, 8, 16},
+	{"softplus", SoftplusOf, func(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }, -87, 1e6, 3},
 	{"relu", ReLUOf, func(x float64) float64 { return max(x, 0) }, -3, 3, 0},
 }
 

@@ -1,0 +1,226 @@
+package eval
+
+import (
+	"ggforge/fault"
+	"ggforge/internal/parallel"
+	"ggforge/internal/vecmath"
+)
+
+// ssm are the sizes of a state space model.
+type ssm struct{ conv, inner, state, rank, groups int }
+
+// ssm reads them.
+func (k *keys) ssm() ssm {
+	return ssm{conv: k.count("ssm.conv_kernel"), inner: k.count("ssm.inner_size"), state: k.count("ssm.state_size"), rank: k.count("ssm.time_step_rank"), groups: k.size("ssm.group_count", 1)}
+}
+
+// mamba is a mixer of a state space model with a step of its own for each channel: channel c
+// has state values s, and
+//
+//	s[i] = s[i]·exp(step·a[i][c]) + B[i]·step·u[c]
+//	y[c] = Σ C[i]·s[i] + d[c]·u[c]
+//
+// where u is a convolution of the input, step = softplus(dt), and dt, B and C are
+// functions of u. Source: Gu and Dao, Mamba, 2023.
+type mamba struct {
+	ssm
+	in, x, dt, out      *linear
+	conv                *convolution
+	a                   [][]float32 // less than 0
+	d                   []float32
+	dtNorm, bNorm, norm *norm // of dt, B and C, or nil
+}
+
+func newMamba(b *builder, i int) mixer {
+	t, k := b.t, b.k.ssm()
+	m := &mamba{ssm: k}
+	m.in = t.needed(b.name(i, "ssm_in"), b.p.width, 2*k.inner)
+	m.conv = b.convolution(b.name(i, "ssm_conv1d"), k.conv, k.inner, true)
+	m.x = t.needed(b.name(i, "ssm_x"), k.inner, k.rank+2*k.state)
+	m.dt = t.needed(b.name(i, "ssm_dt"), k.rank, k.inner)
+	m.out = t.needed(b.name(i, "ssm_out"), k.inner, b.p.width)
+	m.dtNorm, m.bNorm, m.norm = t.norm(b.name(i, "ssm_dt_norm"), k.rank), t.norm(b.name(i, "ssm_b_norm"), k.state), t.norm(b.name(i, "ssm_c_norm"), k.state)
+	if b.k.flag("ssm.dt_b_c_rms", false) {
+		m.dtNorm, m.bNorm, m.norm = orBare(m.dtNorm), orBare(m.bNorm), orBare(m.norm)
+	}
+	m.d = t.numbers(b.name(i, "ssm_d"), k.inner)
+	m.a = transposed(t.numbers(b.name(i, "ssm_a"), k.state, k.inner), k.state)
+	return m
+}
+
+// channels is how many channels a worker takes through a chunk at once.
+const channels = 128
+
+func (m *mamba) mix(s *stream, y, x []float32, n int, last bool) error {
+	p, inner := s.m.p, m.inner
+	xz, u, steps := grow(&s.qkv, n*2*inner), grow(&s.mid, n*inner), grow(&s.more[0], n*inner)
+	if err := s.linear(xz, 2*inner, x, n, m.in); err != nil {
+		return err
+	}
+	if err := m.conv.run(s, u, xz, 2*inner, n); err != nil {
+		return err
+	}
+	ld := m.rank + 2*m.state
+	dbc, low := grow(&s.more[1], n*ld), grow(&s.more[2], n*m.rank)
+	if err := s.linear(dbc, ld, u, n, m.x); err != nil {
+		return err
+	}
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			row := dbc[t*ld:][:ld]
+			for _, part := range []struct {
+				w *norm
+				x []float32
+			}{{m.dtNorm, row[:m.rank]}, {m.bNorm, row[m.rank:][:m.state]}, {m.norm, row[m.rank+m.state:]}} {
+				if part.w != nil {
+					p.apply(part.w, part.x, part.x, len(part.x))
+				}
+			}
+			copy(low[t*m.rank:][:m.rank], row)
+		}
+	}); err != nil {
+		return err
+	}
+	if err := s.linear(steps, inner, low, n, m.dt); err != nil {
+		return err
+	}
+	out := grow(&s.a, n*inner)
+	groups := (inner + channels - 1) / channels
+	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*groups, func(i, worker int) error {
+		from := i % groups * channels
+		width := min(channels, inner-from)
+		buf := grow(&s.states[worker], (2*m.state+1)*width)
+		state, decay, in := buf[:m.state*width], buf[m.state*width:][:m.state*width], buf[2*m.state*width:]
+		clear(state)
+		first := i / groups * s.r.Chunk
+		for t := first; t < first+s.r.Chunk; t++ {
+			step, u, y := steps[t*inner+from:][:width], u[t*inner+from:][:width], out[t*inner+from:][:width]
+			vecmath.SoftplusOf.Apply(step, step)
+			copy(in, u)
+			vecmath.Mul(in, step)
+			for j := range m.state {
+				d := decay[j*width:][:width]
+				copy(d, m.a[j][from:])
+				vecmath.Mul(d, step)
+			}
+			vecmath.ExpOf.Apply(decay, decay)
+			vecmath.Mul(state, decay)
+			clear(y)
+			b, c := dbc[t*ld+m.rank:][:m.state], dbc[t*ld+m.rank+m.state:][:m.state]
+			for j := range m.state {
+				row := state[j*width:][:width]
+				vecmath.AddScaled(row, in, b[j])
+				vecmath.AddScaled(y, row, c[j])
+			}
+			vecmath.AddProduct(y, u, m.d[from:][:width])
+			z := xz[t*2*inner+inner+from:][:width]
+			vecmath.SiLUOf.Apply(z, z)
+			vecmath.Mul(y, z)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return s.project(y, out, n, last, m.out)
+}
+
+// mamba2 is a mixer of a state space model of heads, each with one step and one decay for
+// its channels; heads of a group share B and C:
+//
+//	S = exp(step·a)·S + B ⊗ step·u
+//	y = Cᵀ S + d·u
+//
+// Source: Dao and Gu, Transformers are SSMs, 2024.
+type mamba2 struct {
+	ssm
+	in, out *linear
+	conv    *convolution
+	dt      []float32 // biases of steps
+	a, d    []float32 // by head
+	norm    *headNorm // of groups, or nil
+}
+
+func newMamba2(b *builder, i int) mixer {
+	t, k := b.t, b.k.ssm()
+	if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 || k.inner%k.groups != 0 {
+		b.k.fail(fault.Broken, "a state space model of %d channels, %d heads and %d groups", k.inner, k.rank, k.groups)
+		k.groups, k.rank = 1, 1
+	}
+	m := &mamba2{ssm: k}
+	m.in = t.needed(b.name(i, "ssm_in"), b.p.width, 2*k.inner+2*k.groups*k.state+k.rank)
+	m.conv = b.convolution(b.name(i, "ssm_conv1d"), k.conv, k.inner+2*k.groups*k.state, true)
+	m.dt, m.a, m.d = t.numbers(b.name(i, "ssm_dt.bias"), k.rank), t.numbers(b.name(i, "ssm_a"), 1, k.rank), t.numbers(b.name(i, "ssm_d"), 1, k.rank)
+	m.norm = t.headNorm(b.name(i, "ssm_norm"), k.groups, k.inner/k.groups)
+	m.out = t.needed(b.name(i, "ssm_out"), k.inner, b.p.width)
+	return m
+}
+
+func (m *mamba2) mix(s *stream, y, x []float32, n int, last bool) error {
+	p, inner, shared := s.m.p, m.inner, m.groups*m.state
+	ld, mixed := m.in.w.Rows, inner+2*shared
+	in, u := grow(&s.qkv, n*ld), grow(&s.mid, n*mixed)
+	if err := s.linear(in, ld, x, n, m.in); err != nil {
+		return err
+	}
+	if err := m.conv.run(s, u, in[inner:], ld, n); err != nil {
+		return err
+	}
+	out := grow(&s.a, n*inner)
+	size := inner / m.rank
+	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*m.rank, func(i, worker int) error {
+		h := i % m.rank
+		group := h / (m.rank / m.groups) * m.state
+		buf := grow(&s.states[worker], (m.state+1)*size+m.state)
+		state, stepped, decay := buf[:m.state*size], buf[m.state*size:][:size], buf[(m.state+1)*size:]
+		clear(state)
+		first := i / m.rank * s.r.Chunk
+		for t := first; t < first+s.r.Chunk; t++ {
+			step := vecmath.Softplus(in[t*ld+inner+mixed+h] + m.dt[h])
+			d := vecmath.Exp(step * m.a[h])
+			for j := range decay {
+				decay[j] = d
+			}
+			row, y := u[t*mixed:][:mixed], out[t*inner+h*size:][:size]
+			mine := row[h*size:][:size]
+			vecmath.Scale(stepped, mine, step)
+			clear(y)
+			vecmath.Recur(y, state, stepped, decay, row[inner+group:][:m.state], row[inner+shared+group:][:m.state])
+			vecmath.AddScaled(y, mine, m.d[h])
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			y, z := out[t*inner:][:inner], in[t*ld:][:inner]
+			vecmath.SiLUOf.Apply(z, z)
+			vecmath.Mul(y, z)
+			p.headNorm(m.norm, y)
+		}
+	}); err != nil {
+		return err
+	}
+	return s.project(y, out, n, last, m.out)
+}
+
+// newBoth returns attention and a state space model next to each other.
+func newBoth(b *builder, i int) mixer { return both{newAttention(b, i), newMamba2(b, i)} }
+
+// both is two mixers that read the same and whose outputs are added.
+type both struct{ a, b mixer }
+
+func (m both) mix(s *stream, y, x []float32, n int, last bool) error {
+	more := grow(&s.more[0], len(y))
+	if err := m.a.mix(s, more, x, n, last); err != nil {
+		return err
+	}
+	if err := m.b.mix(s, y, x, n, last); err != nil {
+		return err
+	}
+	if last {
+		n = n / s.r.Chunk * (s.r.Chunk - s.r.First)
+	}
+	w := s.m.p.width
+	return s.each(n, func(a, b int) { vecmath.Add(y[a*w:b*w], more[a*w:b*w]) })
+}

@@ -1,0 +1,272 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/model"
+	"ggforge/rows"
+)
+
+// recurrent are small models with states, as lines of keys, "KEY NUMBER…", and tensors,
+// "LAYERS NAME DIMENSIONS…" where * are all layers and - none. A list of numbers is one of
+// layers.
+var recurrent = map[string]string{
+	"mamba": `
+		ssm.conv_kernel 4
+		ssm.inner_size 150
+		ssm.state_size 5
+		ssm.time_step_rank 3` + mambaTensors,
+	"mamba2": `
+		ssm.conv_kernel 3
+		ssm.inner_size 120
+		ssm.state_size 7
+		ssm.group_count 2
+		ssm.time_step_rank 6
+		* ssm_norm.weight 60 2` + mamba2Tensors,
+	"falcon-h1": `
+		ssm.conv_kernel 3
+		ssm.inner_size 120
+		ssm.state_size 7
+		ssm.group_count 2
+		ssm.time_step_rank 6
+		* ssm_norm.weight 60 2
+		* ffn_norm 48` + mamba2Tensors + strings.ReplaceAll(attentionTensors, "1 attn", "* attn") + feedTensors,
+	"jamba": `
+		attention.head_count_kv 0 2 0
+		ssm.conv_kernel 4
+		ssm.inner_size 150
+		ssm.state_size 5
+		ssm.time_step_rank 3
+		02 ssm_dt_norm.weight 3
+		02 ssm_b_norm.weight 5
+		02 ssm_c_norm.weight 5
+		* ffn_norm.weight 48` + strings.ReplaceAll(mambaTensors, "* ssm", "02 ssm") + attentionTensors + feedTensors,
+	"lfm2": `
+		attention.head_count_kv 0 2 0
+		shortconv.l_cache 3
+		02 shortconv.in_proj.weight 48 144
+		02 shortconv.out_proj.weight 48 48
+		02 shortconv.conv.weight 3 48
+		- token_embd_norm.weight 48
+		* ffn_norm.weight 48
+		1 attn_q_norm.weight 16
+		1 attn_k_norm.weight 16` + attentionTensors + feedTensors,
+}
+
+const (
+	mambaTensors = `
+		* ssm_in.weight 48 300
+		* ssm_conv1d.weight 4 150
+		* ssm_conv1d.bias 150
+		* ssm_x.weight 150 13
+		* ssm_dt.weight 3 150
+		* ssm_dt.bias 150
+		* ssm_a 5 150
+		* ssm_d 150
+		* ssm_out.weight 150 48`
+	mamba2Tensors = `
+		* ssm_in.weight 48 274
+		* ssm_conv1d.weight 3 148
+		* ssm_conv1d.bias 148
+		* ssm_dt.bias 6
+		* ssm_a 1 6
+		* ssm_d 1 6
+		* ssm_out.weight 120 48`
+	attentionTensors = `
+		1 attn_q.weight 48 64
+		1 attn_k.weight 48 32
+		1 attn_v.weight 48 32
+		1 attn_output.weight 64 48`
+	feedTensors = `
+		* ffn_gate.weight 48 96
+		* ffn_up.weight 48 96
+		* ffn_down.weight 96 48`
+)
+
+// smallRecurrent returns one of them, of three layers.
+func smallRecurrent(arch string) *model.Model {
+	m := &model.Model{Path: arch + ".gguf"}
+	set := func(key string, v gguf.Value) { m.Metadata.Set(arch+"."+key, v) }
+	m.Metadata.Set("general.architecture", gguf.String(arch))
+	for key, n := range map[string]uint32{"block_count": 3, "embedding_length": 48, "feed_forward_length": 96, "attention.head_count": 4, "attention.head_count_kv": 2, "context_length": 512, "attention.key_length": 16} {
+		set(key, gguf.Uint32(n))
+	}
+	if strings.HasPrefix(arch, "rwkv") {
+		set("attention.layer_norm_epsilon", gguf.Float32(1e-5))
+	} else {
+		set("attention.layer_norm_rms_epsilon", gguf.Float32(1e-5))
+	}
+	seed := uint32(1)
+	add := func(name string, ne ...int64) {
+		v := make([]float32, gguf.Rows(ne)*ne[0])
+		for i := range v {
+			seed = seed*1664525 + 1013904223
+			v[i] = float32(int32(seed)>>8) / (1 << 25)
+			switch {
+			case strings.HasSuffix(name, "ssm_a"):
+				v[i] = -0.3 - v[i]
+			case len(ne) == 1:
+				v[i]++
+			}
+		}
+		src, err := rows.Reshape(rows.Float32s(v), ne)
+		if err != nil {
+			panic(err)
+		}
+		m.Tensors = append(m.Tensors, model.New(name, src))
+	}
+	add("token_embd.weight", 48, 300)
+	if arch != "lfm2" {
+		add("output_norm.weight", 48)
+	}
+	for i := range 3 {
+		add(fmt.Sprintf("blk.%d.attn_norm.weight", i), 48)
+	}
+	for line := range strings.Lines(recurrent[arch]) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		var numbers []int64
+		number := func(s string) {
+			var n int64
+			if _, err := fmt.Sscan(s, &n); err != nil {
+				panic(err)
+			}
+			numbers = append(numbers, n)
+		}
+		if strings.Trim(words[0], "*-012") != "" { // a key
+			for _, w := range words[1:] {
+				number(w)
+			}
+			v := gguf.Uint32(uint32(numbers[0]))
+			if len(numbers) > 1 {
+				list := make([]int32, len(numbers))
+				for i, n := range numbers {
+					list[i] = int32(n)
+				}
+				v = gguf.Int32s(list)
+			}
+			set(words[0], v)
+			continue
+		}
+		for _, w := range words[2:] {
+			number(w)
+		}
+		if words[0] == "-" {
+			add(words[1], numbers...)
+		}
+		for i := range 3 {
+			if words[0] == "*" || strings.Contains(words[0], fmt.Sprint(i)) {
+				add(fmt.Sprintf("blk.%d.%s", i, words[1]), numbers...)
+			}
+		}
+	}
+	return m
+}
+
+// TestRecurrentBits checks that losses have the same bits in every build, at every width
+// of vectors and with any number of workers.
+func TestRecurrentBits(t *testing.T) {
+	for arch, want := range map[string]string{
+		"mamba":     "ea20dba4ac1f",
+		"mamba2":    "6ced4d80a0e1",
+		"falcon-h1": "83a40c0cf26d",
+		"jamba":     "a65f1253aad6",
+		"lfm2":      "b0551ace4dff",
+	} {
+		for _, workers := range []int{1, 3} {
+			m, err := New(smallRecurrent(arch))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := m.Perplexity(context.Background(), Run{Tokens: text(3 * 70), Chunk: 70, Workers: workers})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := sum(p); got != want {
+				t.Errorf("%s, %d workers: losses %s, want %s (perplexity %v)", arch, workers, got, want, p.Value)
+			}
+			if !(p.Value > 100 && p.Value < 1e5) {
+				t.Errorf("%s: perplexity %v", arch, p.Value)
+			}
+		}
+	}
+}
+
+// TestRecurrentAlone checks that chunks do not see each other, that tokens see only what
+// is before them, and that states do not depend on which are wanted.
+func TestRecurrentAlone(t *testing.T) {
+	defer func(n int) { blockTokens = n }(blockTokens)
+	blockTokens = 110 // two chunks
+	const chunk, first = 50, 31
+	ids := text(3 * chunk)
+	for arch := range recurrent {
+		m, err := New(smallRecurrent(arch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := func(ids []int32, first int) []float32 {
+			st, err := m.Forward(context.Background(), Run{Tokens: ids, Chunk: chunk, First: first, Workers: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return st.data
+		}
+		same := func(what string, a, b []float32) {
+			t.Helper()
+			if !slices.EqualFunc(a, b, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+				t.Errorf("%s: %s are others", arch, what)
+			}
+		}
+		all, alone := run(ids, 0), run(ids[2*chunk:], 0)
+		same("states of the last chunk alone", all[len(all)-len(alone):], alone)
+		var wanted []float32
+		for c := range 3 {
+			wanted = append(wanted, all[(c*chunk+first)*48:][:(chunk-first)*48]...)
+		}
+		same("states that are wanted", run(ids, first), wanted)
+		changed := slices.Clone(ids)
+		changed[chunk+20]++
+		other := run(changed, 0)
+		same("states before a change", other[:(chunk+20)*48], all[:(chunk+20)*48])
+		same("states of the chunk after a change", other[2*chunk*48:], all[2*chunk*48:])
+		if slices.Equal(other[(2*chunk-1)*48:2*chunk*48], all[(2*chunk-1)*48:2*chunk*48]) {
+			t.Errorf("%s: the last token does not see a change before it", arch)
+		}
+	}
+}
+
+// TestRecurrentRefused checks what is no such model.
+func TestRecurrentRefused(t *testing.T) {
+	for _, c := range []struct {
+		arch, key string
+		n         uint32
+		want      string
+	}{
+		{"mamba", "ssm.conv_kernel", 0, "at least 1"},
+		{"mamba", "ssm.inner_size", 149, "blk.0.ssm_in.weight"},
+		{"mamba2", "ssm.time_step_rank", 7, "7 heads"},
+		{"mamba2", "ssm.group_count", 0, "0 groups"},
+		{"mamba2", "ssm.group_count", 4, "4 groups"},
+		{"mamba2", "ssm.state_size", 1 << 24, "blk.0.ssm_in.weight"},
+		{"jamba", "attention.head_count_kv", 0, "blk.1.ssm_in.weight"},
+		{"jamba", "attention.head_count", 3, "want a multiple"},
+		{"lfm2", "shortconv.l_cache", 1 << 24, "blk.0.shortconv.conv.weight"},
+		{"lfm2", "shortconv.l_cache", 1 << 30, "shortconv.l_cache"},
+	} {
+		m := smallRecurrent(c.arch)
+		m.Metadata.Set(c.arch+"."+c.key, gguf.Uint32(c.n))
+		if _, err := New(m); !errors.Is(err, fault.Broken) || !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%s with %s = %d: %v, want %s", c.arch, c.key, c.n, err, c.want)
+		}
+	}
+}
