@@ -207,7 +207,7 @@ func BenchmarkKernel(b *testing.B) {
 	for _, kern := range kernels() {
 		x, w := random(Run*kern.mr, 1), random(Run*kern.nr, 2)
 		b.Run(kern.name, func(b *testing.B) {
-			var s [maxPairs]float32
+			var s sums
 			for b.Loop() {
 				kern.dots(&s, x, w)
 			}

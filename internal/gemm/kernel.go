@@ -5,36 +5,36 @@ package gemm
 
 import "ggforge/internal/fused"
 
-// maxPairs is the number of sums that a kernel makes: of 3 tokens, with 4 rows of
-// weights each.
-const maxPairs = 3 * 4
+// sums are what a kernel makes: of 3 tokens, with 4 rows of weights each. The last 4 mean
+// nothing.
+type sums [4 * 4]float32
 
 // kernel multiplies panels.
 type kernel struct {
 	name string
 	// lanes of a vector; rows of X and of W in a panel: 3, and 3 or 4.
 	lanes, mr, nr int
-	// dots sets out, [mr][4], to the sums of a run: x is [pass][step][mr][lanes], w
+	// dots sets out to the sums of a run: x is [pass][step][mr][lanes], w
 	// [pass][step][nr][lanes]. Columns from nr on mean nothing.
-	dots func(out *[maxPairs]float32, x, w []float32)
+	dots func(out *sums, x, w []float32)
 }
 
 // plain is the kernel without vectors.
 var plain = kernel{"scalar", 16, 3, 4, plainDots}
 
-func plainDots(out *[maxPairs]float32, x, w []float32) {
+func plainDots(out *sums, x, w []float32) {
 	const mr, nr = 3, 4
-	var sums [mr * nr][width]float32
+	var parts [mr * nr][width]float32
 	for ; len(x) >= mr*width && len(w) >= nr*width; x, w = x[mr*width:], w[nr*width:] {
-		for i := range sums {
-			s, a, b := &sums[i], x[i/nr*width:][:width], w[i%nr*width:][:width]
+		for i := range parts {
+			s, a, b := &parts[i], x[i/nr*width:][:width], w[i%nr*width:][:width]
 			for l := range s {
 				s[l] = fused.MulAdd(a[l], b[l], s[l])
 			}
 		}
 	}
-	for i := range sums {
-		out[i] = tree(&sums[i])
+	for i := range parts {
+		out[i] = tree(&parts[i])
 	}
 }
 
@@ -48,15 +48,28 @@ func Implementation() string { return active.name }
 // kept apart from functions with vectors (golang/go#80835).
 //
 //go:noinline
-func put(c []float32, ldc int, sums *[maxPairs]float32, rows, columns int, add bool) {
+func put(c []float32, ldc int, from *sums, rows, columns int, add bool) {
 	for t := range rows {
-		row, s := c[t*ldc:][:columns], sums[4*t:][:columns]
+		s := (*[4]float32)(from[4*t:])
+		if columns == len(s) {
+			row := (*[4]float32)(c[t*ldc:])
+			if !add {
+				*row = *s
+				continue
+			}
+			row[0] += s[0]
+			row[1] += s[1]
+			row[2] += s[2]
+			row[3] += s[3]
+			continue
+		}
+		row, left := c[t*ldc:][:columns], s[:columns]
 		if add {
-			for i, v := range s {
+			for i, v := range left {
 				row[i] += v
 			}
 		} else {
-			copy(row, s)
+			copy(row, left)
 		}
 	}
 }

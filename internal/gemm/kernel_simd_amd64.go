@@ -24,9 +24,31 @@ func kernels() []*kernel {
 	return append(list, &plain)
 }
 
-// fold16 is fold4 for one vector.
-func fold16(v archsimd.Float32x16) u32x4 {
-	return halves(v.GetLo().Add(v.GetHi()))
+// Which lanes of two vectors make one: the first and the last half of each; the even and
+// the odd quarters.
+var (
+	firstHalves  = [16]uint32{0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23}
+	lastHalves   = [16]uint32{8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31}
+	evenQuarters = [16]uint32{0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27}
+	oddQuarters  = [16]uint32{4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31}
+	transposed   = [16]uint32{0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}
+)
+
+// quarters adds lanes 8 apart, then 4 apart, of four vectors: quarter i is that of vi.
+func quarters(v0, v1, v2, v3 archsimd.Float32x16) archsimd.Float32x16 {
+	first, last := archsimd.LoadUint32x16Array(&firstHalves), archsimd.LoadUint32x16Array(&lastHalves)
+	a := v0.ConcatPermute(v1, first).Add(v0.ConcatPermute(v1, last))
+	b := v2.ConcatPermute(v3, first).Add(v2.ConcatPermute(v3, last))
+	return a.ConcatPermute(b, archsimd.LoadUint32x16Array(&evenQuarters)).Add(a.ConcatPermute(b, archsimd.LoadUint32x16Array(&oddQuarters)))
+}
+
+// rows adds lanes 2 apart, then 1 apart, of each quarter of three vectors: sums of r0, of
+// r1, and twice of r2.
+func rows(r0, r1, r2 archsimd.Float32x16) archsimd.Float32x16 {
+	a := r0.ConcatPermuteScalarsGrouped(0, 1, 4, 5, r1).Add(r0.ConcatPermuteScalarsGrouped(2, 3, 6, 7, r1))
+	b := r2.ConcatPermuteScalarsGrouped(0, 1, 4, 5, r2).Add(r2.ConcatPermuteScalarsGrouped(2, 3, 6, 7, r2))
+	sums := a.ConcatPermuteScalarsGrouped(0, 2, 4, 6, b).Add(a.ConcatPermuteScalarsGrouped(1, 3, 5, 7, b))
+	return sums.Permute(archsimd.LoadUint32x16Array(&transposed))
 }
 
 // fold8 is fold4 for the two halves of 16 lanes.

@@ -9,7 +9,7 @@ import "simd/archsimd"
 // dots16 is kernel.dots for vectors of 16 lanes.
 //
 //go:noinline
-func dots16(out *[maxPairs]float32, x, w []float32) {
+func dots16(out *sums, x, w []float32) {
 	var c00 archsimd.Float32x16
 	var c01 archsimd.Float32x16
 	var c02 archsimd.Float32x16
@@ -219,16 +219,17 @@ func dots16(out *[maxPairs]float32, x, w []float32) {
 		}
 		x, w = x[48:], w[64:]
 	}
-	four(fold16(c00), fold16(c01), fold16(c02), fold16(c03)).StoreArray((*[4]float32)(out[0:]))
-	four(fold16(c10), fold16(c11), fold16(c12), fold16(c13)).StoreArray((*[4]float32)(out[4:]))
-	four(fold16(c20), fold16(c21), fold16(c22), fold16(c23)).StoreArray((*[4]float32)(out[8:]))
+	r0 := quarters(c00, c01, c02, c03)
+	r1 := quarters(c10, c11, c12, c13)
+	r2 := quarters(c20, c21, c22, c23)
+	rows(r0, r1, r2).StoreArray((*[16]float32)(out))
 	archsimd.ClearAVXUpperBits()
 }
 
 // dots8 is kernel.dots for vectors of 8 lanes.
 //
 //go:noinline
-func dots8(out *[maxPairs]float32, x, w []float32) {
+func dots8(out *sums, x, w []float32) {
 	var parts [2][72]float32
 	nx, nw := len(x)/2, len(w)/2
 	for i := range parts {
@@ -422,7 +423,7 @@ func dots8(out *[maxPairs]float32, x, w []float32) {
 // dots4 is kernel.dots for vectors of 4 lanes.
 //
 //go:noinline
-func dots4(out *[maxPairs]float32, x, w []float32) {
+func dots4(out *sums, x, w []float32) {
 	var parts [4][36]float32
 	nx, nw := len(x)/4, len(w)/4
 	for i := range parts {

@@ -9,7 +9,7 @@ import "simd/archsimd"
 // dots4 is kernel.dots for vectors of 4 lanes.
 //
 //go:noinline
-func dots4(out *[maxPairs]float32, x, w []float32) {
+func dots4(out *sums, x, w []float32) {
 	var parts [4][36]float32
 	nx, nw := len(x)/4, len(w)/4
 	for i := range parts {

@@ -109,7 +109,7 @@ func pick(dst, row []float32, at, gap, lanes int) {
 // Scratch is what a product needs; each worker has its own. The zero value is ready
 // for use.
 type Scratch struct {
-	sums    [maxPairs]float32
+	sums    sums
 	raw     []byte
 	decoded []float32
 	wide    []float32 // of Transposed, in the first one only

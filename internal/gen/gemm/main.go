@@ -42,7 +42,7 @@ func main() {
 func (s shape) write(p func(string, ...any), arch string) {
 	v := fmt.Sprintf("archsimd.Float32x%d", s.lanes)
 	load := fmt.Sprintf("archsimd.LoadFloat32x%dArray", s.lanes)
-	p("// dots%d is kernel.dots for vectors of %d lanes.\n//\n//go:noinline\nfunc dots%d(out *[maxPairs]float32, x, w []float32) {", s.lanes, s.lanes, s.lanes)
+	p("// dots%d is kernel.dots for vectors of %d lanes.\n//\n//go:noinline\nfunc dots%d(out *sums, x, w []float32) {", s.lanes, s.lanes, s.lanes)
 	passes := 16 / s.lanes
 	if passes > 1 {
 		p("var parts [%d][%d]float32\nnx, nw := len(x)/%d, len(w)/%d", passes, s.mr*s.nr*s.lanes, passes, passes)
@@ -63,25 +63,34 @@ func (s shape) write(p func(string, ...any), arch string) {
 		}
 		p("}")
 	}
-	for t := range s.mr {
-		var v [4]string
-		for r := range v { // a row too many is computed twice
-			at := (t*s.nr + min(r, s.nr-1)) * s.lanes
-			switch s.lanes {
-			case 16:
-				v[r] = fmt.Sprintf("fold16(c%d%d)", t, r)
-			case 8:
-				v[r] = fmt.Sprintf("fold8(parts[0][%d:], parts[1][%d:])", at, at)
-			case 4:
-				v[r] = fmt.Sprintf("fold4(parts[0][%d:], parts[1][%d:], parts[2][%d:], parts[3][%d:])", at, at, at, at)
-			}
+	if s.lanes == 16 {
+		for t := range s.mr {
+			p("r%d := quarters(c%d0, c%d1, c%d2, c%d3)", t, t, t, t, t)
 		}
-		p("four(%s, %s, %s, %s).StoreArray((*[4]float32)(out[%d:]))", v[0], v[1], v[2], v[3], 4*t)
+		p("rows(r0, r1, r2).StoreArray((*[16]float32)(out))")
+	} else {
+		s.fold(p)
 	}
 	if arch == "amd64" {
 		p("archsimd.ClearAVXUpperBits()")
 	}
 	p("}\n")
+}
+
+// fold writes what adds the parts of sums in memory.
+func (s shape) fold(p func(string, ...any)) {
+	for t := range s.mr {
+		var v [4]string
+		for r := range v { // a row too many is computed twice
+			at := (t*s.nr + min(r, s.nr-1)) * s.lanes
+			if s.lanes == 8 {
+				v[r] = fmt.Sprintf("fold8(parts[0][%d:], parts[1][%d:])", at, at)
+			} else {
+				v[r] = fmt.Sprintf("fold4(parts[0][%d:], parts[1][%d:], parts[2][%d:], parts[3][%d:])", at, at, at, at)
+			}
+		}
+		p("four(%s, %s, %s, %s).StoreArray((*[4]float32)(out[%d:]))", v[0], v[1], v[2], v[3], 4*t)
+	}
 }
 
 func (s shape) loop(p func(string, ...any), load string, steps int) {
