@@ -136,14 +136,13 @@ func (x *experts) choose(to []choice, logits []float32) error {
 		by[best] = float32(math.Inf(-1))
 	}
 	if x.score == scoreChosen {
-		most := to[0].weight // the largest comes first
-		var sum float64
-		for i := range to {
-			to[i].weight = vecmath.Exp(to[i].weight - most)
-			sum += float64(to[i].weight)
+		w := make([]float32, len(to))
+		for i, c := range to {
+			w[i] = c.weight
 		}
+		softmax(w)
 		for i := range to {
-			to[i].weight *= float32(1 / sum)
+			to[i].weight = w[i]
 		}
 	}
 	if x.normed {
@@ -151,7 +150,7 @@ func (x *experts) choose(to []choice, logits []float32) error {
 		for _, c := range to {
 			sum += float64(c.weight)
 		}
-		f := max(float32(sum), 6.103515625e-5) // the smallest normal number of 16 bits
+		f := max(float32(sum), leastSum)
 		for i := range to {
 			to[i].weight /= f
 		}
@@ -162,6 +161,23 @@ func (x *experts) choose(to []choice, logits []float32) error {
 		}
 	}
 	return nil
+}
+
+// leastSum is the least that weights are divided by, the smallest normal number of 16 bits.
+const leastSum = 6.103515625e-5
+
+// softmax makes weights of the outputs for the experts that were chosen; the largest comes
+// first.
+func softmax(x []float32) {
+	most := x[0]
+	var sum float64
+	for i, v := range x {
+		x[i] = vecmath.Exp(v - most)
+		sum += float64(x[i])
+	}
+	for i := range x {
+		x[i] *= float32(1 / sum)
+	}
 }
 
 // mask leaves the groups of experts whose two best have the largest sums.
@@ -198,30 +214,56 @@ func (x *experts) mask(by []float32) {
 	}
 }
 
-// mixture adds the outputs of the experts of a layer to the stream, one expert after the
-// other: its weights are read once, for all tokens that it was chosen for.
+// mixture adds the outputs of the experts of a layer to the stream.
 func (s *stream) mixture(l *layer) error {
+	p := s.m.p
+	acc, err := s.say(l)
+	if err != nil {
+		return err
+	}
+	s.early = s.early[:0]
+	return s.each(len(s.h)/p.width, func(a, b int) { s.add(s.h[a*p.width:b*p.width], acc[a*p.width:b*p.width], l.postFFN) })
+}
+
+// say returns what the experts of a layer say about the stream, one expert after the
+// other: its weights are read once, for all tokens that it was chosen for.
+func (s *stream) say(l *layer) ([]float32, error) {
+	p, x := s.m.p, l.experts
+	acc := grow(&s.acc, len(s.h))
+	clear(acc)
+	chosen, err := s.route(l, func(from, rows int, in, _ []float32) error {
+		if x.shared == nil {
+			return nil
+		}
+		return s.shared(x, acc[from*p.width:], in, rows)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return acc, s.experts(x, chosen, func(e int, list []int32) error { return s.expert(l, e, list, chosen, acc) })
+}
+
+// route returns the experts of all tokens, for each as many as are used, and calls f for
+// some tokens at a time, from one on, with what experts read and the router's outputs as
+// choose leaves them.
+func (s *stream) route(l *layer, f func(from, rows int, in, logits []float32) error) ([]choice, error) {
 	p, x := s.m.p, l.experts
 	n := len(s.h) / p.width
-	acc := grow(&s.acc, n*p.width)
-	clear(acc)
-	s.again = n > blockTokens
+	s.again = s.rev != nil || n > blockTokens
+	defer s.drop()
 	chosen := make([]choice, n*x.used)
 	in := grow(&s.x, min(n, blockTokens)*p.width)
 	for from := 0; from < n; from += blockTokens {
 		rows := min(blockTokens, n-from)
 		err := s.each(rows, func(a, b int) { s.norm(l.ffnNorm, in[a*p.width:b*p.width], s.h[(from+a)*p.width:(from+b)*p.width]) })
 		if err != nil {
-			return err
+			return nil, err
 		}
-		var logits []float32
+		logits := grow(&s.mid, rows*x.n)
 		if x.early {
-			logits = s.early[from*x.n:][:rows*x.n]
-		} else {
-			logits = grow(&s.mid, rows*x.n)
-			if err := s.linear(logits, x.n, in[:rows*p.width], rows, x.router); err != nil {
-				return err
-			}
+			copy(logits, s.early[from*x.n:])
+		} else if err := s.linear(logits, x.n, in[:rows*p.width], rows, x.router); err != nil {
+			return nil, err
 		}
 		if err := s.eachErr(rows, func(a, b int) error {
 			for t := a; t < b; t++ {
@@ -231,36 +273,47 @@ func (s *stream) mixture(l *layer) error {
 			}
 			return nil
 		}); err != nil {
-			return err
+			return nil, err
 		}
-		if x.shared != nil {
-			if err := s.shared(x, acc[from*p.width:], in, rows); err != nil {
-				return err
-			}
+		if err := f(from, rows, in[:rows*p.width], logits); err != nil {
+			return nil, err
 		}
 	}
-	s.drop()
-	s.early = s.early[:0]
-	takers := make([][]int32, x.n) // the tokens of each expert, as places in chosen
+	return chosen, nil
+}
+
+// experts calls f for each expert, with the places in chosen of those tokens that it was
+// chosen for, some at a time.
+func (s *stream) experts(x *experts, chosen []choice, f func(e int, list []int32) error) error {
+	takers := make([][]int32, x.n)
 	for i, c := range chosen {
 		takers[c.expert] = append(takers[c.expert], int32(i))
 	}
 	for e, list := range takers {
-		for s.again = len(list) > blockTokens; len(list) > 0; {
+		for s.again = s.rev != nil || len(list) > blockTokens; len(list) > 0; {
 			rows := min(blockTokens, len(list))
-			if err := s.expert(l, e, list[:rows], chosen, acc); err != nil {
+			if err := f(e, list[:rows]); err != nil {
 				return err
 			}
 			list = list[rows:]
 		}
 		s.drop()
 	}
-	return s.each(n, func(a, b int) { s.add(s.h[a*p.width:b*p.width], acc[a*p.width:b*p.width], l.postFFN) })
+	return nil
 }
 
-// route adds the router's outputs for n tokens of the stream to those before them; of the
+// part returns an expert.
+func (x *experts) part(e int) *feedForward {
+	f := &feedForward{up: x.up[e], down: x.down[e], ff: x.ff, fused: x.fused, unit: x.unit}
+	if x.gate != nil {
+		f.gate = x.gate[e]
+	}
+	return f
+}
+
+// routeEarly adds the router's outputs for n tokens of the stream to those before them; of the
 // last layer only for those that are wanted.
-func (s *stream) route(x *experts, h []float32, n int, last bool) error {
+func (s *stream) routeEarly(x *experts, h []float32, n int, last bool) error {
 	at := len(s.early)
 	s.early = slices.Grow(s.early, n*x.n)[:at+n*x.n]
 	if err := s.linear(s.early[at:], x.n, h, n, x.router); err != nil || !last {
@@ -312,12 +365,8 @@ func (s *stream) expert(l *layer, e int, list []int32, chosen []choice, acc []fl
 	}); err != nil {
 		return err
 	}
-	f := &feedForward{up: x.up[e], down: x.down[e], ff: x.ff, fused: x.fused, unit: x.unit}
-	if x.gate != nil {
-		f.gate = x.gate[e]
-	}
 	y := grow(&s.y, rows*p.width)
-	if err := s.forward(f, y, in, rows); err != nil {
+	if err := s.forward(x.part(e), y, in, rows); err != nil {
 		return err
 	}
 	return s.each(rows, func(a, b int) {

@@ -70,6 +70,7 @@ type stream struct {
 
 	again bool // weights are read again for other tokens
 	held  []*held
+	rev   *reverse // nil forwards
 	*room
 }
 
@@ -317,7 +318,7 @@ func (l *linear) inputs(x []float32, rows int) Inputs {
 func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, error) {
 	p := s.m.p
 	if l.experts != nil && l.experts.early {
-		if err := s.route(l.experts, h, n, last); err != nil {
+		if err := s.routeEarly(l.experts, h, n, last); err != nil {
 			return nil, err
 		}
 	}

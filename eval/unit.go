@@ -12,6 +12,8 @@ type unit interface {
 	// apply sets dst to what becomes of the outputs of the gate and of the other matrix, which
 	// is nil if there is one only.
 	apply(dst, gate, up []float32)
+	// slopes sets dgate and dup to the derivatives by both.
+	slopes(dgate, dup, gate, up []float32)
 }
 
 // swigluOAI is the unit of gpt-oss: both are limited, and one is added to what is gated.
@@ -21,6 +23,23 @@ func (u swigluOAI) apply(dst, gate, up []float32) {
 	for i, g := range gate {
 		g = min(g, u.limit)
 		dst[i] = g * vecmath.Sigmoid(u.alpha*g) * (max(-u.limit, min(u.limit, up[i])) + 1)
+	}
+}
+
+func (u swigluOAI) slopes(dgate, dup, gate, up []float32) {
+	for i, g := range gate {
+		v := up[i]
+		limited := g > u.limit
+		g = min(g, u.limit)
+		s := vecmath.Sigmoid(u.alpha * g)
+		dup[i] = g * s
+		dgate[i] = (s + float32(float32(u.alpha*g)*float32(s*(1-s)))) * (max(-u.limit, min(u.limit, v)) + 1)
+		if limited {
+			dgate[i] = 0
+		}
+		if v > u.limit || v < -u.limit {
+			dup[i] = 0
+		}
 	}
 }
 
@@ -34,6 +53,19 @@ func (u xIELU) apply(dst, gate, _ []float32) {
 		} else {
 			less := float32(vecmath.Exp64(float64(min(x, u.eps))) - 1)
 			dst[i] = float32((less-x)*u.alphaN) + float32(u.beta*x)
+		}
+	}
+}
+
+func (u xIELU) slopes(dgate, _, gate, _ []float32) {
+	for i, x := range gate {
+		switch {
+		case x > 0:
+			dgate[i] = float32(2*u.alphaP*x) + u.beta
+		case x < u.eps:
+			dgate[i] = float32(u.alphaN*float32(vecmath.Exp64(float64(x))-1)) + u.beta
+		default:
+			dgate[i] = u.beta - u.alphaN
 		}
 	}
 }

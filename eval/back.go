@@ -1,0 +1,322 @@
+package eval
+
+import (
+	"math"
+
+	"ggforge/internal/gemm"
+	"ggforge/internal/vecmath"
+)
+
+// backNorm turns d, the gradient by what norm sets for rows x, into that by x.
+func (s *stream) backNorm(w *norm, d, x []float32) {
+	if w != nil {
+		s.m.p.back(w, d, x, s.m.p.width)
+	}
+}
+
+// back turns d, the gradient by what apply sets for rows x of n values, into that by x.
+func (p *params) back(w *norm, d, x []float32, n int) {
+	for ; len(x) > 0; d, x = d[n:], x[n:] {
+		d, x := d[:n], x[:n]
+		if w.weight != nil {
+			vecmath.Mul(d, w.weight)
+		}
+		var mean, even float64 // of x, of d
+		along := vecmath.SumProducts(d, x)
+		if !p.rms {
+			sum := vecmath.Sum(d)
+			mean, even = vecmath.Sum(x)/float64(n), sum/float64(n)
+			along -= float64(sum * mean)
+		}
+		f := 1 / math.Sqrt(vecmath.SumSquares(x, mean)/float64(n)+p.eps)
+		along *= f * f / float64(n)
+		for i, v := range x {
+			d[i] = float32(f * ((float64(d[i]) - even) - float64((float64(v)-mean)*along)))
+		}
+	}
+}
+
+// backHeadNorm turns d, the gradient by what headNorm makes of the heads x of a token, into
+// that by x.
+func (p *params) backHeadNorm(w *headNorm, d, x []float32) {
+	if w == nil {
+		return
+	}
+	if len(w.weight) > w.size {
+		vecmath.Mul(d, w.weight)
+		p.back(&norm{}, d, x, w.size)
+		return
+	}
+	p.back(&w.norm, d, x, w.size)
+}
+
+// turnBack turns the gradient by what turn sets for the heads of a token into that by what
+// it got.
+func (p *params) turnBack(d []float32, size int, table []float32) {
+	half := len(table) / 2
+	apart, next := 1, 2
+	if p.style == RopeHalves {
+		apart, next = half, 1
+	}
+	for ; len(d) > 0; d = d[size:] {
+		for i := range half {
+			a, b := &d[i*next], &d[i*next+apart]
+			cos, sin := table[2*i], table[2*i+1]
+			*a, *b = float32(*a*cos)+float32(*b*sin), float32(*b*cos)-float32(*a*sin)
+		}
+	}
+}
+
+// backLinear sets dx, or adds to it, the gradient by the inputs of layers for some rows: dy
+// is that by their outputs, as linear sets these. It reports that for the inputs x; nil: it
+// is reported elsewhere.
+func (s *stream) backLinear(dx, dy []float32, ld int, x []float32, rows int, add bool, layers ...*linear) error {
+	if x != nil {
+		if err := s.report(x, dy, ld, rows, layers...); err != nil {
+			return err
+		}
+	}
+	at := 0
+	for _, l := range layers {
+		n := l.w.Rows
+		s.xp.Reset(rows, n)
+		if err := s.each(rows, func(a, b int) { s.xp.PackRows(dy[a*ld+at:], ld, a, b) }); err != nil {
+			return err
+		}
+		if err := gemm.Transposed(s.ctx, s.scratch, dx, l.w.K, &s.xp, s.weights(l.w), add); err != nil {
+			return err
+		}
+		add = true
+		at += n
+	}
+	return nil
+}
+
+// report reports the gradient dy by the outputs of layers for inputs x.
+func (s *stream) report(x, dy []float32, ld, rows int, layers ...*linear) error {
+	if s.rev.g.Linear == nil {
+		return nil
+	}
+	at := 0
+	for _, l := range layers {
+		n := l.w.Rows
+		g := dy[:rows*n]
+		if ld != n {
+			g = grow(&s.rev.copy, rows*n)
+			for t := range rows {
+				copy(g[t*n:][:n], dy[t*ld+at:])
+			}
+		}
+		if err := s.rev.g.Linear(LinearGradient{l.inputs(x, rows), g}); err != nil {
+			return err
+		}
+		at += n
+	}
+	return nil
+}
+
+// backPass turns d, the gradient by the stream after layer i, into that by the stream
+// before it, which was h.
+func (s *stream) backPass(i int, h, d []float32) error {
+	l, width := &s.m.layers[i], s.m.p.width
+	blocks := func(f func(a, b, n int) error) error {
+		for from := 0; from < len(d); {
+			n := s.block((len(d) - from) / width)
+			if err := f(from, from+n*width, n); err != nil {
+				return err
+			}
+			from += n * width
+		}
+		return nil
+	}
+	if l.experts != nil {
+		s.h = s.h[:copy(s.h, h)]
+		if err := blocks(func(a, b, n int) error { _, err := s.layer(l, s.h[a:b], n, false); return err }); err != nil {
+			return err
+		}
+		if err := s.backMixture(l, h, d); err != nil {
+			return err
+		}
+	}
+	s.again = true
+	defer s.drop()
+	return blocks(func(a, b, n int) error {
+		err := s.backLayer(l, h[a:b], d[a:b], n)
+		if err != nil || l.experts == nil || !l.experts.early {
+			return err
+		}
+		early := s.rev.early[a:b]
+		return s.each(n, func(x, y int) { vecmath.Add(d[a:b][x*width:y*width], early[x*width:y*width]) })
+	})
+}
+
+// backLayer turns d, the gradient by the states of n tokens after a layer, or where its
+// experts read them, into that by the states before it, which were h.
+func (s *stream) backLayer(l *layer, h, d []float32, n int) error {
+	p, r := s.m.p, s.rev
+	size := n * p.width
+	x := h
+	if l.attnNorm != nil {
+		x = grow(&s.x, size)
+		if err := s.each(n, func(a, b int) { s.norm(l.attnNorm, x[a*p.width:b*p.width], h[a*p.width:b*p.width]) }); err != nil {
+			return err
+		}
+	}
+	var y []float32 // what the mixer says
+	if l.postAttn != nil || l.feed != nil && !l.parallel {
+		y = grow(&r.y, size)
+		if err := l.mixer.mix(s, y, x, n, false); err != nil {
+			return err
+		}
+	}
+	dy, dx := grow(&r.dy, size), grow(&s.y, size)
+	if l.feed != nil {
+		in := x
+		mid := h // the stream that it is a norm of
+		if !l.parallel {
+			mid = grow(&r.h, size)
+			if err := s.each(n, func(a, b int) {
+				a, b = a*p.width, b*p.width
+				copy(dx[a:b], y[a:b]) // add changes it
+				copy(mid[a:b], h[a:b])
+				s.add(mid[a:b], dx[a:b], l.postAttn)
+			}); err != nil {
+				return err
+			}
+		}
+		if !l.parallel || l.ffnNorm != nil {
+			in = grow(&r.in, size)
+			if err := s.each(n, func(a, b int) { s.norm(l.ffnNorm, in[a*p.width:b*p.width], mid[a*p.width:b*p.width]) }); err != nil {
+				return err
+			}
+		}
+		if l.postFFN != nil {
+			if err := l.feed.mix(s, dx, in, n, false); err != nil {
+				return err
+			}
+		}
+		if err := s.backAdd(dy, d, dx, l.postFFN, n); err != nil {
+			return err
+		}
+		din := grow(&r.din, size)
+		if err := l.feed.(reversible).back(s, din, dy, in, n); err != nil {
+			return err
+		}
+		if !l.parallel {
+			if err := s.each(n, func(a, b int) {
+				a, b = a*p.width, b*p.width
+				s.backNorm(l.ffnNorm, din[a:b], mid[a:b])
+				vecmath.Add(d[a:b], din[a:b])
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.backAdd(dy, d, y, l.postAttn, n); err != nil {
+		return err
+	}
+	if err := l.mixer.(reversible).back(s, dx, dy, x, n); err != nil {
+		return err
+	}
+	return s.each(n, func(a, b int) {
+		a, b = a*p.width, b*p.width
+		if l.feed != nil && l.parallel {
+			din := r.din[a:b]
+			if l.ffnNorm != nil {
+				s.backNorm(l.ffnNorm, din, h[a:b])
+				vecmath.Add(d[a:b], din)
+			} else {
+				vecmath.Add(dx[a:b], din)
+			}
+		}
+		s.backNorm(l.attnNorm, dx[a:b], h[a:b])
+		vecmath.Add(d[a:b], dx[a:b])
+	})
+}
+
+// backAdd sets dy to the gradient by what a part of a layer says, y, of n tokens, where d is
+// that by the stream that add adds it to.
+func (s *stream) backAdd(dy, d, y []float32, post *norm, n int) error {
+	width, f := s.m.p.width, float32(s.m.p.residualScale)
+	return s.each(n, func(a, b int) {
+		a, b = a*width, b*width
+		copy(dy[a:b], d[a:b])
+		if f != 1 {
+			vecmath.Scale(dy[a:b], dy[a:b], f)
+		}
+		if post != nil {
+			s.backNorm(post, dy[a:b], y[a:b])
+		}
+	})
+}
+
+func (f *feedForward) back(s *stream, dx, dy, x []float32, n int) error {
+	return s.backForward(f, dx, dy, x, n, nil)
+}
+
+// weighing is a factor of what a feed-forward layer says, for each row: w; dw is set to the
+// gradient by it.
+type weighing struct{ w, dw []float32 }
+
+// backForward takes a feed-forward layer backwards: it sets dx to the gradient by its
+// inputs x, where dy is that by what it says; if there are factors, that by what it says
+// times those, and dy is multiplied by them.
+func (s *stream) backForward(f *feedForward, dx, dy, x []float32, rows int, by *weighing) error {
+	ld, layers := f.ff, []*linear{f.up}
+	gated := f.gate != nil || f.fused
+	if gated {
+		ld = 2 * f.ff
+	}
+	if f.gate != nil {
+		layers = []*linear{f.gate, f.up}
+	}
+	mid, hidden, dmid := grow(&s.mid, rows*ld), grow(&s.a, rows*f.ff), grow(&s.rev.mid, rows*ld)
+	if err := s.linear(mid, ld, x, rows, layers...); err != nil {
+		return err
+	}
+	dhidden := grow(&s.rev.hidden, rows*f.ff)
+	if err := s.backLinear(dhidden, dy, s.m.p.width, nil, rows, false, f.down); err != nil {
+		return err
+	}
+	act := s.m.graph.Act
+	width := s.m.p.width
+	if err := s.each(rows, func(a, b int) {
+		for t := a; t < b; t++ {
+			in, y, d, dy := mid[t*ld:][:ld], hidden[t*f.ff:][:f.ff], dmid[t*ld:][:ld], dy[t*width:][:width]
+			if f.unit != nil {
+				f.unit.apply(y, in[:f.ff], in[f.ff:])
+			} else if act.Apply(y, in[:f.ff]); gated {
+				copy(d[f.ff:], y) // what the gate lets through
+				vecmath.Mul(y, in[f.ff:])
+			}
+			dh := dhidden[t*f.ff:][:f.ff]
+			if by != nil {
+				dw := vecmath.SumProducts(dh, y)
+				if f.down.bias != nil {
+					dw += vecmath.SumProducts(dy, f.down.bias)
+				}
+				by.dw[t] = float32(dw)
+				vecmath.Scale(dh, dh, by.w[t])
+				vecmath.Scale(dy, dy, by.w[t])
+			}
+			if f.unit != nil {
+				f.unit.slopes(d[:f.ff], d[f.ff:], in[:f.ff], in[f.ff:])
+			} else {
+				act.Slope(d[:f.ff], in[:f.ff])
+			}
+			if gated {
+				vecmath.Mul(d[f.ff:], dh)
+				if f.unit == nil {
+					vecmath.Mul(dh, in[f.ff:])
+				}
+			}
+			vecmath.Mul(d[:f.ff], dh)
+		}
+	}); err != nil {
+		return err
+	}
+	if err := s.report(hidden, dy, width, rows, f.down); err != nil {
+		return err
+	}
+	return s.backLinear(dx, dmid, ld, x, rows, false, layers...)
+}

@@ -1,0 +1,163 @@
+package eval
+
+import (
+	"ggforge/internal/gemm"
+	"ggforge/internal/vecmath"
+)
+
+func (l *attention) back(s *stream, dx, dy, x []float32, n int) error {
+	r, ld, no, width := s.rev, l.row(), l.n*l.valueLen, s.m.p.width
+	qkv, err := l.project(s, x, n)
+	if err != nil {
+		return err
+	}
+	raw := qkv // as prepare gets them
+	if l.qNorm != nil || l.kNorm != nil || s.m.p.clamp != 0 {
+		raw = grow(&r.raw, n*ld)
+		copy(raw, qkv)
+	}
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			l.prepare(s, qkv[t*ld:], t)
+		}
+	}); err != nil {
+		return err
+	}
+	da := grow(&r.hidden, n*no)
+	if err := s.backLinear(da, dy, width, nil, n, false, l.out); err != nil {
+		return err
+	}
+	d, out := grow(&r.mid, n*ld), grow(&s.a, n*no)
+	if err := l.each(s, n, func(worker *attending, head, q, k, v, o int) {
+		l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, ld, ld, ld, no)
+	}); err != nil {
+		return err
+	}
+	if err := s.report(out, dy, width, n, l.out); err != nil {
+		return err
+	}
+	if err := s.each(n, func(a, b int) {
+		work := make([]float32, ld)
+		for t := a; t < b; t++ {
+			l.prepareBack(s, d[t*ld:][:ld], raw[t*ld:][:ld], work, t)
+		}
+	}); err != nil {
+		return err
+	}
+	return s.backLinear(dx, d, ld, x, n, false, l.projections()...)
+}
+
+// prepareBack turns d, the gradient by the queries, keys and values of token t as prepare
+// makes them, into that by what it gets, which was raw where there is a norm or a limit.
+// work is as long.
+func (l *attention) prepareBack(s *stream, d, raw, work []float32, t int) {
+	p := s.m.p
+	nq, nk := l.n*l.keyLen, l.kv*l.keyLen
+	l.temper.apply(d[:nq], t%s.r.Chunk)
+	normed := l.qNorm != nil || l.kNorm != nil
+	if normed {
+		if copy(work, raw); p.clamp != 0 {
+			clamp(work, float32(p.clamp))
+		}
+	}
+	norms := func() {
+		p.backHeadNorm(l.qNorm, d[:nq], work[:nq])
+		p.backHeadNorm(l.kNorm, d[nq:][:nk], work[nq:][:nk])
+	}
+	if l.turned {
+		turns := l.turns(s, t)
+		if s.m.graph.NormLast && normed {
+			p.turn(work[:nq], l.keyLen, turns)
+			p.turn(work[nq:][:nk], l.keyLen, turns)
+			norms()
+		}
+		p.turnBack(d[:nq], l.keyLen, turns)
+		p.turnBack(d[nq:][:nk], l.keyLen, turns)
+	}
+	if !l.turned || !s.m.graph.NormLast {
+		norms()
+	}
+	if limit := float32(p.clamp); limit != 0 {
+		for i, v := range raw {
+			if v > limit || v < -limit {
+				d[i] = 0
+			}
+		}
+	}
+}
+
+// attendBack is attend backwards: it sets dq, dk and dv to the gradients by q, k and v,
+// with rows as long as theirs, where do is that by out, which it sets, too.
+func (l *heads) attendBack(s *attending, head int, dq, dk, dv, do, out, q, k, v []float32, n, nq, nk, nv, no int) {
+	r := &s.back
+	s.k.PackRight(k, nk, n, l.keyLen)
+	r.v.PackRight(v, nv, n, l.valueLen)
+	s.v.PackRight(turned(&s.values, v, nv, n, l.valueLen), n, l.valueLen, n)
+	r.k.PackRight(turned(&s.values, k, nk, n, l.keyLen), n, l.keyLen, n)
+	for t := range n {
+		clear(dk[t*nk:][:l.keyLen])
+		clear(dv[t*nv:][:l.valueLen])
+	}
+	scores, dscores, slopes := grow(&s.scores, queries*n), grow(&r.scores, queries*n), grow(&r.slopes, n)
+	for h := range l.n / l.kv {
+		for from := 0; from < n; from += queries {
+			rows, columns := min(queries, n-from), min(from+queries, n)
+			q, dq, do := q[from*nq+h*l.keyLen:], dq[from*nq+h*l.keyLen:], do[from*no+h*l.valueLen:]
+			s.q.Pack(q, nq, rows, l.keyLen)
+			gemm.Multiply(&s.gemm, scores, columns, &s.q, &s.k, columns)
+			s.p.Pack(do, no, rows, l.valueLen)
+			gemm.Multiply(&s.gemm, dscores, columns, &s.p, &r.v, columns)
+			for t := range rows {
+				row, d := scores[t*columns:][:columns], dscores[t*columns:][:columns]
+				first, end := l.sees(from + t)
+				l.softmaxBack(head+h, d[first:end], row[first:end], slopes)
+				for _, x := range [][]float32{row, d} {
+					clear(x[:first])
+					clear(x[end:])
+				}
+			}
+			s.p.Pack(scores, columns, rows, columns)
+			gemm.Multiply(&s.gemm, out[from*no+h*l.valueLen:], no, &s.p, &s.v, l.valueLen)
+			s.p.Pack(dscores, columns, rows, columns)
+			gemm.Multiply(&s.gemm, dq, nq, &s.p, &r.k, l.keyLen)
+			s.addTurned(dv, nv, scores, do, no, rows, columns, l.valueLen)
+			s.addTurned(dk, nk, dscores, q, nq, rows, columns, l.keyLen)
+		}
+	}
+}
+
+// addTurned adds to c, of rows ldc apart, the product of the transpose of p [rows, columns]
+// and x [rows, size], of rows ldx apart.
+func (s *attending) addTurned(c []float32, ldc int, p, x []float32, ldx, rows, columns, size int) {
+	r := &s.back
+	s.p.Pack(turned(&s.values, p, columns, rows, columns), rows, columns, rows)
+	r.x.PackRight(turned(&s.values, x, ldx, rows, size), rows, size, rows)
+	sum := grow(&r.sum, columns*size)
+	gemm.Multiply(&s.gemm, sum, size, &s.p, &r.x, size)
+	for i := range columns {
+		vecmath.Add(c[i*ldc:][:size], sum[i*size:][:size])
+	}
+}
+
+// softmaxBack turns scores x into weights as softmax does, and d, the gradient by these,
+// into that by the scores. slopes is as long.
+func (l *heads) softmaxBack(head int, d, x, slopes []float32) {
+	slopes = slopes[:len(x)]
+	if l.cap != 0 {
+		vecmath.Scale(slopes, x, l.scale)
+		vecmath.Scale(slopes, slopes, 1/l.cap)
+		vecmath.TanhOf.Apply(slopes, slopes)
+		for i, t := range slopes {
+			slopes[i] = (1 - t) * (1 + t)
+		}
+	}
+	l.softmax(head, x)
+	mean := float32(vecmath.SumProducts(x, d))
+	for i, p := range x {
+		d[i] = p * (d[i] - mean)
+	}
+	if l.cap != 0 {
+		vecmath.Mul(d, slopes)
+	}
+	vecmath.Scale(d, d, l.scale)
+}

@@ -1,0 +1,178 @@
+package eval
+
+import "ggforge/internal/vecmath"
+
+// backMixture turns d, the gradient by the stream after the experts of a layer, into that by
+// the stream that they read. h is the stream before the layer.
+func (s *stream) backMixture(l *layer, h, d []float32) error {
+	p, x, r := s.m.p, l.experts, s.rev
+	n, width := len(s.h)/p.width, p.width
+	var acc []float32
+	if l.postFFN != nil {
+		var err error
+		if acc, err = s.say(l); err != nil {
+			return err
+		}
+	}
+	dacc, din := grow(&r.dacc, len(d)), grow(&r.dexperts, len(d))
+	if err := s.backAdd(dacc, d, acc, l.postFFN, n); err != nil {
+		return err
+	}
+	chosen, err := s.route(l, func(int, int, []float32, []float32) error { return nil })
+	if err != nil {
+		return err
+	}
+	clear(din)
+	dw := make([]float32, len(chosen))
+	if err := s.experts(x, chosen, func(e int, list []int32) error { return s.backExpert(l, e, list, chosen, dw, dacc, din) }); err != nil {
+		return err
+	}
+	if _, err := s.route(l, func(from, rows int, in, logits []float32) error {
+		dl, dx := grow(&r.mid, rows*x.n), grow(&s.y, rows*width)
+		if err := s.each(rows, func(a, b int) {
+			for t := a; t < b; t++ {
+				at := (from + t) * x.used
+				x.back(dl[t*x.n:][:x.n], dw[at:][:x.used], chosen[at:][:x.used], logits[t*x.n:][:x.n])
+			}
+		}); err != nil {
+			return err
+		}
+		at, end := from*width, (from+rows)*width
+		if x.early {
+			if err := s.backLinear(grow(&r.early, len(h))[at:end], dl, x.n, h[at:end], rows, false, x.router); err != nil {
+				return err
+			}
+			clear(dx)
+		} else if err := s.backLinear(dx, dl, x.n, in, rows, false, x.router); err != nil {
+			return err
+		}
+		add := func() error {
+			return s.each(rows, func(a, b int) { vecmath.Add(din[at:end][a*width:b*width], dx[a*width:b*width]) })
+		}
+		if err := add(); err != nil || x.shared == nil {
+			return err
+		}
+		if err := s.backShared(x, dx, dacc[at:end], in, rows); err != nil {
+			return err
+		}
+		return add()
+	}); err != nil {
+		return err
+	}
+	s.early = s.early[:0]
+	return s.each(n, func(a, b int) {
+		a, b = a*width, b*width
+		s.backNorm(l.ffnNorm, din[a:b], s.h[a:b])
+		vecmath.Add(d[a:b], din[a:b])
+	})
+}
+
+// backExpert adds to din the gradient by what an expert reads of some tokens, and sets in dw
+// those by their weights.
+func (s *stream) backExpert(l *layer, e int, list []int32, chosen []choice, dw, dacc, din []float32) error {
+	x, r, width, rows := l.experts, s.rev, s.m.p.width, len(list)
+	first := x.weighFirst
+	in, dy, dx := grow(&s.x, rows*width), grow(&r.dy, rows*width), grow(&s.y, rows*width)
+	by := &weighing{make([]float32, rows), make([]float32, rows)}
+	token := func(i int) int { return int(list[i]) / x.used }
+	if err := s.each(rows, func(a, b int) {
+		for i := a; i < b; i++ {
+			row := in[i*width:][:width]
+			s.norm(l.ffnNorm, row, s.h[token(i)*width:][:width])
+			copy(dy[i*width:][:width], dacc[token(i)*width:])
+			if by.w[i] = chosen[list[i]].weight; first {
+				vecmath.Scale(row, row, by.w[i])
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	after := by
+	if first {
+		after = nil
+	}
+	if err := s.backForward(x.part(e), dx, dy, in, rows, after); err != nil {
+		return err
+	}
+	return s.each(rows, func(a, b int) {
+		for i := a; i < b; i++ {
+			d := dx[i*width:][:width]
+			if first {
+				row := in[i*width:][:width]
+				s.norm(l.ffnNorm, row, s.h[token(i)*width:][:width])
+				by.dw[i] = float32(vecmath.SumProducts(d, row))
+				vecmath.Scale(d, d, by.w[i])
+			}
+			dw[list[i]] = by.dw[i]
+			vecmath.Add(din[token(i)*width:][:width], d)
+		}
+	})
+}
+
+// backShared sets dx to the gradient by what the part that all tokens take reads, where dacc
+// is that by what it adds.
+func (s *stream) backShared(x *experts, dx, dacc, in []float32, rows int) error {
+	r := s.rev
+	dy := grow(&r.dy, len(dacc))
+	copy(dy, dacc)
+	if x.sharedGate == nil {
+		return s.backForward(x.shared, dx, dy, in, rows, nil)
+	}
+	by := &weighing{make([]float32, rows), make([]float32, rows)}
+	if err := s.linear(by.w, 1, in, rows, x.sharedGate); err != nil {
+		return err
+	}
+	vecmath.SigmoidOf.Apply(by.w, by.w)
+	if err := s.backForward(x.shared, dx, dy, in, rows, by); err != nil {
+		return err
+	}
+	for i, w := range by.w {
+		by.dw[i] *= w * (1 - w)
+	}
+	return s.backLinear(dx, by.dw, 1, in, rows, true, x.sharedGate)
+}
+
+// back sets d to the gradient by the router's outputs for a token, where dw are those by the
+// weights of its experts, which it overwrites, and scores is what choose leaves of the
+// outputs.
+func (x *experts) back(d, dw []float32, chosen []choice, scores []float32) {
+	w := make([]float32, len(chosen)) // before they are divided by their sum
+	for i, c := range chosen {
+		w[i] = scores[c.expert]
+	}
+	if x.score == scoreChosen {
+		softmax(w)
+	}
+	if x.scale != 0 && x.scale != 1 {
+		vecmath.Scale(dw, dw, x.scale)
+	}
+	if x.normed {
+		sum := float32(vecmath.Sum(w))
+		if mean := float32(vecmath.SumProducts(dw, w)) / sum; sum > leastSum {
+			for i := range dw {
+				dw[i] -= mean
+			}
+		}
+		for i := range dw {
+			dw[i] /= max(sum, leastSum)
+		}
+	}
+	clear(d)
+	for i, c := range chosen {
+		d[c.expert] = dw[i]
+	}
+	switch mean := float32(vecmath.SumProducts(dw, w)); x.score {
+	case scoreSoftmax:
+		for e, s := range scores {
+			d[e] = s * (d[e] - mean)
+		}
+	case scoreChosen:
+		for i, c := range chosen {
+			d[c.expert] = w[i] * (dw[i] - mean)
+		}
+	case scoreSigmoid:
+		for i, c := range chosen {
+			d[c.expert] = float32(w[i]*(1-w[i])) * dw[i]
+		}
+	}
+}

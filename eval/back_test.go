@@ -1,0 +1,517 @@
+package eval
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/model"
+	"ggforge/rows"
+)
+
+// slopes are the gradients of a loss by weights, in float64: those by a tensor are sums over
+// tokens.
+type slopes map[string][]float64
+
+// gradients runs a model backwards and returns its loss and the gradients by the weights of
+// linear layers and by the embeddings.
+func gradients(t *testing.T, m *model.Model, g Gradients) (float64, slopes) {
+	t.Helper()
+	e, err := New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slopes{}
+	of := func(name string) []float64 {
+		if all[name] == nil {
+			for i := range m.Tensors {
+				if m.Tensors[i].Name == name {
+					all[name] = make([]float64, m.Tensors[i].Elements())
+				}
+			}
+		}
+		return all[name]
+	}
+	g.Linear = func(l LinearGradient) error {
+		k, n := len(l.X)/l.Rows, len(l.G)/l.Rows
+		w := of(l.Name)[l.Matrix*k*n:][:k*n]
+		for t := range l.Rows {
+			for r, d := range l.G[t*n:][:n] {
+				for i, x := range l.X[t*k:][:k] {
+					w[r*k+i] += float64(d) * float64(x)
+				}
+			}
+		}
+		return nil
+	}
+	g.Embeddings = func(first int, d []float32) error {
+		w, width := of("token_embd.weight"), e.p.width
+		for t := range len(d) / width {
+			for i, v := range d[t*width:][:width] {
+				w[int(g.Tokens[first+t])*width+i] += float64(v)
+			}
+		}
+		return nil
+	}
+	loss, err := e.Backward(context.Background(), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loss, all
+}
+
+// lossOf returns the loss of a model whose tensors are moved by step times what they have in
+// ways.
+func lossOf(t *testing.T, m *model.Model, g Gradients, ways slopes, step float64) float64 {
+	t.Helper()
+	moved := *m
+	moved.Tensors = slices.Clone(m.Tensors)
+	for i := range moved.Tensors {
+		x := &moved.Tensors[i]
+		d := ways[x.Name]
+		if d == nil {
+			continue
+		}
+		v := make([]float32, x.Elements())
+		if err := rows.Decode(x.Source, v, new([]byte), 0, gguf.Rows(x.NE)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range v {
+			v[i] = float32(float64(v[i]) + step*d[i])
+		}
+		*x = model.New(x.Name, rows.Stored(x.NE, gguf.TypeF32, bytesOf(v), nil))
+	}
+	e, err := New(&moved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.Forward(context.Background(), g.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := g.Chunk - g.First
+	losses := make([]float64, s.Rows)
+	if err := s.Logits(context.Background(), func(row int, logits []float32) error {
+		at := row/keep*g.Chunk + g.First + row%keep
+		if at%g.Chunk == g.Chunk-1 {
+			return nil
+		}
+		var err error
+		losses[row], err = e.loss(logits, int(g.Tokens[at+1]))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for _, l := range losses {
+		sum += l
+	}
+	return sum
+}
+
+// checkSlopes compares gradients with differences of the loss. Tensors are moved together,
+// along the signs of their gradients and so far that each changes the loss as much: no part
+// hides another. If they disagree, tensors are moved alone.
+func checkSlopes(t *testing.T, m *model.Model, g Gradients, tensors func(name string) bool) {
+	t.Helper()
+	_, all := gradients(t, m, g)
+	ways := slopes{}
+	for name, d := range all {
+		if tensors != nil && !tensors(name) {
+			continue
+		}
+		way, total := make([]float64, len(d)), 0.0
+		seed := uint32(7)
+		for i, v := range d {
+			seed = seed*1664525 + 1013904223
+			if v != 0 {
+				way[i] = math.Copysign(0.5+float64(seed)/(1<<33), v)
+			}
+			total += way[i] * v
+		}
+		if total == 0 {
+			t.Errorf("%s: no gradient", name)
+			continue
+		}
+		for i := range way {
+			way[i] /= total
+		}
+		ways[name] = way
+	}
+	off := func(ways slopes, far float64) float64 {
+		step := far / float64(len(ways))
+		at := func(k float64) float64 { return lossOf(t, m, g, ways, k*step) }
+		got := (8*(at(1)-at(-1)) - (at(2) - at(-2))) / (12 * step)
+		return math.Abs(got/float64(len(ways)) - 1)
+	}
+	e := off(ways, 0.5)
+	t.Logf("%d tensors: off by %.2g", len(ways), e)
+	if !(e < 2e-4) {
+		for name, way := range ways {
+			t.Errorf("%s: off by %.2g", name, off(slopes{name: way}, 0.1))
+		}
+	}
+}
+
+// add returns a change that adds a tensor with made-up values around middle.
+func add(m *model.Model, middle float32, name string, ne ...int64) {
+	m.Tensors = slices.DeleteFunc(m.Tensors, func(x model.Tensor) bool { return x.Name == name })
+	v := make([]float32, gguf.Rows(ne)*ne[0])
+	seed := uint32(len(name)*1000 + len(v))
+	for i := range v {
+		seed = seed*1664525 + 1013904223
+		v[i] = middle + float32(int32(seed)>>8)/(1<<26)
+	}
+	m.Tensors = append(m.Tensors, model.New(name, rows.Stored(ne, gguf.TypeF32, bytesOf(v), nil)))
+}
+
+// without removes tensors.
+func without(m *model.Model, names ...string) {
+	m.Tensors = slices.DeleteFunc(m.Tensors, func(x model.Tensor) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(x.Name, n) })
+	})
+}
+
+// each adds a tensor to both layers.
+func each(m *model.Model, middle float32, name string, ne ...int64) {
+	for i := range 2 {
+		add(m, middle, fmt.Sprintf("blk.%d.%s", i, name), ne...)
+	}
+}
+
+// backModels are made-up models that have each part of a graph.
+var backModels = []struct {
+	name, arch, bits string
+	shape
+}{
+	{"llama", "llama", "f5307feb7ab6", shape{}},
+	{"everything of attention", "llama", "736242bd5b06", shape{change: func(m *model.Model) {
+		for k, v := range map[string]float32{"attn_logit_softcapping": 0.7, "final_logit_softcapping": 3, "attention.clamp_kqv": 0.9, "embedding_scale": 3, "residual_scale": 0.6, "logit_scale": 0.7,
+			"attention.max_alibi_bias": 4} {
+			m.Metadata.Set("llama."+k, gguf.Float32(v))
+		}
+		add(m, 1, "token_embd_norm.weight", 48)
+		each(m, 0, "attn_q.bias", 64)
+		each(m, 0, "attn_sinks.weight", 4)
+		each(m, 1, "attn_q_norm.weight", 16)
+		each(m, 1, "attn_k_norm.weight", 16, 2)
+		each(m, 1, "post_attention_norm.weight", 48)
+		each(m, 1, "post_ffw_norm.weight", 48)
+		each(m, 0, "ffn_down.bias", 48)
+	}}},
+	{"norm after turning", "hunyuan-dense", "45867cd038b6", shape{change: func(m *model.Model) {
+		each(m, 1, "attn_q_norm.weight", 16)
+		each(m, 1, "attn_k_norm.weight", 16)
+	}}},
+	{"norm of all heads", "olmo2", "8a48be88e9fb", shape{change: func(m *model.Model) {
+		without(m, "attn_norm.weight", "ffn_norm.weight")
+		each(m, 1, "attn_q_norm.weight", 64)
+		each(m, 1, "attn_k_norm.weight", 32)
+		each(m, 1, "post_attention_norm.weight", 48)
+		each(m, 1, "post_ffw_norm.weight", 48)
+	}}},
+	{"windows", "gemma2", "c088eef3fe4c", shape{change: func(m *model.Model) {
+		m.Metadata.Set("gemma2.attention.sliding_window", gguf.Uint32(9))
+		m.Metadata.Set("gemma2.embedding_scale", gguf.Float32(1))
+	}}},
+	{"layer norms, two parts at once", "gptneox", "53ea883b8a5d", shape{change: func(m *model.Model) {
+		m.Metadata.Delete("gptneox.attention.layer_norm_rms_epsilon")
+		m.Metadata.Set("gptneox.attention.layer_norm_epsilon", gguf.Float32(1e-5))
+		without(m, "ffn_gate.weight")
+		each(m, 0, "attn_norm.bias", 48)
+		each(m, 0, "ffn_norm.bias", 48)
+	}}},
+	{"one norm for two parts", "falcon", "2be0c41c038b", shape{change: func(m *model.Model) { without(m, "ffn_gate.weight", "ffn_norm.weight") }}},
+	{"bare norms", "olmo", "2e3befd35c41", shape{change: func(m *model.Model) { without(m, "norm.weight") }}},
+	{"squares", "nemotron", "c55f2fc517d6", shape{change: func(m *model.Model) { without(m, "ffn_gate.weight") }}},
+	{"experts", "llama", "aa6a9a5fe88e", shape{experts: 4, change: func(m *model.Model) { fixed(m, 4) }}},
+	{"experts with a shared one", "qwen2moe", "262b70e79b9b", shape{experts: 5, change: func(m *model.Model) {
+		fixed(m, 5)
+		each(m, 0, "ffn_gate_inp_shexp.weight", 48)
+		each(m, 0, "ffn_gate_shexp.weight", 48, 64)
+		each(m, 0, "ffn_up_shexp.weight", 48, 64)
+		each(m, 0, "ffn_down_shexp.weight", 64, 48)
+		each(m, 0, "ffn_down_shexp.bias", 48)
+	}}},
+	{"sigmoid of experts", "llama", "0c6794b7a22a", shape{experts: 4, change: func(m *model.Model) {
+		fixed(m, 4)
+		m.Metadata.Set("llama.expert_gating_func", gguf.Uint32(scoreSigmoid))
+		m.Metadata.Set("llama.expert_weights_scale", gguf.Float32(2.5))
+		each(m, 1, "post_ffw_norm.weight", 48)
+		each(m, 0, "ffn_down_exps.bias", 48, 4)
+	}}},
+	{"softmax of the chosen", "qwen2moe", "d25680b60e9a", shape{experts: 4, change: func(m *model.Model) {
+		fixed(m, 4)
+		m.Metadata.Set("qwen2moe.expert_gating_func", gguf.Uint32(scoreChosen))
+	}}},
+}
+
+// fixed makes routers choose the same experts for each token: which they choose must not
+// change where weights are moved.
+func fixed(m *model.Model, n int) {
+	for i := range 2 {
+		bias := make([]float32, n)
+		for e := range bias {
+			bias[e] = float32((e + i) % n * 10)
+		}
+		m.Tensors = append(m.Tensors, model.New(fmt.Sprintf("blk.%d.exp_probs_b.bias", i), rows.Stored([]int64{int64(n)}, gguf.TypeF32, bytesOf(bias), nil)))
+	}
+}
+
+// backRun is what made-up models are run backwards over.
+var backRun = Run{Tokens: text(3 * 30), Chunk: 30, First: 5, Workers: 2}
+
+// smallBlocks makes blocks of two chunks of backRun.
+func smallBlocks(t *testing.T) {
+	n := blockTokens
+	blockTokens = 60
+	t.Cleanup(func() { blockTokens = n })
+}
+
+// TestGradients compares gradients with differences of the loss.
+func TestGradients(t *testing.T) {
+	smallBlocks(t)
+	for _, c := range backModels {
+		t.Run(c.name, func(t *testing.T) { checkSlopes(t, made(c.arch, c.shape), Gradients{Run: backRun}, nil) })
+	}
+	t.Run("some tokens of an expert", func(t *testing.T) {
+		checkSlopes(t, made("llama", shape{experts: 5}), Gradients{Run: backRun}, func(name string) bool {
+			return strings.HasPrefix(name, "blk.1.ffn") && strings.Contains(name, "exps") // what they change is not read by a router
+		})
+	})
+}
+
+// reported are the gradients that a run backwards reports, by tensor and layer.
+func reported(t *testing.T, m *Model, g Gradients) (loss float64, all map[string][]float32) {
+	t.Helper()
+	all = map[string][]float32{}
+	g.Linear = func(l LinearGradient) error {
+		if len(l.X)%l.Rows != 0 || len(l.G)%l.Rows != 0 {
+			t.Errorf("%s: %d and %d values in %d rows", l.Name, len(l.X), len(l.G), l.Rows)
+		}
+		name := fmt.Sprint(l.Name, l.Matrix)
+		all[name+"x"], all[name] = append(all[name+"x"], l.X...), append(all[name], l.G...)
+		return nil
+	}
+	g.States = func(layer, first int, d []float32) error {
+		name := fmt.Sprint(layer)
+		if len(all[name]) != first*m.p.width {
+			t.Errorf("layer %d: token %d after %d values", layer, first, len(all[name]))
+		}
+		all[name] = append(all[name], d...)
+		return nil
+	}
+	g.Embeddings = func(_ int, d []float32) error { all["embeddings"] = append(all["embeddings"], d...); return nil }
+	loss, err := m.Backward(context.Background(), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loss, all
+}
+
+// digest is a sum of the bits of what is reported.
+func digest(all map[string][]float32) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		h.Write([]byte(name))
+		h.Write(bytesOf(all[name]))
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:6])
+}
+
+// TestGradientBits checks that gradients have the same bits in every build, at every width
+// of vectors, with any number of workers, and however chunks are grouped.
+func TestGradientBits(t *testing.T) {
+	smallBlocks(t)
+	for _, c := range backModels {
+		m, err := New(made(c.arch, c.shape))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range []func(*Gradients){func(g *Gradients) {}, func(g *Gradients) { g.Workers = 1 }, func(g *Gradients) { g.Workers = 3; g.Chunks = 1 }, func(g *Gradients) { g.Chunks = 2 }} {
+			g := Gradients{Run: backRun}
+			other(&g)
+			loss, all := reported(t, m, g)
+			all["loss"] = []float32{float32(loss)}
+			got := digest(all)
+			if got != c.bits {
+				t.Errorf("%s, %d workers, %d chunks at a time: %s, want %s (loss %v)", c.name, g.Workers, g.Chunks, got, c.bits, loss)
+			}
+		}
+	}
+}
+
+// TestLoss checks losses: that of the next tokens, the divergence from a base, and one of
+// the caller's that is the same as the first.
+func TestLoss(t *testing.T) {
+	ctx := context.Background()
+	open := func(sh shape) *Model {
+		m, err := New(made("llama", sh))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := open(shape{})
+	run := backRun
+	run.First = run.Chunk / 2
+	loss, all := reported(t, m, Gradients{Run: run})
+	p, err := m.Perplexity(ctx, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want float64
+	for _, l := range p.Losses {
+		want += l
+	}
+	if math.Abs(loss-want) > 1e-9*want {
+		t.Errorf("loss %v, want %v", loss, want)
+	}
+	var steps []float64
+	run.Progress = func(p Progress) { steps = append(steps, p.Done) }
+	own, mine := reported(t, m, Gradients{Run: run, Chunks: 2, Loss: func(at int, logits, d []float32) (float64, error) {
+		if at%run.Chunk < run.First || len(d) != len(logits) {
+			t.Errorf("position %d, %d logits and %d derivatives", at, len(logits), len(d))
+		}
+		if at%run.Chunk == run.Chunk-1 {
+			clear(d)
+			return 0, nil
+		}
+		var sum float64
+		for _, v := range logits {
+			sum += math.Exp(float64(v))
+		}
+		for i, v := range logits {
+			d[i] = float32(math.Exp(float64(v)) / sum)
+		}
+		next := run.Tokens[at+1]
+		d[next]--
+		return math.Log(sum) - float64(logits[next]), nil
+	}})
+	if math.Abs(own-want) > 1e-6*want {
+		t.Errorf("own loss %v, want %v", own, want)
+	}
+	near(t, mine, all)
+	if !slices.IsSorted(steps) || steps[0] <= 0 || math.Abs(steps[len(steps)-1]-1) > 1e-12 {
+		t.Errorf("progress %v", steps)
+	}
+	run.Progress = nil
+
+	// The divergence from itself has no slope, that from a near model has that of the loss
+	// of the caller's that computes it in float64.
+	none, flat := reported(t, m, Gradients{Run: run, Base: m})
+	if none != 0 || largest(flat["0"]) > 1e-6 {
+		t.Errorf("divergence %v of a model from itself, slopes up to %v", none, largest(flat["0"]))
+	}
+	base := open(shape{change: func(m *model.Model) { add(m, 0, "output.weight", 48, 300) }})
+	states, err := base.Forward(ctx, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logits := make([][]float32, states.Rows)
+	if err := states.Logits(ctx, func(row int, l []float32) error { logits[row] = slices.Clone(l); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	got, slopes := reported(t, m, Gradients{Run: run, Base: base, Chunks: 1})
+	want, mine = reported(t, m, Gradients{Run: run, Loss: func(at int, q, d []float32) (loss float64, _ error) {
+		clear(d)
+		if at%run.Chunk == run.Chunk-1 {
+			return 0, nil
+		}
+		p := logits[at/run.Chunk*(run.Chunk-run.First)+at%run.Chunk-run.First]
+		var sp, sq float64
+		for i := range p {
+			sp, sq = sp+math.Exp(float64(p[i])), sq+math.Exp(float64(q[i]))
+		}
+		for i := range p {
+			a, b := math.Exp(float64(p[i]))/sp, math.Exp(float64(q[i]))/sq
+			loss += a * math.Log(a/b)
+			d[i] = float32(b - a)
+		}
+		return loss, nil
+	}})
+	if math.Abs(got-want) > 1e-5*want {
+		t.Errorf("divergence %v, want %v", got, want)
+	}
+	near(t, slopes, mine)
+}
+
+// near checks that gradients are about the same.
+func near(t *testing.T, got, want map[string][]float32) {
+	t.Helper()
+	for name, g := range want {
+		most := largest(g)
+		for i, v := range got[name] {
+			if math.Abs(float64(v-g[i])) > 1e-5*most {
+				t.Fatalf("%s: %v, want %v", name, v, g[i])
+			}
+		}
+		if len(got[name]) != len(g) {
+			t.Errorf("%s: %d values, want %d", name, len(got[name]), len(g))
+		}
+	}
+}
+
+func largest(x []float32) (most float64) {
+	for _, v := range x {
+		most = max(most, math.Abs(float64(v)))
+	}
+	return most
+}
+
+// still is a mixer that cannot be run backwards.
+type still struct{ mixer }
+
+// TestBackwardRefused checks what cannot be run backwards, and that errors of callers come
+// out.
+func TestBackwardRefused(t *testing.T) {
+	ctx := context.Background()
+	m, err := New(made("llama", shape{experts: 3}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		change func(*Gradients)
+		want   string
+	}{
+		{func(g *Gradients) { g.Chunk = 64 }, "90 tokens in chunks of 64"},
+		{func(g *Gradients) { g.First = 29 }, "from position 29"},
+		{func(g *Gradients) { g.Chunks = -1 }, "-1 chunks"},
+		{func(g *Gradients) { g.Tokens = nil }, "0 tokens"},
+		{func(g *Gradients) { g.HalfGELU = true }, "HalfGELU"},
+		{func(g *Gradients) { g.Tokens = append(text(89), 300) }, "token 89 of the text is 300"},
+	} {
+		g := Gradients{Run: backRun}
+		c.change(&g)
+		if _, err := m.Backward(ctx, g); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+	stop := errors.New("enough")
+	for _, g := range []Gradients{
+		{Linear: func(LinearGradient) error { return stop }}, {States: func(int, int, []float32) error { return stop }}, {Embeddings: func(int, []float32) error { return stop }},
+		{Loss: func(int, []float32, []float32) (float64, error) { return 0, stop }},
+	} {
+		g.Run = backRun
+		if _, err := m.Backward(ctx, g); !errors.Is(err, stop) {
+			t.Errorf("%v", err)
+		}
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := m.Backward(canceled, Gradients{Run: backRun}); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	m.layers[1].mixer = still{m.layers[1].mixer}
+	if _, err := m.Backward(ctx, Gradients{Run: backRun}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), `"llama" cannot be run backwards`) {
+		t.Errorf("%v", err)
+	}
+}

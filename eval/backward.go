@@ -1,0 +1,320 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"ggforge/fault"
+	"ggforge/internal/parallel"
+	"ggforge/internal/vecmath"
+)
+
+// Gradients says of what loss gradients are wanted, and where. Functions that are nil are
+// for nobody; calls of Linear, States and Embeddings come one after the other, and what
+// they get is valid during the call. Gradients are of the sum over positions, not of the
+// mean.
+type Gradients struct {
+	// Run is what the model is run over. Its First is the first position of each chunk that
+	// the loss is of.
+	Run
+	// Loss returns the loss of position at of Tokens by its logits, and sets d, which is as
+	// long, to its derivatives by them. It is called from several goroutines, for all
+	// positions of a chunk from First on. Nil: -ln of the probability of the next token, for
+	// all but a chunk's last position; or, if there is a Base, the divergence of Kullback and
+	// Leibler of its probabilities from the model's, for the same positions.
+	Loss func(at int, logits, d []float32) (float64, error)
+	Base *Model
+	// Linear is called for each linear layer.
+	Linear func(LinearGradient) error
+	// States is called with the gradient by the stream before a layer, of tokens from first
+	// on, rows of Width values; after the last layer as if there was one more.
+	States func(layer, first int, g []float32) error
+	// Embeddings is called with the gradient by the rows of the embedding tensor that the
+	// tokens from first on have.
+	Embeddings func(first int, g []float32) error
+	// Chunks is how many chunks are kept in memory together; 0 for all. Each group of them
+	// reads the weights again.
+	Chunks int
+}
+
+// LinearGradient is the gradient of a loss by the outputs of a linear layer y = W x + b,
+// for some tokens in the order of the text: of all, or of those that chose the matrix. That
+// by W is the sum of the products of G's and X's rows; that by b is the sum of G's.
+type LinearGradient struct {
+	Inputs
+	G []float32 // [Rows, rows of W], valid during the call
+}
+
+// reversible is a mixer that can be run backwards.
+type reversible interface {
+	mixer
+	// back sets dx to the gradient of the loss by x, where dy is that by what mix sets for it.
+	// x is what mix got, n tokens, whole chunks, all of them wanted. It uses what of the
+	// stream mix uses, computes again what it needs, and leaves x and dy as they are. Linear
+	// layers are taken backwards by stream.backLinear, which reports their gradients.
+	back(s *stream, dx, dy, x []float32, n int) error
+}
+
+// reverse is what a stream needs to go backwards.
+type reverse struct {
+	g                       *Gradients
+	first                   int // of the tokens of a group
+	h, y, in, dy, din, copy []float32
+	hidden, raw, mid        []float32
+	dacc, dexperts, early   []float32 // of all tokens
+}
+
+// Backward runs the model and then back from the loss to the embeddings, and returns the
+// sum of the loss. Memory: 4*width bytes for each token and layer, as much as five layers
+// more, and what Forward needs. Each layer is computed twice, so that it takes about three
+// times as long as Forward.
+//
+// Not all models that can be run forwards can be run backwards: an error of kind
+// fault.Unsupported says what is missing.
+func (m *Model) Backward(ctx context.Context, g Gradients) (loss float64, err error) {
+	r := &g.Run
+	if r.Chunk < 2 || len(r.Tokens) == 0 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk-1 || g.Chunks < 0 {
+		return 0, fmt.Errorf("eval: gradients of %d tokens in chunks of %d from position %d on, %d chunks at a time", len(r.Tokens), r.Chunk, r.First, g.Chunks)
+	}
+	if r.HalfGELU || r.Inputs != nil {
+		return 0, fmt.Errorf("eval: HalfGELU and Inputs are for running forwards")
+	}
+	if err := m.reversible(); err != nil {
+		return 0, err
+	}
+	if g.Base != nil && g.Base.p.vocab != m.p.vocab {
+		return 0, fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared", m.source.Path, m.p.vocab, g.Base.source.Path, g.Base.p.vocab)
+	}
+	group := len(r.Tokens)
+	if g.Chunks > 0 {
+		group = min(group, g.Chunks*r.Chunk)
+	}
+	for from := 0; from < len(r.Tokens); from += group {
+		part := g
+		part.Tokens = r.Tokens[from:min(from+group, len(r.Tokens))]
+		if r.Progress != nil {
+			share, before := float64(len(part.Tokens))/float64(len(r.Tokens)), float64(from)/float64(len(r.Tokens))
+			part.Progress = func(p Progress) { r.Progress(Progress{Done: before + p.Done*share}) }
+		}
+		losses, err := m.backward(ctx, part, from)
+		if err != nil {
+			return 0, err
+		}
+		for _, l := range losses {
+			loss += l
+		}
+	}
+	return loss, nil
+}
+
+// reversible returns an error if a part of the model cannot be run backwards.
+func (m *Model) reversible() error {
+	for i := range m.layers {
+		l := &m.layers[i]
+		for _, part := range []mixer{l.mixer, l.feed} {
+			if part == nil {
+				continue
+			}
+			if _, ok := part.(reversible); !ok {
+				return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run backwards: not known of %T", m.source.Path, m.p.arch, part)
+			}
+		}
+	}
+	if !m.graph.Act.HasSlope() {
+		return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run backwards: no derivative of their activation", m.source.Path, m.p.arch)
+	}
+	return nil
+}
+
+// backward is Backward for one group of chunks, from token first on.
+func (m *Model) backward(ctx context.Context, g Gradients, first int) (losses []float64, err error) {
+	forward := g.Run
+	forward.First = 0
+	if g.Progress != nil {
+		forward.Progress = func(p Progress) { g.Progress(Progress{Done: p.Done / 3}) }
+	}
+	var base *States
+	if g.Loss == nil && g.Base != nil {
+		r := g.Run
+		r.Progress = nil
+		if base, err = g.Base.Forward(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	runs := []*Run{&forward}
+	s, err := m.begin(ctx, runs, newRoom(g.Workers))
+	if err != nil {
+		return nil, err
+	}
+	fail := func(i int, err error) ([]float64, error) {
+		return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
+	}
+	kept := make([][]float32, len(m.layers))
+	for i := range m.layers {
+		kept[i] = slices.Clone(s.h)
+		if err := s.pass(i, runs); err != nil {
+			return fail(i, err)
+		}
+	}
+	s.rev = &reverse{g: &g, first: first}
+	d := make([]float32, len(s.h))
+	if losses, err = s.loss(d, base); err != nil {
+		return nil, err
+	}
+	forward.Progress = nil
+	for i := len(m.layers) - 1; i >= 0; i-- {
+		if err := s.hidden(i+1, d); err != nil {
+			return nil, err
+		}
+		if err := s.backPass(i, kept[i], d); err != nil {
+			return fail(i, err)
+		}
+		if kept[i] = nil; g.Progress != nil {
+			g.Progress(Progress{Done: 1 - 2./3*float64(i)/float64(len(m.layers))})
+		}
+	}
+	if err := s.hidden(0, d); err != nil {
+		return nil, err
+	}
+	return losses, s.backEmbed(d)
+}
+
+// hidden reports the gradient by the stream before a layer.
+func (s *stream) hidden(layer int, d []float32) error {
+	if s.rev.g.States == nil {
+		return nil
+	}
+	return s.rev.g.States(layer, s.rev.first, d)
+}
+
+// loss sets d to the gradient by the stream after the last layer, and returns the losses of positions.
+func (s *stream) loss(d []float32, base *States) ([]float64, error) {
+	m, g, width, vocab := s.m, s.rev.g, s.m.p.width, s.m.p.vocab
+	keep := g.Chunk - g.First
+	st := &States{model: m, width: width, Rows: len(g.Tokens) / g.Chunk * keep, run: g.Run}
+	st.data = make([]float32, st.Rows*width)
+	token := func(row int) int { return row/keep*g.Chunk + g.First + row%keep }
+	if err := s.each(st.Rows, func(a, b int) {
+		for i := a; i < b; i++ {
+			s.norm(m.outNorm, st.data[i*width:][:width], s.h[token(i)*width:][:width])
+		}
+	}); err != nil {
+		return nil, err
+	}
+	model := st.block(s.ctx)
+	var other *block
+	if base != nil {
+		other = base.block(s.ctx)
+	}
+	losses, scratch := make([]float64, st.Rows), make([][]float32, len(s.scratch))
+	for from := 0; from < st.Rows; from += logitRows {
+		n := min(logitRows, st.Rows-from)
+		if err := model.rows(st, from, n); err != nil {
+			return nil, err
+		}
+		if base != nil {
+			if err := other.rows(base, from, n); err != nil {
+				return nil, err
+			}
+		}
+		err := parallel.For(s.ctx, len(scratch), n, func(i, worker int) (err error) {
+			at, logits, slopes := token(from+i), model.logits[i*vocab:][:vocab], grow(&scratch[worker], 2*vocab)
+			dl := slopes[vocab:]
+			switch {
+			case g.Loss != nil:
+				losses[from+i], err = g.Loss(s.rev.first+at, logits, dl)
+			case at%g.Chunk == g.Chunk-1:
+				clear(dl) // its successor is in the next chunk
+			case base != nil:
+				losses[from+i], err = m.diverge(base.model, dl, slopes[:vocab], other.logits[i*vocab:][:vocab], logits)
+			default:
+				losses[from+i], err = m.surprise(dl, logits, int(g.Tokens[at+1]))
+			}
+			m.backLogits(dl, logits)
+			copy(logits, dl)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		x := st.data[from*width:][:n*width]
+		dx := grow(&s.x, n*width)
+		if err := s.backLinear(dx, model.logits, vocab, x, n, false, m.output); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.source.Path, err)
+		}
+		if err := s.each(n, func(a, b int) {
+			for i := a; i < b; i++ {
+				at := token(from+i) * width
+				s.backNorm(m.outNorm, dx[i*width:][:width], s.h[at:][:width])
+				copy(d[at:][:width], dx[i*width:])
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return losses, nil
+}
+
+// surprise returns -ln of the probability of a token by logits, and sets d to its
+// derivatives.
+func (m *Model) surprise(d, logits []float32, token int) (float64, error) {
+	zero, err := m.normalizer(d, logits)
+	if err != nil {
+		return 0, err
+	}
+	vecmath.Scale(d, d, float32(1/vecmath.Sum(d)))
+	d[token]--
+	return zero - float64(logits[token]), nil
+}
+
+// diverge returns how far the probabilities of logits q are from those of p, of base, and
+// sets d to the derivatives by q. e is as long.
+func (m *Model) diverge(base *Model, d, e, p, q []float32) (float64, error) {
+	zp, err := base.normalizer(e, p)
+	if err != nil {
+		return 0, err
+	}
+	zq, err := m.normalizer(d, q)
+	if err != nil {
+		return 0, err
+	}
+	loss := divergence(e, vecmath.Sum(e), p, q, zp, zq)
+	vecmath.Scale(d, d, float32(1/vecmath.Sum(d)))
+	vecmath.AddScaled(d, e, -float32(1/vecmath.Sum(e)))
+	return loss, nil
+}
+
+// backLogits turns d, the gradient by logits, into that by what the output layer says.
+func (m *Model) backLogits(d, logits []float32) {
+	if limit := float32(m.p.finalCap); m.p.finalCap != 0 {
+		for i, v := range logits {
+			t := v / limit
+			d[i] *= (1 - t) * (1 + t)
+		}
+	}
+	if m.p.logitScale != 1 {
+		vecmath.Scale(d, d, float32(m.p.logitScale))
+	}
+}
+
+// backEmbed reports the gradient by the rows of the embedding tensor, d being that by the
+// stream before the first layer.
+func (s *stream) backEmbed(d []float32) error {
+	m := s.m
+	if s.rev.g.Embeddings == nil {
+		return nil
+	}
+	if m.embedNorm != nil {
+		if err := s.embed(s.h, nil); err != nil {
+			return err
+		}
+		if err := s.each(len(s.h)/m.p.width, func(a, b int) { s.backNorm(m.embedNorm, d[a*m.p.width:b*m.p.width], s.h[a*m.p.width:b*m.p.width]) }); err != nil {
+			return err
+		}
+	}
+	if f := m.p.embedScale; f != 1 {
+		vecmath.Scale(d, d, float32(f))
+	}
+	return s.rev.g.Embeddings(s.rev.first, d)
+}
