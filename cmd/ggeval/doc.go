@@ -38,6 +38,8 @@
 //	-t N, --threads N          use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //	--json                     print one JSON object
+//	--html FILE                write the figures with plots to FILE, too
+//	--force                    replace FILE if it exists
 //	--help, --version
 //
 // # Perplexity
@@ -57,6 +59,12 @@
 //	                           what the run took
 //
 // A figure that is not finite is null.
+//
+// # Page
+//
+// The page of --html has all figures, and plots: the perplexity after each chunk, losses
+// by position and how often which occurs. It is one file without
+// scripts that refers to nothing outside of it; names in it are escaped.
 //
 // # Exit codes
 //

@@ -81,11 +81,12 @@ func TestEveryFlag(t *testing.T) {
 		return all
 	}
 	stride := set("Text.Stride", "8", "--stride", "8")
+	html, force := set("HTML", "t2.html", "--html", "t2.html"), set("Force", "true", "--force")
 	checked := map[string]bool{}
 	t.Run("perplexity", func(t *testing.T) {
 		checked["perplexity"] = true
 		flagtest.Check(t, perplexityCommand, parsePerplexity, []string{"MODEL", "-f", "t"}, with(map[string]flagtest.Row{
-			"stride": stride, "remote": set("Path", "hf://MODEL", "--remote"),
+			"stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force,
 		}))
 	})
 	var verbs []*cli.Command = command().Commands

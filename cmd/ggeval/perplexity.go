@@ -10,6 +10,7 @@ import (
 	"ggforge/eval"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/page"
 )
 
 func perplexityCommand() *cli.Command {
@@ -21,7 +22,7 @@ func perplexityCommand() *cli.Command {
 			"The second half of each chunk is predicted, token by token, but for its first one.\n" +
 			"The perplexity is e to the mean of -ln p of these tokens, with one standard error:\n" +
 			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + tool.ExitHelp,
-		Flags:  inputFlags(strideFlag()),
+		Flags:  append(inputFlags(strideFlag()), pageFlags()...),
 		Action: perplexity,
 	}
 }
@@ -30,6 +31,7 @@ func perplexityCommand() *cli.Command {
 type perplexityRequest struct {
 	Path string
 	input
+	pageOutput
 }
 
 func parsePerplexity(cmd *cli.Command) (r perplexityRequest, err error) {
@@ -38,6 +40,9 @@ func parsePerplexity(cmd *cli.Command) (r perplexityRequest, err error) {
 		return r, err
 	}
 	if r.input, err = parseInput(cmd); err != nil {
+		return r, err
+	}
+	if r.pageOutput, err = parsePage(cmd); err != nil {
 		return r, err
 	}
 	r.Path = convertflags.Input(cmd, args[0])
@@ -73,6 +78,10 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer c.Source.Close()
+	inputs := append(c.Source.Files, r.File)
+	if err := r.check(inputs); err != nil {
+		return err
+	}
 	v, err := vocabulary(c.Source)
 	if err != nil {
 		return err
@@ -95,13 +104,16 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 	}
 	w := cmd.Root().Writer
 	if r.JSON {
-		return writeJSON(w, result)
+		if err := writeJSON(w, result); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(c.Source.Bytes), c.Source.BPW())
+		fmt.Fprintln(w, result.textResult)
+		fmt.Fprintf(w, "Final estimate: PPL = %.4f +/- %.5f\n", p.Value, p.Error)
+		fmt.Fprintln(w, result.costResult)
 	}
-	fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(c.Source.Bytes), c.Source.BPW())
-	fmt.Fprintln(w, result.textResult)
-	fmt.Fprintf(w, "Final estimate: PPL = %.4f +/- %.5f\n", p.Value, p.Error)
-	fmt.Fprintln(w, result.costResult)
-	return nil
+	return r.write(ctx, inputs, func() *page.Page { return perplexityPage(&result, c.Source, p, run) })
 }
 
 // running returns the perplexity after each chunk.

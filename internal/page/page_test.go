@@ -111,14 +111,14 @@ func TestPlaces(t *testing.T) {
 	p := &Plot{X: Axis{Log: true}, Y: Axis{Zero: true}, Series: []Series{
 		{Name: "line", X: []float64{1, 10, 100, 0, 100, 10, 1}, Y: []float64{0, 13, 26, 1, math.Inf(1), 13, 26}},
 		{Name: "steps", Shape: Steps, X: []float64{1, 10, 100}, Y: []float64{26, 13}},
-		{Name: "alone", Shape: Alone, X: []float64{10}, Y: []float64{26}},
+		{Name: "dots", Shape: Dots, X: []float64{10}, Y: []float64{26}},
 	}}
 	d := p.draw()
 	if len(d.Series) != 3 {
 		t.Fatal(d)
 	}
 	// the highest is at 26 of 27.04: 4 % are left free
-	for i, want := range []string{"M0 1000L500 519.2L1000 38.5M500 519.2L0 38.5", "M0 38.5H500L500 519.2H1000", ""} {
+	for i, want := range []string{"M0 1000L500 519.2L1000 38.5M500 519.2L0 38.5", "M0 38.5H500L500 519.2H1000", "M500 38.5"} {
 		if got := d.Series[i].Path; got != want {
 			t.Errorf("%s: %s, want %s", d.Series[i].Name, got, want)
 		}
@@ -128,6 +128,10 @@ func TestPlaces(t *testing.T) {
 	}
 	if got := fmt.Sprint(d.XTicks, d.YTicks); got != "[{0 1} {23.86 3} {50 10} {73.86 30} {100 100}] [{100 0} {63.02 10} {26.04 20}]" {
 		t.Errorf("ticks %s", got)
+	}
+	d = (&Plot{Series: []Series{{Shape: Alone, X: []float64{0, 100}, Y: []float64{0, 100}}}}).draw()
+	if s := d.Series[0]; s.Path != "" || len(s.Dots) != 2 || s.Dots[0].Path != "M37 963h0" || s.Dots[1].Path != "M963 37h0" {
+		t.Errorf("dots without a line: %+v", s)
 	}
 	if class(0) == class(colours) || class(1) == class(2) {
 		t.Error("two series look the same")

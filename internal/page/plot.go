@@ -181,6 +181,10 @@ func (p *Plot) draw() *drawing {
 	if !ok || !shown {
 		return d
 	}
+	if slices.ContainsFunc(p.Series, func(s Series) bool { return s.Shape == Alone }) {
+		room := (x.to - x.from) * 0.04
+		x.from, x.to = x.from-room, x.to+room
+	}
 	room := (y.to - y.from) * 0.04
 	if !p.Y.Zero || y.from < 0 {
 		y.from -= room

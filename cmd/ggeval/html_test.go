@@ -1,0 +1,89 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"ggforge/eval"
+)
+
+// TestPerplexityPage writes a page and reads the figures in it.
+func TestPerplexityPage(t *testing.T) {
+	text, file := textOf(t, source(t, 4000)), filepath.Join(t.TempDir(), "page.html")
+	args := []string{"perplexity", gollama, "-f", text, "-c", "64", "--chunks", "4", "--progress", "none", "--html", file}
+	_, out, _, err := call(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	html, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`PPL = (\S+) `).FindStringSubmatch(out)
+	if m == nil || !strings.Contains(string(html), "<td>"+m[1]+" ± ") {
+		t.Errorf("%s is not in the page", m)
+	}
+	if n := strings.Count(string(html), `<div class="plot">`); n != 3 {
+		t.Errorf("%d plots", n)
+	}
+	if code, _, _, err := call(args...); code != 2 || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("a page that exists: exit code %d, %v", code, err)
+	}
+	if _, _, _, err := call(append(args, "--force")...); err != nil {
+		t.Error(err)
+	}
+	args[len(args)-1] = text
+	if code, _, _, err := call(append(args, "--force")...); code != 2 || !strings.Contains(err.Error(), "equals input") {
+		t.Errorf("a page instead of the text: exit code %d, %v", code, err)
+	}
+}
+
+// TestByPosition checks means by position, one by one and some together.
+func TestByPosition(t *testing.T) {
+	x, y := byPosition([]float64{1, 2, 3, 5, 6, 7}, eval.Run{Chunk: 8, First: 4})
+	if len(x) != 3 || x[0] != 5 || x[2] != 7 || y[0] != 3 || y[2] != 5 {
+		t.Errorf("%v %v", x, y)
+	}
+	losses := make([]float64, 2*255)
+	for i := range losses {
+		losses[i] = float64(i % 255)
+	}
+	x, y = byPosition(losses, eval.Run{Chunk: 512})
+	if len(x) != positions {
+		t.Fatal(x)
+	}
+	for i := range x {
+		if math.Abs(x[i]-257-y[i]) > 1e-9 {
+			t.Errorf("position %v: %v", x[i], y[i])
+		}
+	}
+	if x[0] < 257 || x[positions-1] > 511 {
+		t.Errorf("positions %v to %v", x[0], x[positions-1])
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	edges, shares := histogram([][]float64{{-1, 0, 0.001, 0.0015, 0.1}, {0.099}}, 0.001)
+	if len(edges) != len(shares[0])+1 || len(shares) != 2 || edges[0] != 0.001 || edges[len(edges)-1] < 0.1 {
+		t.Fatal(edges, shares)
+	}
+	for i, share := range shares {
+		sum := 0.0
+		for k, s := range share {
+			if s > 0 && i == 1 && !(edges[k] <= 0.099 && 0.099 < edges[k+1]) {
+				t.Errorf("0.099 is in %v to %v", edges[k], edges[k+1])
+			}
+			sum += s
+		}
+		if math.Abs(sum-1) > 1e-9 {
+			t.Errorf("shares of %v", sum)
+		}
+	}
+	if math.Abs(shares[0][0]-0.6) > 1e-9 {
+		t.Errorf("the first step has %v", shares[0][0])
+	}
+}
