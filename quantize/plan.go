@@ -70,6 +70,9 @@ type Decision struct {
 	// Importance says that the conversion uses importance, which is found under
 	// the tensor's old name.
 	Importance bool
+	// Refused is why the conversion must not be carried out as the options are, an error of
+	// kind ErrRefused; nil if it may.
+	Refused error
 }
 
 // Reason says why a tensor gets its type.

@@ -160,20 +160,20 @@ func (p *planner) check(t *model.Tensor, d *Decision, role Role) error {
 		return &UnsupportedError{d.Name, d.To, fmt.Sprintf("%s, and %v has no fallback", misfitText(t, d.To), d.Reason)}
 	}
 	if d.From.Kind() == gguf.KindQuant && !p.opt.AllowRequantize {
-		p.refused = append(p.refused, fault.Permits("AllowRequantize", &RefusedError{Tensor: d.Name, Type: d.From, Msg: "already quantized"}))
+		p.refuse(d, fault.Permits("AllowRequantize", &RefusedError{Tensor: d.Name, Type: d.From, Msg: "already quantized"}))
 		return nil
 	}
 	needs := p.opt.Recipe.needs(d.To, role)
 	if p.opt.Importance == nil {
 		if needs {
-			p.refuse(d.Name, d.To, "needs an importance matrix")
+			p.refuse(d, &RefusedError{Tensor: d.Name, Type: d.To, Msg: "needs an importance matrix"})
 		}
 		return nil
 	}
 	ok, warning, err := p.opt.Importance(t.Name, t.NE)
 	switch {
 	case err != nil:
-		p.refused = append(p.refused, err)
+		p.refuse(d, err)
 		return nil
 	case warning != nil:
 		p.misfits = append(p.misfits, warning.Error())
@@ -183,7 +183,7 @@ func (p *planner) check(t *model.Tensor, d *Decision, role Role) error {
 		return nil
 	}
 	if needs {
-		p.refuse(d.Name, d.To, "the importance matrix has no entry for this tensor, and the type needs one")
+		p.refuse(d, &RefusedError{Tensor: d.Name, Type: d.To, Msg: "the importance matrix has no entry for this tensor, and the type needs one"})
 	}
 	// Calibration does not see embeddings, nor output heads unless asked to.
 	if warning == nil && quants.Lookup(d.To).Importance() != quants.ImportanceIgnored && role&(RoleOutput|RoleEmbd) == 0 {
@@ -192,9 +192,9 @@ func (p *planner) check(t *model.Tensor, d *Decision, role Role) error {
 	return nil
 }
 
-// refuse records a refusal.
-func (p *planner) refuse(tensor string, t gguf.Type, msg string) {
-	p.refused = append(p.refused, &RefusedError{Tensor: tensor, Type: t, Msg: msg})
+// refuse records why a conversion is refused.
+func (p *planner) refuse(d *Decision, err error) {
+	p.refused, d.Refused = append(p.refused, err), err
 }
 
 // refusal returns the first refusal, which says how many there are.

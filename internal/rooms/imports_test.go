@@ -33,6 +33,7 @@ var rooms = []struct{ name, packages string }{
 	{"meaning: the tables", "arch"},
 	{"writing, and what is written", "writer model"},
 	{"orchestration", "convert quantize export eval"},
+	{"orchestration: what takes several of these", "sensitivity"},
 	{"commands: what they share", "internal/page"},
 	{"commands: what they share", "internal/cli"},
 	{"commands: what some of them share", "internal/convertflags"},
