@@ -1,0 +1,263 @@
+package interop
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"ggforge/arch"
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/imatrix"
+	"ggforge/internal/hftest"
+	"ggforge/model"
+	"ggforge/quants"
+	"ggforge/rows"
+)
+
+// TestImatrix compares importance matrices with those of the real runtime, which runs the
+// same weights in float32, for every spec of an architecture that can be run.
+func TestImatrix(t *testing.T) {
+	o := start(t)
+	text := work + "/text.txt"
+	must(t, os.WriteFile(root+text, []byte(evalWords), 0o666))
+	for _, s := range hftest.Specs() {
+		if a, err := arch.Lookup(s.Class()); err != nil || s.Target != "" || !slices.Contains(eval.Supported(), a.Name) {
+			continue
+		}
+		for _, v := range s.All() {
+			if slices.Contains(v.Flags, "--mtp") {
+				continue // a draft alone
+			}
+			t.Run(s.Name+"/"+v.Name, func(t *testing.T) {
+				_, err := s.Write(root+work+"/specs/"+v.Name, v)
+				must(t, err)
+				dir, file := root+work+"/specs/"+v.Name+"/"+s.Name, work+"/f32.gguf"
+				convertBy(t, dir, root+file, "f32", s.PreTokenizer(), s.Arguments(dir, v)...)
+				o.importance(t, file, text, 64, 6)
+			})
+		}
+	}
+}
+
+// TestImatrixGollama is TestImatrix for the real model.
+func TestImatrixGollama(t *testing.T) {
+	start(t)
+	text, file := evalText(t), work+"/f32.gguf"
+	ours(t, "ggconv", "--force", "--progress", "none", "--outtype", "f32", "--outfile", root+file, root+gollama(t))
+	m, err := model.Open(root + file)
+	must(t, err)
+	defer m.Close()
+	const chunk, chunks = 512, 8
+	sums := collected(t, m, eval.Run{Tokens: chunksOf(t, m, text, chunk, chunks), Chunk: chunk, Workers: 2})
+	sums.Datasets = []string{text}
+	sameImportance(t, sums, nil, file, text, chunk, chunks)
+}
+
+// TestImatrixMerged compares files that are merged with what the reference makes of them.
+func TestImatrixMerged(t *testing.T) {
+	start(t)
+	const samples = "../../imatrix/testdata/imatrix_"
+	for _, c := range []struct {
+		in    string
+		chunk int
+	}{
+		{"real.gguf real.gguf", 128}, {"gg_imm.gguf", 512}, {"gg_imx.gguf dat_imm.dat", 512}, {"dat_imd.dat gg_imd.gguf", 512}, {"real.dat", 128},
+		{"real.dat real.gguf", 64}, {"gg_imx.gguf", 512}, {"dat_imm.dat gg_imx.gguf", 96}, {"dat_imold.dat real.gguf", 100},
+	} {
+		for format := range imatrix.FormatDat + 1 {
+			t.Run(fmt.Sprintf("%s %d %v", c.in, c.chunk, format), func(t *testing.T) {
+				argv := []string{root, "env", "-C", work, "llama-imatrix", "-m", "none", "-c", strconv.Itoa(c.chunk), "-o", "merged", "--output-format", format.String()}
+				sums := imatrix.NewSums(c.chunk)
+				for name := range strings.FieldsSeq(c.in) {
+					data, err := os.ReadFile(samples + name)
+					must(t, err)
+					must(t, os.WriteFile(root+work+"/"+name, data, 0o666))
+					argv = append(argv, "--in-file", name)
+					m, err := imatrix.Parse(name, data)
+					must(t, err)
+					_, err = sums.Merge(m)
+					must(t, err)
+				}
+				os.Remove(root + work + "/merged")
+				if log, err := exec.Command("chroot", argv...).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, complaints(log))
+				}
+				want, err := os.ReadFile(root + work + "/merged")
+				must(t, err)
+				if !bytes.Equal(matrixFile(t, sums, format), want) {
+					t.Error("another file than the reference's")
+				}
+			})
+		}
+	}
+}
+
+// matrixFile returns the file of sums.
+func matrixFile(t *testing.T, sums *imatrix.Sums, format imatrix.Format) []byte {
+	t.Helper()
+	layout, err := sums.Layout(format)
+	must(t, err)
+	var b bytes.Buffer
+	_, err = layout.WriteTo(&b)
+	must(t, err)
+	return b.Bytes()
+}
+
+// collected returns the sums of a model over chunks.
+func collected(t *testing.T, m *model.Model, run eval.Run) *imatrix.Sums {
+	t.Helper()
+	e, err := eval.New(m)
+	if errors.Is(err, fault.Unsupported) {
+		t.Skip(err)
+	}
+	must(t, err)
+	sums := imatrix.NewSums(run.Chunk)
+	must(t, e.Collect(t.Context(), run, sums, eval.Importance{Output: true}))
+	return sums
+}
+
+// importance compares the importance matrix of a file with the runtime's, which gets its
+// weights decoded to float32, and returns the largest relative difference of a column.
+func (o *oracle) importance(t *testing.T, file, text string, chunk, chunks int) float64 {
+	t.Helper()
+	m, err := model.Open(root + file)
+	must(t, err)
+	defer m.Close()
+	tokens := runtimeTokens(t, m, file, text, chunk, chunks)
+	run := eval.Run{Tokens: tokens, Chunk: chunk, Workers: 2, HalfGELU: true}
+	sums, other := collected(t, m, run), collected(t, shaken(t, m), run)
+	sums.Datasets = []string{text}
+	return sameImportance(t, sums, other.Matrix(""), o.decoded(t, m, file), text, chunk, chunks)
+}
+
+// shaken returns the model with all weights in float32 and changed by a part in 2^22 at
+// most: about what rounding does to sums of products. What that changes in the inputs of
+// a layer, another order of summation may change as well; so may rounding to 16 bits
+// before GELU, as the runtime does it.
+func shaken(t *testing.T, m *model.Model) *model.Model {
+	t.Helper()
+	c := *m
+	c.Tensors = slices.Clone(m.Tensors)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i, x := range m.Tensors {
+		raw, err := x.Source.Raw(new([]byte), 0, gguf.Rows(x.NE))
+		must(t, err)
+		v := make([]float32, x.Elements())
+		must(t, quants.Lookup(x.Type).Dequantize(v, raw))
+		for k := range v {
+			v[k] += v[k] * (2*r.Float32() - 1) / (1 << 22)
+		}
+		src, err := rows.Reshape(rows.Float32s(v), x.NE)
+		must(t, err)
+		c.Tensors[i] = model.New(x.Name, src)
+	}
+	return &c
+}
+
+// decoded returns the file with its weights decoded to float32.
+func (o *oracle) decoded(t *testing.T, m *model.Model, file string) string {
+	t.Helper()
+	if !slices.ContainsFunc(m.Tensors, rounded) {
+		return file
+	}
+	decoded := work + "/decoded.gguf"
+	os.Remove(root + decoded)
+	o.tool(t, "llama-quantize", "--allow-requantize", file, decoded, "F32")
+	d, err := model.Open(root + decoded)
+	must(t, err)
+	defer d.Close()
+	if slices.ContainsFunc(d.Tensors, rounded) {
+		t.Skip("the runtime rounds what is multiplied by weights of another type than F32")
+	}
+	return decoded
+}
+
+// sameImportance compares sums with those of the real runtime for a file and a text: the
+// files must be the same but for the values, those of each column within 1e-5 or what
+// rounding may change in a tensor: some times what it did in another matrix. It returns
+// the largest relative difference of a column.
+func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, file, text string, chunk, chunks int) (worst float64) {
+	t.Helper()
+	var rounded []string
+	c, out := strconv.Itoa(chunk), work+"/ref.imatrix"
+	os.Remove(root + out)
+	argv := append([]string{root, "timeout", "120", "llama-imatrix", "-m", file, "-f", text, "-c", c, "-b", c, "--chunks", strconv.Itoa(chunks), "-o", out, "--output-format", "gguf", "--process-output", "--no-ppl"}, slices.DeleteFunc(slices.Clone(exactPath), func(s string) bool { return s == "--no-warmup" })...)
+	if log, err := exec.Command("chroot", argv...).CombinedOutput(); err != nil {
+		t.Skipf("the runtime: %s", complaints(log))
+	}
+	mine := matrixFile(t, sums, imatrix.FormatGGUF)
+	data, err := os.ReadFile(root + out)
+	must(t, err)
+	ours, err := gguf.Parse("ours", mine)
+	must(t, err)
+	ref, err := gguf.Parse("the runtime's", data)
+	must(t, err)
+	if !bytes.Equal(mine[:min(ours.DataStart, ours.Size)], data[:min(ref.DataStart, ref.Size)]) {
+		lines, err := gguf.Diff(t.Context(), ours.Set(), ref.Set())
+		must(t, err)
+		lines = slices.DeleteFunc(lines, func(s string) bool { return strings.Contains(s, "bytes differ") })
+		t.Errorf("ours differs from the runtime's file:\n%s", strings.Join(lines[:min(len(lines), 20)], "\n"))
+	}
+	want, err := imatrix.Parse("the runtime's", data)
+	must(t, err)
+	got, err := imatrix.Parse("ours", mine)
+	must(t, err)
+	for i := range want.Entries() {
+		e := &want.Entries()[i]
+		f := got.Entry(e.Name)
+		if f == nil || f.Len() != e.Len() {
+			continue // reported
+		}
+		if !slices.Equal(f.Counts, e.Counts) {
+			t.Errorf("%s: counts %v, want %v", e.Name, f.Counts, e.Counts)
+			continue
+		}
+		x, err := got.Sums(f)
+		must(t, err)
+		y, err := want.Sums(e)
+		must(t, err)
+		noise := 0.0
+		if other != nil {
+			z, err := other.Sums(other.Entry(e.Name))
+			must(t, err)
+			noise, _ = apart(x, z)
+		}
+		d, j := apart(x, y)
+		worst = max(worst, d)
+		if !(d <= max(1e-5, min(8*noise, 1e-2))) {
+			t.Errorf("%s: column %d: %v, want %v, of %d rows: %.2g apart, rounding makes %.2g", e.Name, j, x[j], y[j], slices.Max(e.Counts), d, noise)
+		}
+		if d > 1e-5 {
+			rounded = append(rounded, fmt.Sprintf("%s %.2g (%.1f)", e.Name, d, d/noise))
+		}
+	}
+	t.Logf("largest relative difference of a column %.2g", worst)
+	if rounded != nil {
+		t.Logf("above 1e-5, and how many times what changed weights make: %s", strings.Join(rounded, ", "))
+	}
+	return worst
+}
+
+// apart returns the largest relative difference of two vectors, and where it is.
+func apart(a, b []float32) (most float64, at int) {
+	for i, v := range a {
+		d := math.Abs(float64(v) - float64(b[i]))
+		if d != 0 {
+			d /= max(math.Abs(float64(v)), math.Abs(float64(b[i])))
+		}
+		if !(d <= most) {
+			most, at = d, i
+		}
+	}
+	return most, at
+}
