@@ -28,8 +28,7 @@ type Comparison struct {
 	LogRatio Figure
 	// Right is the change of the probability of the right token, and RightRMS the root of
 	// the mean of its square.
-	Right    Figure
-	RightRMS float64
+	Right, RightRMS Figure
 	// Top is the share of positions where both find the same token the most probable, Top5
 	// the share that the five most probable ones have in common.
 	Top, Top5 Figure
@@ -471,8 +470,10 @@ func summarize(all []difference, chunks int) *Comparison {
 	c.Divergence = figure(c.Divergences)
 	c.LogRatio = figure(column(func(d *difference) float64 { return d.model - d.base }))
 	c.Right = figure(column(func(d *difference) float64 { return d.right }))
-	squares, _ := meanOf(column(func(d *difference) float64 { return d.right * d.right }))
-	c.RightRMS = math.Sqrt(squares)
+	squares, margin := meanOf(column(func(d *difference) float64 { return d.right * d.right }))
+	if c.RightRMS.Mean = math.Sqrt(squares); squares > 0 {
+		c.RightRMS.Error = margin / (2 * c.RightRMS.Mean)
+	}
 	c.Top, c.Top5 = figure(column(func(d *difference) float64 { return d.top })), figure(column(func(d *difference) float64 { return d.top5 }))
 	sorted := slices.Sorted(slices.Values(c.Divergences))
 	for _, q := range Ranks {

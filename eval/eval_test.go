@@ -338,7 +338,7 @@ func TestCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	same := all[0]
-	if same.Divergence.Mean != 0 || same.Top.Mean != 1 || math.Abs(same.Top5.Mean-1) > 1e-12 || same.LogRatio.Mean != 0 || same.RightRMS != 0 || same.Quantiles[len(Ranks)-1] != 0 {
+	if same.Divergence.Mean != 0 || same.Top.Mean != 1 || math.Abs(same.Top5.Mean-1) > 1e-12 || same.LogRatio.Mean != 0 || same.RightRMS != (Figure{}) || same.Quantiles[len(Ranks)-1] != 0 {
 		t.Errorf("a model with itself: %+v", same)
 	}
 	for i, m := range []*Model{base, near, far} {

@@ -1,8 +1,9 @@
 // Ggeval runs language models over a text and says how well they predict it.
 //
 //	ggeval perplexity [flags] MODEL -f FILE
+//	ggeval compare [flags] BASE MODEL... -f FILE
 //
-// MODEL is a GGUF file, the first of the shards of a model, or a checkpoint directory,
+// MODEL and BASE are each a GGUF file, the first of the shards of a model, or a checkpoint directory,
 // which gives the same figures as converting it first. Weights are decoded to float32 and
 // arithmetic is exact: a figure is the same on every processor and with any number of
 // workers. A model whose graph is not known is refused by name.
@@ -66,6 +67,30 @@
 // by position and how often which occurs. It is one file without
 // scripts that refers to nothing outside of it; names in it are escaped.
 //
+// # Compare
+//
+// How far each MODEL is from BASE, of which it was made, over the tokens that perplexity
+// predicts. All go through their layers side by side: BASE is run once, and nothing is
+// written to the disk. They must have the same tokens; the text is cut up by BASE's
+// tokenizer for all. With --json:
+//
+//	base                       model, architecture, bytes, bits_per_weight, ppl, ppl_error
+//	models                     for each MODEL the same, and
+//	  ppl_ratio                its perplexity by the base's: mean and error, from paired losses
+//	  kl_divergence            that of Kullback and Leibler, in nats, of BASE's probabilities from the
+//	                           MODEL's: mean, error, median, p90, p95, p99, p99_9 and max
+//	  kl_divergence_by_position
+//	                           its mean at each predicted position of a chunk
+//	  p_change, p_change_rms   how much the probability of the right token is larger than BASE's: mean and
+//	                           error, and those of the root of the mean square
+//	  same_top, same_top_5     the share of positions where both have the same most probable token, and that of
+//	                           the five most probable ones that both have: mean and error
+//	  layers                   how far hidden states are from BASE's, first embeddings, then after each
+//	                           layer: rms is the root of the sum of |x-b|² by that of |b|², mean and
+//	                           error are those of |x-b|/|b|. Null if MODEL has not the layers of BASE
+//	text, tokens, chunk, chunks, stride, predicted, seconds, tokens_per_second, peak_memory_bytes
+//	                           as for perplexity
+//
 // # Exit codes
 //
 //	0    done
@@ -73,11 +98,12 @@
 //	2    usage: bad flag or argument, no text
 //	3    broken input: truncated, wrong magic, missing shard, NaN or infinity in weights or on the way
 //	4    not supported: an architecture, a key or a tensor that no graph knows, a tokenizer that is not known or missing
-//	5    refused: the text is too short, a model that cannot take it
+//	5    refused: the text is too short, a model that cannot take it, models with other tokens
 //	130  interrupted
 //
 // # Examples
 //
 //	ggeval perplexity model-Q4_K_M.gguf -f wiki.test.raw
 //	ggeval perplexity models/Gollama -f text.txt -c 256 --chunks 20 --json
+//	ggeval compare models/Gollama out/*.gguf -f wiki.test.raw
 package main

@@ -11,9 +11,9 @@ func main() { tool.Main(command()) }
 func command() *cli.Command {
 	return &cli.Command{
 		Name:        "ggeval",
-		Usage:       "run language models over a text: how well they predict it",
+		Usage:       "run language models over a text: how well they predict it, how far they are from each other",
 		Description: tool.ExitHelp,
-		Commands:    []*cli.Command{perplexityCommand()},
+		Commands:    []*cli.Command{compareCommand(), perplexityCommand()},
 		Action:      tool.NeedsVerb,
 	}
 }

@@ -89,6 +89,12 @@ func TestEveryFlag(t *testing.T) {
 			"stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force,
 		}))
 	})
+	t.Run("compare", func(t *testing.T) {
+		checked["compare"] = true
+		flagtest.Check(t, compareCommand, parseCompare, []string{"BASE", "MODEL", "-f", "t"}, with(map[string]flagtest.Row{
+			"stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"),
+		}))
+	})
 	var verbs []*cli.Command = command().Commands
 	for _, verb := range verbs {
 		if !checked[verb.Name] {
@@ -137,6 +143,8 @@ func TestArguments(t *testing.T) {
 		{"perplexity", "want MODEL"},
 		{"perplexity m", "name it with -f FILE"},
 		{"perplexity m n -f t", "surplus argument"},
+		{"compare m -f t", "want BASE MODEL..."},
+		{"compare m n", "name it with -f FILE"},
 		{"perplexity m -f -", "standard input"},
 		{"perplexity m -f t --escape --no-escape", "want one of them"},
 		{"perplexity m -f t --via q4_0", "--via"},

@@ -53,15 +53,16 @@ def main():
     change = (-model).exp() - (-base).exp()
     top, top5 = ([x.topk(k).indices for x in (p, q)] for k in (1, 5))
     shared = (top5[0][:, :, None] == top5[1][:, None, :]).any(-1).double().mean(-1)
-    sorted_ = divergence.sort().values
+    squares = figure(change.pow(2))
+    rms = squares["Mean"] ** 0.5
     out = {
         "Base": {"Value": base.mean().exp().item(), "Error": base.mean().exp().item() * figure(base)["Error"], "Losses": base.tolist()},
         "Model": {"Value": model.mean().exp().item(), "Error": model.mean().exp().item() * figure(model)["Error"], "Losses": model.tolist()},
         "Divergence": figure(divergence),
-        "Quantiles": [sorted_[int(k * (len(sorted_) - 1))].item() for k in r["ranks"]],
+        "Quantiles": torch.quantile(divergence, torch.tensor(r["ranks"], dtype=divergence.dtype)).tolist(),
         "LogRatio": figure(model - base),
         "Right": figure(change),
-        "RightRMS": change.pow(2).mean().sqrt().item(),
+        "RightRMS": {"Mean": rms, "Error": squares["Error"] / (2 * rms)},
         "Top": figure((top[0] == top[1]).all(-1).double()),
         "Top5": figure(shared),
         "Divergences": divergence.tolist(),

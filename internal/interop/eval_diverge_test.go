@@ -60,7 +60,7 @@ func TestDivergence(t *testing.T) {
 				}{
 					{"divergence", got.Divergence.Mean, want.Divergence.Mean}, {"its error", got.Divergence.Error, want.Divergence.Error},
 					{"ratio", got.LogRatio.Mean, want.LogRatio.Mean}, {"its error", got.LogRatio.Error, want.LogRatio.Error},
-					{"change of the right token", got.Right.Mean, want.Right.Mean}, {"its error", got.Right.Error, want.Right.Error}, {"its root mean square", got.RightRMS, want.RightRMS},
+					{"change of the right token", got.Right.Mean, want.Right.Mean}, {"its error", got.Right.Error, want.Right.Error}, {"its root mean square", got.RightRMS.Mean, want.RightRMS.Mean}, {"its error", got.RightRMS.Error, want.RightRMS.Error},
 					{"same top", got.Top.Mean, want.Top.Mean}, {"its error", got.Top.Error, want.Top.Error},
 					{"same top 5", got.Top5.Mean, want.Top5.Mean}, {"its error", got.Top5.Error, want.Top5.Error},
 					{"perplexity of the base", got.Base.Value, want.Base.Value}, {"its error", got.Base.Error, want.Base.Error},

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/eval"
+	"ggforge/fault"
+	tool "ggforge/internal/cli"
+	"ggforge/internal/convertflags"
+	"ggforge/vocab"
+)
+
+func compareCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "compare",
+		Usage:     "say how far models are from the one that they were made of",
+		ArgsUsage: "BASE MODEL...",
+		Description: "BASE and each MODEL " + modelHelp + "\n\n" + textHelp + "\n\n" +
+			"All models go through their layers side by side: BASE is run once, and no\n" +
+			"probabilities are kept on the disk. The figures are over the tokens that\n" +
+			"'ggeval perplexity' predicts.\n\n" + tool.ExitHelp,
+		Flags:  inputFlags(strideFlag()),
+		Action: compare,
+	}
+}
+
+// compareRequest is what the flags and arguments ask for.
+type compareRequest struct {
+	Base   string
+	Models []string
+	input
+}
+
+func parseCompare(cmd *cli.Command) (r compareRequest, err error) {
+	args, err := tool.Args(cmd, 2, math.MaxInt)
+	if err != nil {
+		return r, err
+	}
+	if r.input, err = parseInput(cmd); err != nil {
+		return r, err
+	}
+	for _, arg := range args {
+		r.Models = append(r.Models, convertflags.Input(cmd, arg))
+	}
+	r.Base, r.Models = r.Models[0], r.Models[1:]
+	return r, r.needText(cmd)
+}
+
+func compare(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseCompare(cmd)
+	if err != nil {
+		return err
+	}
+	cost := tool.StartCost(ctx)
+	text, err := r.read(cmd)
+	if err != nil {
+		return err
+	}
+	base, err := r.open(ctx, cmd, r.Base)
+	if err != nil {
+		return err
+	}
+	defer base.Source.Close()
+	v, err := vocabulary(base.Source)
+	if err != nil {
+		return err
+	}
+	run, tokens, err := r.tokens(cmd, base.Source, v, text)
+	if err != nil {
+		return err
+	}
+	var list []*candidate
+	defer func() {
+		for _, c := range list {
+			c.Source.Close()
+		}
+	}()
+	for _, path := range r.Models {
+		c, err := r.open(ctx, cmd, path)
+		if err != nil {
+			return err
+		}
+		list = append(list, c)
+		if err := r.sameTokens(cmd, base, c, v, text); err != nil {
+			return err
+		}
+	}
+	tool.NoteScalar(cmd.Root().ErrWriter)
+	var models []*eval.Model
+	for _, c := range list {
+		models = append(models, c.Model)
+	}
+	result := compareResult{Base: sideOf(base), textResult: textResult{File: r.File, Tokens: tokens, Chunk: run.Chunk, Stride: r.Text.Stride}}
+	err = eval.Compare(ctx, base.Model, models, run, func(i int, c *eval.Comparison) error {
+		result.add(list[i], c)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range append([]*candidate{base}, list...) {
+		if err := c.Source.Unchanged(); err != nil {
+			return err
+		}
+	}
+	result.costResult = endCost(cost, len(run.Tokens)*(1+len(list)))
+	if r.JSON {
+		return writeJSON(cmd.Root().Writer, result)
+	}
+	return result.text(tool.Output(ctx, cmd))
+}
+
+// sameTokens returns an error if a model has other tokens than its base, and warns if it
+// would take the text for others.
+func (in *input) sameTokens(cmd *cli.Command, base, c *candidate, v *vocab.Vocab, text string) error {
+	own, err := vocabulary(c.Source)
+	if err != nil {
+		return err
+	}
+	if own.Len() != v.Len() {
+		return fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared", c.Name, own.Len(), base.Name, v.Len())
+	}
+	for id := range int32(v.Len()) {
+		if a, b := own.Token(id), v.Token(id); a != b {
+			return fault.Errorf(fault.Refused, "token %d is %q in %s and %q in %s: their probabilities cannot be compared", id, a, c.Name, b, base.Name)
+		}
+	}
+	a, err := in.Text.Run(own, text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Name, err)
+	}
+	b, err := in.Text.Run(v, text)
+	if err != nil {
+		return err
+	}
+	for i, id := range b.Tokens {
+		if i >= len(a.Tokens) || a.Tokens[i] != id {
+			tool.Warn(cmd, fmt.Sprintf("%s takes the text for other tokens than %s, from token %d on: it gets those of %s", c.Name, base.Name, i, base.Name))
+			break
+		}
+	}
+	return nil
+}
+
+// compareResult is what --json prints; doc.go describes it.
+type compareResult struct {
+	Base   sideResult    `json:"base"`
+	Models []modelResult `json:"models"`
+	textResult
+	costResult
+}
+
+// sideResult is a model.
+type sideResult struct {
+	Model        string  `json:"model"`
+	Architecture string  `json:"architecture"`
+	Bytes        int64   `json:"bytes"`
+	BPW          float64 `json:"bits_per_weight"`
+	PPL          number  `json:"ppl"`
+	Error        number  `json:"ppl_error"`
+}
+
+// modelResult is a model and how far it is from its base.
+type modelResult struct {
+	sideResult
+	Ratio      figureResult     `json:"ppl_ratio"`
+	Divergence divergenceResult `json:"kl_divergence"`
+	// Right is the change of the probability of the right token.
+	Right    figureResult  `json:"p_change"`
+	RightRMS figureResult  `json:"p_change_rms"`
+	Top      figureResult  `json:"same_top"`
+	Top5     figureResult  `json:"same_top_5"`
+	Layers   []layerResult `json:"layers"` // embeddings, then what comes out of each layer
+	// ByPosition is the mean divergence at each predicted position of a chunk.
+	ByPosition []number `json:"kl_divergence_by_position"`
+
+	found *eval.Comparison
+}
+
+type figureResult struct {
+	Mean  number `json:"mean"`
+	Error number `json:"error"`
+}
+
+type divergenceResult struct {
+	figureResult
+	Median number `json:"median"`
+	P90    number `json:"p90"`
+	P95    number `json:"p95"`
+	P99    number `json:"p99"`
+	P999   number `json:"p99_9"`
+	Max    number `json:"max"`
+}
+
+// layerResult is how far hidden states are from the base's.
+type layerResult struct {
+	RMS number `json:"rms"` // of all positions together
+	figureResult
+}
+
+func figureOf(f eval.Figure) figureResult { return figureResult{number(f.Mean), number(f.Error)} }
+
+func sideOf(c *candidate) sideResult {
+	return sideResult{Model: c.Name, Architecture: c.Source.Architecture(), Bytes: c.Source.Bytes, BPW: c.Source.BPW()}
+}
+
+// add adds a model.
+func (r *compareResult) add(c *candidate, found *eval.Comparison) {
+	r.Base.PPL, r.Base.Error = number(found.Base.Value), number(found.Base.Error)
+	r.Chunks, r.Predicted = found.Base.Chunks, found.Base.Predicted
+	m := modelResult{sideResult: sideOf(c), found: found}
+	m.PPL, m.Error = number(found.Model.Value), number(found.Model.Error)
+	ratio := math.Exp(found.LogRatio.Mean)
+	m.Ratio = figureResult{number(ratio), number(ratio * found.LogRatio.Error)}
+	q := found.Quantiles
+	m.Divergence = divergenceResult{figureOf(found.Divergence), number(q[0]), number(q[1]), number(q[2]), number(q[3]), number(q[4]), number(q[5])}
+	m.Right, m.RightRMS = figureOf(found.Right), figureOf(found.RightRMS)
+	m.Top, m.Top5 = figureOf(found.Top), figureOf(found.Top5)
+	for _, d := range found.Layers {
+		m.Layers = append(m.Layers, layerResult{number(d.RMS), figureOf(d.Mean)})
+	}
+	per := len(found.Divergences) / r.Chunks
+	m.ByPosition = make([]number, per)
+	for i, d := range found.Divergences {
+		m.ByPosition[i%per] += number(d / float64(r.Chunks))
+	}
+	r.Models = append(r.Models, m)
+}
+
+// text prints tables, with a line for each model.
+func (r *compareResult) text(w io.Writer) error {
+	fmt.Fprintln(w, r.textResult)
+	fmt.Fprintf(w, "base: %s, %s, %s, %.4f bits per weight, PPL %.4f ± %.5f\n\n", r.Base.Model, r.Base.Architecture, tool.Bytes(r.Base.Bytes), r.Base.BPW, r.Base.PPL, r.Base.Error)
+	for i, m := range r.Models {
+		fmt.Fprintf(w, "[%d] %s, %s\n", i+1, m.Model, tool.Bytes(m.Bytes))
+	}
+	table := func(head string, line func(i int, m *modelResult) string) {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintf(t, "\n%s\t\n", head)
+		for i := range r.Models {
+			fmt.Fprintf(t, "[%d]\t%s\t\n", i+1, line(i, &r.Models[i]))
+		}
+		t.Flush()
+	}
+	table("\tbits/weight\tPPL\tPPL / base's\tKL divergence\tsame top\tsame top 5", func(_ int, m *modelResult) string {
+		return fmt.Sprintf("%.4f\t%.4f ± %.4f\t%.6f ± %.6f\t%.6f ± %.6f\t%.2f ± %.2f %%\t%.2f ± %.2f %%", m.BPW, m.PPL, m.Error, m.Ratio.Mean, m.Ratio.Error,
+			m.Divergence.Mean, m.Divergence.Error, 100*m.Top.Mean, 100*m.Top.Error, 100*m.Top5.Mean, 100*m.Top5.Error)
+	})
+	table("KL divergence\tmedian\t90 %\t95 %\t99 %\t99.9 %\tmaximum\tp(right) less base's\troot mean square", func(_ int, m *modelResult) string {
+		d := m.Divergence
+		return fmt.Sprintf("%.6f\t%.6f\t%.6f\t%.6f\t%.6f\t%.6f\t%+.3f ± %.3f %%\t%.3f ± %.3f %%", d.Median, d.P90, d.P95, d.P99, d.P999, d.Max,
+			100*m.Right.Mean, 100*m.Right.Error, 100*m.RightRMS.Mean, 100*m.RightRMS.Error)
+	})
+	r.layers(w)
+	_, err := fmt.Fprintf(w, "\n%s\n", r.costResult)
+	return err
+}
+
+// layers prints a line for each layer, with a column for each model.
+func (r *compareResult) layers(w io.Writer) {
+	n := 0
+	for _, m := range r.Models {
+		n = max(n, len(m.Layers))
+	}
+	if n == 0 {
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "\nerror of the hidden state after\t")
+	for i := range r.Models {
+		fmt.Fprintf(t, "[%d]\t", i+1)
+	}
+	for layer := range n {
+		name := "embedding"
+		if layer > 0 {
+			name = fmt.Sprintf("layer %d", layer-1)
+		}
+		fmt.Fprintf(t, "\n%s\t", name)
+		for _, m := range r.Models {
+			cell := "-"
+			if layer < len(m.Layers) {
+				cell = fmt.Sprintf("%.4f %%", 100*m.Layers[layer].RMS)
+			}
+			fmt.Fprintf(t, "%s\t", cell)
+		}
+	}
+	fmt.Fprintln(t)
+	t.Flush()
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/convert"
+	"ggforge/quantize"
+	"ggforge/writer"
+)
+
+// quantized writes a checkpoint as a file of each recipe.
+func quantized(t *testing.T, dir string, recipes ...string) []string {
+	t.Helper()
+	m, _, err := convert.Open(t.Context(), dir, convert.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	var list []*quantize.Recipe
+	var paths []string
+	for _, name := range recipes {
+		r, _ := quantize.LookupRecipe(name)
+		list, paths = append(list, r), append(paths, filepath.Join(folder, name+".gguf"))
+	}
+	batch, err := quantize.PrepareBatch(t.Context(), m, list, quantize.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer batch.Close()
+	if _, err := batch.Write(t.Context(), paths, writer.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+// TestCompare compares files with the checkpoint that they are of, as text and as JSON.
+func TestCompare(t *testing.T) {
+	files := quantized(t, gollama, "F16", "Q8_0", "Q4_K_M")
+	text := textOf(t, source(t, 4000))
+	args := append([]string{"compare", "-f", text, "-c", "64", "--chunks", "4", "--progress", "none", gollama}, files...)
+	_, out, _, err := call(append(args, "--json")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := result[compareResult](t, out)
+	if len(r.Models) != 3 || r.Chunks != 4 || r.Predicted != 4*31 || r.Base.Architecture != "llama" {
+		t.Fatalf("%s", out)
+	}
+	_, alone, _, err := call("perplexity", "-f", text, "-c", "64", "--chunks", "4", "--progress", "none", "--json", files[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := result[perplexityResult](t, alone); p.PPL != r.Models[2].PPL || p.Error != r.Models[2].Error {
+		t.Errorf("perplexity %v ± %v alone, %v ± %v in the comparison", p.PPL, p.Error, r.Models[2].PPL, r.Models[2].Error)
+	}
+	for i, most := range []float64{1e-6, 1e-3, 0.1} { // orders of magnitude
+		m := r.Models[i]
+		d := m.Divergence
+		if !(float64(d.Mean) < most && d.Mean >= 0) || !(d.Median <= d.P90 && d.P90 <= d.P95 && d.P95 <= d.P99 && d.P99 <= d.P999 && d.P999 <= d.Max) {
+			t.Errorf("%s: divergence %+v", m.Model, d)
+		}
+		if i > 0 && (d.Mean < 5*r.Models[i-1].Divergence.Mean || m.Layers[6].RMS < 5*r.Models[i-1].Layers[6].RMS || m.BPW >= r.Models[i-1].BPW) {
+			t.Errorf("%s is not worse than %s", m.Model, r.Models[i-1].Model)
+		}
+		var mean number
+		for _, p := range m.ByPosition {
+			mean += p / 31
+		}
+		if len(m.ByPosition) != 31 || math.Abs(float64(mean-d.Mean)) > 1e-12 {
+			t.Errorf("%s: divergence by position %v, mean %v", m.Model, m.ByPosition, d.Mean)
+		}
+		if len(m.Layers) != 7 || math.Abs(float64(m.Ratio.Mean-m.PPL/r.Base.PPL)) > 1e-9 || m.Top.Mean > 1 || m.Top5.Mean < 0.8 {
+			t.Errorf("%s: %+v", m.Model, m)
+		}
+	}
+	_, out, _, err = call(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"4 chunks of 64, 124 tokens predicted", "base: " + gollama + ", llama", "[3] " + files[2], "layer 5", "embedding", "same top 5", "tokens/s"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
