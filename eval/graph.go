@@ -132,11 +132,14 @@ var graphs = []*Graph{
 	{Arch: "stablelm", Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"use_parallel_residual"}, Parallel: func(_ *keys, l *layer) bool { return l.ffnNorm == nil }},
 	{Arch: "mamba", Mixer: newMamba, Feed: noFeed},
 	{Arch: "mamba2", Mixer: newMamba2, Feed: noFeed},
-	{Arch: "jamba", Mixer: where(hasKeys, newAttention, newMamba), Act: vecmath.SiLUOf},
-	{Arch: "granitehybrid", Mixer: where(hasKeys, newAttention, newMamba2), Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, MayTurn: true, Also: []string{"expert_shared_feed_forward_length"}},
+	{Arch: "jamba", Mixer: where(recurs, newMamba, newAttention), Act: vecmath.SiLUOf},
+	{Arch: "granitehybrid", Mixer: where(recurs, newMamba2, newAttention), Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, MayTurn: true, Also: []string{"expert_shared_feed_forward_length"}},
 	{Arch: "falcon-h1", Mixer: newBoth, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "lfm2", Mixer: where(hasKeys, newAttention, newShortConv), OutNorm: "token_embd_norm", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "lfm2moe", Mixer: where(hasKeys, newAttention, newShortConv), OutNorm: "token_embd_norm", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true},
+	{Arch: "lfm2", Mixer: where(recurs, newShortConv, newAttention), OutNorm: "token_embd_norm", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "lfm2moe", Mixer: where(recurs, newShortConv, newAttention), OutNorm: "token_embd_norm", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true},
+	{Arch: "qwen3next", Mixer: where(recurs, newDeltaNet(false), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "post_attention_norm"},
+	{Arch: "qwen35", Mixer: where(recurs, newDeltaNet(true), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, FeedNorm: "post_attention_norm"},
+	{Arch: "qwen35moe", Mixer: where(recurs, newDeltaNet(true), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "post_attention_norm"},
 	{Arch: "internlm2", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "exaone", Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "exaone4", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Turned: localOrAll, Window: func(p *params, n int) int { return when(p.layers == 64, n) }},
@@ -193,8 +196,16 @@ func where(condition func(p *params, i int) bool, yes, no func(*builder, int) mi
 	}
 }
 
-// hasKeys reports whether layer i has heads of keys.
-func hasKeys(p *params, i int) bool { return p.kv[i] > 0 }
+// recurs reports whether layer i has a state instead of keys and values.
+func recurs(p *params, i int) bool {
+	switch {
+	case p.recurrent != nil:
+		return p.recurrent[i]
+	case p.everyFull > 0:
+		return (i+1)%p.everyFull != 0
+	}
+	return p.kv[i] == 0
+}
 
 // noFeed is Graph.Feed for layers that are a mixer alone.
 func noFeed(*builder, int, *layer) {}
@@ -263,6 +274,8 @@ type params struct {
 	graph                 *Graph
 	windowed              []bool // by layer, or nil
 	context               int
+	recurrent             []bool // by layer, or nil
+	everyFull             int    // every so many layers are not recurrent, if it is more than 0
 	style                 Rope
 	blocks                int // layers, with those that predict further tokens
 	alibi                 float64
@@ -304,7 +317,7 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	if k.has("attention.head_count_kv") {
 		p.kv = k.sizes("attention.head_count_kv", p.blocks, -1)
 	}
-	p.ff = k.sizes("feed_forward_length", p.blocks, -1)
+	p.ff = k.sizes("feed_forward_length", p.blocks, 0)
 	if p.layers <= 0 || g.Mixer == nil && p.heads[0] == 0 {
 		k.fail(errBroken, "%q and %q have to be at least 1", p.arch+".block_count", p.arch+".attention.head_count")
 		return p
@@ -345,6 +358,10 @@ func (g *Graph) params(k *keys, tensors int) *params {
 		p.temper = g.Temper(k, p)
 	}
 	p.context = k.size("context_length", 0)
+	if g.Mixer != nil && (k.has("attention.recurrent_layers") || k.has("full_attention_interval")) {
+		p.recurrent, _ = k.pattern("attention.recurrent_layers", p.layers)
+		p.everyFull = k.size("full_attention_interval", 4)
+	}
 	p.clamp = k.float("attention.clamp_kqv", 0)
 	p.alibi = k.float("attention.max_alibi_bias", 0)
 	if g.Alibi != nil {

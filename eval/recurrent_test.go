@@ -49,6 +49,29 @@ var recurrent = map[string]string{
 		02 ssm_b_norm.weight 5
 		02 ssm_c_norm.weight 5
 		* ffn_norm.weight 48` + strings.ReplaceAll(mambaTensors, "* ssm", "02 ssm") + attentionTensors + feedTensors,
+	"qwen3next": `
+		full_attention_interval 2
+		expert_count 3
+		expert_used_count 2
+		ssm.inner_size 120
+		ssm.time_step_rank 6
+		ssm.group_count 2
+		02 ssm_ba.weight 48 12
+		* ffn_gate_inp.weight 48 3
+		* ffn_gate_exps.weight 48 32 3
+		* ffn_up_exps.weight 48 32 3
+		* ffn_down_exps.weight 32 48 3
+		* ffn_gate_inp_shexp.weight 48
+		* ffn_gate_shexp.weight 48 40
+		* ffn_up_shexp.weight 48 40
+		* ffn_down_shexp.weight 40 48` + deltaTensors,
+	"qwen35": `
+		full_attention_interval 2
+		ssm.inner_size 120
+		ssm.time_step_rank 6
+		ssm.group_count 2
+		02 ssm_alpha.weight 48 6
+		02 ssm_beta.weight 48 6` + deltaTensors + feedTensors,
 	"lfm2": `
 		attention.head_count_kv 0 2 0
 		shortconv.l_cache 3
@@ -80,6 +103,24 @@ const (
 		* ssm_a 1 6
 		* ssm_d 1 6
 		* ssm_out.weight 120 48`
+	deltaTensors = `
+		ssm.conv_kernel 4
+		ssm.state_size 13
+		rope.dimension_count 6
+		* post_attention_norm.weight 48
+		02 attn_qkv.weight 48 172
+		02 attn_gate.weight 48 120
+		02 ssm_conv1d.weight 4 172
+		02 ssm_dt.bias 6
+		02 ssm_a 6
+		02 ssm_norm.weight 20
+		02 ssm_out.weight 120 48
+		1 attn_q.weight 48 128
+		1 attn_k.weight 48 32
+		1 attn_v.weight 48 32
+		1 attn_output.weight 64 48
+		1 attn_q_norm.weight 16
+		1 attn_k_norm.weight 16`
 	attentionTensors = `
 		1 attn_q.weight 48 64
 		1 attn_k.weight 48 32
@@ -181,6 +222,8 @@ func TestRecurrentBits(t *testing.T) {
 		"mamba2":    "6ced4d80a0e1",
 		"falcon-h1": "83a40c0cf26d",
 		"jamba":     "a65f1253aad6",
+		"qwen3next": "da27979fd708",
+		"qwen35":    "b04c98a37aee",
 		"lfm2":      "b0551ace4dff",
 	} {
 		for _, workers := range []int{1, 3} {
@@ -260,6 +303,9 @@ func TestRecurrentRefused(t *testing.T) {
 		{"mamba2", "ssm.state_size", 1 << 24, "blk.0.ssm_in.weight"},
 		{"jamba", "attention.head_count_kv", 0, "blk.1.ssm_in.weight"},
 		{"jamba", "attention.head_count", 3, "want a multiple"},
+		{"qwen3next", "ssm.group_count", 4, "want multiples"},
+		{"qwen35", "ssm.state_size", 12, "blk.0.attn_qkv.weight"},
+		{"qwen35", "full_attention_interval", 3, "blk.1.attn_qkv.weight"},
 		{"lfm2", "shortconv.l_cache", 1 << 24, "blk.0.shortconv.conv.weight"},
 		{"lfm2", "shortconv.l_cache", 1 << 30, "shortconv.l_cache"},
 	} {

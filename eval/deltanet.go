@@ -1,0 +1,216 @@
+package eval
+
+import (
+	"math"
+
+	"ggforge/fault"
+	"ggforge/internal/parallel"
+	"ggforge/internal/vecmath"
+)
+
+// deltaNet is a mixer of heads with a matrix each, which a token lets decay and in which
+// it then corrects what is stored under its key:
+//
+//	S = decay·S
+//	S = S + k ⊗ beta·(v - Sᵀk)
+//	y = Sᵀq
+//
+// Queries, keys and values are convolutions of the input; the former two have length 1.
+// Source: Yang et al., Gated Delta Networks, 2024.
+type deltaNet struct {
+	heads, keys      int // heads, and those of queries and keys
+	keyLen, valueLen int
+	turns            bool // head h has queries and keys h mod keys, else those of its neighbours
+	qkv, gate, out   *linear
+	alpha, beta      *linear // of decay and beta; or
+	both             *linear // both, beta first, for each head of keys
+	conv             *convolution
+	bias, a          []float32 // of decay, by head
+	norm             *norm     // of each head
+}
+
+// newDeltaNet returns that of layer i; turns is the field of the same name.
+func newDeltaNet(turns bool) func(b *builder, i int) mixer {
+	return func(b *builder, i int) mixer {
+		t, k := b.t, b.k.ssm()
+		if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 {
+			b.k.fail(fault.Broken, "layer %d has %d values of %d heads, %d of them of keys, want multiples", i, k.inner, k.rank, k.groups)
+			return nil
+		}
+		d := &deltaNet{heads: k.rank, keys: k.groups, keyLen: k.state, valueLen: k.inner / k.rank, turns: turns}
+		mixed := k.inner + 2*k.groups*k.state
+		d.qkv, d.gate, d.out = t.needed(b.name(i, "attn_qkv"), b.p.width, mixed), t.needed(b.name(i, "attn_gate"), b.p.width, k.inner), t.needed(b.name(i, "ssm_out"), k.inner, b.p.width)
+		if d.both = t.linear(b.name(i, "ssm_ba"), b.p.width, 2*k.rank); d.both == nil {
+			d.alpha, d.beta = t.needed(b.name(i, "ssm_alpha"), b.p.width, k.rank), t.needed(b.name(i, "ssm_beta"), b.p.width, k.rank)
+		}
+		d.conv = b.convolution(b.name(i, "ssm_conv1d"), k.conv, mixed, true)
+		d.bias, d.a = t.numbers(b.name(i, "ssm_dt.bias"), k.rank), t.numbers(b.name(i, "ssm_a"), k.rank)
+		d.norm = &norm{weight: t.numbers(b.name(i, "ssm_norm.weight"), d.valueLen)}
+		return d
+	}
+}
+
+// unitLength divides x by its length, which is that of x and the root of eps.
+func unitLength(x []float32, eps float64) {
+	vecmath.Scale(x, x, float32(1/math.Sqrt(vecmath.SumSquares(x, 0)+eps)))
+}
+
+func (d *deltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
+	p, values, keys := s.m.p, d.heads*d.valueLen, d.keys*d.keyLen
+	mixed := values + 2*keys
+	in, u, z, ab := grow(&s.qkv, n*mixed), grow(&s.mid, n*mixed), grow(&s.more[0], n*values), grow(&s.more[1], n*2*d.heads)
+	if err := s.linear(in, mixed, x, n, d.qkv); err != nil {
+		return err
+	}
+	if err := s.linear(z, values, x, n, d.gate); err != nil {
+		return err
+	}
+	rates := []*linear{d.both}
+	if d.both == nil {
+		rates = []*linear{d.beta, d.alpha}
+	}
+	if err := s.linear(ab, 2*d.heads, x, n, rates...); err != nil {
+		return err
+	}
+	if err := d.conv.run(s, u, in, mixed, n); err != nil {
+		return err
+	}
+	scale := float32(1 / math.Sqrt(float64(d.keyLen)))
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			q, k := u[t*mixed:][:keys], u[t*mixed+keys:][:keys]
+			for h := 0; h < keys; h += d.keyLen {
+				unitLength(q[h:][:d.keyLen], p.eps)
+				unitLength(k[h:][:d.keyLen], p.eps)
+			}
+			vecmath.Scale(q, q, scale)
+		}
+	}); err != nil {
+		return err
+	}
+	out := grow(&s.a, n*values)
+	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*d.heads, func(i, worker int) error {
+		h := i % d.heads
+		key, b, a := h/(d.heads/d.keys), h, d.heads+h
+		if d.turns {
+			key = h % d.keys
+		}
+		if d.both != nil { // betas and alphas of the heads of a key are next to each other
+			per := d.heads / d.keys
+			b = h/per*2*per + h%per
+			a = b + per
+		}
+		delta := newDelta(&s.states[worker], d.keyLen, d.valueLen)
+		first := i / d.heads * s.r.Chunk
+		for t := first; t < first+s.r.Chunk; t++ {
+			row, rate := u[t*mixed:][:mixed], ab[t*2*d.heads:][:2*d.heads]
+			decay := vecmath.Exp(vecmath.Softplus(rate[a]+d.bias[h]) * d.a[h])
+			for j := range delta.decay {
+				delta.decay[j] = decay
+			}
+			y := out[t*values+h*d.valueLen:][:d.valueLen]
+			delta.step(y, row[key*d.keyLen:][:d.keyLen], row[keys+key*d.keyLen:][:d.keyLen], row[2*keys+h*d.valueLen:][:d.valueLen], vecmath.Sigmoid(rate[b]))
+			gate := z[t*values+h*d.valueLen:][:d.valueLen]
+			vecmath.SiLUOf.Apply(gate, gate)
+			p.apply(d.norm, y, y, d.valueLen)
+			vecmath.Mul(y, gate)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return s.project(y, out, n, last, d.out)
+}
+
+// delta is the state of a head.
+type delta struct {
+	state, found   []float32 // [key][value]; what is stored under the key
+	decay          []float32 // of each element of a key
+	nothing, whole []float32
+}
+
+// newDelta returns the first state, in memory that is kept.
+func newDelta(buf *[]float32, keyLen, valueLen int) *delta {
+	x := grow(buf, keyLen*valueLen+valueLen+3*keyLen)
+	d := &delta{}
+	for _, part := range []struct {
+		to *[]float32
+		n  int
+	}{{&d.state, keyLen * valueLen}, {&d.found, valueLen}, {&d.decay, keyLen}, {&d.nothing, keyLen}, {&d.whole, keyLen}} {
+		*part.to, x = x[:part.n], x[part.n:]
+	}
+	clear(d.state)
+	clear(d.nothing)
+	for i := range d.whole {
+		d.whole[i] = 1
+	}
+	return d
+}
+
+// step takes the state one token on and sets y to what is stored under q. The factors of
+// decay have been set.
+func (d *delta) step(y, q, k, v []float32, beta float32) {
+	clear(d.found)
+	vecmath.Recur(d.found, d.state, v, d.decay, d.nothing, k)
+	for i, x := range v {
+		d.found[i] = (x - d.found[i]) * beta
+	}
+	clear(y)
+	vecmath.Recur(y, d.state, d.found, d.whole, k, q)
+}
+
+// gatedAttention is attention whose queries come with gates: each head's matrix has rows
+// for both, the query's first.
+type gatedAttention struct{ attention }
+
+func newGatedAttention(b *builder, i int) mixer {
+	p, t := b.p, b.t
+	l := &gatedAttention{attention{heads: b.heads(i), turned: true}}
+	l.q, l.k, l.v = t.needed(b.name(i, "attn_q"), p.width, 2*l.n*l.keyLen), t.needed(b.name(i, "attn_k"), p.width, l.kv*l.keyLen), t.needed(b.name(i, "attn_v"), p.width, l.kv*l.valueLen)
+	l.out = t.needed(b.name(i, "attn_output"), l.n*l.valueLen, p.width)
+	l.qNorm, l.kNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen), t.headNorm(b.name(i, "attn_k_norm"), l.kv, l.keyLen)
+	if l.keyLen != l.valueLen {
+		t.fail(errUnsupported, "layer %d has keys of %d values and values of %d, want the same", i, l.keyLen, l.valueLen)
+	}
+	return l
+}
+
+func (l *gatedAttention) mix(s *stream, y, x []float32, n int, last bool) error {
+	nq := l.n * l.keyLen
+	both, qkv := grow(&s.more[0], n*2*nq), grow(&s.qkv, n*l.row())
+	if err := s.linear(both, 2*nq, x, n, l.q); err != nil {
+		return err
+	}
+	if err := s.linear(qkv[nq:], l.row(), x, n, l.k, l.v); err != nil {
+		return err
+	}
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			row := qkv[t*l.row():]
+			for h := range l.n {
+				copy(row[h*l.keyLen:][:l.keyLen], both[t*2*nq+2*h*l.keyLen:])
+			}
+			l.prepare(s, row, t)
+		}
+	}); err != nil {
+		return err
+	}
+	out := grow(&s.a, n*nq)
+	if err := l.each(s, n, func(worker *attending, head, q, k, v, o int) {
+		l.attend(worker, head, out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, l.row(), l.row(), l.row(), nq)
+	}); err != nil {
+		return err
+	}
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			for h := range l.n {
+				gate := both[t*2*nq+(2*h+1)*l.keyLen:][:l.keyLen]
+				vecmath.SigmoidOf.Apply(gate, gate)
+				vecmath.Mul(out[t*nq+h*l.keyLen:][:l.keyLen], gate)
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	return s.project(y, out, n, last, l.out)
+}
