@@ -241,23 +241,42 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNotFinite checks that weights that are no numbers show.
+// TestNotFinite checks that the tensor is named where numbers end.
 func TestNotFinite(t *testing.T) {
-	for _, name := range []string{"output.weight", "blk.1.attn_v.weight", "blk.0.ffn_gate_inp.weight"} {
-		m, err := New(made("llama", shape{experts: 3, change: func(m *model.Model) {
-			for i := range m.Tensors {
-				if x := &m.Tensors[i]; x.Name == name {
-					v := make([]float32, x.Elements())
-					v[len(v)/2] = float32(math.NaN())
-					*x = model.New(name, rows.Stored(x.NE, gguf.TypeF32, bytesOf(v), nil))
-				}
+	for _, c := range []struct {
+		tensor  string
+		at      int // of its values
+		experts int
+		want    string
+	}{
+		{"token_embd.weight", 48*7 + 3, 0, `tensor "token_embd.weight": the row of token 7 is not finite`},
+		{"blk.0.attn_norm.weight", 5, 0, `layer 0: tensor "blk.0.attn_q.weight": what it is multiplied by is not finite`},
+		{"blk.1.attn_v.weight", 100, 0, `layer 1: tensor "blk.1.attn_v.weight": its output for token 0 is not finite`},
+		{"blk.1.ffn_up.weight", 100, 0, `layer 1: tensor "blk.1.ffn_up.weight": its output for token 0 is not finite`},
+		{"blk.1.ffn_gate_inp.weight", 20, 5, `layer 1: tensor "blk.1.ffn_gate_inp.weight": token 0: the router's output is not a number`},
+		{"blk.0.ffn_up_exps.weight", 3*48*96 + 50, 5, `layer 0: tensor "blk.0.ffn_up_exps.weight", matrix 3: its output for token 0 is not finite`},
+		{"output.weight", 48 * 250, 0, `tensor "output.weight": logits that are not finite`},
+	} {
+		src := made("llama", shape{experts: c.experts})
+		for i := range src.Tensors {
+			x := &src.Tensors[i]
+			if x.Name != c.tensor {
+				continue
 			}
-		}}))
+			v := make([]float32, gguf.Rows(x.NE)*x.NE[0])
+			if err := decode(x, v, new([]byte), 0, gguf.Rows(x.NE)); err != nil {
+				t.Fatal(err)
+			}
+			v[c.at] = float32(math.NaN())
+			*x = model.New(x.Name, rows.Stored(x.NE, gguf.TypeF32, bytesOf(v), nil))
+		}
+		m, err := New(src)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Perplexity(context.Background(), Run{Tokens: text(64), Chunk: 64}); !errors.Is(err, fault.Broken) {
-			t.Errorf("%s: %v", name, err)
+		_, err = m.Perplexity(context.Background(), Run{Tokens: text(240), Chunk: 80, Workers: 2})
+		if !errors.Is(err, fault.Broken) || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("not a number in %s: %v, want %s", c.tensor, err, c.want)
 		}
 	}
 }

@@ -218,6 +218,9 @@ func (x *experts) mask(by []float32) {
 func (s *stream) mixture(l *layer) error {
 	p := s.m.p
 	acc, err := s.say(l)
+	if err == nil {
+		err = s.sound(acc, func() error { _, err := s.say(l); return err })
+	}
 	if err != nil {
 		return err
 	}
@@ -268,7 +271,7 @@ func (s *stream) route(l *layer, f func(from, rows int, in, logits []float32) er
 		if err := s.eachErr(rows, func(a, b int) error {
 			for t := a; t < b; t++ {
 				if err := x.choose(chosen[(from+t)*x.used:][:x.used], logits[t*x.n:][:x.n]); err != nil {
-					return fmt.Errorf("token %d: %w", from+t, err)
+					return fmt.Errorf("tensor %q: token %d: %w", x.router.name, from+t, err)
 				}
 			}
 			return nil

@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"ggforge/fault"
 	"ggforge/internal/gemm"
@@ -71,6 +72,9 @@ type stream struct {
 	again bool // weights are read again for other tokens
 	held  []*held
 	rev   *reverse // nil forwards
+	// strict says that what goes into linear layers and what comes out has to be finite; it is
+	// for finding where something came from that is not.
+	strict bool
 	*room
 }
 
@@ -246,6 +250,9 @@ func (s *stream) embed(h []float32, w *norm) error {
 		if err := decode(s.m.embed, row(at[i]), &bufs[worker], id, id+1); err != nil {
 			return fmt.Errorf("%s: tensor %q: %w", s.m.source.Path, s.m.embed.Name, err)
 		}
+		if !vecmath.Finite(row(at[i])) {
+			return fault.Errorf(fault.Broken, "%s: tensor %q: the row of token %d is not finite", s.m.source.Path, s.m.embed.Name, id)
+		}
 		return nil
 	})
 	if err != nil {
@@ -289,6 +296,9 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 	if err := s.each(rows, func(a, b int) { s.xp.PackRows(x[a*k:], k, a, b) }); err != nil {
 		return err
 	}
+	if s.strict && !vecmath.Finite(x[:rows*k]) {
+		return fault.Errorf(fault.Broken, "tensor %q: what it is multiplied by is not finite", layers[0].name)
+	}
 	at := 0
 	for _, l := range layers {
 		if err := gemm.Product(s.ctx, s.scratch, dst[at:], ld, &s.xp, s.weights(l.w)); err != nil {
@@ -303,9 +313,42 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 				return err
 			}
 		}
+		for t := 0; s.strict && t < rows; t++ {
+			if !vecmath.Finite(dst[t*ld+at:][:l.w.Rows]) {
+				return fault.Errorf(fault.Broken, "tensor %q%s: its output for token %d is not finite", l.name, l.which(), t)
+			}
+		}
 		at += l.w.Rows
 	}
 	return nil
+}
+
+// which says which matrix of a tensor of several it is.
+func (l *linear) which() string {
+	if l.of > 1 {
+		return fmt.Sprintf(", matrix %d", l.matrix)
+	}
+	return ""
+}
+
+// sound returns an error if y, rows of so many tokens that again computes, has a value
+// that is not finite: it is computed again, with a look at each product.
+func (s *stream) sound(y []float32, again func() error) error {
+	var broken atomic.Bool
+	err := s.each(len(y)/s.m.p.width, func(a, b int) {
+		if !vecmath.Finite(y[a*s.m.p.width : b*s.m.p.width]) {
+			broken.Store(true)
+		}
+	})
+	if err != nil || !broken.Load() {
+		return err
+	}
+	s.strict = true
+	defer func() { s.strict = false }()
+	if err := again(); err != nil {
+		return err
+	}
+	return fault.Errorf(fault.Broken, "what it computes is not finite")
 }
 
 func (l *linear) inputs(x []float32, rows int) Inputs {
@@ -331,7 +374,15 @@ func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, erro
 	}
 	y := grow(&s.y, n*p.width)
 	early := last && !l.whole
-	if err := l.mixer.mix(s, y, x, n, early); err != nil {
+	mix := func() error { return l.mixer.mix(s, y, x, n, early) }
+	if err := mix(); err != nil {
+		return nil, err
+	}
+	kept := n
+	if early {
+		kept = s.wanted(n)
+	}
+	if err := s.sound(y[:kept*p.width], mix); err != nil {
 		return nil, err
 	}
 	if early && s.r.First > 0 {
@@ -356,7 +407,11 @@ func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, erro
 		return nil, err
 	}
 	if l.feed != nil {
-		if err := l.feed.mix(s, y, in, n, false); err != nil {
+		feed := func() error { return l.feed.mix(s, y, in, n, false) }
+		if err := feed(); err != nil {
+			return nil, err
+		}
+		if err := s.sound(y[:n*p.width], feed); err != nil {
 			return nil, err
 		}
 		if err := s.each(n, func(a, b int) { s.add(h[a*p.width:b*p.width], y[a*p.width:b*p.width], l.postFFN) }); err != nil {
@@ -377,6 +432,9 @@ func (s *stream) project(y, a []float32, n int, last bool, out *linear) error {
 	}
 	return s.linear(y, out.w.Rows, a, n, out)
 }
+
+// wanted returns how many of n tokens, whole chunks, are at positions from First on.
+func (s *stream) wanted(n int) int { return n / s.r.Chunk * (s.r.Chunk - s.r.First) }
 
 // keep moves the rows of x that are of positions from First on to its beginning, and
 // returns how many they are.

@@ -131,7 +131,7 @@ func (m *Model) loss(logits []float32, token int) (float64, error) {
 func (m *Model) normalizer(e, logits []float32) (float64, error) {
 	most, ok := vecmath.Max(logits)
 	if !ok || math.IsInf(float64(most), 0) {
-		return 0, fault.Errorf(fault.Broken, "%s: logits that are not finite", m.source.Path)
+		return 0, fault.Errorf(fault.Broken, "%s: tensor %q: logits that are not finite", m.source.Path, m.output.name)
 	}
 	for i, v := range logits {
 		e[i] = v - most

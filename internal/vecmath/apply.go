@@ -1,6 +1,10 @@
 package vecmath
 
-import "ggforge/internal/fused"
+import (
+	"math"
+
+	"ggforge/internal/fused"
+)
 
 // A Function is one of float32, for whole slices.
 type Function struct {
@@ -141,6 +145,22 @@ func tree(s *[8]float64) float64 {
 		}
 	}
 	return s[0]
+}
+
+// Finite reports whether no value of x is infinite or not a number.
+func Finite(x []float32) bool {
+	const exponent = 0x7F800000
+	var found uint32 // 1 in the sign's place
+	for ; len(x) >= 8; x = x[8:] {
+		v := (*[8]float32)(x)
+		for _, f := range v {
+			found |= math.Float32bits(f)&exponent + 1<<23
+		}
+	}
+	for _, f := range x {
+		found |= math.Float32bits(f)&exponent + 1<<23
+	}
+	return found>>31 == 0
 }
 
 // Max returns the largest of x, which is not empty, and whether all are numbers.

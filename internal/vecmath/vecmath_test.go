@@ -215,3 +215,24 @@ func TestSums(t *testing.T) {
 		t.Error("max of what is no number")
 	}
 }
+
+func TestFinite(t *testing.T) {
+	for n := range 20 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = math.MaxFloat32 * float32(1-2*(i%2))
+		}
+		if !Finite(x) {
+			t.Errorf("%d finite values: not finite", n)
+		}
+		for i := range x {
+			for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+				was := x[i]
+				if x[i] = float32(bad); Finite(x) {
+					t.Errorf("%v at %d of %d: finite", bad, i, n)
+				}
+				x[i] = was
+			}
+		}
+	}
+}
