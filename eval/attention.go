@@ -13,6 +13,9 @@ type heads struct {
 	scale, cap       float32   // of scores; no cap if it is 0
 	window           int       // tokens that each sees; 0 for all
 	chunked          bool      // windows do not slide, but begin at a multiple of their size
+	ahead            bool      // those that follow are seen, too
+	sided            bool      // a window is the same to both sides
+	near             []float32 // what is added to the scores of distances from -farthest to farthest, for each head; or nil
 	sinks            []float32 // one for each head, or nil
 	slopes           []float32 // of distances that are subtracted from scores, one for each head; or nil
 }
@@ -38,7 +41,11 @@ func newAttention(b *builder, i int) mixer {
 	if l.qkv = t.linear(b.name(i, "attn_qkv"), p.width, nq+nk+nv); l.qkv == nil {
 		l.q, l.k, l.v = t.needed(b.name(i, "attn_q"), p.width, nq), t.needed(b.name(i, "attn_k"), p.width, nk), t.needed(b.name(i, "attn_v"), p.width, nv)
 	}
-	l.out = t.needed(b.name(i, "attn_output"), l.n*l.valueLen, p.width)
+	out := b.name(i, "attn_output")
+	if short := b.name(i, "attn_o"); t.all[short+".weight"] != nil {
+		out = short
+	}
+	l.out = t.needed(out, l.n*l.valueLen, p.width)
 	if p.graph.HeadNorm != nil && p.graph.HeadNorm(p, i) {
 		l.qNorm, l.kNorm = &headNorm{size: l.keyLen}, &headNorm{size: l.keyLen}
 		return l
@@ -53,12 +60,15 @@ func (b *builder) heads(i int) heads {
 	if p.kv[i] == 0 || p.heads[i]%p.kv[i] != 0 {
 		b.t.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, p.heads[i], p.kv[i])
 	}
-	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale), cap: float32(p.attnCap)}
+	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale), cap: float32(p.attnCap), ahead: p.encoder, sided: p.graph.Sided}
 	if p.local(i) {
 		h.window, h.chunked = p.window, p.graph.Chunked
 	}
 	if h.sinks = b.t.vector(b.name(i, "attn_sinks.weight"), h.n); b.t.err == nil {
 		h.slopes = p.slopes(h.n)
+	}
+	if p.buckets > 0 {
+		h.near = b.near(i, h.n)
 	}
 	return h
 }
@@ -195,13 +205,16 @@ func (l *heads) attend(s *attending, head int, out, q, k, v []float32, n, nq, nk
 	scores := grow(&s.scores, queries*n)
 	for h := range l.n / l.kv {
 		for from := 0; from < n; from += queries {
-			rows, columns := min(queries, n-from), min(from+queries, n) // nothing comes from the right
+			rows, columns := min(queries, n-from), n
+			if !l.ahead {
+				columns = min(from+queries, n) // nothing comes from the right
+			}
 			s.q.Pack(q[from*nq+h*l.keyLen:], nq, rows, l.keyLen)
 			gemm.Multiply(&s.gemm, scores, columns, &s.q, &s.k, columns)
 			for t := range rows {
 				row := scores[t*columns:][:columns]
-				first, end := l.sees(from + t)
-				l.softmax(head+h, row[first:end])
+				first, end := l.sees(from+t, n)
+				l.softmax(head+h, row[first:end], from+t-first)
 				clear(row[:first])
 				clear(row[end:])
 			}
@@ -211,28 +224,38 @@ func (l *heads) attend(s *attending, head int, out, q, k, v []float32, n, nq, nk
 	}
 }
 
-// sees returns which tokens of its chunk token t sees: from first on, those before end.
-func (l *heads) sees(t int) (first, end int) {
-	end = t + 1
+// sees returns which of n tokens the one at a position sees: from first on, those before end.
+func (l *heads) sees(at, n int) (first, end int) {
+	if end = at + 1; l.ahead {
+		end = n
+	}
 	switch {
+	case l.window == 0:
 	case l.chunked:
-		first = t / l.window * l.window
-	case l.window > 0:
-		first = max(0, end-l.window)
+		first = at / l.window * l.window
+	case l.sided:
+		first, end = max(0, at-l.window/2), min(end, at+l.window/2+1)
+	default:
+		first = max(0, at+1-l.window)
 	}
 	return first, end
 }
 
-// softmax turns the scores of a head into weights; the last is that of the query's own
-// place.
-func (l *heads) softmax(head int, x []float32) {
+// softmax turns the scores of a head into weights; own is the place of the query's own.
+func (l *heads) softmax(head int, x []float32, own int) {
 	vecmath.Scale(x, x, l.scale)
 	if l.cap != 0 {
 		squash(x, l.cap)
 	}
 	if l.slopes != nil {
 		for i := range x {
-			x[i] += float32(l.slopes[head] * float32(i-len(x)+1))
+			x[i] += float32(l.slopes[head] * float32(-max(i-own, own-i)))
+		}
+	}
+	if l.near != nil {
+		near := l.near[head*(2*farthest+1):][:2*farthest+1]
+		for i := range x {
+			x[i] += near[farthest+max(-farthest, min(farthest, i-own))]
 		}
 	}
 	most, _ := vecmath.Max(x)

@@ -109,8 +109,8 @@ func (l *heads) attendBack(s *attending, head int, dq, dk, dv, do, out, q, k, v 
 			gemm.Multiply(&s.gemm, dscores, columns, &s.p, &r.v, columns)
 			for t := range rows {
 				row, d := scores[t*columns:][:columns], dscores[t*columns:][:columns]
-				first, end := l.sees(from + t)
-				l.softmaxBack(head+h, d[first:end], row[first:end], slopes)
+				first, end := l.sees(from+t, n)
+				l.softmaxBack(head+h, d[first:end], row[first:end], slopes, from+t-first)
 				for _, x := range [][]float32{row, d} {
 					clear(x[:first])
 					clear(x[end:])
@@ -141,7 +141,7 @@ func (s *attending) addTurned(c []float32, ldc int, p, x []float32, ldx, rows, c
 
 // softmaxBack turns scores x into weights as softmax does, and d, the gradient by these,
 // into that by the scores. slopes is as long.
-func (l *heads) softmaxBack(head int, d, x, slopes []float32) {
+func (l *heads) softmaxBack(head int, d, x, slopes []float32, own int) {
 	slopes = slopes[:len(x)]
 	if l.cap != 0 {
 		vecmath.Scale(slopes, x, l.scale)
@@ -151,7 +151,7 @@ func (l *heads) softmaxBack(head int, d, x, slopes []float32) {
 			slopes[i] = (1 - t) * (1 + t)
 		}
 	}
-	l.softmax(head, x)
+	l.softmax(head, x, own)
 	mean := float32(vecmath.SumProducts(x, d))
 	for i, p := range x {
 		d[i] = p * (d[i] - mean)

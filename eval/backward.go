@@ -110,6 +110,9 @@ func (m *Model) Backward(ctx context.Context, g Gradients) (loss float64, err er
 
 // reversible returns an error if a part of the model cannot be run backwards.
 func (m *Model) reversible() error {
+	if err := m.mustPredict(); err != nil {
+		return err
+	}
 	for i := range m.layers {
 		l := &m.layers[i]
 		for _, part := range []mixer{l.mixer, l.feed} {

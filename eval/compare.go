@@ -62,8 +62,10 @@ func Compare(ctx context.Context, base *Model, models []*Model, r Run, f func(i 
 			return err
 		}
 	}
-	if err := r.predicts(); err != nil {
-		return err
+	for _, m := range append([]*Model{base}, models...) {
+		if err := r.predicts(m); err != nil {
+			return err
+		}
 	}
 	c := &comparing{sides: append([]*Model{base}, models...), r: r, room: newRoom(r.Workers), found: make([][]difference, len(models)), far: make([][][]apart, len(models))}
 	chunks := len(r.Tokens) / r.Chunk

@@ -225,7 +225,7 @@ func (s *stream) mixture(l *layer) error {
 		return err
 	}
 	s.early = s.early[:0]
-	return s.each(len(s.h)/p.width, func(a, b int) { s.add(s.h[a*p.width:b*p.width], acc[a*p.width:b*p.width], l.postFFN) })
+	return s.each(len(s.h)/p.width, func(a, b int) { s.finish(l, s.h[a*p.width:b*p.width], acc[a*p.width:b*p.width]) })
 }
 
 // say returns what the experts of a layer say about the stream, one expert after the

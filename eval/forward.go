@@ -233,7 +233,7 @@ func (s *stream) embed(h []float32, w *norm) error {
 	p := s.m.p
 	bufs, places := make([][]byte, len(s.scratch)), make([][]float32, len(s.scratch))
 	if s.m.places != nil && s.r.Chunk > p.context {
-		return fault.Errorf(fault.Refused, "%s: chunks of %d tokens, want at most %d, the positions that it has", s.m.source.Path, s.r.Chunk, p.context)
+		return fault.Errorf(fault.Refused, "%s: %d tokens at once, want at most %d, the positions that it has", s.m.source.Path, s.r.Chunk, p.context)
 	}
 	first, at := map[int32]int{}, []int(nil) // where a token is first
 	for i, id := range s.r.Tokens {
@@ -265,6 +265,9 @@ func (s *stream) embed(h []float32, w *norm) error {
 		row := row(i)
 		if p.embedScale != 1 {
 			vecmath.Scale(row, row, float32(p.embedScale))
+		}
+		if s.m.kind != nil {
+			vecmath.Add(row, s.m.kind)
 		}
 		if s.m.places != nil {
 			place := grow(&places[worker], p.width)
@@ -398,7 +401,17 @@ func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, erro
 		if l.parallel && l.ffnNorm != nil {
 			s.norm(l.ffnNorm, in[a:b], h[a:b])
 		}
+		if l.sums[1] != nil {
+			copy(in[a:b], h[a:b])
+		}
 		s.add(h[a:b], y[a:b], l.postAttn)
+		if l.sums[0] != nil {
+			s.norm(l.sums[0], h[a:b], h[a:b])
+		}
+		if l.sums[1] != nil {
+			vecmath.Add(h[a:b], in[a:b])
+			s.norm(l.sums[1], h[a:b], h[a:b])
+		}
 		if l.feed != nil && !l.parallel {
 			s.norm(l.ffnNorm, in[a:b], h[a:b])
 		}
@@ -414,7 +427,7 @@ func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, erro
 		if err := s.sound(y[:n*p.width], feed); err != nil {
 			return nil, err
 		}
-		if err := s.each(n, func(a, b int) { s.add(h[a*p.width:b*p.width], y[a*p.width:b*p.width], l.postFFN) }); err != nil {
+		if err := s.each(n, func(a, b int) { s.finish(l, h[a*p.width:b*p.width], y[a*p.width:b*p.width]) }); err != nil {
 			return nil, err
 		}
 	}
@@ -462,6 +475,13 @@ func (s *stream) add(h, y []float32, post *norm) {
 	vecmath.Add(h, y)
 }
 
+// finish adds what the feed-forward layer or the experts computed.
+func (s *stream) finish(l *layer, h, y []float32) {
+	if s.add(h, y, l.postFFN); l.sums[2] != nil {
+		s.norm(l.sums[2], h, h)
+	}
+}
+
 func halfGELU(dst, src []float32) {
 	for i, x := range src {
 		switch {
@@ -472,6 +492,14 @@ func halfGELU(dst, src []float32) {
 		}
 		dst[i] = x
 	}
+}
+
+// act returns an activation, or what the reference has in its place.
+func (s *stream) act(f vecmath.Function) func(dst, src []float32) {
+	if s.r.HalfGELU && f.Is(vecmath.GELUOf) {
+		return halfGELU
+	}
+	return f.Apply
 }
 
 // feedForward is a layer of two or three matrices.
@@ -502,9 +530,9 @@ func (s *stream) forward(f *feedForward, y, x []float32, rows int) error {
 		return err
 	}
 	hidden := grow(&s.a, rows*f.ff)
-	act := s.m.graph.Act.Apply
-	if s.r.HalfGELU && s.m.graph.Act.Is(vecmath.GELUOf) {
-		act = halfGELU
+	act := s.act(s.m.p.act)
+	if !gated && s.m.graph.Ungated != nil {
+		act = s.act(*s.m.graph.Ungated)
 	}
 	if err := s.each(rows, func(a, b int) {
 		for t := a; t < b; t++ {

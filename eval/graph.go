@@ -43,6 +43,8 @@ type Graph struct {
 	Act vecmath.Function
 	// Unit returns what is in its place in layer i; nil for Act.
 	Unit func(b *builder, i int) unit
+	// NamedAct says that hidden_activation names another activation.
+	NamedAct bool
 	// EmbedScale returns the factor of embeddings; nil for that of embedding_scale, or 1.
 	EmbedScale func(p *params) float64
 	// AttnScale returns the factor of attention scores; nil for that of attention.scale, or
@@ -60,6 +62,11 @@ type Graph struct {
 	// NormAfter says that the parts of a layer read the stream as it is, and what they add is
 	// normalized.
 	NormAfter bool
+	// NormSum says that the parts of a layer read the stream as it is, and the stream is
+	// normalized after each. There is no norm after the last layer.
+	NormSum bool
+	// BareFirst says that the first layer reads the embeddings as they are.
+	BareFirst bool
 	// Windowed reports whether layer i sees attention.sliding_window tokens only; nil for
 	// none. every is the number of attention.sliding_window_pattern, 0 without; where the file
 	// says it of each layer, it is not asked.
@@ -69,9 +76,18 @@ type Graph struct {
 	Window func(p *params, n int) int
 	// Chunked says that a window begins at a multiple of its size.
 	Chunked bool
+	// Sided says that a window is the same to both sides, of half of its tokens each.
+	Sided bool
 	// LocalRope says that layers with a window turn by a base of 10000 if there is no
 	// rope.freq_base_swa, and without scaling.
 	LocalRope bool
+	// Encoder says that each token sees all others, also those that follow. Other
+	// architectures have attention.causal.
+	Encoder bool
+	// Prefix is what names of tensors of layers begin with.
+	Prefix string
+	// Ungated is the activation of feed-forward layers without a gate; nil for Act.
+	Ungated *vecmath.Function
 	// Alibi returns the largest factor of distances that are subtracted from scores; nil for
 	// that of attention.max_alibi_bias, or none.
 	Alibi func(p *params) float64
@@ -162,6 +178,18 @@ var graphs = []*Graph{
 	{Arch: "mistral4", Mixer: newLatent, TenthMultiplier: true, Temper: temperature, Grouped: true, Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "mistral3", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Temper: temperature},
 	{Arch: "dbrx", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "attn_output_norm"},
+	{Arch: "bert", Encoder: true, NormSum: true, Act: vecmath.GELUOf},
+	{Arch: "nomic-bert", Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "nomic-bert-moe", Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.GELUOf, Also: []string{"moe_every_n_layers"}},
+	{Arch: "jina-bert-v2", Encoder: true, NormSum: true, Act: vecmath.GELUOf, Alibi: func(*params) float64 { return 8 }},
+	{Arch: "jina-bert-v3", Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.GELUOf},
+	{Arch: "modern-bert", Encoder: true, LayerNorm: true, BareFirst: true, Rope: RopeHalves, Act: vecmath.GELUErfOf, NamedAct: true, Windowed: lastOf(3), Sided: true, LocalRope: true},
+	{Arch: "neo-bert", Encoder: true, OutNorm: "enc.output_norm", Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "eurobert", Encoder: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "t5encoder", Encoder: true, OutNorm: "enc.output_norm", Prefix: "enc.", Act: vecmath.GELUOf, Ungated: &vecmath.ReLUOf, AttnScale: func(*params) float64 { return 1 }},
+	{Arch: "t5", Encoder: true, OutNorm: "enc.output_norm", Prefix: "enc.", Act: vecmath.GELUOf, Ungated: &vecmath.ReLUOf, AttnScale: func(*params) float64 { return 1 }, Also: []string{"decoder_block_count", "decoder_start_token_id"}},
+	{Arch: "gemma-embedding", Encoder: true, Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, Windowed: allBut(6), Sided: true, LocalRope: true},
+	{Arch: "llama-embed", Encoder: true, Rope: RopePairs, Act: vecmath.SiLUOf},
 }
 
 // large is Graph.Alibi for models of 13 B, which do not turn.
@@ -276,6 +304,10 @@ type params struct {
 	context               int
 	recurrent             []bool // by layer, or nil
 	everyFull             int    // every so many layers are not recurrent, if it is more than 0
+	act                   vecmath.Function
+	encoder               bool // tokens see those that follow
+	pooling, headPooling  Pooling
+	buckets               int // of distances, whose scores have a table
 	style                 Rope
 	blocks                int // layers, with those that predict further tokens
 	alibi                 float64
@@ -362,6 +394,12 @@ func (g *Graph) params(k *keys, tensors int) *params {
 		p.recurrent, _ = k.pattern("attention.recurrent_layers", p.layers)
 		p.everyFull = k.size("full_attention_interval", 4)
 	}
+	if p.act = g.Act; g.NamedAct {
+		p.act = k.activation("hidden_activation", g.Act)
+	}
+	p.encoder = !k.flag("attention.causal", true) || g.Encoder
+	p.pooling, p.headPooling = k.pooling("pooling_type", PoolNone), k.pooling("classifier.pooling_type", poolUnset)
+	p.buckets = k.size("attention.relative_buckets_count", 0)
 	p.clamp = k.float("attention.clamp_kqv", 0)
 	p.alibi = k.float("attention.max_alibi_bias", 0)
 	if g.Alibi != nil {

@@ -2,11 +2,13 @@ package eval
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/vecmath"
 )
 
 // keys reads the metadata of a model and remembers what was asked for: a key of the
@@ -186,6 +188,25 @@ func (k *keys) text(name string) string {
 		k.fail(fault.Broken, "%q is %v, want a string", k.arch+"."+name, v)
 	}
 	return s
+}
+
+// activations are the functions that keys name. "gelu" is the exact one.
+var activations = map[string]vecmath.Function{
+	"gelu": vecmath.GELUErfOf, "gelu_python": vecmath.GELUErfOf, "gelu_new": vecmath.GELUOf, "gelu_pytorch_tanh": vecmath.GELUOf,
+	"silu": vecmath.SiLUOf, "swiglu": vecmath.SiLUOf, "tanh": vecmath.TanhOf,
+}
+
+// activation returns the function that a key names, def if there is no such key.
+func (k *keys) activation(name string, def vecmath.Function) vecmath.Function {
+	s := k.text(name)
+	if s == "" {
+		return def
+	}
+	f, ok := activations[s]
+	if !ok {
+		k.fail(fault.Unsupported, "%q is %q, want one of %s", k.arch+"."+name, s, strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
+	}
+	return f
 }
 
 // known are the beginnings of keys that say nothing about how a model computes.

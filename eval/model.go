@@ -34,7 +34,9 @@ type Model struct {
 	freqs       []float32     // factors of the frequencies, or nil
 	long, short []float32     // further ones, for texts beyond the context of the training and others; or nil
 	places      *model.Tensor // embeddings of positions, or nil
+	kind        []float32     // what is added to each embedding, or nil
 	embedNorm   *norm         // or nil
+	head        head
 	layers      []layer
 	costs       map[*gemm.Weights]int64
 }
@@ -47,6 +49,7 @@ type layer struct {
 	attnNorm, ffnNorm *norm
 	mixer             mixer
 	postAttn, postFFN *norm
+	sums              [3]*norm // of the stream after attention, once more with what came before, and after the feed-forward layer; or nil
 	feed              mixer    // or
 	experts           *experts // or neither
 	parallel          bool     // both parts read the same state
@@ -70,7 +73,9 @@ type builder struct {
 }
 
 // name returns the name of a tensor of layer i, without ".weight".
-func (b *builder) name(i int, s string) string { return fmt.Sprintf("blk.%d.%s", i, s) }
+func (b *builder) name(i int, s string) string {
+	return fmt.Sprintf("%sblk.%d.%s", b.m.graph.Prefix, i, s)
+}
 
 // Supported returns the architectures that can be run.
 func Supported() []string {
@@ -119,7 +124,7 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 		outNorm = m.graph.OutNorm
 	}
 	m.outNorm = t.norm(outNorm, p.width)
-	if m.outNorm == nil && !m.graph.BareNorm {
+	if m.outNorm == nil && !m.graph.BareNorm && !m.graph.NormSum {
 		t.fail(errBroken, "no tensor %q", outNorm+".weight")
 	}
 	if m.output = t.linear("output", p.width, p.vocab); m.output == nil && m.embed != nil {
@@ -131,12 +136,27 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 	if outNorm != "token_embd_norm" {
 		m.embedNorm = t.norm("token_embd_norm", p.width)
 	}
+	if kinds := t.all["token_types.weight"]; kinds != nil && len(kinds.NE) > 0 {
+		rows := 1
+		if len(kinds.NE) == 2 {
+			rows = int(min(kinds.NE[1], limit))
+		}
+		if all := t.matrix("token_types.weight", p.width, rows); all != nil {
+			m.kind = all[:p.width] // of the first kind, as all tokens of a text are
+		}
+	}
+	m.head = t.head(k, p)
 	if m.graph.BareNorm {
 		m.outNorm = &norm{}
 	}
 	feedNorm := "ffn_norm"
 	if m.graph.FeedNorm != "" {
 		feedNorm = m.graph.FeedNorm
+	}
+	if p.arch == "t5" { // its decoder reads what the encoder says
+		for name := range t.all {
+			t.used[name] = t.used[name] || strings.HasPrefix(name, "dec.")
+		}
 	}
 	for name := range t.all { // layers that predict further tokens do not take part
 		var i int
@@ -153,7 +173,9 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 		var l layer
 		name := func(s string) string { return b.name(i, s) }
 		l.attnNorm, l.ffnNorm = t.norm(name("attn_norm"), p.width), t.norm(name(feedNorm), p.width)
-		if t.all[name("attn_norm_2.weight")] != nil { // attention has its own, the other is of the feed-forward layer
+		if m.graph.NormSum {
+			l.sums = [3]*norm{t.norm(name("attn_output_norm"), p.width), t.norm(name("attn_norm_2"), p.width), t.norm(name("layer_output_norm"), p.width)}
+		} else if t.all[name("attn_norm_2.weight")] != nil { // attention has its own, the other is of the feed-forward layer
 			l.ffnNorm, l.attnNorm = l.attnNorm, t.norm(name("attn_norm_2"), p.width)
 		}
 		if m.graph.BareNorm {
@@ -170,6 +192,11 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 			if l.postAttn == nil || l.postFFN == nil {
 				t.fail(errBroken, "no tensor %q or %q", name("post_attention_norm.weight"), name("post_ffw_norm.weight"))
 			}
+		case m.graph.NormSum:
+			if l.attnNorm != nil || l.ffnNorm != nil || l.sums[0] == nil || l.sums[2] == nil {
+				t.fail(errBroken, "no tensor %q or %q, or one of %q and %q", name("attn_output_norm.weight"), name("layer_output_norm.weight"), name("attn_norm.weight"), name(feedNorm+".weight"))
+			}
+		case l.attnNorm == nil && i == 0 && m.graph.BareFirst:
 		case l.attnNorm == nil:
 			t.fail(errBroken, "no tensor %q", name("attn_norm.weight"))
 		case l.ffnNorm == nil && !l.parallel && m.graph.Feed == nil:
@@ -184,7 +211,7 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 		} else if l.experts = m.experts(t, name); l.experts == nil {
 			f := m.feedForward(t, name, p.ff[i])
 			f.unit, l.feed = u, f
-		} else if l.experts.unit = u; l.parallel || l.ffnNorm == nil {
+		} else if l.experts.unit = u; l.parallel || l.ffnNorm == nil && !m.graph.NormSum {
 			t.fail(errUnsupported, "layer %d has experts that do not read the normalized stream after attention", i)
 		}
 		m.layers = append(m.layers, l)

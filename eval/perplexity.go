@@ -53,8 +53,12 @@ func (m *Model) Perplexity(ctx context.Context, r Run) (*Perplexity, error) {
 	return p, nil
 }
 
-// predicts sets First if it is not set, and returns an error if there is nothing to predict.
-func (r *Run) predicts() error {
+// predicts sets First if it is not set, and returns an error if there is nothing to predict, or
+// the model predicts nothing.
+func (r *Run) predicts(m *Model) error {
+	if err := m.mustPredict(); err != nil {
+		return err
+	}
 	if r.First == 0 {
 		r.First = r.Chunk / 2
 	}
@@ -64,9 +68,17 @@ func (r *Run) predicts() error {
 	return nil
 }
 
+// mustPredict returns an error if the model does not predict tokens.
+func (m *Model) mustPredict() error {
+	if m.Predicts() {
+		return nil
+	}
+	return fault.Errorf(fault.Unsupported, "%s: the tokens of this %q see those that follow: it predicts nothing, and has embeddings only", m.source.Path, m.p.arch)
+}
+
 // predict runs the model for the positions of each chunk whose successors are predicted.
 func (m *Model) predict(ctx context.Context, r *Run) (*States, error) {
-	if err := r.predicts(); err != nil {
+	if err := r.predicts(m); err != nil {
 		return nil, err
 	}
 	run := *r

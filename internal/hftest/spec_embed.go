@@ -58,6 +58,8 @@ func init() {
 			"1_Pooling/config.json": `{"word_embedding_dimension": 64, "pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true, "include_prompt": true}`,
 		},
 		Tensors: bare(llamaAttention + llamaMLP + qkNorm + gemmaNorms),
+		Variants: []Variant{{Name: "seven-layers", Seed: 3, Out: "auto", Set: `{"num_hidden_layers": 7, "sliding_window": 64, "layer_types": ["sliding_attention", "sliding_attention",
+			"sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention"]}`}},
 	})
 	add(Spec{
 		Name:        "qwen3-reranker",
