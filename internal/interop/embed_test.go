@@ -113,7 +113,7 @@ func TestEmbed(t *testing.T) {
 							if len(got.Texts[i]) != len(want[i]) {
 								t.Fatalf("%v: text %d has %d values, want %d", p, i, len(got.Texts[i]), len(want[i]))
 							}
-							d, c := apart(got.Texts[i], want[i])
+							d, c := distance(got.Texts[i], want[i])
 							worst, cos = max(worst, d), min(cos, c)
 						}
 						t.Logf("%v, norm %d, %d values: largest difference %.2g of the largest value, cosine 1 - %.2g", p, norm, got.Width, worst, 1-cos)
@@ -156,9 +156,9 @@ func sayEncoder(t *testing.T, m *model.Model) string {
 	return file
 }
 
-// apart returns the largest difference of two vectors in units of the largest value, and
+// distance returns the largest difference of two vectors in units of the largest value, and
 // their cosine.
-func apart(a, b []float32) (worst, cos float64) {
+func distance(a, b []float32) (worst, cos float64) {
 	var ab, aa, bb, most float64
 	for i := range a {
 		x, y := float64(a[i]), float64(b[i])
