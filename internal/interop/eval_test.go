@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -12,11 +13,9 @@ import (
 	"strconv"
 	"testing"
 
-	"ggforge/arch"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/hftest"
 	"ggforge/model"
 )
 
@@ -32,23 +31,7 @@ func TestEvaluate(t *testing.T) {
 	o := start(t)
 	text := work + "/text.txt"
 	must(t, os.WriteFile(root+text, []byte(evalWords), 0o666))
-	for _, s := range hftest.Specs() {
-		if a, err := arch.Lookup(s.Class()); err != nil || s.Target != "" || s.Base != nil || !slices.Contains(eval.Supported(), a.Name) {
-			continue
-		}
-		for _, v := range s.All() {
-			if slices.Contains(v.Flags, "--mtp") {
-				continue // a draft alone
-			}
-			t.Run(s.Name+"/"+v.Name, func(t *testing.T) {
-				_, err := s.Write(root+work+"/specs/"+v.Name, v)
-				must(t, err)
-				dir, file := root+work+"/specs/"+v.Name+"/"+s.Name, work+"/f32.gguf"
-				convertBy(t, dir, root+file, "f32", s.PreTokenizer(), s.Arguments(dir, v)...)
-				o.evaluate(t, file, text, 64, 6)
-			})
-		}
-	}
+	everyModel(t, "perplexity", false, func(t *testing.T, file string) { o.evaluate(t, file, text, 64, 6) })
 }
 
 // evaluate compares the perplexity of a file with the runtime's, which gets its weights
@@ -61,7 +44,7 @@ func (o *oracle) evaluate(t *testing.T, file, text string, chunk, chunks int) {
 	tokens := runtimeTokens(t, m, file, text, chunk, chunks)
 	e, err := eval.New(m)
 	if errors.Is(err, fault.Unsupported) {
-		t.Skip(err) // nothing that gives another figure
+		skip(t, err) // nothing that gives another figure
 	}
 	must(t, err)
 	if !e.Predicts() {
@@ -77,7 +60,7 @@ func (o *oracle) evaluate(t *testing.T, file, text string, chunk, chunks int) {
 		must(t, err)
 		defer m.Close()
 		if slices.ContainsFunc(m.Tensors, rounded) {
-			t.Skip("the runtime rounds what is multiplied by weights of another type than F32")
+			skip(t, "the runtime rounds what is multiplied by weights of another type than F32")
 		}
 		file = decoded
 	}
@@ -92,7 +75,7 @@ func runtimeTokens(t *testing.T, m *model.Model, file, text string, chunk, chunk
 	t.Helper()
 	out, err := exec.Command("chroot", root, "llama-tokenize", "-m", file, "-f", text, "--ids", "--no-parse-special", "--no-escape", "--log-disable").Output()
 	if err != nil {
-		t.Skip("the runtime cannot load the file")
+		skip(t, "the runtime cannot load the file")
 	}
 	var ids []int32
 	must(t, json.Unmarshal(out, &ids))
@@ -119,7 +102,7 @@ func samePerplexity(t *testing.T, got *eval.Perplexity, file, text string, chunk
 	want, margin := runtimePerplexity(t, file, text, chunk, chunks)
 	t.Logf("%.6f +/- %.6f, the runtime's %.4f +/- %.5f", got.Value, got.Error, want, margin)
 	if want > 1e6 && got.Value > 1e6 {
-		return // made-up weights that make no sense of any text
+		skip(t, "weights that make no sense of any text")
 	}
 	if !(math.Abs(got.Value-want) <= 1e-5*want+5e-5 && math.Abs(got.Error-margin) <= 1e-4*margin+5e-5) {
 		t.Errorf("perplexity %.6f +/- %.6f, want %.4f +/- %.5f", got.Value, got.Error, want, margin)
@@ -134,7 +117,7 @@ func runtimePerplexity(t *testing.T, file, text string, chunk, chunks int) (valu
 	for range 8 { // it writes from another thread and now and then ends before the last line
 		var err error
 		if out, err = exec.Command("chroot", argv...).CombinedOutput(); err != nil {
-			t.Skipf("the runtime: %s", complaints(out))
+			skip(t, fmt.Sprintf("the runtime: %s", complaints(out)))
 		}
 		if m := finalEstimate.FindSubmatch(out); m != nil {
 			value, err = strconv.ParseFloat(string(m[1]), 64)

@@ -13,12 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/arch"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
-	"ggforge/internal/hftest"
 	"ggforge/model"
 	"ggforge/quants"
 	"ggforge/rows"
@@ -30,23 +28,7 @@ func TestImatrix(t *testing.T) {
 	o := start(t)
 	text := work + "/text.txt"
 	must(t, os.WriteFile(root+text, []byte(evalWords), 0o666))
-	for _, s := range hftest.Specs() {
-		if a, err := arch.Lookup(s.Class()); err != nil || s.Target != "" || !slices.Contains(eval.Supported(), a.Name) {
-			continue
-		}
-		for _, v := range s.All() {
-			if slices.Contains(v.Flags, "--mtp") {
-				continue // a draft alone
-			}
-			t.Run(s.Name+"/"+v.Name, func(t *testing.T) {
-				_, err := s.Write(root+work+"/specs/"+v.Name, v)
-				must(t, err)
-				dir, file := root+work+"/specs/"+v.Name+"/"+s.Name, work+"/f32.gguf"
-				convertBy(t, dir, root+file, "f32", s.PreTokenizer(), s.Arguments(dir, v)...)
-				o.importance(t, file, text, 64, 6)
-			})
-		}
-	}
+	everyModel(t, "importance matrix", false, func(t *testing.T, file string) { o.importance(t, file, text, 64, 6) })
 }
 
 // TestImatrixGollama is TestImatrix for the real model.
@@ -118,7 +100,7 @@ func collected(t *testing.T, m *model.Model, run eval.Run) *imatrix.Sums {
 	t.Helper()
 	e, err := eval.New(m)
 	if errors.Is(err, fault.Unsupported) {
-		t.Skip(err)
+		skip(t, err)
 	}
 	must(t, err)
 	sums := imatrix.NewSums(run.Chunk)
@@ -177,7 +159,7 @@ func (o *oracle) decoded(t *testing.T, m *model.Model, file string) string {
 	must(t, err)
 	defer d.Close()
 	if slices.ContainsFunc(d.Tensors, rounded) {
-		t.Skip("the runtime rounds what is multiplied by weights of another type than F32")
+		skip(t, "the runtime rounds what is multiplied by weights of another type than F32")
 	}
 	return decoded
 }
@@ -193,7 +175,7 @@ func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, fil
 	os.Remove(root + out)
 	argv := append([]string{root, "timeout", "120", "llama-imatrix", "-m", file, "-f", text, "-c", c, "-b", c, "--chunks", strconv.Itoa(chunks), "-o", out, "--output-format", "gguf", "--process-output", "--no-ppl"}, slices.DeleteFunc(slices.Clone(exactPath), func(s string) bool { return s == "--no-warmup" })...)
 	if log, err := exec.Command("chroot", argv...).CombinedOutput(); err != nil {
-		t.Skipf("the runtime: %s", complaints(log))
+		skip(t, fmt.Sprintf("the runtime: %s", complaints(log)))
 	}
 	mine := matrixFile(t, sums, imatrix.FormatGGUF)
 	data, err := os.ReadFile(root + out)

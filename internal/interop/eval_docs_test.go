@@ -1,0 +1,270 @@
+package interop
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/arch"
+	"ggforge/eval"
+	"ggforge/internal/hftest"
+)
+
+// evaluationFile has the table of what the evaluator was compared with, seen from this
+// package. What is before the table is written by hand.
+const evaluationFile = "../../docs/evaluation.md"
+
+// columns of the table, and the tests that fill them.
+var columns = []string{"perplexity", "embeddings", "importance matrix", "same bits"}
+
+// found is what a test found of the models of one architecture.
+type found struct {
+	first                      bool // one model is enough
+	models, ran, equal, differ int
+	not                        map[string]int // why a model was not compared → how many
+}
+
+// evaluations is what tests of this run found, by column and architecture.
+var evaluations = map[string]map[string]*found{}
+
+// reasons is why tests that are skipped are, by name.
+var reasons = map[string]string{}
+
+// skip skips a test and notes why, for the table; with "" the column has nothing to say of
+// such a model.
+func skip(t *testing.T, why any) {
+	t.Helper()
+	reasons[t.Name()] = strings.ReplaceAll(fmt.Sprint(why), root+work+"/f32.gguf: ", "")
+	t.Skip(why)
+}
+
+// everyModel calls f with a file in F32, a path in the chroot, of every made-up model of
+// an architecture that can be run, or of the first of each if only the first are wanted.
+// What f finds is a column of the table.
+func everyModel(t *testing.T, column string, first bool, f func(t *testing.T, file string)) {
+	t.Helper()
+	if !slices.Contains(columns, column) {
+		t.Fatalf("no column %q", column)
+	}
+	evaluations[column] = map[string]*found{}
+	for _, s := range hftest.Specs() {
+		a, err := arch.Lookup(s.Class())
+		if err != nil || s.Target != "" || s.Base != nil || !slices.Contains(eval.Supported(), a.Name) {
+			continue
+		}
+		x := evaluations[column][a.Name]
+		if x == nil {
+			x = &found{first: first, not: map[string]int{}}
+			evaluations[column][a.Name] = x
+		}
+		for _, v := range s.All() {
+			if slices.Contains(v.Flags, "--mtp") {
+				continue // a draft alone
+			}
+			if first && x.models > 0 {
+				break
+			}
+			x.models++
+			t.Run(s.Name+"/"+v.Name, func(t *testing.T) {
+				defer x.note(t)
+				_, err := s.Write(root+work+"/specs/"+v.Name, v)
+				must(t, err)
+				dir, file := root+work+"/specs/"+v.Name+"/"+s.Name, work+"/f32.gguf"
+				convertBy(t, dir, root+file, "f32", s.PreTokenizer(), s.Arguments(dir, v)...)
+				f(t, file)
+			})
+		}
+	}
+}
+
+// note counts how a test ended.
+func (x *found) note(t *testing.T) {
+	x.ran++
+	switch why, ok := reasons[t.Name()]; {
+	case t.Failed():
+		x.differ++
+	case !t.Skipped():
+		x.equal++
+	case !ok:
+		x.not["no reason given"]++
+	case why != "":
+		x.not[why]++
+	}
+}
+
+// cell is what the table says, false if not all models were looked at.
+func (x *found) cell() (string, bool) {
+	if x.ran < x.models {
+		return "", false
+	}
+	var list []string
+	switch {
+	case x.equal > 0 && x.first:
+		list = append(list, "yes")
+	case x.equal > 0:
+		list = append(list, fmt.Sprintf("yes (%d)", x.equal))
+	}
+	if x.differ > 0 {
+		list = append(list, fmt.Sprintf("**no** (%d)", x.differ))
+	}
+	for _, why := range slices.Sorted(maps.Keys(x.not)) {
+		list = append(list, fmt.Sprintf("%d not compared: %s", x.not[why], strings.NewReplacer("|", "\\|", "\n", " ").Replace(why)))
+	}
+	if list == nil {
+		return "-", true
+	}
+	return strings.Join(list, "; "), true
+}
+
+// TestEvaluateBits runs a model of each architecture at every width of vectors and with
+// other numbers of workers: all figures must be the same to the last bit.
+func TestEvaluateBits(t *testing.T) {
+	start(t)
+	text := root + work + "/text.txt"
+	must(t, os.WriteFile(text, []byte(evalWords), 0o666))
+	var settings []string
+	for _, width := range []int{0, 128, 256, 512} {
+		setting := fmt.Sprintf("simd=%d", width)
+		out, err := evaluator(setting, "--version").Output()
+		must(t, err)
+		if width > 0 && !strings.Contains(string(out), fmt.Sprintf("simd-%d)", width)) {
+			t.Logf("%d bits are untested: %s", width, out)
+			continue
+		}
+		settings = append(settings, setting)
+	}
+	everyModel(t, "same bits", true, func(t *testing.T, file string) {
+		want := ""
+		for _, setting := range settings {
+			for _, workers := range []string{"1", "3"} {
+				out, err := evaluator(setting, "perplexity", root+file, "-f", text, "-c", "64", "--chunks", "3", "-t", workers, "--json", "--progress", "none").Output()
+				var exit *exec.ExitError
+				if errors.As(err, &exit) && exit.ExitCode() >= 4 { // not supported, refused
+					skip(t, strings.TrimSpace(string(exit.Stderr)))
+				}
+				must(t, err)
+				var r struct {
+					PPL, PPL_error, Loss json.Number
+					Running              []json.Number
+				}
+				must(t, json.Unmarshal(out, &r))
+				got := fmt.Sprintf("%v", r)
+				if want == "" {
+					want = got
+				}
+				if got != want || len(r.Running) != 3 {
+					t.Errorf("GODEBUG=%s, %s workers: %s, want %s", setting, workers, got, want)
+				}
+			}
+		}
+	})
+}
+
+// evaluator returns our command with a setting of GODEBUG.
+func evaluator(setting string, argv ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(bin, "ggeval"), argv...)
+	cmd.Env = append(os.Environ(), "GODEBUG="+setting)
+	return cmd
+}
+
+// TestMain compares docs/evaluation.md with what the tests found, if all ran, or writes it:
+// the cells of architectures of which all models were looked at.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := checkEvaluations(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func checkEvaluations() error {
+	all := len(evaluations) == len(columns)
+	for _, column := range evaluations {
+		for _, x := range column {
+			all = all && x.ran == x.models
+		}
+	}
+	if !all && (!*docs || len(evaluations) == 0) {
+		return nil
+	}
+	old, err := os.ReadFile(evaluationFile)
+	if err != nil {
+		return err
+	}
+	text := evaluationTable(string(old))
+	switch {
+	case text == string(old):
+		return nil
+	case *docs:
+		return os.WriteFile(evaluationFile, []byte(text), 0o666)
+	}
+	return fmt.Errorf("%s does not say what the tests found; make evaluation writes it anew", evaluationFile)
+}
+
+// evaluationTable returns the text with the cells that were found.
+func evaluationTable(old string) string {
+	title := "| architecture | " + strings.Join(columns, " | ") + " |\n"
+	head, rest, _ := strings.Cut(old, title)
+	cells := map[string][]string{}
+	for line := range strings.Lines(rest) {
+		f := strings.Split(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "| "), " |"), " | ")
+		if len(f) == 1+len(columns) && f[0] != "---" {
+			cells[f[0]] = f[1:]
+		}
+	}
+	for i, column := range columns {
+		for name, x := range evaluations[column] {
+			if text, ok := x.cell(); ok {
+				if cells[name] == nil {
+					cells[name] = slices.Repeat([]string{"not looked at"}, len(columns))
+				}
+				cells[name][i] = text
+			}
+		}
+	}
+	var b strings.Builder
+	b.WriteString(head + title + strings.Repeat("| --- ", 1+len(columns)) + "|\n")
+	for _, name := range slices.Sorted(maps.Keys(cells)) {
+		if slices.Contains(eval.Supported(), name) {
+			fmt.Fprintf(&b, "| %s | %s |\n", name, strings.Join(cells[name], " | "))
+		}
+	}
+	return b.String()
+}
+
+// TestEvaluationTable checks what becomes of cells: those of architectures of which all
+// models were looked at are new.
+func TestEvaluationTable(t *testing.T) {
+	defer func(old map[string]map[string]*found) { evaluations = old }(evaluations)
+	evaluations = map[string]map[string]*found{
+		"perplexity": {
+			"llama": {models: 4, ran: 4, equal: 3, not: map[string]int{"a|b": 1}},
+			"phi2":  {models: 2, ran: 1, equal: 1},
+			"bert":  {models: 1, ran: 1},
+		},
+		"same bits":         {"llama": {first: true, models: 1, ran: 1, equal: 1}},
+		"importance matrix": {"llama": {models: 2, ran: 2, equal: 1, differ: 1}},
+	}
+	const head = "Text.\n\n| architecture | perplexity | embeddings | importance matrix | same bits |\n| --- | --- | --- | --- | --- |\n"
+	got := evaluationTable(head + "| gone | a | b | c | d |\n| phi2 | old | yes (2) | - | yes |\n")
+	want := head + "| bert | - | not looked at | not looked at | not looked at |\n" +
+		"| llama | yes (3); 1 not compared: a\\|b | not looked at | yes (1); **no** (1) | yes |\n" +
+		"| phi2 | old | yes (2) | - | yes |\n"
+	if !slices.Contains(eval.Supported(), "bert") {
+		want = strings.Replace(want, "| bert | - | not looked at | not looked at | not looked at |\n", "", 1)
+	}
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if again := evaluationTable(got); again != got {
+		t.Errorf("the second time\n%s", again)
+	}
+}
