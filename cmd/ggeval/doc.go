@@ -2,6 +2,7 @@
 //
 //	ggeval perplexity [flags] MODEL -f FILE
 //	ggeval compare [flags] BASE MODEL... -f FILE
+//	ggeval sensitivity [flags] MODEL -f FILE
 //
 // MODEL and BASE are each a GGUF file, the first of the shards of a model, or a checkpoint directory,
 // which gives the same figures as converting it first. Weights are decoded to float32 and
@@ -61,6 +62,42 @@
 //
 // A figure that is not finite is null.
 //
+// # Sensitivity
+//
+// For each group of tensors and each type, the model in which only these tensors have the
+// type is compared with MODEL; nothing is written but the table. A figure has the same bits
+// as that of a file of such a model. Types need what they need in ggquant: an importance
+// matrix, or --allow-requantize for a MODEL that is quantized already. Groups that cost most
+// for each byte that they save come first. What a tensor does not become (vectors, routers)
+// is in no group; "all" is everything in a group together.
+//
+//	--types TYPES              quantize to each of TYPES (Q3_K,Q4_K,Q6_K)
+//	--group HOW                what is quantized together: tensor, each alone; role (default), those of
+//	                           a name in all layers; layer, those of a layer
+//	--imatrix FILE             quantize by the importance matrix in FILE
+//	--allow-requantize         permit tensors that are quantized already to change type
+//	-o FILE, --output FILE     write the table to FILE, too, as --json prints it
+//	--chunks N                 8 without this flag
+//
+// The fewer chunks, the sooner it is done: time goes with chunks × groups × types, and half of
+// it is saved where groups are tensors or layers, since what comes before is the model's own.
+// With --json:
+//
+//	model, architecture, group as above
+//	rows                       a list, in the order of kld_per_saved_byte:
+//	  group, type              what has which type
+//	  tensors                  names
+//	  types                    types of tensors whose rows are not whole blocks of type, if there are such
+//	  weights, bpw             number of weights in the group, bits for each of them
+//	  bytes, base_bytes        size of the group, and in MODEL
+//	  kld, kld_error           mean KL divergence of MODEL from it, nats for a token, and one standard error
+//	  kld_per_saved_byte       kld by base_bytes - bytes; null if nothing is saved
+//	  ln_ppl_ratio, ln_ppl_ratio_error
+//	                           logarithm of its perplexity by that of MODEL
+//	  same_top                 share of tokens that both find the most probable
+//	skipped                    a list of group, type and reason: what cannot have a type
+//	text … seconds             as above
+//
 // # Page
 //
 // The page of --html has all figures, and plots: the perplexity after each chunk, losses
@@ -106,4 +143,5 @@
 //	ggeval perplexity model-Q4_K_M.gguf -f wiki.test.raw
 //	ggeval perplexity models/Gollama -f text.txt -c 256 --chunks 20 --json
 //	ggeval compare models/Gollama out/*.gguf -f wiki.test.raw
+//	ggeval sensitivity model-BF16.gguf -f text.txt --types Q2_K,Q4_K --imatrix imatrix.gguf -o table.json
 package main

@@ -95,6 +95,15 @@ func TestEveryFlag(t *testing.T) {
 			"stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"),
 		}))
 	})
+	t.Run("sensitivity", func(t *testing.T) {
+		checked["sensitivity"] = true
+		flagtest.Check(t, sensitivityCommand, parseSensitivity, []string{"MODEL", "-f", "t"}, with(map[string]flagtest.Row{
+			"remote": set("Path", "hf://MODEL", "--remote"), "force": force,
+			"types": set("Measure.Types", "[Q2_K IQ4_XS]", "--types", "q2_k, IQ4_XS,Q2_K"), "group": set("Measure.Group", "layer", "--group", "layer"),
+			"imatrix": set("Measure.Matrix", "t2", "--imatrix", "t2"), "allow-requantize": set("Measure.AllowRequantize", "true", "--allow-requantize"),
+			"output": set("Output", "t2.json", "--output", "t2.json"),
+		}))
+	})
 	var verbs []*cli.Command = command().Commands
 	for _, verb := range verbs {
 		if !checked[verb.Name] {
@@ -150,6 +159,12 @@ func TestArguments(t *testing.T) {
 		{"perplexity m -f t --via q4_0", "--via"},
 		{"perplexity m -f t -c x", "invalid value"},
 		{"perplexity m -f t -c 99999999999", "want at most"},
+		{"sensitivity", "want MODEL"},
+		{"sensitivity m", "name it with -f FILE"},
+		{"sensitivity m -f t --types Q4_K,Q9", `unknown tensor type "Q9"`},
+		{"sensitivity m -f t --types ,", `unknown tensor type ""`},
+		{"sensitivity m -f t --group head", `--group "head"`},
+		{"sensitivity " + gollama + " -f " + text + " -o " + text, "output equals input"},
 		{"perplexity " + gollama + " -f " + text + " -c 2", "want at least 4 tokens"},
 		{"perplexity " + gollama + " -f " + text + " -c 10 --stride 18", "want less"},
 		{"perplexity " + gollama + " -f " + filepath.Dir(text), "want a file with the text"},

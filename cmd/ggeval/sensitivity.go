@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+	"ggforge/internal/convertflags"
+	"ggforge/sensitivity"
+	"ggforge/writer"
+)
+
+// sensitivityChunks is how many chunks are taken if the user does not say: figures of a
+// few thousand tokens tell groups apart.
+const sensitivityChunks = 8
+
+func sensitivityCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "sensitivity",
+		Usage:     "say which tensors of a model suffer most from being quantized",
+		ArgsUsage: "MODEL",
+		Description: "MODEL " + modelHelp + "\n\n" + textHelp + "\n" +
+			fmt.Sprintf("Without --chunks the first %d are taken.\n\n", sensitivityChunks) +
+			"For each group of tensors and each type, the model in which only these tensors have\n" +
+			"the type is compared with MODEL. Nothing is written but the table. Groups that cost\n" +
+			"most for each byte that they save come first: a recipe gives these more bits.\n\n" + tool.ExitHelp,
+		Flags: inputFlags(
+			&cli.StringFlag{Name: "types", Value: "Q3_K,Q4_K,Q6_K", Usage: "quantize to each of `TYPES`"},
+			&cli.StringFlag{Name: "group", Value: string(sensitivity.ByRole), Usage: "quantize together what `HOW` says: tensor, each alone; role, those of a name in all layers; layer, those of a layer"},
+			&cli.StringFlag{Name: "imatrix", Usage: "quantize by the importance matrix in `FILE`"},
+			&cli.BoolFlag{Name: "allow-requantize", Usage: "permit tensors that are quantized already to change type"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the table to `FILE`, too, as --json prints it"},
+			tool.ForceFlag(),
+		),
+		Action: measureSensitivity,
+	}
+}
+
+// sensitivityRequest is what the flags and arguments ask for.
+type sensitivityRequest struct {
+	Path    string
+	Measure sensitivity.Options
+	Output  string // "" for nowhere
+	Force   bool
+	input
+}
+
+func parseSensitivity(cmd *cli.Command) (r sensitivityRequest, err error) {
+	args, err := tool.Args(cmd, 1, 1)
+	if err != nil {
+		return r, err
+	}
+	if r.input, err = parseInput(cmd); err != nil {
+		return r, err
+	}
+	if !cmd.IsSet("chunks") {
+		r.Text.Chunks = sensitivityChunks
+	}
+	r.Path, r.Force = convertflags.Input(cmd, args[0]), cmd.Bool("force")
+	for name := range strings.SplitSeq(cmd.String("types"), ",") {
+		t, ok := gguf.ParseType(strings.TrimSpace(name))
+		if !ok {
+			return r, fault.Errorf(fault.Usage, "--types: unknown tensor type %q", name)
+		}
+		if !slices.Contains(r.Measure.Types, t) {
+			r.Measure.Types = append(r.Measure.Types, t)
+		}
+	}
+	r.Measure.Group = sensitivity.Group(cmd.String("group"))
+	if !slices.Contains(sensitivity.Groups, r.Measure.Group) {
+		return r, fault.Errorf(fault.Usage, "--group %q: want one of %v", r.Measure.Group, sensitivity.Groups)
+	}
+	r.Measure.AllowRequantize = cmd.Bool("allow-requantize")
+	if r.Measure.Matrix, err = tool.File(cmd, "imatrix"); err != nil {
+		return r, err
+	}
+	if r.Output, err = tool.File(cmd, "output"); err != nil {
+		return r, err
+	}
+	return r, r.needText(cmd)
+}
+
+// sensitivityResult is what --json prints; doc.go describes it.
+type sensitivityResult struct {
+	Model        string                `json:"model"`
+	Architecture string                `json:"architecture"`
+	Group        sensitivity.Group     `json:"group"`
+	Rows         []sensitivity.Row     `json:"rows"`
+	Skipped      []sensitivity.Skipped `json:"skipped"`
+	textResult
+	costResult
+}
+
+func measureSensitivity(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseSensitivity(cmd)
+	if err != nil {
+		return err
+	}
+	cost := tool.StartCost(ctx)
+	text, err := r.read(cmd)
+	if err != nil {
+		return err
+	}
+	m, err := r.Open(ctx, cmd, r.Path)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	to := writer.Options{Force: r.Force, Inputs: append([]string{r.File}, m.Files...)}
+	if r.Measure.Matrix != "" {
+		to.Inputs = append(to.Inputs, r.Measure.Matrix)
+	}
+	if r.Output != "" {
+		if err := writer.Writable(r.Output, to); err != nil {
+			return err
+		}
+	}
+	v, err := vocabulary(m)
+	if err != nil {
+		return err
+	}
+	run, tokens, err := r.tokens(cmd, m, v, text)
+	if err != nil {
+		return err
+	}
+	tool.NoteScalar(cmd.Root().ErrWriter)
+	r.Measure.Run = run
+	table, err := sensitivity.Measure(ctx, m, r.Measure)
+	if err != nil {
+		return err
+	}
+	tool.Warn(cmd, table.Warnings...)
+	chunks := len(run.Tokens) / run.Chunk
+	result := sensitivityResult{
+		Model: r.Path, Architecture: m.Architecture(), Group: r.Measure.Group, Rows: table.Rows, Skipped: table.Skipped,
+		textResult: textResult{File: r.File, Tokens: tokens, Chunk: run.Chunk, Chunks: chunks, Predicted: chunks * (run.Chunk - run.Chunk/2 - 1)},
+		costResult: endCost(cost, len(run.Tokens)*(1+len(table.Rows))),
+	}
+	if result.Skipped == nil {
+		result.Skipped = []sensitivity.Skipped{}
+	}
+	if r.Output != "" {
+		var b bytes.Buffer
+		if err := writeJSON(&b, result); err != nil {
+			return err
+		}
+		if err := writer.WriteBytes(ctx, r.Output, b.Bytes(), to); err != nil {
+			return err
+		}
+	}
+	w := cmd.Root().Writer
+	if r.JSON {
+		return writeJSON(w, result)
+	}
+	fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Bytes), m.BPW())
+	fmt.Fprintln(w, result.textResult)
+	result.write(w)
+	fmt.Fprintln(w, result.costResult)
+	return nil
+}
+
+// write prints the table.
+func (r *sensitivityResult) write(w io.Writer) {
+	width := len("group")
+	for _, row := range r.Rows {
+		width = max(width, len(row.Group))
+	}
+	fmt.Fprintf(w, "%-*s  %-7s  %7s  %8s  %22s  %10s  %10s  %8s\n", width, "group", "type", "bpw", "saved", "KLD ± error", "per MB", "ln PPL", "same top")
+	for _, row := range r.Rows {
+		saved, per := "", ""
+		if row.PerByte != nil {
+			saved, per = tool.Bytes(row.BaseBytes-row.Bytes), fmt.Sprintf("%.3g", *row.PerByte*1e6)
+		}
+		note := ""
+		if row.Types != nil {
+			note = "  in part " + strings.Join(row.Types, ", ")
+		}
+		fmt.Fprintf(w, "%-*s  %-7s  %7.4f  %8s  %10.6f ± %9.6f  %10s  %+10.5f  %6.2f %%%s\n", width, row.Group, row.Type, row.BPW, saved, row.Divergence, row.DivergenceError, per, row.LogRatio, 100*row.Top, note)
+	}
+	for _, s := range r.Skipped {
+		fmt.Fprintf(w, "%s as %s: not measured: %s\n", s.Group, s.Type, s.Reason)
+	}
+}
