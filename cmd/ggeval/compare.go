@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
@@ -13,6 +14,7 @@ import (
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/page"
 	"ggforge/vocab"
 )
 
@@ -25,7 +27,7 @@ func compareCommand() *cli.Command {
 			"All models go through their layers side by side: BASE is run once, and no\n" +
 			"probabilities are kept on the disk. The figures are over the tokens that\n" +
 			"'ggeval perplexity' predicts.\n\n" + tool.ExitHelp,
-		Flags:  inputFlags(strideFlag()),
+		Flags:  append(inputFlags(strideFlag()), pageFlags()...),
 		Action: compare,
 	}
 }
@@ -35,6 +37,7 @@ type compareRequest struct {
 	Base   string
 	Models []string
 	input
+	pageOutput
 }
 
 func parseCompare(cmd *cli.Command) (r compareRequest, err error) {
@@ -43,6 +46,9 @@ func parseCompare(cmd *cli.Command) (r compareRequest, err error) {
 		return r, err
 	}
 	if r.input, err = parseInput(cmd); err != nil {
+		return r, err
+	}
+	if r.pageOutput, err = parsePage(cmd); err != nil {
 		return r, err
 	}
 	for _, arg := range args {
@@ -91,11 +97,16 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	}
-	tool.NoteScalar(cmd.Root().ErrWriter)
 	var models []*eval.Model
+	inputs := slices.Concat(base.Source.Files, []string{r.File})
 	for _, c := range list {
 		models = append(models, c.Model)
+		inputs = append(inputs, c.Source.Files...)
 	}
+	if err := r.check(inputs); err != nil {
+		return err
+	}
+	tool.NoteScalar(cmd.Root().ErrWriter)
 	result := compareResult{Base: sideOf(base), textResult: textResult{File: r.File, Tokens: tokens, Chunk: run.Chunk, Stride: r.Text.Stride}}
 	err = eval.Compare(ctx, base.Model, models, run, func(i int, c *eval.Comparison) error {
 		result.add(list[i], c)
@@ -111,9 +122,14 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 	}
 	result.costResult = endCost(cost, len(run.Tokens)*(1+len(list)))
 	if r.JSON {
-		return writeJSON(cmd.Root().Writer, result)
+		err = writeJSON(cmd.Root().Writer, result)
+	} else {
+		err = result.text(tool.Output(ctx, cmd))
 	}
-	return result.text(tool.Output(ctx, cmd))
+	if err != nil {
+		return err
+	}
+	return r.write(ctx, inputs, func() *page.Page { return comparePage(&result, run) })
 }
 
 // sameTokens returns an error if a model has other tokens than its base, and warns if it

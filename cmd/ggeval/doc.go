@@ -100,8 +100,10 @@
 //
 // # Page
 //
-// The page of --html has all figures, and plots: the perplexity after each chunk, losses
-// by position and how often which occurs. It is one file without
+// The page of --html has all figures, and plots: of perplexity, its value after each chunk, losses
+// by position and how often which occurs; of compare, the divergence by position, the error
+// of hidden states by layer, how often which divergence occurs, and divergence by size, with
+// all models side by side. It is one file without
 // scripts that refers to nothing outside of it; names in it are escaped.
 //
 // # Compare

@@ -119,8 +119,12 @@ func byPosition(values []float64, run eval.Run) (x, y []float64) {
 	return x, y
 }
 
-// lowLoss is the lowest edge of a histogram of losses.
-const lowLoss = 1e-3
+// The lowest edges of histograms. The arithmetic is of float32: divergences below about
+// 1e-8 are its noise.
+const (
+	lowLoss       = 1e-3
+	lowDivergence = 1e-8
+)
 
 // perDecade is how many steps a histogram has for a factor of ten.
 const perDecade = 6
@@ -151,7 +155,75 @@ func histogram(lists [][]float64, low float64) (edges []float64, shares [][]floa
 	return edges, shares
 }
 
+// comparePage is the page of models and their base.
+func comparePage(r *compareResult, run eval.Run) *page.Page {
+	figures := &page.Table{Title: "Figures",
+		Note: "Divergence is that of Kullback and Leibler from the base, in nats. Δp is the change of the probability of the right token, RMS its root mean square. Top 1: both find the same token the most probable; top 5: the share that the five most probable ones have in common. After ± is one standard error.",
+		Head: []string{"model", "divergence", "perplexity", "ratio", "top 1", "top 5", "Δp", "RMS Δp", "bits per weight", "size"}}
+	quantiles := &page.Table{Title: "Quantiles of the divergence", Note: "A share of the positions is as close to the base, or closer.", Head: []string{"model"}}
+	for _, rank := range eval.Ranks {
+		name := fmt.Sprintf("%.4g %%", 100*rank)
+		switch rank {
+		case 0.5:
+			name = "median"
+		case 1:
+			name = "largest"
+		}
+		quantiles.Head = append(quantiles.Head, name)
+	}
+	byPos := &page.Plot{Title: "Divergence by position", Note: "Mean over all chunks, by the position of the predicted token in its chunk, some positions together. Less than 1e-8, the noise of float32, is shown as that.",
+		X: page.Axis{Name: "position"}, Y: page.Axis{Name: "divergence", Log: true}}
+	byLayer := &page.Plot{Title: "Error by layer", Note: "How far hidden states are from the base's, in relation to them: root of the mean square. 0 is the embeddings, then what comes out of each layer.",
+		X: page.Axis{Name: "layer"}, Y: page.Axis{Name: "relative error", Log: true}}
+	often := &page.Plot{Title: "How often which divergence", Note: "Shares of all positions; the first step also has those that are lower.",
+		X: page.Axis{Name: "divergence", Log: true}, Y: page.Axis{Name: "share", Zero: true}}
+	bySize := &page.Plot{Title: "Divergence by size", X: page.Axis{Name: "bits per weight"}, Y: page.Axis{Name: "divergence", Log: true}}
+	var all [][]float64
+	for i := range r.Models {
+		all = append(all, r.Models[i].found.Divergences)
+	}
+	edges, shares := histogram(all, lowDivergence)
+	figures.Rows = [][]string{{r.Base.Model + " (base)", "", plusMinus("%.4f", 1, float64(r.Base.PPL), float64(r.Base.Error)), "", "", "", "", "", fmt.Sprintf("%.3f", r.Base.BPW), tool.Bytes(r.Base.Bytes)}}
+	for i := range r.Models {
+		m := &r.Models[i]
+		c := m.found
+		figures.Rows = append(figures.Rows, []string{m.Model, small(c.Divergence.Mean) + " ± " + small(c.Divergence.Error), plusMinus("%.4f", 1, c.Model.Value, c.Model.Error),
+			plusMinus("%.5f", 1, float64(m.Ratio.Mean), float64(m.Ratio.Error)), plusMinus("%.2f %%", 100, c.Top.Mean, c.Top.Error), plusMinus("%.2f %%", 100, c.Top5.Mean, c.Top5.Error),
+			plusMinus("%.3f %%", 100, c.Right.Mean, c.Right.Error), plusMinus("%.3f %%", 100, c.RightRMS.Mean, c.RightRMS.Error), fmt.Sprintf("%.3f", m.BPW), tool.Bytes(m.Bytes)})
+		row := []string{m.Model}
+		for _, q := range c.Quantiles {
+			row = append(row, small(q))
+		}
+		quantiles.Rows = append(quantiles.Rows, row)
+		x, y := byPosition(c.Divergences, run)
+		for k, v := range y {
+			y[k] = max(v, lowDivergence)
+		}
+		byPos.Series = append(byPos.Series, page.Series{Name: m.Model, X: x, Y: y})
+		layers := page.Series{Name: m.Model, Shape: page.Dots}
+		for k, d := range c.Layers {
+			layers.X, layers.Y = append(layers.X, float64(k)), append(layers.Y, d.RMS)
+		}
+		byLayer.Series = append(byLayer.Series, layers)
+		often.Series = append(often.Series, page.Series{Name: m.Model, Shape: page.Steps, X: edges, Y: shares[i]})
+		bySize.Series = append(bySize.Series, page.Series{Name: m.Model, Shape: page.Alone, X: []float64{m.BPW}, Y: []float64{max(c.Divergence.Mean, lowDivergence)}})
+	}
+	p := &page.Page{Title: "Compared with " + r.Base.Model, About: about(r.textResult, r.costResult), Parts: []page.Part{figures, quantiles, byPos, byLayer, often}}
+	if len(r.Models) > 1 {
+		p.Parts = append(p.Parts, bySize)
+	}
+	return p
+}
+
 // plusMinus is a figure with its standard error, each times a factor.
 func plusMinus(format string, factor, value, margin float64) string {
 	return fmt.Sprintf(format+" ± "+format, factor*value, factor*margin)
+}
+
+// small is a figure that may be of any size below one.
+func small(v float64) string {
+	if v != 0 && math.Abs(v) < 1e-3 {
+		return fmt.Sprintf("%.2e", v)
+	}
+	return fmt.Sprintf("%.5f", v)
 }

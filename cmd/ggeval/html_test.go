@@ -42,6 +42,51 @@ func TestPerplexityPage(t *testing.T) {
 	}
 }
 
+// TestComparePage compares models whose names are hostile.
+func TestComparePage(t *testing.T) {
+	dir := t.TempDir()
+	base := filepath.Join(dir, `"><img src=x>`)
+	if err := os.Symlink(must(filepath.Abs(gollama)), base); err != nil {
+		t.Skip(err)
+	}
+	other := filepath.Join(dir, "'&\u202e")
+	if err := os.Symlink(must(filepath.Abs(gollama)), other); err != nil {
+		t.Skip(err)
+	}
+	file := filepath.Join(dir, "page.html")
+	_, out, _, err := call("compare", base, other, base, "--via", "bf16", "-f", textOf(t, source(t, 3000)), "-c", "64", "--chunks", "3", "--progress", "none", "--json", "--html", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	html := string(data)
+	r := result[compareResult](t, out)
+	for _, want := range []string{
+		"&#34;&gt;&lt;img src=x&gt; (base)", `/&#39;&amp;\u202e</th><td>0.00000 ± 0.00000</td><td>` + plusMinus("%.4f", 1, float64(r.Base.PPL), float64(r.Base.Error)) + "</td>",
+		"<h2>Divergence by position</h2>", "<h2>Error by layer</h2>", "<h2>How often which divergence</h2>", "<h2>Divergence by size</h2>", "<th scope=\"col\">99.9 %</th>",
+	} {
+		if !strings.Contains(html, want) {
+			t.Errorf("no %s in the page", want)
+		}
+	}
+	if strings.Contains(html, "<img") || strings.Contains(html, "\u202e") {
+		t.Error("a name is not escaped")
+	}
+	if n := strings.Count(html, `<div class="plot">`); n != 3 { // nothing differs: no layer has an error
+		t.Errorf("%d plots", n)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 // TestByPosition checks means by position, one by one and some together.
 func TestByPosition(t *testing.T) {
 	x, y := byPosition([]float64{1, 2, 3, 5, 6, 7}, eval.Run{Chunk: 8, First: 4})

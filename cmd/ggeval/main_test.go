@@ -92,7 +92,7 @@ func TestEveryFlag(t *testing.T) {
 	t.Run("compare", func(t *testing.T) {
 		checked["compare"] = true
 		flagtest.Check(t, compareCommand, parseCompare, []string{"BASE", "MODEL", "-f", "t"}, with(map[string]flagtest.Row{
-			"stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"),
+			"stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"), "html": html, "force": force,
 		}))
 	})
 	t.Run("sensitivity", func(t *testing.T) {

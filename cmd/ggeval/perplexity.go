@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -78,7 +79,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer c.Source.Close()
-	inputs := append(c.Source.Files, r.File)
+	inputs := slices.Concat(c.Source.Files, []string{r.File})
 	if err := r.check(inputs); err != nil {
 		return err
 	}
