@@ -10,6 +10,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/gemm"
+	"ggforge/internal/mmap"
 	"ggforge/model"
 	"ggforge/quants"
 )
@@ -119,17 +120,19 @@ func (t *tensors) numbers(name string, ne ...int) []float32 {
 
 // decode sets dst to rows [a, b) of a tensor.
 func decode(x *model.Tensor, dst []float32, buf *[]byte, a, b int64) error {
-	raw, err := x.Source.Raw(buf, a, b)
-	if err != nil {
-		return err
-	}
-	if x.Type == gguf.TypeF32 {
-		for i := range dst {
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+	return mmap.Guard(x.Name, func() error {
+		raw, err := x.Source.Raw(buf, a, b)
+		if err != nil {
+			return err
 		}
-		return nil
-	}
-	return quants.Lookup(x.Type).Dequantize(dst, raw)
+		if x.Type == gguf.TypeF32 {
+			for i := range dst {
+				dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+			}
+			return nil
+		}
+		return quants.Lookup(x.Type).Dequantize(dst, raw)
+	})
 }
 
 // A linear layer: y = W x + b.
@@ -163,12 +166,18 @@ func (t *tensors) needed(name string, in, out int) *linear {
 // weights returns n rows of a tensor from row first on.
 func (t *tensors) weights(x *model.Tensor, first, n int) *gemm.Weights {
 	block, size := x.Type.BlockLen(), x.Type.BlockBytes()
+	codec := quants.Lookup(x.Type)
 	w := &gemm.Weights{
 		Rows: n, K: int(x.NE[0]), RowBytes: int(x.Type.RowBytes(x.NE[0])), Block: int(block), BlockBytes: int(size),
-		Decode: quants.Lookup(x.Type).Dequantize,
+		Decode: func(dst []float32, src []byte) error {
+			return mmap.Guard(x.Name, func() error { return codec.Dequantize(dst, src) })
+		},
 	}
-	w.Raw = func(buf *[]byte, a, b int) ([]byte, error) {
-		raw, err := x.Source.Raw(buf, int64(first+a), int64(first+b))
+	w.Raw = func(buf *[]byte, a, b int) (raw []byte, err error) {
+		err = mmap.Guard(x.Name, func() (err error) {
+			raw, err = x.Source.Raw(buf, int64(first+a), int64(first+b))
+			return err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("tensor %q: %w", x.Name, err)
 		}

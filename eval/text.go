@@ -11,8 +11,9 @@ type Text struct {
 	// Chunks is the largest number of chunks; 0 for all that the text has.
 	Chunks int
 	// Stride, if it is not 0, lets chunks overlap, as the reference's tool does: each has
-	// Chunk + Stride/2 tokens, begins Stride tokens after the one before, and predicts its
-	// last Stride tokens. None begins with the token for a beginning but the first.
+	// Chunk + Stride/2 tokens, rounded up to a multiple of 256, begins Stride tokens after
+	// the one before, and predicts its last Stride tokens. None begins with the token for a
+	// beginning but the first.
 	Stride int
 	// ParseSpecial takes the names of control tokens in the text for these.
 	ParseSpecial bool
@@ -56,10 +57,10 @@ func (t Text) Cut(v *vocab.Vocab, tokens []int32) (Run, error) {
 }
 
 func (t Text) overlapping(tokens []int32) (Run, error) {
-	r := Run{Chunk: t.Chunk + t.Stride/2}
+	r := Run{Chunk: (t.Chunk + t.Stride/2 + 255) / 256 * 256}
 	r.First = r.Chunk - t.Stride - 1
 	if r.First < 1 {
-		return r, fault.Errorf(fault.Usage, "chunks of %d tokens that begin %d apart: want less", t.Chunk, t.Stride)
+		return r, fault.Errorf(fault.Usage, "chunks of %d tokens that begin %d apart: want less", r.Chunk, t.Stride)
 	}
 	n := (len(tokens) - r.Chunk + t.Stride - 1) / t.Stride
 	if len(tokens) <= r.Chunk {

@@ -96,6 +96,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		if err := r.sameTokens(cmd, base, c, v, text); err != nil {
 			return err
 		}
+		warnLong(cmd, c.Source, run.Chunk)
 	}
 	var models []*eval.Model
 	inputs := slices.Concat(base.Source.Files, []string{r.File})

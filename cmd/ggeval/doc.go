@@ -23,8 +23,9 @@
 //	--no-escape                take them as they are, as without either flag
 //	-c N, --ctx-size N         tokens of a chunk (512)
 //	--chunks N                 take the first N chunks (0: all)
-//	--stride N, --ppl-stride N let chunks overlap: each has -c + N/2 tokens, begins N after the one
-//	                           before, and its last N tokens are predicted; none begins with BOS but the first
+//	--stride N, --ppl-stride N let chunks overlap: each has -c + N/2 tokens, rounded up to a multiple of 256,
+//	                           begins N after the one before, and its last N tokens are predicted; none
+//	                           begins with BOS but the first. As llama-perplexity does it with -b as large as -c
 //
 // # Checkpoint
 //

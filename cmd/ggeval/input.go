@@ -13,6 +13,7 @@ import (
 
 	"ggforge/eval"
 	"ggforge/fault"
+	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/model"
@@ -60,7 +61,7 @@ func inputFlags(verb ...cli.Flag) []cli.Flag {
 
 // strideFlag is of the verbs that predict tokens.
 func strideFlag() cli.Flag {
-	return &cli.UintFlag{Name: "stride", Aliases: []string{"ppl-stride"}, Usage: "let chunks overlap: each has -c + `N`/2 tokens, begins N after the one before, and its last N tokens are predicted"}
+	return &cli.UintFlag{Name: "stride", Aliases: []string{"ppl-stride"}, Usage: "let chunks overlap: each has -c + `N`/2 tokens, rounded up to a multiple of 256, begins N after the one before, and its last N tokens are predicted"}
 }
 
 // parseInput reads the flags of inputFlags.
@@ -223,16 +224,20 @@ func (in *input) tokens(cmd *cli.Command, m *model.Model, v *vocab.Vocab, text s
 			tool.Warn(cmd, fmt.Sprintf("%s: %d of %d tokens are the unknown token %q: the vocabulary of %s lacks their characters", in.File, n, len(r.Tokens), v.Token(unk), m.Path))
 		}
 	}
-	if key, ok := m.Metadata.Get(m.Architecture() + ".context_length"); ok {
-		if n, ok := key.Int(); ok && int64(r.Chunk) > n {
-			tool.Warn(cmd, fmt.Sprintf("%s: was trained with %d tokens at most, and chunks have %d", m.Path, n, r.Chunk))
-		}
-	}
+	warnLong(cmd, m, r.Chunk)
 	r.Workers = in.Workers
 	if in.Show != nil {
 		r.Progress = in.progress
 	}
 	return r, len(ids), nil
+}
+
+// warnLong warns of chunks that are longer than what a model was trained with.
+func warnLong(cmd *cli.Command, m *model.Model, chunk int) {
+	v, _ := m.Metadata.Get(gguf.ArchKey(m.Architecture(), "context_length"))
+	if n, ok := v.Int(); ok && int64(chunk) > n {
+		tool.Warn(cmd, fmt.Sprintf("%s: was trained with %d tokens at most, and chunks have %d", m.Path, n, chunk))
+	}
 }
 
 // progress shows how far a run is.

@@ -40,13 +40,16 @@ func NewWork(cmd *cli.Command) (func(Work), error) {
 	default:
 		return nil, fault.Errorf(fault.Usage, "--progress %q: want auto, bar, plain, json or none", how)
 	}
-	start, last := time.Now(), time.Duration(0)
+	start, next := time.Now(), time.Duration(0)
+	if interval == plainInterval {
+		next = interval // not for what is done at once
+	}
 	return func(w Work) {
 		elapsed := time.Since(start)
-		if elapsed-last < interval && w.Done < 1 {
+		if elapsed < next && w.Done < 1 {
 			return
 		}
-		last = elapsed
+		next = elapsed + interval
 		var remaining time.Duration
 		if w.Done > 0 {
 			remaining = time.Duration(float64(elapsed) * max(0, 1-w.Done) / w.Done)
