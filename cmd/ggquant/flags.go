@@ -1,36 +1,27 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"ggforge/fault"
-	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/quantflags"
 	"ggforge/quantize"
 	"ggforge/writer"
 )
 
 func flags() []cli.Flag {
-	return append([]cli.Flag{
+	return slices.Concat([]cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the exact size of the output; write nothing"},
 		&cli.BoolFlag{Name: "json", Usage: "print the plan or the result as one JSON object"},
 		&cli.BoolFlag{Name: "strict", Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, options without effect, " +
 			"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"},
-
-		&cli.BoolFlag{Name: "allow-requantize", Usage: "permit tensors that are quantized already to change type; costs quality"},
-		&cli.BoolFlag{Name: "leave-output-tensor", Usage: "keep output.weight as it is"},
-		&cli.BoolFlag{Name: "pure", Usage: "give every tensor the recipe's default type"},
-		&cli.StringFlag{Name: "imatrix", Usage: "use the importance matrix in `FILE`"},
-		&cli.StringSliceFlag{Name: "include-weights", Usage: "use only its entries with `TEXT` in their names; repeatable"},
-		&cli.StringSliceFlag{Name: "exclude-weights", Usage: "do not use its entries with `TEXT` in their names; repeatable"},
+	}, quantflags.Flags(), []cli.Flag{
 		&cli.BoolFlag{Name: "hide-imatrix", Usage: "do not record the importance matrix in the output"},
-		&cli.StringFlag{Name: "output-tensor-type", Usage: "use tensor type `TYPE` for output.weight"},
-		&cli.StringFlag{Name: "token-embedding-type", Usage: "use tensor type `TYPE` for the token embeddings"},
-		&cli.StringSliceFlag{Name: "tensor-type", Usage: "use a type for all tensors that a regular expression matches: `PATTERN=TYPE`; repeatable, the first match counts"},
-		&cli.StringSliceFlag{Name: "tensor-type-file", Usage: "the same with the rules in `FILE`, separated by white space"},
 		&cli.StringSliceFlag{Name: "prune-layers", Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"},
 		&cli.StringSliceFlag{Name: "override-kv", Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"},
 		&cli.BoolFlag{Name: "keep-split", Usage: "write the same shards as the input has"},
@@ -44,7 +35,7 @@ func flags() []cli.Flag {
 		tool.ForceFlag(),
 		tool.ProgressFlag(),
 		convertflags.Via(),
-	}, convertflags.Flags()...)
+	}, convertflags.Flags())
 }
 
 // request is what the flags and arguments ask for.
@@ -86,28 +77,12 @@ func parse(cmd *cli.Command) (r request, err error) {
 
 // quantizeOptions reads the flags that say what to make of the model.
 func (r *request) quantizeOptions(cmd *cli.Command) (err error) {
-	r.Quantize = quantize.Options{
-		PlanOptions: quantize.PlanOptions{
-			Pure: cmd.Bool("pure"), LeaveOutputTensor: cmd.Bool("leave-output-tensor"),
-			AllowRequantize: cmd.Bool("allow-requantize"), Reference: r.Convert.Reference,
-		},
-		IncludeWeights: cmd.StringSlice("include-weights"), ExcludeWeights: cmd.StringSlice("exclude-weights"),
-		HideMatrix: cmd.Bool("hide-imatrix"), KeepSplit: cmd.Bool("keep-split"),
-		SplitMaxTensors: int(cmd.Uint("split-max-tensors")), Strict: cmd.Bool("strict"),
+	if r.Quantize, r.Write.Inputs, err = quantflags.Options(cmd); err != nil {
+		return err
 	}
 	opt := &r.Quantize
-	if opt.Matrix, err = tool.File(cmd, "imatrix"); err != nil {
-		return err
-	}
-	if opt.OutputTensorType, err = typeFlag(cmd, "output-tensor-type"); err != nil {
-		return err
-	}
-	if opt.TokenEmbeddingType, err = typeFlag(cmd, "token-embedding-type"); err != nil {
-		return err
-	}
-	if opt.TensorTypes, err = r.tensorRules(cmd); err != nil {
-		return err
-	}
+	opt.Reference, opt.HideMatrix, opt.KeepSplit = r.Convert.Reference, cmd.Bool("hide-imatrix"), cmd.Bool("keep-split")
+	opt.SplitMaxTensors, opt.Strict = int(cmd.Uint("split-max-tensors")), cmd.Bool("strict")
 	for _, s := range cmd.StringSlice("prune-layers") {
 		layers, err := quantize.ParseLayers(s)
 		if err != nil {
@@ -127,61 +102,7 @@ func (r *request) quantizeOptions(cmd *cli.Command) (err error) {
 			return err
 		}
 	}
-	if err := onlyOne(cmd, "keep-split", "split-max-tensors", "split-max-size"); err != nil {
-		return err
-	}
-	return onlyOne(cmd, "include-weights", "exclude-weights")
-}
-
-// onlyOne refuses more than one of several flags.
-func onlyOne(cmd *cli.Command, names ...string) error {
-	set := ""
-	for _, name := range names {
-		switch {
-		case !cmd.IsSet(name):
-		case set != "":
-			return fault.Errorf(fault.Usage, "--%s and --%s: want only one of --%s", set, name, strings.Join(names, ", --"))
-		default:
-			set = name
-		}
-	}
-	return nil
-}
-
-// typeFlag returns the tensor type that a flag names, nil if it is not set.
-func typeFlag(cmd *cli.Command, name string) (*gguf.Type, error) {
-	if !cmd.IsSet(name) {
-		return nil, nil
-	}
-	t, ok := gguf.ParseType(cmd.String(name))
-	if !ok {
-		return nil, fault.Errorf(fault.Usage, "--%s: unknown tensor type %q", name, cmd.String(name))
-	}
-	return &t, nil
-}
-
-// tensorRules returns the rules of --tensor-type, then those of the files. The
-// files are among the run's inputs.
-func (r *request) tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule, err error) {
-	for _, s := range cmd.StringSlice("tensor-type") {
-		r, err := quantize.CompileTensorRule(s)
-		if err != nil {
-			return nil, err
-		}
-		rules = append(rules, r)
-	}
-	for _, path := range cmd.StringSlice("tensor-type-file") {
-		if err := tool.CheckName("--tensor-type-file", path); err != nil {
-			return nil, err
-		}
-		more, err := quantize.ReadTensorRules(path)
-		if err != nil {
-			return nil, err
-		}
-		rules = append(rules, more...)
-		r.Write.Inputs = append(r.Write.Inputs, path)
-	}
-	return rules, nil
+	return quantflags.OnlyOne(cmd, "keep-split", "split-max-tensors", "split-max-size")
 }
 
 // writerOptions reads the flags that say how to write.

@@ -18,6 +18,7 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/quantflags"
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/writer"
@@ -69,7 +70,7 @@ func (r *request) positionals(cmd *cli.Command) (threads int, err error) {
 	rest := args[1:]
 	if r.OutDir != "" {
 		for _, name := range rest {
-			one, err := recipe(name)
+			one, err := quantflags.Recipe(name)
 			if err != nil {
 				return 0, err
 			}
@@ -88,7 +89,7 @@ func (r *request) positionals(cmd *cli.Command) (threads int, err error) {
 		if len(rest) == 0 {
 			return 0, fault.Errorf(fault.Usage, "no quantization type: %q is not one, so it is the output; want %s", r.Out, cmd.ArgsUsage)
 		}
-		one, err := recipe(rest[0])
+		one, err := quantflags.Recipe(rest[0])
 		if err != nil {
 			return 0, err
 		}
@@ -108,14 +109,6 @@ func (r *request) positionals(cmd *cli.Command) (threads int, err error) {
 		}
 	}
 	return threads, nil
-}
-
-func recipe(name string) (*quantize.Recipe, error) {
-	r, ok := quantize.LookupRecipe(name)
-	if !ok {
-		return nil, fault.Errorf(fault.Usage, "unknown quantization type %q (see ggquant --help)", name)
-	}
-	return r, nil
 }
 
 func run(ctx context.Context, cmd *cli.Command) error {

@@ -1,0 +1,123 @@
+// Package quantflags holds the flags that say which types tensors get when a model is
+// quantized. They are the same in every command that quantizes, into a file or in memory.
+package quantflags
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+	"ggforge/quantize"
+)
+
+// Flags returns the flags of Options.
+func Flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "allow-requantize", Usage: "permit tensors that are quantized already to change type; costs quality"},
+		&cli.BoolFlag{Name: "leave-output-tensor", Usage: "keep output.weight as it is"},
+		&cli.BoolFlag{Name: "pure", Usage: "give every tensor the recipe's default type"},
+		&cli.StringFlag{Name: "imatrix", Usage: "use the importance matrix in `FILE`"},
+		&cli.StringSliceFlag{Name: "include-weights", Usage: "use only its entries with `TEXT` in their names; repeatable"},
+		&cli.StringSliceFlag{Name: "exclude-weights", Usage: "do not use its entries with `TEXT` in their names; repeatable"},
+		&cli.StringFlag{Name: "output-tensor-type", Usage: "use tensor type `TYPE` for output.weight"},
+		&cli.StringFlag{Name: "token-embedding-type", Usage: "use tensor type `TYPE` for the token embeddings"},
+		&cli.StringSliceFlag{Name: "tensor-type", Usage: "use a type for all tensors that a regular expression matches: `PATTERN=TYPE`; repeatable, the first match counts"},
+		&cli.StringSliceFlag{Name: "tensor-type-file", Usage: "the same with the rules in `FILE`, separated by white space"},
+	}
+}
+
+// Set returns the first of the flags that the user has given, "" for none: without a
+// recipe they have no use.
+func Set(cmd *cli.Command) string {
+	for _, f := range Flags() {
+		if name := f.Names()[0]; cmd.IsSet(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Options returns what the flags ask for. files are those that were read for it, inputs of
+// the run.
+func Options(cmd *cli.Command) (opt quantize.Options, files []string, err error) {
+	opt = quantize.Options{
+		PlanOptions: quantize.PlanOptions{
+			Pure: cmd.Bool("pure"), LeaveOutputTensor: cmd.Bool("leave-output-tensor"), AllowRequantize: cmd.Bool("allow-requantize"),
+		},
+		IncludeWeights: cmd.StringSlice("include-weights"), ExcludeWeights: cmd.StringSlice("exclude-weights"),
+	}
+	if opt.Matrix, err = tool.File(cmd, "imatrix"); err != nil {
+		return opt, nil, err
+	}
+	if opt.OutputTensorType, err = typeFlag(cmd, "output-tensor-type"); err != nil {
+		return opt, nil, err
+	}
+	if opt.TokenEmbeddingType, err = typeFlag(cmd, "token-embedding-type"); err != nil {
+		return opt, nil, err
+	}
+	if opt.TensorTypes, files, err = tensorRules(cmd); err != nil {
+		return opt, nil, err
+	}
+	return opt, files, OnlyOne(cmd, "include-weights", "exclude-weights")
+}
+
+// Recipe returns the recipe of that name or number.
+func Recipe(name string) (*quantize.Recipe, error) {
+	r, ok := quantize.LookupRecipe(name)
+	if !ok {
+		return nil, fault.Errorf(fault.Usage, "unknown quantization type %q (see ggquant --help)", name)
+	}
+	return r, nil
+}
+
+// OnlyOne refuses more than one of several flags.
+func OnlyOne(cmd *cli.Command, names ...string) error {
+	set := ""
+	for _, name := range names {
+		switch {
+		case !cmd.IsSet(name):
+		case set != "":
+			return fault.Errorf(fault.Usage, "--%s and --%s: want only one of --%s", set, name, strings.Join(names, ", --"))
+		default:
+			set = name
+		}
+	}
+	return nil
+}
+
+// typeFlag returns the tensor type that a flag names, nil if it is not set.
+func typeFlag(cmd *cli.Command, name string) (*gguf.Type, error) {
+	if !cmd.IsSet(name) {
+		return nil, nil
+	}
+	t, ok := gguf.ParseType(cmd.String(name))
+	if !ok {
+		return nil, fault.Errorf(fault.Usage, "--%s: unknown tensor type %q", name, cmd.String(name))
+	}
+	return &t, nil
+}
+
+// tensorRules returns the rules of --tensor-type, then those of files.
+func tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule, files []string, err error) {
+	for _, s := range cmd.StringSlice("tensor-type") {
+		r, err := quantize.CompileTensorRule(s)
+		if err != nil {
+			return nil, nil, err
+		}
+		rules = append(rules, r)
+	}
+	for _, path := range cmd.StringSlice("tensor-type-file") {
+		if err := tool.CheckName("--tensor-type-file", path); err != nil {
+			return nil, nil, err
+		}
+		more, err := quantize.ReadTensorRules(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		rules, files = append(rules, more...), append(files, path)
+	}
+	return rules, files, nil
+}
