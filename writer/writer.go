@@ -27,6 +27,7 @@ package writer
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -144,6 +145,7 @@ type layout struct {
 	header  func() []byte // from the first byte on; made when it is written, since those of many files are large
 	size    int64
 	tensors []*placed
+	body    io.WriterTo             // writes the whole file, after the header; nil for a file of tensors
 	check   func(path string) error // reads the finished file back; nil for nothing to check
 }
 
@@ -314,6 +316,9 @@ func (o *output) makeAll(ctx context.Context, open *handles, opt Options) error 
 			}
 		}
 		if _, err := p.WriteAt(l.header(), 0); err != nil {
+			return err
+		}
+		if err := l.fill(ctx, p); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,8 @@
 //	ggeval perplexity [flags] MODEL -f FILE
 //	ggeval compare [flags] BASE MODEL... -f FILE
 //	ggeval sensitivity [flags] MODEL -f FILE
+//	ggeval imatrix [flags] MODEL -f FILE -o FILE
+//	ggeval imatrix [flags] --in-file FILE... -o FILE
 //
 // MODEL and BASE are each a GGUF file, the first of the shards of a model, or a checkpoint directory,
 // which gives the same figures as converting it first. Weights are decoded to float32 and
@@ -131,6 +133,43 @@
 //	text, tokens, chunk, chunks, stride, predicted, seconds, tokens_per_second, peak_memory_bytes
 //	                           as for perplexity
 //
+// # Importance matrix
+//
+// For each column of the matrices in the blocks, the sums of what met it in all tokens of all
+// chunks, and of its squares: of stacked experts in the tokens that chose them. The file is that of llama-imatrix, tensor for
+// tensor, with the counts and numbers of chunks; sums are of exact float32 activations and grow in the order
+// of the text, so that the bytes are the same with any number of workers. The name of the text is recorded
+// without its folders.
+//
+//	-o FILE, --output FILE     write the matrix to FILE
+//	--format FORMAT            gguf, or dat: the older one, without counts for each expert
+//	--process-output           collect for the matrix that makes logits, too: output.weight, or
+//	                           token_embd.weight if the model has no other
+//	--parse-special            take the names of control tokens in the text for these
+//	--in-file FILE             merge the matrix in FILE, as llama-imatrix does; repeatable. Without MODEL
+//	                           only these are merged, and -c is how many tokens a chunk of a file of the
+//	                           older format is taken to have
+//	--save-every N             take N chunks through the model at once, and save the sums after each N (0: all
+//	                           at once)
+//	--force                    replace FILE if it exists
+//
+// With --save-every the sums so far are in FILE.state, which is a matrix, too. A run that was killed is taken up again by
+// the next one with the same output, and gives the same bytes as one that was not; it is refused
+// if the text, -c, the model, merged files or --process-output are others. FILE.state goes when FILE is there.
+// Every group reads the weights once more, and memory is for N chunks. With --json:
+//
+//	model, architecture        the model as it was named, and what it is; not if there is none
+//	output, format, bytes      the file
+//	entries                    how many tensors it has
+//	chunk_count, chunk_size    how many chunks of how many tokens it is of, merged files included
+//	datasets                   texts, those of merged files first
+//	merged                     files of --in-file
+//	resumed_chunks             how many chunks a run that was interrupted had seen
+//	unseen                     tensors with matrices that no token has met: tensor, count of these, of
+//	                           how many
+//	text, tokens, chunk, chunks, seconds, tokens_per_second, peak_memory_bytes
+//	                           as for perplexity
+//
 // # Exit codes
 //
 //	0    done
@@ -144,6 +183,7 @@
 // # Examples
 //
 //	ggeval perplexity model-Q4_K_M.gguf -f wiki.test.raw
+//	ggeval imatrix model-F16.gguf -f calibration.txt -o imatrix.gguf --save-every 50
 //	ggeval perplexity models/Gollama -f text.txt -c 256 --chunks 20 --json
 //	ggeval compare models/Gollama out/*.gguf -f wiki.test.raw
 //	ggeval sensitivity model-BF16.gguf -f text.txt --types Q2_K,Q4_K --imatrix imatrix.gguf -o table.json

@@ -104,6 +104,14 @@ func TestEveryFlag(t *testing.T) {
 			"output": set("Output", "t2.json", "--output", "t2.json"),
 		}))
 	})
+	t.Run("imatrix", func(t *testing.T) {
+		checked["imatrix"] = true
+		flagtest.Check(t, imatrixCommand, parseImatrix, []string{"MODEL", "-f", "t", "-o", "o"}, with(map[string]flagtest.Row{
+			"output": set("Out", "o2", "--output", "o2"), "format": set("Format", "dat", "--format", "dat"), "process-output": set("Collect.Output", "true", "--process-output"),
+			"parse-special": set("Text.ParseSpecial", "true", "--parse-special"), "in-file": set("Merged", "[a]", "--in-file", "a"),
+			"save-every": set("Collect.Every", "5", "--save-every", "5"), "remote": set("Path", "hf://MODEL", "--remote"), "force": force,
+		}))
+	})
 	var verbs []*cli.Command = command().Commands
 	for _, verb := range verbs {
 		if !checked[verb.Name] {

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/imatrix"
+	tool "ggforge/internal/cli"
+	"ggforge/internal/convertflags"
+	"ggforge/writer"
+)
+
+func imatrixCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "imatrix",
+		Usage:     "make an importance matrix",
+		ArgsUsage: "[MODEL]",
+		Description: "MODEL " + modelHelp + "\n\n" + textHelp + "\n\n" +
+			"The file holds, for each column of the matrices in the blocks, the sum of the squares\n" +
+			"of what met it in all tokens of all chunks: the file of llama-imatrix, but with exact\n" +
+			"arithmetic. Without MODEL and text the files of --in-file are merged.\n\n" + tool.ExitHelp,
+		Flags: inputFlags(
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the matrix to `FILE`"},
+			&cli.StringFlag{Name: "format", Value: imatrix.FormatGGUF.String(), Usage: "write `FORMAT`: gguf, or dat, the older one"},
+			&cli.BoolFlag{Name: "process-output", Usage: "collect for the matrix that makes logits, too"},
+			&cli.BoolFlag{Name: "parse-special", Usage: "take the names of control tokens in the text for these"},
+			&cli.StringSliceFlag{Name: "in-file", Usage: "merge the matrix in `FILE`; repeatable"},
+			&cli.UintFlag{Name: "save-every", Usage: "take `N` chunks at once and save the sums after each N: a run that is killed is taken up again (0: all at once)"},
+			tool.ForceFlag(),
+		),
+		Action: makeImatrix,
+	}
+}
+
+// imatrixRequest is what the flags and arguments ask for.
+type imatrixRequest struct {
+	Path    string // "" to merge only
+	Out     string
+	Format  imatrix.Format
+	Merged  []string
+	Collect eval.Importance
+	Force   bool
+	input
+}
+
+func parseImatrix(cmd *cli.Command) (r imatrixRequest, err error) {
+	args, err := tool.Args(cmd, 0, 1)
+	if err != nil {
+		return r, err
+	}
+	if r.input, err = parseInput(cmd); err != nil {
+		return r, err
+	}
+	if r.Out, err = tool.File(cmd, "output"); err != nil {
+		return r, err
+	}
+	if r.Format, err = imatrix.ParseFormat(cmd.String("format")); err != nil {
+		return r, fmt.Errorf("--format: %w", err)
+	}
+	r.Text.ParseSpecial = cmd.Bool("parse-special")
+	r.Collect.Output, r.Force = cmd.Bool("process-output"), cmd.Bool("force")
+	if r.Collect.Every, err = tool.Count(cmd, "save-every"); err != nil {
+		return r, err
+	}
+	for _, path := range cmd.StringSlice("in-file") {
+		if err := tool.CheckName("--in-file", path); err != nil {
+			return r, err
+		}
+		r.Merged = append(r.Merged, path)
+	}
+	switch {
+	case r.Out == "":
+		return r, fault.Errorf(fault.Usage, "no output: name it with -o FILE (see %s --help)", cmd.FullName())
+	case len(args) > 0:
+		r.Path = convertflags.Input(cmd, args[0])
+		return r, r.needText(cmd)
+	case r.File != "":
+		return r, fault.Errorf(fault.Usage, "a text, but no MODEL to run over it: want %s", cmd.ArgsUsage)
+	case r.Merged == nil:
+		return r, fault.Errorf(fault.Usage, "nothing to do: want MODEL and -f FILE, or files to merge with --in-file")
+	case r.Text.Chunk == 0:
+		return r, fault.Errorf(fault.Usage, "chunks of 0 tokens: want at least 1")
+	}
+	return r, nil
+}
+
+// imatrixResult is what --json prints; doc.go describes it.
+type imatrixResult struct {
+	Model        string `json:"model,omitempty"`
+	Architecture string `json:"architecture,omitempty"`
+	Output       string `json:"output"`
+	Format       string `json:"format"`
+	Bytes        int64  `json:"bytes"`
+	Entries      int    `json:"entries"`
+	// Seen is how many chunks the matrix is of, ChunkSize how many tokens it says that one
+	// has: both with merged files.
+	Seen      int      `json:"chunk_count"`
+	ChunkSize int      `json:"chunk_size"`
+	Datasets  []string `json:"datasets"`
+	Merged    []string `json:"merged,omitempty"`
+	// Resumed is how many chunks an interrupted run had seen.
+	Resumed int      `json:"resumed_chunks,omitempty"`
+	Unseen  []unseen `json:"unseen,omitempty"`
+	textResult
+	costResult
+}
+
+// unseen says of how many matrices of a tensor nothing is known.
+type unseen struct {
+	Tensor string `json:"tensor"`
+	Count  int    `json:"count"`
+	Of     int    `json:"of"`
+}
+
+func makeImatrix(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseImatrix(cmd)
+	if err != nil {
+		return err
+	}
+	cost := tool.StartCost(ctx)
+	opt := writer.Options{Force: r.Force, Inputs: slices.Clone(r.Merged)}
+	sums := imatrix.NewSums(r.Text.Chunk)
+	for _, path := range r.Merged {
+		if err := merge(cmd, sums, path); err != nil {
+			return err
+		}
+	}
+	result := imatrixResult{Output: r.Out, Format: r.Format.String(), Merged: r.Merged}
+	tokens := 0
+	if r.Path == "" {
+		if err := writer.Writable(r.Out, opt); err != nil {
+			return err
+		}
+	} else if sums, tokens, err = r.calibrate(ctx, cmd, sums, &opt, &result); err != nil {
+		return err
+	}
+	file, err := sums.Layout(r.Format)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.Out, err)
+	}
+	if err := writer.WriteFrom(ctx, r.Out, file.Size, file, readBack, opt); err != nil {
+		return err
+	}
+	if r.Path != "" {
+		if err := os.Remove(r.state()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	m := sums.Matrix(r.Out)
+	result.Bytes, result.Entries, result.Seen, result.ChunkSize, result.Datasets = file.Size, m.Len(), m.Chunks, m.ChunkSize, m.Datasets
+	var blank []string
+	for _, e := range m.Entries() {
+		if n := len(e.Unseen()); n > 0 {
+			result.Unseen = append(result.Unseen, unseen{e.Name, n, e.Matrices()})
+			blank = append(blank, fmt.Sprintf("%s (%d of %d matrices)", e.Name, n, e.Matrices()))
+		}
+	}
+	if blank != nil {
+		tool.Warn(cmd, "no token has met these: "+fault.List(blank))
+	}
+	result.costResult = endCost(cost, tokens)
+	w := cmd.Root().Writer
+	if r.JSON {
+		return writeJSON(w, result)
+	}
+	if r.Path != "" {
+		fmt.Fprintln(w, result.textResult)
+	}
+	fmt.Fprintf(w, "%s: %s, %d tensors, %d chunks of %d tokens\n", r.Out, tool.Bytes(file.Size), m.Len(), m.Chunks, m.ChunkSize)
+	fmt.Fprintln(w, result.costResult)
+	return nil
+}
+
+// merge adds the matrix in a file.
+func merge(cmd *cli.Command, sums *imatrix.Sums, path string) error {
+	m, err := imatrix.Open(path)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	warnings, err := sums.Merge(m)
+	tool.Warn(cmd, warnings...)
+	if err != nil {
+		return err
+	}
+	return m.Unchanged()
+}
+
+// readBack checks a written matrix.
+func readBack(path string) error {
+	m, err := imatrix.Open(path)
+	if err != nil {
+		return err
+	}
+	return m.Close()
+}
+
+// state is the file of an interrupted run.
+func (r *imatrixRequest) state() string { return r.Out + ".state" }
+
+// calibrate runs the model over the text and returns the sums, and how many tokens went through
+// the model.
+func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *imatrix.Sums, opt *writer.Options, result *imatrixResult) (*imatrix.Sums, int, error) {
+	text, err := r.read(cmd)
+	if err != nil {
+		return nil, 0, err
+	}
+	c, err := r.open(ctx, cmd, r.Path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer c.Source.Close()
+	opt.Inputs = append(append(opt.Inputs, c.Source.Files...), r.File)
+	if err := writer.Writable(r.Out, *opt); err != nil {
+		return nil, 0, err
+	}
+	v, err := vocabulary(c.Source)
+	if err != nil {
+		return nil, 0, err
+	}
+	run, tokens, err := r.tokens(cmd, c.Source, v, text)
+	if err != nil {
+		return nil, 0, err
+	}
+	tool.NoteScalar(cmd.Root().ErrWriter)
+	chunks := len(run.Tokens) / run.Chunk
+	sums, err = c.Model.Calibrate(ctx, run, sums, eval.Calibration{
+		Importance: r.Collect, State: r.state(), Text: sha256.Sum256([]byte(text)),
+		Resumed: func(done int) {
+			result.Resumed = done
+			fmt.Fprintf(cmd.Root().ErrWriter, "note: %s: %d of %d chunks are done already, by a run that was interrupted\n", r.state(), done, chunks)
+		},
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := c.Source.Unchanged(); err != nil {
+		return nil, 0, err
+	}
+	sums.Datasets = append(sums.Datasets, filepath.Base(r.File))
+	result.Model, result.Architecture = r.Path, c.Source.Architecture()
+	result.textResult = textResult{File: r.File, Tokens: tokens, Chunk: run.Chunk, Chunks: chunks}
+	return sums, len(run.Tokens) - result.Resumed*run.Chunk, nil
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ggforge/fault"
+	"ggforge/imatrix"
+	tool "ggforge/internal/cli"
+)
+
+func bytesOf(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestImatrix checks the files of a checkpoint: in both formats, whatever the number of
+// workers and of chunks at once, as text and as JSON, and merged.
+func TestImatrix(t *testing.T) {
+	dir, text := checkpointOf(t, "mixtral", 1), textOf(t, source(t, 2500))
+	out := t.TempDir() + "/"
+	run := func(args ...string) string {
+		t.Helper()
+		args = append(args, "--progress", "none")
+		code, text, log, err := call(append([]string{"imatrix"}, args...)...)
+		if err != nil {
+			t.Fatalf("%q: %d, %v\n%s", args, code, err, log)
+		}
+		return text
+	}
+	got := run(dir, "-f", text, "-o", out+"a.gguf", "-c", "64", "-t", "1", "--process-output")
+	if !strings.Contains(got, "a.gguf: ") || !strings.Contains(got, "chunks of 64") || !strings.Contains(got, "tokens/s") {
+		t.Errorf("printed %q", got)
+	}
+	r := result[imatrixResult](t, run(dir, "-f", text, "-o", out+"b.gguf", "-c", "64", "-t", "3", "--process-output", "--save-every", "2", "--json"))
+	want := bytesOf(t, out+"a.gguf")
+	if !bytes.Equal(want, bytesOf(t, out+"b.gguf")) {
+		t.Error("another file with more workers and chunks in groups")
+	}
+	m, err := imatrix.Open(out + "a.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if r.Entries != m.Len() || r.Seen != m.Chunks || r.Chunks != m.Chunks || r.ChunkSize != 64 || r.Format != "gguf" || r.Bytes != int64(len(want)) ||
+		r.Architecture != "llama" || r.Model != dir || len(r.Datasets) != 1 || r.Datasets[0] != "text.txt" || r.Resumed != 0 {
+		t.Errorf("%+v", r)
+	}
+	if m.Entry("output.weight") == nil || m.Entry("blk.0.ffn_gate_inp.weight") == nil || len(m.Entry("blk.1.ffn_down_exps.weight").Counts) < 2 {
+		t.Error("entries are missing")
+	}
+	unseen := 0
+	for _, e := range m.Entries() {
+		unseen += len(e.Unseen())
+	}
+	for _, u := range r.Unseen {
+		unseen -= u.Count
+	}
+	if unseen != 0 {
+		t.Errorf("%d matrices that no token has met more than are listed", unseen)
+	}
+	run(dir, "-f", text, "-o", out+"c.dat", "--format", "dat", "-c", "64", "--chunks", "3")
+	old, err := imatrix.Open(out + "c.dat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	if !old.Legacy || old.Chunks != 3 || old.Entry("output.weight") != nil || old.Datasets[0] != "text.txt" {
+		t.Errorf("%+v", old)
+	}
+	// merged: with a text, and alone
+	run(dir, "-f", text, "-o", out+"d.gguf", "-c", "64", "--chunks", "1", "--in-file", out+"a.gguf")
+	r = result[imatrixResult](t, run("-o", out+"e.gguf", "--in-file", out+"a.gguf", "--in-file", out+"d.gguf", "--json"))
+	if r.Seen != 2*m.Chunks+1 || r.ChunkSize != 64 || len(r.Datasets) != 3 || r.Model != "" || r.File != "" || len(r.Merged) != 2 {
+		t.Errorf("merged: %+v", r)
+	}
+	// nothing is left behind
+	if left, err := filepath.Glob(out + "*.state*"); err != nil || left != nil {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestImatrixAgain ends runs and takes them up again: that gives the same bytes, and is
+// refused where something else is wanted.
+func TestImatrixAgain(t *testing.T) {
+	dir, text := checkpointOf(t, "llama", 1), textOf(t, source(t, 30000))
+	out := filepath.Join(t.TempDir(), "m.gguf")
+	args := []string{"imatrix", dir, "-f", text, "-o", out, "-c", "64", "--save-every", "1", "--progress", "none", "--json"}
+	state := out + ".state"
+	interrupt := func() {
+		t.Helper()
+		for range 20 {
+			ctx, cancel := context.WithCancel(context.Background())
+			go func() {
+				for ctx.Err() == nil {
+					if _, err := os.Stat(state); err == nil {
+						cancel()
+					}
+					time.Sleep(time.Millisecond)
+				}
+			}()
+			cmd := command()
+			cmd.Writer, cmd.ErrWriter = io.Discard, io.Discard
+			err := tool.Run(ctx, cmd, append([]string{"ggeval"}, args...))
+			cancel()
+			if errors.Is(err, context.Canceled) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			os.Remove(out) // it was faster
+		}
+		t.Fatal("no run could be interrupted")
+	}
+	interrupt()
+	if _, err := os.Stat(out); err == nil {
+		t.Fatal("an output of an interrupted run")
+	}
+	if m, err := imatrix.Open(state); err != nil || m.Len() == 0 {
+		t.Errorf("the state is no matrix: %v", err)
+	} else {
+		m.Close()
+	}
+	saved := bytesOf(t, state)
+	_, printed, log, err := call(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := result[imatrixResult](t, printed)
+	if r.Resumed < 1 || r.Resumed >= r.Chunks || !strings.Contains(log, "chunks are done already") {
+		t.Errorf("%d of %d chunks resumed: %s", r.Resumed, r.Chunks, log)
+	}
+	if _, err := os.Stat(state); err == nil {
+		t.Error("the state is still there")
+	}
+	plain := filepath.Join(t.TempDir(), "m.gguf")
+	if _, _, _, err := call("imatrix", dir, "-f", text, "-o", plain, "-c", "64", "--progress", "none"); err != nil {
+		t.Fatal(err)
+	}
+	want := bytesOf(t, plain)
+	if !bytes.Equal(bytesOf(t, out), want) {
+		t.Error("another file than without an interruption")
+	}
+	other, more := checkpointOf(t, "llama", 2), textOf(t, strings.ToUpper(source(t, 30000)))
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{other, "-f", text, "-c", "64"}, 5, "of another model"},
+		{[]string{dir, "-f", more, "-c", "64"}, 5, "of another text"},
+		{[]string{dir, "-f", text, "-c", "32"}, 5, "of chunks of another size"},
+		{[]string{dir, "-f", text, "-c", "64", "--in-file", plain}, 5, "of other merged files"},
+		{[]string{dir, "-f", text, "-c", "64", "--process-output"}, 5, "another choice about the matrix"},
+	} {
+		if err := os.WriteFile(state, saved, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		code, _, _, err := call(append([]string{"imatrix", "-o", out, "--force", "--progress", "none"}, c.args...)...)
+		if code != c.code || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "remove it to begin anew") {
+			t.Errorf("%q: %d, %v", c.args, code, err)
+		}
+	}
+	if err := os.WriteFile(state, saved[:len(saved)-100], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, _, err := call(append(args, "--force")...); code != 3 || !strings.Contains(err.Error(), "m.gguf.state") {
+		t.Errorf("a broken state: %d, %v", code, err)
+	}
+	if err := os.WriteFile(state, want, 0o666); err != nil { // a matrix, but no state
+		t.Fatal(err)
+	}
+	if code, _, _, err := call(append(args, "--force")...); code != 3 || !errors.Is(err, fault.Broken) {
+		t.Errorf("no state: %d, %v", code, err)
+	}
+	if !bytes.Equal(bytesOf(t, out), want) {
+		t.Error("the output has changed")
+	}
+}
+
+// TestImatrixRefused checks what is refused before anything is run.
+func TestImatrixRefused(t *testing.T) {
+	text := textOf(t, source(t, 3000))
+	out := filepath.Join(t.TempDir(), "out")
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"m -f t", 2, "name it with -o FILE"},
+		{"m -o o", 2, "name it with -f FILE"},
+		{"-f t -o o", 2, "no MODEL"},
+		{"-o o", 2, "nothing to do"},
+		{"-o o --in-file -", 2, "standard input"},
+		{"-o o --in-file x -c 0", 2, "chunks of 0 tokens"},
+		{"m -f t -o o --format xml", 2, `--format: format "xml"`},
+		{"-o o --in-file nowhere", 1, "nowhere"},
+		{"-o o --in-file " + text, 3, text},
+		{gollama + " -f " + text + " -o " + text, 2, text},
+		{gollama + " -f " + text + " -o " + text + " --force", 2, text},
+		{gollama + " -f " + text + " -o " + out + " -c 100000", 5, "want at least 100000"},
+	} {
+		if code, _, _, err := call(append([]string{"imatrix", "--progress", "none"}, strings.Fields(c.args)...)...); code != c.code || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: exit code %d, %v, want %d with %q", c.args, code, err, c.code, c.want)
+		}
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("an output after errors")
+	}
+}

@@ -1,0 +1,159 @@
+package eval
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/imatrix"
+	"ggforge/internal/mmap"
+	"ggforge/writer"
+)
+
+// Calibration is a collection of importance that may take long: one that was killed is
+// taken up again by the next one with the same State.
+type Calibration struct {
+	Importance // Done and Save are set
+	// State is a file for the sums so far, unless it is empty. It is written after each Every
+	// chunks; Every 0 writes none. One that is there is gone on from, if it is of the same
+	// text, chunks, model, merged files and Output; otherwise there is an error of kind
+	// fault.Refused. The caller removes it when it has what it wanted.
+	State string
+	// Text identifies the text that the tokens are of.
+	Text [sha256.Size]byte
+	// Resumed, if set, is called with the number of chunks that State has.
+	Resumed func(done int)
+}
+
+// Keys of a state, see imatrix.Sums.State.
+const (
+	keyDone   = "imatrix.state.done"
+	keyText   = "imatrix.state.text"
+	keyModel  = "imatrix.state.model"
+	keyMerged = "imatrix.state.merged"
+	keyOutput = "imatrix.state.output"
+	keyChunk  = "imatrix.state.tokens_per_chunk"
+)
+
+// Calibrate is Collect with a State. It returns sums, or those of the state with what was
+// missing: to the bit what a run that was not interrupted gives.
+func (m *Model) Calibrate(ctx context.Context, r Run, sums *imatrix.Sums, c Calibration) (*imatrix.Sums, error) {
+	if c.State == "" {
+		return sums, m.Collect(ctx, r, sums, c.Importance)
+	}
+	_, err := os.Lstat(c.State)
+	there := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if !there && c.Every == 0 {
+		return sums, m.Collect(ctx, r, sums, c.Importance)
+	}
+	id, err := m.identity(r, sums, &c)
+	if err != nil {
+		return nil, err
+	}
+	if there {
+		if sums, c.Done, err = readState(c.State, id, len(r.Tokens)/max(1, r.Chunk)); err != nil {
+			return nil, err
+		}
+		if c.Resumed != nil {
+			c.Resumed(c.Done)
+		}
+	}
+	if c.Every > 0 {
+		c.Save = func(done int) error {
+			f, err := sums.State(append(id[:len(id):len(id)], gguf.KV{Key: keyDone, Value: gguf.Uint32(uint32(done))}))
+			if err != nil {
+				return err
+			}
+			return writer.WriteFrom(ctx, c.State, f.Size, f, nil, writer.Options{Force: true, Inputs: m.source.Files})
+		}
+	}
+	return sums, m.Collect(ctx, r, sums, c.Importance)
+}
+
+// identity says what a run has to have in common with the one that it goes on from.
+func (m *Model) identity(r Run, sums *imatrix.Sums, c *Calibration) (gguf.Metadata, error) {
+	merged := ""
+	if sums.Len() > 0 {
+		f, err := sums.State(nil)
+		if err != nil {
+			return nil, err
+		}
+		h := sha256.New()
+		if _, err := f.WriteTo(h); err != nil {
+			return nil, err
+		}
+		merged = fmt.Sprintf("%x", h.Sum(nil))
+	}
+	model, err := m.fingerprint()
+	return gguf.Metadata{
+		{Key: keyText, Value: gguf.String(fmt.Sprintf("%x", c.Text))},
+		{Key: keyChunk, Value: gguf.Uint32(uint32(r.Chunk))},
+		{Key: keyModel, Value: gguf.String(model)},
+		{Key: keyMerged, Value: gguf.String(merged)},
+		{Key: keyOutput, Value: gguf.Bool(c.Output)},
+	}, err
+}
+
+// unlike says what differs where a key of identity does.
+var unlike = map[string]string{
+	keyText: "of another text", keyChunk: "of chunks of another size", keyModel: "of another model", keyMerged: "of other merged files",
+	keyOutput: "with another choice about the matrix that makes logits",
+}
+
+// readState returns the sums of a state, and of how many chunks they are.
+func readState(path string, id gguf.Metadata, chunks int) (sums *imatrix.Sums, done int, err error) {
+	f, err := mmap.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	var md gguf.Metadata
+	err = mmap.Guard(path, func() (err error) {
+		sums, md, err = imatrix.ParseState(path, f.Bytes())
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, kv := range id {
+		if v, ok := md.Get(kv.Key); !ok || v.String() != kv.Value.String() {
+			return nil, 0, fault.Errorf(fault.Refused, "%s: was left by a run that was interrupted, but is %s; remove it to begin anew", path, unlike[kv.Key])
+		}
+	}
+	v, _ := md.Get(keyDone)
+	n, ok := v.Int()
+	if !ok || n < 1 {
+		return nil, 0, fault.Errorf(fault.Broken, "%s: key %q is %v, want a number of chunks", path, keyDone, v)
+	}
+	if n > int64(chunks) {
+		return nil, 0, fault.Errorf(fault.Refused, "%s: was left by a run that was interrupted, but is of %d chunks already, and %d are wanted; remove it to begin anew", path, n, chunks)
+	}
+	return sums, int(n), nil
+}
+
+// fingerprint is a hash of what the model's file says, and of the first row of each tensor.
+func (m *Model) fingerprint() (string, error) {
+	infos := make([]gguf.Tensor, len(m.source.Tensors))
+	for i, t := range m.source.Tensors {
+		infos[i] = gguf.Tensor{Name: t.Name, NE: t.NE, Type: t.Type}
+	}
+	h := sha256.New()
+	h.Write(gguf.AppendHeader(nil, m.source.Metadata, infos, 1))
+	var buf []byte
+	for _, t := range m.source.Tensors {
+		raw, err := t.Source.Raw(&buf, 0, 1)
+		if err != nil {
+			return "", fmt.Errorf("%s: tensor %q: %w", m.source.Path, t.Name, err)
+		}
+		h.Write(raw)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}
