@@ -67,41 +67,8 @@ func latentScale(p *params, keyLen int) float32 {
 }
 
 func (l *latent) mix(s *stream, y, x []float32, n int, last bool) error {
-	p := s.m.p
-	q, kv := grow(&s.qkv, n*l.n*l.keyLen), grow(&s.latent.kv, n*(l.rank+l.turned))
-	ldq, ldkv := l.n*l.keyLen, l.rank+l.turned
-	if l.q == nil {
-		down := grow(&s.mid, n*l.qDown.w.Rows)
-		if err := s.linear(down, l.qDown.w.Rows, x, n, l.qDown); err != nil {
-			return err
-		}
-		if err := s.each(n, func(a, b int) {
-			row := down[a*l.qDown.w.Rows : b*l.qDown.w.Rows]
-			p.apply(l.qNorm, row, row, l.qDown.w.Rows)
-		}); err != nil {
-			return err
-		}
-		if err := s.linear(q, ldq, down, n, l.qUp); err != nil {
-			return err
-		}
-	} else if err := s.linear(q, ldq, x, n, l.q); err != nil {
-		return err
-	}
-	if err := s.linear(kv, ldkv, x, n, l.kvDown); err != nil {
-		return err
-	}
-	if err := s.each(n, func(a, b int) {
-		for t := a; t < b; t++ {
-			turns := s.global[t%s.r.Chunk*l.turned:][:l.turned]
-			p.temper.apply(q[t*ldq:][:ldq], t%s.r.Chunk)
-			for h := range l.n {
-				p.turn(q[t*ldq+h*l.keyLen+l.plain:][:l.turned], l.turned, turns)
-			}
-			c, key := kv[t*ldkv:][:l.rank], kv[t*ldkv+l.rank:][:l.turned]
-			p.apply(l.kvNorm, c, c, l.rank)
-			p.turn(key, l.turned, turns)
-		}
-	}); err != nil {
+	q, kv, err := l.project(s, x, n, nil, nil)
+	if err != nil {
 		return err
 	}
 	out := grow(&s.a, n*l.n*l.valueLen)
@@ -115,6 +82,47 @@ func (l *latent) mix(s *stream, y, x []float32, n int, last bool) error {
 	return s.project(y, out, n, last, l.out)
 }
 
+// project returns the queries of n tokens, and their compressed vectors with the shared parts
+// of keys. rawDown and rawKV, if they are not nil, get what norms and rotations get:
+// compressed queries, if there are any, and compressed vectors.
+func (l *latent) project(s *stream, x []float32, n int, rawDown, rawKV []float32) (q, kv []float32, err error) {
+	p := s.m.p
+	ldq, ldkv := l.n*l.keyLen, l.rank+l.turned
+	q, kv = grow(&s.qkv, n*ldq), grow(&s.latent.kv, n*ldkv)
+	if l.q == nil {
+		rank := l.qDown.w.Rows
+		down := grow(&s.mid, n*rank)
+		if err := s.linear(down, rank, x, n, l.qDown); err != nil {
+			return nil, nil, err
+		}
+		copy(rawDown, down)
+		if err := s.each(n, func(a, b int) { p.apply(l.qNorm, down[a*rank:b*rank], down[a*rank:b*rank], rank) }); err != nil {
+			return nil, nil, err
+		}
+		if err := s.linear(q, ldq, down, n, l.qUp); err != nil {
+			return nil, nil, err
+		}
+	} else if err := s.linear(q, ldq, x, n, l.q); err != nil {
+		return nil, nil, err
+	}
+	if err := s.linear(kv, ldkv, x, n, l.kvDown); err != nil {
+		return nil, nil, err
+	}
+	copy(rawKV, kv)
+	return q, kv, s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			turns := s.global[t%s.r.Chunk*l.turned:][:l.turned]
+			p.temper.apply(q[t*ldq:][:ldq], t%s.r.Chunk)
+			for h := range l.n {
+				p.turn(q[t*ldq+h*l.keyLen+l.plain:][:l.turned], l.turned, turns)
+			}
+			c, key := kv[t*ldkv:][:l.rank], kv[t*ldkv+l.rank:][:l.turned]
+			p.apply(l.kvNorm, c, c, l.rank)
+			p.turn(key, l.turned, turns)
+		}
+	})
+}
+
 // latentHeads is how many heads attend to compressed vectors at once: what a head reads
 // is several times as long as its query.
 const latentHeads = 8
@@ -122,22 +130,12 @@ const latentHeads = 8
 // compressed sets out to what the heads attend to in the compressed vectors kv.
 func (l *latent) compressed(s *stream, out, q, kv []float32, n int) error {
 	ldkv := l.rank + l.turned
-	of := heads{n: 1, kv: 1, keyLen: ldkv, valueLen: l.rank, scale: l.scale, cap: l.cap, window: l.window, chunked: l.chunked}
+	of := l.reading()
 	for first := 0; first < l.n; first += latentHeads {
 		count := min(latentHeads, l.n-first)
 		read, said := grow(&s.latent.q, count*n*ldkv), grow(&s.latent.a, count*n*l.rank)
 		for h := range count {
-			from, to := grow(&s.mid, n*l.plain), read[h*n*ldkv:][:n*ldkv]
-			if err := s.each(n, func(a, b int) {
-				for t := a; t < b; t++ {
-					query := q[(t*l.n+first+h)*l.keyLen:][:l.keyLen]
-					copy(from[t*l.plain:][:l.plain], query)
-					copy(to[t*ldkv+l.rank:][:l.turned], query[l.plain:])
-				}
-			}); err != nil {
-				return err
-			}
-			if err := s.linear(to, ldkv, from, n, l.kUp[first+h]); err != nil {
+			if err := l.read(s, read[h*n*ldkv:][:n*ldkv], q, first+h, n); err != nil {
 				return err
 			}
 		}
@@ -157,30 +155,45 @@ func (l *latent) compressed(s *stream, out, q, kv []float32, n int) error {
 	return nil
 }
 
+// reading are the heads that attend to compressed vectors.
+func (l *latent) reading() heads {
+	return heads{n: 1, kv: 1, keyLen: l.rank + l.turned, valueLen: l.rank, scale: l.scale, cap: l.cap, window: l.window, chunked: l.chunked}
+}
+
+// read sets to to the queries of a head for compressed vectors, with the parts that are
+// turned after them.
+func (l *latent) read(s *stream, to, q []float32, head, n int) error {
+	ldkv := l.rank + l.turned
+	from, err := l.plainQueries(s, q, head, n)
+	if err != nil {
+		return err
+	}
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			copy(to[t*ldkv+l.rank:][:l.turned], q[(t*l.n+head)*l.keyLen+l.plain:])
+		}
+	}); err != nil {
+		return err
+	}
+	return s.linear(to, ldkv, from, n, l.kUp[head])
+}
+
+// plainQueries returns the parts of a head's queries that are not turned.
+func (l *latent) plainQueries(s *stream, q []float32, head, n int) ([]float32, error) {
+	from := grow(&s.mid, n*l.plain)
+	return from, s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			copy(from[t*l.plain:][:l.plain], q[(t*l.n+head)*l.keyLen:])
+		}
+	})
+}
+
 // made sets out to what the heads attend to in keys and values that are made of the
 // compressed vectors kv.
 func (l *latent) made(s *stream, out, q, kv []float32, n int) error {
-	ldkv, ldup, ldq := l.rank+l.turned, l.n*(l.plain+l.valueLen), l.n*l.keyLen
-	c, up, keys := grow(&s.mid, n*l.rank), grow(&s.latent.a, n*ldup), grow(&s.latent.q, n*ldq)
-	if err := s.each(n, func(a, b int) {
-		for t := a; t < b; t++ {
-			copy(c[t*l.rank:][:l.rank], kv[t*ldkv:])
-		}
-	}); err != nil {
-		return err
-	}
-	if err := s.linear(up, ldup, c, n, l.kvUp); err != nil {
-		return err
-	}
-	if err := s.each(n, func(a, b int) {
-		for t := a; t < b; t++ {
-			for h := range l.n {
-				key := keys[t*ldq+h*l.keyLen:][:l.keyLen]
-				copy(key[:l.plain], up[t*ldup+h*(l.plain+l.valueLen):])
-				copy(key[l.plain:], kv[t*ldkv+l.rank:])
-			}
-		}
-	}); err != nil {
+	ldup, ldq := l.n*(l.plain+l.valueLen), l.n*l.keyLen
+	_, keys, up, err := l.unpack(s, kv, n)
+	if err != nil {
 		return err
 	}
 	of := l.heads
@@ -189,5 +202,32 @@ func (l *latent) made(s *stream, out, q, kv []float32, n int) error {
 		c, h := i/l.n*s.r.Chunk, i%l.n
 		of.attend(&s.attending[worker], 0, out[(c*l.n+h)*l.valueLen:], q[(c*l.n+h)*l.keyLen:], keys[(c*l.n+h)*l.keyLen:], up[c*ldup+h*(l.plain+l.valueLen)+l.plain:], s.r.Chunk, ldq, ldq, ldup, l.n*l.valueLen)
 		return nil
+	})
+}
+
+// unpack returns the compressed vectors c without what is next to them, the keys that are
+// made of both, and what the matrix makes of c: for each head the part of a key that is not
+// turned, and a value.
+func (l *latent) unpack(s *stream, kv []float32, n int) (c, keys, up []float32, err error) {
+	ldkv, ldup, ldq := l.rank+l.turned, l.n*(l.plain+l.valueLen), l.n*l.keyLen
+	c, up, keys = grow(&s.mid, n*l.rank), grow(&s.latent.a, n*ldup), grow(&s.latent.q, n*ldq)
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			copy(c[t*l.rank:][:l.rank], kv[t*ldkv:])
+		}
+	}); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := s.linear(up, ldup, c, n, l.kvUp); err != nil {
+		return nil, nil, nil, err
+	}
+	return c, keys, up, s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			for h := range l.n {
+				key := keys[t*ldq+h*l.keyLen:][:l.keyLen]
+				copy(key[:l.plain], up[t*ldup+h*(l.plain+l.valueLen):])
+				copy(key[l.plain:], kv[t*ldkv+l.rank:])
+			}
+		}
 	})
 }
