@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ggforge/convert"
+	"ggforge/internal/flagtest"
 	"ggforge/writer"
 )
 
@@ -61,5 +62,53 @@ func TestPerplexity(t *testing.T) {
 	}
 	if !strings.Contains(log, `{"event":"start"}`) || !strings.Contains(log, `"work":1`) || !strings.Contains(log, `"note":"[3]`) || !strings.HasSuffix(log, `{"event":"done"}`+"\n") {
 		t.Error(log)
+	}
+}
+
+// TestReference compares with what llama-perplexity prints, see testdata/README.md.
+func TestReference(t *testing.T) {
+	for _, c := range []struct {
+		flags       string
+		tokens      int // of the text, where it says so
+		ppl, margin float64
+		chunks      []float64 // running figures
+	}{
+		{"-c 64 --chunks 3", 889, 52.0153, 16.11291, []float64{41.1090, 41.3856, 52.0153}},
+		{"-c 64 --chunks 2 -e", 0, 36.2163, 14.18656, []float64{49.0050, 36.2163}},
+		{"-c 65 --chunks 1 --no-escape", 0, 36.8140, 13.80975, []float64{36.8140}},
+		{"-c 64 --stride 100 --chunks 1", 889, 94.7308, 0, []float64{94.7308}},
+	} {
+		_, out, _, err := call(append([]string{"perplexity", gollama, "-f", "testdata/text.txt", "--json", "--progress", "none"}, strings.Fields(c.flags)...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := result[perplexityResult](t, out)
+		near := func(got number, want float64) bool { return math.Abs(float64(got)-want) <= 5e-5+1e-6*want }
+		if !near(r.PPL, c.ppl) || c.margin > 0 && !near(r.Error, c.margin) || c.tokens > 0 && r.Tokens != c.tokens || len(r.Running) != len(c.chunks) {
+			t.Fatalf("%s: %v ± %v, %d tokens, want %v ± %v", c.flags, r.PPL, r.Error, r.Tokens, c.ppl, c.margin)
+		}
+		for i, want := range c.chunks {
+			if !near(r.Running[i], want) {
+				t.Errorf("%s: %v after chunk %d, want %v", c.flags, r.Running[i], i+1, want)
+			}
+		}
+	}
+}
+
+// TestCheckpointFlags checks that flags which only mean something for a checkpoint are
+// refused for a file, wherever it is among the arguments.
+func TestCheckpointFlags(t *testing.T) {
+	file := quantized(t, gollama, "Q8_0")[0]
+	text := textOf(t, source(t, 500))
+	for name, row := range flagtest.Checkpoint {
+		if name == "remote" {
+			continue
+		}
+		for _, args := range [][]string{{"perplexity", file}, {"compare", file, gollama}} {
+			code, _, _, err := call(append(append(args, row.Args...), "-f", text, "--progress", "none")...)
+			if code != 2 || !strings.Contains(err.Error(), "--"+name+" is for checkpoints") {
+				t.Errorf("%s --%s: exit code %d, %v", args[0], name, code, err)
+			}
+		}
 	}
 }
