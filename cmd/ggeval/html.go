@@ -188,8 +188,8 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 		m := &r.Models[i]
 		c := m.found
 		figures.Rows = append(figures.Rows, []string{m.Model, small(c.Divergence.Mean) + " ± " + small(c.Divergence.Error), plusMinus("%.4f", 1, c.Model.Value, c.Model.Error),
-			plusMinus("%.5f", 1, float64(m.Ratio.Mean), float64(m.Ratio.Error)), plusMinus("%.2f", 100, c.Top.Mean, c.Top.Error)+" %", plusMinus("%.2f", 100, c.Top5.Mean, c.Top5.Error)+" %",
-			plusMinus("%.3f", 100, c.Right.Mean, c.Right.Error)+" %", plusMinus("%.3f", 100, c.RightRMS.Mean, c.RightRMS.Error)+" %", fmt.Sprintf("%.3f", m.BPW), tool.Bytes(m.Bytes)})
+			plusMinus("%.5f", 1, float64(m.Ratio.Mean), float64(m.Ratio.Error)), plusMinus("%.2f", 100, c.Top.Mean, c.Top.Error) + " %", plusMinus("%.2f", 100, c.Top5.Mean, c.Top5.Error) + " %",
+			plusMinus("%.3f", 100, c.Right.Mean, c.Right.Error) + " %", plusMinus("%.3f", 100, c.RightRMS.Mean, c.RightRMS.Error) + " %", fmt.Sprintf("%.3f", m.BPW), tool.Bytes(m.Bytes)})
 		row := []string{m.Model}
 		for _, q := range c.Quantiles {
 			row = append(row, small(q))
