@@ -26,6 +26,8 @@ type Graph struct {
 	TenthMultiplier bool
 	// WholeRope says that heads are turned as a whole, whatever rope.dimension_count is.
 	WholeRope bool
+	// AxesTurn says that the axes of a position take turns along the pairs.
+	AxesTurn bool
 	// Turned reports whether layer i turns queries and keys; nil for all.
 	Turned func(p *params, i int) bool
 	// MayTurn says that rope.scaling.finetuned says whether they are.
@@ -45,6 +47,8 @@ type Graph struct {
 	Unit func(b *builder, i int) unit
 	// NamedAct says that hidden_activation names another activation.
 	NamedAct bool
+	// HalfFeed says that feed_forward_length is twice what it says.
+	HalfFeed bool
 	// EmbedScale returns the factor of embeddings; nil for that of embedding_scale, or 1.
 	EmbedScale func(p *params) float64
 	// AttnScale returns the factor of attention scores; nil for that of attention.scale, or
@@ -53,6 +57,9 @@ type Graph struct {
 	// LayerNorm says that the mean is subtracted, where the file has keys for both kinds of
 	// norm.
 	LayerNorm bool
+	// NoEpsilon says that nothing is added under the root of a norm, whatever the file says:
+	// the reference's runtime does not read it.
+	NoEpsilon bool
 	// BareNorm says that norms have neither weights nor biases.
 	BareNorm bool
 	// Parallel reports whether attention and feed-forward layer read the same state, in a
@@ -177,6 +184,28 @@ var graphs = []*Graph{
 	{Arch: "apertus", Rope: RopeHalves, Unit: newXIELU},
 	{Arch: "mistral4", Mixer: newLatent, TenthMultiplier: true, Temper: temperature, Grouped: true, Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "mistral3", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Temper: temperature},
+	{Arch: "qwen2vl", NoEpsilon: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "qwen3vl", AxesTurn: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"n_deepstack_layers"}},
+	{Arch: "qwen3vlmoe", AxesTurn: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, Also: []string{"n_deepstack_layers"}},
+	{Arch: "chatglm", Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "hunyuan-moe", Rope: RopeHalves, Act: vecmath.SiLUOf, NormLast: true, Normed: true},
+	{Arch: "hunyuan_vl", Rope: RopeHalves, Act: vecmath.SiLUOf, NormLast: true},
+	{Arch: "dots1", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "bailingmoe", Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "bailingmoe2", Rope: RopeHalves, Act: vecmath.SiLUOf, Grouped: true},
+	{Arch: "minimax-m2", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true},
+	{Arch: "paddleocr", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "pangu-embedded", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "qwen", HalfFeed: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "maincoder", NormLast: true, Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "openelm", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "plamo", Rope: RopeHalves, Act: vecmath.SiLUOf, Parallel: always},
+	{Arch: "jais", Act: vecmath.SiLUOf, AttnScale: func(p *params) float64 { return 1 / float64(p.keyLen) }},
+	{Arch: "jais2", Rope: RopeHalves, Act: vecmath.ReLUSquaredOf},
+	{Arch: "codeshell", Rope: RopeHalves, Act: vecmath.GELUOf},
+	{Arch: "refact", Act: vecmath.SiLUOf, Alibi: func(*params) float64 { return 8 }},
+	{Arch: "deci", Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "exaone-moe", Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Turned: localOrAll},
 	{Arch: "dbrx", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "attn_output_norm"},
 	{Arch: "bert", Encoder: true, NormSum: true, Act: vecmath.GELUOf},
 	{Arch: "nomic-bert", Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
@@ -350,6 +379,11 @@ func (g *Graph) params(k *keys, tensors int) *params {
 		p.kv = k.sizes("attention.head_count_kv", p.blocks, -1)
 	}
 	p.ff = k.sizes("feed_forward_length", p.blocks, 0)
+	if g.HalfFeed {
+		for i := range p.ff {
+			p.ff[i] /= 2
+		}
+	}
 	if p.layers <= 0 || g.Mixer == nil && p.heads[0] == 0 {
 		k.fail(errBroken, "%q and %q have to be at least 1", p.arch+".block_count", p.arch+".attention.head_count")
 		return p
@@ -369,11 +403,15 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	if g.MayTurn && !k.flag("rope.scaling.finetuned", true) {
 		p.style = RopeNone
 	}
+	p.rope.still = k.still(p.ropeDim/2, g.AxesTurn)
 	rms, other := k.float("attention.layer_norm_rms_epsilon", 0), k.float("attention.layer_norm_epsilon", 1e-5)
 	if p.rms = k.has("attention.layer_norm_rms_epsilon") && !g.LayerNorm; p.rms {
 		p.eps = rms
 	} else {
 		p.eps = other
+	}
+	if g.NoEpsilon {
+		p.eps = 0
 	}
 	p.embedScale = k.float("embedding_scale", 1)
 	if g.EmbedScale != nil {

@@ -212,9 +212,8 @@ func (k *keys) activation(name string, def vecmath.Function) vecmath.Function {
 // known are the beginnings of keys that say nothing about how a model computes.
 var known = []string{"general.", "tokenizer.", "quantize.", "split."}
 
-// idle are keys that do not change what a model computes for a text: in a text all axes of a
-// position are the same.
-var idle = []string{"rope.dimension_sections", "context_length", "vocab_size", "tensor_data_layout"}
+// idle are keys that do not change what a model computes for a text.
+var idle = []string{"context_length", "vocab_size", "tensor_data_layout"}
 
 // rest returns an error if there is a key, of the architecture or of nothing known, that
 // nobody asked for.

@@ -27,6 +27,7 @@ type rotation struct {
 	original   int // context of the training, for YaRN
 	fast, slow float64
 	multiplier float32 // yarn_log_multiplier
+	still      []bool  // pairs that are not turned, or nil
 }
 
 // rope reads the keys of a rotation.
@@ -49,6 +50,9 @@ func (k *keys) rope(dims int, base float64) rotation {
 		factor = 1
 	}
 	r.scale = 1 / factor
+	if alpha := k.float("rope.scaling.alpha", 0); alpha != 0 {
+		r.base *= vecmath.Pow(alpha, float64(dims)/float64(dims-2))
+	}
 	r.fast, r.slow = k.float("rope.scaling.yarn_beta_fast", 32), k.float("rope.scaling.yarn_beta_slow", 1)
 	k.float("rope.scaling.yarn_ext_factor", 1)
 	r.multiplier = float32(k.float("rope.scaling.yarn_log_multiplier", 0))
@@ -80,6 +84,29 @@ func (k *keys) rope(dims int, base float64) rotation {
 	return r
 }
 
+// still returns which pairs are turned by the last of four axes, by the number of pairs of
+// each: that of a text is 0 everywhere, and the others are its position. Pairs of an axis
+// are neighbours, or those of three axes take turns. nil is for none.
+func (k *keys) still(pairs int, turns bool) []bool {
+	if !k.has("rope.dimension_sections") {
+		return nil
+	}
+	s := k.sizes("rope.dimension_sections", 4, -1)
+	all := s[0] + s[1] + s[2] + s[3]
+	if all == 0 {
+		return nil
+	}
+	list := make([]bool, pairs)
+	for i := range list {
+		if n := i % all; turns {
+			list[i] = n >= 3*s[n%3]
+		} else {
+			list[i] = n >= all-s[3]
+		}
+	}
+	return list
+}
+
 // table returns the cosines and sines of n positions, one pair after the other. factors
 // divide the angles of pairs; nil for none. The angle of a pair is the product of as many
 // float32 factors, as in the reference.
@@ -99,6 +126,9 @@ func (r rotation) table(n int, factors []float32) []float32 {
 			if r.extend {
 				ramp := 1 - min(1, max(0, (float32(i)-low)/max(0.001, high-low)))
 				t = float32(t*(1-ramp)) + float32(whole*ramp)
+			}
+			if r.still != nil && r.still[i] {
+				t = 0
 			}
 			sin, cos := vecmath.SinCos(float64(t))
 			table = append(table, float32(cos)*r.attn, float32(sin)*r.attn)
