@@ -29,7 +29,7 @@ func (l *attention) back(s *stream, dx, dy, x []float32, n int) error {
 	}
 	d, out := grow(&r.mid, n*ld), grow(&s.a, n*no)
 	if err := l.each(s, n, func(worker *attending, head, q, k, v, o int) {
-		l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, ld, ld, ld, no)
+		l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, strides{ld, ld, ld, no}, strides{ld, ld, ld, no})
 	}); err != nil {
 		return err
 	}
@@ -86,26 +86,30 @@ func (l *attention) prepareBack(s *stream, d, raw, work []float32, t int) {
 	}
 }
 
+// strides are the distances of rows: of queries, keys, values and what is attended to.
+type strides struct{ q, k, v, out int }
+
 // attendBack is attend backwards: it sets dq, dk and dv to the gradients by q, k and v,
-// with rows as long as theirs, where do is that by out, which it sets, too.
-func (l *heads) attendBack(s *attending, head int, dq, dk, dv, do, out, q, k, v []float32, n, nq, nk, nv, no int) {
-	r := &s.back
+// where do is that by out, which it sets, too. The rows of gradients are as far apart as ld
+// says, the others as in attend.
+func (l *heads) attendBack(s *attending, head int, dq, dk, dv, do, out, q, k, v []float32, n int, of, ld strides) {
+	r, nq, nk, nv, no := &s.back, of.q, of.k, of.v, of.out
 	s.k.PackRight(k, nk, n, l.keyLen)
 	r.v.PackRight(v, nv, n, l.valueLen)
 	s.v.PackRight(turned(&s.values, v, nv, n, l.valueLen), n, l.valueLen, n)
 	r.k.PackRight(turned(&s.values, k, nk, n, l.keyLen), n, l.keyLen, n)
 	for t := range n {
-		clear(dk[t*nk:][:l.keyLen])
-		clear(dv[t*nv:][:l.valueLen])
+		clear(dk[t*ld.k:][:l.keyLen])
+		clear(dv[t*ld.v:][:l.valueLen])
 	}
 	scores, dscores, slopes := grow(&s.scores, queries*n), grow(&r.scores, queries*n), grow(&r.slopes, n)
 	for h := range l.n / l.kv {
 		for from := 0; from < n; from += queries {
 			rows, columns := min(queries, n-from), min(from+queries, n)
-			q, dq, do := q[from*nq+h*l.keyLen:], dq[from*nq+h*l.keyLen:], do[from*no+h*l.valueLen:]
+			q, dq, do := q[from*nq+h*l.keyLen:], dq[from*ld.q+h*l.keyLen:], do[from*ld.out+h*l.valueLen:]
 			s.q.Pack(q, nq, rows, l.keyLen)
 			gemm.Multiply(&s.gemm, scores, columns, &s.q, &s.k, columns)
-			s.p.Pack(do, no, rows, l.valueLen)
+			s.p.Pack(do, ld.out, rows, l.valueLen)
 			gemm.Multiply(&s.gemm, dscores, columns, &s.p, &r.v, columns)
 			for t := range rows {
 				row, d := scores[t*columns:][:columns], dscores[t*columns:][:columns]
@@ -119,9 +123,9 @@ func (l *heads) attendBack(s *attending, head int, dq, dk, dv, do, out, q, k, v 
 			s.p.Pack(scores, columns, rows, columns)
 			gemm.Multiply(&s.gemm, out[from*no+h*l.valueLen:], no, &s.p, &s.v, l.valueLen)
 			s.p.Pack(dscores, columns, rows, columns)
-			gemm.Multiply(&s.gemm, dq, nq, &s.p, &r.k, l.keyLen)
-			s.addTurned(dv, nv, scores, do, no, rows, columns, l.valueLen)
-			s.addTurned(dk, nk, dscores, q, nq, rows, columns, l.keyLen)
+			gemm.Multiply(&s.gemm, dq, ld.q, &s.p, &r.k, l.keyLen)
+			s.addTurned(dv, ld.v, scores, do, ld.out, rows, columns, l.valueLen)
+			s.addTurned(dk, ld.k, dscores, q, nq, rows, columns, l.keyLen)
 		}
 	}
 }

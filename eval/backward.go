@@ -62,6 +62,7 @@ type reverse struct {
 	first                   int // of the tokens of a group
 	h, y, in, dy, din, copy []float32
 	hidden, raw, mid        []float32
+	latent                  backLatent
 	dacc, dexperts, early   []float32 // of all tokens
 }
 
@@ -119,13 +120,14 @@ func (m *Model) reversible() error {
 			if part == nil {
 				continue
 			}
-			if _, ok := part.(reversible); !ok {
+			_, ok := part.(reversible)
+			if f, isFeed := part.(*feedForward); isFeed && f.unit == nil && !m.graph.Act.HasSlope() {
+				ok = false
+			}
+			if !ok {
 				return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run backwards: not known of %T", m.source.Path, m.p.arch, part)
 			}
 		}
-	}
-	if !m.graph.Act.HasSlope() {
-		return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run backwards: no derivative of their activation", m.source.Path, m.p.arch)
 	}
 	return nil
 }

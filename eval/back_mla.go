@@ -1,0 +1,183 @@
+package eval
+
+import (
+	"ggforge/internal/parallel"
+	"ggforge/internal/vecmath"
+)
+
+// backLatent is what latent attention needs to go backwards: gradients by queries, and by
+// compressed vectors with the shared parts of keys; and of heads.
+type backLatent struct{ q, kv, read, said, k, v []float32 }
+
+func (l *latent) back(s *stream, dx, dy, x []float32, n int) error {
+	p, r := s.m.p, s.rev
+	ldq, ldkv, no := l.n*l.keyLen, l.rank+l.turned, l.n*l.valueLen
+	compressed := 0 // values of a query before it is made
+	if l.q == nil {
+		compressed = l.qDown.w.Rows
+	}
+	raw := grow(&r.raw, n*(compressed+ldkv))
+	rawDown, rawKV := raw[:n*compressed], raw[n*compressed:]
+	q, kv, err := l.project(s, x, n, rawDown, rawKV)
+	if err != nil {
+		return err
+	}
+	da := grow(&r.hidden, n*no)
+	if err := s.backLinear(da, dy, p.width, nil, n, false, l.out); err != nil {
+		return err
+	}
+	dq, dkv, out := grow(&r.latent.q, n*ldq), grow(&r.latent.kv, n*ldkv), grow(&s.a, n*no)
+	heed := l.compressedBack
+	if l.kvUp != nil {
+		heed = l.madeBack
+	}
+	if err := heed(s, dq, dkv, da, out, q, kv, n); err != nil {
+		return err
+	}
+	if err := s.report(out, dy, p.width, n, l.out); err != nil {
+		return err
+	}
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			turns := s.global[t%s.r.Chunk*l.turned:][:l.turned]
+			for h := range l.n {
+				p.turnBack(dq[t*ldq+h*l.keyLen+l.plain:][:l.turned], l.turned, turns)
+			}
+			p.temper.apply(dq[t*ldq:][:ldq], t%s.r.Chunk)
+			p.back(l.kvNorm, dkv[t*ldkv:][:l.rank], rawKV[t*ldkv:][:l.rank], l.rank)
+			p.turnBack(dkv[t*ldkv+l.rank:][:l.turned], l.turned, turns)
+		}
+	}); err != nil {
+		return err
+	}
+	if l.q != nil {
+		if err := s.backLinear(dx, dq, ldq, x, n, false, l.q); err != nil {
+			return err
+		}
+	} else {
+		down, d := grow(&s.mid, len(rawDown)), grow(&r.mid, len(rawDown))
+		if err := s.each(n, func(a, b int) {
+			a, b = a*compressed, b*compressed
+			p.apply(l.qNorm, down[a:b], rawDown[a:b], compressed)
+		}); err != nil {
+			return err
+		}
+		if err := s.backLinear(d, dq, ldq, down, n, false, l.qUp); err != nil {
+			return err
+		}
+		if err := s.each(n, func(a, b int) {
+			a, b = a*compressed, b*compressed
+			p.back(l.qNorm, d[a:b], rawDown[a:b], compressed)
+		}); err != nil {
+			return err
+		}
+		if err := s.backLinear(dx, d, compressed, x, n, false, l.qDown); err != nil {
+			return err
+		}
+	}
+	return s.backLinear(dx, dkv, ldkv, x, n, true, l.kvDown)
+}
+
+// compressedBack is compressed backwards: it sets dq and dkv to the gradients by q and kv,
+// where da is that by out, which it sets, too.
+func (l *latent) compressedBack(s *stream, dq, dkv, da, out, q, kv []float32, n int) error {
+	r, ldkv, ldq, no := &s.rev.latent, l.rank+l.turned, l.n*l.keyLen, l.n*l.valueLen
+	of := l.reading()
+	clear(dkv)
+	for first := 0; first < l.n; first += latentHeads {
+		count := min(latentHeads, l.n-first)
+		size, wide := n*l.rank, n*ldkv
+		read, said := grow(&s.latent.q, count*wide), grow(&s.latent.a, count*size)
+		dread, dsaid, dk, dv := grow(&r.read, count*wide), grow(&r.said, count*size), grow(&r.k, count*wide), grow(&r.v, count*size)
+		for h := range count {
+			if err := l.read(s, read[h*wide:][:wide], q, first+h, n); err != nil {
+				return err
+			}
+			if err := s.backLinear(dsaid[h*size:][:size], da[(first+h)*l.valueLen:], no, nil, n, false, l.vUp[first+h]); err != nil {
+				return err
+			}
+		}
+		if err := parallel.For(s.ctx, len(s.attending), n/s.r.Chunk*count, func(i, worker int) error {
+			c, h := i/count*s.r.Chunk, i%count
+			at, end := (h*n+c)*ldkv, (h*n+c)*l.rank
+			of.attendBack(&s.attending[worker], 0, dread[at:], dk[at:], dv[end:], dsaid[end:], said[end:], read[at:], kv[c*ldkv:], kv[c*ldkv:], s.r.Chunk, strides{ldkv, ldkv, ldkv, l.rank}, strides{ldkv, ldkv, l.rank, l.rank})
+			return nil
+		}); err != nil {
+			return err
+		}
+		for h := range count {
+			head := first + h
+			if err := s.linear(out[head*l.valueLen:], no, said[h*size:][:size], n, l.vUp[head]); err != nil {
+				return err
+			}
+			if err := s.report(said[h*size:][:size], da[head*l.valueLen:], no, n, l.vUp[head]); err != nil {
+				return err
+			}
+			from, err := l.plainQueries(s, q, head, n)
+			if err != nil {
+				return err
+			}
+			d := grow(&s.rev.mid, n*l.plain)
+			if err := s.backLinear(d, dread[h*wide:], ldkv, from, n, false, l.kUp[head]); err != nil {
+				return err
+			}
+			if err := s.each(n, func(a, b int) {
+				for t := a; t < b; t++ {
+					query := dq[t*ldq+head*l.keyLen:][:l.keyLen]
+					copy(query[:l.plain], d[t*l.plain:])
+					copy(query[l.plain:], dread[h*wide+t*ldkv+l.rank:])
+					vecmath.Add(dkv[t*ldkv:][:ldkv], dk[h*wide+t*ldkv:][:ldkv])
+					vecmath.Add(dkv[t*ldkv:][:l.rank], dv[h*size+t*l.rank:][:l.rank])
+				}
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// madeBack is made backwards: it sets dq and dkv to the gradients by q and kv, where da is
+// that by out, which it sets, too.
+func (l *latent) madeBack(s *stream, dq, dkv, da, out, q, kv []float32, n int) error {
+	r, ldkv, ldq, no := &s.rev.latent, l.rank+l.turned, l.n*l.keyLen, l.n*l.valueLen
+	one := l.plain + l.valueLen
+	ldup := l.n * one
+	vectors, keys, up, err := l.unpack(s, kv, n)
+	if err != nil {
+		return err
+	}
+	dkeys, dup := grow(&r.k, n*ldq), grow(&r.v, n*ldup)
+	of := l.heads
+	of.n, of.kv = 1, 1
+	if err := parallel.For(s.ctx, len(s.attending), n/s.r.Chunk*l.n, func(i, worker int) error {
+		c, h := i/l.n*s.r.Chunk, i%l.n
+		query, value, o := (c*l.n+h)*l.keyLen, c*ldup+h*one+l.plain, (c*l.n+h)*l.valueLen
+		ld := strides{ldq, ldq, ldup, no}
+		of.attendBack(&s.attending[worker], 0, dq[query:], dkeys[query:], dup[value:], da[o:], out[o:], q[query:], keys[query:], up[value:], s.r.Chunk, ld, ld)
+		return nil
+	}); err != nil {
+		return err
+	}
+	clear(dkv)
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			for h := range l.n {
+				key := dkeys[t*ldq+h*l.keyLen:][:l.keyLen]
+				copy(dup[t*ldup+h*one:], key[:l.plain])
+				vecmath.Add(dkv[t*ldkv+l.rank:][:l.turned], key[l.plain:])
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	d := grow(&s.rev.mid, n*l.rank)
+	if err := s.backLinear(d, dup, ldup, vectors, n, false, l.kvUp); err != nil {
+		return err
+	}
+	return s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			copy(dkv[t*ldkv:][:l.rank], d[t*l.rank:])
+		}
+	})
+}
