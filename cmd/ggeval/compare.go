@@ -15,33 +15,53 @@ import (
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/page"
-	"ggforge/vocab"
+	"ggforge/quantize"
 )
 
 func compareCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
 		Usage:     "say how far models are from the one that they were made of",
-		ArgsUsage: "BASE MODEL...",
+		ArgsUsage: "BASE [MODEL...]",
 		Description: "BASE and each MODEL " + modelHelp + "\n\n" + textHelp + "\n\n" +
 			"All models go through their layers side by side: BASE is run once, and no\n" +
 			"probabilities are kept on the disk. The figures are over the tokens that\n" +
-			"'ggeval perplexity' predicts.\n\n" + tool.ExitHelp,
-		Flags:  append(inputFlags(strideFlag()), pageFlags()...),
+			"'ggeval perplexity' predicts.\n\n" +
+			"With --recipe, BASE is also compared with what ggquant would make of it; nothing\n" +
+			"is written. With --kl-divergence-base there is no BASE: all are MODELs, and recipes\n" +
+			"are of the first.\n\n" + tool.ExitHelp,
+		Flags: slices.Concat(inputFlags(strideFlag(),
+			&cli.StringFlag{Name: "kl-divergence-base", Usage: "compare with the probabilities and over the text that llama-perplexity has saved in `FILE`, with the same flag"},
+		), recipeFlags(), pageFlags()),
 		Action: compare,
 	}
 }
 
 // compareRequest is what the flags and arguments ask for.
 type compareRequest struct {
-	Base   string
+	Base   string // "" with Saved
 	Models []string
+	Saved  string // what llama-perplexity has saved of the base
+
+	Recipes     []string // names
+	Quantize    quantize.Options
+	RecipeFiles []string // that these are read from
 	input
 	pageOutput
 }
 
 func parseCompare(cmd *cli.Command) (r compareRequest, err error) {
-	args, err := tool.Args(cmd, 2, math.MaxInt)
+	if r.Saved, err = tool.File(cmd, "kl-divergence-base"); err != nil {
+		return r, err
+	}
+	if err := r.parseRecipes(cmd); err != nil {
+		return r, err
+	}
+	least := 2
+	if r.Saved != "" || len(r.Recipes) > 0 {
+		least = 1
+	}
+	args, err := tool.Args(cmd, least, math.MaxInt)
 	if err != nil {
 		return r, err
 	}
@@ -54,8 +74,14 @@ func parseCompare(cmd *cli.Command) (r compareRequest, err error) {
 	for _, arg := range args {
 		r.Models = append(r.Models, convertflags.Input(cmd, arg))
 	}
-	r.Base, r.Models = r.Models[0], r.Models[1:]
-	return r, r.needText(cmd)
+	if r.Saved == "" {
+		r.Base, r.Models = r.Models[0], r.Models[1:]
+		return r, r.needText(cmd)
+	}
+	if r.Text.Stride > 0 {
+		return r, fault.Errorf(fault.Usage, "--stride: the chunks are those of --kl-divergence-base")
+	}
+	return r, nil
 }
 
 func compare(ctx context.Context, cmd *cli.Command) error {
@@ -64,42 +90,48 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	cost := tool.StartCost(ctx)
-	text, err := r.read(cmd)
-	if err != nil {
-		return err
-	}
-	base, err := r.open(ctx, cmd, r.Base)
-	if err != nil {
-		return err
-	}
-	defer base.Source.Close()
-	v, err := vocabulary(base.Source)
-	if err != nil {
-		return err
-	}
-	run, tokens, err := r.tokens(cmd, base.Source, v, text)
-	if err != nil {
-		return err
-	}
 	var list []*candidate
 	defer func() {
 		for _, c := range list {
 			c.Source.Close()
 		}
 	}()
+	var b *base
+	if r.Saved == "" {
+		if b, err = r.openBase(ctx, cmd); err != nil {
+			return err
+		}
+		defer b.close()
+	}
 	for _, path := range r.Models {
 		c, err := r.open(ctx, cmd, path)
 		if err != nil {
 			return err
 		}
 		list = append(list, c)
-		if err := r.sameTokens(cmd, base, c, v, text); err != nil {
+		if b == nil {
+			if b, err = r.openSaved(cmd, c); err != nil {
+				return err
+			}
+			defer b.close()
+		}
+		if err := b.sameTokens(cmd, c); err != nil {
 			return err
 		}
-		warnLong(cmd, c.Source, run.Chunk)
+		warnLong(cmd, c.Source, b.run.Chunk)
 	}
+	of := b.candidate
+	if of == nil {
+		of = list[0]
+	}
+	made, closeRecipes, err := r.recipes(ctx, cmd, of)
+	if err != nil {
+		return err
+	}
+	defer closeRecipes()
+	list = append(list, made...)
 	var models []*eval.Model
-	inputs := slices.Concat(base.Source.Files, []string{r.File})
+	inputs := slices.Concat(b.files(&r), r.RecipeFiles)
 	for _, c := range list {
 		models = append(models, c.Model)
 		inputs = append(inputs, c.Source.Files...)
@@ -108,20 +140,32 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	tool.NoteScalar(cmd.Root().ErrWriter)
-	result := compareResult{Base: sideOf(base), textResult: textResult{File: r.File, Tokens: tokens, Chunk: run.Chunk, Stride: r.Text.Stride}}
-	err = eval.Compare(ctx, base.Model, models, run, func(i int, c *eval.Comparison) error {
+	result := compareResult{Base: sideResult{Model: b.name}, textResult: textResult{File: r.File, Tokens: b.tokens, Chunk: b.run.Chunk, Stride: r.Text.Stride}}
+	if b.candidate != nil {
+		result.Base = sideOf(b.candidate)
+	} else {
+		result.File = r.Saved
+	}
+	err = b.compare(ctx, models, func(i int, c *eval.Comparison) error {
 		result.add(list[i], c)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, c := range append([]*candidate{base}, list...) {
+	if err := b.unchanged(); err != nil {
+		return err
+	}
+	for _, c := range list {
 		if err := c.Source.Unchanged(); err != nil {
 			return err
 		}
 	}
-	result.costResult = endCost(cost, len(run.Tokens)*(1+len(list)))
+	sides := len(list)
+	if b.candidate != nil {
+		sides++
+	}
+	result.costResult = endCost(cost, len(b.run.Tokens)*sides)
 	if r.JSON {
 		err = writeJSON(cmd.Root().Writer, result)
 	} else {
@@ -130,35 +174,31 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return r.write(ctx, inputs, func() *page.Page { return comparePage(&result, run) })
+	return r.write(ctx, inputs, func() *page.Page { return comparePage(&result, b.run) })
 }
 
 // sameTokens returns an error if a model has other tokens than its base, and warns if it
 // would take the text for others.
-func (in *input) sameTokens(cmd *cli.Command, base, c *candidate, v *vocab.Vocab, text string) error {
+func (b *base) sameTokens(cmd *cli.Command, c *candidate) error {
 	own, err := vocabulary(c.Source)
 	if err != nil {
 		return err
 	}
-	if own.Len() != v.Len() {
-		return fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared", c.Name, own.Len(), base.Name, v.Len())
+	if own.Len() != b.vocab.Len() {
+		return fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared", c.Name, own.Len(), b.name, b.vocab.Len())
 	}
-	for id := range int32(v.Len()) {
-		if a, b := own.Token(id), v.Token(id); a != b {
-			return fault.Errorf(fault.Refused, "token %d is %q in %s and %q in %s: their probabilities cannot be compared", id, a, c.Name, b, base.Name)
+	for id := range int32(own.Len()) {
+		if x, y := own.Token(id), b.vocab.Token(id); x != y {
+			return fault.Errorf(fault.Refused, "token %d is %q in %s and %q in %s: their probabilities cannot be compared", id, x, c.Name, y, b.name)
 		}
 	}
-	a, err := in.Text.Run(own, text)
+	run, err := b.cut(own)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Name, err)
 	}
-	b, err := in.Text.Run(v, text)
-	if err != nil {
-		return err
-	}
-	for i, id := range b.Tokens {
-		if i >= len(a.Tokens) || a.Tokens[i] != id {
-			tool.Warn(cmd, fmt.Sprintf("%s takes the text for other tokens than %s, from token %d on: it gets those of %s", c.Name, base.Name, i, base.Name))
+	for i, id := range b.run.Tokens {
+		if i >= len(run.Tokens) || run.Tokens[i] != id {
+			tool.Warn(cmd, fmt.Sprintf("%s takes the text for other tokens than %s, from token %d on: it gets those of %s", c.Name, b.name, i, b.name))
 			break
 		}
 	}
@@ -176,9 +216,9 @@ type compareResult struct {
 // sideResult is a model.
 type sideResult struct {
 	Model        string  `json:"model"`
-	Architecture string  `json:"architecture"`
-	Bytes        int64   `json:"bytes"`
-	BPW          float64 `json:"bits_per_weight"`
+	Architecture string  `json:"architecture,omitempty"` // this, Bytes and BPW are not known of a base that has been saved
+	Bytes        int64   `json:"bytes,omitempty"`
+	BPW          float64 `json:"bits_per_weight,omitempty"`
 	PPL          number  `json:"ppl"`
 	Error        number  `json:"ppl_error"`
 }
@@ -186,6 +226,7 @@ type sideResult struct {
 // modelResult is a model and how far it is from its base.
 type modelResult struct {
 	sideResult
+	Recipe     string           `json:"recipe,omitempty"` // that BASE is quantized by
 	Ratio      figureResult     `json:"ppl_ratio"`
 	Divergence divergenceResult `json:"kl_divergence"`
 	// Right is the change of the probability of the right token.
@@ -231,7 +272,7 @@ func sideOf(c *candidate) sideResult {
 func (r *compareResult) add(c *candidate, found *eval.Comparison) {
 	r.Base.PPL, r.Base.Error = number(found.Base.Value), number(found.Base.Error)
 	r.Chunks, r.Predicted = found.Base.Chunks, found.Base.Predicted
-	m := modelResult{sideResult: sideOf(c), found: found}
+	m := modelResult{sideResult: sideOf(c), Recipe: c.Recipe, found: found}
 	m.PPL, m.Error = number(found.Model.Value), number(found.Model.Error)
 	ratio := math.Exp(found.LogRatio.Mean)
 	m.Ratio = figureResult{number(ratio), number(ratio * found.LogRatio.Error)}
@@ -253,7 +294,11 @@ func (r *compareResult) add(c *candidate, found *eval.Comparison) {
 // text prints tables, with a line for each model.
 func (r *compareResult) text(w io.Writer) error {
 	fmt.Fprintln(w, r.textResult)
-	fmt.Fprintf(w, "base: %s, %s, %s, %.4f bits per weight, PPL %.4f ± %.5f\n\n", r.Base.Model, r.Base.Architecture, tool.Bytes(r.Base.Bytes), r.Base.BPW, r.Base.PPL, r.Base.Error)
+	about := ""
+	if r.Base.Architecture != "" { // or it has been saved
+		about = fmt.Sprintf("%s, %s, %.4f bits per weight, ", r.Base.Architecture, tool.Bytes(r.Base.Bytes), r.Base.BPW)
+	}
+	fmt.Fprintf(w, "base: %s, %sPPL %.4f ± %.5f\n\n", r.Base.Model, about, r.Base.PPL, r.Base.Error)
 	for i, m := range r.Models {
 		fmt.Fprintf(w, "[%d] %s, %s\n", i+1, m.Model, tool.Bytes(m.Bytes))
 	}

@@ -1,7 +1,7 @@
 // Ggeval runs language models over a text and says how well they predict it.
 //
 //	ggeval perplexity [flags] MODEL -f FILE
-//	ggeval compare [flags] BASE MODEL... -f FILE
+//	ggeval compare [flags] BASE [MODEL...] [--recipe TYPE...] -f FILE
 //	ggeval sensitivity [flags] MODEL -f FILE
 //	ggeval imatrix [flags] MODEL -f FILE -o FILE
 //	ggeval imatrix [flags] --in-file FILE... -o FILE
@@ -114,10 +114,32 @@
 // How far each MODEL is from BASE, of which it was made, over the tokens that perplexity
 // predicts. All go through their layers side by side: BASE is run once, and nothing is
 // written to the disk. They must have the same tokens; the text is cut up by BASE's
-// tokenizer for all. With --json:
+// tokenizer for all.
+//
+// With --recipe, what ggquant would make of BASE is compared as well, without writing it:
+// tensors are encoded and decoded as they are read, and figures have the same bits as those
+// of the file. These flags are ggquant's, for all recipes:
+//
+//	--recipe TYPE              a recipe, by name or number; repeatable
+//	--imatrix FILE             use the importance matrix in FILE
+//	--include-weights TEXT     use only its entries with TEXT in their names; repeatable
+//	--exclude-weights TEXT     do not use its entries with TEXT in their names; repeatable
+//	--pure                     give every tensor the recipe's default type
+//	--tensor-type PATTERN=TYPE use a type for all tensors that a regular expression matches; repeatable
+//	--tensor-type-file FILE    the same with rules in a file
+//	--output-tensor-type TYPE, --token-embedding-type TYPE
+//	                           use a type for output.weight, for the token embeddings
+//	--leave-output-tensor      keep output.weight as it is
+//	--allow-requantize         permit tensors that are quantized already to change type
+//
+// --kl-divergence-base FILE compares with what llama-perplexity has saved of a base with the
+// flag of that name: all arguments are MODELs, recipes are of the first, and the text is that
+// of FILE; with -f it is checked to be the same. Probabilities in FILE are rounded to 16 bits,
+// and those below e^-16 do not count, as in llama-perplexity, whose figures these are; there
+// are none of hidden states. With --json:
 //
 //	base                       model, architecture, bytes, bits_per_weight, ppl, ppl_error
-//	models                     for each MODEL the same, and
+//	models                     for each MODEL the same, recipe if it is BASE by a recipe, and
 //	  ppl_ratio                its perplexity by the base's: mean and error, from paired losses
 //	  kl_divergence            that of Kullback and Leibler, in nats, of BASE's probabilities from the
 //	                           MODEL's: mean, error, median, p90, p95, p99, p99_9 and max
@@ -186,5 +208,7 @@
 //	ggeval imatrix model-F16.gguf -f calibration.txt -o imatrix.gguf --save-every 50
 //	ggeval perplexity models/Gollama -f text.txt -c 256 --chunks 20 --json
 //	ggeval compare models/Gollama out/*.gguf -f wiki.test.raw
+//	ggeval compare model-BF16.gguf --recipe Q4_K_M --recipe IQ3_XXS --imatrix imatrix.gguf -f wiki.test.raw
+//	ggeval compare --kl-divergence-base base.kld model-Q4_K_M.gguf
 //	ggeval sensitivity model-BF16.gguf -f text.txt --types Q2_K,Q4_K --imatrix imatrix.gguf -o table.json
 package main

@@ -183,7 +183,10 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 		all = append(all, r.Models[i].found.Divergences)
 	}
 	edges, shares := histogram(all, lowDivergence)
-	figures.Rows = [][]string{{r.Base.Model + " (base)", "", plusMinus("%.4f", 1, float64(r.Base.PPL), float64(r.Base.Error)), "", "", "", "", "", fmt.Sprintf("%.3f", r.Base.BPW), tool.Bytes(r.Base.Bytes)}}
+	figures.Rows = [][]string{{r.Base.Model + " (base)", "", plusMinus("%.4f", 1, float64(r.Base.PPL), float64(r.Base.Error)), "", "", "", "", "", "", ""}}
+	if r.Base.Architecture != "" { // or it has been saved
+		figures.Rows[0][8], figures.Rows[0][9] = fmt.Sprintf("%.3f", r.Base.BPW), tool.Bytes(r.Base.Bytes)
+	}
 	for i := range r.Models {
 		m := &r.Models[i]
 		c := m.found

@@ -102,6 +102,7 @@ type candidate struct {
 	Name   string // as the user named it
 	Source *model.Model
 	Model  *eval.Model
+	Recipe string // that it is quantized by in memory, "" for a model that is read as it is
 }
 
 // open opens a model and prepares it for running. The caller closes its Source.
@@ -115,7 +116,7 @@ func (in *input) open(ctx context.Context, cmd *cli.Command, path string) (*cand
 		m.Close()
 		return nil, err
 	}
-	return &candidate{path, m, e}, nil
+	return &candidate{Name: path, Source: m, Model: e}, nil
 }
 
 // vocabulary returns the tokenizer of a model.
@@ -225,11 +226,16 @@ func (in *input) tokens(cmd *cli.Command, m *model.Model, v *vocab.Vocab, text s
 		}
 	}
 	warnLong(cmd, m, r.Chunk)
+	in.settle(&r)
+	return r, len(ids), nil
+}
+
+// settle says how a run is carried out.
+func (in *input) settle(r *eval.Run) {
 	r.Workers = in.Workers
 	if in.Show != nil {
 		r.Progress = in.progress
 	}
-	return r, len(ids), nil
 }
 
 // warnLong warns of chunks that are longer than what a model was trained with.

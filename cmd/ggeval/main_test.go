@@ -91,9 +91,12 @@ func TestEveryFlag(t *testing.T) {
 	})
 	t.Run("compare", func(t *testing.T) {
 		checked["compare"] = true
-		flagtest.Check(t, compareCommand, parseCompare, []string{"BASE", "MODEL", "-f", "t"}, with(map[string]flagtest.Row{
+		rows := with(flagtest.Quantization(t, "--recipe", "iq4_xs"))
+		maps.Copy(rows, map[string]flagtest.Row{
 			"stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"), "html": html, "force": force,
-		}))
+			"recipe": set("Recipes", "[Q4_K_M Q8_0]", "--recipe", "q4_k", "--recipe", "Q8_0"), "kl-divergence-base": set("Saved", "t2", "--kl-divergence-base", "t2"),
+		})
+		flagtest.Check(t, compareCommand, parseCompare, []string{"BASE", "MODEL", "-f", "t"}, rows)
 	})
 	t.Run("sensitivity", func(t *testing.T) {
 		checked["sensitivity"] = true
@@ -160,13 +163,18 @@ func TestArguments(t *testing.T) {
 		{"perplexity", "want MODEL"},
 		{"perplexity m", "name it with -f FILE"},
 		{"perplexity m n -f t", "surplus argument"},
-		{"compare m -f t", "want BASE MODEL..."},
+		{"compare m -f t", "want BASE [MODEL...]"},
 		{"compare m n", "name it with -f FILE"},
 		{"perplexity m -f -", "standard input"},
 		{"perplexity m -f t --escape --no-escape", "want one of them"},
 		{"perplexity m -f t --via q4_0", "--via"},
 		{"perplexity m -f t -c x", "invalid value"},
 		{"perplexity m -f t -c 99999999999", "want at most"},
+		{"compare m -f t --recipe Q9", `unknown quantization type "Q9"`},
+		{"compare m -f t --recipe Q4_0,Q8_0", `unknown quantization type "Q4_0,Q8_0"`},
+		{"compare m n -f t --imatrix x", "--imatrix goes with --recipe"},
+		{"compare --recipe Q4_0 -f t", "want BASE [MODEL...]"},
+		{"compare m --kl-divergence-base x --stride 9", "--stride"},
 		{"sensitivity", "want MODEL"},
 		{"sensitivity m", "name it with -f FILE"},
 		{"sensitivity m -f t --types Q4_K,Q9", `unknown tensor type "Q9"`},

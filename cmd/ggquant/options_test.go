@@ -14,10 +14,6 @@ import (
 )
 
 func TestEveryFlag(t *testing.T) {
-	rules := filepath.Join(t.TempDir(), "rules.txt")
-	if err := os.WriteFile(rules, []byte("attn_v=q8_0"), 0o666); err != nil {
-		t.Fatal(err)
-	}
 	set := func(field, want string, args ...string) flagtest.Row {
 		return flagtest.Row{Field: field, Want: want, Args: args}
 	}
@@ -26,22 +22,12 @@ func TestEveryFlag(t *testing.T) {
 		"json":    set("JSON", "true", "--json"),
 		"strict":  set("Quantize.Strict", "true", "--strict"),
 
-		"allow-requantize":     set("Quantize.AllowRequantize", "true", "--allow-requantize"),
-		"leave-output-tensor":  set("Quantize.LeaveOutputTensor", "true", "--leave-output-tensor"),
-		"pure":                 set("Quantize.Pure", "true", "--pure"),
-		"imatrix":              set("Quantize.Matrix", "im.dat", "--imatrix", "im.dat"),
-		"include-weights":      set("Quantize.IncludeWeights", "[a,b c]", "--include-weights", "a,b", "--include-weights", "c"),
-		"exclude-weights":      set("Quantize.ExcludeWeights", "[a]", "--exclude-weights", "a"),
-		"hide-imatrix":         set("Quantize.HideMatrix", "true", "--hide-imatrix"),
-		"output-tensor-type":   set("Quantize.OutputTensorType", "Q8_0", "--output-tensor-type", "q8_0"),
-		"token-embedding-type": set("Quantize.TokenEmbeddingType", "Q8_0", "--token-embedding-type", "q8_0"),
-		"tensor-type":          set("Quantize.TensorTypes", "[a=Q8_0 b=Q4_0]", "--tensor-type", "a=q8_0", "--tensor-type", "b=q4_0"),
-		"tensor-type-file":     set("Quantize.TensorTypes", "[attn_v=Q8_0]", "--tensor-type-file", rules),
-		"prune-layers":         set("Quantize.PruneLayers", "[3 7 5]", "--prune-layers", "3,7", "--prune-layers", "5"),
-		"override-kv":          set("Quantize.Override", "[{Key:k Value:3}]", "--override-kv", "k=int:3"),
-		"keep-split":           set("Quantize.KeepSplit", "true", "--keep-split"),
-		"split-max-size":       set("Quantize.SplitMaxBytes", "2000000", "--split-max-size", "2M"),
-		"split-max-tensors":    set("Quantize.SplitMaxTensors", "4", "--split-max-tensors", "4"),
+		"hide-imatrix":      set("Quantize.HideMatrix", "true", "--hide-imatrix"),
+		"prune-layers":      set("Quantize.PruneLayers", "[3 7 5]", "--prune-layers", "3,7", "--prune-layers", "5"),
+		"override-kv":       set("Quantize.Override", "[{Key:k Value:3}]", "--override-kv", "k=int:3"),
+		"keep-split":        set("Quantize.KeepSplit", "true", "--keep-split"),
+		"split-max-size":    set("Quantize.SplitMaxBytes", "2000000", "--split-max-size", "2M"),
+		"split-max-tensors": set("Quantize.SplitMaxTensors", "4", "--split-max-tensors", "4"),
 
 		"out-dir":         set("OutDir", "d", "--out-dir", "d"),
 		"name-template":   set("NameTemplate", "{ftype}", "--name-template", "{ftype}", "--out-dir", "d"),
@@ -54,6 +40,7 @@ func TestEveryFlag(t *testing.T) {
 		"via":             set("Convert.Type", "f32", "--via", "f32"),
 	}
 	maps.Copy(rows, flagtest.Checkpoint)
+	maps.Copy(rows, flagtest.Quantization(t))
 	flagtest.Check(t, command, parse, []string{"IN", "Q4_K_M"}, rows)
 }
 
