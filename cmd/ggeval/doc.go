@@ -5,6 +5,8 @@
 //	ggeval sensitivity [flags] MODEL -f FILE
 //	ggeval imatrix [flags] MODEL -f FILE -o FILE
 //	ggeval imatrix [flags] --in-file FILE... -o FILE
+//	ggeval embed [flags] MODEL -f FILE
+//	ggeval embed [flags] MODEL --text TEXT
 //
 // MODEL and BASE are each a GGUF file, the first of the shards of a model, or a checkpoint directory,
 // which gives the same figures as converting it first. Weights are decoded to float32 and
@@ -192,6 +194,39 @@
 //	text, tokens, chunk, chunks, seconds, tokens_per_second, peak_memory_bytes
 //	                           as for perplexity
 //
+// # Embed
+//
+// Vectors of texts, by encoders (BERT and its families, T5's encoder, EmbeddingGemma and others)
+// and by models that predict tokens: those of llama-embedding. Each line of -f FILE, or each
+// --text, is a text; tokens that stand for something other than text are recognized in it, and
+// the vocabulary's own are put at its ends. The vector of a text does not depend on the
+// others. With pooling none there is one for each token, with rank there are the scores of a
+// classification, which are never divided by a norm. Encoders predict nothing: perplexity and
+// compare refuse them.
+//
+//	--text TEXT                a text, before those of a file; repeatable
+//	--pooling HOW              how states of tokens become a vector: none, mean, cls (that of the first token),
+//	                           last or rank (default: what the model says, or none)
+//	--normalize N, --embd-normalize N
+//	                           divide vectors by a norm (2): -1 none, 0 so that the largest value is 32760, 1 taxicab,
+//	                           2 Euclidean, more: p-norm
+//	--base BASE                say how far vectors are from those of the model BASE: what quantizing an
+//	                           embedding model costs
+//	-o FILE, --output FILE     write the vectors to FILE, float32, little-endian, one after the other, instead of
+//	                           printing them
+//
+// With --json:
+//
+//	model, architecture, bytes, bits_per_weight
+//	pooling, normalize, width  how vectors were made, and values of each
+//	texts, tokens              how many
+//	vectors                    a list of numbers for each text, with pooling none a list of such lists; not with -o
+//	base                       with --base: model, architecture, bytes, bits_per_weight, and
+//	  cosine                   of vectors with the base's: mean, min, p1, p5, p10, median, p90, p95, p99, max
+//	  distance                 the same of |x-b|/|b|
+//	  cosines                  one for each vector
+//	seconds, tokens_per_second, peak_memory_bytes
+//
 // # Exit codes
 //
 //	0    done
@@ -211,4 +246,5 @@
 //	ggeval compare model-BF16.gguf --recipe Q4_K_M --recipe IQ3_XXS --imatrix imatrix.gguf -f wiki.test.raw
 //	ggeval compare --kl-divergence-base base.kld model-Q4_K_M.gguf
 //	ggeval sensitivity model-BF16.gguf -f text.txt --types Q2_K,Q4_K --imatrix imatrix.gguf -o table.json
+//	ggeval embed bge-small-Q8_0.gguf --base models/bge-small-en-v1.5 -f sentences.txt
 package main

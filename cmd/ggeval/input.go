@@ -49,14 +49,17 @@ func inputFlags(verb ...cli.Flag) []cli.Flag {
 		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Value: 512, Usage: "cut the text into chunks of `N` tokens"},
 		&cli.UintFlag{Name: "chunks", Usage: "take the first `N` chunks (0: all)"},
 	}
-	list = append(list, verb...)
-	list = append(list,
+	return append(append(list, verb...), runFlags()...)
+}
+
+// runFlags returns the flags of how models are run.
+func runFlags() []cli.Flag {
+	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object"},
 		tool.ThreadsFlag(),
 		tool.ProgressFlag(),
 		convertflags.Via(),
-	)
-	return append(list, convertflags.Flags()...)
+	}, convertflags.Flags()...)
 }
 
 // strideFlag is of the verbs that predict tokens.

@@ -13,7 +13,7 @@ func command() *cli.Command {
 		Name:        "ggeval",
 		Usage:       "run language models over a text: how well they predict it, how far they are from each other",
 		Description: tool.ExitHelp,
-		Commands:    []*cli.Command{compareCommand(), imatrixCommand(), perplexityCommand(), sensitivityCommand()},
+		Commands:    []*cli.Command{compareCommand(), embedCommand(), imatrixCommand(), perplexityCommand(), sensitivityCommand()},
 		Action:      tool.NeedsVerb,
 	}
 }

@@ -115,6 +115,16 @@ func TestEveryFlag(t *testing.T) {
 			"save-every": set("Collect.Every", "5", "--save-every", "5"), "remote": set("Path", "hf://MODEL", "--remote"), "force": force,
 		}))
 	})
+	t.Run("embed", func(t *testing.T) {
+		checked["embed"] = true
+		rows := with(map[string]flagtest.Row{
+			"text": set("Texts", "[t2]", "--text", "t2"), "pooling": set("Pooling", "mean", "--pooling", "mean"), "normalize": set("Norm", "{kind:1}", "--normalize", "1"),
+			"base": set("Base", "b", "--base", "b"), "output": set("Out", "o", "--output", "o"), "force": force, "remote": set("Path", "hf://MODEL", "--remote"),
+		})
+		delete(rows, "ctx-size")
+		delete(rows, "chunks")
+		flagtest.Check(t, embedCommand, parseEmbed, []string{"MODEL", "-f", "t"}, rows)
+	})
 	var verbs []*cli.Command = command().Commands
 	for _, verb := range verbs {
 		if !checked[verb.Name] {
