@@ -65,6 +65,8 @@ type stream struct {
 	r      *Run
 	ctx    context.Context
 	h      []float32 // [tokens, width]
+	at     int       // the first token of those that go through a layer together
+	values []float32 // of the first layer, for mixers that need them: [tokens, width]
 	chunk  int       // what rotations are for
 	global []float32 // rotations
 	local  []float32
@@ -163,6 +165,7 @@ func (s *stream) pass(i int, runs []*Run) error {
 		s.enter(r)
 		for from := 0; from < len(r.Tokens); {
 			n := s.block(len(r.Tokens) - from)
+			s.at = done
 			h, err := s.layer(l, s.h[done*width:][:n*width], n, last)
 			if err != nil {
 				return err
@@ -428,6 +431,11 @@ func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, erro
 			return nil, err
 		}
 		if err := s.each(n, func(a, b int) { s.finish(l, h[a*p.width:b*p.width], y[a*p.width:b*p.width]) }); err != nil {
+			return nil, err
+		}
+	}
+	if l.halved {
+		if err := s.each(n, func(a, b int) { vecmath.Scale(h[a*p.width:b*p.width], h[a*p.width:b*p.width], 0.5) }); err != nil {
 			return nil, err
 		}
 	}

@@ -18,6 +18,9 @@ type Graph struct {
 	// Feed sets the second part of layer i, its norm and what else is unusual; nil for a
 	// feed-forward layer or experts.
 	Feed func(b *builder, i int, l *layer)
+	// First says that heads of RWKV 6 read what a token adds before it is in their state, by
+	// factors of their own, and that its second part has a gate.
+	First bool
 	// OutNorm is the name of the last norm; "" for output_norm.
 	OutNorm string
 	// Rope is how queries and keys are turned.
@@ -163,6 +166,10 @@ var graphs = []*Graph{
 	{Arch: "qwen3next", Mixer: where(recurs, newDeltaNet(false), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "post_attention_norm"},
 	{Arch: "qwen35", Mixer: where(recurs, newDeltaNet(true), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, FeedNorm: "post_attention_norm"},
 	{Arch: "qwen35moe", Mixer: where(recurs, newDeltaNet(true), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "post_attention_norm"},
+	{Arch: "rwkv6", Mixer: newWKV6, Feed: channelFeed, First: true},
+	{Arch: "rwkv6qwen2", Mixer: newWKV6, Act: vecmath.SiLUOf},
+	{Arch: "rwkv7", Mixer: newWKV7, Feed: channelFeed},
+	{Arch: "arwkv7", Mixer: newWKV7, Act: vecmath.SiLUOf},
 	{Arch: "internlm2", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "exaone", Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "exaone4", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Turned: localOrAll, Window: func(p *params, n int) int { return when(p.layers == 64, n) }},

@@ -53,6 +53,7 @@ type layer struct {
 	feed              mixer    // or
 	experts           *experts // or neither
 	parallel          bool     // both parts read the same state
+	halved            bool     // the stream, after it
 	whole             bool     // the feed-forward layer needs all positions, even if not all are wanted
 }
 

@@ -72,6 +72,36 @@ var recurrent = map[string]string{
 		ssm.group_count 2
 		02 ssm_alpha.weight 48 6
 		02 ssm_beta.weight 48 6` + deltaTensors + feedTensors,
+	"rwkv6": `
+		attention.head_count_kv 0
+		wkv.head_size 12
+		time_mix_extra_dim 5
+		rescale_every_n_layers 2
+		* time_mix_first.weight 12 4
+		* time_mix_ln.weight 48
+		* time_mix_ln.bias 48
+		* channel_mix_receptance.weight 48 48
+		* channel_mix_lerp_r.weight 48
+		* time_mix_key.weight 48 48
+		* time_mix_value.weight 48 48` + wkv6Tensors + channelTensors,
+	"rwkv6qwen2": `
+		wkv.head_size 12
+		time_mix_extra_dim 5
+		* ffn_norm.weight 48
+		* time_mix_key.weight 48 24
+		* time_mix_value.weight 48 24
+		* time_mix_value.bias 24` + wkv6Tensors + feedTensors,
+	"rwkv7": `
+		wkv.head_size 16
+		* time_mix_ln.weight 48
+		* time_mix_ln.bias 48
+		* time_mix_g1.weight 48 7
+		* time_mix_g2.weight 7 48
+		* time_mix_lerp_fused.weight 48 1 1 6` + wkv7Tensors + channelTensors,
+	"arwkv7": `
+		wkv.head_size 16
+		* ffn_norm.weight 48
+		* time_mix_lerp_fused.weight 48 1 1 5` + wkv7Tensors + feedTensors,
 	"lfm2": `
 		attention.head_count_kv 0 2 0
 		shortconv.l_cache 3
@@ -103,6 +133,43 @@ const (
 		* ssm_a 1 6
 		* ssm_d 1 6
 		* ssm_out.weight 120 48`
+	wkv6Tensors = `
+		* time_mix_lerp_x.weight 48
+		* time_mix_lerp_fused.weight 48 1 1 5
+		* time_mix_w1.weight 48 25
+		* time_mix_w2.weight 5 48 5
+		* time_mix_decay.weight 48
+		* time_mix_decay_w1.weight 48 6
+		* time_mix_decay_w2.weight 6 48
+		* time_mix_gate.weight 48 48
+		* time_mix_receptance.weight 48 48
+		* time_mix_output.weight 48 48`
+	wkv7Tensors = `
+		* time_mix_w0.weight 48
+		* time_mix_w1.weight 48 5
+		* time_mix_w2.weight 5 48
+		* time_mix_a0.weight 48
+		* time_mix_a1.weight 48 4
+		* time_mix_a2.weight 4 48
+		* time_mix_v0.weight 48
+		* time_mix_v1.weight 48 3
+		* time_mix_v2.weight 3 48
+		* time_mix_k_k.weight 48
+		* time_mix_k_a.weight 48
+		* time_mix_r_k.weight 48
+		* time_mix_key.weight 48 48
+		* time_mix_value.weight 48 48
+		* time_mix_receptance.weight 48 48
+		* time_mix_output.weight 48 48`
+	channelTensors = `
+		- token_embd_norm.weight 48
+		- output_norm.bias 48
+		* attn_norm.bias 48
+		* attn_norm_2.weight 48
+		* attn_norm_2.bias 48
+		* channel_mix_lerp_k.weight 48
+		* channel_mix_key.weight 48 96
+		* channel_mix_value.weight 96 48`
 	deltaTensors = `
 		ssm.conv_kernel 4
 		ssm.state_size 13
@@ -154,6 +221,8 @@ func smallRecurrent(arch string) *model.Model {
 			switch {
 			case strings.HasSuffix(name, "ssm_a"):
 				v[i] = -0.3 - v[i]
+			case strings.HasSuffix(name, "time_mix_decay.weight"):
+				v[i] -= 2
 			case len(ne) == 1:
 				v[i]++
 			}
@@ -218,13 +287,17 @@ func smallRecurrent(arch string) *model.Model {
 // of vectors and with any number of workers.
 func TestRecurrentBits(t *testing.T) {
 	for arch, want := range map[string]string{
-		"mamba":     "ea20dba4ac1f",
-		"mamba2":    "6ced4d80a0e1",
-		"falcon-h1": "83a40c0cf26d",
-		"jamba":     "a65f1253aad6",
-		"qwen3next": "da27979fd708",
-		"qwen35":    "b04c98a37aee",
-		"lfm2":      "b0551ace4dff",
+		"mamba":      "ea20dba4ac1f",
+		"mamba2":     "6ced4d80a0e1",
+		"falcon-h1":  "83a40c0cf26d",
+		"jamba":      "a65f1253aad6",
+		"qwen3next":  "da27979fd708",
+		"qwen35":     "b04c98a37aee",
+		"rwkv6":      "6e02b6b85d02",
+		"rwkv6qwen2": "6f989afc8905",
+		"rwkv7":      "cc19756b8891",
+		"arwkv7":     "b67895526def",
+		"lfm2":       "b0551ace4dff",
 	} {
 		for _, workers := range []int{1, 3} {
 			m, err := New(smallRecurrent(arch))
@@ -306,6 +379,11 @@ func TestRecurrentRefused(t *testing.T) {
 		{"qwen3next", "ssm.group_count", 4, "want multiples"},
 		{"qwen35", "ssm.state_size", 12, "blk.0.attn_qkv.weight"},
 		{"qwen35", "full_attention_interval", 3, "blk.1.attn_qkv.weight"},
+		{"rwkv6", "wkv.head_size", 13, "heads of 13"},
+		{"rwkv6", "wkv.head_size", 0, "at least 1"},
+		{"rwkv6", "time_mix_extra_dim", 6, "blk.0.time_mix_w1.weight"},
+		{"rwkv6qwen2", "attention.head_count_kv", 3, "want a multiple"},
+		{"rwkv7", "wkv.head_size", 13, "heads of 13"},
 		{"lfm2", "shortconv.l_cache", 1 << 24, "blk.0.shortconv.conv.weight"},
 		{"lfm2", "shortconv.l_cache", 1 << 30, "shortconv.l_cache"},
 	} {

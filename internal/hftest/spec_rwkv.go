@@ -108,6 +108,8 @@ func init() {
 			`,
 		Variants: []Variant{
 			{Name: "fused", Seed: 3, DType: "F16", Shards: 2, Out: "bf16", Set: `{"fused": true, "num_hidden_layers": 2}`},
+			// heads of the size that published models have, the only one that the runtime's kernel is for
+			{Name: "heads-of-64", Seed: 4, Out: "f32", Set: `{"head_dim": 64, "hidden_size": 128, "num_hidden_layers": 3, "value_dim": [128, 128, 128]}`},
 		},
 	})
 	add(Spec{
@@ -141,6 +143,9 @@ func init() {
 			model.ln_out.{weight,bias}                         | hidden_size
 			head.weight                                        | vocab_size, hidden_size
 			`,
+		Variants: []Variant{
+			{Name: "heads-of-64", Seed: 3, Out: "f32", Set: `{"head_size": 64, "hidden_size": 128, "intermediate_size": 512, "num_hidden_layers": 3}`},
+		},
 	})
 	add(Spec{
 		Name:      "arwkv7",
@@ -177,6 +182,8 @@ func init() {
 			`,
 		Variants: []Variant{
 			{Name: "gate", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"wkv_has_gate": true, "wkv_has_group_norm": true, "num_hidden_layers": 11}`},
+			{Name: "heads-of-64", Seed: 4, Out: "f32", Set: `{"head_size": 64, "hidden_size": 128}`},
+			{Name: "gated-heads-of-64", Seed: 5, Out: "f32", Set: `{"head_size": 64, "hidden_size": 128, "wkv_has_gate": true, "wkv_has_group_norm": true}`},
 		},
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"ggforge/eval"
@@ -49,6 +50,12 @@ func (o *oracle) evaluate(t *testing.T, file, text string, chunk, chunks int) {
 	must(t, err)
 	if !e.Predicts() {
 		t.Skip("an encoder: TestEmbed")
+	}
+	if name := m.Architecture(); strings.HasSuffix(name, "rwkv7") {
+		v, _ := m.Metadata.Get(name + ".wkv.head_size")
+		if n, _ := v.Int(); n%64 != 0 {
+			skip(t, fmt.Sprintf("heads of %d: the runtime's kernel takes 64 values at a time, whatever the size of a head, so that it fails or reads what lies next to them", n))
+		}
 	}
 	got, err := e.Perplexity(context.Background(), eval.Run{Tokens: tokens, Chunk: chunk, Workers: 2, HalfGELU: true})
 	must(t, err)

@@ -32,6 +32,9 @@ var (
 // Is reports whether both are the same function.
 func (f Function) Is(g Function) bool { return f.name == g.name }
 
+// Known reports whether f is a function of this package, not the zero value.
+func (f Function) Known() bool { return f.one != nil }
+
 // Apply sets dst to the function of each element of src. They have the same length and
 // may be the same slice.
 func (f Function) Apply(dst, src []float32) {

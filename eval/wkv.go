@@ -1,0 +1,494 @@
+package eval
+
+import (
+	"fmt"
+
+	"ggforge/internal/parallel"
+	"ggforge/internal/vecmath"
+)
+
+// shift sets dst to x of token t with a share of what the token before it has: x +
+// share·(before - x), element by element. Before a chunk there are zeros.
+func (s *stream) shift(dst, x, share []float32, width, t int) {
+	now := x[t*width:][:width]
+	if t%s.r.Chunk == 0 {
+		clear(dst)
+	} else {
+		copy(dst, x[(t-1)*width:][:width])
+	}
+	vecmath.AddScaled(dst, now, -1)
+	vecmath.Mul(dst, share)
+	vecmath.Add(dst, now)
+}
+
+// through sets dst, of rows that are ld apart, to what a layer says of inputs that fill
+// makes for one token after the other, and then after makes of that; nil for nothing.
+func (s *stream) through(dst []float32, ld, n int, l *linear, fill func(x []float32, t int), after func(y []float32)) error {
+	k := l.w.K
+	in := grow(&s.more[0], n*k)
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			fill(in[t*k:][:k], t)
+		}
+	}); err != nil {
+		return err
+	}
+	if err := s.linear(dst, ld, in, n, l); err != nil || after == nil {
+		return err
+	}
+	return s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			after(dst[t*ld:][:l.w.Rows])
+		}
+	})
+}
+
+// low is two matrices with a function between them.
+type low struct {
+	in, out *linear
+	f       func(x []float32)
+}
+
+// low returns those of NAME1 and NAME2 of layer i, nil without them.
+func (b *builder) low(i int, one, two string, f vecmath.Function) *low {
+	w := b.t.all[b.name(i, one)+".weight"]
+	if w == nil || len(w.NE) != 2 {
+		return nil
+	}
+	l := &low{in: b.t.needed(b.name(i, one), b.p.width, int(w.NE[1])), out: b.t.needed(b.name(i, two), int(w.NE[1]), b.p.width)}
+	if f.Known() {
+		l.f = func(x []float32) { f.Apply(x, x) }
+	}
+	return l
+}
+
+// low sets dst, of rows that are ld apart, to what both say of inputs that fill makes.
+func (s *stream) low(dst []float32, ld, n int, l *low, fill func(x []float32, t int)) error {
+	rank := l.in.w.Rows
+	mid := grow(&s.more[1], n*rank)
+	if err := s.through(mid, rank, n, l.in, fill, l.f); err != nil {
+		return err
+	}
+	return s.linear(dst, ld, mid, n, l.out)
+}
+
+// timeMix is what RWKV 6 and 7 have in common.
+type timeMix struct {
+	width, size, heads int // size is that of a head
+	r, k, v, out       *linear
+	norm               *norm // of each head, with weights of all; or nil
+}
+
+// headEps is added to the variance of a head.
+const headEps = 64e-5
+
+func (b *builder) timeMix(i, keys int) timeMix {
+	w, size := b.p.width, b.k.count("wkv.head_size")
+	m := timeMix{width: w, size: size, heads: w / size}
+	if w%size != 0 {
+		b.k.fail(errBroken, "heads of %d in rows of %d, want a multiple", size, w)
+	}
+	if keys == 0 {
+		keys = m.heads
+	}
+	m.r, m.out = b.t.needed(b.name(i, "time_mix_receptance"), w, w), b.t.needed(b.name(i, "time_mix_output"), w, w)
+	m.k, m.v = b.t.needed(b.name(i, "time_mix_key"), w, keys*size), b.t.needed(b.name(i, "time_mix_value"), w, keys*size)
+	m.norm = b.t.norm(b.name(i, "time_mix_ln"), w)
+	return m
+}
+
+// normalize is the norm of all heads of a token.
+func (m *timeMix) normalize(y []float32) {
+	if m.norm == nil {
+		return
+	}
+	bare := params{eps: headEps}
+	bare.apply(&norm{}, y, y, m.size)
+	vecmath.Mul(y, m.norm.weight)
+	if m.norm.bias != nil {
+		vecmath.Add(y, m.norm.bias)
+	}
+}
+
+// The inputs of RWKV 6 that are shifted by shares of their own, in the order of the file.
+const (
+	shiftW = iota
+	shiftK
+	shiftV
+	shiftR
+	shiftG
+	shifts
+)
+
+// wkv6 is the mixer of RWKV 6: heads with a matrix each, rows of which decay by what the
+// token says, and
+//
+//	y = rᵀ(S + first·k ⊗ v)
+//	S = decay·S + k ⊗ v
+//
+// Without first, in models made of ones with attention, keys are (1 - decay)·k and y reads
+// the new S. Source: Peng et al., Eagle and Finch, 2024.
+type wkv6 struct {
+	timeMix
+	keys     int // heads of keys and values
+	shareX   []float32
+	shares   [shifts][]float32
+	w1       *linear   // of all shares
+	w2       []*linear // of each
+	decay    []float32
+	decayLow *low
+	g        *linear
+	first    []float32
+}
+
+func newWKV6(b *builder, i int) mixer {
+	w, t := b.p.width, b.t
+	m := &wkv6{keys: b.p.kv[i]}
+	m.timeMix = b.timeMix(i, m.keys)
+	if m.keys == 0 {
+		m.keys = m.heads
+	}
+	if m.heads%m.keys != 0 {
+		b.k.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, m.heads, m.keys)
+	}
+	m.shareX = t.numbers(b.name(i, "time_mix_lerp_x.weight"), w)
+	if all := t.all[b.name(i, "time_mix_lerp_fused.weight")]; all != nil {
+		if v := t.numbers(all.Name, w, 1, 1, shifts); v != nil {
+			for j := range m.shares {
+				m.shares[j] = v[j*w:][:w]
+			}
+		}
+	} else {
+		for j, letter := range "wkvrg" {
+			m.shares[j] = t.numbers(b.name(i, fmt.Sprintf("time_mix_lerp_%c.weight", letter)), w)
+		}
+	}
+	extra := b.k.count("time_mix_extra_dim")
+	m.w1, m.w2 = t.needed(b.name(i, "time_mix_w1"), w, shifts*extra), t.stack(b.name(i, "time_mix_w2"), extra, w, shifts)
+	m.decay = t.numbers(b.name(i, "time_mix_decay.weight"), w)
+	b.k.get("time_decay_extra_dim") // tensors say it
+	b.k.get("token_shift_count")
+	if m.decayLow = b.low(i, "time_mix_decay_w1", "time_mix_decay_w2", vecmath.TanhOf); m.decayLow == nil {
+		t.must(b.name(i, "time_mix_decay_w1.weight"))
+	}
+	m.g = t.needed(b.name(i, "time_mix_gate"), w, w)
+	if b.p.graph.First {
+		m.first = t.numbers(b.name(i, "time_mix_first.weight"), m.size, m.heads)
+		if m.norm == nil {
+			t.must(b.name(i, "time_mix_ln.weight"))
+		}
+	}
+	return m
+}
+
+func (m *wkv6) mix(s *stream, y, x []float32, n int, last bool) error {
+	w, ranks := m.width, m.w1.w.Rows
+	extra, kv := ranks/shifts, m.keys*m.size
+	// what a token has: receptance, key, value, decay and gate
+	ld := 3*w + 2*kv
+	all, lows := grow(&s.qkv, n*ld), grow(&s.more[2], n*ranks)
+	toK, toV, toW, toG := w, w+kv, w+2*kv, 2*w+2*kv
+	if err := s.through(lows, ranks, n, m.w1, func(dst []float32, t int) { s.shift(dst, x, m.shareX, w, t) }, func(y []float32) { vecmath.TanhOf.Apply(y, y) }); err != nil {
+		return err
+	}
+	share := grow(&s.mid, n*w)
+	for j, to := range []struct {
+		l  *linear
+		at int
+	}{shiftW: {nil, toW}, shiftK: {m.k, toK}, shiftV: {m.v, toV}, shiftR: {m.r, 0}, shiftG: {m.g, toG}} {
+		if err := s.through(share, w, n, m.w2[j], func(dst []float32, t int) { copy(dst, lows[t*ranks+j*extra:]) }, func(y []float32) { vecmath.Add(y, m.shares[j]) }); err != nil {
+			return err
+		}
+		shifted := func(dst []float32, t int) { s.shift(dst, x, share[t*w:][:w], w, t) }
+		var err error
+		if to.l == nil {
+			err = s.low(all[to.at:], ld, n, m.decayLow, shifted)
+		} else {
+			err = s.through(all[to.at:], ld, n, to.l, shifted, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	gate := vecmath.SigmoidOf
+	if m.first != nil {
+		gate = vecmath.SiLUOf
+	}
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			row := all[t*ld:][:ld]
+			d, g := row[toW:][:w], row[toG:][:w]
+			vecmath.Add(d, m.decay)
+			vecmath.ExpOf.Apply(d, d)
+			vecmath.Scale(d, d, -1)
+			vecmath.ExpOf.Apply(d, d)
+			gate.Apply(g, g)
+			if m.first == nil {
+				vecmath.Scale(row[:w], row[:w], float32(vecmath.Pow(float64(m.size), -0.5)))
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	out := grow(&s.a, n*w)
+	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*m.heads, func(i, worker int) error {
+		h, size := i%m.heads, m.size
+		key, mine := h/(m.heads/m.keys)*size, h*size
+		buf := grow(&s.states[worker], size*size+2*size)
+		state, k, nothing := buf[:size*size], buf[size*size:][:size], buf[size*size+size:]
+		clear(state)
+		clear(nothing)
+		first := i / m.heads * s.r.Chunk
+		clear(out[first*w+mine:][:size])
+		for t := first; t < first+s.r.Chunk; t++ {
+			row, y := all[t*ld:][:ld], out[t*w+mine:][:size]
+			r, v, d := row[mine:][:size], row[toV+key:][:size], row[toW+mine:][:size]
+			copy(k, row[toK+key:])
+			if m.first == nil {
+				for j := range k {
+					k[j] -= float32(k[j] * d[j])
+				}
+				clear(y)
+				vecmath.Recur(y, state, v, d, k, r)
+				continue
+			}
+			// what the next token reads of the state is added up as it changes
+			if t+1 < first+s.r.Chunk {
+				next := out[(t+1)*w+mine:][:size]
+				clear(next)
+				vecmath.Recur(next, state, v, d, k, all[(t+1)*ld+mine:][:size])
+			}
+			vecmath.Mul(k, r)
+			vecmath.Mul(k, m.first[mine:][:size])
+			vecmath.AddScaled(y, v, float32(vecmath.Sum(k)))
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			y := out[t*w:][:w]
+			m.normalize(y)
+			vecmath.Mul(y, all[t*ld+toG:][:w])
+		}
+	}); err != nil {
+		return err
+	}
+	return s.project(y, out, n, last, m.out)
+}
+
+// wkv7 is the mixer of RWKV 7: heads with a matrix each, in which what is stored under a
+// key is replaced as far as the token says:
+//
+//	S = decay·S + k ⊗ v - κ·a ⊗ (Sᵀκ)
+//	y = Sᵀr + (r·bonus·k)·v
+//
+// where κ is a key of its own, of length 1. Values of later layers are mixed with those of
+// the first one. Source: Peng et al., RWKV-7 Goose, 2025.
+type wkv7 struct {
+	timeMix
+	shares                   [][]float32 // of r, decay, k, v, a and the gate, if there is one
+	w0, v0, a0               []float32
+	w, val, a, g             *low // val nil in the first layer, g nil for no gate
+	keyScale, keyRate, bonus []float32
+}
+
+func newWKV7(b *builder, i int) mixer {
+	w, t := b.p.width, b.t
+	m := &wkv7{timeMix: b.timeMix(i, 0)}
+	for _, key := range []string{"decay_lora_rank", "iclr_lora_rank", "value_residual_mix_lora_rank", "gate_lora_rank"} {
+		b.k.get("attention." + key) // tensors say it
+	}
+	b.k.get("token_shift_count")
+	m.w, m.val, m.a, m.g = b.low(i, "time_mix_w1", "time_mix_w2", vecmath.TanhOf), b.low(i, "time_mix_v1", "time_mix_v2", vecmath.Function{}),
+		b.low(i, "time_mix_a1", "time_mix_a2", vecmath.Function{}), b.low(i, "time_mix_g1", "time_mix_g2", vecmath.SigmoidOf)
+	m.w0, m.a0 = t.numbers(b.name(i, "time_mix_w0.weight"), w), t.numbers(b.name(i, "time_mix_a0.weight"), w)
+	if m.v0 = t.vector(b.name(i, "time_mix_v0.weight"), w); i == 0 {
+		m.val, m.v0 = nil, nil // are in the file, and not used
+	} else if m.val == nil || m.v0 == nil {
+		t.fail(errBroken, "no tensor %q or %q", b.name(i, "time_mix_v0.weight"), b.name(i, "time_mix_v1.weight"))
+	}
+	if m.w == nil || m.a == nil {
+		t.fail(errBroken, "no tensor %q or %q", b.name(i, "time_mix_w1.weight"), b.name(i, "time_mix_a1.weight"))
+	}
+	if all := t.all[b.name(i, "time_mix_lerp_fused.weight")]; all != nil {
+		// the gate may have a share without having matrices
+		n := 6
+		if m.g == nil && len(all.NE) == 4 && all.NE[3] == 5 {
+			n = 5
+		}
+		if v := t.numbers(all.Name, w, 1, 1, n); v != nil {
+			for j := range n {
+				m.shares = append(m.shares, v[j*w:][:w])
+			}
+		}
+	} else {
+		t.must(b.name(i, "time_mix_lerp_fused.weight"))
+	}
+	m.keyScale, m.keyRate, m.bonus = t.numbers(b.name(i, "time_mix_k_k.weight"), w), t.numbers(b.name(i, "time_mix_k_a.weight"), w), t.numbers(b.name(i, "time_mix_r_k.weight"), w)
+	return m
+}
+
+// firstValues returns the values of the first layer of n tokens.
+func (s *stream) firstValues(n int) []float32 {
+	if s.values == nil {
+		s.values = make([]float32, len(s.h))
+	}
+	return s.values[s.at*s.m.p.width:][:n*s.m.p.width]
+}
+
+// wkv7Decay is the logarithm of the strongest decay, -e^(-1/2).
+const wkv7Decay = -0.606531
+
+func (m *wkv7) mix(s *stream, y, x []float32, n int, last bool) error {
+	w := m.width
+	const parts = 6 // of a token: receptance, decay, key, value, rate and gate
+	ld := parts * w
+	all := grow(&s.qkv, n*ld)
+	shifted := func(j int) func(dst []float32, t int) {
+		return func(dst []float32, t int) { s.shift(dst, x, m.shares[j], w, t) }
+	}
+	mixed := grow(&s.mid, n*w)
+	for j, part := range []struct {
+		l   *linear
+		low *low
+	}{{m.r, nil}, {nil, m.w}, {m.k, nil}, {m.v, nil}, {nil, m.a}, {nil, m.g}} {
+		var err error
+		switch {
+		case part.l != nil:
+			err = s.through(all[j*w:], ld, n, part.l, shifted(j), nil)
+		case part.low != nil:
+			err = s.low(all[j*w:], ld, n, part.low, shifted(j))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if m.val != nil {
+		if err := s.low(mixed, w, n, m.val, shifted(3)); err != nil {
+			return err
+		}
+	}
+	early := s.firstValues(n)
+	if err := s.each(n, func(from, to int) {
+		for t := from; t < to; t++ {
+			row, share := all[t*ld:][:ld], mixed[t*w:][:w]
+			d, k, v, a := row[w:][:w], row[2*w:][:w], row[3*w:][:w], row[4*w:][:w]
+			vecmath.Add(d, m.w0)
+			vecmath.SigmoidOf.Apply(d, d)
+			vecmath.Scale(d, d, wkv7Decay)
+			vecmath.ExpOf.Apply(d, d)
+			vecmath.Add(a, m.a0)
+			vecmath.SigmoidOf.Apply(a, a)
+			if m.val == nil {
+				copy(early[t*w:][:w], v)
+			} else {
+				vecmath.Add(share, m.v0)
+				vecmath.SigmoidOf.Apply(share, share)
+				for i, f := range share {
+					v[i] += float32((early[t*w+i] - v[i]) * f)
+				}
+			}
+			copy(share, k) // becomes κ
+			vecmath.Mul(share, m.keyScale)
+			for h := 0; h < w; h += m.size {
+				unitLength(share[h:][:m.size], 1e-12)
+			}
+			for i, rate := range m.keyRate {
+				scaled := float32(k[i] * rate)
+				k[i] += float32(a[i]*scaled) - scaled
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	out := grow(&s.a, n*w)
+	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*m.heads, func(i, worker int) error {
+		size, h := m.size, i%m.heads*m.size
+		buf := grow(&s.states[worker], size*size+5*size)
+		state, buf := buf[:size*size], buf[size*size:]
+		found, nothing, whole, replaced, bonus := buf[:size], buf[size:][:size], buf[2*size:][:size], buf[3*size:][:size], buf[4*size:][:size]
+		clear(state)
+		clear(nothing)
+		for j := range whole {
+			whole[j] = 1
+		}
+		first := i / m.heads * s.r.Chunk
+		for t := first; t < first+s.r.Chunk; t++ {
+			row, y, kappa := all[t*ld+h:], out[t*w+h:][:size], mixed[t*w+h:][:size]
+			r, d, k, v, a := row[:size], row[w:][:size], row[2*w:][:size], row[3*w:][:size], row[4*w:][:size]
+			clear(found)
+			vecmath.Recur(found, state, v, whole, nothing, kappa)
+			vecmath.Scale(found, found, -1)
+			clear(y)
+			vecmath.Recur(y, state, v, d, k, nothing)
+			copy(replaced, kappa)
+			vecmath.Mul(replaced, a)
+			clear(y)
+			vecmath.Recur(y, state, found, whole, replaced, r)
+			copy(bonus, k)
+			vecmath.Mul(bonus, r)
+			vecmath.Mul(bonus, m.bonus[h:][:size])
+			// added after the norm of all heads; nobody reads the decay any more
+			vecmath.Scale(d, v, float32(vecmath.Sum(bonus)))
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := s.each(n, func(from, to int) {
+		for t := from; t < to; t++ {
+			y, row := out[t*w:][:w], all[t*ld:][:ld]
+			m.normalize(y)
+			vecmath.Add(y, row[w:][:w])
+			if m.g != nil {
+				vecmath.Mul(y, row[5*w:])
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	return s.project(y, out, n, last, m.out)
+}
+
+// channelMix is the second part of a layer of RWKV 6 and 7: a feed-forward layer of tokens
+// with a share of those before them, and in 6 a gate.
+type channelMix struct {
+	shareK, shareR         []float32
+	key, value, receptance *linear // receptance nil for none
+}
+
+// channelFeed is Graph.Feed for layers with a channelMix.
+func channelFeed(b *builder, i int, l *layer) {
+	w, t := b.p.width, b.t
+	l.attnNorm, l.ffnNorm = l.ffnNorm, l.attnNorm // attn_norm_2 is the latter here
+	if l.attnNorm == nil || l.ffnNorm == nil {
+		t.fail(errBroken, "no tensor %q or %q", b.name(i, "attn_norm.weight"), b.name(i, "attn_norm_2.weight"))
+	}
+	c := &channelMix{shareK: t.numbers(b.name(i, "channel_mix_lerp_k.weight"), w)}
+	c.key, c.value = t.needed(b.name(i, "channel_mix_key"), w, b.p.ff[i]), t.needed(b.name(i, "channel_mix_value"), b.p.ff[i], w)
+	if b.p.graph.First {
+		c.receptance, c.shareR = t.needed(b.name(i, "channel_mix_receptance"), w, w), t.numbers(b.name(i, "channel_mix_lerp_r.weight"), w)
+	}
+	l.feed, l.whole = c, true
+	if every := b.k.size("rescale_every_n_layers", 0); every > 0 && (i+1)%every == 0 {
+		l.halved = true
+	}
+}
+
+func (c *channelMix) mix(s *stream, y, x []float32, n int, _ bool) error {
+	w, ff := c.key.w.K, c.key.w.Rows
+	hidden := grow(&s.mid, n*ff)
+	if err := s.through(hidden, ff, n, c.key, func(dst []float32, t int) { s.shift(dst, x, c.shareK, w, t) }, func(y []float32) { vecmath.ReLUSquaredOf.Apply(y, y) }); err != nil {
+		return err
+	}
+	if err := s.linear(y, w, hidden, n, c.value); err != nil || c.receptance == nil {
+		return err
+	}
+	gate := grow(&s.a, n*w)
+	if err := s.through(gate, w, n, c.receptance, func(dst []float32, t int) { s.shift(dst, x, c.shareR, w, t) }, func(y []float32) { vecmath.SigmoidOf.Apply(y, y) }); err != nil {
+		return err
+	}
+	return s.each(n, func(a, b int) { vecmath.Mul(y[a*w:b*w], gate[a*w:b*w]) })
+}
