@@ -86,7 +86,8 @@ importer:
 	go test -count=1 -run TestImporter ./internal/rooms
 
 # Writes BENCHMARKS.md, in comparison with the reference where it is installed.
-# BENCH takes flags of internal/bench, such as BENCH="-short -types Q4_K".
+# BENCH takes flags of internal/bench, such as BENCH="-short -types Q4_K", or
+# BENCH="-only speed,memory" for some parts: the others stay in the report.
 bench: build
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./internal/bench
 	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o BENCHMARKS.md $(BENCH)

@@ -1,5 +1,5 @@
 // Bench measures ggforge: the encoders and decoders of every type at every
-// vector width, and whole conversions and quantizations. Where the reference is
+// vector width, whole conversions and quantizations, and evaluations. Where the reference is
 // installed (ORACLE_ROOT, a chroot) it does the same work in the same run. The
 // result is Markdown: make bench writes BENCHMARKS.md with it.
 //
@@ -15,9 +15,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,6 +35,11 @@ type options struct {
 	kernels bool
 	sources bool
 	jobs    bool
+	speed   bool // of evaluation
+	memory  bool // of evaluation
+	calib   bool
+	chunks  int   // of text to evaluate
+	limit   int64 // bytes of data that an evaluation may have
 	types   []gguf.Type
 	rounds  int
 	budget  time.Duration // of one measurement of a kernel
@@ -69,12 +76,18 @@ func parse(args []string) (*options, error) {
 	f.BoolVar(&opt.kernels, "kernels", true, "measure the encoders and decoders")
 	f.BoolVar(&opt.sources, "sources", true, "measure the precisions of checkpoints")
 	f.BoolVar(&opt.jobs, "jobs", true, "measure whole conversions and quantizations")
+	f.BoolVar(&opt.speed, "speed", true, "measure evaluation")
+	f.BoolVar(&opt.memory, "memory", true, "measure the memory of evaluation")
+	f.BoolVar(&opt.calib, "calibration", true, "measure importance matrices")
+	only := f.String("only", "", "measure only these `PARTS`, separated by commas: kernels, sources, jobs, speed, memory, calibration; with -o the others stay in the report")
+	f.IntVar(&opt.chunks, "chunks", 4, "speed, memory: `N` chunks of text")
+	limit := f.String("limit", "600MB", "memory: `BYTES` that the process may hold")
 	types := f.String("types", "", "kernels: only these `TYPES`, separated by commas")
 	f.IntVar(&opt.rounds, "rounds", 5, "take the median of `N` rounds")
 	f.DurationVar(&opt.budget, "time", 150*time.Millisecond, "kernels: `DURATION` of a measurement")
-	size := f.String("size", "1GB", "jobs: `BYTES` of the checkpoint (K, M, G: thousands, millions, billions)")
-	f.IntVar(&opt.threads, "threads", runtime.NumCPU(), "jobs: use 1 and `N` threads")
-	f.StringVar(&opt.bin, "bin", "bin", "`FOLDER` of ggconv and ggquant")
+	size := f.String("size", "1GB", "all but kernels and sources: `BYTES` of the checkpoint (K, M, G: thousands, millions, billions)")
+	f.IntVar(&opt.threads, "threads", runtime.NumCPU(), "all but kernels and sources: use 1 and `N` threads")
+	f.StringVar(&opt.bin, "bin", "bin", "`FOLDER` of our commands")
 	f.StringVar(&opt.tmp, "tmp", "", "`FOLDER` for temporary files without a chroot (default: the system's)")
 	f.StringVar(&opt.out, "o", "", "write the report to `FILE` too")
 	short := f.Bool("short", false, "a quick look: -rounds 2 -time 20ms -size 100MB, unless given")
@@ -93,6 +106,21 @@ func parse(args []string) (*options, error) {
 			}
 		}
 	}
+	parts := opt.parts()
+	if *only != "" {
+		for _, on := range parts {
+			*on = false
+		}
+		for name := range strings.SplitSeq(*only, ",") {
+			if parts[name] == nil {
+				return nil, fmt.Errorf("-only: no part %q", name)
+			}
+			*parts[name] = true
+		}
+	}
+	if opt.chunks < 1 {
+		return nil, errors.New("-chunks: want a positive number")
+	}
 	if opt.rounds < 1 || opt.threads < 1 || opt.budget <= 0 {
 		return nil, errors.New("-rounds, -threads, -time: want a positive number")
 	}
@@ -100,8 +128,16 @@ func parse(args []string) (*options, error) {
 	if opt.types, err = parseTypes(*types); err != nil {
 		return nil, err
 	}
-	opt.size, err = parseSize(*size)
+	if opt.size, err = parseSize(*size); err != nil {
+		return nil, err
+	}
+	opt.limit, err = parseSize(*limit)
 	return opt, err
+}
+
+// parts returns what says whether a part is measured.
+func (opt *options) parts() map[string]*bool {
+	return map[string]*bool{"kernels": &opt.kernels, "sources": &opt.sources, "jobs": &opt.jobs, "speed": &opt.speed, "memory": &opt.memory, "calibration": &opt.calib}
 }
 
 // parseTypes reads a list of types that have an encoder; "" is all of them.
@@ -136,7 +172,7 @@ func parseSize(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 32)
 	if err != nil || n <= 0 {
-		return 0, fmt.Errorf("-size %q: want a size such as 500MB or 2GB", text)
+		return 0, fmt.Errorf("%q: want a size such as 500MB or 2GB", text)
 	}
 	return n * unit, nil
 }
@@ -149,20 +185,58 @@ func run(ctx context.Context, opt *options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.remove()) }()
-	fmt.Fprintf(w, "# Benchmarks\n\n%s", machine(ctx, opt))
-	if opt.kernels {
-		err = benchKernels(ctx, w, opt, dir)
-	}
-	if opt.sources && (err == nil || errors.Is(err, errBytes)) {
-		err = errors.Join(err, benchSources(ctx, w, opt, dir))
-	}
-	if opt.jobs && (err == nil || errors.Is(err, errBytes)) {
-		err = errors.Join(err, benchJobs(ctx, w, opt, dir))
+	about := machine(ctx, opt)
+	fmt.Fprintf(w, "# Benchmarks\n\n%s", about)
+	all := true
+	for _, part := range []struct {
+		on    bool
+		bench func(context.Context, io.Writer, *options, workDir) error
+	}{
+		{opt.kernels, benchKernels}, {opt.sources, benchSources}, {opt.jobs, benchJobs},
+		{opt.speed, benchSpeed}, {opt.memory, benchMemory}, {opt.calib, benchCalibration},
+	} {
+		all = all && part.on
+		if part.on && (err == nil || errors.Is(err, errBytes)) {
+			err = errors.Join(err, part.bench(ctx, w, opt, dir))
+		}
 	}
 	if opt.out == "" || err != nil && !errors.Is(err, errBytes) {
 		return err
 	}
-	return errors.Join(err, os.WriteFile(opt.out, report.Bytes(), 0o666))
+	text := report.String()
+	if !all {
+		old, e := os.ReadFile(opt.out)
+		if e != nil && !errors.Is(e, fs.ErrNotExist) {
+			return errors.Join(err, e)
+		}
+		text = merge(string(old), text, about)
+	}
+	return errors.Join(err, os.WriteFile(opt.out, []byte(text), 0o666))
+}
+
+// merge puts the sections of a report that was made of some parts in the place of those in
+// an older one, or at its end. Each of them says where and how it was made, since the
+// others may be from elsewhere.
+func merge(old, report, about string) string {
+	if old == "" {
+		return report
+	}
+	sections := strings.Split(old, "\n## ")
+	parts := strings.Split(report, "\n## ")
+	for _, section := range parts[1:] {
+		title, rest, _ := strings.Cut(section, "\n")
+		section = title + "\n\n" + strings.TrimSpace(about) + "\n\n" + strings.TrimSpace(rest) + "\n\n"
+		at := slices.IndexFunc(sections[1:], func(s string) bool { return strings.HasPrefix(s, title+"\n") })
+		if at < 0 {
+			sections = append(sections, section)
+		} else {
+			sections[1+at] = section
+		}
+	}
+	for i := range sections {
+		sections[i] = strings.TrimSpace(sections[i])
+	}
+	return strings.Join(sections, "\n\n## ") + "\n"
 }
 
 // errBytes says that ours and the reference's bytes are not the same.

@@ -40,7 +40,7 @@ func TestExpertMemory(t *testing.T) {
 					argv, flags = append(argv, "--pre-force", pre), append(flags, "--pre", pre)
 				}
 				for _, threads := range []string{"2", "16"} {
-					peak := watch(t, append(flags, "--threads", threads)...)
+					peak := watch(t, append([]string{filepath.Join(bin, "ggconv")}, append(flags, "--threads", threads)...)...)
 					t.Logf("%s, %s threads: %.1f MB", outtype, threads, float64(peak)/1e6)
 					if peak > maxMemory {
 						t.Errorf("%s, %s threads: %d bytes, want at most %d", outtype, threads, peak, maxMemory)
@@ -60,10 +60,41 @@ func TestExpertMemory(t *testing.T) {
 	}
 }
 
-// watch runs ggconv and returns the most memory that it held.
+// TestEvaluateMemory runs models of two sizes, both larger than the data that the process
+// may have, and watches its memory: it must be the same for both.
+func TestEvaluateMemory(t *testing.T) {
+	start(t)
+	const limit = 128 << 20 // of private memory that can be written, resident or not
+	text := root + work + "/text.txt"
+	must(t, os.WriteFile(text, []byte(evalWords), 0o666))
+	var peaks []int64
+	for _, layers := range []int{20, 60} {
+		s := hftest.Lookup("llama")
+		set := fmt.Sprintf(`{"hidden_size": 512, "intermediate_size": 1536, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "num_hidden_layers": %d}`, layers)
+		_, err := s.Write(root+work+"/large", hftest.Variant{Name: "large", Seed: 1, DType: "BF16", Set: set, Ring: true})
+		must(t, err)
+		file := root + work + "/large.gguf"
+		convertBy(t, root+work+"/large/"+s.Name, file, "f16", s.PreTokenizer())
+		must(t, os.RemoveAll(root+work+"/large"))
+		st, err := os.Stat(file)
+		must(t, err)
+		if layers > 20 && st.Size() < 2*limit {
+			t.Errorf("the file has %d bytes: too small for this test", st.Size())
+		}
+		peak := watch(t, "sh", "-c", fmt.Sprintf(`ulimit -d %d && exec "$0" "$@"`, limit>>10), filepath.Join(bin, "ggeval"), "perplexity", file, "-f", text, "-c", "128", "--chunks", "4", "--threads", "2", "--progress", "none")
+		t.Logf("%d layers, %.0f MB: %.1f MB", layers, float64(st.Size())/1e6, float64(peak)/1e6)
+		peaks = append(peaks, peak)
+		must(t, os.Remove(file))
+	}
+	if float64(peaks[1]) > 1.15*float64(peaks[0]) {
+		t.Errorf("%d bytes with as many layers three times, %d before", peaks[1], peaks[0])
+	}
+}
+
+// watch runs a command and returns the most memory that it held.
 func watch(t *testing.T, argv ...string) int64 {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "ggconv"), argv...)
+	cmd := exec.Command(argv[0], argv[1:]...)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	must(t, cmd.Start())
@@ -88,7 +119,7 @@ func watch(t *testing.T, argv ...string) int64 {
 	close(quit)
 	done.Wait()
 	if err != nil {
-		t.Fatalf("ggconv %q: %v\n%s", argv, err, log.Bytes())
+		t.Fatalf("%q: %v\n%s", argv, err, log.Bytes())
 	}
 	if samples < 10 {
 		t.Fatalf("the process was seen %d times only", samples)
