@@ -10,6 +10,7 @@ import (
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/quantflags"
+	"ggforge/internal/textflags"
 	"ggforge/logprobs"
 	"ggforge/model"
 	"ggforge/quantize"
@@ -40,7 +41,7 @@ func (r *compareRequest) openBase(ctx context.Context, cmd *cli.Command) (*base,
 		return nil, err
 	}
 	b := &base{candidate: c, name: r.Base, cut: func(v *vocab.Vocab) (eval.Run, error) { return r.Text.Run(v, text) }}
-	if b.vocab, err = vocabulary(c.Source); err == nil {
+	if b.vocab, err = textflags.Vocabulary(c.Source); err == nil {
 		b.run, b.tokens, err = r.input.tokens(cmd, c.Source, b.vocab, text)
 	}
 	if err != nil {
@@ -64,7 +65,7 @@ func (r *compareRequest) openSaved(cmd *cli.Command, first *candidate) (*base, e
 		err = fault.Errorf(fault.Usage, "--ctx-size %d: %s has chunks of %d tokens", r.Text.Chunk, r.Saved, f.Chunk)
 	}
 	if err == nil {
-		b.vocab, err = vocabulary(first.Source)
+		b.vocab, err = textflags.Vocabulary(first.Source)
 	}
 	if err == nil {
 		b.run, err = b.cut(b.vocab)

@@ -15,6 +15,7 @@ import (
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/page"
+	"ggforge/internal/textflags"
 	"ggforge/quantize"
 )
 
@@ -118,7 +119,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		if err := b.sameTokens(cmd, c); err != nil {
 			return err
 		}
-		warnLong(cmd, c.Source, b.run.Chunk)
+		textflags.WarnLong(cmd, c.Source, b.run.Chunk)
 	}
 	of := b.candidate
 	if of == nil {
@@ -180,7 +181,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 // sameTokens returns an error if a model has other tokens than its base, and warns if it
 // would take the text for others.
 func (b *base) sameTokens(cmd *cli.Command, c *candidate) error {
-	own, err := vocabulary(c.Source)
+	own, err := textflags.Vocabulary(c.Source)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/textflags"
 	"ggforge/vocab"
 	"ggforge/writer"
 )
@@ -103,7 +104,7 @@ func (r *embedRequest) lines(cmd *cli.Command) ([]string, error) {
 	}
 	if r.Escapes {
 		for i, s := range list {
-			list[i] = string(unescape([]byte(s)))
+			list[i] = string(textflags.Unescape([]byte(s)))
 		}
 	}
 	return list, nil
@@ -259,7 +260,7 @@ func embed(ctx context.Context, cmd *cli.Command) error {
 
 // encode returns the tokens of texts.
 func (r *embedRequest) encode(cmd *cli.Command, c *candidate, lines []string) ([][]int32, error) {
-	v, err := vocabulary(c.Source)
+	v, err := textflags.Vocabulary(c.Source)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"ggforge/imatrix"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/textflags"
 	"ggforge/writer"
 )
 
@@ -224,7 +225,7 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 	if err := writer.Writable(r.Out, *opt); err != nil {
 		return nil, 0, err
 	}
-	v, err := vocabulary(c.Source)
+	v, err := textflags.Vocabulary(c.Source)
 	if err != nil {
 		return nil, 0, err
 	}

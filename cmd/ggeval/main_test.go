@@ -138,29 +138,6 @@ func TestEveryFlag(t *testing.T) {
 
 func TestDocumented(t *testing.T) { flagtest.Documented(t, command().Commands...) }
 
-// TestUnescape checks what stands for characters.
-func TestUnescape(t *testing.T) {
-	for text, want := range map[string]string{
-		`a\nb\r\t\"\'\\n`:     "a\nb\r\t\"'\\n",
-		`\x41\x0a\xZZ\x4\q\`:  "A\n\\xZZ\\x4\\q\\",
-		`\x4` + "1" + `\xfF!`: "A\xff!",
-		"":                    "",
-	} {
-		if got := string(unescape([]byte(text))); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
-func TestInvalid(t *testing.T) {
-	if at, n := invalid([]byte("a\u00e4\xff\xfe\U0001F600\xe4")); at != 3 || n != 3 {
-		t.Errorf("%d bytes from %d on", n, at)
-	}
-	if _, n := invalid([]byte("\ufffd")); n != 0 {
-		t.Error("U+FFFD is a character")
-	}
-}
-
 // TestArguments checks what is refused before any work.
 func TestArguments(t *testing.T) {
 	text := textOf(t, "package main")

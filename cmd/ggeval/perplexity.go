@@ -12,6 +12,7 @@ import (
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/page"
+	"ggforge/internal/textflags"
 )
 
 func perplexityCommand() *cli.Command {
@@ -83,7 +84,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 	if err := r.check(inputs); err != nil {
 		return err
 	}
-	v, err := vocabulary(c.Source)
+	v, err := textflags.Vocabulary(c.Source)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/textflags"
 	"ggforge/sensitivity"
 	"ggforge/writer"
 )
@@ -123,7 +124,7 @@ func measureSensitivity(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	}
-	v, err := vocabulary(m)
+	v, err := textflags.Vocabulary(m)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ var rooms = []struct{ name, packages string }{
 	{"orchestration: what takes several of these", "sensitivity"},
 	{"commands: what they share", "internal/page"},
 	{"commands: what they share", "internal/cli"},
-	{"commands: what some of them share", "internal/convertflags internal/quantflags"},
+	{"commands: what some of them share", "internal/convertflags internal/quantflags internal/textflags"},
 	{"commands", "cmd/ggconv cmd/ggeval cmd/ggquant cmd/ggtool"},
 }
 

@@ -1,0 +1,141 @@
+// Package textflags reads the texts that commands run models over.
+package textflags
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+	"ggforge/model"
+	"ggforge/vocab"
+)
+
+// Vocabulary returns the tokenizer of a model.
+func Vocabulary(m *model.Model) (*vocab.Vocab, error) {
+	v, err := vocab.New(m.Metadata)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Path, err)
+	}
+	return v, nil
+}
+
+// Read returns the text in a file, without a newline at its end, and warns of what a
+// vocabulary cannot take as text. escapes says that what stands for characters is replaced
+// by these.
+func Read(cmd *cli.Command, path string, escapes bool) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		if e := new(fs.PathError); errors.As(err, &e) && e.Op == "read" { // a directory
+			return "", fault.Errorf(fault.Usage, "%s: want a file with the text: %w", path, e.Err)
+		}
+		return "", err
+	}
+	data = bytes.TrimSuffix(data, []byte("\n"))
+	if escapes {
+		data = Unescape(data)
+	}
+	if at, n := invalid(data); n > 0 {
+		tool.Warn(cmd, fmt.Sprintf("%s: %d bytes are not UTF-8, the first one at offset %d: they become byte tokens or U+FFFD, as the runtime takes them", path, n, at))
+	}
+	return string(data), nil
+}
+
+// invalid returns the offset of the first byte that is no part of a character, and how
+// many such bytes there are.
+func invalid(text []byte) (first, n int) {
+	for at := 0; at < len(text); {
+		r, size := utf8.DecodeRune(text[at:])
+		if r == utf8.RuneError && size == 1 {
+			if n == 0 {
+				first = at
+			}
+			n++
+		}
+		at += size
+	}
+	return first, n
+}
+
+// Unescape replaces what stands for characters, as the reference's tools do; a backslash
+// before anything else stays.
+func Unescape(text []byte) []byte {
+	plain := map[byte]byte{'n': '\n', 'r': '\r', 't': '\t', '\'': '\'', '"': '"', '\\': '\\'}
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			out = append(out, text[i])
+			continue
+		}
+		i++
+		if c, ok := plain[text[i]]; ok {
+			out = append(out, c)
+			continue
+		}
+		if text[i] == 'x' && i+2 < len(text) {
+			high, low := digit(text[i+1]), digit(text[i+2])
+			if high >= 0 && low >= 0 {
+				out = append(out, byte(16*high+low))
+				i += 2
+				continue
+			}
+		}
+		out = append(out, '\\', text[i])
+	}
+	return out
+}
+
+// digit returns the value of a hexadecimal digit, -1 for another character.
+func digit(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// Chunks returns the chunks of the text in a file as tokens of a model, and how many tokens
+// the whole text has. It warns of tokens that the vocabulary lacks, and of chunks that are
+// longer than what the model was trained with.
+func Chunks(cmd *cli.Command, m *model.Model, v *vocab.Vocab, path, text string, opt eval.Text) (r eval.Run, all int, err error) {
+	ids, err := v.Encode(text, vocab.Options{AddSpecial: true, ParseSpecial: opt.ParseSpecial})
+	if err != nil {
+		return r, 0, fmt.Errorf("%s: %s: %w", m.Path, path, err)
+	}
+	if r, err = opt.Cut(v, ids); err != nil {
+		return r, len(ids), fmt.Errorf("%s: %w", path, err)
+	}
+	if unk, ok := v.Unknown(); ok {
+		n := 0
+		for _, id := range r.Tokens {
+			if id == unk {
+				n++
+			}
+		}
+		if n > 0 {
+			tool.Warn(cmd, fmt.Sprintf("%s: %d of %d tokens are the unknown token %q: the vocabulary of %s lacks their characters", path, n, len(r.Tokens), v.Token(unk), m.Path))
+		}
+	}
+	WarnLong(cmd, m, r.Chunk)
+	return r, len(ids), nil
+}
+
+// WarnLong warns of chunks that are longer than what a model was trained with.
+func WarnLong(cmd *cli.Command, m *model.Model, chunk int) {
+	v, _ := m.Metadata.Get(gguf.ArchKey(m.Architecture(), "context_length"))
+	if n, ok := v.Int(); ok && int64(chunk) > n {
+		tool.Warn(cmd, fmt.Sprintf("%s: was trained with %d tokens at most, and chunks have %d", m.Path, n, chunk))
+	}
+}

@@ -1,0 +1,26 @@
+package textflags
+
+import "testing"
+
+// TestUnescape checks what stands for characters.
+func TestUnescape(t *testing.T) {
+	for text, want := range map[string]string{
+		`a\nb\r\t\"\'\\n`:     "a\nb\r\t\"'\\n",
+		`\x41\x0a\xZZ\x4\q\`:  "A\n\\xZZ\\x4\\q\\",
+		`\x4` + "1" + `\xfF!`: "A\xff!",
+		"":                    "",
+	} {
+		if got := string(Unescape([]byte(text))); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestInvalid(t *testing.T) {
+	if at, n := invalid([]byte("a\u00e4\xff\xfe\U0001F600\xe4")); at != 3 || n != 3 {
+		t.Errorf("%d bytes from %d on", n, at)
+	}
+	if _, n := invalid([]byte("\ufffd")); n != 0 {
+		t.Error("U+FFFD is a character")
+	}
+}
