@@ -18,11 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"ggforge/arch"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/hftest"
 	"ggforge/model"
 	"ggforge/vocab"
 	"ggforge/writer"
@@ -38,91 +36,80 @@ var embedTexts = []string{"The quick brown fox jumps over the lazy dog.", "yes",
 // a kind of pooling; each with every kind. The runtime's GELU has a table of 16 bits.
 func TestEmbed(t *testing.T) {
 	start(t)
-	for _, s := range hftest.Specs() {
-		a, err := arch.Lookup(s.Class())
-		if err != nil || s.Target != "" || !slices.Contains(eval.Supported(), a.Name) {
-			continue
+	everyModel(t, "embeddings", false, sameVectors)
+}
+
+// sameVectors compares vectors of texts with the runtime's for a file.
+func sameVectors(t *testing.T, file string) {
+	t.Helper()
+	m, err := model.Open(root + file)
+	must(t, err)
+	defer m.Close()
+	if slices.ContainsFunc(m.Tensors, func(x model.Tensor) bool { return x.Type != gguf.TypeF32 }) {
+		skip(t, "the runtime rounds what is multiplied by weights of another type than F32")
+	}
+	e, err := eval.New(m)
+	if errors.Is(err, fault.Unsupported) {
+		skip(t, err) // nothing that gives another vector
+	}
+	must(t, err)
+	if _, ok := m.Metadata.Get(m.Architecture() + ".pooling_type"); e.Predicts() && !ok {
+		skip(t, "") // it predicts tokens
+	}
+	if !e.Predicts() {
+		file = sayEncoder(t, m)
+	}
+	voc, err := vocab.New(m.Metadata)
+	must(t, err)
+	places := 500
+	if v, ok := m.Metadata.Get(m.Architecture() + ".context_length"); ok {
+		if n, ok := v.Int(); ok {
+			places = min(places, int(n))
 		}
-		for _, v := range s.All() {
-			if slices.Contains(v.Flags, "--mtp") {
+	}
+	var texts [][]int32
+	for _, text := range embedTexts {
+		ids, err := voc.Encode(text, vocab.Options{AddSpecial: true, ParseSpecial: true})
+		must(t, err)
+		if len(ids) <= places {
+			texts = append(texts, ids)
+		}
+	}
+	for _, p := range []eval.Pooling{eval.PoolNone, eval.PoolMean, eval.PoolCLS, eval.PoolLast, eval.PoolRank} {
+		for _, norm := range []int{-1, 2, 0, 1, 3} {
+			if norm != -1 && p != eval.PoolMean {
 				continue
 			}
-			t.Run(s.Name+"/"+v.Name, func(t *testing.T) {
-				_, err := s.Write(root+work+"/specs/"+v.Name, v)
-				must(t, err)
-				dir, file := root+work+"/specs/"+v.Name+"/"+s.Name, work+"/f32.gguf"
-				convertBy(t, dir, root+file, "f32", s.PreTokenizer(), s.Arguments(dir, v)...)
-				m, err := model.Open(root + file)
-				must(t, err)
-				defer m.Close()
-				if slices.ContainsFunc(m.Tensors, func(x model.Tensor) bool { return x.Type != gguf.TypeF32 }) {
-					t.Skip("the runtime rounds what is multiplied by weights of another type than F32")
+			n, err := eval.ParseNorm(norm)
+			must(t, err)
+			got, err := e.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2, HalfGELU: true})
+			if p == eval.PoolRank && errors.Is(err, fault.Unsupported) {
+				continue
+			}
+			must(t, err)
+			// Where the runtime rounds, sums in another order may be rounded the other way.
+			exact, err := e.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2})
+			must(t, err)
+			limit := 2e-3
+			if reflect.DeepEqual(exact, got) {
+				limit = 1e-5
+			}
+			want := runtimeVectors(t, file, p, norm, len(texts))
+			worst, cos := 0.0, 1.0
+			for i := range texts {
+				if p == eval.PoolRank { // the rest is none of the scores
+					want[i] = want[i][:min(len(want[i]), got.Width)]
 				}
-				e, err := eval.New(m)
-				if errors.Is(err, fault.Unsupported) {
-					t.Skip(err) // nothing that gives another vector
+				if len(got.Texts[i]) != len(want[i]) {
+					t.Fatalf("%v: text %d has %d values, want %d", p, i, len(got.Texts[i]), len(want[i]))
 				}
-				must(t, err)
-				if _, ok := m.Metadata.Get(m.Architecture() + ".pooling_type"); e.Predicts() && !ok {
-					t.Skip("predicts tokens")
-				}
-				if !e.Predicts() {
-					file = sayEncoder(t, m)
-				}
-				voc, err := vocab.New(m.Metadata)
-				must(t, err)
-				places := 500
-				if v, ok := m.Metadata.Get(m.Architecture() + ".context_length"); ok {
-					if n, ok := v.Int(); ok {
-						places = min(places, int(n))
-					}
-				}
-				var texts [][]int32
-				for _, text := range embedTexts {
-					ids, err := voc.Encode(text, vocab.Options{AddSpecial: true, ParseSpecial: true})
-					must(t, err)
-					if len(ids) <= places {
-						texts = append(texts, ids)
-					}
-				}
-				for _, p := range []eval.Pooling{eval.PoolNone, eval.PoolMean, eval.PoolCLS, eval.PoolLast, eval.PoolRank} {
-					for _, norm := range []int{-1, 2, 0, 1, 3} {
-						if norm != -1 && p != eval.PoolMean {
-							continue
-						}
-						n, err := eval.ParseNorm(norm)
-						must(t, err)
-						got, err := e.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2, HalfGELU: true})
-						if p == eval.PoolRank && errors.Is(err, fault.Unsupported) {
-							continue
-						}
-						must(t, err)
-						// Where the runtime rounds, sums in another order may be rounded the other way.
-						exact, err := e.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2})
-						must(t, err)
-						limit := 2e-3
-						if reflect.DeepEqual(exact, got) {
-							limit = 1e-5
-						}
-						want := runtimeVectors(t, file, p, norm, len(texts))
-						worst, cos := 0.0, 1.0
-						for i := range texts {
-							if p == eval.PoolRank { // the rest is none of the scores
-								want[i] = want[i][:min(len(want[i]), got.Width)]
-							}
-							if len(got.Texts[i]) != len(want[i]) {
-								t.Fatalf("%v: text %d has %d values, want %d", p, i, len(got.Texts[i]), len(want[i]))
-							}
-							d, c := distance(got.Texts[i], want[i])
-							worst, cos = max(worst, d), min(cos, c)
-						}
-						t.Logf("%v, norm %d, %d values: largest difference %.2g of the largest value, cosine 1 - %.2g", p, norm, got.Width, worst, 1-cos)
-						if !(worst < limit && cos > 1-1e-6) {
-							t.Errorf("%v, norm %d: largest difference %v of the largest value, cosine %v; first %.6v, want %.6v", p, norm, worst, cos, got.Texts[0][:min(6, got.Width)], want[0][:min(6, got.Width)])
-						}
-					}
-				}
-			})
+				d, c := distance(got.Texts[i], want[i])
+				worst, cos = max(worst, d), min(cos, c)
+			}
+			t.Logf("%v, norm %d, %d values: largest difference %.2g of the largest value, cosine 1 - %.2g", p, norm, got.Width, worst, 1-cos)
+			if !(worst < limit && cos > 1-1e-6) {
+				t.Errorf("%v, norm %d: largest difference %v of the largest value, cosine %v; first %.6v, want %.6v", p, norm, worst, cos, got.Texts[0][:min(6, got.Width)], want[0][:min(6, got.Width)])
+			}
 		}
 	}
 }
@@ -197,7 +184,7 @@ func runtimeVectors(t *testing.T, file string, p eval.Pooling, norm, n int) [][]
 		select {
 		case err := <-done:
 			done <- err
-			t.Skipf("the runtime: %v\n%s", err, complaints(log.Bytes()))
+			skip(t, fmt.Sprintf("the runtime: %v: %s", err, complaints(log.Bytes())))
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(end) {
@@ -210,14 +197,14 @@ func runtimeVectors(t *testing.T, file string, p eval.Pooling, norm, n int) [][]
 		must(t, err)
 		r, err := client.Post("http://runtime/embedding", "application/json", bytes.NewReader(body))
 		if err != nil {
-			t.Skipf("the runtime: %v\n%s", err, complaints(log.Bytes()))
+			skip(t, fmt.Sprintf("the runtime: %v: %s", err, complaints(log.Bytes())))
 		}
 		data, err := io.ReadAll(r.Body)
 		r.Body.Close()
 		must(t, err)
 		var answer []struct{ Embedding [][]float32 }
 		if err := json.Unmarshal(data, &answer); err != nil || len(answer) != 1 {
-			t.Skip(fmt.Sprintf("the runtime: %s", strings.TrimSpace(string(data[:min(len(data), 300)]))))
+			skip(t, fmt.Sprintf("the runtime: %s", strings.TrimSpace(string(data[:min(len(data), 300)]))))
 		}
 		all = append(all, slices.Concat(answer[0].Embedding...))
 	}

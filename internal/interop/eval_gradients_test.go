@@ -72,7 +72,8 @@ func TestGradients(t *testing.T) {
 				if slices.Contains(withGradients, s.Name) {
 					t.Fatal(err)
 				}
-				t.Log(err); t.Skip("transformers cannot run it")
+				t.Log(err)
+				t.Skip("transformers cannot run it")
 			}
 			n := len(got[0])
 			if len(want) != 1+len(got)*n {
