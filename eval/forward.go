@@ -44,6 +44,9 @@ type Inputs struct {
 	Routed           bool   // tokens choose among the matrices
 	Rows, Columns    int
 	X                []float32 // [Rows, Columns], valid during the call
+	// Product is the same number for tensors that meet the same rows in one product, one
+	// after the other.
+	Product int
 }
 
 // States are the last states of a model, normalized.
@@ -77,6 +80,8 @@ type stream struct {
 	// strict says that what goes into linear layers and what comes out has to be finite; it is
 	// for finding where something came from that is not.
 	strict bool
+	// products counts calls of linear.
+	products int
 	*room
 }
 
@@ -291,9 +296,12 @@ func (s *stream) embed(h []float32, w *norm) error {
 // after the other in each row.
 func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...*linear) error {
 	k := layers[0].w.K
+	s.products++
 	if s.r.Inputs != nil {
 		for _, l := range layers {
-			if err := s.r.Inputs(l.inputs(x, rows)); err != nil {
+			in := l.inputs(x, rows)
+			in.Product = s.products
+			if err := s.r.Inputs(in); err != nil {
 				return err
 			}
 		}
@@ -359,7 +367,7 @@ func (s *stream) sound(y []float32, again func() error) error {
 
 func (l *linear) inputs(x []float32, rows int) Inputs {
 	k := l.w.K
-	return Inputs{l.name, l.matrix, max(1, l.of), l.routed, rows, k, x[:rows*k]}
+	return Inputs{Name: l.name, Matrix: l.matrix, Matrices: max(1, l.of), Routed: l.routed, Rows: rows, Columns: k, X: x[:rows*k]}
 }
 
 // layer takes the states of n tokens, whole chunks, through a layer, or as far as its

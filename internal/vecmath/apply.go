@@ -87,6 +87,16 @@ func AddScaled(dst, src []float32, f float32) {
 	}
 }
 
+// Combine adds rows of m, ld apart, each times a factor, to dst: as AddScaled does one after
+// the other. Factors are the bits of float32 numbers.
+func Combine(dst, m []float32, ld int, factors []uint32) {
+	for i := combineVectors(dst, m, ld, factors); i < len(dst); i++ {
+		for r, f := range factors {
+			dst[i] = fused.MulAdd(m[r*ld+i], math.Float32frombits(f), dst[i])
+		}
+	}
+}
+
 // AddSquares adds the squares of src to dst, element by element: each is rounded, and so is
 // the sum.
 func AddSquares(dst, src []float32) {

@@ -2,7 +2,10 @@ package vecmath
 
 import (
 	"math"
+	"slices"
 	"testing"
+
+	"ggforge/internal/fused"
 )
 
 // functions are all of them, with what they should be, where they are compared with it
@@ -233,6 +236,31 @@ func TestFinite(t *testing.T) {
 				}
 				x[i] = was
 			}
+		}
+	}
+}
+
+// TestCombine compares with rows that are added one by one, without vectors.
+func TestCombine(t *testing.T) {
+	for _, n := range []int{1, 15, 16, 33, 64, 100, 256} {
+		const rows, ld = 19, 300
+		m := make([]float32, rows*ld)
+		for i := range m {
+			m[i] = float32(math.Sin(float64(i)))
+		}
+		factors, got, want := make([]uint32, rows), make([]float32, n), make([]float32, n)
+		for r := range factors {
+			factors[r] = math.Float32bits(float32(math.Cos(float64(3 * r))))
+		}
+		for i := range want {
+			got[i], want[i] = float32(i), float32(i)
+			for r, f := range factors {
+				want[i] = fused.MulAdd(m[r*ld+i], math.Float32frombits(f), want[i])
+			}
+		}
+		Combine(got, m, ld, factors)
+		if !slices.Equal(got, want) {
+			t.Errorf("%d columns: %v, want %v", n, got, want)
 		}
 	}
 }

@@ -5,8 +5,9 @@ package vecmath
 // There are no vectors in this build.
 var expVectors, tanhVectors, erfVectors, sigmoidVectors, siluVectors, geluVectors, geluErfVectors, geluQuickVectors, reluVectors func(dst, src []float32) int
 
-func addVectors(_, _ []float32) int                    { return 0 }
-func mulVectors(_, _ []float32) int                    { return 0 }
-func scaleVectors(_, _ []float32, _ *constant) int     { return 0 }
-func addScaledVectors(_, _ []float32, _ *constant) int { return 0 }
-func addSquaresVectors(_, _ []float32) int             { return 0 }
+func addVectors(_, _ []float32) int                        { return 0 }
+func mulVectors(_, _ []float32) int                        { return 0 }
+func scaleVectors(_, _ []float32, _ *constant) int         { return 0 }
+func addScaledVectors(_, _ []float32, _ *constant) int     { return 0 }
+func addSquaresVectors(_, _ []float32) int                 { return 0 }
+func combineVectors(_, _ []float32, _ int, _ []uint32) int { return 0 }

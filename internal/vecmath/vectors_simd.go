@@ -245,6 +245,39 @@ func addScaledVectors(dst, src []float32, f *constant) (n int) {
 	return n
 }
 
+// combineVectors is Combine for as many columns as it returns: four vectors at a time stay in
+// registers for all rows.
+func combineVectors(dst, m []float32, ld int, f []uint32) (n int) {
+	width := simd.BroadcastInt32s(0).Len()
+	if simd.Emulated() {
+		return 0
+	}
+	for ; n+4*width <= len(dst); n += 4 * width {
+		d := dst[n:][:4*width]
+		a, b := simd.LoadFloat32s(d), simd.LoadFloat32s(d[width:])
+		c, e := simd.LoadFloat32s(d[2*width:]), simd.LoadFloat32s(d[3*width:])
+		for i, bits := range f {
+			x, row := simd.BroadcastUint32s(bits).BitsToFloat32(), m[i*ld+n:][:4*width]
+			a = simd.LoadFloat32s(row).MulAdd(x, a)
+			b = simd.LoadFloat32s(row[width:]).MulAdd(x, b)
+			c = simd.LoadFloat32s(row[2*width:]).MulAdd(x, c)
+			e = simd.LoadFloat32s(row[3*width:]).MulAdd(x, e)
+		}
+		a.Store(d)
+		b.Store(d[width:])
+		c.Store(d[2*width:])
+		e.Store(d[3*width:])
+	}
+	for ; n+width <= len(dst); n += width {
+		a := simd.LoadFloat32s(dst[n:])
+		for i, bits := range f {
+			a = simd.LoadFloat32s(m[i*ld+n:]).MulAdd(simd.BroadcastUint32s(bits).BitsToFloat32(), a)
+		}
+		a.Store(dst[n:])
+	}
+	return n
+}
+
 func addSquaresVectors(dst, src []float32) (n int) {
 	width := simd.BroadcastInt32s(0).Len()
 	if simd.Emulated() {

@@ -1,0 +1,220 @@
+package calibrate
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/quants"
+	"ggforge/quants/parts"
+)
+
+// correlated returns rows of inputs whose columns depend on each other.
+func correlated(r *rand.Rand, rows, n int) []float32 {
+	hidden := make([]float64, max(1, n/8))
+	mix := make([]float64, n*len(hidden))
+	for i := range mix {
+		mix[i] = r.NormFloat64() / math.Sqrt(float64(len(hidden)))
+	}
+	x := make([]float32, rows*n)
+	for t := range rows {
+		for i := range hidden {
+			hidden[i] = r.NormFloat64()
+		}
+		for c := range n {
+			v := 0.7 * r.NormFloat64()
+			for i, h := range hidden {
+				v += float64(h * mix[c*len(hidden)+i])
+			}
+			x[t*n+c] = float32(v)
+		}
+	}
+	return x
+}
+
+// moments are those of made-up inputs.
+func moments(t testing.TB, n, rows, workers int) *Moments {
+	in := NewInputs(n, workers)
+	x := correlated(rand.New(rand.NewPCG(5, 6)), rows, n)
+	for cut := 100; len(x) > 0; cut += 77 { // in runs of different lengths
+		k := min(cut*n, len(x))
+		if err := in.Add(context.Background(), x[:k]); err != nil {
+			t.Fatal(err)
+		}
+		x = x[k:]
+	}
+	m, err := in.Moments(context.Background(), 0.01)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// weights are made up, too.
+func weights(n int) []float32 {
+	r := rand.New(rand.NewPCG(7, 8))
+	w := make([]float32, n)
+	for i := range w {
+		w[i] = float32(r.NormFloat64()) * 0.02
+	}
+	return w
+}
+
+// TestMoments compares with sums in float64.
+func TestMoments(t *testing.T) {
+	const n, rows = 130, 1100
+	x := correlated(rand.New(rand.NewPCG(5, 6)), rows, n)
+	m := moments(t, n, rows, 2)
+	mean := 0.0
+	at := func(i, k int) (s float64) {
+		for r := range rows {
+			s += float64(x[r*n+i]) * float64(x[r*n+k]) / rows
+		}
+		return s
+	}
+	for i := range n {
+		mean += at(i, i) / n
+	}
+	for i := range n {
+		for k := range n {
+			want := at(i, k)
+			if i == k {
+				want += 0.01 * mean
+			}
+			if got := float64(m.h[i*n+k]); math.Abs(got-want) > 1e-5*mean {
+				t.Fatalf("columns %d and %d: %v, want %v", i, k, got, want)
+			}
+		}
+	}
+}
+
+// errorOf is the error of encoded rows, in float64.
+func errorOf(t *testing.T, m *Moments, typ gguf.Type, w []float32, data []byte) (sum float64) {
+	v := make([]float32, len(w))
+	if err := quants.Lookup(typ).Dequantize(v, data); err != nil {
+		t.Fatal(err)
+	}
+	for r := 0; r < len(w); r += m.n {
+		for i := range m.n {
+			for k := range m.n {
+				sum += (float64(v[r+i]) - float64(w[r+i])) * float64(m.h[i*m.n+k]) * (float64(v[r+k]) - float64(w[r+k]))
+			}
+		}
+	}
+	return sum
+}
+
+// TestRows checks that errors are what is reported, that they are well below those of the
+// reference's blocks, and that blocks have the same bytes in every build and with any number
+// of workers.
+func TestRows(t *testing.T) {
+	ctx := context.Background()
+	const n, rows = 512, 2
+	m, w := moments(t, n, 700, 2), weights(n*rows)
+	for _, c := range []struct {
+		typ             gguf.Type
+		descent, fed    float64 // of the error at the beginning, at most
+		descends, feeds string
+	}{
+		{gguf.TypeQ2_K, 0.40, 0.38, "10e966b24cdf", "6602fdf2dc26"},
+		{gguf.TypeQ3_K, 0.42, 0.36, "6f0e5b0f4cae", "60c8e72dac74"},
+		{gguf.TypeQ4_K, 0.46, 0.40, "c46fdb8e4c83", "0c074004eaa2"},
+		{gguf.TypeQ5_K, 0.47, 0.42, "c5df619d413a", "d7e7129ec164"},
+		{gguf.TypeQ6_K, 0.42, 0.40, "0f4f275dc2e2", "63f81a467fa3"},
+		{gguf.TypeQ4_0, 0.41, 0.34, "92c58c3aede7", "ab78bd7a18b1"},
+		{gguf.TypeQ4_1, 0.48, 0.38, "8504a6ec74f2", "a7862ebd44e3"},
+		{gguf.TypeQ5_0, 0.41, 0.34, "bdad48436f85", "6165376d4e53"},
+		{gguf.TypeQ5_1, 0.51, 0.38, "2323f6f9be0f", "b547f2f7ca6e"},
+		{gguf.TypeQ8_0, 0.39, 0.31, "bf0d65fb19f2", "b61655c40eab"},
+		{gguf.TypeIQ4_XS, 0.48, 0.42, "11cf93515212", "0830b431b742"},
+		{gguf.TypeIQ4_NL, 0.42, 0.34, "06c1ae429dcc", "f3c9de775f87"},
+		{gguf.TypeMXFP4, 0.32, 0.28, "d9e50884d1af", "ca2db6a29a74"},
+	} {
+		start := make([]byte, gguf.DataBytes(c.typ, []int64{n, rows}))
+		if err := quants.Lookup(c.typ).Quantize(start, w, n, m.Diagonal()); err != nil {
+			t.Fatal(err)
+		}
+		for _, feedback := range []bool{false, true} {
+			var first []byte
+			for _, workers := range []int{1, 3} {
+				data := bytes.Clone(start)
+				d := &Descender{Format: parts.Of(c.typ), Moments: m, Passes: 6, Workers: workers, Feedback: feedback}
+				res, err := d.Rows(ctx, w, data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if first == nil {
+					first = data
+				}
+				if !bytes.Equal(data, first) {
+					t.Errorf("%v, %d workers: other bytes", c.typ, workers)
+				}
+				most, want := c.descent, c.descends
+				if feedback {
+					most, want = c.fed, c.feeds
+				}
+				if res.After > most*res.Before {
+					t.Errorf("%v: %.4f of the error, want %v", c.typ, res.After/res.Before, most)
+				}
+				for at, e := range map[*[]byte]float64{&start: res.Before, &data: res.After} {
+					if exact := errorOf(t, m, c.typ, w, *at); math.Abs(exact-e) > 1e-4*exact {
+						t.Errorf("%v: error %v, want %v", c.typ, e, exact)
+					}
+				}
+				if got := fmt.Sprintf("%x", sha256.Sum256(data))[:12]; got != want {
+					t.Errorf("%v, feedback %v: blocks %s, want %s (%.4f)", c.typ, feedback, got, want, res.After/res.Before)
+				}
+			}
+		}
+	}
+}
+
+// TestNeverWorse checks rows that cannot be better: zeros, weights that a type has, blocks
+// that are not finite.
+func TestNeverWorse(t *testing.T) {
+	ctx := context.Background()
+	const n = 256
+	m := moments(t, n, 600, 1)
+	for _, typ := range []gguf.Type{gguf.TypeQ2_K, gguf.TypeQ4_K, gguf.TypeQ6_K, gguf.TypeQ4_0, gguf.TypeIQ4_XS, gguf.TypeMXFP4} {
+		for name, fill := range map[string]func(w []float32){
+			"zeros": func(w []float32) { clear(w) },
+			"steps": func(w []float32) { copy(w, weights(n)) },
+			"tiny":  func(w []float32) { w[3] = 1e-40 },
+			"one":   func(w []float32) { w[7] = 3 },
+			"equal": func(w []float32) {
+				for i := range w {
+					w[i] = 0.5
+				}
+			},
+			"largest": func(w []float32) { w[0], w[100] = 6e4, -6e4 },
+		} {
+			w := make([]float32, n)
+			fill(w)
+			data := make([]byte, gguf.DataBytes(typ, []int64{n}))
+			encode := func() {
+				if err := quants.Lookup(typ).Quantize(data, w, n, m.Diagonal()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if encode(); name == "steps" { // what the type has exactly
+				if err := quants.Lookup(typ).Dequantize(w, data); err != nil {
+					t.Fatal(err)
+				}
+				encode()
+			}
+			before := errorOf(t, m, typ, w, data)
+			d := &Descender{Format: parts.Of(typ), Moments: m, Passes: 4, Workers: 1, Feedback: true}
+			if _, err := d.Rows(ctx, w, data); err != nil {
+				t.Fatal(err)
+			}
+			if after := errorOf(t, m, typ, w, data); !(after <= before*(1+1e-6)) {
+				t.Errorf("%v, %s: error %v, was %v", typ, name, after, before)
+			}
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package calibrate
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"ggforge/fault"
+	"ggforge/internal/gemm"
+	"ggforge/internal/parallel"
+	"ggforge/internal/vecmath"
+	"ggforge/quants"
+	"ggforge/quants/parts"
+)
+
+// feedback rounds columns one after the other, each with what the errors of those before it
+// ask for: with H = L D Lᵀ the error is Σ D_i (e_i + Σ_{k>i} L_ki e_k)², so that from the last
+// column to the first each can make up for the later ones. Columns that say much come last
+// and so are rounded first (GPTQ, LDLQ).
+type feedback struct {
+	n     int
+	order []int     // place -> column; blocks and sub-blocks stay together
+	lower []float32 // [n, n]: L by places, rows k, columns i < k; 1 on the diagonal is left out
+	upper []float32 // its transpose
+	d     []float32 // by column
+}
+
+// newFeedback factors moments for a format.
+func newFeedback(ctx context.Context, m *Moments, f *parts.Format, rooms []room) (*feedback, error) {
+	b := &feedback{n: m.n, order: orderOf(m, f), d: make([]float32, m.n)}
+	n := b.n
+	a := make([]float32, n*n)
+	for i, ci := range b.order {
+		for k := range i + 1 {
+			a[i*n+k] = m.h[ci*n+b.order[k]]
+		}
+	}
+	if err := cholesky(ctx, a, n, rooms); err != nil {
+		return nil, err
+	}
+	b.upper = make([]float32, n*n)
+	diagonal := make([]float32, n)
+	for i := range n {
+		diagonal[i] = a[i*n+i]
+		b.d[b.order[i]] = diagonal[i] * diagonal[i]
+	}
+	for k := range n {
+		for i := range k {
+			a[k*n+i] /= diagonal[i]
+			b.upper[i*n+k] = a[k*n+i]
+		}
+	}
+	b.lower = a
+	return b, nil
+}
+
+// orderOf returns the places of columns: by rising mean square, blocks as a whole, then
+// sub-blocks, then columns.
+func orderOf(m *Moments, f *parts.Format) []int {
+	sum := func(from, n int) (s float64) {
+		for i := from; i < from+n; i++ {
+			s += float64(m.h[i*m.n+i])
+		}
+		return s
+	}
+	sorted := func(from, n, size int) []int {
+		var list []int
+		for at := from; at < from+n; at += size {
+			list = append(list, at)
+		}
+		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(sum(a, size), sum(b, size)) })
+		return list
+	}
+	var order []int
+	for _, block := range sorted(0, m.n, f.Block) {
+		for _, sub := range sorted(block, f.Block, f.Sub) {
+			order = append(order, sorted(sub, f.Sub, 1)...)
+		}
+	}
+	return order
+}
+
+// cholesky sets the lower triangle of a, which has that of a symmetric matrix, to C with
+// C Cᵀ that matrix.
+func cholesky(ctx context.Context, a []float32, n int, rooms []room) error {
+	for at := 0; at < n; at += visit {
+		w := min(visit, n-at)
+		// the block on the diagonal
+		for i := at; i < at+w; i++ {
+			for k := at; k <= i; k++ {
+				s := float64(a[i*n+k])
+				for c := at; c < k; c++ {
+					s -= float64(float64(a[i*n+c]) * float64(a[k*n+c]))
+				}
+				if k < i {
+					a[i*n+k] = float32(s / float64(a[k*n+k]))
+					continue
+				}
+				if !(s > 0) {
+					return fault.Errorf(fault.Broken, "moments are not positive at column %d: more damping is needed", i)
+				}
+				a[i*n+i] = float32(math.Sqrt(s))
+			}
+		}
+		below := n - at - w
+		if below == 0 {
+			break
+		}
+		if err := parallel.For(ctx, len(rooms), below, func(r, _ int) error {
+			row := a[(at+w+r)*n+at:][:w]
+			for k := range w {
+				s := float64(row[k])
+				for c := range k {
+					s -= float64(float64(row[c]) * float64(a[(at+k)*n+at+c]))
+				}
+				row[k] = float32(s / float64(a[(at+k)*n+at+k]))
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		tiles := (below + tile - 1) / tile
+		if err := parallel.For(ctx, len(rooms), tiles*(tiles+1)/2, func(i, worker int) error {
+			row := 0
+			for i > row {
+				row++
+				i -= row
+			}
+			s, x, y := &rooms[worker], at+w+row*tile, at+w+i*tile
+			rows, columns := min(tile, n-x), min(tile, n-y)
+			s.left.Pack(a[x*n+at:], n, rows, w)
+			s.right.PackRight(a[y*n+at:], n, columns, w)
+			p := grow(&s.y, rows*columns)
+			gemm.Multiply(&s.scratch, p, columns, &s.left, &s.right, columns)
+			for r := range rows {
+				to := a[(x+r)*n+y:][:min(columns, x+r+1-y)]
+				for c := range to {
+					to[c] -= p[r*columns+c]
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows sets blocks of rows to what feedback makes of them.
+func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v []float32, rooms []room) error {
+	n, rows := b.n, len(all)
+	add, e := make([]float32, rows*n), make([]float32, rows*visit) // by places
+	y := make([]float32, rows*n)
+	locals := make([]fed, len(rooms))
+	var left gemm.Panels
+	last := (n - 1) / visit * visit
+	for at := last; at >= 0; at -= visit {
+		w := min(visit, n-at)
+		if err := parallel.For(ctx, len(rooms), rows, func(r, worker int) error {
+			return b.block(f, &locals[worker], &all[r], at, w, add[r*n+at:][:w], e[r*w:][:w], v[r*n:][:n])
+		}); err != nil {
+			return err
+		}
+		if at == 0 {
+			break
+		}
+		left.Pack(e, w, rows, w)
+		if err := parallel.For(ctx, len(rooms), (at+tile-1)/tile, func(i, worker int) error {
+			s, from := &rooms[worker], i*tile
+			count := min(tile, at-from)
+			s.right.PackRight(b.upper[from*n+at:], n, count, w)
+			gemm.Multiply(&s.scratch, y[from:], n, &left, &s.right, count)
+			for r := range rows {
+				vecmath.Add(add[r*n+from:][:count], y[r*n+from:][:count])
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fed is what a worker needs for a block.
+type fed struct {
+	target, weights [256]float32
+	data            []byte
+	start           parts.Block
+}
+
+// block rounds the columns of places [at, at+w) of a row: add is what others ask for, by
+// place, and e is set to the errors.
+func (b *feedback) block(f *parts.Format, s *fed, row *rowState, at, w int, add, e, v []float32) error {
+	codec := quants.Lookup(f.Type)
+	if s.data == nil {
+		s.data = make([]byte, f.Type.BlockBytes())
+	}
+	for end := w; end > 0; end -= f.Block {
+		from := end - f.Block // places of one block
+		first := b.order[at+from] / f.Block * f.Block
+		for p := from; p < end; p++ {
+			c := b.order[at+p]
+			s.target[c-first], s.weights[c-first] = row.w[c]+add[p], b.d[c]
+		}
+		if err := codec.Quantize(s.data, s.target[:f.Block], f.Block, s.weights[:f.Block]); err != nil {
+			return err
+		}
+		to := &row.blocks[first/f.Block]
+		f.Unpack(to, s.data)
+		if !finite(to.D) || !finite(to.Min) {
+			to.D, to.Min = 0, 0
+		}
+		for p := end - 1; p >= from; p-- {
+			c := b.order[at+p]
+			k := c - first
+			j := k / f.Sub
+			scale, min := f.Scale(to, j)
+			if scale != 0 {
+				to.Codes[k] = f.Nearest(row.w[c]+add[p], scale, min)
+			}
+			v[c] = float32(scale*f.Levels[to.Codes[k]]) - min
+			e[p] = row.w[c] - v[c]
+			vecmath.AddScaled(add[:p], b.lower[(at+p)*b.n+at:][:p], e[p])
+		}
+	}
+	return nil
+}

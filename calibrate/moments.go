@@ -1,0 +1,138 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+
+	"ggforge/internal/gemm"
+	"ggforge/internal/parallel"
+	"ggforge/internal/vecmath"
+)
+
+// Inputs collects the second moments of what a layer reads. Memory: n² values, and 2048 n
+// for rows that are not added yet.
+type Inputs struct {
+	n, rows int
+	h       []float32 // [n, n], of columns up to the row's only
+	waiting []float32 // [n, together]: rows that wait, turned
+	held    int
+	rooms   []room // of each worker
+}
+
+// room is what a worker needs for a product.
+type room struct {
+	scratch     gemm.Scratch
+	left, right gemm.Panels
+	y           []float32
+}
+
+// together is how many rows are added to the moments in one product: the order of all sums
+// is that of rows, whatever the blocks they come in.
+const together = gemm.Run
+
+// NewInputs returns what collects for rows of n values.
+func NewInputs(n, workers int) *Inputs {
+	return &Inputs{n: n, h: make([]float32, n*n), waiting: make([]float32, n*together), rooms: make([]room, max(1, workers))}
+}
+
+// Rows returns how many rows were added.
+func (in *Inputs) Rows() int { return in.rows }
+
+// Add adds rows of n values.
+func (in *Inputs) Add(ctx context.Context, x []float32) error { return in.AddColumns(ctx, x, in.n, 0) }
+
+// AddColumns adds n columns, from one on, of rows of ld values.
+func (in *Inputs) AddColumns(ctx context.Context, x []float32, ld, from int) error {
+	if len(x)%ld != 0 || from+in.n > ld {
+		return fmt.Errorf("calibrate: columns %d to %d of %d values in rows of %d", from, from+in.n, len(x), ld)
+	}
+	for len(x) > 0 {
+		rows := min(together-in.held, len(x)/ld)
+		if err := parallel.For(ctx, len(in.rooms), (in.n+63)/64, func(i, _ int) error {
+			for c := i * 64; c < min(i*64+64, in.n); c++ {
+				to := in.waiting[c*together+in.held:][:rows]
+				for t := range to {
+					to[t] = x[t*ld+from+c]
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		x = x[rows*ld:]
+		in.held += rows
+		in.rows += rows
+		if in.held == together {
+			if err := in.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush adds the rows that wait: tiles of the matrix, those on the diagonal and below.
+func (in *Inputs) flush(ctx context.Context) error {
+	n, tiles := in.n, (in.n+tile-1)/tile
+	err := parallel.For(ctx, len(in.rooms), tiles*(tiles+1)/2, func(i, worker int) error {
+		row := 0
+		for i > row {
+			row++
+			i -= row
+		}
+		s, a, b := &in.rooms[worker], row*tile, i*tile
+		rows, columns := min(tile, n-a), min(tile, n-b)
+		s.left.Pack(in.waiting[a*together:], together, rows, in.held)
+		s.right.PackRight(in.waiting[b*together:], together, columns, in.held)
+		y := grow(&s.y, rows*columns)
+		gemm.Multiply(&s.scratch, y, columns, &s.left, &s.right, columns)
+		for r := range rows {
+			k := min(columns, a+r+1-b)
+			vecmath.Add(in.h[(a+r)*n+b:][:k], y[r*columns:][:k])
+		}
+		return nil
+	})
+	in.held = 0
+	return err
+}
+
+// Moments returns the moments, divided by the number of rows; nothing can be added after it.
+// damping, a share of the mean
+// of the diagonal, is added to it; what adds up to nothing gets the mean.
+func (in *Inputs) Moments(ctx context.Context, damping float64) (*Moments, error) {
+	if in.held > 0 {
+		if err := in.flush(ctx); err != nil {
+			return nil, err
+		}
+	}
+	n, h := in.n, in.h
+	mean := 0.0
+	f := float32(1 / float64(max(1, in.rows)))
+	for r := range n {
+		vecmath.Scale(h[r*n:][:r+1], h[r*n:][:r+1], f)
+		for c := range r {
+			h[c*n+r] = h[r*n+c]
+		}
+		mean += float64(h[r*n+r]) / float64(n)
+	}
+	if mean == 0 {
+		mean = 1
+	}
+	for r := range n {
+		d := float64(h[r*n+r])
+		h[r*n+r] = float32(d + float64(damping*mean))
+		if d == 0 {
+			h[r*n+r] = float32(mean)
+		}
+	}
+	return &Moments{n, h}, nil
+}
+
+// Diagonal returns the mean squares of each column: what an importance matrix has.
+func (m *Moments) Diagonal() []float32 {
+	d := make([]float32, m.n)
+	for i := range d {
+		d[i] = m.h[i*m.n+i]
+	}
+	return d
+}
