@@ -186,7 +186,6 @@ func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v 
 type fed struct {
 	target, weights [256]float32
 	data            []byte
-	start           parts.Block
 }
 
 // block rounds the columns of places [at, at+w) of a row: add is what others ask for, by
