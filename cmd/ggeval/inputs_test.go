@@ -57,7 +57,8 @@ func setToken(id int, text string) func(m *gguf.Metadata) {
 
 // TestBadInput checks what models and texts are refused, with which exit code and words.
 func TestBadInput(t *testing.T) {
-	files := quantized(t, gollama, "F16", "Q8_0")
+	dir := checkpointOf(t, "llama", 1)
+	files := quantized(t, dir, "F16", "Q8_0")
 	file, other := files[0], files[1]
 	without := func(keys ...string) string {
 		return changed(t, file, func(m *gguf.Metadata) {
@@ -70,7 +71,7 @@ func TestBadInput(t *testing.T) {
 		return changed(t, file, func(m *gguf.Metadata) { m.Set(key, v) }, nil)
 	}
 	nan := changed(t, file, nil, func(f *gguf.File, data []byte) {
-		x := f.Tensor("blk.3.ffn_norm.weight")
+		x := f.Tensor("blk.1.ffn_norm.weight")
 		binary.LittleEndian.PutUint32(data[x.Offset:], math.Float32bits(float32(math.NaN())))
 	})
 	text, short, umlauts := textOf(t, source(t, 900)), textOf(t, "package x"), textOf(t, strings.Repeat("é\xff ", 40))
@@ -78,7 +79,6 @@ func TestBadInput(t *testing.T) {
 	if whole, err := os.ReadFile(file); err != nil || os.WriteFile(cut, whole[:len(whole)/2], 0o666) != nil {
 		t.Fatal(err)
 	}
-	dir := checkpointOf(t, "llama", 1)
 	noWeights := t.TempDir()
 	if err := os.CopyFS(noWeights, os.DirFS(gollama)); err != nil || os.Remove(filepath.Join(noWeights, "model.safetensors")) != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestBadInput(t *testing.T) {
 		code int
 		want string
 	}{
-		{"a text that is too short", []string{"perplexity", file, "-f", short}, 5, "the text has 3 tokens, want at least 32, a chunk"},
+		{"a text that is too short", []string{"perplexity", file, "-f", short}, 5, "the text has 6 tokens, want at least 32, a chunk"},
 		{"with stride", []string{"perplexity", file, "-f", short, "--stride", "8"}, 5, "want more than 256, a chunk"},
 		{"an empty one", []string{"perplexity", file, "-f", textOf(t, "")}, 5, "the text has 1 tokens"},
 		{"no tokenizer", []string{"perplexity", without("tokenizer.ggml.model"), "-f", text}, 4, "tokenizer.ggml.model"},
@@ -98,13 +98,13 @@ func TestBadInput(t *testing.T) {
 		{"an unknown architecture", []string{"perplexity", set("general.architecture", gguf.String("new")), "-f", text}, 4, `architecture "new" cannot be run`},
 		{"an unknown key", []string{"perplexity", set("llama.new_feature", gguf.Bool(true)), "-f", text}, 4, "llama.new_feature"},
 		{"a byte without a token", []string{"perplexity", changed(t, file, setToken(3+0xff, "x0"), nil), "-f", umlauts}, 3, "no token for byte 0xFF"},
-		{"NaN", []string{"perplexity", nan, "-f", text}, 3, "changed.gguf: layer 3"},
+		{"NaN", []string{"perplexity", nan, "-f", text}, 3, "changed.gguf: layer 1"},
 		{"a file that is cut", []string{"perplexity", cut, "-f", text}, 3, "cut.gguf"},
 		{"no weights", []string{"perplexity", noWeights, "-f", text}, 3, "safetensors"},
 		{"no such model", []string{"perplexity", filepath.Join(dir, "none"), "-f", text}, 1, "none"},
-		{"a base with other tokens", []string{"compare", dir, file, "-f", text}, 5, "has 4096 tokens and"},
+		{"a base with other tokens", []string{"compare", gollama, file, "-f", text}, 5, "and ../../testdata/gollama 4096"},
 		{"a token that is another", []string{"compare", file, changed(t, other, setToken(7, "x7"), nil), "-f", text}, 5, `token 7 is "x7" in`},
-		{"NaN in a model", []string{"compare", file, nan, "-f", text}, 3, "changed.gguf: layer 3"},
+		{"NaN in a model", []string{"compare", file, nan, "-f", text}, 3, "changed.gguf: layer 1"},
 		{"a model without tokenizer", []string{"compare", file, without("tokenizer.ggml.model"), "-f", text}, 4, "tokenizer.ggml.model"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestBadInput(t *testing.T) {
 
 // TestWarnings checks what is said about texts and models that are taken all the same.
 func TestWarnings(t *testing.T) {
-	files := quantized(t, gollama, "F16", "Q8_0")
+	files := quantized(t, checkpointOf(t, "llama", 1), "F16", "Q8_0")
 	file, other := files[0], files[1]
 	unigram := changed(t, file, func(m *gguf.Metadata) { m.Set("tokenizer.ggml.model", gguf.String("t5")) }, nil)
 	short := changed(t, file, func(m *gguf.Metadata) { m.Set("llama.context_length", gguf.Uint32(31)) }, nil)
@@ -161,13 +161,7 @@ func TestChanged(t *testing.T) {
 		return os.Chtimes(path, st.ModTime(), st.ModTime().Add(1))
 	}
 	shorten := func(path string) error { return os.Truncate(path, 64) }
-	checkpoint := func() (in, path string) {
-		dir := filepath.Join(t.TempDir(), "model")
-		if err := os.CopyFS(dir, os.DirFS(gollama)); err != nil {
-			t.Fatal(err)
-		}
-		return dir, filepath.Join(dir, "model.safetensors")
-	}
+	base := checkpointOf(t, "llama", 1)
 	for name, c := range map[string]struct {
 		change     func(path string) error
 		checkpoint bool
@@ -176,14 +170,17 @@ func TestChanged(t *testing.T) {
 	} {
 		for _, verb := range []string{"perplexity", "compare"} {
 			t.Run(verb+" "+name, func(t *testing.T) {
-				in := quantized(t, gollama, "F16")[0]
-				path := in
+				var in, path string
 				if c.checkpoint {
-					in, path = checkpoint()
+					in = checkpointOf(t, "llama", 1)
+					path = filepath.Join(in, "model.safetensors")
+				} else {
+					in = quantized(t, base, "F16")[0]
+					path = in
 				}
 				args := []string{"ggeval", verb, "--progress", "json", "-f", text, "-c", "16", "--chunks", "4"}
 				if verb == "compare" {
-					args = append(args, gollama)
+					args = append(args, base)
 				}
 				log := &clitest.Trigger{On: `"progress"`, Do: func() {
 					if err := c.change(path); err != nil {

@@ -6,12 +6,29 @@ import "math"
 
 // MulAdd returns a*b + c, rounded once. It is what the fused instructions of amd64 and
 // arm64 compute, without them.
-//
-// The product of two float32 numbers is exact in float64. The sum is not, and rounding
-// it twice may be wrong, so it is rounded to odd first: float64 has more than two bits
-// beyond those of any float32 result, and a last bit that says that something was cut off
-// keeps the second rounding right.
 func MulAdd(a, b, c float32) float32 {
+	if s := float64(a)*float64(b) + float64(c); Rounds(s) {
+		return float32(s)
+	}
+	return once(a, b, c)
+}
+
+// Rounds reports whether s, which is a*b + c in float64, rounds to what MulAdd returns. The
+// product of two float32 numbers is exact there, and a sum that is rounded twice is wrong only
+// if it is half way between two float32 numbers after the first time: no others lie between
+// it and the exact one. Those are rare, and so are results below the normal numbers,
+// of which fewer bits are left. Unlike MulAdd this is inlined, which makes a loop three times
+// as fast.
+func Rounds(s float64) bool {
+	const normal = (1023 - 126) << 52 // the smallest normal number
+	bits := math.Float64bits(s)
+	return bits<<35 != 1<<63 && bits<<1 >= normal<<1
+}
+
+// once rounds the sum to odd first: float64 has more than two bits beyond those of any
+// float32 result, and a last bit that says that something was cut off keeps the second
+// rounding right.
+func once(a, b, c float32) float32 {
 	p, z := float64(a)*float64(b), float64(c)
 	s := p + z
 	// what s lost, by Knuth

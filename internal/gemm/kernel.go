@@ -29,7 +29,11 @@ func plainDots(out *sums, x, w []float32) {
 		for i := range parts {
 			s, a, b := &parts[i], x[i/nr*width:][:width], w[i%nr*width:][:width]
 			for l := range s {
-				s[l] = fused.MulAdd(a[l], b[l], s[l])
+				if sum := float64(a[l])*float64(b[l]) + float64(s[l]); fused.Rounds(sum) { // nearly always
+					s[l] = float32(sum)
+				} else {
+					s[l] = fused.MulAdd(a[l], b[l], s[l])
+				}
 			}
 		}
 	}
