@@ -211,7 +211,10 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 		often.Series = append(often.Series, page.Series{Name: m.Model, Shape: page.Steps, X: edges, Y: shares[i]})
 		bySize.Series = append(bySize.Series, page.Series{Name: m.Model, Shape: page.Alone, X: []float64{m.BPW}, Y: []float64{max(c.Divergence.Mean, lowDivergence)}})
 	}
-	p := &page.Page{Title: "Compared with " + r.Base.Model, About: about(r.textResult, r.costResult), Parts: []page.Part{figures, quantiles, byPos, byLayer, often}}
+	p := &page.Page{Title: "Compared with " + r.Base.Model, About: about(r.textResult, r.costResult), Parts: []page.Part{figures, quantiles, byPos, often}}
+	if slices.ContainsFunc(r.Models, func(m modelResult) bool { return m.found.Layers != nil }) {
+		p.Parts = slices.Insert(p.Parts, 3, page.Part(byLayer))
+	}
 	if len(r.Models) > 1 {
 		p.Parts = append(p.Parts, bySize)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ggforge/eval"
+	"ggforge/internal/page"
 )
 
 // TestPerplexityPage writes a page and reads the figures in it.
@@ -85,6 +86,22 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// TestSavedBasePage makes the page of a base of which probabilities are known only.
+func TestSavedBasePage(t *testing.T) {
+	r := &compareResult{Base: sideResult{Model: "saved"}, Models: []modelResult{{sideResult: sideResult{Model: "m", Bytes: 1000}, found: &eval.Comparison{
+		Divergences: []float64{1e-3, 1e-2, 1e-4}, Quantiles: make([]float64, len(eval.Ranks))}}}}
+	p := comparePage(r, eval.Run{Chunk: 8, First: 4})
+	figures := p.Parts[0].(*page.Table)
+	if row := figures.Rows[0]; len(row) != len(figures.Head) || row[8] != "" || row[9] != "" || figures.Rows[1][9] != "1 kB" {
+		t.Errorf("%q", figures.Rows)
+	}
+	for _, part := range p.Parts {
+		if plot, ok := part.(*page.Plot); ok && (plot.Title == "Error by layer" || plot.Title == "Divergence by size") {
+			t.Errorf("a plot of nothing: %s", plot.Title)
+		}
+	}
 }
 
 // TestByPosition checks means by position, one by one and some together.
