@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -41,8 +42,30 @@ var reasons = map[string]string{}
 // such a model.
 func skip(t *testing.T, why any) {
 	t.Helper()
-	reasons[t.Name()] = strings.ReplaceAll(fmt.Sprint(why), root+work+"/f32.gguf: ", "")
+	reasons[t.Name()] = reason(fmt.Sprint(why))
 	t.Skip(why)
+}
+
+var (
+	logTime   = regexp.MustCompile(`(?m)^(\d+\.)+\d+ [A-Z] `)
+	filePaths = regexp.MustCompile(`(/[\w.+-]+)+(: )?|\./[\w./-]+:\d+: `)
+)
+
+// reason returns the essence of a message, without what differs from run to run.
+func reason(why string) string {
+	why, ok := strings.CutPrefix(why, "the runtime: ")
+	why, _, _ = strings.Cut(strings.TrimSpace(logTime.ReplaceAllString(why, "")), "\n")
+	why = strings.TrimSpace(filePaths.ReplaceAllString(why, ""))
+	for _, cause := range []string{"llama_model_load: ", "error loading model: ", "error loading model ", "ggeval: "} {
+		why = strings.TrimPrefix(why, cause)
+	}
+	switch {
+	case ok && why == "":
+		return "the runtime ends without a message"
+	case ok:
+		return "the runtime: " + why
+	}
+	return why
 }
 
 // everyModel calls f with a file in F32, a path in the chroot, of every made-up model of
@@ -238,6 +261,20 @@ func evaluationTable(old string) string {
 		}
 	}
 	return b.String()
+}
+
+func TestReason(t *testing.T) {
+	for why, want := range map[string]string{
+		"the runtime: ": "the runtime ends without a message",
+		"the runtime: 0.00.120.382 E llama_model_load: error loading model: done_getting_tensors: wrong number\n0.00.127.478 E common_fit_params: encountered": "the runtime: done_getting_tensors: wrong number",
+		"the runtime: ./tools/imatrix/imatrix.cpp:1430: GGML_ASSERT(!add_eos) failed":                                                                          "the runtime: GGML_ASSERT(!add_eos) failed",
+		"/opt/oracle/srv/a-b/f32.gguf: keys that nobody knows: a.b = 1":                                                                                        "keys that nobody knows: a.b = 1",
+		"": "",
+	} {
+		if got := reason(why); got != want {
+			t.Errorf("%q: %q, want %q", why, got, want)
+		}
+	}
 }
 
 // TestEvaluationTable checks what becomes of cells: those of architectures of which all
