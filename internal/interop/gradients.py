@@ -16,7 +16,7 @@ def main():
         r = json.load(f)
     torch.set_num_threads(2)
     config = AutoConfig.from_pretrained(r["model"])
-    for key in ("hidden_act", "activation_function"):  # the runtime has one GELU
+    for key in ("hidden_act", "activation_function", "activation"):  # the runtime has one GELU
         if getattr(config, key, None) == "gelu":
             setattr(config, key, "gelu_new")
     if getattr(config, "query_pre_attn_scalar", None):  # the runtime takes the length of a head in small models
