@@ -116,6 +116,9 @@ func (m *Model) reversible() error {
 	}
 	for i := range m.layers {
 		l := &m.layers[i]
+		if l.halved {
+			return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run backwards where the stream is halved", m.source.Path, m.p.arch)
+		}
 		for _, part := range []mixer{l.mixer, l.feed} {
 			if part == nil {
 				continue
