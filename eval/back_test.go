@@ -357,6 +357,11 @@ func TestGradientBits(t *testing.T) {
 	for _, c := range kinds {
 		models[c.name] = listed(c.arch, c.keys, c.tensors)
 	}
+	for name := range recurrent {
+		if !slices.Contains(oneWay, name) {
+			models[name] = smallRecurrent(name)
+		}
+	}
 	for name, of := range models {
 		m, err := New(of)
 		if err != nil {
@@ -395,6 +400,11 @@ var gradientBits = map[string]string{
 	"xIELU":                          "57c26972d3dc",
 	"latent, keys and values made":   "d821c5e5395d",
 	"sinks and a limited unit":       "9be2580aaba8",
+	"falcon-h1":                      "02073c08b232",
+	"jamba":                          "f5d6395c532d",
+	"mamba2":                         "a27b384467e3",
+	"lfm2":                           "130f76be7939",
+	"mamba":                          "bd85a4b70c71",
 }
 
 // TestLoss checks losses: that of the next tokens, the divergence from a base, and one of
@@ -561,5 +571,28 @@ func TestBackwardRefused(t *testing.T) {
 	m.layers[1].mixer = still{m.layers[1].mixer}
 	if _, err := m.Backward(ctx, Gradients{Run: backRun}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), `"llama" cannot be run backwards`) {
 		t.Errorf("%v", err)
+	}
+}
+
+// oneWay are the models with states that are not run backwards.
+var oneWay = strings.Fields("qwen3next qwen35 rwkv6 rwkv7 rwkv6qwen2 arwkv7")
+
+// TestRecurrentGradients is TestGradients for models with states.
+func TestRecurrentGradients(t *testing.T) {
+	smallBlocks(t)
+	for name := range recurrent {
+		t.Run(name, func(t *testing.T) {
+			if !slices.Contains(oneWay, name) {
+				checkSlopes(t, smallRecurrent(name), Gradients{Run: backRun}, nil)
+				return
+			}
+			m, err := New(smallRecurrent(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.Backward(context.Background(), Gradients{Run: backRun}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }

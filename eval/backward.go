@@ -63,6 +63,9 @@ type reverse struct {
 	h, y, in, dy, din, copy []float32
 	hidden, raw, mid        []float32
 	latent                  backLatent
+	states                  backStates
+	both                    []float32
+	conv                    [2][]float32
 	dacc, dexperts, early   []float32 // of all tokens
 }
 

@@ -22,6 +22,9 @@ def main():
     if getattr(config, "query_pre_attn_scalar", None):  # the runtime takes the length of a head in small models
         config.query_pre_attn_scalar = config.head_dim
     model = AutoModelForCausalLM.from_pretrained(r["model"], config=config, dtype=torch.float64, attn_implementation="eager", experts_implementation="eager").eval()
+    for module in model.modules():
+        if isinstance(module, torch.nn.GELU):
+            module.approximate = "tanh"
     lists = [m for m in model.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == config.num_hidden_layers]
     states = []
 

@@ -1,0 +1,89 @@
+package eval
+
+import "ggforge/internal/vecmath"
+
+// back sets rows of dsrc, which are ldd apart, to the gradient by those of src, where dy is
+// that by what run says of them, which it overwrites.
+func (c *convolution) back(s *stream, dsrc []float32, ldd int, dy, src []float32, ld, n int) error {
+	channels := len(c.taps[0])
+	if c.silu {
+		z, slopes := grow(&s.rev.conv[0], n*channels), grow(&s.rev.conv[1], n*channels)
+		plain := *c
+		plain.silu = false
+		if err := plain.run(s, z, src, ld, n); err != nil {
+			return err
+		}
+		if err := s.each(n, func(a, b int) {
+			a, b = a*channels, b*channels
+			vecmath.SiLUOf.Slope(slopes[a:b], z[a:b])
+			vecmath.Mul(dy[a:b], slopes[a:b])
+		}); err != nil {
+			return err
+		}
+	}
+	return s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			d := dsrc[t*ldd:][:channels]
+			clear(d)
+			for i, w := range c.taps {
+				if later := len(c.taps) - 1 - i; t%s.r.Chunk+later < s.r.Chunk {
+					vecmath.AddProduct(d, dy[(t+later)*channels:][:channels], w)
+				}
+			}
+		}
+	})
+}
+
+func (c *shortConv) back(s *stream, dx, dy, x []float32, n int) error {
+	r, w := s.rev, c.width
+	ld := 3 * w
+	bcx, u, v, du := grow(&s.qkv, n*ld), grow(&s.a, n*w), grow(&r.hidden, n*w), grow(&r.raw, n*w)
+	if err := s.linear(bcx, ld, x, n, c.in); err != nil {
+		return err
+	}
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			row, u := bcx[t*ld:][:ld], u[t*w:][:w]
+			copy(u, row)
+			vecmath.Mul(u, row[2*w:])
+		}
+	}); err != nil {
+		return err
+	}
+	if err := c.conv.run(s, v, u, w, n); err != nil {
+		return err
+	}
+	d, out := grow(&r.mid, n*ld), grow(&s.mid, n*w)
+	if err := s.backLinear(du, dy, w, nil, n, false, c.out); err != nil {
+		return err
+	}
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			row, d, du, v, out := bcx[t*ld:][:ld], d[t*ld:][:ld], du[t*w:][:w], v[t*w:][:w], out[t*w:][:w]
+			copy(out, v)
+			vecmath.Mul(out, row[w:2*w])
+			copy(d[w:], v)
+			vecmath.Mul(d[w:2*w], du)
+			vecmath.Mul(du, row[w:2*w])
+		}
+	}); err != nil {
+		return err
+	}
+	if err := s.report(out, dy, w, n, c.out); err != nil {
+		return err
+	}
+	if err := c.conv.back(s, d, ld, du, u, w, n); err != nil {
+		return err
+	}
+	if err := s.each(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			row, d := bcx[t*ld:][:ld], d[t*ld:][:ld]
+			copy(d[2*w:], d[:w])
+			vecmath.Mul(d[:w], row[2*w:])
+			vecmath.Mul(d[2*w:], row[:w])
+		}
+	}); err != nil {
+		return err
+	}
+	return s.backLinear(dx, d, ld, x, n, false, c.in)
+}
