@@ -64,6 +64,7 @@ type reverse struct {
 	hidden, raw, mid        []float32
 	latent                  backLatent
 	states                  backStates
+	heads                   [][]float32 // of each worker
 	both                    []float32
 	conv                    [2][]float32
 	dacc, dexperts, early   []float32 // of all tokens
@@ -168,7 +169,7 @@ func (m *Model) backward(ctx context.Context, g Gradients, first int) (losses []
 			return fail(i, err)
 		}
 	}
-	s.rev = &reverse{g: &g, first: first}
+	s.rev = &reverse{g: &g, first: first, heads: make([][]float32, len(s.scratch))}
 	d := make([]float32, len(s.h))
 	if losses, err = s.loss(d, base); err != nil {
 		return nil, err

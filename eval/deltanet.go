@@ -91,25 +91,11 @@ func (d *deltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 	out := grow(&s.a, n*values)
 	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*d.heads, func(i, worker int) error {
 		h := i % d.heads
-		key, b, a := h/(d.heads/d.keys), h, d.heads+h
-		if d.turns {
-			key = h % d.keys
-		}
-		if d.both != nil { // betas and alphas of the heads of a key are next to each other
-			per := d.heads / d.keys
-			b = h/per*2*per + h%per
-			a = b + per
-		}
 		delta := newDelta(&s.states[worker], d.keyLen, d.valueLen)
 		first := i / d.heads * s.r.Chunk
 		for t := first; t < first+s.r.Chunk; t++ {
-			row, rate := u[t*mixed:][:mixed], ab[t*2*d.heads:][:2*d.heads]
-			decay := vecmath.Exp(vecmath.Softplus(rate[a]+d.bias[h]) * d.a[h])
-			for j := range delta.decay {
-				delta.decay[j] = decay
-			}
 			y := out[t*values+h*d.valueLen:][:d.valueLen]
-			delta.step(y, row[key*d.keyLen:][:d.keyLen], row[keys+key*d.keyLen:][:d.keyLen], row[2*keys+h*d.valueLen:][:d.valueLen], vecmath.Sigmoid(rate[b]))
+			d.step(delta, y, u[t*mixed:][:mixed], ab[t*2*d.heads:][:2*d.heads], h)
 			gate := z[t*values+h*d.valueLen:][:d.valueLen]
 			vecmath.SiLUOf.Apply(gate, gate)
 			p.apply(d.norm, y, y, d.valueLen)
@@ -120,6 +106,32 @@ func (d *deltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 		return err
 	}
 	return s.project(y, out, n, last, d.out)
+}
+
+// places returns which key head h has, and where its beta and alpha are.
+func (d *deltaNet) places(h int) (key, beta, alpha int) {
+	key, beta, alpha = h/(d.heads/d.keys), h, d.heads+h
+	if d.turns {
+		key = h % d.keys
+	}
+	if d.both != nil { // betas and alphas of the heads of a key are next to each other
+		per := d.heads / d.keys
+		beta = h/per*2*per + h%per
+		alpha = beta + per
+	}
+	return key, beta, alpha
+}
+
+// step takes head h one token on: row is its queries, keys and values, rates are its betas
+// and alphas.
+func (d *deltaNet) step(state *delta, y, row, rates []float32, h int) {
+	keys := d.keys * d.keyLen
+	key, b, a := d.places(h)
+	decay := vecmath.Exp(vecmath.Softplus(rates[a]+d.bias[h]) * d.a[h])
+	for j := range state.decay {
+		state.decay[j] = decay
+	}
+	state.step(y, row[key*d.keyLen:][:d.keyLen], row[keys+key*d.keyLen:][:d.keyLen], row[2*keys+h*d.valueLen:][:d.valueLen], vecmath.Sigmoid(rates[b]))
 }
 
 // delta is the state of a head.

@@ -1,0 +1,240 @@
+package eval
+
+import (
+	"math"
+
+	"ggforge/internal/parallel"
+	"ggforge/internal/vecmath"
+)
+
+// backUnitLength turns d, the gradient by what unitLength makes of x, into that by x.
+func backUnitLength(d, x []float32, eps float64) {
+	f := 1 / math.Sqrt(vecmath.SumSquares(x, 0)+eps)
+	along := vecmath.SumProducts(d, x) * f * f
+	for i, v := range x {
+		d[i] = float32(f * (float64(d[i]) - float64(float64(v)*along)))
+	}
+}
+
+func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
+	p, r, st := s.m.p, s.rev, &s.rev.states
+	values, keys := d.heads*d.valueLen, d.keys*d.keyLen
+	mixed, ldab := values+2*keys, 2*d.heads
+	in, u, raw := grow(&s.qkv, n*mixed), grow(&st.u, n*mixed), grow(&r.raw, n*2*keys)
+	z, ab, dz, dab := grow(&s.more[0], n*values), grow(&s.more[1], n*ldab), grow(&st.z, n*values), grow(&st.steps, n*ldab)
+	if err := s.linear(in, mixed, x, n, d.qkv); err != nil {
+		return err
+	}
+	if err := s.linear(z, values, x, n, d.gate); err != nil {
+		return err
+	}
+	rates := []*linear{d.both}
+	if d.both == nil {
+		rates = []*linear{d.beta, d.alpha}
+	}
+	if err := s.linear(ab, ldab, x, n, rates...); err != nil {
+		return err
+	}
+	if err := d.conv.run(s, u, in, mixed, n); err != nil {
+		return err
+	}
+	scale := float32(1 / math.Sqrt(float64(d.keyLen)))
+	each := func(f func(t int)) func() error {
+		return func() error {
+			return s.each(n, func(a, b int) {
+				for t := a; t < b; t++ {
+					f(t)
+				}
+			})
+		}
+	}
+	y, out, do, du, din := grow(&st.y, n*values), grow(&s.a, n*values), grow(&r.hidden, n*values), grow(&st.dy, n*mixed), grow(&r.mid, n*mixed)
+	return inTurn(
+		each(func(t int) {
+			qk := u[t*mixed:][:2*keys]
+			copy(raw[t*2*keys:], qk)
+			for h := 0; h < 2*keys; h += d.keyLen {
+				unitLength(qk[h:][:d.keyLen], p.eps)
+			}
+			vecmath.Scale(qk[:keys], qk[:keys], scale)
+		}),
+		func() error { return s.backLinear(do, dy, p.width, nil, n, false, d.out) },
+		func() error { // what is stored
+			return parallel.For(s.ctx, len(s.states), n/s.r.Chunk*d.heads, func(i, worker int) error {
+				h, first := i%d.heads, i/d.heads*s.r.Chunk
+				delta := newDelta(&s.states[worker], d.keyLen, d.valueLen)
+				for t := first; t < first+s.r.Chunk; t++ {
+					d.step(delta, y[t*values+h*d.valueLen:][:d.valueLen], u[t*mixed:][:mixed], ab[t*ldab:][:ldab], h)
+				}
+				return nil
+			})
+		},
+		each(func(t int) {
+			gate := make([]float32, d.valueLen)
+			for h := 0; h < values; h += d.valueLen {
+				at, end := t*values+h, t*values+h+d.valueLen
+				vecmath.SiLUOf.Apply(gate, z[at:end])
+				p.apply(d.norm, out[at:end], y[at:end], d.valueLen)
+				vecmath.SiLUOf.Slope(dz[at:end], z[at:end])
+				vecmath.Mul(dz[at:end], out[at:end])
+				vecmath.Mul(dz[at:end], do[at:end])
+				vecmath.Mul(out[at:end], gate)
+				vecmath.Mul(do[at:end], gate)
+				p.back(d.norm, do[at:end], y[at:end], d.valueLen)
+			}
+		}),
+		func() error { return s.report(out, dy, p.width, n, d.out) },
+		func() error { // heads of a key one after the other: they add to its gradient
+			return parallel.For(s.ctx, len(s.states), n/s.r.Chunk*d.keys, func(i, worker int) error {
+				key, first := i%d.keys, i/d.keys*s.r.Chunk
+				for t := first; t < first+s.r.Chunk; t++ {
+					clear(du[t*mixed+key*d.keyLen:][:d.keyLen])
+					clear(du[t*mixed+keys+key*d.keyLen:][:d.keyLen])
+				}
+				for h := range d.heads {
+					if of, _, _ := d.places(h); of == key {
+						d.backHead(s, worker, first, h, u, du, ab, dab, do)
+					}
+				}
+				return nil
+			})
+		},
+		each(func(t int) {
+			qk := du[t*mixed:][:2*keys]
+			vecmath.Scale(qk[:keys], qk[:keys], scale)
+			for h := 0; h < 2*keys; h += d.keyLen {
+				backUnitLength(qk[h:][:d.keyLen], raw[t*2*keys+h:][:d.keyLen], p.eps)
+			}
+		}),
+		func() error { return d.conv.back(s, din, mixed, du, in, mixed, n) },
+		func() error { return s.backLinear(dx, din, mixed, x, n, false, d.qkv) },
+		func() error { return s.backLinear(dx, dz, values, x, n, true, d.gate) },
+		func() error { return s.backLinear(dx, dab, ldab, x, n, true, rates...) },
+	)
+}
+
+// backHead takes head h backwards through a chunk: do is the gradient by what it says, du
+// that by queries, keys and values, of which it adds to the former two, and dab that by
+// betas and alphas.
+func (d *deltaNet) backHead(s *stream, worker, first, h int, u, du, ab, dab, do []float32) {
+	keys, one := d.keys*d.keyLen, d.keyLen*d.valueLen
+	values := d.heads * d.valueLen
+	mixed, ldab := values+2*keys, 2*d.heads
+	key, b, a := d.places(h)
+	buf := grow(&s.rev.heads[worker], (s.r.Chunk+1)*one+one+one+4*d.valueLen)
+	states, dstate, decayed, work := buf[:(s.r.Chunk+1)*one], buf[(s.r.Chunk+1)*one:][:one], buf[(s.r.Chunk+2)*one:][:one], buf[(s.r.Chunk+3)*one:]
+	y, found, change, dchange := work[:d.valueLen], work[d.valueLen:][:d.valueLen], work[2*d.valueLen:][:d.valueLen], work[3*d.valueLen:]
+	delta := newDelta(&s.states[worker], d.keyLen, d.valueLen)
+	clear(states[:one])
+	for k := range s.r.Chunk {
+		t := first + k
+		d.step(delta, y, u[t*mixed:][:mixed], ab[t*ldab:][:ldab], h)
+		copy(states[(k+1)*one:], delta.state)
+	}
+	clear(dstate)
+	for k := s.r.Chunk - 1; k >= 0; k-- {
+		t := first + k
+		row, drow, rates := u[t*mixed:][:mixed], du[t*mixed:][:mixed], ab[t*ldab:][:ldab]
+		q, kk, v := row[key*d.keyLen:][:d.keyLen], row[keys+key*d.keyLen:][:d.keyLen], row[2*keys+h*d.valueLen:][:d.valueLen]
+		dq, dk, dv := drow[key*d.keyLen:][:d.keyLen], drow[keys+key*d.keyLen:][:d.keyLen], drow[2*keys+h*d.valueLen:][:d.valueLen]
+		dy, before, after := do[t*values+h*d.valueLen:][:d.valueLen], states[k*one:][:one], states[(k+1)*one:][:one]
+		raw := rates[a] + d.bias[h]
+		decay, beta := vecmath.Exp(vecmath.Softplus(raw)*d.a[h]), vecmath.Sigmoid(rates[b])
+		vecmath.Scale(decayed, before, decay)
+		clear(found)
+		for j := range d.keyLen {
+			vecmath.AddScaled(found, decayed[j*d.valueLen:][:d.valueLen], kk[j])
+		}
+		for i, x := range v {
+			found[i] = x - found[i] // what is missing
+		}
+		vecmath.Scale(change, found, beta)
+		clear(dchange)
+		for j := range d.keyLen {
+			ds := dstate[j*d.valueLen:][:d.valueLen]
+			dq[j] += float32(vecmath.SumProducts(dy, after[j*d.valueLen:][:d.valueLen]))
+			vecmath.AddScaled(ds, dy, q[j])
+			dk[j] += float32(vecmath.SumProducts(ds, change))
+			vecmath.AddScaled(dchange, ds, kk[j])
+		}
+		dab[t*ldab+b] = float32(vecmath.SumProducts(dchange, found)) * float32(beta*(1-beta))
+		vecmath.Scale(dv, dchange, beta)
+		var ddecay float64
+		for j := range d.keyLen {
+			ds := dstate[j*d.valueLen:][:d.valueLen]
+			dk[j] -= float32(vecmath.SumProducts(decayed[j*d.valueLen:][:d.valueLen], dv))
+			vecmath.AddScaled(ds, dv, -kk[j])
+			ddecay += vecmath.SumProducts(ds, before[j*d.valueLen:][:d.valueLen])
+			vecmath.Scale(ds, ds, decay)
+		}
+		dab[t*ldab+a] = float32(ddecay) * float32(decay*d.a[h]) * vecmath.Sigmoid(raw)
+	}
+}
+
+func (l *gatedAttention) back(s *stream, dx, dy, x []float32, n int) error {
+	r, ld, nq, width := s.rev, l.row(), l.n*l.keyLen, s.m.p.width
+	both, qkv, raw := grow(&s.more[0], n*2*nq), grow(&s.qkv, n*ld), grow(&r.raw, n*ld)
+	if err := s.linear(both, 2*nq, x, n, l.q); err != nil {
+		return err
+	}
+	if err := s.linear(qkv[nq:], ld, x, n, l.k, l.v); err != nil {
+		return err
+	}
+	da, d, dboth, out := grow(&r.hidden, n*nq), grow(&r.mid, n*ld), grow(&r.states.u, n*2*nq), grow(&s.a, n*nq)
+	each := func(f func(t int)) func() error {
+		return func() error {
+			return s.each(n, func(a, b int) {
+				for t := a; t < b; t++ {
+					f(t)
+				}
+			})
+		}
+	}
+	heads := func(t int, f func(head, gate []float32, h int)) {
+		for h := range l.n {
+			f(both[(t*l.n+h)*2*l.keyLen:][:l.keyLen], both[(t*l.n+h)*2*l.keyLen+l.keyLen:][:l.keyLen], h)
+		}
+	}
+	said := grow(&r.states.y, n*nq)
+	return inTurn(
+		each(func(t int) {
+			heads(t, func(q, _ []float32, h int) { copy(qkv[t*ld+h*l.keyLen:][:l.keyLen], q) })
+			copy(raw[t*ld:][:ld], qkv[t*ld:])
+			l.prepare(s, qkv[t*ld:], t)
+		}),
+		func() error { return s.backLinear(da, dy, width, nil, n, false, l.out) },
+		each(func(t int) { // da becomes the gradient by what is attended to; gates wait for that
+			heads(t, func(_, gate []float32, h int) {
+				own := da[t*nq+h*l.keyLen:][:l.keyLen]
+				dgate := dboth[(t*l.n+h)*2*l.keyLen+l.keyLen:][:l.keyLen]
+				copy(dgate, own)
+				slope := make([]float32, l.keyLen)
+				vecmath.SigmoidOf.Slope(slope, gate)
+				vecmath.Mul(dgate, slope)
+				vecmath.SigmoidOf.Apply(gate, gate)
+				vecmath.Mul(own, gate)
+			})
+		}),
+		func() error {
+			return l.each(s, n, func(worker *attending, head, q, k, v, o int) {
+				l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], said[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, strides{ld, ld, ld, nq}, strides{ld, ld, ld, nq})
+			})
+		},
+		each(func(t int) {
+			heads(t, func(_, gate []float32, h int) {
+				own := said[t*nq+h*l.keyLen:][:l.keyLen]
+				vecmath.Mul(dboth[(t*l.n+h)*2*l.keyLen+l.keyLen:][:l.keyLen], own)
+				to := out[t*nq+h*l.keyLen:][:l.keyLen]
+				copy(to, own)
+				vecmath.Mul(to, gate)
+			})
+			l.prepareBack(s, d[t*ld:][:ld], raw[t*ld:][:ld], make([]float32, ld), t)
+			for h := range l.n {
+				copy(dboth[(t*l.n+h)*2*l.keyLen:][:l.keyLen], d[t*ld+h*l.keyLen:])
+			}
+		}),
+		func() error { return s.report(out, dy, width, n, l.out) },
+		func() error { return s.backLinear(dx, dboth, 2*nq, x, n, false, l.q) },
+		func() error { return s.backLinear(dx, d[nq:], ld, x, n, true, l.k, l.v) },
+	)
+}
