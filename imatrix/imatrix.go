@@ -241,7 +241,7 @@ func (m *Matrix) drop(f func(name string) bool) {
 	if m == nil {
 		return
 	}
-	m.entries = slices.DeleteFunc(m.entries, func(e Entry) bool { return f(e.Name) })
+	m.entries = slices.DeleteFunc(slices.Clone(m.entries), func(e Entry) bool { return f(e.Name) }) // a copy of the matrix may have the old ones
 	m.buildIndex()
 }
 

@@ -114,21 +114,26 @@ func openMatrix(ctx context.Context, model *model.Model, opt *Options) (_ *matri
 	warnf := func(format string, args ...any) {
 		m.found = append(m.found, Compromise{Text: fmt.Sprintf(format, args...)})
 	}
-	if opt.Matrix == "" {
+	if opt.Matrix == "" && opt.Importance == nil {
 		if len(opt.IncludeWeights)+len(opt.ExcludeWeights) > 0 {
 			warnf("the choice among the entries of an importance matrix has no effect: there is no matrix")
 		}
 		return m, nil
 	}
-	im, err := imatrix.Open(opt.Matrix)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil || m.Matrix == nil {
-			im.Close()
+	var im *imatrix.Matrix
+	if opt.Importance != nil {
+		im = new(imatrix.Matrix)
+		*im = *opt.Importance // entries may be left out of it
+	} else {
+		if im, err = imatrix.Open(opt.Matrix); err != nil {
+			return nil, err
 		}
-	}()
+		defer func() {
+			if err != nil || m.Matrix == nil {
+				im.Close()
+			}
+		}()
+	}
 	for _, name := range im.Duplicates {
 		warnf("%s: entry %q is there twice; the last one counts", im.Path, name)
 	}

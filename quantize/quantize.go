@@ -15,6 +15,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/imatrix"
 	"ggforge/internal/stamp"
 	"ggforge/model"
 	"ggforge/writer"
@@ -31,6 +32,9 @@ type Options struct {
 
 	// Matrix is the path of an importance matrix, of either format.
 	Matrix string
+	// Importance is a matrix that was made in memory (imatrix.Sums), in place of one in a
+	// file; its Path is the name that is recorded.
+	Importance *imatrix.Matrix
 	// IncludeWeights and ExcludeWeights choose among its entries: those whose
 	// names hold one of the substrings, or none. Only one of them may be given.
 	IncludeWeights, ExcludeWeights []string
@@ -94,6 +98,9 @@ func Prepare(ctx context.Context, path string, opt Options) (*Job, error) {
 func PrepareBatch(ctx context.Context, m *model.Model, recipes []*Recipe, opt Options) (*Batch, error) {
 	if opt.KeepSplit && (opt.SplitMaxTensors > 0 || opt.SplitMaxBytes > 0) || opt.SplitMaxTensors > 0 && opt.SplitMaxBytes > 0 {
 		return nil, fault.Errorf(fault.Usage, "only one of KeepSplit, SplitMaxTensors and SplitMaxBytes can be set")
+	}
+	if opt.Matrix != "" && opt.Importance != nil {
+		return nil, fault.Errorf(fault.Usage, "only one of Matrix and Importance can be set")
 	}
 	if len(opt.IncludeWeights) > 0 && len(opt.ExcludeWeights) > 0 {
 		return nil, fault.Errorf(fault.Usage, "only one of IncludeWeights and ExcludeWeights can be set")

@@ -15,6 +15,16 @@
 //	--include-weights TEXT     use only its entries with TEXT in their names; repeatable
 //	--exclude-weights TEXT     do not use its entries with TEXT in their names; repeatable
 //	--hide-imatrix             do not record the matrix in the output
+//	--calibrate TEXT           make the matrix in the same run, with the text in TEXT
+//	-c N, --ctx-size N         cut the text into chunks of N tokens (512)
+//	--chunks N                 take the first N chunks (0: all)
+//	--process-output           collect for the matrix that makes logits, too
+//	--parse-special            take the names of control tokens in the text for these
+//
+// With --calibrate the output is the same as with a matrix made before, of the same input and
+// with the same flags, by "ggeval imatrix -o imatrix.gguf": that is the name that it records, with the
+// text's, both without folders. The weights are those of IN, as --via has them; of a checkpoint nothing is written but the
+// output. --dry-run calibrates, too: what becomes of a tensor depends on it.
 //
 // # Types
 //
@@ -77,6 +87,10 @@
 //
 //	ggquant --dry-run --imatrix im.gguf model-F16.gguf Q4_K_M
 //	ggquant --imatrix im.gguf model-F16.gguf model-Q4_K_M.gguf Q4_K_M
+//
+// The same of a checkpoint, with importance of its own:
+//
+//	ggquant --calibrate calibration.txt --chunks 100 models/Gollama model-Q4_K_M.gguf Q4_K_M
 //
 // Three types of a checkpoint, read once:
 //

@@ -20,7 +20,7 @@ func flags() []cli.Flag {
 		&cli.BoolFlag{Name: "json", Usage: "print the plan or the result as one JSON object"},
 		&cli.BoolFlag{Name: "strict", Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, options without effect, " +
 			"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"},
-	}, quantflags.Flags(), []cli.Flag{
+	}, quantflags.Flags(), calibrationFlags(), []cli.Flag{
 		&cli.BoolFlag{Name: "hide-imatrix", Usage: "do not record the importance matrix in the output"},
 		&cli.StringSliceFlag{Name: "prune-layers", Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"},
 		&cli.StringSliceFlag{Name: "override-kv", Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"},
@@ -48,8 +48,9 @@ type request struct {
 	DryRun, JSON         bool
 
 	convertflags.Checkpoint
-	Quantize quantize.Options
-	Write    writer.Options
+	Calibration calibration
+	Quantize    quantize.Options
+	Write       writer.Options
 }
 
 // parse reads all flags and arguments.
@@ -67,6 +68,9 @@ func parse(cmd *cli.Command) (r request, err error) {
 		return r, err
 	}
 	if r.Checkpoint, err = convertflags.Parse(cmd); err != nil {
+		return r, err
+	}
+	if r.Calibration, err = parseCalibration(cmd); err != nil {
 		return r, err
 	}
 	if err := r.quantizeOptions(cmd); err != nil {

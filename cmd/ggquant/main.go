@@ -122,6 +122,10 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := r.calibrate(ctx, cmd, m); err != nil {
+		m.Close()
+		return err
+	}
 	batch, err := quantize.PrepareBatch(ctx, m, r.Recipes, r.Quantize)
 	if batch == nil {
 		m.Close()

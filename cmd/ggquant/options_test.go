@@ -29,6 +29,12 @@ func TestEveryFlag(t *testing.T) {
 		"split-max-size":    set("Quantize.SplitMaxBytes", "2000000", "--split-max-size", "2M"),
 		"split-max-tensors": set("Quantize.SplitMaxTensors", "4", "--split-max-tensors", "4"),
 
+		"calibrate":      set("Calibration.File", "t", "--calibrate", "t"),
+		"ctx-size":       set("Calibration.Text.Chunk", "64", "--ctx-size", "64", "--calibrate", "t"),
+		"chunks":         set("Calibration.Text.Chunks", "3", "--chunks", "3", "--calibrate", "t"),
+		"process-output": set("Calibration.Output", "true", "--process-output", "--calibrate", "t"),
+		"parse-special":  set("Calibration.Text.ParseSpecial", "true", "--parse-special", "--calibrate", "t"),
+
 		"out-dir":         set("OutDir", "d", "--out-dir", "d"),
 		"name-template":   set("NameTemplate", "{ftype}", "--name-template", "{ftype}", "--out-dir", "d"),
 		"max-buffer-size": set("Write.MaxBuffer", "524288", "--max-buffer-size", "0.5"),

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/eval"
+	"ggforge/imatrix"
+	tool "ggforge/internal/cli"
+	"ggforge/internal/hftest"
+	"ggforge/model"
+	"ggforge/vocab"
+)
+
+// TestCalibrate checks that a calibration in the same run gives the same bytes as one
+// before, of a file and of the checkpoint that it was made of, for several types at once.
+func TestCalibrate(t *testing.T) {
+	dir, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("../../quants/quants.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir() + "/"
+	text := out + "text.txt"
+	if err := os.WriteFile(text, source[:2500], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) {
+		t.Helper()
+		if _, log, err := call(append(args, "--progress", "none")...); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, log)
+		}
+	}
+	read := func(path string) []byte {
+		t.Helper()
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	run(dir, out+"plain.gguf", "COPY")
+	m, err := model.Open(out + "plain.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	e, err := eval.New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := vocab.New(m.Metadata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chunks, err := eval.Text{Chunk: 64, Chunks: 4}.Run(v, strings.TrimSuffix(string(source[:2500]), "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := imatrix.NewSums(64)
+	if err := e.Collect(t.Context(), chunks, sums, eval.Importance{Output: true}); err != nil {
+		t.Fatal(err)
+	}
+	sums.Datasets = []string{"text.txt"}
+	file, err := sums.Layout(imatrix.FormatGGUF)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err := file.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(out+"imatrix.gguf", b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--calibrate", text, "-c", "64", "--chunks", "4", "--process-output"}
+	types := []string{"Q4_K_M", "IQ2_S"}
+	for _, in := range []string{out + "plain.gguf", dir} {
+		run(append(flags, "--force", "--out-dir", out+"all", "--name-template", "{FTYPE}.gguf", in, types[0], types[1])...)
+		for _, typ := range types {
+			run("--force", "--imatrix", out+"imatrix.gguf", in, out+"want.gguf", typ)
+			if !bytes.Equal(read(out+"want.gguf"), read(out+"all/"+typ+".gguf")) {
+				t.Errorf("%s, %s: another file than with a matrix made before", filepath.Base(in), typ)
+			}
+		}
+	}
+	run(append(flags, "--force", "--exclude-weights", "ffn_down", dir, out+"some.gguf", "Q4_K_M")...)
+	run("--force", "--imatrix", out+"imatrix.gguf", "--exclude-weights", "ffn_down", dir, out+"want.gguf", "Q4_K_M")
+	if !bytes.Equal(read(out+"want.gguf"), read(out+"some.gguf")) {
+		t.Error("with --exclude-weights: another file")
+	}
+	if bytes.Contains(read(out+"some.gguf"), []byte(out)) {
+		t.Error("the output has the folder of the text")
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--chunks 3 IN OUT Q4_K_M", 2, "--chunks goes with --calibrate"},
+		{"--calibrate t --imatrix i IN OUT Q4_K_M", 2, "want only one of them"},
+		{"--calibrate nowhere " + dir + " " + out + "x.gguf Q4_K_M", 1, "nowhere"},
+		{"--calibrate " + text + " " + dir + " " + out + "want.gguf Q4_K_M", 2, "exists"},
+		{"--calibrate " + text + " --force " + dir + " " + text + " Q4_K_M", 2, "text.txt"},
+		{"--calibrate " + text + " -c 90000 " + dir + " " + out + "x.gguf Q4_K_M", 5, "want at least 90000"},
+	} {
+		if _, _, err := call(append(strings.Fields(c.args), "--progress", "none")...); tool.Code(err) != c.code || err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: exit code %d, %v, want %d with %q", c.args, tool.Code(err), err, c.code, c.want)
+		}
+	}
+	if _, err := os.Stat(out + "x.gguf"); err == nil {
+		t.Error("an output after errors")
+	}
+}
