@@ -34,6 +34,9 @@ func newAttention(b *builder, i int) mixer {
 	p, t := b.p, b.t
 	l := &attention{heads: b.heads(i), local: p.local(i)}
 	l.turned = p.style != RopeNone && (p.graph.Turned == nil || p.graph.Turned(p, i))
+	if p.turned != nil {
+		l.turned = p.turned[i]
+	}
 	if !l.turned || !p.graph.TemperUnturned {
 		l.temper = p.temper
 	}
@@ -46,6 +49,11 @@ func newAttention(b *builder, i int) mixer {
 		out = short
 	}
 	l.out = t.needed(out, l.n*l.valueLen, p.width)
+	if scale := float32(0); p.graph.OutScale {
+		if scale = float32(b.k.float("attention.value_scale", 0)); scale != 0 {
+			l.out.scale = &scale
+		}
+	}
 	if p.graph.HeadNorm != nil && p.graph.HeadNorm(p, i) {
 		l.qNorm, l.kNorm = &headNorm{size: l.keyLen}, &headNorm{size: l.keyLen}
 		return l

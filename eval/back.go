@@ -80,7 +80,11 @@ func (s *stream) backLinear(dx, dy []float32, ld int, x []float32, rows int, add
 	for _, l := range layers {
 		n := l.w.Rows
 		s.xp.Reset(rows, n)
-		if err := s.each(rows, func(a, b int) { s.xp.PackRows(dy[a*ld+at:], ld, a, b) }); err != nil {
+		by, apart := dy[at:], ld
+		if l.scale != nil {
+			by, apart = s.scaled(l, by, ld, rows), n
+		}
+		if err := s.each(rows, func(a, b int) { s.xp.PackRows(by[a*apart:], apart, a, b) }); err != nil {
 			return err
 		}
 		if err := gemm.Transposed(s.ctx, s.scratch, dx, l.w.K, &s.xp, s.weights(l.w), add); err != nil {
@@ -92,6 +96,17 @@ func (s *stream) backLinear(dx, dy []float32, ld int, x []float32, rows int, add
 	return nil
 }
 
+// scaled returns the gradient by what the matrix of a layer itself makes of rows, whose
+// outputs have the gradient dy.
+func (s *stream) scaled(l *linear, dy []float32, ld, rows int) []float32 {
+	n := l.w.Rows
+	y := grow(&s.rev.copy, rows*n)
+	for t := range rows {
+		vecmath.Scale(y[t*n:][:n], dy[t*ld:][:n], *l.scale)
+	}
+	return y
+}
+
 // report reports the gradient dy by the outputs of layers for inputs x.
 func (s *stream) report(x, dy []float32, ld, rows int, layers ...*linear) error {
 	if s.rev.g.Linear == nil {
@@ -101,7 +116,9 @@ func (s *stream) report(x, dy []float32, ld, rows int, layers ...*linear) error 
 	for _, l := range layers {
 		n := l.w.Rows
 		g := dy[:rows*n]
-		if ld != n {
+		if l.scale != nil {
+			g = s.scaled(l, dy[at:], ld, rows)
+		} else if ld != n {
 			g = grow(&s.rev.copy, rows*n)
 			for t := range rows {
 				copy(g[t*n:][:n], dy[t*ld+at:])

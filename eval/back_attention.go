@@ -6,6 +6,12 @@ import (
 )
 
 func (l *attention) back(s *stream, dx, dy, x []float32, n int) error {
+	return l.backGated(s, dx, dy, x, n, nil)
+}
+
+// backGated is back for heads whose outputs are multiplied by the sigmoid of what gate
+// makes of x; nil for none.
+func (l *attention) backGated(s *stream, dx, dy, x []float32, n int, gate *gated) error {
 	r, ld, no, width := s.rev, l.row(), l.n*l.valueLen, s.m.p.width
 	qkv, err := l.project(s, x, n)
 	if err != nil {
@@ -27,11 +33,25 @@ func (l *attention) back(s *stream, dx, dy, x []float32, n int) error {
 	if err := s.backLinear(da, dy, width, nil, n, false, l.out); err != nil {
 		return err
 	}
+	if gate != nil {
+		if err := gate.open(s, &r.gate, x, n); err != nil {
+			return err
+		}
+		if err := s.each(n, func(a, b int) { gate.let(da, r.gate, a, b) }); err != nil {
+			return err
+		}
+	}
 	d, out := grow(&r.mid, n*ld), grow(&s.a, n*no)
 	if err := l.each(s, n, func(worker *attending, head, q, k, v, o int) {
 		l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, strides{ld, ld, ld, no}, strides{ld, ld, ld, no})
 	}); err != nil {
 		return err
+	}
+	if gate != nil {
+		r.dgate = grow(&r.dgate, n*gate.gate.w.Rows)
+		if err := s.each(n, func(a, b int) { gate.shut(r.dgate, da, out, r.gate, a, b) }); err != nil {
+			return err
+		}
 	}
 	if err := s.report(out, dy, width, n, l.out); err != nil {
 		return err
@@ -44,7 +64,10 @@ func (l *attention) back(s *stream, dx, dy, x []float32, n int) error {
 	}); err != nil {
 		return err
 	}
-	return s.backLinear(dx, d, ld, x, n, false, l.projections()...)
+	if err := s.backLinear(dx, d, ld, x, n, false, l.projections()...); err != nil || gate == nil {
+		return err
+	}
+	return s.backLinear(dx, r.dgate, gate.gate.w.Rows, x, n, true, gate.gate)
 }
 
 // prepareBack turns d, the gradient by the queries, keys and values of token t as prepare

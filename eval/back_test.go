@@ -407,6 +407,8 @@ var gradientBits = map[string]string{
 	"mamba":                          "bd85a4b70c71",
 	"qwen35":                         "a94b159261c0",
 	"qwen3next":                      "468e2d9dae6c",
+	"factors of matrices, axes that take turns": "b5495d7c93d4",
+	"gates of what heads attend to":             "1bd6cbe5c5a2",
 }
 
 // TestLoss checks losses: that of the next tokens, the divergence from a base, and one of

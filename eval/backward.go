@@ -62,6 +62,7 @@ type reverse struct {
 	first                   int // of the tokens of a group
 	h, y, in, dy, din, copy []float32
 	hidden, raw, mid        []float32
+	gate, dgate             []float32
 	latent                  backLatent
 	states                  backStates
 	heads                   [][]float32 // of each worker

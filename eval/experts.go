@@ -62,8 +62,8 @@ func (m *Model) experts(t *tensors, name func(string) string) *experts {
 	for _, l := range slices.Concat(x.up, x.gate, x.down) {
 		l.routed = true
 	}
-	if up := t.all[name("ffn_up_shexp.weight")]; up != nil && len(up.NE) == 2 {
-		x.shared = m.feedForward(t, func(s string) string { return name(s + "_shexp") }, int(up.NE[1]))
+	if down := t.all[name("ffn_down_shexp.weight")]; down != nil {
+		x.shared = m.feedForward(t, func(s string) string { return name(s + "_shexp") }, int(down.NE[0]))
 		if g := t.vector(name("ffn_gate_inp_shexp.weight"), p.width); g != nil {
 			w := t.all[name("ffn_gate_inp_shexp.weight")]
 			x.sharedGate = &linear{name: w.Name, w: t.weights(w, 0, 1)}
@@ -72,7 +72,7 @@ func (m *Model) experts(t *tensors, name func(string) string) *experts {
 	return x
 }
 
-// stack returns the layers of NAME.weight and NAME.bias, one for each of n matrices.
+// stack returns the layers of NAME.weight, NAME.scale and NAME.bias, one for each of n matrices.
 func (t *tensors) stack(name string, in, out, n int) []*linear {
 	x := t.must(name+".weight", in, out, n)
 	if x == nil {
@@ -85,11 +85,14 @@ func (t *tensors) stack(name string, in, out, n int) []*linear {
 			t.fail(fault.Broken, "tensor %q: %w", b.Name, err)
 		}
 	}
-	list := make([]*linear, n)
+	list, scales := make([]*linear, n), t.scales(name, n)
 	for e := range list {
 		list[e] = &linear{name: x.Name, matrix: e, of: n, w: t.weights(x, e*out, out)}
 		if bias != nil {
 			list[e].bias = bias[e*out:][:out]
+		}
+		if scales != nil {
+			list[e].scale = &scales[e]
 		}
 	}
 	return list

@@ -90,6 +90,8 @@ type room struct {
 	x, qkv, a, mid, y []float32
 	acc               []float32 // what experts add to h
 	early             []float32 // what routers said before the layer
+	keysLent          map[*lending][]float32
+	tokens            []int32 // that go through a layer now
 	latent            struct{ kv, q, a []float32 }
 	xp                gemm.Panels
 	scratch           []gemm.Scratch
@@ -170,7 +172,7 @@ func (s *stream) pass(i int, runs []*Run) error {
 		s.enter(r)
 		for from := 0; from < len(r.Tokens); {
 			n := s.block(len(r.Tokens) - from)
-			s.at = done
+			s.at, s.tokens = done, r.Tokens[from:from+n]
 			h, err := s.layer(l, s.h[done*width:][:n*width], n, last)
 			if err != nil {
 				return err
@@ -209,7 +211,11 @@ func (s *stream) enter(r *Run) {
 			factors = s.m.long
 		}
 	}
-	s.global, s.local = s.m.p.rope.table(r.Chunk, factors), s.m.p.localRope.table(r.Chunk, factors)
+	s.global = s.m.p.rope.table(r.Chunk, factors)
+	if s.m.graph.LocalHeads {
+		factors = nil
+	}
+	s.local = s.m.p.localRope.table(r.Chunk, factors)
 }
 
 // norm normalizes rows; w nil copies them.
@@ -299,6 +305,9 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 	s.products++
 	if s.r.Inputs != nil {
 		for _, l := range layers {
+			if l.silent {
+				continue
+			}
 			in := l.inputs(x, rows)
 			in.Product = s.products
 			if err := s.r.Inputs(in); err != nil {
@@ -318,10 +327,16 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 		if err := gemm.Product(s.ctx, s.scratch, dst[at:], ld, &s.xp, s.weights(l.w)); err != nil {
 			return err
 		}
-		if l.bias != nil {
+		if l.scale != nil || l.bias != nil {
 			if err := s.each(rows, func(a, b int) {
 				for t := a; t < b; t++ {
-					vecmath.Add(dst[t*ld+at:][:len(l.bias)], l.bias)
+					row := dst[t*ld+at:][:l.w.Rows]
+					if l.scale != nil {
+						vecmath.Scale(row, row, *l.scale)
+					}
+					if l.bias != nil {
+						vecmath.Add(row, l.bias)
+					}
 				}
 			}); err != nil {
 				return err
@@ -439,6 +454,16 @@ func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, erro
 			return nil, err
 		}
 		if err := s.each(n, func(a, b int) { s.finish(l, h[a*p.width:b*p.width], y[a*p.width:b*p.width]) }); err != nil {
+			return nil, err
+		}
+	}
+	if l.after != nil {
+		if err := s.follow(l.after, h, early); err != nil {
+			return nil, err
+		}
+	}
+	if l.scale != nil {
+		if err := s.each(n, func(a, b int) { vecmath.Scale(h[a*p.width:b*p.width], h[a*p.width:b*p.width], *l.scale) }); err != nil {
 			return nil, err
 		}
 	}

@@ -40,8 +40,12 @@ type Graph struct {
 	// HeadNorm reports whether heads of layer i are normalized without weights; nil for
 	// none.
 	HeadNorm func(p *params, i int) bool
+	// OutScale says that what attention says is multiplied by attention.value_scale.
+	OutScale bool
 	// Temper returns what queries are multiplied by; nil for nothing.
 	Temper func(k *keys, p *params) temper
+	// TurnKey says that attention.rope_pattern says which layers turn queries and keys.
+	TurnKey bool
 	// TemperUnturned says that only queries that are not turned are multiplied.
 	TemperUnturned bool
 	// Act is the activation of the feed-forward layer: of its gate if there is one.
@@ -98,6 +102,12 @@ type Graph struct {
 	Prefix string
 	// Ungated is the activation of feed-forward layers without a gate; nil for Act.
 	Ungated *vecmath.Function
+	// LocalPlain says that layers with a window turn without scaling.
+	LocalPlain bool
+	// LocalHeads says that layers with a window have lengths of heads and of what is turned of
+	// their own, that factors of frequencies are of the others, and that layers have embeddings
+	// and a factor of their own.
+	LocalHeads bool
 	// Alibi returns the largest factor of distances that are subtracted from scores; nil for
 	// that of attention.max_alibi_bias, or none.
 	Alibi func(p *params) float64
@@ -113,6 +123,9 @@ type Graph struct {
 	Grouped bool
 	// WeighFirst says that what experts read is weighed, not what they say.
 	WeighFirst bool
+	// Scales sets the factors of embeddings, of what is added to the stream, and of logits, where
+	// they are no keys; nil for none.
+	Scales func(p *params)
 	// LogitsBy says that logits are multiplied by logit_scale; otherwise they are divided by
 	// it.
 	LogitsBy bool
@@ -139,7 +152,7 @@ var graphs = []*Graph{
 	{Arch: "granitemoe", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Also: ssmKeys, MayTurn: true},
 	{Arch: "minicpm", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "olmo", Rope: RopePairs, Act: vecmath.SiLUOf, BareNorm: true},
-	{Arch: "olmo2", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4)},
+	{Arch: "olmo2", LocalPlain: true, NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4)},
 	{Arch: "olmoe", Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "smollm3", Rope: RopePairs, Act: vecmath.SiLUOf, Turned: func(_ *params, i int) bool { return i%4 != 3 }},
 	{Arch: "glm4", Rope: RopePairs, Act: vecmath.SiLUOf},
@@ -213,6 +226,14 @@ var graphs = []*Graph{
 	{Arch: "refact", Act: vecmath.SiLUOf, Alibi: func(*params) float64 { return 8 }},
 	{Arch: "deci", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "exaone-moe", Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Turned: localOrAll},
+	{Arch: "granite_swa", TurnKey: true, Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Windowed: allBut(4)},
+	{Arch: "mellum", LocalPlain: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4)},
+	{Arch: "plamo3", Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(8)},
+	{Arch: "minicpm3", Mixer: newLatent, Scales: minicpm3Scales, Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "plm", Mixer: newLatent, Rope: RopePairs, Act: vecmath.ReLUSquaredOf},
+	{Arch: "afmoe", Mixer: newGated, EmbedScale: rootOfWidth, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Turned: func(_ *params, i int) bool { return i%4 != 3 }},
+	{Arch: "mimo2", Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Score: scoreSigmoid, Normed: true, OutScale: true},
+	{Arch: "gemma4", Mixer: newLending, LocalHeads: true, AttnScale: func(*params) float64 { return 1 }, Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, Windowed: allBut(6), LocalRope: true},
 	{Arch: "dbrx", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "attn_output_norm"},
 	{Arch: "bert", Encoder: true, NormSum: true, Act: vecmath.GELUOf},
 	{Arch: "nomic-bert", Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
@@ -273,6 +294,13 @@ func recurs(p *params, i int) bool {
 
 // noFeed is Graph.Feed for layers that are a mixer alone.
 func noFeed(*builder, int, *layer) {}
+
+// minicpm3Scales is Graph.Scales by what is no key: the model is built for widths that are
+// multiples of 256.
+func minicpm3Scales(p *params) {
+	p.embedScale, p.residualScale = 12, float64(float32(1.4)/float32(math.Sqrt(float64(p.layers))))
+	p.logitScale = float64(256 / float32(p.width))
+}
 
 func always(*keys, *layer) bool { return true }
 
@@ -336,7 +364,7 @@ func lookup(arch string) *Graph {
 // params are the numbers of a model.
 type params struct {
 	graph                 *Graph
-	windowed              []bool // by layer, or nil
+	windowed, turned      []bool // by layer, or nil
 	context               int
 	recurrent             []bool // by layer, or nil
 	everyFull             int    // every so many layers are not recurrent, if it is more than 0
@@ -436,7 +464,7 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	}
 	p.context = k.size("context_length", 0)
 	if g.Mixer != nil && (k.has("attention.recurrent_layers") || k.has("full_attention_interval")) {
-		p.recurrent, _ = k.pattern("attention.recurrent_layers", p.layers)
+		p.recurrent, _ = k.pattern("attention.recurrent_layers", p.layers, p.blocks)
 		p.everyFull = k.size("full_attention_interval", 4)
 	}
 	if p.act = g.Act; g.NamedAct {
@@ -457,6 +485,12 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	if !g.LogitsBy {
 		p.logitScale = 1 / p.logitScale
 	}
+	if g.Scales != nil {
+		g.Scales(p)
+	}
+	if g.TurnKey && k.has("attention.rope_pattern") {
+		p.turned, _ = k.pattern("attention.rope_pattern", p.layers, p.blocks)
+	}
 	p.attnCap, p.finalCap = k.float("attn_logit_softcapping", 0), k.float("final_logit_softcapping", 0)
 	if g.Windowed != nil {
 		n := -1
@@ -467,11 +501,17 @@ func (g *Graph) params(k *keys, tensors int) *params {
 			n = g.Window(p, n)
 		}
 		p.window = max(0, n)
-		p.windowed, p.windowPattern = k.pattern("attention.sliding_window_pattern", p.layers)
+		p.windowed, p.windowPattern = k.pattern("attention.sliding_window_pattern", p.layers, p.blocks)
 	}
 	p.localRope = p.rope
 	if g.LocalRope {
 		p.localRope = rotation{dims: p.ropeDim, base: 10000, scale: 1, attn: 1}
+	}
+	if g.LocalPlain {
+		p.localRope = rotation{dims: p.ropeDim, base: p.rope.base, scale: 1, attn: 1}
+	}
+	if g.LocalHeads {
+		p.localRope.dims = k.size("rope.dimension_count_swa", p.ropeDim)
 	}
 	if g.Windowed != nil {
 		p.localRope.base = k.float("rope.freq_base_swa", p.localRope.base)

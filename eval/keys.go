@@ -127,8 +127,9 @@ func (k *keys) each(key string, layers int) []float64 {
 	return list
 }
 
-// pattern returns a truth value for each layer or, where the file has one number, that.
-func (k *keys) pattern(name string, layers int) (each []bool, every int) {
+// pattern returns a truth value for each layer or, where the file has one number, that. The
+// file may have values for further layers, up to most in all.
+func (k *keys) pattern(name string, layers, most int) (each []bool, every int) {
 	v, ok := k.get(name)
 	if !ok || v.Type() != gguf.ArrayType {
 		return nil, k.size(name, 0)
@@ -138,7 +139,7 @@ func (k *keys) pattern(name string, layers int) (each []bool, every int) {
 		if n, isInt := e.Int(); isInt {
 			b, ok = n != 0, true
 		}
-		if !ok || len(each) > layers {
+		if !ok || len(each) == most {
 			k.fail(fault.Broken, "%q is %v, want true or false for each of %d layers", k.arch+"."+name, v, layers)
 			break
 		}

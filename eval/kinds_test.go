@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -144,10 +145,50 @@ const (
 		`
 )
 
-// kinds are small models of architectures whose layers have parts that others have not.
-var kinds = []struct {
-	name, arch, keys, tensors, want string
-}{
+// kind is a small model of an architecture whose layers have parts that others have not.
+type kind struct{ name, arch, keys, tensors, want string }
+
+// forwardKinds cannot be run backwards.
+var forwardKinds = []kind{
+	{"keys that are lent, embeddings of layers", "gemma4", strings.Replace(usualKeys, "block_count 2", "block_count 6", 1) + `
+		attention.head_count_kv 2
+		attention.sliding_window 12
+		attention.sliding_window_pattern [true,true,false,true,true,false]
+		attention.key_length 16
+		attention.value_length 16
+		attention.key_length_swa 8
+		attention.value_length_swa 8
+		attention.shared_kv_layers 3
+		rope.dimension_count 16
+		rope.dimension_count_swa 8
+		embedding_length_per_layer_input 6
+		`, usualNorms + usualFeed + `
+		= rope_freqs 8
+		= per_layer_token_embd 36 300
+		= per_layer_model_proj 32 36
+		= per_layer_proj_norm 6
+		post_attention_norm 32
+		post_ffw_norm 32
+		post_norm 32
+		inp_gate 32 6
+		proj 6 32
+		layer_output_scale 1
+		0,1,3,4: attn_q 32 32
+		0,1,3,4: attn_q_norm 8
+		0,1,3,4: attn_output 32 32
+		2,5: attn_q 32 64
+		2,5: attn_q_norm 16
+		2,5: attn_output 64 32
+		0,1: attn_k 32 16
+		0,1: attn_k_norm 8
+		0: attn_v 32 16
+		2: attn_k 32 32
+		2: attn_k_norm 16
+		`, "f1c967090eab"},
+}
+
+// kinds can be run both ways.
+var kinds = []kind{
 	{"latent", "deepseek2", usualKeys + `
 		attention.head_count_kv 1
 		attention.q_lora_rank 12
@@ -244,13 +285,35 @@ var kinds = []struct {
 		ffn_up 32 48
 		ffn_down 48 32
 		`, "099dcd2183a5"},
+	{"factors of matrices, axes that take turns", "qwen3vlmoe", usualKeys + `
+		attention.head_count_kv 2
+		rope.dimension_sections [2,1,1,0]
+		rope.scaling.type longrope
+		expert_count 6
+		expert_used_count 2
+		`, usualNorms + usualHeads + usualExperts + `
+		attn_v.scale 1
+		attn_v.input_scale 1
+		ffn_up_exps.scale 6
+		= rope_factors_long 4
+		= rope_factors_short 4
+		`, "abc8981ff0ff"},
+	{"gates of what heads attend to", "afmoe", usualKeys + `
+		attention.head_count_kv 2
+		attention.sliding_window 16
+		`, usualNorms + usualHeads + usualFeed + `
+		post_attention_norm 32
+		post_ffw_norm 32
+		0: attn_gate 32 32
+		1: attn_gate 32 4
+		`, "c66313cb63d6"},
 }
 
 // TestKinds checks that each kind of layer gives the same bits with any number of workers,
 // for however many tokens at once, and in every build; that chunks do not see each other,
 // nor tokens what comes after them; and that inputs that are not finite are found.
 func TestKinds(t *testing.T) {
-	for _, c := range kinds {
+	for _, c := range slices.Concat(kinds, forwardKinds) {
 		t.Run(c.name, func(t *testing.T) {
 			m, err := New(listed(c.arch, c.keys, c.tensors))
 			if err != nil {

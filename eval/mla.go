@@ -31,6 +31,9 @@ func newLatent(b *builder, i int) mixer {
 	if t.all[b.name(i, "attn_kv_b.weight")] == nil {
 		l.keyLen, l.valueLen = k.size("attention.key_length_mla", -1), k.size("attention.value_length_mla", -1)
 	}
+	if !k.has("attention.value_length") && !k.has("attention.value_length_mla") {
+		l.valueLen = p.width / l.n
+	}
 	if k.err != nil {
 		t.fail(errBroken, "%w", k.err)
 		return nil

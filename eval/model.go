@@ -49,12 +49,14 @@ type layer struct {
 	attnNorm, ffnNorm *norm
 	mixer             mixer
 	postAttn, postFFN *norm
-	sums              [3]*norm // of the stream after attention, once more with what came before, and after the feed-forward layer; or nil
-	feed              mixer    // or
-	experts           *experts // or neither
-	parallel          bool     // both parts read the same state
-	halved            bool     // the stream, after it
-	whole             bool     // the feed-forward layer needs all positions, even if not all are wanted
+	sums              [3]*norm  // of the stream after attention, once more with what came before, and after the feed-forward layer; or nil
+	feed              mixer     // or
+	experts           *experts  // or neither
+	parallel          bool      // both parts read the same state
+	after             *perLayer // or nil
+	scale             *float32  // of the stream, after it; or nil
+	halved            bool      // the stream, after it
+	whole             bool      // the feed-forward layer needs all positions, even if not all are wanted
 }
 
 // mixer is a part of a layer. What it keeps from one call to the next is its own.
@@ -203,6 +205,10 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 		case l.ffnNorm == nil && !l.parallel && m.graph.Feed == nil:
 			t.fail(errBroken, "no tensor %q", name(feedNorm+".weight"))
 		}
+		if m.graph.LocalHeads && t.all[name("ffn_gate_inp.weight")] != nil {
+			t.fail(errUnsupported, "layer %d has experts next to its feed-forward layer", i)
+			return t.err
+		}
 		var u unit
 		if m.graph.Unit != nil {
 			u = m.graph.Unit(b, i)
@@ -214,6 +220,12 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 			f.unit, l.feed = u, f
 		} else if l.experts.unit = u; l.parallel || l.ffnNorm == nil && !m.graph.NormSum {
 			t.fail(errUnsupported, "layer %d has experts that do not read the normalized stream after attention", i)
+		}
+		if m.graph.LocalHeads {
+			l.after = b.perLayer(i)
+			if v := t.vector(name("layer_output_scale.weight"), 1); v != nil {
+				l.scale = &v[0]
+			}
 		}
 		m.layers = append(m.layers, l)
 		if k.err != nil {

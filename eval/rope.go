@@ -40,11 +40,11 @@ func (k *keys) rope(dims int, base float64) rotation {
 		if factor == 0 || kind == "none" {
 			factor = 1
 		}
-	case "linear":
+	case "linear", "longrope": // of the latter the factors are a tensor
 	case "yarn":
 		r.extend = true
 	default:
-		k.fail(errUnsupported, "%q is %q, want none, linear or yarn", k.arch+".rope.scaling.type", kind)
+		k.fail(errUnsupported, "%q is %q, want none, linear, longrope or yarn", k.arch+".rope.scaling.type", kind)
 	}
 	if factor == 0 {
 		factor = 1
@@ -55,12 +55,12 @@ func (k *keys) rope(dims int, base float64) rotation {
 	}
 	r.fast, r.slow = k.float("rope.scaling.yarn_beta_fast", 32), k.float("rope.scaling.yarn_beta_slow", 1)
 	k.float("rope.scaling.yarn_ext_factor", 1)
+	extra := float32(k.float("rope.scaling.yarn_attn_factor", 1))
 	r.multiplier = float32(k.float("rope.scaling.yarn_log_multiplier", 0))
 	if lookup(k.arch).TenthMultiplier {
 		r.multiplier /= 0.1
 	}
-	r.attn = 1
-	if r.extend {
+	if r.attn = extra; r.extend { // which that then does not count for
 		log := float32(vecmath.Log(float64(1 / r.scale)))
 		scale := func(m float32) float32 {
 			if 1/r.scale <= 1 {

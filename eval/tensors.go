@@ -135,24 +135,37 @@ func decode(x *model.Tensor, dst []float32, buf *[]byte, a, b int64) error {
 	})
 }
 
-// A linear layer: y = W x + b.
+// A linear layer: y = s W x + b.
 type linear struct {
 	name   string // of its weights
 	matrix int    // of several in a tensor,
 	of     int    // as many as these; 0 where there is but one
 	routed bool   // tokens choose among them
 	w      *gemm.Weights
+	silent bool      // its inputs are reported as those of another
+	scale  *float32  // or nil
 	bias   []float32 // or nil
 }
 
-// linear returns the layer of NAME.weight and NAME.bias from in values to out, nil if
-// there is none.
+// linear returns the layer of NAME.weight, NAME.scale and NAME.bias from in values to out,
+// nil if there is none.
 func (t *tensors) linear(name string, in, out int) *linear {
 	x := t.get(name+".weight", in, out)
 	if x == nil {
 		return nil
 	}
-	return &linear{name: x.Name, w: t.weights(x, 0, out), bias: t.vector(name+".bias", out)}
+	l := &linear{name: x.Name, w: t.weights(x, 0, out), bias: t.vector(name+".bias", out)}
+	if scale := t.scales(name, 1); scale != nil {
+		l.scale = &scale[0]
+	}
+	return l
+}
+
+// scales returns the factors of n matrices, nil for none. Those of their inputs say how
+// these are to be rounded where they are, which is nowhere here.
+func (t *tensors) scales(name string, n int) []float32 {
+	t.get(name+".input_scale", n)
+	return t.vector(name+".scale", n)
 }
 
 // needed is linear for a layer that there has to be.
