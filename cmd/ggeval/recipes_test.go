@@ -63,12 +63,12 @@ func TestRecipes(t *testing.T) {
 		args    []string
 		change  func(*quantize.Options)
 	}{
-		{name: "types", dir: gollama, recipes: []string{"Q2_K", "Q8_0", "MXFP4_MOE", "TQ2_0"}, chunks: "2"},
-		{name: "blocks of tokens", dir: gollama, recipes: []string{"Q4_K_M"}, chunks: "34"},
-		{name: "importance", dir: gollama, recipes: []string{"IQ4_XS", "IQ2_XS"}, matrix: true, chunks: "2"},
+		{name: "types", dir: gollama, recipes: []string{"Q2_K", "Q8_0", "MXFP4_MOE", "TQ2_0"}, chunks: "1"},
+		{name: "blocks of tokens", dir: checkpointOf(t, "llama", 3), recipes: []string{"IQ4_NL"}, chunks: "34"},
+		{name: "importance", dir: gollama, recipes: []string{"IQ4_XS", "IQ2_XS"}, matrix: true, chunks: "1"},
 		{name: "experts", dir: checkpointOf(t, "mixtral", 3), recipes: []string{"MXFP4_MOE", "Q5_0"}, matrix: true, chunks: "2"},
 		{name: "fallback", dir: checkpointOf(t, "llama", 3), recipes: []string{"Q4_K_M", "COPY"}, chunks: "2"},
-		{name: "flags", dir: gollama, recipes: []string{"Q4_0"}, chunks: "2", args: []string{"--pure", "--output-tensor-type", "q6_k", "--tensor-type", "attn_v=q5_1"}, change: func(o *quantize.Options) {
+		{name: "flags", dir: gollama, recipes: []string{"Q4_0"}, chunks: "1", args: []string{"--pure", "--output-tensor-type", "q6_k", "--tensor-type", "attn_v=q5_1"}, change: func(o *quantize.Options) {
 			rule, err := quantize.CompileTensorRule("attn_v=q5_1")
 			if err != nil {
 				t.Fatal(err)
