@@ -124,6 +124,9 @@ func (m *Model) reversible() error {
 		if l.halved {
 			return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run backwards where the stream is halved", m.source.Path, m.p.arch)
 		}
+		if l.experts != nil && l.experts.latent != nil {
+			return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run backwards where experts are narrower than the stream", m.source.Path, m.p.arch)
+		}
 		for _, part := range []mixer{l.mixer, l.feed} {
 			if part == nil {
 				continue

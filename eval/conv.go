@@ -9,10 +9,10 @@ type convolution struct {
 	silu bool        // of what comes out
 }
 
-// convolution returns that of NAME.weight, rows of size weights for each channel, and
-// NAME.bias.
-func (b *builder) convolution(name string, size, channels int, silu bool) *convolution {
-	return &convolution{transposed(b.t.numbers(name+".weight", size, channels), size), b.t.vector(name+".bias", channels), silu}
+// convolution returns that of NAME.weight, rows of weights for each channel, and NAME.bias.
+// The first of the dimensions is the size of a row, the last the number of channels.
+func (b *builder) convolution(name string, silu bool, ne ...int) *convolution {
+	return &convolution{transposed(b.t.numbers(name+".weight", ne...), ne[0]), b.t.vector(name+".bias", ne[len(ne)-1]), silu}
 }
 
 // run sets rows of dst to what the convolution says of rows of src, which are ld apart. A
@@ -63,7 +63,7 @@ type shortConv struct {
 func newShortConv(b *builder, i int) mixer {
 	w := b.p.width
 	c := &shortConv{width: w, in: b.t.needed(b.name(i, "shortconv.in_proj"), w, 3*w), out: b.t.needed(b.name(i, "shortconv.out_proj"), w, w)}
-	c.conv = b.convolution(b.name(i, "shortconv.conv"), b.k.count("shortconv.l_cache"), w, false)
+	c.conv = b.convolution(b.name(i, "shortconv.conv"), false, b.k.count("shortconv.l_cache"), w)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"fmt"
 	"math"
 
 	"ggforge/fault"
@@ -43,7 +44,7 @@ func newDeltaNet(turns bool) func(b *builder, i int) mixer {
 		if d.both = t.linear(b.name(i, "ssm_ba"), b.p.width, 2*k.rank); d.both == nil {
 			d.alpha, d.beta = t.needed(b.name(i, "ssm_alpha"), b.p.width, k.rank), t.needed(b.name(i, "ssm_beta"), b.p.width, k.rank)
 		}
-		d.conv = b.convolution(b.name(i, "ssm_conv1d"), k.conv, mixed, true)
+		d.conv = b.convolution(b.name(i, "ssm_conv1d"), true, k.conv, mixed)
 		d.bias, d.a = t.numbers(b.name(i, "ssm_dt.bias"), k.rank), t.numbers(b.name(i, "ssm_a"), k.rank)
 		d.norm = &norm{weight: t.numbers(b.name(i, "ssm_norm.weight"), d.valueLen)}
 		return d
@@ -169,6 +170,97 @@ func (d *delta) step(y, q, k, v []float32, beta float32) {
 	}
 	clear(y)
 	vecmath.Recur(y, d.state, d.found, d.whole, k, q)
+}
+
+// kimiDelta is a mixer like deltaNet, in which each element of a key has a decay of its
+// own. Source: Kimi Team, Kimi Linear, 2025.
+type kimiDelta struct {
+	heads, size  int // size is that of keys and values
+	q, k, v, out *linear
+	convs        [3]*convolution // of q, k and v
+	decay, gate  *low
+	beta         *linear
+	bias, a      []float32 // of decay, by element and by head
+	norm         *norm     // of each head
+}
+
+func newKimiDelta(b *builder, i int) mixer {
+	p, t := b.p, b.t
+	d := &kimiDelta{heads: p.heads[i], size: b.k.count("kda.head_dim")}
+	size, all := b.k.count("ssm.conv_kernel"), d.heads*d.size
+	d.q, d.k, d.v = t.needed(b.name(i, "attn_q"), p.width, all), t.needed(b.name(i, "attn_k"), p.width, all), t.needed(b.name(i, "attn_v"), p.width, all)
+	for j, letter := range "qkv" {
+		d.convs[j] = b.convolution(b.name(i, fmt.Sprintf("ssm_conv1d_%c", letter)), true, size, 1, all)
+	}
+	d.decay = &low{in: t.needed(b.name(i, "ssm_f_a"), p.width, d.size), out: t.needed(b.name(i, "ssm_f_b"), d.size, all)}
+	d.gate = &low{in: t.needed(b.name(i, "ssm_g_a"), p.width, d.size), out: t.needed(b.name(i, "ssm_g_b"), d.size, all)}
+	d.beta, d.out = t.needed(b.name(i, "ssm_beta"), p.width, d.heads), t.needed(b.name(i, "attn_output"), all, p.width)
+	d.bias, d.a = t.numbers(b.name(i, "ssm_dt.bias"), all), t.numbers(b.name(i, "ssm_a"), 1, d.heads)
+	d.norm = &norm{weight: t.numbers(b.name(i, "ssm_norm.weight"), d.size)}
+	return d
+}
+
+func (d *kimiDelta) mix(s *stream, y, x []float32, n int, last bool) error {
+	p, all := s.m.p, d.heads*d.size
+	in, u, rates, gates := grow(&s.qkv, n*3*all), grow(&s.mid, 3*n*all), grow(&s.more[2], n*all), grow(&s.a, n*all)
+	if err := s.linear(in, 3*all, x, n, d.q, d.k, d.v); err != nil {
+		return err
+	}
+	for j, c := range d.convs { // queries, keys and values become matrices of their own
+		if err := c.run(s, u[j*n*all:], in[j*all:], 3*all, n); err != nil {
+			return err
+		}
+	}
+	q, k, v := u[:n*all], u[n*all:][:n*all], u[2*n*all:]
+	copied := func(dst []float32, t int) { copy(dst, x[t*p.width:]) }
+	if err := s.low(rates, all, n, d.decay, copied); err != nil {
+		return err
+	}
+	beta := in[:n*d.heads] // what the convolutions read is not needed any more
+	if err := s.linear(beta, d.heads, x, n, d.beta); err != nil {
+		return err
+	}
+	scale := float32(1 / math.Sqrt(float64(d.size)))
+	if err := s.each(n, func(from, to int) {
+		for t := from; t < to; t++ {
+			for h := t * all; h < (t+1)*all; h += d.size {
+				unitLength(q[h:][:d.size], p.eps)
+				unitLength(k[h:][:d.size], p.eps)
+			}
+			vecmath.Scale(q[t*all:][:all], q[t*all:][:all], scale)
+			rate := rates[t*all:][:all]
+			vecmath.Add(rate, d.bias)
+			vecmath.SoftplusOf.Apply(rate, rate)
+			for h, a := range d.a {
+				vecmath.Scale(rate[h*d.size:][:d.size], rate[h*d.size:][:d.size], a)
+			}
+			vecmath.ExpOf.Apply(rate, rate)
+		}
+	}); err != nil {
+		return err
+	}
+	if err := s.low(gates, all, n, d.gate, copied); err != nil {
+		return err
+	}
+	out := v // a head's values are read before they are written
+	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*d.heads, func(i, worker int) error {
+		h := i % d.heads
+		delta := newDelta(&s.states[worker], d.size, d.size)
+		first := i / d.heads * s.r.Chunk
+		for t := first; t < first+s.r.Chunk; t++ {
+			at := t*all + h*d.size
+			copy(delta.decay, rates[at:])
+			y, gate := out[at:][:d.size], gates[at:][:d.size]
+			delta.step(y, q[at:][:d.size], k[at:][:d.size], v[at:][:d.size], vecmath.Sigmoid(beta[t*d.heads+h]))
+			p.apply(d.norm, y, y, d.size)
+			vecmath.SigmoidOf.Apply(gate, gate)
+			vecmath.Mul(y, gate)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return s.project(y, out, n, last, d.out)
 }
 
 // gatedAttention is attention whose queries come with gates: each head's matrix has rows

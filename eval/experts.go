@@ -24,6 +24,8 @@ type experts struct {
 	groups, useGroup int
 	unit             unit // of all but the shared part; nil for the graph's activation
 	early            bool // the router reads the stream before the layer
+	width            int  // of what experts read and say
+	latent           *low // to that width and back, nil if it is the stream's
 	weighFirst       bool // inputs are weighed; experts are chosen by what the router says itself
 }
 
@@ -35,30 +37,34 @@ const (
 )
 
 // experts returns the experts of layer i, nil if it has none.
-func (m *Model) experts(t *tensors, name func(string) string) *experts {
+func (m *Model) experts(t *tensors, i int, name func(string) string) *experts {
 	p := m.p
 	if p.experts == 0 || t.all[name("ffn_gate_inp.weight")] == nil {
 		return nil
 	}
-	x := &experts{n: p.experts, used: p.expertsUsed, score: p.expertScore, normed: p.expertNormed, scale: float32(p.expertScale), groups: p.expertGroups, useGroup: p.expertGroupsUsed, early: m.graph.EarlyRouter, weighFirst: m.graph.WeighFirst}
+	x := &experts{n: p.experts, used: p.expertsUsed[i], width: p.width, score: p.expertScore, normed: p.expertNormed, scale: float32(p.expertScale), groups: p.expertGroups, useGroup: p.expertGroupsUsed, early: m.graph.EarlyRouter, weighFirst: m.graph.WeighFirst}
 	if x.used < 1 || x.used > x.n || x.groups > 1 && (x.n%x.groups != 0 || x.useGroup < 1 || x.useGroup > x.groups) {
 		t.fail(fault.Broken, "%d of %d experts, %d of %d groups", x.used, x.n, x.useGroup, x.groups)
 		return nil
 	}
 	x.router = t.needed(name("ffn_gate_inp"), p.width, x.n)
 	x.routerBias = t.vector(name("exp_probs_b.bias"), x.n)
+	if down := t.all[name("ffn_latent_down.weight")]; down != nil && len(down.NE) == 2 {
+		x.width = int(down.NE[1])
+		x.latent = &low{in: t.needed(name("ffn_latent_down"), p.width, x.width), out: t.needed(name("ffn_latent_up"), x.width, p.width)}
+	}
 	if down := t.all[name("ffn_down_exps.weight")]; down != nil {
 		x.ff = int(down.NE[0])
 	}
 	if x.fused = t.all[name("ffn_gate_up_exps.weight")] != nil; x.fused {
-		x.up = t.stack(name("ffn_gate_up_exps"), p.width, 2*x.ff, x.n)
+		x.up = t.stack(name("ffn_gate_up_exps"), x.width, 2*x.ff, x.n)
 	} else {
-		x.up = t.stack(name("ffn_up_exps"), p.width, x.ff, x.n)
+		x.up = t.stack(name("ffn_up_exps"), x.width, x.ff, x.n)
 		if t.all[name("ffn_gate_exps.weight")] != nil {
-			x.gate = t.stack(name("ffn_gate_exps"), p.width, x.ff, x.n)
+			x.gate = t.stack(name("ffn_gate_exps"), x.width, x.ff, x.n)
 		}
 	}
-	x.down = t.stack(name("ffn_down_exps"), x.ff, p.width, x.n)
+	x.down = t.stack(name("ffn_down_exps"), x.ff, x.width, x.n)
 	for _, l := range slices.Concat(x.up, x.gate, x.down) {
 		l.routed = true
 	}
@@ -237,7 +243,18 @@ func (s *stream) say(l *layer) ([]float32, error) {
 	p, x := s.m.p, l.experts
 	acc := grow(&s.acc, len(s.h))
 	clear(acc)
+	sum, n := acc, len(s.h)/p.width // of what experts say
+	if x.latent != nil {
+		grow(&s.narrow[0], n*x.width)
+		sum = grow(&s.narrow[1], n*x.width)
+		clear(sum)
+	}
 	chosen, err := s.route(l, func(from, rows int, in, _ []float32) error {
+		if x.latent != nil {
+			if err := s.linear(s.narrow[0][from*x.width:n*x.width], x.width, in, rows, x.latent.in); err != nil {
+				return err
+			}
+		}
 		if x.shared == nil {
 			return nil
 		}
@@ -246,7 +263,22 @@ func (s *stream) say(l *layer) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	return acc, s.experts(x, chosen, func(e int, list []int32) error { return s.expert(l, e, list, chosen, acc) })
+	if err := s.experts(x, chosen, func(e int, list []int32) error { return s.expert(l, e, list, chosen, sum) }); err != nil || x.latent == nil {
+		return acc, err
+	}
+	s.again = s.rev != nil || n > blockTokens
+	defer s.drop()
+	for from := 0; from < n; from += blockTokens {
+		rows := min(blockTokens, n-from)
+		y := grow(&s.y, rows*p.width)
+		if err := s.linear(y, p.width, sum[from*x.width:][:rows*x.width], rows, x.latent.out); err != nil {
+			return nil, err
+		}
+		if err := s.each(rows, func(a, b int) { vecmath.Add(acc[(from+a)*p.width:(from+b)*p.width], y[a*p.width:b*p.width]) }); err != nil {
+			return nil, err
+		}
+	}
+	return acc, nil
 }
 
 // route returns the experts of all tokens, for each as many as are used, and calls f for
@@ -356,14 +388,18 @@ func (s *stream) shared(x *experts, acc, in []float32, rows int) error {
 
 // expert adds what an expert says about some tokens to acc.
 func (s *stream) expert(l *layer, e int, list []int32, chosen []choice, acc []float32) error {
-	p, x := s.m.p, l.experts
+	width, x := l.experts.width, l.experts
 	rows := len(list)
-	in := grow(&s.x, rows*p.width)
+	in := grow(&s.x, rows*width)
 	token := func(i int) int { return int(list[i]) / x.used }
 	if err := s.each(rows, func(a, b int) {
 		for i := a; i < b; i++ {
-			row := in[i*p.width:][:p.width]
-			s.norm(l.ffnNorm, row, s.h[token(i)*p.width:][:p.width])
+			row := in[i*width:][:width]
+			if x.latent != nil {
+				copy(row, s.narrow[0][token(i)*width:])
+			} else {
+				s.norm(l.ffnNorm, row, s.h[token(i)*width:][:width])
+			}
 			if x.weighFirst {
 				vecmath.Scale(row, row, chosen[list[i]].weight)
 			}
@@ -371,17 +407,17 @@ func (s *stream) expert(l *layer, e int, list []int32, chosen []choice, acc []fl
 	}); err != nil {
 		return err
 	}
-	y := grow(&s.y, rows*p.width)
+	y := grow(&s.y, rows*width)
 	if err := s.forward(x.part(e), y, in, rows); err != nil {
 		return err
 	}
 	return s.each(rows, func(a, b int) {
 		for i := a; i < b; i++ {
-			row := y[i*p.width:][:p.width]
+			row := y[i*width:][:width]
 			if !x.weighFirst {
 				vecmath.Scale(row, row, chosen[list[i]].weight)
 			}
-			vecmath.Add(acc[token(i)*p.width:][:p.width], row)
+			vecmath.Add(acc[token(i)*width:][:width], row)
 		}
 	})
 }

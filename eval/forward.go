@@ -70,6 +70,7 @@ type stream struct {
 	h      []float32 // [tokens, width]
 	at     int       // the first token of those that go through a layer together
 	values []float32 // of the first layer, for mixers that need them: [tokens, width]
+	before int       // tokens in values that are before the stream's first
 	chunk  int       // what rotations are for
 	global []float32 // rotations
 	local  []float32
@@ -96,6 +97,7 @@ type room struct {
 	xp                gemm.Panels
 	scratch           []gemm.Scratch
 	states            [][]float32  // of each worker, for mixers
+	narrow            [2][]float32 // what experts read and say where it is narrower than the stream
 	more              [3][]float32 // what lies between the parts of a mixer
 	attending         []attending
 	free              [][]byte // of rows that are not held any more
@@ -590,7 +592,7 @@ func (s *stream) forward(f *feedForward, y, x []float32, rows int) error {
 	}); err != nil {
 		return err
 	}
-	return s.linear(y, s.m.p.width, hidden, rows, f.down)
+	return s.linear(y, f.down.w.Rows, hidden, rows, f.down)
 }
 
 // logitRows is how many rows of logits are computed at once.

@@ -67,6 +67,8 @@ type Graph struct {
 	// NoEpsilon says that nothing is added under the root of a norm, whatever the file says:
 	// the reference's runtime does not read it.
 	NoEpsilon bool
+	// RMS says that the mean is not subtracted, whatever else the file has keys for.
+	RMS bool
 	// BareNorm says that norms have neither weights nor biases.
 	BareNorm bool
 	// Parallel reports whether attention and feed-forward layer read the same state, in a
@@ -179,6 +181,9 @@ var graphs = []*Graph{
 	{Arch: "qwen3next", Mixer: where(recurs, newDeltaNet(false), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "post_attention_norm"},
 	{Arch: "qwen35", Mixer: where(recurs, newDeltaNet(true), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, FeedNorm: "post_attention_norm"},
 	{Arch: "qwen35moe", Mixer: where(recurs, newDeltaNet(true), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "post_attention_norm"},
+	{Arch: "kimi-linear", Mixer: where(recurs, newKimiDelta, newLatent), Act: vecmath.SiLUOf, Normed: true},
+	{Arch: "nemotron_h", Mixer: newNemotronH, Feed: nemotronFeed, Act: vecmath.ReLUSquaredOf, RMS: true, MayTurn: true},
+	{Arch: "nemotron_h_moe", Mixer: newNemotronH, Feed: nemotronFeed, Act: vecmath.ReLUSquaredOf, RMS: true, MayTurn: true, Score: scoreSigmoid},
 	{Arch: "rwkv6", Mixer: newWKV6, Feed: channelFeed, First: true},
 	{Arch: "rwkv6qwen2", Mixer: newWKV6, Act: vecmath.SiLUOf},
 	{Arch: "rwkv7", Mixer: newWKV7, Feed: channelFeed},
@@ -388,7 +393,8 @@ type params struct {
 	logitScale            float64
 	attnCap, finalCap     float64
 	window, windowPattern int
-	experts, expertsUsed  int
+	experts               int
+	expertsUsed           []int // by layer
 	expertScore           int
 	expertNormed          bool
 	expertScale           float64
@@ -440,6 +446,9 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	}
 	p.rope.still = k.still(p.ropeDim/2, g.AxesTurn)
 	rms, other := k.float("attention.layer_norm_rms_epsilon", 0), k.float("attention.layer_norm_epsilon", 1e-5)
+	if g.RMS && !k.has("attention.layer_norm_rms_epsilon") {
+		k.fail(errUnsupported, "no key %q, which its norms need", k.arch+".attention.layer_norm_rms_epsilon")
+	}
 	if p.rms = k.has("attention.layer_norm_rms_epsilon") && !g.LayerNorm; p.rms {
 		p.eps = rms
 	} else {
@@ -516,7 +525,7 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	if g.Windowed != nil {
 		p.localRope.base = k.float("rope.freq_base_swa", p.localRope.base)
 	}
-	p.experts, p.expertsUsed = k.size("expert_count", 0), k.size("expert_used_count", 0)
+	p.experts, p.expertsUsed = k.size("expert_count", 0), k.sizes("expert_used_count", p.blocks, 0)
 	if p.experts > 0 {
 		if p.expertScore = k.size("expert_gating_func", 0); p.expertScore == 0 {
 			p.expertScore = max(g.Score, scoreSoftmax)
@@ -530,7 +539,7 @@ func (g *Graph) params(k *keys, tensors int) *params {
 			p.expertGroups, p.expertGroupsUsed = groups, used
 		}
 	}
-	for _, name := range []string{"expert_feed_forward_length", "expert_shared_count", "expert_shared_feed_forward_length", "leading_dense_block_count", "interleave_moe_layer_step"} {
+	for _, name := range []string{"expert_feed_forward_length", "expert_shared_count", "expert_shared_feed_forward_length", "leading_dense_block_count", "moe_latent_size", "interleave_moe_layer_step"} {
 		k.get(name) // tensors say it
 	}
 	for _, name := range g.Also {

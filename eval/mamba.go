@@ -35,7 +35,7 @@ func newMamba(b *builder, i int) mixer {
 	t, k := b.t, b.k.ssm()
 	m := &mamba{ssm: k}
 	m.in = t.needed(b.name(i, "ssm_in"), b.p.width, 2*k.inner)
-	m.conv = b.convolution(b.name(i, "ssm_conv1d"), k.conv, k.inner, true)
+	m.conv = b.convolution(b.name(i, "ssm_conv1d"), true, k.conv, k.inner)
 	m.x = t.needed(b.name(i, "ssm_x"), k.inner, k.rank+2*k.state)
 	m.dt = t.needed(b.name(i, "ssm_dt"), k.rank, k.inner)
 	m.out = t.needed(b.name(i, "ssm_out"), k.inner, b.p.width)
@@ -148,7 +148,7 @@ func newMamba2(b *builder, i int) mixer {
 	}
 	m := &mamba2{ssm: k}
 	m.in = t.needed(b.name(i, "ssm_in"), b.p.width, 2*k.inner+2*k.groups*k.state+k.rank)
-	m.conv = b.convolution(b.name(i, "ssm_conv1d"), k.conv, k.inner+2*k.groups*k.state, true)
+	m.conv = b.convolution(b.name(i, "ssm_conv1d"), true, k.conv, k.inner+2*k.groups*k.state)
 	m.dt, m.a, m.d = t.numbers(b.name(i, "ssm_dt.bias"), k.rank), t.numbers(b.name(i, "ssm_a"), 1, k.rank), t.numbers(b.name(i, "ssm_d"), 1, k.rank)
 	m.norm = t.headNorm(b.name(i, "ssm_norm"), k.groups, k.inner/k.groups)
 	m.out = t.needed(b.name(i, "ssm_out"), k.inner, b.p.width)
@@ -202,6 +202,38 @@ func (m *mamba2) mix(s *stream, y, x []float32, n int, last bool) error {
 		return err
 	}
 	return s.project(y, out, n, last, m.out)
+}
+
+// newNemotronH returns the mixer of layers that have one: the others are the second part of
+// a layer alone.
+func newNemotronH(b *builder, i int) mixer {
+	switch {
+	case b.p.kv[i] > 0:
+		return newAttention(b, i)
+	case b.p.ff[i] > 0:
+		return nothing{}
+	}
+	return newMamba2(b, i)
+}
+
+// nothing is the mixer of layers without one.
+type nothing struct{}
+
+func (nothing) mix(_ *stream, y, _ []float32, _ int, _ bool) error {
+	clear(y)
+	return nil
+}
+
+// nemotronFeed is Graph.Feed for such layers.
+func nemotronFeed(b *builder, i int, l *layer) {
+	if l.mixer != (nothing{}) {
+		return
+	}
+	l.attnNorm, l.ffnNorm = nil, l.attnNorm
+	name := func(s string) string { return b.name(i, s) }
+	if l.experts = b.m.experts(b.t, i, name); l.experts == nil {
+		l.feed = b.m.feedForward(b.t, name, b.p.ff[i])
+	}
 }
 
 // newBoth returns attention and a state space model next to each other.

@@ -215,7 +215,7 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 		}
 		if m.graph.Feed != nil {
 			m.graph.Feed(b, i, &l)
-		} else if l.experts = m.experts(t, name); l.experts == nil {
+		} else if l.experts = m.experts(t, i, name); l.experts == nil {
 			f := m.feedForward(t, name, p.ff[i])
 			f.unit, l.feed = u, f
 		} else if l.experts.unit = u; l.parallel || l.ffnNorm == nil && !m.graph.NormSum {

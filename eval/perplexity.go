@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 
 	"ggforge/fault"
@@ -103,7 +104,7 @@ func (m *Model) share(r *Run) float64 {
 		}
 		n := float64(x.Elements())
 		if len(x.NE) == 3 && m.p.experts > 0 {
-			n *= float64(m.p.expertsUsed) / float64(m.p.experts)
+			n *= float64(slices.Max(m.p.expertsUsed)) / float64(m.p.experts)
 		}
 		layers += n
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -102,6 +103,56 @@ var recurrent = map[string]string{
 		wkv.head_size 16
 		* ffn_norm.weight 48
 		* time_mix_lerp_fused.weight 48 1 1 5` + wkv7Tensors + feedTensors,
+	"nemotron_h_moe": `
+		feed_forward_length 0 32 0
+		attention.head_count_kv 0 0 2
+		expert_count 5
+		expert_used_count 0 2 0
+		moe_latent_size 20
+		ssm.conv_kernel 3
+		ssm.inner_size 120
+		ssm.state_size 7
+		ssm.group_count 2
+		ssm.time_step_rank 6
+		0 ssm_norm.weight 60 2
+		1 ffn_gate_inp.weight 48 5
+		1 exp_probs_b.bias 5
+		1 ffn_up_exps.weight 20 32 5
+		1 ffn_down_exps.weight 32 20 5
+		1 ffn_latent_down.weight 48 20
+		1 ffn_latent_up.weight 20 48
+		1 ffn_up_shexp.weight 48 40
+		1 ffn_down_shexp.weight 40 48` + strings.ReplaceAll(mamba2Tensors, "* ssm", "0 ssm") + strings.ReplaceAll(attentionTensors, "1 attn", "2 attn"),
+	"kimi-linear": `
+		attention.head_count_kv 0 1 0
+		attention.kv_lora_rank 14
+		attention.key_length_mla 20
+		attention.value_length_mla 12
+		rope.dimension_count 8
+		kda.head_dim 13
+		ssm.conv_kernel 4
+		* ffn_norm.weight 48
+		02 attn_q.weight 48 52
+		02 attn_k.weight 48 52
+		02 attn_v.weight 48 52
+		02 ssm_conv1d_q.weight 4 1 52
+		02 ssm_conv1d_k.weight 4 1 52
+		02 ssm_conv1d_v.weight 4 1 52
+		02 ssm_f_a.weight 48 13
+		02 ssm_f_b.weight 13 52
+		02 ssm_g_a.weight 48 13
+		02 ssm_g_b.weight 13 52
+		02 ssm_beta.weight 48 4
+		02 ssm_dt.bias 52
+		02 ssm_a 1 4
+		02 ssm_norm.weight 13
+		02 attn_output.weight 52 48
+		1 attn_q.weight 48 80
+		1 attn_kv_a_mqa.weight 48 22
+		1 attn_kv_a_norm.weight 14
+		1 attn_k_b.weight 12 14 4
+		1 attn_v_b.weight 14 12 4
+		1 attn_output.weight 48 48` + feedTensors,
 	"lfm2": `
 		attention.head_count_kv 0 2 0
 		shortconv.l_cache 3
@@ -287,17 +338,19 @@ func smallRecurrent(arch string) *model.Model {
 // of vectors and with any number of workers.
 func TestRecurrentBits(t *testing.T) {
 	for arch, want := range map[string]string{
-		"mamba":      "ea20dba4ac1f",
-		"mamba2":     "6ced4d80a0e1",
-		"falcon-h1":  "83a40c0cf26d",
-		"jamba":      "a65f1253aad6",
-		"qwen3next":  "da27979fd708",
-		"qwen35":     "b04c98a37aee",
-		"rwkv6":      "6e02b6b85d02",
-		"rwkv6qwen2": "6f989afc8905",
-		"rwkv7":      "cc19756b8891",
-		"arwkv7":     "b67895526def",
-		"lfm2":       "b0551ace4dff",
+		"mamba":          "ea20dba4ac1f",
+		"mamba2":         "6ced4d80a0e1",
+		"falcon-h1":      "83a40c0cf26d",
+		"jamba":          "a65f1253aad6",
+		"qwen3next":      "da27979fd708",
+		"qwen35":         "b04c98a37aee",
+		"rwkv6":          "6e02b6b85d02",
+		"rwkv6qwen2":     "6f989afc8905",
+		"rwkv7":          "cc19756b8891",
+		"arwkv7":         "b67895526def",
+		"nemotron_h_moe": "9ae7f299662c",
+		"kimi-linear":    "f0a0f9364e31",
+		"lfm2":           "b0551ace4dff",
 	} {
 		for _, workers := range []int{1, 3} {
 			m, err := New(smallRecurrent(arch))
@@ -361,6 +414,45 @@ func TestRecurrentAlone(t *testing.T) {
 	}
 }
 
+// TestRecurrentVariants compares models that share what they can with runs of their own,
+// of an architecture whose layers read more than the stream, and of another.
+func TestRecurrentVariants(t *testing.T) {
+	defer func(n int) { blockTokens = n }(blockTokens)
+	blockTokens = 20
+	ctx := context.Background()
+	for _, arch := range []string{"rwkv7", "jamba"} {
+		source := smallRecurrent(arch)
+		base, err := New(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var models []*model.Model
+		var alone []*Model
+		for _, parts := range [][]string{{"blk.1."}, {"blk.0."}, {"token_embd"}, {"blk.2."}, {"blk.1.attn_norm", "blk.2.attn_norm"}} {
+			m := variantOf(source, parts...)
+			own, err := New(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			models, alone = append(models, m), append(alone, own)
+		}
+		run := Run{Tokens: text(4 * 16), Chunk: 16, Workers: 2}
+		want := make([]*Comparison, len(models))
+		if err := Compare(ctx, base, alone, run, func(i int, c *Comparison) error { c.Layers = nil; want[i] = c; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		v := Variants{N: len(models), Model: func(i int) (*model.Model, error) { return models[i], nil }}
+		if err := CompareVariants(ctx, base, v, run, func(i int, c *Comparison) error {
+			if !reflect.DeepEqual(c, want[i]) || !(c.Divergence.Mean > 0) {
+				t.Errorf("%s, %s: divergence %v, alone %v", arch, models[i].Path, c.Divergence, want[i].Divergence)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestRecurrentRefused checks what is no such model.
 func TestRecurrentRefused(t *testing.T) {
 	for _, c := range []struct {
@@ -384,6 +476,9 @@ func TestRecurrentRefused(t *testing.T) {
 		{"rwkv6", "time_mix_extra_dim", 6, "blk.0.time_mix_w1.weight"},
 		{"rwkv6qwen2", "attention.head_count_kv", 3, "want a multiple"},
 		{"rwkv7", "wkv.head_size", 13, "heads of 13"},
+		{"nemotron_h_moe", "ssm.group_count", 4, "4 groups"},
+		{"kimi-linear", "kda.head_dim", 12, "blk.0.attn_q.weight"},
+		{"kimi-linear", "kda.head_dim", 0, "at least 1"},
 		{"lfm2", "shortconv.l_cache", 1 << 24, "blk.0.shortconv.conv.weight"},
 		{"lfm2", "shortconv.l_cache", 1 << 30, "shortconv.l_cache"},
 	} {

@@ -153,10 +153,13 @@ func (r rotation) corrections() (low, high float32) {
 	return max(0, low), min(float32(r.dims-1), high)
 }
 
-// turn rotates the heads of one token, each of size values.
+// turn rotates the heads of one token, each of size values, in models that do.
 func (p *params) turn(x []float32, size int, table []float32) {
 	half := len(table) / 2
 	apart, next := 1, 2
+	if p.style == RopeNone {
+		return
+	}
 	if p.style == RopeHalves {
 		apart, next = half, 1
 	}

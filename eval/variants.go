@@ -168,6 +168,7 @@ func (b *bundle) run(ctx context.Context, v Variants, all []variant, states *Sta
 	size := len(b.r.Tokens) * b.base.p.width // of a stream
 	s := &stream{ctx: ctx, room: b.room}
 	h := make([]float32, 0, len(all)*size)
+	carries := b.base.carries()
 	under := 0 // how many have begun
 	for i := b.at; i < len(b.base.layers); i++ {
 		for ; under < len(all) && all[under].parts.first <= i; under++ {
@@ -178,6 +179,10 @@ func (b *bundle) run(ctx context.Context, v Variants, all []variant, states *Sta
 				}
 			}
 			h = append(h, from.h...)
+			if carries {
+				s.values = append(s.values, from.values...)
+				s.values = append(s.values, make([]float32, len(b.r.Tokens)*b.base.p.width-len(from.values))...)
+			}
 		}
 		if under < len(all) {
 			// the rest still does what the base does
@@ -221,6 +226,7 @@ func (b *bundle) layer(s *stream, i int, all []variant, h []float32, size int) (
 		run := *b.r
 		run.Tokens = slices.Repeat(run.Tokens, n)
 		s.m, s.h, s.chunk = m, h[k*size:][:n*size], 0
+		s.before = k * len(b.r.Tokens)
 		if err := s.pass(i, []*Run{&run}); err != nil {
 			return 0, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
 		}

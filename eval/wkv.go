@@ -335,7 +335,13 @@ func (s *stream) firstValues(n int) []float32 {
 	if s.values == nil {
 		s.values = make([]float32, len(s.h))
 	}
-	return s.values[s.at*s.m.p.width:][:n*s.m.p.width]
+	return s.values[(s.before+s.at)*s.m.p.width:][:n*s.m.p.width]
+}
+
+// carries reports whether layers hand more to later ones than the stream.
+func (m *Model) carries() bool {
+	_, ok := m.layers[0].mixer.(*wkv7)
+	return ok
 }
 
 // wkv7Decay is the logarithm of the strongest decay, -e^(-1/2).
