@@ -109,9 +109,9 @@ func newRoom(workers int) *room {
 	return &room{scratch: make([]gemm.Scratch, n), attending: make([]attending, n), states: make([][]float32, n)}
 }
 
-// Forward runs the model. Memory: two streams of 4*width bytes per token at most, what
-// lies between the layers for about 2048 tokens, and less than a megabyte for each
-// worker and 1000 values of a row. Of a model that is encoded as it is read, the encoded
+// Forward runs the model. Memory: two streams of 4*width bytes per token at most, three of
+// RWKV 7 and four where experts have a width of their own, what lies between the layers for
+// about 2048 tokens, and less than a megabyte for each worker and 1000 values of a row. Of a model that is encoded as it is read, the encoded
 // rows of a layer, or of an expert, are held while there are more tokens than these.
 func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
 	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk {
