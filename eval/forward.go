@@ -42,6 +42,7 @@ type Inputs struct {
 	Name             string // of the tensor
 	Matrix, Matrices int    // which of those in it, 0 of 1 as a rule
 	Routed           bool   // tokens choose among the matrices
+	Single           bool   // the runtime multiplies row by row, so that its tool does not see it
 	Rows, Columns    int
 	X                []float32 // [Rows, Columns], valid during the call
 	// Product is the same number for tensors that meet the same rows in one product, one
@@ -384,7 +385,7 @@ func (s *stream) sound(y []float32, again func() error) error {
 
 func (l *linear) inputs(x []float32, rows int) Inputs {
 	k := l.w.K
-	return Inputs{Name: l.name, Matrix: l.matrix, Matrices: max(1, l.of), Routed: l.routed, Rows: rows, Columns: k, X: x[:rows*k]}
+	return Inputs{Name: l.name, Matrix: l.matrix, Matrices: max(1, l.of), Routed: l.routed, Single: l.single, Rows: rows, Columns: k, X: x[:rows*k]}
 }
 
 // layer takes the states of n tokens, whole chunks, through a layer, or as far as its

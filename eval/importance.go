@@ -29,17 +29,18 @@ type Importance struct {
 // in the order of the text: squares and sums of float32 numbers. As in the reference
 // every token of all chunks counts. So do all linear layers in blocks, whatever the input
 // is (the router of experts reads what experts read), and stacked experts; embeddings do
-// not, and Output decides on the last matrix. r.First is set.
+// not, and Output decides on the last matrix; nor does what the runtime multiplies row by
+// row (RWKV's time_mix_w2), which quantizers keep. r.First is set.
 func (m *Model) Collect(ctx context.Context, r Run, sums *imatrix.Sums, opt Importance) error {
 	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || opt.Done < 0 || opt.Every < 0 || opt.Done > len(r.Tokens)/r.Chunk {
 		return fault.Errorf(fault.Usage, "%d tokens in chunks of %d, of which %d are done, %d at once", len(r.Tokens), r.Chunk, opt.Done, opt.Every)
 	}
-	if opt.Output && m.output == nil {
-		return fault.Errorf(fault.Unsupported, "%s: makes no logits: there is nothing to collect for them", m.source.Path)
+	if opt.Output && !m.Predicts() {
+		return fault.Errorf(fault.Unsupported, "%s: predicts no tokens: there is no matrix that makes logits to collect for", m.source.Path)
 	}
 	r.First = 0
 	r.Inputs = func(in Inputs) error {
-		if !in.Routed && !strings.HasPrefix(in.Name, "blk.") {
+		if in.Single || !in.Routed && !strings.HasPrefix(in.Name, "blk.") {
 			return nil
 		}
 		return collect(ctx, sums, in, r.Workers)

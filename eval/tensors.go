@@ -141,6 +141,7 @@ type linear struct {
 	matrix int    // of several in a tensor,
 	of     int    // as many as these; 0 where there is but one
 	routed bool   // tokens choose among them
+	single bool   // see Inputs
 	w      *gemm.Weights
 	silent bool      // its inputs are reported as those of another
 	scale  *float32  // or nil

@@ -165,6 +165,9 @@ func newWKV6(b *builder, i int) mixer {
 	}
 	extra := b.k.count("time_mix_extra_dim")
 	m.w1, m.w2 = t.needed(b.name(i, "time_mix_w1"), w, shifts*extra), t.stack(b.name(i, "time_mix_w2"), extra, w, shifts)
+	for _, l := range m.w2 {
+		l.single = true
+	}
 	m.decay = t.numbers(b.name(i, "time_mix_decay.weight"), w)
 	b.k.get("time_decay_extra_dim") // tensors say it
 	b.k.get("token_shift_count")
