@@ -73,8 +73,8 @@ type reverse struct {
 
 // Backward runs the model and then back from the loss to the embeddings, and returns the
 // sum of the loss. Memory: 4*width bytes for each token and layer, as much as five layers
-// more, and what Forward needs. Each layer is computed twice, so that it takes about three
-// times as long as Forward.
+// more, what Forward needs, and about twice as much again for what lies between layers.
+// Each layer is computed twice, so that it takes three to four times as long as Forward.
 //
 // Not all models that can be run forwards can be run backwards: an error of kind
 // fault.Unsupported says what is missing.

@@ -21,13 +21,18 @@ var gradientsPy []byte
 // withGradients are the specs of architectures whose gradients are compared: those that
 // transformers runs as the runtime does.
 var withGradients = strings.Fields(`llama mixtral qwen2 qwen2_moe qwen3 qwen3_moe gemma gemma2 gemma3 phi phi3 granite granitemoe olmo olmo2 olmoe smollm3 glm4 glm4_moe cohere cohere2
-	gpt_neox gpt2 falcon bloom mpt gpt_bigcode starcoder2 stablelm nemotron ernie4_5 ernie4_5_moe seed_oss arcee apertus deepseek_v3`)
+	gpt_neox gpt2 falcon bloom mpt gpt_bigcode starcoder2 stablelm nemotron ernie4_5 ernie4_5_moe seed_oss arcee apertus deepseek_v3 lfm2 jamba granitemoehybrid`)
 
 // TestGradients compares gradients at hidden states with those of transformers, which runs
 // the same checkpoints in float64.
 func TestGradients(t *testing.T) {
 	o := start(t)
 	must(t, os.WriteFile(root+work+"/oracle/gradients.py", gradientsPy, 0o666))
+	for _, name := range withGradients {
+		if hftest.Lookup(name) == nil {
+			t.Errorf("no spec %q", name)
+		}
+	}
 	for _, s := range hftest.Specs() {
 		if !slices.Contains(withGradients, s.Name) {
 			continue
