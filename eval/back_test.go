@@ -579,7 +579,7 @@ func TestBackwardRefused(t *testing.T) {
 }
 
 // oneWay are the models with states that are not run backwards.
-var oneWay = strings.Fields("rwkv6 rwkv7 rwkv6qwen2 arwkv7")
+var oneWay = strings.Fields("rwkv6 rwkv7 rwkv6qwen2 arwkv7 kimi-linear nemotron_h_moe")
 
 // TestRecurrentGradients is TestGradients for models with states.
 func TestRecurrentGradients(t *testing.T) {
