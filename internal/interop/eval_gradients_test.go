@@ -21,7 +21,7 @@ var gradientsPy []byte
 // withGradients are the specs of architectures whose gradients are compared: those that
 // transformers runs as the runtime does.
 var withGradients = strings.Fields(`llama mixtral qwen2 qwen2_moe qwen3 qwen3_moe gemma gemma2 gemma3 phi phi3 granite granitemoe olmo olmo2 olmoe smollm3 glm4 glm4_moe cohere cohere2
-	gpt_neox gpt2 falcon bloom mpt gpt_bigcode starcoder2 stablelm nemotron ernie4_5 ernie4_5_moe seed_oss arcee apertus deepseek_v3 lfm2 jamba granitemoehybrid`)
+	gpt_neox gpt2 falcon bloom mpt gpt_bigcode starcoder2 stablelm nemotron ernie4_5 ernie4_5_moe seed_oss arcee apertus deepseek_v3 lfm2 jamba granitemoehybrid qwen3_next`)
 
 // TestGradients compares gradients at hidden states with those of transformers, which runs
 // the same checkpoints in float64.
