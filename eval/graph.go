@@ -208,7 +208,7 @@ var graphs = []*Graph{
 		Turned: func(p *params, i int) bool { return p.window == 0 || i%4 != 0 }},
 	{Arch: "apertus", Rope: RopeHalves, Unit: newXIELU},
 	{Arch: "mistral4", Mixer: newLatent, TenthMultiplier: true, Temper: temperature, Grouped: true, Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "mistral3", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Temper: temperature},
+	{Arch: "mistral3", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Temper: temperatureOfYaRN},
 	{Arch: "qwen2vl", NoEpsilon: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "qwen3vl", AxesTurn: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"n_deepstack_layers"}},
 	{Arch: "qwen3vlmoe", AxesTurn: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, Also: []string{"n_deepstack_layers"}},

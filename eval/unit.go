@@ -101,6 +101,13 @@ func (t temper) apply(q []float32, pos int) {
 	vecmath.Scale(q, q, float32(vecmath.Log(times+1)*float64(t.scale)+1))
 }
 
+// temperatureOfYaRN is temperature where the context of the training is the length.
+func temperatureOfYaRN(k *keys, p *params) temper {
+	t := temperature(k, p)
+	t.every = p.rope.original
+	return t
+}
+
 // temperature is Graph.Temper by the file's keys.
 func temperature(k *keys, _ *params) temper {
 	return temper{scale: float32(k.float("attention.temperature_scale", 0)), every: k.size("attention.temperature_length", 0)}
