@@ -3,15 +3,16 @@ package eval
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/logprobs"
+	"ggforge/logprobs/logprobstest"
 	"ggforge/model"
 	"ggforge/rows"
 )
@@ -23,42 +24,18 @@ func save(t *testing.T, m *Model, r Run) *logprobs.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vocab, keep := m.Vocab(), r.Chunk-r.First
-	all := make([][]float32, st.Rows)
-	r.Workers = 1
+	keep := r.Chunk - r.First
+	var all [][]float32
+	st.run.Workers = 1 // one row after the other
 	if err := st.Logits(context.Background(), func(row int, logits []float32) error {
-		all[row] = append([]float32(nil), logits...)
+		if row%keep < keep-1 {
+			all = append(all, slices.Clone(logits))
+		}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	b := []byte("_logits_")
-	for _, n := range append([]int32{int32(r.Chunk), int32(vocab), int32(len(r.Tokens) / r.Chunk)}, r.Tokens...) {
-		b = binary.LittleEndian.AppendUint32(b, uint32(n))
-	}
-	for i, logits := range all {
-		if i%keep == keep-1 {
-			continue
-		}
-		most, least, sum := float32(math.Inf(-1)), float32(math.Inf(1)), 0.0
-		for _, v := range logits {
-			most, least = max(most, v), min(least, v)
-		}
-		for _, v := range logits {
-			sum += math.Exp(float64(v - most))
-		}
-		least = max(least, most-16)
-		scale := (most - least) / 65535
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(scale))
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(least-most-float32(math.Log(sum))))
-		for k := range (vocab + 1) / 2 * 2 {
-			code := uint16(0)
-			if k < vocab && logits[k] > least {
-				code = uint16(math.RoundToEven(float64((logits[k] - least) / scale)))
-			}
-			b = binary.LittleEndian.AppendUint16(b, code)
-		}
-	}
+	b := logprobstest.Encode(r.Chunk, r.Tokens, all)
 	f, err := logprobs.New("base", bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,121 @@
+package interop
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestSavedBase compares models with probabilities that the real tool has saved, and the
+// figures with those of that tool for the same file: it gets the weights decoded, and runs
+// its exact path.
+func TestSavedBase(t *testing.T) {
+	o := start(t)
+	const chunk, chunks = "256", "4"
+	f32, importance, text := o.calibrated(t)
+	base := work + "/base.kld"
+	os.Remove(root + base)
+	// to the end: the tool writes its figure last
+	o.perplexity(t, finalEstimate, "-m", f32, "-f", text, "-c", chunk, "-b", chunk, "--chunks", chunks, "--save-all-logits", base)
+	for _, recipe := range []string{"Q8_0", "Q4_K_M", "IQ2_XXS"} {
+		t.Run(recipe, func(t *testing.T) {
+			file, decoded := work+"/saved.gguf", work+"/decoded.gguf"
+			ours(t, "ggquant", "--force", "--progress", "none", "--imatrix", root+importance, root+f32, root+file, recipe)
+			os.Remove(root + decoded)
+			o.tool(t, "llama-quantize", "--allow-requantize", file, decoded, "F32")
+			printed := o.perplexity(t, regexp.MustCompile(`Same top p: .*%`), "-m", decoded, "-c", chunk, "-b", chunk, "--kl-divergence", "--kl-divergence-base", base)
+			out := ours(t, "ggeval", "compare", "--kl-divergence-base", root+base, "--json", "--progress", "none", root+file, "-t", "2")
+			var r struct {
+				Base   struct{ PPL, PPL_Error float64 }
+				Models []map[string]json.RawMessage
+			}
+			must(t, json.Unmarshal([]byte(out), &r))
+			figure := func(name, key string) float64 {
+				raw := r.Models[0][name]
+				if key != "" {
+					var fields map[string]float64
+					must(t, json.Unmarshal(raw, &fields))
+					return fields[key]
+				}
+				v, err := strconv.ParseFloat(string(raw), 64)
+				must(t, err)
+				return v
+			}
+			for label, got := range map[string][]float64{
+				"Mean PPL(Q) ":          {figure("ppl", ""), figure("ppl_error", "")},
+				"Mean PPL(base) ":       {r.Base.PPL, r.Base.PPL_Error},
+				"Mean PPL(Q)/PPL(base)": {figure("ppl_ratio", "mean"), figure("ppl_ratio", "error")},
+				"Mean    KLD":           {figure("kl_divergence", "mean"), figure("kl_divergence", "error")},
+				"Maximum KLD":           {figure("kl_divergence", "max")},
+				"99.9%   KLD":           {figure("kl_divergence", "p99_9")},
+				"99.0%   KLD":           {figure("kl_divergence", "p99")},
+				"95.0%   KLD":           {figure("kl_divergence", "p95")},
+				"90.0%   KLD":           {figure("kl_divergence", "p90")},
+				"Median  KLD":           {figure("kl_divergence", "median")},
+				"Mean    Δp":            {100 * figure("p_change", "mean"), 100 * figure("p_change", "error")},
+				"RMS Δp ":               {100 * figure("p_change_rms", "mean"), 100 * figure("p_change_rms", "error")},
+				"Same top p":            {100 * figure("same_top", "mean"), 100 * figure("same_top", "error")},
+			} {
+				want := figuresOf(t, printed, label)
+				if len(want) != len(got) {
+					t.Fatalf("%s: %v", label, want)
+				}
+				for i, w := range want {
+					digits := len(w) - strings.IndexByte(w, '.') - 1
+					v, err := strconv.ParseFloat(w, 64)
+					must(t, err)
+					most := 0.51*math.Pow10(-digits) + 1e-6*math.Abs(v)
+					if strings.HasSuffix(label, "KLD") && !strings.HasPrefix(label, "Mean") {
+						// it adds up each position's, and places quantiles, in float32
+						most += 1e-6 + 1e-5*math.Abs(v)
+					}
+					if math.Abs(got[i]-v) > most {
+						t.Errorf("%s: %.9f, the runtime prints %s", label, got[i], w)
+					}
+				}
+				t.Logf("%s: %.7f, the runtime's %s", label, got, want)
+			}
+		})
+	}
+}
+
+// perplexity runs the real tool on its exact path until it has printed what matches last:
+// it writes from another thread and now and then ends before.
+func (o *oracle) perplexity(t *testing.T, last *regexp.Regexp, argv ...string) string {
+	t.Helper()
+	argv = append(append([]string{root, "timeout", "120", "llama-perplexity"}, argv...), exactPath...)
+	var out []byte
+	for range 8 {
+		var err error
+		if out, err = exec.Command("chroot", argv...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", argv, err, out)
+		}
+		if last.Match(out) {
+			return string(out)
+		}
+	}
+	t.Fatalf("no figure in\n%s", out)
+	return ""
+}
+
+// figuresOf returns the figure that is printed after a label, and its error if there is one.
+func figuresOf(t *testing.T, printed, label string) []string {
+	t.Helper()
+	for line := range strings.Lines(printed) {
+		if rest, ok := strings.CutPrefix(line, label); ok {
+			_, rest, _ = strings.Cut(rest, ":")
+			fields := strings.Fields(strings.TrimSuffix(strings.TrimSpace(rest), "%"))
+			if len(fields) == 3 && fields[1] == "±" {
+				return []string{fields[0], fields[2]}
+			}
+			return fields
+		}
+	}
+	t.Fatalf("no %s in\n%s", label, printed)
+	return nil
+}
