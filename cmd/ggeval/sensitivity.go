@@ -184,7 +184,7 @@ func (r *sensitivityResult) write(w io.Writer) {
 		if row.Types != nil {
 			note = "  in part " + strings.Join(row.Types, ", ")
 		}
-		fmt.Fprintf(w, "%-*s  %-7s  %7.4f  %8s  %10.6f ± %9.6f  %10s  %+10.5f  %6.2f %%%s\n", width, row.Group, row.Type, row.BPW, saved, row.Divergence, row.DivergenceError, per, row.LogRatio, 100*row.Top, note)
+		fmt.Fprintf(w, "%-*s  %-7s  %7.4f  %8s  %10.3g ± %9.2g  %10s  %+10.5f  %6.2f %%%s\n", width, row.Group, row.Type, row.BPW, saved, row.Divergence, row.DivergenceError, per, row.LogRatio, 100*row.Top, note)
 	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(w, "%s as %s: not measured: %s\n", s.Group, s.Type, s.Reason)
