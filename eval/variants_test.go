@@ -45,9 +45,12 @@ func TestVariants(t *testing.T) {
 		arch string
 		shape
 		block int
-	}{{"llama", shape{}, 2048}, {"llama", shape{experts: 3}, 40}, {"gemma2", shape{change: func(m *model.Model) { m.Metadata.Set("gemma2.attention.sliding_window", gguf.Uint32(9)) }}, 20}} {
+	}{{"llama", shape{}, 2048}, {"llama", shape{experts: 3}, 40}, {"gemma2", shape{change: func(m *model.Model) { m.Metadata.Set("gemma2.attention.sliding_window", gguf.Uint32(9)) }}, 20}, {"rwkv7", shape{}, 20}} {
 		blockTokens = c.block
 		source := made(c.arch, c.shape)
+		if c.arch == "rwkv7" { // whose first layer is seen by all others
+			source = smallRecurrent(c.arch)
+		}
 		base, err := New(source)
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +58,7 @@ func TestVariants(t *testing.T) {
 		var names []string
 		var models []*model.Model
 		var alone []*Model
-		for _, parts := range [][]string{{"blk.1.ffn_down"}, {"output.weight"}, {"token_embd"}, {"blk.0.attn_q"}, {"attn_v"}, {"none of them"}, {"blk.1."}, {"blk.0.", "output.weight"}, {"output_norm"}, {"blk.1.attn_output"}} {
+		for _, parts := range [][]string{{"blk.1.ffn_down", "blk.1.channel_mix_value"}, {"output.weight"}, {"token_embd.weight"}, {"blk.0.attn_q", "blk.0.time_mix_value"}, {"attn_v", "time_mix_receptance"}, {"none of them"}, {"blk.1."}, {"blk.0.", "output.weight"}, {"output_norm"}, {"blk.1.attn_output"}} {
 			m := variantOf(source, parts...)
 			own, err := New(m)
 			if err != nil {
