@@ -618,6 +618,9 @@ func (st *States) blockIn(ctx context.Context, room *room, logits []float32) *bl
 // rows sets the logits to those of n rows from row from on.
 func (b *block) rows(st *States, from, n int) error {
 	m, vocab := st.model, st.model.p.vocab
+	if m.output == nil {
+		return m.mustPredict()
+	}
 	if err := b.s.linear(b.logits, vocab, st.data[from*st.width:][:n*st.width], n, m.output); err != nil {
 		return fmt.Errorf("%s: %w", m.source.Path, err)
 	}

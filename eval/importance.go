@@ -40,7 +40,7 @@ func (m *Model) Collect(ctx context.Context, r Run, sums *imatrix.Sums, opt Impo
 	}
 	r.First = 0
 	r.Inputs = func(in Inputs) error {
-		if in.Single || !in.Routed && !strings.HasPrefix(in.Name, "blk.") {
+		if in.Single || !in.Routed && !strings.HasPrefix(in.Name, m.graph.Prefix+"blk.") {
 			return nil
 		}
 		return collect(ctx, sums, in, r.Workers)

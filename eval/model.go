@@ -130,7 +130,9 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 	if m.outNorm == nil && !m.graph.BareNorm && !m.graph.NormSum {
 		t.fail(errBroken, "no tensor %q", outNorm+".weight")
 	}
-	if m.output = t.linear("output", p.width, p.vocab); m.output == nil && m.embed != nil {
+	if m.output = t.linear("output", p.width, p.vocab); m.graph.Encoder {
+		m.output = nil // nobody reads what predicted tokens in the training
+	} else if m.output == nil && m.embed != nil {
 		m.output = &linear{name: m.embed.Name, w: t.weights(m.embed, 0, p.vocab)}
 	}
 	m.freqs = t.vector("rope_freqs.weight", p.ropeDim/2)
