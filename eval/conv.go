@@ -7,12 +7,13 @@ type convolution struct {
 	taps [][]float32 // a weight for each channel, the oldest token's first
 	bias []float32   // or nil
 	silu bool        // of what comes out
+	next int         // how many of the weights are of tokens that follow
 }
 
 // convolution returns that of NAME.weight, rows of weights for each channel, and NAME.bias.
 // The first of the dimensions is the size of a row, the last the number of channels.
 func (b *builder) convolution(name string, silu bool, ne ...int) *convolution {
-	return &convolution{transposed(b.t.numbers(name+".weight", ne...), ne[0]), b.t.vector(name+".bias", ne[len(ne)-1]), silu}
+	return &convolution{transposed(b.t.numbers(name+".weight", ne...), ne[0]), b.t.vector(name+".bias", ne[len(ne)-1]), silu, 0}
 }
 
 // run sets rows of dst to what the convolution says of rows of src, which are ld apart. A
@@ -24,7 +25,8 @@ func (c *convolution) run(s *stream, dst, src []float32, ld, n int) error {
 			y := dst[t*channels:][:channels]
 			clear(y)
 			for i, w := range c.taps {
-				if back := len(c.taps) - 1 - i; back <= t%s.r.Chunk {
+				back, at := len(c.taps)-1-c.next-i, t%s.r.Chunk
+				if at-back >= 0 && at-back < s.r.Chunk {
 					vecmath.AddProduct(y, src[(t-back)*ld:][:channels], w)
 				}
 			}
@@ -64,6 +66,11 @@ func newShortConv(b *builder, i int) mixer {
 	w := b.p.width
 	c := &shortConv{width: w, in: b.t.needed(b.name(i, "shortconv.in_proj"), w, 3*w), out: b.t.needed(b.name(i, "shortconv.out_proj"), w, w)}
 	c.conv = b.convolution(b.name(i, "shortconv.conv"), false, b.k.count("shortconv.l_cache"), w)
+	if taps := len(c.conv.taps); b.p.encoder {
+		if c.conv.next = taps / 2; taps%2 == 0 && taps > 0 {
+			b.t.fail(errUnsupported, "%q is %d, want an odd number in an encoder", b.p.arch+".shortconv.l_cache", taps)
+		}
+	}
 	return c
 }
 

@@ -187,6 +187,13 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 			l.attnNorm, l.ffnNorm = &norm{}, &norm{}
 		}
 		l.mixer = build(b, i)
+		if p.encoder {
+			switch l.mixer.(type) {
+			case *attention, *shortConv:
+			default:
+				t.fail(errUnsupported, "%q is false, and tokens of layer %d see each other in a way (%T) that has an order", p.arch+".attention.causal", i, l.mixer)
+			}
+		}
 		if feedNorm != "post_attention_norm" {
 			l.postAttn = t.norm(name("post_attention_norm"), p.width)
 		}
