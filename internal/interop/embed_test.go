@@ -94,7 +94,7 @@ func sameVectors(t *testing.T, file string) {
 			exact, err := e.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2})
 			must(t, err)
 			limit := 2e-3
-			if reflect.DeepEqual(exact, got) {
+			if p != eval.PoolNone && reflect.DeepEqual(exact, got) { // a single token's may be nearly cancelled
 				limit = 1e-5
 			}
 			other, err := about.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2, HalfGELU: true})
