@@ -18,6 +18,7 @@ import (
 	"ggforge/imatrix"
 	"ggforge/internal/stamp"
 	"ggforge/model"
+	"ggforge/rows"
 	"ggforge/writer"
 )
 
@@ -64,6 +65,29 @@ type Job struct {
 	opt      Options
 	matrix   *matrix
 	metadata gguf.Metadata // of the output, without split keys
+	chosen   Chosen
+}
+
+// Chosen are tensors whose blocks were not chosen by the encoders of package quants.
+type Chosen struct {
+	// Source returns the rows of a tensor, of the type that it gets; nil for one that is
+	// encoded as usual.
+	Source func(d *Decision) rows.Source
+	// Loss returns the errors of a tensor's rows as the encoder would have left them, and
+	// now.
+	Loss func(d *Decision) (before, after float64, ok bool)
+	// Metadata is set in all outputs.
+	Metadata []gguf.KV
+}
+
+// Choose makes the outputs have tensors that were chosen.
+func (b *Batch) Choose(c Chosen) {
+	for _, j := range b.Jobs {
+		j.chosen = c
+		for _, kv := range c.Metadata {
+			j.metadata.Move(kv.Key, kv.Value)
+		}
+	}
 }
 
 // Batch is quantizations of one model by several recipes, which read it once.
@@ -231,6 +255,12 @@ func (j *Job) tensor(d *Decision) writer.Tensor {
 	t := writer.Tensor{Name: d.Name, Type: d.To, Source: in.Source}
 	if !in.Type.Known() {
 		t.Type = in.Source.Type()
+	}
+	if j.chosen.Source != nil && d.To != d.From {
+		if s := j.chosen.Source(d); s != nil {
+			t.Source = s
+			return t
+		}
 	}
 	if d.Importance {
 		t.Encoder = writer.Weighted(j.matrix.importance(in))

@@ -42,6 +42,15 @@ type ReportTensor struct {
 	Bytes      int64   `json:"bytes"`
 	Reason     string  `json:"reason"`
 	Importance bool    `json:"importance,omitempty"` // used
+	// Calibration is there for tensors that were chosen.
+	Calibration *ReportCalibration `json:"calibration,omitempty"`
+}
+
+// ReportCalibration is the error of a tensor's rows, the mean square of what the layer says
+// differently over a text: as encoded with importance, and as chosen.
+type ReportCalibration struct {
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
 }
 
 // ReportCount is a number of things in a tensor.
@@ -80,6 +89,11 @@ func (j *Job) Report(path string, result *writer.Result) (*Report, error) {
 		if d.Want != d.To {
 			t.WantedType = d.Want.String()
 		}
+		if j.chosen.Loss != nil {
+			if before, after, ok := j.chosen.Loss(d); ok {
+				t.Calibration = &ReportCalibration{before, after}
+			}
+		}
 		r.Tensors = append(r.Tensors, t)
 	}
 	for _, c := range j.Compromises {
@@ -106,6 +120,9 @@ func (r *Report) WriteText(w io.Writer) {
 		}
 		if t.Importance {
 			reason += ", with importance"
+		}
+		if c := t.Calibration; c != nil {
+			reason += fmt.Sprintf(", error %.3f of that", c.After/c.Before)
 		}
 		fmt.Fprintf(w, "%-*s  %-20s  %-5s -> %-7s  %12d bytes  %s\n", width, t.Name, gguf.Shape(t.NE), t.FromType, t.Type, t.Bytes, reason)
 	}

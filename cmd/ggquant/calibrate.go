@@ -2,16 +2,24 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/calibrate"
 	"ggforge/eval"
 	"ggforge/fault"
+	"ggforge/gguf"
 	"ggforge/imatrix"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/textflags"
 	"ggforge/model"
+	"ggforge/quantize"
+	"ggforge/rows"
 	"ggforge/writer"
 )
 
@@ -24,11 +32,16 @@ type calibration struct {
 	File   string // "" for none
 	Text   eval.Text
 	Output bool // also for the matrix that makes logits
+	High   bool // blocks are chosen by all moments of the inputs
+
+	run    eval.Run
+	sha256 [sha256.Size]byte
 }
 
 func calibrationFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "calibrate", Usage: "make the importance matrix in the same run, with the text in `TEXT`"},
+		&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "what --calibrate does: matrix, an importance matrix; high, blocks chosen by what layers read as well (`EFFORT`)"},
 		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Value: 512, Usage: "cut the text into chunks of `N` tokens"},
 		&cli.UintFlag{Name: "chunks", Usage: "take the first `N` chunks (0: all)"},
 		&cli.BoolFlag{Name: "process-output", Usage: "collect for the matrix that makes logits, too"},
@@ -51,6 +64,13 @@ func parseCalibration(cmd *cli.Command) (c calibration, err error) {
 	}
 	if cmd.IsSet("imatrix") {
 		return c, fault.Errorf(fault.Usage, "--calibrate and --imatrix: want only one of them")
+	}
+	switch effort := cmd.String("effort"); effort {
+	case "matrix":
+	case "high":
+		c.High = true
+	default:
+		return c, fault.Errorf(fault.Usage, "--effort is %q, want matrix or high", effort)
 	}
 	c.Text.ParseSpecial, c.Output = cmd.Bool("parse-special"), cmd.Bool("process-output")
 	if c.Text.Chunk, err = tool.Count(cmd, "ctx-size"); err != nil {
@@ -96,6 +116,7 @@ func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Mode
 		run.Progress = func(p eval.Progress) { show(tool.Work{Done: p.Done, Note: "calibration"}) }
 	}
 	run.Workers = tool.Workers(cmd)
+	r.Calibration.run, r.Calibration.sha256 = run, sha256.Sum256([]byte(text))
 	sums := imatrix.NewSums(run.Chunk)
 	if err := e.Collect(ctx, run, sums, eval.Importance{Output: r.Calibration.Output}); err != nil {
 		return err
@@ -103,4 +124,63 @@ func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Mode
 	sums.Datasets = []string{filepath.Base(r.Calibration.File)}
 	r.Quantize.Importance = sums.Matrix(matrixName)
 	return nil
+}
+
+// choose chooses the blocks of the outputs' tensors, and returns what holds them until the
+// outputs are written.
+func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batch, m *model.Model, path string) (io.Closer, error) {
+	var targets []calibrate.Target
+	for _, j := range b.Jobs {
+		for i := range j.Decisions {
+			if d := &j.Decisions[i]; d.To != d.From && calibrate.Possible(d.To) {
+				targets = append(targets, calibrate.Target{Tensor: d.Tensor, Type: d.To})
+			}
+		}
+	}
+	opt := calibrate.Options{Run: r.Calibration.run, Dir: existing(filepath.Dir(path)), Feedback: true}
+	opt.Run.Progress = nil
+	show, err := tool.NewWork(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if show != nil {
+		opt.Progress = func(done float64) { show(tool.Work{Done: done, Note: "blocks"}) }
+	}
+	blocks, err := calibrate.Run(ctx, m, targets, opt)
+	if err != nil {
+		return nil, err
+	}
+	losses := map[calibrate.Target]calibrate.Loss{}
+	for _, l := range blocks.Losses {
+		losses[l.Target] = l
+	}
+	target := func(d *quantize.Decision) calibrate.Target { return calibrate.Target{Tensor: d.Tensor, Type: d.To} }
+	b.Choose(quantize.Chosen{
+		Source: func(d *quantize.Decision) rows.Source { return blocks.Source(target(d)) },
+		Loss: func(d *quantize.Decision) (before, after float64, ok bool) {
+			l, ok := losses[target(d)]
+			return l.Before, l.After, ok && d.To != d.From
+		},
+		Metadata: []gguf.KV{
+			{Key: "quantize.calibration.method", Value: gguf.String("second moments of inputs: error feedback, coordinate descent")},
+			{Key: "quantize.calibration.text_sha256", Value: gguf.String(hex.EncodeToString(r.Calibration.sha256[:]))},
+			{Key: "quantize.calibration.tokens", Value: gguf.Uint32(uint32(len(opt.Run.Tokens)))},
+			{Key: "quantize.calibration.version", Value: gguf.String("ggforge " + tool.Version)},
+		},
+	})
+	return blocks, nil
+}
+
+// existing returns the folder, or the next one above it that is there.
+func existing(dir string) string {
+	for {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return dir
+		}
+		dir = up
+	}
 }

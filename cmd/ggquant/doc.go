@@ -16,6 +16,8 @@
 //	--exclude-weights TEXT     do not use its entries with TEXT in their names; repeatable
 //	--hide-imatrix             do not record the matrix in the output
 //	--calibrate TEXT           make the matrix in the same run, with the text in TEXT
+//	--effort EFFORT            what --calibrate does: matrix (an importance matrix) or high (blocks
+//	                           chosen by what layers read as well)
 //	-c N, --ctx-size N         cut the text into chunks of N tokens (512)
 //	--chunks N                 take the first N chunks (0: all)
 //	--process-output           collect for the matrix that makes logits, too
@@ -25,6 +27,12 @@
 // with the same flags, by "ggeval imatrix -o imatrix.gguf": that is the name that it records, with the
 // text's, both without folders. The weights are those of IN, as --via has them; of a checkpoint nothing is written but the
 // output. --dry-run calibrates, too: what becomes of a tensor depends on it.
+//
+// With --effort high the model runs over the text a second time: for each input of a layer the
+// products of all pairs of its columns are collected, and the blocks of tensors of Q2_K to Q6_K,
+// Q4_0 to Q8_0, IQ4_NL, IQ4_XS and MXFP4 are chosen so that what the layer says changes least. Types and
+// sizes stay as they are. Each tensor's error, before and now, is in --json; quantize.calibration.* in
+// the output say what was done. Embeddings and other types are as with a matrix.
 //
 // # Types
 //

@@ -146,6 +146,13 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	tool.NoteScalar(log)
+	if r.Calibration.High {
+		blocks, err := r.choose(ctx, cmd, batch, m, paths[0])
+		if err != nil {
+			return err
+		}
+		defer blocks.Close()
+	}
 	results, err := batch.Write(ctx, paths, r.Write)
 	if err != nil {
 		return err

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/calibrate"
+	"ggforge/gguf"
+	"ggforge/internal/hftest"
+	"ggforge/model"
+	"ggforge/quantize"
+)
+
+// TestEffort checks that blocks that are chosen leave everything else as it is: types, sizes,
+// the bytes of other tensors and the metadata, but for the keys that say what was done; that
+// the bytes depend on neither the number of workers nor what else is written; and that
+// errors fall.
+func TestEffort(t *testing.T) {
+	gollama := "../../testdata/gollama"
+	mixtral, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("../../quants/quants.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir() + "/"
+	text := out + "text.txt"
+	if err := os.WriteFile(text, source, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		_, stdout, err := call(append(args, "--progress", "none", "--force")...)
+		if err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, stdout)
+		}
+		return stdout[max(0, strings.IndexByte(stdout, '{')):] // after warnings
+	}
+	open := func(path string) *model.Model {
+		t.Helper()
+		m, err := model.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		return m
+	}
+	for _, c := range []struct {
+		in, typ string
+		most    float64 // of each tensor's error
+	}{{gollama, "Q2_K", 0.6}, {mixtral, "Q4_0", 0.95}} {
+		flags := []string{"--calibrate", text, "-c", "64", "--chunks", "4"}
+		run(append(flags, c.in, out+"matrix.gguf", c.typ)...)
+		var report quantize.Report
+		if err := json.Unmarshal([]byte(run(append(flags, "--effort", "high", "--json", "-t", "1", c.in, out+"high.gguf", c.typ)...)), &report); err != nil {
+			t.Fatal(err)
+		}
+		run(append(flags, "--effort", "high", "-t", "3", "--out-dir", out+"all", "--name-template", "{FTYPE}.gguf", c.in, "Q8_0", c.typ)...)
+		one, err := os.ReadFile(out + "high.gguf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := os.ReadFile(out + "all/" + c.typ + ".gguf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(one, other) {
+			t.Errorf("%s: other bytes with more workers and outputs", c.in)
+		}
+		a, b := open(out+"matrix.gguf"), open(out+"high.gguf")
+		var keys gguf.Metadata
+		for _, kv := range b.Metadata {
+			if !strings.HasPrefix(kv.Key, "quantize.calibration.") {
+				keys = append(keys, kv)
+			}
+		}
+		if len(b.Metadata)-len(keys) != 4 || !slices.EqualFunc(keys, a.Metadata, func(x, y gguf.KV) bool { return x.Key == y.Key && x.Value.Short() == y.Value.Short() }) {
+			t.Errorf("%s: metadata %v, want %v", c.in, b.Metadata, a.Metadata)
+		}
+		if len(a.Tensors) != len(b.Tensors) || len(a.Tensors) != len(report.Tensors) {
+			t.Fatalf("%s: %d tensors, want %d", c.in, len(b.Tensors), len(a.Tensors))
+		}
+		changed := 0
+		for i := range a.Tensors {
+			x, y, r := &a.Tensors[i], &b.Tensors[i], &report.Tensors[i]
+			if x.Name != y.Name || x.Type != y.Type || r.Name != x.Name {
+				t.Fatalf("%s: tensor %s of %v, want %s of %v", c.in, y.Name, y.Type, x.Name, x.Type)
+			}
+			n := gguf.Rows(x.NE)
+			before, err := x.Source.Raw(new([]byte), 0, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := y.Source.Raw(new([]byte), 0, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			chosen := strings.HasPrefix(x.Name, "blk.") && calibrate.Possible(x.Type) && x.Type.String() == r.Type && r.FromType != r.Type
+			if (r.Calibration != nil) != chosen {
+				t.Errorf("%s, %s %s: %+v", c.in, x.Name, x.Type, r.Calibration)
+			}
+			if chosen {
+				changed++
+				if k := r.Calibration; !(k.After < c.most*k.Before) {
+					t.Errorf("%s, %s: error %v, was %v", c.in, x.Name, k.After, k.Before)
+				}
+			}
+			if bytes.Equal(before, after) == chosen {
+				t.Errorf("%s, %s: the same bytes: %v", c.in, x.Name, !chosen)
+			}
+		}
+		if changed == 0 {
+			t.Errorf("%s: nothing was chosen", c.in)
+		}
+	}
+	if left, err := os.ReadDir(out); err != nil || len(left) != 4 {
+		t.Errorf("left in the folder: %v, %v", left, err)
+	}
+	for args, want := range map[string]string{
+		"--effort high IN OUT Q4_K_M":               "--effort goes with --calibrate",
+		"--calibrate t --effort best IN OUT Q4_K_M": `--effort is "best"`,
+	} {
+		if code, _, err := call(strings.Fields(args)...); code != 2 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: exit code %d, %v, want %s", args, code, err, want)
+		}
+	}
+}
