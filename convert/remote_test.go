@@ -174,10 +174,13 @@ func remoteTrouble(t *testing.T, dir string, want []byte) {
 				return true
 			}
 		},
-		"signatures-expire": func() answer {
-			var c tries
+		"signatures-expire": func() answer { // each is good for one range of the weights
+			var used sync.Map
 			return func(n int64, w http.ResponseWriter, r *http.Request) bool {
-				if !isWeights(r) || c.of(r) > 1 {
+				if !isWeights(r) {
+					return false
+				}
+				if _, before := used.LoadOrStore(r.URL.Query().Get("signature"), true); !before {
 					return false
 				}
 				w.WriteHeader(http.StatusForbidden)

@@ -34,6 +34,8 @@ type Hub struct {
 	// Rate is how many bytes a second a file's connection has; 0 for no limit.
 	Rate int
 
+	signatures atomic.Int64 // each redirect has its own
+
 	mu       sync.Mutex
 	leaked   []string // requests that should not have had the token
 	sent     atomic.Int64
@@ -78,7 +80,7 @@ func Serve(t testing.TB, id, folder string) *Hub {
 			w.Header().Set("X-Repo-Commit", Commit)
 			w.Header().Set("X-Linked-Etag", fmt.Sprintf("%q", name))
 			w.Header().Set("X-Linked-Size", fmt.Sprint(st.Size()))
-			http.Redirect(w, r, files.URL+"/"+name+"?signature=secret", http.StatusFound)
+			http.Redirect(w, r, fmt.Sprintf("%s/%s?signature=secret%d", files.URL, name, h.signatures.Add(1)), http.StatusFound)
 			return
 		}
 		http.NotFound(w, r)
