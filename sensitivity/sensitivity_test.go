@@ -42,7 +42,7 @@ func gollama(t *testing.T) (*model.Model, eval.Run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := eval.Text{Chunk: 64, Chunks: 2}.Cut(v, ids)
+	run, err := eval.Text{Chunk: 16, Chunks: 2}.Cut(v, ids)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestMeasure(t *testing.T) {
 		{ByRole, []gguf.Type{gguf.TypeQ2_K, gguf.TypeQ6_K}, "", 2 * 10, "ffn_down", gguf.TypeQ2_K, 6},
 		{ByLayer, []gguf.Type{gguf.TypeIQ2_XS}, im, 7, "blk.4", gguf.TypeIQ2_XS, 7},
 		{ByTensor, []gguf.Type{gguf.TypeQ4_0}, "", 6*7 + 3, "output", gguf.TypeQ4_0, 1},
-		{ByTensor, []gguf.Type{gguf.TypeF16}, "", 6*7 + 3, "all", gguf.TypeF16, 44},
+		{ByLayer, []gguf.Type{gguf.TypeF16}, "", 6 + 3, "all", gguf.TypeF16, 44},
 	} {
 		table, err := Measure(ctx, m, Options{Types: c.types, Group: c.group, Matrix: c.matrix, Run: run})
 		if err != nil {
