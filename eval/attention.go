@@ -65,7 +65,11 @@ func newAttention(b *builder, i int) mixer {
 // heads returns the heads of layer i.
 func (b *builder) heads(i int) heads {
 	p := b.p
-	if p.kv[i] == 0 || p.heads[i]%p.kv[i] != 0 {
+	switch {
+	case p.heads[i] == 0 || p.kv[i] == 0:
+		b.t.fail(errUnsupported, "layer %d has %d heads and %d of keys: a layer of this architecture without attention cannot be run", i, p.heads[i], p.kv[i])
+		return heads{n: 1, kv: 1}
+	case p.heads[i]%p.kv[i] != 0:
 		b.t.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, p.heads[i], p.kv[i])
 	}
 	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale), cap: float32(p.attnCap), ahead: p.encoder, sided: p.graph.Sided}
