@@ -120,7 +120,10 @@ func benchSpeed(ctx context.Context, w io.Writer, opt *options, dir workDir) err
 	if opt.root != "" {
 		fmt.Fprint(w, "The reference is llama-perplexity with its defaults, but for weights that it would rearrange when it loads them where it says\n"+
 			"--no-repack: there it fails without. It rounds activations to 8 or 16 bits, we do not. x: ours over the reference's tokens/s (the larger, the\n"+
-			"faster we are). perplexity: ours, and the reference's.\n")
+			"faster we are). perplexity: ours, and the reference's.\n"+
+			"Where the reference is ahead it has instructions that the vector packages of Go 1.27 lack: tiles of F16 and of bytes (AMX), dot products\n"+
+			"of bytes (VNNI) for Q8_0, K and IQ types, dot products of BF16; which of them depends on the processor, as the reference loads a library\n"+
+			"made for it. Ours are multiply-adds of float32 for every type, so that weights only differ by how long they take to decode.\n")
 	}
 	fmt.Fprintln(w)
 	t := speedTable(opt, list)
