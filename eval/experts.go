@@ -306,7 +306,7 @@ func (s *stream) route(l *layer, f func(from, rows int, in, logits []float32) er
 		if err := s.eachErr(rows, func(a, b int) error {
 			for t := a; t < b; t++ {
 				if err := x.choose(chosen[(from+t)*x.used:][:x.used], logits[t*x.n:][:x.n]); err != nil {
-					return fmt.Errorf("tensor %q: token %d: %w", x.router.name, from+t, err)
+					return fmt.Errorf("tensor %q: %w", x.router.name, err)
 				}
 			}
 			return nil
