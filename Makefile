@@ -67,10 +67,10 @@ generate:
 licences:
 	go run ./internal/gen/licences -check
 
-# The race detector makes sync.Pool drop items, and allocations larger: what counts
-# memory is left out.
+# With vector kernels, which take a tenth of the time. The race detector makes sync.Pool drop
+# items, and allocations larger: what counts memory is left out.
 race:
-	CGO_ENABLED=1 go test -race -short -skip 'NoAllocation|Memory$$|Bombs|StringArrays|ManyTensors' -timeout 20m ./...
+	$(SIMD) CGO_ENABLED=1 go test -race -short -skip 'NoAllocation|Memory$$|Bombs|StringArrays|ManyTensors' -timeout 20m ./...
 
 cross:
 	@for p in $(PLATFORMS); do echo "cross-build $$p"; \
