@@ -56,6 +56,9 @@ type Loss struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 	Rows   int     `json:"rows"` // of inputs
+	// Unseen is how many matrices of the tensor no token met: experts that were never chosen.
+	// They are encoded as the reference does without importance, and do not count above.
+	Unseen int `json:"unseen,omitempty"`
 }
 
 // Blocks are encoded tensors.
@@ -104,7 +107,7 @@ func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*B
 		return nil, err
 	}
 	os.Remove(file.Name()) // where a file may be open without a name; else Close does
-	c := &run{ctx: ctx, opt: opt, blocks: &Blocks{file: file, at: map[Target]int64{}, m: m}, targets: map[string][]Target{}, inputs: map[key]*input{}}
+	c := &run{ctx: ctx, opt: opt, blocks: &Blocks{file: file, at: map[Target]int64{}, m: m}, targets: map[string][]Target{}, inputs: map[key]*input{}, seen: map[Target][]bool{}}
 	for _, t := range targets {
 		x := &m.Tensors[t.Tensor]
 		if !Possible(t.Type) {
@@ -123,6 +126,9 @@ func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*B
 	_, err = r.Forward(ctx, over)
 	if err == nil {
 		err = c.finish("", -1)
+	}
+	if err == nil {
+		err = c.unseen()
 	}
 	if err != nil {
 		c.blocks.Close()
@@ -146,7 +152,8 @@ type run struct {
 	targets map[string][]Target
 	inputs  map[key]*input // that are being seen
 	layer   string
-	expert  int // -1 for none
+	expert  int               // -1 for none
+	seen    map[Target][]bool // matrices that were encoded
 }
 
 // input is what one or more matrices read.
@@ -264,7 +271,9 @@ func (c *run) tensor(k key, t Target, x *input, moments []*Moments) error {
 		c.blocks.at[t] = at
 		c.blocks.size += perRow * all
 		c.blocks.Losses = append(c.blocks.Losses, Loss{Target: t, Name: src.Name})
+		c.seen[t] = make([]bool, max(1, x.matrices))
 	}
+	c.seen[t][k.matrix] = true
 	loss := &c.blocks.Losses[slices.IndexFunc(c.blocks.Losses, func(l Loss) bool { return l.Target == t })]
 	loss.Rows += x.parts[0].Rows()
 	count := all / int64(max(1, x.matrices))
@@ -303,6 +312,38 @@ func (c *run) tensor(k key, t Target, x *input, moments []*Moments) error {
 		}
 		if _, err := c.blocks.file.WriteAt(data, at+a*perRow); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// unseen encodes the matrices that nothing met, of tensors with others that were.
+func (c *run) unseen() error {
+	for i := range c.blocks.Losses {
+		l := &c.blocks.Losses[i]
+		src, seen := &c.blocks.m.Tensors[l.Tensor], c.seen[l.Target]
+		n, perRow := int(src.NE[0]), l.Type.RowBytes(src.NE[0])
+		count := gguf.Rows(src.NE) / int64(len(seen))
+		var buf []byte
+		for matrix, ok := range seen {
+			if ok {
+				continue
+			}
+			l.Unseen++
+			for a, end := int64(matrix)*count, int64(matrix+1)*count; a < end; a += batchRows {
+				some := min(int64(batchRows), end-a)
+				w, data := make([]float32, some*int64(n)), make([]byte, some*perRow)
+				err := rows.Decode(src.Source, w, &buf, a, a+some)
+				if err == nil {
+					err = c.start(l.Type, data, w, n, nil)
+				}
+				if err == nil {
+					_, err = c.blocks.file.WriteAt(data, c.blocks.at[l.Target]+a*perRow)
+				}
+				if err != nil {
+					return fmt.Errorf("%s: tensor %q: %w", c.blocks.m.Path, l.Name, err)
+				}
+			}
 		}
 	}
 	return nil

@@ -12,7 +12,9 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/hftest"
 	"ggforge/model"
+	"ggforge/quants"
 	"ggforge/rows"
 )
 
@@ -150,5 +152,57 @@ func TestRunErrors(t *testing.T) {
 	}
 	if _, err := Run(context.Background(), m, []Target{target}, Options{Run: run, Dir: "no/such/folder"}); err == nil {
 		t.Error("a folder that is not there")
+	}
+}
+
+// TestUnseen checks that experts that no token chose are encoded as without importance.
+func TestUnseen(t *testing.T) {
+	ctx := context.Background()
+	dir, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := convert.Open(ctx, dir, convert.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	var targets []Target
+	for i := range m.Tensors {
+		if strings.HasSuffix(m.Tensors[i].Name, "ffn_down_exps.weight") {
+			targets = append(targets, Target{i, gguf.TypeQ4_0})
+		}
+	}
+	b, err := Run(ctx, m, targets, Options{Run: eval.Run{Tokens: []int32{5}, Chunk: 1}, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for _, l := range b.Losses {
+		x := &m.Tensors[l.Tensor]
+		n, experts := gguf.Rows(x.NE), x.NE[2]
+		w, plain := make([]float32, n*x.NE[0]), make([]byte, gguf.DataBytes(l.Type, x.NE))
+		if err := rows.Decode(x.Source, w, new([]byte), 0, n); err != nil {
+			t.Fatal(err)
+		}
+		if err := quants.Lookup(l.Type).Quantize(plain, w, int(x.NE[0]), nil); err != nil {
+			t.Fatal(err)
+		}
+		got, err := b.Source(l.Target).Raw(new([]byte), 0, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same, size := 0, len(plain)/int(experts)
+		for e := range int(experts) {
+			if bytes.Equal(got[e*size:][:size], plain[e*size:][:size]) {
+				same++
+			}
+		}
+		if l.Unseen == 0 || same != l.Unseen {
+			t.Errorf("%s: %d of %d experts as without importance, %d unseen", l.Name, same, experts, l.Unseen)
+		}
+	}
+	if len(b.Losses) == 0 {
+		t.Error("no experts")
 	}
 }

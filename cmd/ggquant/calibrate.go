@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -153,6 +154,9 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 	losses := map[calibrate.Target]calibrate.Loss{}
 	for _, l := range blocks.Losses {
 		losses[l.Target] = l
+		if l.Unseen > 0 {
+			tool.Warn(cmd, fmt.Sprintf("tensor %q, %v: no token of the text met %d of its matrices: they are encoded without importance", l.Name, l.Type, l.Unseen))
+		}
 	}
 	target := func(d *quantize.Decision) calibrate.Target { return calibrate.Target{Tensor: d.Tensor, Type: d.To} }
 	b.Choose(quantize.Chosen{
