@@ -213,7 +213,7 @@ func (s *stream) loss(d []float32, base *States) ([]float64, error) {
 	token := func(row int) int { return row/keep*g.Chunk + g.First + row%keep }
 	if err := s.each(st.Rows, func(a, b int) {
 		for i := a; i < b; i++ {
-			s.norm(m.outNorm, st.data[i*width:][:width], s.h[token(i)*width:][:width])
+			s.final(st.data[i*width:][:width], s.h[token(i)*width:][:width])
 		}
 	}); err != nil {
 		return nil, err
@@ -262,6 +262,9 @@ func (s *stream) loss(d []float32, base *States) ([]float64, error) {
 		if err := s.each(n, func(a, b int) {
 			for i := a; i < b; i++ {
 				at := token(from+i) * width
+				if m.p.finalScale != 1 {
+					vecmath.Scale(dx[i*width:][:width], dx[i*width:][:width], float32(m.p.finalScale))
+				}
 				s.backNorm(m.outNorm, dx[i*width:][:width], s.h[at:][:width])
 				copy(d[at:][:width], dx[i*width:])
 			}

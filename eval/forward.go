@@ -144,8 +144,16 @@ func (s *stream) end(r *Run) (*States, error) {
 	if m.outNorm == nil {
 		return st, nil
 	}
-	err := s.each(st.Rows, func(a, b int) { s.norm(m.outNorm, s.h[a*st.width:b*st.width], s.h[a*st.width:b*st.width]) })
+	err := s.each(st.Rows, func(a, b int) { s.final(s.h[a*st.width:b*st.width], s.h[a*st.width:b*st.width]) })
 	return st, err
+}
+
+// final sets dst to what the output matrix reads of rows that have been through all layers.
+func (s *stream) final(dst, src []float32) {
+	s.norm(s.m.outNorm, dst, src)
+	if f := s.m.p.finalScale; f != 1 {
+		vecmath.Scale(dst, dst, float32(f))
+	}
 }
 
 // begin returns the stream of runs before the first layer.

@@ -304,7 +304,7 @@ func noFeed(*builder, int, *layer) {}
 // multiples of 256.
 func minicpm3Scales(p *params) {
 	p.embedScale, p.residualScale = 12, float64(float32(1.4)/float32(math.Sqrt(float64(p.layers))))
-	p.logitScale = float64(256 / float32(p.width))
+	p.finalScale = float64(256 / float32(p.width))
 }
 
 func always(*keys, *layer) bool { return true }
@@ -391,6 +391,7 @@ type params struct {
 	embedScale, attnScale float64
 	residualScale         float64
 	logitScale            float64
+	finalScale            float64 // of the states that the output matrix reads
 	attnCap, finalCap     float64
 	window, windowPattern int
 	experts               int
@@ -487,7 +488,7 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	if g.Alibi != nil {
 		p.alibi = g.Alibi(p)
 	}
-	p.residualScale = k.float("residual_scale", 1)
+	p.residualScale, p.finalScale = k.float("residual_scale", 1), 1
 	if p.logitScale = k.float("logit_scale", 1); p.logitScale == 0 {
 		p.logitScale = 1
 	}
