@@ -3,31 +3,13 @@ package calibrate
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
-	"math"
-	"os"
 	"slices"
 	"strings"
 
 	"ggforge/eval"
 	"ggforge/fault"
-	"ggforge/gguf"
-	"ggforge/internal/parallel"
 	"ggforge/model"
-	"ggforge/quants"
-	"ggforge/quants/parts"
-	"ggforge/rows"
 )
-
-// Target is a tensor and a type that it is to have.
-type Target struct {
-	Tensor int // of the model
-	Type   gguf.Type
-}
-
-// Possible reports whether the blocks of a type can be chosen here.
-func Possible(t gguf.Type) bool { return parts.Of(t) != nil }
 
 // Options says how to calibrate; the zero value of what is not required is the default.
 type Options struct {
@@ -47,48 +29,10 @@ type Options struct {
 	Progress func(done float64)
 }
 
-// Loss is what became of a tensor: the error of what the layer says, mean squares summed over
-// its rows, as the reference's search leaves it with the importance of the same text, and
-// now.
-type Loss struct {
-	Target
-	Name   string
-	Before float64 `json:"before"`
-	After  float64 `json:"after"`
-	Rows   int     `json:"rows"` // of inputs
-	// Unseen is how many matrices of the tensor no token met: experts that were never chosen.
-	// They are encoded as the reference does without importance, and do not count above.
-	Unseen int `json:"unseen,omitempty"`
-}
-
-// Blocks are encoded tensors.
-type Blocks struct {
-	Losses []Loss
-
-	file *os.File
-	size int64
-	at   map[Target]int64
-	m    *model.Model
-}
-
-// Close frees the space of the blocks.
-func (b *Blocks) Close() error {
-	err := b.file.Close()
-	if e := os.Remove(b.file.Name()); e != nil && !os.IsNotExist(e) && err == nil {
-		err = e
-	}
-	return err
-}
-
-// Source returns the rows of a target, nil if it was not calibrated: no input of its layer
-// was seen. It is valid until Close.
-func (b *Blocks) Source(t Target) rows.Source {
-	at, ok := b.at[t]
-	if !ok {
-		return nil
-	}
-	ne := b.m.Tensors[t.Tensor].NE
-	return rows.Stored(ne, t.Type, nil, io.NewSectionReader(b.file, at, gguf.DataBytes(t.Type, ne)))
+// defaults sets what is zero.
+func (o *Options) defaults() {
+	o.Passes, o.MaxColumns = cmp.Or(o.Passes, 6), cmp.Or(o.MaxColumns, 8192)
+	o.Damping = cmp.Or(o.Damping, 0.01)
 }
 
 // Run chooses the blocks of targets by what their layers read of a text: the model runs over
@@ -100,42 +44,18 @@ func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*B
 	if err != nil {
 		return nil, err
 	}
-	opt.Passes, opt.MaxColumns = cmp.Or(opt.Passes, 6), cmp.Or(opt.MaxColumns, 8192)
-	opt.Damping = cmp.Or(opt.Damping, 0.01)
-	file, err := os.CreateTemp(opt.Dir, ".ggforge-*.partial")
+	opt.defaults()
+	blocks, err := newBlocks(m, opt.Dir)
 	if err != nil {
 		return nil, err
 	}
-	os.Remove(file.Name()) // where a file may be open without a name; else Close does
-	c := &run{ctx: ctx, opt: opt, blocks: &Blocks{file: file, at: map[Target]int64{}, m: m}, targets: map[string][]Target{}, inputs: map[key]*input{}, seen: map[Target][]bool{}}
-	for _, t := range targets {
-		x := &m.Tensors[t.Tensor]
-		if !Possible(t.Type) {
-			c.blocks.Close()
-			return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: blocks of %v cannot be calibrated", m.Path, x.Name, t.Type)
-		}
-		if !slices.Contains(c.targets[x.Name], t) {
-			c.targets[x.Name] = append(c.targets[x.Name], t)
-		}
-	}
-	over := opt.Run
-	over.First, over.Inputs = 0, c.see
-	if opt.Progress != nil {
-		over.Progress = func(p eval.Progress) { opt.Progress(p.Done) }
-	}
-	_, err = r.Forward(ctx, over)
-	if err == nil {
-		err = c.finish("", -1)
-	}
-	if err == nil {
-		err = c.unseen()
-	}
-	if err != nil {
-		c.blocks.Close()
+	c := &run{encoder: encoder{ctx, &opt, blocks}, targets: map[string][]Target{}, inputs: map[key]*input{}}
+	if err := c.all(r, targets); err != nil {
+		blocks.Close()
 		return nil, err
 	}
-	slices.SortStableFunc(c.blocks.Losses, func(a, b Loss) int { return cmp.Compare(a.Tensor, b.Tensor) })
-	return c.blocks, nil
+	blocks.done()
+	return blocks, nil
 }
 
 // key is a matrix of a tensor.
@@ -146,14 +66,11 @@ type key struct {
 
 // run is a calibration that goes on.
 type run struct {
-	ctx     context.Context
-	opt     Options
-	blocks  *Blocks
+	encoder
 	targets map[string][]Target
 	inputs  map[key]*input // that are being seen
 	layer   string
-	expert  int               // -1 for none
-	seen    map[Target][]bool // matrices that were encoded
+	expert  int // -1 for none
 }
 
 // input is what one or more matrices read.
@@ -162,6 +79,32 @@ type input struct {
 	parts    []*Inputs
 	readers  []key
 	matrices int
+}
+
+// all runs the model and encodes targets.
+func (c *run) all(r *eval.Model, targets []Target) error {
+	m := c.blocks.m
+	for _, t := range targets {
+		x := &m.Tensors[t.Tensor]
+		if !Possible(t.Type) {
+			return fault.Errorf(fault.Unsupported, "%s: tensor %q: blocks of %v cannot be calibrated", m.Path, x.Name, t.Type)
+		}
+		if !slices.Contains(c.targets[x.Name], t) {
+			c.targets[x.Name] = append(c.targets[x.Name], t)
+		}
+	}
+	over := c.opt.Run
+	over.First, over.Inputs = 0, c.see
+	if c.opt.Progress != nil {
+		over.Progress = func(p eval.Progress) { c.opt.Progress(p.Done) }
+	}
+	if _, err := r.Forward(c.ctx, over); err != nil {
+		return err
+	}
+	if err := c.finish("", -1); err != nil {
+		return err
+	}
+	return c.unseen()
 }
 
 // see collects what meets weights.
@@ -191,10 +134,7 @@ func (c *run) see(in eval.Inputs) error {
 			}
 		}
 		if x == nil {
-			x = &input{}
-			for from := 0; from < in.Columns; from += c.opt.MaxColumns {
-				x.parts = append(x.parts, NewInputs(min(c.opt.MaxColumns, in.Columns-from), c.opt.Run.Workers))
-			}
+			x = &input{parts: c.ranges(in.Columns)}
 		}
 		x.readers, x.matrices = append(x.readers, k), in.Matrices
 		c.inputs[k] = x
@@ -209,6 +149,15 @@ func (c *run) see(in eval.Inputs) error {
 		}
 	}
 	return nil
+}
+
+// ranges returns what collects inputs of so many columns, as many together as are taken
+// together.
+func (e *encoder) ranges(columns int) (parts []*Inputs) {
+	for from := 0; from < columns; from += e.opt.MaxColumns {
+		parts = append(parts, NewInputs(min(e.opt.MaxColumns, columns-from), e.opt.Run.Workers))
+	}
+	return parts
 }
 
 // layerOf returns the beginning of a tensor's name that says its layer.
@@ -252,110 +201,10 @@ func (c *run) encode(x *input) error {
 	}
 	for _, k := range x.readers {
 		for _, t := range c.targets[k.name] {
-			if err := c.tensor(k, t, x, moments); err != nil {
-				return fmt.Errorf("%s: tensor %q: %w", c.blocks.m.Path, k.name, err)
-			}
-		}
-	}
-	return nil
-}
-
-// tensor chooses the blocks of a matrix at a type.
-func (c *run) tensor(k key, t Target, x *input, moments []*Moments) error {
-	src := &c.blocks.m.Tensors[t.Tensor]
-	n, all := int(src.NE[0]), gguf.Rows(src.NE)
-	perRow := t.Type.RowBytes(src.NE[0])
-	at, ok := c.blocks.at[t]
-	if !ok {
-		at = c.blocks.size
-		c.blocks.at[t] = at
-		c.blocks.size += perRow * all
-		c.blocks.Losses = append(c.blocks.Losses, Loss{Target: t, Name: src.Name})
-		c.seen[t] = make([]bool, max(1, x.matrices))
-	}
-	c.seen[t][k.matrix] = true
-	loss := &c.blocks.Losses[slices.IndexFunc(c.blocks.Losses, func(l Loss) bool { return l.Target == t })]
-	loss.Rows += x.parts[0].Rows()
-	count := all / int64(max(1, x.matrices))
-	first := int64(k.matrix) * count
-	f := parts.Of(t.Type)
-	var descenders []*Descender
-	var importance []float32
-	for _, m := range moments {
-		descenders = append(descenders, &Descender{Format: f, Moments: m, Passes: c.opt.Passes, Workers: c.opt.Run.Workers, Feedback: c.opt.Feedback})
-		importance = append(importance, m.Diagonal()...)
-	}
-	var buf []byte
-	w, data := make([]float32, batchRows*n), make([]byte, batchRows*int(perRow))
-	for a := first; a < first+count; a += batchRows {
-		rowsNow := min(int64(batchRows), first+count-a)
-		w, data := w[:int(rowsNow)*n], data[:rowsNow*perRow]
-		if err := rows.Decode(src.Source, w, &buf, a, a+rowsNow); err != nil {
-			return err
-		}
-		for i, v := range w {
-			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-				return fault.Errorf(fault.Broken, "weight %d of row %d is %v", i%n, a+int64(i/n), v)
-			}
-		}
-		if err := c.start(t.Type, data, w, n, importance); err != nil {
-			return err
-		}
-		from := 0
-		for i, d := range descenders {
-			r, err := d.columns(c.ctx, w, data, n, from)
-			if err != nil {
+			if err := c.matrix(matrix{t.Tensor, k.matrix, x.matrices}, t.Type, x.parts[0].Rows(), moments, nil); err != nil {
 				return err
 			}
-			loss.Before, loss.After = loss.Before+r.Before, loss.After+r.After
-			from += moments[i].n
-		}
-		if _, err := c.blocks.file.WriteAt(data, at+a*perRow); err != nil {
-			return err
 		}
 	}
 	return nil
-}
-
-// unseen encodes the matrices that nothing met, of tensors with others that were.
-func (c *run) unseen() error {
-	for i := range c.blocks.Losses {
-		l := &c.blocks.Losses[i]
-		src, seen := &c.blocks.m.Tensors[l.Tensor], c.seen[l.Target]
-		n, perRow := int(src.NE[0]), l.Type.RowBytes(src.NE[0])
-		count := gguf.Rows(src.NE) / int64(len(seen))
-		var buf []byte
-		for matrix, ok := range seen {
-			if ok {
-				continue
-			}
-			l.Unseen++
-			for a, end := int64(matrix)*count, int64(matrix+1)*count; a < end; a += batchRows {
-				some := min(int64(batchRows), end-a)
-				w, data := make([]float32, some*int64(n)), make([]byte, some*perRow)
-				err := rows.Decode(src.Source, w, &buf, a, a+some)
-				if err == nil {
-					err = c.start(l.Type, data, w, n, nil)
-				}
-				if err == nil {
-					_, err = c.blocks.file.WriteAt(data, c.blocks.at[l.Target]+a*perRow)
-				}
-				if err != nil {
-					return fmt.Errorf("%s: tensor %q: %w", c.blocks.m.Path, l.Name, err)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// start encodes rows as the reference does with importance.
-func (c *run) start(t gguf.Type, data []byte, w []float32, n int, importance []float32) error {
-	codec := quants.Lookup(t)
-	perRow := int(t.RowBytes(int64(n)))
-	const some = 8
-	return parallel.For(c.ctx, max(1, c.opt.Run.Workers), (len(w)/n+some-1)/some, func(i, _ int) error {
-		a, b := i*some, min((i+1)*some, len(w)/n)
-		return codec.Quantize(data[a*perRow:b*perRow], w[a*n:b*n], n, importance)
-	})
 }

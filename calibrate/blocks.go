@@ -1,0 +1,112 @@
+package calibrate
+
+import (
+	"cmp"
+	"io"
+	"os"
+	"slices"
+
+	"ggforge/gguf"
+	"ggforge/model"
+	"ggforge/quants/parts"
+	"ggforge/rows"
+)
+
+// Target is a tensor and a type that it is to have.
+type Target struct {
+	Tensor int // of the model
+	Type   gguf.Type
+}
+
+// Possible reports whether the blocks of a type can be chosen here.
+func Possible(t gguf.Type) bool { return parts.Of(t) != nil }
+
+// Loss is what became of a tensor: the error of what the layer says, mean squares summed over
+// its rows, as the reference's search leaves it with the importance of the same text, and
+// now.
+type Loss struct {
+	Target
+	Name   string
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
+	Rows   int     `json:"rows"` // of inputs
+	// Unseen is how many matrices of the tensor no token met: experts that were never chosen.
+	// They are encoded as the reference does without importance, and do not count above.
+	Unseen int `json:"unseen,omitempty"`
+}
+
+// Blocks are encoded tensors, in a file that has no name.
+type Blocks struct {
+	Losses []Loss // by tensor and type when all are there
+
+	m    *model.Model
+	file *os.File
+	size int64
+	kept map[Target]*kept
+}
+
+// kept is a tensor that is encoded, matrix by matrix.
+type kept struct {
+	Loss
+	at   int64  // in the file
+	seen []bool // matrices that were encoded
+}
+
+// newBlocks returns room for encoded tensors of a model, in a file of folder dir.
+func newBlocks(m *model.Model, dir string) (*Blocks, error) {
+	file, err := os.CreateTemp(dir, ".ggforge-*.partial")
+	if err != nil {
+		return nil, err
+	}
+	os.Remove(file.Name()) // where a file may be open without a name; else Close does
+	return &Blocks{m: m, file: file, kept: map[Target]*kept{}}, nil
+}
+
+// Close frees the space of the blocks.
+func (b *Blocks) Close() error {
+	err := b.file.Close()
+	if e := os.Remove(b.file.Name()); e != nil && !os.IsNotExist(e) && err == nil {
+		err = e
+	}
+	return err
+}
+
+// of returns the place of a target of so many matrices.
+func (b *Blocks) of(t Target, matrices int) *kept {
+	k := b.kept[t]
+	if k == nil {
+		x := &b.m.Tensors[t.Tensor]
+		k = &kept{Loss: Loss{Target: t, Name: x.Name}, at: b.size, seen: make([]bool, max(1, matrices))}
+		b.kept[t] = k
+		b.size += gguf.DataBytes(t.Type, x.NE)
+	}
+	return k
+}
+
+// put keeps the blocks of rows from row on.
+func (b *Blocks) put(k *kept, row int64, data []byte) error {
+	_, err := b.file.WriteAt(data, k.at+row*k.Type.RowBytes(b.m.Tensors[k.Tensor].NE[0]))
+	return err
+}
+
+// Source returns the rows of a target, nil if it was not calibrated: no input of its layer
+// was seen. It is valid until Close.
+func (b *Blocks) Source(t Target) rows.Source {
+	k, ok := b.kept[t]
+	if !ok {
+		return nil
+	}
+	ne := b.m.Tensors[t.Tensor].NE
+	return rows.Stored(ne, t.Type, nil, io.NewSectionReader(b.file, k.at, gguf.DataBytes(t.Type, ne)))
+}
+
+// done makes the list of losses.
+func (b *Blocks) done() {
+	b.Losses = nil
+	for _, k := range b.kept {
+		b.Losses = append(b.Losses, k.Loss)
+	}
+	slices.SortFunc(b.Losses, func(x, y Loss) int {
+		return cmp.Or(cmp.Compare(x.Tensor, y.Tensor), cmp.Compare(x.Type, y.Type))
+	})
+}
