@@ -30,6 +30,15 @@ type Recipe struct {
 
 	rules ruleset
 	need  []gguf.Type // types refused without importance, besides those that say so themselves (quants.Importance)
+	given []TensorTypeRule
+}
+
+// With returns the recipe with types for some tensors: rules that come after those of
+// PlanOptions.TensorTypes and before the recipe's own.
+func (r *Recipe) With(given []TensorTypeRule) *Recipe {
+	other := *r
+	other.given = slices.Concat(r.given, given)
+	return &other
 }
 
 type ruleset struct {

@@ -43,8 +43,15 @@
 //	                           use TYPE for the token embeddings
 //	--tensor-type PATTERN=TYPE use TYPE for the tensors that the expression matches; repeatable
 //	--tensor-type-file FILE    the same with the rules in FILE, separated by white space
+//	--recipe FILE              take types from FILE, lines PATTERN=TYPE
+//	--save-recipe FILE         write the types that tensors get to FILE
 //	--allow-requantize         permit tensors that are quantized already to change type
 //	--strict                   refuse what is otherwise a warning
+//
+// A recipe has a rule to a line, PATTERN=TYPE as for --tensor-type; lines that begin with # are comments. Without these
+// it is what --tensor-type-file of llama-quantize reads: "grep -v '^#' FILE". The first line that matches a tensor
+// counts, after --tensor-type; what no line matches is as in TYPE. A line that matches nothing, or nothing that earlier
+// lines have left, is an error. --save-recipe writes one with a line for each tensor, with --dry-run, too.
 //
 // # Output
 //

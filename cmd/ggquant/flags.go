@@ -20,7 +20,7 @@ func flags() []cli.Flag {
 		&cli.BoolFlag{Name: "json", Usage: "print the plan or the result as one JSON object"},
 		&cli.BoolFlag{Name: "strict", Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, options without effect, " +
 			"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"},
-	}, quantflags.Flags(), calibrationFlags(), []cli.Flag{
+	}, quantflags.Flags(), typesFlags(), calibrationFlags(), []cli.Flag{
 		&cli.BoolFlag{Name: "hide-imatrix", Usage: "do not record the importance matrix in the output"},
 		&cli.StringSliceFlag{Name: "prune-layers", Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"},
 		&cli.StringSliceFlag{Name: "override-kv", Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"},
@@ -49,6 +49,7 @@ type request struct {
 
 	convertflags.Checkpoint
 	Calibration calibration
+	Types       tensorTypes
 	Quantize    quantize.Options
 	Write       writer.Options
 }
@@ -74,6 +75,9 @@ func parse(cmd *cli.Command) (r request, err error) {
 		return r, err
 	}
 	if err := r.quantizeOptions(cmd); err != nil {
+		return r, err
+	}
+	if err := r.parseTypes(cmd); err != nil {
 		return r, err
 	}
 	return r, r.writerOptions(cmd, threads)

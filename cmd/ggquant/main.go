@@ -139,6 +139,14 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if pathErr != nil {
 		return pathErr
 	}
+	if err := r.checkTypes(batch.Jobs[0]); err != nil {
+		return err
+	}
+	if err == nil {
+		if err := r.saveTypes(ctx, batch.Jobs[0], paths[0]); err != nil {
+			return err
+		}
+	}
 	if r.DryRun {
 		return errors.Join(err, r.report(w, batch.Jobs, paths, nil))
 	}

@@ -17,6 +17,10 @@ func TestEveryFlag(t *testing.T) {
 	set := func(field, want string, args ...string) flagtest.Row {
 		return flagtest.Row{Field: field, Want: want, Args: args}
 	}
+	recipe := filepath.Join(t.TempDir(), "recipe.txt")
+	if err := os.WriteFile(recipe, []byte("attn_v=q8_0\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	rows := map[string]flagtest.Row{
 		"dry-run": set("DryRun", "true", "--dry-run"),
 		"json":    set("JSON", "true", "--json"),
@@ -35,6 +39,9 @@ func TestEveryFlag(t *testing.T) {
 		"chunks":         set("Calibration.Text.Chunks", "3", "--chunks", "3", "--calibrate", "t"),
 		"process-output": set("Calibration.Output", "true", "--process-output", "--calibrate", "t"),
 		"parse-special":  set("Calibration.Text.ParseSpecial", "true", "--parse-special", "--calibrate", "t"),
+
+		"recipe":      set("Types.File", recipe, "--recipe", recipe),
+		"save-recipe": set("Types.Save", "r", "--save-recipe", "r"),
 
 		"out-dir":         set("OutDir", "d", "--out-dir", "d"),
 		"name-template":   set("NameTemplate", "{ftype}", "--name-template", "{ftype}", "--out-dir", "d"),
@@ -127,9 +134,13 @@ func TestOutputIsInput(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	flags := []string{"--progress", "none", "--force", "--imatrix", im, "--tensor-type-file", rules}
+	recipe := filepath.Join(dir, "recipe.txt")
+	if err := os.WriteFile(recipe, []byte("ffn_down=q8_0"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--progress", "none", "--force", "--imatrix", im, "--tensor-type-file", rules, "--recipe", recipe}
 	for path, input := range map[string]string{
-		in: in, im: in, rules: in,
+		in: in, im: in, rules: in, recipe: in,
 		filepath.Join(checkpoint, "config.json"): checkpoint, filepath.Join(checkpoint, "tokenizer.model"): checkpoint, filepath.Join(checkpoint, "model.safetensors"): checkpoint,
 	} {
 		before, err := os.ReadFile(path)

@@ -34,6 +34,7 @@ var rooms = []struct{ name, packages string }{
 	{"writing, and what is written", "writer model"},
 	{"orchestration", "convert quantize export eval"},
 	{"orchestration: what takes several of these", "calibrate sensitivity"},
+	{"orchestration: what takes several of these", "worth"},
 	{"commands: what they share", "internal/page"},
 	{"commands: what they share", "internal/cli"},
 	{"commands: what some of them share", "internal/convertflags internal/quantflags internal/textflags"},

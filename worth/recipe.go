@@ -1,0 +1,137 @@
+package worth
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/internal/mmap"
+	"ggforge/quantize"
+)
+
+// Recipe is a file that gives types to tensors: a rule to a line, PATTERN=TYPE, as
+// quantize.CompileTensorRule takes it, without white space in it. The first rule that matches
+// a tensor counts. Lines that are empty or begin with # say nothing. The lines without
+// comments are what --tensor-type-file of the reference reads.
+type Recipe struct {
+	Path  string
+	Rules []quantize.TensorTypeRule
+	lines []int // of each rule
+}
+
+// maxRecipe is the largest recipe in bytes. Expressions take many times as much when they
+// are compiled.
+const maxRecipe = 1 << 20
+
+// ReadRecipe reads a file of at most a mebibyte.
+func ReadRecipe(path string) (*Recipe, error) {
+	data, err := mmap.ReadFile(path, "recipe", maxRecipe)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRecipe(path, data)
+}
+
+// ParseRecipe reads a recipe. Errors name path and line.
+func ParseRecipe(path string, data []byte) (*Recipe, error) {
+	r := &Recipe{Path: path}
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		text := strings.Trim(string(line), " \t\r\n")
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		if at := strings.IndexAny(text, " \t\v\f\r\x00"); at >= 0 {
+			return nil, fault.Errorf(fault.Usage, "%s, line %d: %q after the rule %q: want one rule PATTERN=TYPE to a line, comments on lines of their own", path, number, text[at:], text[:at])
+		}
+		rule, err := quantize.CompileTensorRule(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", path, number, err)
+		}
+		r.Rules, r.lines = append(r.Rules, rule), append(r.lines, number)
+	}
+	if len(r.Rules) == 0 {
+		return nil, fault.Errorf(fault.Usage, "%s: no rules, want lines PATTERN=TYPE", path)
+	}
+	return r, nil
+}
+
+// Check returns an error, of kind fault.Refused, for rules that are not the first to match
+// any of the names.
+func (r *Recipe) Check(names []string) error {
+	used, beaten := make([]bool, len(r.Rules)), make([]int, len(r.Rules)) // by the rule after this many
+	for _, name := range names {
+		first := -1
+		for i := range r.Rules {
+			switch {
+			case used[i] && first >= 0:
+			case !r.Rules[i].Match(name):
+			case first < 0:
+				first, used[i] = i, true
+			default:
+				beaten[i] = first + 1
+			}
+		}
+	}
+	var all []error
+	for i, ok := range used {
+		switch {
+		case ok:
+		case beaten[i] > 0:
+			all = append(all, fault.Errorf(fault.Refused, "%s, line %d: earlier lines give types to all tensors that %q matches, as line %d does", r.Path, r.lines[i], r.Rules[i].Pattern, r.lines[beaten[i]-1]))
+		default:
+			all = append(all, fault.Errorf(fault.Refused, "%s, line %d: %q matches no tensor", r.Path, r.lines[i], r.Rules[i].Pattern))
+		}
+	}
+	if len(all) > 1 {
+		return fmt.Errorf("%w (and %d more lines without effect)", all[0], len(all)-1)
+	}
+	return errors.Join(all...)
+}
+
+// Assigned is a tensor with its type.
+type Assigned struct {
+	Name string
+	Type gguf.Type
+}
+
+// FormatRecipe returns the text of a recipe: comments, a line each, and a rule for each
+// tensor that matches its name alone.
+func FormatRecipe(comments []string, tensors []Assigned) []byte {
+	var b bytes.Buffer
+	for _, c := range comments {
+		fmt.Fprintf(&b, "# %s\n", strings.Map(func(r rune) rune {
+			if r < ' ' {
+				return ' '
+			}
+			return r
+		}, c))
+	}
+	for _, t := range tensors {
+		fmt.Fprintf(&b, "%s=%s\n", Pattern(t.Name), strings.ToLower(t.Type.String()))
+	}
+	return b.Bytes()
+}
+
+// Pattern returns an expression for a tensor's whole name. Patterns are made lower-case when they are
+// read: other letters, and what would end a pattern, are any character in it.
+func Pattern(name string) string {
+	var b strings.Builder
+	b.WriteByte('^')
+	for _, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '_', c == '-':
+			b.WriteByte(c)
+		case c == '.':
+			b.WriteString(`\.`)
+		default:
+			b.WriteByte('.')
+		}
+	}
+	b.WriteByte('$')
+	return b.String()
+}
