@@ -120,6 +120,11 @@ func (x *experts) choose(to []choice, logits []float32) error {
 			logits[i] -= most
 		}
 		vecmath.ExpOf.Apply(logits, logits)
+		for i, v := range by {
+			if d := v - most; logits[i] == 0 && d > -110 { // it weighs nothing, but may be the next to be chosen
+				logits[i] = float32(vecmath.Exp64(float64(d)))
+			}
+		}
 		vecmath.Scale(logits, logits, float32(1/vecmath.Sum(logits)))
 	case scoreSigmoid:
 		vecmath.SigmoidOf.Apply(logits, logits)
