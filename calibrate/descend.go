@@ -28,7 +28,7 @@ const visit = 256
 // batchRows is how many rows go through the columns together.
 const batchRows = 512
 
-// A Descender improves blocks step by step: each step changes one code, the scale and the
+// A Descender improves blocks step by step: each step changes one level, the scale and the
 // minimum of one sub-block, or those of a block, and is taken only if the error falls.
 type Descender struct {
 	Format  *parts.Format
@@ -294,17 +294,20 @@ func (d *Descender) visit(l *neighbours, s *state, row *rowState, pass int, chan
 	s.old = append(s.old[:0], v...)
 	for at := 0; at < l.n; at += f.Block {
 		b := &row.blocks[(l.at+at)/f.Block]
-		if b.D == 0 || math.IsNaN(float64(b.D)) || math.IsInf(float64(b.D), 0) {
+		if b.D == 0 || !finite(b.D) {
 			continue
 		}
 		for j := range f.Subs() {
 			from := at + j*f.Sub
+			if scale, _ := f.Scale(b, j); !finite(scale) {
+				continue
+			}
 			if pass > 0 && f.Scales[0] < f.Scales[1] {
 				d.rescale(l, s, row, b, j, from, v, g)
 			}
 			d.recode(l, row, b, j, from, v, g)
 		}
-		if pass > 0 && !f.Exponents {
+		if pass > 0 && f.HasD() {
 			d.restep(l, s, row, b, at, v, g)
 		}
 	}
@@ -318,25 +321,25 @@ func (l *neighbours) move(g []float32, i int, d float32) {
 	vecmath.AddScaled(g, l.h[i*l.n:][:l.n], d)
 }
 
-// recode looks for better codes in sub-block j of b, from column from on.
+// recode looks for better levels in sub-block j of b, from column from on.
 func (d *Descender) recode(l *neighbours, row *rowState, b *parts.Block, j, from int, v, g []float32) {
 	f := d.Format
 	scale, min := f.Scale(b, j)
 	if scale == 0 {
 		return
 	}
-	codes := b.Codes[j*f.Sub:][:f.Sub]
-	for k := range codes {
+	levels := b.Levels[j*f.Sub:][:f.Sub]
+	for k := range levels {
 		i := from + k
 		h := l.h[i*l.n+i]
-		c := f.Nearest(v[i]-g[i]/h, scale, min)
-		if c == codes[k] {
+		level := f.Nearest(v[i]-g[i]/h, scale, min)
+		if level == levels[k] {
 			continue
 		}
-		next := float32(scale*f.Levels[c]) - min
+		next := float32(scale*float32(level)) - min
 		step := next - v[i]
 		if float64(step)*(2*float64(g[i])+float64(float64(step)*float64(h))) < -row.scale {
-			codes[k], v[i], row.moved = c, next, true
+			levels[k], v[i], row.moved = level, next, true
 			l.move(g, i, step)
 		}
 	}
@@ -365,14 +368,14 @@ func (q *quadratic) least() (a, b float64) {
 // around is how far codes of scales and minima are tried from where they are.
 const around = 4
 
-// rescale looks for a better scale and minimum of a sub-block, with the codes held.
+// rescale looks for a better scale and minimum of a sub-block, with the levels held.
 func (d *Descender) rescale(l *neighbours, s *state, row *rowState, b *parts.Block, j, from int, v, g []float32) {
 	f := d.Format
 	u, hu := grow(&s.u, f.Sub), grow(&s.hu, f.Sub)
 	clear(hu)
 	bits := s.room(f.Sub)
 	for k := range u {
-		u[k] = f.Levels[b.Codes[j*f.Sub+k]]
+		u[k] = float32(b.Levels[j*f.Sub+k])
 		bits[k] = math.Float32bits(u[k])
 	}
 	vecmath.Combine(hu, l.h[from*l.n+from:], l.n, bits)
@@ -385,7 +388,7 @@ func (d *Descender) rescale(l *neighbours, s *state, row *rowState, b *parts.Blo
 	best, bs, bm := -row.scale, int(b.Scales[j]), int(b.Mins[j])
 	s0, m0 := bs, bm
 	for sc := max(f.Scales[0], s0-around); sc <= min(f.Scales[1], s0+around); sc++ {
-		da := float64(b.D) * float64(sc-s0)
+		da := float64(b.D) * (float64(f.Factor(int16(sc))) - float64(f.Factor(int16(s0))))
 		lo, hi := m0, m0
 		if f.Mins[0] < f.Mins[1] {
 			lo, hi = max(f.Mins[0], m0-around), min(f.Mins[1], m0+around)
@@ -403,20 +406,20 @@ func (d *Descender) rescale(l *neighbours, s *state, row *rowState, b *parts.Blo
 	d.set(l, s, b, j, from, v, g)
 }
 
-// set sets the values of a sub-block to those of its scale, minimum and codes.
+// set sets the values of a sub-block to those of its scale, minimum and levels.
 func (d *Descender) set(l *neighbours, s *state, b *parts.Block, j, from int, v, g []float32) {
 	f := d.Format
 	scale, min := f.Scale(b, j)
 	bits := s.room(f.Sub)
 	for k := range bits {
-		next := float32(scale*f.Levels[b.Codes[j*f.Sub+k]]) - min
+		next := float32(scale*float32(b.Levels[j*f.Sub+k])) - min
 		bits[k] = math.Float32bits(next - v[from+k])
 		v[from+k] = next
 	}
 	vecmath.Combine(g, l.h[from*l.n:], l.n, bits)
 }
 
-// restep looks for better d and dmin of a block, with all codes held.
+// restep looks for better d and dmin of a block, with all levels held.
 func (d *Descender) restep(l *neighbours, s *state, row *rowState, b *parts.Block, at int, v, g []float32) {
 	f := d.Format
 	u, hu, ho := grow(&s.u, f.Block), grow(&s.hu, f.Block), grow(&s.ho, f.Block)
@@ -426,7 +429,7 @@ func (d *Descender) restep(l *neighbours, s *state, row *rowState, b *parts.Bloc
 	var q quadratic
 	for j := range f.Subs() {
 		for k := j * f.Sub; k < (j+1)*f.Sub; k++ {
-			u[k] = float32(b.Scales[j]) * f.Levels[b.Codes[k]]
+			u[k] = f.Factor(b.Scales[j]) * float32(b.Levels[k])
 			bits[k] = math.Float32bits(u[k])
 		}
 		if m := float32(b.Mins[j]); f.HasMins() && m != 0 {

@@ -133,7 +133,12 @@ func TestRows(t *testing.T) {
 		{gguf.TypeQ8_0, 0.39, 0.31, "bf0d65fb19f2", "b61655c40eab"},
 		{gguf.TypeIQ4_XS, 0.48, 0.42, "11cf93515212", "0830b431b742"},
 		{gguf.TypeIQ4_NL, 0.42, 0.34, "06c1ae429dcc", "f3c9de775f87"},
-		{gguf.TypeMXFP4, 0.32, 0.28, "d9e50884d1af", "ca2db6a29a74"},
+		{gguf.TypeNVFP4, 0.36, 0.31, "1f6e2a997a90", "96c43b63cba0"},
+		{gguf.TypeQ1_0, 0.44, 0.44, "d831dc4ebc9a", "cfc1078c3140"},
+		{gguf.TypeQ2_0, 0.28, 0.32, "d828cea9ebd0", "cb310a616391"},
+		{gguf.TypeTQ1_0, 0.23, 0.24, "b0d1741298ab", "a87fd2eddb27"},
+		{gguf.TypeTQ2_0, 0.23, 0.24, "9d099f67f919", "23ff1bb39790"},
+		{gguf.TypeMXFP4, 0.31, 0.26, "e93598493969", "a8ca9b6253ae"},
 	} {
 		start := make([]byte, gguf.DataBytes(c.typ, []int64{n, rows}))
 		if err := quants.Lookup(c.typ).Quantize(start, w, n, m.Diagonal()); err != nil {

@@ -216,9 +216,9 @@ func (b *feedback) block(f *parts.Format, s *fed, row *rowState, at, w int, add,
 			j := k / f.Sub
 			scale, min := f.Scale(to, j)
 			if scale != 0 {
-				to.Codes[k] = f.Nearest(row.w[c]+add[p], scale, min)
+				to.Levels[k] = f.Nearest(row.w[c]+add[p], scale, min)
 			}
-			v[c] = float32(scale*f.Levels[to.Codes[k]]) - min
+			v[c] = float32(scale*float32(to.Levels[k])) - min
 			e[p] = row.w[c] - v[c]
 			vecmath.AddScaled(add[:p], b.lower[(at+p)*b.n+at:][:p], e[p])
 		}

@@ -20,12 +20,12 @@ func Example() {
 	}
 	f, b := parts.Of(gguf.TypeQ4_0), &parts.Block{}
 	f.Unpack(b, data)
-	fmt.Println("scale", b.D, "codes", b.Codes[:8])
-	b.Codes[0]++ // the next level
+	fmt.Println("scale", b.D, "levels", b.Levels[:8])
+	b.Levels[0]++
 	f.Pack(data, b)
 	f.Values(x, b)
 	fmt.Println("values", x[:4])
 	// Output:
-	// scale 0.5 codes [0 1 1 2 2 3 3 4]
+	// scale 0.5 levels [-8 -7 -7 -6 -6 -5 -5 -4]
 	// values [-3.5 -3.5 -3.5 -3]
 }

@@ -57,6 +57,9 @@ var rank3 = func() (rank [256]uint8) {
 	return rank
 }()
 
+// Points returns the codes of all points, by index.
+func (cb *Codebook) Points() []uint16 { return cb.codes }
+
 // Rank numbers the vectors from 0 without gaps: there are 6561 of dim 8, 4096
 // of dim 4.
 func (cb *Codebook) Rank(code uint16) uint {
