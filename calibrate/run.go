@@ -25,6 +25,8 @@ type Options struct {
 	MaxColumns int
 	// Feedback starts with feedback of errors.
 	Feedback bool
+	// Collect, if set, gets what the run meets, so that an importance matrix needs no other.
+	Collect *eval.Collector
 	// Progress is called with the share that is done, from one goroutine; nil for nobody.
 	Progress func(done float64)
 }
@@ -98,8 +100,14 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 	if c.opt.Progress != nil {
 		over.Progress = func(p eval.Progress) { c.opt.Progress(p.Done) }
 	}
-	if _, err := r.Forward(c.ctx, over); err != nil {
+	states, err := r.Forward(c.ctx, over)
+	if err != nil {
 		return err
+	}
+	if collect := c.opt.Collect; collect != nil {
+		if err := collect.States(c.ctx, states, over.Workers); err != nil {
+			return err
+		}
 	}
 	if err := c.finish("", -1); err != nil {
 		return err
@@ -109,6 +117,11 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 
 // see collects what meets weights.
 func (c *run) see(in eval.Inputs) error {
+	if collect := c.opt.Collect; collect != nil {
+		if err := collect.Inputs(c.ctx, in, c.opt.Run.Workers); err != nil {
+			return err
+		}
+	}
 	layer, expert := layerOf(in.Name), -1
 	if in.Routed {
 		expert = in.Matrix

@@ -26,6 +26,8 @@ type Run struct {
 	HalfGELU bool
 	// Progress is called after each part of the work, from one goroutine; nil for nobody.
 	Progress func(Progress)
+
+	empty bool // linear layers say nothing: their weights are not read
 }
 
 // Progress is how far a run is.
@@ -325,6 +327,16 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 				return err
 			}
 		}
+	}
+	if s.r.empty {
+		columns := 0
+		for _, l := range layers {
+			columns += l.w.Rows
+		}
+		for t := range rows {
+			clear(dst[t*ld:][:columns])
+		}
+		return nil
 	}
 	s.xp.Reset(rows, k)
 	if err := s.each(rows, func(a, b int) { s.xp.PackRows(x[a*k:], k, a, b) }); err != nil {

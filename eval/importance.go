@@ -25,26 +25,90 @@ type Importance struct {
 	Save func(done int) error
 }
 
-// Collect runs the model over chunks of tokens and adds their inputs to sums, each tensor's
-// in the order of the text: squares and sums of float32 numbers. As in the reference
-// every token of all chunks counts. So do all linear layers in blocks, whatever the input
-// is (the router of experts reads what experts read), and stacked experts; embeddings do
-// not, and Output decides on the last matrix; nor does what the runtime multiplies row by
-// row (RWKV's time_mix_w2), which quantizers keep. r.First is set.
+// Collector adds what a run meets to sums, each tensor's in the order of the text: squares
+// and sums of float32 numbers. As in the reference every token of all chunks counts. So do
+// all linear layers in blocks, whatever the input is (the router of experts reads what
+// experts read), and stacked experts; embeddings do not, and Output decides on the last
+// matrix; nor does what the runtime multiplies row by row (RWKV's time_mix_w2), which
+// quantizers keep.
+type Collector struct {
+	m      *Model
+	sums   *imatrix.Sums
+	output bool
+}
+
+// Collector returns what adds to sums, for the matrix that makes logits, too, if output is
+// true.
+func (m *Model) Collector(sums *imatrix.Sums, output bool) (*Collector, error) {
+	if output && !m.Predicts() {
+		return nil, fault.Errorf(fault.Unsupported, "%s: predicts no tokens: there is no matrix that makes logits to collect for", m.source.Path)
+	}
+	return &Collector{m, sums, output}, nil
+}
+
+// Inputs is for Run.Inputs.
+func (c *Collector) Inputs(ctx context.Context, in Inputs, workers int) error {
+	if !c.counts(in) {
+		return nil
+	}
+	return collect(ctx, c.sums, in, workers)
+}
+
+func (c *Collector) counts(in Inputs) bool {
+	return !in.Single && (in.Routed || strings.HasPrefix(in.Name, c.m.graph.Prefix+"blk."))
+}
+
+// States is for what Forward returns, of a run whose First is 0.
+func (c *Collector) States(ctx context.Context, states *States, workers int) error {
+	if !c.output {
+		return nil
+	}
+	return collect(ctx, c.sums, c.m.output.inputs(states.data, states.Rows), workers)
+}
+
+// Expect returns sums with the entries and counts that a run leaves in new ones, without
+// running the model: all squares are 1, and all matrices of experts are of all tokens. Plans
+// that depend on which tensors have importance can be made with them.
+func (c *Collector) Expect(ctx context.Context, r Run) (*imatrix.Sums, error) {
+	sums, tokens := imatrix.NewSums(r.Chunk), len(r.Tokens)
+	expect := func(in Inputs) error {
+		t, err := sums.Tally(in.Name, in.Columns, in.Matrices, in.Routed)
+		if err != nil {
+			return err
+		}
+		for i := range t.Squares {
+			t.Squares[i] = 1
+		}
+		for i := range t.Counts {
+			t.Counts[i] = 0
+			t.Count(i, tokens, in.Routed)
+		}
+		return nil
+	}
+	empty := Run{Tokens: []int32{0}, Chunk: 1, Workers: r.Workers, empty: true, Inputs: func(in Inputs) error {
+		if !c.counts(in) {
+			return nil
+		}
+		return expect(in)
+	}}
+	states, err := c.m.Forward(ctx, empty)
+	if err == nil && c.output {
+		err = expect(c.m.output.inputs(states.data, states.Rows))
+	}
+	return sums, err
+}
+
+// Collect runs the model over chunks of tokens with a Collector. r.First is set.
 func (m *Model) Collect(ctx context.Context, r Run, sums *imatrix.Sums, opt Importance) error {
 	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || opt.Done < 0 || opt.Every < 0 || opt.Done > len(r.Tokens)/r.Chunk {
 		return fault.Errorf(fault.Usage, "%d tokens in chunks of %d, of which %d are done, %d at once", len(r.Tokens), r.Chunk, opt.Done, opt.Every)
 	}
-	if opt.Output && !m.Predicts() {
-		return fault.Errorf(fault.Unsupported, "%s: predicts no tokens: there is no matrix that makes logits to collect for", m.source.Path)
+	c, err := m.Collector(sums, opt.Output)
+	if err != nil {
+		return err
 	}
 	r.First = 0
-	r.Inputs = func(in Inputs) error {
-		if in.Single || !in.Routed && !strings.HasPrefix(in.Name, m.graph.Prefix+"blk.") {
-			return nil
-		}
-		return collect(ctx, sums, in, r.Workers)
-	}
+	r.Inputs = func(in Inputs) error { return c.Inputs(ctx, in, r.Workers) }
 	chunks := len(r.Tokens) / r.Chunk
 	every := opt.Every
 	if every == 0 {
@@ -62,10 +126,8 @@ func (m *Model) Collect(ctx context.Context, r Run, sums *imatrix.Sums, opt Impo
 		if err != nil {
 			return err
 		}
-		if opt.Output {
-			if err := collect(ctx, sums, m.output.inputs(states.data, states.Rows), r.Workers); err != nil {
-				return err
-			}
+		if err := c.States(ctx, states, r.Workers); err != nil {
+			return err
 		}
 		if done += n; opt.Save != nil {
 			if err := opt.Save(done); err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"ggforge/fault"
@@ -149,5 +150,39 @@ func TestCollectRefused(t *testing.T) {
 	}
 	if err := huge.Collect(context.Background(), run, imatrix.NewSums(40), Importance{}); !errors.Is(err, fault.Broken) {
 		t.Errorf("inputs whose squares are infinite: %v", err)
+	}
+}
+
+// TestExpect checks that what a run will collect is known before it: entries, their sizes,
+// chunks.
+func TestExpect(t *testing.T) {
+	list := slices.Concat(kinds, forwardKinds)
+	models := []*model.Model{made("llama", shape{experts: 5})}
+	for _, c := range list {
+		models = append(models, listed(c.arch, c.keys, c.tensors))
+	}
+	for _, source := range models {
+		m, err := New(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := Run{Tokens: text(2 * 40), Chunk: 40, Workers: 2}
+		sums := imatrix.NewSums(run.Chunk)
+		if err := m.Collect(context.Background(), run, sums, Importance{Output: true}); err != nil {
+			t.Fatal(err)
+		}
+		c, err := m.Collector(imatrix.NewSums(run.Chunk), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expected, err := c.Expect(context.Background(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if expected.Len() == 0 || expected.Chunks() != sums.Chunks() || !slices.EqualFunc(expected.Tallies(), sums.Tallies(), func(a, b *imatrix.Tally) bool {
+			return a.Name == b.Name && a.Columns == b.Columns && len(a.Squares) == len(b.Squares) && len(a.Counts) == len(b.Counts)
+		}) {
+			t.Errorf("%s: %d entries of %d chunks, want %d of %d", source.Path, expected.Len(), expected.Chunks(), sums.Len(), sums.Chunks())
+		}
 	}
 }

@@ -107,6 +107,30 @@ func (m *matrix) paths() []string {
 	return []string{m.path}
 }
 
+// refill replaces a matrix that was made in memory by one with the same entries, whose values
+// are known by now.
+func (m *matrix) refill(ctx context.Context, im *imatrix.Matrix, opt *Options) error {
+	if m.Matrix == nil {
+		return nil // no entry is left
+	}
+	next := new(imatrix.Matrix)
+	*next = *im
+	next.Include(opt.IncludeWeights)
+	next.Exclude(opt.ExcludeWeights)
+	same := next.Chunks == m.Chunks && next.ChunkSize == m.ChunkSize && slices.Equal(next.Datasets, m.Datasets) &&
+		slices.EqualFunc(next.Entries(), m.Entries(), func(a, b imatrix.Entry) bool {
+			return a.Name == b.Name && a.Len() == b.Len() && len(a.Counts) == len(b.Counts)
+		})
+	if !same {
+		return fmt.Errorf("%s: importance of %d tensors and %d chunks, planned with %d of %d", im.Path, next.Len(), next.Chunks, m.Len(), m.Chunks)
+	}
+	if err := next.Validate(ctx, nil); err != nil {
+		return err
+	}
+	m.Matrix, m.entries, m.blanks = next, map[string]*importance{}, map[string]blank{}
+	return nil
+}
+
 // openMatrix opens the importance matrix, if any, and checks it against the
 // model.
 func openMatrix(ctx context.Context, model *model.Model, opt *Options) (_ *matrix, err error) {

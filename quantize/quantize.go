@@ -90,6 +90,27 @@ func (b *Batch) Choose(c Chosen) {
 	}
 }
 
+// Weigh replaces Options.Importance, with which the jobs were planned, by a matrix with the
+// same entries, of as many chunks: types do not depend on the values, which may thus be
+// collected later, before Write. Compromises about them are added to those of the jobs; with
+// Strict they are an error.
+func (b *Batch) Weigh(ctx context.Context, im *imatrix.Matrix) error {
+	if err := b.matrix.refill(ctx, im, &b.Jobs[0].opt); err != nil {
+		return err
+	}
+	for _, j := range b.Jobs {
+		blank, err := b.matrix.compromises(ctx, j.Input, j.Decisions)
+		if err != nil {
+			return err
+		}
+		j.Compromises = slices.Concat(j.Compromises, blank)
+		if j.opt.Strict && len(j.Compromises) > 0 {
+			return fmt.Errorf("%s: %w", j.Input.Path, &StrictError{j.Compromises})
+		}
+	}
+	return nil
+}
+
 // Batch is quantizations of one model by several recipes, which read it once.
 type Batch struct {
 	Jobs []*Job

@@ -35,8 +35,10 @@ type calibration struct {
 	Output bool // also for the matrix that makes logits
 	High   bool // blocks are chosen by all moments of the inputs
 
-	run    eval.Run
-	sha256 [sha256.Size]byte
+	run     eval.Run
+	sha256  [sha256.Size]byte
+	sums    *imatrix.Sums
+	collect *eval.Collector // into sums
 }
 
 func calibrationFlags() []cli.Flag {
@@ -82,7 +84,8 @@ func parseCalibration(cmd *cli.Command) (c calibration, err error) {
 }
 
 // calibrate makes the importance matrix that the model is quantized with: that of ggeval
-// imatrix with the same flags.
+// imatrix with the same flags. Where choose runs the model over the text anyway, the matrix
+// has no values until then.
 func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Model) error {
 	if r.Calibration.File == "" {
 		return nil
@@ -118,13 +121,28 @@ func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Mode
 	}
 	run.Workers = tool.Workers(cmd)
 	r.Calibration.run, r.Calibration.sha256 = run, sha256.Sum256([]byte(text))
+	c := &r.Calibration
 	sums := imatrix.NewSums(run.Chunk)
-	if err := e.Collect(ctx, run, sums, eval.Importance{Output: r.Calibration.Output}); err != nil {
+	if c.collect, err = e.Collector(sums, c.Output); err != nil {
 		return err
 	}
-	sums.Datasets = []string{filepath.Base(r.Calibration.File)}
-	r.Quantize.Importance = sums.Matrix(matrixName)
+	c.sums = sums
+	if c.High && !r.DryRun {
+		sums, err = c.collect.Expect(ctx, run)
+	} else {
+		err = e.Collect(ctx, run, sums, eval.Importance{Output: c.Output})
+	}
+	if err != nil {
+		return err
+	}
+	r.Quantize.Importance = c.matrix(sums)
 	return nil
+}
+
+// matrix returns the importance matrix of sums.
+func (c *calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
+	sums.Datasets = []string{filepath.Base(c.File)}
+	return sums.Matrix(matrixName)
 }
 
 // choose chooses the blocks of the outputs' tensors, and returns what holds them until the
@@ -138,7 +156,7 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 			}
 		}
 	}
-	opt := calibrate.Options{Run: r.Calibration.run, Dir: existing(filepath.Dir(path)), Feedback: true}
+	opt := calibrate.Options{Run: r.Calibration.run, Dir: existing(filepath.Dir(path)), Feedback: true, Collect: r.Calibration.collect}
 	opt.Run.Progress = nil
 	show, err := tool.NewWork(cmd)
 	if err != nil {
@@ -149,6 +167,10 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 	}
 	blocks, err := calibrate.Run(ctx, m, targets, opt)
 	if err != nil {
+		return nil, err
+	}
+	if err := b.Weigh(ctx, r.Calibration.matrix(r.Calibration.sums)); err != nil {
+		blocks.Close()
 		return nil, err
 	}
 	losses := map[calibrate.Target]calibrate.Loss{}

@@ -132,8 +132,9 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer batch.Close()
+	warned := make([]int, len(batch.Jobs))
 	if !errors.As(err, new(*quantize.StrictError)) { // which lists the same
-		warn(cmd, batch.Jobs)
+		warn(cmd, batch.Jobs, warned)
 	}
 	paths, pathErr := r.outputs(m)
 	if pathErr != nil {
@@ -160,6 +161,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 		defer blocks.Close()
+		warn(cmd, batch.Jobs, warned)
 	}
 	results, err := batch.Write(ctx, paths, r.Write)
 	if err != nil {
@@ -194,12 +196,14 @@ func (r *request) outputs(m *model.Model) ([]string, error) {
 	return paths, nil
 }
 
-// warn prints the compromises of the jobs.
-func warn(cmd *cli.Command, jobs []*quantize.Job) {
-	for _, j := range jobs {
-		for _, c := range j.Compromises {
+// warn prints the compromises of the jobs but for the first ones, so many of each, and counts
+// them.
+func warn(cmd *cli.Command, jobs []*quantize.Job, done []int) {
+	for i, j := range jobs {
+		for _, c := range j.Compromises[done[i]:] {
 			tool.Warn(cmd, c.String())
 		}
+		done[i] = len(j.Compromises)
 	}
 }
 
