@@ -23,13 +23,14 @@ func Possible(t gguf.Type) bool { f := parts.Of(t); return f != nil && f.Grid ==
 
 // Loss is what became of a tensor: the error of what the layer says, mean squares summed over
 // its rows, as the reference's search leaves it with the importance of the same text, and
-// now.
+// now. Of a tensor whose rows are looked up it is the sum of squares, and the search has no
+// importance.
 type Loss struct {
 	Target
 	Name   string
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
-	Rows   int     `json:"rows"` // of inputs
+	Rows   int     `json:"rows"` // of inputs; 0 where rows are looked up
 	// Unseen is how many matrices of the tensor no token met: experts that were never chosen.
 	// They are encoded as the reference does without importance, and do not count above.
 	Unseen int `json:"unseen,omitempty"`
@@ -90,7 +91,7 @@ func (b *Blocks) put(k *kept, row int64, data []byte) error {
 }
 
 // Source returns the rows of a target, nil if it was not calibrated: no input of its layer
-// was seen. It is valid until Close.
+// was seen, nor are its rows looked up. It is valid until Close.
 func (b *Blocks) Source(t Target) rows.Source {
 	k, ok := b.kept[t]
 	if !ok {

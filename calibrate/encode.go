@@ -62,6 +62,26 @@ func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments
 	})
 }
 
+// rows chooses the blocks of a tensor whose rows are looked up, if there are none: nothing is
+// multiplied by them, so that errors of all weights count the same.
+func (e *encoder) rows(t Target) error {
+	if e.blocks.kept[t] != nil {
+		return nil
+	}
+	k, f := e.blocks.of(t, 1), parts.Of(t.Type)
+	k.seen[0] = true
+	d := &Descender{Format: f, Moments: identity(f.Block), Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback}
+	return e.each(k, matrix{t.Tensor, 0, 1}, func(w []float32, data []byte, n int) error {
+		err := e.start(t.Type, data, w, n, nil)
+		if err != nil {
+			return err
+		}
+		r, err := d.Rows(e.ctx, w, data) // block by block: no column has to do with another
+		k.Before, k.After = k.Before+r.Before, k.After+r.After
+		return err
+	})
+}
+
 // each calls f with some rows of a matrix at a time, of n weights each, and room for their
 // blocks, which are kept.
 func (e *encoder) each(k *kept, m matrix, f func(w []float32, data []byte, n int) error) error {

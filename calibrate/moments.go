@@ -128,6 +128,15 @@ func (in *Inputs) Moments(ctx context.Context, damping float64) (*Moments, error
 	return &Moments{n, h}, nil
 }
 
+// identity returns the moments of n columns whose errors all count the same, each alone.
+func identity(n int) *Moments {
+	m := &Moments{n, make([]float32, n*n)}
+	for i := range n {
+		m.h[i*n+i] = 1
+	}
+	return m
+}
+
 // Diagonal returns the mean squares of each column: what an importance matrix has.
 func (m *Moments) Diagonal() []float32 {
 	d := make([]float32, m.n)

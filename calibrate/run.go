@@ -51,7 +51,10 @@ func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*B
 	if err != nil {
 		return nil, err
 	}
-	c := &run{encoder: encoder{ctx, &opt, blocks}, targets: map[string][]Target{}, inputs: map[key]*input{}}
+	c := &run{encoder: encoder{ctx, &opt, blocks}, targets: map[string][]Target{}, lookups: map[string]bool{}, inputs: map[key]*input{}}
+	for _, name := range r.Lookups() {
+		c.lookups[name] = true
+	}
 	if err := c.all(r, targets); err != nil {
 		blocks.Close()
 		return nil, err
@@ -70,7 +73,8 @@ type key struct {
 type run struct {
 	encoder
 	targets map[string][]Target
-	inputs  map[key]*input // that are being seen
+	lookups map[string]bool // tensors rows of which are looked up
+	inputs  map[key]*input  // that are being seen
 	layer   string
 	expert  int // -1 for none
 }
@@ -109,10 +113,25 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 			return err
 		}
 	}
+	if r.Predicts() {
+		if err := c.see(states.Inputs()); err != nil {
+			return err
+		}
+	}
 	if err := c.finish("", -1); err != nil {
 		return err
 	}
-	return c.unseen()
+	if err := c.unseen(); err != nil {
+		return err
+	}
+	for name := range c.lookups {
+		for _, t := range c.targets[name] {
+			if err := c.rows(t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // see collects what meets weights.
@@ -126,7 +145,7 @@ func (c *run) see(in eval.Inputs) error {
 	if in.Routed {
 		expert = in.Matrix
 	}
-	if layer != c.layer || expert != c.expert {
+	if layer != "" && (layer != c.layer || expert != c.expert) {
 		if err := c.finish(layer, expert); err != nil {
 			return err
 		}
@@ -183,16 +202,19 @@ func layerOf(name string) string {
 }
 
 // finish encodes what reads the inputs that have been seen, and goes on to another layer or
-// expert.
+// expert; to no layer at the end. What is of no layer waits for the end: tokens meet it
+// when they meet some layer, block by block.
 func (c *run) finish(layer string, expert int) error {
 	var done []*input
-	for _, x := range c.inputs {
-		if !slices.Contains(done, x) {
+	for k, x := range c.inputs {
+		if layer != "" && layerOf(k.name) == "" {
+			continue
+		}
+		if delete(c.inputs, k); !slices.Contains(done, x) {
 			done = append(done, x)
 		}
 	}
 	slices.SortFunc(done, func(a, b *input) int { return strings.Compare(a.readers[0].name, b.readers[0].name) })
-	clear(c.inputs)
 	c.layer, c.expert = layer, expert
 	for _, x := range done {
 		if err := c.encode(x); err != nil {
@@ -205,8 +227,12 @@ func (c *run) finish(layer string, expert int) error {
 // encode chooses the blocks of all matrices that read an input.
 func (c *run) encode(x *input) error {
 	var moments []*Moments
+	damping := c.opt.Damping
+	if c.lookups[x.readers[0].name] {
+		damping = 1 // errors of its rows count as much where they are looked up
+	}
 	for _, p := range x.parts {
-		m, err := p.Moments(c.ctx, c.opt.Damping)
+		m, err := p.Moments(c.ctx, damping)
 		if err != nil {
 			return err
 		}

@@ -655,6 +655,14 @@ func (b *block) rows(st *States, from, n int) error {
 	})
 }
 
+// Inputs returns the states as what the output matrix reads: of the tensor that is the
+// embedding as well, where a model has no other. The model is one that predicts tokens.
+func (st *States) Inputs() Inputs {
+	in := st.model.output.inputs(st.data, st.Rows)
+	in.Product = -1
+	return in
+}
+
 // Logits calls f with the logits of each row, from several goroutines; a row is valid
 // during the call.
 func (st *States) Logits(ctx context.Context, f func(row int, logits []float32) error) error {

@@ -63,7 +63,7 @@ func (c *Collector) States(ctx context.Context, states *States, workers int) err
 	if !c.output {
 		return nil
 	}
-	return collect(ctx, c.sums, c.m.output.inputs(states.data, states.Rows), workers)
+	return collect(ctx, c.sums, states.Inputs(), workers)
 }
 
 // Expect returns sums with the entries and counts that a run leaves in new ones, without
@@ -93,7 +93,7 @@ func (c *Collector) Expect(ctx context.Context, r Run) (*imatrix.Sums, error) {
 	}}
 	states, err := c.m.Forward(ctx, empty)
 	if err == nil && c.output {
-		err = expect(c.m.output.inputs(states.data, states.Rows))
+		err = expect(states.Inputs())
 	}
 	return sums, err
 }

@@ -314,3 +314,14 @@ func orBare(n *norm) *norm {
 
 // Vocab returns the number of tokens.
 func (m *Model) Vocab() int { return m.p.vocab }
+
+// Lookups returns the names of the tensors rows of which are looked up, one for each token.
+func (m *Model) Lookups() []string {
+	names := []string{m.embed.Name}
+	for i := range m.layers {
+		if l := m.layers[i].after; l != nil && !slices.Contains(names, l.embed.Name) {
+			names = append(names, l.embed.Name)
+		}
+	}
+	return names
+}

@@ -32,7 +32,8 @@
 // products of all pairs of its columns are collected, and the blocks of tensors of Q2_K to Q6_K,
 // Q4_0 to Q8_0, IQ4_NL, IQ4_XS and MXFP4 are chosen so that what the layer says changes least. Types and
 // sizes stay as they are. Each tensor's error, before and now, is in --json; quantize.calibration.* in
-// the output say what was done. Embeddings and other types are as with a matrix.
+// the output say what was done. Of embeddings, which are looked up, all weights count the same. Other types
+// are as with a matrix.
 //
 // # Types
 //

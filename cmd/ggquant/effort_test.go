@@ -102,13 +102,17 @@ func TestEffort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			chosen := strings.HasPrefix(x.Name, "blk.") && calibrate.Possible(x.Type) && x.Type.String() == r.Type && r.FromType != r.Type
+			chosen := calibrate.Possible(x.Type) && x.Type.String() == r.Type && r.FromType != r.Type
 			if (r.Calibration != nil) != chosen {
 				t.Errorf("%s, %s %s: %+v", c.in, x.Name, x.Type, r.Calibration)
 			}
 			if chosen {
 				changed++
-				if k := r.Calibration; !(k.After < c.most*k.Before) {
+				most := c.most
+				if x.Name == "token_embd.weight" { // the reference's search is for such errors
+					most = 0.98
+				}
+				if k := r.Calibration; !(k.After < most*k.Before) {
 					t.Errorf("%s, %s: error %v, was %v", c.in, x.Name, k.After, k.Before)
 				}
 			}
