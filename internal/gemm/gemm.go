@@ -18,7 +18,7 @@
 //	panel of p rows: [run][pass][step][row, p of them][lane]
 //
 // A step is 16 values of k. A vector of 8 or 4 lanes takes them in 2 or 4 passes over
-// the run.
+// the run. The caches decide the order of loops: see together and tileRows.
 package gemm
 
 import "ggforge/internal/fused"

@@ -1,5 +1,7 @@
 package gemm
 
+import "ggforge/internal/pages"
+
 // Panels is a matrix packed for products. The zero value is ready for use; memory is
 // kept from one matrix to the next.
 type Panels struct {
@@ -51,7 +53,7 @@ func (p *Panels) size(k *kernel, per, rows, length int) {
 	p.kernel, p.per, p.rows, p.k = k, per, rows, length
 	n := roundUp(rows, per) * p.stride()
 	if cap(p.data) < n {
-		p.data = make([]float32, n)
+		p.data = pages.Floats(n)
 	}
 	p.data = p.data[:n]
 }
@@ -122,6 +124,10 @@ func Multiply(s *Scratch, c []float32, ldc int, x, w *Panels, rows int) {
 	s.multiply(c, ldc, x, 0, w, rows, x.k, false)
 }
 
+// together is how many rows of x meet a panel of w before the next one: they stay in the
+// second cache, and the panel of w in the first.
+const together = 48
+
 // multiply takes n columns, of x from column x0 on and of the first rows of w from the
 // first. x0 is a multiple of Run; c is added to if it is not 0 or if add is true, else set.
 func (s *Scratch) multiply(c []float32, ldc int, x *Panels, x0 int, w *Panels, rows, n int, add bool) {
@@ -130,11 +136,13 @@ func (s *Scratch) multiply(c []float32, ldc int, x *Panels, x0 int, w *Panels, r
 	for from := 0; from < n; from += Run {
 		// what a panel has of the run; the kernel takes what both have
 		nx, nw := min(x.stride()-x0-from, Run)*mr, min(w.stride()-from, Run)*nr
-		for t := 0; t < x.rows; t += mr {
-			xs := x.data[t*x.stride()+(x0+from)*mr:][:nx]
+		for t0 := 0; t0 < x.rows; t0 += together {
 			for r := 0; r < rows; r += nr {
-				kernel.dots(&s.sums, xs, w.data[r*w.stride()+from*nr:][:nw])
-				put(c[t*ldc+r:], ldc, &s.sums, min(mr, x.rows-t), min(nr, rows-r), add || x0+from > 0)
+				ws := w.data[r*w.stride()+from*nr:][:nw]
+				for t := t0; t < min(t0+together, x.rows); t += mr {
+					kernel.dots(&s.sums, x.data[t*x.stride()+(x0+from)*mr:][:nx], ws)
+					put(c[t*ldc+r:], ldc, &s.sums, min(mr, x.rows-t), min(nr, rows-r), add || x0+from > 0)
+				}
 			}
 		}
 	}

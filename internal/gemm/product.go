@@ -19,10 +19,15 @@ type Weights struct {
 	Decode func(dst []float32, src []byte) error
 }
 
-// tileRows is how many rows of weights are decoded together: those of one run, with
-// what they are multiplied by, fit into the second cache, and decoding is shared by all
-// tokens.
-const tileRows = 96
+// tileRows is how many rows of weights are decoded together, at most: all tokens are read
+// as often as there are tiles, and a run of their rows should stay in the second cache.
+const tileRows = 192
+
+// tiles cuts rows into tiles for so many workers, who get about as many each.
+func tiles(rows, workers, nr int) (step int) {
+	n := roundUp((rows+tileRows-1)/tileRows, workers)
+	return max(1, roundUp((rows+n-1)/n, nr))
+}
 
 // Product sets c to the product of x and the transpose of w; a row of c is ldc values,
 // and len(c) >= (x.Rows()-1)*ldc + w.Rows. The number of workers is that of scratch, and
@@ -31,7 +36,7 @@ func Product(ctx context.Context, scratch []Scratch, c []float32, ldc int, x *Pa
 	if x.k != w.K {
 		panic(fmt.Sprintf("gemm: rows of %d times rows of %d", x.k, w.K))
 	}
-	step := roundUp(tileRows, x.kernel.nr)
+	step := tiles(w.Rows, len(scratch), x.kernel.nr)
 	return parallel.For(ctx, len(scratch), (w.Rows+step-1)/step, func(i, worker int) error {
 		a := i * step
 		return scratch[worker].tile(c[a:], ldc, x, w, a, min(a+step, w.Rows))

@@ -24,9 +24,9 @@ func Transposed(ctx context.Context, scratch []Scratch, c []float32, ldc int, g 
 	if g.k != w.Rows {
 		panic(fmt.Sprintf("gemm: rows of %d times columns of %d", g.k, w.Rows))
 	}
-	step := roundUp(tileRows, g.kernel.nr)
 	for first := 0; first < w.K; {
 		n := min(roundUp(turnedColumns, w.Block), w.K-first)
+		step := tiles(n, len(scratch), g.kernel.nr)
 		stride := roundUp(n, width) + width // of what is decoded: not a power of two, which would share few lines of the cache
 		wide := scratch[0].grow(min(Run, w.Rows) * stride)
 		for from := 0; from < w.Rows; from += Run {
