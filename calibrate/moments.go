@@ -100,19 +100,36 @@ func (in *Inputs) flush(ctx context.Context) error {
 // damping, a share of the mean
 // of the diagonal, is added to it; what adds up to nothing gets the mean.
 func (in *Inputs) Moments(ctx context.Context, damping float64) (*Moments, error) {
+	m, err := in.mean(ctx, in.rows)
+	if err == nil {
+		m.damp(damping)
+	}
+	return m, err
+}
+
+// mean returns the moments, divided by a number, as they are.
+func (in *Inputs) mean(ctx context.Context, rows int) (*Moments, error) {
 	if in.held > 0 {
 		if err := in.flush(ctx); err != nil {
 			return nil, err
 		}
 	}
 	n, h := in.n, in.h
-	mean := 0.0
-	f := float32(1 / float64(max(1, in.rows)))
+	f := float32(1 / float64(max(1, rows)))
 	for r := range n {
 		vecmath.Scale(h[r*n:][:r+1], h[r*n:][:r+1], f)
 		for c := range r {
 			h[c*n+r] = h[r*n+c]
 		}
+	}
+	return &Moments{n, h}, nil
+}
+
+// damp adds a share of the mean of the diagonal to it; what adds up to nothing gets the mean.
+func (m *Moments) damp(damping float64) {
+	n, h := m.n, m.h
+	mean := 0.0
+	for r := range n {
 		mean += float64(h[r*n+r]) / float64(n)
 	}
 	if mean == 0 {
@@ -125,7 +142,6 @@ func (in *Inputs) Moments(ctx context.Context, damping float64) (*Moments, error
 			h[r*n+r] = float32(mean)
 		}
 	}
-	return &Moments{n, h}, nil
 }
 
 // identity returns the moments of n columns whose errors all count the same, each alone.

@@ -1,0 +1,263 @@
+package calibrate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"ggforge/eval"
+	"ggforge/gguf"
+	"ggforge/internal/parallel"
+	"ggforge/internal/vecmath"
+	"ggforge/model"
+)
+
+// Curvature is how much errors of a matrix cost: if its rows have errors e_r, small ones, the
+// divergence of the probabilities of the next token from what they were is about
+// ½ Σ_r W_r e_rᵀ F e_r nats, in the mean over the positions of the text. What errors that
+// different tokens meet have to do with each other is left out, so that the sum is too small
+// where they point the same way.
+type Curvature struct {
+	Tensor           int // of the model
+	Matrix, Matrices int // which of those in it, 0 of 1 as a rule
+	// Lookup says that these are the costs of rows as they are looked up. An embedding that is
+	// the output matrix as well has others as that, which come earlier: they add up.
+	Lookup bool
+	// F is the mean over positions of x xᵀ times the mean square of the gradient at what the
+	// matrix makes of x, range of columns by range; of rows that are looked up, of g gᵀ with
+	// the gradient g at the row.
+	F []*Moments
+	// Weights has the mean square of the gradient at each row, as a multiple of their mean; of
+	// rows that are looked up, the share of positions that have the token.
+	Weights []float32
+}
+
+// FisherOptions says how to find what errors cost.
+type FisherOptions struct {
+	Run eval.Run // the text, all positions of which count; required
+	// Chunks is how many chunks go through the model together; 0 for all, in which case the
+	// matrices of one layer are held at once, and of all layers otherwise.
+	Chunks int
+	// MaxColumns is how many columns are taken together; 0 means 8192.
+	MaxColumns int
+	// Only says of which tensors Linear wants to know; nil for all.
+	Only func(name string) bool
+	// Linear is called for each matrix that inputs were multiplied by, from the last layer to
+	// the first; nil for nobody. It may keep what it gets.
+	Linear func(*Curvature) error
+	// Progress is called with the share that is done, from one goroutine; nil for nobody.
+	Progress func(done float64)
+}
+
+// Fisher runs the model over a text and back, and returns what errors of its embedding cost.
+// The gradients are of a random function of the logits: at each position those of p, the
+// probabilities, have the covariance of the Fisher information, diag(p) - p pᵀ, so that squares
+// of gradients are in the mean the second derivatives of the divergence.
+//
+// Memory: that of eval.Model.Backward for Chunks chunks, which is 4*width bytes for each
+// token and layer and a few more, and 4 bytes for each pair of columns of each matrix that
+// is held. An error of kind fault.Unsupported says that the model cannot be run backwards.
+func Fisher(ctx context.Context, m *model.Model, opt FisherOptions) (*Curvature, error) {
+	r, err := eval.New(m)
+	if err != nil {
+		return nil, err
+	}
+	f := &fisher{ctx: ctx, opt: &opt, m: m, n: len(opt.Run.Tokens), open: map[key]*curving{}, tensors: map[string]int{}}
+	opt.MaxColumns = cmp.Or(opt.MaxColumns, 8192)
+	for i := range m.Tensors {
+		f.tensors[m.Tensors[i].Name] = i
+	}
+	f.together = opt.Chunks == 0 || opt.Chunks*opt.Run.Chunk >= f.n
+	g := eval.Gradients{Run: opt.Run, Chunks: opt.Chunks, Loss: draw, Embeddings: f.embeddings}
+	g.First, g.Inputs, g.Progress = 0, nil, nil
+	if opt.Progress != nil {
+		g.Progress = func(p eval.Progress) { opt.Progress(p.Done) }
+	}
+	if opt.Linear != nil {
+		g.Linear = f.linear
+	}
+	embed := f.tensors[r.Lookups()[0]]
+	f.rows = NewInputs(int(m.Tensors[embed].NE[0]), opt.Run.Workers)
+	if _, err := r.Backward(ctx, g); err != nil {
+		return nil, err
+	}
+	if err := f.finish(); err != nil {
+		return nil, err
+	}
+	c := &Curvature{Tensor: embed, Matrices: 1, Lookup: true, Weights: make([]float32, gguf.Rows(m.Tensors[embed].NE))}
+	for _, id := range opt.Run.Tokens {
+		c.Weights[id] += 1 / float32(f.n)
+	}
+	moments, err := f.rows.mean(ctx, f.n)
+	c.F = []*Moments{moments}
+	return c, err
+}
+
+// fisher is a run of Fisher.
+type fisher struct {
+	ctx      context.Context
+	opt      *FisherOptions
+	m        *model.Model
+	n        int // positions
+	tensors  map[string]int
+	together bool             // all chunks go through the model together
+	open     map[key]*curving // what is not complete
+	layer    string
+	rows     *Inputs // gradients at rows of the embedding
+
+	weighted []float32 // of rows of inputs
+}
+
+// curving is a Curvature that is not complete.
+type curving struct {
+	Curvature
+	parts   []*Inputs
+	squares []float64 // of gradients, by row of the matrix
+}
+
+// draw is eval.Gradients.Loss: it sets d to a vector whose covariance is that of the Fisher
+// information, for signs that are a function of the position: with s_i = ±√p_i, it is
+// s - p Σ_j √p_j s_j. Labels that are drawn by p have the same covariance and more variance.
+func draw(at int, logits, d []float32) (float64, error) {
+	most, ok := vecmath.Max(logits)
+	if !ok || math.IsInf(float64(most), 0) {
+		return 0, fmt.Errorf("position %d: logits that are not finite", at)
+	}
+	for i, v := range logits {
+		d[i] = v - most
+	}
+	vecmath.ExpOf.Apply(d, d)
+	vecmath.Scale(d, d, float32(1/vecmath.Sum(d)))
+	seed := mix(uint64(at))
+	var sums [8]float64 // of ±p
+	for i := 0; i < len(d); i += 64 {
+		word := mix(seed + uint64(i))
+		for k, p := range d[i:min(i+64, len(d))] {
+			if word>>k&1 != 0 {
+				p = -p
+			}
+			sums[k%8] += float64(p)
+		}
+	}
+	sum := float32(((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7])))
+	for i := 0; i < len(d); i += 64 {
+		word := mix(seed + uint64(i))
+		part := d[i:min(i+64, len(d))]
+		for k, p := range part {
+			s := float32(math.Sqrt(float64(p)))
+			if word>>k&1 != 0 {
+				s = -s
+			}
+			part[k] = s - float32(p*sum)
+		}
+	}
+	return 0, nil
+}
+
+// mix returns bits that look random: a function of x, one to one (splitmix64).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// embeddings adds gradients at the rows of the embedding.
+func (f *fisher) embeddings(_ int, g []float32) error {
+	return f.rows.Add(f.ctx, g)
+}
+
+// ranges returns what collects inputs of so many columns, at most so many together.
+func ranges(columns, most, workers int) (parts []*Inputs) {
+	for from := 0; from < columns; from += most {
+		parts = append(parts, NewInputs(min(most, columns-from), workers))
+	}
+	return parts
+}
+
+// linear adds what is known of tokens that meet a matrix.
+func (f *fisher) linear(in eval.LinearGradient) error {
+	at, ok := f.tensors[in.Name]
+	if f.opt.Only != nil && !f.opt.Only(in.Name) {
+		return nil
+	}
+	if !ok || f.m.Tensors[at].NE[0] != int64(in.Columns) || in.Rows == 0 {
+		return nil // it is multiplied by its columns
+	}
+	if layer := layerOf(in.Name); f.together && layer != f.layer {
+		if err := f.finish(); err != nil {
+			return err
+		}
+		f.layer = layer
+	}
+	k := key{in.Name, in.Matrix}
+	c := f.open[k]
+	n := len(in.G) / in.Rows
+	if c == nil {
+		c = &curving{Curvature: Curvature{Tensor: at, Matrix: in.Matrix, Matrices: in.Matrices}, squares: make([]float64, n)}
+		c.parts = ranges(in.Columns, f.opt.MaxColumns, f.opt.Run.Workers)
+		f.open[k] = c
+	}
+	workers := max(1, f.opt.Run.Workers)
+	x := grow(&f.weighted, len(in.X))
+	if err := parallel.For(f.ctx, workers, in.Rows, func(t, _ int) error {
+		root := float32(math.Sqrt(vecmath.SumSquares(in.G[t*n:][:n], 0) / float64(n)))
+		vecmath.Scale(x[t*in.Columns:][:in.Columns], in.X[t*in.Columns:][:in.Columns], root)
+		return nil
+	}); err != nil {
+		return err
+	}
+	const some = 1024
+	if err := parallel.For(f.ctx, workers, (n+some-1)/some, func(i, _ int) error {
+		from, to := i*some, min((i+1)*some, n)
+		for t := range in.Rows {
+			for r, v := range in.G[t*n+from : t*n+to] {
+				c.squares[from+r] += float64(v) * float64(v)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for i, p := range c.parts {
+		if err := p.AddColumns(f.ctx, x, in.Columns, i*f.opt.MaxColumns); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish reports what is complete.
+func (f *fisher) finish() error {
+	all := make([]*curving, 0, len(f.open))
+	for _, c := range f.open {
+		all = append(all, c)
+	}
+	clear(f.open)
+	slices.SortFunc(all, func(a, b *curving) int { return cmp.Or(cmp.Compare(b.Tensor, a.Tensor), a.Matrix-b.Matrix) })
+	for _, c := range all {
+		mean := 0.0
+		for _, v := range c.squares {
+			mean += v / float64(len(c.squares))
+		}
+		c.Weights = make([]float32, len(c.squares))
+		for i, v := range c.squares {
+			if mean > 0 {
+				c.Weights[i] = float32(v / mean)
+			}
+		}
+		for _, p := range c.parts {
+			moments, err := p.mean(f.ctx, f.n)
+			if err != nil {
+				return err
+			}
+			c.F = append(c.F, moments)
+		}
+		if err := f.opt.Linear(&c.Curvature); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+package calibrate
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"ggforge/convert"
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/internal/hftest"
+	"ggforge/model"
+)
+
+// TestDraw checks that the gradients drawn have the covariance of the Fisher information.
+func TestDraw(t *testing.T) {
+	const n, times = 70, 8000 // more than a word of bits
+	logits, p := make([]float32, n), make([]float64, n)
+	sum := 0.0
+	for i := range logits {
+		logits[i] = float32(i%7) / 2
+		p[i] = math.Exp(float64(logits[i]))
+		sum += p[i]
+	}
+	got, d := make([]float64, n*n), make([]float32, n)
+	for at := range times {
+		if _, err := draw(at, logits, d); err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range d {
+			for k, y := range d {
+				got[i*n+k] += float64(x) * float64(y) / times
+			}
+		}
+	}
+	for i := range n {
+		for k := range n {
+			want := -p[i] * p[k] / sum / sum
+			if i == k {
+				want += p[i] / sum
+			}
+			if e := math.Abs(got[i*n+k] - want); e > 5*math.Sqrt(p[i]*p[k]/times)/sum {
+				t.Errorf("places %d and %d: %v, want %v", i, k, got[i*n+k], want)
+			}
+		}
+	}
+	if _, err := draw(0, []float32{0, float32(math.NaN())}, d); err == nil {
+		t.Error("logits that are not finite")
+	}
+}
+
+// write makes a small model.
+func write(t *testing.T, spec string) *model.Model {
+	dir, err := hftest.Lookup(spec).Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := convert.Open(context.Background(), dir, convert.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// TestFisher compares with sums of what eval.Model.Backward says, checks the order of
+// calls, and that bits do not depend on workers and on how many chunks go together.
+func TestFisher(t *testing.T) {
+	ctx := context.Background()
+	m := write(t, "mixtral")
+	run := eval.Run{Tokens: text(2 * 32), Chunk: 32}
+	for i := range run.Tokens {
+		run.Tokens[i] %= 500
+	}
+	type found struct {
+		f, w []float32
+	}
+	all := func(workers, chunks int) (map[key]found, []string) {
+		got, order := map[key]found{}, []string{}
+		opt := FisherOptions{Run: run, Chunks: chunks, MaxColumns: 48}
+		opt.Run.Workers = workers
+		keep := func(name string, c *Curvature) {
+			x := found{w: c.Weights}
+			for _, f := range c.F {
+				x.f = append(x.f, f.h...)
+			}
+			got[key{name, c.Matrix}] = x
+			order = append(order, name)
+		}
+		opt.Linear = func(c *Curvature) error { keep(m.Tensors[c.Tensor].Name, c); return nil }
+		rows, err := Fisher(ctx, m, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !rows.Lookup {
+			t.Errorf("%+v", rows)
+		}
+		keep("rows", rows)
+		return got, order
+	}
+	first, order := all(1, 0)
+	if layerOf(order[0]) != "" || order[len(order)-1] != "rows" || !slices.IsSortedFunc(order, func(a, b string) int { return -compareLayers(a, b) }) {
+		t.Errorf("order %v", order)
+	}
+	other, _ := all(3, 1)
+	for k, x := range first {
+		if y := other[k]; !slices.Equal(x.f, y.f) || !slices.Equal(x.w, y.w) {
+			t.Errorf("%v: other bits", k)
+		}
+	}
+
+	e, err := eval.New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, weights := map[key][]float64{}, map[key][]float64{}
+	n := float64(len(run.Tokens))
+	_, err = e.Backward(ctx, eval.Gradients{Run: run, Loss: draw,
+		Linear: func(in eval.LinearGradient) error {
+			k, c, r := key{in.Name, in.Matrix}, in.Columns, len(in.G)/max(1, in.Rows)
+			if want[k] == nil {
+				want[k], weights[k] = make([]float64, c*c), make([]float64, r)
+			}
+			for t := range in.Rows {
+				mean := 0.0
+				for i, g := range in.G[t*r:][:r] {
+					weights[k][i] += float64(g) * float64(g)
+					mean += float64(g) * float64(g) / float64(r)
+				}
+				for i, x := range in.X[t*c:][:c] {
+					for j, y := range in.X[t*c:][:c] {
+						want[k][i*c+j] += mean * float64(x) * float64(y) / n
+					}
+				}
+			}
+			return nil
+		},
+		Embeddings: func(_ int, g []float32) error {
+			k, c := key{"rows", 0}, len(g)/len(run.Tokens)
+			want[k], weights[k] = make([]float64, c*c), make([]float64, e.Vocab())
+			for t, id := range run.Tokens {
+				weights[k][id] += float64(e.Vocab()) / n
+				for i, x := range g[t*c:][:c] {
+					for j, y := range g[t*c:][:c] {
+						want[k][i*c+j] += float64(x) * float64(y) / n
+					}
+				}
+			}
+			return nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for k, sums := range want {
+		x, ok := first[k]
+		if !ok {
+			t.Fatalf("nothing of %v", k)
+		}
+		seen++
+		c := int(math.Sqrt(float64(len(sums))))
+		if len(x.f) == len(sums) { // in one range
+			trace := 0.0
+			for i := range c {
+				trace += sums[i*c+i]
+			}
+			for i, v := range sums {
+				if math.Abs(v-float64(x.f[i])) > 1e-5*trace {
+					t.Fatalf("%v: %v at %d, want %v", k, x.f[i], i, v)
+				}
+			}
+		}
+		mean := 0.0
+		for _, v := range weights[k] {
+			mean += v / float64(len(weights[k]))
+		}
+		if k.name == "rows" {
+			mean = float64(e.Vocab())
+		}
+		for i, v := range weights[k] {
+			if mean > 0 && math.Abs(v/mean-float64(x.w[i])) > 1e-5*(1+v/mean) {
+				t.Fatalf("%v: weight %d is %v, want %v", k, i, x.w[i], v/mean)
+			}
+		}
+	}
+	if seen != len(first) {
+		t.Errorf("%d matrices, want %d", len(first), seen)
+	}
+
+	if _, err := Fisher(ctx, write(t, "gemma4"), FisherOptions{Run: eval.Run{Tokens: text(32)[:32], Chunk: 32}}); !errors.Is(err, fault.Unsupported) {
+		t.Errorf("a model without a way back: %v", err)
+	}
+}
+
+// compareLayers compares the layers of names; what is of none comes after all of them,
+// rows before.
+func compareLayers(a, b string) int {
+	number := func(s string) int {
+		if s == "rows" {
+			return -1
+		}
+		if layerOf(s) == "" {
+			return 1000
+		}
+		return int(layerOf(s)[len("blk.")] - '0')
+	}
+	return number(a) - number(b)
+}
+
