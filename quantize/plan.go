@@ -194,8 +194,9 @@ func Plan(meta gguf.Metadata, tensors []model.Tensor, opt PlanOptions) (*Planned
 		return nil, err
 	}
 	out.traits.importance = opt.Importance != nil
+	given := len(opt.TensorTypes)
 	opt.TensorTypes = slices.Concat(opt.TensorTypes, opt.Recipe.given)
-	p := planner{opt: opt, traits: out.traits, seen: map[Role]int64{}, rulesUsed: make([]bool, len(opt.TensorTypes))}
+	p := planner{opt: opt, given: given, traits: out.traits, seen: map[Role]int64{}, rulesUsed: make([]bool, len(opt.TensorTypes))}
 	for k, i := range left {
 		d, err := p.decide(&tensors[i], names[k])
 		if err != nil {

@@ -17,6 +17,7 @@ type planner struct {
 	traits *traits
 	seen   map[Role]int64 // tensors handled by rules, per kind of role
 
+	given     int    // the first of opt.TensorTypes that is the recipe's
 	rulesUsed []bool // which of opt.TensorTypes have given a type
 	usedOut   bool   // the same for the other options
 	usedEmbd  bool
@@ -121,6 +122,9 @@ func (p *planner) want(t *model.Tensor, name string, role Role) (gguf.Type, Reas
 	if i := p.tensorRule(name); i >= 0 {
 		p.rulesUsed[i] = true
 		tr := p.opt.TensorTypes[i]
+		if i >= p.given {
+			return tr.Type, Reason{ByRecipe, r.Name + ": given type"}, nil
+		}
 		return tr.Type, Reason{ByOverride, "tensor rule " + tr.Pattern}, nil
 	}
 	if p.opt.Pure {

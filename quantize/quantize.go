@@ -66,6 +66,7 @@ type Job struct {
 	matrix   *matrix
 	metadata gguf.Metadata // of the output, without split keys
 	chosen   Chosen
+	worth    *ReportWorth
 }
 
 // Chosen are tensors whose blocks were not chosen by the encoders of package quants.

@@ -1,8 +1,10 @@
 package quantize
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"ggforge/gguf"
 	"ggforge/writer"
@@ -23,6 +25,58 @@ type Report struct {
 	// Displaced counts, after a write, the sub-blocks of zeros that displace
 	// others in IQ3_S.
 	Displaced []ReportCount `json:"displaced_sub_blocks,omitempty"`
+	// Worth is there if types were chosen by what they lose.
+	Worth *ReportWorth `json:"worth,omitempty"`
+}
+
+// ReportWorth is what was predicted of types that were chosen by it.
+type ReportWorth struct {
+	Target string `json:"target"`
+	Method string `json:"method"`
+	Tokens int    `json:"tokens"` // of the text
+	// Predicted is the divergence that the tensors add up to, in nats for a token, each by itself, times Factor.
+	Predicted float64 `json:"predicted_kld"`
+	Factor    float64 `json:"factor"`
+	// Within is how much less it could be at most, where the choice is not known to be the best.
+	Within float64 `json:"within,omitempty"`
+	// Measured is the divergence on tokens that were held apart.
+	Measured       *float64 `json:"measured_kld,omitempty"`
+	MeasuredError  float64  `json:"measured_kld_error,omitempty"`
+	MeasuredTokens int      `json:"measured_tokens,omitempty"`
+	// Guessed are tensors that nothing was seen of.
+	Guessed []string          `json:"guessed,omitempty"`
+	Types   []ReportTypeShare `json:"types"`
+
+	// Losses are those of tensors by their names, times Factor.
+	Losses map[string]float64 `json:"-"`
+}
+
+// ReportTypeShare is how much of the output's tensors a type has.
+type ReportTypeShare struct {
+	Type    string  `json:"type"`
+	Tensors int     `json:"tensors"`
+	Bytes   int64   `json:"bytes"`
+	Share   float64 `json:"share"` // of the bytes of all tensors
+}
+
+// shares sets the types of a report.
+func (w *ReportWorth) shares(tensors []ReportTensor) {
+	w.Types = nil
+	var all int64
+	for _, t := range tensors {
+		i := slices.IndexFunc(w.Types, func(s ReportTypeShare) bool { return s.Type == t.Type })
+		if i < 0 {
+			i = len(w.Types)
+			w.Types = append(w.Types, ReportTypeShare{Type: t.Type})
+		}
+		w.Types[i].Tensors++
+		w.Types[i].Bytes += t.Bytes
+		all += t.Bytes
+	}
+	for i := range w.Types {
+		w.Types[i].Share = float64(w.Types[i].Bytes) / float64(max(1, all))
+	}
+	slices.SortStableFunc(w.Types, func(a, b ReportTypeShare) int { return cmp.Compare(b.Bytes, a.Bytes) })
 }
 
 // ReportFile is a file of the output; its size is exact.
@@ -44,6 +98,8 @@ type ReportTensor struct {
 	Importance bool    `json:"importance,omitempty"` // used
 	// Calibration is there for tensors that were chosen.
 	Calibration *ReportCalibration `json:"calibration,omitempty"`
+	// Predicted is the divergence of the model in which only this tensor is quantized.
+	Predicted *float64 `json:"predicted_kld,omitempty"`
 }
 
 // ReportCalibration is the error of a tensor's rows, the mean square of what the layer says
@@ -94,7 +150,15 @@ func (j *Job) Report(path string, result *writer.Result) (*Report, error) {
 				t.Calibration = &ReportCalibration{before, after}
 			}
 		}
+		if j.worth != nil {
+			if loss, ok := j.worth.Losses[d.Name]; ok {
+				t.Predicted = &loss
+			}
+		}
 		r.Tensors = append(r.Tensors, t)
+	}
+	if r.Worth = j.worth; r.Worth != nil {
+		r.Worth.shares(r.Tensors)
 	}
 	for _, c := range j.Compromises {
 		r.Warnings = append(r.Warnings, c.String())
@@ -123,6 +187,9 @@ func (r *Report) WriteText(w io.Writer) {
 		}
 		if c := t.Calibration; c != nil {
 			reason += fmt.Sprintf(", error %.3f of that", c.After/c.Before)
+		}
+		if t.Predicted != nil {
+			reason += fmt.Sprintf(", predicted to cost %.3g", *t.Predicted)
 		}
 		fmt.Fprintf(w, "%-*s  %-20s  %-5s -> %-7s  %12d bytes  %s\n", width, t.Name, gguf.Shape(t.NE), t.FromType, t.Type, t.Bytes, reason)
 	}

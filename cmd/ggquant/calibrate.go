@@ -120,6 +120,9 @@ func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Mode
 		run.Progress = func(p eval.Progress) { show(tool.Work{Done: p.Done, Note: "calibration"}) }
 	}
 	run.Workers = tool.Workers(cmd)
+	if err := r.Types.hold(&run, r.Calibration.File); err != nil {
+		return err
+	}
 	r.Calibration.run, r.Calibration.sha256 = run, sha256.Sum256([]byte(text))
 	c := &r.Calibration
 	sums := imatrix.NewSums(run.Chunk)
@@ -127,7 +130,7 @@ func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Mode
 		return err
 	}
 	c.sums = sums
-	if c.High && !r.DryRun {
+	if r.planned() {
 		sums, err = c.collect.Expect(ctx, run)
 	} else {
 		err = e.Collect(ctx, run, sums, eval.Importance{Output: c.Output})
@@ -138,6 +141,9 @@ func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Mode
 	r.Quantize.Importance = c.matrix(sums)
 	return nil
 }
+
+// planned reports whether choose collects the importance matrix.
+func (r *request) planned() bool { return r.Calibration.High && !r.DryRun }
 
 // matrix returns the importance matrix of sums.
 func (c *calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
@@ -187,14 +193,19 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 			l, ok := losses[target(d)]
 			return l.Before, l.After, ok && d.To != d.From
 		},
-		Metadata: []gguf.KV{
-			{Key: "quantize.calibration.method", Value: gguf.String("second moments of inputs: error feedback, coordinate descent")},
-			{Key: "quantize.calibration.text_sha256", Value: gguf.String(hex.EncodeToString(r.Calibration.sha256[:]))},
-			{Key: "quantize.calibration.tokens", Value: gguf.Uint32(uint32(len(opt.Run.Tokens)))},
-			{Key: "quantize.calibration.version", Value: gguf.String("ggforge " + tool.Version)},
-		},
+		Metadata: r.Calibration.metadata(),
 	})
 	return blocks, nil
+}
+
+// metadata is what outputs say of how their blocks were chosen.
+func (c *calibration) metadata() []gguf.KV {
+	return []gguf.KV{
+		{Key: "quantize.calibration.method", Value: gguf.String("second moments of inputs: error feedback, coordinate descent")},
+		{Key: "quantize.calibration.text_sha256", Value: gguf.String(hex.EncodeToString(c.sha256[:]))},
+		{Key: "quantize.calibration.tokens", Value: gguf.Uint32(uint32(len(c.run.Tokens)))},
+		{Key: "quantize.calibration.version", Value: gguf.String("ggforge " + tool.Version)},
+	}
 }
 
 // existing returns the folder, or the next one above it that is there.

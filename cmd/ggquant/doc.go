@@ -49,6 +49,27 @@
 //	--allow-requantize         permit tensors that are quantized already to change type
 //	--strict                   refuse what is otherwise a warning
 //
+//	--target-bpw N             choose the types that lose the least at N bits per weight
+//	--target-size N            or in files of N bytes (K, M, G: 4.2GB)
+//	--like TYPE                or of the size that recipe TYPE has with the same flags
+//	--target-kld N             choose the smallest types that let the model diverge by N nats for a token
+//	--types T,T                choose among these types, or PATTERN=T,T for tensors that an expression
+//	                           matches; repeatable, the first match counts
+//	--measure N                hold the last N chunks of the text apart, and measure on them
+//
+// With one of the four targets, and --calibrate, the types of all tensors that TYPE would convert are chosen, those
+// excepted that another option fixes. What each tensor costs at each type is predicted: the divergence of the model in
+// which only that tensor is quantized, by gradients over up to 16384 tokens of the text, sampled from the
+// model. Of all choices that are not too large, header and alignment included, the one with the smallest sum is taken;
+// that is exact. Without --types these are Q2_K, Q3_K, IQ4_XS, Q4_K, Q5_K, Q6_K and Q8_0; for rows
+// that are no multiple of 256, IQ4_NL, Q4_1, Q5_0, Q5_1 and Q8_0. TYPE still gives general.file_type and the name. A target
+// is for all outputs, or repeated for each TYPE one; all share the predictions. --effort then says how blocks of
+// the chosen types are encoded; predictions are of the encoder's, with importance. Errors of several
+// tensors do not just add up: the report has the sum, and with --measure what was measured. --target-kld measures in any
+// case, on a quarter of the chunks, 16 at most, and multiplies predictions by what they were off, until the
+// measured divergence is just below N: each time all blocks are encoded. A model that
+// cannot be run backwards is chosen for by errors of what layers say; a warning says so.
+//
 // A recipe has a rule to a line, PATTERN=TYPE as for --tensor-type; lines that begin with # are comments. Without these
 // it is what --tensor-type-file of llama-quantize reads: "grep -v '^#' FILE". The first line that matches a tensor
 // counts, after --tensor-type; what no line matches is as in TYPE. A line that matches nothing, or nothing that earlier

@@ -126,12 +126,18 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		m.Close()
 		return err
 	}
+	worthy, err := r.chooseTypes(ctx, cmd, m)
+	if err != nil {
+		m.Close()
+		return err
+	}
 	batch, err := quantize.PrepareBatch(ctx, m, r.Recipes, r.Quantize)
 	if batch == nil {
 		m.Close()
 		return err
 	}
 	defer batch.Close()
+	r.describe(batch, worthy)
 	warned := make([]int, len(batch.Jobs))
 	if !errors.As(err, new(*quantize.StrictError)) { // which lists the same
 		warn(cmd, batch.Jobs, warned)
@@ -143,12 +149,10 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err := r.checkTypes(batch.Jobs[0]); err != nil {
 		return err
 	}
-	if err == nil {
-		if err := r.saveTypes(ctx, batch.Jobs[0], paths[0]); err != nil {
-			return err
-		}
-	}
 	if r.DryRun {
+		if err == nil {
+			err = r.saveTypes(ctx, batch.Jobs[0], paths[0], worthy)
+		}
 		return errors.Join(err, r.report(w, batch.Jobs, paths, nil))
 	}
 	if err != nil {
@@ -162,6 +166,12 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		}
 		defer blocks.Close()
 		warn(cmd, batch.Jobs, warned)
+	}
+	if err := r.measure(ctx, cmd, m, batch, worthy); err != nil {
+		return err
+	}
+	if err := r.saveTypes(ctx, batch.Jobs[0], paths[0], worthy); err != nil {
+		return err
 	}
 	results, err := batch.Write(ctx, paths, r.Write)
 	if err != nil {
@@ -232,6 +242,9 @@ func (r *request) report(w io.Writer, jobs []*quantize.Job, paths []string, resu
 			report.WriteText(w)
 		}
 		summary(w, report)
+		if report.Worth != nil {
+			writeWorth(w, report.Worth)
+		}
 	}
 	return nil
 }

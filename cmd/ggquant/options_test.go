@@ -41,6 +41,12 @@ func TestEveryFlag(t *testing.T) {
 		"parse-special":  set("Calibration.Text.ParseSpecial", "true", "--parse-special", "--calibrate", "t"),
 
 		"recipe":      set("Types.File", recipe, "--recipe", recipe),
+		"target-bpw":  set("Types.Targets", "[3.5 bits per weight]", "--target-bpw", "3.5", "--calibrate", "t"),
+		"target-size": set("Types.Targets", "[4200000000 bytes]", "--target-size", "4.2GB", "--calibrate", "t"),
+		"like":        set("Types.Targets", "[the size of Q2_K]", "--like", "q2_k", "--calibrate", "t"),
+		"target-kld":  set("Types.Targets", "[a divergence of 0.01]", "--target-kld", "0.01", "--calibrate", "t"),
+		"types":       set("Types.Limits", "[attn=Q4_K,Q5_K]", "--types", "attn=q4_k,q5_k", "--like", "q2_k", "--calibrate", "t"),
+		"measure":     set("Types.Measure", "3", "--measure", "3", "--like", "q2_k", "--calibrate", "t"),
 		"save-recipe": set("Types.Save", "r", "--save-recipe", "r"),
 
 		"out-dir":         set("OutDir", "d", "--out-dir", "d"),

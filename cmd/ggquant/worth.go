@@ -6,8 +6,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/eval"
 	"ggforge/fault"
-	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/quantize"
 	"ggforge/worth"
@@ -19,14 +19,26 @@ type tensorTypes struct {
 	File string // a recipe, "" for none
 	Save string // a file for the types, "" for none
 
+	Targets []target // of each output, or none
+	Limits  []worth.Limit
+	Measure int // chunks to measure with
+
 	recipe *worth.Recipe // that of File
+	plain  []*quantize.Recipe
+	apart  eval.Run // the chunks to measure with
 }
 
 func typesFlags() []cli.Flag {
-	return []cli.Flag{
+	var targets []cli.Flag
+	for _, f := range targetFlags {
+		targets = append(targets, &cli.StringSliceFlag{Name: f.name, Usage: f.usage + "; repeatable, for each TYPE one"})
+	}
+	return append(targets, []cli.Flag{
+		&cli.StringSliceFlag{Name: "types", Usage: "choose among these types: `T,T...`, or PATTERN=T,T... for tensors that an expression matches; repeatable, the first match counts"},
+		&cli.UintFlag{Name: "measure", Usage: "hold the last `N` chunks of the text apart, and measure on them what the output loses"},
 		&cli.StringFlag{Name: "recipe", Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"},
 		&cli.StringFlag{Name: "save-recipe", Usage: "write the types that tensors get to `FILE`, for --recipe"},
-	}
+	}...)
 }
 
 // parseTypes reads the flags of typesFlags.
@@ -42,8 +54,11 @@ func (r *request) parseTypes(cmd *cli.Command) (err error) {
 			return err
 		}
 		r.Write.Inputs = append(r.Write.Inputs, path)
-		if err := r.giveTypes(r.Types.recipe.Rules); err != nil {
+		if err := r.quantized("--recipe"); err != nil {
 			return err
+		}
+		for i, one := range r.Recipes {
+			r.Recipes[i] = one.With(r.Types.recipe.Rules)
 		}
 	}
 	if r.Types.Save, err = tool.File(cmd, "save-recipe"); err != nil {
@@ -52,18 +67,7 @@ func (r *request) parseTypes(cmd *cli.Command) (err error) {
 	if r.Types.Save != "" && len(r.Recipes) > 1 {
 		return fault.Errorf(fault.Usage, "--save-recipe writes the types of one output, and there are %d", len(r.Recipes))
 	}
-	return nil
-}
-
-// giveTypes makes rules a part of all recipes.
-func (r *request) giveTypes(rules []quantize.TensorTypeRule) error {
-	for i, one := range r.Recipes {
-		if one.Copy || one.Type.Kind() != gguf.KindQuant {
-			return fault.Errorf(fault.Usage, "--recipe has no effect on %s, which gives all tensors one type", one.Name)
-		}
-		r.Recipes[i] = one.With(rules)
-	}
-	return nil
+	return r.parseTargets(cmd)
 }
 
 // checkTypes returns an error if a line of the recipe has no effect.
@@ -80,7 +84,7 @@ func (r *request) checkTypes(job *quantize.Job) error {
 
 // saveTypes writes the types of a job as a recipe. Nothing is known of what came out yet:
 // it is written first, and stays if that fails.
-func (r *request) saveTypes(ctx context.Context, job *quantize.Job, path string) error {
+func (r *request) saveTypes(ctx context.Context, job *quantize.Job, path string, w []*quantize.ReportWorth) error {
 	if r.Types.Save == "" {
 		return nil
 	}
@@ -101,7 +105,12 @@ func (r *request) saveTypes(ctx context.Context, job *quantize.Job, path string)
 	opt := r.Write
 	opt.Progress, opt.MakeDir = nil, ""
 	opt.Inputs = append(opt.Inputs, job.Input.Files...)
-	return writer.WriteBytes(ctx, r.Types.Save, worth.FormatRecipe([]string{
-		"ggquant " + tool.Version, fmt.Sprintf("%d bytes, %.4f bits per weight with %s", bytes, job.BPW(), job.Input.Architecture()),
-	}, tensors), opt)
+	comments := []string{"ggquant " + tool.Version, fmt.Sprintf("%d bytes, %.4f bits per weight with %s", bytes, job.BPW(), job.Input.Architecture())}
+	for _, x := range w {
+		comments = append(comments, "target: "+x.Target, fmt.Sprintf("predicted divergence: %.4g", x.Predicted))
+		if x.Measured != nil {
+			comments = append(comments, fmt.Sprintf("measured divergence: %.4g, of %d tokens", *x.Measured, x.MeasuredTokens))
+		}
+	}
+	return writer.WriteBytes(ctx, r.Types.Save, worth.FormatRecipe(comments, tensors), opt)
 }

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/internal/hftest"
+	"ggforge/quantize"
 )
 
 // TestRecipeFile checks that types from a file give the same bytes as options, that a saved
@@ -74,6 +80,134 @@ func TestRecipeFile(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(path("out.gguf")); err == nil {
+		t.Error("an output after errors")
+	}
+}
+
+// TestTargets checks that outputs have the size that is asked for, that what is reported of them is
+// so, that all types are used, with blocks of both kinds, and what is refused.
+func TestTargets(t *testing.T) {
+	dir, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("../../quants/quants.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir() + "/"
+	text := out + "text.txt"
+	if err := os.WriteFile(text, source[:2500], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	size := func(name string) int64 {
+		t.Helper()
+		info, err := os.Stat(out + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	flags := []string{"--calibrate", text, "-c", "16", "--chunks", "4", "--progress", "none", "--json"}
+	run := func(args ...string) (r quantize.Report) {
+		t.Helper()
+		_, log, err := call(append(slices.Clone(flags), args...)...)
+		if err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, log)
+		}
+		if err := json.Unmarshal([]byte(log[strings.Index(log, "{\n"):]), &r); err != nil {
+			t.Fatalf("%v\n%s", err, log)
+		}
+		return r
+	}
+	plain := run(dir, out+"plain.gguf", "Q5_0")
+	sum := func(r quantize.Report) (sum float64) {
+		for _, x := range r.Tensors {
+			if x.Predicted != nil {
+				sum += *x.Predicted
+			}
+		}
+		return sum
+	}
+	like := run("--like", "Q5_0", "--save-recipe", out+"like.txt", dir, out+"like.gguf", "Q5_0")
+	limit := plain.Bytes
+	if n := size("like.gguf"); n > limit || n < limit*998/1000 || n != like.Bytes {
+		t.Errorf("%d bytes, reported %d, want up to %d", n, like.Bytes, limit)
+	}
+	if w := like.Worth; w == nil || math.Abs(w.Predicted-sum(like)) > 1e-9*w.Predicted || !(w.Predicted > 0) || w.Target != "the size of Q5_0" || w.Measured != nil || len(w.Types) < 3 {
+		t.Errorf("%+v, tensors %g", like.Worth, sum(like))
+	}
+	// the recipe alone gives the same types
+	again := run("--recipe", out+"like.txt", dir, out+"again.gguf", "Q5_0")
+	for i, x := range like.Tensors {
+		if again.Tensors[i].Type != x.Type {
+			t.Errorf("%s is %s of a saved recipe, was %s", x.Name, again.Tensors[i].Type, x.Type)
+		}
+	}
+	// exactly the size that is asked for, also as bits and with chosen blocks; what was seen of more text changes little
+	bytes := run("--target-size", fmt.Sprint(size("like.gguf")), "--measure", "1", dir, out+"size.gguf", "Q5_0")
+	if n := size("size.gguf"); n > size("like.gguf") || n < size("like.gguf")*998/1000 {
+		t.Errorf("%d bytes, want %d", n, size("like.gguf"))
+	}
+	if w := bytes.Worth; w.Measured == nil || !(*w.Measured > 0) || w.MeasuredTokens != 16 {
+		t.Errorf("%+v", w)
+	}
+	bits := run("--target-bpw", "6.1", "--effort", "high", "--types", "ffn=q5_0,q8_0", dir, out+"bits.gguf", "Q5_0")
+	if bits.BPW > 6.1 || bits.BPW < 6.1*.98 || // the vocabulary's tensors are large steps
+		 bits.Bytes != size("bits.gguf") {
+		t.Errorf("%.4f bits per weight, %d bytes", bits.BPW, bits.Bytes)
+	}
+	for _, x := range bits.Tensors {
+		if strings.Contains(x.Name, "ffn_up") && x.Type != "Q5_0" && x.Type != "Q8_0" {
+			t.Errorf("%s is %s", x.Name, x.Type)
+		}
+	}
+	dry := run("--target-bpw", "6.1", "--effort", "high", "--types", "ffn=q5_0,q8_0", "--dry-run", dir, "Q5_0")
+	if dry.Bytes != bits.Bytes || dry.Worth.Predicted != bits.Worth.Predicted {
+		t.Errorf("%d bytes, planned %d", bits.Bytes, dry.Bytes)
+	}
+	kld := run("--target-kld", fmt.Sprint(*bytes.Worth.Measured), dir, out+"kld.gguf", "Q5_0")
+	if w := kld.Worth; w.Measured == nil || *w.Measured > *bytes.Worth.Measured || w.Factor == 1 || math.Abs(w.Predicted-sum(kld)) > 1e-9*w.Predicted {
+		t.Errorf("%+v, want a divergence of %g", w, *bytes.Worth.Measured)
+	}
+	f, err := gguf.Open(out + "kld.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, key := range []string{"method", "target", "text_sha256", "tokens"} {
+		if v, ok := f.Metadata.Get("quantize.types." + key); !ok || strings.Contains(v.String(), "/") {
+			t.Errorf("%s is %v", key, v)
+		}
+	}
+	few := strings.Join(flags, " ")
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--like Q4_0 IN OUT Q4_0", 2, "want --calibrate"},
+		{few + " --like Q4_0 --target-bpw 4 IN OUT Q4_0", 2, "want only one of"},
+		{few + " --like Q4_0 --recipe " + out + "like.txt IN OUT Q4_0", 2, "want only one of"},
+		{few + " --target-bpw x IN OUT Q4_0", 2, `--target-bpw "x": want a number above 0`},
+		{few + " --target-size 4.2X IN OUT Q4_0", 2, "4.2GB"},
+		{few + " --like nothing IN OUT Q4_0", 2, "unknown quantization type"},
+		{few + " --target-bpw 5 IN OUT F16", 2, "no effect on F16"},
+		{few + " --target-bpw 5 --pure IN OUT Q4_0", 2, "--pure"},
+		{few + " --target-bpw 5 --split-max-tensors 3 IN OUT Q4_0", 2, "shards"},
+		{few + " --target-bpw 5 --target-bpw 6 IN OUT Q4_0", 2, "2 targets for 1 outputs"},
+		{few + " --types q4_0 IN OUT Q4_0", 2, "--types goes with"},
+		{few + " --target-bpw 2 IN OUT Q4_0", 5, "is less than the smallest types"},
+		{few + " --target-bpw 5 --types nothing=q8_0 IN OUT Q4_0", 5, `types "nothing"`},
+		{few + " --target-bpw 5 --measure 4 IN OUT Q4_0", 5, "want more text"},
+		{few + " --target-kld 1e-30 IN OUT Q4_0", 5, "cannot be had"},
+	} {
+		args := strings.Fields(strings.NewReplacer("IN", dir, "OUT", out+"x.gguf").Replace(c.args))
+		if code, _, err := call(append(args, "--progress", "none")...); code != c.code || err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: exit code %d, %v, want %d with %q", c.args, code, err, c.code, c.want)
+		}
+	}
+	if _, err := os.Stat(out + "x.gguf"); err == nil {
 		t.Error("an output after errors")
 	}
 }

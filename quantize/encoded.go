@@ -1,0 +1,46 @@
+package quantize
+
+import (
+	"ggforge/gguf"
+	"ggforge/quants"
+	"ggforge/rows"
+	"ggforge/writer"
+)
+
+// Encoded returns the rows of a tensor as Write would encode them if it had another type; nil
+// if it cannot have that: rows are not whole blocks of it, it needs importance that there
+// is none of, nothing encodes it, or the tensor is quantized already.
+func (j *Job) Encoded(d *Decision, t gguf.Type) rows.Source {
+	in := &j.Input.Tensors[d.Tensor]
+	if t == in.Type {
+		return in.Source
+	}
+	codec := quants.Lookup(t)
+	if !t.Known() || !in.Type.Known() || !codec.CanQuantize() || !quants.Lookup(in.Type).CanDequantize() || !fits(t, in.NE[0]) ||
+		in.Type.Kind() == gguf.KindQuant && !j.opt.AllowRequantize {
+		return nil
+	}
+	as := *d
+	as.To, as.Importance = t, false
+	if j.matrix.Len() > 0 {
+		ok, _, err := j.matrix.Check(in.Name, in.NE)
+		if err != nil {
+			return nil
+		}
+		as.Importance = ok && codec.Importance() != quants.ImportanceIgnored
+	}
+	if j.opt.Recipe.needs(t, roleOf(d.Name)) && !as.Importance {
+		return nil
+	}
+	plain := *j
+	plain.chosen = Chosen{}
+	return writer.Encoded(plain.tensor(&as))
+}
+
+// Predict makes the report have what was predicted of the output, and its file the metadata.
+func (j *Job) Predict(w *ReportWorth, metadata []gguf.KV) {
+	j.worth = w
+	for _, kv := range metadata {
+		j.metadata.Move(kv.Key, kv.Value)
+	}
+}

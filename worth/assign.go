@@ -1,0 +1,209 @@
+package worth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/model"
+	"ggforge/quantize"
+	"ggforge/quants"
+)
+
+// Limit says which types tensors may have.
+type Limit struct {
+	Pattern string // of names, "" for all
+	Types   []gguf.Type
+	rule    quantize.TensorTypeRule
+}
+
+// String returns the limit as ParseLimit takes it.
+func (l Limit) String() string {
+	var b strings.Builder
+	if l.Pattern != "" {
+		b.WriteString(l.Pattern + "=")
+	}
+	for i, t := range l.Types {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(t.String())
+	}
+	return b.String()
+}
+
+// ParseLimit reads "TYPE,TYPE" or "PATTERN=TYPE,TYPE", with a pattern as for
+// quantize.CompileTensorRule.
+func ParseLimit(s string) (l Limit, err error) {
+	list := s
+	if pattern, rest, ok := strings.Cut(s, "="); ok {
+		if l.rule, err = quantize.CompileTensorRule(pattern + "=f32"); err != nil {
+			return l, err
+		}
+		l.Pattern, list = pattern, rest
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		t, ok := gguf.ParseType(name)
+		if !ok {
+			return l, fault.Errorf(fault.Usage, "types %q: unknown type %q, want TYPE,TYPE or PATTERN=TYPE,TYPE", s, name)
+		}
+		if !quants.Lookup(t).CanQuantize() {
+			return l, fault.Errorf(fault.Unsupported, "types %q: tensors cannot be converted to %v", s, t)
+		}
+		if !slices.Contains(l.Types, t) {
+			l.Types = append(l.Types, t)
+		}
+	}
+	return l, nil
+}
+
+// usual are the types that tensors may have without a Limit: those of the first list that
+// fit their rows, or of the second if none does, or of the third.
+var usual = [][]gguf.Type{
+	{gguf.TypeQ2_K, gguf.TypeQ3_K, gguf.TypeIQ4_XS, gguf.TypeQ4_K, gguf.TypeQ5_K, gguf.TypeQ6_K, gguf.TypeQ8_0},
+	{gguf.TypeIQ4_NL, gguf.TypeQ4_1, gguf.TypeQ5_0, gguf.TypeQ5_1, gguf.TypeQ8_0},
+	{gguf.TypeF16},
+}
+
+// Candidates returns the tensors that a job would convert and whose types no option fixes,
+// with those that they may have: by the first of limits that is for them, else the usual ones.
+// They are valid until the job is closed.
+func Candidates(j *quantize.Job, limits []Limit) ([]Candidate, error) {
+	used := make([]bool, len(limits))
+	var all []Candidate
+	for i := range j.Decisions {
+		d := &j.Decisions[i]
+		if d.Reason.Kind == quantize.Kept || d.Reason.Kind == quantize.ByOverride {
+			continue
+		}
+		c := Candidate{Tensor: d.Tensor, Name: d.Name}
+		lists := usual
+		if k := slices.IndexFunc(limits, func(l Limit) bool { return l.Pattern == "" || l.rule.Match(d.Name) }); k >= 0 {
+			used[k], lists = true, [][]gguf.Type{limits[k].Types}
+		}
+		for _, list := range lists {
+			if slices.ContainsFunc(list, func(t gguf.Type) bool { return t.BlockLen() > 32 && j.Input.Tensors[d.Tensor].NE[0]%t.BlockLen() != 0 }) && len(lists) > 1 {
+				continue
+			}
+			for _, t := range list {
+				if rows := j.Encoded(d, t); rows != nil {
+					c.Types, c.Rows = append(c.Types, t), append(c.Rows, rows)
+				}
+			}
+			if len(c.Types) > 0 {
+				break
+			}
+		}
+		if len(c.Types) == 0 {
+			return nil, fault.Errorf(fault.Refused, "%s: tensor %q, rows of %d: it can have none of the types %v", j.Input.Path, d.Name, j.Input.Tensors[d.Tensor].NE[0], lists)
+		}
+		all = append(all, c)
+	}
+	for k, ok := range used {
+		if !ok {
+			return nil, fault.Errorf(fault.Refused, "types %q: no tensor to be converted has such a name, or earlier ones are for all that have", limits[k].Pattern)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fault.Errorf(fault.Refused, "%s: no tensor whose type could be chosen", j.Input.Path)
+	}
+	return all, nil
+}
+
+// Assignment is a type for each candidate.
+type Assignment struct {
+	Types  []gguf.Type
+	Losses []float64 // of each
+	Loss   float64   // their sum
+	Bytes  int64     // of the candidates' data, as counted
+	// Within is how much smaller Loss could be at most (or Bytes, for Smallest): 0 if it is known to be
+	// the least.
+	Within float64
+}
+
+// Sized counts the bytes of tensors' data: each rounded up to a multiple of Align.
+type Sized struct{ Align int64 }
+
+func (s Sized) bytes(t gguf.Type, ne []int64) int64 {
+	return gguf.Align(gguf.DataBytes(t, ne), max(1, s.Align))
+}
+
+// Bytes returns those of candidates that a job has already.
+func (s Sized) Bytes(j *quantize.Job, candidates []Candidate) (sum int64) {
+	for i := range j.Decisions {
+		d := &j.Decisions[i]
+		if slices.ContainsFunc(candidates, func(c Candidate) bool { return c.Tensor == d.Tensor }) {
+			sum += s.bytes(d.To, j.Input.Tensors[d.Tensor].NE)
+		}
+	}
+	return sum
+}
+
+// Best returns the types that lose the least among those that take limit bytes at most. ok is false if there
+// are none: then least is what the smallest ones take.
+func Best(m *model.Model, candidates []Candidate, losses [][]float64, s Sized, limit int64) (a Assignment, least int64, ok bool) {
+	groups := make([][]option, len(candidates))
+	for k, c := range candidates {
+		smallest := int64(-1)
+		for t, typ := range c.Types {
+			n := s.bytes(typ, m.Tensors[c.Tensor].NE)
+			groups[k] = append(groups[k], option{float64(n), losses[k][t]})
+			if smallest < 0 || n < smallest {
+				smallest = n
+			}
+		}
+		least += smallest
+	}
+	found, ok := leastLoss(groups, float64(limit))
+	if !ok {
+		return a, least, false
+	}
+	return assignment(candidates, losses, groups, found, func(o option) int64 { return int64(o.cost) }), least, true
+}
+
+// Smallest returns the types that take the fewest bytes among those that lose limit at most. ok is false if
+// there are none: then least is what the best ones lose.
+func Smallest(m *model.Model, candidates []Candidate, losses [][]float64, s Sized, limit float64) (a Assignment, least float64, ok bool) {
+	groups := make([][]option, len(candidates))
+	for k, c := range candidates {
+		for t, typ := range c.Types {
+			groups[k] = append(groups[k], option{losses[k][t], float64(s.bytes(typ, m.Tensors[c.Tensor].NE))})
+		}
+		least += slices.Min(losses[k])
+	}
+	found, ok := leastLoss(groups, limit)
+	if !ok {
+		return a, least, false
+	}
+	return assignment(candidates, losses, groups, found, func(o option) int64 { return int64(o.loss) }), least, true
+}
+
+func assignment(candidates []Candidate, losses [][]float64, groups [][]option, found solution, bytes func(option) int64) Assignment {
+	a := Assignment{Within: found.within}
+	for k, t := range found.chosen {
+		a.Types, a.Losses = append(a.Types, candidates[k].Types[t]), append(a.Losses, losses[k][t])
+		a.Loss += losses[k][t]
+		a.Bytes += bytes(groups[k][t])
+	}
+	return a
+}
+
+// Rules returns the rules that give candidates these types.
+func (a *Assignment) Rules(candidates []Candidate) ([]quantize.TensorTypeRule, error) {
+	var rules []quantize.TensorTypeRule
+	for k, c := range candidates {
+		r, err := quantize.CompileTensorRule(fmt.Sprintf("%s=%s", Pattern(c.Name), a.Types[k]))
+		if err != nil {
+			return nil, err
+		}
+		for i, other := range rules {
+			if other.Match(c.Name) {
+				return nil, fault.Errorf(fault.Unsupported, "tensors %q and %q: patterns cannot tell these names apart", candidates[i].Name, c.Name)
+			}
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
