@@ -22,9 +22,7 @@ type base struct {
 	*candidate                // nil if the model is not at hand
 	saved      *logprobs.File // what llama-perplexity has saved of it, or nil
 	name       string
-	vocab      *vocab.Vocab
-	run        eval.Run
-	tokens     int // of the whole text
+	reading
 	// cut returns what another tokenizer makes of the text, or of its beginnings only where
 	// the text is tokens already.
 	cut func(*vocab.Vocab) (eval.Run, error)
@@ -32,23 +30,11 @@ type base struct {
 
 // openBase opens the base of a comparison, a model.
 func (r *compareRequest) openBase(ctx context.Context, cmd *cli.Command) (*base, error) {
-	text, err := r.read(cmd)
+	m, err := r.load(ctx, cmd, r.Base, func([]string) error { return nil }) // outputs are checked when all models are open
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.open(ctx, cmd, r.Base)
-	if err != nil {
-		return nil, err
-	}
-	b := &base{candidate: c, name: r.Base, cut: func(v *vocab.Vocab) (eval.Run, error) { return r.Text.Run(v, text) }}
-	if b.vocab, err = textflags.Vocabulary(c.Source); err == nil {
-		b.run, b.tokens, err = r.input.tokens(cmd, c.Source, b.vocab, text)
-	}
-	if err != nil {
-		c.Source.Close()
-		return nil, err
-	}
-	return b, nil
+	return &base{candidate: m.candidate, name: r.Base, reading: m.reading, cut: func(v *vocab.Vocab) (eval.Run, error) { return r.Text.Run(v, m.text) }}, nil
 }
 
 // openSaved opens the base of a comparison that has been saved. Its text is tokens
@@ -58,7 +44,7 @@ func (r *compareRequest) openSaved(cmd *cli.Command, first *candidate) (*base, e
 	if err != nil {
 		return nil, err
 	}
-	b := &base{saved: f, name: r.Saved, tokens: len(f.Tokens)}
+	b := &base{saved: f, name: r.Saved, reading: reading{tokens: len(f.Tokens)}}
 	text := eval.Text{Chunk: f.Chunk, Chunks: r.Text.Chunks}
 	b.cut = func(v *vocab.Vocab) (eval.Run, error) { return text.Cut(v, f.Tokens) }
 	if cmd.IsSet("ctx-size") && r.Text.Chunk != f.Chunk {

@@ -17,7 +17,6 @@ import (
 	"ggforge/imatrix"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
-	"ggforge/internal/textflags"
 	"ggforge/writer"
 )
 
@@ -212,44 +211,29 @@ func (r *imatrixRequest) state() string { return r.Out + ".state" }
 // calibrate runs the model over the text and returns the sums, and how many tokens went through
 // the model.
 func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *imatrix.Sums, opt *writer.Options, result *imatrixResult) (*imatrix.Sums, int, error) {
-	text, err := r.read(cmd)
+	m, err := r.load(ctx, cmd, r.Path, func(files []string) error {
+		opt.Inputs = append(opt.Inputs, files...)
+		return writer.Writable(r.Out, *opt)
+	})
 	if err != nil {
 		return nil, 0, err
 	}
-	c, err := r.open(ctx, cmd, r.Path)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer c.Source.Close()
-	opt.Inputs = append(append(opt.Inputs, c.Source.Files...), r.File)
-	if err := writer.Writable(r.Out, *opt); err != nil {
-		return nil, 0, err
-	}
-	v, err := textflags.Vocabulary(c.Source)
-	if err != nil {
-		return nil, 0, err
-	}
-	run, tokens, err := r.tokens(cmd, c.Source, v, text)
-	if err != nil {
-		return nil, 0, err
-	}
+	defer m.Source.Close()
 	tool.NoteScalar(cmd.Root().ErrWriter)
-	chunks := len(run.Tokens) / run.Chunk
-	sums, err = c.Model.Calibrate(ctx, run, sums, eval.Calibration{
-		Importance: r.Collect, State: r.state(), Text: sha256.Sum256([]byte(text)),
+	result.Model, result.Architecture, result.textResult = r.Path, m.Source.Architecture(), m.result(r.File)
+	sums, err = m.Model.Calibrate(ctx, m.run, sums, eval.Calibration{
+		Importance: r.Collect, State: r.state(), Text: sha256.Sum256([]byte(m.text)),
 		Resumed: func(done int) {
 			result.Resumed = done
-			fmt.Fprintf(cmd.Root().ErrWriter, "note: %s: %d of %d chunks are done already, by a run that was interrupted\n", r.state(), done, chunks)
+			fmt.Fprintf(cmd.Root().ErrWriter, "note: %s: %d of %d chunks are done already, by a run that was interrupted\n", r.state(), done, result.Chunks)
 		},
 	})
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := c.Source.Unchanged(); err != nil {
+	if err := m.Source.Unchanged(); err != nil {
 		return nil, 0, err
 	}
 	sums.Datasets = append(sums.Datasets, filepath.Base(r.File))
-	result.Model, result.Architecture = r.Path, c.Source.Architecture()
-	result.textResult = textResult{File: r.File, Tokens: tokens, Chunk: run.Chunk, Chunks: chunks}
-	return sums, len(run.Tokens) - result.Resumed*run.Chunk, nil
+	return sums, len(m.run.Tokens) - result.Resumed*m.run.Chunk, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -122,14 +123,49 @@ func (in *input) read(cmd *cli.Command) (string, error) {
 	return textflags.Read(cmd, in.File, in.Escapes)
 }
 
-// tokens returns the chunks of the text as tokens of a model, and how many tokens the
-// whole text has.
-func (in *input) tokens(cmd *cli.Command, m *model.Model, v *vocab.Vocab, text string) (r eval.Run, all int, err error) {
-	if r, all, err = textflags.Chunks(cmd, m, v, in.File, text, in.Text); err != nil {
-		return r, all, err
+// reading is a text as a model takes it.
+type reading struct {
+	vocab  *vocab.Vocab
+	run    eval.Run
+	tokens int // of the whole text
+}
+
+// result says what was read of the text in a file.
+func (t *reading) result(file string) textResult {
+	return textResult{File: file, Tokens: t.tokens, Chunk: t.run.Chunk, Chunks: len(t.run.Tokens) / t.run.Chunk}
+}
+
+// reader is a model and the text that it goes over.
+type reader struct {
+	*candidate
+	reading
+	text string
+}
+
+// load reads the text and opens the model that is run over it. The caller closes its Source.
+// Before work begins check is called with the files of both, which no output may replace.
+func (in *input) load(ctx context.Context, cmd *cli.Command, path string, check func(inputs []string) error) (*reader, error) {
+	text, err := in.read(cmd)
+	if err != nil {
+		return nil, err
 	}
-	in.settle(&r)
-	return r, all, nil
+	c, err := in.open(ctx, cmd, path)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{candidate: c, text: text}
+	if err = check(slices.Concat(c.Source.Files, []string{in.File})); err == nil {
+		r.vocab, err = textflags.Vocabulary(c.Source)
+	}
+	if err == nil {
+		r.run, r.tokens, err = textflags.Chunks(cmd, c.Source, r.vocab, in.File, text, in.Text)
+	}
+	if err != nil {
+		c.Source.Close()
+		return nil, err
+	}
+	in.settle(&r.run)
+	return r, nil
 }
 
 // settle says how a run is carried out.

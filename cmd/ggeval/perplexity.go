@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -12,7 +11,6 @@ import (
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/page"
-	"ggforge/internal/textflags"
 )
 
 func perplexityCommand() *cli.Command {
@@ -71,38 +69,26 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	cost := tool.StartCost(ctx)
-	text, err := r.read(cmd)
+	var inputs []string
+	m, err := r.load(ctx, cmd, r.Path, func(files []string) error {
+		inputs = files
+		return r.check(inputs)
+	})
 	if err != nil {
 		return err
 	}
-	c, err := r.open(ctx, cmd, r.Path)
-	if err != nil {
-		return err
-	}
-	defer c.Source.Close()
-	inputs := slices.Concat(c.Source.Files, []string{r.File})
-	if err := r.check(inputs); err != nil {
-		return err
-	}
-	v, err := textflags.Vocabulary(c.Source)
-	if err != nil {
-		return err
-	}
-	run, tokens, err := r.tokens(cmd, c.Source, v, text)
-	if err != nil {
-		return err
-	}
+	defer m.Source.Close()
 	tool.NoteScalar(cmd.Root().ErrWriter)
-	p, err := c.Model.Perplexity(ctx, run)
+	p, err := m.Model.Perplexity(ctx, m.run)
 	if err != nil {
 		return err
 	}
-	if err := c.Source.Unchanged(); err != nil {
+	if err := m.Source.Unchanged(); err != nil {
 		return err
 	}
 	result := perplexityResult{
-		Model: r.Path, Architecture: c.Source.Architecture(), PPL: number(p.Value), Error: number(p.Error), Loss: number(math.Log(p.Value)), Running: running(p),
-		textResult: textResult{r.File, tokens, run.Chunk, p.Chunks, r.Text.Stride, p.Predicted}, costResult: endCost(cost, len(run.Tokens)),
+		Model: r.Path, Architecture: m.Source.Architecture(), PPL: number(p.Value), Error: number(p.Error), Loss: number(math.Log(p.Value)), Running: running(p),
+		textResult: textResult{r.File, m.tokens, m.run.Chunk, p.Chunks, r.Text.Stride, p.Predicted}, costResult: endCost(cost, len(m.run.Tokens)),
 	}
 	w := cmd.Root().Writer
 	if r.JSON {
@@ -110,12 +96,12 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(c.Source.Bytes), c.Source.BPW())
+		fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Source.Bytes), m.Source.BPW())
 		fmt.Fprintln(w, result.textResult)
 		fmt.Fprintf(w, "Final estimate: PPL = %.4f +/- %.5f\n", p.Value, p.Error)
 		fmt.Fprintln(w, result.costResult)
 	}
-	return r.write(ctx, inputs, func() *page.Page { return perplexityPage(&result, c.Source, p, run) })
+	return r.write(ctx, inputs, func() *page.Page { return perplexityPage(&result, m.Source, p, m.run) })
 }
 
 // running returns the perplexity after each chunk.

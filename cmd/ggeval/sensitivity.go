@@ -14,7 +14,6 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
-	"ggforge/internal/textflags"
 	"ggforge/sensitivity"
 	"ggforge/writer"
 )
@@ -106,45 +105,33 @@ func measureSensitivity(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	cost := tool.StartCost(ctx)
-	text, err := r.read(cmd)
-	if err != nil {
-		return err
-	}
-	m, err := r.Open(ctx, cmd, r.Path)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	to := writer.Options{Force: r.Force, Inputs: append([]string{r.File}, m.Files...)}
-	if r.Measure.Matrix != "" {
-		to.Inputs = append(to.Inputs, r.Measure.Matrix)
-	}
-	if r.Output != "" {
-		if err := writer.Writable(r.Output, to); err != nil {
-			return err
+	to := writer.Options{Force: r.Force}
+	m, err := r.load(ctx, cmd, r.Path, func(files []string) error {
+		to.Inputs = files
+		if r.Measure.Matrix != "" {
+			to.Inputs = append(to.Inputs, r.Measure.Matrix)
 		}
-	}
-	v, err := textflags.Vocabulary(m)
+		if r.Output == "" {
+			return nil
+		}
+		return writer.Writable(r.Output, to)
+	})
 	if err != nil {
 		return err
 	}
-	run, tokens, err := r.tokens(cmd, m, v, text)
-	if err != nil {
-		return err
-	}
+	defer m.Source.Close()
 	tool.NoteScalar(cmd.Root().ErrWriter)
-	r.Measure.Run = run
-	table, err := sensitivity.Measure(ctx, m, r.Measure)
+	r.Measure.Run = m.run
+	table, err := sensitivity.Measure(ctx, m.Source, r.Measure)
 	if err != nil {
 		return err
 	}
 	tool.Warn(cmd, table.Warnings...)
-	chunks := len(run.Tokens) / run.Chunk
 	result := sensitivityResult{
-		Model: r.Path, Architecture: m.Architecture(), Group: r.Measure.Group, Rows: table.Rows, Skipped: table.Skipped,
-		textResult: textResult{File: r.File, Tokens: tokens, Chunk: run.Chunk, Chunks: chunks, Predicted: chunks * (run.Chunk - run.Chunk/2 - 1)},
-		costResult: endCost(cost, len(run.Tokens)*(1+len(table.Rows))),
+		Model: r.Path, Architecture: m.Source.Architecture(), Group: r.Measure.Group, Rows: table.Rows, Skipped: table.Skipped,
+		textResult: m.result(r.File), costResult: endCost(cost, len(m.run.Tokens)*(1+len(table.Rows))),
 	}
+	result.Predicted = result.Chunks * (m.run.Chunk - m.run.Chunk/2 - 1)
 	if result.Skipped == nil {
 		result.Skipped = []sensitivity.Skipped{}
 	}
@@ -161,7 +148,7 @@ func measureSensitivity(ctx context.Context, cmd *cli.Command) error {
 	if r.JSON {
 		return writeJSON(w, result)
 	}
-	fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Bytes), m.BPW())
+	fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Source.Bytes), m.Source.BPW())
 	fmt.Fprintln(w, result.textResult)
 	result.write(w)
 	fmt.Fprintln(w, result.costResult)
