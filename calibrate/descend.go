@@ -45,12 +45,22 @@ type Descender struct {
 	left     gemm.Panels
 	states   []state // of each worker
 	feedback *feedback
+	v, g, e  []float32     // of a batch: values, gradients, room
+	blocks   []parts.Block // of a batch, twice
+	moves    []moves       // of a batch
+}
+
+// moves are what changed of a row in a visit: columns, and by how much, as bits.
+type moves struct {
+	at    []int32
+	steps []uint32
 }
 
 // neighbours are the moments among the columns of a visit, and their sums by sub-block.
 type neighbours struct {
 	at, n int
 	h     []float32   // [n, n]
+	reach []float32   // of each column: the least gradient for another level, nearly, where levels are 1 apart
 	ones  [][]float32 // of each sub-block: the sum of its rows of h
 	all   []float64   // of each sub-block: the sum of those sums over itself
 }
@@ -73,9 +83,30 @@ type rowState struct {
 	w      []float32
 	data   []byte // its blocks, as they were
 	blocks []parts.Block
-	still  bool // nothing moved in a whole pass
-	moved  bool
-	scale  float64 // what a step has to be worth
+	still  bool    // hardly anything was gained in a whole pass
+	error  float64 // now
+	gain   float64 // of a pass so far
+	share  float64 // of the error, at the beginning, of a column
+}
+
+// What a change has to gain to be worth its trouble, as a share of what its columns have of
+// the error, and a pass of all of it. Changes of d cost the most: all values of a block meet
+// all columns. What is left out comes to a hundredth of the error.
+const (
+	worthLevel = 0.001
+	worthScale = 0.002 // of a sub-block, or of a block that has no other
+	worthD     = 0.02  // of a block that has both
+	worthPass  = 0.002
+)
+
+// take reports whether a change of so many columns, by which the error changes by e, is
+// worth its trouble, and counts what it gains.
+func (r *rowState) take(e, worth float64, columns int) bool {
+	if !(e < -float64(r.share*worth)*float64(columns)) {
+		return false
+	}
+	r.gain -= e
+	return true
 }
 
 // Rows improves rows of encoded weights in place; w has the weights, [rows, n]. A row whose
@@ -120,11 +151,14 @@ func (d *Descender) prepare() {
 	workers := max(1, d.Workers)
 	d.rooms, d.states = make([]room, workers), make([]state, workers)
 	n, sub := d.Moments.n, d.Format.Sub
+	gap := d.Format.Gap()
 	for at := 0; at < n; at += visit {
 		l := &neighbours{at: at, n: min(visit, n-at)}
 		l.h = make([]float32, l.n*l.n)
+		l.reach = make([]float32, l.n)
 		for i := range l.n {
 			copy(l.h[i*l.n:], d.Moments.h[(at+i)*n+at:][:l.n])
+			l.reach[i] = 0.499 * gap * l.h[i*l.n+i]
 		}
 		for from := 0; from < l.n; from += sub {
 			one := make([]float32, l.n)
@@ -141,12 +175,14 @@ func (d *Descender) prepare() {
 func (d *Descender) batch(ctx context.Context, all []rowState) (Result, error) {
 	f, n, rows := d.Format, d.Moments.n, len(all)
 	perBlock := int(f.Type.BlockBytes())
-	v, g, delta, y := make([]float32, rows*n), make([]float32, rows*n), make([]float32, rows*visit), make([]float32, rows*n)
+	v, g := grow(&d.v, rows*n), grow(&d.g, rows*n)
+	perRow := n / f.Block
+	blocks := grow(&d.blocks, 2*rows*perRow)
 	each := func(f func(r, worker int)) error {
 		return parallel.For(ctx, len(d.rooms), rows, func(r, worker int) error { f(r, worker); return nil })
 	}
 	if err := each(func(r, _ int) {
-		all[r].blocks = make([]parts.Block, n/f.Block)
+		all[r].blocks = blocks[r*perRow:][:perRow]
 		for i := range all[r].blocks {
 			f.Unpack(&all[r].blocks[i], all[r].data[i*perBlock:])
 			f.Values(v[r*n+i*f.Block:], &all[r].blocks[i])
@@ -155,65 +191,49 @@ func (d *Descender) batch(ctx context.Context, all []rowState) (Result, error) {
 		return Result{}, err
 	}
 	before := make([]float64, rows)
-	if err := d.gradients(ctx, g, v, all, delta, y, before); err != nil {
-		return Result{}, err
-	}
 	if d.feedback != nil {
-		if err := d.restart(ctx, all, v, g, delta, y, before); err != nil {
+		if err := d.errors(ctx, v, all, before); err != nil {
+			return Result{}, err
+		}
+		if err := d.restart(ctx, all, blocks[rows*perRow:], before); err != nil {
 			return Result{}, err
 		}
 	}
+	if err := d.gradients(ctx, all); err != nil {
+		return Result{}, err
+	}
 	for r := range all {
-		all[r].scale = before[r] * 1e-7
+		if d.feedback == nil {
+			before[r] = all[r].error
+		}
+		all[r].share = all[r].error / float64(n)
 	}
 	for pass := range d.Passes {
-		for _, l := range d.local {
-			if err := each(func(r, worker int) {
-				change := delta[r*l.n:][:l.n]
-				if all[r].still {
-					clear(change)
-					return
-				}
-				d.visit(l, &d.states[worker], &all[r], pass, change, v[r*n+l.at:][:l.n], g[r*n+l.at:][:l.n])
-			}); err != nil {
-				return Result{}, err
-			}
-			if err := d.times(ctx, y, delta, rows, l); err != nil {
-				return Result{}, err
-			}
-			if err := each(func(r, _ int) {
-				if all[r].still {
-					return
-				}
-				g, y := g[r*n:][:n], y[r*n:][:n]
-				vecmath.Add(g[:l.at], y[:l.at])
-				vecmath.Add(g[l.at+l.n:], y[l.at+l.n:])
-			}); err != nil {
-				return Result{}, err
-			}
+		if err := d.pass(ctx, all, pass); err != nil {
+			return Result{}, err
 		}
 		busy := false
 		for r := range all {
-			all[r].still = all[r].still || pass > 0 && !all[r].moved
-			all[r].moved = false
-			busy = busy || !all[r].still
+			x := &all[r]
+			x.still = x.still || pass > 0 && !(x.gain > worthPass*x.error)
+			x.gain = 0
+			busy = busy || !x.still
 		}
 		if !busy {
 			break
 		}
 	}
-	after := make([]float64, rows)
-	if err := d.gradients(ctx, g, v, all, delta, y, after); err != nil {
+	if err := each(func(r, _ int) { all[r].measure(v[r*n:][:n], g[r*n:][:n]) }); err != nil {
 		return Result{}, err
 	}
 	var sum Result
 	for r := range all {
 		sum.Before += before[r]
-		if !(after[r] < before[r]) {
+		if !(all[r].error < before[r]) {
 			sum.After += before[r]
 			continue
 		}
-		sum.After += after[r]
+		sum.After += all[r].error
 		for i := range all[r].blocks {
 			f.Pack(all[r].data[i*perBlock:], &all[r].blocks[i])
 		}
@@ -221,51 +241,48 @@ func (d *Descender) batch(ctx context.Context, all []rowState) (Result, error) {
 	return sum, nil
 }
 
-// restart takes the rows that are better with feedback to that, values and gradients, too.
-func (d *Descender) restart(ctx context.Context, all []rowState, v, g, delta, y []float32, before []float64) error {
-	n := d.Moments.n
-	other, fv, fg := make([]rowState, len(all)), make([]float32, len(v)), make([]float32, len(g))
+// measure computes the error of values by half its gradient.
+func (r *rowState) measure(v, g []float32) {
+	r.error = 0
+	for i, w := range r.w {
+		r.error += float64((float64(v[i]) - float64(w)) * float64(g[i]))
+	}
+}
+
+// restart takes the rows that are better with feedback to that, in the blocks of other.
+func (d *Descender) restart(ctx context.Context, all []rowState, blocks []parts.Block, before []float64) error {
+	n, perRow := d.Moments.n, len(all[0].blocks)
+	other, values := make([]rowState, len(all)), grow(&d.g, len(all)*n)
 	for r := range other {
-		other[r] = rowState{w: all[r].w, blocks: make([]parts.Block, len(all[r].blocks))}
+		other[r] = rowState{w: all[r].w, blocks: blocks[r*perRow:][:perRow]}
 	}
-	if err := d.feedback.rows(ctx, d.Format, other, fv, d.rooms); err != nil {
-		return err
-	}
-	errors := make([]float64, len(all))
-	if err := d.gradients(ctx, fg, fv, other, delta, y, errors); err != nil {
+	if err := d.feedback.rows(ctx, d.Format, other, values, d.rooms); err != nil {
 		return err
 	}
 	for r := range all {
-		if errors[r] < before[r] {
+		if other[r].error < before[r] {
 			all[r].blocks = other[r].blocks
-			copy(v[r*n:][:n], fv[r*n:])
-			copy(g[r*n:][:n], fg[r*n:])
+			copy(d.v[r*n:][:n], values[r*n:])
 		}
 	}
 	return nil
 }
 
-// gradients sets g to the rows of (v-w) H, half the gradients of the errors, and errors to
-// the errors. delta and y are room.
-func (d *Descender) gradients(ctx context.Context, g, v []float32, all []rowState, delta, y []float32, errors []float64) error {
-	n, rows := d.Moments.n, len(errors)
-	clear(g)
-	for _, l := range d.local {
-		for r := range rows {
-			to := delta[r*l.n:][:l.n]
-			for i := range to {
-				to[i] = v[r*n+l.at+i] - all[r].w[l.at+i]
+// off packs the rows of v-w, what values are off.
+func (d *Descender) off(ctx context.Context, all []rowState) error {
+	n, rows := d.Moments.n, len(all)
+	e := grow(&d.e, rows*n)
+	d.left.Reset(rows, n)
+	const some = 48 // a multiple of the rows of panels
+	return parallel.For(ctx, len(d.rooms), (rows+some-1)/some, func(i, _ int) error {
+		a, b := i*some, min((i+1)*some, rows)
+		for r := a; r < b; r++ {
+			to, v := e[r*n:][:n], d.v[r*n:][:n]
+			for k, w := range all[r].w {
+				to[k] = v[k] - w
 			}
 		}
-		if err := d.times(ctx, y, delta, rows, l); err != nil {
-			return err
-		}
-		vecmath.Add(g, y)
-	}
-	return parallel.For(ctx, len(d.rooms), rows, func(r, _ int) error {
-		for i := range n {
-			errors[r] += float64((float64(v[r*n+i]) - float64(all[r].w[i])) * float64(g[r*n+i]))
-		}
+		d.left.PackRows(e[a*n:], n, a, b)
 		return nil
 	})
 }
@@ -273,23 +290,108 @@ func (d *Descender) gradients(ctx context.Context, g, v []float32, all []rowStat
 // tile is how many columns of a product a worker computes at once.
 const tile = 192
 
-// times sets y to the products of rows of changes in the columns of a visit and H.
-func (d *Descender) times(ctx context.Context, y, delta []float32, rows int, l *neighbours) error {
-	n := d.Moments.n
-	d.left.Pack(delta, l.n, rows, l.n)
-	return parallel.For(ctx, len(d.rooms), (n+tile-1)/tile, func(i, worker int) error {
+// errors computes the errors of values: columns up to the diagonal of H count twice.
+func (d *Descender) errors(ctx context.Context, v []float32, all []rowState, errors []float64) error {
+	if err := d.off(ctx, all); err != nil {
+		return err
+	}
+	n, rows := d.Moments.n, len(all)
+	tiles := (n + tile - 1) / tile
+	sums := make([]float64, tiles*rows)
+	if err := parallel.For(ctx, len(d.rooms), tiles, func(i, worker int) error {
+		from := i * tile
+		count := min(tile, n-from)
+		k := min((from+count+gemm.Run-1)/gemm.Run*gemm.Run, n) // whole runs: what is beyond the tile is 0
+		s := &d.rooms[worker]
+		h := grow(&s.h, count*k)
+		for c := range count {
+			row, src := h[c*k:][:k], d.Moments.h[(from+c)*n:][:from+count]
+			vecmath.Scale(row[:from], src[:from], 2)
+			copy(row[from:], src[from:])
+			clear(row[from+count:])
+		}
+		s.right.PackRight(h, k, count, k)
+		y := grow(&s.y, rows*count)
+		gemm.Multiply(&s.scratch, y, count, &d.left, &s.right, count)
+		for r := range rows {
+			sums[i*rows+r] = vecmath.SumProducts(y[r*count:][:count], d.e[r*n+from:][:count])
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for i, s := range sums {
+		errors[i%rows] += s
+	}
+	return nil
+}
+
+// gradients sets the rows of g to (v-w) H, half the gradients of the errors, and the errors.
+func (d *Descender) gradients(ctx context.Context, all []rowState) error {
+	if err := d.off(ctx, all); err != nil {
+		return err
+	}
+	n, g := d.Moments.n, d.g
+	if err := parallel.For(ctx, len(d.rooms), (n+tile-1)/tile, func(i, worker int) error {
 		from := i * tile
 		count := min(tile, n-from)
 		s := &d.rooms[worker]
-		s.right.PackRight(d.Moments.h[from*n+l.at:], n, count, l.n)
-		gemm.Multiply(&s.scratch, y[from:], n, &d.left, &s.right, count)
+		s.right.PackRight(d.Moments.h[from*n:], n, count, n)
+		gemm.Multiply(&s.scratch, g[from:], n, &d.left, &s.right, count)
+		return nil
+	}); err != nil {
+		return err
+	}
+	return parallel.For(ctx, len(d.rooms), len(all), func(r, _ int) error {
+		all[r].measure(d.v[r*n:][:n], g[r*n:][:n])
 		return nil
 	})
 }
 
+// pass visits all columns of rows that are not still.
+func (d *Descender) pass(ctx context.Context, all []rowState, pass int) error {
+	n, v, g, rows := d.Moments.n, d.v, d.g, len(all)
+	moves := grow(&d.moves, rows)
+	for _, l := range d.local {
+		if err := parallel.For(ctx, len(d.rooms), rows, func(r, worker int) error {
+			m := &moves[r]
+			m.at, m.steps = m.at[:0], m.steps[:0]
+			if !all[r].still {
+				d.visit(l, &d.states[worker], &all[r], pass, m, v[r*n+l.at:][:l.n], g[r*n+l.at:][:l.n])
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		// what moved meets the other columns: those of a piece stay in the cache for some rows
+		const piece, some = 1024, 64
+		pieces, groups := (n+piece-1)/piece, (rows+some-1)/some
+		if err := parallel.For(ctx, len(d.rooms), pieces*groups, func(i, _ int) error {
+			from := i / groups * piece
+			to := min(from+piece, n)
+			for r := i % groups * some; r < min((i%groups+1)*some, rows); r++ {
+				m, g := &moves[r], g[r*n:][:n]
+				if len(m.at) == 0 {
+					continue
+				}
+				if to, h := min(to, l.at), d.Moments.h[from:]; from < to {
+					vecmath.CombineAt(g[from:to], h, n, m.at, m.steps)
+				}
+				if from := max(from, l.at+l.n); from < to {
+					vecmath.CombineAt(g[from:to], d.Moments.h[from:], n, m.at, m.steps)
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // visit improves one row in the columns of l: v are its values and g half the gradient, in
-// these columns. change is set to how much the values moved.
-func (d *Descender) visit(l *neighbours, s *state, row *rowState, pass int, change, v, g []float32) {
+// these columns. What moved is added to m.
+func (d *Descender) visit(l *neighbours, s *state, row *rowState, pass int, m *moves, v, g []float32) {
 	f := d.Format
 	s.old = append(s.old[:0], v...)
 	for at := 0; at < l.n; at += f.Block {
@@ -307,12 +409,14 @@ func (d *Descender) visit(l *neighbours, s *state, row *rowState, pass int, chan
 			}
 			d.recode(l, row, b, j, from, v, g)
 		}
-		if pass > 0 && f.HasD() {
+		if f.HasD() && (pass == 1 || pass > 1 && f.Scales[0] == f.Scales[1]) {
 			d.restep(l, s, row, b, at, v, g)
 		}
 	}
-	for i := range change {
-		change[i] = v[i] - s.old[i]
+	for i, old := range s.old {
+		if step := v[i] - old; step != 0 {
+			m.at, m.steps = append(m.at, int32(l.at+i)), append(m.steps, math.Float32bits(step))
+		}
 	}
 }
 
@@ -329,8 +433,12 @@ func (d *Descender) recode(l *neighbours, row *rowState, b *parts.Block, j, from
 		return
 	}
 	levels := b.Levels[j*f.Sub:][:f.Sub]
+	reach, size := l.reach[from:][:f.Sub], max(scale, -scale)
 	for k := range levels {
 		i := from + k
+		if x := g[i]; max(x, -x) <= reach[k]*size {
+			continue // no other level is nearer to where the gradient is 0
+		}
 		h := l.h[i*l.n+i]
 		level := f.Nearest(v[i]-g[i]/h, scale, min)
 		if level == levels[k] {
@@ -338,8 +446,8 @@ func (d *Descender) recode(l *neighbours, row *rowState, b *parts.Block, j, from
 		}
 		next := float32(scale*float32(level)) - min
 		step := next - v[i]
-		if float64(step)*(2*float64(g[i])+float64(float64(step)*float64(h))) < -row.scale {
-			levels[k], v[i], row.moved = level, next, true
+		if row.take(float64(step)*(2*float64(g[i])+float64(float64(step)*float64(h))), worthLevel, 1) {
+			levels[k], v[i] = level, next
 			l.move(g, i, step)
 		}
 	}
@@ -385,24 +493,25 @@ func (d *Descender) rescale(l *neighbours, s *state, row *rowState, b *parts.Blo
 		q.gw, q.oo = vecmath.Sum(gs), l.all[from/f.Sub]
 		q.uo = vecmath.Sum(hu)
 	}
-	best, bs, bm := -row.scale, int(b.Scales[j]), int(b.Mins[j])
-	s0, m0 := bs, bm
+	s0, m0 := int(b.Scales[j]), int(b.Mins[j])
+	best, bs, bm := 0.0, s0, m0
 	for sc := max(f.Scales[0], s0-around); sc <= min(f.Scales[1], s0+around); sc++ {
-		da := float64(b.D) * (float64(f.Factor(int16(sc))) - float64(f.Factor(int16(s0))))
-		lo, hi := m0, m0
-		if f.Mins[0] < f.Mins[1] {
-			lo, hi = max(f.Mins[0], m0-around), min(f.Mins[1], m0+around)
-		}
-		for m := lo; m <= hi; m++ {
-			if e := q.at(da, -float64(b.Min)*float64(m-m0)); e < best {
-				best, bs, bm = e, sc, m
+		da, m, db := float64(b.D)*(float64(f.Factor(int16(sc)))-float64(f.Factor(int16(s0)))), m0, 0.0
+		if f.Mins[0] < f.Mins[1] && b.Min != 0 && q.oo > 0 { // the best one for the scale
+			to := float64(m0) + (q.gw+float64(da*q.uo))/float64(q.oo*float64(b.Min))
+			if to == to {
+				m = int(math.Floor(max(float64(f.Mins[0]), min(float64(f.Mins[1]), to)) + 0.5))
 			}
+			db = -float64(float64(b.Min) * float64(m-m0))
+		}
+		if e := q.at(da, db); e < best {
+			best, bs, bm = e, sc, m
 		}
 	}
-	if bs == s0 && bm == m0 {
+	if !row.take(best, worthScale, f.Sub) {
 		return
 	}
-	b.Scales[j], b.Mins[j], row.moved = int16(bs), int16(bm), true
+	b.Scales[j], b.Mins[j] = int16(bs), int16(bm)
 	d.set(l, s, b, j, from, v, g)
 }
 
@@ -456,10 +565,14 @@ func (d *Descender) restep(l *neighbours, s *state, row *rowState, b *parts.Bloc
 	if !finite(nextD) || !finite(nextMin) || nextD == 0 {
 		return
 	}
-	if q.at(float64(nextD)-float64(b.D), -(float64(nextMin)-float64(b.Min))) >= -row.scale {
+	worth := worthD
+	if f.Scales[0] == f.Scales[1] {
+		worth = worthScale
+	}
+	if !row.take(q.at(float64(nextD)-float64(b.D), -(float64(nextMin)-float64(b.Min))), worth, f.Block) {
 		return
 	}
-	b.D, b.Min, row.moved = nextD, nextMin, true
+	b.D, b.Min = nextD, nextMin
 	for j := range f.Subs() {
 		d.set(l, s, b, j, at+j*f.Sub, v, g)
 	}
@@ -468,9 +581,9 @@ func (d *Descender) restep(l *neighbours, s *state, row *rowState, b *parts.Bloc
 func finite(x float32) bool { return !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) }
 
 // grow returns a slice of n values, in memory that is kept.
-func grow(b *[]float32, n int) []float32 {
+func grow[T any](b *[]T, n int) []T {
 	if cap(*b) < n {
-		*b = make([]float32, n)
+		*b = make([]T, n)
 	}
 	return (*b)[:n]
 }

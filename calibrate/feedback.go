@@ -21,38 +21,43 @@ import (
 type feedback struct {
 	n     int
 	order []int     // place -> column; blocks and sub-blocks stay together
-	lower []float32 // [n, n]: L by places, rows k, columns i < k; 1 on the diagonal is left out
-	upper []float32 // its transpose
+	l     []float32 // [n, n]: L by places, rows k, columns i < k, and its transpose; not the diagonal
 	d     []float32 // by column
 }
 
 // newFeedback factors moments for a format.
 func newFeedback(ctx context.Context, m *Moments, f *parts.Format, rooms []room) (*feedback, error) {
-	b := &feedback{n: m.n, order: orderOf(m, f), d: make([]float32, m.n)}
-	n := b.n
-	a := make([]float32, n*n)
-	for i, ci := range b.order {
-		for k := range i + 1 {
-			a[i*n+k] = m.h[ci*n+b.order[k]]
+	b := &feedback{n: m.n, order: orderOf(m, f), l: make([]float32, m.n*m.n), d: make([]float32, m.n)}
+	n, l := b.n, b.l
+	if err := parallel.For(ctx, len(rooms), n, func(i, _ int) error {
+		row, from := l[i*n:][:n], m.h[b.order[i]*n:][:n]
+		for k := range row[:i+1] {
+			row[k] = from[b.order[k]]
 		}
-	}
-	if err := cholesky(ctx, a, n, rooms); err != nil {
+		return nil
+	}); err != nil {
 		return nil, err
 	}
-	b.upper = make([]float32, n*n)
-	diagonal := make([]float32, n)
+	if err := cholesky(ctx, l, n, rooms); err != nil {
+		return nil, err
+	}
+	by := make([]float32, n)
 	for i := range n {
-		diagonal[i] = a[i*n+i]
-		b.d[b.order[i]] = diagonal[i] * diagonal[i]
+		d := l[i*n+i]
+		b.d[b.order[i]], by[i] = d*d, d
 	}
-	for k := range n {
-		for i := range k {
-			a[k*n+i] /= diagonal[i]
-			b.upper[i*n+k] = a[k*n+i]
+	const some = 64
+	return b, parallel.For(ctx, len(rooms), (n+some-1)/some, func(i, _ int) error { // columns
+		from, to := i*some, min((i+1)*some, n)
+		for k := from; k < n; k++ {
+			row := l[k*n:]
+			for c := from; c < min(to, k); c++ {
+				row[c] /= by[c]
+				l[c*n+k] = row[c]
+			}
 		}
-	}
-	b.lower = a
-	return b, nil
+		return nil
+	})
 }
 
 // orderOf returns the places of columns: by rising mean square, blocks as a whole, then
@@ -89,10 +94,7 @@ func cholesky(ctx context.Context, a []float32, n int, rooms []room) error {
 		// the block on the diagonal
 		for i := at; i < at+w; i++ {
 			for k := at; k <= i; k++ {
-				s := float64(a[i*n+k])
-				for c := at; c < k; c++ {
-					s -= float64(float64(a[i*n+c]) * float64(a[k*n+c]))
-				}
+				s := float64(a[i*n+k]) - vecmath.SumProducts(a[i*n+at:i*n+k], a[k*n+at:k*n+k])
 				if k < i {
 					a[i*n+k] = float32(s / float64(a[k*n+k]))
 					continue
@@ -110,10 +112,7 @@ func cholesky(ctx context.Context, a []float32, n int, rooms []room) error {
 		if err := parallel.For(ctx, len(rooms), below, func(r, _ int) error {
 			row := a[(at+w+r)*n+at:][:w]
 			for k := range w {
-				s := float64(row[k])
-				for c := range k {
-					s -= float64(float64(row[c]) * float64(a[(at+k)*n+at+c]))
-				}
+				s := float64(row[k]) - vecmath.SumProducts(row[:k], a[(at+k)*n+at:][:k])
 				row[k] = float32(s / float64(a[(at+k)*n+at+k]))
 			}
 			return nil
@@ -157,8 +156,9 @@ func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v 
 	last := (n - 1) / visit * visit
 	for at := last; at >= 0; at -= visit {
 		w := min(visit, n-at)
-		if err := parallel.For(ctx, len(rooms), rows, func(r, worker int) error {
-			return b.block(f, &locals[worker], &all[r], at, w, add[r*n+at:][:w], e[r*w:][:w], v[r*n:][:n])
+		if err := parallel.For(ctx, len(rooms), (rows+fedRows-1)/fedRows, func(i, worker int) error {
+			r, to := i*fedRows, min((i+1)*fedRows, rows)
+			return b.block(f, &locals[worker], all[r:to], at, w, add[r*n+at:], e[r*w:], v[r*n:])
 		}); err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v 
 		if err := parallel.For(ctx, len(rooms), (at+tile-1)/tile, func(i, worker int) error {
 			s, from := &rooms[worker], i*tile
 			count := min(tile, at-from)
-			s.right.PackRight(b.upper[from*n+at:], n, count, w)
+			s.right.PackRight(b.l[from*n+at:], n, count, w)
 			gemm.Multiply(&s.scratch, y[from:], n, &left, &s.right, count)
 			for r := range rows {
 				vecmath.Add(add[r*n+from:][:count], y[r*n+from:][:count])
@@ -182,46 +182,80 @@ func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v 
 	return nil
 }
 
+// fedRows is how many rows go through a block together: their scales are searched at once.
+const fedRows = 16
+
 // fed is what a worker needs for a block.
 type fed struct {
-	target, weights [256]float32
-	data            []byte
+	targets [fedRows * 256]float32
+	weights [256]float32
+	data    []byte
+	bits    [nearby]uint32
 }
 
-// block rounds the columns of places [at, at+w) of a row: add is what others ask for, by
-// place, and e is set to the errors.
-func (b *feedback) block(f *parts.Format, s *fed, row *rowState, at, w int, add, e, v []float32) error {
-	codec := quants.Lookup(f.Type)
+// nearby is how many places meet each other one by one; what is before them meets them
+// together.
+const nearby = 16
+
+// block rounds the columns of places [at, at+w) of rows: add is what others ask for, by
+// place, n values for each row, and e, w values for each, is set to the errors.
+func (b *feedback) block(f *parts.Format, s *fed, all []rowState, at, w int, add, e, v []float32) error {
+	codec, size := quants.Lookup(f.Type), int(f.Type.BlockBytes())
 	if s.data == nil {
-		s.data = make([]byte, f.Type.BlockBytes())
+		s.data = make([]byte, fedRows*size)
 	}
 	for end := w; end > 0; end -= f.Block {
 		from := end - f.Block // places of one block
 		first := b.order[at+from] / f.Block * f.Block
+		for r := range all {
+			target, add := s.targets[r*f.Block:], add[r*b.n:]
+			for p := from; p < end; p++ {
+				c := b.order[at+p]
+				target[c-first] = all[r].w[c] + add[p]
+			}
+		}
 		for p := from; p < end; p++ {
 			c := b.order[at+p]
-			s.target[c-first], s.weights[c-first] = row.w[c]+add[p], b.d[c]
+			s.weights[c-first] = b.d[c]
 		}
-		if err := codec.Quantize(s.data, s.target[:f.Block], f.Block, s.weights[:f.Block]); err != nil {
+		if err := codec.Quantize(s.data[:len(all)*size], s.targets[:len(all)*f.Block], f.Block, s.weights[:f.Block]); err != nil {
 			return err
 		}
-		to := &row.blocks[first/f.Block]
-		f.Unpack(to, s.data)
-		if !finite(to.D) || !finite(to.Min) {
-			to.D, to.Min = 0, 0
-		}
-		for p := end - 1; p >= from; p-- {
-			c := b.order[at+p]
-			k := c - first
-			j := k / f.Sub
-			scale, min := f.Scale(to, j)
-			if scale != 0 {
-				to.Levels[k] = f.Nearest(row.w[c]+add[p], scale, min)
+		for r := range all {
+			to := &all[r].blocks[first/f.Block]
+			f.Unpack(to, s.data[r*size:])
+			if !finite(to.D) || !finite(to.Min) {
+				to.D, to.Min = 0, 0
 			}
-			v[c] = float32(scale*float32(to.Levels[k])) - min
-			e[p] = row.w[c] - v[c]
-			vecmath.AddScaled(add[:p], b.lower[(at+p)*b.n+at:][:p], e[p])
+			b.round(f, s, &all[r], to, at, from, end, add[r*b.n:][:w], e[r*w:][:w], v[r*b.n:][:b.n])
 		}
 	}
 	return nil
+}
+
+// round rounds the columns of places at+from to at+end of a row, which are a block.
+func (b *feedback) round(f *parts.Format, s *fed, row *rowState, to *parts.Block, at, from, end int, add, e, v []float32) {
+	first := b.order[at+from] / f.Block * f.Block
+	for p := end - 1; p >= from; p-- {
+		c := b.order[at+p]
+		k := c - first
+		scale, min := f.Scale(to, k/f.Sub)
+		target := row.w[c] + add[p]
+		if scale != 0 {
+			to.Levels[k] = f.Nearest(target, scale, min)
+		}
+		v[c] = float32(scale*float32(to.Levels[k])) - min
+		e[p] = row.w[c] - v[c]
+		loss := float64(target) - float64(v[c])
+		row.error += float64(float64(loss*loss) * float64(b.d[c]))
+		group := p / nearby * nearby
+		vecmath.AddScaled(add[group:p], b.l[(at+p)*b.n+at+group:][:p-group], e[p])
+		if p > group || group == 0 {
+			continue
+		}
+		for i := range s.bits {
+			s.bits[i] = math.Float32bits(e[group+i])
+		}
+		vecmath.Combine(add[:group], b.l[(at+group)*b.n+at:], b.n, s.bits[:])
+	}
 }

@@ -208,4 +208,3 @@ func compareLayers(a, b string) int {
 	}
 	return number(a) - number(b)
 }
-

@@ -23,7 +23,7 @@ type Inputs struct {
 type room struct {
 	scratch     gemm.Scratch
 	left, right gemm.Panels
-	y           []float32
+	y, h        []float32
 }
 
 // together is how many rows are added to the moments in one product: the order of all sums

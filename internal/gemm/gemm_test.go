@@ -215,3 +215,27 @@ func BenchmarkKernel(b *testing.B) {
 		})
 	}
 }
+
+// TestFewerColumns checks that w may have fewer columns than x, whole runs.
+func TestFewerColumns(t *testing.T) {
+	const rows, columns, long = 7, 9, Run + 80
+	x, w := make([]float32, rows*long), make([]float32, columns*Run)
+	for i := range x {
+		x[i] = float32(i%17) - 8
+	}
+	for i := range w {
+		w[i] = float32(i%13) - 6
+	}
+	var left, right Panels
+	left.Pack(x, long, rows, long)
+	right.PackRight(w, Run, columns, Run)
+	got := make([]float32, rows*columns)
+	Multiply(new(Scratch), got, columns, &left, &right, columns)
+	for r := range rows {
+		for c := range columns {
+			if want := Dot(x[r*long:][:Run], w[c*Run:][:Run]); got[r*columns+c] != want {
+				t.Fatalf("row %d, column %d: %v, want %v", r, c, got[r*columns+c], want)
+			}
+		}
+	}
+}

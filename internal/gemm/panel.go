@@ -119,9 +119,10 @@ type Scratch struct {
 }
 
 // Multiply sets c, of rows that are ldc apart, to the product of x and the transpose of
-// the first rows of w. x may have fewer columns than w: the rest of w does not count.
+// the first rows of w. x may have fewer columns than w, and w fewer than x, but then a
+// multiple of Run: the others do not count.
 func Multiply(s *Scratch, c []float32, ldc int, x, w *Panels, rows int) {
-	s.multiply(c, ldc, x, 0, w, rows, x.k, false)
+	s.multiply(c, ldc, x, 0, w, rows, min(x.k, w.k), false)
 }
 
 // together is how many rows of x meet a panel of w before the next one: they stay in the

@@ -97,6 +97,15 @@ func Combine(dst, m []float32, ld int, factors []uint32) {
 	}
 }
 
+// CombineAt is Combine for the rows that at lists.
+func CombineAt(dst, m []float32, ld int, at []int32, factors []uint32) {
+	for i := combineAtVectors(dst, m, ld, at, factors); i < len(dst); i++ {
+		for k, f := range factors {
+			dst[i] = fused.MulAdd(m[int(at[k])*ld+i], math.Float32frombits(f), dst[i])
+		}
+	}
+}
+
 // AddSquares adds the squares of src to dst, element by element: each is rounded, and so is
 // the sum.
 func AddSquares(dst, src []float32) {

@@ -242,7 +242,7 @@ func TestFinite(t *testing.T) {
 
 // TestCombine compares with rows that are added one by one, without vectors.
 func TestCombine(t *testing.T) {
-	for _, n := range []int{1, 15, 16, 33, 64, 100, 256} {
+	for _, n := range []int{1, 15, 16, 33, 64, 100, 256, 290} {
 		const rows, ld = 19, 300
 		m := make([]float32, rows*ld)
 		for i := range m {
@@ -261,6 +261,16 @@ func TestCombine(t *testing.T) {
 		Combine(got, m, ld, factors)
 		if !slices.Equal(got, want) {
 			t.Errorf("%d columns: %v, want %v", n, got, want)
+		}
+		some := []int32{3, 0, 17}
+		for i := range want {
+			got[i], want[i] = float32(i), float32(i)
+			for k, r := range some {
+				want[i] = fused.MulAdd(m[int(r)*ld+i], math.Float32frombits(factors[k]), want[i])
+			}
+		}
+		if CombineAt(got, m, ld, some, factors[:3]); !slices.Equal(got, want) {
+			t.Errorf("%d columns of some rows: %v, want %v", n, got, want)
 		}
 	}
 }

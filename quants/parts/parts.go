@@ -8,6 +8,8 @@
 package parts
 
 import (
+	"math"
+
 	"ggforge/gguf"
 	"ggforge/internal/half"
 )
@@ -66,6 +68,18 @@ func (f *Format) HasMins() bool { return f.Mins[1] > 0 }
 
 // HasD reports whether blocks have a scale besides those of sub-blocks.
 func (f *Format) HasD() bool { return f.d != nil }
+
+// Gap returns the least distance of two levels; 0 if there is a Grid.
+func (f *Format) Gap() float32 {
+	gap := math.MaxInt
+	for i := range f.Levels[:max(0, len(f.Levels)-1)] {
+		gap = min(gap, int(f.Levels[i+1])-int(f.Levels[i]))
+	}
+	if f.Grid != nil {
+		return 0
+	}
+	return float32(gap)
+}
 
 // Group returns how many elements take their levels together.
 func (f *Format) Group() int {
