@@ -154,7 +154,7 @@ func TestTargets(t *testing.T) {
 	}
 	bits := run("--target-bpw", "6.1", "--effort", "high", "--types", "ffn=q5_0,q8_0", dir, out+"bits.gguf", "Q5_0")
 	if bits.BPW > 6.1 || bits.BPW < 6.1*.98 || // the vocabulary's tensors are large steps
-		 bits.Bytes != size("bits.gguf") {
+		bits.Bytes != size("bits.gguf") {
 		t.Errorf("%.4f bits per weight, %d bytes", bits.BPW, bits.Bytes)
 	}
 	for _, x := range bits.Tensors {
