@@ -70,7 +70,7 @@ func Fisher(ctx context.Context, m *model.Model, opt FisherOptions) (*Curvature,
 		f.tensors[m.Tensors[i].Name] = i
 	}
 	f.together = opt.Chunks == 0 || opt.Chunks*opt.Run.Chunk >= f.n
-	g := eval.Gradients{Run: opt.Run, Chunks: opt.Chunks, Loss: draw, Embeddings: f.embeddings}
+	g := eval.Gradients{Run: opt.Run, Chunks: opt.Chunks, Loss: Draw, Embeddings: f.embeddings}
 	g.First, g.Inputs, g.Progress = 0, nil, nil
 	if opt.Progress != nil {
 		g.Progress = func(p eval.Progress) { opt.Progress(p.Done) }
@@ -117,10 +117,10 @@ type curving struct {
 	squares []float64 // of gradients, by row of the matrix
 }
 
-// draw is eval.Gradients.Loss: it sets d to a vector whose covariance is that of the Fisher
+// Draw is eval.Gradients.Loss: it sets d to a vector whose covariance is that of the Fisher
 // information, for signs that are a function of the position: with s_i = ±√p_i, it is
 // s - p Σ_j √p_j s_j. Labels that are drawn by p have the same covariance and more variance.
-func draw(at int, logits, d []float32) (float64, error) {
+func Draw(at int, logits, d []float32) (float64, error) {
 	most, ok := vecmath.Max(logits)
 	if !ok || math.IsInf(float64(most), 0) {
 		return 0, fmt.Errorf("position %d: logits that are not finite", at)

@@ -26,7 +26,7 @@ func TestDraw(t *testing.T) {
 	}
 	got, d := make([]float64, n*n), make([]float32, n)
 	for at := range times {
-		if _, err := draw(at, logits, d); err != nil {
+		if _, err := Draw(at, logits, d); err != nil {
 			t.Fatal(err)
 		}
 		for i, x := range d {
@@ -46,7 +46,7 @@ func TestDraw(t *testing.T) {
 			}
 		}
 	}
-	if _, err := draw(0, []float32{0, float32(math.NaN())}, d); err == nil {
+	if _, err := Draw(0, []float32{0, float32(math.NaN())}, d); err == nil {
 		t.Error("logits that are not finite")
 	}
 }
@@ -117,7 +117,7 @@ func TestFisher(t *testing.T) {
 	}
 	want, weights := map[key][]float64{}, map[key][]float64{}
 	n := float64(len(run.Tokens))
-	_, err = e.Backward(ctx, eval.Gradients{Run: run, Loss: draw,
+	_, err = e.Backward(ctx, eval.Gradients{Run: run, Loss: Draw,
 		Linear: func(in eval.LinearGradient) error {
 			k, c, r := key{in.Name, in.Matrix}, in.Columns, len(in.G)/max(1, in.Rows)
 			if want[k] == nil {

@@ -5,10 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 
+	"ggforge/calibrate"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -32,7 +31,7 @@ type PredictOptions struct {
 	// Memory bounds what the way back keeps of the text, in bytes: of a text that would take
 	// more, chunks at even distances are taken, one at least. 0 means two gibibytes.
 	Memory int64
-	// Tokens bounds the text itself; 0 means 16384.
+	// Tokens bounds the text itself; 0 means 8192.
 	Tokens int
 	// Progress is called with the share that is done, from one goroutine; nil for nobody.
 	Progress func(done float64)
@@ -57,12 +56,11 @@ type Predictions struct {
 const window = 16
 
 // Predict predicts what candidates lose. The divergence of a model is, for small errors, half the
-// mean of the square of what they change the log probability of tokens by that the model
-// itself would say. So the labels are drawn from the model, and where a layer with the error
-// E reads x, and g is the gradient by what it says, they change by gᵀ E x: those of
-// neighbouring tokens add up before they are squared, since errors of
-// neighbours go the same way. These squares say what a tensor's error |E x|² is worth, all types together;
-// the types are told apart by |E x|² alone, which has less noise.
+// mean square of what they change a random function of the logits by (calibrate.Draw). Where a
+// layer with the error E reads x, and g is the gradient of that function by what the layer says,
+// it changes by gᵀ E x: the changes of neighbouring tokens add up before they are squared, since
+// errors of neighbours go the same way. These squares say what a tensor's error |E x|² is worth,
+// all types together; types are told apart by |E x|² alone, which has less noise.
 //
 // Memory: what eval.Model.Backward takes for the text, and the encoded rows of a layer, of an
 // expert, or of the output matrix at all types.
@@ -125,7 +123,7 @@ func sample(m *model.Model, opt PredictOptions) eval.Run {
 		return min(max(1, n), 1<<24)
 	}
 	perToken := 4 * number("embedding_length") * (number("block_count") + 8)
-	tokens := min(int64(cmp.Or(opt.Tokens, 16384)), cmp.Or(opt.Memory, 2<<30)/perToken)
+	tokens := min(int64(cmp.Or(opt.Tokens, 8192)), cmp.Or(opt.Memory, 2<<30)/perToken)
 	all := len(r.Tokens) / r.Chunk
 	n := min(all, int(max(1, tokens/int64(r.Chunk))))
 	var ids []int32
@@ -166,35 +164,17 @@ type predictor struct {
 	rooms      []room           // of each worker
 }
 
-// draw is a loss: that of a token which the model says itself, by its own probabilities.
+// draw is calibrate.Draw for positions that are measured: a chunk's last one is not.
 func (p *predictor) draw(at int, logits, d []float32) (float64, error) {
 	if at%p.run.Chunk == p.run.Chunk-1 {
-		clear(d) // that is not measured either
+		clear(d)
 		return 0, nil
 	}
-	most, ok := vecmath.Max(logits)
-	if !ok || math.IsInf(float64(most), 0) {
-		return 0, fault.Errorf(fault.Broken, "%s: logits that are not finite", p.m.Path)
+	loss, err := calibrate.Draw(at, logits, d)
+	if err != nil {
+		err = fault.Errorf(fault.Broken, "%s: %w", p.m.Path, err)
 	}
-	for i, v := range logits {
-		d[i] = v - most
-	}
-	vecmath.ExpOf.Apply(d, d)
-	sum := vecmath.Sum(d)
-	left := rand.New(rand.NewPCG(0x9e3779b97f4a7c15, uint64(at))).Float64() * sum
-	token := 0
-	for i, v := range d {
-		if v > 0 {
-			token = i
-		}
-		if left -= float64(v); left < 0 {
-			break
-		}
-	}
-	loss := vecmath.Log(sum) - float64(logits[token]-most)
-	vecmath.Scale(d, d, float32(1/sum))
-	d[token]--
-	return loss, nil
+	return loss, err
 }
 
 // of returns the sums of a part of a candidate.

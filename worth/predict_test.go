@@ -119,7 +119,7 @@ func TestPredictBits(t *testing.T) {
 		for _, l := range found.Losses {
 			binary.Write(h, binary.LittleEndian, l)
 		}
-		if got := fmt.Sprintf("%x", h.Sum(nil)[:8]); got != "b2b41dc1c61934ef" {
+		if got := fmt.Sprintf("%x", h.Sum(nil)[:8]); got != "418f1f61135b7917" {
 			t.Errorf("%d workers: %s %v", workers, got, found.Losses)
 		}
 	}

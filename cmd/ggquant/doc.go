@@ -59,8 +59,8 @@
 //
 // With one of the four targets, and --calibrate, the types of all tensors that TYPE would convert are chosen, those
 // excepted that another option fixes. What each tensor costs at each type is predicted: the divergence of the model in
-// which only that tensor is quantized, by gradients over up to 16384 tokens of the text, sampled from the
-// model. Of all choices that are not too large, header and alignment included, the one with the smallest sum is taken;
+// which only that tensor is quantized, by gradients over up to 8192 tokens of the text.
+// Of all choices that are not too large, header and alignment included, the one with the smallest sum is taken;
 // that is exact. Without --types these are Q2_K, Q3_K, IQ4_XS, Q4_K, Q5_K, Q6_K and Q8_0; for rows
 // that are no multiple of 256, IQ4_NL, Q4_1, Q5_0, Q5_1 and Q8_0. TYPE still gives general.file_type and the name. A target
 // is for all outputs, or repeated for each TYPE one; all share the predictions. --effort then says how blocks of

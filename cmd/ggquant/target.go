@@ -342,7 +342,7 @@ func (w *worthy) method() string {
 	if w.found.Forwards != nil {
 		return "errors of what layers say"
 	}
-	return "squared change of log probabilities, by gradients of sampled tokens"
+	return "divergence to second order, by gradients"
 }
 
 // typesMetadata is what outputs say of how their types were chosen; with that of blocks, which
