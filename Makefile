@@ -1,4 +1,4 @@
-# Targets: build demo test check fuzz bench gobench golden architectures evaluation configs interop clean
+# Targets: build demo test check fuzz bench gobench golden architectures evaluation quality configs interop clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -10,14 +10,14 @@ PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 wi
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   := 5s
 
-# The reference's tools, for golden, architectures, evaluation and interop only; ORACLE_SHARED
+# The reference's tools, for golden, architectures, evaluation, quality and interop only; ORACLE_SHARED
 # may have published tokenizers (internal/interop/oracle/README.md).
 ORACLE_ROOT   ?= /opt/oracle
 ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz importer bench gobench golden architectures evaluation configs interop clean
+.PHONY: build demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz importer bench gobench golden architectures evaluation quality configs interop clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -97,7 +97,7 @@ gobench:
 	$(SIMD) go test -run xxx -bench . -count 5 ./quants
 
 ifeq ($(HAVE_ORACLE),)
-golden architectures evaluation configs interop:
+golden architectures evaluation quality configs interop:
 	@echo '$@: the reference is not installed in ORACLE_ROOT=$(ORACLE_ROOT): nothing compared'
 else
 # Compares with the reference's tools, file by file.
@@ -119,6 +119,16 @@ architectures: build
 # among those whose names RUN matches.
 evaluation: build
 	$(INTEROP) go test -count=1 -timeout 120m ./internal/interop -run '^(TestEvaluate|TestEvaluateBits|TestImatrix|TestEmbed)$$$(if $(RUN),/$(RUN))' -docs
+
+# Writes docs/quality.md: what quantizing loses. RUN measures the rows MODEL/TYPE/METHOD that it
+# matches; what was measured before is kept in QUALITY_WORK, a folder inside ORACLE_ROOT. With
+# TEXT=development another text judges, and the tables are printed to that folder.
+QUALITY_WORK ?= /srv/quality
+TEXT ?= heldout
+quality: build
+	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/quality ./internal/quality
+	$(INTEROP) bin/quality -work $(QUALITY_WORK) -text $(TEXT) -run '$(RUN)' \
+		-o $(if $(filter heldout,$(TEXT)),docs/quality.md,$(ORACLE_ROOT)$(QUALITY_WORK)/$(TEXT).md)
 
 # Writes the golden files anew; STEP="NAME ..." those of some steps of
 # internal/interop/golden.sh, SPEC=PATTERN the files of architectures that match.

@@ -238,6 +238,8 @@ type modelResult struct {
 	Layers   []layerResult `json:"layers"` // embeddings, then what comes out of each layer
 	// ByPosition is the mean divergence at each predicted position of a chunk.
 	ByPosition []number `json:"kl_divergence_by_position"`
+	// ByChunk is the mean divergence of each chunk.
+	ByChunk []number `json:"kl_divergence_by_chunk"`
 
 	found *eval.Comparison
 }
@@ -285,9 +287,10 @@ func (r *compareResult) add(c *candidate, found *eval.Comparison) {
 		m.Layers = append(m.Layers, layerResult{number(d.RMS), figureOf(d.Mean)})
 	}
 	per := len(found.Divergences) / r.Chunks
-	m.ByPosition = make([]number, per)
+	m.ByPosition, m.ByChunk = make([]number, per), make([]number, r.Chunks)
 	for i, d := range found.Divergences {
 		m.ByPosition[i%per] += number(d / float64(r.Chunks))
+		m.ByChunk[i/per] += number(d / float64(per))
 	}
 	r.Models = append(r.Models, m)
 }

@@ -72,6 +72,13 @@ func TestCompare(t *testing.T) {
 		if len(m.ByPosition) != 15 || math.Abs(float64(mean-d.Mean)) > 1e-12 {
 			t.Errorf("%s: divergence by position %v, mean %v", m.Model, m.ByPosition, d.Mean)
 		}
+		mean = 0
+		for _, c := range m.ByChunk {
+			mean += c / number(r.Chunks)
+		}
+		if len(m.ByChunk) != r.Chunks || math.Abs(float64(mean-d.Mean)) > 1e-12 {
+			t.Errorf("%s: divergence by chunk %v, mean %v", m.Model, m.ByChunk, d.Mean)
+		}
 		if len(m.Layers) != 7 || math.Abs(float64(m.Ratio.Mean-m.PPL/r.Base.PPL)) > 1e-9 || m.Top.Mean > 1 || m.Top5.Mean < 0.8 {
 			t.Errorf("%s: %+v", m.Model, m)
 		}

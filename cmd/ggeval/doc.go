@@ -147,6 +147,7 @@
 //	                           MODEL's: mean, error, median, p90, p95, p99, p99_9 and max
 //	  kl_divergence_by_position
 //	                           its mean at each predicted position of a chunk
+//	  kl_divergence_by_chunk   its mean of each chunk
 //	  p_change, p_change_rms   how much the probability of the right token is larger than BASE's: mean and
 //	                           error, and those of the root of the mean square
 //	  same_top, same_top_5     the share of positions where both have the same most probable token, and that of

@@ -1,0 +1,200 @@
+// Quality measures what quantizing loses with each way of choosing blocks, next to the
+// reference, and writes docs/quality.md with it: make quality.
+//
+// Every model becomes F16. Both sides quantize that file: the reference without and with an
+// importance matrix, ours by --calibrate with the same text. Probabilities are compared by
+// the real llama-perplexity and by ggeval, over a text that nothing else has seen: which
+// files are for what follows from their names, and no two texts share a long line.
+//
+// What was measured is kept in the work folder, by commit and hashes of what it was measured
+// with, so that a run that was interrupted goes on where it was.
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// chunk is the number of tokens of a chunk.
+const chunk = 512
+
+// options is what the flags say.
+type options struct {
+	root   string // of the reference's chroot
+	shared string // folder that may have a text for gollama
+	work   string // folder, seen from inside the chroot
+	bin    string // folder of our commands
+	out    string
+	use    string // which text judges
+	run    *regexp.Regexp
+	texts  string // folder to write texts to, and nothing else
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	opt, err := parse(os.Args[1:])
+	if err == nil {
+		err = run(ctx, opt)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "quality: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (*options, error) {
+	opt := &options{root: os.Getenv("ORACLE_ROOT"), shared: os.Getenv("ORACLE_SHARED")}
+	f := flag.NewFlagSet("quality", flag.ContinueOnError)
+	f.StringVar(&opt.work, "work", "/srv/quality", "`folder` inside the chroot for files and what was measured")
+	f.StringVar(&opt.bin, "bin", "bin", "`folder` of our commands")
+	f.StringVar(&opt.out, "o", "docs/quality.md", "`file` to write")
+	f.StringVar(&opt.use, "text", heldOut, "which text judges: "+heldOut+" or "+development)
+	match := f.String("run", "", "measure rows MODEL/TYPE/METHOD that the `expression` matches; others are as they were measured before")
+	f.StringVar(&opt.texts, "texts", "", "write the texts to `folder` and end")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	var err error
+	if opt.run, err = regexp.Compile(*match); err != nil {
+		return nil, err
+	}
+	switch {
+	case f.NArg() > 0:
+		return nil, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case opt.use != heldOut && opt.use != development:
+		return nil, fmt.Errorf("-text is %q, want %s or %s", opt.use, heldOut, development)
+	case opt.root == "":
+		return nil, errors.New("ORACLE_ROOT, the reference's chroot, is not set")
+	}
+	return opt, nil
+}
+
+// quality is a run.
+type quality struct {
+	work
+	*options
+	corpus *corpus
+	commit string // of our commands
+	cells  map[string]*cell
+	mu     sync.Mutex
+	models []*prepared
+}
+
+func run(ctx context.Context, opt *options) error {
+	c, err := cut(ctx, opt)
+	if err != nil {
+		return err
+	}
+	if opt.texts != "" {
+		return c.write(opt.texts)
+	}
+	q := &quality{work: work{root: opt.root, dir: opt.work}, options: opt, corpus: c, cells: map[string]*cell{}}
+	if err := os.MkdirAll(q.path("."), 0o777); err != nil {
+		return err
+	}
+	version, err := exec.CommandContext(ctx, filepath.Join(opt.bin, "ggquant"), "--version").Output()
+	if err != nil {
+		return err
+	}
+	f := strings.Fields(string(version))
+	if len(f) < 3 {
+		return fmt.Errorf("ggquant --version: %q", version)
+	}
+	q.commit = f[2]
+	if strings.HasSuffix(q.commit, "-dirty") { // which may be anything
+		program, err := os.ReadFile(filepath.Join(opt.bin, "ggquant"))
+		if err != nil {
+			return err
+		}
+		q.commit += fmt.Sprintf("-%.4x", sha256.Sum256(program))
+	}
+	if err := q.load(); err != nil {
+		return err
+	}
+	q.makeLate()
+	for _, s := range subjects {
+		m, err := q.subject(s)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			continue
+		}
+		q.models = append(q.models, m)
+		if err := q.measureModel(ctx, m); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	report, err := q.report()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(opt.out, report, 0o666)
+}
+
+// A cell is what was measured of one row.
+type cell struct {
+	Key    string // of what it was measured with
+	Commit string `json:",omitempty"` // of ours
+	Failed string `json:",omitempty"` // what a command said that did not make the file
+	Size   int64
+	Real   figures // by llama-perplexity
+	Ours   figures // by ggeval
+}
+
+func (q *quality) cellsFile() string { return q.path("measured-" + q.use + ".json") }
+
+func (q *quality) load() error {
+	data, err := os.ReadFile(q.cellsFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, &q.cells)
+}
+
+// keep keeps a cell.
+func (q *quality) keep(id string, c *cell) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.cells[id] = c
+	data, err := json.MarshalIndent(q.cells, "", " ")
+	if err != nil {
+		return err
+	}
+	tmp := q.cellsFile() + ".tmp"
+	if err := os.WriteFile(tmp, data, 0o666); err != nil {
+		return err
+	}
+	return os.Rename(tmp, q.cellsFile())
+}
+
+// commits returns those of the cells.
+func (q *quality) commits() []string {
+	found := map[string]bool{}
+	for _, c := range q.cells {
+		if c.Commit != "" {
+			found[c.Commit] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func progress(format string, a ...any) { fmt.Fprintf(os.Stderr, format+"\n", a...) }

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestRatio holds ratios and their errors to what is known of them.
+func TestRatio(t *testing.T) {
+	b := []float64{1, 3, 2, 4, 1, 5, 2, 2, 3, 1, 4, 2, 1, 1, 2, 6}
+	half := make([]float64, len(b))
+	for i, v := range b {
+		half[i] = v / 2
+	}
+	if r, e := ratio(half, b); r != 0.5 || e > 1e-12 {
+		t.Errorf("half of everything: %v ± %v, want 0.5 ± 0", r, e)
+	}
+	// two blocks of one chunk, 1/1 and 3/1: 2 by hand, residuals -1 and 1, their squares' sum 2,
+	// by 2 blocks of 2-1 degrees of freedom: root of 4, by the sum of the base
+	if r, e := ratio([]float64{1, 3}, []float64{1, 1}); r != 2 || math.Abs(e-1) > 1e-12 {
+		t.Errorf("%v ± %v, want 2 ± 1", r, e)
+	}
+	// in pairs: what chunks have in common does not count
+	a := []float64{10, 1, 10, 1, 10, 1, 10, 1}
+	if _, e := ratio(a, a); e > 1e-12 {
+		t.Errorf("the same twice: error %v", e)
+	}
+	if _, e := ratio([]float64{1}, []float64{1}); !math.IsNaN(e) {
+		t.Errorf("one chunk: error %v, want none", e)
+	}
+	want := []float64{0.5, 0.25, 1}
+	for i, v := range parts([]float64{0.5, 0.375, 1.75 / 3}) {
+		if math.Abs(v-want[i]) > 1e-12 {
+			t.Errorf("chunk %d: %v, want %v", i, v, want[i])
+		}
+	}
+}
+
+// said is what llama-perplexity --kl-divergence says.
+const said = `0.00.273.006 I kl_divergence: computing over 2 chunks, n_ctx=512, batch_size=2048, n_seq=4
+
+chunk             PPL               ln(PPL(Q)/PPL(base))          KL Divergence              Δp RMS            Same top p
+   1      90.8719 ±   11.3544      -0.07835 ±    0.02000       0.02608 ±    0.00239     2.448 ±  0.639 %    79.608 ±  2.528 %
+   2      36.1497 ±    3.7756      -0.01654 ±    0.01420       0.02762 ±    0.00326     3.757 ±  0.927 %    83.333 ±  1.652 %
+
+====== Perplexity statistics ======
+Mean PPL(Q)                   :  36.149712 ±   3.775612
+Mean PPL(base)                :  36.752743 ±   3.655238
+
+====== KL divergence statistics ======
+Mean    KLD:   0.027618 ±   0.003260
+Maximum KLD:   3.097657
+99.9%   KLD:   1.187891
+99.0%   KLD:   0.204044
+
+====== Token probability statistics ======
+Mean    Δp: -0.977 ± 0.065 %
+RMS Δp    :  4.756 ± 0.199 %
+Same top p: 83.333 ± 1.652 %
+`
+
+func TestParseDivergence(t *testing.T) {
+	f, err := parseDivergence([]byte(said))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.PPL != 36.149712 || f.PPLError != 3.775612 || f.KLD != 0.027618 || f.KLDError != 0.00326 || f.P999 != 1.187891 || math.Abs(f.Top-0.83333) > 1e-9 || math.Abs(f.TopError-0.01652) > 1e-9 {
+		t.Errorf("%+v", f)
+	}
+	if len(f.Chunks) != 2 || f.Chunks[0] != 0.02608 || math.Abs(f.Chunks[1]-0.02916) > 1e-12 {
+		t.Errorf("chunks %v", f.Chunks)
+	}
+	for _, end := range []string{"Same top p", "Mean    KLD", "99.9%", "====== Perp"} {
+		if _, err := parseDivergence([]byte(said[:strings.Index(said, end)])); !errors.Is(err, errLost) {
+			t.Errorf("without what follows %q: %v", end, err)
+		}
+	}
+	if _, err := parseDivergence([]byte(strings.Replace(said, "   2      36", "   3      36", 1))); err == nil || !strings.Contains(err.Error(), "chunk 3 after 1") {
+		t.Errorf("a chunk is missing: %v", err)
+	}
+}
+
+func TestParseCompare(t *testing.T) {
+	list, err := parseCompare([]byte(`{"base": {}, "models": [{"model": "a", "bits_per_weight": 3.5, "ppl": 17, "ppl_error": 0.5, "kl_divergence": {"mean": 0.02, "error": 0.001, "p99_9": 1.25},
+		"same_top": {"mean": 0.9, "error": 0.01}, "kl_divergence_by_chunk": [0.01, 0.03]}]}`))
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	if f := list[0]; f.BPW != 3.5 || f.PPL != 17 || f.PPLError != 0.5 || f.KLD != 0.02 || f.KLDError != 0.001 || f.P999 != 1.25 || f.Top != 0.9 || f.TopError != 0.01 || len(f.Chunks) != 2 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestTexts cuts texts from a folder with every use and checks that they share no long line,
+// and that the check finds one.
+func TestTexts(t *testing.T) {
+	dir := t.TempDir()
+	const common = "func ThisLineIsInEveryFileAndLongEnoughToBeKnown() {}\n"
+	const notice = "// Copyright 2020 The Authors of these files. All rights reserved.\n"
+	for i := range 64 {
+		name := "file" + string(rune('a'+i%26)) + string(rune('a'+i/26)) + ".go"
+		own := strings.Repeat("this line of some length is in one file alone: "+name+"\n", 60)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(notice+own+common+"short\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "small.go"), []byte("package small\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	l := &language{name: "Go", folders: []folder{{dir, "MIT"}}, ext: ".go"}
+	limit := map[string]int{heldOut: 5000}
+	texts, err := l.texts(limit, []byte("x\n"+strings.Repeat("this line of some length is in one file alone: fileaa.go\n", 3)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range []string{heldOut, development, calibration, training} {
+		if len(texts[u]) == 0 {
+			t.Errorf("%s: no text", u)
+		}
+	}
+	if len(texts[heldOut]) > limit[heldOut] {
+		t.Errorf("%d bytes, want %d at most", len(texts[heldOut]), limit[heldOut])
+	}
+	all := bytes.Join([][]byte{texts[heldOut], texts[development], texts[calibration], texts[training]}, nil)
+	if bytes.Contains(all, []byte("fileaa.go")) {
+		t.Error("lines of another text are there")
+	}
+	if n := bytes.Count(all, []byte(common)); n == 0 || bytes.Contains(texts[training], []byte(common)) {
+		t.Errorf("the common line is there %d times, also in what comes last", n)
+	}
+	if bytes.Contains(all, []byte("package small")) {
+		t.Error("a small file is there")
+	}
+	if err := disjoint(texts); err != nil {
+		t.Error(err)
+	}
+	texts[training] = append(texts[training], texts[calibration][:200]...)
+	if err := disjoint(texts); err == nil || !strings.Contains(err.Error(), `"calibration" and "training" share the line "this line of some length`) {
+		t.Errorf("the texts share a line: %v", err)
+	}
+	again, err := l.texts(limit)
+	if err != nil || !bytes.Equal(again[heldOut], texts[heldOut]) {
+		t.Errorf("what is held out depends on other texts (%v)", err)
+	}
+}
+
+// TestReport writes a report of made-up figures: the better of both references is the
+// baseline, goals that are not reached are bold, and failures say why.
+func TestReport(t *testing.T) {
+	m := &prepared{subject: subjects[0], judged: &text{name: "judged"}, calibrated: &text{name: "calibrated"}, alien: &text{name: "alien"}}
+	q := &quality{options: &options{use: heldOut, run: regexp.MustCompile("")}, corpus: &corpus{texts: map[string]*text{"judged": m.judged}}, cells: map[string]*cell{}, models: []*prepared{m}}
+	set := func(recipe, method string, kld float64) {
+		f := figures{KLD: kld, Chunks: []float64{kld, kld}}
+		q.cells["gollama/"+recipe+"/"+method] = &cell{Commit: "abc", Real: f, Ours: f}
+	}
+	set("Q2_K", plain, 0.04)
+	set("Q2_K", weighed, 0.05)
+	set("Q2_K", high, 0.01)
+	set("Q2_K", best, 0.02)
+	set("Q2_K", worth, 0.001)
+	set("Q2_K", bestOther, 0.05)
+	set("Q6_K", high, 0.1)
+	q.cells["gollama/IQ2_XS/none"] = &cell{Failed: "no matrix"}
+	out, err := q.report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| gollama | Q2_K | 0.250 ± 0.000 (≤ 0.36) | **0.500 ± 0.000** (≤ 0.09) | 0.025 ± 0.000 (≤ 0.035) |",
+		"| gollama | Q6_K | - | - | - |",
+		"| gollama | Q2_K | 0.250 ± 0.000 (≤ 0.36) | - | **0.500 ± 0.000** (≤ 0.09) | **1.250 ± 0.000** (≤ 1) |",
+		"IQ2_XS, reference: no matrix\n",
+		"IQ2_XS, best: not measured\n",
+		"Commit of ours: abc.",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("not there: %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("%s", out)
+	}
+}

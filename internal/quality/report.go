@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// goal returns the ratio that a method is to reach, 0 for none.
+func goal(model string, r *recipe, method string) float64 {
+	if model != "gollama" {
+		switch {
+		case method == best && r.bits == 4:
+			return 0.6
+		case method == best && (r.bits == 2 || strings.HasPrefix(r.name, "IQ2")):
+			return 0.45
+		}
+		return 0
+	}
+	switch method {
+	case high:
+		return map[int]float64{1: 0.5, 2: 0.36, 3: 0.5, 4: 0.46, 5: 0.43, 6: 0.43}[r.bits]
+	case best:
+		return map[int]float64{2: 0.09, 4: 0.16}[r.bits]
+	case worth:
+		return map[string]float64{"Q2_K": 0.035, "Q4_K_M": 0.1}[r.name]
+	case highOther, bestOther:
+		return 1
+	}
+	return 0
+}
+
+// names of methods in tables
+var methodNames = map[string]string{
+	plain: "reference", weighed: "reference, importance", high: "high", best: "best", worth: "best, types by worth",
+	highOther: "high, other domain", bestOther: "best, other domain",
+}
+
+// measured returns the cell of a row that has figures, nil if there is none.
+func (q *quality) measured(m *prepared, r row) *cell {
+	if c := q.cells[m.id(r)]; c != nil && c.Failed == "" && len(c.Real.Chunks) > 0 {
+		return c
+	}
+	return nil
+}
+
+// baseline returns the better of what the reference makes with a recipe.
+func (q *quality) baseline(m *prepared, r *recipe) *cell {
+	a, b := q.measured(m, row{r, plain}), q.measured(m, row{r, weighed})
+	if a == nil || b != nil && b.Real.KLD < a.Real.KLD {
+		return b
+	}
+	return a
+}
+
+// ratios returns the divergence of a row by the baseline's, by both evaluators.
+func (q *quality) ratios(m *prepared, r row) (real, realError, ours, oursError float64, ok bool) {
+	c, b := q.measured(m, r), q.baseline(m, r.recipe)
+	if c == nil || b == nil {
+		return 0, 0, 0, 0, false
+	}
+	real, realError = ratio(c.Real.Chunks, b.Real.Chunks)
+	ours, oursError = ratio(c.Ours.Chunks, b.Ours.Chunks)
+	return c.Real.KLD / b.Real.KLD, realError, ours, oursError, true
+}
+
+// report returns the document.
+func (q *quality) report() ([]byte, error) {
+	var w bytes.Buffer
+	fmt.Fprintf(&w, `# Quality
+
+What quantizing loses, at the same types and sizes as the reference's files. `+"`make quality`"+` writes this document: it needs the
+reference's tools (internal/interop/oracle) and takes about half an hour on two cores. What was measured is kept, by commit and hashes, in the work
+folder; RUN=EXPRESSION measures the rows MODEL/TYPE/METHOD that it matches and takes the others from there.
+
+* **Divergence**: Kullback-Leibler divergence of the F16 model's probabilities from the quantized model's, in nats, mean over positions 256 to 510 of
+  chunks of %d tokens. The real llama-perplexity measures it (--kl-divergence), which rounds activations to 8 bits, and ggeval compare, which does not.
+* **Ratio**: divergence by that of the **baseline**, the better of the reference's two files of the same recipe: without and with importance matrix
+  (llama-imatrix), of the same text as our calibration. Smaller is better; 1 is as good as the reference.
+* **±**: one standard error, over positions; of ratios over %d blocks of successive chunks, in pairs, as both models meet the same text. It says nothing of
+  how another calibration text would do. llama-perplexity prints means of chunks with five digits after the point, which adds to the error of small ratios.
+* **high** chooses codes and scales against what layers read (--effort high), **best** also moves targets (--effort best), both with %d chunks of
+  calibration text; **types by worth** is best with --like: other types, at most the size.
+`, chunk, blocks, calibrationChunks)
+	judge := "text that was held out: no method was chosen by it"
+	if q.use == development {
+		judge = "text for development: **not** the held-out one"
+	}
+	fmt.Fprintf(&w, "* All figures are of %s. Commit of ours: %s.\n\n", judge, strings.Join(q.commits(), ", "))
+	q.summary(&w)
+	for _, m := range q.models {
+		q.table(&w, m)
+	}
+	q.otherDomain(&w)
+	q.texts(&w)
+	return w.Bytes(), nil
+}
+
+// summary prints goals and what was reached.
+func (q *quality) summary(w *bytes.Buffer) {
+	fmt.Fprint(w, "## Goals\n\nRatios by llama-perplexity, and after ≤ what was to be reached; **bold** where it was not.\n\n")
+	t := &table{left: 2, head: []string{"model", "type", "high", "best", "types by worth"}}
+	for _, m := range q.models {
+		for _, r := range recipes {
+			cells := []string{m.name, r.name}
+			for _, method := range []string{high, best, worth} {
+				cells = append(cells, q.against(m, row{r, method}))
+			}
+			t.rows = append(t.rows, cells)
+		}
+	}
+	t.write(w)
+}
+
+// against prints a ratio and its goal.
+func (q *quality) against(m *prepared, r row) string {
+	real, e, _, _, ok := q.ratios(m, r)
+	if !ok {
+		return dash
+	}
+	s := between(real, e)
+	if g := goal(m.name, r.recipe, r.method); g > 0 {
+		if real > g {
+			s = "**" + s + "**"
+		}
+		s += fmt.Sprintf(" (≤ %v)", g)
+	}
+	return s
+}
+
+// table prints all rows of a model.
+func (q *quality) table(w *bytes.Buffer, m *prepared) {
+	base := q.cells[m.name+"/F16/base"]
+	fmt.Fprintf(w, "## %s\n\n%s. Text: %s, %d chunks for llama-perplexity, %d for ggeval; calibration: %s.", m.name, m.about, m.judged.name, m.chunks, m.fewer, m.calibrated.name)
+	if base != nil {
+		fmt.Fprintf(w, " F16: perplexity %.4f ± %.4f.", base.Real.PPL, base.Real.PPLError)
+	}
+	fmt.Fprint(w, "\n\n")
+	t := &table{left: 2, head: []string{"type", "method", "bits/weight", "perplexity", "divergence", "99.9 %", "same top token", "ratio", "ggeval: divergence", "99.9 %", "same top token", "ratio"}}
+	var failed []string
+	for _, r := range recipes {
+		for _, method := range methods {
+			at := row{r, method}
+			c := q.cells[m.id(at)]
+			if c == nil {
+				if method == worth && !r.like {
+					continue
+				}
+				c = &cell{Failed: "not measured"}
+			}
+			if q.measured(m, at) == nil {
+				failed = append(failed, fmt.Sprintf("%s, %s: %s", r.name, methodNames[method], c.Failed))
+				continue
+			}
+			real, realError, ours, oursError, _ := q.ratios(m, at)
+			t.rows = append(t.rows, []string{r.name, methodNames[method], fmt.Sprintf("%.3f", c.Ours.BPW), fmt.Sprintf("%.4f ± %.3f", c.Real.PPL, c.Real.PPLError),
+				fmt.Sprintf("%.6f ± %.6f", c.Real.KLD, c.Real.KLDError), fmt.Sprintf("%.4f", c.Real.P999), fmt.Sprintf("%.2f ± %.2f %%", 100*c.Real.Top, 100*c.Real.TopError), between(real, realError),
+				fmt.Sprintf("%.6f ± %.6f", c.Ours.KLD, c.Ours.KLDError), fmt.Sprintf("%.4f", c.Ours.P999), fmt.Sprintf("%.2f ± %.2f %%", 100*c.Ours.Top, 100*c.Ours.TopError), between(ours, oursError)})
+		}
+	}
+	t.write(w)
+	if len(failed) > 0 {
+		fmt.Fprintf(w, "Without figures:\n\n* %s\n\n", strings.Join(failed, "\n* "))
+	}
+}
+
+// otherDomain prints what calibrating with another domain does.
+func (q *quality) otherDomain(w *bytes.Buffer) {
+	t := &table{left: 2, head: []string{"model", "type", "high", "high, other domain", "best", "best, other domain"}}
+	for _, m := range q.models {
+		if m.alien == nil {
+			continue
+		}
+		for _, r := range recipes {
+			if slices.Contains(otherRecipes, r.name) {
+				cells := []string{m.name, r.name}
+				for _, method := range []string{high, highOther, best, bestOther} {
+					cells = append(cells, q.against(m, row{r, method}))
+				}
+				t.rows = append(t.rows, cells)
+			}
+		}
+	}
+	if len(t.rows) == 0 {
+		return
+	}
+	fmt.Fprint(w, "## Calibrated with another domain\n\nRatios by llama-perplexity; the baseline is still that with the right domain's importance. Calibration text: that of the\nmodel, and Python for a model of Go.\n\n")
+	t.write(w)
+}
+
+// texts prints what the texts are.
+func (q *quality) texts(w *bytes.Buffer) {
+	fmt.Fprintf(w, `## Texts
+
+Cut from what is installed: %s's library, the Python of the reference's chroot, and modules that this one needs. The name of a file alone says what it
+is for. No line of %d bytes or more is in two texts, apart from notices of licences; each run checks that first. %s is Go that gollama was
+not trained with, which methods were developed with; gollama was trained with all of the library, so that modules judge it.
+
+`, q.corpus.version, longLine, evalText)
+	t := &table{left: 1, head: []string{"text", "bytes", "SHA-256"}}
+	for _, name := range slices.Sorted(maps.Keys(q.corpus.texts)) {
+		x := q.corpus.texts[name]
+		t.rows = append(t.rows, []string{name, fmt.Sprint(len(x.data)), x.sha()})
+	}
+	t.write(w)
+	fmt.Fprintln(w, "Licences:")
+	fmt.Fprintln(w)
+	for _, l := range q.corpus.sources {
+		for i, f := range l.folders {
+			name := f.path
+			if l.only == heldOut {
+				name = goModules[i].path
+			} else {
+				name = shortFolder(name)
+			}
+			fmt.Fprintf(w, "* %s, %s: %s\n", l.name, name, f.licence)
+		}
+	}
+}
+
+// shortFolder returns the end of a folder's path, which is the same everywhere.
+func shortFolder(dir string) string {
+	parts := strings.Split(dir, "/")
+	return strings.Join(parts[max(0, len(parts)-2):], "/")
+}
+
+// dash stands for what was not measured.
+const dash = "-"
+
+// A table is one of Markdown; the columns after the first left ones are aligned to the right.
+type table struct {
+	left int
+	head []string
+	rows [][]string
+}
+
+func (t *table) write(w *bytes.Buffer) {
+	line := func(cells []string) { fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | ")) }
+	line(t.head)
+	rule := make([]string, len(t.head))
+	for i, h := range t.head {
+		rule[i] = strings.Repeat("-", max(3, utf8.RuneCountInString(h)))
+		if i >= t.left {
+			rule[i] = rule[i][1:] + ":"
+		}
+	}
+	line(rule)
+	for _, r := range t.rows {
+		line(r)
+	}
+	fmt.Fprintln(w)
+}
+
+// between prints a ratio with its error.
+func between(v, e float64) string {
+	if math.IsNaN(v) || math.IsNaN(e) {
+		return dash
+	}
+	return fmt.Sprintf("%.3f ± %.3f", v, e)
+}

@@ -1,0 +1,405 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A subject is a model that is measured.
+type subject struct {
+	name, about   string
+	folder        string // of the checkpoint
+	judge         map[string]string
+	calibrate     string
+	other         string // text of another domain, "" for none
+	chunks, fewer int    // of text that judges: llama-perplexity's, ggeval's
+}
+
+var subjects = []*subject{
+	{"gollama", "Llama, hidden size 256, feed-forward 768, 6 layers, own output matrix", "testdata/gollama",
+		map[string]string{heldOut: modulesText, development: evalText}, "Go-calibration", "Python-calibration", 113, 32},
+	{"qwengo", "Qwen 3, hidden size 512, feed-forward 1536, 3 layers, embeddings that are the output matrix, too", "internal/quality/testdata/qwengo",
+		map[string]string{heldOut: "Go-heldout", development: "Go-development"}, "Go-calibration", "", 24, 24},
+	{"mixpy", "Mixtral, hidden size 256, 8 experts of 256 in each of 5 layers, 2 for each token", "internal/quality/testdata/mixpy",
+		map[string]string{heldOut: "Python-heldout", development: "Python-development"}, "Python-calibration", "", 24, 24},
+}
+
+// calibrationChunks is how much text calibrates.
+const calibrationChunks = 120
+
+// A recipe is what both quantizers are asked for.
+type recipe struct {
+	name  string
+	arg   string
+	flags []string
+	bits  int  // class of the goals: 1 for types with codebooks of 2 and 3 bits
+	like  bool // also types by worth at its size
+}
+
+// MXFP4 is a recipe for experts only: the layers' other matrices get it by name.
+var recipes = []*recipe{
+	{name: "Q2_K", bits: 2, like: true}, {name: "Q3_K_M", bits: 3, like: true}, {name: "Q4_0", bits: 4}, {name: "Q4_K_M", bits: 4, like: true},
+	{name: "Q5_K_M", bits: 5, like: true}, {name: "Q6_K", bits: 6}, {name: "IQ4_XS", bits: 4}, {name: "IQ3_XXS", bits: 1},
+	{name: "IQ2_XS", bits: 1}, {name: "IQ2_XXS", bits: 1},
+	{name: "MXFP4", arg: "MXFP4_MOE", flags: []string{"--tensor-type", "attn_=mxfp4", "--tensor-type", "ffn_=mxfp4"}, bits: 4},
+}
+
+// typeArg is the name of the recipe for commands.
+func (r *recipe) typeArg() string {
+	if r.arg != "" {
+		return r.arg
+	}
+	return r.name
+}
+
+// methods of making a file
+const (
+	plain     = "none"   // the reference without importance
+	weighed   = "matrix" // the reference with its importance matrix
+	high      = "high"
+	best      = "best"
+	worth     = "worth" // best, with types by worth
+	highOther = "high-other"
+	bestOther = "best-other"
+)
+
+var methods = []string{plain, weighed, high, best, worth}
+
+// otherRecipes are those that are also calibrated with another domain.
+var otherRecipes = []string{"Q2_K", "Q4_K_M", "IQ3_XXS"}
+
+// A row is a file and what it loses.
+type row struct {
+	*recipe
+	method string
+}
+
+// prepared is a subject that is there.
+type prepared struct {
+	*subject
+	judged, calibrated, alien *text
+	sum                       string // of the checkpoint's weights
+}
+
+// subject returns a model, nil if it is not here.
+func (q *quality) subject(s *subject) (*prepared, error) {
+	f, err := os.Open(filepath.Join(s.folder, "model.safetensors"))
+	if errors.Is(err, os.ErrNotExist) {
+		progress("%s: not here", s.name)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return nil, err
+	}
+	m := &prepared{subject: s, sum: hex.EncodeToString(h.Sum(nil))}
+	for _, t := range []struct {
+		to   **text
+		name string
+	}{{&m.judged, s.judge[q.use]}, {&m.calibrated, s.calibrate}, {&m.alien, s.other}} {
+		if t.name == "" {
+			continue
+		}
+		if *t.to = q.corpus.texts[t.name]; *t.to == nil {
+			return nil, fmt.Errorf("%s: the text %s is not here", s.name, t.name)
+		}
+	}
+	return m, nil
+}
+
+// rows returns those of a model.
+func (m *prepared) rows() (list []row) {
+	for _, r := range recipes {
+		for _, method := range methods {
+			if method != worth || r.like {
+				list = append(list, row{r, method})
+			}
+		}
+		if m.alien != nil && slices.Contains(otherRecipes, r.name) {
+			list = append(list, row{r, highOther}, row{r, bestOther})
+		}
+	}
+	return list
+}
+
+func (m *prepared) id(r row) string { return m.name + "/" + r.name + "/" + r.method }
+
+// key says what a row is measured with.
+func (q *quality) key(m *prepared, r row) string {
+	k := []string{m.sum, m.judged.sha(), m.calibrated.sha(), fmt.Sprint(m.chunks, m.fewer, calibrationChunks), r.typeArg(), strings.Join(r.flags, " ")}
+	if r.method == highOther || r.method == bestOther {
+		k = append(k, m.alien.sha())
+	}
+	if r.method != plain && r.method != weighed {
+		k = append(k, q.commit)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(k, "\n")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// names of files of a model in the work folder
+func (m *prepared) file(what string) string { return m.name + "-" + what }
+func (m *prepared) output(r row) string     { return m.file(r.method + "-" + r.name + ".gguf") }
+
+// measureModel measures the rows of a model that have not been measured yet, or with
+// something else.
+func (q *quality) measureModel(ctx context.Context, m *prepared) error {
+	base := row{&recipe{name: "F16"}, "base"}
+	var todo []row
+	for _, r := range m.rows() {
+		if c := q.cells[m.id(r)]; q.run.MatchString(m.id(r)) && (c == nil || c.Key != q.key(m, r)) {
+			todo = append(todo, r)
+		}
+	}
+	if len(todo) == 0 {
+		return nil
+	}
+	progress("%s: %d rows to measure", m.name, len(todo))
+	f16, saved := m.file("f16.gguf"), m.file("base.kld")
+	if err := q.ours(ctx, "ggconv", "--force", "--progress", "none", "--outtype", "f16", "--outfile", q.path(f16), m.folder); err != nil {
+		return err
+	}
+	for name, t := range map[string]*text{"judged.txt": m.judged, "calibrated.txt": m.calibrated, "alien.txt": m.alien} {
+		if t != nil {
+			if err := os.WriteFile(q.path(m.file(name)), t.data, 0o666); err != nil {
+				return err
+			}
+		}
+	}
+	defer q.remove(saved, f16, m.file("judged.txt"), m.file("calibrated.txt"), m.file("alien.txt"), m.file("matrix.gguf"))
+	f, err := q.saveBase(ctx, q.inside(f16), q.inside(saved), q.inside(m.file("judged.txt")), m.chunks)
+	if err != nil {
+		return err
+	}
+	if err := q.keep(m.id(base), &cell{Key: q.key(m, base), Real: f}); err != nil {
+		return err
+	}
+	made, err := q.quantize(ctx, m, todo)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, r := range todo {
+			q.remove(m.output(r))
+		}
+	}()
+	return q.compare(ctx, m, made, f16, saved)
+}
+
+// compare measures files, by both evaluators.
+func (q *quality) compare(ctx context.Context, m *prepared, made []row, f16, saved string) error {
+	cells := make([]*cell, len(made))
+	for i, r := range made {
+		info, err := os.Stat(q.path(m.output(r)))
+		if err != nil {
+			return err
+		}
+		cells[i] = &cell{Key: q.key(m, r), Size: info.Size()}
+		if r.method != plain && r.method != weighed {
+			cells[i].Commit = q.commit
+		}
+	}
+	const together = 12 // with which the base is run once
+	for i := 0; i < len(made); i += together {
+		part := made[i:min(i+together, len(made))]
+		argv := []string{"compare", q.path(f16)}
+		for _, r := range part {
+			argv = append(argv, q.path(m.output(r)))
+		}
+		out, err := q.said(ctx, "ggeval", append(argv, "-f", q.path(m.file("judged.txt")), "-c", strconv.Itoa(chunk), "--chunks", strconv.Itoa(m.fewer), "--json", "--progress", "none")...)
+		if err != nil {
+			return err
+		}
+		found, err := parseCompare(out)
+		if err != nil {
+			return err
+		}
+		if len(found) != len(part) {
+			return fmt.Errorf("ggeval compare: %d models, want %d", len(found), len(part))
+		}
+		for k := range part {
+			cells[i+k].Ours = found[k]
+		}
+		progress("%s: ggeval has compared %d of %d", m.name, i+len(part), len(made))
+	}
+	var group sync.WaitGroup
+	errs, jobs := make([]error, 2), make(chan int)
+	for k := range errs {
+		group.Go(func() {
+			for i := range jobs {
+				r := made[i]
+				f, err := q.measure(ctx, q.inside(m.output(r)), q.inside(saved))
+				if err == nil {
+					cells[i].Real = f
+					progress("%s: %s: divergence %.6f", m.id(r), strings.TrimSuffix(m.output(r), ".gguf"), f.KLD)
+					err = q.keep(m.id(r), cells[i])
+				}
+				errs[k] = errors.Join(errs[k], err)
+			}
+		})
+	}
+	for i := range made {
+		jobs <- i
+	}
+	close(jobs)
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// said runs one of our commands and returns its standard output.
+func (q *quality) said(ctx context.Context, name string, argv ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(q.bin, name), argv...)
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", lastLine([]byte(complaints.String())), err)
+	}
+	return out, nil
+}
+
+func (q *quality) ours(ctx context.Context, name string, argv ...string) error {
+	_, err := q.said(ctx, name, argv...)
+	return err
+}
+
+// quantize makes the files of rows, and returns those that there are; of the others it keeps
+// what the command said.
+func (q *quality) quantize(ctx context.Context, m *prepared, todo []row) (made []row, err error) {
+	f16, matrix := m.file("f16.gguf"), m.file("matrix.gguf")
+	haveMatrix, done := false, map[row]error{}
+	for _, method := range slices.Concat(methods, []string{highOther, bestOther}) {
+		var rows, alone []row
+		for _, r := range todo {
+			switch {
+			case r.method != method:
+			case method == plain || method == weighed || method == worth || len(r.flags) > 0:
+				alone = append(alone, r)
+			default:
+				rows = append(rows, r)
+			}
+		}
+		if len(rows) > 0 {
+			progress("%s: %s of %d recipes", m.name, method, len(rows))
+			if err := q.batch(ctx, m, rows); err != nil { // one of them, perhaps
+				alone = append(alone, rows...)
+			} else {
+				for _, r := range rows {
+					done[r] = nil
+				}
+			}
+		}
+		for _, r := range alone {
+			progress("%s: %s", m.name, m.output(r))
+			switch method {
+			case plain, weighed:
+				argv := append([]string{"llama-quantize"}, r.flags...)
+				if method == weighed {
+					if !haveMatrix {
+						if _, err := q.tool(ctx, "llama-imatrix", "-m", q.inside(f16), "-f", q.inside(m.file("calibrated.txt")), "-o", q.inside(matrix), "-c", strconv.Itoa(chunk),
+							"--chunks", strconv.Itoa(calibrationChunks), "-t", "2", "-ngl", "0", "--no-warmup", "--no-repack"); err != nil {
+							return nil, err
+						}
+						haveMatrix = true
+					}
+					argv = append(argv, "--imatrix", q.inside(matrix))
+				}
+				_, done[r] = q.tool(ctx, append(argv, q.inside(f16), q.inside(m.output(r)), r.typeArg())...)
+			default:
+				done[r] = q.batch(ctx, m, []row{r})
+			}
+		}
+	}
+	for _, r := range todo {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if done[r] != nil {
+			c := &cell{Key: q.key(m, r), Commit: q.commit, Failed: q.reason(done[r])}
+			if err := q.keep(m.id(r), c); err != nil {
+				return nil, err
+			}
+			progress("%s: %s", m.id(r), c.Failed)
+			continue
+		}
+		made = append(made, r)
+	}
+	return made, nil
+}
+
+// batch quantizes with ggquant: rows of one method, and of one recipe if that has flags.
+func (q *quality) batch(ctx context.Context, m *prepared, rows []row) error {
+	method, calibrated, effort := rows[0].method, "calibrated.txt", high
+	if method == highOther || method == bestOther {
+		calibrated = "alien.txt"
+	}
+	if method == best || method == bestOther || method == worth {
+		effort = best
+	}
+	argv := []string{"--force", "--progress", "none", "--calibrate", q.path(m.file(calibrated)), "--chunks", strconv.Itoa(calibrationChunks), "--effort", effort}
+	argv = append(argv, rows[0].flags...)
+	if method == worth {
+		argv = append(argv, "--like", rows[0].typeArg())
+	}
+	if len(rows) == 1 {
+		return q.ours(ctx, "ggquant", append(argv, q.path(f16Of(m)), q.path(m.output(rows[0])), rows[0].typeArg())...)
+	}
+	argv = append(argv, "--out-dir", q.path("."), "--name-template", m.file(method+"-{FTYPE}.gguf"), q.path(f16Of(m)))
+	for _, r := range rows {
+		argv = append(argv, r.typeArg())
+	}
+	return q.ours(ctx, "ggquant", argv...)
+}
+
+func f16Of(m *prepared) string { return m.file("f16.gguf") }
+
+// reason returns what a command said, without folders.
+func (q *quality) reason(err error) string {
+	s := err.Error()
+	for _, dir := range []string{q.path("."), q.inside(".")} {
+		s = strings.ReplaceAll(s, filepath.Clean(dir)+"/", "")
+	}
+	return strings.ReplaceAll(s, "|", `\|`)
+}
+
+// parseCompare reads what ggeval compare --json says of each model.
+func parseCompare(out []byte) ([]figures, error) {
+	type figure struct{ Mean, Error float64 }
+	var r struct {
+		Models []struct {
+			PPL    float64
+			PPLErr float64 `json:"ppl_error"`
+			BPW    float64 `json:"bits_per_weight"`
+			KLD    struct {
+				figure
+				P999 float64 `json:"p99_9"`
+			} `json:"kl_divergence"`
+			Top    figure    `json:"same_top"`
+			Chunks []float64 `json:"kl_divergence_by_chunk"`
+		}
+	}
+	if err := json.Unmarshal(out, &r); err != nil {
+		return nil, fmt.Errorf("ggeval compare: %w", err)
+	}
+	var list []figures
+	for _, m := range r.Models {
+		list = append(list, figures{m.PPL, m.PPLErr, m.KLD.Mean, m.KLD.Error, m.KLD.P999, m.Top.Mean, m.Top.Error, m.Chunks, m.BPW})
+	}
+	return list, nil
+}

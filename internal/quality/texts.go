@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A language is source code under free licences from which texts are cut.
+type language struct {
+	name    string
+	folders []folder
+	ext     string
+	skip    []string // parts of the names of files with tables, generated code or tests
+	only    string   // what all files are for, "" if their names decide
+}
+
+// notices are parts of lines that files share for reasons other than what they say.
+var notices = []string{"Copyright", "Use of this source code", "license that can be found", "go:build", "License", "SPDX"}
+
+// A folder is where files of a language are.
+type folder struct {
+	path, licence string
+}
+
+// goSource returns the standard library of a toolchain, pythonSource that of the chroot
+// with some libraries.
+func goSource(goroot string) *language {
+	return &language{"Go", []folder{{filepath.Join(goroot, "src"), "BSD-3-Clause, the Go authors"}}, ".go",
+		[]string{"testdata", "_test", "tables", "zerrors", "zsys", "_gen"}, ""}
+}
+
+// goModules are modules that this one needs, with their licences: no model was trained with
+// them.
+var goModules = []folder{
+	{"google.golang.org/protobuf", "BSD-3-Clause, the Go authors"},
+	{"github.com/urfave/cli/v3", "MIT, the contributors of urfave/cli"},
+	{"go.yaml.in/yaml/v3", "MIT and Apache-2.0, Kirill Simonov and Canonical"},
+	{"github.com/stretchr/testify", "MIT, Mat Ryer, Tyler Bunnell and contributors"},
+	{"github.com/schollz/progressbar/v3", "MIT, Zack Scholl"},
+}
+
+// moduleSource returns the Go of modules in folders of the cache, which only judge.
+func moduleSource(folders []folder) *language {
+	return &language{"Go modules", folders, ".go", []string{"testdata", "_test", "tables", ".pb.go"}, heldOut}
+}
+
+func pythonSource(root string) *language {
+	lib := filepath.Join(root, "usr/lib")
+	return &language{"Python", []folder{
+		{lib + "/python3.14", "PSF-2.0, the Python Software Foundation"},
+		{lib + "/python3/dist-packages/sympy", "BSD-3-Clause, the SymPy development team"},
+		{lib + "/python3/dist-packages/networkx", "BSD-3-Clause, the NetworkX developers"},
+		{lib + "/python3/dist-packages/mpmath", "BSD-3-Clause, Fredrik Johansson and contributors"},
+		{lib + "/python3/dist-packages/numpy", "BSD-3-Clause, the NumPy developers"},
+		{lib + "/python3/dist-packages/torch", "BSD-3-Clause, the PyTorch contributors"},
+	}, ".py", []string{"/test", "encodings/", "pydoc_data", "_sysconfig", "generated", "benchmarks"}, ""}
+}
+
+// Texts are cut file by file. What a file is for follows from its name alone, so that a
+// model never learns from what it is judged by.
+const (
+	heldOut     = "heldout"     // judges once, at the end
+	development = "development" // judges while methods are chosen
+	calibration = "calibration" // what methods are given; no model was trained with it
+	training    = "training"
+)
+
+// use returns what the file of a name, with slashes and relative to its folder, is for.
+func use(name string) string {
+	switch sha256.Sum256([]byte(name))[0] % 16 {
+	case 0:
+		return heldOut
+	case 1:
+		return development
+	case 2:
+		return calibration
+	}
+	return training
+}
+
+const (
+	fileMin = 2000 // bytes: less is declarations
+	fileMax = 100_000
+	// fileCut is how much of one file is in a text that judges or calibrates.
+	fileCut = 12_000
+	// A line of this many bytes or more is long: no two texts share one.
+	longLine = 45
+	// A file that shares more long lines than this with a text cut before is left out; of
+	// others the lines are.
+	sharedMax = 2
+)
+
+// texts returns the text of each use, of at most limit bytes where that is above 0. They
+// share no long line with each other, nor with the others.
+func (l *language) texts(limit map[string]int, others ...[]byte) (map[string][]byte, error) {
+	byUse := map[string][]string{}
+	for _, f := range l.folders {
+		err := filepath.WalkDir(f.path, func(p string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			name := filepath.ToSlash(p)
+			if e.IsDir() && p != f.path && (e.Name() == "dist-packages" || e.Name() == "vendor") {
+				return filepath.SkipDir
+			}
+			if !e.Type().IsRegular() || path.Ext(name) != l.ext || slices.ContainsFunc(l.skip, func(s string) bool { return strings.Contains(name[len(f.path):], s) }) {
+				return nil
+			}
+			if info, err := e.Info(); err != nil || info.Size() < fileMin || info.Size() > fileMax {
+				return err
+			}
+			rel, err := filepath.Rel(f.path, p)
+			if err != nil {
+				return err
+			}
+			u := l.only
+			if u == "" {
+				u = use(filepath.ToSlash(rel))
+			}
+			byUse[u] = append(byUse[u], p)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	taken := map[string]string{} // long line → the text that has it
+	for _, text := range others {
+		for _, line := range longLines(text) {
+			taken[line] = "others"
+		}
+	}
+	texts := map[string][]byte{}
+	for _, u := range []string{heldOut, development, calibration, training} {
+		names := byUse[u]
+		slices.SortFunc(names, func(a, b string) int { return strings.Compare(scatter(a), scatter(b)) })
+		var text bytes.Buffer
+		for _, name := range names {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return nil, err
+			}
+			if u != training && len(data) > fileCut {
+				data = data[:fileCut]
+			}
+			shared := 0
+			kept := make([]byte, 0, len(data))
+			for line := range bytes.Lines(data) {
+				if by, ok := taken[long(line)]; ok && by != u {
+					shared++
+				} else {
+					kept = append(kept, line...)
+				}
+			}
+			if shared > sharedMax {
+				continue
+			}
+			for _, line := range longLines(kept) {
+				taken[line] = u
+			}
+			text.Write(kept)
+			text.WriteByte('\n')
+			if n := limit[u]; n > 0 && text.Len() >= n {
+				text.Truncate(n)
+				break
+			}
+		}
+		texts[u] = text.Bytes()
+	}
+	return texts, nil
+}
+
+// scatter gives names an order that has nothing to do with what they say.
+func scatter(name string) string {
+	sum := sha256.Sum256([]byte("order " + name))
+	return hex.EncodeToString(sum[:])
+}
+
+// longLines returns the lines of a text that say something by which one would know it.
+func longLines(text []byte) []string {
+	var lines []string
+	for line := range bytes.Lines(text) {
+		if s := long(line); s != "" {
+			lines = append(lines, s)
+		}
+	}
+	return lines
+}
+
+// long returns a line without the space around it, "" if it is not one of longLines.
+func long(line []byte) string {
+	s := string(bytes.TrimSpace(line))
+	if len(s) < longLine || slices.ContainsFunc(notices, func(n string) bool { return strings.Contains(s, n) }) {
+		return ""
+	}
+	return s
+}
+
+// disjoint fails if two texts share a long line.
+func disjoint(texts map[string][]byte) error {
+	taken := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		for _, line := range longLines(texts[name]) {
+			if other, ok := taken[line]; ok && other != name {
+				return fmt.Errorf("the texts %q and %q share the line %q", other, name, line)
+			}
+			taken[line] = name
+		}
+	}
+	return nil
+}
