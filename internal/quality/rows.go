@@ -313,7 +313,7 @@ func (q *quality) quantize(ctx context.Context, m *prepared, todo []row) (made [
 				if method == weighed {
 					if !haveMatrix {
 						if _, err := q.tool(ctx, "llama-imatrix", "-m", q.inside(f16), "-f", q.inside(m.file("calibrated.txt")), "-o", q.inside(matrix), "-c", strconv.Itoa(chunk),
-							"--chunks", strconv.Itoa(calibrationChunks), "-t", "2", "-ngl", "0", "--no-warmup", "--no-repack"); err != nil {
+							"--chunks", strconv.Itoa(calibrationChunks), "-t", "2", "-ngl", "0", "--no-repack"); err != nil {
 							return nil, err
 						}
 						haveMatrix = true
