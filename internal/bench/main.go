@@ -78,7 +78,7 @@ func parse(args []string) (*options, error) {
 	f.BoolVar(&opt.jobs, "jobs", true, "measure whole conversions and quantizations")
 	f.BoolVar(&opt.speed, "speed", true, "measure evaluation")
 	f.BoolVar(&opt.memory, "memory", true, "measure the memory of evaluation")
-	f.BoolVar(&opt.calib, "calibration", true, "measure importance matrices")
+	f.BoolVar(&opt.calib, "calibration", true, "measure importance matrices and calibrated quantization")
 	only := f.String("only", "", "measure only these `PARTS`, separated by commas: kernels, sources, jobs, speed, memory, calibration; with -o the others stay in the report")
 	f.IntVar(&opt.chunks, "chunks", 4, "speed, memory: `N` chunks of text")
 	limit := f.String("limit", "600MB", "memory: `BYTES` that the process may hold")
