@@ -39,6 +39,9 @@ type Descender struct {
 
 	// Feedback starts with blocks that feedback of errors makes, where these are better.
 	Feedback bool
+	// Search looks for blocks before, with levels that follow scales and minima: for moments
+	// that are a diagonal, with Feedback.
+	Search bool
 
 	local    []*neighbours // of each visit
 	rooms    []room        // of each worker
@@ -129,6 +132,7 @@ func (d *Descender) columns(ctx context.Context, w []float32, data []byte, ld, f
 		if d.feedback, err = newFeedback(ctx, d.Moments, f, d.rooms); err != nil {
 			return sum, err
 		}
+		d.feedback.search = d.Search
 	}
 	block := int(f.Type.BlockBytes())
 	for row := 0; row < len(w)/ld; row += batchRows {

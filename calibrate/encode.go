@@ -70,7 +70,7 @@ func (e *encoder) rows(t Target) error {
 	}
 	k, f := e.blocks.of(t, 1), parts.Of(t.Type)
 	k.seen[0] = true
-	d := &Descender{Format: f, Moments: identity(f.Block), Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback}
+	d := &Descender{Format: f, Moments: identity(f.Block), Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback, Search: true}
 	return e.each(k, matrix{t.Tensor, 0, 1}, func(w []float32, data []byte, n int) error {
 		err := e.start(t.Type, data, w, n, nil)
 		if err != nil {

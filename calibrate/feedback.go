@@ -23,6 +23,8 @@ type feedback struct {
 	order []int     // place -> column; blocks and sub-blocks stay together
 	l     []float32 // [n, n]: L by places, rows k, columns i < k, and its transpose; not the diagonal
 	d     []float32 // by column
+	// search looks for scales and minima once more than the encoders do.
+	search bool
 }
 
 // newFeedback factors moments for a format.
@@ -191,6 +193,7 @@ type fed struct {
 	weights [256]float32
 	data    []byte
 	bits    [nearby]uint32
+	search  searcher
 }
 
 // nearby is how many places meet each other one by one; what is before them meets them
@@ -226,6 +229,9 @@ func (b *feedback) block(f *parts.Format, s *fed, all []rowState, at, w int, add
 			f.Unpack(to, s.data[r*size:])
 			if !finite(to.D) || !finite(to.Min) {
 				to.D, to.Min = 0, 0
+			}
+			if b.search && f.Grid == nil {
+				s.search.search(f, to, s.targets[r*f.Block:][:f.Block], s.weights[:f.Block])
 			}
 			b.round(f, s, &all[r], to, at, from, end, add[r*b.n:][:w], e[r*w:][:w], v[r*b.n:][:b.n])
 		}
