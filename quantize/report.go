@@ -34,8 +34,9 @@ type ReportWorth struct {
 	Target string `json:"target"`
 	Method string `json:"method"`
 	Tokens int    `json:"tokens"` // of the text
-	// Predicted is the divergence that the tensors add up to, in nats for a token, each by itself, times Factor.
-	Predicted float64 `json:"predicted_kld"`
+	// Predicted is the divergence that the tensors add up to, in nats for a token, each by itself, times Factor;
+	// without gradients, their relative errors.
+	Predicted float64 `json:"predicted"`
 	Factor    float64 `json:"factor"`
 	// Within is how much less it could be at most, where the choice is not known to be the best.
 	Within float64 `json:"within,omitempty"`
@@ -98,8 +99,8 @@ type ReportTensor struct {
 	Importance bool    `json:"importance,omitempty"` // used
 	// Calibration is there for tensors that were chosen.
 	Calibration *ReportCalibration `json:"calibration,omitempty"`
-	// Predicted is the divergence of the model in which only this tensor is quantized.
-	Predicted *float64 `json:"predicted_kld,omitempty"`
+	// Predicted is this tensor's part of what is predicted of the output.
+	Predicted *float64 `json:"predicted,omitempty"`
 }
 
 // ReportCalibration is the error of a tensor's rows, the mean square of what the layer says

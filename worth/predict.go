@@ -18,8 +18,8 @@ import (
 
 // Candidate is a tensor with the types that it may have.
 type Candidate struct {
-	Tensor int // of the model
-	Name   string
+	Tensor int    // of the model
+	Name   string // in the output
 	Types  []gguf.Type
 	// Rows are the tensor's rows of each type.
 	Rows []rows.Source
@@ -71,7 +71,7 @@ func Predict(ctx context.Context, m *model.Model, candidates []Candidate, opt Pr
 	}
 	p := &predictor{ctx: ctx, m: m, candidates: candidates, at: map[string]int{}, run: sample(m, opt), held: map[matrix]*held{}, sums: make([]map[part]*sums, len(candidates))}
 	for k, c := range candidates {
-		p.at[c.Name], p.sums[k] = k, map[part]*sums{}
+		p.at[m.Tensors[c.Tensor].Name], p.sums[k] = k, map[part]*sums{}
 	}
 	p.run.First = cmp.Or(p.run.First, p.run.Chunk/2)
 	p.run.Inputs = nil

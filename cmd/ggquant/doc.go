@@ -69,6 +69,7 @@
 // case, on a quarter of the chunks, 16 at most, and multiplies predictions by what they were off, until the
 // measured divergence is just below N: each time all blocks are encoded. A model that
 // cannot be run backwards is chosen for by errors of what layers say; a warning says so.
+// quantize.types.* in the output say what was done.
 //
 // A recipe has a rule to a line, PATTERN=TYPE as for --tensor-type; lines that begin with # are comments. Without these
 // it is what --tensor-type-file of llama-quantize reads: "grep -v '^#' FILE". The first line that matches a tensor

@@ -195,6 +195,10 @@ func (r *request) chooseTypes(ctx context.Context, cmd *cli.Command, m *model.Mo
 		}
 	}
 	t.plain = slices.Clone(r.Recipes)
+	paths, err := r.outputs(m)
+	if err != nil {
+		return nil, err
+	}
 	opt := r.Quantize
 	if r.planned() {
 		// The matrix has no values yet, and predictions need them.
@@ -208,14 +212,14 @@ func (r *request) chooseTypes(ctx context.Context, cmd *cli.Command, m *model.Mo
 		}
 		opt.Importance = r.Calibration.matrix(sums)
 	}
-	base, err := quantize.PrepareBatch(ctx, lend(m), r.Recipes, opt)
+	base, refused := quantize.PrepareBatch(ctx, lend(m), r.Recipes, opt)
 	if base == nil {
-		return nil, err
+		return nil, refused
 	}
 	defer base.Close()
 	w := &worthy{base: base}
 	if w.candidates, err = worth.Candidates(base.Jobs[0], t.Limits); err != nil {
-		return nil, err
+		return nil, cmp.Or(refused, err)
 	}
 	show, err := tool.NewWork(cmd)
 	if err != nil {
@@ -230,10 +234,6 @@ func (r *request) chooseTypes(ctx context.Context, cmd *cli.Command, m *model.Mo
 	}
 	if w.found.Forwards != nil {
 		tool.Warn(cmd, fmt.Sprintf("%v: types are chosen by errors of what layers say, not by what these do to probabilities", w.found.Forwards))
-	}
-	paths, err := r.outputs(m)
-	if err != nil {
-		return nil, err
 	}
 	var all []*quantize.ReportWorth
 	for i, target := range t.Targets {
@@ -338,9 +338,12 @@ func (w *worthy) limit(ctx context.Context, r *request, m *model.Model, i int, s
 	return limit, now - size.Bytes(job, w.candidates), err
 }
 
+// methodErrors is the method without gradients.
+const methodErrors = "errors of what layers say"
+
 func (w *worthy) method() string {
 	if w.found.Forwards != nil {
-		return "errors of what layers say"
+		return methodErrors
 	}
 	return "divergence to second order, by gradients"
 }
@@ -503,7 +506,11 @@ func writeWorth(w io.Writer, x *quantize.ReportWorth) {
 	for _, t := range x.Types {
 		fmt.Fprintf(w, "  %-8s %4d tensors %14d bytes %6.2f %%\n", t.Type, t.Tensors, t.Bytes, 100*t.Share)
 	}
-	fmt.Fprintf(w, "types for %s: divergence predicted %.4g", x.Target, x.Predicted)
+	what := "divergence predicted"
+	if x.Method == methodErrors {
+		what = "relative errors"
+	}
+	fmt.Fprintf(w, "types for %s: %s %.4g", x.Target, what, x.Predicted)
 	if x.Factor != 1 {
 		fmt.Fprintf(w, " (of %d tokens, times %.3g)", x.Tokens, x.Factor)
 	} else {

@@ -107,7 +107,7 @@ func (r *request) saveTypes(ctx context.Context, job *quantize.Job, path string,
 	opt.Inputs = append(opt.Inputs, job.Input.Files...)
 	comments := []string{"ggquant " + tool.Version, fmt.Sprintf("%d bytes, %.4f bits per weight with %s", bytes, job.BPW(), job.Input.Architecture())}
 	for _, x := range w {
-		comments = append(comments, "target: "+x.Target, fmt.Sprintf("predicted divergence: %.4g", x.Predicted))
+		comments = append(comments, "target: "+x.Target, fmt.Sprintf("predicted (%s): %.4g", x.Method, x.Predicted))
 		if x.Measured != nil {
 			comments = append(comments, fmt.Sprintf("measured divergence: %.4g, of %d tokens", *x.Measured, x.MeasuredTokens))
 		}
