@@ -56,6 +56,10 @@ var recipes = []*recipe{
 	{name: "MXFP4", arg: "MXFP4_MOE", flags: []string{"--tensor-type", "attn_=mxfp4", "--tensor-type", "ffn_=mxfp4"}, bits: 4},
 }
 
+// floor is what is left of the divergence where weights hardly change: rounded activations,
+// mostly, of which ggeval has none.
+var floor = &recipe{name: "Q8_0"}
+
 // typeArg is the name of the recipe for commands.
 func (r *recipe) typeArg() string {
 	if r.arg != "" {
@@ -125,6 +129,7 @@ func (q *quality) subject(s *subject) (*prepared, error) {
 
 // rows returns those of a model.
 func (m *prepared) rows() (list []row) {
+	list = append(list, row{floor, plain})
 	for _, r := range recipes {
 		for _, method := range methods {
 			if method != worth || r.like {
@@ -289,7 +294,7 @@ func (q *quality) quantize(ctx context.Context, m *prepared, todo []row) (made [
 		for _, r := range todo {
 			switch {
 			case r.method != method:
-			case method == plain || method == weighed || method == worth || len(r.flags) > 0:
+			case method == plain || method == weighed || len(r.flags) > 0:
 				alone = append(alone, r)
 			default:
 				rows = append(rows, r)
@@ -313,7 +318,7 @@ func (q *quality) quantize(ctx context.Context, m *prepared, todo []row) (made [
 				if method == weighed {
 					if !haveMatrix {
 						if _, err := q.tool(ctx, "llama-imatrix", "-m", q.inside(f16), "-f", q.inside(m.file("calibrated.txt")), "-o", q.inside(matrix), "-c", strconv.Itoa(chunk),
-							"--chunks", strconv.Itoa(calibrationChunks), "-t", "2", "-ngl", "0", "--no-repack"); err != nil {
+							"--chunks", strconv.Itoa(calibrationChunks), "-t", "2", "-ngl", "0", "--no-ppl", "--no-repack"); err != nil {
 							return nil, err
 						}
 						haveMatrix = true
@@ -355,7 +360,9 @@ func (q *quality) batch(ctx context.Context, m *prepared, rows []row) error {
 	argv := []string{"--force", "--progress", "none", "--calibrate", q.path(m.file(calibrated)), "--chunks", strconv.Itoa(calibrationChunks), "--effort", effort}
 	argv = append(argv, rows[0].flags...)
 	if method == worth {
-		argv = append(argv, "--like", rows[0].typeArg())
+		for _, r := range rows {
+			argv = append(argv, "--like", r.typeArg())
+		}
 	}
 	if len(rows) == 1 {
 		return q.ours(ctx, "ggquant", append(argv, q.path(f16Of(m)), q.path(m.output(rows[0])), rows[0].typeArg())...)
