@@ -162,8 +162,7 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 			}
 		}
 	}
-	opt := calibrate.Options{Run: r.Calibration.run, Dir: existing(filepath.Dir(path)), Feedback: true, Collect: r.Calibration.collect}
-	opt.Run.Progress = nil
+	opt := r.Calibration.blocks(path)
 	show, err := tool.NewWork(cmd)
 	if err != nil {
 		return nil, err
@@ -196,6 +195,13 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 		Metadata: r.Calibration.metadata(),
 	})
 	return blocks, nil
+}
+
+// blocks says how blocks are chosen for an output at path.
+func (c *calibration) blocks(path string) calibrate.Options {
+	opt := calibrate.Options{Run: c.run, Dir: existing(filepath.Dir(path)), Feedback: true, Collect: c.collect}
+	opt.Run.Progress = nil
+	return opt
 }
 
 // metadata is what outputs say of how their blocks were chosen.

@@ -63,8 +63,10 @@
 // Of all choices that are not too large, header and alignment included, the one with the smallest sum is taken;
 // that is exact. Without --types these are Q2_K, Q3_K, IQ4_XS, Q4_K, Q5_K, Q6_K and Q8_0; for rows
 // that are no multiple of 256, IQ4_NL, Q4_1, Q5_0, Q5_1 and Q8_0. TYPE still gives general.file_type and the name. A target
-// is for all outputs, or repeated for each TYPE one; all share the predictions. --effort then says how blocks of
-// the chosen types are encoded; predictions are of the encoder's, with importance. Errors of several
+// is for all outputs, or repeated for each TYPE one; all share the predictions. With --effort matrix
+// predictions are of the encoder's blocks, with importance; with high, of blocks chosen in the same way as those of the output, in two
+// passes, at all types: some tensors gain more by it than others. That takes a file without a name next to the output, of about
+// twice the size of the model in 16 bits. Errors of several
 // tensors do not just add up: the report has the sum, and with --measure what was measured. --target-kld measures in any
 // case, on a quarter of the chunks, 16 at most, and multiplies predictions by what they were off, until the
 // measured divergence is just below N: each time all blocks are encoded. A model that

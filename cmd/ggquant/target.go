@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/calibrate"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -199,20 +200,7 @@ func (r *request) chooseTypes(ctx context.Context, cmd *cli.Command, m *model.Mo
 	if err != nil {
 		return nil, err
 	}
-	opt := r.Quantize
-	if r.planned() {
-		// The matrix has no values yet, and predictions need them.
-		e, err := eval.New(m)
-		if err != nil {
-			return nil, err
-		}
-		sums := imatrix.NewSums(r.Calibration.run.Chunk)
-		if err := e.Collect(ctx, r.Calibration.run, sums, eval.Importance{Output: r.Calibration.Output}); err != nil {
-			return nil, err
-		}
-		opt.Importance = r.Calibration.matrix(sums)
-	}
-	base, refused := quantize.PrepareBatch(ctx, lend(m), r.Recipes, opt)
+	base, refused := quantize.PrepareBatch(ctx, lend(m), r.Recipes, r.Quantize)
 	if base == nil {
 		return nil, refused
 	}
@@ -220,6 +208,13 @@ func (r *request) chooseTypes(ctx context.Context, cmd *cli.Command, m *model.Mo
 	w := &worthy{base: base}
 	if w.candidates, err = worth.Candidates(base.Jobs[0], t.Limits); err != nil {
 		return nil, cmp.Or(refused, err)
+	}
+	if r.Calibration.High {
+		blocks, err := r.sketch(ctx, cmd, m, w, paths[0])
+		if err != nil {
+			return nil, err
+		}
+		defer blocks.Close()
 	}
 	show, err := tool.NewWork(cmd)
 	if err != nil {
@@ -249,6 +244,59 @@ func (r *request) chooseTypes(ctx context.Context, cmd *cli.Command, m *model.Mo
 		all = append(all, report)
 	}
 	return all, nil
+}
+
+// sketchPasses is how often weights are looked at for predictions: types are told apart well
+// before blocks are as good as they get.
+const sketchPasses = 2
+
+// sketch makes candidates have blocks that are chosen as those of the outputs will be, of all types
+// that this can be done for: some tensors gain more by it than others. It returns what holds them.
+func (r *request) sketch(ctx context.Context, cmd *cli.Command, m *model.Model, w *worthy, path string) (io.Closer, error) {
+	c := &r.Calibration
+	if err := c.again(m); err != nil {
+		return nil, err
+	}
+	var targets []calibrate.Target
+	for _, x := range w.candidates {
+		for _, t := range x.Types {
+			if t != m.Tensors[x.Tensor].Type && calibrate.Possible(t) {
+				targets = append(targets, calibrate.Target{Tensor: x.Tensor, Type: t})
+			}
+		}
+	}
+	opt := c.blocks(path)
+	opt.Passes = sketchPasses
+	show, err := tool.NewWork(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if show != nil {
+		opt.Progress = func(done float64) { show(tool.Work{Done: done, Note: "blocks of all types"}) }
+	}
+	blocks, err := calibrate.Run(ctx, m, targets, opt)
+	if err != nil {
+		return nil, err
+	}
+	// Other types are encoded with importance, which is known by now.
+	if err = w.base.Weigh(ctx, c.matrix(c.sums)); err == nil {
+		w.candidates, err = worth.Candidates(w.base.Jobs[0], r.Types.Limits)
+	}
+	if err == nil {
+		err = c.again(m)
+	}
+	if err != nil {
+		blocks.Close()
+		return nil, err
+	}
+	for _, x := range w.candidates {
+		for i, t := range x.Types {
+			if s := blocks.Source(calibrate.Target{Tensor: x.Tensor, Type: t}); s != nil {
+				x.Rows[i] = s
+			}
+		}
+	}
+	return blocks, nil
 }
 
 // assign gives a recipe the types that are best for its target, where predictions are
