@@ -122,12 +122,14 @@ evaluation: build
 
 # Writes docs/quality.md: what quantizing loses. RUN measures the rows MODEL/TYPE/METHOD that it
 # matches; what was measured before is kept in QUALITY_WORK, a folder inside ORACLE_ROOT. With
-# TEXT=development another text judges, and the tables are printed to that folder.
+# TEXT=development another text judges, and the tables are written to that folder. QUALITY has
+# other flags, such as QUALITY=-short for a look.
 QUALITY_WORK ?= /srv/quality
 TEXT ?= heldout
+QUALITY ?=
 quality: build
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/quality ./internal/quality
-	$(INTEROP) bin/quality -work $(QUALITY_WORK) -text $(TEXT) -run '$(RUN)' \
+	$(INTEROP) bin/quality -work $(QUALITY_WORK) -text $(TEXT) -run '$(RUN)' $(QUALITY) \
 		-o $(if $(filter heldout,$(TEXT)),docs/quality.md,$(ORACLE_ROOT)$(QUALITY_WORK)/$(TEXT).md)
 
 # Writes the golden files anew; STEP="NAME ..." those of some steps of

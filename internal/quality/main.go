@@ -41,6 +41,7 @@ type options struct {
 	out    string
 	use    string // which text judges
 	run    *regexp.Regexp
+	short  bool   // less of every text
 	texts  string // folder to write texts to, and nothing else
 }
 
@@ -64,6 +65,7 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&opt.bin, "bin", "bin", "`folder` of our commands")
 	f.StringVar(&opt.out, "o", "docs/quality.md", "`file` to write")
 	f.StringVar(&opt.use, "text", heldOut, "which text judges: "+heldOut+" or "+development)
+	f.BoolVar(&opt.short, "short", false, "little text, for a look at everything")
 	match := f.String("run", "", "measure rows MODEL/TYPE/METHOD that the `expression` matches; others are as they were measured before")
 	f.StringVar(&opt.texts, "texts", "", "write the texts to `folder` and end")
 	if err := f.Parse(args); err != nil {
@@ -157,7 +159,9 @@ type cell struct {
 	Ours   figures // by ggeval
 }
 
-func (q *quality) cellsFile() string { return q.path("measured-" + q.use + ".json") }
+func (q *quality) cellsFile() string {
+	return q.path("measured-" + q.use + map[bool]string{true: "-short"}[q.short] + ".json")
+}
 
 func (q *quality) load() error {
 	data, err := os.ReadFile(q.cellsFile())

@@ -92,6 +92,9 @@ folder; RUN=EXPRESSION measures the rows MODEL/TYPE/METHOD that it matches and t
 	if q.use == development {
 		judge = "text for development: **not** the held-out one"
 	}
+	if q.short {
+		judge += ", with -short: **little** of it, and of calibration text"
+	}
 	fmt.Fprintf(&w, "* All figures are of %s. Commit of ours: %s.\n\n", judge, strings.Join(q.commits(), ", "))
 	q.summary(&w)
 	for _, m := range q.models {

@@ -36,8 +36,12 @@ var subjects = []*subject{
 		map[string]string{heldOut: "Python-heldout", development: "Python-development"}, "Python-calibration", "", 24, 24},
 }
 
-// calibrationChunks is how much text calibrates.
-const calibrationChunks = 120
+// calibrationChunks is how much text calibrates; with -short both sides have less.
+const (
+	calibrationChunks = 120
+	shortCalibration  = 16
+	shortChunks       = 8
+)
 
 // A recipe is what both quantizers are asked for.
 type recipe struct {
@@ -95,6 +99,7 @@ type prepared struct {
 	*subject
 	judged, calibrated, alien *text
 	sum                       string // of the checkpoint's weights
+	calibration               int    // chunks of the text that calibrates
 }
 
 // subject returns a model, nil if it is not here.
@@ -112,7 +117,12 @@ func (q *quality) subject(s *subject) (*prepared, error) {
 	if _, err := io.Copy(h, f); err != nil {
 		return nil, err
 	}
-	m := &prepared{subject: s, sum: hex.EncodeToString(h.Sum(nil))}
+	m := &prepared{subject: s, sum: hex.EncodeToString(h.Sum(nil)), calibration: calibrationChunks}
+	if q.short {
+		less := *s
+		less.chunks, less.fewer = shortChunks, shortChunks
+		m.subject, m.calibration = &less, shortCalibration
+	}
 	for _, t := range []struct {
 		to   **text
 		name string
@@ -147,7 +157,7 @@ func (m *prepared) id(r row) string { return m.name + "/" + r.name + "/" + r.met
 
 // key says what a row is measured with.
 func (q *quality) key(m *prepared, r row) string {
-	k := []string{m.sum, m.judged.sha(), m.calibrated.sha(), fmt.Sprint(m.chunks, m.fewer, calibrationChunks), r.typeArg(), strings.Join(r.flags, " ")}
+	k := []string{m.sum, m.judged.sha(), m.calibrated.sha(), fmt.Sprint(m.chunks, m.fewer, m.calibration), r.typeArg(), strings.Join(r.flags, " ")}
 	if r.method == highOther || r.method == bestOther {
 		k = append(k, m.alien.sha())
 	}
@@ -318,7 +328,7 @@ func (q *quality) quantize(ctx context.Context, m *prepared, todo []row) (made [
 				if method == weighed {
 					if !haveMatrix {
 						if _, err := q.tool(ctx, "llama-imatrix", "-m", q.inside(f16), "-f", q.inside(m.file("calibrated.txt")), "-o", q.inside(matrix), "-c", strconv.Itoa(chunk),
-							"--chunks", strconv.Itoa(calibrationChunks), "-t", "2", "-ngl", "0", "--no-ppl", "--no-repack"); err != nil {
+							"--chunks", strconv.Itoa(m.calibration), "-t", "1", "-ngl", "0", "--no-ppl", "--no-repack"); err != nil {
 							return nil, err
 						}
 						haveMatrix = true
@@ -357,7 +367,7 @@ func (q *quality) batch(ctx context.Context, m *prepared, rows []row) error {
 	if method == best || method == bestOther || method == worth {
 		effort = best
 	}
-	argv := []string{"--force", "--progress", "none", "--calibrate", q.path(m.file(calibrated)), "--chunks", strconv.Itoa(calibrationChunks), "--effort", effort}
+	argv := []string{"--force", "--progress", "none", "--calibrate", q.path(m.file(calibrated)), "--chunks", strconv.Itoa(m.calibration), "--effort", effort}
 	argv = append(argv, rows[0].flags...)
 	if method == worth {
 		for _, r := range rows {
