@@ -163,7 +163,7 @@ func TestReport(t *testing.T) {
 	set("Q2_K", weighed, 0.05)
 	set("Q2_K", high, 0.01)
 	set("Q2_K", best, 0.02)
-	set("Q2_K", worth, 0.001)
+	set("Q2_K", bestWorth, 0.001)
 	set("Q2_K", bestOther, 0.05)
 	set("Q6_K", high, 0.1)
 	q.cells["gollama/IQ2_XS/none"] = &cell{Failed: "no matrix"}
@@ -172,8 +172,8 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| gollama | Q2_K | 0.250 ± 0.000 (≤ 0.36) | **0.500 ± 0.000** (≤ 0.09) | 0.025 ± 0.000 (≤ 0.035) |",
-		"| gollama | Q6_K | - | - | - |",
+		"| gollama | Q2_K | 0.250 ± 0.000 (≤ 0.36) | **0.500 ± 0.000** (≤ 0.09) | - | 0.025 ± 0.000 (≤ 0.035) |",
+		"| gollama | Q6_K | - | - | - | - |",
 		"| gollama | Q2_K | 0.250 ± 0.000 (≤ 0.36) | - | **0.500 ± 0.000** (≤ 0.09) | **1.250 ± 0.000** (≤ 1) |",
 		"IQ2_XS, reference: no matrix\n",
 		"IQ2_XS, best: not measured\n",

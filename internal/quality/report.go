@@ -26,7 +26,7 @@ func goal(model string, r *recipe, method string) float64 {
 		return map[int]float64{1: 0.5, 2: 0.36, 3: 0.5, 4: 0.46, 5: 0.43, 6: 0.43}[r.bits]
 	case best:
 		return map[int]float64{2: 0.09, 4: 0.16}[r.bits]
-	case worth:
+	case bestWorth:
 		return map[string]float64{"Q2_K": 0.035, "Q4_K_M": 0.1}[r.name]
 	case highOther, bestOther:
 		return 1
@@ -36,7 +36,7 @@ func goal(model string, r *recipe, method string) float64 {
 
 // names of methods in tables
 var methodNames = map[string]string{
-	plain: "reference", weighed: "reference, importance", high: "high", best: "best", worth: "best, types by worth",
+	plain: "reference", weighed: "reference, importance", high: "high", best: "best", highWorth: "high, types by worth", bestWorth: "best, types by worth",
 	highOther: "high, other domain", bestOther: "best, other domain",
 }
 
@@ -84,7 +84,7 @@ folder; RUN=EXPRESSION measures the rows MODEL/TYPE/METHOD that it matches and t
 * **±**: one standard error, over positions; of ratios over %d blocks of successive chunks, in pairs, as both models meet the same text. It says nothing of
   how another calibration text would do. llama-perplexity prints means of chunks with five digits after the point, which adds to the error of small ratios.
 * **high** chooses codes and scales against what layers read (--effort high), **best** also moves targets (--effort best), both with %d chunks of
-  calibration text; **types by worth** is best with --like: other types, at most the size.
+  calibration text; **types by worth** is with --like: other types, at most the size.
 * **Q8_0** of the reference shows what is not the weights' fault: there llama-perplexity's figure is of rounded activations, which the same types have
   with every method.
 `, chunk, blocks, calibrationChunks)
@@ -108,11 +108,11 @@ folder; RUN=EXPRESSION measures the rows MODEL/TYPE/METHOD that it matches and t
 // summary prints goals and what was reached.
 func (q *quality) summary(w *bytes.Buffer) {
 	fmt.Fprint(w, "## Goals\n\nRatios by llama-perplexity, and after ≤ what was to be reached; **bold** where it was not.\n\n")
-	t := &table{left: 2, head: []string{"model", "type", "high", "best", "types by worth"}}
+	t := &table{left: 2, head: []string{"model", "type", "high", "best", "high, types by worth", "best, types by worth"}}
 	for _, m := range q.models {
 		for _, r := range recipes {
 			cells := []string{m.name, r.name}
-			for _, method := range []string{high, best, worth} {
+			for _, method := range []string{high, best, highWorth, bestWorth} {
 				cells = append(cells, q.against(m, row{r, method}))
 			}
 			t.rows = append(t.rows, cells)

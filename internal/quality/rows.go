@@ -78,12 +78,13 @@ const (
 	weighed   = "matrix" // the reference with its importance matrix
 	high      = "high"
 	best      = "best"
-	worth     = "worth" // best, with types by worth
+	highWorth = "high-worth" // with types by worth
+	bestWorth = "best-worth"
 	highOther = "high-other"
 	bestOther = "best-other"
 )
 
-var methods = []string{plain, weighed, high, best, worth}
+var methods = []string{plain, weighed, high, best, highWorth, bestWorth}
 
 // otherRecipes are those that are also calibrated with another domain.
 var otherRecipes = []string{"Q2_K", "Q4_K_M", "IQ3_XXS"}
@@ -142,7 +143,7 @@ func (m *prepared) rows() (list []row) {
 	list = append(list, row{floor, plain})
 	for _, r := range recipes {
 		for _, method := range methods {
-			if method != worth || r.like {
+			if r.like || method != highWorth && method != bestWorth {
 				list = append(list, row{r, method})
 			}
 		}
@@ -364,12 +365,12 @@ func (q *quality) batch(ctx context.Context, m *prepared, rows []row) error {
 	if method == highOther || method == bestOther {
 		calibrated = "alien.txt"
 	}
-	if method == best || method == bestOther || method == worth {
+	if method == best || method == bestOther || method == bestWorth {
 		effort = best
 	}
 	argv := []string{"--force", "--progress", "none", "--calibrate", q.path(m.file(calibrated)), "--chunks", strconv.Itoa(m.calibration), "--effort", effort}
 	argv = append(argv, rows[0].flags...)
-	if method == worth {
+	if method == highWorth || method == bestWorth {
 		for _, r := range rows {
 			argv = append(argv, "--like", r.typeArg())
 		}

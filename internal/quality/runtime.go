@@ -47,11 +47,11 @@ func (w *work) tool(ctx context.Context, argv ...string) ([]byte, error) {
 	return out, err
 }
 
-// lastLine returns the last line that says something.
+// lastLine returns the last line that says something: llama-quantize's own is that it failed.
 func lastLine(out []byte) string {
 	last := ""
 	for line := range bytes.Lines(out) {
-		if s := string(bytes.TrimSpace(line)); s != "" {
+		if s := string(bytes.TrimSpace(line)); s != "" && !strings.HasPrefix(s, "llama_quantize: failed") {
 			last = s
 		}
 	}
