@@ -24,13 +24,16 @@ func Possible(t gguf.Type) bool { f := parts.Of(t); return f != nil && f.Grid ==
 // Loss is what became of a tensor: the error of what the layer says, mean squares summed over
 // its rows, as the reference's search leaves it with the importance of the same text, and
 // now. Of a tensor whose rows are looked up it is the sum of squares, and the search has no
-// importance.
+// importance; or, if Gradients is true, what errors cost by them, and the search has the
+// importance of the gradients.
 type Loss struct {
 	Target
 	Name   string
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 	Rows   int     `json:"rows"` // of inputs; 0 where rows are looked up
+	// Gradients says that gradients decided, not inputs.
+	Gradients bool `json:"gradients,omitempty"`
 	// Unseen is how many matrices of the tensor no token met: experts that were never chosen.
 	// They are encoded as the reference does without importance, and do not count above.
 	Unseen int `json:"unseen,omitempty"`
@@ -39,6 +42,8 @@ type Loss struct {
 // Blocks are encoded tensors, in a file that has no name.
 type Blocks struct {
 	Losses []Loss // by tensor and type when all are there
+	// NoGradients says why there are none where Options.Gradients wants them; or it is nil.
+	NoGradients error
 
 	m    *model.Model
 	file *os.File

@@ -18,6 +18,7 @@ type encoder struct {
 	ctx    context.Context
 	opt    *Options
 	blocks *Blocks
+	costs  map[string]*Moments // of errors of rows that are looked up, where that is known
 }
 
 // matrix is one of the matrices of a tensor: of several where it has experts.
@@ -62,21 +63,28 @@ func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments
 	})
 }
 
-// rows chooses the blocks of a tensor whose rows are looked up, if there are none: nothing is
-// multiplied by them, so that errors of all weights count the same.
+// rows chooses the blocks of a tensor whose rows are looked up, if there are none, by what
+// their errors cost; where that is not known errors of all weights count the same.
 func (e *encoder) rows(t Target) error {
 	if e.blocks.kept[t] != nil {
 		return nil
 	}
 	k, f := e.blocks.of(t, 1), parts.Of(t.Type)
 	k.seen[0] = true
-	d := &Descender{Format: f, Moments: identity(f.Block), Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback, Search: true}
+	d := &Descender{Format: f, Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback, Search: true}
+	var importance []float32
+	if d.Moments = e.costs[k.Name]; d.Moments != nil {
+		importance = d.Moments.Diagonal()
+		k.Gradients = true
+	} else {
+		d.Moments = identity(f.Block) // block by block: no column has to do with another
+	}
 	return e.each(k, matrix{t.Tensor, 0, 1}, func(w []float32, data []byte, n int) error {
-		err := e.start(t.Type, data, w, n, nil)
+		err := e.start(t.Type, data, w, n, importance)
 		if err != nil {
 			return err
 		}
-		r, err := d.Rows(e.ctx, w, data) // block by block: no column has to do with another
+		r, err := d.Rows(e.ctx, w, data)
 		k.Before, k.After = k.Before+r.Before, k.After+r.After
 		return err
 	})

@@ -10,8 +10,10 @@ import (
 	"ggforge/convert"
 	"ggforge/eval"
 	"ggforge/fault"
+	"ggforge/gguf"
 	"ggforge/internal/hftest"
 	"ggforge/model"
+	"ggforge/rows"
 )
 
 // TestDraw checks that the gradients drawn have the covariance of the Fisher information.
@@ -207,4 +209,75 @@ func compareLayers(a, b string) int {
 		return int(layerOf(s)[len("blk.")] - '0')
 	}
 	return number(a) - number(b)
+}
+
+// TestGradients checks that the blocks of an embedding are chosen by what errors of its rows
+// cost, as an output matrix, too, where it is one, with the same bytes for any number of
+// workers; and that a model without a way back has those of Gradients 0, and says so.
+func TestGradients(t *testing.T) {
+	ctx := context.Background()
+	for spec, c := range map[string]struct{ tied, back bool }{"mixtral": {false, true}, "gemma": {true, true}, "gemma4": {true, false}} {
+		m := write(t, spec)
+		run := eval.Run{Tokens: text(3 * 32), Chunk: 32, Workers: 1}
+		for i := range run.Tokens {
+			run.Tokens[i] %= 500
+		}
+		embed := slices.IndexFunc(m.Tensors, func(x model.Tensor) bool { return x.Name == "token_embd.weight" })
+		tied := !slices.ContainsFunc(m.Tensors, func(x model.Tensor) bool { return x.Name == "output.weight" })
+		target := Target{embed, gguf.TypeQ4_0}
+		blocks := func(workers, gradients int) (Loss, []byte, error) {
+			opt := Options{Run: run, Dir: t.TempDir(), Feedback: true, Gradients: gradients}
+			opt.Run.Workers = workers
+			b, err := Run(ctx, m, []Target{target}, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			raw, err := b.Source(target).Raw(new([]byte), 0, gguf.Rows(m.Tensors[embed].NE))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b.Losses[0], slices.Clone(raw), b.NoGradients
+		}
+		l, got, none := blocks(1, 2)
+		if _, other, _ := blocks(3, 2); !slices.Equal(got, other) {
+			t.Errorf("%s: other bytes with more workers", spec)
+		}
+		if l.Gradients != c.back || (none == nil) != c.back || tied != c.tied {
+			t.Fatalf("%s: %+v, %v", spec, l, none)
+		}
+		if !c.back {
+			if _, other, none := blocks(1, 0); none != nil || !slices.Equal(got, other) {
+				t.Errorf("%s: %v, other bytes than without gradients", spec, none)
+			}
+			continue
+		}
+		part := run
+		part.Tokens = part.Tokens[:2*32]
+		var cost []float32
+		found, err := Fisher(ctx, m, FisherOptions{Run: part, Linear: func(x *Curvature) error {
+			if x.Tensor == embed {
+				cost = x.F[0].h
+			}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := found.F[0]
+		if (cost != nil) != c.tied {
+			t.Errorf("%s: the embedding as the output matrix: %v", spec, cost != nil)
+		}
+		for i := range cost {
+			f.h[i] = f.h[i]/float32(gguf.Rows(m.Tensors[embed].NE)) + cost[i]
+		}
+		f.damp(rowDamping)
+		w := make([]float32, m.Tensors[embed].NE[0]*gguf.Rows(m.Tensors[embed].NE))
+		if err := rows.Decode(m.Tensors[embed].Source, w, new([]byte), 0, gguf.Rows(m.Tensors[embed].NE)); err != nil {
+			t.Fatal(err)
+		}
+		if exact := errorOf(t, f, gguf.TypeQ4_0, w, got); math.Abs(exact-l.After) > 1e-3*exact || !(l.After < 0.9*l.Before) {
+			t.Errorf("%s: %+v, want an error of %v", spec, l, exact)
+		}
+	}
 }

@@ -25,6 +25,10 @@ type Options struct {
 	MaxColumns int
 	// Feedback starts with feedback of errors.
 	Feedback bool
+	// Gradients is of how many chunks gradients at the embedding are taken, so that its blocks
+	// are chosen by what errors of its rows cost; 0 for none: all errors count the same. That is
+	// so, too, if the model cannot be run backwards: Blocks.Forward says why.
+	Gradients int
 	// Collect, if set, gets what the run meets, so that an importance matrix needs no other.
 	Collect *eval.Collector
 	// Progress is called with the share that is done, from one goroutine; nil for nobody.
@@ -51,7 +55,7 @@ func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*B
 	if err != nil {
 		return nil, err
 	}
-	c := &run{encoder: encoder{ctx, &opt, blocks}, targets: map[string][]Target{}, lookups: map[string]bool{}, inputs: map[key]*input{}}
+	c := &run{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, targets: map[string][]Target{}, lookups: map[string]bool{}, inputs: map[key]*input{}}
 	for _, name := range r.Lookups() {
 		c.lookups[name] = true
 	}
@@ -72,11 +76,12 @@ type key struct {
 // run is a calibration that goes on.
 type run struct {
 	encoder
-	targets map[string][]Target
-	lookups map[string]bool // tensors rows of which are looked up
-	inputs  map[key]*input  // that are being seen
-	layer   string
-	expert  int // -1 for none
+	targets   map[string][]Target
+	lookups   map[string]bool // tensors rows of which are looked up
+	inputs    map[key]*input  // that are being seen
+	layer     string
+	expert    int    // -1 for none
+	embedding string // its tensor
 }
 
 // input is what one or more matrices read.
@@ -97,6 +102,11 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 		}
 		if !slices.Contains(c.targets[x.Name], t) {
 			c.targets[x.Name] = append(c.targets[x.Name], t)
+		}
+	}
+	if name := r.Lookups()[0]; len(c.targets[name]) > 0 {
+		if err := c.gradients(r); err != nil {
+			return err
 		}
 	}
 	over := c.opt.Run
@@ -185,11 +195,8 @@ func (c *run) see(in eval.Inputs) error {
 
 // ranges returns what collects inputs of so many columns, as many together as are taken
 // together.
-func (e *encoder) ranges(columns int) (parts []*Inputs) {
-	for from := 0; from < columns; from += e.opt.MaxColumns {
-		parts = append(parts, NewInputs(min(e.opt.MaxColumns, columns-from), e.opt.Run.Workers))
-	}
-	return parts
+func (e *encoder) ranges(columns int) []*Inputs {
+	return ranges(columns, e.opt.MaxColumns, e.opt.Run.Workers)
 }
 
 // layerOf returns the beginning of a tensor's name that says its layer.
@@ -229,6 +236,9 @@ func (c *run) encode(x *input) error {
 	var moments []*Moments
 	damping := c.opt.Damping
 	if c.lookups[x.readers[0].name] {
+		if c.costs != nil {
+			return nil // what errors cost is known of both places
+		}
 		damping = 1 // errors of its rows count as much where they are looked up
 	}
 	for _, p := range x.parts {
