@@ -16,6 +16,9 @@ import (
 type Moments struct {
 	n int
 	h []float32 // [n, n]
+
+	factors *feedback // or nil: for formats whose blocks and sub-blocks have so many columns
+	cut     [2]int
 }
 
 // Result is what became of rows of weights: their errors before and after, Σ (v-w)ᵀ H (v-w).
@@ -129,7 +132,7 @@ func (d *Descender) columns(ctx context.Context, w []float32, data []byte, ld, f
 		d.prepare()
 	}
 	if d.Feedback && d.feedback == nil {
-		if d.feedback, err = newFeedback(ctx, d.Moments, f, d.rooms); err != nil {
+		if d.feedback, err = d.Moments.feedback(ctx, f, d.rooms); err != nil {
 			return sum, err
 		}
 		d.feedback.search = d.Search

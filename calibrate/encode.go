@@ -19,6 +19,8 @@ type encoder struct {
 	opt    *Options
 	blocks *Blocks
 	costs  map[string]*Moments // of errors of rows that are looked up, where that is known
+
+	progress *progress // or nil
 }
 
 // matrix is one of the matrices of a tensor: of several where it has experts.
@@ -116,6 +118,7 @@ func (e *encoder) each(k *kept, m matrix, f func(w []float32, data []byte, n int
 		if err != nil {
 			return fmt.Errorf("%s: tensor %q: %w", e.blocks.m.Path, src.Name, err)
 		}
+		e.progress.encoded(src, float64(some)/float64(gguf.Rows(src.NE)))
 	}
 	return nil
 }

@@ -27,6 +27,20 @@ type feedback struct {
 	search bool
 }
 
+// feedback returns the factors for a format. The last ones are kept: matrices that read the
+// same often have types whose blocks are cut alike.
+func (m *Moments) feedback(ctx context.Context, f *parts.Format, rooms []room) (*feedback, error) {
+	if m.factors != nil && m.cut == [2]int{f.Block, f.Sub} {
+		return m.factors, nil
+	}
+	m.factors = nil // makes room
+	b, err := newFeedback(ctx, m, f, rooms)
+	if err == nil {
+		m.factors, m.cut = b, [2]int{f.Block, f.Sub}
+	}
+	return b, err
+}
+
 // newFeedback factors moments for a format.
 func newFeedback(ctx context.Context, m *Moments, f *parts.Format, rooms []room) (*feedback, error) {
 	b := &feedback{n: m.n, order: orderOf(m, f), l: make([]float32, m.n*m.n), d: make([]float32, m.n)}

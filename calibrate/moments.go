@@ -122,7 +122,7 @@ func (in *Inputs) mean(ctx context.Context, rows int) (*Moments, error) {
 			h[c*n+r] = h[r*n+c]
 		}
 	}
-	return &Moments{n, h}, nil
+	return &Moments{n: n, h: h}, nil
 }
 
 // damp adds a share of the mean of the diagonal to it; what adds up to nothing gets the mean.
@@ -146,7 +146,7 @@ func (m *Moments) damp(damping float64) {
 
 // identity returns the moments of n columns whose errors all count the same, each alone.
 func identity(n int) *Moments {
-	m := &Moments{n, make([]float32, n*n)}
+	m := &Moments{n: n, h: make([]float32, n*n)}
 	for i := range n {
 		m.h[i*n+i] = 1
 	}

@@ -31,7 +31,8 @@ type Options struct {
 	Gradients int
 	// Collect, if set, gets what the run meets, so that an importance matrix needs no other.
 	Collect *eval.Collector
-	// Progress is called with the share that is done, from one goroutine; nil for nobody.
+	// Progress is called with the share of the work that is done, running the model as well as
+	// choosing blocks, from one goroutine; nil for nobody.
 	Progress func(done float64)
 }
 
@@ -64,6 +65,7 @@ func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*B
 		return nil, err
 	}
 	blocks.done()
+	c.progress.end()
 	return blocks, nil
 }
 
@@ -111,9 +113,8 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 	}
 	over := c.opt.Run
 	over.First, over.Inputs = 0, c.see
-	if c.opt.Progress != nil {
-		over.Progress = func(p eval.Progress) { c.opt.Progress(p.Done) }
-	}
+	c.progress = newProgress(m, targets, len(over.Tokens), c.opt.MaxColumns, c.opt.Progress)
+	over.Progress = func(p eval.Progress) { c.progress.ran(p.Done) }
 	states, err := r.Forward(c.ctx, over)
 	if err != nil {
 		return err

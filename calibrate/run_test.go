@@ -57,9 +57,18 @@ func TestRun(t *testing.T) {
 	var first map[Target][]byte
 	for _, workers := range []int{1, 3} {
 		run.Workers = workers
-		b, err := Run(ctx, m, targets, Options{Run: run, Dir: dir, Passes: 3, Feedback: true})
+		last, calls := 0.0, 0
+		b, err := Run(ctx, m, targets, Options{Run: run, Dir: dir, Passes: 3, Feedback: true, Progress: func(done float64) {
+			if done < last || last == 1 {
+				t.Errorf("%v done after %v", done, last)
+			}
+			last, calls = done, calls+1
+		}})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if last != 1 || calls < 6+4 { // layers, matrices
+			t.Errorf("%v done, %d calls", last, calls)
 		}
 		got := map[Target][]byte{}
 		for _, target := range targets {

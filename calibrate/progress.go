@@ -1,0 +1,93 @@
+package calibrate
+
+import (
+	"strings"
+
+	"ggforge/gguf"
+	"ggforge/model"
+)
+
+// What parts of the work take, in nanoseconds of a core, roughly: for what is left of it.
+const (
+	costForward = 0.025 // of a weight and token
+	costMoments = 0.012 // of a pair of columns and token
+	costFactors = 0.010 // of three columns
+	costBlocks  = 150   // of a weight,
+	costColumns = 0.05  // and for each column of its row
+)
+
+// progress is how far a calibration is.
+type progress struct {
+	forward, blocks, total float64
+	run                    float64 // what running the model takes
+	show                   func(done float64)
+}
+
+// newProgress returns progress of targets of a model, over so many tokens. Of experts, which
+// take most of a model's weights, a token meets as many as are used.
+func newProgress(m *model.Model, targets []Target, tokens, columns int, show func(done float64)) *progress {
+	if show == nil {
+		return nil
+	}
+	p := &progress{show: show}
+	used := int64(1)
+	if v, ok := m.Metadata.Get(gguf.ArchKey(m.Architecture(), "expert_used_count")); ok {
+		if n, ok := v.Int(); ok && n > 0 && n < 1<<16 {
+			used = n
+		}
+	}
+	for i := range m.Tensors {
+		t := &m.Tensors[i]
+		if len(t.NE) < 2 || !strings.HasSuffix(t.Name, ".weight") {
+			continue
+		}
+		n := float64(t.Elements())
+		if len(t.NE) > 2 && t.NE[2] > used {
+			n *= float64(used) / float64(t.NE[2])
+		}
+		p.run += costForward * n * float64(tokens)
+	}
+	for _, t := range targets {
+		x := &m.Tensors[t.Tensor]
+		n := float64(min(x.NE[0], int64(columns)))
+		p.run += costMoments * n * float64(x.NE[0]) * float64(tokens)
+		p.total += p.matrix(x)
+	}
+	p.total += p.run
+	return p
+}
+
+// matrix is what the blocks of a tensor take.
+func (p *progress) matrix(x *model.Tensor) float64 {
+	n := float64(x.NE[0])
+	return costFactors*n*n*n + float64(x.Elements())*(costBlocks+costColumns*n)
+}
+
+// ran says how much of the run is done.
+func (p *progress) ran(done float64) {
+	if p != nil {
+		p.forward = done * p.run
+		p.call()
+	}
+}
+
+// encoded says that a share of a tensor's blocks is done.
+func (p *progress) encoded(x *model.Tensor, share float64) {
+	if p != nil {
+		p.blocks += share * p.matrix(x)
+		p.call()
+	}
+}
+
+// call shows what is done; all of it is shown by end alone.
+func (p *progress) call() {
+	if p.total > 0 {
+		p.show(min(0.999, (p.forward+p.blocks)/p.total))
+	}
+}
+
+func (p *progress) end() {
+	if p != nil {
+		p.show(1)
+	}
+}
