@@ -31,6 +31,9 @@ type Options struct {
 	Gradients int
 	// Collect, if set, gets what the run meets, so that an importance matrix needs no other.
 	Collect *eval.Collector
+	// Share is how far Best moves targets to where they make up for what other layers lost; 0
+	// means 1, the whole way.
+	Share float64
 	// Progress is called with the share of the work that is done, running the model as well as
 	// choosing blocks, from one goroutine; nil for nobody.
 	Progress func(done float64)
@@ -39,7 +42,7 @@ type Options struct {
 // defaults sets what is zero.
 func (o *Options) defaults() {
 	o.Passes, o.MaxColumns = cmp.Or(o.Passes, 6), cmp.Or(o.MaxColumns, 8192)
-	o.Damping = cmp.Or(o.Damping, 0.01)
+	o.Damping, o.Share = cmp.Or(o.Damping, 0.01), cmp.Or(o.Share, 1)
 }
 
 // Run chooses the blocks of targets by what their layers read of a text: the model runs over

@@ -325,14 +325,19 @@ func (s *stream) route(l *layer, f func(from, rows int, in, logits []float32) er
 	return chosen, nil
 }
 
-// experts calls f for each expert, with the places in chosen of those tokens that it was
-// chosen for, some at a time.
-func (s *stream) experts(x *experts, chosen []choice, f func(e int, list []int32) error) error {
+// takers returns, for each expert, the places in chosen of the tokens that it was chosen for.
+func (x *experts) takers(chosen []choice) [][]int32 {
 	takers := make([][]int32, x.n)
 	for i, c := range chosen {
 		takers[c.expert] = append(takers[c.expert], int32(i))
 	}
-	for e, list := range takers {
+	return takers
+}
+
+// experts calls f for each expert, with the places in chosen of those tokens that it was
+// chosen for, some at a time.
+func (s *stream) experts(x *experts, chosen []choice, f func(e int, list []int32) error) error {
+	for e, list := range x.takers(chosen) {
 		for s.again = s.rev != nil || len(list) > blockTokens; len(list) > 0; {
 			rows := min(blockTokens, len(list))
 			if err := f(e, list[:rows]); err != nil {

@@ -178,6 +178,17 @@ func (m *Model) begin(ctx context.Context, runs []*Run, room *room) (*stream, er
 
 // pass takes the stream of runs through layer i.
 func (s *stream) pass(i int, runs []*Run) error {
+	if err := s.blocks(i, runs); err != nil {
+		return err
+	}
+	if l := &s.m.layers[i]; l.experts != nil {
+		return s.mixture(l)
+	}
+	return nil
+}
+
+// blocks is pass as far as the layer's experts, block by block.
+func (s *stream) blocks(i int, runs []*Run) error {
 	l, last, width := &s.m.layers[i], i == len(s.m.layers)-1, s.m.p.width
 	done, kept, all := 0, 0, len(s.h)
 	s.again = len(runs) > 1 || all > max(1, blockTokens/runs[0].Chunk)*runs[0].Chunk*width
@@ -199,9 +210,6 @@ func (s *stream) pass(i int, runs []*Run) error {
 	}
 	s.drop()
 	s.h = s.h[:kept]
-	if l.experts != nil {
-		return s.mixture(l)
-	}
 	return nil
 }
 
@@ -316,6 +324,7 @@ func (s *stream) embed(h []float32, w *norm) error {
 func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...*linear) error {
 	k := layers[0].w.K
 	s.products++
+	leave := false
 	if s.r.Inputs != nil {
 		for _, l := range layers {
 			if l.silent {
@@ -323,12 +332,16 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 			}
 			in := l.inputs(x, rows)
 			in.Product = s.products
-			if err := s.r.Inputs(in); err != nil {
+			switch err := s.r.Inputs(in); err {
+			case nil:
+			case errLeaveOut:
+				leave = true
+			default:
 				return err
 			}
 		}
 	}
-	if s.r.empty {
+	if s.r.empty || leave {
 		columns := 0
 		for _, l := range layers {
 			columns += l.w.Rows

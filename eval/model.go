@@ -315,6 +315,15 @@ func orBare(n *norm) *norm {
 // Vocab returns the number of tokens.
 func (m *Model) Vocab() int { return m.p.vocab }
 
+// Output returns the name of the tensor that makes logits, "" for none: of the embedding where
+// a model has no other.
+func (m *Model) Output() string {
+	if m.output == nil {
+		return ""
+	}
+	return m.output.name
+}
+
 // Lookups returns the names of the tensors rows of which are looked up, one for each token.
 func (m *Model) Lookups() []string {
 	names := []string{m.embed.Name}

@@ -1,0 +1,272 @@
+package calibrate
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/model"
+	"ggforge/rows"
+)
+
+// Best chooses the blocks of one output, tensor after tensor: each by what the layers before
+// it, with the blocks that they have by then, hand to it, and with a target that makes up for
+// what these lost. out is the model that would be written without it; the blocks of all
+// tensors are chosen that have another type there and meet inputs.
+//
+// Memory: what eval.Model.Pair takes, and before it eval.Model.Backward if Options.Gradients
+// are wanted, and for each distinct input of a layer, or of an expert,
+// 16 bytes for each pair of columns that are taken together.
+func Best(ctx context.Context, m, out *model.Model, opt Options) (*Blocks, error) {
+	opt.defaults()
+	base, err := eval.New(m)
+	if err != nil {
+		return nil, err
+	}
+	blocks, err := newBlocks(m, opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &best{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, slots: map[string]*slot{}, lookups: base.Lookups(), inputs: map[key]*pair{}}
+	if err := c.all(base, out); err != nil {
+		blocks.Close()
+		return nil, err
+	}
+	blocks.done()
+	return blocks, nil
+}
+
+// best is a calibration, one tensor after the other.
+type best struct {
+	encoder
+	slots   map[string]*slot // by tensor
+	lookups []string         // tensors rows of which are looked up
+	inputs  map[key]*pair    // that are being seen
+	order   []*pair
+}
+
+// pair is what one or more matrices read, of the model and of its base.
+type pair struct {
+	input
+	shifts []*Shift
+}
+
+// slot has the rows of a tensor whose blocks are being chosen: those that it would have
+// otherwise, until there are others.
+type slot struct {
+	rows.Source
+	blocks *Blocks
+	target Target
+}
+
+// Cost is of what is stored.
+func (s *slot) Cost() int64 { return 0 }
+
+func (s *slot) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	k := s.blocks.kept[s.target]
+	if k == nil {
+		return s.Source.Raw(buf, a, b)
+	}
+	per := gguf.Rows(s.NE()) / int64(len(k.seen))
+	if a == b || k.all(a/per, (b-1)/per) {
+		return s.blocks.Source(s.target).Raw(buf, a, b)
+	}
+	if end := (a/per + 1) * per; b <= end {
+		return s.Source.Raw(buf, a, b)
+	}
+	var out []byte
+	for from := a; from < b; {
+		to := min((from/per+1)*per, b)
+		raw, err := s.Raw(buf, from, to)
+		if err != nil {
+			return nil, err
+		}
+		out, from = append(out, raw...), to
+	}
+	return out, nil
+}
+
+// all reports whether matrices from one to another are encoded.
+func (k *kept) all(first, last int64) bool { return !slices.Contains(k.seen[first:last+1], false) }
+
+// all runs the models and encodes tensors.
+func (c *best) all(base *eval.Model, out *model.Model) error {
+	m := c.blocks.m
+	of := map[string]int{}
+	for i := range m.Tensors {
+		of[m.Tensors[i].Name] = i
+	}
+	made := *out
+	made.Tensors = slices.Clone(out.Tensors)
+	for i := range made.Tensors {
+		t := &made.Tensors[i]
+		at, ok := of[t.Name]
+		if !ok || !slices.Equal(m.Tensors[at].NE, t.NE) {
+			return fault.Errorf(fault.Unsupported, "%s: tensor %q is not one of %s: blocks cannot be chosen layer by layer", out.Path, t.Name, m.Path)
+		}
+		if t.Type != m.Tensors[at].Type && Possible(t.Type) {
+			s := &slot{t.Source, c.blocks, Target{at, t.Type}}
+			c.slots[t.Name], t.Source = s, s
+		}
+	}
+	if err := c.lookedUp(base); err != nil {
+		return err
+	}
+	model, err := eval.New(&made)
+	if err != nil {
+		return err
+	}
+	over := eval.Pairs{Run: c.opt.Run, Wanted: c.wanted, Rows: c.rows, Seen: c.seen}
+	over.First, over.Inputs, over.Progress = 0, nil, nil
+	if c.opt.Progress != nil {
+		over.Progress = func(p eval.Progress) { c.opt.Progress(p.Done) }
+	}
+	if err := model.Pair(c.ctx, base, over); err != nil {
+		return err
+	}
+	return c.unseen()
+}
+
+// lookedUp chooses the blocks of tensors rows of which are looked up: the text begins with
+// them. The inputs of one that is the output matrix, too, are the base's.
+func (c *best) lookedUp(base *eval.Model) error {
+	if c.slots[c.lookups[0]] != nil {
+		if err := c.gradients(base); err != nil {
+			return err
+		}
+	}
+	for _, name := range c.lookups {
+		s := c.slots[name]
+		if s == nil {
+			continue
+		}
+		if name == base.Output() && c.costs == nil {
+			over := c.opt.Run
+			over.First, over.Inputs, over.Progress = 0, nil, nil
+			states, err := base.Forward(c.ctx, over)
+			if err != nil {
+				return err
+			}
+			if err := c.tied(states.Inputs(), s.target); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := c.encoder.rows(s.target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tied chooses the blocks of an embedding that is the output matrix, too. Errors of its rows
+// count as much where they are looked up.
+func (c *best) tied(in eval.Inputs, t Target) error {
+	var moments []*Moments
+	for i, p := range c.ranges(in.Columns) {
+		if err := p.AddColumns(c.ctx, in.X, in.Columns, i*c.opt.MaxColumns); err != nil {
+			return err
+		}
+		m, err := p.Moments(c.ctx, 1)
+		if err != nil {
+			return err
+		}
+		moments = append(moments, m)
+	}
+	return c.matrix(matrix{t.Tensor, 0, 1}, t.Type, in.Rows, moments, nil)
+}
+
+// wanted reports whether a tensor's blocks are still to be chosen.
+func (c *best) wanted(in eval.Inputs) bool {
+	s := c.slots[in.Name]
+	if s == nil || s.NE()[0] != int64(in.Columns) {
+		return false // or it is multiplied by its columns
+	}
+	k := c.blocks.kept[s.target]
+	return k == nil || !k.seen[in.Matrix]
+}
+
+// rows collects inputs.
+func (c *best) rows(in eval.Inputs, base []float32) error {
+	k := key{in.Name, in.Matrix}
+	x := c.inputs[k]
+	if x == nil {
+		for _, other := range c.order {
+			if other.product == in.Product {
+				x = other
+			}
+		}
+		if x == nil {
+			x = &pair{input: input{parts: c.ranges(in.Columns)}}
+			for _, p := range x.parts {
+				x.shifts = append(x.shifts, NewShift(p.n, c.opt.Run.Workers))
+			}
+			c.order = append(c.order, x)
+		}
+		x.readers, x.matrices = append(x.readers, k), in.Matrices
+		c.inputs[k] = x
+	}
+	if x.product == in.Product {
+		return nil
+	}
+	x.product = in.Product
+	for i, p := range x.parts {
+		from := i * c.opt.MaxColumns
+		if err := p.AddColumns(c.ctx, in.X, in.Columns, from); err != nil {
+			return err
+		}
+		if err := x.shifts[i].AddColumns(c.ctx, base, in.X, in.Columns, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seen encodes what reads the inputs that have been seen.
+func (c *best) seen() error {
+	for _, x := range c.order {
+		if err := c.encode(x); err != nil {
+			return err
+		}
+	}
+	clear(c.inputs)
+	c.order = c.order[:0]
+	return nil
+}
+
+// encode chooses the blocks of all matrices that read an input.
+func (c *best) encode(x *pair) error {
+	var moments []*Moments
+	var movers []*Mover
+	for i, p := range x.parts {
+		m, err := p.Moments(c.ctx, c.opt.Damping)
+		if err != nil {
+			return err
+		}
+		mover, err := NewMover(c.ctx, m, x.shifts[i], c.opt.Share)
+		if err != nil {
+			return err
+		}
+		moments, movers = append(moments, m), append(movers, mover)
+	}
+	to := func(w []float32, n int) error {
+		for i, m := range movers {
+			if err := m.Columns(c.ctx, w, n, i*c.opt.MaxColumns); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	slices.SortFunc(x.readers, func(a, b key) int { return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.matrix, b.matrix)) })
+	for _, k := range x.readers {
+		t := c.slots[k.name].target
+		if err := c.matrix(matrix{t.Tensor, k.matrix, x.matrices}, t.Type, x.parts[0].Rows(), moments, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}

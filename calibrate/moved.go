@@ -1,0 +1,233 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+
+	"ggforge/internal/gemm"
+	"ggforge/internal/parallel"
+	"ggforge/internal/vecmath"
+)
+
+// A Shift collects how far what a layer reads is from what it should: with x the inputs that
+// weights were made for and y those that they meet, Σ y (x-y)ᵀ. Memory: n² values, and 2048 n
+// for rows that are not added yet.
+type Shift struct {
+	n, rows, held int
+	d             []float32    // [n, n]: of y, of x-y
+	waiting       [2][]float32 // [n, together]: rows that wait, turned; y and x-y
+	rooms         []room       // of each worker
+}
+
+// NewShift returns what collects for rows of n values.
+func NewShift(n, workers int) *Shift {
+	s := &Shift{n: n, d: make([]float32, n*n), rooms: make([]room, max(1, workers))}
+	for i := range s.waiting {
+		s.waiting[i] = make([]float32, n*together)
+	}
+	return s
+}
+
+// AddColumns adds n columns, from one on, of rows of ld values.
+func (s *Shift) AddColumns(ctx context.Context, x, y []float32, ld, from int) error {
+	if len(x) != len(y) || len(x)%ld != 0 || from+s.n > ld {
+		return fmt.Errorf("calibrate: columns %d to %d of %d and %d values in rows of %d", from, from+s.n, len(x), len(y), ld)
+	}
+	for len(x) > 0 {
+		rows := min(together-s.held, len(x)/ld)
+		if err := parallel.For(ctx, len(s.rooms), (s.n+63)/64, func(i, _ int) error {
+			for c := i * 64; c < min(i*64+64, s.n); c++ {
+				a, b := s.waiting[0][c*together+s.held:][:rows], s.waiting[1][c*together+s.held:][:rows]
+				for t := range a {
+					a[t] = y[t*ld+from+c]
+					b[t] = x[t*ld+from+c] - a[t]
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		x, y = x[rows*ld:], y[rows*ld:]
+		s.held += rows
+		s.rows += rows
+		if s.held == together {
+			if err := s.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush adds the rows that wait.
+func (s *Shift) flush(ctx context.Context) error {
+	n, tiles := s.n, (s.n+tile-1)/tile
+	err := parallel.For(ctx, len(s.rooms), tiles*tiles, func(i, worker int) error {
+		r, a, b := &s.rooms[worker], i/tiles*tile, i%tiles*tile
+		rows, columns := min(tile, n-a), min(tile, n-b)
+		r.left.Pack(s.waiting[0][a*together:], together, rows, s.held)
+		r.right.PackRight(s.waiting[1][b*together:], together, columns, s.held)
+		y := grow(&r.y, rows*columns)
+		gemm.Multiply(&r.scratch, y, columns, &r.left, &r.right, columns)
+		for k := range rows {
+			vecmath.Add(s.d[(a+k)*n+b:][:columns], y[k*columns:][:columns])
+		}
+		return nil
+	})
+	s.held = 0
+	return err
+}
+
+// A Mover moves rows of weights so that with the inputs y that they meet they say what they
+// would with x: w' = w + share * w C (H+λ)⁻¹, where H = mean of y yᵀ, and C that of (x-y) yᵀ.
+// Among all w' that has the least error in the mean but for what damping adds.
+type Mover struct {
+	n           int
+	share       float32
+	d           []float32 // [n, n]: Cᵀ
+	lower       []float32 // [n, n]: L with L Lᵀ = H+λ
+	rooms       []room
+	turned      [][]float32 // of each worker
+	left        gemm.Panels
+	t, y, local []float32
+}
+
+// NewMover returns what moves weights, by the moments of y, damped. Nothing can be added to the
+// shift after it.
+func NewMover(ctx context.Context, m *Moments, s *Shift, share float64) (*Mover, error) {
+	if s.held > 0 {
+		if err := s.flush(ctx); err != nil {
+			return nil, err
+		}
+	}
+	v := &Mover{n: m.n, share: float32(share), d: s.d, lower: make([]float32, m.n*m.n), rooms: s.rooms, turned: make([][]float32, len(s.rooms))}
+	vecmath.Scale(v.d, v.d, float32(1/float64(max(1, s.rows))))
+	for i := range v.n {
+		copy(v.lower[i*v.n:][:i+1], m.h[i*v.n:])
+	}
+	return v, cholesky(ctx, v.lower, v.n, v.rooms)
+}
+
+// Columns moves n columns, from one on, of rows of ld weights.
+func (m *Mover) Columns(ctx context.Context, w []float32, ld, from int) error {
+	n := m.n
+	for ; len(w) > 0; w = w[min(len(w), batchRows*ld):] {
+		rows := min(batchRows, len(w)/ld)
+		t := grow(&m.t, rows*n)
+		m.left.Pack(w[from:], ld, rows, n)
+		if err := m.multiply(ctx, t, n, rows, func(c, count, worker int) { m.rooms[worker].right.PackRight(m.d[c*n:], n, count, n) }); err != nil {
+			return err
+		}
+		if err := m.solve(ctx, t, rows); err != nil {
+			return err
+		}
+		if err := m.each(ctx, rows, func(r int) { vecmath.AddScaled(w[r*ld+from:][:n], t[r*n:][:n], m.share) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Mover) each(ctx context.Context, rows int, f func(r int)) error {
+	return parallel.For(ctx, len(m.rooms), rows, func(r, _ int) error { f(r); return nil })
+}
+
+// multiply sets columns of y, rows of ld values, to products of what is packed on the left and
+// what right packs, columns from c on.
+func (m *Mover) multiply(ctx context.Context, y []float32, columns, rows int, right func(c, count, worker int)) error {
+	return parallel.For(ctx, len(m.rooms), (columns+tile-1)/tile, func(i, worker int) error {
+		c := i * tile
+		count := min(tile, columns-c)
+		right(c, count, worker)
+		s := &m.rooms[worker]
+		gemm.Multiply(&s.scratch, y[c:], columns, &m.left, &s.right, count)
+		return nil
+	})
+}
+
+// solve sets rows t to t (L Lᵀ)⁻¹, some columns at a time, which then meet the others in one
+// product: first to z with z Lᵀ = t, from the first column on, then to y with y L = z, from the
+// last on.
+func (m *Mover) solve(ctx context.Context, t []float32, rows int) error {
+	n := m.n
+	for at := 0; at < n; at += visit {
+		w := min(visit, n-at)
+		// column k of L, from its diagonal on
+		columns := m.block(at, w, true)
+		if err := m.each(ctx, rows, func(r int) {
+			x := t[r*n+at:][:w]
+			for k := range w {
+				x[k] /= columns[k*w+k]
+				vecmath.AddScaled(x[k+1:], columns[k*w+k+1:][:w-k-1], -x[k])
+			}
+		}); err != nil {
+			return err
+		}
+		below := at + w
+		if err := m.subtract(ctx, t, rows, at, w, below, n-below, func(c, count, worker int) {
+			m.rooms[worker].right.PackRight(m.lower[(below+c)*n+at:], n, count, w)
+		}); err != nil {
+			return err
+		}
+	}
+	for at := (n - 1) / visit * visit; at >= 0; at -= visit {
+		w := min(visit, n-at)
+		lines := m.block(at, w, false)
+		if err := m.each(ctx, rows, func(r int) {
+			x := t[r*n+at:][:w]
+			for k := w - 1; k >= 0; k-- {
+				x[k] /= lines[k*w+k]
+				vecmath.AddScaled(x[:k], lines[k*w:][:k], -x[k])
+			}
+		}); err != nil {
+			return err
+		}
+		if err := m.subtract(ctx, t, rows, at, w, 0, at, func(c, count, worker int) {
+			turned := grow(&m.turned[worker], count*w)
+			for k := range w {
+				for i, v := range m.lower[(at+k)*n+c:][:count] {
+					turned[i*w+k] = v
+				}
+			}
+			m.rooms[worker].right.PackRight(turned, w, count, w)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// block returns the block of L on the diagonal from column at on, or its transpose.
+func (m *Mover) block(at, w int, turned bool) []float32 {
+	b := grow(&m.local, w*w)
+	for i := range w {
+		for k, v := range m.lower[(at+i)*m.n+at:][:w] {
+			if turned {
+				b[k*w+i] = v
+			} else {
+				b[i*w+k] = v
+			}
+		}
+	}
+	return b
+}
+
+// subtract takes products of w columns of t, from column at on, and what right packs from
+// count columns, from to on.
+func (m *Mover) subtract(ctx context.Context, t []float32, rows, at, w, to, count int, right func(c, count, worker int)) error {
+	if count == 0 {
+		return nil
+	}
+	n := m.n
+	m.left.Pack(t[at:], n, rows, w)
+	y := grow(&m.y, rows*count)
+	if err := m.multiply(ctx, y, count, rows, right); err != nil {
+		return err
+	}
+	return m.each(ctx, rows, func(r int) {
+		x := t[r*n+to:][:count]
+		for i, v := range y[r*count:][:count] {
+			x[i] -= v
+		}
+	})
+}

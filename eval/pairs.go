@@ -1,0 +1,375 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ggforge/fault"
+)
+
+// Pairs says what of two models is wanted that go through a text side by side: a model, whose
+// weights may change on the way, and its base. Calls come one after the other.
+type Pairs struct {
+	Run // Inputs is for nobody here, and First has to be 0
+	// Wanted reports whether a tensor's inputs are wanted; there are no rows yet.
+	Wanted func(in Inputs) bool
+	// Rows is called with inputs of the model and those that the base has in their place, as
+	// many. What tokens a routed expert gets is the model's choice for both.
+	Rows func(in Inputs, base []float32) error
+	// Seen is called when Rows has had all inputs of some tensors, before the model multiplies
+	// by them: their rows may be others from now on, of the same type.
+	Seen func() error
+}
+
+// Pair takes a model through a text next to its base, product by product: where inputs are
+// wanted, both compute as far as these for all tokens, and go on after Seen. So each input
+// of the model is what the weights make of the text that it has by then. A part of a layer is
+// computed again for each input after it: of an ordinary layer with four of them twice as much
+// as of a run through it, for both models. At the end come the inputs of the output matrix.
+//
+// Memory: what Forward takes, twice.
+func (m *Model) Pair(ctx context.Context, base *Model, p Pairs) error {
+	r := &p.Run
+	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First != 0 || r.Inputs != nil {
+		return fmt.Errorf("eval: pairs of %d tokens in chunks of %d from position %d on", len(r.Tokens), r.Chunk, r.First)
+	}
+	if m.p.arch != base.p.arch || m.p.width != base.p.width || m.p.vocab != base.p.vocab || len(m.layers) != len(base.layers) {
+		return fault.Errorf(fault.Refused, "%s and %s have not the same layers", m.source.Path, base.source.Path)
+	}
+	c := &pairing{p: &p}
+	for i, m := range []*Model{base, m} {
+		run := p.Run
+		run.Progress = nil
+		s, err := m.begin(ctx, []*Run{&run}, newRoom(r.Workers))
+		if err != nil {
+			return err
+		}
+		s.enter(&run)
+		c.sides[i], c.runs[i] = s, &run
+	}
+	last := 0.0
+	for i := range m.layers {
+		c.done = func(share float64) {
+			if r.Progress != nil {
+				last = max(last, (float64(i)+share)/float64(len(m.layers)+1))
+				r.Progress(Progress{Done: last})
+			}
+		}
+		if err := c.layer(i); err != nil {
+			return fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
+		}
+	}
+	if err := c.output(); err != nil {
+		return fmt.Errorf("%s: %w", m.source.Path, err)
+	}
+	if r.Progress != nil {
+		r.Progress(Progress{Done: 1})
+	}
+	return nil
+}
+
+// pairing is two models on their way.
+type pairing struct {
+	p     *Pairs
+	sides [2]*stream // the base first
+	runs  [2]*Run
+	h     []float32   // a block of a stream, to compute with
+	kept  [][]float32 // inputs of the base, by place in a stage's products
+	done  func(share float64)
+}
+
+// both calls f for both models.
+func (c *pairing) both(f func(s *stream, r *Run) error) error {
+	for i, s := range c.sides {
+		if err := f(s, c.runs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step computes something for rows [from, from+n) of a stream, or of what else it is about,
+// and leaves the stream as it is.
+type step func(s *stream, from, n int) error
+
+// layer takes both models through a layer.
+func (c *pairing) layer(i int) error {
+	last := i == len(c.sides[0].m.layers)-1
+	layers := [2]*layer{&c.sides[0].m.layers[i], &c.sides[1].m.layers[i]}
+	of := func(s *stream) *layer {
+		if s == c.sides[0] {
+			return layers[0]
+		}
+		return layers[1]
+	}
+	tokens, width := len(c.p.Tokens), c.sides[0].m.p.width
+	all := func(s *stream, from, n int) error {
+		s.at, s.tokens, s.again = from, s.r.Tokens[from:from+n], true
+		h, early := grow(&c.h, n*width), len(s.early)
+		copy(h, s.h[from*width:])
+		_, err := s.layer(of(s), h, n, last)
+		s.early = s.early[:min(early, len(s.early))]
+		return err
+	}
+	if err := c.stages(tokens, c.sides[0].block(tokens), c.p.Chunk, false, all); err != nil {
+		return err
+	}
+	if err := c.both(func(s *stream, r *Run) error { return s.blocks(i, []*Run{r}) }); err != nil {
+		return err
+	}
+	if layers[0].experts == nil {
+		return nil
+	}
+	if err := c.experts(tokens, of); err != nil {
+		return err
+	}
+	return c.both(func(s *stream, _ *Run) error { return s.mixture(of(s)) })
+}
+
+// experts is layer for experts and what is next to them.
+func (c *pairing) experts(tokens int, of func(*stream) *layer) error {
+	width := c.sides[0].m.p.width
+	x := of(c.sides[0]).experts
+	// Without experts no token sees another, so that some can go alone.
+	before := func(s *stream, from, n int) error {
+		h, early := s.h, s.early
+		defer func() { s.h, s.early = h, early }()
+		s.h = h[from*width:][:n*width]
+		if x.early {
+			s.early = early[from*x.n:][:n*x.n]
+		}
+		_, err := s.say(of(s))
+		return err
+	}
+	if err := c.stages(tokens, blockTokens, c.p.Chunk, false, before); err != nil {
+		return err
+	}
+	var chosen []choice // the model's
+	if err := c.both(func(s *stream, _ *Run) (err error) {
+		x := of(s).experts
+		if x.latent != nil {
+			grow(&s.narrow[0], tokens*x.width)
+		}
+		grow(&s.acc, len(s.h))
+		chosen, err = s.route(of(s), func(from, rows int, in, _ []float32) error {
+			if x.latent == nil {
+				return nil
+			}
+			return s.linear(s.narrow[0][from*x.width:tokens*x.width], x.width, in, rows, x.latent.in)
+		})
+		return err
+	}); err != nil {
+		return err
+	}
+	takers := x.takers(chosen)
+	for e, list := range takers {
+		if len(list) == 0 {
+			continue
+		}
+		err := c.stages(len(list), blockTokens, 16, true, func(s *stream, from, n int) error {
+			s.again = true
+			return s.expert(of(s), e, list[from:from+n], chosen, s.acc)
+		})
+		if err != nil {
+			return err
+		}
+		for _, s := range c.sides {
+			s.drop()
+		}
+	}
+	if x.latent == nil || !c.p.Wanted(of(c.sides[1]).experts.latent.out.inputs(nil, 0)) {
+		return nil
+	}
+	// What experts say together, made wide again: all of it is there before the first rows are.
+	if err := c.both(func(s *stream, r *Run) error {
+		out := of(s).experts.latent.out
+		r.Inputs = func(in Inputs) error {
+			if in.Name == out.name {
+				return errEnough
+			}
+			return nil
+		}
+		_, err := s.say(of(s))
+		if r.Inputs = nil; errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return c.direct(of(c.sides[1]).experts.latent.out, c.sides[0].narrow[1], c.sides[1].narrow[1])
+}
+
+// output is layer for the output matrix.
+func (c *pairing) output() error {
+	var states [2]*States
+	for i, s := range c.sides {
+		var err error
+		if states[i], err = s.end(c.runs[i]); err != nil {
+			return err
+		}
+	}
+	if out := c.sides[1].m.output; out != nil && c.p.Wanted(out.inputs(nil, 0)) {
+		return c.direct(out, states[0].data, states[1].data)
+	}
+	return nil
+}
+
+// direct reports all inputs of a product, the base's and the model's.
+func (c *pairing) direct(l *linear, base, x []float32) error {
+	k := l.w.K
+	for from := 0; from < len(x); from += blockTokens * k {
+		n := min(blockTokens*k, len(x)-from)
+		c.sides[1].products++
+		in := l.inputs(x[from:from+n], n/k)
+		in.Product = c.sides[1].products
+		if err := c.p.Rows(in, base[from:from+n]); err != nil {
+			return err
+		}
+	}
+	return c.p.Seen()
+}
+
+// product is a product of a step.
+type product struct {
+	at      int // which it is
+	x       []float32
+	readers []string // names of the tensors that rows are multiplied by
+	wanted  []bool
+}
+
+// last returns the place of the last reader that is wanted.
+func (p *product) last() int {
+	for i := len(p.wanted) - 1; i >= 0; i-- {
+		if p.wanted[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// What Inputs may return here.
+var (
+	errEnough   = errors.New("enough was seen")         // ends a step early
+	errLeaveOut = errors.New("a product is not needed") // makes it zeros
+)
+
+// stages reports the wanted inputs of a step's products, those before routed experts or
+// those of one, per rows of the stream at a time. probe is how many rows show which products
+// there are.
+func (c *pairing) stages(rows, per, probe int, routed bool, do step) error {
+	list, err := c.products(min(probe, rows), routed, do)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		for from := 0; from < rows; from += per {
+			if err := c.run(list[i:], from, min(per, rows-from), do); err != nil {
+				return err
+			}
+		}
+		if err := c.p.Seen(); err != nil {
+			return err
+		}
+		if !routed {
+			c.done(float64(i+1) / float64(len(list)+2))
+		}
+	}
+	return nil
+}
+
+// products runs the base to see what a step multiplies, and returns the products whose
+// inputs are wanted, those together that can be seen together: of the same rows, or of
+// matrices of one tensor.
+func (c *pairing) products(n int, routed bool, do step) (stages [][]*product, err error) {
+	s, r := c.sides[0], c.runs[0]
+	var all []*product
+	start := s.products
+	r.Inputs = func(in Inputs) error {
+		if in.Routed && !routed {
+			return errEnough
+		}
+		at := in.Product - start - 1
+		if len(all) == 0 || all[len(all)-1].at != at {
+			all = append(all, &product{at: at, x: slices.Clone(in.X)})
+		}
+		p := all[len(all)-1]
+		p.readers, p.wanted = append(p.readers, in.Name), append(p.wanted, c.p.Wanted(in))
+		return nil
+	}
+	err = do(s, 0, n)
+	if r.Inputs = nil; err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	for _, p := range all {
+		if p.last() < 0 {
+			continue
+		}
+		i := slices.IndexFunc(stages, func(stage []*product) bool {
+			return stage[0].readers[0] == p.readers[0] || slices.Equal(stage[0].x, p.x)
+		})
+		if i < 0 {
+			i, stages = len(stages), append(stages, nil)
+		}
+		stages[i] = append(stages[i], p)
+	}
+	return stages, nil
+}
+
+// run reports the inputs of the first stage's products for some rows of the stream.
+// Products of this and further stages, whose weights the model does not have yet, are left
+// out on the way: nothing that is wanted depends on them.
+func (c *pairing) run(stages [][]*product, from, n int, do step) error {
+	stage, later := stages[0], map[int]bool{}
+	for _, list := range stages {
+		for _, p := range list {
+			later[p.at] = true
+		}
+	}
+	for len(c.kept) < len(stage) {
+		c.kept = append(c.kept, nil)
+	}
+	return c.both(func(s *stream, r *Run) error {
+		base, start, at, reader := s == c.sides[0], s.products, 0, 0
+		r.Inputs = func(in Inputs) error {
+			if in.Product-start-1 != stage[at].at {
+				if later[in.Product-start-1] {
+					return errLeaveOut
+				}
+				return nil
+			}
+			p := stage[at]
+			if reader >= len(p.readers) || in.Name != p.readers[reader] {
+				return fault.Errorf(fault.Broken, "%s: tensor %q meets what the base multiplies by %q", s.m.source.Path, in.Name, p.readers)
+			}
+			switch {
+			case base && reader == 0:
+				c.kept[at] = append(c.kept[at][:0], in.X...)
+			case !base && p.wanted[reader]:
+				if len(in.X) != len(c.kept[at]) {
+					return fault.Errorf(fault.Broken, "%s: tensor %q meets %d values, of the base %d", s.m.source.Path, in.Name, len(in.X), len(c.kept[at]))
+				}
+				if err := c.p.Rows(in, c.kept[at]); err != nil {
+					return err
+				}
+			}
+			if reader++; reader > p.last() {
+				at, reader = at+1, 0
+			}
+			if at == len(stage) {
+				return errEnough
+			}
+			return errLeaveOut
+		}
+		err := do(s, from, n)
+		if r.Inputs = nil; errors.Is(err, errEnough) {
+			return nil
+		}
+		if err == nil {
+			err = fault.Errorf(fault.Broken, "%s: tensor %q meets nothing, in the base it does", s.m.source.Path, stage[at].readers[0])
+		}
+		return err
+	})
+}
