@@ -19,7 +19,7 @@ type Target struct {
 }
 
 // Possible reports whether the blocks of a type can be chosen here.
-func Possible(t gguf.Type) bool { f := parts.Of(t); return f != nil && f.Grid == nil }
+func Possible(t gguf.Type) bool { return parts.Of(t) != nil }
 
 // Loss is what became of a tensor: the error of what the layer says, mean squares summed over
 // its rows, as the reference's search leaves it with the importance of the same text, and

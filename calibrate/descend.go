@@ -51,6 +51,7 @@ type Descender struct {
 	left     gemm.Panels
 	states   []state // of each worker
 	feedback *feedback
+	grid     *grid
 	v, g, e  []float32     // of a batch: values, gradients, room
 	blocks   []parts.Block // of a batch, twice
 	moves    []moves       // of a batch
@@ -69,12 +70,14 @@ type neighbours struct {
 	reach []float32   // of each column: the least gradient for another level, nearly, where levels are 1 apart
 	ones  [][]float32 // of each sub-block: the sum of its rows of h
 	all   []float64   // of each sub-block: the sum of those sums over itself
+	forms []uint32    // of each group of a grid, see grid.forms
 }
 
 // state is what a worker needs for one row in one visit.
 type state struct {
 	u, hu, ho, old []float32
 	bits           []uint32
+	attempts       [2]attempt
 }
 
 func (s *state) room(n int) []uint32 {
@@ -132,10 +135,16 @@ func (d *Descender) columns(ctx context.Context, w []float32, data []byte, ld, f
 		d.prepare()
 	}
 	if d.Feedback && d.feedback == nil {
-		if d.feedback, err = d.Moments.feedback(ctx, f, d.rooms); err != nil {
+		factors, err := d.Moments.feedback(ctx, f, d.rooms)
+		if err != nil {
 			return sum, err
 		}
-		d.feedback.search = d.Search
+		own := *factors // others may have the factors, too
+		own.search = d.Search
+		if err := own.groups(ctx, f, d.grid, len(d.rooms)); err != nil {
+			return sum, err
+		}
+		d.feedback = &own
 	}
 	block := int(f.Type.BlockBytes())
 	for row := 0; row < len(w)/ld; row += batchRows {
@@ -156,6 +165,7 @@ func (d *Descender) columns(ctx context.Context, w []float32, data []byte, ld, f
 
 func (d *Descender) prepare() {
 	workers := max(1, d.Workers)
+	d.grid = newGrid(d.Format.Grid)
 	d.rooms, d.states = make([]room, workers), make([]state, workers)
 	n, sub := d.Moments.n, d.Format.Sub
 	gap := d.Format.Gap()
@@ -173,6 +183,9 @@ func (d *Descender) prepare() {
 				vecmath.Add(one, l.h[i*l.n:][:l.n])
 			}
 			l.ones, l.all = append(l.ones, one), append(l.all, vecmath.Sum(one[from:][:sub]))
+		}
+		if d.grid != nil {
+			l.forms = d.grid.forms(l.h, l.n, l.n, l.n)
 		}
 		d.local = append(d.local, l)
 	}
@@ -414,7 +427,11 @@ func (d *Descender) visit(l *neighbours, s *state, row *rowState, pass int, m *m
 			if pass > 0 && f.Scales[0] < f.Scales[1] {
 				d.rescale(l, s, row, b, j, from, v, g)
 			}
-			d.recode(l, row, b, j, from, v, g)
+			if d.grid != nil {
+				d.regroup(l, s, row, b, j, from, v, g)
+			} else {
+				d.recode(l, row, b, j, from, v, g)
+			}
 		}
 		if f.HasD() && (pass == 1 || pass > 1 && f.Scales[0] == f.Scales[1]) {
 			d.restep(l, s, row, b, at, v, g)

@@ -138,6 +138,13 @@ func TestRows(t *testing.T) {
 		{gguf.TypeQ2_0, 0.29, 0.32, "d0915369dcab", "b215a84fc4e6"},
 		{gguf.TypeTQ1_0, 0.23, 0.24, "1a41824ecf9b", "82e10ad200ec"},
 		{gguf.TypeTQ2_0, 0.23, 0.24, "559fc30fe441", "e0173ea4fd29"},
+		{gguf.TypeIQ1_S, 0.32, 0.28, "91bf2af78049", "dc414ab02ef9"},
+		{gguf.TypeIQ1_M, 0.34, 0.28, "57800392d0c2", "8da11b3ed8ab"},
+		{gguf.TypeIQ2_XXS, 0.46, 0.42, "667e19b76bc7", "b9b9355061c5"},
+		{gguf.TypeIQ2_XS, 0.44, 0.38, "90f655cc9402", "e13cdfbd77e9"},
+		{gguf.TypeIQ2_S, 0.41, 0.33, "11cc6e0a1809", "b7ce4644817a"},
+		{gguf.TypeIQ3_XXS, 0.44, 0.36, "1d0d33d14c27", "aa41b939d664"},
+		{gguf.TypeIQ3_S, 0.39, 0.35, "b6e6a5e88f1c", "029529042d3f"},
 		{gguf.TypeMXFP4, 0.31, 0.26, "e93598493969", "a8ca9b6253ae"},
 	} {
 		start := make([]byte, gguf.DataBytes(c.typ, []int64{n, rows}))
@@ -185,7 +192,8 @@ func TestNeverWorse(t *testing.T) {
 	ctx := context.Background()
 	const n = 256
 	m := moments(t, n, 600, 1)
-	for _, typ := range []gguf.Type{gguf.TypeQ2_K, gguf.TypeQ4_K, gguf.TypeQ6_K, gguf.TypeQ4_0, gguf.TypeIQ4_XS, gguf.TypeMXFP4} {
+	for _, typ := range []gguf.Type{gguf.TypeQ2_K, gguf.TypeQ4_K, gguf.TypeQ6_K, gguf.TypeQ4_0, gguf.TypeIQ4_XS, gguf.TypeMXFP4, gguf.TypeNVFP4, gguf.TypeTQ1_0,
+		gguf.TypeIQ1_S, gguf.TypeIQ1_M, gguf.TypeIQ2_XXS, gguf.TypeIQ2_S, gguf.TypeIQ3_XXS, gguf.TypeIQ3_S} {
 		for name, fill := range map[string]func(w []float32){
 			"zeros": func(w []float32) { clear(w) },
 			"steps": func(w []float32) { copy(w, weights(n)) },

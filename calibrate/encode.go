@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -142,9 +143,13 @@ func (e *encoder) unseen() error {
 	return nil
 }
 
-// start encodes rows as the reference does with importance.
+// start encodes rows as the reference does with importance; types that need some get the same
+// for all columns if it is nil.
 func (e *encoder) start(t gguf.Type, data []byte, w []float32, n int, importance []float32) error {
 	codec := quants.Lookup(t)
+	if importance == nil && codec.NeedsImportance() {
+		importance = slices.Repeat([]float32{1}, n)
+	}
 	perRow := int(t.RowBytes(int64(n)))
 	const some = 8
 	return parallel.For(e.ctx, max(1, e.opt.Run.Workers), (len(w)/n+some-1)/some, func(i, _ int) error {

@@ -25,6 +25,11 @@ type feedback struct {
 	d     []float32 // by column
 	// search looks for scales and minima once more than the encoders do.
 	search bool
+	grid   *grid
+	// conditional has, for a format with a grid, the moments of each sub-block less what
+	// columns before it can make up for: [n, Sub], by column.
+	conditional []float32
+	forms       []uint32
 }
 
 // feedback returns the factors for a format. The last ones are kept: matrices that read the
@@ -162,6 +167,40 @@ func cholesky(ctx context.Context, a []float32, n int, rooms []room) error {
 	return nil
 }
 
+// groups prepares for a grid, if there is one: conditional is L D Lᵀ of the places of each
+// sub-block alone.
+func (b *feedback) groups(ctx context.Context, f *parts.Format, g *grid, workers int) error {
+	if g == nil {
+		return nil
+	}
+	sub := f.Sub
+	b.grid, b.conditional = g, make([]float32, b.n*sub)
+	if err := parallel.For(ctx, workers, b.n/sub, func(block, _ int) error {
+		at := block * sub
+		lower := func(i, k int) float64 {
+			if i == k {
+				return 1
+			}
+			return float64(b.l[(at+i)*b.n+at+k])
+		}
+		for i := range sub {
+			for k := range i + 1 {
+				sum := 0.0
+				for p := range k + 1 {
+					sum += float64(float64(lower(i, p)*float64(b.d[b.order[at+p]])) * lower(k, p))
+				}
+				x, y := b.order[at+i], b.order[at+k]
+				b.conditional[x*sub+y%sub], b.conditional[y*sub+x%sub] = float32(sum), float32(sum)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	b.forms = g.forms(b.conditional, sub, b.n, sub)
+	return nil
+}
+
 // rows sets blocks of rows to what feedback makes of them.
 func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v []float32, rooms []room) error {
 	n, rows := b.n, len(all)
@@ -208,6 +247,7 @@ type fed struct {
 	data    []byte
 	bits    [nearby]uint32
 	search  searcher
+	state   state
 }
 
 // nearby is how many places meet each other one by one; what is before them meets them
@@ -247,7 +287,11 @@ func (b *feedback) block(f *parts.Format, s *fed, all []rowState, at, w int, add
 			if b.search && f.Grid == nil {
 				s.search.search(f, to, s.targets[r*f.Block:][:f.Block], s.weights[:f.Block])
 			}
-			b.round(f, s, &all[r], to, at, from, end, add[r*b.n:][:w], e[r*w:][:w], v[r*b.n:][:b.n])
+			round := b.round
+			if b.grid != nil {
+				round = b.roundGroups
+			}
+			round(f, s, &all[r], to, at, from, end, add[r*b.n:][:w], e[r*w:][:w], v[r*b.n:][:b.n])
 		}
 	}
 	return nil
@@ -277,5 +321,47 @@ func (b *feedback) round(f *parts.Format, s *fed, row *rowState, to *parts.Block
 			s.bits[i] = math.Float32bits(e[group+i])
 		}
 		vecmath.Combine(add[:group], b.l[(at+group)*b.n+at:], b.n, s.bits[:])
+	}
+}
+
+// roundGroups is round for a format with a grid: sub-blocks one after the other.
+func (b *feedback) roundGroups(f *parts.Format, s *fed, row *rowState, to *parts.Block, at, from, end int, add, e, v []float32) {
+	for p := end - f.Sub; p >= from; p -= f.Sub {
+		c := b.order[at+p] / f.Sub * f.Sub // the first column
+		j := c % f.Block / f.Sub
+		levels := to.Levels[j*f.Sub:][:f.Sub]
+		m := norm{b.conditional[c*f.Sub:][:f.Sub*f.Sub], f.Sub, f.Sub, b.forms[c*(b.grid.Dim+1)/2:]}
+		var target [32]float32
+		for i := range f.Sub {
+			x := b.order[at+p+i]
+			target[x-c] = row.w[x] + add[p+i]
+		}
+		load := func(a *attempt) {
+			scale, _ := f.Scale(to, j)
+			copy(a.levels[:], levels)
+			clear(a.g[:f.Sub])
+			for k, level := range levels {
+				a.v[k] = scale * float32(level)
+				vecmath.AddScaled(a.g[:f.Sub], m.h[k*f.Sub:][:f.Sub], a.v[k]-target[k])
+			}
+		}
+		best := &s.state.attempts[0]
+		if scale, _ := f.Scale(to, j); scale == 0 {
+			load(best)
+		} else {
+			best = b.grid.choose(&s.state, f, to, j, &m, 1, 2, load)
+			to.Scales[j] = best.code
+			copy(levels, best.levels[:f.Sub])
+		}
+		bits := s.state.room(f.Sub)
+		for i := range f.Sub {
+			x := b.order[at+p+i]
+			k := x - c
+			v[x] = best.v[k]
+			e[p+i] = row.w[x] - v[x]
+			bits[i] = math.Float32bits(e[p+i])
+			row.error += float64((float64(v[x]) - float64(target[k])) * float64(best.g[k]))
+		}
+		vecmath.Combine(add[:p], b.l[(at+p)*b.n+at:], b.n, bits)
 	}
 }

@@ -206,7 +206,7 @@ func TestRunErrors(t *testing.T) {
 			target.Tensor = i
 		}
 	}
-	if _, err := Run(context.Background(), m, []Target{{target.Tensor, gguf.TypeIQ2_XXS}}, Options{Run: run, Dir: t.TempDir()}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "IQ2_XXS") {
+	if _, err := Run(context.Background(), m, []Target{{target.Tensor, gguf.TypeQ8_K}}, Options{Run: run, Dir: t.TempDir()}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "Q8_K") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

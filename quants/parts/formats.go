@@ -79,8 +79,10 @@ var formats = func() map[gguf.Type]*Format {
 	tq1.ladder(span(-1, 1))
 	m[tq1.Type] = tq1
 
-	grid := func(f Format, g Grid, c gridCoding) {
-		f.Block, f.Grid = 256, newGrid(g, &c)
+	grid := func(f Format, signs Signs, book *codebook.Codebook, levels []int8, c gridCoding) {
+		f.Block, f.Grid = 256, &Grid{Dim: book.Dim, Signs: signs, Levels: levels, book: book}
+		c.Grid = f.Grid
+		c.prepare()
 		f.levels = &c
 		m[f.Type] = &f
 	}
@@ -101,40 +103,34 @@ var formats = func() map[gguf.Type]*Format {
 	iq2, iq3xxs, iq3s := whole(codebook.LevelsIQ2[:]), whole(codebook.LevelsIQ3_XXS[:]), whole(codebook.LevelsIQ3_S[:])
 	grid(Format{Type: gguf.TypeIQ2_XXS, Sub: 32, Scales: [2]int{0, 15}, d: word(0), factors: steps(16, 0.125, 0.25),
 		scales: each(8, func(j int) []place { return []place{{2 + 8*j + 7, 4, 4, 0}} })},
-		Grid{Signs: EvenSigns},
-		gridCoding{book: &codebook.IQ2_XXS, values: iq2,
+		EvenSigns, &codebook.IQ2_XXS, iq2, gridCoding{
 			index: each(32, func(g int) []place { return []place{{2 + g/4*8 + g%4, 0, 8, 0}} }),
 			signs: sevens(func(k int) int { return 2 + k/4*8 + 4 })})
 	grid(Format{Type: gguf.TypeIQ2_XS, Sub: 16, Scales: [2]int{0, 15}, d: word(0), factors: steps(16, 0.125, 0.25), scales: fours(16, 66)},
-		Grid{Signs: EvenSigns},
-		gridCoding{book: &codebook.IQ2_XS, values: iq2,
+		EvenSigns, &codebook.IQ2_XS, iq2, gridCoding{
 			index: each(32, func(g int) []place { return cut(8*(2+2*g), 9, 0) }),
 			signs: each(32, func(g int) []place { return cut(8*(2+2*g)+9, 7, 0) })})
 	grid(Format{Type: gguf.TypeIQ2_S, Sub: 16, Scales: [2]int{0, 15}, d: word(0), factors: steps(16, 0.125, 0.25), scales: fours(16, 74)},
-		Grid{Signs: AnySigns},
-		gridCoding{book: &codebook.IQ2_S, values: iq2,
+		AnySigns, &codebook.IQ2_S, iq2, gridCoding{
 			index: each(32, func(g int) []place { return []place{{2 + g, 0, 8, 0}, {66 + g/4, g % 4 * 2, 2, 8}} }),
 			signs: low(32, 34)})
 	grid(Format{Type: gguf.TypeIQ3_XXS, Sub: 32, Scales: [2]int{0, 15}, d: word(0), factors: steps(16, 0.25, 0.5),
 		scales: each(8, func(j int) []place { return []place{{66 + 4*j + 3, 4, 4, 0}} })},
-		Grid{Signs: EvenSigns},
-		gridCoding{book: &codebook.IQ3_XXS, values: iq3xxs, index: low(64, 2),
+		EvenSigns, &codebook.IQ3_XXS, iq3xxs, gridCoding{
+			index: low(64, 2),
 			signs: sevens(func(k int) int { return 66 + k/4*4 })})
 	grid(Format{Type: gguf.TypeIQ3_S, Sub: 32, Scales: [2]int{0, 15}, d: word(0), factors: steps(16, 1, 2), scales: fours(8, 106)},
-		Grid{Signs: AnySigns},
-		gridCoding{book: &codebook.IQ3_S, values: iq3s,
+		AnySigns, &codebook.IQ3_S, iq3s, gridCoding{
 			index: each(64, func(g int) []place { return []place{{2 + g, 0, 8, 0}, {66 + g/8, g % 8, 1, 8}} }),
 			signs: low(32, 74)})
 	grid(Format{Type: gguf.TypeIQ1_S, Sub: 32, Scales: [2]int{0, 7}, d: word(0), factors: steps(8, 0.125, 0.25),
 		scales: each(8, func(j int) []place { return []place{{34 + 2*j + 1, 4, 3, 0}} })},
-		Grid{Signs: ShiftBySub},
-		gridCoding{book: &codebook.IQ1, values: []int8{-8, 0, 8},
+		ShiftBySub, &codebook.IQ1, []int8{-8, 0, 8}, gridCoding{
 			index:  each(32, func(g int) []place { return append([]place{{2 + g, 0, 8, 0}}, cut(8*(34+g/4*2)+g%4*3, 3, 8)...) }),
 			shifts: each(32, func(g int) []place { return []place{{34 + g/4*2 + 1, 7, 1, 0}} })})
 	grid(Format{Type: gguf.TypeIQ1_M, Sub: 16, Scales: [2]int{0, 7}, d: []place{{49, 4, 4, 0}, {51, 4, 4, 4}, {53, 4, 4, 8}, {55, 4, 4, 12}}, factors: steps(8, 0.125, 0.25),
 		scales: each(16, func(j int) []place { return cut(8*(48+j/4*2)+j%4*3, 3, 0) })},
-		Grid{Signs: ShiftByGroup},
-		gridCoding{book: &codebook.IQ1, values: []int8{-8, 0, 8},
+		ShiftByGroup, &codebook.IQ1, []int8{-8, 0, 8}, gridCoding{
 			index:  each(32, func(g int) []place { return []place{{g, 0, 8, 0}, {32 + g/2, g % 2 * 4, 3, 8}} }),
 			shifts: each(32, func(g int) []place { return []place{{32 + g/2, g%2*4 + 3, 1, 0}} })})
 	return m

@@ -1,14 +1,49 @@
 package parts
 
-import "ggforge/quants/internal/codebook"
+import (
+	"sync"
+
+	"ggforge/quants/internal/codebook"
+)
 
 // Grid is the vectors of levels that a group can have: points with signs, or points that are
 // shifted.
 type Grid struct {
-	Dim int // elements of a group
-	// Points are the vectors without signs and shifts, element by element: [Dim][points].
-	Points [][]int8
-	Signs  Signs
+	Dim   int // elements of a group
+	Signs Signs
+	// Levels are those of an element of a point, without sign and shift, rising.
+	Levels []int8
+
+	book *codebook.Codebook
+	once sync.Once
+	near []float32
+}
+
+// Near is how many points are looked at for a group. With 16, blocks lose nothing to those that
+// are chosen among all points.
+const Near = 16
+
+// Nearby returns the points nearest to each vector of levels: those of the vector that has
+// levels Levels[l_i] are at Σ l_i len(Levels)^i · Dim·Near, first the first elements of all
+// of them, then the second ones and so on. It is built at the first call.
+func (g *Grid) Nearby() []float32 {
+	g.once.Do(func() {
+		codes := g.book.Nearby(Near)
+		g.near = make([]float32, 0, len(codes)*g.Dim)
+		for ; len(codes) > 0; codes = codes[Near:] {
+			for i := range g.Dim {
+				for _, code := range codes[:Near] {
+					g.near = append(g.near, float32(g.Levels[digit(g.book, code, i)]))
+				}
+			}
+		}
+	})
+	return g.near
+}
+
+// digit returns the level of element i in the code of a point.
+func digit(book *codebook.Codebook, code uint16, i int) int {
+	return int(code) >> (i * book.Bits) & (1<<book.Bits - 1)
 }
 
 // Signs says what can be done to a point.
@@ -28,51 +63,36 @@ const Shift = 1
 // levels.
 func (g *Grid) Shifts() bool { return g.Signs >= ShiftBySub }
 
+// IsDown reports whether a level of a shifted point is one that was subtracted from: the
+// others are multiples of 8.
+func IsDown(level int8) bool { return level&7 == 8-Shift }
+
 // gridCoding is a coding of points by index.
 type gridCoding struct {
-	book   *codebook.Codebook
-	values []int8 // of the levels of the book
+	*Grid
 	index  [][]place
 	signs  [][]place // of each 8 elements; nil for none
 	shifts [][]place // of each group; nil for none
-	even   bool      // the last of 8 signs is not stored
 	level  [256]uint16
 }
 
-func newGrid(g Grid, c *gridCoding) *Grid {
-	g.Dim = c.book.Dim
-	c.even = g.Signs == EvenSigns
-	for range g.Dim {
-		g.Points = append(g.Points, nil)
-	}
-	for _, code := range c.book.Points() {
-		for i := range g.Dim {
-			g.Points[i] = append(g.Points[i], c.values[c.digit(code, i)])
+// prepare sets what follows from the levels.
+func (c *gridCoding) prepare() {
+	for l, v := range c.Levels {
+		if c.Shifts() {
+			c.level[uint8(v+Shift)], c.level[uint8(v-Shift)] = uint16(l), uint16(l)
+		} else {
+			c.level[uint8(v)], c.level[uint8(-v)] = uint16(l), uint16(l)
 		}
 	}
-	for l, v := range c.values {
-		for shift := range 2 {
-			if c.shifts == nil {
-				c.level[uint8(v)], c.level[uint8(-v)] = uint16(l), uint16(l)
-			} else {
-				c.level[uint8(v+Shift-2*Shift*int8(shift))] = uint16(l)
-			}
-		}
-	}
-	return &g
-}
-
-// digit returns the level of element i in the code of a point.
-func (c *gridCoding) digit(code uint16, i int) int {
-	return int(code) >> (i * c.book.Bits) & (1<<c.book.Bits - 1)
 }
 
 func (c *gridCoding) unpack(levels []int8, src []byte) {
-	dim := c.book.Dim
+	dim := c.Dim
 	for g, p := range c.index {
 		code := c.book.Points()[get(src, p)]
 		for i := range dim {
-			levels[g*dim+i] = c.values[c.digit(code, i)]
+			levels[g*dim+i] = c.Levels[digit(c.book, code, i)]
 		}
 		if c.shifts != nil {
 			shift := int8(Shift - 2*Shift*get(src, c.shifts[g]))
@@ -83,7 +103,7 @@ func (c *gridCoding) unpack(levels []int8, src []byte) {
 	}
 	for k, p := range c.signs {
 		signs := uint8(get(src, p))
-		if c.even {
+		if c.Signs == EvenSigns {
 			signs = codebook.Signs7[signs]
 		}
 		for i := range 8 {
@@ -96,13 +116,13 @@ func (c *gridCoding) unpack(levels []int8, src []byte) {
 
 func (c *gridCoding) pack(dst []byte, levels []int8) {
 	c.book.Load()
-	dim := c.book.Dim
+	dim := c.Dim
 	for g, p := range c.index {
 		var code uint16
 		down := 0
 		for i, v := range levels[g*dim:][:dim] {
 			code |= c.level[uint8(v)] << (i * c.book.Bits)
-			if v&7 == 8-Shift {
+			if IsDown(v) {
 				down = 1
 			}
 		}

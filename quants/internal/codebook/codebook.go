@@ -85,76 +85,117 @@ func (cb *Codebook) List(code uint16) []uint16 {
 	return cb.near[cb.start[r]:cb.start[r+1]]
 }
 
-// build computes the lists, vectors shared out among the cores.
-func (cb *Codebook) build() neighbours {
-	levels := 8
-	vectors := 4096
+// vectors returns the codes of all vectors, by rank.
+func (cb *Codebook) vectors() []uint16 {
+	levels, n := 8, 4096
 	if cb.Dim == 8 {
-		levels, vectors = 3, 6561
+		levels, n = 3, 6561
 	}
-	// Codes of all vectors, by rank.
-	codes := make([]uint16, vectors)
+	codes := make([]uint16, n)
 	for r := range codes {
 		for k, v := 0, r; k < cb.Dim; k, v = k+1, v/levels {
 			codes[r] |= uint16(v%levels) << (cb.Bits * k)
 		}
 	}
-	n := neighbours{Index: make([]int16, vectors), start: make([]uint32, vectors+1)}
+	return codes
+}
+
+// ranked is a range of ranks, and what was found for it.
+type ranked struct {
+	from, to int
+	near     []uint16
+}
+
+// each calls f with the distances of all points from each vector, ranks shared out among the
+// cores, in order in each range.
+func (cb *Codebook) each(codes []uint16, f func(r int, part *ranked, d []uint8)) []ranked {
+	half := cb.Dim * cb.Bits / 2
+	dist := cb.halfDistances()
+	parts := make([]ranked, min(runtime.GOMAXPROCS(0), 64))
+	var wg sync.WaitGroup
+	for p := range parts {
+		parts[p].from, parts[p].to = len(codes)*p/len(parts), len(codes)*(p+1)/len(parts)
+		wg.Go(func() {
+			d := make([]uint8, len(cb.codes))
+			for r := parts[p].from; r < parts[p].to; r++ {
+				// The sum of two halves' distances, by table: see halfDistances.
+				lo, hi := dist[codes[r]&(1<<half-1)], dist[codes[r]>>half]
+				for i, c := range cb.codes {
+					d[i] = lo[c&(1<<half-1)] + hi[c>>half]
+				}
+				f(r, &parts[p], d)
+			}
+		})
+	}
+	wg.Wait()
+	return parts
+}
+
+// build computes the lists.
+func (cb *Codebook) build() neighbours {
+	codes := cb.vectors()
+	n := neighbours{Index: make([]int16, len(codes)), start: make([]uint32, len(codes)+1)}
 	for r := range n.Index {
 		n.Index[r] = -1
 	}
 	for i, c := range cb.codes {
 		n.Index[cb.Rank(c)] = int16(i)
 	}
-
-	half := cb.Dim * cb.Bits / 2
-	dist := cb.halfDistances()
-	parts := make([][]uint16, min(runtime.GOMAXPROCS(0), 64))
-	bound := func(part int) int { return vectors * part / len(parts) }
-	var wg sync.WaitGroup
-	for p := range parts {
-		wg.Go(func() {
-			var near []uint16
-			d := make([]uint8, len(cb.codes))
-			for r := bound(p); r < bound(p+1); r++ {
-				if n.Index[r] < 0 {
-					// The sum of two halves' distances, by table: see halfDistances.
-					lo, hi := dist[codes[r]&(1<<half-1)], dist[codes[r]>>half]
-					var seen [256]bool
-					for i, c := range cb.codes {
-						d[i] = lo[c&(1<<half-1)] + hi[c>>half]
-						seen[d[i]] = true
-					}
-					for v, left := 0, cb.keep; v < len(seen) && left > 0; v++ {
-						if !seen[v] {
-							continue
-						}
-						left--
-						for i, di := range d {
-							if int(di) == v {
-								near = append(near, cb.codes[i])
-							}
-						}
+	parts := cb.each(codes, func(r int, part *ranked, d []uint8) {
+		if n.Index[r] < 0 {
+			var seen [256]bool
+			for _, di := range d {
+				seen[di] = true
+			}
+			for v, left := 0, cb.keep; v < len(seen) && left > 0; v++ {
+				if !seen[v] {
+					continue
+				}
+				left--
+				for i, di := range d {
+					if int(di) == v {
+						part.near = append(part.near, cb.codes[i])
 					}
 				}
-				n.start[r+1] = uint32(len(near)) // from the start of the part
 			}
-			parts[p] = near
-		})
-	}
-	wg.Wait()
+		}
+		n.start[r+1] = uint32(len(part.near)) // from the start of the part
+	})
 	total := 0
-	for p, near := range parts {
-		for r := bound(p); r < bound(p+1); r++ {
+	for _, p := range parts {
+		for r := p.from; r < p.to; r++ {
 			n.start[r+1] += uint32(total)
 		}
-		total += len(near)
+		total += len(p.near)
 	}
 	n.near = make([]uint16, 0, total)
-	for _, near := range parts {
-		n.near = append(n.near, near...)
+	for _, p := range parts {
+		n.near = append(n.near, p.near...)
 	}
 	return n
+}
+
+// Nearby returns the codes of the count points nearest to each vector, by rank, then by
+// distance, then by index: [vectors][count].
+func (cb *Codebook) Nearby(count int) []uint16 {
+	codes := cb.vectors()
+	near := make([]uint16, len(codes)*count)
+	cb.each(codes, func(r int, _ *ranked, d []uint8) {
+		var start [257]int // of each distance, in order
+		for _, di := range d {
+			start[di+1]++
+		}
+		for v := range 256 {
+			start[v+1] += start[v]
+		}
+		for i, di := range d {
+			if at := start[di]; at < count {
+				near[r*count+at] = cb.codes[i]
+			}
+			start[di]++
+		}
+	})
+	return near
 }
 
 // halfDistances returns the sum of squared differences of the levels of any two

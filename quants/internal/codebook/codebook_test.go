@@ -114,6 +114,26 @@ func TestNeighboursAnyCores(t *testing.T) {
 	}
 }
 
+// The points nearby are the first of all, sorted by distance and index.
+func TestNearby(t *testing.T) {
+	for _, c := range codebooks {
+		cb, count := c.cb, 16
+		near, vectors := cb.Nearby(count), cb.vectors()
+		for r := 0; r < len(vectors); r += 211 {
+			order, levels, distance := slices.Clone(cb.codes), cb.unpack(vectors[r]), map[uint16]int{}
+			for _, code := range order {
+				for k, l := range cb.unpack(code) {
+					distance[code] += (l - levels[k]) * (l - levels[k])
+				}
+			}
+			slices.SortStableFunc(order, func(a, b uint16) int { return distance[a] - distance[b] })
+			if got := near[r*count:][:count]; cb.Rank(vectors[r]) != uint(r) || !slices.Equal(got, order[:count]) {
+				t.Fatalf("%s: near vector %#x of rank %d are %x, want %x", c.name, vectors[r], r, got, order[:count])
+			}
+		}
+	}
+}
+
 func TestNearest(t *testing.T) {
 	var c Costs
 	for i := range c {
