@@ -3,13 +3,13 @@ that `bin/quality -texts DIR` cuts.
 
 train.py MODEL GOLLAMA TEXTS OUT MINUTES
 
-MODEL is a name of MODELS, GOLLAMA the folder of the model that gives the tokenizer and
-something to begin with. The rate follows the clock:
-it has fallen to nothing when the minutes are over, however fast the machine is. OUT has the
-newest weights every five minutes, BF16; training ends early, with those of that moment, at
-SIGTERM. One thread. Weights and activations are BF16, sums of weights float32."""
+MODEL is a name of MODELS, GOLLAMA the folder of the model that gives the tokenizer and something
+to begin with. The rate follows the clock: it has fallen to nothing when the minutes are over,
+however fast the machine is. OUT gets the newest weights every five minutes, BF16; training ends
+early, with those of that moment, at SIGTERM. If OUT is there already, it goes on from it.
+One thread. Weights and activations are BF16, sums of weights float32."""
 
-import json, math, os, shutil, signal, sys, time
+import math, os, shutil, signal, sys, time
 
 import sentencepiece
 import torch
@@ -118,14 +118,16 @@ def pick(data, starts):
 def main():
     name, gollama, texts, out, minutes = sys.argv[1:]
     torch.set_num_threads(1)
-    torch.manual_seed(1)
     language, cls, config, begin = MODELS[name]
     sp = sentencepiece.SentencePieceProcessor(os.path.join(gollama, "tokenizer.model"))
     data = tokens(sp, os.path.join(texts, language + "-training.txt"))
     held = tokens(sp, os.path.join(texts, language + "-development.txt"))
-    model = cls(config)
+    again = os.path.exists(out)
+    torch.manual_seed(int(time.time()) if again else 1)
+    model = cls.from_pretrained(out, dtype=torch.float32) if again else cls(config)
     old = LlamaForCausalLM.from_pretrained(gollama, dtype=torch.float32)
-    {"taught": taught, "upcycled": upcycled}[begin](model, old)
+    if not again:
+        {"taught": taught, "upcycled": upcycled}[begin](model, old)
     teacher = old.to(torch.bfloat16) if begin == "taught" else None
     for m in (model, old):
         m.set_attn_implementation("bf16")
