@@ -165,6 +165,8 @@ func TestReport(t *testing.T) {
 	set("Q2_K", best, 0.02)
 	set("Q2_K", bestWorth, 0.001)
 	set("Q2_K", bestOther, 0.05)
+	set("Q2_K", bestEmbeddings, 0.015)
+	set("Q8_0", plain, 0.0001)
 	set("Q6_K", high, 0.1)
 	q.cells["gollama/IQ2_XS/none"] = &cell{Failed: "no matrix"}
 	out, err := q.report()
@@ -175,6 +177,7 @@ func TestReport(t *testing.T) {
 		"| gollama | Q2_K | 0.250 ± 0.000 (≤ 0.36) | **0.500 ± 0.000** (≤ 0.09) | - | 0.025 ± 0.000 (≤ 0.035) |",
 		"| gollama | Q6_K | - | - | - | - |",
 		"| gollama | Q2_K | 0.250 ± 0.000 (≤ 0.36) | - | **0.500 ± 0.000** (≤ 0.09) | **1.250 ± 0.000** (≤ 1) |",
+		"| gollama | Q2_K | 0.020000 ± 0.000000 | 0.015000 ± 0.000000 | - | 0.000100 ± 0.000000 |",
 		"IQ2_XS, reference: no matrix\n",
 		"IQ2_XS, best: not measured\n",
 		"Commit of ours: abc.",

@@ -100,6 +100,7 @@ folder; RUN=EXPRESSION measures the rows MODEL/TYPE/METHOD that it matches and t
 	for _, m := range q.models {
 		q.table(&w, m)
 	}
+	q.shares(&w)
 	q.otherDomain(&w)
 	q.texts(&w)
 	return w.Bytes(), nil
@@ -168,6 +169,33 @@ func (q *quality) table(w *bytes.Buffer, m *prepared) {
 	if len(failed) > 0 {
 		fmt.Fprintf(w, "Without figures:\n\n* %s\n\n", strings.Join(failed, "\n* "))
 	}
+}
+
+// shares prints what of the divergence is the embeddings', the output matrix's and that of
+// arithmetic.
+func (q *quality) shares(w *bytes.Buffer) {
+	t := &table{left: 2, head: []string{"model", "type", "best", "embeddings in F16", "output in F16", "Q8_0, reference"}}
+	for _, m := range q.models {
+		for _, r := range recipes {
+			if !slices.Contains(shareRecipes, r.name) || q.measured(m, row{r, bestEmbeddings}) == nil {
+				continue
+			}
+			cells := []string{m.name, r.name}
+			for _, at := range []row{{r, best}, {r, bestEmbeddings}, {r, bestOutput}, {floor, plain}} {
+				cell := dash
+				if c := q.measured(m, at); c != nil {
+					cell = fmt.Sprintf("%.6f ± %.6f", c.Real.KLD, c.Real.KLDError)
+				}
+				cells = append(cells, cell)
+			}
+			t.rows = append(t.rows, cells)
+		}
+	}
+	if len(t.rows) == 0 {
+		return
+	}
+	fmt.Fprint(w, "## What is left\n\nDivergence by llama-perplexity, and what it is if the embeddings (which may be the output matrix, too) or the output matrix are left in F16: the\nrest is theirs. That of Q8_0 is rounded activations, mostly.\n\n")
+	t.write(w)
 }
 
 // otherDomain prints what calibrating with another domain does.

@@ -24,16 +24,17 @@ type subject struct {
 	judge         map[string]string
 	calibrate     string
 	other         string // text of another domain, "" for none
+	tied          bool   // the embeddings are the output matrix, too
 	chunks, fewer int    // of text that judges: llama-perplexity's, ggeval's
 }
 
 var subjects = []*subject{
 	{"gollama", "Llama, hidden size 256, feed-forward 768, 6 layers, own output matrix", "testdata/gollama",
-		map[string]string{heldOut: modulesText, development: evalText}, "Go-calibration", "Python-calibration", 113, 32},
+		map[string]string{heldOut: modulesText, development: evalText}, "Go-calibration", "Python-calibration", false, 113, 32},
 	{"qwengo", "Qwen 3, hidden size 512, feed-forward 1536, 3 layers, embeddings that are the output matrix, too", "internal/quality/testdata/qwengo",
-		map[string]string{heldOut: "Go-heldout", development: "Go-development"}, "Go-calibration", "", 24, 24},
+		map[string]string{heldOut: "Go-heldout", development: "Go-development"}, "Go-calibration", "", true, 24, 24},
 	{"mixpy", "Mixtral, hidden size 256, 8 experts of 256 in each of 5 layers, 2 for each token", "internal/quality/testdata/mixpy",
-		map[string]string{heldOut: "Python-heldout", development: "Python-development"}, "Python-calibration", "", 24, 24},
+		map[string]string{heldOut: "Python-heldout", development: "Python-development"}, "Python-calibration", "", false, 24, 24},
 }
 
 // calibrationChunks is how much text calibrates; with -short both sides have less.
@@ -82,9 +83,21 @@ const (
 	bestWorth = "best-worth"
 	highOther = "high-other"
 	bestOther = "best-other"
+	// best, with the embeddings or the output matrix as they are in F16
+	bestEmbeddings = "best-embeddings-f16"
+	bestOutput     = "best-output-f16"
 )
 
 var methods = []string{plain, weighed, high, best, highWorth, bestWorth}
+
+// more are flags of methods.
+var more = map[string][]string{
+	bestEmbeddings: {"--token-embedding-type", "f16"},
+	bestOutput:     {"--leave-output-tensor"},
+}
+
+// shareRecipes are those of which the embeddings' and the output's shares are measured.
+var shareRecipes = []string{"Q2_K", "Q4_K_M"}
 
 // otherRecipes are those that are also calibrated with another domain.
 var otherRecipes = []string{"Q2_K", "Q4_K_M", "IQ3_XXS"}
@@ -149,6 +162,12 @@ func (m *prepared) rows() (list []row) {
 		}
 		if m.alien != nil && slices.Contains(otherRecipes, r.name) {
 			list = append(list, row{r, highOther}, row{r, bestOther})
+		}
+		if slices.Contains(shareRecipes, r.name) {
+			list = append(list, row{r, bestEmbeddings})
+			if !m.tied {
+				list = append(list, row{r, bestOutput})
+			}
 		}
 	}
 	return list
@@ -300,7 +319,7 @@ func (q *quality) ours(ctx context.Context, name string, argv ...string) error {
 func (q *quality) quantize(ctx context.Context, m *prepared, todo []row) (made []row, err error) {
 	f16, matrix := m.file("f16.gguf"), m.file("matrix.gguf")
 	haveMatrix, done := false, map[row]error{}
-	for _, method := range slices.Concat(methods, []string{highOther, bestOther}) {
+	for _, method := range slices.Concat(methods, []string{highOther, bestOther, bestEmbeddings, bestOutput}) {
 		var rows, alone []row
 		for _, r := range todo {
 			switch {
@@ -365,11 +384,11 @@ func (q *quality) batch(ctx context.Context, m *prepared, rows []row) error {
 	if method == highOther || method == bestOther {
 		calibrated = "alien.txt"
 	}
-	if method == best || method == bestOther || method == bestWorth {
+	if strings.HasPrefix(method, best) {
 		effort = best
 	}
 	argv := []string{"--force", "--progress", "none", "--calibrate", q.path(m.file(calibrated)), "--chunks", strconv.Itoa(m.calibration), "--effort", effort}
-	argv = append(argv, rows[0].flags...)
+	argv = slices.Concat(argv, rows[0].flags, more[method])
 	if method == highWorth || method == bestWorth {
 		for _, r := range rows {
 			argv = append(argv, "--like", r.typeArg())
