@@ -22,6 +22,7 @@ type encoder struct {
 	costs  map[string]*Moments // of errors of rows that are looked up, where that is known
 
 	progress *progress // or nil
+	journal  *journal  // or nil
 }
 
 // matrix is one of the matrices of a tensor: of several where it has experts.
@@ -34,9 +35,10 @@ type move func(w []float32, n int) error
 // columns by range, of so many rows of inputs; to may be nil.
 func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments, to move) error {
 	t := Target{m.tensor, typ}
+	if e.journal.has(t, m.at) {
+		return nil
+	}
 	k := e.blocks.of(t, m.of)
-	k.seen[m.at] = true
-	k.Rows += inputs
 	f := parts.Of(typ)
 	var descenders []*Descender
 	var importance []float32
@@ -44,7 +46,8 @@ func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments
 		descenders = append(descenders, &Descender{Format: f, Moments: m, Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback})
 		importance = append(importance, m.Diagonal()...)
 	}
-	return e.each(k, m, func(w []float32, data []byte, n int) error {
+	var sum Result
+	err := e.each(k, m, func(w []float32, data []byte, n int) error {
 		if to != nil {
 			if err := to(w, n); err != nil {
 				return err
@@ -59,11 +62,17 @@ func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments
 			if err != nil {
 				return err
 			}
-			k.Before, k.After = k.Before+r.Before, k.After+r.After
+			sum.Before, sum.After = sum.Before+r.Before, sum.After+r.After
 			from += moments[i].n
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	k.seen[m.at] = true
+	k.Rows, k.Before, k.After = k.Rows+inputs, k.Before+sum.Before, k.After+sum.After
+	return e.journal.add(e.blocks, k, m.at, inputs, sum)
 }
 
 // rows chooses the blocks of a tensor whose rows are looked up, if there are none, by what

@@ -3,6 +3,7 @@ package calibrate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -34,6 +35,12 @@ type Options struct {
 	// Share is how far Best moves targets to where they make up for what other layers lost; 0
 	// means 1, the whole way.
 	Share float64
+	// State is a file for the matrices that Run has encoded so far, unless it is empty: a run that
+	// was interrupted is gone on from by the next one with the same State. The model runs
+	// over the text again, but nothing is collected or encoded for matrices that are done.
+	// A file of another model or text, or with other options, is an error of kind
+	// fault.Refused. The caller removes it when it has what it wanted.
+	State string
 	// Progress is called with the share of the work that is done, running the model as well as
 	// choosing blocks, from one goroutine; nil for nobody.
 	Progress func(done float64)
@@ -63,7 +70,11 @@ func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*B
 	for _, name := range r.Lookups() {
 		c.lookups[name] = true
 	}
-	if err := c.all(r, targets); err != nil {
+	err = c.resume(r, targets)
+	if err == nil {
+		err = c.all(r, targets)
+	}
+	if err = errors.Join(err, c.journal.close()); err != nil {
 		blocks.Close()
 		return nil, err
 	}
@@ -95,6 +106,19 @@ type input struct {
 	parts    []*Inputs
 	readers  []key
 	matrices int
+}
+
+// resume opens what an interrupted run left, or prepares for leaving it.
+func (c *run) resume(r *eval.Model, targets []Target) error {
+	if c.opt.State == "" {
+		return nil
+	}
+	id, err := runID(r, c.opt)
+	if err != nil {
+		return err
+	}
+	c.journal, err = openJournal(c.opt.State, id, c.blocks, func(t Target) bool { return slices.Contains(targets, t) })
+	return err
 }
 
 // all runs the model and encodes targets.
@@ -165,7 +189,7 @@ func (c *run) see(in eval.Inputs) error {
 		}
 	}
 	t := c.targets[in.Name]
-	if len(t) == 0 {
+	if !slices.ContainsFunc(t, func(t Target) bool { return !c.journal.has(t, in.Matrix) }) {
 		return nil
 	}
 	if ne := c.blocks.m.Tensors[t[0].Tensor].NE; ne[0] != int64(in.Columns) {

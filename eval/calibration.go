@@ -92,7 +92,7 @@ func (m *Model) identity(r Run, sums *imatrix.Sums, c *Calibration) (gguf.Metada
 		}
 		merged = fmt.Sprintf("%x", h.Sum(nil))
 	}
-	model, err := m.fingerprint()
+	model, err := m.Fingerprint()
 	return gguf.Metadata{
 		{Key: keyText, Value: gguf.String(fmt.Sprintf("%x", c.Text))},
 		{Key: keyChunk, Value: gguf.Uint32(uint32(r.Chunk))},
@@ -139,8 +139,8 @@ func readState(path string, id gguf.Metadata, chunks int) (sums *imatrix.Sums, d
 	return sums, int(n), nil
 }
 
-// fingerprint is a hash of what the model's file says, and of the first row of each tensor.
-func (m *Model) fingerprint() (string, error) {
+// Fingerprint is a hash of what the model's file says, and of the first row of each tensor.
+func (m *Model) Fingerprint() (string, error) {
 	infos := make([]gguf.Tensor, len(m.source.Tensors))
 	for i, t := range m.source.Tensors {
 		infos[i] = gguf.Tensor{Name: t.Name, NE: t.NE, Type: t.Type}

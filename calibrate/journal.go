@@ -1,0 +1,202 @@
+package calibrate
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/gguf"
+)
+
+// journal is a file with the matrices that are encoded, so that a run that was killed can be
+// gone on from. It is written to its end only:
+//
+//	magic [8] | identity of the run [32] | record | record ...
+//
+// and a record, in little-endian numbers, is
+//
+//	tensor u32 | type u32 | matrix u32 | matrices u32 | rows u64 | before f64 | after f64 | blocks | SHA-256 of all of it [32]
+//
+// The first record that is cut short or makes no sense, or whose hash is another, ends what
+// counts: it is what was being written.
+type journal struct {
+	file *os.File
+	done map[entry]bool
+}
+
+// entry is a matrix of a target.
+type entry struct {
+	Target
+	matrix int
+}
+
+const (
+	journalMagic = "ggfblk01"
+	recordHead   = 4*4 + 3*8
+)
+
+// openJournal opens the journal of a run, or makes one, and puts what it has into blocks. One
+// of another run is an error of kind fault.Refused, a file that is none of kind fault.Broken.
+func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Target) bool) (_ *journal, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	j := &journal{f, map[entry]bool{}}
+	defer func() {
+		if err != nil {
+			f.Close()
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+	}()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fault.Errorf(fault.Broken, "is not a regular file")
+	}
+	head := append([]byte(journalMagic), id[:]...)
+	if st.Size() == 0 {
+		_, err := f.Write(head)
+		return j, err
+	}
+	got := make([]byte, len(head))
+	if _, err := io.ReadFull(f, got); err != nil || !bytes.HasPrefix(got, []byte(journalMagic)) {
+		return nil, fault.Errorf(fault.Broken, "does not begin as what is kept of a calibration does")
+	}
+	if !bytes.Equal(got, head) {
+		return nil, fault.Errorf(fault.Refused, "was left by a run that was interrupted, but of another model or text, or with other options; remove it to begin anew")
+	}
+	at := int64(len(head))
+	for {
+		n, err := j.restore(f, st.Size()-at, b, wanted)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("offset %d: %w", at, err)
+		}
+		at += n
+	}
+	if err := f.Truncate(at); err != nil {
+		return nil, err
+	}
+	_, err = f.Seek(at, io.SeekStart)
+	return j, err
+}
+
+// restore reads a record, of at most so many bytes, into b if it is wanted. The error is
+// io.ErrUnexpectedEOF where records end.
+func (j *journal) restore(r io.Reader, left int64, b *Blocks, wanted func(Target) bool) (int64, error) {
+	if left < recordHead+sha256.Size {
+		return 0, io.ErrUnexpectedEOF
+	}
+	h := sha256.New()
+	in := io.TeeReader(r, h)
+	var head [recordHead]byte
+	if _, err := io.ReadFull(in, head[:]); err != nil {
+		return 0, end(err)
+	}
+	u32 := func(i int) int { return int(binary.LittleEndian.Uint32(head[4*i:])) }
+	u64 := func(i int) uint64 { return binary.LittleEndian.Uint64(head[16+8*i:]) }
+	t, matrix, of := Target{u32(0), gguf.Type(u32(1))}, u32(2), u32(3)
+	if t.Tensor >= len(b.m.Tensors) || !t.Type.Known() || !Possible(t.Type) {
+		return 0, io.ErrUnexpectedEOF
+	}
+	ne := b.m.Tensors[t.Tensor].NE
+	if of < 1 || matrix >= of || gguf.Rows(ne)%int64(of) != 0 || ne[0]%t.Type.BlockLen() != 0 || j.done[entry{t, matrix}] {
+		return 0, io.ErrUnexpectedEOF
+	}
+	size := gguf.DataBytes(t.Type, ne) / int64(of)
+	if left < recordHead+size+sha256.Size {
+		return 0, io.ErrUnexpectedEOF
+	}
+	to := io.Discard
+	var k *kept
+	if wanted(t) {
+		if k = b.of(t, of); len(k.seen) != of {
+			return 0, io.ErrUnexpectedEOF
+		}
+		to = io.NewOffsetWriter(b.file, k.at+int64(matrix)*size)
+	}
+	if _, err := io.CopyN(to, in, size); err != nil {
+		return 0, end(err)
+	}
+	var sum [sha256.Size]byte
+	if _, err := io.ReadFull(r, sum[:]); err != nil {
+		return 0, end(err)
+	}
+	if !bytes.Equal(sum[:], h.Sum(nil)) {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if j.done[entry{t, matrix}] = true; k != nil {
+		k.seen[matrix] = true
+		k.Rows += int(u64(0))
+		k.Before += math.Float64frombits(u64(1))
+		k.After += math.Float64frombits(u64(2))
+	}
+	return recordHead + size + sha256.Size, nil
+}
+
+// end makes io.EOF io.ErrUnexpectedEOF.
+func end(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// has reports whether a matrix is encoded already.
+func (j *journal) has(t Target, matrix int) bool { return j != nil && j.done[entry{t, matrix}] }
+
+// add appends a matrix that was encoded, of what it gained.
+func (j *journal) add(b *Blocks, k *kept, matrix, rows int, sum Result) error {
+	if j == nil {
+		return nil
+	}
+	var head [recordHead]byte
+	for i, v := range []int{k.Tensor, int(k.Type), matrix, len(k.seen)} {
+		binary.LittleEndian.PutUint32(head[4*i:], uint32(v))
+	}
+	for i, v := range []uint64{uint64(rows), math.Float64bits(sum.Before), math.Float64bits(sum.After)} {
+		binary.LittleEndian.PutUint64(head[16+8*i:], v)
+	}
+	size := gguf.DataBytes(k.Type, b.m.Tensors[k.Tensor].NE) / int64(len(k.seen))
+	h := sha256.New()
+	w := io.MultiWriter(j.file, h)
+	_, err := w.Write(head[:])
+	if err == nil {
+		_, err = io.Copy(w, io.NewSectionReader(b.file, k.at+int64(matrix)*size, size))
+	}
+	if err == nil {
+		_, err = j.file.Write(h.Sum(nil))
+	}
+	return err
+}
+
+func (j *journal) close() error {
+	if j == nil {
+		return nil
+	}
+	return j.file.Close()
+}
+
+// runID is what runs have in common that choose the same blocks.
+func runID(r *eval.Model, o *Options) (id [sha256.Size]byte, err error) {
+	print, err := r.Fingerprint()
+	if err != nil {
+		return id, err
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "1 %s %d %d %v %d %v %d\n", print, o.Run.Chunk, o.Passes, o.Damping, o.MaxColumns, o.Feedback, o.Gradients)
+	err = binary.Write(h, binary.LittleEndian, o.Run.Tokens)
+	return [sha256.Size]byte(h.Sum(nil)), err
+}
