@@ -54,8 +54,9 @@ func (o *Options) defaults() {
 
 // Run chooses the blocks of targets by what their layers read of a text: the model runs over
 // it once, and tensors are encoded when all inputs of their layer have been seen, one layer
-// or expert at a time. Memory: what eval.Model.Forward takes, and for each distinct input of
-// a layer 4 bytes for each pair of columns that are taken together.
+// or expert at a time. Memory: what eval.Model.Forward takes; for each distinct input of a
+// layer 4 bytes for each pair of columns that are taken together, and as much again for one
+// of them when it is encoded.
 func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*Blocks, error) {
 	r, err := eval.New(m)
 	if err != nil {

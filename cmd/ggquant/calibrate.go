@@ -32,8 +32,9 @@ const matrixName = "imatrix.gguf"
 type calibration struct {
 	File   string // "" for none
 	Text   eval.Text
-	Output bool // also for the matrix that makes logits
-	High   bool // blocks are chosen by all moments of the inputs
+	Output bool   // also for the matrix that makes logits
+	High   bool   // blocks are chosen by all moments of the inputs
+	Resume string // a file for what is chosen so far, "" for none
 
 	run     eval.Run
 	sha256  [sha256.Size]byte
@@ -45,6 +46,7 @@ func calibrationFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "calibrate", Usage: "make the importance matrix in the same run, with the text in `TEXT`"},
 		&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "what --calibrate does: matrix, an importance matrix; high, blocks chosen by what layers read as well (`EFFORT`)"},
+		&cli.StringFlag{Name: "resume", Usage: "with --effort high: keep what is chosen so far in `FILE`, and go on from it after an interruption"},
 		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Value: 512, Usage: "cut the text into chunks of `N` tokens"},
 		&cli.UintFlag{Name: "chunks", Usage: "take the first `N` chunks (0: all)"},
 		&cli.BoolFlag{Name: "process-output", Usage: "collect for the matrix that makes logits, too"},
@@ -75,6 +77,12 @@ func parseCalibration(cmd *cli.Command) (c calibration, err error) {
 	default:
 		return c, fault.Errorf(fault.Usage, "--effort is %q, want matrix or high", effort)
 	}
+	if c.Resume, err = tool.File(cmd, "resume"); err != nil {
+		return c, err
+	}
+	if c.Resume != "" && !c.High {
+		return c, fault.Errorf(fault.Usage, "--resume goes with --effort high")
+	}
 	c.Text.ParseSpecial, c.Output = cmd.Bool("parse-special"), cmd.Bool("process-output")
 	if c.Text.Chunk, err = tool.Count(cmd, "ctx-size"); err != nil {
 		return c, err
@@ -91,6 +99,14 @@ func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Mode
 		return nil
 	}
 	r.Write.Inputs = append(r.Write.Inputs, r.Calibration.File)
+	if state := r.Calibration.Resume; state != "" {
+		if filepath.Clean(state) == filepath.Clean(r.Out) {
+			return fault.Errorf(fault.Usage, "--resume %s: is the output", state)
+		}
+		if _, err := os.Stat(state); err == nil {
+			r.Write.Inputs = append(r.Write.Inputs, state)
+		}
+	}
 	if o := &r.Quantize; !r.DryRun && r.OutDir == "" && !o.KeepSplit && o.SplitMaxTensors == 0 && o.SplitMaxBytes == 0 {
 		if err := writer.Writable(r.Out, r.Write); err != nil {
 			return err
@@ -163,6 +179,7 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 		}
 	}
 	opt := r.Calibration.blocks(path)
+	opt.State = r.Calibration.Resume
 	show, err := tool.NewWork(cmd)
 	if err != nil {
 		return nil, err
@@ -173,6 +190,9 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 	blocks, err := calibrate.Run(ctx, m, targets, opt)
 	if err != nil {
 		return nil, err
+	}
+	if r.Calibration.Resume != "" {
+		r.Write.Inputs = append(r.Write.Inputs, r.Calibration.Resume) // exists now, and is no output
 	}
 	if err := b.Weigh(ctx, r.Calibration.matrix(r.Calibration.sums)); err != nil {
 		blocks.Close()

@@ -18,6 +18,8 @@
 //	--calibrate TEXT           make the matrix in the same run, with the text in TEXT
 //	--effort EFFORT            what --calibrate does: matrix (an importance matrix) or high (blocks
 //	                           chosen by what layers read as well)
+//	--resume FILE              with --effort high: keep what is chosen so far in FILE, and go on
+//	                           from it after an interruption
 //	-c N, --ctx-size N         cut the text into chunks of N tokens (512)
 //	--chunks N                 take the first N chunks (0: all)
 //	--process-output           collect for the matrix that makes logits, too
@@ -28,11 +30,14 @@
 // text's, both without folders. The weights are those of IN, as --via has them; of a checkpoint nothing is written but the
 // output. --dry-run calibrates, too: what becomes of a tensor depends on it.
 //
-// With --effort high the model runs over the text a second time: for each input of a layer the
-// products of all pairs of its columns are collected, and the blocks of tensors of Q2_K to Q6_K,
+// With --effort high, in the same run over the text, the products of all pairs of columns are
+// collected for each input of a layer, and the blocks of tensors of Q2_K to Q6_K,
 // Q4_0 to Q8_0, IQ4_NL, IQ4_XS and MXFP4 are chosen so that what the layer says changes least. Types and
 // sizes stay as they are. Each tensor's error, before and now, is in --json; quantize.calibration.* in
-// the output say what was done. Of embeddings, which are looked up, all weights count the same. Other types
+// the output say what was done. With --resume an interrupted run is gone on from by the same command:
+// the model runs over the text again, but nothing is collected or chosen for matrices that are done, which
+// is what takes long; the output is that of a run that was not interrupted, and FILE, which grows to the size of the
+// output, is removed in the end. Of embeddings, which are looked up, all weights count the same. Other types
 // are as with a matrix.
 //
 // # Types

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -176,6 +177,11 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	results, err := batch.Write(ctx, paths, r.Write)
 	if err != nil {
 		return err
+	}
+	if state := r.Calibration.Resume; state != "" {
+		if err := os.Remove(state); err != nil {
+			return err
+		}
 	}
 	if err := r.report(w, batch.Jobs, paths, results); err != nil || r.JSON {
 		return err

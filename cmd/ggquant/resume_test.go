@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	tool "ggforge/internal/cli"
+)
+
+// TestResume checks that a command that was interrupted is gone on from by the same one, with
+// the same output, and what cannot be gone on from.
+func TestResume(t *testing.T) {
+	source, err := os.ReadFile("../../quants/quants.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() + "/"
+	text, state := dir+"text.txt", dir+"state"
+	if err := os.WriteFile(text, source[:2000], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	args := func(out string, more ...string) []string {
+		list := append([]string{"ggquant", "--calibrate", text, "-c", "32", "--chunks", "2", "--effort", "high", "--progress", "none"}, more...)
+		return append(list, "../../testdata/gollama", dir+out, "Q4_0")
+	}
+	run := func(ctx context.Context, args []string) error {
+		cmd := command()
+		cmd.Writer, cmd.ErrWriter = new(bytes.Buffer), new(bytes.Buffer)
+		return tool.Run(ctx, cmd, args)
+	}
+	if err := run(t.Context(), args("want.gguf")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { // as soon as something is chosen
+		for ctx.Err() == nil {
+			if st, err := os.Stat(state); err == nil && st.Size() > 200000 {
+				stop()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	interrupted := run(ctx, args("out.gguf", "--resume", state))
+	stop()
+	if tool.Code(interrupted) != 130 {
+		t.Fatalf("was not interrupted: %v", interrupted)
+	}
+	if st, err := os.Stat(state); err != nil || st.Size() <= 200000 {
+		t.Fatalf("what is left after %v: %v", interrupted, err)
+	}
+	if err := run(t.Context(), args("other.gguf", "--resume", state, "-c", "16")); tool.Code(err) != 5 || !strings.Contains(err.Error(), state) {
+		t.Errorf("other chunks: %v", err)
+	}
+	if err := run(t.Context(), args("out.gguf", "--resume", state)); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(dir + "want.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(dir + "out.gguf"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("another output, %v", err)
+	}
+	if _, err := os.Stat(state); err == nil {
+		t.Error("the state is left")
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{args("x.gguf", "--resume", text), 3, "does not begin"},
+		{args("x.gguf", "--force", "--resume", dir+"x.gguf"), 2, "x.gguf"},
+		{[]string{"ggquant", "--calibrate", text, "--resume", state, "../../testdata/gollama", dir + "x.gguf", "Q4_0"}, 2, "--resume goes with --effort high"},
+	} {
+		if err := run(t.Context(), c.args); tool.Code(err) != c.code || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %d, %s", c.args, err, c.code, c.want)
+		}
+	}
+	if got, err := os.ReadFile(text); err != nil || !bytes.Equal(got, source[:2000]) {
+		t.Error("the text was changed")
+	}
+}
