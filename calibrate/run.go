@@ -93,12 +93,11 @@ type key struct {
 // run is a calibration that goes on.
 type run struct {
 	encoder
-	targets   map[string][]Target
-	lookups   map[string]bool // tensors rows of which are looked up
-	inputs    map[key]*input  // that are being seen
-	layer     string
-	expert    int    // -1 for none
-	embedding string // its tensor
+	targets map[string][]Target
+	lookups map[string]bool // tensors rows of which are looked up
+	inputs  map[key]*input  // that are being seen
+	layer   string
+	expert  int // -1 for none
 }
 
 // input is what one or more matrices read.
