@@ -63,7 +63,7 @@ func (q *quality) ratios(m *prepared, r row) (real, realError, ours, oursError f
 	if c == nil || b == nil {
 		return 0, 0, 0, 0, false
 	}
-	real, realError = ratio(c.Real.Chunks, b.Real.Chunks)
+	_, realError = ratio(c.Real.Chunks, b.Real.Chunks)
 	ours, oursError = ratio(c.Ours.Chunks, b.Ours.Chunks)
 	return c.Real.KLD / b.Real.KLD, realError, ours, oursError, true
 }
