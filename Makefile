@@ -129,7 +129,7 @@ TEXT ?= heldout
 QUALITY ?=
 quality: build
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/quality ./internal/quality
-	$(INTEROP) bin/quality -work $(QUALITY_WORK) -text $(TEXT) -run '$(RUN)' $(QUALITY) \
+	$(SIMD) $(INTEROP) bin/quality -work $(QUALITY_WORK) -text $(TEXT) -run '$(RUN)' $(QUALITY) \
 		-o $(if $(filter heldout,$(TEXT)),docs/quality.md,$(ORACLE_ROOT)$(QUALITY_WORK)/$(TEXT).md)
 
 # Writes the golden files anew; STEP="NAME ..." those of some steps of

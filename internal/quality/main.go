@@ -6,13 +6,14 @@
 // the real llama-perplexity and by ggeval, over a text that nothing else has seen: which
 // files are for what follows from their names, and no two texts share a long line.
 //
-// What was measured is kept in the work folder, by commit and hashes of what it was measured
+// What was measured is kept in the work folder, by hashes of our code and of what it was measured
 // with, so that a run that was interrupted goes on where it was.
 package main
 
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -92,6 +93,7 @@ type quality struct {
 	*options
 	corpus *corpus
 	commit string // of our commands
+	code   string // hash of their source, which other commits may share
 	cells  map[string]*cell
 	mu     sync.Mutex
 	models []*prepared
@@ -118,12 +120,8 @@ func run(ctx context.Context, opt *options) error {
 		return fmt.Errorf("ggquant --version: %q", version)
 	}
 	q.commit = f[2]
-	if strings.HasSuffix(q.commit, "-dirty") { // which may be anything
-		program, err := os.ReadFile(filepath.Join(opt.bin, "ggquant"))
-		if err != nil {
-			return err
-		}
-		q.commit += fmt.Sprintf("-%.4x", sha256.Sum256(program))
+	if q.code, err = code(ctx); err != nil {
+		return err
 	}
 	if err := q.load(); err != nil {
 		return err
@@ -147,6 +145,23 @@ func run(ctx context.Context, opt *options) error {
 		return err
 	}
 	return os.WriteFile(opt.out, report, 0o666)
+}
+
+// code returns a hash of the source of our commands, of the folder that it runs in.
+func code(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-deps", "-f", `{{if not .Standard}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}`, "./cmd/ggquant", "./cmd/ggeval").Output()
+	if err != nil {
+		return "", fmt.Errorf("go list: %w", err)
+	}
+	h := sha256.New()
+	for _, name := range strings.Fields(string(out)) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%d %s", len(data), data)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // A cell is what was measured of one row.

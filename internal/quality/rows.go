@@ -182,7 +182,7 @@ func (q *quality) key(m *prepared, r row) string {
 		k = append(k, m.alien.sha())
 	}
 	if r.method != plain && r.method != weighed {
-		k = append(k, q.commit)
+		k = append(k, q.code)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(k, "\n")))
 	return hex.EncodeToString(sum[:8])
