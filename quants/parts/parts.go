@@ -81,14 +81,6 @@ func (f *Format) Gap() float32 {
 	return float32(gap)
 }
 
-// Group returns how many elements take their levels together.
-func (f *Format) Group() int {
-	if f.Grid != nil {
-		return f.Grid.Dim
-	}
-	return 1
-}
-
 // Unpack sets b from a block.
 func (f *Format) Unpack(b *Block, src []byte) {
 	src = src[:f.Type.BlockBytes()]
