@@ -116,13 +116,24 @@ func (in *Inputs) mean(ctx context.Context, rows int) (*Moments, error) {
 	}
 	n, h := in.n, in.h
 	f := float32(1 / float64(max(1, rows)))
-	for r := range n {
+	if err := parallel.For(ctx, len(in.rooms), n, func(r, _ int) error {
 		vecmath.Scale(h[r*n:][:r+1], h[r*n:][:r+1], f)
-		for c := range r {
-			h[c*n+r] = h[r*n+c]
-		}
+		return nil
+	}); err != nil {
+		return nil, err
 	}
-	return &Moments{n: n, h: h}, nil
+	in.waiting = nil
+	const some = 64
+	return &Moments{n: n, h: h}, parallel.For(ctx, len(in.rooms), (n+some-1)/some, func(i, _ int) error { // columns
+		from, to := i*some, min((i+1)*some, n)
+		for r := from; r < n; r++ {
+			row := h[r*n:]
+			for c := from; c < min(to, r); c++ {
+				h[c*n+r] = row[c]
+			}
+		}
+		return nil
+	})
 }
 
 // damp adds a share of the mean of the diagonal to it; what adds up to nothing gets the mean.
