@@ -37,8 +37,13 @@ func Best(ctx context.Context, m, out *model.Model, opt Options) (*Blocks, error
 		return nil, err
 	}
 	blocks.done()
+	c.progress.end()
 	return blocks, nil
 }
+
+// passes is about how many times the work of running the model over the text eval.Model.Pair
+// takes.
+const passes = 5
 
 // best is a calibration, one tensor after the other.
 type best struct {
@@ -113,6 +118,12 @@ func (c *best) all(base *eval.Model, out *model.Model) error {
 			c.slots[t.Name], t.Source = s, s
 		}
 	}
+	var targets []Target
+	for _, s := range c.slots {
+		targets = append(targets, s.target)
+	}
+	slices.SortFunc(targets, func(a, b Target) int { return cmp.Compare(a.Tensor, b.Tensor) })
+	c.progress = newProgress(m, targets, passes*len(c.opt.Run.Tokens), c.opt.MaxColumns, c.opt.Progress)
 	if err := c.lookedUp(base); err != nil {
 		return err
 	}
@@ -121,10 +132,8 @@ func (c *best) all(base *eval.Model, out *model.Model) error {
 		return err
 	}
 	over := eval.Pairs{Run: c.opt.Run, Wanted: c.wanted, Rows: c.rows, Seen: c.seen}
-	over.First, over.Inputs, over.Progress = 0, nil, nil
-	if c.opt.Progress != nil {
-		over.Progress = func(p eval.Progress) { c.opt.Progress(p.Done) }
-	}
+	over.First, over.Inputs = 0, nil
+	over.Progress = func(p eval.Progress) { c.progress.ran(p.Done) }
 	if err := model.Pair(c.ctx, base, over); err != nil {
 		return err
 	}

@@ -84,10 +84,15 @@ type Chosen struct {
 // Choose makes the outputs have tensors that were chosen.
 func (b *Batch) Choose(c Chosen) {
 	for _, j := range b.Jobs {
-		j.chosen = c
-		for _, kv := range c.Metadata {
-			j.metadata.Move(kv.Key, kv.Value)
-		}
+		j.Choose(c)
+	}
+}
+
+// Choose makes the output have tensors that were chosen.
+func (j *Job) Choose(c Chosen) {
+	j.chosen = c
+	for _, kv := range c.Metadata {
+		j.metadata.Move(kv.Key, kv.Value)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,6 +35,7 @@ type calibration struct {
 	Text   eval.Text
 	Output bool   // also for the matrix that makes logits
 	High   bool   // blocks are chosen by all moments of the inputs
+	Best   bool   // and one tensor after the other
 	Resume string // a file for what is chosen so far, "" for none
 
 	run     eval.Run
@@ -45,7 +47,7 @@ type calibration struct {
 func calibrationFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "calibrate", Usage: "make the importance matrix in the same run, with the text in `TEXT`"},
-		&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "what --calibrate does: matrix, an importance matrix; high, blocks chosen by what layers read as well (`EFFORT`)"},
+		&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "what --calibrate does: matrix, an importance matrix; high, blocks chosen by what layers read as well; best, one tensor after the other (`EFFORT`)"},
 		&cli.StringFlag{Name: "resume", Usage: "with --effort high: keep what is chosen so far in `FILE`, and go on from it after an interruption"},
 		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Value: 512, Usage: "cut the text into chunks of `N` tokens"},
 		&cli.UintFlag{Name: "chunks", Usage: "take the first `N` chunks (0: all)"},
@@ -74,13 +76,15 @@ func parseCalibration(cmd *cli.Command) (c calibration, err error) {
 	case "matrix":
 	case "high":
 		c.High = true
+	case "best":
+		c.High, c.Best = true, true
 	default:
-		return c, fault.Errorf(fault.Usage, "--effort is %q, want matrix or high", effort)
+		return c, fault.Errorf(fault.Usage, "--effort is %q, want matrix, high or best", effort)
 	}
 	if c.Resume, err = tool.File(cmd, "resume"); err != nil {
 		return c, err
 	}
-	if c.Resume != "" && !c.High {
+	if c.Resume != "" && (!c.High || c.Best) {
 		return c, fault.Errorf(fault.Usage, "--resume goes with --effort high")
 	}
 	c.Text.ParseSpecial, c.Output = cmd.Bool("parse-special"), cmd.Bool("process-output")
@@ -159,7 +163,9 @@ func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Mode
 }
 
 // planned reports whether choose collects the importance matrix.
-func (r *request) planned() bool { return r.Calibration.High && !r.DryRun }
+func (r *request) planned() bool {
+	return r.Calibration.High && !r.Calibration.Best && !r.DryRun
+}
 
 // matrix returns the importance matrix of sums.
 func (c *calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
@@ -170,14 +176,6 @@ func (c *calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
 // choose chooses the blocks of the outputs' tensors, and returns what holds them until the
 // outputs are written.
 func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batch, m *model.Model, path string) (io.Closer, error) {
-	var targets []calibrate.Target
-	for _, j := range b.Jobs {
-		for i := range j.Decisions {
-			if d := &j.Decisions[i]; d.To != d.From && calibrate.Possible(d.To) {
-				targets = append(targets, calibrate.Target{Tensor: d.Tensor, Type: d.To})
-			}
-		}
-	}
 	opt := r.Calibration.blocks(path)
 	opt.State = r.Calibration.Resume
 	show, err := tool.NewWork(cmd)
@@ -186,6 +184,17 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 	}
 	if show != nil {
 		opt.Progress = func(done float64) { show(tool.Work{Done: done, Note: "blocks"}) }
+	}
+	if r.Calibration.Best {
+		return r.chooseEach(ctx, cmd, b, m, opt)
+	}
+	var targets []calibrate.Target
+	for _, j := range b.Jobs {
+		for i := range j.Decisions {
+			if d := &j.Decisions[i]; d.To != d.From && calibrate.Possible(d.To) {
+				targets = append(targets, calibrate.Target{Tensor: d.Tensor, Type: d.To})
+			}
+		}
 	}
 	blocks, err := calibrate.Run(ctx, m, targets, opt)
 	if err != nil {
@@ -198,6 +207,58 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 		blocks.Close()
 		return nil, err
 	}
+	b.Choose(r.chosen(cmd, blocks))
+	return blocks, nil
+}
+
+// gradientTokens is about how many tokens gradients at the embedding are taken of.
+const gradientTokens = 16384
+
+// chooseEach is choose for --effort best: the blocks of a tensor depend on those before it, and
+// so on the output.
+func (r *request) chooseEach(ctx context.Context, cmd *cli.Command, b *quantize.Batch, m *model.Model, opt calibrate.Options) (_ io.Closer, err error) {
+	opt.Collect, opt.Gradients = nil, max(1, gradientTokens/opt.Run.Chunk)
+	var all closers
+	defer func() {
+		if err != nil {
+			all.Close()
+		}
+	}()
+	progress := opt.Progress
+	for i, j := range b.Jobs {
+		out, err := j.Model(nil)
+		if err != nil {
+			return nil, err
+		}
+		if progress != nil {
+			opt.Progress = func(done float64) { progress((float64(i) + done) / float64(len(b.Jobs))) }
+		}
+		blocks, err := calibrate.Best(ctx, m, out, opt)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, blocks)
+		if i == 0 && blocks.NoGradients != nil {
+			tool.Warn(cmd, fmt.Sprintf("errors of all weights of the embedding count the same: %v", blocks.NoGradients))
+		}
+		j.Choose(r.chosen(cmd, blocks))
+	}
+	return all, nil
+}
+
+// closers are closed together.
+type closers []io.Closer
+
+func (c closers) Close() error {
+	var all []error
+	for _, x := range c {
+		all = append(all, x.Close())
+	}
+	return errors.Join(all...)
+}
+
+// chosen returns blocks as outputs take them.
+func (r *request) chosen(cmd *cli.Command, blocks *calibrate.Blocks) quantize.Chosen {
 	losses := map[calibrate.Target]calibrate.Loss{}
 	for _, l := range blocks.Losses {
 		losses[l.Target] = l
@@ -206,15 +267,14 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 		}
 	}
 	target := func(d *quantize.Decision) calibrate.Target { return calibrate.Target{Tensor: d.Tensor, Type: d.To} }
-	b.Choose(quantize.Chosen{
+	return quantize.Chosen{
 		Source: func(d *quantize.Decision) rows.Source { return blocks.Source(target(d)) },
 		Loss: func(d *quantize.Decision) (before, after float64, ok bool) {
 			l, ok := losses[target(d)]
 			return l.Before, l.After, ok && d.To != d.From
 		},
 		Metadata: r.Calibration.metadata(),
-	})
-	return blocks, nil
+	}
 }
 
 // blocks says how blocks are chosen for an output at path.
@@ -226,8 +286,12 @@ func (c *calibration) blocks(path string) calibrate.Options {
 
 // metadata is what outputs say of how their blocks were chosen.
 func (c *calibration) metadata() []gguf.KV {
+	method := "second moments of inputs: error feedback, coordinate descent"
+	if c.Best {
+		method = "second moments of inputs, tensor after tensor: moved targets, error feedback, coordinate descent; embedding: gradients"
+	}
 	return []gguf.KV{
-		{Key: "quantize.calibration.method", Value: gguf.String("second moments of inputs: error feedback, coordinate descent")},
+		{Key: "quantize.calibration.method", Value: gguf.String(method)},
 		{Key: "quantize.calibration.text_sha256", Value: gguf.String(hex.EncodeToString(c.sha256[:]))},
 		{Key: "quantize.calibration.tokens", Value: gguf.Uint32(uint32(len(c.run.Tokens)))},
 		{Key: "quantize.calibration.version", Value: gguf.String("ggforge " + tool.Version)},

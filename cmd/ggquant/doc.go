@@ -16,8 +16,8 @@
 //	--exclude-weights TEXT     do not use its entries with TEXT in their names; repeatable
 //	--hide-imatrix             do not record the matrix in the output
 //	--calibrate TEXT           make the matrix in the same run, with the text in TEXT
-//	--effort EFFORT            what --calibrate does: matrix (an importance matrix) or high (blocks
-//	                           chosen by what layers read as well)
+//	--effort EFFORT            what --calibrate does: matrix (an importance matrix), high (blocks
+//	                           chosen by what layers read as well) or best (one tensor after the other)
 //	--resume FILE              with --effort high: keep what is chosen so far in FILE, and go on
 //	                           from it after an interruption
 //	-c N, --ctx-size N         cut the text into chunks of N tokens (512)
@@ -39,6 +39,12 @@
 // is what takes long; the output is that of a run that was not interrupted, and FILE, which grows to the size of the
 // output, is removed in the end. Of embeddings, which are looked up, all weights count the same. Other types
 // are as with a matrix.
+//
+// With --effort best tensors are chosen one after the other, in the order of the layers: each by what those before
+// it, with the blocks that they have by then, hand to it, and so that it makes up for what they lost. The rows of the
+// embedding are chosen by gradients of what the model predicts, where it can be run backwards. For each output
+// that takes about ten times as long as running the model over the text, and twice the memory, besides what
+// choosing the blocks itself takes.
 //
 // # Types
 //

@@ -52,17 +52,17 @@ func TestEffort(t *testing.T) {
 		return m
 	}
 	for _, c := range []struct {
-		in, typ string
-		most    float64 // of each tensor's error
-		few     string  // tensors of the other type
-	}{{gollama, "Q2_K", 0.6, "blk.([1-5].|.*(ffn|attn_q|output))=f16"}, {mixtral, "Q4_0", 0.95, "nothing=f16"}} {
+		effort, in, typ string
+		most            float64 // of each tensor's error
+		few             string  // tensors of the other type
+	}{{"high", gollama, "Q2_K", 0.6, "blk.([1-5].|.*(ffn|attn_q|output))=f16"}, {"high", mixtral, "Q4_0", 0.95, "nothing=f16"}, {"best", mixtral, "Q4_0", 0.95, "nothing=f16"}} {
 		flags := []string{"--calibrate", text, "-c", "32", "--chunks", "2", "--tensor-type", c.few}
 		run(append(flags, c.in, out+"matrix.gguf", c.typ)...)
 		var report quantize.Report
-		if err := json.Unmarshal([]byte(run(append(flags, "--effort", "high", "--json", "-t", "1", c.in, out+"high.gguf", c.typ)...)), &report); err != nil {
+		if err := json.Unmarshal([]byte(run(append(flags, "--effort", c.effort, "--json", "-t", "1", c.in, out+"high.gguf", c.typ)...)), &report); err != nil {
 			t.Fatal(err)
 		}
-		run(append(flags, "--effort", "high", "-t", "3", "--out-dir", out+"all", "--name-template", "{FTYPE}.gguf", c.in, "Q4_1", c.typ)...)
+		run(append(flags, "--effort", c.effort, "-t", "3", "--out-dir", out+"all", "--name-template", "{FTYPE}.gguf", c.in, "Q4_1", c.typ)...)
 		one, err := os.ReadFile(out + "high.gguf")
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestEffort(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"--effort high IN OUT Q4_K_M":               "--effort goes with --calibrate",
-		"--calibrate t --effort best IN OUT Q4_K_M": `--effort is "best"`,
+		"--calibrate t --effort most IN OUT Q4_K_M": `--effort is "most"`,
 	} {
 		if code, _, err := call(strings.Fields(args)...); code != 2 || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: exit code %d, %v, want %s", args, code, err, want)
