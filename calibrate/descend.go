@@ -77,7 +77,7 @@ type neighbours struct {
 type state struct {
 	u, hu, ho, old []float32
 	bits           []uint32
-	attempts       [2]attempt
+	attempts       [3]attempt
 }
 
 func (s *state) room(n int) []uint32 {

@@ -205,9 +205,11 @@ func (c *grid) permits(levels []int8, odd, shift int) bool {
 }
 
 // choose returns levels, and the code of a scale, for sub-block j of b, of so many sweeps over
-// its groups: load sets an attempt to what the sub-block has now. Scales up to tries codes away are tried.
+// its groups: load sets an attempt to what the sub-block has now. Scales up to tries codes away
+// are tried.
 func (c *grid) choose(s *state, f *parts.Format, b *parts.Block, j int, m *norm, tries, sweeps int, load func(a *attempt)) *attempt {
-	best, other := &s.attempts[0], &s.attempts[1]
+	now, best, other := &s.attempts[0], &s.attempts[1], &s.attempts[2]
+	load(now)
 	shift := shiftAny
 	if c.Signs == parts.ShiftBySub {
 		shift = shiftUp
@@ -218,7 +220,7 @@ func (c *grid) choose(s *state, f *parts.Format, b *parts.Block, j int, m *norm,
 	code := b.Scales[j]
 	best.change = math.Inf(1)
 	try := func(code int16, shift int) {
-		load(other)
+		*other = *now
 		other.change, other.code = 0, code
 		for range sweeps {
 			c.all(other, m, b.D*f.Factor(code), shift)

@@ -31,14 +31,13 @@
 // output. --dry-run calibrates, too: what becomes of a tensor depends on it.
 //
 // With --effort high, in the same run over the text, the products of all pairs of columns are
-// collected for each input of a layer, and the blocks of tensors of Q2_K to Q6_K,
-// Q4_0 to Q8_0, IQ4_NL, IQ4_XS and MXFP4 are chosen so that what the layer says changes least. Types and
+// collected for each input of a layer, and the blocks of quantized tensors, of whatever type,
+// are chosen so that what the layer says changes least. Types and
 // sizes stay as they are. Each tensor's error, before and now, is in --json; quantize.calibration.* in
 // the output say what was done. With --resume an interrupted run is gone on from by the same command:
 // the model runs over the text again, but nothing is collected or chosen for matrices that are done, which
 // is what takes long; the output is that of a run that was not interrupted, and FILE, which grows to the size of the
-// output, is removed in the end. Of embeddings, which are looked up, all weights count the same. Other types
-// are as with a matrix.
+// output, is removed in the end. Of embeddings, which are looked up, all weights count the same.
 //
 // With --effort best tensors are chosen one after the other, in the order of the layers: each by what those before
 // it, with the blocks that they have by then, hand to it, and so that it makes up for what they lost. The rows of the
