@@ -74,9 +74,8 @@ type Chosen struct {
 	// Source returns the rows of a tensor, of the type that it gets; nil for one that is
 	// encoded as usual.
 	Source func(d *Decision) rows.Source
-	// Loss returns the errors of a tensor's rows as the encoder would have left them, and
-	// now.
-	Loss func(d *Decision) (before, after float64, ok bool)
+	// Loss returns what became of a tensor's errors; nil for one that is encoded as usual.
+	Loss func(d *Decision) *ReportCalibration
 	// Metadata is set in all outputs.
 	Metadata []gguf.KV
 }

@@ -108,6 +108,8 @@ type ReportTensor struct {
 type ReportCalibration struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
+	// Gradients says that the errors are what they cost by gradients: of an embedding.
+	Gradients bool `json:"gradients,omitempty"`
 }
 
 // ReportCount is a number of things in a tensor.
@@ -147,9 +149,7 @@ func (j *Job) Report(path string, result *writer.Result) (*Report, error) {
 			t.WantedType = d.Want.String()
 		}
 		if j.chosen.Loss != nil {
-			if before, after, ok := j.chosen.Loss(d); ok {
-				t.Calibration = &ReportCalibration{before, after}
-			}
+			t.Calibration = j.chosen.Loss(d)
 		}
 		if j.worth != nil {
 			if loss, ok := j.worth.Losses[d.Name]; ok {

@@ -269,9 +269,12 @@ func (r *request) chosen(cmd *cli.Command, blocks *calibrate.Blocks) quantize.Ch
 	target := func(d *quantize.Decision) calibrate.Target { return calibrate.Target{Tensor: d.Tensor, Type: d.To} }
 	return quantize.Chosen{
 		Source: func(d *quantize.Decision) rows.Source { return blocks.Source(target(d)) },
-		Loss: func(d *quantize.Decision) (before, after float64, ok bool) {
+		Loss: func(d *quantize.Decision) *quantize.ReportCalibration {
 			l, ok := losses[target(d)]
-			return l.Before, l.After, ok && d.To != d.From
+			if !ok || d.To == d.From {
+				return nil
+			}
+			return &quantize.ReportCalibration{Before: l.Before, After: l.After, Gradients: l.Gradients}
 		},
 		Metadata: r.Calibration.metadata(),
 	}

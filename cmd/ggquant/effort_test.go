@@ -112,6 +112,9 @@ func TestEffort(t *testing.T) {
 				if x.Name == "token_embd.weight" { // the reference's search is for such errors
 					most = 0.98
 				}
+				if r.Calibration.Gradients != (c.effort == "best" && x.Name == "token_embd.weight") {
+					t.Errorf("%s, effort %s, %s: gradients %v", c.in, c.effort, x.Name, r.Calibration.Gradients)
+				}
 				if k := r.Calibration; !(k.After < most*k.Before) {
 					t.Errorf("%s, %s: error %v, was %v", c.in, x.Name, k.After, k.Before)
 				}
