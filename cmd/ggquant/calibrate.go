@@ -214,10 +214,13 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 // gradientTokens is about how many tokens gradients at the embedding are taken of.
 const gradientTokens = 16384
 
+// gradients returns of how many chunks that is.
+func (c *calibration) gradients() int { return max(1, gradientTokens/c.run.Chunk) }
+
 // chooseEach is choose for --effort best: the blocks of a tensor depend on those before it, and
 // so on the output.
 func (r *request) chooseEach(ctx context.Context, cmd *cli.Command, b *quantize.Batch, m *model.Model, opt calibrate.Options) (_ io.Closer, err error) {
-	opt.Collect, opt.Gradients = nil, max(1, gradientTokens/opt.Run.Chunk)
+	opt.Collect, opt.Gradients = nil, r.Calibration.gradients()
 	var all closers
 	defer func() {
 		if err != nil {

@@ -74,7 +74,7 @@
 // that is exact. Without --types these are Q2_K, Q3_K, IQ4_XS, Q4_K, Q5_K, Q6_K and Q8_0; for rows
 // that are no multiple of 256, IQ4_NL, Q4_1, Q5_0, Q5_1 and Q8_0. TYPE still gives general.file_type and the name. A target
 // is for all outputs, or repeated for each TYPE one; all share the predictions. With --effort matrix
-// predictions are of the encoder's blocks, with importance; with high, of blocks chosen in the same way as those of the output, in two
+// predictions are of the encoder's blocks, with importance; with high and best, of blocks chosen as with high, in two
 // passes, at all types: some tensors gain more by it than others. That takes a file without a name next to the output, of about
 // twice the size of the model in 16 bits. Errors of several
 // tensors do not just add up: the report has the sum, and with --measure what was measured. --target-kld measures in any

@@ -252,8 +252,9 @@ func (r *request) chooseTypes(ctx context.Context, cmd *cli.Command, m *model.Mo
 // before blocks are as good as they get.
 const sketchPasses = 2
 
-// sketch makes candidates have blocks that are chosen as those of the outputs will be, of all types
-// that this can be done for: some tensors gain more by it than others. It returns what holds them.
+// sketch makes candidates have blocks that are chosen much as those of the outputs will be, of all types
+// that this can be done for: some tensors gain more by it than others. What depends on the blocks of other
+// tensors, with --effort best, is left out. It returns what holds them.
 func (r *request) sketch(ctx context.Context, cmd *cli.Command, m *model.Model, w *worthy, path string) (io.Closer, error) {
 	c := &r.Calibration
 	if err := c.again(m); err != nil {
@@ -269,6 +270,9 @@ func (r *request) sketch(ctx context.Context, cmd *cli.Command, m *model.Model, 
 	}
 	opt := c.blocks(path)
 	opt.Passes = sketchPasses
+	if c.Best {
+		opt.Gradients = c.gradients()
+	}
 	show, err := tool.NewWork(cmd)
 	if err != nil {
 		return nil, err

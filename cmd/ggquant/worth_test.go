@@ -152,19 +152,21 @@ func TestTargets(t *testing.T) {
 	if w := bytes.Worth; w.Measured == nil || !(*w.Measured > 0) || w.MeasuredTokens != 16 {
 		t.Errorf("%+v", w)
 	}
-	bits := run("--target-bpw", "6.1", "--effort", "high", "--types", "ffn=q5_0,q8_0", dir, out+"bits.gguf", "Q5_0")
-	if bits.BPW > 6.1 || bits.BPW < 6.1*.98 || // the vocabulary's tensors are large steps
-		bits.Bytes != size("bits.gguf") {
-		t.Errorf("%.4f bits per weight, %d bytes", bits.BPW, bits.Bytes)
-	}
-	for _, x := range bits.Tensors {
-		if strings.Contains(x.Name, "ffn_up") && x.Type != "Q5_0" && x.Type != "Q8_0" {
-			t.Errorf("%s is %s", x.Name, x.Type)
+	for _, effort := range []string{"high", "best"} {
+		bits := run("--target-bpw", "6.1", "--effort", effort, "--types", "ffn=q5_0,q8_0", dir, out+effort+".gguf", "Q5_0")
+		if bits.BPW > 6.1 || bits.BPW < 6.1*.98 || // the vocabulary's tensors are large steps
+			bits.Bytes != size(effort+".gguf") {
+			t.Errorf("%.4f bits per weight, %d bytes", bits.BPW, bits.Bytes)
 		}
-	}
-	dry := run("--target-bpw", "6.1", "--effort", "high", "--types", "ffn=q5_0,q8_0", "--dry-run", dir, "Q5_0")
-	if dry.Bytes != bits.Bytes || dry.Worth.Predicted != bits.Worth.Predicted {
-		t.Errorf("%d bytes, planned %d", bits.Bytes, dry.Bytes)
+		for _, x := range bits.Tensors {
+			if strings.Contains(x.Name, "ffn_up") && x.Type != "Q5_0" && x.Type != "Q8_0" {
+				t.Errorf("%s is %s", x.Name, x.Type)
+			}
+		}
+		dry := run("--target-bpw", "6.1", "--effort", effort, "--types", "ffn=q5_0,q8_0", "--dry-run", dir, "Q5_0")
+		if dry.Bytes != bits.Bytes || dry.Worth.Predicted != bits.Worth.Predicted {
+			t.Errorf("%d bytes, planned %d", bits.Bytes, dry.Bytes)
+		}
 	}
 	kld := run("--target-kld", fmt.Sprint(*bytes.Worth.Measured), dir, out+"kld.gguf", "Q5_0")
 	if w := kld.Worth; w.Measured == nil || *w.Measured > *bytes.Worth.Measured || w.Factor == 1 || math.Abs(w.Predicted-sum(kld)) > 1e-9*w.Predicted {
