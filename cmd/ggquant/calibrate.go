@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -270,6 +271,10 @@ func (r *request) chosen(cmd *cli.Command, blocks *calibrate.Blocks) quantize.Ch
 		}
 	}
 	target := func(d *quantize.Decision) calibrate.Target { return calibrate.Target{Tensor: d.Tensor, Type: d.To} }
+	metadata := r.Calibration.metadata()
+	if r.Calibration.Best && !slices.ContainsFunc(blocks.Losses, func(l calibrate.Loss) bool { return l.Gradients }) {
+		metadata[0].Value = gguf.String(bestMethod)
+	}
 	return quantize.Chosen{
 		Source: func(d *quantize.Decision) rows.Source { return blocks.Source(target(d)) },
 		Loss: func(d *quantize.Decision) *quantize.ReportCalibration {
@@ -279,7 +284,7 @@ func (r *request) chosen(cmd *cli.Command, blocks *calibrate.Blocks) quantize.Ch
 			}
 			return &quantize.ReportCalibration{Before: l.Before, After: l.After, Gradients: l.Gradients}
 		},
-		Metadata: r.Calibration.metadata(),
+		Metadata: metadata,
 	}
 }
 
@@ -290,11 +295,17 @@ func (c *calibration) blocks(path string) calibrate.Options {
 	return opt
 }
 
-// metadata is what outputs say of how their blocks were chosen.
+const (
+	bestMethod      = "second moments of inputs, tensor after tensor: moved targets, error feedback, coordinate descent"
+	embeddingMethod = "; embedding: gradients"
+)
+
+// metadata is what outputs say of how their blocks were chosen, with --effort best if gradients
+// decided on those of the embedding.
 func (c *calibration) metadata() []gguf.KV {
 	method := "second moments of inputs: error feedback, coordinate descent"
 	if c.Best {
-		method = "second moments of inputs, tensor after tensor: moved targets, error feedback, coordinate descent; embedding: gradients"
+		method = bestMethod + embeddingMethod
 	}
 	return []gguf.KV{
 		{Key: "quantize.calibration.method", Value: gguf.String(method)},

@@ -84,6 +84,9 @@ func TestEffort(t *testing.T) {
 		if len(b.Metadata)-len(keys) != 4 || !slices.EqualFunc(keys, a.Metadata, func(x, y gguf.KV) bool { return x.Key == y.Key && x.Value.Short() == y.Value.Short() }) {
 			t.Errorf("%s: metadata %v, want %v", c.in, b.Metadata, a.Metadata)
 		}
+		if method, _ := b.Metadata.Get("quantize.calibration.method"); strings.Contains(method.String(), "moved targets") != (c.effort == "best") || strings.Contains(method.String(), "gradients") != (c.effort == "best") {
+			t.Errorf("%s, %s: method %v", c.in, c.effort, method)
+		}
 		if len(a.Tensors) != len(b.Tensors) || len(a.Tensors) != len(report.Tensors) {
 			t.Fatalf("%s: %d tensors, want %d", c.in, len(b.Tensors), len(a.Tensors))
 		}
