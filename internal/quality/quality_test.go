@@ -190,3 +190,16 @@ func TestReport(t *testing.T) {
 		t.Logf("%s", out)
 	}
 }
+
+// TestCode holds the hash of our commands' source to what it is of.
+func TestCode(t *testing.T) {
+	t.Chdir("../..")
+	a, err := code(t.Context())
+	if err != nil || len(a) != 64 {
+		t.Fatalf("%q, %v", a, err)
+	}
+	t.Chdir("internal")
+	if b, err := code(t.Context()); err == nil {
+		t.Errorf("%q of a folder without our commands", b)
+	}
+}
