@@ -116,7 +116,9 @@ func (q *quality) summary(w *bytes.Buffer) {
 			for _, method := range []string{high, best, highWorth, bestWorth} {
 				cells = append(cells, q.against(m, row{r, method}))
 			}
-			t.rows = append(t.rows, cells)
+			if slices.ContainsFunc(cells[2:], func(s string) bool { return s != dash }) {
+				t.rows = append(t.rows, cells)
+			}
 		}
 	}
 	t.write(w)
@@ -148,15 +150,16 @@ func (q *quality) table(w *bytes.Buffer, m *prepared) {
 	fmt.Fprint(w, "\n\n")
 	t := &table{left: 2, head: []string{"type", "method", "bits/weight", "perplexity", "divergence", "99.9 %", "same top token", "ratio", "ggeval: divergence", "99.9 %", "same top token", "ratio"}}
 	var failed []string
+	missing := 0
 	for _, at := range m.rows() {
 		if r, method := at.recipe, at.method; slices.Contains(methods, method) {
 			c := q.measured(m, at)
 			if c == nil {
-				why := "not measured"
 				if c := q.cells[m.id(at)]; c != nil {
-					why = c.Failed
+					failed = append(failed, fmt.Sprintf("%s, %s: %s", r.name, methodNames[method], c.Failed))
+				} else {
+					missing++
 				}
-				failed = append(failed, fmt.Sprintf("%s, %s: %s", r.name, methodNames[method], why))
 				continue
 			}
 			real, realError, ours, oursError, _ := q.ratios(m, at)
@@ -166,6 +169,9 @@ func (q *quality) table(w *bytes.Buffer, m *prepared) {
 		}
 	}
 	t.write(w)
+	if missing > 0 {
+		failed = append(failed, fmt.Sprintf("not measured yet: %d rows", missing))
+	}
 	if len(failed) > 0 {
 		fmt.Fprintf(w, "Without figures:\n\n* %s\n\n", strings.Join(failed, "\n* "))
 	}
