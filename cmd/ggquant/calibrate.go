@@ -197,10 +197,12 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 			}
 		}
 	}
+	opt.Gradients = r.Calibration.gradients()
 	blocks, err := calibrate.Run(ctx, m, targets, opt)
 	if err != nil {
 		return nil, err
 	}
+	warnGradients(cmd, blocks)
 	if r.Calibration.Resume != "" {
 		r.Write.Inputs = append(r.Write.Inputs, r.Calibration.Resume) // exists now, and is no output
 	}
@@ -212,11 +214,28 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 	return blocks, nil
 }
 
-// gradientTokens is about how many tokens gradients at the embedding are taken of.
-const gradientTokens = 16384
+// gradientTokens is about how many tokens gradients at the embedding are taken of, fewTokens
+// that for --effort high: running backwards takes three to four times as long as the rest.
+const (
+	gradientTokens = 16384
+	fewTokens      = 2048
+)
+
+// warnGradients says why gradients do not decide on the embedding, if they do not.
+func warnGradients(cmd *cli.Command, blocks *calibrate.Blocks) {
+	if blocks.NoGradients != nil {
+		tool.Warn(cmd, fmt.Sprintf("errors of all weights of the embedding count the same: %v", blocks.NoGradients))
+	}
+}
 
 // gradients returns of how many chunks that is.
-func (c *calibration) gradients() int { return max(1, gradientTokens/c.run.Chunk) }
+func (c *calibration) gradients() int {
+	n := fewTokens
+	if c.Best {
+		n = gradientTokens
+	}
+	return max(1, n/c.run.Chunk)
+}
 
 // chooseEach is choose for --effort best: the blocks of a tensor depend on those before it, and
 // so on the output.
@@ -242,8 +261,8 @@ func (r *request) chooseEach(ctx context.Context, cmd *cli.Command, b *quantize.
 			return nil, err
 		}
 		all = append(all, blocks)
-		if i == 0 && blocks.NoGradients != nil {
-			tool.Warn(cmd, fmt.Sprintf("errors of all weights of the embedding count the same: %v", blocks.NoGradients))
+		if i == 0 {
+			warnGradients(cmd, blocks)
 		}
 		j.Choose(r.chosen(cmd, blocks))
 	}
@@ -271,10 +290,7 @@ func (r *request) chosen(cmd *cli.Command, blocks *calibrate.Blocks) quantize.Ch
 		}
 	}
 	target := func(d *quantize.Decision) calibrate.Target { return calibrate.Target{Tensor: d.Tensor, Type: d.To} }
-	metadata := r.Calibration.metadata()
-	if r.Calibration.Best && !slices.ContainsFunc(blocks.Losses, func(l calibrate.Loss) bool { return l.Gradients }) {
-		metadata[0].Value = gguf.String(bestMethod)
-	}
+	gradients := slices.ContainsFunc(blocks.Losses, func(l calibrate.Loss) bool { return l.Gradients })
 	return quantize.Chosen{
 		Source: func(d *quantize.Decision) rows.Source { return blocks.Source(target(d)) },
 		Loss: func(d *quantize.Decision) *quantize.ReportCalibration {
@@ -284,7 +300,7 @@ func (r *request) chosen(cmd *cli.Command, blocks *calibrate.Blocks) quantize.Ch
 			}
 			return &quantize.ReportCalibration{Before: l.Before, After: l.After, Gradients: l.Gradients}
 		},
-		Metadata: metadata,
+		Metadata: r.Calibration.metadata(gradients),
 	}
 }
 
@@ -295,17 +311,15 @@ func (c *calibration) blocks(path string) calibrate.Options {
 	return opt
 }
 
-const (
-	bestMethod      = "second moments of inputs, tensor after tensor: moved targets, error feedback, coordinate descent"
-	embeddingMethod = "; embedding: gradients"
-)
-
-// metadata is what outputs say of how their blocks were chosen, with --effort best if gradients
-// decided on those of the embedding.
-func (c *calibration) metadata() []gguf.KV {
+// metadata is what outputs say of how their blocks were chosen; gradients says whether these
+// decided on the embedding's.
+func (c *calibration) metadata(gradients bool) []gguf.KV {
 	method := "second moments of inputs: error feedback, coordinate descent"
 	if c.Best {
-		method = bestMethod + embeddingMethod
+		method = "second moments of inputs, tensor after tensor: moved targets, error feedback, coordinate descent"
+	}
+	if gradients {
+		method += "; embedding: gradients"
 	}
 	return []gguf.KV{
 		{Key: "quantize.calibration.method", Value: gguf.String(method)},

@@ -37,11 +37,12 @@
 // the output say what was done. With --resume an interrupted run is gone on from by the same command:
 // the model runs over the text again, but nothing is collected or chosen for matrices that are done, which
 // is what takes long; the output is that of a run that was not interrupted, and FILE, which grows to the size of the
-// output, is removed in the end. Of embeddings, which are looked up, all weights count the same.
+// output, is removed in the end. The rows of the embedding are chosen by gradients of what the model predicts, over 2048 tokens,
+// where it can be run backwards; elsewhere all of its weights count the same.
 //
 // With --effort best tensors are chosen one after the other, in the order of the layers: each by what those before
-// it, with the blocks that they have by then, hand to it, and so that it makes up for what they lost. The rows of the
-// embedding are chosen by gradients of what the model predicts, where it can be run backwards. For each output
+// it, with the blocks that they have by then, hand to it, and so that it makes up for what they lost. Gradients
+// for the embedding are of 16384 tokens. For each output
 // that takes about ten times as long as running the model over the text, and twice the memory, besides what
 // choosing the blocks itself takes.
 //

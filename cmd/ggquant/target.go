@@ -269,10 +269,7 @@ func (r *request) sketch(ctx context.Context, cmd *cli.Command, m *model.Model, 
 		}
 	}
 	opt := c.blocks(path)
-	opt.Passes = sketchPasses
-	if c.Best {
-		opt.Gradients = c.gradients()
-	}
+	opt.Passes, opt.Gradients = sketchPasses, c.gradients()
 	show, err := tool.NewWork(cmd)
 	if err != nil {
 		return nil, err
@@ -407,7 +404,7 @@ func (w *worthy) method() string {
 func (r *request) typesMetadata(w *quantize.ReportWorth) []gguf.KV {
 	var all []gguf.KV
 	if r.Calibration.High {
-		all = r.Calibration.metadata()
+		all = r.Calibration.metadata(true)
 	}
 	return append(all, []gguf.KV{
 		{Key: "quantize.types.method", Value: gguf.String(w.Method)},
