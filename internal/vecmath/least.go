@@ -57,12 +57,3 @@ func (c *Quadratic) rest(points []float32, n, p int, at *int, least *float32) {
 		}
 	}
 }
-
-// pick takes the least of values, and of equal ones that of the least index.
-func pick(values []float32, indices []int32, at *int, least *float32) {
-	for i, v := range values {
-		if k := int(indices[i]); k >= 0 && (*at < 0 || v < *least || v == *least && k < *at) {
-			*at, *least = k, v
-		}
-	}
-}

@@ -124,3 +124,12 @@ func least8(points []float32, n int, c *Quadratic, at *int, least *float32) (p i
 	pick(values[:width], indices[:width], at, least)
 	return p
 }
+
+// pick takes the least of values, and of equal ones that of the least index.
+func pick(values []float32, indices []int32, at *int, least *float32) {
+	for i, v := range values {
+		if k := int(indices[i]); k >= 0 && (*at < 0 || v < *least || v == *least && k < *at) {
+			*at, *least = k, v
+		}
+	}
+}
