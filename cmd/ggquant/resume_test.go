@@ -24,7 +24,8 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := func(out string, more ...string) []string {
-		list := append([]string{"ggquant", "--calibrate", text, "-c", "32", "--chunks", "2", "--effort", "high", "--progress", "none"}, more...)
+		list := append([]string{"ggquant", "--calibrate", text, "-c", "32", "--chunks", "2", "--effort", "high", "--progress", "none",
+			"--tensor-type", "blk.[1-5].=f16", "--token-embedding-type", "f16", "--leave-output-tensor"}, more...)
 		return append(list, "../../testdata/gollama", dir+out, "Q4_0")
 	}
 	run := func(ctx context.Context, args []string) error {
