@@ -42,7 +42,8 @@ type Loss struct {
 // Blocks are encoded tensors, in a file that has no name.
 type Blocks struct {
 	Losses []Loss // by tensor and type when all are there
-	// NoGradients says why there are none where Options.Gradients wants them; or it is nil.
+	// NoGradients is why the gradients that Options.Gradients asks for could not be taken, nil if
+	// they were or none were asked for.
 	NoGradients error
 
 	m    *model.Model

@@ -45,6 +45,9 @@ const (
 // openJournal opens the journal of a run, or makes one, and puts what it has into blocks. One
 // of another run is an error of kind fault.Refused, a file that is none of kind fault.Broken.
 func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Target) bool) (_ *journal, err error) {
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() { // nor a link to one
+		return nil, fault.Errorf(fault.Broken, "%s: is not a regular file", path)
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, err

@@ -126,6 +126,17 @@ func TestResume(t *testing.T) {
 			t.Errorf("%s: was changed", name)
 		}
 	}
+	if err := os.WriteFile(state, full, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	opt = options()
+	opt.State = dir + "/link"
+	if err := os.Symlink(state, opt.State); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(ctx, m, targets, opt); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), opt.State) {
+		t.Errorf("a link: %v", err)
+	}
 }
 
 // FuzzJournal checks that states of any content are read without a panic, and that what is

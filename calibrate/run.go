@@ -28,7 +28,7 @@ type Options struct {
 	Feedback bool
 	// Gradients is of how many chunks gradients at the embedding are taken, so that its blocks
 	// are chosen by what errors of its rows cost; 0 for none: all errors count the same. That is
-	// so, too, if the model cannot be run backwards: Blocks.Forward says why.
+	// so, too, if the model cannot be run backwards: Blocks.NoGradients says why.
 	Gradients int
 	// Collect, if set, gets what the run meets, so that an importance matrix needs no other.
 	Collect *eval.Collector
