@@ -181,11 +181,12 @@ func (s *Sums) Merge(m *Matrix) (warnings []string, err error) {
 		}
 	}
 	s.Datasets = append(s.Datasets, m.Datasets...)
-	chunks := chunksOf(s.most(func(*Tally) bool { return true }), s.ChunkSize())
-	if chunks > math.MaxInt32 {
+	rows := s.most(func(*Tally) bool { return true })
+	// A written file has counts as float32 numbers, and can be merged again.
+	if chunks := chunksOf(int64(float32(rows)), s.ChunkSize()); chunks > math.MaxInt32 {
 		return warnings, fault.Errorf(ErrRefused, "%s: makes %d chunks, want at most %d", m.Path, chunks, math.MaxInt32)
 	}
-	s.least = chunks
+	s.least = chunksOf(rows, s.ChunkSize())
 	return warnings, nil
 }
 

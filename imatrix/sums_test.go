@@ -198,6 +198,7 @@ func TestMergeRefused(t *testing.T) {
 		{entry(4, 1), legacy(4, 0), `is of 0 chunks`},
 		{entry(4, 0x1p62), entry(4, 2), `makes a count of 4611686018427387904`},
 		{entry(4, 0x1p50), entry(4, 2), `chunks, want at most`},
+		{entry(4, 0x1p40-0x1p17), entry(4, 99304), `chunks, want at most`}, // 61 below it, but not as a float32 number
 	} {
 		s := imatrix.NewSums(512)
 		var err error
