@@ -9,6 +9,7 @@ import (
 
 	"ggforge/convert"
 	"ggforge/imatrix/imatrixtest"
+	"ggforge/internal/cpu"
 	"ggforge/quantize"
 	"ggforge/writer"
 )
@@ -83,6 +84,9 @@ func TestRecipes(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.dir == gollama && !cpu.HasVectors {
+				t.Skip("takes long without vector kernels, which change no figure")
+			}
 			opt, args := quantize.Options{}, append([]string{"compare", c.dir, "-f", textOf(t, source(t, 12000)), "-c", "64", "--chunks", c.chunks, "--json", "--progress", "none"}, c.args...)
 			if c.matrix {
 				opt.Matrix = matrixOf(t, c.dir)

@@ -10,6 +10,7 @@ import (
 
 	"ggforge/convert"
 	"ggforge/eval"
+	"ggforge/internal/cpu"
 	"ggforge/logprobs/logprobstest"
 	"ggforge/vocab"
 )
@@ -61,6 +62,9 @@ func saved(t *testing.T, dir, text string, chunk, chunks int) string {
 
 // TestSavedBase compares with a base and with what has been saved of it.
 func TestSavedBase(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels, which change no figure")
+	}
 	words := source(t, 4000)
 	text, base, file := textOf(t, words), saved(t, gollama, words, 64, 3), quantized(t, gollama, "Q4_0")[0]
 	_, out, _, err := call("compare", gollama, file, "-f", text, "-c", "64", "--chunks", "3", "--json", "--progress", "none")

@@ -6,10 +6,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"ggforge/internal/cpu"
 )
 
 // TestSensitivity checks the table as text, as JSON and as a file.
 func TestSensitivity(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels, which change no figure")
+	}
 	text, file := textOf(t, source(t, 3000)), filepath.Join(t.TempDir(), "table.json")
 	args := []string{"sensitivity", gollama, "-f", text, "-c", "16", "--chunks", "1", "--types", "Q2_K,Q8_0", "--progress", "none"}
 	code, out, log, err := call(append(args, "-o", file)...)
