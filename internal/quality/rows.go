@@ -175,11 +175,15 @@ func (m *prepared) rows() (list []row) {
 
 func (m *prepared) id(r row) string { return m.name + "/" + r.name + "/" + r.method }
 
-// key says what a row is measured with.
+// key says what a row is measured with: those of the reference do not depend on our code.
 func (q *quality) key(m *prepared, r row) string {
-	k := []string{m.sum, m.judged.sha(), m.calibrated.sha(), fmt.Sprint(m.chunks, m.fewer, m.calibration), r.typeArg(), strings.Join(r.flags, " ")}
-	if r.method == highOther || r.method == bestOther {
-		k = append(k, m.alien.sha())
+	k := []string{m.sum, m.judged.sha(), fmt.Sprint(m.chunks, m.fewer), r.typeArg(), strings.Join(r.flags, " ")}
+	if r.method != plain {
+		calibrated := m.calibrated
+		if r.method == highOther || r.method == bestOther {
+			calibrated = m.alien
+		}
+		k = append(k, calibrated.sha(), fmt.Sprint(m.calibration))
 	}
 	if r.method != plain && r.method != weighed {
 		k = append(k, q.code)
