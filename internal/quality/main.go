@@ -167,11 +167,30 @@ func code(ctx context.Context) (string, error) {
 // A cell is what was measured of one row.
 type cell struct {
 	Key    string // of what it was measured with
-	Commit string `json:",omitempty"` // of ours
+	Code   string `json:",omitempty"` // hash of ours, if that made the file
+	Commit string `json:",omitempty"` // one that has it
 	Failed string `json:",omitempty"` // what a command said that did not make the file
 	Size   int64
 	Real   figures // by llama-perplexity
 	Ours   figures // by ggeval
+}
+
+// newCell returns a cell without figures.
+func (q *quality) newCell(m *prepared, r row) *cell {
+	c := &cell{Key: q.key(m, r)}
+	if !r.reference() {
+		c.Code, c.Commit = q.code, q.commit
+	}
+	return c
+}
+
+// cell returns what was measured of a row, whatever our code was, nil if nothing was or with
+// something else.
+func (q *quality) cell(m *prepared, r row) *cell {
+	if c := q.cells[m.id(r)]; c != nil && c.Key == q.key(m, r) {
+		return c
+	}
+	return nil
 }
 
 func (q *quality) cellsFile() string {
@@ -189,10 +208,21 @@ func (q *quality) load() error {
 	return json.Unmarshal(data, &q.cells)
 }
 
-// keep keeps a cell.
+// keep keeps a cell, next to what another run of other models has kept by now.
 func (q *quality) keep(id string, c *cell) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	lock, err := os.Create(q.cellsFile() + ".lock")
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	if err := q.load(); err != nil {
+		return err
+	}
 	q.cells[id] = c
 	data, err := json.MarshalIndent(q.cells, "", " ")
 	if err != nil {
@@ -208,9 +238,11 @@ func (q *quality) keep(id string, c *cell) error {
 // commits returns those of the cells.
 func (q *quality) commits() []string {
 	found := map[string]bool{}
-	for _, c := range q.cells {
-		if c.Commit != "" {
-			found[c.Commit] = true
+	for _, m := range q.models {
+		for _, r := range m.rows() {
+			if c := q.cell(m, r); c != nil && c.Commit != "" {
+				found[c.Commit] = true
+			}
 		}
 	}
 	return slices.Sorted(maps.Keys(found))

@@ -154,10 +154,16 @@ func TestTexts(t *testing.T) {
 // baseline, goals that are not reached are bold, and failures say why.
 func TestReport(t *testing.T) {
 	m := &prepared{subject: subjects[0], judged: &text{name: "judged"}, calibrated: &text{name: "calibrated"}, alien: &text{name: "alien"}}
-	q := &quality{options: &options{use: heldOut, run: regexp.MustCompile("")}, corpus: &corpus{texts: map[string]*text{"judged": m.judged}}, cells: map[string]*cell{}, models: []*prepared{m}}
+	q := &quality{commit: "abc", options: &options{use: heldOut, run: regexp.MustCompile("")}, corpus: &corpus{texts: map[string]*text{"judged": m.judged}}, cells: map[string]*cell{}, models: []*prepared{m}}
 	set := func(recipe, method string, kld float64) {
 		f := figures{KLD: kld, Chunks: []float64{kld, kld}}
-		q.cells["gollama/"+recipe+"/"+method] = &cell{Commit: "abc", Real: f, Ours: f}
+		for _, r := range m.rows() {
+			if r.name == recipe && r.method == method {
+				c := q.newCell(m, r)
+				c.Real, c.Ours = f, f
+				q.cells[m.id(r)] = c
+			}
+		}
 	}
 	set("Q2_K", plain, 0.04)
 	set("Q2_K", weighed, 0.05)
@@ -168,7 +174,10 @@ func TestReport(t *testing.T) {
 	set("Q2_K", bestEmbeddings, 0.015)
 	set("Q8_0", plain, 0.0001)
 	set("Q6_K", high, 0.1)
-	q.cells["gollama/IQ2_XS/none"] = &cell{Failed: "no matrix"}
+	set("IQ2_XS", plain, 0)
+	q.cells["gollama/IQ2_XS/none"].Failed = "no matrix"
+	set("IQ2_XXS", weighed, 0.7)
+	q.cells["gollama/IQ2_XXS/matrix"].Key = "of other weights"
 	out, err := q.report()
 	if err != nil {
 		t.Fatal(err)
@@ -184,6 +193,9 @@ func TestReport(t *testing.T) {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("not there: %s", want)
 		}
+	}
+	if strings.Contains(string(out), "| 0.700000") {
+		t.Error("figures of other weights are there")
 	}
 	if t.Failed() {
 		t.Logf("%s", out)

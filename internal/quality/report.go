@@ -42,7 +42,7 @@ var methodNames = map[string]string{
 
 // measured returns the cell of a row that has figures, nil if there is none.
 func (q *quality) measured(m *prepared, r row) *cell {
-	if c := q.cells[m.id(r)]; c != nil && c.Failed == "" && len(c.Real.Chunks) > 0 {
+	if c := q.cell(m, r); c != nil && c.Failed == "" && len(c.Real.Chunks) > 0 {
 		return c
 	}
 	return nil
@@ -142,7 +142,7 @@ func (q *quality) against(m *prepared, r row) string {
 
 // table prints all rows of a model.
 func (q *quality) table(w *bytes.Buffer, m *prepared) {
-	base := q.cells[m.name+"/F16/base"]
+	base := q.cell(m, f16Row)
 	fmt.Fprintf(w, "## %s\n\n%s. Text: %s, %d chunks for llama-perplexity, %d for ggeval; calibration: %s.", m.name, m.about, m.judged.name, m.chunks, m.fewer, m.calibrated.name)
 	if base != nil {
 		fmt.Fprintf(w, " F16: perplexity %.4f ± %.4f.", base.Real.PPL, base.Real.PPLError)
@@ -155,7 +155,7 @@ func (q *quality) table(w *bytes.Buffer, m *prepared) {
 		if r, method := at.recipe, at.method; slices.Contains(methods, method) {
 			c := q.measured(m, at)
 			if c == nil {
-				if c := q.cells[m.id(at)]; c != nil {
+				if c := q.cell(m, at); c != nil {
 					failed = append(failed, fmt.Sprintf("%s, %s: %s", r.name, methodNames[method], c.Failed))
 				} else {
 					missing++

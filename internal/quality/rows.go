@@ -173,9 +173,12 @@ func (m *prepared) rows() (list []row) {
 	return list
 }
 
+// reference says that the reference makes the row's file, whatever our code is.
+func (r row) reference() bool { return r.method == plain || r.method == weighed }
+
 func (m *prepared) id(r row) string { return m.name + "/" + r.name + "/" + r.method }
 
-// key says what a row is measured with: those of the reference do not depend on our code.
+// key says what a row is measured with, apart from our code.
 func (q *quality) key(m *prepared, r row) string {
 	k := []string{m.sum, m.judged.sha(), fmt.Sprint(m.chunks, m.fewer), r.typeArg(), strings.Join(r.flags, " ")}
 	if r.method != plain {
@@ -184,9 +187,6 @@ func (q *quality) key(m *prepared, r row) string {
 			calibrated = m.alien
 		}
 		k = append(k, calibrated.sha(), fmt.Sprint(m.calibration))
-	}
-	if r.method != plain && r.method != weighed {
-		k = append(k, q.code)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(k, "\n")))
 	return hex.EncodeToString(sum[:8])
@@ -199,10 +199,9 @@ func (m *prepared) output(r row) string     { return m.file(r.method + "-" + r.n
 // measureModel measures the rows of a model that have not been measured yet, or with
 // something else.
 func (q *quality) measureModel(ctx context.Context, m *prepared) error {
-	base := row{&recipe{name: "F16"}, "base"}
 	var todo []row
 	for _, r := range m.rows() {
-		if c := q.cells[m.id(r)]; q.run.MatchString(m.id(r)) && (c == nil || c.Key != q.key(m, r)) {
+		if c := q.cell(m, r); q.run.MatchString(m.id(r)) && (c == nil || !r.reference() && c.Code != q.code) {
 			todo = append(todo, r)
 		}
 	}
@@ -222,83 +221,118 @@ func (q *quality) measureModel(ctx context.Context, m *prepared) error {
 		}
 	}
 	defer q.remove(saved, f16, m.file("judged.txt"), m.file("calibrated.txt"), m.file("alien.txt"), m.file("matrix.gguf"))
-	f, err := q.saveBase(ctx, q.inside(f16), q.inside(saved), q.inside(m.file("judged.txt")), m.chunks)
+	base := q.newCell(m, f16Row)
+	err := side(
+		func() (err error) {
+			base.Real, err = q.saveBase(ctx, q.inside(f16), q.inside(saved), q.inside(m.file("judged.txt")), m.chunks)
+			return err
+		},
+		func() error {
+			if !slices.ContainsFunc(todo, func(r row) bool { return r.method == weighed }) {
+				return nil
+			}
+			_, err := q.tool(ctx, "llama-imatrix", "-m", q.inside(f16), "-f", q.inside(m.file("calibrated.txt")), "-o", q.inside(m.file("matrix.gguf")), "-c", strconv.Itoa(chunk),
+				"--chunks", strconv.Itoa(m.calibration), "-t", "1", "-ngl", "0", "--no-ppl", "--no-repack")
+			return err
+		},
+	)
 	if err != nil {
 		return err
 	}
-	if err := q.keep(m.id(base), &cell{Key: q.key(m, base), Real: f}); err != nil {
+	if err := q.keep(m.id(f16Row), base); err != nil {
 		return err
 	}
-	made, err := q.quantize(ctx, m, todo)
-	if err != nil {
-		return err
+	// a method at a time, two side by side: what one command makes shares calibration
+	byMethod := make(chan []row)
+	work := func() error {
+		var errs error
+		for rows := range byMethod {
+			errs = errors.Join(errs, q.measureMethod(ctx, m, rows))
+		}
+		return errs
 	}
+	go func() {
+		for _, method := range slices.Concat(methods, []string{highOther, bestOther, bestEmbeddings, bestOutput}) {
+			if rows := slices.DeleteFunc(slices.Clone(todo), func(r row) bool { return r.method != method }); len(rows) > 0 {
+				byMethod <- rows
+			}
+		}
+		close(byMethod)
+	}()
+	return side(work, work)
+}
+
+// f16Row is what all are compared with.
+var f16Row = row{&recipe{name: "F16"}, "base"}
+
+// side runs functions side by side.
+func side(f ...func() error) error {
+	errs := make([]error, len(f))
+	var group sync.WaitGroup
+	for i := range f {
+		group.Go(func() { errs[i] = f[i]() })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// measureMethod makes the files of one method, and measures them.
+func (q *quality) measureMethod(ctx context.Context, m *prepared, rows []row) error {
 	defer func() {
-		for _, r := range todo {
+		for _, r := range rows {
 			q.remove(m.output(r))
 		}
 	}()
-	return q.compare(ctx, m, made, f16, saved)
+	made, err := q.quantize(ctx, m, rows)
+	if err != nil || len(made) == 0 {
+		return err
+	}
+	return q.compare(ctx, m, made)
 }
 
 // compare measures files, by both evaluators.
-func (q *quality) compare(ctx context.Context, m *prepared, made []row, f16, saved string) error {
-	cells := make([]*cell, len(made))
-	for i, r := range made {
-		info, err := os.Stat(q.path(m.output(r)))
-		if err != nil {
-			return err
-		}
-		cells[i] = &cell{Key: q.key(m, r), Size: info.Size()}
-		if r.method != plain && r.method != weighed {
-			cells[i].Commit = q.commit
-		}
+func (q *quality) compare(ctx context.Context, m *prepared, made []row) error {
+	argv := []string{"compare", q.path(f16Of(m))}
+	for _, r := range made {
+		argv = append(argv, q.path(m.output(r)))
 	}
-	const together = 12 // with which the base is run once
-	for i := 0; i < len(made); i += together {
-		part := made[i:min(i+together, len(made))]
-		argv := []string{"compare", q.path(f16)}
-		for _, r := range part {
-			argv = append(argv, q.path(m.output(r)))
-		}
-		out, err := q.said(ctx, "ggeval", append(argv, "-f", q.path(m.file("judged.txt")), "-c", strconv.Itoa(chunk), "--chunks", strconv.Itoa(m.fewer), "--json", "--progress", "none")...)
-		if err != nil {
-			return err
-		}
-		found, err := parseCompare(out)
-		if err != nil {
-			return err
-		}
-		if len(found) != len(part) {
-			return fmt.Errorf("ggeval compare: %d models, want %d", len(found), len(part))
-		}
-		for k := range part {
-			cells[i+k].Ours = found[k]
-		}
-		progress("%s: ggeval has compared %d of %d", m.name, i+len(part), len(made))
+	out, err := q.said(ctx, "ggeval", append(argv, "-f", q.path(m.file("judged.txt")), "-c", strconv.Itoa(chunk), "--chunks", strconv.Itoa(m.fewer), "--json", "--progress", "none")...)
+	if err != nil {
+		return err
 	}
-	var group sync.WaitGroup
-	errs, jobs := make([]error, 2), make(chan int)
-	for k := range errs {
-		group.Go(func() {
-			for i := range jobs {
-				r := made[i]
-				f, err := q.measure(ctx, q.inside(m.output(r)), q.inside(saved))
-				if err == nil {
-					cells[i].Real = f
-					progress("%s: %s: divergence %.6f", m.id(r), strings.TrimSuffix(m.output(r), ".gguf"), f.KLD)
-					err = q.keep(m.id(r), cells[i])
-				}
-				errs[k] = errors.Join(errs[k], err)
+	found, err := parseCompare(out)
+	if err != nil {
+		return err
+	}
+	if len(found) != len(made) {
+		return fmt.Errorf("ggeval compare: %d models, want %d", len(found), len(made))
+	}
+	jobs := make(chan int)
+	work := func() (errs error) {
+		for i := range jobs {
+			r := made[i]
+			c := q.newCell(m, r)
+			c.Ours = found[i]
+			info, err := os.Stat(q.path(m.output(r)))
+			if err == nil {
+				c.Size = info.Size()
+				c.Real, err = q.measure(ctx, q.inside(m.output(r)), q.inside(m.file("base.kld")))
 			}
-		})
+			if err == nil {
+				progress("%s: divergence %.6f", m.id(r), c.Real.KLD)
+				err = q.keep(m.id(r), c)
+			}
+			errs = errors.Join(errs, err)
+		}
+		return errs
 	}
-	for i := range made {
-		jobs <- i
-	}
-	close(jobs)
-	group.Wait()
-	return errors.Join(errs...)
+	go func() {
+		for i := range made {
+			jobs <- i
+		}
+		close(jobs)
+	}()
+	return side(work, work)
 }
 
 // said runs one of our commands and returns its standard output.
@@ -318,66 +352,49 @@ func (q *quality) ours(ctx context.Context, name string, argv ...string) error {
 	return err
 }
 
-// quantize makes the files of rows, and returns those that there are; of the others it keeps
-// what the command said.
-func (q *quality) quantize(ctx context.Context, m *prepared, todo []row) (made []row, err error) {
-	f16, matrix := m.file("f16.gguf"), m.file("matrix.gguf")
-	haveMatrix, done := false, map[row]error{}
-	for _, method := range slices.Concat(methods, []string{highOther, bestOther, bestEmbeddings, bestOutput}) {
-		var rows, alone []row
-		for _, r := range todo {
-			switch {
-			case r.method != method:
-			case method == plain || method == weighed || len(r.flags) > 0:
-				alone = append(alone, r)
-			default:
-				rows = append(rows, r)
-			}
-		}
-		if len(rows) > 0 {
-			progress("%s: %s of %d recipes", m.name, method, len(rows))
-			if err := q.batch(ctx, m, rows); err != nil { // one of them, perhaps
-				alone = append(alone, rows...)
-			} else {
-				for _, r := range rows {
-					done[r] = nil
-				}
-			}
-		}
-		for _, r := range alone {
-			progress("%s: %s", m.name, m.output(r))
-			switch method {
-			case plain, weighed:
-				argv := append([]string{"llama-quantize"}, r.flags...)
-				if method == weighed {
-					if !haveMatrix {
-						if _, err := q.tool(ctx, "llama-imatrix", "-m", q.inside(f16), "-f", q.inside(m.file("calibrated.txt")), "-o", q.inside(matrix), "-c", strconv.Itoa(chunk),
-							"--chunks", strconv.Itoa(m.calibration), "-t", "1", "-ngl", "0", "--no-ppl", "--no-repack"); err != nil {
-							return nil, err
-						}
-						haveMatrix = true
-					}
-					argv = append(argv, "--imatrix", q.inside(matrix))
-				}
-				_, done[r] = q.tool(ctx, append(argv, q.inside(f16), q.inside(m.output(r)), r.typeArg())...)
-			default:
-				done[r] = q.batch(ctx, m, []row{r})
-			}
+// quantize makes the files of rows of one method, and returns those that there are; of the others it
+// keeps what the command said.
+func (q *quality) quantize(ctx context.Context, m *prepared, rows []row) (made []row, err error) {
+	method, f16, reference := rows[0].method, f16Of(m), rows[0].reference()
+	var together, alone []row
+	for _, r := range rows {
+		if reference || len(r.flags) > 0 {
+			alone = append(alone, r)
+		} else {
+			together = append(together, r)
 		}
 	}
-	for _, r := range todo {
+	progress("%s: %s of %d recipes", m.name, method, len(rows))
+	if len(together) > 0 {
+		if q.batch(ctx, m, together) == nil {
+			made = together
+		} else { // one of them, perhaps
+			alone = append(alone, together...)
+		}
+	}
+	for _, r := range alone {
+		if reference {
+			argv := append([]string{"llama-quantize"}, r.flags...)
+			if method == weighed {
+				argv = append(argv, "--imatrix", q.inside(m.file("matrix.gguf")))
+			}
+			_, err = q.tool(ctx, append(argv, q.inside(f16), q.inside(m.output(r)), r.typeArg())...)
+		} else {
+			err = q.batch(ctx, m, []row{r})
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if done[r] != nil {
-			c := &cell{Key: q.key(m, r), Commit: q.commit, Failed: q.reason(done[r])}
-			if err := q.keep(m.id(r), c); err != nil {
-				return nil, err
-			}
-			progress("%s: %s", m.id(r), c.Failed)
+		if err == nil {
+			made = append(made, r)
 			continue
 		}
-		made = append(made, r)
+		c := q.newCell(m, r)
+		c.Failed = q.reason(err)
+		if err := q.keep(m.id(r), c); err != nil {
+			return nil, err
+		}
+		progress("%s: %s", m.id(r), c.Failed)
 	}
 	return made, nil
 }
