@@ -11,33 +11,26 @@ import (
 
 // Split says how to divide the output into shards. The zero value does not.
 type Split struct {
-	MaxTensors int64 // in a shard; 0 for any number
-	MaxBytes   int64 // of tensor data in a shard that has more than one tensor; 0 for any
+	gguf.Cut
 	// EmptyFirst puts no tensors into the first shard.
 	EmptyFirst bool
 }
 
-// apply divides f. A shard ends before the tensor that would be too many or too
-// large for it; the first one has the metadata, and all have the split keys. A
-// model that fits one shard is not split.
+// apply divides f. The first shard has the metadata, and all have the split keys. A model
+// that fits one shard is not split.
 func (s Split) apply(f *writer.File) []*writer.File {
-	shards := [][]writer.Tensor{nil}
+	var shards [][]writer.Tensor
 	if s.EmptyFirst {
 		shards = append(shards, nil)
 	}
-	var size int64
+	var sizes []int64
 	for _, t := range f.Tensors {
-		last := &shards[len(shards)-1]
 		ne := t.Source.NE()
-		bytes := gguf.Rows(ne) * t.Type.RowBytes(gguf.RowLen(ne))
-		full := s.MaxTensors > 0 && int64(len(*last)) >= s.MaxTensors || s.MaxBytes > 0 && size+bytes > s.MaxBytes
-		if len(*last) > 0 && full {
-			shards = append(shards, nil)
-			last = &shards[len(shards)-1]
-			size = 0
-		}
-		*last = append(*last, t)
-		size += bytes
+		sizes = append(sizes, gguf.Rows(ne)*t.Type.RowBytes(gguf.RowLen(ne)))
+	}
+	from := 0
+	for _, to := range s.Ends(sizes) {
+		shards, from = append(shards, f.Tensors[from:to]), to
 	}
 	if len(shards) == 1 {
 		return []*writer.File{f}

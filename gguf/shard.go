@@ -41,6 +41,26 @@ func ParseShardName(path string) (prefix string, no, count int, ok bool) {
 	return m[1], no - 1, count, ok
 }
 
+// Cut says where a list of tensors is cut into shards. The zero value does not cut it.
+type Cut struct {
+	MaxTensors int   // in a shard; 0 for any number
+	MaxBytes   int64 // of tensor data in a shard that has more than one tensor; 0 for any
+}
+
+// Ends returns where each shard ends, the last at len(sizes), which are the bytes of each
+// tensor: a shard ends before the tensor that would be too many or too large for it.
+func (c Cut) Ends(sizes []int64) (ends []int) {
+	from, bytes := 0, int64(0)
+	for i, n := range sizes {
+		if i > from && (c.MaxTensors > 0 && i-from >= c.MaxTensors || c.MaxBytes > 0 && bytes+n > c.MaxBytes) {
+			ends = append(ends, i)
+			from, bytes = i, 0
+		}
+		bytes += n
+	}
+	return append(ends, len(sizes))
+}
+
 // Set is a model: one file, or all shards of a split one.
 type Set struct {
 	Files []*File // in the order of the shards; not empty

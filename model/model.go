@@ -78,15 +78,6 @@ func (m *Model) all() iter.Seq[*gguf.Tensor] {
 // Architecture returns general.architecture, "" if the model has none.
 func (m *Model) Architecture() string { return m.Metadata.Architecture() }
 
-// pieces returns dimensions for n bytes: rows that are short enough for a buffer.
-func pieces(n int64) []int64 {
-	row := int64(1)
-	for row < 64<<10 && n%(2*row) == 0 {
-		row *= 2
-	}
-	return []int64{row, n / row}
-}
-
 // Open opens the GGUF file at path, or the shards of which it is the first. The
 // caller closes the model. Errors are those of gguf.OpenSet.
 func Open(path string) (*Model, error) {
@@ -99,15 +90,15 @@ func Open(path string) (*Model, error) {
 		m.Files = append(m.Files, f.Path)
 		for i := range f.Tensors {
 			t := f.Tensors[i]
-			src := t
+			src := rows.GGUF(f, &t)
 			if !t.Type.Known() {
 				if f.BigEndian {
 					set.Close()
 					return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: the byte order of %v is not known, and the file is big-endian", f.Path, t.Name, t.Type)
 				}
-				src.Type, src.NE = gguf.TypeI8, pieces(t.Stored)
+				src = rows.Bytes(f, &t)
 			}
-			m.Tensors = append(m.Tensors, Tensor{t, rows.GGUF(f, &src), shard})
+			m.Tensors = append(m.Tensors, Tensor{t, src, shard})
 		}
 	}
 	return m, nil

@@ -73,22 +73,18 @@ func (j *Job) shards() ([][]writer.Tensor, error) {
 		}
 		return shards, nil
 	}
-	var shards [][]writer.Tensor
-	var last []writer.Tensor
-	var size int64 // of the data of last, padding included, as the reference counts
+	var all []writer.Tensor
+	var sizes []int64 // padding included, as the reference counts
 	for i := range j.Decisions {
 		d := &j.Decisions[i]
 		t := j.output(d)
-		n := gguf.Align(t.Bytes(), gguf.DefaultAlignment)
-		if full := j.opt.SplitMaxTensors > 0 && len(last) == j.opt.SplitMaxTensors ||
-			j.opt.SplitMaxBytes > 0 && size+n > j.opt.SplitMaxBytes; full && len(last) > 0 {
-			shards = append(shards, last)
-			last, size = nil, 0
-		}
-		last = append(last, j.tensor(d))
-		size += n
+		all, sizes = append(all, j.tensor(d)), append(sizes, gguf.Align(t.Bytes(), gguf.DefaultAlignment))
 	}
-	shards = append(shards, last)
+	var shards [][]writer.Tensor
+	from := 0
+	for _, to := range (gguf.Cut{MaxTensors: j.opt.SplitMaxTensors, MaxBytes: j.opt.SplitMaxBytes}).Ends(sizes) {
+		shards, from = append(shards, all[from:to]), to
+	}
 	if len(shards) > gguf.MaxShards {
 		return nil, fault.Errorf(fault.Usage, "%d shards, want at most %d: allow them more", len(shards), gguf.MaxShards)
 	}

@@ -151,6 +151,17 @@ func GGUF(f *gguf.File, t *gguf.Tensor) Source {
 	return &memory{ne: t.NE, typ: t.Type, data: f.Data(t), file: f.Reader(t), swap: f.BigEndian}
 }
 
+// Bytes returns what a GGUF file has stored of a tensor, whatever its type, as I8.
+func Bytes(f *gguf.File, t *gguf.Tensor) Source {
+	n, row := t.Bytes(), int64(1)
+	for row < 64<<10 && n%(2*row) == 0 { // rows that are short enough for a buffer
+		row *= 2
+	}
+	stored := *t
+	stored.Type, stored.NE = gguf.TypeI8, []int64{row, n / row}
+	return &memory{ne: stored.NE, typ: stored.Type, data: f.Data(t), file: f.Reader(t)}
+}
+
 // Float32s returns a one-dimensional tensor of the given values.
 func Float32s(v []float32) Source {
 	data := make([]byte, 4*len(v))

@@ -12,6 +12,7 @@ import (
 	"ggforge/arch"
 	"ggforge/convert"
 	"ggforge/fault"
+	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/writer"
@@ -100,7 +101,7 @@ func parse(cmd *cli.Command) (r request, err error) {
 	}
 	opt := &r.Convert
 	opt.VocabOnly, opt.BigEndian = cmd.Bool("vocab-only"), cmd.Bool("bigendian")
-	opt.Split = convert.Split{MaxTensors: int64(cmd.Uint("split-max-tensors")), EmptyFirst: cmd.Bool("no-tensor-first-split")}
+	opt.Split = convert.Split{Cut: gguf.Cut{MaxTensors: int(cmd.Uint("split-max-tensors"))}, EmptyFirst: cmd.Bool("no-tensor-first-split")}
 	if opt.Type, err = convert.ParseOutType(cmd.String("outtype")); err != nil {
 		return r, err
 	}

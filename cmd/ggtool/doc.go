@@ -1,7 +1,9 @@
-// Ggtool looks into GGUF files and exports them.
+// Ggtool looks into GGUF files, cuts, joins and exports them.
 //
 //	ggtool inspect [--json] [--full] [--alone] FILE
 //	ggtool diff [--alone] A B
+//	ggtool split [flags] FILE PREFIX
+//	ggtool merge [flags] FIRST OUT
 //	ggtool export [flags] FILE DIR
 //
 // FILE, A and B are GGUF files, or the first of the shards of a model, which are
@@ -19,6 +21,21 @@
 //
 // Lists what differs between two models, one line each; the exit code is 6 if
 // anything does.
+//
+// # Split and merge
+//
+// Split cuts a model into shards, PREFIX-00001-of-00003.gguf and so on; a model that is in
+// shards already is cut anew. Merge joins shards. Tensors are copied as they are, whatever
+// their types; files are those of llama-gguf-split. What is read stays.
+//
+//	--max-tensors N            put at most N tensors into a shard (128); also --split-max-tensors
+//	--max-size SIZE            put at most SIZE bytes of tensors into a shard (K, M, G); also --split-max-size
+//	--no-tensor-first-split    put no tensors into the first shard
+//	--dry-run                  only list the shards
+//	--clean                    (merge) leave out the keys split.no, split.count and split.tensors.count
+//	--force                    replace outputs that exist
+//	--threads N                use N workers (0: one per CPU)
+//	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //
 // # Export
 //

@@ -51,14 +51,14 @@ func parseExport(cmd *cli.Command) (r exportRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	r = exportRequest{args[0], args[1], export.Options{HF: cmd.Bool("hf")}, writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force")}}
+	r = exportRequest{args[0], args[1], export.Options{HF: cmd.Bool("hf")}, writer.Options{}}
 	if r.Export.Type, err = export.ParseType(cmd.String("type")); err != nil {
 		return r, err
 	}
 	if r.Export.MaxShard, err = tool.Size(cmd, "max-shard-size"); err != nil {
 		return r, err
 	}
-	r.Write.Progress, err = tool.NewProgress(cmd)
+	r.Write, err = writeOptions(cmd)
 	return r, err
 }
 

@@ -23,16 +23,34 @@ func TestEveryFlag(t *testing.T) {
 		checked["diff"] = true
 		flagtest.Check(t, diffCommand, parseDiff, []string{"A", "B"}, map[string]flagtest.Row{"alone": alone})
 	})
+	writes := func(rows map[string]flagtest.Row) map[string]flagtest.Row {
+		rows["threads"] = flagtest.Row{Field: "Write.Workers", Want: "3", Args: []string{"--threads", "3"}}
+		rows["force"] = flagtest.Row{Field: "Write.Force", Want: "true", Args: []string{"--force"}}
+		rows["progress"] = flagtest.Row{Field: "Write.Progress", Want: "nil", Args: []string{"--progress", "none"}}
+		return rows
+	}
+	t.Run("split", func(t *testing.T) {
+		checked["split"] = true
+		flagtest.Check(t, splitCommand, parseSplit, []string{"FILE", "PREFIX"}, writes(map[string]flagtest.Row{
+			"max-tensors":           {Field: "Cut.MaxTensors", Want: "7", Args: []string{"--max-tensors", "7"}},
+			"max-size":              {Field: "Cut.MaxBytes", Want: "2000000", Args: []string{"--max-size", "2M"}},
+			"no-tensor-first-split": {Field: "Bare", Want: "true", Args: []string{"--no-tensor-first-split"}},
+			"dry-run":               {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
+		}))
+	})
+	t.Run("merge", func(t *testing.T) {
+		checked["merge"] = true
+		flagtest.Check(t, mergeCommand, parseMerge, []string{"FIRST", "OUT"}, writes(map[string]flagtest.Row{
+			"clean": {Field: "Clean", Want: "true", Args: []string{"--clean"}},
+		}))
+	})
 	t.Run("export", func(t *testing.T) {
 		checked["export"] = true
-		flagtest.Check(t, exportCommand, parseExport, []string{"FILE", "DIR"}, map[string]flagtest.Row{
+		flagtest.Check(t, exportCommand, parseExport, []string{"FILE", "DIR"}, writes(map[string]flagtest.Row{
 			"type":           {Field: "Export.Type", Want: "F16", Args: []string{"--type", "f16"}},
 			"hf":             {Field: "Export.HF", Want: "true", Args: []string{"--hf"}},
 			"max-shard-size": {Field: "Export.MaxShard", Want: "7000", Args: []string{"--max-shard-size", "7k"}},
-			"threads":        {Field: "Write.Workers", Want: "3", Args: []string{"--threads", "3"}},
-			"force":          {Field: "Write.Force", Want: "true", Args: []string{"--force"}},
-			"progress":       {Field: "Write.Progress", Want: "nil", Args: []string{"--progress", "none"}},
-		})
+		}))
 	})
 	var verbs []*cli.Command = command().Commands
 	for _, verb := range verbs {

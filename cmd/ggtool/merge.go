@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/edit"
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+	"ggforge/writer"
+)
+
+func mergeCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "merge",
+		Usage:     "join the shards of a model",
+		ArgsUsage: "FIRST OUT",
+		Description: "FIRST is the first of the shards. OUT is that of llama-gguf-split --merge, which\n" +
+			"leaves the keys of shards in it; --clean leaves them out. The shards stay.\n\n" + tool.ExitHelp,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "clean", Usage: "leave out the keys split.no, split.count and split.tensors.count"},
+			tool.ThreadsFlag(), tool.ForceFlag(), tool.ProgressFlag(),
+		},
+		Action: merge,
+	}
+}
+
+// mergeRequest is what the flags and arguments ask for.
+type mergeRequest struct {
+	First, Out string
+	Clean      bool
+	Write      writer.Options
+}
+
+func parseMerge(cmd *cli.Command) (r mergeRequest, err error) {
+	args, err := tool.Args(cmd, 2, 2)
+	if err != nil {
+		return r, err
+	}
+	r = mergeRequest{First: args[0], Out: args[1], Clean: cmd.Bool("clean")}
+	r.Write, err = writeOptions(cmd)
+	return r, err
+}
+
+func merge(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseMerge(cmd)
+	if err != nil {
+		return err
+	}
+	set, err := gguf.OpenSet(r.First)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	f, err := edit.Merge(set, r.Out, r.Clean)
+	if err != nil {
+		return err
+	}
+	return copied(ctx, cmd, set, []*writer.File{f}, r.Write)
+}

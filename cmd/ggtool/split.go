@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/edit"
+	"ggforge/fault"
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+	"ggforge/writer"
+)
+
+// defaultCut is how many tensors llama-gguf-split puts into a shard.
+const defaultCut = 128
+
+func splitCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "split",
+		Usage:     "cut a model into shards",
+		ArgsUsage: "FILE PREFIX",
+		Description: "FILE is a GGUF file, or the first of the shards of a model, which is cut anew.\n" +
+			"PREFIX is the beginning of the shards' names, PREFIX-00001-of-00003.gguf. They\n" +
+			"are those of llama-gguf-split. FILE stays.\n\n" + tool.ExitHelp,
+		Flags: []cli.Flag{
+			&cli.UintFlag{Name: "max-tensors", Aliases: []string{"split-max-tensors"}, Usage: fmt.Sprintf("put at most `N` tensors into a shard (default: %d)", defaultCut)},
+			&cli.StringFlag{Name: "max-size", Aliases: []string{"split-max-size"}, Usage: "put at most `SIZE` bytes of tensors into a shard: a number, with K, M or G for thousands, millions, billions"},
+			&cli.BoolFlag{Name: "no-tensor-first-split", Usage: "put no tensors into the first shard"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only list the shards"},
+			tool.ThreadsFlag(), tool.ForceFlag(), tool.ProgressFlag(),
+		},
+		Action: split,
+	}
+}
+
+// splitRequest is what the flags and arguments ask for.
+type splitRequest struct {
+	File, Prefix string
+	Cut          gguf.Cut
+	Bare, DryRun bool
+	Write        writer.Options
+}
+
+func parseSplit(cmd *cli.Command) (r splitRequest, err error) {
+	args, err := tool.Args(cmd, 2, 2)
+	if err != nil {
+		return r, err
+	}
+	r = splitRequest{args[0], args[1], gguf.Cut{}, cmd.Bool("no-tensor-first-split"), cmd.Bool("dry-run"), writer.Options{}}
+	switch tensors, size := cmd.IsSet("max-tensors"), cmd.IsSet("max-size"); {
+	case tensors && size:
+		return r, fault.Errorf(fault.Usage, "--max-tensors and --max-size: want only one of them")
+	case size:
+		r.Cut.MaxBytes, err = tool.Size(cmd, "max-size")
+	case tensors:
+		r.Cut.MaxTensors, err = tool.Count(cmd, "max-tensors")
+	default:
+		r.Cut.MaxTensors = defaultCut
+	}
+	if err != nil {
+		return r, err
+	}
+	r.Write, err = writeOptions(cmd)
+	return r, err
+}
+
+// writeOptions returns what the flags say about writing.
+func writeOptions(cmd *cli.Command) (opt writer.Options, err error) {
+	opt = writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force")}
+	opt.Progress, err = tool.NewProgress(cmd)
+	return opt, err
+}
+
+func split(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseSplit(cmd)
+	if err != nil {
+		return err
+	}
+	set, err := gguf.OpenSet(r.File)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	files, err := edit.Split(set, r.Prefix, r.Cut, r.Bare)
+	if err != nil {
+		return err
+	}
+	if !r.DryRun {
+		return copied(ctx, cmd, set, files, r.Write)
+	}
+	w := tool.Output(ctx, cmd)
+	for _, f := range files {
+		fmt.Fprintf(w, "%s: %s, %d tensors\n", f.Path, tool.Bytes(f.Size()), len(f.Tensors))
+	}
+	return set.Unchanged()
+}
+
+// copied writes files whose tensors are those of a model, and says what was written.
+func copied(ctx context.Context, cmd *cli.Command, from *gguf.Set, files []*writer.File, opt writer.Options) error {
+	cost := tool.StartCost(ctx)
+	for _, f := range from.Files {
+		opt.Inputs = append(opt.Inputs, f.Path)
+	}
+	opt.Check = from.Unchanged
+	result, err := writer.WriteAll(ctx, files, opt)
+	if err != nil {
+		return err
+	}
+	w := tool.Output(ctx, cmd)
+	for _, f := range files {
+		fmt.Fprintf(w, "%s: %s, %d tensors\n", f.Path, tool.Bytes(f.Size()), len(f.Tensors))
+	}
+	_, err = fmt.Fprintln(w, cost.Stop(result.Bytes))
+	return err
+}
