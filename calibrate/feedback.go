@@ -238,7 +238,7 @@ func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v 
 }
 
 // fedRows is how many rows go through a block together: their scales are searched at once.
-const fedRows = 16
+const fedRows = vecmath.RoundingSize
 
 // fed is what a worker needs for a block.
 type fed struct {
@@ -248,11 +248,13 @@ type fed struct {
 	bits    [nearby]uint32
 	search  searcher
 	state   state
+
+	rounding vecmath.Rounding
 }
 
 // nearby is how many places meet each other one by one; what is before them meets them
-// together.
-const nearby = 16
+// together. It divides the columns of sub-blocks.
+const nearby = vecmath.RoundingSize
 
 // block rounds the columns of places [at, at+w) of rows: add is what others ask for, by
 // place, n values for each row, and e, w values for each, is set to the errors.
@@ -260,6 +262,9 @@ func (b *feedback) block(f *parts.Format, s *fed, all []rowState, at, w int, add
 	codec, size := quants.Lookup(f.Type), int(f.Type.BlockBytes())
 	if s.data == nil {
 		s.data = make([]byte, fedRows*size)
+		if b.grid == nil {
+			s.rounding.SetLevels(f.Levels)
+		}
 	}
 	for end := w; end > 0; end -= f.Block {
 		from := end - f.Block // places of one block
@@ -287,44 +292,56 @@ func (b *feedback) block(f *parts.Format, s *fed, all []rowState, at, w int, add
 			if b.search && f.Grid == nil {
 				s.search.search(f, to, s.targets[r*f.Block:][:f.Block], s.weights[:f.Block])
 			}
-			round := b.round
 			if b.grid != nil {
-				round = b.roundGroups
+				b.roundGroups(f, s, &all[r], to, at, from, end, add[r*b.n:][:w], e[r*w:][:w], v[r*b.n:][:b.n])
 			}
-			round(f, s, &all[r], to, at, from, end, add[r*b.n:][:w], e[r*w:][:w], v[r*b.n:][:b.n])
+		}
+		if b.grid == nil {
+			b.round(f, s, all, at, from, end, add, e, v, w)
 		}
 	}
 	return nil
 }
 
-// round rounds the columns of places at+from to at+end of a row, which are a block.
-func (b *feedback) round(f *parts.Format, s *fed, row *rowState, to *parts.Block, at, from, end int, add, e, v []float32) {
-	first := b.order[at+from] / f.Block * f.Block
-	for p := end - 1; p >= from; p-- {
-		c := b.order[at+p]
-		k := c - first
-		scale, min := f.Scale(to, k/f.Sub)
-		target := row.w[c] + add[p]
-		if scale != 0 {
-			to.Levels[k] = f.Nearest(target, scale, min)
+// round rounds the columns of places at+from to at+end of rows, which are a block: some places
+// of all rows at once, then these meet those before them, row by row.
+func (b *feedback) round(f *parts.Format, s *fed, all []rowState, at, from, end int, add, e, v []float32, w int) {
+	first, x := b.order[at+from]/f.Block*f.Block, &s.rounding
+	for group := end - nearby; group >= from; group -= nearby {
+		j := (b.order[at+group] - first) / f.Sub
+		for p := range nearby {
+			c, near := b.order[at+group+p], b.l[(at+group+p)*b.n+at+group:][:p]
+			for i, l := range near {
+				x.Near[p][i] = math.Float32bits(l)
+			}
+			for r := range all {
+				x.Weight[p][r], x.Add[p][r] = all[r].w[c], add[r*b.n+group+p]
+			}
 		}
-		v[c] = float32(scale*float32(to.Levels[k])) - min
-		e[p] = row.w[c] - v[c]
-		loss := float64(target) - float64(v[c])
-		row.error += float64(float64(loss*loss) * float64(b.d[c]))
-		group := p / nearby * nearby
-		vecmath.AddScaled(add[group:p], b.l[(at+p)*b.n+at+group:][:p-group], e[p])
-		if p > group || group == 0 {
-			continue
+		for r := range all {
+			x.Scale[r], x.Min[r] = f.Scale(&all[r].blocks[first/f.Block], j)
 		}
-		for i := range s.bits {
-			s.bits[i] = math.Float32bits(e[group+i])
+		x.Round()
+		for r := range all {
+			row := &all[r]
+			levels := row.blocks[first/f.Block].Levels[:f.Block]
+			for p := nearby - 1; p >= 0; p-- {
+				c, value := b.order[at+group+p], x.Value[p][r]
+				if x.Scale[r] != 0 {
+					levels[c-first] = int8(x.Level[p][r])
+				}
+				v[r*b.n+c] = value
+				off := row.w[c] - value
+				e[r*w+group+p], s.bits[p] = off, math.Float32bits(off)
+				loss := float64(x.Target[p][r]) - float64(value)
+				row.error += float64(float64(loss*loss) * float64(b.d[c]))
+			}
+			vecmath.Combine(add[r*b.n:][:group], b.l[(at+group)*b.n+at:], b.n, s.bits[:])
 		}
-		vecmath.Combine(add[:group], b.l[(at+group)*b.n+at:], b.n, s.bits[:])
 	}
 }
 
-// roundGroups is round for a format with a grid: sub-blocks one after the other.
+// roundGroups is round for a row and a format with a grid: sub-blocks one after the other.
 func (b *feedback) roundGroups(f *parts.Format, s *fed, row *rowState, to *parts.Block, at, from, end int, add, e, v []float32) {
 	for p := end - f.Sub; p >= from; p -= f.Sub {
 		c := b.order[at+p] / f.Sub * f.Sub // the first column

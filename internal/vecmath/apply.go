@@ -73,16 +73,14 @@ func Mul(dst, src []float32) {
 
 // Scale sets dst to f times src. Both may be the same slice.
 func Scale(dst, src []float32, f float32) {
-	c := each(f)
-	for i := scaleVectors(dst, src, &c); i < len(src); i++ {
+	for i := scaleVectors(dst, src, math.Float32bits(f)); i < len(src); i++ {
 		dst[i] = src[i] * f
 	}
 }
 
 // AddScaled adds f times src to dst, rounded once.
 func AddScaled(dst, src []float32, f float32) {
-	c := each(f)
-	for i := addScaledVectors(dst, src, &c); i < len(src); i++ {
+	for i := addScaledVectors(dst, src, math.Float32bits(f)); i < len(src); i++ {
 		dst[i] = fused.MulAdd(src[i], f, dst[i])
 	}
 }
@@ -112,61 +110,6 @@ func AddSquares(dst, src []float32) {
 	for i := addSquaresVectors(dst, src); i < len(src); i++ {
 		dst[i] += float32(src[i] * src[i])
 	}
-}
-
-// Sum returns the sum of x in float64: eight sums by index mod 8, then a tree.
-func Sum(x []float32) float64 {
-	var s [8]float64
-	for ; len(x) >= 8; x = x[8:] {
-		v := (*[8]float32)(x)
-		s[0] += float64(v[0])
-		s[1] += float64(v[1])
-		s[2] += float64(v[2])
-		s[3] += float64(v[3])
-		s[4] += float64(v[4])
-		s[5] += float64(v[5])
-		s[6] += float64(v[6])
-		s[7] += float64(v[7])
-	}
-	for i, v := range x {
-		s[i] += float64(v)
-	}
-	return tree(&s)
-}
-
-// SumSquares is Sum for the squares of x less a mean. A square is exact in float64 if
-// the mean is 0.
-func SumSquares(x []float32, mean float64) float64 {
-	var s [8]float64
-	square := func(i int, v float32) {
-		d := float64(v) - mean
-		s[i] += float64(d * d)
-	}
-	for ; len(x) >= 8; x = x[8:] {
-		v := (*[8]float32)(x)
-		square(0, v[0])
-		square(1, v[1])
-		square(2, v[2])
-		square(3, v[3])
-		square(4, v[4])
-		square(5, v[5])
-		square(6, v[6])
-		square(7, v[7])
-	}
-	for i, v := range x {
-		square(i, v)
-	}
-	return tree(&s)
-}
-
-// tree adds eight sums: those 4, 2 and 1 apart.
-func tree(s *[8]float64) float64 {
-	for n := 4; n > 0; n /= 2 {
-		for i := range n {
-			s[i] += s[i+n]
-		}
-	}
-	return s[0]
 }
 
 // Finite reports whether no value of x is infinite or not a number.

@@ -112,25 +112,3 @@ func reluSquaredSlope(dst, src []float32) {
 	reluOnly.Apply(dst, src)
 	Scale(dst, dst, 2)
 }
-
-// SumProducts is Sum for the products of x and y, which have the same length. A product is
-// exact in float64.
-func SumProducts(x, y []float32) float64 {
-	var s [8]float64
-	y = y[:len(x)]
-	for ; len(x) >= 8; x, y = x[8:], y[8:] {
-		v, w := (*[8]float32)(x), (*[8]float32)(y)
-		s[0] += float64(v[0]) * float64(w[0])
-		s[1] += float64(v[1]) * float64(w[1])
-		s[2] += float64(v[2]) * float64(w[2])
-		s[3] += float64(v[3]) * float64(w[3])
-		s[4] += float64(v[4]) * float64(w[4])
-		s[5] += float64(v[5]) * float64(w[5])
-		s[6] += float64(v[6]) * float64(w[6])
-		s[7] += float64(v[7]) * float64(w[7])
-	}
-	for i, v := range x {
-		s[i] += float64(v) * float64(y[i])
-	}
-	return tree(&s)
-}

@@ -219,6 +219,24 @@ func TestSums(t *testing.T) {
 	}
 }
 
+// TestSumsOrder compares sums with eight by index mod 8 and a tree.
+func TestSumsOrder(t *testing.T) {
+	for n := range 70 {
+		x, y := make([]float32, n), make([]float32, n)
+		var s, squares, products [8]float64
+		for i := range x {
+			x[i], y[i] = float32(math.Exp(float64(i%9))), float32(math.Sin(float64(i)))*1e5
+			d := float64(x[i]) - 1.7
+			s[i%8] += float64(x[i])
+			squares[i%8] += float64(d * d)
+			products[i%8] += float64(x[i]) * float64(y[i])
+		}
+		if Sum(x) != tree(&s) || SumSquares(x, 1.7) != tree(&squares) || SumProducts(x, y) != tree(&products) {
+			t.Errorf("%d: %v %v %v, want %v %v %v", n, Sum(x), SumSquares(x, 1.7), SumProducts(x, y), tree(&s), tree(&squares), tree(&products))
+		}
+	}
+}
+
 func TestFinite(t *testing.T) {
 	for n := range 20 {
 		x := make([]float32, n)

@@ -223,24 +223,28 @@ func mulVectors(dst, src []float32) (n int) {
 	return n
 }
 
-func scaleVectors(dst, src []float32, f *constant) (n int) {
+// scaleVectors is Scale for as many numbers as it returns; f is the bits of the factor.
+func scaleVectors(dst, src []float32, f uint32) (n int) {
 	width := simd.BroadcastInt32s(0).Len()
 	if simd.Emulated() {
 		return 0
 	}
+	by := simd.BroadcastUint32s(f).BitsToFloat32()
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
-		simd.LoadFloat32s(src[n:]).Mul(simd.LoadFloat32s(f[:])).Store(dst[n:])
+		simd.LoadFloat32s(src[n:]).Mul(by).Store(dst[n:])
 	}
 	return n
 }
 
-func addScaledVectors(dst, src []float32, f *constant) (n int) {
+// addScaledVectors is AddScaled for as many numbers as it returns; f is the bits of the factor.
+func addScaledVectors(dst, src []float32, f uint32) (n int) {
 	width := simd.BroadcastInt32s(0).Len()
 	if simd.Emulated() {
 		return 0
 	}
+	by := simd.BroadcastUint32s(f).BitsToFloat32()
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
-		simd.LoadFloat32s(src[n:]).MulAdd(simd.LoadFloat32s(f[:]), simd.LoadFloat32s(dst[n:])).Store(dst[n:])
+		simd.LoadFloat32s(src[n:]).MulAdd(by, simd.LoadFloat32s(dst[n:])).Store(dst[n:])
 	}
 	return n
 }
