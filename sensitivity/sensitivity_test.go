@@ -16,6 +16,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix/imatrixtest"
+	"ggforge/internal/cpu"
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/vocab"
@@ -72,6 +73,9 @@ func matrix(t *testing.T, m *model.Model) string {
 
 // TestMeasure compares rows with whole files in which only the group has the type.
 func TestMeasure(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels, which change no figure")
+	}
 	ctx := context.Background()
 	m, run := gollama(t)
 	im := matrix(t, m)
