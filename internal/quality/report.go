@@ -83,11 +83,11 @@ folder; RUN=EXPRESSION measures the rows MODEL/TYPE/METHOD that it matches and t
   (llama-imatrix), of the same text as our calibration. Smaller is better; 1 is as good as the reference.
 * **±**: one standard error, over positions; of ratios over %d blocks of successive chunks, in pairs, as both models meet the same text. It says nothing of
   how another calibration text would do. llama-perplexity prints means of chunks with five digits after the point, which adds to the error of small ratios.
-* **high** chooses codes and scales against what layers read (--effort high), **best** also moves targets (--effort best), both with %d chunks of
-  calibration text; **types by worth** is with --like: other types, at most the size.
+* **high** chooses codes and scales against what layers read (--effort high), **best** also moves targets (--effort best); **types by
+  worth** is with --like: other types, at most the size.
 * **Q8_0** of the reference shows what is not the weights' fault: there llama-perplexity's figure is of rounded activations, which the same types have
   with every method.
-`, chunk, blocks, calibrationChunks)
+`, chunk, blocks)
 	judge := "text that was held out: no method was chosen by it"
 	if q.use == development {
 		judge = "text for development: **not** the held-out one"
@@ -143,7 +143,7 @@ func (q *quality) against(m *prepared, r row) string {
 // table prints all rows of a model.
 func (q *quality) table(w *bytes.Buffer, m *prepared) {
 	base := q.cell(m, f16Row)
-	fmt.Fprintf(w, "## %s\n\n%s. Text: %s, %d chunks for llama-perplexity, %d for ggeval; calibration: %s.", m.name, m.about, m.judged.name, m.chunks, m.fewer, m.calibrated.name)
+	fmt.Fprintf(w, "## %s\n\n%s. Text: %s, %d chunks for llama-perplexity, %d for ggeval; calibration: %d chunks of %s.", m.name, m.about, m.judged.name, m.chunks, m.fewer, m.calibration, m.calibrated.name)
 	if base != nil {
 		fmt.Fprintf(w, " F16: perplexity %.4f ± %.4f.", base.Real.PPL, base.Real.PPLError)
 	}

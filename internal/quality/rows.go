@@ -26,22 +26,22 @@ type subject struct {
 	other         string // text of another domain, "" for none
 	tied          bool   // the embeddings are the output matrix, too
 	chunks, fewer int    // of text that judges: llama-perplexity's, ggeval's
+	calibration   int    // chunks of text that calibrates, on both sides
 }
 
 var subjects = []*subject{
 	{"gollama", "Llama, hidden size 256, feed-forward 768, 6 layers, own output matrix", "testdata/gollama",
-		map[string]string{heldOut: modulesText, development: evalText}, "Go-calibration", "Python-calibration", false, 113, 32},
+		map[string]string{heldOut: modulesText, development: evalText}, "Go-calibration", "Python-calibration", false, 113, 32, 120},
 	{"qwengo", "Qwen 3, hidden size 512, feed-forward 1536, 3 layers, embeddings that are the output matrix, too", "internal/quality/testdata/qwengo",
-		map[string]string{heldOut: "Go-heldout", development: "Go-development"}, "Go-calibration", "", true, 24, 24},
+		map[string]string{heldOut: "Go-heldout", development: "Go-development"}, "Go-calibration", "", true, 24, 24, 48},
 	{"mixpy", "Mixtral, hidden size 256, 8 experts of 256 in each of 5 layers, 2 for each token", "internal/quality/testdata/mixpy",
-		map[string]string{heldOut: "Python-heldout", development: "Python-development"}, "Python-calibration", "", false, 24, 24},
+		map[string]string{heldOut: "Python-heldout", development: "Python-development"}, "Python-calibration", "", false, 24, 24, 48},
 }
 
-// calibrationChunks is how much text calibrates; with -short both sides have less.
+// What there is of text with -short.
 const (
-	calibrationChunks = 120
-	shortCalibration  = 16
-	shortChunks       = 8
+	shortCalibration = 16
+	shortChunks      = 8
 )
 
 // A recipe is what both quantizers are asked for.
@@ -113,7 +113,6 @@ type prepared struct {
 	*subject
 	judged, calibrated, alien *text
 	sum                       string // of the checkpoint's weights
-	calibration               int    // chunks of the text that calibrates
 }
 
 // subject returns a model, nil if it is not here.
@@ -131,11 +130,11 @@ func (q *quality) subject(s *subject) (*prepared, error) {
 	if _, err := io.Copy(h, f); err != nil {
 		return nil, err
 	}
-	m := &prepared{subject: s, sum: hex.EncodeToString(h.Sum(nil)), calibration: calibrationChunks}
+	m := &prepared{subject: s, sum: hex.EncodeToString(h.Sum(nil))}
 	if q.short {
 		less := *s
-		less.chunks, less.fewer = shortChunks, shortChunks
-		m.subject, m.calibration = &less, shortCalibration
+		less.chunks, less.fewer, less.calibration = shortChunks, shortChunks, shortCalibration
+		m.subject = &less
 	}
 	for _, t := range []struct {
 		to   **text

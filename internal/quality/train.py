@@ -6,8 +6,8 @@ train.py MODEL GOLLAMA TEXTS OUT MINUTES
 MODEL is a name of MODELS, GOLLAMA the folder of the model that gives the tokenizer and something
 to begin with. The rate follows the clock: it has fallen to nothing when the minutes are over,
 however fast the machine is. OUT gets the newest weights every five minutes, BF16; training ends
-early, with those of that moment, at SIGTERM. If OUT is there already, it goes on from it.
-One thread. Weights and activations are BF16, sums of weights float32."""
+early, with those of that moment, at SIGTERM. If OUT is there already, it goes on from it, with a
+rate that begins anew. One thread. Weights and activations are BF16, sums of weights float32."""
 
 import math, os, shutil, signal, sys, time
 
@@ -15,7 +15,7 @@ import sentencepiece
 import torch
 import torch.nn.functional as F
 from transformers import AttentionInterface, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen3Config, Qwen3ForCausalLM
-from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
+from transformers.models.mixtral.modeling_mixtral import MixtralExperts, load_balancing_loss_func
 
 LENGTH = 512  # tokens of a sequence, the first of them BOS
 COMMON = dict(vocab_size=4096, bos_token_id=1, eos_token_id=2, max_position_embeddings=1024,
@@ -49,6 +49,56 @@ def attention(module, query, key, value, mask, scaling, **_):
 
 
 AttentionInterface.register("bf16", attention)
+
+
+def experts(self, hidden, index, weights):
+    """Experts as products of one shape: tokens are sorted by expert, and those of each padded
+    to a multiple of 64, as every new shape costs more than the product."""
+    tokens, k = index.shape
+    order = index.flatten().argsort(stable=True)
+    who = index.flatten()[order]
+    count = torch.bincount(who, minlength=self.num_experts)
+    cap = -(-int(count.max()) // 64) * 64
+    at = who * cap + torch.arange(tokens * k) - (count.cumsum(0) - count)[who]
+    x = hidden.new_zeros(self.num_experts * cap, hidden.shape[-1]).index_copy(0, at, hidden[order // k]).view(self.num_experts, cap, -1)
+    gate, up = torch.bmm(x, self.gate_up_proj.transpose(1, 2)).chunk(2, -1)
+    y = torch.bmm(F.silu(gate) * up, self.down_proj.transpose(1, 2)).flatten(0, 1)
+    out = y[at] * weights.flatten()[order, None].to(y.dtype)
+    return torch.zeros_like(hidden).index_add(0, order // k, out)
+
+
+MixtralExperts.forward = experts
+
+
+class Muon:
+    """Momentum whose singular values are all made about one (K. Jordan, Muon), for the matrices of
+    layers; its steps are about as large as Adam's. It learns more of as many tokens."""
+
+    def __init__(self, params):
+        self.params, self.kept = params, {}
+
+    def step(self, rate):
+        groups = {}
+        for p in self.params:
+            m = self.kept.setdefault(p, torch.zeros_like(p))
+            m.lerp_(p.grad, 0.05)
+            u = p.grad.lerp(m, 0.95).view(-1, *p.shape[-2:])
+            groups.setdefault(p.shape[-2:], []).append((p, u))
+        for (rows, cols), alike in groups.items():
+            x = torch.cat([u for _, u in alike]).bfloat16()
+            if rows > cols:
+                x = x.transpose(1, 2)
+            x = x / (x.float().norm(dim=(1, 2), keepdim=True) + 1e-7).bfloat16()
+            for _ in range(5):
+                a = torch.bmm(x, x.transpose(1, 2))
+                b = torch.baddbmm(a, a, a, beta=-4.7750, alpha=2.0315)
+                x = torch.baddbmm(x, b, x, beta=3.4445)
+            if rows > cols:
+                x = x.transpose(1, 2)
+            at = 0
+            for p, u in alike:
+                p.data.mul_(1 - 0.1 * rate).add_(x[at:at + len(u)].float().reshape(p.shape), alpha=-rate * 0.2 * max(rows, cols) ** 0.5)
+                at += len(u)
 
 
 def taught(model, old):
@@ -135,8 +185,12 @@ def main():
     model.to(torch.bfloat16)
     total = sum(p.numel() for p in master.values())
     print(f"{total} weights, {len(data)} tokens", flush=True)
+    # matrices of layers; what chooses experts is small, and learns as the embeddings do
+    inner = [p for n, p in master.items() if p.dim() >= 2 and not ("embed" in n or "lm_head" in n or "mlp.gate." in n)]
+    own = {id(p) for p in inner}
+    muon = Muon(inner)
     optimizer = torch.optim.AdamW(
-        [{"params": [p for p in master.values() if p.dim() >= 2], "weight_decay": 0.1},
+        [{"params": [p for p in master.values() if p.dim() >= 2 and id(p) not in own], "weight_decay": 0.1},
          {"params": [p for p in master.values() if p.dim() < 2], "weight_decay": 0.0}],
         lr=RATE, betas=(0.9, 0.95), fused=True)
     stop = []
@@ -175,6 +229,7 @@ def main():
         torch.nn.utils.clip_grad_norm_(master.values(), 1.0)
         optimizer.step()
         with torch.no_grad():
+            muon.step(rate)
             for n, p in model.named_parameters():
                 p.copy_(master[n])
         step += 1
