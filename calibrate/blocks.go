@@ -32,6 +32,9 @@ type Loss struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 	Rows   int     `json:"rows"` // of inputs; 0 where rows are looked up
+	// TraceRatio is tr(D)/tr(H), H = L D Lᵀ: about what feedback of errors leaves of the error that
+	// rounding alone would have. 0 where there is no feedback, or rows are looked up.
+	TraceRatio float64 `json:"trace_ratio,omitempty"`
 	// Gradients says that gradients decided, not inputs.
 	Gradients bool `json:"gradients,omitempty"`
 	// Unseen is how many matrices of the tensor no token met: experts that were never chosen.
@@ -57,7 +60,13 @@ type kept struct {
 	Loss
 	at   int64  // in the file
 	seen []bool // matrices that were encoded
+	traces
 }
+
+// traces are sums over the matrices of a tensor, and over their ranges of columns.
+type traces struct{ d, h float64 }
+
+func (t *traces) add(other traces) { t.d, t.h = t.d+other.d, t.h+other.h }
 
 // newBlocks returns room for encoded tensors of a model, in a file of folder dir.
 func newBlocks(m *model.Model, dir string) (*Blocks, error) {
@@ -111,6 +120,9 @@ func (b *Blocks) Source(t Target) rows.Source {
 func (b *Blocks) done() {
 	b.Losses = nil
 	for _, k := range b.kept {
+		if k.h > 0 {
+			k.TraceRatio = k.d / k.h
+		}
 		b.Losses = append(b.Losses, k.Loss)
 	}
 	slices.SortFunc(b.Losses, func(x, y Loss) int {

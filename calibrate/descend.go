@@ -163,6 +163,19 @@ func (d *Descender) columns(ctx context.Context, w []float32, data []byte, ld, f
 	return sum, nil
 }
 
+// traces returns those of the factors of the moments, as columns were rounded, and of the
+// moments; none without feedback.
+func (d *Descender) traces() (t traces) {
+	if d.feedback == nil {
+		return t
+	}
+	n := d.Moments.n
+	for i, v := range d.feedback.d {
+		t.add(traces{float64(v), float64(d.Moments.h[i*n+i])})
+	}
+	return t
+}
+
 func (d *Descender) prepare() {
 	workers := max(1, d.Workers)
 	d.grid = newGrid(d.Format.Grid)

@@ -231,3 +231,31 @@ func TestNeverWorse(t *testing.T) {
 		}
 	}
 }
+
+// TestTraces checks tr(D) of moments whose factors are known: all columns have a part in common,
+// so that k of them say of the next what is not their own.
+func TestTraces(t *testing.T) {
+	const n, own = 64, 0.25
+	m := identity(n)
+	for i := range m.h {
+		m.h[i] = 1
+	}
+	want := 0.0
+	for i := range n {
+		m.h[i*n+i] = 1 + own
+		want += own + own/(own+float64(i))
+	}
+	d := &Descender{Format: parts.Of(gguf.TypeQ4_0), Moments: m, Passes: 1}
+	w := make([]float32, n)
+	data := make([]byte, d.Format.Type.RowBytes(n))
+	for _, feedback := range []bool{false, true} {
+		d.Feedback = feedback
+		if _, err := d.Rows(context.Background(), w, data); err != nil {
+			t.Fatal(err)
+		}
+		got := d.traces()
+		if ok := math.Abs(got.d-want) < 1e-3 && got.h == n*(1+own); feedback && !ok || !feedback && got != (traces{}) {
+			t.Errorf("feedback %v: %+v, want %v and %v", feedback, got, want, n*(1+own))
+		}
+	}
+}

@@ -70,9 +70,14 @@ func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments
 	if err != nil {
 		return err
 	}
+	var ratio traces
+	for _, d := range descenders {
+		ratio.add(d.traces())
+	}
 	k.seen[m.at] = true
 	k.Rows, k.Before, k.After = k.Rows+inputs, k.Before+sum.Before, k.After+sum.After
-	return e.journal.add(e.blocks, k, m.at, inputs, sum)
+	k.traces.add(ratio)
+	return e.journal.add(e.blocks, k, m.at, inputs, sum, ratio)
 }
 
 // rows chooses the blocks of a tensor whose rows are looked up, if there are none, by what

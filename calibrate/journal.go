@@ -22,7 +22,7 @@ import (
 //
 // and a record, in little-endian numbers, is
 //
-//	tensor u32 | type u32 | matrix u32 | matrices u32 | rows u64 | before f64 | after f64 | blocks | SHA-256 of all of it [32]
+//	tensor u32 | type u32 | matrix u32 | matrices u32 | rows u64 | before, after, tr(D), tr(H) f64 | blocks | SHA-256 of all of it [32]
 //
 // The first record that is cut short or makes no sense, or whose hash is another, ends what
 // counts: it is what was being written.
@@ -38,8 +38,8 @@ type entry struct {
 }
 
 const (
-	journalMagic = "ggfblk01"
-	recordHead   = 4*4 + 3*8
+	journalMagic = "ggfblk02"
+	recordHead   = 4*4 + 5*8
 )
 
 // openJournal opens the journal of a run, or makes one, and puts what it has into blocks. One
@@ -145,6 +145,7 @@ func (j *journal) restore(r io.Reader, left int64, b *Blocks, wanted func(Target
 		k.Rows += int(u64(0))
 		k.Before += math.Float64frombits(u64(1))
 		k.After += math.Float64frombits(u64(2))
+		k.traces.add(traces{math.Float64frombits(u64(3)), math.Float64frombits(u64(4))})
 	}
 	return recordHead + size + sha256.Size, nil
 }
@@ -161,7 +162,7 @@ func end(err error) error {
 func (j *journal) has(t Target, matrix int) bool { return j != nil && j.done[entry{t, matrix}] }
 
 // add appends a matrix that was encoded, of what it gained.
-func (j *journal) add(b *Blocks, k *kept, matrix, rows int, sum Result) error {
+func (j *journal) add(b *Blocks, k *kept, matrix, rows int, sum Result, t traces) error {
 	if j == nil {
 		return nil
 	}
@@ -169,7 +170,7 @@ func (j *journal) add(b *Blocks, k *kept, matrix, rows int, sum Result) error {
 	for i, v := range []int{k.Tensor, int(k.Type), matrix, len(k.seen)} {
 		binary.LittleEndian.PutUint32(head[4*i:], uint32(v))
 	}
-	for i, v := range []uint64{uint64(rows), math.Float64bits(sum.Before), math.Float64bits(sum.After)} {
+	for i, v := range []uint64{uint64(rows), math.Float64bits(sum.Before), math.Float64bits(sum.After), math.Float64bits(t.d), math.Float64bits(t.h)} {
 		binary.LittleEndian.PutUint64(head[16+8*i:], v)
 	}
 	size := gguf.DataBytes(k.Type, b.m.Tensors[k.Tensor].NE) / int64(len(k.seen))

@@ -109,7 +109,7 @@ func TestResume(t *testing.T) {
 	for name, c := range map[string]struct {
 		data []byte
 		kind error
-	}{"another run": {append([]byte("ggfblk01"), full[9:]...), fault.Refused}, "another file": {[]byte(strings.Repeat("text", 20)), fault.Broken}, "short": {full[:20], fault.Broken}} {
+	}{"another run": {append([]byte(journalMagic), full[9:]...), fault.Refused}, "another file": {[]byte(strings.Repeat("text", 20)), fault.Broken}, "short": {full[:20], fault.Broken}} {
 		if c.kind == fault.Refused {
 			c.data = bytes.Clone(full)
 			c.data[20] ^= 1
@@ -161,7 +161,7 @@ func FuzzJournal(f *testing.F) {
 			if err := b.put(k, int64(2*i), bytes.Repeat([]byte{byte(i)}, 36)); err != nil {
 				f.Fatal(err)
 			}
-			if err := j.add(b, k, i, 7, Result{2, 1}); err != nil {
+			if err := j.add(b, k, i, 7, Result{2, 1}, traces{}); err != nil {
 				f.Fatal(err)
 			}
 		}

@@ -108,6 +108,9 @@ type ReportTensor struct {
 type ReportCalibration struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
+	// TraceRatio is about what feedback of errors leaves of the error of rounding alone:
+	// tr(D)/tr(H), H = L D Lᵀ the moments of the inputs. 0 where rows are looked up.
+	TraceRatio float64 `json:"trace_ratio,omitempty"`
 	// Gradients says that the errors are what they cost by gradients: of an embedding.
 	Gradients bool `json:"gradients,omitempty"`
 }

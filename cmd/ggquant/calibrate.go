@@ -298,7 +298,7 @@ func (r *request) chosen(cmd *cli.Command, blocks *calibrate.Blocks) quantize.Ch
 			if !ok || d.To == d.From {
 				return nil
 			}
-			return &quantize.ReportCalibration{Before: l.Before, After: l.After, Gradients: l.Gradients}
+			return &quantize.ReportCalibration{Before: l.Before, After: l.After, TraceRatio: l.TraceRatio, Gradients: l.Gradients}
 		},
 		Metadata: r.Calibration.metadata(gradients),
 	}

@@ -33,8 +33,8 @@
 // With --effort high, in the same run over the text, the products of all pairs of columns are
 // collected for each input of a layer, and the blocks of quantized tensors, of whatever type,
 // are chosen so that what the layer says changes least. Types and
-// sizes stay as they are. Each tensor's error, before and now, is in --json; quantize.calibration.* in
-// the output say what was done. With --resume an interrupted run is gone on from by the same command:
+// sizes stay as they are. Each tensor's error, before and now, is in --json, and trace_ratio, about what feedback of errors
+// leaves of that of rounding alone: near 1 there is little to gain. quantize.calibration.* in the output say what was done. With --resume an interrupted run is gone on from by the same command:
 // the model runs over the text again, but nothing is collected or chosen for matrices that are done, which
 // is what takes long; the output is that of a run that was not interrupted, and FILE, which grows to the size of the
 // output, is removed in the end. The rows of the embedding are chosen by gradients of what the model predicts, over 2048 tokens,

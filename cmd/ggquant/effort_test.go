@@ -122,6 +122,9 @@ func TestEffort(t *testing.T) {
 				if r.Calibration.Gradients != (x.Name == "token_embd.weight") {
 					t.Errorf("%s, effort %s, %s: gradients %v", c.in, c.effort, x.Name, r.Calibration.Gradients)
 				}
+				if ratio := r.Calibration.TraceRatio; (ratio > 0) != (x.Name != "token_embd.weight") || ratio >= 1 {
+					t.Errorf("%s, %s: tr(D)/tr(H) is %v", c.in, x.Name, ratio)
+				}
 				if k := r.Calibration; !(k.After < most*k.Before) {
 					t.Errorf("%s, %s: error %v, was %v", c.in, x.Name, k.After, k.Before)
 				}
