@@ -22,8 +22,24 @@ const rowDamping = 0.3
 // that is the output matrix as well cost what they do in both places, in the mean over its
 // rows. Memory: that of eval.Model.Backward for about 4096 tokens.
 func (e *encoder) gradients(r *eval.Model) error {
+	f, err := e.errors(r)
+	if f != nil {
+		e.costsOf(r.Lookups()[0], f)
+	}
+	return err
+}
+
+// costsOf takes f as what errors of the embedding's rows cost.
+func (e *encoder) costsOf(name string, f *Moments) {
+	f.damp(rowDamping)
+	e.costs = map[string]*Moments{name: f}
+}
+
+// errors returns what errors of the embedding's rows cost, not damped; nil if that cannot be
+// known, or is not wanted.
+func (e *encoder) errors(r *eval.Model) (*Moments, error) {
 	if e.opt.Gradients == 0 {
-		return nil
+		return nil, nil
 	}
 	name, m := r.Lookups()[0], e.blocks.m
 	opt := FisherOptions{Run: e.opt.Run, MaxColumns: e.opt.MaxColumns}
@@ -35,10 +51,10 @@ func (e *encoder) gradients(r *eval.Model) error {
 	rows, err := Fisher(e.ctx, m, opt)
 	if errors.Is(err, fault.Unsupported) {
 		e.blocks.NoGradients = err
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f := rows.F[0]
 	if output != nil {
@@ -47,8 +63,39 @@ func (e *encoder) gradients(r *eval.Model) error {
 			f.add(part, i*opt.MaxColumns)
 		}
 	}
-	f.damp(rowDamping)
-	e.costs = map[string]*Moments{name: f}
+	return f, nil
+}
+
+// embedding finds what errors of the embedding's rows cost if it is to be encoded, or if that is
+// kept in a file.
+func (c *run) embedding(r *eval.Model) error {
+	name := r.Lookups()[0]
+	target := len(c.targets[name]) > 0
+	switch {
+	case c.saved != nil && target:
+		if why := c.saved.noGradients; why != "" {
+			c.blocks.NoGradients = fault.Errorf(fault.Unsupported, "%s", why)
+		}
+		f, err := c.saved.errors(int(c.blocks.m.Tensors[c.tensors[name]].NE[0]))
+		if f != nil {
+			c.costsOf(name, f)
+		}
+		return err
+	case c.store != nil:
+		f, err := c.errors(r)
+		if f != nil {
+			if err := c.store.triangle(costsName, f.n, f.h); err != nil {
+				return err
+			}
+			c.costsOf(name, f)
+		}
+		if c.store.noGradients = c.blocks.NoGradients; !target {
+			c.blocks.NoGradients = nil
+		}
+		return err
+	case c.saved == nil && target:
+		return c.gradients(r)
+	}
 	return nil
 }
 

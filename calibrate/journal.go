@@ -194,13 +194,8 @@ func (j *journal) close() error {
 }
 
 // runID is what runs have in common that choose the same blocks.
-func runID(r *eval.Model, o *Options) (id [sha256.Size]byte, err error) {
+func runID(r *eval.Model, o *Options, tokens string) (id [sha256.Size]byte, err error) {
 	print, err := r.Fingerprint()
-	if err != nil {
-		return id, err
-	}
-	h := sha256.New()
-	fmt.Fprintf(h, "1 %s %d %d %v %d %v %d\n", print, o.Run.Chunk, o.Passes, o.Damping, o.MaxColumns, o.Feedback, o.Gradients)
-	err = binary.Write(h, binary.LittleEndian, o.Run.Tokens)
-	return [sha256.Size]byte(h.Sum(nil)), err
+	text := fmt.Sprintf("2 %s %d %d %v %d %v %d %s\n", print, o.Run.Chunk, o.Passes, o.Damping, o.MaxColumns, o.Feedback, o.Gradients, tokens)
+	return sha256.Sum256([]byte(text)), err
 }

@@ -3,6 +3,7 @@ package calibrate
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"slices"
 	"strings"
@@ -41,6 +42,15 @@ type Options struct {
 	// A file of another model or text, or with other options, is an error of kind
 	// fault.Refused. The caller removes it when it has what it wanted.
 	State string
+	// Moments is a file for what Run collects, unless it is empty. If it is there already, the
+	// model is not run, Collect gets nothing and Run.Tokens may be missing: the blocks are those
+	// that a run over the text would have given, and what Collect would have is in Saved.Sums. A file of
+	// another model or text, or with other options, is an error of kind fault.Refused. If it
+	// is not there, moments of all inputs are collected, whatever targets are, and it is
+	// written when all are there.
+	Moments string
+	// Text identifies the text, for Moments.
+	Text [sha256.Size]byte
 	// Progress is called with the share of the work that is done, running the model as well as
 	// choosing blocks, from one goroutine; nil for nobody.
 	Progress func(done float64)
@@ -67,15 +77,23 @@ func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*B
 	if err != nil {
 		return nil, err
 	}
-	c := &run{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, targets: map[string][]Target{}, lookups: map[string]bool{}, inputs: map[key]*input{}}
+	c := &run{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, targets: map[string][]Target{}, tensors: map[string]int{}, lookups: map[string]bool{}, inputs: map[key]*input{}}
+	for i := range m.Tensors {
+		c.tensors[m.Tensors[i].Name] = i
+	}
 	for _, name := range r.Lookups() {
 		c.lookups[name] = true
 	}
-	err = c.resume(r, targets)
+	if err = c.moments(r); err == nil {
+		err = c.resume(r, targets)
+	}
 	if err == nil {
 		err = c.all(r, targets)
 	}
-	if err = errors.Join(err, c.journal.close()); err != nil {
+	if c.saved != nil {
+		err = errors.Join(err, c.saved.Close())
+	}
+	if err = errors.Join(err, c.journal.close(), c.store.close()); err != nil {
 		blocks.Close()
 		return nil, err
 	}
@@ -94,10 +112,14 @@ type key struct {
 type run struct {
 	encoder
 	targets map[string][]Target
+	tensors map[string]int  // of the model, by name
 	lookups map[string]bool // tensors rows of which are looked up
 	inputs  map[key]*input  // that are being seen
 	layer   string
 	expert  int // -1 for none
+
+	saved *Saved // moments to reuse, or nil
+	store *store // of moments that are kept, or nil
 }
 
 // input is what one or more matrices read.
@@ -113,7 +135,11 @@ func (c *run) resume(r *eval.Model, targets []Target) error {
 	if c.opt.State == "" {
 		return nil
 	}
-	id, err := runID(r, c.opt)
+	tokens := tokensHash(c.opt.Run.Tokens)
+	if c.saved != nil {
+		tokens = c.saved.tokens
+	}
+	id, err := runID(r, c.opt, tokens)
 	if err != nil {
 		return err
 	}
@@ -133,14 +159,34 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 			c.targets[x.Name] = append(c.targets[x.Name], t)
 		}
 	}
-	if name := r.Lookups()[0]; len(c.targets[name]) > 0 {
-		if err := c.gradients(r); err != nil {
-			return err
+	if err := c.embedding(r); err != nil {
+		return err
+	}
+	if err := c.inputsOf(r, targets); err != nil {
+		return err
+	}
+	if err := c.unseen(); err != nil {
+		return err
+	}
+	for name := range c.lookups {
+		for _, t := range c.targets[name] {
+			if err := c.rows(t); err != nil {
+				return err
+			}
 		}
+	}
+	return nil
+}
+
+// inputsOf encodes targets by inputs of their layers.
+func (c *run) inputsOf(r *eval.Model, targets []Target) error {
+	if c.saved != nil {
+		c.progress = newProgress(c.blocks.m, targets, 0, c.opt.MaxColumns, c.opt.Progress)
+		return c.reuse()
 	}
 	over := c.opt.Run
 	over.First, over.Inputs = 0, c.see
-	c.progress = newProgress(m, targets, len(over.Tokens), c.opt.MaxColumns, c.opt.Progress)
+	c.progress = newProgress(c.blocks.m, targets, len(over.Tokens), c.opt.MaxColumns, c.opt.Progress)
 	over.Progress = func(p eval.Progress) { c.progress.ran(p.Done) }
 	states, err := r.Forward(c.ctx, over)
 	if err != nil {
@@ -156,20 +202,10 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 			return err
 		}
 	}
-	if err := c.finish("", -1); err != nil {
+	if err := c.finish("", -1); err != nil || c.store == nil {
 		return err
 	}
-	if err := c.unseen(); err != nil {
-		return err
-	}
-	for name := range c.lookups {
-		for _, t := range c.targets[name] {
-			if err := c.rows(t); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return c.write(r)
 }
 
 // see collects what meets weights.
@@ -188,12 +224,8 @@ func (c *run) see(in eval.Inputs) error {
 			return err
 		}
 	}
-	t := c.targets[in.Name]
-	if !slices.ContainsFunc(t, func(t Target) bool { return !c.journal.has(t, in.Matrix) }) {
+	if !c.wanted(in) {
 		return nil
-	}
-	if ne := c.blocks.m.Tensors[t[0].Tensor].NE; ne[0] != int64(in.Columns) {
-		return nil // it is multiplied by its columns
 	}
 	k := key{in.Name, in.Matrix}
 	x := c.inputs[k]
@@ -219,6 +251,15 @@ func (c *run) see(in eval.Inputs) error {
 		}
 	}
 	return nil
+}
+
+// wanted reports whether inputs of a tensor are collected.
+func (c *run) wanted(in eval.Inputs) bool {
+	i, ok := c.tensors[in.Name]
+	if !ok || c.blocks.m.Tensors[i].NE[0] != int64(in.Columns) {
+		return false // or it is multiplied by its columns
+	}
+	return c.store != nil || slices.ContainsFunc(c.targets[in.Name], func(t Target) bool { return !c.journal.has(t, in.Matrix) })
 }
 
 // ranges returns what collects inputs of so many columns, as many together as are taken
@@ -249,9 +290,16 @@ func (c *run) finish(layer string, expert int) error {
 			done = append(done, x)
 		}
 	}
-	slices.SortFunc(done, func(a, b *input) int { return strings.Compare(a.readers[0].name, b.readers[0].name) })
+	slices.SortFunc(done, func(a, b *input) int {
+		return cmp.Or(strings.Compare(a.readers[0].name, b.readers[0].name), cmp.Compare(a.readers[0].matrix, b.readers[0].matrix))
+	})
 	c.layer, c.expert = layer, expert
 	for _, x := range done {
+		if c.store != nil {
+			if err := c.store.add(c.ctx, x); err != nil {
+				return err
+			}
+		}
 		if err := c.encode(x); err != nil {
 			return err
 		}

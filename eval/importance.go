@@ -46,6 +46,9 @@ func (m *Model) Collector(sums *imatrix.Sums, output bool) (*Collector, error) {
 	return &Collector{m, sums, output}, nil
 }
 
+// Sums returns what is added to.
+func (c *Collector) Sums() *imatrix.Sums { return c.sums }
+
 // Inputs is for Run.Inputs.
 func (c *Collector) Inputs(ctx context.Context, in Inputs, workers int) error {
 	if !c.counts(in) {

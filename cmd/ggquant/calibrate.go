@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,24 +33,30 @@ const matrixName = "imatrix.gguf"
 
 // calibration is a text that the importance matrix is made with.
 type calibration struct {
-	File   string // "" for none
-	Text   eval.Text
-	Output bool   // also for the matrix that makes logits
-	High   bool   // blocks are chosen by all moments of the inputs
-	Best   bool   // and one tensor after the other
-	Resume string // a file for what is chosen so far, "" for none
+	File    string // "" for none
+	Text    eval.Text
+	Output  bool   // also for the matrix that makes logits
+	High    bool   // blocks are chosen by all moments of the inputs
+	Best    bool   // and one tensor after the other
+	Resume  string // a file for what is chosen so far, "" for none
+	Moments string // a file for what is collected, "" for none
 
-	run     eval.Run
+	run     eval.Run // its Tokens are missing if there is no text, only Moments
+	tokens  int
 	sha256  [sha256.Size]byte
 	sums    *imatrix.Sums
-	collect *eval.Collector // into sums
+	collect *eval.Collector // into sums; nil if they are those of Moments
 }
+
+// wanted reports whether there is something to choose by.
+func (c *calibration) wanted() bool { return c.File != "" || c.Moments != "" }
 
 func calibrationFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "calibrate", Usage: "make the importance matrix in the same run, with the text in `TEXT`"},
 		&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "what --calibrate does: matrix, an importance matrix; high, blocks chosen by what layers read as well; best, one tensor after the other (`EFFORT`)"},
 		&cli.StringFlag{Name: "resume", Usage: "with --effort high: keep what is chosen so far in `FILE`, and go on from it after an interruption"},
+		&cli.StringFlag{Name: "hessian", Usage: "with --effort high: keep the moments that blocks are chosen by in `FILE`; if it is there, take those in it instead of running the model, and --calibrate may be left out"},
 		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Value: 512, Usage: "cut the text into chunks of `N` tokens"},
 		&cli.UintFlag{Name: "chunks", Usage: "take the first `N` chunks (0: all)"},
 		&cli.BoolFlag{Name: "process-output", Usage: "collect for the matrix that makes logits, too"},
@@ -62,16 +69,25 @@ func parseCalibration(cmd *cli.Command) (c calibration, err error) {
 	if c.File, err = tool.File(cmd, "calibrate"); err != nil {
 		return c, err
 	}
+	if c.Moments, err = tool.File(cmd, "hessian"); err != nil {
+		return c, err
+	}
 	if c.File == "" {
 		for _, f := range calibrationFlags() {
-			if name := f.Names()[0]; cmd.IsSet(name) {
+			name := f.Names()[0]
+			if c.Moments != "" && slices.Contains([]string{"hessian", "effort", "resume"}, name) {
+				continue
+			}
+			if cmd.IsSet(name) {
 				return c, fault.Errorf(fault.Usage, "--%s goes with --calibrate", name)
 			}
 		}
-		return c, nil
+		if c.Moments == "" {
+			return c, nil
+		}
 	}
 	if cmd.IsSet("imatrix") {
-		return c, fault.Errorf(fault.Usage, "--calibrate and --imatrix: want only one of them")
+		return c, fault.Errorf(fault.Usage, "--calibrate or --hessian, and --imatrix: want only one of them")
 	}
 	switch effort := cmd.String("effort"); effort {
 	case "matrix":
@@ -88,6 +104,15 @@ func parseCalibration(cmd *cli.Command) (c calibration, err error) {
 	if c.Resume != "" && (!c.High || c.Best) {
 		return c, fault.Errorf(fault.Usage, "--resume goes with --effort high")
 	}
+	switch {
+	case c.Moments == "":
+	case c.Best:
+		return c, fault.Errorf(fault.Usage, "--hessian goes with --effort high: with best, moments are those of what layers of the output read, and so of one output each")
+	case !c.High:
+		return c, fault.Errorf(fault.Usage, "--hessian goes with --effort high: an importance matrix alone is kept by ggeval imatrix")
+	case c.Resume != "" && filepath.Clean(c.Resume) == filepath.Clean(c.Moments):
+		return c, fault.Errorf(fault.Usage, "--hessian and --resume name the same file, %s", c.Moments)
+	}
 	c.Text.ParseSpecial, c.Output = cmd.Bool("parse-special"), cmd.Bool("process-output")
 	if c.Text.Chunk, err = tool.Count(cmd, "ctx-size"); err != nil {
 		return c, err
@@ -98,18 +123,31 @@ func parseCalibration(cmd *cli.Command) (c calibration, err error) {
 
 // calibrate makes the importance matrix that the model is quantized with: that of ggeval
 // imatrix with the same flags. Where choose runs the model over the text anyway, the matrix
-// has no values until then.
+// has no values until then; with a file of moments it is in there.
 func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Model) error {
-	if r.Calibration.File == "" {
+	c := &r.Calibration
+	if !c.wanted() {
 		return nil
 	}
-	r.Write.Inputs = append(r.Write.Inputs, r.Calibration.File)
-	if state := r.Calibration.Resume; state != "" {
-		if filepath.Clean(state) == filepath.Clean(r.Out) {
-			return fault.Errorf(fault.Usage, "--resume %s: is the output", state)
+	saved, err := r.moments()
+	if err != nil {
+		return err
+	}
+	if saved != nil {
+		defer saved.Close()
+	}
+	if c.File != "" {
+		r.Write.Inputs = append(r.Write.Inputs, c.File)
+	}
+	for flag, path := range map[string]string{"resume": c.Resume, "hessian": c.Moments} {
+		if path == "" {
+			continue
 		}
-		if _, err := os.Stat(state); err == nil {
-			r.Write.Inputs = append(r.Write.Inputs, state)
+		if filepath.Clean(path) == filepath.Clean(r.Out) {
+			return fault.Errorf(fault.Usage, "--%s %s: is the output", flag, path)
+		}
+		if _, err := os.Stat(path); err == nil {
+			r.Write.Inputs = append(r.Write.Inputs, path)
 		}
 	}
 	if o := &r.Quantize; !r.DryRun && r.OutDir == "" && !o.KeepSplit && o.SplitMaxTensors == 0 && o.SplitMaxBytes == 0 {
@@ -117,11 +155,76 @@ func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Mode
 			return err
 		}
 	}
-	text, err := textflags.Read(cmd, r.Calibration.File, false)
+	e, err := eval.New(m)
 	if err != nil {
 		return err
 	}
-	e, err := eval.New(m)
+	if c.File == "" {
+		c.run, c.sha256, c.tokens = eval.Run{Chunk: saved.Chunk, Workers: tool.Workers(cmd)}, saved.Text, saved.Tokens
+	} else if err := r.text(cmd, m); err != nil {
+		return err
+	}
+	if saved != nil {
+		return r.reuse(e, saved)
+	}
+	if r.DryRun {
+		c.Moments = "" // nothing is written
+	}
+	if err := c.again(e); err != nil {
+		return err
+	}
+	sums := c.sums
+	if r.planned() {
+		sums, err = c.collect.Expect(ctx, c.run)
+	} else {
+		err = e.Collect(ctx, c.run, sums, eval.Importance{Output: c.Output})
+	}
+	if err != nil {
+		return err
+	}
+	r.Quantize.Importance = c.matrix(sums)
+	return nil
+}
+
+// moments opens the file of moments if there is one.
+func (r *request) moments() (*calibrate.Saved, error) {
+	c := &r.Calibration
+	if c.Moments == "" {
+		return nil, nil
+	}
+	saved, err := calibrate.OpenSaved(c.Moments)
+	if errors.Is(err, fs.ErrNotExist) {
+		if c.File == "" {
+			return nil, fault.Errorf(fault.Usage, "--hessian %s: there is no such file, and without --calibrate TEXT none can be made", c.Moments)
+		}
+		return nil, writer.Writable(c.Moments, r.Write)
+	}
+	return saved, err
+}
+
+// reuse takes what a file of moments has, if it is what would be collected.
+func (r *request) reuse(e *eval.Model, saved *calibrate.Saved) error {
+	c := &r.Calibration
+	if err := saved.Fits(e, c.blocks(r.Out)); err != nil {
+		return err
+	}
+	sums := saved.Sums
+	if sums == nil {
+		return fault.Errorf(fault.Refused, "%s: has no importance matrix", c.Moments)
+	}
+	output := slices.ContainsFunc(sums.Tallies(), func(t *imatrix.Tally) bool { return t.Name == e.Output() })
+	if c.File != "" && output != c.Output {
+		return fault.Errorf(fault.Refused, "%s: has an importance matrix for %q: %v, want %v by --process-output", c.Moments, e.Output(), output, c.Output)
+	}
+	c.sums = sums
+	r.Quantize.Importance = c.matrix(sums)
+	return nil
+}
+
+// text reads the text as chunks of tokens.
+func (r *request) text(cmd *cli.Command, m *model.Model) error {
+	c := &r.Calibration
+	text, err := textflags.Read(cmd, c.File, false)
 	if err != nil {
 		return err
 	}
@@ -129,7 +232,7 @@ func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Mode
 	if err != nil {
 		return err
 	}
-	run, _, err := textflags.Chunks(cmd, m, v, r.Calibration.File, text, r.Calibration.Text)
+	run, _, err := textflags.Chunks(cmd, m, v, c.File, text, c.Text)
 	if err != nil {
 		return err
 	}
@@ -141,25 +244,10 @@ func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Mode
 		run.Progress = func(p eval.Progress) { show(tool.Work{Done: p.Done, Note: "calibration"}) }
 	}
 	run.Workers = tool.Workers(cmd)
-	if err := r.Types.hold(&run, r.Calibration.File); err != nil {
+	if err := r.Types.hold(&run, c.File); err != nil {
 		return err
 	}
-	r.Calibration.run, r.Calibration.sha256 = run, sha256.Sum256([]byte(text))
-	c := &r.Calibration
-	sums := imatrix.NewSums(run.Chunk)
-	if c.collect, err = e.Collector(sums, c.Output); err != nil {
-		return err
-	}
-	c.sums = sums
-	if r.planned() {
-		sums, err = c.collect.Expect(ctx, run)
-	} else {
-		err = e.Collect(ctx, run, sums, eval.Importance{Output: c.Output})
-	}
-	if err != nil {
-		return err
-	}
-	r.Quantize.Importance = c.matrix(sums)
+	c.run, c.tokens, c.sha256 = run, len(run.Tokens), sha256.Sum256([]byte(text))
 	return nil
 }
 
@@ -170,7 +258,9 @@ func (r *request) planned() bool {
 
 // matrix returns the importance matrix of sums.
 func (c *calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
-	sums.Datasets = []string{filepath.Base(c.File)}
+	if c.File != "" {
+		sums.Datasets = []string{filepath.Base(c.File)}
+	}
 	return sums.Matrix(matrixName)
 }
 
@@ -197,21 +287,31 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 			}
 		}
 	}
-	opt.Gradients = r.Calibration.gradients()
 	blocks, err := calibrate.Run(ctx, m, targets, opt)
 	if err != nil {
 		return nil, err
 	}
 	warnGradients(cmd, blocks)
-	if r.Calibration.Resume != "" {
-		r.Write.Inputs = append(r.Write.Inputs, r.Calibration.Resume) // exists now, and is no output
+	for _, path := range []string{r.Calibration.Resume, r.Calibration.Moments} {
+		if path != "" {
+			r.Write.Inputs = append(r.Write.Inputs, path) // exists now, and is no output
+		}
 	}
-	if err := b.Weigh(ctx, r.Calibration.matrix(r.Calibration.sums)); err != nil {
+	if err := r.weigh(ctx, b); err != nil {
 		blocks.Close()
 		return nil, err
 	}
 	b.Choose(r.chosen(cmd, blocks))
 	return blocks, nil
+}
+
+// weigh makes a batch have the importance matrix, where it was made after the batch.
+func (r *request) weigh(ctx context.Context, b *quantize.Batch) error {
+	c := &r.Calibration
+	if c.collect == nil {
+		return nil
+	}
+	return b.Weigh(ctx, c.matrix(c.sums))
 }
 
 // gradientTokens is about how many tokens gradients at the embedding are taken of, fewTokens
@@ -240,7 +340,7 @@ func (c *calibration) gradients() int {
 // chooseEach is choose for --effort best: the blocks of a tensor depend on those before it, and
 // so on the output.
 func (r *request) chooseEach(ctx context.Context, cmd *cli.Command, b *quantize.Batch, m *model.Model, opt calibrate.Options) (_ io.Closer, err error) {
-	opt.Collect, opt.Gradients = nil, r.Calibration.gradients()
+	opt.Collect = nil
 	var all closers
 	defer func() {
 		if err != nil {
@@ -306,7 +406,7 @@ func (r *request) chosen(cmd *cli.Command, blocks *calibrate.Blocks) quantize.Ch
 
 // blocks says how blocks are chosen for an output at path.
 func (c *calibration) blocks(path string) calibrate.Options {
-	opt := calibrate.Options{Run: c.run, Dir: existing(filepath.Dir(path)), Feedback: true, Collect: c.collect}
+	opt := calibrate.Options{Run: c.run, Dir: existing(filepath.Dir(path)), Feedback: true, Collect: c.collect, Gradients: c.gradients(), Moments: c.Moments, Text: c.sha256}
 	opt.Run.Progress = nil
 	return opt
 }
@@ -324,7 +424,7 @@ func (c *calibration) metadata(gradients bool) []gguf.KV {
 	return []gguf.KV{
 		{Key: "quantize.calibration.method", Value: gguf.String(method)},
 		{Key: "quantize.calibration.text_sha256", Value: gguf.String(hex.EncodeToString(c.sha256[:]))},
-		{Key: "quantize.calibration.tokens", Value: gguf.Uint32(uint32(len(c.run.Tokens)))},
+		{Key: "quantize.calibration.tokens", Value: gguf.Uint32(uint32(c.tokens))},
 		{Key: "quantize.calibration.version", Value: gguf.String("ggforge " + tool.Version)},
 	}
 }

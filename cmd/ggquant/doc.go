@@ -20,6 +20,8 @@
 //	                           chosen by what layers read as well) or best (one tensor after the other)
 //	--resume FILE              with --effort high: keep what is chosen so far in FILE, and go on
 //	                           from it after an interruption
+//	--hessian FILE             with --effort high: keep the moments that blocks are chosen by in FILE,
+//	                           or take them from there instead of running the model
 //	-c N, --ctx-size N         cut the text into chunks of N tokens (512)
 //	--chunks N                 take the first N chunks (0: all)
 //	--process-output           collect for the matrix that makes logits, too
@@ -39,6 +41,15 @@
 // is what takes long; the output is that of a run that was not interrupted, and FILE, which grows to the size of the
 // output, is removed in the end. The rows of the embedding are chosen by gradients of what the model predicts, over 2048 tokens,
 // where it can be run backwards; elsewhere all of its weights count the same.
+//
+// With --hessian what --effort high collects is kept in FILE: Σ x xᵀ of each input of a linear layer or expert, the importance
+// matrix, and what gradients say of the embedding. If FILE is there already, the model is not run, and
+// the output is the same, of whatever types: --calibrate may be left out then. FILE has hashes of the model and of the text, and how
+// many chunks of what size it is of: where one of them is another, it is refused. It is never replaced; --dry-run makes none. An input of n
+// columns takes 2n(n+1) bytes, more than 8192 columns in ranges of as many: all in all about 2(3d² + f²) for
+// a dense layer of width d whose feed-forward part is f wide (10 GB for 32 layers of 4096 and 14336), and 2(d² + f²) for each expert. While it
+// is made, as much again is needed next to it. --effort best has no use for it: there, moments are those of what layers of
+// an output read.
 //
 // With --effort best tensors are chosen one after the other, in the order of the layers: each by what those before
 // it, with the blocks that they have by then, hand to it, and so that it makes up for what they lost. Gradients

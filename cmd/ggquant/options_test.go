@@ -36,6 +36,7 @@ func TestEveryFlag(t *testing.T) {
 		"calibrate":      set("Calibration.File", "t", "--calibrate", "t"),
 		"effort":         set("Calibration.High", "true", "--effort", "high", "--calibrate", "t"),
 		"resume":         set("Calibration.Resume", "r", "--resume", "r", "--effort", "high", "--calibrate", "t"),
+		"hessian":        set("Calibration.Moments", "h", "--hessian", "h", "--effort", "high"),
 		"ctx-size":       set("Calibration.Text.Chunk", "64", "--ctx-size", "64", "--calibrate", "t"),
 		"chunks":         set("Calibration.Text.Chunks", "3", "--chunks", "3", "--calibrate", "t"),
 		"process-output": set("Calibration.Output", "true", "--process-output", "--calibrate", "t"),

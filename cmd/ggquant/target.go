@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -257,7 +258,11 @@ const sketchPasses = 2
 // tensors, with --effort best, is left out. It returns what holds them.
 func (r *request) sketch(ctx context.Context, cmd *cli.Command, m *model.Model, w *worthy, path string) (io.Closer, error) {
 	c := &r.Calibration
-	if err := c.again(m); err != nil {
+	e, err := eval.New(m)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.again(e); err != nil {
 		return nil, err
 	}
 	var targets []calibrate.Target
@@ -269,7 +274,7 @@ func (r *request) sketch(ctx context.Context, cmd *cli.Command, m *model.Model, 
 		}
 	}
 	opt := c.blocks(path)
-	opt.Passes, opt.Gradients = sketchPasses, c.gradients()
+	opt.Passes = sketchPasses
 	show, err := tool.NewWork(cmd)
 	if err != nil {
 		return nil, err
@@ -282,11 +287,11 @@ func (r *request) sketch(ctx context.Context, cmd *cli.Command, m *model.Model, 
 		return nil, err
 	}
 	// Other types are encoded with importance, which is known by now.
-	if err = w.base.Weigh(ctx, c.matrix(c.sums)); err == nil {
+	if err = r.weigh(ctx, w.base); err == nil {
 		w.candidates, err = worth.Candidates(w.base.Jobs[0], r.Types.Limits)
 	}
 	if err == nil {
-		err = c.again(m)
+		err = c.again(e)
 	}
 	if err != nil {
 		blocks.Close()
@@ -526,7 +531,11 @@ func (r *request) try(ctx context.Context, cmd *cli.Command, m *model.Model, i i
 	}
 	defer b.Close()
 	if r.Calibration.High {
-		if err := r.Calibration.again(m); err != nil {
+		e, err := eval.New(m)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.Calibration.again(e); err != nil {
 			return nil, err
 		}
 		blocks, err := r.choose(ctx, cmd, b, m, path)
@@ -534,20 +543,21 @@ func (r *request) try(ctx context.Context, cmd *cli.Command, m *model.Model, i i
 			return nil, err
 		}
 		defer blocks.Close()
-		if err := r.Calibration.again(m); err != nil {
+		if err := r.Calibration.again(e); err != nil {
 			return nil, err
 		}
 	}
 	return r.compare(ctx, cmd, m, b.Jobs[0])
 }
 
-// again makes the next run over the text collect from the beginning.
-func (c *calibration) again(m *model.Model) error {
-	e, err := eval.New(m)
-	if err != nil {
-		return err
+// again makes the next run over the text collect from the beginning. With a file of moments none
+// collects any more once that is there.
+func (c *calibration) again(e *eval.Model) (err error) {
+	if c.Moments != "" && c.sums != nil && c.sums.Len() > 0 {
+		return nil
 	}
 	c.sums = imatrix.NewSums(c.run.Chunk)
+	c.sums.Datasets = []string{filepath.Base(c.File)}
 	c.collect, err = e.Collector(c.sums, c.Output)
 	return err
 }
