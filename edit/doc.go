@@ -1,4 +1,4 @@
-// Package edit writes GGUF files anew whose tensors' bytes stay what they are: a model cut
+// Package edit changes GGUF files whose tensors' bytes stay what they are: metadata, a model cut
 // into shards, and shards joined.
 //
 //	Set ──► plan (metadata, which tensors go where) ──► []*writer.File ──► package writer

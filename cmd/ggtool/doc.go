@@ -1,7 +1,8 @@
-// Ggtool looks into GGUF files, cuts, joins and exports them.
+// Ggtool looks into GGUF files, edits, cuts, joins and exports them.
 //
 //	ggtool inspect [--json] [--full] [--alone] FILE
 //	ggtool diff [--alone] A B
+//	ggtool meta [flags] FILE
 //	ggtool split [flags] FILE PREFIX
 //	ggtool merge [flags] FIRST OUT
 //	ggtool export [flags] FILE DIR
@@ -21,6 +22,26 @@
 //
 // Lists what differs between two models, one line each; the exit code is 6 if
 // anything does.
+//
+// # Meta
+//
+// Changes a file's metadata: where they are, if the header has room, else by writing the
+// file anew. A crash meanwhile loses nothing; the next "ggtool meta FILE" ends a change
+// that was cut short. Changes are made in the order of this list.
+//
+//	--copy-from FILE           take keys from another GGUF file
+//	--copy PREFIX              of those, the keys that begin with PREFIX only
+//	--rename KEY=NEW           give the value of a key another key
+//	--remove KEY               remove a key
+//	--template FILE            set the chat template: text, or tokenizer_config.json
+//	--special-token NAME=TEXT  set a special token, such as eos=</s>, or by its number: eos=#2
+//	--set KEY=VALUE            give a key a value, of its type; KEY=TYPE:VALUE of any, KEY=TYPE:[...] arrays
+//	--reserve SIZE             leave room for later changes (K, M, G)
+//	-o, --output OUT           write OUT, and leave FILE as it is
+//	--dry-run                  only say what would change
+//	--force                    replace OUT if it exists
+//	--threads N                use N workers (0: one per CPU)
+//	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //
 // # Split and merge
 //

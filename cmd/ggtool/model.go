@@ -4,6 +4,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/gguf"
+	"ggforge/writer"
 )
 
 // aloneFlag takes a shard by itself.
@@ -13,6 +14,9 @@ func aloneFlag() cli.Flag {
 
 // open opens the model at path: with alone, only the file there.
 func open(path string, alone bool) (*gguf.Set, error) {
+	if err := writer.Unrecovered(path); err != nil {
+		return nil, err
+	}
 	if !alone {
 		return gguf.OpenSet(path)
 	}

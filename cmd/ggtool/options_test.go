@@ -29,6 +29,21 @@ func TestEveryFlag(t *testing.T) {
 		rows["progress"] = flagtest.Row{Field: "Write.Progress", Want: "nil", Args: []string{"--progress", "none"}}
 		return rows
 	}
+	t.Run("meta", func(t *testing.T) {
+		checked["meta"] = true
+		flagtest.Check(t, metaCommand, parseMeta, []string{"FILE"}, writes(map[string]flagtest.Row{
+			"set":           {Field: "Set", Want: "[a=b c=d,e]", Args: []string{"--set", "a=b", "--set", "c=d,e"}},
+			"remove":        {Field: "Remove", Want: "[a]", Args: []string{"--remove", "a"}},
+			"rename":        {Field: "Rename", Want: "[a=b]", Args: []string{"--rename", "a=b"}},
+			"copy-from":     {Field: "CopyFrom", Want: "f", Args: []string{"--copy-from", "f"}},
+			"copy":          {Field: "Copy", Want: "[x]", Args: []string{"--copy", "x", "--copy-from", "f"}},
+			"template":      {Field: "Template", Want: "f", Args: []string{"--template", "f"}},
+			"special-token": {Field: "Special", Want: "[eos=x]", Args: []string{"--special-token", "eos=x"}},
+			"reserve":       {Field: "Reserve", Want: "2000", Args: []string{"--reserve", "2k"}},
+			"output":        {Field: "Out", Want: "o", Args: []string{"--output", "o"}},
+			"dry-run":       {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
+		}))
+	})
 	t.Run("split", func(t *testing.T) {
 		checked["split"] = true
 		flagtest.Check(t, splitCommand, parseSplit, []string{"FILE", "PREFIX"}, writes(map[string]flagtest.Row{

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -41,5 +42,43 @@ func TestSplit(t *testing.T) {
 			}
 			t.Logf("%s %s: %d shards, then %d", in, args, len(refs), len(again))
 		}
+	}
+}
+
+// TestMeta compares with what gguf-new-metadata and gguf-set-metadata make of a file. The first
+// writes general.architecture at the beginning, where it is in files of converters.
+func TestMeta(t *testing.T) {
+	o := start(t)
+	o.script(t, "refconvert.py", gollama(t), work+"/f16.gguf", "--outtype", "f16", "--quiet")
+	if err := os.WriteFile(root+work+"/template.jinja", []byte("{% for m in messages %}{{ m }}\n{% endfor %}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ ref, ours []string }{
+		{[]string{"--general-name", "A name"}, []string{"--set", "general.name=str:A name"}},
+		{[]string{"--general-description", "Wörter: 1, 2"}, []string{"--set", "general.description=str:Wörter: 1, 2"}},
+		{[]string{"--chat-template-file", work + "/template.jinja"}, []string{"--template", root + work + "/template.jinja"}},
+		{[]string{"--pre-tokenizer", "llama-bpe"}, []string{"--set", "tokenizer.ggml.pre=str:llama-bpe"}},
+		{[]string{"--remove-metadata", "general.name", "--remove-metadata", "tokenizer.ggml.scores"}, []string{"--remove", "general.name", "--remove", "tokenizer.ggml.scores"}},
+		{[]string{"--special-token-by-id", "bos", "5"}, []string{"--special-token", "bos=#5"}},
+		{[]string{"--special-token-by-id", "mask", "7", "--special-token-by-id", "fim_pre", "0"}, []string{"--special-token", "mask=#7", "--special-token", "fim_pre=#0"}},
+	} {
+		removeOutputs()
+		o.tool(t, append(append([]string{"gguf-new-metadata", "--force"}, c.ref...), work+"/f16.gguf", work+"/ref.gguf")...)
+		ours(t, "ggtool", append(append([]string{"meta", "--progress", "none"}, c.ours...), "-o", root+work+"/ours.gguf", root+work+"/f16.gguf")...)
+		same(t, root+work+"/ours.gguf", root+work+"/ref.gguf")
+	}
+	for _, kv := range [][2]string{{"llama.block_count", "5"}, {"llama.attention.layer_norm_rms_epsilon", "0.001"}, {"tokenizer.ggml.bos_token_id", "4294967295"}} {
+		for _, name := range []string{"ref", "ours"} {
+			data, err := os.ReadFile(root + work + "/f16.gguf")
+			if err == nil {
+				err = os.WriteFile(root+work+"/"+name+".gguf", data, 0o666)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.tool(t, "gguf-set-metadata", "--force", work+"/ref.gguf", kv[0], kv[1])
+		ours(t, "ggtool", "meta", "--set", kv[0]+"="+kv[1], root+work+"/ours.gguf")
+		same(t, root+work+"/ours.gguf", root+work+"/ref.gguf")
 	}
 }

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/edit"
+	"ggforge/fault"
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+	"ggforge/writer"
+)
+
+// maxSide bounds the files that templates and metadata are read from, in bytes.
+const maxSide = 64 << 20
+
+func metaCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "meta",
+		Usage:     "change a file's metadata",
+		ArgsUsage: "FILE",
+		Description: "Changes FILE where it is, when its header has room for what is new: tensors stay\n" +
+			"untouched, and a crash meanwhile loses nothing (the next 'ggtool meta FILE' ends\n" +
+			"it). Where there is no room, FILE is written anew and replaced when it is whole.\n" +
+			"With --output another file is written, and FILE stays. A file that is a link, or\n" +
+			"has several names, is never changed where it is.\n\n" +
+			"Changes are made in this order: --copy-from, --rename, --remove, --template,\n" +
+			"--special-token, --set. A key that is there keeps its place.\n\n" +
+			"  --set KEY=VALUE          of the type that the key has\n" +
+			"  --set KEY=TYPE:VALUE     u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str\n" +
+			"  --set KEY=TYPE:[...]     an array of them, in JSON\n\n" + tool.ExitHelp,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "set", Usage: "give a key a value, `KEY=VALUE`; repeatable"},
+			&cli.StringSliceFlag{Name: "remove", Usage: "remove a `KEY`; repeatable"},
+			&cli.StringSliceFlag{Name: "rename", Usage: "give the value of a key another key, `KEY=NEW`; repeatable"},
+			&cli.StringFlag{Name: "copy-from", Usage: "take keys from another GGUF `FILE`: all but those of shards and alignment"},
+			&cli.StringSliceFlag{Name: "copy", Usage: "of --copy-from, take the keys that begin with `PREFIX` only; repeatable"},
+			&cli.StringFlag{Name: "template", Usage: "set the chat template to that in `FILE`: text, or tokenizer_config.json"},
+			&cli.StringSliceFlag{Name: "special-token", Usage: "set a special token, `NAME=TEXT` or NAME=#ID, such as eos=</s>; repeatable"},
+			&cli.StringFlag{Name: "reserve", Usage: "leave `SIZE` bytes of room for later changes (K, M, G); FILE is written anew"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write `OUT`, and leave FILE as it is"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would change"},
+			tool.ThreadsFlag(), tool.ForceFlag(), tool.ProgressFlag(),
+		},
+		Action: meta,
+	}
+}
+
+// metaRequest is what the flags and arguments ask for.
+type metaRequest struct {
+	File, Out   string
+	Set, Remove []string
+	Rename      []string
+	CopyFrom    string
+	Copy        []string
+	Template    string
+	Special     []string
+	Reserve     int64
+	DryRun      bool
+	Write       writer.Options
+}
+
+func parseMeta(cmd *cli.Command) (r metaRequest, err error) {
+	args, err := tool.Args(cmd, 1, 1)
+	if err != nil {
+		return r, err
+	}
+	r = metaRequest{File: args[0], Set: cmd.StringSlice("set"), Remove: cmd.StringSlice("remove"), Rename: cmd.StringSlice("rename"), Copy: cmd.StringSlice("copy"), Special: cmd.StringSlice("special-token"), DryRun: cmd.Bool("dry-run")}
+	for name, dst := range map[string]*string{"output": &r.Out, "copy-from": &r.CopyFrom, "template": &r.Template} {
+		if *dst, err = tool.File(cmd, name); err != nil {
+			return r, err
+		}
+	}
+	if cmd.IsSet("reserve") {
+		if r.Reserve, err = tool.Size(cmd, "reserve"); err != nil {
+			return r, err
+		}
+		if r.Reserve > maxSide {
+			return r, fault.Errorf(fault.Usage, "--reserve %s: want at most %s", cmd.String("reserve"), tool.Bytes(maxSide))
+		}
+	}
+	if len(r.Copy) > 0 && r.CopyFrom == "" {
+		return r, fault.Errorf(fault.Usage, "--copy goes with --copy-from")
+	}
+	r.Write, err = writeOptions(cmd)
+	return r, err
+}
+
+// side reads a small file.
+func side(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSide+1))
+	if err == nil && len(data) > maxSide {
+		err = fault.Errorf(fault.Broken, "%s: more than %s", path, tool.Bytes(maxSide))
+	}
+	return data, err
+}
+
+// template reads a chat template, as text or in a tokenizer_config.json.
+func template(path string) (string, error) {
+	data, err := side(path)
+	if err != nil || !strings.HasSuffix(path, ".json") {
+		return string(data), err
+	}
+	var config struct {
+		Template any `json:"chat_template"`
+	}
+	if err := json.Unmarshal(data, &config); err != nil {
+		return "", fault.Errorf(fault.Broken, "%s: %w", path, err)
+	}
+	text, ok := config.Template.(string)
+	if !ok {
+		return "", fault.Errorf(fault.Broken, "%s: chat_template is no text", path)
+	}
+	return text, nil
+}
+
+// change makes the changes.
+func (r *metaRequest) change(m *gguf.Metadata) error {
+	if r.CopyFrom != "" {
+		if err := r.copyKeys(m); err != nil {
+			return err
+		}
+	}
+	for _, arg := range r.Rename {
+		from, to, ok := strings.Cut(arg, "=")
+		if !ok || to == "" {
+			return fault.Errorf(fault.Usage, "--rename %q: want KEY=NEW", arg)
+		}
+		if err := edit.Rename(*m, from, to); err != nil {
+			return err
+		}
+	}
+	for _, key := range r.Remove {
+		if err := edit.Remove(m, key); err != nil {
+			return err
+		}
+	}
+	if r.Template != "" {
+		text, err := template(r.Template)
+		if err != nil {
+			return err
+		}
+		edit.SetTemplate(m, text)
+	}
+	for _, arg := range r.Special {
+		name, token, ok := strings.Cut(arg, "=")
+		if !ok || token == "" {
+			return fault.Errorf(fault.Usage, "--special-token %q: want NAME=TEXT or NAME=#ID", arg)
+		}
+		if err := edit.SpecialToken(m, name, token); err != nil {
+			return err
+		}
+	}
+	for _, arg := range r.Set {
+		if err := edit.Assign(m, arg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyKeys takes over keys of another file.
+func (r *metaRequest) copyKeys(m *gguf.Metadata) error {
+	f, err := gguf.Open(r.CopyFrom)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	found := make([]bool, len(r.Copy))
+	for _, kv := range f.Metadata {
+		wanted := len(r.Copy) == 0 && !strings.HasPrefix(kv.Key, "split.") && kv.Key != gguf.KeyAlignment && kv.Key != edit.KeyReserve
+		for i, prefix := range r.Copy {
+			if strings.HasPrefix(kv.Key, prefix) {
+				wanted, found[i] = true, true
+			}
+		}
+		if wanted {
+			m.Set(kv.Key, kv.Value)
+		}
+	}
+	for i, ok := range found {
+		if !ok {
+			return fault.Errorf(fault.Usage, "%s: no key begins with %q", r.CopyFrom, r.Copy[i])
+		}
+	}
+	return nil
+}
+
+func meta(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseMeta(cmd)
+	if err != nil {
+		return err
+	}
+	w := tool.Output(ctx, cmd)
+	switch ended, err := recoverEdit(&r); {
+	case err != nil:
+		return err
+	case ended:
+		fmt.Fprintf(w, "%s: ended a change that was cut short\n", r.File)
+	}
+	f, err := gguf.Open(r.File)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	m := append(gguf.Metadata(nil), f.Metadata...)
+	if err := r.change(&m); err != nil {
+		return err
+	}
+	changes := metadataChanges(f.Metadata, m)
+	for _, line := range changes {
+		fmt.Fprintln(w, line)
+	}
+	if len(changes) == 0 && r.Reserve == 0 && r.Out == "" {
+		_, err := fmt.Fprintf(w, "%s: nothing to change\n", r.File)
+		return err
+	}
+	header, fits, err := edit.InPlace(f, m)
+	if err != nil {
+		return err
+	}
+	inPlace := fits && r.Out == "" && r.Reserve == 0
+	out := r.Out
+	if out == "" {
+		out = r.File
+	}
+	switch {
+	case r.DryRun && inPlace:
+		_, err = fmt.Fprintf(w, "%s: would be changed where it is\n", out)
+		return err
+	case r.DryRun:
+		_, err = fmt.Fprintf(w, "%s: would be written anew\n", out)
+		return err
+	case inPlace:
+		old, err := firstBytes(r.File, f.DataStart)
+		if err != nil {
+			return err
+		}
+		if err := f.Unchanged(); err != nil {
+			return err
+		}
+		if err := writer.Overwrite(ctx, r.File, old, header); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "%s: changed where it is, no tensor moved\n", out)
+		return err
+	}
+	file, err := edit.WithMetadata(f, out, m, r.Reserve)
+	if err != nil {
+		return err
+	}
+	if r.Out == "" {
+		r.Write.Force = true
+		r.Write.Check = f.Unchanged
+		result, err := writer.Write(ctx, file, r.Write)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s: written anew, %s\n", out, tool.Bytes(result.Bytes))
+		}
+		return err
+	}
+	return copied(ctx, cmd, f.Set(), []*writer.File{file}, r.Write)
+}
+
+// recoverEdit ends a change of the file that was cut short, unless nothing is to be changed.
+func recoverEdit(r *metaRequest) (bool, error) {
+	if r.DryRun {
+		return false, writer.Unrecovered(r.File)
+	}
+	return writer.Recover(r.File)
+}
+
+// firstBytes reads the first n bytes of a file.
+func firstBytes(path string, n int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, n))
+}
+
+// metadataChanges lists what differs, one line for each key.
+func metadataChanges(from, to gguf.Metadata) (lines []string) {
+	for _, kv := range from {
+		switch v, ok := to.Get(kv.Key); {
+		case !ok:
+			lines = append(lines, fmt.Sprintf("- %s = %s", kv.Key, kv.Value.Short()))
+		case v != kv.Value:
+			lines = append(lines, fmt.Sprintf("~ %s = %s, was %s", kv.Key, v.Short(), kv.Value.Short()))
+		}
+	}
+	for _, kv := range to {
+		if _, ok := from.Get(kv.Key); !ok {
+			lines = append(lines, fmt.Sprintf("+ %s = %s", kv.Key, kv.Value.Short()))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,191 @@
+package writer
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"ggforge/fault"
+)
+
+// overwriteSuffix is what the record of Overwrite has after the file's name.
+const overwriteSuffix = ".header" + Suffix
+
+const (
+	overwriteMagic = "ggforge overwrite 1\n"
+	// sector is what a disk writes whole or not at all.
+	sector = 512
+	// maxOverwrite bounds what Overwrite replaces, in bytes.
+	maxOverwrite = 1 << 30
+)
+
+// Overwrite replaces the first bytes of the file at path, which are old, by as many others,
+// and leaves the rest alone. A record is on the disk before the first byte changes, and goes
+// when all have: after a crash meanwhile Recover does what is left. A file with other names
+// too, or a symbolic link, is an error of kind fault.Usage, one that does not begin with old
+// one of kind fault.Broken.
+func Overwrite(ctx context.Context, path string, old, replacement []byte) error {
+	if len(old) != len(replacement) || len(old) > maxOverwrite {
+		return fmt.Errorf("%s: %d bytes instead of %d, want as many, and at most %d", path, len(replacement), len(old), maxOverwrite)
+	}
+	if _, err := Recover(path); err != nil {
+		return err
+	}
+	f, err := owned(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	there := make([]byte, len(old))
+	if _, err := io.ReadFull(f, there); err != nil || !bytes.Equal(there, old) {
+		return fault.Errorf(fault.Broken, "%s: has changed since it was read", path)
+	}
+	name := path + overwriteSuffix
+	r, err := exclusive(name, name)
+	if err != nil {
+		return err
+	}
+	unfinish(name, true)
+	begun := false
+	defer func() {
+		unfinish(name, false)
+		if !begun { // nothing was changed
+			os.Remove(name)
+		}
+		r.Close()
+	}()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if _, err := r.Write(record(st.Size(), old, replacement)); err != nil {
+		return err
+	}
+	if err := errors.Join(r.Sync(), syncDir(filepath.Dir(path)), ctx.Err()); err != nil {
+		return err
+	}
+	unfinish(name, false)
+	begun = true
+	return finishOverwrite(f, name, replacement)
+}
+
+// Recover ends an Overwrite of the file at path that was cut short, and reports whether there
+// was one.
+func Recover(path string) (bool, error) {
+	name := path + overwriteSuffix
+	r, err := leftover(name, name)
+	if r == nil || err != nil {
+		return false, err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(io.LimitReader(r, 2*maxOverwrite+1024))
+	if err != nil {
+		return false, err
+	}
+	size, old, replacement, ok := parseRecord(data)
+	if !ok { // it was cut short itself, before anything was changed
+		return false, os.Remove(name)
+	}
+	f, err := owned(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	there := make([]byte, len(old))
+	if _, err := io.ReadFull(f, there); err != nil || st.Size() != size || !mixed(there, old, replacement) {
+		return false, fault.Errorf(fault.Refused, "%s: is of a change to another file than %s; remove it", name, path)
+	}
+	return true, finishOverwrite(f, name, replacement)
+}
+
+// Unrecovered returns an error of kind fault.Broken if an Overwrite of the file at path was cut
+// short, which Recover has to end.
+func Unrecovered(path string) error {
+	if _, err := os.Lstat(path + overwriteSuffix); err == nil {
+		return fault.Errorf(fault.Broken, "%s: a change of its metadata was cut short; 'ggtool meta %[1]s' ends it", path)
+	}
+	return nil
+}
+
+// owned opens a regular file with this one name for reading and writing.
+func owned(path string) (*os.File, error) {
+	st, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fault.Errorf(fault.Usage, "%s: is %s, want a file to change it where it is", path, kindOf(st.Mode()))
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|noFollow, 0)
+	if err != nil {
+		return nil, err
+	}
+	n, err := links(f)
+	if err == nil && n > 1 {
+		err = fault.Errorf(fault.Usage, "%s: has %d names; changed where it is, all of them would show it", path, n)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func finishOverwrite(f *os.File, name string, replacement []byte) error {
+	if _, err := f.WriteAt(replacement, 0); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := os.Remove(name); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+// mixed reports whether each sector of there is that of a or that of b.
+func mixed(there, a, b []byte) bool {
+	for i := 0; i < len(there); i += sector {
+		part := there[i:min(i+sector, len(there))]
+		if !bytes.Equal(part, a[i:i+len(part)]) && !bytes.Equal(part, b[i:i+len(part)]) {
+			return false
+		}
+	}
+	return true
+}
+
+// record returns
+//
+//	magic, size of the file u64, n u64, SHA-256 of all other bytes, n bytes before, n bytes after
+func record(size int64, old, replacement []byte) []byte {
+	head := binary.LittleEndian.AppendUint64([]byte(overwriteMagic), uint64(size))
+	head = binary.LittleEndian.AppendUint64(head, uint64(len(old)))
+	sum := sha256.Sum256(bytes.Join([][]byte{head, old, replacement}, nil))
+	return bytes.Join([][]byte{head, sum[:], old, replacement}, nil)
+}
+
+func parseRecord(b []byte) (size int64, old, replacement []byte, ok bool) {
+	const head = len(overwriteMagic) + 16
+	if len(b) < head+sha256.Size {
+		return 0, nil, nil, false
+	}
+	size = int64(binary.LittleEndian.Uint64(b[head-16:]))
+	n := binary.LittleEndian.Uint64(b[head-8:])
+	rest := b[head+sha256.Size:]
+	if n > maxOverwrite || uint64(len(rest)) != 2*n {
+		return 0, nil, nil, false
+	}
+	old, replacement = rest[:n], rest[n:]
+	return size, old, replacement, bytes.Equal(record(size, old, replacement), b)
+}

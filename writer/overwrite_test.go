@@ -1,0 +1,109 @@
+package writer
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/fault"
+)
+
+// TestOverwrite replaces the beginning of a file, and ends what a crash has left at any
+// point of it.
+func TestOverwrite(t *testing.T) {
+	old, replacement := bytes.Repeat([]byte("old."), 500), bytes.Repeat([]byte("new!"), 500)
+	rest := []byte("the rest")
+	path := filepath.Join(t.TempDir(), "f")
+	name := path + overwriteSuffix
+	write := func(path string, parts ...[]byte) {
+		t.Helper()
+		if err := os.WriteFile(path, bytes.Join(parts, nil), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(what string, want ...[]byte) {
+		t.Helper()
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, bytes.Join(want, nil)) {
+			t.Errorf("%s: %v, %d bytes: %.20q", what, err, len(got), got)
+		}
+		if _, err := os.Lstat(name); err == nil {
+			t.Errorf("%s: the record is left", what)
+		}
+	}
+	write(path, old, rest)
+	if err := Overwrite(t.Context(), path, old, replacement); err != nil {
+		t.Fatal(err)
+	}
+	check("whole", replacement, rest)
+	if err := Overwrite(t.Context(), path, old, replacement); !errors.Is(err, fault.Broken) {
+		t.Errorf("another beginning: %v", err)
+	}
+	check("another beginning", replacement, rest)
+
+	whole := record(int64(len(old)+len(rest)), old, replacement)
+	for cut := 0; cut < len(whole); cut += 97 { // while the record was written
+		write(path, old, rest)
+		write(name, whole[:cut])
+		if done, err := Recover(path); done || err != nil {
+			t.Fatalf("%d bytes of a record: %v, %v", cut, done, err)
+		}
+		check("a part of a record", old, rest)
+	}
+	for cut := 0; cut <= len(old); cut += sector / 2 { // while the file was
+		at := cut / sector * sector
+		write(path, replacement[:at], old[at:], rest)
+		write(name, whole)
+		if err := Unrecovered(path); !errors.Is(err, fault.Broken) {
+			t.Errorf("%d bytes changed: %v", at, err)
+		}
+		if done, err := Recover(path); !done || err != nil {
+			t.Fatalf("%d bytes changed: %v, %v", at, done, err)
+		}
+		check("a part of the file", replacement, rest)
+	}
+	if done, err := Recover(path); done || err != nil || Unrecovered(path) != nil {
+		t.Errorf("nothing to do: %v, %v", done, err)
+	}
+
+	for what, file := range map[string][]byte{"another file": bytes.Repeat([]byte("x"), len(old)+len(rest)), "another size": old} {
+		write(path, file)
+		write(name, whole)
+		if _, err := Recover(path); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", what, err)
+		}
+		os.Remove(name)
+		check(what, file)
+	}
+}
+
+// TestOverwriteLinks checks that other names of a file are not changed.
+func TestOverwriteLinks(t *testing.T) {
+	dir := t.TempDir()
+	path, hard, soft := filepath.Join(dir, "f"), filepath.Join(dir, "hard"), filepath.Join(dir, "soft")
+	if err := os.WriteFile(path, []byte("abc"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if os.Symlink(path, soft) != nil || os.Link(path, hard) != nil {
+		t.Skip("no links here")
+	}
+	for _, p := range []string{soft, hard} {
+		if err := Overwrite(t.Context(), p, []byte("ab"), []byte("xy")); !errors.Is(err, fault.Usage) {
+			t.Errorf("%s: %v", p, err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "abc" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := os.Symlink(path, path+"2"+overwriteSuffix); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+"2", []byte("abc"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := Overwrite(t.Context(), path+"2", []byte("ab"), []byte("xy")); !errors.Is(err, fault.Usage) {
+		t.Errorf("a link in the place of the record: %v", err)
+	}
+}
