@@ -47,6 +47,7 @@ func least4(points []float32, n int, c *Quadratic, at *int, least *float32) (p i
 	var indices [16]int32
 	best.Store(values[:])
 	first.Store(indices[:])
+	clearUpper()
 	pick(values[:width], indices[:width], at, least)
 	return p
 }
@@ -121,6 +122,7 @@ func least8(points []float32, n int, c *Quadratic, at *int, least *float32) (p i
 	var indices [16]int32
 	best.Store(values[:])
 	first.Store(indices[:])
+	clearUpper()
 	pick(values[:width], indices[:width], at, least)
 	return p
 }

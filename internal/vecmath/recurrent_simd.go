@@ -30,6 +30,7 @@ func softplusVectors(dst, src []float32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		softplusOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -41,6 +42,7 @@ func addProductVectors(dst, a, b []float32) (n int) {
 	for ; n+width <= len(dst) && n+width <= len(a) && n+width <= len(b); n += width {
 		simd.LoadFloat32s(a[n:]).MulAdd(simd.LoadFloat32s(b[n:]), simd.LoadFloat32s(dst[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -84,5 +86,6 @@ func recurVectors(y, state, x []float32, factors [][3]uint32) (n int) {
 		}
 		y0.Store(y[n:])
 	}
+	clearUpper()
 	return n
 }

@@ -42,5 +42,6 @@ func roundVectors(x *Rounding) (r int) {
 			}
 		}
 	}
+	clearUpper()
 	return r
 }

@@ -108,6 +108,7 @@ func expVectors(dst, src []float32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		expOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -119,6 +120,7 @@ func tanhVectors(dst, src []float32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		tanhOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -130,6 +132,7 @@ func erfVectors(dst, src []float32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		erfOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -141,6 +144,7 @@ func sigmoidVectors(dst, src []float32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		sigmoidOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -152,6 +156,7 @@ func siluVectors(dst, src []float32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		siluOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -163,6 +168,7 @@ func geluVectors(dst, src []float32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		geluOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -174,6 +180,7 @@ func geluErfVectors(dst, src []float32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		geluErfOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -185,6 +192,7 @@ func geluQuickVectors(dst, src []float32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		geluQuickOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -198,6 +206,7 @@ func reluVectors(dst, src []float32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		reluOf(simd.LoadFloat32s(src[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -209,6 +218,7 @@ func addVectors(dst, src []float32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		simd.LoadFloat32s(dst[n:]).Add(simd.LoadFloat32s(src[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -220,6 +230,7 @@ func mulVectors(dst, src []float32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		simd.LoadFloat32s(dst[n:]).Mul(simd.LoadFloat32s(src[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -233,6 +244,7 @@ func scaleVectors(dst, src []float32, f uint32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		simd.LoadFloat32s(src[n:]).Mul(by).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -246,6 +258,7 @@ func addScaledVectors(dst, src []float32, f uint32) (n int) {
 	for ; n+width <= len(src) && n+width <= len(dst); n += width {
 		simd.LoadFloat32s(src[n:]).MulAdd(by, simd.LoadFloat32s(dst[n:])).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -279,6 +292,7 @@ func combineVectors(dst, m []float32, ld int, f []uint32) (n int) {
 		}
 		a.Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -320,6 +334,7 @@ func combineAtVectors(dst, m []float32, ld int, at []int32, f []uint32) (n int) 
 		}
 		a.Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
 
@@ -332,5 +347,6 @@ func addSquaresVectors(dst, src []float32) (n int) {
 		x := simd.LoadFloat32s(src[n:])
 		simd.LoadFloat32s(dst[n:]).Add(x.Mul(x)).Store(dst[n:])
 	}
+	clearUpper()
 	return n
 }
