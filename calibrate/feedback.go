@@ -357,10 +357,12 @@ func (b *feedback) roundGroups(f *parts.Format, s *fed, row *rowState, to *parts
 			scale, _ := f.Scale(to, j)
 			copy(a.levels[:], levels)
 			clear(a.g[:f.Sub])
+			var off [32]uint32 // bits
 			for k, level := range levels {
 				a.v[k] = scale * float32(level)
-				vecmath.AddScaled(a.g[:f.Sub], m.h[k*f.Sub:][:f.Sub], a.v[k]-target[k])
+				off[k] = math.Float32bits(a.v[k] - target[k])
 			}
+			vecmath.Combine(a.g[:f.Sub], m.h, f.Sub, off[:f.Sub])
 		}
 		best := &s.state.attempts[0]
 		if scale, _ := f.Scale(to, j); scale == 0 {

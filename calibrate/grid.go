@@ -155,16 +155,19 @@ func (c *grid) group(a *attempt, m *norm, at int, scale float32, odd, shift int)
 		return
 	}
 	var levels [8]int8
-	var step [8]float32
+	var values [8]float32
+	var step [8]uint32 // bits
+	var wide [8]float64
 	moved := false
 	for i := range dim {
 		level := found[i*parts.Near+k] + up
 		if signs>>i&1 != 0 {
 			level = -level
 		}
-		levels[i] = int8(level)
-		step[i] = float32(scale*level) - v[i]
-		moved = moved || step[i] != 0
+		levels[i], values[i] = int8(level), float32(scale*level)
+		by := values[i] - v[i]
+		step[i], wide[i] = math.Float32bits(by), float64(by)
+		moved = moved || by != 0
 	}
 	if !moved {
 		return
@@ -173,20 +176,17 @@ func (c *grid) group(a *attempt, m *norm, at int, scale float32, odd, shift int)
 	for i := range dim {
 		s := 2 * float64(g[i])
 		for j, x := range m.h[(at+i)*m.ld+at:][:dim] {
-			s += float64(float64(x) * float64(step[j]))
+			s += float64(float64(x) * wide[j])
 		}
-		change += float64(s * float64(step[i]))
+		change += float64(s * wide[i])
 	}
 	if !(change < 0) && c.permits(a.levels[at:][:dim], odd, shift) && v[0] == float32(scale*float32(a.levels[at])) {
 		return
 	}
 	a.change += change
 	copy(a.levels[at:], levels[:dim])
-	for i := range dim {
-		if v[i] = float32(scale * float32(levels[i])); step[i] != 0 {
-			vecmath.AddScaled(a.g[:m.n], m.h[(at+i)*m.ld:][:m.n], step[i])
-		}
-	}
+	copy(v, values[:dim])
+	vecmath.Combine(a.g[:m.n], m.h[at*m.ld:], m.ld, step[:dim])
 }
 
 // permits reports whether levels of a group may be, see group.

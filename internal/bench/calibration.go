@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"time"
+	"strings"
 
 	"ggforge/calibrate"
 	"ggforge/gguf"
@@ -18,87 +20,159 @@ import (
 // calibrationChunks is how many chunks a calibration has.
 const calibrationChunks = 20
 
-// calibrationRecipe is what calibrated models are quantized to.
-const calibrationRecipe = "Q4_K_M"
+// calibrationRecipes are what calibrated models are quantized to: the first alone, and all
+// in one run.
+var calibrationRecipes = []string{"Q4_K_M", "Q4_K_S", "Q5_K_M", "Q5_K_S"}
 
-// benchCalibration measures importance matrices, and calibrated quantization: whole runs, and
-// what they are made of.
+// benchCalibration measures importance matrices, and calibrated quantization: whole runs, what
+// they grow with, and what they are made of.
 func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	m, err := prepareEvaluation(ctx, opt, dir)
 	if err != nil {
 		return err
 	}
 	n, chunk, chunks := strconv.Itoa(opt.threads), strconv.Itoa(evalChunk), strconv.Itoa(calibrationChunks)
-	text, matrix := evalText, "calibration.imatrix"
-	imatrix := func(in string) func(out string) []string {
-		return func(out string) []string {
-			return []string{filepath.Join(opt.bin, "ggeval"), "imatrix", dir.path(in), "--progress", "none", "--force", "-f", dir.path(text), "-o", out, "-c", chunk, "--chunks", chunks, "-t", n}
-		}
+	f16, text := dir.path("f16.gguf"), dir.path(evalText)
+	// each kind of job makes one output, and what makes all
+	type side struct {
+		name     string
+		one, all []*job
 	}
-	quantize := func(flags ...string) func(out string) []string {
-		return func(out string) []string {
-			argv := append([]string{filepath.Join(opt.bin, "ggquant"), "--progress", "none", "--force", "-t", n}, flags...)
-			return append(argv, dir.path("f16.gguf"), out, calibrationRecipe)
-		}
-	}
-	calibration := []string{"--calibrate", dir.path(text), "-c", chunk, "--chunks", chunks}
-	list := []*job{
-		{name: "ggeval imatrix, from the checkpoint", command: imatrix("model")},
-		{name: "ggeval imatrix, from F16", command: imatrix("f16.gguf")},
-		{name: "ggquant --calibrate", command: quantize(calibration...)},
-		{name: "ggquant --calibrate --effort high", command: quantize(append(calibration, "--effort", "high")...)},
-	}
+	run := &job{name: "ggeval imatrix", command: func(out string) []string {
+		return []string{filepath.Join(opt.bin, "ggeval"), "imatrix", f16, "--progress", "none", "--force", "-f", text, "-o", out, "-c", chunk, "--chunks", chunks, "-t", n}
+	}}
+	sides := []side{{"ggquant --calibrate --effort high", []*job{calibrated(opt, f16, text, calibrationChunks)}, []*job{calibrated(opt, f16, text, calibrationChunks, calibrationRecipes...)}}}
 	if opt.root != "" {
-		if err := command(ctx, opt, "ggeval", "imatrix", dir.path("f16.gguf"), "-f", dir.path(text), "--chunks", "1", "-o", dir.path(matrix), "--force", "--progress", "none"); err != nil {
+		const matrix = "calibration.imatrix"
+		if err := command(ctx, opt, "ggeval", "imatrix", f16, "-f", text, "--chunks", "1", "-o", dir.path(matrix), "--force", "--progress", "none"); err != nil {
 			return err
 		}
-		list = append(list, &job{name: "reference: llama-imatrix", inside: true, command: func(out string) []string {
-			return []string{"llama-imatrix", "-m", dir.inside("f16.gguf"), "-b", chunk, "-ngl", "0", "--no-ppl", noRepack, "-f", dir.inside(text), "-o", out, "-c", chunk, "--chunks", chunks, "-t", n}
-		}}, &job{name: "reference: llama-quantize with a matrix", inside: true, command: func(out string) []string {
-			return []string{"llama-quantize", "--imatrix", dir.inside(matrix), dir.inside("f16.gguf"), out, calibrationRecipe, n}
-		}})
+		theirs := side{name: "reference: llama-imatrix, llama-quantize", one: []*job{{name: "reference: llama-imatrix", inside: true, command: func(out string) []string {
+			return []string{"llama-imatrix", "-m", dir.inside("f16.gguf"), "-b", chunk, "-ngl", "0", "--no-ppl", noRepack, "-f", dir.inside(evalText), "-o", out, "-c", chunk, "--chunks", chunks, "-t", n}
+		}}}}
+		for i, recipe := range calibrationRecipes {
+			j := &job{name: "reference: llama-quantize " + recipe, inside: true, command: func(out string) []string {
+				return []string{"llama-quantize", "--imatrix", dir.inside(matrix), dir.inside("f16.gguf"), out, recipe, n}
+			}}
+			if i == 0 {
+				theirs.one = append(theirs.one, j)
+				theirs.all = slices.Clone(theirs.one)
+			} else {
+				theirs.all = append(theirs.all, j)
+			}
+		}
+		sides = append(sides, theirs)
+	}
+	all := []*job{run}
+	for _, s := range sides {
+		for _, j := range append(s.one, s.all...) {
+			if !slices.Contains(all, j) {
+				all = append(all, j)
+			}
+		}
+	}
+	for round := range opt.rounds {
+		for _, j := range all {
+			if err := j.run(ctx, dir, false); err != nil {
+				return err
+			}
+			progress("round %d/%d  %s: %.1f s, %.1f s CPU", round+1, opt.rounds, j.name, j.runs[round].wall, j.runs[round].cpu)
+		}
 	}
 	fmt.Fprintf(w, "## Calibration\n\n"+
-		"%d chunks of %d tokens, of a made-up Llama of %.3g billion weights (%d layers, hidden size %d, feed-forward %d), %s: importance\n"+
-		"matrices, and quantization to %s from F16. --effort high chooses blocks by all second moments of what layers read.\n\n",
-		calibrationChunks, evalChunk, float64(m.bytes())/2e9, m.layers, m.hidden, m.ffn, plural(opt.threads), calibrationRecipe)
-	t := table{left: 1, head: []string{"job", "wall s", "CPU s", "tokens/s", "own MB"}}
-	row := func(name string, c cost) {
-		t.add(name, number(c.wall), number(c.cpu), number(calibrationChunks*evalChunk/c.wall), number(float64(c.own)/1e6))
+		"%d chunks of %d tokens, of a made-up Llama of %.3g billion weights (%d layers, hidden size %d, feed-forward %d, %d tokens), %s, from F16.\n"+
+		"--effort high chooses blocks by all second moments of what layers read, and collects the importance matrix in the same run. One output is %s;\n"+
+		"%d outputs are %s: one run of ours, of the reference one of llama-imatrix and %d of llama-quantize.\n\n",
+		calibrationChunks, evalChunk, float64(m.bytes())/2e9, m.layers, m.hidden, m.ffn, m.vocab, plural(opt.threads), calibrationRecipes[0],
+		len(calibrationRecipes), strings.Join(calibrationRecipes, ", "), len(calibrationRecipes))
+	t := table{left: 1, head: []string{"job", "outputs", "wall s", "CPU s", "own MB"}}
+	row := func(name string, outputs int, list ...*job) {
+		var sum cost
+		for _, j := range list {
+			c := j.median()
+			sum.wall, sum.cpu, sum.own = sum.wall+c.wall, sum.cpu+c.cpu, max(sum.own, c.own)
+		}
+		t.add(name, strconv.Itoa(outputs), number(sum.wall), number(sum.cpu), number(float64(sum.own)/1e6))
 	}
-	var forward, theirs cost
-	for i, j := range list {
+	row(run.name, 0, run)
+	for i, s := range sides {
+		row(s.name, 1, s.one...)
+		row(s.name, len(calibrationRecipes), s.all...)
+		if i == len(sides)-1 && len(s.one) > 1 {
+			for k, j := range s.all {
+				row(j.name, min(k, 1), j)
+			}
+		}
+	}
+	t.write(w)
+	if err := growth(ctx, w, opt, dir); err != nil {
+		return err
+	}
+	return stages(ctx, w, opt, m, run.median().cpu)
+}
+
+// calibrated returns the job that quantizes in to recipes, the first of calibrationRecipes
+// if there are none.
+func calibrated(opt *options, in, text string, chunks int, recipes ...string) *job {
+	j := &job{name: fmt.Sprintf("ggquant --calibrate --effort high, %d outputs", max(1, len(recipes)))}
+	j.command = func(out string) []string {
+		argv := []string{"env", "GOMAXPROCS=" + strconv.Itoa(opt.threads), filepath.Join(opt.bin, "ggquant"), "--progress", "none", "--force", "--calibrate", text, "-c", strconv.Itoa(evalChunk), "--chunks", strconv.Itoa(chunks), "--effort", "high"}
+		if len(recipes) > 0 {
+			return append(append(argv, "--out-dir", out, in), recipes...)
+		}
+		return append(argv, in, out, calibrationRecipes[0])
+	}
+	return j
+}
+
+// growthChunks is how many chunks models have that say what a run grows with.
+const growthChunks = 4
+
+// growth measures models of several shapes.
+func growth(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
+	base := llama{hidden: 512, ffn: 1536, heads: 8, kvHeads: 2, vocab: 4096, layers: 4}
+	deep, wide := base, base
+	deep.layers *= 2
+	wide.hidden, wide.ffn, wide.heads, wide.kvHeads = 2*base.hidden, 2*base.ffn, 2*base.heads, 2*base.kvHeads
+	fmt.Fprintf(w, "### Growth with depth and width\n\n"+
+		"--effort high, %s, %d chunks of %d tokens, %s: seconds grow with the number of layers, and with the width by a little more than its\n"+
+		"square; memory with the width alone.\n\n", calibrationRecipes[0], growthChunks, evalChunk, plural(opt.threads))
+	t := table{left: 0, head: []string{"layers", "hidden size", "feed-forward", "million weights", "wall s", "CPU s", "CPU us a weight", "own MB"}}
+	for _, m := range []llama{base, deep, wide} {
+		const name = "growth"
+		if err := os.MkdirAll(dir.path(name), 0o777); err != nil {
+			return err
+		}
+		if err := m.write(dir.path(name)); err != nil {
+			return err
+		}
+		j := calibrated(opt, dir.path(name+"/model"), dir.path(evalText), growthChunks)
 		if err := j.run(ctx, dir, false); err != nil {
 			return err
 		}
-		c := j.median()
-		progress("%s: %.1f s", j.name, c.wall)
-		if row(j.name, c); i == 1 {
-			forward = c
+		c, weights := j.median(), float64(m.bytes())/2
+		progress("%+v: %.1f s, %.1f s CPU", m, c.wall, c.cpu)
+		t.add(strconv.Itoa(int(m.layers)), strconv.Itoa(int(m.hidden)), strconv.Itoa(int(m.ffn)), number(weights/1e6), number(c.wall), number(c.cpu), number(1e6*c.cpu/weights), number(float64(c.own)/1e6))
+		if err := os.RemoveAll(dir.path(name)); err != nil {
+			return err
 		}
-		if j.inside {
-			theirs = cost{theirs.wall + c.wall, theirs.cpu + c.cpu, max(theirs.own, c.own), 0}
-		}
-	}
-	if opt.root != "" {
-		row("reference: both", theirs)
 	}
 	t.write(w)
-	return stages(ctx, w, opt, m, forward.wall*float64(opt.threads))
+	return nil
 }
 
-// stage is what a calibration costs for columns that are taken together, in seconds of a
-// core.
+// stage is what a calibration costs for columns that are taken together, in CPU seconds.
 type stage struct {
 	columns                 int
-	moments, factor, weight float64 // of a token, of all columns, of a weight
+	moments, factor, weight float64 // of a token, of all columns, of a weight in Q4_K
+	book                    float64 // of a weight in IQ2_XS
 }
 
 // stages measures the parts of --effort high, and works out what larger models take; forward
-// is what running the model took, in seconds of a core.
+// is what running the model took, in CPU seconds.
 func stages(ctx context.Context, w io.Writer, opt *options, m llama, forward float64) error {
 	var all []stage
-	t := table{left: 1, head: []string{"columns", "moments, ms for 512 tokens", "factor, s", "blocks, us a weight"}}
+	t := table{left: 1, head: []string{"columns", "moments, ms for 512 tokens", "factor, s", "Q4_K, us a weight", "IQ2_XS, us a weight"}}
 	for _, n := range []int{1024, 2048, 4096} {
 		s, err := measureStage(ctx, opt, n)
 		if err != nil {
@@ -106,19 +180,18 @@ func stages(ctx context.Context, w io.Writer, opt *options, m llama, forward flo
 		}
 		progress("%d columns: %.3f us a weight", n, 1e6*s.weight)
 		all = append(all, s)
-		t.add(strconv.Itoa(n), number(512e3*s.moments), number(s.factor), number(1e6*s.weight))
+		t.add(strconv.Itoa(n), number(512e3*s.moments), number(s.factor), number(1e6*s.weight), number(1e6*s.book))
 	}
-	fmt.Fprintf(w, "### Growth\n\n"+
-		"Seconds of one core (wall seconds with %s, times these), by the columns that are taken together: adding tokens to the moments\n"+
-		"of an input grows with their square, factoring these with the cube, feedback and descent to Q4_K (a tensor of 1024 rows) by a part with\n"+
-		"them. Everything grows with the number of layers; tokens cost in the forward pass and in the moments only.\n\n", plural(opt.threads))
+	fmt.Fprintf(w, "### Parts\n\n"+
+		"CPU seconds (of a run with %s) by the columns that are taken together: adding tokens to the moments of an input grows with their square,\n"+
+		"factoring these with the cube, feedback and descent (to Q4_K and, where types have codebooks, IQ2_XS; tensors of 1024 rows) by a part with them.\n\n", plural(opt.threads))
 	t.write(w)
 	first, last := all[0], all[len(all)-1]
 	slope := (last.weight - first.weight) / float64(last.columns-first.columns)
 	rate := forward / (float64(m.bytes()) / 2 * calibrationChunks * evalChunk) // of a weight and token
 	fmt.Fprint(w, "### Larger models\n\n"+
-		"Worked out of these figures and the shapes, in hours of a core like these, without the embedding and the output matrix; rows above 8192\n"+
-		"columns are cut. The columns for more cores divide by their number.\n\n")
+		"Worked out of these figures and the shapes, in CPU hours of cores like these, to Q4_K, without the embedding and the output matrix;\n"+
+		"rows above 8192 columns are cut. The columns for more cores divide by their number.\n\n")
 	t = table{left: 1, head: []string{"model", "tokens", "forward", "moments", "factors", "blocks", "sum", "16 cores", "64 cores"}}
 	for _, c := range []struct {
 		name           string
@@ -173,9 +246,9 @@ func measureStage(ctx context.Context, opt *options, n int) (stage, error) {
 	}
 	in := calibrate.NewInputs(n, opt.threads)
 	seconds := func(f func() error) (float64, error) {
-		start := time.Now()
+		start := processSeconds()
 		err := f()
-		return time.Since(start).Seconds() * float64(opt.threads), err
+		return processSeconds() - start, err
 	}
 	s := stage{columns: n}
 	var err error
@@ -188,30 +261,24 @@ func measureStage(ctx context.Context, opt *options, n int) (stage, error) {
 		return s, err
 	}
 	weights := random(rows * n)
-	blocks := make([]byte, gguf.DataBytes(gguf.TypeQ4_K, []int64{int64(n), rows}))
-	perRow := len(blocks) / rows
-	encode := func(count int) func() error {
-		return func() error {
-			return quants.Lookup(gguf.TypeQ4_K).Quantize(blocks[:count*perRow], weights[:count*n], n, moments.Diagonal())
+	// blocks returns the seconds for the first of so many rows, which factors the moments, and for all
+	blocks := func(typ gguf.Type, count int) (first, all float64, err error) {
+		data := make([]byte, gguf.DataBytes(typ, []int64{int64(n), int64(count)}))
+		some := weights[:count*n]
+		if err := quants.Lookup(typ).Quantize(data, some, n, moments.Diagonal()); err != nil {
+			return 0, 0, err
 		}
-	}
-	if err := encode(rows)(); err != nil {
-		return s, err
-	}
-	d := &calibrate.Descender{Format: parts.Of(gguf.TypeQ4_K), Moments: moments, Passes: 6, Workers: opt.threads, Feedback: true}
-	improve := func(count int) func() error {
-		return func() error {
-			_, err := d.Rows(ctx, weights[:count*n], blocks[:count*perRow])
-			return err
+		d := &calibrate.Descender{Format: parts.Of(typ), Moments: moments, Passes: 6, Workers: opt.threads, Feedback: true}
+		one := slices.Clone(data[:len(data)/count])
+		if first, err = seconds(func() error { _, err := d.Rows(ctx, some[:n], one); return err }); err != nil {
+			return 0, 0, err
 		}
+		all, err = seconds(func() error { _, err := d.Rows(ctx, some, data); return err })
+		return first, all / float64(len(some)), err
 	}
-	if s.factor, err = seconds(improve(1)); err != nil {
+	if s.factor, s.weight, err = blocks(gguf.TypeQ4_K, rows); err != nil {
 		return s, err
 	}
-	if err := encode(1)(); err != nil {
-		return s, err
-	}
-	s.weight, err = seconds(improve(rows))
-	s.weight /= float64(rows * n)
+	_, s.book, err = blocks(gguf.TypeIQ2_XS, rows/4)
 	return s, err
 }

@@ -220,7 +220,7 @@ func (j *job) run(ctx context.Context, dir workDir, keep bool) error {
 		return err
 	}
 	j.size = st.Size()
-	return os.Remove(out)
+	return os.RemoveAll(out) // some make a folder
 }
 
 // warm writes a file of that size and removes it. Memory that was free for a while

@@ -22,6 +22,15 @@ func threadSeconds() float64 {
 	return float64(t.Nano()) / 1e9
 }
 
+// processSeconds returns the CPU time of this process.
+func processSeconds() float64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
+		return 0
+	}
+	return float64(t.Nano()) / 1e9
+}
+
 // freeDisk returns the bytes that can be written in the folder.
 func freeDisk(dir string) (int64, error) {
 	var s unix.Statfs_t

@@ -5,6 +5,7 @@ package main
 import (
 	"math"
 	"os"
+	"runtime"
 	"time"
 )
 
@@ -12,6 +13,9 @@ var begin = time.Now()
 
 // threadSeconds is wall time: there is no clock for threads here.
 func threadSeconds() float64 { return time.Since(begin).Seconds() }
+
+// processSeconds is wall time times the threads that may run.
+func processSeconds() float64 { return threadSeconds() * float64(runtime.GOMAXPROCS(0)) }
 
 // freeDisk is not known.
 func freeDisk(string) (int64, error) { return math.MaxInt64, nil }

@@ -2,7 +2,10 @@
 
 package vecmath
 
-import "simd"
+import (
+	"math"
+	"simd"
+)
 
 // bits is a number in all lanes.
 func bits(b uint32) f32s { return simd.BroadcastUint32s(b).BitsToFloat32() }
@@ -19,6 +22,7 @@ func least4(points []float32, n int, c *Quadratic, at *int, least *float32) (p i
 	}
 	q := c.Form[:10]
 	index, step := simd.LoadInt32s(lanes[:]), simd.BroadcastInt32s(int32(width))
+	var zero f32s
 	best, first := get(&cInf), simd.BroadcastInt32s(-1)
 	for ; p+width <= n; p += width {
 		x0 := simd.LoadFloat32s(points[p:]).MulAdd(bits(c.Times[0]), bits(c.Plus[0]))
@@ -43,9 +47,9 @@ func least4(points []float32, n int, c *Quadratic, at *int, least *float32) (p i
 		best, first = sum.IfElse(less, best), index.IfElse(less, first)
 		index = index.Add(step)
 	}
-	var values [16]float32
+	var values [16]uint32
 	var indices [16]int32
-	best.Store(values[:])
+	best.Add(zero).ToBits().Store(values[:]) // -0 is 0
 	first.Store(indices[:])
 	clearUpper()
 	pick(values[:width], indices[:width], at, least)
@@ -60,6 +64,7 @@ func least8(points []float32, n int, c *Quadratic, at *int, least *float32) (p i
 	}
 	q := c.Form[:36]
 	index, step := simd.LoadInt32s(lanes[:]), simd.BroadcastInt32s(int32(width))
+	var zero f32s
 	best, first := get(&cInf), simd.BroadcastInt32s(-1)
 	for ; p+width <= n; p += width {
 		x0 := simd.LoadFloat32s(points[p:]).MulAdd(bits(c.Times[0]), bits(c.Plus[0]))
@@ -118,20 +123,30 @@ func least8(points []float32, n int, c *Quadratic, at *int, least *float32) (p i
 		best, first = sum.IfElse(less, best), index.IfElse(less, first)
 		index = index.Add(step)
 	}
-	var values [16]float32
+	var values [16]uint32
 	var indices [16]int32
-	best.Store(values[:])
+	best.Add(zero).ToBits().Store(values[:]) // -0 is 0
 	first.Store(indices[:])
 	clearUpper()
 	pick(values[:width], indices[:width], at, least)
 	return p
 }
 
-// pick takes the least of values, and of equal ones that of the least index.
-func pick(values []float32, indices []int32, at *int, least *float32) {
-	for i, v := range values {
-		if k := int(indices[i]); k >= 0 && (*at < 0 || v < *least || v == *least && k < *at) {
-			*at, *least = k, v
-		}
+// pick takes the least of the numbers in the lanes, and of equal ones that of the least index;
+// lanes whose index is below 0 have none. Keys are compared that rise with the number, then
+// with the index: nothing depends on a branch that could go either way.
+func pick(values []uint32, indices []int32, at *int, least *float32) {
+	var best [2]int64
+	best[0], best[1] = math.MaxInt64, math.MaxInt64
+	for i, bits := range values {
+		v := int32(bits)
+		v ^= v >> 31 & math.MaxInt32 // rises with the number
+		best[i%2] = min(best[i%2], int64(v)<<32|int64(uint32(indices[i])))
+	}
+	key := min(best[0], best[1])
+	if k := int32(key); k >= 0 {
+		v := int32(key >> 32)
+		v ^= v >> 31 & math.MaxInt32
+		*at, *least = int(k), math.Float32frombits(uint32(v))
 	}
 }
