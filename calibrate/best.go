@@ -3,6 +3,8 @@ package calibrate
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -32,7 +34,7 @@ func Best(ctx context.Context, m, out *model.Model, opt Options) (*Blocks, error
 		return nil, err
 	}
 	c := &best{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, slots: map[string]*slot{}, lookups: base.Lookups(), inputs: map[key]*pair{}}
-	if err := c.all(base, out); err != nil {
+	if err := errors.Join(c.all(base, out), c.journal.close()); err != nil {
 		blocks.Close()
 		return nil, err
 	}
@@ -123,12 +125,19 @@ func (c *best) all(base *eval.Model, out *model.Model) error {
 		targets = append(targets, s.target)
 	}
 	slices.SortFunc(targets, func(a, b Target) int { return cmp.Compare(a.Tensor, b.Tensor) })
-	c.progress = newProgress(m, targets, passes*len(c.opt.Run.Tokens), c.opt.MaxColumns, c.opt.Progress)
-	if err := c.lookedUp(base); err != nil {
-		return err
-	}
 	model, err := eval.New(&made)
 	if err != nil {
+		return err
+	}
+	if err := c.resume(base, model, targets); err != nil {
+		return err
+	}
+	c.progress = newProgress(m, targets, passes*len(c.opt.Run.Tokens), c.opt.MaxColumns, c.opt.Progress)
+	if c.slots[c.lookups[0]] != nil {
+		c.progress.backwards(c.opt)
+	}
+	c.progress.without(c.blocks)
+	if err := c.lookedUp(base); err != nil {
 		return err
 	}
 	over := eval.Pairs{Run: c.opt.Run, Wanted: c.wanted, Rows: c.rows, Seen: c.seen}
@@ -138,6 +147,25 @@ func (c *best) all(base *eval.Model, out *model.Model) error {
 		return err
 	}
 	return c.unseen()
+}
+
+// resume opens what an interrupted run left, or prepares for leaving it. What it left are the
+// first matrices in the order in which they are chosen, so that inputs of the next one are
+// what they would have been.
+func (c *best) resume(base, out *eval.Model, targets []Target) error {
+	if c.opt.State == "" {
+		return nil
+	}
+	print, err := out.Fingerprint() // before there are blocks of it
+	if err != nil {
+		return err
+	}
+	id, err := runID(base, c.opt, fmt.Sprintf("%s best %v %s", tokensHash(c.opt.Run.Tokens), c.opt.Share, print))
+	if err != nil {
+		return err
+	}
+	c.journal, err = openJournal(c.opt.State, id, c.blocks, func(t Target) bool { return slices.Contains(targets, t) })
+	return err
 }
 
 // lookedUp chooses the blocks of tensors rows of which are looked up: the text begins with

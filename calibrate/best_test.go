@@ -226,7 +226,8 @@ func apart(t *testing.T, base, m *model.Model, run eval.Run, tensor string) (sum
 }
 
 // TestBestKinds checks models with experts, of which some are never chosen, with an embedding
-// that is the output matrix, and with layers that have a state.
+// that is the output matrix, and with layers that have a state; with any number of workers,
+// and going on with a part of what an earlier run has left.
 func TestBestKinds(t *testing.T) {
 	ctx := context.Background()
 	for name, set := range map[string]string{"mixtral": "", "gemma": "", "mamba-codestral": ""} {
@@ -238,12 +239,31 @@ func TestBestKinds(t *testing.T) {
 			}
 		}
 		var first []byte
-		for _, workers := range []int{1, 3} {
-			b, err := Best(ctx, m, as(m, types), Options{Run: eval.Run{Tokens: []int32{5, 9}, Chunk: 2, Workers: workers}, Dir: t.TempDir(), Passes: 2})
+		var losses []Loss
+		state := t.TempDir() + "/state"
+		for workers, left := range []float64{1: 0, 2: 0.15, 3: 0.6} { // left of the state
+			if workers == 0 {
+				continue
+			}
+			opt := Options{Run: eval.Run{Tokens: []int32{5, 9}, Chunk: 2, Workers: workers}, Dir: t.TempDir(), Passes: 2, State: state}
+			if left > 0 {
+				whole, err := os.ReadFile(state)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(state, whole[:int(left*float64(len(whole)))], 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b, err := Best(ctx, m, as(m, types), opt)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			defer b.Close()
+			if losses != nil && !slices.Equal(b.Losses, losses) {
+				t.Errorf("%s: other losses, going on: %+v, want %+v", name, b.Losses, losses)
+			}
+			losses = b.Losses
 			if len(b.Losses) != len(types) {
 				t.Errorf("%s: %d tensors, want %d", name, len(b.Losses), len(types))
 			}

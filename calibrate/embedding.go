@@ -42,13 +42,14 @@ func (e *encoder) errors(r *eval.Model) (*Moments, error) {
 		return nil, nil
 	}
 	name, m := r.Lookups()[0], e.blocks.m
-	opt := FisherOptions{Run: e.opt.Run, MaxColumns: e.opt.MaxColumns}
+	opt := FisherOptions{Run: e.opt.Run, MaxColumns: e.opt.MaxColumns, Progress: e.progress.wentBack}
 	opt.Run.Tokens = opt.Run.Tokens[:min(len(opt.Run.Tokens), e.opt.Gradients*opt.Run.Chunk)]
 	opt.Chunks = max(1, backTokens/opt.Run.Chunk)
 	var output *Curvature
 	opt.Only = func(s string) bool { return s == name }
 	opt.Linear = func(c *Curvature) error { output = c; return nil }
 	rows, err := Fisher(e.ctx, m, opt)
+	e.progress.wentBack(1)
 	if errors.Is(err, fault.Unsupported) {
 		e.blocks.NoGradients = err
 		return nil, nil

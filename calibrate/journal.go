@@ -193,9 +193,9 @@ func (j *journal) close() error {
 	return j.file.Close()
 }
 
-// runID is what runs have in common that choose the same blocks.
-func runID(r *eval.Model, o *Options, tokens string) (id [sha256.Size]byte, err error) {
+// runID is what runs have in common that choose the same blocks; of says of what text, and what else decides.
+func runID(r *eval.Model, o *Options, of string) (id [sha256.Size]byte, err error) {
 	print, err := r.Fingerprint()
-	text := fmt.Sprintf("2 %s %d %d %v %d %v %d %s\n", print, o.Run.Chunk, o.Passes, o.Damping, o.MaxColumns, o.Feedback, o.Gradients, tokens)
-	return sha256.Sum256([]byte(text)), err
+	all := fmt.Sprintf("2 %s %d %d %v %d %v %d %s\n", print, o.Run.Chunk, o.Passes, o.Damping, o.MaxColumns, o.Feedback, o.Gradients, of)
+	return sha256.Sum256([]byte(all)), err
 }

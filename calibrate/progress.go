@@ -9,7 +9,8 @@ import (
 
 // What parts of the work take, in nanoseconds of a core, roughly: for what is left of it.
 const (
-	costForward = 0.025 // of a weight and token
+	costForward = 0.025 // of a weight and token,
+	costBack    = 4     // times that there and back
 	costMoments = 0.012 // of a pair of columns and token
 	costFactors = 0.010 // of three columns
 	costBlocks  = 150   // of a weight,
@@ -18,9 +19,10 @@ const (
 
 // progress is how far a calibration is.
 type progress struct {
-	forward, blocks, total float64
-	run                    float64 // what running the model takes
-	show                   func(done float64)
+	forward, back, blocks, total float64
+	run, there                   float64 // what running the model takes, and there and back
+	perToken                     float64
+	show                         func(done float64)
 }
 
 // newProgress returns progress of targets of a model, over so many tokens. Of experts, which
@@ -45,8 +47,9 @@ func newProgress(m *model.Model, targets []Target, tokens, columns int, show fun
 		if len(t.NE) > 2 && t.NE[2] > used {
 			n *= float64(used) / float64(t.NE[2])
 		}
-		p.run += costForward * n * float64(tokens)
+		p.perToken += costForward * n
 	}
+	p.run = p.perToken * float64(tokens)
 	for _, t := range targets {
 		x := &m.Tensors[t.Tensor]
 		n := float64(min(x.NE[0], int64(columns)))
@@ -55,6 +58,28 @@ func newProgress(m *model.Model, targets []Target, tokens, columns int, show fun
 	}
 	p.total += p.run
 	return p
+}
+
+// backwards says that gradients are taken before.
+func (p *progress) backwards(o *Options) {
+	if p != nil {
+		p.there = costBack * p.perToken * float64(min(len(o.Run.Tokens), o.Gradients*o.Run.Chunk))
+		p.total += p.there
+	}
+}
+
+// without says that some blocks are there already.
+func (p *progress) without(b *Blocks) {
+	if p == nil {
+		return
+	}
+	for _, k := range b.kept {
+		for _, seen := range k.seen {
+			if seen {
+				p.total -= p.matrix(&b.m.Tensors[k.Tensor]) / float64(len(k.seen))
+			}
+		}
+	}
 }
 
 // matrix is what the blocks of a tensor take.
@@ -71,6 +96,14 @@ func (p *progress) ran(done float64) {
 	}
 }
 
+// wentBack says how much of the gradients is done.
+func (p *progress) wentBack(done float64) {
+	if p != nil {
+		p.back = done * p.there
+		p.call()
+	}
+}
+
 // encoded says that a share of a tensor's blocks is done.
 func (p *progress) encoded(x *model.Tensor, share float64) {
 	if p != nil {
@@ -82,7 +115,7 @@ func (p *progress) encoded(x *model.Tensor, share float64) {
 // call shows what is done; all of it is shown by end alone.
 func (p *progress) call() {
 	if p.total > 0 {
-		p.show(min(0.999, (p.forward+p.blocks)/p.total))
+		p.show(min(0.999, (p.forward+p.back+p.blocks)/p.total))
 	}
 }
 

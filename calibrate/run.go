@@ -36,7 +36,7 @@ type Options struct {
 	// Share is how far Best moves targets to where they make up for what other layers lost; 0
 	// means 1, the whole way.
 	Share float64
-	// State is a file for the matrices that Run has encoded so far, unless it is empty: a run that
+	// State is a file for the matrices that Run or Best has encoded so far, unless it is empty: a run that
 	// was interrupted is gone on from by the next one with the same State. The model runs
 	// over the text again, but nothing is collected or encoded for matrices that are done.
 	// A file of another model or text, or with other options, is an error of kind
@@ -159,10 +159,19 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 			c.targets[x.Name] = append(c.targets[x.Name], t)
 		}
 	}
+	run := len(c.opt.Run.Tokens)
+	if c.saved != nil {
+		run = 0
+	}
+	c.progress = newProgress(m, targets, run, c.opt.MaxColumns, c.opt.Progress)
+	if c.saved == nil && len(c.targets[r.Lookups()[0]]) > 0 || c.store != nil {
+		c.progress.backwards(c.opt)
+	}
+	c.progress.without(c.blocks)
 	if err := c.embedding(r); err != nil {
 		return err
 	}
-	if err := c.inputsOf(r, targets); err != nil {
+	if err := c.inputsOf(r); err != nil {
 		return err
 	}
 	if err := c.unseen(); err != nil {
@@ -179,14 +188,12 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 }
 
 // inputsOf encodes targets by inputs of their layers.
-func (c *run) inputsOf(r *eval.Model, targets []Target) error {
+func (c *run) inputsOf(r *eval.Model) error {
 	if c.saved != nil {
-		c.progress = newProgress(c.blocks.m, targets, 0, c.opt.MaxColumns, c.opt.Progress)
 		return c.reuse()
 	}
 	over := c.opt.Run
 	over.First, over.Inputs = 0, c.see
-	c.progress = newProgress(c.blocks.m, targets, len(over.Tokens), c.opt.MaxColumns, c.opt.Progress)
 	over.Progress = func(p eval.Progress) { c.progress.ran(p.Done) }
 	states, err := r.Forward(c.ctx, over)
 	if err != nil {

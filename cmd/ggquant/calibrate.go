@@ -55,7 +55,7 @@ func calibrationFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "calibrate", Usage: "make the importance matrix in the same run, with the text in `TEXT`"},
 		&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "what --calibrate does: matrix, an importance matrix; high, blocks chosen by what layers read as well; best, one tensor after the other (`EFFORT`)"},
-		&cli.StringFlag{Name: "resume", Usage: "with --effort high: keep what is chosen so far in `FILE`, and go on from it after an interruption"},
+		&cli.StringFlag{Name: "resume", Usage: "with --effort high and best: keep what is chosen so far in `FILE`, and go on from it after an interruption"},
 		&cli.StringFlag{Name: "hessian", Usage: "with --effort high: keep the moments that blocks are chosen by in `FILE`; if it is there, take those in it instead of running the model, and --calibrate may be left out"},
 		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Value: 512, Usage: "cut the text into chunks of `N` tokens"},
 		&cli.UintFlag{Name: "chunks", Usage: "take the first `N` chunks (0: all)"},
@@ -101,8 +101,8 @@ func parseCalibration(cmd *cli.Command) (c calibration, err error) {
 	if c.Resume, err = tool.File(cmd, "resume"); err != nil {
 		return c, err
 	}
-	if c.Resume != "" && (!c.High || c.Best) {
-		return c, fault.Errorf(fault.Usage, "--resume goes with --effort high")
+	if c.Resume != "" && !c.High {
+		return c, fault.Errorf(fault.Usage, "--resume goes with --effort high and best")
 	}
 	switch {
 	case c.Moments == "":
@@ -139,12 +139,13 @@ func (r *request) calibrate(ctx context.Context, cmd *cli.Command, m *model.Mode
 	if c.File != "" {
 		r.Write.Inputs = append(r.Write.Inputs, c.File)
 	}
-	for flag, path := range map[string]string{"resume": c.Resume, "hessian": c.Moments} {
-		if path == "" {
-			continue
-		}
+	kept := r.states()
+	if c.Moments != "" {
+		kept = append(kept, c.Moments)
+	}
+	for _, path := range kept {
 		if filepath.Clean(path) == filepath.Clean(r.Out) {
-			return fault.Errorf(fault.Usage, "--%s %s: is the output", flag, path)
+			return fault.Errorf(fault.Usage, "%s: is the output, and a file of --resume or --hessian", path)
 		}
 		if _, err := os.Stat(path); err == nil {
 			r.Write.Inputs = append(r.Write.Inputs, path)
@@ -268,7 +269,6 @@ func (c *calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
 // outputs are written.
 func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batch, m *model.Model, path string) (io.Closer, error) {
 	opt := r.Calibration.blocks(path)
-	opt.State = r.Calibration.Resume
 	show, err := tool.NewWork(cmd)
 	if err != nil {
 		return nil, err
@@ -287,15 +287,15 @@ func (r *request) choose(ctx context.Context, cmd *cli.Command, b *quantize.Batc
 			}
 		}
 	}
+	opt.State = r.Calibration.Resume
 	blocks, err := calibrate.Run(ctx, m, targets, opt)
 	if err != nil {
 		return nil, err
 	}
 	warnGradients(cmd, blocks)
-	for _, path := range []string{r.Calibration.Resume, r.Calibration.Moments} {
-		if path != "" {
-			r.Write.Inputs = append(r.Write.Inputs, path) // exists now, and is no output
-		}
+	r.Write.Inputs = append(r.Write.Inputs, r.states()...) // exist now, and are no outputs
+	if path := r.Calibration.Moments; path != "" {
+		r.Write.Inputs = append(r.Write.Inputs, path)
 	}
 	if err := r.weigh(ctx, b); err != nil {
 		blocks.Close()
@@ -347,7 +347,7 @@ func (r *request) chooseEach(ctx context.Context, cmd *cli.Command, b *quantize.
 			all.Close()
 		}
 	}()
-	progress := opt.Progress
+	progress, states := opt.Progress, r.states()
 	for i, j := range b.Jobs {
 		out, err := j.Model(nil)
 		if err != nil {
@@ -355,6 +355,9 @@ func (r *request) chooseEach(ctx context.Context, cmd *cli.Command, b *quantize.
 		}
 		if progress != nil {
 			opt.Progress = func(done float64) { progress((float64(i) + done) / float64(len(b.Jobs))) }
+		}
+		if len(states) > 0 {
+			opt.State = states[i]
 		}
 		blocks, err := calibrate.Best(ctx, m, out, opt)
 		if err != nil {
@@ -366,7 +369,21 @@ func (r *request) chooseEach(ctx context.Context, cmd *cli.Command, b *quantize.
 		}
 		j.Choose(r.chosen(cmd, blocks))
 	}
+	r.Write.Inputs = append(r.Write.Inputs, states...) // exist now, and are no outputs
 	return all, nil
+}
+
+// states returns the files of --resume: one, or with --effort best one for each output.
+func (r *request) states() []string {
+	path := r.Calibration.Resume
+	if path == "" {
+		return nil
+	}
+	all := []string{path}
+	for i := 1; r.Calibration.Best && i < len(r.Recipes); i++ {
+		all = append(all, fmt.Sprintf("%s.%d", path, i+1))
+	}
+	return all
 }
 
 // closers are closed together.

@@ -18,7 +18,7 @@
 //	--calibrate TEXT           make the matrix in the same run, with the text in TEXT
 //	--effort EFFORT            what --calibrate does: matrix (an importance matrix), high (blocks
 //	                           chosen by what layers read as well) or best (one tensor after the other)
-//	--resume FILE              with --effort high: keep what is chosen so far in FILE, and go on
+//	--resume FILE              with --effort high and best: keep what is chosen so far in FILE, and go on
 //	                           from it after an interruption
 //	--hessian FILE             with --effort high: keep the moments that blocks are chosen by in FILE,
 //	                           or take them from there instead of running the model
@@ -55,7 +55,8 @@
 // it, with the blocks that they have by then, hand to it, and so that it makes up for what they lost. Gradients
 // for the embedding are of 16384 tokens. For each output
 // that takes about ten times as long as running the model over the text, and twice the memory, besides what
-// choosing the blocks itself takes.
+// choosing the blocks itself takes. With --resume each output has a file of its own: FILE, FILE.2, FILE.3 and so on. A run
+// that goes on takes both models through the text again, but collects and chooses only from where the other one ended.
 //
 // # Types
 //

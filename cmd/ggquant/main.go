@@ -178,7 +178,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if state := r.Calibration.Resume; state != "" {
+	for _, state := range r.states() {
 		if err := os.Remove(state); err != nil {
 			return err
 		}

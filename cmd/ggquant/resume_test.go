@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	tool "ggforge/internal/cli"
 	"ggforge/internal/cpu"
+	"ggforge/internal/hftest"
 )
 
 // TestResume checks that a command that was interrupted is gone on from by the same one, with
@@ -80,7 +82,7 @@ func TestResume(t *testing.T) {
 	}{
 		{args("x.gguf", "--resume", text), 3, "does not begin"},
 		{args("x.gguf", "--force", "--resume", dir+"x.gguf"), 2, "x.gguf"},
-		{[]string{"ggquant", "--calibrate", text, "--resume", state, "../../testdata/gollama", dir + "x.gguf", "Q4_0"}, 2, "--resume goes with --effort high"},
+		{[]string{"ggquant", "--calibrate", text, "--resume", state, "../../testdata/gollama", dir + "x.gguf", "Q4_0"}, 2, "--resume goes with --effort high and best"},
 	} {
 		if err := run(t.Context(), c.args); tool.Code(err) != c.code || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %d, %s", c.args, err, c.code, c.want)
@@ -88,5 +90,65 @@ func TestResume(t *testing.T) {
 	}
 	if got, err := os.ReadFile(text); err != nil || !bytes.Equal(got, source[:2000]) {
 		t.Error("the text was changed")
+	}
+}
+
+// TestResumeBest is TestResume for tensors that are chosen one after the other, of two outputs,
+// each of which has a file.
+func TestResumeBest(t *testing.T) {
+	in, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("../../quants/quants.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() + "/"
+	text, state := dir+"text.txt", dir+"state"
+	if err := os.WriteFile(text, source[:1000], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run := func(ctx context.Context, out string, more ...string) error {
+		cmd := command()
+		cmd.Writer, cmd.ErrWriter = new(bytes.Buffer), new(bytes.Buffer)
+		args := []string{"ggquant", "--calibrate", text, "-c", "16", "--chunks", "2", "--effort", "best", "--progress", "none", "--tensor-type", "(output|attn_v|gate_exps)=f16",
+			"--name-template", "{FTYPE}.gguf", "--out-dir", dir + out}
+		return tool.Run(ctx, cmd, slices.Concat(args, more, []string{in, "Q4_0", "Q5_0"}))
+	}
+	if err := run(t.Context(), "want"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { // as soon as something is chosen of the second one
+		for ctx.Err() == nil {
+			if st, err := os.Stat(state + ".2"); err == nil && st.Size() > 4000 {
+				stop()
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+	}()
+	interrupted := run(ctx, "out", "--resume", state)
+	stop()
+	if tool.Code(interrupted) != 130 {
+		t.Fatalf("was not interrupted: %v", interrupted)
+	}
+	if err := run(t.Context(), "out", "--resume", state, "--token-embedding-type", "q5_0"); tool.Code(err) != 5 || !strings.Contains(err.Error(), state) {
+		t.Errorf("other types: %v", err)
+	}
+	if err := run(t.Context(), "out", "--resume", state); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/Q4_0.gguf", "/Q5_0.gguf"} {
+		want, err := os.ReadFile(dir + "want" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(dir + "out" + name); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: another output, %v", name, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
