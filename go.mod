@@ -5,6 +5,7 @@ go 1.26
 toolchain go1.27.4
 
 require (
+	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/rivo/uniseg v0.4.7
 	github.com/schollz/progressbar/v3 v3.19.0
 	github.com/urfave/cli/v3 v3.14.0

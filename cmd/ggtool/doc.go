@@ -2,6 +2,7 @@
 //
 //	ggtool inspect [--json] [--full] [--alone] FILE
 //	ggtool diff [--alone] A B
+//	ggtool hash [flags] FILE
 //	ggtool meta [flags] FILE
 //	ggtool split [flags] FILE PREFIX
 //	ggtool merge [flags] FIRST OUT
@@ -22,6 +23,19 @@
 //
 // Lists what differs between two models, one line each; the exit code is 6 if
 // anything does.
+//
+// # Hash
+//
+// Lists hashes of the tensors, each alone and all together, as llama.cpp's gguf-hash does:
+// KIND HASH FILE:TENSOR. Metadata do not count, and shards have the hashes of the joined
+// file. The exit code of --check is 6 if a hash is not right.
+//
+//	--xxh64 --sha1 --sha256    kinds (xxh64 if none is named)
+//	--uuid                     UUID version 5, of all tensors together
+//	--all                      all of them
+//	--no-layer                 only of all tensors together
+//	-c, --check FILE           compare with the list in FILE
+//	--json                     print one JSON object
 //
 // # Meta
 //

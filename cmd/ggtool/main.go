@@ -13,7 +13,7 @@ func command() *cli.Command {
 		Name:        "ggtool",
 		Usage:       "look into GGUF files, edit, cut, join and export them",
 		Description: tool.ExitHelp,
-		Commands:    []*cli.Command{inspectCommand(), diffCommand(), metaCommand(), splitCommand(), mergeCommand(), exportCommand()},
+		Commands:    []*cli.Command{inspectCommand(), diffCommand(), hashCommand(), metaCommand(), splitCommand(), mergeCommand(), exportCommand()},
 		Action:      tool.NeedsVerb,
 	}
 }

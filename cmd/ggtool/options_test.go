@@ -44,6 +44,25 @@ func TestEveryFlag(t *testing.T) {
 			"dry-run":       {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
 		}))
 	})
+	t.Run("hash", func(t *testing.T) {
+		checked["hash"] = true
+		kind := func(name, want string) flagtest.Row {
+			return flagtest.Row{Field: "Kinds", Want: want, Args: []string{"--" + name}}
+		}
+		xxh64 := kind("xxh64", "[xxh64]")
+		xxh64.None = true // it is what is taken anyway
+		flagtest.Check(t, hashCommand, parseHash, []string{"FILE"}, map[string]flagtest.Row{
+			"xxh64":    xxh64,
+			"sha1":     kind("sha1", "[sha1]"),
+			"sha256":   kind("sha256", "[sha256]"),
+			"uuid":     kind("uuid", "[uuid]"),
+			"all":      kind("all", "[xxh64 sha1 sha256 uuid]"),
+			"no-layer": {Field: "Whole", Want: "true", Args: []string{"--no-layer"}},
+			"check":    {Field: "Check", Want: "f", Args: []string{"--check", "f"}},
+			"json":     {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"alone":    alone,
+		})
+	})
 	t.Run("split", func(t *testing.T) {
 		checked["split"] = true
 		flagtest.Check(t, splitCommand, parseSplit, []string{"FILE", "PREFIX"}, writes(map[string]flagtest.Row{

@@ -3,6 +3,7 @@ package interop
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -80,5 +81,19 @@ func TestMeta(t *testing.T) {
 		o.tool(t, "gguf-set-metadata", "--force", work+"/ref.gguf", kv[0], kv[1])
 		ours(t, "ggtool", "meta", "--set", kv[0]+"="+kv[1], root+work+"/ours.gguf")
 		same(t, root+work+"/ours.gguf", root+work+"/ref.gguf")
+	}
+}
+
+// TestHash compares with the hashes of python3-gguf's gguf_hash.
+func TestHash(t *testing.T) {
+	o := start(t)
+	o.script(t, "refconvert.py", gollama(t), work+"/f16.gguf", "--outtype", "f16", "--quiet")
+	o.tool(t, "llama-quantize", work+"/f16.gguf", work+"/q.gguf", "Q4_K_M")
+	for _, name := range []string{"f16", "q"} {
+		want := strings.Fields(o.tool(t, "python3", "-m", "gguf.scripts.gguf_hash", work+"/"+name+".gguf"))
+		got := strings.Fields(strings.ReplaceAll(ours(t, "ggtool", "hash", "--sha1", "--sha256", "--uuid", root+work+"/"+name+".gguf"), root, ""))
+		if len(got) < 3*50 || !slices.Equal(got, want) {
+			t.Errorf("%s: %d fields, want %d: %.200s, want %.200s", name, len(got), len(want), got, want)
+		}
 	}
 }

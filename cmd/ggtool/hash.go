@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/digest"
+	"ggforge/fault"
+	tool "ggforge/internal/cli"
+)
+
+func hashCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "hash",
+		Usage:     "hash a model's tensors: metadata do not count",
+		ArgsUsage: "FILE",
+		Description: "FILE is a GGUF file, or the first of the shards of a model, which have the hashes of\n" +
+			"the joined file. Lists a hash for each tensor and, at the end, of all together, as\n" +
+			"llama.cpp's gguf-hash does: KIND HASH FILE:TENSOR. xxh64 unless a flag names another.\n\n" +
+			"--check compares with such a list, of any kinds; exit code 6 if a line of it is not\n" +
+			"right.\n\n" + tool.ExitHelp,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "xxh64", Usage: "XXH64: fast, not safe from forgery"},
+			&cli.BoolFlag{Name: "sha1", Usage: "SHA-1"},
+			&cli.BoolFlag{Name: "sha256", Usage: "SHA-256"},
+			&cli.BoolFlag{Name: "uuid", Usage: "UUID version 5, of all tensors together"},
+			&cli.BoolFlag{Name: "all", Usage: "all of them"},
+			&cli.BoolFlag{Name: "no-layer", Usage: "only of all tensors together"},
+			&cli.StringFlag{Name: "check", Aliases: []string{"c"}, Usage: "compare with the list in `FILE`"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+			aloneFlag(),
+		},
+		Action: hashes,
+	}
+}
+
+// hashRequest is what the flags and arguments ask for.
+type hashRequest struct {
+	File               string
+	Kinds              []digest.Kind
+	Whole, JSON, Alone bool
+	Check              string
+}
+
+func parseHash(cmd *cli.Command) (r hashRequest, err error) {
+	args, err := tool.Args(cmd, 1, 1)
+	if err != nil {
+		return r, err
+	}
+	r = hashRequest{File: args[0], Whole: cmd.Bool("no-layer"), JSON: cmd.Bool("json"), Alone: cmd.Bool("alone")}
+	for _, k := range digest.Kinds {
+		if cmd.Bool(string(k)) || cmd.Bool("all") {
+			r.Kinds = append(r.Kinds, k)
+		}
+	}
+	if r.Check, err = tool.File(cmd, "check"); err != nil {
+		return r, err
+	}
+	if r.Check != "" && len(r.Kinds) > 0 {
+		return r, fault.Errorf(fault.Usage, "--check: the list says which hashes: want no flags for them")
+	}
+	if len(r.Kinds) == 0 {
+		r.Kinds = []digest.Kind{digest.XXH64}
+	}
+	return r, nil
+}
+
+func hashes(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseHash(cmd)
+	if err != nil {
+		return err
+	}
+	var listed []digest.Sum
+	if r.Check != "" {
+		if listed, r.Kinds, err = readSums(r.Check); err != nil {
+			return err
+		}
+	}
+	set, err := open(r.File, r.Alone)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	sums, err := digest.Of(ctx, set, r.Kinds, !r.Whole)
+	if err != nil {
+		return err
+	}
+	if err := set.Unchanged(); err != nil {
+		return err
+	}
+	w := tool.Output(ctx, cmd)
+	if r.Check != "" {
+		lines, wrong := compareSums(listed, sums)
+		for _, line := range lines {
+			if _, err := fmt.Fprintln(w, line); err != nil {
+				return err
+			}
+		}
+		if wrong {
+			return tool.ErrDiffers
+		}
+		return nil
+	}
+	if r.JSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(struct {
+			File   string       `json:"file"`
+			Hashes []digest.Sum `json:"hashes"`
+		}{r.File, sums})
+	}
+	for _, s := range sums {
+		name := r.File
+		if s.Tensor != "" {
+			name += ":" + s.Tensor
+		}
+		if _, err := fmt.Fprintf(w, "%-8s  %s  %s\n", s.Kind, s.Hash, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readSums reads a list of hashes, one KIND HASH FILE:TENSOR or KIND HASH FILE in a line. The
+// name of the file may be another one by now: it only shows where the tensor's begins.
+func readSums(path string) (sums []digest.Sum, kinds []digest.Kind, err error) {
+	data, err := side(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, maxSide)
+	for no := 1; lines.Scan(); no++ {
+		if strings.TrimSpace(lines.Text()) == "" {
+			continue
+		}
+		fields := strings.SplitN(strings.Join(strings.Fields(lines.Text()), " "), " ", 3)
+		if len(fields) < 3 || !slices.Contains(digest.Kinds, digest.Kind(fields[0])) {
+			return nil, nil, fault.Errorf(fault.Broken, "%s, line %d: want KIND HASH FILE:TENSOR with a kind of %v", path, no, digest.Kinds)
+		}
+		s := digest.Sum{Kind: digest.Kind(fields[0]), Hash: strings.ToLower(fields[1])}
+		if i := strings.LastIndex(fields[2], ".gguf:"); i >= 0 {
+			s.Tensor = fields[2][i+len(".gguf:"):]
+		} else if !strings.HasSuffix(fields[2], ".gguf") {
+			if i := strings.LastIndexByte(fields[2], ':'); i >= 0 {
+				s.Tensor = fields[2][i+1:]
+			}
+		}
+		sums = append(sums, s)
+		if !slices.Contains(kinds, s.Kind) {
+			kinds = append(kinds, s.Kind)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, nil, err
+	}
+	if len(sums) == 0 {
+		return nil, nil, fault.Errorf(fault.Broken, "%s: no hash in it", path)
+	}
+	return sums, kinds, nil
+}
+
+// compareSums lists what is not as it was: hashes that differ, tensors that are gone or new.
+func compareSums(want, got []digest.Sum) (lines []string, wrong bool) {
+	type place struct {
+		kind   digest.Kind
+		tensor string
+	}
+	name := func(p place) string {
+		if p.tensor == "" {
+			return "all tensors"
+		}
+		return "tensor " + p.tensor
+	}
+	found, seen := map[place]string{}, map[place]bool{}
+	for _, s := range got {
+		found[place{s.Kind, s.Tensor}] = s.Hash
+	}
+	right, layers := 0, false
+	for _, s := range want {
+		p := place{s.Kind, s.Tensor}
+		layers = layers || s.Tensor != ""
+		switch hash, ok := found[p]; {
+		case !ok:
+			lines = append(lines, fmt.Sprintf("%s: %s is not there", p.kind, name(p)))
+		case hash != s.Hash:
+			lines = append(lines, fmt.Sprintf("%s: %s is %s, want %s", p.kind, name(p), hash, s.Hash))
+		default:
+			right++
+		}
+		seen[p] = true
+	}
+	for _, s := range got {
+		if p := (place{s.Kind, s.Tensor}); layers && s.Tensor != "" && !seen[p] {
+			lines = append(lines, fmt.Sprintf("%s: %s is not in the list", p.kind, name(p)))
+		}
+	}
+	wrong = len(lines) > 0
+	return append(lines, fmt.Sprintf("%d of %d hashes are right", right, len(want))), wrong
+}
