@@ -1,0 +1,73 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"ggforge/convert"
+	"ggforge/eval"
+	"ggforge/gguf"
+	"ggforge/internal/hftest"
+)
+
+// TestMemory checks that what a run holds is a function of width and tokens as Run says, not
+// of how many layers there are; of a model that is larger than that, with all of its moments kept in a
+// file and taken from there.
+func TestMemory(t *testing.T) {
+	const width, wide, tokens = 128, 512, 16
+	// Two streams and what lies between layers for a block; moments of all inputs of a layer and
+	// their rows that wait; factors of the widest one, and its rows that are being encoded.
+	streams := 4 * tokens * (2*width + 8*width + 3*wide)
+	moments := 4 * (3*width*width + wide*wide + together*(3*width+wide))
+	encoding := 4*wide*wide + 4*batchRows*wide + 20*width*wide
+	limit := uint64(streams+moments+encoding) + 2<<20 // panels of weights, tables
+	for _, layers := range []int{2, 30} {
+		dir, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "F32", Ring: true,
+			Set: fmt.Sprintf(`{"hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d}`, width, wide, layers)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := convert.Open(context.Background(), dir, convert.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		var targets []Target
+		for i := range m.Tensors {
+			if name := m.Tensors[i].Name; name == "blk.0.attn_v.weight" || name == "blk.1.ffn_down.weight" {
+				targets = append(targets, Target{i, gguf.TypeQ4_0})
+			}
+		}
+		path := filepath.Join(t.TempDir(), "moments")
+		for _, what := range []string{"collecting", "from a file"} {
+			heap := func() uint64 {
+				runtime.GC()
+				var s runtime.MemStats
+				runtime.ReadMemStats(&s)
+				return s.HeapAlloc
+			}
+			before, most := heap(), uint64(0)
+			run := eval.Run{Tokens: text(tokens), Chunk: 16, Workers: 1}
+			for i := range run.Tokens {
+				run.Tokens[i] %= 200
+			}
+			b, err := Run(context.Background(), m, targets, Options{Run: run, Dir: t.TempDir(), Passes: 1, Feedback: true, Moments: path, Progress: func(float64) { most = max(most, heap()) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Close()
+			most -= before
+			t.Logf("%d layers, %s: %d bytes, limit %d, model %d", layers, what, most, limit, m.Bytes)
+			if most > limit {
+				t.Errorf("%d layers, %s: %d bytes, want at most %d", layers, what, most, limit)
+			}
+			if st, err := os.Stat(path); err != nil || layers > 2 && (m.Bytes < int64(limit) || st.Size() < int64(limit)) {
+				t.Errorf("%d bytes of a model, %v: more can be held", m.Bytes, err)
+			}
+		}
+	}
+}
