@@ -133,7 +133,7 @@ func (c *best) all(base *eval.Model, out *model.Model) error {
 		return err
 	}
 	c.progress = newProgress(m, targets, passes*len(c.opt.Run.Tokens), c.opt.MaxColumns, c.opt.Progress)
-	if c.slots[c.lookups[0]] != nil {
+	if c.slots[c.lookups[0]] != nil && (c.opt.Shared == nil || !c.opt.Shared.known) {
 		c.progress.backwards(c.opt)
 	}
 	c.progress.without(c.blocks)
@@ -172,7 +172,7 @@ func (c *best) resume(base, out *eval.Model, targets []Target) error {
 // them. The inputs of one that is the output matrix, too, are the base's.
 func (c *best) lookedUp(base *eval.Model) error {
 	if c.slots[c.lookups[0]] != nil {
-		if err := c.gradients(base); err != nil {
+		if err := c.costsOfRows(base); err != nil {
 			return err
 		}
 	}
@@ -182,13 +182,7 @@ func (c *best) lookedUp(base *eval.Model) error {
 			continue
 		}
 		if name == base.Output() && c.costs == nil {
-			over := c.opt.Run
-			over.First, over.Inputs, over.Progress = 0, nil, nil
-			states, err := base.Forward(c.ctx, over)
-			if err != nil {
-				return err
-			}
-			if err := c.tied(states.Inputs(), s.target); err != nil {
+			if err := c.tied(base, s.target); err != nil {
 				return err
 			}
 			continue
@@ -200,21 +194,58 @@ func (c *best) lookedUp(base *eval.Model) error {
 	return nil
 }
 
+// Shared is what outputs of one model have in common that are chosen by Best.
+type Shared struct {
+	known   bool // costs and why are
+	costs   map[string]*Moments
+	why     error      // there are no costs
+	moments []*Moments // of the base's inputs of the output matrix, nil where nobody asked yet
+	rows    int
+}
+
+// costsOfRows is gradients, taken once for all outputs.
+func (c *best) costsOfRows(base *eval.Model) error {
+	s := c.opt.Shared
+	if s != nil && s.known {
+		c.costs, c.blocks.NoGradients = s.costs, s.why
+		return nil
+	}
+	err := c.gradients(base)
+	if err == nil && s != nil {
+		s.known, s.costs, s.why = true, c.costs, c.blocks.NoGradients
+	}
+	return err
+}
+
 // tied chooses the blocks of an embedding that is the output matrix, too. Errors of its rows
 // count as much where they are looked up.
-func (c *best) tied(in eval.Inputs, t Target) error {
-	var moments []*Moments
-	for i, p := range c.ranges(in.Columns) {
-		if err := p.AddColumns(c.ctx, in.X, in.Columns, i*c.opt.MaxColumns); err != nil {
-			return err
-		}
-		m, err := p.Moments(c.ctx, 1)
+func (c *best) tied(base *eval.Model, t Target) error {
+	s := c.opt.Shared
+	if s == nil {
+		s = new(Shared)
+	}
+	if s.moments == nil {
+		over := c.opt.Run
+		over.First, over.Inputs, over.Progress = 0, nil, nil
+		states, err := base.Forward(c.ctx, over)
 		if err != nil {
 			return err
 		}
-		moments = append(moments, m)
+		in := states.Inputs()
+		var all []*Moments
+		for i, p := range c.ranges(in.Columns) {
+			if err := p.AddColumns(c.ctx, in.X, in.Columns, i*c.opt.MaxColumns); err != nil {
+				return err
+			}
+			m, err := p.Moments(c.ctx, 1)
+			if err != nil {
+				return err
+			}
+			all = append(all, m)
+		}
+		s.moments, s.rows = all, in.Rows
 	}
-	return c.matrix(matrix{t.Tensor, 0, 1}, t.Type, in.Rows, moments, nil)
+	return c.matrix(matrix{t.Tensor, 0, 1}, t.Type, s.rows, s.moments, nil)
 }
 
 // wanted reports whether a tensor's blocks are still to be chosen.

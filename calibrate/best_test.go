@@ -227,7 +227,8 @@ func apart(t *testing.T, base, m *model.Model, run eval.Run, tensor string) (sum
 
 // TestBestKinds checks models with experts, of which some are never chosen, with an embedding
 // that is the output matrix, and with layers that have a state; with any number of workers,
-// and going on with a part of what an earlier run has left.
+// going on with a part of what an earlier run has left, and with what another output of the
+// base needed, too.
 func TestBestKinds(t *testing.T) {
 	ctx := context.Background()
 	for name, set := range map[string]string{"mixtral": "", "gemma": "", "mamba-codestral": ""} {
@@ -240,12 +241,15 @@ func TestBestKinds(t *testing.T) {
 		}
 		var first []byte
 		var losses []Loss
-		state := t.TempDir() + "/state"
-		for workers, left := range []float64{1: 0, 2: 0.15, 3: 0.6} { // left of the state
+		state, shared := t.TempDir()+"/state", new(Shared)
+		for workers, left := range []float64{1: 0, 2: 0.15, 3: 0.6, 4: 0.05} { // left of the state
 			if workers == 0 {
 				continue
 			}
 			opt := Options{Run: eval.Run{Tokens: []int32{5, 9}, Chunk: 2, Workers: workers}, Dir: t.TempDir(), Passes: 2, State: state}
+			if workers > 1 {
+				opt.Shared = shared
+			}
 			if left > 0 {
 				whole, err := os.ReadFile(state)
 				if err != nil {
@@ -287,6 +291,9 @@ func TestBestKinds(t *testing.T) {
 			if (unseen > 0) != (name == "mixtral") {
 				t.Errorf("%s: %d matrices were not seen", name, unseen)
 			}
+		}
+		if (shared.moments != nil) != (name == "gemma") {
+			t.Errorf("%s: moments of the output matrix: %v", name, shared.moments != nil)
 		}
 	}
 }

@@ -36,6 +36,9 @@ type Options struct {
 	// Share is how far Best moves targets to where they make up for what other layers lost; 0
 	// means 1, the whole way.
 	Share float64
+	// Shared, if set, keeps what Best finds out of the base for the next output of the same model,
+	// with options that differ in nothing but State: the blocks are the same without it.
+	Shared *Shared
 	// State is a file for the matrices that Run or Best has encoded so far, unless it is empty: a run that
 	// was interrupted is gone on from by the next one with the same State. The model runs
 	// over the text again, but nothing is collected or encoded for matrices that are done.

@@ -340,7 +340,7 @@ func (c *calibration) gradients() int {
 // chooseEach is choose for --effort best: the blocks of a tensor depend on those before it, and
 // so on the output.
 func (r *request) chooseEach(ctx context.Context, cmd *cli.Command, b *quantize.Batch, m *model.Model, opt calibrate.Options) (_ io.Closer, err error) {
-	opt.Collect = nil
+	opt.Collect, opt.Shared = nil, new(calibrate.Shared)
 	var all closers
 	defer func() {
 		if err != nil {
