@@ -263,7 +263,8 @@ func (b *feedback) block(f *parts.Format, s *fed, all []rowState, at, w int, add
 	if s.data == nil {
 		s.data = make([]byte, fedRows*size)
 		if b.grid == nil {
-			s.rounding.SetLevels(f.Levels)
+			s.rounding.Levels = vecmath.NewLevels(f.Levels)
+			s.search.candidates.Levels = s.rounding.Levels
 		}
 	}
 	for end := w; end > 0; end -= f.Block {

@@ -3,6 +3,7 @@ package calibrate
 import (
 	"math"
 
+	"ggforge/internal/vecmath"
 	"ggforge/quants/parts"
 )
 
@@ -11,6 +12,9 @@ import (
 type searcher struct {
 	f    *parts.Format
 	x, w []float32 // what is to be approximated, and what its errors count
+
+	candidates vecmath.Candidates
+	bits       [2][256]uint32 // of x and w
 }
 
 // searches is how often a block is gone through at most, near how far codes of scales and
@@ -26,6 +30,9 @@ func (s *searcher) search(f *parts.Format, b *parts.Block, x, w []float32) {
 	s.f, s.x, s.w = f, x, w
 	if b.D == 0 || !finite(b.D) || !finite(b.Min) {
 		return
+	}
+	for i, v := range x {
+		s.bits[0][i], s.bits[1][i] = math.Float32bits(v), math.Float32bits(w[i])
 	}
 	best := s.nearest(b)
 	for range searches {
@@ -58,45 +65,35 @@ func (s *searcher) nearest(b *parts.Block) (sum float32) {
 	return sum
 }
 
-// apart returns the error of sub-block j at a scale and a minimum, with the nearest levels;
-// it stops where that is above most.
-func (s *searcher) apart(j int, scale, min, most float32) (sum float32) {
-	f := s.f
-	x, w := s.x[j*f.Sub:][:f.Sub], s.w[j*f.Sub:][:f.Sub]
-	for i, v := range x {
-		var y float32
-		if scale != 0 {
-			y = float32(scale * float32(f.Nearest(v, scale, min)))
-		}
-		e := v - (y - min)
-		if sum += float32(w[i] * float32(e*e)); sum > most {
-			return sum
-		}
-	}
-	return sum
-}
-
-// around sets the codes of a sub-block's scale and minimum to the best ones that are near.
+// around sets the codes of a sub-block's scale and minimum to the best ones that are near, of
+// equal ones the first: what it has comes before all others.
 func (s *searcher) around(b *parts.Block, j int) {
-	f := s.f
+	f, c := s.f, &s.candidates
+	var codes [len(c.Scale)][2]int16
 	s0, m0 := int(b.Scales[j]), int(b.Mins[j])
-	scale, less := f.Scale(b, j)
-	best, bs, bm := s.apart(j, scale, less, math.MaxFloat32), s0, m0
+	codes[0], c.Scale[0], c.Min[0] = [2]int16{b.Scales[j], b.Mins[j]}, b.D*f.Factor(b.Scales[j]), b.Min*float32(m0)
 	lo, hi := m0, m0
 	if f.Mins[0] < f.Mins[1] {
 		lo, hi = max(f.Mins[0], m0-near), min(f.Mins[1], m0+near)
 	}
+	n := 1
 	for sc := max(f.Scales[0], s0-near); sc <= min(f.Scales[1], s0+near); sc++ {
 		for m := lo; m <= hi; m++ {
 			if sc == s0 && m == m0 {
 				continue
 			}
-			if e := s.apart(j, b.D*f.Factor(int16(sc)), b.Min*float32(m), best); e < best {
-				best, bs, bm = e, sc, m
-			}
+			codes[n], c.Scale[n], c.Min[n] = [2]int16{int16(sc), int16(m)}, b.D*f.Factor(int16(sc)), b.Min*float32(m)
+			n++
 		}
 	}
-	b.Scales[j], b.Mins[j] = int16(bs), int16(bm)
+	c.Measure(n, s.bits[0][j*f.Sub:][:f.Sub], s.bits[1][j*f.Sub:][:f.Sub])
+	best := 0
+	for k, e := range c.Errors[:n] {
+		if e < c.Errors[best] {
+			best = k
+		}
+	}
+	b.Scales[j], b.Mins[j] = codes[best][0], codes[best][1]
 }
 
 // fit sets d and dmin to what is best for the levels, as long as the error falls.

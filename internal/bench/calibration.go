@@ -38,8 +38,8 @@ func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDi
 		name     string
 		one, all []*job
 	}
-	run := &job{name: "ggeval imatrix", command: func(out string) []string {
-		return []string{filepath.Join(opt.bin, "ggeval"), "imatrix", f16, "--progress", "none", "--force", "-f", text, "-o", out, "-c", chunk, "--chunks", chunks, "-t", n}
+	run := &job{name: fmt.Sprintf("ggeval imatrix, %d chunks", growthChunks), command: func(out string) []string {
+		return []string{filepath.Join(opt.bin, "ggeval"), "imatrix", f16, "--progress", "none", "--force", "-f", text, "-o", out, "-c", chunk, "--chunks", strconv.Itoa(growthChunks), "-t", n}
 	}}
 	sides := []side{{"ggquant --calibrate --effort high", []*job{calibrated(opt, f16, text, calibrationChunks)}, []*job{calibrated(opt, f16, text, calibrationChunks, calibrationRecipes...)}}}
 	if opt.root != "" {
@@ -125,12 +125,13 @@ func calibrated(opt *options, in, text string, chunks int, recipes ...string) *j
 	return j
 }
 
-// growthChunks is how many chunks models have that say what a run grows with.
+// growthChunks is how many chunks models have that say what a run grows with, and the one that
+// says how long running it takes.
 const growthChunks = 4
 
 // growth measures models of several shapes.
 func growth(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
-	base := llama{hidden: 512, ffn: 1536, heads: 8, kvHeads: 2, vocab: 4096, layers: 4}
+	base := llama{hidden: 512, ffn: 1536, heads: 8, kvHeads: 2, vocab: 4096, layers: 3}
 	deep, wide := base, base
 	deep.layers *= 2
 	wide.hidden, wide.ffn, wide.heads, wide.kvHeads = 2*base.hidden, 2*base.ffn, 2*base.heads, 2*base.kvHeads
@@ -184,15 +185,15 @@ func stages(ctx context.Context, w io.Writer, opt *options, m llama, forward flo
 	}
 	fmt.Fprintf(w, "### Parts\n\n"+
 		"CPU seconds (of a run with %s) by the columns that are taken together: adding tokens to the moments of an input grows with their square,\n"+
-		"factoring these with the cube, feedback and descent (to Q4_K and, where types have codebooks, IQ2_XS; tensors of 1024 rows) by a part with them.\n\n", plural(opt.threads))
+		"factoring these with the cube, choosing blocks (Q4_K: 1024 rows; IQ2_XS, which has a codebook: 256) by a part with them.\n\n", plural(opt.threads))
 	t.write(w)
 	first, last := all[0], all[len(all)-1]
 	slope := (last.weight - first.weight) / float64(last.columns-first.columns)
-	rate := forward / (float64(m.bytes()) / 2 * calibrationChunks * evalChunk) // of a weight and token
+	rate := forward / (float64(m.bytes()) / 2 * growthChunks * evalChunk) // of a weight and token
 	fmt.Fprint(w, "### Larger models\n\n"+
 		"Worked out of these figures and the shapes, in CPU hours of cores like these, to Q4_K, without the embedding and the output matrix;\n"+
-		"rows above 8192 columns are cut. The columns for more cores divide by their number.\n\n")
-	t = table{left: 1, head: []string{"model", "tokens", "forward", "moments", "factors", "blocks", "sum", "16 cores", "64 cores"}}
+		"rows above 8192 columns are cut; gradients, of 2048 tokens, as four times running the model. The columns for more cores divide by their number.\n\n")
+	t = table{left: 1, head: []string{"model", "tokens", "forward", "gradients", "moments", "factors", "blocks", "sum", "16 cores", "64 cores"}}
 	for _, c := range []struct {
 		name           string
 		layers         float64
@@ -215,9 +216,9 @@ func stages(ctx context.Context, w io.Writer, opt *options, m llama, forward flo
 		input(c.width, 2*c.ffn)
 		input(c.ffn, c.width)
 		hours := func(s float64) float64 { return c.layers * s / 3600 }
-		run := weights * c.tokens * rate
-		sum := hours(run + moments + factors + blocks)
-		t.add(c.name, strconv.Itoa(int(c.tokens)), number(hours(run)), number(hours(moments)), number(hours(factors)), number(hours(blocks)), number(sum), number(sum/16), number(sum/64))
+		run, gradients := weights*c.tokens*rate, 4*weights*2048*rate
+		sum := hours(run + gradients + moments + factors + blocks)
+		t.add(c.name, strconv.Itoa(int(c.tokens)), number(hours(run)), number(hours(gradients)), number(hours(moments)), number(hours(factors)), number(hours(blocks)), number(sum), number(sum/16), number(sum/64))
 	}
 	t.write(w)
 	return nil

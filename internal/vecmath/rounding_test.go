@@ -15,7 +15,7 @@ func TestRounding(t *testing.T) {
 	for _, levels := range [][]int8{{-8, -7, -6, -5, -4}, {0, 1, 2, 3}, {-1, 1}, {-127, -104, -10, 1, 13, 113}} {
 		r := rand.New(rand.NewPCG(1, uint64(len(levels))))
 		var x Rounding
-		x.SetLevels(levels)
+		x.Levels = NewLevels(levels)
 		for i := range RoundingSize {
 			x.Scale[i], x.Min[i] = float32(r.NormFloat64())/10, float32(i%3)/4
 			for k := range RoundingSize {
@@ -46,6 +46,43 @@ func TestRounding(t *testing.T) {
 		}
 		if add != x.Add {
 			t.Errorf("%v: what places before get: %v, want %v", levels, x.Add, add)
+		}
+	}
+}
+
+// TestCandidates compares with each candidate alone.
+func TestCandidates(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, levels := range [][]int8{{0, 1, 2, 3}, {-127, -104, -10, 1, 13, 113}} {
+		c := Candidates{Levels: NewLevels(levels)}
+		x, w := make([]float32, 33), make([]float32, 33)
+		for i := range x {
+			x[i], w[i] = float32(r.NormFloat64()), r.Float32()
+		}
+		for k := range c.Scale {
+			c.Scale[k], c.Min[k] = float32(k)/32, float32(k%5)/8
+		}
+		const n = 25
+		bits := func(list []float32) (all []uint32) {
+			for _, v := range list {
+				all = append(all, math.Float32bits(v))
+			}
+			return all
+		}
+		c.Measure(n, bits(x), bits(w))
+		for k := range n {
+			var want float32
+			for i, v := range x {
+				least := float32(math.Inf(1))
+				for _, l := range levels {
+					e := v - (float32(c.Scale[k]*float32(l)) - c.Min[k])
+					least = min(least, float32(e*e))
+				}
+				want += float32(w[i] * least)
+			}
+			if got := c.Errors[k]; math.Abs(float64(got-want)) > 1e-5*float64(want) && !(got > c.Errors[0] && want > c.Errors[0]) {
+				t.Errorf("%v: candidate %d: %v, want %v", levels, k, got, want)
+			}
 		}
 	}
 }

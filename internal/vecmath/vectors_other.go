@@ -14,4 +14,5 @@ func combineVectors(_, _ []float32, _ int, _ []uint32) int { return 0 }
 func combineAtVectors(_, _ []float32, _ int, _ []int32, _ []uint32) int {
 	return 0
 }
-func roundVectors(_ *Rounding) int { return 0 }
+func roundVectors(_ *Rounding) int                           { return 0 }
+func measureVectors(_ *Candidates, _ int, _, _ []uint32) int { return 0 }
