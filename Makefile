@@ -8,7 +8,7 @@ LDFLAGS    := -s -w -X ggforge/internal/cli.Version=$(VERSION)
 COMMANDS   := ggconv ggquant ggtool ggeval
 PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-FUZZTIME   := 5s
+FUZZTIME   := 3s
 
 # The reference's tools, for golden, architectures, evaluation, quality and interop only; ORACLE_SHARED
 # may have published tokenizers (internal/interop/oracle/README.md).

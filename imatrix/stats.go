@@ -22,6 +22,17 @@ type statistics struct {
 	elements                                 int64
 	entropy                                  float32
 	gain, distance, cosine, pearson, combine float32 // combine is the covariance
+	// what the comparison with the layer before is made of, for those of whole layers
+	pair pair
+}
+
+// pair is made of two lists of numbers: how many, the sums of their products and squares, and
+// those of what they are away from their means.
+type pair struct {
+	n                                float64
+	dot, normA, normB, distance      float64
+	both, varA, varB                 float64
+	sumA, sumB, elementsA, elementsB float64 // mean squares of both tensors
 }
 
 var nan32 = math.Float32frombits(0x7FC00000)
@@ -209,30 +220,43 @@ func (x *statistics) compare(t *Tally, before *statistics, u *Tally) {
 		return
 	}
 	meanA, meanB := sumA/n, sumB/n
-	var dot, normA, normB, distance, both, varA, varB float64
+	p := pair{n: n, sumA: x.sum, sumB: before.sum, elementsA: float64(x.elements), elementsB: float64(before.elements)}
 	each(func(a, b float64) {
-		dot += float64(a * b)
-		normA += float64(a * a)
-		normB += float64(b * b)
+		p.dot += float64(a * b)
+		p.normA += float64(a * a)
+		p.normB += float64(b * b)
 		d := a - b
-		distance += float64(d * d)
+		p.distance += float64(d * d)
 		da, db := a-meanA, b-meanB
-		both += float64(da * db)
-		varA += float64(da * da)
-		varB += float64(db * db)
+		p.both += float64(da * db)
+		p.varA += float64(da * da)
+		p.varB += float64(db * db)
 	})
-	x.distance = float32(math.Sqrt(distance))
-	if n > 1 {
-		x.combine = float32(both / n)
+	x.pair = p
+	x.distance, x.cosine, x.pearson, x.combine = p.figures()
+	x.gain = gain(x.gain, p)
+}
+
+// figures returns the distance, the cosine, Pearson's correlation and the covariance.
+func (p *pair) figures() (distance, cosine, pearson, covariance float32) {
+	covariance = nan32
+	if p.n > 1 {
+		covariance = float32(p.both / p.n)
 	}
-	x.cosine, x.pearson = ratio(dot, normA, normB), ratio(both, varA, varB)
+	return float32(math.Sqrt(p.distance)), ratio(p.dot, p.normA, p.normB), ratio(p.both, p.varA, p.varB), covariance
+}
+
+// gain returns how much larger the root mean square of a's columns is than that of b's, without
+// if neither can be said.
+func gain(without float32, p pair) float32 {
 	const little = float64(float32(1e-10))
 	switch {
-	case before.sum > little:
-		x.gain = float32(math.Sqrt(x.sum/float64(x.elements)) / math.Sqrt(before.sum/float64(before.elements)))
-	case x.sum <= little:
-		x.gain = 1
+	case p.sumB > little:
+		return float32(math.Sqrt(p.sumA/p.elementsA) / math.Sqrt(p.sumB/p.elementsB))
+	case p.sumA <= little:
+		return 1
 	}
+	return without
 }
 
 // ratio returns v divided by the roots of two squares, between -1 and 1; 0 if one of them is 0, NaN if

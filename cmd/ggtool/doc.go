@@ -3,6 +3,10 @@
 //	ggtool inspect [--json] [--full] [--alone] FILE
 //	ggtool diff [--alone] A B
 //	ggtool hash [flags] FILE
+//	ggtool imatrix show [--json] FILE
+//	ggtool imatrix check --model FILE MATRIX
+//	ggtool imatrix merge FILE... OUT
+//	ggtool imatrix convert|strip|fill|remap [flags] FILE OUT
 //	ggtool meta [flags] FILE
 //	ggtool split [flags] FILE PREFIX
 //	ggtool merge [flags] FIRST OUT
@@ -36,6 +40,27 @@
 //	--no-layer                 only of all tensors together
 //	-c, --check FILE           compare with the list in FILE
 //	--json                     print one JSON object
+//
+// # Imatrix
+//
+// Looks into importance matrices of either format and changes them.
+//
+//	show       what is known of each tensor and layer: the statistics of
+//	           llama-imatrix, and experts that no token has chosen, columns that are 0,
+//	           how much of the sum the largest columns have
+//	check      whether a matrix is of a model
+//	merge      adds matrices, in any mix of formats, as llama-imatrix does
+//	convert    writes another format
+//	strip      leaves out the folders of the texts' names
+//	fill       says something about experts that no token has chosen
+//	remap      makes a matrix of a model with fused tensors that of one with split ones, or back
+//
+//	--model FILE               the GGUF file whose tensors the matrix is to be of
+//	--how uniform|mean         fill with the same for all columns, or with the mean of the other experts
+//	--format gguf|dat          format to write
+//	--chunk-size N             chunks of legacy files have N tokens (512)
+//	--json                     print one JSON object
+//	--force                    replace OUT if it exists
 //
 // # Meta
 //

@@ -11,9 +11,9 @@ func main() { tool.Main(command()) }
 func command() *cli.Command {
 	return &cli.Command{
 		Name:        "ggtool",
-		Usage:       "look into GGUF files, edit, cut, join and export them",
+		Usage:       "look into GGUF files and importance matrices, edit, cut, join and export them",
 		Description: tool.ExitHelp,
-		Commands:    []*cli.Command{inspectCommand(), diffCommand(), hashCommand(), metaCommand(), splitCommand(), mergeCommand(), exportCommand()},
+		Commands:    []*cli.Command{inspectCommand(), diffCommand(), hashCommand(), imatrixCommand(), metaCommand(), splitCommand(), mergeCommand(), exportCommand()},
 		Action:      tool.NeedsVerb,
 	}
 }

@@ -29,6 +29,48 @@ func TestEveryFlag(t *testing.T) {
 		rows["progress"] = flagtest.Row{Field: "Write.Progress", Want: "nil", Args: []string{"--progress", "none"}}
 		return rows
 	}
+	t.Run("imatrix", func(t *testing.T) {
+		checked["imatrix"] = true
+		all := map[string]flagtest.Row{
+			"chunk-size": {Field: "Chunk", Want: "7", Args: []string{"--chunk-size", "7"}},
+			"format":     {Field: "Format", Want: "dat", Args: []string{"--format", "dat"}},
+			"force":      {Field: "Write.Force", Want: "true", Args: []string{"--force"}},
+			"model":      {Field: "Model", Want: "m", Args: []string{"--model", "m"}},
+			"how":        {Field: "Fill", Want: "uniform", Args: []string{"--how", "uniform"}},
+			"json":       {Field: "JSON", Want: "true", Args: []string{"--json"}},
+		}
+		verbs := map[string]bool{}
+		for _, verb := range imatrixCommand().Commands {
+			verbs[verb.Name] = true
+			parse, args := parseChanged, []string{"FILE", "OUT"}
+			switch verb.Name {
+			case "show", "check":
+				parse, args = parseRead, []string{"FILE"}
+			case "merge":
+				parse = parseMerged
+			}
+			rows := map[string]flagtest.Row{}
+			for _, f := range verb.Flags {
+				rows[f.Names()[0]] = all[f.Names()[0]]
+			}
+			flagtest.Check(t, func() *cli.Command {
+				for _, again := range imatrixCommand().Commands {
+					if again.Name == verb.Name {
+						for _, f := range again.Flags {
+							if f, ok := f.(*cli.StringFlag); ok {
+								f.Required = false
+							}
+						}
+						return again
+					}
+				}
+				return nil
+			}, parse, args, rows)
+		}
+		if len(verbs) != 7 {
+			t.Errorf("%v", verbs)
+		}
+	})
 	t.Run("meta", func(t *testing.T) {
 		checked["meta"] = true
 		flagtest.Check(t, metaCommand, parseMeta, []string{"FILE"}, writes(map[string]flagtest.Row{
@@ -97,4 +139,6 @@ func TestEveryFlag(t *testing.T) {
 	}
 }
 
-func TestDocumented(t *testing.T) { flagtest.Documented(t, command().Commands...) }
+func TestDocumented(t *testing.T) {
+	flagtest.Documented(t, append(command().Commands, imatrixCommand().Commands...)...)
+}

@@ -1,6 +1,8 @@
 package interop
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,6 +96,63 @@ func TestHash(t *testing.T) {
 		got := strings.Fields(strings.ReplaceAll(ours(t, "ggtool", "hash", "--sha1", "--sha256", "--uuid", root+work+"/"+name+".gguf"), root, ""))
 		if len(got) < 3*50 || !slices.Equal(got, want) {
 			t.Errorf("%s: %d fields, want %d: %.200s, want %.200s", name, len(got), len(want), got, want)
+		}
+	}
+}
+
+// TestShowStatistics compares each number that llama-imatrix --show-statistics prints.
+func TestShowStatistics(t *testing.T) {
+	o := start(t)
+	o.script(t, "refconvert.py", gollama(t), work+"/f16.gguf", "--outtype", "f16", "--quiet")
+	data, err := os.ReadFile("../../imatrix/testdata/imatrix_real.gguf")
+	if err == nil {
+		err = os.WriteFile(root+work+"/im.gguf", data, 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report struct {
+		Tensors []map[string]any
+		Layers  []map[string]any
+	}
+	if err := json.Unmarshal([]byte(ours(t, "ggtool", "imatrix", "show", "--json", root+work+"/im.gguf")), &report); err != nil {
+		t.Fatal(err)
+	}
+	text := func(r map[string]any, name, format string) string {
+		v, ok := r[name].(float64)
+		if !ok {
+			return "nan"
+		}
+		return fmt.Sprintf(format, v)
+	}
+	want := map[string][]string{}
+	for _, line := range strings.Split(o.tool(t, "llama-imatrix", "--show-statistics", "-m", work+"/f16.gguf", "--in-file", work+"/im.gguf"), "\n") {
+		fields := strings.Fields(strings.NewReplacer("|", " ", "%", " ").Replace(line))
+		switch {
+		case len(fields) == 12 && strings.HasSuffix(fields[1], ".weight"):
+			want[fields[1]] = fields[2:]
+		case len(fields) == 7 && strings.Count(line, "|") == 2 && !strings.Contains(line, "Layer"):
+			want[fields[0]] = fields[1:]
+		}
+	}
+	got := map[string][]string{}
+	for _, r := range report.Tensors {
+		got[r["tensor"].(string)] = []string{text(r, "mean", "%.4f"), text(r, "std_deviation", "%.4f"), text(r, "skewness", "%.4f"), text(r, "kurtosis", "%.4f"), text(r, "h_norm", "%.2f"), text(r, "sum_sq", "%.4f"), text(r, "gain", "%.2f"),
+			text(r, "l2_dist", "%.4f"), text(r, "pearson", "%.4f"), text(r, "covariance", "%.4f")}
+	}
+	for _, r := range report.Layers {
+		name := text(r, "layer", "%.0f")
+		if name == "-1" {
+			name = "-"
+		}
+		got[name] = []string{text(r, "sum_sq", "%.4f"), text(r, "gain", "%.2f"), text(r, "l2_dist", "%.4f"), text(r, "cossim", "%.4f"), text(r, "pearson", "%.4f"), text(r, "covariance", "%.4f")}
+	}
+	if len(want) != 18 || len(got) != len(want) {
+		t.Errorf("%d rows, want %d, which should be 18", len(got), len(want))
+	}
+	for name, values := range want {
+		if !slices.Equal(got[name], values) {
+			t.Errorf("%s: %v, want %v", name, got[name], values)
 		}
 	}
 }

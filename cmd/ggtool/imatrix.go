@@ -1,0 +1,444 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/imatrix"
+	tool "ggforge/internal/cli"
+	"ggforge/writer"
+)
+
+func imatrixCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "imatrix",
+		Usage:       "look into importance matrices, merge and change them",
+		Description: "Matrices are files of either format (.gguf, or .dat) of llama-imatrix, and of ggeval\nimatrix, which makes them.\n\n" + tool.ExitHelp,
+		Commands:    []*cli.Command{imatrixShowCommand(), imatrixCheckCommand(), imatrixMergeCommand(), imatrixConvertCommand(), imatrixRemapCommand(), imatrixFillCommand(), imatrixStripCommand()},
+		Action:      tool.NeedsVerb,
+	}
+}
+
+// chunkFlag says how many tokens a chunk of files has that do not say it.
+func chunkFlag() cli.Flag {
+	return &cli.UintFlag{Name: "chunk-size", Value: 512, Usage: "chunks of legacy files have `N` tokens"}
+}
+
+func formatFlag() cli.Flag {
+	return &cli.StringFlag{Name: "format", Value: imatrix.FormatGGUF.String(), Usage: "write `gguf` or dat, the legacy format"}
+}
+
+func modelFlag() cli.Flag {
+	return &cli.StringFlag{Name: "model", Usage: "the GGUF `FILE` whose tensors the matrix is to be of", Required: true}
+}
+
+// matrixRequest is what the flags and arguments of a verb ask for.
+type matrixRequest struct {
+	In     []string
+	Out    string // "" for a verb that writes nothing
+	Model  string
+	Fill   imatrix.Fill
+	Format imatrix.Format
+	Chunk  int
+	JSON   bool
+	Write  writer.Options
+}
+
+// parseMatrix returns the parser of a verb with so many inputs, at least, and an output after
+// them or not.
+func parseMatrix(lo, hi int, out bool) func(cmd *cli.Command) (matrixRequest, error) {
+	return func(cmd *cli.Command) (r matrixRequest, err error) {
+		n := 0
+		if out {
+			n = 1
+		}
+		args, err := tool.Args(cmd, lo+n, hi+n)
+		if err != nil {
+			return r, err
+		}
+		r = matrixRequest{In: args[:len(args)-n], Fill: imatrix.Fill(cmd.String("how")), JSON: cmd.Bool("json"), Write: writer.Options{Force: cmd.Bool("force")}}
+		if out {
+			r.Out = args[len(args)-1]
+			if r.Format, err = imatrix.ParseFormat(cmd.String("format")); err != nil {
+				return r, err
+			}
+		}
+		if cmd.String("how") != "" && !slices.Contains(imatrix.Fills, r.Fill) {
+			return r, fault.Errorf(fault.Usage, "--how %q: want one of %v", r.Fill, imatrix.Fills)
+		}
+		if r.Chunk, err = tool.Count(cmd, "chunk-size"); err != nil {
+			return r, err
+		}
+		if r.Chunk == 0 {
+			return r, fault.Errorf(fault.Usage, "chunks of 0 tokens: want at least 1")
+		}
+		if cmd.IsSet("model") {
+			r.Model, err = tool.File(cmd, "model")
+		}
+		return r, err
+	}
+}
+
+// load merges the inputs, which are one for most verbs.
+func (r *matrixRequest) load(cmd *cli.Command) (*imatrix.Sums, error) {
+	sums := imatrix.NewSums(r.Chunk)
+	for _, path := range r.In {
+		m, err := imatrix.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		warnings, err := sums.Merge(m)
+		tool.Warn(cmd, warnings...)
+		if err == nil {
+			err = m.Unchanged()
+		}
+		if err = errors.Join(err, m.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return sums, nil
+}
+
+// save writes the output, and says what it is.
+func (r *matrixRequest) save(ctx context.Context, cmd *cli.Command, sums *imatrix.Sums) error {
+	file, err := sums.Layout(r.Format)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.Out, err)
+	}
+	opt := r.Write
+	opt.Inputs = r.In
+	readBack := func(path string) error {
+		m, err := imatrix.Open(path)
+		if err != nil {
+			return err
+		}
+		return m.Close()
+	}
+	if err := writer.WriteFrom(ctx, r.Out, file.Size, file, readBack, opt); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(tool.Output(ctx, cmd), "%s: %s, %d tensors, %d chunks of %d tokens\n", r.Out, tool.Bytes(file.Size), sums.Len(), sums.Chunks(), sums.ChunkSize())
+	return err
+}
+
+// changes returns the action of a verb that reads, changes and writes.
+func changes(parse func(*cli.Command) (matrixRequest, error), change func(cmd *cli.Command, w io.Writer, r *matrixRequest, s *imatrix.Sums) error) cli.ActionFunc {
+	return func(ctx context.Context, cmd *cli.Command) error {
+		r, err := parse(cmd)
+		if err != nil {
+			return err
+		}
+		if err := writer.Writable(r.Out, writer.Options{Force: r.Write.Force, Inputs: r.In}); err != nil {
+			return err
+		}
+		sums, err := r.load(cmd)
+		if err != nil {
+			return err
+		}
+		if err := change(cmd, tool.Output(ctx, cmd), &r, sums); err != nil {
+			return err
+		}
+		return r.save(ctx, cmd, sums)
+	}
+}
+
+// maxMerged is how many matrices can be merged at once.
+const maxMerged = 10000
+
+var parseMerged, parseChanged = parseMatrix(1, maxMerged, true), parseMatrix(1, 1, true)
+
+func imatrixMergeCommand() *cli.Command {
+	return &cli.Command{
+		Name: "merge", Usage: "add matrices of several texts", ArgsUsage: "FILE... OUT",
+		Description: "Sums and counts are added, in any mix of formats, as llama-imatrix --in-file does.\n\n" + tool.ExitHelp,
+		Flags:       []cli.Flag{formatFlag(), chunkFlag(), tool.ForceFlag()},
+		Action:      changes(parseMerged, func(*cli.Command, io.Writer, *matrixRequest, *imatrix.Sums) error { return nil }),
+	}
+}
+
+func imatrixConvertCommand() *cli.Command {
+	return &cli.Command{
+		Name: "convert", Usage: "write a matrix in another format", ArgsUsage: "FILE OUT",
+		Description: "The legacy format has means only: what it is converted to counts chunks of\n--chunk-size tokens.\n\n" + tool.ExitHelp,
+		Flags:       []cli.Flag{formatFlag(), chunkFlag(), tool.ForceFlag()},
+		Action:      changes(parseChanged, func(*cli.Command, io.Writer, *matrixRequest, *imatrix.Sums) error { return nil }),
+	}
+}
+
+func imatrixStripCommand() *cli.Command {
+	return &cli.Command{
+		Name: "strip", Usage: "leave out the folders of the texts' names", ArgsUsage: "FILE OUT", Description: tool.ExitHelp,
+		Flags: []cli.Flag{formatFlag(), chunkFlag(), tool.ForceFlag()},
+		Action: changes(parseChanged, func(_ *cli.Command, _ io.Writer, _ *matrixRequest, s *imatrix.Sums) error {
+			s.Strip()
+			return nil
+		}),
+	}
+}
+
+func imatrixRemapCommand() *cli.Command {
+	return &cli.Command{
+		Name: "remap", Usage: "make a matrix of a model with fused or split tensors that of another", ArgsUsage: "FILE OUT",
+		Description: "Tensors that read the same input have the same importance: attn_qkv is that of\n" +
+			"attn_q, attn_k and attn_v, ffn_gate_up_exps that of ffn_gate_exps and ffn_up_exps.\n" +
+			"Those that --model has and the matrix lacks are made of the others; what is of\n" +
+			"no tensor of the model is left out. Both are listed.\n\n" + tool.ExitHelp,
+		Flags: []cli.Flag{modelFlag(), formatFlag(), chunkFlag(), tool.ForceFlag()},
+		Action: changes(parseChanged, func(_ *cli.Command, w io.Writer, r *matrixRequest, s *imatrix.Sums) error {
+			model, err := weights(r.Model)
+			if err != nil {
+				return err
+			}
+			made, dropped, err := s.Remap(model)
+			if err != nil {
+				return err
+			}
+			for _, name := range made {
+				fmt.Fprintf(w, "+ %s\n", name)
+			}
+			for _, name := range dropped {
+				fmt.Fprintf(w, "- %s\n", name)
+			}
+			return nil
+		}),
+	}
+}
+
+func imatrixFillCommand() *cli.Command {
+	return &cli.Command{
+		Name: "fill", Usage: "say something about experts that no token has chosen", ArgsUsage: "FILE OUT",
+		Description: "--how uniform: all columns are of the same importance, as quantizers take them anyway.\n" +
+			"--how mean: that of the tensor's other experts; where no token has chosen any, that\n" +
+			"of the nearest layers on both sides.\n\n" + tool.ExitHelp,
+		Flags: []cli.Flag{&cli.StringFlag{Name: "how", Value: string(imatrix.FillMean), Usage: "`uniform` or mean"}, formatFlag(), chunkFlag(), tool.ForceFlag()},
+		Action: changes(parseChanged, func(_ *cli.Command, w io.Writer, r *matrixRequest, s *imatrix.Sums) error {
+			filled := s.Fill(r.Fill)
+			for _, name := range slices.Sorted(maps.Keys(filled)) {
+				fmt.Fprintf(w, "%s: %d matrices\n", name, filled[name])
+			}
+			return nil
+		}),
+	}
+}
+
+// weights returns the tensors of a model that a matrix may be about.
+func weights(path string) ([]imatrix.Weight, error) {
+	set, err := gguf.OpenSet(path)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	var list []imatrix.Weight
+	for _, t := range set.Tensors() {
+		if len(t.NE) < 2 || !strings.HasSuffix(t.Name, ".weight") || strings.Contains(t.Name, "_norm.") {
+			continue
+		}
+		w := imatrix.Weight{Name: t.Name, Columns: int(t.NE[0]), Matrices: 1}
+		if len(t.NE) > 2 {
+			w.Matrices = int(t.NE[2])
+		}
+		list = append(list, w)
+	}
+	return list, nil
+}
+
+var parseRead = parseMatrix(1, 1, false)
+
+func imatrixCheckCommand() *cli.Command {
+	return &cli.Command{
+		Name: "check", Usage: "see whether a matrix is of a model", ArgsUsage: "FILE",
+		Description: "Lists tensors of the model that the matrix says nothing of, or nothing of some of their\n" +
+			"experts, and what it says of tensors that the model does not have. Values of another\n" +
+			"size than the tensor's, or that are no importance, end with exit code 3.\n\n" + tool.ExitHelp,
+		Flags:  []cli.Flag{modelFlag(), chunkFlag()},
+		Action: checkMatrix,
+	}
+}
+
+func checkMatrix(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseRead(cmd)
+	if err != nil {
+		return err
+	}
+	model, err := weights(r.Model)
+	if err != nil {
+		return err
+	}
+	m, err := imatrix.Open(r.In[0])
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	w := tool.Output(ctx, cmd)
+	of, bad, good := map[string]bool{}, 0, 0
+	for _, x := range model {
+		of[x.Name] = true
+		e := m.Entry(x.Name)
+		if e == nil {
+			fmt.Fprintf(w, "%s: the matrix says nothing of it\n", x.Name)
+			continue
+		}
+		_, warning, err := m.Lookup(x.Name, []int64{int64(x.Columns), 1, int64(x.Matrices)})
+		if err = errors.Join(err, warning); err != nil {
+			fmt.Fprintf(w, "%s: %v\n", x.Name, err)
+			bad++
+			continue
+		}
+		if n := len(e.Unseen()); n > 0 {
+			fmt.Fprintf(w, "%s: no token has met %d of %d matrices\n", x.Name, n, e.Matrices())
+		}
+		good++
+	}
+	for _, e := range m.Entries() {
+		if !of[e.Name] {
+			fmt.Fprintf(w, "%s: the model has no such weights\n", e.Name)
+		}
+	}
+	fmt.Fprintf(w, "%s: right for %d of %d tensors of %s\n", r.In[0], good, len(model), r.Model)
+	if err := m.Unchanged(); err != nil {
+		return err
+	}
+	if bad > 0 || good == 0 {
+		return fault.Errorf(fault.Broken, "%s: is not of %s", r.In[0], r.Model)
+	}
+	return nil
+}
+
+func imatrixShowCommand() *cli.Command {
+	return &cli.Command{
+		Name: "show", Usage: "describe what a matrix says of each tensor and layer", ArgsUsage: "FILE",
+		Description: "For each tensor, with the numbers of llama-imatrix --show-statistics: mean, deviation,\n" +
+			"skewness and kurtosis of the columns' means (of their mean squares where the file\n" +
+			"has no sums), how even their shares are (H, 100 % for all the same), sum of the mean\n" +
+			"squares; against the layer before: gain, distance, cosine, Pearson's correlation,\n" +
+			"covariance. Then, of ours: experts that no token has chosen, least and largest mean\n" +
+			"square, columns that are 0, the share of the largest hundredth of columns, and the\n" +
+			"share of columns that are more than a standard deviation above the mean.\n\n" + tool.ExitHelp,
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}, chunkFlag()},
+		Action: showMatrix,
+	}
+}
+
+// real is a number that may be missing: JSON has no NaN.
+type real float64
+
+func (n real) MarshalJSON() ([]byte, error) {
+	if f := float64(n); math.IsNaN(f) || math.IsInf(f, 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// matrixReport is what --json prints; doc.go describes it.
+type matrixReport struct {
+	File      string        `json:"file"`
+	Datasets  []string      `json:"datasets"`
+	Chunks    int           `json:"chunk_count"`
+	ChunkSize int           `json:"chunk_size"`
+	Tensors   []tensorStats `json:"tensors"`
+	Layers    []layerStats  `json:"layers"`
+}
+
+type tensorStats struct {
+	Tensor        string  `json:"tensor"`
+	Layer         int     `json:"layer"` // -1 for none
+	Counts        []int64 `json:"counts"`
+	Unseen        int     `json:"unseen"`
+	Columns       int64   `json:"columns"`
+	Mean          real    `json:"mean"`
+	Deviation     real    `json:"std_deviation"`
+	Skewness      real    `json:"skewness"`
+	Kurtosis      real    `json:"kurtosis"`
+	Entropy       real    `json:"entropy"`
+	Spread        real    `json:"h_norm"`
+	Sum           real    `json:"sum_sq"`
+	Gain          real    `json:"gain"`
+	Distance      real    `json:"l2_dist"`
+	Cosine        real    `json:"cossim"`
+	Pearson       real    `json:"pearson"`
+	Covariance    real    `json:"covariance"`
+	Min           real    `json:"min"`
+	Max           real    `json:"max"`
+	Dead          int64   `json:"dead"`
+	Concentration real    `json:"concentration"`
+	Dense         real    `json:"z_density"`
+}
+
+type layerStats struct {
+	Layer      int  `json:"layer"`
+	Sum        real `json:"sum_sq"`
+	Gain       real `json:"gain"`
+	Distance   real `json:"l2_dist"`
+	Cosine     real `json:"cossim"`
+	Pearson    real `json:"pearson"`
+	Covariance real `json:"covariance"`
+}
+
+func showMatrix(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseRead(cmd)
+	if err != nil {
+		return err
+	}
+	sums, err := r.load(cmd)
+	if err != nil {
+		return err
+	}
+	if sums.Len() == 0 {
+		return fault.Errorf(fault.Broken, "%s: an importance matrix without tensors", r.In[0])
+	}
+	report := matrixReport{File: r.In[0], Datasets: sums.Datasets, Chunks: sums.Chunks(), ChunkSize: sums.ChunkSize()}
+	tensors, layers := sums.Describe()
+	for _, t := range tensors {
+		report.Tensors = append(report.Tensors, tensorStats{t.Tensor, t.Layer, t.Counts, t.Unseen, t.Columns, real(t.Mean), real(t.Deviation), real(t.Skewness), real(t.Kurtosis), real(t.Entropy), real(t.Spread), real(t.Sum),
+			real(t.Gain), real(t.Distance), real(t.Cosine), real(t.Pearson), real(t.Covariance), real(t.Min), real(t.Max), t.Dead, real(t.Concentration), real(t.Dense)})
+	}
+	for _, l := range layers {
+		report.Layers = append(report.Layers, layerStats{l.Layer, real(l.Sum), real(l.Gain), real(l.Distance), real(l.Cosine), real(l.Pearson), real(l.Covariance)})
+	}
+	w := tool.Output(ctx, cmd)
+	if r.JSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(report)
+	}
+	return report.write(w)
+}
+
+// write prints the report as text.
+func (r *matrixReport) write(w io.Writer) error {
+	fmt.Fprintf(w, "%s: %d tensors, %d chunks of %d tokens", r.File, len(r.Tensors), r.Chunks, r.ChunkSize)
+	if len(r.Datasets) > 0 {
+		fmt.Fprintf(w, ", %q", r.Datasets)
+	}
+	wide := len("tensor")
+	for _, t := range r.Tensors {
+		wide = max(wide, len(t.Tensor))
+	}
+	fmt.Fprintf(w, "\n\n%-*s %9s %9s %9s %11s %8s %14s %7s %12s %8s %8s %8s %9s %11s %11s %6s %7s %7s\n", wide, "tensor", "mean", "std", "skew", "kurt", "H", "sum E[a^2]", "gain", "l2 dist", "cossim", "pearson", "cov", "unseen", "min", "max", "dead", "top 1%", "dense")
+	for _, t := range r.Tensors {
+		fmt.Fprintf(w, "%-*s %9.4f %9.4f %9.4f %11.4f %7.2f%% %14.4f %7.2f %12.4f %8.4f %8.4f %8.4f %9s %11.4g %11.4g %6d %6.2f%% %6.2f%%\n", wide, t.Tensor, t.Mean, t.Deviation, t.Skewness, t.Kurtosis, t.Spread, t.Sum,
+			t.Gain, t.Distance, t.Cosine, t.Pearson, t.Covariance, fmt.Sprintf("%d of %d", t.Unseen, len(t.Counts)), t.Min, t.Max, t.Dead, 100*t.Concentration, 100*t.Dense)
+	}
+	fmt.Fprintf(w, "\n%5s %14s %7s %12s %8s %8s %9s\n", "layer", "sum E[a^2]", "gain", "l2 dist", "cossim", "pearson", "cov")
+	for _, l := range r.Layers {
+		name := fmt.Sprint(l.Layer)
+		if l.Layer < 0 {
+			name = "-"
+		}
+		if _, err := fmt.Fprintf(w, "%5s %14.4f %7.2f %12.4f %8.4f %8.4f %9.4f\n", name, l.Sum, l.Gain, l.Distance, l.Cosine, l.Pearson, l.Covariance); err != nil {
+			return err
+		}
+	}
+	return nil
+}
