@@ -110,10 +110,8 @@ func TestSaved(t *testing.T) {
 				size, parts = size+4*triangle(min(32, in.columns-from)), parts+1
 			}
 		}
-		n := int(m.Tensors[targets[0].Tensor].NE[0])
 		if s.costs != nil {
-			n = int(math.Sqrt(float64(2 * s.costs.Elements())))
-			size += 4 * triangle(n)
+			size += 4 * triangle(int(math.Sqrt(float64(2*s.costs.Elements()))))
 		}
 		f, err := s.Sums.State(nil)
 		if err != nil {
