@@ -168,7 +168,7 @@ func (f *File) Architecture() string {
 // Parse checks the structure of the file whose bytes are data; path is for
 // messages only. The File keeps data.
 func Parse(path string, data []byte) (*File, error) {
-	r := &reader{path: path, data: data, order: binary.LittleEndian, object: "header"}
+	r := newReader(path, data)
 	f := &File{Path: path, Size: int64(len(data)), data: data, Alignment: DefaultAlignment}
 	if err := r.file(f); err != nil {
 		return nil, err
@@ -184,6 +184,23 @@ type reader struct {
 	order  binary.ByteOrder
 	v1     bool   // version 1: lengths and counts are 32 bits wide
 	object string // what is being read, for messages
+
+	// check collects what is wrong and does not keep the reader from going on; nil for a
+	// reader that ends with the first.
+	check *Checked
+}
+
+func newReader(path string, data []byte) *reader {
+	return &reader{path: path, data: data, order: binary.LittleEndian, object: "header"}
+}
+
+// bad returns err, or nil if the reader only notes it.
+func (r *reader) bad(err error) error {
+	if r.check == nil {
+		return err
+	}
+	r.check.Errors = append(r.check.Errors, err)
+	return nil
 }
 
 func (r *reader) errorf(at int, format string, args ...any) error {
@@ -285,7 +302,10 @@ func (r *reader) file(f *File) error {
 	if f.Alignment, ok = f.Metadata.Alignment(); !ok {
 		v, _ := f.Metadata.Get(KeyAlignment)
 		r.object = fmt.Sprintf("key %q", KeyAlignment)
-		return r.errorf(r.pos, "%v %s, want a power of two up to %d as u32", v.Type(), v.Short(), MaxAlignment)
+		if err := r.bad(r.errorf(r.pos, "%v %s, want a power of two up to %d as u32", v.Type(), v.Short(), MaxAlignment)); err != nil {
+			return err
+		}
+		f.Alignment = DefaultAlignment
 	}
 	if err := r.tensors(f, nTensors); err != nil {
 		return err
@@ -306,8 +326,11 @@ func (r *reader) metadata(f *File, n int) error {
 			return r.errorf(at, "key of %d bytes, want 1 to %d", len(key), maxKey)
 		}
 		r.object = fmt.Sprintf("key %q", key)
-		if seen[key] {
-			return r.errorf(at, "is there twice")
+		twice := seen[key]
+		if twice {
+			if err := r.bad(r.errorf(at, "is there twice")); err != nil {
+				return err
+			}
 		}
 		seen[key] = true
 		t, err := r.u32("value type")
@@ -318,7 +341,9 @@ func (r *reader) metadata(f *File, n int) error {
 		if err != nil {
 			return err
 		}
-		f.Metadata = append(f.Metadata, KV{key, v})
+		if !twice {
+			f.Metadata = append(f.Metadata, KV{key, v})
+		}
 	}
 	return nil
 }
@@ -417,7 +442,9 @@ func (r *reader) scalars(t ValueType, n int) error {
 	}
 	for i, v := range b {
 		if v > 1 {
-			return r.errorf(at+i, "bool is %d, want 0 or 1", v)
+			if err := r.bad(r.errorf(at+i, "bool is %d, want 0 or 1", v)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -487,45 +514,62 @@ func (r *reader) tensors(f *File, n int) error {
 			return err
 		}
 		if len(name) > MaxName {
-			return r.errorf(at, "name of %d bytes, want at most %d", len(name), MaxName)
+			if err := r.bad(r.errorf(at, "name of %d bytes, want at most %d", len(name), MaxName)); err != nil {
+				return err
+			}
 		}
 		r.object = fmt.Sprintf("tensor %q", name)
 		if name == "" || strings.ContainsRune(name, 0) { // other readers take a NUL for the end
-			return r.errorf(at, "want a name that is not empty and holds no NUL")
+			if err := r.bad(r.errorf(at, "want a name that is not empty and holds no NUL")); err != nil {
+				return err
+			}
 		}
-		if seen[name] {
-			return r.errorf(at, "is there twice")
+		twice := seen[name]
+		if twice {
+			if err := r.bad(r.errorf(at, "is there twice")); err != nil {
+				return err
+			}
 		}
 		seen[name] = true
-		t, err := r.tensor(name)
+		t, usable, err := r.tensor(name)
 		if err != nil {
 			return err
 		}
-		f.Tensors = append(f.Tensors, t)
+		if usable && !twice {
+			f.Tensors = append(f.Tensors, t)
+		}
 	}
 	return nil
 }
 
-// tensor reads a tensor info after its name.
-func (r *reader) tensor(name string) (Tensor, error) {
-	t := Tensor{Name: name}
+// tensor reads a tensor info after its name; usable is false if what is wrong with it was
+// only noted.
+func (r *reader) tensor(name string) (t Tensor, usable bool, err error) {
+	t, usable = Tensor{Name: name}, true
 	at := r.pos
+	bad := func(format string, args ...any) error {
+		usable = false
+		return r.bad(r.errorf(at, format, args...))
+	}
 	dims, err := r.u32("number of dimensions")
 	if err != nil {
-		return t, err
+		return t, false, err
 	}
-	if dims > MaxDims {
-		return t, r.errorf(at, "%d dimensions, want at most %d", dims, MaxDims)
+	if dims > MaxDims { // the rest cannot be found
+		return t, false, r.errorf(at, "%d dimensions, want at most %d", dims, MaxDims)
 	}
 	total := uint64(1)
 	for i := range dims {
-		at := r.pos
+		at = r.pos
 		d, err := r.size("dimension")
 		if err != nil {
-			return t, err
+			return t, false, err
 		}
 		if d == 0 || d > math.MaxInt64/total {
-			return t, r.errorf(at, "dimension %d is %d, want 1 or more and a product below 2^63", i, d)
+			if err := bad("dimension %d is %d, want 1 or more and a product below 2^63", i, d); err != nil {
+				return t, false, err
+			}
+			d = 1
 		}
 		total *= d
 		t.NE = append(t.NE, int64(d))
@@ -533,27 +577,31 @@ func (r *reader) tensor(name string) (Tensor, error) {
 	at = r.pos
 	id, err := r.u32("type")
 	if err != nil {
-		return t, err
+		return t, false, err
 	}
 	t.Type = Type(id)
-	if t.Type.Known() {
+	if t.Type.Known() && usable {
 		if n, b := RowLen(t.NE), t.Type.BlockLen(); n%b != 0 {
-			return t, r.errorf(at, "row of %d elements, want a multiple of %d for %v", n, b, t.Type)
+			err = bad("row of %d elements, want a multiple of %d for %v", n, b, t.Type)
+		} else if blocks := int64(total) / b; blocks > math.MaxInt64/t.Type.BlockBytes() {
+			err = bad("%d elements of %v do not fit 63 bits of bytes", total, t.Type)
 		}
-		if blocks := int64(total) / t.Type.BlockLen(); blocks > math.MaxInt64/t.Type.BlockBytes() {
-			return t, r.errorf(at, "%d elements of %v do not fit 63 bits of bytes", total, t.Type)
+		if err != nil {
+			return t, false, err
 		}
 	}
 	at = r.pos
 	off, err := r.u64("offset")
 	if err != nil {
-		return t, err
+		return t, false, err
 	}
 	if off > math.MaxInt64 {
-		return t, r.errorf(at, "offset %d does not fit 63 bits", off)
+		if err := bad("offset %d does not fit 63 bits", off); err != nil {
+			return t, false, err
+		}
 	}
 	t.Offset = int64(off)
-	return t, nil
+	return t, usable, nil
 }
 
 // layout checks where the tensors' data lie.
@@ -565,6 +613,7 @@ func (r *reader) layout(f *File) error {
 		order[i] = &f.Tensors[i]
 	}
 	slices.SortStableFunc(order, func(a, b *Tensor) int { return cmp.Compare(a.Offset, b.Offset) })
+	lost := map[*Tensor]bool{} // those whose data are not in the file
 	for i, t := range order {
 		if t.Type.Known() {
 			continue
@@ -575,26 +624,51 @@ func (r *reader) layout(f *File) error {
 		}
 		if t.Stored = end - t.Offset; t.Stored <= 0 {
 			r.object = fmt.Sprintf("tensor %q", t.Name)
-			return r.errorf(int(min(f.Size, f.DataStart)), "%v has no data at offset %d: the file ends there, or another tensor begins", t.Type, t.Offset)
+			if err := r.bad(r.errorf(int(min(f.Size, f.DataStart)), "%v has no data at offset %d: the file ends there, or another tensor begins", t.Type, t.Offset)); err != nil {
+				return err
+			}
+			lost[t] = true
 		}
 	}
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
+		if lost[t] {
+			continue
+		}
 		r.object = fmt.Sprintf("tensor %q", t.Name)
 		if t.Offset%f.Alignment != 0 {
-			return r.errorf(r.pos, "offset %d is not a multiple of the alignment %d", t.Offset, f.Alignment)
+			if err := r.bad(r.errorf(r.pos, "offset %d is not a multiple of the alignment %d", t.Offset, f.Alignment)); err != nil {
+				return err
+			}
 		}
 		if t.Offset > room || t.Bytes() > room-t.Offset {
-			return r.errorf(int(min(f.Size, f.DataStart)), "%d bytes at offset %d of the data, but the file has only %d bytes of data: truncated?",
-				t.Bytes(), t.Offset, room)
+			err := r.bad(r.errorf(int(min(f.Size, f.DataStart)), "%d bytes at offset %d of the data, but the file has only %d bytes of data: truncated?",
+				t.Bytes(), t.Offset, room))
+			if err != nil {
+				return err
+			}
+			lost[t] = true
 		}
 	}
+	order = slices.DeleteFunc(order, func(t *Tensor) bool { return lost[t] })
 	for i := 1; i < len(order); i++ {
 		a, b := order[i-1], order[i]
 		if a.Offset+a.Bytes() > b.Offset {
 			r.object = fmt.Sprintf("tensor %q", b.Name)
-			return r.errorf(int(f.DataStart+b.Offset), "overlaps tensor %q, which ends at offset %d of the data", a.Name, a.Offset+a.Bytes())
+			if err := r.bad(r.errorf(int(f.DataStart+b.Offset), "overlaps tensor %q, which ends at offset %d of the data", a.Name, a.Offset+a.Bytes())); err != nil {
+				return err
+			}
 		}
+	}
+	if r.check != nil {
+		r.padding(f, order)
+		var whole []Tensor
+		for i := range f.Tensors {
+			if !lost[&f.Tensors[i]] {
+				whole = append(whole, f.Tensors[i])
+			}
+		}
+		f.Tensors = whole
 	}
 	return nil
 }

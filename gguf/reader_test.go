@@ -329,6 +329,16 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := Parse("x", data)
+		checked := &Checked{}
+		checked.parse("x", data)
+		if (err == nil) != (len(checked.Errors) == 0) {
+			t.Errorf("Parse: %v; Check: %v", err, checked.Errors)
+		}
+		if checked.File != nil {
+			for i := range checked.File.Tensors {
+				checked.File.Data(&checked.File.Tensors[i])
+			}
+		}
 		if err != nil {
 			return
 		}

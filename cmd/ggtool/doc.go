@@ -1,6 +1,7 @@
 // Ggtool looks into GGUF files, edits, cuts, joins and exports them.
 //
 //	ggtool inspect [--json] [--full] [--alone] FILE
+//	ggtool verify [flags] FILE...
 //	ggtool diff [--alone] A B
 //	ggtool hash [flags] FILE
 //	ggtool imatrix show [--json] FILE
@@ -22,6 +23,17 @@
 //
 //	--json                     print one JSON object
 //	--full                     print long arrays and strings in full
+//
+// # Verify
+//
+// Lists everything that is wrong with models: structure, shards, numbers that are not
+// finite, vocabulary, keys and dimensions of the architecture. The exit code is 3 if
+// anything is; notes are about what loaders take.
+//
+//	--header-only              do not read the tensors
+//	--sums FILE                compare SHA-256 sums with a list as sha256sum writes it
+//	--json                     print one JSON object
+//	--threads N                use N workers (0: one per CPU)
 //
 // # Diff
 //

@@ -86,6 +86,15 @@ func TestEveryFlag(t *testing.T) {
 			"dry-run":       {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
 		}))
 	})
+	t.Run("verify", func(t *testing.T) {
+		checked["verify"] = true
+		flagtest.Check(t, verifyCommand, parseVerify, []string{"FILE"}, map[string]flagtest.Row{
+			"header-only": {Field: "Look.Structure", Want: "true", Args: []string{"--header-only"}},
+			"sums":        {Field: "Sums", Want: "f", Args: []string{"--sums", "f"}},
+			"json":        {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"threads":     {Field: "Look.Workers", Want: "3", Args: []string{"--threads", "3"}},
+		})
+	})
 	t.Run("hash", func(t *testing.T) {
 		checked["hash"] = true
 		kind := func(name, want string) flagtest.Row {

@@ -32,7 +32,7 @@ var rooms = []struct{ name, packages string }{
 	{"meaning: the tables of what sees and hears", "arch/towers"},
 	{"meaning: the tables", "arch"},
 	{"writing, and what is written", "writer model"},
-	{"orchestration", "convert edit export eval quantize"},
+	{"orchestration", "convert edit export eval quantize verify"},
 	{"orchestration: what takes several of these", "calibrate sensitivity"},
 	{"orchestration: what takes several of these", "worth"},
 	{"commands: what they share", "internal/page"},

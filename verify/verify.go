@@ -1,0 +1,349 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"ggforge/arch"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/internal/mmap"
+	"ggforge/internal/parallel"
+	"ggforge/quants"
+	"ggforge/vocab"
+)
+
+// Finding is one thing that is wrong, or worth a note.
+type Finding struct {
+	Text string `json:"text"` // with the file, and the key or tensor
+	Note bool   `json:"note"` // loaders take it
+}
+
+// Options says how to look.
+type Options struct {
+	Workers   int  // 0 for 1
+	Structure bool // read headers only, no tensors
+}
+
+// findings collects.
+type findings struct{ list []Finding }
+
+func (f *findings) add(format string, args ...any) {
+	f.list = append(f.list, Finding{fmt.Sprintf(format, args...), false})
+}
+func (f *findings) note(format string, args ...any) {
+	f.list = append(f.list, Finding{fmt.Sprintf(format, args...), true})
+}
+
+// Model looks at the file at path and, if it is the first shard of a model, at the others. The
+// error is one of reading them.
+func Model(ctx context.Context, path string, opt Options) ([]Finding, error) {
+	var all findings
+	files, err := open(path, &all)
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	if err != nil || len(files) == 0 {
+		return all.list, err
+	}
+	if !opt.Structure {
+		if err := blocks(ctx, files, &all, opt); err != nil {
+			return nil, err
+		}
+	}
+	if err := mmap.Guard(path, func() error { meaning(files, &all); return nil }); err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if err := f.Unchanged(); err != nil {
+			return nil, err
+		}
+	}
+	return all.list, ctx.Err()
+}
+
+// open opens the file and further shards, as far as they can be followed.
+func open(path string, all *findings) (files []*gguf.File, err error) {
+	one := func(path string) (*gguf.File, error) {
+		c, err := gguf.Check(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range c.Errors {
+			all.add("%v", e)
+		}
+		for _, e := range c.Notes {
+			all.note("%v", e)
+		}
+		return c.File, nil
+	}
+	first, err := one(path)
+	if first == nil || err != nil {
+		return nil, err
+	}
+	files = append(files, first)
+	number := func(f *gguf.File, key string, absent int64) int64 {
+		v, ok := f.Metadata.Get(key)
+		if !ok {
+			return absent
+		}
+		n, ok := v.Int()
+		if !ok {
+			all.add("%s: key %q: is %s, want a count", f.Path, key, v.Short())
+			return absent
+		}
+		return n
+	}
+	no, count, tensors := number(first, gguf.KeySplitNo, 0), number(first, gguf.KeySplitCount, 1), number(first, gguf.KeySplitTensors, -1)
+	dir, base := filepath.Split(path)
+	prefix, nameNo, nameCount, named := gguf.ParseShardName(base)
+	switch {
+	case count <= 1:
+	case no < 0 || no >= count || count > gguf.MaxShards:
+		all.add("%s: %s is %d and %s is %d: want a number below the count, and at most %d shards", path, gguf.KeySplitNo, no, gguf.KeySplitCount, count, gguf.MaxShards)
+		return files, nil
+	case !named || int64(nameNo) != no || int64(nameCount) != count:
+		all.add("%s: shard %d of %d, want a name ending in %s", path, no+1, count, gguf.ShardName("", int(no), int(count)))
+		return files, nil
+	case no != 0:
+		all.note("%s: shard %d of %d: looked at alone", path, no+1, count)
+		return files, nil
+	}
+	for i := int64(1); i < count; i++ {
+		name := gguf.ShardName(dir+prefix, int(i), int(count))
+		f, err := one(name)
+		if err != nil {
+			all.add("shard %d of %d: %v", i+1, count, err)
+			continue
+		}
+		if f == nil {
+			continue
+		}
+		files = append(files, f)
+		if n, c := number(f, gguf.KeySplitNo, 0), number(f, gguf.KeySplitCount, 1); n != i || c != count {
+			all.add("%s: says it is shard %d of %d, want %d of %d", name, n+1, c, i+1, count)
+		}
+		if n := number(f, gguf.KeySplitTensors, tensors); n != tensors {
+			all.add("%s: %s is %d, the first shard says %d", name, gguf.KeySplitTensors, n, tensors)
+		}
+	}
+	seen, total := map[string]string{}, int64(0)
+	for _, f := range files {
+		for i := range f.Tensors {
+			t := &f.Tensors[i]
+			if other, ok := seen[t.Name]; ok {
+				all.add("%s: tensor %q is in %s, too", f.Path, t.Name, other)
+			}
+			seen[t.Name] = f.Path
+			total++
+		}
+	}
+	if tensors >= 0 && total != tensors {
+		all.add("%s: %s is %d, but %d tensors are right", path, gguf.KeySplitTensors, tensors, total)
+	}
+	return files, nil
+}
+
+// piece is how many bytes of a tensor are looked at at once, in whole blocks.
+const piece = 4 << 20
+
+// blocks looks at the numbers of all tensors.
+func blocks(ctx context.Context, files []*gguf.File, all *findings, opt Options) error {
+	type job struct {
+		f        *gguf.File
+		t        *gguf.Tensor
+		from, to int64
+		tensor   int
+	}
+	var jobs []job
+	var bad []error // of each tensor the first
+	statistics := isMatrix(files[0].Metadata)
+	for _, f := range files {
+		for i := range f.Tensors {
+			t := &f.Tensors[i]
+			if statistics && strings.HasSuffix(t.Name, ".stats") {
+				continue // NaN is for what cannot be said
+			}
+			if quants.Lookup(t.Type) == nil || !t.Type.Known() {
+				all.note("%s: tensor %q: numbers of type %v are not looked at", f.Path, t.Name, t.Type)
+				continue
+			}
+			size := max(1, piece/t.Type.BlockBytes()) * t.Type.BlockBytes()
+			for from := int64(0); from < t.Bytes(); from += size {
+				jobs = append(jobs, job{f, t, from, min(from+size, t.Bytes()), len(bad)})
+			}
+			bad = append(bad, nil)
+		}
+	}
+	errs := make([]error, len(jobs))
+	buffers := make([][]byte, max(1, opt.Workers))
+	err := parallel.For(ctx, len(buffers), len(jobs), func(i, worker int) error {
+		j := &jobs[i]
+		if buffers[worker] == nil {
+			buffers[worker] = make([]byte, piece+1024)
+		}
+		b := buffers[worker]
+		if int64(len(b)) < j.to-j.from {
+			b = make([]byte, j.to-j.from)
+		}
+		b = b[:j.to-j.from]
+		if n, err := j.f.Reader(j.t).ReadAt(b, j.from); n < len(b) {
+			return fmt.Errorf("%s: tensor %q: %w", j.f.Path, j.t.Name, err)
+		}
+		if j.f.BigEndian {
+			j.t.Type.SwapBytes(b)
+		}
+		errs[i] = validate(j.t.Type, b, j.from)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, err := range errs {
+		if j := &jobs[i]; err != nil && bad[j.tensor] == nil {
+			bad[j.tensor] = err
+			all.add("%s: tensor %q: %v", j.f.Path, j.t.Name, err)
+		}
+	}
+	return nil
+}
+
+// validate looks at blocks that begin at an offset of their tensor.
+func validate(t gguf.Type, b []byte, at int64) error {
+	err := quants.Lookup(t).Validate(b)
+	var format *quants.FormatError
+	if errors.As(err, &format) {
+		moved := *format
+		moved.Block, moved.Off = format.Block+int(at/t.BlockBytes()), format.Off+at
+		return &moved
+	}
+	if errors.Is(err, fault.Unsupported) {
+		return nil // integers
+	}
+	return err
+}
+
+const keyType = "general.type"
+
+// isMatrix reports whether a file is an importance matrix.
+func isMatrix(m gguf.Metadata) bool {
+	v, _ := m.Get(keyType)
+	s, _ := v.Str()
+	return s == "imatrix"
+}
+
+// meaning looks at what the metadata say.
+func meaning(files []*gguf.File, all *findings) {
+	f := files[0]
+	m := f.Metadata
+	name := m.Architecture()
+	kind, _ := m.Get(keyType)
+	if isMatrix(m) {
+		return
+	}
+	quantized := false
+	for _, f := range files {
+		for i := range f.Tensors {
+			quantized = quantized || f.Tensors[i].Type.Known() && f.Tensors[i].Type.BlockLen() > 1
+		}
+	}
+	if v, ok := m.Get(gguf.KeyQuantizationVersion); quantized && !ok {
+		all.note("%s: has quantized tensors, but no key %q", f.Path, gguf.KeyQuantizationVersion)
+	} else if n, isInt := v.Int(); ok && (!isInt || n != gguf.QuantizationVersion) {
+		all.add("%s: key %q: is %s, want %d", f.Path, gguf.KeyQuantizationVersion, v.Short(), gguf.QuantizationVersion)
+	}
+	tokens(f, all)
+	if name == "" {
+		all.add("%s: has no key %q, or not a text", f.Path, gguf.KeyArchitecture)
+		return
+	}
+	a, err := arch.LookupGGUF(name)
+	if err != nil {
+		all.note("%s: architecture %q is not known: keys and dimensions are not looked at", f.Path, name)
+		return
+	}
+	if s, ok := kind.Str(); ok && s != "model" { // towers and adapters have other tensors
+		all.note("%s: is a %s: keys and dimensions are not looked at", f.Path, s)
+		return
+	}
+	keys(f, a, all)
+	var list []shape.Tensor
+	for _, f := range files {
+		for i := range f.Tensors {
+			list = append(list, shape.Tensor{Name: f.Tensors[i].Name, NE: f.Tensors[i].NE})
+		}
+	}
+	if len(list) == 0 {
+		return // a vocabulary
+	}
+	if err := a.Shapes.Check(a.Name, m, list, func(string) string { return "" }); err != nil {
+		all.add("%s: %v", f.Path, err)
+	}
+}
+
+// keys compares the keys of an architecture with what its files have.
+func keys(f *gguf.File, a *table.Arch, all *findings) {
+	for _, rows := range [][]table.Row{a.Early, a.Metadata, a.Late} {
+		for _, r := range rows {
+			if r.Many != nil || r.Derive != nil || len(r.From) == 0 {
+				continue
+			}
+			key := r.Key
+			if !r.Whole && !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "tokenizer.") {
+				key = gguf.ArchKey(a.Name, key)
+			}
+			v, ok := f.Metadata.Get(key)
+			switch {
+			case !ok && r.Required:
+				all.note("%s: has no key %q, which converted files have", f.Path, key)
+			case ok && v.Type() != r.Type && v.Type() != gguf.ArrayType: // arrays have a value for each layer
+				all.add("%s: key %q: is of type %v, want %v", f.Path, key, v.Type(), r.Type)
+			}
+		}
+	}
+	for _, key := range []string{table.KeyBlockCount, "embedding_length", "context_length"} {
+		if _, ok := f.Metadata.Get(gguf.ArchKey(a.Name, key)); !ok && len(f.Tensors) > 0 {
+			all.add("%s: has no key %q", f.Path, gguf.ArchKey(a.Name, key))
+		}
+	}
+}
+
+// tokens looks at the vocabulary.
+func tokens(f *gguf.File, all *findings) {
+	const prefix = "tokenizer.ggml."
+	list, ok := f.Metadata.Get(prefix + "tokens")
+	if !ok {
+		return
+	}
+	if list.Type() != gguf.ArrayType || list.ElemType() != gguf.StringType {
+		all.add("%s: key %q: is %s, want an array of texts", f.Path, prefix+"tokens", list.Short())
+		return
+	}
+	n := list.Len()
+	for _, key := range []string{"scores", "token_type"} {
+		if v, ok := f.Metadata.Get(prefix + key); ok && (v.Type() != gguf.ArrayType || v.Len() != n) {
+			all.add("%s: key %q: %d values, but there are %d tokens", f.Path, prefix+key, v.Len(), n)
+		}
+	}
+	for _, kv := range f.Metadata {
+		if !strings.HasPrefix(kv.Key, prefix) || !strings.HasSuffix(kv.Key, "_token_id") {
+			continue
+		}
+		if id, ok := kv.Value.Int(); !ok || id < 0 || id >= int64(n) { // loaders take another one, and say so
+			all.note("%s: key %q: is %s, want the id of one of %d tokens", f.Path, kv.Key, kv.Value.Short(), n)
+		}
+	}
+	switch _, err := vocab.New(f.Metadata); {
+	case errors.Is(err, fault.Unsupported):
+		all.note("%s: vocabulary: %v", f.Path, err)
+	case err != nil:
+		all.add("%s: vocabulary: %v", f.Path, err)
+	}
+}

@@ -1,0 +1,198 @@
+package verify_test
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/verify"
+)
+
+// model returns a small file, which is whole unless change is not nil.
+func model(change func(m *gguf.Metadata, tensors *[]gguf.Tensor, data []byte)) []byte {
+	m := gguf.Metadata{
+		{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: "llama.block_count", Value: gguf.Uint32(1)},
+		{Key: "llama.context_length", Value: gguf.Uint32(64)},
+		{Key: "llama.embedding_length", Value: gguf.Uint32(32)},
+		{Key: "llama.feed_forward_length", Value: gguf.Uint32(64)},
+		{Key: "llama.attention.head_count", Value: gguf.Uint32(4)},
+		{Key: "llama.attention.layer_norm_rms_epsilon", Value: gguf.Float32(1e-5)},
+		{Key: "llama.vocab_size", Value: gguf.Uint32(4)},
+		{Key: "general.quantization_version", Value: gguf.Uint32(2)},
+		{Key: "tokenizer.ggml.model", Value: gguf.String("llama")},
+		{Key: "tokenizer.ggml.tokens", Value: gguf.Strings([]string{"<unk>", "<s>", "</s>", "a"})},
+		{Key: "tokenizer.ggml.scores", Value: gguf.Float32s([]float32{0, 0, 0, 0})},
+		{Key: "tokenizer.ggml.token_type", Value: gguf.Int32s([]int32{2, 3, 3, 1})},
+		{Key: "tokenizer.ggml.bos_token_id", Value: gguf.Uint32(1)},
+	}
+	tensors := []gguf.Tensor{
+		{Name: "token_embd.weight", NE: []int64{32, 4}, Type: gguf.TypeQ8_0},
+		{Name: "output_norm.weight", NE: []int64{32}, Type: gguf.TypeF32},
+		{Name: "blk.0.attn_q.weight", NE: []int64{32, 32}, Type: gguf.TypeQ8_0},
+		{Name: "blk.0.ffn_up.weight", NE: []int64{32, 64}, Type: gguf.TypeF16},
+	}
+	data := make([]byte, gguf.Layout(tensors, 32))
+	if change != nil {
+		change(&m, &tensors, data)
+	}
+	return append(gguf.AppendHeader(nil, m, tensors, 32), data...)
+}
+
+// TestDefects looks at files with one or several defects: all of them are found.
+func TestDefects(t *testing.T) {
+	type change = func(m *gguf.Metadata, tensors *[]gguf.Tensor, data []byte)
+	for _, c := range []struct {
+		name   string
+		change change
+		cut    int
+		want   []string // each in a finding of its own; a note begins with "note: "
+	}{
+		{"whole", nil, 0, nil},
+		{"truncated", nil, 5000, []string{`tensor "blk.0.ffn_up.weight" (byte`, `note: tensor "blk.0.attn_q.weight" (byte 2304): 3096 bytes after it belong to no tensor`}},
+		{"header", nil, 8000, nil},
+		{"magic", func(_ *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {}, -1, []string{"not a GGUF file"}},
+		{"overlap", func(_ *gguf.Metadata, x *[]gguf.Tensor, _ []byte) {
+			(*x)[2].Offset = (*x)[1].Offset
+			(*x)[3].Offset++
+		}, 0, []string{`overlaps tensor "output_norm.weight"`, "offset 1377 is not a multiple of the alignment 32", "4096 bytes at offset 1377", `note: tensor "blk.0.attn_q.weight" (byte`}},
+		{"beyond", func(_ *gguf.Metadata, x *[]gguf.Tensor, _ []byte) { (*x)[0].Offset, (*x)[1].Offset = 1<<40, 1<<41 }, 0,
+			[]string{`tensor "token_embd.weight" (byte`, `tensor "output_norm.weight" (byte`, "note: header (byte 928): 288 bytes after it"}},
+		{"twice", func(m *gguf.Metadata, x *[]gguf.Tensor, _ []byte) {
+			*m = append(*m, (*m)[1])
+			(*x)[2].Name = (*x)[0].Name
+		}, 0, []string{`key "llama.block_count" (byte`, `tensor "token_embd.weight" (byte`, "note: "}},
+		{"scales", func(_ *gguf.Metadata, x *[]gguf.Tensor, data []byte) {
+			binary.LittleEndian.PutUint16(data[34:], 0x7c00)
+			binary.LittleEndian.PutUint32(data[(*x)[1].Offset+8:], math.Float32bits(float32(math.NaN())))
+			binary.LittleEndian.PutUint16(data[(*x)[3].Offset+2*2000:], 0xfc00)
+		}, 0, []string{`tensor "token_embd.weight": Q8_0 block 1 (byte offset 34): d is +Inf`, `tensor "output_norm.weight": F32 block 2 (byte offset 8): element is NaN`, `tensor "blk.0.ffn_up.weight": F16 block 2000 (byte offset 4000): element is -Inf`}},
+		{"keys", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {
+			m.Set("llama.context_length", gguf.String("64"))
+			m.Delete("llama.embedding_length")
+			m.Set("general.quantization_version", gguf.Uint32(1))
+		}, 0, []string{`key "llama.context_length": is of type str, want u32`, `has no key "llama.embedding_length"`, `key "general.quantization_version": is 1`, `tensor "token_embd.weight": dimensions 32 x 4`}},
+		{"architecture", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) { m.Set(gguf.KeyArchitecture, gguf.String("new")) }, 0, []string{`note: architecture "new" is not known`}},
+		{"no architecture", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) { m.Delete(gguf.KeyArchitecture) }, 0, []string{"has no key \"general.architecture\""}},
+		{"shapes", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {
+			m.Set("llama.feed_forward_length", gguf.Uint32(65))
+		}, 0, []string{`blk.0.ffn_up.weight`}},
+		{"tokens", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {
+			m.Set("tokenizer.ggml.scores", gguf.Float32s([]float32{1}))
+			m.Set("tokenizer.ggml.bos_token_id", gguf.Uint32(4))
+		}, 0, []string{`key "tokenizer.ggml.scores": 1 values, but there are 4 tokens`, `note: key "tokenizer.ggml.bos_token_id": is 4`, "vocabulary: "}},
+		{"padding", func(_ *gguf.Metadata, x *[]gguf.Tensor, data []byte) { data[(*x)[1].Offset-3] = 1 }, 0, []string{`note: tensor "token_embd.weight" (byte`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := model(c.change)
+			switch {
+			case c.cut < 0:
+				b[0] = 'X'
+			case c.name == "header":
+				b = b[:300]
+			case c.cut > 0:
+				b = b[:len(b)-1000]
+			}
+			path := filepath.Join(t.TempDir(), "m.gguf")
+			if err := os.WriteFile(path, b, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			found, err := verify.Model(t.Context(), path, verify.Options{Workers: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var lines []string
+			for _, f := range found {
+				line := strings.Replace(f.Text, path+": ", "", 1)
+				if f.Note {
+					line = "note: " + line
+				}
+				lines = append(lines, line)
+			}
+			if c.name == "header" {
+				if len(lines) != 1 || !strings.Contains(lines[0], "the file ends after") {
+					t.Errorf("%q", lines)
+				}
+				return
+			}
+			left := slices.Clone(lines)
+			for _, want := range c.want {
+				i := slices.IndexFunc(left, func(line string) bool {
+					return strings.Contains(line, want) && strings.HasPrefix(line, "note: ") == strings.HasPrefix(want, "note: ")
+				})
+				if i < 0 {
+					t.Errorf("%q is not found in %q", want, lines)
+					continue
+				}
+				left = slices.Delete(left, i, i+1)
+			}
+			if len(left) > 0 {
+				t.Errorf("found, too: %q", left)
+			}
+			// what Open refuses is an error, and nothing else of the structure is
+			if _, err := gguf.Parse(path, b); (err != nil) != slices.ContainsFunc(found, func(f verify.Finding) bool {
+				return !f.Note && strings.Contains(f.Text, " (byte") && !strings.Contains(f.Text, "(byte offset")
+			}) {
+				t.Errorf("%v, and found %q", err, lines)
+			}
+		})
+	}
+}
+
+// TestShards looks at shards that do not belong together.
+func TestShards(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, no, count uint16, total int32, names ...string) string {
+		m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("new")}, {Key: gguf.KeySplitNo, Value: gguf.Uint16(no)}, {Key: gguf.KeySplitCount, Value: gguf.Uint16(count)}, {Key: gguf.KeySplitTensors, Value: gguf.Int32(total)}}
+		var tensors []gguf.Tensor
+		for _, name := range names {
+			tensors = append(tensors, gguf.Tensor{Name: name, NE: []int64{32}, Type: gguf.TypeF32})
+		}
+		data := make([]byte, gguf.Layout(tensors, 32))
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, append(gguf.AppendHeader(nil, m, tensors, 32), data...), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	look := func(path string, want ...string) {
+		t.Helper()
+		found, err := verify.Model(t.Context(), path, verify.Options{Structure: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		n := 0
+		for _, f := range found {
+			if !f.Note {
+				text.WriteString(f.Text + "\n")
+				n++
+			}
+		}
+		if n != len(want) {
+			t.Errorf("%s: %d errors, want %d:\n%s", path, n, len(want), text.String())
+		}
+		for _, w := range want {
+			if !strings.Contains(text.String(), w) {
+				t.Errorf("%s: %q is not in\n%s", path, w, text.String())
+			}
+		}
+	}
+	first := write("m-00001-of-00003.gguf", 0, 3, 3, "a")
+	look(first, "shard 2 of 3", "shard 3 of 3", "is 3, but 1 tensors are right")
+	write("m-00002-of-00003.gguf", 1, 3, 3, "b")
+	last := write("m-00003-of-00003.gguf", 2, 3, 3, "c")
+	look(first)
+	look(last)
+	write("m-00002-of-00003.gguf", 2, 3, 4, "a")
+	look(first, "says it is shard 3 of 3, want 2 of 3", "split.tensors.count is 4", `tensor "a" is in`)
+	look(write("other.gguf", 0, 3, 3), "want a name ending in -00001-of-00003.gguf")
+	if _, err := verify.Model(t.Context(), filepath.Join(dir, "no.gguf"), verify.Options{}); err == nil {
+		t.Error("a file that is not there")
+	}
+}
