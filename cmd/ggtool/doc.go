@@ -11,6 +11,7 @@
 //	ggtool meta [flags] FILE
 //	ggtool split [flags] FILE PREFIX
 //	ggtool merge [flags] FIRST OUT
+//	ggtool endian [--to big|little] FILE OUT
 //	ggtool export [flags] FILE DIR
 //
 // FILE, A and B are GGUF files, or the first of the shards of a model, which are
@@ -106,6 +107,15 @@
 //	--dry-run                  only list the shards
 //	--clean                    (merge) leave out the keys split.no, split.count and split.tensors.count
 //	--force                    replace outputs that exist
+//	--threads N                use N workers (0: one per CPU)
+//	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
+//
+// # Endian
+//
+// Writes a file in the other byte order, tensors of every type.
+//
+//	--to ORDER                 big or little
+//	--force                    replace OUT if it exists
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //

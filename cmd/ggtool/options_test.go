@@ -95,6 +95,12 @@ func TestEveryFlag(t *testing.T) {
 			"threads":     {Field: "Look.Workers", Want: "3", Args: []string{"--threads", "3"}},
 		})
 	})
+	t.Run("endian", func(t *testing.T) {
+		checked["endian"] = true
+		flagtest.Check(t, endianCommand, parseEndian, []string{"FILE", "OUT"}, writes(map[string]flagtest.Row{
+			"to": {Field: "Big", Want: "false", Args: []string{"--to", "little"}},
+		}))
+	})
 	t.Run("hash", func(t *testing.T) {
 		checked["hash"] = true
 		kind := func(name, want string) flagtest.Row {

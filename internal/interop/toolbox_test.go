@@ -156,3 +156,18 @@ func TestShowStatistics(t *testing.T) {
 		}
 	}
 }
+
+// TestEndian compares with gguf-convert-endian, for types that it knows.
+func TestEndian(t *testing.T) {
+	o := start(t)
+	o.script(t, "refconvert.py", gollama(t), work+"/f16.gguf", "--outtype", "f16", "--quiet")
+	for _, typ := range []string{"F16", "Q8_0", "Q4_0", "BF16"} {
+		o.tool(t, "llama-quantize", "--pure", work+"/f16.gguf", work+"/ref.gguf", typ)
+		ours(t, "ggtool", "endian", "--force", "--progress", "none", root+work+"/ref.gguf", root+work+"/ours.gguf")
+		o.tool(t, "sh", "-c", "echo YES | gguf-convert-endian "+work+"/ref.gguf big")
+		same(t, root+work+"/ours.gguf", root+work+"/ref.gguf")
+		ours(t, "ggtool", "endian", "--force", "--progress", "none", "--to", "little", root+work+"/ref.gguf", root+work+"/ours.gguf")
+		o.tool(t, "llama-quantize", "--pure", work+"/f16.gguf", work+"/ref.gguf", typ)
+		same(t, root+work+"/ours.gguf", root+work+"/ref.gguf")
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/edit"
+	"ggforge/fault"
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+	"ggforge/writer"
+)
+
+func endianCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "endian",
+		Usage:       "write a file in the other byte order",
+		ArgsUsage:   "FILE OUT",
+		Description: "Header and tensors of every type, as gguf-convert-endian does it for some types and\nin place. FILE stays.\n\n" + tool.ExitHelp,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "to", Value: "big", Usage: "write in `big` or little order"},
+			tool.ThreadsFlag(), tool.ForceFlag(), tool.ProgressFlag(),
+		},
+		Action: endian,
+	}
+}
+
+// endianRequest is what the flags and arguments ask for.
+type endianRequest struct {
+	File, Out string
+	Big       bool
+	Write     writer.Options
+}
+
+func parseEndian(cmd *cli.Command) (r endianRequest, err error) {
+	args, err := tool.Args(cmd, 2, 2)
+	if err != nil {
+		return r, err
+	}
+	to := cmd.String("to")
+	if to != "big" && to != "little" {
+		return r, fault.Errorf(fault.Usage, "--to %q: want big or little", to)
+	}
+	r = endianRequest{File: args[0], Out: args[1], Big: to == "big"}
+	r.Write, err = writeOptions(cmd)
+	return r, err
+}
+
+func endian(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseEndian(cmd)
+	if err != nil {
+		return err
+	}
+	set, err := open(r.File, true)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	f, err := edit.Endian(set.Files[0], r.Out, r.Big)
+	if err != nil {
+		return err
+	}
+	return copied(ctx, cmd, &gguf.Set{Files: set.Files}, []*writer.File{f}, r.Write)
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+)
+
+// TestEndian writes files of all types in the other order and back, and compares with the codec's
+// own view of both.
+func TestEndian(t *testing.T) {
+	dir := t.TempDir() + "/"
+	var tensors []gguf.Tensor
+	for id := range 64 {
+		if typ := gguf.Type(id); typ.Known() {
+			tensors = append(tensors, gguf.Tensor{Name: typ.String(), NE: []int64{3 * typ.BlockLen(), 5}, Type: typ})
+		}
+	}
+	meta := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "list", Value: gguf.Float32s([]float32{1, 2})}}
+	data := make([]byte, gguf.Layout(tensors, 32))
+	for i := range data {
+		data[i] = byte(i*131 + i>>8)
+	}
+	for i, x := range tensors { // padding is zero
+		end := int64(len(data))
+		if i+1 < len(tensors) {
+			end = tensors[i+1].Offset
+		}
+		clear(data[x.Offset+x.Bytes() : end])
+	}
+	little := append(gguf.AppendHeader(nil, meta, tensors, 32), data...)
+	for _, x := range tensors {
+		x.Type.SwapBytes(data[x.Offset:][:x.Bytes()])
+	}
+	big := append(gguf.AppendHeaderBE(nil, meta, tensors, 32), data...)
+	if err := os.WriteFile(dir+"little.gguf", little, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run := func(code int, text string, args ...string) {
+		t.Helper()
+		got, out, err := call(append([]string{"endian", "--progress", "none"}, args...)...)
+		if err != nil {
+			out += err.Error()
+		}
+		if got != code || !strings.Contains(out, text) {
+			t.Errorf("%q: exit code %d, want %d with %q: %s", args, got, code, text, out)
+		}
+	}
+	run(0, "big.gguf", dir+"little.gguf", dir+"big.gguf")
+	if got, err := os.ReadFile(dir + "big.gguf"); err != nil || !bytes.Equal(got, big) {
+		t.Errorf("big-endian: other bytes, %v", err)
+	}
+	run(0, "again.gguf", "--to", "little", dir+"big.gguf", dir+"again.gguf")
+	if got, err := os.ReadFile(dir + "again.gguf"); err != nil || !bytes.Equal(got, little) {
+		t.Errorf("and back: other bytes, %v", err)
+	}
+	run(5, "big-endian order already", dir+"big.gguf", dir+"x.gguf")
+	run(2, "want big or little", "--to", "middle", dir+"big.gguf", dir+"x.gguf")
+	odd(t, dir+"odd.gguf", false)
+	run(4, "byte order", dir+"odd.gguf", dir+"x.gguf")
+	run(2, "output equals input", "--force", dir+"little.gguf", dir+"little.gguf")
+}
