@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +17,19 @@ import (
 // DumpOptions says how much of a file a listing shows.
 type DumpOptions struct {
 	Full bool // long arrays and strings in full; otherwise their beginnings
+	// Tensors lists those only whose names it matches; nil for all.
+	Tensors *regexp.Regexp
+}
+
+// listed yields the tensors that are listed, each with the number of its shard.
+func (s *Set) listed(opt DumpOptions) iter.Seq2[int, *Tensor] {
+	return func(yield func(int, *Tensor) bool) {
+		for shard, t := range s.Tensors() {
+			if (opt.Tensors == nil || opt.Tensors.MatchString(t.Name)) && !yield(shard, t) {
+				return
+			}
+		}
+	}
 }
 
 // How much of a long value a short listing shows.
@@ -65,17 +80,72 @@ func (s *Set) WriteText(w io.Writer, opt DumpOptions) error {
 		b.WriteByte('\n')
 	}
 	width = 0
-	for _, t := range s.Tensors() {
+	for _, t := range s.listed(opt) {
 		width = max(width, len(t.Name))
 	}
 	tensors, elements, bpw := s.totals()
 	fmt.Fprintf(b, "\ntensors: %d, %d elements, %.4f bits per weight\n", tensors, elements, bpw)
-	for shard, t := range s.Tensors() {
+	for shard, t := range s.listed(opt) {
 		at := fmt.Sprintf("at %12d", t.Offset)
 		if len(s.Files) > 1 {
 			at = fmt.Sprintf("file %3d at %12d", shard+1, t.Offset)
 		}
 		fmt.Fprintf(b, "  %-*s  %-7s  %-20s  %s  %12d bytes  %7.4f bpw\n", width, t.Name, t.Type, Shape(t.NE), at, t.Bytes(), t.bpw())
+	}
+	return b.Flush()
+}
+
+// WriteMarkdown lists the structure of the model as tables of Markdown.
+func (s *Set) WriteMarkdown(w io.Writer, opt DumpOptions) error {
+	b := bufio.NewWriter(w)
+	// what must not end a cell or begin something else
+	cell := strings.NewReplacer("|", `\|`, "`", "'", "\r", " ", "\n", " ")
+	fmt.Fprint(b, "| file | version | byte order | alignment | data at | bytes |\n| ---- | ------: | ---------- | --------: | ------: | ----: |\n")
+	for _, f := range s.Files {
+		fmt.Fprintf(b, "| `%s` | %d | %s | %d | %d | %d |\n", cell.Replace(f.Path), f.Version, f.endianness(), f.Alignment, f.DataStart, f.Size)
+	}
+	fmt.Fprint(b, "\n| key | type | value |\n| --- | ---- | ----- |\n")
+	for _, kv := range s.Metadata() {
+		var text strings.Builder
+		kv.Value.writeText(&text, opt)
+		fmt.Fprintf(b, "| `%s` | %s | `%s` |\n", cell.Replace(kv.Key), kv.Value.Type(), cell.Replace(text.String()))
+	}
+	tensors, elements, bpw := s.totals()
+	fmt.Fprintf(b, "\n%d tensors, %d elements, %.4f bits per weight\n\n", tensors, elements, bpw)
+	fmt.Fprint(b, "| tensor | type | dimensions | bytes | bits per weight |\n| ------ | ---- | ---------- | ----: | --------------: |\n")
+	for _, t := range s.listed(opt) {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %d | %.4f |\n", cell.Replace(t.Name), t.Type, Shape(t.NE), t.Bytes(), t.bpw())
+	}
+	return b.Flush()
+}
+
+// WriteValue writes a value alone, in full: a string as it is, an array element by element, each
+// in a line; with asJSON as JSON.
+func WriteValue(w io.Writer, v Value, asJSON bool) error {
+	if asJSON {
+		j := jsonWriter{Writer: bufio.NewWriter(w)}
+		j.value(v, "", DumpOptions{Full: true})
+		j.WriteByte('\n')
+		if j.err != nil {
+			return j.err
+		}
+		return j.Flush()
+	}
+	b := bufio.NewWriter(w)
+	line := func(v Value) {
+		text := v.String()
+		if s, ok := v.Str(); ok {
+			text = s
+		}
+		b.WriteString(text)
+		b.WriteByte('\n')
+	}
+	if v.typ != ArrayType {
+		line(v)
+		return b.Flush()
+	}
+	for e := range v.Elems() {
+		line(e)
 	}
 	return b.Flush()
 }
@@ -205,7 +275,7 @@ func (s *Set) WriteJSON(w io.Writer, opt DumpOptions) error {
 	})
 	j.WriteString(",\n")
 	j.list("  ", "tensors", func(yield func(func())) {
-		for shard, t := range s.Tensors() {
+		for shard, t := range s.listed(opt) {
 			e := dumpTensor{Name: t.Name, Type: t.Type.String(), NE: t.NE, Offset: t.Offset, Bytes: t.Bytes(), BPW: t.bpw()}
 			if split {
 				e.Shard = &shard

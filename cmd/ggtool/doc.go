@@ -1,6 +1,6 @@
 // Ggtool looks into GGUF files, edits, cuts, joins and exports them.
 //
-//	ggtool inspect [--json] [--full] [--alone] FILE
+//	ggtool inspect [flags] FILE
 //	ggtool verify [flags] FILE...
 //	ggtool diff [--alone] A B
 //	ggtool hash [flags] FILE
@@ -23,7 +23,11 @@
 // bits per weight. Tensors of types that are not known are listed with their number.
 //
 //	--json                     print one JSON object
+//	--markdown                 print tables of Markdown
 //	--full                     print long arrays and strings in full
+//	--get KEY                  print only the value of KEY, in full: arrays element by element
+//	--tensors EXPRESSION       list only tensors whose names match
+//	--alone                    take a shard by itself (also for diff and hash)
 //
 // # Verify
 //

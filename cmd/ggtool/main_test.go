@@ -52,6 +52,23 @@ func TestInspect(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
+	for args, want := range map[string]string{
+		"--get general.architecture":        "llama\n",
+		"--get general.architecture --json": "\"llama\"\n",
+		"--get long":                        "a\nb\nc\nd\ne\nf\ng\nh\n",
+		"--get not-utf-8":                   "\\xff\n",
+		"--get not-utf-8 --json":            "{\n  \"hex\": \"ff\"\n}\n",
+	} {
+		if code, out, err := call(append([]string{"inspect", path}, strings.Fields(args)...)...); code != 0 || out != want {
+			t.Errorf("%s: exit code %d, %v, %q, want %q", args, code, err, out, want)
+		}
+	}
+	if _, out, _ = call("inspect", "--tensors", "^x", path); strings.Contains(out, "t.weight") || !strings.Contains(out, "tensors: 1,") {
+		t.Errorf("--tensors: %s", out)
+	}
+	if _, out, _ = call("inspect", "--markdown", path); !strings.Contains(out, "| `t.weight` | Q8_0 | 32 x 2 | 68 | 8.5000 |\n") || !strings.Contains(out, "| `general.architecture` | str | `\"llama\"` |\n") {
+		t.Errorf("--markdown: %s", out)
+	}
 	if _, out, _ = call("inspect", "--full", path); !strings.Contains(out, `"h"`) {
 		t.Errorf("--full shortens:\n%s", out)
 	}
@@ -120,6 +137,9 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"inspect", path, path}, 2, "surplus argument"},
 		{[]string{"inspect", "--no-such-flag", path}, 2, "no-such-flag"},
 		{[]string{"diff", path}, 2, "want A B"},
+		{[]string{"inspect", "--get", "no.such", path}, 5, `has no key "no.such"`},
+		{[]string{"inspect", "--tensors", "(", path}, 2, "--tensors"},
+		{[]string{"inspect", "--json", "--markdown", path}, 2, "only one"},
 		{[]string{"inspect", path + "-missing"}, 1, "x.gguf-missing"},
 		{[]string{"inspect", dir}, 1, dir},
 		{[]string{"inspect", file("short", whole[:len(whole)-70])}, 3, "short: tensor \"t.weight\""},

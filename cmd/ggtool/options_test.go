@@ -14,9 +14,12 @@ func TestEveryFlag(t *testing.T) {
 	t.Run("inspect", func(t *testing.T) {
 		checked["inspect"] = true
 		flagtest.Check(t, inspectCommand, parseInspect, []string{"FILE"}, map[string]flagtest.Row{
-			"json":  {Field: "JSON", Want: "true", Args: []string{"--json"}},
-			"full":  {Field: "Dump.Full", Want: "true", Args: []string{"--full"}},
-			"alone": alone,
+			"json":     {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"full":     {Field: "Dump.Full", Want: "true", Args: []string{"--full"}},
+			"markdown": {Field: "Markdown", Want: "true", Args: []string{"--markdown"}},
+			"get":      {Field: "Get", Want: "k", Args: []string{"--get", "k"}},
+			"tensors":  {Field: "Tensors", Want: "a|b", Args: []string{"--tensors", "a|b"}},
+			"alone":    alone,
 		})
 	})
 	t.Run("diff", func(t *testing.T) {
