@@ -15,6 +15,7 @@ import (
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/page"
+	"ggforge/internal/pageflags"
 	"ggforge/internal/textflags"
 	"ggforge/quantize"
 )
@@ -33,7 +34,7 @@ func compareCommand() *cli.Command {
 			"are of the first.\n\n" + tool.ExitHelp,
 		Flags: slices.Concat(inputFlags(strideFlag(),
 			&cli.StringFlag{Name: "kl-divergence-base", Usage: "compare with the probabilities and over the text that llama-perplexity has saved in `FILE`, with the same flag"},
-		), recipeFlags(), pageFlags()),
+		), recipeFlags(), pageflags.Flags()),
 		Action: compare,
 	}
 }
@@ -48,7 +49,7 @@ type compareRequest struct {
 	Quantize    quantize.Options
 	RecipeFiles []string // that these are read from
 	input
-	pageOutput
+	pageflags.Output
 }
 
 func parseCompare(cmd *cli.Command) (r compareRequest, err error) {
@@ -69,7 +70,7 @@ func parseCompare(cmd *cli.Command) (r compareRequest, err error) {
 	if r.input, err = parseInput(cmd); err != nil {
 		return r, err
 	}
-	if r.pageOutput, err = parsePage(cmd); err != nil {
+	if r.Output, err = pageflags.Parse(cmd); err != nil {
 		return r, err
 	}
 	for _, arg := range args {
@@ -137,7 +138,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		models = append(models, c.Model)
 		inputs = append(inputs, c.Source.Files...)
 	}
-	if err := r.check(inputs); err != nil {
+	if err := r.Check(inputs); err != nil {
 		return err
 	}
 	tool.NoteScalar(cmd.Root().ErrWriter)
@@ -175,7 +176,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return r.write(ctx, inputs, func() *page.Page { return comparePage(&result, b.run) })
+	return r.Write(ctx, inputs, func() *page.Page { return comparePage(&result, b.run) })
 }
 
 // sameTokens returns an error if a model has other tokens than its base, and warns if it

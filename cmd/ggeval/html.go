@@ -1,60 +1,15 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/urfave/cli/v3"
 
 	"ggforge/eval"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/page"
 	"ggforge/model"
-	"ggforge/writer"
 )
-
-// pageOutput is where a page with the figures goes.
-type pageOutput struct {
-	HTML  string // "" for nowhere
-	Force bool
-}
-
-func pageFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "html", Usage: "write the figures with plots to `FILE`, too: a page that refers to nothing outside of it"},
-		tool.ForceFlag(),
-	}
-}
-
-// parsePage reads the flags of pageFlags.
-func parsePage(cmd *cli.Command) (p pageOutput, err error) {
-	p.Force = cmd.Bool("force")
-	p.HTML, err = tool.File(cmd, "html")
-	return p, err
-}
-
-// check refuses a page that could not be written; inputs are what it must not replace.
-func (p *pageOutput) check(inputs []string) error {
-	if p.HTML == "" {
-		return nil
-	}
-	return writer.Writable(p.HTML, writer.Options{Force: p.Force, Inputs: inputs})
-}
-
-// write writes the page, if one is wanted.
-func (p *pageOutput) write(ctx context.Context, inputs []string, content func() *page.Page) error {
-	if p.HTML == "" {
-		return nil
-	}
-	var b bytes.Buffer
-	if err := page.Write(&b, content()); err != nil {
-		return err
-	}
-	return writer.WriteBytes(ctx, p.HTML, b.Bytes(), writer.Options{Force: p.Force, Inputs: inputs})
-}
 
 // about says what the figures of a page are of.
 func about(r textResult, c costResult) []page.Fact {

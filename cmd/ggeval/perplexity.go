@@ -11,6 +11,7 @@ import (
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/page"
+	"ggforge/internal/pageflags"
 )
 
 func perplexityCommand() *cli.Command {
@@ -22,7 +23,7 @@ func perplexityCommand() *cli.Command {
 			"The second half of each chunk is predicted, token by token, but for its first one.\n" +
 			"The perplexity is e to the mean of -ln p of these tokens, with one standard error:\n" +
 			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + tool.ExitHelp,
-		Flags:  append(inputFlags(strideFlag()), pageFlags()...),
+		Flags:  append(inputFlags(strideFlag()), pageflags.Flags()...),
 		Action: perplexity,
 	}
 }
@@ -31,7 +32,7 @@ func perplexityCommand() *cli.Command {
 type perplexityRequest struct {
 	Path string
 	input
-	pageOutput
+	pageflags.Output
 }
 
 func parsePerplexity(cmd *cli.Command) (r perplexityRequest, err error) {
@@ -42,7 +43,7 @@ func parsePerplexity(cmd *cli.Command) (r perplexityRequest, err error) {
 	if r.input, err = parseInput(cmd); err != nil {
 		return r, err
 	}
-	if r.pageOutput, err = parsePage(cmd); err != nil {
+	if r.Output, err = pageflags.Parse(cmd); err != nil {
 		return r, err
 	}
 	r.Path = convertflags.Input(cmd, args[0])
@@ -72,7 +73,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 	var inputs []string
 	m, err := r.load(ctx, cmd, r.Path, func(files []string) error {
 		inputs = files
-		return r.check(inputs)
+		return r.Check(inputs)
 	})
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		fmt.Fprintf(w, "Final estimate: PPL = %.4f +/- %.5f\n", p.Value, p.Error)
 		fmt.Fprintln(w, result.costResult)
 	}
-	return r.write(ctx, inputs, func() *page.Page { return perplexityPage(&result, m.Source, p, m.run) })
+	return r.Write(ctx, inputs, func() *page.Page { return perplexityPage(&result, m.Source, p, m.run) })
 }
 
 // running returns the perplexity after each chunk.

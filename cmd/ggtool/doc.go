@@ -3,6 +3,7 @@
 //	ggtool inspect [flags] FILE
 //	ggtool verify [flags] FILE...
 //	ggtool diff [--alone] A B
+//	ggtool quality [flags] REF QUANT
 //	ggtool hash [flags] FILE
 //	ggtool imatrix show [--json] FILE
 //	ggtool imatrix check --model FILE MATRIX
@@ -44,6 +45,18 @@
 //
 // Lists what differs between two models, one line each; the exit code is 6 if
 // anything does.
+//
+// # Quality
+//
+// Says how far weights of a quantized model are from what they were, by tensor, by type and
+// all together: RMSE, the same in relation to the weights and weighted by importance, the
+// largest error with its column and row, signal to noise, cosine, bits per weight.
+//
+//	--imatrix FILE             weigh errors by an importance matrix, too
+//	--json                     print one JSON object
+//	--html FILE                write the figures with plots as a page, too
+//	--force                    replace the page if it exists
+//	--threads N                use N workers (0: one per CPU)
 //
 // # Hash
 //

@@ -28,9 +28,9 @@ func ggtool(ctx context.Context, args ...string) (code int, stdout, stderr strin
 	return tool.Code(err), out.String(), errs.String()
 }
 
-// model writes a llama without layers, with a value that F16 cannot hold, and
+// small writes a llama without layers, with a value that F16 cannot hold, and
 // returns its path.
-func model(t *testing.T) string {
+func small(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.gguf")
 	_, err := writer.Write(context.Background(), &writer.File{
@@ -51,7 +51,7 @@ func model(t *testing.T) string {
 }
 
 func TestExport(t *testing.T) {
-	in := model(t)
+	in := small(t)
 	stray := filepath.Join(t.TempDir(), "stray.gguf")
 	if err := os.WriteFile(stray, []byte("GGUF"), 0o666); err != nil {
 		t.Fatal(err)

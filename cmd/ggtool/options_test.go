@@ -104,6 +104,16 @@ func TestEveryFlag(t *testing.T) {
 			"to": {Field: "Big", Want: "false", Args: []string{"--to", "little"}},
 		}))
 	})
+	t.Run("quality", func(t *testing.T) {
+		checked["quality"] = true
+		flagtest.Check(t, qualityCommand, parseQuality, []string{"REF", "QUANT"}, map[string]flagtest.Row{
+			"imatrix": {Field: "Matrix", Want: "f", Args: []string{"--imatrix", "f"}},
+			"json":    {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"threads": {Field: "Workers", Want: "7", Args: []string{"--threads", "7"}},
+			"html":    {Field: "HTML", Want: "f", Args: []string{"--html", "f"}},
+			"force":   {Field: "Force", Want: "true", Args: []string{"--force"}},
+		})
+	})
 	t.Run("hash", func(t *testing.T) {
 		checked["hash"] = true
 		kind := func(name, want string) flagtest.Row {

@@ -147,7 +147,7 @@ func TestLostResults(t *testing.T) {
 	defer full.Close()
 	dir := t.TempDir()
 	a, b := write(t, dir, "a", 0), write(t, dir, "b", 1)
-	for _, args := range [][]string{{"inspect", a}, {"inspect", "--json", a}, {"diff", a, b}, {"--help"}, {"--version"}, {"export", "--progress", "none", model(t), filepath.Join(dir, "out")}} {
+	for _, args := range [][]string{{"inspect", a}, {"inspect", "--json", a}, {"diff", a, b}, {"--help"}, {"--version"}, {"export", "--progress", "none", small(t), filepath.Join(dir, "out")}} {
 		var stderr bytes.Buffer
 		cmd := process(args...)
 		cmd.Stdout, cmd.Stderr = full, &stderr

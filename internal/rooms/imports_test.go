@@ -32,12 +32,12 @@ var rooms = []struct{ name, packages string }{
 	{"meaning: the tables of what sees and hears", "arch/towers"},
 	{"meaning: the tables", "arch"},
 	{"writing, and what is written", "writer model"},
-	{"orchestration", "convert edit export eval quantize verify"},
+	{"orchestration", "convert edit export eval fidelity quantize verify"},
 	{"orchestration: what takes several of these", "calibrate sensitivity"},
 	{"orchestration: what takes several of these", "worth"},
 	{"commands: what they share", "internal/page"},
 	{"commands: what they share", "internal/cli"},
-	{"commands: what some of them share", "internal/convertflags internal/quantflags internal/textflags"},
+	{"commands: what some of them share", "internal/convertflags internal/pageflags internal/quantflags internal/textflags"},
 	{"commands", "cmd/ggconv cmd/ggeval cmd/ggquant cmd/ggtool"},
 }
 
