@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"os"
-	"strings"
 	"testing"
 
 	"ggforge/gguf"
@@ -39,16 +38,7 @@ func TestEndian(t *testing.T) {
 	if err := os.WriteFile(dir+"little.gguf", little, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	run := func(code int, text string, args ...string) {
-		t.Helper()
-		got, out, err := call(append([]string{"endian", "--progress", "none"}, args...)...)
-		if err != nil {
-			out += err.Error()
-		}
-		if got != code || !strings.Contains(out, text) {
-			t.Errorf("%q: exit code %d, want %d with %q: %s", args, got, code, text, out)
-		}
-	}
+	run := expect(t, "endian", "--progress", "none")
 	run(0, "big.gguf", dir+"little.gguf", dir+"big.gguf")
 	if got, err := os.ReadFile(dir + "big.gguf"); err != nil || !bytes.Equal(got, big) {
 		t.Errorf("big-endian: other bytes, %v", err)

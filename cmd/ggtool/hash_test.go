@@ -13,17 +13,7 @@ import (
 func TestHash(t *testing.T) {
 	dir := t.TempDir() + "/"
 	odd(t, dir+"m.gguf", false)
-	run := func(code int, text string, args ...string) string {
-		t.Helper()
-		got, out, err := call(append([]string{"hash"}, args...)...)
-		if err != nil {
-			out += err.Error()
-		}
-		if got != code || !strings.Contains(out, text) {
-			t.Errorf("%q: exit code %d, want %d with %q: %s", args, got, code, text, out)
-		}
-		return out
-	}
+	run := expect(t, "hash")
 	all := run(0, "", "--all", dir+"m.gguf")
 	lines := strings.Split(strings.TrimSpace(all), "\n")
 	if len(lines) != 5*3+4 || !strings.HasPrefix(lines[0], "xxh64     ") || !strings.HasSuffix(lines[0], "  "+dir+"m.gguf:nan") || !strings.HasPrefix(lines[18], "uuid      ") {

@@ -133,7 +133,7 @@ func (r *matrixRequest) save(ctx context.Context, cmd *cli.Command, sums *imatri
 }
 
 // changes returns the action of a verb that reads, changes and writes.
-func changes(parse func(*cli.Command) (matrixRequest, error), change func(cmd *cli.Command, w io.Writer, r *matrixRequest, s *imatrix.Sums) error) cli.ActionFunc {
+func changes(parse func(*cli.Command) (matrixRequest, error), change func(w io.Writer, r *matrixRequest, s *imatrix.Sums) error) cli.ActionFunc {
 	return func(ctx context.Context, cmd *cli.Command) error {
 		r, err := parse(cmd)
 		if err != nil {
@@ -146,7 +146,7 @@ func changes(parse func(*cli.Command) (matrixRequest, error), change func(cmd *c
 		if err != nil {
 			return err
 		}
-		if err := change(cmd, tool.Output(ctx, cmd), &r, sums); err != nil {
+		if err := change(tool.Output(ctx, cmd), &r, sums); err != nil {
 			return err
 		}
 		return r.save(ctx, cmd, sums)
@@ -158,78 +158,76 @@ const maxMerged = 10000
 
 var parseMerged, parseChanged = parseMatrix(1, maxMerged, true), parseMatrix(1, 1, true)
 
-func imatrixMergeCommand() *cli.Command {
-	return &cli.Command{
-		Name: "merge", Usage: "add matrices of several texts", ArgsUsage: "FILE... OUT",
-		Description: "Sums and counts are added, in any mix of formats, as llama-imatrix --in-file does.\n\n" + tool.ExitHelp,
-		Flags:       []cli.Flag{formatFlag(), chunkFlag(), tool.ForceFlag()},
-		Action:      changes(parseMerged, func(*cli.Command, io.Writer, *matrixRequest, *imatrix.Sums) error { return nil }),
+// changeVerb returns a verb that reads matrices, changes what they come to and writes it.
+func changeVerb(name, usage, args, about string, parse func(*cli.Command) (matrixRequest, error), change func(w io.Writer, r *matrixRequest, s *imatrix.Sums) error, flags ...cli.Flag) *cli.Command {
+	if about != "" {
+		about += "\n\n"
 	}
+	return &cli.Command{
+		Name: name, Usage: usage, ArgsUsage: args, Description: about + tool.ExitHelp,
+		Flags:  append(flags, formatFlag(), chunkFlag(), tool.ForceFlag()),
+		Action: changes(parse, change),
+	}
+}
+
+func imatrixMergeCommand() *cli.Command {
+	return changeVerb("merge", "add matrices of several texts", "FILE... OUT",
+		"Sums and counts are added, in any mix of formats, as llama-imatrix --in-file does.", parseMerged, unchanged)
 }
 
 func imatrixConvertCommand() *cli.Command {
-	return &cli.Command{
-		Name: "convert", Usage: "write a matrix in another format", ArgsUsage: "FILE OUT",
-		Description: "The legacy format has means only: what it is converted to counts chunks of\n--chunk-size tokens.\n\n" + tool.ExitHelp,
-		Flags:       []cli.Flag{formatFlag(), chunkFlag(), tool.ForceFlag()},
-		Action:      changes(parseChanged, func(*cli.Command, io.Writer, *matrixRequest, *imatrix.Sums) error { return nil }),
-	}
+	return changeVerb("convert", "write a matrix in another format", "FILE OUT",
+		"The legacy format has means only: what it is converted to counts chunks of\n--chunk-size tokens.", parseChanged, unchanged)
 }
 
+func unchanged(io.Writer, *matrixRequest, *imatrix.Sums) error { return nil }
+
 func imatrixStripCommand() *cli.Command {
-	return &cli.Command{
-		Name: "strip", Usage: "leave out the folders of the texts' names", ArgsUsage: "FILE OUT", Description: tool.ExitHelp,
-		Flags: []cli.Flag{formatFlag(), chunkFlag(), tool.ForceFlag()},
-		Action: changes(parseChanged, func(_ *cli.Command, _ io.Writer, _ *matrixRequest, s *imatrix.Sums) error {
-			s.Strip()
-			return nil
-		}),
-	}
+	return changeVerb("strip", "leave out the folders of the texts' names", "FILE OUT", "", parseChanged, func(_ io.Writer, _ *matrixRequest, s *imatrix.Sums) error {
+		s.Strip()
+		return nil
+	})
 }
 
 func imatrixRemapCommand() *cli.Command {
-	return &cli.Command{
-		Name: "remap", Usage: "make a matrix of a model with fused or split tensors that of another", ArgsUsage: "FILE OUT",
-		Description: "Tensors that read the same input have the same importance: attn_qkv is that of\n" +
-			"attn_q, attn_k and attn_v, ffn_gate_up_exps that of ffn_gate_exps and ffn_up_exps.\n" +
-			"Those that --model has and the matrix lacks are made of the others; what is of\n" +
-			"no tensor of the model is left out. Both are listed.\n\n" + tool.ExitHelp,
-		Flags: []cli.Flag{modelFlag(), formatFlag(), chunkFlag(), tool.ForceFlag()},
-		Action: changes(parseChanged, func(_ *cli.Command, w io.Writer, r *matrixRequest, s *imatrix.Sums) error {
-			model, err := weights(r.Model)
-			if err != nil {
-				return err
-			}
-			made, dropped, err := s.Remap(model)
-			if err != nil {
-				return err
-			}
-			for _, name := range made {
-				fmt.Fprintf(w, "+ %s\n", name)
-			}
-			for _, name := range dropped {
-				fmt.Fprintf(w, "- %s\n", name)
-			}
-			return nil
-		}),
+	return changeVerb("remap", "make a matrix of a model with fused or split tensors that of another", "FILE OUT",
+		"Tensors that read the same input have the same importance: attn_qkv is that of\n"+
+			"attn_q, attn_k and attn_v, ffn_gate_up_exps that of ffn_gate_exps and ffn_up_exps.\n"+
+			"Those that --model has and the matrix lacks are made of the others; what is of\n"+
+			"no tensor of the model is left out. Both are listed.", parseChanged, remap, modelFlag())
+}
+
+func remap(w io.Writer, r *matrixRequest, s *imatrix.Sums) error {
+	model, err := weights(r.Model)
+	if err != nil {
+		return err
 	}
+	made, dropped, err := s.Remap(model)
+	if err != nil {
+		return err
+	}
+	for _, name := range made {
+		fmt.Fprintf(w, "+ %s\n", name)
+	}
+	for _, name := range dropped {
+		fmt.Fprintf(w, "- %s\n", name)
+	}
+	return nil
 }
 
 func imatrixFillCommand() *cli.Command {
-	return &cli.Command{
-		Name: "fill", Usage: "say something about experts that no token has chosen", ArgsUsage: "FILE OUT",
-		Description: "--how uniform: all columns are of the same importance, as quantizers take them anyway.\n" +
-			"--how mean: that of the tensor's other experts; where no token has chosen any, that\n" +
-			"of the nearest layers on both sides.\n\n" + tool.ExitHelp,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "how", Value: string(imatrix.FillMean), Usage: "`uniform` or mean"}, formatFlag(), chunkFlag(), tool.ForceFlag()},
-		Action: changes(parseChanged, func(_ *cli.Command, w io.Writer, r *matrixRequest, s *imatrix.Sums) error {
-			filled := s.Fill(r.Fill)
-			for _, name := range slices.Sorted(maps.Keys(filled)) {
-				fmt.Fprintf(w, "%s: %d matrices\n", name, filled[name])
-			}
-			return nil
-		}),
+	return changeVerb("fill", "say something about experts that no token has chosen", "FILE OUT",
+		"--how uniform: all columns are of the same importance, as quantizers take them anyway.\n"+
+			"--how mean: that of the tensor's other experts; where no token has chosen any, that\n"+
+			"of the nearest layers on both sides.", parseChanged, fill, &cli.StringFlag{Name: "how", Value: string(imatrix.FillMean), Usage: "`uniform` or mean"})
+}
+
+func fill(w io.Writer, r *matrixRequest, s *imatrix.Sums) error {
+	filled := s.Fill(r.Fill)
+	for _, name := range slices.Sorted(maps.Keys(filled)) {
+		fmt.Fprintf(w, "%s: %d matrices\n", name, filled[name])
 	}
+	return nil
 }
 
 // weights returns the tensors of a model that a matrix may be about.

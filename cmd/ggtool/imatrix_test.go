@@ -17,17 +17,7 @@ import (
 // TestImatrix merges, converts and changes matrices, and says what is in them.
 func TestImatrix(t *testing.T) {
 	dir := t.TempDir() + "/"
-	run := func(code int, text string, args ...string) string {
-		t.Helper()
-		got, out, err := call(append([]string{"imatrix"}, args...)...)
-		if err != nil {
-			out += err.Error()
-		}
-		if got != code || !strings.Contains(out, text) {
-			t.Errorf("%q: exit code %d, want %d with %q: %s", args, got, code, text, out)
-		}
-		return out
-	}
+	run := expect(t, "imatrix")
 	write := func(name string, data []byte) string {
 		t.Helper()
 		if err := os.WriteFile(dir+name, data, 0o666); err != nil {

@@ -22,6 +22,23 @@ func call(args ...string) (code int, out string, err error) {
 	return tool.Code(err), b.String(), err
 }
 
+// expect returns what calls a verb, with flags, checks its exit code and that its output, or
+// its error, has the text, and returns both.
+func expect(t *testing.T, verb ...string) func(code int, text string, args ...string) string {
+	return func(code int, text string, args ...string) string {
+		t.Helper()
+		args = append(append([]string(nil), verb...), args...)
+		got, out, err := call(args...)
+		if err != nil {
+			out += err.Error()
+		}
+		if got != code || !strings.Contains(out, text) {
+			t.Errorf("%q: exit code %d, want %d with %q: %s", args, got, code, text, out)
+		}
+		return out
+	}
+}
+
 // write makes a small file whose tensor holds value.
 func write(t *testing.T, dir, name string, value byte) string {
 	t.Helper()

@@ -37,17 +37,7 @@ func TestQuality(t *testing.T) {
 	if err := os.WriteFile(matrix, imatrixtest.GGUF([]imatrixtest.Entry{{Name: "a", Sums: weights, Counts: []float32{1}}}, nil, 1), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	run := func(code int, text string, args ...string) string {
-		t.Helper()
-		got, out, err := call(append([]string{"quality"}, args...)...)
-		if err != nil {
-			out += err.Error()
-		}
-		if got != code || !strings.Contains(out, text) {
-			t.Errorf("%q: exit code %d, want %d with %q: %s", args, got, code, text, out)
-		}
-		return out
-	}
+	run := expect(t, "quality")
 	var q qualityReport
 	if err := json.Unmarshal([]byte(run(0, "", "--json", "--imatrix", matrix, ref, quant)), &q); err != nil {
 		t.Fatal(err)

@@ -12,17 +12,7 @@ import (
 // TestVerify looks at files that are whole and that are not, and at lists of sums.
 func TestVerify(t *testing.T) {
 	dir := t.TempDir() + "/"
-	run := func(code int, text string, args ...string) string {
-		t.Helper()
-		got, out, err := call(append([]string{"verify"}, args...)...)
-		if err != nil {
-			out += err.Error()
-		}
-		if got != code || !strings.Contains(out, text) {
-			t.Errorf("%q: exit code %d, want %d with %q: %s", args, got, code, text, out)
-		}
-		return out
-	}
+	run := expect(t, "verify")
 	whole, first := shards(t, dir, 1)
 	// The model has no keys, which is said; its structure is right.
 	run(3, `has no key "llama.block_count"`, whole)
