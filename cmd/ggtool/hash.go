@@ -128,13 +128,18 @@ func hashes(ctx context.Context, cmd *cli.Command) error {
 	return nil
 }
 
-// readSums reads a list of hashes, one KIND HASH FILE:TENSOR or KIND HASH FILE in a line. The
-// name of the file may be another one by now: it only shows where the tensor's begins.
-func readSums(path string) (sums []digest.Sum, kinds []digest.Kind, err error) {
+// readSums reads a list of parseSums.
+func readSums(path string) ([]digest.Sum, []digest.Kind, error) {
 	data, err := side(path)
 	if err != nil {
 		return nil, nil, err
 	}
+	return parseSums(path, data)
+}
+
+// parseSums reads a list of hashes, one KIND HASH FILE:TENSOR or KIND HASH FILE in a line. The
+// name of the file may be another one by now: it only shows where the tensor's begins.
+func parseSums(path string, data []byte) (sums []digest.Sum, kinds []digest.Kind, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, maxSide)
 	for no := 1; lines.Scan(); no++ {

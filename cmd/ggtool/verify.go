@@ -148,12 +148,17 @@ func verifyFiles(ctx context.Context, cmd *cli.Command) error {
 	return nil
 }
 
-// readSHA256 reads a list as sha256sum writes it. Names are those of files next to the list.
+// readSHA256 reads a list of parseSHA256.
 func readSHA256(path string) (sums map[string]string, names []string, err error) {
 	data, err := side(path)
 	if err != nil {
 		return nil, nil, err
 	}
+	return parseSHA256(path, data)
+}
+
+// parseSHA256 reads a list as sha256sum writes it. Names are those of files next to the list.
+func parseSHA256(path string, data []byte) (sums map[string]string, names []string, err error) {
 	sums = map[string]string{}
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, maxSide)
