@@ -74,7 +74,7 @@ func (q *quality) report() ([]byte, error) {
 	fmt.Fprintf(&w, `# Quality
 
 What quantizing loses, at the same types and sizes as the reference's files. `+"`make quality`"+` writes this document: it needs the
-reference's tools (internal/interop/oracle) and takes long: 19 rows of gollama alone took half an hour on two cores that had other work, too. What was measured is kept, by hashes of code, models and texts, in the work
+reference's tools (internal/interop/oracle) and takes hours: a core takes about 100 s for each output of gollama with --effort best. What was measured is kept, by hashes of code, models and texts, in the work
 folder; RUN=EXPRESSION measures the rows MODEL/TYPE/METHOD that it matches and takes the others from there.
 
 * **Divergence**: Kullback-Leibler divergence of the F16 model's probabilities from the quantized model's, in nats, mean over positions 256 to 510 of
