@@ -217,7 +217,7 @@ func (q *quality) keep(id string, c *cell) error {
 		return err
 	}
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+	if err := exclusive(lock); err != nil {
 		return err
 	}
 	if err := q.load(); err != nil {
