@@ -117,6 +117,16 @@ func Unrecovered(path string) error {
 	return nil
 }
 
+// Owned returns an error of kind fault.Usage unless a regular file is at path that has no other
+// name: what is there may be changed, and nothing else changes with it.
+func Owned(path string) error {
+	f, err := owned(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // owned opens a regular file with this one name for reading and writing.
 func owned(path string) (*os.File, error) {
 	st, err := os.Lstat(path)

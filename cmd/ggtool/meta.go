@@ -29,7 +29,7 @@ func metaCommand() *cli.Command {
 			"untouched, and a crash meanwhile loses nothing (the next 'ggtool meta FILE' ends\n" +
 			"it). Where there is no room, FILE is written anew and replaced when it is whole.\n" +
 			"With --output another file is written, and FILE stays. A file that is a link, or\n" +
-			"has several names, is never changed where it is.\n\n" +
+			"has several names, is only changed so.\n\n" +
 			"Changes are made in this order: --copy-from, --rename, --remove, --template,\n" +
 			"--special-token, --set. A key that is there keeps its place.\n\n" +
 			"  --set KEY=VALUE          of the type that the key has\n" +
@@ -225,6 +225,11 @@ func meta(ctx context.Context, cmd *cli.Command) error {
 	if len(changes) == 0 && r.Reserve == 0 && r.Out == "" {
 		_, err := fmt.Fprintf(w, "%s: nothing to change\n", r.File)
 		return err
+	}
+	if r.Out == "" {
+		if err := writer.Owned(r.File); err != nil {
+			return fmt.Errorf("%w (--output writes another file)", err)
+		}
 	}
 	header, fits, err := edit.InPlace(f, m)
 	if err != nil {

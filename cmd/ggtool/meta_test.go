@@ -172,8 +172,13 @@ func TestMeta(t *testing.T) {
 		t.Errorf("nothing: %d, %s", code, out)
 	}
 	if err := os.Symlink(path, dir+"link.gguf"); err == nil {
-		if code, _ := run("--set", "general.name=x", dir+"link.gguf"); code != 2 {
-			t.Errorf("a link: exit code %d", code)
+		for _, name := range []string{"x", strings.Repeat("x", 500)} {
+			if code, out := run("--set", "general.name="+name, dir+"link.gguf"); code != 2 || !strings.Contains(out, "--output") {
+				t.Errorf("a link: exit code %d, %s", code, out)
+			}
+		}
+		if st, err := os.Lstat(dir + "link.gguf"); err != nil || st.Mode().IsRegular() {
+			t.Errorf("the link is gone: %v", err)
 		}
 	}
 	for _, c := range []struct {
