@@ -364,32 +364,16 @@ func (j *Job) guess(skipped map[string]bool) OutType {
 	return F16
 }
 
-// counts returns the numbers of parameters of the output. Stacked expert tensors,
-// whose name holds "_exps.", count once per expert. Adapters among the tensors make the
-// reference give up counting.
+// counts returns the numbers of parameters of the output.
 func (j *Job) counts() general.Counts {
 	if j.adapter {
 		return general.Counts{Total: adapterElements(j.Plan)}
 	}
-	var n general.Counts
-	var experts, stacks int64
-	for _, t := range j.Plan {
-		if strings.HasSuffix(t.Name, ".lora_b") {
-			return general.Counts{}
+	return general.Count(func(yield func(string, []int64) bool) {
+		for _, t := range j.Plan {
+			if !yield(t.Name, t.Source.NE()) {
+				return
+			}
 		}
-		ne := t.Source.NE()
-		size := gguf.Rows(ne) * gguf.RowLen(ne)
-		n.Total += size
-		if !strings.Contains(t.Name, "_exps.") || len(ne) < 3 {
-			n.Shared += size
-			continue
-		}
-		n.Expert += size / ne[2]
-		experts += ne[2]
-		stacks++
-	}
-	if stacks > 0 {
-		n.Experts = experts / stacks
-	}
-	return n
+	})
 }

@@ -10,39 +10,13 @@ import (
 
 // The keys that a file's name is made of.
 const (
+	KeyType      = "general.type"
 	KeyName      = "general.name"
 	KeyBasename  = "general.basename"
 	KeySizeLabel = "general.size_label"
 	KeyFinetune  = "general.finetune"
 	KeyVersion   = "general.version"
 )
-
-// ModelName returns the part of a file's name that says which model it is: base
-// name (or name), size label, fine-tune and version with dashes between them, as
-// far as the metadata have them, made safe by [SafeName]. Source: the naming
-// convention of the GGUF specification as the reference's converter applies it.
-func ModelName(m Metadata) string {
-	text := func(key string) string {
-		v, _ := m.Get(key)
-		s, _ := v.Str()
-		return s
-	}
-	dashed := func(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), " ", "-") }
-	name := text(KeyBasename)
-	if name == "" {
-		name = text(KeyName)
-	}
-	parts := []string{strings.ReplaceAll(dashed(name), "/", "-")}
-	if parts[0] == "" {
-		parts[0] = "ggml-model"
-	}
-	for _, s := range []string{text(KeySizeLabel), dashed(text(KeyFinetune)), dashed(text(KeyVersion))} {
-		if s != "" {
-			parts = append(parts, s)
-		}
-	}
-	return SafeName(strings.Join(parts, "-"), "")
-}
 
 // maxSafeName is the longest name of SafeName in bytes. File systems take 255, of
 // which the temporary file's ending and the number of a shard need some.

@@ -5,20 +5,6 @@ import (
 	"testing"
 )
 
-func TestModelName(t *testing.T) {
-	for want, m := range map[string]Metadata{
-		"ggml-model":           nil,
-		"My-Model":             {{KeyName, String(" My Model ")}},
-		"a-b-7B-chat-v1.0":     {{KeyName, String("n")}, {KeyBasename, String("a/b")}, {KeySizeLabel, String("7B")}, {KeyFinetune, String("chat")}, {KeyVersion, String("v1.0")}},
-		"Gollama-6.6M":         {{KeySizeLabel, String("6.6M")}, {KeyName, String("Gollama")}, {KeyVersion, Uint32(3)}},
-		"base-2x7B-fine-tuned": {{KeyBasename, String("base")}, {KeySizeLabel, String("2x7B")}, {KeyFinetune, String("fine tuned")}},
-	} {
-		if got := ModelName(m); got != want {
-			t.Errorf("%v: %q, want %q", m, got, want)
-		}
-	}
-}
-
 func TestSafeName(t *testing.T) {
 	long := strings.Repeat("ä", 150)
 	for stem, want := range map[string]string{

@@ -130,6 +130,17 @@ func (s *Set) Tensors() iter.Seq2[int, *Tensor] {
 	}
 }
 
+// Shapes yields the names of all tensors and their dimensions.
+func (s *Set) Shapes() iter.Seq2[string, []int64] {
+	return func(yield func(string, []int64) bool) {
+		for _, t := range s.Tensors() {
+			if !yield(t.Name, t.NE) {
+				return
+			}
+		}
+	}
+}
+
 // splitKeys reads the split keys of f; a file without them is shard 0 of 1, with
 // tensors -1.
 func splitKeys(f *File) (no, count, tensors int, err error) {

@@ -75,6 +75,17 @@ func (m *Model) all() iter.Seq[*gguf.Tensor] {
 	}
 }
 
+// Shapes yields the names of all tensors and their dimensions, in GGUF order.
+func (m *Model) Shapes() iter.Seq2[string, []int64] {
+	return func(yield func(string, []int64) bool) {
+		for i := range m.Tensors {
+			if !yield(m.Tensors[i].Name, m.Tensors[i].NE) {
+				return
+			}
+		}
+	}
+}
+
 // Architecture returns general.architecture, "" if the model has none.
 func (m *Model) Architecture() string { return m.Metadata.Architecture() }
 

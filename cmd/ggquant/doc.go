@@ -109,8 +109,8 @@
 //	--keep-split               write the same shards as the input has
 //	--split-max-size N         write shards of at most N bytes of tensors (K, M, G)
 //	--split-max-tensors N      write shards of at most N tensors
-//	--out-dir DIR              write one output for each TYPE into DIR
-//	--name-template NAME       name them NAME, with {model}, {ftype} and {FTYPE}
+//	--out-dir DIR              write one output for each TYPE into DIR, named by the GGUF naming convention
+//	--name-template NAME       name them NAME instead, with {model}, {ftype} and {FTYPE}
 //	--force                    replace the output if it exists
 //	--compat reference         write what the reference does also where that is broken
 //

@@ -26,7 +26,7 @@ func flags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "override-kv", Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"},
 		&cli.BoolFlag{Name: "keep-split", Usage: "write the same shards as the input has"},
 		&cli.StringFlag{Name: "out-dir", Usage: "write one output for each TYPE into `DIR`"},
-		&cli.StringFlag{Name: "name-template", Value: "{model}-{FTYPE}.gguf", Usage: "name them `NAME`; {model} stands for the model's name by the GGUF naming convention, {ftype} and {FTYPE} for the type"},
+		&cli.StringFlag{Name: "name-template", Usage: "name them `NAME` instead of by the GGUF naming convention; {model} stands for what that has before the type, {ftype} and {FTYPE} for the type"},
 		&cli.StringFlag{Name: "split-max-size", Usage: "write shards of at most `N` bytes (K, M, G: thousands, millions, billions) of tensors each; OUT is the beginning of their names"},
 		&cli.UintFlag{Name: "split-max-tensors", Usage: "write shards of at most `N` tensors each"},
 		&cli.FloatFlag{Name: "max-buffer-size", Usage: "bound all buffers to `MIB` mebibytes; they are small without that"},

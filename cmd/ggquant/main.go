@@ -21,6 +21,7 @@ import (
 	"ggforge/internal/convertflags"
 	"ggforge/internal/quantflags"
 	"ggforge/model"
+	"ggforge/naming"
 	"ggforge/quantize"
 	"ggforge/writer"
 )
@@ -201,11 +202,16 @@ func (r *request) outputs(m *model.Model) ([]string, error) {
 	}
 	var paths []string
 	for _, recipe := range r.Recipes {
-		name, err := gguf.FillTemplate(r.NameTemplate, map[string]string{
-			"model": gguf.ModelName(m.Metadata), "ftype": strings.ToLower(recipe.Name), "FTYPE": recipe.Name,
-		})
-		if err != nil {
-			return nil, fault.Errorf(fault.Usage, "--name-template: %w: want {model}, {ftype} or {FTYPE}", err)
+		conventional := naming.Of(m.Metadata, m.Shapes(), recipe.Name)
+		name := conventional.String()
+		if r.NameTemplate != "" {
+			var err error
+			name, err = gguf.FillTemplate(r.NameTemplate, map[string]string{
+				"model": conventional.Model(), "ftype": strings.ToLower(recipe.Name), "FTYPE": recipe.Name,
+			})
+			if err != nil {
+				return nil, fault.Errorf(fault.Usage, "--name-template: %w: want {model}, {ftype} or {FTYPE}", err)
+			}
 		}
 		paths = append(paths, filepath.Join(r.OutDir, name))
 	}

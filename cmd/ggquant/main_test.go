@@ -319,7 +319,7 @@ func TestOutDir(t *testing.T) {
 	for _, recipe := range recipes {
 		alone := filepath.Join(dir, recipe)
 		must(t, gollama, alone, recipe)
-		name := "Gollama-6.6M-" + recipe + ".gguf"
+		name := "Gollama-6.6M-v1.0-" + recipe + ".gguf"
 		same(t, alone, filepath.Join(out, name))
 		if !strings.Contains(text, name) {
 			t.Errorf("%s is not in the summary:\n%s", name, text)

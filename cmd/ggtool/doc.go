@@ -10,6 +10,7 @@
 //	ggtool imatrix merge FILE... OUT
 //	ggtool imatrix convert|strip|fill|remap [flags] FILE OUT
 //	ggtool meta [flags] FILE
+//	ggtool name [flags] NAME...
 //	ggtool split [flags] FILE PREFIX
 //	ggtool merge [flags] FIRST OUT
 //	ggtool endian [--to big|little] FILE OUT
@@ -112,6 +113,16 @@
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //
+// # Name
+//
+// Reads and checks names of files by the GGUF naming convention: base name, size label,
+// fine-tune, version, encoding, type and shard. Names that do not follow it are listed with
+// what breaks it; the exit code is then 3. The outputs of one ggquant for many types have such names.
+//
+//	--build                    print what GGUF files would be called by their metadata
+//	--encoding NAME            (with --build) call the encoding NAME instead of by general.file_type
+//	--json                     print one JSON object: names, each with file, parts or problems, or build
+//
 // # Split and merge
 //
 // Split cuts a model into shards, PREFIX-00001-of-00003.gguf and so on; a model that is in
@@ -162,6 +173,7 @@
 //
 //	ggtool inspect model-Q4_K_M.gguf
 //	ggtool inspect --json --full model-Q4_K_M.gguf
+//	ggtool name Mixtral-8x7B-v0.1-KQ2.gguf
 //	ggtool diff a.gguf b.gguf
 //	ggtool export --type bf16 --hf model-Q4_K_M.gguf checkpoint
 package main

@@ -89,6 +89,14 @@ func TestEveryFlag(t *testing.T) {
 			"dry-run":       {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
 		}))
 	})
+	t.Run("name", func(t *testing.T) {
+		checked["name"] = true
+		flagtest.Check(t, nameCommand, parseName, []string{"NAME"}, map[string]flagtest.Row{
+			"build":    {Field: "Build", Want: "true", Args: []string{"--build"}},
+			"encoding": {Field: "Encoding", Want: "x", Args: []string{"--encoding", "x", "--build"}},
+			"json":     {Field: "JSON", Want: "true", Args: []string{"--json"}},
+		})
+	})
 	t.Run("verify", func(t *testing.T) {
 		checked["verify"] = true
 		flagtest.Check(t, verifyCommand, parseVerify, []string{"FILE"}, map[string]flagtest.Row{

@@ -2,6 +2,7 @@ package general
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"unicode/utf8"
 
@@ -37,6 +38,32 @@ type Counts struct {
 	// Experts is the number of experts: the mean over the stacks, rounded down; 0
 	// without any.
 	Experts int64
+}
+
+// Count counts the parameters of tensors, names with dimensions in GGUF order. Stacked expert
+// tensors, whose name holds "_exps.", count once per expert. Adapters among the tensors make the
+// reference give up counting: all is 0.
+func Count(tensors iter.Seq2[string, []int64]) Counts {
+	var n Counts
+	var experts, stacks int64
+	for name, ne := range tensors {
+		if strings.HasSuffix(name, ".lora_b") {
+			return Counts{}
+		}
+		size := gguf.Rows(ne) * gguf.RowLen(ne)
+		n.Total += size
+		if !strings.Contains(name, "_exps.") || len(ne) < 3 {
+			n.Shared += size
+			continue
+		}
+		n.Expert += size / max(1, ne[2])
+		experts += ne[2]
+		stacks++
+	}
+	if stacks > 0 {
+		n.Experts = experts / stacks
+	}
+	return n
 }
 
 // Metadata is what the files of one model say.
@@ -423,7 +450,7 @@ func (m *Metadata) fields(n Counts) [nFields]text {
 	}
 	t[fieldName] = t[fieldName].or(text{m.dir, true})
 	if total > 0 {
-		t[fieldSizeLabel] = t[fieldSizeLabel].or(text{sizeLabel(n), true})
+		t[fieldSizeLabel] = t[fieldSizeLabel].or(text{n.SizeLabel(), true})
 	}
 	return t
 }

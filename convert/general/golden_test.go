@@ -87,7 +87,7 @@ func TestSizes(t *testing.T) {
 		var n Counts
 		var want string
 		columns(t, row, &n.Total, &n.Shared, &n.Expert, &n.Experts, &want)
-		if got := sizeLabel(n); got != want {
+		if got := n.SizeLabel(); got != want {
 			t.Errorf("%+v: got %s, want %s", n, got, want)
 		}
 	}

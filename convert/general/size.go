@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// sizeLabel names a model's size: "7.2B", or "8x7B" with experts, where the
+// SizeLabel names a model's size: "7.2B", or "8x7B" with experts, where the
 // figure is what one token passes through if it meets one expert.
-func sizeLabel(n Counts) string {
+func (n Counts) SizeLabel() string {
 	if n.Experts > 0 {
 		return strconv.FormatInt(n.Experts, 10) + "x" + rounded(n.Shared+n.Expert)
 	}

@@ -26,6 +26,7 @@ var rooms = []struct{ name, packages string }{
 	{"checkpoint: opens model directories", "checkpoint"},
 	{"meaning: tokenizers and cards", "tokenizer/internal/hf"},
 	{"meaning: tokenizers and cards", "tokenizer vocab convert/general"},
+	{"meaning: names of files", "naming"},
 	{"meaning: configuration and shapes", "arch/hparams arch/shape"},
 	{"meaning: what a table is", "arch/table"},
 	{"meaning: what several tables have", "arch/parts"},
@@ -63,7 +64,7 @@ var never = []struct{ from, to, why string }{
 // itself. A name that ends in "/..." is for the packages below, too; one after a
 // minus may.
 var notIn = []struct{ imported, by, why string }{
-	{"os", "arch/... tokenizer/... vocab convert/general rows quants gguf model fault checkpoint/precision", "the caller opens files"},
+	{"os", "arch/... tokenizer/... vocab convert/general naming rows quants gguf model fault checkpoint/precision", "the caller opens files"},
 	{"log", "*", "libraries log nothing"},
 	{"flag", "*", "libraries read no flags"},
 	{"unsafe", "public", "unsafe is for internal packages"},

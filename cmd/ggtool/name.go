@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+	"ggforge/naming"
+	"ggforge/quantize"
+)
+
+func nameCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "name",
+		Usage:     "read, check and build names by the GGUF naming convention",
+		ArgsUsage: "NAME...",
+		Description: "Says of each NAME, of a file that need not be there, what its parts are, or why it\n" +
+			"does not follow the convention: exit code 3.\n\n" +
+			"With --build each NAME is a GGUF file, or the first of the shards of a model: says what\n" +
+			"it would be called by its metadata and weights.\n\n" + tool.ExitHelp,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "build", Usage: "print the names that files would have by the convention"},
+			&cli.StringFlag{Name: "encoding", Usage: "with --build: call the encoding `NAME` instead of by general.file_type"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+		},
+		Action: name,
+	}
+}
+
+// nameRequest is what the flags and arguments ask for.
+type nameRequest struct {
+	Names       []string
+	Build, JSON bool
+	Encoding    string
+}
+
+func parseName(cmd *cli.Command) (r nameRequest, err error) {
+	r = nameRequest{Build: cmd.Bool("build"), JSON: cmd.Bool("json"), Encoding: cmd.String("encoding")}
+	if r.Encoding != "" && !r.Build {
+		return r, fault.Errorf(fault.Usage, "--encoding goes with --build")
+	}
+	r.Names, err = tool.Args(cmd, 1, maxFiles)
+	return r, err
+}
+
+// named is what is said of one name; doc.go describes it.
+type named struct {
+	File  string       `json:"file"`
+	Parts *naming.Name `json:"parts,omitempty"`
+	// Problems says why the name does not follow the convention.
+	Problems []string `json:"problems,omitempty"`
+	// Build are the names by the convention, of all shards.
+	Build []string `json:"build,omitempty"`
+}
+
+func name(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseName(cmd)
+	if err != nil {
+		return err
+	}
+	var list []named
+	bad := 0
+	for _, path := range r.Names {
+		one := named{File: path}
+		if r.Build {
+			if one.Build, err = conventional(path, r.Encoding); err != nil {
+				return err
+			}
+		} else if parts, err := naming.Parse(filepath.Base(path)); err == nil {
+			one.Parts = &parts
+		} else {
+			one.Problems = naming.Check(filepath.Base(path))
+			bad++
+		}
+		list = append(list, one)
+	}
+	w := tool.Output(ctx, cmd)
+	if r.JSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		err = e.Encode(struct {
+			Names []named `json:"names"`
+		}{list})
+	} else {
+		err = writeNames(w, list)
+	}
+	if err == nil && bad > 0 {
+		err = fault.Errorf(fault.Broken, "%d of %d names do not follow the GGUF naming convention", bad, len(list))
+	}
+	return err
+}
+
+func writeNames(w io.Writer, list []named) error {
+	for i := range list {
+		n := &list[i]
+		for _, built := range n.Build {
+			fmt.Fprintln(w, built)
+		}
+		if n.Build != nil {
+			continue
+		}
+		fmt.Fprintln(w, n.File)
+		for _, p := range n.Problems {
+			fmt.Fprintf(w, "  not by the convention: %s\n", p)
+		}
+		if n.Parts == nil {
+			continue
+		}
+		shard := ""
+		if n.Parts.Shards > 0 {
+			shard = fmt.Sprintf("%d of %d", n.Parts.Shard, n.Parts.Shards)
+		}
+		for _, part := range [][2]string{
+			{"sidecar", n.Parts.Sidecar}, {"base name", n.Parts.BaseName}, {"size label", n.Parts.SizeLabel}, {"fine-tune", n.Parts.FineTune},
+			{"version", n.Parts.Version}, {"encoding", n.Parts.Encoding}, {"type", n.Parts.Type}, {"shard", shard},
+		} {
+			if part[1] != "" {
+				if _, err := fmt.Fprintf(w, "  %-10s  %s\n", part[0], part[1]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// conventional returns what the model at path would be called, each of its shards.
+func conventional(path, encoding string) ([]string, error) {
+	set, err := open(path, false)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	if encoding == "" {
+		encoding = encodingOf(set.Metadata())
+	}
+	n := naming.Of(set.Metadata(), set.Shapes(), encoding)
+	if len(set.Files) == 1 {
+		return []string{n.String()}, nil
+	}
+	var names []string
+	for i := range set.Files {
+		n.Shard, n.Shards = i+1, len(set.Files)
+		names = append(names, n.String())
+	}
+	return names, nil
+}
+
+// encodingOf returns the recipe that a file says it was made by, "" if it says none.
+func encodingOf(m gguf.Metadata) string {
+	v, stated := m.Get(gguf.KeyFileType)
+	id, ok := v.Int()
+	if !stated || !ok {
+		return ""
+	}
+	if r, ok := quantize.LookupRecipe(strconv.FormatInt(id, 10)); ok {
+		return r.Name
+	}
+	return ""
+}
