@@ -236,6 +236,17 @@ func ParseType(name string) (Type, bool) {
 	return 0, false
 }
 
+// TypeNames returns the names that ParseType takes.
+func TypeNames() []string {
+	var names []string
+	for id := range typeTable {
+		if r := &typeTable[id]; r.kind != KindNone {
+			names = append(names, r.name)
+		}
+	}
+	return names
+}
+
 // SwapBytes reverses the byte order of every multi-byte number in data, which
 // holds whole blocks of t. It turns blocks of a big-endian file into
 // little-endian ones and back.

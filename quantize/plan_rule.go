@@ -8,6 +8,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
+	"ggforge/internal/nearest"
 )
 
 // TensorTypeRule gives a type to all tensors whose name a pattern matches.
@@ -39,7 +40,7 @@ func CompileTensorRule(s string) (TensorTypeRule, error) {
 	}
 	typ, ok := gguf.ParseType(name)
 	if !ok {
-		return fail("unknown type %q", name)
+		return fail("unknown type %q%s", name, nearest.Hint(name, gguf.TypeNames()))
 	}
 	pattern = lowerASCII(pattern)
 	expr, err := translateECMA(pattern)

@@ -7,6 +7,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/nearest"
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/quants"
@@ -47,7 +48,7 @@ func ParseLimit(s string) (l Limit, err error) {
 	for name := range strings.SplitSeq(list, ",") {
 		t, ok := gguf.ParseType(name)
 		if !ok {
-			return l, fault.Errorf(fault.Usage, "types %q: unknown type %q, want TYPE,TYPE or PATTERN=TYPE,TYPE", s, name)
+			return l, fault.Errorf(fault.Usage, "types %q: unknown type %q, want TYPE,TYPE or PATTERN=TYPE,TYPE%s", s, name, nearest.Hint(name, gguf.TypeNames()))
 		}
 		if !quants.Lookup(t).CanQuantize() {
 			return l, fault.Errorf(fault.Unsupported, "types %q: tensors cannot be converted to %v", s, t)

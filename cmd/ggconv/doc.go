@@ -16,7 +16,7 @@
 //	--vocab-only               write the metadata and the vocabulary, no tensors
 //	--bigendian                write for big-endian machines
 //	--split-max-tensors N      begin a new file after N tensors
-//	--split-max-size SIZE      begin a new file when tensors exceed SIZE bytes (K, M, G)
+//	--split-max-size SIZE      begin a new file when tensors exceed SIZE bytes (500M, 1.5G, 2MiB)
 //	--no-tensor-first-split    put no tensors into the first file of several
 //	--force                    replace the output if it exists
 //	--compat reference         write what the reference does also where that is broken
@@ -76,6 +76,7 @@
 //	--print-supported-models   list the classes that are converted and their architectures
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
+//	--quiet, -q                print nothing on standard error but errors
 //	--help, --version
 //
 // # Exit codes

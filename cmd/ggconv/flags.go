@@ -27,7 +27,7 @@ func flags() []cli.Flag {
 		&cli.BoolFlag{Name: "vocab-only", Usage: "write the metadata and the vocabulary, no tensors"},
 		&cli.BoolFlag{Name: "bigendian", Usage: "write for big-endian machines"},
 		&cli.UintFlag{Name: "split-max-tensors", Usage: "begin a new file after `N` tensors"},
-		&cli.StringFlag{Name: "split-max-size", Usage: "begin a new file when tensors exceed `SIZE` bytes; K, M and G stand for thousands, millions, billions"},
+		&cli.StringFlag{Name: "split-max-size", Usage: "begin a new file when tensors exceed `SIZE` bytes (" + tool.SizeHelp + ")"},
 		&cli.BoolFlag{Name: "no-tensor-first-split", Usage: "put no tensors into the first file of several"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the names of the files; write nothing"},
 		&cli.BoolFlag{Name: "config-only", Usage: "with --dry-run and any number of DIRs: say of each whether its config.json and its tokenizer are understood; weights need not be there"},
@@ -68,6 +68,9 @@ func parse(cmd *cli.Command) (r request, err error) {
 		return r, err
 	}
 	r.DryRun, r.Verbose, r.PrintModels = cmd.Bool("dry-run"), cmd.Bool("verbose"), cmd.Bool("print-supported-models")
+	if r.Verbose && cmd.Bool("quiet") {
+		return r, fault.Errorf(fault.Usage, "--verbose and --quiet: want only one of them")
+	}
 	if r.PrintModels {
 		return r, nil
 	}

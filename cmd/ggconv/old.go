@@ -23,7 +23,7 @@ import (
 // with checkpoints.
 var (
 	oldFlags  = []string{"desc", "context-length", "eps", "gqa"}
-	bothFlags = []string{"outfile", "dry-run", "verbose", "threads", "force", "progress", "model-name", "compat", "help", "version"}
+	bothFlags = []string{"outfile", "dry-run", "verbose", "threads", "force", "progress", "quiet", "json", "model-name", "compat", "help", "version"}
 )
 
 // isOld reports whether the input is a file before GGUF. Flags about the other kind of

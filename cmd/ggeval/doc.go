@@ -47,6 +47,7 @@
 //	--json                     print one JSON object
 //	--html FILE                write the figures with plots to FILE, too
 //	--force                    replace FILE if it exists
+//	--quiet, -q                print nothing on standard error but errors
 //	--help, --version
 //
 // # Perplexity

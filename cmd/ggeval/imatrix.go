@@ -225,7 +225,7 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 		Importance: r.Collect, State: r.state(), Text: sha256.Sum256([]byte(m.text)),
 		Resumed: func(done int) {
 			result.Resumed = done
-			fmt.Fprintf(cmd.Root().ErrWriter, "note: %s: %d of %d chunks are done already, by a run that was interrupted\n", r.state(), done, result.Chunks)
+			tool.Note(cmd, fmt.Sprintf("%s: %d of %d chunks are done already, by a run that was interrupted", r.state(), done, result.Chunks))
 		},
 	})
 	if err != nil {

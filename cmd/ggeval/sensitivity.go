@@ -14,6 +14,7 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/nearest"
 	"ggforge/sensitivity"
 	"ggforge/writer"
 )
@@ -68,7 +69,7 @@ func parseSensitivity(cmd *cli.Command) (r sensitivityRequest, err error) {
 	for name := range strings.SplitSeq(cmd.String("types"), ",") {
 		t, ok := gguf.ParseType(strings.TrimSpace(name))
 		if !ok {
-			return r, fault.Errorf(fault.Usage, "--types: unknown tensor type %q", name)
+			return r, fault.Errorf(fault.Usage, "--types: unknown tensor type %q%s", name, nearest.Hint(name, gguf.TypeNames()))
 		}
 		if !slices.Contains(r.Measure.Types, t) {
 			r.Measure.Types = append(r.Measure.Types, t)

@@ -73,7 +73,7 @@
 //	--strict                   refuse what is otherwise a warning
 //
 //	--target-bpw N             choose the types that lose the least at N bits per weight
-//	--target-size N            or in files of N bytes (K, M, G: 4.2GB)
+//	--target-size SIZE         or in files of SIZE bytes
 //	--like TYPE                or of the size that recipe TYPE has with the same flags
 //	--target-kld N             choose the smallest types that let the model diverge by N nats for a token
 //	--types T,T                choose among these types, or PATTERN=T,T for tensors that an expression
@@ -107,7 +107,7 @@
 //	--override-kv KEY=TYPE:VALUE
 //	                           set metadata; TYPE is int, float, bool or str; repeatable
 //	--keep-split               write the same shards as the input has
-//	--split-max-size N         write shards of at most N bytes of tensors (K, M, G)
+//	--split-max-size SIZE      write shards of at most SIZE bytes of tensors
 //	--split-max-tensors N      write shards of at most N tensors
 //	--out-dir DIR              write one output for each TYPE into DIR, named by the GGUF naming convention
 //	--name-template NAME       name them NAME instead, with {model}, {ftype} and {FTYPE}
@@ -128,8 +128,9 @@
 //	--dry-run                  print the plan and the exact size; write nothing
 //	--json                     print the plan or the result as one JSON object
 //	--threads N                use N workers (0: one per CPU), as NTHREADS does
-//	--max-buffer-size MIB      bound all buffers; they are small without that
+//	--max-buffer-size SIZE     bound all buffers, in MiB or with a unit; they are small without that
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
+//	--quiet, -q                print nothing on standard error but errors
 //	--help, --version
 //
 // # Exit codes

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -10,6 +10,7 @@ import (
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/quantflags"
+	"ggforge/internal/size"
 	"ggforge/quantize"
 	"ggforge/writer"
 )
@@ -27,9 +28,9 @@ func flags() []cli.Flag {
 		&cli.BoolFlag{Name: "keep-split", Usage: "write the same shards as the input has"},
 		&cli.StringFlag{Name: "out-dir", Usage: "write one output for each TYPE into `DIR`"},
 		&cli.StringFlag{Name: "name-template", Usage: "name them `NAME` instead of by the GGUF naming convention; {model} stands for what that has before the type, {ftype} and {FTYPE} for the type"},
-		&cli.StringFlag{Name: "split-max-size", Usage: "write shards of at most `N` bytes (K, M, G: thousands, millions, billions) of tensors each; OUT is the beginning of their names"},
+		&cli.StringFlag{Name: "split-max-size", Usage: "write shards of at most `SIZE` bytes of tensors each (" + tool.SizeHelp + "); OUT is the beginning of their names"},
 		&cli.UintFlag{Name: "split-max-tensors", Usage: "write shards of at most `N` tensors each"},
-		&cli.FloatFlag{Name: "max-buffer-size", Usage: "bound all buffers to `MIB` mebibytes; they are small without that"},
+		&cli.StringFlag{Name: "max-buffer-size", Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"},
 		tool.CompatFlag("the reference's tools"),
 		tool.ThreadsFlag(),
 		tool.ForceFlag(),
@@ -117,11 +118,9 @@ func (r *request) quantizeOptions(cmd *cli.Command) (err error) {
 func (r *request) writerOptions(cmd *cli.Command, threads int) (err error) {
 	r.Write.Workers, r.Write.Force, r.Write.MakeDir = threads, cmd.Bool("force"), r.OutDir
 	if cmd.IsSet("max-buffer-size") {
-		mib := cmd.Float("max-buffer-size")
-		if !(mib > 0 && mib < 1<<40) {
-			return fault.Errorf(fault.Usage, "--max-buffer-size %s: want a number above 0", strings.TrimSpace(cmd.String("max-buffer-size")))
+		if r.Write.MaxBuffer, err = size.ParseIn(cmd.String("max-buffer-size"), 1<<20); err != nil {
+			return fmt.Errorf("--max-buffer-size: %w", err)
 		}
-		r.Write.MaxBuffer = max(1, int64(mib*(1<<20)))
 	}
 	r.Write.Progress, err = tool.NewProgress(cmd)
 	return err

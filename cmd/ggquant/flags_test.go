@@ -186,7 +186,7 @@ func TestFlagErrors(t *testing.T) {
 		{"--override-kv a=b", 2, "key=type:value"},
 		{"--max-buffer-size 0", 2, "above 0"},
 		{"--max-buffer-size x", 2, "max-buffer-size"},
-		{"--split-max-size 5X", 2, "such as 500M"},
+		{"--split-max-size 5X", 2, "500M"},
 		{"--split-max-tensors 1 --keep-split", 2, "only one of"},
 		{"--compat other", 2, `"other"`},
 	} {

@@ -89,7 +89,7 @@ func (r *request) positionals(cmd *cli.Command) (threads int, err error) {
 	} else {
 		r.Out, rest = rest[0], rest[1:]
 		if len(rest) == 0 {
-			return 0, fault.Errorf(fault.Usage, "no quantization type: %q is not one, so it is the output; want %s", r.Out, cmd.ArgsUsage)
+			return 0, fault.Errorf(fault.Usage, "no quantization type: %q is not one, so it is the output; want %s%s", r.Out, cmd.ArgsUsage, quantflags.Hint(r.Out))
 		}
 		one, err := quantflags.Recipe(rest[0])
 		if err != nil {
@@ -155,7 +155,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		if err == nil {
 			err = r.saveTypes(ctx, batch.Jobs[0], paths[0], worthy)
 		}
-		return errors.Join(err, r.report(w, batch.Jobs, paths, nil))
+		return errors.Join(err, r.report(cmd, batch.Jobs, paths, nil))
 	}
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	}
-	if err := r.report(w, batch.Jobs, paths, results); err != nil || r.JSON {
+	if err := r.report(cmd, batch.Jobs, paths, results); err != nil || r.JSON {
 		return err
 	}
 	var bytes int64
@@ -230,7 +230,7 @@ func warn(cmd *cli.Command, jobs []*quantize.Job, done []int) {
 }
 
 // report prints what the jobs would do, or with results what they have done.
-func (r *request) report(w io.Writer, jobs []*quantize.Job, paths []string, results []*writer.Result) error {
+func (r *request) report(cmd *cli.Command, jobs []*quantize.Job, paths []string, results []*writer.Result) error {
 	var reports []*quantize.Report
 	for i, j := range jobs {
 		var result *writer.Result
@@ -241,8 +241,12 @@ func (r *request) report(w io.Writer, jobs []*quantize.Job, paths []string, resu
 		if err != nil {
 			return err
 		}
+		for _, d := range report.Displaced {
+			tool.Warn(cmd, fmt.Sprintf("%s: %d sub-blocks of zeros displace others in IQ3_S, as the reference writes them", d.Tensor, d.Count))
+		}
 		reports = append(reports, report)
 	}
+	w := cmd.Root().Writer
 	if r.JSON {
 		if r.OutDir != "" {
 			return writeJSON(w, reports)
@@ -274,9 +278,6 @@ func summary(w io.Writer, r *quantize.Report) {
 		for _, f := range r.Files {
 			fmt.Fprintf(w, "%s: %d bytes\n", f.Path, f.Bytes)
 		}
-	}
-	for _, d := range r.Displaced {
-		fmt.Fprintf(w, "warning: %s: %d sub-blocks of zeros displace others in IQ3_S, as the reference writes them\n", d.Tensor, d.Count)
 	}
 	nominal := ""
 	if r.NominalBPW > 0 {

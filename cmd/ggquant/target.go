@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -21,6 +20,7 @@ import (
 	"ggforge/imatrix"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/quantflags"
+	"ggforge/internal/size"
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/worth"
@@ -56,8 +56,8 @@ var targetFlags = []struct {
 		t.BPW, err = positive(s)
 		return t, err
 	}},
-	{"target-size", "choose types that lose the least in files of `N` bytes (K, M, G: thousands, millions, billions)", func(s string) (t target, err error) {
-		t.Bytes, err = parseBytes(s)
+	{"target-size", "choose types that lose the least in files of `SIZE` bytes (" + tool.SizeHelp + ")", func(s string) (t target, err error) {
+		t.Bytes, err = size.Parse(s)
 		return t, err
 	}},
 	{"like", "choose types that lose the least at the size of recipe `TYPE`", func(s string) (t target, err error) {
@@ -73,25 +73,9 @@ var targetFlags = []struct {
 func positive(s string) (float64, error) {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(x > 0) || math.IsInf(x, 0) {
-		return 0, fmt.Errorf("want a number above 0")
+		return 0, fmt.Errorf("%q: want a number above 0", s)
 	}
 	return x, nil
-}
-
-// parseBytes reads a number of bytes: "4200000000", "4.2G", "4.2GB".
-func parseBytes(s string) (int64, error) {
-	digits, power := strings.TrimSuffix(strings.ToUpper(s), "B"), ""
-	for suffix, by := range map[string]string{"K": "e3", "M": "e6", "G": "e9", "T": "e12"} {
-		if short, ok := strings.CutSuffix(digits, suffix); ok {
-			digits, power = short, by
-			break
-		}
-	}
-	x, err := strconv.ParseFloat(digits+power, 64)
-	if err != nil || strings.Trim(digits, "0123456789.") != "" || !(x >= 1 && x <= 1<<62) {
-		return 0, fmt.Errorf("want a size such as 4200000000, 500M or 4.2GB")
-	}
-	return int64(x), nil
 }
 
 // parseTargets reads the flags of targetFlags and those that go with them.
@@ -103,7 +87,7 @@ func (r *request) parseTargets(cmd *cli.Command) (err error) {
 		for _, s := range cmd.StringSlice(f.name) {
 			one, err := f.read(s)
 			if err != nil {
-				return fault.Errorf(fault.Usage, "--%s %q: %w", f.name, s, err)
+				return fault.Errorf(fault.Usage, "--%s: %w", f.name, err)
 			}
 			t.Targets = append(t.Targets, one)
 		}

@@ -16,6 +16,8 @@
 //	ggtool endian [--to big|little] FILE OUT
 //	ggtool export [flags] FILE DIR
 //
+// With --quiet, or -q, each verb prints nothing on standard error but errors.
+//
 // FILE, A and B are GGUF files, or the first of the shards of a model, which are
 // taken as one. --alone takes a shard by itself.
 //
@@ -106,7 +108,7 @@
 //	--template FILE            set the chat template: text, or tokenizer_config.json
 //	--special-token NAME=TEXT  set a special token, such as eos=</s>, or by its number: eos=#2
 //	--set KEY=VALUE            give a key a value, of its type; KEY=TYPE:VALUE of any, KEY=TYPE:[...] arrays
-//	--reserve SIZE             leave room for later changes (K, M, G)
+//	--reserve SIZE             leave room for later changes (500M, 1.5G, 2MiB)
 //	-o, --output OUT           write OUT, and leave FILE as it is
 //	--dry-run                  only say what would change
 //	--force                    replace OUT if it exists
@@ -130,7 +132,7 @@
 // their types; files are those of llama-gguf-split. What is read stays.
 //
 //	--max-tensors N            put at most N tensors into a shard (128); also --split-max-tensors
-//	--max-size SIZE            put at most SIZE bytes of tensors into a shard (K, M, G); also --split-max-size
+//	--max-size SIZE            put at most SIZE bytes of tensors into a shard; also --split-max-size
 //	--no-tensor-first-split    put no tensors into the first shard
 //	--dry-run                  only list the shards
 //	--clean                    (merge) leave out the keys split.no, split.count and split.tensors.count
@@ -154,7 +156,7 @@
 //
 //	--type TYPE                auto loses nothing; f32, f16 and bf16 are for all floating-point tensors
 //	--hf                       name and arrange tensors as in the Hugging Face checkpoint
-//	--max-shard-size SIZE      put at most SIZE bytes of data into a file (K, M, G)
+//	--max-shard-size SIZE      put at most SIZE bytes of data into a file
 //	--force                    write into DIR also if it is not empty, and replace files
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none

@@ -30,7 +30,7 @@ func exportCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "type", Value: export.Auto, Usage: "store floating-point tensors as `TYPE`: " + export.TypeNames()},
 			&cli.BoolFlag{Name: "hf", Usage: "name and arrange tensors as in the Hugging Face checkpoint"},
-			&cli.StringFlag{Name: "max-shard-size", Value: fmt.Sprintf("%dG", int64(export.DefaultMaxShard/1e9)), Usage: "put at most `SIZE` bytes of data into a file: a number, with K, M or G for thousands, millions, billions"},
+			&cli.StringFlag{Name: "max-shard-size", Value: fmt.Sprintf("%dG", int64(export.DefaultMaxShard/1e9)), Usage: "put at most `SIZE` bytes of data into a file (" + tool.SizeHelp + ")"},
 			tool.ThreadsFlag(),
 			&cli.BoolFlag{Name: "force", Usage: "write into DIR also if it is not empty, and replace files"},
 			tool.ProgressFlag(),

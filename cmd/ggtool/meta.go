@@ -43,7 +43,7 @@ func metaCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "copy", Usage: "of --copy-from, take the keys that begin with `PREFIX` only; repeatable"},
 			&cli.StringFlag{Name: "template", Usage: "set the chat template to that in `FILE`: text, or tokenizer_config.json"},
 			&cli.StringSliceFlag{Name: "special-token", Usage: "set a special token, `NAME=TEXT` or NAME=#ID, such as eos=</s>; repeatable"},
-			&cli.StringFlag{Name: "reserve", Usage: "leave `SIZE` bytes of room for later changes (K, M, G); FILE is written anew"},
+			&cli.StringFlag{Name: "reserve", Usage: "leave `SIZE` bytes of room for later changes (" + tool.SizeHelp + "); FILE is written anew"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write `OUT`, and leave FILE as it is"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would change"},
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.ProgressFlag(),

@@ -26,7 +26,7 @@ func splitCommand() *cli.Command {
 			"are those of llama-gguf-split. FILE stays.\n\n" + tool.ExitHelp,
 		Flags: []cli.Flag{
 			&cli.UintFlag{Name: "max-tensors", Aliases: []string{"split-max-tensors"}, Usage: fmt.Sprintf("put at most `N` tensors into a shard (default: %d)", defaultCut)},
-			&cli.StringFlag{Name: "max-size", Aliases: []string{"split-max-size"}, Usage: "put at most `SIZE` bytes of tensors into a shard: a number, with K, M or G for thousands, millions, billions"},
+			&cli.StringFlag{Name: "max-size", Aliases: []string{"split-max-size"}, Usage: "put at most `SIZE` bytes of tensors into a shard (" + tool.SizeHelp + ")"},
 			&cli.BoolFlag{Name: "no-tensor-first-split", Usage: "put no tensors into the first shard"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only list the shards"},
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.ProgressFlag(),

@@ -20,12 +20,12 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"ggforge/gguf"
+	"ggforge/internal/size"
 	"ggforge/quants"
 )
 
@@ -85,7 +85,7 @@ func parse(args []string) (*options, error) {
 	types := f.String("types", "", "kernels: only these `TYPES`, separated by commas")
 	f.IntVar(&opt.rounds, "rounds", 5, "take the median of `N` rounds")
 	f.DurationVar(&opt.budget, "time", 150*time.Millisecond, "kernels: `DURATION` of a measurement")
-	size := f.String("size", "1GB", "all but kernels and sources: `BYTES` of the checkpoint (K, M, G: thousands, millions, billions)")
+	data := f.String("size", "1GB", "all but kernels and sources: `BYTES` of the checkpoint (500M, 1.5G, 2MiB)")
 	f.IntVar(&opt.threads, "threads", runtime.NumCPU(), "all but kernels and sources: use 1 and `N` threads")
 	f.StringVar(&opt.bin, "bin", "bin", "`FOLDER` of our commands")
 	f.StringVar(&opt.tmp, "tmp", "", "`FOLDER` for temporary files without a chroot (default: the system's)")
@@ -128,10 +128,10 @@ func parse(args []string) (*options, error) {
 	if opt.types, err = parseTypes(*types); err != nil {
 		return nil, err
 	}
-	if opt.size, err = parseSize(*size); err != nil {
+	if opt.size, err = size.Parse(*data); err != nil {
 		return nil, err
 	}
-	opt.limit, err = parseSize(*limit)
+	opt.limit, err = size.Parse(*limit)
 	return opt, err
 }
 
@@ -159,22 +159,6 @@ func parseTypes(list string) ([]gguf.Type, error) {
 		types = append(types, t)
 	}
 	return types, nil
-}
-
-// parseSize reads a number of bytes; K, M or G stand for thousands, millions or
-// billions, and a B may follow.
-func parseSize(text string) (int64, error) {
-	digits, unit := strings.TrimSuffix(strings.ToUpper(text), "B"), int64(1)
-	for i, suffix := range []string{"K", "M", "G"} {
-		if d, ok := strings.CutSuffix(digits, suffix); ok {
-			digits, unit = d, []int64{1e3, 1e6, 1e9}[i]
-		}
-	}
-	n, err := strconv.ParseInt(digits, 10, 32)
-	if err != nil || n <= 0 {
-		return 0, fmt.Errorf("%q: want a size such as 500MB or 2GB", text)
-	}
-	return n * unit, nil
 }
 
 func run(ctx context.Context, opt *options) (err error) {

@@ -66,12 +66,6 @@ func TestTable(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for text, want := range map[string]int64{"1": 1, "100MB": 100e6, "2GB": 2e9, "2g": 2e9, "5K": 5e3, "": 0, "GB": 0, "-1G": 0, "1.5G": 0} {
-		got, err := parseSize(text)
-		if got != want || (err != nil) != (want == 0) {
-			t.Errorf("parseSize(%q) is %d, %v, want %d", text, got, err, want)
-		}
-	}
 	types, err := parseTypes("Q4_K, Q6_K")
 	if err != nil || len(types) != 2 || types[1] != gguf.TypeQ6_K {
 		t.Errorf("types are %v, %v", types, err)

@@ -1,24 +1,35 @@
 package cli
 
 import (
+	"fmt"
 	"math"
 	"runtime"
-	"strconv"
-	"strings"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
 	"ggforge/fault"
+	"ggforge/internal/size"
 )
 
 // ForceFlag permits replacing an output that exists.
 func ForceFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "force", Usage: "replace the output if it exists"}
+	return &cli.BoolFlag{Name: "force", Category: CategoryOutput, Usage: "replace the output if it exists"}
+}
+
+// JSONFlag asks for the result as JSON: docs/json.md has the fields.
+func JSONFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "json", Category: CategoryOutput, Usage: "print one JSON object (docs/json.md)"}
+}
+
+// quietFlag is of every command: Run adds it.
+func quietFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: CategoryRun, Usage: "print nothing on standard error but errors"}
 }
 
 // ThreadsFlag sets the number of workers.
 func ThreadsFlag() cli.Flag {
-	return &cli.UintFlag{Name: "threads", Aliases: []string{"t"}, Usage: "use `N` workers (0: one per CPU)"}
+	return &cli.UintFlag{Name: "threads", Category: CategoryRun, Aliases: []string{"t"}, Usage: "use `N` workers (0: one per CPU)"}
 }
 
 // Threads returns the value of ThreadsFlag.
@@ -44,7 +55,7 @@ func Count(cmd *cli.Command, name string) (int, error) {
 // CompatFlag chooses between the reference's bytes and working files where the two
 // differ; program is the one whose bytes are meant.
 func CompatFlag(program string) cli.Flag {
-	return &cli.StringFlag{Name: "compat", Usage: "with `reference`: write what " + program + " does also where that is broken (docs/deviations.md)"}
+	return OneOf(&cli.StringFlag{Name: "compat", Category: CategoryOutput, Usage: "with `reference`: write what " + program + " does also where that is broken (docs/deviations.md)"}, Names("reference"))
 }
 
 // Reference reports whether CompatFlag asks for the reference's bytes.
@@ -75,6 +86,31 @@ func CheckName(what, name string) error {
 	return nil
 }
 
+// fileNames are what stands for the name of a file or directory in texts about flags and their values.
+var fileNames = []string{"FILE", "DIR", "OUT", "BASE", "FOLDER", "ADAPTER[:SCALE]"}
+
+// namesFile reports whether the value of a flag is the name of a file or directory.
+func namesFile(f cli.Flag) bool { return slices.Contains(fileNames, valueName(f)) }
+
+// checkNames refuses standard input and output as files of a command's flags.
+func checkNames(cmd *cli.Command) error {
+	for _, f := range cmd.Flags {
+		if !namesFile(f) || !f.IsSet() {
+			continue
+		}
+		names, _ := f.Get().([]string)
+		if name, ok := f.Get().(string); ok {
+			names = []string{name}
+		}
+		for _, name := range names {
+			if err := CheckName("--"+f.Names()[0], name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // File returns the value of a flag that names a file or directory, "" without the
 // flag.
 func File(cmd *cli.Command, name string) (string, error) {
@@ -85,19 +121,14 @@ func File(cmd *cli.Command, name string) (string, error) {
 	return path, CheckName("--"+name, path)
 }
 
-// Size returns the value of a flag that is a number of bytes: a positive integer,
-// with K, M or G for thousands, millions or billions of them; a B may follow.
+// SizeHelp says how a size is written, for the help of flags.
+const SizeHelp = "500M, 1.5G or 2MiB"
+
+// Size returns the value of a flag that is a number of bytes; see package size.
 func Size(cmd *cli.Command, name string) (int64, error) {
-	text := strings.TrimSuffix(strings.ToUpper(cmd.String(name)), "B")
-	unit := uint64(1)
-	for i, suffix := range []string{"K", "M", "G"} {
-		if digits, ok := strings.CutSuffix(text, suffix); ok {
-			text, unit = digits, []uint64{1e3, 1e6, 1e9}[i]
-		}
+	n, err := size.Parse(cmd.String(name))
+	if err != nil {
+		return 0, fmt.Errorf("--%s: %w", name, err)
 	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 || n > math.MaxInt64/unit {
-		return 0, fault.Errorf(fault.Usage, "--%s %q: want a size such as 500M or 5G", name, cmd.String(name))
-	}
-	return int64(n * unit), nil
+	return n, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/fault"
+	"ggforge/internal/nearest"
 	"ggforge/quants"
 )
 
@@ -47,7 +48,7 @@ var exits = []struct {
 	{fault.Broken, exitBroken},
 }
 
-// ExitHelp is the last section of every command's help.
+// ExitHelp is the end of every command's help.
 const ExitHelp = `Exit codes: 0 done, 1 input or output failed, 2 usage, 3 broken input,
 4 not supported, 5 refused, 6 differences found (diff), 130 interrupted.`
 
@@ -99,32 +100,71 @@ func shortened(text string) string {
 // Run runs the command with the given arguments, the first of which is its name.
 func Run(ctx context.Context, cmd *cli.Command, args []string) error {
 	cmd.Version = fmt.Sprintf("%s (%s %s/%s, kernels: %s)", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, quants.Kernels())
-	cmd.HideHelpCommand = true
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	r := newRun(cmd, stop)
+	cmd.Flags = append(cmd.Flags, quietFlag())
 	prepare(cmd)
 	return r.settle(cmd.Run(ctx, args))
 }
 
 // prepare sets for a command and those below it what all have in common.
 func prepare(cmd *cli.Command) {
-	cmd.DisableSliceFlagSeparator = true
+	cmd.DisableSliceFlagSeparator, cmd.HideHelpCommand = true, true
 	cmd.ExitErrHandler = func(context.Context, *cli.Command, error) {}
 	cmd.OnUsageError = func(_ context.Context, cmd *cli.Command, err error, _ bool) error {
-		return fault.Errorf(fault.Usage, "%w (see %s --help)", err, cmd.FullName())
+		return fault.Errorf(fault.Usage, "%w%s (see %s --help)", err, meantFlag(cmd, err), cmd.FullName())
 	}
 	if action := cmd.Action; action != nil {
 		cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
-			err := runOf(cmd).settle(hint(cmd, action(ctx, cmd)))
+			err := runOf(cmd).quieten(cmd)
+			if err == nil {
+				err = checkNames(cmd)
+			}
+			if err == nil {
+				err = action(ctx, cmd)
+			}
+			if errors.Is(err, fault.Usage) && !strings.Contains(err.Error(), nearest.Asks) {
+				if text := meant(cmd); text != "" {
+					err = fmt.Errorf("%w%s", err, text)
+				}
+			}
+			err = runOf(cmd).settle(hint(cmd, err))
 			end(cmd, err)
 			return err
 		}
 	}
 	for _, sub := range cmd.Commands {
-		sub.HideHelpCommand = true
 		prepare(sub)
 	}
+}
+
+// meantFlag says for the end of an error about a flag that there is not which one it may stand
+// for, "" for nothing.
+func meantFlag(cmd *cli.Command, err error) string {
+	name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !ok {
+		return ""
+	}
+	var names []string
+	for _, f := range append(cmd.Flags, quietFlag()) {
+		if v, ok := f.(cli.VisibleFlag); !ok || v.IsVisible() {
+			names = append(names, f.Names()...)
+		}
+	}
+	meant := nearest.Meant(strings.TrimLeft(name, "-"), names)
+	for i, name := range meant {
+		meant[i] = dashed(name)
+	}
+	return nearest.Ask(meant)
+}
+
+// dashed returns the name of a flag as it is written.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
 }
 
 // Code returns the exit code for an error.
@@ -161,7 +201,12 @@ func Args(cmd *cli.Command, lo, hi int) ([]string, error) {
 // NeedsVerb is the action of a command that only has verbs.
 func NeedsVerb(_ context.Context, cmd *cli.Command) error {
 	if cmd.Args().Present() {
-		return fault.Errorf(fault.Usage, "unknown verb %q (see %s --help)", cmd.Args().First(), cmd.FullName())
+		var verbs []string
+		for _, verb := range cmd.Commands {
+			verbs = append(verbs, verb.Names()...)
+		}
+		name := cmd.Args().First()
+		return fault.Errorf(fault.Usage, "unknown verb %q%s (see %s --help)", name, nearest.Hint(name, verbs), cmd.FullName())
 	}
 	return fault.Errorf(fault.Usage, "want a verb (see %s --help)", cmd.FullName())
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/rivo/uniseg"
@@ -20,7 +21,8 @@ const progressJSON = "json"
 
 // ProgressFlag chooses how progress is shown.
 func ProgressFlag() cli.Flag {
-	return &cli.StringFlag{Name: "progress", Value: "auto", Usage: "show progress as `HOW`: auto (a bar on a terminal, else plain), bar, plain, json (events, one a line: docs/progress.md) or none"}
+	return OneOf(&cli.StringFlag{Name: "progress", Category: CategoryRun, Value: "auto", Usage: "show progress as `HOW`: auto (a bar on a terminal, else plain), bar, plain, json (events, one a line: docs/progress.md) or none"},
+		Names("auto", "bar", "plain", progressJSON, "none"))
 }
 
 // NewProgress returns the callback that the flag asks for, nil for none.
@@ -42,14 +44,30 @@ func NewProgress(cmd *cli.Command) (func(writer.Progress), error) {
 
 // progressHow returns how the flag asks for progress, for auto what that comes to.
 func progressHow(cmd *cli.Command) string {
-	how := cmd.String("progress")
+	r, how := runOf(cmd), cmd.String("progress")
 	if how == "auto" {
 		how = "plain"
-		if _, terminal := runOf(cmd).err.terminal(); terminal {
+		if _, terminal := r.err.terminal(); terminal && os.Getenv("TERM") != "dumb" {
 			how = "bar"
 		}
 	}
+	if r.quiet {
+		how = "none"
+	}
 	return how
+}
+
+// quieten makes a run print nothing on standard error but the error that ends it, if its
+// flags ask for that.
+func (r *run) quieten(cmd *cli.Command) error {
+	if !cmd.Bool("quiet") {
+		return nil
+	}
+	if how := cmd.String("progress"); cmd.IsSet("progress") && how != "none" {
+		return fault.Errorf(fault.Usage, "--quiet and --progress %s: want only one of them", how)
+	}
+	r.quiet, cmd.Root().ErrWriter = true, io.Discard
+	return nil
 }
 
 // columns returns the width of the terminal that standard error is.

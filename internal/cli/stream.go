@@ -155,6 +155,7 @@ func cut(line string) string {
 type run struct {
 	out, err *stream
 	warned   map[string]bool
+	quiet    bool     // only errors are printed
 	files    []string // that are written
 }
 
@@ -213,13 +214,30 @@ func (u *until) Write(p []byte) (int, error) {
 	return u.w.Write(p)
 }
 
-// Warn prints warnings on standard error, each of them once.
+// Warn prints warnings on standard error, each of them once: as events with --progress json.
 func Warn(cmd *cli.Command, warnings ...string) {
 	r := runOf(cmd)
 	for _, w := range warnings {
-		if !r.warned[w] {
-			r.warned[w] = true
-			fmt.Fprintf(r.err, "warning: %s\n", line(w))
+		if r.quiet || r.warned[w] {
+			continue
 		}
+		r.warned[w] = true
+		r.say(cmd, "warning", w)
 	}
+}
+
+// Note prints a remark on standard error, which is no warning.
+func Note(cmd *cli.Command, text string) {
+	if r := runOf(cmd); !r.quiet {
+		r.say(cmd, "note", text)
+	}
+}
+
+// say prints a line about a run, as an event if those are asked for.
+func (r *run) say(cmd *cli.Command, what, text string) {
+	if cmd.String("progress") == progressJSON {
+		r.emit(event{Event: what, Message: cut(text)})
+		return
+	}
+	fmt.Fprintf(r.err, "%s: %s\n", what, line(text))
 }

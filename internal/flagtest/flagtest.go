@@ -112,11 +112,11 @@ func Documented(t *testing.T, commands ...*cli.Command) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := map[string]bool{"help": true, "version": true} // of every command
+	named := map[string]bool{"help": true, "version": true, "quiet": true} // of every command
 	for _, word := range flagName.FindAllString(string(text), -1) {
 		named[strings.TrimPrefix(word, "--")] = true
 	}
-	have := map[string]bool{"help": true, "version": true}
+	have := map[string]bool{"help": true, "version": true, "quiet": true}
 	for _, cmd := range commands {
 		for _, f := range cmd.Flags {
 			name := f.Names()[0]

@@ -10,6 +10,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/nearest"
 	"ggforge/quantize"
 )
 
@@ -64,11 +65,24 @@ func Options(cmd *cli.Command) (opt quantize.Options, files []string, err error)
 	return opt, files, OnlyOne(cmd, "include-weights", "exclude-weights")
 }
 
+// RecipeNames returns the names of all recipes.
+func RecipeNames() []string {
+	var names []string
+	for _, r := range quantize.Recipes() {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// Hint says for the end of an error which recipe a name may mean that is none, "" for
+// nothing.
+func Hint(name string) string { return nearest.Hint(name, RecipeNames()) }
+
 // Recipe returns the recipe of that name or number.
 func Recipe(name string) (*quantize.Recipe, error) {
 	r, ok := quantize.LookupRecipe(name)
 	if !ok {
-		return nil, fault.Errorf(fault.Usage, "unknown quantization type %q (see ggquant --help)", name)
+		return nil, fault.Errorf(fault.Usage, "unknown quantization type %q%s (see ggquant --help)", name, Hint(name))
 	}
 	return r, nil
 }
@@ -95,7 +109,7 @@ func typeFlag(cmd *cli.Command, name string) (*gguf.Type, error) {
 	}
 	t, ok := gguf.ParseType(cmd.String(name))
 	if !ok {
-		return nil, fault.Errorf(fault.Usage, "--%s: unknown tensor type %q", name, cmd.String(name))
+		return nil, fault.Errorf(fault.Usage, "--%s: unknown tensor type %q%s", name, cmd.String(name), nearest.Hint(cmd.String(name), gguf.TypeNames()))
 	}
 	return &t, nil
 }

@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"reflect"
+
+	"github.com/urfave/cli/v3"
+)
+
+// About is what the definition of a command says that cli.Command has no field for.
+type About struct {
+	// Examples are command lines for the end of the help. One that begins with # is a
+	// remark on those after it.
+	Examples []string
+	// Values returns the names that an argument may be, besides those of files: the one after
+	// so many others. Nil for a command whose arguments are files.
+	Values func(before int) []string
+	// Result are the types of what --json prints, of which docs/json.md has the fields: more than
+	// one where it depends on other flags. None for a command without --json.
+	Result []reflect.Type
+}
+
+const aboutKey = "about"
+
+// Metadata returns what a command's definition keeps it as.
+func (a About) Metadata() map[string]any { return map[string]any{aboutKey: a} }
+
+// AboutOf returns what the definition of a command says.
+func AboutOf(cmd *cli.Command) About {
+	a, _ := cmd.Metadata[aboutKey].(About)
+	return a
+}
+
+// Prints says that --json prints a T.
+func Prints[T any]() []reflect.Type { return []reflect.Type{reflect.TypeFor[T]()} }

@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rivo/uniseg"
+	"github.com/urfave/cli/v3"
+)
+
+// Categories of flags that many commands have.
+const (
+	CategoryOutput = "Output"
+	CategoryRun    = "Run"
+)
+
+// Group lists flags under a heading of the help, but for those that are under one already.
+func Group(category string, flags ...cli.Flag) []cli.Flag {
+	for _, f := range flags {
+		if f, ok := f.(cli.CategorizableFlag); ok && f.GetCategory() == "" {
+			f.SetCategory(category)
+		}
+	}
+	return flags
+}
+
+// page is what the help of a command and its manual say.
+type page struct {
+	name     string   // with those of the commands above
+	title    string   // what it does
+	synopses []string // how it is called
+	text     []string // paragraphs; lines that begin with a space stay as they are
+	verbs    []entry
+	groups   []group // of flags
+	examples []string
+	below    []*page // the pages of the verbs
+}
+
+// group is flags under a heading.
+type group struct {
+	title string
+	flags []entry
+}
+
+// entry is a flag or a verb and what it does.
+type entry struct{ name, text string }
+
+// pageOf returns the page of a command; above is the name of the command above it, "" for
+// none. Flags of every command are those that Run adds.
+func pageOf(cmd *cli.Command, above string) *page {
+	p := &page{name: strings.TrimSpace(above + " " + cmd.Name), title: cmd.Usage, examples: AboutOf(cmd).Examples}
+	flags := " [flags]"
+	if len(cmd.Commands) > 0 {
+		flags = " VERB [flags]"
+	}
+	for _, args := range strings.Split(cmd.ArgsUsage, ", or ") {
+		p.synopses = append(p.synopses, strings.TrimSpace(p.name+flags+" "+args))
+	}
+	about, _ := strings.CutSuffix(strings.TrimSpace(cmd.Description), ExitHelp)
+	for _, text := range strings.Split(about, "\n\n") {
+		if text = strings.Trim(text, "\n"); text != "" {
+			p.text = append(p.text, text)
+		}
+	}
+	for _, sub := range cmd.Commands {
+		if !sub.Hidden {
+			p.verbs = append(p.verbs, entry{sub.Name, sub.Usage})
+			p.below = append(p.below, pageOf(sub, p.name))
+		}
+	}
+	p.group(cmd.Flags)
+	if above == "" {
+		p.add(CategoryRun, entry{"    --version", "print the version and the kernels in use"})
+	}
+	return p
+}
+
+// group sorts flags into groups, in the order of the definition, what concerns the run last.
+func (p *page) group(flags []cli.Flag) {
+	for _, f := range flags {
+		name := f.Names()[0]
+		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() || slices.Contains([]string{"help", "version", "quiet"}, name) {
+			continue
+		}
+		category := ""
+		if c, ok := f.(cli.CategorizableFlag); ok {
+			category = c.GetCategory()
+		}
+		p.add(category, flagEntry(f))
+	}
+	slices.SortStableFunc(p.groups, func(a, b group) int { return rank(a.title) - rank(b.title) })
+	p.add(CategoryRun, flagEntry(quietFlag()), entry{"-h, --help", "show this help"})
+}
+
+func rank(title string) int { return slices.Index([]string{CategoryOutput, CategoryRun}, title) }
+
+// add adds flags to a group.
+func (p *page) add(title string, flags ...entry) {
+	i := slices.IndexFunc(p.groups, func(g group) bool { return g.title == title })
+	if i < 0 {
+		i = len(p.groups)
+		p.groups = append(p.groups, group{title: title})
+	}
+	p.groups[i].flags = append(p.groups[i].flags, flags...)
+}
+
+// placeholder is what stands for a flag's value in the text about it.
+var placeholder = regexp.MustCompile("`([^`]*)`")
+
+// valueName returns what stands for the value of a flag in the help, "" for a flag without.
+func valueName(f cli.Flag) string {
+	d, ok := f.(cli.DocGenerationFlag)
+	if !ok || !d.TakesValue() {
+		return ""
+	}
+	if m := placeholder.FindStringSubmatch(d.GetUsage()); m != nil {
+		return m[1]
+	}
+	return "VALUE"
+}
+
+// flagEntry returns a flag as the help lists it: -c, --ctx-size N.
+func flagEntry(f cli.Flag) entry {
+	var short, long []string
+	for _, name := range f.Names() {
+		if len(name) == 1 {
+			short = append(short, "-"+name)
+		} else {
+			long = append(long, "--"+name)
+		}
+	}
+	e := entry{name: strings.Join(append(short, long...), ", ")}
+	if short == nil {
+		e.name = "    " + e.name
+	}
+	d, ok := f.(cli.DocGenerationFlag)
+	if !ok {
+		return e
+	}
+	if value := valueName(f); value != "" {
+		e.name += " " + value
+	}
+	e.text = placeholder.ReplaceAllString(d.GetUsage(), "$1")
+	value := strings.Trim(cmp.Or(d.GetDefaultText(), d.GetValue()), `"`)
+	if d.TakesValue() && !slices.Contains([]string{"", "0", "[]"}, value) && !strings.Contains(e.text, "default") {
+		e.text += " (default: " + value + ")"
+	}
+	return e
+}
+
+// helpColumns is how wide help is at most: it fits a terminal of 80 columns.
+const helpColumns = 79
+
+// wrapped returns text in lines of so many columns, broken at spaces.
+func wrapped(text string, columns int) (lines []string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && uniseg.StringWidth(line)+1+uniseg.StringWidth(word) > columns {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// blocks returns the parts of a paragraph: text that may be broken anywhere, as one line, and
+// lines that stay as they are, which begin with a space.
+func blocks(paragraph string) (list []string) {
+	for line := range strings.SplitSeq(paragraph, "\n") {
+		if n := len(list) - 1; n >= 0 && !strings.HasPrefix(line, " ") && !strings.HasPrefix(list[n], " ") {
+			list[n] += " " + line
+			continue
+		}
+		list = append(list, line)
+	}
+	return list
+}
+
+// write prints the page as the help of a command.
+func (p *page) write(w io.Writer) {
+	var b strings.Builder
+	for i, line := range wrapped(p.name+" - "+p.title, helpColumns) {
+		if i > 0 {
+			b.WriteString("  ")
+		}
+		fmt.Fprintln(&b, line)
+	}
+	b.WriteString("\nUsage:\n")
+	for _, s := range p.synopses {
+		for i, line := range wrapped(s, helpColumns-6) {
+			fmt.Fprintf(&b, "  %s%s\n", strings.Repeat(" ", 4*min(i, 1)), line)
+		}
+	}
+	for _, text := range p.text {
+		b.WriteString("\n")
+		for _, block := range blocks(text) {
+			lines := []string{block}
+			if !strings.HasPrefix(block, " ") {
+				lines = wrapped(block, helpColumns)
+			}
+			fmt.Fprintln(&b, strings.Join(lines, "\n"))
+		}
+	}
+	if len(p.verbs) > 0 {
+		b.WriteString("\nVerbs:\n")
+		wide := 0
+		for _, v := range p.verbs {
+			wide = max(wide, len(v.name))
+		}
+		list(&b, p.verbs, wide+4)
+		fmt.Fprintf(&b, "\n'%s VERB --help' describes a verb.\n", p.name)
+	}
+	for _, g := range p.groups {
+		title := g.title
+		if title == "" {
+			title = "Flags"
+		}
+		fmt.Fprintf(&b, "\n%s:\n", title)
+		list(&b, g.flags, flagColumn)
+	}
+	if len(p.examples) > 0 {
+		b.WriteString("\nExamples:\n")
+		for _, line := range p.examples {
+			fmt.Fprintln(&b, "  "+line)
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n", ExitHelp)
+	io.WriteString(w, b.String())
+}
+
+// flagColumn is where the text about flags begins.
+const flagColumn = 28
+
+// list prints names, and what they are from a column on; below a name that is too long.
+func list(b *strings.Builder, entries []entry, column int) {
+	for _, e := range entries {
+		name := "  " + e.name
+		lines := wrapped(e.text, helpColumns-column)
+		if len(name)+2 > column {
+			fmt.Fprintln(b, name)
+			name = ""
+		}
+		for _, line := range lines {
+			fmt.Fprintf(b, "%-*s%s\n", column, name, line)
+			name = ""
+		}
+		if name != "" {
+			fmt.Fprintln(b, name)
+		}
+	}
+}
+
+// printHelp is what the library calls for --help; it has its own idea of how help looks.
+func printHelp(w io.Writer, _ string, data any) {
+	if cmd, ok := data.(*cli.Command); ok {
+		name := cmd.FullName()
+		pageOf(cmd, strings.TrimSpace(strings.TrimSuffix(name, cmd.Name))).write(w)
+	}
+}
+
+func init() { cli.HelpPrinter = printHelp }
