@@ -1,4 +1,4 @@
-# Targets: build demo test check fuzz bench gobench golden architectures evaluation quality configs interop clean
+# Targets: build demo test check fuzz bench gobench release reproducible publish lint golden architectures evaluation quality configs interop clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -9,6 +9,12 @@ COMMANDS   := ggconv ggquant ggtool ggeval
 PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   := 3s
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
+NFPM       := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+
+# The project's page, under which releases are.
+HOME_PAGE  ?= https://github.com/$(or $(GITHUB_REPOSITORY),ggforge/ggforge)
 
 # The reference's tools, for golden, architectures, evaluation, quality and interop only; ORACLE_SHARED
 # may have published tokenizers (internal/interop/oracle/README.md).
@@ -17,7 +23,7 @@ ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz importer bench gobench golden architectures evaluation quality configs interop clean
+.PHONY: build demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -140,5 +146,36 @@ golden: build
 	$(INTEROP) SPEC='$(SPEC)' internal/interop/golden.sh . $(STEP)
 endif
 
+# Everything that is published of a version, in dist: internal/release lists it. The version is the
+# one of the commit's tag and of CHANGELOG.md, else one that says that it is none. Nothing of the
+# machine's own settings counts, so that who builds the commit again has the same bytes.
+RELEASE = $(shell $(SIMD) go run ./internal/release -version)
+release:
+	rm -rf dist
+	@version='$(RELEASE)'; test -n "$$version" || exit 1; \
+	for p in $(PLATFORMS); do echo "build $$p $$version"; \
+		env GOFLAGS= GOAMD64=v1 GOARM64=v8.0 GOFIPS140=off $(SIMD) CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -buildvcs=false \
+			-ldflags "-s -w -X ggforge/internal/cli.Version=$$version" -o dist/bin/$${p%/*}-$${p#*/}/ $(COMMANDS:%=./cmd/%) || exit 1; done
+	$(SIMD) go run ./internal/release -home '$(HOME_PAGE)' -nfpm '$(NFPM)'
+
+# Builds a clone of the commit in another folder, without what is built already, and compares.
+reproducible: release
+	rm -rf out/again
+	git clone -q . out/again/tree
+	GOCACHE='$(abspath out/again/cache)' $(MAKE) -C out/again/tree release PLATFORMS='$(PLATFORMS)' HOME_PAGE='$(HOME_PAGE)'
+	diff dist/SHA256SUMS out/again/tree/dist/SHA256SUMS
+	diff dist/ggforge.rb out/again/tree/dist/ggforge.rb
+	rm -rf out/again
+	@echo 'the same bytes twice'
+
+# Puts the files of dist on the page of the tag's release (.goreleaser.yaml); GITHUB_TOKEN permits it.
+publish:
+	GOTOOLCHAIN=go1.27.4 go run $(GORELEASER) release --clean --release-notes dist/NOTES.md
+
+# What describes workflows and releases. Both tools are large, so that the gate goes without them.
+lint:
+	GOTOOLCHAIN=go1.27.4 go run $(ACTIONLINT) .github/workflows/*.yml
+	GOTOOLCHAIN=go1.27.4 go run $(GORELEASER) check
+
 clean:
-	rm -rf bin out
+	rm -rf bin out dist
