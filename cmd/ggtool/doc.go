@@ -33,6 +33,14 @@
 //	--tensors EXPRESSION       list only tensors whose names match
 //	--alone                    take a shard by itself (also for diff and hash)
 //
+// With --memory it lists what llama.cpp takes to run the model without accelerators:
+// weights, caches and states to the byte, compute buffers as an estimate.
+//
+//	--context 4k,32k           lengths of context (some, up to the trained one)
+//	--cache-type TYPE          type of the cache; KEYS,VALUES of both (f16)
+//	--parallel N               N texts at the same time, as llama-server -np N (1)
+//	--ubatch-size N            compute N tokens at once (512)
+//
 // # Verify
 //
 // Lists everything that is wrong with models: structure, shards, numbers that are not

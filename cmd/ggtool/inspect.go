@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"regexp"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -10,6 +13,7 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/mmap"
+	"ggforge/memory"
 )
 
 func inspectCommand() *cli.Command {
@@ -19,7 +23,9 @@ func inspectCommand() *cli.Command {
 		ArgsUsage: "FILE",
 		Description: "FILE is a GGUF file, or the first of the shards of a model, which are listed as\n" +
 			"one. Tensors of types that this program does not know are listed with their\n" +
-			"number; their bytes are those up to the next tensor.\n\n" + tool.ExitHelp,
+			"number; their bytes are those up to the next tensor.\n\n" +
+			"--memory lists what llama.cpp takes to run the model without accelerators:\n" +
+			"weights, caches and states to the byte, compute buffers as an estimate.\n\n" + tool.ExitHelp,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 			&cli.BoolFlag{Name: "markdown", Usage: "print tables of Markdown"},
@@ -27,6 +33,11 @@ func inspectCommand() *cli.Command {
 			&cli.StringFlag{Name: "get", Usage: "print only the value of `KEY`, in full: arrays element by element"},
 			&cli.StringFlag{Name: "tensors", Usage: "list only tensors whose names match `EXPRESSION`, such as attn_q|ffn_"},
 			aloneFlag(),
+			&cli.BoolFlag{Name: "memory", Usage: "print only the memory needed to run the model"},
+			&cli.StringFlag{Name: "context", Usage: "(--memory) lengths of context, such as `4k,32k` (default: some, up to the trained one)"},
+			&cli.StringFlag{Name: "cache-type", Usage: "(--memory) type of the cache, such as `q8_0`, or of keys and values: q8_0,f16 (default: f16)"},
+			&cli.UintFlag{Name: "parallel", Usage: "(--memory) `N` texts at the same time, as llama-server -np N", Value: 1},
+			&cli.UintFlag{Name: "ubatch-size", Usage: "(--memory) compute `N` tokens at once", Value: 512},
 		},
 		Action: inspect,
 	}
@@ -40,6 +51,10 @@ type inspectRequest struct {
 	Get         string
 	Tensors     string
 	Dump        gguf.DumpOptions
+
+	Memory   bool
+	Contexts []int64 // of memory
+	Run      memory.Options
 }
 
 func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
@@ -47,7 +62,8 @@ func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	r = inspectRequest{args[0], cmd.Bool("alone"), cmd.Bool("json"), cmd.Bool("markdown"), cmd.String("get"), cmd.String("tensors"), gguf.DumpOptions{Full: cmd.Bool("full")}}
+	r = inspectRequest{File: args[0], Alone: cmd.Bool("alone"), JSON: cmd.Bool("json"), Markdown: cmd.Bool("markdown"), Get: cmd.String("get"),
+		Tensors: cmd.String("tensors"), Dump: gguf.DumpOptions{Full: cmd.Bool("full")}, Memory: cmd.Bool("memory")}
 	if r.Tensors != "" {
 		if r.Dump.Tensors, err = regexp.Compile(r.Tensors); err != nil {
 			return r, fault.Errorf(fault.Usage, "--tensors: %w", err)
@@ -56,7 +72,54 @@ func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
 	if r.Markdown && r.JSON {
 		return r, fault.Errorf(fault.Usage, "--json and --markdown: want only one of them")
 	}
-	return r, nil
+	return r, r.parseMemory(cmd)
+}
+
+// parseMemory reads the flags of --memory, which need it.
+func (r *inspectRequest) parseMemory(cmd *cli.Command) (err error) {
+	for _, name := range []string{"context", "cache-type", "parallel", "ubatch-size"} {
+		if cmd.IsSet(name) && !r.Memory {
+			return fault.Errorf(fault.Usage, "--%s: needs --memory", name)
+		}
+	}
+	if text := cmd.String("context"); text != "" {
+		for part := range strings.SplitSeq(text, ",") {
+			n, err := memory.ParseContext(part)
+			if err != nil {
+				return fault.Errorf(fault.Usage, "--context %q: %w", text, err)
+			}
+			r.Contexts = append(r.Contexts, n)
+		}
+	}
+	if text := cmd.String("cache-type"); text != "" {
+		keys, values, ok := strings.Cut(text, ",")
+		if !ok {
+			values = keys
+		}
+		if r.Run.Keys, err = memory.ParseCacheType(keys); err == nil {
+			r.Run.Values, err = memory.ParseCacheType(values)
+		}
+		if err != nil {
+			return fault.Errorf(fault.Usage, "--cache-type: %w", err)
+		}
+	}
+	r.Run.Sequences, r.Run.Batch = int64(cmd.Uint("parallel")), int64(cmd.Uint("ubatch-size"))
+	r.Run.Unified = r.Run.Sequences > 1
+	return nil
+}
+
+// writeMemory writes what the model takes to run.
+func (r *inspectRequest) writeMemory(w io.Writer, set *gguf.Set) error {
+	report, err := memory.Of(memory.From(set), r.Run, r.Contexts...)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", r.File, err)
+	case r.JSON:
+		return report.WriteJSON(w)
+	case r.Markdown:
+		return report.WriteMarkdown(w)
+	}
+	return report.WriteText(w)
 }
 
 func inspect(ctx context.Context, cmd *cli.Command) error {
@@ -78,6 +141,8 @@ func inspect(ctx context.Context, cmd *cli.Command) error {
 				return fault.Errorf(fault.Refused, "%s: has no key %q", r.File, r.Get)
 			}
 			return gguf.WriteValue(w, v, r.JSON)
+		case r.Memory:
+			return r.writeMemory(w, set)
 		case r.JSON:
 			return set.WriteJSON(w, r.Dump)
 		case r.Markdown:

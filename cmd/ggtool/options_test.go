@@ -20,6 +20,12 @@ func TestEveryFlag(t *testing.T) {
 			"get":      {Field: "Get", Want: "k", Args: []string{"--get", "k"}},
 			"tensors":  {Field: "Tensors", Want: "a|b", Args: []string{"--tensors", "a|b"}},
 			"alone":    alone,
+
+			"memory":      {Field: "Memory", Want: "true", Args: []string{"--memory"}},
+			"context":     {Field: "Contexts", Want: "[4096 1000]", Args: []string{"--context", "4k,1000", "--memory"}},
+			"cache-type":  {Field: "Run", Want: "{Context:0 Keys:q8_0 Values:f16 Sequences:1 Unified:false Batch:512 FullWindows:false}", Args: []string{"--cache-type", "q8_0,f16", "--memory"}},
+			"parallel":    {Field: "Run", Want: "{Context:0 Keys:f16 Values:f16 Sequences:4 Unified:true Batch:512 FullWindows:false}", Args: []string{"--parallel", "4", "--memory"}},
+			"ubatch-size": {Field: "Run.Batch", Want: "64", Args: []string{"--ubatch-size", "64", "--memory"}},
 		})
 	})
 	t.Run("diff", func(t *testing.T) {

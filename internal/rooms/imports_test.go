@@ -16,7 +16,7 @@ var rooms = []struct{ name, packages string }{
 	{"files as they are", "internal/stamp internal/fetch internal/onig"},
 	{"files as they are", "internal/mmap"},
 	{"bytes: formats without meaning", "gguf logprobs safetensors"},
-	{"bytes: formats without meaning", "digest ggml imatrix torchfile"},
+	{"bytes: formats without meaning", "digest ggml imatrix memory torchfile"},
 	{"algorithm: parts of searches and blocks", "quants/internal/pack quants/internal/search"},
 	{"algorithm: parts of searches and blocks", "quants/internal/codebook"},
 	{"algorithm: the code that defines the bits", "quants/internal/scalar"},

@@ -1,0 +1,136 @@
+package memory
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Report is the memory that a model takes at several lengths of context.
+type Report struct {
+	Architecture string `json:"architecture"`
+	Trained      int64  `json:"trained_context"` // 0 if the file does not say
+	Sequences    int64  `json:"sequences"`
+	Batch        int64  `json:"batch"`
+	Uses         []Use  `json:"uses"`
+}
+
+// lengths are those that a report has without others asked for, as far as the model was
+// trained for them.
+var lengths = []int64{4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
+
+// Of estimates the memory of a model for each of the lengths of context; without any, for
+// usual lengths up to that which the model was trained for, and for that.
+func Of(m Model, opt Options, contexts ...int64) (*Report, error) {
+	p, err := describe(m)
+	if err != nil {
+		return nil, err
+	}
+	opt = opt.full()
+	r := &Report{Architecture: p.keys.arch, Trained: p.context(), Sequences: opt.Sequences, Batch: opt.Batch}
+	if len(contexts) == 0 {
+		for _, n := range lengths {
+			if n < r.Trained {
+				contexts = append(contexts, n)
+			}
+		}
+		contexts = append(contexts, max(r.Trained, 1))
+	}
+	for _, n := range contexts {
+		opt.Context = n
+		u, err := p.use(opt)
+		if err != nil {
+			return nil, err
+		}
+		r.Uses = append(r.Uses, u)
+	}
+	return r, nil
+}
+
+// Size returns bytes as text: "1.50 GiB", with two digits as the runtime prints them.
+func Size(n int64) string {
+	if n < 1<<30 {
+		return fmt.Sprintf("%.2f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+}
+
+// columns are those of a table of uses.
+var columns = []struct {
+	name string
+	of   func(u *Use) string
+}{
+	{"context", func(u *Use) string { return fmt.Sprint(u.Context) }},
+	{"weights", func(u *Use) string { return Size(u.Weights) }},
+	{"cache", func(u *Use) string { return Size(u.Cache) }},
+	{"state", func(u *Use) string { return Size(u.State) }},
+	{"compute", func(u *Use) string { return "~ " + Size(u.Compute) }},
+	{"output", func(u *Use) string { return Size(u.Output) }},
+	{"total", func(u *Use) string { return "~ " + Size(u.Total()) }},
+}
+
+// head says what the figures are of.
+func (r *Report) head() string {
+	text := fmt.Sprintf("%s, cache %s", r.Architecture, r.Uses[0].Keys)
+	if v := r.Uses[0].Values; v != r.Uses[0].Keys {
+		text += " and " + v
+	}
+	text += fmt.Sprintf(", batches of %d tokens", r.Batch)
+	if r.Sequences > 1 {
+		text += fmt.Sprintf(", %d sequences", r.Sequences)
+	}
+	return text
+}
+
+// WriteText writes the report for people to read.
+func (r *Report) WriteText(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "memory to run it: %s\n\n", r.head())
+	for _, c := range columns {
+		fmt.Fprintf(b, "%14s", c.name)
+	}
+	b.WriteByte('\n')
+	for i := range r.Uses {
+		for _, c := range columns {
+			fmt.Fprintf(b, "%14s", c.of(&r.Uses[i]))
+		}
+		b.WriteByte('\n')
+	}
+	for _, u := range r.Uses {
+		for _, c := range u.Caches {
+			fmt.Fprintf(b, "\ncontext %d, %s: %d cells, %d layers, keys %s, values %s", u.Context, c.What, c.Cells, c.Layers, Size(c.Keys), Size(c.Values))
+		}
+	}
+	b.WriteByte('\n')
+	return b.Flush()
+}
+
+// WriteMarkdown writes the report as a table of Markdown.
+func (r *Report) WriteMarkdown(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "Memory to run it: %s\n\n|", r.head())
+	for _, c := range columns {
+		fmt.Fprintf(b, " %s |", c.name)
+	}
+	b.WriteString("\n|")
+	for range columns {
+		b.WriteString(" ---: |")
+	}
+	b.WriteByte('\n')
+	for i := range r.Uses {
+		b.WriteByte('|')
+		for _, c := range columns {
+			fmt.Fprintf(b, " %s |", c.of(&r.Uses[i]))
+		}
+		b.WriteByte('\n')
+	}
+	return b.Flush()
+}
+
+// WriteJSON writes the report as one JSON object.
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
