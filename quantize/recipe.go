@@ -286,3 +286,14 @@ func LookupRecipe(s string) (*Recipe, bool) {
 	}
 	return nil, false
 }
+
+// RecipeOf returns the recipe that a file says it was made by, in general.file_type; ok is false
+// for one that names none.
+func RecipeOf(m gguf.Metadata) (r *Recipe, ok bool) {
+	v, stated := m.Get(gguf.KeyFileType)
+	id, ok := v.Int()
+	if !stated || !ok {
+		return nil, false
+	}
+	return LookupRecipe(strconv.FormatInt(id&^guessed, 10))
+}

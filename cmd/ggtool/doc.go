@@ -15,6 +15,7 @@
 //	ggtool merge [flags] FIRST OUT
 //	ggtool endian [--to big|little] FILE OUT
 //	ggtool export [flags] FILE DIR
+//	ggtool card [flags] DIR
 //
 // With --quiet, or -q, each verb prints nothing on standard error but errors.
 //
@@ -169,6 +170,22 @@
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //
+// # Card
+//
+// Writes the model card of a folder with GGUF files, DIR/README.md: front matter by the rules of
+// the Hugging Face hub, a table of the files with their types, sizes, bits per weight and what
+// ggeval has measured (files of JSON in DIR), which to take, and where they come from. Parts
+// between marks are generated; what is written around them by hand stays. Names and texts of
+// metadata are shown as text, whatever is in them.
+//
+//	--base-model ORG/NAME      the hub's model that the files are quantized from
+//	--quantized-by NAME        who quantized them
+//	--template FILE            use another template, of Go's text/template: see package card
+//	--dry-run                  print the card instead of writing it
+//	--json                     print one JSON object: card (its path), written, files and sidecars with file,
+//	                           shards, bytes, bits_per_weight, kl_divergence, ppl; warnings
+//	--force                    replace a README.md that has no marks
+//
 // # Exit codes
 //
 //	0    done; diff: the models are the same
@@ -184,6 +201,7 @@
 //	ggtool inspect model-Q4_K_M.gguf
 //	ggtool inspect --json --full model-Q4_K_M.gguf
 //	ggtool name Mixtral-8x7B-v0.1-KQ2.gguf
+//	ggtool card --base-model acme/Gollama release
 //	ggtool diff a.gguf b.gguf
 //	ggtool export --type bf16 --hf model-Q4_K_M.gguf checkpoint
 package main

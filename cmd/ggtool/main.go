@@ -13,7 +13,7 @@ func command() *cli.Command {
 		Name:        "ggtool",
 		Usage:       "look into GGUF files and importance matrices, edit, cut, join and export them",
 		Description: tool.ExitHelp,
-		Commands:    []*cli.Command{inspectCommand(), verifyCommand(), diffCommand(), qualityCommand(), hashCommand(), imatrixCommand(), metaCommand(), nameCommand(), splitCommand(), mergeCommand(), endianCommand(), exportCommand()},
+		Commands:    []*cli.Command{inspectCommand(), verifyCommand(), diffCommand(), qualityCommand(), hashCommand(), imatrixCommand(), metaCommand(), nameCommand(), splitCommand(), mergeCommand(), endianCommand(), exportCommand(), cardCommand()},
 		Action:      tool.NeedsVerb,
 	}
 }

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
 
 	"github.com/urfave/cli/v3"
 
 	"ggforge/fault"
-	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/naming"
 	"ggforge/quantize"
@@ -140,7 +138,9 @@ func conventional(path, encoding string) ([]string, error) {
 	}
 	defer set.Close()
 	if encoding == "" {
-		encoding = encodingOf(set.Metadata())
+		if recipe, ok := quantize.RecipeOf(set.Metadata()); ok {
+			encoding = recipe.Name
+		}
 	}
 	n := naming.Of(set.Metadata(), set.Shapes(), encoding)
 	if len(set.Files) == 1 {
@@ -152,17 +152,4 @@ func conventional(path, encoding string) ([]string, error) {
 		names = append(names, n.String())
 	}
 	return names, nil
-}
-
-// encodingOf returns the recipe that a file says it was made by, "" if it says none.
-func encodingOf(m gguf.Metadata) string {
-	v, stated := m.Get(gguf.KeyFileType)
-	id, ok := v.Int()
-	if !stated || !ok {
-		return ""
-	}
-	if r, ok := quantize.LookupRecipe(strconv.FormatInt(id, 10)); ok {
-		return r.Name
-	}
-	return ""
 }

@@ -95,6 +95,17 @@ func TestEveryFlag(t *testing.T) {
 			"dry-run":       {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
 		}))
 	})
+	t.Run("card", func(t *testing.T) {
+		checked["card"] = true
+		flagtest.Check(t, cardCommand, parseCard, []string{"DIR"}, map[string]flagtest.Row{
+			"base-model":   {Field: "Card.BaseModel", Want: "a/b", Args: []string{"--base-model", "a/b"}},
+			"quantized-by": {Field: "Card.QuantizedBy", Want: "x", Args: []string{"--quantized-by", "x"}},
+			"template":     {Field: "Template", Want: "f", Args: []string{"--template", "f"}},
+			"dry-run":      {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
+			"json":         {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"force":        {Field: "Force", Want: "true", Args: []string{"--force"}},
+		})
+	})
 	t.Run("name", func(t *testing.T) {
 		checked["name"] = true
 		flagtest.Check(t, nameCommand, parseName, []string{"NAME"}, map[string]flagtest.Row{

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"ggforge/internal/size"
 )
 
 // Cost measures what a run takes: wall time and peak memory. Memory is what the
@@ -51,20 +53,8 @@ func (c *Cost) End() (seconds float64, peak int64) {
 	return seconds, <-c.peak
 }
 
-// Bytes returns n as text in the largest decimal unit that keeps it at 1 or
-// above.
-func Bytes(n int64) string {
-	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
-	v, i := float64(n), 0
-	for v >= 999.5 && i < len(units)-1 {
-		v /= 1000
-		i++
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.3g %s", v, units[i])
-}
+// Bytes returns n as text: see size.Text.
+func Bytes(n int64) string { return size.Text(n) }
 
 // heap returns what the Go runtime has taken from the system and not given back,
 // for systems that do not say how much memory is resident.

@@ -36,7 +36,7 @@ var rooms = []struct{ name, packages string }{
 	{"writing, and what is written", "writer model"},
 	{"orchestration", "convert edit export eval fidelity quantize verify"},
 	{"orchestration: what takes several of these", "calibrate sensitivity"},
-	{"orchestration: what takes several of these", "worth"},
+	{"orchestration: what takes several of these", "card worth"},
 	{"commands: what they share", "internal/page"},
 	{"commands: what they share", "internal/cli"},
 	{"commands: what some of them share", "internal/convertflags internal/pageflags internal/quantflags internal/textflags"},

@@ -1,0 +1,56 @@
+package card
+
+import "fmt"
+
+// levels say what a divergence, in nats for a token, means in practice, and which files by bits per
+// weight come to about that where nothing was measured.
+var levels = []struct {
+	kld  float64 // up to which
+	bits float64 // from which on
+	text string
+}{
+	{0.001, 7.5, "as good as the original"},
+	{0.01, 6, "hardly a difference"},
+	{0.04, 4.6, "good"},
+	{0.1, 3.8, "fair: where memory is short"},
+	{0.3, 3, "poor: where nothing else fits"},
+	{0, 0, "last resort"},
+}
+
+// goodEnough is the level of which the smallest file is recommended.
+const goodEnough = 2
+
+// level returns the row of levels for a file.
+func (f *File) level() int {
+	for i, l := range levels[:len(levels)-1] {
+		if f.KLD != nil && f.KLD.Mean <= l.kld || f.KLD == nil && f.Bits >= l.bits {
+			return i
+		}
+	}
+	return len(levels) - 1
+}
+
+// advise says of each file whether to take it. Files are sorted, the largest first. What was measured
+// decides, and bits per weight where nothing was.
+func (c *Card) advise() {
+	take := -1
+	for i := range c.Files {
+		f := &c.Files[i]
+		f.Advice = levels[f.level()].text
+		better := -1 // the smallest file that is better as well
+		for k := i + 1; k < len(c.Files); k++ {
+			if o := &c.Files[k]; f.KLD != nil && o.KLD != nil && o.KLD.Mean <= f.KLD.Mean {
+				better = k
+			}
+		}
+		switch {
+		case better >= 0:
+			f.Advice = fmt.Sprintf("%s; %s is smaller and at least as good", f.Advice, code(baseName(c.Files[better].Path)))
+		case f.level() <= goodEnough:
+			take = i
+		}
+	}
+	if take >= 0 {
+		c.Files[take].Advice = "**take this if it fits**: " + c.Files[take].Advice
+	}
+}

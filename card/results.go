@@ -1,0 +1,161 @@
+package card
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"ggforge/fault"
+)
+
+// Figure is a mean with its standard error.
+type Figure struct {
+	Mean  float64 `json:"mean"`
+	Error float64 `json:"error"`
+}
+
+// Result is what was measured of files over one text: what ggeval compare or ggeval perplexity print
+// as JSON, as far as a card shows it.
+type Result struct {
+	Text      string // name of the text, without folders
+	Chunk     int    // tokens of a chunk
+	Predicted int    // tokens that the figures are over
+	Base      *Figure
+	Files     map[string]Measured // by name, without folders; of shards that of the first
+}
+
+// Measured is what was measured of a file.
+type Measured struct {
+	PPL        *Figure // perplexity
+	Divergence *Figure // of Kullback and Leibler from the model that it was made of, in nats for a token
+}
+
+// The limits of what is read next to a model.
+const (
+	maxResult  = 64 << 20 // of one file: a comparison has a number for each position and chunk
+	maxResults = 200      // files
+)
+
+// ParseResult reads the JSON of ggeval compare or ggeval perplexity. ok is false for JSON of another
+// kind.
+func ParseResult(data []byte) (r Result, ok bool) {
+	type side struct {
+		Model  string   `json:"model"`
+		Recipe string   `json:"recipe"`
+		PPL    *float64 `json:"ppl"`
+		Error  *float64 `json:"ppl_error"`
+		KLD    *struct {
+			Mean  *float64 `json:"mean"`
+			Error *float64 `json:"error"`
+		} `json:"kl_divergence"`
+	}
+	var found struct {
+		side
+		Base      *side  `json:"base"`
+		Models    []side `json:"models"`
+		Text      string `json:"text"`
+		Chunk     int    `json:"chunk"`
+		Predicted int    `json:"predicted"`
+	}
+	if json.Unmarshal(data, &found) != nil {
+		return r, false
+	}
+	figure := func(mean, err *float64) *Figure {
+		if mean == nil {
+			return nil
+		}
+		f := &Figure{Mean: *mean}
+		if err != nil {
+			f.Error = *err
+		}
+		return f
+	}
+	r = Result{Text: baseName(found.Text), Chunk: found.Chunk, Predicted: found.Predicted, Files: map[string]Measured{}}
+	if found.Base == nil {
+		found.Models = append(found.Models, found.side)
+	} else {
+		r.Base = figure(found.Base.PPL, found.Base.Error)
+	}
+	for _, m := range found.Models {
+		measured := Measured{PPL: figure(m.PPL, m.Error)}
+		if m.KLD != nil {
+			measured.Divergence = figure(m.KLD.Mean, m.KLD.Error)
+		}
+		if m.Recipe == "" && measured != (Measured{}) { // a recipe was measured without a file
+			r.Files[baseName(m.Model)] = measured
+		}
+	}
+	return r, len(r.Files) > 0
+}
+
+// baseName returns the last element of a path of any system.
+func baseName(s string) string { return s[strings.LastIndexAny(s, `/\`)+1:] }
+
+// readResults reads the files of a folder that are results, of which names are given.
+func readResults(dir string, names []string) (all []Result, err error) {
+	if len(names) > maxResults {
+		return nil, fault.Errorf(fault.Refused, "%s: %d files of JSON, want at most %d", dir, len(names), maxResults)
+	}
+	for _, name := range names {
+		full := path.Join(dir, name)
+		info, err := os.Lstat(full)
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() || info.Size() > maxResult {
+			continue // not what ggeval writes
+		}
+		data, err := os.ReadFile(full)
+		if err != nil {
+			return nil, err
+		}
+		if r, ok := ParseResult(data); ok {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// best returns what is known of the files by the one text that says the most of them: figures over
+// different texts cannot be compared. Results of one text are taken together, the last of a file counts.
+func best(all []Result, files []string) Result {
+	type text struct {
+		name             string
+		chunk, predicted int
+	}
+	by := map[text]*Result{}
+	var order []text
+	for _, r := range all {
+		k := text{r.Text, r.Chunk, r.Predicted}
+		if by[k] == nil {
+			by[k] = &Result{Text: r.Text, Chunk: r.Chunk, Predicted: r.Predicted, Files: map[string]Measured{}}
+			order = append(order, k)
+		}
+		to := by[k]
+		if r.Base != nil {
+			to.Base = r.Base
+		}
+		for name, m := range r.Files {
+			if slices.Contains(files, name) {
+				old := to.Files[name]
+				to.Files[name] = Measured{cmp.Or(m.PPL, old.PPL), cmp.Or(m.Divergence, old.Divergence)}
+			}
+		}
+	}
+	worth := func(k text) (n int) {
+		for _, m := range by[k].Files {
+			if n++; m.Divergence != nil {
+				n += len(files)
+			}
+		}
+		return n
+	}
+	slices.SortStableFunc(order, func(a, b text) int { return cmp.Compare(worth(b), worth(a)) })
+	if len(order) == 0 || worth(order[0]) == 0 {
+		return Result{}
+	}
+	return *by[order[0]]
+}

@@ -1,0 +1,118 @@
+package card
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// maxText bounds what a card shows of one value of the metadata, in characters.
+const maxText = 300
+
+// plain returns one line of ordinary text: no control characters, no marks of direction, not
+// longer than maxText.
+func plain(s string) string {
+	var b strings.Builder
+	blank, n := false, 0
+	for _, r := range s {
+		switch {
+		case unicode.IsSpace(r):
+			blank = true
+			continue
+		case r == unicode.ReplacementChar || !unicode.IsPrint(r):
+			continue
+		}
+		if n == maxText {
+			b.WriteString("...")
+			break
+		}
+		if blank && n > 0 {
+			b.WriteByte(' ')
+		}
+		blank = false
+		b.WriteRune(r)
+		n++
+	}
+	return b.String()
+}
+
+// markdownSigns are what Markdown, also in tables and with mathematics, or HTML gives a meaning.
+var markdownSigns = strings.NewReplacer(
+	"&", "&amp;", "<", "&lt;", ">", "&gt;", `\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "|", `\|`, "~", `\~`, "$", `\$`,
+	"://", "&#58;//", "www.", "www&#46;", "@", "&#64;", "!", "&#33;",
+)
+
+// lineStart matches what makes a heading, a list or a rule at the beginning of a line.
+var lineStart = regexp.MustCompile(`^([#+=-]|\d+[.)])`)
+
+// markdown returns text that Markdown shows as s, cleaned by plain: no part of it is markup, and
+// no address in it becomes a link.
+func markdown(s string) string {
+	s = markdownSigns.Replace(plain(s))
+	if at := lineStart.FindStringIndex(s); at != nil {
+		s = s[:at[1]-1] + `\` + s[at[1]-1:]
+	}
+	return s
+}
+
+// codeWord matches what can be shown as code as it is, in a table as well.
+var codeWord = regexp.MustCompile(`^[A-Za-z0-9._/@+=,: -]+$`)
+
+// code returns s, cleaned by plain, in the letters of code.
+func code(s string) string {
+	if s = plain(s); codeWord.MatchString(s) && strings.TrimSpace(s) != "" {
+		return "`" + s + "`"
+	}
+	return markdown(s)
+}
+
+// address returns a URL that can stand in a link, "" for what is none for a browser.
+func address(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(s) > 1<<10 || plain(s) != s {
+		return ""
+	}
+	return parentheses.Replace(u.String())
+}
+
+var parentheses = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", `"`, "%22", `\`, "%5C", "|", "%7C", " ", "%20", "`", "%60")
+
+// relative returns the address of a file below the card's folder, of which path is with slashes.
+func relative(path string) string {
+	var parts []string
+	for part := range strings.SplitSeq(path, "/") {
+		parts = append(parts, parentheses.Replace(url.PathEscape(part)))
+	}
+	return "./" + strings.Join(parts, "/")
+}
+
+// link returns a link with that text, or the text alone if the address is none.
+func link(text, to string) string {
+	if to == "" {
+		return markdown(text)
+	}
+	return "[" + markdown(text) + "](" + to + ")"
+}
+
+// hubName matches the name of a model of the hub, ORG/NAME.
+var hubName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
+
+// HubName reports whether s is the name of a model of the hub, ORG/NAME.
+func HubName(s string) bool { return hubName.MatchString(s) }
+
+const hub = "https://huggingface.co/"
+
+// hubModel returns the model of the hub that an address or hf://ORG/NAME[@REVISION] names, "" for others.
+func hubModel(s string) string {
+	name, ok := strings.CutPrefix(s, hub)
+	if !ok {
+		if name, ok = strings.CutPrefix(s, "hf://"); ok {
+			name, _, _ = strings.Cut(name, "@")
+		}
+	}
+	if name = strings.TrimSuffix(name, "/"); ok && hubName.MatchString(name) {
+		return name
+	}
+	return ""
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/card"
+	"ggforge/fault"
+	tool "ggforge/internal/cli"
+)
+
+func cardCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "card",
+		Usage:     "write the model card of a folder with GGUF files",
+		ArgsUsage: "DIR",
+		Description: "Writes DIR/README.md as the Hugging Face hub reads it: front matter, a table of the\n" +
+			"GGUF files in DIR and below it, which to take, and where they come from, by their\n" +
+			"metadata. KL divergence and perplexity are those of files of JSON in DIR, as\n" +
+			"'ggeval compare --json' and 'ggeval perplexity --json' write them, by names of files.\n\n" +
+			"What is between marks is generated, and written anew each time; all else stays, and\n" +
+			"keys of the front matter outside of the marks count before those between them. A\n" +
+			"section whose marks are gone is left out. A README.md without marks is not replaced\n" +
+			"without --force.\n\n" +
+			"--template takes a text of Go's text/template for what follows the front matter:\n" +
+			"package card says what it can use (go doc ggforge/card.Card).\n\n" + tool.ExitHelp,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "base-model", Usage: "the files are quantized from the hub's model `ORG/NAME`, whatever they say"},
+			&cli.StringFlag{Name: "quantized-by", Usage: "they were quantized by `NAME`, whatever they say"},
+			&cli.StringFlag{Name: "template", Usage: "use the template in `FILE`"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "print the card instead of writing it"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object about the card"},
+			tool.ForceFlag(),
+		},
+		Action: makeCard,
+	}
+}
+
+// cardRequest is what the flags and arguments ask for.
+type cardRequest struct {
+	Dir, Template       string
+	DryRun, JSON, Force bool
+	Card                card.Options
+}
+
+func parseCard(cmd *cli.Command) (r cardRequest, err error) {
+	args, err := tool.Args(cmd, 1, 1)
+	if err != nil {
+		return r, err
+	}
+	r = cardRequest{Dir: args[0], DryRun: cmd.Bool("dry-run"), JSON: cmd.Bool("json"), Force: cmd.Bool("force")}
+	r.Card = card.Options{BaseModel: cmd.String("base-model"), QuantizedBy: cmd.String("quantized-by")}
+	if r.Card.BaseModel != "" && !card.HubName(r.Card.BaseModel) {
+		return r, fault.Errorf(fault.Usage, "--base-model %q: want ORG/NAME", r.Card.BaseModel)
+	}
+	r.Template, err = tool.File(cmd, "template")
+	return r, err
+}
+
+// cardResult is what --json prints; doc.go describes it.
+type cardResult struct {
+	Card     string     `json:"card"`
+	Written  bool       `json:"written"`
+	Files    []cardFile `json:"files"`
+	Sidecars []cardFile `json:"sidecars,omitempty"`
+	Warnings []string   `json:"warnings,omitempty"`
+}
+
+type cardFile struct {
+	File   string       `json:"file"`
+	Shards int          `json:"shards"`
+	Bytes  int64        `json:"bytes"`
+	BPW    float64      `json:"bits_per_weight"`
+	KLD    *card.Figure `json:"kl_divergence,omitempty"`
+	PPL    *card.Figure `json:"ppl,omitempty"`
+}
+
+func cardFiles(files []card.File) (list []cardFile) {
+	for _, f := range files {
+		list = append(list, cardFile{f.Path, f.Shards, f.Bytes, f.Bits, f.KLD, f.PPL})
+	}
+	return list
+}
+
+func makeCard(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseCard(cmd)
+	if err != nil {
+		return err
+	}
+	if r.Template != "" {
+		data, err := side(r.Template)
+		if err != nil {
+			return err
+		}
+		r.Card.Template = string(data)
+	}
+	c, err := card.Of(ctx, r.Dir, r.Card)
+	if err != nil {
+		return err
+	}
+	tool.Warn(cmd, c.Warnings...)
+	text, differs, err := c.Update(r.Force)
+	if err != nil {
+		return err
+	}
+	w := tool.Output(ctx, cmd)
+	if r.DryRun && !r.JSON {
+		_, err := fmt.Fprint(w, text)
+		return err
+	}
+	if differs && !r.DryRun {
+		if _, err := c.Write(ctx, r.Force); err != nil {
+			return err
+		}
+	}
+	if r.JSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(cardResult{c.Path(), differs && !r.DryRun, cardFiles(c.Files), cardFiles(c.Sidecars), c.Warnings})
+	}
+	what := "written"
+	if !differs {
+		what = "is up to date"
+	}
+	_, err = fmt.Fprintf(w, "%s: %s, %d models, %d other files\n", c.Path(), what, len(c.Files), len(c.Sidecars))
+	return err
+}
