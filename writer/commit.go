@@ -145,10 +145,10 @@ func commitAll(outputs []*output, opt Options) error {
 		}
 	}
 	for _, p := range parts {
-		unfinish(p.name, false)
+		unfinish(p.name, nil)
 	}
 	for _, c := range commits {
-		unfinish(c.path(), false)
+		unfinish(c.path(), nil)
 	}
 	for _, c := range commits {
 		if err := c.forward(); err != nil {
@@ -224,7 +224,7 @@ func (c *commit) begin() error {
 	if c.file, err = exclusive(c.path(), c.path()); err != nil {
 		return err
 	}
-	unfinish(c.path(), true)
+	unfinish(c.path(), func() { c.file.Close() })
 	if err := c.at("write journal"); err != nil {
 		return err
 	}
@@ -391,13 +391,8 @@ func (c *commit) close() error {
 	if err := c.at("remove journal"); err != nil {
 		return err
 	}
-	if !renamesOpen {
-		c.file.Close()
-	}
-	unfinish(c.path(), false)
-	err := os.Remove(c.path())
-	c.file.Close() // and with it the lock
-	return err
+	unfinish(c.path(), nil)
+	return removeHeld(c.path(), c.file)
 }
 
 // back takes a commit back: the new files get their temporary names again, the
@@ -513,7 +508,7 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 		return err
 	}
 	if torn && lockErr == nil && refers(c.path(), f) { // killed before anything was renamed
-		return os.Remove(c.path())
+		return removeHeld(c.path(), f)
 	}
 	if !slices.ContainsFunc(c.Files, func(f commitFile) bool { return touches(&f) }) {
 		return nil

@@ -51,12 +51,12 @@ func Overwrite(ctx context.Context, path string, old, replacement []byte) error 
 	if err != nil {
 		return err
 	}
-	unfinish(name, true)
+	unfinish(name, func() { r.Close() })
 	begun := false
 	defer func() {
-		unfinish(name, false)
+		unfinish(name, nil)
 		if !begun { // nothing was changed
-			os.Remove(name)
+			removeHeld(name, r)
 		}
 		r.Close()
 	}()
@@ -70,9 +70,9 @@ func Overwrite(ctx context.Context, path string, old, replacement []byte) error 
 	if err := errors.Join(r.Sync(), syncDir(filepath.Dir(path)), ctx.Err()); err != nil {
 		return err
 	}
-	unfinish(name, false)
+	unfinish(name, nil)
 	begun = true
-	return finishOverwrite(f, name, replacement)
+	return finishOverwrite(f, name, r, replacement)
 }
 
 // Recover ends an Overwrite of the file at path that was cut short, and reports whether there
@@ -90,7 +90,7 @@ func Recover(path string) (bool, error) {
 	}
 	size, old, replacement, ok := parseRecord(data)
 	if !ok { // it was cut short itself, before anything was changed
-		return false, os.Remove(name)
+		return false, removeHeld(name, r)
 	}
 	f, err := owned(path)
 	if err != nil {
@@ -105,7 +105,7 @@ func Recover(path string) (bool, error) {
 	if _, err := io.ReadFull(f, there); err != nil || st.Size() != size || !mixed(there, old, replacement) {
 		return false, fault.Errorf(fault.Refused, "%s: is of a change to another file than %s; remove it", name, path)
 	}
-	return true, finishOverwrite(f, name, replacement)
+	return true, finishOverwrite(f, name, r, replacement)
 }
 
 // Unrecovered returns an error of kind fault.Broken if an Overwrite of the file at path was cut
@@ -151,14 +151,15 @@ func owned(path string) (*os.File, error) {
 	return f, nil
 }
 
-func finishOverwrite(f *os.File, name string, replacement []byte) error {
+// finishOverwrite replaces the first bytes of f and removes the record of that, r.
+func finishOverwrite(f *os.File, name string, r *os.File, replacement []byte) error {
 	if _, err := f.WriteAt(replacement, 0); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if err := os.Remove(name); err != nil {
+	if err := removeHeld(name, r); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(name))

@@ -89,6 +89,9 @@ func TestOverwriteLinks(t *testing.T) {
 	if os.Symlink(path, soft) != nil || os.Link(path, hard) != nil {
 		t.Skip("no links here")
 	}
+	if _, err := os.Lstat(soft); err != nil { // Wine makes none and says that it did
+		t.Skip(err)
+	}
 	for _, p := range []string{soft, hard} {
 		if err := Overwrite(t.Context(), p, []byte("ab"), []byte("xy")); !errors.Is(err, fault.Usage) {
 			t.Errorf("%s: %v", p, err)

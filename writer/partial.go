@@ -86,19 +86,20 @@ func (p *partial) close() error {
 // time: those that no commit has begun to rename, and journals of such commits.
 var unfinished struct {
 	sync.Mutex
-	names map[string]bool
-	dirs  []string // that were made for them, each after the one it is in
+	names map[string]func() // what closes the file for good
+	dirs  []string          // that were made for them, each after the one it is in
 }
 
-// unfinish notes that a file may be removed, or with false that it may not.
-func unfinish(name string, yes bool) {
+// unfinish notes that a file may be removed, which release closes for good, or with nil that
+// it may not.
+func unfinish(name string, release func()) {
 	unfinished.Lock()
 	defer unfinished.Unlock()
 	if unfinished.names == nil {
-		unfinished.names = map[string]bool{}
+		unfinished.names = map[string]func(){}
 	}
-	if yes {
-		unfinished.names[name] = true
+	if release != nil {
+		unfinished.names[name] = release
 	} else {
 		delete(unfinished.names, name)
 	}
@@ -110,11 +111,23 @@ func unfinish(name string, yes bool) {
 // their contexts are done.
 func RemovePartials() {
 	unfinished.Lock() // for good
-	for name := range unfinished.names {
+	for name, release := range unfinished.names {
+		if !renamesOpen {
+			release()
+		}
 		os.Remove(name)
 	}
 	for _, dir := range slices.Backward(unfinished.dirs) {
 		os.Remove(dir) // if it is empty
+	}
+}
+
+// release closes the file and never lets go of it: who wants to write waits until the process
+// exits.
+func (p *partial) release() {
+	p.mu.Lock()
+	if p.file != nil {
+		p.file.Close()
 	}
 }
 
@@ -125,7 +138,7 @@ func (p *partial) discard() {
 		return
 	}
 	p.gone = true
-	unfinish(p.name, false)
+	unfinish(p.name, nil)
 	if !renamesOpen {
 		p.close()
 	}
@@ -143,7 +156,7 @@ func create(path string, size int64, force bool) (*partial, error) {
 	if p.file, err = exclusive(p.name, path); err != nil {
 		return nil, err
 	}
-	unfinish(p.name, true)
+	unfinish(p.name, p.release)
 	if err = reserve(p.file, size); err == nil {
 		if err = p.file.Truncate(size); err == nil {
 			p.info, err = p.file.Stat()
@@ -192,11 +205,18 @@ func removeLeftover(name, final string) error {
 	if f == nil || err != nil {
 		return err
 	}
-	defer f.Close()
+	return removeHeld(name, f)
+}
+
+// removeHeld removes the file of that name, which is open and locked, and closes it after that:
+// nobody else's file is removed. Where open files keep their names it is closed before.
+func removeHeld(name string, f *os.File) error {
 	if !renamesOpen {
 		f.Close()
 	}
-	return os.Remove(name)
+	err := os.Remove(name)
+	f.Close()
+	return err
 }
 
 // leftover opens and locks a file that an interrupted run has left: a regular file

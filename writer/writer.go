@@ -326,7 +326,7 @@ func (o *output) makeAll(ctx context.Context, open *handles, opt Options) error 
 		return nil
 	}
 	for _, p := range o.parts {
-		unfinish(p.name, false)
+		unfinish(p.name, nil)
 	}
 	return o.startLog(opt.Resume)
 }
