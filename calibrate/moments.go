@@ -3,14 +3,16 @@ package calibrate
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	"ggforge/internal/gemm"
 	"ggforge/internal/parallel"
 	"ggforge/internal/vecmath"
 )
 
-// Inputs collects the second moments of what a layer reads. Memory: n² values, and 2048 n
-// for rows that are not added yet.
+// Inputs collects the second moments of what a layer reads. Memory: n² values, and 1024 n
+// for rows that are not added yet; 2048 n while they are added.
 type Inputs struct {
 	n, rows int
 	h       []float32 // [n, n], of columns up to the row's only
@@ -24,6 +26,28 @@ type room struct {
 	scratch     gemm.Scratch
 	left, right gemm.Panels
 	y, h        []float32
+}
+
+// packed is two matrices of n columns, turned, as products take them: tile by tile, the one
+// for the left side and the other for the right side. A tile meets many others.
+type packed struct{ left, right []gemm.Panels }
+
+// packs are those that are not in use.
+var packs = sync.Pool{New: func() any { return new(packed) }}
+
+// pack packs rows of matrices whose columns are together apart.
+func (p *packed) pack(ctx context.Context, workers int, left, right []float32, n, rows int) error {
+	tiles := (n + tile - 1) / tile
+	p.left, p.right = slices.Grow(p.left[:0], tiles)[:tiles], slices.Grow(p.right[:0], tiles)[:tiles]
+	return parallel.For(ctx, workers, 2*tiles, func(i, _ int) error {
+		from := i / 2 * tile
+		if i%2 == 0 {
+			p.left[i/2].Pack(left[from*together:], together, min(tile, n-from), rows)
+		} else {
+			p.right[i/2].PackRight(right[from*together:], together, min(tile, n-from), rows)
+		}
+		return nil
+	})
 }
 
 // together is how many rows are added to the moments in one product: the order of all sums
@@ -73,7 +97,12 @@ func (in *Inputs) AddColumns(ctx context.Context, x []float32, ld, from int) err
 
 // flush adds the rows that wait: tiles of the matrix, those on the diagonal and below.
 func (in *Inputs) flush(ctx context.Context) error {
-	n, tiles := in.n, (in.n+tile-1)/tile
+	p := packs.Get().(*packed)
+	defer packs.Put(p)
+	if err := p.pack(ctx, len(in.rooms), in.waiting, in.waiting, in.n, in.held); err != nil {
+		return err
+	}
+	n, tiles := in.n, len(p.left)
 	err := parallel.For(ctx, len(in.rooms), tiles*(tiles+1)/2, func(i, worker int) error {
 		row := 0
 		for i > row {
@@ -82,10 +111,8 @@ func (in *Inputs) flush(ctx context.Context) error {
 		}
 		s, a, b := &in.rooms[worker], row*tile, i*tile
 		rows, columns := min(tile, n-a), min(tile, n-b)
-		s.left.Pack(in.waiting[a*together:], together, rows, in.held)
-		s.right.PackRight(in.waiting[b*together:], together, columns, in.held)
 		y := grow(&s.y, rows*columns)
-		gemm.Multiply(&s.scratch, y, columns, &s.left, &s.right, columns)
+		gemm.Multiply(&s.scratch, y, columns, &p.left[row], &p.right[i], columns)
 		for r := range rows {
 			k := min(columns, a+r+1-b)
 			vecmath.Add(in.h[(a+r)*n+b:][:k], y[r*columns:][:k])

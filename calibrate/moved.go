@@ -11,7 +11,7 @@ import (
 
 // A Shift collects how far what a layer reads is from what it should: with x the inputs that
 // weights were made for and y those that they meet, Σ y (x-y)ᵀ. Memory: n² values, and 2048 n
-// for rows that are not added yet.
+// for rows that are not added yet; 2048 n more while they are added.
 type Shift struct {
 	n, rows, held int
 	d             []float32    // [n, n]: of y, of x-y
@@ -61,14 +61,17 @@ func (s *Shift) AddColumns(ctx context.Context, x, y []float32, ld, from int) er
 
 // flush adds the rows that wait.
 func (s *Shift) flush(ctx context.Context) error {
-	n, tiles := s.n, (s.n+tile-1)/tile
+	p := packs.Get().(*packed)
+	defer packs.Put(p)
+	if err := p.pack(ctx, len(s.rooms), s.waiting[0], s.waiting[1], s.n, s.held); err != nil {
+		return err
+	}
+	n, tiles := s.n, len(p.left)
 	err := parallel.For(ctx, len(s.rooms), tiles*tiles, func(i, worker int) error {
 		r, a, b := &s.rooms[worker], i/tiles*tile, i%tiles*tile
 		rows, columns := min(tile, n-a), min(tile, n-b)
-		r.left.Pack(s.waiting[0][a*together:], together, rows, s.held)
-		r.right.PackRight(s.waiting[1][b*together:], together, columns, s.held)
 		y := grow(&r.y, rows*columns)
-		gemm.Multiply(&r.scratch, y, columns, &r.left, &r.right, columns)
+		gemm.Multiply(&r.scratch, y, columns, &p.left[i/tiles], &p.right[i%tiles], columns)
 		for k := range rows {
 			vecmath.Add(s.d[(a+k)*n+b:][:columns], y[k*columns:][:columns])
 		}

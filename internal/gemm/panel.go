@@ -90,18 +90,21 @@ func (p *Panels) set(r, i int, row []float32) {
 // zeros after its end.
 func pick(dst, row []float32, at, gap, lanes int) {
 	for len(dst) >= lanes {
-		switch {
+		switch { // by way of a variable: memmove would be called for what may overlap
 		case at+lanes > len(row):
 			clear(dst[:lanes])
 			if at < len(row) {
 				copy(dst[:lanes], row[at:])
 			}
 		case lanes == 16:
-			*(*[16]float32)(dst) = *(*[16]float32)(row[at:])
+			v := *(*[16]float32)(row[at:])
+			*(*[16]float32)(dst) = v
 		case lanes == 8:
-			*(*[8]float32)(dst) = *(*[8]float32)(row[at:])
+			v := *(*[8]float32)(row[at:])
+			*(*[8]float32)(dst) = v
 		default:
-			*(*[4]float32)(dst) = *(*[4]float32)(row[at:])
+			v := *(*[4]float32)(row[at:])
+			*(*[4]float32)(dst) = v
 		}
 		at += width
 		dst = dst[min(gap, len(dst)):]

@@ -97,6 +97,7 @@ type quality struct {
 	cells  map[string]*cell
 	mu     sync.Mutex
 	models []*prepared
+	old    *document // as it was
 }
 
 func run(ctx context.Context, opt *options) error {
@@ -126,6 +127,11 @@ func run(ctx context.Context, opt *options) error {
 	if err := q.load(); err != nil {
 		return err
 	}
+	was, err := os.ReadFile(opt.out)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	q.old = readDocument(was, c.table())
 	q.makeLate()
 	for _, s := range subjects {
 		m, err := q.subject(s)
@@ -235,9 +241,12 @@ func (q *quality) keep(id string, c *cell) error {
 	return os.Rename(tmp, q.cellsFile())
 }
 
-// commits returns those of the cells.
+// commits returns those of the cells, and of what the document had before.
 func (q *quality) commits() []string {
 	found := map[string]bool{}
+	for _, c := range q.old.commits {
+		found[c] = true
+	}
 	for _, m := range q.models {
 		for _, r := range m.rows() {
 			if c := q.cell(m, r); c != nil && c.Commit != "" {

@@ -154,7 +154,7 @@ func TestTexts(t *testing.T) {
 // baseline, goals that are not reached are bold, and failures say why.
 func TestReport(t *testing.T) {
 	m := &prepared{subject: subjects[0], judged: &text{name: "judged"}, calibrated: &text{name: "calibrated"}, alien: &text{name: "alien"}}
-	q := &quality{commit: "abc", options: &options{use: heldOut, run: regexp.MustCompile("")}, corpus: &corpus{texts: map[string]*text{"judged": m.judged}}, cells: map[string]*cell{}, models: []*prepared{m}}
+	q := &quality{commit: "abc", options: &options{use: heldOut, run: regexp.MustCompile("")}, corpus: &corpus{texts: map[string]*text{"judged": m.judged}}, cells: map[string]*cell{}, models: []*prepared{m}, old: &document{}}
 	set := func(recipe, method string, kld float64) {
 		f := figures{KLD: kld, Chunks: []float64{kld, kld}}
 		for _, r := range m.rows() {
@@ -199,6 +199,33 @@ func TestReport(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("%s", out)
+	}
+	// what is not measured again stays, as long as the texts are those
+	measured := q.cells
+	q.cells, q.old = map[string]*cell{}, readDocument(out, q.corpus.table())
+	set("Q2_K", plain, 0.08)
+	set("Q2_K", best, 0.02)
+	again, err := q.report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| gollama | Q2_K | 0.250 ± 0.000 (≤ 0.36) | **0.250 ± 0.000** (≤ 0.09) | - | 0.025 ± 0.000 (≤ 0.035) |",
+		"| gollama | Q2_K | 0.020000 ± 0.000000 | 0.015000 ± 0.000000 | - | 0.000100 ± 0.000000 |",
+		"IQ2_XS, reference: no matrix\n",
+		"Commit of ours: abc.",
+	} {
+		if !strings.Contains(string(again), want) {
+			t.Errorf("not there any more: %s\n%s", want, again)
+		}
+	}
+	q.cells, q.old = measured, readDocument(out, q.corpus.table())
+	if same, err := q.report(); err != nil || !bytes.Equal(same, out) {
+		t.Errorf("with its own rows, the report is another one (%v)", err)
+	}
+	m.judged.data = []byte("another text")
+	if d := readDocument(out, q.corpus.table()); len(d.tables)+len(d.commits)+len(d.f16) > 0 {
+		t.Error("figures of another text are there")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -75,7 +76,7 @@ func (q *quality) report() ([]byte, error) {
 
 What quantizing loses, at the same types and sizes as the reference's files. `+"`make quality`"+` writes this document: it needs the
 reference's tools (internal/interop/oracle) and takes hours: a core takes about 100 s for each output of gollama with --effort best. What was measured is kept, by hashes of code, models and texts, in the work
-folder; RUN=EXPRESSION measures the rows MODEL/TYPE/METHOD that it matches and takes the others from there.
+folder; RUN=EXPRESSION measures the rows MODEL/TYPE/METHOD that it matches and takes the others from there, or from this document as it is.
 
 * **Divergence**: Kullback-Leibler divergence of the F16 model's probabilities from the quantized model's, in nats, mean over positions 256 to 510 of
   chunks of %d tokens. The real llama-perplexity measures it (--kl-divergence), which rounds activations to 8 bits, and ggeval compare, which does not.
@@ -106,6 +107,73 @@ folder; RUN=EXPRESSION measures the rows MODEL/TYPE/METHOD that it matches and t
 	return w.Bytes(), nil
 }
 
+// A document is a report as it was written: what is in it need not be measured again.
+type document struct {
+	tables  map[string]*table // by the heading above
+	f16     map[string]string // by model
+	failed  map[string]string // by model, type and method: why there is no figure
+	commits []string
+}
+
+var (
+	f16Line    = regexp.MustCompile(`F16: perplexity [0-9.]+ ± [0-9.]+\.`)
+	commitLine = regexp.MustCompile(`Commit of ours: ([^.]+)\.`)
+)
+
+// readDocument reads a report: one that has other texts counts for nothing.
+func readDocument(data []byte, texts *table) *document {
+	d := &document{tables: map[string]*table{}, f16: map[string]string{}, failed: map[string]string{}}
+	heading := ""
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
+		if h, ok := strings.CutPrefix(line, "## "); ok {
+			heading = h
+		}
+		if f := f16Line.FindString(line); f != "" {
+			d.f16[heading] = f
+		}
+		if f := commitLine.FindStringSubmatch(line); f != nil {
+			d.commits = strings.Split(f[1], ", ")
+		}
+		if name, why, ok := strings.Cut(line, ": "); ok && strings.HasPrefix(name, "* ") {
+			d.failed[heading+"/"+name[2:]] = why
+		}
+		cells, ok := strings.CutPrefix(line, "| ")
+		if !ok {
+			continue
+		}
+		row := strings.Split(strings.TrimSuffix(cells, " |"), " | ")
+		if t := d.tables[heading]; t == nil {
+			d.tables[heading] = &table{head: row}
+		} else if len(row) == len(t.head) {
+			t.rows = append(t.rows, row)
+		}
+	}
+	if t := d.tables[textsHeading]; t == nil || !slices.EqualFunc(t.rows[1:], texts.rows, slices.Equal) {
+		return &document{}
+	}
+	return d
+}
+
+// fill takes from the table that was there what was not measured since, and drops rows that
+// have no figure.
+func (d *document) fill(heading string, t *table) {
+	old := d.tables[heading]
+	if old != nil && slices.Equal(old.head, t.head) {
+		for _, row := range t.rows {
+			i := slices.IndexFunc(old.rows, func(r []string) bool { return slices.Equal(r[:t.left], row[:t.left]) })
+			for k := t.left; i >= 0 && k < len(row); k++ {
+				if row[k] == dash {
+					row[k] = old.rows[i][k]
+				}
+			}
+		}
+	}
+	t.rows = slices.DeleteFunc(t.rows, func(row []string) bool {
+		return !slices.ContainsFunc(row[t.left:], func(s string) bool { return s != dash })
+	})
+}
+
 // summary prints goals and what was reached.
 func (q *quality) summary(w *bytes.Buffer) {
 	fmt.Fprint(w, "## Goals\n\nRatios by llama-perplexity, and after ≤ what was to be reached; **bold** where it was not.\n\n")
@@ -116,11 +184,10 @@ func (q *quality) summary(w *bytes.Buffer) {
 			for _, method := range []string{high, best, highWorth, bestWorth} {
 				cells = append(cells, q.against(m, row{r, method}))
 			}
-			if slices.ContainsFunc(cells[2:], func(s string) bool { return s != dash }) {
-				t.rows = append(t.rows, cells)
-			}
+			t.rows = append(t.rows, cells)
 		}
 	}
+	q.old.fill("Goals", t)
 	t.write(w)
 }
 
@@ -146,19 +213,25 @@ func (q *quality) table(w *bytes.Buffer, m *prepared) {
 	fmt.Fprintf(w, "## %s\n\n%s. Text: %s, %d chunks for llama-perplexity, %d for ggeval; calibration: %d chunks of %s.", m.name, m.about, m.judged.name, m.chunks, m.fewer, m.calibration, m.calibrated.name)
 	if base != nil {
 		fmt.Fprintf(w, " F16: perplexity %.4f ± %.4f.", base.Real.PPL, base.Real.PPLError)
+	} else if f16 := q.old.f16[m.name]; f16 != "" {
+		fmt.Fprint(w, " "+f16)
 	}
 	fmt.Fprint(w, "\n\n")
 	t := &table{left: 2, head: []string{"type", "method", "bits/weight", "perplexity", "divergence", "99.9 %", "same top token", "ratio", "ggeval: divergence", "99.9 %", "same top token", "ratio"}}
 	var failed []string
-	missing := 0
 	for _, at := range m.rows() {
 		if r, method := at.recipe, at.method; slices.Contains(methods, method) {
 			c := q.measured(m, at)
 			if c == nil {
+				name := r.name + ", " + methodNames[method]
+				why := q.old.failed[m.name+"/"+name]
 				if c := q.cell(m, at); c != nil {
-					failed = append(failed, fmt.Sprintf("%s, %s: %s", r.name, methodNames[method], c.Failed))
+					why = c.Failed
+				}
+				if why != "" {
+					failed = append(failed, name+": "+why)
 				} else {
-					missing++
+					t.rows = append(t.rows, append([]string{r.name, methodNames[method]}, slices.Repeat([]string{dash}, len(t.head)-2)...))
 				}
 				continue
 			}
@@ -168,8 +241,10 @@ func (q *quality) table(w *bytes.Buffer, m *prepared) {
 				fmt.Sprintf("%.6f ± %.6f", c.Ours.KLD, c.Ours.KLDError), fmt.Sprintf("%.4f", c.Ours.P999), fmt.Sprintf("%.2f ± %.2f %%", 100*c.Ours.Top, 100*c.Ours.TopError), between(ours, oursError)})
 		}
 	}
+	all := len(t.rows)
+	q.old.fill(m.name, t)
 	t.write(w)
-	if missing > 0 {
+	if missing := all - len(t.rows); missing > 0 {
 		failed = append(failed, fmt.Sprintf("not measured yet: %d rows", missing))
 	}
 	if len(failed) > 0 {
@@ -183,7 +258,7 @@ func (q *quality) shares(w *bytes.Buffer) {
 	t := &table{left: 2, head: []string{"model", "type", "best", "embeddings in F16", "output in F16", "Q8_0, reference"}}
 	for _, m := range q.models {
 		for _, r := range recipes {
-			if !slices.Contains(shareRecipes, r.name) || q.measured(m, row{r, bestEmbeddings}) == nil {
+			if !slices.Contains(shareRecipes, r.name) {
 				continue
 			}
 			cells := []string{m.name, r.name}
@@ -197,6 +272,8 @@ func (q *quality) shares(w *bytes.Buffer) {
 			t.rows = append(t.rows, cells)
 		}
 	}
+	q.old.fill("What is left", t)
+	t.rows = slices.DeleteFunc(t.rows, func(row []string) bool { return row[3] == dash && row[4] == dash })
 	if len(t.rows) == 0 {
 		return
 	}
@@ -221,6 +298,7 @@ func (q *quality) otherDomain(w *bytes.Buffer) {
 			}
 		}
 	}
+	q.old.fill("Calibrated with another domain", t)
 	if len(t.rows) == 0 {
 		return
 	}
@@ -230,19 +308,14 @@ func (q *quality) otherDomain(w *bytes.Buffer) {
 
 // texts prints what the texts are.
 func (q *quality) texts(w *bytes.Buffer) {
-	fmt.Fprintf(w, `## Texts
+	fmt.Fprintf(w, `## `+textsHeading+`
 
 Cut from what is installed: %s's library, the Python of the reference's chroot, and modules that this one needs. The name of a file alone says what it
 is for. No line of %d bytes or more is in two texts, apart from notices of licences; each run checks that first. %s is Go that gollama was
 not trained with, which methods were developed with; gollama was trained with all of the library, so that modules judge it.
 
 `, q.corpus.version, longLine, evalText)
-	t := &table{left: 1, head: []string{"text", "bytes", "SHA-256"}}
-	for _, name := range slices.Sorted(maps.Keys(q.corpus.texts)) {
-		x := q.corpus.texts[name]
-		t.rows = append(t.rows, []string{name, fmt.Sprint(len(x.data)), x.sha()})
-	}
-	t.write(w)
+	q.corpus.table().write(w)
 	fmt.Fprintln(w, "Licences:")
 	fmt.Fprintln(w)
 	for _, l := range q.corpus.sources {
@@ -256,6 +329,19 @@ not trained with, which methods were developed with; gollama was trained with al
 			fmt.Fprintf(w, "* %s, %s: %s\n", l.name, name, f.licence)
 		}
 	}
+}
+
+// textsHeading is above the list of texts.
+const textsHeading = "Texts"
+
+// table returns the list of texts.
+func (c *corpus) table() *table {
+	t := &table{left: 1, head: []string{"text", "bytes", "SHA-256"}}
+	for _, name := range slices.Sorted(maps.Keys(c.texts)) {
+		x := c.texts[name]
+		t.rows = append(t.rows, []string{name, fmt.Sprint(len(x.data)), x.sha()})
+	}
+	return t
 }
 
 // shortFolder returns the end of a folder's path, which is the same everywhere.
