@@ -137,6 +137,7 @@ quality: build
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/quality ./internal/quality
 	$(SIMD) $(INTEROP) bin/quality -work $(QUALITY_WORK) -text $(TEXT) -run '$(RUN)' $(QUALITY) \
 		-o $(if $(filter heldout,$(TEXT)),docs/quality.md,$(ORACLE_ROOT)$(QUALITY_WORK)/$(TEXT).md)
+	go generate ./cmd/ggquant
 
 # Writes the golden files anew; STEP="NAME ..." those of some steps of
 # internal/interop/golden.sh, SPEC=PATTERN the files of architectures that match.

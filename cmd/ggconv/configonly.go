@@ -18,6 +18,7 @@ func configsOnly(ctx context.Context, cmd *cli.Command, r request) error {
 	w := cmd.Root().Writer
 	var first error
 	failed := 0
+	list := []understanding{}
 	for _, dir := range r.Dirs {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -30,12 +31,21 @@ func configsOnly(ctx context.Context, cmd *cli.Command, r request) error {
 			}
 			line = err.Error()
 		}
+		list = append(list, understanding{dir, err == nil, line, tool.Code(err), append([]string{}, warnings...)})
+		for _, text := range warnings {
+			tool.Warn(cmd, dir+": "+text)
+		}
+		if r.JSON {
+			continue
+		}
 		if !strings.HasPrefix(line, dir) {
 			line = dir + ": " + line
 		}
 		fmt.Fprintln(w, line)
-		for _, text := range warnings {
-			tool.Warn(cmd, dir+": "+text)
+	}
+	if r.JSON {
+		if err := tool.WriteJSON(w, list); err != nil {
+			return err
 		}
 	}
 	if first != nil && len(r.Dirs) > 1 {

@@ -74,6 +74,7 @@
 //	--config-only              with --dry-run: say of each DIR whether config.json and tokenizer are understood
 //	--verbose                  print the plan
 //	--print-supported-models   list the classes that are converted and their architectures
+//	--json                     print the plan or the result as JSON (docs/json.md)
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //	--quiet, -q                print nothing on standard error but errors

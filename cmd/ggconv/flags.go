@@ -1,15 +1,13 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"math"
 	"path/filepath"
-	"text/tabwriter"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
-	"ggforge/arch"
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -21,33 +19,45 @@ import (
 // flags are those of the reference's converter under the same names, and some
 // more.
 func flags() []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "outfile", Usage: "write to `FILE`, or into it if it is a directory; {ftype} stands for the output type"},
-		&cli.StringFlag{Name: "outtype", Value: convert.Auto.String(), Usage: "store weights as `TYPE`: " + convert.OutTypeNames()},
-		&cli.BoolFlag{Name: "vocab-only", Usage: "write the metadata and the vocabulary, no tensors"},
-		&cli.BoolFlag{Name: "bigendian", Usage: "write for big-endian machines"},
-		&cli.UintFlag{Name: "split-max-tensors", Usage: "begin a new file after `N` tensors"},
-		&cli.StringFlag{Name: "split-max-size", Usage: "begin a new file when tensors exceed `SIZE` bytes (" + tool.SizeHelp + ")"},
-		&cli.BoolFlag{Name: "no-tensor-first-split", Usage: "put no tensors into the first file of several"},
-		&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the names of the files; write nothing"},
-		&cli.BoolFlag{Name: "config-only", Usage: "with --dry-run and any number of DIRs: say of each whether its config.json and its tokenizer are understood; weights need not be there"},
-		&cli.BoolFlag{Name: "verbose", Usage: "print what becomes of each tensor"},
-		&cli.BoolFlag{Name: "print-supported-models", Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"},
-		&cli.StringFlag{Name: "base", Usage: "the base model of an adapter is in `DIR`; its config.json is all that is read"},
-		&cli.StringFlag{Name: "base-model-id", Usage: "the base model of an adapter is `ORG/NAME`, in the cache of the Hugging Face hub or on it (else what the adapter says, in the cache)"},
-		&cli.StringFlag{Name: "desc", Category: oldCategory, Usage: "describe the model as `TEXT` (default: what its file was)"},
-		&cli.UintFlag{Name: "context-length", Aliases: []string{"c"}, Category: oldCategory, Usage: "the model has `N` positions (default 2048; Llama 2: 4096)"},
-		&cli.FloatFlag{Name: "eps", Category: oldCategory, Usage: "the epsilon of its norms is `X` (default 5e-06; Llama 1: 1e-06, Llama 2: 1e-05)"},
-		&cli.UintFlag{Name: "gqa", Category: oldCategory, Usage: "`N` query heads share a key head (default: what the tensors say)"},
-		tool.CompatFlag("the reference's converter"),
-		tool.ThreadsFlag(),
-		tool.ForceFlag(),
-		tool.ProgressFlag(),
-	}, convertflags.Flags()...)
+	return slices.Concat(
+		tool.Group(tool.CategoryOutput,
+			&cli.StringFlag{Name: "outfile", Usage: "write to `FILE`, or into it if it is a directory; {ftype} stands for the output type"},
+			tool.OneOf(&cli.StringFlag{Name: "outtype", Value: convert.Auto.String(), Usage: "store weights as `TYPE`: " + convert.OutTypeNames()}, outTypeNames),
+			&cli.BoolFlag{Name: "vocab-only", Usage: "write the metadata and the vocabulary, no tensors"},
+			&cli.BoolFlag{Name: "bigendian", Usage: "write for big-endian machines"},
+			&cli.UintFlag{Name: "split-max-tensors", Usage: "begin a new file after `N` tensors"},
+			&cli.StringFlag{Name: "split-max-size", Usage: "begin a new file when tensors exceed `SIZE` bytes (" + tool.SizeHelp + ")"},
+			&cli.BoolFlag{Name: "no-tensor-first-split", Usage: "put no tensors into the first file of several"},
+			tool.CompatFlag("the reference's converter"),
+			tool.ForceFlag(),
+			tool.JSONFlag(),
+		),
+		tool.Group("Look first",
+			&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the names of the files; write nothing"},
+			&cli.BoolFlag{Name: "config-only", Usage: "with --dry-run and any number of DIRs: say of each whether its config.json and its tokenizer are understood; weights need not be there"},
+			&cli.BoolFlag{Name: "verbose", Usage: "print what becomes of each tensor"},
+			&cli.BoolFlag{Name: "print-supported-models", Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"},
+		),
+		tool.Group("LoRA adapters",
+			&cli.StringFlag{Name: "base", Usage: "the base model of an adapter is in `DIR`; its config.json is all that is read"},
+			&cli.StringFlag{Name: "base-model-id", Usage: "the base model of an adapter is `ORG/NAME`, in the cache of the Hugging Face hub or on it (else what the adapter says, in the cache)"},
+		),
+		tool.Group(oldCategory,
+			&cli.StringFlag{Name: "desc", Usage: "describe the model as `TEXT` (default: what its file was)"},
+			&cli.UintFlag{Name: "context-length", Aliases: []string{"c"}, Usage: "the model has `N` positions (default 2048; Llama 2: 4096)"},
+			&cli.FloatFlag{Name: "eps", Usage: "the epsilon of its norms is `X` (default 5e-06; Llama 1: 1e-06, Llama 2: 1e-05)"},
+			&cli.UintFlag{Name: "gqa", Usage: "`N` query heads share a key head (default: what the tensors say)"},
+		),
+		[]cli.Flag{tool.ThreadsFlag(), tool.ProgressFlag()},
+		convertflags.Flags(),
+	)
 }
 
+// outTypeNames are those of --outtype.
+func outTypeNames() []string { return strings.Split(convert.OutTypeNames(), ", ") }
+
 // oldCategory is what the flags about files before GGUF are listed under.
-const oldCategory = "GGML, GGMF and GGJT files"
+const oldCategory = "Files before GGUF (GGML, GGMF, GGJT)"
 
 // request is what the flags and arguments ask for.
 type request struct {
@@ -59,7 +69,7 @@ type request struct {
 	Convert convert.Options
 	Write   writer.Options
 
-	DryRun, Verbose, PrintModels bool
+	DryRun, Verbose, PrintModels, JSON bool
 }
 
 // parse reads all flags and arguments.
@@ -67,7 +77,7 @@ func parse(cmd *cli.Command) (r request, err error) {
 	if r.Convert, err = convertflags.Options(cmd); err != nil {
 		return r, err
 	}
-	r.DryRun, r.Verbose, r.PrintModels = cmd.Bool("dry-run"), cmd.Bool("verbose"), cmd.Bool("print-supported-models")
+	r.DryRun, r.Verbose, r.PrintModels, r.JSON = cmd.Bool("dry-run"), cmd.Bool("verbose"), cmd.Bool("print-supported-models"), cmd.Bool("json")
 	if r.Verbose && cmd.Bool("quiet") {
 		return r, fault.Errorf(fault.Usage, "--verbose and --quiet: want only one of them")
 	}
@@ -135,25 +145,4 @@ func parse(cmd *cli.Command) (r request, err error) {
 	r.Write = writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force")}
 	r.Write.Progress, err = tool.NewProgress(cmd)
 	return r, err
-}
-
-// printModels lists the classes of the registry with their architectures, then those
-// whose part that sees or hears --mmproj converts.
-func printModels(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, class := range arch.Classes() {
-		a, err := arch.Lookup(class)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(t, "%s\t%s\n", class, a.Name)
-	}
-	for _, class := range arch.TowerClasses() {
-		a, err := arch.LookupTower(class)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(t, "%s\t%s\n", class, a.Name)
-	}
-	return t.Flush()
 }

@@ -3,10 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 
@@ -27,6 +26,18 @@ func command() *cli.Command {
 		Description: "Without OUT or --outfile the file goes into DIR under a name made of the model's\n" +
 			"name and type. An OUT whose name ends in -f16, -bf16, -f32 or -q8_0, with or\n" +
 			"without .gguf, sets the output type unless --outtype does.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{
+				"# in the checkpoint's type, under the name of the reference's converter",
+				"ggconv models/Gollama",
+				"# to float16; the plan first",
+				"ggconv --dry-run models/Gollama gollama-f16.gguf",
+				"ggconv models/Gollama gollama-f16.gguf",
+				"# shards of at most two gigabytes",
+				"ggconv --outtype bf16 --split-max-size 2G models/Gollama gollama.gguf",
+			},
+			Result: slices.Concat(tool.Prints[conversion](), tool.Prints[[]understanding](), tool.Prints[[]supported]()),
+		}.Metadata(),
 		Flags:  flags(),
 		Action: run,
 	}
@@ -39,7 +50,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	}
 	w, log := cmd.Root().Writer, cmd.Root().ErrWriter
 	if r.PrintModels {
-		return printModels(w)
+		return printModels(w, r.JSON)
 	}
 	if r.Convert.ConfigOnly {
 		return configsOnly(ctx, cmd, r)
@@ -72,11 +83,15 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if r.Convert.Split != (convert.Split{}) && len(outputs) == 1 {
 		tool.Warn(cmd, "the model fits one file and is not split")
 	}
+	found := conversionOf(job, outputs)
+	if r.DryRun && r.JSON {
+		return tool.WriteJSON(w, found)
+	}
 	if r.DryRun {
-		return plan(w, job, outputs)
+		return found.plan(w)
 	}
 	if r.Verbose {
-		if err := plan(log, job, outputs); err != nil {
+		if err := found.plan(log); err != nil {
 			return err
 		}
 	}
@@ -86,8 +101,14 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	for _, o := range result.Overflows {
-		tool.Warn(cmd, fmt.Sprintf("tensor %q: %d blocks of %v hold infinities: weights too large for the type; --outtype bf16 or f32 keeps them",
-			o.Tensor, o.Blocks, o.Type))
+		text := fmt.Sprintf("tensor %q: %d blocks of %v hold infinities: weights too large for the type; --outtype bf16 or f32 keeps them", o.Tensor, o.Blocks, o.Type)
+		found.Warnings = append(found.Warnings, text)
+		tool.Warn(cmd, text)
+	}
+	if r.JSON {
+		found.Bytes = result.Bytes
+		found.Seconds, found.Peak = cost.End()
+		return tool.WriteJSON(w, found)
 	}
 	name := path
 	if len(outputs) > 1 {
@@ -139,25 +160,4 @@ func lastRecipe(base string) (*quantize.Recipe, string) {
 		}
 	}
 	return nil, ""
-}
-
-// plan prints what would become of each tensor, and the files.
-func plan(w io.Writer, job *convert.Job, outputs []string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "tensor\tfrom\tdimensions\ttype")
-	for _, p := range job.Plan {
-		from := p.From
-		if from == "" {
-			from = "(computed)"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%v\n", p.Name, from, gguf.Shape(p.Source.NE()), p.Type)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "architecture %s, %d tensors, weights in %s, %d bytes\n", job.Arch.Name, len(job.Plan), job.Type, job.Size())
-	for _, path := range outputs {
-		fmt.Fprintln(w, path)
-	}
-	return nil
 }

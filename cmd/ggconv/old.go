@@ -7,14 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/ggml"
-	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/writer"
 )
@@ -63,23 +61,19 @@ func convertOld(ctx context.Context, cmd *cli.Command, r request) error {
 	for _, t := range m.Tensors {
 		f.Tensors = append(f.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
 	}
-	w, log := cmd.Root().Writer, cmd.Root().ErrWriter
-	if r.DryRun || r.Verbose {
-		to := log
-		if r.DryRun {
-			to = w
-		}
-		t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "tensor\tdimensions\ttype")
-		for _, s := range m.Tensors {
-			fmt.Fprintf(t, "%s\t%s\t%v\n", s.Name, gguf.Shape(s.NE), s.Type)
-		}
-		if err := t.Flush(); err != nil {
+	w := cmd.Root().Writer
+	found := conversion{Architecture: "llama", Bytes: f.Size(), Files: []string{path}, Warnings: append([]string{}, warnings...)}
+	for _, t := range m.Tensors {
+		found.Tensors = append(found.Tensors, planned{t.Name, t.Name, t.NE, t.Type.String()})
+	}
+	switch {
+	case r.DryRun && r.JSON:
+		return tool.WriteJSON(w, found)
+	case r.DryRun:
+		return found.plan(w)
+	case r.Verbose:
+		if err := found.plan(cmd.Root().ErrWriter); err != nil {
 			return err
-		}
-		fmt.Fprintf(to, "architecture llama, %d tensors, %d bytes\n%s\n", len(m.Tensors), f.Size(), path)
-		if r.DryRun {
-			return nil
 		}
 	}
 	opt := r.Write
@@ -87,6 +81,11 @@ func convertOld(ctx context.Context, cmd *cli.Command, r request) error {
 	result, err := writer.WriteAll(ctx, []*writer.File{f}, opt)
 	if err != nil {
 		return err
+	}
+	if r.JSON {
+		found.Bytes = result.Bytes
+		found.Seconds, found.Peak = cost.End()
+		return tool.WriteJSON(w, found)
 	}
 	fmt.Fprintf(w, "%s: %s, %d tensors, architecture llama\n", path, tool.Bytes(result.Bytes), len(m.Tensors))
 	fmt.Fprintln(w, cost.Stop(result.Bytes))

@@ -30,6 +30,7 @@ func TestEveryFlag(t *testing.T) {
 		"threads":                {Field: "Write.Workers", Args: []string{"--threads", "3"}, Want: "3"},
 		"force":                  {Field: "Write.Force", Args: []string{"--force"}, Want: "true"},
 		"remote":                 {Field: "Dir", Args: []string{"--remote"}, Want: "hf://DIR"},
+		"json":                   {Field: "JSON", Args: []string{"--json"}, Want: "true"},
 		"progress":               {Field: "Write.Progress", Args: []string{"--progress", "none"}, Want: "nil"},
 	}
 	maps.Copy(rows, flagtest.Checkpoint)
@@ -37,3 +38,5 @@ func TestEveryFlag(t *testing.T) {
 }
 
 func TestDocumented(t *testing.T) { flagtest.Documented(t, command()) }
+
+func TestTree(t *testing.T) { flagtest.Tree(t, command) }

@@ -121,7 +121,7 @@ func (b *base) compare(ctx context.Context, models []*eval.Model, f func(i int, 
 // recipeFlags are the flags about models that are quantized in memory.
 func recipeFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringSliceFlag{Name: "recipe", Usage: "compare what 'ggquant BASE `TYPE`' would write, without writing it; repeatable"},
+		tool.SomeOf(&cli.StringSliceFlag{Name: "recipe", Category: quantflags.CategoryTypes, Usage: "compare what 'ggquant BASE `TYPE`' would write, without writing it; repeatable"}, quantflags.RecipeNames),
 	}, quantflags.Flags()...)
 }
 

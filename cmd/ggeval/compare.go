@@ -32,8 +32,16 @@ func compareCommand() *cli.Command {
 			"With --recipe, BASE is also compared with what ggquant would make of it; nothing\n" +
 			"is written. With --kl-divergence-base there is no BASE: all are MODELs, and recipes\n" +
 			"are of the first.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{
+				"ggeval compare -f text.txt model-F16.gguf model-Q4_K_M.gguf",
+				"# what ggquant would make of it, without writing it",
+				"ggeval compare -f text.txt --recipe Q4_K_M --recipe Q5_K_M model-F16.gguf",
+			},
+			Result: tool.Prints[compareResult](),
+		}.Metadata(),
 		Flags: slices.Concat(inputFlags(strideFlag(),
-			&cli.StringFlag{Name: "kl-divergence-base", Usage: "compare with the probabilities and over the text that llama-perplexity has saved in `FILE`, with the same flag"},
+			&cli.StringFlag{Name: "kl-divergence-base", Category: categoryText, Usage: "compare with the probabilities and over the text that llama-perplexity has saved in `FILE`, with the same flag"},
 		), recipeFlags(), pageflags.Flags()),
 		Action: compare,
 	}
@@ -169,7 +177,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 	}
 	result.costResult = endCost(cost, len(b.run.Tokens)*sides)
 	if r.JSON {
-		err = writeJSON(cmd.Root().Writer, result)
+		err = tool.WriteJSON(cmd.Root().Writer, result)
 	} else {
 		err = result.text(tool.Output(ctx, cmd))
 	}

@@ -21,17 +21,18 @@ import (
 )
 
 func embedCommand() *cli.Command {
-	flags := []cli.Flag{
+	flags := append(tool.Group(categoryText,
 		&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the texts are the lines of `FILE`"},
 		&cli.StringSliceFlag{Name: "text", Usage: "take a `TEXT`, too, before those of a file; repeatable"},
 		&cli.BoolFlag{Name: "escape", Aliases: []string{"e"}, Usage: `take \n, \t, \r, \", \', \\ and \xHH in texts for the characters that they stand for`},
 		&cli.BoolFlag{Name: "no-escape", Usage: "take them as they are, as without either flag"},
-		&cli.StringFlag{Name: "pooling", Usage: "how states of tokens become a vector: `HOW` is none, mean, cls, last or rank (default: what the model says)"},
+	), tool.Group(tool.CategoryOutput,
+		tool.OneOf(&cli.StringFlag{Name: "pooling", Usage: "how states of tokens become a vector: `HOW` is none, mean, cls, last or rank (default: what the model says)"}, tool.Names("none", "mean", "cls", "last", "rank")),
 		&cli.IntFlag{Name: "normalize", Aliases: []string{"embd-normalize"}, Value: 2, Usage: "divide vectors by a norm `N`: -1 none, 0 largest value 32760, 1 taxicab, 2 Euclidean, more: p-norm"},
 		&cli.StringFlag{Name: "base", Usage: "say how far vectors are from those of the model `BASE`"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the vectors to `FILE`: float32, little-endian, one after the other"},
 		tool.ForceFlag(),
-	}
+	)...)
 	return &cli.Command{
 		Name:      "embed",
 		Usage:     "make vectors of texts, or say how far those of two models are apart",
@@ -40,6 +41,10 @@ func embedCommand() *cli.Command {
 			"Each line of the file, and each --text, is a text. Tokens that stand for something\n" +
 			"other than text are recognized in it, and those that the vocabulary puts at its ends are added.\n" +
 			"Vectors are those of llama-embedding, but with exact arithmetic.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{`ggeval embed --text "a sentence" embedder-F16.gguf`, "ggeval embed -f lines.txt --base embedder-F16.gguf embedder-Q4_K_M.gguf"},
+			Result:   tool.Prints[embedResult](),
+		}.Metadata(),
 		Flags:  append(flags, runFlags()...),
 		Action: embed,
 	}
@@ -253,7 +258,7 @@ func embed(ctx context.Context, cmd *cli.Command) error {
 	}
 	w := tool.Output(ctx, cmd)
 	if r.JSON {
-		return writeJSON(w, result)
+		return tool.WriteJSON(w, result)
 	}
 	return result.text(w, r.Out)
 }

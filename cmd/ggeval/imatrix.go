@@ -29,11 +29,15 @@ func imatrixCommand() *cli.Command {
 			"The file holds, for each column of the matrices in the blocks, the sum of the squares\n" +
 			"of what met it in all tokens of all chunks: the file of llama-imatrix, but with exact\n" +
 			"arithmetic. Without MODEL and text the files of --in-file are merged.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{"ggeval imatrix -f calibration.txt -o imatrix.gguf model-F16.gguf", "ggeval imatrix --in-file a.gguf --in-file b.dat -o both.gguf"},
+			Result:   tool.Prints[imatrixResult](),
+		}.Metadata(),
 		Flags: inputFlags(
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the matrix to `FILE`"},
-			&cli.StringFlag{Name: "format", Value: imatrix.FormatGGUF.String(), Usage: "write `FORMAT`: gguf, or dat, the older one"},
-			&cli.BoolFlag{Name: "process-output", Usage: "collect for the matrix that makes logits, too"},
-			&cli.BoolFlag{Name: "parse-special", Usage: "take the names of control tokens in the text for these"},
+			tool.OneOf(&cli.StringFlag{Name: "format", Value: imatrix.FormatGGUF.String(), Usage: "write `FORMAT`: gguf, or dat, the older one"}, tool.Names("gguf", "dat")),
+			&cli.BoolFlag{Name: "process-output", Category: categoryText, Usage: "collect for the matrix that makes logits, too"},
+			&cli.BoolFlag{Name: "parse-special", Category: categoryText, Usage: "take the names of control tokens in the text for these"},
 			&cli.StringSliceFlag{Name: "in-file", Usage: "merge the matrix in `FILE`; repeatable"},
 			&cli.UintFlag{Name: "save-every", Usage: "take `N` chunks at once and save the sums after each N: a run that is killed is taken up again (0: all at once)"},
 			tool.ForceFlag(),
@@ -171,7 +175,7 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 	result.costResult = endCost(cost, tokens)
 	w := cmd.Root().Writer
 	if r.JSON {
-		return writeJSON(w, result)
+		return tool.WriteJSON(w, result)
 	}
 	if r.Path != "" {
 		fmt.Fprintln(w, result.textResult)

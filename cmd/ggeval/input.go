@@ -38,20 +38,23 @@ type input struct {
 
 // inputFlags returns the flags of input and those of a verb.
 func inputFlags(verb ...cli.Flag) []cli.Flag {
-	list := []cli.Flag{
+	list := tool.Group(categoryText,
 		&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text is in `FILE`"},
 		&cli.BoolFlag{Name: "escape", Aliases: []string{"e"}, Usage: `take \n, \t, \r, \", \', \\ and \xHH in the text for the characters that they stand for`},
 		&cli.BoolFlag{Name: "no-escape", Usage: "take them as they are, as without either flag"},
 		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Value: 512, Usage: "cut the text into chunks of `N` tokens"},
 		&cli.UintFlag{Name: "chunks", Usage: "take the first `N` chunks (0: all)"},
-	}
-	return append(append(list, verb...), runFlags()...)
+	)
+	return append(append(list, tool.Group(tool.CategoryOutput, verb...)...), runFlags()...)
 }
+
+// categoryText is what the flags about the text are listed under.
+const categoryText = "Text"
 
 // runFlags returns the flags of how models are run.
 func runFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object"},
+		tool.JSONFlag(),
 		tool.ThreadsFlag(),
 		tool.ProgressFlag(),
 		convertflags.Via(),
@@ -60,7 +63,7 @@ func runFlags() []cli.Flag {
 
 // strideFlag is of the verbs that predict tokens.
 func strideFlag() cli.Flag {
-	return &cli.UintFlag{Name: "stride", Aliases: []string{"ppl-stride"}, Usage: "let chunks overlap: each has -c + `N`/2 tokens, rounded up to a multiple of 256, begins N after the one before, and its last N tokens are predicted"}
+	return &cli.UintFlag{Name: "stride", Category: categoryText, Aliases: []string{"ppl-stride"}, Usage: "let chunks overlap: each has -c + `N`/2 tokens, rounded up to a multiple of 256, begins N after the one before, and its last N tokens are predicted"}
 }
 
 // parseInput reads the flags of inputFlags.

@@ -181,3 +181,5 @@ func TestArguments(t *testing.T) {
 		t.Errorf("no file: exit code %d, %v", code, err)
 	}
 }
+
+func TestTree(t *testing.T) { flagtest.Tree(t, command) }

@@ -23,8 +23,9 @@ func perplexityCommand() *cli.Command {
 			"The second half of each chunk is predicted, token by token, but for its first one.\n" +
 			"The perplexity is e to the mean of -ln p of these tokens, with one standard error:\n" +
 			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + tool.ExitHelp,
-		Flags:  append(inputFlags(strideFlag()), pageflags.Flags()...),
-		Action: perplexity,
+		Metadata: tool.About{Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf"}, Result: tool.Prints[perplexityResult]()}.Metadata(),
+		Flags:    append(inputFlags(strideFlag()), pageflags.Flags()...),
+		Action:   perplexity,
 	}
 }
 
@@ -93,7 +94,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 	}
 	w := cmd.Root().Writer
 	if r.JSON {
-		if err := writeJSON(w, result); err != nil {
+		if err := tool.WriteJSON(w, result); err != nil {
 			return err
 		}
 	} else {

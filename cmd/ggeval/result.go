@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 
 	tool "ggforge/internal/cli"
@@ -45,11 +44,4 @@ func endCost(c *tool.Cost, tokens int) costResult {
 
 func (c costResult) String() string {
 	return fmt.Sprintf("%.2f s, %.0f tokens/s, peak memory %s", c.Seconds, c.Speed, tool.Bytes(c.Peak))
-}
-
-func writeJSON(w io.Writer, result any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	return e.Encode(result)
 }

@@ -15,6 +15,7 @@ import (
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/nearest"
+	"ggforge/internal/quantflags"
 	"ggforge/sensitivity"
 	"ggforge/writer"
 )
@@ -33,11 +34,12 @@ func sensitivityCommand() *cli.Command {
 			"For each group of tensors and each type, the model in which only these tensors have\n" +
 			"the type is compared with MODEL. Nothing is written but the table. Groups that cost\n" +
 			"most for each byte that they save come first: a recipe gives these more bits.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{Examples: []string{"ggeval sensitivity -f text.txt --types Q3_K,Q5_K model-F16.gguf"}, Result: tool.Prints[sensitivityResult]()}.Metadata(),
 		Flags: inputFlags(
-			&cli.StringFlag{Name: "types", Value: "Q3_K,Q4_K,Q6_K", Usage: "quantize to each of `TYPES`"},
-			&cli.StringFlag{Name: "group", Value: string(sensitivity.ByRole), Usage: "quantize together what `HOW` says: tensor, each alone; role, those of a name in all layers; layer, those of a layer"},
-			&cli.StringFlag{Name: "imatrix", Usage: "quantize by the importance matrix in `FILE`"},
-			&cli.BoolFlag{Name: "allow-requantize", Usage: "permit tensors that are quantized already to change type"},
+			&cli.StringFlag{Name: "types", Category: quantflags.CategoryTypes, Value: "Q3_K,Q4_K,Q6_K", Usage: "quantize to each of `TYPES`"},
+			tool.OneOf(&cli.StringFlag{Name: "group", Category: quantflags.CategoryTypes, Value: string(sensitivity.ByRole), Usage: "quantize together what `HOW` says: tensor, each alone; role, those of a name in all layers; layer, those of a layer"}, tool.Names(sensitivity.Groups...)),
+			&cli.StringFlag{Name: "imatrix", Category: quantflags.CategoryTypes, Usage: "quantize by the importance matrix in `FILE`"},
+			&cli.BoolFlag{Name: "allow-requantize", Category: quantflags.CategoryTypes, Usage: "permit tensors that are quantized already to change type"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the table to `FILE`, too, as --json prints it"},
 			tool.ForceFlag(),
 		),
@@ -138,7 +140,7 @@ func measureSensitivity(ctx context.Context, cmd *cli.Command) error {
 	}
 	if r.Output != "" {
 		var b bytes.Buffer
-		if err := writeJSON(&b, result); err != nil {
+		if err := tool.WriteJSON(&b, result); err != nil {
 			return err
 		}
 		if err := writer.WriteBytes(ctx, r.Output, b.Bytes(), to); err != nil {
@@ -147,7 +149,7 @@ func measureSensitivity(ctx context.Context, cmd *cli.Command) error {
 	}
 	w := cmd.Root().Writer
 	if r.JSON {
-		return writeJSON(w, result)
+		return tool.WriteJSON(w, result)
 	}
 	fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Source.Bytes), m.Source.BPW())
 	fmt.Fprintln(w, result.textResult)

@@ -16,27 +16,37 @@ import (
 )
 
 func flags() []cli.Flag {
-	return slices.Concat([]cli.Flag{
-		&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the exact size of the output; write nothing"},
-		&cli.BoolFlag{Name: "json", Usage: "print the plan or the result as one JSON object"},
-		&cli.BoolFlag{Name: "strict", Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, options without effect, " +
-			"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"},
-	}, quantflags.Flags(), typesFlags(), calibrationFlags(), []cli.Flag{
-		&cli.BoolFlag{Name: "hide-imatrix", Usage: "do not record the importance matrix in the output"},
-		&cli.StringSliceFlag{Name: "prune-layers", Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"},
-		&cli.StringSliceFlag{Name: "override-kv", Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"},
-		&cli.BoolFlag{Name: "keep-split", Usage: "write the same shards as the input has"},
-		&cli.StringFlag{Name: "out-dir", Usage: "write one output for each TYPE into `DIR`"},
-		&cli.StringFlag{Name: "name-template", Usage: "name them `NAME` instead of by the GGUF naming convention; {model} stands for what that has before the type, {ftype} and {FTYPE} for the type"},
-		&cli.StringFlag{Name: "split-max-size", Usage: "write shards of at most `SIZE` bytes of tensors each (" + tool.SizeHelp + "); OUT is the beginning of their names"},
-		&cli.UintFlag{Name: "split-max-tensors", Usage: "write shards of at most `N` tensors each"},
-		&cli.StringFlag{Name: "max-buffer-size", Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"},
-		tool.CompatFlag("the reference's tools"),
-		tool.ThreadsFlag(),
-		tool.ForceFlag(),
-		tool.ProgressFlag(),
-		convertflags.Via(),
-	}, convertflags.Flags())
+	return slices.Concat(
+		quantflags.Flags(),
+		tool.Group(quantflags.CategoryTypes,
+			&cli.BoolFlag{Name: "strict", Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, options without effect, " +
+				"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"},
+		),
+		tool.Group("Types by worth, with --calibrate", typesFlags()...),
+		tool.Group("Calibration", calibrationFlags()...),
+		tool.Group("Metadata",
+			&cli.BoolFlag{Name: "hide-imatrix", Usage: "do not record the importance matrix in the output"},
+			&cli.StringSliceFlag{Name: "prune-layers", Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"},
+			&cli.StringSliceFlag{Name: "override-kv", Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"},
+		),
+		tool.Group(tool.CategoryOutput,
+			&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the exact size of the output; write nothing"},
+			&cli.StringFlag{Name: "out-dir", Usage: "write one output for each TYPE into `DIR`"},
+			&cli.StringFlag{Name: "name-template", Usage: "name them `NAME` instead of by the GGUF naming convention; {model} stands for what that has before the type, {ftype} and {FTYPE} for the type"},
+			&cli.BoolFlag{Name: "keep-split", Usage: "write the same shards as the input has"},
+			&cli.StringFlag{Name: "split-max-size", Usage: "write shards of at most `SIZE` bytes of tensors each (" + tool.SizeHelp + "); OUT is the beginning of their names"},
+			&cli.UintFlag{Name: "split-max-tensors", Usage: "write shards of at most `N` tensors each"},
+			tool.CompatFlag("the reference's tools"),
+			tool.ForceFlag(),
+			tool.JSONFlag(),
+		),
+		tool.Group(tool.CategoryRun,
+			tool.ThreadsFlag(),
+			&cli.StringFlag{Name: "max-buffer-size", Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"},
+			tool.ProgressFlag(),
+		),
+		[]cli.Flag{convertflags.Via()}, convertflags.Flags(),
+	)
 }
 
 // request is what the flags and arguments ask for.

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,24 +36,34 @@ func command() *cli.Command {
 		Description: "IN is a GGUF file, the first of its shards, or a checkpoint directory, which gives\n" +
 			"the same bytes as converting it first. Without OUT the output is\n" +
 			"ggml-model-TYPE.gguf next to IN. With --out-dir all TYPEs are written in one go,\n" +
-			"and IN is read once.\n\n" + recipeHelp() + "\n" +
+			"and IN is read once.\n\n" + recipeHelp() + "\n\n" +
 			tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{
+				"# with importance; what becomes of each tensor first",
+				"ggquant --dry-run --imatrix im.gguf model-F16.gguf Q4_K_M",
+				"ggquant --imatrix im.gguf model-F16.gguf model-Q4_K_M.gguf Q4_K_M",
+				"# a checkpoint, with importance of its own",
+				"ggquant --calibrate text.txt --effort high models/Gollama out.gguf Q4_K_M",
+				"# three types of a checkpoint, read once",
+				"ggquant --out-dir out models/Gollama Q8_0 Q5_K_M IQ4_XS",
+				"# the types that lose the least in 4.2 GB",
+				"ggquant --calibrate text.txt --target-size 4.2G in.gguf out.gguf Q4_K_M",
+			},
+			Values: typeArgument,
+			Result: slices.Concat(tool.Prints[quantize.Report](), tool.Prints[[]quantize.Report]()),
+		}.Metadata(),
 		Flags:  flags(),
 		Action: run,
 	}
 }
 
-func recipeHelp() string {
-	var b strings.Builder
-	b.WriteString("TYPE is one of these, in any case, or its number:\n")
-	for _, r := range quantize.Recipes() {
-		if r.Copy {
-			fmt.Fprintf(&b, "        %-9s %s\n", r.Name, r.Desc)
-			continue
-		}
-		fmt.Fprintf(&b, "  %3d   %-9s %s\n", r.FileType, r.Name, r.Desc)
+// typeArgument returns what the argument after so many others may be.
+func typeArgument(before int) []string {
+	if before == 0 {
+		return nil
 	}
-	return b.String()
+	return quantflags.RecipeNames()
 }
 
 // positionals reads IN [OUT] TYPE [NTHREADS]: the second argument is TYPE if it
@@ -249,9 +259,9 @@ func (r *request) report(cmd *cli.Command, jobs []*quantize.Job, paths []string,
 	w := cmd.Root().Writer
 	if r.JSON {
 		if r.OutDir != "" {
-			return writeJSON(w, reports)
+			return tool.WriteJSON(w, reports)
 		}
-		return writeJSON(w, reports[0])
+		return tool.WriteJSON(w, reports[0])
 	}
 	for _, report := range reports {
 		if results == nil {
@@ -263,13 +273,6 @@ func (r *request) report(cmd *cli.Command, jobs []*quantize.Job, paths []string,
 		}
 	}
 	return nil
-}
-
-func writeJSON(w io.Writer, report any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	return e.Encode(report)
 }
 
 // summary prints what the whole run comes to.

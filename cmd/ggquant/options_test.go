@@ -179,3 +179,5 @@ func TestOutputIsInput(t *testing.T) {
 }
 
 func TestDocumented(t *testing.T) { flagtest.Documented(t, command()) }
+
+func TestTree(t *testing.T) { flagtest.Tree(t, command) }

@@ -51,20 +51,21 @@ func (t target) String() string {
 var targetFlags = []struct {
 	name, usage string
 	read        func(s string) (target, error)
+	names       func() []string // that a value may be, nil for numbers
 }{
-	{"target-bpw", "choose types that lose the least at `N` bits per weight", func(s string) (t target, err error) {
+	{name: "target-bpw", usage: "choose types that lose the least at `N` bits per weight", read: func(s string) (t target, err error) {
 		t.BPW, err = positive(s)
 		return t, err
 	}},
-	{"target-size", "choose types that lose the least in files of `SIZE` bytes (" + tool.SizeHelp + ")", func(s string) (t target, err error) {
+	{name: "target-size", usage: "choose types that lose the least in files of `SIZE` bytes (" + tool.SizeHelp + ")", read: func(s string) (t target, err error) {
 		t.Bytes, err = size.Parse(s)
 		return t, err
 	}},
-	{"like", "choose types that lose the least at the size of recipe `TYPE`", func(s string) (t target, err error) {
+	{name: "like", names: quantflags.RecipeNames, usage: "choose types that lose the least at the size of recipe `TYPE`", read: func(s string) (t target, err error) {
 		t.Like, err = quantflags.Recipe(s)
 		return t, err
 	}},
-	{"target-kld", "choose the smallest types that let the model diverge by `N` nats for a token at most, as measured on a part of the text", func(s string) (t target, err error) {
+	{name: "target-kld", usage: "choose the smallest types that let the model diverge by `N` nats for a token at most, as measured on a part of the text", read: func(s string) (t target, err error) {
 		t.KLD, err = positive(s)
 		return t, err
 	}},

@@ -9,6 +9,7 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/quantflags"
 	"ggforge/quantize"
 	"ggforge/worth"
 	"ggforge/writer"
@@ -31,13 +32,18 @@ type tensorTypes struct {
 func typesFlags() []cli.Flag {
 	var targets []cli.Flag
 	for _, f := range targetFlags {
-		targets = append(targets, &cli.StringSliceFlag{Name: f.name, Usage: f.usage + "; repeatable, for each TYPE one"})
+		flag := &cli.StringSliceFlag{Name: f.name, Usage: f.usage + "; repeatable, for each TYPE one"}
+		if f.names == nil {
+			targets = append(targets, flag)
+		} else {
+			targets = append(targets, tool.SomeOf(flag, f.names))
+		}
 	}
 	return append(targets, []cli.Flag{
 		&cli.StringSliceFlag{Name: "types", Usage: "choose among these types: `T,T...`, or PATTERN=T,T... for tensors that an expression matches; repeatable, the first match counts"},
 		&cli.UintFlag{Name: "measure", Usage: "hold the last `N` chunks of the text apart, and measure on them what the output loses"},
-		&cli.StringFlag{Name: "recipe", Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"},
-		&cli.StringFlag{Name: "save-recipe", Usage: "write the types that tensors get to `FILE`, for --recipe"},
+		&cli.StringFlag{Name: "recipe", Category: quantflags.CategoryTypes, Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"},
+		&cli.StringFlag{Name: "save-recipe", Category: quantflags.CategoryTypes, Usage: "write the types that tensors get to `FILE`, for --recipe"},
 	}...)
 }
 

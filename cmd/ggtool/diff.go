@@ -18,15 +18,24 @@ func diffCommand() *cli.Command {
 		Usage:       "list what differs between two models; exit code 6 if anything does",
 		ArgsUsage:   "A B",
 		Description: "A and B are GGUF files, or the first of the shards of a model.\n\n" + tool.ExitHelp,
-		Flags:       []cli.Flag{aloneFlag()},
+		Metadata:    tool.About{Examples: []string{"ggtool diff a.gguf b.gguf"}, Result: tool.Prints[difference]()}.Metadata(),
+		Flags:       []cli.Flag{aloneFlag(), tool.JSONFlag()},
 		Action:      diff,
 	}
 }
 
 // diffRequest is what the flags and arguments ask for.
 type diffRequest struct {
-	A, B  string
-	Alone bool
+	A, B        string
+	Alone, JSON bool
+}
+
+// difference is what --json prints.
+type difference struct {
+	A     string   `json:"a"`
+	B     string   `json:"b"`
+	Same  bool     `json:"same"`
+	Lines []string `json:"differences"`
 }
 
 func parseDiff(cmd *cli.Command) (r diffRequest, err error) {
@@ -34,7 +43,7 @@ func parseDiff(cmd *cli.Command) (r diffRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	return diffRequest{args[0], args[1], cmd.Bool("alone")}, nil
+	return diffRequest{args[0], args[1], cmd.Bool("alone"), cmd.Bool("json")}, nil
 }
 
 func diff(ctx context.Context, cmd *cli.Command) error {
@@ -63,6 +72,12 @@ func diff(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	w := tool.Output(ctx, cmd)
+	if r.JSON {
+		if err := tool.WriteJSON(w, difference{r.A, r.B, len(lines) == 0, append([]string{}, lines...)}); err != nil || len(lines) == 0 {
+			return err
+		}
+		return tool.ErrDiffers
+	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err

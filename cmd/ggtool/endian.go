@@ -18,10 +18,11 @@ func endianCommand() *cli.Command {
 		Usage:       "write a file in the other byte order",
 		ArgsUsage:   "FILE OUT",
 		Description: "Header and tensors of every type, as gguf-convert-endian does it for some types and\nin place. FILE stays.\n\n" + tool.ExitHelp,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "to", Value: "big", Usage: "write in `big` or little order"},
-			tool.ThreadsFlag(), tool.ForceFlag(), tool.ProgressFlag(),
-		},
+		Metadata:    tool.About{Examples: []string{"ggtool endian --to big model.gguf model-big.gguf"}, Result: tool.Prints[tool.Written]()}.Metadata(),
+		Flags: tool.Group(tool.CategoryOutput,
+			tool.OneOf(&cli.StringFlag{Name: "to", Value: "big", Usage: "write in `ORDER` big or little"}, tool.Names("big", "little")),
+			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
+		),
 		Action: endian,
 	}
 }
@@ -29,7 +30,7 @@ func endianCommand() *cli.Command {
 // endianRequest is what the flags and arguments ask for.
 type endianRequest struct {
 	File, Out string
-	Big       bool
+	Big, JSON bool
 	Write     writer.Options
 }
 
@@ -42,7 +43,7 @@ func parseEndian(cmd *cli.Command) (r endianRequest, err error) {
 	if to != "big" && to != "little" {
 		return r, fault.Errorf(fault.Usage, "--to %q: want big or little", to)
 	}
-	r = endianRequest{File: args[0], Out: args[1], Big: to == "big"}
+	r = endianRequest{File: args[0], Out: args[1], Big: to == "big", JSON: cmd.Bool("json")}
 	r.Write, err = writeOptions(cmd)
 	return r, err
 }
@@ -61,5 +62,5 @@ func endian(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return copied(ctx, cmd, &gguf.Set{Files: set.Files}, []*writer.File{f}, r.Write)
+	return copied(ctx, cmd, &gguf.Set{Files: set.Files}, []*writer.File{f}, r.Write, r.JSON)
 }

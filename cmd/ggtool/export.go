@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -27,14 +28,19 @@ func exportCommand() *cli.Command {
 			"those of the Hugging Face checkpoint. Tensors that are computed from its\n" +
 			"configuration are left out; tied embeddings stay tied. With its config.json and\n" +
 			"tokenizer files next to them the files can be converted again.\n\n" + tool.ExitHelp,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "type", Value: export.Auto, Usage: "store floating-point tensors as `TYPE`: " + export.TypeNames()},
+		Metadata: tool.About{
+			Examples: []string{"ggtool export --type bf16 --hf model-Q4_K_M.gguf checkpoint"},
+			Result:   tool.Prints[exported](),
+		}.Metadata(),
+		Flags: tool.Group(tool.CategoryOutput,
+			tool.OneOf(&cli.StringFlag{Name: "type", Value: export.Auto, Usage: "store floating-point tensors as `TYPE`: " + export.TypeNames()}, func() []string { return strings.Split(export.TypeNames(), ", ") }),
 			&cli.BoolFlag{Name: "hf", Usage: "name and arrange tensors as in the Hugging Face checkpoint"},
 			&cli.StringFlag{Name: "max-shard-size", Value: fmt.Sprintf("%dG", int64(export.DefaultMaxShard/1e9)), Usage: "put at most `SIZE` bytes of data into a file (" + tool.SizeHelp + ")"},
 			tool.ThreadsFlag(),
 			&cli.BoolFlag{Name: "force", Usage: "write into DIR also if it is not empty, and replace files"},
+			tool.JSONFlag(),
 			tool.ProgressFlag(),
-		},
+		),
 		Action: runExport,
 	}
 }
@@ -43,7 +49,18 @@ func exportCommand() *cli.Command {
 type exportRequest struct {
 	File, Dir string
 	Export    export.Options
+	JSON      bool
 	Write     writer.Options
+}
+
+// exported is what --json prints.
+type exported struct {
+	Dir     string   `json:"dir"`
+	Bytes   int64    `json:"bytes"`
+	Tensors int      `json:"tensors"`
+	Files   []string `json:"files"`
+	Seconds float64  `json:"seconds"`
+	Peak    int64    `json:"peak_memory_bytes"`
 }
 
 func parseExport(cmd *cli.Command) (r exportRequest, err error) {
@@ -51,7 +68,7 @@ func parseExport(cmd *cli.Command) (r exportRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	r = exportRequest{args[0], args[1], export.Options{HF: cmd.Bool("hf")}, writer.Options{}}
+	r = exportRequest{args[0], args[1], export.Options{HF: cmd.Bool("hf")}, cmd.Bool("json"), writer.Options{}}
 	if r.Export.Type, err = export.ParseType(cmd.String("type")); err != nil {
 		return r, err
 	}
@@ -79,6 +96,10 @@ func runExport(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	w := cmd.Root().Writer
+	if r.JSON {
+		seconds, peak := cost.End()
+		return tool.WriteJSON(w, exported{r.Dir, result.Bytes, len(job.Plan), result.Files, seconds, peak})
+	}
 	fmt.Fprintf(w, "%s: %s, %d tensors, files: %d\n", r.Dir, tool.Bytes(result.Bytes), len(job.Plan), len(result.Files))
 	fmt.Fprintln(w, cost.Stop(result.Bytes))
 	return nil

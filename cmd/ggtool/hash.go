@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +25,10 @@ func hashCommand() *cli.Command {
 			"llama.cpp's gguf-hash does: KIND HASH FILE:TENSOR. xxh64 unless a flag names another.\n\n" +
 			"--check compares with such a list, of any kinds; exit code 6 if a line of it is not\n" +
 			"right.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{"ggtool hash --sha256 model.gguf > model.hashes", "ggtool hash --check model.hashes model.gguf"},
+			Result:   tool.Prints[hashResult](),
+		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "xxh64", Usage: "XXH64: fast, not safe from forgery"},
 			&cli.BoolFlag{Name: "sha1", Usage: "SHA-1"},
@@ -34,7 +37,7 @@ func hashCommand() *cli.Command {
 			&cli.BoolFlag{Name: "all", Usage: "all of them"},
 			&cli.BoolFlag{Name: "no-layer", Usage: "only of all tensors together"},
 			&cli.StringFlag{Name: "check", Aliases: []string{"c"}, Usage: "compare with the list in `FILE`"},
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+			tool.JSONFlag(),
 			aloneFlag(),
 		},
 		Action: hashes,
@@ -47,6 +50,14 @@ type hashRequest struct {
 	Kinds              []digest.Kind
 	Whole, JSON, Alone bool
 	Check              string
+}
+
+// hashResult is what --json prints; Lines and Right are there with --check, Hashes without.
+type hashResult struct {
+	File   string       `json:"file"`
+	Hashes []digest.Sum `json:"hashes,omitempty"`
+	Lines  []string     `json:"differences,omitempty"`
+	Right  *bool        `json:"right,omitempty"`
 }
 
 func parseHash(cmd *cli.Command) (r hashRequest, err error) {
@@ -98,6 +109,13 @@ func hashes(ctx context.Context, cmd *cli.Command) error {
 	w := tool.Output(ctx, cmd)
 	if r.Check != "" {
 		lines, wrong := compareSums(listed, sums)
+		if r.JSON {
+			right := !wrong
+			if err := tool.WriteJSON(w, hashResult{File: r.File, Lines: lines[:len(lines)-1], Right: &right}); err != nil {
+				return err
+			}
+			lines = nil
+		}
 		for _, line := range lines {
 			if _, err := fmt.Fprintln(w, line); err != nil {
 				return err
@@ -109,12 +127,7 @@ func hashes(ctx context.Context, cmd *cli.Command) error {
 		return nil
 	}
 	if r.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(struct {
-			File   string       `json:"file"`
-			Hashes []digest.Sum `json:"hashes"`
-		}{r.File, sums})
+		return tool.WriteJSON(w, hashResult{File: r.File, Hashes: sums})
 	}
 	for _, s := range sums {
 		name := r.File

@@ -36,7 +36,7 @@ func chunkFlag() cli.Flag {
 }
 
 func formatFlag() cli.Flag {
-	return &cli.StringFlag{Name: "format", Value: imatrix.FormatGGUF.String(), Usage: "write `gguf` or dat, the legacy format"}
+	return tool.OneOf(&cli.StringFlag{Name: "format", Category: tool.CategoryOutput, Value: imatrix.FormatGGUF.String(), Usage: "write `FORMAT` gguf or dat, the legacy one"}, tool.Names("gguf", "dat"))
 }
 
 func modelFlag() cli.Flag {
@@ -110,8 +110,36 @@ func (r *matrixRequest) load(cmd *cli.Command) (*imatrix.Sums, error) {
 	return sums, nil
 }
 
-// save writes the output, and says what it is.
-func (r *matrixRequest) save(ctx context.Context, cmd *cli.Command, sums *imatrix.Sums) error {
+// matrixWritten is what --json prints of the verbs that write a matrix.
+type matrixWritten struct {
+	Output    string         `json:"output"`
+	Format    string         `json:"format"`
+	Bytes     int64          `json:"bytes"`
+	Tensors   int            `json:"tensors"`
+	Chunks    int            `json:"chunk_count"`
+	ChunkSize int            `json:"chunk_size"`
+	Added     []string       `json:"added,omitempty"`   // remap: tensors
+	Dropped   []string       `json:"dropped,omitempty"` // remap: tensors
+	Filled    map[string]int `json:"filled,omitempty"`  // fill: matrices by tensor
+}
+
+// text prints what was written.
+func (m *matrixWritten) text(w io.Writer) error {
+	for _, name := range m.Added {
+		fmt.Fprintf(w, "+ %s\n", name)
+	}
+	for _, name := range m.Dropped {
+		fmt.Fprintf(w, "- %s\n", name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Filled)) {
+		fmt.Fprintf(w, "%s: %d matrices\n", name, m.Filled[name])
+	}
+	_, err := fmt.Fprintf(w, "%s: %s, %d tensors, %d chunks of %d tokens\n", m.Output, tool.Bytes(m.Bytes), m.Tensors, m.Chunks, m.ChunkSize)
+	return err
+}
+
+// save writes the output, and says what it is and what was changed.
+func (r *matrixRequest) save(ctx context.Context, cmd *cli.Command, sums *imatrix.Sums, changed matrixWritten) error {
 	file, err := sums.Layout(r.Format)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.Out, err)
@@ -128,12 +156,19 @@ func (r *matrixRequest) save(ctx context.Context, cmd *cli.Command, sums *imatri
 	if err := writer.WriteFrom(ctx, r.Out, file.Size, file, readBack, opt); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(tool.Output(ctx, cmd), "%s: %s, %d tensors, %d chunks of %d tokens\n", r.Out, tool.Bytes(file.Size), sums.Len(), sums.Chunks(), sums.ChunkSize())
-	return err
+	m := &changed
+	m.Output, m.Format, m.Bytes, m.Tensors, m.Chunks, m.ChunkSize = r.Out, r.Format.String(), file.Size, sums.Len(), sums.Chunks(), sums.ChunkSize()
+	if r.JSON {
+		return tool.WriteJSON(tool.Output(ctx, cmd), m)
+	}
+	return m.text(tool.Output(ctx, cmd))
 }
 
+// matrixChange changes what matrices come to, and says what it did.
+type matrixChange func(r *matrixRequest, s *imatrix.Sums, did *matrixWritten) error
+
 // changes returns the action of a verb that reads, changes and writes.
-func changes(parse func(*cli.Command) (matrixRequest, error), change func(w io.Writer, r *matrixRequest, s *imatrix.Sums) error) cli.ActionFunc {
+func changes(parse func(*cli.Command) (matrixRequest, error), change matrixChange) cli.ActionFunc {
 	return func(ctx context.Context, cmd *cli.Command) error {
 		r, err := parse(cmd)
 		if err != nil {
@@ -146,10 +181,11 @@ func changes(parse func(*cli.Command) (matrixRequest, error), change func(w io.W
 		if err != nil {
 			return err
 		}
-		if err := change(tool.Output(ctx, cmd), &r, sums); err != nil {
+		var did matrixWritten
+		if err := change(&r, sums, &did); err != nil {
 			return err
 		}
-		return r.save(ctx, cmd, sums)
+		return r.save(ctx, cmd, sums, did)
 	}
 }
 
@@ -159,74 +195,63 @@ const maxMerged = 10000
 var parseMerged, parseChanged = parseMatrix(1, maxMerged, true), parseMatrix(1, 1, true)
 
 // changeVerb returns a verb that reads matrices, changes what they come to and writes it.
-func changeVerb(name, usage, args, about string, parse func(*cli.Command) (matrixRequest, error), change func(w io.Writer, r *matrixRequest, s *imatrix.Sums) error, flags ...cli.Flag) *cli.Command {
+func changeVerb(name, usage, args, example, about string, parse func(*cli.Command) (matrixRequest, error), change matrixChange, flags ...cli.Flag) *cli.Command {
 	if about != "" {
 		about += "\n\n"
 	}
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: args, Description: about + tool.ExitHelp,
-		Flags:  append(flags, formatFlag(), chunkFlag(), tool.ForceFlag()),
-		Action: changes(parse, change),
+		Metadata: tool.About{Examples: []string{"ggtool imatrix " + name + " " + example}, Result: tool.Prints[matrixWritten]()}.Metadata(),
+		Flags:    append(flags, formatFlag(), chunkFlag(), tool.ForceFlag(), tool.JSONFlag()),
+		Action:   changes(parse, change),
 	}
 }
 
 func imatrixMergeCommand() *cli.Command {
-	return changeVerb("merge", "add matrices of several texts", "FILE... OUT",
+	return changeVerb("merge", "add matrices of several texts", "FILE... OUT", "code.gguf prose.dat both.gguf",
 		"Sums and counts are added, in any mix of formats, as llama-imatrix --in-file does.", parseMerged, unchanged)
 }
 
 func imatrixConvertCommand() *cli.Command {
-	return changeVerb("convert", "write a matrix in another format", "FILE OUT",
+	return changeVerb("convert", "write a matrix in another format", "FILE OUT", "--format dat imatrix.gguf imatrix.dat",
 		"The legacy format has means only: what it is converted to counts chunks of\n--chunk-size tokens.", parseChanged, unchanged)
 }
 
-func unchanged(io.Writer, *matrixRequest, *imatrix.Sums) error { return nil }
+func unchanged(*matrixRequest, *imatrix.Sums, *matrixWritten) error { return nil }
 
 func imatrixStripCommand() *cli.Command {
-	return changeVerb("strip", "leave out the folders of the texts' names", "FILE OUT", "", parseChanged, func(_ io.Writer, _ *matrixRequest, s *imatrix.Sums) error {
+	return changeVerb("strip", "leave out the folders of the texts' names", "FILE OUT", "imatrix.gguf public.gguf", "", parseChanged, func(_ *matrixRequest, s *imatrix.Sums, _ *matrixWritten) error {
 		s.Strip()
 		return nil
 	})
 }
 
 func imatrixRemapCommand() *cli.Command {
-	return changeVerb("remap", "make a matrix of a model with fused or split tensors that of another", "FILE OUT",
+	return changeVerb("remap", "make a matrix of a model with fused or split tensors that of another", "FILE OUT", "--model fused.gguf imatrix.gguf fused-imatrix.gguf",
 		"Tensors that read the same input have the same importance: attn_qkv is that of\n"+
 			"attn_q, attn_k and attn_v, ffn_gate_up_exps that of ffn_gate_exps and ffn_up_exps.\n"+
 			"Those that --model has and the matrix lacks are made of the others; what is of\n"+
 			"no tensor of the model is left out. Both are listed.", parseChanged, remap, modelFlag())
 }
 
-func remap(w io.Writer, r *matrixRequest, s *imatrix.Sums) error {
+func remap(r *matrixRequest, s *imatrix.Sums, did *matrixWritten) error {
 	model, err := weights(r.Model)
 	if err != nil {
 		return err
 	}
-	made, dropped, err := s.Remap(model)
-	if err != nil {
-		return err
-	}
-	for _, name := range made {
-		fmt.Fprintf(w, "+ %s\n", name)
-	}
-	for _, name := range dropped {
-		fmt.Fprintf(w, "- %s\n", name)
-	}
-	return nil
+	did.Added, did.Dropped, err = s.Remap(model)
+	return err
 }
 
 func imatrixFillCommand() *cli.Command {
-	return changeVerb("fill", "say something about experts that no token has chosen", "FILE OUT",
+	return changeVerb("fill", "say something about experts that no token has chosen", "FILE OUT", "--how mean imatrix.gguf filled.gguf",
 		"--how uniform: all columns are of the same importance, as quantizers take them anyway.\n"+
 			"--how mean: that of the tensor's other experts; where no token has chosen any, that\n"+
-			"of the nearest layers on both sides.", parseChanged, fill, &cli.StringFlag{Name: "how", Value: string(imatrix.FillMean), Usage: "`uniform` or mean"})
+			"of the nearest layers on both sides.", parseChanged, fill, tool.OneOf(&cli.StringFlag{Name: "how", Value: string(imatrix.FillMean), Usage: "fill as `HOW` says: uniform or mean"}, tool.Names(imatrix.Fills...)))
 }
 
-func fill(w io.Writer, r *matrixRequest, s *imatrix.Sums) error {
-	filled := s.Fill(r.Fill)
-	for _, name := range slices.Sorted(maps.Keys(filled)) {
-		fmt.Fprintf(w, "%s: %d matrices\n", name, filled[name])
-	}
+func fill(r *matrixRequest, s *imatrix.Sums, did *matrixWritten) error {
+	did.Filled = s.Fill(r.Fill)
 	return nil
 }
 
@@ -259,9 +284,27 @@ func imatrixCheckCommand() *cli.Command {
 		Description: "Lists tensors of the model that the matrix says nothing of, or nothing of some of their\n" +
 			"experts, and what it says of tensors that the model does not have. Values of another\n" +
 			"size than the tensor's, or that are no importance, end with exit code 3.\n\n" + tool.ExitHelp,
-		Flags:  []cli.Flag{modelFlag(), chunkFlag()},
-		Action: checkMatrix,
+		Metadata: tool.About{Examples: []string{"ggtool imatrix check --model model-F16.gguf imatrix.gguf"}, Result: tool.Prints[matrixCheck]()}.Metadata(),
+		Flags:    []cli.Flag{modelFlag(), chunkFlag(), tool.JSONFlag()},
+		Action:   checkMatrix,
 	}
+}
+
+// matrixCheck is what --json prints.
+type matrixCheck struct {
+	File     string          `json:"file"`
+	Model    string          `json:"model"`
+	Right    int             `json:"right"`   // tensors that the matrix is right for
+	Tensors  int             `json:"tensors"` // of the model
+	Fits     bool            `json:"fits"`
+	Findings []matrixFinding `json:"findings"`
+}
+
+// matrixFinding is what is to be said of a tensor.
+type matrixFinding struct {
+	Tensor string `json:"tensor"`
+	Text   string `json:"text"`
+	Broken bool   `json:"broken"`
 }
 
 func checkMatrix(ctx context.Context, cmd *cli.Command) error {
@@ -278,36 +321,51 @@ func checkMatrix(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer m.Close()
-	w := tool.Output(ctx, cmd)
-	of, bad, good := map[string]bool{}, 0, 0
+	check := matrixCheck{File: r.In[0], Model: r.Model, Tensors: len(model), Findings: []matrixFinding{}}
+	say := func(tensor string, broken bool, format string, args ...any) {
+		check.Findings = append(check.Findings, matrixFinding{tensor, fmt.Sprintf(format, args...), broken})
+	}
+	of, bad := map[string]bool{}, 0
 	for _, x := range model {
 		of[x.Name] = true
 		e := m.Entry(x.Name)
 		if e == nil {
-			fmt.Fprintf(w, "%s: the matrix says nothing of it\n", x.Name)
+			say(x.Name, false, "the matrix says nothing of it")
 			continue
 		}
 		_, warning, err := m.Lookup(x.Name, []int64{int64(x.Columns), 1, int64(x.Matrices)})
 		if err = errors.Join(err, warning); err != nil {
-			fmt.Fprintf(w, "%s: %v\n", x.Name, err)
+			say(x.Name, true, "%v", err)
 			bad++
 			continue
 		}
 		if n := len(e.Unseen()); n > 0 {
-			fmt.Fprintf(w, "%s: no token has met %d of %d matrices\n", x.Name, n, e.Matrices())
+			say(x.Name, false, "no token has met %d of %d matrices", n, e.Matrices())
 		}
-		good++
+		check.Right++
 	}
 	for _, e := range m.Entries() {
 		if !of[e.Name] {
-			fmt.Fprintf(w, "%s: the model has no such weights\n", e.Name)
+			say(e.Name, false, "the model has no such weights")
 		}
 	}
-	fmt.Fprintf(w, "%s: right for %d of %d tensors of %s\n", r.In[0], good, len(model), r.Model)
+	check.Fits = bad == 0 && check.Right > 0
 	if err := m.Unchanged(); err != nil {
 		return err
 	}
-	if bad > 0 || good == 0 {
+	w := tool.Output(ctx, cmd)
+	if r.JSON {
+		err = tool.WriteJSON(w, check)
+	} else {
+		for _, f := range check.Findings {
+			fmt.Fprintf(w, "%s: %s\n", f.Tensor, f.Text)
+		}
+		_, err = fmt.Fprintf(w, "%s: right for %d of %d tensors of %s\n", check.File, check.Right, check.Tensors, check.Model)
+	}
+	if err != nil {
+		return err
+	}
+	if !check.Fits {
 		return fault.Errorf(fault.Broken, "%s: is not of %s", r.In[0], r.Model)
 	}
 	return nil
@@ -323,8 +381,9 @@ func imatrixShowCommand() *cli.Command {
 			"covariance. Then, of ours: experts that no token has chosen, least and largest mean\n" +
 			"square, columns that are 0, the share of the largest hundredth of columns, and the\n" +
 			"share of columns that are more than a standard deviation above the mean.\n\n" + tool.ExitHelp,
-		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}, chunkFlag()},
-		Action: showMatrix,
+		Metadata: tool.About{Examples: []string{"ggtool imatrix show imatrix.gguf"}, Result: tool.Prints[matrixReport]()}.Metadata(),
+		Flags:    []cli.Flag{tool.JSONFlag(), chunkFlag()},
+		Action:   showMatrix,
 	}
 }
 
@@ -406,9 +465,7 @@ func showMatrix(ctx context.Context, cmd *cli.Command) error {
 	}
 	w := tool.Output(ctx, cmd)
 	if r.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(report)
+		return tool.WriteJSON(w, report)
 	}
 	return report.write(w)
 }

@@ -26,8 +26,11 @@ func inspectCommand() *cli.Command {
 			"number; their bytes are those up to the next tensor.\n\n" +
 			"--memory lists what llama.cpp takes to run the model without accelerators:\n" +
 			"weights, caches and states to the byte, compute buffers as an estimate.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{"ggtool inspect model-Q4_K_M.gguf", "ggtool inspect --get tokenizer.chat_template model-Q4_K_M.gguf", "ggtool inspect --json --full model-Q4_K_M.gguf", "ggtool inspect --memory model-Q4_K_M.gguf"},
+		}.Metadata(),
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+			tool.JSONFlag(),
 			&cli.BoolFlag{Name: "markdown", Usage: "print tables of Markdown"},
 			&cli.BoolFlag{Name: "full", Usage: "print long arrays and strings in full"},
 			&cli.StringFlag{Name: "get", Usage: "print only the value of `KEY`, in full: arrays element by element"},

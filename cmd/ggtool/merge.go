@@ -18,10 +18,11 @@ func mergeCommand() *cli.Command {
 		ArgsUsage: "FIRST OUT",
 		Description: "FIRST is the first of the shards. OUT is that of llama-gguf-split --merge, which\n" +
 			"leaves the keys of shards in it; --clean leaves them out. The shards stay.\n\n" + tool.ExitHelp,
-		Flags: []cli.Flag{
+		Metadata: tool.About{Examples: []string{"ggtool merge model-00001-of-00003.gguf model.gguf"}, Result: tool.Prints[tool.Written]()}.Metadata(),
+		Flags: tool.Group(tool.CategoryOutput,
 			&cli.BoolFlag{Name: "clean", Usage: "leave out the keys split.no, split.count and split.tensors.count"},
-			tool.ThreadsFlag(), tool.ForceFlag(), tool.ProgressFlag(),
-		},
+			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
+		),
 		Action: merge,
 	}
 }
@@ -30,6 +31,7 @@ func mergeCommand() *cli.Command {
 type mergeRequest struct {
 	First, Out string
 	Clean      bool
+	JSON       bool
 	Write      writer.Options
 }
 
@@ -38,7 +40,7 @@ func parseMerge(cmd *cli.Command) (r mergeRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	r = mergeRequest{First: args[0], Out: args[1], Clean: cmd.Bool("clean")}
+	r = mergeRequest{First: args[0], Out: args[1], Clean: cmd.Bool("clean"), JSON: cmd.Bool("json")}
 	r.Write, err = writeOptions(cmd)
 	return r, err
 }
@@ -57,5 +59,5 @@ func merge(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return copied(ctx, cmd, set, []*writer.File{f}, r.Write)
+	return copied(ctx, cmd, set, []*writer.File{f}, r.Write, r.JSON)
 }

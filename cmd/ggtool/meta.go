@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -35,7 +37,15 @@ func metaCommand() *cli.Command {
 			"  --set KEY=VALUE          of the type that the key has\n" +
 			"  --set KEY=TYPE:VALUE     u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str\n" +
 			"  --set KEY=TYPE:[...]     an array of them, in JSON\n\n" + tool.ExitHelp,
-		Flags: []cli.Flag{
+		Metadata: tool.About{
+			Examples: []string{
+				"ggtool meta --set general.name=Gollama --remove general.url model.gguf",
+				"ggtool meta --template chat.jinja --output other.gguf model.gguf",
+				"ggtool meta --special-token eos=#2 --dry-run model.gguf",
+			},
+			Result: tool.Prints[metaResult](),
+		}.Metadata(),
+		Flags: slices.Concat(tool.Group("Changes",
 			&cli.StringSliceFlag{Name: "set", Usage: "give a key a value, `KEY=VALUE`; repeatable"},
 			&cli.StringSliceFlag{Name: "remove", Usage: "remove a `KEY`; repeatable"},
 			&cli.StringSliceFlag{Name: "rename", Usage: "give the value of a key another key, `KEY=NEW`; repeatable"},
@@ -43,11 +53,12 @@ func metaCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "copy", Usage: "of --copy-from, take the keys that begin with `PREFIX` only; repeatable"},
 			&cli.StringFlag{Name: "template", Usage: "set the chat template to that in `FILE`: text, or tokenizer_config.json"},
 			&cli.StringSliceFlag{Name: "special-token", Usage: "set a special token, `NAME=TEXT` or NAME=#ID, such as eos=</s>; repeatable"},
+		), tool.Group(tool.CategoryOutput,
 			&cli.StringFlag{Name: "reserve", Usage: "leave `SIZE` bytes of room for later changes (" + tool.SizeHelp + "); FILE is written anew"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write `OUT`, and leave FILE as it is"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would change"},
-			tool.ThreadsFlag(), tool.ForceFlag(), tool.ProgressFlag(),
-		},
+			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
+		)),
 		Action: meta,
 	}
 }
@@ -63,15 +74,76 @@ type metaRequest struct {
 	Special     []string
 	Reserve     int64
 	DryRun      bool
+	JSON        bool
 	Write       writer.Options
 }
+
+// metaResult is what --json prints.
+type metaResult struct {
+	File    string       `json:"file"`
+	Ended   bool         `json:"recovered"` // a change was ended that had been cut short
+	Changes []metaChange `json:"changes"`
+	// How is "nothing", "in place" or "anew"; Done says that it is not only what would be.
+	How  string `json:"how"`
+	Done bool   `json:"done"`
+	// Bytes is the size of a file that was written anew.
+	Bytes int64 `json:"bytes,omitempty"`
+}
+
+// metaChange is what becomes of a key.
+type metaChange struct {
+	Action string `json:"action"` // add, change or remove
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"` // as the text shows it: long ones in part
+	Was    string `json:"was,omitempty"`
+}
+
+func (c metaChange) String() string {
+	switch c.Action {
+	case "remove":
+		return fmt.Sprintf("- %s = %s", c.Key, c.Was)
+	case "add":
+		return fmt.Sprintf("+ %s = %s", c.Key, c.Value)
+	}
+	return fmt.Sprintf("~ %s = %s, was %s", c.Key, c.Value, c.Was)
+}
+
+// text says what was done, or would be.
+func (m *metaResult) text(w io.Writer, out string) error {
+	if m.Ended {
+		fmt.Fprintf(w, "%s: ended a change that was cut short\n", m.File)
+	}
+	for _, c := range m.Changes {
+		fmt.Fprintln(w, c)
+	}
+	var err error
+	switch {
+	case m.How == metaNothing:
+		_, err = fmt.Fprintf(w, "%s: nothing to change\n", m.File)
+	case m.How == metaInPlace && m.Done:
+		_, err = fmt.Fprintf(w, "%s: changed where it is, no tensor moved\n", out)
+	case m.How == metaInPlace:
+		_, err = fmt.Fprintf(w, "%s: would be changed where it is\n", out)
+	case m.Done:
+		_, err = fmt.Fprintf(w, "%s: written anew, %s\n", out, tool.Bytes(m.Bytes))
+	default:
+		_, err = fmt.Fprintf(w, "%s: would be written anew\n", out)
+	}
+	return err
+}
+
+const (
+	metaNothing = "nothing"
+	metaInPlace = "in place"
+	metaAnew    = "anew"
+)
 
 func parseMeta(cmd *cli.Command) (r metaRequest, err error) {
 	args, err := tool.Args(cmd, 1, 1)
 	if err != nil {
 		return r, err
 	}
-	r = metaRequest{File: args[0], Set: cmd.StringSlice("set"), Remove: cmd.StringSlice("remove"), Rename: cmd.StringSlice("rename"), Copy: cmd.StringSlice("copy"), Special: cmd.StringSlice("special-token"), DryRun: cmd.Bool("dry-run")}
+	r = metaRequest{File: args[0], Set: cmd.StringSlice("set"), Remove: cmd.StringSlice("remove"), Rename: cmd.StringSlice("rename"), Copy: cmd.StringSlice("copy"), Special: cmd.StringSlice("special-token"), DryRun: cmd.Bool("dry-run"), JSON: cmd.Bool("json")}
 	for name, dst := range map[string]*string{"output": &r.Out, "copy-from": &r.CopyFrom, "template": &r.Template} {
 		if *dst, err = tool.File(cmd, name); err != nil {
 			return r, err
@@ -202,12 +274,9 @@ func meta(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	w := tool.Output(ctx, cmd)
-	switch ended, err := recoverEdit(&r); {
-	case err != nil:
+	result := metaResult{File: r.File}
+	if result.Ended, err = recoverEdit(&r); err != nil {
 		return err
-	case ended:
-		fmt.Fprintf(w, "%s: ended a change that was cut short\n", r.File)
 	}
 	f, err := gguf.Open(r.File)
 	if err != nil {
@@ -218,13 +287,22 @@ func meta(ctx context.Context, cmd *cli.Command) error {
 	if err := r.change(&m); err != nil {
 		return err
 	}
-	changes := metadataChanges(f.Metadata, m)
-	for _, line := range changes {
-		fmt.Fprintln(w, line)
-	}
-	if len(changes) == 0 && r.Reserve == 0 && r.Out == "" {
-		_, err := fmt.Fprintf(w, "%s: nothing to change\n", r.File)
+	result.Changes = metadataChanges(f.Metadata, m)
+	if err := r.carryOut(ctx, f, m, &result); err != nil {
 		return err
+	}
+	w := tool.Output(ctx, cmd)
+	if r.JSON {
+		return tool.WriteJSON(w, result)
+	}
+	return result.text(w, cmp.Or(r.Out, r.File))
+}
+
+// carryOut makes the file have the metadata m, or another one where that is wanted.
+func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadata, result *metaResult) error {
+	if len(result.Changes) == 0 && r.Reserve == 0 && r.Out == "" {
+		result.How = metaNothing
+		return nil
 	}
 	if r.Out == "" {
 		if err := writer.Owned(r.File); err != nil {
@@ -235,19 +313,14 @@ func meta(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	inPlace := fits && r.Out == "" && r.Reserve == 0
-	out := r.Out
-	if out == "" {
-		out = r.File
+	result.How, result.Done = metaAnew, !r.DryRun
+	if fits && r.Out == "" && r.Reserve == 0 {
+		result.How = metaInPlace
 	}
-	switch {
-	case r.DryRun && inPlace:
-		_, err = fmt.Fprintf(w, "%s: would be changed where it is\n", out)
-		return err
-	case r.DryRun:
-		_, err = fmt.Fprintf(w, "%s: would be written anew\n", out)
-		return err
-	case inPlace:
+	if r.DryRun {
+		return nil
+	}
+	if result.How == metaInPlace {
 		old, err := firstBytes(r.File, f.DataStart)
 		if err != nil {
 			return err
@@ -255,26 +328,23 @@ func meta(ctx context.Context, cmd *cli.Command) error {
 		if err := f.Unchanged(); err != nil {
 			return err
 		}
-		if err := writer.Overwrite(ctx, r.File, old, header); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(w, "%s: changed where it is, no tensor moved\n", out)
-		return err
+		return writer.Overwrite(ctx, r.File, old, header)
 	}
-	file, err := edit.WithMetadata(f, out, m, r.Reserve)
+	file, err := edit.WithMetadata(f, cmp.Or(r.Out, r.File), m, r.Reserve)
 	if err != nil {
 		return err
 	}
+	r.Write.Check = f.Unchanged
 	if r.Out == "" {
 		r.Write.Force = true
-		r.Write.Check = f.Unchanged
-		result, err := writer.Write(ctx, file, r.Write)
-		if err == nil {
-			_, err = fmt.Fprintf(w, "%s: written anew, %s\n", out, tool.Bytes(result.Bytes))
-		}
-		return err
+	} else {
+		r.Write.Inputs = append(r.Write.Inputs, r.File)
 	}
-	return copied(ctx, cmd, f.Set(), []*writer.File{file}, r.Write)
+	written, err := writer.Write(ctx, file, r.Write)
+	if err == nil {
+		result.Bytes = written.Bytes
+	}
+	return err
 }
 
 // recoverEdit ends a change of the file that was cut short, unless nothing is to be changed.
@@ -295,20 +365,21 @@ func firstBytes(path string, n int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, n))
 }
 
-// metadataChanges lists what differs, one line for each key.
-func metadataChanges(from, to gguf.Metadata) (lines []string) {
+// metadataChanges lists what differs, by key.
+func metadataChanges(from, to gguf.Metadata) []metaChange {
+	changes := []metaChange{}
 	for _, kv := range from {
 		switch v, ok := to.Get(kv.Key); {
 		case !ok:
-			lines = append(lines, fmt.Sprintf("- %s = %s", kv.Key, kv.Value.Short()))
+			changes = append(changes, metaChange{Action: "remove", Key: kv.Key, Was: kv.Value.Short()})
 		case v != kv.Value:
-			lines = append(lines, fmt.Sprintf("~ %s = %s, was %s", kv.Key, v.Short(), kv.Value.Short()))
+			changes = append(changes, metaChange{"change", kv.Key, v.Short(), kv.Value.Short()})
 		}
 	}
 	for _, kv := range to {
 		if _, ok := from.Get(kv.Key); !ok {
-			lines = append(lines, fmt.Sprintf("+ %s = %s", kv.Key, kv.Value.Short()))
+			changes = append(changes, metaChange{Action: "add", Key: kv.Key, Value: kv.Value.Short()})
 		}
 	}
-	return lines
+	return changes
 }

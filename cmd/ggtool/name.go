@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -24,10 +23,14 @@ func nameCommand() *cli.Command {
 			"does not follow the convention: exit code 3.\n\n" +
 			"With --build each NAME is a GGUF file, or the first of the shards of a model: says what\n" +
 			"it would be called by its metadata and weights.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{"ggtool name Mixtral-8x7B-v0.1-KQ2.gguf", "ggtool name --build model.gguf"},
+			Result:   tool.Prints[nameResult](),
+		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "build", Usage: "print the names that files would have by the convention"},
 			&cli.StringFlag{Name: "encoding", Usage: "with --build: call the encoding `NAME` instead of by general.file_type"},
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+			tool.JSONFlag(),
 		},
 		Action: name,
 	}
@@ -49,7 +52,12 @@ func parseName(cmd *cli.Command) (r nameRequest, err error) {
 	return r, err
 }
 
-// named is what is said of one name; doc.go describes it.
+// nameResult is what --json prints.
+type nameResult struct {
+	Names []named `json:"names"`
+}
+
+// named is what is said of one name.
 type named struct {
 	File  string       `json:"file"`
 	Parts *naming.Name `json:"parts,omitempty"`
@@ -82,11 +90,7 @@ func name(ctx context.Context, cmd *cli.Command) error {
 	}
 	w := tool.Output(ctx, cmd)
 	if r.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		err = e.Encode(struct {
-			Names []named `json:"names"`
-		}{list})
+		err = tool.WriteJSON(w, nameResult{list})
 	} else {
 		err = writeNames(w, list)
 	}

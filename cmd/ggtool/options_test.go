@@ -30,9 +30,10 @@ func TestEveryFlag(t *testing.T) {
 	})
 	t.Run("diff", func(t *testing.T) {
 		checked["diff"] = true
-		flagtest.Check(t, diffCommand, parseDiff, []string{"A", "B"}, map[string]flagtest.Row{"alone": alone})
+		flagtest.Check(t, diffCommand, parseDiff, []string{"A", "B"}, map[string]flagtest.Row{"alone": alone, "json": {Field: "JSON", Want: "true", Args: []string{"--json"}}})
 	})
 	writes := func(rows map[string]flagtest.Row) map[string]flagtest.Row {
+		rows["json"] = flagtest.Row{Field: "JSON", Want: "true", Args: []string{"--json"}}
 		rows["threads"] = flagtest.Row{Field: "Write.Workers", Want: "3", Args: []string{"--threads", "3"}}
 		rows["force"] = flagtest.Row{Field: "Write.Force", Want: "true", Args: []string{"--force"}}
 		rows["progress"] = flagtest.Row{Field: "Write.Progress", Want: "nil", Args: []string{"--progress", "none"}}
@@ -195,3 +196,5 @@ func TestEveryFlag(t *testing.T) {
 func TestDocumented(t *testing.T) {
 	flagtest.Documented(t, append(command().Commands, imatrixCommand().Commands...)...)
 }
+
+func TestTree(t *testing.T) { flagtest.Tree(t, command) }

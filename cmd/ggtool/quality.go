@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -31,9 +30,13 @@ func qualityCommand() *cli.Command {
 			"same in relation to the weights, weighted by importance if --imatrix is given, the\n" +
 			"largest error with its place, signal to noise in decibels, cosine, bits per weight.\n\n" +
 			"What this costs the model is for 'ggeval compare' to say: a text decides that.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{"ggtool quality --html quality.html model-F16.gguf model-Q4_K_M.gguf"},
+			Result:   tool.Prints[qualityReport](),
+		}.Metadata(),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "imatrix", Usage: "weigh errors by the importance matrix in `FILE`, too"},
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+			tool.JSONFlag(),
 			tool.ThreadsFlag(),
 		}, pageflags.Flags()...),
 		Action: quality,
@@ -146,9 +149,7 @@ func quality(ctx context.Context, cmd *cli.Command) error {
 	report := reportQuality(&r, found)
 	w := tool.Output(ctx, cmd)
 	if r.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		err = e.Encode(report)
+		err = tool.WriteJSON(w, report)
 	} else {
 		err = report.write(w)
 	}

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/internal/flagtest"
+	"ggforge/memory"
 )
 
 // shards writes a model of three tensors as one file and as two shards, whose
@@ -125,4 +128,25 @@ func TestUnknownType(t *testing.T) {
 	if code, _, err := call("export", path, filepath.Join(t.TempDir(), "out")); code != 4 || !strings.Contains(err.Error(), `tensor "new": type 77`) {
 		t.Errorf("export: exit code %d, %v", code, err)
 	}
+}
+
+// TestInspectFields checks that docs/json.md has the fields of inspect, which come from no
+// type, and of --memory.
+func TestInspectFields(t *testing.T) {
+	_, first := shards(t, t.TempDir(), 1)
+	if code, _, err := call("meta", "--set", "general.tags=str:[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\"]", first); code != 0 {
+		t.Fatal(err)
+	}
+	code, out, err := call("inspect", "--json", first)
+	var d map[string]any
+	if code != 0 || json.Unmarshal([]byte(out), &d) != nil {
+		t.Fatal(code, err, out)
+	}
+	var fields []string
+	for _, name := range flagtest.FieldsOf(d) {
+		if name != "metadata[].value[]" { // of an array
+			fields = append(fields, name)
+		}
+	}
+	flagtest.Fielded(t, "ggtool inspect", append(fields, flagtest.Fields(reflect.TypeFor[memory.Report]())...))
 }

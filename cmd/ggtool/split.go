@@ -24,13 +24,17 @@ func splitCommand() *cli.Command {
 		Description: "FILE is a GGUF file, or the first of the shards of a model, which is cut anew.\n" +
 			"PREFIX is the beginning of the shards' names, PREFIX-00001-of-00003.gguf. They\n" +
 			"are those of llama-gguf-split. FILE stays.\n\n" + tool.ExitHelp,
-		Flags: []cli.Flag{
+		Metadata: tool.About{
+			Examples: []string{"ggtool split --max-size 2G model.gguf model", "ggtool split --dry-run --max-tensors 64 model-00001-of-00009.gguf anew"},
+			Result:   tool.Prints[tool.Written](),
+		}.Metadata(),
+		Flags: tool.Group(tool.CategoryOutput,
 			&cli.UintFlag{Name: "max-tensors", Aliases: []string{"split-max-tensors"}, Usage: fmt.Sprintf("put at most `N` tensors into a shard (default: %d)", defaultCut)},
 			&cli.StringFlag{Name: "max-size", Aliases: []string{"split-max-size"}, Usage: "put at most `SIZE` bytes of tensors into a shard (" + tool.SizeHelp + ")"},
 			&cli.BoolFlag{Name: "no-tensor-first-split", Usage: "put no tensors into the first shard"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only list the shards"},
-			tool.ThreadsFlag(), tool.ForceFlag(), tool.ProgressFlag(),
-		},
+			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
+		),
 		Action: split,
 	}
 }
@@ -40,6 +44,7 @@ type splitRequest struct {
 	File, Prefix string
 	Cut          gguf.Cut
 	Bare, DryRun bool
+	JSON         bool
 	Write        writer.Options
 }
 
@@ -48,7 +53,7 @@ func parseSplit(cmd *cli.Command) (r splitRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	r = splitRequest{args[0], args[1], gguf.Cut{}, cmd.Bool("no-tensor-first-split"), cmd.Bool("dry-run"), writer.Options{}}
+	r = splitRequest{args[0], args[1], gguf.Cut{}, cmd.Bool("no-tensor-first-split"), cmd.Bool("dry-run"), cmd.Bool("json"), writer.Options{}}
 	switch tensors, size := cmd.IsSet("max-tensors"), cmd.IsSet("max-size"); {
 	case tensors && size:
 		return r, fault.Errorf(fault.Usage, "--max-tensors and --max-size: want only one of them")
@@ -88,30 +93,26 @@ func split(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	if !r.DryRun {
-		return copied(ctx, cmd, set, files, r.Write)
+		return copied(ctx, cmd, set, files, r.Write, r.JSON)
 	}
-	w := tool.Output(ctx, cmd)
-	for _, f := range files {
-		fmt.Fprintf(w, "%s: %s, %d tensors\n", f.Path, tool.Bytes(f.Size()), len(f.Tensors))
+	list := tool.WrittenOf(files)
+	if err := list.Print(tool.Output(ctx, cmd), r.JSON); err != nil {
+		return err
 	}
 	return set.Unchanged()
 }
 
 // copied writes files whose tensors are those of a model, and says what was written.
-func copied(ctx context.Context, cmd *cli.Command, from *gguf.Set, files []*writer.File, opt writer.Options) error {
+func copied(ctx context.Context, cmd *cli.Command, from *gguf.Set, files []*writer.File, opt writer.Options, asJSON bool) error {
 	cost := tool.StartCost(ctx)
 	for _, f := range from.Files {
 		opt.Inputs = append(opt.Inputs, f.Path)
 	}
 	opt.Check = from.Unchanged
-	result, err := writer.WriteAll(ctx, files, opt)
-	if err != nil {
+	if _, err := writer.WriteAll(ctx, files, opt); err != nil {
 		return err
 	}
-	w := tool.Output(ctx, cmd)
-	for _, f := range files {
-		fmt.Fprintf(w, "%s: %s, %d tensors\n", f.Path, tool.Bytes(f.Size()), len(f.Tensors))
-	}
-	_, err = fmt.Fprintln(w, cost.Stop(result.Bytes))
-	return err
+	list := tool.WrittenOf(files)
+	list.Seconds, list.Peak = cost.End()
+	return list.Print(tool.Output(ctx, cmd), asJSON)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -31,10 +30,14 @@ func verifyCommand() *cli.Command {
 			"architecture. Exit code 3 if anything is wrong; notes are about what loaders take.\n\n" +
 			"--sums compares the files with a list of SHA-256 sums as sha256sum writes it, too;\n" +
 			"without FILE, those that the list names.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{"ggtool verify *.gguf", "ggtool verify --sums SHA256SUMS"},
+			Result:   tool.Prints[verifyResult](),
+		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "header-only", Usage: "do not read the tensors"},
 			&cli.StringFlag{Name: "sums", Usage: "compare SHA-256 sums with the list in `FILE`"},
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+			tool.JSONFlag(),
 			tool.ThreadsFlag(),
 		},
 		Action: verifyFiles,
@@ -65,7 +68,12 @@ func parseVerify(cmd *cli.Command) (r verifyRequest, err error) {
 	return r, err
 }
 
-// verified is what is said of one file; doc.go describes it.
+// verifyResult is what --json prints.
+type verifyResult struct {
+	Files []verified `json:"files"`
+}
+
+// verified is what is said of one file.
 type verified struct {
 	File     string           `json:"file"`
 	Whole    bool             `json:"whole"` // nothing is wrong
@@ -134,11 +142,7 @@ func verifyFiles(ctx context.Context, cmd *cli.Command) error {
 		}
 	}
 	if r.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		if err := e.Encode(struct {
-			Files []verified `json:"files"`
-		}{list}); err != nil {
+		if err := tool.WriteJSON(w, verifyResult{list}); err != nil {
 			return err
 		}
 	}

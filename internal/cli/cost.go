@@ -43,6 +43,11 @@ func StartCost(ctx context.Context) *Cost {
 // written in that time.
 func (c *Cost) Stop(bytes int64) string {
 	seconds, peak := c.End()
+	return costText(seconds, peak, bytes)
+}
+
+// costText says what a run took that wrote so many bytes.
+func costText(seconds float64, peak, bytes int64) string {
 	return fmt.Sprintf("%.2f s, %.0f MB/s written, peak memory %s", seconds, float64(bytes)/1e6/seconds, Bytes(peak))
 }
 

@@ -152,11 +152,11 @@ func flagEntry(f cli.Flag) entry {
 	return e
 }
 
-// helpColumns is how wide help is at most: it fits a terminal of 80 columns.
-const helpColumns = 79
+// HelpColumns is how wide help is at most: it fits a terminal of 80 columns.
+const HelpColumns = 79
 
-// wrapped returns text in lines of so many columns, broken at spaces.
-func wrapped(text string, columns int) (lines []string) {
+// Wrap returns text in lines of so many columns, broken at spaces.
+func Wrap(text string, columns int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
 		if line != "" && uniseg.StringWidth(line)+1+uniseg.StringWidth(word) > columns {
@@ -189,7 +189,7 @@ func blocks(paragraph string) (list []string) {
 // write prints the page as the help of a command.
 func (p *page) write(w io.Writer) {
 	var b strings.Builder
-	for i, line := range wrapped(p.name+" - "+p.title, helpColumns) {
+	for i, line := range Wrap(p.name+" - "+p.title, HelpColumns) {
 		if i > 0 {
 			b.WriteString("  ")
 		}
@@ -197,7 +197,7 @@ func (p *page) write(w io.Writer) {
 	}
 	b.WriteString("\nUsage:\n")
 	for _, s := range p.synopses {
-		for i, line := range wrapped(s, helpColumns-6) {
+		for i, line := range Wrap(s, HelpColumns-6) {
 			fmt.Fprintf(&b, "  %s%s\n", strings.Repeat(" ", 4*min(i, 1)), line)
 		}
 	}
@@ -206,7 +206,7 @@ func (p *page) write(w io.Writer) {
 		for _, block := range blocks(text) {
 			lines := []string{block}
 			if !strings.HasPrefix(block, " ") {
-				lines = wrapped(block, helpColumns)
+				lines = Wrap(block, HelpColumns)
 			}
 			fmt.Fprintln(&b, strings.Join(lines, "\n"))
 		}
@@ -245,7 +245,7 @@ const flagColumn = 28
 func list(b *strings.Builder, entries []entry, column int) {
 	for _, e := range entries {
 		name := "  " + e.name
-		lines := wrapped(e.text, helpColumns-column)
+		lines := Wrap(e.text, HelpColumns-column)
 		if len(name)+2 > column {
 			fmt.Fprintln(b, name)
 			name = ""

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/arch"
 	"ggforge/arch/hparams"
 	"ggforge/checkpoint"
 	"ggforge/convert"
@@ -20,12 +21,12 @@ import (
 )
 
 // Category is what the flags are listed under in a command's help.
-const Category = "checkpoint"
+const Category = "Checkpoint"
 
 // Flags returns the flags of Options.
 func Flags() []cli.Flag {
 	list := []cli.Flag{
-		&cli.StringFlag{Name: "arch", Category: Category, Usage: "take the model as one of `CLASS`, a class of transformers, whatever config.json says"},
+		tool.OneOf(&cli.StringFlag{Name: "arch", Category: Category, Usage: "take the model as one of `CLASS`, a class of transformers, whatever config.json says"}, arch.Classes),
 		&cli.StringFlag{Name: "model-name", Category: Category, Usage: "call the model `NAME`"},
 		&cli.StringFlag{Name: "metadata", Category: Category, Usage: "take general.* keys from `FILE`, a JSON object, before all else"},
 		&cli.StringFlag{Name: "pre", Category: Category, Usage: "call the pre-tokenizer of byte-level BPE `NAME`, whatever its check text says"},

@@ -17,7 +17,7 @@ import (
 // Via is the flag of commands that take a checkpoint as the file that it would be
 // converted to.
 func Via() cli.Flag {
-	return &cli.StringFlag{Name: "via", Category: Category, Value: convert.Auto.String(), Usage: "take the weights as if converted to `TYPE` first: auto, f32, f16 or bf16"}
+	return tool.OneOf(&cli.StringFlag{Name: "via", Category: Category, Value: convert.Auto.String(), Usage: "take the weights as if converted to `TYPE` first: auto, f32, f16 or bf16"}, tool.Names("auto", "f32", "f16", "bf16"))
 }
 
 // Checkpoint is what the flags say of checkpoints, for commands that take files, too.

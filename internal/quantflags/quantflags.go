@@ -16,19 +16,26 @@ import (
 
 // Flags returns the flags of Options.
 func Flags() []cli.Flag {
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "allow-requantize", Usage: "permit tensors that are quantized already to change type; costs quality"},
-		&cli.BoolFlag{Name: "leave-output-tensor", Usage: "keep output.weight as it is"},
+	return append(tool.Group(CategoryTypes,
 		&cli.BoolFlag{Name: "pure", Usage: "give every tensor the recipe's default type"},
+		&cli.BoolFlag{Name: "leave-output-tensor", Usage: "keep output.weight as it is"},
+		tool.OneOf(&cli.StringFlag{Name: "output-tensor-type", Usage: "use tensor type `TYPE` for output.weight"}, gguf.TypeNames),
+		tool.OneOf(&cli.StringFlag{Name: "token-embedding-type", Usage: "use tensor type `TYPE` for the token embeddings"}, gguf.TypeNames),
+		&cli.StringSliceFlag{Name: "tensor-type", Usage: "use a type for all tensors that a regular expression matches: `PATTERN=TYPE`; repeatable, the first match counts"},
+		&cli.StringSliceFlag{Name: "tensor-type-file", Usage: "the same with the rules in `FILE`, separated by white space"},
+		&cli.BoolFlag{Name: "allow-requantize", Usage: "permit tensors that are quantized already to change type; costs quality"},
+	), tool.Group(CategoryImportance,
 		&cli.StringFlag{Name: "imatrix", Usage: "use the importance matrix in `FILE`"},
 		&cli.StringSliceFlag{Name: "include-weights", Usage: "use only its entries with `TEXT` in their names; repeatable"},
 		&cli.StringSliceFlag{Name: "exclude-weights", Usage: "do not use its entries with `TEXT` in their names; repeatable"},
-		&cli.StringFlag{Name: "output-tensor-type", Usage: "use tensor type `TYPE` for output.weight"},
-		&cli.StringFlag{Name: "token-embedding-type", Usage: "use tensor type `TYPE` for the token embeddings"},
-		&cli.StringSliceFlag{Name: "tensor-type", Usage: "use a type for all tensors that a regular expression matches: `PATTERN=TYPE`; repeatable, the first match counts"},
-		&cli.StringSliceFlag{Name: "tensor-type-file", Usage: "the same with the rules in `FILE`, separated by white space"},
-	}
+	)...)
 }
+
+// What the flags are listed under in a command's help.
+const (
+	CategoryTypes      = "Types of tensors"
+	CategoryImportance = "Importance"
+)
 
 // Set returns the first of the flags that the user has given, "" for none: without a
 // recipe they have no use.

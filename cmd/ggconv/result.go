@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"ggforge/arch"
+	"ggforge/convert"
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+)
+
+// conversion is what --json prints of a model that was converted, or with --dry-run would
+// be.
+type conversion struct {
+	Architecture string    `json:"architecture"`
+	Type         string    `json:"type,omitempty"` // of weights; not of files before GGUF, which keep theirs
+	Bytes        int64     `json:"bytes"`          // of all files
+	Files        []string  `json:"files"`
+	Tensors      []planned `json:"tensors"`
+	Warnings     []string  `json:"warnings"`
+	Seconds      float64   `json:"seconds,omitempty"` // this and the next are not there with --dry-run
+	Peak         int64     `json:"peak_memory_bytes,omitempty"`
+}
+
+// planned is a tensor of the output.
+type planned struct {
+	Name string  `json:"name"`
+	From string  `json:"from,omitempty"` // "" if it is computed
+	NE   []int64 `json:"ne"`
+	Type string  `json:"type"`
+}
+
+// conversionOf returns what a job comes to.
+func conversionOf(job *convert.Job, outputs []string) conversion {
+	c := conversion{Architecture: job.Arch.Name, Type: job.Type.String(), Bytes: job.Size(), Files: outputs, Warnings: append([]string{}, job.Warnings...)}
+	for _, p := range job.Plan {
+		c.Tensors = append(c.Tensors, planned{p.Name, p.From, p.Source.NE(), p.Type.String()})
+	}
+	return c
+}
+
+// plan prints what would become of each tensor, and the files.
+func (c *conversion) plan(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	old := c.Type == ""
+	head := "tensor\tfrom\tdimensions\ttype"
+	if old {
+		head = "tensor\tdimensions\ttype"
+	}
+	fmt.Fprintln(t, head)
+	for _, p := range c.Tensors {
+		from := p.From + "\t"
+		switch {
+		case old:
+			from = ""
+		case p.From == "":
+			from = "(computed)\t"
+		}
+		fmt.Fprintf(t, "%s\t%s%s\t%s\n", p.Name, from, gguf.Shape(p.NE), p.Type)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	weights := ""
+	if !old {
+		weights = ", weights in " + c.Type
+	}
+	_, err := fmt.Fprintf(w, "architecture %s, %d tensors%s, %d bytes\n", c.Architecture, len(c.Tensors), weights, c.Bytes)
+	for _, path := range c.Files {
+		_, err = fmt.Fprintln(w, path)
+	}
+	return err
+}
+
+// understanding is what --json prints of a directory with --config-only.
+type understanding struct {
+	Dir        string   `json:"dir"`
+	Understood bool     `json:"understood"`
+	Text       string   `json:"text"` // what the file would say of the model, or the error
+	ExitCode   int      `json:"exit_code"`
+	Warnings   []string `json:"warnings"`
+}
+
+// supported is what --json prints of a class with --print-supported-models.
+type supported struct {
+	Class        string `json:"class"`
+	Architecture string `json:"architecture"`
+	Tower        bool   `json:"mmproj"` // --mmproj converts the part that sees or hears
+}
+
+// printModels lists the classes of the registry with their architectures, then those
+// whose part that sees or hears --mmproj converts.
+func printModels(w io.Writer, asJSON bool) error {
+	var list []supported
+	for _, class := range arch.Classes() {
+		a, err := arch.Lookup(class)
+		if err != nil {
+			return err
+		}
+		list = append(list, supported{class, a.Name, false})
+	}
+	for _, class := range arch.TowerClasses() {
+		a, err := arch.LookupTower(class)
+		if err != nil {
+			return err
+		}
+		list = append(list, supported{class, a.Name, true})
+	}
+	if asJSON {
+		return tool.WriteJSON(w, list)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range list {
+		fmt.Fprintf(t, "%s\t%s\n", s.Class, s.Architecture)
+	}
+	return t.Flush()
+}
