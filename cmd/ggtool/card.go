@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/urfave/cli/v3"
@@ -27,12 +26,16 @@ func cardCommand() *cli.Command {
 			"without --force.\n\n" +
 			"--template takes a text of Go's text/template for what follows the front matter:\n" +
 			"package card says what it can use (go doc ggforge/card.Card).\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{"ggtool card --dry-run out", "ggtool card --base-model org/Gollama --quantized-by somebody out"},
+			Result:   tool.Prints[cardResult](),
+		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "base-model", Usage: "the files are quantized from the hub's model `ORG/NAME`, whatever they say"},
 			&cli.StringFlag{Name: "quantized-by", Usage: "they were quantized by `NAME`, whatever they say"},
 			&cli.StringFlag{Name: "template", Usage: "use the template in `FILE`"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the card instead of writing it"},
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object about the card"},
+			tool.JSONFlag(),
 			tool.ForceFlag(),
 		},
 		Action: makeCard,
@@ -60,7 +63,7 @@ func parseCard(cmd *cli.Command) (r cardRequest, err error) {
 	return r, err
 }
 
-// cardResult is what --json prints; doc.go describes it.
+// cardResult is what --json prints.
 type cardResult struct {
 	Card     string     `json:"card"`
 	Written  bool       `json:"written"`
@@ -117,9 +120,7 @@ func makeCard(ctx context.Context, cmd *cli.Command) error {
 		}
 	}
 	if r.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(cardResult{c.Path(), differs && !r.DryRun, cardFiles(c.Files), cardFiles(c.Sidecars), c.Warnings})
+		return tool.WriteJSON(w, cardResult{c.Path(), differs && !r.DryRun, cardFiles(c.Files), cardFiles(c.Sidecars), c.Warnings})
 	}
 	what := "written"
 	if !differs {

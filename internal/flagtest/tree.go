@@ -186,8 +186,11 @@ func fields(t *testing.T, root string, v verb) {
 	if !slices.ContainsFunc(v.Flags, func(f cli.Flag) bool { return f.Names()[0] == "json" }) {
 		t.Errorf("there is no --json")
 	}
+	name := strings.Join(append([]string{root}, v.words...), " ")
 	if want != nil {
-		Fielded(t, strings.Join(append([]string{root}, v.words...), " "), want)
+		Fielded(t, name, want)
+	} else if _, ok := section(t, name); !ok {
+		t.Errorf("the definition does not say what --json prints, and docs/json.md has no section %q", name)
 	}
 }
 
@@ -219,18 +222,13 @@ func FieldsOf(v any) (list []string) {
 // Fielded checks that the section of docs/json.md about a verb has these fields.
 func Fielded(t *testing.T, verb string, want []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "json.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, ok := strings.Cut(string(text), "\n## "+verb+"\n")
+	text, ok := section(t, verb)
 	if !ok {
 		t.Errorf("docs/json.md has no section %q; its fields:\n%s", verb, table(want))
 		return
 	}
-	section, _, _ = strings.Cut(section, "\n## ")
 	var got []string
-	for _, m := range documented.FindAllStringSubmatch(section, -1) {
+	for _, m := range documented.FindAllStringSubmatch(text, -1) {
 		for name := range strings.SplitSeq(m[1], ", ") {
 			got = append(got, strings.Trim(name, "`"))
 		}
@@ -245,6 +243,17 @@ func Fielded(t *testing.T, verb string, want []string) {
 			t.Errorf("docs/json.md, %s: there is no %s", verb, name)
 		}
 	}
+}
+
+// section returns that of docs/json.md about a verb.
+func section(t *testing.T, verb string) (text string, ok bool) {
+	all, err := os.ReadFile(filepath.Join("..", "..", "docs", "json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, ok = strings.Cut(string(all), "\n## "+verb+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text, ok
 }
 
 // documented is the beginning of a row of docs/json.md: one or several fields.
