@@ -10,7 +10,7 @@ import (
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/quantflags"
-	"ggforge/internal/textflags"
+	"ggforge/internal/texts"
 	"ggforge/logprobs"
 	"ggforge/model"
 	"ggforge/quantize"
@@ -51,7 +51,7 @@ func (r *compareRequest) openSaved(cmd *cli.Command, first *candidate) (*base, e
 		err = fault.Errorf(fault.Usage, "--ctx-size %d: %s has chunks of %d tokens", r.Text.Chunk, r.Saved, f.Chunk)
 	}
 	if err == nil {
-		b.vocab, err = textflags.Vocabulary(first.Source)
+		b.vocab, err = texts.Vocabulary(first.Source)
 	}
 	if err == nil {
 		b.run, err = b.cut(b.vocab)

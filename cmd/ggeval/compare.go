@@ -16,7 +16,7 @@ import (
 	"ggforge/internal/convertflags"
 	"ggforge/internal/page"
 	"ggforge/internal/pageflags"
-	"ggforge/internal/textflags"
+	"ggforge/internal/texts"
 	"ggforge/quantize"
 )
 
@@ -128,7 +128,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		if err := b.sameTokens(cmd, c); err != nil {
 			return err
 		}
-		textflags.WarnLong(cmd, c.Source, b.run.Chunk)
+		texts.WarnLong(tool.Warning(cmd), c.Source, b.run.Chunk)
 	}
 	of := b.candidate
 	if of == nil {
@@ -190,7 +190,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 // sameTokens returns an error if a model has other tokens than its base, and warns if it
 // would take the text for others.
 func (b *base) sameTokens(cmd *cli.Command, c *candidate) error {
-	own, err := textflags.Vocabulary(c.Source)
+	own, err := texts.Vocabulary(c.Source)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
-	"ggforge/internal/textflags"
+	"ggforge/internal/texts"
 	"ggforge/vocab"
 	"ggforge/writer"
 )
@@ -109,7 +109,7 @@ func (r *embedRequest) lines(cmd *cli.Command) ([]string, error) {
 	}
 	if r.Escapes {
 		for i, s := range list {
-			list[i] = string(textflags.Unescape([]byte(s)))
+			list[i] = string(texts.Unescape([]byte(s)))
 		}
 	}
 	return list, nil
@@ -265,7 +265,7 @@ func embed(ctx context.Context, cmd *cli.Command) error {
 
 // encode returns the tokens of texts.
 func (r *embedRequest) encode(cmd *cli.Command, c *candidate, lines []string) ([][]int32, error) {
-	v, err := textflags.Vocabulary(c.Source)
+	v, err := texts.Vocabulary(c.Source)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
-	"ggforge/internal/textflags"
+	"ggforge/internal/texts"
 	"ggforge/model"
 	"ggforge/vocab"
 )
@@ -123,7 +123,7 @@ func (in *input) open(ctx context.Context, cmd *cli.Command, path string) (*cand
 
 // read returns the text, and warns of what the vocabulary cannot take as text.
 func (in *input) read(cmd *cli.Command) (string, error) {
-	return textflags.Read(cmd, in.File, in.Escapes)
+	return texts.Read(tool.Warning(cmd), in.File, in.Escapes)
 }
 
 // reading is a text as a model takes it.
@@ -158,10 +158,10 @@ func (in *input) load(ctx context.Context, cmd *cli.Command, path string, check 
 	}
 	r := &reader{candidate: c, text: text}
 	if err = check(slices.Concat(c.Source.Files, []string{in.File})); err == nil {
-		r.vocab, err = textflags.Vocabulary(c.Source)
+		r.vocab, err = texts.Vocabulary(c.Source)
 	}
 	if err == nil {
-		r.run, r.tokens, err = textflags.Chunks(cmd, c.Source, r.vocab, in.File, text, in.Text)
+		r.run, r.tokens, err = texts.Chunks(tool.Warning(cmd), c.Source, r.vocab, in.File, text, in.Text)
 	}
 	if err != nil {
 		c.Source.Close()

@@ -11,8 +11,8 @@ import (
 	"ggforge/internal/convertflags"
 	"ggforge/internal/quantflags"
 	"ggforge/internal/size"
+	"ggforge/production"
 	"ggforge/quantize"
-	"ggforge/writer"
 )
 
 func flags() []cli.Flag {
@@ -51,18 +51,14 @@ func flags() []cli.Flag {
 
 // request is what the flags and arguments ask for.
 type request struct {
-	In      string
-	Out     string // empty with OutDir
-	Recipes []*quantize.Recipe
+	In  string
+	Out string // empty with OutDir
 
 	OutDir, NameTemplate string
-	DryRun, JSON         bool
+	JSON                 bool
 
 	convertflags.Checkpoint
-	Calibration calibration
-	Types       tensorTypes
-	Quantize    quantize.Options
-	Write       writer.Options
+	production.Order // but for Paths, which depend on the model
 }
 
 // parse reads all flags and arguments.

@@ -87,7 +87,7 @@ func TestHessian(t *testing.T) {
 		{append(made, "--hessian", file, "--chunks", "1"), 5, "chunks, as many as 2, want 1"},
 		{append(made, "--hessian", file, "-c", "32", "--force"), 5, "chunks of tokens, each 16, want 32"},
 		{append(made, "--hessian", file, "--calibrate", other), 5, "the text with SHA-256"},
-		{append(made, "--hessian", file, "--process-output"), 5, "--process-output"},
+		{append(made, "--hessian", file, "--process-output"), 5, `"output.weight": false, want true`},
 		{append(reused, "--via", "f32"), 5, "the model with identity"},
 		{append(made, "--hessian", text), 3, text},
 		{append(made, "--hessian", dir+"no/file"), 1, "no"},

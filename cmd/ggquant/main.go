@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 	"ggforge/internal/quantflags"
 	"ggforge/model"
 	"ggforge/naming"
+	"ggforge/production"
 	"ggforge/quantize"
 	"ggforge/writer"
 )
@@ -134,67 +134,41 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := r.calibrate(ctx, cmd, m); err != nil {
+	if r.Paths, err = r.outputs(m); err != nil {
 		m.Close()
 		return err
 	}
-	worthy, err := r.chooseTypes(ctx, cmd, m)
-	if err != nil {
+	r.Program, r.Workers, r.Warn, r.Progress = "ggforge "+tool.Version, tool.Workers(cmd), tool.Warning(cmd), tool.Parts(cmd)
+	made, err := production.Prepare(ctx, m, &r.Order)
+	if made == nil {
 		m.Close()
 		return err
 	}
-	batch, err := quantize.PrepareBatch(ctx, m, r.Recipes, r.Quantize)
-	if batch == nil {
-		m.Close()
-		return err
-	}
-	defer batch.Close()
-	r.describe(batch, worthy)
-	warned := make([]int, len(batch.Jobs))
-	if !errors.As(err, new(*quantize.StrictError)) { // which lists the same
-		warn(cmd, batch.Jobs, warned)
-	}
-	paths, pathErr := r.outputs(m)
-	if pathErr != nil {
-		return pathErr
-	}
-	if err := r.checkTypes(batch.Jobs[0]); err != nil {
+	defer made.Close()
+	if made.Batch == nil {
 		return err
 	}
 	if r.DryRun {
 		if err == nil {
-			err = r.saveTypes(ctx, batch.Jobs[0], paths[0], worthy)
+			err = made.SaveTypes(ctx)
 		}
-		return errors.Join(err, r.report(cmd, batch.Jobs, paths, nil))
+		return errors.Join(err, r.report(cmd, made.Jobs, r.Paths, nil))
 	}
 	if err != nil {
 		return err
 	}
 	tool.NoteScalar(log)
-	if r.Calibration.High {
-		blocks, err := r.choose(ctx, cmd, batch, m, paths[0])
-		if err != nil {
-			return err
-		}
-		defer blocks.Close()
-		warn(cmd, batch.Jobs, warned)
-	}
-	if err := r.measure(ctx, cmd, m, batch, worthy); err != nil {
+	if err := made.Choose(ctx); err != nil {
 		return err
 	}
-	if err := r.saveTypes(ctx, batch.Jobs[0], paths[0], worthy); err != nil {
+	if err := made.SaveTypes(ctx); err != nil {
 		return err
 	}
-	results, err := batch.Write(ctx, paths, r.Write)
+	results, err := made.Write(ctx)
 	if err != nil {
 		return err
 	}
-	for _, state := range r.states() {
-		if err := os.Remove(state); err != nil {
-			return err
-		}
-	}
-	if err := r.report(cmd, batch.Jobs, paths, results); err != nil || r.JSON {
+	if err := r.report(cmd, made.Jobs, r.Paths, results); err != nil || r.JSON {
 		return err
 	}
 	var bytes int64
@@ -226,17 +200,6 @@ func (r *request) outputs(m *model.Model) ([]string, error) {
 		paths = append(paths, filepath.Join(r.OutDir, name))
 	}
 	return paths, nil
-}
-
-// warn prints the compromises of the jobs but for the first ones, so many of each, and counts
-// them.
-func warn(cmd *cli.Command, jobs []*quantize.Job, done []int) {
-	for i, j := range jobs {
-		for _, c := range j.Compromises[done[i]:] {
-			tool.Warn(cmd, c.String())
-		}
-		done[i] = len(j.Compromises)
-	}
 }
 
 // report prints what the jobs would do, or with results what they have done.

@@ -42,7 +42,7 @@ func TestEveryFlag(t *testing.T) {
 		"process-output": set("Calibration.Output", "true", "--process-output", "--calibrate", "t"),
 		"parse-special":  set("Calibration.Text.ParseSpecial", "true", "--parse-special", "--calibrate", "t"),
 
-		"recipe":      set("Types.File", recipe, "--recipe", recipe),
+		"recipe":      set("Types.Recipe.Path", recipe, "--recipe", recipe),
 		"target-bpw":  set("Types.Targets", "[3.5 bits per weight]", "--target-bpw", "3.5", "--calibrate", "t"),
 		"target-size": set("Types.Targets", "[4200000000 bytes]", "--target-size", "4.2GB", "--calibrate", "t"),
 		"like":        set("Types.Targets", "[the size of Q2_K]", "--like", "q2_k", "--calibrate", "t"),

@@ -226,6 +226,11 @@ func Warn(cmd *cli.Command, warnings ...string) {
 	}
 }
 
+// Warning returns Warn for a command, as libraries call it.
+func Warning(cmd *cli.Command) func(...string) {
+	return func(warnings ...string) { Warn(cmd, warnings...) }
+}
+
 // Note prints a remark on standard error, which is no warning.
 func Note(cmd *cli.Command, text string) {
 	if r := runOf(cmd); !r.quiet {

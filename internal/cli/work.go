@@ -71,3 +71,16 @@ func plainWork(to io.Writer) func(w Work, elapsed, remaining time.Duration) {
 		fmt.Fprintf(to, "%3.0f %%, %s%s\n", 100*w.Done, left(remaining), note)
 	}
 }
+
+// Parts returns NewWork as libraries call it that have parts to do one after the other: for the name of
+// a part, what is called with the share of it that is done; nil if nothing is to be shown, also if the
+// flag is wrong, which NewProgress says.
+func Parts(cmd *cli.Command) func(part string) func(done float64) {
+	return func(part string) func(float64) {
+		show, err := NewWork(cmd)
+		if err != nil || show == nil {
+			return nil
+		}
+		return func(done float64) { show(Work{Done: done, Note: part}) }
+	}
+}

@@ -88,6 +88,12 @@ func Check[T any](t *testing.T, command func() *cli.Command, parse func(*cli.Com
 func field(t *testing.T, options any, path string) string {
 	v := reflect.ValueOf(options)
 	for name := range strings.SplitSeq(path, ".") {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return "nil"
+			}
+			v = v.Elem()
+		}
 		if v = v.FieldByName(name); !v.IsValid() {
 			t.Fatalf("options have no field %s", path)
 		}

@@ -36,10 +36,11 @@ var rooms = []struct{ name, packages string }{
 	{"writing, and what is written", "writer model"},
 	{"orchestration", "convert edit export eval fidelity quantize verify"},
 	{"orchestration: what takes several of these", "calibrate sensitivity"},
-	{"orchestration: what takes several of these", "card worth"},
+	{"orchestration: what takes several of these", "card internal/texts worth"},
+	{"orchestration: outputs of one model, with all that they are chosen by", "production"},
 	{"commands: what they share", "internal/page"},
 	{"commands: what they share", "internal/cli"},
-	{"commands: what some of them share", "internal/convertflags internal/pageflags internal/quantflags internal/textflags"},
+	{"commands: what some of them share", "internal/convertflags internal/pageflags internal/quantflags"},
 	{"commands", "cmd/ggconv cmd/ggeval cmd/ggquant cmd/ggtool"},
 }
 

@@ -1,5 +1,5 @@
-// Package textflags reads the texts that commands run models over.
-package textflags
+// Package texts reads the texts that models are run over.
+package texts
 
 import (
 	"bytes"
@@ -9,12 +9,9 @@ import (
 	"os"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v3"
-
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
 	"ggforge/model"
 	"ggforge/vocab"
 )
@@ -31,7 +28,7 @@ func Vocabulary(m *model.Model) (*vocab.Vocab, error) {
 // Read returns the text in a file, without a newline at its end, and warns of what a
 // vocabulary cannot take as text. escapes says that what stands for characters is replaced
 // by these.
-func Read(cmd *cli.Command, path string, escapes bool) (string, error) {
+func Read(warn func(...string), path string, escapes bool) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		if e := new(fs.PathError); errors.As(err, &e) && e.Op == "read" { // a directory
@@ -44,7 +41,7 @@ func Read(cmd *cli.Command, path string, escapes bool) (string, error) {
 		data = Unescape(data)
 	}
 	if at, n := invalid(data); n > 0 {
-		tool.Warn(cmd, fmt.Sprintf("%s: %d bytes are not UTF-8, the first one at offset %d: they become byte tokens or U+FFFD, as the runtime takes them", path, n, at))
+		warn(fmt.Sprintf("%s: %d bytes are not UTF-8, the first one at offset %d: they become byte tokens or U+FFFD, as the runtime takes them", path, n, at))
 	}
 	return string(data), nil
 }
@@ -109,7 +106,7 @@ func digit(c byte) int {
 // Chunks returns the chunks of the text in a file as tokens of a model, and how many tokens
 // the whole text has. It warns of tokens that the vocabulary lacks, and of chunks that are
 // longer than what the model was trained with.
-func Chunks(cmd *cli.Command, m *model.Model, v *vocab.Vocab, path, text string, opt eval.Text) (r eval.Run, all int, err error) {
+func Chunks(warn func(...string), m *model.Model, v *vocab.Vocab, path, text string, opt eval.Text) (r eval.Run, all int, err error) {
 	ids, err := v.Encode(text, vocab.Options{AddSpecial: true, ParseSpecial: opt.ParseSpecial})
 	if err != nil {
 		return r, 0, fmt.Errorf("%s: %s: %w", m.Path, path, err)
@@ -125,17 +122,17 @@ func Chunks(cmd *cli.Command, m *model.Model, v *vocab.Vocab, path, text string,
 			}
 		}
 		if n > 0 {
-			tool.Warn(cmd, fmt.Sprintf("%s: %d of %d tokens are the unknown token %q: the vocabulary of %s lacks their characters", path, n, len(r.Tokens), v.Token(unk), m.Path))
+			warn(fmt.Sprintf("%s: %d of %d tokens are the unknown token %q: the vocabulary of %s lacks their characters", path, n, len(r.Tokens), v.Token(unk), m.Path))
 		}
 	}
-	WarnLong(cmd, m, r.Chunk)
+	WarnLong(warn, m, r.Chunk)
 	return r, len(ids), nil
 }
 
 // WarnLong warns of chunks that are longer than what a model was trained with.
-func WarnLong(cmd *cli.Command, m *model.Model, chunk int) {
+func WarnLong(warn func(...string), m *model.Model, chunk int) {
 	v, _ := m.Metadata.Get(gguf.ArchKey(m.Architecture(), "context_length"))
 	if n, ok := v.Int(); ok && int64(chunk) > n {
-		tool.Warn(cmd, fmt.Sprintf("%s: was trained with %d tokens at most, and chunks have %d", m.Path, n, chunk))
+		warn(fmt.Sprintf("%s: was trained with %d tokens at most, and chunks have %d", m.Path, n, chunk))
 	}
 }

@@ -1,4 +1,4 @@
-package textflags
+package texts
 
 import "testing"
 

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/fault"
+	tool "ggforge/internal/cli"
+	"ggforge/internal/quantflags"
+	"ggforge/internal/size"
+	"ggforge/production"
+	"ggforge/quantize"
+	"ggforge/worth"
+)
+
+// targetFlags are those that name targets; only one of them can be used at once.
+var targetFlags = []struct {
+	name, usage string
+	read        func(s string) (production.Target, error)
+	names       func() []string // that a value may be, nil for numbers
+}{
+	{name: "target-bpw", usage: "choose types that lose the least at `N` bits per weight", read: func(s string) (t production.Target, err error) {
+		t.BPW, err = positive(s)
+		return t, err
+	}},
+	{name: "target-size", usage: "choose types that lose the least in files of `SIZE` bytes (" + tool.SizeHelp + ")", read: func(s string) (t production.Target, err error) {
+		t.Bytes, err = size.Parse(s)
+		return t, err
+	}},
+	{name: "like", names: quantflags.RecipeNames, usage: "choose types that lose the least at the size of recipe `TYPE`", read: func(s string) (t production.Target, err error) {
+		t.Like, err = quantflags.Recipe(s)
+		return t, err
+	}},
+	{name: "target-kld", usage: "choose the smallest types that let the model diverge by `N` nats for a token at most, as measured on a part of the text", read: func(s string) (t production.Target, err error) {
+		t.KLD, err = positive(s)
+		return t, err
+	}},
+}
+
+func positive(s string) (float64, error) {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(x > 0) || math.IsInf(x, 0) {
+		return 0, fmt.Errorf("%q: want a number above 0", s)
+	}
+	return x, nil
+}
+
+// parseTargets reads the flags of targetFlags and those that go with them.
+func (r *request) parseTargets(cmd *cli.Command) (err error) {
+	t := &r.Types
+	var names []string
+	for _, f := range targetFlags {
+		names = append(names, f.name)
+		for _, s := range cmd.StringSlice(f.name) {
+			one, err := f.read(s)
+			if err != nil {
+				return fault.Errorf(fault.Usage, "--%s: %w", f.name, err)
+			}
+			t.Targets = append(t.Targets, one)
+		}
+	}
+	if err := quantflags.OnlyOne(cmd, append(names, "recipe")...); err != nil {
+		return err
+	}
+	for _, s := range cmd.StringSlice("types") {
+		l, err := worth.ParseLimit(s)
+		if err != nil {
+			return err
+		}
+		t.Limits = append(t.Limits, l)
+	}
+	if t.Measure, err = tool.Count(cmd, "measure"); err != nil {
+		return err
+	}
+	if len(t.Targets) == 0 {
+		for _, name := range []string{"types", "measure"} {
+			if cmd.IsSet(name) {
+				return fault.Errorf(fault.Usage, "--%s goes with one of --target-bpw, --target-size, --like, --target-kld", name)
+			}
+		}
+		return nil
+	}
+	switch {
+	case r.Calibration.File == "":
+		return fault.Errorf(fault.Usage, "types are chosen by a text: want --calibrate TEXT")
+	case cmd.Bool("pure"):
+		return fault.Errorf(fault.Usage, "--pure gives all tensors one type, so that there is nothing to choose")
+	case r.Quantize.SplitMaxBytes > 0 || r.Quantize.SplitMaxTensors > 0:
+		return fault.Errorf(fault.Usage, "types cannot be chosen for shards of a new size: split the output afterwards")
+	case r.Calibration.Resume != "" && t.Targets[0].KLD > 0:
+		return fault.Errorf(fault.Usage, "--resume keeps the blocks of one choice of types, and --target-kld tries several")
+	case len(t.Targets) == 1:
+		t.Targets = slices.Repeat(t.Targets, len(r.Recipes))
+	case len(t.Targets) != len(r.Recipes):
+		return fault.Errorf(fault.Usage, "%d targets for %d outputs: want one for all, or one for each TYPE", len(t.Targets), len(r.Recipes))
+	}
+	return r.Quantized("a target")
+}
+
+func typesFlags() []cli.Flag {
+	var targets []cli.Flag
+	for _, f := range targetFlags {
+		flag := &cli.StringSliceFlag{Name: f.name, Usage: f.usage + "; repeatable, for each TYPE one"}
+		if f.names == nil {
+			targets = append(targets, flag)
+		} else {
+			targets = append(targets, tool.SomeOf(flag, f.names))
+		}
+	}
+	return append(targets, []cli.Flag{
+		&cli.StringSliceFlag{Name: "types", Usage: "choose among these types: `T,T...`, or PATTERN=T,T... for tensors that an expression matches; repeatable, the first match counts"},
+		&cli.UintFlag{Name: "measure", Usage: "hold the last `N` chunks of the text apart, and measure on them what the output loses"},
+		&cli.StringFlag{Name: "recipe", Category: quantflags.CategoryTypes, Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"},
+		&cli.StringFlag{Name: "save-recipe", Category: quantflags.CategoryTypes, Usage: "write the types that tensors get to `FILE`, for --recipe"},
+	}...)
+}
+
+// parseTypes reads the flags of typesFlags.
+func (r *request) parseTypes(cmd *cli.Command) (err error) {
+	path, err := tool.File(cmd, "recipe")
+	if err != nil {
+		return err
+	}
+	if path != "" {
+		if cmd.Bool("pure") {
+			return fault.Errorf(fault.Usage, "--recipe and --pure: want only one of them")
+		}
+		if r.Types.Recipe, err = worth.ReadRecipe(path); err != nil {
+			return err
+		}
+		r.Write.Inputs = append(r.Write.Inputs, path)
+		if err := r.Quantized("--recipe"); err != nil {
+			return err
+		}
+		for i, one := range r.Recipes {
+			r.Recipes[i] = one.With(r.Types.Recipe.Rules)
+		}
+	}
+	if r.Types.Save, err = tool.File(cmd, "save-recipe"); err != nil {
+		return err
+	}
+	if r.Types.Save != "" && len(r.Recipes) > 1 {
+		return fault.Errorf(fault.Usage, "--save-recipe writes the types of one output, and there are %d", len(r.Recipes))
+	}
+	return r.parseTargets(cmd)
+}
+
+// writeWorth prints what was predicted.
+func writeWorth(w io.Writer, x *quantize.ReportWorth) {
+	for _, t := range x.Types {
+		fmt.Fprintf(w, "  %-8s %4d tensors %14d bytes %6.2f %%\n", t.Type, t.Tensors, t.Bytes, 100*t.Share)
+	}
+	what := "divergence predicted"
+	if x.Method == production.MethodErrors {
+		what = "relative errors"
+	}
+	fmt.Fprintf(w, "types for %s: %s %.4g", x.Target, what, x.Predicted)
+	if x.Factor != 1 {
+		fmt.Fprintf(w, " (of %d tokens, times %.3g)", x.Tokens, x.Factor)
+	} else {
+		fmt.Fprintf(w, " (of %d tokens)", x.Tokens)
+	}
+	if x.Measured != nil {
+		fmt.Fprintf(w, ", measured %.4g ± %.2g (of the last %d)", *x.Measured, x.MeasuredError, x.MeasuredTokens)
+	}
+	if x.Within > 0 {
+		fmt.Fprintf(w, ", at most %.2g from the least", x.Within)
+	}
+	fmt.Fprintln(w)
+}

@@ -1,0 +1,381 @@
+package production
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"ggforge/calibrate"
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/imatrix"
+	"ggforge/internal/texts"
+	"ggforge/model"
+	"ggforge/quantize"
+	"ggforge/rows"
+	"ggforge/writer"
+)
+
+// matrixName is the name of the matrix that outputs record for a calibration in the same
+// run, where there is no file: the one that llama-imatrix writes without -o.
+const matrixName = "imatrix.gguf"
+
+// Calibration is a text that the importance matrix is made with.
+type Calibration struct {
+	File    string // "" for none
+	Text    eval.Text
+	Output  bool   // also for the matrix that makes logits
+	High    bool   // blocks are chosen by all moments of the inputs
+	Best    bool   // and one tensor after the other
+	Resume  string // a file for what is chosen so far, "" for none
+	Moments string // a file for what is collected, "" for none
+
+	run     eval.Run // its Tokens are missing if there is no text, only Moments
+	tokens  int
+	sha256  [sha256.Size]byte
+	program string
+	sums    *imatrix.Sums
+	collect *eval.Collector // into sums; nil if they are those of Moments
+}
+
+// wanted reports whether there is something to choose by.
+func (c *Calibration) wanted() bool { return c.File != "" || c.Moments != "" }
+
+// calibrate makes the importance matrix that the model is quantized with: that of ggeval
+// imatrix with the same flags. Where choose runs the model over the text anyway, the matrix
+// has no values until then; with a file of moments it is in there.
+func (o *Order) calibrate(ctx context.Context, m *model.Model) error {
+	c := &o.Calibration
+	if !c.wanted() {
+		return nil
+	}
+	saved, err := o.moments()
+	if err != nil {
+		return err
+	}
+	if saved != nil {
+		defer saved.Close()
+	}
+	if c.File != "" {
+		o.Write.Inputs = append(o.Write.Inputs, c.File)
+	}
+	kept := o.states()
+	if c.Moments != "" {
+		kept = append(kept, c.Moments)
+	}
+	for _, path := range kept {
+		if slices.ContainsFunc(o.Paths, func(out string) bool { return filepath.Clean(path) == filepath.Clean(out) }) {
+			return fault.Errorf(fault.Usage, "%s: is the output, and a file to go on from", path)
+		}
+		if _, err := os.Stat(path); err == nil {
+			o.Write.Inputs = append(o.Write.Inputs, path)
+		}
+	}
+	if q := &o.Quantize; !o.DryRun && o.Write.MakeDir == "" && !q.KeepSplit && q.SplitMaxTensors == 0 && q.SplitMaxBytes == 0 {
+		for _, path := range o.Paths {
+			if err := writer.Writable(path, o.Write); err != nil {
+				return err
+			}
+		}
+	}
+	e, err := eval.New(m)
+	if err != nil {
+		return err
+	}
+	if c.File == "" {
+		c.run, c.sha256, c.tokens = eval.Run{Chunk: saved.Chunk, Workers: o.Workers}, saved.Text, saved.Tokens
+	} else if err := o.text(m); err != nil {
+		return err
+	}
+	if saved != nil {
+		return o.reuse(e, saved)
+	}
+	if o.DryRun {
+		c.Moments = "" // nothing is written
+	}
+	if err := c.again(e); err != nil {
+		return err
+	}
+	sums := c.sums
+	if o.planned() {
+		sums, err = c.collect.Expect(ctx, c.run)
+	} else {
+		err = e.Collect(ctx, c.run, sums, eval.Importance{Output: c.Output})
+	}
+	if err != nil {
+		return err
+	}
+	o.Quantize.Importance = c.matrix(sums)
+	return nil
+}
+
+// moments opens the file of moments if there is one.
+func (o *Order) moments() (*calibrate.Saved, error) {
+	c := &o.Calibration
+	if c.Moments == "" {
+		return nil, nil
+	}
+	saved, err := calibrate.OpenSaved(c.Moments)
+	if errors.Is(err, fs.ErrNotExist) {
+		if c.File == "" {
+			return nil, fault.Errorf(fault.Usage, "%s: there is no such file, and without a text no moments can be collected", c.Moments)
+		}
+		return nil, writer.Writable(c.Moments, o.Write)
+	}
+	return saved, err
+}
+
+// reuse takes what a file of moments has, if it is what would be collected.
+func (o *Order) reuse(e *eval.Model, saved *calibrate.Saved) error {
+	c := &o.Calibration
+	if err := saved.Fits(e, c.blocks(o.Paths[0])); err != nil {
+		return err
+	}
+	sums := saved.Sums
+	if sums == nil {
+		return fault.Errorf(fault.Refused, "%s: has no importance matrix", c.Moments)
+	}
+	output := slices.ContainsFunc(sums.Tallies(), func(t *imatrix.Tally) bool { return t.Name == e.Output() })
+	if c.File != "" && output != c.Output {
+		return fault.Errorf(fault.Refused, "%s: is of an importance matrix with values for %q: %v, want %v", c.Moments, e.Output(), output, c.Output)
+	}
+	c.sums = sums
+	o.Quantize.Importance = c.matrix(sums)
+	return nil
+}
+
+// text reads the text as chunks of tokens.
+func (o *Order) text(m *model.Model) error {
+	c := &o.Calibration
+	text, err := texts.Read(o.warn, c.File, false)
+	if err != nil {
+		return err
+	}
+	v, err := texts.Vocabulary(m)
+	if err != nil {
+		return err
+	}
+	run, _, err := texts.Chunks(o.warn, m, v, c.File, text, c.Text)
+	if err != nil {
+		return err
+	}
+	if show := o.progress("calibration"); show != nil {
+		run.Progress = func(p eval.Progress) { show(p.Done) }
+	}
+	run.Workers = o.Workers
+	if err := o.Types.hold(&run, c.File); err != nil {
+		return err
+	}
+	c.run, c.tokens, c.sha256 = run, len(run.Tokens), sha256.Sum256([]byte(text))
+	return nil
+}
+
+// planned reports whether choose collects the importance matrix.
+func (o *Order) planned() bool {
+	return o.Calibration.High && !o.Calibration.Best && !o.DryRun
+}
+
+// matrix returns the importance matrix of sums.
+func (c *Calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
+	if c.File != "" {
+		sums.Datasets = []string{filepath.Base(c.File)}
+	}
+	return sums.Matrix(matrixName)
+}
+
+// choose chooses the blocks of the outputs' tensors, and returns what holds them until the
+// outputs are written.
+func (o *Order) choose(ctx context.Context, b *quantize.Batch, m *model.Model, path string) (io.Closer, error) {
+	opt := o.Calibration.blocks(path)
+	opt.Progress = o.progress("blocks")
+	if o.Calibration.Best {
+		return o.chooseEach(ctx, b, m, opt)
+	}
+	var targets []calibrate.Target
+	for _, j := range b.Jobs {
+		for i := range j.Decisions {
+			if d := &j.Decisions[i]; d.To != d.From && calibrate.Possible(d.To) {
+				targets = append(targets, calibrate.Target{Tensor: d.Tensor, Type: d.To})
+			}
+		}
+	}
+	opt.State = o.Calibration.Resume
+	blocks, err := calibrate.Run(ctx, m, targets, opt)
+	if err != nil {
+		return nil, err
+	}
+	o.warnGradients(blocks)
+	o.Write.Inputs = append(o.Write.Inputs, o.states()...) // exist now, and are no outputs
+	if path := o.Calibration.Moments; path != "" {
+		o.Write.Inputs = append(o.Write.Inputs, path)
+	}
+	if err := o.weigh(ctx, b); err != nil {
+		blocks.Close()
+		return nil, err
+	}
+	b.Choose(o.chosen(blocks))
+	return blocks, nil
+}
+
+// weigh makes a batch have the importance matrix, where it was made after the batch.
+func (o *Order) weigh(ctx context.Context, b *quantize.Batch) error {
+	c := &o.Calibration
+	if c.collect == nil {
+		return nil
+	}
+	return b.Weigh(ctx, c.matrix(c.sums))
+}
+
+// gradientTokens is about how many tokens gradients at the embedding are taken of, fewTokens
+// that for --effort high: running backwards takes three to four times as long as the rest.
+const (
+	gradientTokens = 16384
+	fewTokens      = 2048
+)
+
+// warnGradients says why gradients do not decide on the embedding, if they do not.
+func (o *Order) warnGradients(blocks *calibrate.Blocks) {
+	if blocks.NoGradients != nil {
+		o.warn(fmt.Sprintf("errors of all weights of the embedding count the same: %v", blocks.NoGradients))
+	}
+}
+
+// gradients returns of how many chunks that is.
+func (c *Calibration) gradients() int {
+	n := fewTokens
+	if c.Best {
+		n = gradientTokens
+	}
+	return max(1, n/c.run.Chunk)
+}
+
+// chooseEach is choose for --effort best: the blocks of a tensor depend on those before it, and
+// so on the output.
+func (o *Order) chooseEach(ctx context.Context, b *quantize.Batch, m *model.Model, opt calibrate.Options) (_ io.Closer, err error) {
+	opt.Collect, opt.Shared = nil, new(calibrate.Shared)
+	var all closers
+	defer func() {
+		if err != nil {
+			all.Close()
+		}
+	}()
+	progress, states := opt.Progress, o.states()
+	for i, j := range b.Jobs {
+		out, err := j.Model(nil)
+		if err != nil {
+			return nil, err
+		}
+		if progress != nil {
+			opt.Progress = func(done float64) { progress((float64(i) + done) / float64(len(b.Jobs))) }
+		}
+		if len(states) > 0 {
+			opt.State = states[i]
+		}
+		blocks, err := calibrate.Best(ctx, m, out, opt)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, blocks)
+		if i == 0 {
+			o.warnGradients(blocks)
+		}
+		j.Choose(o.chosen(blocks))
+	}
+	o.Write.Inputs = append(o.Write.Inputs, states...) // exist now, and are no outputs
+	return all, nil
+}
+
+// states returns the files of --resume: one, or with --effort best one for each output.
+func (o *Order) states() []string {
+	path := o.Calibration.Resume
+	if path == "" {
+		return nil
+	}
+	all := []string{path}
+	for i := 1; o.Calibration.Best && i < len(o.Recipes); i++ {
+		all = append(all, fmt.Sprintf("%s.%d", path, i+1))
+	}
+	return all
+}
+
+// closers are closed together.
+type closers []io.Closer
+
+func (c closers) Close() error {
+	var all []error
+	for _, x := range c {
+		all = append(all, x.Close())
+	}
+	return errors.Join(all...)
+}
+
+// chosen returns blocks as outputs take them.
+func (o *Order) chosen(blocks *calibrate.Blocks) quantize.Chosen {
+	losses := map[calibrate.Target]calibrate.Loss{}
+	for _, l := range blocks.Losses {
+		losses[l.Target] = l
+		if l.Unseen > 0 {
+			o.warn(fmt.Sprintf("tensor %q, %v: no token of the text met %d of its matrices: they are encoded without importance", l.Name, l.Type, l.Unseen))
+		}
+	}
+	target := func(d *quantize.Decision) calibrate.Target { return calibrate.Target{Tensor: d.Tensor, Type: d.To} }
+	gradients := slices.ContainsFunc(blocks.Losses, func(l calibrate.Loss) bool { return l.Gradients })
+	return quantize.Chosen{
+		Source: func(d *quantize.Decision) rows.Source { return blocks.Source(target(d)) },
+		Loss: func(d *quantize.Decision) *quantize.ReportCalibration {
+			l, ok := losses[target(d)]
+			if !ok || d.To == d.From {
+				return nil
+			}
+			return &quantize.ReportCalibration{Before: l.Before, After: l.After, TraceRatio: l.TraceRatio, Gradients: l.Gradients}
+		},
+		Metadata: o.Calibration.metadata(gradients),
+	}
+}
+
+// blocks says how blocks are chosen for an output at path.
+func (c *Calibration) blocks(path string) calibrate.Options {
+	opt := calibrate.Options{Run: c.run, Dir: existing(filepath.Dir(path)), Feedback: true, Collect: c.collect, Gradients: c.gradients(), Moments: c.Moments, Text: c.sha256}
+	opt.Run.Progress = nil
+	return opt
+}
+
+// metadata is what outputs say of how their blocks were chosen; gradients says whether these
+// decided on the embedding's.
+func (c *Calibration) metadata(gradients bool) []gguf.KV {
+	method := "second moments of inputs: error feedback, coordinate descent"
+	if c.Best {
+		method = "second moments of inputs, tensor after tensor: moved targets, error feedback, coordinate descent"
+	}
+	if gradients {
+		method += "; embedding: gradients"
+	}
+	return []gguf.KV{
+		{Key: "quantize.calibration.method", Value: gguf.String(method)},
+		{Key: "quantize.calibration.text_sha256", Value: gguf.String(hex.EncodeToString(c.sha256[:]))},
+		{Key: "quantize.calibration.tokens", Value: gguf.Uint32(uint32(c.tokens))},
+		{Key: "quantize.calibration.version", Value: gguf.String(c.program)},
+	}
+}
+
+// existing returns the folder, or the next one above it that is there.
+func existing(dir string) string {
+	for {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return dir
+		}
+		dir = up
+	}
+}

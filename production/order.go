@@ -1,0 +1,143 @@
+// Package production makes one model's outputs, with everything that they are chosen by: an importance
+// matrix of a text, blocks that change least what layers say of it, types that lose the least in so
+// many bytes. It is what ggquant and releases have in common.
+//
+//	model ──► Prepare: matrix, types, plan ──► Choose: blocks ──► Write: all files from one read
+package production
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"ggforge/model"
+	"ggforge/quantize"
+	"ggforge/writer"
+)
+
+// Order says what to make of a model. What Prepare finds out is kept in it: an Order is good for one
+// run.
+type Order struct {
+	Recipes     []*quantize.Recipe // of the outputs
+	Paths       []string           // where they go
+	Quantize    quantize.Options
+	Write       writer.Options // files of the calibration are added to Inputs
+	Calibration Calibration
+	Types       Types
+	DryRun      bool // only Prepare is called
+	Workers     int
+	Program     string // with its version: outputs record it
+
+	// Warn, if set, is called with what a user should know.
+	Warn func(...string)
+	// Progress, if set, returns what is called with the share that is done of a part of the work, or nil.
+	Progress func(part string) func(done float64)
+}
+
+func (o *Order) warn(texts ...string) {
+	if o.Warn != nil {
+		o.Warn(texts...)
+	}
+}
+
+func (o *Order) progress(part string) func(float64) {
+	if o.Progress == nil {
+		return nil
+	}
+	return o.Progress(part)
+}
+
+// Run is an order that has been planned.
+type Run struct {
+	*quantize.Batch
+	order  *Order
+	model  *model.Model
+	worthy []*quantize.ReportWorth
+	blocks io.Closer
+	warned []int // compromises of each job that were shown
+}
+
+// Prepare makes the importance matrix, chooses types and plans the outputs. The run owns the model; without a
+// run the caller keeps it. With an error of kind fault.Refused the run may be returned as well, as by
+// quantize.PrepareBatch.
+func Prepare(ctx context.Context, m *model.Model, o *Order) (*Run, error) {
+	o.Calibration.program = o.Program
+	if err := o.calibrate(ctx, m); err != nil {
+		return nil, err
+	}
+	worthy, err := o.chooseTypes(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	batch, err := quantize.PrepareBatch(ctx, m, o.Recipes, o.Quantize)
+	if batch == nil {
+		return nil, err
+	}
+	r := &Run{Batch: batch, order: o, model: m, worthy: worthy, warned: make([]int, len(batch.Jobs))}
+	o.describe(batch, worthy)
+	if !errors.As(err, new(*quantize.StrictError)) { // which lists the same
+		r.warn()
+	}
+	if e := o.checkTypes(batch.Jobs[0]); e != nil {
+		batch.Close()
+		r.Batch = nil
+		return r, e
+	}
+	return r, err
+}
+
+// Close closes the model and what the run holds.
+func (r *Run) Close() error {
+	var errs []error
+	if r.blocks != nil {
+		errs = append(errs, r.blocks.Close())
+	}
+	if r.Batch != nil {
+		errs = append(errs, r.Batch.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// warn shows the compromises of the jobs that were not shown yet.
+func (r *Run) warn() {
+	for i, j := range r.Jobs {
+		for _, c := range j.Compromises[r.warned[i]:] {
+			r.order.warn(c.String())
+		}
+		r.warned[i] = len(j.Compromises)
+	}
+}
+
+// Choose chooses the blocks of the outputs, if that is asked for, and measures what was held apart for it.
+func (r *Run) Choose(ctx context.Context) error {
+	o := r.order
+	if o.Calibration.High {
+		blocks, err := o.choose(ctx, r.Batch, r.model, o.Paths[0])
+		if err != nil {
+			return err
+		}
+		r.blocks = blocks
+		r.warn()
+	}
+	return o.measure(ctx, r.model, r.Batch, r.worthy)
+}
+
+// SaveTypes writes the types of the first output to Types.Save, if that is not empty.
+func (r *Run) SaveTypes(ctx context.Context) error {
+	return r.order.saveTypes(ctx, r.Jobs[0], r.order.Paths[0], r.worthy)
+}
+
+// Write writes all outputs, or none, and removes the files that a run would have gone on from.
+func (r *Run) Write(ctx context.Context) ([]*writer.Result, error) {
+	results, err := r.Batch.Write(ctx, r.order.Paths, r.order.Write)
+	if err != nil {
+		return nil, err
+	}
+	for _, state := range r.order.states() {
+		if err := os.Remove(state); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}

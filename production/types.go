@@ -1,0 +1,504 @@
+package production
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"ggforge/calibrate"
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/imatrix"
+	"ggforge/model"
+	"ggforge/quantize"
+	"ggforge/worth"
+	"ggforge/writer"
+)
+
+// Target is what an output is to come to; the zero value leaves its types to the recipe.
+type Target struct {
+	BPW   float64          // bits per weight
+	Bytes int64            // of its files
+	Like  *quantize.Recipe // the bytes of what that recipe gives
+	KLD   float64          // divergence of Kullback and Leibler, as measured, in nats for a token
+}
+
+// Types says where the types of tensors come from, if not from recipes alone.
+type Types struct {
+	Recipe *worth.Recipe // types by names of tensors, nil for none
+	Save   string        // a file for the types of the first output, "" for none
+
+	Targets []Target // of each output, or none
+	Limits  []worth.Limit
+	Measure int // chunks to measure with
+
+	plain []*quantize.Recipe
+	apart eval.Run // the chunks to measure with
+}
+
+func (t Target) String() string {
+	switch {
+	case t.Like != nil:
+		return "the size of " + t.Like.Name
+	case t.Bytes > 0:
+		return fmt.Sprintf("%d bytes", t.Bytes)
+	case t.KLD > 0:
+		return fmt.Sprintf("a divergence of %g", t.KLD)
+	}
+	return fmt.Sprintf("%g bits per weight", t.BPW)
+}
+
+// Quantized returns an error if there is a recipe that gives all tensors the same plain type.
+func (o *Order) Quantized(what string) error {
+	for _, one := range o.Recipes {
+		if one.Copy || one.Type.Kind() != gguf.KindQuant {
+			return fault.Errorf(fault.Usage, "%s has no effect on %s, which gives all tensors one type", what, one.Name)
+		}
+	}
+	return nil
+}
+
+// hold takes the chunks that are to be measured with from the end of the text.
+func (t *Types) hold(run *eval.Run, path string) error {
+	if len(t.Targets) == 0 || t.Measure == 0 && !slices.ContainsFunc(t.Targets, func(t Target) bool { return t.KLD > 0 }) {
+		return nil
+	}
+	all := len(run.Tokens) / run.Chunk
+	n := cmp.Or(t.Measure, min(16, max(1, all/4)))
+	if n >= all {
+		return fault.Errorf(fault.Refused, "%s: %d chunks of %d tokens, of which %d are to be held apart: want more text", path, all, run.Chunk, n)
+	}
+	t.apart = *run
+	t.apart.Tokens = run.Tokens[(all-n)*run.Chunk:]
+	run.Tokens = run.Tokens[:(all-n)*run.Chunk]
+	return nil
+}
+
+// worthy is what types are chosen by.
+type worthy struct {
+	candidates []worth.Candidate
+	found      *worth.Predictions
+	base       *quantize.Batch // without choices
+	first      int             // job whose types are chosen
+}
+
+// lend returns the model for batches that are closed before it.
+func lend(m *model.Model) *model.Model {
+	lent := *m
+	lent.Release = nil
+	return &lent
+}
+
+// chooseTypes makes the types that are worth the most a part of the recipes, and returns what is to be reported
+// of each.
+func (o *Order) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.ReportWorth, error) {
+	t := &o.Types
+	if len(t.Targets) == 0 {
+		return nil, nil
+	}
+	if t.Save != "" {
+		if err := writer.Writable(t.Save, o.Write); err != nil {
+			return nil, err
+		}
+	}
+	t.plain = slices.Clone(o.Recipes)
+	base, refused := quantize.PrepareBatch(ctx, lend(m), o.Recipes, o.Quantize)
+	if base == nil {
+		return nil, refused
+	}
+	defer base.Close()
+	w := &worthy{base: base, first: slices.IndexFunc(t.Targets, func(t Target) bool { return t != Target{} })}
+	var err error
+	if w.candidates, err = worth.Candidates(base.Jobs[w.first], t.Limits); err != nil {
+		return nil, cmp.Or(refused, err)
+	}
+	if o.Calibration.High {
+		blocks, err := o.sketch(ctx, m, w, o.Paths[0])
+		if err != nil {
+			return nil, err
+		}
+		defer blocks.Close()
+	}
+	predict := worth.PredictOptions{Run: o.Calibration.run}
+	predict.Progress = o.progress("types")
+	if w.found, err = worth.Predict(ctx, m, w.candidates, predict); err != nil {
+		return nil, err
+	}
+	if w.found.Forwards != nil {
+		o.warn(fmt.Sprintf("%v: types are chosen by errors of what layers say, not by what these do to probabilities", w.found.Forwards))
+	}
+	var all []*quantize.ReportWorth
+	for i, target := range t.Targets {
+		var report *quantize.ReportWorth
+		switch {
+		case target == Target{}:
+		case target.KLD > 0:
+			report, err = o.approach(ctx, m, w, i, o.Paths[i])
+		default:
+			report, err = o.assign(ctx, m, w, i, 1)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, report)
+	}
+	return all, nil
+}
+
+// sketchPasses is how often weights are looked at for predictions: types are told apart well
+// before blocks are as good as they get.
+const sketchPasses = 2
+
+// sketch makes candidates have blocks that are chosen much as those of the outputs will be, of all types
+// that this can be done for: some tensors gain more by it than others. What depends on the blocks of other
+// tensors, with --effort best, is left out. It returns what holds them.
+func (o *Order) sketch(ctx context.Context, m *model.Model, w *worthy, path string) (io.Closer, error) {
+	c := &o.Calibration
+	e, err := eval.New(m)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.again(e); err != nil {
+		return nil, err
+	}
+	var targets []calibrate.Target
+	for _, x := range w.candidates {
+		for _, t := range x.Types {
+			if t != m.Tensors[x.Tensor].Type && calibrate.Possible(t) {
+				targets = append(targets, calibrate.Target{Tensor: x.Tensor, Type: t})
+			}
+		}
+	}
+	opt := c.blocks(path)
+	opt.Passes = sketchPasses
+	opt.Progress = o.progress("blocks of all types")
+	blocks, err := calibrate.Run(ctx, m, targets, opt)
+	if err != nil {
+		return nil, err
+	}
+	// Other types are encoded with importance, which is known by now.
+	if err = o.weigh(ctx, w.base); err == nil {
+		w.candidates, err = worth.Candidates(w.base.Jobs[w.first], o.Types.Limits)
+	}
+	if err == nil {
+		err = c.again(e)
+	}
+	if err != nil {
+		blocks.Close()
+		return nil, err
+	}
+	for _, x := range w.candidates {
+		for i, t := range x.Types {
+			if s := blocks.Source(calibrate.Target{Tensor: x.Tensor, Type: t}); s != nil {
+				x.Rows[i] = s
+			}
+		}
+	}
+	return blocks, nil
+}
+
+// assign gives a recipe the types that are best for its target, where predictions are
+// multiplied by a factor.
+func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int, factor float64) (*quantize.ReportWorth, error) {
+	job, target := w.base.Jobs[i], o.Types.Targets[i]
+	report := &quantize.ReportWorth{
+		Target: target.String(), Method: w.method(), Tokens: w.found.Tokens, Factor: factor, Guessed: w.found.Guessed, Losses: map[string]float64{},
+	}
+	job.Predict(report, o.typesMetadata(report))
+	var a worth.Assignment
+	alignment := int64(gguf.DefaultAlignment)
+	if n, ok := job.Input.Metadata.Alignment(); ok && !o.Quantize.Reference {
+		alignment = n
+	}
+	size := worth.Sized{Align: alignment}
+	if target.KLD > 0 {
+		var least float64
+		var ok bool
+		if a, least, ok = worth.Smallest(m, w.candidates, w.found.Losses, size, target.KLD/factor); !ok {
+			return nil, fault.Errorf(fault.Refused, "%s: a divergence of %g cannot be had with the types that tensors may have, which come to %.3g at least", m.Path, target.KLD, least*factor)
+		}
+	} else {
+		limit, spent, err := w.limit(ctx, o, m, i, &size)
+		if err != nil {
+			return nil, err
+		}
+		var least int64
+		var ok bool
+		if a, least, ok = worth.Best(m, w.candidates, w.found.Losses, size, limit-spent); !ok {
+			return nil, fault.Errorf(fault.Refused, "%s: %v is less than the smallest types that tensors may have take: %d bytes of %d, with what does not change", m.Path, target, least+spent, limit)
+		}
+	}
+	rules, err := a.Rules(w.candidates)
+	if err != nil {
+		return nil, err
+	}
+	o.Recipes[i] = o.Types.plain[i].With(rules)
+	report.Predicted, report.Within = a.Loss*factor, a.Within
+	if target.KLD > 0 {
+		report.Within = 0
+	} else {
+		report.Within *= factor
+	}
+	for k, c := range w.candidates {
+		report.Losses[c.Name] = a.Losses[k] * factor
+	}
+	return report, nil
+}
+
+// limit returns how many bytes an output may have, and how many of these it has whatever types
+// candidates get.
+func (w *worthy) limit(ctx context.Context, o *Order, m *model.Model, i int, size *worth.Sized) (limit, spent int64, err error) {
+	job, target := w.base.Jobs[i], o.Types.Targets[i]
+	if target.BPW > 0 {
+		size.Align = 1
+		var weights, bytes int64
+		for k := range job.Decisions {
+			d := &job.Decisions[k]
+			ne := m.Tensors[d.Tensor].NE
+			weights += gguf.Rows(ne) * gguf.RowLen(ne)
+			bytes += gguf.DataBytes(d.To, ne)
+		}
+		total := target.BPW * float64(weights) / 8
+		return int64(min(total, 1<<62)), bytes - size.Bytes(job, w.candidates), nil
+	}
+	whole := func(j *quantize.Job) (sum int64, err error) {
+		files, err := j.Files("x")
+		for _, f := range files {
+			sum += f.Size()
+		}
+		return sum, err
+	}
+	limit = target.Bytes
+	if target.Like != nil {
+		opt := o.Quantize
+		like, err := quantize.PrepareBatch(ctx, lend(m), []*quantize.Recipe{target.Like}, opt)
+		if like == nil {
+			return 0, 0, err
+		}
+		defer like.Close()
+		if limit, err = whole(like.Jobs[0]); err != nil {
+			return 0, 0, err
+		}
+	}
+	now, err := whole(job)
+	return limit, now - size.Bytes(job, w.candidates), err
+}
+
+// MethodErrors is the method of quantize.ReportWorth without gradients.
+const MethodErrors = "errors of what layers say"
+
+func (w *worthy) method() string {
+	if w.found.Forwards != nil {
+		return MethodErrors
+	}
+	return "divergence to second order, by gradients"
+}
+
+// typesMetadata is what outputs say of how their types were chosen; with that of blocks, which
+// are chosen later.
+func (o *Order) typesMetadata(w *quantize.ReportWorth) []gguf.KV {
+	var all []gguf.KV
+	if o.Calibration.High {
+		all = o.Calibration.metadata(true)
+	}
+	return append(all, []gguf.KV{
+		{Key: "quantize.types.method", Value: gguf.String(w.Method)},
+		{Key: "quantize.types.target", Value: gguf.String(w.Target)},
+		{Key: "quantize.types.text_sha256", Value: gguf.String(hex.EncodeToString(o.Calibration.sha256[:]))},
+		{Key: "quantize.types.tokens", Value: gguf.Uint32(uint32(w.Tokens))},
+	}...)
+}
+
+// describe makes the jobs report what was predicted of them.
+func (o *Order) describe(b *quantize.Batch, all []*quantize.ReportWorth) {
+	for i, w := range all {
+		if w != nil {
+			b.Jobs[i].Predict(w, o.typesMetadata(w))
+		}
+	}
+}
+
+// measure measures the outputs on the tokens that were held apart.
+func (o *Order) measure(ctx context.Context, m *model.Model, b *quantize.Batch, all []*quantize.ReportWorth) error {
+	if len(all) == 0 || o.Types.apart.Tokens == nil {
+		return nil
+	}
+	for i, w := range all {
+		if w == nil || w.Measured != nil {
+			continue
+		}
+		c, err := o.compare(ctx, m, b.Jobs[i])
+		if err != nil {
+			return err
+		}
+		w.Measured, w.MeasuredError, w.MeasuredTokens = &c.Divergence.Mean, c.Divergence.Error, len(o.Types.apart.Tokens)
+	}
+	return nil
+}
+
+// compare measures how far an output is from the model.
+func (o *Order) compare(ctx context.Context, m *model.Model, j *quantize.Job) (found *eval.Comparison, err error) {
+	base, err := eval.New(m)
+	if err != nil {
+		return nil, err
+	}
+	as, err := j.Model(nil)
+	if err != nil {
+		return nil, err
+	}
+	other, err := eval.New(as)
+	if err != nil {
+		return nil, err
+	}
+	run := o.Types.apart
+	run.Progress, run.Inputs, run.First = nil, nil, 0
+	if show := o.progress("measuring"); show != nil {
+		run.Progress = func(p eval.Progress) { show(p.Done) }
+	}
+	err = eval.Compare(ctx, base, []*eval.Model{other}, run, func(_ int, c *eval.Comparison) error {
+		found = c
+		return nil
+	})
+	return found, err
+}
+
+// rounds is how often types are chosen for a divergence, at most: predictions are low by a factor that
+// changes little with the types.
+const rounds = 5
+
+// approach chooses the smallest types whose divergence, as measured, is at most what is
+// wanted.
+func (o *Order) approach(ctx context.Context, m *model.Model, w *worthy, i int, path string) (*quantize.ReportWorth, error) {
+	factor, want := 2.0, o.Types.Targets[i].KLD
+	var best *quantize.ReportWorth
+	var recipe *quantize.Recipe
+	for range rounds {
+		report, err := o.assign(ctx, m, w, i, factor)
+		if err != nil {
+			if best != nil {
+				break
+			}
+			return nil, err
+		}
+		c, err := o.try(ctx, m, i, path)
+		if err != nil {
+			return nil, err
+		}
+		got := c.Divergence.Mean
+		report.Measured, report.MeasuredError, report.MeasuredTokens = &got, c.Divergence.Error, len(o.Types.apart.Tokens)
+		if got <= want && (best == nil || got > *best.Measured) {
+			best, recipe = report, o.Recipes[i]
+		}
+		if got <= want && got > want*0.97 {
+			break
+		}
+		next := factor * got / max(report.Predicted, 1e-300)
+		if got > want {
+			next *= 1.01
+		}
+		if next == factor || !(next > 0) {
+			break
+		}
+		factor = next
+	}
+	if best == nil {
+		return nil, fault.Errorf(fault.Refused, "%s: no choice of types was found that diverges by %g at most on the text that was held apart", m.Path, want)
+	}
+	o.Recipes[i] = recipe
+	return best, nil
+}
+
+// try measures an output that would be written.
+func (o *Order) try(ctx context.Context, m *model.Model, i int, path string) (*eval.Comparison, error) {
+	b, err := quantize.PrepareBatch(ctx, lend(m), o.Recipes[i:i+1], o.Quantize)
+	if err != nil {
+		if b != nil {
+			b.Close()
+		}
+		return nil, err
+	}
+	defer b.Close()
+	if o.Calibration.High {
+		e, err := eval.New(m)
+		if err != nil {
+			return nil, err
+		}
+		if err := o.Calibration.again(e); err != nil {
+			return nil, err
+		}
+		blocks, err := o.choose(ctx, b, m, path)
+		if err != nil {
+			return nil, err
+		}
+		defer blocks.Close()
+		if err := o.Calibration.again(e); err != nil {
+			return nil, err
+		}
+	}
+	return o.compare(ctx, m, b.Jobs[0])
+}
+
+// again makes the next run over the text collect from the beginning. With a file of moments none
+// collects any more once that is there.
+func (c *Calibration) again(e *eval.Model) (err error) {
+	if c.Moments != "" && c.sums != nil && c.sums.Len() > 0 {
+		return nil
+	}
+	c.sums = imatrix.NewSums(c.run.Chunk)
+	c.sums.Datasets = []string{filepath.Base(c.File)}
+	c.collect, err = e.Collector(c.sums, c.Output)
+	return err
+}
+
+// checkTypes returns an error if a line of the recipe has no effect.
+func (o *Order) checkTypes(job *quantize.Job) error {
+	if o.Types.Recipe == nil {
+		return nil
+	}
+	var names []string
+	for i := range job.Decisions {
+		names = append(names, job.Decisions[i].Name)
+	}
+	return o.Types.Recipe.Check(names)
+}
+
+// saveTypes writes the types of a job as a recipe. Nothing is known of what came out yet:
+// it is written first, and stays if that fails.
+func (o *Order) saveTypes(ctx context.Context, job *quantize.Job, path string, w []*quantize.ReportWorth) error {
+	if o.Types.Save == "" {
+		return nil
+	}
+	files, err := job.Files(path)
+	if err != nil {
+		return err
+	}
+	var tensors []worth.Assigned
+	for i := range job.Decisions {
+		if d := &job.Decisions[i]; d.Reason.Kind != quantize.Kept {
+			tensors = append(tensors, worth.Assigned{Name: d.Name, Type: d.To})
+		}
+	}
+	var bytes int64
+	for _, f := range files {
+		bytes += f.Size()
+	}
+	opt := o.Write
+	opt.Progress, opt.MakeDir = nil, ""
+	opt.Inputs = append(opt.Inputs, job.Input.Files...)
+	comments := []string{o.Program, fmt.Sprintf("%d bytes, %.4f bits per weight with %s", bytes, job.BPW(), job.Input.Architecture())}
+	for _, x := range w {
+		if x == nil {
+			continue
+		}
+		comments = append(comments, "target: "+x.Target, fmt.Sprintf("predicted (%s): %.4g", x.Method, x.Predicted))
+		if x.Measured != nil {
+			comments = append(comments, fmt.Sprintf("measured divergence: %.4g, of %d tokens", *x.Measured, x.MeasuredTokens))
+		}
+	}
+	return writer.WriteBytes(ctx, o.Types.Save, worth.FormatRecipe(comments, tensors), opt)
+}
