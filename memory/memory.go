@@ -108,7 +108,7 @@ type Use struct {
 	Unread  int64 `json:"unread"`  // of the others, of layers that predict further tokens; not part of Total
 	Cache   int64 `json:"cache"`   // the sum of Caches
 	State   int64 `json:"state"`   // of recurrent layers
-	Compute int64 `json:"compute"` // an estimate
+	Compute int64 `json:"compute"` // an estimate: the package's comment says how good
 	Output  int64 `json:"output"`  // logits
 
 	Caches []Cache `json:"caches"`

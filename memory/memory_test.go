@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/memory"
@@ -215,4 +216,26 @@ func FuzzEstimate(f *testing.F) {
 			t.Errorf("%+v", u)
 		}
 	})
+}
+
+// The compute buffers of the repository's model are those that the runtime prints.
+func TestCompute(t *testing.T) {
+	m, _, err := convert.Open(t.Context(), "../testdata/gollama", convert.Options{Type: convert.F16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	model := memory.Model{Metadata: m.Metadata, Tensors: func(yield func(*gguf.Tensor) bool) {
+		for i := range m.Tensors {
+			if !yield(&m.Tensors[i].Tensor) {
+				return
+			}
+		}
+	}}
+	for context, want := range map[int64]string{1024: "12.02 MiB", 2048: "13.02 MiB", 4096: "14.52 MiB", 8192: "15.02 MiB"} {
+		u, err := memory.Estimate(model, memory.Options{Context: context})
+		if got := memory.Size(u.Compute); err != nil || got != want {
+			t.Errorf("context %d: %s, want %s; %v", context, got, want, err)
+		}
+	}
 }

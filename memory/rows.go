@@ -38,6 +38,13 @@ type row struct {
 	keysOnly bool
 	// extra says that there are keys and values of one more head, in a layer of its own.
 	extra bool
+	// silent says that nothing is predicted: there are no logits.
+	silent bool
+	// scores is not 0 if a layer's scores of all tokens are in memory at a time, since flash
+	// attention cannot compute them; 2 if there are as many biases.
+	scores int
+	// blocks says that groups of heads choose the blocks of tokens that they look at.
+	blocks bool
 	// alsoRead are beginnings of the names of tensors that the runtime reads also in layers
 	// that predict further tokens; ignored are tensors that it reads nowhere.
 	alsoRead, ignored []string
@@ -99,6 +106,7 @@ var rows = []row{
 	{name: "gpt-oss", windowed: allBut(2)},
 	{name: "granite_swa", windowed: lastOf(4)},
 	{name: "graniteswitch", extra: true},
+	{name: "grok", scores: 1},
 	{name: "hy_v3", alsoRead: []string{"exp_probs_b", "ffn_gate_inp.", "ffn_down_", "ffn_gate_", "ffn_up_", "nextn.shared_head_norm."}},
 	{name: "hy_v4", index: indexer(1)},
 	{name: "laguna", windowed: lastOf(4)},
@@ -107,6 +115,7 @@ var rows = []row{
 		s, _ := v.Str()
 		return s == "lfm2-d1-omni"
 	}},
+	{name: "llama-embed", silent: true},
 	{name: "llama4", windowed: allBut(4), window: func(p *model) int64 {
 		if p.has("attention.sliding_window") && p.size("attention.sliding_window", 0) == 0 {
 			return 0
@@ -120,7 +129,7 @@ var rows = []row{
 		n := p.size("attention.key_length", 0)
 		return p.product("a state", p.size("attention.head_count", 0), n, n)
 	}},
-	{name: "minimax-m3", index: func(p *model, i int, opt Options, add func(string, int64, int64, int64)) {
+	{name: "minimax-m3", blocks: true, index: func(p *model, i int, opt Options, add func(string, int64, int64, int64)) {
 		if int64(i) >= p.size("leading_dense_block_count", 0) {
 			add("indexer", 1, p.rowBytes(opt.Keys, 1, p.size("attention.indexer.key_length", 0)), p.rowBytes(opt.Values, 1, p.valLen[i]))
 		}
@@ -140,23 +149,23 @@ var rows = []row{
 	{name: "spark2_5", windowed: none},
 	{name: "step35", windowed: lastOf(4), alsoRead: []string{"attn_gate.", "attn_k_norm.", "attn_q_norm.", "ffn_down.", "ffn_gate.", "ffn_up.", "nextn.shared_head_"}},
 
-	{name: "t5", ignored: []string{"dec.blk.0.cross_attn_rel_b.weight"}},
+	{name: "t5", scores: 2, ignored: []string{"dec.blk.0.cross_attn_rel_b.weight"}},
 
-	{name: "bert", kind: stateless},
+	{name: "bert", kind: stateless, silent: true},
 	{name: "clef", kind: stateless},
 	{name: "clip", kind: notText},
 	{name: "dream", kind: stateless},
-	{name: "eurobert", kind: stateless},
-	{name: "gemma-embedding", kind: stateless},
-	{name: "gemma-embedding2", kind: stateless},
-	{name: "jina-bert-v2", kind: stateless},
-	{name: "jina-bert-v3", kind: stateless},
+	{name: "eurobert", kind: stateless, silent: true},
+	{name: "gemma-embedding", kind: stateless, silent: true},
+	{name: "gemma-embedding2", kind: stateless, silent: true},
+	{name: "jina-bert-v2", kind: stateless, silent: true},
+	{name: "jina-bert-v3", kind: stateless, silent: true},
 	{name: "llada", kind: stateless},
 	{name: "llada-moe", kind: stateless},
-	{name: "modern-bert", kind: stateless},
-	{name: "neo-bert", kind: stateless},
-	{name: "nomic-bert", kind: stateless},
-	{name: "nomic-bert-moe", kind: stateless},
+	{name: "modern-bert", kind: stateless, silent: true},
+	{name: "neo-bert", kind: stateless, silent: true},
+	{name: "nomic-bert", kind: stateless, silent: true},
+	{name: "nomic-bert-moe", kind: stateless, silent: true},
 	{name: "rnd1", kind: stateless},
 	{name: "wavtokenizer-dec", kind: stateless},
 }

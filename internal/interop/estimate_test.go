@@ -70,8 +70,14 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%d runs could be compared", models)
 	}
 	slices.Sort(off)
-	if n := len(off); n > 0 {
-		t.Logf("compute buffers, in relation to the runtime's: %.3f to %.3f, half of them from %.3f to %.3f", off[0], off[n-1], off[n/4], off[n*3/4])
+	within := func(part float64) int {
+		return len(slices.DeleteFunc(slices.Clone(off), func(x float64) bool { return math.Abs(x-1) > part }))
+	}
+	same, near, close, n := within(0.002), within(0.02), within(0.1), len(off)
+	if n == 0 || same < n/2 || close < n*17/20 {
+		t.Errorf("compute buffers: %d of %d are the runtime's, %d within a tenth", same, n, close)
+	} else {
+		t.Logf("compute buffers: %d of %d are the runtime's, %d within 2 %%, %d within 10 %%; %.2f to %.2f times", same, n, near, close, off[0], off[n-1])
 	}
 }
 

@@ -1,0 +1,193 @@
+package memory
+
+import "slices"
+
+// graph is what the runtime computes for a batch, as its allocator sees it: results in the
+// order in which they are computed, of which only sizes, sources and views matter.
+//
+// Source: ggml_gallocr_reserve of ggml 0.27.0, as it behaves with one buffer type.
+type graph struct {
+	leafs []*result
+	nodes []*result
+}
+
+// result is a tensor of a graph.
+type result struct {
+	bytes   int64
+	of      *result   // what it is a view of, or nil
+	part    bool      // a view of a part, or of another order
+	sources []*result // that are in the buffer
+	reuse   bool      // may be written where one of its sources is
+	kept    bool      // is read after the graph is computed
+
+	children, views int
+	at              int64
+	placed          bool // it is, or was, somewhere
+	owned           bool // and what is there is its own
+}
+
+// alignment of results in the buffer.
+const alignment = 32
+
+// input adds what is given to the graph. Inputs are placed before everything else.
+func (g *graph) input(bytes int64) *result {
+	r := &result{bytes: bytes}
+	g.leafs = append(g.leafs, r)
+	return r
+}
+
+// op adds a result that has memory of its own.
+func (g *graph) op(bytes int64, sources ...*result) *result {
+	r := &result{bytes: bytes, sources: sources}
+	g.nodes = append(g.nodes, r)
+	return r
+}
+
+// over adds a result that takes the place of a source that is read for the last time.
+func (g *graph) over(bytes int64, sources ...*result) *result {
+	r := g.op(bytes, sources...)
+	r.reuse = true
+	return r
+}
+
+// view adds the same numbers in other dimensions.
+func (g *graph) view(of *result) *result {
+	root := of
+	if of.of != nil {
+		root = of.of
+	}
+	r := g.op(of.bytes, of)
+	r.of, r.part = root, of.part
+	return r
+}
+
+// cut adds a view of some of the numbers, or of all in another order.
+func (g *graph) cut(of *result, bytes int64) *result {
+	r := g.view(of)
+	r.bytes, r.part = bytes, true
+	return r
+}
+
+// store adds an operation that writes its sources elsewhere.
+func (g *graph) store(sources ...*result) { g.op(0, sources...) }
+
+// write adds an operation that writes its sources into a result. It counts as a view that
+// nobody reads: the allocator never releases what it is of.
+func (g *graph) write(into *result, sources ...*result) {
+	g.op(0, append(sources, into)...).of = into
+}
+
+// free is a gap of the buffer.
+type free struct{ at, bytes int64 }
+
+// buffer places results.
+type buffer struct {
+	gaps []free // ordered; the last has no end
+	peak int64
+}
+
+// place takes the smallest gap that is large enough, the last of equal ones; the end of the
+// buffer only if there is none.
+func (b *buffer) place(bytes int64) int64 {
+	bytes = (bytes + alignment - 1) / alignment * alignment
+	best := len(b.gaps) - 1
+	size := int64(1) << 62
+	for i, f := range b.gaps[:len(b.gaps)-1] {
+		if f.bytes >= bytes && f.bytes <= size {
+			best, size = i, f.bytes
+		}
+	}
+	f := &b.gaps[best]
+	at := f.at
+	f.at += bytes
+	f.bytes -= bytes
+	if f.bytes == 0 {
+		b.gaps = slices.Delete(b.gaps, best, best+1)
+	}
+	b.peak = max(b.peak, at+bytes)
+	return at
+}
+
+// release makes a gap, and one of neighbours.
+func (b *buffer) release(at, bytes int64) {
+	bytes = (bytes + alignment - 1) / alignment * alignment
+	if bytes == 0 {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(b.gaps, at, func(f free, at int64) int { return int(min(1, max(-1, f.at-at))) })
+	b.gaps = slices.Insert(b.gaps, i, free{at, bytes})
+	if i+1 < len(b.gaps) && at+bytes == b.gaps[i+1].at {
+		b.gaps[i].bytes += b.gaps[i+1].bytes
+		b.gaps = slices.Delete(b.gaps, i+1, i+2)
+	}
+	if i > 0 && b.gaps[i-1].at+b.gaps[i-1].bytes == at {
+		b.gaps[i-1].bytes += b.gaps[i].bytes
+		b.gaps = slices.Delete(b.gaps, i, i+1)
+	}
+}
+
+// total returns the size of the buffer that the allocator asks for.
+func (g *graph) total() int64 {
+	b := &buffer{gaps: []free{{0, 1 << 62}}}
+	for _, r := range g.nodes {
+		if r.of != nil {
+			r.of.views++
+		}
+		for _, s := range r.sources {
+			s.children++
+		}
+	}
+	for _, r := range g.leafs {
+		b.put(r)
+	}
+	for _, r := range g.nodes {
+		b.put(r)
+		for _, s := range r.sources {
+			s.children--
+			if s.children > 0 || s.views > 0 {
+				continue
+			}
+			if s.of != nil {
+				if s.of.views--; s.of.views == 0 && s.of.children == 0 {
+					b.drop(s.of)
+				}
+			} else {
+				b.drop(s)
+			}
+		}
+	}
+	return b.peak
+}
+
+// put gives r a place, if it is not a view.
+func (b *buffer) put(r *result) {
+	if r.of != nil || r.placed {
+		return
+	}
+	r.placed = true
+	if r.reuse {
+		for _, s := range r.sources {
+			root := s
+			if s.of != nil {
+				root = s.of
+			}
+			if !root.placed || root.kept || s.part || s.bytes != r.bytes || s.children != 1 || s.views != 0 {
+				continue
+			}
+			if s.of != nil && (root.views != 1 || root.children != 0) {
+				continue
+			}
+			r.at, r.owned, root.owned = root.at, true, false
+			return
+		}
+	}
+	r.at, r.owned = b.place(r.bytes), true
+}
+
+// drop releases the place of r, if it is its own and nobody reads it later.
+func (b *buffer) drop(r *result) {
+	if r.owned && !r.kept {
+		b.release(r.at, r.bytes)
+		r.owned = false
+	}
+}
