@@ -93,6 +93,12 @@ func hashes(ctx context.Context, cmd *cli.Command) error {
 		if listed, r.Kinds, err = readSums(r.Check); err != nil {
 			return err
 		}
+		if r.Whole {
+			listed = slices.DeleteFunc(listed, func(s digest.Sum) bool { return s.Tensor != "" })
+			if len(listed) == 0 {
+				return fault.Errorf(fault.Usage, "%s: all hashes in it are of single tensors: --no-layer leaves none to check", r.Check)
+			}
+		}
 	}
 	set, err := open(r.File, r.Alone)
 	if err != nil {

@@ -52,6 +52,7 @@ func TestHash(t *testing.T) {
 	}
 	save(all)
 	run(0, "19 of 19 hashes are right", "--check", list, dir+"n.gguf")
+	run(0, "4 of 4 hashes are right", "--no-layer", "--check", list, dir+"n.gguf")
 	data, err := os.ReadFile(dir + "m.gguf")
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +65,7 @@ func TestHash(t *testing.T) {
 	run(6, "12 of 19 hashes are right", "-c", list, dir+"bad.gguf")
 	save(strings.Join(lines[:3], "\n"))
 	run(6, "tensor blk.0.q is not in the list", "-c", list, dir+"m.gguf")
+	run(2, "--no-layer leaves none to check", "--no-layer", "-c", list, dir+"m.gguf")
 	save(all + "sha1 00 m.gguf:other\n")
 	run(6, "sha1: tensor other is not there", "-c", list, dir+"m.gguf")
 	save(lines[18] + "\n")
