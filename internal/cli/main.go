@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -152,6 +153,8 @@ func meantFlag(cmd *cli.Command, err error) string {
 			names = append(names, f.Names()...)
 		}
 	}
+	slices.Sort(names) // a command without verbs has quiet already
+	names = slices.Compact(names)
 	meant := nearest.Meant(strings.TrimLeft(name, "-"), names)
 	for i, name := range meant {
 		meant[i] = dashed(name)

@@ -164,7 +164,15 @@ func misspelt(t *testing.T, command func() *cli.Command, v verb) {
 			continue
 		}
 		_, err := run(command, append(slices.Clip(v.words), "--"+name[:2]+name[3:])...)
-		if tool.Code(err) != 2 || !strings.Contains(err.Error(), "did you mean") || !strings.Contains(err.Error(), "--"+name) {
+		named := 0
+		if err != nil {
+			for word := range strings.FieldsSeq(err.Error()) {
+				if strings.Trim(word, ",?") == "--"+name {
+					named++
+				}
+			}
+		}
+		if tool.Code(err) != 2 || !strings.Contains(err.Error(), "did you mean") || named != 1 {
 			t.Errorf("--%s: %v", name[:2]+name[3:], err)
 		}
 	}
