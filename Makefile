@@ -1,4 +1,4 @@
-# Targets: build demo test check fuzz bench gobench release reproducible publish lint golden architectures evaluation quality configs interop clean
+# Targets: build man demo test check fuzz bench gobench release reproducible publish lint golden architectures evaluation quality configs interop clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -23,10 +23,17 @@ ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint clean
+.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
+
+# The manual pages and the completions, in out/man and out/completions.
+man: build
+	mkdir -p out/man out/completions
+	@for c in $(COMMANDS); do bin/$$c man > out/man/$$c.1 || exit 1; \
+		bin/$$c completion bash > out/completions/$$c.bash && bin/$$c completion zsh > out/completions/_$$c && \
+		bin/$$c completion fish > out/completions/$$c.fish && bin/$$c completion powershell > out/completions/$$c.ps1 || exit 1; done
 
 demo: build
 	mkdir -p out

@@ -80,6 +80,9 @@
 //	--quiet, -q                print nothing on standard error but errors
 //	--help, --version
 //
+// "ggconv completion SHELL" prints completions for bash, zsh, fish or powershell, "ggconv man" the
+// manual page.
+//
 // # Exit codes
 //
 //	0    done

@@ -95,7 +95,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	}
-	tool.NoteScalar(log)
+	tool.NoteScalar(cmd)
 	result, err := job.Write(ctx, path, r.Write)
 	if err != nil {
 		return err

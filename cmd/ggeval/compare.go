@@ -149,7 +149,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 	if err := r.Check(inputs); err != nil {
 		return err
 	}
-	tool.NoteScalar(cmd.Root().ErrWriter)
+	tool.NoteScalar(cmd)
 	result := compareResult{Base: sideResult{Model: b.name}, textResult: textResult{File: r.File, Tokens: b.tokens, Chunk: b.run.Chunk, Stride: r.Text.Stride}}
 	if b.candidate != nil {
 		result.Base = sideOf(b.candidate)

@@ -8,6 +8,9 @@
 //	ggeval embed [flags] MODEL -f FILE
 //	ggeval embed [flags] MODEL --text TEXT
 //
+// "ggeval completion SHELL" prints completions for bash, zsh, fish or powershell, "ggeval man" the
+// manual page.
+//
 // MODEL and BASE are each a GGUF file, the first of the shards of a model, or a checkpoint directory,
 // which gives the same figures as converting it first. Weights are decoded to float32 and
 // arithmetic is exact: a figure is the same on every processor and with any number of

@@ -194,7 +194,7 @@ func embed(ctx context.Context, cmd *cli.Command) error {
 	if r.Pooling != nil {
 		opt.Pooling = *r.Pooling
 	}
-	tool.NoteScalar(cmd.Root().ErrWriter)
+	tool.NoteScalar(cmd)
 	side := func(c *candidate, n float64) (*eval.Embeddings, [][]int32, error) {
 		texts, err := r.encode(cmd, c, lines)
 		if err != nil {

@@ -223,7 +223,7 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 		return nil, 0, err
 	}
 	defer m.Source.Close()
-	tool.NoteScalar(cmd.Root().ErrWriter)
+	tool.NoteScalar(cmd)
 	result.Model, result.Architecture, result.textResult = r.Path, m.Source.Architecture(), m.result(r.File)
 	sums, err = m.Model.Calibrate(ctx, m.run, sums, eval.Calibration{
 		Importance: r.Collect, State: r.state(), Text: sha256.Sum256([]byte(m.text)),

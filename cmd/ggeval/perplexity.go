@@ -80,7 +80,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer m.Source.Close()
-	tool.NoteScalar(cmd.Root().ErrWriter)
+	tool.NoteScalar(cmd)
 	p, err := m.Model.Perplexity(ctx, m.run)
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ func measureSensitivity(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer m.Source.Close()
-	tool.NoteScalar(cmd.Root().ErrWriter)
+	tool.NoteScalar(cmd)
 	r.Measure.Run = m.run
 	table, err := sensitivity.Measure(ctx, m.Source, r.Measure)
 	if err != nil {

@@ -133,6 +133,9 @@
 //	--quiet, -q                print nothing on standard error but errors
 //	--help, --version
 //
+// "ggquant completion SHELL" prints completions for bash, zsh, fish or powershell, "ggquant man" the
+// manual page.
+//
 // # Exit codes
 //
 //	0    done

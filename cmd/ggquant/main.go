@@ -129,7 +129,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	cost := tool.StartCost(ctx)
-	w, log := cmd.Root().Writer, cmd.Root().ErrWriter
+	w := cmd.Root().Writer
 	m, err := r.Open(ctx, cmd, r.In)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	tool.NoteScalar(log)
+	tool.NoteScalar(cmd)
 	if err := made.Choose(ctx); err != nil {
 		return err
 	}

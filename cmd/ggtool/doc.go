@@ -17,6 +17,9 @@
 //	ggtool export [flags] FILE DIR
 //	ggtool card [flags] DIR
 //
+// "ggtool completion SHELL" prints completions for bash, zsh, fish or powershell, "ggtool man" the
+// manual page.
+//
 // With --quiet, or -q, each verb prints nothing on standard error but errors.
 //
 // FILE, A and B are GGUF files, or the first of the shards of a model, which are

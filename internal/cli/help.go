@@ -35,6 +35,7 @@ type page struct {
 	synopses []string // how it is called
 	text     []string // paragraphs; lines that begin with a space stay as they are
 	verbs    []entry
+	also     []entry // how what every command has is called
 	groups   []group // of flags
 	examples []string
 	below    []*page // the pages of the verbs
@@ -66,15 +67,20 @@ func pageOf(cmd *cli.Command, above string) *page {
 			p.text = append(p.text, text)
 		}
 	}
+	p.verbs = verbEntries(cmd)
 	for _, sub := range cmd.Commands {
 		if !sub.Hidden {
-			p.verbs = append(p.verbs, entry{sub.Name, sub.Usage})
 			p.below = append(p.below, pageOf(sub, p.name))
 		}
 	}
 	p.group(cmd.Flags)
 	if above == "" {
 		p.add(CategoryRun, entry{"    --version", "print the version and the kernels in use"})
+		for _, s := range services(cmd) {
+			if !s.Hidden {
+				p.also = append(p.also, entry{strings.TrimSpace(p.name + " " + s.Name + " " + s.ArgsUsage), s.Usage})
+			}
+		}
 	}
 	return p
 }
@@ -189,7 +195,7 @@ func blocks(paragraph string) (list []string) {
 // write prints the page as the help of a command.
 func (p *page) write(w io.Writer) {
 	var b strings.Builder
-	for i, line := range Wrap(p.name+" - "+p.title, HelpColumns) {
+	for i, line := range Wrap(p.name+" - "+p.title, HelpColumns-2) {
 		if i > 0 {
 			b.WriteString("  ")
 		}
@@ -221,11 +227,7 @@ func (p *page) write(w io.Writer) {
 		fmt.Fprintf(&b, "\n'%s VERB --help' describes a verb.\n", p.name)
 	}
 	for _, g := range p.groups {
-		title := g.title
-		if title == "" {
-			title = "Flags"
-		}
-		fmt.Fprintf(&b, "\n%s:\n", title)
+		fmt.Fprintf(&b, "\n%s:\n", cmp.Or(g.title, "Flags"))
 		list(&b, g.flags, flagColumn)
 	}
 	if len(p.examples) > 0 {
@@ -233,6 +235,10 @@ func (p *page) write(w io.Writer) {
 		for _, line := range p.examples {
 			fmt.Fprintln(&b, "  "+line)
 		}
+	}
+	if len(p.also) > 0 {
+		b.WriteString("\nAlso:\n")
+		list(&b, p.also, flagColumn)
 	}
 	fmt.Fprintf(&b, "\n%s\n", ExitHelp)
 	io.WriteString(w, b.String())

@@ -104,6 +104,9 @@ func Run(ctx context.Context, cmd *cli.Command, args []string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	r := newRun(cmd, stop)
+	if s := service(cmd, args); s != nil {
+		cmd = s
+	}
 	cmd.Flags = append(cmd.Flags, quietFlag())
 	prepare(cmd)
 	return r.settle(cmd.Run(ctx, args))

@@ -46,15 +46,22 @@ func NewProgress(cmd *cli.Command) (func(writer.Progress), error) {
 func progressHow(cmd *cli.Command) string {
 	r, how := runOf(cmd), cmd.String("progress")
 	if how == "auto" {
-		how = "plain"
-		if _, terminal := r.err.terminal(); terminal && os.Getenv("TERM") != "dumb" {
-			how = "bar"
-		}
+		_, terminal := r.err.terminal()
+		how = autoProgress(terminal, os.Getenv("TERM"))
 	}
 	if r.quiet {
 		how = "none"
 	}
 	return how
+}
+
+// autoProgress returns how progress is shown if nobody says: a bar needs a terminal that goes back
+// to the beginning of a line, which one that is called dumb does not.
+func autoProgress(terminal bool, term string) string {
+	if terminal && term != "dumb" {
+		return "bar"
+	}
+	return "plain"
 }
 
 // quieten makes a run print nothing on standard error but the error that ends it, if its
@@ -73,7 +80,7 @@ func (r *run) quieten(cmd *cli.Command) error {
 // columns returns the width of the terminal that standard error is.
 func (r *run) columns() int {
 	if fd, terminal := r.err.terminal(); terminal {
-		if columns, _, err := term.GetSize(fd); err == nil {
+		if columns, _, err := term.GetSize(fd); err == nil && columns > 0 {
 			return columns
 		}
 	}
@@ -87,20 +94,37 @@ const (
 	defaultColumns = 80
 	// barExtra is how many columns the percentage, the brackets and spaces take.
 	barExtra = 12
+	// leastBar is how many columns a bar needs: where there are fewer, a percentage is shown,
+	// which needs leastShown.
+	leastBar   = 24
+	leastShown = 6
 )
 
 // newBar returns what shows a bar that keeps to one line of the terminal, with as many
-// of the parts as there is room for.
+// of the parts as there is room for. It has no colours, and follows the terminal when that is made wider
+// or narrower.
 func newBar(w io.Writer, columns func() int) func(work float64, last bool, parts ...string) {
-	width := min(max(columns()/4, 4), 24)
-	bar := progressbar.NewOptions(barWork, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(width), progressbar.OptionClearOnFinish(),
+	bar := progressbar.NewOptions(barWork, progressbar.OptionSetWriter(w), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionThrottle(50*time.Millisecond))
 	return func(work float64, last bool, parts ...string) {
+		columns := columns()
+		if columns < leastBar {
+			text := ""
+			if columns >= leastShown {
+				if text = fmt.Sprintf("\r%3.0f %%", 100*work); last {
+					text = "\r     \r"
+				}
+			}
+			io.WriteString(w, text)
+			return
+		}
+		width := min(columns/4, 24)
+		progressbar.OptionSetWidth(width)(bar)
 		for i, part := range parts {
 			text, _ := escape([]byte(line(part)))
 			parts[i] = string(text)
 		}
-		bar.Describe(fit(columns()-width-barExtra, parts...))
+		bar.Describe(fit(columns-width-barExtra, parts...))
 		bar.Set(int(work * barWork))
 		if last {
 			bar.Finish()
@@ -110,7 +134,9 @@ func newBar(w io.Writer, columns func() int) func(work float64, last bool, parts
 
 func barProgress(w io.Writer, columns func() int) func(writer.Progress) {
 	bar := newBar(w, columns)
-	return func(p writer.Progress) { bar(p.Work, p.Last, left(p.Remaining), rate(p), p.Tensor) }
+	return func(p writer.Progress) {
+		bar(p.Work, p.Last, left(p.Remaining), Bytes(p.Done)+" of "+Bytes(p.Total), rate(p), p.Tensor)
+	}
 }
 
 // left returns the time to go as text.

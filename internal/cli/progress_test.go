@@ -90,23 +90,25 @@ func TestJSONProgress(t *testing.T) {
 // whatever tensors are called.
 func TestBarWidth(t *testing.T) {
 	for _, name := range []string{"blk.12.ffn_gate_exps.weight", strings.Repeat("long.", 50), "\x1b[2Jx\ny", strings.Repeat("重み", 30), "a\u0301"} {
-		for _, columns := range []int{40, 80, 200, 24, 0} {
+		for _, columns := range []int{40, 80, 200, 24, 23, 12, 6, 5, 1} {
 			var b bytes.Buffer
 			show := barProgress(&b, func() int { return columns })
 			for i := range 3 {
-				time.Sleep(51 * time.Millisecond) // the bar's own throttle
-				show(writer.Progress{Tensor: name, Done: int64(i) * 2e9, Total: 4e9, Work: float64(i) / 2, Elapsed: 3 * time.Hour, Remaining: 99 * time.Hour, Last: i == 2})
-				if columns < 24 {
-					break // it is enough not to fail
+				if columns >= leastBar {
+					time.Sleep(51 * time.Millisecond) // the bar's own throttle
 				}
+				show(writer.Progress{Tensor: name, Done: int64(i) * 2e9, Total: 4e9, Work: float64(i) / 2, Elapsed: 3 * time.Hour, Remaining: 99 * time.Hour, Last: i == 2})
 			}
 			drawn := strings.Split(b.String(), "\r")
 			for _, l := range drawn {
-				if w := uniseg.StringWidth(l); w > columns && columns >= 24 || strings.ContainsAny(l, "\x1b\n") {
+				if w := uniseg.StringWidth(l); w > columns || strings.ContainsAny(l, "\x1b\n") {
 					t.Errorf("%d columns: %q is %d wide", columns, l, w)
 				}
 			}
-			if columns == 40 && !strings.Contains(b.String(), "99h0m0s left") || columns >= 80 && !strings.Contains(b.String(), "MB/s") {
+			if shown := strings.Contains(b.String(), " 50 %") || strings.Contains(b.String(), " 50%"); shown != (columns >= leastShown) {
+				t.Errorf("%d columns: %q", columns, drawn)
+			}
+			if columns == 40 && !strings.Contains(b.String(), "99h0m0s left") || columns >= 80 && !strings.Contains(b.String(), "2 GB of 4 GB") {
 				t.Errorf("%d columns: %q", columns, drawn)
 			}
 			if columns == 200 && len(name) < 30 && name[0] == 'b' && !strings.Contains(b.String(), name) {
@@ -116,11 +118,41 @@ func TestBarWidth(t *testing.T) {
 	}
 }
 
+// TestAuto checks where a bar is shown without being asked for.
+func TestAuto(t *testing.T) {
+	for _, c := range []struct {
+		terminal bool
+		term     string
+		want     string
+	}{{true, "xterm-256color", "bar"}, {true, "", "bar"}, {true, "dumb", "plain"}, {false, "xterm", "plain"}} {
+		if got := autoProgress(c.terminal, c.term); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// TestNarrowed makes a terminal narrower while a bar is shown.
+func TestNarrowed(t *testing.T) {
+	var b bytes.Buffer
+	columns := 100
+	show := newBar(&b, func() int { return columns })
+	for i, n := range []int{100, 30, 10, 60} {
+		time.Sleep(51 * time.Millisecond)
+		columns = n
+		b.Reset()
+		show(float64(i+1)/5, false, "some text that is long enough for a line")
+		last := b.String()[strings.LastIndex(b.String(), "\r")+1:]
+		if w := uniseg.StringWidth(last); w > n || w == 0 {
+			t.Errorf("%d columns: %q is %d wide", n, last, w)
+		}
+	}
+}
+
 func TestOtherProgress(t *testing.T) {
 	if out := show(t, "plain", steps, nil); !strings.Contains(out, " 25 %, 250 B of 1 kB, 0 MB/s, 33s left, a\n") {
 		t.Errorf("plain: %s", out)
 	}
-	if out := show(t, "bar", steps, nil); !strings.Contains(out, "0s left, 0 MB/s, a") {
+	if out := show(t, "bar", steps, nil); !strings.Contains(out, "0s left, 0 B of 1 kB, 0 MB/s, a") {
 		t.Errorf("bar: %q", out)
 	}
 	if out := show(t, "none", steps, nil); out != "" {

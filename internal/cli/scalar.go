@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"fmt"
-	"io"
 	"os"
 	"strings"
+
+	"github.com/urfave/cli/v3"
 
 	"ggforge/quants"
 )
@@ -12,7 +12,7 @@ import (
 // NoteScalar prints a line if the kernels in use are the scalar ones: the same
 // bytes take several times as long. A user who has switched vectors off with
 // GODEBUG=simd=0 knows. Commands call it when they begin to write, once.
-func NoteScalar(w io.Writer) {
+func NoteScalar(cmd *cli.Command) {
 	if quants.Kernels() != "scalar" || vectorsOff(os.Getenv("GODEBUG")) {
 		return
 	}
@@ -20,7 +20,7 @@ func NoteScalar(w io.Writer) {
 	if quants.HasVectors {
 		why = "Go finds no vector instructions that it can use on this CPU"
 	}
-	fmt.Fprintf(w, "note: this is the slow, scalar version: %s\n", why)
+	Note(cmd, "this is the slow, scalar version: "+why)
 }
 
 // vectorsOff reports whether the last setting of simd in GODEBUG is 0.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/urfave/cli/v3"
+
 	"ggforge/quants"
 )
 
@@ -20,7 +22,9 @@ func TestNoteScalar(t *testing.T) {
 		}
 		t.Setenv("GODEBUG", c.godebug)
 		var b strings.Builder
-		NoteScalar(&b)
+		cmd := &cli.Command{ErrWriter: &b}
+		newRun(cmd, func() {})
+		NoteScalar(cmd)
 		if want := quants.Kernels() == "scalar" && !c.off; want != (b.String() != "") {
 			t.Errorf("GODEBUG=%s: printed %q with kernels %s", c.godebug, b.String(), quants.Kernels())
 		}

@@ -147,6 +147,44 @@ func TestWarn(t *testing.T) {
 	}
 }
 
+// TestQuiet checks what is printed on standard error with --quiet, and as events.
+func TestQuiet(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "warning: one\\ntwo\nnote: n\nlog\n"},
+		{"--quiet", ""},
+		{"-q --progress none", ""},
+		{"--progress none", "warning: one\\ntwo\nnote: n\nlog\n"},
+		{"--progress json", `{"event":"warning","message":"one\ntwo"}` + "\n" + `{"event":"note","message":"n"}` + "\nlog\n" + `{"event":"error","message":"bad","exit_code":1}` + "\n"},
+	} {
+		var out, err bytes.Buffer
+		cmd := &cli.Command{Name: "x", Writer: &out, ErrWriter: &err, Flags: []cli.Flag{ProgressFlag()}, Action: func(_ context.Context, cmd *cli.Command) error {
+			Warn(cmd, "one\ntwo")
+			Warn(cmd, "one\ntwo")
+			Note(cmd, "n")
+			fmt.Fprintln(cmd.Root().ErrWriter, "log")
+			fmt.Fprintln(cmd.Root().Writer, "result")
+			show, e := NewWork(cmd)
+			if e != nil || (show != nil) == (strings.Contains(c.args, "q") || strings.Contains(c.args, "none")) {
+				t.Errorf("%q: progress %v, %v", c.args, show != nil, e)
+			}
+			return errors.New("bad")
+		}}
+		got := Run(context.Background(), cmd, append([]string{"x"}, strings.Fields(c.args)...))
+		text := strings.Replace(err.String(), `{"event":"start"}`+"\n", "", 1)
+		if got == nil || text != c.want || out.String() != "result\n" {
+			t.Errorf("%q: %v, %q, want %q", c.args, got, text, c.want)
+		}
+		printError(cmd, got, false)
+		if !strings.HasSuffix(err.String(), "x: bad\n") {
+			t.Errorf("%q: the error is not printed: %q", c.args, err.String())
+		}
+	}
+	cmd := &cli.Command{Name: "x", Flags: []cli.Flag{ProgressFlag()}, Action: func(context.Context, *cli.Command) error { return nil }}
+	if err := Run(context.Background(), cmd, []string{"x", "--quiet", "--progress", "json"}); Code(err) != exitUsage {
+		t.Errorf("quiet events: %v", err)
+	}
+}
+
 // TestPrintError checks how the error that ends a command looks.
 func TestPrintError(t *testing.T) {
 	many := fmt.Sprintf("%d defects:", 30)

@@ -60,11 +60,15 @@ func Tree(t *testing.T, command func() *cli.Command) {
 			files(t, command, v)
 			quiet(t, command, v)
 			misspelt(t, command, v)
+			completed(t, command, v)
 			fields(t, root.Name, v)
 		})
 	}
-	for _, words := range helps {
+	for _, words := range append(helps, []string{"completion"}, []string{"man"}) {
 		help(t, command, append(slices.Clip(words), "--help"))
+	}
+	if text, err := run(command, "man"); err != nil || !strings.HasPrefix(text, ".TH ") || strings.Count(text, "\n.TP\n") < len(root.Flags) {
+		t.Errorf("man: %v\n%s", err, text)
 	}
 }
 
@@ -152,6 +156,29 @@ func quiet(t *testing.T, command func() *cli.Command, v verb) {
 	for _, args := range [][]string{append([]string{"--quiet"}, v.words...), append(slices.Clip(v.words), "-q")} {
 		if _, err := run(command, append(args, "--help")...); err != nil {
 			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+// completed checks that completions know each verb and flag.
+func completed(t *testing.T, command func() *cli.Command, v verb) {
+	next := func(words ...string) string {
+		words[len(words)-1] = "." + words[len(words)-1]
+		out, err := run(command, append([]string{"__complete"}, words...)...)
+		if err != nil {
+			t.Error(err)
+		}
+		return "\n" + out
+	}
+	for i, word := range v.words {
+		if out := next(append(slices.Clone(v.words[:i]), word[:1])...); !strings.Contains(out, "\n"+word+"\t") {
+			t.Errorf("%q: %s is not offered: %s", v.words[:i], word, out)
+		}
+	}
+	out := next(append(slices.Clone(v.words), "--")...)
+	for _, f := range v.Flags {
+		if vis, ok := f.(cli.VisibleFlag); ok && vis.IsVisible() && !strings.Contains(out, "\n--"+f.Names()[0]+"\t") {
+			t.Errorf("--%s is not offered: %s", f.Names()[0], out)
 		}
 	}
 }
