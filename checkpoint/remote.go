@@ -141,20 +141,13 @@ type remote struct {
 // once, into a temporary folder that Close removes, under the limits of those of a
 // directory; weights are read when they are asked for, and as long as ctx lasts.
 func OpenRemote(ctx context.Context, name string, opt Options) (_ *Dir, err error) {
-	r := &remote{opt: opt.Remote, ctx: ctx}
-	r.opt.Endpoint = strings.TrimSuffix(cmp.Or(r.opt.Endpoint, HubEndpoint), "/")
-	if u, err := url.Parse(r.opt.Endpoint); err != nil || u.Host == "" || !isHTTP(r.opt.Endpoint) || u.User != nil {
-		return nil, fault.Errorf(fault.Usage, "the address of the hub is %q: want https://HOST", r.opt.Endpoint)
+	r, err := connect(ctx, opt.Remote)
+	if err != nil {
+		return nil, err
 	}
 	if r.address, err = parseAddress(name, r.opt.Endpoint); err != nil {
 		return nil, err
 	}
-	origin, err := url.Parse(r.opt.Endpoint)
-	if err != nil {
-		return nil, err
-	}
-	r.client = fetch.New(fetch.Options{Token: r.opt.Token, Origin: origin.Scheme + "://" + origin.Host, Stall: r.opt.Stall, Pause: r.opt.Pause})
-	r.set = fetch.NewSet(ctx)
 	folder, err := os.MkdirTemp("", "ggforge-")
 	if err != nil {
 		return nil, err
@@ -181,6 +174,19 @@ func OpenRemote(ctx context.Context, name string, opt Options) (_ *Dir, err erro
 	}
 	d.Path, d.remote = name, r
 	return d, nil
+}
+
+// connect returns what reads from servers, without a model.
+func connect(ctx context.Context, opt Remote) (*remote, error) {
+	r := &remote{opt: opt, ctx: ctx}
+	r.opt.Endpoint = strings.TrimSuffix(cmp.Or(r.opt.Endpoint, HubEndpoint), "/")
+	origin, err := url.Parse(r.opt.Endpoint)
+	if err != nil || origin.Host == "" || !isHTTP(r.opt.Endpoint) || origin.User != nil {
+		return nil, fault.Errorf(fault.Usage, "the address of the hub is %q: want https://HOST", r.opt.Endpoint)
+	}
+	r.client = fetch.New(fetch.Options{Token: r.opt.Token, Origin: origin.Scheme + "://" + origin.Host, Stall: r.opt.Stall, Pause: r.opt.Pause})
+	r.set = fetch.NewSet(ctx)
+	return r, nil
 }
 
 // close ends all reading.

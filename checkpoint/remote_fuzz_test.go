@@ -1,6 +1,8 @@
 package checkpoint
 
 import (
+	"net/url"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,6 +47,24 @@ func FuzzAddress(f *testing.F) {
 		}
 		if a.base != nil && (a.base.Host == "" || a.base.User != nil || a.base.RawQuery != "") {
 			t.Errorf("%q is at %v", name, a.base)
+		}
+	})
+}
+
+// FuzzFileAddress reads names of files of remote models: none leads to another server than
+// the one it names, nor to another model.
+func FuzzFileAddress(f *testing.F) {
+	for _, s := range []string{"hf://org/name/file.gguf", "hf://org/name@rev/a/b.gguf", "hf://org/name/../x", "https://huggingface.co/org/name/blob/main/x.gguf", "https://example.org/x.gguf?a=b", "https://huggingface.co@evil.org/x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		address, err := fileAddress(name, HubEndpoint)
+		if err != nil || address == name {
+			return
+		}
+		u, err := url.Parse(address)
+		if err != nil || u.Scheme+"://"+u.Host != HubEndpoint || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !strings.Contains(u.Path, "/resolve/") || path.Clean(u.Path) != u.Path {
+			t.Errorf("%q is at %q", name, address)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -176,10 +177,51 @@ func Parse(path string, data []byte) (*File, error) {
 	return f, nil
 }
 
+// errMore says that what was read of the file ends before its header does.
+var errMore = errors.New("the header goes on")
+
+// MaxHeader is the longest header that ParseHeader reads.
+const MaxHeader = 512 << 20
+
+// firstHeader is how much ParseHeader reads first: most headers are shorter, but for long
+// vocabularies.
+const firstHeader = 1 << 20
+
+// ParseHeader checks the structure of a file of size bytes by its header alone, which it reads
+// with head: that returns the first n bytes of the file. Its tensors' data are not there: Data
+// and Reader of the File must not be called.
+func ParseHeader(path string, size int64, head func(n int64) ([]byte, error)) (*File, error) {
+	return parseHeader(path, size, firstHeader, head)
+}
+
+// parseHeader is ParseHeader that reads first bytes first, at least 8.
+func parseHeader(path string, size, first int64, head func(n int64) ([]byte, error)) (*File, error) {
+	for n := first; ; n *= 4 {
+		n = min(n, size, MaxHeader)
+		data, err := head(n)
+		if err != nil {
+			return nil, err
+		}
+		r := newReader(path, data)
+		r.total = size
+		f := &File{Path: path, Size: size, Alignment: DefaultAlignment}
+		err = r.file(f)
+		switch {
+		case err == nil:
+			return f, nil
+		case !errors.Is(err, errMore):
+			return nil, err
+		case n == MaxHeader:
+			return nil, fault.Errorf(ErrUnsupported, "%s: a header of more than %d bytes", path, MaxHeader)
+		}
+	}
+}
+
 // reader walks over the bytes of a file. Its methods check before they read.
 type reader struct {
 	path   string
-	data   []byte
+	data   []byte // of the file, from its beginning
+	total  int64  // bytes of the whole file
 	pos    int
 	order  binary.ByteOrder
 	v1     bool   // version 1: lengths and counts are 32 bits wide
@@ -191,7 +233,7 @@ type reader struct {
 }
 
 func newReader(path string, data []byte) *reader {
-	return &reader{path: path, data: data, order: binary.LittleEndian, object: "header"}
+	return &reader{path: path, data: data, total: int64(len(data)), order: binary.LittleEndian, object: "header"}
 }
 
 // bad returns err, or nil if the reader only notes it.
@@ -208,8 +250,11 @@ func (r *reader) errorf(at int, format string, args ...any) error {
 }
 
 func (r *reader) take(n uint64, what string) ([]byte, error) {
-	if rest := uint64(len(r.data) - r.pos); n > rest {
+	if rest := uint64(r.total - int64(r.pos)); n > rest {
 		return nil, r.errorf(r.pos, "%s of %d bytes, but the file ends after %d", what, n, rest)
+	}
+	if n > uint64(len(r.data)-r.pos) {
+		return nil, errMore
 	}
 	b := r.data[r.pos : r.pos+int(n)]
 	r.pos += int(n)
@@ -257,7 +302,7 @@ func (r *reader) count(what string, minBytes int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if rest := uint64(len(r.data) - r.pos); n > rest/uint64(minBytes) {
+	if rest := uint64(r.total - int64(r.pos)); n > rest/uint64(minBytes) {
 		return 0, r.errorf(at, "%s is %d, but the rest of the file has room for %d at most", what, n, rest/uint64(minBytes))
 	}
 	return int(n), nil

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -333,6 +334,12 @@ func FuzzParse(f *testing.F) {
 		checked.parse("x", data)
 		if (err == nil) != (len(checked.Errors) == 0) {
 			t.Errorf("Parse: %v; Check: %v", err, checked.Errors)
+		}
+		part, partErr := parseHeader("x", int64(len(data)), 8, func(n int64) ([]byte, error) { return data[:n], nil })
+		if fmt.Sprint(partErr) != fmt.Sprint(err) {
+			t.Errorf("the header alone: %v, the file: %v", partErr, err)
+		} else if err == nil && !reflect.DeepEqual(part.Tensors, file.Tensors) {
+			t.Error("the header alone has other tensors")
 		}
 		if checked.File != nil {
 			for i := range checked.File.Tensors {

@@ -70,13 +70,16 @@ type Set struct {
 // the first of several. The caller closes it. Shards that are missing or do not
 // belong together are an ErrBroken; a path to another shard than the first is an
 // error of kind fault.Usage.
-func OpenSet(path string) (*Set, error) {
-	first, err := Open(path)
+func OpenSet(path string) (*Set, error) { return OpenSetBy(path, Open) }
+
+// OpenSetBy is OpenSet for files that are opened in another way.
+func OpenSetBy(path string, open func(path string) (*File, error)) (*Set, error) {
+	first, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	s := &Set{Files: []*File{first}}
-	if err := s.openShards(); err != nil {
+	if err := s.openShards(open); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -162,7 +165,7 @@ func splitKeys(f *File) (no, count, tensors int, err error) {
 	return no, count, tensors, err
 }
 
-func (s *Set) openShards() error {
+func (s *Set) openShards(open func(path string) (*File, error)) error {
 	first := s.Files[0]
 	no, count, tensors, err := splitKeys(first)
 	if err != nil {
@@ -188,7 +191,7 @@ func (s *Set) openShards() error {
 	}
 	for i := 1; i < count; i++ {
 		path := ShardName(prefix, i, count)
-		f, err := Open(path)
+		f, err := open(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return fault.Errorf(ErrBroken, "shard %d of %d is missing: %w", i+1, count, err)
 		}

@@ -30,6 +30,9 @@
 // Lists the header, the metadata and the tensors: type, dimensions, offset, size and
 // bits per weight. Tensors of types that are not known are listed with their number.
 //
+// FILE may be on a server, hf://ORG/NAME/FILE.gguf, hf://ORG/NAME@REVISION/FILE.gguf or
+// https://HOST/PATH: little more than the header is fetched. HF_TOKEN and HF_ENDPOINT count.
+//
 //	--json                     print one JSON object
 //	--markdown                 print tables of Markdown
 //	--full                     print long arrays and strings in full

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/checkpoint"
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
@@ -24,6 +26,9 @@ func inspectCommand() *cli.Command {
 		Description: "FILE is a GGUF file, or the first of the shards of a model, which are listed as\n" +
 			"one. Tensors of types that this program does not know are listed with their\n" +
 			"number; their bytes are those up to the next tensor.\n\n" +
+			"FILE may be on a server: hf://ORG/NAME/FILE.gguf, hf://ORG/NAME@REVISION/FILE.gguf\n" +
+			"or an address with http(s)://. Only the header is fetched. HF_TOKEN and\n" +
+			"HF_ENDPOINT count.\n\n" +
 			"--memory lists what llama.cpp takes to run the model without accelerators:\n" +
 			"weights, caches and states to the byte, compute buffers as an estimate.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
@@ -130,7 +135,12 @@ func inspect(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	set, err := open(r.File, r.Alone)
+	var set *gguf.Set
+	if checkpoint.IsRemote(r.File) {
+		set, err = checkpoint.OpenHeader(ctx, r.File, r.Alone, checkpoint.Remote{Endpoint: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")})
+	} else {
+		set, err = open(r.File, r.Alone)
+	}
 	if err != nil {
 		return err
 	}

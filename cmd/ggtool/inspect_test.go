@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/internal/hubtest"
 	"ggforge/memory"
 )
 
@@ -53,4 +54,61 @@ func TestMemory(t *testing.T) {
 	inspect(2, "--context", "--memory", "--context", "4k,", file)
 	inspect(2, "q4_K", "--memory", "--cache-type", "q4_K", file)
 	inspect(3, "llama.block_count", "--memory", write(t, t.TempDir(), "bare.gguf", 0))
+}
+
+// TestRemote reads headers from a server: what is printed is what the files say, and the
+// tensors stay where they are.
+func TestRemote(t *testing.T) {
+	dir := t.TempDir()
+	_, first := shards(t, dir, 1)
+	tokens := make([]string, 300_000) // of more than is read at first
+	for i := range tokens {
+		tokens[i] = "token"
+	}
+	tensors := []gguf.Tensor{{Name: "t.weight", NE: []int64{1 << 20, 64}, Type: gguf.TypeF16}}
+	size := gguf.Layout(tensors, 32)
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "tokenizer.ggml.tokens", Value: gguf.Strings(tokens)}}
+	head := gguf.AppendHeader(nil, m, tensors, 32)
+	large := filepath.Join(dir, "sub", "large file.gguf")
+	if err := os.Mkdir(filepath.Dir(large), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(large, head, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, int64(len(head))+size); err != nil {
+		t.Fatal(err)
+	}
+	hub := hubtest.Serve(t, "org/model", dir)
+	hub.Token = "secret"
+	t.Setenv("HF_ENDPOINT", hub.URL)
+	t.Setenv("HF_TOKEN", "secret")
+	for _, c := range []struct{ folder, file string }{{"hf://org/model/", "m-00001-of-00002.gguf"}, {"hf://org/model@main/sub/", "large file.gguf"},
+		{hub.URL + "/org/model/blob/main/sub/", "large%20file.gguf"}, {hub.Host + "/", "m-00001-of-00002.gguf"}} {
+		local := first
+		if strings.HasPrefix(c.file, "large") {
+			local = large
+		}
+		_, want, _ := call("inspect", "--json", local)
+		code, got, err := call("inspect", "--json", c.folder+c.file)
+		place := func(text, folder string) string { return strings.ReplaceAll(text, folder, "HERE/") }
+		if got, want = place(strings.ReplaceAll(got, "%20", " "), c.folder), place(want, filepath.Dir(local)+string(filepath.Separator)); code != 0 || got != want {
+			t.Errorf("%s: exit code %d, %v\n%s\nwant\n%s", c.folder+c.file, code, err, got[:min(len(got), 600)], want[:min(len(want), 600)])
+		}
+	}
+	if sent := hub.Sent(); sent > 16<<20 {
+		t.Errorf("%d bytes were sent for two headers of %d", sent, len(head))
+	}
+	inspect := expect(t, "inspect")
+	inspect(2, "hf://ORG/NAME/FILE.gguf", "hf://org/model")
+	inspect(2, "hf://ORG/NAME/FILE.gguf", "hf://org/../x.gguf")
+	inspect(0, "hf://org/model/m-00002-of-00002.gguf", "--alone", "hf://org/model/m-00002-of-00002.gguf")
+	inspect(2, "name the first one, hf://org/model/m-00001-of-00002.gguf", "hf://org/model/m-00002-of-00002.gguf")
+	if code, out, err := call("inspect", "hf://org/model/none.gguf"); code == 0 {
+		t.Errorf("no error for a file that is not there: %v %s", err, out)
+	}
+	t.Setenv("HF_TOKEN", "")
+	if _, out, err := call("inspect", "hf://org/model/m-00001-of-00002.gguf"); err == nil || !strings.Contains(err.Error(), "HF_TOKEN") {
+		t.Errorf("without a token: %v %s", err, out)
+	}
 }
