@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/internal/cli"
@@ -13,7 +15,11 @@ func command() *cli.Command {
 		Name:     "ggtool",
 		Usage:    "look into GGUF files and importance matrices, edit, cut, join and export them",
 		Metadata: tool.About{Examples: []string{"ggtool inspect model.gguf", "ggtool verify *.gguf", "ggtool diff a.gguf b.gguf"}}.Metadata(),
-		Commands: []*cli.Command{inspectCommand(), verifyCommand(), diffCommand(), qualityCommand(), hashCommand(), imatrixCommand(), metaCommand(), nameCommand(), splitCommand(), mergeCommand(), endianCommand(), exportCommand(), cardCommand()},
-		Action:   tool.NeedsVerb,
+		Commands: slices.Concat(
+			tool.Verbs("Look", inspectCommand(), verifyCommand(), diffCommand(), qualityCommand(), hashCommand(), nameCommand()),
+			tool.Verbs("Change", metaCommand(), imatrixCommand(), splitCommand(), mergeCommand(), endianCommand()),
+			tool.Verbs("Publish", cardCommand(), exportCommand()),
+		),
+		Action: tool.NeedsVerb,
 	}
 }

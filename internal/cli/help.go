@@ -34,17 +34,17 @@ type page struct {
 	title    string   // what it does
 	synopses []string // how it is called
 	text     []string // paragraphs; lines that begin with a space stay as they are
-	verbs    []entry
+	verbs    []group
 	also     []entry // how what every command has is called
 	groups   []group // of flags
 	examples []string
 	below    []*page // the pages of the verbs
 }
 
-// group is flags under a heading.
+// group is flags, or verbs, under a heading.
 type group struct {
-	title string
-	flags []entry
+	title   string
+	entries []entry
 }
 
 // entry is a flag or a verb and what it does.
@@ -67,15 +67,16 @@ func pageOf(cmd *cli.Command, above string) *page {
 			p.text = append(p.text, text)
 		}
 	}
-	p.verbs = verbEntries(cmd)
 	for _, sub := range cmd.Commands {
-		if !sub.Hidden {
-			p.below = append(p.below, pageOf(sub, p.name))
+		if sub.Hidden {
+			continue
 		}
+		p.below = append(p.below, pageOf(sub, p.name))
+		p.verbs = add(p.verbs, sub.Category, entry{sub.Name, sub.Usage})
 	}
 	p.group(cmd.Flags)
 	if above == "" {
-		p.add(CategoryRun, entry{"    --version", "print the version and the kernels in use"})
+		p.groups = add(p.groups, CategoryRun, entry{"    --version", "print the version and the kernels in use"})
 		for _, s := range services(cmd) {
 			if !s.Hidden {
 				p.also = append(p.also, entry{strings.TrimSpace(p.name + " " + s.Name + " " + s.ArgsUsage), s.Usage})
@@ -96,22 +97,31 @@ func (p *page) group(flags []cli.Flag) {
 		if c, ok := f.(cli.CategorizableFlag); ok {
 			category = c.GetCategory()
 		}
-		p.add(category, flagEntry(f))
+		p.groups = add(p.groups, category, flagEntry(f))
 	}
 	slices.SortStableFunc(p.groups, func(a, b group) int { return rank(a.title) - rank(b.title) })
-	p.add(CategoryRun, flagEntry(quietFlag()), entry{"-h, --help", "show this help"})
+	p.groups = add(p.groups, CategoryRun, flagEntry(quietFlag()), entry{"-h, --help", "show this help"})
 }
 
 func rank(title string) int { return slices.Index([]string{CategoryOutput, CategoryRun}, title) }
 
-// add adds flags to a group.
-func (p *page) add(title string, flags ...entry) {
-	i := slices.IndexFunc(p.groups, func(g group) bool { return g.title == title })
+// add adds entries to the group of that title.
+func add(groups []group, title string, entries ...entry) []group {
+	i := slices.IndexFunc(groups, func(g group) bool { return g.title == title })
 	if i < 0 {
-		i = len(p.groups)
-		p.groups = append(p.groups, group{title: title})
+		i = len(groups)
+		groups = append(groups, group{title: title})
 	}
-	p.groups[i].flags = append(p.groups[i].flags, flags...)
+	groups[i].entries = append(groups[i].entries, entries...)
+	return groups
+}
+
+// Verbs lists verbs under a heading of the help.
+func Verbs(category string, verbs ...*cli.Command) []*cli.Command {
+	for _, v := range verbs {
+		v.Category = category
+	}
+	return verbs
 }
 
 // placeholder is what stands for a flag's value in the text about it.
@@ -218,17 +228,21 @@ func (p *page) write(w io.Writer) {
 		}
 	}
 	if len(p.verbs) > 0 {
-		b.WriteString("\nVerbs:\n")
 		wide := 0
-		for _, v := range p.verbs {
-			wide = max(wide, len(v.name))
+		for _, g := range p.verbs {
+			for _, v := range g.entries {
+				wide = max(wide, len(v.name))
+			}
 		}
-		list(&b, p.verbs, wide+4)
+		for _, g := range p.verbs {
+			fmt.Fprintf(&b, "\n%s:\n", cmp.Or(g.title, "Verbs"))
+			list(&b, g.entries, wide+4)
+		}
 		fmt.Fprintf(&b, "\n'%s VERB --help' describes a verb.\n", p.name)
 	}
 	for _, g := range p.groups {
 		fmt.Fprintf(&b, "\n%s:\n", cmp.Or(g.title, "Flags"))
-		list(&b, g.flags, flagColumn)
+		list(&b, g.entries, flagColumn)
 	}
 	if len(p.examples) > 0 {
 		b.WriteString("\nExamples:\n")

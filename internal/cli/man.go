@@ -68,7 +68,7 @@ func (p *page) roffFlags(b *strings.Builder) {
 			b.WriteString(".PP\n")
 		}
 		fmt.Fprintf(b, "%s:\n", escapeRoff(cmp.Or(g.title, "Flags")))
-		for _, f := range g.flags {
+		for _, f := range g.entries {
 			fmt.Fprintf(b, ".TP\n\\fB%s\\fR\n%s\n", escapeRoff(strings.TrimSpace(f.name)), escapeRoff(f.text))
 		}
 	}
