@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Report is the memory that a model takes at several lengths of context.
@@ -70,8 +71,23 @@ var columns = []struct {
 	{"total", func(u *Use) string { return "~ " + Size(u.Total()) }},
 }
 
-// head says what the figures are of.
-func (r *Report) head() string {
+// Table returns the uses as rows of text, and the heads of the columns.
+func (r *Report) Table() (head []string, rows [][]string) {
+	for _, c := range columns {
+		head = append(head, c.name)
+	}
+	for i := range r.Uses {
+		var row []string
+		for _, c := range columns {
+			row = append(row, c.of(&r.Uses[i]))
+		}
+		rows = append(rows, row)
+	}
+	return head, rows
+}
+
+// About says what the figures are of.
+func (r *Report) About() string {
 	text := fmt.Sprintf("%s, cache %s", r.Architecture, r.Uses[0].Keys)
 	if v := r.Uses[0].Values; v != r.Uses[0].Keys {
 		text += " and " + v
@@ -86,14 +102,11 @@ func (r *Report) head() string {
 // WriteText writes the report for people to read.
 func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "memory to run it: %s\n\n", r.head())
-	for _, c := range columns {
-		fmt.Fprintf(b, "%14s", c.name)
-	}
-	b.WriteByte('\n')
-	for i := range r.Uses {
-		for _, c := range columns {
-			fmt.Fprintf(b, "%14s", c.of(&r.Uses[i]))
+	fmt.Fprintf(b, "memory to run it: %s\n\n", r.About())
+	head, rows := r.Table()
+	for _, row := range append([][]string{head}, rows...) {
+		for _, cell := range row {
+			fmt.Fprintf(b, "%14s", cell)
 		}
 		b.WriteByte('\n')
 	}
@@ -109,21 +122,10 @@ func (r *Report) WriteText(w io.Writer) error {
 // WriteMarkdown writes the report as a table of Markdown.
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "Memory to run it: %s\n\n|", r.head())
-	for _, c := range columns {
-		fmt.Fprintf(b, " %s |", c.name)
-	}
-	b.WriteString("\n|")
-	for range columns {
-		b.WriteString(" ---: |")
-	}
-	b.WriteByte('\n')
-	for i := range r.Uses {
-		b.WriteByte('|')
-		for _, c := range columns {
-			fmt.Fprintf(b, " %s |", c.of(&r.Uses[i]))
-		}
-		b.WriteByte('\n')
+	head, rows := r.Table()
+	fmt.Fprintf(b, "Memory to run it: %s\n\n| %s |\n|%s\n", r.About(), strings.Join(head, " | "), strings.Repeat(" ---: |", len(head)))
+	for _, row := range rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
 	}
 	return b.Flush()
 }

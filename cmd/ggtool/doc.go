@@ -39,6 +39,8 @@
 //	--get KEY                  print only the value of KEY, in full: arrays element by element
 //	--tensors EXPRESSION       list only tensors whose names match
 //	--alone                    take a shard by itself (also for diff and hash)
+//	--html FILE                write a page, too: layers by type, sizes, memory, tokenizer, metadata
+//	--force                    replace the page if it exists
 //
 // With --memory it lists what llama.cpp takes to run the model without accelerators:
 // weights, caches and states to the byte, compute buffers as an estimate.

@@ -15,6 +15,8 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/mmap"
+	"ggforge/internal/page"
+	"ggforge/internal/pageflags"
 	"ggforge/memory"
 )
 
@@ -34,7 +36,7 @@ func inspectCommand() *cli.Command {
 		Metadata: tool.About{
 			Examples: []string{"ggtool inspect model-Q4_K_M.gguf", "ggtool inspect --get tokenizer.chat_template model-Q4_K_M.gguf", "ggtool inspect --json --full model-Q4_K_M.gguf", "ggtool inspect --memory model-Q4_K_M.gguf"},
 		}.Metadata(),
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			tool.JSONFlag(),
 			&cli.BoolFlag{Name: "markdown", Usage: "print tables of Markdown"},
 			&cli.BoolFlag{Name: "full", Usage: "print long arrays and strings in full"},
@@ -46,7 +48,7 @@ func inspectCommand() *cli.Command {
 			&cli.StringFlag{Name: "cache-type", Usage: "(--memory) type of the cache, such as `q8_0`, or of keys and values: q8_0,f16 (default: f16)"},
 			&cli.UintFlag{Name: "parallel", Usage: "(--memory) `N` texts at the same time, as llama-server -np N", Value: 1},
 			&cli.UintFlag{Name: "ubatch-size", Usage: "(--memory) compute `N` tokens at once", Value: 512},
-		},
+		}, pageflags.Flags()...),
 		Action: inspect,
 	}
 }
@@ -63,6 +65,8 @@ type inspectRequest struct {
 	Memory   bool
 	Contexts []int64 // of memory
 	Run      memory.Options
+
+	pageflags.Output
 }
 
 func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
@@ -80,14 +84,17 @@ func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
 	if r.Markdown && r.JSON {
 		return r, fault.Errorf(fault.Usage, "--json and --markdown: want only one of them")
 	}
+	if r.Output, err = pageflags.Parse(cmd); err != nil {
+		return r, err
+	}
 	return r, r.parseMemory(cmd)
 }
 
 // parseMemory reads the flags of --memory, which need it.
 func (r *inspectRequest) parseMemory(cmd *cli.Command) (err error) {
 	for _, name := range []string{"context", "cache-type", "parallel", "ubatch-size"} {
-		if cmd.IsSet(name) && !r.Memory {
-			return fault.Errorf(fault.Usage, "--%s: needs --memory", name)
+		if cmd.IsSet(name) && !r.Memory && r.HTML == "" {
+			return fault.Errorf(fault.Usage, "--%s: needs --memory or --html", name)
 		}
 	}
 	if text := cmd.String("context"); text != "" {
@@ -145,8 +152,23 @@ func inspect(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer set.Close()
+	var inputs []string
+	if !checkpoint.IsRemote(r.File) {
+		for _, f := range set.Files {
+			inputs = append(inputs, f.Path)
+		}
+	}
+	if err := r.Check(inputs); err != nil {
+		return err
+	}
+	var shown *page.Page
 	w := tool.Output(ctx, cmd)
-	err = mmap.Guard(r.File, func() error {
+	err = mmap.Guard(r.File, func() (err error) {
+		if r.HTML != "" {
+			if shown, err = r.page(set); err != nil {
+				return err
+			}
+		}
 		switch {
 		case r.Get != "":
 			v, ok := set.Metadata().Get(r.Get)
@@ -166,5 +188,8 @@ func inspect(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return set.Unchanged()
+	if err := set.Unchanged(); err != nil {
+		return err
+	}
+	return r.Write(ctx, inputs, func() *page.Page { return shown })
 }

@@ -112,3 +112,48 @@ func TestRemote(t *testing.T) {
 		t.Errorf("without a token: %v %s", err, out)
 	}
 }
+
+// TestInspectPage writes pages: what files say of themselves is text in them and nothing else.
+func TestInspectPage(t *testing.T) {
+	const hostile = `</td><script>alert(1)</script>" onload='x' {{.}}` + "\u202e\x00"
+	m := gguf.Metadata{
+		{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: "general.name", Value: gguf.String(hostile)},
+		{Key: "llama.block_count", Value: gguf.Uint32(2)},
+		{Key: hostile, Value: gguf.Strings([]string{hostile})},
+		{Key: "tokenizer.ggml.model", Value: gguf.String(hostile)},
+		{Key: "tokenizer.ggml.tokens", Value: gguf.Strings([]string{hostile, "b"})},
+		{Key: "tokenizer.ggml.eos_token_id", Value: gguf.Uint32(0)},
+	}
+	tensors := []gguf.Tensor{
+		{Name: "blk.0.attn_q.weight", NE: []int64{32, 4}, Type: gguf.TypeQ8_0}, {Name: "blk.1.attn_q.weight", NE: []int64{32, 4}, Type: gguf.TypeF16},
+		{Name: "blk.1.attn_norm.weight", NE: []int64{32}, Type: gguf.TypeF32}, {Name: "blk.1.<b>bold", NE: []int64{32, 2}, Type: gguf.TypeF32}, {Name: "<i>x", NE: []int64{32}, Type: gguf.TypeF32},
+	}
+	data := make([]byte, gguf.Layout(tensors, 32))
+	dir := t.TempDir()
+	file, html := filepath.Join(dir, "model.gguf"), filepath.Join(dir, "page.html")
+	if err := os.WriteFile(file, append(gguf.AppendHeader(nil, m, tensors, 32), data...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	inspect := expect(t, "inspect")
+	inspect(0, "metadata: 7 pairs", "--html", html, "--context", "4k", file)
+	raw, err := os.ReadFile(html)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	for _, bad := range []string{"<script", "<b>", "<i>", "\u202e", "\x00", "ZgotmplZ"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+	for _, want := range []string{"&lt;script&gt;", `<td class="b5" title="blk.0.attn_q.weight: Q8_0, 32 x 4, 8.50 bits per weight, 136 B">Q8_0</td>`, `<td class="b6"`, ">4096</th>", "&lt;i&gt;x"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	inspect(2, html, "--html", html, file)
+	inspect(0, "", "--html", html, "--force", "--json", file)
+	inspect(2, file, "--html", file, "--force", file)
+	inspect(0, "", "--html", html, "--force", write(t, dir, "bare.gguf", 0)) // nothing to run
+}

@@ -21,6 +21,8 @@ func TestEveryFlag(t *testing.T) {
 			"tensors":  {Field: "Tensors", Want: "a|b", Args: []string{"--tensors", "a|b"}},
 			"alone":    alone,
 
+			"html":        {Field: "HTML", Want: "f", Args: []string{"--html", "f"}},
+			"force":       {Field: "Force", Want: "true", Args: []string{"--force"}},
 			"memory":      {Field: "Memory", Want: "true", Args: []string{"--memory"}},
 			"context":     {Field: "Contexts", Want: "[4096 1000]", Args: []string{"--context", "4k,1000", "--memory"}},
 			"cache-type":  {Field: "Run", Want: "{Context:0 Keys:q8_0 Values:f16 Sequences:1 Unified:false Batch:512 FullWindows:false}", Args: []string{"--cache-type", "q8_0,f16", "--memory"}},

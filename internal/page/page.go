@@ -4,7 +4,7 @@
 // marks of direction in it are spelled out: names and metadata are strangers' text.
 //
 //	page    title, what the figures are of, parts one after the other
-//	part    a table or a plot
+//	part    a table, a plot, a grid of coloured cells, or bars: grid.go
 //	plot    axes, and series as lines, steps or dots: plot.go
 //
 // A plot is as wide as its column. Only lines are stretched: labels are text of the page,
@@ -31,7 +31,7 @@ type Page struct {
 // Fact is something that all figures of a page have in common.
 type Fact struct{ Name, Value string }
 
-// Part is a Table or a Plot.
+// Part is a Table, a Plot, a Grid or Bars.
 type Part interface{ part() }
 
 // Table is rows of figures; the first cell of each names it.
@@ -39,6 +39,8 @@ type Table struct {
 	Title, Note string
 	Head        []string
 	Rows        [][]string
+	// Words says that cells are text, which may be long, and not figures.
+	Words bool
 }
 
 func (*Table) part() {}
@@ -54,6 +56,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"shown": shown,
 	"style": func() template.CSS { return template.CSS(style) },
 	"table": func(p Part) *Table { t, _ := p.(*Table); return t },
+	"grid":  func(p Part) *Grid { g, _ := p.(*Grid); return g },
+	"bars":  func(p Part) *Bars { b, _ := p.(*Bars); return b },
 	"drawn": func(p Part) *drawing {
 		if p, ok := p.(*Plot); ok {
 			return p.draw()

@@ -25,6 +25,9 @@ func sample(name string) *Page {
 				{Name: name, Shape: Dots, X: []float64{0, 1, 2}, Y: []float64{1, 10, 100}},
 				{Name: "steps", Shape: Steps, X: []float64{0, 1, 2}, Y: []float64{1, 10}},
 			}},
+			&Table{Title: name, Words: true, Head: []string{"key", name}, Rows: [][]string{{name, name}}},
+			&Grid{Title: name, Note: name, Head: []string{"layer", name}, Rows: []GridRow{{name, []Cell{{name, name, 4.5}}}, {"1", []Cell{{}}}}},
+			&Bars{Title: name, Note: name, Bars: []Bar{{name, name, 2}, {"none", "0", 0}}},
 			&Plot{Title: "nothing", Series: []Series{{Name: "a", X: []float64{1}, Y: []float64{math.NaN()}}}},
 		},
 	}
@@ -51,7 +54,7 @@ var (
 func TestSelfContained(t *testing.T) {
 	html := written(t, sample(hostile))
 	allowed := strings.Fields("html head meta title style body header main section h1 h2 dl div dt dd p table thead tbody tr th td ul li svg path span DOCTYPE")
-	attributes := strings.Fields("lang charset http-equiv content name class tabindex role aria-label aria-hidden scope viewBox preserveAspectRatio d style")
+	attributes := strings.Fields("lang charset http-equiv content name class tabindex role title aria-label aria-hidden scope viewBox preserveAspectRatio d style")
 	inStyle := html[strings.Index(html, "<style>"):strings.Index(html, "</style>")]
 	for _, tag := range tags.FindAllString(strings.Replace(html, inStyle, "<style>", 1), -1) {
 		if name := strings.TrimLeft(tagName.FindString(tag), "<!/"); !contains(allowed, name) {

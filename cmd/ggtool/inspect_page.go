@@ -1,0 +1,284 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	tool "ggforge/internal/cli"
+	"ggforge/internal/page"
+	"ggforge/memory"
+)
+
+// inLayer are the names of tensors of layers: what is before blk, the layer, the kind.
+var inLayer = regexp.MustCompile(`^(.*?)blk\.(\d{1,6})\.(.+)$`)
+
+// roles are what tensors are for, by the beginnings and the ends of their names after the
+// layer; the first that fits counts.
+var roles = []struct {
+	name string
+	of   func(kind string, layer bool) bool
+}{
+	{"token embeddings", func(k string, layer bool) bool { return !layer && strings.Contains(k, "token_embd") }},
+	{"output", func(k string, layer bool) bool { return !layer && strings.HasPrefix(k, "output.") }},
+	{"experts", func(k string, layer bool) bool { return layer && strings.Contains(k, "_exps.") }},
+	{"norms", func(k string, _ bool) bool { return strings.Contains(k, "norm") }},
+	{"attention", func(k string, layer bool) bool {
+		return layer && (strings.HasPrefix(k, "attn_") || strings.HasPrefix(k, "cross_attn_") || strings.HasPrefix(k, "indexer"))
+	}},
+	{"feed-forward", func(k string, layer bool) bool {
+		return layer && (strings.HasPrefix(k, "ffn_") || strings.HasPrefix(k, "channel_mix_"))
+	}},
+	{"recurrence", func(k string, layer bool) bool {
+		return layer && (strings.HasPrefix(k, "ssm_") || strings.HasPrefix(k, "time_mix_") || strings.HasPrefix(k, "shortconv."))
+	}},
+	{"other", func(string, bool) bool { return true }},
+}
+
+// maxRows is how many tensors outside of layers, and how many layers, a page lists.
+const maxRows = 2000
+
+// inspectPage shows the model as a page.
+func (r *inspectRequest) page(set *gguf.Set) (*page.Page, error) {
+	var bytes, elements int64
+	tensors := 0
+	byRole, byType, typed := make([]int64, len(roles)), map[gguf.Type]int64{}, map[gguf.Type]int{}
+	type place struct {
+		before string
+		layer  int
+	}
+	cells := map[place]map[string]page.Cell{}
+	var kinds []string // in the order of the file
+	var outside [][]string
+	for _, t := range set.Tensors() {
+		tensors++
+		bytes += t.Bytes()
+		elements += t.Elements()
+		byType[t.Type] += t.Bytes()
+		typed[t.Type]++
+		m := inLayer.FindStringSubmatch(t.Name)
+		kind := t.Name
+		if m != nil {
+			kind = m[3]
+		}
+		for i, role := range roles {
+			if role.of(kind, m != nil) {
+				byRole[i] += t.Bytes()
+				break
+			}
+		}
+		bpw := gguf.BPW(func(yield func(*gguf.Tensor) bool) { yield(t) })
+		if m == nil {
+			outside = append(outside, []string{t.Name, t.Type.String(), gguf.Shape(t.NE), fmt.Sprintf("%.2f", bpw), tool.Bytes(t.Bytes())})
+			continue
+		}
+		n, err := strconv.Atoi(m[2])
+		if err != nil {
+			return nil, err
+		}
+		at := place{m[1], n}
+		if cells[at] == nil {
+			cells[at] = map[string]page.Cell{}
+		}
+		if len(t.NE) < 2 { // of which each is too small to be seen
+			kind = smallTensors
+			c := cells[at][kind]
+			count, _, _ := strings.Cut(c.Text, " ")
+			n, _ := strconv.Atoi(count)
+			cells[at][kind] = page.Cell{Text: strconv.Itoa(n + 1), Bits: bpw, Title: strings.TrimPrefix(c.Title+", "+m[3], ", ")}
+		} else {
+			kind = strings.TrimSuffix(kind, ".weight")
+			title := fmt.Sprintf("%s: %v, %s, %.2f bits per weight, %s", t.Name, t.Type, gguf.Shape(t.NE), bpw, tool.Bytes(t.Bytes()))
+			cells[at][kind] = page.Cell{Text: t.Type.String(), Bits: bpw, Title: title}
+		}
+		if !slices.Contains(kinds, kind) && len(kinds) < maxRows {
+			kinds = append(kinds, kind)
+		}
+	}
+	if i := slices.Index(kinds, smallTensors); i >= 0 {
+		kinds = append(slices.Delete(kinds, i, i+1), smallTensors)
+	}
+
+	bpw := 0.0
+	if elements > 0 {
+		bpw = float64(bytes) * 8 / float64(elements)
+	}
+	m := set.Metadata()
+	p := &page.Page{Title: title(m, r.File), About: []page.Fact{
+		{Name: "file", Value: r.name()}, {Name: "architecture", Value: m.Architecture()}, {Name: "tensors", Value: strconv.Itoa(tensors)},
+		{Name: "weights", Value: strconv.FormatInt(elements, 10)}, {Name: "size", Value: tool.Bytes(set.Size())}, {Name: "bits per weight", Value: fmt.Sprintf("%.4f", bpw)},
+		{Name: "program", Value: "ggtool " + tool.Version},
+	}}
+	if n := len(set.Files); n > 1 {
+		p.About = append(p.About, page.Fact{Name: "shards", Value: strconv.Itoa(n)})
+	}
+
+	share := func(n int64) string {
+		return fmt.Sprintf("%s, %.1f %%", tool.Bytes(n), 100*float64(n)/float64(max(1, bytes)))
+	}
+	size := &page.Bars{Title: "Size by role"}
+	for i, n := range byRole {
+		if n > 0 {
+			size.Bars = append(size.Bars, page.Bar{Name: roles[i].name, Text: share(n), Amount: float64(n)})
+		}
+	}
+	types := &page.Bars{Title: "Size by type"}
+	for t, n := range byType {
+		types.Bars = append(types.Bars, page.Bar{Name: fmt.Sprintf("%v (%d tensors)", t, typed[t]), Text: share(n), Amount: float64(n)})
+	}
+	for _, b := range []*page.Bars{size, types} {
+		slices.SortFunc(b.Bars, func(a, b page.Bar) int {
+			return cmp.Or(cmp.Compare(b.Amount, a.Amount), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	p.Parts = append(p.Parts, size, types)
+
+	needs, err := r.memoryPart(set)
+	if err != nil {
+		return nil, err
+	}
+	if needs != nil {
+		p.Parts = append(p.Parts, needs)
+	}
+
+	if len(cells) > 0 {
+		places := make([]place, 0, len(cells))
+		for at := range cells {
+			places = append(places, at)
+		}
+		slices.SortFunc(places, func(a, b place) int {
+			return cmp.Or(cmp.Compare(a.before, b.before), cmp.Compare(a.layer, b.layer))
+		})
+		grid := &page.Grid{Title: "Layers", Note: "Tensors of layers by their types; colours are bits per weight. The last column counts vectors.", Head: append([]string{"layer"}, kinds...)}
+		if len(places) > maxRows {
+			grid.Note += fmt.Sprintf(" These are the first %d of %d layers.", maxRows, len(places))
+			places = places[:maxRows]
+		}
+		for _, at := range places {
+			row := page.GridRow{Name: at.before + strconv.Itoa(at.layer)}
+			for _, kind := range kinds {
+				row.Cells = append(row.Cells, cells[at][kind])
+			}
+			grid.Rows = append(grid.Rows, row)
+		}
+		p.Parts = append(p.Parts, grid)
+	}
+	if len(outside) > 0 {
+		list := &page.Table{Title: "Tensors outside of layers", Head: []string{"tensor", "type", "dimensions", "bits per weight", "size"}, Rows: outside}
+		if len(outside) > maxRows {
+			list.Note = fmt.Sprintf("These are the first %d of %d.", maxRows, len(outside))
+			list.Rows = outside[:maxRows]
+		}
+		p.Parts = append(p.Parts, list)
+	}
+	p.Parts = append(p.Parts, tokenizerPart(m))
+	list := &page.Table{Title: "Metadata", Note: "Long arrays and texts are cut short.", Head: []string{"key", "type", "value"}, Words: true}
+	for _, kv := range m {
+		list.Rows = append(list.Rows, []string{kv.Key, kv.Value.Type().String(), kv.Value.Short()})
+	}
+	p.Parts = append(p.Parts, list)
+	return p, nil
+}
+
+// smallTensors is the column of tensors of one dimension.
+const smallTensors = "vectors"
+
+// name is the file without its folder.
+func (r *inspectRequest) name() string { return filepath.Base(path.Base(r.File)) }
+
+// title is the name that a model gives itself, or that of its file.
+func title(m gguf.Metadata, file string) string {
+	v, _ := m.Get("general.name")
+	if name, ok := v.Str(); ok && name != "" {
+		return name
+	}
+	return filepath.Base(path.Base(file))
+}
+
+// memoryPart is the estimate of memory, nil for what is no model of text.
+func (r *inspectRequest) memoryPart(set *gguf.Set) (page.Part, error) {
+	report, err := memory.Of(memory.From(set), r.Run, r.Contexts...)
+	switch {
+	case errors.Is(err, fault.Unsupported), errors.Is(err, fault.Broken):
+		return &page.Table{Title: "Memory to run it", Note: err.Error()}, nil
+	case err != nil:
+		return nil, err
+	}
+	head, rows := report.Table()
+	return &page.Table{Title: "Memory to run it", Note: report.About() + ", by llama.cpp without accelerators. Compute buffers are estimates.", Head: head, Rows: rows}, nil
+}
+
+// tokenizerPart says what the vocabulary is.
+func tokenizerPart(m gguf.Metadata) *page.Table {
+	t := &page.Table{Title: "Tokenizer", Head: []string{"", ""}, Words: true}
+	add := func(what, value string) { t.Rows = append(t.Rows, []string{what, value}) }
+	text := func(key string) string {
+		v, _ := m.Get(key)
+		s, _ := v.Str()
+		return s
+	}
+	for _, row := range []struct{ what, key string }{{"model", "tokenizer.ggml.model"}, {"pre-tokenizer", "tokenizer.ggml.pre"}} {
+		if s := text(row.key); s != "" {
+			add(row.what, s)
+		}
+	}
+	var tokens []string
+	if v, ok := m.Get("tokenizer.ggml.tokens"); ok && v.Type() == gguf.ArrayType {
+		for e := range v.Elems() {
+			s, _ := e.Str()
+			tokens = append(tokens, s)
+		}
+		add("tokens", strconv.Itoa(len(tokens)))
+	}
+	if v, ok := m.Get("tokenizer.ggml.merges"); ok && v.Type() == gguf.ArrayType {
+		add("merges", strconv.Itoa(v.Len()))
+	}
+	if v, ok := m.Get("tokenizer.ggml.token_type"); ok && v.Type() == gguf.ArrayType {
+		counts := map[int64]int{}
+		for e := range v.Elems() {
+			n, _ := e.Int()
+			counts[n]++
+		}
+		var list []string
+		for n, name := range []string{1: "normal", 2: "unknown", 3: "control", 4: "user-defined", 5: "unused", 6: "byte"} {
+			if c := counts[int64(n)]; c > 0 && name != "" {
+				list = append(list, fmt.Sprintf("%d %s", c, name))
+			}
+		}
+		add("types", strings.Join(list, ", "))
+	}
+	for _, kv := range m {
+		name, ok := strings.CutPrefix(kv.Key, "tokenizer.ggml.")
+		if name, ok = cutSuffix(name, ok, "_token_id"); !ok {
+			continue
+		}
+		if n, ok := kv.Value.Int(); ok && n >= 0 && n < int64(len(tokens)) {
+			add(name, fmt.Sprintf("%d %q", n, tokens[n]))
+		} else {
+			add(name, kv.Value.Short())
+		}
+	}
+	if s := text("tokenizer.chat_template"); s != "" {
+		add("chat template", fmt.Sprintf("%d bytes", len(s)))
+	}
+	if len(t.Rows) == 0 {
+		t.Note = "The file has none."
+	}
+	return t
+}
+
+// cutSuffix is strings.CutSuffix, false if ok is.
+func cutSuffix(s string, ok bool, suffix string) (string, bool) {
+	if !ok {
+		return s, false
+	}
+	return strings.CutSuffix(s, suffix)
+}

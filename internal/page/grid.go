@@ -1,0 +1,77 @@
+package page
+
+import "fmt"
+
+// Grid is rows and columns of cells that are coloured by a number: the lower, the darker in
+// the dark and the lighter in the light.
+type Grid struct {
+	Title, Note string
+	Head        []string // of the rows' names, then of the columns
+	Rows        []GridRow
+}
+
+// GridRow is a row of a Grid.
+type GridRow struct {
+	Name  string
+	Cells []Cell // as many as there are columns; those without text stay empty
+}
+
+// Cell is what a Grid shows.
+type Cell struct {
+	Text, Title string
+	Bits        float64 // bits per weight, which decide the colour
+}
+
+func (*Grid) part() {}
+
+// steps are the upper ends of the colours' ranges.
+var steps = []float64{2, 3, 4, 5, 6, 8.5, 16}
+
+// Class returns the class of the cell's colour.
+func (c *Cell) Class() string {
+	for i, end := range steps {
+		if c.Bits <= end {
+			return fmt.Sprintf("b%d", i)
+		}
+	}
+	return fmt.Sprintf("b%d", len(steps))
+}
+
+// Legend returns a cell of each colour, with its range.
+func (*Grid) Legend() (list []Cell) {
+	for i, end := range steps {
+		text := fmt.Sprintf("to %g", end)
+		if i > 0 {
+			text = fmt.Sprintf("%g to %g", steps[i-1], end)
+		}
+		list = append(list, Cell{Text: text, Bits: end})
+	}
+	last := steps[len(steps)-1]
+	return append(list, Cell{Text: fmt.Sprintf("above %g", last), Bits: 2 * last})
+}
+
+// Bars is a list of amounts, each with a bar as long as its share of the largest.
+type Bars struct {
+	Title, Note string
+	Bars        []Bar
+}
+
+// Bar is one amount.
+type Bar struct {
+	Name, Text string
+	Amount     float64
+}
+
+func (*Bars) part() {}
+
+// Share returns the length of a bar in percent.
+func (b *Bars) Share(amount float64) string {
+	largest := 0.0
+	for _, x := range b.Bars {
+		largest = max(largest, x.Amount)
+	}
+	if largest == 0 {
+		return "0"
+	}
+	return fmt.Sprint(percent(max(0, amount) / largest))
+}
