@@ -1,4 +1,4 @@
-# Targets: build man demo test check fuzz bench gobench release reproducible publish lint golden architectures evaluation quality configs interop clean
+# Targets: build man demo test check fuzz bench gobench release reproducible publish lint readers wine golden architectures evaluation quality configs interop clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -23,7 +23,7 @@ ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint clean
+.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -152,6 +152,34 @@ SPEC ?=
 STEP ?= $(if $(SPEC),arch)
 golden: build
 	$(INTEROP) SPEC='$(SPEC)' internal/interop/golden.sh . $(STEP)
+endif
+
+# Reads and runs our files with programs of others, which are installed in READERS: two packages of
+# npm (internal/interop/readers/package.json) and a module of Go.
+READERS ?= out/readers
+ifeq ($(and $(shell command -v node),$(shell command -v npm)),)
+readers:
+	@echo 'readers: node or npm is not installed (apt-get install nodejs npm): nothing read'
+else
+readers: build
+	mkdir -p $(READERS)/parser
+	cp internal/interop/readers/package.json internal/interop/readers/*.mjs $(READERS)
+	cp internal/interop/readers/parser/* $(READERS)/parser
+	cd $(READERS) && npm install --no-audit --no-fund --no-package-lock --ignore-scripts
+	cd $(READERS)/parser && go build -o ../parse .
+	$(SIMD) READERS=$(abspath $(READERS)) GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./internal/interop -run '^TestReaders'
+endif
+
+# Runs the commands for Windows under Wine, of this system or in ORACLE_ROOT: the files have to be
+# those of the commands for this system; and tests of packages that deal with files.
+WINE_ROOT := $(patsubst %/usr/bin/wine,%/,$(firstword $(wildcard /usr/bin/wine $(ORACLE_ROOT)/usr/bin/wine)))
+ifeq ($(WINE_ROOT),)
+wine:
+	@echo 'wine: is neither installed here nor in ORACLE_ROOT=$(ORACLE_ROOT) (apt-get install wine64): nothing run'
+else
+wine: build
+	$(SIMD) CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/windows/ $(COMMANDS:%=./cmd/%)
+	$(SIMD) WINE_ROOT=$(WINE_ROOT) GGFORGE_BIN=$(abspath bin) go test -count=1 -timeout 60m -v ./internal/interop -run '^TestWine'
 endif
 
 # Everything that is published of a version, in dist: internal/release lists it. The version is the

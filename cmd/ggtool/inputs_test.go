@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -21,11 +22,14 @@ func TestExportChanged(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return os.Chtimes(path, st.ModTime(), st.ModTime().Add(1))
+			return os.Chtimes(path, st.ModTime(), st.ModTime().Add(time.Microsecond))
 		},
 		"shorter": func(path string) error { return os.Truncate(path, 64) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "shorter" && runtime.GOOS == "windows" {
+				t.Skip("what is mapped cannot be cut")
+			}
 			in, out := write(t, t.TempDir(), "x.gguf", 1), filepath.Join(t.TempDir(), "out")
 			log := &clitest.Trigger{On: `"tensor"`, Do: func() {
 				if err := change(in); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -334,7 +335,9 @@ func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadat
 	if err != nil {
 		return err
 	}
-	r.Write.Check = f.Unchanged
+	r.Write.Check = func() error { // Windows replaces no file that is mapped
+		return errors.Join(f.Unchanged(), f.Close())
+	}
 	if r.Out == "" {
 		r.Write.Force = true
 	} else {
