@@ -1,6 +1,7 @@
 package edit
 
 import (
+	"os"
 	"strings"
 
 	"ggforge/fault"
@@ -15,7 +16,10 @@ func tensors(s *gguf.Set) ([]writer.Tensor, map[string]gguf.Tensor) {
 	var list []writer.Tensor
 	stated := map[string]gguf.Tensor{}
 	for shard, t := range s.Tensors() {
-		list = append(list, writer.Tensor{Name: t.Name, Type: gguf.TypeI8, Source: rows.Bytes(s.Files[shard], t)})
+		f := s.Files[shard]
+		list = append(list, writer.Tensor{Name: t.Name, Type: gguf.TypeI8, Source: rows.Bytes(f, t), Copy: func(dst *os.File, to, from, n int64) error {
+			return f.CopyTo(dst, to, t, from, n)
+		}})
 		stated[t.Name] = *t
 	}
 	return list, stated

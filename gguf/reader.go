@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"os"
 	"slices"
 	"strings"
 
@@ -149,6 +150,16 @@ func (f *File) Reader(t *Tensor) io.ReaderAt {
 		return bytes.NewReader(f.Data(t))
 	}
 	return io.NewSectionReader(f.mapping, f.DataStart+t.Offset, t.Bytes())
+}
+
+// CopyTo has the system copy n bytes of Data of a tensor, from its byte from on, to offset to of
+// dst, without them passing through the program. The error is errors.ErrUnsupported where it cannot:
+// then the bytes have to be read and written.
+func (f *File) CopyTo(dst *os.File, to int64, t *Tensor, from, n int64) error {
+	if f.mapping == nil || from < 0 || n < 0 || from > t.Bytes()-n {
+		return errors.ErrUnsupported
+	}
+	return f.mapping.CopyTo(dst, to, f.DataStart+t.Offset+from, n)
 }
 
 // Tensor returns the tensor of that name, nil if there is none.

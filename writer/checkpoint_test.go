@@ -26,11 +26,11 @@ func testCheckpoint(dir string) *Checkpoint {
 	}
 	n := int64(len(x)) / 256
 	return &Checkpoint{Dir: dir, MaxShard: 1 << 20, Tensors: []Tensor{
-		{"a", gguf.TypeF16, newMatrix(x, 256, n), nil},
-		{"b", gguf.TypeF32, newMatrix(x[:64], 64), nil},
-		{"c", gguf.TypeBF16, newMatrix(x[:3*5*7], 3, 5, 7), nil},
-		{"d", gguf.TypeF32, newMatrix(x, 512, n/2), nil}, // a shard of its own
-		{"e", gguf.TypeF32, newMatrix(x[:1], 1), nil},
+		{"a", gguf.TypeF16, newMatrix(x, 256, n), nil, nil},
+		{"b", gguf.TypeF32, newMatrix(x[:64], 64), nil, nil},
+		{"c", gguf.TypeBF16, newMatrix(x[:3*5*7], 3, 5, 7), nil, nil},
+		{"d", gguf.TypeF32, newMatrix(x, 512, n/2), nil, nil}, // a shard of its own
+		{"e", gguf.TypeF32, newMatrix(x[:1], 1), nil, nil},
 	}}
 }
 

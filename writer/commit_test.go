@@ -28,14 +28,14 @@ type scene struct {
 
 var scenes = []scene{
 	{"sets", func(dir string, edition int, opt Options) error {
-		one := []*File{{Path: filepath.Join(dir, "one.gguf"), Tensors: []Tensor{{"t", gguf.TypeF32, numbers(edition), nil}}}}
+		one := []*File{{Path: filepath.Join(dir, "one.gguf"), Tensors: []Tensor{{"t", gguf.TypeF32, numbers(edition), nil, nil}}}}
 		_, err := WriteSets(context.Background(), [][]*File{modelShards(dir, "m", edition), one}, opt)
 		return err
 	}},
 	{"checkpoint", func(dir string, edition int, opt Options) error {
 		c := &Checkpoint{Dir: dir, MaxShard: 1}
 		for _, name := range []string{"a", "b"} {
-			c.Tensors = append(c.Tensors, Tensor{name, gguf.TypeF32, numbers(edition), nil})
+			c.Tensors = append(c.Tensors, Tensor{name, gguf.TypeF32, numbers(edition), nil, nil})
 		}
 		_, err := WriteCheckpoint(context.Background(), c, opt)
 		return err
@@ -54,7 +54,7 @@ func modelShards(dir, name string, edition int) []*File {
 		files[i] = &File{
 			Path:     filepath.Join(dir, gguf.ShardName(name, i, len(files))),
 			Metadata: gguf.Metadata{{Key: gguf.KeySplitNo, Value: gguf.Uint16(uint16(i))}, {Key: gguf.KeySplitCount, Value: gguf.Uint16(uint16(len(files)))}, {Key: gguf.KeySplitTensors, Value: gguf.Int32(int32(len(files)))}},
-			Tensors:  []Tensor{{fmt.Sprint("t", i), gguf.TypeF32, numbers(edition), nil}},
+			Tensors:  []Tensor{{fmt.Sprint("t", i), gguf.TypeF32, numbers(edition), nil, nil}},
 		}
 	}
 	return files

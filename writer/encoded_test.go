@@ -23,10 +23,10 @@ func TestEncoded(t *testing.T) {
 	calls := 0
 	src := newMatrix(x, rowLen, nRows, slices)
 	for name, c := range map[string]Tensor{
-		"slices":  {"t", gguf.TypeIQ2_XS, src, Weighted(&asked{func() ([]float32, error) { calls++; return weights, nil }})},
-		"plain":   {"t", gguf.TypeQ4_K, src, nil},
-		"encoder": {"t", gguf.TypeQ4_K, src, &twice{weights: [2][]float32{weights[:rowLen], weights[rowLen : 2*rowLen]}}},
-		"kept":    {"t", gguf.TypeF32, src, nil},
+		"slices":  {"t", gguf.TypeIQ2_XS, src, Weighted(&asked{func() ([]float32, error) { calls++; return weights, nil }}), nil},
+		"plain":   {"t", gguf.TypeQ4_K, src, nil, nil},
+		"encoder": {"t", gguf.TypeQ4_K, src, &twice{weights: [2][]float32{weights[:rowLen], weights[rowLen : 2*rowLen]}}, nil},
+		"kept":    {"t", gguf.TypeF32, src, nil, nil},
 	} {
 		f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{c}}
 		if _, err := Write(context.Background(), f, Options{Workers: 2}); err != nil {

@@ -41,8 +41,8 @@ func TestImportance(t *testing.T) {
 	for _, opt := range []Options{{Workers: 1}, {Workers: 8}, {Workers: 8, MaxBuffer: 1}, {Workers: 3, MaxBuffer: 12 * 3 * rowLen * 4}} {
 		calls := 0
 		f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{
-			{"t", gguf.TypeQ4_K, newMatrix(x, rowLen, rows, slices, outer), Weighted(&asked{func() ([]float32, error) { calls++; return weights, nil }})},
-			{"kept", gguf.TypeF32, newMatrix(x, rowLen, rows*slices*outer), Weighted(&asked{func() ([]float32, error) { return nil, errors.New("called") }})},
+			{"t", gguf.TypeQ4_K, newMatrix(x, rowLen, rows, slices, outer), Weighted(&asked{func() ([]float32, error) { calls++; return weights, nil }}), nil},
+			{"kept", gguf.TypeF32, newMatrix(x, rowLen, rows*slices*outer), Weighted(&asked{func() ([]float32, error) { return nil, errors.New("called") }}), nil},
 		}}
 		if _, err := Write(context.Background(), f, opt); err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func TestEncoder(t *testing.T) {
 	for _, workers := range []int{1, 7} {
 		e := &twice{weights: weights}
 		src := newMatrix(x, rowLen, nRows)
-		f := &File{Path: filepath.Join(t.TempDir(), "o"), Tensors: []Tensor{{"t", gguf.TypeQ4_K, src, e}, {"again", gguf.TypeQ4_K, src, e}, {"kept", gguf.TypeF32, src, e}}}
+		f := &File{Path: filepath.Join(t.TempDir(), "o"), Tensors: []Tensor{{"t", gguf.TypeQ4_K, src, e, nil}, {"again", gguf.TypeQ4_K, src, e, nil}, {"kept", gguf.TypeF32, src, e, nil}}}
 		if _, err := Write(context.Background(), f, Options{Workers: workers, MaxBuffer: 1 << 20}); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestImportanceErrors(t *testing.T) {
 		{func() ([]float32, error) { return nil, nil }, quants.ErrNeedsImportance},
 	} {
 		dir := t.TempDir()
-		_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "o"), Tensors: []Tensor{{"t", gguf.TypeIQ2_XXS, newMatrix(x, 256, 4, 2), Weighted(&asked{c.f})}}}, Options{})
+		_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "o"), Tensors: []Tensor{{"t", gguf.TypeIQ2_XXS, newMatrix(x, 256, 4, 2), Weighted(&asked{c.f}), nil}}}, Options{})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), `tensor "t"`) {
 			t.Errorf("got %v, want %v", err, c.kind)
 		}
@@ -163,7 +163,7 @@ func TestDisplacedIsCounted(t *testing.T) {
 	clear(x[32:96])   // two, displacing what follows
 	clear(x[480:512]) // at the end of a superblock: harmless
 	f := &File{Path: filepath.Join(t.TempDir(), "o"), Tensors: []Tensor{
-		{"a", gguf.TypeIQ3_S, newMatrix(x, 512, 2), nil}, {"b", gguf.TypeQ4_K, newMatrix(x, 512, 2), nil}}}
+		{"a", gguf.TypeIQ3_S, newMatrix(x, 512, 2), nil, nil}, {"b", gguf.TypeQ4_K, newMatrix(x, 512, 2), nil, nil}}}
 	res, err := Write(context.Background(), f, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestBadScale(t *testing.T) {
 	binary.LittleEndian.PutUint16(data[at:], 0x7C00)
 	for _, to := range []gguf.Type{gguf.TypeQ8_0, gguf.TypeQ4_0} {
 		src := raw{&matrix{ne: []int64{64, 300, 30}, data: data}, gguf.TypeQ8_0}
-		_, err := Write(context.Background(), &File{Path: filepath.Join(t.TempDir(), "o"), Tensors: []Tensor{{"t", to, src, nil}}}, Options{})
+		_, err := Write(context.Background(), &File{Path: filepath.Join(t.TempDir(), "o"), Tensors: []Tensor{{"t", to, src, nil, nil}}}, Options{})
 		if want := `tensor "t": row 8765, columns 32 to 63, Q8_0 block: d is +Inf`; !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -298,7 +298,7 @@ func TestWriteSets(t *testing.T) {
 	src := &counted{matrix: newMatrix(x, rowLen, nRows)}
 	var models [][]*File
 	for _, typ := range []gguf.Type{gguf.TypeF32, gguf.TypeQ8_0, gguf.TypeQ4_K, gguf.TypeIQ4_XS} {
-		models = append(models, []*File{{Path: filepath.Join(dir, typ.String()), Tensors: []Tensor{{"t", typ, src, Weighted(weights)}}}})
+		models = append(models, []*File{{Path: filepath.Join(dir, typ.String()), Tensors: []Tensor{{"t", typ, src, Weighted(weights), nil}}}})
 	}
 	results, err := WriteSets(context.Background(), models, Options{Workers: 3})
 	if err != nil {
@@ -322,7 +322,7 @@ func TestWriteSets(t *testing.T) {
 		}
 	}
 	// one that fails takes all with it
-	bad := []*File{{Path: filepath.Join(dir, "bad"), Tensors: []Tensor{{"t", gguf.TypeF16, newMatrix([]float32{1e9}, 1), nil}}}}
+	bad := []*File{{Path: filepath.Join(dir, "bad"), Tensors: []Tensor{{"t", gguf.TypeF16, newMatrix([]float32{1e9}, 1), nil, nil}}}}
 	for _, m := range models {
 		m[0].Path += ".again"
 	}

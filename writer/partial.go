@@ -58,13 +58,18 @@ func (p *partial) WriteAt(b []byte, off int64) (n int, err error) {
 		n, err = f.WriteAt(b, off)
 		return err
 	})
-	if after := p.written.Add(int64(n)); after/writebackBytes > (after-int64(n))/writebackBytes {
+	p.wrote(int64(n))
+	return n, err
+}
+
+// wrote counts n bytes that have been written.
+func (p *partial) wrote(n int64) {
+	if after := p.written.Add(n); after/writebackBytes > (after-n)/writebackBytes {
 		select {
 		case p.more <- p:
 		default: // there is enough to do
 		}
 	}
-	return n, err
 }
 
 // sync makes the contents durable.

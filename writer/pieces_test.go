@@ -33,7 +33,7 @@ func TestPieces(t *testing.T) {
 			dir := t.TempDir()
 			var models [][]*File
 			for _, typ := range types {
-				models = append(models, []*File{{Path: filepath.Join(dir, typ.String()), Tensors: []Tensor{{"t", typ, src, nil}}}})
+				models = append(models, []*File{{Path: filepath.Join(dir, typ.String()), Tensors: []Tensor{{"t", typ, src, nil, nil}}}})
 			}
 			if _, err := WriteSets(context.Background(), models, opt); err != nil {
 				t.Fatal(err)
@@ -71,7 +71,7 @@ func TestPlaceInPiece(t *testing.T) {
 		} {
 			x := make([]float32, rowLen*n)
 			x[row*rowLen+7] = c.value
-			f := &File{Path: filepath.Join(t.TempDir(), "out"), Tensors: []Tensor{{"t", c.typ, newMatrix(x, rowLen, n), nil}}}
+			f := &File{Path: filepath.Join(t.TempDir(), "out"), Tensors: []Tensor{{"t", c.typ, newMatrix(x, rowLen, n), nil, nil}}}
 			_, err := Write(context.Background(), f, Options{})
 			if !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), fmt.Sprintf("row %d, ", row)) ||
 				!strings.Contains(err.Error(), "column 7") || !strings.Contains(err.Error(), c.want) {

@@ -32,6 +32,7 @@ type pool struct {
 
 	done   atomic.Int64 // bytes of tensor data written
 	worked atomic.Int64 // of work
+	reads  atomic.Bool  // the system copies nothing between files
 }
 
 // job is one tensor to read, and what it becomes.

@@ -48,7 +48,7 @@ func resumable(dir string, reads int64, then func() error, opt Options) ([]*Resu
 	a, b := &scarce{newMatrix(x, rowLen, nRows), left, then, rows}, &scarce{newMatrix(x[:rowLen*60], rowLen, 60), left, then, rows}
 	model := func(name string, typ gguf.Type) (files []*File) {
 		for i, src := range []*scarce{a, b} {
-			files = append(files, &File{Path: filepath.Join(dir, gguf.ShardName(name, i, 2)), Tensors: []Tensor{{"t" + strconv.Itoa(i), typ, src, nil}}})
+			files = append(files, &File{Path: filepath.Join(dir, gguf.ShardName(name, i, 2)), Tensors: []Tensor{{"t" + strconv.Itoa(i), typ, src, nil, nil}}})
 		}
 		return files
 	}

@@ -3,6 +3,7 @@ package writer
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -27,6 +28,9 @@ const pieceElements = 32 << 10
 
 // convert reads a block and writes what it becomes.
 func (w *worker) convert(p *pool, b block) error {
+	if done, err := p.copied(b); done || err != nil {
+		return err
+	}
 	src, rowLen := b.source, gguf.RowLen(b.ne)
 	keeps, changes := false, false
 	w.out, w.n = sized(w.out, len(b.outputs)), sized(w.n, len(b.outputs))
@@ -85,6 +89,28 @@ func (w *worker) convert(p *pool, b block) error {
 	}
 	p.worked.Add(b.readWork((b.b - b.a) * rowLen))
 	return nil
+}
+
+// copied reports whether the system has copied a block, as far as that is all there is to do.
+func (p *pool) copied(b block) (bool, error) {
+	o := b.outputs[0]
+	if o.Copy == nil || len(b.outputs) > 1 || b.source.Type() != gguf.TypeI8 || o.Type != gguf.TypeI8 || o.swap || o.log != nil || p.reads.Load() {
+		return false, nil
+	}
+	rowLen := gguf.RowLen(b.ne) // bytes
+	n := (b.b - b.a) * rowLen
+	err := o.to.use(func(f *os.File) error { return o.Copy(f, o.off+b.a*rowLen, b.a*rowLen, n) })
+	if errors.Is(err, errors.ErrUnsupported) {
+		p.reads.Store(true) // nor will it copy the others
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	o.to.wrote(n)
+	p.done.Add(n)
+	p.worked.Add(workOf(o, n) + b.readWork(n))
+	return true, nil
 }
 
 // piece checks rows [a, end) of a block, which are raw, and with convert encodes

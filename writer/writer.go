@@ -28,6 +28,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -45,6 +46,11 @@ type Tensor struct {
 	// Encoder makes the rows of the output where the type changes; nil means
 	// Weighted(nil).
 	Encoder Encoder
+
+	// Copy, unless it is nil, has the system copy n bytes of the source's rows, which are of
+	// TypeI8 and stay as they are, from byte from on to offset to of dst. Where it gives
+	// errors.ErrUnsupported they are read and written.
+	Copy func(dst *os.File, to, from, n int64) error
 }
 
 // encoder returns the tensor's encoder, never nil.

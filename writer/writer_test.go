@@ -62,10 +62,10 @@ func testFile(path string) *File {
 		Path:     path,
 		Metadata: gguf.Metadata{{Key: "general.architecture", Value: gguf.String("test")}},
 		Tensors: []Tensor{
-			{"one", gguf.TypeF32, newMatrix([]float32{1}, 1), nil},
-			{"k", gguf.TypeQ4_K, newMatrix(big, 512, rows), nil},
-			{"h", gguf.TypeF16, newMatrix(big, 512, rows/2, 2), nil},
-			{"copy", gguf.TypeF32, newMatrix(big[:1030], 103, 10), nil},
+			{"one", gguf.TypeF32, newMatrix([]float32{1}, 1), nil, nil},
+			{"k", gguf.TypeQ4_K, newMatrix(big, 512, rows), nil, nil},
+			{"h", gguf.TypeF16, newMatrix(big, 512, rows/2, 2), nil, nil},
+			{"copy", gguf.TypeF32, newMatrix(big[:1030], 103, 10), nil, nil},
 		},
 	}
 }
@@ -157,11 +157,11 @@ func TestErrorsLeaveNothing(t *testing.T) {
 		kind error
 		text string
 	}{
-		{"cancelled", cancelled, Tensor{"t", gguf.TypeF32, newMatrix(row, 64), nil}, context.Canceled, ""},
-		{"source", nil, Tensor{"t", gguf.TypeF32, &matrix{ne: []int64{64, 9}, data: make([]byte, 64*9*4), err: broken, at: 7}, nil}, broken, `tensor "t"`},
-		{"nan", nil, Tensor{"t", gguf.TypeQ8_0, newMatrix(with(37, nan), 32, 2), nil}, fault.Broken, `tensor "t": row 1, column 5`},
-		{"infinity-copied", nil, Tensor{"t", gguf.TypeF32, newMatrix(with(63, float32(math.Inf(-1))), 16, 4), nil}, fault.Broken, "row 3, column 15"},
-		{"overflow", nil, Tensor{"t", gguf.TypeF16, newMatrix(with(3, 70000), 32, 2), nil}, fault.Broken, "too large for F16"},
+		{"cancelled", cancelled, Tensor{"t", gguf.TypeF32, newMatrix(row, 64), nil, nil}, context.Canceled, ""},
+		{"source", nil, Tensor{"t", gguf.TypeF32, &matrix{ne: []int64{64, 9}, data: make([]byte, 64*9*4), err: broken, at: 7}, nil, nil}, broken, `tensor "t"`},
+		{"nan", nil, Tensor{"t", gguf.TypeQ8_0, newMatrix(with(37, nan), 32, 2), nil, nil}, fault.Broken, `tensor "t": row 1, column 5`},
+		{"infinity-copied", nil, Tensor{"t", gguf.TypeF32, newMatrix(with(63, float32(math.Inf(-1))), 16, 4), nil, nil}, fault.Broken, "row 3, column 15"},
+		{"overflow", nil, Tensor{"t", gguf.TypeF16, newMatrix(with(3, 70000), 32, 2), nil, nil}, fault.Broken, "too large for F16"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -206,7 +206,7 @@ func TestCheck(t *testing.T) {
 func TestOverflowIsCounted(t *testing.T) {
 	x := make([]float32, 64)
 	x[3], x[40] = 70000, -1e30
-	f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{{"t", gguf.TypeF16, newMatrix(x, 32, 2), nil}}}
+	f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{{"t", gguf.TypeF16, newMatrix(x, 32, 2), nil, nil}}}
 	res, err := Write(context.Background(), f, Options{AllowOverflow: true})
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +279,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	dir := t.TempDir()
 	huge := &matrix{ne: []int64{1 << 20, 1 << 30}} // 4 PiB
-	_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "out.gguf"), Tensors: []Tensor{{"t", gguf.TypeF32, huge, nil}}}, Options{})
+	_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "out.gguf"), Tensors: []Tensor{{"t", gguf.TypeF32, huge, nil, nil}}}, Options{})
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("got %v, want no space left", err)
 	}

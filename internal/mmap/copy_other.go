@@ -1,0 +1,11 @@
+//go:build !linux
+
+package mmap
+
+import (
+	"errors"
+	"os"
+)
+
+// CopyTo has the system copy bytes to another file, where it can: not here.
+func (f *File) CopyTo(*os.File, int64, int64, int64) error { return errors.ErrUnsupported }
