@@ -38,6 +38,7 @@ type options struct {
 	speed   bool // of evaluation
 	memory  bool // of evaluation
 	calib   bool
+	headers bool
 	chunks  int   // of text to evaluate
 	limit   int64 // bytes of data that an evaluation may have
 	types   []gguf.Type
@@ -79,7 +80,8 @@ func parse(args []string) (*options, error) {
 	f.BoolVar(&opt.speed, "speed", true, "measure evaluation")
 	f.BoolVar(&opt.memory, "memory", true, "measure the memory of evaluation")
 	f.BoolVar(&opt.calib, "calibration", true, "measure importance matrices and calibrated quantization")
-	only := f.String("only", "", "measure only these `PARTS`, separated by commas: kernels, sources, jobs, speed, memory, calibration; with -o the others stay in the report")
+	f.BoolVar(&opt.headers, "headers", true, "measure what needs the header of a file only, and copies with another one")
+	only := f.String("only", "", "measure only these `PARTS`, separated by commas: kernels, sources, jobs, speed, memory, calibration, headers; with -o the others stay in the report")
 	f.IntVar(&opt.chunks, "chunks", 4, "speed, memory: `N` chunks of text")
 	limit := f.String("limit", "600MB", "memory: `BYTES` that the process may hold")
 	types := f.String("types", "", "kernels: only these `TYPES`, separated by commas")
@@ -137,7 +139,7 @@ func parse(args []string) (*options, error) {
 
 // parts returns what says whether a part is measured.
 func (opt *options) parts() map[string]*bool {
-	return map[string]*bool{"kernels": &opt.kernels, "sources": &opt.sources, "jobs": &opt.jobs, "speed": &opt.speed, "memory": &opt.memory, "calibration": &opt.calib}
+	return map[string]*bool{"kernels": &opt.kernels, "sources": &opt.sources, "jobs": &opt.jobs, "speed": &opt.speed, "memory": &opt.memory, "calibration": &opt.calib, "headers": &opt.headers}
 }
 
 // parseTypes reads a list of types that have an encoder; "" is all of them.
@@ -177,7 +179,7 @@ func run(ctx context.Context, opt *options) (err error) {
 		bench func(context.Context, io.Writer, *options, workDir) error
 	}{
 		{opt.kernels, benchKernels}, {opt.sources, benchSources}, {opt.jobs, benchJobs},
-		{opt.speed, benchSpeed}, {opt.memory, benchMemory}, {opt.calib, benchCalibration},
+		{opt.speed, benchSpeed}, {opt.memory, benchMemory}, {opt.calib, benchCalibration}, {opt.headers, benchHeaders},
 	} {
 		all = all && part.on
 		if part.on && (err == nil || errors.Is(err, errBytes)) {

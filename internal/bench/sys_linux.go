@@ -63,6 +63,36 @@ func ownMemory(pid int) int64 {
 	return (kb("RssAnon") + kb("RssShmem")) << 10
 }
 
+// writtenBytes waits until a child has ended, without taking note of it, and returns how many bytes of
+// files it has written, in whole pages; -1 if the system does not say.
+func writtenBytes(pid int) int64 {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err == nil {
+			break
+		}
+		if err != unix.EINTR {
+			return -1
+		}
+	}
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
+	if err != nil {
+		return -1
+	}
+	n, err := strconv.ParseInt(field(data, "write_bytes"), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// diskBytes returns how many bytes of a disk a file takes.
+func diskBytes(path string) (int64, error) {
+	var st unix.Stat_t
+	err := unix.Stat(path, &st)
+	return 512 * st.Blocks, err
+}
+
 // field returns the value of the first line "name: value".
 func field(data []byte, name string) string {
 	for line := range bytes.Lines(data) {

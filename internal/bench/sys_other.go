@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"math"
 	"os"
 	"runtime"
@@ -29,3 +30,7 @@ func ownMemory(int) int64 { return 0 }
 func facts() [][2]string { return nil }
 
 func referenceFacts(string) string { return "unknown version" }
+
+func writtenBytes(int) int64 { return -1 }
+
+func diskBytes(string) (int64, error) { return 0, errors.ErrUnsupported }
