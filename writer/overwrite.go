@@ -18,7 +18,7 @@ import (
 const overwriteSuffix = ".header" + Suffix
 
 const (
-	overwriteMagic = "ggforge overwrite 1\n"
+	overwriteMagic = "ggforge overwrite 2\n"
 	// sector is what a disk writes whole or not at all.
 	sector = 512
 	// maxOverwrite bounds what Overwrite replaces, in bytes.
@@ -26,8 +26,9 @@ const (
 )
 
 // Overwrite replaces the first bytes of the file at path, which are old, by as many others,
-// and leaves the rest alone. A record is on the disk before the first byte changes, and goes
-// when all have: after a crash meanwhile Recover does what is left. A file with other names
+// and leaves the rest alone; of these, what lies between the first that changes and the last is written.
+// A record of that is on the disk before the first byte changes, and goes when all have: after a crash
+// meanwhile Recover does what is left. A file with other names
 // too, or a symbolic link, is an error of kind fault.Usage, one that does not begin with old
 // one of kind fault.Broken.
 func Overwrite(ctx context.Context, path string, old, replacement []byte) error {
@@ -46,6 +47,14 @@ func Overwrite(ctx context.Context, path string, old, replacement []byte) error 
 	if _, err := io.ReadFull(f, there); err != nil || !bytes.Equal(there, old) {
 		return fault.Errorf(fault.Broken, "%s: has changed since it was read", path)
 	}
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	c := changed(st.Size(), old, replacement)
+	if len(c.old) == 0 {
+		return nil
+	}
 	name := path + overwriteSuffix
 	r, err := exclusive(name, name)
 	if err != nil {
@@ -60,11 +69,7 @@ func Overwrite(ctx context.Context, path string, old, replacement []byte) error 
 		}
 		r.Close()
 	}()
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if _, err := r.Write(record(st.Size(), old, replacement)); err != nil {
+	if _, err := r.Write(c.record()); err != nil {
 		return err
 	}
 	if err := errors.Join(r.Sync(), syncDir(filepath.Dir(path)), ctx.Err()); err != nil {
@@ -72,7 +77,7 @@ func Overwrite(ctx context.Context, path string, old, replacement []byte) error 
 	}
 	unfinish(name, nil)
 	begun = true
-	return finishOverwrite(f, name, r, replacement)
+	return finishOverwrite(f, name, r, c)
 }
 
 // Recover ends an Overwrite of the file at path that was cut short, and reports whether there
@@ -88,7 +93,7 @@ func Recover(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	size, old, replacement, ok := parseRecord(data)
+	c, ok := parseRecord(data)
 	if !ok { // it was cut short itself, before anything was changed
 		return false, removeHeld(name, r)
 	}
@@ -101,11 +106,11 @@ func Recover(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	there := make([]byte, len(old))
-	if _, err := io.ReadFull(f, there); err != nil || st.Size() != size || !mixed(there, old, replacement) {
+	there := make([]byte, len(c.old))
+	if _, err := f.ReadAt(there, c.off); err != nil || st.Size() != c.size || !mixed(there, c.old, c.replacement) {
 		return false, fault.Errorf(fault.Refused, "%s: is of a change to another file than %s; remove it", name, path)
 	}
-	return true, finishOverwrite(f, name, r, replacement)
+	return true, finishOverwrite(f, name, r, c)
 }
 
 // Unrecovered returns an error of kind fault.Broken if an Overwrite of the file at path was cut
@@ -151,9 +156,9 @@ func owned(path string) (*os.File, error) {
 	return f, nil
 }
 
-// finishOverwrite replaces the first bytes of f and removes the record of that, r.
-func finishOverwrite(f *os.File, name string, r *os.File, replacement []byte) error {
-	if _, err := f.WriteAt(replacement, 0); err != nil {
+// finishOverwrite changes f and removes the record of that, r.
+func finishOverwrite(f *os.File, name string, r *os.File, c change) error {
+	if _, err := f.WriteAt(c.replacement, c.off); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
@@ -176,27 +181,53 @@ func mixed(there, a, b []byte) bool {
 	return true
 }
 
-// record returns
-//
-//	magic, size of the file u64, n u64, SHA-256 of all other bytes, n bytes before, n bytes after
-func record(size int64, old, replacement []byte) []byte {
-	head := binary.LittleEndian.AppendUint64([]byte(overwriteMagic), uint64(size))
-	head = binary.LittleEndian.AppendUint64(head, uint64(len(old)))
-	sum := sha256.Sum256(bytes.Join([][]byte{head, old, replacement}, nil))
-	return bytes.Join([][]byte{head, sum[:], old, replacement}, nil)
+// change is what Overwrite does to a file of that size: it replaces the bytes from off on, the
+// beginning of a sector.
+type change struct {
+	size, off        int64
+	old, replacement []byte // of one length
 }
 
-func parseRecord(b []byte) (size int64, old, replacement []byte, ok bool) {
-	const head = len(overwriteMagic) + 16
-	if len(b) < head+sha256.Size {
-		return 0, nil, nil, false
+// changed returns the change that has all sectors in which two beginnings of a file differ.
+func changed(size int64, old, replacement []byte) change {
+	lo, hi := 0, len(old)
+	for lo < hi && old[lo] == replacement[lo] {
+		lo++
 	}
-	size = int64(binary.LittleEndian.Uint64(b[head-16:]))
+	for hi > lo && old[hi-1] == replacement[hi-1] {
+		hi--
+	}
+	if lo == hi {
+		return change{size: size}
+	}
+	lo, hi = lo/sector*sector, min((hi+sector-1)/sector*sector, len(old))
+	return change{size, int64(lo), old[lo:hi], replacement[lo:hi]}
+}
+
+// record returns
+//
+//	magic, size of the file u64, off u64, n u64, SHA-256 of all other bytes, n bytes before, n bytes after
+func (c change) record() []byte {
+	head := []byte(overwriteMagic)
+	for _, n := range []int64{c.size, c.off, int64(len(c.old))} {
+		head = binary.LittleEndian.AppendUint64(head, uint64(n))
+	}
+	sum := sha256.Sum256(bytes.Join([][]byte{head, c.old, c.replacement}, nil))
+	return bytes.Join([][]byte{head, sum[:], c.old, c.replacement}, nil)
+}
+
+func parseRecord(b []byte) (c change, ok bool) {
+	const head = len(overwriteMagic) + 24
+	if len(b) < head+sha256.Size {
+		return c, false
+	}
+	c.size = int64(binary.LittleEndian.Uint64(b[head-24:]))
+	c.off = int64(binary.LittleEndian.Uint64(b[head-16:]))
 	n := binary.LittleEndian.Uint64(b[head-8:])
 	rest := b[head+sha256.Size:]
-	if n > maxOverwrite || uint64(len(rest)) != 2*n {
-		return 0, nil, nil, false
+	if n > maxOverwrite || uint64(len(rest)) != 2*n || c.off < 0 || c.off > maxOverwrite || c.off%sector != 0 {
+		return c, false
 	}
-	old, replacement = rest[:n], rest[n:]
-	return size, old, replacement, bytes.Equal(record(size, old, replacement), b)
+	c.old, c.replacement = rest[:n], rest[n:]
+	return c, bytes.Equal(c.record(), b)
 }

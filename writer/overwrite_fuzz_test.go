@@ -7,11 +7,11 @@ import (
 
 // FuzzRecord reads records that are anything: what is taken for one is one.
 func FuzzRecord(f *testing.F) {
-	f.Add(record(9, []byte("abc"), []byte("def")))
+	f.Add(change{9, 512, []byte("abc"), []byte("def")}.record())
 	f.Add([]byte(overwriteMagic))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if size, old, replacement, ok := parseRecord(b); ok && !bytes.Equal(record(size, old, replacement), b) {
-			t.Errorf("%d, %q, %q", size, old, replacement)
+		if c, ok := parseRecord(b); ok && (!bytes.Equal(c.record(), b) || len(c.old) != len(c.replacement)) {
+			t.Errorf("%+v", c)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func TestOverwrite(t *testing.T) {
 	}
 	check("another beginning", replacement, rest)
 
-	whole := record(int64(len(old)+len(rest)), old, replacement)
+	whole := changed(int64(len(old)+len(rest)), old, replacement).record()
 	for cut := 0; cut < len(whole); cut += 97 { // while the record was written
 		write(path, old, rest)
 		write(name, whole[:cut])
@@ -76,6 +76,31 @@ func TestOverwrite(t *testing.T) {
 		}
 		os.Remove(name)
 		check(what, file)
+	}
+}
+
+// TestChanged checks that a change has the sectors that differ, and that writing them makes one
+// beginning the other.
+func TestChanged(t *testing.T) {
+	old := bytes.Repeat([]byte("0123456789"), 300)
+	for at := range old {
+		for _, n := range []int{0, 1, 600} {
+			end := min(at+n, len(old))
+			replacement := bytes.Clone(old)
+			for i := at; i < end; i++ {
+				replacement[i] ^= 0xff
+			}
+			c := changed(5000, old, replacement)
+			got := bytes.Clone(old)
+			copy(got[c.off:], c.replacement)
+			most := 0
+			if n > 0 {
+				most = (end+sector-1)/sector*sector - at/sector*sector
+			}
+			if !bytes.Equal(got, replacement) || c.off%sector != 0 || len(c.old) > most || !bytes.Equal(old[c.off:int(c.off)+len(c.old)], c.old) {
+				t.Fatalf("%d bytes from %d: %d from %d", n, at, len(c.old), c.off)
+			}
+		}
 	}
 }
 
