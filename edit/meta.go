@@ -231,6 +231,12 @@ func InPlace(f *gguf.File, m gguf.Metadata) (header []byte, ok bool, err error) 
 	}
 	m = slices.Clone(m)
 	m.Delete(KeyReserve)
+	if old, ok := f.Metadata.Get(KeyReserve); ok { // as it is, if it fits: less of the header changes
+		same := append(m[:len(m):len(m)], gguf.KV{Key: KeyReserve, Value: old})
+		if gguf.HeaderBytes(same, f.Tensors, f.Alignment) == f.DataStart {
+			return headerOf(f, same), true, nil
+		}
+	}
 	room := f.DataStart - gguf.HeaderBytes(m, f.Tensors, 1)
 	if room < 0 {
 		return nil, false, nil
@@ -248,10 +254,15 @@ func InPlace(f *gguf.File, m gguf.Metadata) (header []byte, ok bool, err error) 
 	if gguf.HeaderBytes(m, f.Tensors, f.Alignment) != f.DataStart {
 		return nil, false, nil // an alignment below what the shortest key takes
 	}
+	return headerOf(f, m), true, nil
+}
+
+// headerOf returns a header of f with other metadata.
+func headerOf(f *gguf.File, m gguf.Metadata) []byte {
 	if f.BigEndian {
-		return gguf.AppendHeaderBE(nil, m, f.Tensors, f.Alignment), true, nil
+		return gguf.AppendHeaderBE(nil, m, f.Tensors, f.Alignment)
 	}
-	return gguf.AppendHeader(nil, m, f.Tensors, f.Alignment), true, nil
+	return gguf.AppendHeader(nil, m, f.Tensors, f.Alignment)
 }
 
 // WithMetadata returns the file at path with the tensors of f and other metadata, which are left

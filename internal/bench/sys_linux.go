@@ -63,8 +63,8 @@ func ownMemory(pid int) int64 {
 	return (kb("RssAnon") + kb("RssShmem")) << 10
 }
 
-// writtenBytes waits until a child has ended, without taking note of it, and returns how many bytes of
-// files it has written, in whole pages; -1 if the system does not say.
+// writtenBytes waits until a child has ended, without taking note of it, and returns how many bytes it has
+// written, to files and pipes; -1 if the system does not say.
 func writtenBytes(pid int) int64 {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -79,7 +79,7 @@ func writtenBytes(pid int) int64 {
 	if err != nil {
 		return -1
 	}
-	n, err := strconv.ParseInt(field(data, "write_bytes"), 10, 64)
+	n, err := strconv.ParseInt(field(data, "wchar"), 10, 64)
 	if err != nil {
 		return -1
 	}
