@@ -8,9 +8,25 @@ import (
 	"strconv"
 )
 
+// Difference is what differs between two models.
+type Difference struct {
+	Lines []string // one for each thing, in the order of the first model
+	// Numbers are the tensors in both of the same dimensions whose types or data differ.
+	Numbers []string
+}
+
 // Diff lists what differs between two models, one line each, in the order of a;
 // nothing if the bytes of their files are the same. The error is that of ctx.
 func Diff(ctx context.Context, a, b *Set) ([]string, error) {
+	d, err := Differ(ctx, a, b)
+	if err != nil {
+		return nil, err
+	}
+	return d.Lines, nil
+}
+
+// Differ is Diff that also says which tensors have other numbers.
+func Differ(ctx context.Context, a, b *Set) (*Difference, error) {
 	same := len(a.Files) == len(b.Files)
 	for i := 0; same && i < len(a.Files); i++ {
 		var err error
@@ -19,9 +35,9 @@ func Diff(ctx context.Context, a, b *Set) ([]string, error) {
 		}
 	}
 	if same {
-		return nil, nil
+		return &Difference{}, nil
 	}
-	var d diff
+	var d Difference
 	d.value("files", len(a.Files), len(b.Files))
 	d.value("version", a.Files[0].Version, b.Files[0].Version)
 	d.value("byte order", a.Files[0].endianness(), b.Files[0].endianness())
@@ -30,10 +46,10 @@ func Diff(ctx context.Context, a, b *Set) ([]string, error) {
 	if err := d.tensors(ctx, a, b); err != nil {
 		return nil, err
 	}
-	if len(d) == 0 {
+	if len(d.Lines) == 0 {
 		d.add("only bytes outside metadata and tensors differ: padding, or how the same values are encoded")
 	}
-	return d, nil
+	return &d, nil
 }
 
 // equal compares two files, and looks at ctx from time to time.
@@ -54,17 +70,17 @@ func equal(ctx context.Context, a, b []byte) (bool, error) {
 	return true, nil
 }
 
-type diff []string
+func (d *Difference) add(format string, args ...any) {
+	d.Lines = append(d.Lines, fmt.Sprintf(format, args...))
+}
 
-func (d *diff) add(format string, args ...any) { *d = append(*d, fmt.Sprintf(format, args...)) }
-
-func (d *diff) value(what string, a, b any) {
+func (d *Difference) value(what string, a, b any) {
 	if a != b {
 		d.add("%s: %v, %v", what, a, b)
 	}
 }
 
-func (d *diff) metadata(a, b Metadata) {
+func (d *Difference) metadata(a, b Metadata) {
 	var keysA, keysB []string
 	for _, kv := range a {
 		keysA = append(keysA, kv.Key)
@@ -111,7 +127,7 @@ func arrayDiff(a, b Value) string {
 
 // names reports the names that only one side has, and the first place where the
 // order of the others differs.
-func (d *diff) names(what string, a, b []string) {
+func (d *Difference) names(what string, a, b []string) {
 	common := func(x, y []string, side string) (both []string) {
 		in := map[string]bool{}
 		for _, s := range y {
@@ -142,7 +158,7 @@ type located struct {
 	file  *File
 }
 
-func (d *diff) tensors(ctx context.Context, a, b *Set) error {
+func (d *Difference) tensors(ctx context.Context, a, b *Set) error {
 	names := func(s *Set) (all []string, by map[string]located) {
 		by = map[string]located{}
 		for shard, t := range s.Tensors() {
@@ -166,9 +182,14 @@ func (d *diff) tensors(ctx context.Context, a, b *Set) error {
 			d.add("tensor %q: %s, %s", x.Name, Shape(x.NE), Shape(y.NE))
 		case x.Type != y.Type:
 			d.add("tensor %q: %v, %v", x.Name, x.Type, y.Type)
+			d.Numbers = append(d.Numbers, x.Name)
 		default:
+			before := len(d.Lines)
 			if err := d.data(ctx, x.Name, x.file.Data(x.Tensor), y.file.Data(y.Tensor), x.Type, x.file.BigEndian != y.file.BigEndian); err != nil {
 				return err
+			}
+			if len(d.Lines) > before {
+				d.Numbers = append(d.Numbers, x.Name)
 			}
 		}
 		if len(a.Files) == len(b.Files) && (x.Offset != y.Offset || x.shard != y.shard) {
@@ -195,7 +216,7 @@ const diffBlocks = 4096
 
 // data compares the data of two tensors of type t, whose byte orders differ if
 // swap is set.
-func (d *diff) data(ctx context.Context, name string, a, b []byte, t Type, swap bool) error {
+func (d *Difference) data(ctx context.Context, name string, a, b []byte, t Type, swap bool) error {
 	if !t.Known() && len(a) != len(b) { // known types have as much as their dimensions say
 		d.add("tensor %q: %d, %d bytes of %v", name, len(a), len(b), t)
 		return nil

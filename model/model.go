@@ -96,7 +96,19 @@ func Open(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Path: path, Bytes: set.Size(), Metadata: set.Metadata(), Shards: len(set.Files), Release: set.Close, Check: set.Unchanged}
+	m, err := Of(path, set)
+	if err != nil {
+		set.Close()
+		return nil, err
+	}
+	m.Release = set.Close
+	return m, nil
+}
+
+// Of returns the model of files that are open; path is for messages. Closing the model leaves
+// them open.
+func Of(path string, set *gguf.Set) (*Model, error) {
+	m := &Model{Path: path, Bytes: set.Size(), Metadata: set.Metadata(), Shards: len(set.Files), Check: set.Unchanged}
 	for shard, f := range set.Files {
 		m.Files = append(m.Files, f.Path)
 		for i := range f.Tensors {
@@ -104,7 +116,6 @@ func Open(path string) (*Model, error) {
 			src := rows.GGUF(f, &t)
 			if !t.Type.Known() {
 				if f.BigEndian {
-					set.Close()
 					return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: the byte order of %v is not known, and the file is big-endian", f.Path, t.Name, t.Type)
 				}
 				src = rows.Bytes(f, &t)

@@ -2,25 +2,31 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/fault"
+	"ggforge/fidelity"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/mmap"
 	"ggforge/internal/stamp"
+	"ggforge/model"
 )
 
 func diffCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "diff",
-		Usage:       "list what differs between two models; exit code 6 if anything does",
-		ArgsUsage:   "A B",
-		Description: "A and B are GGUF files, or the first of the shards of a model.\n\n" + tool.ExitHelp,
-		Metadata:    tool.About{Examples: []string{"ggtool diff a.gguf b.gguf"}, Result: tool.Prints[difference]()}.Metadata(),
-		Flags:       []cli.Flag{aloneFlag(), tool.JSONFlag()},
-		Action:      diff,
+		Name:      "diff",
+		Usage:     "list what differs between two models; exit code 6 if anything does",
+		ArgsUsage: "A B",
+		Description: "A and B are GGUF files, or the first of the shards of a model. Of tensors whose\n" +
+			"types or data differ it says how far their numbers are apart once decoded.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{Examples: []string{"ggtool diff a.gguf b.gguf"}, Result: tool.Prints[difference]()}.Metadata(),
+		Flags:    []cli.Flag{aloneFlag(), tool.JSONFlag()},
+		Action:   diff,
 	}
 }
 
@@ -36,6 +42,62 @@ type difference struct {
 	B     string   `json:"b"`
 	Same  bool     `json:"same"`
 	Lines []string `json:"differences"`
+	// of tensors whose numbers could be compared
+	Tensors []decoded `json:"tensors"`
+}
+
+// decoded is how far the numbers of a tensor are apart.
+type decoded struct {
+	Tensor string `json:"tensor"`
+	A      string `json:"a_type"`
+	B      string `json:"b_type"`
+	Max    real   `json:"max"`
+	Column int64  `json:"max_column"`
+	Row    int64  `json:"max_row"`
+	RMS    real   `json:"rms"`
+}
+
+// apart compares the numbers of tensors of these names. Those that cannot be decoded, or have
+// values that are not finite, are left out.
+func apart(ctx context.Context, r *diffRequest, a, b *gguf.Set, names []string) (list []decoded, err error) {
+	x, err := model.Of(r.A, a)
+	if err != nil {
+		return nil, unlessUnsupported(err)
+	}
+	y, err := model.Of(r.B, b)
+	if err != nil {
+		return nil, unlessUnsupported(err)
+	}
+	in := func(m *model.Model) map[string]model.Tensor {
+		by := make(map[string]model.Tensor, len(m.Tensors))
+		for _, t := range m.Tensors {
+			by[t.Name] = t
+		}
+		return by
+	}
+	inA, inB := in(x), in(y)
+	for _, name := range names {
+		x.Tensors, y.Tensors = []model.Tensor{inA[name]}, []model.Tensor{inB[name]}
+		found, err := fidelity.Compare(ctx, x, y, fidelity.Options{Workers: runtime.GOMAXPROCS(0)})
+		switch {
+		case errors.Is(err, fault.Broken):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		for _, t := range found.Tensors {
+			list = append(list, decoded{t.Name, t.From.String(), t.To.String(), real(t.Max), t.Column, t.Row, real(t.RMSE())})
+		}
+	}
+	return list, nil
+}
+
+// unlessUnsupported is err, nil for types that are not known, of which there are no numbers.
+func unlessUnsupported(err error) error {
+	if errors.Is(err, fault.Unsupported) {
+		return nil
+	}
+	return err
 }
 
 func parseDiff(cmd *cli.Command) (r diffRequest, err error) {
@@ -61,25 +123,36 @@ func diff(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer b.Close()
-	var lines []string
+	var found *gguf.Difference
+	numbers := []decoded{}
 	if err := mmap.Guard(r.A+" or "+r.B, func() (err error) {
-		lines, err = gguf.Diff(ctx, a, b)
+		if found, err = gguf.Differ(ctx, a, b); err != nil || len(found.Numbers) == 0 {
+			return err
+		}
+		list, err := apart(ctx, &r, a, b, found.Numbers)
+		numbers = append(numbers, list...)
 		return err
 	}); err != nil {
 		return err
 	}
+	lines := found.Lines
 	if err := stamp.All(a.Unchanged, b.Unchanged)(); err != nil {
 		return err
 	}
 	w := tool.Output(ctx, cmd)
 	if r.JSON {
-		if err := tool.WriteJSON(w, difference{r.A, r.B, len(lines) == 0, append([]string{}, lines...)}); err != nil || len(lines) == 0 {
+		if err := tool.WriteJSON(w, difference{r.A, r.B, len(lines) == 0, append([]string{}, lines...), numbers}); err != nil || len(lines) == 0 {
 			return err
 		}
 		return tool.ErrDiffers
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	for _, t := range numbers {
+		if _, err := fmt.Fprintf(w, "numbers of tensor %q: at most %.4g apart, in column %d of row %d, %.4g in the root of the mean square\n", t.Tensor, t.Max, t.Column, t.Row, t.RMS); err != nil {
 			return err
 		}
 	}

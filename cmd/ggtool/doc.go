@@ -64,7 +64,8 @@
 // # Diff
 //
 // Lists what differs between two models, one line each; the exit code is 6 if
-// anything does.
+// anything does. Of tensors whose types or data differ it says how far their numbers
+// are apart once decoded: the largest difference and the root of the mean square.
 //
 // # Quality
 //

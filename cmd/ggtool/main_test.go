@@ -127,6 +127,32 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// TestDiffNumbers compares blocks of Q8_0 whose scale is 1, so that codes are the numbers.
+func TestDiffNumbers(t *testing.T) {
+	dir := t.TempDir()
+	q8 := func(name string, code byte) string {
+		tensors := []gguf.Tensor{{Name: "a.weight", NE: []int64{32, 2}, Type: gguf.TypeQ8_0}, {Name: "b.weight", NE: []int64{32}, Type: gguf.TypeQ8_0}}
+		data := make([]byte, gguf.Layout(tensors, 32))
+		data[1], data[34+1], data[34+2+7] = 0x3c, 0x3c, code // the scale is 1 in half precision
+		path := filepath.Join(dir, name)
+		m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}
+		if err := os.WriteFile(path, append(gguf.AppendHeader(nil, m, tensors, 32), data...), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a, b := q8("a", 3), q8("b", 0xfd) // -3
+	code, out, err := call("diff", a, b)
+	if want := `numbers of tensor "a.weight": at most 6 apart, in column 7 of row 1, 0.75 in the root of the mean square`; code != 6 || !strings.Contains(out, want) || strings.Count(out, "numbers") != 1 {
+		t.Errorf("exit code %d, %v, want %s\n%s", code, err, want, out)
+	}
+	_, out, _ = call("diff", "--json", a, b)
+	var d difference
+	if err := json.Unmarshal([]byte(out), &d); err != nil || len(d.Tensors) != 1 || d.Tensors[0].Max != 6 || d.Tensors[0].RMS != 0.75 || d.Tensors[0].A != "Q8_0" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, dir, "x.gguf", 0)

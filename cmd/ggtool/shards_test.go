@@ -74,7 +74,7 @@ func TestShards(t *testing.T) {
 		t.Errorf("second shard alone: exit code %d, %v\n%s", code, err, out)
 	}
 
-	if code, out, err := call("diff", first, changed); code != 6 || !strings.Contains(out, `tensor "c": 1 of 34 bytes differ`) || strings.Count(out, "\n") != 1 {
+	if code, out, err := call("diff", first, changed); code != 6 || !strings.Contains(out, `tensor "c": 1 of 34 bytes differ`) || strings.Count(out, "\n") != 2 {
 		t.Errorf("diff: exit code %d, %v\n%s", code, err, out)
 	}
 	if code, out, err := call("diff", "--alone", first, changed); code != 0 {
