@@ -1,7 +1,9 @@
 package edit
 
 import (
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -27,6 +29,28 @@ func Endian(f *gguf.File, path string, big bool) (*writer.File, error) {
 		out.Stated[t.Name] = *t
 	}
 	return out, nil
+}
+
+// EndianSet is Endian for the shards of a model: files that are named like path, with the numbers
+// of shards. A model of one file is at path.
+func EndianSet(s *gguf.Set, path string, big bool) (files []*writer.File, err error) {
+	prefix := strings.TrimSuffix(path, ".gguf")
+	dir, base := filepath.Split(path)
+	if p, _, _, ok := gguf.ParseShardName(base); ok {
+		prefix = dir + p
+	}
+	for i, f := range s.Files {
+		to := path
+		if len(s.Files) > 1 {
+			to = gguf.ShardName(prefix, i, len(s.Files))
+		}
+		out, err := Endian(f, to, big)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, out)
+	}
+	return files, nil
 }
 
 // turned returns the bytes of a tensor with each number's reversed, in pieces of whole blocks.

@@ -144,6 +144,13 @@ func (s *Set) Shapes() iter.Seq2[string, []int64] {
 	}
 }
 
+// Shard returns the number of f among the shards of a model, from 0, and how many there are: 0
+// and 1 for a file that is a model by itself.
+func (f *File) Shard() (no, count int, err error) {
+	no, count, _, err = splitKeys(f)
+	return no, count, err
+}
+
 // splitKeys reads the split keys of f; a file without them is shard 0 of 1, with
 // tensors -1.
 func splitKeys(f *File) (no, count, tensors int, err error) {

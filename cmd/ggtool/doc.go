@@ -128,6 +128,7 @@
 //	--set KEY=VALUE            give a key a value, of its type; KEY=TYPE:VALUE of any, KEY=TYPE:[...] arrays
 //	--reserve SIZE             leave room for later changes (500M, 1.5G, 2MiB)
 //	-o, --output OUT           write OUT, and leave FILE as it is
+//	--alone                    change a shard as a file of its own; else FILE is the first of them
 //	--dry-run                  only say what would change
 //	--force                    replace OUT if it exists
 //	--threads N                use N workers (0: one per CPU)
@@ -160,8 +161,10 @@
 //
 // # Endian
 //
-// Writes a file in the other byte order, tensors of every type.
+// Writes a file in the other byte order, tensors of every type. Of a model in shards, FILE is
+// the first, and all are written: OUT.gguf names OUT-00001-of-00003.gguf and so on.
 //
+//	--alone                    take a shard by itself
 //	--to ORDER                 big or little
 //	--force                    replace OUT if it exists
 //	--threads N                use N workers (0: one per CPU)

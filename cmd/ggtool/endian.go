@@ -7,21 +7,22 @@ import (
 
 	"ggforge/edit"
 	"ggforge/fault"
-	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/writer"
 )
 
 func endianCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "endian",
-		Usage:       "write a file in the other byte order",
-		ArgsUsage:   "FILE OUT",
-		Description: "Header and tensors of every type, as gguf-convert-endian does it for some types and\nin place. FILE stays.\n\n" + tool.ExitHelp,
-		Metadata:    tool.About{Examples: []string{"ggtool endian --to big model.gguf model-big.gguf"}, Result: tool.Prints[tool.Written]()}.Metadata(),
+		Name:      "endian",
+		Usage:     "write a file in the other byte order",
+		ArgsUsage: "FILE OUT",
+		Description: "Header and tensors of every type, as gguf-convert-endian does it for some types and\nin place. FILE stays.\n" +
+			"Of a model in shards, FILE is the first, and all are written: OUT.gguf names\n" +
+			"OUT-00001-of-00003.gguf and so on.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{Examples: []string{"ggtool endian --to big model.gguf model-big.gguf"}, Result: tool.Prints[tool.Written]()}.Metadata(),
 		Flags: tool.Group(tool.CategoryOutput,
 			tool.OneOf(&cli.StringFlag{Name: "to", Value: "big", Usage: "write in `ORDER` big or little"}, tool.Names("big", "little")),
-			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
+			aloneFlag(), tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
 		),
 		Action: endian,
 	}
@@ -31,6 +32,7 @@ func endianCommand() *cli.Command {
 type endianRequest struct {
 	File, Out string
 	Big, JSON bool
+	Alone     bool
 	Write     writer.Options
 }
 
@@ -43,7 +45,7 @@ func parseEndian(cmd *cli.Command) (r endianRequest, err error) {
 	if to != "big" && to != "little" {
 		return r, fault.Errorf(fault.Usage, "--to %q: want big or little", to)
 	}
-	r = endianRequest{File: args[0], Out: args[1], Big: to == "big", JSON: cmd.Bool("json")}
+	r = endianRequest{File: args[0], Out: args[1], Big: to == "big", JSON: cmd.Bool("json"), Alone: cmd.Bool("alone")}
 	r.Write, err = writeOptions(cmd)
 	return r, err
 }
@@ -53,14 +55,14 @@ func endian(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	set, err := open(r.File, true)
+	set, err := open(r.File, r.Alone)
 	if err != nil {
 		return err
 	}
 	defer set.Close()
-	f, err := edit.Endian(set.Files[0], r.Out, r.Big)
+	files, err := edit.EndianSet(set, r.Out, r.Big)
 	if err != nil {
 		return err
 	}
-	return copied(ctx, cmd, &gguf.Set{Files: set.Files}, []*writer.File{f}, r.Write, r.JSON)
+	return copied(ctx, cmd, set, files, r.Write, r.JSON)
 }

@@ -33,6 +33,7 @@ func metaCommand() *cli.Command {
 			"it). Where there is no room, FILE is written anew and replaced when it is whole.\n" +
 			"With --output another file is written, and FILE stays. A file that is a link, or\n" +
 			"has several names, is only changed so.\n\n" +
+			"Of a model in shards, FILE is the first, which has its metadata.\n\n" +
 			"Changes are made in this order: --copy-from, --rename, --remove, --template,\n" +
 			"--special-token, --set. A key that is there keeps its place.\n\n" +
 			"  --set KEY=VALUE          of the type that the key has\n" +
@@ -58,6 +59,7 @@ func metaCommand() *cli.Command {
 			&cli.StringFlag{Name: "reserve", Usage: "leave `SIZE` bytes of room for later changes (" + tool.SizeHelp + "); FILE is written anew"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write `OUT`, and leave FILE as it is"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would change"},
+			&cli.BoolFlag{Name: "alone", Usage: "change a shard as a file of its own"},
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
 		)),
 		Action: meta,
@@ -76,6 +78,7 @@ type metaRequest struct {
 	Reserve     int64
 	DryRun      bool
 	JSON        bool
+	Alone       bool
 	Write       writer.Options
 }
 
@@ -144,7 +147,7 @@ func parseMeta(cmd *cli.Command) (r metaRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	r = metaRequest{File: args[0], Set: cmd.StringSlice("set"), Remove: cmd.StringSlice("remove"), Rename: cmd.StringSlice("rename"), Copy: cmd.StringSlice("copy"), Special: cmd.StringSlice("special-token"), DryRun: cmd.Bool("dry-run"), JSON: cmd.Bool("json")}
+	r = metaRequest{File: args[0], Set: cmd.StringSlice("set"), Remove: cmd.StringSlice("remove"), Rename: cmd.StringSlice("rename"), Copy: cmd.StringSlice("copy"), Special: cmd.StringSlice("special-token"), DryRun: cmd.Bool("dry-run"), JSON: cmd.Bool("json"), Alone: cmd.Bool("alone")}
 	for name, dst := range map[string]*string{"output": &r.Out, "copy-from": &r.CopyFrom, "template": &r.Template} {
 		if *dst, err = tool.File(cmd, name); err != nil {
 			return r, err
@@ -270,6 +273,29 @@ func (r *metaRequest) copyKeys(m *gguf.Metadata) error {
 	return nil
 }
 
+// shards refuses what would leave the shards of a model no model: its metadata are those of the
+// first, in which the keys about shards stay.
+func (r *metaRequest) shards(f *gguf.File, m gguf.Metadata) error {
+	no, count, err := f.Shard()
+	switch {
+	case err != nil:
+		return err
+	case count < 2:
+		return nil
+	case no > 0:
+		return fault.Errorf(fault.Usage, "%s: shard %d of %d: a model's metadata are in the first one (--alone changes this one)", r.File, no+1, count)
+	case r.Out != "":
+		return fault.Errorf(fault.Usage, "%s: the first of %d shards, a copy of which is no model: change it where it is, without --output, or join the shards first (ggtool merge)", r.File, count)
+	}
+	for _, key := range []string{gguf.KeySplitNo, gguf.KeySplitCount, gguf.KeySplitTensors} {
+		was, _ := f.Metadata.Get(key)
+		if is, ok := m.Get(key); !ok || is != was {
+			return fault.Errorf(fault.Usage, "%s: key %q says which shards there are: ggtool split and ggtool merge make others (--alone changes it nevertheless)", r.File, key)
+		}
+	}
+	return nil
+}
+
 func meta(ctx context.Context, cmd *cli.Command) error {
 	r, err := parseMeta(cmd)
 	if err != nil {
@@ -287,6 +313,11 @@ func meta(ctx context.Context, cmd *cli.Command) error {
 	m := append(gguf.Metadata(nil), f.Metadata...)
 	if err := r.change(&m); err != nil {
 		return err
+	}
+	if !r.Alone {
+		if err := r.shards(f, m); err != nil {
+			return err
+		}
 	}
 	result.Changes = metadataChanges(f.Metadata, m)
 	if err := r.carryOut(ctx, f, m, &result); err != nil {

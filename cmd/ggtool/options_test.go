@@ -96,6 +96,7 @@ func TestEveryFlag(t *testing.T) {
 			"reserve":       {Field: "Reserve", Want: "2000", Args: []string{"--reserve", "2k"}},
 			"output":        {Field: "Out", Want: "o", Args: []string{"--output", "o"}},
 			"dry-run":       {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
+			"alone":         alone,
 		}))
 	})
 	t.Run("card", func(t *testing.T) {
@@ -129,7 +130,8 @@ func TestEveryFlag(t *testing.T) {
 	t.Run("endian", func(t *testing.T) {
 		checked["endian"] = true
 		flagtest.Check(t, endianCommand, parseEndian, []string{"FILE", "OUT"}, writes(map[string]flagtest.Row{
-			"to": {Field: "Big", Want: "false", Args: []string{"--to", "little"}},
+			"to":    {Field: "Big", Want: "false", Args: []string{"--to", "little"}},
+			"alone": alone,
 		}))
 	})
 	t.Run("quality", func(t *testing.T) {

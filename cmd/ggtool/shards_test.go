@@ -150,3 +150,40 @@ func TestInspectFields(t *testing.T) {
 	}
 	flagtest.Fielded(t, "ggtool inspect", append(fields, flagtest.Fields(reflect.TypeFor[memory.Report]())...))
 }
+
+// TestEndianShards turns all shards of a model, and back.
+func TestEndianShards(t *testing.T) {
+	dir := t.TempDir()
+	_, first := shards(t, dir, 1)
+	endian := expect(t, "endian")
+	endian(0, "big-00002-of-00002.gguf", "--progress", "none", first, filepath.Join(dir, "big.gguf"))
+	big := filepath.Join(dir, "big-00001-of-00002.gguf")
+	expect(t, "inspect")(0, "big-endian", big)
+	endian(0, "back-00001-of-00002.gguf", "--progress", "none", "--to", "little", big, filepath.Join(dir, "back-00001-of-00002.gguf"))
+	for i := range 2 {
+		a, err := os.ReadFile(gguf.ShardName(filepath.Join(dir, "m"), i, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(gguf.ShardName(filepath.Join(dir, "back"), i, 2))
+		if err != nil || string(a) != string(b) {
+			t.Errorf("shard %d is another one there and back, %v", i+1, err)
+		}
+	}
+	endian(0, "one.gguf", "--progress", "none", "--alone", first, filepath.Join(dir, "one.gguf"))
+	endian(2, "name the first one", "--progress", "none", strings.Replace(first, "00001-of", "00002-of", 1), filepath.Join(dir, "two.gguf"))
+}
+
+// TestMetaShards changes the metadata of a model in shards, which are those of the first.
+func TestMetaShards(t *testing.T) {
+	dir := t.TempDir()
+	_, first := shards(t, dir, 1)
+	second := strings.Replace(first, "00001-of", "00002-of", 1)
+	meta := expect(t, "meta")
+	meta(0, "+ general.name", "--progress", "none", "--set", "general.name=str:Name", first)
+	expect(t, "inspect")(0, "Name", "--get", "general.name", first)
+	meta(2, "in the first one", "--set", "general.name=str:Name", second)
+	meta(2, "ggtool merge", "--set", "general.name=str:Other", "--output", filepath.Join(dir, "out.gguf"), first)
+	meta(2, "split.count", "--remove", "split.count", first)
+	meta(0, "+ general.name", "--progress", "none", "--alone", "--set", "general.name=str:Name", second)
+}
