@@ -32,6 +32,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/size"
+	"ggforge/memory"
 	"ggforge/quantize"
 	"ggforge/writer"
 )
@@ -53,17 +54,18 @@ type Options struct {
 
 // File is a model, or what belongs to one, in a folder. Its texts are escaped for Markdown.
 type File struct {
-	Path   string   // with slashes, below the folder; not escaped
-	Shards int      // files; 1 for a whole one
-	Bytes  int64    // of all of them
-	Bits   float64  // per weight
-	KLD    *Figure  // from the model that it was made of
-	PPL    *Figure  // perplexity
-	Link   string   // name with address
-	Type   string   // recipe
-	Size   string   // Bytes as text
-	BPW    string   // Bits as text
-	Memory []string // for each of Card.Contexts
+	Path   string       // with slashes, below the folder; not escaped
+	Shards int          // files; 1 for a whole one
+	Bytes  int64        // of all of them
+	Bits   float64      // per weight
+	KLD    *Figure      // from the model that it was made of
+	PPL    *Figure      // perplexity
+	Link   string       // name with address
+	uses   []memory.Use // at each of contextsOf, none for what is not known
+	Type   string       // recipe
+	Size   string       // Bytes as text
+	BPW    string       // Bits as text
+	Memory []string     // for each of Card.Contexts
 
 	Divergence, Perplexity string
 	Advice                 string // which to take
@@ -144,6 +146,7 @@ func Of(ctx context.Context, dir string, opt Options) (*Card, error) {
 		return nil, err
 	}
 	c.measure(append(found, opt.Results...))
+	c.remember()
 	c.advise()
 	c.pipeline = pipelineOf(c.metadata, tower)
 	c.describe(opt)
@@ -204,6 +207,11 @@ func look(dir, path string) (*File, gguf.Metadata, error) {
 	defer set.Close()
 	m := slices.Clone(set.Metadata())
 	f := &File{Path: path, Shards: len(set.Files), Bytes: set.Size()}
+	for _, context := range contextsOf(m) {
+		if use, err := memory.Estimate(memory.From(set), memory.Options{Context: context}); err == nil { // else the runtime cannot run it
+			f.uses = append(f.uses, use)
+		}
+	}
 	f.Bits = gguf.BPW(func(yield func(*gguf.Tensor) bool) {
 		for _, t := range set.Tensors() {
 			if !yield(t) {
@@ -231,6 +239,47 @@ func look(dir, path string) (*File, gguf.Metadata, error) {
 		}
 	}
 	return f, m, nil
+}
+
+// contexts are the lengths, in tokens, that a card says the memory of.
+var contexts = []int64{4 << 10, 16 << 10, 64 << 10, 128 << 10}
+
+// contextsOf returns those that a model was trained for, or the one that it was trained for if that is less.
+func contextsOf(m gguf.Metadata) []int64 {
+	v, _ := m.Get(gguf.ArchKey(m.Architecture(), "context_length"))
+	trained, ok := v.Int()
+	if !ok || trained < 1 {
+		return contexts[:1]
+	}
+	n := 0
+	for n < len(contexts) && contexts[n] <= trained {
+		n++
+	}
+	if n == 0 {
+		return []int64{trained}
+	}
+	return contexts[:n]
+}
+
+// remember sets the memory that files take. It is left out if that of one of them is not known.
+func (c *Card) remember() {
+	list := contextsOf(c.metadata)
+	for i := range c.Files {
+		if len(c.Files[i].uses) != len(list) {
+			return
+		}
+	}
+	for k, context := range list {
+		name := fmt.Sprintf("%dk", context>>10)
+		if context%1024 != 0 {
+			name = fmt.Sprint(context)
+		}
+		c.Contexts = append(c.Contexts, name)
+		for i := range c.Files {
+			f := &c.Files[i]
+			f.Memory = append(f.Memory, size.Text(f.uses[k].Total()))
+		}
+	}
 }
 
 // measure takes the figures of results.
@@ -274,7 +323,7 @@ func (c *Card) describe(opt Options) {
 	name := cmp.Or(plain(text(m, gguf.KeyName)), plain(text(m, gguf.KeyBasename)), filepath.Base(c.dir))
 	c.Title, c.Description, c.Architecture, c.Size = markdown(name), markdown(text(m, "general.description")), code(m.Architecture()), markdown(text(m, gguf.KeySizeLabel))
 	repo := cmp.Or(text(m, "general.source.repo_url"), text(m, "general.repo_url"))
-	c.BaseModel = cmp.Or(opt.BaseModel, hubModel(repo), hubModel(text(m, "general.source.url")))
+	c.BaseModel = cmp.Or(opt.BaseModel, HubModel(repo), HubModel(text(m, "general.source.url")))
 	c.quantizedBy = cmp.Or(opt.QuantizedBy, text(m, "general.quantized_by"))
 	switch {
 	case c.BaseModel != "":

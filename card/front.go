@@ -132,7 +132,7 @@ func sources(m gguf.Metadata, list string) (ids []string) {
 			return ids
 		}
 		to = strings.Replace(to, hub+"datasets/", hub, 1)
-		if id := hubModel(to); id != "" && !slices.Contains(ids, id) {
+		if id := HubModel(to); id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}

@@ -44,14 +44,15 @@ var markdownSigns = strings.NewReplacer(
 )
 
 // lineStart matches what makes a heading, a list or a rule at the beginning of a line.
-var lineStart = regexp.MustCompile(`^([#+=-]|\d+[.)])`)
+var lineStart = regexp.MustCompile(`^([#+=-]|\d+[.)]( |$))`)
 
 // markdown returns text that Markdown shows as s, cleaned by plain: no part of it is markup, and
 // no address in it becomes a link.
 func markdown(s string) string {
 	s = markdownSigns.Replace(plain(s))
 	if at := lineStart.FindStringIndex(s); at != nil {
-		s = s[:at[1]-1] + `\` + s[at[1]-1:]
+		sign := strings.IndexAny(s, "#+=-.)")
+		s = s[:sign] + `\` + s[sign:]
 	}
 	return s
 }
@@ -103,8 +104,8 @@ func HubName(s string) bool { return hubName.MatchString(s) }
 
 const hub = "https://huggingface.co/"
 
-// hubModel returns the model of the hub that an address or hf://ORG/NAME[@REVISION] names, "" for others.
-func hubModel(s string) string {
+// HubModel returns the model of the hub that an address or hf://ORG/NAME[@REVISION] names, "" for others.
+func HubModel(s string) string {
 	name, ok := strings.CutPrefix(s, hub)
 	if !ok {
 		if name, ok = strings.CutPrefix(s, "hf://"); ok {

@@ -1,6 +1,7 @@
 package production
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -37,6 +38,7 @@ type Calibration struct {
 	Best    bool   // and one tensor after the other
 	Resume  string // a file for what is chosen so far, "" for none
 	Moments string // a file for what is collected, "" for none
+	Name    string // of the matrix, as outputs record it; "" for that of llama-imatrix without -o
 
 	run     eval.Run // its Tokens are missing if there is no text, only Moments
 	tokens  int
@@ -188,7 +190,7 @@ func (c *Calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
 	if c.File != "" {
 		sums.Datasets = []string{filepath.Base(c.File)}
 	}
-	return sums.Matrix(matrixName)
+	return sums.Matrix(cmp.Or(c.Name, matrixName))
 }
 
 // choose chooses the blocks of the outputs' tensors, and returns what holds them until the

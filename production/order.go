@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 
+	"ggforge/imatrix"
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/writer"
@@ -122,6 +123,9 @@ func (r *Run) Choose(ctx context.Context) error {
 	}
 	return o.measure(ctx, r.model, r.Batch, r.worthy)
 }
+
+// Sums returns what the importance matrix of Calibration was made of, after Choose; nil without one.
+func (r *Run) Sums() *imatrix.Sums { return r.order.Calibration.sums }
 
 // SaveTypes writes the types of the first output to Types.Save, if that is not empty.
 func (r *Run) SaveTypes(ctx context.Context) error {

@@ -16,6 +16,7 @@
 //	ggtool endian [--to big|little] FILE OUT
 //	ggtool export [flags] FILE DIR
 //	ggtool card [flags] DIR
+//	ggtool release PLAN.yaml
 //
 // "ggtool completion SHELL" prints completions for bash, zsh, fish or powershell, "ggtool man" the
 // manual page.
@@ -198,6 +199,43 @@
 //	                           shards, bytes, bits_per_weight, kl_divergence, ppl; warnings
 //	--force                    replace a README.md that has no marks
 //
+// # Release
+//
+// Makes everything of a published model: quantized models from one read of the source, shards,
+// importance matrix, what sees or hears, measurements, card, sums and a manifest. What is there
+// already is not made again, and a killed run is gone on with. docs/model-release.md describes the
+// plan, and what is kept. HF_ENDPOINT and HF_TOKEN count for sources on the hub.
+//
+//	-o, --output DIR           write into DIR, whatever the plan says
+//	--dry-run                  list what would be made, with sizes, time of encoding and room on the disk
+//	--schema                   print the JSON schema of plans
+//	--cache DIR                keep what comes of a source on a server
+//	--json                     print one JSON object (docs/json.md)
+//	--force                    replace files that no release has made
+//	--threads N                use N workers (0: one per CPU)
+//	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
+//
+// Instead of a plan:
+//
+//	--source SOURCE            checkpoint directory, GGUF file or hf://ORG/NAME[@REVISION]
+//	--type TYPE[,KEY=VALUE...] write a model; with the keys of an output of a plan; repeatable
+//	--layout flat|folders      how files are laid out
+//	--split-max-size SIZE      the largest shard
+//	--via TYPE                 take a checkpoint as if converted to TYPE first
+//	--model-name NAME          what the model of a checkpoint is called
+//	--calibrate FILE           make the importance matrix with a text
+//	--imatrix FILE             or use this one
+//	--effort EFFORT            matrix, high or best
+//	-c, --ctx-size N           tokens of a chunk of texts (512)
+//	--chunks N                 calibrate with the first N chunks
+//	--process-output           collect for the matrix that makes logits, too
+//	--mmproj TYPE              write what sees or hears; repeatable
+//	--evaluate FILE            measure all models over a text
+//	--evaluate-chunks N        of which only the first N chunks
+//	--base-model, --quantized-by, --template
+//	                           as for card
+//	--no-card                  write no card
+//
 // # Exit codes
 //
 //	0    done; diff: the models are the same
@@ -214,6 +252,7 @@
 //	ggtool inspect --json --full model-Q4_K_M.gguf
 //	ggtool name Mixtral-8x7B-v0.1-KQ2.gguf
 //	ggtool card --base-model acme/Gollama release
+//	ggtool release docs/examples/gollama.yaml
 //	ggtool diff a.gguf b.gguf
 //	ggtool export --type bf16 --hf model-Q4_K_M.gguf checkpoint
 package main

@@ -18,7 +18,7 @@ func command() *cli.Command {
 		Commands: slices.Concat(
 			tool.Verbs("Look", inspectCommand(), verifyCommand(), diffCommand(), qualityCommand(), hashCommand(), nameCommand()),
 			tool.Verbs("Change", metaCommand(), imatrixCommand(), splitCommand(), mergeCommand(), endianCommand()),
-			tool.Verbs("Publish", cardCommand(), exportCommand()),
+			tool.Verbs("Publish", cardCommand(), releaseCommand(), exportCommand()),
 		),
 		Action: tool.NeedsVerb,
 	}

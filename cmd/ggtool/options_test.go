@@ -99,6 +99,38 @@ func TestEveryFlag(t *testing.T) {
 			"alone":         alone,
 		}))
 	})
+	t.Run("release", func(t *testing.T) {
+		checked["release"] = true
+		flagtest.Check(t, releaseCommand, parseRelease, []string{"--source", "s", "--output", "d", "--type", "Q8_0"}, map[string]flagtest.Row{
+			"source":          {Field: "Plan.Source", Want: "s2", Args: []string{"--source", "s2"}},
+			"output":          {Field: "Plan.Output", Want: "d2", Args: []string{"--output", "d2"}},
+			"type":            {Field: "Plan.Outputs", Want: "[{Type:Q8_0 Name: BPW:0 Size:0 Like: KLD:0 Types: line:1} {Type:Q4_0 Name:x BPW:0 Size:4000000000 Like: KLD:0 Types:Q4_0,Q8_0 line:1}]", Args: []string{"--type", "Q4_0,size=4G,name=x,types=Q4_0+Q8_0"}},
+			"layout":          {Field: "Plan.Layout", Want: "folders", Args: []string{"--layout", "folders"}},
+			"split-max-size":  {Field: "Plan.Split", Want: "2000000", Args: []string{"--split-max-size", "2M"}},
+			"via":             {Field: "Plan.Via", Want: "f32", Args: []string{"--via", "f32"}},
+			"model-name":      {Field: "Plan.ModelName", Want: "x", Args: []string{"--model-name", "x"}},
+			"calibrate":       {Field: "Plan.Calibration.Text", Want: "t", Args: []string{"--calibrate", "t"}},
+			"imatrix":         {Field: "Plan.Calibration.Matrix", Want: "m", Args: []string{"--imatrix", "m"}},
+			"effort":          {Field: "Plan.Calibration.Effort", Want: "high", Args: []string{"--effort", "high", "--calibrate", "t"}},
+			"ctx-size":        {Field: "Plan.Calibration.Chunk", Want: "64", Args: []string{"--ctx-size", "64", "--calibrate", "t"}},
+			"chunks":          {Field: "Plan.Calibration.Chunks", Want: "3", Args: []string{"--chunks", "3", "--calibrate", "t"}},
+			"process-output":  {Field: "Plan.Calibration.ProcessOutput", Want: "true", Args: []string{"--process-output", "--calibrate", "t"}},
+			"mmproj":          {Field: "Plan.Towers", Want: "[f16]", Args: []string{"--mmproj", "f16"}},
+			"evaluate":        {Field: "Plan.Evaluation.Text", Want: "t", Args: []string{"--evaluate", "t"}},
+			"evaluate-chunks": {Field: "Plan.Evaluation.Chunks", Want: "3", Args: []string{"--evaluate-chunks", "3", "--evaluate", "t"}},
+			"base-model":      {Field: "Plan.Card.BaseModel", Want: "a/b", Args: []string{"--base-model", "a/b"}},
+			"quantized-by":    {Field: "Plan.Card.QuantizedBy", Want: "x", Args: []string{"--quantized-by", "x"}},
+			"template":        {Field: "Plan.Card.Template", Want: "f", Args: []string{"--template", "f"}},
+			"no-card":         {Field: "Plan.Card.Off", Want: "true", Args: []string{"--no-card"}},
+			"cache":           {Field: "Make.Remote.Cache", Want: "d", Args: []string{"--cache", "d"}},
+			"dry-run":         {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
+			"schema":          {Field: "Schema", Want: "true", Args: []string{"--schema"}},
+			"json":            {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"force":           {Field: "Make.Force", Want: "true", Args: []string{"--force"}},
+			"threads":         {Field: "Make.Workers", Want: "7", Args: []string{"--threads", "7"}},
+			"progress":        {Field: "Make.Write", Want: "nil", Args: []string{"--progress", "none"}},
+		})
+	})
 	t.Run("card", func(t *testing.T) {
 		checked["card"] = true
 		flagtest.Check(t, cardCommand, parseCard, []string{"DIR"}, map[string]flagtest.Row{

@@ -38,6 +38,7 @@ var rooms = []struct{ name, packages string }{
 	{"orchestration: what takes several of these", "calibrate sensitivity"},
 	{"orchestration: what takes several of these", "card internal/texts worth"},
 	{"orchestration: outputs of one model, with all that they are chosen by", "production"},
+	{"orchestration: everything of a published model", "release"},
 	{"commands: what they share", "internal/page"},
 	{"commands: what they share", "internal/cli"},
 	{"commands: what some of them share", "internal/convertflags internal/pageflags internal/quantflags"},

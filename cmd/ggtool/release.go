@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/checkpoint"
+	"ggforge/fault"
+	tool "ggforge/internal/cli"
+	"ggforge/release"
+)
+
+func releaseCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "release",
+		Usage:     "make everything of a published model from one plan",
+		ArgsUsage: "PLAN.yaml, or --source SOURCE --output DIR --type TYPE...",
+		Description: "Writes quantized models, all from one read of the source, their shards, the\n" +
+			"importance matrix, what sees or hears, measurements (quality.json), the model card,\n" +
+			"SHA256SUMS and manifest.json. PLAN.yaml says what of it: --schema prints its JSON\n" +
+			"schema, docs/model-release.md describes it. Paths in it are relative to its folder.\n\n" +
+			"What is there already, made of the same inputs with the same options, is not made\n" +
+			"again: a second run does nothing, and one after a killed one goes on. What is done\n" +
+			"is kept in DIR/.ggtool-release, which is not to be published.\n\n" +
+			"TYPE may have what an output of a plan has, after commas: Q4_K_M,size=4G or\n" +
+			"Q4_K_M,like=Q4_0,name=Q4_0_best.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{
+				"ggtool release --dry-run docs/examples/gollama.yaml",
+				"ggtool release docs/examples/gollama.yaml",
+				"ggtool release --source hf://org/Model -o out --type Q4_K_M --type Q6_K",
+			},
+			Result: tool.Prints[releaseResult](),
+		}.Metadata(),
+		Flags: slices.Concat(planFlags(), tool.Group(tool.CategoryOutput,
+			&cli.BoolFlag{Name: "dry-run", Usage: "print what would be made, its sizes, and about how long encoding takes; write nothing"},
+			&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of plans"},
+			&cli.StringFlag{Name: "cache", Usage: "keep what comes of a source on a server in `DIR`"},
+			tool.ForceFlag(), tool.JSONFlag(), tool.ThreadsFlag(), tool.ProgressFlag(),
+		)),
+		Action: makeRelease,
+	}
+}
+
+// planFlags are those that say what a plan does.
+func planFlags() []cli.Flag {
+	return tool.Group("Instead of a plan",
+		&cli.StringFlag{Name: "source", Usage: "the model is `SOURCE`: a checkpoint directory, a GGUF file, hf://ORG/NAME[@REVISION]"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write into `DIR`; also with a plan, whose output it replaces"},
+		&cli.StringSliceFlag{Name: "type", Usage: "write a model of `TYPE`; repeatable"},
+		tool.OneOf(&cli.StringFlag{Name: "layout", Usage: "`HOW` files are laid out: flat, or folders, one for each type"}, tool.Names("flat", "folders")),
+		&cli.StringFlag{Name: "split-max-size", Usage: "write shards of at most `SIZE` bytes of tensors (" + tool.SizeHelp + ")"},
+		tool.OneOf(&cli.StringFlag{Name: "via", Usage: "take the weights of a checkpoint as if converted to `TYPE` first: auto, f32, f16 or bf16"}, tool.Names("auto", "f32", "f16", "bf16")),
+		&cli.StringFlag{Name: "model-name", Usage: "call the model of a checkpoint `NAME`"},
+		&cli.StringFlag{Name: "calibrate", Usage: "make the importance matrix with the text in `FILE`"},
+		&cli.StringFlag{Name: "imatrix", Usage: "use the importance matrix in `FILE`"},
+		tool.OneOf(&cli.StringFlag{Name: "effort", Usage: "what --calibrate does: matrix, high or best (`EFFORT`), as for ggquant"}, tool.Names("matrix", "high", "best")),
+		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Usage: "cut texts into chunks of `N` tokens (default: 512)"},
+		&cli.UintFlag{Name: "chunks", Usage: "calibrate with the first `N` chunks (0: all)"},
+		&cli.BoolFlag{Name: "process-output", Usage: "collect importance for the matrix that makes logits, too"},
+		&cli.StringSliceFlag{Name: "mmproj", Usage: "write the part that sees or hears in `TYPE`: f32, f16, bf16 or q8_0; repeatable"},
+		&cli.StringFlag{Name: "evaluate", Usage: "measure all models over the text in `FILE`"},
+		&cli.UintFlag{Name: "evaluate-chunks", Usage: "of which only the first `N` chunks (0: all)"},
+		&cli.StringFlag{Name: "base-model", Usage: "the card says that the hub's model `ORG/NAME` was quantized"},
+		&cli.StringFlag{Name: "quantized-by", Usage: "the card says that `NAME` has done it"},
+		&cli.StringFlag{Name: "template", Usage: "use the card's template in `FILE`"},
+		&cli.BoolFlag{Name: "no-card", Usage: "write no card"},
+	)
+}
+
+// releaseRequest is what the flags and arguments ask for.
+type releaseRequest struct {
+	Plan         *release.Plan
+	DryRun, JSON bool
+	Schema       bool
+	Make         release.Options
+}
+
+func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
+	r = releaseRequest{DryRun: cmd.Bool("dry-run"), JSON: cmd.Bool("json"), Schema: cmd.Bool("schema")}
+	r.Make = release.Options{
+		Workers: tool.Workers(cmd), Force: cmd.Bool("force"), Program: "ggforge " + tool.Version,
+		Remote: checkpoint.Remote{Endpoint: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")},
+		Warn:   tool.Warning(cmd), Progress: tool.Parts(cmd), Note: func(text string) { tool.Note(cmd, text) },
+	}
+	if r.Make.Remote.Cache, err = tool.File(cmd, "cache"); err != nil {
+		return r, err
+	}
+	if r.Make.Write, err = tool.NewProgress(cmd); err != nil {
+		return r, err
+	}
+	args, err := tool.Args(cmd, 0, 1)
+	if err != nil || r.Schema {
+		return r, err
+	}
+	if len(args) == 0 {
+		r.Plan, err = planOf(cmd)
+		return r, err
+	}
+	for _, f := range planFlags() {
+		if name := f.Names()[0]; name != "output" && cmd.IsSet(name) {
+			return r, fault.Errorf(fault.Usage, "--%s is for releases without a plan: set it in %s", name, args[0])
+		}
+	}
+	if r.Plan, err = release.Read(args[0]); err != nil {
+		return r, err
+	}
+	out, err := tool.File(cmd, "output")
+	if out != "" {
+		r.Plan.Output = out
+	}
+	return r, err
+}
+
+// planOf returns the plan that flags say.
+func planOf(cmd *cli.Command) (*release.Plan, error) {
+	for _, need := range []string{"source", "output", "type"} {
+		if !cmd.IsSet(need) {
+			return nil, fault.Errorf(fault.Usage, "want PLAN.yaml, or --source, --output and --type; there is no --%s (see %s --help)", need, cmd.FullName())
+		}
+	}
+	plan := map[string]any{}
+	part := func(name string) map[string]any {
+		m, _ := plan[name].(map[string]any)
+		if m == nil {
+			m = map[string]any{}
+			plan[name] = m
+		}
+		return m
+	}
+	text := func(to map[string]any, key, flag string) {
+		if cmd.IsSet(flag) {
+			to[key] = cmd.String(flag)
+		}
+	}
+	count := func(to map[string]any, key, flag string) {
+		if cmd.IsSet(flag) {
+			to[key] = cmd.Uint(flag)
+		}
+	}
+	for key, flag := range map[string]string{"source": "source", "output": "output", "layout": "layout", "split": "split-max-size", "via": "via", "model_name": "model-name"} {
+		text(plan, key, flag)
+	}
+	var outputs []any
+	for _, s := range cmd.StringSlice("type") {
+		parts := strings.Split(s, ",")
+		one := map[string]any{"type": parts[0]}
+		for _, p := range parts[1:] {
+			key, value, ok := strings.Cut(p, "=")
+			if !ok {
+				return nil, fault.Errorf(fault.Usage, "--type %q: want TYPE or TYPE,KEY=VALUE,..., such as Q4_K_M,size=4G", s)
+			}
+			one[key] = value
+		}
+		if types, ok := one["types"].(string); ok {
+			one["types"] = strings.ReplaceAll(types, "+", ",")
+		}
+		outputs = append(outputs, one)
+	}
+	plan["outputs"] = outputs
+	if list := cmd.StringSlice("mmproj"); len(list) > 0 {
+		plan["towers"] = list
+	}
+	for _, flag := range []string{"calibrate", "imatrix", "effort", "chunks", "process-output"} {
+		if cmd.IsSet(flag) {
+			c := part("calibration")
+			text(c, "text", "calibrate")
+			text(c, "matrix", "imatrix")
+			text(c, "effort", "effort")
+			count(c, "chunks", "chunks")
+			if cmd.IsSet("calibrate") {
+				count(c, "chunk", "ctx-size")
+			}
+			if cmd.Bool("process-output") {
+				c["process_output"] = true
+			}
+		}
+	}
+	if cmd.IsSet("evaluate") {
+		e := part("evaluation")
+		text(e, "text", "evaluate")
+		count(e, "chunk", "ctx-size")
+		count(e, "chunks", "evaluate-chunks")
+	} else if cmd.IsSet("evaluate-chunks") {
+		return nil, fault.Errorf(fault.Usage, "--evaluate-chunks goes with --evaluate")
+	}
+	if !cmd.IsSet("calibrate") && !cmd.IsSet("evaluate") && cmd.IsSet("ctx-size") {
+		return nil, fault.Errorf(fault.Usage, "--ctx-size goes with --calibrate or --evaluate")
+	}
+	for key, flag := range map[string]string{"base_model": "base-model", "quantized_by": "quantized-by", "template": "template"} {
+		if cmd.IsSet(flag) {
+			text(part("card"), key, flag)
+		}
+	}
+	if cmd.Bool("no-card") {
+		part("card")["off"] = true
+	}
+	data, err := json.Marshal(plan)
+	if err != nil {
+		return nil, err
+	}
+	return release.Parse("flags", data)
+}
+
+// releaseResult is what --json prints.
+type releaseResult struct {
+	Model  string         `json:"model"`
+	Output string         `json:"output"`
+	Parts  []release.Item `json:"parts"`
+	// Bytes are of all that is to be made, with --dry-run, or of all files.
+	Bytes int64          `json:"bytes"`
+	Files []release.File `json:"files,omitempty"` // not with --dry-run
+}
+
+func makeRelease(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseRelease(cmd)
+	if err != nil {
+		return err
+	}
+	w := tool.Output(ctx, cmd)
+	if r.Schema {
+		_, err := w.Write(release.Schema())
+		return err
+	}
+	cost := tool.StartCost(ctx)
+	made, err := release.Prepare(ctx, r.Plan, r.Make)
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	result := releaseResult{Model: made.Model, Output: r.Plan.Output, Parts: made.Items}
+	if r.DryRun {
+		if err := made.Predict(ctx); err != nil {
+			return err
+		}
+		var seconds float64
+		for _, it := range made.Items {
+			if !it.Done {
+				result.Bytes += it.Bytes
+				seconds += it.Seconds
+			}
+		}
+		if r.JSON {
+			return tool.WriteJSON(w, result)
+		}
+		for _, it := range made.Items {
+			state, about := "to be made", ""
+			if it.Done {
+				state = "is there"
+			}
+			if !it.Exact {
+				about = "about "
+			}
+			files := it.Files[0]
+			if n := len(it.Files); n > 1 {
+				files = fmt.Sprintf("%s and %d more", files, n-1)
+			}
+			fmt.Fprintf(w, "%-10s  %-9s  %s%d bytes  %s\n", state, it.Type, about, it.Bytes, files)
+		}
+		_, err := fmt.Fprintf(w, "%s to be written into %s, and as much room on the disk; encoding takes about %.3g s with %d workers, running texts not counted\n",
+			tool.Bytes(result.Bytes), r.Plan.Output, seconds, r.Make.Workers)
+		return err
+	}
+	tool.NoteScalar(cmd.Root().ErrWriter)
+	if err := made.Run(ctx); err != nil {
+		return err
+	}
+	result.Files = made.Files()
+	for _, f := range result.Files {
+		result.Bytes += f.Bytes
+	}
+	if r.JSON {
+		return tool.WriteJSON(w, result)
+	}
+	for _, f := range result.Files {
+		fmt.Fprintf(w, "%s  %12d  %-9s  %s\n", f.SHA256, f.Bytes, f.Type, f.Name)
+	}
+	_, err = fmt.Fprintf(w, "%s: %d files, %s; %s\n", r.Plan.Output, len(result.Files), tool.Bytes(result.Bytes), cost.Stop(result.Bytes))
+	return err
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/release"
+)
+
+// TestRelease makes a release of a file by flags, and reads plans.
+func TestRelease(t *testing.T) {
+	dir := t.TempDir() + "/"
+	run := expect(t, "release")
+	if out := run(0, "", "--schema"); out != string(release.Schema()) {
+		t.Errorf("schema: %s", out)
+	}
+	run(2, "there is no --source")
+	run(2, "there is no --type", "--source", "x", "--output", "y")
+
+	tensors := []gguf.Tensor{{Name: "output.weight", NE: []int64{256, 64}, Type: gguf.TypeF32}}
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: gguf.KeyName, Value: gguf.String("Tiny")}}
+	file := append(gguf.AppendHeader(nil, m, tensors, 32), make([]byte, gguf.Layout(tensors, 32))...)
+	if err := os.WriteFile(dir+"in.gguf", file, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--source", dir + "in.gguf", "--output", dir + "out", "--type", "Q8_0", "--type", "Q4_0,name=small", "--progress", "none"}
+	var planned, made releaseResult
+	decode := func(out string, to *releaseResult) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(out[strings.Index(out, "{"):]), to); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	decode(run(0, "", append(flags, "--dry-run", "--json", "--quiet")...), &planned)
+	run(0, "to be made  Q8_0       17664 bytes  Tiny-16K-v1.0-Q8_0.gguf", append(flags, "--dry-run")...)
+	if _, err := os.Stat(dir + "out"); err == nil {
+		t.Error("--dry-run has written")
+	}
+	decode(run(0, "", append(flags, "--json", "--quiet")...), &made)
+	if planned.Bytes != made.Bytes || len(made.Files) != 2 || made.Model != "Tiny-16K-v1.0" || made.Files[1].Name != "Tiny-16K-v1.0-small.gguf" || planned.Files != nil {
+		t.Errorf("planned %+v, made %+v", planned, made)
+	}
+	run(0, "is there    Q8_0", append(flags, "--dry-run")...)
+	run(0, "out: 2 files", flags...)
+	if out := expect(t, "verify")(3, "", "--header-only", "--sums", dir+"out/SHA256SUMS"); strings.Contains(out, "SHA-256") {
+		t.Errorf("sums: %s", out) // all else is wrong with the model
+	}
+	run(2, "--type \"Q4_0,x\"", append(flags, "--type", "Q4_0,x")...)
+	run(2, "has the name of", append(flags, "--type", "Q8_0")...)
+	run(2, "--evaluate-chunks goes with", append(flags, "--evaluate-chunks", "3")...)
+	run(2, "towers are for checkpoints", append(flags, "--mmproj", "f16")...)
+
+	// a plan, of which paths are relative to its folder
+	if err := os.Mkdir(dir+"plans", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	plan := dir + "plans/plan.yaml"
+	if err := os.WriteFile(plan, []byte("source: ../in.gguf\noutput: ../other\noutputs: [Q8_0]\ncard: {template: card.tmpl}\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"plans/card.tmpl", []byte("Of {{.Title}}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run(0, "other: 1 files", plan, "--progress", "none")
+	run(0, "third: 1 files", plan, "--progress", "none", "--output", dir+"third")
+	a, err1 := os.ReadFile(dir + "other/manifest.json")
+	b, err2 := os.ReadFile(dir + "third/manifest.json")
+	card, err3 := os.ReadFile(filepath.Join(dir, "third", "README.md"))
+	if err1 != nil || err2 != nil || err3 != nil || !bytes.Equal(a, b) || !strings.Contains(string(card), "\nOf Tiny\n") {
+		t.Errorf("%v %v %v: %s", err1, err2, err3, card)
+	}
+	run(2, "--source is for releases without a plan", plan, "--source", "x")
+	if err := os.WriteFile(plan, []byte("source: ../in.gguf\nlayuot: flat\noutputs: [Q8_0]\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run(2, "line 2: unknown key \"layuot\", did you mean layout?", plan)
+	run(1, "no.yaml", dir+"no.yaml")
+}

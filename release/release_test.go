@@ -1,0 +1,407 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/fault"
+	"ggforge/internal/cpu"
+	"ggforge/internal/hftest"
+	"ggforge/model"
+	"ggforge/naming"
+	"ggforge/quantize"
+	"ggforge/writer"
+)
+
+const gollama = "../testdata/gollama"
+
+// TestPlan reads plans that are wrong: the error names the line.
+func TestPlan(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                           "p: is empty",
+		"a: [":                       "p: yaml",
+		"- x":                        "p, line 1: is a list, want an object",
+		"source: x\nouptuts: [Q8_0]": `p, line 2: unknown key "ouptuts", did you mean outputs?`,
+		"source: x\nsource: y":       `p, line 2: `,
+		"outputs: [Q8_0]":            `p, line 1: there is no key "source"`,
+		"source: x\noutputs:\n- type: Q8_0\n  bwp: 3":                                               `p, line 4: unknown key "outputs[0].bwp", did you mean bpw?`,
+		"source: x\noutputs: Q8_0\nsplit: lots":                                                     `p, line 3: split: is "lots", want a size`,
+		"source: x\noutputs: Q8_0\nsplit: [1]":                                                      `p, line 3: split: is a list`,
+		"source: x\noutputs: Q8_0\nlayout: folder":                                                  `is "folder", want one of flat, folders, did you mean folders?`,
+		"source: x\noutputs: [{type: Q8_0, bpw: -1}]":                                               "is \"-1\", want a number above 0",
+		"source: &a x\noutputs: [*a]":                                                               "is an alias",
+		"source: x\noutputs: [Q8_0]\ncalibration: {text: t, process_output: 1}":                     `is "1", want true or false`,
+		"source: x\noutputs: [Q8_0]\ncalibration: {text: t, chunk: many}":                           `calibration.chunk: is "many", want a number`,
+		"source: x\noutputs: [Q8_0]\ncalibration:\n  text:\n":                                       "line 4: calibration.text: ",
+		"source: x\noutputs: [" + strings.Repeat("Q8_0,", 300) + "]":                                "300 outputs",
+		"source: x\noutput: o\noutputs:\n- Q8_0\n- Q9_0":                                            `p, line 5: output Q9_0: unknown type "Q9_0"`,
+		"source: x\noutput: o\noutputs:\n- {type: Q4_0, bpw: 3, kld: 1}":                            "only one of bpw",
+		"source: x\noutput: o\noutputs:\n- {type: Q4_0, bpw: 3}":                                    "want calibration.text",
+		"source: x\noutput: o\noutputs:\n- {type: Q4_0, types: Q4_0}":                               "types goes with",
+		"source: x\noutput: o\noutputs:\n- {type: Q4_0, name: a-b}":                                 "letters, digits and underscores",
+		"source: x\noutput: o\nsplit: 1G\ncalibration: {text: t}\noutputs:\n- {type: Q4_0, bpw: 3}": "want no split",
+		"source: x\noutput: o\ncalibration: {}\noutputs: [Q4_0]":                                    "want one of text and matrix",
+		"source: x\noutput: o\ncalibration: {matrix: m, effort: high}\noutputs: [Q4_0]":             "go with text",
+		"source: x\noutputs: [Q4_0]":                                                                "there is no output folder",
+	} {
+		p, err := Parse("p", []byte(text))
+		if err == nil {
+			_, err = p.settle()
+		}
+		if !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	p, err := Parse("p", []byte(`{"source": "x", "output": "o", "split": 1000, "outputs": ["Q8_0", {"type": "Q4_0", "like": "q4_k", "types": "Q4_0,Q8_0"}], "towers": "f16", "card": {"off": true}}`))
+	if err != nil || p.Split != 1000 || len(p.Outputs) != 2 || p.Outputs[1].Like != "q4_k" || p.Towers[0] != "f16" || !p.Card.Off {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
+// TestSchema checks that the schema in docs is that of plans, and that docs name every key.
+func TestSchema(t *testing.T) {
+	want, err := os.ReadFile("../docs/release.schema.json")
+	if err != nil || !bytes.Equal(want, Schema()) {
+		t.Errorf("docs/release.schema.json: %v; write it with: ggtool release --schema", err)
+	}
+	text, err := os.ReadFile("../docs/model-release.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct{ Properties map[string]any }
+	if err := json.Unmarshal(want, &s); err != nil {
+		t.Fatal(err)
+	}
+	for key := range s.Properties {
+		if !strings.Contains(string(text), "`"+key) {
+			t.Errorf("docs/model-release.md: nothing of %s", key)
+		}
+	}
+}
+
+// bench is a release of the small model, in a folder of its own.
+type bench struct {
+	t     *testing.T
+	dir   string
+	notes []string
+}
+
+func (b *bench) plan(text string) *Plan {
+	b.t.Helper()
+	p, err := Parse("plan", []byte("source: "+gollama+"\noutput: "+b.dir+"\n"+text))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return p
+}
+
+// run makes a release and returns the error; note is called with what it does.
+func (b *bench) run(ctx context.Context, p *Plan, opt Options, note func(string)) (*Release, error) {
+	b.notes = nil
+	opt.Workers, opt.Program = 2, "test 1"
+	opt.Note = func(s string) {
+		b.notes = append(b.notes, s)
+		if note != nil {
+			note(s)
+		}
+	}
+	r, err := Prepare(ctx, p, opt)
+	if err != nil {
+		return nil, err
+	}
+	b.t.Cleanup(func() { r.Close() })
+	return r, r.Run(ctx)
+}
+
+func (b *bench) must(p *Plan, notes ...string) *Release {
+	b.t.Helper()
+	r, err := b.run(context.Background(), p, Options{}, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if !slices.Equal(b.notes, notes) {
+		b.t.Errorf("it did %q, want %q", b.notes, notes)
+	}
+	return r
+}
+
+// files returns the names of the files in the folder.
+func (b *bench) files() (names []string) {
+	filepath.WalkDir(b.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || strings.HasPrefix(e.Name(), ".") {
+			return fs.SkipDir
+		}
+		if !e.IsDir() {
+			rel, _ := filepath.Rel(b.dir, path)
+			names = append(names, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	return names
+}
+
+// TestRelease makes a release, again, and after changes: of inputs, of options, by hand.
+func TestRelease(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("runs texts, which takes long without vector kernels")
+	}
+	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
+	text := filepath.Join(t.TempDir(), "text.txt")
+	if err := os.WriteFile(text, []byte(strings.Repeat("func main() { return nil, err }\n", 40)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	common := "calibration: {text: " + text + ", chunk: 32, chunks: 2}\nevaluation: {text: " + text + ", chunk: 32, chunks: 2}\n"
+	plan := b.plan("layout: folders\nsplit: 4M\noutputs: [Q8_0, {type: Q4_0, name: Q4_0_small}]\n" + common)
+	const name = "Gollama-6.6M-v1.0-"
+
+	// killed twice: what was whole stays, and the rest is made
+	for _, at := range []string{"models: 2 of 2 are to be made", "measurements: quality.json"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		if _, err := b.run(ctx, plan, Options{}, func(s string) {
+			if s == at {
+				cancel()
+			}
+		}); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%s: %v", at, err)
+		}
+	}
+	r := b.must(plan, "measurements: quality.json", "README.md", "SHA256SUMS", "manifest.json")
+	want := []string{
+		name + "imatrix.gguf", "Q4_0_small/" + name + "Q4_0_small-00001-of-00002.gguf", "Q4_0_small/" + name + "Q4_0_small-00002-of-00002.gguf",
+		"Q8_0/" + name + "Q8_0-00001-of-00002.gguf", "Q8_0/" + name + "Q8_0-00002-of-00002.gguf", "README.md", "SHA256SUMS", "manifest.json", "quality.json",
+	}
+	if got := b.files(); !slices.Equal(got, want) {
+		t.Errorf("there are %q, want %q", got, want)
+	}
+	sums, err := os.ReadFile(filepath.Join(b.dir, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Files() {
+		data, err := os.ReadFile(filepath.Join(b.dir, f.Name))
+		if err != nil || int64(len(data)) != f.Bytes || fmt.Sprintf("%x", sha256.Sum256(data)) != f.SHA256 || !strings.Contains(string(sums), f.SHA256+"  "+f.Name+"\n") {
+			t.Errorf("%+v: %v", f, err)
+		}
+		if found := naming.Check(filepath.Base(f.Name)); found != nil && f.Type != "quality" {
+			t.Errorf("%s: %q", f.Name, found)
+		}
+	}
+	manifest, err := os.ReadFile(filepath.Join(b.dir, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := string(manifest); strings.Contains(s, filepath.Dir(text)) || strings.Contains(s, b.dir) || !strings.Contains(s, `"name": "text.txt"`) || !strings.Contains(s, `"name": "model.safetensors"`) {
+		t.Errorf("manifest: %s", s)
+	}
+	readme, err := os.ReadFile(filepath.Join(b.dir, "README.md"))
+	if err != nil || !strings.Contains(string(readme), "KL divergence |") {
+		t.Errorf("%v: %s", err, readme)
+	}
+
+	// the model is what quantizing with the matrix gives
+	alone := filepath.Join(t.TempDir(), "alone.gguf")
+	recipe, _ := quantize.LookupRecipe("Q4_0")
+	batch, err := quantize.PrepareBatch(context.Background(), r.lend(), []*quantize.Recipe{recipe}, quantize.Options{Matrix: r.matrix, SplitMaxBytes: 4e6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := batch.Write(context.Background(), []string{alone}, writer.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	one, err1 := os.ReadFile(strings.TrimSuffix(alone, ".gguf") + "-00001-of-00002.gguf")
+	two, err2 := os.ReadFile(filepath.Join(b.dir, want[1]))
+	if err1 != nil || err2 != nil || !bytes.Equal(one, two) {
+		t.Errorf("not what quantizing gives: %v %v", err1, err2)
+	}
+
+	// again: nothing
+	times := map[string]int64{}
+	for _, f := range want {
+		info, err := os.Stat(filepath.Join(b.dir, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		times[f] = info.ModTime().UnixNano()
+	}
+	b.must(plan)
+	for _, f := range want {
+		if info, err := os.Stat(filepath.Join(b.dir, f)); err != nil || info.ModTime().UnixNano() != times[f] {
+			t.Errorf("%s: written again: %v", f, err)
+		}
+	}
+
+	// one that is damaged, and one that is gone
+	if err := os.WriteFile(filepath.Join(b.dir, want[3]), []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b.must(plan, "models: 1 of 2 are to be made")
+	if err := os.Remove(filepath.Join(b.dir, want[0])); err != nil {
+		t.Fatal(err)
+	}
+	b.must(plan, "importance matrix: "+want[0])
+
+	// other options: what is not of them goes, what is by hand stays
+	if err := os.WriteFile(filepath.Join(b.dir, "README.md"), append(readme, "by hand\n"...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	plan = b.plan("outputs: [Q8_0, {type: Q4_0, name: Q4_0_small}]\n" + common)
+	b.must(plan, "models: 2 of 2 are to be made", "measurements: quality.json", "README.md", "SHA256SUMS", "manifest.json")
+	want = []string{name + "Q4_0_small.gguf", name + "Q8_0.gguf", name + "imatrix.gguf", "README.md", "SHA256SUMS", "manifest.json", "quality.json"}
+	if got := b.files(); !slices.Equal(got, want) {
+		t.Errorf("there are %q, want %q", got, want)
+	}
+	if now, err := os.ReadFile(filepath.Join(b.dir, "README.md")); err != nil || !strings.HasSuffix(string(now), "by hand\n") {
+		t.Errorf("%v: %s", err, now)
+	}
+}
+
+// TestPredict compares what is predicted with what is written, of a model that sees as well.
+func TestPredict(t *testing.T) {
+	spec := hftest.Lookup("pocket_tts")
+	source, err := spec.Write(t.TempDir(), spec.All()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
+	p, err := Parse("plan", []byte("source: "+source+"\noutput: "+b.dir+"\nsplit: 200K\noutputs: [Q8_0, F16]\ntowers: [f16, q8_0]\nmodel_name: Seer 2.5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Prepare(context.Background(), p, Options{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Predict(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	predicted := map[string]int64{}
+	for _, it := range r.Items {
+		if !it.Exact || it.Done {
+			t.Errorf("%+v", it)
+		}
+		predicted[it.Name] = it.Bytes
+	}
+	if _, err := os.Stat(b.dir); err == nil {
+		t.Error("something was written")
+	}
+	r, err = b.run(context.Background(), p, Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range r.Items {
+		var n int64
+		for _, f := range r.state.Made[it.Name].Files {
+			n += f.Bytes
+			if found := naming.Check(filepath.Base(f.Name)); found != nil || !strings.Contains(f.Name, "Seer-2-5") {
+				t.Errorf("%s: %q", f.Name, found)
+			}
+		}
+		if n != predicted[it.Name] || n == 0 {
+			t.Errorf("%s: %d bytes, predicted were %d", it.Name, n, predicted[it.Name])
+		}
+	}
+	if len(r.Items) != 4 || !strings.HasPrefix(r.Items[2].Files[0], "mmproj-Seer-2-5-") {
+		t.Errorf("%+v", r.Items)
+	}
+	b.must(p)
+
+	// a file that is not ours is not replaced
+	other := *p
+	other.Output = t.TempDir()
+	foreign := filepath.Join(other.Output, r.names[1].String())
+	foreign = strings.TrimSuffix(foreign, ".gguf") + "-00001-of-00007.gguf"
+	if err := os.WriteFile(foreign, []byte("mine"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.run(context.Background(), &other, Options{}, nil); !errors.Is(err, fs.ErrExist) || fault.Option(err) != "Force" {
+		t.Errorf("foreign file: %v", err)
+	}
+	// nor is another source than the plan's taken for the same
+	if err := os.WriteFile(filepath.Join(source, "generation_config.json"), []byte(`{"temperature": 0.25}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r, err = b.run(context.Background(), p, Options{}, nil)
+	if err != nil || !slices.Contains(b.notes, "models: 2 of 2 are to be made") {
+		t.Fatalf("%v: %q", err, b.notes)
+	}
+	m, err := model.Open(filepath.Join(b.dir, r.state.Made["Q8_0"].Files[0].Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if v, ok := m.Metadata.Get("general.sampling.temp"); !ok || v.String() != "0.25" {
+		t.Errorf("temperature %v", v)
+	}
+}
+
+// TestTargets chooses types by a text, of one output of two, in the same run as the matrix.
+func TestTargets(t *testing.T) {
+	if !cpu.HasVectors || testing.Short() {
+		t.Skip("runs texts, which takes long without vector kernels")
+	}
+	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
+	text := filepath.Join(t.TempDir(), "text.txt")
+	if err := os.WriteFile(text, []byte(strings.Repeat("func main() { return nil, err }\n", 20)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	plan := b.plan("outputs: [Q8_0, {type: Q4_0, size: 4M, types: 'Q4_0,Q8_0', name: Q4_0_4M}]\ncalibration: {text: " + text + ", chunk: 16, chunks: 2}\ncard: {off: true}")
+	r := b.must(plan, "models: 2 of 2 are to be made", "SHA256SUMS", "manifest.json")
+	if f := r.state.Made["Q4_0_4M"].Files; len(f) != 1 || f[0].Bytes > 4e6 || f[0].Bytes < 3.9e6 {
+		t.Errorf("%+v, want 4 MB", f)
+	}
+	if f := r.state.Made["imatrix"].Files; len(f) != 1 || f[0].Bytes == 0 {
+		t.Errorf("%+v", f)
+	}
+	b.must(plan)
+}
+
+// FuzzPlan reads any text as a plan.
+func FuzzPlan(f *testing.F) {
+	f.Add([]byte("source: x\noutput: o\nsplit: 1G\noutputs: [Q8_0, {type: Q4_0, name: x}]\ncalibration: {text: t, chunk: 3}\ntowers: [f16]"))
+	f.Add([]byte(`{"source": "x", "outputs": {"type": "Q8_0", "bpw": 1e9}, "evaluation": {"text": "t"}}`))
+	f.Add([]byte("&a [*a]"))
+	f.Add([]byte("? [a]\n: b"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := Parse("plan", data)
+		if err == nil {
+			_, err = p.settle()
+		}
+		if err != nil {
+			if !errors.Is(err, fault.Usage) {
+				t.Errorf("%q: %v", data, err)
+			}
+			return
+		}
+		if p.Source == "" || len(p.Outputs) == 0 {
+			t.Errorf("%q: %+v", data, p)
+		}
+	})
+}
+
+// FuzzState reads any text as a state: no name in it leads out of the folder.
+func FuzzState(f *testing.F) {
+	f.Add([]byte(`{"format": "ggforge release 1", "made": {"a": {"key": "x", "files": [{"name": "../x"}]}, "b": {"files": [{"name": "c"}]}}}`))
+	f.Add([]byte("{"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := parseState(data)
+		for name, m := range s.Made {
+			for _, f := range m.Files {
+				if !filepath.IsLocal(filepath.FromSlash(f.Name)) {
+					t.Errorf("%s: %q", name, f.Name)
+				}
+			}
+		}
+		s.Inputs["x"], s.Made["x"] = seen{}, made{}
+	})
+}
