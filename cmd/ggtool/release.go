@@ -267,7 +267,7 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 			tool.Bytes(result.Bytes), r.Plan.Output, seconds, r.Make.Workers)
 		return err
 	}
-	tool.NoteScalar(cmd.Root().ErrWriter)
+	tool.NoteScalar(cmd)
 	if err := made.Run(ctx); err != nil {
 		return err
 	}
