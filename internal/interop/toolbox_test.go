@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,75 @@ func TestHash(t *testing.T) {
 		if len(got) < 3*50 || !slices.Equal(got, want) {
 			t.Errorf("%s: %d fields, want %d: %.200s, want %.200s", name, len(got), len(want), got, want)
 		}
+	}
+}
+
+// TestDump compares what inspect lists with what gguf-dump does: each key with its type and value, arrays
+// element by element, and each tensor with its shape and type, in order.
+func TestDump(t *testing.T) {
+	o := start(t)
+	o.script(t, "refconvert.py", gollama(t), work+"/f16.gguf", "--outtype", "f16", "--quiet")
+	o.tool(t, "llama-quantize", work+"/f16.gguf", work+"/q.gguf", "Q4_K_M")
+	o.script(t, "mkhf.py", "llama", work+"/llama", "--opt", "edge=1")
+	o.script(t, "refconvert.py", work+"/llama", work+"/tiny.gguf", "--outtype", "f32", "--quiet")
+	types := map[string]string{"str": "STRING", "u8": "UINT8", "i8": "INT8", "u16": "UINT16", "i16": "INT16", "u32": "UINT32", "i32": "INT32", "u64": "UINT64", "i64": "INT64", "f32": "FLOAT32", "f64": "FLOAT64", "bool": "BOOL"}
+	for _, name := range []string{"f16", "q", "tiny"} {
+		var ref struct {
+			Metadata map[string]struct {
+				Index      int
+				Type       string
+				ArrayTypes []string `json:"array_types"`
+				Value      any
+			}
+			Tensors map[string]struct {
+				Index int
+				Shape []int64
+				Type  string
+			}
+		}
+		if err := json.Unmarshal([]byte(o.tool(t, "sh", "-c", "gguf-dump --json --json-array "+work+"/"+name+".gguf 2> /dev/null")), &ref); err != nil {
+			t.Fatal(err)
+		}
+		var mine struct {
+			Version  int
+			Metadata []struct {
+				Key, Type   string
+				ElementType string `json:"element_type"`
+				Value       any
+			}
+			Tensors []struct {
+				Name, Type string
+				NE         []int64
+			}
+		}
+		if err := json.Unmarshal([]byte(ours(t, "ggtool", "inspect", "--json", "--full", root+work+"/"+name+".gguf")), &mine); err != nil {
+			t.Fatal(err)
+		}
+		const fields = 3 // of the header, which the reference lists as keys
+		if len(mine.Metadata)+fields != len(ref.Metadata) || len(mine.Tensors) != len(ref.Tensors) || len(mine.Tensors) < 20 || float64(mine.Version) != ref.Metadata["GGUF.version"].Value {
+			t.Errorf("%s: version %d, %d keys and %d tensors, want %v, %d and %d", name, mine.Version, len(mine.Metadata), len(mine.Tensors), ref.Metadata["GGUF.version"].Value, len(ref.Metadata)-fields, len(ref.Tensors))
+		}
+		// ours prints the shortest number that is the float32
+		single := func(v any) any {
+			if f, ok := v.(float64); ok {
+				return float32(f)
+			}
+			return v
+		}
+		for i, kv := range mine.Metadata {
+			want, ok := ref.Metadata[kv.Key]
+			list := types[kv.Type] == "" // the reference names a list's type only where it has elements
+			if !ok || want.Index != i+fields || list != (want.Type == "ARRAY") || list && len(want.ArrayTypes) > 0 && types[kv.ElementType] != want.ArrayTypes[0] || !list && types[kv.Type] != want.Type ||
+				!reflect.DeepEqual(kv.Value, want.Value) && (kv.Type != "f32" || single(kv.Value) != single(want.Value)) {
+				t.Errorf("%s: key %d, %q, type %s of %s, %v; want %+v", name, i, kv.Key, kv.Type, kv.ElementType, kv.Value, want)
+			}
+		}
+		for i, x := range mine.Tensors {
+			if want, ok := ref.Tensors[x.Name]; !ok || want.Index != i || !slices.Equal(x.NE, want.Shape) || x.Type != want.Type {
+				t.Errorf("%s: tensor %d, %q: %s %v; want %+v", name, i, x.Name, x.Type, x.NE, want)
+			}
+		}
+		t.Logf("%s: %d keys, %d tensors", name, len(mine.Metadata), len(mine.Tensors))
 	}
 }
 
