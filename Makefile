@@ -188,7 +188,9 @@ endif
 RELEASE = $(shell $(SIMD) go run ./internal/release -version)
 release:
 	rm -rf dist
+	rm -rf out/man out/completions
 	@version='$(RELEASE)'; test -n "$$version" || exit 1; \
+	$(MAKE) --no-print-directory man VERSION="$$version" && mkdir -p dist/share && cp -R out/man out/completions dist/share && \
 	for p in $(PLATFORMS); do echo "build $$p $$version"; \
 		env GOFLAGS= GOAMD64=v1 GOARM64=v8.0 GOFIPS140=off $(SIMD) CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -buildvcs=false \
 			-ldflags "-s -w -X ggforge/internal/cli.Version=$$version" -o dist/bin/$${p%/*}-$${p#*/}/ $(COMMANDS:%=./cmd/%) || exit 1; done

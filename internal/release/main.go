@@ -1,7 +1,7 @@
 // Release packs what a release consists of. The commands of every platform are in dist/bin/GOOS-GOARCH
 // (make release builds them); next to that folder it writes
 //
-//	ggforge_VERSION_GOOS_GOARCH.tar.gz, .zip for Windows: commands, licences, notes
+//	ggforge_VERSION_GOOS_GOARCH.tar.gz, .zip for Windows   commands, licences, notes; manual pages and completions of dist/share
 //	ggforge_VERSION_GOARCH.deb                             the same for Debian
 //	ggforge_VERSION.cdx.json                               bill of materials
 //	SHA256SUMS                                             of all of these
@@ -204,7 +204,7 @@ func (r *release) deb(ctx context.Context, p platform) (string, error) {
 	cmd.Dir = r.tree
 	// It is a program of another module, built for this machine.
 	cmd.Env = append(os.Environ(), "GOEXPERIMENT=", "GOOS=", "GOARCH=", "GOFLAGS=", "SOURCE_DATE_EPOCH="+strconv.FormatInt(r.date.Unix(), 10),
-		"PACKAGE_VERSION="+r.version, "PACKAGE_ARCH="+p.arch, "PACKAGE_HOME="+r.home, "PACKAGE_BIN="+filepath.Join(r.out, "bin", p.folder()))
+		"PACKAGE_VERSION="+r.version, "PACKAGE_ARCH="+p.arch, "PACKAGE_HOME="+r.home, "PACKAGE_BIN="+filepath.Join(r.out, "bin", p.folder()), "PACKAGE_SHARE="+filepath.Join(r.out, "share"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %s: %w\n%s", deb, r.nfpm, err, out)
 	}
