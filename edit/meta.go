@@ -229,27 +229,26 @@ func InPlace(f *gguf.File, m gguf.Metadata) (header []byte, ok bool, err error) 
 	if a, _ := m.Alignment(); a != f.Alignment || f.Version != 3 {
 		return nil, false, nil
 	}
-	m = slices.Clone(m)
-	m.Delete(KeyReserve)
-	if old, ok := f.Metadata.Get(KeyReserve); ok { // as it is, if it fits: less of the header changes
-		same := append(m[:len(m):len(m)], gguf.KV{Key: KeyReserve, Value: old})
-		if gguf.HeaderBytes(same, f.Tensors, f.Alignment) == f.DataStart {
-			return headerOf(f, same), true, nil
-		}
+	if gguf.HeaderBytes(m, f.Tensors, f.Alignment) == f.DataStart { // the room as it is: less of the header changes
+		return headerOf(f, m), true, nil
 	}
-	room := f.DataStart - gguf.HeaderBytes(m, f.Tensors, 1)
+	bare := slices.Clone(m)
+	bare.Delete(KeyReserve)
+	room := f.DataStart - gguf.HeaderBytes(bare, f.Tensors, 1)
 	if room < 0 {
 		return nil, false, nil
 	}
-	if room >= f.Alignment { // more than padding
-		one := gguf.HeaderBytes(gguf.Metadata{{Key: KeyReserve, Value: gguf.Uint8(0)}}, nil, 1) - gguf.HeaderBytes(nil, nil, 1)
-		list := gguf.HeaderBytes(gguf.Metadata{{Key: KeyReserve, Value: gguf.Uint8s(nil)}}, nil, 1) - gguf.HeaderBytes(nil, nil, 1)
-		switch {
-		case room >= list:
-			m.Set(KeyReserve, gguf.Uint8s(make([]byte, room-list)))
-		case room >= one: // shorter than an array that is empty
-			m.Set(KeyReserve, gguf.Uint8(0))
-		}
+	one := gguf.HeaderBytes(gguf.Metadata{{Key: KeyReserve, Value: gguf.Uint8(0)}}, nil, 1) - gguf.HeaderBytes(nil, nil, 1)
+	list := gguf.HeaderBytes(gguf.Metadata{{Key: KeyReserve, Value: gguf.Uint8s(nil)}}, nil, 1) - gguf.HeaderBytes(nil, nil, 1)
+	switch {
+	case room >= f.Alignment && room >= list: // more than padding
+		m = slices.Clone(m)
+		m.Set(KeyReserve, gguf.Uint8s(make([]byte, room-list)))
+	case room >= f.Alignment && room >= one: // shorter than an array that is empty
+		m = slices.Clone(m)
+		m.Set(KeyReserve, gguf.Uint8(0))
+	default:
+		m = bare
 	}
 	if gguf.HeaderBytes(m, f.Tensors, f.Alignment) != f.DataStart {
 		return nil, false, nil // an alignment below what the shortest key takes
@@ -273,8 +272,12 @@ func WithMetadata(f *gguf.File, path string, m gguf.Metadata, reserve int64) (*w
 	}
 	m = slices.Clone(m)
 	m.Delete(KeyReserve)
-	if reserve > 0 {
-		m.Set(KeyReserve, gguf.Uint8s(make([]byte, reserve)))
+	if reserve > 0 { // before the vocabulary, which does not move then when other keys change
+		at := slices.IndexFunc(m, func(kv gguf.KV) bool { return strings.HasPrefix(kv.Key, "tokenizer.") })
+		if at < 0 {
+			at = len(m)
+		}
+		m = slices.Insert(m, at, gguf.KV{Key: KeyReserve, Value: gguf.Uint8s(make([]byte, reserve))})
 	}
 	list, stated := tensors(f.Set())
 	a, _ := m.Alignment()

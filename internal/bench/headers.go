@@ -48,12 +48,13 @@ func headerModel() (gguf.Metadata, []gguf.Tensor) {
 		{Key: "llama.attention.layer_norm_rms_epsilon", Value: gguf.Float32(1e-5)},
 		{Key: "llama.vocab_size", Value: gguf.Uint32(headerVocab)},
 		{Key: "llama.rope.dimension_count", Value: gguf.Uint32(128)},
+		{Key: "ggforge.reserve", Value: gguf.Uint8s(make([]byte, headerReserve))}, // where ggtool meta --reserve puts it
 		{Key: "tokenizer.ggml.model", Value: gguf.String("gpt2")},
 		{Key: "tokenizer.ggml.pre", Value: gguf.String("llama-bpe")},
 		{Key: "tokenizer.ggml.tokens", Value: gguf.Array(gguf.StringType, tokens...)},
 		{Key: "tokenizer.ggml.token_type", Value: gguf.Int32s(slices.Repeat([]int32{1}, headerVocab))},
 		{Key: "tokenizer.ggml.merges", Value: gguf.Array(gguf.StringType, merges...)},
-		{Key: "ggforge.reserve", Value: gguf.Uint8s(make([]byte, headerReserve))},
+		{Key: "tokenizer.chat_template", Value: gguf.String("a")},
 	}
 	f16 := func(name string, ne ...int64) gguf.Tensor { return gguf.Tensor{Name: name, NE: ne, Type: gguf.TypeF16} }
 	f32 := func(name string) gguf.Tensor {
@@ -107,8 +108,11 @@ func benchHeaders(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 		{name: "ggtool verify --header-only", argv: ours("verify", "--header-only", file)},
 		{name: "ggtool meta --dry-run", argv: func(int) []string { return edit("--dry-run", "--set", "general.file_type=7") }},
 		{name: "ggtool meta --set of a number, in place", argv: func(round int) []string { return edit("--set", "llama.context_length="+strconv.Itoa(8191-round)) }},
-		{name: "ggtool meta --set of a text of another length, in place", argv: func(round int) []string {
-			return edit("--set", "general.name="+strings.Repeat("x", 20+round%2*20))
+		{name: "ggtool meta --set of a longer name, in place", argv: func(round int) []string {
+			return edit("--set", "general.name="+strings.Repeat("x", 20*(1+round)))
+		}},
+		{name: "ggtool meta --set of a longer template, in place", argv: func(round int) []string {
+			return edit("--set", "tokenizer.chat_template="+strings.Repeat("x", 20*(1+round)))
 		}},
 	}
 	if opt.root != "" {
@@ -133,7 +137,7 @@ func benchHeaders(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 		"A file of %s, a Llama of 8 billion weights in F16 with %d tokens, %d tensors and a header of %s, whose tensors are a hole\n"+
 		"that takes no room on the disk. Medians of %d rounds: the whole process, its start included. Written: what the process gave\n"+
 		"to files by the system's account; in place, that is the sectors that change, and before them a record of what they were and become, which makes the change safe\n"+
-		"from crashes, all synced; a name of another length moves the vocabulary, which comes after it. verify makes a tokenizer of the vocabulary. After all changes the file takes %s on the disk: no byte of a tensor was written.\n\n",
+		"from crashes, all synced; a longer template moves the vocabulary, which comes before it, a longer name does not, since --reserve leaves its room between the two. verify makes a tokenizer of the vocabulary. After all changes the file takes %s on the disk: no byte of a tensor was written.\n\n",
 		tool.Bytes(int64(len(header))+size), headerVocab, len(tensors), tool.Bytes(int64(len(header))), opt.rounds, tool.Bytes(blocks))
 	t := table{left: 1, head: []string{"command", "ms", "written kB"}}
 	for _, j := range jobs {
