@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -152,10 +151,16 @@ func (f *File) Reader(t *Tensor) io.ReaderAt {
 	return io.NewSectionReader(f.mapping, f.DataStart+t.Offset, t.Bytes())
 }
 
+// Descriptor is an open file, such as an *os.File.
+type Descriptor interface {
+	Fd() uintptr
+	Name() string
+}
+
 // CopyTo has the system copy n bytes of Data of a tensor, from its byte from on, to offset to of
 // dst, without them passing through the program. The error is errors.ErrUnsupported where it cannot:
 // then the bytes have to be read and written.
-func (f *File) CopyTo(dst *os.File, to int64, t *Tensor, from, n int64) error {
+func (f *File) CopyTo(dst Descriptor, to int64, t *Tensor, from, n int64) error {
 	if f.mapping == nil || from < 0 || n < 0 || from > t.Bytes()-n {
 		return errors.ErrUnsupported
 	}

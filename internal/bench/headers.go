@@ -135,9 +135,11 @@ func benchHeaders(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 	}
 	fmt.Fprintf(w, "## Headers\n\n"+
 		"A file of %s, a Llama of 8 billion weights in F16 with %d tokens, %d tensors and a header of %s, whose tensors are a hole\n"+
-		"that takes no room on the disk. Medians of %d rounds: the whole process, its start included. Written: what the process gave\n"+
-		"to files by the system's account; in place, that is the sectors that change, and before them a record of what they were and become, which makes the change safe\n"+
-		"from crashes, all synced; a longer template moves the vocabulary, which comes before it, a longer name does not, since --reserve leaves its room between the two. verify makes a tokenizer of the vocabulary. After all changes the file takes %s on the disk: no byte of a tensor was written.\n\n",
+		"that takes no room on the disk. Medians of %d rounds: the whole process, its start included; verify makes a tokenizer of the\n"+
+		"vocabulary. Written: what the process gave to files by the system's account. In place, that is the sectors that change, and\n"+
+		"before them a record of what they were and become, which makes the change safe from crashes, all synced. A longer template\n"+
+		"moves the vocabulary; a longer name does not, since --reserve leaves its room between the two. After all changes the file\n"+
+		"takes %s on the disk: no byte of a tensor was written.\n\n",
 		tool.Bytes(int64(len(header))+size), headerVocab, len(tensors), tool.Bytes(int64(len(header))), opt.rounds, tool.Bytes(blocks))
 	t := table{left: 1, head: []string{"command", "ms", "written kB"}}
 	for _, j := range jobs {

@@ -3,7 +3,6 @@ package mmap
 import (
 	"errors"
 	"io/fs"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,7 +11,7 @@ import (
 // without them passing through the program; file systems that can share blocks may do
 // that. errors.ErrUnsupported says that reading and writing has to do it: then any of
 // the bytes may be there. Bytes that are lost since Open give the cause ErrChanged.
-func (f *File) CopyTo(dst *os.File, to, from, n int64) error {
+func (f *File) CopyTo(dst Descriptor, to, from, n int64) error {
 	if f.file == nil || from < 0 || n < 0 || from > f.Size()-n {
 		return errors.ErrUnsupported
 	}

@@ -2,10 +2,7 @@
 
 package mmap
 
-import (
-	"errors"
-	"os"
-)
+import "errors"
 
 // CopyTo has the system copy bytes to another file, where it can: not here.
-func (f *File) CopyTo(*os.File, int64, int64, int64) error { return errors.ErrUnsupported }
+func (f *File) CopyTo(Descriptor, int64, int64, int64) error { return errors.ErrUnsupported }

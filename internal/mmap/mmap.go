@@ -167,6 +167,12 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
+// Descriptor is an open file, such as an *os.File.
+type Descriptor interface {
+	Fd() uintptr
+	Name() string
+}
+
 // Sequential hints that the file will be read front to back, mostly once. It
 // changes speed at most.
 func (f *File) Sequential() {
