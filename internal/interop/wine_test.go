@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -36,17 +35,31 @@ func inWine(argv ...string) *exec.Cmd {
 	return cmd
 }
 
-// outcome runs a program to its end.
-func outcome(t *testing.T, cmd *exec.Cmd) (string, string, int) {
+// outcome runs a program to its end. What it prints goes to files: services that it starts, such as Wine's, would
+// keep pipes open.
+func outcome(t *testing.T, cmd *exec.Cmd) (out, errs string, code int) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	dir := t.TempDir()
+	var files [2]*os.File
+	for i := range files {
+		f, err := os.Create(filepath.Join(dir, fmt.Sprint(i)))
+		must(t, err)
+		defer f.Close()
+		files[i] = f
+	}
+	cmd.Stdout, cmd.Stderr = files[0], files[1]
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	var texts [2]string
+	for i, f := range files {
+		data, err := os.ReadFile(f.Name())
+		must(t, err)
+		texts[i] = string(data)
+	}
+	return texts[0], texts[1], cmd.ProcessState.ExitCode()
 }
 
 // needsWine makes an empty work folder for a test that needs Wine.
