@@ -369,12 +369,35 @@ func (c *Card) describe(opt Options) {
 //go:embed default.md.tmpl
 var ours string
 
+// parseTemplate reads a template.
+func parseTemplate(text string) (*template.Template, error) {
+	t, err := template.New("template").Funcs(template.FuncMap{"mark": beginMark, "unmark": endMark}).Parse(text)
+	if err != nil {
+		return nil, fault.Errorf(fault.Usage, "%w", err)
+	}
+	return t, nil
+}
+
+// Writable returns the error that writing a card into a folder would end with because of the card that is there
+// or of the options: for runs that take long before.
+func Writable(dir string, opt Options, force bool) error {
+	if opt.BaseModel != "" && !HubName(opt.BaseModel) {
+		return fault.Errorf(fault.Usage, "base model %q: want ORG/NAME", opt.BaseModel)
+	}
+	if _, err := parseTemplate(opt.Template); err != nil {
+		return err
+	}
+	c := &Card{dir: dir}
+	_, err := c.old(force)
+	return err
+}
+
 // Text returns the card as it is without anything by hand. Texts of the template that is not ours
 // and cannot be carried out are an error of kind fault.Usage.
 func (c *Card) Text() (string, error) {
-	t, err := template.New("template").Funcs(template.FuncMap{"mark": beginMark, "unmark": endMark}).Parse(c.template)
+	t, err := parseTemplate(c.template)
 	if err != nil {
-		return "", fault.Errorf(fault.Usage, "%w", err)
+		return "", err
 	}
 	var body bytes.Buffer
 	if err := t.Execute(&body, c); err != nil {
@@ -403,39 +426,55 @@ func (c *Card) Update(force bool) (card string, differs bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
+	old, err := c.old(force)
+	if err != nil {
+		return "", false, err
+	}
+	if old == nil {
+		return next, true, nil
+	}
+	card, err = merge(c.Path(), *old, next)
+	return card, card != *old, err
+}
+
+// old returns the card that is there, nil for none, or for one that force lets replace.
+func (c *Card) old(force bool) (*string, error) {
 	path := c.Path()
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return next, true, nil
+		return nil, nil
 	}
 	if err != nil {
-		return "", false, err
+		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxCard {
-		return "", false, fault.Errorf(fault.Usage, "%s: want a file of at most %d bytes", path, maxCard)
+		return nil, fault.Errorf(fault.Usage, "%s: want a file of at most %d bytes", path, maxCard)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return "", false, err
+		return nil, err
 	}
-	card, err = merge(path, string(data), next, force)
-	return card, card != string(data), err
+	if !utf8.Valid(data) {
+		return nil, fault.Errorf(fault.Broken, "%s: is not UTF-8", path)
+	}
+	text := string(data)
+	d, err := parseDocument(path, text)
+	switch {
+	case err != nil:
+		return nil, err
+	case d.ours():
+		return &text, nil
+	case force:
+		return nil, nil
+	}
+	return nil, fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists and has no marks of a generated card", path))
 }
 
 // merge returns a card with what is by hand in the one that is there.
-func merge(path, old, next string, force bool) (string, error) {
-	if !utf8.ValidString(old) {
-		return "", fault.Errorf(fault.Broken, "%s: is not UTF-8", path)
-	}
+func merge(path, old, next string) (string, error) {
 	d, err := parseDocument(path, old)
 	if err != nil {
 		return "", err
-	}
-	if !d.ours() {
-		if force {
-			return next, nil
-		}
-		return "", fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists and has no marks of a generated card", path))
 	}
 	n, err := parseDocument("template", next)
 	if err != nil {

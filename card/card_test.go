@@ -138,7 +138,18 @@ func TestCard(t *testing.T) {
 	if _, err := c.Write(context.Background(), false); !errors.Is(err, fault.Usage) || fault.Option(err) != "Force" {
 		t.Errorf("foreign: %v", err)
 	}
+	if err := Writable(dir, Options{}, false); fault.Option(err) != "Force" {
+		t.Errorf("foreign: %v", err)
+	}
 	write(true, true, Options{})
+	for _, opt := range []Options{{BaseModel: "x"}, {Template: "{{"}} {
+		if err := Writable(dir, opt, false); !errors.Is(err, fault.Usage) {
+			t.Errorf("%+v: %v", opt, err)
+		}
+	}
+	if err := Writable(dir, Options{BaseModel: "a/b"}, false); err != nil {
+		t.Error(err)
+	}
 
 	// templates
 	for tmpl, want := range map[string]string{
@@ -253,11 +264,11 @@ func FuzzUpdate(f *testing.F) {
 	f.Add("---\na: &a [*a]\n# ggtool card\n# /ggtool card\n---\n")
 	f.Add(beginMark("y") + "\n" + endMark("y"))
 	f.Fuzz(func(t *testing.T, old string) {
-		card, err := merge("x", old, next, false)
+		card, err := merge("x", old, next)
 		if err != nil {
 			return
 		}
-		again, err := merge("x", card, next, false)
+		again, err := merge("x", card, next)
 		if err != nil || again != card {
 			t.Fatalf("%q: becomes %q, then %q %v", old, card, again, err)
 		}

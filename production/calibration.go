@@ -45,6 +45,7 @@ type Calibration struct {
 	sha256  [sha256.Size]byte
 	program string
 	sums    *imatrix.Sums
+	last    *imatrix.Sums   // that the matrix was made of
 	collect *eval.Collector // into sums; nil if they are those of Moments
 }
 
@@ -190,6 +191,7 @@ func (c *Calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
 	if c.File != "" {
 		sums.Datasets = []string{filepath.Base(c.File)}
 	}
+	c.last = sums
 	return sums.Matrix(cmp.Or(c.Name, matrixName))
 }
 

@@ -125,7 +125,7 @@ func (r *Run) Choose(ctx context.Context) error {
 }
 
 // Sums returns what the importance matrix of Calibration was made of, after Choose; nil without one.
-func (r *Run) Sums() *imatrix.Sums { return r.order.Calibration.sums }
+func (r *Run) Sums() *imatrix.Sums { return r.order.Calibration.last }
 
 // SaveTypes writes the types of the first output to Types.Save, if that is not empty.
 func (r *Run) SaveTypes(ctx context.Context) error {

@@ -151,6 +151,9 @@ func Prepare(ctx context.Context, p *Plan, opt Options) (_ *Release, err error) 
 	if err := r.identify(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	return r, r.list(ctx)
 }
 
@@ -411,6 +414,36 @@ func (r *Release) Run(ctx context.Context) error {
 		return err
 	}
 	return r.state.save(ctx, r.dir)
+}
+
+// check finds what would end the run late: a model that cannot be run over texts, texts that are too short, a
+// card that cannot be written.
+func (r *Release) check() error {
+	if r.hasCard() {
+		opt, err := r.cardOptions()
+		if err != nil {
+			return err
+		}
+		if err := card.Writable(r.dir, opt, r.opt.Force); err != nil {
+			return err
+		}
+	}
+	c, e := cmp.Or(r.plan.Calibration, new(Calibration)), cmp.Or(r.plan.Evaluation, new(Evaluation))
+	for _, t := range []struct {
+		path          string
+		chunk, chunks int
+	}{{c.Text, c.Chunk, c.Chunks}, {e.Text, e.Chunk, e.Chunks}} {
+		if t.path == "" {
+			continue
+		}
+		if _, err := eval.New(r.source); err != nil {
+			return err
+		}
+		if _, _, err := r.text(t.path, t.chunk, t.chunks); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // free refuses to replace files that no release has made.
@@ -682,18 +715,33 @@ func (r *Release) made(ctx context.Context, name, key, kind string, files []stri
 		if r.state.ours(f.Name) {
 			continue
 		}
-		path := filepath.Join(r.dir, filepath.FromSlash(f.Name))
-		now, err := r.state.sum(ctx, path)
+		now, err := r.state.sum(ctx, filepath.Join(r.dir, filepath.FromSlash(f.Name)))
 		if errors.Is(err, fs.ErrNotExist) || err == nil && now.SHA256 != f.SHA256 {
 			continue // is gone, or somebody else's by now
 		}
 		if err == nil {
-			err = os.Remove(path)
+			err = r.remove(f.Name)
 		}
 		if err != nil {
 			return err
 		}
-		os.Remove(filepath.Dir(path)) // if it is empty
+	}
+	return nil
+}
+
+// remove removes a file of the release, and its folder if that is empty then; no link leads out of the
+// output folder.
+func (r *Release) remove(name string) error {
+	root, err := os.OpenRoot(r.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Remove(filepath.FromSlash(name)); err != nil {
+		return err
+	}
+	if folder := filepath.Dir(filepath.FromSlash(name)); folder != "." {
+		root.Remove(folder) // fails if there is something in it
 	}
 	return nil
 }
@@ -858,25 +906,28 @@ func (r *Release) writeText(ctx context.Context, name string, data []byte) error
 	return r.made(ctx, name, keyOf(name), "text", []string{path})
 }
 
+// cardOptions says what the model card has.
+func (r *Release) cardOptions() (card.Options, error) {
+	about := cmp.Or(r.plan.Card, new(Card))
+	opt := card.Options{BaseModel: cmp.Or(about.BaseModel, card.HubModel(r.plan.Source)), QuantizedBy: about.QuantizedBy, Program: r.opt.Program}
+	if about.Template == "" {
+		return opt, nil
+	}
+	data, err := mmap.ReadFile(about.Template, "template", maxPlan)
+	opt.Template = string(data)
+	return opt, err
+}
+
+func (r *Release) hasCard() bool { return r.plan.Card == nil || !r.plan.Card.Off }
+
 // writeCard writes the model card.
 func (r *Release) writeCard(ctx context.Context) error {
-	about := cmp.Or(r.plan.Card, new(Card))
-	if about.Off {
+	if !r.hasCard() {
 		return nil
 	}
-	opt := card.Options{BaseModel: about.BaseModel, QuantizedBy: about.QuantizedBy, Program: r.opt.Program}
-	if about.BaseModel != "" && !card.HubName(about.BaseModel) {
-		return fault.Errorf(fault.Usage, "%s is %q, want ORG/NAME", r.plan.about("card.base_model"), about.BaseModel)
-	}
-	if opt.BaseModel == "" {
-		opt.BaseModel = card.HubModel(r.plan.Source)
-	}
-	if about.Template != "" {
-		data, err := mmap.ReadFile(about.Template, "template", maxPlan)
-		if err != nil {
-			return err
-		}
-		opt.Template = string(data)
+	opt, err := r.cardOptions()
+	if err != nil {
+		return err
 	}
 	c, err := card.Of(ctx, r.dir, opt)
 	if err != nil {

@@ -327,6 +327,21 @@ func TestPredict(t *testing.T) {
 	if _, err := b.run(context.Background(), &other, Options{}, nil); !errors.Is(err, fs.ErrExist) || fault.Option(err) != "Force" {
 		t.Errorf("foreign file: %v", err)
 	}
+	// what would end a run late is found before
+	for text, want := range map[string]string{
+		"card: {base_model: x}":                       "want ORG/NAME",
+		"card: {template: /no/such}":                  "/no/such",
+		"evaluation: {text: ../go.mod}":               "cannot be run",
+		"card: {off: true}\ncalibration: {matrix: x}": "x: ",
+	} {
+		p, err := Parse("plan", []byte("source: "+source+"\noutput: "+b.dir+"\noutputs: [Q8_0]\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Prepare(context.Background(), p, Options{}); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "open x", "x"), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
 	// nor is another source than the plan's taken for the same
 	if err := os.WriteFile(filepath.Join(source, "generation_config.json"), []byte(`{"temperature": 0.25}`), 0o666); err != nil {
 		t.Fatal(err)
