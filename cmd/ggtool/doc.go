@@ -14,6 +14,7 @@
 //	ggtool split [flags] FILE PREFIX
 //	ggtool merge [flags] FIRST OUT
 //	ggtool endian [--to big|little] FILE OUT
+//	ggtool pad-vocab [flags] FILE OUT
 //	ggtool export [flags] FILE DIR
 //	ggtool card [flags] DIR
 //	ggtool release PLAN.yaml
@@ -168,6 +169,20 @@
 //	--alone                    take a shard by itself
 //	--to ORDER                 big or little
 //	--force                    replace OUT if it exists
+//	--threads N                use N workers (0: one per CPU)
+//	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
+//
+// # Pad-vocab
+//
+// Adds tokens [PADn] of type unused to the vocabulary, and rows for them to token embeddings
+// and output, which are copied as they are, whatever their type. New rows are 0, and so are
+// logits of new tokens, unless --like names a token whose rows they are copies of.
+//
+//	--size N                   pad to N tokens
+//	--multiple N               pad to the next multiple of N tokens, also of --size
+//	--like ID                  new rows are copies of those of this token
+//	--force                    replace OUT if it exists
+//	--json                     print one JSON object
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //

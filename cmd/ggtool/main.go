@@ -17,7 +17,7 @@ func command() *cli.Command {
 		Metadata: tool.About{Examples: []string{"ggtool inspect model.gguf", "ggtool verify *.gguf", "ggtool diff a.gguf b.gguf"}}.Metadata(),
 		Commands: slices.Concat(
 			tool.Verbs("Look", inspectCommand(), verifyCommand(), diffCommand(), qualityCommand(), hashCommand(), nameCommand()),
-			tool.Verbs("Change", metaCommand(), imatrixCommand(), splitCommand(), mergeCommand(), endianCommand()),
+			tool.Verbs("Change", metaCommand(), imatrixCommand(), splitCommand(), mergeCommand(), endianCommand(), padVocabCommand()),
 			tool.Verbs("Publish", cardCommand(), releaseCommand(), exportCommand()),
 		),
 		Action: tool.NeedsVerb,

@@ -159,6 +159,14 @@ func TestEveryFlag(t *testing.T) {
 			"threads":     {Field: "Look.Workers", Want: "3", Args: []string{"--threads", "3"}},
 		})
 	})
+	t.Run("pad-vocab", func(t *testing.T) {
+		checked["pad-vocab"] = true
+		flagtest.Check(t, padVocabCommand, parsePadVocab, []string{"--multiple", "8", "FILE", "OUT"}, writes(map[string]flagtest.Row{
+			"size":     {Field: "Pad.Size", Want: "9", Args: []string{"--size", "9"}},
+			"multiple": {Field: "Pad.Multiple", Want: "64", Args: []string{"--multiple", "64"}},
+			"like":     {Field: "Pad.Like", Want: "3", Args: []string{"--like", "3"}},
+		}))
+	})
 	t.Run("endian", func(t *testing.T) {
 		checked["endian"] = true
 		flagtest.Check(t, endianCommand, parseEndian, []string{"FILE", "OUT"}, writes(map[string]flagtest.Row{

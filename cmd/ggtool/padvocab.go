@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/edit"
+	"ggforge/fault"
+	tool "ggforge/internal/cli"
+	"ggforge/writer"
+)
+
+func padVocabCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "pad-vocab",
+		Usage:     "add unused tokens, so that a vocabulary has a size",
+		ArgsUsage: "FILE OUT",
+		Description: "Tokens [PADn] of type unused follow the others, and rows for them those of token\n" +
+			"embeddings and output, which are copied as they are, whatever their type. Without\n" +
+			"--like, new rows are 0: a new token's logit is 0, too. FILE stays; shards become\n" +
+			"one file.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{"ggtool pad-vocab --multiple 64 model.gguf padded.gguf", "ggtool pad-vocab --size 32064 --like 0 model.gguf padded.gguf"},
+			Result:   tool.Prints[tool.Written](),
+		}.Metadata(),
+		Flags: tool.Group(tool.CategoryOutput,
+			&cli.UintFlag{Name: "size", Usage: "pad to `N` tokens"},
+			&cli.UintFlag{Name: "multiple", Usage: "pad to the next multiple of `N` tokens, also of --size"},
+			&cli.IntFlag{Name: "like", Usage: "new rows are copies of those of the token with this `ID`, such as one that is never predicted", Value: -1},
+			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
+		),
+		Action: padVocab,
+	}
+}
+
+// padVocabRequest is what the flags and arguments ask for.
+type padVocabRequest struct {
+	File, Out string
+	Pad       edit.Pad
+	JSON      bool
+	Write     writer.Options
+}
+
+func parsePadVocab(cmd *cli.Command) (r padVocabRequest, err error) {
+	args, err := tool.Args(cmd, 2, 2)
+	if err != nil {
+		return r, err
+	}
+	r = padVocabRequest{File: args[0], Out: args[1], JSON: cmd.Bool("json")}
+	r.Pad = edit.Pad{Size: int64(min(cmd.Uint("size"), 1<<31)), Multiple: int64(min(cmd.Uint("multiple"), 1<<31)), Like: int64(cmd.Int("like"))}
+	if r.Pad.Size == 0 && r.Pad.Multiple == 0 {
+		return r, fault.Errorf(fault.Usage, "want --size or --multiple, of 1 or more")
+	}
+	r.Write, err = writeOptions(cmd)
+	return r, err
+}
+
+func padVocab(ctx context.Context, cmd *cli.Command) error {
+	r, err := parsePadVocab(cmd)
+	if err != nil {
+		return err
+	}
+	set, err := open(r.File, false)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	f, err := edit.PadVocab(set, r.Out, r.Pad)
+	if err != nil {
+		return err
+	}
+	return copied(ctx, cmd, set, []*writer.File{f}, r.Write, r.JSON)
+}
