@@ -135,3 +135,31 @@ func (o *oracle) sameMemory(t *testing.T, file string, opt memory.Options, flags
 	must(t, err)
 	return float64(u.Compute) / (1 << 20) / math.Max(printed, 0.01), true
 }
+
+var printedBuffer = regexp.MustCompile(`CPU(?:_Mapped)? +(model|KV|compute) buffer size = +([0-9.]+) MiB`)
+
+// TestMemoryLoaded compares the estimate with what the runtime prints when it has really
+// loaded the repository's model.
+func TestMemoryLoaded(t *testing.T) {
+	o := start(t)
+	f16, q4 := work+"/f16.gguf", work+"/q4.gguf"
+	convertBy(t, root+gollama(t), root+f16, "f16", "")
+	ours(t, "ggquant", "--force", "--progress", "none", root+f16, root+q4, "Q4_K_M")
+	for _, file := range []string{f16, q4} {
+		log := o.tool(t, "llama-completion", "-v", "-m", file, "-c", "2048", "-n", "1", "-p", "a", "-no-cnv", "--no-warmup", "--no-repack", "-fit", "off")
+		want := map[string]string{}
+		for _, m := range printedBuffer.FindAllStringSubmatch(log, -1) {
+			want[m[1]] = m[2] + " MiB"
+		}
+		f, err := gguf.Open(root + file)
+		must(t, err)
+		u, err := memory.Estimate(memory.From(f.Set()), memory.Options{Context: 2048})
+		must(t, err)
+		must(t, f.Close())
+		for what, bytes := range map[string]int64{"model": u.Weights, "KV": u.Cache, "compute": u.Compute} {
+			if got := memory.Size(bytes); got != want[what] {
+				t.Errorf("%s: %s of %s, want %s", file, got, what, want[what])
+			}
+		}
+	}
+}
