@@ -11,8 +11,8 @@ import (
 // heads of more.
 const limit = 1 << 24
 
-// maxLayers is how many layers a model may have. The reference's runtime stops at 512.
-const maxLayers = 1 << 12
+// maxLayers is how many layers the reference's runtime takes.
+const maxLayers = 512
 
 // keys reads the metadata of a model.
 type keys struct {

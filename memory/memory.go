@@ -162,6 +162,7 @@ type model struct {
 	weights int64
 	unread  int64
 	tensors map[string]*gguf.Tensor
+	names   []string // of tensors, in the order of the file
 
 	headsKV        []int64
 	keyLen, valLen []int64 // by layer, of one head
@@ -196,6 +197,7 @@ func describe(m Model) (*model, error) {
 	p.layers = max(0, n-int(p.size("nextn_predict_layers", 0)))
 	for t := range m.Tensors {
 		p.tensors[t.Name] = t
+		p.names = append(p.names, t.Name)
 		if p.reads(t.Name) {
 			p.weights += t.Bytes()
 		} else {
@@ -284,7 +286,7 @@ func (p *model) kinds(n int) {
 		prefixes = []string{p.stateBy}
 	}
 	remembers := p.kind != stateless && (p.unless == nil || !p.unless(p))
-	for name := range p.tensors {
+	for _, name := range p.names {
 		m := layerName.FindStringSubmatch(name)
 		if m == nil || !remembers {
 			continue
@@ -342,8 +344,8 @@ func (p *model) use(opt Options) (Use, error) {
 		wide = min(cells, roundUp(p.window*perWindow+batch))
 	}
 	caches := []*Cache{{What: "all tokens", Cells: cells}, {What: "windows", Cells: wide}}
-	// add adds a layer's rows of one token to a cache, which is made if there is none of that name and size
-	add := func(what string, cells, keys, values int64) {
+	// add adds rows of one token, of several equal layers, to the cache of that name and size
+	add := func(times int, what string, cells, keys, values int64) {
 		i := slices.IndexFunc(caches, func(c *Cache) bool { return c.What == what && c.Cells == cells })
 		if i < 0 {
 			i = len(caches)
@@ -351,10 +353,10 @@ func (p *model) use(opt Options) (Use, error) {
 		}
 		c := caches[i]
 		if keys+values > 0 {
-			c.Layers++
+			c.Layers += times
 		}
-		c.Keys = p.sum("keys", c.Keys, p.product("keys", streams, cells, keys))
-		c.Values = p.sum("values", c.Values, p.product("values", streams, cells, values))
+		c.Keys = p.sum("keys", c.Keys, p.product("keys", int64(times), streams, cells, keys))
+		c.Values = p.sum("values", c.Values, p.product("values", int64(times), streams, cells, values))
 	}
 	for i, of := range p.attends {
 		if !of {
@@ -368,17 +370,15 @@ func (p *model) use(opt Options) (Use, error) {
 		if p.windowed[i] {
 			what, n = caches[1].What, wide
 		}
-		for range p.repeats {
-			add(what, n, keys, values)
-		}
+		add(p.repeats, what, n, keys, values)
 		if p.index != nil {
 			p.index(p, i, opt, func(what string, tokens, keys, values int64) {
-				add(what, roundUp((cells+tokens-1)/tokens), keys, values)
+				add(1, what, roundUp((cells+tokens-1)/tokens), keys, values)
 			})
 		}
 	}
 	if p.extra {
-		add(caches[0].What, cells, p.rowBytes(opt.Keys, 1, p.keyLen[0]), p.rowBytes(opt.Values, 1, p.valLen[0]))
+		add(1, caches[0].What, cells, p.rowBytes(opt.Keys, 1, p.keyLen[0]), p.rowBytes(opt.Values, 1, p.valLen[0]))
 	}
 	for _, c := range caches {
 		if c.Keys+c.Values > 0 {
