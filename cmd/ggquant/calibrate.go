@@ -14,7 +14,7 @@ import (
 func calibrationFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "calibrate", Usage: "make the importance matrix in the same run, with the text in `FILE`"},
-		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "what --calibrate does: matrix, an importance matrix; high, blocks chosen by what layers read as well; best, one tensor after the other (`EFFORT`)"}, tool.Names("matrix", "high", "best")),
+		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "take so much `EFFORT` with --calibrate: matrix, an importance matrix; high, blocks chosen by what layers read as well; best, one tensor after the other"}, tool.Names("matrix", "high", "best")),
 		&cli.StringFlag{Name: "resume", Usage: "with --effort high and best: keep what is chosen so far in `FILE`, and go on from it after an interruption"},
 		&cli.StringFlag{Name: "hessian", Usage: "with --effort high: keep the moments that blocks are chosen by in `FILE`; if it is there, take those in it instead of running the model, and --calibrate may be left out"},
 		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Value: 512, Usage: "cut the text into chunks of `N` tokens"},

@@ -55,7 +55,7 @@ func Count(cmd *cli.Command, name string) (int, error) {
 // CompatFlag chooses between the reference's bytes and working files where the two
 // differ; program is the one whose bytes are meant.
 func CompatFlag(program string) cli.Flag {
-	return OneOf(&cli.StringFlag{Name: "compat", Category: CategoryOutput, Usage: "with `reference`: write what " + program + " does also where that is broken (docs/deviations.md)"}, Names("reference"))
+	return OneOf(&cli.StringFlag{Name: "compat", Category: CategoryOutput, Usage: "with `reference`: write what " + program + " would write also where that is broken (docs/deviations.md)"}, Names("reference"))
 }
 
 // Reference reports whether CompatFlag asks for the reference's bytes.

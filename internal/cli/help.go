@@ -14,8 +14,9 @@ import (
 
 // Categories of flags that many commands have.
 const (
-	CategoryOutput = "Output"
-	CategoryRun    = "Run"
+	CategoryOutput     = "Output"
+	CategoryCheckpoint = "Checkpoint"
+	CategoryRun        = "Run"
 )
 
 // Group lists flags under a heading of the help, but for those that are under one already.
@@ -86,7 +87,7 @@ func pageOf(cmd *cli.Command, above string) *page {
 	return p
 }
 
-// group sorts flags into groups, in the order of the definition, what concerns the run last.
+// group sorts flags into groups, in the order of the definition, what many commands have last.
 func (p *page) group(flags []cli.Flag) {
 	for _, f := range flags {
 		name := f.Names()[0]
@@ -103,7 +104,7 @@ func (p *page) group(flags []cli.Flag) {
 	p.groups = add(p.groups, CategoryRun, flagEntry(quietFlag()), entry{"-h, --help", "show this help"})
 }
 
-func rank(title string) int { return slices.Index([]string{CategoryOutput, CategoryRun}, title) }
+func rank(title string) int { return slices.Index([]string{CategoryOutput, CategoryCheckpoint, CategoryRun}, title) }
 
 // add adds entries to the group of that title.
 func add(groups []group, title string, entries ...entry) []group {

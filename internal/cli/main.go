@@ -128,12 +128,7 @@ func prepare(cmd *cli.Command) {
 			if err == nil {
 				err = action(ctx, cmd)
 			}
-			if errors.Is(err, fault.Usage) && !strings.Contains(err.Error(), nearest.Asks) {
-				if text := meant(cmd); text != "" {
-					err = fmt.Errorf("%w%s", err, text)
-				}
-			}
-			err = runOf(cmd).settle(hint(cmd, err))
+			err = runOf(cmd).settle(hint(cmd, suggest(cmd, err)))
 			end(cmd, err)
 			return err
 		}
@@ -171,6 +166,18 @@ func dashed(name string) string {
 		return "-" + name
 	}
 	return "--" + name
+}
+
+// suggest adds to a usage error which name a flag's value may stand for, unless it says that
+// already.
+func suggest(cmd *cli.Command, err error) error {
+	if !errors.Is(err, fault.Usage) || strings.Contains(err.Error(), nearest.Asks) || strings.Contains(err.Error(), "the nearest") {
+		return err
+	}
+	if text := meant(cmd); text != "" {
+		return fmt.Errorf("%w%s", err, text)
+	}
+	return err
 }
 
 // Code returns the exit code for an error.

@@ -106,16 +106,18 @@ const (
 func newBar(w io.Writer, columns func() int) func(work float64, last bool, parts ...string) {
 	bar := progressbar.NewOptions(barWork, progressbar.OptionSetWriter(w), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionThrottle(50*time.Millisecond))
+	shown := "" // where there is no room for a bar
 	return func(work float64, last bool, parts ...string) {
 		columns := columns()
 		if columns < leastBar {
-			text := ""
-			if columns >= leastShown {
-				if text = fmt.Sprintf("\r%3.0f %%", 100*work); last {
-					text = "\r     \r"
-				}
+			text := fmt.Sprintf("\r%3.0f %%", 100*work)
+			if last {
+				text = "\r     \r"
 			}
-			io.WriteString(w, text)
+			if columns >= leastShown && text != shown {
+				io.WriteString(w, text)
+				shown = text
+			}
 			return
 		}
 		width := min(columns/4, 24)

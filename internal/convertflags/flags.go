@@ -21,7 +21,7 @@ import (
 )
 
 // Category is what the flags are listed under in a command's help.
-const Category = "Checkpoint"
+const Category = tool.CategoryCheckpoint
 
 // Flags returns the flags of Options.
 func Flags() []cli.Flag {
