@@ -104,7 +104,9 @@ func (p *page) group(flags []cli.Flag) {
 	p.groups = add(p.groups, CategoryRun, flagEntry(quietFlag()), entry{"-h, --help", "show this help"})
 }
 
-func rank(title string) int { return slices.Index([]string{CategoryOutput, CategoryCheckpoint, CategoryRun}, title) }
+func rank(title string) int {
+	return slices.Index([]string{CategoryOutput, CategoryCheckpoint, CategoryRun}, title)
+}
 
 // add adds entries to the group of that title.
 func add(groups []group, title string, entries ...entry) []group {

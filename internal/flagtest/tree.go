@@ -3,6 +3,7 @@ package flagtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -58,6 +60,7 @@ func Tree(t *testing.T, command func() *cli.Command) {
 		t.Run(strings.Join(append([]string{root.Name}, v.words...), " "), func(t *testing.T) {
 			examples(t, command, v)
 			files(t, command, v)
+			sizes(t, command, v)
 			quiet(t, command, v)
 			misspelt(t, command, v)
 			completed(t, command, v)
@@ -115,11 +118,21 @@ func examples(t *testing.T, command func() *cli.Command, v verb) {
 	}
 }
 
-// filled returns as many arguments as a verb wants at least, and the flags that it must have.
-func filled(v verb) (args []string) {
+// filled returns as many arguments as a verb wants at least, and the flags that it must have, in the first way
+// to call it.
+func filled(v verb) []string {
 	synopsis, _, _ := strings.Cut(v.ArgsUsage, ", or ")
+	return fill(v, synopsis)
+}
+
+func fill(v verb, synopsis string) (args []string) {
 	for _, word := range strings.Fields(synopsis) {
-		if !strings.HasPrefix(word, "[") {
+		switch {
+		case strings.HasPrefix(word, "TYPE"):
+			args = append(args, "Q4_0")
+		case strings.HasPrefix(word, "--"):
+			args = append(args, word)
+		case !strings.HasPrefix(word, "["):
 			args = append(args, "x")
 		}
 	}
@@ -146,6 +159,28 @@ func files(t *testing.T, command func() *cli.Command, v verb) {
 			_, err := run(command, append(slices.Clip(v.words), args...)...)
 			if tool.Code(err) != 2 || !strings.Contains(err.Error(), "standard input and output are not supported") && !strings.Contains(err.Error(), "the name is empty") && !strings.Contains(err.Error(), "surplus") {
 				t.Errorf("%q: exit code %d, %v", args, tool.Code(err), err)
+			}
+		}
+	}
+}
+
+// sizes checks that flags which take a number of bytes take it with any unit.
+func sizes(t *testing.T, command func() *cli.Command, v verb) {
+	for _, f := range v.Flags {
+		d, ok := f.(cli.DocGenerationFlag)
+		if !ok || !strings.Contains(d.GetUsage(), "`SIZE`") {
+			continue
+		}
+		for size, want := range map[string]bool{"1.5K": true, "2MiB": true, "40000": true, "5X": false, "-1": false, "0x10": false} {
+			taken, said := true, error(nil)
+			for synopsis := range strings.SplitSeq(v.ArgsUsage, ", or ") {
+				args := slices.Concat(v.words, fill(v, synopsis), []string{"--" + f.Names()[0] + "=" + size})
+				_, err := run(command, args...)
+				said = errors.Join(said, err)
+				taken = taken && (err == nil || !strings.Contains(err.Error(), strconv.Quote(size)))
+			}
+			if taken != want {
+				t.Errorf("--%s %q: %v", f.Names()[0], size, said)
 			}
 		}
 	}
