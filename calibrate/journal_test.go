@@ -11,6 +11,7 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/cpu"
 	"ggforge/model"
 )
 
@@ -35,6 +36,9 @@ func contents(t *testing.T, m *model.Model, b *Blocks, targets []Target) (all []
 // the same blocks and losses when it is gone on from; and that it encodes only what is
 // missing.
 func TestResume(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	ctx := context.Background()
 	m := open(t)
 	var targets []Target

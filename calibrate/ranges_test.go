@@ -6,12 +6,16 @@ import (
 
 	"ggforge/eval"
 	"ggforge/gguf"
+	"ggforge/internal/cpu"
 	"ggforge/rows"
 )
 
 // TestRanges checks tensors whose rows are cut into ranges of columns: each range has the
 // error that its own moments give, and it falls.
 func TestRanges(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	ctx := context.Background()
 	m := open(t)
 	run := eval.Run{Tokens: text(3 * 64), Chunk: 64, Workers: 2}

@@ -13,6 +13,7 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/cpu"
 	"ggforge/internal/hftest"
 	"ggforge/model"
 	"ggforge/quants"
@@ -156,6 +157,9 @@ func check(t *testing.T, m *model.Model, run eval.Run, b *Blocks, got map[Target
 // output matrix, too, and that has tensors of no layer: they are of all tokens, however
 // these go through the layers.
 func TestLookups(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	ctx := context.Background()
 	dir, err := hftest.Lookup("gemma4").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
 	if err != nil {
