@@ -60,6 +60,7 @@
 //
 //	--header-only              do not read the tensors
 //	--sums FILE                compare SHA-256 sums with a list as sha256sum writes it
+//	--manifest FILE            compare sizes and sums with the manifest of a release
 //	--json                     print one JSON object
 //	--threads N                use N workers (0: one per CPU)
 //

@@ -155,6 +155,7 @@ func TestEveryFlag(t *testing.T) {
 		flagtest.Check(t, verifyCommand, parseVerify, []string{"FILE"}, map[string]flagtest.Row{
 			"header-only": {Field: "Look.Structure", Want: "true", Args: []string{"--header-only"}},
 			"sums":        {Field: "Sums", Want: "f", Args: []string{"--sums", "f"}},
+			"manifest":    {Field: "Manifest", Want: "f", Args: []string{"--manifest", "f"}},
 			"json":        {Field: "JSON", Want: "true", Args: []string{"--json"}},
 			"threads":     {Field: "Look.Workers", Want: "3", Args: []string{"--threads", "3"}},
 		})

@@ -68,6 +68,10 @@ func TestRelease(t *testing.T) {
 	}
 	run(0, "other: 1 files", plan, "--progress", "none")
 	run(0, "third: 1 files", plan, "--progress", "none", "--output", dir+"third")
+	// The model lacks keys, but is what the manifest says.
+	if out := expect(t, "verify")(3, "has no key", "--manifest", dir+"third/manifest.json"); strings.Contains(out, "SHA-256 is") || strings.Contains(out, "bytes, want") || strings.Contains(out, "is missing") {
+		t.Errorf("verify --manifest: %s", out)
+	}
 	a, err1 := os.ReadFile(dir + "other/manifest.json")
 	b, err2 := os.ReadFile(dir + "third/manifest.json")
 	card, err3 := os.ReadFile(filepath.Join(dir, "third", "README.md"))

@@ -6,16 +6,20 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v3"
 
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
+	"ggforge/release"
 	"ggforge/verify"
 	"ggforge/writer"
 )
@@ -28,15 +32,17 @@ func verifyCommand() *cli.Command {
 		Description: "Each FILE is a GGUF file, or the first of the shards of a model. Looks at their structure, at\n" +
 			"the numbers of every block, at the vocabulary, and at keys and dimensions of the\n" +
 			"architecture. Exit code 3 if anything is wrong; notes are about what loaders take.\n\n" +
-			"--sums compares the files with a list of SHA-256 sums as sha256sum writes it, too;\n" +
-			"without FILE, those that the list names.\n\n" + tool.ExitHelp,
+			"--sums compares the files with a list of SHA-256 sums as sha256sum writes it, too,\n" +
+			"--manifest with sizes and sums in the manifest of a release; without FILE, those\n" +
+			"that the list names, next to it.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{"ggtool verify *.gguf", "ggtool verify --sums SHA256SUMS"},
+			Examples: []string{"ggtool verify *.gguf", "ggtool verify --sums SHA256SUMS", "ggtool verify --manifest manifest.json"},
 			Result:   tool.Prints[verifyResult](),
 		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "header-only", Usage: "do not read the tensors"},
 			&cli.StringFlag{Name: "sums", Usage: "compare SHA-256 sums with the list in `FILE`"},
+			&cli.StringFlag{Name: "manifest", Usage: "compare sizes and sums with a release's manifest, `FILE`"},
 			tool.JSONFlag(),
 			tool.ThreadsFlag(),
 		},
@@ -46,10 +52,11 @@ func verifyCommand() *cli.Command {
 
 // verifyRequest is what the flags and arguments ask for.
 type verifyRequest struct {
-	Files []string
-	Sums  string
-	JSON  bool
-	Look  verify.Options
+	Files    []string
+	Sums     string
+	Manifest string
+	JSON     bool
+	Look     verify.Options
 }
 
 // maxFiles is how many files can be named at once.
@@ -59,8 +66,14 @@ func parseVerify(cmd *cli.Command) (r verifyRequest, err error) {
 	if r.Sums, err = tool.File(cmd, "sums"); err != nil {
 		return r, err
 	}
+	if r.Manifest, err = tool.File(cmd, "manifest"); err != nil {
+		return r, err
+	}
+	if r.Sums != "" && r.Manifest != "" {
+		return r, fault.Errorf(fault.Usage, "--sums and --manifest: want one of them")
+	}
 	least := 1
-	if r.Sums != "" {
+	if r.Sums != "" || r.Manifest != "" {
 		least = 0
 	}
 	r.Files, err = tool.Args(cmd, least, maxFiles)
@@ -85,22 +98,31 @@ func verifyFiles(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	sums := map[string]string{} // by cleaned path
-	if r.Sums != "" {
-		var names []string
-		if sums, names, err = readSHA256(r.Sums); err != nil {
-			return err
-		}
-		if len(r.Files) == 0 {
-			r.Files = names
-		}
+	var want *wanted
+	switch {
+	case r.Sums != "":
+		want, err = readSHA256(r.Sums)
+	case r.Manifest != "":
+		want, err = readManifest(r.Manifest)
+	}
+	if err != nil {
+		return err
+	}
+	if len(r.Files) == 0 {
+		r.Files = want.names
 	}
 	w := tool.Output(ctx, cmd)
 	var list []verified
 	bad := 0
 	for _, path := range r.Files {
 		v := verified{File: path, Findings: []verify.Finding{}}
-		if r.Sums == "" || strings.HasSuffix(path, ".gguf") {
+		text, there := "", true
+		if want != nil {
+			if text, there, err = want.compare(ctx, path); err != nil {
+				return err
+			}
+		}
+		if there && (want == nil || strings.HasSuffix(path, ".gguf")) {
 			if err := writer.Unrecovered(path); err != nil {
 				v.Findings = append(v.Findings, verify.Finding{Text: err.Error()})
 			}
@@ -110,14 +132,8 @@ func verifyFiles(ctx context.Context, cmd *cli.Command) error {
 			}
 			v.Findings = append(v.Findings, found...)
 		}
-		if r.Sums != "" {
-			text, err := compareSHA256(ctx, path, sums)
-			if err != nil {
-				return err
-			}
-			if text != "" {
-				v.Findings = append(v.Findings, verify.Finding{Text: path + ": " + text})
-			}
+		if text != "" {
+			v.Findings = append(v.Findings, verify.Finding{Text: path + ": " + text})
 		}
 		v.Whole = true
 		for _, f := range v.Findings {
@@ -152,13 +168,38 @@ func verifyFiles(ctx context.Context, cmd *cli.Command) error {
 	return nil
 }
 
+// wanted is what a list says of files.
+type wanted struct {
+	list  string            // what it is called in findings
+	dir   string            // its folder
+	names []string          // paths of the files, joined with dir
+	sums  map[string]string // SHA-256 by such a path
+	sizes map[string]int64  // in bytes, if the list has them
+}
+
+// readManifest reads the manifest of a release, whose files are next to it.
+func readManifest(path string) (*wanted, error) {
+	m, err := release.ReadManifest(path)
+	if err != nil {
+		return nil, err
+	}
+	want := &wanted{list: "manifest", dir: filepath.Dir(path), sums: map[string]string{}, sizes: map[string]int64{}}
+	for _, f := range m.Files {
+		full := filepath.Join(want.dir, filepath.FromSlash(f.Name))
+		want.names = append(want.names, full)
+		want.sums[full], want.sizes[full] = f.SHA256, f.Bytes
+	}
+	return want, nil
+}
+
 // readSHA256 reads a list of parseSHA256.
-func readSHA256(path string) (sums map[string]string, names []string, err error) {
+func readSHA256(path string) (*wanted, error) {
 	data, err := side(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return parseSHA256(path, data)
+	sums, names, err := parseSHA256(path, data)
+	return &wanted{list: "list of sums", dir: filepath.Dir(path), names: names, sums: sums}, err
 }
 
 // parseSHA256 reads a list as sha256sum writes it. Names are those of files next to the list.
@@ -188,16 +229,58 @@ func parseSHA256(path string, data []byte) (sums map[string]string, names []stri
 	return sums, names, nil
 }
 
-// compareSHA256 says what is wrong with the sum of a file, "" for nothing.
-func compareSHA256(ctx context.Context, path string, sums map[string]string) (string, error) {
-	want, ok := sums[filepath.Clean(path)]
+// compare says what is wrong with a file, "" for nothing, and whether it is there. The sum of one that has another
+// size is not taken.
+func (w *wanted) compare(ctx context.Context, path string) (text string, there bool, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // the latter: its folder is a file
+		return "is missing", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait
+		return "is not a file", false, nil
+	}
+	key, err := w.key(path)
+	if err != nil {
+		return "", true, err
+	}
+	want, ok := w.sums[key]
 	if !ok {
-		return "is not in the list of sums", nil
+		return "is not in the " + w.list, true, nil
 	}
+	if size, ok := w.sizes[key]; ok && size != info.Size() {
+		return fmt.Sprintf("has %d bytes, want %d", info.Size(), size), true, nil
+	}
+	got, err := sumSHA256(ctx, path)
+	if err == nil && got != want {
+		text = fmt.Sprintf("SHA-256 is %s, want %s", got, want)
+	}
+	return text, true, err
+}
+
+// key returns what the list calls the file at path, which may be relative where that of the list is not, and the
+// other way round.
+func (w *wanted) key(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	dir, err := filepath.Abs(w.dir)
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(dir, path)
+	if err != nil {
+		return path, nil // on another drive
+	}
+	return filepath.Join(w.dir, rel), nil
+}
+
+// sumSHA256 returns the sum of a file.
+func sumSHA256(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
-	if os.IsNotExist(err) {
-		return "is missing", nil
-	}
 	if err != nil {
 		return "", err
 	}
@@ -216,8 +299,5 @@ func compareSHA256(ctx context.Context, path string, sums map[string]string) (st
 			return "", err
 		}
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != want {
-		return fmt.Sprintf("SHA-256 is %s, want %s", got, want), nil
-	}
-	return "", nil
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

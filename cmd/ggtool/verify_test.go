@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"ggforge/release"
 )
 
 // TestVerify looks at files that are whole and that are not, and at lists of sums.
@@ -61,6 +64,84 @@ func TestVerify(t *testing.T) {
 		list(text)
 		run(3, "SHA256SUMS", "--sums", sums)
 	}
+	list(strings.Repeat("0", 64) + "  no.gguf\n")
+	run(3, "no.gguf: is missing", "--sums", sums)
 	run(2, "want FILE...")
 	run(1, "no.gguf", dir+"no.gguf")
+
+	testManifest(t, dir, data)
+}
+
+// testManifest compares new.gguf, which has the content data, and README.md with manifests.
+func testManifest(t *testing.T, dir string, data []byte) {
+	run := expect(t, "verify")
+	model, manifest := dir+"new.gguf", dir+"manifest.json"
+	m := release.Manifest{Format: release.ManifestFormat, Files: []release.File{
+		{Name: "new.gguf", Bytes: int64(len(data)), SHA256: fmt.Sprintf("%x", sha256.Sum256(data)), Type: "F32"},
+		{Name: "cards/README.md", Bytes: 4, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte("card")))},
+	}}
+	save := func() {
+		t.Helper()
+		text, err := json.Marshal(m)
+		if err == nil {
+			err = os.WriteFile(manifest, text, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	card := filepath.Join(dir, "cards", "README.md")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(card, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(dir+"cards", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	save()
+	run(3, card+": is missing", "--manifest", manifest)
+	write("card")
+	if out := run(0, card+": whole", "--manifest", manifest); !strings.Contains(out, "new.gguf: whole") {
+		t.Errorf("the model: %s", out)
+	}
+	run(0, model+": whole", "--manifest", manifest, model)
+	t.Chdir(dir)
+	run(0, "new.gguf: whole", "--manifest", manifest, "new.gguf")
+	run(0, model+": whole", "--manifest", "manifest.json", model)
+	run(0, filepath.Join("cards", "README.md")+": whole", "--manifest", "manifest.json")
+	run(3, "SHA256SUMS: is not in the manifest", "--manifest", manifest, dir+"SHA256SUMS")
+	write("cart")
+	if out := run(3, card+": SHA-256 is ", "--manifest", manifest); !strings.Contains(out, "1 of 2 files are broken") {
+		t.Errorf("another sum: %s", out)
+	}
+	write("cards")
+	run(3, card+": has 5 bytes, want 4", "--manifest", manifest)
+	var report struct{ Files []verified }
+	if err := json.Unmarshal([]byte(strings.SplitAfter(run(3, "has 5 bytes", "--json", "--manifest", manifest), "\n}\n")[0]), &report); err != nil || len(report.Files) != 2 || !report.Files[0].Whole || report.Files[1].Whole {
+		t.Errorf("%v: %+v", err, report)
+	}
+	// The structure of models is looked at, whatever the manifest says.
+	broken := data[:len(data)/2]
+	if err := os.WriteFile(model, broken, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	m.Files[0].Bytes, m.Files[0].SHA256 = int64(len(broken)), fmt.Sprintf("%x", sha256.Sum256(broken))
+	m.Files[1].Name = "cards"
+	save()
+	if out := run(3, "cards: is not a file", "--manifest", manifest); strings.Contains(out, "new.gguf: whole") || strings.Contains(out, "SHA-256 is") || !strings.Contains(out, "2 of 2 files are broken") {
+		t.Errorf("a broken model: %s", out)
+	}
+	m.Files[1].Name = "README.md/README.md"
+	save()
+	run(3, "is missing", "--manifest", manifest)
+	m.Files[1].Name = "../README.md"
+	save()
+	run(3, "want one below the manifest's folder", "--manifest", manifest)
+	m.Format = "other"
+	save()
+	run(4, `format is "other"`, "--manifest", manifest)
+	run(1, "no.json", "--manifest", dir+"no.json")
+	run(2, "want one of them", "--manifest", manifest, "--sums", dir+"SHA256SUMS")
 }

@@ -1,0 +1,70 @@
+package release
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"ggforge/fault"
+	"ggforge/internal/mmap"
+)
+
+// maxManifest bounds the manifest that is read, in bytes.
+const maxManifest = 64 << 20
+
+// ReadManifest reads the manifest at path, a regular file of at most 64 MiB. Its files have names that lead to
+// files below the manifest's folder, each once, sizes of at least 0 bytes and SHA-256 sums in lower case; there
+// is at least one. The error is of kind fault.Broken if something is not so, and fault.Unsupported for another
+// format than ManifestFormat.
+func ReadManifest(path string) (*Manifest, error) {
+	data, err := mmap.ReadFile(path, "manifest", maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	return parseManifest(path, data)
+}
+
+// parseManifest is ReadManifest for the content of the file at path.
+func parseManifest(path string, data []byte) (*Manifest, error) {
+	// The format first: another one may have fields of other types.
+	var head struct {
+		Format string `json:"format"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, fault.Errorf(fault.Broken, "%s: %w", path, err)
+	}
+	if head.Format != ManifestFormat {
+		return nil, fault.Errorf(fault.Unsupported, "%s: format is %q, want %q", path, head.Format, ManifestFormat)
+	}
+	m := new(Manifest)
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fault.Errorf(fault.Broken, "%s: %w", path, err)
+	}
+	if len(m.Files) == 0 {
+		return nil, fault.Errorf(fault.Broken, "%s: no file in it", path)
+	}
+	seen := make(map[string]bool, len(m.Files))
+	for i := range m.Files {
+		f := &m.Files[i]
+		// fs.ValidPath takes one spelling of each name only, so that seen finds all that are there twice.
+		if !fs.ValidPath(f.Name) || f.Name == "." || !filepath.IsLocal(filepath.FromSlash(f.Name)) || strings.ContainsFunc(f.Name, unicode.IsControl) {
+			return nil, fault.Errorf(fault.Broken, "%s: files[%d]: name is %q, want one below the manifest's folder", path, i, f.Name)
+		}
+		if seen[f.Name] {
+			return nil, fault.Errorf(fault.Broken, "%s: files[%d]: %q is there twice", path, i, f.Name)
+		}
+		seen[f.Name] = true
+		if f.Bytes < 0 {
+			return nil, fault.Errorf(fault.Broken, "%s: %q: bytes is %d, want at least 0", path, f.Name, f.Bytes)
+		}
+		if raw, err := hex.DecodeString(f.SHA256); err != nil || len(raw) != sha256.Size {
+			return nil, fault.Errorf(fault.Broken, "%s: %q: sha256 is %q, want %d hexadecimal digits", path, f.Name, f.SHA256, 2*sha256.Size)
+		}
+		f.SHA256 = strings.ToLower(f.SHA256)
+	}
+	return m, nil
+}
