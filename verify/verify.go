@@ -31,7 +31,10 @@ type Options struct {
 }
 
 // findings collects.
-type findings struct{ list []Finding }
+type findings struct {
+	list  []Finding
+	later bool // the file is a later shard: the model's metadata is in the first one
+}
 
 func (f *findings) add(format string, args ...any) {
 	f.list = append(f.list, Finding{fmt.Sprintf(format, args...), false})
@@ -114,6 +117,7 @@ func open(path string, all *findings) (files []*gguf.File, err error) {
 		return files, nil
 	case no != 0:
 		all.note("%s: shard %d of %d: looked at alone", path, no+1, count)
+		all.later = true
 		return files, nil
 	}
 	for i := int64(1); i < count; i++ {
@@ -245,7 +249,7 @@ func meaning(files []*gguf.File, all *findings) {
 	m := f.Metadata
 	name := m.Architecture()
 	kind, _ := m.Get(keyType)
-	if isMatrix(m) {
+	if isMatrix(m) || all.later && name == "" {
 		return
 	}
 	quantized := false

@@ -20,6 +20,9 @@ func TestVerify(t *testing.T) {
 	// The model has no keys, which is said; its structure is right.
 	run(3, `has no key "llama.block_count"`, whole)
 	run(3, `has no key "llama.block_count"`, first)
+	// A later shard has no metadata of the model.
+	later := strings.Replace(first, "00001-of", "00002-of", 1)
+	run(0, later+": whole", later)
 	odd(t, dir+"odd.gguf", false)
 	run(3, `tensor "nan": F32 block 0`, dir+"odd.gguf")
 	if out := run(3, "note: ", "--header-only", dir+"odd.gguf"); strings.Contains(out, "F32 block") {
