@@ -35,6 +35,7 @@ type Plan struct {
 	Towers      []string     `plan:"towers" enum:"f32,f16,bf16,q8_0" doc:"write the part of the checkpoint that sees or hears in these types"`
 	Evaluation  *Evaluation  `plan:"evaluation" doc:"measure how far each model is from the source"`
 	Card        *Card        `plan:"card" doc:"about the model card"`
+	Pages       bool         `plan:"pages" doc:"write a page of HTML about each model, next to it"`
 	ModelName   string       `plan:"model_name" doc:"call the model of a checkpoint so"`
 
 	path string // "" for one that is no file

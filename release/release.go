@@ -3,7 +3,7 @@
 // card, sums and a manifest.
 //
 //	Plan ──► Prepare: source, names, what is done already ──► Run:
-//	         matrix ──► models ──► towers ──► measurements ──► card ──► SHA256SUMS, manifest.json
+//	         matrix ──► models ──► towers ──► pages ──► measurements ──► card ──► SHA256SUMS, manifest.json
 //
 // Each part has a key, a hash of everything that its bytes depend on: sums of the inputs, options, and the
 // version of the program. What is there with the same key, and has the sizes and sums that it had, is not made
@@ -56,6 +56,10 @@ type Options struct {
 	Progress func(part string) func(done float64)
 	Write    func(writer.Progress) // progress of writing models
 	Note     func(text string)     // what a run does next, or has not to do
+
+	// Page returns the page about the model in a file, of shards the first. Its bytes may depend on the model
+	// and on Program only. Without it a plan with pages is refused.
+	Page func(ctx context.Context, path string) ([]byte, error)
 }
 
 // File is a file of a release.
@@ -63,7 +67,7 @@ type File struct {
 	Name   string `json:"name"` // with slashes
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	Type   string `json:"type"` // recipe, or what else it is: imatrix, mmproj, quality
+	Type   string `json:"type"` // recipe, or what else it is: imatrix, mmproj, page, quality
 }
 
 // Input is what a release was made of.
@@ -312,7 +316,10 @@ func (r *Release) list(ctx context.Context) error {
 		}
 		r.Items = append(r.Items, Item{Name: r.names[i].Encoding, Type: r.s.recipes[i].Name, Files: []string{r.local(r.outputPath(i))}, Done: done})
 	}
-	return r.listTowers(ctx)
+	if err := r.listTowers(ctx); err != nil {
+		return err
+	}
+	return r.listPages(ctx)
 }
 
 // outputPath returns where a model goes; of shards, the beginning of their names.
@@ -407,6 +414,9 @@ func (r *Release) Run(ctx context.Context) error {
 	if err := r.makeTowers(ctx); err != nil {
 		return err
 	}
+	if err := r.makePages(ctx); err != nil {
+		return err
+	}
 	if err := r.measure(ctx); err != nil {
 		return err
 	}
@@ -417,8 +427,11 @@ func (r *Release) Run(ctx context.Context) error {
 }
 
 // check finds what would end the run late: a model that cannot be run over texts, texts that are too short, a
-// card that cannot be written.
+// card that cannot be written, pages that nothing makes.
 func (r *Release) check() error {
+	if r.plan.Pages && r.opt.Page == nil {
+		return fault.Errorf(fault.Usage, "%s", r.plan.about("pages: this program makes none: want no pages, or ggtool release"))
+	}
 	if r.hasCard() {
 		opt, err := r.cardOptions()
 		if err != nil {
@@ -746,6 +759,67 @@ func (r *Release) remove(name string) error {
 	return nil
 }
 
+// pageName is what the page about a model is called in the state.
+func pageName(n naming.Name) string { return "page " + n.Encoding }
+
+// pagePath returns where the page about a model goes, which is one for all its shards.
+func (r *Release) pagePath(i int) string {
+	return strings.TrimSuffix(r.outputPath(i), ".gguf") + ".html"
+}
+
+// pageKey is known once the model is there.
+func (r *Release) pageKey(i int) string {
+	return keyOf("page", r.opt.Program, r.local(r.pagePath(i)), r.state.Made[r.names[i].Encoding].Files)
+}
+
+// A page has about so many bytes, and so many for each tensor.
+const pageBytes, pageTensorBytes = 10000, 150
+
+// listPages finds out which pages are there. That of a model that is to be made is made after it.
+func (r *Release) listPages(ctx context.Context) error {
+	if !r.plan.Pages {
+		return nil
+	}
+	for i, n := range r.names {
+		it := Item{Name: pageName(n), Type: "page", Files: []string{r.local(r.pagePath(i))}, Bytes: pageBytes + pageTensorBytes*int64(len(r.source.Tensors))}
+		if r.item(n.Encoding).Done {
+			var err error
+			if it.Done, err = r.state.done(ctx, r.dir, it.Name, r.pageKey(i)); err != nil {
+				return err
+			}
+		}
+		r.Items = append(r.Items, it)
+	}
+	return nil
+}
+
+// makePages writes the pages that are missing, and those about models that have become others.
+func (r *Release) makePages(ctx context.Context) error {
+	if !r.plan.Pages {
+		return nil
+	}
+	for i, n := range r.names {
+		name, key, path := pageName(n), r.pageKey(i), r.pagePath(i)
+		if done, err := r.state.done(ctx, r.dir, name, key); err != nil {
+			return err
+		} else if done {
+			continue
+		}
+		r.opt.Note("page: " + r.local(path))
+		data, err := r.opt.Page(ctx, filepath.Join(r.dir, filepath.FromSlash(r.state.Made[n.Encoding].Files[0].Name)))
+		if err != nil {
+			return err
+		}
+		if err := writer.WriteBytes(ctx, path, data, writer.Options{Force: true}); err != nil {
+			return err
+		}
+		if err := r.made(ctx, name, key, "page", []string{path}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // figure is a mean with its standard error, as ggeval prints it.
 type figure struct {
 	Mean  float64 `json:"mean"`
@@ -854,6 +928,11 @@ func (r *Release) Files() (files []File) {
 	}
 	for _, t := range r.towers {
 		names = append(names, t.name)
+	}
+	if r.plan.Pages {
+		for _, n := range r.names {
+			names = append(names, pageName(n))
+		}
 	}
 	if r.plan.Evaluation != nil {
 		names = append(names, "quality")

@@ -360,6 +360,64 @@ func TestPredict(t *testing.T) {
 	}
 }
 
+// TestPages writes pages about models in shards, and again only those about models that are others.
+func TestPages(t *testing.T) {
+	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
+	const name = "Gollama-6.6M-v1.0-"
+	plan := b.plan("layout: folders\nsplit: 4M\noutputs: [Q8_0, Q4_0]\npages: true\ncard: {off: true}")
+	if _, err := b.run(context.Background(), plan, Options{}, nil); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "pages: ") {
+		t.Errorf("without Page: %v", err)
+	}
+	run := func(ctx context.Context, stop string) ([]string, error) {
+		var about []string
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		r, err := b.run(ctx, plan, Options{Page: func(ctx context.Context, path string) ([]byte, error) {
+			about = append(about, filepath.Base(path))
+			return []byte("about " + filepath.Base(path)), ctx.Err()
+		}}, func(note string) {
+			if note == stop {
+				cancel()
+			}
+		})
+		if err == nil {
+			files := r.Files()
+			if f := files[len(files)-1]; f.Type != "page" || f.Name != "Q4_0/"+name+"Q4_0.html" || r.Items[3].Files[0] != f.Name {
+				t.Errorf("%+v, items %+v", f, r.Items)
+			}
+		}
+		return about, err
+	}
+	q8, q4 := name+"Q8_0-00001-of-00002.gguf", name+"Q4_0-00001-of-00002.gguf"
+	page := filepath.Join(b.dir, "Q4_0", name+"Q4_0.html")
+
+	if _, err := run(context.Background(), "page: Q4_0/"+name+"Q4_0.html"); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		if got, err := run(context.Background(), ""); err != nil || !slices.Equal(got, want) {
+			t.Errorf("pages about %q, want %q: %v", got, want, err)
+		}
+	}
+	expect(q4)
+	expect()
+	if data, err := os.ReadFile(page); err != nil || string(data) != "about "+q4 {
+		t.Errorf("%v: %s", err, data)
+	}
+	for _, file := range []string{"SHA256SUMS", "manifest.json"} {
+		if data, err := os.ReadFile(filepath.Join(b.dir, file)); err != nil || strings.Count(string(data), ".html") != 2 {
+			t.Errorf("%s: %v: %s", file, err, data)
+		}
+	}
+	if err := os.Remove(page); err != nil {
+		t.Fatal(err)
+	}
+	expect(q4)
+	plan.Outputs[0].Type, plan.Outputs[0].Name = "Q5_0", "Q8_0" // in the same place
+	expect(q8)
+}
+
 // TestTargets chooses types by a text, of one output of two, in the same run as the matrix.
 func TestTargets(t *testing.T) {
 	if !cpu.HasVectors || testing.Short() {

@@ -218,9 +218,10 @@
 // # Release
 //
 // Makes everything of a published model: quantized models from one read of the source, shards,
-// importance matrix, what sees or hears, measurements, card, sums and a manifest. What is there
-// already is not made again, and a killed run is gone on with. docs/model-release.md describes the
-// plan, and what is kept. HF_ENDPOINT and HF_TOKEN count for sources on the hub.
+// importance matrix, what sees or hears, pages about the models, measurements, card, sums and a
+// manifest. What is there already is not made again, and a killed run is gone on with.
+// docs/model-release.md describes the plan, and what is kept. HF_ENDPOINT and HF_TOKEN count for
+// sources on the hub.
 //
 //	-o, --output DIR           write into DIR, whatever the plan says
 //	--dry-run                  list what would be made, with sizes, time of encoding and room on the disk
@@ -250,6 +251,7 @@
 //	--evaluate-chunks N        of which only the first N chunks
 //	--base-model, --quantized-by, --template
 //	                           as for card
+//	--pages                    write a page about each model, as inspect --html does
 //	--no-card                  write no card
 //
 // # Exit codes

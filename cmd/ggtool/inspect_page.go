@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -14,6 +16,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/mmap"
 	"ggforge/internal/page"
 	"ggforge/memory"
 )
@@ -46,7 +49,29 @@ var roles = []struct {
 // maxRows is how many tensors outside of layers, and how many layers, a page lists.
 const maxRows = 2000
 
-// inspectPage shows the model as a page.
+// pageOf returns the page that inspect --html writes about the model in a file.
+func pageOf(_ context.Context, path string) ([]byte, error) {
+	set, err := open(path, false)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	r := inspectRequest{File: path}
+	var b bytes.Buffer
+	err = mmap.Guard(path, func() error {
+		p, err := r.page(set)
+		if err != nil {
+			return err
+		}
+		return page.Write(&b, p)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b.Bytes(), set.Unchanged()
+}
+
+// page shows the model as a page.
 func (r *inspectRequest) page(set *gguf.Set) (*page.Page, error) {
 	var bytes, elements int64
 	tensors := 0

@@ -121,6 +121,7 @@ func TestEveryFlag(t *testing.T) {
 			"base-model":      {Field: "Plan.Card.BaseModel", Want: "a/b", Args: []string{"--base-model", "a/b"}},
 			"quantized-by":    {Field: "Plan.Card.QuantizedBy", Want: "x", Args: []string{"--quantized-by", "x"}},
 			"template":        {Field: "Plan.Card.Template", Want: "f", Args: []string{"--template", "f"}},
+			"pages":           {Field: "Plan.Pages", Want: "true", Args: []string{"--pages"}},
 			"no-card":         {Field: "Plan.Card.Off", Want: "true", Args: []string{"--no-card"}},
 			"cache":           {Field: "Make.Remote.Cache", Want: "d", Args: []string{"--cache", "d"}},
 			"dry-run":         {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},

@@ -22,9 +22,10 @@ func releaseCommand() *cli.Command {
 		Usage:     "make everything of a published model from one plan",
 		ArgsUsage: "PLAN.yaml, or --source SOURCE --output DIR --type TYPE...",
 		Description: "Writes quantized models, all from one read of the source, their shards, the\n" +
-			"importance matrix, what sees or hears, measurements (quality.json), the model card,\n" +
-			"SHA256SUMS and manifest.json. PLAN.yaml says what of it: --schema prints its JSON\n" +
-			"schema, docs/model-release.md describes it. Paths in it are relative to its folder.\n\n" +
+			"importance matrix, what sees or hears, pages about the models, measurements\n" +
+			"(quality.json), the model card, SHA256SUMS and manifest.json. PLAN.yaml says what\n" +
+			"of it: --schema prints its JSON schema, docs/model-release.md describes it. Paths\n" +
+			"in it are relative to its folder.\n\n" +
 			"What is there already, made of the same inputs with the same options, is not made\n" +
 			"again: a second run does nothing, and one after a killed one goes on. What is done\n" +
 			"is kept in DIR/.ggtool-release, which is not to be published.\n\n" +
@@ -70,6 +71,7 @@ func planFlags() []cli.Flag {
 		&cli.StringFlag{Name: "base-model", Usage: "the card says that the hub's model `ORG/NAME` was quantized"},
 		&cli.StringFlag{Name: "quantized-by", Usage: "the card says that `NAME` has done it"},
 		&cli.StringFlag{Name: "template", Usage: "use the card's template in `FILE`"},
+		&cli.BoolFlag{Name: "pages", Usage: "write a page of HTML about each model, as ggtool inspect --html does"},
 		&cli.BoolFlag{Name: "no-card", Usage: "write no card"},
 	)
 }
@@ -87,7 +89,7 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 	r.Make = release.Options{
 		Workers: tool.Workers(cmd), Force: cmd.Bool("force"), Program: "ggforge " + tool.Version,
 		Remote: checkpoint.Remote{Endpoint: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")},
-		Warn:   tool.Warning(cmd), Progress: tool.Parts(cmd), Note: func(text string) { tool.Note(cmd, text) },
+		Warn:   tool.Warning(cmd), Progress: tool.Parts(cmd), Note: func(text string) { tool.Note(cmd, text) }, Page: pageOf,
 	}
 	if r.Make.Remote.Cache, err = tool.File(cmd, "cache"); err != nil {
 		return r, err
@@ -197,6 +199,9 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 		if cmd.IsSet(flag) {
 			text(part("card"), key, flag)
 		}
+	}
+	if cmd.Bool("pages") {
+		plan["pages"] = true
 	}
 	if cmd.Bool("no-card") {
 		part("card")["off"] = true

@@ -55,6 +55,15 @@ func TestRelease(t *testing.T) {
 	run(2, "--evaluate-chunks goes with", append(flags, "--evaluate-chunks", "3")...)
 	run(2, "towers are for checkpoints", append(flags, "--mmproj", "f16")...)
 
+	// pages are those of inspect --html
+	decode(run(0, "", append(flags, "--pages", "--json", "--quiet")...), &made)
+	expect(t, "inspect")(0, "", "--html", dir+"page.html", dir+"out/Tiny-16K-v1.0-small.gguf")
+	page, err1 := os.ReadFile(dir + "out/Tiny-16K-v1.0-small.html")
+	want, err2 := os.ReadFile(dir + "page.html")
+	if err1 != nil || err2 != nil || !bytes.Equal(page, want) || bytes.Contains(page, []byte(dir)) || len(made.Files) != 4 || made.Files[3].Type != "page" {
+		t.Errorf("%v %v: %+v: %s", err1, err2, made.Files, page)
+	}
+
 	// a plan, of which paths are relative to its folder
 	if err := os.Mkdir(dir+"plans", 0o777); err != nil {
 		t.Fatal(err)
