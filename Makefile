@@ -8,7 +8,7 @@ LDFLAGS    := -s -w -X ggforge/internal/cli.Version=$(VERSION)
 COMMANDS   := ggconv ggquant ggtool ggeval
 PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-FUZZTIME   := 3s
+FUZZTIME   := 2s
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
 NFPM       := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
