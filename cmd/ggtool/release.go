@@ -274,7 +274,7 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 	}
 	tool.NoteScalar(cmd)
 	if err := made.Run(ctx); err != nil {
-		return err
+		return tool.Kept(err, "what is done is kept: the same command goes on")
 	}
 	result.Files = made.Files()
 	for _, f := range result.Files {

@@ -77,9 +77,24 @@ func printError(cmd *cli.Command, err error, stopped bool) {
 	text := strings.TrimSpace(err.Error())
 	if stopped && errors.Is(err, context.Canceled) {
 		text = "interrupted; nothing is left behind"
+		if k := new(keptError); errors.As(err, &k) {
+			text = "interrupted; " + k.text
+		}
 	}
 	fmt.Fprintf(s, "%s: %s\n", cmd.Name, shortened(text))
 }
+
+// keptError is an error of Kept.
+type keptError struct {
+	error
+	text string
+}
+
+func (k *keptError) Unwrap() error { return k.error }
+
+// Kept returns err for a command that keeps what is done when it is interrupted: text says so then,
+// instead of that nothing is left behind.
+func Kept(err error, text string) error { return &keptError{err, text} }
 
 // shortened returns a text whose first line is followed by at most fault.MaxListed
 // more, one for each defect, and none of whose lines is too long.

@@ -201,6 +201,8 @@ func TestPrintError(t *testing.T) {
 		{"50 %", errors.New("bad"), false, "50 %\nx: bad\n"},
 		{"50 %\n", errors.New("bad"), false, "50 %\nx: bad\n"},
 		{"50 %", fmt.Errorf("t: %w", context.Canceled), true, "50 %\nx: interrupted; nothing is left behind\n"},
+		{"", Kept(fmt.Errorf("t: %w", context.Canceled), "some is kept"), true, "x: interrupted; some is kept\n"},
+		{"", Kept(errors.New("bad"), "some is kept"), true, "x: bad\n"},
 		{"", errors.New(many), false, "x: " + many[:strings.Index(many, "\n\tdefect 20")] + "\n  and 10 more\n"},
 		{"", errors.New("2 defects:\n\ta\n\tb"), false, "x: 2 defects:\n\ta\n\tb\n"},
 		{"", errors.New("bad " + strings.Repeat("x", 1<<20) + ": want y"), false,
