@@ -1,0 +1,130 @@
+package part
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"ggforge/fault"
+)
+
+// env makes a getenv of "NAME=VALUE ...", where names of Slurm's variables are short.
+func env(text string) func(string) string {
+	short := map[string]string{"id": taskID, "min": least, "max": most, "count": count, "step": step, "index": index}
+	set := map[string]string{}
+	for _, word := range strings.Fields(text) {
+		name, value, _ := strings.Cut(word, "=")
+		set[short[name]] = value
+	}
+	return func(name string) string { return set[name] }
+}
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct{ text, env, want string }{
+		{"1/1", "", "1-of-1"},
+		{"3/16", "id=5 min=1 max=8 count=8 step=1", "3-of-16"},
+		{"003/016", "", "3-of-16"},
+		{"100000/100000", "", "100000-of-100000"},
+		{"auto", "id=5 min=1 max=8 count=8 step=1", "5-of-8"},
+		{"auto", "id=0 min=0 max=7 count=8 step=1", "1-of-8"},
+		{"auto", "id=7 min=0 count=8", "8-of-8"},
+		{"auto", "id=14 min=10 max=18 count=5 step=2", "3-of-5"},
+		{"auto", "id=4 min=4 max=4 count=1 step=1 index=3", "1-of-1"},
+		{"auto/16", "id=7 min=3 max=7 count=2 step=4", "7-of-16"},
+		{"auto/16", "index=0", "1-of-16"},
+		{"auto/16", "index=15", "16-of-16"},
+
+		{"", "", `"" is no part: want K/N`},
+		{"3", "", "is no part"},
+		{"3/", "", "is no part"},
+		{"/16", "", "is no part"},
+		{"-1/16", "", "is no part"},
+		{"+1/16", "", "is no part"},
+		{"1/16/2", "", "is no part"},
+		{"1/auto", "", "is no part"},
+		{"Auto", "id=1 min=1 count=1", "is no part"},
+		{"auto/", "index=0", "is no part"},
+		{"0/16", "", "part 0, want 1 to 16"},
+		{"17/16", "", "part 17, want 1 to 16"},
+		{"1/0", "", "0 parts, want 1 to 100000"},
+		{"1/100001", "", "100001 parts, want 1 to 100000"},
+		{"1/99999999999999999999999", "", "99999999999999999999999 parts, want 1 to 100000"},
+		{"99999999999999999999999/2", "", "want 1 to 2"},
+		{"auto", "", taskID + " is not set"},
+		{"auto", "index=3", "want auto/N"},
+		{"auto", "id=x min=1 count=1", taskID + ` is "x", want a number`},
+		{"auto", "id=1 count=1", least + " is not set"},
+		{"auto", "id=1 min=1", count + " is not set"},
+		{"auto", "id=1 min=1 max=3 count=4 step=1", "want an array without gaps"},
+		{"auto", "id=1 min=1 max=7 count=3 step=1", "want an array without gaps"},
+		{"auto", "id=1 min=1 max=1 count=1 step=0", "want an array without gaps"},
+		{"auto", "id=9 min=1 max=8 count=8 step=1", taskID + " is 9, which is not one of the array"},
+		{"auto", "id=0 min=1 max=8 count=8 step=1", "not one of the array"},
+		{"auto", "id=2 min=1 max=5 count=3 step=2", "not one of the array"},
+		{"auto", "id=1 min=1 count=0", count + " is 0, want 1 to 100000"},
+		{"auto", "id=1 min=1 count=100001", count + " is 100001, want 1 to 100000"},
+		{"auto/16", "", "neither is set"},
+		{"auto/16", "id=1 index=0", "both"},
+		{"auto/16", "id=0", taskID + " is 0, want 1 to 16"},
+		{"auto/16", "id=17", taskID + " is 17, want 1 to 16"},
+		{"auto/16", "index=16", index + " is 16, want 0 to 15"},
+		{"auto/16", "index=-1", index + ` is "-1", want a number`},
+	} {
+		p, err := Parse(c.text, env(c.env))
+		switch {
+		case err == nil && p.String() != c.want:
+			t.Errorf("%q, %q: %v, want %s", c.text, c.env, p, c.want)
+		case err != nil && (!errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%q, %q: %v, want %s", c.text, c.env, err, c.want)
+		}
+	}
+}
+
+// TestRange checks that shares are one after the other, about equal, and all there is.
+func TestRange(t *testing.T) {
+	for _, n := range []int{0, 1, 5, 16, 100, 12345, math.MaxInt} {
+		for _, of := range []int{1, 2, 3, 16, 777, Most} {
+			end, small, large := 0, math.MaxInt, 0
+			for k := 1; k <= of; k++ {
+				a, b := Part{k, of}.Range(n)
+				if a != end || b < a {
+					t.Fatalf("part %d of %d of %d things: [%d, %d), the one before ends at %d", k, of, n, a, b, end)
+				}
+				end, small, large = b, min(small, b-a), max(large, b-a)
+			}
+			if end != n || large-small > 1 {
+				t.Errorf("%d parts of %d things: end at %d, have %d to %d", of, n, end, small, large)
+			}
+		}
+	}
+	if a, b := (Part{}).Range(7); a != 0 || b != 7 {
+		t.Errorf("no part has [%d, %d), want all 7", a, b)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"3/16", "auto", "auto/16", "1/100001", "0/0", "/", "auto/x"} {
+		f.Add(text, "5", "1", "8", "8", "1", "")
+	}
+	f.Add("auto", "9223372036854775807", "0", "9", "100000", "2147483647", "")
+	f.Add("auto/3", "", "", "", "", "", "2")
+	f.Fuzz(func(t *testing.T, text, id, from, to, n, apart, pod string) {
+		set := map[string]string{taskID: id, least: from, most: to, count: n, step: apart, index: pod}
+		p, err := Parse(text, func(name string) string { return set[name] })
+		if err != nil {
+			if !errors.Is(err, fault.Usage) || p != (Part{}) {
+				t.Fatalf("%v, %v", p, err)
+			}
+			return
+		}
+		if p.K < 1 || p.K > p.N || p.N > Most {
+			t.Fatalf("%q: %v", text, p)
+		}
+		again, err := Parse(fmt.Sprintf("%d/%d", p.K, p.N), nil)
+		if err != nil || again != p {
+			t.Fatalf("%v is %v as text, %v", p, again, err)
+		}
+	})
+}
