@@ -9,6 +9,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/bucket"
 	"ggforge/internal/fetch"
 )
 
@@ -19,8 +20,15 @@ var hubFile = regexp.MustCompile(`^([^/@]+/[^/@]+)(?:@([^/]+))?/(.+)$`)
 var hubPage = regexp.MustCompile(`^([^/]+/[^/]+)/(?:resolve|blob)/([^/]+)/([^?#]+)(?:\?download=true)?$`)
 
 // fileAddress returns the address of a GGUF file: hf://ORG/NAME/FILE, hf://ORG/NAME@REVISION/FILE,
-// or one that begins with http:// or https://, of a file anywhere or of a file's page in the hub.
+// s3://BUCKET/KEY, or one that begins with http:// or https://, of a file anywhere or of a file's page in the hub.
 func fileAddress(name, endpoint string) (address string, err error) {
+	if bucket.Is(name) {
+		n, err := bucket.Parse(name)
+		if err == nil && (n.Key == "" || strings.HasSuffix(n.Key, "/")) {
+			err = fault.Errorf(fault.Usage, "%q: want an object: s3://BUCKET/KEY.gguf", name)
+		}
+		return n.URL(), err
+	}
 	id, revision, file := "", "", ""
 	if rest, ok := strings.CutPrefix(name, hubScheme); ok {
 		if m := hubFile.FindStringSubmatch(rest); m != nil {
@@ -54,12 +62,12 @@ func fileAddress(name, endpoint string) (address string, err error) {
 	return endpoint + "/" + id + "/resolve/" + url.PathEscape(revision) + "/" + escape(file), nil
 }
 
-// OpenHeader reads the header of a GGUF file on a server: hf://ORG/NAME/FILE, or an address that
+// OpenHeader reads the header of a GGUF file on a server: hf://ORG/NAME/FILE, s3://BUCKET/KEY, or an address that
 // begins with http:// or https://. With alone, or if the name says nothing of shards, only of the
 // file there, else of all shards of a model. Little more than the headers is fetched. The tensors'
 // data are not there.
 func OpenHeader(ctx context.Context, name string, alone bool, opt Remote) (*gguf.Set, error) {
-	r, err := connect(ctx, opt)
+	r, err := connect(ctx, name, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +99,7 @@ func OpenHeader(ctx context.Context, name string, alone bool, opt Remote) (*gguf
 
 // show returns a name without what may be secret in it.
 func show(name string) string {
-	if strings.HasPrefix(name, hubScheme) {
+	if strings.HasPrefix(name, hubScheme) || bucket.Is(name) {
 		return name
 	}
 	return shown(name)

@@ -21,6 +21,7 @@ import (
 
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
+	"ggforge/internal/bucket"
 	"ggforge/internal/fetch"
 	"ggforge/internal/pyjson"
 	"ggforge/safetensors"
@@ -34,6 +35,10 @@ type Remote struct {
 	// Token is what the hub asks for before it sends a model that is not for everybody.
 	// No other server gets it, also not one that the hub redirects to.
 	Token string
+	// S3Endpoint is the address of the server of objects, s3://BUCKET/KEY, and S3Region where
+	// it has its buckets; default those of Amazon, which is asked for the region. Keys are
+	// taken from the environment, as other tools take them.
+	S3Endpoint, S3Region string
 	// Cache is a folder that keeps what has come of the weights, so that a later run
 	// goes on there; "" for none.
 	Cache string
@@ -58,9 +63,10 @@ const (
 
 // address is a model on a server.
 type address struct {
-	id       string   // ORG/NAME in the hub, "" elsewhere
-	revision string   // branch, tag or commit
-	base     *url.URL // of the files, nil in the hub; its path ends in a slash
+	id       string      // ORG/NAME in the hub, "" elsewhere
+	revision string      // branch, tag or commit
+	base     *url.URL    // of the files, nil in the hub; its path ends in a slash
+	folder   bucket.Name // of objects; no bucket elsewhere
 }
 
 var (
@@ -69,9 +75,9 @@ var (
 )
 
 // IsRemote reports whether a name is that of a model on a server: hf://ORG/NAME,
-// hf://ORG/NAME@REVISION, or an address that begins with http:// or https://.
+// hf://ORG/NAME@REVISION, s3://BUCKET/FOLDER, or an address that begins with http:// or https://.
 func IsRemote(name string) bool {
-	return strings.HasPrefix(name, hubScheme) || isHTTP(name)
+	return strings.HasPrefix(name, hubScheme) || isHTTP(name) || bucket.Is(name)
 }
 
 func isHTTP(name string) bool {
@@ -85,6 +91,15 @@ func HubAddress(id string) string { return hubScheme + strings.TrimPrefix(id, hu
 // parseAddress parses what IsRemote accepts. The page of a model in the hub is the
 // model; any other address is a folder with its files.
 func parseAddress(name, endpoint string) (a address, err error) {
+	if bucket.Is(name) {
+		folder, err := bucket.Parse(name)
+		if err != nil {
+			return a, err
+		}
+		folder = folder.Folder()
+		base, err := url.Parse(folder.URL())
+		return address{base: base, folder: folder}, err
+	}
 	id, hub := strings.CutPrefix(name, hubScheme)
 	if !hub {
 		u, err := url.Parse(name)
@@ -127,11 +142,12 @@ func shown(name string) string {
 type remote struct {
 	opt     Remote
 	client  *fetch.Client
+	objects *bucket.Client // nil if the model is no objects
 	set     *fetch.Set
 	ctx     context.Context
 	address address
 	commit  string   // of the hub, "" elsewhere
-	names   []string // of all files in the hub; of the weights that were found elsewhere
+	names   []string // of all files in the hub or folder of objects; of the weights that were found elsewhere
 
 	mu    sync.Mutex
 	files []*fetch.File
@@ -141,7 +157,7 @@ type remote struct {
 // once, into a temporary folder that Close removes, under the limits of those of a
 // directory; weights are read when they are asked for, and as long as ctx lasts.
 func OpenRemote(ctx context.Context, name string, opt Options) (_ *Dir, err error) {
-	r, err := connect(ctx, opt.Remote)
+	r, err := connect(ctx, name, opt.Remote)
 	if err != nil {
 		return nil, err
 	}
@@ -158,11 +174,16 @@ func OpenRemote(ctx context.Context, name string, opt Options) (_ *Dir, err erro
 			os.RemoveAll(folder)
 		}
 	}()
-	if r.address.id != "" {
+	switch {
+	case r.address.id != "":
 		if err = r.list(); err == nil {
 			err = r.fetchListed(folder)
 		}
-	} else {
+	case r.objects != nil:
+		if err = r.listObjects(); err == nil {
+			err = r.fetchListed(folder)
+		}
+	default:
 		err = r.probe(folder)
 	}
 	if err != nil {
@@ -176,15 +197,22 @@ func OpenRemote(ctx context.Context, name string, opt Options) (_ *Dir, err erro
 	return d, nil
 }
 
-// connect returns what reads from servers, without a model.
-func connect(ctx context.Context, opt Remote) (*remote, error) {
+// connect returns what reads from the servers that name is of, without a model.
+func connect(ctx context.Context, name string, opt Remote) (*remote, error) {
 	r := &remote{opt: opt, ctx: ctx}
 	r.opt.Endpoint = strings.TrimSuffix(cmp.Or(r.opt.Endpoint, HubEndpoint), "/")
 	origin, err := url.Parse(r.opt.Endpoint)
 	if err != nil || origin.Host == "" || !isHTTP(r.opt.Endpoint) || origin.User != nil {
 		return nil, fault.Errorf(fault.Usage, "the address of the hub is %q: want https://HOST", r.opt.Endpoint)
 	}
-	r.client = fetch.New(fetch.Options{Token: r.opt.Token, Origin: origin.Scheme + "://" + origin.Host, Stall: r.opt.Stall, Pause: r.opt.Pause})
+	to := fetch.Options{Token: r.opt.Token, Origin: origin.Scheme + "://" + origin.Host, Stall: r.opt.Stall, Pause: r.opt.Pause}
+	if bucket.Is(name) {
+		if r.objects, err = bucket.New(bucket.Options{Endpoint: opt.S3Endpoint, Region: opt.S3Region, Stall: opt.Stall, Pause: opt.Pause}); err != nil {
+			return nil, err
+		}
+		to.Schemes = fetch.Schemes{"s3": r.objects}
+	}
+	r.client = fetch.New(to)
 	r.set = fetch.NewSet(ctx)
 	return r, nil
 }
@@ -196,11 +224,16 @@ func (r *remote) close() {
 		f.Close()
 	}
 	r.client.Close()
+	if r.objects != nil {
+		r.objects.Close()
+	}
 }
 
 // denied explains an error about access.
 func (r *remote) denied(err error) error {
 	switch {
+	case r.objects != nil:
+		return bucket.Denied(err)
 	case r.address.id == "":
 	case errors.Is(err, fs.ErrPermission) && r.opt.Token == "":
 		return fmt.Errorf("%w: the model is not for everybody, or there is none of this name; HF_TOKEN may hold the token of an account that can read it", err)
@@ -267,6 +300,14 @@ func (r *remote) parseListing(data []byte) error {
 	return nil
 }
 
+// listObjects asks for the names of the objects in the folder.
+func (r *remote) listObjects() (err error) {
+	if r.names, err = r.objects.List(r.ctx, r.address.folder, maxFiles); err == nil && len(r.names) == 0 {
+		err = fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s: no objects there", r.address.folder)
+	}
+	return err
+}
+
 // maskFile is what drafts of DFlash may have for an embedding of their own for the mask.
 const maskFile = "mask_embedding.pt"
 
@@ -283,7 +324,7 @@ func (r *remote) fetchListed(folder string) error {
 		}
 	}
 	if len(names) > maxSideFiles {
-		return fault.Errorf(fault.Unsupported, "%s: %d side files, want at most %d", r.address.id, len(names), maxSideFiles)
+		return fault.Errorf(fault.Unsupported, "%s: %d side files, want at most %d", cmp.Or(r.address.id, r.address.folder.String()), len(names), maxSideFiles)
 	}
 	return r.fetchAll(folder, names, false)
 }

@@ -47,6 +47,7 @@
 //	--target-model-dir FOLDER  the model that a draft is for, whose tokenizer it gets
 //	--outside-links            follow links that lead out of DIR
 //	--remote                   DIR is ORG/NAME in the Hugging Face hub, the same as hf://ORG/NAME
+//	                           DIR may also be s3://BUCKET/FOLDER
 //	--cache FOLDER             keep what comes of a remote checkpoint's weights for later runs
 //
 // # Adapter

@@ -33,7 +33,8 @@
 // bits per weight. Tensors of types that are not known are listed with their number.
 //
 // FILE may be on a server, hf://ORG/NAME/FILE.gguf, hf://ORG/NAME@REVISION/FILE.gguf or
-// https://HOST/PATH: little more than the header is fetched. HF_TOKEN and HF_ENDPOINT count.
+// https://HOST/PATH, or an object, s3://BUCKET/KEY: little more than the header is fetched. HF_TOKEN and
+// HF_ENDPOINT count, and for objects the variables of other tools of S3.
 //
 //	--json                     print one JSON object
 //	--markdown                 print tables of Markdown

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 
@@ -29,8 +28,9 @@ func inspectCommand() *cli.Command {
 			"one. Tensors of types that this program does not know are listed with their\n" +
 			"number; their bytes are those up to the next tensor.\n\n" +
 			"FILE may be on a server: hf://ORG/NAME/FILE.gguf, hf://ORG/NAME@REVISION/FILE.gguf\n" +
-			"or an address with http(s)://. Only the header is fetched. HF_TOKEN and\n" +
-			"HF_ENDPOINT count.\n\n" +
+			"or an address with http(s)://, or an object, s3://BUCKET/KEY. Only the header is\n" +
+			"fetched. HF_TOKEN and HF_ENDPOINT count, and for objects AWS_ENDPOINT_URL and the\n" +
+			"other variables of tools of S3.\n\n" +
 			"--memory lists what llama.cpp takes to run the model without accelerators:\n" +
 			"weights, caches and states to the byte, compute buffers as an estimate.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
@@ -144,7 +144,7 @@ func inspect(ctx context.Context, cmd *cli.Command) error {
 	}
 	var set *gguf.Set
 	if checkpoint.IsRemote(r.File) {
-		set, err = checkpoint.OpenHeader(ctx, r.File, r.Alone, checkpoint.Remote{Endpoint: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")})
+		set, err = checkpoint.OpenHeader(ctx, r.File, r.Alone, tool.Remote())
 	} else {
 		set, err = open(r.File, r.Alone)
 	}

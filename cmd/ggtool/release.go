@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
-	"ggforge/checkpoint"
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
 	"ggforge/release"
@@ -88,7 +86,7 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 	r = releaseRequest{DryRun: cmd.Bool("dry-run"), JSON: cmd.Bool("json"), Schema: cmd.Bool("schema")}
 	r.Make = release.Options{
 		Workers: tool.Workers(cmd), Force: cmd.Bool("force"), Program: "ggforge " + tool.Version,
-		Remote: checkpoint.Remote{Endpoint: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")},
+		Remote: tool.Remote(),
 		Warn:   tool.Warning(cmd), Progress: tool.Parts(cmd), Note: func(text string) { tool.Note(cmd, text) }, Page: pageOf,
 	}
 	if r.Make.Remote.Cache, err = tool.File(cmd, "cache"); err != nil {

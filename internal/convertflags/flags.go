@@ -41,7 +41,7 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "dspark", Category: Category, Usage: "convert only the drafts of blocks of tokens (DSpark) that a DeepSeek V4 has next to it; wants --target-model-dir, which may be the same directory"},
 		&cli.BoolFlag{Name: "mmproj", Category: Category, Usage: "convert the part of the model that sees or hears instead of the language model: with a directory as output, mmproj-NAME.gguf"},
 		&cli.StringFlag{Name: "target-model-dir", Category: Category, Usage: "the model that a draft (EAGLE-3, DFlash, DSpark) is for is in `DIR`: the draft gets its tokenizer"},
-		&cli.BoolFlag{Name: "remote", Category: Category, Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count"},
+		&cli.BoolFlag{Name: "remote", Category: Category, Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count. A checkpoint may also be s3://BUCKET/FOLDER"},
 		&cli.StringFlag{Name: "cache", Category: Category, Usage: "keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there"},
 		&cli.StringSliceFlag{Name: "merge-lora", Category: Category, Usage: "add the LoRA adapter in a directory to the weights, SCALE times (1): `ADAPTER[:SCALE]`; repeatable"},
 		&cli.BoolFlag{Name: "outside-links", Category: Category, Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"},
@@ -72,7 +72,7 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 		Tower:          cmd.Bool("mmproj"),
 		Mistral:        cmd.Bool("mistral-format"),
 		OutsideLinks:   cmd.Bool("outside-links"),
-		Remote:         checkpoint.Remote{Endpoint: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")},
+		Remote:         tool.Remote(),
 	}
 	mtp, without := cmd.Bool("mtp"), cmd.Bool("no-nextn")
 	switch {

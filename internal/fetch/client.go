@@ -30,7 +30,12 @@ type Options struct {
 	// Pause is the time before the first retry, doubled for each further one; default
 	// half a second.
 	Pause time.Duration
+	// Schemes are what answers requests for addresses of other schemes than http and https.
+	Schemes Schemes
 }
+
+// Schemes are ways to answer requests, by the schemes of their addresses.
+type Schemes map[string]http.RoundTripper
 
 const (
 	// maxFailures is how often in a row a request may fail without progress.
@@ -65,6 +70,9 @@ func New(opt Options) *Client {
 	transport.MaxIdleConnsPerHost = inFlight
 	transport.DisableCompression = true // a range is one of the bytes as they are stored
 	transport.ResponseHeaderTimeout = opt.Stall
+	for scheme, by := range opt.Schemes {
+		transport.RegisterProtocol(scheme, by)
+	}
 	c := &Client{opt: opt}
 	c.http = http.Client{Transport: transport, CheckRedirect: c.redirect}
 	return c
@@ -113,6 +121,11 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s: the server answers %s", e.url, e.status)
 }
 
+// Again reports whether the same request may succeed later.
+func (e *statusError) Again() bool {
+	return e.code == http.StatusRequestTimeout || e.code == http.StatusTooManyRequests || e.code >= 500
+}
+
 // Is makes a missing file an fs.ErrNotExist and one that is not for everybody an
 // fs.ErrPermission.
 func (e *statusError) Is(target error) bool {
@@ -125,19 +138,30 @@ func (e *statusError) Is(target error) bool {
 	return false
 }
 
-// temporary reports whether the same request may succeed later. Errors of the
-// connection may.
+// temporary reports whether the same request may succeed later: errors that have a
+// method Again say so themselves. Errors of the connection may.
 func temporary(err error) bool {
-	var status *statusError
-	if errors.As(err, &status) {
-		return status.code == http.StatusRequestTimeout || status.code == http.StatusTooManyRequests || status.code >= 500
+	var says interface{ Again() bool }
+	if errors.As(err, &says) {
+		return says.Again()
 	}
-	return !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Refused) && !errors.Is(err, context.Canceled)
+	for _, kind := range []error{fault.Broken, fault.Refused, fault.Usage, fault.Unsupported, context.Canceled} {
+		if errors.Is(err, kind) {
+			return false
+		}
+	}
+	return true
 }
 
 // retry calls once until it is done or fails for good. once returns how many bytes
 // have come.
 func (c *Client) retry(ctx context.Context, once func() (n int, err error)) error {
+	return Retry(ctx, c.opt.Pause, once)
+}
+
+// Retry calls once until it is done or fails for good, after a pause that is doubled each
+// time. once returns how many bytes it has moved: some make up for all failures so far.
+func Retry(ctx context.Context, pause time.Duration, once func() (n int, err error)) error {
 	failures := 0
 	for {
 		n, err := once()
@@ -155,7 +179,7 @@ func (c *Client) retry(ctx context.Context, once func() (n int, err error)) erro
 		if failures++; failures >= maxFailures {
 			return fmt.Errorf("%w (tried %d times)", err, maxFailures)
 		}
-		pause := c.opt.Pause << (failures - 1)
+		pause := pause << (failures - 1)
 		pause += rand.N(pause/4 + 1) // so that many readers do not come back all at once
 		var status *statusError
 		if errors.As(err, &status) {

@@ -1,0 +1,125 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+
+	"ggforge/fault"
+)
+
+// RoundTrip answers a GET request for an object's address (Name.URL), whole or a range of it, so that
+// package fetch reads objects as it reads other files of servers.
+func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
+	n := Name{req.URL.Host, strings.TrimPrefix(req.URL.Path, "/")}
+	opt := minio.GetObjectOptions{}
+	if ranges := req.Header.Get("Range"); ranges != "" {
+		opt.Set("Range", ranges)
+	}
+	ctx, alive, stop := watch(req.Context(), c.opt.Stall)
+	body, info, header, err := c.core.GetObject(ctx, n.Bucket, n.Key, opt)
+	resp := &http.Response{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: header, ContentLength: info.Size}
+	if err != nil {
+		err = explained(quiet(ctx, err), n.String())
+		stop()
+		var a *answer
+		if !errors.As(err, &a) || a.status == 0 {
+			return nil, err
+		}
+		resp.StatusCode, resp.Status, resp.Header, resp.Body = a.status, a.text(), http.Header{}, http.NoBody
+		return resp, nil
+	}
+	resp.StatusCode = http.StatusOK
+	if header.Get("Content-Range") != "" {
+		resp.StatusCode = http.StatusPartialContent
+	}
+	resp.Status = http.StatusText(resp.StatusCode)
+	resp.Body = &answerBody{body, ctx, alive, stop}
+	return resp, nil
+}
+
+// answerBody is a body whose server has to send something now and then.
+type answerBody struct {
+	io.ReadCloser
+	ctx         context.Context
+	alive, stop func()
+}
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.alive()
+	return n, quiet(b.ctx, err)
+}
+
+func (b *answerBody) Close() error {
+	defer b.stop()
+	return b.ReadCloser.Close()
+}
+
+// Folder returns the name under which the objects of a folder are: with a slash at its end.
+func (n Name) Folder() Name {
+	if n.Key != "" && !strings.HasSuffix(n.Key, "/") {
+		n.Key += "/"
+	}
+	return n
+}
+
+// List returns the names of the objects in a folder, and in the folders in it, without the folder's
+// name: at most most of them.
+func (c *Client) List(ctx context.Context, folder Name, most int) (names []string, err error) {
+	folder = folder.Folder()
+	err = c.retry(ctx, func() (int, error) {
+		names = names[:0]
+		ctx, alive, stop := watch(ctx, c.opt.Stall)
+		defer stop()
+		seen := map[string]bool{}
+		for o := range c.core.ListObjectsIter(ctx, folder.Bucket, minio.ListObjectsOptions{Prefix: folder.Key, Recursive: true}) {
+			alive()
+			if o.Err != nil {
+				return 0, explained(quiet(ctx, o.Err), folder.String())
+			}
+			name, ok := strings.CutPrefix(o.Key, folder.Key)
+			switch {
+			case !ok:
+				return 0, fault.Errorf(fault.Broken, "%s: the server lists %q, which is not in this folder", folder, o.Key)
+			case seen[name]:
+				return 0, fault.Errorf(fault.Broken, "%s: the server lists %q twice", folder, o.Key)
+			case name == "" || strings.HasSuffix(name, "/"): // stands for a folder
+				continue
+			case !fs.ValidPath(name) || !filepath.IsLocal(filepath.FromSlash(name)):
+				return 0, fault.Errorf(fault.Unsupported, "%s: the key %q is no name of a file", folder, o.Key)
+			case len(names) == most:
+				return 0, fault.Errorf(fault.Unsupported, "%s: more than %d objects", folder, most)
+			}
+			seen[name] = true
+			names = append(names, name)
+		}
+		return 0, nil
+	})
+	return names, err
+}
+
+// object is what a server says of an object.
+type object struct {
+	size   int64
+	etag   string
+	crc32c string // in base64, perhaps with a hyphen and the number of parts; "" if the server has none
+}
+
+// stat asks for an object. One that is not there gives an error that is fs.ErrNotExist.
+func (c *Client) stat(ctx context.Context, n Name) (o object, err error) {
+	err = c.retry(ctx, func() (int, error) {
+		ctx, _, stop := watch(ctx, c.opt.Stall)
+		defer stop()
+		info, err := c.core.StatObject(ctx, n.Bucket, n.Key, minio.StatObjectOptions{Checksum: true})
+		o = object{info.Size, info.ETag, info.ChecksumCRC32C}
+		return 0, explained(quiet(ctx, err), n.String())
+	})
+	return o, err
+}

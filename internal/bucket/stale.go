@@ -1,0 +1,55 @@
+package bucket
+
+import (
+	"context"
+	"time"
+
+	"ggforge/fault"
+)
+
+// Incomplete is an upload that has not become an object.
+type Incomplete struct {
+	Name  Name
+	ID    string
+	Begun time.Time
+}
+
+// maxIncomplete is how many uploads are listed at most.
+const maxIncomplete = 100_000
+
+// Incomplete returns the uploads that have not become objects, of what is in a folder.
+func (c *Client) Incomplete(ctx context.Context, folder Name) (list []Incomplete, err error) {
+	folder = folder.Folder()
+	err = c.retry(ctx, func() (int, error) {
+		list = nil
+		for key, id := "", ""; ; {
+			ctx, _, stop := watch(ctx, c.opt.Stall)
+			page, err := c.core.ListMultipartUploads(ctx, folder.Bucket, folder.Key, key, id, "", 1000)
+			err = explained(quiet(ctx, err), folder.String())
+			stop()
+			if err != nil {
+				return 0, err
+			}
+			for _, u := range page.Uploads {
+				list = append(list, Incomplete{Name{folder.Bucket, u.Key}, u.UploadID, u.Initiated})
+			}
+			if !page.IsTruncated {
+				return 0, nil
+			}
+			if page.NextKeyMarker == key && page.NextUploadIDMarker == id || len(list) > maxIncomplete {
+				return 0, fault.Errorf(fault.Broken, "%s: the server's list of uploads does not end", folder)
+			}
+			key, id = page.NextKeyMarker, page.NextUploadIDMarker
+		}
+	})
+	return list, err
+}
+
+// Abort ends an upload: the server drops its parts.
+func (c *Client) Abort(ctx context.Context, u Incomplete) error {
+	return c.retry(ctx, func() (int, error) {
+		ctx, _, stop := watch(ctx, c.opt.Stall)
+		defer stop()
+		return 0, explained(quiet(ctx, c.core.AbortMultipartUpload(ctx, u.Name.Bucket, u.Name.Key, u.ID)), u.Name.String())
+	})
+}
