@@ -18,6 +18,7 @@
 //	ggtool export [flags] FILE DIR
 //	ggtool card [flags] DIR
 //	ggtool release PLAN.yaml
+//	ggtool submit slurm|k8s [flags] -- COMMAND ARGUMENT...
 //
 // "ggtool completion SHELL" prints completions for bash, zsh, fish or powershell, "ggtool man" the
 // manual page.
@@ -254,6 +255,38 @@
 //	                           as for card
 //	--pages                    write a page about each model, as inspect --html does
 //	--no-card                  write no card
+//
+// # Submit
+//
+// Prints jobs that run ggconv or ggquant in parts on a cluster whose machines share the folders of
+// input and output: for sh a script that calls sbatch of Slurm, for kubectl create a manifest. Parts run
+// anywhere, at once or not, and go on after they were killed; a job that finishes checks all
+// and renames. COMMAND is what would make the file on one machine. docs/clusters.md has more.
+//
+//	--parts N                  cut the work into N parts
+//	--at-once N                run at most N at the same time (0: all)
+//	--retries N                run a part again N times that was killed, or could not read or write (10)
+//	--cpus N, --mem SIZE       what each part gets
+//	--grace TIME               ask a part to stop so long before it is killed (30s)
+//	--name NAME                call the jobs NAME-parts and NAME-finish
+//	--json                     print one JSON object
+//
+// Slurm:
+//
+//	--time TIME                a part may run so long, such as 4h, before it is queued again
+//	--partition, --account     as sbatch has them
+//	--sbatch OPTION            another option of sbatch; repeatable
+//
+// Kubernetes (k8s):
+//
+//	--image IMAGE              the image with the commands
+//	--namespace NAMESPACE      where everything is
+//	--claim NAME               the claim of a volume that there is
+//	--storage SIZE             or claim one of this size, of --storage-class CLASS
+//	--mount PATH               where the volume is, and where the command runs (/work)
+//	--user ID                  run as this user and group (65534)
+//	--secret NAME              a secret with environment variables such as HF_TOKEN
+//	--wait TIME                the job that finishes waits so long for the parts (24h)
 //
 // # Exit codes
 //

@@ -19,6 +19,7 @@ func command() *cli.Command {
 			tool.Verbs("Look", inspectCommand(), verifyCommand(), diffCommand(), qualityCommand(), hashCommand(), nameCommand()),
 			tool.Verbs("Change", metaCommand(), imatrixCommand(), splitCommand(), mergeCommand(), endianCommand(), padVocabCommand()),
 			tool.Verbs("Publish", cardCommand(), releaseCommand(), exportCommand()),
+			tool.Verbs("Clusters", submitCommand()),
 		),
 		Action: tool.NeedsVerb,
 	}

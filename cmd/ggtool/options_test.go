@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/urfave/cli/v3"
@@ -228,6 +229,42 @@ func TestEveryFlag(t *testing.T) {
 			"max-shard-size": {Field: "Export.MaxShard", Want: "7000", Args: []string{"--max-shard-size", "7k"}},
 		}))
 	})
+	t.Run("submit", func(t *testing.T) {
+		checked["submit"] = true
+		job := func(in string, rows map[string]flagtest.Row) map[string]flagtest.Row {
+			for name, row := range map[string]flagtest.Row{
+				"parts":   {Field: "Parts", Want: "7", Args: []string{"--parts", "7"}},
+				"at-once": {Field: "AtOnce", Want: "3", Args: []string{"--at-once", "3"}},
+				"retries": {Field: "Retries", Want: "3", Args: []string{"--retries", "3"}},
+				"cpus":    {Field: "CPUs", Want: "3", Args: []string{"--cpus", "3"}},
+				"mem":     {Field: "Memory", Want: "4000000000", Args: []string{"--mem", "4G"}},
+				"grace":   {Field: "Grace", Want: "1m0s", Args: []string{"--grace", "1m"}},
+				"name":    {Field: "Name", Want: "n", Args: []string{"--name", "n"}},
+			} {
+				row.Field = in + "." + row.Field
+				rows[name] = row
+			}
+			rows["json"] = flagtest.Row{Field: "JSON", Want: "true", Args: []string{"--json"}}
+			return rows
+		}
+		flagtest.Check(t, submitSlurmCommand, parseSlurm, []string{"--parts", "2", "ggquant", "IN", "Q8_0"}, job("Slurm", map[string]flagtest.Row{
+			"time":      {Field: "Slurm.Time", Want: "4h0m0s", Args: []string{"--time", "4h"}},
+			"partition": {Field: "Slurm.Partition", Want: "p", Args: []string{"--partition", "p"}},
+			"account":   {Field: "Slurm.Account", Want: "a", Args: []string{"--account", "a"}},
+			"sbatch":    {Field: "Slurm.Options", Want: "[--a=b,c --d]", Args: []string{"--sbatch", "--a=b,c", "--sbatch=--d"}},
+		}))
+		flagtest.Check(t, submitKubernetesCommand, parseKubernetes, []string{"--parts", "2", "--image", "i", "ggquant", "IN", "Q8_0"}, job("Kubernetes", map[string]flagtest.Row{
+			"image":         {Field: "Kubernetes.Image", Want: "j", Args: []string{"--image", "j"}},
+			"namespace":     {Field: "Kubernetes.Namespace", Want: "n", Args: []string{"--namespace", "n"}},
+			"claim":         {Field: "Kubernetes.Claim", Want: "c", Args: []string{"--claim", "c"}},
+			"storage":       {Field: "Kubernetes.Storage", Want: "1073741824", Args: []string{"--storage", "1GiB"}},
+			"storage-class": {Field: "Kubernetes.StorageClass", Want: "c", Args: []string{"--storage-class", "c"}},
+			"mount":         {Field: "Kubernetes.Mount", Want: "/data", Args: []string{"--mount", "/data"}},
+			"user":          {Field: "Kubernetes.User", Want: "7", Args: []string{"--user", "7"}},
+			"secret":        {Field: "Kubernetes.Secret", Want: "s", Args: []string{"--secret", "s"}},
+			"wait":          {Field: "Kubernetes.Wait", Want: "1h0m0s", Args: []string{"--wait", "1h"}},
+		}))
+	})
 	var verbs []*cli.Command = command().Commands
 	for _, verb := range verbs {
 		if !checked[verb.Name] {
@@ -240,7 +277,7 @@ func TestEveryFlag(t *testing.T) {
 }
 
 func TestDocumented(t *testing.T) {
-	flagtest.Documented(t, append(command().Commands, imatrixCommand().Commands...)...)
+	flagtest.Documented(t, slices.Concat(command().Commands, imatrixCommand().Commands, submitCommand().Commands)...)
 }
 
 func TestTree(t *testing.T) { flagtest.Tree(t, command) }

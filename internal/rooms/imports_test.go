@@ -12,6 +12,7 @@ import (
 var rooms = []struct{ name, packages string }{
 	{"nothing of ours below", "fault internal/cpu internal/half internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson quants/internal/arith internal/uni"},
 	{"nothing of ours below but kinds of errors", "internal/part internal/size"},
+	{"nothing of ours below but these", "submit"},
 	{"arithmetic whose bits are defined", "internal/gemm internal/torchmath internal/vecmath"},
 	{"files as they are", "internal/stamp internal/fetch internal/onig"},
 	{"files as they are", "internal/mmap internal/bucket"},

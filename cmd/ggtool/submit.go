@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/fault"
+	tool "ggforge/internal/cli"
+	"ggforge/submit"
+)
+
+func submitCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "submit",
+		Usage: "print jobs that run ggconv or ggquant in parts on a cluster",
+		Description: "Prints what a scheduler takes: parts that run anywhere, at once or not, and again if\n" +
+			"they are killed, and a job that finishes when all are whole. The machines of the\n" +
+			"cluster share the folders of input and output. Nothing is run here.\n" +
+			"docs/clusters.md has more.\n\n" + tool.ExitHelp,
+		Commands: []*cli.Command{submitSlurmCommand(), submitKubernetesCommand()},
+		Action:   tool.NeedsVerb,
+	}
+}
+
+// submitted is the usage of a command's arguments; flags of submit are before the two hyphens.
+const submitted = "[--] COMMAND ARGUMENT..."
+
+// jobFlags returns the flags that both schedulers have.
+func jobFlags(more ...cli.Flag) []cli.Flag {
+	return append(tool.Group("Job",
+		&cli.UintFlag{Name: "parts", Usage: "cut the work into `N` parts"},
+		&cli.UintFlag{Name: "at-once", Usage: "run at most `N` at the same time (0: all)"},
+		&cli.UintFlag{Name: "retries", Value: 10, Usage: "run a part again `N` times that was killed, or could not read or write"},
+		&cli.UintFlag{Name: "cpus", Usage: "give each part `N` CPUs"},
+		&cli.StringFlag{Name: "mem", Usage: "give each part `SIZE` bytes of memory (" + tool.SizeHelp + ")"},
+		&cli.DurationFlag{Name: "grace", Value: 30 * time.Second, Usage: "ask a part to stop `TIME` before it is killed"},
+		&cli.StringFlag{Name: "name", Usage: "call the jobs `NAME`-parts and -finish"},
+	), append(more, tool.JSONFlag())...)
+}
+
+// parseJob returns what jobFlags and the arguments ask for.
+func parseJob(cmd *cli.Command) (j submit.Job, err error) {
+	j = submit.Job{Name: cmd.String("name"), Command: cmd.Args().Slice(), Grace: cmd.Duration("grace")}
+	if len(j.Command) > 0 {
+		if err := tool.CheckName("COMMAND", j.Command[0]); err != nil {
+			return j, err
+		}
+	}
+	for _, n := range []struct {
+		name string
+		to   *int
+	}{{"parts", &j.Parts}, {"at-once", &j.AtOnce}, {"retries", &j.Retries}, {"cpus", &j.CPUs}} {
+		if *n.to, err = tool.Count(cmd, n.name); err != nil {
+			return j, err
+		}
+	}
+	if cmd.IsSet("mem") {
+		j.Memory, err = tool.Size(cmd, "mem")
+	}
+	return j, err
+}
+
+// submitResult is what --json prints.
+type submitResult struct {
+	Scheduler string   `json:"scheduler"`
+	Name      string   `json:"name"`
+	Parts     int      `json:"parts"`
+	Part      []string `json:"part"`
+	Finish    []string `json:"finish"`
+	Job       string   `json:"job"`
+}
+
+// printJob prints what is for the scheduler.
+func printJob(ctx context.Context, cmd *cli.Command, j *submit.Job, text string, asJSON bool) error {
+	w := tool.Output(ctx, cmd)
+	if asJSON {
+		return tool.WriteJSON(w, submitResult{cmd.Name, j.CleanName(), j.Parts, j.Part(), j.Finish(), text})
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+func submitSlurmCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "slurm",
+		Usage:     "print a script that submits an array job and one that finishes",
+		ArgsUsage: submitted,
+		Description: "Prints a script for sh that calls sbatch twice and prints the numbers of the jobs. A\n" +
+			"task that is stopped before its time is over, preempted or killed is queued again\n" +
+			"and goes on. The job that finishes starts when all have ended, and says what is missing.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{"ggtool submit slurm --parts 16 -- ggquant in.gguf out.gguf Q4_K_M | sh"},
+			Result:   tool.Prints[submitResult](),
+		}.Metadata(),
+		Flags: jobFlags(tool.Group("Slurm",
+			&cli.DurationFlag{Name: "time", Usage: "a part may run for `TIME`, such as 4h, before it is queued again"},
+			&cli.StringFlag{Name: "partition", Usage: "use this `PARTITION`"},
+			&cli.StringFlag{Name: "account", Usage: "charge this `ACCOUNT`"},
+			&cli.StringSliceFlag{Name: "sbatch", Usage: "give sbatch another `OPTION`, such as --sbatch=--constraint=avx512; repeatable"},
+		)...),
+		Action: submitSlurm,
+	}
+}
+
+// slurmRequest is what the flags and arguments ask for.
+type slurmRequest struct {
+	Slurm submit.Slurm
+	JSON  bool
+}
+
+func parseSlurm(cmd *cli.Command) (r slurmRequest, err error) {
+	r = slurmRequest{JSON: cmd.Bool("json"), Slurm: submit.Slurm{
+		Time: cmd.Duration("time"), Partition: cmd.String("partition"), Account: cmd.String("account"), Options: slices.Clone(cmd.StringSlice("sbatch")),
+	}}
+	r.Slurm.Job, err = parseJob(cmd)
+	return r, err
+}
+
+func submitSlurm(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseSlurm(cmd)
+	if err != nil {
+		return err
+	}
+	script, err := r.Slurm.Script()
+	if err != nil {
+		return err
+	}
+	return printJob(ctx, cmd, &r.Slurm.Job, script, r.JSON)
+}
+
+func submitKubernetesCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "k8s",
+		Usage:     "print a manifest with an Indexed Job and one that finishes",
+		ArgsUsage: submitted,
+		Description: "Prints YAML for kubectl create: a claim of a volume that all nodes can write, a Job with an\n" +
+			"index for each part, and a Job whose pod is made again until all parts are whole. A\n" +
+			"part whose pod is evicted or killed is run again and goes on. Pods run as nobody, on a\n" +
+			"root folder that they cannot write. Kubernetes 1.33 or later.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{"ggtool submit k8s --parts 16 --image IMAGE --claim MODELS -- ggconv X X.gguf"},
+			Result:   tool.Prints[submitResult](),
+		}.Metadata(),
+		Flags: jobFlags(tool.Group("Kubernetes",
+			&cli.StringFlag{Name: "image", Usage: "run the commands of `IMAGE`"},
+			&cli.StringFlag{Name: "namespace", Usage: "put everything into this `NAMESPACE`"},
+			&cli.StringFlag{Name: "claim", Usage: "work on the volume of the claim `NAME`, which is there"},
+			&cli.StringFlag{Name: "storage", Usage: "or claim one of `SIZE` bytes (" + tool.SizeHelp + ")"},
+			&cli.StringFlag{Name: "storage-class", Usage: "of this `CLASS`"},
+			&cli.StringFlag{Name: "mount", Value: "/work", Usage: "mount the volume at `PATH` and run there"},
+			&cli.IntFlag{Name: "user", Value: 65534, Usage: "run as user and group `ID`"},
+			&cli.StringFlag{Name: "secret", Usage: "set the environment variables in the secret `NAME`"},
+			&cli.DurationFlag{Name: "wait", Value: 24 * time.Hour, Usage: "finish waits `TIME` for the parts"},
+		)...),
+		Action: submitKubernetes,
+	}
+}
+
+// kubernetesRequest is what the flags and arguments ask for.
+type kubernetesRequest struct {
+	Kubernetes submit.Kubernetes
+	JSON       bool
+}
+
+func parseKubernetes(cmd *cli.Command) (r kubernetesRequest, err error) {
+	r = kubernetesRequest{JSON: cmd.Bool("json"), Kubernetes: submit.Kubernetes{
+		Image: cmd.String("image"), Namespace: cmd.String("namespace"), Claim: cmd.String("claim"), StorageClass: cmd.String("storage-class"),
+		Mount: cmd.String("mount"), User: int64(cmd.Int("user")), Secret: cmd.String("secret"), Wait: cmd.Duration("wait"),
+	}}
+	if r.Kubernetes.User < 1 {
+		return r, fault.Errorf(fault.Usage, "--user %d: want one above 0: pods do not run as root", r.Kubernetes.User)
+	}
+	if cmd.IsSet("storage") {
+		if r.Kubernetes.Storage, err = tool.Size(cmd, "storage"); err != nil {
+			return r, err
+		}
+	}
+	r.Kubernetes.Job, err = parseJob(cmd)
+	return r, err
+}
+
+func submitKubernetes(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseKubernetes(cmd)
+	if err != nil {
+		return err
+	}
+	manifest, err := r.Kubernetes.Manifest()
+	if err != nil {
+		return err
+	}
+	return printJob(ctx, cmd, &r.Kubernetes.Job, string(manifest), r.JSON)
+}

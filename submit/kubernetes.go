@@ -1,0 +1,287 @@
+package submit
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"ggforge/fault"
+)
+
+// Kubernetes is a job for Kubernetes 1.33 or later: an Indexed Job, one index for each part, and a
+// Job that finishes, over one volume.
+type Kubernetes struct {
+	Job
+	// Image has the commands; the Dockerfile of this project makes one. It must be set.
+	Image string
+	// Namespace is where everything is, "" the user's own.
+	Namespace string
+	// Claim is a claim that there is, of a volume that several nodes can write. Without it one of
+	// Storage bytes is made, of StorageClass ("" the cluster's own).
+	Claim        string
+	Storage      int64
+	StorageClass string
+	// Mount is where the volume is in the containers, "" for /work. The command runs there, so that
+	// names of files may be relative to it.
+	Mount string
+	// User is the id of user and group that the command runs as, 0 for 65534. Root is not permitted.
+	User int64
+	// Secret has environment variables for the command, such as HF_TOKEN; "" for none.
+	Secret string
+	// Wait is how long the Job that finishes may take, and with it the parts, 0 for 24 hours.
+	Wait time.Duration
+}
+
+// defaults of Kubernetes's fields.
+const (
+	defaultMount = "/work"
+	defaultUser  = 65534
+	defaultWait  = 24 * time.Hour
+)
+
+// text is a string of the user's, which is written in double quotes: whatever is in it, no reader of
+// YAML takes it for anything else.
+type text string
+
+func (t text) MarshalYAML() (any, error) {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: string(t)}, nil
+}
+
+// object is a mapping in this order: a key, its value, and so on. A nil value is left out.
+type object []any
+
+func (o object) MarshalYAML() (any, error) {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for i := 0; i < len(o); i += 2 {
+		if o[i+1] == nil {
+			continue
+		}
+		var key, value yaml.Node
+		if err := key.Encode(o[i]); err != nil {
+			return nil, err
+		}
+		if err := value.Encode(o[i+1]); err != nil {
+			return nil, err
+		}
+		n.Content = append(n.Content, &key, &value)
+	}
+	return n, nil
+}
+
+// Manifest returns the documents of YAML for kubectl create.
+//
+// A part whose pod is evicted, killed, or could not read or write is run again, at most Retries times;
+// one whose exit code would be the same again is not, and the others go on. Kubernetes has
+// nothing by which one Job waits for another: the pod that finishes fails while parts are missing and is
+// made again, first soon, then every few minutes, until Wait is over.
+func (k *Kubernetes) Manifest() ([]byte, error) {
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	if err := k.checkStrings(); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	documents := []object{k.parts(), k.last()}
+	if k.Claim == "" {
+		documents = append([]object{k.claim()}, documents...)
+	}
+	for _, d := range documents {
+		if err := e.Encode(d); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), e.Close()
+}
+
+// checkStrings refuses what Kubernetes would.
+func (k *Kubernetes) checkStrings() error {
+	switch {
+	case k.Image == "":
+		return fault.Errorf(fault.Usage, "no image: want the name of one with the commands")
+	case k.Claim == "" && k.Storage < 1:
+		return fault.Errorf(fault.Usage, "neither a claim nor how much storage to claim")
+	case k.Claim != "" && (k.Storage != 0 || k.StorageClass != ""):
+		return fault.Errorf(fault.Usage, "claim %q, and storage to claim: want one of both", k.Claim)
+	case k.User < 0:
+		return fault.Errorf(fault.Usage, "user %d: want one above 0", k.User)
+	case k.Mount != "" && (!strings.HasPrefix(k.Mount, "/") || strings.Contains(k.Mount, ":")):
+		return fault.Errorf(fault.Usage, "the volume at %q: want an absolute path without a colon", k.Mount)
+	case k.Wait < 0:
+		return fault.Errorf(fault.Usage, "a wait of %v: want one above 0", k.Wait)
+	}
+	for _, s := range append([]string{k.Image, k.Namespace, k.Claim, k.StorageClass, k.Mount, k.Secret}, k.Command...) {
+		if !utf8.ValidString(s) {
+			return fault.Errorf(fault.Usage, "%q: want UTF-8; Kubernetes takes no other text", s)
+		}
+	}
+	return nil
+}
+
+// metadata returns that of the object of this kind.
+func (k *Kubernetes) metadata(kind string) object {
+	return object{"name", text(k.CleanName() + "-" + kind), "namespace", given(k.Namespace), "labels", k.labels(kind)}
+}
+
+func (k *Kubernetes) labels(kind string) object {
+	return object{"app.kubernetes.io/name", "ggforge", "app.kubernetes.io/instance", text(k.CleanName()), "app.kubernetes.io/component", kind}
+}
+
+// given returns a string, nil if it is empty.
+func given(s string) any {
+	if s == "" {
+		return nil
+	}
+	return text(s)
+}
+
+// claim is the claim of the volume.
+func (k *Kubernetes) claim() object {
+	return object{"apiVersion", "v1", "kind", "PersistentVolumeClaim", "metadata", k.metadata("work"), "spec", object{
+		"accessModes", []string{"ReadWriteMany"},
+		"storageClassName", given(k.StorageClass),
+		"resources", object{"requests", object{"storage", quantity(k.Storage)}},
+	}}
+}
+
+// quantity returns bytes as Kubernetes reads them.
+func quantity(bytes int64) text {
+	if bytes%(1<<20) == 0 {
+		return text(strconv.FormatInt(bytes>>20, 10) + "Mi")
+	}
+	return text(strconv.FormatInt(bytes, 10))
+}
+
+// vain are the exit codes that running again would not change: usage, broken input, not
+// supported, refused.
+var vain = []int{2, 3, 4, 5}
+
+// parts is the Job whose indexes are the parts.
+func (k *Kubernetes) parts() object {
+	at := k.Parts
+	if k.AtOnce > 0 {
+		at = min(at, k.AtOnce)
+	}
+	return object{"apiVersion", "batch/v1", "kind", "Job", "metadata", k.metadata("parts"), "spec", object{
+		"completionMode", "Indexed",
+		"completions", k.Parts,
+		"parallelism", at,
+		"backoffLimitPerIndex", k.Retries,
+		"podReplacementPolicy", "Failed", // never two pods with the same part
+		"podFailurePolicy", policy("FailIndex", vain),
+		"template", k.pod("parts", k.Part()),
+	}}
+}
+
+// last is the Job that finishes.
+func (k *Kubernetes) last() object {
+	wait := k.Wait
+	if wait == 0 {
+		wait = defaultWait
+	}
+	return object{"apiVersion", "batch/v1", "kind", "Job", "metadata", k.metadata("finish"), "spec", object{
+		"backoffLimit", pods(wait),
+		"activeDeadlineSeconds", units(wait, time.Second),
+		"podReplacementPolicy", "Failed",
+		"podFailurePolicy", policy("FailJob", vain),
+		"template", k.pod("finish", k.Finish()),
+	}}
+}
+
+// pods returns how many pods Kubernetes makes at most in a time if all of them fail: it waits 10
+// seconds after the first, then twice as long each time, up to six minutes.
+func pods(wait time.Duration) int64 {
+	n := int64(1)
+	for pause := 10 * time.Second; wait > 0 && pause < 6*time.Minute; pause *= 2 {
+		wait -= pause
+		n++
+	}
+	return n + units(max(wait, 0), 6*time.Minute)
+}
+
+// policy says what becomes of pods that failed: those whose node was taken away do not count.
+func policy(action string, codes []int) object {
+	return object{"rules", []object{
+		{"action", "Ignore", "onPodConditions", []object{{"type", "DisruptionTarget"}}},
+		{"action", action, "onExitCodes", object{"containerName", container, "operator", "In", "values", codes}},
+	}}
+}
+
+// container is the name of the only container of a pod.
+const container = "ggforge"
+
+// pod is the template of the pods that run a command.
+func (k *Kubernetes) pod(kind string, command []string) object {
+	user := k.User
+	if user == 0 {
+		user = defaultUser
+	}
+	mount, claim := k.Mount, k.Claim
+	if mount == "" {
+		mount = defaultMount
+	}
+	if claim == "" {
+		claim = k.CleanName() + "-work"
+	}
+	words := make([]text, len(command))
+	for i, w := range command {
+		words[i] = text(strings.ReplaceAll(w, "$", "$$")) // Kubernetes would expand $(NAME)
+	}
+	var grace, env any
+	if k.Grace > 0 {
+		grace = units(k.Grace, time.Second)
+	}
+	if k.Secret != "" {
+		env = []object{{"secretRef", object{"name", text(k.Secret)}}}
+	}
+	return object{"metadata", object{"labels", k.labels(kind)}, "spec", object{
+		"restartPolicy", "Never",
+		"terminationGracePeriodSeconds", grace,
+		"automountServiceAccountToken", false,
+		"securityContext", object{
+			"runAsNonRoot", true, "runAsUser", user, "runAsGroup", user, "fsGroup", user,
+			"fsGroupChangePolicy", "OnRootMismatch",
+			"seccompProfile", object{"type", "RuntimeDefault"},
+		},
+		"containers", []object{{
+			"name", container,
+			"image", text(k.Image),
+			"command", words,
+			"workingDir", text(mount),
+			"envFrom", env,
+			"resources", k.resources(),
+			"securityContext", object{
+				"allowPrivilegeEscalation", false, "readOnlyRootFilesystem", true,
+				"capabilities", object{"drop", []string{"ALL"}},
+			},
+			"volumeMounts", []object{{"name", "work", "mountPath", text(mount)}, {"name", "tmp", "mountPath", "/tmp"}},
+		}},
+		"volumes", []object{
+			{"name", "work", "persistentVolumeClaim", object{"claimName", text(claim)}},
+			{"name", "tmp", "emptyDir", object{}},
+		},
+	}}
+}
+
+// resources are requests and limits alike: the Go runtime takes the limit of CPUs for the number
+// of workers.
+func (k *Kubernetes) resources() any {
+	var cpu, memory any
+	if k.CPUs > 0 {
+		cpu = text(strconv.Itoa(k.CPUs))
+	}
+	if k.Memory > 0 {
+		memory = quantity(k.Memory)
+	}
+	if cpu == nil && memory == nil {
+		return nil
+	}
+	both := object{"cpu", cpu, "memory", memory}
+	return object{"requests", both, "limits", both}
+}

@@ -1,0 +1,129 @@
+package submit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Slurm is a job for Slurm: an array, one task for each part, and a job that depends on it.
+type Slurm struct {
+	Job
+	// Time is how long a part may run before it is stopped and, within Retries, queued again; 0 is
+	// the partition's limit.
+	Time time.Duration
+	// Partition and Account are those that the jobs count for, "" the user's own.
+	Partition, Account string
+	// Options are more options of sbatch for both jobs, such as --constraint=avx512.
+	Options []string
+}
+
+// Script returns a script for sh that submits both jobs and prints their numbers: the array's, then
+// that of the job that finishes. Whatever strings the job has, they come to sbatch and to the
+// command as they are.
+//
+// A task passes on the SIGTERM that Slurm sends Grace before its time is over, or when the job is
+// preempted; the command then keeps what it has done. It queues itself again when it was stopped
+// or killed, at most Retries times. The job that finishes starts when all tasks have ended, well or
+// not, and says which parts are missing: a job that waits for them to end well is lost for good if
+// somebody cancels a task and queues it again.
+func (s *Slurm) Script() (string, error) {
+	if err := s.check(); err != nil {
+		return "", err
+	}
+	if err := noNUL(slices.Concat(s.Options, []string{s.Partition, s.Account})...); err != nil {
+		return "", err
+	}
+	array := fmt.Sprintf("1-%d", s.Parts)
+	if s.AtOnce > 0 {
+		array += fmt.Sprintf("%%%d", s.AtOnce)
+	}
+	var b strings.Builder
+	b.WriteString("#!/bin/sh\n# Submits the parts and the job that finishes: sh FILE\nset -eu\n")
+	s.sbatch(&b, "parts", s.Part(), "--array="+array)
+	s.sbatch(&b, "finish", s.Finish(), `--dependency="afterany:${parts%%;*}"`)
+	b.WriteString("echo \"$parts $finish\"\n")
+	return b.String(), nil
+}
+
+// sbatch adds what submits one of the jobs and sets the variable of its kind to the job's number.
+// The first option is in the shell's syntax.
+func (s *Slurm) sbatch(b *strings.Builder, kind string, command []string, first string) {
+	script := batch(command, s.Retries)
+	end := "END"
+	for strings.Contains(script, end) {
+		end += "_"
+	}
+	options := []string{"--job-name=" + s.CleanName() + "-" + kind, "--ntasks=1", "--requeue", "--open-mode=append"}
+	if s.Grace > 0 {
+		options = append(options, fmt.Sprintf("--signal=B:TERM@%d", units(s.Grace, time.Second)))
+	}
+	if s.CPUs > 0 {
+		options = append(options, fmt.Sprintf("--cpus-per-task=%d", s.CPUs))
+	}
+	if s.Memory > 0 {
+		options = append(options, "--mem="+mebibytes(s.Memory)+"M")
+	}
+	if s.Time > 0 {
+		options = append(options, fmt.Sprintf("--time=%d", units(s.Time, time.Minute)))
+	}
+	if s.Partition != "" {
+		options = append(options, "--partition="+s.Partition)
+	}
+	if s.Account != "" {
+		options = append(options, "--account="+s.Account)
+	}
+	words := append(options, s.Options...)
+	fmt.Fprintf(b, "%s_job() {\ncat <<'%s'\n%s%s\n}\n%s%s=$(%s_job | sbatch --parsable %s %s)\n",
+		kind, end, script, end, carriage(words), kind, kind, first, quote(words))
+}
+
+// batch returns the script that runs a command in a job. The command runs in the background, so
+// that the shell can pass on a signal while it waits. It goes on after it was stopped or killed,
+// when the exit code is 128 or more, or could not read or write; a job that somebody cancels is
+// no longer RUNNING.
+func batch(command []string, retries int) string {
+	return fmt.Sprintf(`#!/bin/sh
+export GOMAXPROCS="${SLURM_CPUS_PER_TASK:-}"
+%s%s &
+pid=$!
+trap 'kill -TERM "$pid"' TERM
+wait "$pid"
+code=$?
+while kill -0 "$pid" 2>/dev/null; do
+	wait "$pid"
+	code=$?
+done
+case $code in
+1 | 1??)
+	if [ "${SLURM_RESTART_COUNT:-0}" -lt %d ] && [ "$(squeue -h -o %%T -j "$SLURM_JOB_ID")" = RUNNING ]; then
+		scontrol requeue "$SLURM_JOB_ID"
+	fi
+	;;
+esac
+exit "$code"
+`, carriage(command), quote(command), retries)
+}
+
+// quote returns words as the shell reads them. sbatch refuses a script with the line ends of DOS,
+// so that a carriage return comes from a variable.
+func quote(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		w = strings.ReplaceAll(w, "'", `'\''`)
+		b.WriteString("'" + strings.ReplaceAll(w, "\r", `'"$cr"'`) + "'")
+	}
+	return b.String()
+}
+
+// carriage returns the line that sets the variable of quote, "" if no word needs it.
+func carriage(words []string) string {
+	if !strings.Contains(strings.Join(words, ""), "\r") {
+		return ""
+	}
+	return "cr=$(printf '\\r')\n"
+}

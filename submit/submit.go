@@ -1,0 +1,139 @@
+// Package submit writes the jobs that run a command of ours in parts on a cluster: for Slurm a
+// script that submits an array and a job that finishes, for Kubernetes a manifest with an Indexed
+// Job, a Job that finishes and a claim of a volume. It submits nothing itself.
+//
+//	ggquant IN OUT TYPE           --part auto/N --resume   N times, at once or not, on any machines
+//	                     then     --finish                 once, when all parts are whole
+//
+// A part that is stopped or killed is run again and goes on; exit codes that would be the same
+// again (2 to 5: usage, broken input, not supported, refused) end it.
+package submit
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ggforge/fault"
+	"ggforge/internal/part"
+)
+
+// Job is what schedulers have in common.
+type Job struct {
+	// Name is that of the jobs; it is cleaned to lower-case letters, digits and hyphens, at most
+	// 40. "" is that of the program.
+	Name string
+	// Command is the program, by its name or path on the machines of the cluster, and its arguments.
+	Command []string
+	// Parts is into how many the work is cut, at least 1.
+	Parts int
+	// AtOnce limits how many run at the same time; 0 does not.
+	AtOnce int
+	// Retries is how often a part is run again that was killed or could not read or write.
+	Retries int
+	// CPUs is how many each part gets, and Memory how many bytes; 0 leaves that to the cluster.
+	CPUs   int
+	Memory int64
+	// Grace is how long before it is killed a part is asked to stop, which takes it about a second.
+	Grace time.Duration
+}
+
+// words is how many words of a command line come before its flags: the program's name, and the verb
+// of one that has verbs.
+var words = map[string]int{"ggconv": 1, "ggquant": 1}
+
+// ours are the flags that parts and finish get here.
+var ours = []string{"part", "finish", "resume"}
+
+// never are flags with which a command writes no file, so that there are no parts.
+var never = []string{"dry-run", "help", "h", "version", "v"}
+
+// check refuses a job that cannot be.
+func (j *Job) check() error {
+	if len(j.Command) == 0 {
+		return fault.Errorf(fault.Usage, "no command: want one such as ggquant IN OUT TYPE")
+	}
+	program := path.Base(j.Command[0])
+	n, ok := words[program]
+	switch {
+	case !ok:
+		return fault.Errorf(fault.Usage, "%q does not run in parts: want ggconv or ggquant", program)
+	case len(j.Command) <= n:
+		return fault.Errorf(fault.Usage, "%s has no arguments: want those that it would have on one machine", program)
+	case j.Parts < 1 || j.Parts > part.Most:
+		return fault.Errorf(fault.Usage, "%d parts: want 1 to %d", j.Parts, part.Most)
+	case j.AtOnce < 0 || j.Retries < 0 || j.CPUs < 0 || j.Memory < 0 || j.Grace < 0:
+		return fault.Errorf(fault.Usage, "a limit is below 0: %d parts at once, %d retries, %d CPUs, %d bytes of memory, a grace of %v", j.AtOnce, j.Retries, j.CPUs, j.Memory, j.Grace)
+	}
+	if err := noNUL(j.Command...); err != nil {
+		return err
+	}
+	for _, arg := range j.Command[n:] {
+		if arg == "--" {
+			break
+		}
+		if !strings.HasPrefix(arg, "-") {
+			continue
+		}
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		switch {
+		case slices.Contains(ours, name):
+			return fault.Errorf(fault.Usage, "%s: parts, --resume and --finish are added here; want the command without", arg)
+		case slices.Contains(never, name):
+			return fault.Errorf(fault.Usage, "%s: the command would write nothing", arg)
+		}
+	}
+	return nil
+}
+
+// noNUL refuses what no program can be given.
+func noNUL(words ...string) error {
+	for _, w := range words {
+		if strings.ContainsRune(w, 0) {
+			return fault.Errorf(fault.Usage, "%q: a NUL cannot be in an argument", w)
+		}
+	}
+	return nil
+}
+
+// CleanName returns the name that the jobs have, with a word for each after it.
+func (j *Job) CleanName() string {
+	if name := clean(j.Name); name != "" || len(j.Command) == 0 {
+		return name
+	}
+	return clean(path.Base(j.Command[0]))
+}
+
+// maxName leaves room in the 63 characters of a DNS label for what Kubernetes and this package add:
+// "-finish" or "-parts-" and an index, a hyphen and five characters for a pod.
+const maxName = 40
+
+// clean returns the characters of a name that both schedulers take, with one hyphen for all
+// others between them.
+func clean(name string) string {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	name = strings.Join(words, "-")
+	return strings.TrimRight(name[:min(len(name), maxName)], "-")
+}
+
+// Part returns the command of each part, which knows by the environment which it is.
+func (j *Job) Part() []string {
+	return j.with("--part", "auto/"+strconv.Itoa(j.Parts), "--resume")
+}
+
+// Finish returns the command that runs when all parts are whole.
+func (j *Job) Finish() []string { return j.with("--finish") }
+
+// with returns the command with more flags before its own, which may end in -- and arguments.
+func (j *Job) with(flags ...string) []string {
+	return slices.Insert(slices.Clone(j.Command), words[path.Base(j.Command[0])], flags...)
+}
+
+// mebibytes returns bytes as a number of MiB, rounded up.
+func mebibytes(bytes int64) string { return fmt.Sprint((bytes-1)/(1<<20) + 1) }
+
+// units returns how many times of a length a time has, rounded up.
+func units(d, length time.Duration) int64 { return int64((d + length - 1) / length) }

@@ -1,0 +1,83 @@
+package submit
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ggforge/fault"
+)
+
+func TestRefused(t *testing.T) {
+	good := Job{Command: []string{"/opt/bin/ggquant", "in", "out", "Q4_K_M"}, Parts: 2}
+	with := func(change func(j *Job)) Job {
+		j := good
+		j.Command = slices.Clone(good.Command)
+		change(&j)
+		return j
+	}
+	command := func(words ...string) Job { return with(func(j *Job) { j.Command = words }) }
+	for want, j := range map[string]Job{
+		"no command":                     command(),
+		`"ggtool" does not run in parts`: command("ggtool", "split", "a", "b"),
+		`"bash" does not run in parts`:   command("/ggquant/bash", "a"),
+		"ggquant has no arguments":       command("ggquant"),
+		"--part=1/2: parts":              command("ggquant", "a", "--part=1/2"),
+		"-finish: parts":                 command("ggconv", "-finish", "a"),
+		"--resume: parts":                command("ggconv", "a", "--resume"),
+		"--dry-run: the command would":   command("ggconv", "--dry-run", "a"),
+		"a NUL cannot be":                command("ggconv", "a\x00b"),
+		"0 parts: want 1 to 100000":      with(func(j *Job) { j.Parts = 0 }),
+		"100001 parts":                   with(func(j *Job) { j.Parts = 100001 }),
+		"a limit is below 0":             with(func(j *Job) { j.Memory = -1 }),
+		"below 0: 0 parts at once, 0 retries, 0 CPUs, 0 bytes of memory, a grace of -1s": with(func(j *Job) { j.Grace = -time.Second }),
+	} {
+		s := Slurm{Job: j}
+		script, err := s.Script()
+		if script != "" || !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", j.Command, err, want)
+		}
+		k := Kubernetes{Job: j, Image: "i", Claim: "c"}
+		if manifest, err := k.Manifest(); manifest != nil || !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", j.Command, err, want)
+		}
+	}
+	after := command("ggquant", "--", "--part", "--dry-run")
+	if _, err := (&Slurm{Job: after}).Script(); err != nil {
+		t.Errorf("after two hyphens there are no flags: %v", err)
+	}
+	if _, err := (&Slurm{Job: good, Partition: "a\x00"}).Script(); !errors.Is(err, fault.Usage) {
+		t.Errorf("a NUL in an option of sbatch: %v", err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"":                        "ggquant",
+		"--":                      "ggquant",
+		"Gollama Q4_K_M":          "gollama-q4-k-m",
+		"../../x;rm -rf $HOME\n":  "x-rm-rf-home",
+		"Modèle":                  "mod-le",
+		strings.Repeat("ab-", 20): strings.TrimRight(strings.Repeat("ab-", 20)[:40], "-"),
+	} {
+		j := Job{Name: name, Command: []string{"bin/ggquant", "x"}}
+		if got := j.CleanName(); got != want {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	j := Job{Command: []string{"/bin/ggconv", "--outtype", "f16", "--", "-dir"}, Parts: 7}
+	if got := strings.Join(j.Part(), " "); got != "/bin/ggconv --part auto/7 --resume --outtype f16 -- -dir" {
+		t.Error(got)
+	}
+	if got := strings.Join(j.Finish(), " "); got != "/bin/ggconv --finish --outtype f16 -- -dir" {
+		t.Error(got)
+	}
+	if strings.Join(j.Command, " ") != "/bin/ggconv --outtype f16 -- -dir" {
+		t.Errorf("changed: %q", j.Command)
+	}
+}
