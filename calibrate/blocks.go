@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ggforge/gguf"
+	"ggforge/internal/disk"
 	"ggforge/model"
 	"ggforge/quants/parts"
 	"ggforge/rows"
@@ -50,7 +51,7 @@ type Blocks struct {
 	NoGradients error
 
 	m    *model.Model
-	file *os.File
+	file *disk.File
 	size int64
 	kept map[Target]*kept
 }
@@ -70,18 +71,18 @@ func (t *traces) add(other traces) { t.d, t.h = t.d+other.d, t.h+other.h }
 
 // newBlocks returns room for encoded tensors of a model, in a file of folder dir.
 func newBlocks(m *model.Model, dir string) (*Blocks, error) {
-	file, err := os.CreateTemp(dir, ".ggforge-*.partial")
+	file, err := disk.CreateTemp(dir, ".ggforge-*.partial")
 	if err != nil {
 		return nil, err
 	}
-	os.Remove(file.Name()) // where a file may be open without a name; else Close does
+	disk.Remove(file.Name()) // where a file may be open without a name; else Close does
 	return &Blocks{m: m, file: file, kept: map[Target]*kept{}}, nil
 }
 
 // Close frees the space of the blocks.
 func (b *Blocks) Close() error {
 	err := b.file.Close()
-	if e := os.Remove(b.file.Name()); e != nil && !os.IsNotExist(e) && err == nil {
+	if e := disk.Remove(b.file.Name()); e != nil && !os.IsNotExist(e) && err == nil {
 		err = e
 	}
 	return err

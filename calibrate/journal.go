@@ -13,6 +13,7 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/disk"
 )
 
 // journal is a file with the matrices that are encoded, so that a run that was killed can be
@@ -27,7 +28,7 @@ import (
 // The first record that is cut short or makes no sense, or whose hash is another, ends what
 // counts: it is what was being written.
 type journal struct {
-	file *os.File
+	file *disk.File
 	done map[entry]bool
 }
 
@@ -45,10 +46,10 @@ const (
 // openJournal opens the journal of a run, or makes one, and puts what it has into blocks. One
 // of another run is an error of kind fault.Refused, a file that is none of kind fault.Broken.
 func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Target) bool) (_ *journal, err error) {
-	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() { // nor a link to one
+	if st, err := disk.Lstat(path); err == nil && !st.Mode().IsRegular() { // nor a link to one
 		return nil, fault.Errorf(fault.Broken, "%s: is not a regular file", path)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := disk.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, err
 	}

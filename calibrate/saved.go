@@ -19,6 +19,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
+	"ggforge/internal/disk"
 	"ggforge/internal/mmap"
 	"ggforge/writer"
 )
@@ -86,7 +87,7 @@ func triangle(n int) int64 { return int64(n) * (int64(n) + 1) / 2 }
 // error of kind fault.Broken, another version one of kind fault.Refused. Moments are read when
 // they are asked for; the caller closes it.
 func OpenSaved(path string) (*Saved, error) {
-	if st, err := os.Lstat(path); err != nil {
+	if st, err := disk.Lstat(path); err != nil {
 		return nil, err
 	} else if !st.Mode().IsRegular() { // nor a link to one
 		return nil, fault.Errorf(fault.Broken, "%s: is not a regular file", path)
@@ -362,7 +363,7 @@ func (s *Saved) errors(n int) (*Moments, error) {
 // store is what becomes a Saved. Tensors are in a file without a name until all are there: how
 // many there are, and of how many rows, is known at the end.
 type store struct {
-	file    *os.File
+	file    *disk.File
 	size    int64
 	tensors []gguf.Tensor
 	facts   [4][]uint64 // columns, rows, matrices, readers
@@ -374,11 +375,11 @@ type store struct {
 }
 
 func newStore(path string) (*store, error) {
-	file, err := os.CreateTemp(filepath.Dir(path), ".ggforge-*.partial")
+	file, err := disk.CreateTemp(filepath.Dir(path), ".ggforge-*.partial")
 	if err != nil {
 		return nil, err
 	}
-	os.Remove(file.Name()) // where a file may be open without a name; else close does
+	disk.Remove(file.Name()) // where a file may be open without a name; else close does
 	return &store{file: file, seen: map[key]bool{}}, nil
 }
 
@@ -387,7 +388,7 @@ func (s *store) close() error {
 		return nil
 	}
 	err := s.file.Close()
-	if e := os.Remove(s.file.Name()); e != nil && !os.IsNotExist(e) && err == nil {
+	if e := disk.Remove(s.file.Name()); e != nil && !os.IsNotExist(e) && err == nil {
 		err = e
 	}
 	return err

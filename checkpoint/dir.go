@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"ggforge/fault"
+	"ggforge/internal/disk"
 	"ggforge/internal/stamp"
 )
 
@@ -142,7 +143,7 @@ func (d *Dir) Stat(name string) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.Stat(target)
+	return disk.Stat(target)
 }
 
 // ReadDir lists the folder at name, sorted; "." is the directory itself.
@@ -151,7 +152,7 @@ func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.ReadDir(target)
+	return disk.ReadDir(target)
 }
 
 // OpenFile opens the regular file at name. Nothing else is opened, not for a
@@ -172,7 +173,8 @@ func (d *Dir) OpenFile(name string) (_ *os.File, err error) {
 	if err := regular(name, info); err != nil {
 		return nil, err
 	}
-	f, err := open(at, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	var f *os.File
+	err = disk.Do(disk.OpOpen, target, func() (err error) { f, err = open(at, os.O_RDONLY|syscall.O_NONBLOCK, 0); return err })
 	if err != nil {
 		return nil, named(err, name)
 	}
@@ -227,7 +229,7 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 		return nil, fault.Errorf(fault.Broken, "%s: %d bytes, want at most %d", name, info.Size(), most)
 	}
 	data := make([]byte, info.Size())
-	if _, err := io.ReadFull(f, data); err != nil {
+	if _, err := io.ReadFull(disk.Of(f), data); err != nil {
 		if err == io.ErrUnexpectedEOF || err == io.EOF {
 			err = fmt.Errorf("%s: %w", name, stamp.ErrChanged)
 		}

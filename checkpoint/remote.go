@@ -22,6 +22,7 @@ import (
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
 	"ggforge/internal/bucket"
+	"ggforge/internal/disk"
 	"ggforge/internal/fetch"
 	"ggforge/internal/pyjson"
 	"ggforge/safetensors"
@@ -343,7 +344,7 @@ func (r *remote) probe(folder string) error {
 	if err := r.fetchAll(folder, sideFiles, true); err != nil {
 		return err
 	}
-	if data, err := os.ReadFile(filepath.Join(folder, "modules.json")); err == nil {
+	if data, err := disk.ReadFile(filepath.Join(folder, "modules.json")); err == nil {
 		var more []string
 		v, _ := pyjson.Parse(data) // what is wrong with it, its reader says
 		modules, _ := v.([]any)

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
+	"ggforge/internal/disk"
 	"ggforge/internal/mmap"
 	"ggforge/writer"
 )
@@ -46,7 +46,7 @@ func (m *Model) Calibrate(ctx context.Context, r Run, sums *imatrix.Sums, c Cali
 	if c.State == "" {
 		return sums, m.Collect(ctx, r, sums, c.Importance)
 	}
-	_, err := os.Lstat(c.State)
+	_, err := disk.Lstat(c.State)
 	there := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/disk"
 	"ggforge/internal/mmap"
 )
 
@@ -129,10 +129,10 @@ func Open(path string) (f *File, err error) {
 // Is reports whether the file at path begins as one of these formats does. One that
 // cannot be read does not.
 func Is(path string) bool {
-	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+	if st, err := disk.Stat(path); err != nil || !st.Mode().IsRegular() {
 		return false
 	}
-	f, err := os.Open(path)
+	f, err := disk.Open(path)
 	if err != nil {
 		return false
 	}

@@ -9,9 +9,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 
 	"ggforge/imatrix"
+	"ggforge/internal/disk"
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/writer"
@@ -139,7 +139,7 @@ func (r *Run) Write(ctx context.Context) ([]*writer.Result, error) {
 		return nil, err
 	}
 	for _, state := range r.order.states() {
-		if err := os.Remove(state); err != nil {
+		if err := disk.Remove(state); err != nil {
 			return nil, err
 		}
 	}

@@ -35,6 +35,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
+	"ggforge/internal/disk"
 	"ggforge/internal/mmap"
 	"ggforge/internal/texts"
 	"ggforge/model"
@@ -181,7 +182,7 @@ func (r *Release) isCheckpoint() (bool, error) {
 	if checkpoint.IsRemote(r.plan.Source) {
 		return true, nil
 	}
-	info, err := os.Stat(r.plan.Source)
+	info, err := disk.Stat(r.plan.Source)
 	return err == nil && info.IsDir(), err
 }
 
@@ -400,7 +401,7 @@ func (r *Release) Run(ctx context.Context) error {
 	if err := r.free(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(r.dir, stateDir), 0o777); err != nil {
+	if err := disk.MkdirAll(filepath.Join(r.dir, stateDir), 0o777); err != nil {
 		return err
 	}
 	if r.matrix != "" && !r.inRun() && !r.item("imatrix").Done {
@@ -472,7 +473,7 @@ func (r *Release) free() error {
 		}
 		for _, name := range it.Files { // how many shards there will be is not known yet
 			path := filepath.Join(r.dir, filepath.FromSlash(name))
-			list, err := os.ReadDir(filepath.Dir(path))
+			list, err := disk.ReadDir(filepath.Dir(path))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
@@ -485,7 +486,7 @@ func (r *Release) free() error {
 	}
 	for _, name := range names {
 		path := filepath.Join(r.dir, filepath.FromSlash(name))
-		_, err := os.Lstat(path)
+		_, err := disk.Lstat(path)
 		if err == nil && !r.opt.Force && !r.state.ours(name) {
 			return fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists, and is no file of this release", path))
 		}
@@ -551,7 +552,7 @@ func (r *Release) makeMatrix(ctx context.Context) error {
 	if err := r.writeMatrix(ctx, sums); err != nil {
 		return err
 	}
-	if err := os.Remove(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := disk.Remove(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -628,7 +629,7 @@ func (r *Release) makeModels(ctx context.Context) error {
 	r.opt.Note(fmt.Sprintf("models: %d of %d are to be made", len(list), len(r.plan.Outputs)))
 	order := r.order(list)
 	for _, path := range order.Paths {
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		if err := disk.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return err
 		}
 	}
@@ -702,7 +703,7 @@ func (r *Release) makeTowers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = os.MkdirAll(filepath.Dir(t.path), 0o777)
+		err = disk.MkdirAll(filepath.Dir(t.path), 0o777)
 		var result *writer.Result
 		if err == nil {
 			result, err = job.Write(ctx, t.path, writer.Options{Workers: r.opt.Workers, Force: true, Progress: r.opt.Write, AllowOverflow: true})

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"ggforge/fault"
+	"ggforge/internal/disk"
 	"ggforge/writer"
 )
 
@@ -74,7 +74,7 @@ func parseState(data []byte) *state {
 // readState reads the state of a folder.
 func readState(dir string) (*state, error) {
 	path := filepath.Join(dir, stateDir, "state.json")
-	info, err := os.Lstat(path)
+	info, err := disk.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return parseState(nil), nil
 	}
@@ -84,7 +84,7 @@ func readState(dir string) (*state, error) {
 	if !info.Mode().IsRegular() || info.Size() > maxState {
 		return nil, fault.Errorf(fault.Usage, "%s: want a file of at most %d bytes", path, maxState)
 	}
-	data, err := os.ReadFile(path)
+	data, err := disk.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (s *state) save(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(dir, stateDir), 0o777); err != nil {
+	if err := disk.MkdirAll(filepath.Join(dir, stateDir), 0o777); err != nil {
 		return err
 	}
 	return writer.WriteBytes(ctx, filepath.Join(dir, stateDir, "state.json"), append(data, '\n'), writer.Options{Force: true})
@@ -109,7 +109,7 @@ func (s *state) sum(ctx context.Context, path string) (seen, error) {
 	if err != nil {
 		return seen{}, err
 	}
-	info, err := os.Stat(path)
+	info, err := disk.Stat(path)
 	if err != nil {
 		return seen{}, err
 	}
@@ -119,7 +119,7 @@ func (s *state) sum(ctx context.Context, path string) (seen, error) {
 	if was, ok := s.Inputs[full]; ok && was.Bytes == info.Size() && was.Time == info.ModTime().UnixNano() {
 		return was, nil
 	}
-	f, err := os.Open(path)
+	f, err := disk.Open(path)
 	if err != nil {
 		return seen{}, err
 	}

@@ -5,8 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
+
+	"ggforge/internal/disk"
 )
 
 // WriteBytes writes a file whose bytes are at hand, as Write does one of tensors: under a
@@ -67,7 +68,7 @@ func Writable(path string, opt Options) error {
 	if err := distinct(opt.Inputs, []string{path}); err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+	if _, err := disk.Stat(filepath.Dir(path)); err != nil {
 		return err
 	}
 	return checkFinal(path, opt.Force)

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
+	"ggforge/internal/disk"
 	"ggforge/safetensors"
 )
 
@@ -120,7 +120,7 @@ func WriteCheckpoint(ctx context.Context, c *Checkpoint, opt Options) (_ *Result
 
 // claim makes the directory, or checks that it may be written into.
 func (c *Checkpoint) claim(files []layout, force bool, dirs *made) error {
-	st, err := os.Stat(c.Dir)
+	st, err := disk.Stat(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return dirs.mkdir(filepath.Clean(c.Dir))
 	}
@@ -130,7 +130,7 @@ func (c *Checkpoint) claim(files []layout, force bool, dirs *made) error {
 	if !st.IsDir() {
 		return fault.Errorf(fault.Usage, "%s: not a directory", c.Dir)
 	}
-	entries, err := os.ReadDir(c.Dir)
+	entries, err := disk.ReadDir(c.Dir)
 	if err != nil {
 		return err
 	}

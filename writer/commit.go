@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"ggforge/fault"
+	"ggforge/internal/disk"
 )
 
 // commit gives the files of one directory their names, together. Renames are one
@@ -40,7 +41,7 @@ type commit struct {
 	dir   string
 	done  bool                // in step 6
 	token string              // in the names of the journal and of the files aside
-	file  *os.File            // the journal, locked
+	file  *disk.File          // the journal, locked
 	step  func(string) error  // called before each step; nil but in tests
 	parts map[string]*partial // by name; nil when the run that wrote them is over
 }
@@ -185,7 +186,7 @@ func keep(parts []*partial) {
 func commitOne(p *partial, opt Options) error {
 	rename := renameNew
 	if opt.Force {
-		rename = os.Rename
+		rename = disk.Rename
 	}
 	if opt.step != nil {
 		if err := opt.step("rename " + filepath.Base(p.final)); err != nil {
@@ -251,7 +252,7 @@ type state struct{ temp, final, aside bool }
 func (c *commit) look(i int) (s state, err error) {
 	f := &c.Files[i]
 	stat := func(path string) fs.FileInfo {
-		st, e := os.Lstat(path)
+		st, e := disk.Lstat(path)
 		if e != nil && !errors.Is(e, fs.ErrNotExist) {
 			err = e
 		}
@@ -275,7 +276,7 @@ func (c *commit) look(i int) (s state, err error) {
 		if found, err = fileID(path); err != nil || found != id {
 			return false
 		}
-		err = os.Remove(path)
+		err = disk.Remove(path)
 		return true
 	}
 	if same(temp, c.temp(f), f.ID) {
@@ -376,7 +377,7 @@ func (c *commit) sweep() error {
 		if id, err := fileID(c.aside(i)); errors.Is(err, fs.ErrNotExist) || err == nil && id != f.Replaces {
 			continue
 		}
-		if err := os.Remove(c.aside(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := disk.Remove(c.aside(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -447,10 +448,10 @@ func recoverCommits(paths []string, step func(string) error) error {
 		ours[filepath.Clean(path)] = true
 	}
 	for _, dir := range dirs(paths) {
-		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		if st, err := disk.Stat(dir); err != nil || !st.IsDir() {
 			continue // making the files says what is wrong
 		}
-		list, err := os.ReadDir(dir)
+		list, err := disk.ReadDir(dir)
 		if errors.Is(err, fs.ErrPermission) {
 			continue // files can be made anyway
 		}
@@ -473,15 +474,15 @@ func recoverCommits(paths []string, step func(string) error) error {
 // The journal of another user is not carried out: in a directory such as /tmp it
 // could have us rename or remove files of our own.
 func (c *commit) recover(touches func(*commitFile) bool) error {
-	st, err := os.Lstat(c.path())
+	st, err := disk.Lstat(c.path())
 	foreign := err == nil && !own(st)
-	var f *os.File
+	var f *disk.File
 	if err == nil {
 		how := os.O_RDWR
 		if foreign {
 			how = os.O_RDONLY
 		}
-		f, err = os.OpenFile(c.path(), how|noFollow, 0)
+		f, err = disk.OpenFile(c.path(), how|noFollow, 0)
 	}
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) || foreign {
@@ -578,7 +579,7 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 // read reads the journal. It is torn if the run was killed while writing it. One
 // that is not of this format has no files, one that names files elsewhere is an
 // error.
-func (c *commit) read(f *os.File) (torn bool, err error) {
+func (c *commit) read(f *disk.File) (torn bool, err error) {
 	text, err := io.ReadAll(io.LimitReader(f, maxCommit+1))
 	if err != nil || len(text) > maxCommit {
 		return false, err

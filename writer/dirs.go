@@ -3,11 +3,11 @@ package writer
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"ggforge/fault"
+	"ggforge/internal/disk"
 )
 
 // made are directories that a write has made, each after the one it is in.
@@ -16,7 +16,7 @@ type made []string
 // mkdir makes a directory.
 func (m *made) mkdir(path string) error {
 	unfinished.Lock()
-	err := os.Mkdir(path, 0o777)
+	err := disk.Mkdir(path, 0o777)
 	if err == nil {
 		*m = append(*m, path)
 		unfinished.dirs = append(unfinished.dirs, path)
@@ -30,7 +30,7 @@ func (m *made) mkdir(path string) error {
 
 // mkdirAll makes a directory, and those that it is in, unless they are there.
 func (m *made) mkdirAll(path string) error {
-	st, err := os.Stat(path)
+	st, err := disk.Stat(path)
 	switch {
 	case err == nil && !st.IsDir():
 		return fault.Errorf(fault.Usage, "%s: not a directory", path)
@@ -42,7 +42,7 @@ func (m *made) mkdirAll(path string) error {
 	}
 	err = m.mkdir(path)
 	if errors.Is(err, fs.ErrExist) {
-		if st, e := os.Stat(path); e == nil && st.IsDir() {
+		if st, e := disk.Stat(path); e == nil && st.IsDir() {
 			err = nil // another process was faster
 		}
 	}
@@ -56,7 +56,7 @@ func (m made) settle(failed bool) {
 	defer unfinished.Unlock()
 	for _, path := range slices.Backward(m) {
 		if failed {
-			os.Remove(path)
+			disk.Remove(path)
 		}
 		unfinished.dirs = slices.DeleteFunc(unfinished.dirs, func(dir string) bool { return dir == path })
 	}

@@ -4,7 +4,8 @@ package writer
 
 import (
 	"io/fs"
-	"os"
+
+	"ggforge/internal/disk"
 )
 
 // renamesOpen says whether an open file can be renamed and removed.
@@ -14,14 +15,14 @@ const renamesOpen = false
 const noFollow = 0
 
 // links returns how many names the file has.
-func links(*os.File) (uint64, error) { return 1, nil }
+func links(*disk.File) (uint64, error) { return 1, nil }
 
 // own returns true: files have no owners here.
 func own(fs.FileInfo) bool { return true }
 
 // fileID returns the same for all files: they have no IDs here.
 func fileID(path string) (string, error) {
-	if _, err := os.Lstat(path); err != nil {
+	if _, err := disk.Lstat(path); err != nil {
 		return "", err
 	}
 	return "unknown", nil

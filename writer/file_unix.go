@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"ggforge/internal/disk"
 )
 
 // renamesOpen says whether an open file can be renamed and removed.
@@ -19,7 +21,7 @@ const renamesOpen = true
 const noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
 
 // links returns how many names the file has.
-func links(f *os.File) (uint64, error) {
+func links(f *disk.File) (uint64, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return 0, err
@@ -33,7 +35,7 @@ func own(st fs.FileInfo) bool { return int(st.Sys().(*syscall.Stat_t).Uid) == os
 // fileID returns what identifies a file on its disk, whatever its name: a copy has
 // another one.
 func fileID(path string) (string, error) {
-	st, err := os.Lstat(path)
+	st, err := disk.Lstat(path)
 	if err != nil {
 		return "", err
 	}
@@ -42,7 +44,7 @@ func fileID(path string) (string, error) {
 
 // syncDir makes renames in dir durable.
 func syncDir(dir string) error {
-	d, err := os.Open(dir)
+	d, err := disk.Open(dir)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/windows"
+
+	"ggforge/internal/disk"
 )
 
 // renamesOpen says whether an open file can be renamed and removed.
@@ -17,7 +19,7 @@ const renamesOpen = false
 const noFollow = 0
 
 // links returns how many names the file has.
-func links(f *os.File) (uint64, error) {
+func links(f *disk.File) (uint64, error) {
 	var info windows.ByHandleFileInformation
 	err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info)
 	return uint64(info.NumberOfLinks), err
@@ -30,7 +32,7 @@ func own(fs.FileInfo) bool { return true }
 // fileID returns what identifies a file on its disk, whatever its name: a copy has
 // another one.
 func fileID(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := disk.Open(path)
 	if err != nil {
 		return "", err
 	}
@@ -45,9 +47,11 @@ func fileID(path string) (string, error) {
 // lock takes an exclusive lock on f, or fails at once: with errLocked if another
 // process has one. It is on a byte that no file has, so that all others can be
 // read and written.
-func lock(f *os.File) error {
+func lock(f *disk.File) error {
 	at := &windows.Overlapped{OffsetHigh: 1 << 30}
-	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
+	err := disk.Do(disk.OpLock, f.Name(), func() error {
+		return windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
+	})
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return errLocked
 	}
@@ -67,7 +71,7 @@ func renameNew(from, to string) error {
 	if err != nil {
 		return err
 	}
-	err = windows.MoveFileEx(a, b, windows.MOVEFILE_WRITE_THROUGH)
+	err = disk.Renaming(from, to, func() error { return windows.MoveFileEx(a, b, windows.MOVEFILE_WRITE_THROUGH) })
 	if errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
 		err = fs.ErrExist
 	}

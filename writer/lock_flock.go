@@ -4,16 +4,17 @@ package writer
 
 import (
 	"errors"
-	"os"
 
 	"golang.org/x/sys/unix"
+
+	"ggforge/internal/disk"
 )
 
 // lock takes an exclusive lock on f, or fails at once: with errLocked if another
 // process has one, with another error if the file system has none.
-func lock(f *os.File) error {
+func lock(f *disk.File) error {
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := disk.Do(disk.OpLock, f.Name(), func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EWOULDBLOCK):

@@ -4,10 +4,11 @@ package writer
 
 import (
 	"errors"
-	"os"
+
+	"ggforge/internal/disk"
 )
 
 // lock fails: there is no lock here that ends with its process. A file that was
 // made exclusively is ours anyway, but nothing shows whether another run has
 // left a file or is still writing it.
-func lock(*os.File) error { return errors.ErrUnsupported }
+func lock(*disk.File) error { return errors.ErrUnsupported }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"ggforge/fault"
+	"ggforge/internal/disk"
 )
 
 // overwriteSuffix is what the record of Overwrite has after the file's name.
@@ -116,7 +117,7 @@ func Recover(path string) (bool, error) {
 // Unrecovered returns an error of kind fault.Broken if an Overwrite of the file at path was cut
 // short, which Recover has to end.
 func Unrecovered(path string) error {
-	if _, err := os.Lstat(path + overwriteSuffix); err == nil {
+	if _, err := disk.Lstat(path + overwriteSuffix); err == nil {
 		return fault.Errorf(fault.Broken, "%s: a change of its metadata was cut short; 'ggtool meta %[1]s' ends it", path)
 	}
 	return nil
@@ -133,15 +134,15 @@ func Owned(path string) error {
 }
 
 // owned opens a regular file with this one name for reading and writing.
-func owned(path string) (*os.File, error) {
-	st, err := os.Lstat(path)
+func owned(path string) (*disk.File, error) {
+	st, err := disk.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
 		return nil, fault.Errorf(fault.Usage, "%s: is %s, want a file to change it where it is", path, kindOf(st.Mode()))
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|noFollow, 0)
+	f, err := disk.OpenFile(path, os.O_RDWR|noFollow, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +158,7 @@ func owned(path string) (*os.File, error) {
 }
 
 // finishOverwrite changes f and removes the record of that, r.
-func finishOverwrite(f *os.File, name string, r *os.File, c change) error {
+func finishOverwrite(f *disk.File, name string, r *disk.File, c change) error {
 	if _, err := f.WriteAt(c.replacement, c.off); err != nil {
 		return err
 	}

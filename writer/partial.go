@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"ggforge/fault"
+	"ggforge/internal/disk"
 )
 
 // Suffix is what a file that is being written has after its name.
@@ -28,7 +29,7 @@ type partial struct {
 	gone  bool // discarded
 
 	mu   sync.RWMutex
-	file *os.File // nil while closed
+	file *disk.File // nil while closed
 	info fs.FileInfo
 	pool *handles // that may close the file meanwhile; nil for none
 
@@ -38,7 +39,7 @@ type partial struct {
 }
 
 // use calls f with the open file.
-func (p *partial) use(f func(*os.File) error) error {
+func (p *partial) use(f func(*disk.File) error) error {
 	for {
 		p.mu.RLock()
 		if p.file != nil {
@@ -54,7 +55,7 @@ func (p *partial) use(f func(*os.File) error) error {
 
 // WriteAt writes as os.File does, and counts.
 func (p *partial) WriteAt(b []byte, off int64) (n int, err error) {
-	err = p.use(func(f *os.File) error {
+	err = p.use(func(f *disk.File) error {
 		n, err = f.WriteAt(b, off)
 		return err
 	})
@@ -73,7 +74,7 @@ func (p *partial) wrote(n int64) {
 }
 
 // sync makes the contents durable.
-func (p *partial) sync() error { return p.use((*os.File).Sync) }
+func (p *partial) sync() error { return p.use((*disk.File).Sync) }
 
 // close closes the file, and so gives up its lock.
 func (p *partial) close() error {
@@ -120,10 +121,10 @@ func RemovePartials() {
 		if !renamesOpen {
 			release()
 		}
-		os.Remove(name)
+		disk.Remove(name)
 	}
 	for _, dir := range slices.Backward(unfinished.dirs) {
-		os.Remove(dir) // if it is empty
+		disk.Remove(dir) // if it is empty
 	}
 }
 
@@ -147,7 +148,7 @@ func (p *partial) discard() {
 	if !renamesOpen {
 		p.close()
 	}
-	os.Remove(p.name) // before the lock goes, so that nobody else's file is removed
+	disk.Remove(p.name) // before the lock goes, so that nobody else's file is removed
 	p.close()
 }
 
@@ -178,9 +179,9 @@ func create(path string, size int64, force bool) (*partial, error) {
 // there already: what an interrupted run has left is removed before, anything
 // else is an error of kind fault.Usage. A checkpoint from elsewhere may hold links
 // of that name to any file of the user. final is the name that the file is for.
-func exclusive(name, final string) (*os.File, error) {
+func exclusive(name, final string) (*disk.File, error) {
 	for range 100 {
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|noFollow, 0o666)
+		f, err := disk.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|noFollow, 0o666)
 		if errors.Is(err, fs.ErrExist) {
 			if err := removeLeftover(name, final); err != nil {
 				return nil, err
@@ -215,11 +216,11 @@ func removeLeftover(name, final string) error {
 
 // removeHeld removes the file of that name, which is open and locked, and closes it after that:
 // nobody else's file is removed. Where open files keep their names it is closed before.
-func removeHeld(name string, f *os.File) error {
+func removeHeld(name string, f *disk.File) error {
 	if !renamesOpen {
 		f.Close()
 	}
-	err := os.Remove(name)
+	err := disk.Remove(name)
 	f.Close()
 	return err
 }
@@ -227,8 +228,8 @@ func removeHeld(name string, f *os.File) error {
 // leftover opens and locks a file that an interrupted run has left: a regular file
 // with this one name, that no process has locked. Anything else is an error of
 // kind fault.Usage; nil means that there is nothing, or was a moment ago.
-func leftover(name, final string) (_ *os.File, err error) {
-	st, err := os.Lstat(name)
+func leftover(name, final string) (_ *disk.File, err error) {
+	st, err := disk.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -238,7 +239,7 @@ func leftover(name, final string) (_ *os.File, err error) {
 	if !st.Mode().IsRegular() {
 		return nil, stranger(name, kindOf(st.Mode()))
 	}
-	f, err := os.OpenFile(name, os.O_RDWR|noFollow, 0)
+	f, err := disk.OpenFile(name, os.O_RDWR|noFollow, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -258,7 +259,7 @@ func leftover(name, final string) (_ *os.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if there, err := os.Lstat(final); n > 1 && (err != nil || !os.SameFile(st, there) || name == final) { // final: a commit by links was cut short
+	if there, err := disk.Lstat(final); n > 1 && (err != nil || !os.SameFile(st, there) || name == final) { // final: a commit by links was cut short
 		return nil, stranger(name, fmt.Sprintf("a file with %d names", n))
 	}
 	switch err := lock(f); {
@@ -298,19 +299,19 @@ func kindOf(mode fs.FileMode) string {
 }
 
 // refers reports whether name still is a name of f.
-func refers(name string, f *os.File) bool {
+func refers(name string, f *disk.File) bool {
 	mine, err := f.Stat()
 	if err != nil {
 		return false
 	}
-	there, err := os.Lstat(name)
+	there, err := disk.Lstat(name)
 	return err == nil && os.SameFile(mine, there)
 }
 
 // checkFinal refuses an output that exists, unless force is set, and one that is
 // neither a regular file nor a link in any case.
 func checkFinal(path string, force bool) error {
-	st, err := os.Lstat(path)
+	st, err := disk.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -365,7 +366,7 @@ func (h *handles) reopen(p *partial) error {
 		p.mu.Unlock()
 		return nil
 	}
-	f, err := os.OpenFile(p.name, os.O_RDWR|noFollow, 0)
+	f, err := disk.OpenFile(p.name, os.O_RDWR|noFollow, 0)
 	if err == nil {
 		if st, statErr := f.Stat(); statErr != nil || !os.SameFile(st, p.info) {
 			f.Close()
@@ -388,7 +389,7 @@ func (h *handles) reopen(p *partial) error {
 func distinct(inputs, outputs []string) error {
 	var read []fs.FileInfo
 	for _, path := range inputs {
-		st, err := os.Stat(path)
+		st, err := disk.Stat(path)
 		if err != nil {
 			return err
 		}
@@ -396,7 +397,7 @@ func distinct(inputs, outputs []string) error {
 	}
 	for _, output := range outputs {
 		for _, name := range []string{output, output + Suffix, output + Suffix + progressSuffix} {
-			out, err := os.Stat(name)
+			out, err := disk.Stat(name)
 			if err == nil && slices.ContainsFunc(read, func(in fs.FileInfo) bool { return os.SameFile(in, out) }) {
 				return fault.Errorf(fault.Usage, "%s: output equals input: the run reads this file", name)
 			}

@@ -3,9 +3,10 @@ package writer
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
+
+	"ggforge/internal/disk"
 )
 
 // reserveStep is how many bytes are allocated by one call. Signals, such as those
@@ -15,14 +16,14 @@ const reserveStep = 256 << 20
 
 // reserve allocates the file's blocks, so that a full disk shows at once. A file
 // system that cannot do that is not an error.
-func reserve(f *os.File, size int64) error {
+func reserve(f *disk.File, size int64) error {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &st); err == nil && st.Bavail < uint64(size)/uint64(st.Bsize) {
 		return fmt.Errorf("%w: %d bytes are free", unix.ENOSPC, st.Bavail*uint64(st.Bsize))
 	}
 	for off := int64(0); off < size; {
 		n := min(reserveStep, size-off)
-		switch err := unix.Fallocate(int(f.Fd()), 0, off, n); {
+		switch err := disk.Do(disk.OpReserve, f.Name(), func() error { return unix.Fallocate(int(f.Fd()), 0, off, n) }); {
 		case err == nil:
 			off += n
 		case errors.Is(err, unix.EINTR):
@@ -38,6 +39,6 @@ func reserve(f *os.File, size int64) error {
 // startWriteback starts to write dirty pages of f to its disk. It waits only when
 // the disk has too much to do. Failures are for the sync to report: this call does
 // not take them away from it, as one that waits for the pages would.
-func startWriteback(f *os.File, off, n int64) {
-	_ = unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
+func startWriteback(f *disk.File, off, n int64) {
+	_ = disk.Do(disk.OpFlush, f.Name(), func() error { return unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE) })
 }

@@ -2,10 +2,10 @@
 
 package writer
 
-import "os"
+import "ggforge/internal/disk"
 
 // reserve does nothing: a full disk shows when its turn comes.
-func reserve(*os.File, int64) error { return nil }
+func reserve(*disk.File, int64) error { return nil }
 
 // startWriteback does nothing: the system writes when it likes.
-func startWriteback(_ *os.File, _, _ int64) {}
+func startWriteback(_ *disk.File, _, _ int64) {}

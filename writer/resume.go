@@ -11,10 +11,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"ggforge/internal/disk"
 )
 
 // progressSuffix is what the log of a set has after the temporary name of its
@@ -37,7 +38,7 @@ const progressSuffix = ".rows"
 // either does no harm.
 type rowLog struct {
 	mu   sync.Mutex
-	file *os.File
+	file *disk.File
 	name string
 }
 
@@ -79,11 +80,11 @@ func (l *rowLog) close(done bool) {
 		return
 	}
 	if done && renamesOpen {
-		os.Remove(l.name)
+		disk.Remove(l.name)
 	}
 	l.file.Close()
 	if done && !renamesOpen {
-		os.Remove(l.name)
+		disk.Remove(l.name)
 	}
 }
 
@@ -205,7 +206,7 @@ func (o *output) readLog(ctx context.Context) error {
 			continue
 		}
 		data = sized(data, int((s.b-s.a)*rowBytes))
-		err := o.parts[file].use(func(f *os.File) error {
+		err := o.parts[file].use(func(f *disk.File) error {
 			_, err := f.ReadAt(data, t.off+s.a*rowBytes)
 			return err
 		})

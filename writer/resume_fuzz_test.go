@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/internal/disk"
 )
 
 // FuzzRowLog reads any records of rows: those that are believed are about rows of
@@ -56,7 +57,7 @@ func FuzzRowLog(f *testing.F) {
 		if _, err := log.Seek(0, io.SeekStart); err != nil {
 			t.Fatal(err)
 		}
-		o.log = &rowLog{file: log}
+		o.log = &rowLog{file: disk.Of(log)}
 		if err := o.readLog(context.Background()); err != nil {
 			t.Fatal(err)
 		}

@@ -3,10 +3,10 @@ package writer
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/disk"
 	"ggforge/quants"
 )
 
@@ -99,7 +99,9 @@ func (p *pool) copied(b block) (bool, error) {
 	}
 	rowLen := gguf.RowLen(b.ne) // bytes
 	n := (b.b - b.a) * rowLen
-	err := o.to.use(func(f *os.File) error { return o.Copy(f, o.off+b.a*rowLen, b.a*rowLen, n) })
+	err := o.to.use(func(f *disk.File) error {
+		return disk.Do(disk.OpCopy, f.Name(), func() error { return o.Copy(f.OS(), o.off+b.a*rowLen, b.a*rowLen, n) })
+	})
 	if errors.Is(err, errors.ErrUnsupported) {
 		p.reads.Store(true) // nor will it copy the others
 		return false, nil

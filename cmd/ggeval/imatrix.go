@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -17,6 +16,7 @@ import (
 	"ggforge/imatrix"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/disk"
 	"ggforge/writer"
 )
 
@@ -156,7 +156,7 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	if r.Path != "" {
-		if err := os.Remove(r.state()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := disk.Remove(r.state()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"syscall"
 
 	"ggforge/fault"
+	"ggforge/internal/disk"
 	"ggforge/internal/stamp"
 )
 
@@ -32,7 +33,7 @@ var ErrChanged = fault.Errorf(fault.Broken, "the file changed while being read, 
 // File is a mapped file.
 type File struct {
 	path  string
-	file  *os.File // for ReadAt; nil when empty or closed, as data, and for more than maxOpen files
+	file  *disk.File // for ReadAt; nil when empty or closed, as data, and for more than maxOpen files
 	data  []byte
 	stamp stamp.Stamp
 }
@@ -49,18 +50,18 @@ var opened atomic.Int64
 // output.
 func Open(path string) (*File, error) {
 	// Asked before opening as well, because opening a pipe waits for a writer.
-	info, err := os.Stat(path)
+	info, err := disk.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if err := regular(path, info); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := disk.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	return Map(f, path)
+	return mapped(f, path)
 }
 
 // ReadFile returns the contents of the regular file at path, which holds what the
@@ -82,7 +83,9 @@ func ReadFile(path, what string, most int64) ([]byte, error) {
 }
 
 // Map is Open for a file that is open already; path is its name. The File closes f.
-func Map(f *os.File, path string) (_ *File, err error) {
+func Map(f *os.File, path string) (*File, error) { return mapped(disk.Of(f), path) }
+
+func mapped(f *disk.File, path string) (_ *File, err error) {
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -103,7 +106,7 @@ func Map(f *os.File, path string) (_ *File, err error) {
 	if size < 0 || size > math.MaxInt {
 		return nil, &fs.PathError{Op: "map", Path: path, Err: fmt.Errorf("%d bytes do not fit the address space", size)}
 	}
-	if m.data, err = mapFile(f, int(size)); err != nil {
+	if err = disk.Do(disk.OpMap, path, func() error { m.data, err = mapFile(f.OS(), int(size)); return err }); err != nil {
 		return nil, &fs.PathError{Op: "map", Path: path, Err: err}
 	}
 	if opened.Add(1) <= maxOpen {

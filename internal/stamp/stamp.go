@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"ggforge/fault"
+	"ggforge/internal/disk"
 )
 
 // ErrChanged is the cause of an error from Check. It is of kind fault.Broken.
@@ -30,7 +31,7 @@ func (s Stamp) Path() string { return s.path }
 // Check returns an error with the cause ErrChanged unless the path still leads to
 // the file as it was.
 func (s Stamp) Check() error {
-	now, err := os.Stat(s.path)
+	now, err := disk.Stat(s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w: it is gone", s.path, ErrChanged)
