@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 
@@ -95,6 +96,35 @@ func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Targe
 	}
 	_, err = f.Seek(at, io.SeekStart)
 	return j, err
+}
+
+// RemoveState removes a file of Options.State that an earlier run has left, if there is one. Another
+// file of that name is an error of kind fault.Usage.
+func RemoveState(path string) error {
+	st, err := disk.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	head := make([]byte, len(journalMagic))
+	if st.Mode().IsRegular() {
+		f, err := disk.Open(path)
+		if err != nil {
+			return err
+		}
+		n, err := io.ReadFull(f, head)
+		f.Close()
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return err
+		}
+		head = head[:n]
+	}
+	if !st.Mode().IsRegular() || string(head) != journalMagic[:len(head)] {
+		return fault.Errorf(fault.Usage, "%s: is not what an interrupted run has left; remove it", path)
+	}
+	return disk.Remove(path)
 }
 
 // restore reads a record, of at most so many bytes, into b if it is wanted. The error is

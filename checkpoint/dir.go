@@ -267,3 +267,23 @@ func (d *Dir) HubID() (id, commit string) {
 	}
 	return d.remote.address.id, d.remote.commit
 }
+
+// Origin returns what decides the content of a model that is read from a server: the ID and commit of one of the
+// hub, otherwise each file with its size and what the server calls its state; nil for a
+// directory, whose files can be looked at.
+func (d *Dir) Origin() []string {
+	if d.remote == nil {
+		return nil
+	}
+	if id, commit := d.HubID(); id != "" {
+		return []string{id + "@" + commit}
+	}
+	d.remote.mu.Lock()
+	defer d.remote.mu.Unlock()
+	var list []string
+	for _, f := range d.remote.files {
+		list = append(list, f.String())
+	}
+	slices.Sort(list)
+	return list
+}

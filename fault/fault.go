@@ -7,6 +7,7 @@
 //	Broken        a file is not what its format demands                     3
 //	Unsupported   the input is valid, but not handled                       4
 //	Refused       handled, but a rule forbids it                            5
+//	Incomplete    parts of a run are missing: it may be tried again         7
 //	none          reading or writing failed                                 1
 //
 // Some packages export a kind under a name of their own, such as gguf.ErrBroken.
@@ -29,6 +30,7 @@ var (
 	Broken      = errors.New("broken input")    // a file is not what its format demands
 	Unsupported = errors.New("not supported")   // valid, but not handled
 	Refused     = errors.New("refused by rule") // handled, but the rules forbid it
+	Incomplete  = errors.New("incomplete")      // parts of a run are missing
 )
 
 type fault struct {
@@ -56,7 +58,7 @@ func (b *both) Unwrap() []error { return []error{b.kind, b.also} }
 
 // Has reports whether err is of one of the kinds.
 func Has(err error) bool {
-	for _, kind := range []error{Usage, Broken, Unsupported, Refused} {
+	for _, kind := range []error{Usage, Broken, Unsupported, Refused, Incomplete} {
 		if errors.Is(err, kind) {
 			return true
 		}

@@ -18,6 +18,7 @@ import (
 type Model struct {
 	Path     string   // as the user named it
 	Files    []string // all files that it was read from: no output may replace them
+	Origin   []string // what decides the content of files on a server, see checkpoint.Dir
 	Bytes    int64    // size as GGUF
 	Metadata gguf.Metadata
 	Tensors  []Tensor // in file order, shard after shard

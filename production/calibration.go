@@ -36,7 +36,7 @@ type Calibration struct {
 	Output  bool   // also for the matrix that makes logits
 	High    bool   // blocks are chosen by all moments of the inputs
 	Best    bool   // and one tensor after the other
-	Resume  string // a file for what is chosen so far, "" for none
+	State   string // a file for what is chosen so far, which a run that is interrupted leaves to the next one, "" for none
 	Moments string // a file for what is collected, "" for none
 	Name    string // of the matrix, as outputs record it; "" for that of llama-imatrix without -o
 
@@ -79,7 +79,7 @@ func (o *Order) calibrate(ctx context.Context, m *model.Model) error {
 			return fault.Errorf(fault.Usage, "%s: is the output, and a file to go on from", path)
 		}
 		if _, err := os.Stat(path); err == nil {
-			o.Write.Inputs = append(o.Write.Inputs, path)
+			o.Write.Own = append(o.Write.Own, path)
 		}
 	}
 	if q := &o.Quantize; !o.DryRun && o.Write.MakeDir == "" && !q.KeepSplit && q.SplitMaxTensors == 0 && q.SplitMaxBytes == 0 {
@@ -211,15 +211,15 @@ func (o *Order) choose(ctx context.Context, b *quantize.Batch, m *model.Model, p
 			}
 		}
 	}
-	opt.State = o.Calibration.Resume
+	opt.State = o.Calibration.State
 	blocks, err := calibrate.Run(ctx, m, targets, opt)
 	if err != nil {
 		return nil, err
 	}
 	o.warnGradients(blocks)
-	o.Write.Inputs = append(o.Write.Inputs, o.states()...) // exist now, and are no outputs
+	o.Write.Own = append(o.Write.Own, o.states()...)
 	if path := o.Calibration.Moments; path != "" {
-		o.Write.Inputs = append(o.Write.Inputs, path)
+		o.Write.Own = append(o.Write.Own, path)
 	}
 	if err := o.weigh(ctx, b); err != nil {
 		blocks.Close()
@@ -293,13 +293,13 @@ func (o *Order) chooseEach(ctx context.Context, b *quantize.Batch, m *model.Mode
 		}
 		j.Choose(o.chosen(blocks))
 	}
-	o.Write.Inputs = append(o.Write.Inputs, states...) // exist now, and are no outputs
+	o.Write.Own = append(o.Write.Own, states...)
 	return all, nil
 }
 
-// states returns the files of --resume: one, or with --effort best one for each output.
+// states returns the files of State: one, or with --effort best one for each output.
 func (o *Order) states() []string {
-	path := o.Calibration.Resume
+	path := o.Calibration.State
 	if path == "" {
 		return nil
 	}

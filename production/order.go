@@ -11,7 +11,6 @@ import (
 	"io"
 
 	"ggforge/imatrix"
-	"ggforge/internal/disk"
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/writer"
@@ -111,9 +110,13 @@ func (r *Run) warn() {
 }
 
 // Choose chooses the blocks of the outputs, if that is asked for, and measures what was held apart for it.
-func (r *Run) Choose(ctx context.Context) error {
+func (r *Run) Choose(ctx context.Context) (err error) {
 	o := r.order
 	if o.Calibration.High {
+		if err := o.openStates(); err != nil {
+			return err
+		}
+		defer func() { err = o.closeStates(ctx, err) }()
 		blocks, err := o.choose(ctx, r.Batch, r.model, o.Paths[0])
 		if err != nil {
 			return err
@@ -136,12 +139,7 @@ func (r *Run) SaveTypes(ctx context.Context) error {
 func (r *Run) Write(ctx context.Context) ([]*writer.Result, error) {
 	results, err := r.Batch.Write(ctx, r.order.Paths, r.order.Write)
 	if err != nil {
-		return nil, err
+		return nil, r.order.closeStates(ctx, err)
 	}
-	for _, state := range r.order.states() {
-		if err := disk.Remove(state); err != nil {
-			return nil, err
-		}
-	}
-	return results, nil
+	return results, r.order.removeStates()
 }

@@ -583,7 +583,7 @@ func (r *Release) order(list []int) *production.Order {
 	o := &production.Order{
 		Quantize: quantize.Options{SplitMaxBytes: int64(r.plan.Split)},
 		Write: writer.Options{
-			Workers: r.opt.Workers, Force: true, Progress: r.opt.Write, Resume: keyOf(r.keys, r.opt.Program),
+			Workers: r.opt.Workers, Force: true, Progress: r.opt.Write, Journal: &writer.Journal{Facts: []writer.Fact{{Name: "plan", Value: keyOf(r.keys, r.opt.Program)}}, Resume: true, Restart: true},
 		},
 		Workers: r.opt.Workers, Program: r.opt.Program, Warn: r.opt.Warn, Progress: r.opt.Progress,
 	}
@@ -608,7 +608,7 @@ func (r *Release) order(list []int) *production.Order {
 			High: c.Effort == "high" || c.Effort == "best", Best: c.Effort == "best", Name: filepath.Base(r.matrix),
 		}
 		if o.Calibration.High && !slices.ContainsFunc(o.Types.Targets, func(t production.Target) bool { return t.KLD > 0 }) {
-			o.Calibration.Resume = filepath.Join(r.dir, stateDir, "blocks-"+keyOf(r.keys, list)[:16])
+			o.Calibration.State = filepath.Join(r.dir, stateDir, "blocks-"+keyOf(r.keys, list)[:16])
 		}
 	}
 	return o

@@ -294,7 +294,7 @@ func TestCommitChild(t *testing.T) {
 	err := scenes[i].write(os.Getenv("WRITER_DIR"), edition, Options{Force: true, step: func(string) error {
 		if n++; n == last+1 {
 			if os.Getenv("WRITER_GIVES_UP") != "" {
-				RemovePartials()
+				RemovePartials(false)
 				os.Exit(130)
 			}
 			self, err := os.FindProcess(os.Getpid())

@@ -47,10 +47,15 @@ func fileID(path string) (string, error) {
 // lock takes an exclusive lock on f, or fails at once: with errLocked if another
 // process has one. It is on a byte that no file has, so that all others can be
 // read and written.
-func lock(f *disk.File) error {
+func lock(f *disk.File) error { return lockFile(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
+
+// lockShared is lock for a lock that several may have.
+func lockShared(f *disk.File) error { return lockFile(f, 0) }
+
+func lockFile(f *disk.File, how uint32) error {
 	at := &windows.Overlapped{OffsetHigh: 1 << 30}
 	err := disk.Do(disk.OpLock, f.Name(), func() error {
-		return windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
+		return windows.LockFileEx(windows.Handle(f.Fd()), how|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
 	})
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return errLocked

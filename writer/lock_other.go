@@ -12,3 +12,6 @@ import (
 // made exclusively is ours anyway, but nothing shows whether another run has
 // left a file or is still writing it.
 func lock(*disk.File) error { return errors.ErrUnsupported }
+
+// lockShared fails, too.
+func lockShared(*disk.File) error { return errors.ErrUnsupported }

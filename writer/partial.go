@@ -92,8 +92,14 @@ func (p *partial) close() error {
 // time: those that no commit has begun to rename, and journals of such commits.
 var unfinished struct {
 	sync.Mutex
-	names map[string]func() // what closes the file for good
-	dirs  []string          // that were made for them, each after the one it is in
+	names map[string]removable
+	dirs  []string // that were made for them, each after the one it is in
+}
+
+// removable is a temporary file that may be removed.
+type removable struct {
+	release   func() // closes it for good
+	continued bool   // another run can go on from it
 }
 
 // unfinish notes that a file may be removed, which release closes for good, or with nil that
@@ -102,30 +108,46 @@ func unfinish(name string, release func()) {
 	unfinished.Lock()
 	defer unfinished.Unlock()
 	if unfinished.names == nil {
-		unfinished.names = map[string]func(){}
+		unfinished.names = map[string]removable{}
 	}
 	if release != nil {
-		unfinished.names[name] = release
+		unfinished.names[name] = removable{release: release}
 	} else {
 		delete(unfinished.names, name)
 	}
 }
 
+// continued notes that another run can go on from a file.
+func continued(name string, release func()) {
+	unfinished.Lock()
+	defer unfinished.Unlock()
+	if unfinished.names == nil {
+		unfinished.names = map[string]removable{}
+	}
+	unfinished.names[name] = removable{release, true}
+}
+
 // RemovePartials removes the temporary files of all writes that go on in this
 // process, and the directories that were made for them, which has to exit right after it: no other write can begin or end any
 // more. It is for a program that does not wait until its writes have noticed that
-// their contexts are done.
-func RemovePartials() {
+// their contexts are done. With terminated it leaves those that another run can go on from, and
+// reports whether there are some.
+func RemovePartials(terminated bool) (kept bool) {
 	unfinished.Lock() // for good
-	for name, release := range unfinished.names {
+	for name, file := range unfinished.names {
+		if file.continued && terminated {
+			kept = true
+			continue
+		}
 		if !renamesOpen {
-			release()
+			file.release()
 		}
 		disk.Remove(name)
 	}
 	for _, dir := range slices.Backward(unfinished.dirs) {
 		disk.Remove(dir) // if it is empty
 	}
+	return kept
 }
 
 // release closes the file and never lets go of it: who wants to write waits until the process
@@ -396,7 +418,7 @@ func distinct(inputs, outputs []string) error {
 		read = append(read, st)
 	}
 	for _, output := range outputs {
-		for _, name := range []string{output, output + Suffix, output + Suffix + progressSuffix} {
+		for _, name := range []string{output, output + Suffix, output + Suffix + progressSuffix, output + Suffix + runSuffix} {
 			out, err := disk.Stat(name)
 			if err == nil && slices.ContainsFunc(read, func(in fs.FileInfo) bool { return os.SameFile(in, out) }) {
 				return fault.Errorf(fault.Usage, "%s: output equals input: the run reads this file", name)

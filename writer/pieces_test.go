@@ -95,7 +95,7 @@ func TestRowBuffer(t *testing.T) {
 	}
 	for rows, buffer := range map[int64]int64{1: 1, 7: 7*perRow + 10, 64: 1 << 40} {
 		blocks := make(chan block, 64)
-		if err := j.cut(context.Background(), buffer, nil, blocks); err != nil {
+		if err := j.cut(context.Background(), buffer, []span{{a: 0, b: 64}}, blocks); err != nil {
 			t.Fatal(err)
 		}
 		close(blocks)

@@ -3,7 +3,7 @@ package writer
 import (
 	"context"
 	"fmt"
-	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -40,6 +40,7 @@ type job struct {
 	source  rows.Source
 	ne      []int64
 	outputs []*placed
+	lo, hi  int64 // the rows to write: all, or those of a part
 }
 
 // block is a run of rows [a, b) of one tensor.
@@ -59,16 +60,23 @@ func convert(ctx context.Context, tensors []*placed, files []string, opt Options
 		j, ok := jobs[t.Source]
 		if !ok {
 			j = &job{source: t.Source, ne: t.Source.NE()}
+			j.hi = gguf.Rows(j.ne)
 			jobs[t.Source] = j
 			p.jobs = append(p.jobs, j)
-			p.work += j.readWork(gguf.Rows(j.ne) * gguf.RowLen(j.ne))
 		}
 		j.outputs = append(j.outputs, t)
-		n := gguf.DataBytes(t.Type, j.ne)
-		p.total += n
-		p.work += workOf(t, gguf.Rows(j.ne)*gguf.RowLen(j.ne))
-		t.result.DataBytes += n
-		t.result.Elements += gguf.Rows(j.ne) * gguf.RowLen(j.ne)
+	}
+	if o := opt.Journal; o != nil && o.Part > 0 {
+		p.share(o.Part, o.Parts)
+	}
+	for _, j := range p.jobs {
+		n := (j.hi - j.lo) * gguf.RowLen(j.ne)
+		p.work += j.workOf(n)
+		for _, t := range j.outputs {
+			p.total += t.Type.RowBytes(n)
+			t.result.DataBytes += t.Type.RowBytes(n)
+			t.result.Elements += n
+		}
 	}
 	if err := p.run(ctx); err != nil {
 		return err
@@ -91,27 +99,30 @@ func appendCount(list []Count, t *placed, n *atomic.Int64) []Count {
 func (j *job) name() string { return j.outputs[0].Name }
 
 func (p *pool) run(ctx context.Context) error {
-	workers := p.opt.Workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
+	workers := p.opt.workers()
 	buffer := int64(defaultBuffer)
 	if p.opt.MaxBuffer > 0 {
 		buffer = p.opt.MaxBuffer
 	}
 	begun, stop := p.report()
 	defer stop()
+	if j := p.opt.Journal; j != nil && j.Finish {
+		return p.complete(j, begun)
+	}
 
 	g, ctx := errgroup.WithContext(ctx)
 	blocks := make(chan block, workers)
 	g.Go(func() error {
 		defer close(blocks)
-		for i := range p.jobs {
+		for i, j := range p.jobs {
+			if j.lo == j.hi && j.hi > 0 {
+				continue // all of it is in other parts
+			}
 			begun(i)
-			done := p.jobs[i].done()
-			p.skip(p.jobs[i], done)
-			if err := p.jobs[i].cut(ctx, buffer/int64(workers), done, blocks); err != nil {
-				return fmt.Errorf("tensor %q: %w", p.jobs[i].name(), err)
+			done := j.done()
+			p.skip(j, done)
+			if err := j.cut(ctx, buffer/int64(workers), j.missing(done), blocks); err != nil {
+				return fmt.Errorf("tensor %q: %w", j.name(), err)
 			}
 		}
 		return nil
@@ -132,11 +143,22 @@ func (p *pool) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// cut sends the tensor, but for the rows that are done, in blocks for which a
-// worker needs that many bytes of buffers at most, or one row.
-func (j *job) cut(ctx context.Context, buffer int64, done []span, blocks chan<- block) error {
-	n := gguf.Rows(j.ne)
-	if len(done) > 0 && done[0].a == 0 && done[0].b == n {
+// missing returns the rows of the job that are not done, in order.
+func (j *job) missing(done []span) (list []span) {
+	a := j.lo
+	for _, s := range append(slices.Clip(done), span{a: j.hi, b: j.hi}) {
+		if b := min(s.a, j.hi); a < b {
+			list = append(list, span{a: a, b: b})
+		}
+		a = max(a, s.b)
+	}
+	return list
+}
+
+// cut sends rows of the tensor in blocks for which a worker needs that many bytes of
+// buffers at most, or one row.
+func (j *job) cut(ctx context.Context, buffer int64, missing []span, blocks chan<- block) error {
+	if len(missing) == 0 && j.hi > 0 {
 		return nil
 	}
 	encoders, err := j.begin()
@@ -144,16 +166,14 @@ func (j *job) cut(ctx context.Context, buffer int64, done []span, blocks chan<- 
 		return err
 	}
 	step := max(1, min(blockElements/gguf.RowLen(j.ne), buffer/j.rowBuffer()))
-	a := int64(0)
-	for _, s := range append(done, span{a: n, b: n}) {
-		for ; a < s.a; a = min(a+step, s.a) {
+	for _, s := range missing {
+		for a := s.a; a < s.b; a += step {
 			select {
-			case blocks <- block{j, encoders, a, min(a+step, s.a)}:
+			case blocks <- block{j, encoders, a, min(a+step, s.b)}:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}
-		a = s.b
 	}
 	return nil
 }

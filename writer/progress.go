@@ -24,6 +24,15 @@ func workOf(t *placed, n int64) int64 {
 // source, which is done once for all outputs.
 func (j *job) readWork(n int64) int64 { return n * j.source.Cost() }
 
+// workOf returns about how many picoseconds it takes to make n elements for all outputs.
+func (j *job) workOf(n int64) int64 {
+	work := j.readWork(n)
+	for _, t := range j.outputs {
+		work += workOf(t, n)
+	}
+	return work
+}
+
 // tick is how often Progress is called between tensors.
 const tick = 100 * time.Millisecond
 

@@ -42,3 +42,6 @@ func reserve(f *disk.File, size int64) error {
 func startWriteback(f *disk.File, off, n int64) {
 	_ = disk.Do(disk.OpFlush, f.Name(), func() error { return unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE) })
 }
+
+// forget drops what the system holds of f in memory, as far as it is on the disk: it is read from there again.
+func forget(f *disk.File) { _ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) }

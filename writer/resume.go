@@ -2,16 +2,13 @@ package writer
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"io"
-	"path/filepath"
+	"math"
 	"slices"
 	"sync"
 
@@ -25,7 +22,7 @@ const progressSuffix = ".rows"
 // rowLog says which rows the temporary files of a set hold. It is appended to when
 // they are written, so that another run can go on from there:
 //
-//	 32  SHA-256 of what the files are to become
+//	the head: what the files are to become (journal.go)
 //	then for each block of rows:
 //	  4  file           4  tensor in the file, both from 0
 //	  8  first row      8  row after the last
@@ -35,11 +32,13 @@ const progressSuffix = ".rows"
 //
 // all little-endian. A record follows the data that it is about, and is believed
 // only when both checksums are right: what a crash of the machine has lost of
-// either does no harm.
+// either does no harm. A part that is kept in a file of its own has the rows after
+// their record.
 type rowLog struct {
 	mu   sync.Mutex
 	file *disk.File
 	name string
+	data bool // rows follow their records
 }
 
 const recordBytes = 48
@@ -71,6 +70,9 @@ func (l *rowLog) add(t *placed, s span, data []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, err := l.file.Write(r)
+	if err == nil && l.data {
+		_, err = l.file.Write(data)
+	}
 	return err
 }
 
@@ -88,39 +90,24 @@ func (l *rowLog) close(done bool) {
 	}
 }
 
-// fingerprint returns the hash of everything that decides the bytes of the set, as
-// far as the writer knows, and of what the caller says about the rest.
-func (s *set) fingerprint(resume string) []byte {
-	h := sha256.New()
-	fmt.Fprintf(h, "%q\n", resume)
-	for _, f := range s.files {
-		fmt.Fprintf(h, "%q %d\n", filepath.Base(f.path), f.size)
-		h.Write(f.header())
-		for _, t := range f.tensors {
-			fmt.Fprintf(h, "%q %d %d %v %d %v\n", t.Name, t.Type, t.Source.Type(), t.Source.NE(), t.off, t.swap)
-		}
-	}
-	return h.Sum(nil)
-}
-
 // logName returns the name of the set's log.
 func (s *set) logName() string { return s.files[s.leader].path + Suffix + progressSuffix }
 
 // startLog makes the log of files that are all zeros.
-func (o *output) startLog(resume string) error {
+func (o *output) startLog(head []byte) error {
 	f, err := exclusive(o.logName(), o.logName())
 	if err != nil {
 		return err
 	}
 	o.log = &rowLog{file: f, name: o.logName()}
-	_, err = f.Write(o.fingerprint(resume))
+	_, err = f.Write(head)
 	return err
 }
 
 // reopen opens the files of an interrupted run that was to write the same, and
 // reads its log: done is set for rows that are there. It returns false if there is
 // nothing to go on from.
-func (o *output) reopen(ctx context.Context, open *handles, opt Options) (_ bool, err error) {
+func (o *output) reopen(ctx context.Context, open *handles, head []byte, opt Options) (_ bool, err error) {
 	log, err := leftover(o.logName(), o.logName())
 	if log == nil || err != nil {
 		return false, err
@@ -137,16 +124,25 @@ func (o *output) reopen(ctx context.Context, open *handles, opt Options) (_ bool
 		}
 		return false, nil
 	}
-	head := make([]byte, sha256.Size)
-	if _, err := io.ReadFull(log, head); err != nil || !bytes.Equal(head, o.fingerprint(opt.Resume)) {
+	found, torn, err := readHead(log)
+	if err != nil {
+		return false, err
+	}
+	if torn {
 		return giveUp()
+	}
+	if err := sameRun(o.logName(), found, head); err != nil {
+		if opt.Journal.Restart || opt.Journal.Finish {
+			return giveUp()
+		}
+		return false, err
 	}
 	for i := range o.files {
 		l := &o.files[i]
 		if err := checkFinal(l.path, opt.Force); err != nil {
 			return false, err
 		}
-		p := &partial{name: l.path + Suffix, final: l.path, size: l.size}
+		p := &partial{name: l.path + Suffix, final: l.path, size: l.size, kept: true}
 		if p.file, err = leftover(p.name, p.final); err != nil {
 			return false, err
 		}
@@ -169,59 +165,102 @@ func (o *output) reopen(ctx context.Context, open *handles, opt Options) (_ bool
 			}
 		}
 	}
-	return true, o.readLog(ctx)
+	return true, o.readLog(ctx, int64(len(head)))
 }
 
-// readLog reads the records, and compares the rows with them. What follows a
-// record that is not whole is cut off.
-func (o *output) readLog(ctx context.Context) error {
-	in := bufio.NewReaderSize(o.log.file, 1<<20)
-	end := int64(sha256.Size)
-	var r [recordBytes]byte
-	var data []byte
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if _, err := io.ReadFull(in, r[:]); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			break
-		} else if err != nil {
-			return err
-		}
-		u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(r[at:]) }
-		i64 := func(at int) int64 { return int64(binary.LittleEndian.Uint64(r[at:])) }
-		if u32(recordBytes-4) != crc32.Checksum(r[:recordBytes-4], castagnoli) {
-			break
-		}
-		end += recordBytes
-		file, tensor := int(u32(0)), int(u32(4))
-		s := span{i64(8), i64(16), tally{i64(24), i64(32)}}
-		if file >= len(o.files) || tensor >= len(o.files[file].tensors) {
-			continue
-		}
-		t := o.files[file].tensors[tensor]
-		rows, rowLen := rowsOf(t)
-		rowBytes := t.Type.RowBytes(rowLen)
-		if s.a < 0 || s.b <= s.a || s.b > rows || s.b-s.a > max(1, blockElements/rowLen) {
-			continue
-		}
-		data = sized(data, int((s.b-s.a)*rowBytes))
-		err := o.parts[file].use(func(f *disk.File) error {
-			_, err := f.ReadAt(data, t.off+s.a*rowBytes)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if crc32.Checksum(data, castagnoli) == u32(40) {
-			t.done = append(t.done, s)
-		}
+// readLog reads the records of the set's own log, which begin there, and cuts off what follows
+// the last one that is whole.
+func (o *output) readLog(ctx context.Context, from int64) error {
+	end, err := o.scan(ctx, o.log, from, func(t *placed, s span, _ []byte) error {
+		t.done = append(t.done, s)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if err := o.log.file.Truncate(end); err != nil {
 		return err
 	}
-	_, err := o.log.file.Seek(end, io.SeekStart)
+	_, err = o.log.file.Seek(end, io.SeekStart)
 	return err
+}
+
+// scan reads the records of a log from a place on, and calls visit for those whose rows
+// are there and have the right checksum. It returns where records begin to be torn.
+func (o *output) scan(ctx context.Context, log *rowLog, from int64, visit func(t *placed, s span, data []byte) error) (end int64, err error) {
+	in := bufio.NewReaderSize(io.NewSectionReader(log.file, from, math.MaxInt64-from), 1<<20)
+	end = from
+	var r [recordBytes]byte
+	var data []byte
+	for {
+		if err := ctx.Err(); err != nil {
+			return end, err
+		}
+		if _, err := io.ReadFull(in, r[:]); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return end, nil
+		} else if err != nil {
+			return end, err
+		}
+		if binary.LittleEndian.Uint32(r[recordBytes-4:]) != crc32.Checksum(r[:recordBytes-4], castagnoli) {
+			return end, nil
+		}
+		t, s := o.record(&r)
+		if t == nil {
+			if log.data { // nothing says where the next one is
+				return end, nil
+			}
+			end += recordBytes
+			continue
+		}
+		_, rowLen := rowsOf(t)
+		rowBytes := t.Type.RowBytes(rowLen)
+		data = sized(data, int((s.b-s.a)*rowBytes))
+		if log.data {
+			_, err = io.ReadFull(in, data)
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return end, nil
+			}
+		} else {
+			err = o.parts[t.fileNo].use(func(f *disk.File) error {
+				_, err := f.ReadAt(data, t.off+s.a*rowBytes)
+				return err
+			})
+		}
+		if err != nil {
+			return end, err
+		}
+		good := crc32.Checksum(data, castagnoli) == binary.LittleEndian.Uint32(r[40:])
+		if log.data && !good {
+			return end, nil
+		}
+		end += recordBytes
+		if log.data {
+			end += int64(len(data))
+		}
+		if good {
+			if err := visit(t, s, data); err != nil {
+				return end, err
+			}
+		}
+	}
+}
+
+// record returns the tensor that a record is about, and its rows; nil if there is none of that
+// place and size.
+func (o *output) record(r *[recordBytes]byte) (*placed, span) {
+	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(r[at:]) }
+	i64 := func(at int) int64 { return int64(binary.LittleEndian.Uint64(r[at:])) }
+	file, tensor := u32(0), u32(4)
+	if int64(file) >= int64(len(o.files)) || int64(tensor) >= int64(len(o.files[file].tensors)) {
+		return nil, span{}
+	}
+	t := o.files[file].tensors[tensor]
+	s := span{i64(8), i64(16), tally{i64(24), i64(32)}}
+	rows, rowLen := rowsOf(t)
+	if s.a < 0 || s.b <= s.a || s.b > rows || s.b-s.a > max(1, blockElements/rowLen) {
+		return nil, span{}
+	}
+	return t, s
 }
 
 // done returns the rows that all outputs of the tensor hold, in order: those that

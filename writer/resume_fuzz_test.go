@@ -46,6 +46,7 @@ func FuzzRowLog(f *testing.F) {
 		}
 		defer p.discard()
 		o.parts = []*partial{p}
+		o.files[0].tensors[0].to = p
 		log, err := os.Create(o.logName())
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +59,7 @@ func FuzzRowLog(f *testing.F) {
 			t.Fatal(err)
 		}
 		o.log = &rowLog{file: disk.Of(log)}
-		if err := o.readLog(context.Background()); err != nil {
+		if err := o.readLog(context.Background(), 0); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range o.files[0].tensors[0].done {
@@ -66,7 +67,7 @@ func FuzzRowLog(f *testing.F) {
 				t.Errorf("rows %d to %d of 4", s.a, s.b)
 			}
 		}
-		j := &job{ne: []int64{32, 4}, outputs: o.files[0].tensors}
+		j := &job{ne: []int64{32, 4}, hi: 4, outputs: o.files[0].tensors}
 		end := int64(0)
 		for _, s := range j.done() {
 			if s.a < end {

@@ -9,9 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
 )
 
@@ -59,6 +61,11 @@ func resumable(dir string, reads int64, then func() error, opt Options) ([]*Resu
 
 const allRows = 260
 
+// run is a journal that goes on from what is left of a run of that name.
+func run(name string) *Journal {
+	return &Journal{Facts: []Fact{{"run", name}}, Resume: true}
+}
+
 // TestResumeChild is a process that is killed while it writes.
 func TestResumeChild(t *testing.T) {
 	dir := os.Getenv("WRITER_RESUME")
@@ -74,7 +81,7 @@ func TestResumeChild(t *testing.T) {
 			select {}
 		}
 		return err
-	}, Options{Workers: 2, MaxBuffer: 1 << 15, Resume: "same"})
+	}, Options{Workers: 2, MaxBuffer: 1 << 15, Journal: run("same")})
 	t.Fatal(err)
 }
 
@@ -123,11 +130,11 @@ func TestResume(t *testing.T) {
 	t.Run("killed", func(t *testing.T) {
 		dir := killed(t)
 		broken := errors.New("breaks")
-		_, first, err := resumable(dir, 10, func() error { return broken }, Options{Workers: 3, MaxBuffer: 1 << 15, Resume: "same"})
+		_, first, err := resumable(dir, 10, func() error { return broken }, Options{Workers: 3, MaxBuffer: 1 << 15, Journal: run("same")})
 		if !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
-		got, last, err := resumable(dir, 1e6, nil, Options{Workers: 1, Resume: "same"})
+		got, last, err := resumable(dir, 1e6, nil, Options{Workers: 1, Journal: run("same")})
 		check(t, dir, got, err)
 		if first > allRows*3/4 || last > allRows/2 || last == 0 {
 			t.Errorf("%d and %d rows read of %d", first, last, allRows)
@@ -162,7 +169,7 @@ func TestResume(t *testing.T) {
 			if err := change(dir); err != nil {
 				t.Fatal(err)
 			}
-			got, n, err := resumable(dir, 1e6, nil, Options{Resume: "same"})
+			got, n, err := resumable(dir, 1e6, nil, Options{Journal: run("same")})
 			check(t, dir, got, err)
 			if name == "log-torn" && n > allRows/2 {
 				t.Errorf("%d rows read: nothing was taken over", n)
@@ -172,9 +179,19 @@ func TestResume(t *testing.T) {
 			}
 		})
 	}
-	t.Run("other-inputs", func(t *testing.T) {
+	t.Run("other-run", func(t *testing.T) {
 		dir := killed(t)
-		got, n, err := resumable(dir, 1e6, nil, Options{Resume: "other"})
+		before := contents(t, dir)
+		_, _, err := resumable(dir, 1e6, nil, Options{Journal: run("other")})
+		if !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), "run was same, and is other") {
+			t.Errorf("another run: %v", err)
+		}
+		if !maps.Equal(before, contents(t, dir)) {
+			t.Errorf("a run that was refused has changed files: %v", entries(t, dir))
+		}
+		again := run("other")
+		again.Restart = true
+		got, n, err := resumable(dir, 1e6, nil, Options{Journal: again})
 		check(t, dir, got, err)
 		if n != allRows {
 			t.Errorf("%d rows read, want all %d", n, allRows)

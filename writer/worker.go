@@ -77,10 +77,7 @@ func (w *worker) convert(p *pool, b block) error {
 			data = w.out[i]
 			o.Type.SwapBytes(data)
 		}
-		if _, err := o.to.WriteAt(data, o.off+b.a*o.Type.RowBytes(rowLen)); err != nil {
-			return err
-		}
-		if err := o.log.add(o, span{b.a, b.b, w.n[i]}, data); err != nil {
+		if err := o.put(span{b.a, b.b, w.n[i]}, data); err != nil {
 			return err
 		}
 		o.count(w.n[i])
@@ -89,6 +86,17 @@ func (w *worker) convert(p *pool, b block) error {
 	}
 	p.worked.Add(b.readWork((b.b - b.a) * rowLen))
 	return nil
+}
+
+// put writes rows, which are in the output's form.
+func (t *placed) put(s span, data []byte) error {
+	if t.to != nil { // a part in a file of its own is the log
+		_, rowLen := rowsOf(t)
+		if _, err := t.to.WriteAt(data, t.off+s.a*t.Type.RowBytes(rowLen)); err != nil {
+			return err
+		}
+	}
+	return t.log.add(t, s, data)
 }
 
 // copied reports whether the system has copied a block, as far as that is all there is to do.

@@ -30,9 +30,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
 )
@@ -79,14 +82,14 @@ type Options struct {
 	// 96 MiB, which more than some 20 workers reach. A worker holds one row at
 	// least.
 	MaxBuffer int64
-	// Resume, unless empty, makes the write one that can be continued: when it fails,
-	// is interrupted or killed, the temporary files stay, with a log of the rows that
-	// they hold. A later write of the same files with the same Resume takes over the
-	// rows whose checksums are right, and gives the same bytes as one that was never
-	// interrupted. The text has to say what the rows are made of, such as inputs with
-	// their sizes and times, and settings of encoders: the writer only knows names,
-	// types, shapes and metadata.
-	Resume string
+	// Own are files that the run itself makes and reads: no output may replace one of them,
+	// but they do not decide what the bytes are.
+	Own []string
+	// Journal, unless nil, makes the write one that can be continued.
+	Journal *Journal
+	// Verify reads the files back from the disk before they take their names, and compares
+	// their rows with checksums that were taken before they were written. It needs a Journal.
+	Verify bool
 	// Check, if set, is called when all files are whole and on disk, before any of
 	// them takes its name. Its error ends the write, and nothing is left behind:
 	// the place to see whether the inputs are still what they were.
@@ -195,8 +198,18 @@ type set struct {
 type output struct {
 	set
 	parts  []*partial // by file
-	log    *rowLog    // nil without Options.Resume
+	log    *rowLog    // nil without Options.Journal
 	result *Result
+
+	partLogs []*rowLog // of parts, while they are put together
+}
+
+// workers returns how many goroutines do the work.
+func (o *Options) workers() int {
+	if o.Workers > 0 {
+		return o.Workers
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 // write writes all files of all sets, or none, and returns one result per set.
@@ -209,15 +222,30 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 			paths = append(paths, l.path)
 		}
 	}
-	if err := distinct(opt.Inputs, paths); err != nil {
+	if err := opt.Journal.check(); err != nil {
+		return nil, err
+	}
+	if opt.Journal != nil {
+		own := *opt.Journal
+		opt.Journal = &own
+	} else if opt.Verify {
+		return nil, fault.Errorf(fault.Usage, "files can only be read back with a journal")
+	}
+	if err := distinct(slices.Concat(opt.Inputs, opt.Own), paths); err != nil {
 		return nil, err
 	}
 	if err := recoverCommits(paths, opt.step); err != nil {
 		return nil, err
 	}
+	var facts []Fact
+	if opt.Journal != nil {
+		if facts, err = opt.Journal.facts(opt.Inputs); err != nil {
+			return nil, err
+		}
+	}
 	if opt.MakeDir != "" {
 		var dirs made
-		defer func() { dirs.settle(err != nil) }()
+		defer func() { dirs.settle(err != nil && !opt.Journal.keeps(ctx)) }()
 		if err := dirs.mkdirAll(filepath.Clean(opt.MakeDir)); err != nil {
 			return nil, err
 		}
@@ -229,15 +257,19 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 		outputs[i] = &output{set: s, parts: make([]*partial, len(s.files)), result: results[i]}
 	}
 	defer func() {
+		kept := false
 		for _, o := range outputs {
-			o.discard(opt.Resume != "" && err != nil)
+			kept = o.discard(opt.Journal.keeps(ctx) && (err != nil || opt.Journal.Part > 0)) || kept
+		}
+		if err != nil && kept {
+			err = Keep(err)
 		}
 	}()
 	var tensors []*placed
 	var parts []*partial
 	open := &handles{}
 	for _, o := range outputs {
-		if err := o.create(ctx, open, opt); err != nil {
+		if err := o.create(ctx, open, facts, opt); err != nil {
 			return nil, err
 		}
 		parts = append(parts, o.parts...)
@@ -252,7 +284,7 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 		return nil, err
 	}
 	for _, o := range outputs {
-		if err := o.finish(ctx); err != nil {
+		if err := o.finish(ctx, facts, opt); err != nil {
 			return nil, err
 		}
 	}
@@ -264,8 +296,21 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if opt.Journal != nil && opt.Journal.Part > 0 {
+		for _, o := range outputs {
+			if err := o.endPart(); err != nil {
+				return nil, err
+			}
+		}
+		return results, nil
+	}
 	if err := commitAll(outputs, opt); err != nil {
 		return nil, err
+	}
+	for _, o := range outputs {
+		if err := o.dropParts(); err != nil {
+			return nil, err
+		}
 	}
 	return results, nil
 }
@@ -273,30 +318,85 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 // create makes the files and writes their headers, or opens those of an
 // interrupted run. The leader comes first and stays open: its lock is that of the
 // set.
-func (o *output) create(ctx context.Context, open *handles, opt Options) error {
-	resumed := false
-	if opt.Resume != "" {
-		var err error
-		if resumed, err = o.reopen(ctx, open, opt); err != nil {
-			return err
+func (o *output) create(ctx context.Context, open *handles, facts []Fact, opt Options) error {
+	for i, l := range o.files {
+		for k, t := range l.tensors {
+			t.result, t.fileNo, t.tensorNo = o.result, i, k
+		}
+		o.result.Files = append(o.result.Files, l.path)
+		o.result.Bytes += l.size
+	}
+	if err := o.openAll(ctx, open, facts, opt); err != nil {
+		return err
+	}
+	for i, l := range o.files {
+		for _, t := range l.tensors {
+			if o.log != nil {
+				t.log = o.log
+			}
+			if o.parts != nil {
+				t.to = o.parts[i]
+			}
 		}
 	}
-	if !resumed {
+	if j := opt.Journal; j != nil && j.Finish && j.apart() {
+		return o.collect(ctx, facts, opt)
+	}
+	return nil
+}
+
+// openAll opens what the output is written to.
+func (o *output) openAll(ctx context.Context, open *handles, facts []Fact, opt Options) error {
+	switch j := opt.Journal; {
+	case j == nil:
+		if err := o.unstarted(); err != nil {
+			return err
+		}
+		if err := removeLeftover(o.logName(), o.logName()); err != nil {
+			return err
+		}
+		return o.makeAll(ctx, open, opt)
+	case j.Part > 0 && j.apart():
+		o.parts = nil
+		return o.openApart(ctx, facts, opt)
+	case j.Part > 0:
+		return o.join(ctx, open, facts, opt)
+	case j.Finish && !j.apart():
+		return o.gather(ctx, open, facts, opt)
+	default:
+		if err := o.unstarted(); err != nil {
+			return err
+		}
+		head := o.head(facts)
+		if j.Resume || j.Finish {
+			if resumed, err := o.reopen(ctx, open, head, opt); resumed || err != nil {
+				return err
+			}
+		}
 		if err := removeLeftover(o.logName(), o.logName()); err != nil {
 			return err
 		}
 		if err := o.makeAll(ctx, open, opt); err != nil {
 			return err
 		}
-	}
-	for i, l := range o.files {
-		for k, t := range l.tensors {
-			t.to, t.result, t.log, t.fileNo, t.tensorNo = o.parts[i], o.result, o.log, i, k
+		if err := o.startLog(head); err != nil {
+			return err
 		}
-		o.result.Files = append(o.result.Files, l.path)
-		o.result.Bytes += l.size
+		for _, p := range o.parts {
+			o.keep(p.name, p.release, j)
+		}
+		o.keep(o.log.name, func() { o.log.file.Close() }, j)
+		return nil
 	}
-	return nil
+}
+
+// keep says of a temporary file what RemovePartials does with it.
+func (o *output) keep(name string, release func(), j *Journal) {
+	if j.Resume || j.shared() {
+		unfinish(name, nil)
+	} else {
+		continued(name, release)
+	}
 }
 
 func (o *output) makeAll(ctx context.Context, open *handles, opt Options) error {
@@ -328,17 +428,11 @@ func (o *output) makeAll(ctx context.Context, open *handles, opt Options) error 
 			return err
 		}
 	}
-	if opt.Resume == "" {
-		return nil
-	}
-	for _, p := range o.parts {
-		unfinish(p.name, nil)
-	}
-	return o.startLog(opt.Resume)
+	return nil
 }
 
-// finish makes the files durable and reads their headers back.
-func (o *output) finish(ctx context.Context) error {
+// finish makes the files durable and reads their headers back, with Verify all of them.
+func (o *output) finish(ctx context.Context, facts []Fact, opt Options) error {
 	for _, p := range o.parts {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -354,18 +448,31 @@ func (o *output) finish(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	if !opt.Verify || opt.Journal.Part > 0 { // which is compared when parts are put together
+		return nil
+	}
+	if j := opt.Journal; j.Finish && !j.apart() {
+		facts = inParts(facts, j.Parts)
+	}
+	return o.verify(ctx, o.head(facts), opt)
 }
 
 // discard removes the files that have not got their names, or with resumable
-// leaves them to a later run, if there is a log of them.
-func (o *output) discard(resumable bool) {
-	resumable = resumable && o.log != nil
+// leaves them to a later run, if there is a log of them. It reports whether it has left them.
+func (o *output) discard(resumable bool) bool {
+	resumable = resumable && (o.log != nil || o.partLogs != nil)
 	for _, p := range o.parts {
 		if p != nil {
 			p.kept = p.kept || resumable
 			p.discard()
 		}
 	}
-	o.log.close(!resumable)
+	if o.log != nil {
+		unfinish(o.log.name, nil)
+		o.log.close(!resumable)
+	}
+	for _, log := range o.partLogs {
+		log.close(false)
+	}
+	return resumable
 }

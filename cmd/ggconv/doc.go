@@ -76,6 +76,13 @@
 //	--verbose                  print the plan
 //	--print-supported-models   list the classes that are converted and their architectures
 //	--json                     print the plan or the result as JSON (docs/json.md)
+//	--resume                   go on from what an interrupted run of the same command has left; keep what
+//	                           is done if this one fails
+//	--part K/N                 write only part K of N; auto, auto/N: as a job array of Slurm or an Indexed
+//	                           Job of Kubernetes says
+//	--part-files DIR           keep parts in files of their own in DIR
+//	--finish                   put the parts together
+//	--verify                   read the output back from the disk and compare
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //	--quiet, -q                print nothing on standard error but errors
@@ -92,6 +99,7 @@
 //	3    broken input: no or bad config.json, missing shard, truncated, NaN or infinity in weights
 //	4    not supported: architecture, tokenizer, precision or type
 //	5    refused by a rule: a link that leads out of DIR, a file of PyTorch that names code
+//	7    parts of a run are missing (--finish)
 //	130  interrupted
 //
 // After any error there is no output file.

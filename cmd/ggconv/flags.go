@@ -13,6 +13,7 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/runflags"
 	"ggforge/writer"
 )
 
@@ -49,6 +50,7 @@ func flags() []cli.Flag {
 			&cli.UintFlag{Name: "gqa", Usage: "`N` query heads share a key head (default: what the tensors say)"},
 		),
 		[]cli.Flag{tool.ThreadsFlag(), tool.ProgressFlag()},
+		runflags.Flags(),
 		convertflags.Flags(),
 	)
 }
@@ -143,6 +145,9 @@ func parse(cmd *cli.Command) (r request, err error) {
 		return r, fault.Errorf(fault.Usage, "--vocab-only writes one file: it does not go with the flags that split")
 	}
 	r.Write = writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force")}
+	if err := runflags.Options(cmd, &r.Write); err != nil {
+		return r, err
+	}
 	r.Write.Progress, err = tool.NewProgress(cmd)
 	return r, err
 }

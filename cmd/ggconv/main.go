@@ -13,6 +13,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/runflags"
 	"ggforge/quantize"
 )
 
@@ -104,6 +105,10 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		text := fmt.Sprintf("tensor %q: %d blocks of %v hold infinities: weights too large for the type; --outtype bf16 or f32 keeps them", o.Tensor, o.Blocks, o.Type)
 		found.Warnings = append(found.Warnings, text)
 		tool.Warn(cmd, text)
+	}
+	if done := runflags.Done(&r.Write, result); done != "" && !r.JSON {
+		fmt.Fprintln(w, done)
+		return nil
 	}
 	if r.JSON {
 		found.Bytes = result.Bytes

@@ -34,6 +34,7 @@ func TestEveryFlag(t *testing.T) {
 		"progress":               {Field: "Write.Progress", Args: []string{"--progress", "none"}, Want: "nil"},
 	}
 	maps.Copy(rows, flagtest.Checkpoint)
+	maps.Copy(rows, flagtest.Runs)
 	flagtest.Check(t, command, parse, []string{"DIR"}, rows)
 }
 

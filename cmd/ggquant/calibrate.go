@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"slices"
 
 	"github.com/urfave/cli/v3"
@@ -15,7 +14,6 @@ func calibrationFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "calibrate", Usage: "make the importance matrix in the same run, with the text in `FILE`"},
 		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "take so much `EFFORT` with --calibrate: matrix, an importance matrix; high, blocks chosen by what layers read as well; best, one tensor after the other"}, tool.Names("matrix", "high", "best")),
-		&cli.StringFlag{Name: "resume", Usage: "with --effort high and best: keep what is chosen so far in `FILE`, and go on from it after an interruption"},
 		&cli.StringFlag{Name: "hessian", Usage: "with --effort high: keep the moments that blocks are chosen by in `FILE`; if it is there, take those in it instead of running the model, and --calibrate may be left out"},
 		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Value: 512, Usage: "cut the text into chunks of `N` tokens"},
 		&cli.UintFlag{Name: "chunks", Usage: "take the first `N` chunks (0: all)"},
@@ -35,7 +33,7 @@ func parseCalibration(cmd *cli.Command) (c production.Calibration, err error) {
 	if c.File == "" {
 		for _, f := range calibrationFlags() {
 			name := f.Names()[0]
-			if c.Moments != "" && slices.Contains([]string{"hessian", "effort", "resume"}, name) {
+			if c.Moments != "" && slices.Contains([]string{"hessian", "effort"}, name) {
 				continue
 			}
 			if cmd.IsSet(name) {
@@ -58,20 +56,12 @@ func parseCalibration(cmd *cli.Command) (c production.Calibration, err error) {
 	default:
 		return c, fault.Errorf(fault.Usage, "--effort is %q, want matrix, high or best", effort)
 	}
-	if c.Resume, err = tool.File(cmd, "resume"); err != nil {
-		return c, err
-	}
-	if c.Resume != "" && !c.High {
-		return c, fault.Errorf(fault.Usage, "--resume goes with --effort high and best")
-	}
 	switch {
 	case c.Moments == "":
 	case c.Best:
 		return c, fault.Errorf(fault.Usage, "--hessian goes with --effort high: with best, moments are those of what layers of the output read, and so of one output each")
 	case !c.High:
 		return c, fault.Errorf(fault.Usage, "--hessian goes with --effort high: an importance matrix alone is kept by ggeval imatrix")
-	case c.Resume != "" && filepath.Clean(c.Resume) == filepath.Clean(c.Moments):
-		return c, fault.Errorf(fault.Usage, "--hessian and --resume name the same file, %s", c.Moments)
 	}
 	c.Text.ParseSpecial, c.Output = cmd.Bool("parse-special"), cmd.Bool("process-output")
 	if c.Text.Chunk, err = tool.Count(cmd, "ctx-size"); err != nil {

@@ -18,8 +18,6 @@
 //	--calibrate TEXT           make the matrix in the same run, with the text in TEXT
 //	--effort EFFORT            what --calibrate does: matrix (an importance matrix), high (blocks
 //	                           chosen by what layers read as well) or best (one tensor after the other)
-//	--resume FILE              with --effort high and best: keep what is chosen so far in FILE, and go on
-//	                           from it after an interruption
 //	--hessian FILE             with --effort high: keep the moments that blocks are chosen by in FILE,
 //	                           or take them from there instead of running the model
 //	-c N, --ctx-size N         cut the text into chunks of N tokens (512)
@@ -38,8 +36,8 @@
 // sizes stay as they are. Each tensor's error, before and now, is in --json, and trace_ratio, about what feedback of errors
 // leaves of that of rounding alone: near 1 there is little to gain. quantize.calibration.* in the output say what was done. With --resume an interrupted run is gone on from by the same command:
 // the model runs over the text again, but nothing is collected or chosen for matrices that are done, which
-// is what takes long; the output is that of a run that was not interrupted, and FILE, which grows to the size of the
-// output, is removed in the end. The rows of the embedding are chosen by gradients of what the model predicts, over 2048 tokens,
+// is what takes long; the output is that of a run that was not interrupted. What is chosen is in OUT.partial.blocks, which grows to the size of the
+// output and is removed in the end. The rows of the embedding are chosen by gradients of what the model predicts, over 2048 tokens,
 // where it can be run backwards; elsewhere all of its weights count the same.
 //
 // With --hessian what --effort high collects is kept in FILE: Σ x xᵀ of each input of a linear layer or expert, the importance
@@ -55,7 +53,7 @@
 // it, with the blocks that they have by then, hand to it, and so that it makes up for what they lost. Gradients
 // for the embedding are of 16384 tokens. For each output
 // that takes about ten times as long as running the model over the text, and twice the memory, besides what
-// choosing the blocks itself takes. With --resume each output has a file of its own: FILE, FILE.2, FILE.3 and so on. A run
+// choosing the blocks itself takes. Each output has a file of its own: OUT.partial.blocks, OUT.partial.blocks.2 and so on, all named for the first. A run
 // that goes on takes both models through the text again, but collects and chooses only from where the other one ended.
 //
 // # Types
@@ -127,6 +125,13 @@
 //
 //	--dry-run                  print the plan and the exact size; write nothing
 //	--json                     print the plan or the result as one JSON object
+//	--resume                   go on from what an interrupted run of the same command has left; keep what
+//	                           is done if this one fails
+//	--part K/N                 write only part K of N; auto, auto/N: as a job array of Slurm or an Indexed
+//	                           Job of Kubernetes says
+//	--part-files DIR           keep parts in files of their own in DIR
+//	--finish                   put the parts together
+//	--verify                   read the output back from the disk and compare
 //	--threads N                use N workers (0: one per CPU), as NTHREADS does
 //	--max-buffer-size SIZE     bound all buffers, in MiB or with a unit; they are small without that
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
@@ -144,6 +149,7 @@
 //	3    broken input: truncated, wrong magic, missing shard, NaN or infinity in weights
 //	4    not supported: a type that cannot be decoded or encoded, no fallback
 //	5    refused: importance matrix missing or not fitting, quantized already, --strict
+//	7    parts of a run are missing (--finish)
 //	130  interrupted
 //
 // After any error there is no output file.

@@ -10,6 +10,7 @@ import (
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/quantflags"
+	"ggforge/internal/runflags"
 	"ggforge/internal/size"
 	"ggforge/production"
 	"ggforge/quantize"
@@ -45,6 +46,7 @@ func flags() []cli.Flag {
 			&cli.StringFlag{Name: "max-buffer-size", Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"},
 			tool.ProgressFlag(),
 		),
+		runflags.Flags(),
 		[]cli.Flag{convertflags.Via()}, convertflags.Flags(),
 	)
 }
@@ -127,6 +129,12 @@ func (r *request) writerOptions(cmd *cli.Command, threads int) (err error) {
 		if r.Write.MaxBuffer, err = size.ParseIn(cmd.String("max-buffer-size"), 1<<20); err != nil {
 			return fmt.Errorf("--max-buffer-size: %w", err)
 		}
+	}
+	if err := runflags.Options(cmd, &r.Write); err != nil {
+		return err
+	}
+	if j := r.Write.Journal; (j.Part > 0 || j.Finish) && r.Calibration.File != "" {
+		return fault.Errorf(fault.Usage, "--calibrate runs the model, which every part would do: make an importance matrix first (ggeval imatrix, in parts, too) and take it with --imatrix")
 	}
 	r.Write.Progress, err = tool.NewProgress(cmd)
 	return err

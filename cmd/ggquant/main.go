@@ -19,6 +19,7 @@ import (
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/quantflags"
+	"ggforge/internal/runflags"
 	"ggforge/model"
 	"ggforge/naming"
 	"ggforge/production"
@@ -139,6 +140,9 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	r.Program, r.Workers, r.Warn, r.Progress = "ggforge "+tool.Version, tool.Workers(cmd), tool.Warning(cmd), tool.Parts(cmd)
+	if !r.DryRun && r.Calibration.High && r.Write.Journal.Part == 0 && (len(r.Types.Targets) == 0 || r.Types.Targets[0].KLD == 0) {
+		r.Calibration.State = writer.BlocksName(r.Paths[0])
+	}
 	made, err := production.Prepare(ctx, m, &r.Order)
 	if made == nil {
 		m.Close()
@@ -226,9 +230,12 @@ func (r *request) report(cmd *cli.Command, jobs []*quantize.Job, paths []string,
 		}
 		return tool.WriteJSON(w, reports[0])
 	}
-	for _, report := range reports {
+	for i, report := range reports {
 		if results == nil {
 			report.WriteText(w)
+		} else if done := runflags.Done(&r.Write, results[i]); done != "" {
+			fmt.Fprintln(w, done)
+			continue
 		}
 		summary(w, report)
 		if report.Worth != nil {

@@ -35,7 +35,6 @@ func TestEveryFlag(t *testing.T) {
 
 		"calibrate":      set("Calibration.File", "t", "--calibrate", "t"),
 		"effort":         set("Calibration.High", "true", "--effort", "high", "--calibrate", "t"),
-		"resume":         set("Calibration.Resume", "r", "--resume", "r", "--effort", "high", "--calibrate", "t"),
 		"hessian":        set("Calibration.Moments", "h", "--hessian", "h", "--effort", "high"),
 		"ctx-size":       set("Calibration.Text.Chunk", "64", "--ctx-size", "64", "--calibrate", "t"),
 		"chunks":         set("Calibration.Text.Chunks", "3", "--chunks", "3", "--calibrate", "t"),
@@ -62,6 +61,7 @@ func TestEveryFlag(t *testing.T) {
 		"via":             set("Convert.Type", "f32", "--via", "f32"),
 	}
 	maps.Copy(rows, flagtest.Checkpoint)
+	maps.Copy(rows, flagtest.Runs)
 	maps.Copy(rows, flagtest.Quantization(t))
 	flagtest.Check(t, command, parse, []string{"IN", "Q4_K_M"}, rows)
 }

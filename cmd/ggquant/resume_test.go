@@ -25,7 +25,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir() + "/"
-	text, state := dir+"text.txt", dir+"state"
+	text, state := dir+"text.txt", dir+"out.gguf.partial.blocks"
 	if err := os.WriteFile(text, source[:2000], 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestResume(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	interrupted := run(ctx, args("out.gguf", "--resume", state))
+	interrupted := run(ctx, args("out.gguf", "--resume"))
 	stop()
 	if tool.Code(interrupted) != 130 {
 		t.Fatalf("was not interrupted: %v", interrupted)
@@ -59,10 +59,10 @@ func TestResume(t *testing.T) {
 	if st, err := os.Stat(state); err != nil || st.Size() <= 200000 {
 		t.Fatalf("what is left after %v: %v", interrupted, err)
 	}
-	if err := run(t.Context(), args("other.gguf", "--resume", state, "-c", "16")); tool.Code(err) != 5 || !strings.Contains(err.Error(), state) {
+	if err := run(t.Context(), args("out.gguf", "--resume", "-c", "16")); tool.Code(err) != 5 || !strings.Contains(err.Error(), state) {
 		t.Errorf("other chunks: %v", err)
 	}
-	if err := run(t.Context(), args("out.gguf", "--resume", state)); err != nil {
+	if err := run(t.Context(), args("out.gguf", "--resume")); err != nil {
 		t.Fatal(err)
 	}
 	want, err := os.ReadFile(dir + "want.gguf")
@@ -75,18 +75,23 @@ func TestResume(t *testing.T) {
 	if _, err := os.Stat(state); err == nil {
 		t.Error("the state is left")
 	}
+	if err := os.WriteFile(state, source[:100], 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		code int
 		want string
 	}{
-		{args("x.gguf", "--resume", text), 3, "does not begin"},
-		{args("x.gguf", "--force", "--resume", dir+"x.gguf"), 2, "x.gguf"},
-		{[]string{"ggquant", "--calibrate", text, "--resume", state, "../../testdata/gollama", dir + "x.gguf", "Q4_0"}, 2, "--resume goes with --effort high and best"},
+		{args("out.gguf", "--force", "--resume"), 3, "does not begin"},
+		{args("out.gguf", "--force"), 2, state},
 	} {
 		if err := run(t.Context(), c.args); tool.Code(err) != c.code || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %d, %s", c.args, err, c.code, c.want)
 		}
+	}
+	if got, err := os.ReadFile(state); err != nil || !bytes.Equal(got, source[:100]) {
+		t.Error("a file of the user's was changed")
 	}
 	if got, err := os.ReadFile(text); err != nil || !bytes.Equal(got, source[:2000]) {
 		t.Error("the text was changed")
@@ -105,7 +110,7 @@ func TestResumeBest(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir() + "/"
-	text, state := dir+"text.txt", dir+"state"
+	text, state := dir+"text.txt", dir+"out/Q4_0.gguf.partial.blocks"
 	if err := os.WriteFile(text, source[:1000], 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -128,15 +133,15 @@ func TestResumeBest(t *testing.T) {
 			time.Sleep(100 * time.Microsecond)
 		}
 	}()
-	interrupted := run(ctx, "out", "--resume", state)
+	interrupted := run(ctx, "out", "--resume")
 	stop()
 	if tool.Code(interrupted) != 130 {
 		t.Fatalf("was not interrupted: %v", interrupted)
 	}
-	if err := run(t.Context(), "out", "--resume", state, "--token-embedding-type", "q5_0"); tool.Code(err) != 5 || !strings.Contains(err.Error(), state) {
+	if err := run(t.Context(), "out", "--resume", "--token-embedding-type", "q5_0"); tool.Code(err) != 5 || !strings.Contains(err.Error(), state) {
 		t.Errorf("other types: %v", err)
 	}
-	if err := run(t.Context(), "out", "--resume", state); err != nil {
+	if err := run(t.Context(), "out", "--resume"); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"/Q4_0.gguf", "/Q5_0.gguf"} {

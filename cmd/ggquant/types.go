@@ -92,8 +92,6 @@ func (r *request) parseTargets(cmd *cli.Command) (err error) {
 		return fault.Errorf(fault.Usage, "--pure gives all tensors one type, so that there is nothing to choose")
 	case r.Quantize.SplitMaxBytes > 0 || r.Quantize.SplitMaxTensors > 0:
 		return fault.Errorf(fault.Usage, "types cannot be chosen for shards of a new size: split the output afterwards")
-	case r.Calibration.Resume != "" && t.Targets[0].KLD > 0:
-		return fault.Errorf(fault.Usage, "--resume keeps the blocks of one choice of types, and --target-kld tries several")
 	case len(t.Targets) == 1:
 		t.Targets = slices.Repeat(t.Targets, len(r.Recipes))
 	case len(t.Targets) != len(r.Recipes):

@@ -16,6 +16,7 @@
 //	ggtool endian [--to big|little] FILE OUT
 //	ggtool pad-vocab [flags] FILE OUT
 //	ggtool export [flags] FILE DIR
+//	ggtool clean [flags] [DIR...]
 //	ggtool card [flags] DIR
 //	ggtool release PLAN.yaml
 //	ggtool submit slurm|k8s [flags] -- COMMAND ARGUMENT...
@@ -148,6 +149,15 @@
 //	--build                    print what GGUF files would be called by their metadata
 //	--encoding NAME            (with --build) call the encoding NAME instead of by general.file_type
 //	--json                     print one JSON object: names, each with file, parts or problems, or build
+//
+// # Clean
+//
+// Lists what runs that were killed, or whose parts are not put together, have left in directories: temporary
+// files and their journals, from which the same command would go on.
+//
+//	--remove                   remove it, unless a process works on it or it may be another program's
+//	--older-than TIME          only what was not written to for that long (90m, 48h)
+//	--json                     print one JSON object: leftovers
 //
 // # Split and merge
 //

@@ -18,6 +18,7 @@ func command() *cli.Command {
 		Commands: slices.Concat(
 			tool.Verbs("Look", inspectCommand(), verifyCommand(), diffCommand(), qualityCommand(), hashCommand(), nameCommand()),
 			tool.Verbs("Change", metaCommand(), imatrixCommand(), splitCommand(), mergeCommand(), endianCommand(), padVocabCommand()),
+			tool.Verbs("Run", cleanCommand()),
 			tool.Verbs("Publish", cardCommand(), releaseCommand(), exportCommand()),
 			tool.Verbs("Clusters", submitCommand()),
 		),

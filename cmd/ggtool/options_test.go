@@ -144,6 +144,14 @@ func TestEveryFlag(t *testing.T) {
 			"force":        {Field: "Force", Want: "true", Args: []string{"--force"}},
 		})
 	})
+	t.Run("clean", func(t *testing.T) {
+		checked["clean"] = true
+		flagtest.Check(t, cleanCommand, parseClean, []string{"DIR"}, map[string]flagtest.Row{
+			"remove":     {Field: "Remove", Want: "true", Args: []string{"--remove"}},
+			"older-than": {Field: "Older", Want: "1h0m0s", Args: []string{"--older-than", "1h"}},
+			"json":       {Field: "JSON", Want: "true", Args: []string{"--json"}},
+		})
+	})
 	t.Run("name", func(t *testing.T) {
 		checked["name"] = true
 		flagtest.Check(t, nameCommand, parseName, []string{"NAME"}, map[string]flagtest.Row{

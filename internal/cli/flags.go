@@ -89,13 +89,13 @@ func CheckName(what, name string) error {
 // fileNames are what stands for the name of a file or directory in texts about flags and their values.
 var fileNames = []string{"FILE", "DIR", "OUT", "BASE", "FOLDER", "ADAPTER[:SCALE]"}
 
-// namesFile reports whether the value of a flag is the name of a file or directory.
-func namesFile(f cli.Flag) bool { return slices.Contains(fileNames, valueName(f)) }
+// NamesFile reports whether the value of a flag is the name of a file or directory.
+func NamesFile(f cli.Flag) bool { return slices.Contains(fileNames, valueName(f)) }
 
 // checkNames refuses standard input and output as files of a command's flags.
 func checkNames(cmd *cli.Command) error {
 	for _, f := range cmd.Flags {
-		if !namesFile(f) || !f.IsSet() {
+		if !NamesFile(f) || !f.IsSet() {
 			continue
 		}
 		names, _ := f.Get().([]string)

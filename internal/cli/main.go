@@ -16,6 +16,7 @@ import (
 	"ggforge/fault"
 	"ggforge/internal/nearest"
 	"ggforge/quants"
+	"ggforge/writer"
 )
 
 // Version is set when the commands are built (see the Makefile).
@@ -29,6 +30,7 @@ const (
 	exitUnsupported = 4
 	exitRefused     = 5
 	exitDiffers     = 6
+	exitIncomplete  = 7
 	exitInterrupted = 130
 )
 
@@ -47,16 +49,18 @@ var exits = []struct {
 	{fault.Refused, exitRefused},
 	{fault.Unsupported, exitUnsupported},
 	{fault.Broken, exitBroken},
+	{fault.Incomplete, exitIncomplete},
 }
 
 // ExitHelp is the end of every command's help.
 const ExitHelp = `Exit codes: 0 done, 1 input or output failed, 2 usage, 3 broken input,
-4 not supported, 5 refused, 6 differences found (diff), 130 interrupted.`
+4 not supported, 5 refused, 6 differences found (diff), 7 parts are missing,
+130 interrupted.`
 
 // Main runs the command with the process's arguments and exits.
 func Main(cmd *cli.Command) {
-	ctx, stop := context.WithCancel(context.Background())
-	onSignals(stop)
+	ctx, stop := context.WithCancelCause(context.Background())
+	onSignals(cmd.Name, stop)
 	err := Run(ctx, cmd, os.Args)
 	if err == nil {
 		err = os.Stdout.Close() // some file systems fail only now
@@ -77,9 +81,15 @@ func printError(cmd *cli.Command, err error, stopped bool) {
 	text := strings.TrimSpace(err.Error())
 	if stopped && errors.Is(err, context.Canceled) {
 		text = "interrupted; nothing is left behind"
+		if writer.Kept(err) {
+			text = "interrupted; " + keptText
+		}
 		if k := new(keptError); errors.As(err, &k) {
 			text = "interrupted; " + k.text
 		}
+	}
+	if writer.Kept(err) && !(stopped && errors.Is(err, context.Canceled)) {
+		text += "\n  " + keptText
 	}
 	fmt.Fprintf(s, "%s: %s\n", cmd.Name, shortened(text))
 }

@@ -29,6 +29,9 @@ type File struct {
 	kept   *kept  // on the disk, nil for nowhere
 }
 
+// String returns the file's address without its query, its size and what the server calls its state.
+func (f *File) String() string { return fmt.Sprintf("%s: %d bytes, %s", f.name, f.Size, f.state) }
+
 // headBytes is how much of a file the first request asks for: most headers of
 // checkpoints are shorter.
 const headBytes = 1 << 20

@@ -27,3 +27,12 @@ var Checkpoint = map[string]Row{
 	"mmproj":           {Field: "Convert.Tower", Args: []string{"--mmproj"}, Want: "true"},
 	"target-model-dir": {Field: "Convert.Target", Args: []string{"--target-model-dir", "d"}, Want: "d"},
 }
+
+// Runs has the rows of the flags in package runflags; the options hold a writer.Options as their field Write.
+var Runs = map[string]Row{
+	"resume":     {Field: "Write.Journal.Resume", Args: []string{"--resume"}, Want: "true"},
+	"part":       {Field: "Write.Journal.Parts", Args: []string{"--part", "2/7"}, Want: "7"},
+	"part-files": {Field: "Write.Journal.PartDir", Args: []string{"--part-files", "d", "--finish"}, Want: "d"},
+	"finish":     {Field: "Write.Journal.Finish", Args: []string{"--finish"}, Want: "true"},
+	"verify":     {Field: "Write.Verify", Args: []string{"--verify"}, Want: "true"},
+}

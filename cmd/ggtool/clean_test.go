@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/rows"
+	"ggforge/writer"
+)
+
+// failing is a tensor that cannot be read to its end.
+type failing struct{ rows.Source }
+
+func (f failing) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	if b == gguf.Rows(f.NE()) {
+		return nil, errors.New("breaks")
+	}
+	return f.Source.Raw(buf, a, b)
+}
+
+func TestClean(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "o.gguf")
+	file := func(wrap func(rows.Source) rows.Source) *writer.File {
+		src := wrap(rows.Stored([]int64{256, 4096}, gguf.TypeF32, make([]byte, 4*256*4096), nil))
+		return &writer.File{Path: out, Tensors: []writer.Tensor{{Name: "t", Type: gguf.TypeF16, Source: src}}}
+	}
+	opt := writer.Options{Workers: 1, Journal: &writer.Journal{Resume: true}}
+	breaks := func() {
+		if _, err := writer.Write(context.Background(), file(func(s rows.Source) rows.Source { return failing{s} }), opt); err == nil || !writer.Kept(err) {
+			t.Fatal(err)
+		}
+	}
+	run := expect(t, "clean")
+	if got := run(0, "", dir); got != "" {
+		t.Errorf("nothing is left: %q", got)
+	}
+	breaks()
+	other := filepath.Join(dir, "x.partial")
+	if err := os.WriteFile(other, []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var list cleanResult
+	if err := json.Unmarshal([]byte(run(0, "", "--json", dir)), &list); err != nil || len(list.Leftovers) != 2 {
+		t.Fatalf("%v: %+v", err, list)
+	}
+	if l := list.Leftovers[0]; l.Kind != writer.LeftRun || l.Output != "o.gguf" || len(l.Files) != 2 || l.Blocks == 0 || l.Bytes < 256*4096*2 {
+		t.Errorf("%+v", l)
+	}
+	if got := run(0, "o.gguf: interrupted run, ", dir); !strings.Contains(got, "blocks of rows are done\n  "+out+".partial\n") || !strings.Contains(got, "x: no journal") {
+		t.Errorf("got %s", got)
+	}
+	if got := run(0, "", "--remove", "--older-than", "1h", dir); got != "" {
+		t.Errorf("removed what is new: %s", got)
+	}
+	run(0, "done, removed\n", "--remove", dir)
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "x.partial" {
+		t.Errorf("left %v, %v", left, err)
+	}
+	run(0, "x: no journal: perhaps another program's, 1 B, 0s old, not removed\n", "--remove", dir)
+	run(2, "negative", "--older-than", "-1h", dir)
+	run(1, "none", filepath.Join(dir, "none"))
+}

@@ -1,0 +1,98 @@
+// Package runflags holds the flags of commands that write models: whether a run goes on from an
+// interrupted one, is one of several that write parts, and reads back what it has written.
+package runflags
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/fault"
+	tool "ggforge/internal/cli"
+	"ggforge/internal/part"
+	"ggforge/writer"
+)
+
+// Flags returns the flags of Options.
+func Flags() []cli.Flag {
+	return tool.Group("Interruptions and parts",
+		&cli.BoolFlag{Name: "resume", Usage: "go on from what an interrupted run of the same command has left, if there is something; keep what is done if this one fails"},
+		&cli.StringFlag{Name: "part", Usage: "write only part `K/N`, one of N that are as much work; auto or auto/N: K is said by a job array of Slurm or an Indexed Job of Kubernetes. Run again, it goes on"},
+		&cli.StringFlag{Name: "part-files", Usage: "keep parts in `DIR`, in files of their own, instead of in the output's temporary file: for machines without a common file system"},
+		&cli.BoolFlag{Name: "finish", Usage: "put the parts together: the same command with --finish instead of --part"},
+		&cli.BoolFlag{Name: "verify", Usage: "read the output back from the disk and compare it with checksums that were taken before it was written"},
+	)
+}
+
+// silent are flags that change no byte of an output, or only names that the layout has anyway.
+var silent = strings.Fields(`resume part part-files finish verify manifest
+	threads progress quiet json verbose dry-run force max-buffer-size cache work-dir
+	outfile out-dir name-template remote outside-links save-types hessian strict`)
+
+// Facts returns what decides the bytes of the outputs of a command, beyond its inputs: the program's version
+// and the flags that are set. Those that name files have their base names: what is in them is
+// compared by itself.
+func Facts(cmd *cli.Command) []writer.Fact {
+	facts := []writer.Fact{{Name: "version", Value: cmd.Name + " " + tool.Version}}
+	for _, f := range cmd.Flags {
+		name := f.Names()[0]
+		if !f.IsSet() || slices.Contains(silent, name) {
+			continue
+		}
+		value := fmt.Sprint(f.Get())
+		if tool.NamesFile(f) {
+			switch v := f.Get().(type) {
+			case string:
+				value = filepath.Base(v)
+			case []string:
+				var bases []string
+				for _, path := range v {
+					bases = append(bases, filepath.Base(path))
+				}
+				value = fmt.Sprint(bases)
+			}
+		}
+		facts = append(facts, writer.Fact{Name: "--" + name, Value: value})
+	}
+	return facts
+}
+
+// Options sets in opt what the flags ask for.
+func Options(cmd *cli.Command, opt *writer.Options) error {
+	j := &writer.Journal{Facts: Facts(cmd), Resume: cmd.Bool("resume"), Finish: cmd.Bool("finish")}
+	if cmd.IsSet("part") {
+		p, err := part.Parse(cmd.String("part"), os.Getenv)
+		if err != nil {
+			return fmt.Errorf("--part: %w", err)
+		}
+		j.Part, j.Parts = p.K, p.N
+	}
+	var err error
+	if j.PartDir, err = tool.File(cmd, "part-files"); err != nil {
+		return err
+	}
+	opt.Journal, opt.Verify = j, cmd.Bool("verify")
+	switch {
+	case j.Finish && j.Part > 0:
+		return fault.Errorf(fault.Usage, "--part and --finish: want one of them")
+	case j.PartDir != "" && !j.Finish && j.Part == 0:
+		return fault.Errorf(fault.Usage, "--part-files goes with --part or --finish")
+	case opt.Verify && j.Part > 0:
+		return fault.Errorf(fault.Usage, "--verify goes with --finish: a part is compared when all are put together")
+	}
+	return nil
+}
+
+// Done returns what a run in parts says instead of what it would say of a whole output, "" for a run that is
+// not a part.
+func Done(opt *writer.Options, r *writer.Result) string {
+	j := opt.Journal
+	if j == nil || j.Part == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: part %d of %d is done, %s", r.Files[0], j.Part, j.Parts, tool.Bytes(r.DataBytes))
+}
