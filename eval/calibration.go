@@ -21,7 +21,7 @@ type Calibration struct {
 	Importance // Done and Save are set
 	// State is a file for the sums so far, unless it is empty. It is written after each Every
 	// chunks; Every 0 writes none. One that is there is gone on from, if it is of the same
-	// text, chunks, model, merged files and Output; otherwise there is an error of kind
+	// text, chunks, model, merged files, Output and Group; otherwise there is an error of kind
 	// fault.Refused. The caller removes it when it has what it wanted.
 	State string
 	// Text identifies the text that the tokens are of.
@@ -38,6 +38,7 @@ const (
 	keyMerged = "imatrix.state.merged"
 	keyOutput = "imatrix.state.output"
 	keyChunk  = "imatrix.state.tokens_per_chunk"
+	keyGroup  = "imatrix.state.group_chunks"
 )
 
 // Calibrate is Collect with a State. It returns sums, or those of the state with what was
@@ -99,13 +100,14 @@ func (m *Model) identity(r Run, sums *imatrix.Sums, c *Calibration) (gguf.Metada
 		{Key: keyModel, Value: gguf.String(model)},
 		{Key: keyMerged, Value: gguf.String(merged)},
 		{Key: keyOutput, Value: gguf.Bool(c.Output)},
+		{Key: keyGroup, Value: gguf.Uint32(uint32(c.Group))},
 	}, err
 }
 
 // unlike says what differs where a key of identity does.
 var unlike = map[string]string{
 	keyText: "of another text", keyChunk: "of chunks of another size", keyModel: "of another model", keyMerged: "of other merged files",
-	keyOutput: "with another choice about the matrix that makes logits",
+	keyOutput: "with another choice about the matrix that makes logits", keyGroup: "of sums of groups of another size",
 }
 
 // readState returns the sums of a state, and of how many chunks they are.

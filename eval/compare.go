@@ -57,34 +57,46 @@ var Ranks = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 1}
 // token and model; if that is more than four gigabytes, chunks go through in several
 // passes, for each of which the weights are read again.
 func Compare(ctx context.Context, base *Model, models []*Model, r Run, f func(i int, c *Comparison) error) error {
-	for _, m := range models {
-		if err := m.comparable(base.p.vocab, base.source.Path); err != nil {
-			return err
-		}
+	found, err := Measure(ctx, base, models, r, 0, len(r.Tokens)/max(1, r.Chunk))
+	if err != nil {
+		return err
 	}
-	for _, m := range append([]*Model{base}, models...) {
-		if err := r.predicts(m); err != nil {
-			return err
-		}
-	}
-	c := &comparing{sides: append([]*Model{base}, models...), r: r, room: newRoom(r.Workers), found: make([][]difference, len(models)), far: make([][][]apart, len(models))}
-	chunks := len(r.Tokens) / r.Chunk
-	per := max(1, blockTokens/r.Chunk, streamBytes/(4*base.p.width*r.Chunk*len(c.sides)))
-	for from := 0; from < chunks; from += per {
-		if err := c.pass(ctx, from, min(from+per, chunks)); err != nil {
-			return err
-		}
-	}
-	for i := range models {
-		found := summarize(c.found[i], chunks)
-		for _, list := range c.far[i] {
-			found.Layers = append(found.Layers, distance(list))
-		}
-		if err := f(i, found); err != nil {
+	for i, x := range found {
+		if err := f(i, x.Comparison()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Measure returns what Compare makes its figures of, for each model, of chunks [from, to) of the
+// run only: that of all chunks, one after the other, has the same bits however they are split.
+func Measure(ctx context.Context, base *Model, models []*Model, r Run, from, to int) ([]*Measured, error) {
+	for _, m := range models {
+		if err := m.comparable(base.p.vocab, base.source.Path); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range append([]*Model{base}, models...) {
+		if err := r.predicts(m); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.some(base, from, to); err != nil {
+		return nil, err
+	}
+	c := &comparing{sides: append([]*Model{base}, models...), r: r, room: newRoom(r.Workers), found: make([]*Measured, len(models))}
+	for i := range c.found {
+		c.found[i] = &Measured{chunks: to - from}
+	}
+	chunks := len(r.Tokens) / r.Chunk
+	per := max(1, blockTokens/r.Chunk, streamBytes/(4*base.p.width*r.Chunk*len(c.sides)))
+	for from := 0; from < chunks; from += per {
+		if err := c.pass(ctx, from, min(from+per, chunks)); err != nil {
+			return nil, err
+		}
+	}
+	return c.found, nil
 }
 
 // streamBytes bounds what streams side by side take. Tests set it.
@@ -95,12 +107,8 @@ type comparing struct {
 	sides []*Model // the base first
 	r     Run
 	room  *room
-	found [][]difference // by model
-	far   [][][]apart    // by model, layer and position
+	found []*Measured // by model
 }
-
-// apart is how far a state is from the base's.
-type apart struct{ square, base float64 } // |x-b|², |b|²
 
 // pass runs all models over chunks [from, to).
 func (c *comparing) pass(ctx context.Context, from, to int) error {
@@ -147,7 +155,7 @@ func (c *comparing) pass(ctx context.Context, from, to int) error {
 	}
 	found, err := differences(ctx, states[0].output(ctx), states[1:], func(done float64) { report(inside + (1-inside)*done) })
 	for k := range found {
-		c.found[k] = append(c.found[k], found[k]...)
+		c.found[k].all = append(c.found[k].all, found[k]...)
 	}
 	return err
 }
@@ -160,8 +168,9 @@ func (c *comparing) measure(streams []*stream, i int) error {
 		if s.m.p.width != base.m.p.width || len(s.m.layers) != len(base.m.layers) || len(s.h) != len(base.h) {
 			continue
 		}
-		if i == len(c.far[k]) {
-			c.far[k] = append(c.far[k], nil)
+		far := &c.found[k].far
+		if i == len(*far) {
+			*far = append(*far, nil)
 		}
 		width, chunk, first := s.m.p.width, c.r.Chunk, c.r.First
 		keep := chunk - first
@@ -184,7 +193,7 @@ func (c *comparing) measure(streams []*stream, i int) error {
 		if err != nil {
 			return err
 		}
-		c.far[k][i] = append(c.far[k][i], list...)
+		(*far)[i] = append((*far)[i], list...)
 	}
 	return nil
 }
@@ -211,46 +220,63 @@ func distance(list []apart) Distance {
 // CompareSaved is Compare with probabilities that llama-perplexity has saved. r.Tokens are
 // those of its first chunks, as the models see them, and r.Chunk is its own.
 func CompareSaved(ctx context.Context, base *logprobs.File, models []*Model, r Run, f func(i int, c *Comparison) error) error {
+	found, err := MeasureSaved(ctx, base, models, r, 0, len(r.Tokens)/max(1, r.Chunk))
+	if err != nil {
+		return err
+	}
+	for i, x := range found {
+		if err := f(i, x.Comparison()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MeasureSaved is Measure for CompareSaved.
+func MeasureSaved(ctx context.Context, base *logprobs.File, models []*Model, r Run, from, to int) ([]*Measured, error) {
 	if r.First == 0 {
 		r.First = base.First()
 	}
 	if r.Chunk != base.Chunk || r.First != base.First() || len(r.Tokens) > len(base.Tokens) || len(r.Tokens)%r.Chunk != 0 {
-		return fmt.Errorf("eval: %d tokens in chunks of %d, predicted from position %d on: want those of %s", len(r.Tokens), r.Chunk, r.First, base.Path)
+		return nil, fmt.Errorf("eval: %d tokens in chunks of %d, predicted from position %d on: want those of %s", len(r.Tokens), r.Chunk, r.First, base.Path)
 	}
 	for i, id := range r.Tokens {
 		if i%r.Chunk != 0 && id != base.Tokens[i] {
-			return fmt.Errorf("eval: token %d is %d, in %s it is %d", i, id, base.Path, base.Tokens[i])
+			return nil, fmt.Errorf("eval: token %d is %d, in %s it is %d", i, id, base.Path, base.Tokens[i])
 		}
 	}
 	for _, m := range models {
 		if err := m.comparable(base.Vocab, base.Path); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return compareEach(ctx, models, r, newSaved(ctx, base, &r), f)
+	var list []*Measured
+	for _, m := range models {
+		r := r
+		if err := r.some(m, from, to); err != nil {
+			return nil, err
+		}
+		x := &Measured{chunks: to - from}
+		if from < to {
+			other, err := m.wanted(ctx, &r)
+			if err != nil {
+				return nil, err
+			}
+			all, err := differences(ctx, newSaved(ctx, base, from, &r), []*States{other}, func(float64) {})
+			if err != nil {
+				return nil, err
+			}
+			x.all = all[0]
+		}
+		list = append(list, x)
+	}
+	return list, nil
 }
 
 // comparable returns an error if a model has other tokens than its base.
 func (m *Model) comparable(vocab int, base string) error {
 	if m.p.vocab != vocab {
 		return fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared", m.source.Path, m.p.vocab, base, vocab)
-	}
-	return nil
-}
-
-func compareEach(ctx context.Context, models []*Model, r Run, base output, f func(i int, c *Comparison) error) error {
-	for i, m := range models {
-		other, err := m.predict(ctx, &r)
-		if err != nil {
-			return err
-		}
-		found, err := differences(ctx, base, []*States{other}, func(float64) {})
-		if err == nil {
-			err = f(i, summarize(found[0], len(r.Tokens)/r.Chunk))
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -287,21 +313,22 @@ func (c computed) weigh(e, row []float32) (zero, sum float64, err error) {
 type saved struct {
 	ctx     context.Context
 	file    *logprobs.File
+	first   int // chunk of the file that the run begins with
 	workers int
 	values  []float32
 	bufs    [][]byte
 }
 
-func newSaved(ctx context.Context, f *logprobs.File, r *Run) *saved {
+func newSaved(ctx context.Context, f *logprobs.File, first int, r *Run) *saved {
 	n := max(1, r.Workers)
-	return &saved{ctx: ctx, file: f, workers: n, values: make([]float32, logitRows*f.Vocab), bufs: make([][]byte, n)}
+	return &saved{ctx: ctx, file: f, first: first, workers: n, values: make([]float32, logitRows*f.Vocab), bufs: make([][]byte, n)}
 }
 
 func (s *saved) rows(from, n int) ([]float32, error) {
 	vocab, keep := s.file.Vocab, s.file.Rows()+1
 	return s.values, parallel.For(s.ctx, s.workers, n, func(i, worker int) error {
 		if chunk, at := (from+i)/keep, (from+i)%keep; at < s.file.Rows() {
-			return s.file.Row(s.values[i*vocab:][:vocab], &s.bufs[worker], chunk, at)
+			return s.file.Row(s.values[i*vocab:][:vocab], &s.bufs[worker], s.first+chunk, at)
 		}
 		return nil
 	})
@@ -317,9 +344,6 @@ func (s *saved) weigh(e, row []float32) (zero, sum float64, err error) {
 	}
 	return 0, 1, nil
 }
-
-// difference is what is found at a position.
-type difference struct{ base, model, divergence, right, top, top5 float64 }
 
 // differences returns what is found at each position that predicts, for models with the
 // same run. done is called with the share that is.

@@ -18,6 +18,11 @@ type Importance struct {
 	// Every is how many chunks go through the model together; 0 means all. It does not show
 	// in the sums.
 	Every int
+	// Group, if it is not 0, adds up each Group chunks by themselves, in the order of the text,
+	// and then these sums, one after the other. Float32 sums depend on the order of
+	// additions: this is one that several processes can have shares of. So many chunks go
+	// through the model together; Every, if it is not 0, has to be a multiple.
+	Group int
 	// Done is how many chunks the sums are of already: they are passed over.
 	Done int
 	// Save, if set, is called whenever chunks have gone through the model, with the number of
@@ -103,42 +108,63 @@ func (c *Collector) Expect(ctx context.Context, r Run) (*imatrix.Sums, error) {
 
 // Collect runs the model over chunks of tokens with a Collector. r.First is set.
 func (m *Model) Collect(ctx context.Context, r Run, sums *imatrix.Sums, opt Importance) error {
-	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || opt.Done < 0 || opt.Every < 0 || opt.Done > len(r.Tokens)/r.Chunk {
+	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || opt.Done < 0 || opt.Every < 0 || opt.Group < 0 || opt.Done > len(r.Tokens)/r.Chunk {
 		return fault.Errorf(fault.Usage, "%d tokens in chunks of %d, of which %d are done, %d at once", len(r.Tokens), r.Chunk, opt.Done, opt.Every)
 	}
-	c, err := m.Collector(sums, opt.Output)
-	if err != nil {
-		return err
+	chunks := len(r.Tokens) / r.Chunk
+	at, every := opt.Every, opt.Every
+	if every == 0 {
+		at, every = chunks, chunks
+	}
+	if g := opt.Group; g > 0 {
+		if at = g; opt.Every%g != 0 || opt.Done%g != 0 && opt.Done < chunks {
+			return fault.Errorf(fault.Usage, "sums of groups of %d chunks, and %d at once, of which %d are done: want multiples", g, opt.Every, opt.Done)
+		}
 	}
 	r.First = 0
-	r.Inputs = func(in Inputs) error { return c.Inputs(ctx, in, r.Workers) }
-	chunks := len(r.Tokens) / r.Chunk
-	every := opt.Every
-	if every == 0 {
-		every = chunks
-	}
-	for done := opt.Done; done < chunks; {
+	for done, since := opt.Done, 0; done < chunks; {
 		part := r
-		n := min(every, chunks-done)
+		n := min(at, chunks-done)
 		part.Tokens = r.Tokens[done*r.Chunk:][:n*r.Chunk]
 		if r.Progress != nil {
 			before, share := float64(done)/float64(chunks), float64(n)/float64(chunks)
 			part.Progress = func(p Progress) { r.Progress(Progress{Done: before + share*p.Done}) }
 		}
-		states, err := m.Forward(ctx, part)
-		if err != nil {
+		into := sums
+		if opt.Group > 0 {
+			into = imatrix.NewSums(r.Chunk)
+		}
+		if err := m.collect(ctx, part, into, opt.Output); err != nil {
 			return err
 		}
-		if err := c.States(ctx, states, r.Workers); err != nil {
-			return err
+		if opt.Group > 0 {
+			if err := sums.Join(into); err != nil {
+				return err
+			}
 		}
-		if done += n; opt.Save != nil {
+		done, since = done+n, since+n
+		if opt.Save != nil && (since >= every || done == chunks) {
+			since = 0
 			if err := opt.Save(done); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// collect is Collect for chunks that go through the model together.
+func (m *Model) collect(ctx context.Context, r Run, sums *imatrix.Sums, output bool) error {
+	c, err := m.Collector(sums, output)
+	if err != nil {
+		return err
+	}
+	r.Inputs = func(in Inputs) error { return c.Inputs(ctx, in, r.Workers) }
+	states, err := m.Forward(ctx, r)
+	if err != nil {
+		return err
+	}
+	return c.States(ctx, states, r.Workers)
 }
 
 // columns is how many columns a worker takes at once: their sums stay in the cache.

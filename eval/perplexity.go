@@ -22,15 +22,30 @@ type Perplexity struct {
 // predict their successors; without First, as in the reference's tool, the second half
 // does.
 func (m *Model) Perplexity(ctx context.Context, r Run) (*Perplexity, error) {
-	states, err := m.predict(ctx, &r)
+	chunks := len(r.Tokens) / max(1, r.Chunk)
+	losses, err := m.Losses(ctx, r, 0, chunks)
+	if err != nil {
+		return nil, err
+	}
+	return PerplexityOf(losses, chunks), nil
+}
+
+// Losses returns the Losses that Perplexity would have, of chunks [from, to) of the run only:
+// those of all chunks, one after the other, have the same bits however they are split.
+func (m *Model) Losses(ctx context.Context, r Run, from, to int) ([]float64, error) {
+	if err := r.some(m, from, to); err != nil {
+		return nil, err
+	}
+	if from == to {
+		return []float64{}, nil
+	}
+	states, err := m.wanted(ctx, &r)
 	if err != nil {
 		return nil, err
 	}
 	keep := r.Chunk - r.First
 	per := keep - 1
-	p := &Perplexity{Chunks: len(r.Tokens) / r.Chunk}
-	p.Losses = make([]float64, p.Chunks*per)
-	p.Predicted = len(p.Losses)
+	losses := make([]float64, (to-from)*per)
 	err = states.logits(ctx, func(row int, logits []float32) error {
 		chunk, at := row/keep, row%keep
 		if at == per {
@@ -38,20 +53,23 @@ func (m *Model) Perplexity(ctx context.Context, r Run) (*Perplexity, error) {
 		}
 		next := r.Tokens[chunk*r.Chunk+r.First+at+1]
 		loss, err := m.loss(logits, int(next))
-		p.Losses[chunk*per+at] = loss
+		losses[chunk*per+at] = loss
 		return err
 	}, func(rows int) {
 		if chunks := rows / keep; chunks > 0 && r.Progress != nil {
-			value, _ := meanOf(p.Losses[:chunks*per])
+			value, _ := meanOf(losses[:chunks*per])
 			share := m.share(&r)
 			r.Progress(Progress{Done: share + (1-share)*float64(rows)/float64(states.Rows), Chunks: chunks, Value: vecmath.Exp64(value)})
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
+	return losses, err
+}
+
+// PerplexityOf returns the figures of the losses of so many chunks, one after the other.
+func PerplexityOf(losses []float64, chunks int) *Perplexity {
+	p := &Perplexity{Chunks: chunks, Predicted: len(losses), Losses: losses}
 	p.sum()
-	return p, nil
+	return p
 }
 
 // predicts sets First if it is not set, and returns an error if there is nothing to predict, or
@@ -77,11 +95,29 @@ func (m *Model) mustPredict() error {
 	return fault.Errorf(fault.Unsupported, "%s: the tokens of this %q see those that follow: it predicts nothing, and has embeddings only", m.source.Path, m.p.arch)
 }
 
+// some makes r a run over its chunks [from, to) only. It returns an error as predicts does, of
+// the whole run.
+func (r *Run) some(m *Model, from, to int) error {
+	if err := r.predicts(m); err != nil {
+		return err
+	}
+	if from < 0 || to < from || to > len(r.Tokens)/r.Chunk {
+		return fault.Errorf(fault.Usage, "chunks %d to %d of %d", from, to, len(r.Tokens)/r.Chunk)
+	}
+	r.Tokens = r.Tokens[from*r.Chunk : to*r.Chunk]
+	return nil
+}
+
 // predict runs the model for the positions of each chunk whose successors are predicted.
 func (m *Model) predict(ctx context.Context, r *Run) (*States, error) {
 	if err := r.predicts(m); err != nil {
 		return nil, err
 	}
+	return m.wanted(ctx, r)
+}
+
+// wanted is predict for a run that predicts allows, or some chunks of one.
+func (m *Model) wanted(ctx context.Context, r *Run) (*States, error) {
 	run := *r
 	if r.Progress != nil {
 		share := m.share(r)

@@ -155,6 +155,42 @@ func (t *Tally) Add(matrix int, x []float32, rows, a, b int) error {
 	return nil
 }
 
+// Join adds the sums of a calibration over other chunks of the same size to those of s, number
+// by number, in float32. Where a merged file has no plain sums there are none. Sizes that do
+// not go together are an error of kind fault.Refused, a sum that is not finite is one of
+// kind fault.Broken.
+func (s *Sums) Join(o *Sums) error {
+	for _, more := range o.Tallies() {
+		matrices := len(more.Squares) / max(1, more.Columns)
+		t, err := s.Tally(more.Name, more.Columns, matrices, len(more.Counts) > 1)
+		if err != nil {
+			return err
+		}
+		if len(more.Counts) > 1 && len(more.Counts) != len(t.Counts) {
+			return fault.Errorf(ErrRefused, "tensor %s: counts for %d matrices, those before are for %d", quote(t.Name), len(more.Counts), len(t.Counts))
+		}
+		t.collected = t.collected || more.collected
+		for i := range t.Counts {
+			t.Counts[i] += more.Counts[min(i, len(more.Counts)-1)]
+			if t.Counts[i] > maxCount {
+				return fault.Errorf(ErrRefused, "tensor %s: a count of %d, want at most %d", quote(t.Name), t.Counts[i], int64(maxCount))
+			}
+		}
+		vecmath.Add(t.Squares, more.Squares)
+		for i, v := range t.Squares {
+			if !(v <= math.MaxFloat32) {
+				return fault.Errorf(ErrBroken, "tensor %s: the squares of the inputs of column %d add up to %v", quote(t.Name), i, v)
+			}
+		}
+		if t.Plain != nil && more.Plain != nil {
+			vecmath.Add(t.Plain, more.Plain)
+		} else {
+			t.Plain = nil
+		}
+	}
+	return nil
+}
+
 // Merge adds the sums of a file, as llama-imatrix does for --in-file: sums of the same
 // tensor are added, in float32. A file of the legacy format has means for some number of
 // chunks; they are taken for chunks of ChunkSize tokens. The warnings are about what the

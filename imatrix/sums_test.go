@@ -291,3 +291,44 @@ func TestMergeWarnings(t *testing.T) {
 		t.Error("no number of layers")
 	}
 }
+
+// TestJoin checks sums of calibrations that are added to others, merged ones among them.
+func TestJoin(t *testing.T) {
+	seen := func(name string, columns, matrices int, rows ...float32) *imatrix.Sums {
+		s := imatrix.NewSums(4)
+		y, err := s.Tally(name, columns, matrices, matrices > 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y.Count(0, len(rows)/columns, matrices > 1)
+		if err := y.Add(0, rows, len(rows)/columns, 0, columns); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	all := seen("a", 2, 1, 1, 2, 3, 4)
+	for _, s := range []*imatrix.Sums{seen("a", 2, 1, 5, -6), seen("b", 1, 3, 7)} {
+		if err := all.Join(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := all.Tallies()[0], all.Tallies()[1]
+	if !slices.Equal(a.Squares, []float32{35, 56}) || !slices.Equal(a.Plain, []float32{9, 0}) || a.Counts[0] != 3 || !slices.Equal(b.Squares, []float32{49, 0, 0}) || !slices.Equal(b.Counts, []int64{1, 0, 0}) {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	if all.Chunks() != 1 { // 3 rows of chunks of 4
+		t.Errorf("%d chunks, want 1", all.Chunks())
+	}
+	a.Plain = nil // as after a merged file without
+	if err := all.Join(seen("a", 2, 1, 1, 1)); err != nil || a.Plain != nil || a.Squares[0] != 36 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	for _, c := range []struct {
+		s    *imatrix.Sums
+		kind error
+	}{{seen("a", 3, 1, 1, 1, 1), imatrix.ErrRefused}, {seen("b", 1, 2, 1), imatrix.ErrRefused}, {seen("a", 2, 1, 1.8e19, 1), nil}, {seen("a", 2, 1, 1.8e19, 1), imatrix.ErrBroken}} {
+		if err := all.Join(c.s); !errors.Is(err, c.kind) {
+			t.Errorf("%+v: %v, want %v", c.s.Tallies()[0], err, c.kind)
+		}
+	}
+}

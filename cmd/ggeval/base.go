@@ -110,12 +110,12 @@ func (b *base) files(r *compareRequest) []string {
 	return append([]string{r.File}, b.Source.Files...)
 }
 
-// compare runs models over the text.
-func (b *base) compare(ctx context.Context, models []*eval.Model, f func(i int, c *eval.Comparison) error) error {
+// measure runs models over chunks [from, to) of the text.
+func (b *base) measure(ctx context.Context, models []*eval.Model, from, to int) ([]*eval.Measured, error) {
 	if b.saved != nil {
-		return eval.CompareSaved(ctx, b.saved, models, b.run, f)
+		return eval.MeasureSaved(ctx, b.saved, models, b.run, from, to)
 	}
-	return eval.Compare(ctx, b.Model, models, b.run, f)
+	return eval.Measure(ctx, b.Model, models, b.run, from, to)
 }
 
 // recipeFlags are the flags about models that are quantized in memory.

@@ -16,8 +16,11 @@ import (
 	"ggforge/internal/convertflags"
 	"ggforge/internal/page"
 	"ggforge/internal/pageflags"
+	"ggforge/internal/part"
+	"ggforge/internal/partfile"
 	"ggforge/internal/texts"
 	"ggforge/quantize"
+	"ggforge/writer"
 )
 
 func compareCommand() *cli.Command {
@@ -38,11 +41,11 @@ func compareCommand() *cli.Command {
 				"# what ggquant would make of it, without writing it",
 				"ggeval compare -f text.txt --recipe Q4_K_M --recipe Q5_K_M model-F16.gguf",
 			},
-			Result: tool.Prints[compareResult](),
+			Result: append(tool.Prints[compareResult](), tool.Prints[partResult]()...),
 		}.Metadata(),
 		Flags: slices.Concat(inputFlags(strideFlag(),
 			&cli.StringFlag{Name: "kl-divergence-base", Category: categoryText, Usage: "compare with the probabilities and over the text that llama-perplexity has saved in `FILE`, with the same flag"},
-		), recipeFlags(), pageflags.Flags()),
+		), recipeFlags(), pageflags.Flags(), shareFlags(nameFlag())),
 		Action: compare,
 	}
 }
@@ -58,6 +61,7 @@ type compareRequest struct {
 	RecipeFiles []string // that these are read from
 	input
 	pageflags.Output
+	Shares shares
 }
 
 func parseCompare(cmd *cli.Command) (r compareRequest, err error) {
@@ -79,6 +83,9 @@ func parseCompare(cmd *cli.Command) (r compareRequest, err error) {
 		return r, err
 	}
 	if r.Output, err = pageflags.Parse(cmd); err != nil {
+		return r, err
+	}
+	if r.Shares, err = parseNamed(cmd, r.HTML); err != nil {
 		return r, err
 	}
 	for _, arg := range args {
@@ -149,31 +156,56 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 	if err := r.Check(inputs); err != nil {
 		return err
 	}
-	tool.NoteScalar(cmd)
-	result := compareResult{Base: sideResult{Model: b.name}, textResult: textResult{File: r.File, Tokens: b.tokens, Chunk: b.run.Chunk, Stride: r.Text.Stride}}
-	if b.candidate != nil {
-		result.Base = sideOf(b.candidate)
-	} else {
-		result.File = r.Saved
-	}
-	err = b.compare(ctx, models, func(i int, c *eval.Comparison) error {
-		result.add(list[i], c)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if err := b.unchanged(); err != nil {
-		return err
-	}
-	for _, c := range list {
-		if err := c.Source.Unchanged(); err != nil {
+	var job *partfile.Job
+	if r.Shares.on() {
+		if job, err = r.job(b, list); err != nil {
 			return err
 		}
 	}
 	sides := len(list)
 	if b.candidate != nil {
 		sides++
+	}
+	if r.Shares.Part != (part.Part{}) {
+		return r.Shares.run(ctx, cmd, cost, share{job, 1, b.run, sides, writer.Options{Force: r.Force, Inputs: inputs}, func(from, to int) ([]partfile.Section, error) {
+			found, err := b.measure(ctx, models, from, to)
+			if err == nil {
+				err = unchanged(b, list)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return sections(found)
+		}})
+	}
+	result := compareResult{Base: sideResult{Model: b.name}, textResult: textResult{File: r.File, Tokens: b.tokens, Chunk: b.run.Chunk, Stride: r.Text.Stride}}
+	if b.candidate != nil {
+		result.Base = sideOf(b.candidate)
+	} else {
+		result.File = r.Saved
+	}
+	var found []*eval.Measured
+	chunks := len(b.run.Tokens) / b.run.Chunk
+	if r.Shares.Finish {
+		parts := 0
+		if found, parts, err = measured(ctx, job, len(models), chunks, chunks*perChunk(b.run)); err == nil {
+			gathered(cmd, job, parts)
+		}
+	} else {
+		tool.NoteScalar(cmd)
+		found, err = b.measure(ctx, models, 0, chunks)
+	}
+	if err != nil {
+		return err
+	}
+	for i, x := range found {
+		result.add(list[i], x.Comparison())
+	}
+	if err := unchanged(b, list); err != nil {
+		return err
+	}
+	if r.Shares.Finish {
+		sides = 0
 	}
 	result.costResult = endCost(cost, len(b.run.Tokens)*sides)
 	if r.JSON {
@@ -185,6 +217,39 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	return r.Write(ctx, inputs, func() *page.Page { return comparePage(&result, b.run) })
+}
+
+// unchanged returns an error if the base or a model has changed.
+func unchanged(b *base, list []*candidate) error {
+	if err := b.unchanged(); err != nil {
+		return err
+	}
+	for _, c := range list {
+		if err := c.Source.Unchanged(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// job returns what processes have parts of.
+func (r *compareRequest) job(b *base, list []*candidate) (*partfile.Job, error) {
+	var facts []partfile.Fact
+	var f partfile.Fact
+	var err error
+	if b.saved != nil {
+		f, err = fileFact("base", r.Saved)
+	} else {
+		f, err = fingerprint("base", b.Model)
+	}
+	for i, c := range list {
+		if err != nil {
+			break
+		}
+		facts = append(facts, f)
+		f, err = fingerprint(fmt.Sprintf("model %d", i+1), c.Model)
+	}
+	return r.Shares.job("differences", len(b.run.Tokens)/b.run.Chunk, b.run, append(facts, f)...), err
 }
 
 // sameTokens returns an error if a model has other tokens than its base, and warns if it

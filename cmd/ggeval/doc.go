@@ -180,11 +180,13 @@
 //	                           older format is taken to have
 //	--save-every N             take N chunks through the model at once, and save the sums after each N (0: all
 //	                           at once)
+//	--sum-chunks N             add up each N chunks by themselves, and then these sums (0: all chunks, one after
+//	                           the other): what --part needs
 //	--force                    replace FILE if it exists
 //
 // With --save-every the sums so far are in FILE.state, which is a matrix, too. A run that was killed is taken up again by
 // the next one with the same output, and gives the same bytes as one that was not; it is refused
-// if the text, -c, the model, merged files or --process-output are others. FILE.state goes when FILE is there.
+// if the text, -c, the model, merged files, --process-output or --sum-chunks are others. FILE.state goes when FILE is there.
 // Every group reads the weights once more, and memory is for N chunks. With --json:
 //
 //	model, architecture        the model as it was named, and what it is; not if there is none
@@ -194,10 +196,37 @@
 //	datasets                   texts, those of merged files first
 //	merged                     files of --in-file
 //	resumed_chunks             how many chunks a run that was interrupted had seen
+//	parts                      of how many parts --finish has put it together
 //	unseen                     tensors with matrices that no token has met: tensor, count of these, of
 //	                           how many
 //	text, tokens, chunk, chunks, seconds, tokens_per_second, peak_memory_bytes
 //	                           as for perplexity
+//
+// # Parts
+//
+// Several processes, on any machines, can each run a share of the chunks of perplexity, compare and
+// imatrix. Parts may run at once, in any order, and again; they do not talk to each other:
+//
+//	--part K/N                 run the K-th of N equal shares of the chunks, from 1 on, and write what comes
+//	                           out to OUT.part-K-of-N. Nothing is run if that is there already and whole
+//	--part auto                K and N as a job array of Slurm says
+//	--part auto/N              K is SLURM_ARRAY_TASK_ID, or JOB_COMPLETION_INDEX of Kubernetes plus 1
+//	--finish                   the same command with --finish instead of --part runs nothing: it checks that
+//	                           all parts are there, whole and of this job, and makes the output of them
+//	--parts OUT                the name, of perplexity and compare; that of imatrix is -o
+//
+// What --finish makes has the bits of what one process makes. Parts that are missing, damaged or of another job (model,
+// text, flags, version of the program) are named: these have to be run again. Files of parts stay where they are.
+// What imatrix adds up depends on the order of additions, in float32: with --sum-chunks N each N chunks
+// are added up by themselves and then these sums in the order of the text, in one process as in many;
+// --part without it is refused. A share is of whole groups of N chunks, and its file has 8 bytes for each group and column
+// of the matrix. Weights are read once for each group. --in-file is for --finish. With --part, --json prints:
+//
+//	part, output, bytes        "3-of-16", and the file
+//	from_chunk, to_chunk, chunks
+//	                           the share, from the first on and before the last, and how many there are in all
+//	done_before                whether it was there already
+//	seconds, tokens_per_second, peak_memory_bytes
 //
 // # Embed
 //
@@ -246,6 +275,8 @@
 //
 //	ggeval perplexity model-Q4_K_M.gguf -f wiki.test.raw
 //	ggeval imatrix model-F16.gguf -f calibration.txt -o imatrix.gguf --save-every 50
+//	ggeval imatrix model-F16.gguf -f calibration.txt -o imatrix.gguf --sum-chunks 8 --part auto
+//	ggeval imatrix model-F16.gguf -f calibration.txt -o imatrix.gguf --sum-chunks 8 --finish
 //	ggeval perplexity models/Gollama -f text.txt -c 256 --chunks 20 --json
 //	ggeval compare models/Gollama out/*.gguf -f wiki.test.raw
 //	ggeval compare model-BF16.gguf --recipe Q4_K_M --recipe IQ3_XXS --imatrix imatrix.gguf -f wiki.test.raw

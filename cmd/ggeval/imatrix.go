@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/urfave/cli/v3"
 
@@ -17,6 +18,8 @@ import (
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/disk"
+	"ggforge/internal/part"
+	"ggforge/internal/partfile"
 	"ggforge/writer"
 )
 
@@ -31,9 +34,9 @@ func imatrixCommand() *cli.Command {
 			"arithmetic. Without MODEL and text the files of --in-file are merged.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Examples: []string{"ggeval imatrix -f calibration.txt -o imatrix.gguf model-F16.gguf", "ggeval imatrix --in-file a.gguf --in-file b.dat -o both.gguf"},
-			Result:   tool.Prints[imatrixResult](),
+			Result:   append(tool.Prints[imatrixResult](), tool.Prints[partResult]()...),
 		}.Metadata(),
-		Flags: inputFlags(
+		Flags: append(inputFlags(
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the matrix to `FILE`"},
 			tool.OneOf(&cli.StringFlag{Name: "format", Value: imatrix.FormatGGUF.String(), Usage: "write `FORMAT`: gguf, or dat, the older one"}, tool.Names("gguf", "dat")),
 			&cli.BoolFlag{Name: "process-output", Category: categoryText, Usage: "collect for the matrix that makes logits, too"},
@@ -41,7 +44,9 @@ func imatrixCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "in-file", Usage: "merge the matrix in `FILE`; repeatable"},
 			&cli.UintFlag{Name: "save-every", Usage: "take `N` chunks at once and save the sums after each N: a run that is killed is taken up again (0: all at once)"},
 			tool.ForceFlag(),
-		),
+		), shareFlags(
+			&cli.UintFlag{Name: "sum-chunks", Usage: "add up each `N` chunks by themselves, and then these sums: what --part needs, and one process gives the same file (0: all chunks, one after the other)"},
+		)...),
 		Action: makeImatrix,
 	}
 }
@@ -55,6 +60,7 @@ type imatrixRequest struct {
 	Collect eval.Importance
 	Force   bool
 	input
+	Shares shares
 }
 
 func parseImatrix(cmd *cli.Command) (r imatrixRequest, err error) {
@@ -76,6 +82,13 @@ func parseImatrix(cmd *cli.Command) (r imatrixRequest, err error) {
 	if r.Collect.Every, err = tool.Count(cmd, "save-every"); err != nil {
 		return r, err
 	}
+	if r.Collect.Group, err = tool.Count(cmd, "sum-chunks"); err != nil {
+		return r, err
+	}
+	if r.Shares, err = parseShares(cmd); err != nil {
+		return r, err
+	}
+	r.Shares.Name = r.Out
 	for _, path := range cmd.StringSlice("in-file") {
 		if err := tool.CheckName("--in-file", path); err != nil {
 			return r, err
@@ -85,6 +98,14 @@ func parseImatrix(cmd *cli.Command) (r imatrixRequest, err error) {
 	switch {
 	case r.Out == "":
 		return r, fault.Errorf(fault.Usage, "no output: name it with -o FILE (see %s --help)", cmd.FullName())
+	case r.Collect.Every > 0 && r.Shares.on():
+		return r, fault.Errorf(fault.Usage, "--save-every is for one process that has all chunks: a part that was killed is run again")
+	case r.Collect.Group == 0 && r.Shares.on():
+		return r, fault.Errorf(fault.Usage, "--part and --finish: float32 sums of all chunks, one after the other, are of one process: want --sum-chunks N, the same for all parts")
+	case r.Collect.Group > 0 && r.Collect.Every%r.Collect.Group != 0:
+		return r, fault.Errorf(fault.Usage, "--save-every %d: want a multiple of --sum-chunks %d", r.Collect.Every, r.Collect.Group)
+	case len(args) == 0 && r.Shares.on():
+		return r, fault.Errorf(fault.Usage, "--part and --finish: no MODEL: files are merged by one process")
 	case len(args) > 0:
 		r.Path = convertflags.Input(cmd, args[0])
 		return r, r.needText(cmd)
@@ -115,6 +136,8 @@ type imatrixResult struct {
 	// Resumed is how many chunks an interrupted run had seen.
 	Resumed int      `json:"resumed_chunks,omitempty"`
 	Unseen  []unseen `json:"unseen,omitempty"`
+	// Parts is of how many parts --finish has put it together.
+	Parts int `json:"parts,omitempty"`
 	textResult
 	costResult
 }
@@ -133,6 +156,9 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 	}
 	cost := tool.StartCost(ctx)
 	opt := writer.Options{Force: r.Force, Inputs: slices.Clone(r.Merged)}
+	if r.Shares.Part != (part.Part{}) {
+		return r.part(ctx, cmd, cost, opt)
+	}
 	sums := imatrix.NewSums(r.Text.Chunk)
 	for _, path := range r.Merged {
 		if err := merge(cmd, sums, path); err != nil {
@@ -155,7 +181,7 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 	if err := writer.WriteFrom(ctx, r.Out, file.Size, file, readBack, opt); err != nil {
 		return err
 	}
-	if r.Path != "" {
+	if r.Path != "" && !r.Shares.Finish {
 		if err := disk.Remove(r.state()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -223,8 +249,20 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 		return nil, 0, err
 	}
 	defer m.Source.Close()
-	tool.NoteScalar(cmd)
 	result.Model, result.Architecture, result.textResult = r.Path, m.Source.Architecture(), m.result(r.File)
+	if r.Shares.Finish {
+		job, err := r.job(m)
+		if err != nil {
+			return nil, 0, err
+		}
+		if result.Parts, err = r.join(ctx, job, sums); err != nil {
+			return nil, 0, err
+		}
+		gathered(cmd, job, result.Parts)
+		sums.Datasets = append(sums.Datasets, filepath.Base(r.File))
+		return sums, 0, m.Source.Unchanged()
+	}
+	tool.NoteScalar(cmd)
 	sums, err = m.Model.Calibrate(ctx, m.run, sums, eval.Calibration{
 		Importance: r.Collect, State: r.state(), Text: sha256.Sum256([]byte(m.text)),
 		Resumed: func(done int) {
@@ -240,4 +278,37 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 	}
 	sums.Datasets = append(sums.Datasets, filepath.Base(r.File))
 	return sums, len(m.run.Tokens) - result.Resumed*m.run.Chunk, nil
+}
+
+// job returns what processes have parts of: groups of chunks.
+func (r *imatrixRequest) job(m *reader) (*partfile.Job, error) {
+	model, err := fingerprint("model", m.Model)
+	group, chunks := r.Collect.Group, len(m.run.Tokens)/m.run.Chunk
+	return r.Shares.job("importance", (chunks+group-1)/group, m.run, model,
+		partfile.Fact{Name: "number of chunks in a group", Value: strconv.Itoa(group)},
+		partfile.Fact{Name: "choice about the matrix that makes logits", Value: strconv.FormatBool(r.Collect.Output)},
+	), err
+}
+
+// part runs a part. Merged files are for --finish.
+func (r *imatrixRequest) part(ctx context.Context, cmd *cli.Command, cost *tool.Cost, opt writer.Options) error {
+	m, err := r.load(ctx, cmd, r.Path, func(files []string) error {
+		opt.Inputs = append(opt.Inputs, files...)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	defer m.Source.Close()
+	job, err := r.job(m)
+	if err != nil {
+		return err
+	}
+	return r.Shares.run(ctx, cmd, cost, share{job, r.Collect.Group, m.run, 1, opt, func(from, to int) ([]partfile.Section, error) {
+		list, err := r.groupsOf(ctx, m, from, to)
+		if err == nil {
+			err = m.Source.Unchanged()
+		}
+		return list, err
+	}})
 }

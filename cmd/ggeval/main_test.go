@@ -82,18 +82,20 @@ func TestEveryFlag(t *testing.T) {
 	}
 	stride := set("Text.Stride", "8", "--stride", "8")
 	html, force := set("HTML", "t2.html", "--html", "t2.html"), set("Force", "true", "--force")
+	part, finish := set("Shares.Part", "3-of-16", "--part", "3/16", "--parts", "x"), set("Shares.Finish", "true", "--finish", "--parts", "x")
+	parts := set("Shares.Name", "x", "--parts", "x", "--finish")
 	checked := map[string]bool{}
 	t.Run("perplexity", func(t *testing.T) {
 		checked["perplexity"] = true
 		flagtest.Check(t, perplexityCommand, parsePerplexity, []string{"MODEL", "-f", "t"}, with(map[string]flagtest.Row{
-			"stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force,
+			"stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force, "part": part, "finish": finish, "parts": parts,
 		}))
 	})
 	t.Run("compare", func(t *testing.T) {
 		checked["compare"] = true
 		rows := with(flagtest.Quantization(t, "--recipe", "iq4_xs"))
 		maps.Copy(rows, map[string]flagtest.Row{
-			"stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"), "html": html, "force": force,
+			"stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"), "html": html, "force": force, "part": part, "finish": finish, "parts": parts,
 			"recipe": set("Recipes", "[Q4_K_M Q8_0]", "--recipe", "q4_k", "--recipe", "Q8_0"), "kl-divergence-base": set("Saved", "t2", "--kl-divergence-base", "t2"),
 		})
 		flagtest.Check(t, compareCommand, parseCompare, []string{"BASE", "MODEL", "-f", "t"}, rows)
@@ -113,6 +115,8 @@ func TestEveryFlag(t *testing.T) {
 			"output": set("Out", "o2", "--output", "o2"), "format": set("Format", "dat", "--format", "dat"), "process-output": set("Collect.Output", "true", "--process-output"),
 			"parse-special": set("Text.ParseSpecial", "true", "--parse-special"), "in-file": set("Merged", "[a]", "--in-file", "a"),
 			"save-every": set("Collect.Every", "5", "--save-every", "5"), "remote": set("Path", "hf://MODEL", "--remote"), "force": force,
+			"sum-chunks": set("Collect.Group", "5", "--sum-chunks", "5"), "part": set("Shares.Part", "3-of-16", "--part", "3/16", "--sum-chunks", "5"),
+			"finish": set("Shares.Finish", "true", "--finish", "--sum-chunks", "5"),
 		}))
 	})
 	t.Run("embed", func(t *testing.T) {
@@ -161,6 +165,17 @@ func TestArguments(t *testing.T) {
 		{"compare m -f t --recipe Q4_0,Q8_0", `unknown quantization type "Q4_0,Q8_0"`},
 		{"compare m n -f t --imatrix x", "--imatrix goes with --recipe"},
 		{"compare --recipe Q4_0 -f t", "want BASE [MODEL...]"},
+		{"perplexity m -f t --part 1/2", "want --parts OUT"},
+		{"perplexity m -f t --part 0/2 --parts o", "--part: \"0/2\": part 0, want 1 to 2"},
+		{"perplexity m -f t --part 1/2 --finish --parts o", "want one of them"},
+		{"perplexity m -f t --parts o", "goes with --part or --finish"},
+		{"perplexity m -f t --parts o --part 1/2 --html h", "they are of --finish"},
+		{"compare m n -f t --finish", "want --parts OUT"},
+		{"imatrix m -f t -o o --part 1/2", "want --sum-chunks N"},
+		{"imatrix m -f t -o o --finish", "want --sum-chunks N"},
+		{"imatrix m -f t -o o --finish --sum-chunks 2 --save-every 2", "is run again"},
+		{"imatrix m -f t -o o --sum-chunks 2 --save-every 3", "want a multiple of --sum-chunks 2"},
+		{"imatrix -o o --in-file a --part 1/2 --sum-chunks 1", "no MODEL"},
 		{"compare m --kl-divergence-base x --stride 9", "--stride"},
 		{"sensitivity", "want MODEL"},
 		{"sensitivity m", "name it with -f FILE"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -12,6 +13,8 @@ import (
 	"ggforge/internal/convertflags"
 	"ggforge/internal/page"
 	"ggforge/internal/pageflags"
+	"ggforge/internal/partfile"
+	"ggforge/writer"
 )
 
 func perplexityCommand() *cli.Command {
@@ -23,8 +26,8 @@ func perplexityCommand() *cli.Command {
 			"The second half of each chunk is predicted, token by token, but for its first one.\n" +
 			"The perplexity is e to the mean of -ln p of these tokens, with one standard error:\n" +
 			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf"}, Result: tool.Prints[perplexityResult]()}.Metadata(),
-		Flags:    append(inputFlags(strideFlag()), pageflags.Flags()...),
+		Metadata: tool.About{Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf"}, Result: append(tool.Prints[perplexityResult](), tool.Prints[partResult]()...)}.Metadata(),
+		Flags:    slices.Concat(inputFlags(strideFlag()), pageflags.Flags(), shareFlags(nameFlag())),
 		Action:   perplexity,
 	}
 }
@@ -34,6 +37,7 @@ type perplexityRequest struct {
 	Path string
 	input
 	pageflags.Output
+	Shares shares
 }
 
 func parsePerplexity(cmd *cli.Command) (r perplexityRequest, err error) {
@@ -45,6 +49,9 @@ func parsePerplexity(cmd *cli.Command) (r perplexityRequest, err error) {
 		return r, err
 	}
 	if r.Output, err = pageflags.Parse(cmd); err != nil {
+		return r, err
+	}
+	if r.Shares, err = parseNamed(cmd, r.HTML); err != nil {
 		return r, err
 	}
 	r.Path = convertflags.Input(cmd, args[0])
@@ -80,17 +87,41 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer m.Source.Close()
-	tool.NoteScalar(cmd)
-	p, err := m.Model.Perplexity(ctx, m.run)
-	if err != nil {
-		return err
+	chunks, ran := len(m.run.Tokens)/m.run.Chunk, len(m.run.Tokens)
+	var p *eval.Perplexity
+	if r.Shares.on() {
+		model, err := fingerprint("model", m.Model)
+		if err != nil {
+			return err
+		}
+		job := r.Shares.job("losses", chunks, m.run, model)
+		if !r.Shares.Finish {
+			return r.Shares.run(ctx, cmd, cost, share{job, 1, m.run, 1, writer.Options{Force: r.Force, Inputs: inputs}, func(from, to int) ([]partfile.Section, error) {
+				found, err := m.Model.Losses(ctx, m.run, from, to)
+				if err == nil {
+					err = m.Source.Unchanged()
+				}
+				return []partfile.Section{numbers(found)}, err
+			}})
+		}
+		all, parts, err := losses(ctx, job, chunks, chunks*perChunk(m.run))
+		if err != nil {
+			return err
+		}
+		p, ran = eval.PerplexityOf(all, chunks), 0
+		gathered(cmd, job, parts)
+	} else {
+		tool.NoteScalar(cmd)
+		if p, err = m.Model.Perplexity(ctx, m.run); err != nil {
+			return err
+		}
 	}
 	if err := m.Source.Unchanged(); err != nil {
 		return err
 	}
 	result := perplexityResult{
 		Model: r.Path, Architecture: m.Source.Architecture(), PPL: number(p.Value), Error: number(p.Error), Loss: number(math.Log(p.Value)), Running: running(p),
-		textResult: textResult{r.File, m.tokens, m.run.Chunk, p.Chunks, r.Text.Stride, p.Predicted}, costResult: endCost(cost, len(m.run.Tokens)),
+		textResult: textResult{r.File, m.tokens, m.run.Chunk, p.Chunks, r.Text.Stride, p.Predicted}, costResult: endCost(cost, ran),
 	}
 	w := cmd.Root().Writer
 	if r.JSON {

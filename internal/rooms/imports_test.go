@@ -37,7 +37,7 @@ var rooms = []struct{ name, packages string }{
 	{"writing, and what is written", "writer model"},
 	{"orchestration", "convert edit export eval fidelity quantize verify"},
 	{"orchestration: what takes several of these", "calibrate sensitivity"},
-	{"orchestration: what takes several of these", "card internal/texts worth"},
+	{"orchestration: what takes several of these", "card internal/partfile internal/texts worth"},
 	{"orchestration: outputs of one model, with all that they are chosen by", "production"},
 	{"orchestration: everything of a published model", "release"},
 	{"commands: what they share", "internal/page"},

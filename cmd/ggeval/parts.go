@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/imatrix"
+	tool "ggforge/internal/cli"
+	"ggforge/internal/part"
+	"ggforge/internal/partfile"
+	"ggforge/writer"
+)
+
+// shares says which chunks a process runs, if it is one of several.
+type shares struct {
+	Part   part.Part // of the chunks, the zero value for all
+	Finish bool      // put what all parts found together
+	Name   string    // parts are in NAME.part-K-of-N
+}
+
+// categoryParts is what the flags of shares are listed under.
+const categoryParts = "Parts"
+
+// shareFlags are those of the verbs whose chunks several processes can have shares of.
+func shareFlags(more ...cli.Flag) []cli.Flag {
+	return tool.Group(categoryParts, append([]cli.Flag{
+		&cli.StringFlag{Name: "part", Usage: "run the `K/N` th share of the chunks only, 3/16, and keep what comes out in a file for --finish; auto or auto/N: as Slurm or Kubernetes says"},
+		&cli.BoolFlag{Name: "finish", Usage: "run nothing: put together what all parts have found"},
+	}, more...)...)
+}
+
+// nameFlag is of the verbs whose output is no file.
+func nameFlag() cli.Flag {
+	return &cli.StringFlag{Name: "parts", Usage: "parts are in the files `OUT`.part-K-of-N: goes with --part and --finish"}
+}
+
+// on reports whether the job is one of several processes.
+func (s *shares) on() bool { return s.Finish || s.Part != part.Part{} }
+
+// parseShares reads the flags of shareFlags.
+func parseShares(cmd *cli.Command) (s shares, err error) {
+	s.Finish = cmd.Bool("finish")
+	if cmd.IsSet("part") {
+		if s.Part, err = part.Parse(cmd.String("part"), os.Getenv); err != nil {
+			return s, fmt.Errorf("--part: %w", err)
+		}
+		if s.Finish {
+			return s, fault.Errorf(fault.Usage, "--part and --finish: want one of them: --finish is for when all parts are there")
+		}
+	}
+	return s, nil
+}
+
+// parseNamed is parseShares with nameFlag.
+func parseNamed(cmd *cli.Command, html string) (s shares, err error) {
+	if s, err = parseShares(cmd); err != nil {
+		return s, err
+	}
+	if s.Name, err = tool.File(cmd, "parts"); err != nil {
+		return s, err
+	}
+	switch {
+	case s.on() && s.Name == "":
+		return s, fault.Errorf(fault.Usage, "--part and --finish: no name for the files of parts: want --parts OUT, for OUT.part-K-of-N")
+	case !s.on() && s.Name != "":
+		return s, fault.Errorf(fault.Usage, "--parts goes with --part or --finish")
+	case html != "" && s.Part != part.Part{}:
+		return s, fault.Errorf(fault.Usage, "--html: a part has no figures, they are of --finish")
+	}
+	return s, nil
+}
+
+// job returns what processes have parts of: so many items, and all that the result depends on.
+func (s *shares) job(kind string, items int, run eval.Run, facts ...partfile.Fact) *partfile.Job {
+	h := sha256.New()
+	binary.Write(h, binary.LittleEndian, run.Tokens) // a hash takes everything
+	return &partfile.Job{Out: s.Name, Kind: kind, Items: items, Facts: append([]partfile.Fact{
+		{Name: "program", Value: "ggforge " + tool.Version},
+		{Name: "text, as SHA-256 of its tokens,", Value: fmt.Sprintf("%x", h.Sum(nil))},
+		{Name: "size of chunks", Value: strconv.Itoa(run.Chunk)},
+		{Name: "first predicted position", Value: strconv.Itoa(run.First)},
+	}, facts...)}
+}
+
+// fingerprint returns a fact about a model.
+func fingerprint(name string, m *eval.Model) (partfile.Fact, error) {
+	id, err := m.Fingerprint()
+	return partfile.Fact{Name: name + ", as SHA-256 of its header and first rows,", Value: id}, err
+}
+
+// partResult is what --json prints for a part; doc.go describes it.
+type partResult struct {
+	Part   string `json:"part"`
+	Output string `json:"output"`
+	Bytes  int64  `json:"bytes"`
+	// From and To are the part's chunks, [From, To) of Chunks.
+	From   int `json:"from_chunk"`
+	To     int `json:"to_chunk"`
+	Chunks int `json:"chunks"`
+	// Before says that the part was there already.
+	Before bool `json:"done_before"`
+	costResult
+}
+
+// share is what the process of a part does.
+type share struct {
+	job    *partfile.Job
+	group  int // chunks of an item
+	run    eval.Run
+	models int            // that its tokens go through
+	write  writer.Options // Force: another file may be replaced
+	// found runs items [from, to) of the job.
+	found func(from, to int) ([]partfile.Section, error)
+}
+
+// run runs a part, unless it is there already, and prints what became of it.
+func (s *shares) run(ctx context.Context, cmd *cli.Command, cost *tool.Cost, x share) error {
+	chunks := len(x.run.Tokens) / x.run.Chunk
+	from, to := s.Part.Range(x.job.Items)
+	r := partResult{Part: s.Part.String(), Output: x.job.Path(s.Part), From: min(from*x.group, chunks), To: min(to*x.group, chunks), Chunks: chunks}
+	var err error
+	if r.Before, err = x.job.Check(s.Part, x.write.Force); err != nil {
+		return err
+	}
+	tokens := 0
+	if r.Before {
+		info, err := os.Stat(r.Output)
+		if err != nil {
+			return err
+		}
+		r.Bytes = info.Size()
+	} else {
+		x.write.Force = true
+		if err := writer.Writable(r.Output, x.write); err != nil {
+			return err
+		}
+		tool.NoteScalar(cmd)
+		sections, err := x.found(from, to)
+		if err != nil {
+			return err
+		}
+		if r.Bytes, err = x.job.Write(ctx, s.Part, sections, x.write); err != nil {
+			return err
+		}
+		tokens = (r.To - r.From) * x.run.Chunk * x.models
+	}
+	r.costResult = endCost(cost, tokens)
+	w := cmd.Root().Writer
+	if cmd.Bool("json") {
+		return tool.WriteJSON(w, r)
+	}
+	before := ""
+	if r.Before {
+		before = ", there already"
+	}
+	fmt.Fprintf(w, "%s: %s, chunks [%d, %d) of %d%s\n", r.Output, tool.Bytes(r.Bytes), r.From, r.To, chunks, before)
+	_, err = fmt.Fprintln(w, r.costResult)
+	return err
+}
+
+// gathered notes of how many parts a result is.
+func gathered(cmd *cli.Command, job *partfile.Job, parts int) {
+	tool.Note(cmd, fmt.Sprintf("put together of %d parts; %s.part-*-of-%d are not needed any more", parts, job.Out, parts))
+}
+
+// numbers are float64 values as a section has them.
+func numbers(values []float64) partfile.Section {
+	b := make([]byte, 0, 8*len(values))
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return partfile.Bytes(b)
+}
+
+// losses puts those of all parts together.
+func losses(ctx context.Context, job *partfile.Job, chunks, predicted int) (list []float64, parts int, err error) {
+	parts, err = job.Gather(ctx, func(sections [][]byte) error {
+		if len(sections) != 1 || len(sections[0])%8 != 0 {
+			return fault.Errorf(fault.Broken, "%d sections, want one of float64 numbers", len(sections))
+		}
+		for b := sections[0]; len(b) > 0; b = b[8:] {
+			list = append(list, math.Float64frombits(binary.LittleEndian.Uint64(b)))
+		}
+		return nil
+	})
+	if err == nil && len(list) != predicted {
+		err = fault.Errorf(fault.Broken, "%s: parts have %d predicted tokens of %d chunks, want %d", job.Out, len(list), chunks, predicted)
+	}
+	return list, parts, err
+}
+
+// perChunk returns how many tokens of each chunk are predicted.
+func perChunk(r eval.Run) int {
+	if r.First == 0 {
+		r.First = r.Chunk / 2
+	}
+	return r.Chunk - r.First - 1
+}
+
+// measured puts what parts have found of models together.
+func measured(ctx context.Context, job *partfile.Job, models, chunks, predicted int) (list []*eval.Measured, parts int, err error) {
+	list = make([]*eval.Measured, models)
+	for i := range list {
+		list[i] = new(eval.Measured)
+	}
+	parts, err = job.Gather(ctx, func(sections [][]byte) error {
+		if len(sections) != models {
+			return fault.Errorf(fault.Broken, "%d sections, want %d, one for each model", len(sections), models)
+		}
+		for i, b := range sections {
+			var next eval.Measured
+			if err := next.UnmarshalBinary(b); err != nil {
+				return err
+			}
+			if err := list[i].Append(&next); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, x := range list {
+		if c, p := x.Size(); err == nil && (c != chunks || p != predicted) {
+			err = fault.Errorf(fault.Broken, "%s: parts have %d predicted tokens of %d chunks, want %d of %d", job.Out, p, c, predicted, chunks)
+		}
+	}
+	return list, parts, err
+}
+
+// sections returns what a part has found of models.
+func sections(found []*eval.Measured) (list []partfile.Section, err error) {
+	for _, x := range found {
+		b, err := x.MarshalBinary()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, partfile.Bytes(b))
+	}
+	return list, nil
+}
+
+// groupsOf collects groups [from, to) of chunks, each into sums of its own.
+func (r *imatrixRequest) groupsOf(ctx context.Context, m *reader, from, to int) (list []partfile.Section, err error) {
+	run := m.run
+	size := r.Collect.Group * run.Chunk
+	for i := from; i < to; i++ {
+		sums, one := imatrix.NewSums(run.Chunk), run
+		one.Tokens = run.Tokens[i*size : min((i+1)*size, len(run.Tokens))]
+		if run.Progress != nil {
+			one.Progress = func(p eval.Progress) {
+				run.Progress(eval.Progress{Done: (float64(i-from) + p.Done) / float64(to-from)})
+			}
+		}
+		if err := m.Model.Collect(ctx, one, sums, eval.Importance{Output: r.Collect.Output}); err != nil {
+			return nil, err
+		}
+		f, err := sums.State(nil)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, partfile.Section{Size: f.Size, From: f})
+	}
+	return list, nil
+}
+
+// join adds the sums of all parts to those of merged files.
+func (r *imatrixRequest) join(ctx context.Context, job *partfile.Job, sums *imatrix.Sums) (parts int, err error) {
+	groups := 0
+	parts, err = job.Gather(ctx, func(sections [][]byte) error {
+		for i, b := range sections {
+			more, _, err := imatrix.ParseState("section "+strconv.Itoa(i), b)
+			if err == nil {
+				err = sums.Join(more)
+			}
+			if err != nil {
+				return err
+			}
+			groups++
+		}
+		return nil
+	})
+	if err == nil && groups != job.Items {
+		err = fault.Errorf(fault.Broken, "%s: parts have %d groups of chunks, want %d", job.Out, groups, job.Items)
+	}
+	return parts, err
+}
+
+// fileFact returns a fact about a file that is too large to be read as a whole.
+func fileFact(name, path string) (f partfile.Fact, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return f, err
+	}
+	info, err := file.Stat()
+	h := sha256.New()
+	if err == nil {
+		_, err = io.Copy(h, io.LimitReader(file, 1<<20))
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return f, err
+	}
+	return partfile.Fact{Name: name + ", as bytes and SHA-256 of its first MiB,", Value: fmt.Sprintf("%d, %x", info.Size(), h.Sum(nil))}, nil
+}

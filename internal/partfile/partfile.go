@@ -1,0 +1,408 @@
+// Package partfile has what one process found of its part of a job, in a file next to the job's
+// output, OUT.part-K-of-N, until --finish makes one output of all of them.
+//
+// A file begins with what it is of, so that parts of different jobs are not mixed, and ends with
+// a checksum:
+//
+//	0     8   "ggparts1"
+//	8     4   n, u32 little-endian: bytes of the head, at most 16 MiB
+//	12    n   the head, JSON:
+//	          kind      what sections have, and in which form
+//	          k, n      the part
+//	          from, to  its share of the job's items, [from, to)
+//	          items     how many there are
+//	          facts     name and value of all that the result depends on
+//	          sections  bytes of each
+//	12+n      the sections, one after the other
+//	end-32 32 SHA-256 of all bytes before
+package partfile
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ggforge/fault"
+	"ggforge/internal/mmap"
+	"ggforge/internal/part"
+	"ggforge/writer"
+)
+
+const (
+	magic   = "ggparts1"
+	before  = len(magic) + 4
+	maxHead = 16 << 20
+)
+
+// Fact is something that the result of a job depends on.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Job is what several processes have parts of.
+type Job struct {
+	Out   string // parts are in files next to it
+	Kind  string
+	Items int // in an order: chunks, or groups of them
+	Facts []Fact
+}
+
+// head is what a file says that it is.
+type head struct {
+	Kind     string  `json:"kind"`
+	K        int     `json:"k"`
+	N        int     `json:"n"`
+	From     int     `json:"from"`
+	To       int     `json:"to"`
+	Items    int     `json:"items"`
+	Facts    []Fact  `json:"facts"`
+	Sections []int64 `json:"sections"`
+}
+
+// Path returns the file of a part.
+func (j *Job) Path(p part.Part) string { return j.Out + infix + p.String() }
+
+const infix = ".part-"
+
+// head returns that of a part.
+func (j *Job) head(p part.Part) head {
+	from, to := p.Range(j.Items)
+	return head{j.Kind, p.K, p.N, from, to, j.Items, j.Facts, nil}
+}
+
+// Section is bytes of a file.
+type Section struct {
+	Size int64
+	From io.WriterTo
+}
+
+// Bytes returns a section with bytes that are at hand.
+func Bytes(b []byte) Section { return Section{int64(len(b)), bytes.NewReader(b)} }
+
+// file is a file that is written.
+type file struct {
+	head     []byte
+	sections []Section
+}
+
+func (f *file) size() int64 {
+	n := int64(before + len(f.head) + sha256.Size)
+	for _, s := range f.sections {
+		n += s.Size
+	}
+	return n
+}
+
+// WriteTo implements io.WriterTo.
+func (f *file) WriteTo(w io.Writer) (n int64, err error) {
+	h := sha256.New()
+	both := io.MultiWriter(w, h)
+	for _, b := range [][]byte{[]byte(magic), binary.LittleEndian.AppendUint32(nil, uint32(len(f.head))), f.head} {
+		k, err := both.Write(b)
+		if n += int64(k); err != nil {
+			return n, err
+		}
+	}
+	for i, s := range f.sections {
+		k, err := s.From.WriteTo(both)
+		if n += k; err == nil && k != s.Size {
+			err = fmt.Errorf("section %d has %d bytes, want %d", i, k, s.Size)
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	k, err := w.Write(h.Sum(nil))
+	return n + int64(k), err
+}
+
+// Write writes the file of a part, and returns how large it is. One that is there is replaced:
+// Check says before whether it may be.
+func (j *Job) Write(ctx context.Context, p part.Part, sections []Section, opt writer.Options) (int64, error) {
+	h := j.head(p)
+	h.Sections = make([]int64, len(sections))
+	for i, s := range sections {
+		h.Sections[i] = s.Size
+	}
+	text, err := json.Marshal(h)
+	if err != nil {
+		return 0, err
+	}
+	if len(text) > maxHead {
+		return 0, fault.Errorf(fault.Unsupported, "%s: a head of %d bytes, want at most %d", j.Path(p), len(text), maxHead)
+	}
+	f := &file{text, sections}
+	opt.Force = true
+	check := func(path string) error {
+		f, err := Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.check()
+	}
+	return f.size(), writer.WriteFrom(ctx, j.Path(p), f.size(), f, check, opt)
+}
+
+// Check says whether the file of a part is there already, whole. One that is damaged may be
+// replaced. Another file of that name, one that is no part or of another job, is an error
+// of kind fault.Refused unless force is true.
+func (j *Job) Check(p part.Part, force bool) (done bool, err error) {
+	err = j.whole(p)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errDamaged), force && fault.Has(err):
+		return false, nil
+	case fault.Has(err):
+		return false, fault.Errorf(fault.Refused, "%w; --force replaces it", err)
+	}
+	return false, err
+}
+
+// File is the file of a part.
+type File struct {
+	head  head
+	first int // byte of the first section
+	file  *mmap.File
+}
+
+// errDamaged is the cause of errors about files that were parts once.
+var errDamaged = fault.Errorf(fault.Broken, "damaged")
+
+// damaged returns such an error.
+func damaged(path, format string, args ...any) error {
+	return fault.Errorf(errDamaged, "%s: "+format, append([]any{path}, args...)...)
+}
+
+// Open opens the file of a part. An error of kind fault.Broken says what is wrong with it. The
+// checksum is not looked at.
+func Open(path string) (*File, error) {
+	if info, err := os.Lstat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() { // nor a link to one
+		return nil, fault.Errorf(fault.Broken, "%s: is not a regular file", path)
+	}
+	m, err := mmap.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{file: m}
+	err = mmap.Guard(path, func() (err error) {
+		f.head, f.first, err = parse(path, m.Bytes())
+		return err
+	})
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// parse reads the head of a file, and returns where sections begin.
+func parse(path string, data []byte) (h head, first int, err error) {
+	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
+		return h, 0, fault.Errorf(fault.Broken, "%s: is no part of a job: want %q first", path, magic)
+	}
+	n := int64(0)
+	if len(data) >= before {
+		n = int64(binary.LittleEndian.Uint32(data[len(magic):]))
+	}
+	if int64(len(data)) < int64(before)+n+sha256.Size || n > maxHead {
+		return h, 0, damaged(path, "has %d bytes, with a head of %d, which has %d at most", len(data), n, maxHead)
+	}
+	first = before + int(n)
+	d := json.NewDecoder(bytes.NewReader(data[before:first]))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&h); err != nil || d.InputOffset() != n {
+		return h, 0, damaged(path, "its head ends at byte %d of %d: %v", d.InputOffset(), n, err)
+	}
+	if h.K < 1 || h.K > h.N || h.N > part.Most || h.From < 0 || h.From > h.To || h.To > h.Items {
+		return h, 0, damaged(path, "is part %d of %d, with items %d to %d of %d", h.K, h.N, h.From, h.To, h.Items)
+	}
+	rest := int64(len(data) - first - sha256.Size)
+	for i, size := range h.Sections {
+		if size < 0 || size > rest {
+			return h, 0, damaged(path, "section %d has %d bytes, and %d are left", i, size, rest)
+		}
+		rest -= size
+	}
+	if rest > 0 {
+		return h, 0, damaged(path, "%d bytes are in no section", rest)
+	}
+	return h, first, nil
+}
+
+// Close closes the file.
+func (f *File) Close() error { return f.file.Close() }
+
+// Share returns which items of the job are in it.
+func (f *File) Share() (from, to int) { return f.head.From, f.head.To }
+
+// check reads the whole file and compares it with its checksum.
+func (f *File) check() error {
+	return mmap.Guard(f.file.Path(), func() error {
+		f.file.Sequential()
+		data := f.file.Bytes()
+		end := len(data) - sha256.Size
+		if sum := sha256.Sum256(data[:end]); !bytes.Equal(sum[:], data[end:]) {
+			return damaged(f.file.Path(), "its SHA-256 is %x, and it ends with %x", sum, data[end:])
+		}
+		return nil
+	})
+}
+
+// Sections calls use with the sections, which are valid until it returns.
+func (f *File) Sections(use func(sections [][]byte) error) error {
+	return mmap.Guard(f.file.Path(), func() error {
+		list, at := make([][]byte, len(f.head.Sections)), f.first
+		for i, size := range f.head.Sections {
+			list[i] = f.file.Bytes()[at:][:size:size]
+			at += int(size)
+		}
+		if err := use(list); err != nil {
+			return fmt.Errorf("%s: %w", f.file.Path(), err)
+		}
+		return nil
+	})
+}
+
+// fits returns an error of kind fault.Refused unless a file is of the job, and of that part.
+func (j *Job) fits(f *File, p part.Part) error {
+	refuse := func(format string, args ...any) error {
+		return fault.Errorf(fault.Refused, "%s: "+format, append([]any{f.file.Path()}, args...)...)
+	}
+	want := j.head(p)
+	if f.head.Kind != want.Kind {
+		return refuse("is of another job: %q, want %q", f.head.Kind, want.Kind)
+	}
+	for i := range max(len(want.Facts), len(f.head.Facts)) {
+		switch {
+		case i >= len(f.head.Facts):
+			return refuse("does not say the %s, want %q", want.Facts[i].Name, want.Facts[i].Value)
+		case i >= len(want.Facts) || f.head.Facts[i].Name != want.Facts[i].Name:
+			return refuse("is of another job: its %s is %q", f.head.Facts[i].Name, f.head.Facts[i].Value)
+		case f.head.Facts[i].Value != want.Facts[i].Value:
+			return refuse("is of another job: its %s is %q, want %q", want.Facts[i].Name, f.head.Facts[i].Value, want.Facts[i].Value)
+		}
+	}
+	if f.head.K != want.K || f.head.N != want.N || f.head.From != want.From || f.head.To != want.To || f.head.Items != want.Items {
+		return refuse("is part %d of %d, with items %d to %d of %d: want part %d of %d, with %d to %d of %d",
+			f.head.K, f.head.N, f.head.From, f.head.To, f.head.Items, want.K, want.N, want.From, want.To, want.Items)
+	}
+	return nil
+}
+
+// Gather calls use with the sections of all parts of a job, in the order of its items, and returns
+// how many parts there are. Before it looks at all of them: missing ones, damaged ones and those
+// of other jobs are one error, which names them. It is of kind fault.Refused, or of kind
+// fault.Broken if it is about damaged ones only.
+func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (parts int, err error) {
+	n, err := j.parts()
+	if err != nil {
+		return 0, err
+	}
+	var wrong []string
+	kind := fault.Broken
+	for k := 1; k <= n; k++ {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		p := part.Part{K: k, N: n}
+		err := j.whole(p)
+		if err == nil {
+			continue
+		}
+		if !fault.Has(err) {
+			return 0, err
+		}
+		if !errors.Is(err, fault.Broken) {
+			kind = fault.Refused
+		}
+		wrong = append(wrong, fmt.Sprintf("%d/%d (%v)", k, n, err))
+	}
+	if wrong != nil {
+		return 0, fault.Errorf(kind, "%s: %d of %d parts have to be run again: %s", j.Out, len(wrong), n, fault.List(wrong))
+	}
+	for k := 1; k <= n; k++ {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		f, err := Open(j.Path(part.Part{K: k, N: n}))
+		if err != nil {
+			return 0, err
+		}
+		err = j.fits(f, part.Part{K: k, N: n})
+		if err == nil {
+			err = f.Sections(use)
+		}
+		if err == nil {
+			err = f.file.Unchanged()
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// whole returns an error unless a part is there, of this job, and undamaged.
+func (j *Job) whole(p part.Part) error {
+	f, err := Open(j.Path(p))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.Errorf(fault.With(fault.Refused, fs.ErrNotExist), "%s is missing", j.Path(p))
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := j.fits(f, p); err != nil {
+		return err
+	}
+	return f.check()
+}
+
+// parts returns how many parts the files say that there are.
+func (j *Job) parts() (int, error) {
+	dir, base := filepath.Split(j.Out)
+	list, err := os.ReadDir(filepath.Clean(dir))
+	if err != nil {
+		return 0, err
+	}
+	found := map[int]string{}
+	for _, e := range list {
+		name, ok := strings.CutPrefix(e.Name(), base+infix)
+		var p part.Part
+		if _, err := fmt.Sscanf(name, "%d-of-%d", &p.K, &p.N); ok && err == nil && p.String() == name && p.K >= 1 && p.K <= p.N && p.N <= part.Most {
+			found[p.N] = e.Name()
+		}
+	}
+	least := math.MaxInt
+	for n := range found {
+		least = min(least, n)
+	}
+	switch len(found) {
+	case 0:
+		return 0, fault.Errorf(fault.Usage, "%s: there are no parts of it: want the files %s%s1-of-N and so on, which --part makes", j.Out, base, infix)
+	case 1:
+		return least, nil
+	}
+	var names []string
+	for _, name := range found {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return 0, fault.Errorf(fault.Refused, "%s: there are parts of more than one cut: %s; remove those that are not wanted", j.Out, fault.List(names))
+}
