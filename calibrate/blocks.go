@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"cmp"
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -54,6 +55,7 @@ type Blocks struct {
 	file *disk.File
 	size int64
 	kept map[Target]*kept
+	lazy *lazy // or nil: all are encoded
 }
 
 // kept is a tensor that is encoded, matrix by matrix.
@@ -82,6 +84,9 @@ func newBlocks(m *model.Model, dir string) (*Blocks, error) {
 // Close frees the space of the blocks.
 func (b *Blocks) Close() error {
 	err := b.file.Close()
+	if b.lazy != nil {
+		err = errors.Join(err, b.lazy.run.saved.Close())
+	}
 	if e := disk.Remove(b.file.Name()); e != nil && !os.IsNotExist(e) && err == nil {
 		err = e
 	}
@@ -114,7 +119,16 @@ func (b *Blocks) Source(t Target) rows.Source {
 		return nil
 	}
 	ne := b.m.Tensors[t.Tensor].NE
-	return rows.Stored(ne, t.Type, nil, io.NewSectionReader(b.file, k.at, gguf.DataBytes(t.Type, ne)))
+	stored := rows.Stored(ne, t.Type, nil, io.NewSectionReader(b.file, k.at, gguf.DataBytes(t.Type, ne)))
+	if b.lazy != nil {
+		return whenRead{stored, b.lazy, t}
+	}
+	return stored
+}
+
+// Gradients reports whether gradients decide on the blocks of a tensor.
+func (b *Blocks) Gradients() bool {
+	return b.lazy != nil && b.lazy.gradients || slices.ContainsFunc(b.Losses, func(l Loss) bool { return l.Gradients })
 }
 
 // done makes the list of losses.

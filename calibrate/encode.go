@@ -39,15 +39,37 @@ func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments
 		return nil
 	}
 	k := e.blocks.of(t, m.of)
-	f := parts.Of(typ)
-	var descenders []*Descender
+	way := e.byInputs(typ, moments, to)
+	if err := e.each(k, m, way.choose); err != nil {
+		return err
+	}
+	var ratio traces
+	for _, d := range way.descenders {
+		ratio.add(d.traces())
+	}
+	sum := way.sum
+	k.seen[m.at] = true
+	k.Rows, k.Before, k.After = k.Rows+inputs, k.Before+sum.Before, k.After+sum.After
+	k.traces.add(ratio)
+	return e.journal.add(e.blocks, k, m.at, inputs, sum, ratio)
+}
+
+// way is how the blocks of a matrix are chosen.
+type way struct {
+	choose     func(w []float32, data []byte, n int) error // of some rows of n weights
+	descenders []*Descender
+	sum        Result // of the rows so far
+}
+
+// byInputs is the way by the moments of what a matrix reads, range of columns by range; to may be nil.
+func (e *encoder) byInputs(typ gguf.Type, moments []*Moments, to move) *way {
+	x := &way{}
 	var importance []float32
 	for _, m := range moments {
-		descenders = append(descenders, &Descender{Format: f, Moments: m, Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback})
+		x.descenders = append(x.descenders, &Descender{Format: parts.Of(typ), Moments: m, Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback})
 		importance = append(importance, m.Diagonal()...)
 	}
-	var sum Result
-	err := e.each(k, m, func(w []float32, data []byte, n int) error {
+	x.choose = func(w []float32, data []byte, n int) error {
 		if to != nil {
 			if err := to(w, n); err != nil {
 				return err
@@ -57,27 +79,17 @@ func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments
 			return err
 		}
 		from := 0
-		for i, d := range descenders {
+		for i, d := range x.descenders {
 			r, err := d.columns(e.ctx, w, data, n, from)
 			if err != nil {
 				return err
 			}
-			sum.Before, sum.After = sum.Before+r.Before, sum.After+r.After
+			x.sum.Before, x.sum.After = x.sum.Before+r.Before, x.sum.After+r.After
 			from += moments[i].n
 		}
 		return nil
-	})
-	if err != nil {
-		return err
 	}
-	var ratio traces
-	for _, d := range descenders {
-		ratio.add(d.traces())
-	}
-	k.seen[m.at] = true
-	k.Rows, k.Before, k.After = k.Rows+inputs, k.Before+sum.Before, k.After+sum.After
-	k.traces.add(ratio)
-	return e.journal.add(e.blocks, k, m.at, inputs, sum, ratio)
+	return x
 }
 
 // rows chooses the blocks of a tensor whose rows are looked up, if there are none, by what
@@ -86,36 +98,56 @@ func (e *encoder) rows(t Target) error {
 	if e.blocks.kept[t] != nil {
 		return nil
 	}
-	k, f := e.blocks.of(t, 1), parts.Of(t.Type)
+	k := e.blocks.of(t, 1)
 	k.seen[0] = true
-	d := &Descender{Format: f, Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback, Search: true}
+	k.Gradients = e.costs[k.Name] != nil
+	x := e.byRows(t.Type, k.Name)
+	err := e.each(k, matrix{t.Tensor, 0, 1}, x.choose)
+	k.Before, k.After = k.Before+x.sum.Before, k.After+x.sum.After
+	return err
+}
+
+// byRows is the way by what errors of rows cost that are looked up in a tensor.
+func (e *encoder) byRows(typ gguf.Type, name string) *way {
+	d := &Descender{Format: parts.Of(typ), Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback, Search: true}
 	var importance []float32
-	if d.Moments = e.costs[k.Name]; d.Moments != nil {
+	if d.Moments = e.costs[name]; d.Moments != nil {
 		importance = d.Moments.Diagonal()
-		k.Gradients = true
 	} else {
-		d.Moments = identity(f.Block) // block by block: no column has to do with another
+		d.Moments = identity(d.Format.Block) // block by block: no column has to do with another
 	}
-	return e.each(k, matrix{t.Tensor, 0, 1}, func(w []float32, data []byte, n int) error {
-		err := e.start(t.Type, data, w, n, importance)
+	x := &way{}
+	x.choose = func(w []float32, data []byte, n int) error {
+		err := e.start(typ, data, w, n, importance)
 		if err != nil {
 			return err
 		}
 		r, err := d.Rows(e.ctx, w, data)
-		k.Before, k.After = k.Before+r.Before, k.After+r.After
+		x.sum.Before, x.sum.After = x.sum.Before+r.Before, x.sum.After+r.After
 		return err
-	})
+	}
+	return x
+}
+
+// byNothing is the way of a matrix that nothing met, of a tensor with others that were.
+func (e *encoder) byNothing(typ gguf.Type) *way {
+	return &way{choose: func(w []float32, data []byte, n int) error { return e.start(typ, data, w, n, nil) }}
 }
 
 // each calls f with some rows of a matrix at a time, of n weights each, and room for their
 // blocks, which are kept.
 func (e *encoder) each(k *kept, m matrix, f func(w []float32, data []byte, n int) error) error {
-	src := &e.blocks.m.Tensors[m.tensor]
+	count := gguf.Rows(e.blocks.m.Tensors[m.tensor].NE) / int64(max(1, m.of))
+	return e.some(k, int64(m.at)*count, int64(m.at+1)*count, f)
+}
+
+// some is each for rows [a, end) of the tensor.
+func (e *encoder) some(k *kept, a, end int64, f func(w []float32, data []byte, n int) error) error {
+	src := &e.blocks.m.Tensors[k.Tensor]
 	n, perRow := int(src.NE[0]), k.Type.RowBytes(src.NE[0])
-	count := gguf.Rows(src.NE) / int64(max(1, m.of))
 	var buf []byte
 	w, data := make([]float32, batchRows*n), make([]byte, batchRows*perRow)
-	for a, end := int64(m.at)*count, int64(m.at+1)*count; a < end; a += batchRows {
+	for ; a < end; a += batchRows {
 		some := min(int64(batchRows), end-a)
 		w, data := w[:some*int64(n)], data[:some*perRow]
 		err := rows.Decode(src.Source, w, &buf, a, a+some)
@@ -146,10 +178,7 @@ func (e *encoder) unseen() error {
 				continue
 			}
 			k.Unseen++
-			err := e.each(k, matrix{k.Tensor, at, len(k.seen)}, func(w []float32, data []byte, n int) error {
-				return e.start(k.Type, data, w, n, nil)
-			})
-			if err != nil {
+			if err := e.each(k, matrix{k.Tensor, at, len(k.seen)}, e.byNothing(k.Type).choose); err != nil {
 				return err
 			}
 		}

@@ -52,6 +52,10 @@ type Options struct {
 	// is not there, moments of all inputs are collected, whatever targets are, and it is
 	// written when all are there.
 	Moments string
+	// Lazy, with Moments that are there already, chooses blocks when their rows are read from
+	// Blocks.Source, and no others: a process that writes a share of an output has the work of
+	// this share. The blocks are the same. Losses has none, and State is not used.
+	Lazy bool
 	// Text identifies the text, for Moments.
 	Text [sha256.Size]byte
 	// Progress is called with the share of the work that is done, running the model as well as
@@ -88,6 +92,22 @@ func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*B
 		c.lookups[name] = true
 	}
 	if err = c.moments(r); err == nil {
+		err = c.aim(targets)
+	}
+	if opt.Lazy {
+		if err == nil {
+			err = c.later(r)
+		}
+		if err != nil {
+			if c.saved != nil {
+				c.saved.Close()
+			}
+			blocks.lazy = nil
+			return nil, errors.Join(err, c.store.close(), blocks.Close())
+		}
+		return blocks, nil
+	}
+	if err == nil {
 		err = c.resume(r, targets)
 	}
 	if err == nil {
@@ -150,8 +170,8 @@ func (c *run) resume(r *eval.Model, targets []Target) error {
 	return err
 }
 
-// all runs the model and encodes targets.
-func (c *run) all(r *eval.Model, targets []Target) error {
+// aim notes the targets.
+func (c *run) aim(targets []Target) error {
 	m := c.blocks.m
 	for _, t := range targets {
 		x := &m.Tensors[t.Tensor]
@@ -162,6 +182,12 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 			c.targets[x.Name] = append(c.targets[x.Name], t)
 		}
 	}
+	return nil
+}
+
+// all runs the model and encodes targets.
+func (c *run) all(r *eval.Model, targets []Target) error {
+	m := c.blocks.m
 	run := len(c.opt.Run.Tokens)
 	if c.saved != nil {
 		run = 0
@@ -319,20 +345,12 @@ func (c *run) finish(layer string, expert int) error {
 
 // encode chooses the blocks of all matrices that read an input.
 func (c *run) encode(x *input) error {
-	var moments []*Moments
-	damping := c.opt.Damping
-	if c.lookups[x.readers[0].name] {
-		if c.costs != nil {
-			return nil // what errors cost is known of both places
-		}
-		damping = 1 // errors of its rows count as much where they are looked up
+	if c.lookups[x.readers[0].name] && c.costs != nil {
+		return nil // what errors cost is known of both places
 	}
-	for _, p := range x.parts {
-		m, err := p.Moments(c.ctx, damping)
-		if err != nil {
-			return err
-		}
-		moments = append(moments, m)
+	moments, err := c.momentsOf(x)
+	if err != nil {
+		return err
 	}
 	for _, k := range x.readers {
 		for _, t := range c.targets[k.name] {
@@ -342,4 +360,20 @@ func (c *run) encode(x *input) error {
 		}
 	}
 	return nil
+}
+
+// momentsOf returns the moments of an input, range by range.
+func (c *run) momentsOf(x *input) (list []*Moments, err error) {
+	damping := c.opt.Damping
+	if c.lookups[x.readers[0].name] {
+		damping = 1 // errors of its rows count as much where they are looked up
+	}
+	for _, p := range x.parts {
+		m, err := p.Moments(c.ctx, damping)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, m)
+	}
+	return list, nil
 }

@@ -559,9 +559,8 @@ func (c *run) reuse() error {
 		wanted := false
 		for _, k := range in.readers {
 			for _, t := range c.targets[k.name] {
-				ne := c.blocks.m.Tensors[t.Tensor].NE
-				if ne[0] != int64(in.columns) || in.matrices < 1 || gguf.Rows(ne)%int64(in.matrices) != 0 {
-					return fault.Errorf(fault.Broken, "%s: %d columns and %d matrices of tensor %q, which has rows of %d in all of %d", c.opt.Moments, in.columns, in.matrices, k.name, gguf.Rows(ne), ne[0])
+				if err := c.reads(in, k, t); err != nil {
+					return err
 				}
 				wanted = wanted || !c.journal.has(t, k.matrix)
 			}
@@ -576,6 +575,15 @@ func (c *run) reuse() error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// reads returns an error unless a target can have read an input of a file.
+func (c *run) reads(in *savedInput, k key, t Target) error {
+	ne := c.blocks.m.Tensors[t.Tensor].NE
+	if ne[0] != int64(in.columns) || in.matrices < 1 || gguf.Rows(ne)%int64(in.matrices) != 0 {
+		return fault.Errorf(fault.Broken, "%s: %d columns and %d matrices of tensor %q, which has rows of %d in all of %d", c.opt.Moments, in.columns, in.matrices, k.name, gguf.Rows(ne), ne[0])
 	}
 	return nil
 }

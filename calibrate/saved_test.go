@@ -17,7 +17,9 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
+	"ggforge/internal/cpu"
 	"ggforge/internal/hftest"
+	"ggforge/internal/parallel"
 	"ggforge/model"
 )
 
@@ -100,6 +102,9 @@ func TestSaved(t *testing.T) {
 		if none := do("from the file", targets, func(o *Options) { o.Moments, o.Run.Workers, o.Run.Tokens = path, 1, nil }); none.Len() > 0 {
 			t.Errorf("%s: the model was run", spec)
 		}
+		if cpu.HasVectors { // else it takes long, and what it tests is above them
+			lazily(t, m, targets, Options{Run: eval.Run{Chunk: run.Chunk, Workers: 2}, Dir: dir, Passes: 2, Feedback: true, MaxColumns: 32, Gradients: 1, Moments: path, Lazy: true}, blocks, losses)
+		}
 		s, err := OpenSaved(path)
 		if err != nil {
 			t.Fatal(err)
@@ -130,6 +135,56 @@ func TestSaved(t *testing.T) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 			t.Errorf("%s: left behind: %v, %v", spec, left, err)
 		}
+	}
+}
+
+// lazily reads shares of blocks that are chosen then, some from several goroutines, and checks
+// that no others are encoded.
+func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []byte, losses []Loss) {
+	t.Helper()
+	ctx := context.Background()
+	for _, share := range []int{0, 2} { // 2 is all
+		b, err := Run(ctx, m, targets, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := int64(0)
+		for _, target := range targets {
+			s := b.Source(target)
+			count := gguf.Rows(s.NE())
+			size := gguf.DataBytes(target.Type, s.NE())
+			n := int64(3) // of ranges of rows
+			err := parallel.For(ctx, 2, int(n), func(i, _ int) error {
+				x, y := count*int64(i)/n, count*int64(i+1)/n
+				if share < 2 && i != share || x == y {
+					return nil
+				}
+				raw, err := s.Raw(new([]byte), x, y)
+				if err == nil && !bytes.Equal(raw, want[at+size*x/count:at+size*y/count]) {
+					t.Errorf("%s: rows %d to %d are others when they are read alone", m.Tensors[target.Tensor].Name, x, y)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			matrices := int64(len(b.kept[target].seen))
+			whole := matrices * ((count/matrices + batchRows - 1) / batchRows)
+			if done := int64(len(b.lazy.done[target])); share == 0 && done > whole/n+1 {
+				t.Errorf("%s: %d of %d batches are encoded for a third", m.Tensors[target.Tensor].Name, done, whole)
+			}
+			at += size
+		}
+		if gradients := slices.ContainsFunc(losses, func(l Loss) bool { return l.Gradients }); b.Gradients() != gradients || b.Losses != nil {
+			t.Errorf("gradients: %v, want %v; losses %v", b.Gradients(), gradients, b.Losses)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opt.Moments += "x"
+	if _, err := Run(ctx, m, targets, opt); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "there are no moments") {
+		t.Errorf("without moments: %v", err)
 	}
 }
 

@@ -1,0 +1,149 @@
+package calibrate
+
+import (
+	"sync"
+
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+)
+
+// lazy chooses blocks when rows are read that have them: one batch of rows at a time, all
+// workers together.
+type lazy struct {
+	run       *run
+	inputs    map[key]*savedInput // of targets that are encoded by what they read
+	gradients bool
+
+	mu   sync.Mutex
+	done map[Target]map[int64]bool // batches, by their first row
+	// What was prepared last. Rows are asked for in about the order of the tensor.
+	way   *way
+	ofWay entry
+	from  *savedInput
+	last  []*Moments // of from
+}
+
+// later prepares for encoding targets when they are read.
+func (c *run) later(r *eval.Model) error {
+	if c.saved == nil {
+		return fault.Errorf(fault.Usage, "%s: there are no moments: blocks that are chosen when they are read need them", c.opt.Moments)
+	}
+	if err := c.embedding(r); err != nil {
+		return err
+	}
+	z := &lazy{run: c, inputs: map[key]*savedInput{}, done: map[Target]map[int64]bool{}}
+	for i := range c.saved.inputs {
+		in := &c.saved.inputs[i]
+		for _, k := range in.readers {
+			for _, t := range c.targets[k.name] {
+				if err := c.reads(in, k, t); err != nil {
+					return err
+				}
+				if c.lookups[in.readers[0].name] && c.costs != nil {
+					continue // as in encode
+				}
+				if len(c.blocks.of(t, in.matrices).seen) != in.matrices {
+					return fault.Errorf(fault.Broken, "%s: tensor %q has %d matrices, and %d", c.opt.Moments, k.name, in.matrices, len(c.blocks.of(t, 1).seen))
+				}
+				z.inputs[k] = in
+			}
+		}
+	}
+	for name := range c.lookups {
+		for _, t := range c.targets[name] {
+			if c.blocks.kept[t] == nil {
+				c.blocks.of(t, 1)
+				z.gradients = z.gradients || c.costs[name] != nil
+			}
+		}
+	}
+	c.blocks.lazy = z
+	return nil
+}
+
+// whenRead is the rows of a target that is encoded when they are read.
+type whenRead struct {
+	rows.Source // of those that are encoded
+	lazy        *lazy
+	target      Target
+}
+
+func (s whenRead) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	if err := s.lazy.encode(s.target, a, b); err != nil {
+		return nil, err
+	}
+	return s.Source.Raw(buf, a, b)
+}
+
+// Cost is that of a model of 7 million weights at Q4_K_M, with rows of 256 and 768.
+func (s whenRead) Cost() int64 { return 300_000 }
+
+// encode encodes the batches with rows [a, b) of a target, unless that was done.
+func (z *lazy) encode(t Target, a, b int64) error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	k, done := z.run.blocks.kept[t], z.done[t]
+	if done == nil {
+		done = map[int64]bool{}
+		z.done[t] = done
+	}
+	count := gguf.Rows(z.run.blocks.m.Tensors[t.Tensor].NE) / int64(len(k.seen))
+	for a < b {
+		at := a / count
+		from := a - (a-at*count)%batchRows
+		to := min(from+batchRows, (at+1)*count)
+		if !done[from] {
+			if err := z.prepare(k, int(at)); err != nil {
+				return err
+			}
+			if err := z.run.some(k, from, to, z.way.choose); err != nil {
+				return err
+			}
+			done[from] = true
+		}
+		a = to
+	}
+	return nil
+}
+
+// prepare finds the way in which blocks of a matrix are chosen.
+func (z *lazy) prepare(k *kept, at int) error {
+	e := entry{k.Target, at}
+	if z.way != nil && z.ofWay == e {
+		return nil
+	}
+	c, in := z.run, z.inputs[key{k.Name, at}]
+	switch {
+	case in != nil:
+		if z.from != in {
+			z.way, z.from, z.last = nil, nil, nil // room for the next
+			x, err := c.saved.input(in, c.opt.Run.Workers)
+			if err != nil {
+				return err
+			}
+			if z.last, err = c.momentsOf(x); err != nil {
+				return err
+			}
+			z.from = in
+		}
+		z.way = c.byInputs(k.Type, z.last, nil)
+	case z.seen(k):
+		z.way = c.byNothing(k.Type)
+	default:
+		z.way = c.byRows(k.Type, k.Name)
+	}
+	z.ofWay = e
+	return nil
+}
+
+// seen reports whether a matrix of a tensor has an input.
+func (z *lazy) seen(k *kept) bool {
+	for at := range k.seen {
+		if z.inputs[key{k.Name, at}] != nil {
+			return true
+		}
+	}
+	return false
+}
