@@ -17,6 +17,7 @@ import (
 	"ggforge/fault"
 	"ggforge/imatrix"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/disk"
 	"ggforge/internal/part"
 	"ggforge/internal/partfile"
 	"ggforge/writer"
@@ -135,7 +136,7 @@ func (s *shares) run(ctx context.Context, cmd *cli.Command, cost *tool.Cost, x s
 	}
 	tokens := 0
 	if r.Before {
-		info, err := os.Stat(r.Output)
+		info, err := disk.Stat(r.Output)
 		if err != nil {
 			return err
 		}
@@ -297,7 +298,7 @@ func (r *imatrixRequest) join(ctx context.Context, job *partfile.Job, sums *imat
 
 // fileFact returns a fact about a file that is too large to be read as a whole.
 func fileFact(name, path string) (f partfile.Fact, err error) {
-	file, err := os.Open(path)
+	file, err := disk.Open(path)
 	if err != nil {
 		return f, err
 	}

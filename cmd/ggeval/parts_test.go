@@ -71,7 +71,7 @@ func TestParts(t *testing.T) {
 			}
 		}
 		os.Remove(lost)
-		refused(5, "2/"+fmt.Sprint(c.n)+" (")
+		refused(7, "2/"+fmt.Sprint(c.n)+" (")
 		wrong := bytes.Clone(before)
 		wrong[len(wrong)-100] ^= 4
 		os.WriteFile(lost, wrong, 0o666)

@@ -28,12 +28,12 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"ggforge/fault"
+	"ggforge/internal/disk"
 	"ggforge/internal/mmap"
 	"ggforge/internal/part"
 	"ggforge/writer"
@@ -190,7 +190,7 @@ func damaged(path, format string, args ...any) error {
 // Open opens the file of a part. An error of kind fault.Broken says what is wrong with it. The
 // checksum is not looked at.
 func Open(path string) (*File, error) {
-	if info, err := os.Lstat(path); err != nil {
+	if info, err := disk.Lstat(path); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() { // nor a link to one
 		return nil, fault.Errorf(fault.Broken, "%s: is not a regular file", path)
@@ -307,8 +307,8 @@ func (j *Job) fits(f *File, p part.Part) error {
 
 // Gather calls use with the sections of all parts of a job, in the order of its items, and returns
 // how many parts there are. Before it looks at all of them: missing ones, damaged ones and those
-// of other jobs are one error, which names them. It is of kind fault.Refused, or of kind
-// fault.Broken if it is about damaged ones only.
+// of other jobs are one error, which names them. It is of kind fault.Refused if there are some of
+// other jobs, or else of kind fault.Incomplete if some are missing.
 func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (parts int, err error) {
 	n, err := j.parts()
 	if err != nil {
@@ -328,8 +328,11 @@ func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (pa
 		if !fault.Has(err) {
 			return 0, err
 		}
-		if !errors.Is(err, fault.Broken) {
+		switch {
+		case errors.Is(err, fault.Refused):
 			kind = fault.Refused
+		case errors.Is(err, fault.Incomplete) && kind == fault.Broken:
+			kind = fault.Incomplete
 		}
 		wrong = append(wrong, fmt.Sprintf("%d/%d (%v)", k, n, err))
 	}
@@ -362,7 +365,7 @@ func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (pa
 func (j *Job) whole(p part.Part) error {
 	f, err := Open(j.Path(p))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.Errorf(fault.With(fault.Refused, fs.ErrNotExist), "%s is missing", j.Path(p))
+		return fault.Errorf(fault.With(fault.Incomplete, fs.ErrNotExist), "%s is missing", j.Path(p))
 	}
 	if err != nil {
 		return err
@@ -377,7 +380,7 @@ func (j *Job) whole(p part.Part) error {
 // parts returns how many parts the files say that there are.
 func (j *Job) parts() (int, error) {
 	dir, base := filepath.Split(j.Out)
-	list, err := os.ReadDir(filepath.Clean(dir))
+	list, err := disk.ReadDir(filepath.Clean(dir))
 	if err != nil {
 		return 0, err
 	}
@@ -395,7 +398,7 @@ func (j *Job) parts() (int, error) {
 	}
 	switch len(found) {
 	case 0:
-		return 0, fault.Errorf(fault.Usage, "%s: there are no parts of it: want the files %s%s1-of-N and so on, which --part makes", j.Out, base, infix)
+		return 0, fault.Errorf(fault.Incomplete, "%s: there are no parts of it: want the files %s%s1-of-N and so on, which --part makes", j.Out, base, infix)
 	case 1:
 		return least, nil
 	}

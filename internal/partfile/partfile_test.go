@@ -62,7 +62,7 @@ func TestGather(t *testing.T) {
 			t.Errorf("%d parts: %q, %v", n, text, err)
 		}
 	}
-	if _, err := gather(job(t)); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "out.part-1-of-N") {
+	if _, err := gather(job(t)); !errors.Is(err, fault.Incomplete) || !strings.Contains(err.Error(), "out.part-1-of-N") {
 		t.Errorf("no part: %v", err)
 	}
 }
@@ -97,7 +97,7 @@ func TestWrong(t *testing.T) {
 		check  string // what Check says
 		forced bool   // whether --force is needed to replace it
 	}{
-		{"missing", func(j *Job) { os.Remove(j.Path(part.Part{K: 2, N: 3})) }, fault.Refused, "2/3 (", "", false},
+		{"missing", func(j *Job) { os.Remove(j.Path(part.Part{K: 2, N: 3})) }, fault.Incomplete, "2/3 (", "", false},
 		{"flipped", edit(func(b []byte) []byte { b[len(b)-33] ^= 1; return b }), fault.Broken, "its SHA-256 is", "", false},
 		{"short", edit(func(b []byte) []byte { return b[:len(b)-1] }), fault.Broken, "", "", false},
 		{"empty", edit(func([]byte) []byte { return nil }), fault.Broken, "is no part of a job", "is no part of a job", true},
