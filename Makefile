@@ -23,7 +23,7 @@ ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine clean
+.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz faults importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -93,6 +93,11 @@ cross:
 # scalar ones.
 fuzz:
 	$(SIMD) .ci/fuzz $(FUZZTIME)
+
+# Has every call to the system that is about files fail, in every way there is; TMPDIR, in memory where there is such
+# a folder, holds the files.
+faults:
+	$(if $(wildcard /dev/shm/.),TMPDIR=$${TMPDIR:-/dev/shm}) $(SIMD) go test -count=1 -timeout 60m -v -run '^TestFaults$$' ./internal/faulttest -faults.all $(FAULTS)
 
 # A program of another module that uses the library.
 importer:

@@ -69,12 +69,27 @@ func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Targe
 		return nil, fault.Errorf(fault.Broken, "is not a regular file")
 	}
 	head := append([]byte(journalMagic), id[:]...)
-	if st.Size() == 0 {
-		_, err := f.Write(head)
-		return j, err
+	got := make([]byte, min(st.Size(), int64(len(head))))
+	if _, err := io.ReadFull(f, got); err != nil {
+		return nil, err
 	}
-	got := make([]byte, len(head))
-	if _, err := io.ReadFull(f, got); err != nil || !bytes.HasPrefix(got, []byte(journalMagic)) {
+	// Killed while it was written, or before it was on the disk: there is nothing behind it.
+	if st.Size() < int64(len(head)) && bytes.HasPrefix(head, got) || st.Size() <= int64(len(head)) && len(bytes.Trim(got, "\x00")) == 0 {
+		if err := f.Truncate(0); err != nil {
+			return nil, err
+		}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return nil, err
+		}
+		if _, err := f.Write(head); err != nil {
+			return nil, err
+		}
+		if err := f.Sync(); err != nil {
+			return nil, err
+		}
+		return j, nil
+	}
+	if !bytes.HasPrefix(got, []byte(journalMagic)) {
 		return nil, fault.Errorf(fault.Broken, "does not begin as what is kept of a calibration does")
 	}
 	if !bytes.Equal(got, head) {

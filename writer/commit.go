@@ -508,7 +508,11 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 	if err != nil {
 		return err
 	}
-	if torn && lockErr == nil && refers(c.path(), f) { // killed before anything was renamed
+	still, err := refers(c.path(), f)
+	if err != nil {
+		return err
+	}
+	if torn && lockErr == nil && still { // killed before anything was renamed
 		return removeHeld(c.path(), f)
 	}
 	if !slices.ContainsFunc(c.Files, func(f commitFile) bool { return touches(&f) }) {
@@ -517,7 +521,7 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 	if errors.Is(lockErr, errLocked) {
 		return fault.Errorf(fault.Usage, "%w", errLocked)
 	}
-	if !refers(c.path(), f) {
+	if !still {
 		return nil
 	}
 	c.file = f

@@ -183,8 +183,17 @@ func (j *Journal) facts(inputs []string) ([]Fact, error) {
 	return list, nil
 }
 
+// writeHead writes how a journal begins. It is on the disk before any record: else a loss of power could leave
+// records of nobody knows what.
+func writeHead(f *disk.File, head []byte) error {
+	if _, err := f.Write(head); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
 // readHead reads how a journal begins. It is torn if there is no more than a beginning
-// of it.
+// of it, or zeros where the disk has not got what was written.
 func readHead(f io.Reader) (head []byte, torn bool, err error) {
 	head = make([]byte, 0, 4096)
 	for {
@@ -195,7 +204,8 @@ func readHead(f io.Reader) (head []byte, torn bool, err error) {
 		from := max(old, len(journalMagic))
 		if from < len(head) {
 			if i := bytes.IndexByte(head[from:], '\n'); i >= 0 {
-				return head[:from+i+1], false, nil
+				head = head[:from+i+1]
+				return head, bytes.IndexByte(head, 0) >= 0, nil
 			}
 		}
 		switch {

@@ -171,11 +171,11 @@ func finishOverwrite(f *disk.File, name string, r *disk.File, c change) error {
 	return syncDir(filepath.Dir(name))
 }
 
-// mixed reports whether each sector of there is that of a or that of b.
+// mixed reports whether each byte of there is that of a or that of b. A write that is cut short by the
+// system, not by the disk, may end inside a sector.
 func mixed(there, a, b []byte) bool {
-	for i := 0; i < len(there); i += sector {
-		part := there[i:min(i+sector, len(there))]
-		if !bytes.Equal(part, a[i:i+len(part)]) && !bytes.Equal(part, b[i:i+len(part)]) {
+	for i, v := range there {
+		if v != a[i] && v != b[i] {
 			return false
 		}
 	}

@@ -218,7 +218,11 @@ func exclusive(name, final string) (*disk.File, error) {
 			f.Close()
 			return nil, fault.Errorf(fault.Usage, "%s: %w", name, errLocked)
 		}
-		if !refers(name, f) {
+		switch still, err := refers(name, f); {
+		case err != nil:
+			removeHeld(name, f)
+			return nil, err
+		case !still:
 			f.Close()
 			return nil, fault.Errorf(fault.Usage, "%s: %w", name, errLocked)
 		}
@@ -290,8 +294,8 @@ func leftover(name, final string) (_ *disk.File, err error) {
 	case err != nil:
 		return nil, fault.Errorf(fault.Usage, "%s: left by an interrupted run, or being written by another one; remove it if there is none", name)
 	}
-	if !refers(name, f) {
-		return nil, nil
+	if still, err := refers(name, f); !still {
+		return nil, err
 	}
 	keep = true
 	return f, nil
@@ -321,13 +325,16 @@ func kindOf(mode fs.FileMode) string {
 }
 
 // refers reports whether name still is a name of f.
-func refers(name string, f *disk.File) bool {
+func refers(name string, f *disk.File) (bool, error) {
 	mine, err := f.Stat()
 	if err != nil {
-		return false
+		return false, err
 	}
 	there, err := disk.Lstat(name)
-	return err == nil && os.SameFile(mine, there)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(mine, there), err
 }
 
 // checkFinal refuses an output that exists, unless force is set, and one that is

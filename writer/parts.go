@@ -288,8 +288,8 @@ func tryShared(l *layout) (_ *partial, err error) {
 	if err := locking(p.file); errors.Is(err, errLocked) {
 		return nil, fault.Errorf(fault.Usage, "%s: %w", p.name, errLocked)
 	}
-	if !refers(p.name, p.file) {
-		return nil, nil
+	if still, err := refers(p.name, p.file); !still {
+		return nil, err
 	}
 	if p.info.Size() == l.size {
 		open = true
@@ -332,8 +332,7 @@ func (o *output) openPart(ctx context.Context, name string, head []byte, data bo
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	_, err = f.Write(head)
-	return err
+	return writeHead(f, head)
 }
 
 // openApart opens the file that a part has for itself, and goes on from what is there.

@@ -100,8 +100,7 @@ func (o *output) startLog(head []byte) error {
 		return err
 	}
 	o.log = &rowLog{file: f, name: o.logName()}
-	_, err = f.Write(head)
-	return err
+	return writeHead(f, head)
 }
 
 // reopen opens the files of an interrupted run that was to write the same, and

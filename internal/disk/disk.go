@@ -22,10 +22,11 @@ const (
 type Call struct {
 	Op   string
 	Path string
-	To   string // the second name of a rename or a link
-	Off  int64  // where bytes are read or written; -1 where the last call ended
-	N    int    // how many bytes are to be read or written
-	Flag int    // how a file is opened, as in os.OpenFile
+	To   string   // the second name of a rename or a link
+	Off  int64    // where bytes are read or written; -1 where the last call ended
+	N    int      // how many bytes are to be read or written
+	Flag int      // how a file is opened, as in os.OpenFile
+	File *os.File // the open file, for calls that are about one
 }
 
 // Hook makes a call in place of the system, and returns what the caller gets to see: the number
@@ -44,7 +45,8 @@ func Install(h Hook) (remove func()) {
 	return func() { hook.Store(nil) }
 }
 
-// Do calls do, which makes a call to the system for which there is no function here.
+// Do calls do, which makes a call to the system for which there is no function here. A Hook sees no
+// File of it.
 func Do(op, path string, do func() error) error { return call(Call{Op: op, Path: path}, do) }
 
 // call makes a call that is about no bytes.
@@ -164,7 +166,7 @@ func (f *File) Name() string { return f.file.Name() }
 
 // bytes makes a call that is about bytes.
 func (f *File) bytes(h Hook, op string, p []byte, off int64, do func(p []byte) (int, error)) (int, error) {
-	return h(Call{Op: op, Path: f.Name(), Off: off, N: len(p)}, func(n int) (int, error) { return do(p[:n]) })
+	return h(Call{Op: op, Path: f.Name(), Off: off, N: len(p), File: f.file}, func(n int) (int, error) { return do(p[:n]) })
 }
 
 // ReadAt is that of os.File.
@@ -201,28 +203,28 @@ func (f *File) Write(p []byte) (int, error) {
 
 // Seek is that of os.File.
 func (f *File) Seek(off int64, whence int) (at int64, err error) {
-	err = call(Call{Op: OpSeek, Path: f.Name()}, func() (err error) { at, err = f.file.Seek(off, whence); return err })
+	err = call(Call{Op: OpSeek, Path: f.Name(), File: f.file}, func() (err error) { at, err = f.file.Seek(off, whence); return err })
 	return at, err
 }
 
 // Truncate is that of os.File.
 func (f *File) Truncate(size int64) error {
-	return call(Call{Op: OpTruncate, Path: f.Name(), Off: size}, func() error { return f.file.Truncate(size) })
+	return call(Call{Op: OpTruncate, Path: f.Name(), Off: size, File: f.file}, func() error { return f.file.Truncate(size) })
 }
 
 // Sync is that of os.File.
-func (f *File) Sync() error { return call(Call{Op: OpSync, Path: f.Name()}, f.file.Sync) }
+func (f *File) Sync() error { return call(Call{Op: OpSync, Path: f.Name(), File: f.file}, f.file.Sync) }
 
 // Stat is that of os.File.
 func (f *File) Stat() (info fs.FileInfo, err error) {
-	err = call(Call{Op: OpFstat, Path: f.Name()}, func() (err error) { info, err = f.file.Stat(); return err })
+	err = call(Call{Op: OpFstat, Path: f.Name(), File: f.file}, func() (err error) { info, err = f.file.Stat(); return err })
 	return known(info, err)
 }
 
 // Close is that of os.File. The file is closed afterwards also where a Hook lets it fail, as the
 // system's are.
 func (f *File) Close() error {
-	err := call(Call{Op: OpClose, Path: f.Name()}, f.file.Close)
+	err := call(Call{Op: OpClose, Path: f.Name(), File: f.file}, f.file.Close)
 	if hook.Load() != nil {
 		f.file.Close()
 	}

@@ -1,0 +1,302 @@
+package faulttest
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/internal/disk"
+	"ggforge/writer"
+)
+
+var (
+	all  = flag.Bool("faults.all", false, "every call and every kind of fault, instead of a sample")
+	seed = flag.Uint64("faults.seed", 1, "what is torn, lost and chosen depends on it")
+)
+
+// sample is how many faults are injected for each scene, manner and kind without -faults.all.
+const sample = 1
+
+// ours are names that files have on their way, and that runs leave which are killed.
+var ours = regexp.MustCompile(`\.partial(\.|$)|^ggforge-[0-9a-f]{16}(\.commit|\.done|-\d+\.old)$|^\.ggforge-|\.part-\d+-of-\d+`)
+
+// manner is a way to write: the journal of the run that meets faults, and of the next.
+type manner struct {
+	name        string
+	first, next *writer.Journal
+}
+
+var facts = []writer.Fact{{Name: "made by", Value: "a test"}}
+
+var manners = []manner{
+	{"", nil, nil},
+	{" with a journal", &writer.Journal{Facts: facts}, &writer.Journal{Facts: facts, Resume: true}},
+	{" resumable", &writer.Journal{Facts: facts, Resume: true}, &writer.Journal{Facts: facts, Resume: true}},
+}
+
+// tree returns the files below a folder.
+func tree(t testing.TB, dir string) map[string][]byte {
+	t.Helper()
+	list := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		list[name], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// stage is a scene that is set up.
+type stage struct {
+	scene
+	dir      string
+	old, new map[string][]byte // files in DIR/out before and after
+	random   *rand.Rand
+}
+
+func setUp(t testing.TB, s scene) *stage {
+	st := &stage{scene: s, dir: t.TempDir(), random: rand.New(rand.NewPCG(*seed, 0))}
+	for _, d := range []string{"in", "out", "grave"} {
+		if err := os.Mkdir(filepath.Join(st.dir, d), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.prepare != nil {
+		s.prepare(t, st.dir)
+	}
+	st.old = tree(t, filepath.Join(st.dir, "out"))
+	return st
+}
+
+// reset makes everything as it was before the first run.
+func (s *stage) reset(t testing.TB) {
+	for _, d := range []string{"out", "grave", "parts"} {
+		if err := os.RemoveAll(filepath.Join(s.dir, d)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range []string{"out", "grave"} {
+		if err := os.Mkdir(filepath.Join(s.dir, d), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, data := range s.old {
+		put(t, filepath.Join(s.dir, "out", name), data)
+	}
+}
+
+// scraps are names of files that a run makes under a name of its own, and that stay when it is killed at
+// once: nothing reads them.
+var scraps = regexp.MustCompile(`^\.ggforge-|\.partial\.run\.\d+$`)
+
+// results returns the files in DIR/out after a run that succeeded, but for scraps of the one before.
+func (s *stage) results(t testing.TB) map[string][]byte {
+	files := tree(t, filepath.Join(s.dir, "out"))
+	maps.DeleteFunc(files, func(name string, _ []byte) bool { return scraps.MatchString(filepath.Base(name)) })
+	return files
+}
+
+// act runs the scene under a hook.
+func (s *stage) act(in *injector, j *writer.Journal) error {
+	remove := disk.Install(in.hook)
+	defer remove()
+	return s.run(context.Background(), s.dir, j)
+}
+
+// describe says which files are there.
+func describe(files map[string][]byte) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		list = append(list, fmt.Sprintf("%s (%d bytes)", name, len(files[name])))
+	}
+	return strings.Join(list, ", ")
+}
+
+// judge compares what is there after a run that returned err with what may be there.
+func (s *stage) judge(in *injector, err error, kept bool) error {
+	now := map[string][]byte{}
+	out := filepath.Join(s.dir, "out")
+	var rest []string
+	midCommit := false
+	if e := filepath.WalkDir(out, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		name, _ := filepath.Rel(out, path)
+		if ours.MatchString(filepath.Base(name)) {
+			rest = append(rest, name)
+			midCommit = midCommit || strings.HasSuffix(name, ".commit")
+			return nil
+		}
+		now[name], err = os.ReadFile(path)
+		return err
+	}); e != nil {
+		return e
+	}
+	if err == nil && in.kind != nil && in.kind.dies && in.struck && !maps.EqualFunc(now, s.new, bytes.Equal) {
+		return fmt.Errorf("the run says that it succeeded, and there are %s", describe(now))
+	}
+	olds, news, lost := 0, 0, 0
+	for _, name := range slices.Sorted(maps.Keys(union(s.old, s.new))) {
+		before, was := s.old[name]
+		after, is := s.new[name]
+		got, there := now[name]
+		switch {
+		case there && is && bytes.Equal(got, after):
+			news++
+		case there && was && bytes.Equal(got, before):
+			olds++
+		case !there && !was:
+			olds++
+		case !there:
+			lost++
+		case s.midway != nil && s.midway(filepath.Join(out, name)) == nil:
+		default:
+			return fmt.Errorf("%s: neither the old file nor the new one, %d bytes", name, len(got))
+		}
+		delete(now, name)
+	}
+	if len(now) > 0 {
+		return fmt.Errorf("files that nobody asked for: %s", describe(now))
+	}
+	if lost > 0 && !midCommit {
+		return fmt.Errorf("%d files are gone, and no journal says where", lost)
+	}
+	if olds > 0 && news > 0 && !midCommit {
+		return fmt.Errorf("%d old files and %d new ones, and no journal", olds, news)
+	}
+	if err == nil && news < len(s.new) {
+		return fmt.Errorf("the run says that it succeeded, with %d new files of %d", news, len(s.new))
+	}
+	if in.kind != nil && !in.kind.dies && len(rest) > 0 && !kept && !in.excused() {
+		return fmt.Errorf("left behind: %v", rest)
+	}
+	return nil
+}
+
+// excused reports whether the fault was such that something may be left behind: nothing was removed, or a name is
+// there of which the system said that it is not.
+func (in *injector) excused() bool {
+	op, _, _ := strings.Cut(in.what, " ")
+	return op == disk.OpRemove || strings.HasPrefix(in.kind.name, "done") && (op == disk.OpOpen || op == disk.OpRename)
+}
+
+func union(a, b map[string][]byte) map[string][]byte {
+	c := maps.Clone(a)
+	maps.Copy(c, b)
+	return c
+}
+
+// tally counts what happened.
+type tally struct{ faults, failed, succeeded int }
+
+// try has the call of that number fail, and reports whether there was one.
+func (s *stage) try(t *testing.T, m manner, k *kind, at int) (struck bool, failed bool) {
+	t.Helper()
+	s.reset(t)
+	in := &injector{kind: k, at: at, random: s.random}
+	if k.name == "power lost" {
+		in.power = &power{root: filepath.Join(s.dir, "out"), grave: filepath.Join(s.dir, "grave")}
+	}
+	err := s.act(in, m.first)
+	if !in.struck {
+		if err != nil {
+			t.Fatalf("without a fault: %v", err)
+		}
+		return false, false
+	}
+	bad := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("%s%s, %s, call %d: %s: error %v: %s", s.name, m.name, k.name, at, in.what, err, fmt.Sprintf(format, args...))
+	}
+	if in.power != nil {
+		in.power.fail(t, s.random)
+	}
+	if k.harmless && err != nil {
+		bad("want none")
+	}
+	if e := s.judge(in, err, s.keeps || writer.Kept(err)); e != nil {
+		bad("%v", e)
+	}
+	next := &injector{random: s.random}
+	if e := s.act(next, m.next); e != nil {
+		bad("the next run: %v", e)
+	} else if now := s.results(t); !maps.EqualFunc(now, s.new, bytes.Equal) {
+		bad("after the next run there are %s", describe(now))
+	}
+	return true, err != nil
+}
+
+// TestFaults injects faults.
+func TestFaults(t *testing.T) {
+	total := tally{}
+	for _, s := range scenes {
+		t.Run(s.name, func(t *testing.T) {
+			st := setUp(t, s)
+			sum := tally{}
+			for _, m := range manners {
+				if m.first != nil && !s.journals {
+					continue
+				}
+				st.reset(t)
+				count := &injector{}
+				if err := st.act(count, m.first); err != nil {
+					t.Fatal(err)
+				}
+				st.new = tree(t, filepath.Join(st.dir, "out"))
+				for i := range kinds {
+					k := &kinds[i]
+					if k.rots && !s.verifies {
+						continue
+					}
+					var at []int
+					for n, op := range count.ops {
+						if k.applies(op) {
+							at = append(at, n)
+						}
+					}
+					if !*all && len(at) > sample {
+						st.random.Shuffle(len(at), func(a, b int) { at[a], at[b] = at[b], at[a] })
+						at = at[:sample]
+					}
+					for _, n := range at {
+						struck, failed := st.try(t, m, k, n)
+						if struck {
+							sum.faults++
+						}
+						if failed {
+							sum.failed++
+						} else if struck {
+							sum.succeeded++
+						}
+					}
+				}
+			}
+			t.Logf("%d faults: %d runs failed, %d were right in spite of it", sum.faults, sum.failed, sum.succeeded)
+			total.faults, total.failed, total.succeeded = total.faults+sum.faults, total.failed+sum.failed, total.succeeded+sum.succeeded
+		})
+	}
+	t.Logf("%d faults in %d scenes: %d runs failed, %d were right in spite of it; seed %d", total.faults, len(scenes), total.failed, total.succeeded, *seed)
+	if total.faults == 0 {
+		t.Error("no faults")
+	}
+}
