@@ -23,7 +23,7 @@ ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz faults importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine clean
+.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz faults soak importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -98,6 +98,11 @@ fuzz:
 # a folder, holds the files.
 faults:
 	$(if $(wildcard /dev/shm/.),TMPDIR=$${TMPDIR:-/dev/shm}) $(SIMD) go test -count=1 -timeout 60m -v -run '^TestFaults$$' ./internal/faulttest -faults.all $(FAULTS)
+
+# Kills commands while they write, at random moments, on a small file system; SOAK has flags, such as SOAK="-kills 5000 -seed 1".
+soak: build
+	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/soak ./internal/soak
+	bin/soak -bin bin $(SOAK)
 
 # A program of another module that uses the library.
 importer:

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"os"
+)
+
+// available and allocate are for file systems of our own, which are made on Linux only.
+func available(string) (int64, error) { return 0, errors.ErrUnsupported }
+
+func allocate(*os.File, int64) error { return errors.ErrUnsupported }

@@ -1,0 +1,395 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// soak is a run of the program.
+type soak struct {
+	bin, in string // folders of commands, and of inputs
+	disk    *disk
+	size    int
+	want    int
+	random  *rand.Rand
+	jobs    []*job
+	kills   map[string]*count // by job
+	slowest time.Duration     // from SIGTERM to the end of a process
+	cuts    int
+	full    int // disks that were full
+	resumed int // runs after kills that ended with the right bytes
+}
+
+// job is a command that makes files, or several that make them together.
+type job struct {
+	name     string
+	commands [][]string        // OUT is the folder of outputs, IN that of inputs
+	before   map[string][]byte // files that are there before in half of the rounds, or in all
+	inPlace  bool              // files are changed where they are
+	after    map[string][]byte
+	takes    time.Duration
+	room     int64 // bytes that it needs
+}
+
+// count is of the kills of a job, by what they left.
+type count struct{ kill, term, before, during, commit, after int }
+
+func (c *count) all() int { return c.before + c.during + c.commit + c.after }
+
+func (s *soak) done() (n int) {
+	for _, c := range s.kills {
+		n += c.all()
+	}
+	return n
+}
+
+// ours are the names of files on their way; commits are those while names change.
+var (
+	ours    = regexp.MustCompile(`\.partial(\.|$)|^ggforge-[0-9a-f]{16}(\.commit|\.done|-\d+\.old)$`)
+	commits = regexp.MustCompile(`^ggforge-[0-9a-f]{16}`)
+	scraps  = regexp.MustCompile(`\.partial\.run\.\d+$`) // which nothing reads
+)
+
+func (s *soak) out() string { return filepath.Join(s.disk.root, "out") }
+
+// command returns a command of a job.
+func (s *soak) command(args []string, more ...string) *exec.Cmd {
+	var list []string
+	for _, a := range append(slices.Clone(args[1:]), more...) {
+		list = append(list, strings.NewReplacer("OUT", s.out(), "IN", s.in).Replace(a))
+	}
+	return exec.Command(filepath.Join(s.bin, args[0]), list...)
+}
+
+// prepare makes inputs and runs each job once.
+func (s *soak) prepare(checkpoint string) error {
+	checkpoint, err := filepath.Abs(checkpoint)
+	if err != nil {
+		return err
+	}
+	note := func(c string) string { return "soak.note=str:" + strings.Repeat(c, 40_000) }
+	for _, c := range [][]string{
+		{"ggconv", "--quiet", "--outtype", "f16", checkpoint, "IN/in.gguf"},
+		{"ggquant", "--quiet", "IN/in.gguf", "IN/small.gguf", "Q4_0"},
+		{"ggtool", "meta", "--set", note("a"), "-o", "IN/note.gguf", "IN/small.gguf"},
+	} {
+		if out, err := s.command(c).CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %w: %s", c, err, out)
+		}
+	}
+	noted, err := os.ReadFile(filepath.Join(s.in, "note.gguf"))
+	if err != nil {
+		return err
+	}
+	old := func(names ...string) map[string][]byte {
+		files := map[string][]byte{}
+		for _, name := range names {
+			files[name] = []byte("what was there before, " + name)
+		}
+		return files
+	}
+	several := []string{"ggquant", "--quiet", "--force", "--out-dir", "OUT", "--name-template", "{ftype}.gguf", "IN/in.gguf", "Q4_0", "Q8_0", "Q5_K_M"}
+	quantize := []string{"ggquant", "--quiet", "--force", "IN/in.gguf", "OUT/m.gguf", "Q8_0"}
+	s.jobs = []*job{
+		{name: "ggconv", before: old("m.gguf"), commands: [][]string{{"ggconv", "--quiet", "--force", "--outtype", "f16", checkpoint, "OUT/m.gguf"}}},
+		{name: "ggconv, shards", before: old("m-00001-of-00006.gguf"), commands: [][]string{{"ggconv", "--quiet", "--force", "--outtype", "q8_0", "--split-max-tensors", "10", checkpoint, "OUT/m.gguf"}}},
+		{name: "ggquant", before: old("m.gguf"), commands: [][]string{quantize}},
+		{name: "ggquant, verified", before: old("m.gguf"), commands: [][]string{append(slices.Clone(quantize), "--verify")}},
+		{name: "ggquant, three outputs", before: old("q8_0.gguf", "q4_0.gguf"), commands: [][]string{several}},
+		{name: "ggquant in parts", commands: [][]string{append(slices.Clone(quantize), "--part", "2/3"), append(slices.Clone(quantize), "--part", "1/3"),
+			append(slices.Clone(quantize), "--part", "3/3"), append(slices.Clone(quantize), "--finish")}},
+		{name: "ggtool meta", inPlace: true, before: map[string][]byte{"m.gguf": noted}, commands: [][]string{{"ggtool", "meta", "--set", note("b"), "OUT/m.gguf"}}},
+	}
+	for _, j := range s.jobs {
+		s.kills[j.name] = &count{}
+		for range 3 {
+			if err := s.reset(j, j.inPlace); err != nil {
+				return err
+			}
+			begin := time.Now()
+			if err := s.finish(j, false); err != nil {
+				return err
+			}
+			if took := time.Since(begin); j.takes == 0 || took < j.takes {
+				j.takes = took
+			}
+		}
+		if j.after, err = tree(s.out()); err != nil {
+			return err
+		}
+		for _, data := range j.after {
+			j.room += int64(len(data))
+		}
+	}
+	return nil
+}
+
+// tree returns the files of a folder.
+func tree(dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	list, err := os.ReadDir(dir)
+	for _, e := range list {
+		if !scraps.MatchString(e.Name()) {
+			data, e2 := os.ReadFile(filepath.Join(dir, e.Name()))
+			files[e.Name()], err = data, cmp.Or(err, e2)
+		}
+	}
+	return files, err
+}
+
+// reset empties the folder of outputs, and puts old files there.
+func (s *soak) reset(j *job, old bool) error {
+	err := errors.Join(os.RemoveAll(s.out()), os.MkdirAll(s.out(), 0o777))
+	if old {
+		for name, data := range j.before {
+			err = errors.Join(err, os.WriteFile(filepath.Join(s.out(), name), data, 0o666))
+		}
+	}
+	if err == nil && s.disk.image != "" {
+		err = system("sync", "-f", s.disk.root) // so that a power cut loses nothing of this
+	}
+	return err
+}
+
+// resume returns what has a job go on from what is left.
+func (j *job) resume(on bool) []string {
+	if on && !j.inPlace && len(j.commands) == 1 { // parts do so anyway
+		return []string{"--resume"}
+	}
+	return nil
+}
+
+// finish runs a job to its end.
+func (s *soak) finish(j *job, resume bool) error {
+	for _, c := range j.commands {
+		if out, err := s.command(c, j.resume(resume)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %v: %w: %s", j.name, c[:min(len(c), 3)], err, out)
+		}
+	}
+	return nil
+}
+
+// victim is a job that runs in the background.
+type victim struct {
+	current atomic.Pointer[os.Process]
+	killed  atomic.Bool
+	done    chan error
+}
+
+func (s *soak) start(j *job, resume bool) *victim {
+	v := &victim{done: make(chan error, 1)}
+	go func() {
+		for _, c := range j.commands {
+			cmd := s.command(c, j.resume(resume)...)
+			var text bytes.Buffer
+			cmd.Stderr = &text
+			err := cmd.Start()
+			if err == nil {
+				v.current.Store(cmd.Process)
+				if err = cmd.Wait(); err != nil {
+					err = fmt.Errorf("%w: %s", err, text.String())
+				}
+			}
+			if err != nil || v.killed.Load() {
+				v.done <- err
+				return
+			}
+		}
+		v.done <- nil
+	}()
+	return v
+}
+
+// kill kills a job at a moment that it chooses, and reports whether the job was not over by then.
+func (s *soak) kill(j *job, v *victim, sig syscall.Signal) (bool, error) {
+	over := func(err error) (bool, error) { v.done <- err; return false, nil }
+	moment := time.Duration(s.random.Int64N(int64(j.takes)))
+	var watch *regexp.Regexp
+	switch n := s.random.IntN(6); {
+	case n == 0: // at any time
+	case n < 3 && len(j.after) > 1: // when names begin to change
+		watch, moment = commits, moment/16
+	default: // a while after there is something
+		watch, moment = ours, moment/3
+	}
+	for begin := time.Now(); watch != nil && time.Since(begin) < 20*j.takes; {
+		list, _ := os.ReadDir(s.out())
+		if slices.ContainsFunc(list, func(e fs.DirEntry) bool { return watch.MatchString(e.Name()) }) {
+			break
+		}
+		select {
+		case err := <-v.done:
+			return over(err)
+		case <-time.After(100 * time.Microsecond):
+		}
+	}
+	select {
+	case err := <-v.done:
+		return over(err)
+	case <-time.After(moment):
+	}
+	v.killed.Store(true)
+	return v.current.Load() != nil, nil
+}
+
+// judge compares the files with what may be there. phase says what was going on.
+func (s *soak) judge(j *job, old bool) (phase string, err error) {
+	files, err := tree(s.out())
+	if err != nil {
+		return "", err
+	}
+	before := map[string][]byte{}
+	if old {
+		before = j.before
+	}
+	partial, commit := false, false
+	for name := range files {
+		partial = partial || ours.MatchString(name)
+		commit = commit || commits.MatchString(name)
+	}
+	olds, news, gone := 0, 0, 0
+	names := map[string][]byte{}
+	maps.Copy(names, before)
+	maps.Copy(names, j.after)
+	for name := range names {
+		got, there := files[name]
+		was, had := before[name]
+		_, is := j.after[name]
+		switch {
+		case there && is && bytes.Equal(got, j.after[name]):
+			news++
+		case there && had && bytes.Equal(got, was):
+			olds++
+		case !there && !had:
+			olds++
+		case !there:
+			gone++
+		case j.inPlace && files[name+".header.partial"] != nil:
+		default:
+			return "", fmt.Errorf("%s: %s is neither the old file nor the new one: %d bytes, SHA-256 %x", j.name, name, len(got), sha256.Sum256(got))
+		}
+	}
+	for name := range files {
+		if _, ok := names[name]; !ok && !ours.MatchString(name) {
+			return "", fmt.Errorf("%s: nobody asked for %s", j.name, name)
+		}
+	}
+	if !commit && (gone > 0 || olds > 0 && news > 0) {
+		return "", fmt.Errorf("%s: %d old files, %d new ones, %d are gone, and no journal", j.name, olds, news, gone)
+	}
+	switch {
+	case commit:
+		return "commit", nil
+	case news == len(j.after):
+		return "after", nil
+	case partial:
+		return "during", nil
+	}
+	return "before", nil
+}
+
+// round runs a job, kills it some times, and then lets it end.
+func (s *soak) round() error {
+	j := s.jobs[s.random.IntN(len(s.jobs))]
+	old := j.inPlace || s.random.IntN(2) == 0
+	if err := s.reset(j, old); err != nil {
+		return err
+	}
+	room := func() error { return nil }
+	if s.disk.image != "" && s.random.IntN(10) == 0 {
+		var err error
+		if room, err = s.disk.fill(s.random.Int64N(j.room * 5 / 4)); err != nil {
+			return err
+		}
+		s.full++
+	}
+	resume := s.random.IntN(3) == 0
+	for n := 1 + s.random.IntN(3); n > 0; n-- {
+		v := s.start(j, resume)
+		sig := syscall.SIGKILL
+		if s.random.IntN(5) == 0 {
+			sig = syscall.SIGTERM
+		}
+		struck, err := s.kill(j, v, sig)
+		if err != nil {
+			return err
+		}
+		at := time.Now()
+		if struck {
+			if err := v.current.Load().Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				return err
+			}
+		}
+		err = <-v.done
+		if took := time.Since(at); struck && sig == syscall.SIGTERM && err != nil {
+			s.slowest = max(s.slowest, took)
+		}
+		if struck && s.disk.image != "" && s.random.IntN(8) == 0 {
+			s.cuts++
+			if s.disk, err = s.disk.cut(); err != nil {
+				return err
+			}
+			err = errors.New("power cut")
+		}
+		phase, wrong := s.judge(j, old)
+		if wrong != nil {
+			return fmt.Errorf("%w (after %v: %v)", wrong, sig, err)
+		}
+		if err == nil && phase != "after" && !(struck && len(j.commands) > 1) {
+			return fmt.Errorf("%s: ended without an error, and the phase is %q", j.name, phase)
+		}
+		if struck && err != nil {
+			c := s.kills[j.name]
+			*map[string]*int{"before": &c.before, "during": &c.during, "commit": &c.commit, "after": &c.after}[phase]++
+			if sig == syscall.SIGTERM {
+				c.term++
+			} else {
+				c.kill++
+			}
+		}
+		resume = true
+	}
+	if err := room(); err != nil {
+		return err
+	}
+	if err := s.finish(j, true); err != nil {
+		return fmt.Errorf("after kills: %w", err)
+	}
+	files, err := tree(s.out())
+	if err != nil {
+		return err
+	}
+	if !maps.EqualFunc(files, j.after, bytes.Equal) {
+		return fmt.Errorf("%s: other files than of a run that was never killed: %v, want %v", j.name, slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(j.after)))
+	}
+	s.resumed++
+	return nil
+}
+
+func (s *soak) report(took time.Duration) {
+	fmt.Printf("%-24s %6s %6s %8s %8s %8s %10s %8s\n", "", "kills", "KILL", "TERM", "before", "writing", "committing", "after")
+	all := &count{}
+	for _, j := range s.jobs {
+		c := s.kills[j.name]
+		fmt.Printf("%-24s %6d %6d %8d %8d %8d %10d %8d\n", j.name, c.all(), c.kill, c.term, c.before, c.during, c.commit, c.after)
+		all = &count{all.kill + c.kill, all.term + c.term, all.before + c.before, all.during + c.during, all.commit + c.commit, all.after + c.after}
+	}
+	fmt.Printf("%-24s %6d %6d %8d %8d %8d %10d %8d\n", "all", all.all(), all.kill, all.term, all.before, all.during, all.commit, all.after)
+	fmt.Printf("%d rounds ended with the right bytes, no wrong file; %d power cuts, %d times the disk was full; slowest end after SIGTERM %v; %v\n",
+		s.resumed, s.cuts, s.full, s.slowest.Round(time.Millisecond), took.Round(time.Second))
+}
