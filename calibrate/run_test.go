@@ -42,6 +42,9 @@ func open(t *testing.T) *model.Model {
 // with the same bytes for any number of workers, that errors are those of the moments that
 // inputs have when they are collected here, and that nothing is left behind.
 func TestRun(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	ctx := context.Background()
 	m := open(t)
 	var targets []Target
@@ -56,7 +59,11 @@ func TestRun(t *testing.T) {
 	run := eval.Run{Tokens: text(3 * 128), Chunk: 128}
 	dir := t.TempDir()
 	var first map[Target][]byte
-	for _, workers := range []int{1, 3} {
+	workerCounts := []int{3, 1}
+	if testing.Short() {
+		workerCounts = workerCounts[:1]
+	}
+	for _, workers := range workerCounts {
 		run.Workers = workers
 		last, calls := 0.0, 0
 		b, err := Run(ctx, m, targets, Options{Run: run, Dir: dir, Passes: 3, Feedback: true, Progress: func(done float64) {

@@ -13,6 +13,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/cpu"
 	"ggforge/internal/vecmath"
 	"ggforge/model"
 	"ggforge/rows"
@@ -294,6 +295,9 @@ func smallBlocks(t *testing.T) {
 
 // TestGradients compares gradients with differences of the loss.
 func TestGradients(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	smallBlocks(t)
 	for _, c := range backModels {
 		t.Run(c.name, func(t *testing.T) { checkSlopes(t, made(c.arch, c.shape), Gradients{Run: backRun}, nil) })
@@ -367,7 +371,11 @@ func TestGradientBits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, other := range []func(*Gradients){func(g *Gradients) {}, func(g *Gradients) { g.Workers = 1 }, func(g *Gradients) { g.Workers = 3; g.Chunks = 1 }, func(g *Gradients) { g.Chunks = 2 }} {
+		ways := []func(*Gradients){func(g *Gradients) { g.Workers = 3; g.Chunks = 1 }, func(g *Gradients) {}, func(g *Gradients) { g.Workers = 1 }, func(g *Gradients) { g.Chunks = 2 }}
+		if !cpu.HasVectors || testing.Short() {
+			ways = ways[:1] // the same kernels in each
+		}
+		for _, other := range ways {
 			g := Gradients{Run: backRun}
 			other(&g)
 			loss, all := reported(t, m, g)
@@ -583,6 +591,9 @@ var oneWay = strings.Fields("rwkv6 rwkv7 rwkv6qwen2 arwkv7 kimi-linear nemotron_
 
 // TestRecurrentGradients is TestGradients for models with states.
 func TestRecurrentGradients(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	smallBlocks(t)
 	for name := range recurrent {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ggforge/fault"
+	"ggforge/internal/cpu"
 	"ggforge/model"
 	"ggforge/rows"
 )
@@ -53,6 +54,9 @@ func inputsOf(t *testing.T, m *model.Model, r Run) (all map[string][]float32, ro
 // TestPair checks, for all kinds of layers, that both models' inputs are those that they have
 // when they run alone, and that no weights are read before theirs have been seen.
 func TestPair(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	defer func(n int) { blockTokens = n }(blockTokens)
 	models := map[string]*model.Model{
 		"llama": made("llama", shape{}), "experts": made("llama", shape{experts: 5}), "gemma2": made("gemma2", shape{}),

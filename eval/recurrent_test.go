@@ -12,6 +12,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/cpu"
 	"ggforge/model"
 	"ggforge/rows"
 )
@@ -352,7 +353,11 @@ func TestRecurrentBits(t *testing.T) {
 		"kimi-linear":    "f0a0f9364e31",
 		"lfm2":           "b0551ace4dff",
 	} {
-		for _, workers := range []int{1, 3} {
+		workerCounts := []int{3, 1}
+		if !cpu.HasVectors || testing.Short() {
+			workerCounts = workerCounts[:1] // the same kernels with one
+		}
+		for _, workers := range workerCounts {
 			m, err := New(smallRecurrent(arch))
 			if err != nil {
 				t.Fatal(err)
@@ -374,6 +379,9 @@ func TestRecurrentBits(t *testing.T) {
 // TestRecurrentAlone checks that chunks do not see each other, that tokens see only what
 // is before them, and that states do not depend on which are wanted.
 func TestRecurrentAlone(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	defer func(n int) { blockTokens = n }(blockTokens)
 	blockTokens = 110 // two chunks
 	const chunk, first = 50, 31
@@ -417,6 +425,9 @@ func TestRecurrentAlone(t *testing.T) {
 // TestRecurrentVariants compares models that share what they can with runs of their own,
 // of an architecture whose layers read more than the stream, and of another.
 func TestRecurrentVariants(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	defer func(n int) { blockTokens = n }(blockTokens)
 	blockTokens = 20
 	ctx := context.Background()

@@ -11,6 +11,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/cpu"
 	"ggforge/model"
 	"ggforge/rows"
 )
@@ -39,6 +40,9 @@ func variantOf(m *model.Model, parts ...string) *model.Model {
 
 // TestVariants compares models that share what they can with runs of their own.
 func TestVariants(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	defer func(n int) { blockTokens = n }(blockTokens)
 	ctx := context.Background()
 	for _, c := range []struct {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ggforge/internal/clitest"
+	"ggforge/internal/cpu"
 )
 
 // tokenizerJSON returns a byte-level tokenizer.json whose members outside the
@@ -43,6 +44,9 @@ func numbered(i int) string { return fmt.Sprintf("<t%d>", i) }
 // but would cost a lot: the run ends with a clear error, or well, and the bytes
 // that it allocates, most of which are garbage soon, are bounded.
 func TestBombs(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	digits := strings.Repeat("9", 8<<20)
 	expressions := func(n int, regex string) string {
 		return `"normalizer":{"type":"Sequence","normalizers":[` + repeat(n, func(b *strings.Builder, i int) {
@@ -120,6 +124,9 @@ func TestBombs(t *testing.T) {
 // TestStringArrays converts a large vocabulary: what is allocated stays within a
 // small multiple of its file.
 func TestStringArrays(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	const n = 250_000
 	text := func(i int) string { return fmt.Sprintf("%s%06d", strings.Repeat("a", i%8), i) }
 	json := `{"model":{"type":"BPE","vocab":{"a":0,` + repeat(n, func(b *strings.Builder, i int) { fmt.Fprintf(b, "%q:%d", text(i), i+1) }) +

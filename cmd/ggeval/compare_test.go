@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ggforge/convert"
+	"ggforge/internal/cpu"
 	"ggforge/quantize"
 	"ggforge/writer"
 )
@@ -38,6 +39,9 @@ func quantized(t *testing.T, dir string, recipes ...string) []string {
 
 // TestCompare compares files with the checkpoint that they are of, as text and as JSON.
 func TestCompare(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	files := quantized(t, gollama, "Q8_0", "Q4_K_M")
 	text := textOf(t, source(t, 4000))
 	args := append([]string{"compare", "-f", text, "-c", "32", "--chunks", "2", "--progress", "none", gollama}, files...)

@@ -15,7 +15,7 @@ import (
 // TestPerplexityPage writes a page and reads the figures in it.
 func TestPerplexityPage(t *testing.T) {
 	text, file := textOf(t, source(t, 4000)), filepath.Join(t.TempDir(), "page.html")
-	args := []string{"perplexity", gollama, "-f", text, "-c", "64", "--chunks", "4", "--progress", "none", "--html", file}
+	args := []string{"perplexity", checkpointOf(t, "llama", 1), "-f", text, "-c", "64", "--chunks", "4", "--progress", "none", "--html", file}
 	_, out, _, err := call(args...)
 	if err != nil {
 		t.Fatal(err)
@@ -45,13 +45,13 @@ func TestPerplexityPage(t *testing.T) {
 
 // TestComparePage compares models whose names are hostile.
 func TestComparePage(t *testing.T) {
-	dir := t.TempDir()
+	dir, checkpoint := t.TempDir(), checkpointOf(t, "llama", 1)
 	base := filepath.Join(dir, `"><img src=x>`)
-	if err := os.Symlink(must(filepath.Abs(gollama)), base); err != nil {
+	if err := os.Symlink(checkpoint, base); err != nil {
 		t.Skip(err)
 	}
 	other := filepath.Join(dir, "'&\u202e")
-	if err := os.Symlink(must(filepath.Abs(gollama)), other); err != nil {
+	if err := os.Symlink(checkpoint, other); err != nil {
 		t.Skip(err)
 	}
 	file := filepath.Join(dir, "page.html")

@@ -14,6 +14,7 @@ import (
 	"ggforge/fault"
 	"ggforge/imatrix"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/cpu"
 )
 
 func bytesOf(t *testing.T, path string) []byte {
@@ -94,6 +95,9 @@ func TestImatrix(t *testing.T) {
 // TestImatrixAgain ends runs and takes them up again: that gives the same bytes, and is
 // refused where something else is wanted.
 func TestImatrixAgain(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	dir, text := checkpointOf(t, "llama", 1), textOf(t, source(t, 30000))
 	out := filepath.Join(t.TempDir(), "m.gguf")
 	args := []string{"imatrix", dir, "-f", text, "-o", out, "-c", "64", "--save-every", "1", "--progress", "none", "--json"}

@@ -21,6 +21,9 @@ import (
 // the bytes depend on neither the number of workers nor what else is written; and that
 // errors fall.
 func TestEffort(t *testing.T) {
+	if !cpu.HasVectors || testing.Short() {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	gollama := "../../testdata/gollama"
 	mixtral, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
 	if err != nil {
@@ -57,9 +60,6 @@ func TestEffort(t *testing.T) {
 		most            float64 // of each tensor's error
 		few             string  // tensors of the other type, the embedding among them or not
 	}{{"high", gollama, "Q2_K", 0.6, "(token_embd|blk.([1-5].|.*(ffn|attn_q|output)))=f16"}, {"high", mixtral, "Q4_0", 0.95, "nothing=f16"}, {"best", mixtral, "Q4_0", 0.95, "nothing=f16"}} {
-		if c.in == gollama && !cpu.HasVectors {
-			continue // takes long, and vector kernels change no byte
-		}
 		flags := []string{"--calibrate", text, "-c", "32", "--chunks", "2", "--tensor-type", c.few}
 		run(append(flags, c.in, out+"matrix.gguf", c.typ)...)
 		var report quantize.Report

@@ -7,12 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/internal/cpu"
 	"ggforge/internal/hftest"
 )
 
 // TestHessian checks that outputs are the same without a file of moments, with one that is
 // made in the run, and with nothing but it; and what goes with none.
 func TestHessian(t *testing.T) {
+	if !cpu.HasVectors || testing.Short() {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	in, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
 	if err != nil {
 		t.Fatal(err)

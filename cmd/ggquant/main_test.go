@@ -16,6 +16,7 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/clitest"
+	"ggforge/internal/cpu"
 	"ggforge/writer"
 )
 
@@ -238,7 +239,7 @@ func TestCheckpoint(t *testing.T) {
 		}
 		job.Close()
 		for _, recipe := range []string{"Q4_0", "Q3_K_M", "COPY"} {
-			if testing.Short() && recipe == "Q3_K_M" { // it searches
+			if (testing.Short() || !cpu.HasVectors) && recipe == "Q3_K_M" { // it searches
 				continue
 			}
 			must(t, "--force", file, two, recipe)
@@ -312,7 +313,7 @@ func TestOutDir(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	recipes := []string{"Q4_K_M", "Q8_0", "F16", "IQ4_XS"}
-	if testing.Short() {
+	if testing.Short() || !cpu.HasVectors {
 		recipes = []string{"Q4_0", "Q8_0", "F16", "COPY"} // without searches
 	}
 	text := must(t, "--out-dir", out, gollama, recipes[0], strings.ToLower(recipes[1]), recipes[2], recipes[3])

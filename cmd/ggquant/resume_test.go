@@ -101,6 +101,9 @@ func TestResume(t *testing.T) {
 // TestResumeBest is TestResume for tensors that are chosen one after the other, of two outputs,
 // each of which has a file.
 func TestResumeBest(t *testing.T) {
+	if !cpu.HasVectors || testing.Short() {
+		t.Skip("takes long without vector kernels; what it tests is above them")
+	}
 	in, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
 	if err != nil {
 		t.Fatal(err)
