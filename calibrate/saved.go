@@ -297,6 +297,12 @@ func (s *Saved) Fits(r *eval.Model, opt Options) error {
 	return nil
 }
 
+// About says what the moments are of: files of which it is the same were made of the same model and text, in
+// the same way.
+func (s *Saved) About() string {
+	return fmt.Sprintf("model %s, tokens %s in chunks of %d, %d columns together, gradients of %d chunks", s.model, s.tokens, s.Chunk, s.columns, s.gradients)
+}
+
 // tokensHash identifies tokens.
 func tokensHash(ids []int32) string {
 	h := sha256.New()

@@ -152,7 +152,16 @@ func (o *Order) reuse(e *eval.Model, saved *calibrate.Saved) error {
 	}
 	c.sums = sums
 	o.Quantize.Importance = c.matrix(sums)
+	if o.shared() {
+		o.Write.AddFacts("moments of --hessian", saved.About())
+	}
 	return nil
+}
+
+// shared reports whether other processes write parts of the outputs.
+func (o *Order) shared() bool {
+	j := o.Write.Journal
+	return j != nil && (j.Part > 0 || j.Finish)
 }
 
 // text reads the text as chunks of tokens.
@@ -212,6 +221,9 @@ func (o *Order) choose(ctx context.Context, b *quantize.Batch, m *model.Model, p
 		}
 	}
 	opt.State = o.Calibration.State
+	if o.shared() {
+		opt.Lazy, opt.State = true, "" // what others write is chosen by them
+	}
 	blocks, err := calibrate.Run(ctx, m, targets, opt)
 	if err != nil {
 		return nil, err
@@ -331,7 +343,6 @@ func (o *Order) chosen(blocks *calibrate.Blocks) quantize.Chosen {
 		}
 	}
 	target := func(d *quantize.Decision) calibrate.Target { return calibrate.Target{Tensor: d.Tensor, Type: d.To} }
-	gradients := slices.ContainsFunc(blocks.Losses, func(l calibrate.Loss) bool { return l.Gradients })
 	return quantize.Chosen{
 		Source: func(d *quantize.Decision) rows.Source { return blocks.Source(target(d)) },
 		Loss: func(d *quantize.Decision) *quantize.ReportCalibration {
@@ -341,7 +352,7 @@ func (o *Order) chosen(blocks *calibrate.Blocks) quantize.Chosen {
 			}
 			return &quantize.ReportCalibration{Before: l.Before, After: l.After, TraceRatio: l.TraceRatio, Gradients: l.Gradients}
 		},
-		Metadata: o.Calibration.metadata(gradients),
+		Metadata: o.Calibration.metadata(blocks.Gradients()),
 	}
 }
 

@@ -269,6 +269,7 @@
 //	3    broken input: truncated, wrong magic, missing shard, NaN or infinity in weights or on the way
 //	4    not supported: an architecture, a key or a tensor that no graph knows, a tokenizer that is not known or missing
 //	5    refused: the text is too short, a model that cannot take it, models with other tokens
+//	7    parts of a run are missing (--finish)
 //	130  interrupted
 //
 // # Examples

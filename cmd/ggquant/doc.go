@@ -46,8 +46,9 @@
 // many chunks of what size it is of: where one of them is another, it is refused. It is never replaced; --dry-run makes none. An input of n
 // columns takes 2n(n+1) bytes, more than 8192 columns in ranges of as many: all in all about 2(3d² + f²) for
 // a dense layer of width d whose feed-forward part is f wide (10 GB for 32 layers of 4096 and 14336), and 2(d² + f²) for each expert. While it
-// is made, as much again is needed next to it. --effort best has no use for it: there, moments are those of what layers of
-// an output read.
+// is made, as much again is needed next to it. With --part FILE has to be there: each part chooses the blocks that it
+// writes, and reports have no losses. To make FILE alone, write a type that needs no choice, F16. --effort best has no use
+// for it: there, moments are those of what layers of an output read.
 //
 // With --effort best tensors are chosen one after the other, in the order of the layers: each by what those before
 // it, with the blocks that they have by then, hand to it, and so that it makes up for what they lost. Gradients

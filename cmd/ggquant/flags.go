@@ -134,7 +134,7 @@ func (r *request) writerOptions(cmd *cli.Command, threads int) (err error) {
 		return err
 	}
 	if j := r.Write.Journal; (j.Part > 0 || j.Finish) && r.Calibration.File != "" {
-		return fault.Errorf(fault.Usage, "--calibrate runs the model, which every part would do: make an importance matrix first (ggeval imatrix, in parts, too) and take it with --imatrix")
+		return fault.Errorf(fault.Usage, "--calibrate runs the model, which every part would do: make an importance matrix first (ggeval imatrix, in parts, too) and take it with --imatrix, or collect moments (ggquant MODEL OUT F16 --calibrate TEXT --effort high --hessian FILE) and take them with --hessian FILE")
 	}
 	r.Write.Progress, err = tool.NewProgress(cmd)
 	return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -69,7 +70,7 @@ func TestHessian(t *testing.T) {
 	}
 	must(reused, in, dir+"alone.gguf", "Q4_0")
 	compare("alone.gguf")
-	must(made, "--hessian", file, "--resume", dir+"state", "--force", in, dir+"both.gguf", "Q4_0")
+	must(made, "--hessian", file, "--resume", "--force", in, dir+"both.gguf", "Q4_0")
 	compare("both.gguf")
 	must(reused, "--dry-run", in, dir+"x.gguf", "Q4_0")
 	like := []string{"--like", "Q4_1", "--types", "Q4_0,Q5_0,Q8_0", "--force"}
@@ -96,7 +97,6 @@ func TestHessian(t *testing.T) {
 		{append(made, "--hessian", text), 3, text},
 		{append(made, "--hessian", dir+"no/file"), 1, "no"},
 		{append(made, "--hessian", dir+"x.gguf"), 2, "is the output"},
-		{append(made, "--hessian", dir+"s", "--resume", dir+"s"), 2, "the same file"},
 		{append(made, "--hessian", file, "--effort", "best"), 2, "--hessian goes with --effort high: with best"},
 		{append(made, "--hessian", file, "--effort", "matrix"), 2, "--hessian goes with --effort high"},
 		{append(reused, "--chunks", "2"), 2, "--chunks goes with --calibrate"},
@@ -112,5 +112,54 @@ func TestHessian(t *testing.T) {
 	}
 	if _, err := os.Stat(dir + "x.gguf"); err == nil {
 		t.Error("there is an output after an error")
+	}
+}
+
+// TestHessianParts collects moments with an output whose types need none, and writes another one by
+// them in parts: the bytes are those of one process.
+func TestHessianParts(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels, which change no byte")
+	}
+	in, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() + "/"
+	source, err := os.ReadFile("../../quants/quants.go")
+	if err == nil {
+		err = os.WriteFile(dir+"text.txt", source[:2000], 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(args ...string) {
+		t.Helper()
+		if code, _, err := call(append([]string{"--effort", "high", "--hessian", dir + "moments", "--progress", "none"}, args...)...); code != 0 {
+			t.Fatalf("%q: %v", args, err)
+		}
+	}
+	must("--calibrate", dir+"text.txt", "-c", "16", "--chunks", "2", in, dir+"plain.gguf", "F16")
+	must(in, dir+"want.gguf", "Q4_0")
+	must("--calibrate", dir+"text.txt", "-c", "16", "--chunks", "1", "--hessian", dir+"others", in, dir+"plain.gguf", "F16", "--force")
+	for k := 3; k > 0; k-- {
+		must("--part", fmt.Sprintf("%d/3", k), "--threads", fmt.Sprint(k), in, dir+"got.gguf", "Q4_0")
+	}
+	if code, _, err := call("--effort", "high", "--hessian", dir+"others", "--finish", in, dir+"got.gguf", "Q4_0"); code != 5 || !strings.Contains(err.Error(), "moments") {
+		t.Errorf("by other moments: %d, %v", code, err)
+	}
+	must("--finish", in, dir+"got.gguf", "Q4_0")
+	want, err := os.ReadFile(dir + "want.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(dir + "got.gguf"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("other bytes, %v", err)
+	}
+	for _, effort := range []string{"matrix", "high", "best"} {
+		code, _, err := call("--effort", effort, "--calibrate", dir+"text.txt", "-c", "16", "--part", "1/2", in, dir+"x.gguf", "Q4_0")
+		if code != 2 || !strings.Contains(err.Error(), "--imatrix") {
+			t.Errorf("--effort %s in parts: %d, %v", effort, code, err)
+		}
 	}
 }

@@ -140,7 +140,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	r.Program, r.Workers, r.Warn, r.Progress = "ggforge "+tool.Version, tool.Workers(cmd), tool.Warning(cmd), tool.Parts(cmd)
-	if !r.DryRun && r.Calibration.High && r.Write.Journal.Part == 0 && (len(r.Types.Targets) == 0 || r.Types.Targets[0].KLD == 0) {
+	if !r.DryRun && r.Calibration.High && r.Write.Journal.Part == 0 && !r.Write.Journal.Finish && (len(r.Types.Targets) == 0 || r.Types.Targets[0].KLD == 0) {
 		r.Calibration.State = writer.BlocksName(r.Paths[0])
 	}
 	made, err := production.Prepare(ctx, m, &r.Order)
