@@ -724,6 +724,6 @@ func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writ
 	opt.AllowOverflow = true
 	opt.Inputs = append(opt.Inputs, j.Files()...)
 	opt.Check = stamp.All(opt.Check, j.check)
-	opt.AddFacts("origin", j.files.Origin()...)
+	opt.AddFacts(writer.OriginFact, j.files.Origin()...)
 	return writer.WriteAll(ctx, j.outputs(path), opt)
 }

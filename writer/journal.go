@@ -49,6 +49,9 @@ type Journal struct {
 // Fact is something that decides the bytes of a write.
 type Fact struct{ Name, Value string }
 
+// OriginFact is the name of facts that say what decides the content of inputs that are fetched from a server.
+const OriginFact = "origin"
+
 // AddFacts adds facts to the journal, if there is one.
 func (o *Options) AddFacts(name string, values ...string) {
 	if o.Journal == nil {
@@ -150,6 +153,7 @@ func (s *set) facts() (list []Fact) {
 // have copies of the inputs: times of modification are not compared then.
 func (j *Journal) facts(inputs []string) ([]Fact, error) {
 	list := slices.Clone(j.Facts)
+	fetched := slices.ContainsFunc(list, func(f Fact) bool { return f.Name == OriginFact }) // copies, made anew by each run
 	seen := map[string]bool{}
 	for _, path := range inputs {
 		if seen[path] {
@@ -175,7 +179,7 @@ func (j *Journal) facts(inputs []string) ([]Fact, error) {
 			return nil, err
 		}
 		value := fmt.Sprintf("%d bytes, begins with %x", st.Size(), h.Sum(nil)[:16])
-		if !j.shared() {
+		if !j.shared() && !fetched {
 			value += ", modified " + st.ModTime().UTC().Format(time.RFC3339Nano)
 		}
 		list = append(list, Fact{"input " + filepath.Base(path), value})

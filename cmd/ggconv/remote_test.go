@@ -2,14 +2,19 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"ggforge/gguf"
+	tool "ggforge/internal/cli"
 	"ggforge/internal/hubtest"
+	"ggforge/writer"
 )
 
 // remote converts a model of a hub and returns the file.
@@ -161,5 +166,58 @@ func TestRemoteNamesOfModels(t *testing.T) {
 				t.Errorf("exit code %d: %v", code, err)
 			}
 		})
+	}
+}
+
+// TestRemoteParts converts a model of a hub in parts, and goes on after a signal that ends a run: the side files
+// are fetched anew each time.
+func TestRemoteParts(t *testing.T) {
+	t.Setenv("HF_TOKEN", "")
+	hub := hubtest.Serve(t, "org/gollama", gollama)
+	t.Setenv("HF_ENDPOINT", hub.URL)
+	dir := t.TempDir()
+	run := func(out string, more ...string) int {
+		code, text, err := call(append([]string{"--progress", "none", "--outfile", filepath.Join(dir, out), "hf://org/gollama"}, more...)...)
+		if code != 0 && code != 130 {
+			t.Fatal(more, text, err)
+		}
+		return code
+	}
+	run("want")
+	for _, part := range []string{"2/2", "1/2"} {
+		run("parts", "--part", part)
+	}
+	run("parts", "--finish")
+	ctx, stop := context.WithCancelCause(t.Context())
+	go func() { // as soon as something is written
+		for ctx.Err() == nil {
+			if st, err := os.Stat(filepath.Join(dir, "again.partial.rows")); err == nil && st.Size() > 3000 {
+				stop(writer.Terminated)
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+	}()
+	cmd := command()
+	cmd.Writer, cmd.ErrWriter = io.Discard, io.Discard
+	err := tool.Run(ctx, cmd, []string{"ggconv", "--progress", "none", "--threads", "1", "--outfile", filepath.Join(dir, "again"), "hf://org/gollama"})
+	stop(nil)
+	if tool.Code(err) == 130 && !writer.Kept(err) {
+		t.Error(err)
+	}
+	t.Logf("%v", err)
+	if tool.Code(err) == 130 { // the run may have been faster
+		run("again", "--resume")
+	}
+	want, err := os.ReadFile(filepath.Join(dir, "want"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"parts", "again"} {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: another file, %v", name, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
+		t.Errorf("left %v, %v", left, err)
 	}
 }

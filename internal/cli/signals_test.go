@@ -40,9 +40,13 @@ func TestSignalsChild(t *testing.T) {
 	}
 	os.Args = []string{"x"}
 	Main(&cli.Command{Name: "x", Action: func(ctx context.Context, _ *cli.Command) error {
-		if how == "stuck" {
+		if how != "waits" {
 			f := &writer.File{Path: os.Getenv("CLI_OUT"), Tensors: []writer.Tensor{{Name: "t", Type: gguf.TypeF32, Source: stuck{}}}}
-			_, err := writer.Write(ctx, f, writer.Options{MakeDir: filepath.Dir(f.Path)})
+			opt := writer.Options{MakeDir: filepath.Dir(f.Path)}
+			if how == "journal" {
+				opt.Journal = &writer.Journal{}
+			}
+			_, err := writer.Write(ctx, f, opt)
 			return err
 		}
 		os.Stdout.WriteString("ready\n")
@@ -71,6 +75,9 @@ func TestSignals(t *testing.T) {
 		{"ignored-hang-up", "waits", "HUP", []syscall.Signal{hup, hup, intr}, "interrupted; nothing is left behind"},
 		{"twice", "stuck", "", []syscall.Signal{intr, intr}, ""},
 		{"two-kinds", "stuck", "", []syscall.Signal{hup, term}, ""},
+		{"terminate-stuck", "stuck", "", []syscall.Signal{term}, ""},
+		{"terminate-journal", "journal", "", []syscall.Signal{term}, "what is done is kept"},
+		{"interrupt-journal", "journal", "", []syscall.Signal{intr, intr}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -96,6 +103,7 @@ func TestSignals(t *testing.T) {
 			if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 				t.Fatal(line, err)
 			}
+			begin := time.Now()
 			for _, s := range c.signals {
 				if err := cmd.Process.Signal(s); err != nil {
 					t.Fatal(err)
@@ -106,8 +114,11 @@ func TestSignals(t *testing.T) {
 			if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(stderr.String(), c.text) {
 				t.Errorf("%v, printed %q, want exit code 130 and %q", cmd.ProcessState, stderr.String(), c.text)
 			}
+			if took := time.Since(begin); took > 20*time.Second {
+				t.Errorf("ended after %v", took)
+			}
 			left, err := os.ReadDir(dir)
-			if err != nil || len(left) > 0 {
+			if kept := strings.Contains(c.text, "kept"); err != nil || (len(left) > 0) != kept {
 				t.Errorf("left behind: %v %v", left, err)
 			}
 		})

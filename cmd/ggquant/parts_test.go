@@ -1,0 +1,75 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/internal/cpu"
+)
+
+// files returns what is in a directory, by names.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, e := range list {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[e.Name()] = string(b)
+	}
+	return all
+}
+
+// TestParts makes several outputs of a checkpoint in parts, as jobs of schedulers do.
+func TestParts(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels, which change no byte")
+	}
+	want := t.TempDir()
+	args := func(out string, more ...string) []string {
+		return append(append([]string{"--progress", "none", "--out-dir", out, "--name-template", "{FTYPE}.gguf"}, more...), "../../testdata/gollama", "Q4_0", "Q5_K_S", "F16")
+	}
+	run := func(code int, text string, args []string) {
+		t.Helper()
+		got, out, err := call(args...)
+		if err != nil {
+			out += err.Error()
+		}
+		if got != code || !strings.Contains(out, text) {
+			t.Fatalf("%q: exit code %d, %s; want %d, %q", args, got, out, code, text)
+		}
+	}
+	run(0, "", args(want, "--verify"))
+	out := filepath.Join(t.TempDir(), "out")
+	t.Setenv("JOB_COMPLETION_INDEX", "2")
+	run(7, "no part has begun", args(out, "--finish"))
+	run(0, "part 3 of 3 is done", args(out, "--part", "auto/3"))
+	run(0, "part 1 of 3 is done", args(out, "--part", "1/3", "--threads", "1"))
+	run(7, "1 of 3 parts are not whole, run them again: 2", args(out, "--finish"))
+	run(5, "parts was 3, and is 4", args(out, "--part", "2/4"))
+	run(5, "--pure is true, and was not there", args(out, "--part", "2/3", "--pure"))
+	run(2, "have to be finished or removed", args(out))
+	run(2, "want one of them", args(out, "--part", "2/3", "--finish"))
+	run(2, "--part-files goes with", args(out, "--part-files", out))
+	run(2, "runs the model", args(out, "--part", "2/3", "--calibrate", "main.go"))
+	run(0, "part 2 of 3 is done", args(out, "--part", "2/3"))
+	run(0, "", args(out, "--finish"))
+	if !maps.Equal(files(t, out), files(t, want)) {
+		t.Errorf("other files than of one run: %v", files(t, out))
+	}
+	apart, parts := t.TempDir(), t.TempDir()
+	run(0, "part 2 of 2", args(apart, "--part", "2/2", "--part-files", parts))
+	run(0, "part 1 of 2", args(apart, "--part", "1/2", "--part-files", parts))
+	run(0, "", args(apart, "--finish", "--part-files", parts, "--verify"))
+	if !maps.Equal(files(t, apart), files(t, want)) || len(files(t, parts)) > 0 {
+		t.Error("other files than of one run")
+	}
+}
