@@ -204,7 +204,6 @@ func TestRemoteParts(t *testing.T) {
 	if tool.Code(err) == 130 && !writer.Kept(err) {
 		t.Error(err)
 	}
-	t.Logf("%v", err)
 	if tool.Code(err) == 130 { // the run may have been faster
 		run("again", "--resume")
 	}
