@@ -46,6 +46,7 @@ const blocksSuffix = ".blocks"
 
 var (
 	partLogName = regexp.MustCompile(`^(.*)\.partial\.[0-9]{1,6}-of-[0-9]{1,6}\.rows$`)
+	runName     = regexp.MustCompile(`^(.*)\.partial\.run\.[0-9]+$`) // before it has its name
 	blocksName  = regexp.MustCompile(`^(.*)\.partial\.blocks(\.[0-9]{1,6})?$`)
 )
 
@@ -75,8 +76,10 @@ func Leftovers(dir string) ([]Leftover, error) {
 			kind = LeftParts
 			output, ok = strings.CutSuffix(name, Suffix+runSuffix)
 		}
-		if m := partLogName.FindStringSubmatch(name); m != nil {
-			kind, output, ok = LeftParts, m[1], true
+		for _, pattern := range []*regexp.Regexp{partLogName, runName} {
+			if m := pattern.FindStringSubmatch(name); m != nil {
+				kind, output, ok = LeftParts, m[1], true
+			}
 		}
 		if !ok {
 			continue

@@ -106,14 +106,15 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		found.Warnings = append(found.Warnings, text)
 		tool.Warn(cmd, text)
 	}
-	if done := runflags.Done(&r.Write, result); done != "" && !r.JSON {
-		fmt.Fprintln(w, done)
-		return nil
-	}
+	found.Part = runflags.PartOf(&r.Write, result)
 	if r.JSON {
 		found.Bytes = result.Bytes
 		found.Seconds, found.Peak = cost.End()
 		return tool.WriteJSON(w, found)
+	}
+	if found.Part != nil {
+		_, err := fmt.Fprintln(w, found.Part.Text(result))
+		return err
 	}
 	name := path
 	if len(outputs) > 1 {

@@ -9,6 +9,7 @@ import (
 	"ggforge/convert"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/runflags"
 )
 
 // conversion is what --json prints of a model that was converted, or with --dry-run would
@@ -22,6 +23,8 @@ type conversion struct {
 	Warnings     []string  `json:"warnings"`
 	Seconds      float64   `json:"seconds,omitempty"` // this and the next are not there with --dry-run
 	Peak         int64     `json:"peak_memory_bytes,omitempty"`
+
+	Part *runflags.Part `json:"written,omitempty"` // of --part
 }
 
 // planned is a tensor of the output.

@@ -52,7 +52,7 @@ func command() *cli.Command {
 				"ggquant --calibrate text.txt --target-size 4.2G in.gguf out.gguf Q4_K_M",
 			},
 			Values: typeArgument,
-			Result: slices.Concat(tool.Prints[quantize.Report](), tool.Prints[[]quantize.Report]()),
+			Result: slices.Concat(tool.Prints[reported](), tool.Prints[[]reported]()),
 		}.Metadata(),
 		Flags:  flags(),
 		Action: run,
@@ -206,9 +206,15 @@ func (r *request) outputs(m *model.Model) ([]string, error) {
 	return paths, nil
 }
 
+// reported is what --json prints of an output.
+type reported struct {
+	*quantize.Report
+	Part *runflags.Part `json:"written,omitempty"` // of --part
+}
+
 // report prints what the jobs would do, or with results what they have done.
 func (r *request) report(cmd *cli.Command, jobs []*quantize.Job, paths []string, results []*writer.Result) error {
-	var reports []*quantize.Report
+	reports := []*reported{}
 	for i, j := range jobs {
 		var result *writer.Result
 		if results != nil {
@@ -221,7 +227,7 @@ func (r *request) report(cmd *cli.Command, jobs []*quantize.Job, paths []string,
 		for _, d := range report.Displaced {
 			tool.Warn(cmd, fmt.Sprintf("%s: %d sub-blocks of zeros displace others in IQ3_S, as the reference writes them", d.Tensor, d.Count))
 		}
-		reports = append(reports, report)
+		reports = append(reports, &reported{report, runflags.PartOf(&r.Write, result)})
 	}
 	w := cmd.Root().Writer
 	if r.JSON {
@@ -233,11 +239,11 @@ func (r *request) report(cmd *cli.Command, jobs []*quantize.Job, paths []string,
 	for i, report := range reports {
 		if results == nil {
 			report.WriteText(w)
-		} else if done := runflags.Done(&r.Write, results[i]); done != "" {
-			fmt.Fprintln(w, done)
+		} else if report.Part != nil {
+			fmt.Fprintln(w, report.Part.Text(results[i]))
 			continue
 		}
-		summary(w, report)
+		summary(w, report.Report)
 		if report.Worth != nil {
 			writeWorth(w, report.Worth)
 		}

@@ -88,7 +88,7 @@ func printError(cmd *cli.Command, err error, stopped bool) {
 			text = "interrupted; " + k.text
 		}
 	}
-	if writer.Kept(err) && !(stopped && errors.Is(err, context.Canceled)) {
+	if writer.Kept(err) && !errors.Is(err, context.Canceled) && !fault.Has(err) {
 		text += "\n  " + keptText
 	}
 	fmt.Fprintf(s, "%s: %s\n", cmd.Name, shortened(text))

@@ -87,12 +87,23 @@ func Options(cmd *cli.Command, opt *writer.Options) error {
 	return nil
 }
 
-// Done returns what a run in parts says instead of what it would say of a whole output, "" for a run that is
-// not a part.
-func Done(opt *writer.Options, r *writer.Result) string {
+// Part is what --json says of a run that writes a part.
+type Part struct {
+	Part  int   `json:"part"` // from 1
+	Parts int   `json:"parts"`
+	Bytes int64 `json:"bytes"` // of the output's tensors that are in it
+}
+
+// PartOf returns what a run has written of an output, nil if it is not one that writes a part.
+func PartOf(opt *writer.Options, r *writer.Result) *Part {
 	j := opt.Journal
-	if j == nil || j.Part == 0 {
-		return ""
+	if j == nil || j.Part == 0 || r == nil {
+		return nil
 	}
-	return fmt.Sprintf("%s: part %d of %d is done, %s", r.Files[0], j.Part, j.Parts, tool.Bytes(r.DataBytes))
+	return &Part{j.Part, j.Parts, r.DataBytes}
+}
+
+// Text says what is done of an output.
+func (p *Part) Text(r *writer.Result) string {
+	return fmt.Sprintf("%s: part %d of %d is done, %s", r.Files[0], p.Part, p.Parts, tool.Bytes(p.Bytes))
 }
