@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,5 +96,11 @@ func (d *disk) fill(free int64) (release func() error, err error) {
 	if err == nil && there > free {
 		err = allocate(f, there-free)
 	}
-	return func() error { return os.Remove(path) }, errors.Join(err, f.Close())
+	release = func() error {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) { // as after a power cut
+			return err
+		}
+		return nil
+	}
+	return release, errors.Join(err, f.Close())
 }
