@@ -181,7 +181,7 @@ func (s *stage) judge(in *injector, err error, kept bool) error {
 	if lost > 0 && !midCommit {
 		return fmt.Errorf("%d files are gone, and no journal says where", lost)
 	}
-	if olds > 0 && news > 0 && !midCommit {
+	if olds > 0 && news > 0 && !midCommit && !s.mixes {
 		return fmt.Errorf("%d old files and %d new ones, and no journal", olds, news)
 	}
 	if err == nil && news < len(s.new) {

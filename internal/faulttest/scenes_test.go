@@ -13,6 +13,7 @@ import (
 
 	"ggforge/calibrate"
 	"ggforge/convert"
+	"ggforge/edit"
 	"ggforge/eval"
 	"ggforge/gguf"
 	"ggforge/imatrix"
@@ -35,6 +36,8 @@ type scene struct {
 	journals bool
 	// keeps says that what there is of a run that failed stays for the next one, with or without a journal.
 	keeps bool
+	// mixes says that files are not made together: one may be there, and another one not.
+	mixes bool
 	// verifies says that files are read back.
 	verifies bool
 	// midway returns no error unless a file under a final name is not to be read because it is being changed
@@ -124,7 +127,7 @@ func checkpoint(arch string) func(testing.TB, string) {
 	}
 }
 
-// gollama opens the checkpoint as a model, as ggeval does.
+// small opens the checkpoint as a model, as ggeval does.
 func small(ctx context.Context, dir string) (*model.Model, error) {
 	m, _, err := convert.Open(ctx, filepath.Join(dir, "in", "llama"), convert.Options{})
 	return m, err
@@ -164,6 +167,54 @@ func inParts(apart bool) func(context.Context, string, *writer.Journal) error {
 		j.Part, j.Finish = 0, true
 		_, err := writer.WriteSets(ctx, sets(), options(j))
 		return err
+	}
+}
+
+// calibrated chooses blocks of some tensors, and writes them to a file; what it collects goes to a file of that
+// name unless it is empty, else what is done so far to a state.
+func calibrated(moments string) func(context.Context, string, *writer.Journal) error {
+	return func(ctx context.Context, dir string, _ *writer.Journal) error {
+		m, err := small(ctx, dir)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		var targets []calibrate.Target
+		for i := range m.Tensors {
+			if strings.HasSuffix(m.Tensors[i].Name, "attn_k.weight") {
+				targets = append(targets, calibrate.Target{Tensor: i, Type: gguf.TypeQ4_0})
+			}
+		}
+		state := filepath.Join(dir, "out", "blocks.partial.blocks")
+		opt := calibrate.Options{Run: eval.Run{Tokens: text(2 * 8), Chunk: 8, Workers: 1}, Dir: filepath.Join(dir, "out"), Passes: 1}
+		if moments == "" {
+			opt.State = state
+		} else {
+			opt.Moments = filepath.Join(dir, "out", moments)
+		}
+		b, err := calibrate.Run(ctx, m, targets, opt)
+		if err != nil {
+			return err
+		}
+		var all []byte
+		for _, t := range targets {
+			s := b.Source(t)
+			raw, err := s.Raw(new([]byte), 0, gguf.Rows(s.NE()))
+			if err != nil {
+				return errors.Join(err, b.Close())
+			}
+			all = append(all, raw...)
+		}
+		if err := b.Close(); err != nil {
+			return err
+		}
+		if err := writer.WriteBytes(ctx, filepath.Join(dir, "out", "blocks"), all, options(nil)); err != nil {
+			return err
+		}
+		if moments != "" {
+			return nil
+		}
+		return os.Remove(state)
 	}
 }
 
@@ -288,39 +339,25 @@ var scenes = []scene{
 		}
 		return os.Remove(state)
 	}},
-	{name: "calibrate", keeps: true, prepare: checkpoint("llama"), run: func(ctx context.Context, dir string, _ *writer.Journal) error {
-		m, err := small(ctx, dir)
+	{name: "calibrate", keeps: true, prepare: checkpoint("llama"), run: calibrated("")},
+	{name: "moments", mixes: true, prepare: checkpoint("llama"), run: calibrated("moments.gguf")},
+	{name: "split", journals: true, prepare: func(t testing.TB, dir string) {
+		f := files(dir, "model", gguf.TypeF32, 1)[0]
+		f.Path = filepath.Join(dir, "in", "model.gguf")
+		if _, err := writer.Write(t.Context(), f, options(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}, run: func(ctx context.Context, dir string, j *writer.Journal) error {
+		set, err := gguf.OpenSet(filepath.Join(dir, "in", "model.gguf"))
 		if err != nil {
 			return err
 		}
-		defer m.Close()
-		var targets []calibrate.Target
-		for i := range m.Tensors {
-			if strings.HasSuffix(m.Tensors[i].Name, "attn_k.weight") {
-				targets = append(targets, calibrate.Target{Tensor: i, Type: gguf.TypeQ4_0})
-			}
-		}
-		state := filepath.Join(dir, "out", "blocks.partial.blocks")
-		opt := calibrate.Options{Run: eval.Run{Tokens: text(2 * 8), Chunk: 8, Workers: 1}, Dir: filepath.Join(dir, "out"), Passes: 1, State: state}
-		b, err := calibrate.Run(ctx, m, targets, opt)
+		defer set.Close()
+		files, err := edit.Split(set, filepath.Join(dir, "out", "model"), gguf.Cut{MaxTensors: 2}, false)
 		if err != nil {
 			return err
 		}
-		var all []byte
-		for _, t := range targets {
-			s := b.Source(t)
-			raw, err := s.Raw(new([]byte), 0, gguf.Rows(s.NE()))
-			if err != nil {
-				return errors.Join(err, b.Close())
-			}
-			all = append(all, raw...)
-		}
-		if err := b.Close(); err != nil {
-			return err
-		}
-		if err := writer.WriteBytes(ctx, filepath.Join(dir, "out", "blocks"), all, options(nil)); err != nil {
-			return err
-		}
-		return os.Remove(state)
+		_, err = writer.WriteAll(ctx, files, options(j))
+		return err
 	}},
 }
