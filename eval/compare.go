@@ -61,6 +61,11 @@ func Compare(ctx context.Context, base *Model, models []*Model, r Run, f func(i 
 	if err != nil {
 		return err
 	}
+	return report(found, f)
+}
+
+// report calls f with the figures of each model.
+func report(found []*Measured, f func(i int, c *Comparison) error) error {
 	for i, x := range found {
 		if err := f(i, x.Comparison()); err != nil {
 			return err
@@ -224,12 +229,7 @@ func CompareSaved(ctx context.Context, base *logprobs.File, models []*Model, r R
 	if err != nil {
 		return err
 	}
-	for i, x := range found {
-		if err := f(i, x.Comparison()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return report(found, f)
 }
 
 // MeasureSaved is Measure for CompareSaved.

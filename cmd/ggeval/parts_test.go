@@ -19,10 +19,10 @@ var cost = regexp.MustCompile(`(?m)^.* tokens/s, peak memory .*$`)
 // TestParts runs each verb in parts, in another order and with other workers, and compares what
 // is put together with what one process gives.
 func TestParts(t *testing.T) {
-	text := textOf(t, source(t, 1500))
+	text := textOf(t, source(t, 1000))
 	model, other := checkpointOf(t, "llama", 1), checkpointOf(t, "llama", 2)
 	dir := t.TempDir()
-	common := []string{"-f", text, "-c", "32", "--chunks", "7", "--progress", "none"}
+	common := []string{"-f", text, "-c", "16", "--chunks", "7", "--progress", "none"}
 	must := func(args ...string) string {
 		t.Helper()
 		code, out, log, err := call(append(args, common...)...)
@@ -135,7 +135,7 @@ func figures(t *testing.T, printed string) string {
 // TestPartsMerged has merged files, more parts than there are chunks, which a scheduler numbers, and
 // a state.
 func TestPartsMerged(t *testing.T) {
-	text, model := textOf(t, source(t, 1500)), checkpointOf(t, "llama", 1)
+	text, model := textOf(t, source(t, 1000)), checkpointOf(t, "llama", 1)
 	dir := t.TempDir()
 	run := func(args ...string) {
 		t.Helper()
@@ -168,7 +168,7 @@ func TestPartsSaved(t *testing.T) {
 		t.Skip("takes long without vector kernels, which change no figure")
 	}
 	dir := checkpointOf(t, "llama", 1)
-	args := []string{"compare", "--kl-divergence-base", saved(t, dir, source(t, 1500), 32, 5), dir, checkpointOf(t, "llama", 2), "--json", "--progress", "none"}
+	args := []string{"compare", "--kl-divergence-base", saved(t, dir, source(t, 1000), 32, 5), dir, checkpointOf(t, "llama", 2), "--json", "--progress", "none"}
 	run := func(more ...string) string {
 		t.Helper()
 		code, out, _, err := call(append(args[:len(args):len(args)], more...)...)
