@@ -1,4 +1,4 @@
-# Targets: build man demo test check fuzz bench gobench release reproducible publish lint readers wine golden architectures evaluation quality configs interop clean
+# Targets: build man demo test check fuzz bench gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -11,6 +11,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   := 2s
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
+KUBECTLVALIDATE := sigs.k8s.io/kubectl-validate@v0.0.4
 NFPM       := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 
 # The project's page, under which releases are.
@@ -23,7 +24,7 @@ ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz faults soak importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine clean
+.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz faults soak importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine slurm kubernetes clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -195,6 +196,18 @@ wine: build
 	$(SIMD) CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/windows/ $(COMMANDS:%=./cmd/%)
 	$(SIMD) WINE_ROOT=$(WINE_ROOT) GGFORGE_BIN=$(abspath bin) go test -count=1 -timeout 60m -v ./internal/interop -run '^TestWine'
 endif
+
+# Runs jobs of ggtool submit on a real Slurm, which is started on this machine and stopped again, and compares.
+slurm: build
+	$(SIMD) go test -c -o out/slurm.test ./internal/interop
+	cd internal/interop && GGFORGE_BIN=$(abspath bin) slurm/with-cluster $(abspath out/slurm.test) -test.v -test.run '^TestSlurm$$$(if $(RUN),/$(RUN))' -test.timeout 60m; \
+		code=$$?; test $$code = 0 || test $$code = 77
+
+# Compares manifests of ggtool submit with the schemas of Kubernetes, which the validator has in it; it is large.
+kubernetes: build
+	mkdir -p out/validator
+	GOBIN=$(abspath out/validator) GOTOOLCHAIN=go1.27.4 go install $(KUBECTLVALIDATE)
+	$(SIMD) KUBERNETES_VALIDATOR='$(abspath out/validator)/kubectl-validate --version 1.30' GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./internal/interop -run '^TestKubernetes$$'
 
 # Everything that is published of a version, in dist: internal/release lists it. The version is the
 # one of the commit's tag and of CHANGELOG.md, else one that says that it is none. Nothing of the
