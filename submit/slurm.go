@@ -42,7 +42,7 @@ func (s *Slurm) Script() (string, error) {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# Submits the parts and the job that finishes: sh FILE\nset -eu\n")
 	s.sbatch(&b, "parts", s.Part(), "--array="+array)
-	s.sbatch(&b, "finish", s.Finish(), `--dependency="afterany:${parts%%;*}"`)
+	s.sbatch(&b, "finish", s.Finish(), `--dependency="afterany:$parts"`)
 	b.WriteString("echo \"$parts $finish\"\n")
 	return b.String(), nil
 }
@@ -75,17 +75,20 @@ func (s *Slurm) sbatch(b *strings.Builder, kind string, command []string, first 
 		options = append(options, "--account="+s.Account)
 	}
 	words := append(options, s.Options...)
-	fmt.Fprintf(b, "%s_job() {\ncat <<'%s'\n%s%s\n}\n%s%s=$(%s_job | sbatch --parsable %s %s)\n",
-		kind, end, script, end, carriage(words), kind, kind, first, quote(words))
+	fmt.Fprintf(b, "%s_job() {\nprintf '#!/bin/sh\\nparts=%%s\\n' \"${parts:-}\"\ncat <<'%s'\n%s%s\n}\n%s%s=$(%s_job | sbatch --parsable %s %s)\n%s=${%s%%%%;*}\n",
+		kind, end, script, end, carriage(words), kind, kind, first, quote(words), kind, kind)
 }
 
-// batch returns the script that runs a command in a job. The command runs in the background, so
-// that the shell can pass on a signal while it waits. It goes on after it was stopped or killed,
-// when the exit code is 128 or more, or could not read or write; a job that somebody cancels is
-// no longer RUNNING.
+// batch returns the script that runs a command in a job, but for the line that sets parts to the array's
+// number. The command runs in the background, so that the shell can pass on a signal while it waits. The job is queued
+// again when the command was stopped or killed, which is an exit code of 128 or more, when it could
+// not read or write, and when parts are missing that are in the queue: Slurm may take a job that
+// is about to be queued again for one that has ended. One that somebody cancels is no longer RUNNING.
+//
+// The last task of an array has the number of the array as its own, which stands for all tasks: it
+// has to be named by both numbers.
 func batch(command []string, retries int) string {
-	return fmt.Sprintf(`#!/bin/sh
-export GOMAXPROCS="${SLURM_CPUS_PER_TASK:-}"
+	return fmt.Sprintf(`export GOMAXPROCS="${SLURM_CPUS_PER_TASK:-}"
 %s%s &
 pid=$!
 trap 'kill -TERM "$pid"' TERM
@@ -95,13 +98,18 @@ while kill -0 "$pid" 2>/dev/null; do
 	wait "$pid"
 	code=$?
 done
+again=
 case $code in
-1 | 1??)
-	if [ "${SLURM_RESTART_COUNT:-0}" -lt %d ] && [ "$(squeue -h -o %%T -j "$SLURM_JOB_ID")" = RUNNING ]; then
-		scontrol requeue "$SLURM_JOB_ID"
-	fi
-	;;
+1 | 1??) [ "${SLURM_RESTART_COUNT:-0}" -ge %d ] || again=yes ;;
+7) [ -z "$(squeue -h -j "$parts")" ] || again=yes ;;
 esac
+job=$SLURM_JOB_ID
+if [ -n "${SLURM_ARRAY_TASK_ID:-}" ]; then
+	job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+fi
+if [ -n "$again" ] && [ "$(squeue -h -o %%T -j "$job")" = RUNNING ]; then
+	scontrol requeue "$job"
+fi
 exit "$code"
 `, carriage(command), quote(command), retries)
 }

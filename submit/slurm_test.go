@@ -20,7 +20,7 @@ var fakes = map[string]string{
 	"sbatch": `cat >"$LOG/script-$(ls "$LOG" | grep -c script)"
 for a; do printf '%s\0' "$a"; done >"$LOG/sbatch-$(ls "$LOG" | grep -c sbatch)"
 echo 7`,
-	"squeue":   `echo "${STATE:-RUNNING}"`,
+	"squeue":   `echo "${STATE-RUNNING}"`,
 	"scontrol": `echo "$*" >>"$LOG/scontrol"`,
 	"ggquant":  `for a; do printf '%s\0' "$a"; done >"$LOG/ran"; eval "${RUN:-}"`,
 }
@@ -130,13 +130,16 @@ func TestBatch(t *testing.T) {
 		{run: "kill -KILL $$", code: 137, want: again},
 		{run: "kill -KILL $$", code: 137, env: []string{"SLURM_RESTART_COUNT=2"}, want: again},
 		{run: "kill -KILL $$", code: 137, env: []string{"SLURM_RESTART_COUNT=3"}},
+		{run: "exit 7", code: 7, want: again, env: []string{"SLURM_RESTART_COUNT=3"}}, // parts are still in the queue
+		{run: "exit 7", code: 7, env: []string{"STATE="}},
+		{run: "exit 1", code: 1, env: []string{"SLURM_ARRAY_TASK_ID=16", "SLURM_ARRAY_JOB_ID=9"}, want: "requeue 9_16\n"},
 		{run: "exit 130", code: 130, env: []string{"STATE=COMPLETING"}}, // somebody has cancelled it
 		// the shell gets SIGTERM, passes it on, and has the command's own exit code
 		{run: `trap 'exit 3' TERM; kill -TERM $PPID; while :; do sleep 0.01; done`, code: 3},
 		{run: `trap 'sleep 0.05; exit 130' TERM; kill -TERM $PPID; while :; do sleep 0.01; done`, code: 130, want: again},
 		{run: `test "$GOMAXPROCS" = 12`, code: 0, env: []string{"SLURM_CPUS_PER_TASK=12"}},
 	} {
-		_, code := run(batch([]string{"ggquant", "x"}, 3), append(c.env, "RUN="+c.run)...)
+		_, code := run("parts=5\n"+batch([]string{"ggquant", "x"}, 3), append(c.env, "RUN="+c.run)...)
 		got, err := os.ReadFile(filepath.Join(log, "scontrol"))
 		if err == nil {
 			kept(t, log, "scontrol")

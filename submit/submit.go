@@ -78,7 +78,7 @@ func (j *Job) check() error {
 		if !strings.HasPrefix(arg, "-") {
 			continue
 		}
-		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		name := flagName(arg)
 		switch {
 		case slices.Contains(ours, name):
 			return fault.Errorf(fault.Usage, "%s: parts, --resume and --finish are added here; want the command without", arg)
@@ -87,6 +87,12 @@ func (j *Job) check() error {
 		}
 	}
 	return nil
+}
+
+// flagName returns the name of the flag in a word that begins with a hyphen.
+func flagName(word string) string {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	return name
 }
 
 // noNUL refuses what no program can be given.
@@ -119,9 +125,15 @@ func clean(name string) string {
 	return strings.TrimRight(name[:min(len(name), maxName)], "-")
 }
 
-// Part returns the command of each part, which knows by the environment which it is.
+// Part returns the command of each part, which knows by the environment which it is. What only the
+// end can do is left out.
 func (j *Job) Part() []string {
-	return j.with("--part", "auto/"+strconv.Itoa(j.Parts), "--resume")
+	command := j.with("--part", "auto/"+strconv.Itoa(j.Parts), "--resume")
+	flags := true
+	return slices.DeleteFunc(command, func(w string) bool {
+		flags = flags && w != "--"
+		return flags && strings.HasPrefix(w, "-") && flagName(w) == "verify"
+	})
 }
 
 // Finish returns the command that runs when all parts are whole.

@@ -70,14 +70,14 @@ func TestNames(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
-	j := Job{Command: []string{"/bin/ggconv", "--outtype", "f16", "--", "-dir"}, Parts: 7}
-	if got := strings.Join(j.Part(), " "); got != "/bin/ggconv --part auto/7 --resume --outtype f16 -- -dir" {
+	j := Job{Command: []string{"/bin/ggconv", "--verify", "--outtype", "f16", "-verify=true", "--", "--verify"}, Parts: 7}
+	if got := strings.Join(j.Part(), " "); got != "/bin/ggconv --part auto/7 --resume --outtype f16 -- --verify" {
 		t.Error(got)
 	}
-	if got := strings.Join(j.Finish(), " "); got != "/bin/ggconv --finish --outtype f16 -- -dir" {
+	if got := strings.Join(j.Finish(), " "); got != "/bin/ggconv --finish --verify --outtype f16 -verify=true -- --verify" {
 		t.Error(got)
 	}
-	if strings.Join(j.Command, " ") != "/bin/ggconv --outtype f16 -- -dir" {
+	if strings.Join(j.Command, " ") != "/bin/ggconv --verify --outtype f16 -verify=true -- --verify" {
 		t.Errorf("changed: %q", j.Command)
 	}
 }

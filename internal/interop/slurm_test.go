@@ -35,27 +35,30 @@ func TestSlurm(t *testing.T) {
 	large := largeCheckpoint(t, dir)
 	for _, c := range []struct {
 		name    string
-		command []string // OUT stands for the folder of the outputs
+		command []string // OUT stands for the folder of the outputs, PARTS for one of files of parts
 	}{
 		{"gollama converted", []string{"ggconv", "--progress", "none", gollama, "OUT/f16.gguf"}},
 		{"gollama quantized", []string{"ggquant", "--progress", "none", "--out-dir", "OUT", gollama, "Q8_0", "Q4_K_M", "IQ3_S"}},
-		{"gollama in part files", []string{"ggquant", "--progress", "none", "--part-files", gollama, "OUT/x.gguf", "IQ4_XS"}},
+		{"gollama in part files", []string{"ggquant", "--progress", "none", "--verify", "--part-files", "PARTS", gollama, "OUT/x.gguf", "IQ4_XS"}},
 		{"large converted", []string{"ggconv", "--progress", "none", large, "OUT/f16.gguf"}},
 		{"large quantized", []string{"ggquant", "--progress", "none", large, "OUT/x.gguf", "Q4_K_M"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			alone, together := filepath.Join(dir, "alone"), filepath.Join(dir, "together")
-			for _, d := range []string{alone, together} {
+			alone, together, parts := filepath.Join(dir, "alone"), filepath.Join(dir, "together"), filepath.Join(dir, "parts")
+			for _, d := range []string{alone, together, parts} {
 				must(t, os.Mkdir(d, 0o777))
 				defer os.RemoveAll(d)
 			}
 			words := func(out string) (list []string) {
 				for _, w := range c.command {
-					list = append(list, strings.Replace(w, "OUT", out, 1))
+					list = append(list, strings.NewReplacer("OUT", out, "PARTS", parts).Replace(w))
 				}
 				return list
 			}
-			single := slices.DeleteFunc(words(alone), func(w string) bool { return w == "--part-files" })
+			single := words(alone)
+			if i := slices.Index(single, "--part-files"); i > 0 {
+				single = slices.Delete(single, i, i+2)
+			}
 			begin := time.Now()
 			if _, errs, code := outcome(t, exec.Command(filepath.Join(bin, single[0]), single[1:]...)); code != 0 {
 				t.Fatalf("%q: exit code %d\n%s", single, code, errs)
