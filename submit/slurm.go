@@ -80,10 +80,11 @@ func (s *Slurm) sbatch(b *strings.Builder, kind string, command []string, first 
 }
 
 // batch returns the script that runs a command in a job, but for the line that sets parts to the array's
-// number. The command runs in the background, so that the shell can pass on a signal while it waits. The job is queued
-// again when the command was stopped or killed, which is an exit code of 128 or more, when it could
-// not read or write, and when parts are missing that are in the queue: Slurm may take a job that
-// is about to be queued again for one that has ended. One that somebody cancels is no longer RUNNING.
+// number. The command runs in the background, so that the shell can pass on a signal while it
+// waits. The job is queued again when the command was stopped or killed, which is an exit code of
+// 128 or more, when it could not read or write, and when parts are missing that are in the queue,
+// as after somebody has queued them and the job that finishes again. One that somebody cancels is
+// no longer RUNNING.
 //
 // The last task of an array has the number of the array as its own, which stands for all tasks: it
 // has to be named by both numbers.

@@ -218,17 +218,25 @@ func (j *slurmJob) until(what string, met func() bool) {
 	}
 }
 
-// wait waits until the job that finishes has ended well. Tasks that were queued again would wait for two minutes.
+// pause is how long a task that was queued again has to wait, instead of Slurm's two minutes: the
+// node refuses to start it in the second in which it was stopped.
+const pause = 3 * time.Second
+
+// wait waits until the job that finishes has ended well.
 func (j *slurmJob) wait() {
 	j.t.Helper()
 	state := ""
+	since := map[string]time.Time{} // when jobs were first seen that wait for their time
 	j.until("the job that finishes ends", func() bool {
-		again := 0
 		for line := range strings.Lines(slurm(j.t, "squeue", "-h", "-r", "-t", "all", "-j", j.parts+","+j.finish, "-o", "%i|%T|%r")) {
 			f := strings.Split(strings.TrimSpace(line), "|")
 			if f[1] == "PENDING" && f[2] == "BeginTime" {
-				slurm(j.t, "scontrol", "update", "jobid="+f[0], "StartTime=now")
-				again++
+				if since[f[0]].IsZero() {
+					since[f[0]] = time.Now()
+				}
+				if time.Since(since[f[0]]) > pause {
+					slurm(j.t, "scontrol", "update", "jobid="+f[0], "StartTime=now")
+				}
 			}
 			if f[0] == j.finish {
 				state = f[1]
