@@ -153,7 +153,7 @@ func (o *Order) reuse(e *eval.Model, saved *calibrate.Saved) error {
 	c.sums = sums
 	o.Quantize.Importance = c.matrix(sums)
 	if o.shared() {
-		o.Write.AddFacts("moments of --hessian", saved.About())
+		o.Write.AddFacts("moments", saved.About())
 	}
 	return nil
 }
