@@ -99,7 +99,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("%d bytes were left of %d", len(left), len(full))
 	}
 	for name, data := range map[string][]byte{
-		"empty": nil, "cut in a record": full[:len(full)-5], "all of it": full, "something after it": append(bytes.Clone(full), full[40:90]...),
+		"empty": nil, "cut in the head": full[:20], "a head that did not get to the disk": make([]byte, 40), "cut in a record": full[:len(full)-5], "all of it": full, "something after it": append(bytes.Clone(full), full[40:90]...),
 		"a bit": func() []byte { b := bytes.Clone(full); b[len(b)/2] ^= 1; return b }(),
 	} {
 		if err := os.WriteFile(state, data, 0o666); err != nil {
@@ -113,7 +113,7 @@ func TestResume(t *testing.T) {
 	for name, c := range map[string]struct {
 		data []byte
 		kind error
-	}{"another run": {append([]byte(journalMagic), full[9:]...), fault.Refused}, "another file": {[]byte(strings.Repeat("text", 20)), fault.Broken}, "short": {full[:20], fault.Broken}} {
+	}{"another run": {append([]byte(journalMagic), full[9:]...), fault.Refused}, "another file": {[]byte(strings.Repeat("text", 20)), fault.Broken}, "short": {[]byte("text"), fault.Broken}} {
 		if c.kind == fault.Refused {
 			c.data = bytes.Clone(full)
 			c.data[20] ^= 1

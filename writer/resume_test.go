@@ -160,6 +160,15 @@ func TestResume(t *testing.T) {
 			_, err = f.Write(make([]byte, recordBytes+9))
 			return err
 		},
+		"log-zeros": func(dir string) error {
+			f, err := os.OpenFile(filepath.Join(dir, leader+progressSuffix), os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			_, err = f.WriteAt(make([]byte, 30), 0)
+			return err
+		},
 		"shard-lost":   func(dir string) error { return os.Remove(filepath.Join(dir, gguf.ShardName("s", 1, 2)+Suffix)) },
 		"shard-shrunk": func(dir string) error { return os.Truncate(filepath.Join(dir, gguf.ShardName("s", 1, 2)+Suffix), 100) },
 		"log-lost":     func(dir string) error { return os.Remove(filepath.Join(dir, leader+progressSuffix)) },

@@ -243,8 +243,11 @@ func (s *soak) kill(j *job, v *victim, sig syscall.Signal) (bool, error) {
 		return over(err)
 	case <-time.After(moment):
 	}
+	if v.current.Load() == nil { // it is not there yet
+		return false, nil
+	}
 	v.killed.Store(true)
-	return v.current.Load() != nil, nil
+	return true, nil
 }
 
 // judge compares the files with what may be there. phase says what was going on.
