@@ -6,24 +6,22 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 
 	"ggforge/gguf"
 	"ggforge/imatrix"
 	"ggforge/imatrix/imatrixtest"
+	"ggforge/internal/alloctest"
 )
 
 // fuzzParse checks what must hold for any bytes: no panic, memory in proportion
 // to the input, an error of a known kind. It returns nil for a refused file.
 func fuzzParse(t *testing.T, data []byte) *imatrix.Matrix {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	before := alloctest.Bytes()
 	m, err := imatrix.Parse("fuzz", data)
-	runtime.ReadMemStats(&after)
 	// Other goroutines of the test binary allocate too, hence the constant.
-	if got, most := after.TotalAlloc-before.TotalAlloc, uint64(len(data))*64+1<<20; got > most {
+	if got, most := alloctest.Bytes()-before, uint64(len(data))*64+1<<20; got > most {
 		t.Errorf("%d bytes of input made Parse allocate %d, want at most %d", len(data), got, most)
 	}
 	if err != nil {

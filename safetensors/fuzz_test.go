@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"runtime"
 	"slices"
 	"testing"
 	"unsafe"
 
+	"ggforge/internal/alloctest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
 )
@@ -30,12 +30,10 @@ func FuzzParse(f *testing.F) {
 		tensor("s", safetensors.BOOL, []byte{1}),
 	}, map[string]string{"format": "pt"}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
+		before := alloctest.Bytes()
 		file, err := safetensors.Parse("fuzz", data)
-		runtime.ReadMemStats(&after)
 		// Other goroutines of the test binary allocate too, hence the constant.
-		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(len(data))*64+1<<20; got > most {
+		if got, most := alloctest.Bytes()-before, uint64(len(data))*64+1<<20; got > most {
 			t.Errorf("%d bytes of input made Parse allocate %d, want at most %d", len(data), got, most)
 		}
 		read, readErr := safetensors.ReadFrom("fuzz", bytes.NewReader(data), int64(len(data)))

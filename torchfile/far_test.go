@@ -26,8 +26,8 @@ func noCopies(t *testing.T, scratch string) {
 
 // readParts reads a file and all its tensors part by part; those that repeat small
 // storages very often are nil.
-func readParts(t *testing.T, data []byte, open func(string, io.ReaderAt, int64, string) (*File, error)) (tensors [][]byte, err error) {
-	f, err := open("x", bytes.NewReader(data), int64(len(data)), t.TempDir())
+func readParts(t *testing.T, data []byte, dir string, open func(string, io.ReaderAt, int64, string) (*File, error)) (tensors [][]byte, err error) {
+	f, err := open("x", bytes.NewReader(data), int64(len(data)), dir)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func TestReadFails(t *testing.T) {
 // TestReadRefuses checks what only files on this machine may be or hold.
 func TestReadRefuses(t *testing.T) {
 	old := torchfiletest.EncodeOld(sample())
-	if _, err := readParts(t, old, ReadFrom); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "before 1.6") {
+	if _, err := readParts(t, old, t.TempDir(), ReadFrom); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "before 1.6") {
 		t.Errorf("the older container: %v", err)
 	}
 	// an entry whose head makes it longer than the directory allows, and one that
@@ -194,7 +194,7 @@ func TestReadRefuses(t *testing.T) {
 		if _, err := Parse("x", data); !errors.Is(err, ErrBroken) {
 			t.Errorf("%d bytes more: parsed, %v", extra, err)
 		}
-		if _, err := readParts(t, data, ReadFrom); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), `entry "archive/data/0"`) {
+		if _, err := readParts(t, data, t.TempDir(), ReadFrom); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), `entry "archive/data/0"`) {
 			t.Errorf("%d bytes more: read, %v", extra, err)
 		}
 	}

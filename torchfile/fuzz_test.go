@@ -15,7 +15,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(torchfiletest.EncodeOld(sample()))
 	f.Add(torchfiletest.Encode(nil))
 	f.Add(torchfiletest.EncodeNested(nestedValues()))
-	f.Fuzz(check)
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte) { check(t, data, dir) })
 }
 
 // FuzzPickle reads any pickle in an archive with one storage.
@@ -25,19 +26,20 @@ func FuzzPickle(f *testing.F) {
 	for _, h := range hostile {
 		f.Add(h.pickle.Bytes())
 	}
+	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, pickle []byte) {
-		check(t, torchfiletest.Zip(pickle, []string{"0"}, map[string][]byte{"0": make([]byte, 16)}))
+		check(t, torchfiletest.Zip(pickle, []string{"0"}, map[string][]byte{"0": make([]byte, 16)}), dir)
 	})
 }
 
-// check reads a file as a whole, and part by part: what is accepted as a whole is the
+// check reads a file as a whole, and part by part, with temporary files in dir: what is accepted as a whole is the
 // same then, but for the older container.
-func check(t *testing.T, data []byte) {
+func check(t *testing.T, data []byte, dir string) {
 	file, err := ParseNested("x", data)
 	if plain, perr := Parse("x", data); perr == nil && (err != nil || len(file.Values()) > 0 || len(plain.Tensors()) != len(file.Tensors())) {
 		t.Fatalf("a dict of tensors is no nested one: %v", err)
 	}
-	parts, partsErr := readParts(t, data, ReadNestedFrom)
+	parts, partsErr := readParts(t, data, dir, ReadNestedFrom)
 	if err != nil {
 		return
 	}

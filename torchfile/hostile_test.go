@@ -138,7 +138,7 @@ func TestHostilePickles(t *testing.T) {
 		if !errors.Is(err, h.kind) || !strings.Contains(err.Error(), h.text) {
 			t.Errorf("%s: %v, want %v with %q", h.name, err, h.kind, h.text)
 		}
-		if _, read := readParts(t, data, ReadFrom); read == nil || read.Error() != err.Error() {
+		if _, read := readParts(t, data, t.TempDir(), ReadFrom); read == nil || read.Error() != err.Error() {
 			t.Errorf("%s: read %v, parsed %v", h.name, read, err)
 		}
 	}
@@ -233,7 +233,7 @@ func TestHostileArchives(t *testing.T) {
 		if h.name == "another entry at its place" || h.name == "nothing at its place" { // which is seen before the head is read
 			text = "overlaps"
 		}
-		if _, err := readParts(t, h.data, ReadFrom); !errors.Is(err, h.kind) || !strings.Contains(err.Error(), text) {
+		if _, err := readParts(t, h.data, t.TempDir(), ReadFrom); !errors.Is(err, h.kind) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s, read part by part: %v, want %v with %q", h.name, err, h.kind, text)
 		}
 	}

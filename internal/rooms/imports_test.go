@@ -48,7 +48,7 @@ var rooms = []struct{ name, packages string }{
 
 // tools make data for tests, measure and generate: only each other, and tests, may
 // import them. They may import anything.
-var tools = strings.Fields(`imatrix/imatrixtest logprobs/logprobstest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest internal/bench internal/clitest internal/faulttest internal/flagtest internal/gen internal/gen/archtable internal/gen/gemm internal/gen/grids
+var tools = strings.Fields(`imatrix/imatrixtest logprobs/logprobstest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest internal/alloctest internal/bench internal/clitest internal/faulttest internal/defects internal/flagtest internal/gen internal/gen/archtable internal/gen/gemm internal/gen/grids
 	internal/gen/hints internal/gen/licences internal/hftest internal/hftest/mk internal/buckettest internal/hubtest internal/interop internal/quality internal/release internal/rooms internal/soak internal/toktest internal/vocabtest quants/internal/widths?`)
 
 // never are arrows that would point down and are wrong anyway, also by way
