@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"testing/fstest"
 )
@@ -82,4 +83,26 @@ func FuzzJSON(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestGroups: a group ends with the tag of its own number; what nests and never ends so is read once, not once for each
+// group around it.
+func TestGroups(t *testing.T) {
+	begin, end, other := "\x0b", "\x0c", "\x14" // groups 1 and 2
+	for _, c := range []struct{ text, want string }{
+		{begin + end, ""},
+		{begin + "\x13" + other + end, ""},
+		{begin + other, "group 1 ends as group 2"},
+		{begin + begin + other + end, "group 1 ends as group 2"},
+		{end, endOfGroup},
+		{strings.Repeat(begin, 100) + strings.Repeat(end, 100), ""},
+		{strings.Repeat(begin, 101) + strings.Repeat(end, 101), "nested deeper than 100"},
+		{strings.Repeat(strings.Repeat(begin, 50)+other, 2), "group 1 ends as group 2"},
+	} {
+		n := 0
+		err := eachField("x", []byte(c.text), 0, 0, func(field) error { n++; return nil })
+		if c.want == "" && (err != nil || n != 1) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%x: %d fields, %v; want %q", c.text, n, err, c.want)
+		}
+	}
 }

@@ -111,6 +111,8 @@ func cutField(b []byte, depth int) (f field, n int, bad string) {
 			switch {
 			case bad == endOfGroup && in.number == f.number:
 				return f, n + m, ""
+			case bad == endOfGroup:
+				return f, n, fmt.Sprintf("group %d ends as group %d", f.number, in.number)
 			case bad != "":
 				return f, n, bad
 			}
