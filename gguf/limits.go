@@ -31,6 +31,10 @@ const (
 	// maxNesting bounds arrays inside arrays; the format sets no bound, and no
 	// known file nests deeper than two.
 	maxNesting = 16
+
+	// maxErrors is how many errors Check collects before it stops reading: a header
+	// of empty records would give as many as there are tensors.
+	maxErrors = 1000
 )
 
 // Alignment returns general.alignment of m, or DefaultAlignment; ok is false for

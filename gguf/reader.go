@@ -258,6 +258,9 @@ func (r *reader) bad(err error) error {
 		return err
 	}
 	r.check.Errors = append(r.check.Errors, err)
+	if len(r.check.Errors) == maxErrors {
+		return r.errorf(r.pos, "%d errors: what follows is not read", maxErrors)
+	}
 	return nil
 }
 
@@ -326,6 +329,9 @@ func (r *reader) count(what string, minBytes int) (int, error) {
 
 func (r *reader) file(f *File) error {
 	if len(r.data) < 8 || !bytes.HasPrefix(r.data, []byte(magic)) {
+		if bytes.HasPrefix(r.data, []byte("version https://git-lfs")) {
+			return r.errorf(0, "is a Git LFS pointer, not the file itself: fetch that with git lfs pull")
+		}
 		return r.errorf(0, "not a GGUF file: begins with %q, want %q", r.data[:min(4, len(r.data))], magic)
 	}
 	r.pos = 4

@@ -30,21 +30,38 @@ type Options struct {
 	Structure bool // read headers only, no tensors
 }
 
+// maxFindings is how many findings Model returns; the last one says how many more there are.
+const maxFindings = 2000
+
 // findings collects.
 type findings struct {
 	list  []Finding
+	more  int  // findings beyond maxFindings
+	wrong bool // whether one of those is no note
 	later bool // the file is a later shard: the model's metadata is in the first one
 }
 
-func (f *findings) add(format string, args ...any) {
-	f.list = append(f.list, Finding{fmt.Sprintf(format, args...), false})
-}
-func (f *findings) note(format string, args ...any) {
-	f.list = append(f.list, Finding{fmt.Sprintf(format, args...), true})
+func (f *findings) add(format string, args ...any)  { f.put(false, format, args...) }
+func (f *findings) note(format string, args ...any) { f.put(true, format, args...) }
+
+func (f *findings) put(note bool, format string, args ...any) {
+	if len(f.list) < maxFindings {
+		f.list = append(f.list, Finding{fmt.Sprintf(format, args...), note})
+		return
+	}
+	f.more, f.wrong = f.more+1, f.wrong || !note
 }
 
-// Model looks at the file at path and, if it is the first shard of a model, at the others. The
-// error is one of reading them.
+// all returns what has been found.
+func (f *findings) all(path string) []Finding {
+	if f.more == 0 {
+		return f.list
+	}
+	return append(f.list, Finding{fmt.Sprintf("%s: and %d more", path, f.more), !f.wrong})
+}
+
+// Model looks at the file at path and, if it is the first shard of a model, at the others, and returns
+// the first 2000 findings and how many more there are. The error is one of reading them.
 func Model(ctx context.Context, path string, opt Options) ([]Finding, error) {
 	var all findings
 	files, err := open(path, &all)
@@ -54,7 +71,7 @@ func Model(ctx context.Context, path string, opt Options) ([]Finding, error) {
 		}
 	}()
 	if err != nil || len(files) == 0 {
-		return all.list, err
+		return all.all(path), err
 	}
 	if !opt.Structure {
 		if err := blocks(ctx, files, &all, opt); err != nil {
@@ -69,7 +86,7 @@ func Model(ctx context.Context, path string, opt Options) ([]Finding, error) {
 			return nil, err
 		}
 	}
-	return all.list, ctx.Err()
+	return all.all(path), ctx.Err()
 }
 
 // open opens the file and further shards, as far as they can be followed.
