@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"unicode/utf8"
@@ -25,11 +26,39 @@ func Vocabulary(m *model.Model) (*vocab.Vocab, error) {
 	return v, nil
 }
 
+// maxText is the longest text in bytes: places in it are 32 bits (package vocab). Texts that models are measured with have a few
+// megabytes; what has no end, such as a device, is not read into memory for ever.
+const maxText = 1 << 30
+
+// readAll returns what is in a file, which may be a pipe.
+func readAll(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if n := info.Size(); n <= maxText {
+		b.Grow(int(n) + bytes.MinRead)
+		if _, err := b.ReadFrom(io.LimitReader(f, maxText+1)); err != nil {
+			return nil, err
+		}
+	}
+	if info.Size() > maxText || b.Len() > maxText {
+		return nil, fault.Errorf(fault.Unsupported, "%s: a text of more than %d bytes", path, maxText)
+	}
+	return b.Bytes(), nil
+}
+
 // Read returns the text in a file, without a newline at its end, and warns of what a
 // vocabulary cannot take as text. escapes says that what stands for characters is replaced
 // by these.
 func Read(warn func(...string), path string, escapes bool) (string, error) {
-	data, err := os.ReadFile(path)
+	data, err := readAll(path)
 	if err != nil {
 		if e := new(fs.PathError); errors.As(err, &e) && e.Op == "read" { // a directory
 			return "", fault.Errorf(fault.Usage, "%s: want a file with the text: %w", path, e.Err)

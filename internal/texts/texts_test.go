@@ -1,6 +1,13 @@
 package texts
 
-import "testing"
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ggforge/fault"
+)
 
 // TestUnescape checks what stands for characters.
 func TestUnescape(t *testing.T) {
@@ -22,5 +29,21 @@ func TestInvalid(t *testing.T) {
 	}
 	if _, n := invalid([]byte("\ufffd")); n != 0 {
 		t.Error("U+FFFD is a character")
+	}
+}
+
+func TestTooLong(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(path, []byte("text\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Read(nil, path, false); s != "text" || err != nil {
+		t.Errorf("%q, %v", s, err)
+	}
+	if err := os.Truncate(path, maxText+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(nil, path, false); !errors.Is(err, fault.Unsupported) {
+		t.Errorf("%d bytes: %v", maxText+1, err)
 	}
 }
