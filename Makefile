@@ -192,6 +192,16 @@ readers: build
 	$(SIMD) READERS=$(abspath $(READERS)) GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./internal/interop -run '^TestReaders'
 endif
 
+# Reads from and writes to a real server of objects, MinIO, which is built in S3_TOOLS and killed in the middle, as our own
+# processes are; S3_BYTES is the size of the checkpoint. Its licence is the AGPL: it is run, and not part of anything.
+MINIO    := github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
+S3_TOOLS ?= out/s3
+S3_BYTES ?= 400000000
+.PHONY: s3
+s3: build
+	@test -x $(S3_TOOLS)/minio || { mkdir -p $(S3_TOOLS) && GOTOOLCHAIN=go1.27.4 GOBIN=$(abspath $(S3_TOOLS)) go install $(MINIO); }
+	$(SIMD) S3_SERVER=$(abspath $(S3_TOOLS)/minio) S3_BYTES=$(S3_BYTES) GGFORGE_BIN=$(abspath bin) go test -count=1 -timeout 60m -v ./internal/interop -run '^TestObjects$$'
+
 # Runs the commands for Windows under Wine, of this system or in ORACLE_ROOT: the files have to be
 # those of the commands for this system; and tests of packages that deal with files.
 WINE_ROOT := $(patsubst %/usr/bin/wine,%/,$(firstword $(wildcard /usr/bin/wine $(ORACLE_ROOT)/usr/bin/wine)))

@@ -280,7 +280,7 @@ func (d *Dir) Origin() []string {
 	}
 	d.remote.mu.Lock()
 	defer d.remote.mu.Unlock()
-	var list []string
+	list := slices.Clone(d.remote.sides)
 	for _, f := range d.remote.files {
 		list = append(list, f.String())
 	}

@@ -150,6 +150,8 @@ type remote struct {
 	commit  string   // of the hub, "" elsewhere
 	names   []string // of all files in the hub or folder of objects; of the weights that were found elsewhere
 
+	sides []string // what a listing says of the content of side files
+
 	mu    sync.Mutex
 	files []*fetch.File
 }
@@ -302,9 +304,16 @@ func (r *remote) parseListing(data []byte) error {
 }
 
 // listObjects asks for the names of the objects in the folder.
-func (r *remote) listObjects() (err error) {
-	if r.names, err = r.objects.List(r.ctx, r.address.folder, maxFiles); err == nil && len(r.names) == 0 {
+func (r *remote) listObjects() error {
+	list, err := r.objects.List(r.ctx, r.address.folder, maxFiles)
+	if err == nil && len(list) == 0 {
 		err = fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s: no objects there", r.address.folder)
+	}
+	for _, o := range list {
+		r.names = append(r.names, o.Name)
+		if isSide(o.Name) {
+			r.sides = append(r.sides, fmt.Sprintf("%s: %d bytes, %s", o.Name, o.Bytes, o.Tag))
+		}
 	}
 	return err
 }
@@ -316,11 +325,16 @@ const maskFile = "mask_embedding.pt"
 // the configurations of further modules and chat templates do.
 var sidePatterns = []string{"LICENSE*", "*.json", "*.md", "*.txt", "*.model", "*.tiktoken", "*.jinja", "*/config.json", "helper/shim.py", maskFile, "*/" + safetensors.IndexName, "additional_chat_templates/*.jinja"}
 
+// isSide reports whether a file is fetched before the weights.
+func isSide(name string) bool {
+	return slices.ContainsFunc(sidePatterns, func(p string) bool { ok, _ := path.Match(p, name); return ok })
+}
+
 // fetchListed fetches the side files that the hub has listed.
 func (r *remote) fetchListed(folder string) error {
 	var names []string
 	for _, name := range r.names {
-		if slices.ContainsFunc(sidePatterns, func(p string) bool { ok, _ := path.Match(p, name); return ok }) {
+		if isSide(name) {
 			names = append(names, name)
 		}
 	}

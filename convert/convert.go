@@ -681,6 +681,21 @@ func (j *Job) outputs(path string) []*writer.File {
 // Metadata returns the metadata of the file.
 func (j *Job) Metadata() gguf.Metadata { return slices.Clone(j.metadata) }
 
+// Origin returns what decides the content of what the job reads from servers: see checkpoint.Dir.Origin.
+func (j *Job) Origin() []string {
+	list := j.files.Origin()
+	if j.target != nil {
+		list = append(list, j.target.Origin()...)
+	}
+	for _, l := range j.adapters {
+		list = append(list, l.files.Origin()...)
+	}
+	if j.base != nil {
+		list = append(list, j.base.Origin()...)
+	}
+	return list
+}
+
 // Files returns the paths of all files that the job reads: configurations, the
 // tokenizer's, the card and the weights.
 func (j *Job) Files() []string {
@@ -724,6 +739,6 @@ func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writ
 	opt.AllowOverflow = true
 	opt.Inputs = append(opt.Inputs, j.Files()...)
 	opt.Check = stamp.All(opt.Check, j.check)
-	opt.AddFacts(writer.OriginFact, j.files.Origin()...)
+	opt.AddFacts(writer.OriginFact, j.Origin()...)
 	return writer.WriteAll(ctx, j.outputs(path), opt)
 }

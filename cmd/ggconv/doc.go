@@ -19,7 +19,11 @@
 //	--split-max-size SIZE      begin a new file when tensors exceed SIZE bytes (500M, 1.5G, 2MiB)
 //	--no-tensor-first-split    put no tensors into the first file of several
 //	--force                    replace the output if it exists
+//	--work-dir FOLDER          make what becomes an object in FOLDER (else in the one for temporary files)
 //	--compat reference         write what the reference does also where that is broken
+//
+// FILE may be an object, s3://BUCKET/KEY, which is made in a folder of this machine and uploaded when it is
+// whole. If that is interrupted, the same command goes on with it.
 //
 // An OUT whose name ends in -f16, -bf16, -f32 or -q8_0, with or without .gguf, sets
 // the type unless --outtype does; --outfile never does. A name that ends in a type

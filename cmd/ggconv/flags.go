@@ -13,6 +13,7 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/outflags"
 	"ggforge/internal/runflags"
 	"ggforge/writer"
 )
@@ -31,6 +32,7 @@ func flags() []cli.Flag {
 			&cli.BoolFlag{Name: "no-tensor-first-split", Usage: "put no tensors into the first file of several"},
 			tool.CompatFlag("the reference's converter"),
 			tool.ForceFlag(),
+			outflags.Flag(),
 			tool.JSONFlag(),
 		),
 		tool.Group("Look first",
@@ -66,8 +68,9 @@ type request struct {
 	Old     convert.OldOptions // of a file before GGUF
 	Dir     string
 	Dirs    []string // of Convert.ConfigOnly
-	Out     string   // as the user names it, "" for the default
-	ByName  bool     // Out may say which type is meant: no flag does
+	Out     string   // as the user names it, "" for the default; where it is made if it becomes an object
+	To      *outflags.Place
+	ByName  bool // Out may say which type is meant: no flag does
 	Convert convert.Options
 	Write   writer.Options
 
@@ -144,7 +147,10 @@ func parse(cmd *cli.Command) (r request, err error) {
 	if opt.VocabOnly && opt.Split != (convert.Split{}) {
 		return r, fault.Errorf(fault.Usage, "--vocab-only writes one file: it does not go with the flags that split")
 	}
-	r.Write = writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force")}
+	if r.To, r.Out, err = outflags.For(cmd, r.Out, false); err != nil {
+		return r, err
+	}
+	r.Write = writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force") || r.To != nil}
 	if err := runflags.Options(cmd, &r.Write); err != nil {
 		return r, err
 	}

@@ -13,6 +13,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/outflags"
 	"ggforge/internal/runflags"
 	"ggforge/quantize"
 )
@@ -76,6 +77,10 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if misnamed != "" {
 		tool.Warn(cmd, misnamed)
 	}
+	if err := r.To.Make(); err != nil {
+		return err
+	}
+	defer r.To.Close()
 	path, err := job.Output(r.Out)
 	if err != nil {
 		return err
@@ -84,7 +89,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if r.Convert.Split != (convert.Split{}) && len(outputs) == 1 {
 		tool.Warn(cmd, "the model fits one file and is not split")
 	}
-	found := conversionOf(job, outputs)
+	found := conversionOf(job, r.To.Objects(outputs))
 	if r.DryRun && r.JSON {
 		return tool.WriteJSON(w, found)
 	}
@@ -97,31 +102,41 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		}
 	}
 	tool.NoteScalar(cmd)
-	result, err := job.Write(ctx, path, r.Write)
-	if err != nil {
+	part := "" // what is said if only a part was written
+	write := func() ([]string, any, error) {
+		result, err := job.Write(ctx, path, r.Write)
+		if err != nil {
+			return nil, nil, err
+		}
+		found.Bytes = result.Bytes
+		for _, o := range result.Overflows {
+			text := fmt.Sprintf("tensor %q: %d blocks of %v hold infinities: weights too large for the type; --outtype bf16 or f32 keeps them", o.Tensor, o.Blocks, o.Type)
+			found.Warnings = append(found.Warnings, text)
+			tool.Warn(cmd, text)
+		}
+		if found.Part = runflags.PartOf(&r.Write, result); found.Part != nil {
+			part = found.Part.Text(result)
+			return nil, nil, nil
+		}
+		return outputs, found, nil
+	}
+	if err := r.To.Run(ctx, outflags.Reads{Files: job.Files(), Origin: job.Origin()}, outputs, write, &found); err != nil {
 		return err
 	}
-	for _, o := range result.Overflows {
-		text := fmt.Sprintf("tensor %q: %d blocks of %v hold infinities: weights too large for the type; --outtype bf16 or f32 keeps them", o.Tensor, o.Blocks, o.Type)
-		found.Warnings = append(found.Warnings, text)
-		tool.Warn(cmd, text)
-	}
-	found.Part = runflags.PartOf(&r.Write, result)
 	if r.JSON {
-		found.Bytes = result.Bytes
 		found.Seconds, found.Peak = cost.End()
 		return tool.WriteJSON(w, found)
 	}
-	if found.Part != nil {
-		_, err := fmt.Fprintln(w, found.Part.Text(result))
+	if part != "" {
+		_, err := fmt.Fprintln(w, part)
 		return err
 	}
-	name := path
+	name := r.To.Object(path)
 	if len(outputs) > 1 {
-		name = fmt.Sprintf("%s and %d more", outputs[0], len(outputs)-1)
+		name = fmt.Sprintf("%s and %d more", found.Files[0], len(outputs)-1)
 	}
-	fmt.Fprintf(w, "%s: %s, %d tensors, architecture %s, weights in %s\n", name, tool.Bytes(result.Bytes), len(job.Plan), job.Arch.Name, job.Type)
-	fmt.Fprintln(w, cost.Stop(result.Bytes))
+	fmt.Fprintf(w, "%s: %s, %d tensors, architecture %s, weights in %s\n", name, tool.Bytes(found.Bytes), len(job.Plan), job.Arch.Name, job.Type)
+	fmt.Fprintln(w, cost.Stop(found.Bytes))
 	return nil
 }
 
@@ -145,12 +160,12 @@ func (r request) checkName(job *convert.Job) (warning string, err error) {
 	}
 	if t, err := convert.ParseOutType(strings.ToLower(name)); err == nil {
 		if t != job.Type {
-			warning = fmt.Sprintf("%s: the name says %s, the weights are in %s (--outtype sets the type)", r.Out, name, job.Type)
+			warning = fmt.Sprintf("%s: the name says %s, the weights are in %s (--outtype sets the type)", r.To.Object(r.Out), name, job.Type)
 		}
 		return warning, nil
 	}
 	return "", fault.Errorf(fault.Usage, "%s: ggconv writes no %s, this would hold weights in %s: make it with ggquant %s %s %s (or name the type with --outtype)",
-		r.Out, recipe.Name, job.Type, r.Dir, r.Out, recipe.Name)
+		r.To.Object(r.Out), recipe.Name, job.Type, r.Dir, r.To.Object(r.Out), recipe.Name)
 }
 
 // lastRecipe returns the recipe whose name a file's name ends in, after a mark that

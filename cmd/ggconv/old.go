@@ -14,6 +14,7 @@ import (
 	"ggforge/fault"
 	"ggforge/ggml"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/outflags"
 	"ggforge/writer"
 )
 
@@ -21,7 +22,7 @@ import (
 // with checkpoints.
 var (
 	oldFlags  = []string{"desc", "context-length", "eps", "gqa"}
-	bothFlags = []string{"outfile", "dry-run", "verbose", "threads", "force", "progress", "quiet", "json", "model-name", "compat", "help", "version"}
+	bothFlags = []string{"outfile", "dry-run", "verbose", "threads", "force", "progress", "quiet", "json", "model-name", "compat", "work-dir", "help", "version"}
 )
 
 // isOld reports whether the input is a file before GGUF. Flags about the other kind of
@@ -50,6 +51,10 @@ func convertOld(ctx context.Context, cmd *cli.Command, r request) error {
 	}
 	defer m.Close()
 	tool.Warn(cmd, warnings...)
+	if err := r.To.Make(); err != nil {
+		return err
+	}
+	defer r.To.Close()
 	path := r.Out
 	name := strings.TrimSuffix(filepath.Base(r.Dir), filepath.Ext(r.Dir)) + ".gguf"
 	if path == "" {
@@ -62,7 +67,7 @@ func convertOld(ctx context.Context, cmd *cli.Command, r request) error {
 		f.Tensors = append(f.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
 	}
 	w := cmd.Root().Writer
-	found := conversion{Architecture: "llama", Bytes: f.Size(), Files: []string{path}, Warnings: append([]string{}, warnings...)}
+	found := conversion{Architecture: "llama", Bytes: f.Size(), Files: []string{r.To.Object(path)}, Warnings: append([]string{}, warnings...)}
 	for _, t := range m.Tensors {
 		found.Tensors = append(found.Tensors, planned{t.Name, t.Name, t.NE, t.Type.String()})
 	}
@@ -78,16 +83,18 @@ func convertOld(ctx context.Context, cmd *cli.Command, r request) error {
 	}
 	opt := r.Write
 	opt.Inputs, opt.Check = m.Files, m.Check
-	result, err := writer.WriteAll(ctx, []*writer.File{f}, opt)
-	if err != nil {
+	write := func() ([]string, any, error) {
+		_, err := writer.WriteAll(ctx, []*writer.File{f}, opt)
+		return []string{path}, found, err
+	}
+	if err := r.To.Run(ctx, outflags.Reads{Files: m.Files}, []string{path}, write, &found); err != nil {
 		return err
 	}
 	if r.JSON {
-		found.Bytes = result.Bytes
 		found.Seconds, found.Peak = cost.End()
 		return tool.WriteJSON(w, found)
 	}
-	fmt.Fprintf(w, "%s: %s, %d tensors, architecture llama\n", path, tool.Bytes(result.Bytes), len(m.Tensors))
-	fmt.Fprintln(w, cost.Stop(result.Bytes))
+	fmt.Fprintf(w, "%s: %s, %d tensors, architecture llama\n", found.Files[0], tool.Bytes(found.Bytes), len(m.Tensors))
+	fmt.Fprintln(w, cost.Stop(found.Bytes))
 	return nil
 }

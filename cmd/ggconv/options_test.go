@@ -8,6 +8,7 @@ import (
 )
 
 func TestEveryFlag(t *testing.T) {
+	t.Setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
 	rows := map[string]flagtest.Row{
 		"outfile":                {Field: "Out", Args: []string{"--outfile", "x.gguf"}, Want: "x.gguf"},
 		"outtype":                {Field: "Convert.Type", Args: []string{"--outtype", "q8_0"}, Want: "q8_0"},
@@ -29,6 +30,7 @@ func TestEveryFlag(t *testing.T) {
 		"compat":                 {Field: "Convert.Reference", Args: []string{"--compat", "reference"}, Want: "true"},
 		"threads":                {Field: "Write.Workers", Args: []string{"--threads", "3"}, Want: "3"},
 		"force":                  {Field: "Write.Force", Args: []string{"--force"}, Want: "true"},
+		"work-dir":               {Field: "Out", Args: []string{"--work-dir", "w", "--outfile", "s3://bkt/x.gguf"}, Want: "w/ggforge-upload-c9bda0c6b57d6593/x.gguf"},
 		"remote":                 {Field: "Dir", Args: []string{"--remote"}, Want: "hf://DIR"},
 		"json":                   {Field: "JSON", Args: []string{"--json"}, Want: "true"},
 		"progress":               {Field: "Write.Progress", Args: []string{"--progress", "none"}, Want: "nil"},

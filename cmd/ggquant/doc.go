@@ -111,7 +111,11 @@
 //	--out-dir DIR              write one output for each TYPE into DIR, named by the GGUF naming convention
 //	--name-template NAME       name them NAME instead, with {model}, {ftype} and {FTYPE}
 //	--force                    replace the output if it exists
+//	--work-dir FOLDER          make what becomes an object in FOLDER (else in the one for temporary files)
 //	--compat reference         write what the reference does also where that is broken
+//
+// OUT may be an object, s3://BUCKET/KEY, and DIR a folder of objects: outputs are made in a folder of this machine
+// and uploaded when all are whole. If that is interrupted, the same command goes on with it.
 //
 // # Checkpoint
 //

@@ -9,6 +9,7 @@ import (
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/outflags"
 	"ggforge/internal/quantflags"
 	"ggforge/internal/runflags"
 	"ggforge/internal/size"
@@ -39,6 +40,7 @@ func flags() []cli.Flag {
 			&cli.UintFlag{Name: "split-max-tensors", Usage: "write shards of at most `N` tensors each"},
 			tool.CompatFlag("the reference's tools"),
 			tool.ForceFlag(),
+			outflags.Flag(),
 			tool.JSONFlag(),
 		),
 		tool.Group(tool.CategoryRun,
@@ -58,6 +60,8 @@ type request struct {
 
 	OutDir, NameTemplate string
 	JSON                 bool
+	parts                []string        // what is said of outputs of which only a part was written
+	To                   *outflags.Place // of what becomes objects: Out and OutDir are where it is made
 
 	convertflags.Checkpoint
 	production.Order // but for Paths, which depend on the model
@@ -74,6 +78,17 @@ func parse(cmd *cli.Command) (r request, err error) {
 		return r, fault.Errorf(fault.Usage, "--name-template goes with --out-dir")
 	}
 	threads, err := r.positionals(cmd)
+	if err != nil {
+		return r, err
+	}
+	if r.OutDir != "" {
+		r.To, r.OutDir, err = outflags.For(cmd, r.OutDir, true)
+	} else {
+		r.To, r.Out, err = outflags.For(cmd, r.Out, false)
+		if r.To != nil && r.Out == r.To.Dir {
+			err = fault.Errorf(fault.Usage, "the output is %s, a folder: want an object, or --out-dir", r.To.Object(""))
+		}
+	}
 	if err != nil {
 		return r, err
 	}
@@ -124,7 +139,7 @@ func (r *request) quantizeOptions(cmd *cli.Command) (err error) {
 
 // writerOptions reads the flags that say how to write.
 func (r *request) writerOptions(cmd *cli.Command, threads int) (err error) {
-	r.Write.Workers, r.Write.Force, r.Write.MakeDir = threads, cmd.Bool("force"), r.OutDir
+	r.Write.Workers, r.Write.Force, r.Write.MakeDir = threads, cmd.Bool("force") || r.To != nil, r.OutDir
 	if cmd.IsSet("max-buffer-size") {
 		if r.Write.MaxBuffer, err = size.ParseIn(cmd.String("max-buffer-size"), 1<<20); err != nil {
 			return fmt.Errorf("--max-buffer-size: %w", err)

@@ -18,6 +18,7 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/outflags"
 	"ggforge/internal/quantflags"
 	"ggforge/internal/runflags"
 	"ggforge/model"
@@ -135,52 +136,103 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	owned := true
+	defer func() {
+		if owned {
+			m.Close()
+		}
+	}()
 	if r.Paths, err = r.outputs(m); err != nil {
-		m.Close()
 		return err
 	}
 	r.Program, r.Workers, r.Warn, r.Progress = "ggforge "+tool.Version, tool.Workers(cmd), tool.Warning(cmd), tool.Parts(cmd)
 	if !r.DryRun && r.Calibration.High && r.Write.Journal.Part == 0 && !r.Write.Journal.Finish && (len(r.Types.Targets) == 0 || r.Types.Targets[0].KLD == 0) {
 		r.Calibration.State = writer.BlocksName(r.Paths[0])
 	}
-	made, err := production.Prepare(ctx, m, &r.Order)
-	if made == nil {
-		m.Close()
-		return err
-	}
-	defer made.Close()
-	if made.Batch == nil {
-		return err
+	prepare := func() (*production.Run, error) {
+		made, err := production.Prepare(ctx, m, &r.Order)
+		owned = made == nil
+		return made, err
 	}
 	if r.DryRun {
+		made, err := prepare()
+		if made == nil {
+			return err
+		}
+		defer made.Close()
+		if made.Batch == nil {
+			return err
+		}
 		if err == nil {
 			err = made.SaveTypes(ctx)
 		}
-		return errors.Join(err, r.report(cmd, made.Jobs, r.Paths, nil))
+		reports, e := r.reports(made.Jobs, nil)
+		return errors.Join(err, e, r.print(cmd, reports, false))
 	}
-	if err != nil {
+	var reports []*reported
+	write := func() ([]string, any, error) {
+		made, err := prepare()
+		if made == nil {
+			return nil, nil, err
+		}
+		defer made.Close()
+		if made.Batch == nil || err != nil {
+			return nil, nil, err
+		}
+		tool.NoteScalar(cmd)
+		if err := made.Choose(ctx); err != nil {
+			return nil, nil, err
+		}
+		if err := made.SaveTypes(ctx); err != nil {
+			return nil, nil, err
+		}
+		results, err := made.Write(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		reports, err = r.reports(made.Jobs, results)
+		if err != nil || reports[0].Part != nil {
+			return nil, nil, err
+		}
+		return inOrder(results), reports, nil
+	}
+	if err := r.To.Make(); err != nil {
 		return err
 	}
-	tool.NoteScalar(cmd)
-	if err := made.Choose(ctx); err != nil {
+	defer r.To.Close()
+	if err := r.To.Run(ctx, outflags.Reads{Files: m.Files, Origin: m.Origin}, r.known(), write, &reports); err != nil {
 		return err
 	}
-	if err := made.SaveTypes(ctx); err != nil {
-		return err
-	}
-	results, err := made.Write(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.report(cmd, made.Jobs, r.Paths, results); err != nil || r.JSON {
+	if err := r.print(cmd, reports, true); err != nil || r.JSON || len(reports) == 0 {
 		return err
 	}
 	var bytes int64
-	for _, r := range results {
+	for _, r := range reports {
 		bytes += r.Bytes
 	}
 	fmt.Fprintln(w, cost.Stop(bytes))
 	return nil
+}
+
+// known returns the files of the outputs as far as they are known before the work: not those of shards.
+func (r *request) known() []string {
+	if q := &r.Quantize; q.KeepSplit || q.SplitMaxTensors > 0 || q.SplitMaxBytes > 0 {
+		return nil
+	}
+	return r.Paths
+}
+
+// inOrder returns the files of all outputs, the first ones of shards after those that they need, but for the very
+// first one.
+func inOrder(results []*writer.Result) []string {
+	list := results[0].Files[:1:1]
+	for i, r := range results {
+		list = append(list, r.Files[1:]...)
+		if i > 0 {
+			list = append(list, r.Files[0])
+		}
+	}
+	return list
 }
 
 // outputs returns the path for each recipe.
@@ -210,24 +262,43 @@ func (r *request) outputs(m *model.Model) ([]string, error) {
 type reported struct {
 	*quantize.Report
 	Part *runflags.Part `json:"written,omitempty"` // of --part
+
+	text string // that says so
 }
 
-// report prints what the jobs would do, or with results what they have done.
-func (r *request) report(cmd *cli.Command, jobs []*quantize.Job, paths []string, results []*writer.Result) error {
+// reports returns what the jobs would do, or with results what they have done.
+func (r *request) reports(jobs []*quantize.Job, results []*writer.Result) ([]*reported, error) {
 	reports := []*reported{}
 	for i, j := range jobs {
 		var result *writer.Result
 		if results != nil {
 			result = results[i]
 		}
-		report, err := j.Report(paths[i], result)
+		report, err := j.Report(r.Paths[i], result)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		for k := range report.Files {
+			report.Files[k].Path = r.To.Object(report.Files[k].Path)
+		}
+		one := &reported{Report: report, Part: runflags.PartOf(&r.Write, result)}
+		if one.Part != nil {
+			one.text = one.Part.Text(result)
+		}
+		reports = append(reports, one)
+	}
+	return reports, nil
+}
+
+// print prints what the outputs would be, or with done are.
+func (r *request) print(cmd *cli.Command, reports []*reported, done bool) error {
+	if len(reports) == 0 {
+		return nil
+	}
+	for _, report := range reports {
 		for _, d := range report.Displaced {
 			tool.Warn(cmd, fmt.Sprintf("%s: %d sub-blocks of zeros displace others in IQ3_S, as the reference writes them", d.Tensor, d.Count))
 		}
-		reports = append(reports, &reported{report, runflags.PartOf(&r.Write, result)})
 	}
 	w := cmd.Root().Writer
 	if r.JSON {
@@ -236,11 +307,11 @@ func (r *request) report(cmd *cli.Command, jobs []*quantize.Job, paths []string,
 		}
 		return tool.WriteJSON(w, reports[0])
 	}
-	for i, report := range reports {
-		if results == nil {
+	for _, report := range reports {
+		if !done {
 			report.WriteText(w)
 		} else if report.Part != nil {
-			fmt.Fprintln(w, report.Part.Text(results[i]))
+			fmt.Fprintln(w, report.text)
 			continue
 		}
 		summary(w, report.Report)

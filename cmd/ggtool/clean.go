@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v3"
 
 	"ggforge/fault"
+	"ggforge/internal/bucket"
 	tool "ggforge/internal/cli"
 	"ggforge/writer"
 )
@@ -22,7 +24,9 @@ func cleanCommand() *cli.Command {
 			"from which --resume or --finish would go on. --remove removes them; a change of names\n" +
 			"that was cut short is finished or taken back instead, so that no output is lost. What a\n" +
 			"process works on stays, and so does a file without a journal, which may be another\n" +
-			"program's.\n\n" + tool.ExitHelp,
+			"program's.\n\n" +
+			"Of s3://BUCKET/FOLDER the uploads are listed that have not become objects, whose parts\n" +
+			"a server keeps; --remove ends those that are older than --older-than.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Examples: []string{"ggtool clean models", "# what nobody has touched for two days", "ggtool clean --remove --older-than 48h models"},
 			Result:   tool.Prints[cleanResult](),
@@ -51,6 +55,9 @@ func parseClean(cmd *cli.Command) (r cleanRequest, err error) {
 	if r.Dirs, err = tool.Args(cmd, 0, maxFiles); len(r.Dirs) == 0 {
 		r.Dirs = []string{"."}
 	}
+	if r.Remove && r.Older == 0 && slices.ContainsFunc(r.Dirs, bucket.Is) {
+		return r, fault.Errorf(fault.Usage, "--remove of uploads goes with --older-than: servers do not say whether somebody works on them")
+	}
 	return r, err
 }
 
@@ -72,6 +79,8 @@ type leftover struct {
 	// Busy says that a process works on it.
 	Busy    bool `json:"busy,omitempty"`
 	Removed bool `json:"removed,omitempty"`
+
+	remove func() error
 }
 
 // leftoverTexts say what the kinds are.
@@ -81,6 +90,7 @@ var leftoverTexts = map[writer.LeftoverKind]string{
 	writer.LeftPart:    "part in a file of its own",
 	writer.LeftBlocks:  "blocks of a calibration",
 	writer.LeftCommit:  "change of names that was cut short",
+	leftUpload:         "upload that is not complete",
 	writer.LeftUnknown: "no journal: perhaps another program's",
 }
 
@@ -94,21 +104,19 @@ func clean(ctx context.Context, cmd *cli.Command) error {
 	var errs []error
 	now := time.Now()
 	for _, dir := range r.Dirs {
-		list, err := writer.Leftovers(dir)
+		list, err := leftIn(ctx, dir, now)
 		if err != nil {
 			return err
 		}
-		for _, l := range list {
+		for _, one := range list {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			age := max(0, now.Sub(l.Modified))
-			if age < r.Older {
+			if one.Age < r.Older.Seconds() {
 				continue
 			}
-			one := leftover{Kind: l.Kind, Output: l.Output, Files: l.Files, Bytes: l.Bytes, Blocks: l.Blocks, Age: age.Seconds(), Busy: l.Busy}
-			if r.Remove && !l.Busy && l.Kind != writer.LeftUnknown {
-				if err := l.Remove(); err != nil {
+			if r.Remove && !one.Busy && one.Kind != writer.LeftUnknown {
+				if err := one.remove(); err != nil {
 					errs = append(errs, err)
 				} else {
 					one.Removed = true
@@ -129,6 +137,35 @@ func clean(ctx context.Context, cmd *cli.Command) error {
 	return errors.Join(errs...)
 }
 
+// leftUpload is an upload that has not become an object.
+const leftUpload writer.LeftoverKind = "upload"
+
+// leftIn returns what is left in a directory, or of uploads to a folder of objects.
+func leftIn(ctx context.Context, dir string, now time.Time) (list []leftover, err error) {
+	if bucket.Is(dir) {
+		folder, err := bucket.Parse(dir)
+		if err != nil {
+			return nil, err
+		}
+		client, err := bucket.New(bucket.Environment())
+		if err != nil {
+			return nil, err
+		}
+		uploads, err := client.Incomplete(ctx, folder)
+		for _, u := range uploads {
+			remove := func() error { return client.Abort(ctx, u) }
+			list = append(list, leftover{Kind: leftUpload, Output: u.Name.String(), Files: []string{}, Age: max(0, now.Sub(u.Begun)).Seconds(), remove: remove})
+		}
+		return list, err
+	}
+	left, err := writer.Leftovers(dir)
+	for _, l := range left {
+		age := max(0, now.Sub(l.Modified)).Seconds()
+		list = append(list, leftover{Kind: l.Kind, Output: l.Output, Files: l.Files, Bytes: l.Bytes, Blocks: l.Blocks, Age: age, Busy: l.Busy, remove: l.Remove})
+	}
+	return list, err
+}
+
 // write prints a leftover as lines.
 func (l *leftover) write(w interface{ Write([]byte) (int, error) }, remove bool) error {
 	state := ""
@@ -145,7 +182,11 @@ func (l *leftover) write(w interface{ Write([]byte) (int, error) }, remove bool)
 		blocks = fmt.Sprintf(", %d blocks of rows are done", l.Blocks)
 	}
 	age := (time.Duration(l.Age) * time.Second).String()
-	if _, err := fmt.Fprintf(w, "%s: %s, %s, %s old%s%s\n", l.Output, leftoverTexts[l.Kind], tool.Bytes(l.Bytes), age, blocks, state); err != nil {
+	size := ", " + tool.Bytes(l.Bytes)
+	if l.Kind == leftUpload {
+		size = "" // not known without asking for the parts
+	}
+	if _, err := fmt.Fprintf(w, "%s: %s%s, %s old%s%s\n", l.Output, leftoverTexts[l.Kind], size, age, blocks, state); err != nil {
 		return err
 	}
 	for _, f := range l.Files {

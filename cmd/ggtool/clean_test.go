@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/internal/bucket"
+	"ggforge/internal/buckettest"
 	"ggforge/rows"
 	"ggforge/writer"
 )
@@ -66,4 +69,36 @@ func TestClean(t *testing.T) {
 	run(0, "x: no journal: perhaps another program's, 1 B, 0s old, not removed\n", "--remove", dir)
 	run(2, "negative", "--older-than", "-1h", dir)
 	run(1, "none", filepath.Join(dir, "none"))
+}
+
+// TestCleanUploads lists and ends uploads that have not become objects.
+func TestCleanUploads(t *testing.T) {
+	s := buckettest.Serve(t, "", "")
+	s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == "PUT" {
+			buckettest.Fail(w, 403, "AccessDenied")
+		}
+		return r.Method == "PUT"
+	}
+	client, err := bucket.New(bucket.Environment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Upload(t.Context(), []bucket.File{{Path: path, To: bucket.Name{Bucket: "out", Key: "a/x"}}}, bucket.UploadOptions{}); err == nil {
+		t.Fatal("uploaded")
+	}
+	run := expect(t, "clean")
+	if got := run(0, "", "s3://out/b"); got != "" {
+		t.Errorf("of another folder: %q", got)
+	}
+	run(0, "s3://out/a/x: upload that is not complete, ", "s3://out/a")
+	run(2, "--older-than", "--remove", "s3://out/a")
+	run(0, "s3://out/a/x: upload that is not complete, ", "--remove", "--older-than", "1h", "s3://out")
+	if s.Uploads() != 0 {
+		t.Errorf("%d uploads left", s.Uploads())
+	}
 }

@@ -157,6 +157,7 @@
 //
 //	--remove                   remove it, unless a process works on it or it may be another program's
 //	--older-than TIME          only what was not written to for that long (90m, 48h)
+//	                           (DIR may be s3://BUCKET/FOLDER: uploads that have not become objects)
 //	--json                     print one JSON object: leftovers
 //
 // # Split and merge

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/internal/buckettest"
 	"ggforge/internal/hubtest"
 	"ggforge/memory"
 )
@@ -79,12 +80,14 @@ func TestRemote(t *testing.T) {
 	if err := os.Truncate(large, int64(len(head))+size); err != nil {
 		t.Fatal(err)
 	}
+	buckettest.Serve(t, dir, "models/")
 	hub := hubtest.Serve(t, "org/model", dir)
 	hub.Token = "secret"
 	t.Setenv("HF_ENDPOINT", hub.URL)
 	t.Setenv("HF_TOKEN", "secret")
 	for _, c := range []struct{ folder, file string }{{"hf://org/model/", "m-00001-of-00002.gguf"}, {"hf://org/model@main/sub/", "large file.gguf"},
-		{hub.URL + "/org/model/blob/main/sub/", "large%20file.gguf"}, {hub.Host + "/", "m-00001-of-00002.gguf"}} {
+		{hub.URL + "/org/model/blob/main/sub/", "large%20file.gguf"}, {hub.Host + "/", "m-00001-of-00002.gguf"},
+		{"s3://models/", "m-00001-of-00002.gguf"}, {"s3://models/sub/", "large file.gguf"}} {
 		local := first
 		if strings.HasPrefix(c.file, "large") {
 			local = large
@@ -102,6 +105,8 @@ func TestRemote(t *testing.T) {
 	inspect := expect(t, "inspect")
 	inspect(2, "hf://ORG/NAME/FILE.gguf", "hf://org/model")
 	inspect(2, "hf://ORG/NAME/FILE.gguf", "hf://org/../x.gguf")
+	inspect(2, "s3://BUCKET/KEY.gguf", "s3://models/sub/")
+	inspect(1, "s3://models/none.gguf: the server answers 404 Not Found (NoSuchKey)", "s3://models/none.gguf")
 	inspect(0, "hf://org/model/m-00002-of-00002.gguf", "--alone", "hf://org/model/m-00002-of-00002.gguf")
 	inspect(2, "name the first one, hf://org/model/m-00001-of-00002.gguf", "hf://org/model/m-00002-of-00002.gguf")
 	if code, out, err := call("inspect", "hf://org/model/none.gguf"); code == 0 {

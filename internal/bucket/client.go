@@ -118,6 +118,9 @@ func (e *answer) text() string {
 	if e.code != "" {
 		text += " (" + e.code + ")"
 	}
+	if e.code == "PermanentRedirect" || e.code == "AuthorizationHeaderMalformed" {
+		text += "; AWS_REGION says where a bucket is"
+	}
 	return text
 }
 

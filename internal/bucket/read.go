@@ -70,12 +70,18 @@ func (n Name) Folder() Name {
 	return n
 }
 
-// List returns the names of the objects in a folder, and in the folders in it, without the folder's
-// name: at most most of them.
-func (c *Client) List(ctx context.Context, folder Name, most int) (names []string, err error) {
+// Object is an object of a folder.
+type Object struct {
+	Name  string // without the folder's
+	Bytes int64
+	Tag   string // of its content
+}
+
+// List returns the objects in a folder, and in the folders in it: at most most of them.
+func (c *Client) List(ctx context.Context, folder Name, most int) (list []Object, err error) {
 	folder = folder.Folder()
 	err = c.retry(ctx, func() (int, error) {
-		names = names[:0]
+		list = nil
 		ctx, alive, stop := watch(ctx, c.opt.Stall)
 		defer stop()
 		seen := map[string]bool{}
@@ -94,15 +100,15 @@ func (c *Client) List(ctx context.Context, folder Name, most int) (names []strin
 				continue
 			case !fs.ValidPath(name) || !filepath.IsLocal(filepath.FromSlash(name)):
 				return 0, fault.Errorf(fault.Unsupported, "%s: the key %q is no name of a file", folder, o.Key)
-			case len(names) == most:
+			case len(list) == most:
 				return 0, fault.Errorf(fault.Unsupported, "%s: more than %d objects", folder, most)
 			}
 			seen[name] = true
-			names = append(names, name)
+			list = append(list, Object{name, o.Size, o.ETag})
 		}
 		return 0, nil
 	})
-	return names, err
+	return list, err
 }
 
 // object is what a server says of an object.

@@ -190,6 +190,17 @@ func exists(n Name) error {
 	return fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists", n))
 }
 
+// Vacant returns an error that is fs.ErrExist if there is an object of that name.
+func (c *Client) Vacant(ctx context.Context, n Name) error {
+	switch _, err := c.stat(ctx, n); {
+	case err == nil:
+		return exists(n)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return nil
+}
+
 // vacant returns an error if there is another object of that name.
 func (u *uploader) vacant(ctx context.Context, one *upload) error {
 	if u.opt.Force {

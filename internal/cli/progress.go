@@ -241,6 +241,9 @@ func (r *run) jsonProgress() func(writer.Progress) {
 	}
 }
 
+// Outputs sets what the last event of a run names, instead of the files that were written.
+func Outputs(cmd *cli.Command, names []string) { runOf(cmd).files = names }
+
 // end prints the last event of a command.
 func end(cmd *cli.Command, err error) {
 	if cmd.String("progress") != progressJSON {

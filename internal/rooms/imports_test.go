@@ -42,7 +42,7 @@ var rooms = []struct{ name, packages string }{
 	{"orchestration: everything of a published model", "release"},
 	{"commands: what they share", "internal/page"},
 	{"commands: what they share", "internal/cli"},
-	{"commands: what some of them share", "internal/convertflags internal/pageflags internal/quantflags internal/runflags"},
+	{"commands: what some of them share", "internal/convertflags internal/outflags internal/pageflags internal/quantflags internal/runflags"},
 	{"commands", "cmd/ggconv cmd/ggeval cmd/ggquant cmd/ggtool"},
 }
 

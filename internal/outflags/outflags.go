@@ -1,0 +1,328 @@
+// Package outflags is about outputs of commands that become objects of a server, s3://BUCKET/KEY: they
+// are made in a folder of this machine and uploaded when they are whole.
+package outflags
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/fault"
+	"ggforge/internal/bucket"
+	tool "ggforge/internal/cli"
+)
+
+// Flag returns the flag that says where outputs are made that become objects.
+func Flag() cli.Flag {
+	return &cli.StringFlag{Name: "work-dir", Category: tool.CategoryOutput, Usage: "make outputs that become objects (s3://BUCKET/KEY) in a folder of `DIR` first, from where they are uploaded (default: the folder for temporary files)"}
+}
+
+// Place is where the outputs of a run go that become objects. A nil Place is that of files: its methods do
+// nothing.
+type Place struct {
+	Dir string // where they are made
+
+	to     bucket.Name // the folder of the objects
+	client *bucket.Client
+	force  bool
+	cmd    *cli.Command
+}
+
+// For returns where out is to go, a file or with folder one: the name of an object or the beginning of several. path is what
+// out is on this machine; for files it is out itself, and there is no Place. Nothing is made yet.
+func For(cmd *cli.Command, out string, folder bool) (p *Place, path string, err error) {
+	work, err := tool.File(cmd, "work-dir")
+	if err != nil {
+		return nil, "", err
+	}
+	if !bucket.Is(out) {
+		if work != "" {
+			return nil, "", fault.Errorf(fault.Usage, "--work-dir is for outputs that become objects, s3://BUCKET/KEY")
+		}
+		return nil, out, nil
+	}
+	n, err := bucket.Parse(out)
+	if err != nil {
+		return nil, "", err
+	}
+	opt := bucket.Environment()
+	p = &Place{force: cmd.Bool("force"), cmd: cmd}
+	if p.client, err = bucket.New(opt); err != nil {
+		return nil, "", err
+	}
+	if work == "" {
+		work = os.TempDir()
+	}
+	sum := sha256.Sum256([]byte(opt.Endpoint + "\n" + out))
+	p.Dir = filepath.Join(work, "ggforge-upload-"+hex.EncodeToString(sum[:8]))
+	base := ""
+	if folder || n.Key == "" || strings.HasSuffix(n.Key, "/") {
+		p.to = n.Folder()
+	} else {
+		i := strings.LastIndex(n.Key, "/") + 1
+		p.to, base = bucket.Name{Bucket: n.Bucket, Key: n.Key[:i]}, n.Key[i:]
+		if !filepath.IsLocal(base) {
+			return nil, "", fault.Errorf(fault.Usage, "%q: %q is no name of a file", out, base)
+		}
+	}
+	return p, filepath.Join(p.Dir, base), nil
+}
+
+// Make makes the folder, which only the user can write to.
+func (p *Place) Make() error {
+	if p == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(p.Dir), 0o777); err != nil {
+		return err
+	}
+	if err := os.Mkdir(p.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(p.Dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() || !private(info) {
+		return fault.Errorf(fault.Refused, "%s: is not a folder that only you can write to; --work-dir names another place", p.Dir)
+	}
+	return nil
+}
+
+// Close removes the folder if nothing is in it.
+func (p *Place) Close() {
+	if p != nil {
+		os.Remove(p.Dir)
+		p.client.Close()
+	}
+}
+
+// Object returns the name of the object that the file at path becomes, for files path.
+func (p *Place) Object(path string) string {
+	if p == nil {
+		return path
+	}
+	return p.object(path).String()
+}
+
+func (p *Place) object(path string) bucket.Name {
+	return bucket.Name{Bucket: p.to.Bucket, Key: p.to.Key + filepath.ToSlash(strings.TrimPrefix(path, p.Dir+string(filepath.Separator)))}
+}
+
+// Objects returns the names of the objects that files become.
+func (p *Place) Objects(paths []string) []string {
+	names := slices.Clone(paths)
+	for i := range names {
+		names[i] = p.Object(names[i])
+	}
+	return names
+}
+
+// silent are flags that change no byte of an output.
+var silent = strings.Fields("resume part part-files finish verify threads progress quiet json verbose force max-buffer-size cache work-dir")
+
+// sampled is how much of a long file an identity has.
+const sampled = 16 << 20
+
+// identify returns what decides the bytes of a run: the program, its arguments and flags, and the files that
+// it reads with their sizes and contents, of long files times and beginnings.
+func identify(cmd *cli.Command, reads Reads) (string, error) {
+	h, files := sha256.New(), reads.Files
+	fmt.Fprintf(h, "%s %s\n%q\n%q\n", cmd.Name, tool.Version, cmd.Args().Slice(), reads.Origin)
+	for _, f := range cmd.Flags {
+		if name := f.Names()[0]; f.IsSet() && !slices.Contains(silent, name) {
+			fmt.Fprintf(h, "--%s %q\n", name, fmt.Sprint(f.Get()))
+			if path, ok := f.Get().(string); ok {
+				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+					files = append(slices.Clip(files), path)
+				}
+			}
+		}
+	}
+	for _, path := range files {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", err
+		}
+		info, err := f.Stat()
+		if err == nil {
+			fmt.Fprintf(h, "%q %d\n", filepath.Base(path), info.Size())
+			if info.Size() > sampled {
+				fmt.Fprintln(h, info.ModTime().UnixNano())
+			}
+			_, err = io.CopyN(h, f, sampled)
+		}
+		f.Close()
+		if err != nil && err != io.EOF {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// record says what a run has made in the folder.
+type record struct {
+	Identity string          `json:"identity"`
+	Files    []madeFile      `json:"files"`
+	Report   json.RawMessage `json:"report"` // what the command prints of it
+}
+
+type madeFile struct {
+	Name     string    `json:"name"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+}
+
+// recordName is the name of the record in the folder.
+const recordName = "made.json"
+
+// maxRecord bounds what is read of a record.
+const maxRecord = 256 << 20
+
+// parseRecord reads a record.
+func parseRecord(data []byte) (r record, ok bool) {
+	if json.Unmarshal(data, &r) != nil || r.Identity == "" || len(r.Files) == 0 {
+		return r, false
+	}
+	for _, f := range r.Files {
+		if !filepath.IsLocal(f.Name) || filepath.Base(f.Name) != f.Name {
+			return r, false
+		}
+	}
+	return r, true
+}
+
+// Reads is what a run reads: files of this machine, and what decides the content of those of servers.
+type Reads struct{ Files, Origin []string }
+
+// Run makes outputs, by write, and uploads them, the first one last. write returns the files, none if they are not finished, and what the
+// command prints of it; report points to the same, and is set to what an earlier run has left whose upload was interrupted: write is not
+// called then. If one of those that are known before, known, would replace an object, that is found before the work.
+func (p *Place) Run(ctx context.Context, reads Reads, known []string, write func() (paths []string, found any, err error), report any) error {
+	if p == nil {
+		_, _, err := write()
+		return err
+	}
+	identity, err := identify(p.cmd, reads)
+	if err != nil {
+		return err
+	}
+	files := p.made(identity, report)
+	if files == nil {
+		if err := p.vacant(ctx, known); err != nil {
+			return err
+		}
+		var found any
+		if files, found, err = write(); err != nil || len(files) == 0 {
+			return err
+		}
+		if err := p.note(identity, files, found); err != nil {
+			return err
+		}
+	}
+	return p.upload(ctx, files)
+}
+
+// made returns the files that an earlier run of that identity has made and not uploaded whole, nil if there are
+// none, and reads what it was to print into report.
+func (p *Place) made(identity string, report any) []string {
+	f, err := os.Open(filepath.Join(p.Dir, recordName))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxRecord))
+	if err != nil {
+		return nil
+	}
+	r, ok := parseRecord(data)
+	if !ok || r.Identity != identity {
+		return nil
+	}
+	var paths []string
+	for _, m := range r.Files {
+		path := filepath.Join(p.Dir, m.Name)
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() != m.Size || !info.ModTime().Equal(m.Modified) {
+			return nil
+		}
+		paths = append(paths, path)
+	}
+	if json.Unmarshal(r.Report, report) != nil {
+		return nil
+	}
+	tool.Note(p.cmd, fmt.Sprintf("%s: made by an earlier run, which has not uploaded all of it", p.Dir))
+	return paths
+}
+
+// vacant returns an error if an object is there that a file would become, unless --force replaces it. That is found before
+// the work.
+func (p *Place) vacant(ctx context.Context, paths []string) error {
+	if p.force {
+		return nil
+	}
+	for _, path := range paths {
+		if err := p.client.Vacant(ctx, p.object(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note notes that a run of that identity has made files, and what it prints of them: if the upload is interrupted, the
+// same command goes on with it.
+func (p *Place) note(identity string, paths []string, report any) error {
+	r := record{Identity: identity}
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		r.Files = append(r.Files, madeFile{filepath.Base(path), info.Size(), info.ModTime()})
+	}
+	var err error
+	if r.Report, err = json.Marshal(report); err != nil {
+		return err
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(p.Dir, recordName)
+	if err := os.WriteFile(to+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(to+".new", to)
+}
+
+// upload makes objects of files, the first one last, and removes them here.
+func (p *Place) upload(ctx context.Context, paths []string) error {
+	var files []bucket.File
+	for _, path := range paths {
+		files = append(files, bucket.File{Path: path, To: p.object(path)})
+	}
+	opt := bucket.UploadOptions{Force: p.force}
+	if show := tool.Parts(p.cmd)("upload"); show != nil {
+		opt.Progress = func(done, total int64) { show(float64(done) / float64(total)) }
+	}
+	if err := p.client.Upload(ctx, files, opt); err != nil {
+		return fmt.Errorf("%w (the output is in %s: the same command goes on with it)", err, p.Dir)
+	}
+	tool.Outputs(p.cmd, p.Objects(paths))
+	errs := []error{os.Remove(filepath.Join(p.Dir, recordName))}
+	for _, path := range paths {
+		errs = append(errs, os.Remove(path))
+	}
+	return errors.Join(errs...)
+}
