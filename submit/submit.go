@@ -41,9 +41,27 @@ type Job struct {
 	Grace time.Duration
 }
 
-// words is how many words of a command line come before its flags: the program's name, and the verb
-// of one that has verbs.
-var words = map[string]int{"ggconv": 1, "ggquant": 1}
+// programs run in parts.
+var programs = map[string]program{
+	"ggconv":  {goesOn: []string{"--resume"}},
+	"ggquant": {goesOn: []string{"--resume"}},
+	"ggeval":  {verbs: []string{"perplexity", "compare", "imatrix"}},
+}
+
+type program struct {
+	verbs  []string // the first argument is one of these; none for a program without verbs
+	goesOn []string // flags of a part, so that it goes on where it was
+}
+
+// words is how many words of a command line come before its flags.
+func (p program) words() int { return 1 + min(1, len(p.verbs)) }
+
+// program returns the program of the command, which has a word at least.
+func (j *Job) program() (p program, name string, ok bool) {
+	name = path.Base(j.Command[0])
+	p, ok = programs[name]
+	return p, name, ok
+}
 
 // ours are the flags that parts and finish get here.
 var ours = []string{"part", "finish", "resume"}
@@ -56,13 +74,14 @@ func (j *Job) check() error {
 	if len(j.Command) == 0 {
 		return fault.Errorf(fault.Usage, "no command: want one such as ggquant IN OUT TYPE")
 	}
-	program := path.Base(j.Command[0])
-	n, ok := words[program]
+	p, name, ok := j.program()
 	switch {
 	case !ok:
-		return fault.Errorf(fault.Usage, "%q does not run in parts: want ggconv or ggquant", program)
-	case len(j.Command) <= n:
-		return fault.Errorf(fault.Usage, "%s has no arguments: want those that it would have on one machine", program)
+		return fault.Errorf(fault.Usage, "%q does not run in parts: want ggconv, ggquant or ggeval", name)
+	case p.verbs != nil && (len(j.Command) < 2 || !slices.Contains(p.verbs, j.Command[1])):
+		return fault.Errorf(fault.Usage, "%s runs in parts with one of %v as its first argument", name, p.verbs)
+	case len(j.Command) <= p.words():
+		return fault.Errorf(fault.Usage, "%s has no arguments: want those that it would have on one machine", name)
 	case j.Parts < 1 || j.Parts > part.Most:
 		return fault.Errorf(fault.Usage, "%d parts: want 1 to %d", j.Parts, part.Most)
 	case j.AtOnce < 0 || j.Retries < 0 || j.CPUs < 0 || j.Memory < 0 || j.Grace < 0:
@@ -71,7 +90,7 @@ func (j *Job) check() error {
 	if err := noNUL(j.Command...); err != nil {
 		return err
 	}
-	for _, arg := range j.Command[n:] {
+	for _, arg := range j.Command[p.words():] {
 		if arg == "--" {
 			break
 		}
@@ -128,7 +147,8 @@ func clean(name string) string {
 // Part returns the command of each part, which knows by the environment which it is. What only the
 // end can do is left out.
 func (j *Job) Part() []string {
-	command := j.with("--part", "auto/"+strconv.Itoa(j.Parts), "--resume")
+	p, _, _ := j.program()
+	command := j.with(append([]string{"--part", "auto/" + strconv.Itoa(j.Parts)}, p.goesOn...)...)
 	flags := true
 	return slices.DeleteFunc(command, func(w string) bool {
 		flags = flags && w != "--"
@@ -141,7 +161,8 @@ func (j *Job) Finish() []string { return j.with("--finish") }
 
 // with returns the command with more flags before its own, which may end in -- and arguments.
 func (j *Job) with(flags ...string) []string {
-	return slices.Insert(slices.Clone(j.Command), words[path.Base(j.Command[0])], flags...)
+	p, _, _ := j.program()
+	return slices.Insert(slices.Clone(j.Command), p.words(), flags...)
 }
 
 // mebibytes returns bytes as a number of MiB, rounded up.

@@ -23,15 +23,17 @@ func TestRefused(t *testing.T) {
 		"no command":                     command(),
 		`"ggtool" does not run in parts`: command("ggtool", "split", "a", "b"),
 		`"bash" does not run in parts`:   command("/ggquant/bash", "a"),
-		"ggquant has no arguments":       command("ggquant"),
-		"--part=1/2: parts":              command("ggquant", "a", "--part=1/2"),
-		"-finish: parts":                 command("ggconv", "-finish", "a"),
-		"--resume: parts":                command("ggconv", "a", "--resume"),
-		"--dry-run: the command would":   command("ggconv", "--dry-run", "a"),
-		"a NUL cannot be":                command("ggconv", "a\x00b"),
-		"0 parts: want 1 to 100000":      with(func(j *Job) { j.Parts = 0 }),
-		"100001 parts":                   with(func(j *Job) { j.Parts = 100001 }),
-		"a limit is below 0":             with(func(j *Job) { j.Memory = -1 }),
+		"ggeval runs in parts with one of [perplexity compare imatrix] as": command("ggeval", "embed", "a"),
+		"ggeval has no arguments":      command("ggeval", "imatrix"),
+		"ggquant has no arguments":     command("ggquant"),
+		"--part=1/2: parts":            command("ggquant", "a", "--part=1/2"),
+		"-finish: parts":               command("ggconv", "-finish", "a"),
+		"--resume: parts":              command("ggconv", "a", "--resume"),
+		"--dry-run: the command would": command("ggconv", "--dry-run", "a"),
+		"a NUL cannot be":              command("ggconv", "a\x00b"),
+		"0 parts: want 1 to 100000":    with(func(j *Job) { j.Parts = 0 }),
+		"100001 parts":                 with(func(j *Job) { j.Parts = 100001 }),
+		"a limit is below 0":           with(func(j *Job) { j.Memory = -1 }),
 		"below 0: 0 parts at once, 0 retries, 0 CPUs, 0 bytes of memory, a grace of -1s": with(func(j *Job) { j.Grace = -time.Second }),
 	} {
 		s := Slurm{Job: j}
@@ -70,6 +72,10 @@ func TestNames(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
+	matrix := Job{Command: []string{"ggeval", "imatrix", "in"}, Parts: 2}
+	if got := strings.Join(matrix.Part(), " ") + ", " + strings.Join(matrix.Finish(), " "); got != "ggeval imatrix --part auto/2 in, ggeval imatrix --finish in" {
+		t.Error(got)
+	}
 	j := Job{Command: []string{"/bin/ggconv", "--verify", "--outtype", "f16", "-verify=true", "--", "--verify"}, Parts: 7}
 	if got := strings.Join(j.Part(), " "); got != "/bin/ggconv --part auto/7 --resume --outtype f16 -- --verify" {
 		t.Error(got)

@@ -269,8 +269,8 @@
 //
 // # Submit
 //
-// Prints jobs that run ggconv or ggquant in parts on a cluster whose machines share the folders of
-// input and output: for sh a script that calls sbatch of Slurm, for kubectl create a manifest. Parts run
+// Prints jobs that run ggconv, ggquant or ggeval (perplexity, compare, imatrix) in parts on a cluster whose
+// machines share the folders of input and output: for sh a script that calls sbatch of Slurm, for kubectl create a manifest. Parts run
 // anywhere, at once or not, and go on after they were killed; a job that finishes checks all
 // and renames. COMMAND is what would make the file on one machine. docs/clusters.md has more.
 //

@@ -16,11 +16,11 @@ import (
 func submitCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "submit",
-		Usage: "print jobs that run ggconv or ggquant in parts on a cluster",
-		Description: "Prints what a scheduler takes: parts that run anywhere, at once or not, and again if\n" +
-			"they are killed, and a job that finishes when all are whole. The machines of the\n" +
-			"cluster share the folders of input and output. Nothing is run here.\n" +
-			"docs/clusters.md has more.\n\n" + tool.ExitHelp,
+		Usage: "print jobs that run a command in parts on a cluster",
+		Description: "Prints what a scheduler takes for ggconv, ggquant, ggeval perplexity, compare or\n" +
+			"imatrix: parts that run anywhere, at once or not, and again if they are killed, and\n" +
+			"a job that finishes when all are whole. The machines of the cluster share the folders\n" +
+			"of input and output. Nothing is run here. docs/clusters.md has more.\n\n" + tool.ExitHelp,
 		Commands: []*cli.Command{submitSlurmCommand(), submitKubernetesCommand()},
 		Action:   tool.NeedsVerb,
 	}
