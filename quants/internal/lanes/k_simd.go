@@ -70,6 +70,7 @@ type kScratch struct {
 	oneByOne    [search.MaxLen]float32                // weights of a sub-block searched alone
 	pairs       [6*tileLen + 1]float32                // see searchAsymTiles
 	anyOneByOne bool
+	sym3        sym3
 }
 
 var kScratches = sync.Pool{New: func() any { return new(kScratch) }}

@@ -3,6 +3,7 @@
 package lanes
 
 import (
+	"math/bits"
 	"simd"
 
 	"ggforge/internal/lane"
@@ -193,6 +194,7 @@ func asymErr(abs bool, scale0, mn0, scale1, mn1 simd.Float32s, pairs []float32) 
 // posTable are the parameters of search.Pos as rows.
 type posTable struct {
 	levels row
+	over   row // a little above max
 	eps    row
 	one    row
 	top    [lane.MaxWidth]int32
@@ -342,6 +344,7 @@ type symTable struct {
 	high   row // magic number + levels - 1
 	min    row // -levels
 	max    row // levels - 1
+	over   row // a little above max
 	eps    row
 	first  row    // numerator of the first step
 	steps  []row  // numerators of the candidates, an even number
@@ -351,7 +354,7 @@ type symTable struct {
 func newSymTable(levels int32) *symTable {
 	n := float32(levels)
 	t := &symTable{
-		levels: levels, low: splat(3<<22 - n), high: splat(3<<22 + n - 1), min: splat(-n), max: splat(n - 1),
+		levels: levels, low: splat(3<<22 - n), high: splat(3<<22 + n - 1), min: splat(-n), max: splat(n - 1), over: splat(n - 0.75),
 		eps: splat(search.GroupMaxEps), first: splat(-n),
 	}
 	for c := float32(-9); c <= 9; c++ {
@@ -475,39 +478,34 @@ func relevelSymTile(levels int32, x, d []float32, words []uint32) {
 	}
 }
 
-// searchSym3Tiles is search.Sym3 on two tiles x, one after the other: moving levels
-// is one long chain of dependent operations with a division in it, so two run at the
-// same time. It stores one scale per lane and the codes as symCodesTile does, both
-// for the first tile and then the second. w, wx and lv are scratch; they and x have
-// one length.
-func searchSym3Tiles(t *symTable, x, w, wx, lv, scales []float32, words []uint32) {
+// searchSym3Tile is search.Sym3 on a tile x. There, whether an element gets another level
+// depends on all that have got one before it: a long chain with a division in each step. But
+// most sub-blocks keep their levels. So sym3Restless looks at all elements as if none before
+// them had changed, which needs no chain, and sym3Move makes the first change of each lane
+// that has one, until there is none. It stores one scale per lane and the codes as
+// symCodesTile does.
+func searchSym3Tile(t *symTable, x []float32, s *sym3, scales []float32, words []uint32) {
 	var zero simd.Float32s
-	width, half := zero.Len(), len(x)/2
-	w, wx, lv, words = w[:len(x)], wx[:len(x)], lv[:len(x)], words[:len(x)/4]
-	eps, first := simd.LoadFloat32s(t.eps[:]), simd.LoadFloat32s(t.first[:])
-	m0, m1 := largestTile(x[:half]), largestTile(x[half:])
-	flat0, flat1 := m0.Abs().Less(eps), m1.Abs().Less(eps)
-	step0, step1 := zero.IfElse(flat0, first.Div(m0)), zero.IfElse(flat1, first.Div(m1))
-	fl, fh := simd.LoadFloat32s(t.low[:]), simd.LoadFloat32s(t.high[:])
-	a0, b0 := sym3Start(step0, fl, fh, x[:half], w[:half], wx[:half], lv[:half])
-	a1, b1 := sym3Start(step1, fl, fh, x[half:], w[half:], wx[half:], lv[half:])
-	low, high := simd.BroadcastInt32s(-t.levels), simd.BroadcastInt32s(t.levels-1)
-	var changes [lane.MaxWidth]int32
-	for pass := 0; pass < 5; pass++ {
-		var changed simd.Int32s
-		a0, b0, a1, b1, changed = sym3Refine(a0, b0, a1, b1, low, high, x, w, wx, lv)
-		changed.Store(changes[:])
-		if changes == [lane.MaxWidth]int32{} {
+	width := zero.Len()
+	wxl, wll, lv := s.wxl[:len(x)], s.wll[:len(x)], s.lv[:len(x)]
+	m := largestTile(x)
+	flat := m.Abs().Less(simd.LoadFloat32s(t.eps[:]))
+	step := zero.IfElse(flat, simd.LoadFloat32s(t.first[:]).Div(m))
+	sym3Start(step, simd.LoadFloat32s(t.low[:]), simd.LoadFloat32s(t.high[:]), x, s)
+	for k := range s.next {
+		s.next[k], s.pass[k] = 0, 0
+	}
+	for {
+		sym3Restless(simd.LoadFloat32s(t.over[:]), x, s)
+		if !s.move(t.levels, width, x, wxl, wll, lv) {
 			break
 		}
 	}
-	zero.IfElse(flat0, a0.Div(b0).Masked(b0.Greater(zero))).Store(scales)
-	zero.IfElse(flat1, a1.Div(b1).Masked(b1.Greater(zero))).Store(scales[width:])
-	flat := flat0
+	a, b := simd.LoadFloat32s(s.a[:]), simd.LoadFloat32s(s.b[:])
+	zero.IfElse(flat, a.Div(b).Masked(b.Greater(zero))).Store(scales)
+	low := simd.BroadcastInt32s(-t.levels)
+	words = words[:len(x)/4]
 	for i, o := 0, 0; i <= len(x)-4*width; i, o = i+4*width, o+width {
-		if i == half {
-			flat = flat1
-		}
 		var q, none simd.Int32s
 		for j := 3; j >= 0; j-- {
 			l := simd.LoadFloat32s(lv[i+j*width : i+j*width+width]).ConvertToInt32().Sub(low)
@@ -517,55 +515,106 @@ func searchSym3Tiles(t *symTable, x, w, wx, lv, scales []float32, words []uint32
 	}
 }
 
-// sym3Start sets lv to the levels of step, w to x*x and wx to x*x*x, and returns the
-// sums of the levels.
+// sym3 is the state of searchSym3Tile: of each element its level l, x*x*x*l and x*x*l*l, and of
+// each lane the sums of these two, the next row of the pass it is in, and the rows, one bit
+// each, whose levels may change.
+type sym3 struct {
+	lv, wxl, wll [16 * lane.MaxWidth]float32
+	a, b         [lane.MaxWidth]float32
+	next, pass   [lane.MaxWidth]uint8
+	restless     [lane.MaxWidth]int32
+}
+
+// sym3Start sets the levels of step and their sums.
 //
 //go:noinline
-func sym3Start(step, low, high simd.Float32s, x, w, wx, lv []float32) (a, b simd.Float32s) {
-	w, wx, lv = w[:len(x)], wx[:len(x)], lv[:len(x)]
+func sym3Start(step, low, high simd.Float32s, x []float32, s *sym3) {
+	var a, b simd.Float32s
+	wxl, wll, lv := s.wxl[:len(x)], s.wll[:len(x)], s.lv[:len(x)]
 	width := step.Len()
 	magic := simd.BroadcastUint32s(magicBits).BitsToFloat32()
 	for i := 0; i <= len(x)-width; i += width {
 		v := simd.LoadFloat32s(x[i : i+width])
 		l := step.Mul(v).Add(magic).Max(low).Min(high).Sub(magic)
-		wi := v.Mul(v)
-		wxi := wi.Mul(v)
-		wi.Store(w[i : i+width])
-		wxi.Store(wx[i : i+width])
+		w := v.Mul(v)
 		l.Store(lv[i : i+width])
-		a = a.Add(wxi.Mul(l))
-		b = b.Add(wi.Mul(l).Mul(l))
+		d := w.Mul(v).Mul(l)
+		d.Store(wxl[i : i+width])
+		a = a.Add(d)
+		d = w.Mul(l).Mul(l)
+		d.Store(wll[i : i+width])
+		b = b.Add(d)
 	}
-	return a, b
+	a.Store(s.a[:])
+	b.Store(s.b[:])
 }
 
-// sym3Refine is one pass that moves levels one at a time, on two tiles with the sums
-// p0, q0 and p1, q1 (a and b in search.Sym3).
+// sym3Restless finds the rows that may get another level if they are the next to get one.
+// Others certainly keep theirs. With the names of search.Sym3,
+// and u = x*b1/a1: where |u - l| < 1/2, u is rounded to l, and so it is where u is above the
+// largest level and l is that level, up to 2^22, where arith.RoundEven ends. over is between
+// that level and the next half.
+//
+// A u that is no number changes nothing: a1 > 0 is finite then or infinite. If it is infinite,
+// so is a, and nothing is above a*a*b1; if not, b1 is infinite or no number, and so is b, and
+// what it would become.
 //
 //go:noinline
-func sym3Refine(p0, q0, p1, q1 simd.Float32s, low, high simd.Int32s, x, w, wx, lv []float32) (a0, b0, a1, b1 simd.Float32s, changed simd.Int32s) {
-	var zero simd.Float32s
-	a0, b0, a1, b1 = p0, q0, p1, q1
-	w, wx, lv = w[:len(x)], wx[:len(x)], lv[:len(x)]
-	width := zero.Len()
-	for i, k := 0, len(x)/2; k <= len(x)-width; i, k = i+width, k+width {
-		f0, w0, wx0 := simd.LoadFloat32s(lv[i:i+width]), simd.LoadFloat32s(w[i:i+width]), simd.LoadFloat32s(wx[i:i+width])
-		f1, w1, wx1 := simd.LoadFloat32s(lv[k:k+width]), simd.LoadFloat32s(w[k:k+width]), simd.LoadFloat32s(wx[k:k+width])
-		c0, c1 := a0.Sub(wx0.Mul(f0)), a1.Sub(wx1.Mul(f1))
-		d0, d1 := b0.Sub(w0.Mul(f0).Mul(f0)), b1.Sub(w1.Mul(f1).Mul(f1))
-		ok0, ok1 := c0.Greater(zero), c1.Greater(zero)
-		l0 := roundLevels(simd.LoadFloat32s(x[i : i+width]).Mul(d0).Div(c0)).Max(low).Min(high).ConvertToFloat32()
-		l1 := roundLevels(simd.LoadFloat32s(x[k : k+width]).Mul(d1).Div(c1)).Max(low).Min(high).ConvertToFloat32()
-		ok0, ok1 = ok0.And(l0.NotEqual(f0)), ok1.And(l1.NotEqual(f1))
-		c0, c1 = c0.Add(wx0.Mul(l0)), c1.Add(wx1.Mul(l1))
-		d0, d1 = d0.Add(w0.Mul(l0).Mul(l0)), d1.Add(w1.Mul(l1).Mul(l1))
-		ok0 = ok0.And(d0.Greater(zero)).And(c0.Mul(c0).Mul(b0).Greater(a0.Mul(a0).Mul(d0)))
-		ok1 = ok1.And(d1.Greater(zero)).And(c1.Mul(c1).Mul(b1).Greater(a1.Mul(a1).Mul(d1)))
-		l0.IfElse(ok0, f0).Store(lv[i : i+width])
-		l1.IfElse(ok1, f1).Store(lv[k : k+width])
-		a0, b0 = c0.IfElse(ok0, a0), d0.IfElse(ok0, b0)
-		a1, b1 = c1.IfElse(ok1, a1), d1.IfElse(ok1, b1)
-		changed = changed.Or(ok0.Or(ok1).ToInt32s())
+func sym3Restless(over simd.Float32s, x []float32, s *sym3) {
+	var bits simd.Int32s
+	wxl, wll, lv := s.wxl[:len(x)], s.wll[:len(x)], s.lv[:len(x)]
+	width := over.Len()
+	const quarterBits, limitBits = 0x3E800000, 0x4A800000 // of 1/4, which only squares of 1/2 and more reach, and 2^22
+	quarter, limit := simd.BroadcastUint32s(quarterBits).BitsToFloat32(), simd.BroadcastUint32s(limitBits).BitsToFloat32()
+	a, b := simd.LoadFloat32s(s.a[:]), simd.LoadFloat32s(s.b[:])
+	for i := len(x) - width; i >= 0; i -= width {
+		u := b.Sub(simd.LoadFloat32s(wll[i : i+width])).Mul(simd.LoadFloat32s(x[i : i+width])).Div(a.Sub(simd.LoadFloat32s(wxl[i : i+width])))
+		away := u.Min(over).Sub(simd.LoadFloat32s(lv[i : i+width]))
+		bits = bits.Add(bits).Sub(away.Mul(away).GreaterEqual(quarter).Or(u.GreaterEqual(limit)).ToInt32s())
 	}
-	return a0, b0, a1, b1, changed
+	bits.Store(s.restless[:])
+}
+
+// move gives one element of each lane that is restless another level, as search.Sym3 does, and
+// reports whether there was one. It has no vectors: floats of both kinds in one function are slow.
+func (s *sym3) move(levels int32, width int, x, wxl, wll, lv []float32) (moved bool) {
+	clearUpper()
+	wxl, wll, lv = wxl[:len(x)], wll[:len(x)], lv[:len(x)]
+	for k, restless := range s.restless[:width] {
+		rows := uint32(restless)
+		for rows != 0 {
+			row := bits.TrailingZeros32(rows >> (s.next[k] & 31) << (s.next[k] & 31))
+			if row == 32 { // the others are of the next pass, which there is because this one has changed something
+				if s.pass[k] == 4 {
+					break
+				}
+				s.pass[k]++
+				s.next[k] = 0
+				continue
+			}
+			rows &^= 1 << (row & 31)
+			i := row*width + k
+			v, a, b := x[i], s.a[k], s.b[k]
+			a1 := a - wxl[i]
+			if !(a1 > 0) {
+				continue
+			}
+			b1 := b - wll[i]
+			f := float32(search.LevelSym(levels, float32(v*b1)/a1))
+			if f == lv[i] {
+				continue
+			}
+			w := float32(v * v)
+			p, q := float32(float32(w*v)*f), float32(float32(w*f)*f)
+			a1 += p
+			b1 += q
+			if b1 > 0 && a1*a1*b > a*a*b1 {
+				wxl[i], wll[i], lv[i] = p, q, f
+				s.a[k], s.b[k], s.next[k] = a1, b1, uint8(row+1)
+				moved = true
+				break
+			}
+		}
+	}
+	return moved
 }
