@@ -60,7 +60,6 @@ type request struct {
 
 	OutDir, NameTemplate string
 	JSON                 bool
-	parts                []string        // what is said of outputs of which only a part was written
 	To                   *outflags.Place // of what becomes objects: Out and OutDir are where it is made
 
 	convertflags.Checkpoint
