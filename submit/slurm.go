@@ -40,7 +40,7 @@ func (s *Slurm) Script() (string, error) {
 		array += fmt.Sprintf("%%%d", s.AtOnce)
 	}
 	var b strings.Builder
-	b.WriteString("#!/bin/sh\n# Submits the parts and the job that finishes: sh FILE\nset -eu\n")
+	b.WriteString("#!/bin/sh\n# Submits the parts and the job that finishes: sh FILE\nset -eu\nparts=\n")
 	s.sbatch(&b, "parts", s.Part(), "--array="+array)
 	s.sbatch(&b, "finish", s.Finish(), `--dependency="afterany:$parts"`)
 	b.WriteString("echo \"$parts $finish\"\n")
@@ -75,19 +75,20 @@ func (s *Slurm) sbatch(b *strings.Builder, kind string, command []string, first 
 		options = append(options, "--account="+s.Account)
 	}
 	words := append(options, s.Options...)
-	fmt.Fprintf(b, "%s_job() {\nprintf '#!/bin/sh\\nparts=%%s\\n' \"${parts:-}\"\ncat <<'%s'\n%s%s\n}\n%s%s=$(%s_job | sbatch --parsable %s %s)\n%s=${%s%%%%;*}\n",
+	fmt.Fprintf(b, "%s_job() {\nprintf '#!/bin/sh\\nparts=%%s\\n' \"$parts\"\ncat <<'%s'\n%s%s\n}\n%s%s=$(%s_job | sbatch --parsable %s %s)\n%s=${%s%%%%;*}\n",
 		kind, end, script, end, carriage(words), kind, kind, first, quote(words), kind, kind)
 }
 
 // batch returns the script that runs a command in a job, but for the line that sets parts to the array's
-// number. The command runs in the background, so that the shell can pass on a signal while it
+// number, or to nothing for a task of the array. The command runs in the background, so that the shell can pass on a signal while it
 // waits. The job is queued again when the command was stopped or killed, which is an exit code of
 // 128 or more, when it could not read or write, and when parts are missing that are in the queue,
 // as after somebody has queued them and the job that finishes again. One that somebody cancels is
 // no longer RUNNING.
 //
 // The last task of an array has the number of the array as its own, which stands for all tasks: it
-// has to be named by both numbers.
+// has to be named by both numbers. The job that finishes may have such variables of the job that
+// it was submitted in.
 func batch(command []string, retries int) string {
 	return fmt.Sprintf(`export GOMAXPROCS="${SLURM_CPUS_PER_TASK:-}"
 %s%s &
@@ -105,7 +106,7 @@ case $code in
 7) [ -z "$(squeue -h -j "$parts")" ] || again=yes ;;
 esac
 job=$SLURM_JOB_ID
-if [ -n "${SLURM_ARRAY_TASK_ID:-}" ]; then
+if [ -z "$parts" ]; then
 	job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
 fi
 if [ -n "$again" ] && [ "$(squeue -h -o %%T -j "$job")" = RUNNING ]; then

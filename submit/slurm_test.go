@@ -121,6 +121,7 @@ func TestBatch(t *testing.T) {
 		run, want string
 		code      int
 		env       []string
+		task      bool
 	}{
 		{run: "exit 0", code: 0},
 		{run: "exit 1", code: 1, want: again},
@@ -132,14 +133,19 @@ func TestBatch(t *testing.T) {
 		{run: "kill -KILL $$", code: 137, env: []string{"SLURM_RESTART_COUNT=3"}},
 		{run: "exit 7", code: 7, want: again, env: []string{"SLURM_RESTART_COUNT=3"}}, // parts are still in the queue
 		{run: "exit 7", code: 7, env: []string{"STATE="}},
-		{run: "exit 1", code: 1, env: []string{"SLURM_ARRAY_TASK_ID=16", "SLURM_ARRAY_JOB_ID=9"}, want: "requeue 9_16\n"},
-		{run: "exit 130", code: 130, env: []string{"STATE=COMPLETING"}}, // somebody has cancelled it
+		{run: "exit 1", code: 1, env: []string{"SLURM_ARRAY_TASK_ID=16", "SLURM_ARRAY_JOB_ID=9"}, task: true, want: "requeue 9_16\n"},
+		{run: "exit 1", code: 1, env: []string{"SLURM_ARRAY_TASK_ID=16", "SLURM_ARRAY_JOB_ID=3"}, want: again}, // of another job
+		{run: "exit 130", code: 130, env: []string{"STATE=COMPLETING"}},                                        // somebody has cancelled it
 		// the shell gets SIGTERM, passes it on, and has the command's own exit code
 		{run: `trap 'exit 3' TERM; kill -TERM $PPID; while :; do sleep 0.01; done`, code: 3},
 		{run: `trap 'sleep 0.05; exit 130' TERM; kill -TERM $PPID; while :; do sleep 0.01; done`, code: 130, want: again},
 		{run: `test "$GOMAXPROCS" = 12`, code: 0, env: []string{"SLURM_CPUS_PER_TASK=12"}},
 	} {
-		_, code := run("parts=5\n"+batch([]string{"ggquant", "x"}, 3), append(c.env, "RUN="+c.run)...)
+		parts := "parts=5\n"
+		if c.task {
+			parts = "parts=\n"
+		}
+		_, code := run(parts+batch([]string{"ggquant", "x"}, 3), append(c.env, "RUN="+c.run)...)
 		got, err := os.ReadFile(filepath.Join(log, "scontrol"))
 		if err == nil {
 			kept(t, log, "scontrol")
