@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 
+	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/internal/disk"
 	"ggforge/internal/stamp"
@@ -40,6 +42,7 @@ type Dir struct {
 	root   *os.Root // of base
 	mu     sync.Mutex
 	inputs []stamp.Stamp // of all files that were opened
+	called []string      // names of these in the directory
 }
 
 // Open opens the model directory at path. The caller closes it. A path that is
@@ -87,6 +90,25 @@ func (d *Dir) Inputs() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return stamp.Paths(d.inputs)
+}
+
+// Opened returns all files that were read, each once, sorted by name: names in the directory, with slashes, and where
+// they are, links followed. Weights of a model on a server have no path, but a size; what a server has is of a state, the
+// commit or what it calls the content of the weights.
+func (d *Dir) Opened() []digest.Input {
+	var list []digest.Input
+	d.mu.Lock()
+	for i, s := range d.inputs {
+		in := digest.Input{Name: path.Clean(d.called[i]), Path: s.Path()}
+		_, in.State = d.HubID()
+		list = append(list, in)
+	}
+	d.mu.Unlock()
+	if d.remote != nil {
+		list = append(list, d.remote.opened()...)
+	}
+	slices.SortFunc(list, func(a, b digest.Input) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(list, func(a, b digest.Input) bool { return a.Name == b.Name })
 }
 
 // Check returns an error of kind fault.Broken if one of the files that were read
@@ -187,7 +209,7 @@ func (d *Dir) OpenFile(name string) (_ *os.File, err error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.inputs = append(d.inputs, stamp.Of(target, info))
+	d.inputs, d.called = append(d.inputs, stamp.Of(target, info)), append(d.called, name)
 	return f, nil
 }
 

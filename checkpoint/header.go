@@ -84,7 +84,7 @@ func OpenHeader(ctx context.Context, name string, alone bool, opt Remote) (*gguf
 		if err != nil {
 			return nil, r.denied(err)
 		}
-		r.files = append(r.files, f)
+		r.files = append(r.files, weights{f, name})
 		return r.header(f, show(name))
 	}
 	if alone {

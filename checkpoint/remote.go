@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ggforge/checkpoint/precision"
+	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/internal/bucket"
 	"ggforge/internal/disk"
@@ -153,7 +154,7 @@ type remote struct {
 	sides []string // what a listing says of the content of side files
 
 	mu    sync.Mutex
-	files []*fetch.File
+	files []weights
 }
 
 // OpenRemote opens a model on a server, see IsRemote. Its side files are fetched at
@@ -230,6 +231,22 @@ func (r *remote) close() {
 	if r.objects != nil {
 		r.objects.Close()
 	}
+}
+
+// weights is a file of weights on a server.
+type weights struct {
+	*fetch.File
+	name string // in the model
+}
+
+// opened returns the files of weights that were read.
+func (r *remote) opened() (list []digest.Input) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.files {
+		list = append(list, digest.Input{Name: f.name, Bytes: f.Size, State: cmp.Or(f.State(), r.commit)})
+	}
+	return list
 }
 
 // denied explains an error about access.
@@ -503,7 +520,7 @@ func (f remoteFolder) OpenReader(name string) (io.ReaderAt, int64, string, error
 		}
 	}
 	r.mu.Lock()
-	r.files = append(r.files, file)
+	r.files = append(r.files, weights{file, name})
 	r.mu.Unlock()
 	return remoteReader{r.set.Reader(file, 0, file.Size), file}, file.Size, address, nil
 }

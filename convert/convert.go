@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,10 +25,12 @@ import (
 	"ggforge/checkpoint"
 	"ggforge/checkpoint/precision"
 	"ggforge/convert/general"
+	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
 	"ggforge/internal/stamp"
+	"ggforge/model"
 	"ggforge/tokenizer"
 	"ggforge/writer"
 )
@@ -715,8 +718,49 @@ func (j *Job) Files() []string {
 	return paths
 }
 
-// check returns an error if one of the files has changed.
-func (j *Job) check() error {
+// Inputs returns what Files does, with what the files are for and what they are called: of the checkpoint, with the
+// role "source", by their names in it; others with the name of their folder before that, and with the name of the
+// flag of ggconv that is about them for a role.
+func (j *Job) Inputs() []digest.Input {
+	var list []digest.Input
+	add := func(role string, d *checkpoint.Dir) {
+		for _, in := range d.Opened() {
+			if in.Role = role; role != model.SourceRole {
+				in.Name = path.Join(folderName(d), in.Name)
+			}
+			list = append(list, in)
+		}
+	}
+	add(model.SourceRole, j.files)
+	if j.target != nil {
+		add("target-model-dir", j.target)
+	}
+	if path := j.options.Override; path != "" {
+		list = append(list, digest.Input{Role: "metadata", Name: filepath.Base(path), Path: path})
+	}
+	for _, l := range j.adapters {
+		add("merge-lora", l.files)
+	}
+	if j.base != nil {
+		add("base", j.base)
+	}
+	return list
+}
+
+// folderName returns what a folder of this machine is called, or a model on a server.
+func folderName(d *checkpoint.Dir) string {
+	if _, name := d.Name(); checkpoint.IsRemote(d.Path) {
+		return name
+	}
+	full, err := filepath.Abs(d.Path)
+	if err != nil {
+		full = d.Path
+	}
+	return filepath.Base(full)
+}
+
+// Unchanged returns an error of kind fault.Broken if one of the files that were read has changed.
+func (j *Job) Unchanged() error {
 	err := j.files.Check()
 	if err == nil && j.target != nil {
 		err = j.target.Check()
@@ -738,7 +782,7 @@ func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writ
 	}
 	opt.AllowOverflow = true
 	opt.Inputs = append(opt.Inputs, j.Files()...)
-	opt.Check = stamp.All(opt.Check, j.check)
+	opt.Check = stamp.All(opt.Check, j.Unchanged)
 	opt.AddFacts(writer.OriginFact, j.Origin()...)
 	return writer.WriteAll(ctx, j.outputs(path), opt)
 }

@@ -7,7 +7,9 @@ package model
 
 import (
 	"iter"
+	"path/filepath"
 
+	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -16,10 +18,11 @@ import (
 // Model is a model whose weights can be read: that of a GGUF file, of its shards,
 // or of the file that a checkpoint would be converted to.
 type Model struct {
-	Path     string   // as the user named it
-	Files    []string // all files that it was read from: no output may replace them
-	Origin   []string // what decides the content of files on a server, see checkpoint.Dir
-	Bytes    int64    // size as GGUF
+	Path     string         // as the user named it
+	Files    []string       // all files that it was read from: no output may replace them
+	Inputs   []digest.Input // the same, with what they are for and are called
+	Origin   []string       // what decides the content of files on a server, see checkpoint.Dir
+	Bytes    int64          // size as GGUF
 	Metadata gguf.Metadata
 	Tensors  []Tensor // in file order, shard after shard
 	Shards   int      // 1 for a model that is not split
@@ -45,6 +48,9 @@ type Tensor struct {
 func New(name string, src rows.Source) Tensor {
 	return Tensor{Tensor: gguf.Tensor{Name: name, NE: src.NE(), Type: src.Type()}, Source: src}
 }
+
+// SourceRole is the role of Inputs of the model itself.
+const SourceRole = "source"
 
 // Close closes the files that the tensors are read from.
 func (m *Model) Close() error {
@@ -112,6 +118,7 @@ func Of(path string, set *gguf.Set) (*Model, error) {
 	m := &Model{Path: path, Bytes: set.Size(), Metadata: set.Metadata(), Shards: len(set.Files), Check: set.Unchanged}
 	for shard, f := range set.Files {
 		m.Files = append(m.Files, f.Path)
+		m.Inputs = append(m.Inputs, digest.Input{Role: SourceRole, Name: filepath.Base(f.Path), Path: f.Path})
 		for i := range f.Tensors {
 			t := f.Tensors[i]
 			src := rows.GGUF(f, &t)

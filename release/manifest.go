@@ -1,13 +1,8 @@
 package release
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"io/fs"
-	"path/filepath"
-	"strings"
-	"unicode"
+	"fmt"
 
 	"ggforge/fault"
 	"ggforge/internal/mmap"
@@ -50,21 +45,13 @@ func parseManifest(path string, data []byte) (*Manifest, error) {
 	seen := make(map[string]bool, len(m.Files))
 	for i := range m.Files {
 		f := &m.Files[i]
-		// fs.ValidPath takes one spelling of each name only, so that seen finds all that are there twice.
-		if !fs.ValidPath(f.Name) || f.Name == "." || !filepath.IsLocal(filepath.FromSlash(f.Name)) || strings.ContainsFunc(f.Name, unicode.IsControl) {
-			return nil, fault.Errorf(fault.Broken, "%s: files[%d]: name is %q, want one below the manifest's folder", path, i, f.Name)
+		if err := f.Check(); err != nil { // names have one spelling only, so that seen finds all that are there twice
+			return nil, fmt.Errorf("%s: files[%d]: %w", path, i, err)
 		}
 		if seen[f.Name] {
 			return nil, fault.Errorf(fault.Broken, "%s: files[%d]: %q is there twice", path, i, f.Name)
 		}
 		seen[f.Name] = true
-		if f.Bytes < 0 {
-			return nil, fault.Errorf(fault.Broken, "%s: %q: bytes is %d, want at least 0", path, f.Name, f.Bytes)
-		}
-		if raw, err := hex.DecodeString(f.SHA256); err != nil || len(raw) != sha256.Size {
-			return nil, fault.Errorf(fault.Broken, "%s: %q: sha256 is %q, want %d hexadecimal digits", path, f.Name, f.SHA256, 2*sha256.Size)
-		}
-		f.SHA256 = strings.ToLower(f.SHA256)
 	}
 	return m, nil
 }

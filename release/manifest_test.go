@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/digest"
 	"ggforge/fault"
 )
 
 // oneFile returns a manifest of the current format with a file of a name, a size and a sum.
 func oneFile(name string, size int64, sum string) string {
-	data, err := json.Marshal(Manifest{Format: ManifestFormat, Files: []File{{Name: name, Bytes: size, SHA256: sum}}})
+	data, err := json.Marshal(Manifest{Format: ManifestFormat, Files: []File{{File: digest.File{Name: name, Bytes: size, SHA256: sum}}}})
 	if err != nil {
 		panic(err) // texts and numbers
 	}
@@ -32,7 +33,7 @@ func TestReadManifest(t *testing.T) {
 		return ReadManifest(path)
 	}
 	m, err := read(oneFile("Q8_0/a.gguf", 3, sum))
-	if err != nil || len(m.Files) != 1 || m.Files[0] != (File{Name: "Q8_0/a.gguf", Bytes: 3, SHA256: strings.ToLower(sum)}) {
+	if err != nil || len(m.Files) != 1 || m.Files[0] != (File{File: digest.File{Name: "Q8_0/a.gguf", Bytes: 3, SHA256: strings.ToLower(sum)}}) {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	for _, c := range []struct {

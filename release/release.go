@@ -31,6 +31,7 @@ import (
 	"ggforge/card"
 	"ggforge/checkpoint"
 	"ggforge/convert"
+	"ggforge/digest"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -65,18 +66,14 @@ type Options struct {
 
 // File is a file of a release.
 type File struct {
-	Name   string `json:"name"` // with slashes
-	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256"`
-	Type   string `json:"type"` // recipe, or what else it is: imatrix, mmproj, page, quality
+	digest.File
+	Type string `json:"type"` // recipe, or what else it is: imatrix, mmproj, page, quality
 }
 
 // Input is what a release was made of.
 type Input struct {
-	Role   string `json:"role"` // source, calibration, matrix, evaluation
-	Name   string `json:"name"` // without folders, or the address of a source on a server
-	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256"`
+	Role        string `json:"role"` // source, calibration, matrix, evaluation
+	digest.File        // its name is without folders, or the address of a source on a server
 }
 
 // Manifest is manifest.json.
@@ -212,14 +209,14 @@ func (r *Release) identify(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.inputs = append(r.inputs, Input{role, name, was.Bytes, was.SHA256})
+		r.inputs = append(r.inputs, Input{role, digest.File{Name: name, Bytes: was.Bytes, SHA256: was.SHA256}})
 		return nil
 	}
 	if checkpoint.IsRemote(r.plan.Source) {
 		// The weights are read only once, while they are written: what identifies them is what the files say.
 		h := sha256.New()
 		h.Write(gguf.AppendHeader(nil, r.source.Metadata, infos(r.source), 1))
-		r.inputs = append(r.inputs, Input{"source", r.plan.Source, r.source.Bytes, fmt.Sprintf("%x", h.Sum(nil))})
+		r.inputs = append(r.inputs, Input{"source", digest.File{Name: r.plan.Source, Bytes: r.source.Bytes, SHA256: fmt.Sprintf("%x", h.Sum(nil))}})
 	} else {
 		files := slices.Clone(r.source.Files)
 		slices.Sort(files)

@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
 
+	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/internal/disk"
 	"ggforge/writer"
@@ -119,32 +119,13 @@ func (s *state) sum(ctx context.Context, path string) (seen, error) {
 	if was, ok := s.Inputs[full]; ok && was.Bytes == info.Size() && was.Time == info.ModTime().UnixNano() {
 		return was, nil
 	}
-	f, err := disk.Open(path)
+	f, err := digest.OfFile(ctx, path)
 	if err != nil {
 		return seen{}, err
 	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, &until{ctx, f})
-	if err != nil {
-		return seen{}, err
-	}
-	now := seen{n, info.ModTime().UnixNano(), hex.EncodeToString(h.Sum(nil))}
+	now := seen{f.Bytes, info.ModTime().UnixNano(), f.SHA256}
 	s.Inputs[full] = now
 	return now, nil
-}
-
-// until reads as long as a context lasts.
-type until struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (u *until) Read(b []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return u.r.Read(b)
 }
 
 // done reports whether something was made with that key, and its files are still what they were.
@@ -190,7 +171,7 @@ func (s *state) note(ctx context.Context, dir, name, key, kind string, files []s
 		if err != nil {
 			return err
 		}
-		m.Files = append(m.Files, File{Name: filepath.ToSlash(rel), Bytes: now.Bytes, SHA256: now.SHA256, Type: kind})
+		m.Files = append(m.Files, File{digest.File{Name: filepath.ToSlash(rel), Bytes: now.Bytes, SHA256: now.SHA256}, kind})
 	}
 	s.Made[name] = m
 	return s.save(ctx, dir)

@@ -10,11 +10,12 @@ import (
 	"ggforge/convert"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/convertrun"
 )
 
 // configsOnly says of each directory whether its model is understood, in a line
 // each. The error is the first directory's that is not.
-func configsOnly(ctx context.Context, cmd *cli.Command, r request) error {
+func configsOnly(ctx context.Context, cmd *cli.Command, r convertrun.Request) error {
 	w := cmd.Root().Writer
 	var first error
 	failed := 0

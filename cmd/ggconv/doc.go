@@ -87,6 +87,7 @@
 //	--part-files DIR           keep parts in files of their own in DIR
 //	--finish                   put the parts together
 //	--verify                   read the output back from the disk and compare
+//	--manifest FILE            write sizes and sums of inputs, tensors and files to FILE, for ggtool reproduce
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //	--quiet, -q                print nothing on standard error but errors

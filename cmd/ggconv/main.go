@@ -13,6 +13,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/convertrun"
 	"ggforge/internal/outflags"
 	"ggforge/internal/runflags"
 	"ggforge/quantize"
@@ -40,13 +41,13 @@ func command() *cli.Command {
 			},
 			Result: slices.Concat(tool.Prints[conversion](), tool.Prints[[]understanding](), tool.Prints[[]supported]()),
 		}.Metadata(),
-		Flags:  flags(),
+		Flags:  convertrun.Flags(),
 		Action: run,
 	}
 }
 
 func run(ctx context.Context, cmd *cli.Command) error {
-	r, err := parse(cmd)
+	r, err := convertrun.Parse(cmd)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if r.Convert.ConfigOnly {
 		return configsOnly(ctx, cmd, r)
 	}
-	if old, err := r.isOld(cmd); err != nil || old {
+	if old, err := r.IsOld(cmd); err != nil || old {
 		if err == nil {
 			err = convertOld(ctx, cmd, r)
 		}
@@ -69,7 +70,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer job.Close()
-	misnamed, err := r.checkName(job)
+	misnamed, err := checkName(&r, job)
 	if err != nil {
 		return err
 	}
@@ -101,6 +102,9 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	}
+	if err := r.Manifest.Apart(outputs); err != nil {
+		return err
+	}
 	tool.NoteScalar(cmd)
 	part := "" // what is said if only a part was written
 	write := func() ([]string, any, error) {
@@ -118,7 +122,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			part = found.Part.Text(result)
 			return nil, nil, nil
 		}
-		return outputs, found, nil
+		return outputs, found, r.Manifest.Write(ctx, r.Dir, job.Inputs(), convertrun.Made(path, job.Label(), result.Files), job.Unchanged)
 	}
 	if err := r.To.Run(ctx, outflags.Reads{Files: job.Files(), Origin: job.Origin()}, outputs, write, &found); err != nil {
 		return err
@@ -143,7 +147,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 // checkName refuses an output whose name ends in a type that only ggquant makes,
 // unless --outtype says what is meant. warning is about a name that ends in another
 // type of ggconv's than the file has.
-func (r request) checkName(job *convert.Job) (warning string, err error) {
+func checkName(r *convertrun.Request, job *convert.Job) (warning string, err error) {
 	if !r.ByName {
 		return "", nil
 	}

@@ -5,45 +5,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"ggforge/convert"
-	"ggforge/fault"
-	"ggforge/ggml"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/convertrun"
 	"ggforge/internal/outflags"
 	"ggforge/writer"
 )
 
-// oldFlags are those about a file before GGUF only, and bothFlags those that it shares
-// with checkpoints.
-var (
-	oldFlags  = []string{"desc", "context-length", "eps", "gqa"}
-	bothFlags = []string{"outfile", "dry-run", "verbose", "threads", "force", "progress", "quiet", "json", "model-name", "compat", "work-dir", "help", "version"}
-)
-
-// isOld reports whether the input is a file before GGUF. Flags about the other kind of
-// input are a usage error.
-func (r request) isOld(cmd *cli.Command) (bool, error) {
-	old := ggml.Is(r.Dir)
-	for _, f := range cmd.Flags {
-		name := f.Names()[0]
-		switch of := slices.Contains(oldFlags, name); {
-		case !cmd.IsSet(name) || slices.Contains(bothFlags, name):
-		case old && !of:
-			return old, fault.Errorf(fault.Usage, "--%s is about checkpoints, and %s is a file before GGUF, whose weights stay as they are", name, r.Dir)
-		case of && !old:
-			return old, fault.Errorf(fault.Usage, "--%s is about files before GGUF, and %s is none", name, r.Dir)
-		}
-	}
-	return old, nil
-}
-
 // convertOld converts a file before GGUF.
-func convertOld(ctx context.Context, cmd *cli.Command, r request) error {
+func convertOld(ctx context.Context, cmd *cli.Command, r convertrun.Request) error {
 	cost := tool.StartCost(ctx)
 	m, warnings, err := convert.OpenOld(r.Dir, r.Old)
 	if err != nil {
@@ -62,10 +36,7 @@ func convertOld(ctx context.Context, cmd *cli.Command, r request) error {
 	} else if st, err := os.Stat(path); err == nil && st.IsDir() {
 		path = filepath.Join(path, name)
 	}
-	f := &writer.File{Path: path, Metadata: m.Metadata}
-	for _, t := range m.Tensors {
-		f.Tensors = append(f.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
-	}
+	f := convertrun.OldFile(m, path)
 	w := cmd.Root().Writer
 	found := conversion{Architecture: "llama", Bytes: f.Size(), Files: []string{r.To.Object(path)}, Warnings: append([]string{}, warnings...)}
 	for _, t := range m.Tensors {
@@ -81,11 +52,17 @@ func convertOld(ctx context.Context, cmd *cli.Command, r request) error {
 			return err
 		}
 	}
+	if err := r.Manifest.Apart([]string{path}); err != nil {
+		return err
+	}
 	opt := r.Write
 	opt.Inputs, opt.Check = m.Files, m.Check
 	write := func() ([]string, any, error) {
-		_, err := writer.WriteAll(ctx, []*writer.File{f}, opt)
-		return []string{path}, found, err
+		result, err := writer.WriteAll(ctx, []*writer.File{f}, opt)
+		if err != nil {
+			return nil, nil, err
+		}
+		return []string{path}, found, r.Manifest.Write(ctx, r.Dir, m.Inputs, convertrun.Made(path, convertrun.OldType, result.Files), m.Unchanged)
 	}
 	if err := r.To.Run(ctx, outflags.Reads{Files: m.Files}, []string{path}, write, &found); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"ggforge/internal/convertrun"
 	"ggforge/internal/flagtest"
 )
 
@@ -37,7 +38,7 @@ func TestEveryFlag(t *testing.T) {
 	}
 	maps.Copy(rows, flagtest.Checkpoint)
 	maps.Copy(rows, flagtest.Runs)
-	flagtest.Check(t, command, parse, []string{"DIR"}, rows)
+	flagtest.Check(t, command, convertrun.Parse, []string{"DIR"}, rows)
 }
 
 func TestDocumented(t *testing.T) { flagtest.Documented(t, command()) }

@@ -137,6 +137,7 @@
 //	--part-files DIR           keep parts in files of their own in DIR
 //	--finish                   put the parts together
 //	--verify                   read the output back from the disk and compare
+//	--manifest FILE            write sizes and sums of inputs, tensors and files to FILE, for ggtool reproduce
 //	--threads N                use N workers (0: one per CPU), as NTHREADS does
 //	--max-buffer-size SIZE     bound all buffers, in MiB or with a unit; they are small without that
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none

@@ -5,24 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
-	"ggforge/checkpoint"
-	"ggforge/fault"
-	"ggforge/gguf"
 	tool "ggforge/internal/cli"
-	"ggforge/internal/convertflags"
 	"ggforge/internal/outflags"
 	"ggforge/internal/quantflags"
+	"ggforge/internal/quantrun"
 	"ggforge/internal/runflags"
-	"ggforge/model"
-	"ggforge/naming"
 	"ggforge/production"
 	"ggforge/quantize"
 	"ggforge/writer"
@@ -55,7 +46,7 @@ func command() *cli.Command {
 			Values: typeArgument,
 			Result: slices.Concat(tool.Prints[reported](), tool.Prints[[]reported]()),
 		}.Metadata(),
-		Flags:  flags(),
+		Flags:  quantrun.Flags(),
 		Action: run,
 	}
 }
@@ -68,65 +59,8 @@ func typeArgument(before int) []string {
 	return quantflags.RecipeNames()
 }
 
-// positionals reads IN [OUT] TYPE [NTHREADS]: the second argument is TYPE if it
-// can be read as one, as in the reference. With OutDir it reads IN TYPE....
-func (r *request) positionals(cmd *cli.Command) (threads int, err error) {
-	hi := 4
-	if r.OutDir != "" {
-		hi = math.MaxInt
-	}
-	args, err := tool.Args(cmd, 2, hi)
-	if err != nil {
-		return 0, err
-	}
-	threads = tool.Threads(cmd)
-	r.In = convertflags.Input(cmd, args[0])
-	rest := args[1:]
-	if r.OutDir != "" {
-		for _, name := range rest {
-			one, err := quantflags.Recipe(name)
-			if err != nil {
-				return 0, err
-			}
-			r.Recipes = append(r.Recipes, one)
-		}
-		return threads, nil
-	}
-	if one, ok := quantize.LookupRecipe(rest[0]); ok {
-		r.Recipes = []*quantize.Recipe{one}
-		r.Out = quantize.DefaultOutput(r.In, one)
-		if checkpoint.IsRemote(r.In) {
-			r.Out = filepath.Base(r.Out) // in the current directory
-		}
-	} else {
-		r.Out, rest = rest[0], rest[1:]
-		if len(rest) == 0 {
-			return 0, fault.Errorf(fault.Usage, "no quantization type: %q is not one, so it is the output; want %s%s", r.Out, cmd.ArgsUsage, quantflags.Hint(r.Out))
-		}
-		one, err := quantflags.Recipe(rest[0])
-		if err != nil {
-			return 0, err
-		}
-		r.Recipes = []*quantize.Recipe{one}
-	}
-	rest = rest[1:]
-	if len(rest) > 1 {
-		return 0, fault.Errorf(fault.Usage, "surplus argument %q: want %s", rest[1], cmd.ArgsUsage)
-	}
-	if len(rest) == 1 {
-		n, err := strconv.Atoi(rest[0])
-		if err != nil || n < 0 {
-			return 0, fault.Errorf(fault.Usage, "NTHREADS is %q, want a number", rest[0])
-		}
-		if n > 0 {
-			threads = n
-		}
-	}
-	return threads, nil
-}
-
 func run(ctx context.Context, cmd *cli.Command) error {
-	r, err := parse(cmd)
+	r, err := quantrun.Parse(cmd)
 	if err != nil {
 		return err
 	}
@@ -142,7 +76,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			m.Close()
 		}
 	}()
-	if r.Paths, err = r.outputs(m); err != nil {
+	if r.Paths, err = r.Outputs(m); err != nil {
 		return err
 	}
 	r.Program, r.Workers, r.Warn, r.Progress = "ggforge "+tool.Version, tool.Workers(cmd), tool.Warning(cmd), tool.Parts(cmd)
@@ -166,8 +100,8 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		if err == nil {
 			err = made.SaveTypes(ctx)
 		}
-		reports, e := r.reports(made.Jobs, nil)
-		return errors.Join(err, e, r.print(cmd, reports, false))
+		reports, e := reportsOf(&r, made.Jobs, nil)
+		return errors.Join(err, e, printReports(cmd, &r, reports, false))
 	}
 	var reports []*reported
 	write := func() ([]string, any, error) {
@@ -190,20 +124,23 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		if err != nil {
 			return nil, nil, err
 		}
-		reports, err = r.reports(made.Jobs, results)
+		reports, err = reportsOf(&r, made.Jobs, results)
 		if err != nil || reports[0].Part != nil {
 			return nil, nil, err
 		}
-		return inOrder(results), reports, nil
+		return inOrder(results), reports, r.Manifest.Write(ctx, r.In, m.Inputs, r.Made(results), m.Unchanged)
+	}
+	if err := r.Manifest.Apart(r.Paths); err != nil {
+		return err
 	}
 	if err := r.To.Make(); err != nil {
 		return err
 	}
 	defer r.To.Close()
-	if err := r.To.Run(ctx, outflags.Reads{Files: m.Files, Origin: m.Origin}, r.known(), write, &reports); err != nil {
+	if err := r.To.Run(ctx, outflags.Reads{Files: m.Files, Origin: m.Origin}, r.Known(), write, &reports); err != nil {
 		return err
 	}
-	if err := r.print(cmd, reports, true); err != nil || r.JSON || len(reports) == 0 {
+	if err := printReports(cmd, &r, reports, true); err != nil || r.JSON || len(reports) == 0 {
 		return err
 	}
 	var bytes int64
@@ -212,14 +149,6 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	}
 	fmt.Fprintln(w, cost.Stop(bytes))
 	return nil
-}
-
-// known returns the files of the outputs as far as they are known before the work: not those of shards.
-func (r *request) known() []string {
-	if q := &r.Quantize; q.KeepSplit || q.SplitMaxTensors > 0 || q.SplitMaxBytes > 0 {
-		return nil
-	}
-	return r.Paths
 }
 
 // inOrder returns the files of all outputs, the first ones of shards after those that they need, but for the very
@@ -235,29 +164,6 @@ func inOrder(results []*writer.Result) []string {
 	return list
 }
 
-// outputs returns the path for each recipe.
-func (r *request) outputs(m *model.Model) ([]string, error) {
-	if r.OutDir == "" {
-		return []string{r.Out}, nil
-	}
-	var paths []string
-	for _, recipe := range r.Recipes {
-		conventional := naming.Of(m.Metadata, m.Shapes(), recipe.Name)
-		name := conventional.String()
-		if r.NameTemplate != "" {
-			var err error
-			name, err = gguf.FillTemplate(r.NameTemplate, map[string]string{
-				"model": conventional.Model(), "ftype": strings.ToLower(recipe.Name), "FTYPE": recipe.Name,
-			})
-			if err != nil {
-				return nil, fault.Errorf(fault.Usage, "--name-template: %w: want {model}, {ftype} or {FTYPE}", err)
-			}
-		}
-		paths = append(paths, filepath.Join(r.OutDir, name))
-	}
-	return paths, nil
-}
-
 // reported is what --json prints of an output.
 type reported struct {
 	*quantize.Report
@@ -266,8 +172,8 @@ type reported struct {
 	text string // that says so
 }
 
-// reports returns what the jobs would do, or with results what they have done.
-func (r *request) reports(jobs []*quantize.Job, results []*writer.Result) ([]*reported, error) {
+// reportsOf returns what the jobs would do, or with results what they have done.
+func reportsOf(r *quantrun.Request, jobs []*quantize.Job, results []*writer.Result) ([]*reported, error) {
 	reports := []*reported{}
 	for i, j := range jobs {
 		var result *writer.Result
@@ -290,8 +196,8 @@ func (r *request) reports(jobs []*quantize.Job, results []*writer.Result) ([]*re
 	return reports, nil
 }
 
-// print prints what the outputs would be, or with done are.
-func (r *request) print(cmd *cli.Command, reports []*reported, done bool) error {
+// printReports prints what the outputs would be, or with done are.
+func printReports(cmd *cli.Command, r *quantrun.Request, reports []*reported, done bool) error {
 	if len(reports) == 0 {
 		return nil
 	}
@@ -335,4 +241,28 @@ func summary(w io.Writer, r *quantize.Report) {
 	}
 	fmt.Fprintf(w, "%s: %s (%d bytes), %d tensors, %.4f bits per weight (recipe %s%s; input %s, %.4f)\n", r.Files[0].Path, tool.Bytes(r.Bytes),
 		r.Bytes, len(r.Tensors), r.BPW, r.Recipe, nominal, tool.Bytes(r.InputBytes), r.InputBPW)
+}
+
+// writeWorth prints what was predicted.
+func writeWorth(w io.Writer, x *quantize.ReportWorth) {
+	for _, t := range x.Types {
+		fmt.Fprintf(w, "  %-8s %4d tensors %14d bytes %6.2f %%\n", t.Type, t.Tensors, t.Bytes, 100*t.Share)
+	}
+	what := "divergence predicted"
+	if x.Method == production.MethodErrors {
+		what = "relative errors"
+	}
+	fmt.Fprintf(w, "types for %s: %s %.4g", x.Target, what, x.Predicted)
+	if x.Factor != 1 {
+		fmt.Fprintf(w, " (of %d tokens, times %.3g)", x.Tokens, x.Factor)
+	} else {
+		fmt.Fprintf(w, " (of %d tokens)", x.Tokens)
+	}
+	if x.Measured != nil {
+		fmt.Fprintf(w, ", measured %.4g ± %.2g (of the last %d)", *x.Measured, x.MeasuredError, x.MeasuredTokens)
+	}
+	if x.Within > 0 {
+		fmt.Fprintf(w, ", at most %.2g from the least", x.Within)
+	}
+	fmt.Fprintln(w)
 }

@@ -10,6 +10,7 @@ import (
 	"ggforge/convert"
 	"ggforge/internal/flagtest"
 	"ggforge/internal/hftest"
+	"ggforge/internal/quantrun"
 	"ggforge/writer"
 )
 
@@ -65,7 +66,7 @@ func TestEveryFlag(t *testing.T) {
 	maps.Copy(rows, flagtest.Checkpoint)
 	maps.Copy(rows, flagtest.Runs)
 	maps.Copy(rows, flagtest.Quantization(t))
-	flagtest.Check(t, command, parse, []string{"IN", "Q4_K_M"}, rows)
+	flagtest.Check(t, command, quantrun.Parse, []string{"IN", "Q4_K_M"}, rows)
 }
 
 // TestCheckpointFlags checks that flags which only mean something for a checkpoint

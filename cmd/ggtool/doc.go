@@ -63,7 +63,7 @@
 //
 //	--header-only              do not read the tensors
 //	--sums FILE                compare SHA-256 sums with a list as sha256sum writes it
-//	--manifest FILE            compare sizes and sums with the manifest of a release
+//	--manifest FILE            compare sizes and sums with the manifest of a release or a run
 //	--json                     print one JSON object
 //	--threads N                use N workers (0: one per CPU)
 //
@@ -299,6 +299,20 @@
 //	--secret NAME              a secret with environment variables such as HF_TOKEN
 //	--wait TIME                the job that finishes waits so long for the parts (24h)
 //
+// # reproduce
+//
+//	ggtool reproduce MANIFEST
+//
+// Makes what ggconv or ggquant has made when it wrote MANIFEST (--manifest), in a temporary folder, and
+// compares all files and tensors, after the inputs. Exit code 6 if something differs, 5 if an input does.
+//
+//	--input DIR                an input (a file, a folder, an address), or a folder that has inputs; repeatable
+//	--output, -o DIR           write into DIR, and leave the files there
+//	--schema                   print the JSON schema of manifests
+//	--json                     print one JSON object (docs/json.md)
+//	--threads N                use N workers (0: one per CPU)
+//	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
+//
 // # Exit codes
 //
 //	0    done; diff: the models are the same
@@ -306,7 +320,8 @@
 //	2    usage: bad flag or argument, DIR not empty, output equals input
 //	3    broken input: truncated, wrong magic, missing shard, a weight too large for its type
 //	4    not supported: architecture (--hf), a type that cannot be decoded
-//	6    diff found differences
+//	5    reproduce: an input is not what it was
+//	6    diff, reproduce: found differences
 //	130  interrupted
 //
 // # Examples

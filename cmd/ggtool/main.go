@@ -19,7 +19,7 @@ func command() *cli.Command {
 			tool.Verbs("Look", inspectCommand(), verifyCommand(), diffCommand(), qualityCommand(), hashCommand(), nameCommand()),
 			tool.Verbs("Change", metaCommand(), imatrixCommand(), splitCommand(), mergeCommand(), endianCommand(), padVocabCommand()),
 			tool.Verbs("Run", cleanCommand()),
-			tool.Verbs("Publish", cardCommand(), releaseCommand(), exportCommand()),
+			tool.Verbs("Publish", cardCommand(), releaseCommand(), exportCommand(), reproduceCommand()),
 			tool.Verbs("Clusters", submitCommand()),
 		),
 		Action: tool.NeedsVerb,

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -99,6 +101,17 @@ func TestEveryFlag(t *testing.T) {
 			"dry-run":       {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
 			"alone":         alone,
 		}))
+	})
+	t.Run("reproduce", func(t *testing.T) {
+		checked["reproduce"] = true
+		flagtest.Check(t, reproduceCommand, parseReproduce, []string{"M"}, map[string]flagtest.Row{
+			"input":    {Field: "Again.Inputs", Want: "[a b]", Args: []string{"--input", "a", "--input", "b"}},
+			"output":   {Field: "Again.Output", Want: "d", Args: []string{"--output", "d"}},
+			"schema":   {Field: "Schema", Want: "true", Args: []string{"--schema"}},
+			"json":     {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"threads":  {Field: "Again.Workers", Want: "3", Args: []string{"--threads", "3"}},
+			"progress": {Field: "Again.Flags", Want: fmt.Sprintf("[--progress none --threads %d]", runtime.GOMAXPROCS(0)), Args: []string{"--progress", "none"}},
+		})
 	})
 	t.Run("release", func(t *testing.T) {
 		checked["release"] = true

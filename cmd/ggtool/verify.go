@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,8 +16,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/digest"
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
+	"ggforge/manifest"
 	"ggforge/release"
 	"ggforge/verify"
 	"ggforge/writer"
@@ -33,8 +34,8 @@ func verifyCommand() *cli.Command {
 			"the numbers of every block, at the vocabulary, and at keys and dimensions of the\n" +
 			"architecture. Exit code 3 if anything is wrong; notes are about what loaders take.\n\n" +
 			"--sums compares the files with a list of SHA-256 sums as sha256sum writes it, too,\n" +
-			"--manifest with sizes and sums in the manifest of a release; without FILE, those\n" +
-			"that the list names, next to it.\n\n" + tool.ExitHelp,
+			"--manifest with sizes and sums in the manifest of a release, or of a run of ggconv or\n" +
+			"ggquant; without FILE, those that the list names, next to it.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Examples: []string{"ggtool verify *.gguf", "ggtool verify --sums SHA256SUMS", "ggtool verify --manifest manifest.json"},
 			Result:   tool.Prints[verifyResult](),
@@ -42,7 +43,7 @@ func verifyCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "header-only", Usage: "do not read the tensors"},
 			&cli.StringFlag{Name: "sums", Usage: "compare SHA-256 sums with the list in `FILE`"},
-			&cli.StringFlag{Name: "manifest", Usage: "compare sizes and sums with a release's manifest, `FILE`"},
+			&cli.StringFlag{Name: "manifest", Usage: "compare sizes and sums with the manifest of a release or a run, `FILE`"},
 			tool.JSONFlag(),
 			tool.ThreadsFlag(),
 		},
@@ -175,16 +176,32 @@ type wanted struct {
 	names []string          // paths of the files, joined with dir
 	sums  map[string]string // SHA-256 by such a path
 	sizes map[string]int64  // in bytes, if the list has them
+	// anywhere says that the list has names without folders, and files of these names may be elsewhere.
+	anywhere bool
 }
 
-// readManifest reads the manifest of a release, whose files are next to it.
+// readManifest reads the manifest of a release, whose files are next to it, or of a run.
 func readManifest(path string) (*wanted, error) {
+	want := &wanted{list: "manifest", dir: filepath.Dir(path), sums: map[string]string{}, sizes: map[string]int64{}}
+	var files []digest.File
 	m, err := release.ReadManifest(path)
+	if errors.Is(err, fault.Unsupported) { // another format
+		var run *manifest.Manifest
+		if run, err = manifest.Read(path); err == nil {
+			want.anywhere = true
+			for _, f := range run.Files {
+				files = append(files, f.File)
+			}
+		}
+	} else if err == nil {
+		for _, f := range m.Files {
+			files = append(files, f.File)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	want := &wanted{list: "manifest", dir: filepath.Dir(path), sums: map[string]string{}, sizes: map[string]int64{}}
-	for _, f := range m.Files {
+	for _, f := range files {
 		full := filepath.Join(want.dir, filepath.FromSlash(f.Name))
 		want.names = append(want.names, full)
 		want.sums[full], want.sizes[full] = f.SHA256, f.Bytes
@@ -247,15 +264,19 @@ func (w *wanted) compare(ctx context.Context, path string) (text string, there b
 		return "", true, err
 	}
 	want, ok := w.sums[key]
+	if !ok && w.anywhere {
+		key = filepath.Join(w.dir, filepath.Base(path))
+		want, ok = w.sums[key]
+	}
 	if !ok {
 		return "is not in the " + w.list, true, nil
 	}
 	if size, ok := w.sizes[key]; ok && size != info.Size() {
 		return fmt.Sprintf("has %d bytes, want %d", info.Size(), size), true, nil
 	}
-	got, err := sumSHA256(ctx, path)
-	if err == nil && got != want {
-		text = fmt.Sprintf("SHA-256 is %s, want %s", got, want)
+	got, err := digest.OfFile(ctx, path)
+	if err == nil && got.SHA256 != want {
+		text = fmt.Sprintf("SHA-256 is %s, want %s", got.SHA256, want)
 	}
 	return text, true, err
 }
@@ -276,28 +297,4 @@ func (w *wanted) key(path string) (string, error) {
 		return path, nil // on another drive
 	}
 	return filepath.Join(w.dir, rel), nil
-}
-
-// sumSHA256 returns the sum of a file.
-func sumSHA256(ctx context.Context, path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h, buf := sha256.New(), make([]byte, 1<<20)
-	for {
-		if err := ctx.Err(); err != nil {
-			return "", err
-		}
-		n, err := f.Read(buf)
-		h.Write(buf[:n])
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/digest"
 	"ggforge/release"
 )
 
@@ -80,8 +81,8 @@ func testManifest(t *testing.T, dir string, data []byte) {
 	run := expect(t, "verify")
 	model, manifest := dir+"new.gguf", dir+"manifest.json"
 	m := release.Manifest{Format: release.ManifestFormat, Files: []release.File{
-		{Name: "new.gguf", Bytes: int64(len(data)), SHA256: fmt.Sprintf("%x", sha256.Sum256(data)), Type: "F32"},
-		{Name: "cards/README.md", Bytes: 4, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte("card")))},
+		{File: digest.File{Name: "new.gguf", Bytes: int64(len(data)), SHA256: fmt.Sprintf("%x", sha256.Sum256(data))}, Type: "F32"},
+		{File: digest.File{Name: "cards/README.md", Bytes: 4, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte("card")))}},
 	}}
 	save := func() {
 		t.Helper()

@@ -54,7 +54,7 @@ var exits = []struct {
 
 // ExitHelp is the end of every command's help.
 const ExitHelp = `Exit codes: 0 done, 1 input or output failed, 2 usage, 3 broken input,
-4 not supported, 5 refused, 6 differences found (diff), 7 parts are missing,
+4 not supported, 5 refused, 6 differences found, 7 parts are missing,
 130 interrupted.`
 
 // Main runs the command with the process's arguments and exits.

@@ -82,6 +82,10 @@ func state(resp *http.Response) string {
 	return resp.Header.Get("Last-Modified")
 }
 
+// State returns what the server calls the content, its ETag or when it was written; "" if it does not say or where the
+// address has one content for ever.
+func (f *File) State() string { return f.state }
+
 // Forget gives up the beginning of the file, which Open has read: a reader that comes
 // back to it asks again.
 func (f *File) Forget() { f.head = nil }

@@ -34,5 +34,6 @@ var Runs = map[string]Row{
 	"part":       {Field: "Write.Journal.Parts", Args: []string{"--part", "2/7"}, Want: "7"},
 	"part-files": {Field: "Write.Journal.PartDir", Args: []string{"--part-files", "d", "--finish"}, Want: "d"},
 	"finish":     {Field: "Write.Journal.Finish", Args: []string{"--finish"}, Want: "true"},
+	"manifest":   {Field: "Manifest.Path", Args: []string{"--manifest", "m.json"}, Want: "m.json"},
 	"verify":     {Field: "Write.Verify", Args: []string{"--verify"}, Want: "true"},
 }

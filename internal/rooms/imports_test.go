@@ -35,6 +35,7 @@ var rooms = []struct{ name, packages string }{
 	{"meaning: the tables of what sees and hears", "arch/towers"},
 	{"meaning: the tables", "arch"},
 	{"writing, and what is written", "writer model"},
+	{"writing, and what is written", "manifest"},
 	{"orchestration", "convert edit export eval fidelity quantize verify"},
 	{"orchestration: what takes several of these", "calibrate sensitivity"},
 	{"orchestration: what takes several of these", "card internal/partfile internal/texts worth"},
@@ -43,6 +44,8 @@ var rooms = []struct{ name, packages string }{
 	{"commands: what they share", "internal/page"},
 	{"commands: what they share", "internal/cli"},
 	{"commands: what some of them share", "internal/convertflags internal/outflags internal/pageflags internal/quantflags internal/runflags"},
+	{"commands: what a command line asks for", "internal/convertrun internal/quantrun"},
+	{"commands: what a command line asked for is done again", "internal/reproduce"},
 	{"commands", "cmd/ggconv cmd/ggeval cmd/ggquant cmd/ggtool"},
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -19,19 +17,15 @@ import (
 
 // Flags returns the flags of Options.
 func Flags() []cli.Flag {
-	return tool.Group("Interruptions and parts",
+	return tool.Group("Interruptions, parts and proofs",
 		&cli.BoolFlag{Name: "resume", Usage: "go on from what an interrupted run of the same command has left, if there is something; keep what is done if this one fails"},
 		&cli.StringFlag{Name: "part", Usage: "write only part `K/N`, one of N that are as much work; auto or auto/N: K is said by a job array of Slurm or an Indexed Job of Kubernetes. Run again, it goes on"},
 		&cli.StringFlag{Name: "part-files", Usage: "keep parts in `DIR`, in files of their own, instead of in the output's temporary file: for machines without a common file system"},
 		&cli.BoolFlag{Name: "finish", Usage: "put the parts together: the same command with --finish instead of --part"},
 		&cli.BoolFlag{Name: "verify", Usage: "read the output back from the disk and compare it with checksums that were taken before it was written"},
+		&cli.StringFlag{Name: "manifest", Usage: "write sizes and SHA-256 sums of all inputs, files and tensors to `FILE`, as JSON for ggtool reproduce, when the output has its name"},
 	)
 }
-
-// silent are flags that change no byte of an output, or only names that the layout has anyway.
-var silent = strings.Fields(`resume part part-files finish verify manifest
-	threads progress quiet json verbose dry-run force max-buffer-size cache work-dir
-	outfile out-dir name-template remote outside-links save-types hessian strict`)
 
 // Facts returns what decides the bytes of the outputs of a command, beyond its inputs: the program's version
 // and the flags that are set. Those that name files have their base names: what is in them is
@@ -40,7 +34,7 @@ func Facts(cmd *cli.Command) []writer.Fact {
 	facts := []writer.Fact{{Name: "version", Value: cmd.Name + " " + tool.Version}}
 	for _, f := range cmd.Flags {
 		name := f.Names()[0]
-		if !f.IsSet() || slices.Contains(silent, name) {
+		if !f.IsSet() || Local(name) || name == keptFlag || name == linksFlag {
 			continue
 		}
 		value := fmt.Sprint(f.Get())
@@ -81,6 +75,8 @@ func Options(cmd *cli.Command, opt *writer.Options) error {
 		return fault.Errorf(fault.Usage, "--part and --finish: want one of them")
 	case j.PartDir != "" && !j.Finish && j.Part == 0:
 		return fault.Errorf(fault.Usage, "--part-files goes with --part or --finish")
+	case j.Part > 0 && cmd.IsSet("manifest"):
+		return fault.Errorf(fault.Usage, "--manifest goes with --finish: parts have no output yet")
 	case opt.Verify && j.Part > 0:
 		return fault.Errorf(fault.Usage, "--verify goes with --finish: a part is compared when all are put together")
 	}

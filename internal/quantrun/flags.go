@@ -1,4 +1,6 @@
-package main
+// Package quantrun reads a command line of ggquant: which outputs to make of which model. The
+// command does what it says, and ggtool does it again from a manifest.
+package quantrun
 
 import (
 	"fmt"
@@ -17,7 +19,8 @@ import (
 	"ggforge/quantize"
 )
 
-func flags() []cli.Flag {
+// Flags are those of llama-quantize under the same names, and some more.
+func Flags() []cli.Flag {
 	return slices.Concat(
 		quantflags.Flags(),
 		tool.Group(quantflags.CategoryTypes,
@@ -53,21 +56,22 @@ func flags() []cli.Flag {
 	)
 }
 
-// request is what the flags and arguments ask for.
-type request struct {
+// Request is what the flags and arguments ask for.
+type Request struct {
 	In  string
 	Out string // empty with OutDir
 
 	OutDir, NameTemplate string
 	JSON                 bool
-	To                   *outflags.Place // of what becomes objects: Out and OutDir are where it is made
+	To                   *outflags.Place    // of what becomes objects: Out and OutDir are where it is made
+	Manifest             *runflags.Manifest // nil for none
 
 	convertflags.Checkpoint
 	production.Order // but for Paths, which depend on the model
 }
 
-// parse reads all flags and arguments.
-func parse(cmd *cli.Command) (r request, err error) {
+// Parse reads all flags and arguments.
+func Parse(cmd *cli.Command) (r Request, err error) {
 	r.DryRun, r.JSON = cmd.Bool("dry-run"), cmd.Bool("json")
 	r.NameTemplate = cmd.String("name-template")
 	if r.OutDir, err = tool.File(cmd, "out-dir"); err != nil {
@@ -103,11 +107,15 @@ func parse(cmd *cli.Command) (r request, err error) {
 	if err := r.parseTypes(cmd); err != nil {
 		return r, err
 	}
-	return r, r.writerOptions(cmd, threads)
+	if err := r.writerOptions(cmd, threads); err != nil {
+		return r, err
+	}
+	r.Manifest, err = runflags.ReadManifest(cmd, r.To != nil)
+	return r, err
 }
 
 // quantizeOptions reads the flags that say what to make of the model.
-func (r *request) quantizeOptions(cmd *cli.Command) (err error) {
+func (r *Request) quantizeOptions(cmd *cli.Command) (err error) {
 	if r.Quantize, r.Write.Inputs, err = quantflags.Options(cmd); err != nil {
 		return err
 	}
@@ -137,7 +145,7 @@ func (r *request) quantizeOptions(cmd *cli.Command) (err error) {
 }
 
 // writerOptions reads the flags that say how to write.
-func (r *request) writerOptions(cmd *cli.Command, threads int) (err error) {
+func (r *Request) writerOptions(cmd *cli.Command, threads int) (err error) {
 	r.Write.Workers, r.Write.Force, r.Write.MakeDir = threads, cmd.Bool("force") || r.To != nil, r.OutDir
 	if cmd.IsSet("max-buffer-size") {
 		if r.Write.MaxBuffer, err = size.ParseIn(cmd.String("max-buffer-size"), 1<<20); err != nil {

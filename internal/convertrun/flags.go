@@ -1,4 +1,6 @@
-package main
+// Package convertrun reads a command line of ggconv: which files to make of which checkpoint.
+// The command does what it says, and ggtool does it again from a manifest.
+package convertrun
 
 import (
 	"math"
@@ -18,9 +20,9 @@ import (
 	"ggforge/writer"
 )
 
-// flags are those of the reference's converter under the same names, and some
+// Flags are those of the reference's converter under the same names, and some
 // more.
-func flags() []cli.Flag {
+func Flags() []cli.Flag {
 	return slices.Concat(
 		tool.Group(tool.CategoryOutput,
 			&cli.StringFlag{Name: "outfile", Usage: "write to `FILE`, or into it if it is a directory; {ftype} stands for the output type"},
@@ -63,8 +65,8 @@ func outTypeNames() []string { return strings.Split(convert.OutTypeNames(), ", "
 // oldCategory is what the flags about files before GGUF are listed under.
 const oldCategory = "Files before GGUF (GGML, GGMF, GGJT)"
 
-// request is what the flags and arguments ask for.
-type request struct {
+// Request is what the flags and arguments ask for.
+type Request struct {
 	Old     convert.OldOptions // of a file before GGUF
 	Dir     string
 	Dirs    []string // of Convert.ConfigOnly
@@ -75,10 +77,12 @@ type request struct {
 	Write   writer.Options
 
 	DryRun, Verbose, PrintModels, JSON bool
+
+	Manifest *runflags.Manifest // nil for none
 }
 
-// parse reads all flags and arguments.
-func parse(cmd *cli.Command) (r request, err error) {
+// Parse reads all flags and arguments.
+func Parse(cmd *cli.Command) (r Request, err error) {
 	if r.Convert, err = convertflags.Options(cmd); err != nil {
 		return r, err
 	}
@@ -154,6 +158,11 @@ func parse(cmd *cli.Command) (r request, err error) {
 	if err := runflags.Options(cmd, &r.Write); err != nil {
 		return r, err
 	}
-	r.Write.Progress, err = tool.NewProgress(cmd)
+	if r.Write.Progress, err = tool.NewProgress(cmd); err != nil {
+		return r, err
+	}
+	if r.Manifest, err = runflags.ReadManifest(cmd, r.To != nil); r.ByName && positional && opt.Type != convert.Auto {
+		r.Manifest.Set("outtype", opt.Type.String()) // the name, which says so now, is not in it
+	}
 	return r, err
 }

@@ -1,8 +1,7 @@
-package main
+package quantrun
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 	"ggforge/internal/quantflags"
 	"ggforge/internal/size"
 	"ggforge/production"
-	"ggforge/quantize"
 	"ggforge/worth"
 )
 
@@ -51,7 +49,7 @@ func positive(s string) (float64, error) {
 }
 
 // parseTargets reads the flags of targetFlags and those that go with them.
-func (r *request) parseTargets(cmd *cli.Command) (err error) {
+func (r *Request) parseTargets(cmd *cli.Command) (err error) {
 	t := &r.Types
 	var names []string
 	for _, f := range targetFlags {
@@ -119,7 +117,7 @@ func typesFlags() []cli.Flag {
 }
 
 // parseTypes reads the flags of typesFlags.
-func (r *request) parseTypes(cmd *cli.Command) (err error) {
+func (r *Request) parseTypes(cmd *cli.Command) (err error) {
 	path, err := tool.File(cmd, "recipe")
 	if err != nil {
 		return err
@@ -146,28 +144,4 @@ func (r *request) parseTypes(cmd *cli.Command) (err error) {
 		return fault.Errorf(fault.Usage, "--save-recipe writes the types of one output, and there are %d", len(r.Recipes))
 	}
 	return r.parseTargets(cmd)
-}
-
-// writeWorth prints what was predicted.
-func writeWorth(w io.Writer, x *quantize.ReportWorth) {
-	for _, t := range x.Types {
-		fmt.Fprintf(w, "  %-8s %4d tensors %14d bytes %6.2f %%\n", t.Type, t.Tensors, t.Bytes, 100*t.Share)
-	}
-	what := "divergence predicted"
-	if x.Method == production.MethodErrors {
-		what = "relative errors"
-	}
-	fmt.Fprintf(w, "types for %s: %s %.4g", x.Target, what, x.Predicted)
-	if x.Factor != 1 {
-		fmt.Fprintf(w, " (of %d tokens, times %.3g)", x.Tokens, x.Factor)
-	} else {
-		fmt.Fprintf(w, " (of %d tokens)", x.Tokens)
-	}
-	if x.Measured != nil {
-		fmt.Fprintf(w, ", measured %.4g ± %.2g (of the last %d)", *x.Measured, x.MeasuredError, x.MeasuredTokens)
-	}
-	if x.Within > 0 {
-		fmt.Fprintf(w, ", at most %.2g from the least", x.Within)
-	}
-	fmt.Fprintln(w)
 }

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/fault"
+	"ggforge/internal/reproduce"
+	"ggforge/manifest"
+	"ggforge/writer"
+)
+
+// again does what a manifest says, and returns the warnings, too.
+func again(t *testing.T, path string, inputs ...string) (*reproduce.Result, string, error) {
+	t.Helper()
+	var warned []string
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	r, err := reproduce.Run(context.Background(), path, reproduce.Options{Inputs: inputs, Workers: 2, Log: io.Discard, Warn: func(texts ...string) { warned = append(warned, texts...) }})
+	if left, e := os.ReadDir(temp); e != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, e)
+	}
+	return r, strings.Join(warned, "\n"), err
+}
+
+// TestManifest quantizes with files that flags name, to several outputs, and does that again from manifests that are
+// right and that are not.
+func TestManifest(t *testing.T) {
+	dir := t.TempDir()
+	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
+	rules, kept := filepath.Join(dir, "rules"), filepath.Join(dir, "m.json")
+	if err := os.WriteFile(rules, []byte("attn_v=q5_k"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "--manifest", kept, "--tensor-type-file", rules, "--override-kv", "k=int:3", "--out-dir", filepath.Join(dir, "out"), in, "Q4_K_M", "Q8_0", "--threads", "1", "--progress", "none")
+	m, err := manifest.Read(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(m.Arguments, " "); got != "--tensor-type-file rules --override-kv k=int:3" {
+		t.Errorf("arguments: %s", got)
+	}
+	if len(m.Inputs) != 2 || m.Inputs[0].Role != "source" || m.Inputs[1].Role != "tensor-type-file" || len(m.Files) != 2 || len(m.Files[0].Tensors) != 5 || m.Files[1].Type != "Q8_0" {
+		t.Errorf("%+v", m)
+	}
+	text, err := os.ReadFile(kept)
+	if err != nil || bytes.Contains(text, []byte(dir)) {
+		t.Errorf("a folder is in the manifest, %v: %s", err, text)
+	}
+	if r, warned, err := again(t, kept); err != nil || !r.Same || len(r.Files) != 2 || r.Inputs != 2 || warned != "" {
+		t.Errorf("%+v, %v, %s", r, err, warned)
+	}
+	// A run elsewhere with the same inputs has the same manifest.
+	second := filepath.Join(t.TempDir(), "other.json")
+	must(t, "--manifest", second, "--tensor-type-file", rules, "--override-kv", "k=int:3", "--out-dir", t.TempDir(), "--threads", "2", in, "Q4_K_M", "Q8_0", "--progress", "none")
+	if other, err := os.ReadFile(second); err != nil || !bytes.Equal(text, other) {
+		t.Errorf("another run has another manifest: %v", err)
+	}
+	if _, _, err := again(t, second); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "say with --input") {
+		t.Errorf("inputs are elsewhere: %v", err)
+	}
+	if r, _, err := again(t, second, dir); err != nil || !r.Same {
+		t.Errorf("inputs in a folder: %+v, %v", r, err)
+	}
+	change := func(f func(m *manifest.Manifest)) string {
+		m, err := manifest.Read(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(m)
+		path := filepath.Join(dir, "changed.json")
+		if err := m.Write(context.Background(), path, writer.Options{Force: true}); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	r, _, err := again(t, change(func(m *manifest.Manifest) { m.Files[1].Tensors[2].SHA256 = strings.Repeat("0", 64) }))
+	if err != nil || r.Same || !r.Files[0].Same || r.Files[1].Same || r.First.Tensor != m.Files[1].Tensors[2].Name || r.First.File != m.Files[1].Name {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, warned, err := again(t, change(func(m *manifest.Manifest) { m.Program = "ggforge 0" })); err != nil || !strings.Contains(warned, "is of ggforge 0") {
+		t.Errorf("%s, %v", warned, err)
+	}
+	if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Inputs[0].Bytes++ })); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), "in.gguf (source): has ") {
+		t.Errorf("another input: %v", err)
+	}
+	// What a stranger may write.
+	for _, args := range [][]string{{"--save-recipe", "x"}, {"--force"}, {"--out-dir", "/tmp"}, {"--cache", "x"}, {"--imatrix", "../x"}, {"--imatrix", "/etc/passwd"}, {"x"}, {"--", "x"}} {
+		if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Arguments = args })); !errors.Is(err, fault.Broken) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Source = "hf://org/model" })); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "with --input") {
+		t.Errorf("a source on a server: %v", err)
+	}
+}
+
+// TestManifestRefused asks for manifests that cannot be.
+func TestManifestRefused(t *testing.T) {
+	dir := t.TempDir()
+	in, out := ggufModel(t, filepath.Join(dir, "in.gguf"), 32, nil), filepath.Join(dir, "out.gguf")
+	for _, args := range [][]string{
+		{"--dry-run", "--manifest", filepath.Join(dir, "m")}, {"--manifest", out}, {"--manifest", in}, {"--manifest", ""},
+		{"--manifest", filepath.Join(dir, "no", "m")},
+	} {
+		if code, text, err := call(append(args, in, out, "Q8_0", "--progress", "none")...); code != 2 && code != 1 {
+			t.Errorf("%q: %v: %s", args, err, text)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Fatalf("%q: there is an output", args)
+		}
+	}
+	// Without an output there is no manifest.
+	if code, _, err := call("--manifest", filepath.Join(dir, "m"), in, out, "Q8_0", "--imatrix", in); code == 0 {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "m")); err == nil {
+		t.Error("a manifest of nothing")
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/internal/cli"
+	"ggforge/internal/reproduce"
+	"ggforge/manifest"
+)
+
+func reproduceCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "reproduce",
+		Usage:     "make the outputs of a manifest again, and compare",
+		ArgsUsage: "MANIFEST",
+		Description: "MANIFEST is what ggconv or ggquant has written with --manifest. Compares sizes and\n" +
+			"SHA-256 sums of all inputs, does the same run in a temporary folder (TMPDIR says\n" +
+			"where), and compares every file and tensor. Exit code 6 if something differs: the\n" +
+			"first tensor that does is named; 5 if an input is not what it was.\n\n" +
+			"Inputs are looked for next to the manifest, and where --input says: files and\n" +
+			"folders by their names, or in such a folder. The first --input is the model if none\n" +
+			"has its name. What is on a server is read from there if --input has its address.\n" +
+			"Another version of the program is a warning.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{
+			Examples: []string{
+				"ggtool reproduce out.json",
+				"ggtool reproduce --input models/Gollama --input im.gguf out.json",
+			},
+			Result: tool.Prints[reproduce.Result](),
+		}.Metadata(),
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "input", Usage: "an input, or what has inputs in it, is `DIR`; repeatable"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write into `DIR`, and leave the files there"},
+			&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of manifests"},
+			tool.JSONFlag(),
+			tool.ThreadsFlag(),
+			tool.ProgressFlag(),
+		},
+		Action: reproduceRun,
+	}
+}
+
+// reproduceRequest is what the flags and arguments ask for.
+type reproduceRequest struct {
+	Manifest string
+	Again    reproduce.Options
+	JSON     bool
+	Schema   bool
+}
+
+func parseReproduce(cmd *cli.Command) (r reproduceRequest, err error) {
+	least := 1
+	if r.Schema = cmd.Bool("schema"); r.Schema {
+		least = 0
+	}
+	args, err := tool.Args(cmd, least, 1)
+	if err != nil || r.Schema {
+		return r, err
+	}
+	r.Manifest, r.JSON = args[0], cmd.Bool("json")
+	if r.Again.Output, err = tool.File(cmd, "output"); err != nil {
+		return r, err
+	}
+	if _, err := tool.NewProgress(cmd); err != nil {
+		return r, err
+	}
+	how := cmd.String("progress")
+	if how == "json" {
+		how = "none" // events are of one command
+	}
+	r.Again.Inputs, r.Again.Workers = cmd.StringSlice("input"), tool.Workers(cmd)
+	r.Again.Flags = []string{"--progress", how, "--threads", fmt.Sprint(r.Again.Workers)}
+	if cmd.Bool("quiet") {
+		r.Again.Flags = append(r.Again.Flags, "--quiet")
+	}
+	r.Again.Log, r.Again.Warn = cmd.Root().ErrWriter, tool.Warning(cmd)
+	return r, nil
+}
+
+func reproduceRun(ctx context.Context, cmd *cli.Command) error {
+	r, err := parseReproduce(cmd)
+	if err != nil {
+		return err
+	}
+	w := cmd.Root().Writer
+	if r.Schema {
+		_, err := w.Write(manifest.Schema())
+		return err
+	}
+	result, err := reproduce.Run(ctx, r.Manifest, r.Again)
+	if err != nil {
+		return err
+	}
+	if r.JSON {
+		err = tool.WriteJSON(w, result)
+	} else {
+		for _, f := range result.Files {
+			state := "same"
+			if !f.Same {
+				state = "differs"
+			}
+			fmt.Fprintf(w, "%s  %12d  %-7s  %s\n", f.SHA256, f.Bytes, state, f.Name)
+		}
+		if d := result.First; d != nil {
+			what := d.File
+			if d.Tensor != "" {
+				what += fmt.Sprintf(": tensor %q", d.Tensor)
+			}
+			fmt.Fprintf(w, "%s: %s\n", what, d.Text)
+		}
+	}
+	if err == nil && !result.Same {
+		err = tool.ErrDiffers
+	}
+	return err
+}

@@ -1,0 +1,246 @@
+package digest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/internal/disk"
+	"ggforge/internal/stamp"
+)
+
+// File is a file with its size and its sum.
+type File struct {
+	Name   string `json:"name" doc:"with slashes, below the folder that is meant"`
+	Bytes  int64  `json:"bytes" doc:"size"`
+	SHA256 string `json:"sha256,omitempty" doc:"64 hexadecimal digits in lower case"`
+}
+
+// Check returns an error of kind fault.Broken unless the name leads to a file below a folder, in its only
+// spelling, the size is at least 0, and the sum has 64 hexadecimal digits, which become lower case.
+func (f *File) Check() error {
+	if !fs.ValidPath(f.Name) || f.Name == "." || !filepath.IsLocal(filepath.FromSlash(f.Name)) || strings.ContainsFunc(f.Name, unicode.IsControl) {
+		return fault.Errorf(fault.Broken, "name is %q, want one below the manifest's folder", f.Name)
+	}
+	if f.Bytes < 0 {
+		return fault.Errorf(fault.Broken, "%q: bytes is %d, want at least 0", f.Name, f.Bytes)
+	}
+	f.SHA256 = strings.ToLower(f.SHA256)
+	if !isSHA256(f.SHA256) {
+		return fault.Errorf(fault.Broken, "%q: sha256 is %q, want %d hexadecimal digits", f.Name, f.SHA256, 2*sha256.Size)
+	}
+	return nil
+}
+
+func isSHA256(s string) bool {
+	raw, err := hex.DecodeString(s)
+	return err == nil && len(raw) == sha256.Size
+}
+
+// Input is a file that a run reads.
+type Input struct {
+	// Role is what it is for: "source" for the model, or the name of the flag that names it or its folder.
+	Role string
+	Name string // in that folder, with slashes
+	Path string // on this machine; "" for one that is read from a server
+	// Bytes is the size of a file without a Path. State is what a server calls the content, its ETag or when it was
+	// written, or the commit; "" for files of this machine.
+	Bytes int64
+	State string
+}
+
+// OfFile returns name, size and sum of the regular file at path; the name is the last part of the path. A file that
+// changes meanwhile is an error of kind fault.Broken.
+func OfFile(ctx context.Context, path string) (File, error) {
+	found, _, err := OfModel(ctx, path, nil)
+	return found, err
+}
+
+// Tensor is the sum of a tensor's bytes as a file has them.
+type Tensor struct {
+	*gguf.Tensor
+	Start  int64 // of the data in the file
+	SHA256 string
+}
+
+// pieces is how many pieces of a file are on their way at once.
+const pieces = 4
+
+// piece is a part of a file that two goroutines hash: the sum of the whole file, and those of its tensors.
+type piece struct {
+	off  int64
+	data []byte
+	left sync.WaitGroup
+}
+
+// OfModel is OfFile, and returns the sums of the tensors of f, which is nil or the GGUF file at path. The file is
+// read once, and two processors are kept busy by a file with tensors.
+func OfModel(ctx context.Context, path string, f *gguf.File) (File, []Tensor, error) {
+	in, info, err := regular(path)
+	if err != nil {
+		return File{}, nil, err
+	}
+	defer in.Close()
+	was := stamp.Of(path, info)
+	var tensors []Tensor
+	if f != nil {
+		for i := range f.Tensors {
+			t := &f.Tensors[i]
+			tensors = append(tensors, Tensor{Tensor: t, Start: f.DataStart + t.Offset})
+		}
+	}
+	whole := sha256.New()
+	n, err := feedAll(ctx, in, whole, tensors)
+	if err != nil {
+		return File{}, nil, err
+	}
+	if n != info.Size() {
+		return File{}, nil, fmt.Errorf("%s: %w: %d bytes, want %d", path, stamp.ErrChanged, n, info.Size())
+	}
+	if err := was.Check(); err != nil {
+		return File{}, nil, err
+	}
+	return File{Name: filepath.Base(path), Bytes: n, SHA256: hex.EncodeToString(whole.Sum(nil))}, tensors, nil
+}
+
+// regular opens a regular file: opening a pipe would wait.
+func regular(path string) (*disk.File, fs.FileInfo, error) {
+	info, err := disk.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fault.Errorf(fault.Usage, "%s: want a file", path)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := disk.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = in.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = fault.Errorf(fault.Usage, "%s: want a file", path)
+	}
+	if err != nil {
+		in.Close()
+		return nil, nil, err
+	}
+	return in, info, nil
+}
+
+// feedAll hashes what r has, and sets the sums of tensors. It returns how many bytes there are.
+func feedAll(ctx context.Context, r io.Reader, whole hash.Hash, tensors []Tensor) (n int64, err error) {
+	free := make(chan *piece, pieces)
+	for range pieces {
+		free <- &piece{data: make([]byte, buffer)}
+	}
+	toWhole, toTensors := make(chan *piece, pieces), make(chan *piece, pieces)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for p := range toWhole {
+			whole.Write(p.data) // a hash takes all
+			p.left.Done()
+		}
+	})
+	done.Go(func() {
+		s := newSums(tensors)
+		for p := range toTensors {
+			s.write(p.data, p.off)
+			p.left.Done()
+		}
+	})
+	var used []*piece
+	for err == nil {
+		var p *piece
+		select {
+		case p = <-free:
+		default: // the oldest is the next to be free
+			p, used = used[0], used[1:]
+			p.left.Wait()
+		}
+		if err = ctx.Err(); err != nil {
+			break
+		}
+		var got int
+		got, err = io.ReadFull(r, p.data[:buffer])
+		if got > 0 {
+			p.data, p.off = p.data[:got], n
+			n += int64(got)
+			p.left.Add(2)
+			used = append(used, p)
+			toWhole <- p
+			toTensors <- p
+		}
+	}
+	close(toWhole)
+	close(toTensors)
+	done.Wait()
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = nil
+	}
+	return n, err
+}
+
+// sums takes the sums of tensors from the bytes of a file, in their order. Tensors do not overlap.
+type sums struct {
+	tensors []Tensor
+	order   []int // by place in the file, those that are not done
+	hash    hash.Hash
+}
+
+func newSums(tensors []Tensor) *sums {
+	s := &sums{tensors: tensors, hash: sha256.New()}
+	for i := range tensors {
+		s.order = append(s.order, i)
+	}
+	slices.SortStableFunc(s.order, func(a, b int) int {
+		switch x, y := tensors[a].Start, tensors[b].Start; {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	s.settle(0)
+	return s
+}
+
+// write takes the bytes at off, where those before have ended.
+func (s *sums) write(data []byte, off int64) {
+	end := off + int64(len(data))
+	for len(s.order) > 0 {
+		t := &s.tensors[s.order[0]]
+		from, to := max(t.Start, off), min(t.Start+t.Bytes(), end)
+		if from >= to {
+			return
+		}
+		s.hash.Write(data[from-off : to-off])
+		s.settle(to)
+		if to == end {
+			return
+		}
+	}
+}
+
+// settle sets the sums of the tensors that end at or before end.
+func (s *sums) settle(end int64) {
+	for len(s.order) > 0 {
+		t := &s.tensors[s.order[0]]
+		if t.Start+t.Bytes() > end && t.Bytes() > 0 {
+			return
+		}
+		t.SHA256 = hex.EncodeToString(s.hash.Sum(nil))
+		s.hash.Reset()
+		s.order = s.order[1:]
+	}
+}
