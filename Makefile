@@ -9,6 +9,7 @@ COMMANDS   := ggconv ggquant ggtool ggeval
 PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   := 2s
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
 KUBECTLVALIDATE := sigs.k8s.io/kubectl-validate@v0.0.4
@@ -73,8 +74,10 @@ staticcheck:
 	GOTOOLCHAIN=go1.27.4 go run $(STATICCHECK) $$(GOTOOLCHAIN=go1.27.4 go $(LISTED) | grep -vxFf out/vectors.list | cut -d ' ' -f 1)
 	$(SIMD) go run $(STATICCHECK) ./...
 
+# go.mod says what is needed and no more, and modules in the cache are what go.sum says.
 tidy:
 	go mod tidy -diff
+	go mod verify
 
 # What go generate writes is in the repository.
 generate:
@@ -253,6 +256,16 @@ reproducible: release
 # Puts the files of dist on the page of the tag's release (.goreleaser.yaml); GITHUB_TOKEN permits it.
 publish:
 	GOTOOLCHAIN=go1.27.4 go run $(GORELEASER) release --clean --release-notes dist/NOTES.md
+
+# Known vulnerabilities of the modules and of Go, as far as our code reaches them. The data come from VULNDB, which
+# may be a copy, file:///FOLDER. Not a part of the gate: what it says changes from day to day.
+.PHONY: vuln
+VULNDB ?= https://vuln.go.dev
+vuln:
+	GOTOOLCHAIN=go1.27.4 GOBIN='$(abspath out/tools)' go install $(GOVULNCHECK)
+	@code=0; GOTOOLCHAIN=go1.27.4 out/tools/govulncheck -db '$(VULNDB)' ./... || code=$$?; \
+		case $$code in 0) ;; 3) exit 1;; \
+		*) echo 'vuln: no result, so that nothing is known: if $(VULNDB) cannot be reached, set VULNDB=file:///FOLDER to a copy of it'; exit 1;; esac
 
 # What describes workflows and releases. Both tools are large, so that the gate goes without them.
 lint:

@@ -57,3 +57,25 @@ func TestOfModel(t *testing.T) {
 		t.Errorf("a folder: %v", err)
 	}
 }
+
+// BenchmarkOfModel hashes a file of 64 MiB with its tensors, as manifests need them: one read, two processors.
+func BenchmarkOfModel(b *testing.B) {
+	tensors := []gguf.Tensor{{Name: "a", NE: []int64{40 << 20}, Type: gguf.TypeI8}, {Name: "b", NE: []int64{24 << 20}, Type: gguf.TypeI8}}
+	size := gguf.Layout(tensors, 32)
+	path := filepath.Join(b.TempDir(), "a.gguf")
+	file := append(gguf.AppendHeader(nil, nil, tensors, 32), make([]byte, size)...)
+	if err := os.WriteFile(path, file, 0o666); err != nil {
+		b.Fatal(err)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	b.SetBytes(int64(len(file)))
+	for b.Loop() {
+		if _, _, err := OfModel(context.Background(), path, f); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
