@@ -19,7 +19,7 @@ import (
 
 // Journal makes a write one that can be continued, or shared with other processes.
 // Next to the temporary files it keeps a log of the rows that they hold (rowLog).
-// A run that is killed leaves both. One whose context was cancelled for Terminated leaves them, too,
+// A run that is killed leaves both. One whose context was cancelled for ErrTerminated leaves them, too,
 // and one that fails or is interrupted does if Resume is set; Kept reports that.
 type Journal struct {
 	// Facts say what decides the bytes and is not in the layout or among the inputs, such as
@@ -65,9 +65,9 @@ func (o *Options) AddFacts(name string, values ...string) {
 	o.Journal = &j
 }
 
-// Terminated is the cause (context.Cause) of a context that is cancelled because the machine
+// ErrTerminated is the cause (context.Cause) of a context that is cancelled because the machine
 // is going to be taken away: a write with a Journal leaves what it has.
-var Terminated = errors.New("terminated")
+var ErrTerminated = errors.New("terminated")
 
 // keptError is the error of a write that has left its temporary files to a later one.
 type keptError struct{ error }
@@ -102,7 +102,7 @@ func (j *Journal) apart() bool { return j.shared() && j.PartDir != "" }
 
 // keeps reports whether temporary files stay although the write has not succeeded.
 func (j *Journal) keeps(ctx context.Context) bool {
-	return j != nil && (j.Resume || j.shared() || errors.Is(context.Cause(ctx), Terminated))
+	return j != nil && (j.Resume || j.shared() || errors.Is(context.Cause(ctx), ErrTerminated))
 }
 
 // check returns an error of kind fault.Usage if the fields contradict each other.

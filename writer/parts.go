@@ -304,6 +304,9 @@ func tryShared(l *layout) (_ *partial, err error) {
 // openPart opens the journal of a part, or makes it, and reads which rows are done.
 func (o *output) openPart(ctx context.Context, name string, head []byte, data bool) error {
 	f, err := leftover(name, name)
+	if errors.Is(err, errLocked) { // by a process that may be gone soon: no kind of error, so that it is tried again
+		return fmt.Errorf("%s: %w", name, errLocked)
+	}
 	if err != nil {
 		return err
 	}
@@ -418,7 +421,7 @@ func (o *output) gather(ctx context.Context, open *handles, facts []Fact, opt Op
 		}
 		p := &partial{name: l.path + Suffix, final: l.path, size: l.size, kept: true}
 		if p.file, err = leftover(p.name, p.final); errors.Is(err, errLocked) {
-			return fault.Errorf(fault.Incomplete, "%w", err)
+			return fault.Errorf(fault.Incomplete, "%s: %w", p.name, errLocked)
 		} else if err != nil {
 			return err
 		}
@@ -444,7 +447,7 @@ func (o *output) gather(ctx context.Context, open *handles, facts []Fact, opt Op
 	for k := 1; k <= j.Parts; k++ {
 		f, err := leftover(o.partLog(k, j.Parts), o.partLog(k, j.Parts))
 		if errors.Is(err, errLocked) {
-			err = fault.Errorf(fault.Incomplete, "%w", err)
+			err = fault.Errorf(fault.Incomplete, "%s: %w", o.partLog(k, j.Parts), errLocked)
 		}
 		if err != nil {
 			return err

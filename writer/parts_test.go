@@ -240,7 +240,7 @@ func TestTerminated(t *testing.T) {
 	for _, c := range []struct {
 		cause error
 		kept  bool
-	}{{Terminated, true}, {context.Canceled, false}} {
+	}{{ErrTerminated, true}, {context.Canceled, false}} {
 		dir := t.TempDir()
 		ctx, stop := context.WithCancelCause(context.Background())
 		f := testFile(filepath.Join(dir, "o"))
@@ -418,4 +418,29 @@ func counter(n int64) *atomic.Int64 {
 	c := &atomic.Int64{}
 	c.Store(n)
 	return c
+}
+
+// TestPartBusy runs a part, and puts parts together, while the part is being written.
+func TestPartBusy(t *testing.T) {
+	dir := t.TempDir()
+	looked := false
+	_, _, err := resumable(dir, 0, func() error {
+		if looked {
+			return nil
+		}
+		looked = true
+		if _, _, err := resumable(dir, 1e6, nil, Options{Journal: part("", 1, 2)}); !errors.Is(err, errLocked) || fault.Has(err) {
+			t.Errorf("the same part: %v, want an error that may go by", err)
+		}
+		if _, _, err := resumable(dir, 1e6, nil, Options{Journal: finish("")}); !errors.Is(err, fault.Incomplete) || errors.Is(err, fault.Usage) {
+			t.Errorf("finished: %v", err)
+		}
+		if _, _, err := resumable(dir, 1e6, nil, Options{Journal: part("", 2, 2)}); err != nil {
+			t.Error(err)
+		}
+		return nil
+	}, Options{Workers: 1, Journal: part("", 1, 2)})
+	if err != nil || !looked {
+		t.Error(err)
+	}
 }

@@ -192,7 +192,7 @@ func TestRemoteParts(t *testing.T) {
 	go func() { // as soon as something is written
 		for ctx.Err() == nil {
 			if st, err := os.Stat(filepath.Join(dir, "again.partial.rows")); err == nil && st.Size() > 3000 {
-				stop(writer.Terminated)
+				stop(writer.ErrTerminated)
 			}
 			time.Sleep(100 * time.Microsecond)
 		}

@@ -38,7 +38,7 @@ func onSignals(name string, stop context.CancelCauseFunc) {
 			terminated := <-c != os.Interrupt
 			cause, late := context.Canceled, (<-chan time.Time)(nil)
 			if terminated {
-				cause, late = writer.Terminated, time.After(grace)
+				cause, late = writer.ErrTerminated, time.After(grace)
 			}
 			stop(cause)
 			select {
