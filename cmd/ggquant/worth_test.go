@@ -198,7 +198,6 @@ func TestTargets(t *testing.T) {
 		{few + " --target-bpw 5 --pure IN OUT Q4_0", 2, "--pure"},
 		{few + " --target-bpw 5 --split-max-tensors 3 IN OUT Q4_0", 2, "shards"},
 		{few + " --target-bpw 5 --target-bpw 6 IN OUT Q4_0", 2, "2 targets for 1 outputs"},
-		{few + " --target-kld 5 --effort high --resume r IN OUT Q4_0", 2, "--resume keeps"},
 		{few + " --types q4_0 IN OUT Q4_0", 2, "--types goes with"},
 		{few + " --target-bpw 2 IN OUT Q4_0", 5, "is less than the smallest types"},
 		{few + " --target-bpw 5 --types nothing=q8_0 IN OUT Q4_0", 5, `types "nothing"`},
