@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"path/filepath"
 	"slices"
@@ -127,13 +128,14 @@ const (
 	headOfInput = 1 << 20
 )
 
-// head returns how the journal of a set begins: the magic, facts as one line of JSON, an end of line.
+// head returns how the journal of a set begins: the magic, the CRC-32C of the rest in hexadecimal, a space, facts as one line of JSON.
 func (s *set) head(facts []Fact) []byte {
 	text, err := json.Marshal(append(slices.Clip(facts), s.facts()...))
 	if err != nil {
 		panic(err) // texts
 	}
-	return append(append([]byte(journalMagic), text...), '\n')
+	text = append(text, '\n')
+	return fmt.Appendf(nil, "%s%s %s", journalMagic, headSum(text), text)
 }
 
 // facts returns what the layout of the set is.
@@ -187,17 +189,8 @@ func (j *Journal) facts(inputs []string) ([]Fact, error) {
 	return list, nil
 }
 
-// writeHead writes how a journal begins. It is on the disk before any record: else a loss of power could leave
-// records of nobody knows what.
-func writeHead(f *disk.File, head []byte) error {
-	if _, err := f.Write(head); err != nil {
-		return err
-	}
-	return f.Sync()
-}
-
 // readHead reads how a journal begins. It is torn if there is no more than a beginning
-// of it, or zeros where the disk has not got what was written.
+// of it, or not what its checksum says: the disk has not got all that was written when the power went.
 func readHead(f io.Reader) (head []byte, torn bool, err error) {
 	head = make([]byte, 0, 4096)
 	for {
@@ -208,8 +201,10 @@ func readHead(f io.Reader) (head []byte, torn bool, err error) {
 		from := max(old, len(journalMagic))
 		if from < len(head) {
 			if i := bytes.IndexByte(head[from:], '\n'); i >= 0 {
-				head = head[:from+i+1]
-				return head, bytes.IndexByte(head, 0) >= 0, nil
+				if head = head[:from+i+1]; wholeHead(head) {
+					return head, false, nil
+				}
+				return nil, true, nil
 			}
 		}
 		switch {
@@ -223,6 +218,19 @@ func readHead(f io.Reader) (head []byte, torn bool, err error) {
 	}
 }
 
+// wholeHead reports whether the checksum of a head is right. What does not begin as one has none.
+func wholeHead(head []byte) bool {
+	text, ok := bytes.CutPrefix(head, []byte(journalMagic))
+	if !ok {
+		return bytes.IndexByte(head, 0) < 0 // zeros are what the disk has not got
+	}
+	sum, text, ok := bytes.Cut(text, []byte(" "))
+	return ok && string(sum) == headSum(text)
+}
+
+// headSum returns the checksum of the facts, with the end of line, as a head has it.
+func headSum(text []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(text, castagnoli)) }
+
 // parseHead returns the facts of a head.
 func parseHead(head []byte) (facts []Fact, err error) {
 	text, ok := bytes.CutPrefix(head, []byte(journalMagic))
@@ -232,6 +240,7 @@ func parseHead(head []byte) (facts []Fact, err error) {
 	if len(text) > maxJournalHead {
 		return nil, fault.Errorf(fault.Broken, "its first line has more than %d bytes", maxJournalHead)
 	}
+	_, text, _ = bytes.Cut(text, []byte(" "))
 	if err := json.Unmarshal(text, &facts); err != nil {
 		return nil, fault.Errorf(fault.Broken, "its first line is not a list of facts: %w", err)
 	}

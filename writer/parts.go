@@ -335,7 +335,8 @@ func (o *output) openPart(ctx context.Context, name string, head []byte, data bo
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return writeHead(f, head)
+	_, err = f.Write(head)
+	return err
 }
 
 // openApart opens the file that a part has for itself, and goes on from what is there.

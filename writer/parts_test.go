@@ -342,7 +342,10 @@ func TestFacts(t *testing.T) {
 
 // FuzzHead reads any text as the head of a journal.
 func FuzzHead(f *testing.F) {
-	f.Add([]byte(journalMagic + `[{"Name":"a","Value":"b"}]` + "\n"))
+	f.Add((&set{}).head([]Fact{{"a", "b"}}))
+	f.Add([]byte(journalMagic + `00000000 [{"Name":"a","Value":"b"}]` + "\n"))
+	f.Add(make([]byte, 40))
+	f.Add([]byte("of another program\n\n"))
 	f.Add([]byte(journalMagic + "[]"))
 	f.Add([]byte("\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -100,7 +100,8 @@ func (o *output) startLog(head []byte) error {
 		return err
 	}
 	o.log = &rowLog{file: f, name: o.logName()}
-	return writeHead(f, head)
+	_, err = f.Write(head)
+	return err
 }
 
 // reopen opens the files of an interrupted run that was to write the same, and

@@ -81,13 +81,6 @@ func TestComparePage(t *testing.T) {
 	}
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // TestSavedBasePage makes the page of a base of which probabilities are known only.
 func TestSavedBasePage(t *testing.T) {
 	r := &compareResult{Base: sideResult{Model: "saved"}, Models: []modelResult{{sideResult: sideResult{Model: "m", Bytes: 1000}, found: &eval.Comparison{

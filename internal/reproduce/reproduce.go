@@ -61,12 +61,11 @@ type File struct {
 
 // job is a run of a command.
 type job struct {
-	m      *manifest.Manifest
-	path   string
-	opt    Options
-	dir    string // of outputs
-	inputs []manifest.Input
-	files  []string
+	m     *manifest.Manifest
+	path  string
+	opt   Options
+	dir   string // of outputs
+	files []string
 }
 
 // Run makes the outputs of the manifest at path again. Inputs that are not those of the manifest are an error of kind

@@ -194,7 +194,6 @@ func asymErr(abs bool, scale0, mn0, scale1, mn1 simd.Float32s, pairs []float32) 
 // posTable are the parameters of search.Pos as rows.
 type posTable struct {
 	levels row
-	over   row // a little above max
 	eps    row
 	one    row
 	top    [lane.MaxWidth]int32
