@@ -58,7 +58,7 @@ func TestObjects(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s, opt := objects(t, dir)
 				if a := make(); a != nil {
-					s.Answer = func(n int, w http.ResponseWriter, r *http.Request) bool { return a(int64(n), w, r) }
+					s.SetAnswer(func(n int, w http.ResponseWriter, r *http.Request) bool { return a(int64(n), w, r) })
 				}
 				got, err := convertTo(t, t.Context(), "s3://models/some/gollama", opt)
 				if err != nil {
@@ -81,12 +81,12 @@ func TestObjectsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	weights := 0
-	s.Answer = func(n int, w http.ResponseWriter, r *http.Request) bool {
+	s.SetAnswer(func(n int, w http.ResponseWriter, r *http.Request) bool {
 		if isWeights(r) {
 			weights++
 		}
 		return false
-	}
+	})
 	got, err := convertTo(t, t.Context(), "s3://models/some/gollama/", opt)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the second time: %v", err)
@@ -157,7 +157,7 @@ func TestObjectsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, opt := objects(t, gollamaDir)
 			if c.answer != nil {
-				s.Answer = func(n int, w http.ResponseWriter, r *http.Request) bool { return c.answer(int64(n), w, r) }
+				s.SetAnswer(func(n int, w http.ResponseWriter, r *http.Request) bool { return c.answer(int64(n), w, r) })
 			}
 			if c.at == "" {
 				c.at = "s3://models/some/gollama"

@@ -59,19 +59,20 @@ func TestObjectOutput(t *testing.T) {
 	empty(t, work)
 
 	// shards, of which the first cannot be completed
-	s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+	s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 		failed := r.Method == "POST" && strings.HasSuffix(r.URL.Path, "-00001-of-00002.gguf") && r.URL.Query().Has("uploadId")
 		if failed {
 			buckettest.Fail(w, 403, "AccessDenied")
 		}
 		return failed
-	}
+	})
 	shards := []string{"--outtype", "f16", "--split-max-size", "8M", "s3://out/s/x.gguf"}
 	code, text := toObjects(t, work, shards...)
 	if code != 1 || !strings.Contains(text, "the same command goes on") || s.Get("out/s/x-00001-of-00002.gguf") != nil || s.Get("out/s/x-00002-of-00002.gguf") == nil {
 		t.Fatalf("exit code %d: %s, objects %v", code, text, s.Names())
 	}
-	s.Answer, before = nil, s.Parts()
+	s.SetAnswer(nil)
+	before = s.Parts()
 	first := s.Parts()
 	if code, text = toObjects(t, work, shards...); code != 0 || !strings.Contains(text, "made by an earlier run") || s.Parts() > first {
 		t.Errorf("again: exit code %d: %s, %d parts sent", code, text, s.Parts()-before)
@@ -92,16 +93,16 @@ func TestObjectOutput(t *testing.T) {
 func TestObjectOutputOther(t *testing.T) {
 	s := buckettest.Serve(t, "", "")
 	work := t.TempDir()
-	s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+	s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == "PUT" {
 			buckettest.Fail(w, 403, "AccessDenied")
 		}
 		return r.Method == "PUT"
-	}
+	})
 	if code, text := toObjects(t, work, "--outtype", "bf16", "s3://out/x.gguf"); code != 1 {
 		t.Fatal(text)
 	}
-	s.Answer = nil
+	s.SetAnswer(nil)
 	if code, text := toObjects(t, work, "--outtype", "f16", "s3://out/x.gguf"); code != 0 || strings.Contains(text, "earlier run") || !bytes.Equal(s.Get("out/x.gguf"), local(t, "--outtype", "f16")) {
 		t.Errorf("exit code %d: %s", code, text)
 	}

@@ -74,12 +74,12 @@ func TestClean(t *testing.T) {
 // TestCleanUploads lists and ends uploads that have not become objects.
 func TestCleanUploads(t *testing.T) {
 	s := buckettest.Serve(t, "", "")
-	s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+	s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == "PUT" {
 			buckettest.Fail(w, 403, "AccessDenied")
 		}
 		return r.Method == "PUT"
-	}
+	})
 	client, err := bucket.New(bucket.Environment())
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func TestUpload(t *testing.T) {
 		"no-sums": func(s *buckettest.Server) { s.NoSums = true },
 		"busy": func(s *buckettest.Server) { // each request three times
 			var tries sync.Map
-			s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				n, _ := tries.LoadOrStore(r.Method+r.URL.String(), new(atomic.Int64))
 				switch n.(*atomic.Int64).Add(1) {
 				case 1:
@@ -85,57 +85,57 @@ func TestUpload(t *testing.T) {
 					return false
 				}
 				return true
-			}
+			})
 		},
 		"breaks-off": func(s *buckettest.Server) {
 			var n atomic.Int64
-			s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				if kind(r) == "part" && n.Add(1)%2 == 1 {
 					io.CopyN(io.Discard, r.Body, pieceBytes/2)
 					panic(http.ErrAbortHandler)
 				}
 				return false
-			}
+			})
 		},
 		"damages": func(s *buckettest.Server) { // what comes is not always what was sent
 			var n atomic.Int64
-			s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				if kind(r) == "part" && n.Add(1)%3 == 1 {
 					body, _ := io.ReadAll(r.Body)
 					body[7] ^= 1
 					r.Body = io.NopCloser(bytes.NewReader(body))
 				}
 				return false
-			}
+			})
 		},
 		"no-whole": func(s *buckettest.Server) {
-			s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				refused := kind(r) == "complete" && r.Header.Get("X-Amz-Checksum-Crc32c") != ""
 				if refused {
 					buckettest.Fail(w, 400, "InvalidRequest")
 				}
 				return refused
-			}
+			})
 		},
 		"no-conditions": func(s *buckettest.Server) {
-			s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				refused := kind(r) == "complete" && r.Header.Get("If-None-Match") != ""
 				if refused {
 					buckettest.Fail(w, 501, "NotImplemented")
 				}
 				return refused
-			}
+			})
 		},
 		"silent-once": func(s *buckettest.Server) { // it has made the object, and does not say so
 			done := false
-			s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				if kind(r) == "complete" && !done {
 					done = true
 					s.ServeHTTP(discard{http.Header{}}, r)
 					panic(http.ErrAbortHandler)
 				}
 				return false
-			}
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestUpload(t *testing.T) {
 				if err := upload(c, false, one, two); err == nil || status(err) == "" || len(s.Names()) > 0 {
 					t.Fatalf("%v, objects %v", err, s.Names())
 				}
-				s.Answer = nil
+				s.SetAnswer(nil)
 			}
 			if err := upload(c, false, one, two); err != nil {
 				t.Fatal(err)
@@ -195,12 +195,12 @@ func TestUploadExists(t *testing.T) {
 	}
 	// one that appears while the parts are on their way
 	f, _ = newFile(t, "y", 3*pieceBytes)
-	s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+	s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 		if kind(r) == "complete" {
 			s.Put("out/y", other)
 		}
 		return false
-	}
+	})
 	if err := upload(c, false, f); !errors.Is(err, fs.ErrExist) || !bytes.Equal(s.Get("out/y"), other) {
 		t.Errorf("%v, want an error about an object that exists, and that object", err)
 	}
@@ -231,18 +231,18 @@ func TestUploadResumes(t *testing.T) {
 			client := newClient(t, s)
 			f, data := newFile(t, "x", 5*pieceBytes+1)
 			ctx, cancel := context.WithCancel(context.Background())
-			s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				if kind(r) == "part" && s.Parts() == 3 {
 					cancel()
 					panic(http.ErrAbortHandler)
 				}
 				return false
-			}
+			})
 			err := client.Upload(ctx, []bucket.File{f}, bucket.UploadOptions{PartBytes: pieceBytes, Workers: 1})
 			if !errors.Is(err, context.Canceled) || len(s.Names()) > 0 || s.Uploads() != 1 {
 				t.Fatalf("%v, objects %v, %d uploads", err, s.Names(), s.Uploads())
 			}
-			s.Answer = nil
+			s.SetAnswer(nil)
 			state, err := os.ReadFile(f.Path + bucket.StateSuffix)
 			if err != nil || bytes.Contains(state, []byte("test-")) {
 				t.Errorf("the state: %s %v", state, err)
@@ -269,7 +269,7 @@ func TestUploadOrder(t *testing.T) {
 	second, _ := newFile(t, "2", 2*pieceBytes)
 	third, _ := newFile(t, "3", pieceBytes)
 	parts := 0 // when the first object is made
-	s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+	s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 		if kind(r) == "complete" && parts == 0 {
 			parts = s.Parts()
 		}
@@ -278,12 +278,12 @@ func TestUploadOrder(t *testing.T) {
 			buckettest.Fail(w, 403, "AccessDenied")
 		}
 		return failed
-	}
+	})
 	err := upload(c, false, first, second, third)
 	if !errors.Is(err, fs.ErrPermission) || strings.Join(s.Names(), " ") != "out/2 out/3" || parts != 4 {
 		t.Errorf("%v, objects %v, %d parts before the first of them", err, s.Names(), parts)
 	}
-	s.Answer = nil
+	s.SetAnswer(nil)
 	if err := upload(c, false, first, second, third); err != nil || len(s.Names()) != 3 || s.Parts() != 4 {
 		t.Errorf("again: %v, objects %v, %d parts", err, s.Names(), s.Parts())
 	}
@@ -332,17 +332,17 @@ func TestUploadRefuses(t *testing.T) {
 			client := newClient(t, s)
 			f, _ := newFile(t, "x", 3*pieceBytes)
 			if name == "list-endless" { // there has to be an upload
-				s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+				s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 					if kind(r) == "part" {
 						buckettest.Fail(w, 403, "AccessDenied")
 					}
 					return kind(r) == "part"
-				}
+				})
 				if err := upload(client, false, f); !errors.Is(err, fs.ErrPermission) {
 					t.Fatal(err)
 				}
 			}
-			s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool { return c.answer(s, w, r, f) }
+			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool { return c.answer(s, w, r, f) })
 			if err := upload(client, false, f); err == nil || !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "\x07") {
 				t.Errorf("%v, want an error with %q", err, c.text)
 			}
@@ -355,12 +355,12 @@ func TestIncomplete(t *testing.T) {
 	s := buckettest.Serve(t, "", "")
 	s.Page = 2
 	c := newClient(t, s)
-	s.Answer = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+	s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 		if kind(r) == "part" {
 			buckettest.Fail(w, 403, "AccessDenied")
 		}
 		return kind(r) == "part"
-	}
+	})
 	for _, key := range []string{"a/1", "a/2", "a/b/3", "c/4"} {
 		f, _ := newFile(t, key, 10)
 		if err := upload(c, false, f); err == nil {

@@ -31,9 +31,6 @@ import (
 type Server struct {
 	URL string
 
-	// Answer, if set, sees each request first, with the number of requests so far; it answers and
-	// returns true, or leaves that to the server.
-	Answer func(n int, w http.ResponseWriter, r *http.Request) bool
 	// NoSums makes a server that knows no checksums but MD5, and no conditions.
 	NoSums bool
 	// Page is how many names, parts or uploads a page of a listing has; default 1000.
@@ -42,10 +39,22 @@ type Server struct {
 	Anonymous bool
 
 	mu       sync.Mutex
+	answer   Answer
 	requests int
 	parts    int // that came, again and again
 	objects  map[string]*object
 	uploads  map[string]*upload
+}
+
+// Answer sees a request first, with the number of requests so far; it answers and returns true, or leaves that to the
+// server.
+type Answer func(n int, w http.ResponseWriter, r *http.Request) bool
+
+// SetAnswer sets what sees requests first, nil for nothing, at any time.
+func (s *Server) SetAnswer(a Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = a
 }
 
 type object struct {
@@ -177,9 +186,9 @@ func reply(w http.ResponseWriter, root string, v any) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests++
-	n := s.requests
+	n, answer := s.requests, s.answer
 	s.mu.Unlock()
-	if s.Answer != nil && s.Answer(n, w, r) {
+	if answer != nil && answer(n, w, r) {
 		return
 	}
 	if r.Header.Get("Authorization") == "" && !(s.Anonymous && (r.Method == "GET" || r.Method == "HEAD")) {
