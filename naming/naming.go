@@ -174,9 +174,9 @@ func diagnose(stem string) (found []string) {
 	case at < 0:
 		found = append(found, noVersion)
 	case len(parts)-at > 2:
-		found = append(found, fmt.Sprintf("%q after version %s: want an encoding only, of letters, digits and underscores", strings.Join(parts[at+1:], "-"), parts[at]))
+		found = append(found, fmt.Sprintf("%q after version %s: want an encoding only, of letters, digits and underscores", clipped(strings.Join(parts[at+1:], "-")), clipped(parts[at])))
 	case len(parts)-at == 2 && !encoding.MatchString(parts[at+1]):
-		found = append(found, fmt.Sprintf("encoding %q: want letters, digits and underscores", parts[at+1]))
+		found = append(found, fmt.Sprintf("encoding %q: want letters, digits and underscores", clipped(parts[at+1])))
 	}
 	if at >= 0 {
 		before = parts[:at]
@@ -193,9 +193,9 @@ func diagnose(stem string) (found []string) {
 			continue // what may be the encoding
 		}
 		for _, r := range part {
-			if !letterOrDigit(r) && r != ' ' && !bad[r] {
+			if !letterOrDigit(r) && r != ' ' && !bad[r] && len(bad) < fault.MaxListed {
 				bad[r] = true
-				found = append(found, fmt.Sprintf("%q in %q: want ASCII letters, digits and dashes outside of size, version and encoding", r, part))
+				found = append(found, fmt.Sprintf("%q in %q: want ASCII letters, digits and dashes outside of size, version and encoding", r, clipped(part)))
 			}
 		}
 	}
