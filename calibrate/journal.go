@@ -73,7 +73,7 @@ func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Targe
 	if _, err := io.ReadFull(f, got); err != nil {
 		return nil, err
 	}
-	// Killed while it was written, or before it was on the disk: there is nothing behind it.
+	// Killed while it was written, or before it was on the disk: nothing follows it.
 	if st.Size() < int64(len(head)) && bytes.HasPrefix(head, got) || st.Size() <= int64(len(head)) && len(bytes.Trim(got, "\x00")) == 0 {
 		if err := f.Truncate(0); err != nil {
 			return nil, err

@@ -96,7 +96,7 @@ func (c *Client) List(ctx context.Context, folder Name, most int) (list []Object
 				return 0, fault.Errorf(fault.Broken, "%s: the server lists %q, which is not in this folder", folder, o.Key)
 			case seen[name]:
 				return 0, fault.Errorf(fault.Broken, "%s: the server lists %q twice", folder, o.Key)
-			case name == "" || strings.HasSuffix(name, "/"): // stands for a folder
+			case name == "" || strings.HasSuffix(name, "/"): // a placeholder that some tools make for a folder
 				continue
 			case !fs.ValidPath(name) || !filepath.IsLocal(filepath.FromSlash(name)):
 				return 0, fault.Errorf(fault.Unsupported, "%s: the key %q is no name of a file", folder, o.Key)
