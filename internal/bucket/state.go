@@ -29,14 +29,15 @@ func parseState(data []byte) (s state, ok bool) {
 // readState returns the state of an upload that can go on, if there is one: of the same file by its size (the
 // parts are compared), to the same place, in the same parts.
 func readState(one *upload, endpoint string) (state, bool) {
-	f, err := os.Open(one.Path + StateSuffix)
+	name := one.Path + StateSuffix
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() { // a pipe would have us wait
+		return state{}, false
+	}
+	f, err := os.Open(name)
 	if err != nil {
 		return state{}, false
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return state{}, false
-	}
 	data, err := io.ReadAll(io.LimitReader(f, maxState))
 	if err != nil {
 		return state{}, false

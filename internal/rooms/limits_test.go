@@ -80,9 +80,7 @@ func TestLimits(t *testing.T) {
 		rows[name] = cells[2]
 		e, ok := exprs[name]
 		if !ok {
-			if _, err := os.Stat("../../" + name[:strings.LastIndexByte(name, '.')]); err == nil {
-				t.Errorf("%s is in the table, and not in the code", name)
-			}
+			t.Errorf("%s is in the table, and not in the code", name)
 			continue
 		}
 		if got, want := bytesOf(cells[2]), value(exprs, name[:strings.LastIndexByte(name, '.')], e); !constant.Compare(got, token.EQL, want) {
