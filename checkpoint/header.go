@@ -56,7 +56,7 @@ func fileAddress(name, endpoint string) (address string, err error) {
 		revision = "main"
 	}
 	org, model, _ := strings.Cut(id, "/")
-	if !hubName.MatchString(org) || !hubName.MatchString(model) || !hubRevision.MatchString(revision) || strings.Contains(id+revision, "..") || !fs.ValidPath(file) {
+	if !hubName.MatchString(org) || !hubName.MatchString(model) || !hubRevision.MatchString(revision) || strings.Contains(id+revision, "..") || !fs.ValidPath(file) || file == "." {
 		return "", fault.Errorf(fault.Usage, "%q: want hf://ORG/NAME/FILE.gguf or hf://ORG/NAME@REVISION/FILE.gguf", name)
 	}
 	return endpoint + "/" + id + "/resolve/" + url.PathEscape(revision) + "/" + escape(file), nil
