@@ -120,7 +120,7 @@ func (j *Journal) check() error {
 
 const (
 	// journalMagic begins every journal.
-	journalMagic = "ggforge journal 1\n"
+	journalMagic = "ggforge journal 2\n"
 	// maxJournalHead bounds what is read of a journal's head: a hundred bytes for each of
 	// 100,000 inputs.
 	maxJournalHead = 16 << 20

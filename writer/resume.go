@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/zeebo/xxh3"
+
 	"ggforge/internal/disk"
 )
 
@@ -27,7 +29,7 @@ const progressSuffix = ".rows"
 //	  4  file           4  tensor in the file, both from 0
 //	  8  first row      8  row after the last
 //	  8  overflows      8  displaced sub-blocks
-//	  4  CRC-32C of the rows as they are in the file
+//	  8  XXH3 of the rows as they are in the file, 64 bits
 //	  4  CRC-32C of the bytes before
 //
 // all little-endian. A record follows the data that it is about, and is believed
@@ -41,7 +43,11 @@ type rowLog struct {
 	data bool // rows follow their records
 }
 
-const recordBytes = 48
+const recordBytes = 52
+
+// rowSum is the checksum of rows. XXH3 is twice as fast as a CRC-32C, which cost a
+// conversion that only copies 5% of its time.
+func rowSum(data []byte) uint64 { return xxh3.Hash(data) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -65,7 +71,7 @@ func (l *rowLog) add(t *placed, s span, data []byte) error {
 	for _, n := range []int64{s.a, s.b, s.overflows, s.displaced} {
 		r = binary.LittleEndian.AppendUint64(r, uint64(n))
 	}
-	r = binary.LittleEndian.AppendUint32(r, crc32.Checksum(data, castagnoli))
+	r = binary.LittleEndian.AppendUint64(r, rowSum(data))
 	r = binary.LittleEndian.AppendUint32(r, crc32.Checksum(r, castagnoli))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -229,7 +235,7 @@ func (o *output) scan(ctx context.Context, log *rowLog, from int64, visit func(t
 		if err != nil {
 			return end, err
 		}
-		good := crc32.Checksum(data, castagnoli) == binary.LittleEndian.Uint32(r[40:])
+		good := rowSum(data) == binary.LittleEndian.Uint64(r[40:])
 		if log.data && !good {
 			return end, nil
 		}

@@ -22,7 +22,7 @@ func FuzzRowLog(f *testing.F) {
 		for _, n := range []int64{a, b, overflows, 0} {
 			r = binary.LittleEndian.AppendUint64(r, uint64(n))
 		}
-		return append(r, make([]byte, 8)...)
+		return append(r, make([]byte, recordBytes-len(r))...)
 	}
 	f.Add(record(0, 0, 0, 4, 0), true)
 	f.Add(append(record(0, 0, 2, 4, 1), record(0, 0, 0, 3, 1)...), true)
@@ -33,8 +33,8 @@ func FuzzRowLog(f *testing.F) {
 	f.Fuzz(func(t *testing.T, records []byte, seal bool) {
 		if seal {
 			for r := records; len(r) >= recordBytes; r = r[recordBytes:] {
-				binary.LittleEndian.PutUint32(r[40:], crc32.Checksum(make([]byte, 2*32*min(4, int(r[16]))), castagnoli))
-				binary.LittleEndian.PutUint32(r[44:], crc32.Checksum(r[:44], castagnoli))
+				binary.LittleEndian.PutUint64(r[40:], rowSum(make([]byte, 2*32*min(4, int(r[16])))))
+				binary.LittleEndian.PutUint32(r[48:], crc32.Checksum(r[:48], castagnoli))
 			}
 		}
 		dir := t.TempDir()
