@@ -38,6 +38,7 @@ const (
 	LeftPart    LeftoverKind = "part"    // of a run in parts, in a file of its own
 	LeftBlocks  LeftoverKind = "blocks"  // of a calibration
 	LeftCommit  LeftoverKind = "commit"  // a change of names that was cut short
+	LeftShare   LeftoverKind = "share"   // what one process found of a job, in a file that Foreign knows
 	LeftUnknown LeftoverKind = "unknown" // a file of such a name without a journal: perhaps another program's
 )
 
@@ -53,9 +54,13 @@ var (
 // BlocksName returns where the state of a calibration for an output is kept.
 func BlocksName(path string) string { return path + Suffix + blocksSuffix }
 
+// Foreign reports whether a file that no journal knows is one that some other package makes, as
+// LeftShare, and of which output.
+type Foreign func(path string) (output string, ours bool)
+
 // Leftovers returns what runs have left in a directory, by the names of outputs. Files of runs that go on now
-// are among them, as Busy.
-func Leftovers(dir string) ([]Leftover, error) {
+// are among them, as Busy. foreign may be nil.
+func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 	entries, err := disk.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -112,6 +117,11 @@ func Leftovers(dir string) ([]Leftover, error) {
 			}
 		case blocksName.MatchString(name):
 			r.add(r.at(LeftBlocks, blocksName.FindStringSubmatch(name)[1]), name)
+		}
+		if foreign != nil && r.free[name] {
+			if output, ours := foreign(filepath.Join(dir, name)); ours {
+				r.add(r.at(LeftShare, output), name)
+			}
 		}
 	}
 	for _, name := range names {

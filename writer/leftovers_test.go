@@ -46,7 +46,7 @@ func TestListLeftovers(t *testing.T) {
 		"parts": "unknown b, blocks f.gguf, parts f-00001-of-00002.gguf 5, parts h-00001-of-00002.gguf 5, parts s-00001-of-00002.gguf 5",
 		"files": "unknown b, blocks f.gguf, part f-00001-of-00002.gguf.part-1-of-2 1, part h-00001-of-00002.gguf.part-1-of-2 1, part s-00001-of-00002.gguf.part-1-of-2 1",
 	} {
-		list, err := Leftovers(filepath.Join(dir, sub))
+		list, err := Leftovers(filepath.Join(dir, sub), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestLeftoverBusy(t *testing.T) {
 			return nil
 		}
 		looked = true
-		list, err := Leftovers(dir)
+		list, err := Leftovers(dir, nil)
 		if err != nil || len(list) != 3 {
 			t.Error(list, err)
 		}

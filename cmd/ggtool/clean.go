@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"ggforge/fault"
 	"ggforge/internal/bucket"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/outflags"
+	"ggforge/internal/partfile"
 	"ggforge/writer"
 )
 
@@ -24,7 +27,9 @@ func cleanCommand() *cli.Command {
 			"from which --resume or --finish would go on. --remove removes them; a change of names\n" +
 			"that was cut short is finished or taken back instead, so that no output is lost. What a\n" +
 			"process works on stays, and so does a file without a journal, which may be another\n" +
-			"program's.\n\n" +
+			"program's. Parts that ggeval has finished are listed, too, and the folders where\n" +
+			"outputs were made that were to become objects: in DIR, which is that for temporary\n" +
+			"files without --work-dir. They go only with --older-than.\n\n" +
 			"Of s3://BUCKET/FOLDER the uploads are listed that have not become objects, whose parts\n" +
 			"a server keeps; --remove ends those that are older than --older-than.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
@@ -91,6 +96,8 @@ var leftoverTexts = map[writer.LeftoverKind]string{
 	writer.LeftBlocks:  "blocks of a calibration",
 	writer.LeftCommit:  "change of names that was cut short",
 	leftUpload:         "upload that is not complete",
+	writer.LeftShare:   "parts that are not put together",
+	leftFolder:         "made to be uploaded, which has not ended",
 	writer.LeftUnknown: "no journal: perhaps another program's",
 }
 
@@ -115,7 +122,8 @@ func clean(ctx context.Context, cmd *cli.Command) error {
 			if one.Age < r.Older.Seconds() {
 				continue
 			}
-			if r.Remove && !one.Busy && one.Kind != writer.LeftUnknown {
+			stays := one.Busy || one.Kind == writer.LeftUnknown || r.Older == 0 && (one.Kind == leftFolder || one.Kind == writer.LeftShare)
+			if r.Remove && !stays {
 				if err := one.remove(); err != nil {
 					errs = append(errs, err)
 				} else {
@@ -137,8 +145,10 @@ func clean(ctx context.Context, cmd *cli.Command) error {
 	return errors.Join(errs...)
 }
 
-// leftUpload is an upload that has not become an object.
-const leftUpload writer.LeftoverKind = "upload"
+const (
+	leftUpload writer.LeftoverKind = "upload" // has not become an object
+	leftFolder writer.LeftoverKind = "folder" // where outputs were made that have not become objects
+)
 
 // leftIn returns what is left in a directory, or of uploads to a folder of objects.
 func leftIn(ctx context.Context, dir string, now time.Time) (list []leftover, err error) {
@@ -158,7 +168,15 @@ func leftIn(ctx context.Context, dir string, now time.Time) (list []leftover, er
 		}
 		return list, err
 	}
-	left, err := writer.Leftovers(dir)
+	folders, err := outflags.Folders(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range folders {
+		age := max(0, now.Sub(f.Modified)).Seconds()
+		list = append(list, leftover{Kind: leftFolder, Output: filepath.Base(f.Path), Files: append([]string{}, f.Files...), Bytes: f.Bytes, Age: age, remove: f.Remove})
+	}
+	left, err := writer.Leftovers(dir, partfile.Of)
 	for _, l := range left {
 		age := max(0, now.Sub(l.Modified)).Seconds()
 		list = append(list, leftover{Kind: l.Kind, Output: l.Output, Files: l.Files, Bytes: l.Bytes, Blocks: l.Blocks, Age: age, Busy: l.Busy, remove: l.Remove})

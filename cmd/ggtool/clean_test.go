@@ -13,6 +13,8 @@ import (
 	"ggforge/gguf"
 	"ggforge/internal/bucket"
 	"ggforge/internal/buckettest"
+	"ggforge/internal/part"
+	"ggforge/internal/partfile"
 	"ggforge/rows"
 	"ggforge/writer"
 )
@@ -69,6 +71,39 @@ func TestClean(t *testing.T) {
 	run(0, "x: no journal: perhaps another program's, 1 B, 0s old, not removed\n", "--remove", dir)
 	run(2, "negative", "--older-than", "-1h", dir)
 	run(1, "none", filepath.Join(dir, "none"))
+}
+
+// TestCleanShares lists what other packages have left: parts of an evaluation, and a folder of outputs that were to
+// become objects. Without a time they stay.
+func TestCleanShares(t *testing.T) {
+	dir := t.TempDir()
+	job := partfile.Job{Out: filepath.Join(dir, "o.json"), Kind: "k", Items: 4}
+	if _, err := job.Write(context.Background(), part.Part{K: 2, N: 3}, []partfile.Section{partfile.Bytes([]byte("x"))}, writer.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	made := filepath.Join(dir, "ggforge-upload-0123456789abcdef")
+	for _, d := range []string{made, filepath.Join(dir, "ggforge-upload-mine")} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{filepath.Join(made, "o.gguf"), filepath.Join(dir, "x.part-1-of-2")} {
+		if err := os.WriteFile(name, []byte("GGUF"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := expect(t, "clean")
+	got := run(0, "o.json: parts that are not put together, ", dir)
+	if !strings.Contains(got, "ggforge-upload-0123456789abcdef: made to be uploaded, which has not ended, 4 B") || !strings.Contains(got, filepath.Join(made, "o.gguf")) ||
+		strings.Contains(got, "mine") || strings.Contains(got, "x.part") {
+		t.Errorf("got %s", got)
+	}
+	run(0, "not removed", "--remove", dir)
+	run(0, ", removed", "--remove", "--older-than", "1ns", dir)
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 || left[0].Name() != "ggforge-upload-mine" || left[1].Name() != "x.part-1-of-2" {
+		t.Errorf("left %v, %v", left, err)
+	}
 }
 
 // TestCleanUploads lists and ends uploads that have not become objects.

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,65 @@ import (
 // Flag returns the flag that says where outputs are made that become objects.
 func Flag() cli.Flag {
 	return &cli.StringFlag{Name: "work-dir", Category: tool.CategoryOutput, Usage: "make outputs that become objects (s3://BUCKET/KEY) in a folder of `DIR` first, from where they are uploaded (default: the folder for temporary files)"}
+}
+
+// folderPrefix begins the name of a folder where outputs are made, which goes on with 16 hexadecimal digits.
+const folderPrefix = "ggforge-upload-"
+
+var folderName = regexp.MustCompile("^" + folderPrefix + "[0-9a-f]{16}$")
+
+// Folder is a folder where outputs were made that have not become objects.
+type Folder struct {
+	Path     string
+	Files    []string // paths of what is in it
+	Bytes    int64
+	Modified time.Time // of the file that was written last
+}
+
+// Folders returns those in a directory.
+func Folders(dir string) (list []Folder, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !folderName.MatchString(e.Name()) {
+			continue
+		}
+		f := Folder{Path: filepath.Join(dir, e.Name())}
+		inside, err := os.ReadDir(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range inside {
+			info, err := e.Info()
+			if err != nil {
+				continue // it has gone meanwhile
+			}
+			f.Files = append(f.Files, filepath.Join(f.Path, e.Name()))
+			f.Bytes += info.Size()
+			if info.ModTime().After(f.Modified) {
+				f.Modified = info.ModTime()
+			}
+		}
+		if len(f.Files) == 0 {
+			if info, err := e.Info(); err == nil {
+				f.Modified = info.ModTime()
+			}
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// Remove removes the folder with its files, and fails if a folder is in it.
+func (f *Folder) Remove() error {
+	for _, name := range f.Files {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return os.Remove(f.Path)
 }
 
 // Place is where the outputs of a run go that become objects. A nil Place is that of files: its methods do
@@ -66,7 +126,7 @@ func For(cmd *cli.Command, out string, folder bool) (p *Place, path string, err 
 		work = os.TempDir()
 	}
 	sum := sha256.Sum256([]byte(opt.Endpoint + "\n" + out))
-	p.Dir = filepath.Join(work, "ggforge-upload-"+hex.EncodeToString(sum[:8]))
+	p.Dir = filepath.Join(work, folderPrefix+hex.EncodeToString(sum[:8]))
 	base := ""
 	if folder || n.Key == "" || strings.HasSuffix(n.Key, "/") {
 		p.to = n.Folder()

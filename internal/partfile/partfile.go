@@ -251,6 +251,23 @@ func (f *File) Close() error { return f.file.Close() }
 // Share returns which items of the job are in it.
 func (f *File) Share() (from, to int) { return f.head.From, f.head.To }
 
+// Of returns which output a file is a part for, by its name, and whether it begins as one.
+func Of(path string) (output string, ours bool) {
+	name := filepath.Base(path)
+	i := strings.LastIndex(name, infix)
+	if i <= 0 {
+		return "", false
+	}
+	if _, ok := parsePart(name[i+len(infix):]); !ok {
+		return "", false
+	}
+	f, err := Open(path)
+	if err == nil {
+		f.Close()
+	}
+	return name[:i], err == nil || errors.Is(err, errDamaged)
+}
+
 // check reads the whole file and compares it with its checksum.
 func (f *File) check() error {
 	return mmap.Guard(f.file.Path(), func() error {
@@ -377,6 +394,12 @@ func (j *Job) whole(p part.Part) error {
 	return f.check()
 }
 
+// parsePart returns the part that the end of a file's name says.
+func parsePart(name string) (p part.Part, ok bool) {
+	_, err := fmt.Sscanf(name, "%d-of-%d", &p.K, &p.N)
+	return p, err == nil && p.String() == name && p.K >= 1 && p.K <= p.N && p.N <= part.Most
+}
+
 // parts returns how many parts the files say that there are.
 func (j *Job) parts() (int, error) {
 	dir, base := filepath.Split(j.Out)
@@ -387,8 +410,7 @@ func (j *Job) parts() (int, error) {
 	found := map[int]string{}
 	for _, e := range list {
 		name, ok := strings.CutPrefix(e.Name(), base+infix)
-		var p part.Part
-		if _, err := fmt.Sscanf(name, "%d-of-%d", &p.K, &p.N); ok && err == nil && p.String() == name && p.K >= 1 && p.K <= p.N && p.N <= part.Most {
+		if p, is := parsePart(name); ok && is {
 			found[p.N] = e.Name()
 		}
 	}
