@@ -4,9 +4,11 @@ import (
 	"context"
 	"io/fs"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 
+	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/bucket"
@@ -62,6 +64,22 @@ func fileAddress(name, endpoint string) (address string, err error) {
 	return endpoint + "/" + id + "/resolve/" + url.PathEscape(revision) + "/" + escape(file), nil
 }
 
+// IsFile reports whether a name is that of a GGUF file on a server: hf://ORG/NAME/FILE.gguf, s3://BUCKET/KEY.gguf,
+// or an address that begins with http:// or https:// and whose path ends in .gguf.
+func IsFile(name string) bool {
+	if rest, ok := strings.CutPrefix(name, hubScheme); ok {
+		return hubFile.MatchString(rest) && strings.HasSuffix(rest, ".gguf")
+	}
+	if bucket.Is(name) {
+		return strings.HasSuffix(name, ".gguf")
+	}
+	if !isHTTP(name) {
+		return false
+	}
+	u, err := url.Parse(name)
+	return err == nil && strings.HasSuffix(u.Path, ".gguf")
+}
+
 // OpenHeader reads the header of a GGUF file on a server: hf://ORG/NAME/FILE, s3://BUCKET/KEY, or an address that
 // begins with http:// or https://. With alone, or if the name says nothing of shards, only of the
 // file there, else of all shards of a model. Little more than the headers is fetched. The tensors'
@@ -72,29 +90,89 @@ func OpenHeader(ctx context.Context, name string, alone bool, opt Remote) (*gguf
 		return nil, err
 	}
 	defer r.close()
-	open := func(name string) (*gguf.File, error) {
-		address, err := fileAddress(name, r.opt.Endpoint)
-		if err != nil {
-			return nil, err
-		}
-		if strings.HasPrefix(address, r.opt.Endpoint+"/") {
-			r.address.id = name // errors are about the hub
-		}
-		f, err := r.client.Open(ctx, address, false)
-		if err != nil {
-			return nil, r.denied(err)
-		}
-		r.files = append(r.files, weights{f, name})
-		return r.header(f, show(name))
-	}
 	if alone {
-		f, err := open(name)
+		f, err := r.openHeader(name)
 		if err != nil {
 			return nil, err
 		}
 		return f.Set(), nil
 	}
-	return gguf.OpenSetBy(name, open)
+	return gguf.OpenSetBy(name, r.openHeader)
+}
+
+// File is a GGUF file on a server, or the shards of a model. Its tensors are read by ranges, when they are asked
+// for and a little ahead of that, in the order of the file.
+type File struct {
+	Set    *gguf.Set
+	remote *remote
+}
+
+// OpenFile opens the GGUF file of that name, see IsFile, and the other shards of a model if it is the first one. It can be read as
+// long as ctx lasts; the caller closes it.
+func OpenFile(ctx context.Context, name string, opt Remote) (_ *File, err error) {
+	r, err := connect(ctx, name, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	set, err := gguf.OpenSetBy(name, r.openHeader)
+	if err != nil {
+		return nil, err
+	}
+	var spans []fetch.Span
+	for i, f := range set.Files {
+		from := r.files[i].File
+		if r.opt.Cache != "" {
+			if err := from.Keep(r.opt.Cache, false); err != nil {
+				return nil, err
+			}
+		}
+		f.ReadFrom(r.set.Reader(from, 0, from.Size))
+		for k := range f.Tensors {
+			t := &f.Tensors[k]
+			spans = append(spans, fetch.Span{File: from, Off: f.DataStart + t.Offset, N: t.Bytes()})
+		}
+	}
+	r.set.Expect(spans)
+	return &File{set, r}, nil
+}
+
+// Close ends all reading.
+func (f *File) Close() error {
+	f.remote.close()
+	return nil
+}
+
+// Inputs returns what was read from.
+func (f *File) Inputs() []digest.Input { return f.remote.opened() }
+
+// Origin returns what decides the content: each file with its size and what the server calls its state.
+func (f *File) Origin() (list []string) {
+	for _, w := range f.remote.files {
+		list = append(list, w.String())
+	}
+	return list
+}
+
+// openHeader opens a file and reads its header.
+func (r *remote) openHeader(name string) (*gguf.File, error) {
+	address, err := fileAddress(name, r.opt.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(address, r.opt.Endpoint+"/") {
+		r.address.id = name // errors are about the hub
+	}
+	f, err := r.client.Open(r.ctx, address, false)
+	if err != nil {
+		return nil, r.denied(err)
+	}
+	r.files = append(r.files, weights{f, path.Base(show(name))})
+	return r.header(f, show(name))
 }
 
 // show returns a name without what may be secret in it.

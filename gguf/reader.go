@@ -94,8 +94,9 @@ type File struct {
 	DataStart int64    // offset of the data section in the file
 	Size      int64    // of the whole file
 
-	data    []byte
+	data    []byte // nil with from
 	mapping *mmap.File
+	from    io.ReaderAt // see ReadFrom
 }
 
 // Open maps the file at path and checks its structure. The caller closes it.
@@ -136,8 +137,11 @@ func (f *File) Unchanged() error {
 }
 
 // Data returns the bytes of a tensor of this file, in the file's byte order.
-// They are valid until Close and must not be written to.
+// They are valid until Close and must not be written to. nil after ReadFrom.
 func (f *File) Data(t *Tensor) []byte {
+	if f.from != nil {
+		return nil
+	}
 	off := f.DataStart + t.Offset
 	return f.data[off : off+t.Bytes() : off+t.Bytes()]
 }
@@ -145,11 +149,18 @@ func (f *File) Data(t *Tensor) []byte {
 // Reader returns a reader of the bytes of Data, valid as long as they are. Reading
 // long runs once costs less this way, and needs no mmap.Guard.
 func (f *File) Reader(t *Tensor) io.ReaderAt {
+	if f.from != nil {
+		return io.NewSectionReader(f.from, f.DataStart+t.Offset, t.Bytes())
+	}
 	if f.mapping == nil {
 		return bytes.NewReader(f.Data(t))
 	}
 	return io.NewSectionReader(f.mapping, f.DataStart+t.Offset, t.Bytes())
 }
+
+// ReadFrom makes r what the tensors of a file are read from of which there is the header alone
+// (ParseHeader). r reads the whole file.
+func (f *File) ReadFrom(r io.ReaderAt) { f.from = r }
 
 // Descriptor is an open file, such as an *os.File.
 type Descriptor interface {
@@ -205,7 +216,7 @@ const firstHeader = 1 << 20
 
 // ParseHeader checks the structure of a file of size bytes by its header alone, which it reads
 // with head: that returns the first n bytes of the file. Its tensors' data are not there: Data
-// and Reader of the File must not be called.
+// and Reader of the File must not be called before ReadFrom.
 func ParseHeader(path string, size int64, head func(n int64) ([]byte, error)) (*File, error) {
 	return parseHeader(path, size, firstHeader, head)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ggforge/convert"
+	"ggforge/internal/buckettest"
 	"ggforge/internal/flagtest"
 	"ggforge/writer"
 )
@@ -44,7 +45,8 @@ func TestPerplexity(t *testing.T) {
 		!(want.PPL > 1 && want.Error > 0) || math.Abs(float64(want.Loss)-math.Log(float64(want.PPL))) > 1e-12 || want.Speed <= 0 || want.Peak <= 0 || want.Architecture != "llama" {
 		t.Fatalf("%+v", want)
 	}
-	for _, args := range [][]string{{dir, "-t", "3", "--via", "f16"}, {file, "--no-escape"}} {
+	buckettest.Serve(t, filepath.Dir(file), "models/")
+	for _, args := range [][]string{{dir, "-t", "3", "--via", "f16"}, {file, "--no-escape"}, {"s3://models/m.gguf"}} {
 		_, out, _, err := call(append([]string{"perplexity", "-f", text, "-c", "64", "--json", "--progress", "none"}, args...)...)
 		if err != nil {
 			t.Fatal(err)

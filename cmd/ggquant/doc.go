@@ -115,7 +115,8 @@
 //	--compat reference         write what the reference does also where that is broken
 //
 // OUT may be an object, s3://BUCKET/KEY, and DIR a folder of objects: outputs are made in a folder of this machine
-// and uploaded when all are whole. If that is interrupted, the same command goes on with it.
+// and uploaded when all are whole. If that is interrupted, the same command goes on with it. IN may be a file on a
+// server, hf://ORG/NAME/FILE.gguf, https://HOST/PATH.gguf or s3://BUCKET/KEY.gguf, which is read by ranges.
 //
 // # Checkpoint
 //

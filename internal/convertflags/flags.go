@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -146,11 +147,11 @@ func Input(cmd *cli.Command, arg string) string {
 	return arg
 }
 
-// Set returns the first of the flags that the user has given, "" for none: input
+// Set returns the first of the flags that the user has given, but for some, "" for none: input
 // that is not a checkpoint has no use for them.
-func Set(cmd *cli.Command) string {
+func Set(cmd *cli.Command, but ...string) string {
 	for _, f := range Flags() {
-		if name := f.Names()[0]; cmd.IsSet(name) {
+		if name := f.Names()[0]; cmd.IsSet(name) && !slices.Contains(but, name) {
 			return name
 		}
 	}

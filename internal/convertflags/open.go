@@ -14,6 +14,9 @@ import (
 	"ggforge/model"
 )
 
+// remoteFlags are those of Flags that say how to read what is on a server.
+var remoteFlags = []string{"remote", "cache"}
+
 // Via is the flag of commands that take a checkpoint as the file that it would be
 // converted to.
 func Via() cli.Flag {
@@ -24,8 +27,8 @@ func Via() cli.Flag {
 type Checkpoint struct {
 	Convert convert.Options
 	// CheckpointFlag is the first flag given that only makes sense for a
-	// checkpoint, "" for none.
-	CheckpointFlag string
+	// checkpoint, "" for none; RemoteFlag is one that goes with any model on a server.
+	CheckpointFlag, RemoteFlag string
 }
 
 // Parse reads the flags of Flags and Via.
@@ -36,24 +39,54 @@ func Parse(cmd *cli.Command) (c Checkpoint, err error) {
 	if c.Convert.Type, err = convert.ParseOutType(cmd.String("via")); err != nil {
 		return c, fmt.Errorf("--via: %w", err)
 	}
-	if c.CheckpointFlag = Set(cmd); cmd.IsSet("via") {
+	for _, name := range remoteFlags {
+		if cmd.IsSet(name) {
+			c.RemoteFlag = name
+		}
+	}
+	if c.CheckpointFlag = Set(cmd, remoteFlags...); cmd.IsSet("via") {
 		c.CheckpointFlag = "via"
 	}
 	return c, nil
 }
 
 // Open opens a GGUF file, the first of the shards of a model, or a checkpoint directory
-// as the file it would be converted to. Warnings are printed.
+// as the file it would be converted to; all of them may be on a server. Warnings are printed.
 func (c *Checkpoint) Open(ctx context.Context, cmd *cli.Command, path string) (*model.Model, error) {
-	if st, err := os.Stat(path); err != nil && !checkpoint.IsRemote(path) {
+	st, err := os.Stat(path)
+	remote := checkpoint.IsRemote(path)
+	switch {
+	case err != nil && !remote:
 		return nil, err
-	} else if err == nil && !st.IsDir() {
-		if c.CheckpointFlag != "" {
-			return nil, fault.Errorf(fault.Usage, "--%s is for checkpoints; %s is a file", c.CheckpointFlag, path)
-		}
+	case err == nil && st.IsDir(), remote && !checkpoint.IsFile(path):
+	case c.CheckpointFlag != "":
+		return nil, fault.Errorf(fault.Usage, "--%s is for checkpoints; %s is a file", c.CheckpointFlag, path)
+	case remote:
+		return openFile(ctx, path, c.Convert.Remote)
+	case c.RemoteFlag != "":
+		return nil, fault.Errorf(fault.Usage, "--%s is for models on a server; %s is a file", c.RemoteFlag, path)
+	default:
 		return model.Open(path)
 	}
 	m, warnings, err := convert.Open(ctx, path, c.Convert)
 	tool.Warn(cmd, warnings...)
 	return m, err
+}
+
+// openFile opens a GGUF file on a server.
+func openFile(ctx context.Context, name string, opt checkpoint.Remote) (*model.Model, error) {
+	f, err := checkpoint.OpenFile(ctx, name, opt)
+	if err != nil {
+		return nil, err
+	}
+	m, err := model.Of(name, f.Set)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	m.Files, m.Inputs, m.Origin, m.Release = nil, f.Inputs(), f.Origin(), f.Close // no output can replace them
+	for i := range m.Inputs {
+		m.Inputs[i].Role = model.SourceRole
+	}
+	return m, nil
 }
