@@ -64,7 +64,7 @@ func (c *Checkpoint) Open(ctx context.Context, cmd *cli.Command, path string) (*
 	case remote:
 		return openFile(ctx, path, c.Convert.Remote)
 	case c.RemoteFlag != "":
-		return nil, fault.Errorf(fault.Usage, "--%s is for models on a server; %s is a file", c.RemoteFlag, path)
+		return nil, fault.Errorf(fault.Usage, "--%s is for checkpoints and files on a server; %s is a file", c.RemoteFlag, path)
 	default:
 		return model.Open(path)
 	}
