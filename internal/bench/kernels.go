@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	kernelRows = 32 // with kernelCols a block of the writer, 512 KiB of float32
+	kernelRows = 8 // with kernelCols 128 KiB of float32, which stay in the cache of a core
 	kernelCols = 4096
 )
 
@@ -106,6 +106,11 @@ func benchKernels(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 	encode.write(w)
 	fmt.Fprintf(w, "### Decoding\n\n")
 	decode.write(w)
+	zeros, err := b.zeros(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "To store zeros where decoders write, and do nothing else, goes at %s MB/s.\n\n", number(zeros/1e6))
 	if b.differ != nil {
 		fmt.Fprintf(w, "**Bytes that are not the same:**\n\n")
 		for _, d := range b.differ {
@@ -278,6 +283,13 @@ func (b *kernelBench) measure(ctx context.Context, r request, all []*contender, 
 	}
 	progress("%s", line)
 	return nil
+}
+
+// zeros returns how many bytes a second are stored where our decoders write.
+func (b *kernelBench) zeros(ctx context.Context) (float64, error) {
+	c := &contender{client: b.ours[0]}
+	err := b.measure(ctx, request{Op: "zeros", ID: int(gguf.TypeF32)}, []*contender{c}, false)
+	return c.speed(), err
 }
 
 // head returns the head of a table that begins with those columns.

@@ -25,6 +25,7 @@ import (
 //	quantize    ID, Importance, Rows: encode Rows rows, from the first one on,
 //	            again and again; calls get up to all rows of the input
 //	dequantize  ID, Rows: the same for decoding what encode kept
+//	zeros       Rows: the same for storing zeros where dequantize writes
 //
 // Times are CPU seconds of the one thread that works.
 type request struct {
@@ -100,9 +101,13 @@ func (s *server) answer(r *request) (a answer, err error) {
 		}
 		s.y = make([]float32, len(s.x))
 		return a, err
-	case "encode", "quantize", "dequantize":
+	case "encode", "quantize", "dequantize", "zeros":
 		if len(s.x) == 0 {
 			return a, errors.New("nothing loaded")
+		}
+		if r.Op == "zeros" {
+			a.Seconds, err = s.repeat(r.Rows, func(n int) error { clear(s.y[:n*s.rowLen]); return nil })
+			return a, err
 		}
 		if !c.CanQuantize() || !c.CanDequantize() {
 			return a, fmt.Errorf("no codec for type %d", r.ID)

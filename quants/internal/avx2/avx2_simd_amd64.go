@@ -136,4 +136,8 @@ func storeF16(bits *[8]uint32, v f32x8) {
 	h.AsUint32x8().StoreArray(bits)
 }
 
+func loadInts(v *[8]uint32) i32x8 { return archsimd.LoadUint32x8Array(v).AsInt32x8() }
+
+func load16(b []byte) archsimd.Uint8x16 { return archsimd.LoadUint8x16Array((*[16]byte)(b)) }
+
 func store8(x []float32, v f32x8) { v.StoreArray((*[8]float32)(x)) }

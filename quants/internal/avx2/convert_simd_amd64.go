@@ -8,7 +8,7 @@ import (
 	"ggforge/quants/internal/scalar"
 )
 
-// Conversions between F32, F16, BF16 and float32, 16 elements a step. They
+// Conversions between F32, F16, BF16 and float32, 16 to 64 elements a step. They
 // replace the loops of f32.go, one conversion of package half per element.
 //
 // MB/s of float32, 4096 elements in cache, go1.27.4, AMD EPYC (Zen 3), against
@@ -19,7 +19,10 @@ import (
 //	F16     7300-14000 (x10)     12500 (1660, x7.5)
 //	BF16   10000-23000 (x6)      25000 (2900, x8.5)
 //
-// All are bound by memory when the rows come from there. F16 takes 15 operations for 8 elements to
+// On an Intel Xeon (Sapphire Rapids) F32 decodes at 88500, F16 at 17700 and BF16 at 68900
+// in the first-level cache; to the second-level cache zeros alone are stored at 42000.
+// A step of BF16 is 64 elements: to cut two slices takes 14 instructions, and a step of
+// 16 elements 6. All are bound by memory when the rows come from there. F16 takes 15 operations for 8 elements to
 // encode, 9 to decode. There is no VCVTPS2PH in simd/archsimd; it would keep the
 // payload of a NaN.
 
@@ -91,11 +94,12 @@ func DequantizeF16(dst []float32, src []byte) {
 }
 
 func decodeF16AVX2(dst []float32, src []byte) (n int) {
-	c := f16Parts{ints8(0x7FFF << 13), ints8(1 << 31), ints8(0x7C00<<13 - 1), ints8(112 << 23), ints8(1 << 23), ints8(113 << 23)}
+	mag, sign, finite := ints8(magF16), ints8(signF16), ints8(finiteF16)
+	bias, least, small := ints8(baseF16), ints8(leastF16), ints8(smallF16)
 	for len(dst) >= 16 && len(src) >= 32 {
 		d, s := (*[16]float32)(dst), (*[32]byte)(src)
-		fromF16x8(archsimd.LoadUint8x16Array((*[16]byte)(s[0:16])), c).StoreArray((*[8]float32)(d[0:8]))
-		fromF16x8(archsimd.LoadUint8x16Array((*[16]byte)(s[16:32])), c).StoreArray((*[8]float32)(d[8:16]))
+		store8(d[0:], fromF16x8(load16(s[0:]), mag, sign, finite, bias, least, small))
+		store8(d[8:], fromF16x8(load16(s[16:]), mag, sign, finite, bias, least, small))
 		dst, src = dst[16:], src[32:]
 		n += 16
 	}
@@ -103,20 +107,29 @@ func decodeF16AVX2(dst []float32, src []byte) (n int) {
 	return n
 }
 
-// f16Parts are the constants of fromF16x8: masks of all but the sign and of that, the
+// Constants of fromF16x8: masks of all but the sign and of that, the
 // largest finite value, what exponents differ by, 2^-126 and 2^-14.
-type f16Parts struct{ mag, sign, finite, bias, least, small i32x8 }
+const (
+	magF16    = 0x7FFF << 13
+	signF16   = 1 << 31
+	finiteF16 = 0x7C00<<13 - 1
+	baseF16   = 112 << 23
+	leastF16  = 1 << 23
+	smallF16  = 113 << 23
+)
 
 // fromF16x8 is half.FromF16 of 8 elements. A value below the normal ones is put next to
 // 2^-14, which is then subtracted: processors take more than a hundred cycles for a
-// float32 that is not normal. Subtracting 0 makes a NaN quiet.
-func fromF16x8(b archsimd.Uint8x16, c f16Parts) f32x8 {
+// float32 that is not normal. Subtracting 0 makes a NaN quiet. mag, sign,
+// finite, bias, least and small are magF16, signF16, finiteF16, baseF16, leastF16 and
+// smallF16 in each lane.
+func fromF16x8(b archsimd.Uint8x16, mag, sign, finite, bias, least, small i32x8) f32x8 {
 	h := b.AsUint16x8().ExtendToUint32().AsInt32x8()
-	u := h.ShiftAllLeft(13).And(c.mag)
-	low := c.least.Greater(u).ToInt32x8()
-	f := u.Add(c.bias).Add(u.Greater(c.finite).ToInt32x8().And(c.bias)).Add(low.And(c.least))
-	f = f.AsFloat32x8().Sub(low.And(c.small).AsFloat32x8()).AsInt32x8()
-	return f.Or(h.ShiftAllLeft(16).And(c.sign)).AsFloat32x8()
+	u := h.ShiftAllLeft(13).And(mag)
+	low := least.Greater(u).ToInt32x8()
+	f := u.Add(bias).Add(u.Greater(finite).ToInt32x8().And(bias)).Add(low.And(least))
+	f = f.AsFloat32x8().Sub(low.And(small).AsFloat32x8()).AsInt32x8()
+	return f.Or(h.ShiftAllLeft(16).And(sign)).AsFloat32x8()
 }
 
 func QuantizeBF16(dst []byte, src, _ []float32) {
@@ -153,13 +166,23 @@ func DequantizeBF16(dst []float32, src []byte) {
 }
 
 func decodeBF16AVX2(dst []float32, src []byte) (n int) {
-	for len(dst) >= 16 && len(src) >= 32 {
-		d, s := (*[16]float32)(dst), (*[32]byte)(src)
-		archsimd.LoadUint8x16Array((*[16]byte)(s[0:16])).AsUint16x8().ExtendToUint32().ShiftAllLeft(16).AsFloat32x8().StoreArray((*[8]float32)(d[0:8]))
-		archsimd.LoadUint8x16Array((*[16]byte)(s[16:32])).AsUint16x8().ExtendToUint32().ShiftAllLeft(16).AsFloat32x8().StoreArray((*[8]float32)(d[8:16]))
-		dst, src = dst[16:], src[32:]
-		n += 16
+	for len(dst) >= 64 && len(src) >= 128 {
+		d, s := (*[64]float32)(dst), (*[128]byte)(src)
+		store8(d[0:], fromBF16x8(load16(s[0:])))
+		store8(d[8:], fromBF16x8(load16(s[16:])))
+		store8(d[16:], fromBF16x8(load16(s[32:])))
+		store8(d[24:], fromBF16x8(load16(s[48:])))
+		store8(d[32:], fromBF16x8(load16(s[64:])))
+		store8(d[40:], fromBF16x8(load16(s[80:])))
+		store8(d[48:], fromBF16x8(load16(s[96:])))
+		store8(d[56:], fromBF16x8(load16(s[112:])))
+		dst, src = dst[64:], src[128:]
+		n += 64
 	}
 	archsimd.ClearAVXUpperBits()
 	return n
+}
+
+func fromBF16x8(b archsimd.Uint8x16) f32x8 {
+	return b.AsUint16x8().ExtendToUint32().ShiftAllLeft(16).AsFloat32x8()
 }

@@ -26,7 +26,8 @@ import (
 //	IQ1_S    x6.6   22100 MB/s
 //	IQ1_M    x4.3   13800 MB/s
 //
-// 9 operations for 8 elements; making the words, with two or three look-ups each,
+// An Intel Xeon (Sapphire Rapids) decodes them at 15100, 15700, 14000, 15300, 12100, 22900
+// and 13300 MB/s. 9 operations for 8 elements; making the words, with two or three look-ups each,
 // takes as long.
 
 // groupShifts are the shift counts by lane: right to the level of 2 or 3 bits, left
@@ -49,13 +50,12 @@ var (
 	levels8IQ3_S   = codebook.LevelsIQ3_S
 )
 
-// scalesIQ2 sets s to the scales of the IQ2 types for 16 codes of 4 bits, one in
-// each byte of v.
-func scalesIQ2(s *[16]uint32, v i8x16, d f32x8) {
+// scalesIQ2 returns the scales of the IQ2 types for 16 codes of 4 bits, one in each
+// byte of v.
+func scalesIQ2(v i8x16, d f32x8) (lo, hi f32x8) {
 	half, quarter := float8(halfBits), float8(0x3E800000)
-	w := v.ExtendToInt16()
-	d.Mul(half.Add(w.GetLo().ExtendToInt32().ConvertToFloat32())).Mul(quarter).AsUint32x8().StoreArray((*[8]uint32)(s[:8]))
-	d.Mul(half.Add(w.GetHi().ExtendToInt32().ConvertToFloat32())).Mul(quarter).AsUint32x8().StoreArray((*[8]uint32)(s[8:]))
+	lo, hi = wide8(v)
+	return d.Mul(half.Add(lo)).Mul(quarter), d.Mul(half.Add(hi)).Mul(quarter)
 }
 
 // nibbles16 returns the low and high halves of 8 bytes in turn.
@@ -67,8 +67,7 @@ func nibbles16(b []byte) i8x16 {
 }
 
 func DequantizeIQ2_XXS(dst []float32, src []byte) {
-	k := &f16Bits
-	var ds [16]uint32
+	k := float8(mantissaBits)
 	levels, mask, sign := load8(levels8IQ2[:]), ints8(3), ints8(1<<31)
 	shifts, signs := archsimd.LoadUint32x8Array(&groupShifts[0]), archsimd.LoadUint32x8Array(&groupShifts[2])
 	for len(dst) >= pack.QK_K && len(src) >= scalar.BytesIQ2_XXS {
@@ -77,11 +76,11 @@ func DequantizeIQ2_XXS(dst []float32, src []byte) {
 		for j := range 8 {
 			codes |= uint64(b[2+8*j+7]>>4) << (8 * j)
 		}
-		scalesIQ2(&ds, bytes16(codes, 0), getF16x8(b[:], k))
+		ds, _ := scalesIQ2(bytes16(codes, 0), getF16x8(b[:], k))
 		for j := range 8 {
 			q, y := (*[8]byte)(b[2+8*j:]), (*[32]float32)(y[32*j:])
 			word := binary.LittleEndian.Uint32(q[4:])
-			values := levels.Mul(float8(ds[j]))
+			values := levels.Mul(pick(ds, &laneOf[j]))
 			decode8(y[0:], uint32(codebook.GridIQ2_XXS[q[0]])|uint32(codebook.Signs7[word&127])<<24, values, shifts, signs, mask, sign)
 			decode8(y[8:], uint32(codebook.GridIQ2_XXS[q[1]])|uint32(codebook.Signs7[word>>7&127])<<24, values, shifts, signs, mask, sign)
 			decode8(y[16:], uint32(codebook.GridIQ2_XXS[q[2]])|uint32(codebook.Signs7[word>>14&127])<<24, values, shifts, signs, mask, sign)
@@ -93,18 +92,21 @@ func DequantizeIQ2_XXS(dst []float32, src []byte) {
 }
 
 func DequantizeIQ2_XS(dst []float32, src []byte) {
-	k := &f16Bits
-	var ds [16]uint32
+	k := float8(mantissaBits)
 	levels, mask, sign := load8(levels8IQ2[:]), ints8(3), ints8(1<<31)
 	shifts, signs := archsimd.LoadUint32x8Array(&groupShifts[0]), archsimd.LoadUint32x8Array(&groupShifts[2])
 	for len(dst) >= pack.QK_K && len(src) >= scalar.BytesIQ2_XS {
 		y, b := (*[pack.QK_K]float32)(dst), (*[scalar.BytesIQ2_XS]byte)(src)
-		scalesIQ2(&ds, nibbles16(b[66:]), getF16x8(b[:], k))
-		for j := range 16 {
-			y, values := (*[16]float32)(y[16*j:]), levels.Mul(float8(ds[j]))
-			q := binary.LittleEndian.Uint32(b[2+4*j:])
-			decode8(y[0:], uint32(codebook.GridIQ2_XS[q&511])|uint32(codebook.Signs7[q>>9&127])<<24, values, shifts, signs, mask, sign)
-			decode8(y[8:], uint32(codebook.GridIQ2_XS[q>>16&511])|uint32(codebook.Signs7[q>>25])<<24, values, shifts, signs, mask, sign)
+		ds, next := scalesIQ2(nibbles16(b[66:]), getF16x8(b[:], k))
+		for h := range 2 {
+			y, b := (*[128]float32)(y[128*h:]), (*[32]byte)(b[2+32*h:])
+			for j := range 8 {
+				y, values := (*[16]float32)(y[16*j:]), levels.Mul(pick(ds, &laneOf[j]))
+				q := binary.LittleEndian.Uint32(b[4*j:])
+				decode8(y[0:], uint32(codebook.GridIQ2_XS[q&511])|uint32(codebook.Signs7[q>>9&127])<<24, values, shifts, signs, mask, sign)
+				decode8(y[8:], uint32(codebook.GridIQ2_XS[q>>16&511])|uint32(codebook.Signs7[q>>25])<<24, values, shifts, signs, mask, sign)
+			}
+			ds = next
 		}
 		dst, src = dst[pack.QK_K:], src[scalar.BytesIQ2_XS:]
 	}
@@ -112,20 +114,22 @@ func DequantizeIQ2_XS(dst []float32, src []byte) {
 }
 
 func DequantizeIQ2_S(dst []float32, src []byte) {
-	k := &f16Bits
-	var ds [16]uint32
+	k := float8(mantissaBits)
 	levels, mask, sign := load8(levels8IQ2[:]), ints8(3), ints8(1<<31)
 	shifts, signs := archsimd.LoadUint32x8Array(&groupShifts[0]), archsimd.LoadUint32x8Array(&groupShifts[2])
 	for len(dst) >= pack.QK_K && len(src) >= scalar.BytesIQ2_S {
 		y, b := (*[pack.QK_K]float32)(dst), (*[scalar.BytesIQ2_S]byte)(src)
-		scalesIQ2(&ds, nibbles16(b[74:]), getF16x8(b[:], k))
+		ds, next := scalesIQ2(nibbles16(b[74:]), getF16x8(b[:], k))
 		for j := range 8 {
+			if j == 4 {
+				ds = next
+			}
 			y, q, s := (*[32]float32)(y[32*j:]), (*[4]byte)(b[2+4*j:]), (*[4]byte)(b[34+4*j:])
 			high := uint(b[66+j])
-			values := levels.Mul(float8(ds[2*j]))
+			values := levels.Mul(pick(ds, &laneOf[2*j&7]))
 			decode8(y[0:], uint32(codebook.GridIQ2_S[uint(q[0])|high<<8&0x300])|uint32(s[0])<<24, values, shifts, signs, mask, sign)
 			decode8(y[8:], uint32(codebook.GridIQ2_S[uint(q[1])|high<<6&0x300])|uint32(s[1])<<24, values, shifts, signs, mask, sign)
-			values = levels.Mul(float8(ds[2*j+1]))
+			values = levels.Mul(pick(ds, &laneOf[(2*j+1)&7]))
 			decode8(y[16:], uint32(codebook.GridIQ2_S[uint(q[2])|high<<4&0x300])|uint32(s[2])<<24, values, shifts, signs, mask, sign)
 			decode8(y[24:], uint32(codebook.GridIQ2_S[uint(q[3])|high<<2&0x300])|uint32(s[3])<<24, values, shifts, signs, mask, sign)
 		}
@@ -135,19 +139,18 @@ func DequantizeIQ2_S(dst []float32, src []byte) {
 }
 
 func DequantizeIQ3_XXS(dst []float32, src []byte) {
-	k := &f16Bits
-	var ds [8]uint32
+	k := float8(mantissaBits)
 	levels, mask, sign := load8(levels8IQ3_XXS[:]), ints8(7), ints8(1<<31)
 	shifts, signs := archsimd.LoadUint32x8Array(&groupShifts[1]), archsimd.LoadUint32x8Array(&groupShifts[2])
 	half := float8(halfBits)
 	for len(dst) >= pack.QK_K && len(src) >= scalar.BytesIQ3_XXS {
 		y, b := (*[pack.QK_K]float32)(dst), (*[scalar.BytesIQ3_XXS]byte)(src)
 		words := archsimd.LoadUint8x32Array((*[32]byte)(b[66:])).AsUint32x8()
-		getF16x8(b[:], k).Mul(half.Add(words.ShiftAllRight(28).AsInt32x8().ConvertToFloat32())).Mul(half).AsUint32x8().StoreArray(&ds)
+		ds := getF16x8(b[:], k).Mul(half.Add(words.ShiftAllRight(28).AsInt32x8().ConvertToFloat32())).Mul(half)
 		for j := range 8 {
 			q, y := (*[8]byte)(b[2+8*j:]), (*[32]float32)(y[32*j:])
 			word := binary.LittleEndian.Uint32(b[66+4*j:])
-			values := levels.Mul(float8(ds[j]))
+			values := levels.Mul(pick(ds, &laneOf[j]))
 			decode8(y[0:], uint32(codebook.GridIQ3_XXS[q[0]])|uint32(codebook.GridIQ3_XXS[q[1]])<<12|uint32(codebook.Signs7[word&127])<<24, values, shifts, signs, mask, sign)
 			decode8(y[8:], uint32(codebook.GridIQ3_XXS[q[2]])|uint32(codebook.GridIQ3_XXS[q[3]])<<12|uint32(codebook.Signs7[word>>7&127])<<24, values, shifts, signs, mask, sign)
 			decode8(y[16:], uint32(codebook.GridIQ3_XXS[q[4]])|uint32(codebook.GridIQ3_XXS[q[5]])<<12|uint32(codebook.Signs7[word>>14&127])<<24, values, shifts, signs, mask, sign)
@@ -159,19 +162,18 @@ func DequantizeIQ3_XXS(dst []float32, src []byte) {
 }
 
 func DequantizeIQ3_S(dst []float32, src []byte) {
-	k := &f16Bits
-	var ds [8]uint32
+	k := float8(mantissaBits)
 	levels, mask, sign := load8(levels8IQ3_S[:]), ints8(7), ints8(1<<31)
 	shifts, signs := archsimd.LoadUint32x8Array(&groupShifts[1]), archsimd.LoadUint32x8Array(&groupShifts[2])
 	by4, low, one := archsimd.LoadUint32x8Array(&shifts4), ints8(15), ints8(1)
 	for len(dst) >= pack.QK_K && len(src) >= scalar.BytesIQ3_S {
 		y, b := (*[pack.QK_K]float32)(dst), (*[scalar.BytesIQ3_S]byte)(src)
 		s := ints8(binary.LittleEndian.Uint32(b[106:])).AsUint32x8().ShiftRight(by4).AsInt32x8().And(low)
-		getF16x8(b[:], k).Mul(s.Add(s).Add(one).ConvertToFloat32()).AsUint32x8().StoreArray(&ds)
+		ds := getF16x8(b[:], k).Mul(s.Add(s).Add(one).ConvertToFloat32())
 		for j := range 8 {
 			q, s, y := (*[8]byte)(b[2+8*j:]), (*[4]byte)(b[74+4*j:]), (*[32]float32)(y[32*j:])
 			h := uint(b[66+j])
-			values := levels.Mul(float8(ds[j]))
+			values := levels.Mul(pick(ds, &laneOf[j]))
 			decode8(y[0:], uint32(codebook.GridIQ3_S[uint(q[0])|h<<8&256])|uint32(codebook.GridIQ3_S[uint(q[1])|h<<7&256])<<12|uint32(s[0])<<24, values, shifts, signs, mask, sign)
 			decode8(y[8:], uint32(codebook.GridIQ3_S[uint(q[2])|h<<6&256])|uint32(codebook.GridIQ3_S[uint(q[3])|h<<5&256])<<12|uint32(s[1])<<24, values, shifts, signs, mask, sign)
 			decode8(y[16:], uint32(codebook.GridIQ3_S[uint(q[4])|h<<4&256])|uint32(codebook.GridIQ3_S[uint(q[5])|h<<3&256])<<12|uint32(s[2])<<24, values, shifts, signs, mask, sign)
@@ -195,17 +197,16 @@ func decode8IQ1(y []float32, word uint32, values f32x8, shifts u32x8, mask i32x8
 }
 
 func DequantizeIQ1_S(dst []float32, src []byte) {
-	k := &f16Bits
-	var ds [8]uint32
+	k := float8(mantissaBits)
 	shifts, mask, seven, one := archsimd.LoadUint32x8Array(&groupShifts[0]), ints8(3), ints8(7), ints8(1)
 	for len(dst) >= pack.QK_K && len(src) >= scalar.BytesIQ1_S {
 		y, b := (*[pack.QK_K]float32)(dst), (*[scalar.BytesIQ1_S]byte)(src)
 		s := archsimd.LoadUint8x16Array((*[16]byte)(b[34:])).AsUint16x8().ExtendToUint32().ShiftAllRight(12).AsInt32x8().And(seven)
-		getF16x8(b[:], k).Mul(s.Add(s).Add(one).ConvertToFloat32()).AsUint32x8().StoreArray(&ds)
+		ds := getF16x8(b[:], k).Mul(s.Add(s).Add(one).ConvertToFloat32())
 		for j := range 8 {
 			q, y := (*[4]byte)(b[2+4*j:]), (*[32]float32)(y[32*j:])
 			w := uint(binary.LittleEndian.Uint16(b[34+2*j:]))
-			values := load8(levels8IQ1[w>>15][:]).Mul(float8(ds[j]))
+			values := load8(levels8IQ1[w>>15][:]).Mul(pick(ds, &laneOf[j]))
 			decode8IQ1(y[0:], uint32(codebook.GridIQ1[uint(q[0])|w<<8&0x700]), values, shifts, mask)
 			decode8IQ1(y[8:], uint32(codebook.GridIQ1[uint(q[1])|w<<5&0x700]), values, shifts, mask)
 			decode8IQ1(y[16:], uint32(codebook.GridIQ1[uint(q[2])|w<<2&0x700]), values, shifts, mask)
@@ -217,8 +218,7 @@ func DequantizeIQ1_S(dst []float32, src []byte) {
 }
 
 func DequantizeIQ1_M(dst []float32, src []byte) {
-	k := &f16Bits
-	var ds [16]uint32
+	k := float8(mantissaBits)
 	var d [2]byte
 	shifts, mask := archsimd.LoadUint32x8Array(&groupShifts[0]), ints8(3)
 	for len(dst) >= pack.QK_K && len(src) >= scalar.BytesIQ1_M {
@@ -226,11 +226,15 @@ func DequantizeIQ1_M(dst []float32, src []byte) {
 		binary.LittleEndian.PutUint16(d[:], scalar.ScaleIQ1_M(b[:]))
 		// 4 codes of 3 bits from each word of 16: to 4 bytes of 2*code + 1.
 		s := binary.LittleEndian.Uint64(b[48:])
-		storeScales(&ds, bytes16(scaleBytesIQ1_M(s), scaleBytesIQ1_M(s>>32)), getF16x8(d[:], k))
-		for j := range 16 {
-			y, scale, high := (*[16]float32)(y[16*j:]), float8(ds[j]), uint(b[32+j])
-			decode8IQ1(y[0:], uint32(codebook.GridIQ1[uint(b[2*j])|high<<8&0x700]), load8(levels8IQ1[high>>3&1][:]).Mul(scale), shifts, mask)
-			decode8IQ1(y[8:], uint32(codebook.GridIQ1[uint(b[2*j+1])|high<<4&0x700]), load8(levels8IQ1[high>>7][:]).Mul(scale), shifts, mask)
+		ds, next := scales16(bytes16(scaleBytesIQ1_M(s), scaleBytesIQ1_M(s>>32)), getF16x8(d[:], k))
+		for h := range 2 {
+			y, q, highs := (*[128]float32)(y[128*h:]), (*[16]byte)(b[16*h:]), (*[8]byte)(b[32+8*h:])
+			for j := range 8 {
+				y, scale, high := (*[16]float32)(y[16*j:]), pick(ds, &laneOf[j]), uint(highs[j])
+				decode8IQ1(y[0:], uint32(codebook.GridIQ1[uint(q[2*j])|high<<8&0x700]), load8(levels8IQ1[high>>3&1][:]).Mul(scale), shifts, mask)
+				decode8IQ1(y[8:], uint32(codebook.GridIQ1[uint(q[2*j+1])|high<<4&0x700]), load8(levels8IQ1[high>>7][:]).Mul(scale), shifts, mask)
+			}
+			ds = next
 		}
 		dst, src = dst[pack.QK_K:], src[scalar.BytesIQ1_M:]
 	}

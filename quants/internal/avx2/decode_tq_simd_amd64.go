@@ -21,7 +21,7 @@ import (
 //	Q2_0     x7.9   28300 MB/s
 
 func DequantizeTQ2_0(dst []float32, src []byte) {
-	k := &f16Bits
+	k := float8(mantissaBits)
 	crumb, one := bytes32(3), bytes32(1)
 	for len(dst) >= pack.QK_K && len(src) >= scalar.BytesTQ2_0 {
 		y, b := (*[pack.QK_K]float32)(dst), (*[scalar.BytesTQ2_0]byte)(src)
@@ -49,7 +49,7 @@ func trits(q, t1, t2 u8x32, one i8x32) i8x32 {
 }
 
 func DequantizeTQ1_0(dst []float32, src []byte) {
-	k := &f16Bits
+	k := float8(mantissaBits)
 	one, t1, t2 := bytes32(1), archsimd.BroadcastUint8x32(86), archsimd.BroadcastUint8x32(171)
 	for len(dst) >= pack.QK_K && len(src) >= scalar.BytesTQ1_0 {
 		y, b := (*[pack.QK_K]float32)(dst), (*[scalar.BytesTQ1_0]byte)(src)
@@ -83,7 +83,7 @@ func DequantizeTQ1_0(dst []float32, src []byte) {
 var bitLanes = [8]uint32{1, 2, 4, 8, 16, 32, 64, 128}
 
 func DequantizeQ1_0(dst []float32, src []byte) {
-	k := &f16Bits
+	k := float8(mantissaBits)
 	var zero i32x8
 	lanes, sign := loadInts(&bitLanes), ints8(1<<31)
 	for len(dst) >= scalar.QK_Q1_0 && len(src) >= scalar.BytesQ1_0 {
@@ -99,7 +99,7 @@ func DequantizeQ1_0(dst []float32, src []byte) {
 }
 
 func DequantizeQ2_0(dst []float32, src []byte) {
-	k := &f16Bits
+	k := float8(mantissaBits)
 	by2, low, one := archsimd.LoadUint32x8Array(&shifts2), ints8(3), ints8(1)
 	for len(dst) >= scalar.QK_Q2_0 && len(src) >= scalar.BytesQ2_0 {
 		y, b := (*[scalar.QK_Q2_0]float32)(dst), (*[scalar.BytesQ2_0]byte)(src)
