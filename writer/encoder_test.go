@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -331,5 +333,72 @@ func TestWriteSets(t *testing.T) {
 	}
 	if left := entries(t, dir); len(left) != len(models) {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// rowCount is an encoder that counts the rows it encodes.
+type rowCount struct {
+	weights []float32
+	rows    *atomic.Int64
+}
+
+func (e *rowCount) Begin(ne []int64) (RowEncoder, error) { return e, nil }
+func (e *rowCount) Cost(t gguf.Type) int64               { return quants.Lookup(t).Cost(e.weights != nil) }
+func (e *rowCount) Encode(dst []byte, t gguf.Type, x []float32, a, b int64, _ *Scratch) error {
+	e.rows.Add(b - a)
+	return quants.Lookup(t).Quantize(dst, x, len(x)/int(b-a), e.weights)
+}
+
+// TestSameBytesOnce writes a tensor to models of which several get the same bytes: they
+// are made once, and every file is the one written alone.
+func TestSameBytesOnce(t *testing.T) {
+	const rowLen, nRows = 512, 300
+	x, _ := gen.Input("normal/300x512")
+	clear(x[32:96]) // counted for IQ3_S
+	var rows atomic.Int64
+	plain, weighted := &rowCount{nil, &rows}, &rowCount{gen.Importance("skew", rowLen), &rows}
+	src := newMatrix(x, rowLen, nRows)
+	dir := t.TempDir()
+	var models [][]*File
+	for i, m := range []struct {
+		typ gguf.Type
+		e   Encoder
+		big bool
+	}{
+		{gguf.TypeIQ3_S, plain, false}, {gguf.TypeQ4_K, plain, false}, {gguf.TypeF32, plain, false}, {gguf.TypeQ4_K, weighted, false},
+		{gguf.TypeIQ3_S, plain, false}, {gguf.TypeQ4_K, plain, true}, {gguf.TypeQ4_K, plain, false}, {gguf.TypeQ4_K, plain, true},
+		{gguf.TypeF32, weighted, true},
+	} {
+		f := &File{Path: filepath.Join(dir, strconv.Itoa(i)), BigEndian: m.big, Tensors: []Tensor{{"t", m.typ, src, m.e, nil}}}
+		models = append(models, []*File{f})
+	}
+	var last Progress
+	results, err := WriteSets(context.Background(), models, Options{Workers: 3, MaxBuffer: 1 << 20, Progress: func(p Progress) { last = p }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// IQ3_S, Q4_K with and without importance, and without for big-endian machines
+	if n := rows.Load(); n != 4*nRows {
+		t.Errorf("%d rows encoded, want %d", n, 4*nRows)
+	}
+	if last.Done != last.Total || last.Work != 1 {
+		t.Errorf("at the end %d of %d bytes, %v of the work", last.Done, last.Total, last.Work)
+	}
+	for i, m := range models {
+		alone := *m[0]
+		alone.Path = filepath.Join(t.TempDir(), "alone")
+		res, err := Write(context.Background(), &alone, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(read(t, alone.Path), read(t, m[0].Path)) {
+			t.Errorf("%s differs from the file written alone", m[0].Path)
+		}
+		if !slices.Equal(results[i].Displaced, res.Displaced) || results[i].DataBytes != res.DataBytes {
+			t.Errorf("%s: %+v, alone %+v", m[0].Path, results[i], res)
+		}
+	}
+	if len(results[4].Displaced) != 1 {
+		t.Errorf("displaced: %+v", results[4])
 	}
 }

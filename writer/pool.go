@@ -64,7 +64,11 @@ func convert(ctx context.Context, tensors []*placed, files []string, opt Options
 			jobs[t.Source] = j
 			p.jobs = append(p.jobs, j)
 		}
+		t.no = len(j.outputs)
 		j.outputs = append(j.outputs, t)
+	}
+	for _, j := range p.jobs {
+		j.findSame()
 	}
 	if o := opt.Journal; o != nil && o.Part > 0 {
 		p.share(o.Part, o.Parts)
@@ -93,6 +97,26 @@ func appendCount(list []Count, t *placed, n *atomic.Int64) []Count {
 		return list
 	}
 	return append(list, Count{t.Name, t.Type, n.Load()})
+}
+
+// findSame lets outputs that get the same bytes know the first one of them.
+func (j *job) findSame() {
+	type kind struct {
+		typ     gguf.Type
+		encoder Encoder
+		swap    bool
+	}
+	first := map[kind]*placed{}
+	for _, o := range j.outputs {
+		o.same = nil
+		if o.Type == j.source.Type() || len(j.outputs) == 1 {
+			continue
+		}
+		k := kind{o.Type, o.encoder(), o.swap}
+		if o.same = first[k]; o.same == nil {
+			first[k] = o
+		}
+	}
 }
 
 // name returns the tensor's name for messages: that of its first output.
@@ -184,7 +208,7 @@ func (j *job) rowBuffer() int64 {
 	rowLen := gguf.RowLen(j.ne)
 	n := j.source.Type().RowBytes(rowLen) + 4*rowLen
 	for _, o := range j.outputs {
-		if o.Type != j.source.Type() {
+		if o.Type != j.source.Type() && o.same == nil {
 			n += o.Type.RowBytes(rowLen)
 		}
 	}

@@ -14,7 +14,7 @@ const writeCost = 500
 // whole rows.
 func workOf(t *placed, n int64) int64 {
 	work := t.Type.RowBytes(n) * writeCost
-	if t.Source.Type() != t.Type {
+	if t.Source.Type() != t.Type && t.same == nil {
 		work += n * t.encoder().Cost(t.Type)
 	}
 	return work

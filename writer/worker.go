@@ -41,6 +41,9 @@ func (w *worker) convert(p *pool, b block) error {
 			continue
 		}
 		changes = true
+		if o.same != nil {
+			continue
+		}
 		w.out[i] = sized(w.out[i], int((b.b-b.a)*o.Type.RowBytes(rowLen)))
 	}
 	step := b.b - b.a
@@ -69,10 +72,13 @@ func (w *worker) convert(p *pool, b block) error {
 	}
 	for i, o := range b.outputs {
 		data := block
-		if o.Type != src.Type() {
+		switch {
+		case o.same != nil:
+			data, w.n[i] = w.out[o.same.no], w.n[o.same.no]
+		case o.Type != src.Type():
 			data = w.out[i]
 		}
-		if o.swap {
+		if o.swap && o.same == nil {
 			w.out[i] = append(w.out[i][:0], data...) // raw rows are not ours to change
 			data = w.out[i]
 			o.Type.SwapBytes(data)
@@ -135,7 +141,7 @@ func (w *worker) piece(p *pool, b block, raw []byte, a, end int64, convert bool)
 		return err
 	}
 	for i, o := range b.outputs {
-		if o.Type == from.Type() {
+		if o.Type == from.Type() || o.same != nil {
 			continue
 		}
 		n := o.Type.RowBytes(rowLen)

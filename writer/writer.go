@@ -161,8 +161,10 @@ type layout struct {
 // placed is a tensor with its place in a file.
 type placed struct {
 	Tensor
-	off  int64 // of its data
-	swap bool  // it is written big-endian
+	off  int64   // of its data
+	swap bool    // it is written big-endian
+	no   int     // among the outputs of its source
+	same *placed // the one before it that has the same bytes, made once for all; nil for none
 
 	to               *partial
 	fileNo, tensorNo int     // of the file in its set, of the tensor in the file
