@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 
+	"ggforge/checkpoint"
 	"ggforge/model"
 	"ggforge/rows"
 )
@@ -21,4 +22,22 @@ func Open(ctx context.Context, dir string, opt Options) (*model.Model, []string,
 		m.Tensors = append(m.Tensors, model.New(t.Name, rows.Convert(t.Source, t.Type)))
 	}
 	return m, job.Warnings, nil
+}
+
+// OpenFile returns the model of a GGUF file on a server, or of its shards: see checkpoint.OpenFile. The caller closes it.
+func OpenFile(ctx context.Context, name string, opt checkpoint.Remote) (*model.Model, error) {
+	f, err := checkpoint.OpenFile(ctx, name, opt)
+	if err != nil {
+		return nil, err
+	}
+	m, err := model.Of(name, f.Set)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	m.Files, m.Inputs, m.Origin, m.Release = nil, f.Inputs(), f.Origin(), f.Close // no output can replace them
+	for i := range m.Inputs {
+		m.Inputs[i].Role = model.SourceRole
+	}
+	return m, nil
 }

@@ -25,7 +25,7 @@ import (
 // Plan says what a release is made of and what it has. Its fields are the keys of a file in YAML or JSON;
 // doc is what the schema says of them.
 type Plan struct {
-	Source      string       `plan:"source" need:"true" doc:"a checkpoint directory, a GGUF file or the first of its shards, hf://ORG/NAME[@REVISION] or s3://BUCKET/FOLDER"`
+	Source      string       `plan:"source" need:"true" doc:"a checkpoint directory, a GGUF file or the first of its shards, hf://ORG/NAME[@REVISION] or s3://BUCKET/FOLDER, or one of these and /FILE.gguf"`
 	Output      string       `plan:"output" doc:"the folder that the release is written to; it is made if it is not there"`
 	Outputs     []Output     `plan:"outputs" need:"true" doc:"the models to write: types of ggquant, such as Q4_K_M, or objects"`
 	Layout      string       `plan:"layout" enum:"flat,folders" doc:"flat: all files in one folder; folders: one for each type"`

@@ -177,7 +177,7 @@ func (r *Release) checkpointOptions() convert.Options {
 // isCheckpoint reports whether the source is a checkpoint, not a file.
 func (r *Release) isCheckpoint() (bool, error) {
 	if checkpoint.IsRemote(r.plan.Source) {
-		return true, nil
+		return !checkpoint.IsFile(r.plan.Source), nil
 	}
 	info, err := disk.Stat(r.plan.Source)
 	return err == nil && info.IsDir(), err
@@ -193,7 +193,11 @@ func (r *Release) open(ctx context.Context) error {
 		if r.s.via != convert.Auto || r.plan.ModelName != "" || len(r.s.towers) > 0 {
 			return fault.Errorf(fault.Usage, "%s: via, model_name and towers are for checkpoints, and %s is a file", r.plan.about("source"), r.plan.Source)
 		}
-		r.source, err = model.Open(r.plan.Source)
+		if checkpoint.IsRemote(r.plan.Source) {
+			r.source, err = convert.OpenFile(ctx, r.plan.Source, r.opt.Remote)
+		} else {
+			r.source, err = model.Open(r.plan.Source)
+		}
 		return err
 	}
 	var warnings []string
@@ -213,8 +217,10 @@ func (r *Release) identify(ctx context.Context) error {
 		return nil
 	}
 	if checkpoint.IsRemote(r.plan.Source) {
-		// The weights are read only once, while they are written: what identifies them is what the files say.
+		// The weights are read only once, while they are written: what identifies them is what the files say, and what
+		// the server says of their state.
 		h := sha256.New()
+		fmt.Fprintf(h, "%q\n", r.source.Origin)
 		h.Write(gguf.AppendHeader(nil, r.source.Metadata, infos(r.source), 1))
 		r.inputs = append(r.inputs, Input{"source", digest.File{Name: r.plan.Source, Bytes: r.source.Bytes, SHA256: fmt.Sprintf("%x", h.Sum(nil))}})
 	} else {

@@ -14,7 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint"
 	"ggforge/fault"
+	"ggforge/internal/buckettest"
 	"ggforge/internal/cpu"
 	"ggforge/internal/hftest"
 	"ggforge/model"
@@ -262,6 +264,55 @@ func TestRelease(t *testing.T) {
 	}
 	if now, err := os.ReadFile(filepath.Join(b.dir, "README.md")); err != nil || !strings.HasSuffix(string(now), "by hand\n") {
 		t.Errorf("%v: %s", err, now)
+	}
+}
+
+// TestRemoteSource makes releases of a checkpoint and of a file on a server, and again when the object is another.
+func TestRemoteSource(t *testing.T) {
+	s := buckettest.Serve(t, gollama, "models/gollama/")
+	make := func(source, dir string) (*Release, []byte) {
+		b := &bench{t: t, dir: dir}
+		plan := b.plan("outputs: [F16, Q4_0]\n")
+		plan.Source = source
+		r, err := b.run(context.Background(), plan, Options{Remote: checkpoint.Remote{S3Endpoint: s.URL}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Files() {
+			if strings.HasSuffix(f.Name, "F16.gguf") {
+				data, err := os.ReadFile(filepath.Join(dir, f.Name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Put("models/f16.gguf", data)
+			}
+		}
+		for _, f := range r.Files() {
+			if strings.HasSuffix(f.Name, "Q4_0.gguf") {
+				data, err := os.ReadFile(filepath.Join(dir, f.Name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r, data
+			}
+		}
+		t.Fatalf("no output: %+v", r.Files())
+		return nil, nil
+	}
+	_, want := make(gollama, t.TempDir())
+	if _, got := make("s3://models/gollama", t.TempDir()); !bytes.Equal(got, want) {
+		t.Error("the release of a checkpoint on a server is another one")
+	}
+	dir := t.TempDir()
+	before, got := make("s3://models/f16.gguf", dir)
+	if !bytes.Equal(got, want) {
+		t.Error("the release of a file on a server is another one")
+	}
+	changed := bytes.Clone(s.Get("models/f16.gguf"))
+	changed[len(changed)-1] ^= 1
+	s.Put("models/f16.gguf", changed)
+	if after, _ := make("s3://models/f16.gguf", dir); after.base == before.base {
+		t.Error("an object that has changed counts as the same")
 	}
 }
 

@@ -247,7 +247,7 @@
 //
 // Instead of a plan:
 //
-//	--source SOURCE            checkpoint directory, GGUF file or hf://ORG/NAME[@REVISION]
+//	--source SOURCE            checkpoint directory, GGUF file, hf://ORG/NAME[@REVISION] or s3://BUCKET/KEY
 //	--type TYPE[,KEY=VALUE...] write a model; with the keys of an output of a plan; repeatable
 //	--layout flat|folders      how files are laid out
 //	--split-max-size SIZE      the largest shard

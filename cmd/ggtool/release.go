@@ -50,7 +50,7 @@ func releaseCommand() *cli.Command {
 // planFlags are those that say what a plan does.
 func planFlags() []cli.Flag {
 	return tool.Group("Instead of a plan",
-		&cli.StringFlag{Name: "source", Usage: "the model is `SOURCE`: a checkpoint directory, a GGUF file, hf://ORG/NAME[@REVISION]"},
+		&cli.StringFlag{Name: "source", Usage: "the model is `SOURCE`: a checkpoint directory, a GGUF file, hf://ORG/NAME[@REVISION], or a folder or file of objects, s3://BUCKET/KEY"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write into `DIR`; also with a plan, whose output it replaces"},
 		&cli.StringSliceFlag{Name: "type", Usage: "write a model of `TYPE`; repeatable"},
 		tool.OneOf(&cli.StringFlag{Name: "layout", Usage: "`HOW` files are laid out: flat, or folders, one for each type"}, tool.Names("flat", "folders")),

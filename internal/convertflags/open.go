@@ -62,7 +62,7 @@ func (c *Checkpoint) Open(ctx context.Context, cmd *cli.Command, path string) (*
 	case c.CheckpointFlag != "":
 		return nil, fault.Errorf(fault.Usage, "--%s is for checkpoints; %s is a file", c.CheckpointFlag, path)
 	case remote:
-		return openFile(ctx, path, c.Convert.Remote)
+		return convert.OpenFile(ctx, path, c.Convert.Remote)
 	case c.RemoteFlag != "":
 		return nil, fault.Errorf(fault.Usage, "--%s is for checkpoints and files on a server; %s is a file", c.RemoteFlag, path)
 	default:
@@ -71,22 +71,4 @@ func (c *Checkpoint) Open(ctx context.Context, cmd *cli.Command, path string) (*
 	m, warnings, err := convert.Open(ctx, path, c.Convert)
 	tool.Warn(cmd, warnings...)
 	return m, err
-}
-
-// openFile opens a GGUF file on a server.
-func openFile(ctx context.Context, name string, opt checkpoint.Remote) (*model.Model, error) {
-	f, err := checkpoint.OpenFile(ctx, name, opt)
-	if err != nil {
-		return nil, err
-	}
-	m, err := model.Of(name, f.Set)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	m.Files, m.Inputs, m.Origin, m.Release = nil, f.Inputs(), f.Origin(), f.Close // no output can replace them
-	for i := range m.Inputs {
-		m.Inputs[i].Role = model.SourceRole
-	}
-	return m, nil
 }
