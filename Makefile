@@ -1,4 +1,4 @@
-# Targets: build man demo test check fuzz fuzz-long bench gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop clean
+# Targets: build man demo test check fuzz fuzz-long parity-long bench gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -25,7 +25,7 @@ ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz fuzz-long faults soak importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine slurm kubernetes clean
+.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz fuzz-long parity-long faults soak importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine slurm kubernetes clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -108,6 +108,11 @@ FUZZLONG ?= 10000000x
 fuzz-long:
 	mkdir -p out/fuzz
 	$(SIMD) GOGC=1000 FUZZCACHE=$(abspath out/fuzz/corpus) FUZZRECORD=$(abspath out/fuzz/record) .ci/fuzz $(FUZZLONG)
+
+# Compares vector encoders that leave out what cannot win with the scalar ones on 100 million random sub-blocks of each type: most
+# of an hour for each. PARITY has flags, such as PARITY="-parity.types IQ1_S,Q3_K -parity.seed 2"; GODEBUG=simd=256 another width.
+parity-long:
+	$(SIMD) go test -count=1 -timeout 0 -v -run '^TestRandomParity$$' ./quants -parity.subblocks 100000000 $(PARITY)
 
 # Has every call to the system that is about files fail, in every way there is; TMPDIR, in memory where there is such
 # a folder, holds the files.

@@ -4,6 +4,7 @@ package lanes
 
 import (
 	"math"
+	"math/bits"
 	"simd"
 	"sync"
 
@@ -14,480 +15,716 @@ import (
 	"ggforge/quants/internal/scalar"
 )
 
-// The search of IQ1_S and IQ1_M for cuts, with vectors. It replaces scalar.searchIQ1_S and
-// scalar.searchIQ1_M.
+// IQ1_S and IQ1_M with a sub-block in each lane. Replaces scalar.QuantizeIQ1_S and
+// scalar.QuantizeIQ1_M.
 //
-// A lane is a second cut, a row all of them for one first cut. Which fit wins
-// depends on the order, as the best so far is a rounded number: vectors only look
-// for rows with any fit that is better than the best so far, and the scalar row of
-// the type goes through those, by what lane had one. To have few of them the search
-// starts from a lower bound, found in some rows; see bounded for why the result is
-// the same. Elements are sorted by counting: a lane is an element, compared with all
-// others.
+// Sorting: elements become integers in their order, whose low 4 or 5 bits make room for the
+// number of the element. A network sorts them, two operations for each comparison and all
+// lanes. Equal elements keep their order then; ones that differ in those low bits only may
+// come out wrong, which shows when the elements themselves are put in place: such a lane
+// is left to scalar.SearchIQ1_S or scalar.SearchIQ1_M, as is any other that is not sure.
 //
-// Limits: 23 operations for each 8 second cuts in IQ1_S, both shifts, of which
-// there are 85 times 8 in a sub-block; 35 in IQ1_M, 27 times. A third of the time
-// goes there, the rest in equal parts to sorting, tables, the rows gone through and
-// the near points, for which see nearAVX2Dim8.
+// Cuts: which fit wins depends on the order in which fits are tried, as the best so far is a
+// rounded number. So all fits are first measured roughly, 12 operations for two (IQ1_S, both
+// shifts of a pair of cuts) or 30 for four (IQ1_M), and the scalar row of the type then tries those that
+// could win, 1 or 2, from a lower bound of the best (scalar.FitFrom). It tries the pairs of
+// a first cut and a second cut that both have a rough fit that is good enough.
 //
-// Against the scalar code (Zen 3, Go 1.27.4, MB/s of float32): IQ1_S 90/31 at 256
-// bits, 56/31 at 128; IQ1_M 65/18 and 45/18.
+// Why none that could win is left out: Let u = 2^-24, W the sum of weights, X the largest magnitude
+// of a sum of w*x over the first elements (of a group), both as the floats that all
+// fits are made of; m the largest rough fit; start = m*(1 - 2^-10), and fits not tried have a rough
+// fit below start*(1 - 2^-10). Weights are not negative, so that sums of weights ascend.
+//
+//   - b is at least W/64, as levels are at least 1/8, and at most 1.3*W. Its parts are products of such
+//     sums: scalar code errs by less than 12uW, the rough one by less than 15uW, together by less than
+//     27*64*u = 2^-13.2 of b.
+//   - a: scalar code errs by less than 11uX (IQ1_S) or 19uX (IQ1_M), the rough one by less than 10uX or 19uX, together
+//     by 2^-19 X or 2^-18 X. Where a*a/b is start at least, a is at least sqrt(start*W)/8, less a little. Lanes are sure only if
+//     X*X is at most 16 or 4 times start*W: then that is 2^-14 of a, and 2^-13 of a*a.
+//   - A division is rounded, which is nothing here. VRCPPS, which scanIQ1_SAVX2 has instead, errs by
+//     1.5*2^-12 at most, by Intel's and AMD's manuals. All together is less than 2.5*2^-12 < 2^-10.6.
+//
+// So the fit whose rough one is m is above start*(1 + 2^-12), and a fit that is start in scalar
+// arithmetic has a rough one above start*(1 - 2^-10). As Best never falls below start, else the
+// search is in doubt, no fit that is left out would have been taken after the first that
+// is; and none of those that would have been taken before it could have kept it from being taken, as it is
+// better than start by 2^-20, and they leave a Best of start*(1 + 2^-21) at most.
+// Ranges (start, W, their product: see boundsIQ1) keep out underflow and overflow of whatever is
+// compared, NaN, and sums that are not finite: they fail X*X <= 16*start*W.
+//
+// Near points: see nearIQ1AVX2. Levels are turned into codes, and codes into the sums of the last
+// scale, in lanes again.
+//
+// Where the time goes, IQ1_S and IQ1_M (Sapphire Rapids, 256 bits, Go 1.27.4): rough fits 20%, near points 27% and 20%,
+// sorting and putting in place 22% and 15%, cuts that are tried 7% and 20%, the rest to blocks, weights, codes.
+// Of 33*34/2 = 561 pairs of cuts each takes some 5 cycles for 8 sub-blocks, 17*18/2 = 153 some 10: 350 and 190 cycles for a sub-block.
+//
+// MB/s of float32 on one core of it, best of many short runs: IQ1_S 230 at 256 bits (98 with a cut in each lane
+// and all of them computed as the reference does), 210 (91) at 512, 95 (61) at 128; IQ1_M 175 (70), 160 (67) and 84 (49).
 
 func QuantizeIQ1_S(dst []byte, src, importance []float32) {
-	scalar.EncodeIQ1_S(dst, src, importance, searchIQ1_SLanes)
+	l := iq1LanesPool.Get().(*iq1Lanes)
+	defer iq1LanesPool.Put(l)
+	l.lists = chunked(&codebook.IQ1)
+	width := lane.Width()
+	for len(src) > 0 {
+		n := min(len(src), len(l.w))
+		x, w := src[:n], l.w[:n]
+		squaresOf(l.squares[:], x, 1, 2, 1.0/pack.QK_K)
+		for i := 0; i < n; i += pack.QK_K {
+			importanceWeights(w[i:][:pack.QK_K], x[i:][:pack.QK_K], importance[i:][:pack.QK_K], math.Float32bits(l.squares[i/pack.QK_K]))
+		}
+		for i := 0; i < n; i += pack.QK * width {
+			end := min(i+pack.QK*width, n)
+			l.fitIQ1_S(x[i:end], w[i:end], i/pack.QK, width)
+		}
+		clearUpper()
+		for i := range n / pack.QK_K {
+			l.fits[i].PutIQ1_S(dst[:scalar.BytesIQ1_S:scalar.BytesIQ1_S])
+			dst = dst[scalar.BytesIQ1_S:]
+		}
+		src, importance = src[n:], importance[n:]
+	}
 }
 
 func QuantizeIQ1_M(dst []byte, src, importance []float32) {
-	scalar.EncodeIQ1_M(dst, src, importance, searchIQ1_MLanes)
+	l := iq1LanesPool.Get().(*iq1Lanes)
+	defer iq1LanesPool.Put(l)
+	l.lists = chunked(&codebook.IQ1)
+	width := lane.Width()
+	for len(src) > 0 {
+		n := min(len(src), len(l.w))
+		x, w := src[:n], l.w[:n]
+		if importance != nil {
+			squaresOf(l.squares[:], x, 1, 2, 1.0/pack.QK_K)
+			for i := 0; i < n; i += pack.QK_K {
+				importanceWeights(w[i:][:pack.QK_K], x[i:][:pack.QK_K], importance[i:][:pack.QK_K], math.Float32bits(l.squares[i/pack.QK_K]))
+			}
+			importance = importance[n:]
+		} else {
+			squareTile(w, x)
+		}
+		for i := 0; i < n; i += 16 * width {
+			end := min(i+16*width, n)
+			l.fitIQ1_M(x[i:end], w[i:end], i/16, width)
+		}
+		clearUpper()
+		for i := range n / pack.QK_K {
+			l.fits[i].PutIQ1_M(dst[:scalar.BytesIQ1_M:scalar.BytesIQ1_M], x[pack.QK_K*i:][:pack.QK_K], w[pack.QK_K*i:][:pack.QK_K])
+			dst = dst[scalar.BytesIQ1_M:]
+		}
+		src = src[n:]
+	}
 }
 
-// rowBits are the bits of values by first cut, to be broadcast.
-type rowBits [scalar.CutsLen]uint32
+// iq1Chunk is the number of superblocks that are fitted together.
+const iq1Chunk = 4
 
-// iq1Lanes is the scratch of a sub-block.
+// tileIQ1 is a tile of IQ1: rows of one vector each, of which IQ1_M has 16.
+type tileIQ1[T any] [pack.QK * maxLanes]T
+
+// iq1Lanes is the scratch of a few superblocks.
 type iq1Lanes struct {
-	s scalar.CutsIQ1_S
-	m scalar.CutsIQ1_M
+	lists   *nearLists
+	w       [iq1Chunk * pack.QK_K]float32
+	squares [iq1Chunk]float32
+	fits    [iq1Chunk]scalar.FitIQ1
 
-	grid gridLanes // for the choice among near points
+	// Of one tile, row by element:
+	x, w1  tileIQ1[float32]
+	keys   tileIQ1[int32] // see keysTile
+	sorted tileIQ1[int32]
+	// and by place in ascending order, with a row of zeros before the sums:
+	xs, ws tileIQ1[float32]
+	sx, sw [2][(pack.QK + 1) * maxLanes]float32 // sums of w*x and w over the elements before the cut, of IQ1_M by group
 
-	keys  [pack.QK]int32 // as the values in order, -0 as 0
-	ranks [pack.QK]int32 // places of the elements when sorted
-	order [pack.QK]uint8 // elements by place
-	wx    [pack.QK]float32
-
-	rows  [10]rowBits
-	ratio [maxLanes]float32 // of the bound, by lane
-	hit   [maxLanes]int32   // lanes that are better, not 0
-
-	xTop [2][2][maxLanes]uint32 // bits of m.xTop in all lanes
+	// What a and b are made of, by first and by second cut: see scanIQ1_S and scanIQ1_M.
+	first, second [99 * maxLanes]float32
+	consts        [4 * maxLanes]float32
+	tops          [2][(pack.QK + 1) * maxLanes]float32 // the largest fits by first, and by second cut
+	top           [maxLanes]float32                    // the largest of all
+	large         [maxLanes]float32                    // the largest sum of w*x
+	odd           [maxLanes]int32                      // not 0: a weight is negative, or elements are not sorted
+	start         [maxLanes]float32
+	sure          [maxLanes]int32        // not 0: start is a lower bound
+	total         [maxLanes]float32      // of all weights, of IQ1_M
+	flags, last   [2][maxLanes]int32     // cuts to try, as bits, and whether the last is one, by first and by second
+	cuts          [2][maxLanes]int32     // keys less 1 that elements of the next level are above
+	mirrored      [maxLanes]int32        // -1 or 0
+	scale         [maxLanes]float32      //
+	shift         [2][maxLanes]int32     // by group (IQ1_M) or all the same
+	codes, ranks  [4][maxLanes]uint32    // by group
+	failed        [maxLanes]bool         // no near point has a finite error
+	snapped       [maxLanes]int32        // -1 where there is any near point
+	values        [2][3][maxLanes]uint32 // bits of what levels stand for, by shift
+	items         [4 * maxLanes]uint16   // groups that need a near point
+	s             scalar.CutsIQ1_S
+	m             scalar.CutsIQ1_M
 }
 
 var iq1LanesPool = sync.Pool{New: func() any { return new(iq1Lanes) }}
 
-// below holds -1 from 16 on.
-var below = func() (t [2 * maxLanes]int32) {
-	for i := maxLanes; i < len(t); i++ {
-		t[i] = -1
-	}
-	return t
-}()
-
-// rankLanes sets wx to w*x and ranks to the places of x in ascending order, equal
-// values in theirs. len(x) is 16 or 32.
-func rankLanes(l *iq1Lanes, x, w []float32) {
-	n := len(x)
-	w = w[:n]
-	var zero simd.Float32s
-	abs := simd.BroadcastInt32s(math.MaxInt32)
-	lanes := zero.Len()
-	for i := 0; i < n; i += lanes {
-		e := simd.LoadFloat32s(x[i:])
-		simd.LoadFloat32s(w[i:]).Mul(e).Store(l.wx[i:])
-		k := e.Add(zero).ToBits().BitsToInt32()
-		k.Xor(k.ShiftAllRight(31).And(abs)).Store(l.keys[i:])
-	}
-	keys := l.keys[:n]
-	for i := 0; i < n; i += lanes {
-		k := simd.LoadInt32s(keys[i:])
-		var c simd.Int32s
-		for _, e := range keys[:i] {
-			c = c.Sub(k.GreaterEqual(simd.BroadcastInt32s(e)).ToInt32s())
-		}
-		for j, e := range keys[i:][:lanes] {
-			c = c.Sub(k.Greater(simd.BroadcastInt32s(e).Add(simd.LoadInt32s(below[maxLanes-1-j:]))).ToInt32s())
-		}
-		for _, e := range keys[i+lanes:] {
-			c = c.Sub(k.Greater(simd.BroadcastInt32s(e)).ToInt32s())
-		}
-		c.Store(l.ranks[i:])
+// importanceWeights sets w to importance*sqrt(mean + x*x).
+func importanceWeights(w, x, importance []float32, mean uint32) {
+	m := simd.BroadcastUint32s(mean).BitsToFloat32()
+	w, importance = w[:len(x)], importance[:len(x)]
+	for i, l := 0, m.Len(); i <= len(x)-l; i += l {
+		e := simd.LoadFloat32s(x[i : i+l])
+		simd.LoadFloat32s(importance[i : i+l]).Mul(m.Add(e.Mul(e)).Sqrt()).Store(w[i : i+l])
 	}
 }
 
-// sort sets order and wx. The vectors are no longer in use.
-func (l *iq1Lanes) sort(x, w []float32) {
-	rankLanes(l, x, w)
+// load loads the sub-blocks of n elements, and sorts them.
+func (l *iq1Lanes) load(x, w []float32, n, width int) {
+	tile := n * width
+	lane.Load(l.x[:tile], x, n, width)
+	lane.Load(l.w1[:tile], w, n, width)
+	keysTile(l.keys[:tile], l.sorted[:tile], l.x[:tile], n)
+	if n == 16 {
+		sortTile(l.sorted[:tile], network16, width)
+	} else {
+		sortTile(l.sorted[:tile], network32, width)
+	}
 	clearUpper()
-	for i, r := range l.ranks[:len(x)] {
-		l.order[r&(pack.QK-1)] = uint8(i)
+	if len(x) < tile {
+		clear(l.xs[:tile])
+		clear(l.ws[:tile])
+	}
+	for k := 0; k < len(x)/n; k++ {
+		x, w := x[k*n:][:n], w[k*n:][:n]
+		for o := k; o < tile; o += width {
+			i := int(l.sorted[o]) & (n - 1)
+			l.xs[o], l.ws[o] = x[i], w[i]
+		}
 	}
 }
 
-// Constants, each by shift: the first level, its square as a product of two.
-var (
-	level0IQ1 = [2]uint32{math.Float32bits(scalar.ValuesIQ1[0][0]), math.Float32bits(scalar.ValuesIQ1[1][0])}
-	level2IQ1 = [2]uint32{math.Float32bits(scalar.ValuesIQ1[0][2]), math.Float32bits(scalar.ValuesIQ1[1][2])}
+// keysTile sets keys, and again, to integers in the order of x, whose low bits are the number of the row: of n rows.
+func keysTile(keys, again []int32, x []float32, n int) {
+	var zero simd.Float32s
+	abs, one := simd.BroadcastInt32s(math.MaxInt32), simd.BroadcastInt32s(1)
+	mask := simd.BroadcastInt32s(int32(-n))
+	var row simd.Int32s
+	width := zero.Len()
+	keys, again = keys[:len(x)], again[:len(x)]
+	for i := 0; i <= len(x)-width; i += width {
+		k := simd.LoadFloat32s(x[i : i+width]).Add(zero).ToBits().BitsToInt32()
+		k = k.Xor(k.ShiftAllRight(31).And(abs)).And(mask).Or(row)
+		k.Store(keys[i : i+width])
+		k.Store(again[i : i+width])
+		row = row.Add(one)
+	}
+}
+
+// Batcher's networks, as pairs of rows.
+var network16, network32 = network(16), network(32)
+
+func network(n int) (pairs [][2]uint8) {
+	for p := 1; p < n; p *= 2 {
+		for k := p; k >= 1; k /= 2 {
+			for j := k % p; j+k < n; j += 2 * k {
+				for i := range min(k, n-j-k) {
+					if (i+j)/(2*p) == (i+j+k)/(2*p) {
+						pairs = append(pairs, [2]uint8{uint8(i + j), uint8(i + j + k)})
+					}
+				}
+			}
+		}
+	}
+	return pairs
+}
+
+// sortTile sorts the lanes of the tile.
+func sortTile(keys []int32, pairs [][2]uint8, width int) {
+	for _, p := range pairs {
+		a, b := keys[int(p[0])*width:], keys[int(p[1])*width:]
+		v, w := simd.LoadInt32s(a), simd.LoadInt32s(b)
+		v.Min(w).Store(a)
+		v.Max(w).Store(b)
+	}
+}
+
+// sumsIQ1_S sets sx and sw, large and odd.
+func sumsIQ1_S(l *iq1Lanes) {
+	var zero, sx, sw, large simd.Float32s
+	width := zero.Len()
+	n := pack.QK * width
+	xs, ws, sxs, sws := l.xs[:n], l.ws[:n], l.sx[0][:n+width], l.sw[0][:n+width]
+	zero.Store(sxs)
+	zero.Store(sws)
+	before := simd.LoadFloat32s(xs)
+	odd := before.Less(before)
+	for i := 0; i <= n-width; i += width {
+		x, w := simd.LoadFloat32s(xs[i:i+width]), simd.LoadFloat32s(ws[i:i+width])
+		odd = odd.Or(x.Less(before)).Or(w.Less(zero))
+		before = x
+		sx, sw = sx.Add(w.Mul(x)), sw.Add(w)
+		large = large.Max(sx.Abs())
+		sx.Store(sxs[i+width : i+2*width])
+		sw.Store(sws[i+width : i+2*width])
+	}
+	odd.ToInt32s().Store(l.odd[:])
+	large.Store(l.large[:])
+}
+
+// float bits
+const (
+	bits1_125    = 0x3F900000
+	bits1_265625 = 0x3FA20000
+	bits0_765625 = 0x3F440000
+	bits1_25     = 0x3FA00000
+	bits0_75     = 0x3F400000
+	bits0_875    = 0x3F600000
+	bits0_25     = 0x3E800000
 )
 
-const eighth = 0x3E000000 // 1/8
+func splatBits(b uint32) simd.Float32s { return simd.BroadcastUint32s(b).BitsToFloat32() }
 
-// tablesIQ1_S fills the tables of cuts from sx and sw. Rows are sx, sw, and what
-// the part before the cut adds to a and b, for either shift. After the last cut b
-// becomes NaN.
+// tablesIQ1_S sets first, second and consts.
 func tablesIQ1_S(l *iq1Lanes) {
-	c := &l.s
-	for i, lanes := 0, (simd.Float32s{}).Len(); i <= pack.QK; i += lanes {
-		simd.LoadFloat32s(c.Sx[i:]).ToBits().Store(l.rows[0][i:])
-		simd.LoadFloat32s(c.Sw[i:]).ToBits().Store(l.rows[1][i:])
+	width := (simd.Float32s{}).Len()
+	n := pack.QK * width
+	sxs, sws := l.sx[0][:n+width], l.sw[0][:n+width]
+	all, total := simd.LoadFloat32s(sxs[n:]), simd.LoadFloat32s(sws[n:])
+	a := all.Mul(splatBits(bits1_125))
+	b0, b1 := total.Mul(splatBits(bits1_265625)), total.Mul(splatBits(bits0_765625))
+	c75, c125 := splatBits(bits0_75), splatBits(bits1_25)
+	all.Mul(splatBits(bits0_25)).Store(l.consts[:])
+	for i, o := 0, 0; i <= n; i, o = i+width, o+3*width {
+		x, w := simd.LoadFloat32s(sxs[i:i+width]), simd.LoadFloat32s(sws[i:i+width])
+		w0, w1 := w.Mul(c75), w.Mul(c125)
+		f, s := l.first[o:o+3*width], l.second[o:o+3*width]
+		a.Sub(x).Store(f[:width])
+		b0.Add(w0).Store(f[width : 2*width])
+		b1.Add(w1).Store(f[2*width : 3*width])
+		x.Store(s[:width])
+		w1.Store(s[width : 2*width])
+		w0.Store(s[2*width : 3*width])
 	}
-	xAll := simd.BroadcastUint32s(l.rows[0][pack.QK]).BitsToFloat32()
-	wAll := simd.BroadcastUint32s(l.rows[1][pack.QK]).BitsToFloat32()
+}
+
+// scanIQ1_S sets tops to the largest a*a/b by first cut.
+func scanIQ1_S(l *iq1Lanes) {
 	var zero simd.Float32s
-	for s := range 2 {
-		q0 := simd.BroadcastUint32s(level0IQ1[s]).BitsToFloat32()
-		q2 := simd.BroadcastUint32s(level2IQ1[s]).BitsToFloat32()
-		for i := 0; i <= pack.QK; i += zero.Len() {
-			x, w := simd.LoadFloat32s(c.Sx[i:]), simd.LoadFloat32s(c.Sw[i:])
-			x.Sub(zero).Mul(q0).ToBits().Store(l.rows[2+2*s][i:])
-			w.Sub(zero).Mul(q0).Mul(q0).ToBits().Store(l.rows[3+2*s][i:])
-			xAll.Sub(x).Mul(q2).Store(c.A2[s][i:])
-			wAll.Sub(w).Mul(q2).Mul(q2).Store(c.B2[s][i:])
+	width := zero.Len()
+	shifted := simd.LoadFloat32s(l.consts[:])
+	n := 3 * (pack.QK + 1) * width
+	firsts, seconds, tops, ends := l.first[:n], l.second[:n:n], l.tops[0][:], l.tops[1][:n/3:n/3]
+	for i := 0; i <= len(ends)-width; i += width {
+		zero.Store(ends[i : i+width])
+	}
+	for len(firsts) >= 3*width {
+		c, e0, e1 := simd.LoadFloat32s(firsts[:width]), simd.LoadFloat32s(firsts[width:2*width]), simd.LoadFloat32s(firsts[2*width:3*width])
+		var top simd.Float32s
+		for s, t := seconds, ends; len(s) >= 3*width; s, t = s[3*width:], t[width:] {
+			a := c.Sub(simd.LoadFloat32s(s[:width]))
+			a1 := a.Sub(shifted)
+			b0, b1 := e0.Sub(simd.LoadFloat32s(s[width:2*width])), e1.Sub(simd.LoadFloat32s(s[2*width:3*width]))
+			m := a.Mul(a).Div(b0).Max(a1.Mul(a1).Div(b1))
+			top = top.Max(m)
+			simd.LoadFloat32s(t[:width]).Max(m).Store(t[:width])
 		}
-		nan := simd.BroadcastUint32s(0x7FC00000).BitsToFloat32()
-		for i := pack.QK + 1; i < scalar.CutsLen; i += zero.Len() {
-			nan.StorePart(c.B2[s][i:])
-		}
+		top.Store(tops)
+		firsts, seconds, tops, ends = firsts[3*width:], seconds[3*width:], tops[width:], ends[width:]
 	}
 }
 
-// boundIQ1_S sets ratio to the largest a*a/b of some rows, by lane.
-func boundIQ1_S(l *iq1Lanes) {
-	c := &l.s
-	var zero, top simd.Float32s
-	eighths := simd.BroadcastUint32s(eighth).BitsToFloat32()
-	for i1 := 4; i1 <= 13; i1 += 3 {
-		sx, sw := simd.BroadcastUint32s(l.rows[0][i1]).BitsToFloat32(), simd.BroadcastUint32s(l.rows[1][i1]).BitsToFloat32()
-		aUp, bUp := simd.BroadcastUint32s(l.rows[2][i1]).BitsToFloat32(), simd.BroadcastUint32s(l.rows[3][i1]).BitsToFloat32()
-		aDown, bDown := simd.BroadcastUint32s(l.rows[4][i1]).BitsToFloat32(), simd.BroadcastUint32s(l.rows[5][i1]).BitsToFloat32()
-		for i2 := i1; i2 <= pack.QK; i2 += zero.Len() {
-			x := simd.LoadFloat32s(c.Sx[i2:]).Sub(sx).Mul(eighths)
-			w := simd.LoadFloat32s(c.Sw[i2:]).Sub(sw).Mul(eighths).Mul(eighths)
-			a, b := aUp.Add(x).Add(simd.LoadFloat32s(c.A2[0][i2:])), bUp.Add(w).Add(simd.LoadFloat32s(c.B2[0][i2:]))
-			r := a.Mul(a).Div(b)
-			top = r.IfElse(r.Greater(top).And(b.Greater(zero)), top)
-			a, b = aDown.Sub(x).Add(simd.LoadFloat32s(c.A2[1][i2:])), bDown.Add(w).Add(simd.LoadFloat32s(c.B2[1][i2:]))
-			r = a.Mul(a).Div(b)
-			top = r.IfElse(r.Greater(top).And(b.Greater(zero)), top)
-		}
+// boundsIQ1 sets start, sure, flags and last.
+func boundsIQ1(l *iq1Lanes, n int, total []float32, factor uint32) {
+	var top simd.Float32s
+	width := top.Len()
+	tops := l.tops[0][:(n+1)*width]
+	for i := 0; i <= len(tops)-width; i += width {
+		top = top.Max(simd.LoadFloat32s(tops[i : i+width]))
 	}
-	top.Store(l.ratio[:])
+	less := splatBits(0x3F7FC000) // 1 - 2^-10
+	start := top.Mul(less)
+	start.Store(l.start[:])
+	w := simd.LoadFloat32s(total)
+	p := start.Mul(w)
+	large := simd.LoadFloat32s(l.large[:])
+	var zero simd.Int32s
+	sure := simd.LoadInt32s(l.odd[:]).Equal(zero).And(large.Mul(large).LessEqual(p.Mul(splatBits(factor))))
+	low, high := splatBits(0x17800000), splatBits(0x67800000) // 2^-80, 2^80
+	sure = sure.And(start.Greater(low)).And(start.Less(high)).And(w.Greater(low)).And(w.Less(high))
+	sure = sure.And(p.Greater(splatBits(0x0D800000))).And(p.Less(splatBits(0x5D800000))) // 2^-100, 2^60
+	sure.ToInt32s().Store(l.sure[:])
+	limit := start.Mul(less)
+	for j := range l.tops {
+		tops := l.tops[j][:(n+1)*width]
+		simd.LoadFloat32s(tops[n*width:]).GreaterEqual(limit).ToInt32s().Store(l.last[j][:])
+		var flags simd.Int32s
+		for i := (n - 1) * width; i >= 0; i -= width {
+			flags = flags.Add(flags).Sub(simd.LoadFloat32s(tops[i : i+width]).GreaterEqual(limit).ToInt32s())
+		}
+		flags.Store(l.flags[j][:])
+	}
 }
 
-// scanIQ1_S returns the first row from i1 on with a fit better than best, or 33.
-func scanIQ1_S(l *iq1Lanes, i1 int, bestBits uint32) int {
-	c := &l.s
-	best := simd.BroadcastUint32s(bestBits).BitsToFloat32()
-	eighths := simd.BroadcastUint32s(eighth).BitsToFloat32()
-	lanes := best.Len()
-	for ; i1 <= pack.QK; i1++ {
-		sx, sw := simd.BroadcastUint32s(l.rows[0][i1]).BitsToFloat32(), simd.BroadcastUint32s(l.rows[1][i1]).BitsToFloat32()
-		aUp, bUp := simd.BroadcastUint32s(l.rows[2][i1]).BitsToFloat32(), simd.BroadcastUint32s(l.rows[3][i1]).BitsToFloat32()
-		aDown, bDown := simd.BroadcastUint32s(l.rows[4][i1]).BitsToFloat32(), simd.BroadcastUint32s(l.rows[5][i1]).BitsToFloat32()
-		hit := best.Greater(best)
-		for i2 := i1; i2 <= pack.QK; i2 += lanes {
-			x := simd.LoadFloat32s(c.Sx[i2:]).Sub(sx).Mul(eighths)
-			w := simd.LoadFloat32s(c.Sw[i2:]).Sub(sw).Mul(eighths).Mul(eighths)
-			a, b := aUp.Add(x).Add(simd.LoadFloat32s(c.A2[0][i2:])), bUp.Add(w).Add(simd.LoadFloat32s(c.B2[0][i2:]))
-			hit = hit.Or(a.Mul(a).Greater(best.Mul(b)))
-			a, b = aDown.Sub(x).Add(simd.LoadFloat32s(c.A2[1][i2:])), bDown.Add(w).Add(simd.LoadFloat32s(c.B2[1][i2:]))
-			hit = hit.Or(a.Mul(a).Greater(best.Mul(b)))
-		}
-		hit.ToInt32s().Store(l.hit[:])
-		var any int32
-		for _, h := range l.hit[:lanes] {
-			any |= h
-		}
-		if any != 0 {
-			break
-		}
+// sumsIQ1_M sets sx and sw, large and odd.
+func sumsIQ1_M(l *iq1Lanes) {
+	var zero, x0, x1, w0, w1, large simd.Float32s
+	width := zero.Len()
+	n := 16 * width
+	xs, ws, keys := l.xs[:n], l.ws[:n], l.sorted[:n]
+	sx0, sx1, sw0, sw1 := l.sx[0][:n+width], l.sx[1][:n+width], l.sw[0][:n+width], l.sw[1][:n+width]
+	zero.Store(sx0)
+	zero.Store(sx1)
+	zero.Store(sw0)
+	zero.Store(sw1)
+	before := simd.LoadFloat32s(xs)
+	odd := before.Less(before)
+	group := simd.BroadcastInt32s(8)
+	for i := 0; i <= n-width; i += width {
+		x, w := simd.LoadFloat32s(xs[i:i+width]), simd.LoadFloat32s(ws[i:i+width])
+		odd = odd.Or(x.Less(before)).Or(w.Less(zero))
+		before = x
+		second := simd.LoadInt32s(keys[i : i+width]).And(group).Equal(group)
+		wx := w.Mul(x)
+		x0, x1 = x0.Add(zero.IfElse(second, wx)), x1.Add(wx.Masked(second))
+		w0, w1 = w0.Add(zero.IfElse(second, w)), w1.Add(w.Masked(second))
+		large = large.Max(x0.Abs()).Max(x1.Abs())
+		x0.Store(sx0[i+width : i+2*width])
+		x1.Store(sx1[i+width : i+2*width])
+		w0.Store(sw0[i+width : i+2*width])
+		w1.Store(sw1[i+width : i+2*width])
 	}
-	return i1
+	odd.ToInt32s().Store(l.odd[:])
+	large.Store(l.large[:])
+	w0.Add(w1).Store(l.total[:])
 }
 
-// bounded returns the fit to start the search from: a lower bound for the best
-// fit, if weights and sums are in a range where the errors of the arithmetic are
-// relative ones; else scalar.NoCuts. Fits that are not better than best have a scale*a of
-// at most 1 + 2^-21 times it, so that none of them would have kept one that is
-// better than above from being taken.
-func (l *iq1Lanes) bounded(total float32, negative bool) scalar.CutFit {
-	var top float32
-	for _, r := range l.ratio[:] {
-		top = max(top, r)
-	}
-	f := scalar.NoCuts
-	best := top * (1 - 0x1p-12)
-	if p := best * total; !negative && best > 0x1p-80 && best < 0x1p80 && total > 0x1p-80 && total < 0x1p80 && p > 0x1p-100 && p < 0x1p60 {
-		f.Best, f.Above, f.Bounded = best, best*(1+0x1p-20), true
-	}
-	return f
-}
-
-// searchIQ1_SLanes is scalar.searchIQ1_S.
-func searchIQ1_SLanes(x, w []float32, codes []uint16) (scale float32, shift uint8) {
-	l := iq1LanesPool.Get().(*iq1Lanes)
-	defer iq1LanesPool.Put(l)
-	clear(codes)
-	x, w = x[:pack.QK], w[:pack.QK]
-	l.sort(x, w)
-	if max(arith.Abs(x[l.order[0]&(pack.QK-1)]), arith.Abs(x[l.order[pack.QK-1]&(pack.QK-1)])) < 1e-12 {
-		return 0, 0
-	}
-	c := &l.s
-	negative := false
-	var sx, sw float32
-	for k, i := range l.order {
-		i &= pack.QK - 1
-		sx += l.wx[i]
-		sw += w[i]
-		negative = negative || w[i] < 0
-		c.Sx[k+1], c.Sw[k+1] = sx, sw
-	}
-	tablesIQ1_S(l)
-	boundIQ1_S(l)
-	clearUpper()
-	f := l.bounded(sw, negative)
-	if f.Bounded {
-		for i1 := 0; ; i1++ {
-			i1 = scanIQ1_S(l, i1, math.Float32bits(f.Best))
-			clearUpper()
-			if i1 > pack.QK {
-				break
-			}
-			c.Row(&f, i1, l.hit[:lane.Width()])
-		}
-		if f.Bounded || f.Doubtful {
-			f = scalar.NoCuts
-		}
-	}
-	if f.Cut1 < 0 {
-		for i1 := range pack.QK + 1 {
-			c.Row(&f, i1, nil)
-		}
-	}
-	if f.Cut1 < 0 {
-		return 0, 0
-	}
-	scale, shift = f.CodesIQ1_S(l.order[:], codes)
-	shifts := [4]uint8{shift, shift, shift, shift}
-	return l.snap(codes, x, w, scale, shifts[:]), shift
-}
-
-// tablesIQ1_M fills the tables of cuts from sx and sw. Rows are sx by group, then
-// w1 by group and shift. After the last cut one part of b becomes NaN.
+// tablesIQ1_M sets first, second and consts.
 func tablesIQ1_M(l *iq1Lanes) {
-	c := &l.m
+	width := (simd.Float32s{}).Len()
+	n := 16 * width
+	sx0, sx1, sw0, sw1 := l.sx[0][:n+width], l.sx[1][:n+width], l.sw[0][:n+width], l.sw[1][:n+width]
+	x0, x1, w0, w1 := simd.LoadFloat32s(sx0[n:]), simd.LoadFloat32s(sx1[n:]), simd.LoadFloat32s(sw0[n:]), simd.LoadFloat32s(sw1[n:])
+	up, down := splatBits(bits1_125), splatBits(bits0_875)
+	x0.Mul(up).Add(x1.Mul(up)).Store(l.consts[:])
+	x0.Mul(up).Add(x1.Mul(down)).Store(l.consts[width:])
+	x0.Mul(down).Add(x1.Mul(up)).Store(l.consts[2*width:])
+	x0.Mul(down).Add(x1.Mul(down)).Store(l.consts[3*width:])
+	b00, b01 := w0.Mul(splatBits(bits1_265625)), w0.Mul(splatBits(bits0_765625))
+	b10, b11 := w1.Mul(splatBits(bits1_265625)), w1.Mul(splatBits(bits0_765625))
+	c75, c125 := splatBits(bits0_75), splatBits(bits1_25)
+	for i, o := 0, 0; i <= n; i, o = i+width, o+5*width {
+		x := simd.LoadFloat32s(sx0[i : i+width]).Add(simd.LoadFloat32s(sx1[i : i+width]))
+		v0, v1 := simd.LoadFloat32s(sw0[i:i+width]), simd.LoadFloat32s(sw1[i:i+width])
+		s0, l0, s1, l1 := v0.Mul(c75), v0.Mul(c125), v1.Mul(c75), v1.Mul(c125)
+		f, s := l.first[o:o+5*width], l.second[o:o+5*width]
+		x.Store(f[:width])
+		b00.Add(s0).Add(b10.Add(s1)).Store(f[width : 2*width])
+		b00.Add(s0).Add(b11.Add(l1)).Store(f[2*width : 3*width])
+		b01.Add(l0).Add(b10.Add(s1)).Store(f[3*width : 4*width])
+		b01.Add(l0).Add(b11.Add(l1)).Store(f[4*width : 5*width])
+		x.Store(s[:width])
+		l0.Add(l1).Store(s[width : 2*width])
+		l0.Add(s1).Store(s[2*width : 3*width])
+		s0.Add(l1).Store(s[3*width : 4*width])
+		s0.Add(s1).Store(s[4*width : 5*width])
+	}
+}
+
+// scanIQ1_M sets tops to the largest a*a/b by first cut.
+func scanIQ1_M(l *iq1Lanes) {
 	var zero simd.Float32s
-	var all [2][2]uint32 // bits of the last sx and sw, by group
-	for h := range 2 {
-		for i := 0; i <= 16; i += zero.Len() {
-			simd.LoadFloat32s(c.Sx[h][i:]).ToBits().Store(l.rows[h][i:])
-			simd.LoadFloat32s(c.Sw[h][i:]).ToBits().Store(l.rows[6][i:])
+	width := zero.Len()
+	consts := l.consts[:4*width]
+	k0, k1, k2, k3 := simd.LoadFloat32s(consts[:width]), simd.LoadFloat32s(consts[width:2*width]), simd.LoadFloat32s(consts[2*width:3*width]), simd.LoadFloat32s(consts[3*width:])
+	n := 5 * 17 * width
+	firsts, seconds, tops, ends := l.first[:n], l.second[:n:n], l.tops[0][:], l.tops[1][:n/5:n/5]
+	for i := 0; i <= len(ends)-width; i += width {
+		zero.Store(ends[i : i+width])
+	}
+	for len(firsts) >= 5*width {
+		x := simd.LoadFloat32s(firsts[:width])
+		e0, e1, e2, e3 := simd.LoadFloat32s(firsts[width:2*width]), simd.LoadFloat32s(firsts[2*width:3*width]), simd.LoadFloat32s(firsts[3*width:4*width]), simd.LoadFloat32s(firsts[4*width:5*width])
+		var top simd.Float32s
+		for s, t := seconds, ends; len(s) >= 5*width; s, t = s[5*width:], t[width:] {
+			v := x.Add(simd.LoadFloat32s(s[:width]))
+			a0, a1, a2, a3 := k0.Sub(v), k1.Sub(v), k2.Sub(v), k3.Sub(v)
+			m := a0.Mul(a0).Div(e0.Sub(simd.LoadFloat32s(s[width : 2*width])))
+			m = m.Max(a1.Mul(a1).Div(e1.Sub(simd.LoadFloat32s(s[2*width : 3*width]))))
+			m = m.Max(a2.Mul(a2).Div(e2.Sub(simd.LoadFloat32s(s[3*width : 4*width]))))
+			m = m.Max(a3.Mul(a3).Div(e3.Sub(simd.LoadFloat32s(s[4*width : 5*width]))))
+			top = top.Max(m)
+			simd.LoadFloat32s(t[:width]).Max(m).Store(t[:width])
 		}
-		all[h] = [2]uint32{l.rows[h][16], l.rows[6][16]}
-		for s := range 2 {
-			k := &kindBitsIQ1_M[s]
-			top := simd.BroadcastUint32s(k[0]).BitsToFloat32()
-			c1, c2 := simd.BroadcastUint32s(k[1]).BitsToFloat32(), simd.BroadcastUint32s(k[2]).BitsToFloat32()
-			simd.BroadcastUint32s(all[h][0]).BitsToFloat32().Mul(top).ToBits().Store(l.xTop[h][s][:])
-			w := simd.BroadcastUint32s(all[h][1]).BitsToFloat32().Mul(top).Mul(top)
-			for i := 0; i <= 16; i += zero.Len() {
-				v := simd.LoadFloat32s(c.Sw[h][i:])
-				v1 := w.Add(v.Mul(c1))
-				v1.Store(c.W1[h][s][i:])
-				v1.ToBits().Store(l.rows[2+2*h+s][i:])
-				v.Mul(c2).Store(c.W2[h][s][i:])
-			}
+		top.Store(tops)
+		firsts, seconds, tops, ends = firsts[5*width:], seconds[5*width:], tops[width:], ends[width:]
+	}
+}
+
+// bestIQ1_S returns the result of the search of lane k, which is sure. It is not ok if it is in doubt.
+func (l *iq1Lanes) bestIQ1_S(k, width int) (f scalar.CutFit, ok bool) {
+	c := &l.s
+	rows, columns := l.cutsToTry(k, pack.QK)
+	for m := rows | columns | 1<<pack.QK; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros64(m)
+		c.Sx[i], c.Sw[i] = l.sx[0][i*width+k], l.sw[0][i*width+k]
+	}
+	c.Tables(columns)
+	f = scalar.FitFrom(l.start[k])
+	for ; rows != 0; rows &= rows - 1 {
+		c.Row(&f, bits.TrailingZeros64(rows), columns)
+	}
+	return f, !f.Bounded && !f.Doubtful
+}
+
+func (l *iq1Lanes) bestIQ1_M(k, width int) (f scalar.CutFit, ok bool) {
+	c := &l.m
+	rows, columns := l.cutsToTry(k, 16)
+	for m := rows | columns | 1<<16; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros64(m)
+		for h := range 2 {
+			c.Sx[h][i], c.Sw[h][i] = l.sx[h][i*width+k], l.sw[h][i*width+k]
 		}
 	}
-	nan := simd.BroadcastUint32s(0x7FC00000).BitsToFloat32()
-	for s := range 2 {
-		for i := 17; i < scalar.CutsLen; i += zero.Len() {
-			nan.StorePart(c.W2[0][s][i:])
+	c.Tables(rows | columns)
+	f = scalar.FitFrom(l.start[k])
+	for ; rows != 0; rows &= rows - 1 {
+		c.Row(&f, bits.TrailingZeros64(rows), columns)
+	}
+	return f, !f.Bounded && !f.Doubtful
+}
+
+// cutsToTry returns the first and second cuts that fits as good as start have, as bits.
+func (l *iq1Lanes) cutsToTry(k, n int) (rows, columns uint64) {
+	rows = uint64(uint32(l.flags[0][k])) | uint64(-l.last[0][k])<<n
+	columns = uint64(uint32(l.flags[1][k])) | uint64(-l.last[1][k])<<n
+	return rows, columns
+}
+
+// keep sets what the rest of the fit needs of the cuts of lane k.
+func (l *iq1Lanes) keep(k int, f *scalar.CutFit, n, kinds, width int) {
+	scale, kind, mirrored := f.Upright(kinds)
+	l.scale[k] = scale
+	l.mirrored[k] = 0
+	if mirrored {
+		l.mirrored[k] = -1
+	}
+	for i, cut := range [2]int{f.Cut1, f.Cut2} {
+		l.cuts[i][k] = math.MaxInt32
+		if cut < n {
+			l.cuts[i][k] = l.sorted[cut*width+k] - 1
+		}
+	}
+	if kinds == 2 {
+		kind *= 3
+	}
+	l.shift[0][k], l.shift[1][k] = -int32(kind>>1), -int32(kind&1)
+}
+
+func (l *iq1Lanes) fitIQ1_S(x, w []float32, sub, width int) {
+	const n = pack.QK
+	l.load(x, w, n, width)
+	sumsIQ1_S(l)
+	tablesIQ1_S(l)
+	cutsIQ1_S(l)
+	boundsIQ1(l, n, l.sw[0][n*width:], 0x41800000)
+	lanes := len(x) / n
+	clearUpper()
+	var open uint32 // lanes that are not done
+	for k := range lanes {
+		fit, j := &l.fits[(sub+k)/8], (sub+k)%8
+		codes := fit.Codes[4*j:][:4]
+		if max(arith.Abs(l.xs[k]), arith.Abs(l.xs[(n-1)*width+k])) < scalar.LimitIQ1_S {
+			clear(codes)
+			fit.Scales[j], fit.Shifts[j] = 0, 0
+			continue
+		}
+		if l.sure[k] != 0 {
+			if f, ok := l.bestIQ1_S(k, width); ok {
+				l.keep(k, &f, n, 2, width)
+				open |= 1 << k
+				continue
+			}
+		}
+		fit.Scales[j], fit.Shifts[j] = scalar.SearchIQ1_S(x[n*k:][:n], w[n*k:][:n], codes)
+	}
+	l.finish(x, w, 4, width, open)
+	for k := range lanes {
+		if open>>k&1 == 0 {
+			continue
+		}
+		fit, j := &l.fits[(sub+k)/8], (sub+k)%8
+		codes := fit.Codes[4*j:][:4]
+		if l.failed[k] {
+			fit.Scales[j], fit.Shifts[j] = scalar.SearchIQ1_S(x[n*k:][:n], w[n*k:][:n], codes)
+			continue
+		}
+		fit.Scales[j], fit.Shifts[j] = l.scale[k], uint8(-l.shift[0][k])
+		for g := range codes {
+			codes[g] = uint16(l.codes[g][k])
 		}
 	}
 }
 
-// kindBitsIQ1_M are the bits of scalar.KindsIQ1_M.
-var kindBitsIQ1_M = func() (bits [2][3]uint32) {
-	for s, k := range scalar.KindsIQ1_M {
-		bits[s] = [3]uint32{math.Float32bits(k.Top), math.Float32bits(k.C1), math.Float32bits(k.C2)}
+func (l *iq1Lanes) fitIQ1_M(x, w []float32, sub, width int) {
+	const n = 16
+	l.load(x, w, n, width)
+	sumsIQ1_M(l)
+	tablesIQ1_M(l)
+	cutsIQ1_M(l)
+	boundsIQ1(l, n, l.total[:], 0x40800000)
+	lanes := len(x) / n
+	clearUpper()
+	var open uint32 // lanes that are not done
+	for k := range lanes {
+		fit, j := &l.fits[(sub+k)/16], (sub+k)%16
+		codes, shifts := fit.Codes[2*j:][:2], fit.Shifts[2*j:][:2]
+		if max(arith.Abs(l.xs[k]), arith.Abs(l.xs[(n-1)*width+k])) < scalar.LimitIQ1_M {
+			clear(codes)
+			clear(shifts)
+			fit.Scales[j] = 0
+			continue
+		}
+		if l.sure[k] != 0 {
+			if f, ok := l.bestIQ1_M(k, width); ok {
+				l.keep(k, &f, n, 4, width)
+				open |= 1 << k
+				continue
+			}
+		}
+		fit.Scales[j] = scalar.SearchIQ1_M(x[n*k:][:n], w[n*k:][:n], codes, shifts)
 	}
-	return bits
+	l.finish(x, w, 2, width, open)
+	for k := range lanes {
+		if open>>k&1 == 0 {
+			continue
+		}
+		fit, j := &l.fits[(sub+k)/16], (sub+k)%16
+		codes, shifts := fit.Codes[2*j:][:2], fit.Shifts[2*j:][:2]
+		if l.failed[k] {
+			fit.Scales[j] = scalar.SearchIQ1_M(x[n*k:][:n], w[n*k:][:n], codes, shifts)
+			continue
+		}
+		fit.Scales[j] = l.scale[k]
+		for g := range codes {
+			codes[g], shifts[g] = uint16(l.codes[g][k]), uint8(-l.shift[g][k])
+		}
+	}
+}
+
+// finish turns cuts into codes, takes near points where they are none, and fits the scale again then.
+func (l *iq1Lanes) finish(x, w []float32, groups, width int, open uint32) {
+	l.failed = [maxLanes]bool{}
+	codesIQ1(l, groups)
+	clearUpper()
+	spans := l.lists.spans
+	items := 0
+	for g := range groups {
+		for k := range len(x) / (8 * groups) {
+			if open>>k&1 == 0 {
+				l.snapped[k] = 0
+				continue
+			}
+			if g == 0 {
+				l.snapped[k] = 0
+			}
+			l.items[items&(len(l.items)-1)] = uint16(g<<8 | k)
+			if spans[l.ranks[g][k]].n > 0 {
+				items++
+				l.snapped[k] = -1
+			}
+		}
+	}
+	if items == 0 {
+		return
+	}
+	valuesIQ1(l)
+	l.near(l.items[:items], x, w, groups)
+	refitIQ1(l, groups)
+	clearUpper()
+}
+
+// codesIQ1 sets codes and ranks from keys and cuts.
+func codesIQ1(l *iq1Lanes, groups int) {
+	var zero simd.Int32s
+	width := zero.Len()
+	c1, c2, mirrored := simd.LoadInt32s(l.cuts[0][:]), simd.LoadInt32s(l.cuts[1][:]), simd.LoadInt32s(l.mirrored[:]).Less(zero)
+	twos, most := simd.BroadcastInt32s(0xAAAA), simd.BroadcastInt32s(6560)
+	for g := range groups {
+		keys := l.keys[8*g*width:][:8*width]
+		var code, rank simd.Int32s
+		for i := 7 * width; i >= 0; i -= width {
+			k := simd.LoadInt32s(keys[i : i+width])
+			level := k.Greater(c1).ToInt32s().Add(k.Greater(c2).ToInt32s())
+			code = code.ShiftAllLeft(2).Sub(level)
+			rank = rank.Add(rank).Add(rank).Sub(level)
+		}
+		twos.Sub(code).IfElse(mirrored, code).ToBits().Store(l.codes[g][:])
+		most.Sub(rank).IfElse(mirrored, rank).ToBits().Store(l.ranks[g][:])
+	}
+}
+
+// valuesIQ1 sets values.
+func valuesIQ1(l *iq1Lanes) {
+	scale := simd.LoadFloat32s(l.scale[:])
+	for s := range 2 {
+		for q := range 3 {
+			scale.Mul(splatBits(valueBitsIQ1[s][q])).ToBits().Store(l.values[s][q][:])
+		}
+	}
+}
+
+// valueBitsIQ1 are the bits of scalar.ValuesIQ1.
+var valueBitsIQ1 = func() (b [2][3]uint32) {
+	for s, values := range scalar.ValuesIQ1 {
+		for q, v := range values {
+			b[s][q] = math.Float32bits(v)
+		}
+	}
+	return b
 }()
 
-// boundIQ1_M sets ratio to the largest a*a/b of some rows, by lane.
-func boundIQ1_M(l *iq1Lanes) {
-	c := &l.m
-	var zero, best simd.Float32s
-	top00, top01 := simd.LoadUint32s(l.xTop[0][0][:]).BitsToFloat32(), simd.LoadUint32s(l.xTop[0][1][:]).BitsToFloat32()
-	top10, top11 := simd.LoadUint32s(l.xTop[1][0][:]).BitsToFloat32(), simd.LoadUint32s(l.xTop[1][1][:]).BitsToFloat32()
-	for i1 := 2; i1 <= 6; i1 += 2 {
-		x0, x1 := simd.BroadcastUint32s(l.rows[0][i1]).BitsToFloat32(), simd.BroadcastUint32s(l.rows[1][i1]).BitsToFloat32()
-		w00, w01 := simd.BroadcastUint32s(l.rows[2][i1]).BitsToFloat32(), simd.BroadcastUint32s(l.rows[3][i1]).BitsToFloat32()
-		w10, w11 := simd.BroadcastUint32s(l.rows[4][i1]).BitsToFloat32(), simd.BroadcastUint32s(l.rows[5][i1]).BitsToFloat32()
-		for i2 := i1; i2 <= 16; i2 += zero.Len() {
-			v0, v1 := x0.Add(simd.LoadFloat32s(c.Sx[0][i2:])), x1.Add(simd.LoadFloat32s(c.Sx[1][i2:]))
-			a00, a01, a10, a11 := top00.Sub(v0), top01.Sub(v0), top10.Sub(v1), top11.Sub(v1)
-			b00, b01 := w00.Add(simd.LoadFloat32s(c.W2[0][0][i2:])), w01.Add(simd.LoadFloat32s(c.W2[0][1][i2:]))
-			b10, b11 := w10.Add(simd.LoadFloat32s(c.W2[1][0][i2:])), w11.Add(simd.LoadFloat32s(c.W2[1][1][i2:]))
-			a, b := a00.Add(a10), b00.Add(b10)
-			r := a.Mul(a).Div(b)
-			best = r.IfElse(r.Greater(best).And(b.Greater(zero)), best)
-			a, b = a00.Add(a11), b00.Add(b11)
-			r = a.Mul(a).Div(b)
-			best = r.IfElse(r.Greater(best).And(b.Greater(zero)), best)
-			a, b = a01.Add(a10), b01.Add(b10)
-			r = a.Mul(a).Div(b)
-			best = r.IfElse(r.Greater(best).And(b.Greater(zero)), best)
-			a, b = a01.Add(a11), b01.Add(b11)
-			r = a.Mul(a).Div(b)
-			best = r.IfElse(r.Greater(best).And(b.Greater(zero)), best)
+// refitIQ1 is scalar.RefitIQ1 for the lanes that are snapped.
+func refitIQ1(l *iq1Lanes, groups int) {
+	var a, b, zero simd.Float32s
+	var none simd.Int32s
+	width := zero.Len()
+	three := simd.BroadcastUint32s(3)
+	up, down := splatBits(bits0_875), splatBits(bits1_125)
+	for g := range groups {
+		first := down.IfElse(simd.LoadInt32s(l.shift[g&(groups/2&1)][:]).Less(none), up)
+		code := simd.LoadUint32s(l.codes[g][:])
+		xs, ws := l.x[8*g*width:][:8*width], l.w1[8*g*width:][:8*width]
+		for i := 0; i <= 7*width; i += width {
+			q := code.And(three).BitsToInt32().ConvertToFloat32().Sub(first)
+			code = code.ShiftAllRight(2)
+			wq := simd.LoadFloat32s(ws[i : i+width]).Mul(q)
+			a, b = a.Add(wq.Mul(simd.LoadFloat32s(xs[i:i+width]))), b.Add(wq.Mul(q))
 		}
 	}
-	best.Store(l.ratio[:])
+	scale := simd.LoadFloat32s(l.scale[:])
+	fit := simd.LoadInt32s(l.snapped[:]).Less(none).And(a.Greater(zero)).And(b.Greater(zero))
+	a.Div(b).IfElse(fit, scale).Store(l.scale[:])
 }
 
-// scanIQ1_M returns the first row from i1 on with a fit better than best, or 17.
-func scanIQ1_M(l *iq1Lanes, i1 int, bestBits uint32) int {
-	c := &l.m
-	best := simd.BroadcastUint32s(bestBits).BitsToFloat32()
-	lanes := best.Len()
-	top00, top01 := simd.LoadUint32s(l.xTop[0][0][:]).BitsToFloat32(), simd.LoadUint32s(l.xTop[0][1][:]).BitsToFloat32()
-	top10, top11 := simd.LoadUint32s(l.xTop[1][0][:]).BitsToFloat32(), simd.LoadUint32s(l.xTop[1][1][:]).BitsToFloat32()
-	for ; i1 <= 16; i1++ {
-		x0, x1 := simd.BroadcastUint32s(l.rows[0][i1]).BitsToFloat32(), simd.BroadcastUint32s(l.rows[1][i1]).BitsToFloat32()
-		w00, w01 := simd.BroadcastUint32s(l.rows[2][i1]).BitsToFloat32(), simd.BroadcastUint32s(l.rows[3][i1]).BitsToFloat32()
-		w10, w11 := simd.BroadcastUint32s(l.rows[4][i1]).BitsToFloat32(), simd.BroadcastUint32s(l.rows[5][i1]).BitsToFloat32()
-		hit := best.Greater(best)
-		for i2 := i1; i2 <= 16; i2 += lanes {
-			v0, v1 := x0.Add(simd.LoadFloat32s(c.Sx[0][i2:])), x1.Add(simd.LoadFloat32s(c.Sx[1][i2:]))
-			a00, a01, a10, a11 := top00.Sub(v0), top01.Sub(v0), top10.Sub(v1), top11.Sub(v1)
-			b00, b01 := w00.Add(simd.LoadFloat32s(c.W2[0][0][i2:])), w01.Add(simd.LoadFloat32s(c.W2[0][1][i2:]))
-			b10, b11 := w10.Add(simd.LoadFloat32s(c.W2[1][0][i2:])), w11.Add(simd.LoadFloat32s(c.W2[1][1][i2:]))
-			a := a00.Add(a10)
-			hit = hit.Or(a.Mul(a).Greater(best.Mul(b00.Add(b10))))
-			a = a00.Add(a11)
-			hit = hit.Or(a.Mul(a).Greater(best.Mul(b00.Add(b11))))
-			a = a01.Add(a10)
-			hit = hit.Or(a.Mul(a).Greater(best.Mul(b01.Add(b10))))
-			a = a01.Add(a11)
-			hit = hit.Or(a.Mul(a).Greater(best.Mul(b01.Add(b11))))
-		}
-		hit.ToInt32s().Store(l.hit[:])
-		var any int32
-		for _, h := range l.hit[:lanes] {
-			any |= h
-		}
-		if any != 0 {
-			break
-		}
+// near sets the codes of the items to near points, and failed where one had no finite error.
+func (l *iq1Lanes) near(items []uint16, x, w []float32, groups int) {
+	if nearByTable {
+		nearIQ1AVX2(l, items, x, w, groups)
+		clearUpper()
+		return
 	}
-	return i1
-}
-
-// searchIQ1_MLanes is scalar.searchIQ1_M.
-func searchIQ1_MLanes(x, w []float32, codes []uint16, shifts []uint8) (scale float32) {
-	l := iq1LanesPool.Get().(*iq1Lanes)
-	defer iq1LanesPool.Put(l)
-	clear(codes)
-	clear(shifts)
-	x, w = x[:16], w[:16]
-	l.sort(x, w)
-	if max(arith.Abs(x[l.order[0]&15]), arith.Abs(x[l.order[15]&15])) < 1e-7 {
-		return 0
-	}
-	c := &l.m
-	negative := false
-	for k, i := range l.order[:16] {
-		i &= 15
-		negative = negative || w[i] < 0
-		for h := range c.Sx {
-			c.Sx[h][k+1], c.Sw[h][k+1] = c.Sx[h][k], c.Sw[h][k]
-		}
-		h := i >> 3 & 1
-		c.Sx[h][k+1] += l.wx[i]
-		c.Sw[h][k+1] += w[i]
-	}
-	tablesIQ1_M(l)
-	boundIQ1_M(l)
 	clearUpper()
-	for h := range 2 {
-		for s := range 2 {
-			c.XTop[h][s] = math.Float32frombits(l.xTop[h][s][0])
+	cb := &codebook.IQ1
+	for _, item := range items {
+		g, k := int(item>>8), int(item&(maxLanes-1))
+		at := 8 * (groups*k + g)
+		shift := -l.shift[g&(groups/2&1)][k] & 1
+		var values [3]float32
+		for q := range values {
+			values[q] = math.Float32frombits(l.values[shift][q][k])
 		}
-	}
-	f := l.bounded(c.Sw[0][16]+c.Sw[1][16], negative)
-	if f.Bounded {
-		for i1 := 0; ; i1++ {
-			i1 = scanIQ1_M(l, i1, math.Float32bits(f.Best))
-			clearUpper()
-			if i1 > 16 {
-				break
-			}
-			c.Row(&f, i1, l.hit[:lane.Width()])
+		var c codebook.Costs
+		c.Set(x[at:][:8], w[at:][:8], values[:])
+		code, ok := cb.Nearest(cb.List(uint16(l.codes[g][k])), &c)
+		if !ok {
+			l.failed[k] = true
 		}
-		if f.Bounded || f.Doubtful {
-			f = scalar.NoCuts
-		}
-	}
-	if f.Cut1 < 0 {
-		for i1 := range 17 {
-			c.Row(&f, i1, nil)
-		}
-	}
-	if f.Cut1 < 0 {
-		return 0
-	}
-	scale = f.CodesIQ1_M(l.order[:16], codes, shifts)
-	return l.snap(codes, x, w, scale, shifts)
-}
-
-// snap is scalar.SnapIQ1.
-func (l *iq1Lanes) snap(codes []uint16, x, w []float32, scale float32, shifts []uint8) float32 {
-	if !nearByTable {
-		return scalar.SnapIQ1(codes, x, w, scale, shifts)
-	}
-	lists := chunked(&codebook.IQ1)
-	s := &l.grid
-	n := 0
-	for g, code := range codes {
-		r, t := codebook.IQ1.Rank(code), shifts[g]&1
-		s.ranks[g][t] = uint32(r)
-		s.codes[g][t] = uint32(code)
-		if lists.spans[r].n > 0 {
-			s.one[n] = uint16(g)<<8 | uint16(t)
-			n++
-		}
-	}
-	if n == 0 {
-		return scale
-	}
-	for t := range scalar.ValuesIQ1 {
-		for q, v := range scalar.ValuesIQ1[t] {
-			s.values[t][q], s.values[t][q+4] = scale*v, scale*v
-		}
-	}
-	spreadPair(s, x, w)
-	failed := nearAVX2Dim8(lists, s, s.one[:n])
-	clearUpper()
-	if failed {
-		return scalar.SnapIQ1(codes, x, w, scale, shifts) // stops at the first
-	}
-	for g := range codes {
-		codes[g] = uint16(s.codes[g][shifts[g]&1])
-	}
-	return scalar.RefitIQ1(scale, codes, x, w, shifts)
-}
-
-// spreadPair fills ys and vs with x and w.
-func spreadPair(s *gridLanes, x, w []float32) {
-	w = w[:len(x)]
-	for i, l := 0, (simd.Float32s{}).Len(); i < len(x); i += l {
-		simd.LoadFloat32s(x[i:]).ToBits().Store(s.yBits[i:])
-		simd.LoadFloat32s(w[i:]).ToBits().Store(s.vBits[i:])
-	}
-	for i := range x {
-		simd.BroadcastUint32s(s.yBits[i]).BitsToFloat32().Store(s.ys[i][:])
-		simd.BroadcastUint32s(s.vBits[i]).BitsToFloat32().Store(s.vs[i][:])
+		l.codes[g][k] = uint32(code)
 	}
 }

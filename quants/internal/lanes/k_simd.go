@@ -76,10 +76,15 @@ type kScratch struct {
 var kScratches = sync.Pool{New: func() any { return new(kScratch) }}
 
 // chunkSquares sets s.square of the n sub-blocks of each superblock of x to
+// before*arith.SumSquares(superblock)*after.
+func (s *kScratch) chunkSquares(x []float32, n int, before, after float32) {
+	squaresOf(s.square[:], x, n, before, after)
+}
+
+// squaresOf sets n elements of out for each superblock of x to
 // before*arith.SumSquares(superblock)*after. Four sums at a time hide the latency of the
 // additions, whose order is fixed.
-func (s *kScratch) chunkSquares(x []float32, n int, before, after float32) {
-	out := s.square[:]
+func squaresOf(out, x []float32, n int, before, after float32) {
 	put := func(sum float32) {
 		sum = float32(float32(before*sum) * after)
 		for j := range out[:n] {

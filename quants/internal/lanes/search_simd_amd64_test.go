@@ -102,3 +102,30 @@ func TestTileSymAVX2(t *testing.T) {
 		}
 	}
 }
+
+// The bounds of IQ1 need reciprocals that err by 1.5*2^-12 at most.
+func TestTileReciprocals(t *testing.T) {
+	if !nearByTable {
+		t.Skip("UNTESTED: there is no AVX2")
+	}
+	var b, c [8]float32
+	worst := 0.0
+	for i := uint32(0); i < 1<<23; i += 8 * 13 {
+		for k := range b {
+			b[k] = math.Float32frombits(0x3F800000 | i + 13*uint32(k)&(1<<23-1))
+		}
+		reciprocals(&c, &b)
+		for k := range b {
+			worst = max(worst, math.Abs(float64(b[k])*float64(c[k])-1))
+		}
+	}
+	t.Logf("largest error 2^-12 times %.3f", worst*0x1p12)
+	if worst > 1.5*0x1p-12 {
+		t.Errorf("error %g", worst)
+	}
+}
+
+func reciprocals(c, b *[8]float32) {
+	store8(c[:], load8(b[:]).Reciprocal())
+	clearUpper()
+}

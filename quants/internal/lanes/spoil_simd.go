@@ -34,4 +34,19 @@ func Spoil() {
 	for i := range s.codes {
 		s.codes[i] = 0xFF
 	}
+	l := iq1LanesPool.Get().(*iq1Lanes)
+	defer iq1LanesPool.Put(l)
+	for _, a := range [][]float32{
+		l.w[:], l.squares[:], l.x[:], l.w1[:], l.xs[:], l.ws[:], l.sx[0][:], l.sx[1][:], l.sw[0][:], l.sw[1][:], l.total[:], l.first[:], l.second[:],
+		l.consts[:], l.tops[0][:], l.tops[1][:], l.large[:], l.start[:], l.scale[:],
+	} {
+		for i := range a {
+			a[i] = nan
+		}
+	}
+	for _, a := range [][]int32{l.keys[:], l.sorted[:], l.odd[:], l.sure[:], l.cuts[0][:], l.cuts[1][:], l.mirrored[:], l.shift[0][:], l.shift[1][:], l.snapped[:]} {
+		for i := range a {
+			a[i] = -1
+		}
+	}
 }

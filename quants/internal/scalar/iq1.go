@@ -2,10 +2,8 @@ package scalar
 
 import (
 	"math"
-	"sync"
 
 	"ggforge/quants/internal/codebook"
-	"ggforge/quants/internal/pack"
 )
 
 // IQ1_S and IQ1_M share codebook.GridIQ1 and the values of its levels, which
@@ -14,15 +12,12 @@ import (
 // ValuesIQ1 are the values of the levels, moved up (0) and down (1).
 var ValuesIQ1 = [2][3]float32{{-0.875, 0.125, 1.125}, {-1.125, -0.125, 0.875}}
 
-// iq1Fit is what is found for a superblock, and the weights.
-type iq1Fit struct {
-	w      [pack.QK_K]float32
-	scales [16]float32 // by sub-block
-	codes  [32]uint16  // by group
-	shifts [32]uint8   // by sub-block (IQ1_S) or group (IQ1_M)
+// FitIQ1 is what is found for a superblock.
+type FitIQ1 struct {
+	Scales [16]float32 // by sub-block
+	Codes  [32]uint16  // by group
+	Shifts [32]uint8   // by sub-block (IQ1_S) or group (IQ1_M)
 }
-
-var iq1Fits = sync.Pool{New: func() any { return new(iq1Fit) }}
 
 // sortOrder sets order to the indices of x by ascending value, equal values in
 // their order. Both have one length, at most search.MaxLen.
@@ -110,43 +105,47 @@ func RefitIQ1(scale float32, codes []uint16, x, w []float32, shifts []uint8) flo
 // better if a*a > best*b.
 type CutFit struct {
 	Best, scale float32 // scale*a of that fit, and the scale
-	Cut1, cut2  int     // -1 if there is none
+	Cut1, Cut2  int     // -1 if there is none
 	kind        int     // which shifts
-	// A search may start from a lower bound, best, in place of worstFit. Its result
-	// is the same if the first fit that is better is better than above as well; else
-	// doubtful is set.
-	Above    float32
-	Bounded  bool // no fit yet
-	Doubtful bool
+	start       float32 // Best at the beginning
+	above       float32 // see FitFrom
+	Bounded     bool    // no fit yet that is better than start
+	Doubtful    bool
+}
+
+// FitFrom is a search that starts from a lower bound for the best fit. Its result is that of a
+// search from NoCuts, if the first fit that is better than start is better by 2^-20 at least,
+// and Best never falls below start, which it may by rounding; else it becomes Doubtful.
+// Fits that are not better than start may be left out then.
+func FitFrom(start float32) CutFit {
+	return CutFit{Best: start, Cut1: -1, Cut2: -1, start: start, above: start * (1 + 0x1p-20), Bounded: true}
 }
 
 // worstFit is less than any fit.
 const worstFit = -math.MaxFloat32
 
-var NoCuts = CutFit{Best: worstFit, Cut1: -1, cut2: -1}
-
-// skips reports whether second cut i of a row has no fit to take. Second cuts i with
-// one i%len(hits) have a fit that is better than start, or the hit is 0; len(hits) is
-// a power of two, or 0: nothing is known. A fit that is taken may leave a best that is
-// less than start, by rounding: then all must be tried.
-func (f *CutFit) skips(hits []int32, i int, start float32) bool {
-	return len(hits) > 0 && hits[i&(len(hits)-1)] == 0 && f.Best >= start
-}
+var NoCuts = CutFit{Best: worstFit, Cut1: -1, Cut2: -1, start: worstFit}
 
 // take makes a fit with sums a and b the best.
 func (f *CutFit) take(a, b float32, cut1, cut2, kind int) {
 	if f.Bounded {
 		f.Bounded = false
-		f.Doubtful = !(a*a > f.Above*b)
+		f.Doubtful = !(a*a > f.above*b)
 	}
 	f.scale = a / b
 	f.Best = f.scale * a
-	f.Cut1, f.cut2, f.kind = cut1, cut2, kind
+	f.Doubtful = f.Doubtful || f.Best < f.start
+	f.Cut1, f.Cut2, f.kind = cut1, cut2, kind
 }
 
-// CutsLen is the number of cuts of 32 elements, and room to read a vector of any
-// size from the last.
-const CutsLen = pack.QK + 16
+// Upright returns the fit with a positive scale. If that takes the negative levels, which are
+// those of the other shifts, it is mirrored. There are so many kinds.
+func (f *CutFit) Upright(kinds int) (scale float32, kind int, mirrored bool) {
+	if f.scale < 0 {
+		return -f.scale, kinds - 1 - f.kind, true
+	}
+	return f.scale, f.kind, false
+}
 
 // decodeIQ1 decodes a group of 8.
 func decodeIQ1(y []float32, d float32, code uint16, shift uint8) {

@@ -2,6 +2,7 @@ package scalar
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"ggforge/quants/internal/arith"
 	"ggforge/quants/internal/codebook"
@@ -25,50 +26,51 @@ import (
 const BytesIQ1_S = 50
 
 func QuantizeIQ1_S(dst []byte, src, importance []float32) {
-	EncodeIQ1_S(dst, src, importance, searchIQ1_S)
-}
-
-func EncodeIQ1_S(dst []byte, src, importance []float32, search func(x, w []float32, codes []uint16) (scale float32, shift uint8)) {
-	fit := iq1Fits.Get().(*iq1Fit)
-	defer iq1Fits.Put(fit)
-	w, scales, codes, shifts := fit.w[:pack.QK], fit.scales[:8], fit.codes[:], fit.shifts[:8]
-	cb := &codebook.IQ1
-	cb.Load()
+	var fit FitIQ1
+	var w [pack.QK]float32
+	codebook.IQ1.Load()
 	for off := 0; len(dst) > 0; off += pack.QK_K {
-		x, b := src[off:][:pack.QK_K:pack.QK_K], dst[:BytesIQ1_S:BytesIQ1_S]
-		dst = dst[BytesIQ1_S:]
+		x := src[off:][:pack.QK_K:pack.QK_K]
 		s := float32(float32(2*arith.SumSquares(x)) / pack.QK_K)
-		for j := range scales {
+		for j := range 8 {
 			sub := x[pack.QK*j:][:pack.QK]
-			arith.ImportanceWeights(w, sub, importance[off+pack.QK*j:][:pack.QK], s)
-			scales[j], shifts[j] = search(sub, w, codes[4*j:][:4])
+			arith.ImportanceWeights(w[:], sub, importance[off+pack.QK*j:][:pack.QK], s)
+			fit.Scales[j], fit.Shifts[j] = SearchIQ1_S(sub, w[:], fit.Codes[4*j:][:4])
 		}
-		clear(b)
-		m := codebook.Max(scales)
-		d := m / 15
-		pack.PutF16(b, d*1.125)
-		id := 1 / d
-		for j, s := range scales {
-			// Without any scale, indices are stored anyway.
-			var word uint16
-			if m != 0 {
-				word = uint16(codebook.ScaleCode(7, id, s))<<12 | uint16(shifts[j])<<15
-			}
-			for g := range 4 {
-				i := cb.Point(codes[4*j+g])
-				b[2+4*j+g] = uint8(i)
-				word |= uint16(i>>8) << (3 * g)
-			}
-			binary.LittleEndian.PutUint16(b[34+2*j:], word)
-		}
+		fit.PutIQ1_S(dst[:BytesIQ1_S:BytesIQ1_S])
+		dst = dst[BytesIQ1_S:]
 	}
 }
 
-// searchIQ1_S sets codes to those of the 4 groups of the sub-block x, and returns
+// PutIQ1_S writes the block. The lists of the codebook must be loaded.
+func (fit *FitIQ1) PutIQ1_S(b []byte) {
+	cb := &codebook.IQ1
+	scales := fit.Scales[:8]
+	clear(b)
+	m := codebook.Max(scales)
+	d := m / 15
+	pack.PutF16(b, d*1.125)
+	id := 1 / d
+	for j, s := range scales {
+		// Without any scale, indices are stored anyway.
+		var word uint16
+		if m != 0 {
+			word = uint16(codebook.ScaleCode(7, id, s))<<12 | uint16(fit.Shifts[j])<<15
+		}
+		for g := range 4 {
+			i := cb.Point(fit.Codes[4*j+g])
+			b[2+4*j+g] = uint8(i)
+			word |= uint16(i>>8) << (3 * g)
+		}
+		binary.LittleEndian.PutUint16(b[34+2*j:], word)
+	}
+}
+
+// SearchIQ1_S sets codes to those of the 4 groups of the sub-block x, and returns
 // its scale and shift. If there is no fit all are 0.
-func searchIQ1_S(x, w []float32, codes []uint16) (scale float32, shift uint8) {
+func SearchIQ1_S(x, w []float32, codes []uint16) (scale float32, shift uint8) {
 	clear(codes)
-	if arith.Abs(arith.Largest(x)) < 1e-12 {
+	if arith.Abs(arith.Largest(x)) < LimitIQ1_S {
 		return 0, 0
 	}
 	var order [pack.QK]uint8
@@ -78,47 +80,57 @@ func searchIQ1_S(x, w []float32, codes []uint16) (scale float32, shift uint8) {
 		c.Sx[k+1] = c.Sx[k] + float32(w[i]*x[i])
 		c.Sw[k+1] = c.Sw[k] + w[i]
 	}
-	for s := range ValuesIQ1 {
-		q := ValuesIQ1[s][2]
-		for i := range pack.QK + 1 {
-			c.A2[s][i] = float32((c.Sx[pack.QK] - c.Sx[i]) * q)
-			c.B2[s][i] = float32(float32((c.Sw[pack.QK]-c.Sw[i])*q) * q)
-		}
-	}
+	const all = 1<<(pack.QK+1) - 1
+	c.Tables(all)
 	f := NoCuts
 	for i1 := range pack.QK + 1 {
-		c.Row(&f, i1, nil)
+		c.Row(&f, i1, all)
 	}
 	if f.Cut1 < 0 {
 		return 0, 0
 	}
-	scale, shift = f.CodesIQ1_S(order[:], codes)
+	scale, kind, mirrored := f.Upright(2)
+	shift = uint8(kind)
+	levelCodes(codes, order[:], f.Cut1, f.Cut2, mirrored)
 	shifts := [4]uint8{shift, shift, shift, shift}
 	return SnapIQ1(codes, x, w, scale, shifts[:]), shift
 }
 
+// LimitIQ1_S: sub-blocks whose largest element is smaller get scale 0.
+const LimitIQ1_S = 1e-12
+
 // CutsIQ1_S are the tables of the search for cuts, by cut.
 type CutsIQ1_S struct {
-	Sx, Sw [CutsLen]float32 // sums of w*x and w over the elements before the cut
+	Sx, Sw [pack.QK + 1]float32 // sums of w*x and w over the elements before the cut
 	// By shift: what the part after the cut adds to a and b.
-	A2, B2 [2][CutsLen]float32
+	A2, B2 [2][pack.QK + 1]float32
 }
 
-// Row tries all second cuts for the first cut i1. What the first part adds to a and
-// b depends on i1 only. The middle level is 1/8 or its negative, which differ in
-// the sign of one term. For hits see CutFit.skips.
-func (c *CutsIQ1_S) Row(f *CutFit, i1 int, hits []int32) {
-	start := f.Best
+// Tables sets A2 and B2 for the cuts that are bits of cuts.
+func (c *CutsIQ1_S) Tables(cuts uint64) {
+	for ; cuts != 0; cuts &= cuts - 1 {
+		i := bits.TrailingZeros64(cuts)
+		x, w := c.Sx[pack.QK]-c.Sx[i], c.Sw[pack.QK]-c.Sw[i]
+		for s := range ValuesIQ1 {
+			q := ValuesIQ1[s][2]
+			c.A2[s][i] = float32(x * q)
+			c.B2[s][i] = float32(float32(w*q) * q)
+		}
+	}
+}
+
+// Row tries the second cuts that are bits of cuts for the first cut i1. What the first part adds
+// to a and b depends on i1 only. The middle level is 1/8 or its negative, which differ in
+// the sign of one term.
+func (c *CutsIQ1_S) Row(f *CutFit, i1 int, cuts uint64) {
 	x0, w0 := c.Sx[i1]-c.Sx[0], c.Sw[i1]-c.Sw[0]
 	var a0, b0 [2]float32
 	for s := range ValuesIQ1 {
 		q := ValuesIQ1[s][0]
 		a0[s], b0[s] = float32(x0*q), float32(float32(w0*q)*q)
 	}
-	for i2 := i1; i2 <= pack.QK; i2++ {
-		if f.skips(hits, i2-i1, start) {
-			continue
-		}
+	for cuts = cuts >> i1 << i1; cuts != 0; cuts &= cuts - 1 {
+		i2 := bits.TrailingZeros64(cuts)
 		const q = 0.125
 		x1 := float32((c.Sx[i2] - c.Sx[i1]) * q)
 		w1 := float32(float32((c.Sw[i2]-c.Sw[i1])*q) * q)
@@ -129,17 +141,6 @@ func (c *CutsIQ1_S) Row(f *CutFit, i1 int, hits []int32) {
 			f.take(a, b, i1, i2, 1)
 		}
 	}
-}
-
-// CodesIQ1_S sets codes to the levels of the fit and returns its scale and shift.
-func (f *CutFit) CodesIQ1_S(order []uint8, codes []uint16) (scale float32, shift uint8) {
-	scale, shift = f.scale, uint8(f.kind)
-	mirrored := scale < 0
-	if mirrored {
-		scale, shift = -scale, 1-shift
-	}
-	levelCodes(codes, order, f.Cut1, f.cut2, mirrored)
-	return scale, shift
 }
 
 func DequantizeIQ1_S(dst []float32, src []byte) {

@@ -25,27 +25,22 @@ func TestCutBound(t *testing.T) {
 			w := r.Float32()
 			c.Sx[i+1], c.Sw[i+1] = c.Sx[i]+float32(w*v), c.Sw[i]+w
 		}
-		for s := range ValuesIQ1 {
-			q := ValuesIQ1[s][2]
-			for i := range pack.QK + 1 {
-				c.A2[s][i] = float32((c.Sx[pack.QK] - c.Sx[i]) * q)
-				c.B2[s][i] = float32(float32((c.Sw[pack.QK]-c.Sw[i])*q) * q)
-			}
-		}
+		const all = 1<<(pack.QK+1) - 1
+		c.Tables(all)
 		search := func(f CutFit) CutFit {
 			for i1 := range pack.QK + 1 {
-				c.Row(&f, i1, nil)
+				c.Row(&f, i1, all)
 			}
 			return f
 		}
 		want := search(NoCuts)
 		for e := 4; e < 24; e++ {
 			best := want.Best * float32(1-math.Ldexp(1, -e))
-			f := search(CutFit{Best: best, Above: best * (1 + 0x1p-20), Bounded: true, Cut1: -1, cut2: -1})
+			f := search(FitFrom(best))
 			switch {
 			case f.Bounded || f.Doubtful:
 				doubtful++
-			case f.Cut1 != want.Cut1 || f.cut2 != want.cut2 || f.kind != want.kind || f.scale != want.scale:
+			case f.Cut1 != want.Cut1 || f.Cut2 != want.Cut2 || f.kind != want.kind || f.scale != want.scale:
 				t.Errorf("bound 1 - 2^-%d: got %+v, want %+v", e, f, want)
 			default:
 				same++
