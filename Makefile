@@ -1,4 +1,4 @@
-# Targets: build man demo test check fuzz fuzz-long parity-long bench gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop clean
+# Targets: build man demo test check fuzz fuzz-long parity-long bench instructions gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -128,12 +128,32 @@ soak: build
 importer:
 	go test -count=1 -run TestImporter ./internal/rooms
 
+# What counts instructions: QEMU's user mode and a plugin. QEMU_PLUGIN is the version of the interface of plugins, which is 1 up
+# to QEMU 8.1.
+QEMU_PLUGIN ?= 1
+COUNTER     := -arm64 bin/bench-arm64 -plugin bin/count.so
+HAVE_COUNTS := $(and $(shell command -v qemu-aarch64),$(shell command -v cc))
+
 # Writes BENCHMARKS.md, in comparison with the reference where it is installed.
 # BENCH takes flags of internal/bench, such as BENCH="-short -types Q4_K", or
 # BENCH="-only speed,memory" for some parts: the others stay in the report.
-bench: build
+bench: build $(if $(HAVE_COUNTS),counter)
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./internal/bench
-	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o BENCHMARKS.md $(BENCH)
+	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o BENCHMARKS.md $(if $(HAVE_COUNTS),$(COUNTER)) $(BENCH)
+
+# Counts the instructions for a weight on arm64 into a section of BENCHMARKS.md.
+.PHONY: instructions counter
+counter:
+	$(SIMD) CGO_ENABLED=0 GOARCH=arm64 go build -trimpath -o bin/bench-arm64 ./internal/bench
+	cc -O2 -Wall -shared -fPIC -DVERSION=$(QEMU_PLUGIN) -o bin/count.so internal/bench/plugin/count.c
+ifeq ($(HAVE_COUNTS),)
+instructions:
+	@echo 'instructions: qemu-aarch64 or a C compiler is not installed (apt-get install qemu-user gcc): nothing counted'
+else
+instructions: build counter
+	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./internal/bench
+	bin/bench -o BENCHMARKS.md $(COUNTER) -only instructions $(BENCH)
+endif
 
 # The benchmarks of the Go tests, for benchstat.
 gobench:

@@ -44,8 +44,5 @@ func archImplementations() []implementation {
 			converts(gguf.TypeNVFP4, avx2.QuantizeNVFP4, avx2.DequantizeNVFP4),
 		},
 		finite: avx2.FiniteChunks,
-	}}
+	}, vec128Implementation()}
 }
-
-// decodes is a kernel for a decoder alone.
-func decodes(t gguf.Type, g decoder) kernel { return kernel{t, nil, nil, g} }

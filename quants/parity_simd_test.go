@@ -13,7 +13,7 @@ func init() { spoilScratch = append(spoilScratch, lanes.Spoil) }
 
 // TestWidths runs the tests of encoders at every vector width.
 func TestWidths(t *testing.T) {
-	widths.Run(t, "TestGolden|TestParity.*|.*AVX2|TestRowsAreIndependent|TestConcurrentUse|FuzzParity.*|FuzzQuantize")
+	widths.Run(t, "TestGolden|TestParity.*|.*Arch|TestRowsAreIndependent|TestConcurrentUse|FuzzParity.*|FuzzQuantize")
 }
 
 // TestWidth fails if a process started by TestWidths does not run at the width it

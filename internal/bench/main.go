@@ -39,8 +39,11 @@ type options struct {
 	memory  bool // of evaluation
 	calib   bool
 	headers bool
-	chunks  int   // of text to evaluate
-	limit   int64 // bytes of data that an evaluation may have
+	counts  bool   // of instructions
+	arm64   string // this program for arm64, "" where nothing can run it
+	plugin  string // of QEMU, which counts, or ""
+	chunks  int    // of text to evaluate
+	limit   int64  // bytes of data that an evaluation may have
 	types   []gguf.Type
 	rounds  int
 	budget  time.Duration // of one measurement of a kernel
@@ -81,7 +84,9 @@ func parse(args []string) (*options, error) {
 	f.BoolVar(&opt.memory, "memory", true, "measure the memory of evaluation")
 	f.BoolVar(&opt.calib, "calibration", true, "measure importance matrices and calibrated quantization")
 	f.BoolVar(&opt.headers, "headers", true, "measure what needs the header of a file only, and copies with another one")
-	only := f.String("only", "", "measure only these `PARTS`, separated by commas: kernels, sources, jobs, speed, memory, calibration, headers; with -o the others stay in the report")
+	f.StringVar(&opt.arm64, "arm64", "", "instructions: this program for arm64, a `FILE`; without it and -plugin, that part is left out")
+	f.StringVar(&opt.plugin, "plugin", "", "instructions: the `FILE` made of internal/bench/plugin")
+	only := f.String("only", "", "measure only these `PARTS`, separated by commas: kernels, sources, jobs, speed, memory, calibration, headers, instructions; with -o the others stay in the report")
 	f.IntVar(&opt.chunks, "chunks", 4, "speed, memory: `N` chunks of text")
 	limit := f.String("limit", "600MB", "memory: `BYTES` that the process may hold")
 	types := f.String("types", "", "kernels: only these `TYPES`, separated by commas")
@@ -108,6 +113,7 @@ func parse(args []string) (*options, error) {
 			}
 		}
 	}
+	opt.counts = opt.arm64 != "" && opt.plugin != ""
 	parts := opt.parts()
 	if *only != "" {
 		for _, on := range parts {
@@ -139,7 +145,7 @@ func parse(args []string) (*options, error) {
 
 // parts returns what says whether a part is measured.
 func (opt *options) parts() map[string]*bool {
-	return map[string]*bool{"kernels": &opt.kernels, "sources": &opt.sources, "jobs": &opt.jobs, "speed": &opt.speed, "memory": &opt.memory, "calibration": &opt.calib, "headers": &opt.headers}
+	return map[string]*bool{"kernels": &opt.kernels, "sources": &opt.sources, "jobs": &opt.jobs, "speed": &opt.speed, "memory": &opt.memory, "calibration": &opt.calib, "headers": &opt.headers, "instructions": &opt.counts}
 }
 
 // parseTypes reads a list of types that have an encoder; "" is all of them.
@@ -180,6 +186,7 @@ func run(ctx context.Context, opt *options) (err error) {
 	}{
 		{opt.kernels, benchKernels}, {opt.sources, benchSources}, {opt.jobs, benchJobs},
 		{opt.speed, benchSpeed}, {opt.memory, benchMemory}, {opt.calib, benchCalibration}, {opt.headers, benchHeaders},
+		{opt.counts, benchInstructions},
 	} {
 		all = all && part.on
 		if part.on && (err == nil || errors.Is(err, errBytes)) {

@@ -26,6 +26,7 @@ import (
 //	            again and again; calls get up to all rows of the input
 //	dequantize  ID, Rows: the same for decoding what encode kept
 //	zeros       Rows: the same for storing zeros where dequantize writes
+//	validate    ID, Rows: the same for looking for what is not finite there
 //
 // Times are CPU seconds of the one thread that works.
 type request struct {
@@ -46,7 +47,7 @@ type answer struct {
 	Decoded        string  `json:"decoded,omitempty"`        // encode: sha256 of the blocks decoded, "" without a decoder
 	RMSE           float64 `json:"rmse,omitempty"`           // encode: relative to the root mean square of the input
 	Implementation string  `json:"implementation,omitempty"` // encode: that of the encoder
-	Seconds        float64 `json:"seconds,omitempty"`        // quantize, dequantize; 0 if there is no such function
+	Seconds        float64 `json:"seconds,omitempty"`        // quantize, dequantize, validate; 0 if there is no such function
 }
 
 // serverArg makes this program a server.
@@ -101,7 +102,7 @@ func (s *server) answer(r *request) (a answer, err error) {
 		}
 		s.y = make([]float32, len(s.x))
 		return a, err
-	case "encode", "quantize", "dequantize", "zeros":
+	case "encode", "quantize", "dequantize", "zeros", "validate":
 		if len(s.x) == 0 {
 			return a, errors.New("nothing loaded")
 		}
@@ -125,15 +126,18 @@ func (s *server) answer(r *request) (a answer, err error) {
 			return a, err
 		}
 		return answer{Sum: sum(s.blocks), Decoded: sum(bytesOf(s.y)), RMSE: relativeError(s.x, s.y), Implementation: c.Implementation(w != nil)}, nil
-	case "quantize", "dequantize":
+	case "quantize", "dequantize", "validate":
 		if c.Type() != s.typ {
 			return a, fmt.Errorf("%s %v after encode %v", r.Op, c.Type(), s.typ)
 		}
 		a.Seconds, err = s.repeat(r.Rows, func(n int) error {
-			if r.Op == "quantize" {
+			switch r.Op {
+			case "quantize":
 				return c.Quantize(s.dst[:n*s.rowBytes()], s.x[:n*s.rowLen], s.rowLen, w)
+			case "dequantize":
+				return c.Dequantize(s.y[:n*s.rowLen], s.blocks[:n*s.rowBytes()])
 			}
-			return c.Dequantize(s.y[:n*s.rowLen], s.blocks[:n*s.rowBytes()])
+			return c.Validate(s.blocks[:n*s.rowBytes()])
 		})
 		return a, err
 	}
@@ -145,6 +149,8 @@ func (s *server) rowBytes() int { return int(s.typ.RowBytes(int64(s.rowLen))) }
 
 // repeat calls f for n rows in all and returns the seconds that took.
 func (s *server) repeat(n int, f func(rows int) error) (float64, error) {
+	startCount()
+	defer stopCount()
 	start := threadSeconds()
 	for ; n > 0; n -= s.rows() {
 		if err := f(min(n, s.rows())); err != nil {

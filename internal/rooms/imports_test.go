@@ -21,7 +21,7 @@ var rooms = []struct{ name, packages string }{
 	{"algorithm: parts of searches and blocks", "quants/internal/pack quants/internal/search"},
 	{"algorithm: parts of searches and blocks", "quants/internal/codebook"},
 	{"algorithm: the code that defines the bits", "quants/internal/scalar"},
-	{"algorithm: vectors", "quants/internal/avx2? quants/internal/lanes?"},
+	{"algorithm: vectors", "quants/internal/avx2? quants/internal/lanes? quants/internal/vec128?"},
 	{"algorithm: float32 rows to blocks and back", "quants quants/parts"},
 	{"Source: a tensor by rows", "rows"},
 	{"checkpoint: what stored tensors make a weight", "checkpoint/precision"},

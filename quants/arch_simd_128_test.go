@@ -1,4 +1,4 @@
-//go:build goexperiment.simd && go1.27
+//go:build goexperiment.simd && go1.27 && (amd64 || arm64)
 
 package quants
 
@@ -13,28 +13,32 @@ import (
 	"ggforge/internal/gen"
 )
 
-// avx2Types lists the types for which there is an encoder or decoder of AVX2.
-func avx2Types(t testing.TB) (encoders, decoders []gguf.Type) {
-	set := avx2Set(t)
+// archSets are the codecs of the implementations that are written for this architecture.
+func archSets(t testing.TB) (sets []codecSet) {
+	for _, impl := range archImplementations() {
+		for _, set := range codecSets {
+			if set.name == impl.name {
+				sets = append(sets, set)
+			}
+		}
+	}
+	if sets == nil {
+		t.Skip("UNTESTED: not run with vectors of 128 bits or more")
+	}
+	return sets
+}
+
+// types lists the types for which a set has an encoder or decoder of its own.
+func (s codecSet) types() (encoders, decoders []gguf.Type) {
 	for _, typ := range decoderTypes() {
-		if set.lookup(typ).plainName == set.name {
+		if s.lookup(typ).plainName == s.name {
 			encoders = append(encoders, typ)
 		}
-		if set.lookup(typ).decodeName == set.name {
+		if s.lookup(typ).decodeName == s.name {
 			decoders = append(decoders, typ)
 		}
 	}
 	return encoders, decoders
-}
-
-func avx2Set(t testing.TB) codecSet {
-	for _, set := range codecSets {
-		if set.name == "avx2" {
-			return set
-		}
-	}
-	t.Skip("UNTESTED: not run with vectors of 256 bits, or there is no AVX2")
-	return codecSet{}
 }
 
 // edgeBlocks are the ways to fill a block in which kernels and scalar code could
@@ -129,9 +133,15 @@ var edgeBlocks = []struct {
 	}},
 }
 
-func TestEncodersAVX2(t *testing.T) {
+func TestEncodersArch(t *testing.T) {
+	for _, set := range archSets(t) {
+		testEncoders(t, set)
+	}
+}
+
+func testEncoders(t *testing.T, set codecSet) {
 	const guard = 0x5A
-	encoders, _ := avx2Types(t)
+	encoders, _ := set.types()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, typ := range encoders {
 		n := int(typ.BlockLen())
@@ -146,51 +156,53 @@ func TestEncodersAVX2(t *testing.T) {
 					}
 					f(r, x[off:][:n*steps])
 				}
-				if !checkEncoder(t, typ, x, guard) {
-					t.Fatalf("%v %s, %d blocks", typ, edge.name, blocks)
+				if !checkEncoder(t, set, typ, x, guard) {
+					t.Fatalf("%s: %v %s, %d blocks", set.name, typ, edge.name, blocks)
 				}
 			}
 		}
 	}
 }
 
-// checkEncoder compares the AVX2 with the scalar encoder, one row.
-func checkEncoder(t testing.TB, typ gguf.Type, x []float32, guard byte) bool {
+// checkEncoder compares an encoder with the scalar one, one row.
+func checkEncoder(t testing.TB, set codecSet, typ gguf.Type, x []float32, guard byte) bool {
 	size := int(typ.RowBytes(int64(len(x))))
 	want, got := make([]byte, size), bytes.Repeat([]byte{guard}, size+64)
 	if err := scalarCodec(typ).Quantize(want, x, len(x), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := avx2Set(t).lookup(typ).Quantize(got[:size], x, len(x), nil); err != nil {
+	if err := set.lookup(typ).Quantize(got[:size], x, len(x), nil); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got[:size], want) {
-		t.Errorf("%v: %s", typ, explainDiff(typ, got[:size], want))
+		t.Errorf("%s %v: %s", set.name, typ, explainDiff(typ, got[:size], want))
 		return false
 	}
 	if !bytes.Equal(got[size:], bytes.Repeat([]byte{guard}, 64)) {
-		t.Errorf("%v: wrote past dst", typ)
+		t.Errorf("%s %v: wrote past dst", set.name, typ)
 		return false
 	}
 	return true
 }
 
-func TestDecodersAVX2(t *testing.T) {
-	_, decoders := avx2Types(t)
-	for _, typ := range decoders {
-		q := gen.Bytes("avx2/"+typ.String(), 600*int(typ.BlockBytes()))
-		for blocks := 0; blocks < 70; blocks++ {
-			if !checkDecoder(t, typ, q[:blocks*int(typ.BlockBytes())]) {
-				break
+func TestDecodersArch(t *testing.T) {
+	for _, set := range archSets(t) {
+		_, decoders := set.types()
+		for _, typ := range decoders {
+			q := gen.Bytes("arch/"+typ.String(), 600*int(typ.BlockBytes()))
+			for blocks := 0; blocks < 70; blocks++ {
+				if !checkDecoder(t, set, typ, q[:blocks*int(typ.BlockBytes())]) {
+					break
+				}
 			}
+			checkDecoder(t, set, typ, q)
 		}
-		checkDecoder(t, typ, q)
 	}
 }
 
-// checkDecoder compares the AVX2 with the scalar decoder; all NaN are equal,
+// checkDecoder compares a decoder with the scalar one; all NaN are equal,
 // but in F32, F16 and BF16.
-func checkDecoder(t testing.TB, typ gguf.Type, q []byte) bool {
+func checkDecoder(t testing.TB, set codecSet, typ gguf.Type, q []byte) bool {
 	n := len(q) / int(typ.BlockBytes()) * int(typ.BlockLen())
 	want, got := make([]float32, n), make([]float32, n+16)
 	for i := range got {
@@ -199,18 +211,18 @@ func checkDecoder(t testing.TB, typ gguf.Type, q []byte) bool {
 	if err := scalarCodec(typ).Dequantize(want, q); err != nil {
 		t.Fatal(err)
 	}
-	if err := avx2Set(t).lookup(typ).Dequantize(got[:n], q); err != nil {
+	if err := set.lookup(typ).Dequantize(got[:n], q); err != nil {
 		t.Fatal(err)
 	}
 	for i, v := range want {
 		if math.Float32bits(got[i]) != math.Float32bits(v) && (got[i] == got[i] || v == v || typ.BlockLen() == 1) {
-			t.Errorf("%v: element %d of %d is %v (%#08x), want %v (%#08x)", typ, i, n, got[i], math.Float32bits(got[i]), v, math.Float32bits(v))
+			t.Errorf("%s %v: element %d of %d is %v (%#08x), want %v (%#08x)", set.name, typ, i, n, got[i], math.Float32bits(got[i]), v, math.Float32bits(v))
 			return false
 		}
 	}
 	for _, v := range got[n:] {
 		if v != 12345 {
-			t.Errorf("%v: wrote past dst", typ)
+			t.Errorf("%s %v: wrote past dst", set.name, typ)
 			return false
 		}
 	}
@@ -218,14 +230,19 @@ func checkDecoder(t testing.TB, typ gguf.Type, q []byte) bool {
 }
 
 // Every half and every bfloat16, and floats all over their range, NaN too.
-func TestConversionsAVX2(t *testing.T) {
-	avx2Set(t)
+func TestConversionsArch(t *testing.T) {
+	for _, set := range archSets(t) {
+		testConversions(t, set)
+	}
+}
+
+func testConversions(t *testing.T, set codecSet) {
 	var q []byte
 	for i := range 1 << 16 {
 		q = binary.LittleEndian.AppendUint16(q, uint16(i))
 	}
 	for _, typ := range []gguf.Type{gguf.TypeF16, gguf.TypeBF16, gguf.TypeF32} {
-		checkDecoder(t, typ, q)
+		checkDecoder(t, set, typ, q)
 	}
 	x := make([]float32, 1<<16)
 	u := uint32(0)
@@ -235,7 +252,7 @@ func TestConversionsAVX2(t *testing.T) {
 			u += 251
 		}
 		for _, typ := range []gguf.Type{gguf.TypeF16, gguf.TypeBF16, gguf.TypeF32} {
-			if !checkEncoder(t, typ, x, 0) {
+			if !checkEncoder(t, set, typ, x, 0) {
 				return
 			}
 		}
@@ -244,17 +261,17 @@ func TestConversionsAVX2(t *testing.T) {
 		mid := uint32(0x7FFF+int32(h)) << 12
 		copy(x[h%0x4000*4:], []float32{math.Float32frombits(mid - 1), math.Float32frombits(mid), math.Float32frombits(mid + 1), -math.Float32frombits(mid)})
 		if h%0x4000 == 0x3FFF {
-			checkEncoder(t, gguf.TypeF16, x, 0)
+			checkEncoder(t, set, gguf.TypeF16, x, 0)
 		}
 	}
 }
 
-// FuzzAVX2 feeds arbitrary bits as elements, where they are finite, and as
+// FuzzArch feeds arbitrary bits as elements, where they are finite, and as
 // blocks.
-func FuzzAVX2(f *testing.F) {
+func FuzzArch(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4}, uint8(1))
 	f.Add(bytes.Repeat([]byte{0, 0, 0x80, 0x3F, 1, 0, 0, 0, 0xFF, 0xFF, 0x7F, 0xFF}, 30), uint8(3))
-	encoders, decoders := avx2Types(f)
+	sets := archSets(f)
 	f.Fuzz(func(t *testing.T, data []byte, blocks uint8) {
 		if len(data) < 4 {
 			return
@@ -266,12 +283,15 @@ func FuzzAVX2(f *testing.F) {
 				x[i] = 1
 			}
 		}
-		for _, typ := range encoders {
-			checkEncoder(t, typ, x, 0xA5)
-		}
-		for _, typ := range decoders {
-			q := bytes.Repeat(data, int(typ.RowBytes(int64(n)))/len(data)+1)[:typ.RowBytes(int64(n))]
-			checkDecoder(t, typ, q)
+		for _, set := range sets {
+			encoders, decoders := set.types()
+			for _, typ := range encoders {
+				checkEncoder(t, set, typ, x, 0xA5)
+			}
+			for _, typ := range decoders {
+				q := bytes.Repeat(data, int(typ.RowBytes(int64(n)))/len(data)+1)[:typ.RowBytes(int64(n))]
+				checkDecoder(t, set, typ, q)
+			}
 		}
 	})
 }

@@ -1,0 +1,48 @@
+//go:build goexperiment.simd && go1.27 && (amd64 || arm64)
+
+package quants
+
+import (
+	"ggforge/gguf"
+	"ggforge/internal/cpu"
+	"ggforge/quants/internal/vec128"
+)
+
+// vec128Implementation has the kernels of 128 bits. On amd64 they are for where those of AVX2 do not run.
+func vec128Implementation() implementation {
+	return implementation{
+		name: vec128.Name,
+		runs: cpu.Machine.Lanes,
+		pays: cpu.Machine.Lanes,
+		kernels: []kernel{
+			decodes(gguf.TypeQ8_0, vec128.DequantizeQ8_0),
+			decodes(gguf.TypeQ4_0, vec128.DequantizeQ4_0),
+			decodes(gguf.TypeQ4_1, vec128.DequantizeQ4_1),
+			decodes(gguf.TypeQ5_0, vec128.DequantizeQ5_0),
+			decodes(gguf.TypeQ5_1, vec128.DequantizeQ5_1),
+			decodes(gguf.TypeIQ4_NL, vec128.DequantizeIQ4_NL),
+			decodes(gguf.TypeMXFP4, vec128.DequantizeMXFP4),
+			decodes(gguf.TypeNVFP4, vec128.DequantizeNVFP4),
+			decodes(gguf.TypeQ2_K, vec128.DequantizeQ2_K),
+			decodes(gguf.TypeQ3_K, vec128.DequantizeQ3_K),
+			decodes(gguf.TypeQ4_K, vec128.DequantizeQ4_K),
+			decodes(gguf.TypeQ5_K, vec128.DequantizeQ5_K),
+			decodes(gguf.TypeQ6_K, vec128.DequantizeQ6_K),
+			decodes(gguf.TypeIQ4_XS, vec128.DequantizeIQ4_XS),
+			decodes(gguf.TypeIQ1_S, vec128.DequantizeIQ1_S),
+			decodes(gguf.TypeIQ1_M, vec128.DequantizeIQ1_M),
+			decodes(gguf.TypeIQ2_XXS, vec128.DequantizeIQ2_XXS),
+			decodes(gguf.TypeIQ2_XS, vec128.DequantizeIQ2_XS),
+			decodes(gguf.TypeIQ2_S, vec128.DequantizeIQ2_S),
+			decodes(gguf.TypeIQ3_XXS, vec128.DequantizeIQ3_XXS),
+			decodes(gguf.TypeIQ3_S, vec128.DequantizeIQ3_S),
+			decodes(gguf.TypeTQ1_0, vec128.DequantizeTQ1_0),
+			decodes(gguf.TypeTQ2_0, vec128.DequantizeTQ2_0),
+			decodes(gguf.TypeQ1_0, vec128.DequantizeQ1_0),
+			decodes(gguf.TypeQ2_0, vec128.DequantizeQ2_0),
+		},
+	}
+}
+
+// decodes is a kernel for a decoder alone.
+func decodes(t gguf.Type, g decoder) kernel { return kernel{t, nil, nil, g} }
