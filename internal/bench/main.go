@@ -31,27 +31,29 @@ import (
 
 // options is what the flags say.
 type options struct {
-	root    string // the reference's chroot, "" without one
-	kernels bool
-	sources bool
-	jobs    bool
-	speed   bool // of evaluation
-	memory  bool // of evaluation
-	calib   bool
-	headers bool
-	counts  bool   // of instructions
-	arm64   string // this program for arm64, "" where nothing can run it
-	plugin  string // of QEMU, which counts, or ""
-	chunks  int    // of text to evaluate
-	limit   int64  // bytes of data that an evaluation may have
-	types   []gguf.Type
-	rounds  int
-	budget  time.Duration // of one measurement of a kernel
-	size    int64         // bytes of the checkpoint
-	threads int
-	bin     string // folder of our commands
-	tmp     string // where the temporary folder goes without a chroot
-	out     string
+	root          string // the reference's chroot, "" without one
+	kernels       bool
+	sources       bool
+	jobs          bool
+	speed         bool // of evaluation
+	memory        bool // of evaluation
+	calib         bool
+	headers       bool
+	release       bool
+	counts        bool   // of instructions
+	arm64         string // this program for arm64, "" where nothing can run it
+	plugin        string // of QEMU, which counts, or ""
+	chunks        int    // of text to evaluate
+	limit         int64  // bytes of data that an evaluation may have
+	types         []gguf.Type
+	rounds        int
+	releaseRounds int
+	budget        time.Duration // of one measurement of a kernel
+	size          int64         // bytes of the checkpoint
+	threads       int
+	bin           string // folder of our commands
+	tmp           string // where the temporary folder goes without a chroot
+	out           string
 }
 
 func main() {
@@ -84,9 +86,11 @@ func parse(args []string) (*options, error) {
 	f.BoolVar(&opt.memory, "memory", true, "measure the memory of evaluation")
 	f.BoolVar(&opt.calib, "calibration", true, "measure importance matrices and calibrated quantization")
 	f.BoolVar(&opt.headers, "headers", true, "measure what needs the header of a file only, and copies with another one")
+	f.BoolVar(&opt.release, "release", true, "measure what is published of a model: 20 quantizations")
+	f.IntVar(&opt.releaseRounds, "release-rounds", 1, "release: take the median of `N` rounds; the reference takes a quarter of an hour for one of 1GB")
 	f.StringVar(&opt.arm64, "arm64", "", "instructions: this program for arm64, a `FILE`; without it and -plugin, that part is left out")
 	f.StringVar(&opt.plugin, "plugin", "", "instructions: the `FILE` made of internal/bench/plugin")
-	only := f.String("only", "", "measure only these `PARTS`, separated by commas: kernels, sources, jobs, speed, memory, calibration, headers, instructions; with -o the others stay in the report")
+	only := f.String("only", "", "measure only these `PARTS`, separated by commas: kernels, sources, jobs, speed, memory, calibration, headers, release, instructions; with -o the others stay in the report")
 	f.IntVar(&opt.chunks, "chunks", 4, "speed, memory: `N` chunks of text")
 	limit := f.String("limit", "600MB", "memory: `BYTES` that the process may hold")
 	types := f.String("types", "", "kernels: only these `TYPES`, separated by commas")
@@ -129,8 +133,8 @@ func parse(args []string) (*options, error) {
 	if opt.chunks < 1 {
 		return nil, errors.New("-chunks: want a positive number")
 	}
-	if opt.rounds < 1 || opt.threads < 1 || opt.budget <= 0 {
-		return nil, errors.New("-rounds, -threads, -time: want a positive number")
+	if opt.rounds < 1 || opt.releaseRounds < 1 || opt.threads < 1 || opt.budget <= 0 {
+		return nil, errors.New("-rounds, -release-rounds, -threads, -time: want a positive number")
 	}
 	var err error
 	if opt.types, err = parseTypes(*types); err != nil {
@@ -145,7 +149,7 @@ func parse(args []string) (*options, error) {
 
 // parts returns what says whether a part is measured.
 func (opt *options) parts() map[string]*bool {
-	return map[string]*bool{"kernels": &opt.kernels, "sources": &opt.sources, "jobs": &opt.jobs, "speed": &opt.speed, "memory": &opt.memory, "calibration": &opt.calib, "headers": &opt.headers, "instructions": &opt.counts}
+	return map[string]*bool{"kernels": &opt.kernels, "sources": &opt.sources, "jobs": &opt.jobs, "speed": &opt.speed, "memory": &opt.memory, "calibration": &opt.calib, "headers": &opt.headers, "release": &opt.release, "instructions": &opt.counts}
 }
 
 // parseTypes reads a list of types that have an encoder; "" is all of them.
@@ -187,6 +191,7 @@ func run(ctx context.Context, opt *options) (err error) {
 		{opt.kernels, benchKernels}, {opt.sources, benchSources}, {opt.jobs, benchJobs},
 		{opt.speed, benchSpeed}, {opt.memory, benchMemory}, {opt.calib, benchCalibration}, {opt.headers, benchHeaders},
 		{opt.counts, benchInstructions},
+		{opt.release, benchRelease},
 	} {
 		all = all && part.on
 		if part.on && (err == nil || errors.Is(err, errBytes)) {
