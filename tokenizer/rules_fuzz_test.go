@@ -53,7 +53,7 @@ func fuzzClass(f *testing.F, dir string, file string, classes ...Class) {
 		fsys := maps.Clone(base)
 		fsys[file] = &fstest.MapFile{Data: data}
 		tried := classes
-		if i := int(crc32.ChecksumIEEE(data)) % len(classes); fuzzing {
+		if i := crc32.ChecksumIEEE(data) % uint32(len(classes)); fuzzing {
 			tried = classes[i : i+1]
 		}
 		for _, class := range tried {
