@@ -35,17 +35,42 @@ func store8[T float32 | int32 | uint32](dst, tile []T, n, width int) bool {
 }
 
 func load8AVX2(tile, src []uint32, n int) {
-	for i := 0; i <= n-4; i += 4 {
-		s := src[i:]
-		a, b, c, d := two(s, s[4*n:]), two(s[n:], s[5*n:]), two(s[2*n:], s[6*n:]), two(s[3*n:], s[7*n:])
-		a, b, c, d = transposed(a, b, c, d)
-		t := (*[32]uint32)(tile[8*i:])
-		a.StoreArray((*[8]uint32)(t[0:]))
-		b.StoreArray((*[8]uint32)(t[8:]))
-		c.StoreArray((*[8]uint32)(t[16:]))
-		d.StoreArray((*[8]uint32)(t[24:]))
+	switch n {
+	case 16:
+		load8x16((*[128]uint32)(tile), (*[128]uint32)(src))
+	case 32:
+		load8x32((*[256]uint32)(tile), (*[256]uint32)(src))
+	default:
+		for i := 0; i <= n-4; i += 4 {
+			s := src[i:]
+			put4((*[32]uint32)(tile[8*i:]), two(s, s[4*n:]), two(s[n:], s[5*n:]), two(s[2*n:], s[6*n:]), two(s[3*n:], s[7*n:]))
+		}
 	}
 	archsimd.ClearAVXUpperBits()
+}
+
+// load8x16 and load8x32 have constants for n, with which the checks of bounds and most of the time are gone.
+func load8x16(tile, src *[128]uint32) {
+	for i := 0; i < 4; i++ {
+		s := (*[116]uint32)(src[4*i:])
+		put4((*[32]uint32)(tile[32*i:]), two(s[0:4], s[64:68]), two(s[16:20], s[80:84]), two(s[32:36], s[96:100]), two(s[48:52], s[112:116]))
+	}
+}
+
+func load8x32(tile, src *[256]uint32) {
+	for i := 0; i < 8; i++ {
+		s := (*[228]uint32)(src[4*i:])
+		put4((*[32]uint32)(tile[32*i:]), two(s[0:4], s[128:132]), two(s[32:36], s[160:164]), two(s[64:68], s[192:196]), two(s[96:100], s[224:228]))
+	}
+}
+
+// put4 stores four transposed rows.
+func put4(t *[32]uint32, a, b, c, d archsimd.Uint32x8) {
+	a, b, c, d = transposed(a, b, c, d)
+	a.StoreArray((*[8]uint32)(t[0:]))
+	b.StoreArray((*[8]uint32)(t[8:]))
+	c.StoreArray((*[8]uint32)(t[16:]))
+	d.StoreArray((*[8]uint32)(t[24:]))
 }
 
 func store8AVX2(dst, tile []uint32, n int) {

@@ -166,12 +166,17 @@ func squareTile(w, x []float32) {
 }
 
 // relevelSym turns s.kept, codes of n sub-blocks of 16 elements in s.x, into those
-// for the scales s.d, and puts them into s.packed in the order of the elements.
+// for the scales s.d.
 func (s *kScratch) relevelSym(levels int32, n, width int) {
 	for sub := 0; sub < n; sub += width {
-		words := s.kept[4*sub:][:4*width]
-		relevelSymTile(levels, s.x[16*sub:][:16*width], s.d[sub:], words)
-		lane.Store(s.packed[4*sub:4*min(sub+width, n)], words, 4, width)
+		relevelTile(levels, s.x[16*sub:][:16*width], s.d[sub:], s.kept[4*sub:][:4*width])
+	}
+}
+
+// store puts s.kept into s.packed in the order of the elements of n sub-blocks of 16.
+func (s *kScratch) store(n, width int) {
+	for sub := 0; sub < n; sub += width {
+		lane.Store(s.packed[4*sub:4*min(sub+width, n)], s.kept[4*sub:][:4*width], 4, width)
 	}
 }
 

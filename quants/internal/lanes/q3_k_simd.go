@@ -5,6 +5,7 @@ package lanes
 import (
 	"encoding/binary"
 	"math"
+	"simd"
 
 	"ggforge/internal/lane"
 	"ggforge/quants/internal/arith"
@@ -16,22 +17,26 @@ import (
 // Q3_K on tiles. Replaces scalar.QuantizeQ3_K.
 //
 // With importance it works like Q6_K. Without, levels are moved one at a time, each move
-// changing what the next is judged by: a chain of about 50 cycles per element with a division
-// in it, in up to 5 passes. But four of five sub-blocks of normal weights keep all their levels
-// and the others change 2.2 on average, so searchSym3Tile looks at all elements at once and
-// then moves one in each lane that is not settled: 3.4 rounds per tile of 8 lanes, as many as
-// its most restless lane needs.
+// changing what the next is judged by: a chain of about 60 cycles per element with a division
+// in it, in up to 5 passes. But half of the sub-blocks, whose largest element is positive, cannot
+// change, and of the others three of five of normal weights keep all their levels. So a look without divisions at
+// each tile, in which nothing waits, finds the rest, a fifth of all; they are gathered from 16 superblocks, and the
+// chains of up to 64 sub-blocks take turns (sym3.search). The codes that this search finds are needed
+// only where the scale of a sub-block is coded as 0: there they come from search.Sym3.
 //
 // MB/s of float32 input with importance on one core of a Zen 3 EPYC, go1.27.4, rows of 4096,
 // best of several runs: scalar 74, simd-128 272, simd-256 644. Without, on one core of a Sapphire
-// Rapids whose other thread was busy, and with that chain in two tiles at a time: scalar
-// 377, simd-128 627 (401), simd-256 934 (671), simd-512 865 (842). Of the time, 29% go to looking, 13%
-// to moving, 17% to the first levels and what they are made from, 10% to the last levels, the rest to
-// scales and packing.
+// Rapids, best of many short runs: scalar 377, simd-128 700 (685), simd-256 2060 (1000), simd-512 1505 (935);
+// in brackets what it is when tiles stay as they are and their elements are looked at until the most restless lane is
+// settled. At 256 bits 29% go to first levels, 13% to the chains, 18% to what moves after them, 11% to the last
+// levels, 7% to looking, 9% to loading, 13% to scales and packing.
 //
-// Tried and lost: one tile at a time with that chain; four tiles taking turns, with
-// their sums in memory and without those that no longer change; moving without
-// clearUpper before it, which takes twice the time.
+// Operations for 8 elements at 256 bits: 2 for the largest, 9 for first levels and their sums, 11 for looking,
+// 8 with a division (5 cycles) for the last levels: 100 cycles of arithmetic for a tile, of about 190.
+//
+// Tried and lost: chains of all sub-blocks in one or two tiles at a time; gathering while tiles are looked at
+// (whether there is anything to gather is hard to predict, and all that follows waits for it: half the
+// speed); moving without clearUpper before it, which takes twice the time.
 
 var symQ3_K, symQ3_KScales = newSymTable(4), newSymTable(32)
 
@@ -40,17 +45,19 @@ func QuantizeQ3_K(dst []byte, src, importance []float32) {
 	defer kScratches.Put(s)
 	width := lane.Width()
 	tile := 16 * width
+	plain := importance == nil
 	for len(src) > 0 {
-		nb := min(width, len(src)/pack.QK_K)
+		nb := min(lane.MaxWidth, len(src)/pack.QK_K)
+		if !plain {
+			nb = min(nb, width)
+		}
 		x := src[:nb*pack.QK_K]
 		src = src[len(x):]
 		if importance != nil {
 			s.chunkSquares(x, 16, 2, 1.0/pack.QK_K)
 		}
-		for off := 0; importance == nil && off < len(x); off += tile {
-			xt := s.x[off:][:tile]
-			lane.Load(xt, x[off:min(off+tile, len(x))], 16, width)
-			searchSym3Tile(symQ3_K, xt, &s.sym3, s.scale[off/16:], s.kept[off/4:])
+		if importance == nil {
+			s.sym3.search(symQ3_K, x, s.x[:], s.scale[:])
 		}
 		for off := 0; importance != nil && off < len(x); off += tile {
 			sub, end := off/16, min(off+tile, len(x))
@@ -62,39 +69,115 @@ func QuantizeQ3_K(dst []byte, src, importance []float32) {
 			symCodesTile(4, xt, s.step[sub:], s.base[sub:], s.kept[off/4:][:tile/4])
 		}
 		clearUpper()
-		if importance != nil {
+		if plain {
+			for i := 0; i < nb; i += width {
+				s.codeScalesQ3_K(dst[i*scalar.BytesQ3_K:], s.scale[16*i:], s.d[16*i:], min(nb-i, width), width)
+			}
+		} else {
 			importance = importance[len(x):]
 			s.fitScalesQ3_K(dst, nb, width)
-		} else {
-			for i := range nb {
-				scalar.CodeScalesQ3_K(dst[i*scalar.BytesQ3_K:][:scalar.BytesQ3_K], s.scale[16*i:][:16])
-			}
-		}
-		for i := range nb {
-			b := dst[i*scalar.BytesQ3_K:][:scalar.BytesQ3_K]
-			d := pack.F16(b[108:])
-			for j := range 16 {
-				s.d[16*i+j] = d * float32(int32(scalar.UnpackScaleQ3_K(b[96:108], j))-32)
-			}
 		}
 		s.relevelSym(4, 16*nb, width)
-		for i := range nb {
-			q := (*[pack.QK_K / 4]uint32)(s.packed[i*pack.QK_K/4:])
-			for l := range 8 {
-				var h uint32
-				for j := range 8 {
-					h |= q[8*j+l] >> 2 & 0x01010101 << j
-				}
-				binary.LittleEndian.PutUint32(dst[4*l:], h)
+		if plain {
+			s.keepSym3(x, width)
+		}
+		s.packQ3_K(dst, nb, width)
+		dst = dst[nb*scalar.BytesQ3_K:]
+	}
+}
+
+// storeQ3_K packs the levels s.kept of nb superblocks.
+func (s *kScratch) storeQ3_K(dst []byte, nb, width int) {
+	s.store(16*nb, width)
+	for i := range nb {
+		b, q := dst[i*scalar.BytesQ3_K:][:96], (*[pack.QK_K / 4]uint32)(s.packed[i*pack.QK_K/4:])
+		for l := range 8 {
+			var h uint32
+			for j := range 8 {
+				h |= q[8*j+l] >> 2 & 0x01010101 << j
 			}
-			packCrumbWords(dst[32:96], q)
-			dst = dst[scalar.BytesQ3_K:]
+			binary.LittleEndian.PutUint32(b[4*l:], h)
+		}
+		packCrumbWords(b[32:96], q)
+	}
+}
+
+// codeScalesQ3_K is scalar.CodeScalesQ3_K for nb superblocks, up to one per lane. It sets d to what the codes
+// stand for.
+func (s *kScratch) codeScalesQ3_K(dst []byte, scales, d []float32, nb, width int) {
+	n, rows := 16*nb, 16*width
+	lane.Load(s.xt[:rows], scales[:n], 16, width)
+	codeScalesTile(s.xt[:rows], s.ct[:rows], s.ds[:])
+	clearUpper()
+	for i := range nb {
+		s.ds[i] = pack.PutF16(dst[i*scalar.BytesQ3_K+108:], s.ds[i])
+	}
+	packScalesTile(s.ct[:rows], s.xt[:rows], s.ds[:], s.words[:3*width])
+	clearUpper()
+	lane.Store(d[:n], s.xt[:rows], 16, width)
+	for i := range nb {
+		b := dst[i*scalar.BytesQ3_K+96:][:12]
+		for j := range 3 {
+			binary.LittleEndian.PutUint32(b[4*j:], s.words[j*width+i])
+		}
+	}
+}
+
+// codeScalesTile codes scales, 16 rows, against the largest of their lane. Where that is 0 codes and d are 0.
+func codeScalesTile(scales []float32, codes []int32, d []float32) {
+	var zero simd.Float32s
+	width := zero.Len()
+	codes = codes[:len(scales)]
+	m := largestTile(scales)
+	some := m.NotEqual(zero)
+	step := splatBits(0xC2000000).Div(m) // -32
+	splatBits(0x3F800000).Div(step).Masked(some).Store(d)
+	low, high, half := simd.BroadcastInt32s(-32), simd.BroadcastInt32s(31), simd.BroadcastInt32s(32)
+	for i := 0; i <= len(scales)-width; i += width {
+		c := roundLevels(step.Mul(simd.LoadFloat32s(scales[i : i+width]))).ShiftAllLeft(24).ShiftAllRight(24) // int8
+		c.Max(low).Min(high).Add(half).Masked(some).Store(codes[i : i+width])
+	}
+}
+
+// packScalesTile sets scales to what the codes stand for with d, and words to scalar.PackScalesQ3_K of them.
+func packScalesTile(codes []int32, scales, d []float32, words []uint32) {
+	dv := simd.LoadFloat32s(d)
+	width := dv.Len()
+	scales = scales[:len(codes)]
+	low, high, half := simd.BroadcastInt32s(15), simd.BroadcastInt32s(3), simd.BroadcastInt32s(32)
+	var w0, w1, w2 simd.Int32s
+	for j := 3 * width; j >= 0; j -= width {
+		a, b := simd.LoadInt32s(codes[j:j+width]), simd.LoadInt32s(codes[j+4*width:j+5*width])
+		c, e := simd.LoadInt32s(codes[j+8*width:j+9*width]), simd.LoadInt32s(codes[j+12*width:j+13*width])
+		w0 = w0.ShiftAllLeft(8).Or(a.And(low)).Or(c.And(low).ShiftAllLeft(4))
+		w1 = w1.ShiftAllLeft(8).Or(b.And(low)).Or(e.And(low).ShiftAllLeft(4))
+		w2 = w2.ShiftAllLeft(8).Or(a.ShiftAllRight(4).And(high)).Or(b.ShiftAllRight(4).And(high).ShiftAllLeft(2))
+		w2 = w2.Or(c.ShiftAllRight(4).And(high).ShiftAllLeft(4)).Or(e.ShiftAllRight(4).And(high).ShiftAllLeft(6))
+	}
+	w0.ToBits().Store(words)
+	w1.ToBits().Store(words[width:])
+	w2.ToBits().Store(words[2*width:])
+	for i := 0; i <= len(codes)-width; i += width {
+		dv.Mul(simd.LoadInt32s(codes[i : i+width]).Sub(half).ConvertToFloat32()).Store(scales[i : i+width])
+	}
+}
+
+// keepSym3 sets s.kept of sub-blocks with a scale of 0 to the levels that search.Sym3 finds. Others
+// have no use for those.
+func (s *kScratch) keepSym3(x []float32, width int) {
+	for j, d := range s.d[:len(x)/16] {
+		if d == 0 {
+			var c [16]uint8
+			search.Sym3(4, x[16*j:][:16], c[:])
+			for i := range 4 {
+				s.kept[j/width*4*width+i*width+j%width] = binary.LittleEndian.Uint32(c[4*i:])
+			}
 		}
 	}
 }
 
 // fitScalesQ3_K searches the codes of the scales of nb superblocks and their
-// scales, and writes both to the blocks dst.
+// scales, and writes both to the blocks dst. It sets s.d.
 func (s *kScratch) fitScalesQ3_K(dst []byte, nb, width int) {
 	n, rows := 16*nb, 16*width
 	lane.Load(s.xt[:rows], s.scale[:n], 16, width)
@@ -117,6 +200,9 @@ func (s *kScratch) fitScalesQ3_K(dst []byte, nb, width int) {
 			}
 		}
 		scalar.PackScalesQ3_K(b[96:108], &cs)
-		pack.PutF16(b[108:], d)
+		d = pack.PutF16(b[108:], d)
+		for j := range 16 {
+			s.d[16*i+j] = d * float32(int32(scalar.UnpackScaleQ3_K(b[96:108], j))-32)
+		}
 	}
 }

@@ -64,6 +64,7 @@ func QuantizeQ6_K(dst []byte, src, importance []float32) {
 			}
 		}
 		s.relevelSym(32, 16*nb, width)
+		s.store(16*nb, width)
 		for i := range nb {
 			b := dst[:scalar.BytesQ6_K]
 			dst = dst[scalar.BytesQ6_K:]

@@ -477,78 +477,147 @@ func relevelSymTile(levels int32, x, d []float32, words []uint32) {
 	}
 }
 
-// searchSym3Tile is search.Sym3 on a tile x. There, whether an element gets another level
+// search is search.Sym3 on the sub-blocks of 16 elements x: it stores their scales, and
+// puts x into tiles. Whether an element gets another level
 // depends on all that have got one before it: a long chain with a division in each step. But
-// most sub-blocks keep their levels. So sym3Restless looks at all elements as if none before
-// them had changed, which needs no chain, and sym3Move makes the first change of each lane
-// that has one, until there is none. It stores one scale per lane and the codes as
-// symCodesTile does.
-func searchSym3Tile(t *symTable, x []float32, s *sym3, scales []float32, words []uint32) {
-	var zero simd.Float32s
-	width := zero.Len()
-	wxl, wll, lv := s.wxl[:len(x)], s.wll[:len(x)], s.lv[:len(x)]
-	m := largestTile(x)
-	flat := m.Abs().Less(simd.LoadFloat32s(t.eps[:]))
-	step := zero.IfElse(flat, simd.LoadFloat32s(t.first[:]).Div(m))
-	sym3Start(step, simd.LoadFloat32s(t.low[:]), simd.LoadFloat32s(t.high[:]), x, s)
-	for k := range s.next {
-		s.next[k], s.pass[k] = 0, 0
+// most sub-blocks keep their levels, all of them where the largest element is positive:
+// levels have the other sign then, no w*x*l is above 0, and a, which is their sum, is not above any of
+// them, also when rounded, so that a1 is not above 0. sym3First looks at all elements of a tile as if none before
+// them had changed, which needs no chain. Sub-blocks in which one may change are gathered in tiles of
+// their own, where sym3Chain tries one element after the other, once. Those that it has changed
+// are looked at again, and move makes the first change of each until there is none.
+func (s *sym3) search(t *symTable, x, tiles, scales []float32) {
+	width := lane.Width()
+	tile := 16 * width
+	n := (len(x) + tile - 1) / tile
+	for i := range n {
+		lane.Load(tiles[i*tile:][:tile], x[i*tile:min((i+1)*tile, len(x))], 16, width)
 	}
-	for {
-		sym3Restless(simd.LoadFloat32s(t.over[:]), x, s)
-		if !s.move(t.levels, width, x, wxl, wll, lv) {
-			break
+	sym3First(t, tiles[:n*tile], s, scales)
+	// Which are restless is hard to predict: nothing waits for that here.
+	s.n = 0
+	for i, rest := range s.rest[:n] {
+		for ; rest != 0; rest &= rest - 1 {
+			sub := i*width + bits.TrailingZeros32(rest)
+			if 16*sub >= len(x) {
+				break
+			}
+			s.at[s.n] = uint32(sub)
+			*(*[16]float32)(s.gathered[16*s.n:]) = *(*[16]float32)(x[16*sub:])
+			s.n++
+		}
+		if s.n > sym3Many-width {
+			s.settle(t, scales, width)
 		}
 	}
-	a, b := simd.LoadFloat32s(s.a[:]), simd.LoadFloat32s(s.b[:])
-	zero.IfElse(flat, a.Div(b).Masked(b.Greater(zero))).Store(scales)
-	low := simd.BroadcastInt32s(-t.levels)
-	words = words[:len(x)/4]
-	for i, o := 0, 0; i <= len(x)-4*width; i, o = i+4*width, o+width {
-		var q, none simd.Int32s
-		for j := 3; j >= 0; j-- {
-			l := simd.LoadFloat32s(lv[i+j*width : i+j*width+width]).ConvertToInt32().Sub(low)
-			q = q.ShiftAllLeft(8).Or(l)
-		}
-		none.IfElse(flat, q).ToBits().Store(words[o : o+width])
-	}
+	s.settle(t, scales, width)
 }
 
-// sym3 is the state of searchSym3Tile: of each element its level l, x*x*x*l and x*x*l*l, and of
-// each lane the sums of these two, the next row of the pass it is in, and the rows, one bit
+// sym3Many is how many restless sub-blocks are settled together: so many that the chain of one tile
+// leaves the processor little time to wait.
+const sym3Many = 64
+
+// sym3 is the state of the search. A row has the level l of an element of each lane, x*x*x*l and x*x*l*l. Each
+// lane has the sums of these two, the next row of the pass it is in, and the rows, one bit
 // each, whose levels may change.
 type sym3 struct {
-	lv, wxl, wll [16 * lane.MaxWidth]float32
-	a, b         [lane.MaxWidth]float32
-	next, pass   [lane.MaxWidth]uint8
-	restless     [lane.MaxWidth]int32
+	rows       [3 * 16 * sym3Many]float32
+	m, a, b    [sym3Many]float32
+	changed    [sym3Many]int32
+	next, pass [sym3Many]uint8
+	restless   [sym3Many]int32
+	rest       [maxSub / 4]uint32 // by tile: the lanes that are restless
+
+	n        int                    // restless sub-blocks
+	at       [sym3Many]uint32       // their numbers
+	gathered [16 * sym3Many]float32 // their elements
+	x        [16 * sym3Many]float32 // the same in tiles
 }
 
-// sym3Start sets the levels of step and their sums.
-//
-//go:noinline
-func sym3Start(step, low, high simd.Float32s, x []float32, s *sym3) {
-	var a, b simd.Float32s
-	wxl, wll, lv := s.wxl[:len(x)], s.wll[:len(x)], s.lv[:len(x)]
-	width := step.Len()
-	magic := simd.BroadcastUint32s(magicBits).BitsToFloat32()
-	for i := 0; i <= len(x)-width; i += width {
-		v := simd.LoadFloat32s(x[i : i+width])
-		l := step.Mul(v).Add(magic).Max(low).Min(high).Sub(magic)
-		w := v.Mul(v)
-		l.Store(lv[i : i+width])
-		d := w.Mul(v).Mul(l)
-		d.Store(wxl[i : i+width])
-		a = a.Add(d)
-		d = w.Mul(l).Mul(l)
-		d.Store(wll[i : i+width])
-		b = b.Add(d)
+// sym3Each sets the scales of tiles, and rest: other lanes are settled.
+func sym3Each(t *symTable, x []float32, s *sym3, scales []float32) {
+	width := lane.Width()
+	for i := range len(x) / (16 * width) {
+		sym3Tile(t, x[i*16*width:][:16*width], s, scales[i*width:])
+		clearUpper()
+		for k, rows := range s.restless[:width] {
+			if k == 0 {
+				s.rest[i] = 0
+			}
+			if rows != 0 {
+				s.rest[i] |= 1 << k
+			}
+		}
 	}
-	a.Store(s.a[:])
-	b.Store(s.b[:])
 }
 
-// sym3Restless finds the rows that may get another level if they are the next to get one.
+// sym3Tile sets the scales of a tile, and restless.
+func sym3Tile(t *symTable, x []float32, s *sym3, scales []float32) {
+	sym3Start(t, x, s, 0)
+	m, a, b := simd.LoadFloat32s(s.m[:]), simd.LoadFloat32s(s.a[:]), simd.LoadFloat32s(s.b[:])
+	var zero simd.Float32s
+	some := m.Abs().GreaterEqual(simd.LoadFloat32s(t.eps[:]))
+	a.Div(b).Masked(b.Greater(zero)).Masked(some).Store(scales)
+	sym3Look(t, x, s, 0)
+	simd.LoadInt32s(s.restless[:]).Masked(some.And(m.Less(zero))).Store(s.restless[:])
+}
+
+// settle finds the scales of the sub-blocks that are gathered.
+func (s *sym3) settle(t *symTable, scales []float32, width int) {
+	tile := 16 * width
+	tiles := (s.n + width - 1) / width
+	for i := range tiles {
+		lane.Load(s.x[i*tile:][:tile], s.gathered[i*tile:min((i+1)*tile, 16*s.n)], 16, width)
+	}
+	sym3Chains(t, s, tiles)
+	for k := range s.n {
+		s.next[k], s.pass[k] = 0, 1
+	}
+	// Tiles take turns here, too. Those that come to rest are left out.
+	for open := uint32(1)<<tiles - 1; open != 0; {
+		for m := open; m != 0; m &= m - 1 {
+			i := bits.TrailingZeros32(m)
+			sym3LookAgain(t, s.x[i*tile:][:tile], s, i)
+		}
+		for m := open; m != 0; m &= m - 1 {
+			if i := bits.TrailingZeros32(m); !s.move(t.levels, width, i) {
+				open &^= m & -m
+			}
+		}
+	}
+	for k, sub := range s.at[:s.n] {
+		scales[sub] = 0
+		if b := s.b[k]; b > 0 {
+			scales[sub] = s.a[k] / b
+		}
+	}
+	s.n = 0
+}
+
+// sym3Start sets the first levels and sums of tile i, and the largest elements.
+func sym3Start(t *symTable, x []float32, s *sym3, i int) {
+	m := largestTile(x)
+	var a, b simd.Float32s
+	width := m.Len()
+	step := simd.LoadFloat32s(t.first[:]).Div(m)
+	high := simd.LoadFloat32s(t.high[:])
+	magic := simd.BroadcastUint32s(magicBits).BitsToFloat32()
+	for r, v := s.rows[3*i*len(x):][:3*len(x)], x; len(r) >= 3*width && len(v) >= width; r, v = r[3*width:], v[width:] {
+		e := simd.LoadFloat32s(v[:width])
+		l := step.Mul(e).Add(magic).Min(high).Sub(magic)
+		w := e.Mul(e)
+		p, q := w.Mul(e).Mul(l), w.Mul(l).Mul(l)
+		l.Store(r[:width])
+		p.Store(r[width : 2*width])
+		q.Store(r[2*width : 3*width])
+		a, b = a.Add(p), b.Add(q)
+	}
+	a.Store(s.a[i*width:])
+	b.Store(s.b[i*width:])
+	m.Store(s.m[i*width:])
+}
+
+// sym3Look finds the rows of tile i that may get another level if they are the next to get one.
 // Others certainly keep theirs. With the names of search.Sym3,
 // and u = x*b1/a1: where |u - l| < 1/2, u is rounded to l, and so it is where u is above the
 // largest level and l is that level, up to 2^22, where arith.RoundEven ends. over is between
@@ -557,50 +626,83 @@ func sym3Start(step, low, high simd.Float32s, x []float32, s *sym3) {
 // A u that is no number changes nothing: a1 > 0 is finite then or infinite. If it is infinite,
 // so is a, and nothing is above a*a*b1; if not, b1 is infinite or no number, and so is b, and
 // what it would become.
-//
-//go:noinline
-func sym3Restless(over simd.Float32s, x []float32, s *sym3) {
-	var bits simd.Int32s
-	wxl, wll, lv := s.wxl[:len(x)], s.wll[:len(x)], s.lv[:len(x)]
+func sym3Look(t *symTable, x []float32, s *sym3, i int) {
+	var bits, none simd.Int32s
+	over := simd.LoadFloat32s(t.over[:])
 	width := over.Len()
+	bit := none.Sub(none.Equal(none).ToInt32s())
 	const quarterBits, limitBits = 0x3E800000, 0x4A800000 // of 1/4, which only squares of 1/2 and more reach, and 2^22
 	quarter, limit := simd.BroadcastUint32s(quarterBits).BitsToFloat32(), simd.BroadcastUint32s(limitBits).BitsToFloat32()
-	a, b := simd.LoadFloat32s(s.a[:]), simd.LoadFloat32s(s.b[:])
-	for i := len(x) - width; i >= 0; i -= width {
-		u := b.Sub(simd.LoadFloat32s(wll[i : i+width])).Mul(simd.LoadFloat32s(x[i : i+width])).Div(a.Sub(simd.LoadFloat32s(wxl[i : i+width])))
-		away := u.Min(over).Sub(simd.LoadFloat32s(lv[i : i+width]))
-		bits = bits.Add(bits).Sub(away.Mul(away).GreaterEqual(quarter).Or(u.GreaterEqual(limit)).ToInt32s())
+	a, b := simd.LoadFloat32s(s.a[i*width:]), simd.LoadFloat32s(s.b[i*width:])
+	for r, v := s.rows[3*i*len(x):][:3*len(x)], x; len(r) >= 3*width && len(v) >= width; r, v = r[3*width:], v[width:] {
+		u := b.Sub(simd.LoadFloat32s(r[2*width : 3*width])).Mul(simd.LoadFloat32s(v[:width])).Div(a.Sub(simd.LoadFloat32s(r[width : 2*width])))
+		away := u.Min(over).Sub(simd.LoadFloat32s(r[:width]))
+		bits = bits.Or(bit.Masked(away.Mul(away).GreaterEqual(quarter).Or(u.GreaterEqual(limit))))
+		bit = bit.Add(bit)
 	}
-	bits.Store(s.restless[:])
+	bits.Store(s.restless[i*width:])
 }
 
-// move gives one element of each lane that is restless another level, as search.Sym3 does, and
+// sym3Chain is the first pass of search.Sym3 over the tiles, which take turns.
+func sym3Chain(t *symTable, s *sym3, tiles int) {
+	var zero simd.Float32s
+	var none simd.Int32s
+	width := zero.Len()
+	tile := 16 * width
+	low, high := simd.BroadcastInt32s(-t.levels), simd.BroadcastInt32s(t.levels-1)
+	for i := 0; i < tiles*width; i += width {
+		none.Store(s.changed[i:])
+	}
+	for row := 0; row < tile; row += width {
+		for i, k := row, 0; k < tiles*width; i, k = i+tile, k+width {
+			r := s.rows[3*i:][:3*width]
+			v, a, b := simd.LoadFloat32s(s.x[i:i+width]), simd.LoadFloat32s(s.a[k:k+width]), simd.LoadFloat32s(s.b[k:k+width])
+			l, p, q := simd.LoadFloat32s(r[:width]), simd.LoadFloat32s(r[width:2*width]), simd.LoadFloat32s(r[2*width:3*width])
+			w := v.Mul(v)
+			a1, b1 := a.Sub(p), b.Sub(q)
+			ok := a1.Greater(zero)
+			f := roundLevels(v.Mul(b1).Div(a1)).Max(low).Min(high).ConvertToFloat32()
+			p1, q1 := w.Mul(v).Mul(f), w.Mul(f).Mul(f)
+			a1, b1 = a1.Add(p1), b1.Add(q1)
+			ok = ok.And(f.NotEqual(l)).And(b1.Greater(zero)).And(a1.Mul(a1).Mul(b).Greater(a.Mul(a).Mul(b1)))
+			f.IfElse(ok, l).Store(r[:width])
+			p1.IfElse(ok, p).Store(r[width : 2*width])
+			q1.IfElse(ok, q).Store(r[2*width : 3*width])
+			a1.IfElse(ok, a).Store(s.a[k : k+width])
+			b1.IfElse(ok, b).Store(s.b[k : k+width])
+			simd.LoadInt32s(s.changed[k : k+width]).Or(ok.ToInt32s()).Store(s.changed[k : k+width])
+		}
+	}
+}
+
+// move gives one element of each lane of tile i that is restless another level, as search.Sym3 does after its first pass, and
 // reports whether there was one. It has no vectors: floats of both kinds in one function are slow.
-func (s *sym3) move(levels int32, width int, x, wxl, wll, lv []float32) (moved bool) {
-	clearUpper()
-	wxl, wll, lv = wxl[:len(x)], wll[:len(x)], lv[:len(x)]
-	for k, restless := range s.restless[:width] {
-		rows := uint32(restless)
+func (s *sym3) move(levels int32, width, i int) (moved bool) {
+	tile := 16 * width
+	x, all := s.x[i*tile:][:tile], s.rows[3*i*tile:][:3*tile]
+	as, bs, changed := s.a[i*width:][:width], s.b[i*width:][:width], s.changed[i*width:][:width]
+	next, pass := s.next[i*width:][:width], s.pass[i*width:][:width]
+	for k, restless := range s.restless[i*width:][:width] {
+		rows := uint32(restless & changed[k]) // the first pass was the last if it has changed nothing
 		for rows != 0 {
-			row := bits.TrailingZeros32(rows >> (s.next[k] & 31) << (s.next[k] & 31))
+			row := bits.TrailingZeros32(rows >> (next[k] & 31) << (next[k] & 31))
 			if row == 32 { // the others are of the next pass, which there is because this one has changed something
-				if s.pass[k] == 4 {
+				if pass[k] == 4 {
 					break
 				}
-				s.pass[k]++
-				s.next[k] = 0
+				pass[k]++
+				next[k] = 0
 				continue
 			}
 			rows &^= 1 << (row & 31)
-			i := row*width + k
-			v, a, b := x[i], s.a[k], s.b[k]
-			a1 := a - wxl[i]
+			v, a, b, r := x[row*width+k], as[k], bs[k], all[3*row*width+k:][:2*width+1]
+			a1 := a - r[width]
 			if !(a1 > 0) {
 				continue
 			}
-			b1 := b - wll[i]
+			b1 := b - r[2*width]
 			f := float32(search.LevelSym(levels, float32(v*b1)/a1))
-			if f == lv[i] {
+			if f == r[0] {
 				continue
 			}
 			w := float32(v * v)
@@ -608,8 +710,8 @@ func (s *sym3) move(levels int32, width int, x, wxl, wll, lv []float32) (moved b
 			a1 += p
 			b1 += q
 			if b1 > 0 && a1*a1*b > a*a*b1 {
-				wxl[i], wll[i], lv[i] = p, q, f
-				s.a[k], s.b[k], s.next[k] = a1, b1, uint8(row+1)
+				r[0], r[width], r[2*width] = f, p, q
+				as[k], bs[k], next[k] = a1, b1, uint8(row+1)
 				moved = true
 				break
 			}

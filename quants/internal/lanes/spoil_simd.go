@@ -13,7 +13,7 @@ func Spoil() {
 	for _, a := range [][]float32{
 		s.x[:], s.w[:], s.pairs[:], s.lv[:], s.imp[:], s.above[:], s.scale[:], s.mins[:], s.step[:], s.base[:], s.total[:], s.square[:],
 		s.d[:], s.m[:], s.xt[:], s.wt[:], s.mt[:], s.ds[:], s.dms[:],
-		s.sym3.lv[:], s.sym3.wxl[:], s.sym3.wll[:], s.sym3.a[:], s.sym3.b[:],
+		s.sym3.rows[:], s.sym3.m[:], s.sym3.a[:], s.sym3.b[:], s.sym3.gathered[:], s.sym3.x[:],
 	} {
 		for i := range a {
 			a[i] = nan

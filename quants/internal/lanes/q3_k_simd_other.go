@@ -1,0 +1,24 @@
+//go:build goexperiment.simd && go1.27 && !amd64
+
+package lanes
+
+import "ggforge/internal/lane"
+
+func sym3First(t *symTable, x []float32, s *sym3, scales []float32) { sym3Each(t, x, s, scales) }
+
+func sym3Chains(t *symTable, s *sym3, tiles int) {
+	for i := range tiles {
+		sym3Start(t, s.x[i*16*lane.Width():][:16*lane.Width()], s, i)
+	}
+	sym3Chain(t, s, tiles)
+	clearUpper()
+}
+
+func (s *kScratch) packQ3_K(dst []byte, nb, width int) { s.storeQ3_K(dst, nb, width) }
+
+func relevelTile(levels int32, x, d []float32, words []uint32) { relevelSymTile(levels, x, d, words) }
+
+func sym3LookAgain(t *symTable, x []float32, s *sym3, i int) {
+	sym3Look(t, x, s, i)
+	clearUpper()
+}
