@@ -27,14 +27,16 @@ type client struct {
 }
 
 // startServer starts this program as a server whose vectors have that many bits,
-// 0 for the scalar kernels.
+// 0 for the scalar kernels. It is not preempted between calls: the runtime leaves vector
+// registers in use when it goes on after that, and some processors take many times as long
+// for scalar floats then, up to the next function that says that they are not.
 func startServer(ctx context.Context, name string, bits int) (*client, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, exe, serverArg)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GODEBUG=simd=%d", bits))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("GODEBUG=simd=%d,asyncpreemptoff=1", bits))
 	return start(name, cmd)
 }
 
