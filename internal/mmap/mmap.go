@@ -20,6 +20,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"ggforge/fault"
 	"ggforge/internal/disk"
@@ -36,6 +37,7 @@ type File struct {
 	file  *disk.File // for ReadAt; nil when empty or closed, as data, and for more than maxOpen files
 	data  []byte
 	stamp stamp.Stamp
+	ahead ahead
 }
 
 // maxOpen is how many mapped files of the process stay open besides: all the shards
@@ -157,7 +159,12 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 		}
 	} else if want > 0 {
 		var err error
-		if n, err = f.file.ReadAt(p[:want], off); err == io.EOF {
+		start := time.Now()
+		n, err = f.file.ReadAt(p[:want], off)
+		if from, to := f.ahead.read(off, off+want, f.Size(), time.Since(start)); from < to {
+			fetch(f.file, from, to)
+		}
+		if err == io.EOF {
 			err = &fs.PathError{Op: "read", Path: f.path, Err: ErrChanged}
 		}
 		if err != nil {

@@ -1,0 +1,58 @@
+package mmap
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A worker waits for each of its reads. From a disk with a queue, or one at the other end of a
+// network, that is as many reads at a time as there are workers, each of as little as a
+// worker takes; the system reads ahead of each by another 128 KiB or so. With 5 ms a read
+// that are 25 MB/s a worker, however fast the disk is.
+//
+// So a read that had to wait asks the system for what comes next in the file, in parts that
+// it takes on at once and fetches side by side. What is in memory already costs next to
+// nothing to read, and is not asked for.
+const (
+	aheadBytes = 16 << 20               // asked for after what is being read
+	aheadPart  = 128 << 10              // of a request: the system takes no more at once where its own read-ahead is not larger
+	aheadFor   = 256 << 20              // after a read that waited, reads of so much do not show that there is a disk to wait for
+	waited     = 200 * time.Microsecond // reads from memory take a tenth
+	streams    = 8                      // places where workers read side by side
+)
+
+// ahead is what has been asked for of a file.
+type ahead struct {
+	left atomic.Int64 // bytes to be read until it takes another read that waits
+
+	mu   sync.Mutex
+	ends [streams]int64 // up to where has been asked for at each place, 0 for none
+	next int            // of ends, to be used for another place
+}
+
+// read takes note of a read of bytes [off, end) in a file of that size, and returns what to ask for.
+func (a *ahead) read(off, end, size int64, took time.Duration) (from, to int64) {
+	if took >= waited {
+		a.left.Store(aheadFor)
+	} else if a.left.Load() <= 0 {
+		return 0, 0
+	}
+	a.left.Add(off - end)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	to = min(end+aheadBytes, size)
+	for i, e := range a.ends {
+		if e > 0 && e >= off && e <= end+2*aheadBytes { // other workers may be further on
+			from = max(e, end)
+			if to-from < aheadPart && to < size {
+				return 0, 0
+			}
+			a.ends[i] = max(e, to)
+			return from, to
+		}
+	}
+	a.ends[a.next] = to
+	a.next = (a.next + 1) % streams
+	return end, to
+}
