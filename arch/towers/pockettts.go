@@ -16,44 +16,46 @@ import (
 // for sound are Mimi's, convolutions (SEANet) and two transformers of the same size.
 // Source: PocketTTSMmprojModel of the reference.
 
-var pocketTTS = &table.Arch{
-	Name:    name,
-	Classes: []string{hparams.PocketTTS},
-	Tower:   towerOf(inAudio),
-	BlockCount: func(c *hparams.View) (int64, error) {
-		n, err := inAudio(c).Require("num_hidden_layers")
-		return max(n, flowBlocks), err
-	},
-	Metadata: slices.Concat([]table.Row{
-		{Key: gguf.KeyFileType},
-		{Key: "has_audio_encoder", Const: gguf.Bool(true)},
-		{Key: "audio.projector_type", Const: gguf.String("pockettts_spkenc")},
-		{Key: "audio.projection_dim", Derive: textWidth},
-	}, mimiSizes("audio.", "block_count", "embedding_length", "feed_forward_length", "attention.head_count"), []table.Row{
-		{Key: keyAudioEps, Const: gguf.Float32(1e-5)},
-		{Key: keyMels, Const: gguf.Uint32(1)}, // of samples
-		{Key: "has_gen_audio_encoder", Const: gguf.Bool(true)},
-		{Key: "gen.audio.projector_type", Const: gguf.String("pockettts_gen")},
-		{Key: "gen.audio.projection_dim", Derive: textWidth},
-	}, mimiSizes("gen.audio.", "embedding_length", "feed_forward_length", "block_count", "attention.head_count"), []table.Row{
-		{Key: "gen.audio.attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
-		// the runtime knows settings of variants by the names of their folders
-		{Key: "gen.audio.model_variant", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return gguf.String(c.Facts.Dir), true, nil }},
-	}),
-	Drop: append(dropAll("of the language model", "flow_lm.transformer.", "flow_lm.out_norm.", "flow_lm.conditioner."),
-		dropAll("which are in the embedding of the language model", "flow_lm.bos_emb", "flow_lm.bos_before_voice")...),
-	Tensors: slices.Concat([]table.TensorRow{
-		{HF: "flow_lm.speaker_proj_weight", Exact: true, GGUF: "a.speaker_proj.weight"},
-		{HF: "flow_lm.input_linear", GGUF: "a.gen.input_linear"},
-		{HF: "flow_lm.emb_mean", Exact: true, GGUF: "a.gen.emb_mean"},
-		{HF: "flow_lm.emb_std", Exact: true, GGUF: "a.gen.emb_std"},
-		{HF: "flow_lm.out_eos", GGUF: "a.gen.out_eos", Bias: table.NeedBias},
-		{HF: "mimi.downsample.conv.conv", GGUF: "a.downsample.conv", Type: table.Always(gguf.TypeF16)},
-		{HF: "mimi.upsample.convtr.convtr", GGUF: "a.gen.wav.upsample", Type: table.Always(gguf.TypeF16)},
-		{HF: "mimi.quantizer.output_proj", GGUF: "a.gen.wav.quant_out", Transform: oneFrame},
-	}, flowRows(), forLayersOf(inAudio, mimiRows("mimi.encoder_transformer.", "a.blk.{bid}.")), forLayersOf(inAudio, mimiRows("mimi.decoder_transformer.", "a.gen.wav.tfm.blk.{bid}.")),
-		seanetRows("mimi.encoder.model.", "a.seanet.", []int{1, 4, 7}, []int{3, 6, 9}, "conv"), seanetRows("mimi.decoder.model.", "a.gen.wav.seanet.", []int{3, 6, 9}, []int{2, 5, 8}, "convtr")),
-	Shapes: shape.Rules{Tensors: pocketShapes()},
+func pocketTTS() *table.Arch {
+	return &table.Arch{
+		Name:    name,
+		Classes: []string{hparams.PocketTTS},
+		Tower:   towerOf(inAudio),
+		BlockCount: func(c *hparams.View) (int64, error) {
+			n, err := inAudio(c).Require("num_hidden_layers")
+			return max(n, flowBlocks), err
+		},
+		Metadata: slices.Concat([]table.Row{
+			{Key: gguf.KeyFileType},
+			{Key: "has_audio_encoder", Const: gguf.Bool(true)},
+			{Key: "audio.projector_type", Const: gguf.String("pockettts_spkenc")},
+			{Key: "audio.projection_dim", Derive: textWidth},
+		}, mimiSizes("audio.", "block_count", "embedding_length", "feed_forward_length", "attention.head_count"), []table.Row{
+			{Key: keyAudioEps, Const: gguf.Float32(1e-5)},
+			{Key: keyMels, Const: gguf.Uint32(1)}, // of samples
+			{Key: "has_gen_audio_encoder", Const: gguf.Bool(true)},
+			{Key: "gen.audio.projector_type", Const: gguf.String("pockettts_gen")},
+			{Key: "gen.audio.projection_dim", Derive: textWidth},
+		}, mimiSizes("gen.audio.", "embedding_length", "feed_forward_length", "block_count", "attention.head_count"), []table.Row{
+			{Key: "gen.audio.attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
+			// the runtime knows settings of variants by the names of their folders
+			{Key: "gen.audio.model_variant", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return gguf.String(c.Facts.Dir), true, nil }},
+		}),
+		Drop: append(dropAll("of the language model", "flow_lm.transformer.", "flow_lm.out_norm.", "flow_lm.conditioner."),
+			dropAll("which are in the embedding of the language model", "flow_lm.bos_emb", "flow_lm.bos_before_voice")...),
+		Tensors: slices.Concat([]table.TensorRow{
+			{HF: "flow_lm.speaker_proj_weight", Exact: true, GGUF: "a.speaker_proj.weight"},
+			{HF: "flow_lm.input_linear", GGUF: "a.gen.input_linear"},
+			{HF: "flow_lm.emb_mean", Exact: true, GGUF: "a.gen.emb_mean"},
+			{HF: "flow_lm.emb_std", Exact: true, GGUF: "a.gen.emb_std"},
+			{HF: "flow_lm.out_eos", GGUF: "a.gen.out_eos", Bias: table.NeedBias},
+			{HF: "mimi.downsample.conv.conv", GGUF: "a.downsample.conv", Type: table.Always(gguf.TypeF16)},
+			{HF: "mimi.upsample.convtr.convtr", GGUF: "a.gen.wav.upsample", Type: table.Always(gguf.TypeF16)},
+			{HF: "mimi.quantizer.output_proj", GGUF: "a.gen.wav.quant_out", Transform: oneFrame},
+		}, flowRows(), forLayersOf(inAudio, mimiRows("mimi.encoder_transformer.", "a.blk.{bid}.")), forLayersOf(inAudio, mimiRows("mimi.decoder_transformer.", "a.gen.wav.tfm.blk.{bid}.")),
+			seanetRows("mimi.encoder.model.", "a.seanet.", []int{1, 4, 7}, []int{3, 6, 9}, "conv"), seanetRows("mimi.decoder.model.", "a.gen.wav.seanet.", []int{3, 6, 9}, []int{2, 5, 8}, "convtr")),
+		Shapes: shape.Rules{Tensors: pocketShapes()},
+	}
 }
 
 // mimiSizes are the sizes of a transformer, in the order of keys.

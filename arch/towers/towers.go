@@ -10,22 +10,29 @@
 // Keys and order are those of the reference's MmprojModel and of its classes.
 package towers
 
-import "ggforge/arch/table"
+import (
+	"sync"
 
-// all lists the tables; a class belongs to one of them.
-var all = []*table.Arch{
-	pixtral, qwen2VL, qwen25VL, qwen3VL, pplxDecider, vllmD3,
-	gemma3, gemma4, gemma4Unified, idefics3, internVL, llama4, glm4V, glm5Next, exaone45, kimiVL, kimiK25, lfm2VL, cohere2Vision, paddleOCR, ling3VL, miniCPMV46, miniCPMV47, deepseek4V, deepseekOCR, deepseekOCR2, unlimitedOCR, youtuVL,
-	qwen25Omni, qwen3Omni, qwen3ASR, mimoV2,
+	"ggforge/arch/table"
+)
 
-	gemma3n,
-	audioFlamingo3, cogVLM, d1Omni, dots3Note, dotsOCR, glmASR, graniteSpeech, graniteSpeechPlus, graniteVision, lfm2Audio, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,
-	hunyuanVL, janus, miniMaxM3, museGlimmer, phi4V, pocketTTS, qwen3TTS, stepVL,
-	nemotronOmni, radio,
-}
+// all lists the tables; a class belongs to one of them. Those with hundreds of rows are made
+// when they are asked for: few commands that start do that.
+var all = sync.OnceValue(func() []*table.Arch {
+	return []*table.Arch{
+		pixtral, qwen2VL, qwen25VL, qwen3VL, pplxDecider, vllmD3,
+		gemma3, gemma4, gemma4Unified, idefics3, internVL, llama4, glm4V, glm5Next, exaone45, kimiVL, kimiK25, lfm2VL, cohere2Vision, paddleOCR, ling3VL, miniCPMV46, miniCPMV47, deepseek4V, deepseekOCR, deepseekOCR2, unlimitedOCR, youtuVL,
+		qwen25Omni, qwen3Omni, qwen3ASR, mimoV2,
+
+		gemma3n(),
+		audioFlamingo3, cogVLM, d1Omni, dots3Note, dotsOCR, glmASR, graniteSpeech, graniteSpeechPlus, graniteVision, lfm2Audio, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,
+		hunyuanVL, janus, miniMaxM3, museGlimmer, phi4V, pocketTTS(), qwen3TTS(), stepVL,
+		nemotronOmni, radio,
+	}
+})
 
 // All returns the tables of all towers.
-func All() []*table.Arch { return all }
+func All() []*table.Arch { return all() }
 
 // name is the architecture of all files of towers.
 const name = "clip"
