@@ -212,6 +212,7 @@ func QuantizeIQ4_NL(dst []byte, src, importance []float32) {
 	width := lane.Width()
 	tile := pack.QK * width
 	for len(src) > 0 {
+		clearUpper()
 		n := min(tile, len(src))
 		x, w := s.x[:tile], s.w[:tile]
 		lane.Load(x, src[:n], pack.QK, width)
@@ -227,6 +228,7 @@ func QuantizeIQ4_NL(dst []byte, src, importance []float32) {
 		fitIQ4Tile(x, w, s.lv[:tile], s.imp[:tile], s.above[:tile], s.scale[:])
 		encodeIQ4Tile(x, s.scale[:], s.words[:tile/4])
 		lane.Store(s.packed[:n/4], s.words[:tile/4], pack.QK/4, width)
+		clearUpper()
 		for i := range n / pack.QK {
 			pack.PutF16(dst, s.scale[i])
 			packBlockWords(dst[2:], s.packed[i*pack.QK/4:])
@@ -248,6 +250,7 @@ func QuantizeIQ4_XS(dst []byte, src, importance []float32) {
 			s.chunkSquares(x, 8, 1, 2.0/pack.QK_K)
 		}
 		for off, sub := 0, 0; off < len(x); off, sub = off+tile, sub+width {
+			clearUpper()
 			end := min(off+tile, len(x))
 			xt, w := s.x[off:][:tile], s.w[:tile]
 			lane.Load(xt, x[off:end], pack.QK, width)
@@ -259,6 +262,7 @@ func QuantizeIQ4_XS(dst []byte, src, importance []float32) {
 			}
 			fitIQ4Tile(xt, w, s.lv[:tile], s.imp[:tile], s.above[:tile], s.scale[sub:])
 		}
+		clearUpper()
 		if importance != nil {
 			importance = importance[len(x):]
 		}

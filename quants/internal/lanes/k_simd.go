@@ -240,6 +240,7 @@ func (k *scaleMinKernel) search(s *kScratch, x, importance []float32, width int)
 	tile := k.n * width
 	s.anyOneByOne = false
 	for off, sub := 0, 0; off < len(x); off, sub = off+2*tile, sub+2*width {
+		clearUpper()
 		// Two tiles, of which the second may have lanes of zeros only.
 		xt, w := s.x[off:][:2*tile], s.w[:2*tile]
 		p, t := k.scalar, k.plain

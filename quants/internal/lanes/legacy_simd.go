@@ -73,6 +73,7 @@ func symBlocks(t *symTable, size int, dst []byte, src, importance []float32, sto
 	tile := pack.QK * width
 	s.rowSquare(src)
 	for len(src) > 0 {
+		clearUpper()
 		n := min(tile, len(src))
 		x, w := s.x[:tile], s.w[:tile]
 		lane.Load(x, src[:n], pack.QK, width)
@@ -82,6 +83,7 @@ func symBlocks(t *symTable, size int, dst []byte, src, importance []float32, sto
 		searchSymRows(t, x, w, s.pairs[:3*tile+1], s.scale[:], s.step[:], s.base[:])
 		symCodesTile(t.levels, x, s.step[:], s.base[:], s.words[:tile/4])
 		lane.Store(s.packed[:n/4], s.words[:tile/4], pack.QK/4, width)
+		clearUpper()
 		for i := range n / pack.QK {
 			pack.PutF16(dst, s.scale[i])
 			store(dst[:size:size], s.packed[i*pack.QK/4:][:pack.QK/4])
@@ -104,6 +106,7 @@ func asymBlocks(k *scaleMinKernel, size int, dst []byte, src, importance []float
 		k.search(s, src[:n], importance[:n], width)
 		src, importance = src[n:], importance[n:]
 		k.relevel(s, n/pack.QK, width)
+		clearUpper()
 		for i := range n / pack.QK {
 			pack.PutF16(dst, s.scale[i])
 			pack.PutF16(dst[2:], -s.mins[i])

@@ -31,6 +31,7 @@ func QuantizeQ2_K(dst []byte, src, importance []float32) {
 			importance = importance[len(x):]
 		}
 		k.fit(s, x, qw, width)
+		clearUpper()
 		for i := range nb {
 			var cs, cm [16]uint8
 			b := dst[i*scalar.BytesQ2_K:][:scalar.BytesQ2_K]

@@ -62,6 +62,7 @@ func QuantizeQ3_K(dst []byte, src, importance []float32) {
 		for off := 0; importance != nil && off < len(x); off += tile {
 			sub, end := off/16, min(off+tile, len(x))
 			xt, w := s.x[off:][:tile], s.w[:tile]
+			clearUpper()
 			lane.Load(xt, x[off:end], 16, width)
 			lane.Load(s.imp[:tile], importance[off:end], 16, width)
 			importanceTile(w, xt, s.imp[:tile], s.square[sub:], s.total[sub:])

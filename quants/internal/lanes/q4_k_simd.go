@@ -42,6 +42,7 @@ func quantizeScaleMin(k *scaleMinKernel, p *scalar.ScaleMinFit, size int, dst []
 			importance = importance[len(x):]
 		}
 		k.fit(s, x, qw, width)
+		clearUpper()
 		for i := range nb {
 			var cs, cm [8]uint8
 			head := dst[i*size:][:16]

@@ -33,6 +33,7 @@ func QuantizeQ6_K(dst []byte, src, importance []float32) {
 		src = src[len(x):]
 		tile := 16 * width
 		for off := 0; off < len(x); off += tile {
+			clearUpper()
 			end := min(off+tile, len(x))
 			xt, w := s.x[off:][:tile], s.w[:tile]
 			lane.Load(xt, x[off:end], 16, width)
@@ -44,6 +45,7 @@ func QuantizeQ6_K(dst []byte, src, importance []float32) {
 			searchSymRows(symQ6_K, xt, w, s.pairs[:3*tile+1], s.scale[off/16:], s.step[off/16:], s.base[off/16:])
 			symCodesTile(32, xt, s.step[off/16:], s.base[off/16:], s.kept[off/4:][:tile/4])
 		}
+		clearUpper()
 		if importance != nil {
 			importance = importance[len(x):]
 		}
