@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/internal/cpu"
 	"ggforge/internal/gen"
+	"ggforge/quants/internal/scalar"
 )
 
 // archSets are the codecs of the implementations that are written for this architecture.
@@ -262,6 +264,41 @@ func testConversions(t *testing.T, set codecSet) {
 		copy(x[h%0x4000*4:], []float32{math.Float32frombits(mid - 1), math.Float32frombits(mid), math.Float32frombits(mid + 1), -math.Float32frombits(mid)})
 		if h%0x4000 == 0x3FFF {
 			checkEncoder(t, set, gguf.TypeF16, x, 0)
+		}
+	}
+}
+
+// An element that is not finite is found, whatever is around it and wherever it is.
+func TestFiniteArch(t *testing.T) {
+	archSets(t)
+	r := rand.New(rand.NewPCG(4, 5))
+	for _, impl := range archImplementations() {
+		if impl.finite == nil || !impl.runs(cpu.Here()) {
+			continue
+		}
+		for _, c := range []struct {
+			exp, step uint64 // as firstInvalid gives them
+			size      int
+		}{{0x7C007C007C007C00, 0x0400040004000400, 2}, {0x7F807F807F807F80, 0x0080008000800080, 2}, {0x7F8000007F800000, 0x0080000000800000, 4}} {
+			exp := uint32(c.exp & (1<<(8*c.size) - 1))
+			src := make([]byte, 4*scalar.FiniteChunk)
+			for range 200 {
+				for i := 0; i < len(src); i += c.size {
+					u := r.Uint32()
+					if u&exp == exp {
+						u &^= uint32(c.step)
+					}
+					copy(src[i:i+c.size], binary.LittleEndian.AppendUint32(nil, u))
+				}
+				if n := impl.finite(src, c.exp, c.step); n != len(src) {
+					t.Fatalf("%s: %d of %d finite bytes", impl.name, n, len(src))
+				}
+				at := r.IntN(len(src)/c.size) * c.size
+				copy(src[at:at+c.size], binary.LittleEndian.AppendUint32(nil, r.Uint32()|exp))
+				if n, want := impl.finite(src, c.exp, c.step), at&^(scalar.FiniteChunk-1); n != want {
+					t.Fatalf("%s: %d bytes finite, want %d", impl.name, n, want)
+				}
+			}
 		}
 	}
 }

@@ -54,6 +54,8 @@ func loadBytes(b []byte) u8x16 { return archsimd.LoadUint8x16Array((*[16]byte)(b
 
 func load4(x []float32) f32x4 { return archsimd.LoadFloat32x4Array((*[4]float32)(x)) }
 
+func storeBytes(b []byte, v u8x16) { v.StoreArray((*[16]byte)(b)) }
+
 func loadInts(v *[4]uint32) u32x4 { return archsimd.LoadUint32x4Array(v) }
 
 func store4(y []float32, v f32x4) { v.StoreArray((*[4]float32)(y)) }
@@ -80,7 +82,7 @@ func getF16(b []byte, k uint32) f32x4 {
 // halves turns finite float16 into float32 without leaving the vectors. The arithmetic shift puts the sign and
 // the others in their places, with copies of the sign in between.
 type halves struct {
-	by3     i32x4 // shift count, for shiftRight3
+	by3     i32x4 // shift count
 	parts   u32x4
 	k0, k24 f32x4 // scaled0 and scaled24
 }
@@ -103,7 +105,7 @@ var (
 
 // get returns 4 times the float16 in the bytes of v at the indices, times 2^-112 times k.
 func (h halves) get(v, indices u8x16, k f32x4) f32x4 {
-	w := shiftRight3(lookup(v, indices).ReshapeToUint32s().BitsToInt32(), h.by3)
+	w := shiftRight(lookup(v, indices).ReshapeToUint32s().BitsToInt32(), 3, h.by3)
 	return w.ToBits().And(h.parts).BitsToFloat32().Mul(k)
 }
 
