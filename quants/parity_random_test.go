@@ -20,8 +20,8 @@ var (
 )
 
 // TestRandomParity compares encoders whose searches leave out what a bound or a look ahead says cannot win with
-// those that try everything, on random sub-blocks: normal ones, ones whose elements have 8 significant bits, so that many are equal,
-// and pieces of parityRow.
+// those that try everything, on random sub-blocks: normal ones, heavy tails, ones whose elements have 8 significant bits, are
+// small integers or repeated, so that many are equal, and pieces of parityRow.
 func TestRandomParity(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("compares vector kernels")
@@ -85,7 +85,19 @@ func randomRow(r *rand.Rand, x []float32) {
 	for i := range x {
 		x[i] = float32(r.NormFloat64()) * scale
 	}
-	switch r.IntN(4) {
+	switch r.IntN(6) {
+	case 4: // small integers, which tie, and are between levels at some scales
+		if scale < 1e6 {
+			for i := range x {
+				x[i] = float32(r.IntN(31)-15) * scale
+			}
+		}
+	case 5: // runs of equal values
+		for i := range x {
+			if r.IntN(3) > 0 && i > 0 {
+				x[i] = x[i-1]
+			}
+		}
 	case 0: // BF16
 		for i := range x {
 			x[i] = math.Float32frombits(math.Float32bits(x[i]) &^ 0xFFFF)

@@ -9,22 +9,13 @@ import (
 	"ggforge/quants/internal/codebook"
 )
 
-// nearLanes is near without a permutation: for vectors of 128 bits, of which one
-// holds a chunk of codes. A lane has a point of even index, then that of odd index
-// after it, and computes its values from its code: 9 operations for each element
-// of 4 points. That is why it gains less than nearAVX2Dim8 and nearAVX2Dim4, which
-// take 3 for 8 points.
-//
-// Selecting among the three costs of an element would take 7 operations and three
-// loads, and 72 operations to prepare: by count no gain for lists of 30, not tried.
-//
-// IQ2_XXS 19 MB/s of float32 (scalar 12), IQ2_XS 11 (7.4), IQ2_S 32 (15.5), IQ3_XXS
-// 14 (6.9), IQ3_S 21 (10.6), with Go 1.27.4 on Zen 3 at 128 bits; with nearScalar 13,
-// 8.5, 20, 8.2 and 12.6.
+// The choice among near points with vectors of 128 bits, of which one holds a chunk of codes,
+// and no permutation.
+
+// nearLanes is near without a permutation. A lane has a point of even index, then that of odd
+// index after it, and computes its values from its code: 9 operations for each element of 4
+// points, where nearAVX2Dim8 and nearAVX2Dim4 take 3 for 8 points.
 func nearLanes(cb *codebook.Codebook, lists *nearLists, s *gridLanes, items []uint16) (failed bool) {
-	if simd.VectorBitSize() != 16*nearChunk {
-		return nearScalar(cb, s, items)
-	}
 	for _, item := range items {
 		g, t := item>>8&(codebook.MaxGroups-1), item&(maxCandidates-1)
 		span := lists.spans[s.ranks[g][t]]
@@ -110,4 +101,159 @@ func nearLanes4(s *gridLanes, list []uint16, g int, scaleBits uint32) {
 	}
 	best.ToBits().Store(s.least[:])
 	index.Store(s.index[:])
+}
+
+// marginLanes sets margin and vy.
+func marginLanes(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
+	l := s.lines
+	s1 := simd.BroadcastUint32s(largest).BitsToFloat32().Mul(simd.BroadcastUint32s(s.reach).BitsToFloat32())
+	inf := simd.BroadcastUint32s(0x7F800000).BitsToFloat32()
+	ids := simd.BroadcastUint32s(id).BitsToFloat32()
+	rate := ids.Mul(simd.BroadcastUint32s(marginRate).BitsToFloat32())
+	maxG := simd.BroadcastUint32s(marginMaxG).BitsToFloat32()
+	minM := simd.BroadcastUint32s(marginMinM).BitsToFloat32()
+	maxM := simd.BroadcastUint32s(marginMaxM).BitsToFloat32()
+	scales := simd.BroadcastUint32s(smallest).BitsToFloat32().GreaterEqual(simd.BroadcastUint32s(marginMinS).BitsToFloat32())
+	for g := range groups {
+		ys, vs, vy := s.ys[dim*g:][:dim], s.vs[dim*g:][:dim], l.vy[dim*g:][:dim]
+		var m, most simd.Float32s
+		for i := range ys {
+			y, v := simd.LoadFloat32s(ys[i][:]), simd.LoadFloat32s(vs[i][:])
+			e := v.Mul(y)
+			e.Add(e).Store(vy[i][:])
+			e = y.Abs().Add(s1)
+			most = most.Max(e)
+			m = m.Add(v.Mul(e).Mul(e))
+		}
+		ok := scales.And(most.LessEqual(maxG)).And(most.Mul(ids).LessEqual(maxG)).And(m.GreaterEqual(minM)).And(m.LessEqual(maxM))
+		m.Mul(rate).IfElse(ok, inf).Store(l.margin[g][:])
+	}
+}
+
+// linesLanes8 sets the chunks of the runs, for vectors of 128 bits: of points of even index, then
+// of odd index.
+func linesLanes8(s *gridLanes, points, runs []uint16) {
+	l := s.lines
+	one, mask, low := simd.BroadcastUint32s(1), simd.BroadcastUint32s(6), simd.BroadcastUint32s(0xFFFF)
+	for _, k := range runs {
+		r := &l.runs[k&(maxRuns-1)]
+		vs, vy := (*[8][maxLanes]float32)(s.vs[8*(r.group&3):]), (*[8][maxLanes]float32)(l.vy[8*(r.group&3):])
+		list := points[r.off:][:(int(r.points)+nearChunk-1)&^(nearChunk-1)]
+		chunks := l.chunks[r.at:][:len(list)/nearChunk]
+		for k := range chunks {
+			c := &chunks[k]
+			p := simd.LoadUint16s(list[nearChunk*k:]).ReshapeToUint32s()
+			p.And(low).Store(c.codes[:])
+			p.ShiftAllRight(16).Store(c.codes[nearChunk/2:])
+			lo, hi := p.ShiftAllLeft(1), p.ShiftAllRight(15)
+			var a, b, e, f simd.Float32s
+			for j := range vs {
+				v, w := simd.LoadFloat32s(vs[j][:]), simd.LoadFloat32s(vy[j][:])
+				q := lo.And(mask).Or(one).BitsToInt32().ConvertToFloat32()
+				a = a.Add(v.Mul(q).Mul(q))
+				b = b.Add(w.Mul(q))
+				q = hi.And(mask).Or(one).BitsToInt32().ConvertToFloat32()
+				e = e.Add(v.Mul(q).Mul(q))
+				f = f.Add(w.Mul(q))
+				lo, hi = lo.ShiftAllRight(2), hi.ShiftAllRight(2)
+			}
+			a.ToBits().Store(c.a[:])
+			e.ToBits().Store(c.a[nearChunk/2:])
+			b.ToBits().Store(c.b[:])
+			f.ToBits().Store(c.b[nearChunk/2:])
+		}
+	}
+}
+
+// linesLanes4 is linesLanes8 for codebooks of dimension 4.
+func linesLanes4(s *gridLanes, points, runs []uint16) {
+	l := s.lines
+	one, mask, low := simd.BroadcastUint32s(1), simd.BroadcastUint32s(14), simd.BroadcastUint32s(0xFFFF)
+	for _, k := range runs {
+		r := &l.runs[k&(maxRuns-1)]
+		vs, vy := (*[4][maxLanes]float32)(s.vs[4*(r.group&7):]), (*[4][maxLanes]float32)(l.vy[4*(r.group&7):])
+		list := points[r.off:][:(int(r.points)+nearChunk-1)&^(nearChunk-1)]
+		chunks := l.chunks[r.at:][:len(list)/nearChunk]
+		for k := range chunks {
+			c := &chunks[k]
+			p := simd.LoadUint16s(list[nearChunk*k:]).ReshapeToUint32s()
+			p.And(low).Store(c.codes[:])
+			p.ShiftAllRight(16).Store(c.codes[nearChunk/2:])
+			lo, hi := p.ShiftAllLeft(1), p.ShiftAllRight(15)
+			var a, b, e, f simd.Float32s
+			for j := range vs {
+				v, w := simd.LoadFloat32s(vs[j][:]), simd.LoadFloat32s(vy[j][:])
+				q := lo.And(mask).Or(one).BitsToInt32().ConvertToFloat32()
+				a = a.Add(v.Mul(q).Mul(q))
+				b = b.Add(w.Mul(q))
+				q = hi.And(mask).Or(one).BitsToInt32().ConvertToFloat32()
+				e = e.Add(v.Mul(q).Mul(q))
+				f = f.Add(w.Mul(q))
+				lo, hi = lo.ShiftAllRight(3), hi.ShiftAllRight(3)
+			}
+			a.ToBits().Store(c.a[:])
+			e.ToBits().Store(c.a[nearChunk/2:])
+			b.ToBits().Store(c.b[:])
+			f.ToBits().Store(c.b[nearChunk/2:])
+		}
+	}
+}
+
+// evenFirst are the places of the points of a chunk of linesLanes8.
+var evenFirst = [nearChunk]uint8{0, 4, 1, 5, 2, 6, 3, 7}
+
+// upTo are masks: those of the lanes up to i begin at maxLanes-1-i.
+var upTo = func() (t [2 * maxLanes]uint32) {
+	for i := range maxLanes {
+		t[i] = unsure
+	}
+	return t
+}()
+
+// chooseLanes sets the codes of the candidates of all runs. Vectors go on after a run; the next
+// of its group has its candidates later.
+func chooseLanes(s *gridLanes) {
+	l := s.lines
+	inf := simd.BroadcastUint32s(0x7F800000).BitsToFloat32()
+	doubt := simd.BroadcastUint32s(unsure)
+	width := inf.Len()
+	var any simd.Uint32s
+	runs := l.runs[:l.found]
+	for i := range runs {
+		r := &runs[i]
+		chunks := l.chunks[r.at:]
+		margin := simd.LoadFloat32s(l.margin[r.margin&(2*codebook.MaxGroups-1)][:])
+		flag := simd.BroadcastUint32s(r.flag)
+		row := &s.codes[r.group&(codebook.MaxGroups-1)]
+		if r.from == 0 {
+			any = simd.Uint32s{}
+		}
+		for t := int(r.from); t <= int(r.to); t += width {
+			scale := simd.LoadUint32s(s.scale[t&(maxCandidates-1):]).BitsToFloat32()
+			best, second := inf, inf
+			code := flag.BitsToInt32()
+			for j := range int(r.points) {
+				c, at := &chunks[j/nearChunk], evenFirst[j%nearChunk]&(nearChunk-1)
+				e := scale.Mul(simd.BroadcastUint32s(c.a[at]).BitsToFloat32()).Sub(simd.BroadcastUint32s(c.b[at]).BitsToFloat32())
+				code = code.Max(simd.BroadcastUint32s(c.codes[at] | r.flag).BitsToInt32().And(e.Less(best).ToInt32s()))
+				second = second.Min(e.Max(best))
+				best = best.Min(e)
+			}
+			found := code.ToBits()
+			found = found.IfElse(second.Greater(best.Add(margin)), found.Or(doubt))
+			found.Store(row[t&(maxCandidates-1):])
+			any = any.Or(found.And(simd.LoadUint32s(upTo[maxLanes-1-min(int(r.to)-t, maxLanes-1):])))
+		}
+		any.Store(l.doubtLanes[r.group&(codebook.MaxGroups-1)][:])
+	}
+	sumDoubts(l, width)
+}
+
+// sumDoubts sets doubts to what any lane has.
+func sumDoubts(l *gridLines, width int) {
+	for g := range l.doubts {
+		for _, d := range l.doubtLanes[g][:width] {
+			l.doubts[g] |= d
+		}
+	}
 }

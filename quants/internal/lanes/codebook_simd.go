@@ -4,6 +4,7 @@ package lanes
 
 import (
 	"math"
+	"math/bits"
 	"simd"
 	"sync"
 
@@ -21,14 +22,15 @@ import (
 // Rounding and the sums that decide between candidates have one candidate in each
 // lane, with all elements of a sub-block broadcast: every lane adds in the order
 // of the elements, and the 13 to 31 candidates fill the lanes but for a rest.
-// Weights and roots are element by element. Most of the time goes to the choice
-// among near points, where a lane is a point of the list; see near. Ratios to the
-// scalar code on Zen 3, Go 1.27.4: 4.1 (IQ2_S) to 4.9 (IQ2_XS, IQ3_XXS) at 256
-// bits, 1.5 to 2 at 128; not measured at 512.
+// Weights and roots are element by element. The choice among near points is in
+// codebook_runs_simd.go. Ratios to the scalar code on a Sapphire Rapids Xeon, Go 1.27.4, at 256
+// bits (128): IQ2_XXS 4.6 (2.8), IQ2_XS 8.0 (4.8), IQ2_S 4.5 (2.7), IQ3_XXS 6.0 (3.3), IQ3_S
+// 4.9 (2.9), with importance or without; not measured at 512.
 //
-// At 256 bits the near points take 55 to 70% of the time, sorting their items 10 to
-// 15%, rounding and sums 5 to 10% each. The first fit of IQ2_XXS has a sub-block in
-// each lane (searchPosTile).
+// What takes the time, of IQ3_S at 256 bits: runs that may have one point 16%, the others
+// 12%, finding runs and putting out their codes 12%, rounding 7%, what is computed again as
+// the reference does 9%, tables, broadcasts and margins 11%, sums 6%, the second scale 4%. The
+// first fit of IQ2_XXS has a sub-block in each lane (searchPosTile).
 //
 // Scalar floats are legacy instructions, which are slow while the upper halves of
 // vector registers are in use: hence clearUpper at the end of a run of vector
@@ -67,7 +69,7 @@ const (
 // nearSpan is where the list of a vector is in nearLists.codes.
 type nearSpan struct {
 	off  uint32
-	n    uint16 // chunks, 0 for points
+	n    uint8  // chunks, 0 for points
 	code uint16 // of the vector
 }
 
@@ -78,6 +80,7 @@ type nearLists struct {
 	once  sync.Once
 	spans []nearSpan // by rank
 	codes []uint16
+	short shortLists
 }
 
 // chunked returns the lists of a codebook, built at the first call.
@@ -96,7 +99,7 @@ func chunked(cb *codebook.Codebook) *nearLists {
 				continue // a level of 3
 			}
 			list := cb.List(uint16(code))
-			n.spans[cb.Rank(uint16(code))] = nearSpan{uint32(len(n.codes)), uint16((len(list) + nearChunk - 1) / nearChunk), uint16(code)}
+			n.spans[cb.Rank(uint16(code))] = nearSpan{uint32(len(n.codes)), uint8((len(list) + nearChunk - 1) / nearChunk), uint16(code)}
 			n.codes = append(n.codes, list...)
 			for len(n.codes)%nearChunk != 0 {
 				again := list[0]
@@ -105,6 +108,9 @@ func chunked(cb *codebook.Codebook) *nearLists {
 				}
 				n.codes = append(n.codes, again)
 			}
+		}
+		if cb != &codebook.IQ1 {
+			n.short = shortened(cb, n.spans)
 		}
 	})
 	return n
@@ -123,30 +129,47 @@ type gridLanes struct {
 	first  [search.MaxLen]float32
 
 	steps [maxCandidates]float32 // by candidate: see candidates
+	top   uint32                 // bits of the largest odd number
+	reach uint32                 // of what is added to |y|, in scales: see the head of codebook_runs_simd.go
 
 	// Of one sub-block:
-	id                  [maxCandidates]float32 // by candidate: steps
-	scale               [maxCandidates]uint32  // by candidate: bits of 1/id
+	id                  [maxCandidates]uint32     // by candidate: bits of steps/mx
+	scale               [2 * maxCandidates]uint32 // by candidate: bits of 1/id; room as candidateRows
 	yBits, wBits, vBits [search.MaxLen]uint32
-	ranks               [codebook.MaxGroups][maxCandidates]uint32 // by group, candidate: of the rounded vectors
-	codes               [codebook.MaxGroups][maxCandidates]uint32 // by group, candidate: of the chosen points
-	a, b                [maxCandidates]float32                    // by candidate: sums
-	ys, ws              [search.MaxLen][maxLanes]float32          // y and w, each in all lanes
-	vs, wys             [search.MaxLen][maxLanes]float32          // v and w*y
-	values              [maxCandidates][maxLanes]float32          // by candidate: see setValuesLanes
+	ranks               candidateRows                    // of the rounded vectors
+	codes               candidateRows                    // of the chosen points
+	own                 candidateRows                    // of candidates that have codes of their own
+	from                [maxCandidates]uint8             // these candidates
+	changed             bool                             // see refitLanes
+	a, b                [maxCandidates]float32           // by candidate: sums
+	ys, ws              [search.MaxLen][maxLanes]float32 // y and w, each in all lanes
+	vs, wys             [search.MaxLen][maxLanes]float32 // v and w*y
+	values              [maxCandidates][maxLanes]float32 // by candidate: see setValuesLanes
 	best                codebook.GridGroups
-	least, index        [maxLanes]uint32                           // see nearLanes8
-	one, more           [codebook.MaxGroups * maxCandidates]uint16 // see sortByLength
+	least, index        [maxLanes]uint32 // see nearLanes8
+	one                 [maxRuns]uint16  // see findRuns
+	items               [maxRuns]uint16  // see findRuns, roundAgain
+	lines               *gridLines
 }
+
+// candidateRows have a value for each candidate of a group, and room for vectors that begin
+// at any.
+type candidateRows [codebook.MaxGroups][2 * maxCandidates]uint32
 
 var gridLanesPool = sync.Pool{New: func() any { return new(gridLanes) }}
 
 // superblockLanes is superblock with the candidates of a sub-block in lanes.
 func superblockLanes(p *codebook.GridSearch, r *codebook.GridFit, x, importance []float32) float32 {
+	if !nearByTable && simd.VectorBitSize() != 16*nearChunk {
+		return p.Superblock(r, x, importance)
+	}
 	s := gridLanesPool.Get().(*gridLanes)
 	defer gridLanesPool.Put(s)
+	if s.lines == nil {
+		s.lines = newGridLines()
+	}
 	lists := chunked(p.Cb)
-	s.steps = candidates(p)
+	s.steps, s.top, s.reach = candidates(p), math.Float32bits(p.Top), lists.short.reach
 	mean := float32(float32(p.SumFactor*arith.SumSquares(x)) / pack.QK_K)
 	x = x[:pack.QK_K:pack.QK_K]
 	switch {
@@ -234,7 +257,10 @@ func searchLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, y, w, v
 	} else {
 		roundLanes4(s, groups, n)
 	}
-	failed := near(p.Cb, lists, s, groups, n)
+	lineTables(s, p.Cb.Dim, groups, s.scale[n-1], s.scale[0], s.id[n-1])
+	failed := nearRuns(p, lists, s, groups, n)
+	count := n
+	n = s.distinct(groups, n)
 	if p.Cb.Dim == 8 {
 		sumLanes8(s, groups, n)
 	} else {
@@ -254,8 +280,8 @@ func searchLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, y, w, v
 	best := &s.best
 	for g := range groups {
 		if at >= 0 {
-			best.Codes[g] = uint16(s.codes[g][at])
-			best.OnGrid[g] = lists.spans[s.ranks[g][at]].n == 0
+			best.Codes[g] = uint16(s.own[g][at])
+			best.OnGrid[g] = s.own[g][at]&offGrid == 0
 		} else {
 			best.Codes[g] = 0
 			best.OnGrid[g] = !p.OffGrid
@@ -267,25 +293,11 @@ func searchLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, y, w, v
 			refit = refit || !best.OnGrid[g]
 		}
 		if refit {
-			s.id[0] = 1 / scale
-			s.scale[0] = math.Float32bits(scale)
-			if p.Cb.Dim == 8 {
-				roundLanes8(s, groups, 1)
-			} else {
-				roundLanes4(s, groups, 1)
-			}
-			for g := range groups {
-				if !all && best.OnGrid[g] {
-					s.ranks[g][0] = uint32(p.Cb.Rank(best.Codes[g]))
+			failed = refitLanes(p, s, lists, best, all, at, scale, groups, count) || failed
+			if s.changed {
+				if a, b := p.Sums(best, y, w); b > 0 {
+					scale = a / b
 				}
-			}
-			failed = near(p.Cb, lists, s, groups, 1) || failed
-			clearUpper()
-			for g := range groups {
-				best.Codes[g] = uint16(s.codes[g][0])
-			}
-			if a, b := p.Sums(best, y, w); b > 0 {
-				scale = a / b
 			}
 		}
 	}
@@ -327,7 +339,7 @@ func stepLanes(s *gridLanes, mx uint32, n int) {
 	l := m.Len()
 	for t := 0; t < n; t += l {
 		id := simd.LoadFloat32s(s.steps[t:]).Div(m)
-		id.Store(s.id[t:])
+		id.ToBits().Store(s.id[t:])
 		one.Div(id).ToBits().Store(s.scale[t:])
 	}
 }
@@ -351,28 +363,28 @@ func spreadLanes(s *gridLanes, y, w, v []float32) {
 	}
 }
 
-// roundLanes8 sets ranks to those of the levels nearest to (y*id - 1)/2, half to
-// even. arith.RoundEven is moved by a bit, as halving is exact: twice its magic number is added
-// to twice the number, which gives the same low bits. Levels keep the 1<<22 of arith.RoundEven,
-// whose multiple is taken off at the end, modulo 1<<32.
+// roundLanes8 sets ranks to those of the levels nearest to (y*id - 1)/2, and edge where one
+// of them is next to another level: see the head of codebook_runs_simd.go.
 func roundLanes8(s *gridLanes, groups, n int) {
 	one := simd.BroadcastUint32s(0x3F800000).BitsToFloat32()
-	magic := simd.BroadcastUint32s(0x4BC00000).BitsToFloat32() // 3<<23
-	low := simd.BroadcastUint32s(0x7FFFFF)
-	bias := simd.BroadcastInt32s(1 << 22)
-	top := simd.BroadcastInt32s(1<<22 + 2)
-	excess := simd.BroadcastUint32s((6561 - 1) / 2 << 22 & math.MaxUint32)
+	top := simd.BroadcastUint32s(s.top).BitsToFloat32()
+	magic := simd.BroadcastUint32s(0x43400001).BitsToFloat32() // 192 + 2^-16: the last bit is 2^-16
+	low := simd.BroadcastUint32s(1<<17 - 1)
+	excess := simd.BroadcastUint32s((6561 - 1) / 2 * (0x43400000 >> 17) & math.MaxUint32)
+	near, most := simd.BroadcastInt32s(3), simd.BroadcastUint32s(6561-1) // of NaNs the rank could be any
+	at := simd.BroadcastUint32s(edge)
 	for t := 0; t < n; t += one.Len() {
-		id := simd.LoadFloat32s(s.id[t:])
+		id := simd.LoadUint32s(s.id[t:]).BitsToFloat32()
 		for g := range groups {
 			ys := s.ys[8*g:][:8]
-			var r simd.Int32s
+			var r simd.Uint32s
+			least := low.BitsToInt32()
 			for i := 7; i >= 0; i-- {
-				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Sub(one).Add(magic)
-				l := v.ToBits().And(low).BitsToInt32().Max(bias).Min(top)
-				r = r.Add(r).Add(r).Add(l)
+				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Max(one).Min(top).Add(magic).ToBits()
+				least = least.Min(v.And(low).BitsToInt32())
+				r = r.Add(r).Add(r).Add(v.ShiftAllRight(17))
 			}
-			r.ToBits().Sub(excess).Store(s.ranks[g][t:])
+			r.Sub(excess).Min(most).Or(at.Masked(least.Less(near))).Store(s.ranks[g][t:])
 		}
 	}
 }
@@ -380,22 +392,24 @@ func roundLanes8(s *gridLanes, groups, n int) {
 // roundLanes4 is roundLanes8 for codebooks of dimension 4, whose ranks are codes.
 func roundLanes4(s *gridLanes, groups, n int) {
 	one := simd.BroadcastUint32s(0x3F800000).BitsToFloat32()
-	magic := simd.BroadcastUint32s(0x4BC00000).BitsToFloat32() // 3<<23
-	low := simd.BroadcastUint32s(0x7FFFFF)
-	bias := simd.BroadcastInt32s(1 << 22)
-	top := simd.BroadcastInt32s(1<<22 + 7)
-	excess := simd.BroadcastUint32s((4096 - 1) / 7 << 22 & math.MaxUint32)
+	top := simd.BroadcastUint32s(s.top).BitsToFloat32()
+	magic := simd.BroadcastUint32s(0x43400001).BitsToFloat32()
+	low := simd.BroadcastUint32s(1<<17 - 1)
+	excess := simd.BroadcastUint32s((4096 - 1) / 7 * (0x43400000 >> 17) & math.MaxUint32)
+	near, most := simd.BroadcastInt32s(3), simd.BroadcastUint32s(4096-1)
+	at := simd.BroadcastUint32s(edge)
 	for t := 0; t < n; t += one.Len() {
-		id := simd.LoadFloat32s(s.id[t:])
+		id := simd.LoadUint32s(s.id[t:]).BitsToFloat32()
 		for g := range groups {
 			ys := s.ys[4*g:][:4]
-			var r simd.Int32s
+			var r simd.Uint32s
+			least := low.BitsToInt32()
 			for i := 3; i >= 0; i-- {
-				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Sub(one).Add(magic)
-				l := v.ToBits().And(low).BitsToInt32().Max(bias).Min(top)
-				r = r.ShiftAllLeft(3).Add(l)
+				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Max(one).Min(top).Add(magic).ToBits()
+				least = least.Min(v.And(low).BitsToInt32())
+				r = r.ShiftAllLeft(3).Add(v.ShiftAllRight(17))
 			}
-			r.ToBits().Sub(excess).Store(s.ranks[g][t:])
+			r.Sub(excess).Min(most).Or(at.Masked(least.Less(near))).Store(s.ranks[g][t:])
 		}
 	}
 }
@@ -408,7 +422,7 @@ func sumLanes8(s *gridLanes, groups, n int) {
 		var a, b simd.Float32s
 		for g := range groups {
 			ws, wys := s.ws[8*g:][:8], s.wys[8*g:][:8]
-			code := simd.LoadUint32s(s.codes[g][t:]).ShiftAllLeft(1)
+			code := simd.LoadUint32s(s.own[g][t:]).ShiftAllLeft(1)
 			for i := range 8 {
 				q := code.And(mask).Or(one).BitsToInt32().ConvertToFloat32()
 				code = code.ShiftAllRight(2)
@@ -429,7 +443,7 @@ func sumLanes4(s *gridLanes, groups, n int) {
 		var a, b simd.Float32s
 		for g := range groups {
 			ws, wys := s.ws[4*g:][:4], s.wys[4*g:][:4]
-			code := simd.LoadUint32s(s.codes[g][t:]).ShiftAllLeft(1)
+			code := simd.LoadUint32s(s.own[g][t:]).ShiftAllLeft(1)
 			for i := range 4 {
 				q := code.And(mask).Or(one).BitsToInt32().ConvertToFloat32()
 				code = code.ShiftAllRight(3)
@@ -442,51 +456,76 @@ func sumLanes4(s *gridLanes, groups, n int) {
 	}
 }
 
-// sortByLength sets the codes of n candidates to their vectors and returns those
-// that are not points, as group<<8 | candidate: first those with lists of one chunk,
-// then the others. No branch depends on lengths, which are hard to predict.
-func (s *gridLanes) sortByLength(lists *nearLists, groups, n int) (one, more []uint16) {
-	spans := lists.spans
-	n1, n2 := uint32(0), uint32(0)
+// distinct sets own to the codes of candidates that are not those of the candidate after it, and
+// returns their number.
+func (s *gridLanes) distinct(groups, n int) int {
+	var masks [codebook.MaxGroups]uint32
+	changes(&masks, &s.codes, groups, n)
+	var all uint32
+	for _, m := range masks[:groups] {
+		all |= m
+	}
+	k := 0
+	for ; all != 0; all &= all - 1 {
+		s.from[k&(maxCandidates-1)] = uint8(bits.TrailingZeros32(all))
+		k++
+	}
 	for g := range groups {
-		ranks, codes := s.ranks[g][:n], s.codes[g][:n]
-		for t, r := range ranks {
-			span := spans[r]
-			codes[t] = uint32(span.code)
-			item := uint16(g<<8 | t)
-			s.one[n1&(codebook.MaxGroups*maxCandidates-1)] = item
-			s.more[n2&(codebook.MaxGroups*maxCandidates-1)] = item
-			off, is1 := (uint32(span.n)-1)>>31^1, (uint32(span.n)^1-1)>>31
-			n1 += is1
-			n2 += off - is1
+		row, own := &s.codes[g], &s.own[g]
+		for i, t := range s.from[:k] {
+			own[i] = row[t&(maxCandidates-1)]
 		}
 	}
-	return s.one[:n1], s.more[:n2]
+	return k
 }
 
-// nearScalar sets the codes of the items of sortByLength by codebook.nearest.
-func nearScalar(cb *codebook.Codebook, s *gridLanes, items []uint16) (failed bool) {
-	clearUpper()
-	top := 2
-	if cb.Dim == 4 {
-		top = 7
+// refitLanes sets the codes of best, the candidate of place at in own or none, for its scale:
+// of all groups or of those that are off grid. It sets changed if codes are others than before, or
+// there was no candidate, and reports whether a group had no near point with a finite error.
+//
+// Between two of n neighbouring candidates that round a group to the same vector and have the
+// same point, all scales do: see the head of codebook_runs_simd.go.
+func refitLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, best *codebook.GridGroups, all bool, at int, scale float32, groups, n int) bool {
+	scaleBits, id := math.Float32bits(scale), math.Float32bits(1/scale) // positive, so in order
+	t := 0
+	if at >= 0 {
+		t = int(s.from[at&(maxCandidates-1)])
 	}
-	for _, item := range items {
-		g, t := item>>8&(codebook.MaxGroups-1), item&(maxCandidates-1)
-		var values [8]float32
-		for l := range values {
-			values[l] = float32(math.Float32frombits(s.scale[t]) * float32(2*l+1))
+	for t+2 < n && s.id[t+1] < id {
+		t++
+	}
+	for t > 0 && s.id[t] > id {
+		t--
+	}
+	between := s.id[t] <= id && id <= s.id[t+1] && s.scale[t+1] <= scaleBits && scaleBits <= s.scale[t]
+	s.changed = at < 0
+	doubts := &s.lines.doubts
+	clear(doubts[:])
+	any := false
+	for g := range groups {
+		if !all && best.OnGrid[g] {
+			continue
 		}
-		var y, v [8]float32
-		for i := range cb.Dim {
-			y[i] = s.ys[cb.Dim*int(g)+i][0]
-			v[i] = s.vs[cb.Dim*int(g)+i][0]
+		code := s.codes[g][t]
+		if rank := s.ranks[g][t]; between && rank == s.ranks[g][t+1] && rank < edge && code == s.codes[g][t+1] {
+			s.changed = s.changed || uint16(code) != best.Codes[g]
+			best.Codes[g] = uint16(code)
+			continue
 		}
-		var c codebook.Costs
-		c.Set(y[:cb.Dim], v[:cb.Dim], values[:top+1])
-		code, ok := cb.Nearest(cb.List(uint16(s.codes[g][t])), &c)
-		failed = failed || !ok
-		s.codes[g][t] = uint32(code)
+		s.codes[g][0] = unsure
+		doubts[g] = 1
+		any = true
+	}
+	if !any {
+		return false
+	}
+	s.id[0], s.scale[0] = id, scaleBits
+	failed := nearAgain(p, lists, s, groups, 1)
+	for g, d := range doubts[:groups] {
+		if code := uint16(s.codes[g][0]); d != 0 {
+			s.changed = s.changed || code != best.Codes[g]
+			best.Codes[g] = code
+		}
 	}
 	return failed
 }

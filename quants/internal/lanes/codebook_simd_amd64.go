@@ -17,18 +17,8 @@ import (
 // bits: of dimension 8, whose levels have 2, the table is there twice. Package simd
 // has no permutation, hence archsimd; at 128 bits there is nearLanes.
 //
-// Limits, for a group and candidate of a list of 8: 12 (dimension 4) or 24 float
-// operations for the tables, 11 or 23 for the sums, 15 to find the first smallest
-// lane. Lists of one chunk go first, so that there is no branch on the length:
-// without that IQ3_XXS is 25% slower, IQ3_S 10%, and IQ2 the same. Sorting by all
-// lengths costs more than it gains.
-//
-// Padding with points that tie, as the first of the list does, cost 10%. No gain
-// came from spans and items packed in 64 bits (-5%), or from leaving out the test
-// for overflow where elements are small (+4% in IQ3, -2% in IQ1_S).
-//
-// Against the scalar code (Zen 3, Go 1.27.4, MB/s of float32): IQ2_XXS 50/12, IQ2_XS
-// 33/7.3, IQ2_S 58/15, IQ3_XXS 29/6.5, IQ3_S 42/10.2.
+// Lists are whole here, so that each sum is the reference's. What comes here is what
+// codebook_runs_simd.go is in doubt about, one to three candidates of a group in a sub-block.
 
 // Steps that are written for AVX2; see cpu.Machine.
 var (
@@ -42,22 +32,17 @@ var (
 // preemption, which saves and restores them: so every encoder calls this for every tile or so.
 func clearUpper() { archsimd.ClearAVXUpperBits() }
 
-// near sets the codes of n candidates to the vectors of their ranks or, where
-// these are none, to the near points whose values fit y best. It reports whether
-// any had no near point with a finite error.
-func near(cb *codebook.Codebook, lists *nearLists, s *gridLanes, groups, n int) (failed bool) {
-	one, more := s.sortByLength(lists, groups, n)
+// near sets the codes of those items to the near points whose values fit
+// y best. It reports whether any had no near point with a finite error.
+func near(cb *codebook.Codebook, lists *nearLists, s *gridLanes, items []uint16) (failed bool) {
 	if !nearByTable {
-		failed = nearLanes(cb, lists, s, one)
-		return nearLanes(cb, lists, s, more) || failed
+		return nearLanes(cb, lists, s, items)
 	}
-	valuesAVX2(s, n, cb.Dim)
+	valuesAVX2(s, items, cb.Dim)
 	if cb.Dim == 8 {
-		failed = nearAVX2Dim8One(lists, s, one)
-		return nearAVX2Dim8(lists, s, more) || failed
+		return nearAVX2Dim8(lists, s, items)
 	}
-	failed = nearAVX2Dim4One(lists, s, one)
-	return nearAVX2Dim4(lists, s, more) || failed
+	return nearAVX2Dim4(lists, s, items)
 }
 
 // oddLevels are what levels stand for, twice those of dimension 8.
@@ -67,10 +52,11 @@ var laneIndex = [8]uint32{0, 1, 2, 3, 4, 5, 6, 7}
 var laneCount = [8]uint32{8, 8, 8, 8, 8, 8, 8, 8}
 var laneMax = [8]uint32{0x7F7FFFFF, 0x7F7FFFFF, 0x7F7FFFFF, 0x7F7FFFFF, 0x7F7FFFFF, 0x7F7FFFFF, 0x7F7FFFFF, 0x7F7FFFFF}
 
-// valuesAVX2 sets values to what levels stand for, by candidate.
-func valuesAVX2(s *gridLanes, n, dim int) {
+// valuesAVX2 sets values to what levels stand for, of the candidates of those items.
+func valuesAVX2(s *gridLanes, items []uint16, dim int) {
 	odd := archsimd.LoadFloat32x8Array(&oddLevels[(8-dim)/4])
-	for t := range n {
+	for _, item := range items {
+		t := item & (maxCandidates - 1)
 		archsimd.BroadcastUint32x8(s.scale[t]).BitsToFloat32().Mul(odd).StoreArray((*[8]float32)(s.values[t][:8]))
 	}
 }
@@ -138,56 +124,6 @@ func nearAVX2Dim8(lists *nearLists, s *gridLanes, work []uint16) (failed bool) {
 	return failed
 }
 
-// nearAVX2Dim8One is nearAVX2Dim8 for lists of one chunk.
-func nearAVX2Dim8One(lists *nearLists, s *gridLanes, work []uint16) (failed bool) {
-	none := archsimd.LoadUint32x8Array(&laneMax).BitsToFloat32()
-	for _, item := range work {
-		g, t := item>>8&7, item&31
-		ys, vs := (*[8][maxLanes]float32)(s.ys[8*g:]), (*[8][maxLanes]float32)(s.vs[8*g:])
-		span := lists.spans[s.ranks[g][t]]
-		q := archsimd.LoadFloat32x8Array((*[8]float32)(s.values[t][:8]))
-		d := q.Sub(archsimd.LoadFloat32x8Array((*[8]float32)(ys[0][:8])))
-		c0 := archsimd.LoadFloat32x8Array((*[8]float32)(vs[0][:8])).Mul(d).Mul(d)
-		d = q.Sub(archsimd.LoadFloat32x8Array((*[8]float32)(ys[1][:8])))
-		c1 := archsimd.LoadFloat32x8Array((*[8]float32)(vs[1][:8])).Mul(d).Mul(d)
-		d = q.Sub(archsimd.LoadFloat32x8Array((*[8]float32)(ys[2][:8])))
-		c2 := archsimd.LoadFloat32x8Array((*[8]float32)(vs[2][:8])).Mul(d).Mul(d)
-		d = q.Sub(archsimd.LoadFloat32x8Array((*[8]float32)(ys[3][:8])))
-		c3 := archsimd.LoadFloat32x8Array((*[8]float32)(vs[3][:8])).Mul(d).Mul(d)
-		d = q.Sub(archsimd.LoadFloat32x8Array((*[8]float32)(ys[4][:8])))
-		c4 := archsimd.LoadFloat32x8Array((*[8]float32)(vs[4][:8])).Mul(d).Mul(d)
-		d = q.Sub(archsimd.LoadFloat32x8Array((*[8]float32)(ys[5][:8])))
-		c5 := archsimd.LoadFloat32x8Array((*[8]float32)(vs[5][:8])).Mul(d).Mul(d)
-		d = q.Sub(archsimd.LoadFloat32x8Array((*[8]float32)(ys[6][:8])))
-		c6 := archsimd.LoadFloat32x8Array((*[8]float32)(vs[6][:8])).Mul(d).Mul(d)
-		d = q.Sub(archsimd.LoadFloat32x8Array((*[8]float32)(ys[7][:8])))
-		c7 := archsimd.LoadFloat32x8Array((*[8]float32)(vs[7][:8])).Mul(d).Mul(d)
-
-		list := (*[8]uint16)(lists.codes[span.off:])
-		p := archsimd.LoadUint16x8Array(list).ExtendToUint32()
-		best := c0.Permute(p)
-		best = best.Add(c1.Permute(p.ShiftAllRight(2)))
-		best = best.Add(c2.Permute(p.ShiftAllRight(4)))
-		best = best.Add(c3.Permute(p.ShiftAllRight(6)))
-		best = best.Add(c4.Permute(p.ShiftAllRight(8)))
-		best = best.Add(c5.Permute(p.ShiftAllRight(10)))
-		best = best.Add(c6.Permute(p.ShiftAllRight(12)))
-		best = best.Add(c7.Permute(p.ShiftAllRight(14)))
-		best = best.IfElse(best.Less(none), none)
-		m := best.Min(best.ConcatPermute128Scalars(1, 0, best))
-		m = m.Min(m.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
-		m = m.Min(m.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8())
-		if m.Less(none).ToBits() == 0 {
-			failed = true
-			s.codes[g][t] = uint32(list[0])
-			continue
-		}
-		lanes := m.Equal(best).ToBits()
-		s.codes[g][t] = uint32(list[bits.TrailingZeros8(lanes)&7])
-	}
-	return failed
-}
-
 func nearAVX2Dim4(lists *nearLists, s *gridLanes, work []uint16) (failed bool) {
 	first := archsimd.LoadUint32x8Array(&laneIndex)
 	count := archsimd.LoadUint32x8Array(&laneCount)
@@ -235,44 +171,6 @@ func nearAVX2Dim4(lists *nearLists, s *gridLanes, work []uint16) (failed bool) {
 			win = min(win, at[bits.TrailingZeros8(lanes)&7])
 		}
 		s.codes[g][t] = uint32(list[win])
-	}
-	return failed
-}
-
-// nearAVX2Dim4One is nearAVX2Dim4 for lists of one chunk, which most are.
-func nearAVX2Dim4One(lists *nearLists, s *gridLanes, work []uint16) (failed bool) {
-	none := archsimd.LoadUint32x8Array(&laneMax).BitsToFloat32()
-	for _, item := range work {
-		g, t := item>>8&7, item&31
-		ys, vs := (*[4][maxLanes]float32)(s.ys[4*g:]), (*[4][maxLanes]float32)(s.vs[4*g:])
-		span := lists.spans[s.ranks[g][t]]
-		q := archsimd.LoadFloat32x8Array((*[8]float32)(s.values[t][:8]))
-		d := q.Sub(archsimd.LoadFloat32x8Array((*[8]float32)(ys[0][:8])))
-		c0 := archsimd.LoadFloat32x8Array((*[8]float32)(vs[0][:8])).Mul(d).Mul(d)
-		d = q.Sub(archsimd.LoadFloat32x8Array((*[8]float32)(ys[1][:8])))
-		c1 := archsimd.LoadFloat32x8Array((*[8]float32)(vs[1][:8])).Mul(d).Mul(d)
-		d = q.Sub(archsimd.LoadFloat32x8Array((*[8]float32)(ys[2][:8])))
-		c2 := archsimd.LoadFloat32x8Array((*[8]float32)(vs[2][:8])).Mul(d).Mul(d)
-		d = q.Sub(archsimd.LoadFloat32x8Array((*[8]float32)(ys[3][:8])))
-		c3 := archsimd.LoadFloat32x8Array((*[8]float32)(vs[3][:8])).Mul(d).Mul(d)
-
-		list := (*[8]uint16)(lists.codes[span.off:])
-		p := archsimd.LoadUint16x8Array(list).ExtendToUint32()
-		best := c0.Permute(p)
-		best = best.Add(c1.Permute(p.ShiftAllRight(3)))
-		best = best.Add(c2.Permute(p.ShiftAllRight(6)))
-		best = best.Add(c3.Permute(p.ShiftAllRight(9)))
-		best = best.IfElse(best.Less(none), none)
-		m := best.Min(best.ConcatPermute128Scalars(1, 0, best))
-		m = m.Min(m.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
-		m = m.Min(m.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8())
-		if m.Less(none).ToBits() == 0 {
-			failed = true
-			s.codes[g][t] = uint32(list[0])
-			continue
-		}
-		lanes := m.Equal(best).ToBits()
-		s.codes[g][t] = uint32(list[bits.TrailingZeros8(lanes)&7])
 	}
 	return failed
 }

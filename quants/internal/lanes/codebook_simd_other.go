@@ -8,13 +8,28 @@ import (
 
 func clearUpper() {}
 
-func near(cb *codebook.Codebook, lists *nearLists, s *gridLanes, groups, n int) (failed bool) {
-	one, more := s.sortByLength(lists, groups, n)
-	failed = nearLanes(cb, lists, s, one)
-	return nearLanes(cb, lists, s, more) || failed
+func near(cb *codebook.Codebook, lists *nearLists, s *gridLanes, items []uint16) (failed bool) {
+	return nearLanes(cb, lists, s, items)
 }
 
-func nearAVX2Dim8(*nearLists, *gridLanes, []uint16) (failed bool) { panic("quants: no AVX2") }
+func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
+	marginLanes(s, dim, groups, smallest, largest, id)
+}
 
-// nearByTable: there is nearAVX2Dim8.
+func chooseRuns(dim int, s *gridLanes, points, one, more []uint16) {
+	for _, runs := range [...][]uint16{one, more} {
+		if dim == 8 {
+			linesLanes8(s, points, runs)
+		} else {
+			linesLanes4(s, points, runs)
+		}
+	}
+	chooseLanes(s)
+}
+
+func changes(masks *[codebook.MaxGroups]uint32, rows *candidateRows, groups, n int) {
+	changesScalar(masks, rows, groups, n)
+}
+
+// nearByTable: there are settleAVX2Dim8 and its like.
 const nearByTable = false

@@ -3,8 +3,10 @@
 package lanes
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"ggforge/internal/lane"
@@ -108,6 +110,95 @@ func TestTileIQ1(t *testing.T) {
 		}
 		if c.sure && sure < lanes || !c.sure && sure > 0 {
 			t.Errorf("%s: %d of %d lanes are sure", c.name, sure, lanes)
+		}
+	}
+}
+
+// Groups whose elements are in the middle between two near points, or a few units in the last place
+// off, at the scale of a candidate: the points' errors are equal there but for rounding, whatever the weights.
+func TestTileNearTies(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		cb           *codebook.Codebook
+		size, steps  int
+		top, step    float32
+		bytes        int
+		plain        bool // works without importance
+		lanes, scale func(dst []byte, src, importance []float32)
+	}{
+		{"IQ2_XXS", &codebook.IQ2_XXS, 32, 6, 5, 0.1, scalar.BytesIQ2_XXS, false, QuantizeIQ2_XXS, scalar.QuantizeIQ2_XXS},
+		{"IQ2_XS", &codebook.IQ2_XS, 16, 9, 5, 0.1, scalar.BytesIQ2_XS, false, QuantizeIQ2_XS, scalar.QuantizeIQ2_XS},
+		{"IQ2_S", &codebook.IQ2_S, 16, 9, 5, 0.1, scalar.BytesIQ2_S, true, QuantizeIQ2_S, scalar.QuantizeIQ2_S},
+		{"IQ3_XXS", &codebook.IQ3_XXS, 32, 15, 15, 0.2, scalar.BytesIQ3_XXS, true, QuantizeIQ3_XXS, scalar.QuantizeIQ3_XXS},
+		{"IQ3_S", &codebook.IQ3_S, 32, 9, 15, 0.2, scalar.BytesIQ3_S, true, QuantizeIQ3_S, scalar.QuantizeIQ3_S},
+	} {
+		c.cb.Load()
+		r := rand.New(rand.NewPCG(1, uint64(c.size*c.steps)))
+		vectors := len(c.cb.Index)
+		codes := make([]uint16, 0, vectors) // off grid
+		for code := range 1 << (c.cb.Dim * c.cb.Bits) {
+			if c.cb.Dim == 8 && code&(code>>1)&0x5555 != 0 {
+				continue // a level of 3
+			}
+			if len(c.cb.List(uint16(code))) > 1 {
+				codes = append(codes, uint16(code))
+			}
+		}
+		level := func(code uint16, k int) float32 {
+			return float32(2*(int(code)>>(c.cb.Bits*k)&(1<<c.cb.Bits-1)) + 1)
+		}
+		x, w := make([]float32, pack.QK_K), make([]float32, pack.QK_K)
+		got, want := make([]byte, c.bytes), make([]byte, c.bytes)
+		for round := range 40 {
+			scale := float32(0.01) * (1 + r.Float32())
+			var mx float32
+			for i := 0; i < len(x); i += c.cb.Dim {
+				if i%c.size == 0 {
+					mx = scale * (c.top + float32(float32(r.IntN(2*c.steps+1)-c.steps)*c.step))
+				}
+				list := c.cb.List(codes[r.IntN(len(codes))])
+				p, q := list[r.IntN(len(list))], list[r.IntN(len(list))]
+				for k := range c.cb.Dim {
+					e := min(scale*0.5*(level(p, k)+level(q, k)), mx)
+					e = math.Float32frombits(math.Float32bits(e) + uint32(r.IntN(3)*r.IntN(2)))
+					if x[i+k] = e; r.IntN(2) == 0 {
+						x[i+k] = -e
+					}
+					w[i+k] = float32(r.IntN(4)) * 0.5
+				}
+				if i%c.size == 0 {
+					x[i+r.IntN(c.cb.Dim)] = mx
+				}
+			}
+			importance := w
+			if c.plain && round%2 == 0 {
+				importance = nil
+			}
+			c.scale(want, x, importance)
+			c.lanes(got, x, importance)
+			if !bytes.Equal(got, want) {
+				t.Fatalf("%s, round %d: got %x, want %x\nx %v\nimportance %v", c.name, round, got, want, x, importance)
+			}
+		}
+	}
+}
+
+// Lists, runs and chunks fit where they are put.
+func TestShortLists(t *testing.T) {
+	for _, c := range []struct {
+		cb            *codebook.Codebook
+		runs, longest int
+	}{{&codebook.IQ2_XXS, 4 * 13, 111}, {&codebook.IQ2_XS, 2 * 19, 137}, {&codebook.IQ2_S, 2 * 19, 70}, {&codebook.IQ3_XXS, 8 * 31, 21}, {&codebook.IQ3_S, 8 * 19, 20}} {
+		longest := 0
+		for rank, s := range chunked(c.cb).short.spans {
+			longest = max(longest, int(s.points))
+			codes := chunked(c.cb).short.codes[s.off:][:s.points]
+			if !slices.IsSorted(codes) || (s.flag == 0) != (c.cb.Index[rank] >= 0) || s.flag == 0 && len(codes) != 1 {
+				t.Fatalf("dimension %d, rank %d: points %x, flag %d", c.cb.Dim, rank, codes, s.flag)
+			}
+		}
+		if chunks := c.runs * ((longest + nearChunk - 1) / nearChunk); longest != c.longest || c.runs > maxRuns || chunks > maxChunks {
+			t.Errorf("longest list %d, want %d; %d runs, %d chunks", longest, c.longest, c.runs, chunks)
 		}
 	}
 }

@@ -1,0 +1,398 @@
+//go:build goexperiment.simd && go1.27
+
+package lanes
+
+import (
+	"math/bits"
+	"simd/archsimd"
+
+	"ggforge/quants/internal/codebook"
+)
+
+// oddSquares are the squares of oddLevels.
+var oddSquares = [2][8]float32{{1, 9, 25, 49, 1, 9, 25, 49}, {1, 9, 25, 49, 81, 121, 169, 225}}
+
+// lastOf are the bits of the last of n candidates, by n.
+var lastOf = func() (t [maxCandidates]uint32) {
+	for n := range t {
+		t[n] = 1 << n >> 1
+	}
+	return t
+}()
+
+// changes sets masks to the candidates t of n, by group, whose value is not that of t+1,
+// and the last.
+func changes(masks *[codebook.MaxGroups]uint32, rows *candidateRows, groups, n int) {
+	if !nearByTable {
+		changesScalar(masks, rows, groups, n)
+		return
+	}
+	last := lastOf[n&(maxCandidates-1)]
+	for g := range groups {
+		r := &rows[g]
+		a := archsimd.LoadUint32x8Array((*[8]uint32)(r[0:])).Equal(archsimd.LoadUint32x8Array((*[8]uint32)(r[1:]))).ToBits()
+		b := archsimd.LoadUint32x8Array((*[8]uint32)(r[8:])).Equal(archsimd.LoadUint32x8Array((*[8]uint32)(r[9:]))).ToBits()
+		c := archsimd.LoadUint32x8Array((*[8]uint32)(r[16:])).Equal(archsimd.LoadUint32x8Array((*[8]uint32)(r[17:]))).ToBits()
+		d := archsimd.LoadUint32x8Array((*[8]uint32)(r[24:])).Equal(archsimd.LoadUint32x8Array((*[8]uint32)(r[25:]))).ToBits()
+		masks[g] = ^(uint32(a)|uint32(b)<<8|uint32(c)<<16|uint32(d)<<24)&(last-1) | last
+	}
+}
+
+// padLines are, by the number of points of a list modulo nearChunk, 0 for those of the last
+// chunk and padLine for the rest.
+var padLines = func() (t [nearChunk][nearChunk]uint32) {
+	for n := 1; n < nearChunk; n++ {
+		for i := n; i < nearChunk; i++ {
+			t[n][i] = padLine
+		}
+	}
+	return t
+}()
+
+// laneSign is -0.
+var laneSign = [8]uint32{1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31}
+
+var laneInf = [8]uint32{0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000}
+
+// lineTables sets what lines are made of, and margin, for scales from smallest to largest, of
+// which id is the inverse of the smallest.
+func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
+	if !nearByTable {
+		marginLanes(s, dim, groups, smallest, largest, id)
+		return
+	}
+	l := s.lines
+	odd := archsimd.LoadFloat32x8Array(&oddLevels[(8-dim)/4])
+	square := archsimd.LoadFloat32x8Array(&oddSquares[(8-dim)/4])
+	sign := archsimd.LoadUint32x8Array(&laneSign)
+	inf := archsimd.LoadUint32x8Array(&laneInf).BitsToFloat32()
+	s1 := archsimd.BroadcastUint32x8(largest).BitsToFloat32().Mul(archsimd.BroadcastUint32x8(s.reach).BitsToFloat32())
+	ids := archsimd.BroadcastUint32x8(id).BitsToFloat32()
+	rate := ids.Mul(archsimd.BroadcastUint32x8(marginRate).BitsToFloat32())
+	maxG := archsimd.BroadcastUint32x8(marginMaxG).BitsToFloat32()
+	minM := archsimd.BroadcastUint32x8(marginMinM).BitsToFloat32()
+	maxM := archsimd.BroadcastUint32x8(marginMaxM).BitsToFloat32()
+	scales := archsimd.BroadcastUint32x8(smallest).BitsToFloat32().GreaterEqual(archsimd.BroadcastUint32x8(marginMinS).BitsToFloat32())
+	for g := range groups {
+		var m, most archsimd.Float32x8
+		for i := dim * g; i < dim*g+dim; i++ {
+			y := archsimd.LoadFloat32x8Array((*[8]float32)(s.ys[i&31][:8]))
+			v := archsimd.LoadFloat32x8Array((*[8]float32)(s.vs[i&31][:8]))
+			v.Mul(square).StoreArray(&l.ta[i&31])
+			vy := v.Mul(y)
+			vy.Add(vy).Mul(odd).StoreArray(&l.tb[i&31])
+			e := y.ToBits().AndNot(sign).BitsToFloat32().Add(s1)
+			most = most.Max(e)
+			m = m.Add(v.Mul(e).Mul(e))
+		}
+		ok := scales.And(most.LessEqual(maxG)).And(most.Mul(ids).LessEqual(maxG)).And(m.GreaterEqual(minM)).And(m.LessEqual(maxM))
+		m.Mul(rate).IfElse(ok, inf).StoreArray((*[8]float32)(l.margin[g&7][:8]))
+	}
+}
+
+// chooseRuns sets the codes of the candidates of all runs.
+func chooseRuns(dim int, s *gridLanes, points, one, more []uint16) {
+	if !nearByTable {
+		for _, runs := range [...][]uint16{one, more} {
+			if dim == 8 {
+				linesLanes8(s, points, runs)
+			} else {
+				linesLanes4(s, points, runs)
+			}
+		}
+		chooseLanes(s)
+		return
+	}
+	l := s.lines
+	if dim == 8 {
+		hard := settleAVX2Dim8(l, s, points, one)
+		linesAVX2Dim8(l, points, more)
+		chooseAVX2(l, s, l.hard[:hard])
+	} else {
+		hard := settleAVX2Dim4(l, s, points, one)
+		linesAVX2Dim4(l, points, more)
+		chooseAVX2(l, s, l.hard[:hard])
+	}
+	chooseAVX2(l, s, more)
+}
+
+// settleAVX2Dim8 sets the codes of the candidates of those runs, whose lists have no more than a
+// chunk, if they have one point, and their chunk. The others are put into hard, whose length
+// is returned. It stores codes for all candidates from the run on: the next runs of the group come
+// later.
+func settleAVX2Dim8(l *gridLines, s *gridLanes, points, runs []uint16) (hard int) {
+	for _, k := range runs {
+		r := &l.runs[k&(maxRuns-1)]
+		ta, tb := (*[8][8]float32)(l.ta[8*(r.group&3):]), (*[8][8]float32)(l.tb[8*(r.group&3):])
+		c := &l.chunks[r.at&(maxChunks-1)]
+		p := archsimd.LoadUint16x8Array((*[8]uint16)(points[r.off:])).ExtendToUint32()
+		p.StoreArray(&c.codes)
+		e := archsimd.LoadFloat32x8Array(&ta[0]).Permute(p)
+		f := archsimd.LoadFloat32x8Array(&tb[0]).Permute(p)
+		q := p.ShiftAllRight(2)
+		e = e.Add(archsimd.LoadFloat32x8Array(&ta[1]).Permute(q))
+		f = f.Add(archsimd.LoadFloat32x8Array(&tb[1]).Permute(q))
+		q = p.ShiftAllRight(4)
+		e = e.Add(archsimd.LoadFloat32x8Array(&ta[2]).Permute(q))
+		f = f.Add(archsimd.LoadFloat32x8Array(&tb[2]).Permute(q))
+		q = p.ShiftAllRight(6)
+		e = e.Add(archsimd.LoadFloat32x8Array(&ta[3]).Permute(q))
+		f = f.Add(archsimd.LoadFloat32x8Array(&tb[3]).Permute(q))
+		q = p.ShiftAllRight(8)
+		e = e.Add(archsimd.LoadFloat32x8Array(&ta[4]).Permute(q))
+		f = f.Add(archsimd.LoadFloat32x8Array(&tb[4]).Permute(q))
+		q = p.ShiftAllRight(10)
+		e = e.Add(archsimd.LoadFloat32x8Array(&ta[5]).Permute(q))
+		f = f.Add(archsimd.LoadFloat32x8Array(&tb[5]).Permute(q))
+		q = p.ShiftAllRight(12)
+		e = e.Add(archsimd.LoadFloat32x8Array(&ta[6]).Permute(q))
+		f = f.Add(archsimd.LoadFloat32x8Array(&tb[6]).Permute(q))
+		q = p.ShiftAllRight(14)
+		e = e.Add(archsimd.LoadFloat32x8Array(&ta[7]).Permute(q))
+		f = f.Add(archsimd.LoadFloat32x8Array(&tb[7]).Permute(q))
+		e = e.Max(archsimd.LoadUint32x8Array(&padLines[r.points&7]).BitsToFloat32())
+		e.ToBits().StoreArray(&c.a)
+		f.ToBits().StoreArray(&c.b)
+		margin := archsimd.LoadFloat32x8Array((*[8]float32)(l.margin[r.margin&15][:8]))
+		x := archsimd.BroadcastUint32x8(s.scale[r.from&31]).BitsToFloat32().Mul(e).Sub(f)
+		z := archsimd.BroadcastUint32x8(s.scale[r.to&31]).BitsToFloat32().Mul(e).Sub(f)
+		mx := x.Min(x.ConcatPermute128Scalars(1, 0, x))
+		mz := z.Min(z.ConcatPermute128Scalars(1, 0, z))
+		mx = mx.Min(mx.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
+		mz = mz.Min(mz.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
+		mx = mx.Min(mx.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8())
+		mz = mz.Min(mz.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8())
+		left := ^x.Greater(mx.Add(margin)).And(z.Greater(mz.Add(margin))).ToBits()
+		code := archsimd.BroadcastUint32x8(uint32(points[r.off:][:8][bits.TrailingZeros8(left)&7]) | r.flag)
+		row, t := &s.codes[r.group&7], int(r.from&31)
+		code.StoreArray((*[8]uint32)(row[t : t+8]))
+		code.StoreArray((*[8]uint32)(row[t+8 : t+16]))
+		code.StoreArray((*[8]uint32)(row[t+16 : t+24]))
+		code.StoreArray((*[8]uint32)(row[t+24 : t+32]))
+		l.hard[hard&(maxRuns-1)] = k
+		hard += int((uint32(left&(left-1)) + 255) >> 8)
+	}
+	return hard
+}
+
+// linesAVX2Dim8 sets the chunks of those runs.
+func linesAVX2Dim8(l *gridLines, points, runs []uint16) {
+	for _, k := range runs {
+		r := &l.runs[k&(maxRuns-1)]
+		ta, tb := (*[8][8]float32)(l.ta[8*(r.group&3):]), (*[8][8]float32)(l.tb[8*(r.group&3):])
+		list := points[r.off:][:(int(r.points)+7)&^7]
+		chunks := l.chunks[r.at:][:len(list)/8]
+		for k := range chunks {
+			c := &chunks[k]
+			p := archsimd.LoadUint16x8Array((*[8]uint16)(list[8*k:])).ExtendToUint32()
+			p.StoreArray(&c.codes)
+			e := archsimd.LoadFloat32x8Array(&ta[0]).Permute(p)
+			f := archsimd.LoadFloat32x8Array(&tb[0]).Permute(p)
+			q := p.ShiftAllRight(2)
+			e = e.Add(archsimd.LoadFloat32x8Array(&ta[1]).Permute(q))
+			f = f.Add(archsimd.LoadFloat32x8Array(&tb[1]).Permute(q))
+			q = p.ShiftAllRight(4)
+			e = e.Add(archsimd.LoadFloat32x8Array(&ta[2]).Permute(q))
+			f = f.Add(archsimd.LoadFloat32x8Array(&tb[2]).Permute(q))
+			q = p.ShiftAllRight(6)
+			e = e.Add(archsimd.LoadFloat32x8Array(&ta[3]).Permute(q))
+			f = f.Add(archsimd.LoadFloat32x8Array(&tb[3]).Permute(q))
+			q = p.ShiftAllRight(8)
+			e = e.Add(archsimd.LoadFloat32x8Array(&ta[4]).Permute(q))
+			f = f.Add(archsimd.LoadFloat32x8Array(&tb[4]).Permute(q))
+			q = p.ShiftAllRight(10)
+			e = e.Add(archsimd.LoadFloat32x8Array(&ta[5]).Permute(q))
+			f = f.Add(archsimd.LoadFloat32x8Array(&tb[5]).Permute(q))
+			q = p.ShiftAllRight(12)
+			e = e.Add(archsimd.LoadFloat32x8Array(&ta[6]).Permute(q))
+			f = f.Add(archsimd.LoadFloat32x8Array(&tb[6]).Permute(q))
+			q = p.ShiftAllRight(14)
+			e = e.Add(archsimd.LoadFloat32x8Array(&ta[7]).Permute(q))
+			f = f.Add(archsimd.LoadFloat32x8Array(&tb[7]).Permute(q))
+			e.ToBits().StoreArray(&c.a)
+			f.ToBits().StoreArray(&c.b)
+		}
+		end := &chunks[len(chunks)-1].a
+		pad := archsimd.LoadUint32x8Array(&padLines[r.points&7]).BitsToFloat32()
+		archsimd.LoadUint32x8Array(end).BitsToFloat32().Max(pad).ToBits().StoreArray(end)
+	}
+}
+
+// settleAVX2Dim4 is settleAVX2Dim8 for codebooks of dimension 4.
+func settleAVX2Dim4(l *gridLines, s *gridLanes, points, runs []uint16) (hard int) {
+	for _, k := range runs {
+		r := &l.runs[k&(maxRuns-1)]
+		ta, tb := (*[4][8]float32)(l.ta[4*(r.group&7):]), (*[4][8]float32)(l.tb[4*(r.group&7):])
+		c := &l.chunks[r.at&(maxChunks-1)]
+		p := archsimd.LoadUint16x8Array((*[8]uint16)(points[r.off:])).ExtendToUint32()
+		p.StoreArray(&c.codes)
+		e := archsimd.LoadFloat32x8Array(&ta[0]).Permute(p)
+		f := archsimd.LoadFloat32x8Array(&tb[0]).Permute(p)
+		q := p.ShiftAllRight(3)
+		e = e.Add(archsimd.LoadFloat32x8Array(&ta[1]).Permute(q))
+		f = f.Add(archsimd.LoadFloat32x8Array(&tb[1]).Permute(q))
+		q = p.ShiftAllRight(6)
+		e = e.Add(archsimd.LoadFloat32x8Array(&ta[2]).Permute(q))
+		f = f.Add(archsimd.LoadFloat32x8Array(&tb[2]).Permute(q))
+		q = p.ShiftAllRight(9)
+		e = e.Add(archsimd.LoadFloat32x8Array(&ta[3]).Permute(q))
+		f = f.Add(archsimd.LoadFloat32x8Array(&tb[3]).Permute(q))
+		e = e.Max(archsimd.LoadUint32x8Array(&padLines[r.points&7]).BitsToFloat32())
+		e.ToBits().StoreArray(&c.a)
+		f.ToBits().StoreArray(&c.b)
+		margin := archsimd.LoadFloat32x8Array((*[8]float32)(l.margin[r.margin&15][:8]))
+		x := archsimd.BroadcastUint32x8(s.scale[r.from&31]).BitsToFloat32().Mul(e).Sub(f)
+		z := archsimd.BroadcastUint32x8(s.scale[r.to&31]).BitsToFloat32().Mul(e).Sub(f)
+		mx := x.Min(x.ConcatPermute128Scalars(1, 0, x))
+		mz := z.Min(z.ConcatPermute128Scalars(1, 0, z))
+		mx = mx.Min(mx.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
+		mz = mz.Min(mz.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
+		mx = mx.Min(mx.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8())
+		mz = mz.Min(mz.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8())
+		left := ^x.Greater(mx.Add(margin)).And(z.Greater(mz.Add(margin))).ToBits()
+		code := archsimd.BroadcastUint32x8(uint32(points[r.off:][:8][bits.TrailingZeros8(left)&7]) | r.flag)
+		row, t := &s.codes[r.group&7], int(r.from&31)
+		code.StoreArray((*[8]uint32)(row[t : t+8]))
+		code.StoreArray((*[8]uint32)(row[t+8 : t+16]))
+		code.StoreArray((*[8]uint32)(row[t+16 : t+24]))
+		code.StoreArray((*[8]uint32)(row[t+24 : t+32]))
+		l.hard[hard&(maxRuns-1)] = k
+		hard += int((uint32(left&(left-1)) + 255) >> 8)
+	}
+	return hard
+}
+
+// linesAVX2Dim4 is linesAVX2Dim8 for codebooks of dimension 4.
+func linesAVX2Dim4(l *gridLines, points, runs []uint16) {
+	for _, k := range runs {
+		r := &l.runs[k&(maxRuns-1)]
+		ta, tb := (*[4][8]float32)(l.ta[4*(r.group&7):]), (*[4][8]float32)(l.tb[4*(r.group&7):])
+		list := points[r.off:][:(int(r.points)+7)&^7]
+		chunks := l.chunks[r.at:][:len(list)/8]
+		for k := range chunks {
+			c := &chunks[k]
+			p := archsimd.LoadUint16x8Array((*[8]uint16)(list[8*k:])).ExtendToUint32()
+			p.StoreArray(&c.codes)
+			e := archsimd.LoadFloat32x8Array(&ta[0]).Permute(p)
+			f := archsimd.LoadFloat32x8Array(&tb[0]).Permute(p)
+			q := p.ShiftAllRight(3)
+			e = e.Add(archsimd.LoadFloat32x8Array(&ta[1]).Permute(q))
+			f = f.Add(archsimd.LoadFloat32x8Array(&tb[1]).Permute(q))
+			q = p.ShiftAllRight(6)
+			e = e.Add(archsimd.LoadFloat32x8Array(&ta[2]).Permute(q))
+			f = f.Add(archsimd.LoadFloat32x8Array(&tb[2]).Permute(q))
+			q = p.ShiftAllRight(9)
+			e = e.Add(archsimd.LoadFloat32x8Array(&ta[3]).Permute(q))
+			f = f.Add(archsimd.LoadFloat32x8Array(&tb[3]).Permute(q))
+			e.ToBits().StoreArray(&c.a)
+			f.ToBits().StoreArray(&c.b)
+		}
+		end := &chunks[len(chunks)-1].a
+		pad := archsimd.LoadUint32x8Array(&padLines[r.points&7]).BitsToFloat32()
+		archsimd.LoadUint32x8Array(end).BitsToFloat32().Max(pad).ToBits().StoreArray(end)
+	}
+}
+
+// laneSplat are the indices that give all lanes the value of one.
+var laneSplat = func() (t [nearChunk][nearChunk]uint32) {
+	for n := range t {
+		for i := range t[n] {
+			t[n][i] = uint32(n)
+		}
+	}
+	return t
+}()
+
+// chooseAVX2 sets the codes of the candidates of those runs, 8 candidates at a time. Points are
+// permuted out of vectors: a broadcast from memory goes through registers that are spilled
+// by legacy instructions.
+func chooseAVX2(l *gridLines, s *gridLanes, runs []uint16) {
+	inf := archsimd.LoadUint32x8Array(&laneInf).BitsToFloat32()
+	doubt := archsimd.LoadUint32x8Array(&laneUnsure)
+	for _, k := range runs {
+		r := &l.runs[k&(maxRuns-1)]
+		points := int(r.points)
+		chunks := l.chunks[r.at:][:(points+7)>>3]
+		margin := archsimd.LoadFloat32x8Array((*[8]float32)(l.margin[r.margin&15][:8]))
+		flag := archsimd.LoadUint32x8Array(&laneFlags[r.flag>>16&1])
+		row := &s.codes[r.group&7]
+		for t := int(r.from); t <= int(r.to); t += 8 {
+			scale := archsimd.LoadUint32x8Array((*[8]uint32)(s.scale[t&31:])).BitsToFloat32()
+			best, second := inf, inf
+			code := archsimd.Int32x8{}
+			left := points
+			for k := range chunks {
+				c := &chunks[k]
+				a := archsimd.LoadUint32x8Array(&c.a).BitsToFloat32()
+				b := archsimd.LoadUint32x8Array(&c.b).BitsToFloat32()
+				p := archsimd.LoadUint32x8Array(&c.codes)
+				// Codes are in ascending order: the last that was better is the largest.
+				at := archsimd.LoadUint32x8Array(&laneSplat[0])
+				e := scale.Mul(a.Permute(at)).Sub(b.Permute(at))
+				code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+				second = second.Min(e.Max(best))
+				best = best.Min(e)
+				at = archsimd.LoadUint32x8Array(&laneSplat[1])
+				e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
+				code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+				second = second.Min(e.Max(best))
+				best = best.Min(e)
+				at = archsimd.LoadUint32x8Array(&laneSplat[2])
+				e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
+				code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+				second = second.Min(e.Max(best))
+				best = best.Min(e)
+				at = archsimd.LoadUint32x8Array(&laneSplat[3])
+				e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
+				code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+				second = second.Min(e.Max(best))
+				best = best.Min(e)
+				if left > 4 {
+					at := archsimd.LoadUint32x8Array(&laneSplat[4])
+					e := scale.Mul(a.Permute(at)).Sub(b.Permute(at))
+					code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+					second = second.Min(e.Max(best))
+					best = best.Min(e)
+					at = archsimd.LoadUint32x8Array(&laneSplat[5])
+					e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
+					code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+					second = second.Min(e.Max(best))
+					best = best.Min(e)
+					at = archsimd.LoadUint32x8Array(&laneSplat[6])
+					e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
+					code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+					second = second.Min(e.Max(best))
+					best = best.Min(e)
+					at = archsimd.LoadUint32x8Array(&laneSplat[7])
+					e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
+					code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+					second = second.Min(e.Max(best))
+					best = best.Min(e)
+				}
+				left -= 8
+			}
+			sure := second.Greater(best.Add(margin))
+			found := code.ToBits().Or(flag)
+			found = found.IfElse(sure, found.Or(doubt))
+			dst := (*[8]uint32)(row[t&31:])
+			lanes := archsimd.LoadInt32x8Array(&firstLanes[min(int(r.to)-t, 7)&7]).ToMask()
+			found.IfElse(lanes, archsimd.LoadUint32x8Array(dst)).StoreArray(dst)
+			l.doubts[r.group&7] |= uint32(^sure.ToBits() & lanes.ToBits())
+		}
+	}
+}
+
+var laneUnsure = [8]uint32{unsure, unsure, unsure, unsure, unsure, unsure, unsure, unsure}
+
+// laneFlags are the flags of codes, by what a shortSpan has.
+var laneFlags = [2][8]uint32{{}, {offGrid, offGrid, offGrid, offGrid, offGrid, offGrid, offGrid, offGrid}}
+
+// firstLanes are masks of the lanes up to one.
+var firstLanes = func() (t [8][8]int32) {
+	for n := range t {
+		for i := range n + 1 {
+			t[n][i] = -1
+		}
+	}
+	return t
+}()
