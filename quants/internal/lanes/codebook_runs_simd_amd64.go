@@ -396,3 +396,73 @@ var firstLanes = func() (t [8][8]int32) {
 	}
 	return t
 }()
+
+// splitSigns sets y to the magnitudes of x, and signs, by 8 elements.
+func splitSigns(s *gridLanes, signs *[32]uint8, x []float32, even bool) {
+	if !nearByTable {
+		clearUpper()
+		splitSignsScalar(s, signs, x, even)
+		return
+	}
+	sign := archsimd.LoadUint32x8Array(&laneSign)
+	for g := range signs {
+		e := archsimd.LoadFloat32x8Array((*[8]float32)(x[8*g:]))
+		y, w := (*[8]float32)(s.y[8*g:]), (*[8]float32)(s.w[8*g:])
+		negative := e.ToBits().AsInt32x8().Less(archsimd.Int32x8{})
+		negative = negative.And(e.ToBits().ShiftAllLeft(1).Equal(archsimd.Uint32x8{}).ToInt32x8().Not().ToMask()) // not of -0
+		b := negative.ToBits()
+		flip := sign.Masked(negative)
+		if even && b != codebook.Signs7[b&127] {
+			c := archsimd.LoadFloat32x8Array(w).Mul(e).Mul(e)
+			m := c.Min(c.ConcatPermute128Scalars(1, 0, c))
+			m = m.Min(m.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
+			m = m.Min(m.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8())
+			at := bits.TrailingZeros8(c.Equal(m).ToBits())
+			if c.Equal(c).ToBits() != 0xFF { // a NaN, of infinite weights
+				at = 8
+			}
+			if at == 8 {
+				clearUpper()
+				signs[g] = codebook.EvenSigns(y[:], x[8*g:][:8], w[:])
+				continue
+			}
+			lane := archsimd.LoadUint32x8Array(&laneOnly[at&7])
+			flip = flip.Xor(lane)
+			b ^= bitOnly[at&7]
+		}
+		signs[g] = b
+		e.ToBits().Xor(flip).BitsToFloat32().StoreArray(y)
+	}
+}
+
+var bitOnly = [8]uint8{1, 2, 4, 8, 16, 32, 64, 128}
+
+// laneOnly have -0 in one lane.
+var laneOnly = func() (t [8][8]uint32) {
+	for n := range t {
+		t[n][n] = 1 << 31
+	}
+	return t
+}()
+
+// spread is spreadLanes, by permutations where lanes are 8.
+func spread(s *gridLanes, y, w, v []float32) {
+	if !tilesByAVX2 {
+		spreadLanes(s, y, w, v)
+		return
+	}
+	w, v = w[:len(y)], v[:len(y)]
+	for i := 0; i+8 <= len(y); i += 8 {
+		ey, ew := archsimd.LoadFloat32x8Array((*[8]float32)(y[i:])), archsimd.LoadFloat32x8Array((*[8]float32)(w[i:]))
+		ev, ewy := archsimd.LoadFloat32x8Array((*[8]float32)(v[i:])), ew.Mul(ey)
+		ey.ToBits().StoreArray((*[8]uint32)(s.yBits[i:]))
+		ys, ws, vs, wys := s.ys[i:][:8], s.ws[i:][:8], s.vs[i:][:8], s.wys[i:][:8]
+		for k := range laneSplat {
+			at := archsimd.LoadUint32x8Array(&laneSplat[k])
+			ey.Permute(at).StoreArray((*[8]float32)(ys[k][:8]))
+			ew.Permute(at).StoreArray((*[8]float32)(ws[k][:8]))
+			ev.Permute(at).StoreArray((*[8]float32)(vs[k][:8]))
+			ewy.Permute(at).StoreArray((*[8]float32)(wys[k][:8]))
+		}
+	}
+}

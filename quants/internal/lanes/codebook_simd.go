@@ -24,8 +24,8 @@ import (
 // of the elements, and the 13 to 31 candidates fill the lanes but for a rest.
 // Weights and roots are element by element. The choice among near points is in
 // codebook_runs_simd.go. Ratios to the scalar code on a Sapphire Rapids Xeon, Go 1.27.4, at 256
-// bits (128): IQ2_XXS 4.6 (2.8), IQ2_XS 8.0 (4.8), IQ2_S 4.5 (2.7), IQ3_XXS 6.0 (3.3), IQ3_S
-// 4.9 (2.9), with importance or without; not measured at 512.
+// bits (128): IQ2_XXS 4.9 (2.8), IQ2_XS 8.1 (4.8), IQ2_S 4.7 (2.7), IQ3_XXS 6.2 (3.3), IQ3_S
+// 5.0 (2.9), with importance or without; not measured at 512.
 //
 // What takes the time, of IQ3_S at 256 bits: runs that may have one point 16%, the others
 // 12%, finding runs and putting out their codes 12%, rounding 7%, what is computed again as
@@ -122,6 +122,8 @@ var chunkedLists [6]nearLists
 // the candidates, from -steps up, filled up to whole vectors with copies.
 type gridLanes struct {
 	y, w, v [pack.QK_K]float32 // magnitudes, weights, their roots
+	largest [16]uint32         // by sub-block: bits of the largest y, at least 0
+	lanes   [maxLanes]uint32   // of a vector
 
 	// The first fit of all sub-blocks: tiles, and scales by sub-block.
 	yt, wt [tileLen]float32
@@ -181,13 +183,9 @@ func superblockLanes(p *codebook.GridSearch, r *codebook.GridFit, x, importance 
 		squareLanes(s.w[:], s.v[:], x, math.Float32bits(float32(p.PlainFactor*mean)))
 	}
 	clearUpper()
-	for g := range pack.QK_K / 8 {
-		if p.EvenSigns {
-			r.Signs[g] = codebook.EvenSigns(s.y[8*g:][:8], x[8*g:][:8], s.w[8*g:][:8])
-		} else {
-			r.Signs[g] = codebook.SplitSigns(s.y[8*g:][:8], x[8*g:][:8])
-		}
-	}
+	splitSigns(s, &r.Signs, x, p.EvenSigns)
+	largestLanes(s, p.Size)
+	clearUpper()
 	if p.FitFirst {
 		s.fitFirst(p)
 	}
@@ -195,7 +193,7 @@ func superblockLanes(p *codebook.GridSearch, r *codebook.GridFit, x, importance 
 	for j := range pack.QK_K / p.Size {
 		signs, codes := r.Signs[p.Size/8*j:][:p.Size/8], r.Codes[groups*j:][:groups]
 		y, w, v := s.y[p.Size*j:][:p.Size], s.w[p.Size*j:][:p.Size], s.v[p.Size*j:][:p.Size]
-		mx := codebook.Max(y)
+		mx := math.Float32frombits(s.largest[j])
 		scale := mx / p.Top
 		r.Zero[j] = mx < p.Limit
 		if p.FitFirst && !r.Zero[j] {
@@ -219,6 +217,25 @@ func superblockLanes(p *codebook.GridSearch, r *codebook.GridFit, x, importance 
 		r.Scales[j] = scale
 	}
 	return codebook.Max(r.Scales[:pack.QK_K/p.Size])
+}
+
+// largestLanes sets largest to what codebook.Max has of the sub-blocks.
+func largestLanes(s *gridLanes, size int) {
+	width := (simd.Float32s{}).Len()
+	for j := range pack.QK_K / size {
+		y := s.y[size*j:][:size]
+		var m simd.Float32s
+		for i := 0; i < len(y); i += width {
+			e := simd.LoadFloat32s(y[i:])
+			m = e.IfElse(e.Greater(m), m)
+		}
+		m.ToBits().Store(s.lanes[:])
+		most := uint32(0) // not negative, so in order
+		for _, e := range s.lanes[:width] {
+			most = max(most, e)
+		}
+		s.largest[j] = most
+	}
 }
 
 // posFirst is the table of the fit by levels 0..4.
@@ -251,7 +268,7 @@ func candidates(p *codebook.GridSearch) (c [maxCandidates]float32) {
 func searchLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, y, w, v []float32, mx, scale float32, codes []uint16) float32 {
 	groups, n := len(codes), 2*p.Steps+1
 	stepLanes(s, math.Float32bits(mx), n)
-	spreadLanes(s, y, w, v)
+	spread(s, y, w, v)
 	if p.Cb.Dim == 8 {
 		roundLanes8(s, groups, n)
 	} else {
@@ -453,6 +470,17 @@ func sumLanes4(s *gridLanes, groups, n int) {
 		}
 		a.Store(s.a[t:])
 		b.Store(s.b[t:])
+	}
+}
+
+// splitSignsScalar sets y to the magnitudes of x, and signs, by 8 elements.
+func splitSignsScalar(s *gridLanes, signs *[32]uint8, x []float32, even bool) {
+	for g := range signs {
+		if even {
+			signs[g] = codebook.EvenSigns(s.y[8*g:][:8], x[8*g:][:8], s.w[8*g:][:8])
+		} else {
+			signs[g] = codebook.SplitSigns(s.y[8*g:][:8], x[8*g:][:8])
+		}
 	}
 }
 

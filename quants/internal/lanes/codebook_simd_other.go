@@ -31,5 +31,11 @@ func changes(masks *[codebook.MaxGroups]uint32, rows *candidateRows, groups, n i
 	changesScalar(masks, rows, groups, n)
 }
 
+func splitSigns(s *gridLanes, signs *[32]uint8, x []float32, even bool) {
+	splitSignsScalar(s, signs, x, even)
+}
+
+func spread(s *gridLanes, y, w, v []float32) { spreadLanes(s, y, w, v) }
+
 // nearByTable: there are settleAVX2Dim8 and its like.
 const nearByTable = false
