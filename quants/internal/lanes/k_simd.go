@@ -25,7 +25,8 @@ import (
 // additions, and then three divisions before the next one can start, because it
 // uses the minimum that won so far. Alone, a tile waits for these chains: about 10
 // cycles per row and candidate on Zen 3, where additions take 3. So two tiles are
-// searched together; see searchAsymAVX2 for what limits them.
+// searched together; see searchAsymAVX2 for what limits them. With 256 bits two pairs of them take turns: with rows of
+// 16 elements (Q2_K) a pair alone still waits.
 //
 // MB/s of float32 input on one core of a Zen 3 EPYC, go1.27.4, rows of 4096, best
 // of several runs:
@@ -38,6 +39,11 @@ import (
 //	Q2_K              53        262        484
 //	Q2_K importance   26        121        232
 //
+// Since then, on a Sapphire Rapids, best of many short runs, 256 bits, before and after pairs take turns and
+// lane.Load has constants: Q4_K 437 and 452, 260 and 272 with importance; Q5_K 505 and 527, 253 and 261; Q2_K 447 and 495, 210 and 234.
+//
+// Operations for 8 weights, 256 bits, without importance: Q2_K, Q4_K, Q5_K 17 to 22 times 17, so 36 to 47 for each weight.
+//
 // Tried and lost: the whole search as one function (sums of the inner loop live on
 // the stack, half the speed).
 
@@ -49,7 +55,7 @@ const maxSub = 16 * lane.MaxWidth
 // not matter.
 type kScratch struct {
 	x           [pack.QK_K * lane.MaxWidth]float32 // all tiles of a chunk
-	w           [2 * tileLen]float32               // of two tiles
+	w           [2 * tileLen]float32               // of two tiles, or four of half the width
 	lv, imp     [tileLen]float32                   // of one tile
 	above       [tileLen]float32                   // of one tile, IQ4
 	scale, mins [maxSub]float32                    // fit
@@ -68,7 +74,7 @@ type kScratch struct {
 	packed      [pack.QK_K / 4 * lane.MaxWidth]uint32 // the same, in order of elements
 	codes       [pack.QK_K * lane.MaxWidth]uint8      // of sub-blocks searched one by one
 	oneByOne    [search.MaxLen]float32                // weights of a sub-block searched alone
-	pairs       [6*tileLen + 1]float32                // see searchAsymTiles
+	pairs       [6*tileLen + 2]float32                // see searchAsymTiles
 	anyOneByOne bool
 	sym3        sym3
 }
@@ -239,15 +245,19 @@ func (k *scaleMinKernel) fit(s *kScratch, x, importance []float32, width int) {
 func (k *scaleMinKernel) search(s *kScratch, x, importance []float32, width int) {
 	tile := k.n * width
 	s.anyOneByOne = false
-	for off, sub := 0, 0; off < len(x); off, sub = off+2*tile, sub+2*width {
+	for off, sub, tiles := 0, 0, 0; off < len(x); off, sub = off+tiles*tile, sub+tiles*width {
 		clearUpper()
-		// Two tiles, of which the second may have lanes of zeros only.
-		xt, w := s.x[off:][:2*tile], s.w[:2*tile]
+		// Two tiles or four, of which the last may have lanes of zeros only.
+		tiles = 2
+		if len(x)-off > 2*tile {
+			tiles = asymTiles()
+		}
+		xt, w := s.x[off:][:tiles*tile], s.w[:tiles*tile]
 		p, t := k.scalar, k.plain
 		if importance != nil {
 			p, t = k.scalarWeights, k.weighted
 		}
-		for i := 0; i < 2; i++ {
+		for i := range tiles {
 			start, end := min(off+i*tile, len(x)), min(off+i*tile+tile, len(x))
 			xi, wi := xt[i*tile:][:tile], w[i*tile:][:tile]
 			lane.Load(xi, x[start:end], k.n, width)
@@ -259,8 +269,8 @@ func (k *scaleMinKernel) search(s *kScratch, x, importance []float32, width int)
 			}
 		}
 		fit := asymFit{s.scale[sub:], s.mins[sub:], s.step[sub:], s.base[sub:], s.exact[sub:]}
-		searchAsymPair(t, xt, w, s.pairs[:6*tile+1], &fit)
-		n := (min(off+2*tile, len(x)) - off) / k.n
+		searchAsym(t, k.n, xt, w, s.pairs[:], &fit)
+		n := (min(off+tiles*tile, len(x)) - off) / k.n
 		for l, ok := range fit.exact[:n] {
 			if ok == 0 {
 				s.anyOneByOne = true

@@ -31,12 +31,16 @@ import (
 // settled. At 256 bits 29% go to first levels, 13% to the chains, 18% to what moves after them, 11% to the last
 // levels, 7% to looking, 9% to loading, 13% to scales and packing.
 //
-// Operations for 8 elements at 256 bits: 2 for the largest, 9 for first levels and their sums, 11 for looking,
-// 8 with a division (5 cycles) for the last levels: 100 cycles of arithmetic for a tile, of about 190.
+// Limits, for a tile of 128 weights at 256 bits, loads and stores included: 80 operations to load it, 50 for the
+// largest, 210 for first levels and their sums, 220 for looking, 160 and 16 divisions of 5 cycles for the last levels, 75 for scales and packing;
+// for the fifth that is gathered 1750 a tile, 350 for each of all. That makes 1150, 9 for each weight, which three in a
+// cycle would do in 380 cycles. It takes 770 (at 3.1 GHz): calls, addresses, no-ops that the compiler puts between, chains of
+// additions that are longer than what the processor looks ahead, and 0.4 moves for each gathered sub-block after its chain, one by one.
 //
 // Tried and lost: chains of all sub-blocks in one or two tiles at a time; gathering while tiles are looked at
 // (whether there is anything to gather is hard to predict, and all that follows waits for it: half the
-// speed); moving without clearUpper before it, which takes twice the time.
+// speed); two passes of chains, or the rest of the search by the scalar code (both as fast or slower); 6 to 12
+// superblocks at a time (4 to 9% slower); moving without clearUpper before it, which takes twice the time.
 
 var symQ3_K, symQ3_KScales = newSymTable(4), newSymTable(32)
 

@@ -38,12 +38,20 @@ func load8(x []float32) f32x8 { return archsimd.LoadFloat32x8Array((*[8]float32)
 // neg8 returns -v.
 func neg8(v f32x8, sign i32x8) f32x8 { return v.AsInt32x8().Xor(sign).AsFloat32x8() }
 
-// searchAsymPair is searchAsymTiles.
-func searchAsymPair(t *asymTable, x, w, pairs []float32, fit *asymFit) {
+// asymTiles is how many tiles searchAsym takes at most, and 2 at least.
+func asymTiles() int {
 	if tilesByAVX2 {
-		searchAsymAVX2(t, x, w, pairs, fit)
+		return 4
+	}
+	return 2
+}
+
+// searchAsym is searchAsymTiles, of sub-blocks of n elements; it also takes four tiles if asymTiles says so.
+func searchAsym(t *asymTable, n int, x, w, pairs []float32, fit *asymFit) {
+	if tilesByAVX2 {
+		searchAsymAVX2(t, n, x, w, pairs, fit)
 	} else {
-		searchAsymTiles(t, x, w, pairs, fit)
+		searchAsymTiles(t, x, w, pairs[:3*len(x)+1], fit)
 	}
 }
 
@@ -61,29 +69,52 @@ type asymTile struct {
 	ok                 archsimd.Mask32x8
 }
 
-func searchAsymAVX2(t *asymTable, x, w, pairs []float32, fit *asymFit) {
-	pairs = pairs[:3*len(x)+1]
-	var a, b asymTile
-	a.start(t, x[:len(x)/2], w, pairs)
-	b.start(t, x[len(x)/2:], w[len(x)/2:], pairs[24:])
-	asymSumsAVX2(&a, &b, pairs)
-	a.best, b.best = asymErrAVX2(t.absErr, a.scale, a.mn, b.scale, b.mn, pairs)
-	for k := range t.steps {
-		a.next(&t.steps[k])
-		b.next(&t.steps[k])
-		if t.capped[k] {
-			asymCappedSumsAVX2(&a, &b, load8(t.levels[:]).AsInt32x8(), pairs)
-		} else {
-			asymSumsAVX2(&a, &b, pairs)
-		}
-		a.solve()
-		b.solve()
-		e0, e1 := asymErrAVX2(t.absErr, a.d, a.m, b.d, b.m, pairs)
-		a.take(e0)
-		b.take(e1)
+// asymPair are two tiles that are searched together, and their rows.
+type asymPair struct {
+	a, b asymTile
+	rows []float32
+}
+
+// searchAsymAVX2 searches two tiles or two pairs of them, whose candidates take turns: one has its
+// sums while the other waits for those of its chain and its divisions. Each pair takes one element of pairs more than
+// three times its own.
+func searchAsymAVX2(t *asymTable, n int, x, w, pairs []float32, fit *asymFit) {
+	var all [2]asymPair
+	tile := 8 * n
+	list := all[:len(x)/(2*tile)]
+	for i := range list {
+		p := &list[i]
+		x, w := x[2*i*tile:][:2*tile], w[2*i*tile:][:2*tile]
+		p.rows = pairs[i*(6*tile+1):][:6*tile+1]
+		p.a.start(t, x[:tile], w, p.rows)
+		p.b.start(t, x[tile:], w[tile:], p.rows[24:])
+		asymSumsAVX2(&p.a, &p.b, p.rows)
+		p.a.best, p.b.best = asymErrAVX2(t.absErr, p.a.scale, p.a.mn, p.b.scale, p.b.mn, p.rows)
 	}
-	a.store(fit, 0)
-	b.store(fit, 8)
+	for k := range t.steps {
+		for i := range list {
+			p := &list[i]
+			p.a.next(&t.steps[k])
+			p.b.next(&t.steps[k])
+			if t.capped[k] {
+				asymCappedSumsAVX2(&p.a, &p.b, load8(t.levels[:]).AsInt32x8(), p.rows)
+			} else {
+				asymSumsAVX2(&p.a, &p.b, p.rows)
+			}
+		}
+		for i := range list {
+			p := &list[i]
+			p.a.solve()
+			p.b.solve()
+			e0, e1 := asymErrAVX2(t.absErr, p.a.d, p.a.m, p.b.d, p.b.m, p.rows)
+			p.a.take(e0)
+			p.b.take(e1)
+		}
+	}
+	for i := range list {
+		list[i].a.store(fit, 16*i)
+		list[i].b.store(fit, 16*i+8)
+	}
 	archsimd.ClearAVXUpperBits()
 }
 

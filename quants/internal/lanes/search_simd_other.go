@@ -7,7 +7,10 @@ func searchSymRows(t *symTable, x, w, rows, scales, step, shift []float32) {
 	searchSymTile(t, x, w, rows, scales, step, shift)
 }
 
-// searchAsymPair is searchAsymTiles.
-func searchAsymPair(t *asymTable, x, w, pairs []float32, fit *asymFit) {
-	searchAsymTiles(t, x, w, pairs, fit)
+// asymTiles is how many tiles searchAsym takes.
+func asymTiles() int { return 2 }
+
+// searchAsym is searchAsymTiles.
+func searchAsym(t *asymTable, n int, x, w, pairs []float32, fit *asymFit) {
+	searchAsymTiles(t, x, w, pairs[:3*len(x)+1], fit)
 }
