@@ -16,7 +16,7 @@ func vectorImplementations() []implementation {
 
 // lanesImplementation has the kernels of package simd, for vectors of any width. They
 // work in emulation too, but more slowly than the scalar code. With 256 bits of
-// amd64 some of their steps are written for AVX2: see lanes.tilesByAVX2.
+// amd64 some of their steps are written for AVX2: see lanes.tilesByAVX2; with arm64 some for Neon.
 func lanesImplementation(m cpu.Machine) implementation {
 	name := fmt.Sprintf("simd-%d", m.Bits)
 	if m.Emulated {
