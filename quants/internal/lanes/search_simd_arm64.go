@@ -33,8 +33,12 @@ func neg4(v f32x4, sign i32x4) f32x4 {
 	return v.ToBits().BitsToInt32().Xor(sign).ToBits().BitsToFloat32()
 }
 
-// searchAsymPair is searchAsymTiles.
-func searchAsymPair(t *asymTable, x, w, pairs []float32, fit *asymFit) {
+// asymTiles is how many tiles searchAsym takes.
+func asymTiles() int { return 2 }
+
+// searchAsym is searchAsymTiles.
+func searchAsym(t *asymTable, n int, x, w, pairs []float32, fit *asymFit) {
+	pairs = pairs[:3*len(x)+1]
 	if tilesByNeon {
 		searchAsymNeon(t, x, w, pairs, fit)
 	} else {
@@ -57,7 +61,6 @@ type asymTile struct {
 }
 
 func searchAsymNeon(t *asymTable, x, w, pairs []float32, fit *asymFit) {
-	pairs = pairs[:3*len(x)+1]
 	var a, b asymTile
 	a.start(t, x[:len(x)/2], w, pairs)
 	b.start(t, x[len(x)/2:], w[len(x)/2:], pairs[12:])
