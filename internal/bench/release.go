@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -188,29 +187,26 @@ func (r *release) read(folder, from string) error {
 
 // kernelSeconds returns how long the encoders take for all weights, on one thread.
 func (r *release) kernelSeconds(ctx context.Context, opt *options, dir workDir) (sum float64, err error) {
-	b := &kernelBench{opt: &options{rounds: 3, budget: opt.budget}}
+	b := &kernelBench{opt: &options{rounds: 5, budget: opt.budget}}
 	defer b.close()
 	if _, err := b.start(ctx, dir); err != nil {
 		return 0, err
 	}
 	for k, n := range r.weights {
 		all, err := b.prepare(k)
-		if err == nil {
-			err = b.measure(ctx, k.request("quantize"), all, true)
-		}
 		if err != nil {
 			return 0, err
 		}
-		best := 0.0
+		var widest *contender
 		for _, c := range all {
-			if c != nil && c.rows > 0 {
-				best = max(best, c.speed())
+			if c != nil {
+				widest = c
 			}
 		}
-		if best == 0 {
-			return 0, errors.New("no encoder of " + k.typ.String())
+		if err := b.measure(ctx, k.request("quantize"), []*contender{widest}, false); err != nil {
+			return 0, err
 		}
-		sum += 4 * float64(n) / best
+		sum += 4 * float64(n) / widest.speed()
 	}
 	return sum, nil
 }
