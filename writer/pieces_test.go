@@ -94,13 +94,12 @@ func TestRowBuffer(t *testing.T) {
 		t.Errorf("a row takes %d bytes, want %v", n, perRow)
 	}
 	for rows, buffer := range map[int64]int64{1: 1, 7: 7*perRow + 10, 64: 1 << 40} {
-		blocks := make(chan block, 64)
-		if err := j.cut(context.Background(), buffer, []span{{a: 0, b: 64}}, blocks); err != nil {
+		var blocks []block
+		if err := j.cut(buffer, []span{{a: 0, b: 64}}, func(b block) error { blocks = append(blocks, b); return nil }); err != nil {
 			t.Fatal(err)
 		}
-		close(blocks)
 		next := int64(0)
-		for b := range blocks {
+		for _, b := range blocks {
 			if b.a != next || b.b != min(next+rows, 64) {
 				t.Errorf("buffer of %d: rows %d to %d, want %d rows from %d on", buffer, b.a, b.b, rows, next)
 			}

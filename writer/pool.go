@@ -18,6 +18,10 @@ import (
 // all workers stay busy inside one tensor.
 const blockElements = 256 << 10
 
+// batchElements is how many elements a worker is given at a time, at least: blocks of
+// small tensors go to it together, since to wake a worker takes longer than such a block.
+const batchElements = 32 << 10
+
 // defaultBuffer bounds the buffers where Options do not: it makes blocks smaller
 // where there are many workers or many outputs.
 const defaultBuffer = 96 << 20
@@ -135,9 +139,30 @@ func (p *pool) run(ctx context.Context) error {
 	}
 
 	g, ctx := errgroup.WithContext(ctx)
-	blocks := make(chan block, workers)
+	batches := make(chan []block, workers)
 	g.Go(func() error {
-		defer close(blocks)
+		defer close(batches)
+		var batch []block
+		var n int64 // elements of it
+		flush := func() error {
+			if batch == nil {
+				return nil
+			}
+			select {
+			case batches <- batch:
+				batch, n = nil, 0
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		send := func(b block) error {
+			batch, n = append(batch, b), n+(b.b-b.a)*gguf.RowLen(b.ne)
+			if n < batchElements {
+				return nil
+			}
+			return flush()
+		}
 		for i, j := range p.jobs {
 			if j.lo == j.hi && j.hi > 0 {
 				continue // all of it is in other parts
@@ -145,20 +170,22 @@ func (p *pool) run(ctx context.Context) error {
 			begun(i)
 			done := j.done()
 			p.skip(j, done)
-			if err := j.cut(ctx, buffer/int64(workers), j.missing(done), blocks); err != nil {
+			if err := j.cut(buffer/int64(workers), j.missing(done), send); err != nil {
 				return fmt.Errorf("tensor %q: %w", j.name(), err)
 			}
 		}
-		return nil
+		return flush()
 	})
 	for range workers {
 		g.Go(func() error {
 			var w worker
-			for b := range blocks {
-				// mapped input that shrinks meanwhile must not kill the process
-				err := mmap.Guard("input", func() error { return w.convert(p, b) })
-				if err != nil {
-					return fmt.Errorf("tensor %q: %w", b.name(), err)
+			for batch := range batches {
+				for _, b := range batch {
+					// mapped input that shrinks meanwhile must not kill the process
+					err := mmap.Guard("input", func() error { return w.convert(p, b) })
+					if err != nil {
+						return fmt.Errorf("tensor %q: %w", b.name(), err)
+					}
 				}
 			}
 			return nil
@@ -181,7 +208,7 @@ func (j *job) missing(done []span) (list []span) {
 
 // cut sends rows of the tensor in blocks for which a worker needs that many bytes of
 // buffers at most, or one row.
-func (j *job) cut(ctx context.Context, buffer int64, missing []span, blocks chan<- block) error {
+func (j *job) cut(buffer int64, missing []span, send func(block) error) error {
 	if len(missing) == 0 && j.hi > 0 {
 		return nil
 	}
@@ -192,10 +219,8 @@ func (j *job) cut(ctx context.Context, buffer int64, missing []span, blocks chan
 	step := max(1, min(blockElements/gguf.RowLen(j.ne), buffer/j.rowBuffer()))
 	for _, s := range missing {
 		for a := s.a; a < s.b; a += step {
-			select {
-			case blocks <- block{j, encoders, a, min(a+step, s.b)}:
-			case <-ctx.Done():
-				return ctx.Err()
+			if err := send(block{j, encoders, a, min(a+step, s.b)}); err != nil {
+				return err
 			}
 		}
 	}
