@@ -225,7 +225,7 @@ func QuantizeIQ4_NL(dst []byte, src, importance []float32) {
 		} else {
 			squareTile(w, x)
 		}
-		fitIQ4Tile(x, w, s.lv[:tile], s.imp[:tile], s.above[:tile], s.scale[:])
+		fitIQ4Rows(x, w, s.lv[:tile], s.imp[:tile], s.above[:tile], s.scale[:])
 		encodeIQ4Tile(x, s.scale[:], s.words[:tile/4])
 		lane.Store(s.packed[:n/4], s.words[:tile/4], pack.QK/4, width)
 		clearUpper()
@@ -260,7 +260,7 @@ func QuantizeIQ4_XS(dst []byte, src, importance []float32) {
 			} else {
 				squareTile(w, xt)
 			}
-			fitIQ4Tile(xt, w, s.lv[:tile], s.imp[:tile], s.above[:tile], s.scale[sub:])
+			fitIQ4Rows(xt, w, s.lv[:tile], s.imp[:tile], s.above[:tile], s.scale[sub:])
 		}
 		clearUpper()
 		if importance != nil {
