@@ -142,7 +142,6 @@ type iq1Lanes struct {
 	first, second [99 * maxLanes]float32
 	consts        [4 * maxLanes]float32
 	tops          [2][(pack.QK + 1) * maxLanes]float32 // the largest fits by first, and by second cut
-	top           [maxLanes]float32                    // the largest of all
 	large         [maxLanes]float32                    // the largest sum of w*x
 	odd           [maxLanes]int32                      // not 0: a weight is negative, or elements are not sorted
 	start         [maxLanes]float32
