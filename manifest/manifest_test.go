@@ -30,7 +30,7 @@ func small() *Manifest {
 	}
 }
 
-// TestRead writes a manifest and reads it, and manifests that are none.
+// TestRead writes a manifest and reads it, and files that are no manifests.
 func TestRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.json")
 	m := small()

@@ -69,7 +69,7 @@ type job struct {
 }
 
 // Run makes the outputs of the manifest at path again. Inputs that are not those of the manifest are an error of kind
-// fault.Refused, before anything is made; differences of outputs are none.
+// fault.Refused, before anything is made; outputs that differ are no error, but in the result.
 func Run(ctx context.Context, path string, opt Options) (_ *Result, err error) {
 	m, err := manifest.Read(path)
 	if err != nil {

@@ -121,7 +121,7 @@ type Manifest struct {
 	force   bool
 }
 
-// ReadManifest reads the flag; objects says that the outputs are none of this machine, of which there is no manifest. Files that other flags name must stay as they are from now on until Write. What the flags
+// ReadManifest reads the flag; objects says that the outputs go to a server: there is no manifest of those. Files that other flags name must stay as they are from now on until Write. What the flags
 // mean is read before.
 func ReadManifest(cmd *cli.Command, objects bool) (*Manifest, error) {
 	path, err := tool.File(cmd, "manifest")

@@ -207,7 +207,7 @@ func thermometer(cb *codebook.Codebook, code uint16) (t uint32) {
 }
 
 // nearRuns sets the codes of n candidates to those of the vectors of their ranks or, where
-// these are none, to the near points whose values fit y best, and offGrid with
+// these are no points, to the near points whose values fit y best, and offGrid with
 // them. It reports whether any had no near point with a finite error.
 func nearRuns(p *codebook.GridSearch, lists *nearLists, s *gridLanes, groups, n int) (failed bool) {
 	one, more := s.findRuns(lists, groups, n)

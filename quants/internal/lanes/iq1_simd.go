@@ -606,7 +606,7 @@ func (l *iq1Lanes) fitIQ1_M(x, w []float32, sub, width int) {
 	}
 }
 
-// finish turns cuts into codes, takes near points where they are none, and fits the scale again then.
+// finish turns cuts into codes, replaces those that are no points by near points, and then fits the scale again.
 func (l *iq1Lanes) finish(x, w []float32, groups, width int, open uint32) {
 	l.failed = [maxLanes]bool{}
 	codesIQ1(l, groups)
