@@ -2,22 +2,14 @@
 
 package lane
 
-import (
-	"simd/archsimd"
-	"unsafe"
-)
+import "simd/archsimd"
 
 var hasAVX2 = archsimd.X86.AVX2()
 
-// words returns s as words of 32 bits, which T are.
-func words[T float32 | int32 | uint32](s []T) []uint32 {
-	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(s))), len(s))
-}
-
-// load8 is Load for 8 sub-blocks and a width of 8, where it can; it reports whether
+// loadWhole is Load for 8 sub-blocks and a width of 8, where it can; it reports whether
 // it could. A step takes 4 rows: four vectors, of sub-blocks i and i+4 each, whose
 // groups of 128 bits are transposed.
-func load8[T float32 | int32 | uint32](tile, src []T, n, width int) bool {
+func loadWhole[T float32 | int32 | uint32](tile, src []T, n, width int) bool {
 	if !hasAVX2 || width != 8 || len(src) != 8*n {
 		return false
 	}
@@ -25,8 +17,8 @@ func load8[T float32 | int32 | uint32](tile, src []T, n, width int) bool {
 	return true
 }
 
-// store8 is the inverse of load8.
-func store8[T float32 | int32 | uint32](dst, tile []T, n, width int) bool {
+// storeWhole is the inverse of loadWhole.
+func storeWhole[T float32 | int32 | uint32](dst, tile []T, n, width int) bool {
 	if !hasAVX2 || width != 8 || len(dst) != 8*n {
 		return false
 	}

@@ -5,7 +5,6 @@ package lanes
 import (
 	"simd/archsimd"
 
-	"ggforge/internal/lane"
 	"ggforge/quants/internal/scalar"
 )
 
@@ -156,11 +155,7 @@ func sym3LookAVX2(x *[128]float32, rows *[384]float32, a, b, over f32x8) (bits i
 // sym3Chains sets the first levels of the tiles, and is sym3Chain.
 func sym3Chains(t *symTable, s *sym3, tiles int) {
 	if !tilesByAVX2 {
-		for i := range tiles {
-			sym3Start(t, s.x[i*16*lane.Width():][:16*lane.Width()], s, i)
-		}
-		sym3Chain(t, s, tiles)
-		clearUpper()
+		sym3ChainsTiles(t, s, tiles)
 		return
 	}
 	for i := range tiles {

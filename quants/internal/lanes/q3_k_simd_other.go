@@ -1,18 +1,10 @@
-//go:build goexperiment.simd && go1.27 && !amd64
+//go:build goexperiment.simd && go1.27 && !amd64 && !arm64
 
 package lanes
 
-import "ggforge/internal/lane"
-
 func sym3First(t *symTable, x []float32, s *sym3, scales []float32) { sym3Each(t, x, s, scales) }
 
-func sym3Chains(t *symTable, s *sym3, tiles int) {
-	for i := range tiles {
-		sym3Start(t, s.x[i*16*lane.Width():][:16*lane.Width()], s, i)
-	}
-	sym3Chain(t, s, tiles)
-	clearUpper()
-}
+func sym3Chains(t *symTable, s *sym3, tiles int) { sym3ChainsTiles(t, s, tiles) }
 
 func (s *kScratch) packQ3_K(dst []byte, nb, width int) { s.storeQ3_K(dst, nb, width) }
 

@@ -643,6 +643,16 @@ func sym3Look(t *symTable, x []float32, s *sym3, i int) {
 	bits.Store(s.restless[i*width:])
 }
 
+// sym3ChainsTiles sets the first levels of the tiles, and is sym3Chain.
+func sym3ChainsTiles(t *symTable, s *sym3, tiles int) {
+	tile := 16 * lane.Width()
+	for i := range tiles {
+		sym3Start(t, s.x[i*tile:][:tile], s, i)
+	}
+	sym3Chain(t, s, tiles)
+	clearUpper()
+}
+
 // sym3Chain is the first pass of search.Sym3 over the tiles, which take turns.
 func sym3Chain(t *symTable, s *sym3, tiles int) {
 	var zero simd.Float32s

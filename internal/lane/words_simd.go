@@ -1,0 +1,10 @@
+//go:build goexperiment.simd && go1.27 && (amd64 || arm64)
+
+package lane
+
+import "unsafe"
+
+// words returns s as words of 32 bits, which T are.
+func words[T float32 | int32 | uint32](s []T) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(s))), len(s))
+}
