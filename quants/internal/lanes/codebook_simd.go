@@ -269,20 +269,12 @@ func searchLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, y, w, v
 	groups, n := len(codes), 2*p.Steps+1
 	stepLanes(s, math.Float32bits(mx), n)
 	spread(s, y, w, v)
-	if p.Cb.Dim == 8 {
-		roundLanes8(s, groups, n)
-	} else {
-		roundLanes4(s, groups, n)
-	}
+	roundRows(s, p.Cb.Dim, groups, n)
 	lineTables(s, p.Cb.Dim, groups, s.scale[n-1], s.scale[0], s.id[n-1])
 	failed := nearRuns(p, lists, s, groups, n)
 	count := n
 	n = s.distinct(groups, n)
-	if p.Cb.Dim == 8 {
-		sumLanes8(s, groups, n)
-	} else {
-		sumLanes4(s, groups, n)
-	}
+	sumRows(s, p.Cb.Dim, groups, n)
 	clearUpper()
 
 	var bestFit float32

@@ -180,9 +180,9 @@ func (l *iq1Lanes) load(x, w []float32, n, width int) {
 	lane.Load(l.w1[:tile], w, n, width)
 	keysTile(l.keys[:tile], l.sorted[:tile], l.x[:tile], n)
 	if n == 16 {
-		sortTile(l.sorted[:tile], network16, width)
+		sortKeys(l.sorted[:], network16, width)
 	} else {
-		sortTile(l.sorted[:tile], network32, width)
+		sortKeys(l.sorted[:], network32, width)
 	}
 	clearUpper()
 	if len(x) < tile {
@@ -703,12 +703,11 @@ func refitIQ1(l *iq1Lanes, groups int) {
 
 // near sets the codes of the items to near points, and failed where one had no finite error.
 func (l *iq1Lanes) near(items []uint16, x, w []float32, groups int) {
-	if nearByTable {
-		nearIQ1AVX2(l, items, x, w, groups)
-		clearUpper()
+	byTable := nearIQ1(l, items, x, w, groups)
+	clearUpper()
+	if byTable {
 		return
 	}
-	clearUpper()
 	cb := &codebook.IQ1
 	for _, item := range items {
 		g, k := int(item>>8), int(item&(maxLanes-1))

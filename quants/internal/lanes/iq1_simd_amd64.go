@@ -9,7 +9,14 @@ import (
 	"ggforge/quants/internal/pack"
 )
 
-// nearIQ1AVX2 sets the codes of the items to near points, and l.failed where one had no finite error.
+// nearIQ1 sets the codes of the items to near points, and l.failed where one had no finite error. It reports whether it did.
+func nearIQ1(l *iq1Lanes, items []uint16, x, w []float32, groups int) bool {
+	if nearByTable {
+		nearIQ1AVX2(l, items, x, w, groups)
+	}
+	return nearByTable
+}
+
 func nearIQ1AVX2(l *iq1Lanes, items []uint16, x, w []float32, groups int) {
 	first := archsimd.LoadUint32x8Array(&laneIndex)
 	count := archsimd.LoadUint32x8Array(&laneCount)
@@ -146,3 +153,5 @@ func scanIQ1_MAVX2(l *iq1Lanes) {
 		store8(tops, top)
 	}
 }
+
+func sortKeys(keys []int32, pairs [][2]uint8, width int) { sortTile(keys, pairs, width) }

@@ -35,12 +35,9 @@ func sym3TileNeon(t *symTable, x *[64]float32, s *sym3, scales []float32) (restl
 	return bits4(away.And(some).And(m.Less(zero)))
 }
 
-// laneBits have a bit for each lane.
-var laneBits = [4]int32{1, 2, 4, 8}
-
 // bits4 returns the lanes of the mask, as bits.
 func bits4(m archsimd.Mask32x4) uint32 {
-	return uint32(m.ToInt32x4().And(archsimd.LoadInt32x4Array(&laneBits)).ReduceSum())
+	return uint32(m.ToInt32x4().And(archsimd.LoadInt32x4Array(&maskBits[0])).ReduceSum())
 }
 
 // sym3StartNeon sets rows to the first levels of x and what they add to the sums, and returns the largest elements and these sums.

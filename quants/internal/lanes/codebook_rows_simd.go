@@ -1,0 +1,21 @@
+//go:build goexperiment.simd && go1.27 && !arm64
+
+package lanes
+
+// roundRows is roundLanes8 or roundLanes4.
+func roundRows(s *gridLanes, dim, groups, n int) {
+	if dim == 8 {
+		roundLanes8(s, groups, n)
+	} else {
+		roundLanes4(s, groups, n)
+	}
+}
+
+// sumRows is sumLanes8 or sumLanes4.
+func sumRows(s *gridLanes, dim, groups, n int) {
+	if dim == 8 {
+		sumLanes8(s, groups, n)
+	} else {
+		sumLanes4(s, groups, n)
+	}
+}

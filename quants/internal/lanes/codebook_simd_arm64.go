@@ -1,0 +1,189 @@
+//go:build goexperiment.simd && go1.27
+
+package lanes
+
+import (
+	"simd/archsimd"
+
+	"ggforge/quants/internal/codebook"
+)
+
+// Steps of the search of IQ2 and IQ3 with archsimd: see searchAsymNeon.
+
+func clearUpper() {}
+
+// nearByTable: near points are looked up with 256 bits.
+const nearByTable = false
+
+func splitSigns(s *gridLanes, signs *[32]uint8, x []float32, even bool) {
+	splitSignsScalar(s, signs, x, even)
+}
+
+// near sets the codes of those items to the near points whose values fit
+// y best. It reports whether any had no near point with a finite error.
+func near(cb *codebook.Codebook, lists *nearLists, s *gridLanes, items []uint16) (failed bool) {
+	if !tilesByNeon || cb.Dim != 8 {
+		return nearLanes(cb, lists, s, items)
+	}
+	return near8Neon(lists, s, items)
+}
+
+func near8Neon(lists *nearLists, s *gridLanes, items []uint16) (failed bool) {
+	for _, item := range items {
+		g, t := item>>8&3, item&(maxCandidates-1)
+		ys, vs := (*[8][maxLanes]float32)(s.ys[8*g:]), (*[8][maxLanes]float32)(s.vs[8*g:])
+		span := lists.spans[s.ranks[g][t]]
+		list := lists.codes[span.off:][:nearChunk*int(span.n)]
+		q := archsimd.BroadcastUint32x4(s.scale[t]).BitsToFloat32().Mul(archsimd.LoadFloat32x4Array(&oddLevels))
+		win, ok := nearest8Neon(cost4(q, &ys[0], &vs[0]), cost4(q, &ys[1], &vs[1]), cost4(q, &ys[2], &vs[2]), cost4(q, &ys[3], &vs[3]),
+			cost4(q, &ys[4], &vs[4]), cost4(q, &ys[5], &vs[5]), cost4(q, &ys[6], &vs[6]), cost4(q, &ys[7], &vs[7]), list)
+		if !ok {
+			failed, win = true, 0
+		}
+		s.codes[g][t] = uint32(list[win])
+	}
+	return failed
+}
+
+// cost4 returns the costs of the levels of an element, which stand for q.
+func cost4(q f32x4, y, v *[maxLanes]float32) u8x16 {
+	d := q.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(y[:4])))
+	return archsimd.LoadFloat32x4Array((*[4]float32)(v[:4])).Mul(d).Mul(d).ToBits().ReshapeToUint8s()
+}
+
+// spread is spreadLanes.
+func spread(s *gridLanes, y, w, v []float32) {
+	if !tilesByNeon {
+		spreadLanes(s, y, w, v)
+		return
+	}
+	w, v = w[:len(y)], v[:len(y)]
+	p0, p1 := archsimd.LoadUint8x16Array(&splatOf[0]), archsimd.LoadUint8x16Array(&splatOf[1])
+	p2, p3 := archsimd.LoadUint8x16Array(&splatOf[2]), archsimd.LoadUint8x16Array(&splatOf[3])
+	for i := 0; i+4 <= len(y); i += 4 {
+		ey, ew := load4(y[i:i+4]), load4(w[i:i+4])
+		ey.ToBits().StoreArray((*[4]uint32)(s.yBits[i:]))
+		spread4((*[4][maxLanes]float32)(s.ys[i:]), ey.ToBits().ReshapeToUint8s(), p0, p1, p2, p3)
+		spread4((*[4][maxLanes]float32)(s.ws[i:]), ew.ToBits().ReshapeToUint8s(), p0, p1, p2, p3)
+		spread4((*[4][maxLanes]float32)(s.vs[i:]), load4(v[i:i+4]).ToBits().ReshapeToUint8s(), p0, p1, p2, p3)
+		spread4((*[4][maxLanes]float32)(s.wys[i:]), ew.Mul(ey).ToBits().ReshapeToUint8s(), p0, p1, p2, p3)
+	}
+}
+
+// spread4 stores each lane of e in all lanes.
+func spread4(rows *[4][maxLanes]float32, e, p0, p1, p2, p3 u8x16) {
+	e.LookupOrZero(p0).ReshapeToUint32s().BitsToFloat32().StoreArray((*[4]float32)(rows[0][:4]))
+	e.LookupOrZero(p1).ReshapeToUint32s().BitsToFloat32().StoreArray((*[4]float32)(rows[1][:4]))
+	e.LookupOrZero(p2).ReshapeToUint32s().BitsToFloat32().StoreArray((*[4]float32)(rows[2][:4]))
+	e.LookupOrZero(p3).ReshapeToUint32s().BitsToFloat32().StoreArray((*[4]float32)(rows[3][:4]))
+}
+
+// roundRows is roundLanes8 or roundLanes4.
+func roundRows(s *gridLanes, dim, groups, n int) {
+	switch {
+	case tilesByNeon:
+		roundNeon(s, dim, groups, n)
+	case dim == 8:
+		roundLanes8(s, groups, n)
+	default:
+		roundLanes4(s, groups, n)
+	}
+}
+
+func roundNeon(s *gridLanes, dim, groups, n int) {
+	one := archsimd.BroadcastUint32x4(0x3F800000).BitsToFloat32()
+	top := archsimd.BroadcastUint32x4(s.top).BitsToFloat32()
+	magic := archsimd.BroadcastUint32x4(0x43400001).BitsToFloat32() // see roundLanes8
+	low := archsimd.BroadcastUint32x4(1<<17 - 1)
+	down := archsimd.BroadcastInt32x4(-17)
+	// The sum of what levels have above their bits, times the powers of the factor.
+	levels, sums := uint32(6561), uint32((6561-1)/2)
+	factor := archsimd.BroadcastUint32x4(3)
+	if dim == 4 {
+		levels, sums = 4096, (4096-1)/7
+		factor = archsimd.BroadcastUint32x4(8)
+	}
+	excess, most := archsimd.BroadcastUint32x4(sums*(0x43400000>>17)), archsimd.BroadcastUint32x4(levels-1)
+	near := archsimd.BroadcastInt32x4(3)
+	at := archsimd.BroadcastUint32x4(edge)
+	for t := 0; t < n; t += 4 {
+		id := archsimd.LoadUint32x4Array((*[4]uint32)(s.id[t:])).BitsToFloat32()
+		for g := range groups {
+			ys := s.ys[dim*g:][:dim]
+			var r archsimd.Uint32x4
+			least := low.BitsToInt32()
+			for i := dim - 1; i > 0; i -= 2 {
+				v := id.Mul(archsimd.LoadFloat32x4Array((*[4]float32)(ys[i][:4]))).Max(one).Min(top).Add(magic).ToBits()
+				least = least.Min(v.And(low).BitsToInt32())
+				r = r.MulAdd(factor, v.Shift(down))
+				v = id.Mul(archsimd.LoadFloat32x4Array((*[4]float32)(ys[i-1][:4]))).Max(one).Min(top).Add(magic).ToBits()
+				least = least.Min(v.And(low).BitsToInt32())
+				r = r.MulAdd(factor, v.Shift(down))
+			}
+			r.Sub(excess).Min(most).Or(at.Masked(least.Less(near))).StoreArray((*[4]uint32)(s.ranks[g][t:]))
+		}
+	}
+}
+
+// sumRows is sumLanes8 or sumLanes4.
+func sumRows(s *gridLanes, dim, groups, n int) {
+	switch {
+	case tilesByNeon && dim == 8:
+		sumNeon8(s, groups, n)
+	case tilesByNeon:
+		sumNeon4(s, groups, n)
+	case dim == 8:
+		sumLanes8(s, groups, n)
+	default:
+		sumLanes4(s, groups, n)
+	}
+}
+
+func sumNeon8(s *gridLanes, groups, n int) {
+	one, mask := archsimd.BroadcastUint32x4(1), archsimd.BroadcastUint32x4(6)
+	up, down := archsimd.BroadcastInt32x4(1), archsimd.BroadcastInt32x4(-2)
+	for t := 0; t < n; t += 4 {
+		var a, b f32x4
+		for g := range groups {
+			ws, wys := (*[8][maxLanes]float32)(s.ws[8*g:]), (*[8][maxLanes]float32)(s.wys[8*g:])
+			code := archsimd.LoadUint32x4Array((*[4]uint32)(s.own[g][t:])).Shift(up)
+			for i := 0; i <= 6; i += 2 {
+				q := code.And(mask).Or(one).BitsToInt32().ConvertToFloat32()
+				code = code.Shift(down)
+				a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(wys[i][:4])).Mul(q))
+				b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ws[i][:4])).Mul(q).Mul(q))
+				q = code.And(mask).Or(one).BitsToInt32().ConvertToFloat32()
+				code = code.Shift(down)
+				a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(wys[i+1][:4])).Mul(q))
+				b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ws[i+1][:4])).Mul(q).Mul(q))
+			}
+		}
+		a.StoreArray((*[4]float32)(s.a[t:]))
+		b.StoreArray((*[4]float32)(s.b[t:]))
+	}
+}
+
+// sumNeon4 is sumNeon8 for codebooks of dimension 4.
+func sumNeon4(s *gridLanes, groups, n int) {
+	one, mask := archsimd.BroadcastUint32x4(1), archsimd.BroadcastUint32x4(14)
+	up, down := archsimd.BroadcastInt32x4(1), archsimd.BroadcastInt32x4(-3)
+	for t := 0; t < n; t += 4 {
+		var a, b f32x4
+		for g := range groups {
+			ws, wys := (*[4][maxLanes]float32)(s.ws[4*g:]), (*[4][maxLanes]float32)(s.wys[4*g:])
+			code := archsimd.LoadUint32x4Array((*[4]uint32)(s.own[g][t:])).Shift(up)
+			for i := 0; i <= 2; i += 2 {
+				q := code.And(mask).Or(one).BitsToInt32().ConvertToFloat32()
+				code = code.Shift(down)
+				a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(wys[i][:4])).Mul(q))
+				b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ws[i][:4])).Mul(q).Mul(q))
+				q = code.And(mask).Or(one).BitsToInt32().ConvertToFloat32()
+				code = code.Shift(down)
+				a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(wys[i+1][:4])).Mul(q))
+				b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ws[i+1][:4])).Mul(q).Mul(q))
+			}
+		}
+		a.StoreArray((*[4]float32)(s.a[t:]))
+		b.StoreArray((*[4]float32)(s.b[t:]))
+	}
+}
