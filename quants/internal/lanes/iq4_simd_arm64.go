@@ -4,7 +4,7 @@ package lanes
 
 import "simd/archsimd"
 
-// fitIQ4Tile with archsimd: see searchAsymNeon.
+// fitIQ4Tile with archsimd: see searchAsymNeon. Where load4 leaves a no-op in a loop, what it is of is written out.
 
 // fitIQ4Rows is fitIQ4Tile.
 func fitIQ4Rows(x, w, middle, below, above, scales []float32) {
@@ -50,20 +50,20 @@ func fitIQ4Neon(x, w, middle, below, above, scales []float32) {
 func firstIQ4Neon(id f32x4, x, w []float32) (a, b f32x4) {
 	w = w[:len(x)]
 	const width = 4
-	lowest := load4(iq4Const.lowest[:])
+	lowest := archsimd.LoadFloat32x4Array((*[4]float32)(iq4Const.lowest[:]))
 	for i := 0; i <= len(x)-2*width; i += 2 * width {
-		v0, v1 := load4(x[i:i+width]), load4(x[i+width:i+2*width])
+		v0, v1 := archsimd.LoadFloat32x4Array((*[4]float32)(x[i:i+width])), archsimd.LoadFloat32x4Array((*[4]float32)(x[i+width:i+2*width]))
 		t0, t1 := id.Mul(v0), id.Mul(v1)
 		q0, q1 := lowest, lowest
 		for k := range iq4Steps {
 			step := &iq4Steps[k]
-			middle, value := load4(step.middle[:]), load4(step.value[:])
+			middle, value := archsimd.LoadFloat32x4Array((*[4]float32)(step.middle[:])), archsimd.LoadFloat32x4Array((*[4]float32)(step.value[:]))
 			q0 = q0.IfElse(t0.Less(middle), value)
 			q1 = q1.IfElse(t1.Less(middle), value)
 		}
-		wq := load4(w[i : i+width]).Mul(q0)
+		wq := archsimd.LoadFloat32x4Array((*[4]float32)(w[i : i+width])).Mul(q0)
 		a, b = a.Add(wq.Mul(v0)), b.Add(wq.Mul(q0))
-		wq = load4(w[i+width : i+2*width]).Mul(q1)
+		wq = archsimd.LoadFloat32x4Array((*[4]float32)(w[i+width : i+2*width])).Mul(q1)
 		a, b = a.Add(wq.Mul(v1)), b.Add(wq.Mul(q1))
 	}
 	return a, b
@@ -75,27 +75,27 @@ func firstIQ4Neon(id f32x4, x, w []float32) (a, b f32x4) {
 func nearIQ4Neon(s0, s1 f32x4, x, middle, below, above []float32) {
 	middle, below, above = middle[:len(x)], below[:len(x)], above[:len(x)]
 	const width = 4
-	lowest := load4(iq4Const.lowest[:])
+	lowest := archsimd.LoadFloat32x4Array((*[4]float32)(iq4Const.lowest[:]))
 	infinite := archsimd.BroadcastUint32x4(0x7F800000).BitsToFloat32()
 	for i := 0; i <= len(x)-2*width; i += 2 * width {
-		v0, v1 := load4(x[i:i+width]), load4(x[i+width:i+2*width])
+		v0, v1 := archsimd.LoadFloat32x4Array((*[4]float32)(x[i:i+width])), archsimd.LoadFloat32x4Array((*[4]float32)(x[i+width:i+2*width]))
 		t0, t1 := s0.Mul(v0).Max(s1.Mul(v0)), s0.Mul(v1).Max(s1.Mul(v1))
 		m0, lo0, hi0 := infinite, lowest, lowest
 		m1, lo1, hi1 := infinite, lowest, lowest
 		for k := range iq4Steps {
 			step := &iq4Steps[k]
-			m, value := load4(step.middle[:]), load4(step.value[:])
+			m, value := archsimd.LoadFloat32x4Array((*[4]float32)(step.middle[:])), archsimd.LoadFloat32x4Array((*[4]float32)(step.value[:]))
 			less0, less1 := t0.Less(m), t1.Less(m)
 			m0, m1 = m0.IfElse(less0, m), m1.IfElse(less1, m)
 			lo0, lo1 = lo0.IfElse(less0, hi0), lo1.IfElse(less1, hi1)
 			hi0, hi1 = hi0.IfElse(less0, value), hi1.IfElse(less1, value)
 		}
-		store4(middle[i:i+width], m0)
-		store4(middle[i+width:i+2*width], m1)
-		store4(below[i:i+width], lo0)
-		store4(below[i+width:i+2*width], lo1)
-		store4(above[i:i+width], hi0)
-		store4(above[i+width:i+2*width], hi1)
+		m0.StoreArray((*[4]float32)(middle[i : i+width]))
+		m1.StoreArray((*[4]float32)(middle[i+width : i+2*width]))
+		lo0.StoreArray((*[4]float32)(below[i : i+width]))
+		lo1.StoreArray((*[4]float32)(below[i+width : i+2*width]))
+		hi0.StoreArray((*[4]float32)(above[i : i+width]))
+		hi1.StoreArray((*[4]float32)(above[i+width : i+2*width]))
 	}
 }
 
