@@ -6,6 +6,7 @@ import (
 	"ggforge/gguf"
 	"ggforge/internal/cpu"
 	"ggforge/quants/internal/avx2"
+	"ggforge/quants/internal/lanes"
 )
 
 func archImplementations() []implementation {
@@ -23,7 +24,7 @@ func archImplementations() []implementation {
 			{gguf.TypeQ5_1, avx2.QuantizeQ5_1, nil, avx2.DequantizeQ5_1},
 			converts(gguf.TypeQ8_0, avx2.QuantizeQ8_0, avx2.DequantizeQ8_0),
 			decodes(gguf.TypeQ2_K, avx2.DequantizeQ2_K),
-			decodes(gguf.TypeQ3_K, avx2.DequantizeQ3_K),
+			{gguf.TypeQ3_K, lanes.QuantizePlainQ3_KAVX2, nil, avx2.DequantizeQ3_K},
 			decodes(gguf.TypeQ4_K, avx2.DequantizeQ4_K),
 			decodes(gguf.TypeQ5_K, avx2.DequantizeQ5_K),
 			decodes(gguf.TypeQ6_K, avx2.DequantizeQ6_K),
