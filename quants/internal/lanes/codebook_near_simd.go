@@ -222,7 +222,7 @@ func chooseLanes(s *gridLanes) {
 	for i := range runs {
 		r := &runs[i]
 		chunks := l.chunks[r.at:]
-		margin := simd.LoadFloat32s(l.margin[r.margin&(2*codebook.MaxGroups-1)][:])
+		margin := simd.LoadFloat32s(l.margin[r.group&(codebook.MaxGroups-1)][:])
 		flag := simd.BroadcastUint32s(r.flag)
 		row := &s.codes[r.group&(codebook.MaxGroups-1)]
 		if r.from == 0 {

@@ -90,9 +90,8 @@ type nearRun struct {
 	off      uint32 // of the points in shortLists.codes
 	at       uint32 // of their lines in gridLines.chunks
 	flag     uint32 // offGrid, or 0
-	points   uint8
+	points   uint16
 	group    uint8
-	margin   uint8 // its row in gridLines
 	from, to uint8 // candidates, both included
 }
 
@@ -100,26 +99,26 @@ const (
 	// offGrid is set in codes of points that rounding did not give, unsure in those that
 	// are not known to be the reference's.
 	offGrid, unsure = 1 << 16, 1 << 17
-	// edge is set in ranks if an element was next to the edge of its level.
-	edge = 1 << 15
+	// edge is set in ranks if an element was next to the edge of its level. It is above all ranks.
+	edge = 1 << 13
 
 	// Bits of the bounds of the head of the file: 96u, 2^20, 2^-70, 2^60, 2^-30.
 	marginRate, marginMaxG, marginMinM, marginMaxM, marginMinS = 0x36C00000, 0x49800000, 0x1C800000, 0x5D800000, 0x30800000
 
 	maxRuns = codebook.MaxGroups * maxCandidates
-	// maxChunks bounds the chunks of a sub-block: there are at most 38 runs of 137 points in IQ2_XS,
-	// 52 of 111 in IQ2_XXS and 248 of 21 in IQ3_XXS.
-	maxChunks = 1024
+	// maxChunks bounds the chunks of a sub-block: there are at most 38 runs of 292 points in IQ2_XS,
+	// 52 of 150 in IQ2_XXS and 248 of 36 in IQ3_XXS.
+	maxChunks = 2048
 )
 
 // gridLines are the runs of a sub-block and the lines of their points.
 type gridLines struct {
 	runs       [maxRuns]nearRun
-	found      int                                       // runs
-	doubts     [codebook.MaxGroups]uint32                // not 0: the group has unsure codes
-	doubtLanes [codebook.MaxGroups][maxLanes]uint32      // see chooseLanes
-	hard       [maxRuns]uint16                           // runs with several points, or maybe
-	margin     [2 * codebook.MaxGroups][maxLanes]float32 // by group, then +Inf by group
+	found      int                                  // runs
+	doubts     [codebook.MaxGroups]uint32           // not 0: the group has unsure codes
+	doubtLanes [codebook.MaxGroups][maxLanes]uint32 // see chooseLanes
+	hard       [maxRuns]uint16                      // runs with several points, or maybe
+	margin     [codebook.MaxGroups][maxLanes]float32
 
 	// By element: what levels add to A and B; twice those of dimension 8.
 	ta, tb [search.MaxLen][8]float32
@@ -137,21 +136,21 @@ const padLine = 0x7F7FFFFF // the largest float32
 // shortSpan is where the list of a vector is in shortLists.codes.
 type shortSpan struct {
 	off    uint32
-	points uint8
+	points uint16
 	flag   uint8 // 1: off grid
 }
 
-// shortLists are the lists of a codebook without points that others shadow; those of points
-// have only these.
+// shortLists are the lists of a codebook without points that others shadow, by rank, and with
+// them, by rank|edge; those of points have only these.
 type shortLists struct {
-	reach uint32      // bits of 1 + twice the largest distance of a point from its vector, in levels
-	spans []shortSpan // by rank
-	codes []uint16    // and a chunk more
+	reach uint32 // bits of 1 + twice the largest distance of a point from its vector, in levels
+	spans [2 * edge]shortSpan
+	codes []uint16 // and a chunk more
 }
 
 // shortened returns the short lists of a codebook.
-func shortened(cb *codebook.Codebook, spans []nearSpan) (s shortLists) {
-	s.spans = make([]shortSpan, len(spans))
+func shortened(cb *codebook.Codebook, spans []nearSpan) *shortLists {
+	s := new(shortLists)
 	var left []uint32
 	far := 0
 	for rank := range spans {
@@ -164,6 +163,7 @@ func shortened(cb *codebook.Codebook, spans []nearSpan) (s shortLists) {
 		left = left[:0]
 	points:
 		for _, c := range list {
+			far = max(far, farthest(cb, c, code))
 			between := thermometer(cb, c) ^ thermometer(cb, code)
 			for _, e := range left {
 				if e&^between == 0 {
@@ -172,11 +172,16 @@ func shortened(cb *codebook.Codebook, spans []nearSpan) (s shortLists) {
 			}
 			left = append(left, between)
 			s.codes = append(s.codes, c)
-			far = max(far, farthest(cb, c, code))
 		}
-		span.points = uint8(len(left))
+		span.points = uint16(len(left))
 		slices.Sort(s.codes[span.off:])
 		s.spans[rank] = span
+		if len(left) < len(list) {
+			span.off, span.points = uint32(len(s.codes)), uint16(len(list))
+			s.codes = append(s.codes, list...)
+			slices.Sort(s.codes[span.off:])
+		}
+		s.spans[edge|rank] = span
 	}
 	s.codes = append(s.codes, make([]uint16, nearChunk)...)
 	s.reach = math.Float32bits(float32(1 + 2*far))
@@ -275,18 +280,17 @@ func (s *gridLanes) roundAgain(p *codebook.GridSearch, lists *nearLists, groups,
 func (s *gridLanes) findRuns(lists *nearLists, groups, n int) (one, more []uint16) {
 	var masks [codebook.MaxGroups]uint32
 	changes(&masks, &s.ranks, groups, n)
-	spans, l := lists.short.spans, s.lines
+	spans, l := &lists.short.spans, s.lines
 	clear(l.doubts[:])
 	k, at, n1, n2 := 0, uint32(0), uint32(0), uint32(0)
 	for g := range groups {
 		ranks, from := &s.ranks[g], 0
 		for m := masks[g]; m != 0; m &= m - 1 {
 			to := bits.TrailingZeros32(m)
-			span := &spans[ranks[to]&(edge-1)]
+			span := &spans[ranks[to]&(2*edge-1)]
 			r := &l.runs[k&(maxRuns-1)] // field by field: a struct is copied with legacy instructions
 			r.off, r.at, r.flag = span.off, at, uint32(span.flag)*offGrid
-			r.points, r.group, r.margin = span.points, uint8(g), uint8(g)|uint8(ranks[to]/edge*codebook.MaxGroups)
-			r.from, r.to = uint8(from), uint8(to)
+			r.points, r.group, r.from, r.to = span.points, uint8(g), uint8(from), uint8(to)
 			at += (uint32(span.points) + nearChunk - 1) / nearChunk
 			s.one[n1&(maxRuns-1)] = uint16(k)
 			s.items[n2&(maxRuns-1)] = uint16(k)
@@ -313,15 +317,4 @@ func changesScalar(masks *[codebook.MaxGroups]uint32, rows *candidateRows, group
 		}
 		masks[g] = m>>1 | 1<<(n-1)
 	}
-}
-
-// newGridLines returns lines with their constant margins.
-func newGridLines() *gridLines {
-	l := new(gridLines)
-	for g := range codebook.MaxGroups {
-		for i := range maxLanes {
-			l.margin[codebook.MaxGroups+g][i] = float32(math.Inf(1))
-		}
-	}
-	return l
 }

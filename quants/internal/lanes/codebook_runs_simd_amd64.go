@@ -153,7 +153,7 @@ func settleAVX2Dim8(l *gridLines, s *gridLanes, points, runs []uint16) (hard int
 		e = e.Max(archsimd.LoadUint32x8Array(&padLines[r.points&7]).BitsToFloat32())
 		e.ToBits().StoreArray(&c.a)
 		f.ToBits().StoreArray(&c.b)
-		margin := archsimd.LoadFloat32x8Array((*[8]float32)(l.margin[r.margin&15][:8]))
+		margin := archsimd.LoadFloat32x8Array((*[8]float32)(l.margin[r.group&7][:8]))
 		x := archsimd.BroadcastUint32x8(s.scale[r.from&31]).BitsToFloat32().Mul(e).Sub(f)
 		z := archsimd.BroadcastUint32x8(s.scale[r.to&31]).BitsToFloat32().Mul(e).Sub(f)
 		mx := x.Min(x.ConcatPermute128Scalars(1, 0, x))
@@ -240,7 +240,7 @@ func settleAVX2Dim4(l *gridLines, s *gridLanes, points, runs []uint16) (hard int
 		e = e.Max(archsimd.LoadUint32x8Array(&padLines[r.points&7]).BitsToFloat32())
 		e.ToBits().StoreArray(&c.a)
 		f.ToBits().StoreArray(&c.b)
-		margin := archsimd.LoadFloat32x8Array((*[8]float32)(l.margin[r.margin&15][:8]))
+		margin := archsimd.LoadFloat32x8Array((*[8]float32)(l.margin[r.group&7][:8]))
 		x := archsimd.BroadcastUint32x8(s.scale[r.from&31]).BitsToFloat32().Mul(e).Sub(f)
 		z := archsimd.BroadcastUint32x8(s.scale[r.to&31]).BitsToFloat32().Mul(e).Sub(f)
 		mx := x.Min(x.ConcatPermute128Scalars(1, 0, x))
@@ -313,7 +313,7 @@ func chooseAVX2(l *gridLines, s *gridLanes, runs []uint16) {
 		r := &l.runs[k&(maxRuns-1)]
 		points := int(r.points)
 		chunks := l.chunks[r.at:][:(points+7)>>3]
-		margin := archsimd.LoadFloat32x8Array((*[8]float32)(l.margin[r.margin&15][:8]))
+		margin := archsimd.LoadFloat32x8Array((*[8]float32)(l.margin[r.group&7][:8]))
 		flag := archsimd.LoadUint32x8Array(&laneFlags[r.flag>>16&1])
 		row := &s.codes[r.group&7]
 		for t := int(r.from); t <= int(r.to); t += 8 {

@@ -80,7 +80,7 @@ type nearLists struct {
 	once  sync.Once
 	spans []nearSpan // by rank
 	codes []uint16
-	short shortLists
+	short *shortLists // nil of IQ1
 }
 
 // chunked returns the lists of a codebook, built at the first call.
@@ -168,7 +168,7 @@ func superblockLanes(p *codebook.GridSearch, r *codebook.GridFit, x, importance 
 	s := gridLanesPool.Get().(*gridLanes)
 	defer gridLanesPool.Put(s)
 	if s.lines == nil {
-		s.lines = newGridLines()
+		s.lines = new(gridLines)
 	}
 	lists := chunked(p.Cb)
 	s.steps, s.top, s.reach = candidates(p), math.Float32bits(p.Top), lists.short.reach
@@ -377,9 +377,10 @@ func spreadLanes(s *gridLanes, y, w, v []float32) {
 func roundLanes8(s *gridLanes, groups, n int) {
 	one := simd.BroadcastUint32s(0x3F800000).BitsToFloat32()
 	top := simd.BroadcastUint32s(s.top).BitsToFloat32()
+	half := simd.BroadcastUint32s(0x4BC00000).BitsToFloat32()  // 3*2^23: the last bit is 2
 	magic := simd.BroadcastUint32s(0x43400001).BitsToFloat32() // 192 + 2^-16: the last bit is 2^-16
 	low := simd.BroadcastUint32s(1<<17 - 1)
-	excess := simd.BroadcastUint32s((6561 - 1) / 2 * (0x43400000 >> 17) & math.MaxUint32)
+	excess := simd.BroadcastUint32s((6561 - 1) / 2 * 0x4BC00000 & math.MaxUint32)
 	near, most := simd.BroadcastInt32s(3), simd.BroadcastUint32s(6561-1) // of NaNs the rank could be any
 	at := simd.BroadcastUint32s(edge)
 	for t := 0; t < n; t += one.Len() {
@@ -389,9 +390,9 @@ func roundLanes8(s *gridLanes, groups, n int) {
 			var r simd.Uint32s
 			least := low.BitsToInt32()
 			for i := 7; i >= 0; i-- {
-				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Max(one).Min(top).Add(magic).ToBits()
-				least = least.Min(v.And(low).BitsToInt32())
-				r = r.Add(r).Add(r).Add(v.ShiftAllRight(17))
+				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Max(one).Min(top)
+				least = least.Min(v.Add(magic).ToBits().And(low).BitsToInt32())
+				r = r.Add(r).Add(r).Add(v.Sub(one).Add(half).ToBits())
 			}
 			r.Sub(excess).Min(most).Or(at.Masked(least.Less(near))).Store(s.ranks[g][t:])
 		}
@@ -402,9 +403,10 @@ func roundLanes8(s *gridLanes, groups, n int) {
 func roundLanes4(s *gridLanes, groups, n int) {
 	one := simd.BroadcastUint32s(0x3F800000).BitsToFloat32()
 	top := simd.BroadcastUint32s(s.top).BitsToFloat32()
+	half := simd.BroadcastUint32s(0x4BC00000).BitsToFloat32()
 	magic := simd.BroadcastUint32s(0x43400001).BitsToFloat32()
 	low := simd.BroadcastUint32s(1<<17 - 1)
-	excess := simd.BroadcastUint32s((4096 - 1) / 7 * (0x43400000 >> 17) & math.MaxUint32)
+	excess := simd.BroadcastUint32s((4096 - 1) / 7 * 0x4BC00000 & math.MaxUint32)
 	near, most := simd.BroadcastInt32s(3), simd.BroadcastUint32s(4096-1)
 	at := simd.BroadcastUint32s(edge)
 	for t := 0; t < n; t += one.Len() {
@@ -414,9 +416,9 @@ func roundLanes4(s *gridLanes, groups, n int) {
 			var r simd.Uint32s
 			least := low.BitsToInt32()
 			for i := 3; i >= 0; i-- {
-				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Max(one).Min(top).Add(magic).ToBits()
-				least = least.Min(v.And(low).BitsToInt32())
-				r = r.ShiftAllLeft(3).Add(v.ShiftAllRight(17))
+				v := id.Mul(simd.LoadFloat32s(ys[i][:])).Max(one).Min(top)
+				least = least.Min(v.Add(magic).ToBits().And(low).BitsToInt32())
+				r = r.ShiftAllLeft(3).Add(v.Sub(one).Add(half).ToBits())
 			}
 			r.Sub(excess).Min(most).Or(at.Masked(least.Less(near))).Store(s.ranks[g][t:])
 		}

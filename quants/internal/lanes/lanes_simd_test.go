@@ -188,11 +188,18 @@ func TestShortLists(t *testing.T) {
 	for _, c := range []struct {
 		cb            *codebook.Codebook
 		runs, longest int
-	}{{&codebook.IQ2_XXS, 4 * 13, 111}, {&codebook.IQ2_XS, 2 * 19, 137}, {&codebook.IQ2_S, 2 * 19, 70}, {&codebook.IQ3_XXS, 8 * 31, 21}, {&codebook.IQ3_S, 8 * 19, 20}} {
+	}{{&codebook.IQ2_XXS, 4 * 13, 150}, {&codebook.IQ2_XS, 2 * 19, 292}, {&codebook.IQ2_S, 2 * 19, 70}, {&codebook.IQ3_XXS, 8 * 31, 36}, {&codebook.IQ3_S, 8 * 19, 38}} {
 		longest := 0
-		for rank, s := range chunked(c.cb).short.spans {
-			longest = max(longest, int(s.points))
-			codes := chunked(c.cb).short.codes[s.off:][:s.points]
+		lists := chunked(c.cb).short
+		for rank := range c.cb.Index {
+			s, whole := lists.spans[rank], lists.spans[edge|rank]
+			longest = max(longest, int(s.points), int(whole.points))
+			codes := lists.codes[s.off:][:s.points]
+			list := slices.Clone(c.cb.List(chunked(c.cb).spans[rank].code))
+			slices.Sort(list)
+			if got := lists.codes[whole.off:][:whole.points]; len(list) > 0 && !slices.Equal(got, list) || whole.flag != s.flag {
+				t.Fatalf("dimension %d, rank %d: whole list of %d points, want %d", c.cb.Dim, rank, len(got), len(list))
+			}
 			if !slices.IsSorted(codes) || (s.flag == 0) != (c.cb.Index[rank] >= 0) || s.flag == 0 && len(codes) != 1 {
 				t.Fatalf("dimension %d, rank %d: points %x, flag %d", c.cb.Dim, rank, codes, s.flag)
 			}
