@@ -111,20 +111,19 @@ const (
 	maxChunks = 2048
 )
 
-// gridLines are the runs of a sub-block and the lines of their points.
+// gridLines are the runs of a sub-block and the lines of their points, vectors first.
 type gridLines struct {
-	runs       [maxRuns]nearRun
-	found      int                                  // runs
-	doubts     [codebook.MaxGroups]uint32           // not 0: the group has unsure codes
-	doubtLanes [codebook.MaxGroups][maxLanes]uint32 // see chooseLanes
-	hard       [maxRuns]uint16                      // runs with several points, or maybe
-	margin     [codebook.MaxGroups][maxLanes]float32
-
 	// By element: what levels add to A and B; twice those of dimension 8.
 	ta, tb [search.MaxLen][8]float32
 	vy     [search.MaxLen][maxLanes]float32 // 2*v*y in all lanes, where there are no tables
-
+	margin [codebook.MaxGroups][maxLanes]float32
 	chunks [maxChunks]lineChunk
+
+	doubtLanes [codebook.MaxGroups][maxLanes]uint32 // see chooseLanes
+	doubts     [codebook.MaxGroups]uint32           // not 0: the group has unsure codes
+	runs       [maxRuns]nearRun
+	found      int             // runs
+	hard       [maxRuns]uint16 // runs with several points, or maybe
 }
 
 // lineChunk has the lines of some points: A and B, as bits, and the code.

@@ -119,20 +119,10 @@ func chunked(cb *codebook.Codebook) *nearLists {
 var chunkedLists [6]nearLists
 
 // gridLanes is the scratch of one superblock. By candidate means in the order of
-// the candidates, from -steps up, filled up to whole vectors with copies.
+// the candidates, from -steps up, filled up to whole vectors with copies. What vectors are loaded from and
+// stored to comes first, in whole cache lines, so that none is in two.
 type gridLanes struct {
 	y, w, v [pack.QK_K]float32 // magnitudes, weights, their roots
-	largest [16]uint32         // by sub-block: bits of the largest y, at least 0
-	lanes   [maxLanes]uint32   // of a vector
-
-	// The first fit of all sub-blocks: tiles, and scales by sub-block.
-	yt, wt [tileLen]float32
-	ct     [tileLen]int32
-	first  [search.MaxLen]float32
-
-	steps [maxCandidates]float32 // by candidate: see candidates
-	top   uint32                 // bits of the largest odd number
-	reach uint32                 // of what is added to |y|, in scales: see the head of codebook_runs_simd.go
 
 	// Of one sub-block:
 	id                  [maxCandidates]uint32     // by candidate: bits of steps/mx
@@ -141,17 +131,29 @@ type gridLanes struct {
 	ranks               candidateRows                    // of the rounded vectors
 	codes               candidateRows                    // of the chosen points
 	own                 candidateRows                    // of candidates that have codes of their own
-	from                [maxCandidates]uint8             // these candidates
-	changed             bool                             // see refitLanes
 	a, b                [maxCandidates]float32           // by candidate: sums
 	ys, ws              [search.MaxLen][maxLanes]float32 // y and w, each in all lanes
 	vs, wys             [search.MaxLen][maxLanes]float32 // v and w*y
 	values              [maxCandidates][maxLanes]float32 // by candidate: see setValuesLanes
-	best                codebook.GridGroups
-	least, index        [maxLanes]uint32 // see nearLanes8
-	one                 [maxRuns]uint16  // see findRuns
-	items               [maxRuns]uint16  // see findRuns, roundAgain
-	lines               *gridLines
+	least, index        [maxLanes]uint32                 // see nearLanes8
+
+	steps   [maxCandidates]float32 // by candidate: see candidates
+	largest [16]uint32             // by sub-block: bits of the largest y, at least 0
+	lanes   [maxLanes]uint32       // of a vector
+
+	// The first fit of all sub-blocks: tiles, and scales by sub-block.
+	yt, wt [tileLen]float32
+	ct     [tileLen]int32
+	first  [search.MaxLen]float32
+
+	top     uint32               // bits of the largest odd number
+	reach   uint32               // of what is added to |y|, in scales: see the head of codebook_runs_simd.go
+	from    [maxCandidates]uint8 // the candidates of own
+	changed bool                 // see refitLanes
+	best    codebook.GridGroups
+	one     [maxRuns]uint16 // see findRuns
+	items   [maxRuns]uint16 // see findRuns, roundAgain
+	lines   *gridLines
 }
 
 // candidateRows have a value for each candidate of a group, and room for vectors that begin
