@@ -70,10 +70,11 @@ import (
 // IQ2_XS have 14 points instead of 56, of IQ2_XXS 15 of 33, of IQ3_S 6.6 of 11, of IQ3_XXS 5 of 7,
 // as runs have them; of IQ2_S all.
 //
-// Next to an edge: edges are even numbers, in units of scale; roundLanes8 has y*id, which is off
-// by 50u from y/s at most, with 16 bits after the point, and marks what is less than 1.5 units of the
-// last of them from an edge. Such candidates, about one of a sub-block of IQ3 (where 15/top*max is an edge)
-// and few otherwise, are rounded and computed again. All others have the reference's levels.
+// Levels are the reference's: for y*id from 1 to the largest, y*id - 1 is exact, and so is its half, which one addition
+// rounds as the reference does. Next to an edge: edges are even numbers, in units of scale; y*id
+// is off by 50u from y/s at most. roundLanes8 has it with 16 bits after the point, too, and marks what is less
+// than 1.5 units of the last of them from an edge. Such candidates, about one of a sub-block of IQ3 (where 15/top*max is
+// an edge) and few otherwise, get the whole list of the vector. Its points need no more than margin.
 //
 // # Candidates that are equal
 //
