@@ -261,7 +261,7 @@ func settleNeon(dim int, s *gridLanes, points, runs []uint16) (hard int) {
 		r := &l.runs[k&(maxRuns-1)]
 		n := uint(r.points)
 		list := points[r.off:]
-		margin := archsimd.LoadFloat32x4Array((*[4]float32)(l.margin[r.margin&(2*codebook.MaxGroups-1)][:4]))
+		margin := archsimd.LoadFloat32x4Array((*[4]float32)(l.margin[r.group&(codebook.MaxGroups-1)][:4]))
 		from, to := int(r.from)&(maxCandidates-1), int(r.to)&(maxCandidates-1)
 		won := uint(0)
 		if n > 1 || margin.Less(inf).ToInt32x4().ReduceMax() == 0 {
@@ -311,7 +311,7 @@ func chooseNeon(l *gridLines, s *gridLanes, runs []uint16) {
 	for _, k := range runs {
 		r := &l.runs[k&(maxRuns-1)]
 		chunks := l.chunks[r.at:][:(int(r.points)+nearChunk-1)/nearChunk]
-		margin := archsimd.LoadFloat32x4Array((*[4]float32)(l.margin[r.margin&(2*codebook.MaxGroups-1)][:4]))
+		margin := archsimd.LoadFloat32x4Array((*[4]float32)(l.margin[r.group&(codebook.MaxGroups-1)][:4]))
 		flag := archsimd.BroadcastUint32x4(r.flag)
 		row := &s.codes[r.group&(codebook.MaxGroups-1)]
 		unsures := uint32(0)

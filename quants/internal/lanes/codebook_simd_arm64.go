@@ -93,9 +93,9 @@ func roundRows(s *gridLanes, dim, groups, n int) {
 func roundNeon(s *gridLanes, dim, groups, n int) {
 	one := archsimd.BroadcastUint32x4(0x3F800000).BitsToFloat32()
 	top := archsimd.BroadcastUint32x4(s.top).BitsToFloat32()
-	magic := archsimd.BroadcastUint32x4(0x43400001).BitsToFloat32() // see roundLanes8
+	half := archsimd.BroadcastUint32x4(0x4BC00000).BitsToFloat32() // see roundLanes8
+	magic := archsimd.BroadcastUint32x4(0x43400001).BitsToFloat32()
 	low := archsimd.BroadcastUint32x4(1<<17 - 1)
-	down := archsimd.BroadcastInt32x4(-17)
 	// The sum of what levels have above their bits, times the powers of the factor.
 	levels, sums := uint32(6561), uint32((6561-1)/2)
 	factor := archsimd.BroadcastUint32x4(3)
@@ -103,7 +103,7 @@ func roundNeon(s *gridLanes, dim, groups, n int) {
 		levels, sums = 4096, (4096-1)/7
 		factor = archsimd.BroadcastUint32x4(8)
 	}
-	excess, most := archsimd.BroadcastUint32x4(sums*(0x43400000>>17)), archsimd.BroadcastUint32x4(levels-1)
+	excess, most := archsimd.BroadcastUint32x4(sums*0x4BC00000), archsimd.BroadcastUint32x4(levels-1)
 	near := archsimd.BroadcastInt32x4(3)
 	at := archsimd.BroadcastUint32x4(edge)
 	for t := 0; t < n; t += 4 {
@@ -113,12 +113,12 @@ func roundNeon(s *gridLanes, dim, groups, n int) {
 			var r archsimd.Uint32x4
 			least := low.BitsToInt32()
 			for i := dim - 1; i > 0; i -= 2 {
-				v := id.Mul(archsimd.LoadFloat32x4Array((*[4]float32)(ys[i][:4]))).Max(one).Min(top).Add(magic).ToBits()
-				least = least.Min(v.And(low).BitsToInt32())
-				r = r.MulAdd(factor, v.Shift(down))
-				v = id.Mul(archsimd.LoadFloat32x4Array((*[4]float32)(ys[i-1][:4]))).Max(one).Min(top).Add(magic).ToBits()
-				least = least.Min(v.And(low).BitsToInt32())
-				r = r.MulAdd(factor, v.Shift(down))
+				v := id.Mul(archsimd.LoadFloat32x4Array((*[4]float32)(ys[i][:4]))).Max(one).Min(top)
+				least = least.Min(v.Add(magic).ToBits().And(low).BitsToInt32())
+				r = r.MulAdd(factor, v.Sub(one).Add(half).ToBits())
+				v = id.Mul(archsimd.LoadFloat32x4Array((*[4]float32)(ys[i-1][:4]))).Max(one).Min(top)
+				least = least.Min(v.Add(magic).ToBits().And(low).BitsToInt32())
+				r = r.MulAdd(factor, v.Sub(one).Add(half).ToBits())
 			}
 			r.Sub(excess).Min(most).Or(at.Masked(least.Less(near))).StoreArray((*[4]uint32)(s.ranks[g][t:]))
 		}
