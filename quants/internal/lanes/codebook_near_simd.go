@@ -10,7 +10,8 @@ import (
 )
 
 // The choice among near points with vectors of 128 bits, of which one holds a chunk of codes,
-// and no permutation.
+// and no permutation: with amd64, and near points of dimension 4 with arm64, whose other steps are in
+// codebook_simd_arm64.go and codebook_runs_simd_arm64.go.
 
 // nearLanes is near without a permutation. A lane has a point of even index, then that of odd
 // index after it, and computes its values from its code: 9 operations for each element of 4

@@ -52,7 +52,7 @@ import (
 // Ranges (start, W, their product: see boundsIQ1) keep out underflow and overflow of whatever is
 // compared, NaN, and sums that are not finite: they fail X*X <= 16*start*W.
 //
-// Near points: see nearIQ1AVX2. Levels are turned into codes, and codes into the sums of the last
+// Near points: see nearIQ1AVX2 and nearest8Neon. Levels are turned into codes, and codes into the sums of the last
 // scale, in lanes again.
 //
 // Where the time goes, IQ1_S and IQ1_M (Sapphire Rapids, 256 bits, Go 1.27.4): rough fits 20%, near points 27% and 20%,
