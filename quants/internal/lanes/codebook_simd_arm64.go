@@ -97,13 +97,13 @@ func roundNeon(s *gridLanes, dim, groups, n int) {
 	magic := archsimd.BroadcastUint32x4(0x43400001).BitsToFloat32()
 	low := archsimd.BroadcastUint32x4(1<<17 - 1)
 	// The sum of what levels have above their bits, times the powers of the factor.
-	levels, sums := uint32(6561), uint32((6561-1)/2)
+	ranks, sums := uint32(6561), uint32((6561-1)/2)
 	factor := archsimd.BroadcastUint32x4(3)
 	if dim == 4 {
-		levels, sums = 4096, (4096-1)/7
+		ranks, sums = 4096, (4096-1)/7
 		factor = archsimd.BroadcastUint32x4(8)
 	}
-	excess, most := archsimd.BroadcastUint32x4(sums*0x4BC00000), archsimd.BroadcastUint32x4(levels-1)
+	excess, most := archsimd.BroadcastUint32x4(sums*0x4BC00000), archsimd.BroadcastUint32x4(ranks-1)
 	near := archsimd.BroadcastInt32x4(3)
 	at := archsimd.BroadcastUint32x4(edge)
 	for t := 0; t < n; t += 4 {
