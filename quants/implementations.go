@@ -29,10 +29,11 @@ type kernel struct {
 	plain    encoder // without importance
 	weighted encoder // with importance
 	decode   decoder
+	rows     rowsEncoder // with importance: weighted for several rows, where their ends matter
 }
 
 // converts is a kernel for both directions.
-func converts(t gguf.Type, f encoder, g decoder) kernel { return kernel{t, f, f, g} }
+func converts(t gguf.Type, f encoder, g decoder) kernel { return kernel{t, f, f, g, nil} }
 
 // implementations lists all there are in this build, those to prefer first; the
 // scalar code, which has a kernel for everything, is the last.
@@ -90,7 +91,7 @@ func (c *Codec) fill(k kernel, name string) {
 		c.plain, c.plainName = k.plain, name
 	}
 	if c.weighted == nil && k.weighted != nil {
-		c.weighted, c.weightedName = k.weighted, name
+		c.weighted, c.rows, c.weightedName = k.weighted, k.rows, name
 	}
 	if c.decode == nil && k.decode != nil {
 		c.decode, c.decodeName = k.decode, name

@@ -27,10 +27,10 @@ func lanesImplementation(m cpu.Machine) implementation {
 		runs: func(m cpu.Machine) bool { return m.Bits > 0 },
 		pays: cpu.Machine.Lanes,
 		kernels: []kernel{
-			{gguf.TypeQ4_0, nil, lanes.QuantizeQ4_0, nil},
-			{gguf.TypeQ4_1, nil, lanes.QuantizeQ4_1, nil},
-			{gguf.TypeQ5_0, nil, lanes.QuantizeQ5_0, nil},
-			{gguf.TypeQ5_1, nil, lanes.QuantizeQ5_1, nil},
+			weighs(gguf.TypeQ4_0, lanes.QuantizeQ4_0),
+			weighs(gguf.TypeQ4_1, lanes.QuantizeQ4_1),
+			weighs(gguf.TypeQ5_0, lanes.QuantizeQ5_0),
+			weighs(gguf.TypeQ5_1, lanes.QuantizeQ5_1),
 			encodes(gguf.TypeQ2_K, lanes.QuantizeQ2_K),
 			encodes(gguf.TypeQ3_K, lanes.QuantizeQ3_K),
 			encodes(gguf.TypeQ4_K, lanes.QuantizeQ4_K),
@@ -50,4 +50,9 @@ func lanesImplementation(m cpu.Machine) implementation {
 }
 
 // encodes is a kernel for an encoder that works with importance and without.
-func encodes(t gguf.Type, f encoder) kernel { return kernel{t, f, f, nil} }
+func encodes(t gguf.Type, f encoder) kernel { return kernel{t, f, f, nil, nil} }
+
+// weighs is a kernel for an encoder that works with importance alone, and looks at whole rows.
+func weighs(t gguf.Type, f rowsEncoder) kernel {
+	return kernel{t, nil, func(dst []byte, src, importance []float32) { f(dst, src, importance, len(src)) }, nil, f}
+}

@@ -19,10 +19,10 @@ func vec128Implementation() implementation {
 			converts(gguf.TypeF16, vec128.QuantizeF16, vec128.DequantizeF16),
 			converts(gguf.TypeBF16, vec128.QuantizeBF16, vec128.DequantizeBF16),
 			converts(gguf.TypeQ8_0, vec128.QuantizeQ8_0, vec128.DequantizeQ8_0),
-			{gguf.TypeQ4_0, vec128.QuantizeQ4_0, nil, vec128.DequantizeQ4_0},
-			{gguf.TypeQ4_1, vec128.QuantizeQ4_1, nil, vec128.DequantizeQ4_1},
-			{gguf.TypeQ5_0, vec128.QuantizeQ5_0, nil, vec128.DequantizeQ5_0},
-			{gguf.TypeQ5_1, vec128.QuantizeQ5_1, nil, vec128.DequantizeQ5_1},
+			{gguf.TypeQ4_0, vec128.QuantizeQ4_0, nil, vec128.DequantizeQ4_0, nil},
+			{gguf.TypeQ4_1, vec128.QuantizeQ4_1, nil, vec128.DequantizeQ4_1, nil},
+			{gguf.TypeQ5_0, vec128.QuantizeQ5_0, nil, vec128.DequantizeQ5_0, nil},
+			{gguf.TypeQ5_1, vec128.QuantizeQ5_1, nil, vec128.DequantizeQ5_1, nil},
 			decodes(gguf.TypeIQ4_NL, vec128.DequantizeIQ4_NL),
 			converts(gguf.TypeMXFP4, vec128.QuantizeMXFP4, vec128.DequantizeMXFP4),
 			converts(gguf.TypeNVFP4, vec128.QuantizeNVFP4, vec128.DequantizeNVFP4),
@@ -49,4 +49,4 @@ func vec128Implementation() implementation {
 }
 
 // decodes is a kernel for a decoder alone.
-func decodes(t gguf.Type, g decoder) kernel { return kernel{t, nil, nil, g} }
+func decodes(t gguf.Type, g decoder) kernel { return kernel{t, nil, nil, g, nil} }

@@ -118,9 +118,9 @@ func TestChoose(t *testing.T) {
 	f, g := func([]byte, []float32, []float32) {}, func([]float32, []byte) {}
 	from := []implementation{
 		{name: "wide", runs: func(m cpu.Machine) bool { return m.Bits >= 256 && m.AVX2 }, pays: func(m cpu.Machine) bool { return !m.Emulated },
-			kernels: []kernel{{gguf.TypeQ4_0, f, nil, g}}},
+			kernels: []kernel{{gguf.TypeQ4_0, f, nil, g, nil}}},
 		{name: "any", runs: func(m cpu.Machine) bool { return m.Bits > 0 }, pays: func(m cpu.Machine) bool { return !m.Emulated },
-			kernels: []kernel{{gguf.TypeQ4_0, nil, f, nil}, {gguf.TypeQ4_K, f, f, nil}}},
+			kernels: []kernel{{gguf.TypeQ4_0, nil, f, nil, nil}, {gguf.TypeQ4_K, f, f, nil, nil}}},
 		{name: scalarName, runs: func(cpu.Machine) bool { return true }, pays: func(cpu.Machine) bool { return true },
 			kernels: []kernel{converts(gguf.TypeQ4_0, f, g), converts(gguf.TypeQ4_K, f, g)}},
 	}

@@ -233,6 +233,70 @@ func TestParity(t *testing.T) {
 	t.Logf("%d rows compared", compared)
 }
 
+// TestParityRows compares many rows at once, which encoders get in stretches, with what the scalar code
+// makes of each by itself. The lengths are of stretches of 16, 128 and 2 rows and more.
+func TestParityRows(t *testing.T) {
+	compared := 0
+	for _, typ := range codecTypes() {
+		for _, shape := range []struct{ rows, rowLen int }{{17, 256}, {133, 32}, {3, 2048}} {
+			if shape.rowLen%int(typ.BlockLen()) != 0 {
+				continue
+			}
+			n := shape.rowLen
+			r := rand.New(rand.NewPCG(4, uint64(typ)))
+			x := parityRow(r, shape.rows*n, -1)
+			for _, variant := range variantsOf(Lookup(typ), "none", "uniform") {
+				w := parityImportance(r, n, variant)
+				var want []byte
+				for i := range shape.rows {
+					want = append(want, quantized(t, scalarCodec(typ), x[i*n:][:n], n, w)...)
+				}
+				for _, s := range codecSets[1:] {
+					if s.name == scalarName && HasVectors || s.lookup(typ).Implementation(w != nil) != s.name {
+						continue // slow, or compared already
+					}
+					for _, spoil := range spoilScratch {
+						spoil()
+					}
+					if got := quantized(t, s.lookup(typ), x, n, w); !bytes.Equal(got, want) {
+						t.Errorf("%s %v, importance %s, %d rows of %d elements: %s", s.name, typ, variant, shape.rows, n, explainDiff(typ, got, want))
+					}
+					compared++
+				}
+			}
+		}
+	}
+	t.Logf("%d matrices compared", compared)
+	if compared == 0 {
+		t.Error("nothing to compare")
+	}
+}
+
+// TestWholeRow checks the column: whether with importance the scalar bytes of a block depend on what else is
+// in its row, and that without it they do not.
+func TestWholeRow(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for _, typ := range codecTypes() {
+		c, block := scalarCodec(typ), int(typ.BlockLen())
+		for _, variant := range variantsOf(c, "none", "uniform") {
+			differ := false
+			for range 8 {
+				n := max(block, 32)
+				x, w := parityRow(r, 2*n, 0), parityImportance(r, 2*n, variant)
+				other := slices.Clone(x)
+				for i := range other[n:] {
+					other[n+i] *= 50
+				}
+				a, b := quantized(t, c, x, 2*n, w), quantized(t, c, other, 2*n, w)
+				differ = differ || !bytes.Equal(a[:len(a)/2], b[:len(b)/2])
+			}
+			if want := c.row.wholeRow && variant != "none"; differ != want {
+				t.Errorf("%v, importance %s: blocks depend on the whole row: %v, want %v", typ, variant, differ, want)
+			}
+		}
+	}
+}
+
 // fuzzParity compares the encoders of some types with the scalar ones on a row of
 // data's floats, repeated to blocks of 256, with importance taken from the end.
 func fuzzParity(f *testing.F, types ...gguf.Type) {

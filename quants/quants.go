@@ -6,7 +6,7 @@
 //
 //	src  []float32   row 0 | row 1 | ...     len = nRows*rowLen, rowLen a multiple of the block length
 //	                   │
-//	                   ▼  Quantize, one row at a time, optional importance per column
+//	                   ▼  Quantize, any number of rows, optional importance per column
 //	dst  []byte      block block block ...   len = Type.RowBytes(rowLen)*nRows
 //
 // Rows are independent of each other: the blocks of a row are the same whether
@@ -86,7 +86,8 @@ type Codec struct {
 	row *typeRow
 
 	// The functions that run, and the names of their implementations.
-	plain, weighted         encoder // without and with importance
+	plain, weighted         encoder     // without and with importance
+	rows                    rowsEncoder // with importance, nil if weighted is all there is
 	decode                  decoder
 	plainName, weightedName string
 	decodeName              string
@@ -169,13 +170,12 @@ func (c *Codec) Quantize(dst []byte, src []float32, rowLen int, importance []flo
 	if len(dst) != len(src)/rowLen*rowBytes {
 		panic(fmt.Sprintf("quants: %d bytes for %d values of %v, want %d", len(dst), len(src), c.typ, len(src)/rowLen*rowBytes))
 	}
-	encode := c.plain
-	if importance != nil {
-		encode = c.weighted
-	}
-	for len(src) > 0 {
-		encode(dst[:rowBytes:rowBytes], src[:rowLen:rowLen], importance)
-		dst, src = dst[rowBytes:], src[rowLen:]
+	switch {
+	case len(src) == 0:
+	case importance == nil || c.row.importance == ImportanceIgnored:
+		c.plain(dst, src, nil) // blocks know nothing of each other
+	default:
+		c.quantizeRows(dst, src, rowLen, importance)
 	}
 	return nil
 }

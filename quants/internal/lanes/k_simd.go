@@ -88,8 +88,7 @@ func (s *kScratch) chunkSquares(x []float32, n int, before, after float32) {
 }
 
 // squaresOf sets n elements of out for each superblock of x to
-// before*arith.SumSquares(superblock)*after. Four sums at a time hide the latency of the
-// additions, whose order is fixed.
+// before*arith.SumSquares(superblock)*after.
 func squaresOf(out, x []float32, n int, before, after float32) {
 	put := func(sum float32) {
 		sum = float32(float32(before*sum) * after)
@@ -99,22 +98,27 @@ func squaresOf(out, x []float32, n int, before, after float32) {
 		out = out[n:]
 	}
 	for ; len(x) >= 4*pack.QK_K; x = x[4*pack.QK_K:] {
-		a, b, c, d := x[:pack.QK_K], x[pack.QK_K:][:pack.QK_K], x[2*pack.QK_K:][:pack.QK_K], x[3*pack.QK_K:][:pack.QK_K]
-		var sa, sb, sc, sd float32
-		for i := range a {
-			sa += float32(a[i] * a[i])
-			sb += float32(b[i] * b[i])
-			sc += float32(c[i] * c[i])
-			sd += float32(d[i] * d[i])
+		for _, sum := range fourSquares(x, pack.QK_K) {
+			put(sum)
 		}
-		put(sa)
-		put(sb)
-		put(sc)
-		put(sd)
 	}
 	for ; len(x) > 0; x = x[pack.QK_K:] {
 		put(arith.SumSquares(x[:pack.QK_K]))
 	}
+}
+
+// fourSquares returns arith.SumSquares of the first four runs of n elements. Four sums at a
+// time hide the latency of the additions, whose order is fixed.
+func fourSquares(x []float32, n int) [4]float32 {
+	a, b, c, d := x[:n], x[n:][:n], x[2*n:][:n], x[3*n:][:n]
+	var sa, sb, sc, sd float32
+	for i := range a {
+		sa += float32(a[i] * a[i])
+		sb += float32(b[i] * b[i])
+		sc += float32(c[i] * c[i])
+		sd += float32(d[i] * d[i])
+	}
+	return [4]float32{sa, sb, sc, sd}
 }
 
 // importanceTile sets w to importance*sqrt(square + x*x), square one per lane,

@@ -15,8 +15,8 @@ import (
 // importance there is no search, and package avx2 or scalar encodes.
 //
 // The limits are those of the searches: see Q6_K for Q4_0 and Q5_0 and Q4_K for Q4_1
-// and Q5_1. The mean square of the row is one chain of additions, 3 cycles per
-// element.
+// and Q5_1. The mean square of a row is one chain of additions, 3 cycles per
+// element; those of four rows go side by side.
 //
 // MB/s of float32 input on one core of a Zen 3 EPYC, go1.27.4, rows of 4096, best of
 // several runs:
@@ -38,43 +38,44 @@ var (
 	}
 )
 
-func QuantizeQ4_0(dst []byte, src, importance []float32) {
-	symBlocks(symQ4_0, scalar.BytesQ4_0, dst, src, importance, func(b []byte, q []uint32) {
+func QuantizeQ4_0(dst []byte, src, importance []float32, rowLen int) {
+	symBlocks(symQ4_0, scalar.BytesQ4_0, dst, src, importance, rowLen, func(b []byte, q []uint32) {
 		packBlockWords(b[2:], q)
 	})
 }
 
-func QuantizeQ5_0(dst []byte, src, importance []float32) {
-	symBlocks(symQ5_0, scalar.BytesQ5_0, dst, src, importance, func(b []byte, q []uint32) {
+func QuantizeQ5_0(dst []byte, src, importance []float32, rowLen int) {
+	symBlocks(symQ5_0, scalar.BytesQ5_0, dst, src, importance, rowLen, func(b []byte, q []uint32) {
 		binary.LittleEndian.PutUint32(b[2:], fifthBitsOfWords(q))
 		packBlockWords(b[6:], q)
 	})
 }
 
-func QuantizeQ4_1(dst []byte, src, importance []float32) {
-	asymBlocks(&q4_1Kernel, scalar.BytesQ4_1, dst, src, importance, func(b []byte, q []uint32) {
+func QuantizeQ4_1(dst []byte, src, importance []float32, rowLen int) {
+	asymBlocks(&q4_1Kernel, scalar.BytesQ4_1, dst, src, importance, rowLen, func(b []byte, q []uint32) {
 		packBlockWords(b[4:], q)
 	})
 }
 
-func QuantizeQ5_1(dst []byte, src, importance []float32) {
-	asymBlocks(&q5_1Kernel, scalar.BytesQ5_1, dst, src, importance, func(b []byte, q []uint32) {
+func QuantizeQ5_1(dst []byte, src, importance []float32, rowLen int) {
+	asymBlocks(&q5_1Kernel, scalar.BytesQ5_1, dst, src, importance, rowLen, func(b []byte, q []uint32) {
 		binary.LittleEndian.PutUint32(b[4:], fifthBitsOfWords(q))
 		packBlockWords(b[8:], q)
 	})
 }
 
-// symBlocks encodes a row with importance in blocks of size bytes: a scale and what
+// symBlocks encodes rows with importance in blocks of size bytes: a scale and what
 // store writes for the codes, 4 in one.
-func symBlocks(t *symTable, size int, dst []byte, src, importance []float32, store func(b []byte, q []uint32)) {
+func symBlocks(t *symTable, size int, dst []byte, src, importance []float32, rowLen int, store func(b []byte, q []uint32)) {
 	s := kScratches.Get().(*kScratch)
 	defer kScratches.Put(s)
 	width := lane.Width()
 	tile := pack.QK * width
-	s.rowSquare(src)
+	means := rowMeans{rest: src, rowLen: rowLen}
 	for len(src) > 0 {
 		clearUpper()
 		n := min(tile, len(src))
+		means.next(s.square[:width], n/pack.QK)
 		x, w := s.x[:tile], s.w[:tile]
 		lane.Load(x, src[:n], pack.QK, width)
 		lane.Load(s.imp[:tile], importance[:n], pack.QK, width)
@@ -92,17 +93,18 @@ func symBlocks(t *symTable, size int, dst []byte, src, importance []float32, sto
 	}
 }
 
-// asymBlocks encodes a row with importance in blocks of size bytes: a scale, a
+// asymBlocks encodes rows with importance in blocks of size bytes: a scale, a
 // minimum and what store writes for the codes, 4 in one.
-func asymBlocks(k *scaleMinKernel, size int, dst []byte, src, importance []float32, store func(b []byte, q []uint32)) {
+func asymBlocks(k *scaleMinKernel, size int, dst []byte, src, importance []float32, rowLen int, store func(b []byte, q []uint32)) {
 	s := kScratches.Get().(*kScratch)
 	defer kScratches.Put(s)
 	width := lane.Width()
-	s.rowSquare(src)
+	means := rowMeans{rest: src, rowLen: rowLen}
 	clear(s.d[:2*width]) // codes are those of the search
 	clear(s.m[:2*width])
 	for len(src) > 0 {
 		n := min(2*pack.QK*width, len(src)) // two tiles, as search takes them
+		means.next(s.square[:2*width], n/pack.QK)
 		k.search(s, src[:n], importance[:n], width)
 		src, importance = src[n:], importance[n:]
 		k.relevel(s, n/pack.QK, width)
@@ -116,12 +118,45 @@ func asymBlocks(k *scaleMinKernel, size int, dst []byte, src, importance []float
 	}
 }
 
-// rowSquare sets the mean square that goes into the weights to that of a row.
-func (s *kScratch) rowSquare(x []float32) {
-	m := arith.SumSquares(x) / float32(len(x))
-	for i := range s.square {
-		s.square[i] = m
+// rowMeans returns, block by block, the mean squares that go into the weights: those of the rows.
+type rowMeans struct {
+	rest   []float32 // rows whose means are still to be computed
+	rowLen int
+	known  [4]float32 // of the rows before them
+	at, n  int        // which of n known ones comes
+	blocks int        // how often it comes
+}
+
+// next sets square to the means of the next n blocks, and to 0 for lanes without one.
+func (m *rowMeans) next(square []float32, n int) {
+	for i := range square[:n] {
+		if m.blocks == 0 {
+			if m.at++; m.at >= m.n {
+				m.compute()
+			}
+			m.blocks = m.rowLen / pack.QK
+		}
+		m.blocks--
+		square[i] = m.known[m.at]
 	}
+	clear(square[n:])
+}
+
+// compute sets known to the means of the next rows: four, whose sums hide each other's latency, or
+// the last ones.
+func (m *rowMeans) compute() {
+	m.at, m.n = 0, min(4, len(m.rest)/m.rowLen)
+	if m.n == 4 {
+		m.known = fourSquares(m.rest, m.rowLen)
+	} else {
+		for i := range m.known[:m.n] {
+			m.known[i] = arith.SumSquares(m.rest[i*m.rowLen:][:m.rowLen])
+		}
+	}
+	for i := range m.known[:m.n] {
+		m.known[i] /= float32(m.rowLen)
+	}
+	m.rest = m.rest[m.n*m.rowLen:]
 }
 
 // packBlockWords is pack.Nibbles for the codes of a block of 32.
