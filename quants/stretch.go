@@ -23,15 +23,15 @@ import "sync"
 const (
 	// wholeTiles is a number of elements that leaves no lane empty.
 	wholeTiles = 16 * 256
-	// maxStretch bounds the elements of a stretch that has several rows.
-	maxStretch = 32 << 10
+	// longestStretch bounds the elements of a stretch that has several rows.
+	longestStretch = 32 << 10
 )
 
 // stretchRows returns how many rows are encoded together: so many that no lane is empty, if
 // they are not too long for that.
 func stretchRows(rowLen int) int {
 	n := 1
-	for n*rowLen%wholeTiles != 0 && (n+1)*rowLen <= maxStretch {
+	for n*rowLen%wholeTiles != 0 && (n+1)*rowLen <= longestStretch {
 		n++
 	}
 	return n

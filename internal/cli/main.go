@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/fault"
+	_ "ggforge/internal/heap"
 	"ggforge/internal/nearest"
 	"ggforge/quants"
 	"ggforge/writer"

@@ -10,7 +10,7 @@ import (
 // may import packages of the lines above its own. docs/design.md draws them. Those
 // with a question mark are in builds with vector kernels only.
 var rooms = []struct{ name, packages string }{
-	{"nothing of ours below", "fault internal/cpu internal/disk internal/half internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson quants/internal/arith internal/uni"},
+	{"nothing of ours below", "fault internal/cpu internal/disk internal/half internal/heap internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson quants/internal/arith internal/uni"},
 	{"nothing of ours below but kinds of errors", "internal/part internal/size"},
 	{"nothing of ours below but these", "submit"},
 	{"arithmetic whose bits are defined", "internal/gemm internal/torchmath internal/vecmath"},
