@@ -131,6 +131,18 @@ func marginLanes(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 	}
 }
 
+// chooseRunsLanes is chooseRuns for any machine.
+func chooseRunsLanes(dim int, s *gridLanes, points, one, more []uint16) {
+	for _, runs := range [...][]uint16{one, more} {
+		if dim == 8 {
+			linesLanes8(s, points, runs)
+		} else {
+			linesLanes4(s, points, runs)
+		}
+	}
+	chooseLanes(s)
+}
+
 // linesLanes8 sets the chunks of the runs, for vectors of 128 bits: of points of even index, then
 // of odd index.
 func linesLanes8(s *gridLanes, points, runs []uint16) {

@@ -93,14 +93,7 @@ func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 // chooseRuns sets the codes of the candidates of all runs.
 func chooseRuns(dim int, s *gridLanes, points, one, more []uint16) {
 	if !nearByTable {
-		for _, runs := range [...][]uint16{one, more} {
-			if dim == 8 {
-				linesLanes8(s, points, runs)
-			} else {
-				linesLanes4(s, points, runs)
-			}
-		}
-		chooseLanes(s)
+		chooseRunsLanes(dim, s, points, one, more)
 		return
 	}
 	l := s.lines

@@ -109,14 +109,7 @@ func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 func chooseRuns(dim int, s *gridLanes, points, one, more []uint16) {
 	l := s.lines
 	if !tilesByNeon {
-		for _, runs := range [...][]uint16{one, more} {
-			if dim == 8 {
-				linesLanes8(s, points, runs)
-			} else {
-				linesLanes4(s, points, runs)
-			}
-		}
-		chooseLanes(s)
+		chooseRunsLanes(dim, s, points, one, more)
 		return
 	}
 	hard := settleNeon(dim, s, points, one)
