@@ -68,6 +68,12 @@ func load8x32(tile, src *[256]uint32) {
 	}
 }
 
+// Load8x16 is Load for 8 sub-blocks of 16 elements and a width of 8, where there is AVX2. It leaves the upper halves
+// of registers in use.
+func Load8x16(tile, src *[128]float32) {
+	load8x16((*[128]uint32)(words(tile[:])), (*[128]uint32)(words(src[:])))
+}
+
 // put4 stores four transposed rows.
 func put4(t *[32]uint32, a, b, c, d archsimd.Uint32x8) {
 	a, b, c, d = transposed(a, b, c, d)

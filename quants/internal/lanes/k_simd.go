@@ -74,7 +74,7 @@ type kScratch struct {
 	packed      [pack.QK_K / 4 * lane.MaxWidth]uint32 // the same, in order of elements
 	codes       [pack.QK_K * lane.MaxWidth]uint8      // of sub-blocks searched one by one
 	oneByOne    [search.MaxLen]float32                // weights of a sub-block searched alone
-	pairs       [6*tileLen + 2]float32                // see searchAsymTiles
+	pairs       [6*tileLen + 32]float32               // see searchAsymTiles
 	anyOneByOne bool
 	sym3        sym3
 }

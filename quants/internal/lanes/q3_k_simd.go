@@ -24,18 +24,11 @@ import (
 // chains of up to 64 sub-blocks take turns (sym3.search). The codes that this search finds are needed
 // only where the scale of a sub-block is coded as 0: there they come from search.Sym3.
 //
+// With 256 bits and more on amd64 the search without importance is QuantizePlainQ3_KAVX2.
+//
 // MB/s of float32 input with importance on one core of a Zen 3 EPYC, go1.27.4, rows of 4096,
 // best of several runs: scalar 74, simd-128 272, simd-256 644. Without, on one core of a Sapphire
-// Rapids, best of many short runs: scalar 377, simd-128 700 (685), simd-256 2060 (1000), simd-512 1505 (935);
-// in brackets what it is when tiles stay as they are and their elements are looked at until the most restless lane is
-// settled. At 256 bits 29% go to first levels, 13% to the chains, 18% to what moves after them, 11% to the last
-// levels, 7% to looking, 9% to loading, 13% to scales and packing.
-//
-// Limits, for a tile of 128 weights at 256 bits, loads and stores included: 80 operations to load it, 50 for the
-// largest, 210 for first levels and their sums, 220 for looking, 160 and 16 divisions of 5 cycles for the last levels, 75 for scales and packing;
-// for the fifth that is gathered 1750 a tile, 350 for each of all. That makes 1150, 9 for each weight, which three in a
-// cycle would do in 380 cycles. It takes 770 (at 3.1 GHz): calls, addresses, no-ops that the compiler puts between, chains of
-// additions that are longer than what the processor looks ahead, and 0.4 moves for each gathered sub-block after its chain, one by one.
+// Rapids, best of many short runs: scalar 377, simd-128 700.
 //
 // Tried and lost: chains of all sub-blocks in one or two tiles at a time; gathering while tiles are looked at
 // (whether there is anything to gather is hard to predict, and all that follows waits for it: half the

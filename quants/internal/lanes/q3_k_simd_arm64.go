@@ -23,7 +23,16 @@ func sym3First(t *symTable, x []float32, s *sym3, scales []float32) {
 	}
 }
 
-// sym3TileNeon is sym3Tile without divisions, as sym3TileAVX2 is, where the reasons are.
+// sym3TileNeon is sym3Tile. It looks without divisions: see sym3Look for u, l, x, a1 and b1.
+//
+// With p = x*b1, as rounded, and c a little less than 1/2, |p - l*a1| < c*a1 means that |p/a1 - l| is
+// less than 1/2 by more than the errors of these products, of the difference and of the division: c is 1/2 -
+// 2^-18, they are less than 2^-20 of a1 together, as levels are at most 4. Where p is larger than over*a1,
+// that takes its place, and the difference is small if l is the largest level.
+// Then u is not above 2^22, which is needed: as the largest element m is negative and no term of a is, a1 contains that of m, 4|m|^3,
+// less errors of 2^-19*64|m|^3, while x*b1 is at most |m|*256|m|^2.
+//
+// Where |m| is below 2^-30 or above 2^38 underflow or overflow could get in the way: such lanes count as restless.
 func sym3TileNeon(t *symTable, x *[64]float32, s *sym3, scales []float32) (restless uint32) {
 	var zero f32x4
 	rows := (*[192]float32)(s.rows[:])

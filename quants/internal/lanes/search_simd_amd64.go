@@ -85,7 +85,7 @@ func searchAsymAVX2(t *asymTable, n int, x, w, pairs []float32, fit *asymFit) {
 	for i := range list {
 		p := &list[i]
 		x, w := x[2*i*tile:][:2*tile], w[2*i*tile:][:2*tile]
-		p.rows = pairs[i*(6*tile+1):][:6*tile+1]
+		p.rows = pairs[i*(6*tile+16):][:6*tile+1] // in lines of the cache as the first
 		p.a.start(t, x[:tile], w, p.rows)
 		p.b.start(t, x[tile:], w[tile:], p.rows[24:])
 		asymSumsAVX2(&p.a, &p.b, p.rows)

@@ -14,3 +14,9 @@ func asymTiles() int { return 2 }
 func searchAsym(t *asymTable, n int, x, w, pairs []float32, fit *asymFit) {
 	searchAsymTiles(t, x, w, pairs[:3*len(x)+1], fit)
 }
+
+// relevelTile is relevelSymTile.
+func relevelTile(levels int32, x, d []float32, words []uint32) { relevelSymTile(levels, x, d, words) }
+
+// packQ3_K packs the levels s.kept of nb superblocks.
+func (s *kScratch) packQ3_K(dst []byte, nb, width int) { s.storeQ3_K(dst, nb, width) }
