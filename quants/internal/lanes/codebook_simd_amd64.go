@@ -24,6 +24,8 @@ import (
 var (
 	nearByTable = cpu.Here().UsesAVX2()
 	tilesByAVX2 = cpu.Here().UsesAVX2() && lane.Width() == 8 // the lanes of searchAsymAVX2
+
+	tilesByAVX512 = lane.Width() == 16 && archsimd.X86.AVX512()
 )
 
 // clearUpper ends a run of vector functions: what follows has scalar floats, which

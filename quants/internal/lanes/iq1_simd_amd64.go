@@ -80,18 +80,24 @@ func nearIQ1AVX2(l *iq1Lanes, items []uint16, x, w []float32, groups int) {
 
 // cutsIQ1_S is scanIQ1_S.
 func cutsIQ1_S(l *iq1Lanes) {
-	if tilesByAVX2 {
+	switch {
+	case tilesByAVX2:
 		scanIQ1_SAVX2(l)
-	} else {
+	case tilesByAVX512:
+		scanIQ1_SAVX512(l)
+	default:
 		scanIQ1_S(l)
 	}
 }
 
 // cutsIQ1_M is scanIQ1_M.
 func cutsIQ1_M(l *iq1Lanes) {
-	if tilesByAVX2 {
+	switch {
+	case tilesByAVX2:
 		scanIQ1_MAVX2(l)
-	} else {
+	case tilesByAVX512:
+		scanIQ1_MAVX512(l)
+	default:
 		scanIQ1_M(l)
 	}
 }
@@ -151,6 +157,66 @@ func scanIQ1_MAVX2(l *iq1Lanes) {
 			store8(t, load8(t).Max(m))
 		}
 		store8(tops, top)
+	}
+}
+
+// scanIQ1_SAVX512 is scanIQ1_SAVX2 with 512 bits. VRCP14PS errs by 2^-14.
+func scanIQ1_SAVX512(l *iq1Lanes) {
+	var zero f32x16
+	const cuts = pack.QK + 1
+	shifted := load16(l.consts[:])
+	tops, ends := l.tops[0][:16*cuts], l.tops[1][:16*cuts:16*cuts]
+	for i := 0; i <= len(ends)-16; i += 16 {
+		store16(ends[i:i+16], zero)
+	}
+	firsts, seconds := l.first[:48*cuts], l.second[:48*cuts:48*cuts]
+	for ; len(firsts) >= 48; firsts, seconds, tops, ends = firsts[48:], seconds[48:], tops[16:], ends[16:] {
+		f := (*[48]float32)(firsts)
+		c, e0, e1 := load16(f[0:]), load16(f[16:]), load16(f[32:])
+		var top f32x16
+		for s, t := seconds, ends; len(s) >= 48 && len(t) >= 16; s, t = s[48:], t[16:] {
+			v := (*[48]float32)(s)
+			a := c.Sub(load16(v[0:]))
+			a1 := a.Sub(shifted)
+			b0, b1 := e0.Sub(load16(v[16:])), e1.Sub(load16(v[32:]))
+			m := a.Mul(a).Mul(b0.Reciprocal()).Max(a1.Mul(a1).Mul(b1.Reciprocal()))
+			top = top.Max(m)
+			store16(t, load16(t).Max(m))
+		}
+		store16(tops, top)
+	}
+}
+
+// scanIQ1_MAVX512 is scanIQ1_MAVX2 with 512 bits.
+func scanIQ1_MAVX512(l *iq1Lanes) {
+	var zero f32x16
+	const cuts = 17
+	k0, k1, k2, k3 := load16(l.consts[0:]), load16(l.consts[16:]), load16(l.consts[32:]), load16(l.consts[48:])
+	tops, ends := l.tops[0][:16*cuts], l.tops[1][:16*cuts:16*cuts]
+	for i := 0; i <= len(ends)-16; i += 16 {
+		store16(ends[i:i+16], zero)
+	}
+	firsts, seconds := l.first[:80*cuts], l.second[:80*cuts:80*cuts]
+	for ; len(firsts) >= 80; firsts, seconds, tops, ends = firsts[80:], seconds[80:], tops[16:], ends[16:] {
+		f := (*[80]float32)(firsts)
+		x, e0, e1, e2, e3 := load16(f[0:]), load16(f[16:]), load16(f[32:]), load16(f[48:]), load16(f[64:])
+		var top f32x16
+		for s, t := seconds, ends; len(s) >= 80 && len(t) >= 16; s, t = s[80:], t[16:] {
+			q := (*[80]float32)(s)
+			v := x.Add(load16(q[0:]))
+			a := k0.Sub(v)
+			m := a.Mul(a).Mul(e0.Sub(load16(q[16:])).Reciprocal())
+			a = k1.Sub(v)
+			m = m.Max(a.Mul(a).Mul(e1.Sub(load16(q[32:])).Reciprocal()))
+			a = k2.Sub(v)
+			m1 := a.Mul(a).Mul(e2.Sub(load16(q[48:])).Reciprocal())
+			a = k3.Sub(v)
+			m1 = m1.Max(a.Mul(a).Mul(e3.Sub(load16(q[64:])).Reciprocal()))
+			m = m.Max(m1)
+			top = top.Max(m)
+			store16(t, load16(t).Max(m))
+		}
+		store16(tops, top)
 	}
 }
 

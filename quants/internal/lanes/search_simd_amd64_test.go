@@ -111,9 +111,9 @@ func TestTileReciprocals(t *testing.T) {
 	if !nearByTable {
 		t.Skip("UNTESTED: there is no AVX2")
 	}
-	var b, c [8]float32
+	var b, c [16]float32
 	worst := 0.0
-	for i := uint32(0); i < 1<<23; i += 8 * 13 {
+	for i := uint32(0); i < 1<<23; i += 16 * 13 {
 		for k := range b {
 			b[k] = math.Float32frombits(0x3F800000 | i + 13*uint32(k)&(1<<23-1))
 		}
@@ -128,7 +128,12 @@ func TestTileReciprocals(t *testing.T) {
 	}
 }
 
-func reciprocals(c, b *[8]float32) {
-	store8(c[:], load8(b[:]).Reciprocal())
+func reciprocals(c, b *[16]float32) {
+	if tilesByAVX512 {
+		store16(c[:], load16(b[:]).Reciprocal())
+	} else {
+		store8(c[:], load8(b[:]).Reciprocal())
+		store8(c[8:], load8(b[8:]).Reciprocal())
+	}
 	clearUpper()
 }
