@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -36,17 +37,36 @@ type counter struct {
 	file   *os.File
 }
 
-// startCounter starts the program for arm64 as a server whose vectors have that many bits, 0 for the scalar kernels.
-func startCounter(ctx context.Context, opt *options, dir workDir, bits int) (c *counter, err error) {
+// emulated is this program for a machine, and what runs it there.
+type emulated struct {
+	arch, program string
+	qemu          []string
+	bits          int    // of vectors
+	force         string // in front of them in GODEBUG, since QEMU does not have all that the width stands for
+}
+
+// version returns the first line of what QEMU says of its version.
+func (m emulated) version(ctx context.Context) (string, error) {
+	version, err := exec.CommandContext(ctx, m.qemu[0], "--version").Output()
+	first, _, _ := strings.Cut(string(version), "\n")
+	return first, err
+}
+
+// startCounter starts the program as a server with vectors or, if scalar, with the scalar kernels.
+func startCounter(ctx context.Context, opt *options, dir workDir, m emulated, scalar bool) (c *counter, err error) {
+	bits, setting := m.bits, fmt.Sprintf("simd=%s%d", m.force, m.bits)
+	if scalar {
+		bits, setting = 0, "simd=0"
+	}
 	at := map[string]uint64{"main.startCount": 0, "main.stopCount": 0}
-	f, err := elf.Open(opt.arm64)
+	f, err := elf.Open(m.program)
 	if err != nil {
 		return nil, err
 	}
 	symbols, err := f.Symbols()
 	f.Close()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", opt.arm64, err)
+		return nil, fmt.Errorf("%s: %w", m.program, err)
 	}
 	for _, s := range symbols {
 		if _, ok := at[s.Name]; ok {
@@ -58,16 +78,26 @@ func startCounter(ctx context.Context, opt *options, dir workDir, bits int) (c *
 		return nil, err
 	}
 	c = new(counter)
-	name := dir.path(fmt.Sprintf("counts-%d", bits))
+	name := dir.path(fmt.Sprintf("counts-%s-%d", m.arch, bits))
 	if c.file, err = os.Create(name); err != nil {
 		return nil, err
 	}
 	c.counts = bufio.NewReader(c.file)
-	cmd := exec.CommandContext(ctx, "qemu-aarch64",
-		"-plugin", fmt.Sprintf("%s,start=%#x,stop=%#x,out=%s", plugin, at["main.startCount"], at["main.stopCount"], name), opt.arm64, serverArg)
+	args := append(m.qemu[1:len(m.qemu):len(m.qemu)],
+		"-plugin", fmt.Sprintf("%s,start=%#x,stop=%#x,out=%s", plugin, at["main.startCount"], at["main.stopCount"], name), m.program, serverArg)
+	cmd := exec.CommandContext(ctx, m.qemu[0], args...)
 	// Nothing but the kernels runs in their thread.
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GODEBUG=simd=%d,asyncpreemptoff=1", bits), "GOGC=off", "GOMAXPROCS=1")
-	c.client, err = start("arm64 "+widthName(bits), cmd)
+	cmd.Env = append(os.Environ(), "GODEBUG="+setting+",asyncpreemptoff=1", "GOGC=off", "GOMAXPROCS=1")
+	if c.client, err = start(m.arch+" "+widthName(bits), cmd); err != nil {
+		return c, err
+	}
+	a, err := c.ask(request{Op: "load", Input: dir.path("x.f32"), Weights: dir.path("w.f32"), RowLen: kernelCols})
+	if err == nil && a.Width != bits {
+		err = fmt.Errorf("vectors of %d bits, want %d", a.Width, bits)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w %s", err, c.errors.Bytes())
+	}
 	return c, err
 }
 
@@ -105,11 +135,6 @@ func benchInstructions(ctx context.Context, w io.Writer, opt *options, dir workD
 	if opt.arm64 == "" || opt.plugin == "" {
 		return errors.New("instructions: want -arm64 and -plugin (make instructions)")
 	}
-	version, err := exec.CommandContext(ctx, "qemu-aarch64", "--version").Output()
-	if err != nil {
-		return err
-	}
-	first, _, _ := strings.Cut(string(version), "\n")
 	x, _ := gen.Input(fmt.Sprintf("normal/%dx%d", countRows, kernelCols))
 	if err := os.WriteFile(dir.path("x.f32"), bytesOf(x), 0o666); err != nil {
 		return err
@@ -117,28 +142,65 @@ func benchInstructions(ctx context.Context, w io.Writer, opt *options, dir workD
 	if err := os.WriteFile(dir.path("w.f32"), bytesOf(gen.Importance("uni", kernelCols)), 0o666); err != nil {
 		return err
 	}
-	var servers [2]*counter
-	for i, bits := range []int{0, 128} {
-		c, err := startCounter(ctx, opt, dir, bits)
-		if err != nil {
-			return err
-		}
-		defer c.close()
-		a, err := c.ask(request{Op: "load", Input: dir.path("x.f32"), Weights: dir.path("w.f32"), RowLen: kernelCols})
-		if err == nil && a.Width != bits {
-			err = fmt.Errorf("vectors of %d bits, want %d", a.Width, bits)
-		}
-		if err != nil {
-			return fmt.Errorf("%w %s", err, c.errors.Bytes())
-		}
-		servers[i] = c
+	if err := countArm64(ctx, w, opt, dir); err != nil {
+		return err
 	}
+	if runtime.GOARCH != "amd64" {
+		return nil
+	}
+	return countHere(ctx, w, opt, dir)
+}
+
+// startCounters starts the two servers of a machine: scalar, and with vectors.
+func startCounters(ctx context.Context, opt *options, dir workDir, m emulated) (servers [2]*counter, stop func(), err error) {
+	stop = func() {
+		for _, c := range servers {
+			if c != nil {
+				c.close()
+			}
+		}
+	}
+	for i := range servers {
+		if servers[i], err = startCounter(ctx, opt, dir, m, i == 0); err != nil {
+			stop()
+			return servers, nil, err
+		}
+	}
+	return servers, stop, nil
+}
+
+// countBoth returns the instructions for a weight of both servers.
+func countBoth(servers [2]*counter, what request) (n [2]float64, err error) {
+	for i, c := range servers {
+		keep := what
+		keep.Op = "encode"
+		if _, err := c.ask(keep); err != nil { // what is decoded, and scratch memory is made
+			return n, fmt.Errorf("%w %s", err, c.errors.Bytes())
+		}
+		if n[i], err = c.perWeight(what, countRows*kernelCols); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func countArm64(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
+	m := emulated{arch: "arm64", program: opt.arm64, qemu: []string{"qemu-aarch64"}, bits: 128}
+	version, err := m.version(ctx)
+	if err != nil {
+		return err
+	}
+	servers, stop, err := startCounters(ctx, opt, dir, m)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	fmt.Fprintf(w, "## Instructions on arm64\n\n"+
 		"How many instructions of arm64 a weight takes, in scalar code and with vectors of 128 bits: %d rows of %d gaussian\n"+
 		"weights, counted by a plugin of %s\n"+
 		"(`make instructions`), the least of three counts. They are exact and the same on every machine, but say nothing of time:\n"+
 		"an instruction on a vector may take longer than one on a number. imatrix: encoding with importance, where it changes the\n"+
-		"result. check: looking for elements that are not finite.\n\n", countRows, kernelCols, first)
+		"result. check: looking for elements that are not finite.\n\n", countRows, kernelCols, version)
 	t := table{left: 1, head: []string{"type"}}
 	for _, what := range []string{"encode", "imatrix", "decode", "check"} {
 		t.head = append(t.head, what, "128", "x")
@@ -150,17 +212,9 @@ func benchInstructions(ctx context.Context, w io.Writer, opt *options, dir workD
 				cells = append(cells, dash, dash, dash)
 				continue
 			}
-			var n [2]float64
-			for i, c := range servers {
-				keep := what
-				keep.Op = "encode"
-				if _, err := c.ask(keep); err != nil { // what is decoded, and scratch memory is made
-					return fmt.Errorf("%w %s", err, c.errors.Bytes())
-				}
-				var err error
-				if n[i], err = c.perWeight(what, countRows*kernelCols); err != nil {
-					return err
-				}
+			n, err := countBoth(servers, what)
+			if err != nil {
+				return err
 			}
 			cells = append(cells, number(n[0]), number(n[1]), ratio(n[0], n[1]))
 		}
@@ -169,6 +223,122 @@ func benchInstructions(ctx context.Context, w io.Writer, opt *options, dir workD
 	}
 	t.write(w)
 	return nil
+}
+
+// countHere counts the instructions of encoders of 256 bits, and how many of them a cycle of this machine does.
+func countHere(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	m := emulated{arch: "amd64", program: exe, qemu: []string{"qemu-x86_64", "-cpu", "max"}, bits: 256, force: "+"}
+	version, err := m.version(ctx)
+	if err != nil {
+		return err
+	}
+	servers, stop, err := startCounters(ctx, opt, dir, m)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	b := &kernelBench{opt: opt}
+	defer b.close()
+	here, err := startServer(ctx, "256", 256)
+	if err != nil {
+		return err
+	}
+	b.ours = []*client{here}
+	load := request{Op: "load", Input: dir.path("x.f32"), Weights: dir.path("w.f32"), RowLen: kernelCols}
+	if a, err := here.ask(load); err != nil || a.Width != 256 {
+		progress("instructions on amd64: no vectors of 256 bits here: left out (%v)", err)
+		return nil
+	}
+	all := []*contender{{client: here}}
+	if opt.root != "" {
+		if b.reference, err = startReference(ctx, dir); err != nil {
+			return err
+		}
+		load.Input, load.Weights = dir.inside("x.f32"), dir.inside("w.f32")
+		if _, err = b.reference.ask(load); err != nil {
+			return fmt.Errorf("%w %s", err, b.reference.errors.Bytes())
+		}
+		all = append(all, &contender{client: b.reference})
+	}
+	// measure returns the seconds for a weight, or a pass of a loop, of all contenders.
+	measure := func(r request, all []*contender) ([]float64, error) {
+		if err := b.measure(ctx, r, all, false); err != nil {
+			return nil, err
+		}
+		var list []float64
+		for _, c := range all {
+			list = append(list, 4/c.speed())
+		}
+		return list, nil
+	}
+	chain, err := measure(request{Op: "chain"}, all[:1])
+	if err != nil {
+		return err
+	}
+	hertz := chainCycles / chain[0]
+	spin, err := measure(request{Op: "spin"}, all[:1])
+	if err != nil {
+		return err
+	}
+	perPass, err := servers[0].perWeight(request{Op: "spin", Rows: countRows}, countRows*kernelCols)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "## Instructions on amd64\n\n"+
+		"How many instructions a weight takes to encode, in scalar code and with vectors of 256 bits, counted by a plugin of\n"+
+		"%s (`make instructions`), and how many of them this machine does\n"+
+		"in a cycle, in a run of their own: of %s GHz, by a chain of multiplications of %d cycles each. A loop of %d additions and\n"+
+		"exclusive ors that wait for nothing does %s instructions in a cycle, which is about the most that there is.", version, number(hertz/1e9), chainCycles, spinSteps, number(perPass/(spin[0]*hertz)))
+	t := table{left: 2, head: []string{"type", "imatrix", "scalar", "256", "x", "cycles", "in a cycle"}}
+	if b.reference != nil {
+		fmt.Fprintf(w, " reference:\n"+
+			"the cycles of libggml. faster: how many times as many these are. wanted: what would have to be done in a cycle to be %d times\n"+
+			"as fast, %d times for K-quants.", floorOf(gguf.TypeIQ3_S), floorOf(gguf.TypeQ4_K))
+		t.head = append(t.head, "reference", "faster", "wanted")
+	}
+	fmt.Fprintf(w, "\n\n")
+	for _, typ := range opt.types {
+		list := countCases(servers[0].client, typ)
+		for i, what := range list[:2] {
+			if what.Op == "" {
+				continue
+			}
+			n, err := countBoth(servers, what)
+			if err != nil {
+				return err
+			}
+			if _, err := b.prepare(kernelCase{typ, what.Importance}); err != nil {
+				return err
+			}
+			seconds, err := measure(what, all)
+			if err != nil {
+				return err
+			}
+			cycles := seconds[0] * hertz
+			cells := []string{typ.String(), []string{dash, "yes"}[i], number(n[0]), number(n[1]), ratio(n[0], n[1]), number(cycles), number(n[1] / cycles)}
+			if b.reference != nil {
+				cells = append(cells, number(seconds[1]*hertz), ratio(seconds[1], seconds[0]), number(n[1]*float64(floorOf(typ))/(seconds[1]*hertz)))
+			}
+			t.add(cells...)
+		}
+	}
+	t.write(w)
+	if b.differ != nil {
+		return fmt.Errorf("instructions: %w: %v", errBytes, b.differ)
+	}
+	return nil
+}
+
+// floorOf returns how many times as fast as the reference an encoder of 256 bits is meant to be.
+func floorOf(t gguf.Type) int {
+	if strings.HasSuffix(t.String(), "_K") {
+		return 8
+	}
+	return 6
 }
 
 // countCases returns the requests for the columns of a type, those without Op being left out.

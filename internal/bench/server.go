@@ -26,6 +26,8 @@ import (
 //	            again and again; calls get up to all rows of the input
 //	dequantize  ID, Rows: the same for decoding what encode kept
 //	zeros       Rows: the same for storing zeros where dequantize writes
+//	chain       Rows: the same for multiplications, each of the product before, one an element
+//	spin        Rows: the same for steps that wait for nothing, spinSteps an element
 //	validate    ID, Rows: the same for looking for what is not finite there
 //
 // Times are CPU seconds of the one thread that works.
@@ -102,12 +104,16 @@ func (s *server) answer(r *request) (a answer, err error) {
 		}
 		s.y = make([]float32, len(s.x))
 		return a, err
-	case "encode", "quantize", "dequantize", "zeros", "validate":
+	case "encode", "quantize", "dequantize", "zeros", "chain", "spin", "validate":
 		if len(s.x) == 0 {
 			return a, errors.New("nothing loaded")
 		}
 		if r.Op == "zeros" {
 			a.Seconds, err = s.repeat(r.Rows, func(n int) error { clear(s.y[:n*s.rowLen]); return nil })
+			return a, err
+		}
+		if f := loops[r.Op]; f != nil {
+			a.Seconds, err = s.repeat(r.Rows, func(n int) error { looped += f(uint64(n * s.rowLen)); return nil })
 			return a, err
 		}
 		if !c.CanQuantize() || !c.CanDequantize() {
@@ -146,6 +152,45 @@ func (s *server) answer(r *request) (a answer, err error) {
 
 func (s *server) rows() int     { return len(s.x) / s.rowLen }
 func (s *server) rowBytes() int { return int(s.typ.RowBytes(int64(s.rowLen))) }
+
+// loops are what instructions are compared with.
+var loops = map[string]func(n uint64) uint64{"chain": chain, "spin": spin}
+
+// looped keeps their results, so that they are computed.
+var looped uint64
+
+// chainCycles is what a multiplication of integers takes on all processors with vectors of 256 bits.
+const chainCycles = 3
+
+func chain(n uint64) uint64 {
+	x := n | 1
+	for range n {
+		x *= x
+	}
+	return x
+}
+
+// spinSteps are the steps of spin in a pass.
+const spinSteps = 12
+
+func spin(n uint64) uint64 {
+	var a, b, c, d, e, f uint64
+	for i := range n {
+		a += i
+		b ^= i
+		c += i
+		d ^= i
+		e += i
+		f ^= i
+		a ^= n
+		b += n
+		c ^= n
+		d += n
+		e ^= n
+		f += n
+	}
+	return a + b + c + d + e + f
+}
 
 // repeat calls f for n rows in all and returns the seconds that took.
 func (s *server) repeat(n int, f func(rows int) error) (float64, error) {
