@@ -115,7 +115,7 @@ const (
 // gridLines are the runs of a sub-block and the lines of their points, vectors first.
 type gridLines struct {
 	// By element: what levels add to A and B; twice those of dimension 8.
-	ta, tb [search.MaxLen][8]float32
+	ta, tb [search.MaxLen + 4][8]float32
 	vy     [search.MaxLen][maxLanes]float32 // 2*v*y in all lanes, where there are no tables
 	margin [codebook.MaxGroups][maxLanes]float32
 	chunks [maxChunks]lineChunk

@@ -54,42 +54,6 @@ var laneSign = [8]uint32{1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31, 1
 
 var laneInf = [8]uint32{0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000}
 
-// lineTables sets what lines are made of, and margin, for scales from smallest to largest, of
-// which id is the inverse of the smallest.
-func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
-	if !nearByTable {
-		marginLanes(s, dim, groups, smallest, largest, id)
-		return
-	}
-	l := s.lines
-	odd := archsimd.LoadFloat32x8Array(&oddLevels[(8-dim)/4])
-	square := archsimd.LoadFloat32x8Array(&oddSquares[(8-dim)/4])
-	sign := archsimd.LoadUint32x8Array(&laneSign)
-	inf := archsimd.LoadUint32x8Array(&laneInf).BitsToFloat32()
-	s1 := archsimd.BroadcastUint32x8(largest).BitsToFloat32().Mul(archsimd.BroadcastUint32x8(s.reach).BitsToFloat32())
-	ids := archsimd.BroadcastUint32x8(id).BitsToFloat32()
-	rate := ids.Mul(archsimd.BroadcastUint32x8(marginRate).BitsToFloat32())
-	maxG := archsimd.BroadcastUint32x8(marginMaxG).BitsToFloat32()
-	minM := archsimd.BroadcastUint32x8(marginMinM).BitsToFloat32()
-	maxM := archsimd.BroadcastUint32x8(marginMaxM).BitsToFloat32()
-	scales := archsimd.BroadcastUint32x8(smallest).BitsToFloat32().GreaterEqual(archsimd.BroadcastUint32x8(marginMinS).BitsToFloat32())
-	for g := range groups {
-		var m, most archsimd.Float32x8
-		for i := dim * g; i < dim*g+dim; i++ {
-			y := archsimd.LoadFloat32x8Array((*[8]float32)(s.ys[i&31][:8]))
-			v := archsimd.LoadFloat32x8Array((*[8]float32)(s.vs[i&31][:8]))
-			v.Mul(square).StoreArray(&l.ta[i&31])
-			vy := v.Mul(y)
-			vy.Add(vy).Mul(odd).StoreArray(&l.tb[i&31])
-			e := y.ToBits().AndNot(sign).BitsToFloat32().Add(s1)
-			most = most.Max(e)
-			m = m.Add(v.Mul(e).Mul(e))
-		}
-		ok := scales.And(most.LessEqual(maxG)).And(most.Mul(ids).LessEqual(maxG)).And(m.GreaterEqual(minM)).And(m.LessEqual(maxM))
-		m.Mul(rate).IfElse(ok, inf).StoreArray((*[8]float32)(l.margin[g&7][:8]))
-	}
-}
-
 // chooseRuns sets the codes of the candidates of all runs.
 func chooseRuns(dim int, s *gridLanes, points, one, more []uint16) {
 	if !nearByTable {
@@ -437,25 +401,3 @@ var laneOnly = func() (t [8][8]uint32) {
 	}
 	return t
 }()
-
-// spread is spreadLanes, by permutations where lanes are 8.
-func spread(s *gridLanes, y, w, v []float32) {
-	if !tilesByAVX2 {
-		spreadLanes(s, y, w, v)
-		return
-	}
-	w, v = w[:len(y)], v[:len(y)]
-	for i := 0; i+8 <= len(y); i += 8 {
-		ey, ew := archsimd.LoadFloat32x8Array((*[8]float32)(y[i:])), archsimd.LoadFloat32x8Array((*[8]float32)(w[i:]))
-		ev, ewy := archsimd.LoadFloat32x8Array((*[8]float32)(v[i:])), ew.Mul(ey)
-		ey.ToBits().StoreArray((*[8]uint32)(s.yBits[i:]))
-		ys, ws, vs, wys := s.ys[i:][:8], s.ws[i:][:8], s.vs[i:][:8], s.wys[i:][:8]
-		for k := range laneSplat {
-			at := archsimd.LoadUint32x8Array(&laneSplat[k])
-			ey.Permute(at).StoreArray((*[8]float32)(ys[k][:8]))
-			ew.Permute(at).StoreArray((*[8]float32)(ws[k][:8]))
-			ev.Permute(at).StoreArray((*[8]float32)(vs[k][:8]))
-			ewy.Permute(at).StoreArray((*[8]float32)(wys[k][:8]))
-		}
-	}
-}

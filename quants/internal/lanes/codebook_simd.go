@@ -128,14 +128,14 @@ type gridLanes struct {
 	id                  [maxCandidates]uint32     // by candidate: bits of steps/mx
 	scale               [2 * maxCandidates]uint32 // by candidate: bits of 1/id; room as candidateRows
 	yBits, wBits, vBits [search.MaxLen]uint32
-	ranks               candidateRows                    // of the rounded vectors
-	codes               candidateRows                    // of the chosen points
-	own                 candidateRows                    // of candidates that have codes of their own
-	a, b                [maxCandidates]float32           // by candidate: sums
-	ys, ws              [search.MaxLen][maxLanes]float32 // y and w, each in all lanes
-	vs, wys             [search.MaxLen][maxLanes]float32 // v and w*y
-	values              [maxCandidates][maxLanes]float32 // by candidate: see setValuesLanes
-	least, index        [maxLanes]uint32                 // see nearLanes8
+	ranks               candidateRows                        // of the rounded vectors
+	codes               candidateRows                        // of the chosen points
+	own                 candidateRows                        // of candidates that have codes of their own
+	a, b                [maxCandidates]float32               // by candidate: sums
+	ys, ws              [search.MaxLen + 4][maxLanes]float32 // y and w, each in all lanes, and room: see rowPointers
+	vs, wys             [search.MaxLen + 4][maxLanes]float32 // v and w*y
+	values              [maxCandidates][maxLanes]float32     // by candidate: see setValuesLanes
+	least, index        [maxLanes]uint32                     // see nearLanes8
 
 	steps   [maxCandidates]float32 // by candidate: see candidates
 	largest [16]uint32             // by sub-block: bits of the largest y, at least 0
@@ -154,6 +154,7 @@ type gridLanes struct {
 	one     [maxRuns]uint16 // see findRuns
 	items   [maxRuns]uint16 // see findRuns, roundAgain
 	lines   *gridLines
+	rows    rowPointers
 }
 
 // candidateRows have a value for each candidate of a group, and room for vectors that begin
@@ -172,6 +173,7 @@ func superblockLanes(p *codebook.GridSearch, r *codebook.GridFit, x, importance 
 	if s.lines == nil {
 		s.lines = new(gridLines)
 	}
+	s.point(p.Cb.Dim)
 	lists := chunked(p.Cb)
 	s.steps, s.top, s.reach = candidates(p), math.Float32bits(p.Top), lists.short.reach
 	mean := float32(float32(p.SumFactor*arith.SumSquares(x)) / pack.QK_K)

@@ -78,6 +78,11 @@ func spread4(rows *[4][maxLanes]float32, e, p0, p1, p2, p3 u8x16) {
 	e.LookupOrZero(p3).ReshapeToUint32s().BitsToFloat32().StoreArray((*[4]float32)(rows[3][:4]))
 }
 
+// rowPointers are none: see those of amd64.
+type rowPointers struct{}
+
+func (s *gridLanes) point(int) {}
+
 // roundRows is roundLanes8 or roundLanes4.
 func roundRows(s *gridLanes, dim, groups, n int) {
 	switch {
