@@ -125,6 +125,22 @@ type gridLines struct {
 	runs       [maxRuns]nearRun
 	found      int             // runs
 	hard       [maxRuns]uint16 // runs with several points, or maybe
+
+	// Where these are: see rowPointers.
+	runAt   [maxRuns]*nearRun
+	chunkAt [maxChunks]*lineChunk
+}
+
+// newGridLines returns lines that have their pointers.
+func newGridLines() *gridLines {
+	l := new(gridLines)
+	for i := range l.runAt {
+		l.runAt[i] = &l.runs[i]
+	}
+	for i := range l.chunkAt {
+		l.chunkAt[i] = &l.chunks[i]
+	}
+	return l
 }
 
 // lineChunk has the lines of some points: A and B, as bits, and the code.
@@ -216,7 +232,7 @@ func thermometer(cb *codebook.Codebook, code uint16) (t uint32) {
 // them. It reports whether any had no near point with a finite error.
 func nearRuns(p *codebook.GridSearch, lists *nearLists, s *gridLanes, groups, n int) (failed bool) {
 	one, more := s.findRuns(lists, groups, n)
-	chooseRuns(p.Cb.Dim, s, lists.short.codes, one, more)
+	chooseRuns(p.Cb.Dim, s, lists.short.codes, one, more, n)
 	any := uint32(0)
 	for _, d := range s.lines.doubts[:groups] {
 		any |= d
@@ -288,7 +304,7 @@ func (s *gridLanes) findRuns(lists *nearLists, groups, n int) (one, more []uint1
 		for m := masks[g]; m != 0; m &= m - 1 {
 			to := bits.TrailingZeros32(m)
 			span := &spans[ranks[to]&(2*edge-1)]
-			r := &l.runs[k&(maxRuns-1)] // field by field: a struct is copied with legacy instructions
+			r := l.runAt[k&(maxRuns-1)] // field by field: a struct is copied with legacy instructions
 			r.off, r.at, r.flag = span.off, at, uint32(span.flag)*offGrid
 			r.points, r.group, r.from, r.to = span.points, uint8(g), uint8(from), uint8(to)
 			at += (uint32(span.points) + nearChunk - 1) / nearChunk

@@ -28,8 +28,10 @@ func changes(masks *[codebook.MaxGroups]uint32, rows *candidateRows, groups, n i
 		return
 	}
 	last := lastOf[n&(maxCandidates-1)]
-	for g := range groups {
-		r := &rows[g]
+	left := rows[:groups]
+	for g := range masks[:groups] {
+		r := &left[0] // see rowPointers
+		left = left[1:]
 		a := archsimd.LoadUint32x8Array((*[8]uint32)(r[0:])).Equal(archsimd.LoadUint32x8Array((*[8]uint32)(r[1:]))).ToBits()
 		b := archsimd.LoadUint32x8Array((*[8]uint32)(r[8:])).Equal(archsimd.LoadUint32x8Array((*[8]uint32)(r[9:]))).ToBits()
 		c := archsimd.LoadUint32x8Array((*[8]uint32)(r[16:])).Equal(archsimd.LoadUint32x8Array((*[8]uint32)(r[17:]))).ToBits()
@@ -55,35 +57,36 @@ var laneSign = [8]uint32{1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31, 1
 var laneInf = [8]uint32{0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000}
 
 // chooseRuns sets the codes of the candidates of all runs.
-func chooseRuns(dim int, s *gridLanes, points, one, more []uint16) {
+func chooseRuns(dim int, s *gridLanes, points, one, more []uint16, n int) {
 	if !nearByTable {
 		chooseRunsLanes(dim, s, points, one, more)
 		return
 	}
 	l := s.lines
 	if dim == 8 {
-		hard := settleAVX2Dim8(l, s, points, one)
-		linesAVX2Dim8(l, points, more)
-		chooseAVX2(l, s, l.hard[:hard])
+		hard := settleAVX2Dim8(l, s, points, one, n)
+		linesAVX2Dim8(l, s, points, more)
+		chooseAVX2(l, s, points, l.hard[:hard])
 	} else {
-		hard := settleAVX2Dim4(l, s, points, one)
-		linesAVX2Dim4(l, points, more)
-		chooseAVX2(l, s, l.hard[:hard])
+		hard := settleAVX2Dim4(l, s, points, one, n)
+		linesAVX2Dim4(l, s, points, more)
+		chooseAVX2(l, s, points, l.hard[:hard])
 	}
-	chooseAVX2(l, s, more)
+	chooseAVX2(l, s, points, more)
 }
 
 // settleAVX2Dim8 sets the codes of the candidates of those runs, whose lists have no more than a
 // chunk, if they have one point, and their chunk. The others are put into hard, whose length
 // is returned. It stores codes for all candidates from the run on: the next runs of the group come
 // later.
-func settleAVX2Dim8(l *gridLines, s *gridLanes, points, runs []uint16) (hard int) {
+func settleAVX2Dim8(l *gridLines, s *gridLanes, points, runs []uint16, n int) (hard int) {
 	for _, k := range runs {
-		r := &l.runs[k&(maxRuns-1)]
-		ta, tb := (*[8][8]float32)(l.ta[8*(r.group&3):]), (*[8][8]float32)(l.tb[8*(r.group&3):])
-		c := &l.chunks[r.at&(maxChunks-1)]
-		p := archsimd.LoadUint16x8Array((*[8]uint16)(points[r.off:])).ExtendToUint32()
-		p.StoreArray(&c.codes)
+		r := l.runAt[k&(maxRuns-1)]
+		rows := s.rows.groups[r.group&7]
+		ta, tb := rows.ta, rows.tb
+		c := l.chunkAt[r.at&(maxChunks-1)]
+		list := (*[8]uint16)(points[r.off:])
+		p := archsimd.LoadUint16x8Array(list).ExtendToUint32()
 		e := archsimd.LoadFloat32x8Array(&ta[0]).Permute(p)
 		f := archsimd.LoadFloat32x8Array(&tb[0]).Permute(p)
 		q := p.ShiftAllRight(2)
@@ -110,22 +113,21 @@ func settleAVX2Dim8(l *gridLines, s *gridLanes, points, runs []uint16) (hard int
 		e = e.Max(archsimd.LoadUint32x8Array(&padLines[r.points&7]).BitsToFloat32())
 		e.ToBits().StoreArray(&c.a)
 		f.ToBits().StoreArray(&c.b)
-		margin := archsimd.LoadFloat32x8Array((*[8]float32)(l.margin[r.group&7][:8]))
+		margin := archsimd.LoadFloat32x8Array((*[8]float32)(rows.margin[:8]))
 		x := archsimd.BroadcastUint32x8(s.scale[r.from&31]).BitsToFloat32().Mul(e).Sub(f)
 		z := archsimd.BroadcastUint32x8(s.scale[r.to&31]).BitsToFloat32().Mul(e).Sub(f)
-		mx := x.Min(x.ConcatPermute128Scalars(1, 0, x))
-		mz := z.Min(z.ConcatPermute128Scalars(1, 0, z))
-		mx = mx.Min(mx.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
-		mz = mz.Min(mz.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
-		mx = mx.Min(mx.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8())
-		mz = mz.Min(mz.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8())
-		left := ^x.Greater(mx.Add(margin)).And(z.Greater(mz.Add(margin))).ToBits()
-		code := archsimd.BroadcastUint32x8(uint32(points[r.off:][:8][bits.TrailingZeros8(left)&7]) | r.flag)
-		row, t := &s.codes[r.group&7], int(r.from&31)
+		least := x.ConcatPermute128Scalars(0, 2, z).Min(x.ConcatPermute128Scalars(1, 3, z))
+		least = least.Min(least.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
+		least = least.Min(least.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8()).Add(margin)
+		left := ^x.Greater(least.ConcatPermute128Scalars(0, 0, least)).And(z.Greater(least.ConcatPermute128Scalars(1, 1, least))).ToBits()
+		code := archsimd.BroadcastUint32x8(uint32(list[bits.TrailingZeros8(left)&7]) | r.flag)
+		row, t := rows.codes, int(r.from&31)
 		code.StoreArray((*[8]uint32)(row[t : t+8]))
 		code.StoreArray((*[8]uint32)(row[t+8 : t+16]))
 		code.StoreArray((*[8]uint32)(row[t+16 : t+24]))
-		code.StoreArray((*[8]uint32)(row[t+24 : t+32]))
+		if n > 24 {
+			code.StoreArray((*[8]uint32)(row[t+24 : t+32]))
+		}
 		l.hard[hard&(maxRuns-1)] = k
 		hard += int((uint32(left&(left-1)) + 255) >> 8)
 	}
@@ -133,16 +135,16 @@ func settleAVX2Dim8(l *gridLines, s *gridLanes, points, runs []uint16) (hard int
 }
 
 // linesAVX2Dim8 sets the chunks of those runs.
-func linesAVX2Dim8(l *gridLines, points, runs []uint16) {
+func linesAVX2Dim8(l *gridLines, s *gridLanes, points, runs []uint16) {
 	for _, k := range runs {
-		r := &l.runs[k&(maxRuns-1)]
-		ta, tb := (*[8][8]float32)(l.ta[8*(r.group&3):]), (*[8][8]float32)(l.tb[8*(r.group&3):])
+		r := l.runAt[k&(maxRuns-1)]
+		rows := s.rows.groups[r.group&7]
+		ta, tb := rows.ta, rows.tb
 		list := points[r.off:][:(int(r.points)+7)&^7]
 		chunks := l.chunks[r.at:][:len(list)/8]
 		for k := range chunks {
 			c := &chunks[k]
 			p := archsimd.LoadUint16x8Array((*[8]uint16)(list[8*k:])).ExtendToUint32()
-			p.StoreArray(&c.codes)
 			e := archsimd.LoadFloat32x8Array(&ta[0]).Permute(p)
 			f := archsimd.LoadFloat32x8Array(&tb[0]).Permute(p)
 			q := p.ShiftAllRight(2)
@@ -176,13 +178,14 @@ func linesAVX2Dim8(l *gridLines, points, runs []uint16) {
 }
 
 // settleAVX2Dim4 is settleAVX2Dim8 for codebooks of dimension 4.
-func settleAVX2Dim4(l *gridLines, s *gridLanes, points, runs []uint16) (hard int) {
+func settleAVX2Dim4(l *gridLines, s *gridLanes, points, runs []uint16, n int) (hard int) {
 	for _, k := range runs {
-		r := &l.runs[k&(maxRuns-1)]
-		ta, tb := (*[4][8]float32)(l.ta[4*(r.group&7):]), (*[4][8]float32)(l.tb[4*(r.group&7):])
-		c := &l.chunks[r.at&(maxChunks-1)]
-		p := archsimd.LoadUint16x8Array((*[8]uint16)(points[r.off:])).ExtendToUint32()
-		p.StoreArray(&c.codes)
+		r := l.runAt[k&(maxRuns-1)]
+		rows := s.rows.groups[r.group&7]
+		ta, tb := rows.ta, rows.tb
+		c := l.chunkAt[r.at&(maxChunks-1)]
+		list := (*[8]uint16)(points[r.off:])
+		p := archsimd.LoadUint16x8Array(list).ExtendToUint32()
 		e := archsimd.LoadFloat32x8Array(&ta[0]).Permute(p)
 		f := archsimd.LoadFloat32x8Array(&tb[0]).Permute(p)
 		q := p.ShiftAllRight(3)
@@ -197,22 +200,21 @@ func settleAVX2Dim4(l *gridLines, s *gridLanes, points, runs []uint16) (hard int
 		e = e.Max(archsimd.LoadUint32x8Array(&padLines[r.points&7]).BitsToFloat32())
 		e.ToBits().StoreArray(&c.a)
 		f.ToBits().StoreArray(&c.b)
-		margin := archsimd.LoadFloat32x8Array((*[8]float32)(l.margin[r.group&7][:8]))
+		margin := archsimd.LoadFloat32x8Array((*[8]float32)(rows.margin[:8]))
 		x := archsimd.BroadcastUint32x8(s.scale[r.from&31]).BitsToFloat32().Mul(e).Sub(f)
 		z := archsimd.BroadcastUint32x8(s.scale[r.to&31]).BitsToFloat32().Mul(e).Sub(f)
-		mx := x.Min(x.ConcatPermute128Scalars(1, 0, x))
-		mz := z.Min(z.ConcatPermute128Scalars(1, 0, z))
-		mx = mx.Min(mx.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
-		mz = mz.Min(mz.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
-		mx = mx.Min(mx.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8())
-		mz = mz.Min(mz.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8())
-		left := ^x.Greater(mx.Add(margin)).And(z.Greater(mz.Add(margin))).ToBits()
-		code := archsimd.BroadcastUint32x8(uint32(points[r.off:][:8][bits.TrailingZeros8(left)&7]) | r.flag)
-		row, t := &s.codes[r.group&7], int(r.from&31)
+		least := x.ConcatPermute128Scalars(0, 2, z).Min(x.ConcatPermute128Scalars(1, 3, z))
+		least = least.Min(least.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
+		least = least.Min(least.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8()).Add(margin)
+		left := ^x.Greater(least.ConcatPermute128Scalars(0, 0, least)).And(z.Greater(least.ConcatPermute128Scalars(1, 1, least))).ToBits()
+		code := archsimd.BroadcastUint32x8(uint32(list[bits.TrailingZeros8(left)&7]) | r.flag)
+		row, t := rows.codes, int(r.from&31)
 		code.StoreArray((*[8]uint32)(row[t : t+8]))
 		code.StoreArray((*[8]uint32)(row[t+8 : t+16]))
 		code.StoreArray((*[8]uint32)(row[t+16 : t+24]))
-		code.StoreArray((*[8]uint32)(row[t+24 : t+32]))
+		if n > 24 {
+			code.StoreArray((*[8]uint32)(row[t+24 : t+32]))
+		}
 		l.hard[hard&(maxRuns-1)] = k
 		hard += int((uint32(left&(left-1)) + 255) >> 8)
 	}
@@ -220,16 +222,16 @@ func settleAVX2Dim4(l *gridLines, s *gridLanes, points, runs []uint16) (hard int
 }
 
 // linesAVX2Dim4 is linesAVX2Dim8 for codebooks of dimension 4.
-func linesAVX2Dim4(l *gridLines, points, runs []uint16) {
+func linesAVX2Dim4(l *gridLines, s *gridLanes, points, runs []uint16) {
 	for _, k := range runs {
-		r := &l.runs[k&(maxRuns-1)]
-		ta, tb := (*[4][8]float32)(l.ta[4*(r.group&7):]), (*[4][8]float32)(l.tb[4*(r.group&7):])
+		r := l.runAt[k&(maxRuns-1)]
+		rows := s.rows.groups[r.group&7]
+		ta, tb := rows.ta, rows.tb
 		list := points[r.off:][:(int(r.points)+7)&^7]
 		chunks := l.chunks[r.at:][:len(list)/8]
 		for k := range chunks {
 			c := &chunks[k]
 			p := archsimd.LoadUint16x8Array((*[8]uint16)(list[8*k:])).ExtendToUint32()
-			p.StoreArray(&c.codes)
 			e := archsimd.LoadFloat32x8Array(&ta[0]).Permute(p)
 			f := archsimd.LoadFloat32x8Array(&tb[0]).Permute(p)
 			q := p.ShiftAllRight(3)
@@ -262,74 +264,75 @@ var laneSplat = func() (t [nearChunk][nearChunk]uint32) {
 
 // chooseAVX2 sets the codes of the candidates of those runs, 8 candidates at a time. Points are
 // permuted out of vectors: a broadcast from memory goes through registers that are spilled
-// by legacy instructions.
-func chooseAVX2(l *gridLines, s *gridLanes, runs []uint16) {
+// by legacy instructions. Of a chunk, which is the last point that was better than all before, 0 if none was.
+func chooseAVX2(l *gridLines, s *gridLanes, points, runs []uint16) {
 	inf := archsimd.LoadUint32x8Array(&laneInf).BitsToFloat32()
 	doubt := archsimd.LoadUint32x8Array(&laneUnsure)
 	for _, k := range runs {
-		r := &l.runs[k&(maxRuns-1)]
-		points := int(r.points)
-		chunks := l.chunks[r.at:][:(points+7)>>3]
-		margin := archsimd.LoadFloat32x8Array((*[8]float32)(l.margin[r.group&7][:8]))
+		r := l.runAt[k&(maxRuns-1)]
+		rows := s.rows.groups[r.group&7]
+		margin := archsimd.LoadFloat32x8Array((*[8]float32)(rows.margin[:8]))
 		flag := archsimd.LoadUint32x8Array(&laneFlags[r.flag>>16&1])
-		row := &s.codes[r.group&7]
+		row := rows.codes
 		for t := int(r.from); t <= int(r.to); t += 8 {
 			scale := archsimd.LoadUint32x8Array((*[8]uint32)(s.scale[t&31:])).BitsToFloat32()
 			best, second := inf, inf
-			code := archsimd.Int32x8{}
-			left := points
-			for k := range chunks {
-				c := &chunks[k]
+			code := archsimd.Uint32x8{}
+			chunk, list := r.at, points[r.off:]
+			for left := int(r.points); left > 0; left -= 8 {
+				c := l.chunkAt[chunk&(maxChunks-1)]
 				a := archsimd.LoadUint32x8Array(&c.a).BitsToFloat32()
 				b := archsimd.LoadUint32x8Array(&c.b).BitsToFloat32()
-				p := archsimd.LoadUint32x8Array(&c.codes)
-				// Codes are in ascending order: the last that was better is the largest.
+				before := best
+				which := archsimd.Int32x8{}
 				at := archsimd.LoadUint32x8Array(&laneSplat[0])
 				e := scale.Mul(a.Permute(at)).Sub(b.Permute(at))
-				code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+				which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 				second = second.Min(e.Max(best))
 				best = best.Min(e)
 				at = archsimd.LoadUint32x8Array(&laneSplat[1])
 				e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
-				code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+				which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 				second = second.Min(e.Max(best))
 				best = best.Min(e)
 				at = archsimd.LoadUint32x8Array(&laneSplat[2])
 				e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
-				code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+				which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 				second = second.Min(e.Max(best))
 				best = best.Min(e)
 				at = archsimd.LoadUint32x8Array(&laneSplat[3])
 				e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
-				code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+				which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 				second = second.Min(e.Max(best))
 				best = best.Min(e)
 				if left > 4 {
 					at := archsimd.LoadUint32x8Array(&laneSplat[4])
 					e := scale.Mul(a.Permute(at)).Sub(b.Permute(at))
-					code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+					which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 					second = second.Min(e.Max(best))
 					best = best.Min(e)
 					at = archsimd.LoadUint32x8Array(&laneSplat[5])
 					e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
-					code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+					which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 					second = second.Min(e.Max(best))
 					best = best.Min(e)
 					at = archsimd.LoadUint32x8Array(&laneSplat[6])
 					e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
-					code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+					which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 					second = second.Min(e.Max(best))
 					best = best.Min(e)
 					at = archsimd.LoadUint32x8Array(&laneSplat[7])
 					e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
-					code = code.Max(p.Permute(at).BitsToInt32().And(e.Less(best).ToInt32x8()))
+					which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 					second = second.Min(e.Max(best))
 					best = best.Min(e)
 				}
-				left -= 8
+				p := archsimd.LoadUint16x8Array((*[8]uint16)(list)).ExtendToUint32().Permute(which.ToBits())
+				code = p.IfElse(best.Less(before), code)
+				chunk, list = chunk+1, list[8:]
 			}
 			sure := second.Greater(best.Add(margin))
-			found := code.ToBits().Or(flag)
+			found := code.Or(flag)
 			found = found.IfElse(sure, found.Or(doubt))
 			dst := (*[8]uint32)(row[t&31:])
 			lanes := archsimd.LoadInt32x8Array(&firstLanes[min(int(r.to)-t, 7)&7]).ToMask()

@@ -106,7 +106,7 @@ func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 }
 
 // chooseRuns sets the codes of the candidates of all runs.
-func chooseRuns(dim int, s *gridLanes, points, one, more []uint16) {
+func chooseRuns(dim int, s *gridLanes, points, one, more []uint16, _ int) {
 	l := s.lines
 	if !tilesByNeon {
 		chooseRunsLanes(dim, s, points, one, more)

@@ -171,7 +171,7 @@ func superblockLanes(p *codebook.GridSearch, r *codebook.GridFit, x, importance 
 	s := gridLanesPool.Get().(*gridLanes)
 	defer gridLanesPool.Put(s)
 	if s.lines == nil {
-		s.lines = new(gridLines)
+		s.lines = newGridLines()
 	}
 	s.point(p.Cb.Dim)
 	lists := chunked(p.Cb)

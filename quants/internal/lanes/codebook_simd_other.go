@@ -16,7 +16,7 @@ func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 	marginLanes(s, dim, groups, smallest, largest, id)
 }
 
-func chooseRuns(dim int, s *gridLanes, points, one, more []uint16) {
+func chooseRuns(dim int, s *gridLanes, points, one, more []uint16, _ int) {
 	chooseRunsLanes(dim, s, points, one, more)
 }
 
