@@ -24,3 +24,6 @@ func sumRows(s *gridLanes, dim, groups, n int) {
 type rowPointers struct{}
 
 func (s *gridLanes) point(int) {}
+
+// sumAll: sums are of candidates that are not equal.
+func sumAll(int) bool { return false }

@@ -262,11 +262,15 @@ var laneSplat = func() (t [nearChunk][nearChunk]uint32) {
 	return t
 }()
 
+// splatAt is where laneSplat is: see rowPointers.
+var splatAt = &laneSplat
+
 // chooseAVX2 sets the codes of the candidates of those runs, 8 candidates at a time. Points are
 // permuted out of vectors: a broadcast from memory goes through registers that are spilled
 // by legacy instructions. Of a chunk, which is the last point that was better than all before, 0 if none was.
 func chooseAVX2(l *gridLines, s *gridLanes, points, runs []uint16) {
 	inf := archsimd.LoadUint32x8Array(&laneInf).BitsToFloat32()
+	splat := splatAt
 	doubt := archsimd.LoadUint32x8Array(&laneUnsure)
 	for _, k := range runs {
 		r := l.runAt[k&(maxRuns-1)]
@@ -285,43 +289,43 @@ func chooseAVX2(l *gridLines, s *gridLanes, points, runs []uint16) {
 				b := archsimd.LoadUint32x8Array(&c.b).BitsToFloat32()
 				before := best
 				which := archsimd.Int32x8{}
-				at := archsimd.LoadUint32x8Array(&laneSplat[0])
+				at := archsimd.LoadUint32x8Array(&splat[0])
 				e := scale.Mul(a.Permute(at)).Sub(b.Permute(at))
 				which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 				second = second.Min(e.Max(best))
 				best = best.Min(e)
-				at = archsimd.LoadUint32x8Array(&laneSplat[1])
+				at = archsimd.LoadUint32x8Array(&splat[1])
 				e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
 				which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 				second = second.Min(e.Max(best))
 				best = best.Min(e)
-				at = archsimd.LoadUint32x8Array(&laneSplat[2])
+				at = archsimd.LoadUint32x8Array(&splat[2])
 				e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
 				which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 				second = second.Min(e.Max(best))
 				best = best.Min(e)
-				at = archsimd.LoadUint32x8Array(&laneSplat[3])
+				at = archsimd.LoadUint32x8Array(&splat[3])
 				e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
 				which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 				second = second.Min(e.Max(best))
 				best = best.Min(e)
 				if left > 4 {
-					at := archsimd.LoadUint32x8Array(&laneSplat[4])
+					at := archsimd.LoadUint32x8Array(&splat[4])
 					e := scale.Mul(a.Permute(at)).Sub(b.Permute(at))
 					which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 					second = second.Min(e.Max(best))
 					best = best.Min(e)
-					at = archsimd.LoadUint32x8Array(&laneSplat[5])
+					at = archsimd.LoadUint32x8Array(&splat[5])
 					e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
 					which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 					second = second.Min(e.Max(best))
 					best = best.Min(e)
-					at = archsimd.LoadUint32x8Array(&laneSplat[6])
+					at = archsimd.LoadUint32x8Array(&splat[6])
 					e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
 					which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 					second = second.Min(e.Max(best))
 					best = best.Min(e)
-					at = archsimd.LoadUint32x8Array(&laneSplat[7])
+					at = archsimd.LoadUint32x8Array(&splat[7])
 					e = scale.Mul(a.Permute(at)).Sub(b.Permute(at))
 					which = which.Max(at.BitsToInt32().And(e.Less(best).ToInt32x8()))
 					second = second.Min(e.Max(best))

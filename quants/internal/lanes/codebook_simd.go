@@ -277,7 +277,12 @@ func searchLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, y, w, v
 	lineTables(s, p.Cb.Dim, groups, s.scale[n-1], s.scale[0], s.id[n-1])
 	failed := nearRuns(p, lists, s, groups, n)
 	count := n
-	n = s.distinct(groups, n)
+	rows := &s.own
+	if sumAll(p.Cb.Dim) {
+		rows = &s.codes
+	} else {
+		n = s.distinct(groups, n)
+	}
 	sumRows(s, p.Cb.Dim, groups, n)
 	clearUpper()
 
@@ -293,8 +298,8 @@ func searchLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, y, w, v
 	best := &s.best
 	for g := range groups {
 		if at >= 0 {
-			best.Codes[g] = uint16(s.own[g][at])
-			best.OnGrid[g] = s.own[g][at]&offGrid == 0
+			best.Codes[g] = uint16(rows[g][at])
+			best.OnGrid[g] = rows[g][at]&offGrid == 0
 		} else {
 			best.Codes[g] = 0
 			best.OnGrid[g] = !p.OffGrid
@@ -505,7 +510,7 @@ func (s *gridLanes) distinct(groups, n int) int {
 	return k
 }
 
-// refitLanes sets the codes of best, the candidate of place at in own or none, for its scale:
+// refitLanes sets the codes of best, the candidate of place at in what has sums or none, for its scale:
 // of all groups or of those that are off grid. It sets changed if codes are others than before, or
 // there was no candidate, and reports whether a group had no near point with a finite error.
 //
@@ -515,7 +520,10 @@ func refitLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, best *co
 	scaleBits, id := math.Float32bits(scale), math.Float32bits(1/scale) // positive, so in order
 	t := 0
 	if at >= 0 {
-		t = int(s.from[at&(maxCandidates-1)])
+		t = at
+		if !sumAll(p.Cb.Dim) {
+			t = int(s.from[at&(maxCandidates-1)])
+		}
 	}
 	for t+2 < n && s.id[t+1] < id {
 		t++
