@@ -2,6 +2,8 @@
 
 package lanes
 
+import "ggforge/quants/internal/arith"
+
 // roundRows is roundLanes8 or roundLanes4.
 func roundRows(s *gridLanes, dim, groups, n int) {
 	if dim == 8 {
@@ -24,6 +26,15 @@ func sumRows(s *gridLanes, dim, groups, n int) {
 type rowPointers struct{}
 
 func (s *gridLanes) point(int) {}
+
+func largest(s *gridLanes, size int) { largestLanes(s, size) }
+
+// signsAndSum is splitSigns of x, all signs free, and arith.SumSquares.
+func signsAndSum(s *gridLanes, signs *[32]uint8, x []float32) float32 {
+	splitSigns(s, signs, x, false)
+	clearUpper()
+	return arith.SumSquares(x)
+}
 
 // sumAll: sums are of candidates that are not equal.
 func sumAll(int) bool { return false }

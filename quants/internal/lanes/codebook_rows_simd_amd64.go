@@ -7,7 +7,9 @@ import (
 	"simd"
 	"simd/archsimd"
 
+	"ggforge/quants/internal/arith"
 	"ggforge/quants/internal/codebook"
+	"ggforge/quants/internal/pack"
 )
 
 // Rounding, sums and tables with 256 bits, for package simd with 256 or 512: as roundLanes8 and its like, which take
@@ -374,4 +376,59 @@ func spread(s *gridLanes, y, w, v []float32) {
 		ev.Permute(at).StoreArray((*[8]float32)(vs[7][:8]))
 		ewy.Permute(at).StoreArray((*[8]float32)(wys[7][:8]))
 	}
+}
+
+// largest is largestLanes.
+func largest(s *gridLanes, size int) {
+	if !nearByTable {
+		largestLanes(s, size)
+		return
+	}
+	y := s.y[:]
+	for j := range s.largest[:pack.QK_K/size] {
+		var m archsimd.Float32x8
+		for range size / 8 {
+			e := archsimd.LoadFloat32x8Array((*[8]float32)(y))
+			m = e.IfElse(e.Greater(m), m)
+			y = y[8:]
+		}
+		m = m.Max(m.ConcatPermute128Scalars(1, 0, m)) // not negative, nor NaN
+		m = m.Max(m.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
+		m = m.Max(m.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8())
+		s.largest[j] = m.ToBits().GetLo().GetElem(0)
+	}
+}
+
+// signsAndSum is splitSigns of x, all signs free, and arith.SumSquares. The sum has its order in every lane;
+// its additions wait for each other, so that the rest takes next to no time.
+func signsAndSum(s *gridLanes, signs *[32]uint8, x []float32) float32 {
+	if !nearByTable {
+		splitSigns(s, signs, x, false)
+		clearUpper()
+		return arith.SumSquares(x)
+	}
+	var sum archsimd.Float32x8
+	splat := splatAt
+	sign := archsimd.LoadUint32x8Array(&laneSign)
+	y := s.y[:]
+	for g := range signs {
+		e := archsimd.LoadFloat32x8Array((*[8]float32)(x))
+		negative := e.ToBits().AsInt32x8().Less(archsimd.Int32x8{})
+		negative = negative.And(e.ToBits().ShiftAllLeft(1).Equal(archsimd.Uint32x8{}).ToInt32x8().Not().ToMask()) // not of -0
+		signs[g] = negative.ToBits()
+		e.ToBits().Xor(sign.Masked(negative)).BitsToFloat32().StoreArray((*[8]float32)(y))
+		e = e.Mul(e)
+		sum = sum.Add(e.Permute(archsimd.LoadUint32x8Array(&splat[0])))
+		sum = sum.Add(e.Permute(archsimd.LoadUint32x8Array(&splat[1])))
+		sum = sum.Add(e.Permute(archsimd.LoadUint32x8Array(&splat[2])))
+		sum = sum.Add(e.Permute(archsimd.LoadUint32x8Array(&splat[3])))
+		sum = sum.Add(e.Permute(archsimd.LoadUint32x8Array(&splat[4])))
+		sum = sum.Add(e.Permute(archsimd.LoadUint32x8Array(&splat[5])))
+		sum = sum.Add(e.Permute(archsimd.LoadUint32x8Array(&splat[6])))
+		sum = sum.Add(e.Permute(archsimd.LoadUint32x8Array(&splat[7])))
+		x, y = x[8:], y[8:]
+	}
+	bits := sum.ToBits().GetLo().GetElem(0)
+	clearUpper()
+	return math.Float32frombits(bits)
 }

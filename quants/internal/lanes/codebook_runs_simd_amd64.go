@@ -86,6 +86,10 @@ func settleAVX2Dim8(l *gridLines, s *gridLanes, points, runs []uint16, n int) (h
 		ta, tb := rows.ta, rows.tb
 		c := l.chunkAt[r.at&(maxChunks-1)]
 		list := (*[8]uint16)(points[r.off:])
+		if r.points == 1 { // as most of them have
+			fillAVX2(rows.codes, int(r.from&31), n, uint32(list[0])|r.flag)
+			continue
+		}
 		p := archsimd.LoadUint16x8Array(list).ExtendToUint32()
 		e := archsimd.LoadFloat32x8Array(&ta[0]).Permute(p)
 		f := archsimd.LoadFloat32x8Array(&tb[0]).Permute(p)
@@ -120,18 +124,22 @@ func settleAVX2Dim8(l *gridLines, s *gridLanes, points, runs []uint16, n int) (h
 		least = least.Min(least.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
 		least = least.Min(least.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8()).Add(margin)
 		left := ^x.Greater(least.ConcatPermute128Scalars(0, 0, least)).And(z.Greater(least.ConcatPermute128Scalars(1, 1, least))).ToBits()
-		code := archsimd.BroadcastUint32x8(uint32(list[bits.TrailingZeros8(left)&7]) | r.flag)
-		row, t := rows.codes, int(r.from&31)
-		code.StoreArray((*[8]uint32)(row[t : t+8]))
-		code.StoreArray((*[8]uint32)(row[t+8 : t+16]))
-		code.StoreArray((*[8]uint32)(row[t+16 : t+24]))
-		if n > 24 {
-			code.StoreArray((*[8]uint32)(row[t+24 : t+32]))
-		}
+		fillAVX2(rows.codes, int(r.from&31), n, uint32(list[bits.TrailingZeros8(left)&7])|r.flag)
 		l.hard[hard&(maxRuns-1)] = k
 		hard += int((uint32(left&(left-1)) + 255) >> 8)
 	}
 	return hard
+}
+
+// fillAVX2 sets the codes of the candidates from t on, of which there are n.
+func fillAVX2(row *[2 * maxCandidates]uint32, t, n int, code uint32) {
+	v := archsimd.BroadcastUint32x8(code)
+	v.StoreArray((*[8]uint32)(row[t : t+8]))
+	v.StoreArray((*[8]uint32)(row[t+8 : t+16]))
+	v.StoreArray((*[8]uint32)(row[t+16 : t+24]))
+	if n > 24 {
+		v.StoreArray((*[8]uint32)(row[t+24 : t+32]))
+	}
 }
 
 // linesAVX2Dim8 sets the chunks of those runs.
@@ -207,14 +215,7 @@ func settleAVX2Dim4(l *gridLines, s *gridLanes, points, runs []uint16, n int) (h
 		least = least.Min(least.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
 		least = least.Min(least.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8()).Add(margin)
 		left := ^x.Greater(least.ConcatPermute128Scalars(0, 0, least)).And(z.Greater(least.ConcatPermute128Scalars(1, 1, least))).ToBits()
-		code := archsimd.BroadcastUint32x8(uint32(list[bits.TrailingZeros8(left)&7]) | r.flag)
-		row, t := rows.codes, int(r.from&31)
-		code.StoreArray((*[8]uint32)(row[t : t+8]))
-		code.StoreArray((*[8]uint32)(row[t+8 : t+16]))
-		code.StoreArray((*[8]uint32)(row[t+16 : t+24]))
-		if n > 24 {
-			code.StoreArray((*[8]uint32)(row[t+24 : t+32]))
-		}
+		fillAVX2(rows.codes, int(r.from&31), n, uint32(list[bits.TrailingZeros8(left)&7])|r.flag)
 		l.hard[hard&(maxRuns-1)] = k
 		hard += int((uint32(left&(left-1)) + 255) >> 8)
 	}

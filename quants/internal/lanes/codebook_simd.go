@@ -176,8 +176,14 @@ func superblockLanes(p *codebook.GridSearch, r *codebook.GridFit, x, importance 
 	s.point(p.Cb.Dim)
 	lists := chunked(p.Cb)
 	s.steps, s.top, s.reach = candidates(p), math.Float32bits(p.Top), lists.short.reach
-	mean := float32(float32(p.SumFactor*arith.SumSquares(x)) / pack.QK_K)
 	x = x[:pack.QK_K:pack.QK_K]
+	var sum float32
+	if p.EvenSigns {
+		sum = arith.SumSquares(x)
+	} else {
+		sum = signsAndSum(s, &r.Signs, x)
+	}
+	mean := float32(float32(p.SumFactor*sum) / pack.QK_K)
 	switch {
 	case importance != nil:
 		importanceLanes(s.w[:], s.v[:], x, importance[:pack.QK_K], math.Float32bits(mean))
@@ -186,9 +192,11 @@ func superblockLanes(p *codebook.GridSearch, r *codebook.GridFit, x, importance 
 	default:
 		squareLanes(s.w[:], s.v[:], x, math.Float32bits(float32(p.PlainFactor*mean)))
 	}
-	clearUpper()
-	splitSigns(s, &r.Signs, x, p.EvenSigns)
-	largestLanes(s, p.Size)
+	if p.EvenSigns {
+		clearUpper()
+		splitSigns(s, &r.Signs, x, true)
+	}
+	largest(s, p.Size)
 	clearUpper()
 	if p.FitFirst {
 		s.fitFirst(p)

@@ -5,6 +5,7 @@ package lanes
 import (
 	"simd/archsimd"
 
+	"ggforge/quants/internal/arith"
 	"ggforge/quants/internal/codebook"
 )
 
@@ -82,6 +83,15 @@ func spread4(rows *[4][maxLanes]float32, e, p0, p1, p2, p3 u8x16) {
 type rowPointers struct{}
 
 func (s *gridLanes) point(int) {}
+
+func largest(s *gridLanes, size int) { largestLanes(s, size) }
+
+// signsAndSum is splitSigns of x, all signs free, and arith.SumSquares.
+func signsAndSum(s *gridLanes, signs *[32]uint8, x []float32) float32 {
+	splitSigns(s, signs, x, false)
+	clearUpper()
+	return arith.SumSquares(x)
+}
 
 // sumAll: sums are of candidates that are not equal.
 func sumAll(int) bool { return false }
