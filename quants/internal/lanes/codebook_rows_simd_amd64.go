@@ -29,6 +29,7 @@ type groupRows struct {
 	ys, ws, vs, wys    *[8][maxLanes]float32
 	ta, tb             *[8][8]float32
 	margin             *[maxLanes]float32
+	bounded            uint8                      // not 0: margin is finite
 	ranks, codes, sums *[2 * maxCandidates]uint32 // sums: own, or codes if sumAll
 }
 
@@ -45,7 +46,7 @@ func (s *gridLanes) point(dim int) {
 		}
 		s.rows.all[g] = groupRows{
 			(*[8][maxLanes]float32)(s.ys[at:]), (*[8][maxLanes]float32)(s.ws[at:]), (*[8][maxLanes]float32)(s.vs[at:]), (*[8][maxLanes]float32)(s.wys[at:]),
-			(*[8][8]float32)(s.lines.ta[at:]), (*[8][8]float32)(s.lines.tb[at:]), &s.lines.margin[g], &s.ranks[g], &s.codes[g], sums,
+			(*[8][8]float32)(s.lines.ta[at:]), (*[8][8]float32)(s.lines.tb[at:]), &s.lines.margin[g], 0, &s.ranks[g], &s.codes[g], sums,
 		}
 		s.rows.groups[g] = &s.rows.all[g]
 	}
@@ -318,6 +319,7 @@ func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 		}
 		ok := scales.And(most.LessEqual(maxG)).And(most.Mul(ids).LessEqual(maxG)).And(m.GreaterEqual(minM)).And(m.LessEqual(maxM))
 		m.Mul(rate).IfElse(ok, inf).StoreArray((*[8]float32)(r.margin[:8]))
+		r.bounded = ok.ToBits()
 	}
 }
 

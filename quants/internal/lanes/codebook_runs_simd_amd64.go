@@ -86,7 +86,7 @@ func settleAVX2Dim8(l *gridLines, s *gridLanes, points, runs []uint16, n int) (h
 		ta, tb := rows.ta, rows.tb
 		c := l.chunkAt[r.at&(maxChunks-1)]
 		list := (*[8]uint16)(points[r.off:])
-		if r.points == 1 { // as most of them have
+		if r.points == 1 && rows.bounded != 0 { // as most of them have
 			fillAVX2(rows.codes, int(r.from&31), n, uint32(list[0])|r.flag)
 			continue
 		}
