@@ -13,7 +13,7 @@ import (
 )
 
 // Rounding, sums and tables with 256 bits, for package simd with 256 or 512: as roundLanes8 and its like, which take
-// two to three times as many instructions, most of them for addresses. Here arrays of a group are
+// two to three times as many instructions, half of them for addresses. Here arrays of a group are
 // reached through pointers that are loaded: the compiler adds what it knows of an address in instructions of
 // their own, unless all that it adds is a constant.
 

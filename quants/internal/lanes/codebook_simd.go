@@ -23,13 +23,10 @@ import (
 // lane, with all elements of a sub-block broadcast: every lane adds in the order
 // of the elements, and the 13 to 31 candidates fill the lanes but for a rest.
 // Weights and roots are element by element. The choice among near points is in
-// codebook_runs_simd.go. Ratios to the scalar code on a Sapphire Rapids Xeon, Go 1.27.4, at 256
-// bits (128): IQ2_XXS 4.9 (2.8), IQ2_XS 8.1 (4.8), IQ2_S 4.7 (2.7), IQ3_XXS 6.2 (3.3), IQ3_S
-// 5.0 (2.9), with importance or without; not measured at 512.
-//
-// What takes the time, of IQ3_S at 256 bits: runs that may have one point 16%, the others
-// 12%, finding runs and putting out their codes 12%, rounding 7%, what is computed again as
-// the reference does 9%, tables, broadcasts and margins 11%, sums 6%, the second scale 4%. The
+// codebook_runs_simd.go; what takes its place with 256 bits, in codebook_rows_simd_amd64.go and
+// codebook_runs_simd_amd64.go. There an element of IQ3_S takes 540 instructions, of 5100 in scalar code (BENCHMARKS.md,
+// "Instructions on amd64"), four in a cycle: runs that may have one point 18%, the others 21%, finding
+// runs 11%, rounding 9%, tables and broadcasts 8%, sums 6%, what is computed again as the reference does 6%. The
 // first fit of IQ2_XXS has a sub-block in each lane (searchPosTile).
 //
 // Scalar floats are legacy instructions, which are slow while the upper halves of
