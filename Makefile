@@ -141,7 +141,7 @@ bench: build $(if $(HAVE_COUNTS),counter)
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./internal/bench
 	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o BENCHMARKS.md $(if $(HAVE_COUNTS),$(COUNTER)) $(BENCH)
 
-# Counts the instructions for a weight on arm64 into a section of BENCHMARKS.md.
+# Counts the instructions for a weight on arm64, and of encoders on amd64 next to time, into sections of BENCHMARKS.md.
 .PHONY: instructions counter
 counter:
 	$(SIMD) CGO_ENABLED=0 GOARCH=arm64 go build -trimpath -o bin/bench-arm64 ./internal/bench
@@ -152,7 +152,7 @@ instructions:
 else
 instructions: build counter
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./internal/bench
-	bin/bench -o BENCHMARKS.md $(COUNTER) -only instructions $(BENCH)
+	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o BENCHMARKS.md $(COUNTER) -only instructions $(BENCH)
 endif
 
 # The benchmarks of the Go tests, for benchstat.
