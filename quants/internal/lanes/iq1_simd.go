@@ -60,8 +60,8 @@ import (
 // Of 33*34/2 = 561 pairs of cuts each takes some 5 cycles for 8 sub-blocks, 17*18/2 = 153 some 10: 350 and 190 cycles for a sub-block.
 //
 // MB/s of float32 on one core of it, best of many short runs: IQ1_S 230 at 256 bits (98 with a cut in each lane
-// and all of them computed as the reference does), 260 (91) at 512, 95 (61) at 128; IQ1_M 175 (70), 190 (67) and 84 (49). At 512 bits
-// reciprocals instead of divisions gain 15 to 23%.
+// and all of them computed as the reference does), 210 (91) at 512, 95 (61) at 128; IQ1_M 175 (70), 160 (67) and 84 (49). At 512 bits
+// that is with divisions; reciprocals have since made it 23% and 16% more.
 
 func QuantizeIQ1_S(dst []byte, src, importance []float32) {
 	l := iq1LanesPool.Get().(*iq1Lanes)

@@ -349,3 +349,36 @@ func symCappedSumsAVX2(s0, s1, low f32x8, high i32x8, rows []float32) (a0, b0, a
 	}
 	return a0, b0, a1, b1
 }
+
+// relevelMin is relevelMinTile.
+func relevelMin(levels int32, x, d, m, step, base []float32, words []uint32) {
+	if tilesByAVX2 {
+		relevelMinAVX2(levels, x, d, m, step, base, words[:len(x)/4])
+	} else {
+		relevelMinTile(levels, x, d, m, step, base, words)
+	}
+}
+
+// relevelMinAVX2 is relevelMinTile with 256 bits.
+func relevelMinAVX2(levels int32, x, d, m, step, base []float32, words []uint32) {
+	var zero f32x8
+	dv, mv, sv, bv := load8(d), load8(m), load8(step), load8(base)
+	none := dv.Equal(zero)
+	mask, magic := ints8(magicMask), archsimd.BroadcastUint32x8(magicBits).BitsToFloat32()
+	low, high := archsimd.BroadcastInt32x8(magicZero), archsimd.BroadcastInt32x8(magicZero+levels)
+	for v, o := x, words; len(v) >= 32 && len(o) >= 8; v, o = v[32:], o[8:] {
+		e := (*[32]float32)(v)
+		v0, v1, v2, v3 := load8(e[0:8]), load8(e[8:16]), load8(e[16:24]), load8(e[24:32])
+		q0, q1, q2, q3 := v0.Add(mv).Div(dv), v1.Add(mv).Div(dv), v2.Add(mv).Div(dv), v3.Add(mv).Div(dv)
+		if none.ToBits() != 0 {
+			q0, q1 = sv.Mul(v0.Sub(bv)).IfElse(none, q0), sv.Mul(v1.Sub(bv)).IfElse(none, q1)
+			q2, q3 = sv.Mul(v2.Sub(bv)).IfElse(none, q2), sv.Mul(v3.Sub(bv)).IfElse(none, q3)
+		}
+		q := q3.Add(magic).AsInt32x8().And(mask).Max(low).Min(high).Sub(low)
+		q = q.ShiftAllLeft(8).Add(q2.Add(magic).AsInt32x8().And(mask).Max(low).Min(high).Sub(low))
+		q = q.ShiftAllLeft(8).Add(q1.Add(magic).AsInt32x8().And(mask).Max(low).Min(high).Sub(low))
+		q = q.ShiftAllLeft(8).Add(q0.Add(magic).AsInt32x8().And(mask).Max(low).Min(high).Sub(low))
+		q.AsUint32x8().StoreArray((*[8]uint32)(o))
+	}
+	archsimd.ClearAVXUpperBits()
+}

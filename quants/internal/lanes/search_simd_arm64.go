@@ -306,3 +306,8 @@ func symCappedSumsNeon(s0, s1, low f32x4, high i32x4, rows []float32) (a0, b0, a
 	}
 	return a0, b0, a1, b1
 }
+
+// relevelMin is relevelMinTile.
+func relevelMin(levels int32, x, d, m, step, base []float32, words []uint32) {
+	relevelMinTile(levels, x, d, m, step, base, words)
+}

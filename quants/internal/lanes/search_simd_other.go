@@ -20,3 +20,8 @@ func relevelTile(levels int32, x, d []float32, words []uint32) { relevelSymTile(
 
 // packQ3_K packs the levels s.kept of nb superblocks.
 func (s *kScratch) packQ3_K(dst []byte, nb, width int) { s.storeQ3_K(dst, nb, width) }
+
+// relevelMin is relevelMinTile.
+func relevelMin(levels int32, x, d, m, step, base []float32, words []uint32) {
+	relevelMinTile(levels, x, d, m, step, base, words)
+}
