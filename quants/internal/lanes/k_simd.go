@@ -47,7 +47,7 @@ import (
 // over rows of 32 elements takes 1.5 to 2 ns for a row's sums and 0.7 to 0.9 for its error on a Sapphire Rapids, 2 and 1.1 for 16,
 // where the two ports for 7 multiplications and roundings would allow 1.2. With these times nothing else but candidates would be
 // 620 MB/s for Q2_K, 500 to 660 for Q4_K and 650 to 850 for Q5_K.
-// That rows of the second pair have whole lines of the cache gains 2 to 6%.
+// That rows of the second pair have whole lines of the cache gains 1 to 3%.
 //
 // Tried and lost: the whole search as one function (sums of the inner loop live on
 // the stack, half the speed).
