@@ -1,31 +1,16 @@
-//go:build goexperiment.simd && go1.27 && !arm64 && !amd64
+//go:build goexperiment.simd && go1.27 && !amd64
 
 package lanes
 
 import "ggforge/quants/internal/arith"
 
-// roundRows is roundLanes8 or roundLanes4.
-func roundRows(s *gridLanes, dim, groups, n int) {
-	if dim == 8 {
-		roundLanes8(s, groups, n)
-	} else {
-		roundLanes4(s, groups, n)
-	}
-}
-
-// sumRows is sumLanes8 or sumLanes4.
-func sumRows(s *gridLanes, dim, groups, n int) {
-	if dim == 8 {
-		sumLanes8(s, groups, n)
-	} else {
-		sumLanes4(s, groups, n)
-	}
-}
-
 // rowPointers are none where arrays are reached without them.
 type rowPointers struct{}
 
 func (s *gridLanes) point(int) {}
+
+// sumAll: sums are of candidates that are not equal.
+func sumAll(int) bool { return false }
 
 func largest(s *gridLanes, size int) { largestLanes(s, size) }
 
@@ -35,6 +20,3 @@ func signsAndSum(s *gridLanes, signs *[32]uint8, x []float32) float32 {
 	clearUpper()
 	return arith.SumSquares(x)
 }
-
-// sumAll: sums are of candidates that are not equal.
-func sumAll(int) bool { return false }

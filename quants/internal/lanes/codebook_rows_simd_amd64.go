@@ -56,31 +56,27 @@ func (s *gridLanes) point(dim int) {
 // not equal, a third to a half.
 func sumAll(dim int) bool { return nearByTable && dim == 4 }
 
-// roundRows is roundLanes8 or roundLanes4.
+// roundRows is roundLanes.
 func roundRows(s *gridLanes, dim, groups, n int) {
 	switch {
 	case nearByTable && dim == 8:
 		roundAVX2Dim8(s, groups, n)
 	case nearByTable:
 		roundAVX2Dim4(s, groups, n)
-	case dim == 8:
-		roundLanes8(s, groups, n)
 	default:
-		roundLanes4(s, groups, n)
+		roundLanes(s, dim, groups, n)
 	}
 }
 
-// sumRows is sumLanes8 or sumLanes4.
+// sumRows is sumLanes.
 func sumRows(s *gridLanes, dim, groups, n int) {
 	switch {
 	case nearByTable && dim == 8:
 		sumAVX2Dim8(s, groups, n)
 	case nearByTable:
 		sumAVX2Dim4(s, groups, n)
-	case dim == 8:
-		sumLanes8(s, groups, n)
 	default:
-		sumLanes4(s, groups, n)
+		sumLanes(s, dim, groups, n)
 	}
 }
 

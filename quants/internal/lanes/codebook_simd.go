@@ -386,6 +386,24 @@ func spreadLanes(s *gridLanes, y, w, v []float32) {
 	}
 }
 
+// roundLanes is roundLanes8 or roundLanes4.
+func roundLanes(s *gridLanes, dim, groups, n int) {
+	if dim == 8 {
+		roundLanes8(s, groups, n)
+	} else {
+		roundLanes4(s, groups, n)
+	}
+}
+
+// sumLanes is sumLanes8 or sumLanes4.
+func sumLanes(s *gridLanes, dim, groups, n int) {
+	if dim == 8 {
+		sumLanes8(s, groups, n)
+	} else {
+		sumLanes4(s, groups, n)
+	}
+}
+
 // roundLanes8 sets ranks to those of the levels nearest to (y*id - 1)/2, and edge where one
 // of them is next to another level: see the head of codebook_runs_simd.go.
 func roundLanes8(s *gridLanes, groups, n int) {

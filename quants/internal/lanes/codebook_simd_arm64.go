@@ -5,7 +5,6 @@ package lanes
 import (
 	"simd/archsimd"
 
-	"ggforge/quants/internal/arith"
 	"ggforge/quants/internal/codebook"
 )
 
@@ -79,32 +78,13 @@ func spread4(rows *[4][maxLanes]float32, e, p0, p1, p2, p3 u8x16) {
 	e.LookupOrZero(p3).ReshapeToUint32s().BitsToFloat32().StoreArray((*[4]float32)(rows[3][:4]))
 }
 
-// rowPointers are none: see those of amd64.
-type rowPointers struct{}
-
-func (s *gridLanes) point(int) {}
-
-func largest(s *gridLanes, size int) { largestLanes(s, size) }
-
-// signsAndSum is splitSigns of x, all signs free, and arith.SumSquares.
-func signsAndSum(s *gridLanes, signs *[32]uint8, x []float32) float32 {
-	splitSigns(s, signs, x, false)
-	clearUpper()
-	return arith.SumSquares(x)
-}
-
-// sumAll: sums are of candidates that are not equal.
-func sumAll(int) bool { return false }
-
-// roundRows is roundLanes8 or roundLanes4.
+// roundRows is roundLanes.
 func roundRows(s *gridLanes, dim, groups, n int) {
 	switch {
 	case tilesByNeon:
 		roundNeon(s, dim, groups, n)
-	case dim == 8:
-		roundLanes8(s, groups, n)
 	default:
-		roundLanes4(s, groups, n)
+		roundLanes(s, dim, groups, n)
 	}
 }
 
@@ -143,17 +123,15 @@ func roundNeon(s *gridLanes, dim, groups, n int) {
 	}
 }
 
-// sumRows is sumLanes8 or sumLanes4.
+// sumRows is sumLanes.
 func sumRows(s *gridLanes, dim, groups, n int) {
 	switch {
 	case tilesByNeon && dim == 8:
 		sumNeon8(s, groups, n)
 	case tilesByNeon:
 		sumNeon4(s, groups, n)
-	case dim == 8:
-		sumLanes8(s, groups, n)
 	default:
-		sumLanes4(s, groups, n)
+		sumLanes(s, dim, groups, n)
 	}
 }
 

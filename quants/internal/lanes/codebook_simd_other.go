@@ -30,5 +30,9 @@ func splitSigns(s *gridLanes, signs *[32]uint8, x []float32, even bool) {
 
 func spread(s *gridLanes, y, w, v []float32) { spreadLanes(s, y, w, v) }
 
+func roundRows(s *gridLanes, dim, groups, n int) { roundLanes(s, dim, groups, n) }
+
+func sumRows(s *gridLanes, dim, groups, n int) { sumLanes(s, dim, groups, n) }
+
 // nearByTable: there are settleAVX2Dim8 and its like.
 const nearByTable = false
