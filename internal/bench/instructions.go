@@ -151,8 +151,11 @@ func benchInstructions(ctx context.Context, w io.Writer, opt *options, dir workD
 	return countHere(ctx, w, opt, dir)
 }
 
-// startCounters starts the two servers of a machine: scalar, and with vectors.
-func startCounters(ctx context.Context, opt *options, dir workDir, m emulated) (servers [2]*counter, stop func(), err error) {
+// startCounters starts the two servers of a machine: scalar, and with vectors. version is that of what runs them.
+func startCounters(ctx context.Context, opt *options, dir workDir, m emulated) (servers [2]*counter, version string, stop func(), err error) {
+	if version, err = m.version(ctx); err != nil {
+		return servers, "", nil, err
+	}
 	stop = func() {
 		for _, c := range servers {
 			if c != nil {
@@ -163,10 +166,10 @@ func startCounters(ctx context.Context, opt *options, dir workDir, m emulated) (
 	for i := range servers {
 		if servers[i], err = startCounter(ctx, opt, dir, m, i == 0); err != nil {
 			stop()
-			return servers, nil, err
+			return servers, "", nil, err
 		}
 	}
-	return servers, stop, nil
+	return servers, version, stop, nil
 }
 
 // countBoth returns the instructions for a weight of both servers.
@@ -186,11 +189,7 @@ func countBoth(servers [2]*counter, what request) (n [2]float64, err error) {
 
 func countArm64(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	m := emulated{arch: "arm64", program: opt.arm64, qemu: []string{"qemu-aarch64"}, bits: 128}
-	version, err := m.version(ctx)
-	if err != nil {
-		return err
-	}
-	servers, stop, err := startCounters(ctx, opt, dir, m)
+	servers, version, stop, err := startCounters(ctx, opt, dir, m)
 	if err != nil {
 		return err
 	}
@@ -232,11 +231,7 @@ func countHere(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 		return err
 	}
 	m := emulated{arch: "amd64", program: exe, qemu: []string{"qemu-x86_64", "-cpu", "max"}, bits: 256, force: "+"}
-	version, err := m.version(ctx)
-	if err != nil {
-		return err
-	}
-	servers, stop, err := startCounters(ctx, opt, dir, m)
+	servers, version, stop, err := startCounters(ctx, opt, dir, m)
 	if err != nil {
 		return err
 	}
