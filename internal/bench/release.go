@@ -215,7 +215,7 @@ func (r *release) kernelSeconds(ctx context.Context, opt *options, dir workDir) 
 		if err := b.measure(ctx, k.request("quantize"), []*contender{widest}, false); err != nil {
 			return 0, err
 		}
-		sum += 4 * float64(n) / widest.speed()
+		sum += 4 * float64(n) / widest.usualSpeed()
 	}
 	return sum, nil
 }
