@@ -264,26 +264,30 @@ func countHere(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 		}
 		all = append(all, &contender{client: b.reference})
 	}
-	// measure returns the seconds for a weight, or a pass of a loop, of all contenders.
-	measure := func(r request, all []*contender) ([]float64, error) {
-		if err := b.measure(ctx, r, all, false); err != nil {
-			return nil, err
+	// The loops first, then encoders; n are the instructions.
+	list := []*timed{{r: request{Op: "chain"}, all: again(all[:1])}, {r: request{Op: "spin"}, all: again(all[:1])}}
+	counts := [][2]float64{{}, {}}
+	for _, typ := range opt.types {
+		cases := countCases(servers[0].client, typ)
+		for _, what := range cases[:2] {
+			if what.Op == "" {
+				continue
+			}
+			n, err := countBoth(servers, what)
+			if err != nil {
+				return err
+			}
+			counts = append(counts, n)
+			list = append(list, &timed{kernelCase{typ, what.Importance}, what, again(all), false})
 		}
-		var list []float64
-		for _, c := range all {
-			list = append(list, 4/c.speed())
-		}
-		return list, nil
 	}
-	chain, err := measure(request{Op: "chain"}, all[:1])
-	if err != nil {
+	if err := b.measure(ctx, list); err != nil {
 		return err
 	}
-	hertz := chainCycles / chain[0]
-	spin, err := measure(request{Op: "spin"}, all[:1])
-	if err != nil {
-		return err
-	}
+	// seconds are those for an element, or for a pass of a loop.
+	seconds := func(c *contender) float64 { return 4 / c.speed() }
+	hertz := chainCycles / seconds(list[0].all[0])
+	spin := seconds(list[1].all[0])
 	perPass, err := servers[0].perWeight(request{Op: "spin", Rows: countRows}, countRows*kernelCols)
 	if err != nil {
 		return err
@@ -291,8 +295,8 @@ func countHere(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 	fmt.Fprintf(w, "## Instructions on amd64\n\n"+
 		"How many instructions a weight takes to encode, in scalar code and with vectors of 256 bits, counted by a plugin of\n"+
 		"%s (`make instructions`), and how many of them this machine does\n"+
-		"in a cycle, in a run of their own: of %s GHz, by a chain of multiplications of %d cycles each. A loop of %d additions and\n"+
-		"exclusive ors that wait for nothing does %s instructions in a cycle, which is about the most that there is.", version, number(hertz/1e9), chainCycles, spinSteps, number(perPass/(spin[0]*hertz)))
+		"in a cycle, the best of %d rounds, of %s GHz, by a chain of multiplications of %d cycles each. A loop of %d additions and\n"+
+		"exclusive ors that wait for nothing does %s instructions in a cycle, for comparison.", version, opt.rounds, number(hertz/1e9), chainCycles, spinSteps, number(perPass/(spin*hertz)))
 	t := table{left: 2, head: []string{"type", "imatrix", "scalar", "256", "x", "cycles", "in a cycle"}}
 	if b.reference != nil {
 		fmt.Fprintf(w, " reference:\n"+
@@ -301,30 +305,18 @@ func countHere(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 		t.head = append(t.head, "reference", "faster", "wanted")
 	}
 	fmt.Fprintf(w, "\n\n")
-	for _, typ := range opt.types {
-		list := countCases(servers[0].client, typ)
-		for i, what := range list[:2] {
-			if what.Op == "" {
-				continue
-			}
-			n, err := countBoth(servers, what)
-			if err != nil {
-				return err
-			}
-			if _, err := b.prepare(kernelCase{typ, what.Importance}); err != nil {
-				return err
-			}
-			seconds, err := measure(what, all)
-			if err != nil {
-				return err
-			}
-			cycles := seconds[0] * hertz
-			cells := []string{typ.String(), []string{dash, "yes"}[i], number(n[0]), number(n[1]), ratio(n[0], n[1]), number(cycles), number(n[1] / cycles)}
-			if b.reference != nil {
-				cells = append(cells, number(seconds[1]*hertz), ratio(seconds[1], seconds[0]), number(n[1]*float64(floorOf(typ))/(seconds[1]*hertz)))
-			}
-			t.add(cells...)
+	for i, m := range list[2:] {
+		n, cycles := counts[2+i], seconds(m.all[0])*hertz
+		imatrix := dash
+		if m.importance {
+			imatrix = "yes"
 		}
+		cells := []string{m.typ.String(), imatrix, number(n[0]), number(n[1]), ratio(n[0], n[1]), number(cycles), number(n[1] / cycles)}
+		if b.reference != nil {
+			theirs := seconds(m.all[1]) * hertz
+			cells = append(cells, number(theirs), ratio(theirs, cycles), number(n[1]*float64(floorOf(m.typ))/theirs))
+		}
+		t.add(cells...)
 	}
 	t.write(w)
 	if b.differ != nil {

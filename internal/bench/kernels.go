@@ -77,8 +77,7 @@ func benchKernels(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 	}
 	fmt.Fprintf(w, "\n\n%s", notes)
 
-	encode := table{left: 2, head: b.head("type", "imatrix", "bpw", "RMSE")}
-	decode := table{left: 1, head: b.head("type")}
+	var list []*timed
 	for _, t := range opt.types {
 		cases, err := b.cases(t)
 		if err != nil {
@@ -90,22 +89,27 @@ func benchKernels(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 				return err
 			}
 			r := k.request("quantize")
-			if err := b.measure(ctx, r, all, true); err != nil {
-				return err
+			list = append(list, &timed{k, r, all, true})
+			if i == 0 {
+				r.Op = "dequantize"
+				list = append(list, &timed{k, r, again(all), false})
 			}
-			imatrix := dash
-			if k.importance {
-				imatrix = "yes"
-			}
-			encode.add(b.row(all, t.String(), imatrix, strconv.FormatFloat(t.BPW(), 'f', 4, 64), number(all[0].kept.RMSE))...)
-			if i > 0 {
-				continue
-			}
-			r.Op = "dequantize"
-			if err := b.measure(ctx, r, all, false); err != nil {
-				return err
-			}
-			decode.add(b.row(all, t.String())...)
+		}
+	}
+	if err := b.measure(ctx, list); err != nil {
+		return err
+	}
+	encode := table{left: 2, head: b.head("type", "imatrix", "bpw", "RMSE")}
+	decode := table{left: 1, head: b.head("type")}
+	for _, m := range list {
+		name, imatrix := m.typ.String(), dash
+		if m.importance {
+			imatrix = "yes"
+		}
+		if m.distinct {
+			encode.add(b.row(m.all, name, imatrix, strconv.FormatFloat(m.typ.BPW(), 'f', 4, 64), number(m.all[0].kept.RMSE))...)
+		} else {
+			decode.add(b.row(m.all, name)...)
 		}
 	}
 	fmt.Fprintf(w, "### Encoding\n\n")
@@ -243,58 +247,95 @@ func (b *kernelBench) prepare(k kernelCase) ([]*contender, error) {
 	return all, nil
 }
 
-// measure lets the contenders take turns. With distinct, those that would run the
-// scalar encoder again are left out.
-func (b *kernelBench) measure(ctx context.Context, r request, all []*contender, distinct bool) error {
-	var err error
-	for i, c := range all {
-		if c == nil {
+// timed is something to measure: an encoder or decoder, for which the servers encode the input as the case says, or a loop.
+type timed struct {
+	kernelCase
+	r        request
+	all      []*contender // nil where untested
+	distinct bool         // leave out those that would run the scalar encoder again
+}
+
+// again returns contenders of the same servers.
+func again(all []*contender) []*contender {
+	var list []*contender
+	for _, c := range all {
+		if c != nil {
+			c = &contender{client: c.client, kept: c.kept}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// measure lets the contenders take turns, in rounds over all of the list, so that a while in which the machine is slow
+// does not meet one type alone.
+func (b *kernelBench) measure(ctx context.Context, list []*timed) error {
+	for n := range b.opt.rounds {
+		for i, m := range list {
+			if m.r.ID == int(m.typ) && m.r.RowBytes > 0 && (i == 0 || list[i-1].kernelCase != m.kernelCase) {
+				if _, err := b.prepare(m.kernelCase); err != nil {
+					return err
+				}
+			}
+			if n == 0 {
+				if err := b.calibrate(m); err != nil {
+					return err
+				}
+			}
+			for _, c := range m.all {
+				if c == nil || c.rows == 0 {
+					continue
+				}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				r := m.r
+				r.Rows = c.rows
+				a, err := c.ask(r)
+				if err != nil {
+					return err
+				}
+				c.seconds = append(c.seconds, a.Seconds)
+			}
+			if n == b.opt.rounds-1 {
+				m.progress()
+			}
+		}
+	}
+	return nil
+}
+
+// calibrate sets the rows of all contenders that are measured.
+func (b *kernelBench) calibrate(m *timed) (err error) {
+	for i, c := range m.all {
+		if c == nil || m.distinct && i > 0 && c.client != b.reference && c.kept.Implementation == m.all[0].kept.Implementation ||
+			c.client == b.reference && m.r.Op == "dequantize" && c.kept.Decoded == "" {
 			continue
 		}
-		c.rows, c.seconds = 0, nil
-		if distinct && i > 0 && c.client != b.reference && c.kept.Implementation == all[0].kept.Implementation {
-			continue
-		}
-		if c.client == b.reference && r.Op == "dequantize" && c.kept.Decoded == "" {
-			continue
-		}
-		if c.rows, err = c.calibrate(r, b.opt.budget); err != nil {
+		if c.rows, err = c.client.calibrate(m.r, b.opt.budget); err != nil {
 			return err
 		}
 	}
-	for range b.opt.rounds {
-		for _, c := range all {
-			if c == nil || c.rows == 0 {
-				continue
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			r.Rows = c.rows
-			a, err := c.ask(r)
-			if err != nil {
-				return err
-			}
-			c.seconds = append(c.seconds, a.Seconds)
-		}
-	}
-	line := fmt.Sprintf("%s %v", r.Op, gguf.Type(r.ID))
-	if r.Importance {
+	return nil
+}
+
+func (m *timed) progress() {
+	line := fmt.Sprintf("%s %v", m.r.Op, m.typ)
+	if m.importance {
 		line += " imatrix"
 	}
-	for _, c := range all {
+	for _, c := range m.all {
 		if c != nil && c.rows > 0 {
 			line += fmt.Sprintf("  %s %s", c.name, number(c.speed()/1e6))
 		}
 	}
 	progress("%s", line)
-	return nil
 }
 
 // zeros returns how many bytes a second are stored where our decoders write.
 func (b *kernelBench) zeros(ctx context.Context) (float64, error) {
 	c := &contender{client: b.ours[0]}
-	err := b.measure(ctx, request{Op: "zeros", ID: int(gguf.TypeF32)}, []*contender{c}, false)
+	err := b.measure(ctx, []*timed{{r: request{Op: "zeros"}, all: []*contender{c}}})
 	return c.speed(), err
 }
 

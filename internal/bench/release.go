@@ -212,7 +212,7 @@ func (r *release) kernelSeconds(ctx context.Context, opt *options, dir workDir) 
 				widest = c
 			}
 		}
-		if err := b.measure(ctx, k.request("quantize"), []*contender{widest}, false); err != nil {
+		if err := b.measure(ctx, []*timed{{k, k.request("quantize"), []*contender{widest}, false}}); err != nil {
 			return 0, err
 		}
 		sum += 4 * float64(n) / widest.usualSpeed()
