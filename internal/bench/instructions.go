@@ -295,7 +295,7 @@ func countHere(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 	fmt.Fprintf(w, "## Instructions on amd64\n\n"+
 		"How many instructions a weight takes to encode, in scalar code and with vectors of 256 bits, counted by a plugin of\n"+
 		"%s (`make instructions`), and how many of them this machine does\n"+
-		"in a cycle, the best of %d rounds, of %s GHz, by a chain of multiplications of %d cycles each. A loop of %d additions and\n"+
+		"in a cycle, in %d rounds as above, of %s GHz, by a chain of multiplications of %d cycles each. A loop of %d additions and\n"+
 		"exclusive ors that wait for nothing does %s instructions in a cycle, for comparison.", version, opt.rounds, number(hertz/1e9), chainCycles, spinSteps, number(perPass/(spin*hertz)))
 	t := table{left: 2, head: []string{"type", "imatrix", "scalar", "256", "x", "cycles", "in a cycle"}}
 	if b.reference != nil {
