@@ -38,13 +38,13 @@ type contender struct {
 	kept    answer    // of encode
 }
 
-// speed returns the speed in float32 bytes a second, a quarter of the rounds from the best: what else is done on a machine, or
+// speed returns the speed in float32 bytes a second of the second best round: what else is done on a machine, or
 // next to a virtual one, makes rounds slower, for seconds at a time, and a clock that jumps may make one faster.
 func (c *contender) speed() float64 {
 	if c == nil || len(c.seconds) == 0 {
 		return math.NaN()
 	}
-	return 4 * kernelCols * float64(c.rows) / slices.Sorted(slices.Values(c.seconds))[len(c.seconds)/4]
+	return 4 * kernelCols * float64(c.rows) / slices.Sorted(slices.Values(c.seconds))[min(1, len(c.seconds)-1)]
 }
 
 // usualSpeed returns the median speed.
@@ -68,7 +68,7 @@ func benchKernels(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 	fmt.Fprintf(w, "## Encoders and decoders\n\n"+
 		"Rows of %d gaussian weights (standard deviation 0.02), %d rows in turn, on one thread. MB/s counts the float32 side, by\n"+
 		"the thread's CPU time; of %d rounds of about %v, all\n"+
-		"types and columns in turn in every round, each figure is of the one a quarter from the best.\n"+
+		"types and columns in turn in every round, each figure is that of the second best.\n"+
 		"Mw/s: millions of weights a second of our fastest. RMSE: root mean square of the error over that of the input. A dash:\n"+
 		"the type has no kernel of its own for this width, so the scalar one runs. imatrix: with importance, where it changes the\n"+
 		"result.", kernelCols, kernelRows, opt.rounds, opt.budget)

@@ -96,7 +96,7 @@ func parse(args []string) (*options, error) {
 	f.IntVar(&opt.chunks, "chunks", 4, "speed, memory: `N` chunks of text")
 	limit := f.String("limit", "600MB", "memory: `BYTES` that the process may hold")
 	types := f.String("types", "", "kernels: only these `TYPES`, separated by commas")
-	f.IntVar(&opt.rounds, "rounds", 5, "take the median of `N` rounds, for kernels the one a quarter from the best")
+	f.IntVar(&opt.rounds, "rounds", 5, "take the median of `N` rounds, for kernels the second best")
 	f.DurationVar(&opt.budget, "time", 150*time.Millisecond, "kernels: `DURATION` of a measurement")
 	data := f.String("size", "1GB", "all but kernels and sources: `BYTES` of the checkpoint (500M, 1.5G, 2MiB)")
 	f.IntVar(&opt.threads, "threads", runtime.NumCPU(), "all but kernels and sources: use 1 and `N` threads")
