@@ -42,7 +42,7 @@ func TestRandomParity(t *testing.T) {
 			const n = 4 * 256
 			x := make([]float32, n)
 			got, want := make([]byte, fast.Type().RowBytes(n)), make([]byte, fast.Type().RowBytes(n))
-			compared := 0
+			compared, tenth := 0, max(*subBlocks/10, 1_000_000) // an hour's run that is stopped has said how far it got
 			for ; compared < *subBlocks; compared += n / c.sub {
 				randomRow(r, x)
 				w := parityImportance(r, n, []string{"uniform", "uniform", "none", "sparse", "edges"}[r.IntN(5)])
@@ -57,6 +57,9 @@ func TestRandomParity(t *testing.T) {
 				}
 				if !bytes.Equal(got, want) {
 					t.Fatalf("%v %s, after %d sub-blocks: %s\nx %v\nimportance %v", c.typ, fast.Implementation(w != nil), compared, explainDiff(c.typ, got, want), x, w)
+				}
+				if done := compared + n/c.sub; done/tenth != compared/tenth && done < *subBlocks {
+					t.Logf("%v %s: %d of %d sub-blocks so far", c.typ, set.name, done, *subBlocks)
 				}
 			}
 			t.Logf("%v %s: %d sub-blocks, none differs, seed %d, %.0f s", c.typ, set.name, compared, *paritySeed, time.Since(start).Seconds())

@@ -273,7 +273,7 @@ func again(all []*contender) []*contender {
 func (b *kernelBench) measure(ctx context.Context, list []*timed) error {
 	for n := range b.opt.rounds {
 		for i, m := range list {
-			if m.r.ID == int(m.typ) && m.r.RowBytes > 0 && (i == 0 || list[i-1].kernelCase != m.kernelCase) {
+			if m.r.RowBytes > 0 && (i == 0 || list[i-1].r.RowBytes == 0 || list[i-1].kernelCase != m.kernelCase) {
 				if _, err := b.prepare(m.kernelCase); err != nil {
 					return err
 				}
