@@ -42,7 +42,7 @@ type emulated struct {
 	arch, program string
 	qemu          []string
 	bits          int    // of vectors
-	force         string // in front of them in GODEBUG, since QEMU does not have all that the width stands for
+	force         string // goes before bits in GODEBUG: "+" selects a width although QEMU lacks CPU features that package simd asks for
 }
 
 // version returns the first line of what QEMU says of its version.

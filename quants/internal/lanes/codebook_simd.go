@@ -24,8 +24,8 @@ import (
 // of the elements, and the 13 to 31 candidates fill the lanes but for a rest.
 // Weights and roots are element by element. The choice among near points is in
 // codebook_runs_simd.go; what takes its place with 256 bits, in codebook_rows_simd_amd64.go and
-// codebook_runs_simd_amd64.go. There an element of IQ3_S takes 540 instructions, of 5100 in scalar code (BENCHMARKS.md,
-// "Instructions on amd64"), four in a cycle: runs that may have one point 18%, the others 21%, finding
+// codebook_runs_simd_amd64.go. There an element of IQ3_S takes 530 instructions, of 5100 in scalar code (BENCHMARKS.md,
+// "Instructions on amd64"), three in a cycle: runs that may have one point 18%, the others 21%, finding
 // runs 11%, rounding 9%, tables and broadcasts 8%, sums 6%, what is computed again as the reference does 6%. The
 // first fit of IQ2_XXS has a sub-block in each lane (searchPosTile).
 //

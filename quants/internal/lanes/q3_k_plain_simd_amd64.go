@@ -42,7 +42,7 @@ import (
 //
 // MB/s on one core of a Sapphire Rapids, best of many short runs, rows of 4096: 2430. Before, with restless sub-blocks in
 // tiles, where a chain tried each element, it was 1730. 20 instructions for each weight (qemu-x86_64); by the sizes of loops, 3 of them for loading and
-// the largest, 3 for first levels, 2.5 for the first look, 7 for all moves, 2 for last levels, 2 for scales and packing. The processor retires 3.3 in a
+// the largest, 3 for first levels, 2.5 for the first look, 7 for all moves, 2 for last levels, 2 for scales and packing. The processor does 4 in a
 // cycle; first levels are bound by 8 multiplications and roundings on two ports for 8 weights, last ones by a division in 5 cycles.
 //
 // Tried and lost: trying each element of an item exactly (118 instructions instead of 80 for a look and its choice, two divisions); restless sub-blocks
