@@ -50,11 +50,6 @@ func (s *Slurm) Script() (string, error) {
 // sbatch adds what submits one of the jobs and sets the variable of its kind to the job's number.
 // The first option is in the shell's syntax.
 func (s *Slurm) sbatch(b *strings.Builder, kind string, command []string, first string) {
-	script := batch(command, s.Retries)
-	end := "END"
-	for strings.Contains(script, end) {
-		end += "_"
-	}
 	options := []string{"--job-name=" + s.CleanName() + "-" + kind, "--ntasks=1", "--requeue", "--open-mode=append"}
 	if s.Grace > 0 {
 		options = append(options, fmt.Sprintf("--signal=B:TERM@%d", units(s.Grace, time.Second)))
@@ -75,8 +70,8 @@ func (s *Slurm) sbatch(b *strings.Builder, kind string, command []string, first 
 		options = append(options, "--account="+s.Account)
 	}
 	words := append(options, s.Options...)
-	fmt.Fprintf(b, "%s_job() {\nprintf '#!/bin/sh\\nparts=%%s\\n' \"$parts\"\ncat <<'%s'\n%s%s\n}\n%s%s=$(%s_job | sbatch --parsable %s %s)\n%s=${%s%%%%;*}\n",
-		kind, end, script, end, carriage(words), kind, kind, first, quote(words), kind, kind)
+	fmt.Fprintf(b, "%s_job() {\nprintf '#!/bin/sh\\nparts=%%s\\n' \"$parts\"\ncat <<'END'\n%sEND\n}\n%s%s=$(%s_job | sbatch --parsable %s %s)\n%s=${%s%%%%;*}\n",
+		kind, batch(command, s.Retries), breaks(words), kind, kind, first, quote(words), kind, kind)
 }
 
 // batch returns the script that runs a command in a job, but for the line that sets parts to the array's
@@ -113,27 +108,30 @@ if [ -n "$again" ] && [ "$(squeue -h -o %%T -j "$job")" = RUNNING ]; then
 	scontrol requeue "$job"
 fi
 exit "$code"
-`, carriage(command), quote(command), retries)
+`, breaks(command), quote(command), retries)
 }
 
-// quote returns words as the shell reads them. sbatch refuses a script with the line ends of DOS,
-// so that a carriage return comes from a variable.
+// quote returns words as the shell reads them. Ends of lines come from variables: sbatch refuses a
+// script with those of DOS, and where a line of a here-document begins as the delimiter does, dash
+// loses a byte of 0x80 or more that follows.
 func quote(words []string) string {
-	var b strings.Builder
+	in := strings.NewReplacer("'", `'\''`, "\r", `'"$cr"'`, "\n", `'"$lf"'`)
+	quoted := make([]string, len(words))
 	for i, w := range words {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		w = strings.ReplaceAll(w, "'", `'\''`)
-		b.WriteString("'" + strings.ReplaceAll(w, "\r", `'"$cr"'`) + "'")
+		quoted[i] = "'" + in.Replace(w) + "'"
 	}
-	return b.String()
+	return strings.Join(quoted, " ")
 }
 
-// carriage returns the line that sets the variable of quote, "" if no word needs it.
-func carriage(words []string) string {
-	if !strings.Contains(strings.Join(words, ""), "\r") {
-		return ""
+// breaks returns the lines that set the variables of quote that words need.
+func breaks(words []string) string {
+	var lines string
+	all := strings.Join(words, "")
+	if strings.Contains(all, "\r") {
+		lines += "cr=$(printf '\\r')\n"
 	}
-	return "cr=$(printf '\\r')\n"
+	if strings.Contains(all, "\n") {
+		lines += "lf='\n'\n"
+	}
+	return lines
 }

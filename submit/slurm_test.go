@@ -72,7 +72,7 @@ func kept(t testing.TB, log, name string) string {
 // FuzzScript runs scripts with any strings in them through a shell: sbatch and the command must get what was
 // put in.
 func FuzzScript(f *testing.F) {
-	for _, s := range []string{"", " ", "it's", "'\\''", "a\nb", "END", "a\nEND\nb", "\nEND_\nEND\n", "\r\n", "\r", "$HOME `id` $(id)", "\\", "\"", "*", "~", "!", "\xff\x80", "#", "-n", "\n\n", "end\n"} {
+	for _, s := range []string{"", " ", "it's", "'\\''", "a\nb", "END", "a\nEND\nb", "\nEND_\nEND\n", "\r\n", "\r", "a\nEND\x80b", "$HOME `id` $(id)", "\\", "\"", "*", "~", "!", "\xff\x80", "#", "-n", "\n\n", "end\n"} {
 		f.Add(s, "--x="+s, s+"'")
 	}
 	run, log := cluster(f)
