@@ -22,10 +22,11 @@ import (
 )
 
 type (
-	f32x8 = archsimd.Float32x8
-	i32x8 = archsimd.Int32x8
-	u32x8 = archsimd.Uint32x8
-	u8x32 = archsimd.Uint8x32
+	f32x8  = archsimd.Float32x8
+	i32x8  = archsimd.Int32x8
+	u32x8  = archsimd.Uint32x8
+	u8x32  = archsimd.Uint8x32
+	u16x16 = archsimd.Uint16x16
 )
 
 // ints8 returns 8 times v.
@@ -95,33 +96,43 @@ func reduceMax(m *[8]float32, p *[8][8]float32) {
 	max128(a, b).StoreArray(m)
 }
 
+// block32 is block b of a tile; where b is a constant, it costs nothing.
+func block32(x *tile32, b int) *[pack.QK]float32 { return (*[pack.QK]float32)(x[pack.QK*b:]) }
+
 // maxAbs32 sets s.max to the largest magnitude of each block.
 func maxAbs32(s *scales32, x *tile32) {
-	var p [8][8]float32
 	abs := ints8(absBits)
-	for b := range p {
-		x := (*[pack.QK]float32)(x[pack.QK*b:])
-		v := load8(x[0:]).AsInt32x8().And(abs).Max(load8(x[8:]).AsInt32x8().And(abs))
-		w := load8(x[16:]).AsInt32x8().And(abs).Max(load8(x[24:]).AsInt32x8().And(abs))
-		v.Max(w).AsFloat32x8().StoreArray(&p[b])
-	}
-	reduceMax(&s.max, &p)
+	a := max64(max32(maxAbs(block32(x, 0), abs), maxAbs(block32(x, 1), abs)), max32(maxAbs(block32(x, 2), abs), maxAbs(block32(x, 3), abs)))
+	b := max64(max32(maxAbs(block32(x, 4), abs), maxAbs(block32(x, 5), abs)), max32(maxAbs(block32(x, 6), abs), maxAbs(block32(x, 7), abs)))
+	max128(a, b).StoreArray(&s.max)
+}
+
+// maxAbs is the largest magnitudes of elements 8 apart.
+func maxAbs(x *[pack.QK]float32, abs i32x8) f32x8 {
+	v := load8(x[0:]).AsInt32x8().And(abs).Max(load8(x[8:]).AsInt32x8().And(abs))
+	w := load8(x[16:]).AsInt32x8().And(abs).Max(load8(x[24:]).AsInt32x8().And(abs))
+	return v.Max(w).AsFloat32x8()
 }
 
 // range32 sets s.min and s.max to the range of each block; the sign of a zero is
 // any.
 func range32(s *scales32, x *tile32) {
-	var lo, hi [8][8]float32
 	sign := ints8(1 << 31)
-	for b := range lo {
-		x := (*[pack.QK]float32)(x[pack.QK*b:])
-		v0, v1, v2, v3 := load8(x[0:]), load8(x[8:]), load8(x[16:]), load8(x[24:])
-		v0.Max(v1).Max(v2.Max(v3)).StoreArray(&hi[b])
-		v0.Min(v1).Min(v2.Min(v3)).AsInt32x8().Xor(sign).AsFloat32x8().StoreArray(&lo[b])
-	}
-	reduceMax(&s.max, &hi)
-	reduceMax(&s.min, &lo)
-	load8(s.min[:]).AsInt32x8().Xor(sign).AsFloat32x8().StoreArray(&s.min)
+	lo0, hi0 := rangeOf(block32(x, 0), block32(x, 1), sign)
+	lo1, hi1 := rangeOf(block32(x, 2), block32(x, 3), sign)
+	lo2, hi2 := rangeOf(block32(x, 4), block32(x, 5), sign)
+	lo3, hi3 := rangeOf(block32(x, 6), block32(x, 7), sign)
+	max128(max64(hi0, hi1), max64(hi2, hi3)).StoreArray(&s.max)
+	max128(max64(lo0, lo1), max64(lo2, lo3)).AsInt32x8().Xor(sign).AsFloat32x8().StoreArray(&s.min)
+}
+
+// rangeOf is max32 of two blocks, of minus their minima and of their maxima.
+func rangeOf(x, y *[pack.QK]float32, sign i32x8) (lo, hi f32x8) {
+	x0, x1, x2, x3 := load8(x[0:]), load8(x[8:]), load8(x[16:]), load8(x[24:])
+	y0, y1, y2, y3 := load8(y[0:]), load8(y[8:]), load8(y[16:]), load8(y[24:])
+	xLo := x0.Min(x1).Min(x2.Min(x3)).AsInt32x8().Xor(sign).AsFloat32x8()
+	yLo := y0.Min(y1).Min(y2.Min(y3)).AsInt32x8().Xor(sign).AsFloat32x8()
+	return max32(xLo, yLo), max32(x0.Max(x1).Max(x2.Max(x3)), y0.Max(y1).Max(y2.Max(y3)))
 }
 
 // inverse8 is inverse of 8 elements.

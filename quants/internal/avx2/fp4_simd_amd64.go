@@ -58,7 +58,7 @@ func QuantizeMXFP4(dst []byte, src, _ []float32) {
 	encodeTiles32(dst, src, scalar.BytesMXFP4, encodeMXFP4AVX2)
 }
 
-func encodeMXFP4AVX2(dst []byte, x *tile32, n int) {
+func encodeMXFP4AVX2(dst []byte, x *tile32) {
 	var s fp4Scales
 	maxAbs32(&s.scales32, x)
 	archsimd.ClearAVXUpperBits()
@@ -66,8 +66,9 @@ func encodeMXFP4AVX2(dst []byte, x *tile32, n int) {
 	nibbles := archsimd.LoadInt8x32Array(&orderNibbles)
 	t0, t1, t2, t3, t4, t5, t6 := mids(0), mids(1), mids(2), mids(3), mids(4), mids(5), mids(6)
 	abs, eight := ints8(absBits), ints8(8)
-	for b := range n {
-		x, q := (*[pack.QK]float32)(x[pack.QK*b:]), (*[scalar.BytesMXFP4]byte)(dst[scalar.BytesMXFP4*b:])
+	tile := (*[8 * scalar.BytesMXFP4]byte)(dst)
+	for b := range 8 {
+		x, q := block32(x, b), (*[scalar.BytesMXFP4]byte)(tile[scalar.BytesMXFP4*b:])
 		q[0] = s.codes[b]
 		d := ints8(s.scale[b]).AsFloat32x8()
 		m0, m1, m2, m3, m4, m5, m6 := t0.Mul(d), t1.Mul(d), t2.Mul(d), t3.Mul(d), t4.Mul(d), t5.Mul(d), t6.Mul(d)
@@ -79,7 +80,7 @@ func encodeMXFP4AVX2(dst []byte, x *tile32, n int) {
 	}
 	archsimd.ClearAVXUpperBits()
 	if s.far != 0 {
-		farMXFP4(dst, x, &s, n)
+		farMXFP4(tile, x, &s)
 	}
 }
 
@@ -113,9 +114,9 @@ func scalesMXFP4(s *fp4Scales) {
 }
 
 //go:noinline
-func farMXFP4(dst []byte, x *tile32, s *fp4Scales, n int) {
+func farMXFP4(dst *[8 * scalar.BytesMXFP4]byte, x *tile32, s *fp4Scales) {
 	var codes [pack.QK]uint8
-	for b := range n {
+	for b := range 8 {
 		if s.far>>b&1 != 0 {
 			scalar.EncodeFP4(math.Float32frombits(s.scale[b]), x[pack.QK*b:][:pack.QK], codes[:])
 			pack.Nibbles(dst[b*scalar.BytesMXFP4+1:][:16], codes[:16], codes[16:])

@@ -12,32 +12,25 @@ import (
 
 // Q8_0, tiles of 8 blocks.
 //
-// go1.27.4, AMD EPYC (Zen 3), float32 input in cache, medians against the scalar
-// code in the same process; MB/s are those of the best run, as the cores were
-// shared:
-//
-//	Q8_0   x10.3   11800 MB/s
-//
-// 36 operations for 32 elements after the search for the largest magnitude (11
-// and 1/8 of a tree of 21); the scales of a tile cost one division twice and 16
-// operations. Levels pack by saturation to 16 bits and one byte shuffle:
-// simd/archsimd has no packing to 8 bits below AVX-512.
+// Levels pack by saturation to 16 bits and one byte shuffle: simd/archsimd has no
+// packing to 8 bits below AVX-512.
 
 func QuantizeQ8_0(dst []byte, src, _ []float32) {
 	encodeTiles32(dst, src, scalar.BytesQ8_0, encodeQ8_0AVX2)
 }
 
-// encodeTiles32 calls encode for tiles of 8 blocks of src, of n <= 8 blocks for the
-// last: it gets zeros in place of the others.
-func encodeTiles32(dst []byte, src []float32, size int, encode func(dst []byte, x *tile32, n int)) {
+// encodeTiles32 calls encode for tiles of 8 blocks of src. The last is filled up with zeros.
+func encodeTiles32(dst []byte, src []float32, size int, encode func(dst []byte, x *tile32)) {
 	for len(src) >= 8*pack.QK {
-		encode(dst[:8*size], (*tile32)(src), 8)
+		encode(dst, (*tile32)(src))
 		dst, src = dst[8*size:], src[8*pack.QK:]
 	}
 	if len(src) > 0 {
 		var x tile32
+		var q [8 * scalar.BytesQ8_0]byte // the largest size
 		copy(x[:], src)
-		encode(dst, &x, len(src)/pack.QK)
+		encode(q[:], &x)
+		copy(dst[:len(src)/pack.QK*size], q[:])
 	}
 }
 
@@ -49,7 +42,7 @@ var (
 	orderQ8Words = [8]uint32{0, 4, 1, 5, 2, 6, 3, 7}
 )
 
-func encodeQ8_0AVX2(dst []byte, x *tile32, n int) {
+func encodeQ8_0AVX2(dst []byte, x *tile32) {
 	var s scales32
 	maxAbs32(&s, x)
 	{
@@ -59,17 +52,23 @@ func encodeQ8_0AVX2(dst []byte, x *tile32, n int) {
 	}
 	order, words := archsimd.LoadInt8x32Array(&orderQ8), archsimd.LoadUint32x8Array(&orderQ8Words)
 	sign, half, low := ints8(1<<31), ints8(0x3EFFFFFF), ints8(0x00FF00FF)
-	for b := range n {
-		x, q := (*[pack.QK]float32)(x[pack.QK*b:]), (*[scalar.BytesQ8_0]byte)(dst[scalar.BytesQ8_0*b:])
+	tile := (*[8 * scalar.BytesQ8_0]byte)(dst)
+	for b := range 8 {
+		x, q := block32(x, b), (*[scalar.BytesQ8_0]byte)(tile[scalar.BytesQ8_0*b:])
 		id := ints8(s.inverse[b]).AsFloat32x8()
 		binary.LittleEndian.PutUint16(q[:], uint16(s.d[b]))
 		a := roundAway8(load8(x[0:]).Mul(id), sign, half).SaturateToInt16ConcatGrouped(roundAway8(load8(x[8:]).Mul(id), sign, half))
 		c := roundAway8(load8(x[16:]).Mul(id), sign, half).SaturateToInt16ConcatGrouped(roundAway8(load8(x[24:]).Mul(id), sign, half))
 		// -2^31 has become -2^15, whose low byte is 0 as well.
-		v := a.AsInt32x8().And(low).Or(c.ShiftAllLeft(8).AsInt32x8()).AsUint8x32()
-		v.PermuteOrZeroGrouped(order).AsUint32x8().Permute(words).AsUint8x32().StoreArray((*[32]byte)(q[2:]))
+		lowBytes(a.AsInt32x8().And(low).AsUint16x16(), c.AsUint16x16(), order, words).StoreArray((*[32]byte)(q[2:]))
 	}
 	archsimd.ClearAVXUpperBits()
+}
+
+// lowBytes puts in order the low bytes of the 16 elements of a and c, each packed from two vectors; the high bytes of a are 0.
+// order and words are orderQ8 and orderQ8Words.
+func lowBytes(a, c u16x16, order archsimd.Int8x32, words u32x8) u8x32 {
+	return a.Or(c.ShiftAllLeft(8)).AsUint8x32().PermuteOrZeroGrouped(order).AsUint32x8().Permute(words).AsUint8x32()
 }
 
 // roundAway8 is arith.RoundAway of 8 elements, exact below 2^22 and -2^31 for what no int32
