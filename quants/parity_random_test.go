@@ -2,9 +2,11 @@ package quants
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +17,7 @@ import (
 
 var (
 	subBlocks   = flag.Int("parity.subblocks", 2000, "how many sub-blocks of each type TestRandomParity compares; make parity-long has 100 million")
-	parityTypes = flag.String("parity.types", "", "types that TestRandomParity is about, separated by commas; all of its list if empty")
+	parityTypes = flag.String("parity.types", "", "types that TestRandomParity is about, separated by commas; those whose searches leave out most if empty")
 	paritySeed  = flag.Uint64("parity.seed", 1, "another seed makes TestRandomParity compare other sub-blocks")
 )
 
@@ -26,24 +28,34 @@ func TestRandomParity(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("compares vector kernels")
 	}
-	for _, c := range []struct {
-		typ gguf.Type
-		sub int // elements of a sub-block
-	}{
-		{gguf.TypeIQ1_S, 32}, {gguf.TypeIQ1_M, 16}, {gguf.TypeIQ2_XXS, 32}, {gguf.TypeIQ2_XS, 16}, {gguf.TypeIQ2_S, 16},
-		{gguf.TypeIQ3_XXS, 32}, {gguf.TypeIQ3_S, 32}, {gguf.TypeQ3_K, 16},
-	} {
-		if *parityTypes != "" && !strings.Contains(","+*parityTypes+",", ","+c.typ.String()+",") {
-			continue
+	subs := map[gguf.Type]int{ // elements of a sub-block
+		gguf.TypeIQ1_M: 16, gguf.TypeIQ2_XS: 16, gguf.TypeIQ2_S: 16, gguf.TypeQ2_K: 16, gguf.TypeQ3_K: 16, gguf.TypeQ6_K: 16,
+	}
+	types := []gguf.Type{gguf.TypeIQ1_S, gguf.TypeIQ1_M, gguf.TypeIQ2_XXS, gguf.TypeIQ2_XS, gguf.TypeIQ2_S, gguf.TypeIQ3_XXS, gguf.TypeIQ3_S, gguf.TypeQ3_K}
+	if *parityTypes != "" {
+		types = nil
+		for name := range strings.SplitSeq(*parityTypes, ",") {
+			typ, ok := gguf.ParseType(name)
+			if !ok || !slices.Contains(codecTypes(), typ) {
+				t.Fatalf("-parity.types: no type that can be encoded is %q", name)
+			}
+			types = append(types, typ)
 		}
-		for _, set := range fasterCodecs(c.typ) {
-			start, fast, scalar := time.Now(), set.lookup(c.typ), scalarCodec(c.typ)
-			r := rand.New(rand.NewPCG(*paritySeed, uint64(c.typ)))
+	}
+	for _, typ := range types {
+		sub := cmp.Or(subs[typ], 32)
+		sets := fasterCodecs(typ)
+		if len(sets) == 0 {
+			t.Errorf("%v: no kernel but the scalar one is in use here", typ)
+		}
+		for _, set := range sets {
+			start, fast, scalar := time.Now(), set.lookup(typ), scalarCodec(typ)
+			r := rand.New(rand.NewPCG(*paritySeed, uint64(typ)))
 			const n = 4 * 256
 			x := make([]float32, n)
 			got, want := make([]byte, fast.Type().RowBytes(n)), make([]byte, fast.Type().RowBytes(n))
 			compared, tenth := 0, max(*subBlocks/10, 1_000_000) // an hour's run that is stopped has said how far it got
-			for ; compared < *subBlocks; compared += n / c.sub {
+			for ; compared < *subBlocks; compared += n / sub {
 				randomRow(r, x)
 				w := parityImportance(r, n, []string{"uniform", "uniform", "none", "sparse", "edges"}[r.IntN(5)])
 				if w == nil && fast.NeedsImportance() {
@@ -56,13 +68,13 @@ func TestRandomParity(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !bytes.Equal(got, want) {
-					t.Fatalf("%v %s, after %d sub-blocks: %s\nx %v\nimportance %v", c.typ, fast.Implementation(w != nil), compared, explainDiff(c.typ, got, want), x, w)
+					t.Fatalf("%v %s, after %d sub-blocks: %s\nx %v\nimportance %v", typ, fast.Implementation(w != nil), compared, explainDiff(typ, got, want), x, w)
 				}
-				if done := compared + n/c.sub; done/tenth != compared/tenth && done < *subBlocks {
-					t.Logf("%v %s: %d of %d sub-blocks so far", c.typ, set.name, done, *subBlocks)
+				if done := compared + n/sub; done/tenth != compared/tenth && done < *subBlocks {
+					t.Logf("%v %s: %d of %d sub-blocks so far", typ, set.name, done, *subBlocks)
 				}
 			}
-			t.Logf("%v %s: %d sub-blocks, none differs, seed %d, %.0f s", c.typ, set.name, compared, *paritySeed, time.Since(start).Seconds())
+			t.Logf("%v %s: %d sub-blocks, none differs, seed %d, %.0f s", typ, set.name, compared, *paritySeed, time.Since(start).Seconds())
 		}
 	}
 }

@@ -89,31 +89,25 @@ func searchAsymAVX2(t *asymTable, n int, x, w, pairs []float32, fit *asymFit) {
 	list := all[:len(x)/(2*tile)]
 	for i := range list {
 		p := &list[i]
-		x, w := x[2*i*tile:][:2*tile], w[2*i*tile:][:2*tile]
 		p.rows = pairs[i*(6*tile+16):][:6*tile+1] // in lines of the cache as the first
-		p.a.start(t, x[:tile], w, p.rows)
-		p.b.start(t, x[tile:], w[tile:], p.rows[24:])
-		asymSumsAVX2(&p.a, &p.b, p.rows)
-		p.a.best, p.b.best = asymErrAVX2(t.absErr, p.a.scale, p.a.mn, p.b.scale, p.b.mn, p.rows)
+		p.start(t, n, x[2*i*tile:][:2*tile], w[2*i*tile:][:2*tile])
+		p.sums()
+		p.a.best, p.b.best = p.err(t.absErr)
 	}
 	for k := range t.steps {
 		for i := range list {
 			p := &list[i]
-			p.a.next(&t.steps[k])
-			p.b.next(&t.steps[k])
+			p.next(&t.steps[k])
 			if t.capped[k] {
-				asymCappedSumsAVX2(&p.a, &p.b, load8(t.levels[:]).AsInt32x8(), p.rows)
+				p.cappedSums(&t.levels)
 			} else {
-				asymSumsAVX2(&p.a, &p.b, p.rows)
+				p.sums()
 			}
 		}
 		for i := range list {
 			p := &list[i]
-			p.a.solve()
-			p.b.solve()
-			e0, e1 := asymErrAVX2(t.absErr, p.a.d, p.a.m, p.b.d, p.b.m, p.rows)
-			p.a.take(e0)
-			p.b.take(e1)
+			p.solve()
+			p.take(p.err(t.absErr))
 		}
 	}
 	for i := range list {
@@ -123,32 +117,71 @@ func searchAsymAVX2(t *asymTable, n int, x, w, pairs []float32, fit *asymFit) {
 	archsimd.ClearAVXUpperBits()
 }
 
-// start loads the elements x and weights w of a tile, puts them into pairs and fits
+// start loads the elements x and weights w of both tiles, puts them into p.rows and fits
 // the whole range of x.
-func (a *asymTile) start(t *asymTable, x, w, pairs []float32) {
-	var zero, sw, sx f32x8
-	w = w[:len(x)]
-	mn := load8(x)
-	mx := mn
-	for i := 0; i <= len(x)-8; i += 8 {
-		v, wi := load8(x[i:i+8]), load8(w[i:i+8])
-		mn = v.IfElse(v.Less(mn), mn)
-		mx = v.IfElse(v.Greater(mx), mx)
-		sw = sw.Add(wi)
-		sx = sx.Add(wi.Mul(v))
-		p := (*[16]float32)(pairs[6*i:])
-		store8(p[:8], v)
-		store8(p[8:], wi)
+func (p *asymPair) start(t *asymTable, n int, x, w []float32) {
+	var sw0, sx0, sw1, sx1 f32x8
+	mn0, mn1 := load8(x), load8(x[8*n:])
+	mx0, mx1 := mn0, mn1
+	// Sub-blocks have 16 elements or 32. Counts that are constants leave no bounds to check.
+	for i := 0; i < n; i += 16 {
+		rows := (*[16*48 - 8]float32)(p.rows[48*i:])
+		x0, x1 := (*[16 * 8]float32)(x[8*i:]), (*[16 * 8]float32)(x[8*n+8*i:])
+		w0, w1 := (*[16 * 8]float32)(w[8*i:]), (*[16 * 8]float32)(w[8*n+8*i:])
+		for i := range 16 {
+			v, wi := load8(x0[8*i:]), load8(w0[8*i:])
+			mn0, mx0 = v.IfElse(v.Less(mn0), mn0), v.IfElse(v.Greater(mx0), mx0)
+			sw0, sx0 = sw0.Add(wi), sx0.Add(wi.Mul(v))
+			store8(rows[48*i:], v)
+			store8(rows[48*i+8:], wi)
+
+			v, wi = load8(x1[8*i:]), load8(w1[8*i:])
+			mn1, mx1 = v.IfElse(v.Less(mn1), mn1), v.IfElse(v.Greater(mx1), mx1)
+			sw1, sx1 = sw1.Add(wi), sx1.Add(wi.Mul(v))
+			store8(rows[48*i+24:], v)
+			store8(rows[48*i+32:], wi)
+		}
 	}
-	mn = zero.IfElse(mn.Greater(zero), mn)
-	a.sw, a.sx, a.mx, a.low, a.mn, a.base = sw, sx, mx, mn, mn, mn
-	span := mx.Sub(mn)
+	p.a.sw, p.a.sx, p.a.mn, p.a.mx = sw0, sx0, mn0, mx0
+	p.b.sw, p.b.sx, p.b.mn, p.b.mx = sw1, sx1, mn1, mx1
+	p.a.whole(t)
+	p.b.whole(t)
+}
+
+// whole makes the whole range the candidate and the best fit; what is missing is its error.
+func (a *asymTile) whole(t *asymTable) {
+	var zero f32x8
+	mn := zero.IfElse(a.mn.Greater(zero), a.mn)
+	a.mn, a.low, a.base = mn, mn, mn
+	span := a.mx.Sub(mn)
 	a.step = load8(t.levels[:]).Div(span)
 	a.s = a.step
 	a.scale = load8(t.one[:]).Div(a.step)
+	a.d, a.m = a.scale, mn
 	a.limit = load8(t.limit[:])
 	// Rounding is monotonic, so the extremes of x have those of step*(x - mn).
 	a.exact = a.step.Mul(span).Less(a.limit)
+}
+
+// next, solve and take are those of both tiles. They are not inlined: addresses of fields that are
+// needed before and after a call would be computed early and kept on the stack.
+//
+//go:noinline
+func (p *asymPair) next(numerator *row) {
+	p.a.next(numerator)
+	p.b.next(numerator)
+}
+
+//go:noinline
+func (p *asymPair) solve() {
+	p.a.solve()
+	p.b.solve()
+}
+
+//go:noinline
+func (p *asymPair) take(e0, e1 f32x8) {
+	p.a.take(e0)
+	p.b.take(e1)
 }
 
 // next begins the candidate with the given numerator. A lane in which the minimum
@@ -196,16 +229,15 @@ func (a *asymTile) store(fit *asymFit, i int) {
 	a.exact.Or(flat).ToInt32x8().StoreArray((*[8]int32)(fit.exact[i:]))
 }
 
-// asymSumsAVX2 sets the levels of pairs to those of the steps of a and b, and the
-// sums of both. No element has a level above the largest.
+// sums sets the levels in p.rows to those of the steps of both tiles, and their sums. No element has a level above the largest.
 //
 //go:noinline
-func asymSumsAVX2(a, b *asymTile, pairs []float32) {
+func (p *asymPair) sums() {
 	var zero i32x8
 	var l0, ll0, xl0, l1, ll1, xl1 f32x8
-	s0, m0, s1, m1 := a.s, a.mn, b.s, b.mn
-	for p := pairs[:len(pairs):len(pairs)]; len(p) > 48; p = p[48:] {
-		q := (*[48]float32)(p)
+	s0, m0, s1, m1 := p.a.s, p.a.mn, p.b.s, p.b.mn
+	for r := p.rows[:len(p.rows):len(p.rows)]; len(r) > 48; r = r[48:] {
+		q := (*[48]float32)(r)
 		v0 := load8(q[0:]).Sub(m0).Mul(s0).Round().AsInt32x8().Max(zero).AsFloat32x8()
 		store8(q[16:], v0)
 		w0 := v0.Mul(load8(q[8:]))
@@ -215,19 +247,19 @@ func asymSumsAVX2(a, b *asymTile, pairs []float32) {
 		w1 := v1.Mul(load8(q[32:]))
 		l1, ll1, xl1 = l1.Add(w1), ll1.Add(w1.Mul(v1)), xl1.Add(w1.Mul(load8(q[24:])))
 	}
-	a.l, a.ll, a.xl, b.l, b.ll, b.xl = l0, ll0, xl0, l1, ll1, xl1
+	p.a.l, p.a.ll, p.a.xl, p.b.l, p.b.ll, p.b.xl = l0, ll0, xl0, l1, ll1, xl1
 }
 
-// asymCappedSumsAVX2 sets the levels of pairs to those of the steps of a and b, and the
-// sums of both.
+// cappedSums sets the levels in p.rows to those of the steps of both tiles, but no higher than high, and their sums.
 //
 //go:noinline
-func asymCappedSumsAVX2(a, b *asymTile, high i32x8, pairs []float32) {
+func (p *asymPair) cappedSums(levels *row) {
+	high := load8(levels[:]).AsInt32x8()
 	var zero i32x8
 	var l0, ll0, xl0, l1, ll1, xl1 f32x8
-	s0, m0, s1, m1 := a.s, a.mn, b.s, b.mn
-	for p := pairs[:len(pairs):len(pairs)]; len(p) > 48; p = p[48:] {
-		q := (*[48]float32)(p)
+	s0, m0, s1, m1 := p.a.s, p.a.mn, p.b.s, p.b.mn
+	for r := p.rows[:len(p.rows):len(p.rows)]; len(r) > 48; r = r[48:] {
+		q := (*[48]float32)(r)
 		v0 := load8(q[0:]).Sub(m0).Mul(s0).Round().AsInt32x8().Max(zero).Min(high).AsFloat32x8()
 		store8(q[16:], v0)
 		w0 := v0.Mul(load8(q[8:]))
@@ -237,26 +269,27 @@ func asymCappedSumsAVX2(a, b *asymTile, high i32x8, pairs []float32) {
 		w1 := v1.Mul(load8(q[32:]))
 		l1, ll1, xl1 = l1.Add(w1), ll1.Add(w1.Mul(v1)), xl1.Add(w1.Mul(load8(q[24:])))
 	}
-	a.l, a.ll, a.xl, b.l, b.ll, b.xl = l0, ll0, xl0, l1, ll1, xl1
+	p.a.l, p.a.ll, p.a.xl, p.b.l, p.b.ll, p.b.xl = l0, ll0, xl0, l1, ll1, xl1
 }
 
-// asymErrAVX2 is asymErr.
+// err is asymErr of the candidates of both tiles.
 //
 //go:noinline
-func asymErrAVX2(abs bool, scale0, mn0, scale1, mn1 f32x8, pairs []float32) (e0, e1 f32x8) {
-	p := pairs[:len(pairs):len(pairs)]
+func (p *asymPair) err(abs bool) (e0, e1 f32x8) {
+	scale0, mn0, scale1, mn1 := p.a.d, p.a.m, p.b.d, p.b.m
+	r := p.rows[:len(p.rows):len(p.rows)]
 	if abs {
 		mask := ints8(absBits)
-		for ; len(p) > 48; p = p[48:] {
-			q := (*[48]float32)(p)
+		for ; len(r) > 48; r = r[48:] {
+			q := (*[48]float32)(r)
 			d0 := scale0.Mul(load8(q[16:])).Add(mn0).Sub(load8(q[0:])).AsInt32x8().And(mask).AsFloat32x8()
 			d1 := scale1.Mul(load8(q[40:])).Add(mn1).Sub(load8(q[24:])).AsInt32x8().And(mask).AsFloat32x8()
 			e0, e1 = e0.Add(d0.Mul(load8(q[8:]))), e1.Add(d1.Mul(load8(q[32:])))
 		}
 		return e0, e1
 	}
-	for ; len(p) > 48; p = p[48:] {
-		q := (*[48]float32)(p)
+	for ; len(r) > 48; r = r[48:] {
+		q := (*[48]float32)(r)
 		d0 := scale0.Mul(load8(q[16:])).Add(mn0).Sub(load8(q[0:]))
 		d1 := scale1.Mul(load8(q[40:])).Add(mn1).Sub(load8(q[24:]))
 		e0, e1 = e0.Add(d0.Mul(d0).Mul(load8(q[8:]))), e1.Add(d1.Mul(d1).Mul(load8(q[32:])))
