@@ -257,7 +257,7 @@ func parseRecord(data []byte) (r record, ok bool) {
 		return r, false
 	}
 	for _, f := range r.Files {
-		if !filepath.IsLocal(f.Name) || filepath.Base(f.Name) != f.Name {
+		if f.Name == "." || !filepath.IsLocal(f.Name) || filepath.Base(f.Name) != f.Name {
 			return r, false
 		}
 	}

@@ -40,6 +40,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"identity":"x","files":[{"name":"a.gguf","size":3,"modified":"2006-01-02T15:04:05Z"}],"report":{}}`))
 	f.Add([]byte(`{"identity":"x","files":[{"name":"../a"}]}`))
 	f.Add([]byte(`{"files":[{"name":"C:\\a"},{"name":""}]`))
+	f.Add([]byte(`{"identity":"x","files":[{"name":"."}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, ok := parseRecord(data)
 		for _, m := range r.Files {
