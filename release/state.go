@@ -64,7 +64,7 @@ func parseState(data []byte) *state {
 		s.Made = map[string]made{}
 	}
 	for name, m := range s.Made {
-		if slices.ContainsFunc(m.Files, func(f File) bool { return !filepath.IsLocal(filepath.FromSlash(f.Name)) }) {
+		if slices.ContainsFunc(m.Files, func(f File) bool { return f.Name == "." || !filepath.IsLocal(filepath.FromSlash(f.Name)) }) {
 			delete(s.Made, name)
 		}
 	}

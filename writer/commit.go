@@ -597,7 +597,7 @@ func (c *commit) read(f *disk.File) (torn bool, err error) {
 		c.Files = nil
 	}
 	for _, f := range c.Files {
-		if f.Name == "" || f.Name != filepath.Base(f.Name) || !filepath.IsLocal(f.Name) {
+		if f.Name == "" || f.Name == "." || f.Name != filepath.Base(f.Name) || !filepath.IsLocal(f.Name) {
 			return false, fault.Errorf(fault.Broken, "names a file outside its directory: %q", f.Name)
 		}
 	}

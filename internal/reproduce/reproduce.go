@@ -145,7 +145,7 @@ func (j *job) find(name, what string, first bool) (string, error) {
 	if checkpoint.IsRemote(name) {
 		return j.remote(name, what)
 	}
-	if strings.ContainsAny(name, `/\`) || !filepath.IsLocal(name) {
+	if name == "." || strings.ContainsAny(name, `/\`) || !filepath.IsLocal(name) {
 		return "", fault.Errorf(fault.Broken, "%s is %q, want a name without folders", what, name)
 	}
 	for _, in := range j.opt.Inputs {
