@@ -250,7 +250,7 @@ func (p *asymPair) sums() {
 	p.a.l, p.a.ll, p.a.xl, p.b.l, p.b.ll, p.b.xl = l0, ll0, xl0, l1, ll1, xl1
 }
 
-// cappedSums sets the levels in p.rows to those of the steps of both tiles, but no higher than high, and their sums.
+// cappedSums is sums with levels up to the largest, which levels has, in place of those above it.
 //
 //go:noinline
 func (p *asymPair) cappedSums(levels *row) {
