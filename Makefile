@@ -1,4 +1,4 @@
-# Targets: build man demo test check fuzz fuzz-long parity-long bench instructions gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop clean
+# Targets: build man demo test check fuzz pairs fuzz-long parity-long bench instructions gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop mutate clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -25,7 +25,7 @@ ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz fuzz-long parity-long faults soak importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine slurm kubernetes clean
+.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz fuzz-long parity-long faults soak mutate importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine slurm kubernetes clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -38,11 +38,11 @@ man: build
 		bin/$$c completion fish > out/completions/$$c.fish && bin/$$c completion powershell > out/completions/$$c.ps1 || exit 1; done
 
 demo: build
-	mkdir -p out
-	bin/ggconv --force testdata/gollama out/gollama-f16.gguf
-	bin/ggquant --force out/gollama-f16.gguf out/gollama-Q4_K_M.gguf Q4_K_M
-	bin/ggtool inspect out/gollama-Q4_K_M.gguf
-	cd out && grep -E ' gollama-(f16|Q4_K_M).gguf$$' ../testdata/gollama.sha256 | sha256sum -c
+	mkdir -p out/demo
+	bin/ggconv --force testdata/gollama out/demo/gollama-f16.gguf
+	bin/ggquant --force out/demo/gollama-f16.gguf out/demo/gollama-Q4_K_M.gguf Q4_K_M
+	bin/ggtool inspect out/demo/gollama-Q4_K_M.gguf
+	cd out/demo && grep -E ' gollama-(f16|Q4_K_M).gguf$$' ../../testdata/gollama.sha256 | sha256sum -c
 
 # Three builds: plain, with vector kernels, and one that may fuse multiply and add. What takes long without vector kernels is left
 # to the second build. What has no arithmetic that could differ is tested in the first only: the third is for the packages that
@@ -57,7 +57,7 @@ test:
 # platforms.
 check: test gate cross
 
-gate: fmt vet staticcheck tidy generate licences race fuzz importer
+gate: fmt vet staticcheck tidy generate licences race fuzz importer pairs
 
 fmt:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'not gofmt-clean'; exit 1; }
@@ -124,9 +124,20 @@ soak: build
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/soak ./internal/soak
 	bin/soak -bin bin $(SOAK)
 
+# Changes config.json and metadata of every made-up model, and converts, evaluates, quantizes and checks them; MUTATE has flags, such as
+# MUTATE="-mutants 200 -seed 7 -limit 2h". A crash leaves the mutant in TMPDIR/last-mutant.
+MUTATE = -mutants 50 -limit 30m
+mutate:
+	$(SIMD) go test -count=1 -timeout 0 -v -run TestMutants ./internal/mutatetest -args $(MUTATE)
+
 # A program of another module that uses the library.
 importer:
 	go test -count=1 -run TestImporter ./internal/rooms
+
+# Every two features that write into one folder or read each other's output, in both orders; the tests run a fifth of them.
+.PHONY: pairs
+pairs:
+	$(SIMD) go test -count=1 -run '^TestPairs$$' ./internal/pairs -pairs.all
 
 # What counts instructions: QEMU's user mode and a plugin. QEMU_PLUGIN is the version of the interface of plugins, which is 1 up
 # to QEMU 8.1.

@@ -18,6 +18,7 @@ import (
 	"ggforge/arch/table"
 	"ggforge/arch/towers"
 	"ggforge/fault"
+	"ggforge/gguf"
 	"ggforge/internal/nearest"
 )
 
@@ -135,6 +136,65 @@ func Classes() []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// KeyType returns the type of the values of a metadata key in files of an architecture: one that is the same in all
+// files (gguf.StandardType), or a key of the architecture's table. elem is the type of the elements of an array.
+func KeyType(architecture, key string) (typ, elem gguf.ValueType, ok bool) {
+	if typ, elem, ok = gguf.StandardType(key); ok || architecture == "" {
+		return typ, elem, ok
+	}
+	a, err := LookupGGUF(architecture)
+	if err != nil {
+		return 0, 0, false
+	}
+	for name, r := range a.Rows() {
+		if name != key {
+			continue
+		}
+		if typ, ok = r.ValueType(); ok {
+			return typ, 0, true
+		}
+		// What derives the value does not state its type; a key has the same one in all architectures.
+		for _, other := range registry {
+			for _, same := range other.Rows() {
+				if typ, ok = same.ValueType(); ok && same.Key == r.Key {
+					return typ, 0, typ != gguf.ArrayType
+				}
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// Names returns the names of architectures that files of a class have, general.architecture:
+// that of its table, and those that some configurations of it have. There is none of an
+// unknown class.
+func Names(class string) []string {
+	a, err := Lookup(class)
+	if err != nil {
+		return nil
+	}
+	return names(a)
+}
+
+// TowerNames is Names for the class of a model's part that sees or hears.
+func TowerNames(class string) []string {
+	a, err := LookupTower(class)
+	if err != nil {
+		return nil
+	}
+	return names(a)
+}
+
+func names(a *table.Arch) []string {
+	list := []string{a.Name}
+	for _, other := range a.Others {
+		if !slices.Contains(list, other.Name) {
+			list = append(list, other.Name)
+		}
+	}
+	return list
 }
 
 // LookupGGUF returns the architecture that a GGUF file names, for the way back to

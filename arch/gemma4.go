@@ -512,7 +512,7 @@ var gemma4Factors = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: func(c
 			factors[i] = 1
 		}
 	}
-	return rows.Float32s(factors), nil
+	return parts.RopeFactors(c, factors)
 }}}
 
 // gemma4DSpark is dspark in the manner of Gemma 4, whose layers all see everything and

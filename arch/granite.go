@@ -167,6 +167,7 @@ var graniteHybrid = &table.Arch{
 	Fused:     table.FusedQKV,
 	VocabSize: parts.PaddedVocab(8),
 	RawConfig: true,
+	Others:    []*table.Arch{graniteHybridDense, graniteHybridMoE},
 	Instead: func(c *hparams.View) (*table.Arch, error) {
 		types, err := graniteLayers(c)
 		if err != nil || slices.Contains(types, true) {

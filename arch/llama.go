@@ -28,6 +28,7 @@ var llama = &table.Arch{
 	},
 	Tensors: parts.LlamaTensors,
 	Extra:   parts.Llama3Extra,
+	Others:  []*table.Arch{eagle3},
 	Instead: func(c *hparams.View) (*table.Arch, error) {
 		if layers, _, err := c.Int("num_hidden_layers"); err != nil || layers != 1 || !c.Has("draft_vocab_size") {
 			return nil, err

@@ -28,6 +28,7 @@ var mistral3 = &table.Arch{
 	Unused:  mistral3Unused,
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
 	Extra:   parts.Llama3Extra,
+	Others:  []*table.Arch{mistral4},
 	Instead: func(c *hparams.View) (*table.Arch, error) {
 		if s, _, err := c.String("model_type"); err != nil || s == "mistral4" {
 			return mistral4, err

@@ -33,6 +33,7 @@ var mistralFormat = &table.Arch{
 	Metadata:  mistralRows,
 	Unused:    mistralUnused,
 	Expect:    mistralExpect,
+	Others:    []*table.Arch{mistral3Format, mistralMoEFormat},
 	Instead: func(c *hparams.View) (*table.Arch, error) {
 		if q := c.Sub("quantization"); q.Members() != nil {
 			if format, ok, err := q.String("qformat_weight"); err != nil || !ok || format != "fp8_e4m3" {

@@ -36,6 +36,7 @@ var nemotronHMoE = &table.Arch{
 		Prefixes: []string{"mtp."},
 		Shared:   []string{"backbone.embeddings.weight", "backbone.norm_f.weight", "lm_head.weight"},
 	},
+	Others: []*table.Arch{nemotronH},
 	Instead: func(c *hparams.View) (*table.Arch, error) {
 		layers, err := nemotronHLayers(c)
 		if err != nil {

@@ -274,5 +274,5 @@ func stepFactors(c *hparams.View) (rows.Source, error) {
 			factors[i] = float32(1 / (float64((1-smooth)/p.Factor) + smooth))
 		}
 	}
-	return rows.Float32s(factors), nil
+	return parts.RopeFactors(c, factors)
 }

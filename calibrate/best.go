@@ -156,11 +156,11 @@ func (c *best) resume(base, out *eval.Model, targets []Target) error {
 	if c.opt.State == "" {
 		return nil
 	}
-	print, err := out.Fingerprint() // before there are blocks of it
+	made, err := out.Identity(c.ctx) // before there are blocks of it
 	if err != nil {
 		return err
 	}
-	id, err := runID(base, c.opt, fmt.Sprintf("%s best %v %s", tokensHash(c.opt.Run.Tokens), c.opt.Share, print))
+	id, err := runID(c.ctx, base, c.opt, fmt.Sprintf("%s best %v %s", tokensHash(c.opt.Run.Tokens), c.opt.Share, made))
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -15,6 +16,8 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/disk"
+	"ggforge/internal/statefile"
+	"ggforge/writer"
 )
 
 // journal is a file with the matrices that are encoded, so that a run that was killed can be
@@ -40,17 +43,17 @@ type entry struct {
 }
 
 const (
-	journalMagic = "ggfblk02"
+	journalMagic = writer.BlocksMagic
 	recordHead   = 4*4 + 5*8
 )
 
 // openJournal opens the journal of a run, or makes one, and puts what it has into blocks. One
 // of another run is an error of kind fault.Refused, a file that is none of kind fault.Broken.
 func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Target) bool) (_ *journal, err error) {
-	if st, err := disk.Lstat(path); err == nil && !st.Mode().IsRegular() { // nor a link to one
-		return nil, fault.Errorf(fault.Broken, "%s: is not a regular file", path)
+	f, err := statefile.OpenFile(path, os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = disk.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|disk.NoFollow, 0o666)
 	}
-	f, err := disk.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +67,6 @@ func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Targe
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, fault.Errorf(fault.Broken, "is not a regular file")
 	}
 	head := append([]byte(journalMagic), id[:]...)
 	got := make([]byte, min(st.Size(), int64(len(head))))
@@ -88,6 +88,9 @@ func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Targe
 			return nil, err
 		}
 		return j, nil
+	}
+	if bytes.HasPrefix(got, []byte(journalMagic[:6])) && !bytes.HasPrefix(got, []byte(journalMagic)) {
+		return nil, fault.Errorf(fault.Refused, "was left by a run of another version; remove it to begin anew")
 	}
 	if !bytes.HasPrefix(got, []byte(journalMagic)) {
 		return nil, fault.Errorf(fault.Broken, "does not begin as what is kept of a calibration does")
@@ -116,7 +119,7 @@ func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Targe
 // RemoveState removes a file of Options.State that an earlier run has left, if there is one. Another
 // file of that name is an error of kind fault.Usage.
 func RemoveState(path string) error {
-	st, err := disk.Lstat(path)
+	f, err := statefile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -124,19 +127,12 @@ func RemoveState(path string) error {
 		return err
 	}
 	head := make([]byte, len(journalMagic))
-	if st.Mode().IsRegular() {
-		f, err := disk.Open(path)
-		if err != nil {
-			return err
-		}
-		n, err := io.ReadFull(f, head)
-		f.Close()
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return err
-		}
-		head = head[:n]
+	n, err := io.ReadFull(f, head)
+	f.Close()
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
 	}
-	if !st.Mode().IsRegular() || string(head) != journalMagic[:len(head)] {
+	if string(head[:n]) != journalMagic[:n] {
 		return fault.Errorf(fault.Usage, "%s: is not what an interrupted run has left; remove it", path)
 	}
 	return disk.Remove(path)
@@ -185,6 +181,11 @@ func (j *journal) restore(r io.Reader, left int64, b *Blocks, wanted func(Target
 	}
 	if !bytes.Equal(sum[:], h.Sum(nil)) {
 		return 0, io.ErrUnexpectedEOF
+	}
+	for i := 1; i < 5; i++ {
+		if v := math.Float64frombits(u64(i)); v-v != 0 || u64(0) > 1<<53 {
+			return 0, fault.Errorf(fault.Broken, "matrix %d of tensor %q: met %d rows, and number %d of what it gained is %v, want a finite one", matrix, b.m.Tensors[t.Tensor].Name, u64(0), i, v)
+		}
 	}
 	if j.done[entry{t, matrix}] = true; k != nil {
 		k.seen[matrix] = true
@@ -240,8 +241,8 @@ func (j *journal) close() error {
 }
 
 // runID is what runs have in common that choose the same blocks; of says of what text, and what else decides.
-func runID(r *eval.Model, o *Options, of string) (id [sha256.Size]byte, err error) {
-	print, err := r.Fingerprint()
-	all := fmt.Sprintf("2 %s %d %d %v %d %v %d %s\n", print, o.Run.Chunk, o.Passes, o.Damping, o.MaxColumns, o.Feedback, o.Gradients, of)
+func runID(ctx context.Context, r *eval.Model, o *Options, of string) (id [sha256.Size]byte, err error) {
+	model, err := r.Identity(ctx)
+	all := fmt.Sprintf("3 %s %d %d %v %d %v %d %s\n", model, o.Run.Chunk, o.Passes, o.Damping, o.MaxColumns, o.Feedback, o.Gradients, of)
 	return sha256.Sum256([]byte(all)), err
 }

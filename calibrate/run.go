@@ -162,7 +162,7 @@ func (c *run) resume(r *eval.Model, targets []Target) error {
 	if c.saved != nil {
 		tokens = c.saved.tokens
 	}
-	id, err := runID(r, c.opt, tokens)
+	id, err := runID(c.ctx, r, c.opt, tokens)
 	if err != nil {
 		return err
 	}

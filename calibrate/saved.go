@@ -3,6 +3,7 @@ package calibrate
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -15,12 +16,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/zeebo/xxh3"
+
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
 	"ggforge/internal/disk"
 	"ggforge/internal/mmap"
+	"ggforge/internal/statefile"
 	"ggforge/writer"
 )
 
@@ -28,8 +32,8 @@ import (
 // neither the text nor the model's time. It is a GGUF file of its own kind:
 //
 //	general.type          "moments"
-//	moments.version       u32, 1
-//	moments.model         what eval.Model.Fingerprint says
+//	moments.version       u32, 2
+//	moments.model         what eval.Model.Identity says
 //	moments.text_sha256   of the text; moments.tokens_sha256: of its tokens as little-endian i32
 //	moments.chunk_size    u64, in tokens; moments.token_count: u64, of all chunks
 //	moments.max_columns   u64, Options.MaxColumns
@@ -47,6 +51,9 @@ import (
 //	gradients             F32, a triangle as well: what errors of the embedding's rows cost
 //	importance            I8, a file by imatrix.Sums.State
 //
+// The header has a checksum of each tensor (moments.sums, XXH3 in hexadecimal digits), which is compared when the tensor is read; the SHA-256 of the header, 32 bytes,
+// follows the tensors, and nothing else.
+//
 // So an input of n columns takes 2n(n+1) bytes, up to 8192 columns; a dense layer of width d
 // and feed-forward width f, with four inputs, about 2(3d² + f²).
 type Saved struct {
@@ -60,6 +67,7 @@ type Saved struct {
 	noGradients        string
 	inputs             []savedInput
 	costs              *gguf.Tensor // nil for none
+	sums               map[string]string
 }
 
 // savedInput is an input of a Saved.
@@ -71,7 +79,7 @@ type savedInput struct {
 
 const (
 	savedType    = "moments"
-	savedVersion = 1
+	savedVersion = 2
 
 	keySaved  = "moments."
 	costsName = "gradients"
@@ -87,10 +95,8 @@ func triangle(n int) int64 { return int64(n) * (int64(n) + 1) / 2 }
 // error of kind fault.Broken, another version one of kind fault.Refused. Moments are read when
 // they are asked for; the caller closes it.
 func OpenSaved(path string) (*Saved, error) {
-	if st, err := disk.Lstat(path); err != nil {
+	if err := statefile.Check(path); err != nil {
 		return nil, err
-	} else if !st.Mode().IsRegular() { // nor a link to one
-		return nil, fault.Errorf(fault.Broken, "%s: is not a regular file", path)
 	}
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -101,11 +107,43 @@ func OpenSaved(path string) (*Saved, error) {
 		s, err = parseSaved(f)
 		return err
 	})
+	if err == nil {
+		err = s.sealed(path)
+	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// sealed returns an error of kind fault.Broken unless the file ends with its tensors and the sum of its header.
+func (s *Saved) sealed(path string) error {
+	end := s.file.DataStart
+	for i := range s.file.Tensors {
+		t := &s.file.Tensors[i]
+		end = max(end, s.file.DataStart+gguf.Align(t.Offset+t.Bytes(), gguf.DefaultAlignment))
+	}
+	if s.file.Size != end+sha256.Size {
+		return fault.Errorf(fault.Broken, "%s: has %d bytes, want %d", path, s.file.Size, end+sha256.Size)
+	}
+	f, err := statefile.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if n, err := io.Copy(h, io.NewSectionReader(f, 0, s.file.DataStart)); err != nil || n < s.file.DataStart {
+		return cmp.Or(err, io.ErrUnexpectedEOF)
+	}
+	var sum [sha256.Size]byte
+	if n, err := f.ReadAt(sum[:], end); n < len(sum) {
+		return err
+	}
+	if !bytes.Equal(h.Sum(nil), sum[:]) {
+		return fault.Errorf(fault.Broken, "%s: the SHA-256 of its header is %x, and it ends with %x", path, h.Sum(nil), sum)
+	}
+	return nil
 }
 
 // Close closes the file.
@@ -187,7 +225,7 @@ func parseSaved(f *gguf.File) (*Saved, error) {
 	}
 	version, _ := f.Metadata.Get(keySaved + "version")
 	if n, ok := version.Int(); !ok || n != savedVersion {
-		return nil, fault.Errorf(fault.Refused, "%s: moments of version %s, want %d", f.Path, version.Short(), savedVersion)
+		return nil, fault.Errorf(fault.Refused, "%s: moments of version %s, want %d: made by another version; remove the file to collect anew", f.Path, version.Short(), savedVersion)
 	}
 	k := &savedKeys{f: f}
 	s := &Saved{
@@ -201,6 +239,16 @@ func parseSaved(f *gguf.File) (*Saved, error) {
 	rows, matrices, readers := k.numbers("rows", len(columns)), k.numbers("matrices", len(columns)), k.numbers("readers", len(columns))
 	names := k.array("tensor", gguf.StringType)
 	matrix := k.numbers("matrix", names.Len())
+	s.sums = map[string]string{}
+	if sums := k.array("sums", gguf.StringType); sums.Len() != len(f.Tensors) {
+		k.bad("sums", sums, fmt.Sprintf("%d elements", len(f.Tensors)))
+	} else {
+		i := 0
+		for v := range sums.Elems() {
+			s.sums[f.Tensors[i].Name], _ = v.Str()
+			i++
+		}
+	}
 	if k.err == nil && (s.Chunk < 1 || s.Tokens%s.Chunk != 0 || s.columns < 1) {
 		k.err = fault.Errorf(fault.Broken, "%s: %d tokens in chunks of %d, at most %d columns together", f.Path, s.Tokens, s.Chunk, s.columns)
 	}
@@ -251,12 +299,23 @@ func parseSaved(f *gguf.File) (*Saved, error) {
 		if t.Type != gguf.TypeI8 {
 			return nil, fault.Errorf(fault.Broken, "%s: tensor %q is %v, want I8", f.Path, t.Name, t.Type)
 		}
+		if sum := hexSum(xxh3.Hash(f.Data(t))); sum != s.sums[sumsName] {
+			return nil, s.damaged(t, sum)
+		}
 		var err error
 		if s.Sums, _, err = imatrix.ParseState(f.Path+": tensor "+sumsName, f.Data(t)); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
+}
+
+// hexSum returns a checksum as the header has it.
+func hexSum(sum uint64) string { return fmt.Sprintf("%016x", sum) }
+
+// damaged returns the error of a tensor that has another checksum than the header says.
+func (s *Saved) damaged(t *gguf.Tensor, sum string) error {
+	return fault.Errorf(fault.Broken, "%s: tensor %q: its XXH3 is %s, want %s", s.file.Path, t.Name, sum, s.sums[t.Name])
 }
 
 // triangle checks a tensor that has a triangle of n columns.
@@ -272,9 +331,9 @@ func (s *Saved) triangle(t *gguf.Tensor, name string, n int) (*gguf.Tensor, erro
 
 // Fits returns an error of kind fault.Refused unless the file has what a run of r with these
 // options would collect. Of Run.Tokens and Text nothing is asked if there are no tokens.
-func (s *Saved) Fits(r *eval.Model, opt Options) error {
+func (s *Saved) Fits(ctx context.Context, r *eval.Model, opt Options) error {
 	opt.defaults()
-	model, err := r.Fingerprint()
+	model, err := r.Identity(ctx)
 	if err != nil {
 		return err
 	}
@@ -313,7 +372,8 @@ func tokensHash(ids []int32) string {
 // load reads a triangle of n columns into a matrix, and mirrors nothing.
 func (s *Saved) load(t *gguf.Tensor, n int) ([]float32, error) {
 	h := make([]float32, n*n) // t has about half as many numbers in the file
-	r := bufio.NewReaderSize(io.NewSectionReader(s.file.Reader(t), 0, t.Bytes()), 1<<20)
+	sum := xxh3.New()
+	r := bufio.NewReaderSize(io.TeeReader(io.NewSectionReader(s.file.Reader(t), 0, t.Bytes()), sum), 1<<20)
 	buf := make([]byte, 4*n)
 	for i := range n {
 		row := buf[:4*(i+1)]
@@ -327,6 +387,9 @@ func (s *Saved) load(t *gguf.Tensor, n int) ([]float32, error) {
 			}
 			h[i*n+k] = v
 		}
+	}
+	if sum := hexSum(sum.Sum64()); sum != s.sums[t.Name] {
+		return nil, s.damaged(t, sum)
 	}
 	return h, nil
 }
@@ -375,6 +438,7 @@ type store struct {
 	facts   [4][]uint64 // columns, rows, matrices, readers
 	names   []string    // of all readers
 	matrix  []uint64
+	sums    []string // of tensors
 	seen    map[key]bool
 
 	noGradients error // why there is no tensor of them
@@ -447,8 +511,10 @@ func (s *store) triangle(name string, n int, h []float32) error {
 // tensor appends a tensor with the bytes that f writes.
 func (s *store) tensor(t gguf.Tensor, f func(w io.Writer) error) error {
 	w := bufio.NewWriterSize(io.NewOffsetWriter(s.file, s.size), 1<<20)
-	err := f(w)
+	sum := xxh3.New()
+	err := f(io.MultiWriter(w, sum))
 	if err == nil {
+		s.sums = append(s.sums, hexSum(sum.Sum64()))
 		next := gguf.Align(s.size+t.Bytes(), gguf.DefaultAlignment)
 		_, err = w.Write(make([]byte, next-s.size-t.Bytes()))
 		s.tensors, s.size = append(s.tensors, t), next
@@ -459,7 +525,7 @@ func (s *store) tensor(t gguf.Tensor, f func(w io.Writer) error) error {
 	return err
 }
 
-// savedFile is the header of a file, and the tensors after it.
+// savedFile is the header of a file, the tensors after it, and the sum of the header.
 type savedFile struct {
 	header []byte
 	data   *io.SectionReader
@@ -472,8 +538,17 @@ func (f *savedFile) WriteTo(w io.Writer) (int64, error) {
 		more, err = io.Copy(w, f.data)
 		n += more
 	}
+	if err == nil {
+		sum := sha256.Sum256(f.header)
+		var k int
+		k, err = w.Write(sum[:])
+		n += int64(k)
+	}
 	return n, err
 }
+
+// size returns how many bytes WriteTo writes.
+func (f *savedFile) size() int64 { return int64(len(f.header)) + f.data.Size() + sha256.Size }
 
 // layout returns the file, with metadata that say what it is of.
 func (s *store) layout(md gguf.Metadata) *savedFile {
@@ -483,6 +558,7 @@ func (s *store) layout(md gguf.Metadata) *savedFile {
 	}
 	add("tensor", gguf.Strings(s.names))
 	add("matrix", gguf.Uint64s(s.matrix))
+	add("sums", gguf.Strings(s.sums))
 	gguf.Layout(s.tensors, gguf.DefaultAlignment)
 	return &savedFile{gguf.AppendHeader(nil, md, s.tensors, gguf.DefaultAlignment), io.NewSectionReader(s.file, 0, s.size)}
 }
@@ -506,7 +582,7 @@ func (c *run) write(r *eval.Model) error {
 	if err := c.blocks.m.Unchanged(); err != nil {
 		return err
 	}
-	model, err := r.Fingerprint()
+	model, err := r.Identity(c.ctx)
 	if err != nil {
 		return err
 	}
@@ -532,7 +608,7 @@ func (c *run) write(r *eval.Model) error {
 		}
 		return s.Close()
 	}
-	return writer.WriteFrom(c.ctx, opt.Moments, int64(len(f.header))+s.size, f, check, c.writing())
+	return writer.WriteFrom(c.ctx, opt.Moments, f.size(), f, check, c.writing())
 }
 
 // writing is how the file of moments is written: nothing is replaced.
@@ -555,7 +631,7 @@ func (c *run) moments(r *eval.Model) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.saved.Fits(r, *c.opt)
+	return c.saved.Fits(c.ctx, r, *c.opt)
 }
 
 // reuse encodes targets by the moments of a file.

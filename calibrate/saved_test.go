@@ -247,7 +247,7 @@ func TestSavedRefused(t *testing.T) {
 		kind error
 	}{
 		"another type":          {int64(bytes.Index(whole, []byte("moments"))), []byte("imatrix"), fault.Broken},
-		"another version":       {int64(bytes.Index(whole, []byte("moments.version"))) + 15 + 4, []byte{2}, fault.Refused},
+		"another version":       {int64(bytes.Index(whole, []byte("moments.version"))) + 15 + 4, []byte{1}, fault.Refused},
 		"a reader twice":        {int64(bytes.Index(whole, []byte("blk.0.attn_q.weight"))), []byte("blk.0.attn_k.weight"), fault.Broken},
 		"a tensor is not there": {int64(bytes.Index(whole, []byte("input.1.0"))), []byte("input.x"), fault.Broken},
 		"not a number":          {input + 8, binary.LittleEndian.AppendUint32(nil, 0x7fc00000), fault.Broken},

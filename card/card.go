@@ -14,7 +14,6 @@
 package card
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
@@ -25,7 +24,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 	"unicode/utf8"
 
 	"ggforge/convert/general"
@@ -50,6 +48,9 @@ type Options struct {
 	Program     string // that has made the files, with its version
 	// Results are measurements besides those in the folder.
 	Results []Result
+	// Only, unless nil, are the files that the card is of, with slashes, below the folder: models, what belongs to
+	// them, and measurements. Other models in the folder are named in Warnings.
+	Only []string
 }
 
 // File is a model, or what belongs to one, in a folder. Its texts are escaped for Markdown.
@@ -75,7 +76,7 @@ type File struct {
 // Fact is a line about where files come from.
 type Fact struct{ Name, Value string }
 
-// Card is what a template gets. Its texts are escaped for Markdown.
+// Card is what a template gets, but for its methods. Its texts are escaped for Markdown.
 type Card struct {
 	Title, Description, Architecture, Size, License string
 	Source                                          string // what the files were made of, with a link
@@ -108,6 +109,16 @@ func Of(ctx context.Context, dir string, opt Options) (*Card, error) {
 	models, results, err := list(dir)
 	if err != nil {
 		return nil, err
+	}
+	if opt.Only != nil {
+		other := func(name string) bool { return !slices.Contains(opt.Only, name) }
+		results = slices.DeleteFunc(results, other)
+		models = slices.DeleteFunc(models, func(name string) bool {
+			if other(name) {
+				c.Warnings = append(c.Warnings, name+": is in the folder and not in the card, which is of other files")
+			}
+			return other(name)
+		})
 	}
 	var tower gguf.Metadata
 	for _, path := range models {
@@ -369,22 +380,13 @@ func (c *Card) describe(opt Options) {
 //go:embed default.md.tmpl
 var ours string
 
-// parseTemplate reads a template.
-func parseTemplate(text string) (*template.Template, error) {
-	t, err := template.New("template").Funcs(template.FuncMap{"mark": beginMark, "unmark": endMark}).Parse(text)
-	if err != nil {
-		return nil, fault.Errorf(fault.Usage, "%w", err)
-	}
-	return t, nil
-}
-
 // Writable returns the error that writing a card into a folder would end with because of the card that is there
 // or of the options: for runs that take long before.
 func Writable(dir string, opt Options, force bool) error {
 	if opt.BaseModel != "" && !HubName(opt.BaseModel) {
 		return fault.Errorf(fault.Usage, "base model %q: want ORG/NAME", opt.BaseModel)
 	}
-	if _, err := parseTemplate(opt.Template); err != nil {
+	if _, err := parseTemplate(opt.Template, new(limits)); err != nil {
 		return err
 	}
 	c := &Card{dir: dir}
@@ -395,23 +397,19 @@ func Writable(dir string, opt Options, force bool) error {
 // Text returns the card as it is without anything by hand. Texts of the template that is not ours
 // and cannot be carried out are an error of kind fault.Usage.
 func (c *Card) Text() (string, error) {
-	t, err := parseTemplate(c.template)
+	body, err := c.filled()
 	if err != nil {
 		return "", err
-	}
-	var body bytes.Buffer
-	if err := t.Execute(&body, c); err != nil {
-		return "", fault.Errorf(fault.Usage, "%w", err)
 	}
 	front, err := c.frontMatter()
 	if err != nil {
 		return "", err
 	}
 	head := strings.Join(slices.Concat([]string{frontRule, frontBegin}, front, []string{frontEnd, frontRule}), "\n") + "\n"
-	card := head + body.String()
+	card := head + body
 	d, err := parseDocument("template", card)
 	if err == nil && len(d.body) == 1 { // without marks all of it is generated
-		card = head + beginMark("card") + "\n" + strings.TrimSuffix(body.String(), "\n") + "\n" + endMark("card") + "\n"
+		card = head + beginMark("card") + "\n" + strings.TrimSuffix(body, "\n") + "\n" + endMark("card") + "\n"
 	}
 	return card, err
 }

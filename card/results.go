@@ -3,6 +3,7 @@ package card
 import (
 	"cmp"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -100,23 +101,38 @@ func readResults(dir string, names []string) (all []Result, err error) {
 		return nil, fault.Errorf(fault.Refused, "%s: %d files of JSON, want at most %d", dir, len(names), maxResults)
 	}
 	for _, name := range names {
-		full := path.Join(dir, name)
-		info, err := os.Lstat(full)
+		r, ok, err := readResult(path.Join(dir, name), os.Lstat)
 		if err != nil {
 			return nil, err
 		}
-		if !info.Mode().IsRegular() || info.Size() > maxResult {
-			continue // not what ggeval writes
-		}
-		data, err := os.ReadFile(full)
-		if err != nil {
-			return nil, err
-		}
-		if r, ok := ParseResult(data); ok {
+		if ok {
 			all = append(all, r)
 		}
 	}
 	return all, nil
+}
+
+// readResult reads a file, if it is of a kind and size that ggeval writes.
+func readResult(path string, stat func(string) (fs.FileInfo, error)) (r Result, ok bool, err error) {
+	info, err := stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxResult {
+		return r, false, err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return r, false, err
+	}
+	r, ok = ParseResult(data)
+	return r, ok, nil
+}
+
+// ReadResult reads a file that the user names.
+func ReadResult(path string) (Result, error) {
+	r, ok, err := readResult(path, os.Stat)
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Usage, "%s: not what ggeval compare or ggeval perplexity writes as JSON of models in files", path)
+	}
+	return r, err
 }
 
 // best returns what is known of the files by the one text that says the most of them: figures over

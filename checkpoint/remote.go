@@ -151,7 +151,8 @@ type remote struct {
 	commit  string   // of the hub, "" elsewhere
 	names   []string // of all files in the hub or folder of objects; of the weights that were found elsewhere
 
-	sides []string // what a listing says of the content of side files
+	sides []string      // what a listing says of the content of side files
+	left  *fetch.Budget // bytes that side files may still have
 
 	mu    sync.Mutex
 	files []weights
@@ -203,7 +204,7 @@ func OpenRemote(ctx context.Context, name string, opt Options) (_ *Dir, err erro
 
 // connect returns what reads from the servers that name is of, without a model.
 func connect(ctx context.Context, name string, opt Remote) (*remote, error) {
-	r := &remote{opt: opt, ctx: ctx}
+	r := &remote{opt: opt, ctx: ctx, left: fetch.NewBudget(maxSideBytes, fault.Errorf(fault.Unsupported, "the side files have more than %d bytes", int64(maxSideBytes)))}
 	r.opt.Endpoint = strings.TrimSuffix(cmp.Or(r.opt.Endpoint, HubEndpoint), "/")
 	origin, err := url.Parse(r.opt.Endpoint)
 	if err != nil || origin.Host == "" || !isHTTP(r.opt.Endpoint) || origin.User != nil {
@@ -283,7 +284,7 @@ func (r *remote) url(name string) string {
 // list asks the hub which commit a revision is, and which files it has. Source: the
 // hub's documentation of its API, /api/models/{repo_id}/revision/{revision}.
 func (r *remote) list() error {
-	data, err := r.client.Get(r.ctx, r.opt.Endpoint+"/api/models/"+r.address.id+"/revision/"+url.PathEscape(r.address.revision), maxListing)
+	data, err := r.client.Get(r.ctx, r.opt.Endpoint+"/api/models/"+r.address.id+"/revision/"+url.PathEscape(r.address.revision), maxListing, nil)
 	if err != nil {
 		return r.denied(err)
 	}
@@ -433,27 +434,18 @@ func (r *remote) probeWeights(names ...string) error {
 func (r *remote) fetchAll(folder string, names []string, optional bool) error {
 	group, ctx := errgroup.WithContext(r.ctx)
 	group.SetLimit(8)
-	var mu sync.Mutex
-	var total int64
 	for _, name := range names {
 		group.Go(func() error {
 			most := limit(name)
 			if base := path.Base(name); base == safetensors.IndexName || base == pickleIndex {
 				most = maxIndexBytes
 			}
-			data, err := r.client.Get(ctx, r.url(name), most)
+			data, err := r.client.Get(ctx, r.url(name), most, r.left)
 			if optional && errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
 			if err != nil {
 				return r.denied(err)
-			}
-			mu.Lock()
-			total += int64(len(data))
-			over := total > maxSideBytes
-			mu.Unlock()
-			if over {
-				return fault.Errorf(fault.Unsupported, "the side files have more than %d bytes", int64(maxSideBytes))
 			}
 			to := filepath.Join(folder, filepath.FromSlash(name))
 			if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
@@ -520,6 +512,9 @@ func (f remoteFolder) OpenReader(name string) (io.ReaderAt, int64, string, error
 		}
 	}
 	r.mu.Lock()
+	if n := len(r.files); n > 0 {
+		r.files[n-1].Forget() // the header of that one has been read: its beginning is as large
+	}
 	r.files = append(r.files, weights{file, name})
 	r.mu.Unlock()
 	return remoteReader{r.set.Reader(file, 0, file.Size), file}, file.Size, address, nil

@@ -110,12 +110,14 @@ type Job struct {
 	Plan     []Tensor // in file order
 
 	options Options
-	files   *checkpoint.Dir
-	target  *checkpoint.Dir    // of the model that a draft is for
-	stores  []checkpoint.Store // of the weights, and of the dense modules'
-	made    []checkpoint.Store // those of stores that are table.Beside.Made, and the target's
-	weights []precision.Weight
-	reads   []*precision.Tensor // the stored tensors in the order of the plan
+	// override is the file that Options.Override names.
+	override digest.Input
+	files    *checkpoint.Dir
+	target   *checkpoint.Dir    // of the model that a draft is for
+	stores   []checkpoint.Store // of the weights, and of the dense modules'
+	made     []checkpoint.Store // those of stores that are table.Beside.Made, and the target's
+	weights  []precision.Weight
+	reads    []*precision.Tensor // the stored tensors in the order of the plan
 	// quantization is what config.json and hf_quant_config.json say of the weights;
 	// labelled is what a file is called for that alone, which the reference believes.
 	quantization hparams.Object
@@ -513,6 +515,7 @@ func (j *Job) loadGeneral(opt Options) error {
 		if opts.Override, err = mmap.ReadFile(opt.Override, "metadata", maxOverride); err != nil {
 			return err
 		}
+		j.override = digest.Held("metadata", opt.Override, opts.Override)
 	}
 	if !opt.Reference {
 		opts.Organization, _ = j.files.Name()
@@ -586,6 +589,9 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 	}
 	if id, _ := j.files.HubID(); id != "" && opt.Reference {
 		j.metadata.Set("general.name", gguf.String(id))
+	}
+	if err := j.checkCounts(config); err != nil {
+		return err
 	}
 	return j.checkShapes(config)
 }
@@ -735,8 +741,8 @@ func (j *Job) Inputs() []digest.Input {
 	if j.target != nil {
 		add("target-model-dir", j.target)
 	}
-	if path := j.options.Override; path != "" {
-		list = append(list, digest.Input{Role: "metadata", Name: filepath.Base(path), Path: path})
+	if j.override.Path != "" {
+		list = append(list, j.override)
 	}
 	for _, l := range j.adapters {
 		add("merge-lora", l.files)
@@ -783,6 +789,12 @@ func (j *Job) Write(ctx context.Context, path string, opt writer.Options) (*writ
 	opt.AllowOverflow = true
 	opt.Inputs = append(opt.Inputs, j.Files()...)
 	opt.Check = stamp.All(opt.Check, j.Unchanged)
-	opt.AddFacts(writer.OriginFact, j.Origin()...)
+	m := &model.Model{Path: j.Dir, Files: j.Files(), Metadata: j.metadata, Origin: j.Origin()}
+	for _, t := range j.Plan {
+		m.Tensors = append(m.Tensors, model.New(t.Name, t.Source))
+	}
+	if err := opt.AddModel(ctx, m); err != nil {
+		return nil, err
+	}
 	return writer.WriteAll(ctx, j.outputs(path), opt)
 }

@@ -80,7 +80,7 @@ func fromOld(f *ggml.File, opt OldOptions) (*model.Model, []string, error) {
 	if s.Layer > hparams.MaxBlocks {
 		return nil, nil, fault.Errorf(fault.Broken, "%d layers, want at most %d", s.Layer, hparams.MaxBlocks)
 	}
-	m := &model.Model{Path: f.Path, Files: []string{f.Path}, Inputs: []digest.Input{{Role: model.SourceRole, Name: filepath.Base(f.Path), Path: f.Path}}, Shards: 1, Release: f.Close, Check: f.Unchanged}
+	m := &model.Model{Path: f.Path, Files: []string{f.Path}, Inputs: []digest.Input{{Role: model.SourceRole, Name: filepath.Base(f.Path), Path: f.Path}}, Shards: 1, Converted: true, Release: f.Close, Check: f.Unchanged}
 	have := map[string]*ggml.Tensor{}
 	var shapes []shape.Tensor
 	var lost []string

@@ -3,6 +3,9 @@
 //
 // The hashes are those of llama.cpp's gguf-hash, which leaves out three kinds of tensors that
 // early converters wrote (Counts).
+//
+// These sums are of all bytes, for publishing and comparing. What asks only whether an input is still the same one, without reading all of it, uses
+// model/identity.
 package digest
 
 import (

@@ -58,6 +58,23 @@ type Input struct {
 	// written, or the commit; "" for files of this machine.
 	Bytes int64
 	State string
+	// SHA256 is the sum of the bytes that the run has used, and Bytes their number, where they were read into memory; "" has
+	// the sum taken from the file.
+	SHA256 string
+}
+
+// Held returns the file at path, whose content was read into memory.
+func Held(role, path string, data []byte) Input {
+	sum := sha256.Sum256(data)
+	return Input{Role: role, Name: filepath.Base(path), Path: path, Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}
+}
+
+// Paths returns the paths of inputs.
+func Paths(list []Input) (paths []string) {
+	for _, in := range list {
+		paths = append(paths, in.Path)
+	}
+	return paths
 }
 
 // OfFile returns name, size and sum of the regular file at path; the name is the last part of the path. A file that
@@ -65,6 +82,13 @@ type Input struct {
 func OfFile(ctx context.Context, path string) (File, error) {
 	found, _, err := OfModel(ctx, path, nil)
 	return found, err
+}
+
+// OfReader returns how many bytes r has, and their SHA-256 sum.
+func OfReader(ctx context.Context, r io.Reader) (n int64, sum string, err error) {
+	whole := sha256.New()
+	n, err = feedAll(ctx, r, whole, nil)
+	return n, hex.EncodeToString(whole.Sum(nil)), err
 }
 
 // Tensor is the sum of a tensor's bytes as a file has them.

@@ -19,7 +19,7 @@ func Endian(f *gguf.File, path string, big bool) (*writer.File, error) {
 	if f.BigEndian == big {
 		return nil, fault.Errorf(fault.Refused, "%s: is in %s-endian order already", f.Path, map[bool]string{true: "big", false: "little"}[big])
 	}
-	out := &writer.File{Path: path, Metadata: f.Metadata, Alignment: f.Alignment, BigEndian: big, Stated: map[string]gguf.Tensor{}}
+	out := &writer.File{Path: path, Metadata: f.Metadata.Carried(), Alignment: f.Alignment, BigEndian: big, Stated: map[string]gguf.Tensor{}}
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		if !t.Type.Known() {

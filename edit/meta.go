@@ -8,17 +8,15 @@ import (
 	"strconv"
 	"strings"
 
+	"ggforge/arch"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/writer"
 )
 
-// KeyReserve is a key whose value only takes up room, which later edits may use.
-const KeyReserve = "ggforge.reserve"
-
 // Assign gives a key the value that text states:
 //
-//	KEY=VALUE         of the type that the key has
+//	KEY=VALUE         of the type that the key has, or that it has in every file (arch.KeyType)
 //	KEY=TYPE:VALUE    u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str
 //	KEY=TYPE:[...]    an array of such values, in JSON
 //
@@ -28,17 +26,20 @@ func Assign(m *gguf.Metadata, text string) error {
 	if !ok || key == "" {
 		return fault.Errorf(fault.Usage, "%q: want KEY=VALUE or KEY=TYPE:VALUE", text)
 	}
-	old, there := m.Get(key)
+	typ, elem, known := arch.KeyType(m.Architecture(), key)
+	if old, ok := m.Get(key); ok {
+		typ, elem, known = old.Type(), old.ElemType(), true
+	}
 	var v gguf.Value
 	var err error
 	if name, rest, ok := strings.Cut(value, ":"); ok && types[name] != nil {
 		v, err = parseValue(name, rest)
-	} else if !there {
-		return fault.Errorf(fault.Usage, "key %q: is not there, so its type has to be said: %s=TYPE:VALUE", key, key)
-	} else if old.Type() == gguf.ArrayType {
-		v, err = parseArray(old.ElemType().String(), value)
+	} else if !known {
+		return fault.Errorf(fault.Usage, "key %q: is neither in the file nor a standard one, so that its type is not known: want %s=TYPE:VALUE", key, key)
+	} else if typ == gguf.ArrayType {
+		v, err = parseArray(elem.String(), value)
 	} else {
-		v, err = types[old.Type().String()](value)
+		v, err = types[typ.String()](value)
 	}
 	if err != nil {
 		return fault.Errorf(fault.Usage, "key %q: %w", key, err)
@@ -166,15 +167,12 @@ const (
 	keyTemplate = "tokenizer.chat_template"
 )
 
-// specials are the special tokens that the runtime knows keys for.
-var specials = strings.Fields("bos eos eot eom unknown seperator padding mask fim_pre fim_suf fim_mid fim_pad fim_rep fim_sep prefix suffix middle")
-
 // SpecialToken sets the id of a special token, such as bos or eos, to that of a text of the
 // vocabulary, or to a number of which a # is in front. A text that several tokens have
 // is the first of them. Errors are of kind fault.Usage.
 func SpecialToken(m *gguf.Metadata, name, token string) error {
-	if !slices.Contains(specials, name) {
-		return fault.Errorf(fault.Usage, "special token %q: want one of %s", name, strings.Join(specials, ", "))
+	if !slices.Contains(gguf.SpecialTokens, name) {
+		return fault.Errorf(fault.Usage, "special token %q: want one of %s", name, strings.Join(gguf.SpecialTokens, ", "))
 	}
 	tokens, ok := m.Get(keyTokens)
 	if !ok {
@@ -221,7 +219,7 @@ func check(f *gguf.File, m gguf.Metadata) error {
 
 // InPlace returns a header with other metadata that is as long as the file's own, so that
 // tensors stay where they are; ok is false if there is no room for it. What is left of the
-// room is kept under KeyReserve.
+// room is kept under gguf.KeyReserve.
 func InPlace(f *gguf.File, m gguf.Metadata) (header []byte, ok bool, err error) {
 	if err := check(f, m); err != nil {
 		return nil, false, err
@@ -233,20 +231,20 @@ func InPlace(f *gguf.File, m gguf.Metadata) (header []byte, ok bool, err error) 
 		return headerOf(f, m), true, nil
 	}
 	bare := slices.Clone(m)
-	bare.Delete(KeyReserve)
+	bare.Delete(gguf.KeyReserve)
 	room := f.DataStart - gguf.HeaderBytes(bare, f.Tensors, 1)
 	if room < 0 {
 		return nil, false, nil
 	}
-	one := gguf.HeaderBytes(gguf.Metadata{{Key: KeyReserve, Value: gguf.Uint8(0)}}, nil, 1) - gguf.HeaderBytes(nil, nil, 1)
-	list := gguf.HeaderBytes(gguf.Metadata{{Key: KeyReserve, Value: gguf.Uint8s(nil)}}, nil, 1) - gguf.HeaderBytes(nil, nil, 1)
+	one := gguf.HeaderBytes(gguf.Metadata{{Key: gguf.KeyReserve, Value: gguf.Uint8(0)}}, nil, 1) - gguf.HeaderBytes(nil, nil, 1)
+	list := gguf.HeaderBytes(gguf.Metadata{{Key: gguf.KeyReserve, Value: gguf.Uint8s(nil)}}, nil, 1) - gguf.HeaderBytes(nil, nil, 1)
 	switch {
 	case room >= f.Alignment && room >= list: // more than padding
 		m = slices.Clone(m)
-		m.Set(KeyReserve, gguf.Uint8s(make([]byte, room-list)))
+		m.Set(gguf.KeyReserve, gguf.Uint8s(make([]byte, room-list)))
 	case room >= f.Alignment && room >= one: // shorter than an array that is empty
 		m = slices.Clone(m)
-		m.Set(KeyReserve, gguf.Uint8(0))
+		m.Set(gguf.KeyReserve, gguf.Uint8(0))
 	default:
 		m = bare
 	}
@@ -271,13 +269,13 @@ func WithMetadata(f *gguf.File, path string, m gguf.Metadata, reserve int64) (*w
 		return nil, err
 	}
 	m = slices.Clone(m)
-	m.Delete(KeyReserve)
+	m.Delete(gguf.KeyReserve)
 	if reserve > 0 { // before the vocabulary, which does not move then when other keys change
 		at := slices.IndexFunc(m, func(kv gguf.KV) bool { return strings.HasPrefix(kv.Key, "tokenizer.") })
 		if at < 0 {
 			at = len(m)
 		}
-		m = slices.Insert(m, at, gguf.KV{Key: KeyReserve, Value: gguf.Uint8s(make([]byte, reserve))})
+		m = slices.Insert(m, at, gguf.KV{Key: gguf.KeyReserve, Value: gguf.Uint8s(make([]byte, reserve))})
 	}
 	list, stated := tensors(f.Set())
 	a, _ := m.Alignment()

@@ -51,7 +51,7 @@ func PadVocab(s *gguf.Set, path string, p Pad) (*writer.File, error) {
 		return nil, err
 	}
 	file := s.Files[0].Path
-	m := slices.Clone(s.Metadata())
+	m := s.Metadata().Carried()
 	tokens, ok := m.Get(keyTokens)
 	if !ok || tokens.Type() != gguf.ArrayType || tokens.ElemType() != gguf.StringType {
 		return nil, fault.Errorf(fault.Refused, "%s: no list of tokens under the key %q", file, keyTokens)

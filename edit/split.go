@@ -66,7 +66,7 @@ func Split(s *gguf.Set, prefix string, cut gguf.Cut, bare bool) ([]*writer.File,
 	for i, part := range shards {
 		f := &writer.File{Path: gguf.ShardName(prefix, i, len(shards)), Tensors: part, Stated: stated, BigEndian: s.Files[0].BigEndian}
 		if i == 0 { // the others state no alignment, and so have the default one
-			f.Metadata = append(f.Metadata, s.Metadata()...)
+			f.Metadata = s.Metadata().Carried()
 			f.Alignment = s.Files[0].Alignment
 		}
 		f.Metadata.Move(gguf.KeySplitNo, gguf.Uint16(uint16(i)))
@@ -82,7 +82,7 @@ func Split(s *gguf.Set, prefix string, cut gguf.Cut, bare bool) ([]*writer.File,
 // are 0: with clean they are left out. A model that is not in shards is an error of kind
 // fault.Refused.
 func Merge(s *gguf.Set, path string, clean bool) (*writer.File, error) {
-	m := append(gguf.Metadata(nil), s.Metadata()...)
+	m := s.Metadata().Carried()
 	if _, ok := m.Get(gguf.KeySplitCount); !ok {
 		return nil, fault.Errorf(fault.Refused, "%s: is not one of several shards: there is no key %s", s.Files[0].Path, gguf.KeySplitCount)
 	}

@@ -4,6 +4,7 @@ import (
 	"ggforge/internal/gemm"
 	"ggforge/internal/parallel"
 	"ggforge/internal/vecmath"
+	"ggforge/internal/window"
 )
 
 // heads are what attends: queries with keys and values, each of those for several.
@@ -68,17 +69,14 @@ func (b *builder) heads(i int) heads {
 	switch {
 	case p.heads[i] == 0 || p.kv[i] == 0:
 		b.t.fail(errUnsupported, "layer %d has %d heads and %d of keys: a layer of this architecture without attention cannot be run", i, p.heads[i], p.kv[i])
-		return heads{n: 1, kv: 1}
 	case p.heads[i]%p.kv[i] != 0:
 		b.t.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, p.heads[i], p.kv[i])
 	}
-	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale), cap: float32(p.attnCap), ahead: p.encoder, sided: p.graph.Sided}
+	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale), cap: float32(p.attnCap), ahead: p.encoder, sided: p.windows != nil && p.windows.Kind == window.Symmetric}
 	if p.local(i) {
-		h.window, h.chunked = p.window, p.graph.Chunked
+		h.window, h.chunked = p.window, p.windows.Kind == window.Chunked
 	}
-	if h.sinks = b.t.vector(b.name(i, "attn_sinks.weight"), h.n); b.t.err == nil {
-		h.slopes = p.slopes(h.n)
-	}
+	h.sinks, h.slopes = b.t.vector(b.name(i, "attn_sinks.weight"), h.n), p.slopes(h.n)
 	if p.buckets > 0 {
 		h.near = b.near(i, h.n)
 	}

@@ -10,8 +10,9 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
-	"ggforge/internal/disk"
 	"ggforge/internal/mmap"
+	"ggforge/internal/statefile"
+	"ggforge/model/identity"
 	"ggforge/writer"
 )
 
@@ -22,7 +23,8 @@ type Calibration struct {
 	// State is a file for the sums so far, unless it is empty. It is written after each Every
 	// chunks; Every 0 writes none. One that is there is gone on from, if it is of the same
 	// text, chunks, model, merged files, Output and Group; otherwise there is an error of kind
-	// fault.Refused. The caller removes it when it has what it wanted.
+	// fault.Refused. To other readers it is a matrix of what has been seen so far; a SHA-256 of it follows. The caller removes it
+	// when it has what it wanted.
 	State string
 	// Text identifies the text that the tokens are of.
 	Text [sha256.Size]byte
@@ -47,7 +49,7 @@ func (m *Model) Calibrate(ctx context.Context, r Run, sums *imatrix.Sums, c Cali
 	if c.State == "" {
 		return sums, m.Collect(ctx, r, sums, c.Importance)
 	}
-	_, err := disk.Lstat(c.State)
+	err := statefile.Check(c.State)
 	there := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -55,7 +57,7 @@ func (m *Model) Calibrate(ctx context.Context, r Run, sums *imatrix.Sums, c Cali
 	if !there && c.Every == 0 {
 		return sums, m.Collect(ctx, r, sums, c.Importance)
 	}
-	id, err := m.identity(r, sums, &c)
+	id, err := m.belongs(ctx, r, sums, &c)
 	if err != nil {
 		return nil, err
 	}
@@ -73,14 +75,15 @@ func (m *Model) Calibrate(ctx context.Context, r Run, sums *imatrix.Sums, c Cali
 			if err != nil {
 				return err
 			}
-			return writer.WriteFrom(ctx, c.State, f.Size, f, nil, writer.Options{Force: true, Inputs: m.source.Files})
+			sealed := statefile.Seal(f, f.Size)
+			return writer.WriteFrom(ctx, c.State, sealed.Size, sealed, nil, writer.Options{Force: true, Inputs: m.source.Files})
 		}
 	}
 	return sums, m.Collect(ctx, r, sums, c.Importance)
 }
 
-// identity says what a run has to have in common with the one that it goes on from.
-func (m *Model) identity(r Run, sums *imatrix.Sums, c *Calibration) (gguf.Metadata, error) {
+// belongs says what a run has to have in common with the one that it goes on from.
+func (m *Model) belongs(ctx context.Context, r Run, sums *imatrix.Sums, c *Calibration) (gguf.Metadata, error) {
 	merged := ""
 	if sums.Len() > 0 {
 		f, err := sums.State(nil)
@@ -93,7 +96,7 @@ func (m *Model) identity(r Run, sums *imatrix.Sums, c *Calibration) (gguf.Metada
 		}
 		merged = fmt.Sprintf("%x", h.Sum(nil))
 	}
-	model, err := m.Fingerprint()
+	model, err := m.Identity(ctx)
 	return gguf.Metadata{
 		{Key: keyText, Value: gguf.String(fmt.Sprintf("%x", c.Text))},
 		{Key: keyChunk, Value: gguf.Uint32(uint32(r.Chunk))},
@@ -104,7 +107,7 @@ func (m *Model) identity(r Run, sums *imatrix.Sums, c *Calibration) (gguf.Metada
 	}, err
 }
 
-// unlike says what differs where a key of identity does.
+// unlike says what differs where a key of belongs does.
 var unlike = map[string]string{
 	keyText: "of another text", keyChunk: "of chunks of another size", keyModel: "of another model", keyMerged: "of other merged files",
 	keyOutput: "with another choice about the matrix that makes logits", keyGroup: "of sums of groups of another size",
@@ -112,14 +115,17 @@ var unlike = map[string]string{
 
 // readState returns the sums of a state, and of how many chunks they are.
 func readState(path string, id gguf.Metadata, chunks int) (sums *imatrix.Sums, done int, err error) {
-	f, err := mmap.Open(path)
+	f, err := statefile.Map(path)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer f.Close()
 	var md gguf.Metadata
 	err = mmap.Guard(path, func() (err error) {
-		sums, md, err = imatrix.ParseState(path, f.Bytes())
+		data, err := statefile.Unseal(path, f.Bytes())
+		if err == nil {
+			sums, md, err = imatrix.ParseState(path, data)
+		}
 		return err
 	})
 	if err != nil {
@@ -141,21 +147,5 @@ func readState(path string, id gguf.Metadata, chunks int) (sums *imatrix.Sums, d
 	return sums, int(n), nil
 }
 
-// Fingerprint is a hash of what the model's file says, and of the first row of each tensor.
-func (m *Model) Fingerprint() (string, error) {
-	infos := make([]gguf.Tensor, len(m.source.Tensors))
-	for i, t := range m.source.Tensors {
-		infos[i] = gguf.Tensor{Name: t.Name, NE: t.NE, Type: t.Type}
-	}
-	h := sha256.New()
-	h.Write(gguf.AppendHeader(nil, m.source.Metadata, infos, 1))
-	var buf []byte
-	for _, t := range m.source.Tensors {
-		raw, err := t.Source.Raw(&buf, 0, 1)
-		if err != nil {
-			return "", fmt.Errorf("%s: tensor %q: %w", m.source.Path, t.Name, err)
-		}
-		h.Write(raw)
-	}
-	return fmt.Sprintf("%x", h.Sum(nil)), nil
-}
+// Identity returns the identity of the model: see model/identity.
+func (m *Model) Identity(ctx context.Context) (string, error) { return identity.Of(ctx, m.source) }

@@ -36,7 +36,6 @@ func newDeltaNet(turns bool) func(b *builder, i int) mixer {
 		t, k := b.t, b.k.ssm()
 		if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 {
 			b.k.fail(fault.Broken, "layer %d has %d values of %d heads, %d of them of keys, want multiples", i, k.inner, k.rank, k.groups)
-			return nil
 		}
 		d := &deltaNet{heads: k.rank, keys: k.groups, keyLen: k.state, valueLen: k.inner / k.rank, turns: turns}
 		mixed := k.inner + 2*k.groups*k.state

@@ -59,8 +59,17 @@ type head struct {
 	mean            bool  // or the mean
 }
 
+// headKind is what a classification does where no key says it.
+type headKind uint8
+
+const (
+	headOfPooled headKind = iota // reads what is pooled
+	headOfMean                   // reads the mean, with the exact GELU between its two parts
+	headOfLast                   // reads the last token; its scores are probabilities
+)
+
 // head finds the tensors after the pooling.
-func (t *tensors) head(k *keys, p *params) head {
+func (t *tensors) head(k *keys, p *params, kind headKind) head {
 	var h head
 	width := p.width
 	for _, name := range []string{"dense_2", "dense_3"} {
@@ -70,9 +79,7 @@ func (t *tensors) head(k *keys, p *params) head {
 			width = out
 		}
 	}
-	for _, name := range []string{"embedding_length_out", "dense_2_feat_in", "dense_2_feat_out", "dense_3_feat_in", "dense_3_feat_out", "classifier.output_labels"} {
-		k.get(name) // tensors say it
-	}
+	k.ignore("embedding_length_out", "dense_2_feat_in", "dense_2_feat_out", "dense_3_feat_in", "dense_3_feat_out", "classifier.output_labels")
 	width = p.width
 	if x := t.all["cls.weight"]; x != nil {
 		out := 1
@@ -91,10 +98,10 @@ func (t *tensors) head(k *keys, p *params) head {
 		h.output = t.linear("cls.output", width, out)
 	}
 	h.act = vecmath.TanhOf
-	switch p.arch {
-	case "modern-bert":
+	switch kind {
+	case headOfMean:
 		h.mean, h.act = true, vecmath.GELUErfOf
-	case "qwen3", "qwen3vl":
+	case headOfLast:
 		h.last, h.softmaxed = true, true
 	}
 	switch p.headPooling {

@@ -29,10 +29,10 @@ func made(arch string, sh shape) *model.Model {
 	set := func(key string, v gguf.Value) { m.Metadata.Set(key, v) }
 	set("general.architecture", gguf.String(arch))
 	for key, n := range map[string]int{"block_count": 2, "embedding_length": 48, "feed_forward_length": 96, "attention.head_count": 4, "attention.head_count_kv": 2,
-		"context_length": 512, "attention.key_length": 16, "expert_count": sh.experts, "expert_used_count": min(2, sh.experts)} {
+		"context_length": 512, "attention.key_length": 16, "attention.value_length": 16, "expert_count": sh.experts, "expert_used_count": min(2, sh.experts)} {
 		set(arch+"."+key, gguf.Uint32(uint32(n)))
 	}
-	set(arch+".attention.layer_norm_rms_epsilon", gguf.Float32(1e-5))
+	set(arch+"."+epsilonOf(arch), gguf.Float32(1e-5))
 	seed := uint32(1)
 	add := func(name string, ne ...int64) {
 		v := make([]float32, gguf.Rows(ne)*ne[0])
@@ -80,6 +80,14 @@ func made(arch string, sh shape) *model.Model {
 	return m
 }
 
+// epsilonOf returns the key that the norms of an architecture need.
+func epsilonOf(arch string) string {
+	if g := lookup(arch); g != nil && g.LayerNorm {
+		return "attention.layer_norm_epsilon"
+	}
+	return "attention.layer_norm_rms_epsilon"
+}
+
 // encoded returns values as a tensor of a type.
 func encoded(v []float32, ne []int64, t gguf.Type) rows.Source {
 	data := make([]byte, gguf.DataBytes(t, ne))
@@ -117,7 +125,7 @@ func TestBits(t *testing.T) {
 	}{
 		{"llama", shape{}, "01559774c5eb"},
 		{"qwen2", shape{}, "a1ae8c8b690f"},
-		{"gemma2", shape{change: func(m *model.Model) { m.Metadata.Set("gemma2.attention.sliding_window", gguf.Uint32(9)) }}, "542578b3b6d2"},
+		{"gemma2", shape{change: func(m *model.Model) { m.Metadata.Set("gemma2.attention.sliding_window", gguf.Uint32(9)) }}, "582e5dd8fbc1"},
 		{"llama", shape{experts: 5}, "468218693f0c"},
 	} {
 		for _, workers := range []int{1, 3} {

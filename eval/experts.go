@@ -45,7 +45,6 @@ func (m *Model) experts(t *tensors, i int, name func(string) string) *experts {
 	x := &experts{n: p.experts, used: p.expertsUsed[i], width: p.width, score: p.expertScore, normed: p.expertNormed, scale: float32(p.expertScale), groups: p.expertGroups, useGroup: p.expertGroupsUsed, early: m.graph.EarlyRouter, weighFirst: m.graph.WeighFirst}
 	if x.used < 1 || x.used > x.n || x.groups > 1 && (x.n%x.groups != 0 || x.useGroup < 1 || x.useGroup > x.groups) {
 		t.fail(fault.Broken, "%d of %d experts, %d of %d groups", x.used, x.n, x.useGroup, x.groups)
-		return nil
 	}
 	x.router = t.needed(name("ffn_gate_inp"), p.width, x.n)
 	x.routerBias = t.vector(name("exp_probs_b.bias"), x.n)

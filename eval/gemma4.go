@@ -35,7 +35,6 @@ func newLending(b *builder, i int) mixer {
 	}
 	if l.keyLen != l.valueLen || dims > l.keyLen || dims%2 != 0 {
 		t.fail(errBroken, "layer %d has keys of %d values, of which %d are turned, and values of %d", i, l.keyLen, dims, l.valueLen)
-		return l
 	}
 	l.q = t.needed(b.name(i, "attn_q"), p.width, l.n*l.keyLen)
 	l.qNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen)
@@ -50,7 +49,6 @@ func newLending(b *builder, i int) mixer {
 		}
 		if l.from == nil || l.from.local != l.local || l.from.kv != l.kv || l.from.keyLen != l.keyLen {
 			t.fail(errUnsupported, "layer %d uses the keys of layer %d, which is of another kind", i, at)
-			return l
 		}
 		l.from.lends = true
 		for _, name := range []string{"attn_k", "attn_v", "attn_k_norm"} { // that some files have all the same
@@ -151,7 +149,6 @@ func (b *builder) perLayer(i int) *perLayer {
 	l := &perLayer{size: n, layer: i, embed: t.must("per_layer_token_embd.weight", n*p.layers, p.vocab), norm: t.neededNorm("per_layer_proj_norm", n)}
 	if l.embed != nil && int64(n)%l.embed.Type.BlockLen() != 0 {
 		t.fail(errUnsupported, "tensor %q is of type %v, blocks of which are of several layers, of %d values each", l.embed.Name, l.embed.Type, n)
-		return nil
 	}
 	l.gate, l.proj, l.post = t.needed(b.name(i, "inp_gate"), p.width, n), t.needed(b.name(i, "proj"), n, p.width), t.neededNorm(b.name(i, "post_norm"), p.width)
 	if x := t.must("per_layer_model_proj.weight", p.width, n*p.layers); x != nil {

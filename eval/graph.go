@@ -2,9 +2,9 @@ package eval
 
 import (
 	"math"
-	"slices"
 
 	"ggforge/internal/vecmath"
+	"ggforge/internal/window"
 )
 
 // Graph says what the tensors of an architecture do not: everything that has a tensor or
@@ -25,6 +25,9 @@ type Graph struct {
 	OutNorm string
 	// Rope is how queries and keys are turned.
 	Rope Rope
+	// AllMultiplier says that rope.scaling.yarn_log_multiplier is that of what turning multiplies
+	// by as well, unless it is 1: the two cancel each other.
+	AllMultiplier bool
 	// TenthMultiplier says that rope.scaling.yarn_log_multiplier is a tenth of what it means.
 	TenthMultiplier bool
 	// WholeRope says that heads are turned as a whole, whatever rope.dimension_count is.
@@ -61,14 +64,11 @@ type Graph struct {
 	// AttnScale returns the factor of attention scores; nil for that of attention.scale, or
 	// 1/√(length of a key).
 	AttnScale func(p *params) float64
-	// LayerNorm says that the mean is subtracted, where the file has keys for both kinds of
-	// norm.
+	// LayerNorm says that norms subtract the mean; otherwise they are RMS norms.
 	LayerNorm bool
 	// NoEpsilon says that nothing is added under the root of a norm, whatever the file says:
 	// the reference's runtime does not read it.
 	NoEpsilon bool
-	// RMS says that the mean is not subtracted, whatever else the file has keys for.
-	RMS bool
 	// BareNorm says that norms have neither weights nor biases.
 	BareNorm bool
 	// Parallel reports whether attention and feed-forward layer read the same state, in a
@@ -83,17 +83,6 @@ type Graph struct {
 	NormSum bool
 	// BareFirst says that the first layer reads the embeddings as they are.
 	BareFirst bool
-	// Windowed reports whether layer i sees attention.sliding_window tokens only; nil for
-	// none. every is the number of attention.sliding_window_pattern, 0 without; where the file
-	// says it of each layer, it is not asked.
-	Windowed func(i, every int) bool
-	// Window returns the number of tokens of windows, 0 for none, by that of the file, -1 if
-	// it does not say; nil for the file's.
-	Window func(p *params, n int) int
-	// Chunked says that a window begins at a multiple of its size.
-	Chunked bool
-	// Sided says that a window is the same to both sides, of half of its tokens each.
-	Sided bool
 	// LocalRope says that layers with a window turn by a base of 10000 if there is no
 	// rope.freq_base_swa, and without scaling.
 	LocalRope bool
@@ -102,6 +91,10 @@ type Graph struct {
 	Encoder bool
 	// Prefix is what names of tensors of layers begin with.
 	Prefix string
+	// Decoder says that there are layers of a decoder, which reads what the encoder says.
+	Decoder bool
+	// Head is what is done before and between the tensors of a classifier.
+	Head headKind
 	// Ungated is the activation of feed-forward layers without a gate; nil for Act.
 	Ungated *vecmath.Function
 	// LocalPlain says that layers with a window turn without scaling.
@@ -125,9 +118,9 @@ type Graph struct {
 	Grouped bool
 	// WeighFirst says that what experts read is weighed, not what they say.
 	WeighFirst bool
-	// Scales sets the factors of embeddings, of what is added to the stream, and of logits, where
-	// they are no keys; nil for none.
-	Scales func(p *params)
+	// Defaults sets factors and caps that are not 1 and none where a file has no key for them; nil
+	// for none.
+	Defaults func(p *params)
 	// LogitsBy says that logits are multiplied by logit_scale; otherwise they are divided by
 	// it.
 	LogitsBy bool
@@ -142,35 +135,35 @@ var graphs = []*Graph{
 	{Arch: "llama", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true},
 	{Arch: "qwen2", Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "qwen2moe", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "qwen3", Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "qwen3", Head: headOfLast, Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "qwen3moe", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true},
 	{Arch: "gemma", Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth},
-	{Arch: "gemma2", Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, AttnScale: gemmaScale, Windowed: allBut(2)},
-	{Arch: "gemma3", Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, AttnScale: gemmaScale, Windowed: allBut(6), LocalRope: true},
-	{Arch: "phi2", Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: always},
+	{Arch: "gemma2", Defaults: gemma2Caps, Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, AttnScale: gemmaScale(46)},
+	{Arch: "gemma3", Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, AttnScale: gemmaScale(62), LocalRope: true},
+	{Arch: "phi2", LayerNorm: true, Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: always},
 	{Arch: "phi3", Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"attention.sliding_window"}},
 	{Arch: "phimoe", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, Also: []string{"attention.sliding_window"}},
 	{Arch: "granite", Rope: RopePairs, Act: vecmath.SiLUOf, Also: append([]string{"deepstack_mapping", "expert_shared_feed_forward_length"}, ssmKeys...), MayTurn: true},
 	{Arch: "granitemoe", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Also: ssmKeys, MayTurn: true},
-	{Arch: "minicpm", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "olmo", Rope: RopePairs, Act: vecmath.SiLUOf, BareNorm: true},
-	{Arch: "olmo2", LocalPlain: true, NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4)},
+	{Arch: "minicpm", Defaults: minicpmScales, Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "olmo", LayerNorm: true, Rope: RopePairs, Act: vecmath.SiLUOf, BareNorm: true},
+	{Arch: "olmo2", LocalPlain: true, NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "olmoe", Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "smollm3", Rope: RopePairs, Act: vecmath.SiLUOf, Turned: func(_ *params, i int) bool { return i%4 != 3 }},
 	{Arch: "glm4", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "glm4moe", Grouped: true, Rope: RopeHalves, Act: vecmath.SiLUOf, FeedNorm: "post_attention_norm"},
+	{Arch: "glm4moe", Score: scoreSigmoid, Grouped: true, Rope: RopeHalves, Act: vecmath.SiLUOf, FeedNorm: "post_attention_norm"},
 	{Arch: "deepseek", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "deepseek2", Mixer: newLatent, TenthMultiplier: true, Temper: temperature, Grouped: true, Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "command-r", Rope: RopePairs, Act: vecmath.SiLUOf, Parallel: always, LogitsBy: true},
-	{Arch: "cohere2", Rope: RopePairs, Act: vecmath.SiLUOf, Parallel: always, LogitsBy: true, Windowed: allBut(4), Turned: local},
-	{Arch: "gptneox", Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: func(k *keys, _ *layer) bool { return k.flag("use_parallel_residual", true) }},
-	{Arch: "gpt2", Act: vecmath.GELUOf},
-	{Arch: "falcon", Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: always},
-	{Arch: "bloom", Act: vecmath.GELUOf, Alibi: func(*params) float64 { return 8 }},
-	{Arch: "mpt", Act: vecmath.GELUOf},
-	{Arch: "starcoder", Act: vecmath.GELUOf},
-	{Arch: "starcoder2", Rope: RopeHalves, Act: vecmath.GELUOf},
-	{Arch: "stablelm", Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"use_parallel_residual"}, Parallel: func(_ *keys, l *layer) bool { return l.ffnNorm == nil }},
+	{Arch: "deepseek2", Mixer: newLatent, AllMultiplier: true, TenthMultiplier: true, Temper: temperature, Grouped: true, Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "command-r", LayerNorm: true, Rope: RopePairs, Act: vecmath.SiLUOf, Parallel: always, LogitsBy: true},
+	{Arch: "cohere2", LayerNorm: true, Rope: RopePairs, Act: vecmath.SiLUOf, Parallel: always, LogitsBy: true, Turned: local},
+	{Arch: "gptneox", LayerNorm: true, Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: func(k *keys, _ *layer) bool { return k.flag("use_parallel_residual", true) }},
+	{Arch: "gpt2", LayerNorm: true, Act: vecmath.GELUOf},
+	{Arch: "falcon", LayerNorm: true, Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: always},
+	{Arch: "bloom", LayerNorm: true, Act: vecmath.GELUOf, Alibi: func(*params) float64 { return 8 }},
+	{Arch: "mpt", LayerNorm: true, Act: vecmath.GELUOf},
+	{Arch: "starcoder", LayerNorm: true, Act: vecmath.GELUOf},
+	{Arch: "starcoder2", LayerNorm: true, Rope: RopeHalves, Act: vecmath.GELUOf},
+	{Arch: "stablelm", LayerNorm: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"use_parallel_residual"}, Parallel: func(_ *keys, l *layer) bool { return l.ffnNorm == nil }},
 	{Arch: "mamba", Mixer: newMamba, Feed: noFeed},
 	{Arch: "mamba2", Mixer: newMamba2, Feed: noFeed},
 	{Arch: "jamba", Mixer: where(recurs, newMamba, newAttention), Act: vecmath.SiLUOf},
@@ -182,15 +175,15 @@ var graphs = []*Graph{
 	{Arch: "qwen35", Mixer: where(recurs, newDeltaNet(true), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, FeedNorm: "post_attention_norm"},
 	{Arch: "qwen35moe", Mixer: where(recurs, newDeltaNet(true), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "post_attention_norm"},
 	{Arch: "kimi-linear", Mixer: where(recurs, newKimiDelta, newLatent), Act: vecmath.SiLUOf, Normed: true},
-	{Arch: "nemotron_h", Mixer: newNemotronH, Feed: nemotronFeed, Act: vecmath.ReLUSquaredOf, RMS: true, MayTurn: true},
-	{Arch: "nemotron_h_moe", Mixer: newNemotronH, Feed: nemotronFeed, Act: vecmath.ReLUSquaredOf, RMS: true, MayTurn: true, Score: scoreSigmoid},
-	{Arch: "rwkv6", Mixer: newWKV6, Feed: channelFeed, First: true},
+	{Arch: "nemotron_h", Mixer: newNemotronH, Feed: nemotronFeed, Act: vecmath.ReLUSquaredOf, MayTurn: true},
+	{Arch: "nemotron_h_moe", Mixer: newNemotronH, Feed: nemotronFeed, Act: vecmath.ReLUSquaredOf, MayTurn: true, Score: scoreSigmoid},
+	{Arch: "rwkv6", LayerNorm: true, Mixer: newWKV6, Feed: channelFeed, First: true},
 	{Arch: "rwkv6qwen2", Mixer: newWKV6, Act: vecmath.SiLUOf},
-	{Arch: "rwkv7", Mixer: newWKV7, Feed: channelFeed},
+	{Arch: "rwkv7", LayerNorm: true, Mixer: newWKV7, Feed: channelFeed},
 	{Arch: "arwkv7", Mixer: newWKV7, Act: vecmath.SiLUOf},
 	{Arch: "internlm2", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "exaone", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "exaone4", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Turned: localOrAll, Window: func(p *params, n int) int { return when(p.layers == 64, n) }},
+	{Arch: "exaone4", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Turned: localOrAll},
 	{Arch: "nemotron", LayerNorm: true, Rope: RopeHalves, Act: vecmath.ReLUSquaredOf},
 	{Arch: "ernie4_5", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "ernie4_5-moe", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true},
@@ -199,18 +192,18 @@ var graphs = []*Graph{
 	{Arch: "arcee", Rope: RopePairs, Act: vecmath.ReLUSquaredOf},
 	{Arch: "baichuan", Rope: RopePairs, Act: vecmath.SiLUOf, Alibi: large, Turned: func(p *params, _ int) bool { return p.layers == 32 }},
 	{Arch: "xverse", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "orion", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "deepseek2-ocr", WholeRope: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "gpt-oss", Rope: RopeHalves, Unit: func(*builder, int) unit { return swigluOAI{1.702, 7} }, Windowed: allBut(2), Score: scoreChosen, FeedNorm: "post_attention_norm", Also: []string{"rope.scaling.yarn_truncate"}},
-	{Arch: "llama4", Rope: RopePairs, Act: vecmath.SiLUOf, Windowed: allBut(4), Window: func(_ *params, n int) int { return when(n != 0, 8192) }, Chunked: true, Turned: llama4Turned, NormLast: true,
+	{Arch: "orion", LayerNorm: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "deepseek2-ocr", WholeRope: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"attention.sliding_window"}},
+	{Arch: "gpt-oss", Rope: RopeHalves, Unit: func(*builder, int) unit { return swigluOAI{1.702, 7} }, Score: scoreChosen, FeedNorm: "post_attention_norm", Also: []string{"rope.scaling.yarn_truncate"}},
+	{Arch: "llama4", Rope: RopePairs, Act: vecmath.SiLUOf, Turned: llama4Turned, NormLast: true,
 		HeadNorm: func(p *params, i int) bool { return p.experts != 128 && llama4Turned(p, i) }, Temper: llama4Temper, TemperUnturned: true, Score: scoreSigmoid, WeighFirst: true},
-	{Arch: "smallthinker", Rope: RopeHalves, Act: vecmath.ReLUOf, Windowed: lastOf(4), Window: func(_ *params, n int) int { return when(n > 0, 4096) }, Normed: true, EarlyRouter: true,
+	{Arch: "smallthinker", Rope: RopeHalves, Act: vecmath.ReLUOf, Normed: true, EarlyRouter: true,
 		Turned: func(p *params, i int) bool { return p.window == 0 || i%4 != 0 }},
 	{Arch: "apertus", Rope: RopeHalves, Unit: newXIELU},
 	{Arch: "mistral4", Mixer: newLatent, TenthMultiplier: true, Temper: temperature, Grouped: true, Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "mistral3", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Temper: temperatureOfYaRN},
 	{Arch: "qwen2vl", NoEpsilon: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "qwen3vl", AxesTurn: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"n_deepstack_layers"}},
+	{Arch: "qwen3vl", Head: headOfLast, AxesTurn: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"n_deepstack_layers"}},
 	{Arch: "qwen3vlmoe", AxesTurn: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, Also: []string{"n_deepstack_layers"}},
 	{Arch: "chatglm", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "hunyuan-moe", Rope: RopeHalves, Act: vecmath.SiLUOf, NormLast: true, Normed: true},
@@ -225,32 +218,32 @@ var graphs = []*Graph{
 	{Arch: "maincoder", NormLast: true, Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "openelm", Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "plamo", Rope: RopeHalves, Act: vecmath.SiLUOf, Parallel: always},
-	{Arch: "jais", Act: vecmath.SiLUOf, AttnScale: func(p *params) float64 { return 1 / float64(p.keyLen) }},
-	{Arch: "jais2", Rope: RopeHalves, Act: vecmath.ReLUSquaredOf},
-	{Arch: "codeshell", Rope: RopeHalves, Act: vecmath.GELUOf},
+	{Arch: "jais", LayerNorm: true, Act: vecmath.SiLUOf, AttnScale: func(p *params) float64 { return 1 / float64(p.keyLen) }},
+	{Arch: "jais2", LayerNorm: true, Rope: RopeHalves, Act: vecmath.ReLUSquaredOf},
+	{Arch: "codeshell", LayerNorm: true, Rope: RopeHalves, Act: vecmath.GELUOf},
 	{Arch: "refact", Act: vecmath.SiLUOf, Alibi: func(*params) float64 { return 8 }},
 	{Arch: "deci", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "exaone-moe", Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Turned: localOrAll},
-	{Arch: "granite_swa", TurnKey: true, Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Windowed: allBut(4)},
-	{Arch: "mellum", LocalPlain: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4)},
-	{Arch: "plamo3", Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(8)},
-	{Arch: "minicpm3", Mixer: newLatent, Scales: minicpm3Scales, Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "exaone-moe", Rope: RopeHalves, Act: vecmath.SiLUOf, Turned: localOrAll},
+	{Arch: "granite_swa", TurnKey: true, Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true},
+	{Arch: "mellum", LocalPlain: true, Normed: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "plamo3", LocalRope: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "minicpm3", Mixer: newLatent, Defaults: minicpm3Scales, Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "plm", Mixer: newLatent, Rope: RopePairs, Act: vecmath.ReLUSquaredOf},
-	{Arch: "afmoe", Mixer: newGated, EmbedScale: rootOfWidth, Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Turned: func(_ *params, i int) bool { return i%4 != 3 }},
-	{Arch: "mimo2", Rope: RopeHalves, Act: vecmath.SiLUOf, Windowed: allBut(4), Score: scoreSigmoid, Normed: true, OutScale: true},
-	{Arch: "gemma4", Mixer: newLending, LocalHeads: true, AttnScale: func(*params) float64 { return 1 }, Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, Windowed: allBut(6), LocalRope: true},
-	{Arch: "dbrx", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "attn_output_norm"},
-	{Arch: "bert", Encoder: true, NormSum: true, Act: vecmath.GELUOf},
-	{Arch: "nomic-bert", Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "nomic-bert-moe", Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.GELUOf, Also: []string{"moe_every_n_layers"}},
-	{Arch: "jina-bert-v2", Encoder: true, NormSum: true, Act: vecmath.GELUOf, Alibi: func(*params) float64 { return 8 }},
-	{Arch: "jina-bert-v3", Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.GELUOf},
-	{Arch: "modern-bert", Encoder: true, LayerNorm: true, BareFirst: true, Rope: RopeHalves, Act: vecmath.GELUErfOf, NamedAct: true, Windowed: lastOf(3), Sided: true, LocalRope: true},
+	{Arch: "afmoe", Score: scoreSigmoid, Mixer: newGated, EmbedScale: rootOfWidth, Rope: RopeHalves, Act: vecmath.SiLUOf, Turned: func(_ *params, i int) bool { return i%4 != 3 }},
+	{Arch: "mimo2", Rope: RopeHalves, Act: vecmath.SiLUOf, Score: scoreSigmoid, Normed: true, OutScale: true},
+	{Arch: "gemma4", Mixer: newLending, LocalHeads: true, AttnScale: func(*params) float64 { return 1 }, Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, LocalRope: true},
+	{Arch: "dbrx", LayerNorm: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "attn_output_norm"},
+	{Arch: "bert", LayerNorm: true, Encoder: true, NormSum: true, Act: vecmath.GELUOf},
+	{Arch: "nomic-bert", LayerNorm: true, Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
+	{Arch: "nomic-bert-moe", LayerNorm: true, Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.GELUOf, Also: []string{"moe_every_n_layers"}},
+	{Arch: "jina-bert-v2", LayerNorm: true, Encoder: true, NormSum: true, Act: vecmath.GELUOf, Alibi: func(*params) float64 { return 8 }},
+	{Arch: "jina-bert-v3", LayerNorm: true, Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.GELUOf},
+	{Arch: "modern-bert", Head: headOfMean, LayerNorm: true, Encoder: true, BareFirst: true, Rope: RopeHalves, Act: vecmath.GELUErfOf, NamedAct: true, LocalRope: true},
 	{Arch: "neo-bert", Encoder: true, OutNorm: "enc.output_norm", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "eurobert", Encoder: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "t5encoder", Encoder: true, OutNorm: "enc.output_norm", Prefix: "enc.", Act: vecmath.GELUOf, Ungated: &vecmath.ReLUOf, AttnScale: func(*params) float64 { return 1 }},
-	{Arch: "t5", Encoder: true, OutNorm: "enc.output_norm", Prefix: "enc.", Act: vecmath.GELUOf, Ungated: &vecmath.ReLUOf, AttnScale: func(*params) float64 { return 1 }, Also: []string{"decoder_block_count", "decoder_start_token_id"}},
-	{Arch: "gemma-embedding", Encoder: true, Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, Windowed: allBut(6), Sided: true, LocalRope: true},
+	{Arch: "t5", Decoder: true, Encoder: true, OutNorm: "enc.output_norm", Prefix: "enc.", Act: vecmath.GELUOf, Ungated: &vecmath.ReLUOf, AttnScale: func(*params) float64 { return 1 }, Also: []string{"decoder_block_count", "decoder_start_token_id"}},
+	{Arch: "gemma-embedding", Encoder: true, Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, LocalRope: true},
 	{Arch: "llama-embed", Encoder: true, Rope: RopePairs, Act: vecmath.SiLUOf},
 }
 
@@ -258,14 +251,6 @@ var graphs = []*Graph{
 func large(p *params) float64 {
 	if p.layers == 40 {
 		return 8
-	}
-	return 0
-}
-
-// when is n if it holds, or 0.
-func when(holds bool, n int) int {
-	if holds {
-		return n
 	}
 	return 0
 }
@@ -300,34 +285,22 @@ func recurs(p *params, i int) bool {
 // noFeed is Graph.Feed for layers that are a mixer alone.
 func noFeed(*builder, int, *layer) {}
 
-// minicpm3Scales is Graph.Scales by what is no key: the model is built for widths that are
-// multiples of 256.
-func minicpm3Scales(p *params) {
+// minicpmScales is Graph.Defaults: the models are built for widths that are multiples of 256.
+func minicpmScales(p *params) {
 	p.embedScale, p.residualScale = 12, float64(float32(1.4)/float32(math.Sqrt(float64(p.layers))))
-	p.finalScale = float64(256 / float32(p.width))
+	p.logitScale = float64(256 / float32(p.width))
 }
+
+// minicpm3Scales is minicpmScales where the states that make logits are multiplied.
+func minicpm3Scales(p *params) {
+	minicpmScales(p)
+	p.finalScale, p.logitScale = p.logitScale, 1
+}
+
+// gemma2Caps is Graph.Defaults.
+func gemma2Caps(p *params) { p.attnCap, p.finalCap = 50, 30 }
 
 func always(*keys, *layer) bool { return true }
-
-// allBut is Graph.Windowed for layers of which every n-th sees all.
-func allBut(n int) func(i, every int) bool {
-	return func(i, every int) bool {
-		if every == 0 {
-			every = n
-		}
-		return i%every < every-1
-	}
-}
-
-// lastOf is allBut where the first of n layers sees all.
-func lastOf(n int) func(i, every int) bool {
-	return func(i, every int) bool {
-		if every == 0 {
-			every = n
-		}
-		return i%every != 0
-	}
-}
 
 // llama4Turned is Graph.Turned: every fourth layer does not, in models with windows.
 func llama4Turned(p *params, i int) bool { return p.window == 0 || i%4 != 3 }
@@ -342,18 +315,20 @@ func (p *params) local(i int) bool {
 	if p.window == 0 || p.windowed != nil {
 		return p.window > 0 && p.windowed[i]
 	}
-	return p.graph.Windowed(i, p.windowPattern)
+	return p.windows.Has(i, p.windowPattern)
 }
 
 func rootOfWidth(p *params) float64 { return math.Sqrt(float64(p.width)) }
 
-// gemmaScale is 1/√(length of a key), in the models of 27 B that of a share of the
-// width.
-func gemmaScale(p *params) float64 {
-	if p.layers == 46 && p.arch == "gemma2" || p.layers == 62 && p.arch == "gemma3" {
-		return 1 / math.Sqrt(float64(p.width/p.heads[0]))
+// gemmaScale is Graph.AttnScale: 1/√(length of a key), in the models of 27 B, which have so
+// many layers, that of a share of the width.
+func gemmaScale(largest int) func(p *params) float64 {
+	return func(p *params) float64 {
+		if p.layers == largest {
+			return 1 / math.Sqrt(float64(p.width/p.heads[0]))
+		}
+		return 1 / math.Sqrt(float64(p.keyLen))
 	}
-	return 1 / math.Sqrt(float64(p.keyLen))
 }
 
 // lookup returns the graph of an architecture, nil for none.
@@ -393,6 +368,7 @@ type params struct {
 	logitScale            float64
 	finalScale            float64 // of the states that the output matrix reads
 	attnCap, finalCap     float64
+	windows               *window.Row // nil for none
 	window, windowPattern int
 	experts               int
 	expertsUsed           []int // by layer
@@ -407,12 +383,8 @@ type params struct {
 
 func (g *Graph) params(k *keys, tensors int) *params {
 	p := &params{graph: g, arch: g.Arch, layers: k.size("block_count", -1), width: k.size("embedding_length", -1)}
-	if k.err != nil {
-		return p
-	}
 	if p.blocks = p.layers; p.blocks > tensors {
 		k.fail(errBroken, "%q is %d, in a file of %d tensors", p.arch+".block_count", p.blocks, tensors)
-		return p
 	}
 	p.layers -= k.size("nextn_predict_layers", 0)
 	p.heads = k.sizes("attention.head_count", p.blocks, -1)
@@ -428,13 +400,12 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	}
 	if p.layers <= 0 || g.Mixer == nil && p.heads[0] == 0 {
 		k.fail(errBroken, "%q and %q have to be at least 1", p.arch+".block_count", p.arch+".attention.head_count")
-		return p
 	}
-	if heads := slices.Max(p.heads); heads > 0 { // there may be none, or none in some layers
-		p.keyLen = p.width / heads
+	each := 0
+	if heads := p.heads[0]; heads > 0 { // there may be none
+		each = p.width / heads
 	}
-	p.keyLen = k.size("attention.key_length", p.keyLen)
-	p.valueLen = k.size("attention.value_length", p.keyLen)
+	p.keyLen, p.valueLen = k.size("attention.key_length", each), k.size("attention.value_length", each)
 	if p.ropeDim = k.size("rope.dimension_count", p.keyLen); g.WholeRope {
 		p.ropeDim = p.keyLen
 	}
@@ -446,19 +417,23 @@ func (g *Graph) params(k *keys, tensors int) *params {
 		p.style = RopeNone
 	}
 	p.rope.still = k.still(p.ropeDim/2, g.AxesTurn)
-	rms, other := k.float("attention.layer_norm_rms_epsilon", 0), k.float("attention.layer_norm_epsilon", 1e-5)
-	if g.RMS && !k.has("attention.layer_norm_rms_epsilon") {
-		k.fail(errUnsupported, "no key %q, which its norms need", k.arch+".attention.layer_norm_rms_epsilon")
+	epsilon := "attention.layer_norm_rms_epsilon"
+	if p.rms = !g.LayerNorm; g.LayerNorm {
+		epsilon = "attention.layer_norm_epsilon"
 	}
-	if p.rms = k.has("attention.layer_norm_rms_epsilon") && !g.LayerNorm; p.rms {
-		p.eps = rms
-	} else {
-		p.eps = other
+	switch { // that of the other kind of norm may be there, too
+	case g.NoEpsilon:
+	case k.has(epsilon):
+		p.eps = k.float(epsilon, 0)
+	default:
+		k.fail(errBroken, "no key %q, which its norms need", k.arch+"."+epsilon)
 	}
-	if g.NoEpsilon {
-		p.eps = 0
+	k.ignore("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon")
+	p.embedScale, p.residualScale, p.logitScale, p.finalScale = 1, 1, 1, 1
+	if g.Defaults != nil {
+		g.Defaults(p)
 	}
-	p.embedScale = k.float("embedding_scale", 1)
+	p.embedScale = k.float("embedding_scale", p.embedScale)
 	if g.EmbedScale != nil {
 		p.embedScale = float64(float32(g.EmbedScale(p)))
 	}
@@ -474,7 +449,7 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	}
 	p.context = k.size("context_length", 0)
 	if g.Mixer != nil && (k.has("attention.recurrent_layers") || k.has("full_attention_interval")) {
-		p.recurrent, _ = k.pattern("attention.recurrent_layers", p.layers, p.blocks)
+		p.recurrent, _ = k.pattern("attention.recurrent_layers", p.layers, p.blocks, 0)
 		p.everyFull = k.size("full_attention_interval", 4)
 	}
 	if p.act = g.Act; g.NamedAct {
@@ -488,30 +463,27 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	if g.Alibi != nil {
 		p.alibi = g.Alibi(p)
 	}
-	p.residualScale, p.finalScale = k.float("residual_scale", 1), 1
-	if p.logitScale = k.float("logit_scale", 1); p.logitScale == 0 {
+	p.residualScale = k.float("residual_scale", p.residualScale)
+	if p.logitScale = k.float("logit_scale", p.logitScale); p.logitScale == 0 {
 		p.logitScale = 1
 	}
 	if !g.LogitsBy {
 		p.logitScale = 1 / p.logitScale
 	}
-	if g.Scales != nil {
-		g.Scales(p)
-	}
 	if g.TurnKey && k.has("attention.rope_pattern") {
-		p.turned, _ = k.pattern("attention.rope_pattern", p.layers, p.blocks)
+		p.turned, _ = k.pattern("attention.rope_pattern", p.layers, p.blocks, 0)
 	}
-	p.attnCap, p.finalCap = k.float("attn_logit_softcapping", 0), k.float("final_logit_softcapping", 0)
-	if g.Windowed != nil {
-		n := -1
+	p.attnCap, p.finalCap = k.float("attn_logit_softcapping", p.attnCap), k.float("final_logit_softcapping", p.finalCap)
+	if p.windows = window.Lookup(g.Arch); p.windows != nil {
+		n := int64(-1)
 		if k.has("attention.sliding_window") {
-			n = k.size("attention.sliding_window", 0)
+			n = int64(k.size("attention.sliding_window", 0))
 		}
-		if g.Window != nil {
-			n = g.Window(p, n)
+		p.window = int(p.windows.Length(p.layers, n))
+		p.windowed, p.windowPattern = k.pattern("attention.sliding_window_pattern", p.layers, p.blocks, p.windows.Period)
+		if p.windows.Listed && p.window > 0 && p.windowed == nil {
+			k.fail(errBroken, "%q is no list of layers", k.arch+".attention.sliding_window_pattern")
 		}
-		p.window = max(0, n)
-		p.windowed, p.windowPattern = k.pattern("attention.sliding_window_pattern", p.layers, p.blocks)
 	}
 	p.localRope = p.rope
 	if g.LocalRope {
@@ -523,29 +495,26 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	if g.LocalHeads {
 		p.localRope.dims = k.size("rope.dimension_count_swa", p.ropeDim)
 	}
-	if g.Windowed != nil {
+	if p.windows != nil {
 		p.localRope.base = k.float("rope.freq_base_swa", p.localRope.base)
 	}
 	p.experts, p.expertsUsed = k.size("expert_count", 0), k.sizes("expert_used_count", p.blocks, 0)
 	if p.experts > 0 {
-		if p.expertScore = k.size("expert_gating_func", 0); p.expertScore == 0 {
-			p.expertScore = max(g.Score, scoreSoftmax)
+		score := max(g.Score, scoreSoftmax)
+		if p.expertScore = k.size("expert_gating_func", score); p.expertScore == 0 {
+			p.expertScore = score
 		}
 		if p.expertScore > scoreChosen {
 			k.fail(errUnsupported, "%q is %d, want 1 to %d", p.arch+".expert_gating_func", p.expertScore, scoreChosen)
 		}
-		p.expertNormed, p.expertScale = k.flag("expert_weights_norm", g.Normed), k.float("expert_weights_scale", 0)
+		p.expertNormed, p.expertScale = k.flag("expert_weights_norm", g.Normed), k.float("expert_weights_scale", 1)
 		groups, used := k.size("expert_group_count", 0), k.size("expert_group_used_count", 0)
 		if g.Grouped {
 			p.expertGroups, p.expertGroupsUsed = groups, used
 		}
 	}
-	for _, name := range []string{"expert_feed_forward_length", "expert_shared_count", "expert_shared_feed_forward_length", "leading_dense_block_count", "moe_latent_size", "interleave_moe_layer_step"} {
-		k.get(name) // tensors say it
-	}
-	for _, name := range g.Also {
-		k.get(name)
-	}
+	k.ignore("expert_feed_forward_length", "expert_shared_count", "expert_shared_feed_forward_length", "leading_dense_block_count", "moe_latent_size", "interleave_moe_layer_step")
+	k.ignore(g.Also...)
 	if p.keyLen == 0 && g.Mixer == nil || p.ropeDim > p.keyLen || p.keyLen > 1<<14 {
 		k.fail(errBroken, "%d of %d values of a key are turned", p.ropeDim, p.keyLen)
 	}

@@ -18,30 +18,55 @@ type keys struct {
 	arch string
 	m    gguf.Metadata
 	used map[string]bool
-	err  error // the first
 }
 
 func newKeys(file string, m gguf.Metadata) *keys {
 	return &keys{file: file, arch: m.Architecture(), m: m, used: map[string]bool{}}
 }
 
-// fail keeps the first error.
+// stopped is what fail panics with: no code goes on with numbers that contradict each other.
+// New returns the error.
+type stopped struct{ err error }
+
+// fail ends the construction of a model.
 func (k *keys) fail(kind error, format string, args ...any) {
-	if k.err == nil {
-		k.err = fault.Errorf(kind, "%s: "+format, append([]any{k.file}, args...)...)
+	panic(stopped{fault.Errorf(kind, "%s: "+format, append([]any{k.file}, args...)...)})
+}
+
+// get returns the value of a key of the architecture. One that llama.cpp does not read in
+// files of this architecture is not there.
+func (k *keys) get(name string) (gguf.Value, bool) {
+	v, ok := k.m.Get(k.arch + "." + name)
+	switch needOf(k.arch, name) {
+	case unread:
+		return gguf.Value{}, false
+	case required:
+		if !ok {
+			k.fail(fault.Broken, "no key %q, without which no runtime loads a model of this architecture", k.arch+"."+name)
+		}
+	}
+	k.used[name] = true
+	return v, ok
+}
+
+// has reports whether there is a key that counts, without asking for it.
+func (k *keys) has(name string) bool {
+	_, ok := k.m.Get(k.arch + "." + name)
+	return ok && needOf(k.arch, name) != unread
+}
+
+// ignore passes over keys that change nothing, or that tensors make superfluous.
+func (k *keys) ignore(names ...string) {
+	for _, name := range names {
+		k.used[name] = true
 	}
 }
 
-// get returns the value of a key of the architecture.
-func (k *keys) get(name string) (gguf.Value, bool) {
-	k.used[name] = true
-	return k.m.Get(k.arch + "." + name)
-}
-
-// has reports whether there is a key, without asking for it.
-func (k *keys) has(name string) bool {
-	_, ok := k.m.Get(k.arch + "." + name)
-	return ok
+// same passes over a key that does not count, but has a value that changes nothing.
+func (k *keys) same(name string, is func(v gguf.Value) bool) {
+	if v, ok := k.m.Get(k.arch + "." + name); ok && is(v) {
+		k.ignore(name)
+	}
 }
 
 // limit is the largest size that any key may give: a row of 16 Mi values is more than
@@ -56,12 +81,12 @@ func (k *keys) size(name string, def int) int {
 		if def < 0 {
 			k.fail(fault.Broken, "no key %q", k.arch+"."+name)
 		}
+		k.same(name, func(v gguf.Value) bool { n, ok := v.Int(); return ok && n == int64(def) })
 		return def
 	}
 	n, ok := v.Int()
 	if !ok || n < 0 || n > limit {
 		k.fail(fault.Broken, "%q is %v, want a whole number from 0 to %d", k.arch+"."+name, v, limit)
-		return 0
 	}
 	return int(n)
 }
@@ -71,7 +96,6 @@ func (k *keys) count(name string) int {
 	n := k.size(name, -1)
 	if n < 1 {
 		k.fail(fault.Broken, "%q is %d, want at least 1", k.arch+"."+name, n)
-		return 1
 	}
 	return n
 }
@@ -87,13 +111,11 @@ func (k *keys) sizes(name string, layers, def int) []int {
 		n, ok := e.Int()
 		if !ok || n < 0 || n > limit || len(list) == layers {
 			k.fail(fault.Broken, "%q is %v, want %d whole numbers", k.arch+"."+name, v, layers)
-			break
 		}
 		list = append(list, int(n))
 	}
 	if len(list) != layers {
 		k.fail(fault.Broken, "%q has %d numbers, want one for each of %d layers", k.arch+"."+name, len(list), layers)
-		return make([]int, layers)
 	}
 	return list
 }
@@ -106,14 +128,12 @@ func (k *keys) each(key string, layers int) []float64 {
 	v, ok := k.m.Get(key)
 	if !ok {
 		k.fail(fault.Broken, "no key %q", key)
-		return list
 	}
 	n := 0
 	for e := range v.Elems() {
 		f, ok := e.Float()
 		if !ok || n == layers {
 			k.fail(fault.Broken, "%q is %v, want %d numbers", key, v, layers)
-			return list
 		}
 		list[n] = f
 		n++
@@ -127,12 +147,12 @@ func (k *keys) each(key string, layers int) []float64 {
 	return list
 }
 
-// pattern returns a truth value for each layer or, where the file has one number, that. The
-// file may have values for further layers, up to most in all.
-func (k *keys) pattern(name string, layers, most int) (each []bool, every int) {
+// pattern returns a truth value for each layer or, where the file has one number, that; def
+// without either. The file may have values for further layers, up to most in all.
+func (k *keys) pattern(name string, layers, most, def int) (each []bool, every int) {
 	v, ok := k.get(name)
 	if !ok || v.Type() != gguf.ArrayType {
-		return nil, k.size(name, 0)
+		return nil, k.size(name, def)
 	}
 	for e := range v.Elems() {
 		b, ok := e.Bool()
@@ -141,13 +161,11 @@ func (k *keys) pattern(name string, layers, most int) (each []bool, every int) {
 		}
 		if !ok || len(each) == most {
 			k.fail(fault.Broken, "%q is %v, want true or false for each of %d layers", k.arch+"."+name, v, layers)
-			break
 		}
 		each = append(each, b)
 	}
 	if len(each) < layers {
 		k.fail(fault.Broken, "%q has %d values, want one for each of %d layers", k.arch+"."+name, len(each), layers)
-		return make([]bool, layers), 0
 	}
 	return each[:layers], 0
 }
@@ -156,6 +174,7 @@ func (k *keys) pattern(name string, layers, most int) (each []bool, every int) {
 func (k *keys) float(name string, def float64) float64 {
 	v, ok := k.get(name)
 	if !ok {
+		k.same(name, func(v gguf.Value) bool { f, ok := v.Float(); return ok && float32(f) == float32(def) })
 		return def
 	}
 	f, ok := v.Float()
@@ -169,6 +188,7 @@ func (k *keys) float(name string, def float64) float64 {
 func (k *keys) flag(name string, def bool) bool {
 	v, ok := k.get(name)
 	if !ok {
+		k.same(name, func(v gguf.Value) bool { b, ok := v.Bool(); return ok && b == def })
 		return def
 	}
 	b, ok := v.Bool()
@@ -219,13 +239,10 @@ var idle = []string{"context_length", "vocab_size", "tensor_data_layout"}
 // rest returns an error if there is a key, of the architecture or of nothing known, that
 // nobody asked for.
 func (k *keys) rest() error {
-	if k.err != nil {
-		return k.err
-	}
 	var left []string
 	for _, kv := range k.m {
 		name, ok := strings.CutPrefix(kv.Key, k.arch+".")
-		if !ok && slices.ContainsFunc(known, func(p string) bool { return strings.HasPrefix(kv.Key, p) }) {
+		if gguf.OwnKey(kv.Key) || !ok && slices.ContainsFunc(known, func(p string) bool { return strings.HasPrefix(kv.Key, p) }) {
 			continue
 		}
 		if !k.used[kv.Key] && (!ok || !k.used[name] && !slices.Contains(idle, name)) {

@@ -270,6 +270,7 @@ var kinds = []kind{
 		`, usualNorms + usualHeads + usualExperts, "0e6c258baa6c"},
 	{"an early router", "smallthinker", usualKeys + `
 		attention.head_count_kv 2
+		expert_gating_func 1
 		expert_count 6
 		expert_used_count 2
 		`, usualNorms + usualHeads + usualExperts, "02d502bb1781"},

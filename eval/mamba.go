@@ -144,7 +144,6 @@ func newMamba2(b *builder, i int) mixer {
 	t, k := b.t, b.k.ssm()
 	if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 || k.inner%k.groups != 0 {
 		b.k.fail(fault.Broken, "a state space model of %d channels, %d heads and %d groups", k.inner, k.rank, k.groups)
-		k.groups, k.rank = 1, 1
 	}
 	m := &mamba2{ssm: k}
 	m.in = t.needed(b.name(i, "ssm_in"), b.p.width, 2*k.inner+2*k.groups*k.state+k.rank)

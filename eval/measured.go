@@ -18,6 +18,16 @@ type Measured struct {
 // difference is what is found at a position.
 type difference struct{ base, model, divergence, right, top, top5 float64 }
 
+// rounding is how far below 0 a loss or a divergence may be by rounding: what is saved of a base has 16 bits.
+const rounding = 0.01
+
+// possible reports whether the numbers can be what they are to be.
+func (d *difference) possible() bool {
+	within := func(v, lo, hi float64) bool { return v >= lo && v <= hi } // not of a NaN
+	return within(d.base, -rounding, math.MaxFloat64) && within(d.model, -rounding, math.MaxFloat64) && within(d.divergence, -rounding, math.MaxFloat64) &&
+		within(d.right, -1-rounding, 1+rounding) && within(d.top, 0, 1) && within(d.top5, 0, 1+rounding)
+}
+
 // apart is how far a state is from the base's.
 type apart struct{ square, base float64 } // |x-b|², |b|²
 
@@ -107,12 +117,18 @@ func (x *Measured) UnmarshalBinary(b []byte) error {
 	}
 	*x = Measured{chunks: int(chunks), all: make([]difference, positions)}
 	for i := range x.all {
-		x.all[i] = difference{next(), next(), next(), next(), next(), next()}
+		d := difference{next(), next(), next(), next(), next(), next()}
+		if x.all[i] = d; !d.possible() {
+			return fault.Errorf(fault.Broken, "position %d: %+v are no losses, divergence, probability and shares", i, d)
+		}
 	}
 	for range layers {
 		list := make([]apart, each)
 		for i := range list {
-			list[i] = apart{next(), next()}
+			a := apart{next(), next()}
+			if list[i] = a; !(a.square >= 0 && a.square <= math.MaxFloat64 && a.base >= 0 && a.base <= math.MaxFloat64) {
+				return fault.Errorf(fault.Broken, "sums of squares of %v and %v, want finite ones, not below 0", a.square, a.base)
+			}
 		}
 		x.far = append(x.far, list)
 	}

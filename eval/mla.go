@@ -34,13 +34,8 @@ func newLatent(b *builder, i int) mixer {
 	if !k.has("attention.value_length") && !k.has("attention.value_length_mla") {
 		l.valueLen = p.width / l.n
 	}
-	if k.err != nil {
-		t.fail(errBroken, "%w", k.err)
-		return nil
-	}
 	if l.plain = l.keyLen - l.turned; l.plain < 1 || l.rank < 1 || l.valueLen < 1 {
 		t.fail(errBroken, "keys of %d values of which %d are turned, values of %d, made of %d", l.keyLen, l.turned, l.valueLen, l.rank)
-		return nil
 	}
 	l.scale = latentScale(p, l.keyLen)
 	queries := l.n * l.keyLen

@@ -93,7 +93,16 @@ func Supported() []string {
 // New prepares a model for running; it is read from as long as it runs. A model of an
 // architecture, or with a key or a tensor, that is not understood is refused with an error
 // of kind fault.Unsupported: a wrong graph gives plausible numbers.
-func New(m *model.Model) (*Model, error) {
+func New(m *model.Model) (r *Model, err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			s, ok := x.(stopped)
+			if !ok {
+				panic(x)
+			}
+			r, err = nil, s.err
+		}
+	}()
 	arch := m.Architecture()
 	g := lookup(arch)
 	if g == nil {
@@ -101,14 +110,9 @@ func New(m *model.Model) (*Model, error) {
 	}
 	k := newKeys(m.Path, m.Metadata)
 	p := g.params(k, len(m.Tensors))
-	if k.err != nil {
-		return nil, k.err
-	}
 	t := newTensors(m)
-	r := &Model{source: m, graph: g, p: p, costs: t.costs}
-	if err := r.resolve(k, t); err != nil {
-		return nil, err
-	}
+	r = &Model{source: m, graph: g, p: p, costs: t.costs}
+	r.resolve(k, t)
 	if err := k.rest(); err != nil {
 		return nil, err
 	}
@@ -116,7 +120,7 @@ func New(m *model.Model) (*Model, error) {
 }
 
 // resolve finds the tensors of the model.
-func (m *Model) resolve(k *keys, t *tensors) error {
+func (m *Model) resolve(k *keys, t *tensors) {
 	p := m.p
 	if e := t.all["token_embd.weight"]; e != nil && len(e.NE) == 2 {
 		p.vocab = int(e.NE[1])
@@ -150,7 +154,7 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 			m.kind = all[:p.width] // of the first kind, as all tokens of a text are
 		}
 	}
-	m.head = t.head(k, p)
+	m.head = t.head(k, p, m.graph.Head)
 	if m.graph.BareNorm {
 		m.outNorm = &norm{}
 	}
@@ -158,7 +162,7 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 	if m.graph.FeedNorm != "" {
 		feedNorm = m.graph.FeedNorm
 	}
-	if p.arch == "t5" { // its decoder reads what the encoder says
+	if m.graph.Decoder {
 		for name := range t.all {
 			t.used[name] = t.used[name] || strings.HasPrefix(name, "dec.")
 		}
@@ -216,7 +220,6 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 		}
 		if m.graph.LocalHeads && t.all[name("ffn_gate_inp.weight")] != nil {
 			t.fail(errUnsupported, "layer %d has experts next to its feed-forward layer", i)
-			return t.err
 		}
 		var u unit
 		if m.graph.Unit != nil {
@@ -237,14 +240,7 @@ func (m *Model) resolve(k *keys, t *tensors) error {
 			}
 		}
 		m.layers = append(m.layers, l)
-		if k.err != nil {
-			return k.err
-		}
-		if t.err != nil {
-			return t.err
-		}
 	}
-	return t.err
 }
 
 // feedForward returns the feed-forward layer of tensors of those names.
@@ -276,9 +272,7 @@ func (t *tensors) norm(name string, n int) *norm {
 
 // neededNorm is norm for one that there has to be.
 func (t *tensors) neededNorm(name string, n int) *norm {
-	if t.must(name+".weight", n) == nil {
-		return &norm{}
-	}
+	t.must(name+".weight", n)
 	return t.norm(name, n)
 }
 

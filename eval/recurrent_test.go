@@ -256,14 +256,10 @@ func smallRecurrent(arch string) *model.Model {
 	m := &model.Model{Path: arch + ".gguf"}
 	set := func(key string, v gguf.Value) { m.Metadata.Set(arch+"."+key, v) }
 	m.Metadata.Set("general.architecture", gguf.String(arch))
-	for key, n := range map[string]uint32{"block_count": 3, "embedding_length": 48, "feed_forward_length": 96, "attention.head_count": 4, "attention.head_count_kv": 2, "context_length": 512, "attention.key_length": 16} {
+	for key, n := range map[string]uint32{"block_count": 3, "embedding_length": 48, "feed_forward_length": 96, "attention.head_count": 4, "attention.head_count_kv": 2, "context_length": 512, "attention.key_length": 16, "attention.value_length": 16} {
 		set(key, gguf.Uint32(n))
 	}
-	if strings.HasPrefix(arch, "rwkv") {
-		set("attention.layer_norm_epsilon", gguf.Float32(1e-5))
-	} else {
-		set("attention.layer_norm_rms_epsilon", gguf.Float32(1e-5))
-	}
+	set(epsilonOf(arch), gguf.Float32(1e-5))
 	seed := uint32(1)
 	add := func(name string, ne ...int64) {
 		v := make([]float32, gguf.Rows(ne)*ne[0])
@@ -346,7 +342,7 @@ func TestRecurrentBits(t *testing.T) {
 		"qwen3next":      "da27979fd708",
 		"qwen35":         "b04c98a37aee",
 		"rwkv6":          "6e02b6b85d02",
-		"rwkv6qwen2":     "6f989afc8905",
+		"rwkv6qwen2":     "a174a22e8177",
 		"rwkv7":          "cc19756b8891",
 		"arwkv7":         "b67895526def",
 		"nemotron_h_moe": "9ae7f299662c",

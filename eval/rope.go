@@ -55,12 +55,16 @@ func (k *keys) rope(dims int, base float64) rotation {
 	}
 	r.fast, r.slow = k.float("rope.scaling.yarn_beta_fast", 32), k.float("rope.scaling.yarn_beta_slow", 1)
 	k.float("rope.scaling.yarn_ext_factor", 1)
+	if r.extend { // it does not count then
+		k.ignore("rope.scaling.yarn_attn_factor")
+	}
 	extra := float32(k.float("rope.scaling.yarn_attn_factor", 1))
 	r.multiplier = float32(k.float("rope.scaling.yarn_log_multiplier", 0))
-	if lookup(k.arch).TenthMultiplier {
+	graph := lookup(k.arch)
+	if graph.TenthMultiplier {
 		r.multiplier /= 0.1
 	}
-	if r.attn = extra; r.extend { // which that then does not count for
+	if r.attn = extra; r.extend {
 		log := float32(vecmath.Log(float64(1 / r.scale)))
 		scale := func(m float32) float32 {
 			if 1/r.scale <= 1 {
@@ -71,7 +75,7 @@ func (k *keys) rope(dims int, base float64) rotation {
 		r.attn = scale(1)
 		if all := r.multiplier; all != 0 {
 			one := float32(1)
-			if k.arch == "deepseek2" && all != 1 {
+			if graph.AllMultiplier && all != 1 {
 				one = all
 			}
 			r.attn = scale(one) / scale(all)

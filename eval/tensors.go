@@ -22,7 +22,6 @@ type tensors struct {
 	used map[string]bool
 	// costs are what weights take to be made: see rows.Source.
 	costs map[*gemm.Weights]int64
-	err   error // the first
 }
 
 func newTensors(m *model.Model) *tensors {
@@ -33,10 +32,9 @@ func newTensors(m *model.Model) *tensors {
 	return t
 }
 
+// fail ends the construction of a model: see keys.fail.
 func (t *tensors) fail(kind error, format string, args ...any) {
-	if t.err == nil {
-		t.err = fault.Errorf(kind, "%s: "+format, append([]any{t.file}, args...)...)
-	}
+	panic(stopped{fault.Errorf(kind, "%s: "+format, append([]any{t.file}, args...)...)})
 }
 
 // get returns a tensor with its dimensions checked, nil if there is none.
@@ -48,7 +46,6 @@ func (t *tensors) get(name string, ne ...int) *model.Tensor {
 	t.used[name] = true
 	if x.Type.Known() && quants.Lookup(x.Type) == nil || !x.Type.Known() {
 		t.fail(fault.Unsupported, "tensor %q is of type %v, which cannot be decoded", name, x.Type)
-		return nil
 	}
 	want := make([]int64, len(ne))
 	for i, n := range ne {
@@ -63,7 +60,6 @@ func (t *tensors) get(name string, ne ...int) *model.Tensor {
 	}
 	if !slices.Equal(have, want) {
 		t.fail(fault.Broken, "tensor %q is %v, want %v", name, x.NE, want)
-		return nil
 	}
 	return x
 }
@@ -72,7 +68,6 @@ func (t *tensors) get(name string, ne ...int) *model.Tensor {
 func (t *tensors) must(name string, ne ...int) *model.Tensor {
 	if t.all[name] == nil {
 		t.fail(fault.Broken, "no tensor %q", name)
-		return nil
 	}
 	return t.get(name, ne...)
 }
@@ -171,9 +166,7 @@ func (t *tensors) scales(name string, n int) []float32 {
 
 // needed is linear for a layer that there has to be.
 func (t *tensors) needed(name string, in, out int) *linear {
-	if t.must(name+".weight", in, out) == nil {
-		return &linear{name: name, w: &gemm.Weights{}}
-	}
+	t.must(name+".weight", in, out)
 	return t.linear(name, in, out)
 }
 
@@ -203,9 +196,6 @@ func (t *tensors) weights(x *model.Tensor, first, n int) *gemm.Weights {
 
 // rest returns an error if there is a tensor that nobody asked for.
 func (t *tensors) rest() error {
-	if t.err != nil {
-		return t.err
-	}
 	var left []string
 	for name := range t.all {
 		if !t.used[name] {

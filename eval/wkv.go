@@ -91,6 +91,9 @@ func (b *builder) timeMix(i, keys int) timeMix {
 	if keys == 0 {
 		keys = m.heads
 	}
+	if m.heads%keys != 0 {
+		b.k.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, m.heads, keys)
+	}
 	m.r, m.out = b.t.needed(b.name(i, "time_mix_receptance"), w, w), b.t.needed(b.name(i, "time_mix_output"), w, w)
 	m.k, m.v = b.t.needed(b.name(i, "time_mix_key"), w, keys*size), b.t.needed(b.name(i, "time_mix_value"), w, keys*size)
 	m.norm = b.t.norm(b.name(i, "time_mix_ln"), w)
@@ -148,9 +151,6 @@ func newWKV6(b *builder, i int) mixer {
 	if m.keys == 0 {
 		m.keys = m.heads
 	}
-	if m.heads%m.keys != 0 {
-		b.k.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, m.heads, m.keys)
-	}
 	m.shareX = t.numbers(b.name(i, "time_mix_lerp_x.weight"), w)
 	if all := t.all[b.name(i, "time_mix_lerp_fused.weight")]; all != nil {
 		if v := t.numbers(all.Name, w, 1, 1, shifts); v != nil {
@@ -169,8 +169,7 @@ func newWKV6(b *builder, i int) mixer {
 		l.single = true
 	}
 	m.decay = t.numbers(b.name(i, "time_mix_decay.weight"), w)
-	b.k.get("time_decay_extra_dim") // tensors say it
-	b.k.get("token_shift_count")
+	b.k.ignore("time_decay_extra_dim", "token_shift_count")
 	if m.decayLow = b.low(i, "time_mix_decay_w1", "time_mix_decay_w2", vecmath.TanhOf); m.decayLow == nil {
 		t.must(b.name(i, "time_mix_decay_w1.weight"))
 	}
@@ -301,9 +300,9 @@ func newWKV7(b *builder, i int) mixer {
 	w, t := b.p.width, b.t
 	m := &wkv7{timeMix: b.timeMix(i, 0)}
 	for _, key := range []string{"decay_lora_rank", "iclr_lora_rank", "value_residual_mix_lora_rank", "gate_lora_rank"} {
-		b.k.get("attention." + key) // tensors say it
+		b.k.ignore("attention." + key)
 	}
-	b.k.get("token_shift_count")
+	b.k.ignore("token_shift_count")
 	m.w, m.val, m.a, m.g = b.low(i, "time_mix_w1", "time_mix_w2", vecmath.TanhOf), b.low(i, "time_mix_v1", "time_mix_v2", vecmath.Function{}),
 		b.low(i, "time_mix_a1", "time_mix_a2", vecmath.Function{}), b.low(i, "time_mix_g1", "time_mix_g2", vecmath.SigmoidOf)
 	m.w0, m.a0 = t.numbers(b.name(i, "time_mix_w0.weight"), w), t.numbers(b.name(i, "time_mix_a0.weight"), w)

@@ -42,6 +42,7 @@ type Matrix struct {
 	entries []Entry
 	index   map[string]int // name -> place in entries
 	mapping *mmap.File
+	data    []byte // of the whole file, nil if it is mapped
 }
 
 // Entry is the importance of one tensor.
@@ -141,7 +142,11 @@ func Open(path string) (*Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	var m *Matrix
+	return mapped(path, f)
+}
+
+// mapped returns the matrix in f, which it closes unless there is one.
+func mapped(path string, f *mmap.File) (m *Matrix, err error) {
 	err = mmap.Guard(path, func() (err error) {
 		m, err = Parse(path, f.Bytes())
 		return err
@@ -152,6 +157,41 @@ func Open(path string) (*Matrix, error) {
 	}
 	m.mapping = f
 	return m, nil
+}
+
+// held is how many bytes a file has at most that Load reads into memory.
+const held = 256 << 20
+
+// Load is Open for a matrix that stays what it is, whatever becomes of the file: it is read into memory, and
+// Unchanged says whether the file still has it. A file of more than 256 MiB, of many experts, is mapped as by Open.
+func Load(path string) (*Matrix, error) {
+	f, err := mmap.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if f.Size() > held {
+		return mapped(path, f)
+	}
+	data := make([]byte, f.Size())
+	_, err = f.ReadAt(data, 0)
+	var m *Matrix
+	if err == nil {
+		m, err = Parse(path, data)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	m.mapping, m.data = f, data
+	return m, nil
+}
+
+// Read returns the whole file as Load has read it into memory, nil for one that is mapped.
+func (m *Matrix) Read() []byte {
+	if m == nil {
+		return nil
+	}
+	return m.data
 }
 
 // Parse checks a whole file given as bytes; path is for messages only. The

@@ -1,6 +1,7 @@
 package imatrix
 
 import (
+	"fmt"
 	"ggforge/fault"
 	"ggforge/gguf"
 )
@@ -92,7 +93,25 @@ func ParseState(path string, data []byte) (*Sums, gguf.Metadata, error) {
 		if t.Plain, err = m.plain(e); err != nil {
 			return nil, nil, err
 		}
+		if text := t.impossible(); text != "" {
+			return nil, nil, fault.Errorf(ErrBroken, "%s: tensor %s: %s", path, quote(t.Name), text)
+		}
 		s.tallies[e.Name] = t
 	}
 	return s, f.Metadata, nil
+}
+
+// impossible returns what is wrong with sums that no inputs have, "" for nothing.
+func (t *Tally) impossible() string {
+	for i, v := range t.Squares {
+		if v-v != 0 || v < 0 {
+			return fmt.Sprintf("the squares of column %d add up to %v, want a finite sum of at least 0", i, v)
+		}
+	}
+	for i, v := range t.Plain {
+		if v-v != 0 {
+			return fmt.Sprintf("the inputs of column %d add up to %v, want a finite sum", i, v)
+		}
+	}
+	return ""
 }

@@ -278,6 +278,9 @@ func (s *Sums) add(m *Matrix, e *Entry) error {
 	default:
 		vecmath.Add(t.Plain, plain)
 	}
+	if text := t.impossible(); text != "" { // no later run could go on from it
+		return refuse("%s", text)
+	}
 	s.tallies[e.Name] = t
 	return nil
 }

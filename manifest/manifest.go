@@ -82,7 +82,7 @@ type Made struct {
 }
 
 // Describe returns inputs with their sums, in the order of role and name, and the files of outputs with theirs.
-// Files are read once each, as many at once as there are workers. An input that is named twice for a role is
+// Files are read once each, as many at once as there are workers, but for inputs whose sums are known. An input that is named twice for a role is
 // there once if it is the same file.
 func Describe(ctx context.Context, inputs []digest.Input, outputs []Made, workers int) (in []Input, files []File, err error) {
 	if inputs, err = sorted(inputs); err != nil {
@@ -105,8 +105,8 @@ func Describe(ctx context.Context, inputs []digest.Input, outputs []Made, worker
 			return err
 		}
 		x := &inputs[i]
-		in[i] = Input{Role: x.Role, File: digest.File{Name: x.Name, Bytes: x.Bytes}, State: x.State}
-		if x.Path == "" {
+		in[i] = Input{Role: x.Role, File: digest.File{Name: x.Name, Bytes: x.Bytes, SHA256: x.SHA256}, State: x.State}
+		if x.Path == "" || x.SHA256 != "" {
 			return nil
 		}
 		in[i].File, err = digest.OfFile(ctx, x.Path)

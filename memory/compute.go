@@ -1,6 +1,9 @@
 package memory
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // maxGraphLayers is how many layers are laid out: what is alive at a time is the same in
 // every layer of a kind, and the first and the last one differ.
@@ -55,8 +58,8 @@ func (p *model) compute(tokens int64, caches []*Cache) int64 {
 	b.pos = b.input(4 * tokens)
 	for i, c := range caches[:2] {
 		switch {
-		case (p.kind == stateless || p.silent) && i == 0:
-			b.masks[0] = b.input(b.product("a mask", 2, tokens, tokens))
+		case (p.kind == stateless || p.silent) && slices.Contains(p.windowed, i == 1): // some layer reads it
+			b.masks[i] = b.input(b.product("a mask", 2, tokens, tokens))
 		case c.Layers > 0:
 			b.keys[2*i], b.keys[2*i+1] = b.input(8*tokens), b.input(8*tokens)
 			number := int64(2)

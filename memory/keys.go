@@ -11,9 +11,6 @@ import (
 // heads of more.
 const limit = 1 << 24
 
-// maxLayers is how many layers the reference's runtime takes.
-const maxLayers = 512
-
 // keys reads the metadata of a model.
 type keys struct {
 	arch string

@@ -9,6 +9,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/llamalimits"
+	"ggforge/internal/window"
 )
 
 // maxContext is the longest context that can be asked for.
@@ -190,8 +192,11 @@ func describe(m Model) (*model, error) {
 	if all < 0 {
 		return nil, fault.Errorf(fault.Broken, "no key %q", p.keys.arch+".block_count")
 	}
-	if all > maxLayers {
-		return nil, fault.Errorf(fault.Unsupported, "%d layers, want at most %d", all, maxLayers)
+	if all == 0 {
+		return nil, fault.Errorf(fault.Broken, "%q is 0, want at least 1", p.keys.arch+".block_count")
+	}
+	if all > llamalimits.MaxLayers {
+		return nil, fault.Errorf(fault.Unsupported, "%d layers, want at most %d", all, llamalimits.MaxLayers)
 	}
 	n := int(all)
 	p.layers = max(0, n-int(p.size("nextn_predict_layers", 0)))
@@ -204,7 +209,7 @@ func describe(m Model) (*model, error) {
 			p.unread += t.Bytes()
 		}
 	}
-	p.repeats = int(min(maxLayers, p.size("num_loops", 1)))
+	p.repeats = int(min(llamalimits.MaxLayers, p.size("num_loops", 1)))
 	p.embd = p.size("embedding_length", 0)
 	p.vocab = p.vocabulary()
 	p.heads(n)
@@ -251,23 +256,20 @@ func (p *model) heads(n int) {
 // windows sets which layers see no more than the last tokens.
 func (p *model) windows(n int) {
 	p.windowed = make([]bool, n)
-	if p.row.windowed == nil {
+	row := window.Lookup(p.keys.arch)
+	if row == nil {
 		return
 	}
-	p.window = p.size("attention.sliding_window", 0)
-	if p.row.window != nil {
-		p.window = p.row.window(p)
-	}
-	if p.window == 0 {
+	if p.window = row.Length(p.layers, p.size("attention.sliding_window", -1)); p.window == 0 {
 		return
 	}
 	list, ok := p.flags("attention.sliding_window_pattern", n)
 	if ok {
 		p.windowed = list
 	} else {
-		every := int(p.size("attention.sliding_window_pattern", 0))
+		period := int(p.size("attention.sliding_window_pattern", int64(row.Period)))
 		for i := range p.windowed {
-			p.windowed[i] = p.row.windowed(i, every)
+			p.windowed[i] = row.Has(i, period)
 		}
 	}
 	for i, w := range p.windowed {

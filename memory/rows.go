@@ -15,11 +15,6 @@ const (
 type row struct {
 	name string
 	kind kind
-	// windowed reports whether layer i has a window where the file has no list; every is
-	// the number of attention.sliding_window_pattern, 0 without.
-	windowed func(i, every int) bool
-	// window is the number of tokens of a window where it is not the key's.
-	window func(p *model) int64
 	// both says that layers have a state and keys, too.
 	both bool
 	// unless reports whether the model is stateless after all.
@@ -53,78 +48,30 @@ type row struct {
 	index func(p *model, i int, opt Options, add func(what string, tokens, keys, values int64))
 }
 
-// allBut is row.windowed where the last of n layers sees all.
-func allBut(n int) func(i, every int) bool {
-	return func(i, every int) bool {
-		if every == 0 {
-			every = n
-		}
-		return i%every < every-1
-	}
-}
-
-// lastOf is row.windowed where the first of n layers sees all.
-func lastOf(n int) func(i, every int) bool {
-	return func(i, every int) bool {
-		if every == 0 {
-			every = n
-		}
-		return i%every != 0
-	}
-}
-
-func none(int, int) bool  { return false }
-func every(int, int) bool { return true }
-
-// rows of architectures; what is not here has keys and values of every layer and no windows.
+// rows of architectures; what is not here has keys and values of every layer. Package window has
+// their windows.
 //
 // Source: what the runtime of llama.cpp 0.7.0 prints of its caches.
 var rows = []row{
-	{name: "afmoe", windowed: allBut(4)},
-	{name: "cohere2", windowed: allBut(4)},
-	{name: "cohere2moe", windowed: none, alsoRead: []string{"nextn.shared_head_norm."}},
+	{name: "cohere2moe", alsoRead: []string{"nextn.shared_head_norm."}},
 	{name: "bailingmoe3", drafts: true},
 	{name: "deepseek32", index: indexer(1), alsoRead: []string{"exp_probs_b."}},
-	{name: "deepseek4", windowed: every, keysOnly: true, index: compressed, stateBy: "attn_compressor_", both: true, state: compressing},
-	{name: "dflash", windowed: none},
-	{name: "dots3note", windowed: none, index: indexer(1)},
-	{name: "exaone-moe", windowed: allBut(4)},
-	{name: "exaone4", windowed: allBut(4), window: func(p *model) int64 {
-		if p.layers != 64 {
-			return 0
-		}
-		return p.size("attention.sliding_window", 0)
-	}},
+	{name: "deepseek4", keysOnly: true, index: compressed, stateBy: "attn_compressor_", both: true, state: compressing},
+	{name: "dots3note", index: indexer(1)},
 	{name: "falcon-h1", both: true},
-	{name: "gemma2", windowed: allBut(2)},
-	{name: "gemma3", windowed: allBut(6)},
-	{name: "gemma3n", windowed: allBut(5), own: 20},
-	{name: "gemma4", windowed: none},
-	{name: "gemma4-assistant", windowed: none},
+	{name: "gemma3n", own: 20},
 	{name: "glm-dsa", index: indexer(1), alsoRead: []string{"exp_probs_b."}},
 	{name: "glm5-next", index: indexer(3)},
-	{name: "gpt-oss", windowed: allBut(2)},
-	{name: "granite_swa", windowed: lastOf(4)},
 	{name: "graniteswitch", extra: true},
 	{name: "grok", scores: 1},
 	{name: "hy_v3", alsoRead: []string{"exp_probs_b", "ffn_gate_inp.", "ffn_down_", "ffn_gate_", "ffn_up_", "nextn.shared_head_norm."}},
 	{name: "hy_v4", index: indexer(1)},
-	{name: "laguna", windowed: lastOf(4)},
-	{name: "lfm2", windowed: every, unless: func(p *model) bool {
+	{name: "lfm2", unless: func(p *model) bool {
 		v, _ := p.get("decision.type")
 		s, _ := v.Str()
 		return s == "lfm2-d1-omni"
 	}},
 	{name: "llama-embed", silent: true},
-	{name: "llama4", windowed: allBut(4), window: func(p *model) int64 {
-		if p.has("attention.sliding_window") && p.size("attention.sliding_window", 0) == 0 {
-			return 0
-		}
-		return 8192
-	}},
-	{name: "maple", windowed: none},
-	{name: "mellum", windowed: allBut(4)},
-	{name: "mimo2", windowed: none},
 	{name: "minimax-01", stateBy: "attn_qkv.", state: func(p *model, _ int) int64 {
 		n := p.size("attention.key_length", 0)
 		return p.product("a state", p.size("attention.head_count", 0), n, n)
@@ -134,9 +81,6 @@ var rows = []row{
 			add("indexer", 1, p.rowBytes(opt.Keys, 1, p.size("attention.indexer.key_length", 0)), p.rowBytes(opt.Values, 1, p.valLen[i]))
 		}
 	}},
-	{name: "muse-glimmer", windowed: allBut(4)},
-	{name: "olmo2", windowed: allBut(4)},
-	{name: "plamo3", windowed: allBut(8)},
 	{name: "qwen4exp", index: indexer(2), state: func(p *model, i int) int64 {
 		n := p.convolved(i)
 		if t, ok := p.tensors["blk."+strconv.Itoa(i)+".ple_conv1d.weight"]; ok && len(t.NE) > 1 {
@@ -145,9 +89,7 @@ var rows = []row{
 		}
 		return n
 	}},
-	{name: "smallthinker", windowed: lastOf(4)},
-	{name: "spark2_5", windowed: none},
-	{name: "step35", windowed: lastOf(4), alsoRead: []string{"attn_gate.", "attn_k_norm.", "attn_q_norm.", "ffn_down.", "ffn_gate.", "ffn_up.", "nextn.shared_head_"}},
+	{name: "step35", alsoRead: []string{"attn_gate.", "attn_k_norm.", "attn_q_norm.", "ffn_down.", "ffn_gate.", "ffn_up.", "nextn.shared_head_"}},
 
 	{name: "t5", scores: 2, ignored: []string{"dec.blk.0.cross_attn_rel_b.weight"}},
 

@@ -26,6 +26,8 @@ type Model struct {
 	Metadata gguf.Metadata
 	Tensors  []Tensor // in file order, shard after shard
 	Shards   int      // 1 for a model that is not split
+	// Converted says that there is no such GGUF file: a checkpoint, or a file of another format, was read.
+	Converted bool
 
 	// Release closes the files that the tensors are read from; nil for nothing to
 	// close.

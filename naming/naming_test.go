@@ -101,6 +101,9 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		n, err := Parse(name)
 		found := Check(name)
+		if read, said, ok := Read(name); (err == nil) != (ok && said == nil) || err == nil && read != n || ok && err != nil && said == nil {
+			t.Errorf("%q: read as %+v, %q, %v", name, read, said, ok)
+		}
 		if (err == nil) != (found == nil) {
 			t.Fatalf("%q: %v, %q", name, err, found)
 		}

@@ -1,11 +1,19 @@
 #!/usr/bin/env bash
 # Downloads a release for this machine and unpacks it, if its SHA-256 sum is right.
 #   install.sh VERSION FOLDER
+# VERSION may be latest: the last release.
 # GGFORGE_RELEASES is where releases are: https://github.com/OWNER/REPOSITORY/releases/download.
 # GGFORGE_SHA256 is the sum that the archive must have; without it that in the release's own SHA256SUMS counts.
 set -euo pipefail
 version=${1:?version, such as 1.2.3} folder=${2:?folder}
 releases=${GGFORGE_RELEASES:?address of the releases}
+if [ "$version" = latest ]; then
+    page=$(curl --fail --silent --show-error --location --retry 3 --output /dev/null --write-out '%{url_effective}' "${releases%/download}/latest") || page=
+    case $page in
+    */tag/v[0-9]*) version=${page##*/tag/} ;;
+    *) echo "install.sh: ${releases%/download} has no release yet: build the commands with make build" >&2; exit 4 ;;
+    esac
+fi
 version=${version#v}
 case $version in
 *[!0-9A-Za-z.-]* | '') echo "install.sh: $version: want a version such as 1.2.3" >&2; exit 2 ;;

@@ -32,6 +32,7 @@ const matrixName = "imatrix.gguf"
 // Calibration is a text that the importance matrix is made with.
 type Calibration struct {
 	File    string // "" for none
+	Content []byte // what File has, where the caller has read it; nil reads it
 	Text    eval.Text
 	Output  bool   // also for the matrix that makes logits
 	High    bool   // blocks are chosen by all moments of the inputs
@@ -82,7 +83,7 @@ func (o *Order) calibrate(ctx context.Context, m *model.Model) error {
 			o.Write.Own = append(o.Write.Own, path)
 		}
 	}
-	if q := &o.Quantize; !o.DryRun && o.Write.MakeDir == "" && !q.KeepSplit && q.SplitMaxTensors == 0 && q.SplitMaxBytes == 0 {
+	if q := &o.Quantize; !o.DryRun && !q.KeepSplit && q.SplitMaxTensors == 0 && q.SplitMaxBytes == 0 {
 		for _, path := range o.Paths {
 			if err := writer.Writable(path, o.Write); err != nil {
 				return err
@@ -99,7 +100,7 @@ func (o *Order) calibrate(ctx context.Context, m *model.Model) error {
 		return err
 	}
 	if saved != nil {
-		return o.reuse(e, saved)
+		return o.reuse(ctx, e, saved)
 	}
 	if o.DryRun {
 		c.Moments = "" // nothing is written
@@ -137,9 +138,9 @@ func (o *Order) moments() (*calibrate.Saved, error) {
 }
 
 // reuse takes what a file of moments has, if it is what would be collected.
-func (o *Order) reuse(e *eval.Model, saved *calibrate.Saved) error {
+func (o *Order) reuse(ctx context.Context, e *eval.Model, saved *calibrate.Saved) error {
 	c := &o.Calibration
-	if err := saved.Fits(e, c.blocks(o.Paths[0])); err != nil {
+	if err := saved.Fits(ctx, e, c.blocks(o.Paths[0])); err != nil {
 		return err
 	}
 	sums := saved.Sums
@@ -167,10 +168,13 @@ func (o *Order) shared() bool {
 // text reads the text as chunks of tokens.
 func (o *Order) text(m *model.Model) error {
 	c := &o.Calibration
-	text, err := texts.Read(o.warn, c.File, false)
-	if err != nil {
-		return err
+	if c.Content == nil {
+		var err error
+		if c.Content, err = texts.Load(c.File); err != nil {
+			return err
+		}
 	}
+	text := texts.Text(o.warn, c.File, c.Content, false)
 	v, err := texts.Vocabulary(m)
 	if err != nil {
 		return err
@@ -379,6 +383,20 @@ func (c *Calibration) metadata(gradients bool) []gguf.KV {
 		{Key: "quantize.calibration.tokens", Value: gguf.Uint32(uint32(c.tokens))},
 		{Key: "quantize.calibration.version", Value: gguf.String(c.program)},
 	}
+}
+
+// expect gives outputs that are not written what they would say of how their blocks were chosen, for their sizes. Whether gradients decide on the
+// embedding's is known when they are taken: they are expected wherever its type changes.
+func (o *Order) expect(b *quantize.Batch) {
+	gradients := false
+	for _, j := range b.Jobs {
+		for i := range j.Decisions {
+			d := &j.Decisions[i]
+			gradients = gradients || d.Name == "token_embd.weight" && d.To != d.From && calibrate.Possible(d.To)
+		}
+	}
+	b.Choose(quantize.Chosen{Metadata: o.Calibration.metadata(gradients)})
+	o.warn("sizes are estimates, up to 64 bytes off: metadata about how blocks were chosen are known after the run only")
 }
 
 // existing returns the folder, or the next one above it that is there.

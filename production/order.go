@@ -6,10 +6,15 @@
 package production
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
+	"slices"
 
+	"ggforge/digest"
+	"ggforge/fault"
 	"ggforge/imatrix"
 	"ggforge/model"
 	"ggforge/quantize"
@@ -63,6 +68,14 @@ type Run struct {
 // quantize.PrepareBatch.
 func Prepare(ctx context.Context, m *model.Model, o *Order) (*Run, error) {
 	o.Calibration.program = o.Program
+	if o.savesTypes() {
+		if slices.ContainsFunc(o.Paths, func(path string) bool { return filepath.Clean(path) == filepath.Clean(o.Types.Save) }) {
+			return nil, fault.Errorf(fault.Usage, "%s: is the output, and the file for its types", o.Types.Save)
+		}
+		if err := writer.Writable(o.Types.Save, o.savingTypes(m)); err != nil {
+			return nil, err
+		}
+	}
 	if err := o.calibrate(ctx, m); err != nil {
 		return nil, err
 	}
@@ -76,6 +89,9 @@ func Prepare(ctx context.Context, m *model.Model, o *Order) (*Run, error) {
 	}
 	r := &Run{Batch: batch, order: o, model: m, worthy: worthy, warned: make([]int, len(batch.Jobs))}
 	o.describe(batch, worthy)
+	if o.DryRun && o.Calibration.High {
+		o.expect(batch)
+	}
 	if !errors.As(err, new(*quantize.StrictError)) { // which lists the same
 		r.warn()
 	}
@@ -109,6 +125,24 @@ func (r *Run) warn() {
 	}
 }
 
+// Doubts warns of outputs that are perhaps not what is meant (quantize.Batch.Doubts). One of those that would replace a
+// file, which replaces permits, is an error of kind fault.Refused.
+func (r *Run) Doubts(replaces bool) error {
+	var paths []string
+	if replaces {
+		paths = r.order.Paths
+	}
+	doubts, err := r.Batch.Doubts(paths)
+	for i := range doubts {
+		if d := &doubts[i]; d.Replaces != "" && r.order.Write.Force {
+			err = cmp.Or(err, d.Err())
+		} else {
+			r.order.warn(d.Text)
+		}
+	}
+	return err
+}
+
 // Choose chooses the blocks of the outputs, if that is asked for, and measures what was held apart for it.
 func (r *Run) Choose(ctx context.Context) (err error) {
 	o := r.order
@@ -130,9 +164,20 @@ func (r *Run) Choose(ctx context.Context) (err error) {
 // Sums returns what the importance matrix of Calibration was made of, after Choose; nil without one.
 func (r *Run) Sums() *imatrix.Sums { return r.order.Calibration.last }
 
-// SaveTypes writes the types of the first output to Types.Save, if that is not empty.
-func (r *Run) SaveTypes(ctx context.Context) error {
-	return r.order.saveTypes(ctx, r.Jobs[0], r.order.Paths[0], r.worthy)
+// Held returns the files that were read into memory, as those that the flags of ggquant name: the text of the
+// calibration, and the importance matrix.
+func (r *Run) Held() []digest.Input {
+	list := r.Batch.Held()
+	if c := &r.order.Calibration; c.Content != nil {
+		list = append(list, digest.Held("calibrate", c.File, c.Content))
+	}
+	return list
+}
+
+// SaveTypes writes the types of the first output to Types.Save, if that is not empty. results are what Write has returned, nil if nothing is
+// written: the file comes after the outputs, so that a run that fails leaves none.
+func (r *Run) SaveTypes(ctx context.Context, results []*writer.Result) error {
+	return r.order.saveTypes(ctx, r.Jobs[0], results)
 }
 
 // Write writes all outputs, or none, and removes the files that a run would have gone on from.

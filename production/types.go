@@ -101,11 +101,6 @@ func (o *Order) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.Re
 	if len(t.Targets) == 0 {
 		return nil, nil
 	}
-	if t.Save != "" {
-		if err := writer.Writable(t.Save, o.Write); err != nil {
-			return nil, err
-		}
-	}
 	t.plain = slices.Clone(o.Recipes)
 	base, refused := quantize.PrepareBatch(ctx, lend(m), o.Recipes, o.Quantize)
 	if base == nil {
@@ -467,15 +462,24 @@ func (o *Order) checkTypes(job *quantize.Job) error {
 	return o.Types.Recipe.Check(names)
 }
 
-// saveTypes writes the types of a job as a recipe. Nothing is known of what came out yet:
-// it is written first, and stays if that fails.
-func (o *Order) saveTypes(ctx context.Context, job *quantize.Job, path string, w []*quantize.ReportWorth) error {
-	if o.Types.Save == "" {
-		return nil
+// savesTypes reports whether this run writes the file of types: of a run in parts it is the one that finishes.
+func (o *Order) savesTypes() bool {
+	return o.Types.Save != "" && (o.Write.Journal == nil || o.Write.Journal.Part == 0)
+}
+
+// savingTypes says how the file of types is written.
+func (o *Order) savingTypes(m *model.Model) writer.Options {
+	opt := writer.Options{Force: o.Write.Force, Inputs: slices.Concat(o.Write.Inputs, m.Files)}
+	if filepath.Clean(o.Write.MakeDir) == filepath.Dir(o.Types.Save) {
+		opt.MakeDir = o.Write.MakeDir
 	}
-	files, err := job.Files(path)
-	if err != nil {
-		return err
+	return opt
+}
+
+// saveTypes writes the types of a job as a recipe, which replaces none of the outputs.
+func (o *Order) saveTypes(ctx context.Context, job *quantize.Job, results []*writer.Result) error {
+	if !o.savesTypes() {
+		return nil
 	}
 	var tensors []worth.Assigned
 	for i := range job.Decisions {
@@ -483,22 +487,9 @@ func (o *Order) saveTypes(ctx context.Context, job *quantize.Job, path string, w
 			tensors = append(tensors, worth.Assigned{Name: d.Name, Type: d.To})
 		}
 	}
-	var bytes int64
-	for _, f := range files {
-		bytes += f.Size()
+	opt := o.savingTypes(job.Input)
+	for _, r := range results {
+		opt.Inputs = append(opt.Inputs, r.Files...)
 	}
-	opt := o.Write
-	opt.Progress, opt.MakeDir = nil, ""
-	opt.Inputs = append(opt.Inputs, job.Input.Files...)
-	comments := []string{o.Program, fmt.Sprintf("%d bytes, %.4f bits per weight with %s", bytes, job.BPW(), job.Input.Architecture())}
-	for _, x := range w {
-		if x == nil {
-			continue
-		}
-		comments = append(comments, "target: "+x.Target, fmt.Sprintf("predicted (%s): %.4g", x.Method, x.Predicted))
-		if x.Measured != nil {
-			comments = append(comments, fmt.Sprintf("measured divergence: %.4g, of %d tokens", *x.Measured, x.MeasuredTokens))
-		}
-	}
-	return writer.WriteBytes(ctx, o.Types.Save, worth.FormatRecipe(comments, tensors), opt)
+	return writer.WriteBytes(ctx, o.Types.Save, worth.FormatRecipe(tensors), opt)
 }

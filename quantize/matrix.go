@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/imatrix"
 	"ggforge/model"
@@ -17,6 +18,7 @@ type matrix struct {
 	*imatrix.Matrix // nil for none, or none that counts
 
 	path    string       // as the options name it, "" for none
+	read    []byte       // the file, if it was read into memory
 	found   []Compromise // options that have no effect, entries that do not count
 	entries map[string]*importance
 	blanks  map[string]blank
@@ -107,6 +109,15 @@ func (m *matrix) paths() []string {
 	return []string{m.path}
 }
 
+// Held returns the files that were read into memory, as those that the flags of ggquant name: an importance matrix
+// that is not too large for it.
+func (b *Batch) Held() []digest.Input {
+	if b.matrix.read == nil {
+		return nil
+	}
+	return []digest.Input{digest.Held("imatrix", b.matrix.path, b.matrix.read)}
+}
+
 // refill replaces a matrix that was made in memory by one with the same entries, whose values
 // are known by now.
 func (m *matrix) refill(ctx context.Context, im *imatrix.Matrix, opt *Options) error {
@@ -149,9 +160,10 @@ func openMatrix(ctx context.Context, model *model.Model, opt *Options) (_ *matri
 		im = new(imatrix.Matrix)
 		*im = *opt.Importance // entries may be left out of it
 	} else {
-		if im, err = imatrix.Open(opt.Matrix); err != nil {
+		if im, err = imatrix.Load(opt.Matrix); err != nil {
 			return nil, err
 		}
+		m.read = im.Read()
 		defer func() {
 			if err != nil || m.Matrix == nil {
 				im.Close()

@@ -68,10 +68,10 @@ func overridden(m gguf.Metadata, override []gguf.KV) gguf.Metadata {
 }
 
 // outputMetadata returns the output's pairs: those of the input, without what
-// describes shards, and at the end what a quantization decides, in the order of
+// describes shards or only that file, and at the end what a quantization decides, in the order of
 // the reference.
 func (j *Job) outputMetadata() gguf.Metadata {
-	m := slices.Clone(j.Input.Metadata)
+	m := j.Input.Metadata.Carried()
 	m.Move(gguf.KeyQuantizationVersion, gguf.Uint32(gguf.QuantizationVersion))
 	m.Move(gguf.KeyFileType, gguf.Uint32(j.fileType()))
 	for _, key := range []string{gguf.KeySplitNo, gguf.KeySplitCount, gguf.KeySplitTensors} {

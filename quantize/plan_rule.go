@@ -61,19 +61,23 @@ const maxRules = 1 << 20
 // ReadTensorRules reads a file of tensor rules as CompileTensorRule takes them,
 // separated by white space: at most a mebibyte.
 func ReadTensorRules(path string) ([]TensorTypeRule, error) {
-	data, err := mmap.ReadFile(path, "tensor rules", maxRules)
-	if err != nil {
-		return nil, err
+	rules, _, err := LoadTensorRules(path)
+	return rules, err
+}
+
+// LoadTensorRules is ReadTensorRules, and returns what is in the file.
+func LoadTensorRules(path string) (rules []TensorTypeRule, data []byte, err error) {
+	if data, err = mmap.ReadFile(path, "tensor rules", maxRules); err != nil {
+		return nil, nil, err
 	}
-	var rules []TensorTypeRule
 	for _, s := range strings.FieldsFunc(string(data), func(c rune) bool { return strings.ContainsRune(" \t\n\v\f\r", c) }) {
 		r, err := CompileTensorRule(s)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, nil, fmt.Errorf("%s: %w", path, err)
 		}
 		rules = append(rules, r)
 	}
-	return rules, nil
+	return rules, data, nil
 }
 
 // lowerASCII lower-cases the letters A to Z only.

@@ -264,7 +264,9 @@ func (b *Batch) Write(ctx context.Context, paths []string, opt writer.Options) (
 		sets = append(sets, files)
 	}
 	opt.Inputs = slices.Concat(opt.Inputs, b.input.Files, b.matrix.paths())
-	opt.AddFacts(writer.OriginFact, b.input.Origin...)
+	if err := opt.AddModel(ctx, b.input); err != nil {
+		return nil, err
+	}
 	opt.Check = stamp.All(opt.Check, b.input.Unchanged, b.matrix.Unchanged)
 	return writer.WriteSets(ctx, sets, opt)
 }

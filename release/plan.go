@@ -18,6 +18,7 @@ import (
 	"ggforge/internal/mmap"
 	"ggforge/internal/nearest"
 	"ggforge/internal/size"
+	"ggforge/naming"
 	"ggforge/quantize"
 	"ggforge/worth"
 )
@@ -29,6 +30,7 @@ type Plan struct {
 	Output      string       `plan:"output" doc:"the folder that the release is written to; it is made if it is not there"`
 	Outputs     []Output     `plan:"outputs" need:"true" doc:"the models to write: types of ggquant, such as Q4_K_M, or objects"`
 	Layout      string       `plan:"layout" enum:"flat,folders" doc:"flat: all files in one folder; folders: one for each type"`
+	Template    string       `plan:"name_template" doc:"name files so; {name} stands for the model's name, size, fine-tune and version, {ftype} and {FTYPE} for the type (default: {name}-{FTYPE})"`
 	Split       Size         `plan:"split" doc:"write shards of at most so many bytes of tensors, such as 2G"`
 	Via         string       `plan:"via" enum:"auto,f32,f16,bf16" doc:"take the weights of a checkpoint as if converted to this type first"`
 	Calibration *Calibration `plan:"calibration" doc:"where importance comes from"`
@@ -381,6 +383,11 @@ func (p *Plan) settle() (*settled, error) {
 	}
 	if len(p.Outputs) == 0 {
 		return nil, fail("%s", p.about("there are no outputs"))
+	}
+	if p.Template != "" {
+		if err := naming.CheckTemplate(p.Template); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.about("name_template"), err)
+		}
 	}
 	var names []string
 	for _, r := range quantize.Recipes() {

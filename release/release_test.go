@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/card"
 	"ggforge/checkpoint"
 	"ggforge/fault"
 	"ggforge/internal/buckettest"
@@ -164,7 +165,7 @@ func TestRelease(t *testing.T) {
 	}
 	common := "calibration: {text: " + text + ", chunk: 32, chunks: 2}\nevaluation: {text: " + text + ", chunk: 32, chunks: 2}\n"
 	plan := b.plan("layout: folders\nsplit: 4M\noutputs: [Q8_0, {type: Q4_0, name: Q4_0_small}]\n" + common)
-	const name = "Gollama-6.6M-v1.0-"
+	const name = "Gollama-6.6M-"
 
 	// killed twice: what was whole stays, and the rest is made
 	for _, at := range []string{"models: 2 of 2 are to be made", "measurements: quality.json"} {
@@ -194,8 +195,8 @@ func TestRelease(t *testing.T) {
 		if err != nil || int64(len(data)) != f.Bytes || fmt.Sprintf("%x", sha256.Sum256(data)) != f.SHA256 || !strings.Contains(string(sums), f.SHA256+"  "+f.Name+"\n") {
 			t.Errorf("%+v: %v", f, err)
 		}
-		if found := naming.Check(filepath.Base(f.Name)); found != nil && f.Type != "quality" {
-			t.Errorf("%s: %q", f.Name, found)
+		if !strings.HasPrefix(filepath.Base(f.Name), name) && strings.HasSuffix(f.Name, ".gguf") { // as ggconv names files; by the convention with a template, see below
+			t.Errorf("%s: want it to begin with %s", f.Name, name)
 		}
 	}
 	manifest, err := os.ReadFile(filepath.Join(b.dir, "manifest.json"))
@@ -213,7 +214,7 @@ func TestRelease(t *testing.T) {
 	// the model is what quantizing with the matrix gives
 	alone := filepath.Join(t.TempDir(), "alone.gguf")
 	recipe, _ := quantize.LookupRecipe("Q4_0")
-	batch, err := quantize.PrepareBatch(context.Background(), r.lend(), []*quantize.Recipe{recipe}, quantize.Options{Matrix: r.matrix, SplitMaxBytes: 4e6})
+	batch, err := quantize.PrepareBatch(context.Background(), r.lend(), []*quantize.Recipe{recipe}, quantize.Options{Matrix: r.full(r.matrix), SplitMaxBytes: 4e6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +258,11 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan = b.plan("outputs: [Q8_0, {type: Q4_0, name: Q4_0_small}]\n" + common)
-	b.must(plan, "models: 2 of 2 are to be made", "measurements: quality.json", "README.md", "SHA256SUMS", "manifest.json")
+	notes := []string{"models: 2 of 2 are to be made", "measurements: quality.json"}
+	for _, old := range want[1:5] {
+		notes = append(notes, "removed: "+old+", which the plan no longer has")
+	}
+	b.must(plan, append(notes, "README.md", "SHA256SUMS", "manifest.json")...)
 	want = []string{name + "Q4_0_small.gguf", name + "Q8_0.gguf", name + "imatrix.gguf", "README.md", "SHA256SUMS", "manifest.json", "quality.json"}
 	if got := b.files(); !slices.Equal(got, want) {
 		t.Errorf("there are %q, want %q", got, want)
@@ -324,11 +329,11 @@ func TestPredict(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
-	p, err := Parse("plan", []byte("source: "+source+"\noutput: "+b.dir+"\nsplit: 200K\noutputs: [Q8_0, F16]\ntowers: [f16, q8_0]\nmodel_name: Seer 2.5"))
+	p, err := Parse("plan", []byte("source: "+source+"\noutput: "+b.dir+"\nsplit: 200K\noutputs: [Q8_0, F16]\ntowers: [f16, q8_0]\nmodel_name: Seer 2.5\nname_template: \"{model}-{FTYPE}\""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Prepare(context.Background(), p, Options{Workers: 1})
+	r, err := Prepare(context.Background(), p, Options{Workers: 1, Program: "test 1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,10 +343,10 @@ func TestPredict(t *testing.T) {
 	}
 	predicted := map[string]int64{}
 	for _, it := range r.Items {
-		if !it.Exact || it.Done {
+		if it.Done || !it.Exact && it.Kind != string(kindCard) {
 			t.Errorf("%+v", it)
 		}
-		predicted[it.Name] = it.Bytes
+		predicted[it.Kind+it.Name] = it.Bytes
 	}
 	if _, err := os.Stat(b.dir); err == nil {
 		t.Error("something was written")
@@ -351,18 +356,21 @@ func TestPredict(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, it := range r.Items {
+		if it.Kind == string(kindCard) { // people write in it
+			continue
+		}
 		var n int64
-		for _, f := range r.state.Made[it.Name].Files {
+		for _, f := range r.state.Made[id{kind(it.Kind), it.Name}].Files {
 			n += f.Bytes
-			if found := naming.Check(filepath.Base(f.Name)); found != nil || !strings.Contains(f.Name, "Seer-2-5") {
+			if found := naming.Check(filepath.Base(f.Name)); strings.HasSuffix(f.Name, ".gguf") && (found != nil || !strings.Contains(f.Name, "Seer-2-5")) {
 				t.Errorf("%s: %q", f.Name, found)
 			}
 		}
-		if n != predicted[it.Name] || n == 0 {
-			t.Errorf("%s: %d bytes, predicted were %d", it.Name, n, predicted[it.Name])
+		if n != predicted[it.Kind+it.Name] || n == 0 {
+			t.Errorf("%s: %d bytes, predicted were %d", it.Name, n, predicted[it.Kind+it.Name])
 		}
 	}
-	if len(r.Items) != 4 || !strings.HasPrefix(r.Items[2].Files[0], "mmproj-Seer-2-5-") {
+	if len(r.Items) != 7 || !strings.HasPrefix(r.Items[2].Files[0], "mmproj-Seer-2-5-") {
 		t.Errorf("%+v", r.Items)
 	}
 	b.must(p)
@@ -370,7 +378,7 @@ func TestPredict(t *testing.T) {
 	// a file that is not ours is not replaced
 	other := *p
 	other.Output = t.TempDir()
-	foreign := filepath.Join(other.Output, r.names[1].String())
+	foreign := filepath.Join(other.Output, r.names[1].file)
 	foreign = strings.TrimSuffix(foreign, ".gguf") + "-00001-of-00007.gguf"
 	if err := os.WriteFile(foreign, []byte("mine"), 0o666); err != nil {
 		t.Fatal(err)
@@ -401,7 +409,7 @@ func TestPredict(t *testing.T) {
 	if err != nil || !slices.Contains(b.notes, "models: 2 of 2 are to be made") {
 		t.Fatalf("%v: %q", err, b.notes)
 	}
-	m, err := model.Open(filepath.Join(b.dir, r.state.Made["Q8_0"].Files[0].Name))
+	m, err := model.Open(filepath.Join(b.dir, r.state.Made[id{kindModel, "Q8_0"}].Files[0].Name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -414,7 +422,7 @@ func TestPredict(t *testing.T) {
 // TestPages writes pages about models in shards, and again only those about models that are others.
 func TestPages(t *testing.T) {
 	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
-	const name = "Gollama-6.6M-v1.0-"
+	const name = "Gollama-6.6M-"
 	plan := b.plan("layout: folders\nsplit: 4M\noutputs: [Q8_0, Q4_0]\npages: true\ncard: {off: true}")
 	if _, err := b.run(context.Background(), plan, Options{}, nil); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "pages: ") {
 		t.Errorf("without Page: %v", err)
@@ -423,7 +431,7 @@ func TestPages(t *testing.T) {
 		var about []string
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		r, err := b.run(ctx, plan, Options{Page: func(ctx context.Context, path string) ([]byte, error) {
+		r, err := b.run(ctx, plan, Options{Page: func(ctx context.Context, path string, _ *card.Result) ([]byte, error) {
 			about = append(about, filepath.Base(path))
 			return []byte("about " + filepath.Base(path)), ctx.Err()
 		}}, func(note string) {
@@ -481,10 +489,10 @@ func TestTargets(t *testing.T) {
 	}
 	plan := b.plan("outputs: [Q8_0, {type: Q4_0, size: 4M, types: 'Q4_0,Q8_0', name: Q4_0_4M}]\ncalibration: {text: " + text + ", chunk: 16, chunks: 2}\ncard: {off: true}")
 	r := b.must(plan, "models: 2 of 2 are to be made", "SHA256SUMS", "manifest.json")
-	if f := r.state.Made["Q4_0_4M"].Files; len(f) != 1 || f[0].Bytes > 4e6 || f[0].Bytes < 3.9e6 {
+	if f := r.state.Made[id{kindModel, "Q4_0_4M"}].Files; len(f) != 1 || f[0].Bytes > 4e6 || f[0].Bytes < 3.9e6 {
 		t.Errorf("%+v, want 4 MB", f)
 	}
-	if f := r.state.Made["imatrix"].Files; len(f) != 1 || f[0].Bytes == 0 {
+	if f := r.state.Made[id{kindMatrix, "imatrix"}].Files; len(f) != 1 || f[0].Bytes == 0 {
 		t.Errorf("%+v", f)
 	}
 	b.must(plan)
@@ -515,7 +523,7 @@ func FuzzPlan(f *testing.F) {
 
 // FuzzState reads any text as a state: no name in it leads out of the folder.
 func FuzzState(f *testing.F) {
-	f.Add([]byte(`{"format": "ggforge release 1", "made": {"a": {"key": "x", "files": [{"name": "../x"}]}, "b": {"files": [{"name": "c"}]}}}`))
+	f.Add([]byte(`{"format": "ggforge release 2", "made": {"model/a": {"key": "x", "files": [{"name": "../x"}]}, "page/b": {"files": [{"name": "c"}]}}, "left": [{"name": "/x"}]}`))
 	f.Add([]byte("{"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := parseState(data)
@@ -526,6 +534,6 @@ func FuzzState(f *testing.F) {
 				}
 			}
 		}
-		s.Inputs["x"], s.Made["x"] = seen{}, made{}
+		s.Inputs["x"], s.Made[id{kindModel, "x"}] = seen{}, made{}
 	})
 }

@@ -8,40 +8,60 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/internal/disk"
-	"ggforge/writer"
+	"ggforge/internal/stamp"
+	"ggforge/internal/statefile"
+	"ggforge/model/identity"
 )
 
 // stateDir is the folder in the output's that is for runs only, not for the public: what is done, and what
-// an interrupted run has left.
-const stateDir = ".ggtool-release"
+// an interrupted run has left. stateName and lockName are files in it.
+const (
+	stateDir  = ".ggtool-release"
+	stateName = "state"
+	lockName  = "lock"
+)
 
-// stateFormat begins each state.
-const stateFormat = "ggforge release 1"
+// stateKind is the file of the state, whose body is JSON. In a version before, a file of JSON by another name, all that
+// was made had names of one space, and an output called quality took the place of the measurements: it is not believed.
+var stateKind = statefile.Kind{Name: "release", Version: 2, Max: maxState}
 
 // state says what is done, so that a run does only what is missing.
+//
+//	a step: files whole, under temporary names ──► Intent saved ──► names ──► Made saved, Intent gone
+//
+// Killed in between, the next run finds in the folder the files that Intent describes, or those of Made, or none.
 type state struct {
-	Format string `json:"format"`
-	// Inputs are sums of files that were read, by path: as long as size and time stay the same they are
-	// not read again.
+	// Inputs are sums of files that were read, by path: as long as their times and identities stay the same they
+	// are not taken again.
 	Inputs map[string]seen `json:"inputs"`
-	// Made is what was made, by name in the release.
-	Made map[string]made `json:"made"`
+	// Made is what was made.
+	Made map[id]made `json:"made"`
+	// Intent is what is about to get its names.
+	Intent map[id]made `json:"intent"`
+	// Left are files that were made, and are of nothing in Made any more.
+	Left []digest.File `json:"left"`
+
+	looked map[string]fs.FileInfo // of Inputs, those that were compared in this run
 }
 
 // seen is a file as it was when its sum was taken.
 type seen struct {
 	Bytes  int64  `json:"bytes"`
 	Time   int64  `json:"time"` // of modification, in nanoseconds
+	ID     string `json:"id"`   // see package identity
 	SHA256 string `json:"sha256"`
 }
 
-// made is something that was made: a model with all its shards, the matrix, measurements.
+// made is what a step has made: a model with all its shards, the matrix, measurements.
 type made struct {
 	Key   string `json:"key"` // a hash of everything that its bytes depend on
 	Files []File `json:"files"`
@@ -50,60 +70,68 @@ type made struct {
 // maxState bounds the state that is read.
 const maxState = 64 << 20
 
-// parseState reads a state. One of another format, or that is no JSON, is as good as none.
+// parseState reads the body of a state. One that is no JSON is as good as none.
 func parseState(data []byte) *state {
 	s := new(state)
-	if json.Unmarshal(data, s) != nil || s.Format != stateFormat {
+	if json.Unmarshal(data, s) != nil {
 		s = new(state)
 	}
-	s.Format = stateFormat
+	s.looked = map[string]fs.FileInfo{}
 	if s.Inputs == nil {
 		s.Inputs = map[string]seen{}
 	}
-	if s.Made == nil {
-		s.Made = map[string]made{}
-	}
-	for name, m := range s.Made {
-		if slices.ContainsFunc(m.Files, func(f File) bool { return f.Name == "." || !filepath.IsLocal(filepath.FromSlash(f.Name)) }) {
-			delete(s.Made, name)
+	outside := func(f digest.File) bool { return f.Check() != nil }
+	for _, list := range []*map[id]made{&s.Made, &s.Intent} {
+		if *list == nil {
+			*list = map[id]made{}
 		}
+		maps.DeleteFunc(*list, func(_ id, m made) bool {
+			return len(m.Files) == 0 || slices.ContainsFunc(m.Files, func(f File) bool { return outside(f.File) })
+		})
 	}
+	s.Left = slices.DeleteFunc(s.Left, outside)
 	return s
+}
+
+// checkStateDir refuses a link, or anything but a folder, in the place of the state's: through a link files
+// elsewhere would be written.
+func checkStateDir(dir string) error {
+	path := filepath.Join(dir, stateDir)
+	info, err := disk.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() {
+		return nil
+	}
+	if err == nil {
+		err = fault.Errorf(fault.Usage, "%s: want a folder of its own that ggtool release makes, no link and no file; remove it", path)
+	}
+	return err
 }
 
 // readState reads the state of a folder.
 func readState(dir string) (*state, error) {
-	path := filepath.Join(dir, stateDir, "state.json")
-	info, err := disk.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return parseState(nil), nil
-	}
-	if err != nil {
+	if err := checkStateDir(dir); err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxState {
-		return nil, fault.Errorf(fault.Usage, "%s: want a file of at most %d bytes", path, maxState)
+	_, data, err := stateKind.Read(filepath.Join(dir, stateDir, stateName))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, statefile.ErrOther) { // or of another version
+		return parseState(nil), nil
 	}
-	data, err := disk.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	return parseState(data), nil
 }
 
-// save writes the state.
-func (s *state) save(ctx context.Context, dir string) error {
-	data, err := json.MarshalIndent(s, "", " ")
+// save writes the state into its folder, which is there.
+func (s *state) save(dir string) error {
+	data, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	if err := disk.MkdirAll(filepath.Join(dir, stateDir), 0o777); err != nil {
-		return err
-	}
-	return writer.WriteBytes(ctx, filepath.Join(dir, stateDir, "state.json"), append(data, '\n'), writer.Options{Force: true})
+	return stateKind.Write(filepath.Join(dir, stateDir, stateName), "", data)
 }
 
-// sum returns size and SHA-256 of a file; its content is read only if it is not as it was.
+// sum returns size and SHA-256 of a regular file; all of its content is read only if it is not as it was.
 func (s *state) sum(ctx context.Context, path string) (seen, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
@@ -113,68 +141,165 @@ func (s *state) sum(ctx context.Context, path string) (seen, error) {
 	if err != nil {
 		return seen{}, err
 	}
-	if !info.Mode().IsRegular() {
-		return seen{}, fault.Errorf(fault.Usage, "%s: want a file", path)
-	}
-	if was, ok := s.Inputs[full]; ok && was.Bytes == info.Size() && was.Time == info.ModTime().UnixNano() {
+	was := s.Inputs[full]
+	if before := s.looked[full]; before != nil && os.SameFile(before, info) && before.Size() == info.Size() && before.ModTime().Equal(info.ModTime()) {
 		return was, nil
 	}
-	f, err := digest.OfFile(ctx, path)
+	id, err := identity.OfFile(path)
 	if err != nil {
 		return seen{}, err
 	}
-	now := seen{f.Bytes, info.ModTime().UnixNano(), f.SHA256}
-	s.Inputs[full] = now
+	now := seen{id.Bytes, id.Modified.UnixNano(), id.String(), was.SHA256}
+	if now != was || was.SHA256 == "" {
+		f, err := digest.OfFile(ctx, path)
+		if err != nil {
+			return seen{}, err
+		}
+		now.SHA256 = f.SHA256
+	}
+	if err := stamp.Of(path, info).Check(); err != nil {
+		return seen{}, err
+	}
+	s.Inputs[full], s.looked[full] = now, info
 	return now, nil
 }
 
-// done reports whether something was made with that key, and its files are still what they were.
-func (s *state) done(ctx context.Context, dir, name, key string) (bool, error) {
-	m, ok := s.Made[name]
-	if !ok || m.Key != key {
+// same reports whether a file below the folder is there, with the size and the sum that f says.
+func (s *state) same(ctx context.Context, dir string, f digest.File) (bool, error) {
+	path := filepath.Join(dir, filepath.FromSlash(f.Name))
+	info, err := disk.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Size() != f.Bytes) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	now, err := s.sum(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return now.Bytes == f.Bytes && now.SHA256 == f.SHA256, err
+}
+
+// done reports whether something was made with that key, and its files are still what they were. Files that a run
+// was killed over while it gave them their names, and that have them, count as made.
+func (s *state) done(ctx context.Context, dir string, i id, key string) (bool, error) {
+	if there, err := s.there(ctx, dir, s.Made[i], key); there || err != nil {
+		return there, err
+	}
+	there, err := s.there(ctx, dir, s.Intent[i], key)
+	if there && err == nil {
+		err = s.settle(dir, i)
+	}
+	return there, err
+}
+
+// there reports whether something has that key, and all its files are what it says.
+func (s *state) there(ctx context.Context, dir string, m made, key string) (bool, error) {
+	if len(m.Files) == 0 || m.Key != key {
 		return false, nil
 	}
 	for _, f := range m.Files {
-		now, err := s.sum(ctx, filepath.Join(dir, filepath.FromSlash(f.Name)))
-		if errors.Is(err, fs.ErrNotExist) {
-			return false, nil
-		}
-		if err != nil {
+		if same, err := s.same(ctx, dir, f.File); !same || err != nil {
 			return false, err
-		}
-		if now.Bytes != f.Bytes || now.SHA256 != f.SHA256 {
-			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// ours reports whether a run has made the file of that name, which may be replaced then.
-func (s *state) ours(name string) bool {
-	for _, m := range s.Made {
-		if slices.ContainsFunc(m.Files, func(f File) bool { return f.Name == name }) {
-			return true
-		}
+// announce records what is about to get its names.
+func (s *state) announce(i id, m made) {
+	for _, f := range s.Intent[i].Files { // of a run that was killed over other files
+		s.leave(f.File)
 	}
-	return false
+	s.Intent[i] = m
 }
 
-// note records what was made.
-func (s *state) note(ctx context.Context, dir, name, key, kind string, files []string) error {
-	m := made{Key: key}
-	for _, path := range files {
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		now, err := s.sum(ctx, path)
-		if err != nil {
-			return err
-		}
-		m.Files = append(m.Files, File{digest.File{Name: filepath.ToSlash(rel), Bytes: now.Bytes, SHA256: now.SHA256}, kind})
+// settle records that what was to get its names has got them.
+func (s *state) settle(dir string, i id) error {
+	next, ok := s.Intent[i]
+	if !ok {
+		return fmt.Errorf("%s/%s: was not announced", i.Kind, i.Name)
 	}
-	s.Made[name] = m
-	return s.save(ctx, dir)
+	for _, f := range next.Files {
+		full, err := filepath.Abs(filepath.Join(dir, filepath.FromSlash(f.Name)))
+		if err != nil {
+			return err
+		}
+		now, err := identity.OfFile(full)
+		if err != nil {
+			return err
+		}
+		s.Inputs[full] = seen{now.Bytes, now.Modified.UnixNano(), now.String(), f.SHA256}
+		delete(s.looked, full)
+	}
+	for _, f := range s.Made[i].Files {
+		s.leave(f.File)
+	}
+	s.Made[i] = next
+	delete(s.Intent, i)
+	return nil
+}
+
+// leave adds a file to those that are of nothing any more.
+func (s *state) leave(f digest.File) {
+	s.Left = slices.DeleteFunc(s.Left, func(old digest.File) bool { return old.Name == f.Name })
+	s.Left = append(s.Left, f)
+}
+
+// paths returns all files that a run has made or was about to, on this machine.
+func (s *state) paths(dir string) (paths []string) {
+	add := func(f digest.File) { paths = append(paths, filepath.Join(dir, filepath.FromSlash(f.Name))) }
+	for _, list := range []map[id]made{s.Made, s.Intent} {
+		for _, m := range list {
+			for _, f := range m.Files {
+				add(f.File)
+			}
+		}
+	}
+	for _, f := range s.Left {
+		add(f)
+	}
+	return paths
+}
+
+// ours reports whether a run has made the file of that name, which may be replaced then. What a run was about to
+// make is ours if it is what is there: another file may have come first.
+func (s *state) ours(ctx context.Context, dir, name string) (bool, error) {
+	for _, m := range s.Made {
+		if slices.ContainsFunc(m.Files, func(f File) bool { return sameName(dir, f.Name, name) }) {
+			return true, nil
+		}
+	}
+	for _, m := range s.Intent {
+		for _, f := range m.Files {
+			if sameName(dir, f.Name, name) {
+				if same, err := s.same(ctx, dir, f.File); same || err != nil {
+					return same, err
+				}
+			}
+		}
+	}
+	for _, f := range s.Left {
+		if sameName(dir, f.Name, name) {
+			return s.same(ctx, dir, f)
+		}
+	}
+	return false, nil
+}
+
+// sameName reports whether two names in a folder are of one file: they are the same, or but for letters of another case, on a disk
+// for which those are the same.
+func sameName(dir, a, b string) bool {
+	if a == b || !strings.EqualFold(a, b) {
+		return a == b
+	}
+	one, err := disk.Lstat(filepath.Join(dir, filepath.FromSlash(a)))
+	if err != nil {
+		return false
+	}
+	other, err := disk.Lstat(filepath.Join(dir, filepath.FromSlash(b)))
+	return err == nil && os.SameFile(one, other)
 }
 
 // keyOf returns a hash of what something depends on.

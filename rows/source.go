@@ -162,7 +162,7 @@ func Bytes(f *gguf.File, t *gguf.Tensor) Source {
 	return &memory{ne: stored.NE, typ: stored.Type, data: f.Data(t), file: f.Reader(t)}
 }
 
-// Float32s returns a one-dimensional tensor of the given values.
+// Float32s returns a one-dimensional tensor of the given values, of which there is at least one.
 func Float32s(v []float32) Source {
 	data := make([]byte, 4*len(v))
 	if err := quants.Lookup(gguf.TypeF32).Quantize(data, v, len(v), nil); err != nil {

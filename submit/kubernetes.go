@@ -2,6 +2,7 @@ package submit
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -152,10 +153,7 @@ func (k *Kubernetes) claim() object {
 
 // quantity returns bytes as Kubernetes reads them.
 func quantity(bytes int64) text {
-	if bytes%(1<<20) == 0 {
-		return text(strconv.FormatInt(bytes>>20, 10) + "Mi")
-	}
-	return text(strconv.FormatInt(bytes, 10))
+	return text(cmp.Or(inUnit(bytes, [4]string{"T", "G", "M", "k"}, [4]string{"Ti", "Gi", "Mi", "Ki"}), strconv.FormatInt(bytes, 10)))
 }
 
 // vain are the exit codes that running again would not change: usage, broken input, not

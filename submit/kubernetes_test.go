@@ -126,7 +126,7 @@ func TestManifest(t *testing.T) {
 		{"PersistentVolumeClaim", []any{0, "kind"}},
 		{"x-work", []any{0, "metadata", "name"}},
 		{"s", []any{0, "spec", "storageClassName"}},
-		{"1048576Mi", []any{0, "spec", "resources", "requests", "storage"}},
+		{"1Ti", []any{0, "spec", "resources", "requests", "storage"}},
 		{"Indexed", []any{1, "spec", "completionMode"}},
 		{16, []any{1, "spec", "completions"}},
 		{5, []any{1, "spec", "parallelism"}},
@@ -143,7 +143,7 @@ func TestManifest(t *testing.T) {
 		{"/data", []any{2, "spec", "template", "spec", "containers", 0, "workingDir"}},
 		{"/data", []any{2, "spec", "template", "spec", "containers", 0, "volumeMounts", 0, "mountPath"}},
 		{"4", []any{2, "spec", "template", "spec", "containers", 0, "resources", "limits", "cpu"}},
-		{"5000000000", []any{2, "spec", "template", "spec", "containers", 0, "resources", "requests", "memory"}},
+		{"5G", []any{2, "spec", "template", "spec", "containers", 0, "resources", "requests", "memory"}},
 		{"x-work", []any{2, "spec", "template", "spec", "volumes", 0, "persistentVolumeClaim", "claimName"}},
 	} {
 		if got := at(t, all[c.path[0].(int)], c.path[1:]...); got != c.want {

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func (s *Slurm) sbatch(b *strings.Builder, kind string, command []string, first 
 		options = append(options, fmt.Sprintf("--cpus-per-task=%d", s.CPUs))
 	}
 	if s.Memory > 0 {
-		options = append(options, "--mem="+mebibytes(s.Memory)+"M")
+		options = append(options, "--mem="+memory(s.Memory))
 	}
 	if s.Time > 0 {
 		options = append(options, fmt.Sprintf("--time=%d", units(s.Time, time.Minute)))
@@ -72,6 +73,13 @@ func (s *Slurm) sbatch(b *strings.Builder, kind string, command []string, first 
 	words := append(options, s.Options...)
 	fmt.Fprintf(b, "%s_job() {\nprintf '#!/bin/sh\\nparts=%%s\\n' \"$parts\"\ncat <<'END'\n%sEND\n}\n%s%s=$(%s_job | sbatch --parsable %s %s)\n%s=${%s%%%%;*}\n",
 		kind, batch(command, s.Retries), breaks(words), kind, kind, first, quote(words), kind, kind)
+}
+
+// memory returns bytes as Slurm reads them, to which all units are of 1024, so that it never is less: in MiB, rounded up, where
+// no unit divides them.
+func memory(bytes int64) string {
+	units := [4]string{"T", "G", "M", "K"}
+	return cmp.Or(inUnit(bytes, units, units), fmt.Sprintf("%dM", (bytes-1)/(1<<20)+1))
 }
 
 // batch returns the script that runs a command in a job, but for the line that sets parts to the array's

@@ -11,6 +11,7 @@ package submit
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -83,7 +84,7 @@ func (j *Job) check() error {
 	case len(j.Command) <= p.words():
 		return fault.Errorf(fault.Usage, "%s has no arguments: want those that it would have on one machine", name)
 	case j.Parts < 1 || j.Parts > part.Most:
-		return fault.Errorf(fault.Usage, "%d parts: want 1 to %d", j.Parts, part.Most)
+		return fault.Permits("Parts", fault.Errorf(fault.Usage, "%d parts: want 1 to %d", j.Parts, part.Most))
 	case j.AtOnce < 0 || j.Retries < 0 || j.CPUs < 0 || j.Memory < 0 || j.Grace < 0:
 		return fault.Errorf(fault.Usage, "a limit is below 0: %d parts at once, %d retries, %d CPUs, %d bytes of memory, a grace of %v", j.AtOnce, j.Retries, j.CPUs, j.Memory, j.Grace)
 	}
@@ -165,8 +166,20 @@ func (j *Job) with(flags ...string) []string {
 	return slices.Insert(slices.Clone(j.Command), p.words(), flags...)
 }
 
-// mebibytes returns bytes as a number of MiB, rounded up.
-func mebibytes(bytes int64) string { return fmt.Sprint((bytes-1)/(1<<20) + 1) }
+// inUnit returns bytes as a whole number of the largest unit in which the user may have given them, so that 4G stays 4G:
+// thousands are the names of units of 1000, from 1000^4 down, binary those of 1024. "" if no unit divides them.
+func inUnit(bytes int64, thousands, binary [4]string) string {
+	for i := range thousands {
+		by1000, by1024 := int64(math.Pow10(3*(4-i))), int64(1)<<(10*(4-i))
+		switch {
+		case bytes%by1024 == 0:
+			return fmt.Sprint(bytes/by1024, binary[i])
+		case bytes%by1000 == 0:
+			return fmt.Sprint(bytes/by1000, thousands[i])
+		}
+	}
+	return ""
+}
 
 // units returns how many times of a length a time has, rounded up.
 func units(d, length time.Duration) int64 { return int64((d + length - 1) / length) }

@@ -187,6 +187,7 @@ type File struct {
 	Size int64
 
 	tensors []Tensor // in the order of the dict
+	bytes   int64    // of these
 	values  map[string]any
 	data    []byte // the whole file; nil where it is only read
 	mapping *mmap.File
@@ -308,7 +309,9 @@ func dictOfTensors(a *archive) (*File, error) {
 		if !ok {
 			return nil, fault.Errorf(ErrUnsupported, "%s: %s is %s, want a tensor: only a dict of tensors is read", a.path, quote(key), kind(p[1]))
 		}
-		f.add(key, v)
+		if err := f.add(key, v); err != nil {
+			return nil, err
+		}
 	}
 	return f, nil
 }
@@ -329,8 +332,23 @@ func (f *File) checkKey(seen map[string]bool, key, what string) error {
 	return nil
 }
 
-func (f *File) add(name string, v *view) {
-	f.tensors = append(f.tensors, Tensor{Name: name, DType: v.dtype, Shape: v.shape, Strides: v.strides, storage: v.storage, off: v.offset * int64(v.dtype.Bits()/8), file: f})
+const (
+	// maxTimes is how many times the size of a file its tensors may have together, and maxBeyond how many bytes more than
+	// the file they always may. Tensors may have elements in common, as those of layers with the same weights, or repeat them
+	// by strides of 0: without a bound a few kilobytes would become an output of any size.
+	maxTimes  = 64
+	maxBeyond = 16 << 20
+)
+
+func (f *File) add(name string, v *view) error {
+	t := Tensor{Name: name, DType: v.dtype, Shape: v.shape, Strides: v.strides, storage: v.storage, off: v.offset * int64(v.dtype.Bits()/8), file: f}
+	most := max(f.Size+maxBeyond, maxTimes*f.Size)
+	if n := t.Elements(); n > (most-f.bytes)/t.size() {
+		return f.bad("tensor "+quote(name), "has %d elements that repeat others: all tensors have more than %d times the bytes of the file, and more than %d beyond them", n, maxTimes, maxBeyond)
+	}
+	f.bytes += t.Elements() * t.size()
+	f.tensors = append(f.tensors, t)
+	return nil
 }
 
 // parse returns the dict in a file, of which a has the bytes, whatever its container.

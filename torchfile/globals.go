@@ -95,6 +95,10 @@ func makeDict(m *machine, args []value) (value, error) {
 	if len(args) > 1 || !ok {
 		return nil, m.broken("OrderedDict of %s, want nothing or a list of pairs", kinds(args))
 	}
+	if err := m.spend(len(pairs.items)); err != nil {
+		return nil, err
+	}
+	d.pairs = make([][2]value, 0, len(pairs.items))
 	for _, p := range pairs.items {
 		kv := items(p)
 		if len(kv) != 2 {

@@ -13,6 +13,11 @@ const (
 	// cannot become large; one that holds itself is too deep.
 	maxNested = 1 << 16
 	maxDepth  = 16
+	// maxNames is how many bytes the names of all values and tensors may have together, each with the keys of
+	// the dicts around it: maxNamesPerByte for each byte of the file, and maxFreeNames more.
+	maxNames        = 64 << 20
+	maxNamesPerByte = 32
+	maxFreeNames    = 4 << 20
 )
 
 // ParseNested is Parse for a dict that has more than tensors: dicts, lists, numbers and
@@ -46,6 +51,7 @@ type nested struct {
 	file    *File
 	tensors map[string]bool
 	values  int
+	names   int64 // bytes
 }
 
 func (n *nested) unsupported(name, format string, args ...any) error {
@@ -63,7 +69,10 @@ func (n *nested) dict(d *dict, prefix string, depth int) (map[string]any, error)
 		if !ok {
 			return nil, n.file.bad("dict", "has %s among its keys, want strings", kind(p[0]))
 		}
-		name := prefix + key
+		name, err := n.name(prefix, key)
+		if err != nil {
+			return nil, err
+		}
 		if err := n.file.checkKey(seen, key, "member "); err != nil {
 			return nil, err
 		}
@@ -74,7 +83,9 @@ func (n *nested) dict(d *dict, prefix string, depth int) (map[string]any, error)
 			if err := n.file.checkKey(n.tensors, name, "tensor "); err != nil {
 				return nil, err
 			}
-			n.file.add(name, v)
+			if err := n.file.add(name, v); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		v, err := n.value(p[1], name, depth+1)
@@ -84,6 +95,15 @@ func (n *nested) dict(d *dict, prefix string, depth int) (map[string]any, error)
 		values[key] = v
 	}
 	return values, nil
+}
+
+// name returns what a member is called.
+func (n *nested) name(prefix, key string) (string, error) {
+	most := min(maxNames, maxFreeNames+maxNamesPerByte*n.file.Size)
+	if n.names += int64(len(prefix) + len(key)); n.names > most {
+		return "", n.unsupported(key, "has a name with which those of all members have more than %d bytes", most)
+	}
+	return prefix + key, nil
 }
 
 func (n *nested) value(v value, name string, depth int) (any, error) {
@@ -97,11 +117,23 @@ func (n *nested) value(v value, name string, depth int) (any, error) {
 	case nil, bool, int64, float64, string:
 		return v, nil
 	case *dict:
-		return n.dict(v, name+"/", depth)
+		prefix, err := n.name(name, "/")
+		if err != nil {
+			return nil, err
+		}
+		return n.dict(v, prefix, depth)
 	case *list, *tuple:
+		prefix, err := n.name(name, "/")
+		if err != nil {
+			return nil, err
+		}
 		all := []any{}
 		for i, x := range items(v) {
-			x, err := n.value(x, name+"/"+strconv.Itoa(i), depth+1)
+			name, err := n.name(prefix, strconv.Itoa(i))
+			if err != nil {
+				return nil, err
+			}
+			x, err := n.value(x, name, depth+1)
 			if err != nil {
 				return nil, err
 			}

@@ -17,6 +17,10 @@ const (
 	// largest published shards have some thousand.
 	maxPickle       = 64 << 20
 	maxInstructions = 4 << 20
+
+	// maxCopies is how many instructions and values that they copy there may be for each byte of the pickle, besides a
+	// few: an instruction has one byte at least.
+	maxCopies = 2
 )
 
 // value is what a pickle builds: nil, bool, int64, float64, string, long, *tuple,
@@ -69,13 +73,17 @@ type machine struct {
 	stack []value
 	marks []int
 	memo  map[uint32]value
-	left  int // instructions
+	most  int // instructions
+	left  int // of these
 
 	storages map[string]*storage
 }
 
 func newMachine(path string, text []byte, base int64) *machine {
-	return &machine{path: path, text: text[:min(len(text), maxPickle)], cut: len(text) > maxPickle, base: base, left: maxInstructions, storages: map[string]*storage{}}
+	cut := len(text) > maxPickle
+	text = text[:min(len(text), maxPickle)]
+	most := min(maxInstructions, 16+maxCopies*len(text))
+	return &machine{path: path, text: text, cut: cut, base: base, most: most, left: most, storages: map[string]*storage{}}
 }
 
 func (m *machine) broken(format string, args ...any) error {
@@ -204,10 +212,10 @@ var otherInstructions = map[byte]string{
 func (m *machine) run() (value, error) {
 	m.stack, m.marks, m.memo = m.stack[:0], m.marks[:0], map[uint32]value{}
 	for {
-		if m.left--; m.left < 0 {
-			return nil, m.unsupported("more than %d instructions", maxInstructions)
-		}
 		m.at = m.pos
+		if err := m.spend(1); err != nil {
+			return nil, err
+		}
 		op, err := m.take(1)
 		if err != nil {
 			return nil, err
@@ -223,6 +231,15 @@ func (m *machine) run() (value, error) {
 			return nil, err
 		}
 	}
+}
+
+// spend takes n instructions off what is left. What an instruction copies of values that it leaves where they are costs as
+// many as there are: else a few bytes, again and again, would copy all the rest of the pickle.
+func (m *machine) spend(n int) error {
+	if m.left -= n; m.left < 0 {
+		return m.unsupported("more than %d instructions, with values that they copy", m.most)
+	}
+	return nil
 }
 
 // take returns the next n bytes.
@@ -598,6 +615,15 @@ func (m *machine) persistent() error {
 // view returns the tensor of (offset, size, stride) in a storage. All its elements
 // lie in it.
 func (m *machine) view(s *storage, dtype safetensors.DType, args []value) (value, error) {
+	for _, v := range args[1:] {
+		n := len(items(v))
+		if n > safetensors.MaxDims {
+			return nil, m.unsupported("a tensor has %d dimensions, want at most %d", n, safetensors.MaxDims)
+		}
+		if err := m.spend(n); err != nil {
+			return nil, err
+		}
+	}
 	offset, ok := args[0].(int64)
 	shape, ok1 := m.ints(args[1])
 	strides, ok2 := m.ints(args[2])
@@ -605,9 +631,6 @@ func (m *machine) view(s *storage, dtype safetensors.DType, args []value) (value
 		return nil, m.broken("a tensor of offset, size and stride (%s), want an integer and two tuples of integers", kinds(args))
 	}
 	v := &view{s, dtype, offset, shape, strides}
-	if len(shape) > safetensors.MaxDims {
-		return nil, m.unsupported("a tensor has %d dimensions, want at most %d", len(shape), safetensors.MaxDims)
-	}
 	if len(shape) != len(strides) {
 		return nil, m.broken("a tensor has %d dimensions and %d strides", len(shape), len(strides))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"ggforge/arch"
@@ -12,6 +13,7 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/llamalimits"
 	"ggforge/internal/mmap"
 	"ggforge/internal/parallel"
 	"ggforge/quants"
@@ -87,6 +89,42 @@ func Model(ctx context.Context, path string, opt Options) ([]Finding, error) {
 		}
 	}
 	return all.all(path), ctx.Err()
+}
+
+// Worse returns what Model would find wrong with the metadata of a file if they were m, and not with its own; ids of special tokens that are of
+// no token are among it. Of shards only f is looked at.
+func Worse(f *gguf.File, m gguf.Metadata) ([]string, error) {
+	find := func(m gguf.Metadata) (list []string, err error) {
+		g := *f
+		g.Metadata = m
+		var all findings
+		err = mmap.Guard(f.Path, func() error { meaning([]*gguf.File{&g}, &all); return nil })
+		for _, x := range all.all(f.Path) {
+			if !x.Note {
+				list = append(list, x.Text)
+			}
+		}
+		of, n := vocab.OutOfRange(m)
+		for _, kv := range of {
+			list = append(list, outOfRange(f.Path, kv, n))
+		}
+		return list, err
+	}
+	was := slices.Clone(f.Metadata)
+	if v, ok := m.Get(gguf.KeyArchitecture); ok { // another one is judged by what was there
+		was.Set(gguf.KeyArchitecture, v)
+	}
+	before, err := find(was)
+	if err != nil {
+		return nil, err
+	}
+	after, err := find(m)
+	return slices.DeleteFunc(after, func(text string) bool { return slices.Contains(before, text) }), err
+}
+
+// outOfRange says that a special token has an id that none of n tokens has.
+func outOfRange(path string, kv gguf.KV, n int) string {
+	return fmt.Sprintf("%s: key %q: is %s, want the id of one of %d tokens", path, kv.Key, kv.Value.Short(), n)
 }
 
 // open opens the file and further shards, as far as they can be followed.
@@ -280,6 +318,11 @@ func meaning(files []*gguf.File, all *findings) {
 	} else if n, isInt := v.Int(); ok && (!isInt || n != gguf.QuantizationVersion) {
 		all.add("%s: key %q: is %s, want %d", f.Path, gguf.KeyQuantizationVersion, v.Short(), gguf.QuantizationVersion)
 	}
+	for _, kv := range m {
+		if want, _, ok := gguf.StandardType(kv.Key); ok && kv.Value.Type() != want {
+			all.add("%s: key %q: is of type %v, want %v", f.Path, kv.Key, kv.Value.Type(), want)
+		}
+	}
 	tokens(f, all)
 	if name == "" {
 		all.add("%s: has no key %q, or not a text", f.Path, gguf.KeyArchitecture)
@@ -304,6 +347,15 @@ func meaning(files []*gguf.File, all *findings) {
 	if len(list) == 0 {
 		return // a vocabulary
 	}
+	v, _ := m.Get(gguf.KeySplitCount)
+	if n, _ := v.Int(); n <= 1 || n == int64(len(files)) {
+		has := func(name string) bool {
+			return slices.ContainsFunc(files, func(f *gguf.File) bool { return f.Tensor(name) != nil })
+		}
+		if err := llamalimits.CheckExperts(m, has); err != nil {
+			all.add("%s: %v", f.Path, err)
+		}
+	}
 	if err := a.Shapes.Check(a.Name, m, list, func(string) string { return "" }); err != nil {
 		all.add("%s: %v", f.Path, err)
 	}
@@ -311,23 +363,20 @@ func meaning(files []*gguf.File, all *findings) {
 
 // keys compares the keys of an architecture with what its files have.
 func keys(f *gguf.File, a *table.Arch, all *findings) {
-	for _, rows := range [][]table.Row{a.Early, a.Metadata, a.Late} {
-		for _, r := range rows {
-			if r.Many != nil || r.Derive != nil || len(r.From) == 0 {
-				continue
-			}
-			key := r.Key
-			if !r.Whole && !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "tokenizer.") {
-				key = gguf.ArchKey(a.Name, key)
-			}
-			v, ok := f.Metadata.Get(key)
-			switch {
-			case !ok && r.Required:
-				all.note("%s: has no key %q, which converted files have", f.Path, key)
-			case ok && v.Type() != r.Type && v.Type() != gguf.ArrayType: // arrays have a value for each layer
-				all.add("%s: key %q: is of type %v, want %v", f.Path, key, v.Type(), r.Type)
-			}
+	for key, r := range a.Rows() {
+		if !r.Setting() {
+			continue
 		}
+		v, ok := f.Metadata.Get(key)
+		switch {
+		case !ok && r.Required:
+			all.note("%s: has no key %q, which converted files have", f.Path, key)
+		case ok && v.Type() != r.Type && v.Type() != gguf.ArrayType: // arrays have a value for each layer
+			all.add("%s: key %q: is of type %v, want %v", f.Path, key, v.Type(), r.Type)
+		}
+	}
+	if err := llamalimits.Check(f.Metadata); err != nil {
+		all.add("%s: %v", f.Path, err)
 	}
 	for _, key := range []string{table.KeyBlockCount, "embedding_length", "context_length"} {
 		if _, ok := f.Metadata.Get(gguf.ArchKey(a.Name, key)); !ok && len(f.Tensors) > 0 {
@@ -353,13 +402,9 @@ func tokens(f *gguf.File, all *findings) {
 			all.add("%s: key %q: %d values, but there are %d tokens", f.Path, prefix+key, v.Len(), n)
 		}
 	}
-	for _, kv := range f.Metadata {
-		if !strings.HasPrefix(kv.Key, prefix) || !strings.HasSuffix(kv.Key, "_token_id") {
-			continue
-		}
-		if id, ok := kv.Value.Int(); !ok || id < 0 || id >= int64(n) { // loaders take another one, and say so
-			all.note("%s: key %q: is %s, want the id of one of %d tokens", f.Path, kv.Key, kv.Value.Short(), n)
-		}
+	of, _ := vocab.OutOfRange(f.Metadata)
+	for _, kv := range of { // loaders take another one, and say so
+		all.note("%s", outOfRange(f.Path, kv, n))
 	}
 	switch _, err := vocab.New(f.Metadata); {
 	case errors.Is(err, fault.Unsupported):

@@ -263,3 +263,23 @@ func (v *Vocab) partition(text string, parse bool) []fragment {
 
 // isSpace is C's isspace.
 func isSpace(b byte) bool { return '\t' <= b && b <= '\r' || b == ' ' }
+
+// OutOfRange returns the keys of metadata that name tokens by ids that are of none, and the
+// number of tokens: programs take others in their place. Without a list of tokens there is no
+// such key.
+func OutOfRange(m gguf.Metadata) (of gguf.Metadata, tokens int) {
+	const prefix = "tokenizer.ggml."
+	list, ok := m.Get(prefix + "tokens")
+	if !ok || list.Type() != gguf.ArrayType {
+		return nil, 0
+	}
+	for _, kv := range m {
+		if !strings.HasPrefix(kv.Key, prefix) || !strings.HasSuffix(kv.Key, "_token_id") {
+			continue
+		}
+		if id, ok := kv.Value.Int(); !ok || id < 0 || id >= int64(list.Len()) {
+			of = append(of, kv)
+		}
+	}
+	return of, list.Len()
+}

@@ -9,7 +9,7 @@ import (
 
 // Write types of tensors as a recipe, and read it again.
 func ExampleFormatRecipe() {
-	text := worth.FormatRecipe([]string{"target: 4 bits per weight"}, []worth.Assigned{
+	text := worth.FormatRecipe([]worth.Assigned{
 		{Name: "token_embd.weight", Type: gguf.TypeQ5_K}, {Name: "blk.0.ffn_down.weight", Type: gguf.TypeIQ4_XS},
 	})
 	fmt.Printf("%s", text)
@@ -20,8 +20,7 @@ func ExampleFormatRecipe() {
 	}
 	fmt.Println(r.Check([]string{"token_embd.weight", "blk.1.ffn_down.weight"}))
 	// Output:
-	// # target: 4 bits per weight
 	// ^token_embd\.weight$=q5_k
 	// ^blk\.0\.ffn_down\.weight$=iq4_xs
-	// recipe.txt, line 3: "^blk\\.0\\.ffn_down\\.weight$" matches no tensor
+	// recipe.txt, line 2: "^blk\\.0\\.ffn_down\\.weight$" matches no tensor
 }

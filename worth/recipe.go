@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
@@ -14,11 +15,13 @@ import (
 
 // Recipe is a file that gives types to tensors: a rule to a line, PATTERN=TYPE, as
 // quantize.CompileTensorRule takes it, without white space in it. The first rule that matches
-// a tensor counts. Lines that are empty or begin with # say nothing. The lines without
-// comments are what --tensor-type-file of the reference reads.
+// a tensor counts. Lines that are empty or begin with # say nothing. Lines without
+// comments, as FormatRecipe makes them, are what --tensor-type-file of the reference reads.
 type Recipe struct {
 	Path  string
 	Rules []quantize.TensorTypeRule
+	// Read describes what the rules were read from.
+	Read  digest.Input
 	lines []int // of each rule
 }
 
@@ -37,7 +40,7 @@ func ReadRecipe(path string) (*Recipe, error) {
 
 // ParseRecipe reads a recipe. Errors name path and line.
 func ParseRecipe(path string, data []byte) (*Recipe, error) {
-	r := &Recipe{Path: path}
+	r := &Recipe{Path: path, Read: digest.Held("recipe", path, data)}
 	number := 0
 	for line := range bytes.Lines(data) {
 		number++
@@ -99,18 +102,10 @@ type Assigned struct {
 	Type gguf.Type
 }
 
-// FormatRecipe returns the text of a recipe: comments, a line each, and a rule for each
-// tensor that matches its name alone.
-func FormatRecipe(comments []string, tensors []Assigned) []byte {
+// FormatRecipe returns the text of a recipe: a rule for each tensor that matches its name alone. There are no comments, so
+// that --tensor-type-file of the reference reads it, too.
+func FormatRecipe(tensors []Assigned) []byte {
 	var b bytes.Buffer
-	for _, c := range comments {
-		fmt.Fprintf(&b, "# %s\n", strings.Map(func(r rune) rune {
-			if r < ' ' {
-				return ' '
-			}
-			return r
-		}, c))
-	}
 	for _, t := range tensors {
 		fmt.Fprintf(&b, "%s=%s\n", Pattern(t.Name), strings.ToLower(t.Type.String()))
 	}

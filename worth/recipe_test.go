@@ -16,7 +16,7 @@ func TestRecipe(t *testing.T) {
 	for _, x := range tensors {
 		names = append(names, x.Name)
 	}
-	text := FormatRecipe([]string{"target: 4 bits", "two\nlines=f16"}, tensors)
+	text := FormatRecipe(tensors)
 	r, err := ParseRecipe("r.txt", text)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -67,7 +67,7 @@ func TestRecipe(t *testing.T) {
 // understood is the same.
 func FuzzRecipe(f *testing.F) {
 	f.Add([]byte("# target: 4.2GB\n^token_embd\\.weight$=q4_k\n\nblk\\.[0-3]\\.ffn_down=q8_0\r\n"))
-	f.Add(FormatRecipe(nil, []Assigned{{"blk.0.x", gguf.TypeF16}}))
+	f.Add(FormatRecipe([]Assigned{{"blk.0.x", gguf.TypeF16}}))
 	for _, text := range []string{"a=", "=q4_k", "a=q4_k b", "[=f16", "\x00=f16", "a\vb=f16"} {
 		f.Add([]byte(text))
 	}
@@ -101,7 +101,7 @@ func FuzzPattern(f *testing.F) {
 	f.Add("blk.0.attn_k.weight")
 	f.Add("a\nB=(\xff*")
 	f.Fuzz(func(t *testing.T, name string) {
-		text := FormatRecipe([]string{name}, []Assigned{{name, gguf.TypeQ4_K}})
+		text := FormatRecipe([]Assigned{{name, gguf.TypeQ4_K}})
 		r, err := ParseRecipe("r", text)
 		if err != nil || len(r.Rules) != 1 {
 			t.Fatalf("%q: %v", text, err)

@@ -5,9 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
-
-	"ggforge/internal/disk"
 )
 
 // WriteBytes writes a file whose bytes are at hand, as Write does one of tensors: under a
@@ -60,16 +57,4 @@ func (u *upTo) Write(b []byte) (int, error) {
 	n, err := u.w.WriteAt(b, u.at)
 	u.at, u.left = u.at+int64(n), u.left-int64(n)
 	return n, err
-}
-
-// Writable returns the error that writing a file would begin with because of what is
-// there: for runs that take long before they write.
-func Writable(path string, opt Options) error {
-	if err := distinct(opt.Inputs, []string{path}); err != nil {
-		return err
-	}
-	if _, err := disk.Stat(filepath.Dir(path)); err != nil {
-		return err
-	}
-	return checkFinal(path, opt.Force)
 }

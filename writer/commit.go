@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -13,9 +14,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"ggforge/fault"
 	"ggforge/internal/disk"
+	"ggforge/internal/statefile"
 )
 
 // commit gives the files of one directory their names, together. Renames are one
@@ -35,8 +38,7 @@ import (
 // came shows in which names there are. A journal that was copied from elsewhere is
 // refused: the files that it names have other IDs.
 type commit struct {
-	Format string       `json:"format"` // commitFormat
-	Files  []commitFile `json:"files"`
+	Files []commitFile `json:"files"`
 
 	dir   string
 	done  bool                // in step 6
@@ -56,11 +58,15 @@ type commitFile struct {
 }
 
 const (
-	commitFormat = "ggforge commit 2"
+	// formerCommit begins journals of the version before.
+	formerCommit = `{"format":"ggforge commit 2"`
 	// maxCommit bounds the journals that are read: 300 bytes for each of the shards
 	// that a name can count.
 	maxCommit = 32 << 20
 )
+
+// commitKind is that of journals. They belong to the files whose IDs they have.
+var commitKind = statefile.Kind{Name: "of a change of names", Version: 3, Max: maxCommit}
 
 var commitName = regexp.MustCompile(`^ggforge-([0-9a-f]{16})\.(commit|done)$`)
 
@@ -102,13 +108,6 @@ func commitAll(outputs []*output, opt Options) error {
 			return err
 		}
 	}
-	if !renamesOpen {
-		for _, p := range parts {
-			if err := p.close(); err != nil {
-				return err
-			}
-		}
-	}
 	if len(parts) == 1 {
 		return commitOne(parts[0], opt)
 	}
@@ -118,7 +117,7 @@ func commitAll(outputs []*output, opt Options) error {
 		dir := filepath.Dir(p.final)
 		c := byDir[dir]
 		if c == nil {
-			c = &commit{Format: commitFormat, dir: dir, step: opt.step, parts: map[string]*partial{}}
+			c = &commit{dir: dir, step: opt.step, parts: map[string]*partial{}}
 			byDir[dir] = c
 			commits = append(commits, c)
 		}
@@ -146,10 +145,10 @@ func commitAll(outputs []*output, opt Options) error {
 		}
 	}
 	for _, p := range parts {
-		unfinish(p.name, nil)
+		finished(p.name)
 	}
 	for _, c := range commits {
-		unfinish(c.path(), nil)
+		finished(c.path())
 	}
 	for _, c := range commits {
 		if err := c.forward(); err != nil {
@@ -182,12 +181,38 @@ func keep(parts []*partial) {
 	}
 }
 
-// commitOne gives a single file its name, which replaces an old one in one step.
-func commitOne(p *partial, opt Options) error {
+// asideSuffix is what the second name of a file that is being replaced has after the temporary name of the new one.
+const asideSuffix = ".old"
+
+// commitOne gives a single file its name, which replaces an old one in one step. The old one has a second name until the
+// new one's is on the disk: after an error it is back, and without an old one there is none.
+func commitOne(p *partial, opt Options) (err error) {
 	rename := renameNew
 	if opt.Force {
 		rename = disk.Rename
 	}
+	aside, err := asideOne(p, opt)
+	if err != nil {
+		return err
+	}
+	named := false
+	defer func() {
+		switch {
+		case err == nil && aside != "":
+			err = disk.Remove(aside)
+		case err == nil:
+		case aside != "":
+			// where nothing was renamed both are names of one file, and stay so
+			e := disk.Rename(aside, p.final)
+			if gone := disk.Remove(aside); e != nil && gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+				e = errors.Join(e, gone)
+			}
+			err = errors.Join(err, e)
+		case named:
+			err = errors.Join(err, renameNew(p.final, p.name)) // where it is discarded
+		}
+		p.kept = err == nil
+	}()
 	if opt.step != nil {
 		if err := opt.step("rename " + filepath.Base(p.final)); err != nil {
 			return err
@@ -195,7 +220,7 @@ func commitOne(p *partial, opt Options) error {
 	}
 	// with the lock: RemovePartials comes before it, or finds nothing to remove
 	unfinished.Lock()
-	err := rename(p.name, p.final)
+	err = rename(p.name, p.final)
 	if err == nil {
 		delete(unfinished.names, p.name)
 	}
@@ -204,10 +229,63 @@ func commitOne(p *partial, opt Options) error {
 		if errors.Is(err, fs.ErrExist) {
 			return existsError(p.final)
 		}
+		return replaceError(p.final, err)
+	}
+	named = true
+	return syncDir(filepath.Dir(p.final))
+}
+
+// removeAside removes the second name that a run which was killed has left next to the temporary name.
+func removeAside(temp string) error {
+	st, err := disk.Lstat(temp + asideSuffix)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !st.Mode().IsRegular():
+		return stranger(temp+asideSuffix, kindOf(st.Mode()))
+	}
+	return disk.Remove(temp + asideSuffix)
+}
+
+// forgetOld removes the second name of the file that was at path, if a run that was killed has left one: path has its old file or its
+// new one.
+func forgetOld(path string) error {
+	aside := path + Suffix + asideSuffix
+	if _, err := disk.Lstat(aside); err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			err = nil
+		}
 		return err
 	}
-	p.kept = true
-	return syncDir(filepath.Dir(p.final))
+	if st, err := disk.Lstat(path); err != nil || !st.Mode().IsRegular() || Locked(path) || Locked(path+Suffix) {
+		return nil // the only name that is left, or a run is at it
+	}
+	return removeAside(path + Suffix)
+}
+
+// asideOne gives the old file that p replaces a second name, and returns it; "" where there is no old file, or files have one
+// name only.
+func asideOne(p *partial, opt Options) (string, error) {
+	if !opt.Force || !replacesOpen {
+		return "", nil
+	}
+	aside := p.name + asideSuffix
+	if err := removeAside(p.name); err != nil {
+		return "", err
+	}
+	if st, err := disk.Lstat(p.final); err != nil || !st.Mode().IsRegular() {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return "", err
+	}
+	if disk.Link(p.final, aside) != nil {
+		disk.Remove(aside)
+		return "", nil
+	}
+	return aside, nil
 }
 
 // begin writes the journal.
@@ -225,11 +303,11 @@ func (c *commit) begin() error {
 	if c.file, err = exclusive(c.path(), c.path()); err != nil {
 		return err
 	}
-	unfinish(c.path(), func() { c.file.Close() })
+	unfinish(c.path(), false)
 	if err := c.at("write journal"); err != nil {
 		return err
 	}
-	if _, err := c.file.Write(text); err != nil {
+	if _, err := commitKind.File("", int64(len(text)), bytes.NewReader(text)).WriteTo(c.file); err != nil {
 		return err
 	}
 	if err := c.at("sync journal"); err != nil {
@@ -321,7 +399,7 @@ func (c *commit) forward() error {
 		if err := c.at("move old %s aside", f.Name); err != nil {
 			return err
 		}
-		return renameNew(c.final(f), c.aside(i))
+		return replaceError(c.final(f), renameNew(c.final(f), c.aside(i)))
 	})
 	if err != nil {
 		return err
@@ -352,9 +430,6 @@ func (c *commit) finish() error {
 	}
 	if err := c.at("mark journal"); err != nil {
 		return err
-	}
-	if !renamesOpen {
-		c.file.Close()
 	}
 	from := c.path()
 	c.done = true
@@ -392,7 +467,7 @@ func (c *commit) close() error {
 	if err := c.at("remove journal"); err != nil {
 		return err
 	}
-	unfinish(c.path(), nil)
+	finished(c.path())
 	return removeHeld(c.path(), c.file)
 }
 
@@ -446,6 +521,9 @@ func recoverCommits(paths []string, step func(string) error) error {
 	ours := map[string]bool{}
 	for _, path := range paths {
 		ours[filepath.Clean(path)] = true
+		if err := forgetOld(path); err != nil {
+			return err
+		}
 	}
 	for _, dir := range dirs(paths) {
 		if st, err := disk.Stat(dir); err != nil || !st.IsDir() {
@@ -475,7 +553,7 @@ func recoverCommits(paths []string, step func(string) error) error {
 // could have us rename or remove files of our own.
 func (c *commit) recover(touches func(*commitFile) bool) error {
 	st, err := disk.Lstat(c.path())
-	foreign := err == nil && !own(st)
+	foreign := err == nil && !disk.Own(c.path(), st)
 	var f *disk.File
 	if err == nil {
 		how := os.O_RDWR
@@ -512,8 +590,8 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 	if err != nil {
 		return err
 	}
-	if torn && lockErr == nil && still { // killed before anything was renamed
-		return removeHeld(c.path(), f)
+	if torn && lockErr == nil && still {
+		return c.discard(f)
 	}
 	if !slices.ContainsFunc(c.Files, func(f commitFile) bool { return touches(&f) }) {
 		return nil
@@ -573,31 +651,55 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 		return err
 	}
 	for i := range c.Files {
-		if err := removeLeftover(c.temp(&c.Files[i]), c.final(&c.Files[i])); err != nil {
+		f := &c.Files[i]
+		if id, err := fileID(c.temp(f)); err != nil || id != f.ID { // gone, or not the file that the journal means
+			continue
+		}
+		if err := removeLeftover(c.temp(f), c.final(f)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// read reads the journal. It is torn if the run was killed while writing it. One
-// that is not of this format has no files, one that names files elsewhere is an
+// discard removes the journal, which is torn: what it was for was not begun, since nothing is renamed before it is on the disk. One whose
+// files have been moved aside nevertheless was damaged later, and stays with them.
+func (c *commit) discard(f *disk.File) error {
+	entries, err := disk.ReadDir(c.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "ggforge-"+c.token+"-") {
+			return fault.Errorf(fault.Broken, "is damaged, and %s is a file that was to be replaced: give it its name, and remove the journal", filepath.Join(c.dir, e.Name()))
+		}
+	}
+	return removeHeld(c.path(), f)
+}
+
+// read reads the journal. It is torn if the run was killed while writing it, or the power failed before it was on the disk: of each of its writes
+// there may be zeros then. One that is not of this format has no files, one of an earlier version and one that names files elsewhere are an
 // error.
 func (c *commit) read(f *disk.File) (torn bool, err error) {
-	text, err := io.ReadAll(io.LimitReader(f, maxCommit+1))
-	if err != nil || len(text) > maxCommit {
+	data, err := io.ReadAll(io.LimitReader(f, 2*maxCommit))
+	if err != nil {
 		return false, err
 	}
-	if json.Unmarshal(text, c) != nil {
-		c.Files = nil
-		head := `{"format":"` + commitFormat + `"`
-		return strings.HasPrefix(head, string(text)) || strings.HasPrefix(string(text), head), nil
-	}
-	if c.Format != commitFormat {
-		c.Files = nil
+	_, text, err := commitKind.Parse(c.path(), data)
+	magic := commitKind.Magic()
+	switch {
+	case err == nil:
+		if err := json.Unmarshal(text, c); err != nil {
+			return false, fault.Errorf(fault.Broken, "is no journal: %w", err)
+		}
+	case strings.HasPrefix(magic, string(data)), strings.HasPrefix(string(data), magic), strings.Trim(string(data[:min(len(data), len(magic))]), "\x00") == "":
+		return true, nil
+	case errors.Is(err, statefile.ErrOther), strings.HasPrefix(string(data), formerCommit):
+		return false, fault.Errorf(fault.Refused, "made by another version, which can finish it; remove the journal to leave the files as they are")
 	}
 	for _, f := range c.Files {
 		if f.Name == "" || f.Name == "." || f.Name != filepath.Base(f.Name) || !filepath.IsLocal(f.Name) {
+			c.Files = nil
 			return false, fault.Errorf(fault.Broken, "names a file outside its directory: %q", f.Name)
 		}
 	}

@@ -22,6 +22,9 @@ func (m *made) mkdir(path string) error {
 		unfinished.dirs = append(unfinished.dirs, path)
 	}
 	unfinished.Unlock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return noDirectory(filepath.Dir(path))
+	}
 	if err != nil {
 		return err
 	}

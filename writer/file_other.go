@@ -3,22 +3,20 @@
 package writer
 
 import (
-	"io/fs"
-
 	"ggforge/internal/disk"
 )
 
-// renamesOpen says whether an open file can be renamed and removed.
-const renamesOpen = false
+// replacesOpen says whether a file that is open can be replaced by another one.
+const replacesOpen = false
+
+// inUse returns false: nothing shows it here.
+func inUse(string) bool { return false }
 
 // noFollow is what systems without it have instead.
-const noFollow = 0
+const noFollow = disk.NoFollow
 
 // links returns how many names the file has.
 func links(*disk.File) (uint64, error) { return 1, nil }
-
-// own returns true: files have no owners here.
-func own(fs.FileInfo) bool { return true }
 
 // fileID returns the same for all files: they have no IDs here.
 func fileID(path string) (string, error) {

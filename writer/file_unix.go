@@ -3,22 +3,20 @@
 package writer
 
 import (
-	"io/fs"
-	"os"
 	"strconv"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"ggforge/internal/disk"
 )
 
-// renamesOpen says whether an open file can be renamed and removed.
-const renamesOpen = true
+// replacesOpen says whether a file that is open can be replaced by another one.
+const replacesOpen = true
 
-// noFollow makes an open fail where the name is a symbolic link, and not wait
-// where it is a pipe.
-const noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
+// inUse returns false: it asks nothing of files that can be replaced.
+func inUse(string) bool { return false }
+
+// noFollow makes an open fail where the name is a symbolic link.
+const noFollow = disk.NoFollow
 
 // links returns how many names the file has.
 func links(f *disk.File) (uint64, error) {
@@ -28,9 +26,6 @@ func links(f *disk.File) (uint64, error) {
 	}
 	return uint64(st.Sys().(*syscall.Stat_t).Nlink), nil
 }
-
-// own reports whether the file belongs to the user of the process.
-func own(st fs.FileInfo) bool { return int(st.Sys().(*syscall.Stat_t).Uid) == os.Geteuid() }
 
 // fileID returns what identifies a file on its disk, whatever its name: a copy has
 // another one.
@@ -43,11 +38,4 @@ func fileID(path string) (string, error) {
 }
 
 // syncDir makes renames in dir durable.
-func syncDir(dir string) error {
-	d, err := disk.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
+func syncDir(dir string) error { return disk.SyncDir(dir) }

@@ -11,12 +11,25 @@ import (
 	"ggforge/internal/disk"
 )
 
-// renamesOpen says whether an open file can be renamed and removed.
-const renamesOpen = false
+// replacesOpen says whether a file that is open can be replaced by another one.
+const replacesOpen = false
 
 // noFollow is not needed: a file is made anew, which fails on links, or has been
 // looked at before.
-const noFollow = 0
+const noFollow = disk.NoFollow
+
+// inUse reports whether the file at path is open.
+func inUse(path string) bool {
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return false
+	}
+	h, err := windows.CreateFile(name, windows.GENERIC_READ, 0, nil, windows.OPEN_EXISTING, windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
+	if err == nil {
+		windows.CloseHandle(h)
+	}
+	return errors.Is(err, windows.ERROR_SHARING_VIOLATION)
+}
 
 // links returns how many names the file has.
 func links(f *disk.File) (uint64, error) {
@@ -24,10 +37,6 @@ func links(f *disk.File) (uint64, error) {
 	err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info)
 	return uint64(info.NumberOfLinks), err
 }
-
-// own reports whether the file belongs to the user of the process, which is not
-// asked here: no directory is shared as /tmp is.
-func own(fs.FileInfo) bool { return true }
 
 // fileID returns what identifies a file on its disk, whatever its name: a copy has
 // another one.

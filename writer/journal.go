@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"ggforge/fault"
-	"ggforge/internal/disk"
+	"ggforge/model"
+	"ggforge/model/identity"
 )
 
 // Journal makes a write one that can be continued, or shared with other processes.
@@ -66,6 +67,20 @@ func (o *Options) AddFacts(name string, values ...string) {
 	o.Journal = &j
 }
 
+// AddModel adds what says which model the tensors are of, if there is a journal.
+func (o *Options) AddModel(ctx context.Context, m *model.Model) error {
+	if o.Journal == nil {
+		return nil
+	}
+	id, err := identity.Of(ctx, m)
+	if err != nil {
+		return err
+	}
+	o.AddFacts("model, by header and rows,", id)
+	o.AddFacts(OriginFact, m.Origin...)
+	return nil
+}
+
 // ErrTerminated is the cause (context.Cause) of a context that is cancelled because the machine
 // is going to be taken away: a write with a Journal leaves what it has.
 var ErrTerminated = errors.New("terminated")
@@ -86,9 +101,9 @@ func (o *Options) Keeps(ctx context.Context) bool { return o.Journal.keeps(ctx) 
 // RemovePartials treats it like those of a Journal with or without Resume.
 func (o *Options) Continued(name string, gone bool) {
 	if gone || o.Journal.keeps(context.Background()) {
-		unfinish(name, nil)
+		finished(name)
 	} else {
-		continued(name, func() {})
+		unfinish(name, true)
 	}
 }
 
@@ -100,6 +115,11 @@ func (j *Journal) shared() bool { return j != nil && (j.Part > 0 || j.Finish) }
 
 // apart reports whether parts are in files of their own.
 func (j *Journal) apart() bool { return j.shared() && j.PartDir != "" }
+
+// fetched reports whether inputs come from a server: files are copies then, made anew by each run.
+func (j *Journal) fetched() bool {
+	return slices.ContainsFunc(j.Facts, func(f Fact) bool { return f.Name == OriginFact })
+}
 
 // keeps reports whether temporary files stay although the write has not succeeded.
 func (j *Journal) keeps(ctx context.Context) bool {
@@ -120,12 +140,11 @@ func (j *Journal) check() error {
 
 const (
 	// journalMagic begins every journal.
-	journalMagic = "ggforge journal 2\n"
+	journalWords = "ggforge journal "
+	journalMagic = journalWords + "3\n"
 	// maxJournalHead bounds what is read of a journal's head: a hundred bytes for each of
 	// 100,000 inputs.
 	maxJournalHead = 16 << 20
-	// headOfInput is how many bytes of an input are compared: the headers of most files.
-	headOfInput = 1 << 20
 )
 
 // head returns how the journal of a set begins: the magic, the CRC-32C of the rest in hexadecimal, a space, facts as one line of JSON.
@@ -138,6 +157,9 @@ func (s *set) head(facts []Fact) []byte {
 	return fmt.Appendf(nil, "%s%s %s", journalMagic, headSum(text), text)
 }
 
+// layoutFact begins the names of facts about the files of a set.
+const layoutFact = "layout of "
+
 // facts returns what the layout of the set is.
 func (s *set) facts() (list []Fact) {
 	for _, f := range s.files {
@@ -146,7 +168,7 @@ func (s *set) facts() (list []Fact) {
 		for _, t := range f.tensors {
 			fmt.Fprintf(h, "%q %d %d %v %d %v\n", t.Name, t.Type, t.Source.Type(), t.Source.NE(), t.off, t.swap)
 		}
-		list = append(list, Fact{"layout of " + filepath.Base(f.path), fmt.Sprintf("%d bytes, %x", f.size, h.Sum(nil)[:16])})
+		list = append(list, Fact{layoutFact + filepath.Base(f.path), fmt.Sprintf("%d bytes, %x", f.size, h.Sum(nil)[:16])})
 	}
 	return list
 }
@@ -155,34 +177,23 @@ func (s *set) facts() (list []Fact) {
 // have copies of the inputs: times of modification are not compared then.
 func (j *Journal) facts(inputs []string) ([]Fact, error) {
 	list := slices.Clone(j.Facts)
-	fetched := slices.ContainsFunc(list, func(f Fact) bool { return f.Name == OriginFact }) // copies, made anew by each run
+	fetched := j.fetched()
 	seen := map[string]bool{}
 	for _, path := range inputs {
 		if seen[path] {
 			continue
 		}
 		seen[path] = true
-		f, err := disk.Open(path)
+		id, err := identity.OfFile(path)
+		if errors.Is(err, identity.ErrIrregular) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
-		st, err := f.Stat()
-		if err != nil || !st.Mode().IsRegular() {
-			f.Close()
-			if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		h := sha256.New()
-		_, err = io.CopyN(h, f, headOfInput)
-		f.Close()
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		value := fmt.Sprintf("%d bytes, begins with %x", st.Size(), h.Sum(nil)[:16])
+		value := id.String()
 		if !j.shared() && !fetched {
-			value += ", modified " + st.ModTime().UTC().Format(time.RFC3339Nano)
+			value += ", modified " + id.Modified.UTC().Format(time.RFC3339Nano)
 		}
 		list = append(list, Fact{"input " + filepath.Base(path), value})
 	}
@@ -234,6 +245,9 @@ func headSum(text []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(tex
 // parseHead returns the facts of a head.
 func parseHead(head []byte) (facts []Fact, err error) {
 	text, ok := bytes.CutPrefix(head, []byte(journalMagic))
+	if !ok && bytes.HasPrefix(head, []byte(journalWords)) {
+		return nil, fault.Errorf(fault.Refused, "made by another version; remove it to begin anew")
+	}
 	if !ok {
 		return nil, fault.Errorf(fault.Broken, "begins with %q, want %q", head[:min(len(head), len(journalMagic))], journalMagic)
 	}
@@ -255,7 +269,7 @@ func sameRun(name string, found, want []byte) error {
 	}
 	had, err := parseHead(found)
 	if err != nil {
-		return fmt.Errorf("%s: no journal of a write: %w", name, err)
+		return fmt.Errorf("%s: no journal of a write of this version: %w", name, err)
 	}
 	has, err := parseHead(want)
 	if err != nil {

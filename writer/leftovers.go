@@ -2,6 +2,7 @@ package writer
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/internal/disk"
+	"ggforge/internal/statefile"
 )
 
 // Leftover is what a run that has not come to its end has left of one output in a directory.
@@ -39,6 +41,7 @@ const (
 	LeftBlocks  LeftoverKind = "blocks"  // of a calibration
 	LeftCommit  LeftoverKind = "commit"  // a change of names that was cut short
 	LeftShare   LeftoverKind = "share"   // what one process found of a job, in a file that Foreign knows
+	LeftOld     LeftoverKind = "old"     // the second name of a file that was being replaced
 	LeftUnknown LeftoverKind = "unknown" // a file of such a name without a journal: perhaps another program's
 )
 
@@ -50,6 +53,9 @@ var (
 	runName     = regexp.MustCompile(`^(.*)\.partial\.run\.[0-9]+$`) // before it has its name
 	blocksName  = regexp.MustCompile(`^(.*)\.partial\.blocks(\.[0-9]{1,6})?$`)
 )
+
+// BlocksMagic begins the state of a calibration.
+const BlocksMagic = "ggfblk03"
 
 // BlocksName returns where the state of a calibration for an output is kept.
 func BlocksName(path string) string { return path + Suffix + blocksSuffix }
@@ -89,15 +95,18 @@ func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 		if !ok {
 			continue
 		}
-		facts, blocks, ours := lookInto(filepath.Join(dir, name))
+		j, ours := lookInto(filepath.Join(dir, name))
 		if !ours {
 			continue
 		}
 		l := r.at(kind, output)
-		l.Blocks += blocks
-		for _, f := range facts {
-			if file, ok := strings.CutPrefix(f.Name, "layout of "); ok && file == filepath.Base(file) {
-				r.add(l, file+Suffix)
+		l.Blocks += j.blocks
+		for i, file := range j.files {
+			// Of a name that a journal has, which may come from elsewhere, only the very file that its run has made is its own.
+			if i < len(j.ids) && file == filepath.Base(file) && r.free[file+Suffix] {
+				if id, err := fileNumber(filepath.Join(dir, file+Suffix)); err == nil && id == j.ids[i] {
+					r.add(l, file+Suffix)
+				}
 			}
 		}
 		journals = append(journals, func() { r.add(l, name) }) // after its files
@@ -112,10 +121,12 @@ func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 		case commitName.MatchString(name):
 			r.add(r.at(LeftCommit, name), name)
 		case partFileName.MatchString(whole):
-			if _, _, ours := lookInto(filepath.Join(dir, name)); ours {
+			if _, ours := lookInto(filepath.Join(dir, name)); ours {
 				r.add(r.at(LeftPart, whole), name)
 			}
-		case blocksName.MatchString(name):
+		case strings.HasSuffix(name, Suffix+asideSuffix):
+			r.add(r.at(LeftOld, strings.TrimSuffix(name, Suffix+asideSuffix)), name)
+		case blocksName.MatchString(name) && begins(filepath.Join(dir, name), BlocksMagic):
 			r.add(r.at(LeftBlocks, blocksName.FindStringSubmatch(name)[1]), name)
 		}
 		if foreign != nil && r.free[name] {
@@ -168,36 +179,69 @@ func (r *remains) add(l *Leftover, name string) {
 	}
 }
 
-// lookInto reads the head of a journal, and how many records fit after it. ours says whether it is one.
-func lookInto(name string) (facts []Fact, blocks int64, ours bool) {
-	f, err := openRegular(name)
+// found is what a journal says.
+type found struct {
+	files  []string // of the set, in order
+	ids    []uint64 // of their temporary files
+	blocks int64    // how many records of rows fit after the head
+}
+
+// begins reports whether a file of the user's own begins with a text, or is the beginning of it.
+func begins(name, magic string) bool {
+	f, err := statefile.Open(name)
 	if err != nil {
-		return nil, 0, false
+		return false
+	}
+	defer f.Close()
+	begin := make([]byte, len(magic))
+	n, err := f.ReadAt(begin, 0)
+	return (err == nil || errors.Is(err, io.EOF)) && strings.HasPrefix(magic, string(begin[:n]))
+}
+
+// lookInto reads how a journal begins. ours says whether it is one.
+func lookInto(name string) (j found, ours bool) {
+	if !begins(name, journalMagic) {
+		return j, false
+	}
+	f, err := statefile.Open(name)
+	if err != nil {
+		return j, false
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return nil, 0, false
-	}
-	begin := make([]byte, len(journalMagic))
-	n, err := f.ReadAt(begin, 0)
-	if err != nil && !errors.Is(err, io.EOF) || !strings.HasPrefix(journalMagic, string(begin[:n])) {
-		return nil, 0, false
+		return j, false
 	}
 	head, torn, err := readHead(f)
 	if err != nil || torn {
-		return nil, 0, err == nil
+		return j, err == nil
 	}
-	if facts, err = parseHead(head); err != nil {
-		return nil, 0, false
+	facts, err := parseHead(head)
+	if err != nil {
+		return j, false
 	}
-	return facts, (st.Size() - int64(len(head))) / recordBytes, true
+	for _, f := range facts {
+		if file, ok := strings.CutPrefix(f.Name, layoutFact); ok {
+			j.files = append(j.files, file)
+		}
+	}
+	at := int64(len(head))
+	for range j.files {
+		var r [recordBytes]byte
+		if n, _ := f.ReadAt(r[:], at); n < len(r) || !sound(r[:]) || binary.LittleEndian.Uint32(r[4:]) != fileRecord || int(binary.LittleEndian.Uint32(r[:])) != len(j.ids) {
+			break
+		}
+		j.ids = append(j.ids, binary.LittleEndian.Uint64(r[8:]))
+		at += recordBytes
+	}
+	j.blocks = (st.Size() - at) / recordBytes
+	return j, true
 }
 
 // look finds out what the files are.
 func (l *Leftover) look() {
 	for _, name := range l.Files {
-		f, err := openRegular(name)
+		f, err := statefile.Open(name)
 		if err != nil {
 			continue
 		}
@@ -207,15 +251,17 @@ func (l *Leftover) look() {
 				l.Modified = st.ModTime()
 			}
 		}
-		if errors.Is(lock(f), errLocked) {
-			l.Busy = true
-		}
 		f.Close()
+		l.Busy = l.Busy || Locked(name)
+		if l.Kind == LeftOld { // the run has the new file locked, under the one name or the other
+			temp := strings.TrimSuffix(name, asideSuffix)
+			l.Busy = l.Busy || Locked(temp) || Locked(strings.TrimSuffix(temp, Suffix))
+		}
 	}
 }
 
 // Remove removes the files, the journal last. A commit it finishes or takes back instead: no output is lost.
-// Files that a process has locked, and those of LeftUnknown, are an error of kind fault.Usage.
+// Files that a process has locked, those of LeftUnknown, and one of LeftOld whose output is not there, are an error of kind fault.Usage.
 func (l *Leftover) Remove() error {
 	switch l.Kind {
 	case LeftUnknown:
@@ -229,6 +275,13 @@ func (l *Leftover) Remove() error {
 		return nil
 	}
 	var open []*disk.File
+	if l.Kind == LeftOld {
+		output := filepath.Join(filepath.Dir(l.Files[0]), l.Output)
+		if st, err := disk.Lstat(output); err != nil || !st.Mode().IsRegular() {
+			return fault.Errorf(fault.Usage, "%s: is the file that was %s, where no file is now: give it its name", l.Files[0], output)
+		}
+		return removeLeftover(l.Files[0], output)
+	}
 	defer func() {
 		for _, f := range open {
 			f.Close()

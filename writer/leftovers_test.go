@@ -33,7 +33,7 @@ func TestListLeftovers(t *testing.T) {
 			t.Fatal(c.dir, err)
 		}
 	}
-	users := map[string]string{"a.gguf": "gguf", "b.partial": "of a download", "c.partial.rows": "a table", "d.part-1-of-2": "a text", "e.partial.run": "x", "f.gguf.partial.blocks": "ggfblk02"}
+	users := map[string]string{"a.gguf": "gguf", "b.partial": "of a download", "c.partial.rows": "a table", "d.part-1-of-2": "a text", "e.partial.run": "x", "f.gguf.partial.blocks": BlocksMagic, "i.gguf.partial.blocks": "of another program"}
 	for _, sub := range []string{"run", "parts", "files"} {
 		for name, text := range users {
 			if err := os.WriteFile(filepath.Join(dir, sub, name), []byte(text), 0o666); err != nil {
@@ -105,4 +105,22 @@ func TestLeftoverBusy(t *testing.T) {
 	if err != nil || !looked {
 		t.Error(err)
 	}
+}
+
+// FuzzLookInto reads journals that are anything: what they name are files of a list with an ID each at most.
+func FuzzLookInto(f *testing.F) {
+	head := (&set{files: []layout{{path: "o", header: func() []byte { return nil }}}}).head(nil)
+	f.Add(append(head, record(0, fileRecord, 5, 0, 0, 0, 0, 0)...))
+	f.Add(head)
+	f.Add([]byte(journalMagic))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		name := filepath.Join(t.TempDir(), "o.partial.rows")
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, ours := lookInto(name)
+		if len(j.ids) > len(j.files) || !ours && len(j.files) > 0 || j.blocks < 0 || j.blocks > int64(len(data)) {
+			t.Errorf("%+v, %v", j, ours)
+		}
+	})
 }

@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"ggforge/fault"
+	"ggforge/gguf"
 	"ggforge/internal/disk"
 )
 
@@ -26,7 +29,7 @@ const (
 	maxOverwrite = 1 << 30
 )
 
-// Overwrite replaces the first bytes of the file at path, which are old, by as many others,
+// Overwrite replaces the first bytes of the GGUF file at path, its header, which are old, by as many others,
 // and leaves the rest alone; of these, what lies between the first that changes and the last is written.
 // A record of that is on the disk before the first byte changes, and goes when all have: after a crash
 // meanwhile Recover does what is left. A file with other names
@@ -44,16 +47,12 @@ func Overwrite(ctx context.Context, path string, old, replacement []byte) error 
 		return err
 	}
 	defer f.Close()
-	there := make([]byte, len(old))
-	if _, err := io.ReadFull(f, there); err != nil || !bytes.Equal(there, old) {
-		return fault.Errorf(fault.Broken, "%s: has changed since it was read", path)
-	}
 	st, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	c := changed(st.Size(), old, replacement)
-	if len(c.old) == 0 {
+	if c.n == 0 {
 		return nil
 	}
 	name := path + overwriteSuffix
@@ -61,28 +60,35 @@ func Overwrite(ctx context.Context, path string, old, replacement []byte) error 
 	if err != nil {
 		return err
 	}
-	unfinish(name, func() { r.Close() })
+	unfinish(name, false)
 	begun := false
 	defer func() {
-		unfinish(name, nil)
+		finished(name)
 		if !begun { // nothing was changed
 			removeHeld(name, r)
 		}
 		r.Close()
 	}()
-	if _, err := r.Write(c.record()); err != nil {
+	// With the record locked: nobody else changes the file now.
+	there := make([]byte, len(old))
+	if _, err := io.ReadFull(f, there); err != nil || !bytes.Equal(there, old) {
+		return fault.Errorf(fault.Broken, "%s: has changed since it was read", path)
+	}
+	if err := c.writeTo(r); err != nil {
 		return err
 	}
 	if err := errors.Join(r.Sync(), syncDir(filepath.Dir(path)), ctx.Err()); err != nil {
 		return err
 	}
-	unfinish(name, nil)
+	finished(name)
 	begun = true
 	return finishOverwrite(f, name, r, c)
 }
 
 // Recover ends an Overwrite of the file at path that was cut short, and reports whether there
-// was one.
+// was one. A record is carried out only if it is the user's own file, its checksum is right, the file has at each place the byte before
+// the change or the one after it, and both are GGUF headers with the same tensors at the same places, in which the change
+// ends before the tensors' data: else it is an error of kind fault.Refused, and nothing is changed.
 func Recover(path string) (bool, error) {
 	name := path + overwriteSuffix
 	r, err := leftover(name, name)
@@ -90,13 +96,12 @@ func Recover(path string) (bool, error) {
 		return false, err
 	}
 	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, 2*maxOverwrite+1024))
+	c, err := openRecord(r)
+	if errors.Is(err, errTorn) { // it was cut short itself, before anything was changed
+		return false, removeHeld(name, r)
+	}
 	if err != nil {
 		return false, err
-	}
-	c, ok := parseRecord(data)
-	if !ok { // it was cut short itself, before anything was changed
-		return false, removeHeld(name, r)
 	}
 	f, err := owned(path)
 	if err != nil {
@@ -107,9 +112,17 @@ func Recover(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	there := make([]byte, len(c.old))
-	if _, err := f.ReadAt(there, c.off); err != nil || st.Size() != c.size || !mixed(there, c.old, c.replacement) {
-		return false, fault.Errorf(fault.Refused, "%s: is of a change to another file than %s; remove it", name, path)
+	same := st.Size() == c.size && c.off+c.n <= c.size
+	if same {
+		if same, err = c.mixed(f); err == nil && same {
+			err = c.headers(f, path)
+		}
+	}
+	if err == nil && !same {
+		err = fault.Errorf(fault.Refused, "%s: is of a change to another file than %s; remove it", name, path)
+	}
+	if err != nil {
+		return false, err
 	}
 	return true, finishOverwrite(f, name, r, c)
 }
@@ -123,14 +136,66 @@ func Unrecovered(path string) error {
 	return nil
 }
 
-// Owned returns an error of kind fault.Usage unless a regular file is at path that has no other
-// name: what is there may be changed, and nothing else changes with it.
-func Owned(path string) error {
-	f, err := owned(path)
-	if err != nil {
+// Held is a file that is locked while its metadata are changed: in place, or by a file that replaces it.
+type Held struct {
+	path         string
+	file, record *disk.File // record: nil but after Settle
+}
+
+// Hold locks the file at path, which has to be a regular file with no other name: what is there may be changed, and nothing else
+// changes with it. Anything else, and a file that another process holds, is an error of kind fault.Usage. What is to be changed is read
+// after it: before, another process may have changed it.
+func Hold(path string) (*Held, error) {
+	for range 100 {
+		f, err := owned(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := lock(f); errors.Is(err, errLocked) { // where there are no locks, nothing stands in the way
+			f.Close()
+			return nil, fault.Errorf(fault.Usage, "%s: %w", path, errLocked)
+		}
+		// first the record, then the name: it goes after the file was replaced
+		_, err = disk.Lstat(path + overwriteSuffix)
+		settled := err == nil
+		switch still, err := refers(path, f); {
+		case err != nil:
+			f.Close()
+			return nil, err
+		case still && settled:
+			f.Close()
+			return nil, fault.Errorf(fault.Usage, "%s: %w", path, errLocked)
+		case still:
+			return &Held{path: path, file: f}, nil
+		}
+		f.Close() // replaced meanwhile
+	}
+	return nil, fault.Errorf(fault.Usage, "%s: %w", path, errLocked)
+}
+
+// Settle closes the file where files that are open cannot be replaced. It comes right before the file is. An empty record,
+// which is locked, then keeps others from the file until Close; left by a run that was killed, it says that nothing was changed.
+func (h *Held) Settle() (err error) {
+	if replacesOpen {
+		return nil
+	}
+	name := h.path + overwriteSuffix
+	if h.record, err = exclusive(name, name); err != nil {
 		return err
 	}
-	return f.Close()
+	unfinish(name, false)
+	return h.file.Close()
+}
+
+// Close gives up the lock.
+func (h *Held) Close() error {
+	defer h.file.Close()
+	if h.record == nil {
+		return nil
+	}
+	name := h.path + overwriteSuffix
+	finished(name)
+	return removeHeld(name, h.record)
 }
 
 // owned opens a regular file with this one name for reading and writing.
@@ -159,7 +224,11 @@ func owned(path string) (*disk.File, error) {
 
 // finishOverwrite changes f and removes the record of that, r.
 func finishOverwrite(f *disk.File, name string, r *disk.File, c change) error {
-	if _, err := f.WriteAt(c.replacement, c.off); err != nil {
+	err := c.pieces(func(at int64, _, after []byte) error {
+		_, err := f.WriteAt(after, c.off+at)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
@@ -171,22 +240,86 @@ func finishOverwrite(f *disk.File, name string, r *disk.File, c change) error {
 	return syncDir(filepath.Dir(name))
 }
 
-// mixed reports whether each byte of there is that of a or that of b. A write that is cut short by the
-// system, not by the disk, may end inside a sector.
-func mixed(there, a, b []byte) bool {
-	for i, v := range there {
-		if v != a[i] && v != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// change is what Overwrite does to a file of that size: it replaces the bytes from off on, the
+// change is what Overwrite does to a file of that size: it replaces n bytes from off on, the
 // beginning of a sector.
 type change struct {
-	size, off        int64
-	old, replacement []byte // of one length
+	size, off, n  int64
+	before, after io.ReaderAt // n bytes each
+}
+
+// mixed reports whether each byte of f is the one before or the one after. A write that is cut short by the
+// system, not by the disk, may end inside a sector.
+func (c *change) mixed(f *disk.File) (bool, error) {
+	there, same := make([]byte, overwritePiece), true
+	err := c.pieces(func(at int64, before, after []byte) error {
+		there := there[:len(before)]
+		if n, err := f.ReadAt(there, c.off+at); n < len(there) {
+			return err
+		}
+		for i, v := range there {
+			same = same && (v == before[i] || v == after[i])
+		}
+		return nil
+	})
+	return same, err
+}
+
+// headers returns an error unless the file is a GGUF file before and after the change, with the same tensors, and the change ends
+// before their data.
+func (c *change) headers(f *disk.File, path string) error {
+	parse := func(r io.ReaderAt) (*gguf.File, error) {
+		return gguf.ParseHeader(path, c.size, func(n int64) ([]byte, error) {
+			b := make([]byte, n)
+			if got, err := f.ReadAt(b, 0); int64(got) < n {
+				return nil, err
+			}
+			if c.off < n {
+				part := b[c.off:min(n, c.off+c.n)]
+				if got, err := r.ReadAt(part, 0); got < len(part) {
+					return nil, err
+				}
+			}
+			return b, nil
+		})
+	}
+	before, err := parse(c.before)
+	var after *gguf.File
+	if err == nil {
+		after, err = parse(c.after)
+	}
+	same := func(a, b gguf.Tensor) bool {
+		return a.Name == b.Name && a.Type == b.Type && a.Offset == b.Offset && slices.Equal(a.NE, b.NE)
+	}
+	if err == nil && (c.off+c.n > before.DataStart || before.DataStart != after.DataStart || !slices.EqualFunc(before.Tensors, after.Tensors, same)) {
+		err = fmt.Errorf("bytes %d to %d, and tensors begin at %d and %d", c.off, c.off+c.n, before.DataStart, after.DataStart)
+	}
+	if err != nil {
+		return fault.Errorf(fault.Refused, "%s: is no change of metadata alone: %w; remove it", path+overwriteSuffix, err)
+	}
+	return nil
+}
+
+// overwritePiece is how many bytes are in memory of a change.
+const overwritePiece = 1 << 20
+
+// pieces calls use with the bytes before and after, piece by piece; at counts from the beginning of the change.
+func (c *change) pieces(use func(at int64, before, after []byte) error) error {
+	a, b := make([]byte, min(c.n, overwritePiece)), make([]byte, min(c.n, overwritePiece))
+	for at := int64(0); at < c.n; at += overwritePiece {
+		n := min(c.n-at, overwritePiece)
+		for _, one := range []struct {
+			from io.ReaderAt
+			to   []byte
+		}{{c.before, a[:n]}, {c.after, b[:n]}} {
+			if got, err := one.from.ReadAt(one.to, at); got < len(one.to) {
+				return err
+			}
+		}
+		if err := use(at, a[:n], b[:n]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // changed returns the change that has all sectors in which two beginnings of a file differ.
@@ -202,33 +335,83 @@ func changed(size int64, old, replacement []byte) change {
 		return change{size: size}
 	}
 	lo, hi = lo/sector*sector, min((hi+sector-1)/sector*sector, len(old))
-	return change{size, int64(lo), old[lo:hi], replacement[lo:hi]}
+	return change{size, int64(lo), int64(hi - lo), bytes.NewReader(old[lo:hi]), bytes.NewReader(replacement[lo:hi])}
 }
 
-// record returns
+// recordHead is how many bytes of a record are before what it has of the file.
+const recordHead = int64(len(overwriteMagic) + 24 + sha256.Size)
+
+// record returns how the record of a change begins:
 //
-//	magic, size of the file u64, off u64, n u64, SHA-256 of all other bytes, n bytes before, n bytes after
-func (c change) record() []byte {
+//	magic, size of the file u64, off u64, n u64, SHA-256 of all other bytes
+//
+// n bytes before and n bytes after the change follow.
+func (c *change) record() ([]byte, error) {
 	head := []byte(overwriteMagic)
-	for _, n := range []int64{c.size, c.off, int64(len(c.old))} {
+	for _, n := range []int64{c.size, c.off, c.n} {
 		head = binary.LittleEndian.AppendUint64(head, uint64(n))
 	}
-	sum := sha256.Sum256(bytes.Join([][]byte{head, c.old, c.replacement}, nil))
-	return bytes.Join([][]byte{head, sum[:], c.old, c.replacement}, nil)
+	h := sha256.New()
+	h.Write(head)
+	for _, r := range []io.ReaderAt{c.before, c.after} {
+		if _, err := io.Copy(h, io.NewSectionReader(r, 0, c.n)); err != nil {
+			return nil, err
+		}
+	}
+	return h.Sum(head), nil
 }
 
-func parseRecord(b []byte) (c change, ok bool) {
-	const head = len(overwriteMagic) + 24
-	if len(b) < head+sha256.Size {
-		return c, false
+// writeTo writes the record of a change.
+func (c *change) writeTo(w io.Writer) error {
+	head, err := c.record()
+	if err == nil {
+		_, err = w.Write(head)
 	}
-	c.size = int64(binary.LittleEndian.Uint64(b[head-24:]))
-	c.off = int64(binary.LittleEndian.Uint64(b[head-16:]))
-	n := binary.LittleEndian.Uint64(b[head-8:])
-	rest := b[head+sha256.Size:]
-	if n > maxOverwrite || uint64(len(rest)) != 2*n || c.off < 0 || c.off > maxOverwrite || c.off%sector != 0 {
-		return c, false
+	for _, r := range []io.ReaderAt{c.before, c.after} {
+		if err == nil {
+			_, err = io.Copy(w, io.NewSectionReader(r, 0, c.n))
+		}
 	}
-	c.old, c.replacement = rest[:n], rest[n:]
-	return c, bytes.Equal(c.record(), b)
+	return err
+}
+
+// errTorn says that a record was not written whole.
+var errTorn = errors.New("torn")
+
+// openRecord reads a record that lies in r as far as it says which bytes change; these stay in r. A beginning of a record,
+// which was not written whole, has errTorn.
+func openRecord(r *disk.File) (c change, err error) {
+	st, err := r.Stat()
+	if err != nil {
+		return c, err
+	}
+	return parseRecord(r.Name(), r, st.Size())
+}
+
+func parseRecord(name string, r io.ReaderAt, size int64) (c change, err error) {
+	head := make([]byte, min(size, recordHead))
+	if n, err := r.ReadAt(head, 0); n < len(head) {
+		return c, err
+	}
+	magic := head[:min(len(head), len(overwriteMagic))]
+	switch {
+	case len(bytes.Trim(head, "\x00")) == 0, int64(len(head)) < recordHead && bytes.HasPrefix([]byte(overwriteMagic), magic): // zeros are what the disk has not got
+		return c, errTorn
+	case string(magic) != overwriteMagic:
+		return c, fault.Errorf(fault.Refused, "%s: begins with %.20q, want %q: made by another version, or no record of a change of metadata; remove it", name, magic, overwriteMagic)
+	}
+	number := func(i int) uint64 { return binary.LittleEndian.Uint64(head[len(overwriteMagic)+8*i:]) }
+	off, n := number(1), number(2)
+	if number(0) > math.MaxInt64 || off > maxOverwrite || n > maxOverwrite || off%sector != 0 || size > recordHead+2*int64(n) {
+		return c, fault.Errorf(fault.Refused, "%s: has %d bytes, and says that it has %d twice, from %d on, at most %d; remove it", name, size, n, off, maxOverwrite)
+	}
+	if size < recordHead+2*int64(n) {
+		return c, errTorn
+	}
+	c = change{int64(number(0)), int64(off), int64(n), io.NewSectionReader(r, recordHead, int64(n)), io.NewSectionReader(r, recordHead+int64(n), int64(n))}
+	want, err := c.record()
+	if err == nil && !bytes.Equal(want, head) {
+		err = errTorn
+	}
+	return c, err
 }

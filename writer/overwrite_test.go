@@ -9,12 +9,16 @@ import (
 	"testing"
 
 	"ggforge/fault"
+	"ggforge/gguf"
 )
 
 // TestOverwrite replaces the beginning of a file, and ends what a crash has left at any
 // point of it.
 func TestOverwrite(t *testing.T) {
-	old, replacement := bytes.Repeat([]byte("old."), 500), bytes.Repeat([]byte("new!"), 500)
+	header := func(word string) []byte {
+		return gguf.AppendHeader(nil, gguf.Metadata{{Key: "k", Value: gguf.String(strings.Repeat(word, 500))}}, []gguf.Tensor{{Name: "t", Type: gguf.TypeI8, NE: []int64{8}}}, gguf.DefaultAlignment)
+	}
+	old, replacement := header("old."), header("new!")
 	rest := []byte("the rest")
 	path := filepath.Join(t.TempDir(), "f")
 	name := path + overwriteSuffix
@@ -43,7 +47,7 @@ func TestOverwrite(t *testing.T) {
 	}
 	check("another beginning", replacement, rest)
 
-	whole := changed(int64(len(old)+len(rest)), old, replacement).record()
+	whole := recordOf(t, changed(int64(len(old)+len(rest)), old, replacement))
 	for cut := 0; cut < len(whole); cut += 97 { // while the record was written
 		write(path, old, rest)
 		write(name, whole[:cut])
@@ -90,14 +94,17 @@ func TestChanged(t *testing.T) {
 				replacement[i] ^= 0xff
 			}
 			c := changed(5000, old, replacement)
-			got := bytes.Clone(old)
-			copy(got[c.off:], c.replacement)
+			got, before := bytes.Clone(old), make([]byte, c.n)
+			if c.n > 0 {
+				c.after.ReadAt(got[c.off:][:c.n], 0)
+				c.before.ReadAt(before, 0)
+			}
 			most := 0
 			if n > 0 {
 				most = (end+sector-1)/sector*sector - at/sector*sector
 			}
-			if !bytes.Equal(got, replacement) || c.off%sector != 0 || len(c.old) > most || !bytes.Equal(old[c.off:int(c.off)+len(c.old)], c.old) {
-				t.Fatalf("%d bytes from %d: %d from %d", n, at, len(c.old), c.off)
+			if !bytes.Equal(got, replacement) || c.off%sector != 0 || c.n > int64(most) || !bytes.Equal(old[c.off:c.off+c.n], before) {
+				t.Fatalf("%d bytes from %d: %d from %d", n, at, c.n, c.off)
 			}
 		}
 	}

@@ -92,39 +92,25 @@ func (p *partial) close() error {
 // time: those that no commit has begun to rename, and journals of such commits.
 var unfinished struct {
 	sync.Mutex
-	names map[string]removable
-	dirs  []string // that were made for them, each after the one it is in
+	names map[string]bool // whether another run can go on from it
+	dirs  []string        // that were made for them, each after the one it is in
 }
 
-// removable is a temporary file that may be removed.
-type removable struct {
-	release   func() // closes it for good
-	continued bool   // another run can go on from it
-}
-
-// unfinish notes that a file may be removed, which release closes for good, or with nil that
-// it may not.
-func unfinish(name string, release func()) {
+// unfinish notes that a file may be removed; continued says that another run can go on from it.
+func unfinish(name string, continued bool) {
 	unfinished.Lock()
 	defer unfinished.Unlock()
 	if unfinished.names == nil {
-		unfinished.names = map[string]removable{}
+		unfinished.names = map[string]bool{}
 	}
-	if release != nil {
-		unfinished.names[name] = removable{release: release}
-	} else {
-		delete(unfinished.names, name)
-	}
+	unfinished.names[name] = continued
 }
 
-// continued notes that another run can go on from a file.
-func continued(name string, release func()) {
+// finished notes that a file may not be removed any more.
+func finished(name string) {
 	unfinished.Lock()
 	defer unfinished.Unlock()
-	if unfinished.names == nil {
-		unfinished.names = map[string]removable{}
-	}
-	unfinished.names[name] = removable{release, true}
+	delete(unfinished.names, name)
 }
 
 // RemovePartials removes the temporary files of all writes that go on in this
@@ -134,13 +120,10 @@ func continued(name string, release func()) {
 // reports whether there are some.
 func RemovePartials(terminated bool) (kept bool) {
 	unfinished.Lock() // for good
-	for name, file := range unfinished.names {
-		if file.continued && terminated {
+	for name, continued := range unfinished.names {
+		if continued && terminated {
 			kept = true
 			continue
-		}
-		if !renamesOpen {
-			file.release()
 		}
 		disk.Remove(name)
 	}
@@ -150,15 +133,6 @@ func RemovePartials(terminated bool) (kept bool) {
 	return kept
 }
 
-// release closes the file and never lets go of it: who wants to write waits until the process
-// exits.
-func (p *partial) release() {
-	p.mu.Lock()
-	if p.file != nil {
-		p.file.Close()
-	}
-}
-
 // discard removes the file unless it is to be kept.
 func (p *partial) discard() {
 	if p.kept || p.gone {
@@ -166,25 +140,22 @@ func (p *partial) discard() {
 		return
 	}
 	p.gone = true
-	unfinish(p.name, nil)
-	if !renamesOpen {
-		p.close()
-	}
+	finished(p.name)
 	disk.Remove(p.name) // before the lock goes, so that nobody else's file is removed
 	p.close()
 }
 
 // create makes the temporary file for path, of the given size and all zeros.
-func create(path string, size int64, force bool) (*partial, error) {
-	if err := checkFinal(path, force); err != nil {
+func create(path string, size int64) (*partial, error) {
+	p := &partial{name: path + Suffix, final: path, size: size}
+	err := removeAside(p.name)
+	if err != nil {
 		return nil, err
 	}
-	p := &partial{name: path + Suffix, final: path, size: size}
-	var err error
 	if p.file, err = exclusive(p.name, path); err != nil {
 		return nil, err
 	}
-	unfinish(p.name, p.release)
+	unfinish(p.name, false)
 	if err = reserve(p.file, size); err == nil {
 		if err = p.file.Truncate(size); err == nil {
 			p.info, err = p.file.Stat()
@@ -209,6 +180,9 @@ func exclusive(name, final string) (*disk.File, error) {
 				return nil, err
 			}
 			continue
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, noDirectory(filepath.Dir(name))
 		}
 		if err != nil {
 			return nil, err
@@ -241,11 +215,8 @@ func removeLeftover(name, final string) error {
 }
 
 // removeHeld removes the file of that name, which is open and locked, and closes it after that:
-// nobody else's file is removed. Where open files keep their names it is closed before.
+// nobody else's file is removed.
 func removeHeld(name string, f *disk.File) error {
-	if !renamesOpen {
-		f.Close()
-	}
 	err := disk.Remove(name)
 	f.Close()
 	return err
@@ -264,6 +235,9 @@ func leftover(name, final string) (_ *disk.File, err error) {
 	}
 	if !st.Mode().IsRegular() {
 		return nil, stranger(name, kindOf(st.Mode()))
+	}
+	if !disk.Own(name, st) {
+		return nil, stranger(name, "a file of another user")
 	}
 	f, err := disk.OpenFile(name, os.O_RDWR|noFollow, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -306,24 +280,6 @@ func stranger(name, what string) error {
 	return fault.Errorf(fault.Usage, "%s: is %s, want nothing there, or a file that an interrupted run has left; remove it", name, what)
 }
 
-func kindOf(mode fs.FileMode) string {
-	switch {
-	case mode&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case mode.IsDir():
-		return "a directory"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	case mode&fs.ModeDevice != 0:
-		return "a device"
-	case mode.IsRegular():
-		return "a file"
-	}
-	return "no regular file"
-}
-
 // refers reports whether name still is a name of f.
 func refers(name string, f *disk.File) (bool, error) {
 	mine, err := f.Stat()
@@ -335,30 +291,6 @@ func refers(name string, f *disk.File) (bool, error) {
 		return false, nil
 	}
 	return err == nil && os.SameFile(mine, there), err
-}
-
-// checkFinal refuses an output that exists, unless force is set, and one that is
-// neither a regular file nor a link in any case.
-func checkFinal(path string, force bool) error {
-	st, err := disk.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case st.IsDir():
-		return fault.Errorf(fault.Usage, "%s: is a directory, want a file name", path)
-	case !st.Mode().IsRegular() && st.Mode()&fs.ModeSymlink == 0:
-		return fault.Errorf(fault.Usage, "%s: is %s and cannot be replaced", path, kindOf(st.Mode()))
-	case !force:
-		return existsError(path)
-	}
-	return nil
-}
-
-// existsError says that an output exists and was not to be replaced.
-func existsError(path string) error {
-	return fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists already", path))
 }
 
 // maxOpen is how many partials of a write stay open besides the leaders of their
@@ -410,29 +342,6 @@ func (h *handles) reopen(p *partial) error {
 		return err
 	}
 	return h.add(p)
-}
-
-// distinct returns an error of kind fault.Usage if one of the outputs, or its
-// temporary name, or that of its log, names one of the inputs, directly or through
-// links.
-func distinct(inputs, outputs []string) error {
-	var read []fs.FileInfo
-	for _, path := range inputs {
-		st, err := disk.Stat(path)
-		if err != nil {
-			return err
-		}
-		read = append(read, st)
-	}
-	for _, output := range outputs {
-		for _, name := range []string{output, output + Suffix, output + Suffix + progressSuffix, output + Suffix + runSuffix} {
-			out, err := disk.Stat(name)
-			if err == nil && slices.ContainsFunc(read, func(in fs.FileInfo) bool { return os.SameFile(in, out) }) {
-				return fault.Errorf(fault.Usage, "%s: output equals input: the run reads this file", name)
-			}
-		}
-	}
-	return nil
 }
 
 // dirs returns the directories of paths, each once, in order.

@@ -22,6 +22,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/disk"
+	"ggforge/internal/statefile"
 )
 
 // A write in parts: any number of processes, on any machines, each compute a share of the rows
@@ -131,14 +132,14 @@ func (s *set) partFile(dir string, k, n int) string {
 	return filepath.Join(dir, filepath.Base(s.files[s.leader].path)+partMark+partName(k, n))
 }
 
-// unstarted refuses to begin a write that is not one in parts while there are parts of one.
-func (o *output) unstarted() error {
-	if _, err := disk.Lstat(o.runName()); errors.Is(err, fs.ErrNotExist) {
+// unstarted refuses to begin a write that is not one in parts while there are parts of one, of which run is the runName.
+func unstarted(run string) error {
+	if _, err := disk.Lstat(run); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	return fault.Errorf(fault.Usage, "%s: parts of a run are there, which have to be finished or removed", o.runName())
+	return fault.Errorf(fault.Usage, "%s: parts of a run are there, which have to be finished or removed", run)
 }
 
 // join opens the files that all parts of a run write to, and makes those that are missing, and
@@ -147,6 +148,11 @@ func (o *output) join(ctx context.Context, open *handles, facts []Fact, opt Opti
 	j := opt.Journal
 	head := o.head(inParts(facts, j.Parts))
 	leader := o.files[o.leader].path
+	for i := range o.files { // before anything is made
+		if err := checkFinal(o.files[i].path, opt.Force); err != nil {
+			return err
+		}
+	}
 	if _, err := disk.Lstat(o.runName()); errors.Is(err, fs.ErrNotExist) {
 		if _, err := disk.Lstat(leader + Suffix); err == nil {
 			if _, err := disk.Lstat(o.runName()); errors.Is(err, fs.ErrNotExist) { // still
@@ -159,9 +165,6 @@ func (o *output) join(ctx context.Context, open *handles, facts []Fact, opt Opti
 	}
 	for i := range o.files {
 		l := &o.files[i]
-		if err := checkFinal(l.path, opt.Force); err != nil {
-			return err
-		}
 		p, err := openShared(ctx, l)
 		if err != nil {
 			return err
@@ -182,7 +185,7 @@ func (o *output) join(ctx context.Context, open *handles, facts []Fact, opt Opti
 // claim makes the file of that name if there is none, or compares what it holds.
 func claim(name string, head []byte) error {
 	for range 100 {
-		f, err := openRegular(name)
+		f, err := statefile.Open(name)
 		if err == nil {
 			found, _, err := readHead(f)
 			f.Close()
@@ -217,26 +220,6 @@ func claim(name string, head []byte) error {
 	return fault.Errorf(fault.Usage, "%s: comes and goes", name)
 }
 
-// openRegular opens a regular file with one name for reading.
-func openRegular(name string) (*disk.File, error) {
-	st, err := disk.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, stranger(name, kindOf(st.Mode()))
-	}
-	f, err := disk.OpenFile(name, os.O_RDONLY|noFollow, 0)
-	if err != nil {
-		return nil, err
-	}
-	if now, err := f.Stat(); err != nil || !os.SameFile(st, now) {
-		f.Close()
-		return nil, fault.Errorf(fault.Usage, "%s: another file has taken its name", name)
-	}
-	return f, nil
-}
-
 // sharedWait is how long a part waits for another one that makes a file, or for one that finishes.
 const sharedWait = time.Minute
 
@@ -261,6 +244,9 @@ func tryShared(l *layout) (_ *partial, err error) {
 	st, err := disk.Lstat(p.name)
 	if err == nil && !st.Mode().IsRegular() {
 		return nil, stranger(p.name, kindOf(st.Mode()))
+	}
+	if err == nil && !disk.Own(p.name, st) {
+		return nil, stranger(p.name, "a file of another user")
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -335,20 +321,14 @@ func (o *output) openPart(ctx context.Context, name string, head []byte, data bo
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	_, err = f.Write(head)
-	return err
+	return o.log.begin(head, o.parts)
 }
 
 // openApart opens the file that a part has for itself, and goes on from what is there.
 func (o *output) openApart(ctx context.Context, facts []Fact, opt Options) error {
 	j := opt.Journal
-	for i := range o.files {
-		if err := checkFinal(o.files[i].path, opt.Force); err != nil {
-			return err
-		}
-	}
 	name, head := o.partFile(j.PartDir, j.Part, j.Parts), o.head(inParts(facts, j.Parts))
-	f, err := openRegular(name)
+	f, err := statefile.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return o.openPart(ctx, name+Suffix, head, true)
 	}
@@ -379,9 +359,6 @@ func (o *output) endPart() error {
 		return nil
 	}
 	final := o.log.name[:len(o.log.name)-len(Suffix)]
-	if !renamesOpen {
-		o.log.file.Close()
-	}
 	if err := renameNew(o.log.name, final); err != nil {
 		return err
 	}
@@ -392,7 +369,7 @@ func (o *output) endPart() error {
 // there.
 func (o *output) gather(ctx context.Context, open *handles, facts []Fact, opt Options) error {
 	j := opt.Journal
-	f, err := openRegular(o.runName())
+	f, err := statefile.Open(o.runName())
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Errorf(fault.Incomplete, "%s: there is no such file: no part has begun", o.runName())
 	}
@@ -417,9 +394,6 @@ func (o *output) gather(ctx context.Context, open *handles, facts []Fact, opt Op
 	}
 	for i := range o.files {
 		l := &o.files[i]
-		if err := checkFinal(l.path, opt.Force); err != nil {
-			return err
-		}
 		p := &partial{name: l.path + Suffix, final: l.path, size: l.size, kept: true}
 		if p.file, err = leftover(p.name, p.final); errors.Is(err, errLocked) {
 			return fault.Errorf(fault.Incomplete, "%s: %w", p.name, errLocked)
@@ -536,7 +510,7 @@ func (o *output) collect(ctx context.Context, facts []Fact, opt Options) error {
 	head := o.head(inParts(facts, j.Parts))
 	for k := 1; k <= j.Parts; k++ {
 		name := o.partFile(j.PartDir, k, j.Parts)
-		f, err := openRegular(name)
+		f, err := statefile.Open(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -58,19 +58,7 @@ type block struct {
 // results what it has written. The padding between them is there already: a new
 // file reads as zeros.
 func convert(ctx context.Context, tensors []*placed, files []string, opt Options) error {
-	p := &pool{opt: opt, files: files}
-	jobs := map[rows.Source]*job{}
-	for _, t := range tensors {
-		j, ok := jobs[t.Source]
-		if !ok {
-			j = &job{source: t.Source, ne: t.Source.NE()}
-			j.hi = gguf.Rows(j.ne)
-			jobs[t.Source] = j
-			p.jobs = append(p.jobs, j)
-		}
-		t.no = len(j.outputs)
-		j.outputs = append(j.outputs, t)
-	}
+	p := &pool{opt: opt, files: files, jobs: jobsOf(tensors)}
 	for _, j := range p.jobs {
 		j.findSame()
 	}
@@ -94,6 +82,23 @@ func convert(ctx context.Context, tensors []*placed, files []string, opt Options
 		t.result.Displaced = appendCount(t.result.Displaced, t, &t.displaced)
 	}
 	return nil
+}
+
+// jobsOf returns one job for each source of tensors.
+func jobsOf(tensors []*placed) (list []*job) {
+	jobs := map[rows.Source]*job{}
+	for _, t := range tensors {
+		j, ok := jobs[t.Source]
+		if !ok {
+			j = &job{source: t.Source, ne: t.Source.NE()}
+			j.hi = gguf.Rows(j.ne)
+			jobs[t.Source] = j
+			list = append(list, j)
+		}
+		t.no = len(j.outputs)
+		j.outputs = append(j.outputs, t)
+	}
+	return list
 }
 
 func appendCount(list []Count, t *placed, n *atomic.Int64) []Count {

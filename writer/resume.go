@@ -6,15 +6,21 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/zeebo/xxh3"
 
+	"ggforge/fault"
 	"ggforge/internal/disk"
+	"ggforge/internal/mmap"
+	"ggforge/internal/parallel"
 )
 
 // progressSuffix is what the log of a set has after the temporary name of its
@@ -30,7 +36,12 @@ const progressSuffix = ".rows"
 //	  8  first row      8  row after the last
 //	  8  overflows      8  displaced sub-blocks
 //	  8  XXH3 of the rows as they are in the file, 64 bits
+//	  8  XXH3 of the rows of the source, as they were read
 //	  4  CRC-32C of the bytes before
+//
+// The first records are about the files, one for each in their order: the tensor is fileRecord, and the place of the
+// first row has the file's ID, 0 where files have none. They say which files are the run's own, for who removes them:
+// a file of that name that comes from elsewhere has another ID. Parts in files of their own have none.
 //
 // all little-endian. A record follows the data that it is about, and is believed
 // only when both checksums are right: what a crash of the machine has lost of
@@ -43,7 +54,10 @@ type rowLog struct {
 	data bool // rows follow their records
 }
 
-const recordBytes = 52
+const recordBytes = 60
+
+// fileRecord is what is in the place of the tensor in records about files.
+const fileRecord = math.MaxUint32
 
 // rowSum is the checksum of rows. XXH3 is twice as fast as a CRC-32C, which cost a
 // conversion that only copies 5% of its time.
@@ -55,6 +69,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type span struct {
 	a, b int64
 	tally
+	source uint64  // checksum of the rows of the source
+	log    *rowLog // that has the record
 }
 
 // tally counts what Result reports.
@@ -65,14 +81,7 @@ func (l *rowLog) add(t *placed, s span, data []byte) error {
 	if l == nil {
 		return nil
 	}
-	r := make([]byte, 0, recordBytes)
-	r = binary.LittleEndian.AppendUint32(r, uint32(t.fileNo))
-	r = binary.LittleEndian.AppendUint32(r, uint32(t.tensorNo))
-	for _, n := range []int64{s.a, s.b, s.overflows, s.displaced} {
-		r = binary.LittleEndian.AppendUint64(r, uint64(n))
-	}
-	r = binary.LittleEndian.AppendUint64(r, rowSum(data))
-	r = binary.LittleEndian.AppendUint32(r, crc32.Checksum(r, castagnoli))
+	r := record(uint32(t.fileNo), uint32(t.tensorNo), uint64(s.a), uint64(s.b), uint64(s.overflows), uint64(s.displaced), rowSum(data), s.source)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, err := l.file.Write(r)
@@ -82,18 +91,57 @@ func (l *rowLog) add(t *placed, s span, data []byte) error {
 	return err
 }
 
+// record returns a record of such numbers.
+func record(file, tensor uint32, numbers ...uint64) []byte {
+	r := make([]byte, 0, recordBytes)
+	r = binary.LittleEndian.AppendUint32(r, file)
+	r = binary.LittleEndian.AppendUint32(r, tensor)
+	for _, n := range numbers {
+		r = binary.LittleEndian.AppendUint64(r, n)
+	}
+	return binary.LittleEndian.AppendUint32(r, crc32.Checksum(r, castagnoli))
+}
+
+// sound reports whether a record has the right checksum.
+func sound(r []byte) bool {
+	return binary.LittleEndian.Uint32(r[recordBytes-4:]) == crc32.Checksum(r[:recordBytes-4], castagnoli)
+}
+
+// begin writes the head of a new log, and the records about files.
+func (l *rowLog) begin(head []byte, parts []*partial) error {
+	for i, p := range parts {
+		id, err := fileNumber(p.name)
+		if err != nil {
+			return err
+		}
+		head = append(slices.Clip(head), record(uint32(i), fileRecord, id, 0, 0, 0, 0, 0)...)
+	}
+	_, err := l.file.Write(head)
+	return err
+}
+
+// fileNumber returns the ID of a file as a record has it.
+func fileNumber(name string) (uint64, error) {
+	id, err := fileID(name)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(id, 10, 64)
+	if err != nil {
+		n = 0 // files have no IDs here
+	}
+	return n, nil
+}
+
 // close closes the log, and with done removes it.
 func (l *rowLog) close(done bool) {
 	if l == nil {
 		return
 	}
-	if done && renamesOpen {
+	if done {
 		disk.Remove(l.name)
 	}
 	l.file.Close()
-	if done && !renamesOpen {
-		disk.Remove(l.name)
-	}
 }
 
 // logName returns the name of the set's log.
@@ -106,8 +154,7 @@ func (o *output) startLog(head []byte) error {
 		return err
 	}
 	o.log = &rowLog{file: f, name: o.logName()}
-	_, err = f.Write(head)
-	return err
+	return o.log.begin(head, o.parts)
 }
 
 // reopen opens the files of an interrupted run that was to write the same, and
@@ -145,9 +192,6 @@ func (o *output) reopen(ctx context.Context, open *handles, head []byte, opt Opt
 	}
 	for i := range o.files {
 		l := &o.files[i]
-		if err := checkFinal(l.path, opt.Force); err != nil {
-			return false, err
-		}
 		p := &partial{name: l.path + Suffix, final: l.path, size: l.size, kept: true}
 		if p.file, err = leftover(p.name, p.final); err != nil {
 			return false, err
@@ -207,10 +251,10 @@ func (o *output) scan(ctx context.Context, log *rowLog, from int64, visit func(t
 		} else if err != nil {
 			return end, err
 		}
-		if binary.LittleEndian.Uint32(r[recordBytes-4:]) != crc32.Checksum(r[:recordBytes-4], castagnoli) {
+		if !sound(r[:]) {
 			return end, nil
 		}
-		t, s := o.record(&r)
+		t, s := o.record(log, &r)
 		if t == nil {
 			if log.data { // nothing says where the next one is
 				return end, nil
@@ -253,7 +297,7 @@ func (o *output) scan(ctx context.Context, log *rowLog, from int64, visit func(t
 
 // record returns the tensor that a record is about, and its rows; nil if there is none of that
 // place and size.
-func (o *output) record(r *[recordBytes]byte) (*placed, span) {
+func (o *output) record(log *rowLog, r *[recordBytes]byte) (*placed, span) {
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(r[at:]) }
 	i64 := func(at int) int64 { return int64(binary.LittleEndian.Uint64(r[at:])) }
 	file, tensor := u32(0), u32(4)
@@ -261,12 +305,49 @@ func (o *output) record(r *[recordBytes]byte) (*placed, span) {
 		return nil, span{}
 	}
 	t := o.files[file].tensors[tensor]
-	s := span{i64(8), i64(16), tally{i64(24), i64(32)}}
+	s := span{i64(8), i64(16), tally{i64(24), i64(32)}, uint64(i64(48)), log}
 	rows, rowLen := rowsOf(t)
 	if s.a < 0 || s.b <= s.a || s.b > rows || s.b-s.a > max(1, blockElements/rowLen) {
 		return nil, span{}
 	}
 	return t, s
+}
+
+// compareSources compares what parts or an interrupted run have read with what their sources are now.
+func compareSources(ctx context.Context, tensors []*placed, opt Options) error {
+	buffers := make([][]byte, opt.workers())
+	for _, j := range jobsOf(tensors) {
+		done := map[[2]int64][]span{}
+		for _, t := range j.outputs {
+			for _, s := range t.done {
+				at := [2]int64{s.a, s.b}
+				done[at] = append(done[at], s)
+			}
+		}
+		order := slices.SortedFunc(maps.Keys(done), func(x, y [2]int64) int { return slices.Compare(x[:], y[:]) })
+		err := parallel.For(ctx, len(buffers), len(order), func(i, worker int) error {
+			at, sum := order[i], uint64(0)
+			// mapped input that shrinks meanwhile must not kill the process
+			err := mmap.Guard("input", func() error {
+				raw, err := j.source.Raw(&buffers[worker], at[0], at[1])
+				sum = rowSum(raw)
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("tensor %q: %w", j.name(), err)
+			}
+			for _, s := range done[at] {
+				if s.source != sum {
+					return fault.Errorf(fault.Refused, "%s: rows %d to %d of tensor %q were made of another model than the input: remove it, and run again what made it", s.log.name, s.a, s.b-1, j.name())
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // done returns the rows that all outputs of the tensor hold, in order: those that

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zeebo/xxh3"
+
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/disk"
@@ -16,6 +18,7 @@ type worker struct {
 	f32 []float32 // a piece
 	out [][]byte  // a block of each output
 	n   []tally   // of each output in the block
+	sum xxh3.Hasher
 
 	scratch Scratch
 }
@@ -50,6 +53,8 @@ func (w *worker) convert(p *pool, b block) error {
 	if changes {
 		step = max(1, pieceElements/rowLen)
 	}
+	logged := b.outputs[0].log != nil
+	w.sum.Reset()
 	var block []byte // all rows of the block, where they are written
 	var err error
 	if keeps {
@@ -66,10 +71,14 @@ func (w *worker) convert(p *pool, b block) error {
 		} else if raw, err = src.Raw(&w.raw, a, end); err != nil {
 			return err
 		}
+		if logged {
+			w.sum.Write(raw)
+		}
 		if err := w.piece(p, b, raw, a, end, changes); err != nil {
 			return err
 		}
 	}
+	source := w.sum.Sum64()
 	for i, o := range b.outputs {
 		data := block
 		switch {
@@ -83,7 +92,7 @@ func (w *worker) convert(p *pool, b block) error {
 			data = w.out[i]
 			o.Type.SwapBytes(data)
 		}
-		if err := o.put(span{b.a, b.b, w.n[i]}, data); err != nil {
+		if err := o.put(span{b.a, b.b, w.n[i], source, nil}, data); err != nil {
 			return err
 		}
 		o.count(w.n[i])

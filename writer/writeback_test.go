@@ -11,7 +11,7 @@ import (
 // part, whole parts at a time.
 func TestWriteback(t *testing.T) {
 	const size = 3*writebackBytes + writebackBytes/2
-	p, err := create(filepath.Join(t.TempDir(), "out"), size, false)
+	p, err := create(filepath.Join(t.TempDir(), "out"), size)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@
 //	partial.go      a file under its temporary name
 //	commit.go       temporary names → names, all or none
 //	dirs.go         directories that are made for the files
+//	folder.go       what a folder of several writes needs besides: its lock, sums before the renames
 //	writeback.go    its way to the disk while it grows
 package writer
 
@@ -35,6 +36,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -88,12 +90,19 @@ type Options struct {
 	// Journal, unless nil, makes the write one that can be continued.
 	Journal *Journal
 	// Verify reads the files back from the disk before they take their names, and compares
-	// their rows with checksums that were taken before they were written. It needs a Journal.
+	// their rows with checksums that were taken before they were written. Rows that parts or an interrupted run
+	// have written are compared with the inputs, too: sources are read once more, except those of servers, and
+	// rows that were made of others are an error of kind fault.Refused. It needs a Journal.
 	Verify bool
 	// Check, if set, is called when all files are whole and on disk, before any of
 	// them takes its name. Its error ends the write, and nothing is left behind:
 	// the place to see whether the inputs are still what they were.
 	Check func() error
+	// Ready, if set, is called after Check with the files as they will be: their names are the paths that they are
+	// about to take. Its error ends the write as that of Check does. What it keeps on disk lets a later run know
+	// the files again, at whichever rename this one is killed. A part of a write (Journal.Part) renames nothing and
+	// does not call it.
+	Ready func(files []digest.File) error
 	// Progress, if set, is called from one goroutine: when a tensor's turn comes, a
 	// few times a second between that, and once at the end, also after an error.
 	Progress func(Progress)
@@ -204,6 +213,7 @@ type output struct {
 	result *Result
 
 	partLogs []*rowLog // of parts, while they are put together
+	spoiled  bool      // no later run goes on from its files
 }
 
 // workers returns how many goroutines do the work.
@@ -238,6 +248,14 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 	}
 	if err := recoverCommits(paths, opt.step); err != nil {
 		return nil, err
+	}
+	for _, path := range paths {
+		if opt.makes(filepath.Dir(path)) {
+			continue
+		}
+		if err := checkFinal(path, opt.Force); err != nil {
+			return nil, err
+		}
 	}
 	var facts []Fact
 	if opt.Journal != nil {
@@ -285,6 +303,14 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 	if err != nil {
 		return nil, err
 	}
+	if opt.Verify && opt.Journal.Part == 0 && !opt.Journal.fetched() {
+		if err := compareSources(ctx, tensors, opt); err != nil {
+			for _, o := range outputs { // of parts in files of their own there is more than this
+				o.spoiled = opt.Journal.apart()
+			}
+			return nil, err
+		}
+	}
 	for _, o := range outputs {
 		if err := o.finish(ctx, facts, opt); err != nil {
 			return nil, err
@@ -305,6 +331,15 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 			}
 		}
 		return results, nil
+	}
+	if opt.Ready != nil {
+		files, err := sums(ctx, outputs, opt.workers())
+		if err == nil {
+			err = opt.Ready(files)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	if err := commitAll(outputs, opt); err != nil {
 		return nil, err
@@ -351,7 +386,7 @@ func (o *output) create(ctx context.Context, open *handles, facts []Fact, opt Op
 func (o *output) openAll(ctx context.Context, open *handles, facts []Fact, opt Options) error {
 	switch j := opt.Journal; {
 	case j == nil:
-		if err := o.unstarted(); err != nil {
+		if err := unstarted(o.runName()); err != nil {
 			return err
 		}
 		if err := removeLeftover(o.logName(), o.logName()); err != nil {
@@ -366,7 +401,7 @@ func (o *output) openAll(ctx context.Context, open *handles, facts []Fact, opt O
 	case j.Finish && !j.apart():
 		return o.gather(ctx, open, facts, opt)
 	default:
-		if err := o.unstarted(); err != nil {
+		if err := unstarted(o.runName()); err != nil {
 			return err
 		}
 		head := o.head(facts)
@@ -385,19 +420,19 @@ func (o *output) openAll(ctx context.Context, open *handles, facts []Fact, opt O
 			return err
 		}
 		for _, p := range o.parts {
-			o.keep(p.name, p.release, j)
+			o.keep(p.name, j)
 		}
-		o.keep(o.log.name, func() { o.log.file.Close() }, j)
+		o.keep(o.log.name, j)
 		return nil
 	}
 }
 
 // keep says of a temporary file what RemovePartials does with it.
-func (o *output) keep(name string, release func(), j *Journal) {
+func (o *output) keep(name string, j *Journal) {
 	if j.Resume || j.shared() {
-		unfinish(name, nil)
+		finished(name)
 	} else {
-		continued(name, release)
+		unfinish(name, true)
 	}
 }
 
@@ -413,7 +448,7 @@ func (o *output) makeAll(ctx context.Context, open *handles, opt Options) error 
 			return err
 		}
 		l := &o.files[i]
-		p, err := create(l.path, l.size, opt.Force)
+		p, err := create(l.path, l.size)
 		if err != nil {
 			return err
 		}
@@ -462,7 +497,7 @@ func (o *output) finish(ctx context.Context, facts []Fact, opt Options) error {
 // discard removes the files that have not got their names, or with resumable
 // leaves them to a later run, if there is a log of them. It reports whether it has left them.
 func (o *output) discard(resumable bool) bool {
-	resumable = resumable && (o.log != nil || o.partLogs != nil)
+	resumable = resumable && !o.spoiled && (o.log != nil || o.partLogs != nil)
 	for _, p := range o.parts {
 		if p != nil {
 			p.kept = p.kept || resumable
@@ -470,7 +505,7 @@ func (o *output) discard(resumable bool) bool {
 		}
 	}
 	if o.log != nil {
-		unfinish(o.log.name, nil)
+		finished(o.log.name)
 		o.log.close(!resumable)
 	}
 	for _, log := range o.partLogs {

@@ -263,7 +263,7 @@ func TestLeftovers(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // no locks there
 	}
-	p, err := create(path, 100, true)
+	p, err := create(path, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

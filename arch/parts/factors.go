@@ -45,6 +45,15 @@ func LongRopeFactors(dims func(*hparams.View) (int64, error)) []table.ExtraTenso
 	}
 }
 
+// RopeFactors returns a tensor of factors of frequencies, of which there has to be one: heads of
+// one dimension have no pair that could rotate.
+func RopeFactors(c *hparams.View, factors []float32) (rows.Source, error) {
+	if len(factors) == 0 {
+		return nil, fault.Errorf(fault.Broken, "%s: rope settings for heads without two dimensions that could rotate", c.FileName())
+	}
+	return rows.Float32s(factors), nil
+}
+
 // Llama3Extra are the factors as a tensor.
 var Llama3Extra = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: Llama3Factors}}
 
@@ -97,7 +106,7 @@ func Llama3Factors(c *hparams.View) (rows.Source, error) {
 			factors[i] = 1 / (float32((1-smooth)/float32(factor)) + smooth)
 		}
 	}
-	return rows.Float32s(factors), nil
+	return RopeFactors(c, factors)
 }
 
 // Llama3 are the settings of the llama3 rope type, all positive.

@@ -86,6 +86,8 @@ type Arch struct {
 	// Instead returns the table that a config of these classes asks for, nil for
 	// this one.
 	Instead func(*hparams.View) (*Arch, error)
+	// Others are the tables that Instead may return to models that name one of these classes.
+	Others []*Arch
 
 	lookup lookup
 }

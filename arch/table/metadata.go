@@ -2,7 +2,9 @@ package table
 
 import (
 	"fmt"
+	"iter"
 	"math"
+	"strings"
 
 	"ggforge/arch/hparams"
 	"ggforge/fault"
@@ -25,6 +27,41 @@ type Row struct {
 	Many func(*hparams.View) (gguf.Metadata, error)
 	// Deviates says that the reference does not write the pair, see hparams.Options.
 	Deviates bool
+}
+
+// Rows yields the rows of single pairs, each with its whole key.
+func (a *Arch) Rows() iter.Seq2[string, *Row] {
+	return func(yield func(string, *Row) bool) {
+		for _, rows := range [][]Row{a.Early, a.Metadata, a.Late} {
+			for i := range rows {
+				r := &rows[i]
+				if r.Many != nil {
+					continue
+				}
+				key := r.Key
+				if !r.Whole && !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "tokenizer.") {
+					key = gguf.ArchKey(a.Name, key)
+				}
+				if !yield(key, r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Setting reports whether the value is one of the configuration, of type Type.
+func (r *Row) Setting() bool { return r.Derive == nil && len(r.From) > 0 }
+
+// ValueType returns the type of the value where the row has it: what derives a value may return any.
+func (r *Row) ValueType() (t gguf.ValueType, ok bool) {
+	switch {
+	case r.Setting():
+		return r.Type, true
+	case r.Const != (gguf.Value{}):
+		return r.Const.Type(), true
+	}
+	return 0, false
 }
 
 // In is a part of the configuration.

@@ -5,18 +5,18 @@
 //
 // DIR is a directory with config.json, tokenizer files and weights in safetensors or
 // in files of PyTorch (pytorch_model*.bin, .pt), of which nothing is run.
-// OUT is the file to write. Without OUT and --outfile the file goes into DIR, under
+// OUT is the file to write. Without OUT and --output the file goes into DIR, under
 // a name made of the model's name and type. The bytes are those of the reference's
 // converter (docs/deviations.md lists the exceptions). Flags may be anywhere.
 //
 // # Output
 //
-//	--outfile FILE             write to FILE, or into it if it is a directory; {ftype} is the type
+//	--output, -o FILE          write to FILE, or into it if it is a directory; {ftype} is the type
 //	--outtype TYPE             store weights as auto, f32, f16, bf16, q8_0, tq1_0 or tq2_0
 //	--vocab-only               write the metadata and the vocabulary, no tensors
 //	--bigendian                write for big-endian machines
-//	--split-max-tensors N      begin a new file after N tensors
-//	--split-max-size SIZE      begin a new file when tensors exceed SIZE bytes (500M, 1.5G, 2MiB)
+//	--max-tensors N            begin a new file after N tensors
+//	--max-size SIZE            begin a new file when tensors exceed SIZE bytes (500M, 1.5G, 2MiB)
 //	--no-tensor-first-split    put no tensors into the first file of several
 //	--force                    replace the output if it exists
 //	--work-dir FOLDER          make what becomes an object in FOLDER (else in the one for temporary files)
@@ -26,7 +26,7 @@
 // whole. If that is interrupted, the same command goes on with it.
 //
 // An OUT whose name ends in -f16, -bf16, -f32 or -q8_0, with or without .gguf, sets
-// the type unless --outtype does; --outfile never does. A name that ends in a type
+// the type unless --outtype does; --output never does. A name that ends in a type
 // which only ggquant makes, such as Q4_K_M, is refused.
 //
 // # Checkpoint
@@ -70,7 +70,7 @@
 //
 //	--eps X                    the epsilon of its norms is X (5e-06)
 //	--gqa N                    N query heads share a key head (else what the tensors say)
-//	--context-length, -c N     it has N positions (2048)
+//	--ctx-size, -c N           it has N positions (2048)
 //	--desc TEXT                describe it as TEXT
 //
 // # Run
@@ -90,7 +90,7 @@
 //	--manifest FILE            write sizes and sums of inputs, tensors and files to FILE, for ggtool reproduce
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
-//	--quiet, -q                print nothing on standard error but errors
+//	--quiet, -q                print only errors, warnings and what was asked for
 //	--help, --version
 //
 // "ggconv completion SHELL" prints completions for bash, zsh, fish or powershell, "ggconv man" the
@@ -122,5 +122,5 @@
 //
 // Shards of at most two gigabytes, named gollama-00001-of-00003.gguf and so on:
 //
-//	ggconv --outtype bf16 --split-max-size 2G models/Gollama gollama.gguf
+//	ggconv --outtype bf16 --max-size 2G models/Gollama gollama.gguf
 package main

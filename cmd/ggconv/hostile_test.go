@@ -94,7 +94,7 @@ func TestHostileSizes(t *testing.T) {
 		"experts-more":          {spec: "qwen3_moe", set: `{"num_experts": 64}`, want: "missing"},
 		"experts-less":          {spec: "olmoe", set: `{"num_experts": 2}`, want: "of more experts than the model has:\n  model.layers.0.mlp.experts.2.down_proj.weight"},
 		"experts-stacked":       {spec: "granitemoe", set: `{"num_local_experts": 8}`, want: `granitemoe.expert_count is 8 (from "num_local_experts")`},
-		"experts-used":          {spec: "qwen3_moe", set: `{"num_experts_per_tok": 1000}`, want: "want @expert_used_count <= n_expert, found 1000"},
+		"experts-used":          {spec: "qwen3_moe", set: `{"num_experts_per_tok": 1000}`, want: `config.json: "qwen3moe.expert_used_count" is 1000, but "qwen3moe.expert_count" is 4`},
 		"experts-used-none":     {spec: "mixtral", set: `{"num_experts_per_tok": 0}`, want: "llama.expert_used_count is 0"},
 		"experts-in-groups":     {spec: "deepseek_v3", set: `{"n_group": 3}`, want: "want @expert_group_count divides n_expert, found 3 and 4"},
 		"experts-groups-used":   {spec: "deepseek_v3", set: `{"topk_group": 2}`, want: "want @expert_group_used_count + 1 <= @expert_group_count, found 3 and 2"},

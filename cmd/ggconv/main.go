@@ -25,11 +25,12 @@ func command() *cli.Command {
 	return &cli.Command{
 		Name:      "ggconv",
 		Usage:     "convert a Hugging Face checkpoint to a GGUF file",
-		ArgsUsage: "DIR [OUT]",
-		Description: "Without OUT or --outfile the file goes into DIR under a name made of the model's\n" +
+		ArgsUsage: convertrun.ArgsUsage,
+		Description: "Without OUT or --output the file goes into DIR under a name made of the model's\n" +
 			"name and type. An OUT whose name ends in -f16, -bf16, -f32 or -q8_0, with or\n" +
 			"without .gguf, sets the output type unless --outtype does.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
+			Main: strings.Fields("output outtype max-size force dry-run json vocab-only mmproj model-name metadata remote cache merge-lora base outside-links threads"),
 			Examples: []string{
 				"# in the checkpoint's type, under the name of the reference's converter",
 				"ggconv models/Gollama",
@@ -37,7 +38,7 @@ func command() *cli.Command {
 				"ggconv --dry-run models/Gollama gollama-f16.gguf",
 				"ggconv models/Gollama gollama-f16.gguf",
 				"# shards of at most two gigabytes",
-				"ggconv --outtype bf16 --split-max-size 2G models/Gollama gollama.gguf",
+				"ggconv --outtype bf16 --max-size 2G models/Gollama gollama.gguf",
 			},
 			Result: slices.Concat(tool.Prints[conversion](), tool.Prints[[]understanding](), tool.Prints[[]supported]()),
 		}.Metadata(),
@@ -132,13 +133,14 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return tool.WriteJSON(w, found)
 	}
 	if part != "" {
-		_, err := fmt.Fprintln(w, part)
+		_, err := fmt.Fprintln(tool.Said(cmd), part)
 		return err
 	}
 	name := r.To.Object(path)
 	if len(outputs) > 1 {
 		name = fmt.Sprintf("%s and %d more", found.Files[0], len(outputs)-1)
 	}
+	w = tool.Said(cmd)
 	fmt.Fprintf(w, "%s: %s, %d tensors, architecture %s, weights in %s\n", name, tool.Bytes(found.Bytes), len(job.Plan), job.Arch.Name, job.Type)
 	fmt.Fprintln(w, cost.Stop(found.Bytes))
 	return nil

@@ -126,8 +126,8 @@ func TestExitCodes(t *testing.T) {
 		{"vocabulary split", []string{gollama, out, "--vocab-only", "--split-max-tensors", "3"}, 2, "--vocab-only"},
 		{"split size", []string{gollama, out, "--split-max-size", "some"}, 2, `"some"`},
 		{"no override", []string{gollama, out, "--metadata", out}, 1, "out.gguf"},
-		{"fused experts", []string{gollama, filepath.Join(dir, "none", "out.gguf"), "--fuse-gate-up-exps"}, 1, "none"},
-		{"output directory", []string{gollama, filepath.Join(dir, "none", "out.gguf")}, 1, "none"},
+		{"fused experts", []string{gollama, filepath.Join(dir, "none", "out.gguf"), "--fuse-gate-up-exps"}, 2, "none: no such directory"},
+		{"output directory", []string{gollama, filepath.Join(dir, "none", "out.gguf")}, 2, "none: no such directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, _, err := call(append([]string{"--progress", "none"}, c.args...)...)
@@ -239,10 +239,18 @@ func TestPrintModels(t *testing.T) {
 		t.Fatalf("exit code %d, error %v", code, err)
 	}
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if want := len(arch.Classes()) + len(arch.TowerClasses()); len(lines) != want {
-		t.Errorf("%d lines, want one for each of %d classes", len(lines), want)
+	want := 0
+	for _, class := range arch.Classes() {
+		want += len(arch.Names(class))
 	}
-	for _, want := range []string{"LlamaForCausalLM llama", "GPT2LMHeadModel gpt2", "Qwen2VLForConditionalGeneration qwen2vl", "Qwen2VLForConditionalGeneration clip"} {
+	for _, class := range arch.TowerClasses() {
+		want += len(arch.TowerNames(class))
+	}
+	if len(lines) != want {
+		t.Errorf("%d lines, want %d: one for each architecture of a class", len(lines), want)
+	}
+	for _, want := range []string{"LlamaForCausalLM llama", "GPT2LMHeadModel gpt2", "Qwen2VLForConditionalGeneration qwen2vl", "Qwen2VLForConditionalGeneration clip",
+		"Mistral3ForConditionalGeneration mistral3", "Mistral3ForConditionalGeneration mistral4", "NemotronHForCausalLM nemotron_h", "XLMRobertaModel jina-bert-v3", "NomicBertModel nomic-bert-moe"} {
 		if !slices.ContainsFunc(lines, func(line string) bool { return strings.Join(strings.Fields(line), " ") == want }) {
 			t.Errorf("no line %q in\n%s", want, out)
 		}

@@ -39,7 +39,7 @@ func TestManifest(t *testing.T) {
 		inputs           []string
 	}{
 		{"type by name", "", "--outtype bf16", []string{gollama, filepath.Join(dir, "x-bf16.gguf")}, []string{"source"}, []string{gollama}},
-		{"shards", "--split-max-tensors 20 --metadata " + names, "--split-max-tensors 20 --metadata names.json", []string{gollama, filepath.Join(dir, "s.gguf")}, []string{"metadata", "source"}, []string{gollama, names}},
+		{"shards", "--split-max-tensors 20 --metadata " + names, "--max-tensors 20 --metadata names.json", []string{gollama, filepath.Join(dir, "s.gguf")}, []string{"metadata", "source"}, []string{gollama, names}},
 		{"vocabulary", "--vocab-only", "--vocab-only", []string{gollama, filepath.Join(dir, "v.gguf")}, []string{"source"}, []string{gollama}},
 		{"merged", "--merge-lora " + adapter + ":0.5", "--merge-lora tuned:0.5", []string{gollama, filepath.Join(dir, "m.gguf")}, []string{"merge-lora", "source"}, []string{gollama, adapter}},
 		{"adapter", "--base " + gollama, "--base gollama", []string{adapter, filepath.Join(dir, "a.gguf")}, []string{"base", "source"}, []string{adapter, filepath.Dir(gollama)}},

@@ -71,6 +71,7 @@ func convertOld(ctx context.Context, cmd *cli.Command, r convertrun.Request) err
 		found.Seconds, found.Peak = cost.End()
 		return tool.WriteJSON(w, found)
 	}
+	w = tool.Said(cmd)
 	fmt.Fprintf(w, "%s: %s, %d tensors, architecture llama\n", found.Files[0], tool.Bytes(found.Bytes), len(m.Tensors))
 	fmt.Fprintln(w, cost.Stop(found.Bytes))
 	return nil

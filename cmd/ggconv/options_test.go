@@ -11,12 +11,12 @@ import (
 func TestEveryFlag(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
 	rows := map[string]flagtest.Row{
-		"outfile":                {Field: "Out", Args: []string{"--outfile", "x.gguf"}, Want: "x.gguf"},
+		"output":                 {Field: "Out", Args: []string{"--output", "x.gguf"}, Want: "x.gguf"},
 		"outtype":                {Field: "Convert.Type", Args: []string{"--outtype", "q8_0"}, Want: "q8_0"},
 		"vocab-only":             {Field: "Convert.VocabOnly", Args: []string{"--vocab-only"}, Want: "true"},
 		"bigendian":              {Field: "Convert.BigEndian", Args: []string{"--bigendian"}, Want: "true"},
-		"split-max-tensors":      {Field: "Convert.Split.MaxTensors", Args: []string{"--split-max-tensors", "7"}, Want: "7"},
-		"split-max-size":         {Field: "Convert.Split.MaxBytes", Args: []string{"--split-max-size", "2M"}, Want: "2000000"},
+		"max-tensors":            {Field: "Convert.Split.MaxTensors", Args: []string{"--max-tensors", "7"}, Want: "7"},
+		"max-size":               {Field: "Convert.Split.MaxBytes", Args: []string{"--max-size", "2M"}, Want: "2000000"},
 		"no-tensor-first-split":  {Field: "Convert.Split.EmptyFirst", Args: []string{"--no-tensor-first-split"}, Want: "true"},
 		"dry-run":                {Field: "DryRun", Args: []string{"--dry-run"}, Want: "true"},
 		"config-only":            {Field: "Convert.ConfigOnly", Args: []string{"--config-only", "--dry-run"}, Want: "true"},
@@ -25,7 +25,7 @@ func TestEveryFlag(t *testing.T) {
 		"base":                   {Field: "Convert.Base", Args: []string{"--base", "d"}, Want: "d"},
 		"base-model-id":          {Field: "Convert.BaseID", Args: []string{"--base-model-id", "o/n"}, Want: "o/n"},
 		"desc":                   {Field: "Old.Description", Args: []string{"--desc", "x"}, Want: "x"},
-		"context-length":         {Field: "Old.Context", Args: []string{"--context-length", "4096"}, Want: "4096"},
+		"ctx-size":               {Field: "Old.Context", Args: []string{"--ctx-size", "4096"}, Want: "4096"},
 		"eps":                    {Field: "Old.Epsilon", Args: []string{"--eps", "1e-5"}, Want: "1e-05"},
 		"gqa":                    {Field: "Old.Grouped", Args: []string{"--gqa", "8"}, Want: "8"},
 		"compat":                 {Field: "Convert.Reference", Args: []string{"--compat", "reference"}, Want: "true"},

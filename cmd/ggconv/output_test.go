@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/internal/clitest"
 	"ggforge/internal/hftest"
 )
 
@@ -27,9 +28,7 @@ func TestOutputIsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := filepath.Join(t.TempDir(), "link.gguf")
-	if err := os.Symlink(filepath.Join(dir, "config.json"), link); err != nil {
-		t.Fatal(err)
-	}
+	clitest.NeedsSymlink(t, filepath.Join(dir, "config.json"), link)
 	for _, path := range []string{
 		filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "config.json"), filepath.Join(dir, "tokenizer.model"),
 		filepath.Join(dir, "tokenizer_config.json"), card, metadata, link,

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	tool "ggforge/internal/cli"
+	"ggforge/internal/statefile"
 	"ggforge/writer"
 )
 
@@ -108,16 +109,24 @@ func TestHostileJournal(t *testing.T) {
 				t.Fatal(err)
 			}
 			journal := filepath.Join(dir, "ggforge-"+token+".commit")
-			for _, format := range []string{"1", "2"} {
-				text := `{"format":"ggforge commit ` + format + `","files":[{"name":"x.gguf","size":1,"id":"1"},` + c.files(dir) + `]}`
-				if err := os.WriteFile(journal, []byte(text), 0o666); err != nil {
+			for _, format := range []string{"1", "2", "3"} {
+				files := `"files":[{"name":"x.gguf","size":1,"id":"1"},` + c.files(dir) + `]}`
+				err := os.WriteFile(journal, []byte(`{"format":"ggforge commit `+format+`",`+files), 0o666)
+				if format == "3" {
+					err = (statefile.Kind{Name: "of a change of names", Version: 3, Max: 1 << 20}).Write(journal, "", []byte("{"+files))
+				}
+				if err != nil {
 					t.Fatal(err)
 				}
 				if err := os.Chown(journal, c.user, -1); err != nil {
 					t.Fatal(err)
 				}
 				code, _, err := call("--progress", "none", "--force", dir, "--outfile", filepath.Join(dir, "x.gguf"))
-				if want := map[string]int{"1": 0, "2": 2}[format]; code != want || want != 0 && !strings.Contains(err.Error(), journal) {
+				want := map[string]int{"1": 0, "2": 5, "3": 2}[format]
+				if format == "2" && c.user != os.Geteuid() {
+					want = 0
+				}
+				if code != want || want != 0 && !strings.Contains(err.Error(), journal) {
 					t.Errorf("format %s: exit code %d, %v; want %d", format, code, err, want)
 				}
 				for _, path := range []string{aside, journal, filepath.Join(dir, "config.json")} {

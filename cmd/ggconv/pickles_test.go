@@ -6,14 +6,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ggforge/fault"
+	"ggforge/internal/clitest"
+	"ggforge/internal/cpu"
 	"ggforge/internal/hubtest"
 	"ggforge/safetensors"
 	"ggforge/torchfile/torchfiletest"
@@ -168,6 +172,71 @@ func TestRemotePickles(t *testing.T) {
 			try("hub", "hf://org/gollama", c.hub, c.kind)
 			folder := hubtest.Serve(t, "org/all", filepath.Dir(dir)).Host + "/" + filepath.Base(dir) + "/"
 			try("folder", folder, c.noHub, c.noKind)
+		})
+	}
+}
+
+// pairsAgain is a pickle that makes a list of n pairs into a dict, so many times.
+func pairsAgain(n, times int) []byte {
+	p := new(torchfiletest.Pickle).Op(0x80, 2).Op('}')
+	p.Op('N').Op('N').Op(0x86).Op('q', 0).Op('0').Global("collections", "OrderedDict").Op('q', 1).Op('0')
+	p.Op(']').Op('(', bytes.Repeat([]byte{'h', 0}, n)...).Op('e').Op(0x85).Op('q', 2).Op('0').Str("k").Op(']')
+	return p.Op('(', bytes.Repeat([]byte{'h', 1, 'h', 2, 'R'}, times)...).Op('e').Op('s').Op('.').Bytes()
+}
+
+// repeated is a file with n tensors of one storage, each of which repeats its only element.
+func repeated(n int, elements int64) []byte {
+	var list []torchfiletest.Tensor
+	for i := range n {
+		t := torchfiletest.Tensor{Name: fmt.Sprintf("model.layers.%d.w", i), DType: safetensors.F32, Shape: []int64{elements}, Strides: []int64{0}, Storage: "0"}
+		if i == 0 {
+			t.Data = make([]byte, 4)
+		}
+		list = append(list, t)
+	}
+	return torchfiletest.Encode(list)
+}
+
+// TestPickleBombs converts pickles of some megabytes that would take gigabytes, or of kilobytes that would become some: each
+// ends with an error, and soon.
+func TestPickleBombs(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("in the build with vector kernels")
+	}
+	// Storages whose elements several tensors have.
+	shared := func(n int) []byte {
+		list := []torchfiletest.Tensor{{Name: "t", DType: safetensors.F32, Shape: []int64{1 << 20}, Data: make([]byte, 4<<20), Storage: "0"}}
+		for i := range n {
+			list = append(list, torchfiletest.Tensor{Name: fmt.Sprint("t", i), DType: safetensors.F32, Shape: []int64{1 << 20}, Storage: "0"})
+		}
+		return torchfiletest.Encode(list)
+	}
+	for name, c := range map[string]struct {
+		text string
+		data []byte
+		code int
+		mb   uint64
+	}{
+		"a list copied":     {"instructions, with values that they copy", torchfiletest.Zip(pairsAgain(200_000, 200_000), nil, nil), 4, 300},
+		"a stride of 0":     {"elements that repeat others", repeated(9, 1<<28), 3, 64},
+		"many strides of 0": {"elements that repeat others", repeated(10_000, 1<<18), 3, 64},
+		"views of one":      {"elements that repeat others", shared(100), 3, 64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copyOf(t, "gollama")
+			must(t, os.Remove(filepath.Join(dir, "model.safetensors")))
+			must(t, os.WriteFile(filepath.Join(dir, "pytorch_model.bin"), c.data, 0o666))
+			start := time.Now()
+			got := clitest.Alone(t, dir, "--outfile", filepath.Join(t.TempDir(), "out.gguf"), "--progress", "none")
+			if got.Code != c.code || !strings.Contains(got.Text, c.text) {
+				t.Errorf("exit code %d, want %d and %q: %.300s", got.Code, c.code, c.text, got.Text)
+			}
+			if mb := got.Allocated >> 20; mb > c.mb {
+				t.Errorf("%d MB allocated for %d bytes, want at most %d", mb, len(c.data), c.mb)
+			}
+			if d := time.Since(start); d > 20*time.Second {
+				t.Errorf("takes %v", d)
+			}
 		})
 	}
 }

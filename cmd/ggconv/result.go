@@ -93,23 +93,19 @@ type supported struct {
 	Tower        bool   `json:"mmproj"` // --mmproj converts the part that sees or hears
 }
 
-// printModels lists the classes of the registry with their architectures, then those
-// whose part that sees or hears --mmproj converts.
+// printModels lists the classes of the registry with their architectures, each on a line of
+// its own where configurations of a class decide, then those whose part that sees or hears --mmproj converts.
 func printModels(w io.Writer, asJSON bool) error {
 	var list []supported
 	for _, class := range arch.Classes() {
-		a, err := arch.Lookup(class)
-		if err != nil {
-			return err
+		for _, name := range arch.Names(class) {
+			list = append(list, supported{class, name, false})
 		}
-		list = append(list, supported{class, a.Name, false})
 	}
 	for _, class := range arch.TowerClasses() {
-		a, err := arch.LookupTower(class)
-		if err != nil {
-			return err
+		for _, name := range arch.TowerNames(class) {
+			list = append(list, supported{class, name, true})
 		}
-		list = append(list, supported{class, a.Name, true})
 	}
 	if asJSON {
 		return tool.WriteJSON(w, list)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"os"
 	"path/filepath"
@@ -120,22 +121,23 @@ func TestMask(t *testing.T) {
 		code  int
 		want  string
 	}{
-		"good":            {file: good},
-		"vocabulary":      {file: hftest.MaskEmbedding(1003, 32), flags: []string{"--vocab-only"}},
-		"short":           {file: hftest.MaskEmbedding(1003, 32), code: 3, want: `mask_embedding.pt: tensor "embedding": shape [32], want [64]`},
-		"other token":     {file: hftest.MaskEmbedding(1002, 64), code: 3, want: `key "mask_token_id" is 1002, and config.json has another one`},
-		"no such token":   {file: hftest.MaskEmbedding(1024, 64), set: `{"dflash_config": {"mask_token_id": 1024}}`, code: 3, want: "the mask is token 1024 of 1024"},
-		"negative token":  {file: hftest.MaskEmbedding(-1, 64), set: `{"dflash_config": {"mask_token_id": -1}}`, code: 3, want: "the mask is token -1 of 1024"},
-		"no token":        {file: string(torchfiletest.Encode([]torchfiletest.Tensor{vector})), code: 3, want: `key "mask_token_id": want an integer`},
-		"no vector":       {file: pickle(dict().Str("mask_token_id").Int(1003).Op('s').Op('.')), code: 3, want: `has no tensor "embedding"`},
-		"of integers":     {file: record(integers), code: 4, want: `tensor "embedding" holds I64, want F32, F16 or BF16`},
-		"a list in it":    {file: pickle(dict().Str("more").Op(']').Op('s').Op('.')), code: 4, want: `"more" is a list, want a tensor, a number or a string`},
-		"runs something":  {file: pickle(dict().Str("embedding").Global("os", "system").Op('(').Str("true").Op('t').Op('R').Op('s').Op('.')), code: 5, want: `names "os.system"`},
-		"cut off":         {file: good[:len(good)/2], code: 3, want: "mask_embedding.pt"},
-		"empty":           {file: "", code: 3, want: "mask_embedding.pt"},
-		"other target":    {file: good, set: `{"vocab_size": 1032}`, code: 3, want: `shape [1024 64], want [1032 64]`},
-		"target is bare":  {file: good, alone: true, code: 3, want: "no "},
-		"of other drafts": {file: good, of: "eagle3-llama", code: 4, want: "have no embedding of their own for the mask"},
+		"good":              {file: good},
+		"vocabulary":        {file: hftest.MaskEmbedding(1003, 32), flags: []string{"--vocab-only"}},
+		"short":             {file: hftest.MaskEmbedding(1003, 32), code: 3, want: `mask_embedding.pt: tensor "embedding": shape [32], want [64]`},
+		"other token":       {file: hftest.MaskEmbedding(1002, 64), code: 3, want: `key "mask_token_id" is 1002, and config.json has another one`},
+		"no such token":     {file: hftest.MaskEmbedding(1024, 64), set: `{"dflash_config": {"mask_token_id": 1024}}`, code: 3, want: "the mask is token 1024 of 1024"},
+		"negative token":    {file: hftest.MaskEmbedding(-1, 64), set: `{"dflash_config": {"mask_token_id": -1}}`, code: 3, want: "the mask is token -1 of 1024"},
+		"no token":          {file: string(torchfiletest.Encode([]torchfiletest.Tensor{vector})), code: 3, want: `key "mask_token_id": want an integer`},
+		"no vector":         {file: pickle(dict().Str("mask_token_id").Int(1003).Op('s').Op('.')), code: 3, want: `has no tensor "embedding"`},
+		"of integers":       {file: record(integers), code: 4, want: `tensor "embedding" holds I64, want F32, F16 or BF16`},
+		"a list in it":      {file: pickle(dict().Str("more").Op(']').Op('s').Op('.')), code: 4, want: `"more" is a list, want a tensor, a number or a string`},
+		"names that add up": {file: pickle(dict().Str(strings.Repeat("k", 1<<20)).Op(']').Op('(', bytes.Repeat([]byte{'N'}, 60_000)...).Op('e').Op('s').Op('.')), code: 4, want: "those of all members have more than"},
+		"runs something":    {file: pickle(dict().Str("embedding").Global("os", "system").Op('(').Str("true").Op('t').Op('R').Op('s').Op('.')), code: 5, want: `names "os.system"`},
+		"cut off":           {file: good[:len(good)/2], code: 3, want: "mask_embedding.pt"},
+		"empty":             {file: "", code: 3, want: "mask_embedding.pt"},
+		"other target":      {file: good, set: `{"vocab_size": 1032}`, code: 3, want: `shape [1024 64], want [1032 64]`},
+		"target is bare":    {file: good, alone: true, code: 3, want: "no "},
+		"of other drafts":   {file: good, of: "eagle3-llama", code: 4, want: "have no embedding of their own for the mask"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, dir := made(t, cmp.Or(c.of, "dflash-mask"))

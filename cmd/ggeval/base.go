@@ -8,12 +8,8 @@ import (
 
 	"ggforge/eval"
 	"ggforge/fault"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/quantflags"
 	"ggforge/internal/texts"
 	"ggforge/logprobs"
-	"ggforge/model"
-	"ggforge/quantize"
 	"ggforge/vocab"
 )
 
@@ -118,71 +114,20 @@ func (b *base) measure(ctx context.Context, models []*eval.Model, from, to int) 
 	return eval.Measure(ctx, b.Model, models, b.run, from, to)
 }
 
-// recipeFlags are the flags about models that are quantized in memory.
-func recipeFlags() []cli.Flag {
-	return append([]cli.Flag{
-		tool.SomeOf(&cli.StringSliceFlag{Name: "recipe", Category: quantflags.CategoryTypes, Usage: "compare what 'ggquant BASE `TYPE`' would write, without writing it; repeatable"}, quantflags.RecipeNames),
-	}, quantflags.Flags()...)
-}
-
-// parseRecipes reads the flags of recipeFlags.
-func (r *compareRequest) parseRecipes(cmd *cli.Command) (err error) {
-	for _, name := range cmd.StringSlice("recipe") {
-		one, err := quantflags.Recipe(name)
-		if err != nil {
-			return err
-		}
-		r.Recipes = append(r.Recipes, one.Name)
-	}
-	if r.Quantize, r.RecipeFiles, err = quantflags.Options(cmd); err != nil {
-		return err
-	}
-	if set := quantflags.Set(cmd); set != "" && len(r.Recipes) == 0 {
-		return fault.Errorf(fault.Usage, "--%s goes with --recipe", set)
-	}
-	if r.Quantize.Matrix != "" {
-		r.RecipeFiles = append(r.RecipeFiles, r.Quantize.Matrix)
-	}
-	return nil
-}
-
 // recipes returns a model as each recipe would write it. close lets go of what they are
 // read from; the model itself stays open.
 func (r *compareRequest) recipes(ctx context.Context, cmd *cli.Command, of *candidate) (list []*candidate, close func() error, err error) {
-	if len(r.Recipes) == 0 {
-		return nil, func() error { return nil }, nil
-	}
-	var by []*quantize.Recipe
-	for _, name := range r.Recipes {
-		one, err := quantflags.Recipe(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		by = append(by, one)
-	}
-	lent := *of.Source
-	lent.Release = nil
-	batch, err := quantize.PrepareBatch(ctx, &lent, by, r.Quantize)
-	if batch == nil {
+	made, close, err := r.InMemory.Models(ctx, cmd, of.Name, of.Source)
+	if err != nil {
 		return nil, nil, err
 	}
-	for i, j := range batch.Jobs {
-		for _, c := range j.Compromises {
-			tool.Warn(cmd, fmt.Sprintf("%s: %s", r.Recipes[i], c))
-		}
-		var m *model.Model
-		if err == nil {
-			m, err = j.Model(nil)
-		}
-		c := &candidate{Name: of.Name + " as " + r.Recipes[i], Source: m, Recipe: r.Recipes[i]}
-		if err == nil {
-			c.Model, err = eval.New(m)
+	for _, m := range made {
+		c, err := prepare(m)
+		if err != nil {
+			close()
+			return nil, nil, err
 		}
 		list = append(list, c)
 	}
-	if err != nil {
-		batch.Close()
-		return nil, nil, err
-	}
-	return list, batch.Close, nil
+	return list, close, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
@@ -14,12 +15,13 @@ import (
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/evalrun"
 	"ggforge/internal/page"
 	"ggforge/internal/pageflags"
 	"ggforge/internal/part"
 	"ggforge/internal/partfile"
+	"ggforge/internal/quantflags"
 	"ggforge/internal/texts"
-	"ggforge/quantize"
 	"ggforge/writer"
 )
 
@@ -28,24 +30,24 @@ func compareCommand() *cli.Command {
 		Name:      "compare",
 		Usage:     "say how far models are from the one that they were made of",
 		ArgsUsage: "BASE [MODEL...]",
-		Description: "BASE and each MODEL " + modelHelp + "\n\n" + textHelp + "\n\n" +
+		Description: "BASE and each MODEL " + convertflags.ModelHelp + "\n\n" + textHelp + "\n\n" +
 			"All models go through their layers side by side: BASE is run once, and no\n" +
 			"probabilities are kept on the disk. The figures are over the tokens that\n" +
 			"'ggeval perplexity' predicts.\n\n" +
-			"With --recipe, BASE is also compared with what ggquant would make of it; nothing\n" +
+			"With --type, BASE is also compared with what ggquant would make of it; nothing\n" +
 			"is written. With --kl-divergence-base there is no BASE: all are MODELs, and recipes\n" +
 			"are of the first.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
+			Main:      strings.Fields("file escape ctx-size chunks kl-divergence-base type imatrix part finish part-files html json force threads progress via remote"),
+			Elsewhere: []string{"kl", "kld", "diff", "divergence"},
 			Examples: []string{
 				"ggeval compare -f text.txt model-F16.gguf model-Q4_K_M.gguf",
 				"# what ggquant would make of it, without writing it",
-				"ggeval compare -f text.txt --recipe Q4_K_M --recipe Q5_K_M model-F16.gguf",
+				"ggeval compare -f text.txt --type Q4_K_M --type Q5_K_M model-F16.gguf",
 			},
 			Result: append(tool.Prints[compareResult](), tool.Prints[partResult]()...),
 		}.Metadata(),
-		Flags: slices.Concat(inputFlags(strideFlag(),
-			&cli.StringFlag{Name: "kl-divergence-base", Category: categoryText, Usage: "compare with the probabilities and over the text that llama-perplexity has saved in `FILE`, with the same flag"},
-		), recipeFlags(), pageflags.Flags(), shareFlags(nameFlag())),
+		Flags:  evalrun.CompareFlags(),
 		Action: compare,
 	}
 }
@@ -56,49 +58,15 @@ type compareRequest struct {
 	Models []string
 	Saved  string // what llama-perplexity has saved of the base
 
-	Recipes     []string // names
-	Quantize    quantize.Options
-	RecipeFiles []string // that these are read from
+	quantflags.InMemory
 	input
 	pageflags.Output
 	Shares shares
 }
 
-func parseCompare(cmd *cli.Command) (r compareRequest, err error) {
-	if r.Saved, err = tool.File(cmd, "kl-divergence-base"); err != nil {
-		return r, err
-	}
-	if err := r.parseRecipes(cmd); err != nil {
-		return r, err
-	}
-	least := 2
-	if r.Saved != "" || len(r.Recipes) > 0 {
-		least = 1
-	}
-	args, err := tool.Args(cmd, least, math.MaxInt)
-	if err != nil {
-		return r, err
-	}
-	if r.input, err = parseInput(cmd); err != nil {
-		return r, err
-	}
-	if r.Output, err = pageflags.Parse(cmd); err != nil {
-		return r, err
-	}
-	if r.Shares, err = parseNamed(cmd, r.HTML); err != nil {
-		return r, err
-	}
-	for _, arg := range args {
-		r.Models = append(r.Models, convertflags.Input(cmd, arg))
-	}
-	if r.Saved == "" {
-		r.Base, r.Models = r.Models[0], r.Models[1:]
-		return r, r.needText(cmd)
-	}
-	if r.Text.Stride > 0 {
-		return r, fault.Errorf(fault.Usage, "--stride: the chunks are those of --kl-divergence-base")
-	}
-	return r, nil
+func parseCompare(cmd *cli.Command) (compareRequest, error) {
+	r, err := evalrun.ParseCompare(cmd)
+	return compareRequest{r.Base, r.Models, r.Saved, r.InMemory, input{r.Input}, r.Output, shares{r.Shares}}, err
 }
 
 func compare(ctx context.Context, cmd *cli.Command) error {
@@ -157,8 +125,8 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	var job *partfile.Job
-	if r.Shares.on() {
-		if job, err = r.job(b, list); err != nil {
+	if r.Shares.On() {
+		if job, err = r.job(ctx, b, list); err != nil {
 			return err
 		}
 	}
@@ -212,6 +180,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		err = tool.WriteJSON(cmd.Root().Writer, result)
 	} else {
 		err = result.text(tool.Output(ctx, cmd))
+		fmt.Fprintf(tool.Said(cmd), "\n%s\n", result.costResult)
 	}
 	if err != nil {
 		return err
@@ -233,21 +202,21 @@ func unchanged(b *base, list []*candidate) error {
 }
 
 // job returns what processes have parts of.
-func (r *compareRequest) job(b *base, list []*candidate) (*partfile.Job, error) {
+func (r *compareRequest) job(ctx context.Context, b *base, list []*candidate) (*partfile.Job, error) {
 	var facts []partfile.Fact
 	var f partfile.Fact
 	var err error
 	if b.saved != nil {
 		f, err = fileFact("base", r.Saved)
 	} else {
-		f, err = fingerprint("base", b.Model)
+		f, err = modelFact(ctx, "base", b.Model)
 	}
 	for i, c := range list {
 		if err != nil {
 			break
 		}
 		facts = append(facts, f)
-		f, err = fingerprint(fmt.Sprintf("model %d", i+1), c.Model)
+		f, err = modelFact(ctx, fmt.Sprintf("model %d", i+1), c.Model)
 	}
 	return r.Shares.job("differences", len(b.run.Tokens)/b.run.Chunk, b.run, append(facts, f)...), err
 }
@@ -398,8 +367,7 @@ func (r *compareResult) text(w io.Writer) error {
 			100*m.Right.Mean, 100*m.Right.Error, 100*m.RightRMS.Mean, 100*m.RightRMS.Error)
 	})
 	r.layers(w)
-	_, err := fmt.Fprintf(w, "\n%s\n", r.costResult)
-	return err
+	return nil
 }
 
 // layers prints a line for each layer, with a column for each model.

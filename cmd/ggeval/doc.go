@@ -1,7 +1,7 @@
 // Ggeval runs language models over a text and says how well they predict it.
 //
 //	ggeval perplexity [flags] MODEL -f FILE
-//	ggeval compare [flags] BASE [MODEL...] [--recipe TYPE...] -f FILE
+//	ggeval compare [flags] BASE [MODEL...] [--type TYPE...] -f FILE
 //	ggeval sensitivity [flags] MODEL -f FILE
 //	ggeval imatrix [flags] MODEL -f FILE -o FILE
 //	ggeval imatrix [flags] --in-file FILE... -o FILE
@@ -50,7 +50,7 @@
 //	--json                     print one JSON object
 //	--html FILE                write the figures with plots to FILE, too
 //	--force                    replace FILE if it exists
-//	--quiet, -q                print nothing on standard error but errors
+//	--quiet, -q                print only errors, warnings and what was asked for
 //	--help, --version
 //
 // # Perplexity
@@ -122,11 +122,11 @@
 // written to the disk. They must have the same tokens; the text is cut up by BASE's
 // tokenizer for all.
 //
-// With --recipe, what ggquant would make of BASE is compared as well, without writing it:
+// With --type, what ggquant would make of BASE is compared as well, without writing it:
 // tensors are encoded and decoded as they are read, and figures have the same bits as those
 // of the file. These flags are ggquant's, for all recipes:
 //
-//	--recipe TYPE              a recipe, by name or number; repeatable
+//	--type TYPE                a recipe, by name or number; repeatable
 //	--imatrix FILE             use the importance matrix in FILE
 //	--include-weights TEXT     use only its entries with TEXT in their names; repeatable
 //	--exclude-weights TEXT     do not use its entries with TEXT in their names; repeatable
@@ -213,7 +213,7 @@
 //	--part auto/N              K is SLURM_ARRAY_TASK_ID, or JOB_COMPLETION_INDEX of Kubernetes plus 1
 //	--finish                   the same command with --finish instead of --part runs nothing: it checks that
 //	                           all parts are there, whole and of this job, and makes the output of them
-//	--parts OUT                the name, of perplexity and compare; that of imatrix is -o
+//	--part-files OUT           the name, of perplexity and compare; that of imatrix is -o
 //
 // What --finish makes has the bits of what one process makes. Parts that are missing, damaged or of another job (model,
 // text, flags, version of the program) are named: these have to be run again. Files of parts stay where they are.
@@ -280,7 +280,7 @@
 //	ggeval imatrix model-F16.gguf -f calibration.txt -o imatrix.gguf --sum-chunks 8 --finish
 //	ggeval perplexity models/Gollama -f text.txt -c 256 --chunks 20 --json
 //	ggeval compare models/Gollama out/*.gguf -f wiki.test.raw
-//	ggeval compare model-BF16.gguf --recipe Q4_K_M --recipe IQ3_XXS --imatrix imatrix.gguf -f wiki.test.raw
+//	ggeval compare model-BF16.gguf --type Q4_K_M --type IQ3_XXS --imatrix imatrix.gguf -f wiki.test.raw
 //	ggeval compare --kl-divergence-base base.kld model-Q4_K_M.gguf
 //	ggeval sensitivity model-BF16.gguf -f text.txt --types Q2_K,Q4_K --imatrix imatrix.gguf -o table.json
 //	ggeval embed bge-small-Q8_0.gguf --base models/bge-small-en-v1.5 -f sentences.txt

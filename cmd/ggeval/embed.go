@@ -15,37 +15,40 @@ import (
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/evalrun"
 	"ggforge/internal/texts"
 	"ggforge/vocab"
 	"ggforge/writer"
 )
 
 func embedCommand() *cli.Command {
-	flags := append(tool.Group(categoryText,
-		&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the texts are the lines of `FILE`"},
+	flags := append(tool.Group(evalrun.CategoryText,
+		tool.Shared("file", "the texts are the lines of `FILE`"),
 		&cli.StringSliceFlag{Name: "text", Usage: "take a `TEXT`, too, before those of a file; repeatable"},
-		&cli.BoolFlag{Name: "escape", Aliases: []string{"e"}, Usage: `take \n, \t, \r, \", \', \\ and \xHH in texts for the characters that they stand for`},
-		&cli.BoolFlag{Name: "no-escape", Usage: "take them as they are, as without either flag"},
+		tool.Shared("escape", `take \n, \t, \r, \", \', \\ and \xHH in texts for the characters that they stand for`),
+		tool.Shared("no-escape", "take them as they are, as without either flag"),
 	), tool.Group(tool.CategoryOutput,
 		tool.OneOf(&cli.StringFlag{Name: "pooling", Usage: "how states of tokens become a vector: `HOW` is none, mean, cls, last or rank (default: what the model says)"}, tool.Names("none", "mean", "cls", "last", "rank")),
 		&cli.IntFlag{Name: "normalize", Aliases: []string{"embd-normalize"}, Value: 2, Usage: "divide vectors by a norm `N`: -1 none, 0 largest value 32760, 1 taxicab, 2 Euclidean, more: p-norm"},
 		&cli.StringFlag{Name: "base", Usage: "say how far vectors are from those of the model `BASE`"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the vectors to `FILE`: float32, little-endian, one after the other"},
+		tool.Shared("output", "write the vectors to `FILE`: float32, little-endian, one after the other"),
 		tool.ForceFlag(),
 	)...)
 	return &cli.Command{
 		Name:      "embed",
 		Usage:     "make vectors of texts, or say how far those of two models are apart",
 		ArgsUsage: "MODEL",
-		Description: "MODEL, and BASE of --base, " + modelHelp + "\n\n" +
+		Description: "MODEL, and BASE of --base, " + convertflags.ModelHelp + "\n\n" +
 			"Each line of the file, and each --text, is a text. Tokens that stand for something\n" +
 			"other than text are recognized in it, and those that the vocabulary puts at its ends are added.\n" +
 			"Vectors are those of llama-embedding, but with exact arithmetic.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{`ggeval embed --text "a sentence" embedder-F16.gguf`, "ggeval embed -f lines.txt --base embedder-F16.gguf embedder-Q4_K_M.gguf"},
-			Result:   tool.Prints[embedResult](),
+			Main:      strings.Fields("file escape text pooling normalize base output json force threads progress via remote"),
+			Elsewhere: []string{"embedding", "embeddings"},
+			Examples:  []string{`ggeval embed --text "a sentence" embedder-F16.gguf`, "ggeval embed -f lines.txt --base embedder-F16.gguf embedder-Q4_K_M.gguf"},
+			Result:    tool.Prints[embedResult](),
 		}.Metadata(),
-		Flags:  append(flags, runFlags()...),
+		Flags:  append(flags, evalrun.RunFlags()...),
 		Action: embed,
 	}
 }
@@ -260,7 +263,11 @@ func embed(ctx context.Context, cmd *cli.Command) error {
 	if r.JSON {
 		return tool.WriteJSON(w, result)
 	}
-	return result.text(w, r.Out)
+	if err := result.text(w, r.Out); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(tool.Said(cmd), result.costResult)
+	return err
 }
 
 // encode returns the tokens of texts.
@@ -356,7 +363,6 @@ func (r *embedResult) text(w io.Writer, out string) error {
 			fmt.Fprintf(b, "%-22s %10.7f %10.3g\n", row.name, float64(row.c), float64(row.d))
 		}
 	}
-	fmt.Fprintln(b, r.costResult)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

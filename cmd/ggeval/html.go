@@ -13,7 +13,7 @@ import (
 
 // about says what the figures of a page are of.
 func about(r textResult, c costResult) []page.Fact {
-	facts := []page.Fact{{Name: "text", Value: r.File}, {Name: "chunks", Value: fmt.Sprintf("%d of %d tokens", r.Chunks, r.Chunk)}}
+	facts := []page.Fact{{Name: "text", Value: page.Names(r.File)[0]}, {Name: "chunks", Value: fmt.Sprintf("%d of %d tokens", r.Chunks, r.Chunk)}}
 	if r.Stride > 0 {
 		facts[1].Value += fmt.Sprintf(", %d apart", r.Stride)
 	}
@@ -30,19 +30,20 @@ func perplexityPage(r *perplexityResult, m *model.Model, p *eval.Perplexity, run
 		chunks[i], values[i] = float64(i+1), float64(v)
 	}
 	edges, shares := histogram([][]float64{p.Losses}, lowLoss)
+	name := page.Names(r.Model)[0]
 	return &page.Page{
-		Title: "Perplexity of " + r.Model,
+		Title: "Perplexity of " + name,
 		About: about(r.textResult, r.costResult),
 		Parts: []page.Part{
-			&page.Table{Title: "Figures", Note: "After ± is one standard error.", Head: []string{"model", "perplexity", "mean loss", "architecture", "bits per weight", "size"},
-				Rows: [][]string{{r.Model, plusMinus("%.4f", 1, p.Value, p.Error), fmt.Sprintf("%.5f", float64(r.Loss)), r.Architecture, fmt.Sprintf("%.3f", m.BPW()), tool.Bytes(m.Bytes)}}},
+			&page.Table{Title: "Figures", Note: "After ± is one standard error.", Head: []string{"model", "size", "bits per weight", "perplexity", "mean loss", "architecture"},
+				Rows: [][]string{{name, tool.Bytes(m.Bytes), fmt.Sprintf("%.3f", m.BPW()), page.Perplexity(p.Value, p.Error), fmt.Sprintf("%.5f", float64(r.Loss)), r.Architecture}}},
 			&page.Plot{Title: "Perplexity of the first chunks", Note: "How the figure settles: over chunk 1, chunks 1 and 2, and so on.",
-				X: page.Axis{Name: "chunks"}, Y: page.Axis{Name: "perplexity"}, Series: []page.Series{{Name: r.Model, X: chunks, Y: values}}},
+				X: page.Axis{Name: "chunks"}, Y: page.Axis{Name: "perplexity"}, Series: []page.Series{{Name: name, X: chunks, Y: values}}},
 			&page.Plot{Title: "Loss by position", Note: "Mean of -ln p of the token at a position of the chunk, over all chunks, some positions together.",
-				X: page.Axis{Name: "position"}, Y: page.Axis{Name: "loss", Zero: true}, Series: []page.Series{{Name: r.Model, X: x, Y: y}}},
+				X: page.Axis{Name: "position"}, Y: page.Axis{Name: "loss", Zero: true}, Series: []page.Series{{Name: name, X: x, Y: y}}},
 			&page.Plot{Title: "How often which loss", Note: "Shares of all tokens; the first step also has those that are lower.",
 				X: page.Axis{Name: "loss", Log: true}, Y: page.Axis{Name: "share", Zero: true},
-				Series: []page.Series{{Name: r.Model, Shape: page.Steps, X: edges, Y: shares[0]}}},
+				Series: []page.Series{{Name: name, Shape: page.Steps, X: edges, Y: shares[0]}}},
 		},
 	}
 }
@@ -113,8 +114,11 @@ func histogram(lists [][]float64, low float64) (edges []float64, shares [][]floa
 // comparePage is the page of models and their base.
 func comparePage(r *compareResult, run eval.Run) *page.Page {
 	figures := &page.Table{Title: "Figures",
-		Note: "Divergence is that of Kullback and Leibler from the base, in nats. Δp is the change of the probability of the right token, RMS its root mean square. Top 1: both find the same token the most probable; top 5: the share that the five most probable ones have in common. After ± is one standard error.",
-		Head: []string{"model", "divergence", "perplexity", "ratio", "top 1", "top 5", "Δp", "RMS Δp", "bits per weight", "size"}}
+		Note: "Divergence is that of Kullback and Leibler from the base, in nats; the ratio is of perplexities, to the base's. After ± is one standard error.",
+		Head: []string{"model", "size", "bits per weight", "divergence", "perplexity", "ratio"}}
+	tokens := &page.Table{Title: "Tokens",
+		Note: "Top 1: both find the same token the most probable; top 5: the share that the five most probable ones have in common. Δp is the change of the probability of the right token, RMS its root mean square.",
+		Head: []string{"model", "top 1", "top 5", "Δp", "RMS Δp"}}
 	quantiles := &page.Table{Title: "Quantiles of the divergence", Note: "A share of the positions is as close to the base, or closer.", Head: []string{"model"}}
 	for _, rank := range eval.Ranks {
 		name := fmt.Sprintf("%.4g %%", 100*rank)
@@ -138,53 +142,63 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 		all = append(all, r.Models[i].found.Divergences)
 	}
 	edges, shares := histogram(all, lowDivergence)
-	figures.Rows = [][]string{{r.Base.Model + " (base)", "", plusMinus("%.4f", 1, float64(r.Base.PPL), float64(r.Base.Error)), "", "", "", "", "", "", ""}}
+	base, names := r.names()
+	figures.Rows = [][]string{{base + " (base)", "", "", "", page.Perplexity(float64(r.Base.PPL), float64(r.Base.Error)), ""}}
 	if r.Base.Architecture != "" { // or it has been saved
-		figures.Rows[0][8], figures.Rows[0][9] = fmt.Sprintf("%.3f", r.Base.BPW), tool.Bytes(r.Base.Bytes)
+		figures.Rows[0][1], figures.Rows[0][2] = tool.Bytes(r.Base.Bytes), fmt.Sprintf("%.3f", r.Base.BPW)
 	}
 	for i := range r.Models {
-		m := &r.Models[i]
+		m, name := &r.Models[i], names[i]
 		c := m.found
-		figures.Rows = append(figures.Rows, []string{m.Model, small(c.Divergence.Mean) + " ± " + small(c.Divergence.Error), plusMinus("%.4f", 1, c.Model.Value, c.Model.Error),
-			plusMinus("%.5f", 1, float64(m.Ratio.Mean), float64(m.Ratio.Error)), plusMinus("%.2f", 100, c.Top.Mean, c.Top.Error) + " %", plusMinus("%.2f", 100, c.Top5.Mean, c.Top5.Error) + " %",
-			plusMinus("%.3f", 100, c.Right.Mean, c.Right.Error) + " %", plusMinus("%.3f", 100, c.RightRMS.Mean, c.RightRMS.Error) + " %", fmt.Sprintf("%.3f", m.BPW), tool.Bytes(m.Bytes)})
-		row := []string{m.Model}
+		figures.Rows = append(figures.Rows, []string{name, tool.Bytes(m.Bytes), fmt.Sprintf("%.3f", m.BPW), page.Divergence(c.Divergence.Mean, c.Divergence.Error),
+			page.Perplexity(c.Model.Value, c.Model.Error), page.PlusMinus("%.5f", 1, float64(m.Ratio.Mean), float64(m.Ratio.Error))})
+		tokens.Rows = append(tokens.Rows, []string{name, page.PlusMinus("%.2f", 100, c.Top.Mean, c.Top.Error) + " %", page.PlusMinus("%.2f", 100, c.Top5.Mean, c.Top5.Error) + " %",
+			page.PlusMinus("%.3f", 100, c.Right.Mean, c.Right.Error) + " %", page.PlusMinus("%.3f", 100, c.RightRMS.Mean, c.RightRMS.Error) + " %"})
+		row := []string{name}
 		for _, q := range c.Quantiles {
-			row = append(row, small(q))
+			row = append(row, page.Small(q))
 		}
 		quantiles.Rows = append(quantiles.Rows, row)
 		x, y := byPosition(c.Divergences, run)
 		for k, v := range y {
 			y[k] = max(v, lowDivergence)
 		}
-		byPos.Series = append(byPos.Series, page.Series{Name: m.Model, X: x, Y: y})
-		layers := page.Series{Name: m.Model, Shape: page.Dots}
+		byPos.Series = append(byPos.Series, page.Series{Name: name, X: x, Y: y})
+		layers := page.Series{Name: name, Shape: page.Dots}
 		for k, d := range c.Layers {
 			layers.X, layers.Y = append(layers.X, float64(k)), append(layers.Y, d.RMS)
 		}
 		byLayer.Series = append(byLayer.Series, layers)
-		often.Series = append(often.Series, page.Series{Name: m.Model, Shape: page.Steps, X: edges, Y: shares[i]})
-		bySize.Series = append(bySize.Series, page.Series{Name: m.Model, Shape: page.Alone, X: []float64{m.BPW}, Y: []float64{max(c.Divergence.Mean, lowDivergence)}})
+		often.Series = append(often.Series, page.Series{Name: name, Shape: page.Steps, X: edges, Y: shares[i]})
+		bySize.Series = append(bySize.Series, page.Series{Name: name, Shape: page.Alone, X: []float64{m.BPW}, Y: []float64{max(c.Divergence.Mean, lowDivergence)}})
 	}
-	p := &page.Page{Title: "Compared with " + r.Base.Model, About: about(r.textResult, r.costResult), Parts: []page.Part{figures, quantiles, byPos, often}}
-	if slices.ContainsFunc(r.Models, func(m modelResult) bool { return m.found.Layers != nil }) {
-		p.Parts = slices.Insert(p.Parts, 3, page.Part(byLayer))
-	}
+	p := &page.Page{Title: "Compared with " + base, About: about(r.textResult, r.costResult), Parts: []page.Part{figures}}
 	if len(r.Models) > 1 {
 		p.Parts = append(p.Parts, bySize)
 	}
+	p.Parts = append(p.Parts, byPos)
+	if slices.ContainsFunc(r.Models, func(m modelResult) bool { return m.found.Layers != nil }) {
+		p.Parts = append(p.Parts, byLayer)
+	}
+	p.Parts = append(p.Parts, often, tokens, quantiles)
 	return p
 }
 
-// plusMinus is a figure with its standard error, each times a factor.
-func plusMinus(format string, factor, value, margin float64) string {
-	return fmt.Sprintf(format+" ± "+format, factor*value, factor*margin)
-}
-
-// small is a figure that may be of any size below one.
-func small(v float64) string {
-	if v != 0 && math.Abs(v) < 1e-3 {
-		return fmt.Sprintf("%.2e", v)
+// names returns what the base and the models are called in a page: without folders.
+func (r *compareResult) names() (base string, models []string) {
+	paths := []string{r.Base.Model}
+	for i := range r.Models {
+		path := r.Models[i].Model
+		if r.Models[i].Recipe != "" {
+			path = r.Base.Model
+		}
+		paths = append(paths, path)
 	}
-	return fmt.Sprintf("%.5f", v)
+	names := page.Names(paths...)
+	for i := range r.Models {
+		if recipe := r.Models[i].Recipe; recipe != "" {
+			names[i+1] += " as " + recipe
+		}
+	}
+	return names[0], names[1:]
 }

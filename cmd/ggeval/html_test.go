@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"ggforge/eval"
+	"ggforge/internal/clitest"
 	"ggforge/internal/page"
 )
 
@@ -25,7 +28,7 @@ func TestPerplexityPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := regexp.MustCompile(`PPL = (\S+) `).FindStringSubmatch(out)
-	if m == nil || !strings.Contains(string(html), "<td>"+m[1]+" ± ") {
+	if m == nil || !strings.Contains(string(html), `<td data-label="perplexity">`+m[1]+" ± ") {
 		t.Errorf("%s is not in the page", m)
 	}
 	if n := strings.Count(string(html), `<div class="plot">`); n != 3 {
@@ -47,13 +50,9 @@ func TestPerplexityPage(t *testing.T) {
 func TestComparePage(t *testing.T) {
 	dir, checkpoint := t.TempDir(), checkpointOf(t, "llama", 1)
 	base := filepath.Join(dir, `"><img src=x>`)
-	if err := os.Symlink(checkpoint, base); err != nil {
-		t.Skip(err)
-	}
+	clitest.NeedsSymlink(t, checkpoint, base)
 	other := filepath.Join(dir, "'&\u202e")
-	if err := os.Symlink(checkpoint, other); err != nil {
-		t.Skip(err)
-	}
+	clitest.NeedsSymlink(t, checkpoint, other)
 	file := filepath.Join(dir, "page.html")
 	_, out, _, err := call("compare", base, other, base, "--via", "bf16", "-f", textOf(t, source(t, 3000)), "-c", "64", "--chunks", "3", "--progress", "none", "--json", "--html", file)
 	if err != nil {
@@ -66,7 +65,7 @@ func TestComparePage(t *testing.T) {
 	html := string(data)
 	r := result[compareResult](t, out)
 	for _, want := range []string{
-		"&#34;&gt;&lt;img src=x&gt; (base)", `/&#39;&amp;\u202e</th><td>0.00000 ± 0.00000</td><td>` + plusMinus("%.4f", 1, float64(r.Base.PPL), float64(r.Base.Error)) + "</td>",
+		"&#34;&gt;&lt;img src=x&gt; (base)", `>&#39;&amp;\u202e</th>`, `<td data-label="divergence">0.00000 ± 0.00000</td><td data-label="perplexity">` + page.Perplexity(float64(r.Base.PPL), float64(r.Base.Error)) + "</td>",
 		"<h2>Divergence by position</h2>", "<h2>Error by layer</h2>", "<h2>How often which divergence</h2>", "<h2>Divergence by size</h2>", "<th scope=\"col\">99.9 %</th>",
 	} {
 		if !strings.Contains(html, want) {
@@ -81,13 +80,74 @@ func TestComparePage(t *testing.T) {
 	}
 }
 
+// TestPageColumns compares models in folders, and looks where figures are that people compare by:
+// in the first columns of a table that does not scroll, under names without folders.
+func TestPageColumns(t *testing.T) {
+	dir, checkpoint := t.TempDir(), checkpointOf(t, "llama", 1)
+	for _, name := range []string{"base", "one/model.gguf", "two/model.gguf"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		clitest.NeedsSymlink(t, checkpoint, filepath.Join(dir, name))
+	}
+	file := filepath.Join(dir, "page.html")
+	text := textOf(t, source(t, 3000))
+	args := []string{"-f", text, "-c", "64", "--chunks", "2", "--progress", "none", "--html", file}
+	read := func(verb string, models ...string) (string, map[string]clitest.Section) {
+		t.Helper()
+		if _, _, _, err := call(append(append([]string{verb}, models...), args...)...); err != nil {
+			t.Fatal(err)
+		}
+		html, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(html, []byte(dir)) || bytes.Contains(html, []byte(filepath.Dir(text))) {
+			t.Errorf("%s: the page has a folder", verb)
+		}
+		return string(html), clitest.Sections(t, string(html))
+	}
+	html, parts := read("compare", filepath.Join(dir, "base"), filepath.Join(dir, "one/model.gguf"), filepath.Join(dir, "two/model.gguf"), "--recipe", "Q8_0", "--recipe", "q4_0")
+	figures := parts["Figures"]
+	if want := []string{"model", "size", "bits per weight", "divergence", "perplexity", "ratio"}; !slices.Equal(figures.Head, want) {
+		t.Errorf("columns %q", figures.Head)
+	}
+	var names []string
+	for _, row := range figures.Rows {
+		names = append(names, row[0])
+	}
+	if want := []string{"base (base)", "one/model.gguf", "two/model.gguf", "base as Q8_0", "base as Q4_0"}; !slices.Equal(names, want) {
+		t.Errorf("names %q, want %q", names, want)
+	}
+	for title, part := range parts {
+		if part.Scrolls {
+			t.Errorf("%s scrolls", title)
+		}
+	}
+	if legend := parts["Divergence by size"].Legend; !slices.Equal(legend, names[1:]) {
+		t.Errorf("legend %q", legend)
+	}
+	if legend := parts["Error by layer"].Legend; !slices.Equal(legend, names[3:]) { // the others are the base itself
+		t.Errorf("legend of errors by layer %q", legend)
+	}
+	if first := strings.Index(html, "<h2>"); !strings.HasPrefix(html[first:], "<h2>Figures") {
+		t.Errorf("the first part is %.30s", html[first:])
+	}
+
+	args = append(args, "--force")
+	_, parts = read("perplexity", filepath.Join(dir, "one/model.gguf"))
+	if figures := parts["Figures"]; len(figures.Rows) != 1 || figures.Rows[0][0] != "model.gguf" || !slices.Equal(figures.Head[:4], []string{"model", "size", "bits per weight", "perplexity"}) || figures.Scrolls {
+		t.Errorf("perplexity: %+v", figures)
+	}
+}
+
 // TestSavedBasePage makes the page of a base of which probabilities are known only.
 func TestSavedBasePage(t *testing.T) {
 	r := &compareResult{Base: sideResult{Model: "saved"}, Models: []modelResult{{sideResult: sideResult{Model: "m", Bytes: 1000}, found: &eval.Comparison{
 		Divergences: []float64{1e-3, 1e-2, 1e-4}, Quantiles: make([]float64, len(eval.Ranks))}}}}
 	p := comparePage(r, eval.Run{Chunk: 8, First: 4})
 	figures := p.Parts[0].(*page.Table)
-	if row := figures.Rows[0]; len(row) != len(figures.Head) || row[8] != "" || row[9] != "" || figures.Rows[1][9] != "1 kB" {
+	if row := figures.Rows[0]; len(row) != len(figures.Head) || row[1] != "" || row[2] != "" || figures.Rows[1][1] != "1 kB" {
 		t.Errorf("%q", figures.Rows)
 	}
 	for _, part := range p.Parts {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -18,6 +19,7 @@ import (
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/disk"
+	"ggforge/internal/evalrun"
 	"ggforge/internal/part"
 	"ggforge/internal/partfile"
 	"ggforge/writer"
@@ -28,25 +30,17 @@ func imatrixCommand() *cli.Command {
 		Name:      "imatrix",
 		Usage:     "make an importance matrix",
 		ArgsUsage: "[MODEL]",
-		Description: "MODEL " + modelHelp + "\n\n" + textHelp + "\n\n" +
+		Description: "MODEL " + convertflags.ModelHelp + "\n\n" + textHelp + "\n\n" +
 			"The file holds, for each column of the matrices in the blocks, the sum of the squares\n" +
 			"of what met it in all tokens of all chunks: the file of llama-imatrix, but with exact\n" +
 			"arithmetic. Without MODEL and text the files of --in-file are merged.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{"ggeval imatrix -f calibration.txt -o imatrix.gguf model-F16.gguf", "ggeval imatrix --in-file a.gguf --in-file b.dat -o both.gguf"},
-			Result:   append(tool.Prints[imatrixResult](), tool.Prints[partResult]()...),
+			Main:      strings.Fields("file escape ctx-size chunks output format in-file save-every process-output parse-special part finish json force threads progress via"),
+			Elsewhere: []string{"importance", "calibrate"},
+			Examples:  []string{"ggeval imatrix -f calibration.txt -o imatrix.gguf model-F16.gguf", "ggeval imatrix --in-file a.gguf --in-file b.dat -o both.gguf"},
+			Result:    append(tool.Prints[imatrixResult](), tool.Prints[partResult]()...),
 		}.Metadata(),
-		Flags: append(inputFlags(
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the matrix to `FILE`"},
-			tool.OneOf(&cli.StringFlag{Name: "format", Value: imatrix.FormatGGUF.String(), Usage: "write `FORMAT`: gguf, or dat, the older one"}, tool.Names("gguf", "dat")),
-			&cli.BoolFlag{Name: "process-output", Category: categoryText, Usage: "collect for the matrix that makes logits, too"},
-			&cli.BoolFlag{Name: "parse-special", Category: categoryText, Usage: "take the names of control tokens in the text for these"},
-			&cli.StringSliceFlag{Name: "in-file", Usage: "merge the matrix in `FILE`; repeatable"},
-			&cli.UintFlag{Name: "save-every", Usage: "take `N` chunks at once and save the sums after each N: a run that is killed is taken up again (0: all at once)"},
-			tool.ForceFlag(),
-		), shareFlags(
-			&cli.UintFlag{Name: "sum-chunks", Usage: "add up each `N` chunks by themselves, and then these sums: what --part needs, and one process gives the same file (0: all chunks, one after the other)"},
-		)...),
+		Flags:  evalrun.ImatrixFlags(),
 		Action: makeImatrix,
 	}
 }
@@ -63,60 +57,9 @@ type imatrixRequest struct {
 	Shares shares
 }
 
-func parseImatrix(cmd *cli.Command) (r imatrixRequest, err error) {
-	args, err := tool.Args(cmd, 0, 1)
-	if err != nil {
-		return r, err
-	}
-	if r.input, err = parseInput(cmd); err != nil {
-		return r, err
-	}
-	if r.Out, err = tool.File(cmd, "output"); err != nil {
-		return r, err
-	}
-	if r.Format, err = imatrix.ParseFormat(cmd.String("format")); err != nil {
-		return r, fmt.Errorf("--format: %w", err)
-	}
-	r.Text.ParseSpecial = cmd.Bool("parse-special")
-	r.Collect.Output, r.Force = cmd.Bool("process-output"), cmd.Bool("force")
-	if r.Collect.Every, err = tool.Count(cmd, "save-every"); err != nil {
-		return r, err
-	}
-	if r.Collect.Group, err = tool.Count(cmd, "sum-chunks"); err != nil {
-		return r, err
-	}
-	if r.Shares, err = parseShares(cmd); err != nil {
-		return r, err
-	}
-	r.Shares.Name = r.Out
-	for _, path := range cmd.StringSlice("in-file") {
-		if err := tool.CheckName("--in-file", path); err != nil {
-			return r, err
-		}
-		r.Merged = append(r.Merged, path)
-	}
-	switch {
-	case r.Out == "":
-		return r, fault.Errorf(fault.Usage, "no output: name it with -o FILE (see %s --help)", cmd.FullName())
-	case r.Collect.Every > 0 && r.Shares.on():
-		return r, fault.Errorf(fault.Usage, "--save-every is for one process that has all chunks: a part that was killed is run again")
-	case r.Collect.Group == 0 && r.Shares.on():
-		return r, fault.Errorf(fault.Usage, "--part and --finish: float32 sums of all chunks, one after the other, are of one process: want --sum-chunks N, the same for all parts")
-	case r.Collect.Group > 0 && r.Collect.Every%r.Collect.Group != 0:
-		return r, fault.Errorf(fault.Usage, "--save-every %d: want a multiple of --sum-chunks %d", r.Collect.Every, r.Collect.Group)
-	case len(args) == 0 && r.Shares.on():
-		return r, fault.Errorf(fault.Usage, "--part and --finish: no MODEL: files are merged by one process")
-	case len(args) > 0:
-		r.Path = convertflags.Input(cmd, args[0])
-		return r, r.needText(cmd)
-	case r.File != "":
-		return r, fault.Errorf(fault.Usage, "a text, but no MODEL to run over it: want %s", cmd.ArgsUsage)
-	case r.Merged == nil:
-		return r, fault.Errorf(fault.Usage, "nothing to do: want MODEL and -f FILE, or files to merge with --in-file")
-	case r.Text.Chunk == 0:
-		return r, fault.Errorf(fault.Usage, "chunks of 0 tokens: want at least 1")
-	}
-	return r, nil
+func parseImatrix(cmd *cli.Command) (imatrixRequest, error) {
+	r, err := evalrun.ParseImatrix(cmd)
+	return imatrixRequest{r.Path, r.Out, r.Format, r.Merged, r.Collect, r.Force, input{r.Input}, shares{r.Shares}}, err
 }
 
 // imatrixResult is what --json prints; doc.go describes it.
@@ -203,6 +146,7 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 	if r.JSON {
 		return tool.WriteJSON(w, result)
 	}
+	w = tool.Said(cmd)
 	if r.Path != "" {
 		fmt.Fprintln(w, result.textResult)
 	}
@@ -251,7 +195,7 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 	defer m.Source.Close()
 	result.Model, result.Architecture, result.textResult = r.Path, m.Source.Architecture(), m.result(r.File)
 	if r.Shares.Finish {
-		job, err := r.job(m)
+		job, err := r.job(ctx, m)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -281,8 +225,8 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 }
 
 // job returns what processes have parts of: groups of chunks.
-func (r *imatrixRequest) job(m *reader) (*partfile.Job, error) {
-	model, err := fingerprint("model", m.Model)
+func (r *imatrixRequest) job(ctx context.Context, m *reader) (*partfile.Job, error) {
+	model, err := modelFact(ctx, "model", m.Model)
 	group, chunks := r.Collect.Group, len(m.run.Tokens)/m.run.Chunk
 	return r.Shares.job("importance", (chunks+group-1)/group, m.run, model,
 		partfile.Fact{Name: "number of chunks in a group", Value: strconv.Itoa(group)},
@@ -290,17 +234,17 @@ func (r *imatrixRequest) job(m *reader) (*partfile.Job, error) {
 	), err
 }
 
-// part runs a part. Merged files are for --finish.
+// part runs a part. Merged files are for --finish, and so is the output, which has to be one that can be written all the same.
 func (r *imatrixRequest) part(ctx context.Context, cmd *cli.Command, cost *tool.Cost, opt writer.Options) error {
 	m, err := r.load(ctx, cmd, r.Path, func(files []string) error {
 		opt.Inputs = append(opt.Inputs, files...)
-		return nil
+		return writer.Writable(r.Out, opt)
 	})
 	if err != nil {
 		return err
 	}
 	defer m.Source.Close()
-	job, err := r.job(m)
+	job, err := r.job(ctx, m)
 	if err != nil {
 		return err
 	}

@@ -157,7 +157,7 @@ func TestImatrixAgain(t *testing.T) {
 	if !bytes.Equal(bytesOf(t, out), want) {
 		t.Error("another file than without an interruption")
 	}
-	other, more := checkpointOf(t, "llama", 2), textOf(t, strings.ToUpper(source(t, 30000)))
+	other, more := fineTune(t, dir), textOf(t, strings.ToUpper(source(t, 30000)))
 	for _, c := range []struct {
 		args []string
 		code int

@@ -8,17 +8,12 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/eval"
-	"ggforge/fault"
 	tool "ggforge/internal/cli"
-	"ggforge/internal/convertflags"
+	"ggforge/internal/evalrun"
+	"ggforge/internal/quantflags"
 	"ggforge/internal/texts"
-	"ggforge/model"
 	"ggforge/vocab"
 )
-
-// modelHelp says what a MODEL is, for the help of verbs.
-const modelHelp = "is a GGUF file, the first of the shards of a model, or a checkpoint directory,\n" +
-	"which gives the same figures as converting it first."
 
 // textHelp says what becomes of the text, for the help of verbs.
 const textHelp = "The text is taken as it is, but for one newline at its end, and cut into chunks of\n" +
@@ -26,85 +21,27 @@ const textHelp = "The text is taken as it is, but for one newline at its end, an
 	"for a beginning (BOS), if the model's vocabulary asks for one."
 
 // input is what all verbs take: a text, and how to run models over it.
-type input struct {
-	File    string // the text
-	Escapes bool
-	Text    eval.Text
-	Workers int
-	JSON    bool
-	Show    func(tool.Work) // progress, or nil
-	convertflags.Checkpoint
-}
+type input struct{ evalrun.Input }
 
-// inputFlags returns the flags of input and those of a verb.
-func inputFlags(verb ...cli.Flag) []cli.Flag {
-	list := tool.Group(categoryText,
-		&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text is in `FILE`"},
-		&cli.BoolFlag{Name: "escape", Aliases: []string{"e"}, Usage: `take \n, \t, \r, \", \', \\ and \xHH in the text for the characters that they stand for`},
-		&cli.BoolFlag{Name: "no-escape", Usage: "take them as they are, as without either flag"},
-		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Value: 512, Usage: "cut the text into chunks of `N` tokens"},
-		&cli.UintFlag{Name: "chunks", Usage: "take the first `N` chunks (0: all)"},
-	)
-	return append(append(list, tool.Group(tool.CategoryOutput, verb...)...), runFlags()...)
-}
-
-// categoryText is what the flags about the text are listed under.
-const categoryText = "Text"
-
-// runFlags returns the flags of how models are run.
-func runFlags() []cli.Flag {
-	return append([]cli.Flag{
-		tool.JSONFlag(),
-		tool.ThreadsFlag(),
-		tool.ProgressFlag(),
-		convertflags.Via(),
-	}, convertflags.Flags()...)
-}
-
-// strideFlag is of the verbs that predict tokens.
-func strideFlag() cli.Flag {
-	return &cli.UintFlag{Name: "stride", Category: categoryText, Aliases: []string{"ppl-stride"}, Usage: "let chunks overlap: each has -c + `N`/2 tokens, rounded up to a multiple of 256, begins N after the one before, and its last N tokens are predicted"}
-}
-
-// parseInput reads the flags of inputFlags.
-func parseInput(cmd *cli.Command) (in input, err error) {
-	in = input{Escapes: cmd.Bool("escape"), Workers: tool.Workers(cmd), JSON: cmd.Bool("json")}
-	if in.Escapes && cmd.Bool("no-escape") {
-		return in, fault.Errorf(fault.Usage, "--escape and --no-escape: want one of them")
-	}
-	if in.File, err = tool.File(cmd, "file"); err != nil {
-		return in, err
-	}
-	if in.Text.Chunk, err = tool.Count(cmd, "ctx-size"); err != nil {
-		return in, err
-	}
-	if in.Text.Chunks, err = tool.Count(cmd, "chunks"); err != nil {
-		return in, err
-	}
-	if in.Text.Stride, err = tool.Count(cmd, "stride"); err != nil {
-		return in, err
-	}
-	if in.Checkpoint, err = convertflags.Parse(cmd); err != nil {
-		return in, err
-	}
-	in.Show, err = tool.NewWork(cmd)
-	return in, err
-}
-
-// needText refuses to go on without a text.
-func (in *input) needText(cmd *cli.Command) error {
-	if in.File == "" {
-		return fault.Errorf(fault.Usage, "no text: name it with -f FILE (see %s --help)", cmd.FullName())
-	}
-	return nil
+// parseInput reads the flags of evalrun.InputFlags.
+func parseInput(cmd *cli.Command) (input, error) {
+	in, err := evalrun.ParseInput(cmd)
+	return input{in}, err
 }
 
 // candidate is a model that a verb runs.
 type candidate struct {
-	Name   string // as the user named it
-	Source *model.Model
-	Model  *eval.Model
-	Recipe string // that it is quantized by in memory, "" for a model that is read as it is
+	quantflags.Compared
+	Model *eval.Model
+}
+
+// prepare prepares a model for running.
+func prepare(m quantflags.Compared) (*candidate, error) {
+	e, err := eval.New(m.Source)
+	if err != nil {
+		return nil, err
+	}
+	return &candidate{Compared: m, Model: e}, nil
 }
 
 // open opens a model and prepares it for running. The caller closes its Source.
@@ -113,12 +50,11 @@ func (in *input) open(ctx context.Context, cmd *cli.Command, path string) (*cand
 	if err != nil {
 		return nil, err
 	}
-	e, err := eval.New(m)
+	c, err := prepare(quantflags.Compared{Name: path, Source: m})
 	if err != nil {
 		m.Close()
-		return nil, err
 	}
-	return &candidate{Name: path, Source: m, Model: e}, nil
+	return c, err
 }
 
 // read returns the text, and warns of what the vocabulary cannot take as text.

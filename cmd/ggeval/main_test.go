@@ -82,21 +82,21 @@ func TestEveryFlag(t *testing.T) {
 	}
 	stride := set("Text.Stride", "8", "--stride", "8")
 	html, force := set("HTML", "t2.html", "--html", "t2.html"), set("Force", "true", "--force")
-	part, finish := set("Shares.Part", "3-of-16", "--part", "3/16", "--parts", "x"), set("Shares.Finish", "true", "--finish", "--parts", "x")
-	parts := set("Shares.Name", "x", "--parts", "x", "--finish")
+	part, finish := set("Shares.Part", "3-of-16", "--part", "3/16", "--part-files", "x"), set("Shares.Finish", "true", "--finish", "--part-files", "x")
+	parts := set("Shares.Name", "x", "--part-files", "x", "--finish")
 	checked := map[string]bool{}
 	t.Run("perplexity", func(t *testing.T) {
 		checked["perplexity"] = true
 		flagtest.Check(t, perplexityCommand, parsePerplexity, []string{"MODEL", "-f", "t"}, with(map[string]flagtest.Row{
-			"stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force, "part": part, "finish": finish, "parts": parts,
+			"stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force, "part": part, "finish": finish, "part-files": parts,
 		}))
 	})
 	t.Run("compare", func(t *testing.T) {
 		checked["compare"] = true
-		rows := with(flagtest.Quantization(t, "--recipe", "iq4_xs"))
+		rows := with(flagtest.Quantization(t, "--type", "iq4_xs"))
 		maps.Copy(rows, map[string]flagtest.Row{
-			"stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"), "html": html, "force": force, "part": part, "finish": finish, "parts": parts,
-			"recipe": set("Recipes", "[Q4_K_M Q8_0]", "--recipe", "q4_k", "--recipe", "Q8_0"), "kl-divergence-base": set("Saved", "t2", "--kl-divergence-base", "t2"),
+			"stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"), "html": html, "force": force, "part": part, "finish": finish, "part-files": parts,
+			"type": set("Recipes", "[Q4_K_M Q8_0]", "--type", "q4_k", "--type", "Q8_0"), "kl-divergence-base": set("Saved", "t2", "--kl-divergence-base", "t2"),
 		})
 		flagtest.Check(t, compareCommand, parseCompare, []string{"BASE", "MODEL", "-f", "t"}, rows)
 	})
@@ -159,18 +159,18 @@ func TestArguments(t *testing.T) {
 		{"perplexity m -f -", "standard input"},
 		{"perplexity m -f t --escape --no-escape", "want one of them"},
 		{"perplexity m -f t --via q4_0", "--via"},
-		{"perplexity m -f t -c x", "invalid value"},
+		{"perplexity m -f t -c x", "want a whole number"},
 		{"perplexity m -f t -c 99999999999", "want at most"},
 		{"compare m -f t --recipe Q9", `unknown quantization type "Q9"`},
 		{"compare m -f t --recipe Q4_0,Q8_0", `unknown quantization type "Q4_0,Q8_0"`},
-		{"compare m n -f t --imatrix x", "--imatrix goes with --recipe"},
+		{"compare m n -f t --imatrix x", "--imatrix goes with --type"},
 		{"compare --recipe Q4_0 -f t", "want BASE [MODEL...]"},
-		{"perplexity m -f t --part 1/2", "want --parts OUT"},
+		{"perplexity m -f t --part 1/2", "want --part-files OUT"},
 		{"perplexity m -f t --part 0/2 --parts o", "--part: \"0/2\": part 0, want 1 to 2"},
 		{"perplexity m -f t --part 1/2 --finish --parts o", "want one of them"},
 		{"perplexity m -f t --parts o", "goes with --part or --finish"},
 		{"perplexity m -f t --parts o --part 1/2 --html h", "they are of --finish"},
-		{"compare m n -f t --finish", "want --parts OUT"},
+		{"compare m n -f t --finish", "want --part-files OUT"},
 		{"imatrix m -f t -o o --part 1/2", "want --sum-chunks N"},
 		{"imatrix m -f t -o o --finish", "want --sum-chunks N"},
 		{"imatrix m -f t -o o --finish --sum-chunks 2 --save-every 2", "is run again"},

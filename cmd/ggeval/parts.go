@@ -4,11 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"strconv"
 
 	"github.com/urfave/cli/v3"
@@ -18,69 +15,14 @@ import (
 	"ggforge/imatrix"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/disk"
-	"ggforge/internal/part"
+	"ggforge/internal/evalrun"
 	"ggforge/internal/partfile"
+	"ggforge/model/identity"
 	"ggforge/writer"
 )
 
 // shares says which chunks a process runs, if it is one of several.
-type shares struct {
-	Part   part.Part // of the chunks, the zero value for all
-	Finish bool      // put what all parts found together
-	Name   string    // parts are in NAME.part-K-of-N
-}
-
-// categoryParts is what the flags of shares are listed under.
-const categoryParts = "Parts"
-
-// shareFlags are those of the verbs whose chunks several processes can have shares of.
-func shareFlags(more ...cli.Flag) []cli.Flag {
-	return tool.Group(categoryParts, append([]cli.Flag{
-		&cli.StringFlag{Name: "part", Usage: "run the `K/N` th share of the chunks only, 3/16, and keep what comes out in a file for --finish; auto or auto/N: as Slurm or Kubernetes says"},
-		&cli.BoolFlag{Name: "finish", Usage: "run nothing: put together what all parts have found"},
-	}, more...)...)
-}
-
-// nameFlag is of the verbs whose output is no file.
-func nameFlag() cli.Flag {
-	return &cli.StringFlag{Name: "parts", Usage: "parts are in the files `OUT`.part-K-of-N: goes with --part and --finish"}
-}
-
-// on reports whether the job is one of several processes.
-func (s *shares) on() bool { return s.Finish || s.Part != part.Part{} }
-
-// parseShares reads the flags of shareFlags.
-func parseShares(cmd *cli.Command) (s shares, err error) {
-	s.Finish = cmd.Bool("finish")
-	if cmd.IsSet("part") {
-		if s.Part, err = part.Parse(cmd.String("part"), os.Getenv); err != nil {
-			return s, fmt.Errorf("--part: %w", err)
-		}
-		if s.Finish {
-			return s, fault.Errorf(fault.Usage, "--part and --finish: want one of them: --finish is for when all parts are there")
-		}
-	}
-	return s, nil
-}
-
-// parseNamed is parseShares with nameFlag.
-func parseNamed(cmd *cli.Command, html string) (s shares, err error) {
-	if s, err = parseShares(cmd); err != nil {
-		return s, err
-	}
-	if s.Name, err = tool.File(cmd, "parts"); err != nil {
-		return s, err
-	}
-	switch {
-	case s.on() && s.Name == "":
-		return s, fault.Errorf(fault.Usage, "--part and --finish: no name for the files of parts: want --parts OUT, for OUT.part-K-of-N")
-	case !s.on() && s.Name != "":
-		return s, fault.Errorf(fault.Usage, "--parts goes with --part or --finish")
-	case html != "" && s.Part != part.Part{}:
-		return s, fault.Errorf(fault.Usage, "--html: a part has no figures, they are of --finish")
-	}
-	return s, nil
-}
+type shares struct{ evalrun.Shares }
 
 // job returns what processes have parts of: so many items, and all that the result depends on.
 func (s *shares) job(kind string, items int, run eval.Run, facts ...partfile.Fact) *partfile.Job {
@@ -94,10 +36,10 @@ func (s *shares) job(kind string, items int, run eval.Run, facts ...partfile.Fac
 	}, facts...)}
 }
 
-// fingerprint returns a fact about a model.
-func fingerprint(name string, m *eval.Model) (partfile.Fact, error) {
-	id, err := m.Fingerprint()
-	return partfile.Fact{Name: name + ", as SHA-256 of its header and first rows,", Value: id}, err
+// modelFact returns a fact about a model.
+func modelFact(ctx context.Context, name string, m *eval.Model) (partfile.Fact, error) {
+	id, err := m.Identity(ctx)
+	return partfile.Fact{Name: name + ", as its identity,", Value: id}, err
 }
 
 // partResult is what --json prints for a part; doc.go describes it.
@@ -165,6 +107,7 @@ func (s *shares) run(ctx context.Context, cmd *cli.Command, cost *tool.Cost, x s
 	if r.Before {
 		before = ", there already"
 	}
+	w = tool.Said(cmd)
 	fmt.Fprintf(w, "%s: %s, chunks [%d, %d) of %d%s\n", r.Output, tool.Bytes(r.Bytes), r.From, r.To, chunks, before)
 	_, err = fmt.Fprintln(w, r.costResult)
 	return err
@@ -191,7 +134,11 @@ func losses(ctx context.Context, job *partfile.Job, chunks, predicted int) (list
 			return fault.Errorf(fault.Broken, "%d sections, want one of float64 numbers", len(sections))
 		}
 		for b := sections[0]; len(b) > 0; b = b[8:] {
-			list = append(list, math.Float64frombits(binary.LittleEndian.Uint64(b)))
+			v := math.Float64frombits(binary.LittleEndian.Uint64(b))
+			if v-v != 0 || v < 0 {
+				return fault.Errorf(fault.Broken, "predicted token %d has a loss of %v, want a finite number, not below 0", len(list), v)
+			}
+			list = append(list, v)
 		}
 		return nil
 	})
@@ -296,19 +243,8 @@ func (r *imatrixRequest) join(ctx context.Context, job *partfile.Job, sums *imat
 	return parts, err
 }
 
-// fileFact returns a fact about a file that is too large to be read as a whole.
-func fileFact(name, path string) (f partfile.Fact, err error) {
-	file, err := disk.Open(path)
-	if err != nil {
-		return f, err
-	}
-	info, err := file.Stat()
-	h := sha256.New()
-	if err == nil {
-		_, err = io.Copy(h, io.LimitReader(file, 1<<20))
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return f, err
-	}
-	return partfile.Fact{Name: name + ", as bytes and SHA-256 of its first MiB,", Value: fmt.Sprintf("%d, %x", info.Size(), h.Sum(nil))}, nil
+// fileFact returns a fact about a file.
+func fileFact(name, path string) (partfile.Fact, error) {
+	id, err := identity.OfFile(path)
+	return partfile.Fact{Name: name + ", as its identity,", Value: id.String()}, err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +113,24 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// TestOutputRefusedFirst has matrices that could not be written in the end: no chunk is run for them, and nothing is left.
+func TestOutputRefusedFirst(t *testing.T) {
+	text, model := textOf(t, source(t, 1000)), checkpointOf(t, "llama", 1)
+	for _, there := range []struct{ suffix, want string }{{"", "exists already"}, {".partial.run", "parts of a run are there"}} {
+		for _, flags := range [][]string{{"--save-every", "1"}, {"--part", "1/2"}} {
+			dir := t.TempDir()
+			out := filepath.Join(dir, "im.gguf")
+			if err := os.WriteFile(out+there.suffix, []byte("of another run"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			code, _, _, err := call(append([]string{"imatrix", model, "-f", text, "-c", "16", "--sum-chunks", "1", "--progress", "none", "-o", out}, flags...)...)
+			if left, _ := filepath.Glob(dir + "/*"); code != 2 || !strings.Contains(err.Error(), there.want) || len(left) != 1 {
+				t.Errorf("%v: %d, %v, left %v", flags, code, err, left)
+			}
+		}
+	}
+}
+
 // figures returns what a command has printed, without what the run took.
 func figures(t *testing.T, printed string) string {
 	t.Helper()
@@ -182,5 +201,53 @@ func TestPartsSaved(t *testing.T) {
 	run("--parts", name, "--part", "1/2")
 	if a, b := figures(t, run("--parts", name, "--finish")), figures(t, run()); a != b {
 		t.Errorf("%s, one process: %s", a, b)
+	}
+}
+
+// fineTune returns a copy of a checkpoint in which the last number of the weights is another: metadata, names, sizes and the first row
+// of every tensor are the same.
+func fineTune(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(to, "*.safetensors"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	data := bytesOf(t, files[0])
+	data[len(data)-2] ^= 1
+	if err := os.WriteFile(files[0], data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// TestPartsOfFineTunes checks that --finish refuses parts of which one is of another model, although headers and first rows
+// are the same.
+func TestPartsOfFineTunes(t *testing.T) {
+	a := checkpointOf(t, "llama", 1)
+	b := fineTune(t, a)
+	text := textOf(t, source(t, 1000))
+	common := []string{"-f", text, "-c", "16", "--chunks", "4", "--progress", "none"}
+	for i, verb := range [][]string{{"perplexity"}, {"imatrix", "--sum-chunks", "2"}} {
+		name := filepath.Join(t.TempDir(), fmt.Sprint(i))
+		to := []string{"--parts", name}
+		if verb[0] == "imatrix" {
+			to = []string{"-o", name}
+		}
+		run := func(model string, more ...string) (int, error) {
+			code, _, _, err := call(slices.Concat(verb, []string{model}, to, common, more)...)
+			return code, err
+		}
+		for k, model := range []string{a, b} {
+			if code, err := run(model, "--part", fmt.Sprintf("%d/2", k+1)); code != 0 {
+				t.Fatal(err)
+			}
+		}
+		if code, err := run(a, "--finish"); code != 5 || !strings.Contains(err.Error(), name+".part-2-of-2: is of another job: its model, as its identity,") {
+			t.Errorf("%q: %d, %v", verb, code, err)
+		}
 	}
 }

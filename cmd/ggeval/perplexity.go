@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"ggforge/eval"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/evalrun"
 	"ggforge/internal/page"
 	"ggforge/internal/pageflags"
 	"ggforge/internal/partfile"
@@ -22,12 +23,12 @@ func perplexityCommand() *cli.Command {
 		Name:      "perplexity",
 		Usage:     "say how well a model predicts a text",
 		ArgsUsage: "MODEL",
-		Description: "MODEL " + modelHelp + "\n\n" + textHelp + "\n\n" +
+		Description: "MODEL " + convertflags.ModelHelp + "\n\n" + textHelp + "\n\n" +
 			"The second half of each chunk is predicted, token by token, but for its first one.\n" +
 			"The perplexity is e to the mean of -ln p of these tokens, with one standard error:\n" +
 			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf"}, Result: append(tool.Prints[perplexityResult](), tool.Prints[partResult]()...)}.Metadata(),
-		Flags:    slices.Concat(inputFlags(strideFlag()), pageflags.Flags(), shareFlags(nameFlag())),
+		Metadata: tool.About{Main: strings.Fields("file escape ctx-size chunks stride part finish part-files html json force threads progress via remote"), Elsewhere: []string{"ppl"}, Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf"}, Result: append(tool.Prints[perplexityResult](), tool.Prints[partResult]()...)}.Metadata(),
+		Flags:    evalrun.PerplexityFlags(),
 		Action:   perplexity,
 	}
 }
@@ -40,22 +41,9 @@ type perplexityRequest struct {
 	Shares shares
 }
 
-func parsePerplexity(cmd *cli.Command) (r perplexityRequest, err error) {
-	args, err := tool.Args(cmd, 1, 1)
-	if err != nil {
-		return r, err
-	}
-	if r.input, err = parseInput(cmd); err != nil {
-		return r, err
-	}
-	if r.Output, err = pageflags.Parse(cmd); err != nil {
-		return r, err
-	}
-	if r.Shares, err = parseNamed(cmd, r.HTML); err != nil {
-		return r, err
-	}
-	r.Path = convertflags.Input(cmd, args[0])
-	return r, r.needText(cmd)
+func parsePerplexity(cmd *cli.Command) (perplexityRequest, error) {
+	r, err := evalrun.ParsePerplexity(cmd)
+	return perplexityRequest{r.Path, input{r.Input}, r.Output, shares{r.Shares}}, err
 }
 
 // perplexityResult is what --json prints; doc.go describes it.
@@ -89,8 +77,8 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 	defer m.Source.Close()
 	chunks, ran := len(m.run.Tokens)/m.run.Chunk, len(m.run.Tokens)
 	var p *eval.Perplexity
-	if r.Shares.on() {
-		model, err := fingerprint("model", m.Model)
+	if r.Shares.On() {
+		model, err := modelFact(ctx, "model", m.Model)
 		if err != nil {
 			return err
 		}
@@ -132,7 +120,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Source.Bytes), m.Source.BPW())
 		fmt.Fprintln(w, result.textResult)
 		fmt.Fprintf(w, "Final estimate: PPL = %.4f +/- %.5f\n", p.Value, p.Error)
-		fmt.Fprintln(w, result.costResult)
+		fmt.Fprintln(tool.Said(cmd), result.costResult)
 	}
 	return r.Write(ctx, inputs, func() *page.Page { return perplexityPage(&result, m.Source, p, m.run) })
 }

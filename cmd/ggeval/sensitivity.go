@@ -14,6 +14,7 @@ import (
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/evalrun"
 	"ggforge/internal/nearest"
 	"ggforge/internal/quantflags"
 	"ggforge/sensitivity"
@@ -29,18 +30,18 @@ func sensitivityCommand() *cli.Command {
 		Name:      "sensitivity",
 		Usage:     "say which tensors of a model suffer most from being quantized",
 		ArgsUsage: "MODEL",
-		Description: "MODEL " + modelHelp + "\n\n" + textHelp + "\n" +
+		Description: "MODEL " + convertflags.ModelHelp + "\n\n" + textHelp + "\n" +
 			fmt.Sprintf("Without --chunks the first %d are taken.\n\n", sensitivityChunks) +
 			"For each group of tensors and each type, the model in which only these tensors have\n" +
 			"the type is compared with MODEL. Nothing is written but the table. Groups that cost\n" +
 			"most for each byte that they save come first: a recipe gives these more bits.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Examples: []string{"ggeval sensitivity -f text.txt --types Q3_K,Q5_K model-F16.gguf"}, Result: tool.Prints[sensitivityResult]()}.Metadata(),
-		Flags: inputFlags(
+		Metadata: tool.About{Main: strings.Fields("file escape ctx-size chunks types group imatrix output json force threads progress via remote"), Examples: []string{"ggeval sensitivity -f text.txt --types Q3_K,Q5_K model-F16.gguf"}, Result: tool.Prints[sensitivityResult]()}.Metadata(),
+		Flags: evalrun.InputFlags(
 			&cli.StringFlag{Name: "types", Category: quantflags.CategoryTypes, Value: "Q3_K,Q4_K,Q6_K", Usage: "quantize to each of `TYPES`"},
 			tool.OneOf(&cli.StringFlag{Name: "group", Category: quantflags.CategoryTypes, Value: string(sensitivity.ByRole), Usage: "quantize together what `HOW` says: tensor, each alone; role, those of a name in all layers; layer, those of a layer"}, tool.Names(sensitivity.Groups...)),
-			&cli.StringFlag{Name: "imatrix", Category: quantflags.CategoryTypes, Usage: "quantize by the importance matrix in `FILE`"},
+			tool.Under(quantflags.CategoryTypes, tool.Shared("imatrix", "quantize by the importance matrix in `FILE`")),
 			&cli.BoolFlag{Name: "allow-requantize", Category: quantflags.CategoryTypes, Usage: "permit tensors that are quantized already to change type"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the table to `FILE`, too, as --json prints it"},
+			tool.Shared("output", "write the table to `FILE`, too, as --json prints it"),
 			tool.ForceFlag(),
 		),
 		Action: measureSensitivity,
@@ -88,7 +89,7 @@ func parseSensitivity(cmd *cli.Command) (r sensitivityRequest, err error) {
 	if r.Output, err = tool.File(cmd, "output"); err != nil {
 		return r, err
 	}
-	return r, r.needText(cmd)
+	return r, r.NeedText(cmd)
 }
 
 // sensitivityResult is what --json prints; doc.go describes it.
@@ -154,7 +155,7 @@ func measureSensitivity(ctx context.Context, cmd *cli.Command) error {
 	fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Source.Bytes), m.Source.BPW())
 	fmt.Fprintln(w, result.textResult)
 	result.write(w)
-	fmt.Fprintln(w, result.costResult)
+	fmt.Fprintln(tool.Said(cmd), result.costResult)
 	return nil
 }
 

@@ -67,7 +67,7 @@
 //	--tensor-type PATTERN=TYPE use TYPE for the tensors that the expression matches; repeatable
 //	--tensor-type-file FILE    the same with the rules in FILE, separated by white space
 //	--recipe FILE              take types from FILE, lines PATTERN=TYPE
-//	--save-recipe FILE         write the types that tensors get to FILE
+//	--save-recipe FILE         write the types that tensors get to FILE, for --recipe and --tensor-type-file
 //	--allow-requantize         permit tensors that are quantized already to change type
 //	--strict                   refuse what is otherwise a warning
 //
@@ -95,8 +95,8 @@
 // cannot be run backwards is chosen for by errors of what layers say; a warning says so.
 // quantize.types.* in the output say what was done.
 //
-// A recipe has a rule to a line, PATTERN=TYPE as for --tensor-type; lines that begin with # are comments. Without these
-// it is what --tensor-type-file of llama-quantize reads: "grep -v '^#' FILE". The first line that matches a tensor
+// A recipe has a rule to a line, PATTERN=TYPE as for --tensor-type; lines that begin with # are comments, which
+// --tensor-type-file, here and of llama-quantize, does not take; --save-recipe writes none. The first line that matches a tensor
 // counts, after --tensor-type; what no line matches is as in TYPE. A line that matches nothing, or nothing that earlier
 // lines have left, is an error. --save-recipe writes one with a line for each tensor, with --dry-run, too.
 //
@@ -106,11 +106,14 @@
 //	--override-kv KEY=TYPE:VALUE
 //	                           set metadata; TYPE is int, float, bool or str; repeatable
 //	--keep-split               write the same shards as the input has
-//	--split-max-size SIZE      write shards of at most SIZE bytes of tensors
-//	--split-max-tensors N      write shards of at most N tensors
-//	--out-dir DIR              write one output for each TYPE into DIR, named by the GGUF naming convention
-//	--name-template NAME       name them NAME instead, with {model}, {ftype} and {FTYPE}
-//	--force                    replace the output if it exists
+//	--max-size SIZE            write shards of at most SIZE bytes of tensors
+//	--max-tensors N            write shards of at most N tensors
+//	--output, -o OUT           write to OUT, instead of naming it as an argument; a directory is one for --out-dir
+//	--out-dir DIR              write one output for each TYPE into DIR
+//	--name-template NAME       name them NAME ({name}-{FTYPE} by default), with the fields that the help lists
+//	--force                    replace the output if it exists; not where that is larger and has more bits per
+//	                           weight than IN, or IN has the types of TYPE already, as when both are swapped,
+//	                           unless --allow-requantize or type COPY is given, too
 //	--work-dir FOLDER          make what becomes an object in FOLDER (else in the one for temporary files)
 //	--compat reference         write what the reference does also where that is broken
 //
@@ -129,7 +132,7 @@
 //
 // # Run
 //
-//	--dry-run                  print the plan and the exact size; write nothing
+//	--dry-run                  print the plan and the size, which is exact without --effort high or best; write nothing
 //	--json                     print the plan or the result as one JSON object
 //	--resume                   go on from what an interrupted run of the same command has left; keep what
 //	                           is done if this one fails
@@ -142,7 +145,7 @@
 //	--threads N                use N workers (0: one per CPU), as NTHREADS does
 //	--max-buffer-size SIZE     bound all buffers, in MiB or with a unit; they are small without that
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
-//	--quiet, -q                print nothing on standard error but errors
+//	--quiet, -q                print only errors, warnings and what was asked for
 //	--help, --version
 //
 // "ggquant completion SHELL" prints completions for bash, zsh, fish or powershell, "ggquant man" the

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/gguf"
 	"ggforge/internal/cpu"
 	"ggforge/internal/hftest"
 )
@@ -95,7 +96,7 @@ func TestHessian(t *testing.T) {
 		{append(made, "--hessian", file, "--process-output"), 5, `"output.weight": false, want true`},
 		{append(reused, "--via", "f32"), 5, "the model with identity"},
 		{append(made, "--hessian", text), 3, text},
-		{append(made, "--hessian", dir+"no/file"), 1, "no"},
+		{append(made, "--hessian", dir+"no/file"), 2, "no: no such directory"},
 		{append(made, "--hessian", dir+"x.gguf"), 2, "is the output"},
 		{append(made, "--hessian", file, "--effort", "best"), 2, "--hessian goes with --effort high: with best"},
 		{append(made, "--hessian", file, "--effort", "matrix"), 2, "--hessian goes with --effort high"},
@@ -161,5 +162,69 @@ func TestHessianParts(t *testing.T) {
 		if code != 2 || !strings.Contains(err.Error(), "--imatrix") {
 			t.Errorf("--effort %s in parts: %d, %v", effort, code, err)
 		}
+	}
+}
+
+// TestHessianDamaged checks that a file of moments in which a byte is another one, or that goes on after its end, is refused.
+func TestHessianDamaged(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("takes long without vector kernels, which change no byte")
+	}
+	in, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() + "/"
+	source, err := os.ReadFile("../../quants/quants.go")
+	if err == nil {
+		err = os.WriteFile(dir+"text.txt", source[:1000], 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	moments := dir + "moments"
+	run := func(args ...string) (int, error) {
+		code, _, err := call(append([]string{"--effort", "high", "--hessian", moments, "--progress", "none", "--force"}, args...)...)
+		return code, err
+	}
+	if code, err := run("--calibrate", dir+"text.txt", "-c", "16", "--chunks", "1", in, dir+"plain.gguf", "F16"); code != 0 {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(moments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Parse(moments, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := map[string][]byte{"a byte more": append(bytes.Clone(whole), 0), "a kilobyte more": append(bytes.Clone(whole), make([]byte, 1000)...), "without its end": whole[:len(whole)-1]}
+	for what, at := range map[string]int{
+		"of the model's identity": bytes.Index(whole, []byte("moments.model")) + 40,
+		"of a sum":                bytes.Index(whole, []byte("moments.sums")) + 40,
+		"of the first tensor":     int(f.DataStart+f.Tensors[0].Offset) + 1,
+		"of the importance":       int(f.DataStart+f.Tensor("importance").Offset) + 1000,
+		"of the end":              len(whole) - 1,
+	} {
+		data := bytes.Clone(whole)
+		data[at] ^= 1
+		damaged["another byte "+what] = data
+	}
+	for what, data := range damaged {
+		if err := os.WriteFile(moments, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if code, err := run(in, dir+"o.gguf", "Q4_0"); code != 3 || !strings.Contains(err.Error(), moments) {
+			t.Errorf("%s: %d, %v", what, code, err)
+		}
+		if _, err := os.Stat(dir + "o.gguf"); err == nil {
+			t.Fatalf("%s: there is an output", what)
+		}
+	}
+	if err := os.WriteFile(moments, whole, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if code, err := run(in, dir+"o.gguf", "Q4_0"); code != 0 {
+		t.Error(err)
 	}
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -25,13 +27,15 @@ func command() *cli.Command {
 	return &cli.Command{
 		Name:      "ggquant",
 		Usage:     "quantize a GGUF file or a Hugging Face checkpoint",
-		ArgsUsage: "IN [OUT] TYPE [NTHREADS], or --out-dir DIR IN TYPE...",
+		ArgsUsage: quantrun.ArgsUsage,
 		Description: "IN is a GGUF file, the first of its shards, or a checkpoint directory, which gives\n" +
 			"the same bytes as converting it first. Without OUT the output is\n" +
 			"ggml-model-TYPE.gguf next to IN. With --out-dir all TYPEs are written in one go,\n" +
 			"and IN is read once.\n\n" + recipeHelp() + "\n\n" +
 			tool.ExitHelp,
 		Metadata: tool.About{
+			Main: strings.Fields("imatrix calibrate effort target-size tensor-type output-tensor-type token-embedding-type allow-requantize dry-run output out-dir name-template max-size force json threads"),
+			More: lossHelp,
 			Examples: []string{
 				"# with importance; what becomes of each tensor first",
 				"ggquant --dry-run --imatrix im.gguf model-F16.gguf Q4_K_M",
@@ -65,7 +69,6 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	cost := tool.StartCost(ctx)
-	w := cmd.Root().Writer
 	m, err := r.Open(ctx, cmd, r.In)
 	if err != nil {
 		return err
@@ -97,8 +100,9 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		if made.Batch == nil {
 			return err
 		}
+		err = cmp.Or(err, made.Doubts(r.To == nil))
 		if err == nil {
-			err = made.SaveTypes(ctx)
+			err = made.SaveTypes(ctx, nil)
 		}
 		reports, e := reportsOf(&r, made.Jobs, nil)
 		return errors.Join(err, e, printReports(cmd, &r, reports, false))
@@ -113,14 +117,17 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		if made.Batch == nil || err != nil {
 			return nil, nil, err
 		}
+		if err := made.Doubts(r.To == nil); err != nil {
+			return nil, nil, err
+		}
 		tool.NoteScalar(cmd)
 		if err := made.Choose(ctx); err != nil {
 			return nil, nil, err
 		}
-		if err := made.SaveTypes(ctx); err != nil {
-			return nil, nil, err
-		}
 		results, err := made.Write(ctx)
+		if err == nil {
+			err = made.SaveTypes(ctx, results)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -128,7 +135,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		if err != nil || reports[0].Part != nil {
 			return nil, nil, err
 		}
-		return inOrder(results), reports, r.Manifest.Write(ctx, r.In, m.Inputs, r.Made(results), m.Unchanged)
+		return inOrder(results), reports, r.Manifest.Write(ctx, r.In, slices.Concat(m.Inputs, r.Held, made.Held()), r.Made(results), m.Unchanged)
 	}
 	if err := r.Manifest.Apart(r.Paths); err != nil {
 		return err
@@ -147,7 +154,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	for _, r := range reports {
 		bytes += r.Bytes
 	}
-	fmt.Fprintln(w, cost.Stop(bytes))
+	fmt.Fprintln(tool.Said(cmd), cost.Stop(bytes))
 	return nil
 }
 
@@ -212,6 +219,9 @@ func printReports(cmd *cli.Command, r *quantrun.Request, reports []*reported, do
 			return tool.WriteJSON(w, reports)
 		}
 		return tool.WriteJSON(w, reports[0])
+	}
+	if done {
+		w = tool.Said(cmd)
 	}
 	for _, report := range reports {
 		if !done {

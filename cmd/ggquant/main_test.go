@@ -227,12 +227,12 @@ func must(t *testing.T, args ...string) string {
 // TestCheckpoint quantizes straight from the checkpoint, and by way of a
 // converted file.
 func TestCheckpoint(t *testing.T) {
-	dir := t.TempDir()
 	for via, typ := range map[string]convert.OutType{"": convert.Auto, "f16": convert.F16, "bf16": convert.BF16, "f32": convert.F32} {
 		job, err := convert.Prepare(t.Context(), gollama, convert.Options{Type: typ})
 		if err != nil {
 			t.Fatal(err)
 		}
+		dir := t.TempDir()
 		file, two, one := filepath.Join(dir, "file"), filepath.Join(dir, "two"), filepath.Join(dir, "one")
 		if _, err := job.Write(context.Background(), file, writer.Options{Force: true}); err != nil {
 			t.Fatal(err)
@@ -264,13 +264,13 @@ func TestMadeDir(t *testing.T) {
 		code      int
 		left      []string
 	}{
-		{"a", "x/{FTYPE}", false, 1, nil},
+		{"a", "x/{FTYPE}", false, 2, nil},
 		{"a/b/c", "{FTYPE}", true, 130, nil},
 		{"old", "{FTYPE}", true, 130, []string{"old"}},
 		{"old/b/", "{FTYPE}", true, 130, []string{"old"}},
 		{"old/b/../c", "{FTYPE}", true, 130, []string{"old"}},
 		{"file", "{FTYPE}", false, 2, []string{"file"}},
-		{"file/b", "{FTYPE}", false, 1, []string{"file"}},
+		{"file/b", "{FTYPE}", false, 2, []string{"file"}},
 	} {
 		dir := t.TempDir()
 		for _, name := range c.left {
@@ -320,14 +320,14 @@ func TestOutDir(t *testing.T) {
 	for _, recipe := range recipes {
 		alone := filepath.Join(dir, recipe)
 		must(t, gollama, alone, recipe)
-		name := "Gollama-6.6M-v1.0-" + recipe + ".gguf"
+		name := "Gollama-6.6M-" + recipe + ".gguf"
 		same(t, alone, filepath.Join(out, name))
 		if !strings.Contains(text, name) {
 			t.Errorf("%s is not in the summary:\n%s", name, text)
 		}
 	}
 	must(t, "--out-dir", out, "--name-template", "{{x}}-{ftype}", gollama, "Q4_0")
-	if _, err := os.Stat(filepath.Join(out, "{x}-q4_0")); err != nil {
+	if _, err := os.Stat(filepath.Join(out, "{x}-q4_0.gguf")); err != nil {
 		t.Error(err)
 	}
 	before, err := os.ReadDir(out)
@@ -347,7 +347,7 @@ func TestOutDir(t *testing.T) {
 		{[]string{"--out-dir", out, gollama, "Q5_0", recipes[0]}, 2, "--force"},
 		{[]string{"--out-dir", out, gollama}, 2, "want"},
 		{[]string{gollama, "Q5_0", "--name-template", "x"}, 2, "--out-dir"},
-		{[]string{filepath.Join(out, "{x}-q4_0"), filepath.Join(dir, "x"), "Q5_0", "--via", "f16"}, 2, "--via"},
+		{[]string{filepath.Join(out, "{x}-q4_0.gguf"), filepath.Join(dir, "x"), "Q5_0", "--via", "f16"}, 2, "--via"},
 	} {
 		code, _, err := call(append([]string{"--progress", "none"}, c.args...)...)
 		if code != c.code || err == nil || !strings.Contains(err.Error(), c.text) {

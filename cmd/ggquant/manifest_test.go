@@ -3,16 +3,24 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"ggforge/convert"
 	"ggforge/fault"
+	"ggforge/internal/clitest"
+	"ggforge/internal/cpu"
 	"ggforge/internal/reproduce"
 	"ggforge/manifest"
+	"ggforge/model"
 	"ggforge/writer"
 )
 
@@ -53,7 +61,7 @@ func TestManifest(t *testing.T) {
 	if err != nil || bytes.Contains(text, []byte(dir)) {
 		t.Errorf("a folder is in the manifest, %v: %s", err, text)
 	}
-	if r, warned, err := again(t, kept); err != nil || !r.Same || len(r.Files) != 2 || r.Inputs != 2 || warned != "" {
+	if r, warned, err := again(t, kept, rules); err != nil || !r.Same || len(r.Files) != 2 || r.Inputs != 2 || warned != "" {
 		t.Errorf("%+v, %v, %s", r, err, warned)
 	}
 	// A run elsewhere with the same inputs has the same manifest.
@@ -80,14 +88,14 @@ func TestManifest(t *testing.T) {
 		}
 		return path
 	}
-	r, _, err := again(t, change(func(m *manifest.Manifest) { m.Files[1].Tensors[2].SHA256 = strings.Repeat("0", 64) }))
+	r, _, err := again(t, change(func(m *manifest.Manifest) { m.Files[1].Tensors[2].SHA256 = strings.Repeat("0", 64) }), rules)
 	if err != nil || r.Same || !r.Files[0].Same || r.Files[1].Same || r.First.Tensor != m.Files[1].Tensors[2].Name || r.First.File != m.Files[1].Name {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, warned, err := again(t, change(func(m *manifest.Manifest) { m.Program = "ggforge 0" })); err != nil || !strings.Contains(warned, "is of ggforge 0") {
+	if _, warned, err := again(t, change(func(m *manifest.Manifest) { m.Program = "ggforge 0" }), rules); err != nil || !strings.Contains(warned, "is of ggforge 0") {
 		t.Errorf("%s, %v", warned, err)
 	}
-	if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Inputs[0].Bytes++ })); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), "in.gguf (source): has ") {
+	if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Inputs[0].Bytes++ }), rules); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), "in.gguf (source): has ") {
 		t.Errorf("another input: %v", err)
 	}
 	// What a stranger may write.
@@ -98,6 +106,74 @@ func TestManifest(t *testing.T) {
 	}
 	if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Source = "hf://org/model" })); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "with --input") {
 		t.Errorf("a source on a server: %v", err)
+	}
+}
+
+// TestManifestOfWhatWasRead changes files that flags name after they were read, so that neither size nor time show it: the
+// manifest has the sums of what was used.
+func TestManifestOfWhatWasRead(t *testing.T) {
+	dir := t.TempDir()
+	source := filepath.Join(dir, "source")
+	if err := os.CopyFS(source, os.DirFS("../../testdata/gollama")); err != nil {
+		t.Fatal(err)
+	}
+	put := func(name, data string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(data), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	width := 0
+	if m, _, err := convert.Open(t.Context(), source, convert.Options{}); err != nil {
+		t.Fatal(err)
+	} else {
+		width = int(m.Tensors[slices.IndexFunc(m.Tensors, func(t model.Tensor) bool { return t.Name == "blk.0.attn_v.weight" })].NE[0])
+		m.Close()
+	}
+	entries, err := os.ReadFile(matrixFile(t, filepath.Join(dir, "entries"), width, "blk.0.attn_v.weight"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("func main() { return nil, err }\n", 20)
+	for flag, file := range map[string][2]string{ // content before and after, of one length
+		"tensor-type-file": {"attn_v=q5_k", "attn_v=q6_k"},
+		"recipe":           {"attn_v=q5_k", "attn_v=q6_k"},
+		"imatrix":          {string(entries), strings.Repeat("x", len(entries))},
+		"calibrate":        {text, strings.ToUpper(text)},
+		"metadata":         {`{"general.name": "One"}`, `{"general.name": "Two"}`},
+	} {
+		t.Run(flag, func(t *testing.T) {
+			if flag == "calibrate" && !cpu.HasVectors {
+				t.Skip("runs a text, which takes long without vector kernels")
+			}
+			path := put(flag, file[0])
+			args := []string{"--" + flag, path, source, "OUT", "Q4_K_M", "--progress", "none"}
+			if flag == "calibrate" {
+				args = append(args, "-c", "16", "--chunks", "1")
+			}
+			to := func(name string) []string {
+				a := slices.Clone(args)
+				a[slices.Index(a, "OUT")] = filepath.Join(dir, flag+name+".gguf")
+				return append(a, "--manifest", filepath.Join(dir, flag+name+".json"))
+			}
+			must(t, to("want")...)
+			remove := clitest.Swap(t, path, file[1], true)
+			must(t, to("got")...)
+			remove()
+			want, err1 := manifest.Read(filepath.Join(dir, flag+"want.json"))
+			got, err2 := manifest.Read(filepath.Join(dir, flag+"got.json"))
+			if err1 != nil || err2 != nil {
+				t.Fatal(err1, err2)
+			}
+			if !reflect.DeepEqual(got.Inputs, want.Inputs) || got.Files[0].SHA256 != want.Files[0].SHA256 {
+				t.Errorf("%+v, want %+v", got.Inputs, want.Inputs)
+			}
+			sum := fmt.Sprintf("%x", sha256.Sum256([]byte(file[0])))
+			if i := slices.IndexFunc(got.Inputs, func(in manifest.Input) bool { return in.Role == flag }); i < 0 || got.Inputs[i].SHA256 != sum {
+				t.Errorf("no input %s of %s: %+v", flag, sum, got.Inputs)
+			}
+		})
 	}
 }
 

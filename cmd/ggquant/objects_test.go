@@ -2,9 +2,17 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"ggforge/internal/buckettest"
 	"ggforge/internal/hubtest"
@@ -81,5 +89,188 @@ func TestRemoteFiles(t *testing.T) {
 	}
 	if code, _, err := call("s3://models/want.gguf", filepath.Join(cache, "o"), "Q4_0"); code != 1 {
 		t.Errorf("an object that is not there: exit code %d, %v", code, err)
+	}
+}
+
+// together returns an answer that lets the first n requests of that kind go on when all of them have come.
+func together(n int, is func(r *http.Request) bool) buckettest.Answer {
+	var came atomic.Int64
+	all := make(chan struct{})
+	return func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+		if !is(r) {
+			return false
+		}
+		if k := came.Add(1); k == int64(n) {
+			close(all)
+		} else if k > int64(n) {
+			return false
+		}
+		select {
+		case <-all:
+		case <-time.After(20 * time.Second):
+		}
+		return false
+	}
+}
+
+func begins(r *http.Request) bool { return r.Method == "POST" && r.URL.Query().Has("uploads") }
+func ends(r *http.Request) bool   { return r.Method == "POST" && r.URL.Query().Has("uploadId") }
+
+// TestUploadsAtOnce has three runs make one object at once: one of them wins, the others say what they have found, and nothing is left that the
+// next run does not go on with.
+func TestUploadsAtOnce(t *testing.T) {
+	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
+	wants := map[string][]byte{}
+	types := []string{"Q8_0", "Q5_0", "Q4_0"}
+	for _, typ := range types {
+		path := filepath.Join(t.TempDir(), "x")
+		if code, text, err := call("--progress", "none", in, path, typ); code != 0 {
+			t.Fatal(text, err)
+		}
+		var err error
+		if wants[typ], err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same := []string{"Q8_0", "Q8_0", "Q8_0"}
+	for _, c := range []struct {
+		name   string
+		answer func(s *buckettest.Server) buckettest.Answer
+		types  []string
+		shared bool     // all in one work folder
+		flags  []string // of all
+		there  string   // the object before
+		code   int      // of those that do not win
+		texts  []string // one of which is in what they say
+		left   bool     // their outputs stay, for the same command with --force
+	}{
+		{name: "one work folder", types: same, shared: true, code: 2, texts: []string{"s3://out/x.gguf: another run makes or uploads it", "s3://out/x.gguf: exists: "}},
+		{name: "same content", types: same, code: 2, texts: []string{"s3://out/x.gguf: exists: "}, answer: func(*buckettest.Server) buckettest.Answer {
+			return together(3, ends)
+		}},
+		{name: "other content", types: types, code: 2, texts: []string{"s3://out/x.gguf: exists: "}, left: true, answer: func(*buckettest.Server) buckettest.Answer {
+			return together(3, ends)
+		}},
+		{name: "replaced", types: types, flags: []string{"--force"}, there: "old", code: 5, texts: []string{"s3://out/x.gguf: another upload has changed it since this one began: found "}, left: true, answer: func(*buckettest.Server) buckettest.Answer {
+			return together(3, ends)
+		}},
+		{name: "force, nothing there", types: types, flags: []string{"--force"}, code: 5, texts: []string{", want nothing"}, left: true, answer: func(*buckettest.Server) buckettest.Answer {
+			return together(3, ends)
+		}},
+		{name: "no conditions", types: types, code: 2, texts: []string{"s3://out/x.gguf: exists: "}, left: true, answer: func(s *buckettest.Server) buckettest.Answer {
+			all := together(3, begins)
+			var mu sync.Mutex
+			first := ""
+			return func(n int, w http.ResponseWriter, r *http.Request) bool {
+				all(n, w, r)
+				if r.Method == "PUT" { // of the others after the first one has become the object
+					id := r.URL.Query().Get("uploadId")
+					mu.Lock()
+					first = cmp.Or(first, id)
+					wait := id != first
+					mu.Unlock()
+					for end := time.Now().Add(20 * time.Second); wait && s.Get("out/x.gguf") == nil && time.Now().Before(end); {
+						time.Sleep(time.Millisecond)
+					}
+				}
+				refused := ends(r) && r.Header.Get("If-None-Match") != ""
+				if refused {
+					buckettest.Fail(w, 501, "NotImplemented")
+				}
+				return refused
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := buckettest.Serve(t, "", "")
+			if c.there != "" {
+				s.Put("out/x.gguf", []byte(c.there))
+			}
+			if c.answer != nil {
+				s.SetAnswer(c.answer(s))
+			}
+			works, args, codes, texts := make([]string, 3), make([][]string, 3), make([]int, 3), make([]string, 3)
+			var runs sync.WaitGroup
+			for i, typ := range c.types {
+				works[i] = t.TempDir()
+				if c.shared {
+					works[i] = works[0]
+				}
+				args[i] = append(append([]string{"--progress", "none", "--work-dir", works[i]}, c.flags...), in, "s3://out/x.gguf", typ)
+				runs.Go(func() {
+					code, text, err := call(args[i]...)
+					codes[i], texts[i] = code, fmt.Sprint(text, err)
+				})
+			}
+			runs.Wait()
+			s.SetAnswer(nil)
+			winner := slices.Index(codes, 0)
+			if winner < 0 {
+				t.Fatalf("none has won: %v %q", codes, texts)
+			}
+			if !bytes.Equal(s.Get("out/x.gguf"), wants[c.types[winner]]) || len(s.Names()) != 1 || s.Uploads() > 0 {
+				t.Errorf("%s has won, and the object is another one; objects %v, %d uploads left", c.types[winner], s.Names(), s.Uploads())
+			}
+			for i, typ := range c.types {
+				left, err := os.ReadDir(works[i])
+				if err != nil || len(left) > 0 != (c.left && i != winner) {
+					t.Errorf("%d: left in the work folder: %v %v", i, left, err)
+				}
+				if i == winner {
+					continue
+				}
+				if codes[i] != c.code || !slices.ContainsFunc(c.texts, func(text string) bool { return strings.Contains(texts[i], text) }) {
+					t.Errorf("%d: exit code %d, want %d: %s", i, codes[i], c.code, texts[i])
+				}
+				if !c.left {
+					continue
+				}
+				if code, text, err := call(append([]string{"--force"}, args[i]...)...); code != 0 || !strings.Contains(text, "made by an earlier run") || !bytes.Equal(s.Get("out/x.gguf"), wants[typ]) || s.Uploads() > 0 {
+					t.Errorf("%d: again with --force: exit code %d: %s %v", i, code, text, err)
+				}
+				if left, err := os.ReadDir(works[i]); err != nil || len(left) > 0 {
+					t.Errorf("%d: left in the work folder in the end: %v %v", i, left, err)
+				}
+			}
+		})
+	}
+}
+
+// TestShardUploadsAtOnce has three runs replace the shards of a model at once: those that are there then are of one run.
+func TestShardUploadsAtOnce(t *testing.T) {
+	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
+	s := buckettest.Serve(t, "", "")
+	names := []string{"x-00001-of-00003.gguf", "x-00002-of-00003.gguf", "x-00003-of-00003.gguf"}
+	for _, name := range names {
+		s.Put("out/"+name, []byte("old"))
+	}
+	s.SetAnswer(together(3, ends))
+	types, codes, texts := []string{"Q8_0", "Q5_0", "Q4_0"}, make([]int, 3), make([]string, 3)
+	flags := func(typ string) []string {
+		return []string{"--progress", "none", "--force", "--split-max-tensors", "2", in, "s3://out/x", typ}
+	}
+	var runs sync.WaitGroup
+	for i, typ := range types {
+		work := t.TempDir()
+		runs.Go(func() {
+			code, text, err := call(append([]string{"--work-dir", work}, flags(typ)...)...)
+			codes[i], texts[i] = code, fmt.Sprint(text, err)
+		})
+	}
+	runs.Wait()
+	sorted := slices.Sorted(slices.Values(codes))
+	if !slices.Equal(sorted, []int{0, 5, 5}) || s.Uploads() > 0 || len(s.Names()) != 3 {
+		t.Fatalf("exit codes %v, %q; objects %v, %d uploads left", codes, texts, s.Names(), s.Uploads())
+	}
+	dir := t.TempDir()
+	want := flags(types[slices.Index(codes, 0)])
+	want[len(want)-2] = filepath.Join(dir, "x")
+	if code, text, err := call(want...); code != 0 {
+		t.Fatal(text, err)
+	}
+	for _, name := range names {
+		if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(s.Get("out/"+name), data) {
+			t.Errorf("%s is not of the run that has won: %v", name, err)
+		}
 	}
 }

@@ -28,12 +28,12 @@ func TestEveryFlag(t *testing.T) {
 		"json":    set("JSON", "true", "--json"),
 		"strict":  set("Quantize.Strict", "true", "--strict"),
 
-		"hide-imatrix":      set("Quantize.HideMatrix", "true", "--hide-imatrix"),
-		"prune-layers":      set("Quantize.PruneLayers", "[3 7 5]", "--prune-layers", "3,7", "--prune-layers", "5"),
-		"override-kv":       set("Quantize.Override", "[{Key:k Value:3}]", "--override-kv", "k=int:3"),
-		"keep-split":        set("Quantize.KeepSplit", "true", "--keep-split"),
-		"split-max-size":    set("Quantize.SplitMaxBytes", "2000000", "--split-max-size", "2M"),
-		"split-max-tensors": set("Quantize.SplitMaxTensors", "4", "--split-max-tensors", "4"),
+		"hide-imatrix": set("Quantize.HideMatrix", "true", "--hide-imatrix"),
+		"prune-layers": set("Quantize.PruneLayers", "[3 7 5]", "--prune-layers", "3,7", "--prune-layers", "5"),
+		"override-kv":  set("Quantize.Override", "[{Key:k Value:3}]", "--override-kv", "k=int:3"),
+		"keep-split":   set("Quantize.KeepSplit", "true", "--keep-split"),
+		"max-size":     set("Quantize.SplitMaxBytes", "2000000", "--max-size", "2M"),
+		"max-tensors":  set("Quantize.SplitMaxTensors", "4", "--max-tensors", "4"),
 
 		"calibrate":      set("Calibration.File", "t", "--calibrate", "t"),
 		"effort":         set("Calibration.High", "true", "--effort", "high", "--calibrate", "t"),
@@ -52,6 +52,7 @@ func TestEveryFlag(t *testing.T) {
 		"measure":     set("Types.Measure", "3", "--measure", "3", "--like", "q2_k", "--calibrate", "t"),
 		"save-recipe": set("Types.Save", "r", "--save-recipe", "r"),
 
+		"output":          set("Out", "o.gguf", "--output", "o.gguf"),
 		"out-dir":         set("OutDir", "d", "--out-dir", "d"),
 		"name-template":   set("NameTemplate", "{ftype}", "--name-template", "{ftype}", "--out-dir", "d"),
 		"max-buffer-size": set("Write.MaxBuffer", "524288", "--max-buffer-size", "0.5"),

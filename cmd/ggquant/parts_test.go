@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +65,10 @@ func TestParts(t *testing.T) {
 	run(0, "", args(out, "--finish"))
 	if !maps.Equal(files(t, out), files(t, want)) {
 		t.Errorf("other files than of one run: %v", files(t, out))
+	}
+	run(2, "exists already", args(out, "--part", "1/2")) // and leaves nothing
+	if !maps.Equal(files(t, out), files(t, want)) {
+		t.Errorf("a part over outputs that exist leaves %v", slices.Sorted(maps.Keys(files(t, out))))
 	}
 	apart, parts := t.TempDir(), t.TempDir()
 	run(0, "part 2 of 2", args(apart, "--part", "2/2", "--part-files", parts))

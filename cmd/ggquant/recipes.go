@@ -1,7 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	tool "ggforge/internal/cli"
@@ -15,16 +19,16 @@ import (
 type divergence struct{ plain, high string }
 
 // recipeColumn is where the text about a recipe begins.
-const recipeColumn = 42
+const recipeColumn = 43
 
 // recipeHelp lists the recipes with their sizes and what they lose.
 func recipeHelp() string {
 	var b strings.Builder
-	b.WriteString("TYPE is one of these, in any case, or its number. Bits are those for each weight, as the reference names them. " +
-		"Loss is the Kullback-Leibler divergence that we have measured, in nats for a token, of a small model, " + measuredModel + " (" + measuredText + "); " +
-		"high is that with --calibrate and --effort high. Where there is none, none was measured; docs/quality.md has more.\n\n")
-	fmt.Fprintf(&b, "  %-9s %2s %5s  %8s %8s\n", "TYPE", "no", "bits", "loss", "high")
-	for _, r := range quantize.Recipes() {
+	b.WriteString("TYPE is one of these, in any case, or its number; bits are those for each weight, and * marks what loses the least of so many.\n\n" +
+		"Loss: how far off the model's predictions are (KL divergence); 0 is not at all.\n\n")
+	marked := recommended()
+	fmt.Fprintf(&b, "  %-10s %2s %5s  %8s %8s\n", "TYPE", "no", "bits", "loss", "high")
+	for _, r := range bySize() {
 		number, bits, d := fmt.Sprint(r.FileType), "", divergences[r.Name]
 		if r.Copy {
 			number = ""
@@ -32,11 +36,53 @@ func recipeHelp() string {
 		if r.BPW > 0 {
 			bits = fmt.Sprintf("%.2f", r.BPW)
 		}
-		line := fmt.Sprintf("  %-9s %2s %5s  %8s %8s", r.Name, number, bits, d.plain, d.high)
+		mark := " "
+		if marked[r.Name] {
+			mark = "*"
+		}
+		line := fmt.Sprintf("  %-9s%s %2s %5s  %8s %8s", r.Name, mark, number, bits, d.plain, d.high)
 		for _, text := range tool.Wrap(r.Desc, tool.HelpColumns-recipeColumn) {
 			fmt.Fprintf(&b, "%-*s%s\n", recipeColumn, line, text)
 			line = ""
 		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// lossHelp says what the losses are of.
+const lossHelp = "Losses are Kullback-Leibler divergences in nats for a token, measured with " + measuredModel + ", a small model (" + measuredText + "); high is that with " +
+	"--calibrate and --effort high. Where there is none, none was measured; docs/quality.md has more."
+
+// bySize returns the recipes by their bits, those without a number last.
+func bySize() []*quantize.Recipe {
+	list := slices.Clone(quantize.Recipes())
+	slices.SortStableFunc(list, func(a, b *quantize.Recipe) int { return cmp.Compare(size(a), size(b)) })
+	return list
+}
+
+func size(r *quantize.Recipe) float64 {
+	if r.BPW == 0 {
+		return math.Inf(1)
+	}
+	return r.BPW
+}
+
+// recommended returns, of the recipes whose loss was measured, those that lose the least at each whole number of bits.
+func recommended() map[string]bool {
+	best, least := map[int]string{}, map[int]float64{}
+	for _, r := range quantize.Recipes() {
+		loss, err := strconv.ParseFloat(divergences[r.Name].plain, 64)
+		if err != nil {
+			continue // not measured
+		}
+		bits := int(r.BPW)
+		if _, ok := best[bits]; !ok || loss < least[bits] {
+			best[bits], least[bits] = r.Name, loss
+		}
+	}
+	names := map[string]bool{}
+	for _, name := range best {
+		names[name] = true
+	}
+	return names
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/internal/disk"
 	"ggforge/internal/hftest"
 	"ggforge/quantize"
 )
@@ -38,16 +41,11 @@ func TestRecipeFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rules []string
-	for line := range strings.Lines(string(saved)) {
-		if line[0] != '#' {
-			rules = append(rules, strings.TrimSpace(line))
-		}
-	}
+	rules := strings.Fields(string(saved))
 	if want := `^output\.weight$=q5_k ^token_embd\.weight$=q3_k ^blk\.0\.attn_v\.weight$=q3_k ^blk\.0\.ffn_down\.weight$=iq4_xs`; strings.Join(rules, " ") != want {
 		t.Errorf("saved %v", rules)
 	}
-	must(t, in, path("three.gguf"), "Q4_K_M", "--tensor-type-file", write("rules.txt", strings.Join(rules, "\n")))
+	must(t, in, path("three.gguf"), "Q4_K_M", "--tensor-type-file", path("saved.txt"))
 	same(t, path("want.gguf"), path("three.gguf"))
 	// options come first
 	must(t, in, path("four.gguf"), "Q4_K_M", "--recipe", recipe, "--tensor-type", "attn_v=q8_0")
@@ -211,5 +209,65 @@ func TestTargets(t *testing.T) {
 	}
 	if _, err := os.Stat(out + "x.gguf"); err == nil {
 		t.Error("an output after errors")
+	}
+}
+
+// TestSaveRecipeParts writes the recipe of a run in parts once, when it is finished.
+func TestSaveRecipeParts(t *testing.T) {
+	dir := t.TempDir() + "/"
+	in := ggufModel(t, dir+"in.gguf", 256, nil)
+	for _, share := range [][]string{{"--part", "1/2"}, {"--part", "2/2"}, {"--finish"}} {
+		if _, err := os.Stat(dir + "r"); err == nil {
+			t.Errorf("%v: there is a recipe already", share)
+		}
+		if code, _, err := call(append(share, "--save-recipe", dir+"r", in, dir+"out.gguf", "Q4_0")...); code != 0 {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(dir + "r"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSaveRecipeAfterFailure checks that a run which fails leaves no recipe, so that the same command does not need --force.
+func TestSaveRecipeAfterFailure(t *testing.T) {
+	dir := t.TempDir()
+	in, out, recipe := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil), filepath.Join(dir, "out.gguf"), filepath.Join(dir, "recipe.txt")
+	args := []string{"--progress", "none", "--save-recipe", recipe, in, out, "Q4_K_M"}
+	remove := disk.Install(func(c disk.Call, do func(int) (int, error)) (int, error) {
+		if c.Op == disk.OpSync && strings.HasPrefix(c.Path, out) {
+			return 0, errors.New("the disk has failed")
+		}
+		return do(c.N)
+	})
+	code, text, err := call(args...)
+	remove()
+	if code != 1 {
+		t.Fatalf("exit code %d: %s %v", code, text, err)
+	}
+	for _, path := range []string{out, recipe} {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s is there", path)
+		}
+	}
+	if code, text, err := call(args...); code != 0 {
+		t.Fatalf("again: exit code %d: %s %v", code, text, err)
+	}
+	if _, err := os.Stat(recipe); err != nil {
+		t.Error(err)
+	}
+	before, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, text, err := call("--progress", "none", "--force", "--save-recipe", out, in, out, "Q4_K_M"); code != 2 || !strings.Contains(fmt.Sprint(text, err), "is the output, and the file for its types") {
+		t.Errorf("the output as recipe: exit code %d: %s %v", code, text, err)
+	}
+	shards := filepath.Join(dir, "s")
+	if code, text, err := call("--progress", "none", "--force", "--split-max-tensors", "2", "--save-recipe", shards+"-00001-of-00003.gguf", in, shards, "Q4_K_M"); code != 2 {
+		t.Errorf("a shard as recipe: exit code %d: %s %v", code, text, err)
+	}
+	if after, err := os.ReadFile(out); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the output is another one: %v", err)
 	}
 }

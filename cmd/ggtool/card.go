@@ -27,14 +27,15 @@ func cardCommand() *cli.Command {
 			"--template takes a text of Go's text/template for what follows the front matter:\n" +
 			"package card says what it can use (go doc ggforge/card.Card).\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{"ggtool card --dry-run out", "ggtool card --base-model org/Gollama --quantized-by somebody out"},
-			Result:   tool.Prints[cardResult](),
+			Elsewhere: []string{"readme"},
+			Examples:  []string{"ggtool card --dry-run out", "ggtool card --base-model org/Gollama --quantized-by somebody out"},
+			Result:    tool.Prints[cardResult](),
 		}.Metadata(),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "base-model", Usage: "the files are quantized from the hub's model `ORG/NAME`, whatever they say"},
-			&cli.StringFlag{Name: "quantized-by", Usage: "they were quantized by `NAME`, whatever they say"},
+			tool.Shared("base-model", "the files are quantized from the hub's model `ORG/NAME`, whatever they say"),
+			tool.Shared("quantized-by", "they were quantized by `NAME`, whatever they say"),
 			&cli.StringFlag{Name: "template", Usage: "use the template in `FILE`"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "print the card instead of writing it"},
+			tool.Shared("dry-run", "print the card instead of writing it"),
 			tool.JSONFlag(),
 			tool.ForceFlag(),
 		},
@@ -126,6 +127,6 @@ func makeCard(ctx context.Context, cmd *cli.Command) error {
 	if !differs {
 		what = "is up to date"
 	}
-	_, err = fmt.Fprintf(w, "%s: %s, %d models, %d other files\n", c.Path(), what, len(c.Files), len(c.Sidecars))
+	_, err = fmt.Fprintf(tool.Said(cmd), "%s: %s, %d models, %d other files\n", c.Path(), what, len(c.Files), len(c.Sidecars))
 	return err
 }

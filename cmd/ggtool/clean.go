@@ -33,8 +33,9 @@ func cleanCommand() *cli.Command {
 			"Of s3://BUCKET/FOLDER the uploads are listed that have not become objects, whose parts\n" +
 			"a server keeps; --remove ends those that are older than --older-than.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{"ggtool clean models", "# what nobody has touched for two days", "ggtool clean --remove --older-than 48h models"},
-			Result:   tool.Prints[cleanResult](),
+			Elsewhere: []string{"prune"},
+			Examples:  []string{"ggtool clean models", "# what nobody has touched for two days", "ggtool clean --remove --older-than 48h models"},
+			Result:    tool.Prints[cleanResult](),
 		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "remove", Usage: "remove it"},
@@ -98,6 +99,7 @@ var leftoverTexts = map[writer.LeftoverKind]string{
 	leftUpload:         "upload that is not complete",
 	writer.LeftShare:   "parts that are not put together",
 	leftFolder:         "made to be uploaded, which has not ended",
+	writer.LeftOld:     "old file, of which only a second name is left",
 	writer.LeftUnknown: "no journal: perhaps another program's",
 }
 
@@ -174,7 +176,7 @@ func leftIn(ctx context.Context, dir string, now time.Time) (list []leftover, er
 	}
 	for _, f := range folders {
 		age := max(0, now.Sub(f.Modified)).Seconds()
-		list = append(list, leftover{Kind: leftFolder, Output: filepath.Base(f.Path), Files: append([]string{}, f.Files...), Bytes: f.Bytes, Age: age, remove: f.Remove})
+		list = append(list, leftover{Kind: leftFolder, Output: filepath.Base(f.Path), Files: append([]string{}, f.Files...), Bytes: f.Bytes, Age: age, Busy: f.Busy, remove: f.Remove})
 	}
 	left, err := writer.Leftovers(dir, partfile.Of)
 	for _, l := range left {

@@ -15,6 +15,7 @@ import (
 	"ggforge/internal/buckettest"
 	"ggforge/internal/part"
 	"ggforge/internal/partfile"
+	"ggforge/internal/statefile"
 	"ggforge/rows"
 	"ggforge/writer"
 )
@@ -99,6 +100,16 @@ func TestCleanShares(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	run(0, "not removed", "--remove", dir)
+	release, err := writer.LockNew(filepath.Join(made, "held"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run(0, "a process works on it", "--remove", "--older-than", "1ns", dir); release() != nil {
+		t.Error("a folder was removed that a process works on")
+	}
+	if err := os.WriteFile(filepath.Join(made, "held"), nil, 0o600); err != nil { // of a process that was killed
+		t.Fatal(err)
+	}
 	run(0, ", removed", "--remove", "--older-than", "1ns", dir)
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 2 || left[0].Name() != "ggforge-upload-mine" || left[1].Name() != "x.part-1-of-2" {
@@ -135,5 +146,105 @@ func TestCleanUploads(t *testing.T) {
 	run(0, "s3://out/a/x: upload that is not complete, ", "--remove", "--older-than", "1h", "s3://out")
 	if s.Uploads() != 0 {
 		t.Errorf("%d uploads left", s.Uploads())
+	}
+}
+
+// TestTornJournal checks that a journal of a change of names that the power has taken, whole or in part, goes with the next run of the same outputs and
+// with clean, unless a file has been moved aside for it, and that what is no journal stays.
+func TestTornJournal(t *testing.T) {
+	model := write(t, t.TempDir(), "model.gguf", 3)
+	kind := statefile.Kind{Name: "of a change of names", Version: 3, Max: 1 << 20}
+	begin := kind.Magic()
+	const name = "ggforge-0123456789abcdef.commit"
+	for _, c := range []struct {
+		name, content string
+		aside         bool // a file is there that a change of names has moved
+		code          int  // of the next run
+		stays         bool
+	}{
+		{name: "empty"},
+		{name: "begun", content: begin[:9]},
+		{name: "zeros", content: strings.Repeat("\x00", 259)},
+		{name: "few zeros", content: "\x00\x00"},
+		{name: "only its beginning", content: begin + strings.Repeat("\x00", 200)},
+		{name: "without its beginning", content: strings.Repeat("\x00", len(begin)+12) + `{"files":[]}` + strings.Repeat("x", 32)},
+		{name: "damaged later", content: strings.Repeat("\x00", 259), aside: true, code: 3, stays: true},
+		{name: "no journal", content: "something else of that name, longer than what begins a journal", stays: true},
+	} {
+		for _, way := range []string{"next run", "clean"} {
+			t.Run(c.name+", "+way, func(t *testing.T) {
+				dir := t.TempDir()
+				journal, aside := filepath.Join(dir, name), filepath.Join(dir, "ggforge-0123456789abcdef-0.old")
+				if err := os.WriteFile(journal, []byte(c.content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if c.aside {
+					if err := os.WriteFile(aside, []byte("old"), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				args := []string{"split", "--max-tensors", "1", model, filepath.Join(dir, "x")}
+				if way == "clean" {
+					if code, text, err := call("clean", dir); code != 0 || !strings.HasPrefix(text, name+": change of names that was cut short, ") {
+						t.Errorf("clean: exit code %d: %s%v", code, text, err)
+					}
+					args = []string{"clean", "--remove", dir}
+				}
+				code, text, err := call(args...)
+				if code != c.code || code != 0 && !strings.Contains(err.Error(), aside+" is a file that was to be replaced") {
+					t.Errorf("exit code %d, want %d: %s%v", code, c.code, text, err)
+				}
+				if _, err := os.Stat(journal); err == nil != c.stays {
+					t.Errorf("the journal is there: %v, want %v", err == nil, c.stays)
+				}
+				if _, err := os.Stat(aside); err == nil != c.aside {
+					t.Errorf("the old file: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestCleanOld lists the second name of a file that was being replaced by a run that was killed, and removes it where it is not the only one.
+func TestCleanOld(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "o.gguf")
+	aside := out + ".partial.old"
+	for path, text := range map[string]string{out: "old", filepath.Join(dir, "gone.gguf.partial.old"): "old"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Link(out, aside); err != nil { // killed before the new file had its name
+		t.Skip(err)
+	}
+	run := expect(t, "clean")
+	run(0, "o.gguf: old file, of which only a second name is left, 3 B, ", dir)
+	held, err := writer.Hold(write(t, dir, "busy.gguf", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "busy.gguf.partial.old"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := run(2, "gone.gguf.partial.old: is the file that was ", "--remove", dir)
+	held.Close()
+	if !strings.Contains(got, "busy.gguf: old file, of which only a second name is left, 0 B, 0s old, a process works on it") {
+		t.Errorf("got %s", got)
+	}
+	for path, want := range map[string]bool{out: true, aside: false, filepath.Join(dir, "gone.gguf.partial.old"): true, filepath.Join(dir, "busy.gguf.partial.old"): true} {
+		if _, err := os.Stat(path); err == nil != want {
+			t.Errorf("%s is there: %v, want %v", path, err == nil, want)
+		}
+	}
+	if err := os.Rename(filepath.Join(dir, "gone.gguf.partial.old"), filepath.Join(dir, "gone.gguf")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(aside, []byte("older"), 0o600); err != nil { // killed after it
+		t.Fatal(err)
+	}
+	run(0, "", "--remove", dir)
+	if _, err := os.Stat(aside); err == nil {
+		t.Error("the old file is there")
 	}
 }

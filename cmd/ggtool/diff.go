@@ -24,7 +24,7 @@ func diffCommand() *cli.Command {
 		ArgsUsage: "A B",
 		Description: "A and B are GGUF files, or the first of the shards of a model. Of tensors whose\n" +
 			"types or data differ it says how far their numbers are apart once decoded.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Examples: []string{"ggtool diff a.gguf b.gguf"}, Result: tool.Prints[difference]()}.Metadata(),
+		Metadata: tool.About{Elsewhere: []string{"compare", "cmp"}, Examples: []string{"ggtool diff a.gguf b.gguf"}, Result: tool.Prints[difference]()}.Metadata(),
 		Flags:    []cli.Flag{aloneFlag(), tool.JSONFlag()},
 		Action:   diff,
 	}

@@ -3,7 +3,7 @@
 //	ggtool inspect [flags] FILE
 //	ggtool verify [flags] FILE...
 //	ggtool diff [--alone] A B
-//	ggtool quality [flags] REF QUANT
+//	ggtool quality [flags] BASE [MODEL...] [--type TYPE...]
 //	ggtool hash [flags] FILE
 //	ggtool imatrix show [--json] FILE
 //	ggtool imatrix check --model FILE MATRIX
@@ -24,7 +24,7 @@
 // "ggtool completion SHELL" prints completions for bash, zsh, fish or powershell, "ggtool man" the
 // manual page.
 //
-// With --quiet, or -q, each verb prints nothing on standard error but errors.
+// With --quiet, or -q, each verb prints only errors, warnings and what it was asked for: nothing of what it has written.
 //
 // FILE, A and B are GGUF files, or the first of the shards of a model, which are
 // taken as one. --alone takes a shard by itself.
@@ -44,13 +44,14 @@
 //	--get KEY                  print only the value of KEY, in full: arrays element by element
 //	--tensors EXPRESSION       list only tensors whose names match
 //	--alone                    take a shard by itself (also for diff and hash)
-//	--html FILE                write a page, too: layers by type, sizes, memory, tokenizer, metadata
+//	--html FILE                write a page, too: recipe, layers by type, sizes, memory, tokenizer, metadata
+//	--results FILE             (--html) also divergence and perplexity, from a file of ggeval compare --json or a release's quality.json
 //	--force                    replace the page if it exists
 //
 // With --memory it lists what llama.cpp takes to run the model without accelerators:
 // weights, caches and states to the byte, compute buffers as an estimate.
 //
-//	--context 4k,32k           lengths of context (some, up to the trained one)
+//	--ctx-size, -c 4k,32k      lengths of context (some, up to the trained one)
 //	--cache-type TYPE          type of the cache; KEYS,VALUES of both (f16)
 //	--parallel N               N texts at the same time, as llama-server -np N (1)
 //	--ubatch-size N            compute N tokens at once (512)
@@ -63,6 +64,7 @@
 //
 //	--header-only              do not read the tensors
 //	--sums FILE                compare SHA-256 sums with a list as sha256sum writes it
+//	                           (a file that is in it several times counts once, two sums of one are an error)
 //	--manifest FILE            compare sizes and sums with the manifest of a release or a run
 //	--json                     print one JSON object
 //	--threads N                use N workers (0: one per CPU)
@@ -75,11 +77,26 @@
 //
 // # Quality
 //
-// Says how far weights of a quantized model are from what they were, by tensor, by type and
+// Says how far the weights of each MODEL are from those of BASE, of which it was made, by tensor, by type and
 // all together: RMSE, the same in relation to the weights and weighted by importance, the
 // largest error with its column and row, signal to noise, cosine, bits per weight.
 //
-//	--imatrix FILE             weigh errors by an importance matrix, too
+// BASE and MODEL are what 'ggeval compare' takes: GGUF files, the first of the shards of a model, or
+// checkpoint directories, as the files that they would be converted to; all of them may be on a
+// server. With --type, what ggquant would make of BASE is compared as well, without writing it.
+// Figures are those of the files.
+//
+//	--type TYPE                a recipe, by name or number; repeatable
+//	--imatrix FILE             weigh errors by an importance matrix, too; recipes use it
+//	--via TYPE                 take checkpoints as if converted to auto, f32, f16 or bf16 first
+//
+// and for recipes these, as for ggquant: --pure, --leave-output-tensor, --output-tensor-type,
+// --token-embedding-type, --tensor-type, --tensor-type-file, --allow-requantize, --include-weights,
+// --exclude-weights; for checkpoints, as for ggconv: --arch, --model-name, --metadata, --pre,
+// --embed-hf-tokenizer, --fuse-qkv, --fuse-gate-up-exps, --fp8-as-q8, --mistral-format,
+// --outside-links, --merge-lora, --sentence-transformers-dense-modules, --mtp, --no-nextn, --dspark,
+// --target-model-dir, --mmproj, --remote, --cache.
+//
 //	--json                     print one JSON object
 //	--html FILE                write the figures with plots as a page, too
 //	--force                    replace the page if it exists
@@ -115,7 +132,7 @@
 //	--model FILE               the GGUF file whose tensors the matrix is to be of
 //	--how uniform|mean         fill with the same for all columns, or with the mean of the other experts
 //	--format gguf|dat          format to write
-//	--chunk-size N             chunks of legacy files have N tokens (512)
+//	--ctx-size, -c N           chunks of legacy files have N tokens (512)
 //	--json                     print one JSON object
 //	--force                    replace OUT if it exists
 //
@@ -143,12 +160,13 @@
 // # Name
 //
 // Reads and checks names of files by the GGUF naming convention: base name, size label,
-// fine-tune, version, encoding, type and shard. Names that do not follow it are listed with
-// what breaks it; the exit code is then 3. The outputs of one ggquant for many types have such names.
+// fine-tune, version, encoding, type and shard. Names as publishers give them are read, too, with what is not by the
+// convention; the exit code is 3 for what is no name of a GGUF file.
 //
+//	--strict                   exit code 3 for any name that is not by the convention
 //	--build                    print what GGUF files would be called by their metadata
 //	--encoding NAME            (with --build) call the encoding NAME instead of by general.file_type
-//	--json                     print one JSON object: names, each with file, parts or problems, or build
+//	--json                     print one JSON object: names, each with file, parts, problems, or build
 //
 // # Clean
 //
@@ -166,8 +184,8 @@
 // shards already is cut anew. Merge joins shards. Tensors are copied as they are, whatever
 // their types; files are those of llama-gguf-split. What is read stays.
 //
-//	--max-tensors N            put at most N tensors into a shard (128); also --split-max-tensors
-//	--max-size SIZE            put at most SIZE bytes of tensors into a shard; also --split-max-size
+//	--max-tensors N            put at most N tensors into a shard (128)
+//	--max-size SIZE            put at most SIZE bytes of tensors into a shard
 //	--no-tensor-first-split    put no tensors into the first shard
 //	--dry-run                  only list the shards
 //	--clean                    (merge) leave out the keys split.no, split.count and split.tensors.count
@@ -207,7 +225,7 @@
 //
 //	--type TYPE                auto loses nothing; f32, f16 and bf16 are for all floating-point tensors
 //	--hf                       name and arrange tensors as in the Hugging Face checkpoint
-//	--max-shard-size SIZE      put at most SIZE bytes of data into a file
+//	--max-size SIZE            put at most SIZE bytes of data into a file
 //	--force                    write into DIR also if it is not empty, and replace files
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
@@ -237,11 +255,12 @@
 // sources on the hub.
 //
 //	-o, --output DIR           write into DIR, whatever the plan says
-//	--dry-run                  list what would be made, with sizes, time of encoding and room on the disk
+//	--dry-run                  list what would be made, with sizes, time and room on the disk
 //	--schema                   print the JSON schema of plans
 //	--cache DIR                keep what comes of a source on a server
 //	--json                     print one JSON object (docs/json.md)
 //	--force                    replace files that no release has made
+//	--keep                     keep files of earlier runs that the plan no longer has, out of the card and the sums
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //
@@ -250,7 +269,8 @@
 //	--source SOURCE            checkpoint directory, GGUF file, hf://ORG/NAME[@REVISION] or s3://BUCKET/KEY
 //	--type TYPE[,KEY=VALUE...] write a model; with the keys of an output of a plan; repeatable
 //	--layout flat|folders      how files are laid out
-//	--split-max-size SIZE      the largest shard
+//	--max-size SIZE            the largest shard
+//	--name-template NAME       name files NAME ({name}-{FTYPE}), with the fields of ggquant --name-template
 //	--via TYPE                 take a checkpoint as if converted to TYPE first
 //	--model-name NAME          what the model of a checkpoint is called
 //	--calibrate FILE           make the importance matrix with a text
@@ -304,10 +324,12 @@
 //	ggtool reproduce MANIFEST
 //
 // Makes what ggconv or ggquant has made when it wrote MANIFEST (--manifest), in a temporary folder, and
-// compares all files and tensors, after the inputs. Exit code 6 if something differs, 5 if an input does.
+// compares all files and tensors, after the inputs. Of the manifest's flags those count that decide bytes by their
+// values alone; what others name has to be named with --input, too. Exit code 6 if something differs, 5 if an input does.
 //
 //	--input DIR                an input (a file, a folder, an address), or a folder that has inputs; repeatable
 //	--output, -o DIR           write into DIR, and leave the files there
+//	--outside-links            follow links that lead out of a checkpoint
 //	--schema                   print the JSON schema of manifests
 //	--json                     print one JSON object (docs/json.md)
 //	--threads N                use N workers (0: one per CPU)

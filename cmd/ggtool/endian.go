@@ -19,8 +19,9 @@ func endianCommand() *cli.Command {
 		Description: "Header and tensors of every type, as gguf-convert-endian does it for some types and\nin place. FILE stays.\n" +
 			"Of a model in shards, FILE is the first, and all are written: OUT.gguf names\n" +
 			"OUT-00001-of-00003.gguf and so on.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Examples: []string{"ggtool endian --to big model.gguf model-big.gguf"}, Result: tool.Prints[tool.Written]()}.Metadata(),
+		Metadata: tool.About{Elsewhere: []string{"byteswap", "swap"}, Examples: []string{"ggtool endian --to big model.gguf model-big.gguf"}, Result: tool.Prints[tool.Written]()}.Metadata(),
 		Flags: tool.Group(tool.CategoryOutput,
+			tool.OutFlag(),
 			tool.OneOf(&cli.StringFlag{Name: "to", Value: "big", Usage: "write in `ORDER` big or little"}, tool.Names("big", "little")),
 			aloneFlag(), tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
 		),
@@ -37,7 +38,7 @@ type endianRequest struct {
 }
 
 func parseEndian(cmd *cli.Command) (r endianRequest, err error) {
-	args, err := tool.Args(cmd, 2, 2)
+	args, out, err := tool.ArgsOut(cmd, 1, 1)
 	if err != nil {
 		return r, err
 	}
@@ -45,7 +46,7 @@ func parseEndian(cmd *cli.Command) (r endianRequest, err error) {
 	if to != "big" && to != "little" {
 		return r, fault.Errorf(fault.Usage, "--to %q: want big or little", to)
 	}
-	r = endianRequest{File: args[0], Out: args[1], Big: to == "big", JSON: cmd.Bool("json"), Alone: cmd.Bool("alone")}
+	r = endianRequest{File: args[0], Out: out, Big: to == "big", JSON: cmd.Bool("json"), Alone: cmd.Bool("alone")}
 	r.Write, err = writeOptions(cmd)
 	return r, err
 }

@@ -29,13 +29,15 @@ func exportCommand() *cli.Command {
 			"configuration are left out; tied embeddings stay tied. With its config.json and\n" +
 			"tokenizer files next to them the files can be converted again.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{"ggtool export --type bf16 --hf model-Q4_K_M.gguf checkpoint"},
-			Result:   tool.Prints[exported](),
+			Elsewhere: []string{"dequantize", "safetensors"},
+			Examples:  []string{"ggtool export --type bf16 --hf model-Q4_K_M.gguf checkpoint"},
+			Result:    tool.Prints[exported](),
 		}.Metadata(),
 		Flags: tool.Group(tool.CategoryOutput,
+			tool.OutFlag(),
 			tool.OneOf(&cli.StringFlag{Name: "type", Value: export.Auto, Usage: "store floating-point tensors as `TYPE`: " + export.TypeNames()}, func() []string { return strings.Split(export.TypeNames(), ", ") }),
 			&cli.BoolFlag{Name: "hf", Usage: "name and arrange tensors as in the Hugging Face checkpoint"},
-			&cli.StringFlag{Name: "max-shard-size", Value: fmt.Sprintf("%dG", int64(export.DefaultMaxShard/1e9)), Usage: "put at most `SIZE` bytes of data into a file (" + tool.SizeHelp + ")"},
+			&cli.StringFlag{Name: "max-size", Aliases: []string{"max-shard-size"}, Value: fmt.Sprintf("%dG", int64(export.DefaultMaxShard/1e9)), Usage: "put at most `SIZE` bytes of data into a file (" + tool.SizeHelp + ")"},
 			tool.ThreadsFlag(),
 			&cli.BoolFlag{Name: "force", Usage: "write into DIR also if it is not empty, and replace files"},
 			tool.JSONFlag(),
@@ -64,15 +66,15 @@ type exported struct {
 }
 
 func parseExport(cmd *cli.Command) (r exportRequest, err error) {
-	args, err := tool.Args(cmd, 2, 2)
+	args, out, err := tool.ArgsOut(cmd, 1, 1)
 	if err != nil {
 		return r, err
 	}
-	r = exportRequest{args[0], args[1], export.Options{HF: cmd.Bool("hf")}, cmd.Bool("json"), writer.Options{}}
+	r = exportRequest{args[0], out, export.Options{HF: cmd.Bool("hf")}, cmd.Bool("json"), writer.Options{}}
 	if r.Export.Type, err = export.ParseType(cmd.String("type")); err != nil {
 		return r, err
 	}
-	if r.Export.MaxShard, err = tool.Size(cmd, "max-shard-size"); err != nil {
+	if r.Export.MaxShard, err = tool.Size(cmd, "max-size"); err != nil {
 		return r, err
 	}
 	r.Write, err = writeOptions(cmd)
@@ -100,6 +102,7 @@ func runExport(ctx context.Context, cmd *cli.Command) error {
 		seconds, peak := cost.End()
 		return tool.WriteJSON(w, exported{r.Dir, result.Bytes, len(job.Plan), result.Files, seconds, peak})
 	}
+	w = tool.Said(cmd)
 	fmt.Fprintf(w, "%s: %s, %d tensors, files: %d\n", r.Dir, tool.Bytes(result.Bytes), len(job.Plan), len(result.Files))
 	fmt.Fprintln(w, cost.Stop(result.Bytes))
 	return nil

@@ -81,11 +81,11 @@ func TestExport(t *testing.T) {
 		{name: "no-directory", args: []string{in}, code: 2, stderr: "FILE DIR"},
 		{name: "surplus", args: []string{in, "OUT", "more"}, code: 2, stderr: "more"},
 		{name: "type-unknown", args: []string{"--type", "q4_0", in, "OUT"}, code: 2, stderr: "q4_0"},
-		{name: "size-unknown", args: []string{"--max-shard-size", "5X", in, "OUT"}, code: 2, stderr: "--max-shard-size"},
+		{name: "size-unknown", args: []string{"--max-shard-size", "5X", in, "OUT"}, code: 2, stderr: "--max-size"},
 		{name: "flag-unknown", args: []string{"--tpye", "f16", in, "OUT"}, code: 2},
 		{name: "progress-unknown", args: []string{"--progress", "some", in, "OUT"}, code: 2, stderr: "--progress"},
 		{name: "not-empty", args: []string{in, full}, code: 2, stderr: "config.json"},
-		{name: "no-parent", args: []string{in, "OUT/a/b"}, code: 1, stderr: "b"},
+		{name: "no-parent", args: []string{in, "OUT/a/b"}, code: 2, stderr: "a: no such directory"},
 		{name: "interrupted", ctx: stopped, args: []string{in, "OUT"}, code: 130},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -26,8 +26,9 @@ func hashCommand() *cli.Command {
 			"--check compares with such a list, of any kinds; exit code 6 if a line of it is not\n" +
 			"right.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{"ggtool hash --sha256 model.gguf > model.hashes", "ggtool hash --check model.hashes model.gguf"},
-			Result:   tool.Prints[hashResult](),
+			Elsewhere: []string{"sha256", "sha256sum", "checksum"},
+			Examples:  []string{"ggtool hash --sha256 model.gguf > model.hashes", "ggtool hash --check model.hashes model.gguf"},
+			Result:    tool.Prints[hashResult](),
 		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "xxh64", Usage: "XXH64: fast, not safe from forgery"},
@@ -36,7 +37,7 @@ func hashCommand() *cli.Command {
 			&cli.BoolFlag{Name: "uuid", Usage: "UUID version 5, of all tensors together"},
 			&cli.BoolFlag{Name: "all", Usage: "all of them"},
 			&cli.BoolFlag{Name: "no-layer", Usage: "only of all tensors together"},
-			&cli.StringFlag{Name: "check", Aliases: []string{"c"}, Usage: "compare with the list in `FILE`"},
+			&cli.StringFlag{Name: "check", Usage: "compare with the list in `FILE`"},
 			tool.JSONFlag(),
 			aloneFlag(),
 		},

@@ -61,18 +61,18 @@ func TestHash(t *testing.T) {
 	if err := os.WriteFile(dir+"bad.gguf", data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	run(6, "sha256: tensor unknown is ", "-c", list, dir+"bad.gguf")
-	run(6, "12 of 19 hashes are right", "-c", list, dir+"bad.gguf")
+	run(6, "sha256: tensor unknown is ", "--check", list, dir+"bad.gguf")
+	run(6, "12 of 19 hashes are right", "--check", list, dir+"bad.gguf")
 	save(strings.Join(lines[:3], "\n"))
-	run(6, "tensor blk.0.q is not in the list", "-c", list, dir+"m.gguf")
-	run(2, "--no-layer leaves none to check", "--no-layer", "-c", list, dir+"m.gguf")
+	run(6, "tensor blk.0.q is not in the list", "--check", list, dir+"m.gguf")
+	run(2, "--no-layer leaves none to check", "--no-layer", "--check", list, dir+"m.gguf")
 	save(all + "sha1 00 m.gguf:other\n")
-	run(6, "sha1: tensor other is not there", "-c", list, dir+"m.gguf")
+	run(6, "sha1: tensor other is not there", "--check", list, dir+"m.gguf")
 	save(lines[18] + "\n")
-	run(0, "1 of 1 hashes are right", "-c", list, dir+"m.gguf")
+	run(0, "1 of 1 hashes are right", "--check", list, dir+"m.gguf")
 	for _, text := range []string{"", "md5 00 x.gguf", "sha1 00"} {
 		save(text)
-		run(3, "list", "-c", list, dir+"m.gguf")
+		run(3, "list", "--check", list, dir+"m.gguf")
 	}
-	run(2, "the list says", "-c", list, "--sha1", dir+"m.gguf")
+	run(2, "the list says", "--check", list, "--sha1", dir+"m.gguf")
 }

@@ -32,7 +32,7 @@ func imatrixCommand() *cli.Command {
 
 // chunkFlag says how many tokens a chunk of files has that do not say it.
 func chunkFlag() cli.Flag {
-	return &cli.UintFlag{Name: "chunk-size", Value: 512, Usage: "chunks of legacy files have `N` tokens"}
+	return tool.Shared("ctx-size", "chunks of legacy files have `N` tokens", "chunk-size")
 }
 
 func formatFlag() cli.Flag {
@@ -59,17 +59,18 @@ type matrixRequest struct {
 // them or not.
 func parseMatrix(lo, hi int, out bool) func(cmd *cli.Command) (matrixRequest, error) {
 	return func(cmd *cli.Command) (r matrixRequest, err error) {
-		n := 0
+		var in []string
+		var to string
 		if out {
-			n = 1
+			in, to, err = tool.ArgsOut(cmd, lo, hi)
+		} else {
+			in, err = tool.Args(cmd, lo, hi)
 		}
-		args, err := tool.Args(cmd, lo+n, hi+n)
 		if err != nil {
 			return r, err
 		}
-		r = matrixRequest{In: args[:len(args)-n], Fill: imatrix.Fill(cmd.String("how")), JSON: cmd.Bool("json"), Write: writer.Options{Force: cmd.Bool("force")}}
+		r = matrixRequest{In: in, Out: to, Fill: imatrix.Fill(cmd.String("how")), JSON: cmd.Bool("json"), Write: writer.Options{Force: cmd.Bool("force")}}
 		if out {
-			r.Out = args[len(args)-1]
 			if r.Format, err = imatrix.ParseFormat(cmd.String("format")); err != nil {
 				return r, err
 			}
@@ -77,7 +78,7 @@ func parseMatrix(lo, hi int, out bool) func(cmd *cli.Command) (matrixRequest, er
 		if cmd.String("how") != "" && !slices.Contains(imatrix.Fills, r.Fill) {
 			return r, fault.Errorf(fault.Usage, "--how %q: want one of %v", r.Fill, imatrix.Fills)
 		}
-		if r.Chunk, err = tool.Count(cmd, "chunk-size"); err != nil {
+		if r.Chunk, err = tool.Count(cmd, "ctx-size"); err != nil {
 			return r, err
 		}
 		if r.Chunk == 0 {
@@ -161,7 +162,7 @@ func (r *matrixRequest) save(ctx context.Context, cmd *cli.Command, sums *imatri
 	if r.JSON {
 		return tool.WriteJSON(tool.Output(ctx, cmd), m)
 	}
-	return m.text(tool.Output(ctx, cmd))
+	return m.text(tool.Said(cmd))
 }
 
 // matrixChange changes what matrices come to, and says what it did.
@@ -202,7 +203,7 @@ func changeVerb(name, usage, args, example, about string, parse func(*cli.Comman
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: args, Description: about + tool.ExitHelp,
 		Metadata: tool.About{Examples: []string{"ggtool imatrix " + name + " " + example}, Result: tool.Prints[matrixWritten]()}.Metadata(),
-		Flags:    append(flags, formatFlag(), chunkFlag(), tool.ForceFlag(), tool.JSONFlag()),
+		Flags:    append(flags, tool.OutFlag(), formatFlag(), chunkFlag(), tool.ForceFlag(), tool.JSONFlag()),
 		Action:   changes(parse, change),
 	}
 }
@@ -214,7 +215,7 @@ func imatrixMergeCommand() *cli.Command {
 
 func imatrixConvertCommand() *cli.Command {
 	return changeVerb("convert", "write a matrix in another format", "FILE OUT", "--format dat imatrix.gguf imatrix.dat",
-		"The legacy format has means only: what it is converted to counts chunks of\n--chunk-size tokens.", parseChanged, unchanged)
+		"The legacy format has means only: what it is converted to counts chunks of\n--ctx-size tokens.", parseChanged, unchanged)
 }
 
 func unchanged(*matrixRequest, *imatrix.Sums, *matrixWritten) error { return nil }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/card"
 	"ggforge/checkpoint"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -34,7 +35,8 @@ func inspectCommand() *cli.Command {
 			"--memory lists what llama.cpp takes to run the model without accelerators:\n" +
 			"weights, caches and states to the byte, compute buffers as an estimate.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{"ggtool inspect model-Q4_K_M.gguf", "ggtool inspect --get tokenizer.chat_template model-Q4_K_M.gguf", "ggtool inspect --json --full model-Q4_K_M.gguf", "ggtool inspect --memory model-Q4_K_M.gguf"},
+			Elsewhere: []string{"info", "show", "dump", "list", "ls", "metadata"},
+			Examples:  []string{"ggtool inspect model-Q4_K_M.gguf", "ggtool inspect --get tokenizer.chat_template model-Q4_K_M.gguf", "ggtool inspect --json --full model-Q4_K_M.gguf", "ggtool inspect --memory model-Q4_K_M.gguf"},
 		}.Metadata(),
 		Flags: append([]cli.Flag{
 			tool.JSONFlag(),
@@ -44,10 +46,11 @@ func inspectCommand() *cli.Command {
 			&cli.StringFlag{Name: "tensors", Usage: "list only tensors whose names match `EXPRESSION`, such as attn_q|ffn_"},
 			aloneFlag(),
 			&cli.BoolFlag{Name: "memory", Usage: "print only the memory needed to run the model"},
-			&cli.StringFlag{Name: "context", Usage: "(--memory) lengths of context, such as `4k,32k` (default: some, up to the trained one)"},
+			&cli.StringFlag{Name: "ctx-size", Aliases: []string{"c", "context"}, Usage: "(--memory) lengths of context, such as `4k,32k` (default: some, up to the trained one)"},
 			&cli.StringFlag{Name: "cache-type", Usage: "(--memory) type of the cache, such as `q8_0`, or of keys and values: q8_0,f16 (default: f16)"},
 			&cli.UintFlag{Name: "parallel", Usage: "(--memory) `N` texts at the same time, as llama-server -np N", Value: 1},
 			&cli.UintFlag{Name: "ubatch-size", Usage: "(--memory) compute `N` tokens at once", Value: 512},
+			&cli.StringFlag{Name: "results", Category: tool.CategoryOutput, Usage: "(--html) take divergence and perplexity from `FILE`, which ggeval compare --json or ggtool release (quality.json) has written"},
 		}, pageflags.Flags()...),
 		Action: inspect,
 	}
@@ -66,6 +69,8 @@ type inspectRequest struct {
 	Contexts []int64 // of memory
 	Run      memory.Options
 
+	// Results is a file of ggeval, from which a page takes how far the model is from what it was made of.
+	Results string
 	pageflags.Output
 }
 
@@ -87,21 +92,27 @@ func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
 	if r.Output, err = pageflags.Parse(cmd); err != nil {
 		return r, err
 	}
+	if r.Results, err = tool.File(cmd, "results"); err != nil {
+		return r, err
+	}
+	if r.Results != "" && r.HTML == "" {
+		return r, fault.Errorf(fault.Usage, "--results: needs --html")
+	}
 	return r, r.parseMemory(cmd)
 }
 
 // parseMemory reads the flags of --memory, which need it.
 func (r *inspectRequest) parseMemory(cmd *cli.Command) (err error) {
-	for _, name := range []string{"context", "cache-type", "parallel", "ubatch-size"} {
+	for _, name := range []string{"ctx-size", "cache-type", "parallel", "ubatch-size"} {
 		if cmd.IsSet(name) && !r.Memory && r.HTML == "" {
 			return fault.Errorf(fault.Usage, "--%s: needs --memory or --html", name)
 		}
 	}
-	if text := cmd.String("context"); text != "" {
+	if text := cmd.String("ctx-size"); text != "" {
 		for part := range strings.SplitSeq(text, ",") {
 			n, err := memory.ParseContext(part)
 			if err != nil {
-				return fault.Errorf(fault.Usage, "--context %q: %w", text, err)
+				return fault.Errorf(fault.Usage, "--ctx-size %q: %w", text, err)
 			}
 			r.Contexts = append(r.Contexts, n)
 		}
@@ -158,6 +169,15 @@ func inspect(ctx context.Context, cmd *cli.Command) error {
 			inputs = append(inputs, f.Path)
 		}
 	}
+	var results *card.Result
+	if r.Results != "" {
+		inputs = append(inputs, r.Results)
+		found, err := card.ReadResult(r.Results)
+		if err != nil {
+			return err
+		}
+		results = &found
+	}
 	if err := r.Check(inputs); err != nil {
 		return err
 	}
@@ -165,7 +185,7 @@ func inspect(ctx context.Context, cmd *cli.Command) error {
 	w := tool.Output(ctx, cmd)
 	err = mmap.Guard(r.File, func() (err error) {
 		if r.HTML != "" {
-			if shown, err = r.page(set); err != nil {
+			if shown, err = r.page(set, results); err != nil {
 				return err
 			}
 		}

@@ -13,12 +13,14 @@ import (
 	"strconv"
 	"strings"
 
+	"ggforge/card"
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/mmap"
 	"ggforge/internal/page"
 	"ggforge/memory"
+	"ggforge/quantize"
 )
 
 // inLayer are the names of tensors of layers: what is before blk, the layer, the kind.
@@ -50,7 +52,7 @@ var roles = []struct {
 const maxRows = 2000
 
 // pageOf returns the page that inspect --html writes about the model in a file.
-func pageOf(_ context.Context, path string) ([]byte, error) {
+func pageOf(_ context.Context, path string, results *card.Result) ([]byte, error) {
 	set, err := open(path, false)
 	if err != nil {
 		return nil, err
@@ -59,7 +61,7 @@ func pageOf(_ context.Context, path string) ([]byte, error) {
 	r := inspectRequest{File: path}
 	var b bytes.Buffer
 	err = mmap.Guard(path, func() error {
-		p, err := r.page(set)
+		p, err := r.page(set, results)
 		if err != nil {
 			return err
 		}
@@ -71,8 +73,8 @@ func pageOf(_ context.Context, path string) ([]byte, error) {
 	return b.Bytes(), set.Unchanged()
 }
 
-// page shows the model as a page.
-func (r *inspectRequest) page(set *gguf.Set) (*page.Page, error) {
+// page shows the model as a page, with what was measured of it, if that is known.
+func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, error) {
 	var bytes, elements int64
 	tensors := 0
 	byRole, byType, typed := make([]int64, len(roles)), map[gguf.Type]int64{}, map[gguf.Type]int{}
@@ -137,14 +139,32 @@ func (r *inspectRequest) page(set *gguf.Set) (*page.Page, error) {
 		bpw = float64(bytes) * 8 / float64(elements)
 	}
 	m := set.Metadata()
-	p := &page.Page{Title: title(m, r.File), About: []page.Fact{
-		{Name: "file", Value: r.name()}, {Name: "architecture", Value: m.Architecture()}, {Name: "tensors", Value: strconv.Itoa(tensors)},
-		{Name: "weights", Value: strconv.FormatInt(elements, 10)}, {Name: "size", Value: tool.Bytes(set.Size())}, {Name: "bits per weight", Value: fmt.Sprintf("%.4f", bpw)},
-		{Name: "program", Value: "ggtool " + tool.Version},
-	}}
-	if n := len(set.Files); n > 1 {
-		p.About = append(p.About, page.Fact{Name: "shards", Value: strconv.Itoa(n)})
+	p := &page.Page{Title: title(m, r.File), About: []page.Fact{{Name: "size", Value: tool.Bytes(set.Size())}, {Name: "bits per weight", Value: fmt.Sprintf("%.4f", bpw)}}}
+	about := func(name, value string) { p.About = append(p.About, page.Fact{Name: name, Value: value}) }
+	if recipe, ok := quantize.RecipeOf(m); ok {
+		about("recipe", recipe.Name)
 	}
+	if results != nil {
+		found, ok := results.Files[page.Names(set.Files[0].Path)[0]]
+		if !ok {
+			return nil, fault.Errorf(fault.Usage, "%s: has no figures of %s", r.Results, r.name())
+		}
+		if d := found.Divergence; d != nil {
+			about("divergence", page.Divergence(d.Mean, d.Error))
+		}
+		if ppl := found.PPL; ppl != nil {
+			about("perplexity", page.Perplexity(ppl.Mean, ppl.Error))
+		}
+		about("measured over", fmt.Sprintf("%s, %d tokens", results.Text, results.Predicted))
+	}
+	about("file", r.name())
+	if n := len(set.Files); n > 1 {
+		about("shards", strconv.Itoa(n))
+	}
+	about("architecture", m.Architecture())
+	about("tensors", strconv.Itoa(tensors))
+	about("weights", strconv.FormatInt(elements, 10))
+	about("program", "ggtool "+tool.Version)
 
 	share := func(n int64) string {
 		return fmt.Sprintf("%s, %.1f %%", tool.Bytes(n), 100*float64(n)/float64(max(1, bytes)))

@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"ggforge/gguf"
 	"ggforge/internal/buckettest"
+	"ggforge/internal/clitest"
 	"ggforge/internal/hubtest"
 	"ggforge/memory"
 )
@@ -52,7 +55,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	inspect(2, "needs --memory", "--context", "4k", file)
-	inspect(2, "--context", "--memory", "--context", "4k,", file)
+	inspect(2, "--ctx-size", "--memory", "--context", "4k,", file)
 	inspect(2, "q4_K", "--memory", "--cache-type", "q4_K", file)
 	inspect(3, "llama.block_count", "--memory", write(t, t.TempDir(), "bare.gguf", 0))
 }
@@ -95,7 +98,7 @@ func TestRemote(t *testing.T) {
 		_, want, _ := call("inspect", "--json", local)
 		code, got, err := call("inspect", "--json", c.folder+c.file)
 		place := func(text, folder string) string { return strings.ReplaceAll(text, folder, "HERE/") }
-		if got, want = place(strings.ReplaceAll(got, "%20", " "), c.folder), place(want, filepath.Dir(local)+string(filepath.Separator)); code != 0 || got != want {
+		if got, want = place(strings.ReplaceAll(got, "%20", " "), c.folder), place(want, strings.Trim(strconv.Quote(filepath.Dir(local)+string(filepath.Separator)), `"`)); code != 0 || got != want {
 			t.Errorf("%s: exit code %d, %v\n%s\nwant\n%s", c.folder+c.file, code, err, got[:min(len(got), 600)], want[:min(len(want), 600)])
 		}
 	}
@@ -161,4 +164,54 @@ func TestInspectPage(t *testing.T) {
 	inspect(0, "", "--html", html, "--force", "--json", file)
 	inspect(2, file, "--html", file, "--force", file)
 	inspect(0, "", "--html", html, "--force", write(t, dir, "bare.gguf", 0)) // nothing to run
+}
+
+// TestInspectPageFigures checks what a page about a model begins with: size, bits per weight, recipe, and
+// from a file of measurements divergence and perplexity.
+func TestInspectPageFigures(t *testing.T) {
+	dir := t.TempDir()
+	file, html, results := filepath.Join(dir, "model.gguf"), filepath.Join(dir, "page.html"), filepath.Join(dir, "quality.json")
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "llama.block_count", Value: gguf.Uint32(1)}, {Key: gguf.KeyFileType, Value: gguf.Uint32(15)}}
+	tensors := []gguf.Tensor{{Name: "blk.0.attn_q.weight", NE: []int64{256, 4}, Type: gguf.TypeQ4_K}, {Name: "output_norm.weight", NE: []int64{32}, Type: gguf.TypeF32}}
+	size := int(gguf.Layout(tensors, 32))
+	for name, data := range map[string]string{
+		file:    string(gguf.AppendHeader(nil, m, tensors, 32)) + strings.Repeat("\x00", size),
+		results: `{"base":{"model":"base","ppl":9},"text":"/home/me/heldout.txt","predicted":372,"models":[{"model":"out/model.gguf","ppl":10.5,"ppl_error":0.25,"kl_divergence":{"mean":0.00245,"error":0.0001}}]}`,
+	} {
+		if err := os.WriteFile(name, []byte(data), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inspect := expect(t, "inspect")
+	facts := func(args ...string) (names, values []string) {
+		t.Helper()
+		inspect(0, "", append([]string{"--html", html, "--force", file}, args...)...)
+		data, err := os.ReadFile(html)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, values = clitest.Facts(string(data))
+		for title, part := range clitest.Sections(t, string(data)) {
+			if part.Scrolls && title != "Layers" {
+				t.Errorf("%s scrolls", title)
+			}
+			if title == "Layers" && !slices.Equal(part.Legend, []string{"4 to 5"}) {
+				t.Errorf("legend %q", part.Legend)
+			}
+		}
+		return names, values
+	}
+	names, values := facts()
+	if !slices.Equal(names[:4], []string{"size", "bits per weight", "recipe", "file"}) || values[2] != "Q4_K_M" {
+		t.Errorf("%q %q", names, values)
+	}
+	names, values = facts("--results", results)
+	if !slices.Equal(names[2:7], []string{"recipe", "divergence", "perplexity", "measured over", "file"}) ||
+		!slices.Equal(values[3:7], []string{"0.00245 ± 1.00e-04", "10.5000 ± 0.2500", "heldout.txt, 372 tokens", "model.gguf"}) {
+		t.Errorf("%q %q", names, values)
+	}
+	inspect(2, "--results: needs --html", "--results", results, file)
+	inspect(2, "not what ggeval compare or ggeval perplexity writes as JSON", "--html", html, "--force", "--results", file, file)
+	inspect(2, results, "--html", results, "--force", "--results", results, file)
+	inspect(2, "has no figures of other.gguf", "--html", html, "--force", "--results", results, write(t, dir, "other.gguf", 0))
 }

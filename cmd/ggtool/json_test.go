@@ -41,6 +41,7 @@ func TestJSON(t *testing.T) {
 		{"hash --check LIST CHANGED", 6, `"right":false}`},
 		{"verify --header-only WHOLE", 3, `"whole":false`},
 		{"quality WHOLE FIRST", 0, `"rmse":0`},
+		{"quality WHOLE FIRST FIRST", 0, `{"models":[{"ref":"`},
 		{"name Model-7B-v1.0-Q4_K_M.gguf", 0, `"size_label":"7B"`},
 		{"split --dry-run --max-tensors 1 FIRST PREFIX", 0, `-00003-of-00003.gguf","bytes":`},
 		{"split --max-tensors 2 WHOLE PREFIX", 0, `"tensors":1}],"seconds":0.`},
@@ -71,6 +72,11 @@ func TestJSON(t *testing.T) {
 		d := json.NewDecoder(bytes.NewReader([]byte(out)))
 		d.DisallowUnknownFields()
 		result := tool.AboutOf(verb).Result
+		if strings.HasPrefix(c.want, `{"models"`) { // what quality prints of several is a type of its own
+			result = result[1:]
+		} else if args[0] == "quality" {
+			result = result[:1]
+		}
 		if len(result) != 1 {
 			t.Fatalf("%s: the definition has %d types", c.args, len(result))
 		}

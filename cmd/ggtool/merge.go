@@ -18,8 +18,9 @@ func mergeCommand() *cli.Command {
 		ArgsUsage: "FIRST OUT",
 		Description: "FIRST is the first of the shards. OUT is that of llama-gguf-split --merge, which\n" +
 			"leaves the keys of shards in it; --clean leaves them out. The shards stay.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Examples: []string{"ggtool merge model-00001-of-00003.gguf model.gguf"}, Result: tool.Prints[tool.Written]()}.Metadata(),
+		Metadata: tool.About{Elsewhere: []string{"join", "concat", "combine"}, Examples: []string{"ggtool merge model-00001-of-00003.gguf model.gguf"}, Result: tool.Prints[tool.Written]()}.Metadata(),
 		Flags: tool.Group(tool.CategoryOutput,
+			tool.OutFlag(),
 			&cli.BoolFlag{Name: "clean", Usage: "leave out the keys split.no, split.count and split.tensors.count"},
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
 		),
@@ -36,11 +37,11 @@ type mergeRequest struct {
 }
 
 func parseMerge(cmd *cli.Command) (r mergeRequest, err error) {
-	args, err := tool.Args(cmd, 2, 2)
+	args, out, err := tool.ArgsOut(cmd, 1, 1)
 	if err != nil {
 		return r, err
 	}
-	r = mergeRequest{First: args[0], Out: args[1], Clean: cmd.Bool("clean"), JSON: cmd.Bool("json")}
+	r = mergeRequest{First: args[0], Out: out, Clean: cmd.Bool("clean"), JSON: cmd.Bool("json")}
 	r.Write, err = writeOptions(cmd)
 	return r, err
 }

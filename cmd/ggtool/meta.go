@@ -17,6 +17,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
+	"ggforge/verify"
 	"ggforge/writer"
 )
 
@@ -36,10 +37,12 @@ func metaCommand() *cli.Command {
 			"Of a model in shards, FILE is the first, which has its metadata.\n\n" +
 			"Changes are made in this order: --copy-from, --rename, --remove, --template,\n" +
 			"--special-token, --set. A key that is there keeps its place.\n\n" +
-			"  --set KEY=VALUE          of the type that the key has\n" +
+			"What 'ggtool verify' would call wrong is refused without --force.\n\n" +
+			"  --set KEY=VALUE          of the type that the key has, or standard keys do\n" +
 			"  --set KEY=TYPE:VALUE     u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str\n" +
 			"  --set KEY=TYPE:[...]     an array of them, in JSON\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
+			Elsewhere: []string{"set", "edit", "set-metadata"},
 			Examples: []string{
 				"ggtool meta --set general.name=Gollama --remove general.url model.gguf",
 				"ggtool meta --template chat.jinja --output other.gguf model.gguf",
@@ -57,8 +60,8 @@ func metaCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "special-token", Usage: "set a special token, `NAME=TEXT` or NAME=#ID, such as eos=</s>; repeatable"},
 		), tool.Group(tool.CategoryOutput,
 			&cli.StringFlag{Name: "reserve", Usage: "leave `SIZE` bytes of room for later changes (" + tool.SizeHelp + "); FILE is written anew"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write `OUT`, and leave FILE as it is"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would change"},
+			tool.Shared("output", "write `OUT`, and leave FILE as it is"),
+			tool.Shared("dry-run", "only say what would change"),
 			&cli.BoolFlag{Name: "alone", Usage: "change a shard as a file of its own"},
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
 		)),
@@ -255,7 +258,7 @@ func (r *metaRequest) copyKeys(m *gguf.Metadata) error {
 	defer f.Close()
 	found := make([]bool, len(r.Copy))
 	for _, kv := range f.Metadata {
-		wanted := len(r.Copy) == 0 && !strings.HasPrefix(kv.Key, "split.") && kv.Key != gguf.KeyAlignment && kv.Key != edit.KeyReserve
+		wanted := len(r.Copy) == 0 && !strings.HasPrefix(kv.Key, "split.") && kv.Key != gguf.KeyAlignment && !gguf.OwnKey(kv.Key)
 		for i, prefix := range r.Copy {
 			if strings.HasPrefix(kv.Key, prefix) {
 				wanted, found[i] = true, true
@@ -305,42 +308,89 @@ func meta(ctx context.Context, cmd *cli.Command) error {
 	if result.Ended, err = recoverEdit(&r); err != nil {
 		return err
 	}
-	f, err := gguf.Open(r.File)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	m := append(gguf.Metadata(nil), f.Metadata...)
-	if err := r.change(&m); err != nil {
-		return err
-	}
-	if !r.Alone {
-		if err := r.shards(f, m); err != nil {
-			return err
-		}
-	}
-	result.Changes = metadataChanges(f.Metadata, m)
-	if err := r.carryOut(ctx, f, m, &result); err != nil {
+	if err := r.edit(ctx, &result); err != nil {
 		return err
 	}
 	w := tool.Output(ctx, cmd)
 	if r.JSON {
 		return tool.WriteJSON(w, result)
 	}
+	if !r.DryRun {
+		w = tool.Said(cmd)
+	}
 	return result.text(w, cmp.Or(r.Out, r.File))
 }
 
-// carryOut makes the file have the metadata m, or another one where that is wanted.
-func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadata, result *metaResult) error {
-	if len(result.Changes) == 0 && r.Reserve == 0 && r.Out == "" {
-		result.How = metaNothing
+// edit makes the changes, of the file or in another one.
+func (r *metaRequest) edit(ctx context.Context, result *metaResult) (err error) {
+	f, m, err := r.changed(result)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if f != nil {
+			f.Close()
+		}
+	}()
+	switch {
+	case r.Out != "":
+		return r.carryOut(ctx, f, m, nil, result)
+	case r.nothing(result):
 		return nil
 	}
-	if r.Out == "" {
-		if err := writer.Owned(r.File); err != nil {
-			return fmt.Errorf("%w (--output writes another file)", err)
-		}
+	held, err := writer.Hold(r.File)
+	if err != nil {
+		return fmt.Errorf("%w (--output writes another file)", err)
 	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	f.Close()
+	if f, m, err = r.changed(result); err != nil || r.nothing(result) { // of what is there now, when nobody else changes it
+		return err
+	}
+	return r.carryOut(ctx, f, m, held, result)
+}
+
+// nothing reports whether the file stays as it is.
+func (r *metaRequest) nothing(result *metaResult) bool {
+	result.How = ""
+	if len(result.Changes) == 0 && r.Reserve == 0 {
+		result.How = metaNothing
+	}
+	return result.How == metaNothing
+}
+
+// changed opens the file and returns the metadata that it is to have.
+func (r *metaRequest) changed(result *metaResult) (f *gguf.File, m gguf.Metadata, err error) {
+	if f, err = gguf.Open(r.File); err != nil {
+		return nil, nil, err
+	}
+	m = slices.Clone(f.Metadata)
+	err = r.change(&m)
+	if err == nil && !r.Alone {
+		err = r.shards(f, m)
+	}
+	if err == nil && !r.Write.Force {
+		err = worse(f, m)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	result.Changes = metadataChanges(f.Metadata, m)
+	return f, m, nil
+}
+
+// worse refuses metadata that verify would call wrong, unless it calls those of the file so, too.
+func worse(f *gguf.File, m gguf.Metadata) error {
+	lines, err := verify.Worse(f, m)
+	if err != nil || len(lines) == 0 {
+		return err
+	}
+	return fault.Permits("Force", fault.Errorf(fault.Usage, "%s: 'ggtool verify' would find it wrong:%s", f.Path, fault.Lines(lines)))
+}
+
+// carryOut makes the file, which is held, have the metadata m, or another one where that is wanted.
+func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadata, held *writer.Held, result *metaResult) error {
 	header, fits, err := edit.InPlace(f, m)
 	if err != nil {
 		return err
@@ -371,6 +421,8 @@ func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadat
 	}
 	if r.Out == "" {
 		r.Write.Force = true
+		check := r.Write.Check
+		r.Write.Check = func() error { return errors.Join(check(), held.Settle()) }
 	} else {
 		r.Write.Inputs = append(r.Write.Inputs, r.File)
 	}

@@ -5,10 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
-	"ggforge/edit"
 	"ggforge/gguf"
+	"ggforge/internal/clitest"
 )
 
 // TestMeta changes metadata where they are, where there is room, and by writing the file anew.
@@ -79,7 +80,7 @@ func TestMeta(t *testing.T) {
 	short := func(m gguf.Metadata) string {
 		var b strings.Builder
 		for _, kv := range m {
-			if kv.Key != edit.KeyReserve {
+			if kv.Key != gguf.KeyReserve {
 				b.WriteString(kv.Key[strings.LastIndexByte(kv.Key, '.')+1:] + "=" + kv.Value.Short() + " ")
 			}
 		}
@@ -114,7 +115,7 @@ func TestMeta(t *testing.T) {
 	} {
 		for _, be := range []bool{false, true} {
 			before := reset(be)
-			args := append(strings.Fields(c.args), path)
+			args := append(strings.Fields("--force "+c.args), path)
 			if code, out := run(append(args, "--dry-run")...); code != 0 || !strings.Contains(out, "would be "+strings.Replace(c.where, "where", "changed where", 1)) {
 				t.Errorf("%s: exit code %d: %s", c.args, code, out)
 			}
@@ -159,7 +160,7 @@ func TestMeta(t *testing.T) {
 	}
 
 	reset(false)
-	if err := os.WriteFile(path+".header.partial", []byte("cut short"), 0o666); err != nil {
+	if err := os.WriteFile(path+".header.partial", []byte("ggforge overwr"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	if code, _, err := call("inspect", path); code != 3 || !strings.Contains(err.Error(), "ggtool meta") {
@@ -171,7 +172,7 @@ func TestMeta(t *testing.T) {
 	if code, out := run(path); code != 0 || !strings.Contains(out, "nothing to change") {
 		t.Errorf("nothing: %d, %s", code, out)
 	}
-	if err := os.Symlink(path, dir+"link.gguf"); err == nil {
+	if clitest.Symlink(t, path, dir+"link.gguf") {
 		for _, name := range []string{"x", strings.Repeat("x", 500)} {
 			if code, out := run("--set", "general.name="+name, dir+"link.gguf"); code != 2 || !strings.Contains(out, "--output") {
 				t.Errorf("a link: exit code %d, %s", code, out)
@@ -187,7 +188,7 @@ func TestMeta(t *testing.T) {
 		want string
 	}{
 		{"--set general.name " + path, 2, "want KEY=VALUE"},
-		{"--set no.such=1 " + path, 2, "has to be said"},
+		{"--set no.such=1 " + path, 2, "its type is not known"},
 		{"--set llama.block_count=x " + path, 2, "want a whole number from 0 to 4294967295"},
 		{"--set llama.block_count=u8:256 " + path, 2, "from 0 to 255"},
 		{"--set x=bool:yes " + path, 2, "want true or false"},
@@ -207,7 +208,7 @@ func TestMeta(t *testing.T) {
 		{"--special-token eos=x " + other, 2, "tokenizer.ggml.tokens"},
 		{"--copy x " + path, 2, "goes with --copy-from"},
 		{"--copy-from " + other + " --copy nothing " + path, 2, "no key begins with"},
-		{"--template " + dir + "no " + path, 1, "no such file"},
+		{"--template " + dir + "no " + path, 1, syscall.ENOENT.Error()},
 		{"--template " + side("bad.json", "{}") + " " + path, 3, "no text"},
 		{"--reserve 1G " + path, 2, "--reserve"},
 		{"--set general.name=x -o " + path + " " + path, 2, "output equals input"},
@@ -223,5 +224,49 @@ func TestMeta(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(dir + "*.partial"); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestMetaStandardKeys sets keys that the file does not have and whose types are known, and others.
+func TestMetaStandardKeys(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}
+	for _, c := range []struct{ set, want, err string }{
+		{"general.license=mit", `license="mit"`, ""},
+		{"general.tags=[\"a\",\"b\"]", `tags=[str x 2] "a", "b"`, ""},
+		{"general.base_model.0.name=Base", `name="Base"`, ""},
+		{"general.sampling.temp=0.5", "temp=0.5", ""},
+		{"tokenizer.ggml.add_bos_token=true", "add_bos_token=true", ""},
+		{"tokenizer.ggml.eos_token_id=7", "eos_token_id=7", ""},
+		{"tokenizer.chat_template={{ x }}", `chat_template="{{ x }}"`, ""},
+		{"llama.rope.freq_base=10000", "freq_base=10000", ""},
+		{"llama.context_length=4096", "context_length=4096", ""},
+		{"tokenizer.ggml.eos_token_id=-1", "", `key "tokenizer.ggml.eos_token_id": "-1": want a whole number from 0 to 4294967295`},
+		{"general.tags=a", "", "want an array in JSON"},
+		{"general.name=u32:7", "", "is of type u32, want str"},
+		{"my.key=7", "", `key "my.key": is neither in the file nor a standard one, so that its type is not known: want my.key=TYPE:VALUE`},
+		{"qwen2.context_length=4096", "", "is neither in the file nor a standard one"},
+	} {
+		if err := os.WriteFile(path, gguf.AppendHeader(nil, m, nil, 32), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		code, out, err := call("meta", "--progress", "none", "--set", c.set, path)
+		if c.err != "" {
+			if code != 2 || err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: exit code %d, %v, want 2 with %q", c.set, code, err, c.err)
+			}
+			continue
+		}
+		f, openErr := gguf.Open(path)
+		if code != 0 || openErr != nil {
+			t.Errorf("%s: exit code %d, %s, %v, %v", c.set, code, out, err, openErr)
+			continue
+		}
+		key, _, _ := strings.Cut(c.set, "=")
+		v, _ := f.Metadata.Get(key)
+		if got := key[strings.LastIndexByte(key, '.')+1:] + "=" + v.Short(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.set, got, c.want)
+		}
+		f.Close()
 	}
 }

@@ -19,8 +19,9 @@ func nameCommand() *cli.Command {
 		Name:      "name",
 		Usage:     "read, check and build names by the GGUF naming convention",
 		ArgsUsage: "NAME...",
-		Description: "Says of each NAME, of a file that need not be there, what its parts are, or why it\n" +
-			"does not follow the convention: exit code 3.\n\n" +
+		Description: "Says of each NAME, of a file that need not be there, what its parts are, and which of\n" +
+			"them are not by the convention, which few publishers follow to the letter. Exit code 3\n" +
+			"of what is no name of a GGUF file, with --strict of any that is not by the convention.\n\n" +
 			"With --build each NAME is a GGUF file, or the first of the shards of a model: says what\n" +
 			"it would be called by its metadata and weights.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
@@ -29,6 +30,7 @@ func nameCommand() *cli.Command {
 		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "build", Usage: "print the names that files would have by the convention"},
+			&cli.BoolFlag{Name: "strict", Usage: "end with exit code 3 if a name does not follow the convention"},
 			&cli.StringFlag{Name: "encoding", Usage: "with --build: call the encoding `NAME` instead of by general.file_type"},
 			tool.JSONFlag(),
 		},
@@ -40,11 +42,15 @@ func nameCommand() *cli.Command {
 type nameRequest struct {
 	Names       []string
 	Build, JSON bool
+	Strict      bool
 	Encoding    string
 }
 
 func parseName(cmd *cli.Command) (r nameRequest, err error) {
-	r = nameRequest{Build: cmd.Bool("build"), JSON: cmd.Bool("json"), Encoding: cmd.String("encoding")}
+	r = nameRequest{Build: cmd.Bool("build"), JSON: cmd.Bool("json"), Strict: cmd.Bool("strict"), Encoding: cmd.String("encoding")}
+	if r.Strict && r.Build {
+		return r, fault.Errorf(fault.Usage, "--strict is about names, which --build makes by the convention")
+	}
 	if r.Encoding != "" && !r.Build {
 		return r, fault.Errorf(fault.Usage, "--encoding goes with --build")
 	}
@@ -80,11 +86,14 @@ func name(ctx context.Context, cmd *cli.Command) error {
 			if one.Build, err = conventional(path, r.Encoding); err != nil {
 				return err
 			}
-		} else if parts, err := naming.Parse(filepath.Base(path)); err == nil {
-			one.Parts = &parts
 		} else {
-			one.Problems = naming.Check(filepath.Base(path))
-			bad++
+			parts, found, ok := naming.Read(filepath.Base(path))
+			if one.Problems = found; ok {
+				one.Parts = &parts
+			}
+			if !ok || found != nil && r.Strict {
+				bad++
+			}
 		}
 		list = append(list, one)
 	}
@@ -110,10 +119,8 @@ func writeNames(w io.Writer, list []named) error {
 			continue
 		}
 		fmt.Fprintln(w, n.File)
-		for _, p := range n.Problems {
-			fmt.Fprintf(w, "  not by the convention: %s\n", p)
-		}
 		if n.Parts == nil {
+			writeProblems(w, n.Problems)
 			continue
 		}
 		shard := ""
@@ -130,8 +137,16 @@ func writeNames(w io.Writer, list []named) error {
 				}
 			}
 		}
+		writeProblems(w, n.Problems)
 	}
 	return nil
+}
+
+// writeProblems says which parts of a name are not by the convention.
+func writeProblems(w io.Writer, problems []string) {
+	for _, p := range problems {
+		fmt.Fprintf(w, "  not by the convention: %s\n", p)
+	}
 }
 
 // conventional returns what the model at path would be called, each of its shards.

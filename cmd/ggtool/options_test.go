@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"testing"
@@ -25,9 +26,10 @@ func TestEveryFlag(t *testing.T) {
 			"alone":    alone,
 
 			"html":        {Field: "HTML", Want: "f", Args: []string{"--html", "f"}},
+			"results":     {Field: "Results", Want: "f", Args: []string{"--results", "f", "--html", "p"}},
 			"force":       {Field: "Force", Want: "true", Args: []string{"--force"}},
 			"memory":      {Field: "Memory", Want: "true", Args: []string{"--memory"}},
-			"context":     {Field: "Contexts", Want: "[4096 1000]", Args: []string{"--context", "4k,1000", "--memory"}},
+			"ctx-size":    {Field: "Contexts", Want: "[4096 1000]", Args: []string{"--ctx-size", "4k,1000", "--memory"}},
 			"cache-type":  {Field: "Run", Want: "{Context:0 Keys:q8_0 Values:f16 Sequences:1 Unified:false Batch:512 FullWindows:false}", Args: []string{"--cache-type", "q8_0,f16", "--memory"}},
 			"parallel":    {Field: "Run", Want: "{Context:0 Keys:f16 Values:f16 Sequences:4 Unified:true Batch:512 FullWindows:false}", Args: []string{"--parallel", "4", "--memory"}},
 			"ubatch-size": {Field: "Run.Batch", Want: "64", Args: []string{"--ubatch-size", "64", "--memory"}},
@@ -37,6 +39,9 @@ func TestEveryFlag(t *testing.T) {
 		checked["diff"] = true
 		flagtest.Check(t, diffCommand, parseDiff, []string{"A", "B"}, map[string]flagtest.Row{"alone": alone, "json": {Field: "JSON", Want: "true", Args: []string{"--json"}}})
 	})
+	named := func(field string, flags ...string) flagtest.Row { // by a flag instead of the last argument
+		return flagtest.Row{Field: field, Want: "o", Args: []string{"--output", "o"}, Base: append(flags, "FILE"), Needed: true}
+	}
 	writes := func(rows map[string]flagtest.Row) map[string]flagtest.Row {
 		rows["json"] = flagtest.Row{Field: "JSON", Want: "true", Args: []string{"--json"}}
 		rows["threads"] = flagtest.Row{Field: "Write.Workers", Want: "3", Args: []string{"--threads", "3"}}
@@ -47,12 +52,13 @@ func TestEveryFlag(t *testing.T) {
 	t.Run("imatrix", func(t *testing.T) {
 		checked["imatrix"] = true
 		all := map[string]flagtest.Row{
-			"chunk-size": {Field: "Chunk", Want: "7", Args: []string{"--chunk-size", "7"}},
-			"format":     {Field: "Format", Want: "dat", Args: []string{"--format", "dat"}},
-			"force":      {Field: "Write.Force", Want: "true", Args: []string{"--force"}},
-			"model":      {Field: "Model", Want: "m", Args: []string{"--model", "m"}},
-			"how":        {Field: "Fill", Want: "uniform", Args: []string{"--how", "uniform"}},
-			"json":       {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"ctx-size": {Field: "Chunk", Want: "7", Args: []string{"--ctx-size", "7"}},
+			"output":   {Field: "Out", Want: "o", Args: []string{"--output", "o"}, Base: []string{"FILE"}, Needed: true},
+			"format":   {Field: "Format", Want: "dat", Args: []string{"--format", "dat"}},
+			"force":    {Field: "Write.Force", Want: "true", Args: []string{"--force"}},
+			"model":    {Field: "Model", Want: "m", Args: []string{"--model", "m"}},
+			"how":      {Field: "Fill", Want: "uniform", Args: []string{"--how", "uniform"}},
+			"json":     {Field: "JSON", Want: "true", Args: []string{"--json"}},
 		}
 		verbs := map[string]bool{}
 		for _, verb := range imatrixCommand().Commands {
@@ -105,12 +111,13 @@ func TestEveryFlag(t *testing.T) {
 	t.Run("reproduce", func(t *testing.T) {
 		checked["reproduce"] = true
 		flagtest.Check(t, reproduceCommand, parseReproduce, []string{"M"}, map[string]flagtest.Row{
-			"input":    {Field: "Again.Inputs", Want: "[a b]", Args: []string{"--input", "a", "--input", "b"}},
-			"output":   {Field: "Again.Output", Want: "d", Args: []string{"--output", "d"}},
-			"schema":   {Field: "Schema", Want: "true", Args: []string{"--schema"}},
-			"json":     {Field: "JSON", Want: "true", Args: []string{"--json"}},
-			"threads":  {Field: "Again.Workers", Want: "3", Args: []string{"--threads", "3"}},
-			"progress": {Field: "Again.Flags", Want: fmt.Sprintf("[--progress none --threads %d]", runtime.GOMAXPROCS(0)), Args: []string{"--progress", "none"}},
+			"input":         {Field: "Again.Inputs", Want: "[a b]", Args: []string{"--input", "a", "--input", "b"}},
+			"output":        {Field: "Again.Output", Want: "d", Args: []string{"--output", "d"}},
+			"outside-links": {Field: "Again.OutsideLinks", Want: "true", Args: []string{"--outside-links"}},
+			"schema":        {Field: "Schema", Want: "true", Args: []string{"--schema"}},
+			"json":          {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"threads":       {Field: "Again.Workers", Want: "3", Args: []string{"--threads", "3"}},
+			"progress":      {Field: "Again.Flags", Want: fmt.Sprintf("[--progress none --threads %d]", runtime.GOMAXPROCS(0)), Args: []string{"--progress", "none"}},
 		})
 	})
 	t.Run("release", func(t *testing.T) {
@@ -120,7 +127,8 @@ func TestEveryFlag(t *testing.T) {
 			"output":          {Field: "Plan.Output", Want: "d2", Args: []string{"--output", "d2"}},
 			"type":            {Field: "Plan.Outputs", Want: "[{Type:Q8_0 Name: BPW:0 Size:0 Like: KLD:0 Types: line:1} {Type:Q4_0 Name:x BPW:0 Size:4000000000 Like: KLD:0 Types:Q4_0,Q8_0 line:1}]", Args: []string{"--type", "Q4_0,size=4G,name=x,types=Q4_0+Q8_0"}},
 			"layout":          {Field: "Plan.Layout", Want: "folders", Args: []string{"--layout", "folders"}},
-			"split-max-size":  {Field: "Plan.Split", Want: "2000000", Args: []string{"--split-max-size", "2M"}},
+			"max-size":        {Field: "Plan.Split", Want: "2000000", Args: []string{"--max-size", "2M"}},
+			"name-template":   {Field: "Plan.Template", Want: "{ftype}", Args: []string{"--name-template", "{ftype}"}},
 			"via":             {Field: "Plan.Via", Want: "f32", Args: []string{"--via", "f32"}},
 			"model-name":      {Field: "Plan.ModelName", Want: "x", Args: []string{"--model-name", "x"}},
 			"calibrate":       {Field: "Plan.Calibration.Text", Want: "t", Args: []string{"--calibrate", "t"}},
@@ -142,6 +150,7 @@ func TestEveryFlag(t *testing.T) {
 			"schema":          {Field: "Schema", Want: "true", Args: []string{"--schema"}},
 			"json":            {Field: "JSON", Want: "true", Args: []string{"--json"}},
 			"force":           {Field: "Make.Force", Want: "true", Args: []string{"--force"}},
+			"keep":            {Field: "Make.Keep", Want: "true", Args: []string{"--keep"}},
 			"threads":         {Field: "Make.Workers", Want: "7", Args: []string{"--threads", "7"}},
 			"progress":        {Field: "Make.Write", Want: "nil", Args: []string{"--progress", "none"}},
 		})
@@ -169,6 +178,7 @@ func TestEveryFlag(t *testing.T) {
 		checked["name"] = true
 		flagtest.Check(t, nameCommand, parseName, []string{"NAME"}, map[string]flagtest.Row{
 			"build":    {Field: "Build", Want: "true", Args: []string{"--build"}},
+			"strict":   {Field: "Strict", Want: "true", Args: []string{"--strict"}},
 			"encoding": {Field: "Encoding", Want: "x", Args: []string{"--encoding", "x", "--build"}},
 			"json":     {Field: "JSON", Want: "true", Args: []string{"--json"}},
 		})
@@ -186,6 +196,7 @@ func TestEveryFlag(t *testing.T) {
 	t.Run("pad-vocab", func(t *testing.T) {
 		checked["pad-vocab"] = true
 		flagtest.Check(t, padVocabCommand, parsePadVocab, []string{"--multiple", "8", "FILE", "OUT"}, writes(map[string]flagtest.Row{
+			"output":   named("Out", "--multiple", "8"),
 			"size":     {Field: "Pad.Size", Want: "9", Args: []string{"--size", "9"}},
 			"multiple": {Field: "Pad.Multiple", Want: "64", Args: []string{"--multiple", "64"}},
 			"like":     {Field: "Pad.Like", Want: "3", Args: []string{"--like", "3"}},
@@ -194,19 +205,26 @@ func TestEveryFlag(t *testing.T) {
 	t.Run("endian", func(t *testing.T) {
 		checked["endian"] = true
 		flagtest.Check(t, endianCommand, parseEndian, []string{"FILE", "OUT"}, writes(map[string]flagtest.Row{
-			"to":    {Field: "Big", Want: "false", Args: []string{"--to", "little"}},
-			"alone": alone,
+			"output": named("Out"),
+			"to":     {Field: "Big", Want: "false", Args: []string{"--to", "little"}},
+			"alone":  alone,
 		}))
 	})
 	t.Run("quality", func(t *testing.T) {
 		checked["quality"] = true
-		flagtest.Check(t, qualityCommand, parseQuality, []string{"REF", "QUANT"}, map[string]flagtest.Row{
-			"imatrix": {Field: "Matrix", Want: "f", Args: []string{"--imatrix", "f"}},
+		rows := flagtest.Quantization(t, "--type", "iq4_xs")
+		maps.Copy(rows, flagtest.Checkpoint)
+		maps.Copy(rows, map[string]flagtest.Row{
+			"type":    {Field: "Recipes", Want: "[Q4_K_M Q8_0]", Args: []string{"--type", "q4_k", "--type", "Q8_0"}},
+			"imatrix": {Field: "Quantize.Matrix", Want: "f", Args: []string{"--imatrix", "f"}},
+			"via":     {Field: "Convert.Type", Want: "f32", Args: []string{"--via", "f32"}},
+			"remote":  {Field: "Models", Want: "[hf://MODEL]", Args: []string{"--remote"}},
 			"json":    {Field: "JSON", Want: "true", Args: []string{"--json"}},
 			"threads": {Field: "Workers", Want: "7", Args: []string{"--threads", "7"}},
 			"html":    {Field: "HTML", Want: "f", Args: []string{"--html", "f"}},
 			"force":   {Field: "Force", Want: "true", Args: []string{"--force"}},
 		})
+		flagtest.Check(t, qualityCommand, parseQuality, []string{"BASE", "MODEL"}, rows)
 	})
 	t.Run("hash", func(t *testing.T) {
 		checked["hash"] = true
@@ -230,6 +248,7 @@ func TestEveryFlag(t *testing.T) {
 	t.Run("split", func(t *testing.T) {
 		checked["split"] = true
 		flagtest.Check(t, splitCommand, parseSplit, []string{"FILE", "PREFIX"}, writes(map[string]flagtest.Row{
+			"output":                named("Prefix"),
 			"max-tensors":           {Field: "Cut.MaxTensors", Want: "7", Args: []string{"--max-tensors", "7"}},
 			"max-size":              {Field: "Cut.MaxBytes", Want: "2000000", Args: []string{"--max-size", "2M"}},
 			"no-tensor-first-split": {Field: "Bare", Want: "true", Args: []string{"--no-tensor-first-split"}},
@@ -239,15 +258,17 @@ func TestEveryFlag(t *testing.T) {
 	t.Run("merge", func(t *testing.T) {
 		checked["merge"] = true
 		flagtest.Check(t, mergeCommand, parseMerge, []string{"FIRST", "OUT"}, writes(map[string]flagtest.Row{
-			"clean": {Field: "Clean", Want: "true", Args: []string{"--clean"}},
+			"output": named("Out"),
+			"clean":  {Field: "Clean", Want: "true", Args: []string{"--clean"}},
 		}))
 	})
 	t.Run("export", func(t *testing.T) {
 		checked["export"] = true
 		flagtest.Check(t, exportCommand, parseExport, []string{"FILE", "DIR"}, writes(map[string]flagtest.Row{
-			"type":           {Field: "Export.Type", Want: "F16", Args: []string{"--type", "f16"}},
-			"hf":             {Field: "Export.HF", Want: "true", Args: []string{"--hf"}},
-			"max-shard-size": {Field: "Export.MaxShard", Want: "7000", Args: []string{"--max-shard-size", "7k"}},
+			"type":     {Field: "Export.Type", Want: "F16", Args: []string{"--type", "f16"}},
+			"hf":       {Field: "Export.HF", Want: "true", Args: []string{"--hf"}},
+			"max-size": {Field: "Export.MaxShard", Want: "7000", Args: []string{"--max-size", "7k"}},
+			"output":   named("Dir"),
 		}))
 	})
 	t.Run("submit", func(t *testing.T) {

@@ -25,6 +25,7 @@ func padVocabCommand() *cli.Command {
 			Result:   tool.Prints[tool.Written](),
 		}.Metadata(),
 		Flags: tool.Group(tool.CategoryOutput,
+			tool.OutFlag(),
 			&cli.UintFlag{Name: "size", Usage: "pad to `N` tokens"},
 			&cli.UintFlag{Name: "multiple", Usage: "pad to the next multiple of `N` tokens, also of --size"},
 			&cli.IntFlag{Name: "like", Usage: "new rows are copies of those of the token with this `ID`, such as one that is never predicted", Value: -1},
@@ -43,11 +44,11 @@ type padVocabRequest struct {
 }
 
 func parsePadVocab(cmd *cli.Command) (r padVocabRequest, err error) {
-	args, err := tool.Args(cmd, 2, 2)
+	args, out, err := tool.ArgsOut(cmd, 1, 1)
 	if err != nil {
 		return r, err
 	}
-	r = padVocabRequest{File: args[0], Out: args[1], JSON: cmd.Bool("json")}
+	r = padVocabRequest{File: args[0], Out: out, JSON: cmd.Bool("json")}
 	r.Pad = edit.Pad{Size: int64(min(cmd.Uint("size"), 1<<31)), Multiple: int64(min(cmd.Uint("multiple"), 1<<31)), Like: int64(cmd.Int("like"))}
 	if r.Pad.Size == 0 && r.Pad.Multiple == 0 {
 		return r, fault.Errorf(fault.Usage, "want --size or --multiple, of 1 or more")

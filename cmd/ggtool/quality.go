@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -14,50 +16,72 @@ import (
 	"ggforge/gguf"
 	"ggforge/imatrix"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/convertflags"
 	"ggforge/internal/page"
 	"ggforge/internal/pageflags"
+	"ggforge/internal/quantflags"
 	"ggforge/internal/stamp"
-	"ggforge/model"
 )
 
 func qualityCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "quality",
-		Usage:     "say how far a quantized model's weights are from what they were",
-		ArgsUsage: "REF QUANT",
-		Description: "REF is the model that QUANT was made of, both GGUF files or the first of their shards.\n" +
+		Usage:     "say how far weights of models are from those that they were made of",
+		ArgsUsage: "BASE [MODEL...]",
+		Description: "BASE is what each MODEL was made of, and each " + convertflags.ModelHelp + "\n\n" +
 			"For each tensor, each type and all together: root of the mean squared error (RMSE), the\n" +
 			"same in relation to the weights, weighted by importance if --imatrix is given, the\n" +
 			"largest error with its place, signal to noise in decibels, cosine, bits per weight.\n\n" +
+			"With --type, BASE is also compared with what ggquant would make of it, with the same\n" +
+			"importance matrix; nothing is written.\n\n" +
 			"What this costs the model is for 'ggeval compare' to say: a text decides that.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{"ggtool quality --html quality.html model-F16.gguf model-Q4_K_M.gguf"},
-			Result:   tool.Prints[qualityReport](),
+			Main: strings.Fields("type imatrix html json force threads via remote"),
+			Examples: []string{
+				"ggtool quality --html quality.html model-F16.gguf model-Q4_K_M.gguf",
+				"# what ggquant would make of a checkpoint, without writing it",
+				"ggtool quality --type Q4_K_M --type Q5_K_M checkpoint",
+			},
+			Result: append(tool.Prints[qualityReport](), tool.Prints[qualityReports]()...),
 		}.Metadata(),
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "imatrix", Usage: "weigh errors by the importance matrix in `FILE`, too"},
+		Flags: slices.Concat(quantflags.InMemoryFlags(), []cli.Flag{
 			tool.JSONFlag(),
 			tool.ThreadsFlag(),
-		}, pageflags.Flags()...),
+			convertflags.Via(),
+		}, convertflags.Flags(), pageflags.Flags()),
 		Action: quality,
 	}
 }
 
 // qualityRequest is what the flags and arguments ask for.
 type qualityRequest struct {
-	Ref, Quant, Matrix string
-	JSON               bool
-	Workers            int
+	Base                string
+	Models              []string
+	JSON                bool
+	Workers             int
+	quantflags.InMemory // its importance matrix weighs errors, too
+	convertflags.Checkpoint
 	pageflags.Output
 }
 
 func parseQuality(cmd *cli.Command) (r qualityRequest, err error) {
-	args, err := tool.Args(cmd, 2, 2)
+	if r.InMemory, err = quantflags.ParseInMemory(cmd, "imatrix"); err != nil {
+		return r, err
+	}
+	least := 2
+	if len(r.Recipes) > 0 {
+		least = 1
+	}
+	args, err := tool.Args(cmd, least, math.MaxInt)
 	if err != nil {
 		return r, err
 	}
-	r = qualityRequest{Ref: args[0], Quant: args[1], JSON: cmd.Bool("json"), Workers: tool.Workers(cmd)}
-	if r.Matrix, err = tool.File(cmd, "imatrix"); err != nil {
+	for _, arg := range args {
+		r.Models = append(r.Models, convertflags.Input(cmd, arg))
+	}
+	r.Base, r.Models = r.Models[0], r.Models[1:]
+	r.JSON, r.Workers = cmd.Bool("json"), tool.Workers(cmd)
+	if r.Checkpoint, err = convertflags.Parse(cmd); err != nil {
 		return r, err
 	}
 	r.Output, err = pageflags.Parse(cmd)
@@ -96,10 +120,11 @@ type qualityType struct {
 	qualityFigures
 }
 
-// qualityReport is what --json prints.
+// qualityReport is what --json prints of one model.
 type qualityReport struct {
 	Ref     string          `json:"ref"`
 	Quant   string          `json:"quant"`
+	Recipe  string          `json:"recipe,omitempty"` // that ref is quantized by
 	Matrix  string          `json:"imatrix,omitempty"`
 	All     qualityFigures  `json:"all"`
 	Types   []qualityType   `json:"types"`
@@ -109,58 +134,85 @@ type qualityReport struct {
 	Unread  []string        `json:"unread,omitempty"`
 }
 
+// qualityReports is what it prints of several.
+type qualityReports struct {
+	Models []*qualityReport `json:"models"`
+}
+
 func quality(ctx context.Context, cmd *cli.Command) error {
 	r, err := parseQuality(cmd)
 	if err != nil {
 		return err
 	}
-	ref, err := model.Open(r.Ref)
+	base, err := r.Open(ctx, cmd, r.Base)
 	if err != nil {
 		return err
 	}
-	defer ref.Close()
-	quant, err := model.Open(r.Quant)
+	defer base.Close()
+	var list []quantflags.Compared
+	for _, path := range r.Models {
+		m, err := r.Open(ctx, cmd, path)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		list = append(list, quantflags.Compared{Name: path, Source: m})
+	}
+	made, closeMade, err := r.InMemory.Models(ctx, cmd, r.Base, base)
 	if err != nil {
 		return err
 	}
-	defer quant.Close()
-	inputs := slices.Concat(ref.Files, quant.Files)
+	defer closeMade()
+	list = append(list, made...)
+	inputs := slices.Concat(base.Files, r.RecipeFiles)
+	for _, m := range list {
+		inputs = append(inputs, m.Source.Files...)
+	}
 	opt := fidelity.Options{Workers: r.Workers}
-	if r.Matrix != "" {
-		if opt.Matrix, err = imatrix.Open(r.Matrix); err != nil {
+	if r.Quantize.Matrix != "" {
+		if opt.Matrix, err = imatrix.Open(r.Quantize.Matrix); err != nil {
 			return err
 		}
 		defer opt.Matrix.Close()
-		inputs = append(inputs, r.Matrix)
 	}
 	if err := r.Check(inputs); err != nil {
 		return err
 	}
-	found, err := fidelity.Compare(ctx, ref, quant, opt)
-	if err != nil {
+	var reports qualityReports
+	for _, m := range list {
+		found, err := fidelity.Compare(ctx, base, m.Source, opt)
+		if err != nil {
+			return err
+		}
+		if len(found.Tensors) == 0 {
+			return fault.Errorf(fault.Refused, "%s and %s have no tensor in common that could be compared", r.Base, m.Name)
+		}
+		reports.Models = append(reports.Models, reportQuality(&r, m, found))
+	}
+	unchanged := []func() error{base.Unchanged}
+	for _, m := range list {
+		unchanged = append(unchanged, m.Source.Unchanged)
+	}
+	if err := stamp.All(unchanged...)(); err != nil {
 		return err
 	}
-	if err := stamp.All(ref.Unchanged, quant.Unchanged)(); err != nil {
-		return err
-	}
-	if len(found.Tensors) == 0 {
-		return fault.Errorf(fault.Refused, "%s and %s have no tensor in common that could be compared", r.Ref, r.Quant)
-	}
-	report := reportQuality(&r, found)
 	w := tool.Output(ctx, cmd)
-	if r.JSON {
-		err = tool.WriteJSON(w, report)
-	} else {
-		err = report.write(w)
+	switch {
+	case !r.JSON:
+		err = reports.write(w)
+	case len(list) == 1:
+		err = tool.WriteJSON(w, reports.Models[0])
+	default:
+		err = tool.WriteJSON(w, reports)
 	}
 	if err != nil {
 		return err
 	}
-	return r.Write(ctx, inputs, report.page)
+	return r.Write(ctx, inputs, reports.page)
 }
 
-func reportQuality(r *qualityRequest, found *fidelity.Result) *qualityReport {
-	q := &qualityReport{Ref: r.Ref, Quant: r.Quant, Matrix: r.Matrix, Missing: found.Missing, Added: found.Added, Unread: found.Unread}
+func reportQuality(r *qualityRequest, m quantflags.Compared, found *fidelity.Result) *qualityReport {
+	q := &qualityReport{Ref: r.Base, Quant: m.Name, Recipe: m.Recipe, Matrix: r.Quantize.Matrix, Missing: found.Missing, Added: found.Added, Unread: found.Unread}
 	var all fidelity.Sums
 	types, counts := map[gguf.Type]*fidelity.Sums{}, map[gguf.Type]int{}
 	for i := range found.Tensors {
@@ -193,45 +245,83 @@ func (f *qualityFigures) cells() []string {
 
 var qualityHead = []string{"bits/weight", "RMSE", "relative", "weighted", "max", "SQNR dB", "cosine"}
 
+// all returns the figures of all tensors as a row of text.
+func (q *qualityReport) all(name string) []string {
+	return append([]string{fmt.Sprintf("%s (%d)", name, len(q.Tensors))}, q.All.cells()...)
+}
+
 // tables returns the types and the tensors as rows of text.
 func (q *qualityReport) tables() (types, tensors [][]string) {
 	for _, t := range q.Types {
 		types = append(types, append([]string{fmt.Sprintf("%s (%d)", t.Type, t.Tensors)}, t.cells()...))
 	}
-	types = append(types, append([]string{fmt.Sprintf("all (%d)", len(q.Tensors))}, q.All.cells()...))
+	types = append(types, q.all("all"))
 	for _, t := range q.Tensors {
 		tensors = append(tensors, append(append([]string{t.Tensor, t.Type}, t.cells()...), fmt.Sprintf("%d, %d", t.Column, t.Row)))
 	}
 	return types, tensors
 }
 
+// qualityHeads is the head of a table: what its rows are of, figures, and more.
+func qualityHeads(of []string, more ...string) []string { return slices.Concat(of, qualityHead, more) }
+
+// writeRows prints a table as text.
+func writeRows(w io.Writer, head []string, rows [][]string) error {
+	wide := make([]int, len(head))
+	rows = slices.Concat([][]string{head}, rows)
+	for _, row := range rows {
+		for i, cell := range row {
+			wide[i] = max(wide[i], len(cell))
+		}
+	}
+	fmt.Fprintln(w)
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == 0 {
+				fmt.Fprintf(w, "%-*s", wide[i], cell)
+			} else {
+				fmt.Fprintf(w, "  %*s", wide[i], cell)
+			}
+		}
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write prints a table of the models, if there are several, and what is said of each.
+func (r *qualityReports) write(w io.Writer) error {
+	if len(r.Models) > 1 {
+		var rows [][]string
+		for _, q := range r.Models {
+			rows = append(rows, q.all(q.Quant))
+		}
+		fmt.Fprintf(w, "models made of %s\n", r.Models[0].Ref)
+		if err := writeRows(w, qualityHeads([]string{"model"}), rows); err != nil {
+			return err
+		}
+	}
+	for _, q := range r.Models {
+		if len(r.Models) > 1 {
+			fmt.Fprintln(w)
+		}
+		if err := q.write(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // write prints the report as text.
 func (q *qualityReport) write(w io.Writer) error {
 	types, tensors := q.tables()
 	fmt.Fprintf(w, "%s, made of %s\n", q.Quant, q.Ref)
-	for _, list := range []struct {
-		head []string
-		rows [][]string
-	}{{append([]string{"type"}, qualityHead...), types}, {append(append([]string{"tensor", "type"}, qualityHead...), "max at"), tensors}} {
-		wide := make([]int, len(list.head))
-		for _, row := range append([][]string{list.head}, list.rows...) {
-			for i, cell := range row {
-				wide[i] = max(wide[i], len(cell))
-			}
-		}
-		fmt.Fprintln(w)
-		for _, row := range append([][]string{list.head}, list.rows...) {
-			for i, cell := range row {
-				if i == 0 {
-					fmt.Fprintf(w, "%-*s", wide[i], cell)
-				} else {
-					fmt.Fprintf(w, "  %*s", wide[i], cell)
-				}
-			}
-			if _, err := fmt.Fprintln(w); err != nil {
-				return err
-			}
-		}
+	if err := writeRows(w, qualityHeads([]string{"type"}), types); err != nil {
+		return err
+	}
+	if err := writeRows(w, qualityHeads([]string{"tensor", "type"}, "max at"), tensors); err != nil {
+		return err
 	}
 	for _, list := range []struct {
 		what  string
@@ -244,28 +334,70 @@ func (q *qualityReport) write(w io.Writer) error {
 	return nil
 }
 
-// page returns the report with plots.
-func (q *qualityReport) page() *page.Page {
-	types, tensors := q.tables()
+// page returns the reports with plots: of one model by its types, of several by model.
+func (r *qualityReports) page() *page.Page {
+	one := r.Models[0]
+	paths := []string{one.Ref}
+	for _, q := range r.Models {
+		paths = append(paths, q.Quant)
+	}
+	names := page.Names(paths...)
 	bySize := &page.Plot{Title: "Relative error by bits per weight", Note: "Each dot is a tensor.", X: page.Axis{Name: "bits per weight"}, Y: page.Axis{Name: "relative error", Log: true}}
 	byPlace := &page.Plot{Title: "Relative error by tensor", Note: "In the order of the file.", X: page.Axis{Name: "tensor"}, Y: page.Axis{Name: "relative error", Log: true}}
-	for _, t := range q.Types {
-		size, place := page.Series{Name: t.Type, Shape: page.Alone}, page.Series{Name: t.Type, Shape: page.Alone}
-		for i, x := range q.Tensors {
-			if x.Type == t.Type {
-				size.X, size.Y = append(size.X, float64(x.BPW)), append(size.Y, float64(x.Relative))
-				place.X, place.Y = append(place.X, float64(i)), append(place.Y, float64(x.Relative))
+	places := map[string]int{} // of tensors
+	plot := func(name string, tensors []qualityTensor, of func(*qualityTensor) bool) {
+		size, place := page.Series{Name: name, Shape: page.Alone}, page.Series{Name: name, Shape: page.Alone}
+		for i := range tensors {
+			t := &tensors[i]
+			if _, ok := places[t.Tensor]; !ok {
+				places[t.Tensor] = len(places)
+			}
+			if of(t) {
+				size.X, size.Y = append(size.X, float64(t.BPW)), append(size.Y, float64(t.Relative))
+				place.X, place.Y = append(place.X, float64(places[t.Tensor])), append(place.Y, float64(t.Relative))
 			}
 		}
 		bySize.Series, byPlace.Series = append(bySize.Series, size), append(byPlace.Series, place)
 	}
-	about := []page.Fact{{Name: "made of", Value: q.Ref}, {Name: "program", Value: "ggtool " + tool.Version}}
-	if q.Matrix != "" {
-		about = append(about, page.Fact{Name: "importance", Value: q.Matrix})
+	about := []page.Fact{{Name: "made of", Value: names[0]}, {Name: "program", Value: "ggtool " + tool.Version}}
+	if one.Matrix != "" {
+		about = append(about, page.Fact{Name: "importance", Value: page.Names(one.Matrix)[0]})
 	}
-	return &page.Page{Title: "Weights of " + q.Quant, About: about, Parts: []page.Part{
-		&page.Table{Title: "Types", Note: "In brackets: tensors.", Head: append([]string{"type"}, qualityHead...), Rows: types},
-		byPlace, bySize,
-		&page.Table{Title: "Tensors", Note: "The largest error is at a column and a row, counted through all matrices.", Head: append(append([]string{"tensor", "type"}, qualityHead...), "max at"), Rows: tensors},
-	}}
+	const inBrackets, maxAt = "In brackets: tensors.", "The largest error is at a column and a row, counted through all matrices."
+	lists := func(q *qualityReport, of string) (types, tensors *page.Table) {
+		a, b := q.tables()
+		return &page.Table{Title: "Types" + of, Note: inBrackets, Head: qualityHeads([]string{"type"}), Rows: a},
+			&page.Table{Title: "Tensors" + of, Note: maxAt, Head: qualityHeads([]string{"tensor", "type"}, "max at"), Rows: b}
+	}
+	p := &page.Page{About: about}
+	if len(r.Models) == 1 {
+		for _, t := range one.Types {
+			plot(t.Type, one.Tensors, func(x *qualityTensor) bool { return x.Type == t.Type })
+		}
+		types, tensors := lists(one, "")
+		p.Title, p.Parts = "Weights of "+names[1], []page.Part{types, bySize, byPlace, tensors}
+	} else {
+		byPlace.Note = "In the order of the first model."
+		models := &page.Table{Title: "Models", Note: inBrackets, Head: qualityHeads([]string{"model"})}
+		p.Title, p.Parts = "Weights of models made of "+names[0], []page.Part{models, bySize, byPlace}
+		for i, q := range r.Models {
+			name := names[i+1]
+			models.Rows = append(models.Rows, q.all(name))
+			plot(name, q.Tensors, func(*qualityTensor) bool { return true })
+			types, tensors := lists(q, " of "+name)
+			p.Parts = append(p.Parts, types, tensors)
+		}
+	}
+	if one.Matrix == "" { // no errors are weighted
+		for _, part := range p.Parts {
+			if list, ok := part.(*page.Table); ok {
+				at := slices.Index(list.Head, "weighted")
+				list.Head = slices.Delete(list.Head, at, at+1)
+				for i := range list.Rows {
+					list.Rows[i] = slices.Delete(list.Rows[i], at, at+1)
+				}
+			}
+		}
+	}
+	return p
 }

@@ -11,6 +11,8 @@ import (
 
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/quantflags"
+	"ggforge/naming"
 	"ggforge/release"
 )
 
@@ -30,6 +32,8 @@ func releaseCommand() *cli.Command {
 			"TYPE may have what an output of a plan has, after commas: Q4_K_M,size=4G or\n" +
 			"Q4_K_M,like=Q4_0,name=Q4_0_best.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
+			Main:      strings.Fields("source output type name-template layout max-size calibrate imatrix effort mmproj evaluate base-model quantized-by pages dry-run force json"),
+			Elsewhere: []string{"publish"},
 			Examples: []string{
 				"ggtool release --dry-run docs/examples/gollama.yaml",
 				"ggtool release docs/examples/gollama.yaml",
@@ -38,9 +42,10 @@ func releaseCommand() *cli.Command {
 			Result: tool.Prints[releaseResult](),
 		}.Metadata(),
 		Flags: slices.Concat(planFlags(), tool.Group(tool.CategoryOutput,
-			&cli.BoolFlag{Name: "dry-run", Usage: "print what would be made, its sizes, and about how long encoding takes; write nothing"},
-			&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of plans"},
-			&cli.StringFlag{Name: "cache", Usage: "keep what comes of a source on a server in `DIR`"},
+			tool.Shared("dry-run", "print what would be made, its sizes, and about how long that takes; write nothing"),
+			tool.Shared("schema", "print the JSON schema of plans"),
+			tool.Shared("cache", "keep what comes of a source on a server in `DIR`"),
+			&cli.BoolFlag{Name: "keep", Usage: "keep files of earlier runs that the plan no longer has; they are not in the card, the sums and the manifest"},
 			tool.ForceFlag(), tool.JSONFlag(), tool.ThreadsFlag(), tool.ProgressFlag(),
 		)),
 		Action: makeRelease,
@@ -51,23 +56,24 @@ func releaseCommand() *cli.Command {
 func planFlags() []cli.Flag {
 	return tool.Group("Instead of a plan",
 		&cli.StringFlag{Name: "source", Usage: "the model is `SOURCE`: a checkpoint directory, a GGUF file, hf://ORG/NAME[@REVISION], or a folder or file of objects, s3://BUCKET/KEY"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write into `DIR`; also with a plan, whose output it replaces"},
+		tool.Shared("output", "write into `DIR`; also with a plan, whose output it replaces"),
 		&cli.StringSliceFlag{Name: "type", Usage: "write a model of `TYPE`; repeatable"},
 		tool.OneOf(&cli.StringFlag{Name: "layout", Usage: "`HOW` files are laid out: flat, or folders, one for each type"}, tool.Names("flat", "folders")),
-		&cli.StringFlag{Name: "split-max-size", Usage: "write shards of at most `SIZE` bytes of tensors (" + tool.SizeHelp + ")"},
-		tool.OneOf(&cli.StringFlag{Name: "via", Usage: "take the weights of a checkpoint as if converted to `TYPE` first: auto, f32, f16 or bf16"}, tool.Names("auto", "f32", "f16", "bf16")),
-		&cli.StringFlag{Name: "model-name", Usage: "call the model of a checkpoint `NAME`"},
-		&cli.StringFlag{Name: "calibrate", Usage: "make the importance matrix with the text in `FILE`"},
-		&cli.StringFlag{Name: "imatrix", Usage: "use the importance matrix in `FILE`"},
-		tool.OneOf(&cli.StringFlag{Name: "effort", Usage: "what --calibrate does: matrix, high or best (`EFFORT`), as for ggquant"}, tool.Names("matrix", "high", "best")),
-		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Usage: "cut texts into chunks of `N` tokens (default: 512)"},
-		&cli.UintFlag{Name: "chunks", Usage: "calibrate with the first `N` chunks (0: all)"},
-		&cli.BoolFlag{Name: "process-output", Usage: "collect importance for the matrix that makes logits, too"},
+		tool.Shared("max-size", "write shards of at most `SIZE` bytes of tensors ("+tool.SizeHelp+")", "split-max-size"),
+		tool.OneOf(&cli.StringFlag{Name: "via", Value: "auto", Usage: "take the weights of a checkpoint as if converted to `TYPE` first: auto, f32, f16 or bf16"}, tool.Names("auto", "f32", "f16", "bf16")),
+		tool.Shared("name-template", "name files `NAME` (default: "+naming.DefaultTemplate+"), as ggquant does"),
+		tool.Shared("model-name", "call the model of a checkpoint `NAME`"),
+		tool.Shared("calibrate", "make the importance matrix with the text in `FILE`"),
+		tool.Shared("imatrix", "use the importance matrix in `FILE`"),
+		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "what --calibrate does: matrix, high or best (`EFFORT`), as for ggquant"}, tool.Names("matrix", "high", "best")),
+		tool.Shared("ctx-size", "cut texts into chunks of `N` tokens"),
+		tool.Shared("chunks", "calibrate with the first `N` chunks (0: all)"),
+		tool.Shared("process-output", "collect importance for the matrix that makes logits, too"),
 		&cli.StringSliceFlag{Name: "mmproj", Usage: "write the part that sees or hears in `TYPE`: f32, f16, bf16 or q8_0; repeatable"},
 		&cli.StringFlag{Name: "evaluate", Usage: "measure all models over the text in `FILE`"},
 		&cli.UintFlag{Name: "evaluate-chunks", Usage: "of which only the first `N` chunks (0: all)"},
-		&cli.StringFlag{Name: "base-model", Usage: "the card says that the hub's model `ORG/NAME` was quantized"},
-		&cli.StringFlag{Name: "quantized-by", Usage: "the card says that `NAME` has done it"},
+		tool.Shared("base-model", "the card says that the hub's model `ORG/NAME` was quantized"),
+		tool.Shared("quantized-by", "the card says that `NAME` has done it"),
 		&cli.StringFlag{Name: "template", Usage: "use the card's template in `FILE`"},
 		&cli.BoolFlag{Name: "pages", Usage: "write a page of HTML about each model, as ggtool inspect --html does"},
 		&cli.BoolFlag{Name: "no-card", Usage: "write no card"},
@@ -85,7 +91,7 @@ type releaseRequest struct {
 func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 	r = releaseRequest{DryRun: cmd.Bool("dry-run"), JSON: cmd.Bool("json"), Schema: cmd.Bool("schema")}
 	r.Make = release.Options{
-		Workers: tool.Workers(cmd), Force: cmd.Bool("force"), Program: "ggforge " + tool.Version,
+		Workers: tool.Workers(cmd), Force: cmd.Bool("force"), Keep: cmd.Bool("keep"), Program: "ggforge " + tool.Version,
 		Remote: tool.Remote(),
 		Warn:   tool.Warning(cmd), Progress: tool.Parts(cmd), Note: func(text string) { tool.Note(cmd, text) }, Page: pageOf,
 	}
@@ -144,12 +150,15 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 			to[key] = cmd.Uint(flag)
 		}
 	}
-	for key, flag := range map[string]string{"source": "source", "output": "output", "layout": "layout", "split": "split-max-size", "via": "via", "model_name": "model-name"} {
+	for key, flag := range map[string]string{"source": "source", "output": "output", "layout": "layout", "split": "max-size", "via": "via", "model_name": "model-name", "name_template": "name-template"} {
 		text(plan, key, flag)
 	}
 	var outputs []any
 	for _, s := range cmd.StringSlice("type") {
 		parts := strings.Split(s, ",")
+		if text := quantflags.Instead(parts[0]); text != "" {
+			return nil, fault.Errorf(fault.Usage, "--type: %q is no type of ggquant: %s", parts[0], text)
+		}
 		one := map[string]any{"type": parts[0]}
 		for _, p := range parts[1:] {
 			key, value, ok := strings.Cut(p, "=")
@@ -216,9 +225,13 @@ type releaseResult struct {
 	Model  string         `json:"model"`
 	Output string         `json:"output"`
 	Parts  []release.Item `json:"parts"`
-	// Bytes are of all that is to be made, with --dry-run, or of all files.
+	// Bytes are of all that is to be made, with --dry-run, or of all parts.
 	Bytes int64          `json:"bytes"`
+	Exact bool           `json:"exact"`           // whether Bytes are no estimate
 	Files []release.File `json:"files,omitempty"` // not with --dry-run
+	// Removed and Left are files of earlier runs that the plan no longer has.
+	Removed []string `json:"removed,omitempty"`
+	Left    []string `json:"left,omitempty"`
 }
 
 func makeRelease(ctx context.Context, cmd *cli.Command) error {
@@ -243,9 +256,11 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 		var seconds float64
+		result.Exact = true
 		for _, it := range made.Items {
 			if !it.Done {
 				result.Bytes += it.Bytes
+				result.Exact = result.Exact && it.Exact
 				seconds += it.Seconds
 			}
 		}
@@ -266,24 +281,33 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 			}
 			fmt.Fprintf(w, "%-10s  %-9s  %s%d bytes  %s\n", state, it.Type, about, it.Bytes, files)
 		}
-		_, err := fmt.Fprintf(w, "%s to be written into %s, and as much room on the disk; encoding takes about %.3g s with %d workers, running texts not counted\n",
-			tool.Bytes(result.Bytes), r.Plan.Output, seconds, r.Make.Workers)
+		about := ""
+		if !result.Exact {
+			about = "about "
+		}
+		_, err := fmt.Fprintf(w, "%s%s to be written into %s, and as much room on the disk; that takes about %.3g s with %d workers\n",
+			about, tool.Bytes(result.Bytes), r.Plan.Output, seconds, r.Make.Workers)
 		return err
 	}
+	result.Exact = true
 	tool.NoteScalar(cmd)
 	if err := made.Run(ctx); err != nil {
 		return tool.Kept(err, "what is done is kept: the same command goes on")
 	}
 	result.Files = made.Files()
-	for _, f := range result.Files {
-		result.Bytes += f.Bytes
+	result.Removed, result.Left = made.Removed, made.Left
+	for _, it := range made.Items {
+		result.Bytes += it.Bytes
 	}
 	if r.JSON {
 		return tool.WriteJSON(w, result)
 	}
+	var bytes int64
+	w = tool.Said(cmd)
 	for _, f := range result.Files {
+		bytes += f.Bytes
 		fmt.Fprintf(w, "%s  %12d  %-9s  %s\n", f.SHA256, f.Bytes, f.Type, f.Name)
 	}
-	_, err = fmt.Fprintf(w, "%s: %d files, %s; %s\n", r.Plan.Output, len(result.Files), tool.Bytes(result.Bytes), cost.Stop(result.Bytes))
+	_, err = fmt.Fprintf(w, "%s: %d files, %s; %s\n", r.Plan.Output, len(result.Files), tool.Bytes(bytes), cost.Stop(bytes))
 	return err
 }

@@ -5,10 +5,15 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"ggforge/card"
 	"ggforge/gguf"
+	"ggforge/internal/clitest"
+	"ggforge/internal/cpu"
+	"ggforge/internal/page"
 	"ggforge/release"
 )
 
@@ -37,12 +42,17 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	decode(run(0, "", append(flags, "--dry-run", "--json", "--quiet")...), &planned)
-	run(0, "to be made  Q8_0       17664 bytes  Tiny-16K-v1.0-Q8_0.gguf", append(flags, "--dry-run")...)
+	run(0, "to be made  Q8_0       17664 bytes  Tiny-16K-Q8_0.gguf", append(flags, "--dry-run")...)
 	if _, err := os.Stat(dir + "out"); err == nil {
 		t.Error("--dry-run has written")
 	}
 	decode(run(0, "", append(flags, "--json", "--quiet")...), &made)
-	if planned.Bytes != made.Bytes || len(made.Files) != 2 || made.Model != "Tiny-16K-v1.0" || made.Files[1].Name != "Tiny-16K-v1.0-small.gguf" || planned.Files != nil {
+	for i, p := range planned.Parts {
+		if m := made.Parts[i]; p.Exact && p.Bytes != m.Bytes || p.Exact == (p.Type == "card") || m.Bytes == 0 {
+			t.Errorf("planned %+v, made %+v", p, m)
+		}
+	}
+	if planned.Exact || !made.Exact || len(planned.Parts) != 5 || len(made.Files) != 2 || made.Model != "Tiny-16K" || made.Files[1].Name != "Tiny-16K-small.gguf" || planned.Files != nil {
 		t.Errorf("planned %+v, made %+v", planned, made)
 	}
 	run(0, "is there    Q8_0", append(flags, "--dry-run")...)
@@ -57,8 +67,8 @@ func TestRelease(t *testing.T) {
 
 	// pages are those of inspect --html
 	decode(run(0, "", append(flags, "--pages", "--json", "--quiet")...), &made)
-	expect(t, "inspect")(0, "", "--html", dir+"page.html", dir+"out/Tiny-16K-v1.0-small.gguf")
-	page, err1 := os.ReadFile(dir + "out/Tiny-16K-v1.0-small.html")
+	expect(t, "inspect")(0, "", "--html", dir+"page.html", dir+"out/Tiny-16K-small.gguf")
+	page, err1 := os.ReadFile(dir + "out/Tiny-16K-small.html")
 	want, err2 := os.ReadFile(dir + "page.html")
 	if err1 != nil || err2 != nil || !bytes.Equal(page, want) || bytes.Contains(page, []byte(dir)) || len(made.Files) != 4 || made.Files[3].Type != "page" {
 		t.Errorf("%v %v: %+v: %s", err1, err2, made.Files, page)
@@ -93,4 +103,72 @@ func TestRelease(t *testing.T) {
 	}
 	run(2, "line 2: unknown key \"layuot\", did you mean layout?", plan)
 	run(1, "no.yaml", dir+"no.yaml")
+}
+
+// TestReleaseRefusedFirst has releases that cannot be made: nothing is made of them, not even the folder.
+func TestReleaseRefusedFirst(t *testing.T) {
+	dir := t.TempDir()
+	source := write(t, dir, "quantized.gguf", 1)
+	out := filepath.Join(dir, "out")
+	run := expect(t, "release", "--source", source, "--type", "Q4_0", "--progress", "none")
+	run(5, "already quantized", "-o", out)
+	run(2, "the output is a file, want a folder", "-o", source)
+	run(2, "the output is a file, want a folder", "-o", source, "--force")
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestReleasePages makes pages about models that are measured: they have recipe, divergence and perplexity, and are made
+// again when the measurements become others.
+func TestReleasePages(t *testing.T) {
+	if !cpu.HasVectors {
+		t.Skip("a model is run")
+	}
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	text := "../../fault/fault.go"
+	flags := []string{"--source", "../../testdata/gollama", "--output", at("out"), "--type", "Q8_0", "--type", "Q4_0", "--layout", "folders", "--max-size", "4M", "--pages",
+		"--evaluate", text, "--ctx-size", "64", "--progress", "none", "--evaluate-chunks"}
+	run := expect(t, "release")
+	seen := map[string]bool{}
+	check := func(chunks string) {
+		t.Helper()
+		run(0, "", append(flags, chunks)...)
+		quality, err := os.ReadFile(at("out/quality.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, ok := card.ParseResult(quality)
+		pages, err := filepath.Glob(at("out/*/*.html"))
+		if !ok || err != nil || len(pages) != 2 || len(results.Files) != 2 {
+			t.Fatalf("%v %q %+v", err, pages, results)
+		}
+		for _, name := range pages {
+			html, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := strings.TrimSuffix(name, ".html") + "-00001-of-00002.gguf"
+			names, values := clitest.Facts(string(html))
+			found := results.Files[filepath.Base(first)]
+			want := []string{filepath.Base(filepath.Dir(name)), page.Divergence(found.Divergence.Mean, found.Divergence.Error), page.Perplexity(found.PPL.Mean, found.PPL.Error)}
+			if !slices.Equal(names[:5], []string{"size", "bits per weight", "recipe", "divergence", "perplexity"}) || !slices.Equal(values[2:5], want) {
+				t.Errorf("%s: %q %q, want %q", name, names, values, want)
+			}
+			seen[values[3]] = true
+			expect(t, "inspect")(0, "", "--html", at("page.html"), "--force", "--results", at("out/quality.json"), first)
+			if other, err := os.ReadFile(at("page.html")); err != nil || !bytes.Equal(html, other) {
+				t.Errorf("%s is not what inspect --html writes: %v", name, err)
+			}
+		}
+	}
+	check("2")
+	check("3")
+	if len(seen) != 4 {
+		t.Errorf("divergences in pages: %v", seen)
+	}
+	if out := run(0, "is there    page", append(flags, "3", "--dry-run")...); strings.Contains(out, "to be made") {
+		t.Errorf("the same again: %s", out)
+	}
 }

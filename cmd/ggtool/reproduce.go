@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/internal/cli"
+	"ggforge/internal/convertflags"
 	"ggforge/internal/reproduce"
 	"ggforge/manifest"
 )
@@ -20,9 +21,10 @@ func reproduceCommand() *cli.Command {
 			"SHA-256 sums of all inputs, does the same run in a temporary folder (TMPDIR says\n" +
 			"where), and compares every file and tensor. Exit code 6 if something differs: the\n" +
 			"first tensor that does is named; 5 if an input is not what it was.\n\n" +
-			"Inputs are looked for next to the manifest, and where --input says: files and\n" +
-			"folders by their names, or in such a folder. The first --input is the model if none\n" +
-			"has its name. What is on a server is read from there if --input has its address.\n" +
+			"The model is looked for next to the manifest, and where --input says: a file or a\n" +
+			"folder by its name, or in such a folder. The first --input is the model if none has\n" +
+			"its name. Other inputs are only looked for where --input says, and links in folders\n" +
+			"are not followed. A server is asked for what --input has the address of.\n" +
 			"Another version of the program is a warning.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Examples: []string{
@@ -33,8 +35,9 @@ func reproduceCommand() *cli.Command {
 		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "input", Usage: "an input, or what has inputs in it, is `DIR`; repeatable"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write into `DIR`, and leave the files there"},
-			&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of manifests"},
+			tool.Shared("output", "write into `DIR`, and leave the files there"),
+			convertflags.OutsideLinks(),
+			tool.Shared("schema", "print the JSON schema of manifests"),
 			tool.JSONFlag(),
 			tool.ThreadsFlag(),
 			tool.ProgressFlag(),
@@ -71,6 +74,7 @@ func parseReproduce(cmd *cli.Command) (r reproduceRequest, err error) {
 	if how == "json" {
 		how = "none" // events are of one command
 	}
+	r.Again.OutsideLinks = cmd.Bool("outside-links")
 	r.Again.Inputs, r.Again.Workers = cmd.StringSlice("input"), tool.Workers(cmd)
 	r.Again.Flags = []string{"--progress", how, "--threads", fmt.Sprint(r.Again.Workers)}
 	if cmd.Bool("quiet") {

@@ -25,14 +25,16 @@ func splitCommand() *cli.Command {
 			"PREFIX is the beginning of the shards' names, PREFIX-00001-of-00003.gguf. They\n" +
 			"are those of llama-gguf-split. FILE stays.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{"ggtool split --max-size 2G model.gguf model", "ggtool split --dry-run --max-tensors 64 model-00001-of-00009.gguf anew"},
-			Result:   tool.Prints[tool.Written](),
+			Elsewhere: []string{"shard", "shards"},
+			Examples:  []string{"ggtool split --max-size 2G model.gguf model", "ggtool split --dry-run --max-tensors 64 model-00001-of-00009.gguf anew"},
+			Result:    tool.Prints[tool.Written](),
 		}.Metadata(),
 		Flags: tool.Group(tool.CategoryOutput,
-			&cli.UintFlag{Name: "max-tensors", Aliases: []string{"split-max-tensors"}, Usage: fmt.Sprintf("put at most `N` tensors into a shard (default: %d)", defaultCut)},
-			&cli.StringFlag{Name: "max-size", Aliases: []string{"split-max-size"}, Usage: "put at most `SIZE` bytes of tensors into a shard (" + tool.SizeHelp + ")"},
-			&cli.BoolFlag{Name: "no-tensor-first-split", Usage: "put no tensors into the first shard"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "only list the shards"},
+			tool.OutFlag(),
+			tool.Shared("max-tensors", fmt.Sprintf("put at most `N` tensors into a shard (default: %d)", defaultCut), "split-max-tensors"),
+			tool.Shared("max-size", "put at most `SIZE` bytes of tensors into a shard ("+tool.SizeHelp+")", "split-max-size"),
+			tool.Shared("no-tensor-first-split", "put no tensors into the first shard"),
+			tool.Shared("dry-run", "only list the shards"),
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
 		),
 		Action: split,
@@ -49,11 +51,11 @@ type splitRequest struct {
 }
 
 func parseSplit(cmd *cli.Command) (r splitRequest, err error) {
-	args, err := tool.Args(cmd, 2, 2)
+	args, out, err := tool.ArgsOut(cmd, 1, 1)
 	if err != nil {
 		return r, err
 	}
-	r = splitRequest{args[0], args[1], gguf.Cut{}, cmd.Bool("no-tensor-first-split"), cmd.Bool("dry-run"), cmd.Bool("json"), writer.Options{}}
+	r = splitRequest{args[0], out, gguf.Cut{}, cmd.Bool("no-tensor-first-split"), cmd.Bool("dry-run"), cmd.Bool("json"), writer.Options{}}
 	switch tensors, size := cmd.IsSet("max-tensors"), cmd.IsSet("max-size"); {
 	case tensors && size:
 		return r, fault.Errorf(fault.Usage, "--max-tensors and --max-size: want only one of them")
@@ -114,5 +116,9 @@ func copied(ctx context.Context, cmd *cli.Command, from *gguf.Set, files []*writ
 	}
 	list := tool.WrittenOf(files)
 	list.Seconds, list.Peak = cost.End()
-	return list.Print(tool.Output(ctx, cmd), asJSON)
+	w := tool.Output(ctx, cmd)
+	if !asJSON {
+		w = tool.Said(cmd)
+	}
+	return list.Print(w, asJSON)
 }

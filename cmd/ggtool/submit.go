@@ -2,14 +2,21 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"path"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
 
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/convertrun"
+	"ggforge/internal/evalrun"
+	"ggforge/internal/quantrun"
+	"ggforge/manifest"
 	"ggforge/submit"
 )
 
@@ -21,6 +28,7 @@ func submitCommand() *cli.Command {
 			"imatrix: parts that run anywhere, at once or not, and again if they are killed, and\n" +
 			"a job that finishes when all are whole. The machines of the cluster share the folders\n" +
 			"of input and output. Nothing is run here. docs/clusters.md has more.\n\n" + tool.ExitHelp,
+		Metadata: tool.About{Elsewhere: []string{"slurm", "k8s", "kubernetes"}}.Metadata(),
 		Commands: []*cli.Command{submitSlurmCommand(), submitKubernetesCommand()},
 		Action:   tool.NeedsVerb,
 	}
@@ -76,12 +84,33 @@ type submitResult struct {
 
 // printJob prints what is for the scheduler.
 func printJob(ctx context.Context, cmd *cli.Command, j *submit.Job, text string, asJSON bool) error {
-	w := tool.Output(ctx, cmd)
-	if asJSON {
-		return tool.WriteJSON(w, submitResult{cmd.Name, j.CleanName(), j.Parts, j.Part(), j.Finish(), text})
+	if err := runs(ctx, j); err != nil {
+		return err
 	}
-	_, err := io.WriteString(w, text)
+	if asJSON {
+		if !utf8.ValidString(text) {
+			return fault.Errorf(fault.Usage, "--json: the command is not UTF-8, which JSON has to be: want the script as it is")
+		}
+		return tool.WriteJSON(tool.Output(ctx, cmd), submitResult{cmd.Name, j.CleanName(), j.Parts, j.Part(), j.Finish(), text})
+	}
+	_, err := io.WriteString(tool.Exact(ctx, cmd), text)
 	return err
+}
+
+// runs refuses a job whose commands would all end with a usage error: they are parsed as they will be, but that no file
+// is looked at, which may be on the machines of the cluster only.
+func runs(ctx context.Context, j *submit.Job) error {
+	parses := map[string]func(ctx context.Context, args []string) error{
+		manifest.Convert: convertrun.Parses, manifest.Quantize: quantrun.Parses, "ggeval": evalrun.Parses,
+	}[path.Base(j.Command[0])]
+	part := slices.Clone(j.Part())
+	part[slices.Index(part, "--part")+1] = fmt.Sprintf("1/%d", j.Parts) // what the environment of a job says
+	for _, command := range [][]string{part, j.Finish()} {
+		if err := parses(ctx, command[1:]); err != nil {
+			return fault.Errorf(fault.Usage, "every job would say: %w", err)
+		}
+	}
+	return nil
 }
 
 func submitSlurmCommand() *cli.Command {

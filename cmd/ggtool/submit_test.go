@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestSubmit(t *testing.T) {
@@ -13,7 +14,7 @@ func TestSubmit(t *testing.T) {
 	slurm(0, "\n'ggquant' '--part' 'auto/16' '--resume' '--imatrix' 'a b' 'in' '--' '-out' 'Q4_K_M' &\n", command...)
 	slurm(0, "\n'ggquant' '--finish' '--imatrix' 'a b' 'in' '--' '-out' 'Q4_K_M' &\n", command...)
 	k8s(0, "completions: 16\n", append([]string{"--image", "i", "--claim", "c"}, command...)...)
-	slurm(2, "0 parts: want 1 to", "--", "ggquant", "in", "Q8_0")
+	slurm(2, "0 parts: want 1 to 100000; say how many with --parts N", "--", "ggquant", "in", "Q8_0")
 	slurm(2, "no command", "--parts", "2")
 	slurm(2, "--part: parts, --resume", "--parts", "2", "--", "ggquant", "--part", "1/2", "in", "Q8_0")
 	slurm(2, "is no size", "--parts", "2", "--mem", "much", "--", "ggquant", "in", "Q8_0")
@@ -30,5 +31,75 @@ func TestSubmit(t *testing.T) {
 	}
 	if !strings.HasPrefix(text, "#!/bin/sh\n") {
 		t.Error(text)
+	}
+}
+
+// TestSubmitPrintsBytes has arguments that a terminal would not be shown as they are.
+func TestSubmitPrintsBytes(t *testing.T) {
+	slurm := expect(t, "submit", "slurm", "--parts", "2")
+	for _, name := range []string{"caf\xe9", "a\u2028b\u2029c", "a\x7fb", "a\x1b[31mb", "a\u202eb", "\u0085", "\xff\xfe", "a\tb", "e\xcc", "a\rb"} {
+		want := "'ggquant' '--finish' '" + strings.ReplaceAll(name, "\r", `'"$cr"'`) + "' 'out.gguf' 'Q8_0' &\n"
+		slurm(0, want, "--", "ggquant", name, "out.gguf", "Q8_0")
+		if !utf8.ValidString(name) {
+			slurm(2, "is not UTF-8", "--json", "--", "ggquant", name, "out.gguf", "Q8_0")
+			continue
+		}
+		var r submitResult
+		if err := json.Unmarshal([]byte(slurm(0, "", "--json", "--", "ggquant", name, "out.gguf", "Q8_0")), &r); err != nil || r.Finish[2] != name {
+			t.Errorf("%q: %+v, %v", name, r, err)
+		}
+		expect(t, "submit", "k8s")(0, "completions: 2", "--parts", "2", "--image", "i", "--claim", "c", "--", "ggquant", name, "out.gguf", "Q8_0")
+	}
+}
+
+// TestSubmitParsesTheCommand has commands that would fail in every part, and some that would not.
+func TestSubmitParsesTheCommand(t *testing.T) {
+	for scheduler, flags := range map[string][]string{"slurm": {"--parts", "4"}, "k8s": {"--parts", "4", "--image", "i", "--claim", "c"}} {
+		run := expect(t, append([]string{"submit", scheduler}, append(flags, "--")...)...)
+		for _, c := range []struct{ command, want string }{
+			{"ggquant in.gguf out.gguf Q9_Z", `unknown quantization type "Q9_Z"`},
+			{"ggquant in.gguf out.gguf", "no quantization type"},
+			{"ggquant --calibrate text in.gguf out.gguf Q4_K_M", "--calibrate runs the model, which every part would do"},
+			{"ggquant --nosuch in.gguf out.gguf Q4_K_M", "-nosuch"},
+			{"ggquant in.gguf out.gguf Q4_K_M --tensor-typ x=q8_0", "did you mean --tensor-type"},
+			{"ggquant in.gguf out.gguf Q4_K_M --output-tensor-type q9", "unknown tensor type"},
+			{"ggquant in.gguf out.gguf Q4_K_M 4 5", "surplus argument"},
+			{"ggquant in.gguf out.gguf Q4_K_M --threads x", "threads"},
+			{"ggquant in.gguf out.gguf Q4_K_M --part-files=d --manifest=m", "--manifest goes with --finish"},
+			{"ggconv in out.gguf --outtype q9", `output type "q9"`},
+			{"ggconv --split-max-size x in out.gguf", `"x" is no size`},
+			{"ggconv in out.gguf more", "surplus argument"},
+			{"ggconv --print-supported-models --nosuch", "-nosuch"},
+			{"ggeval perplexity --nosuch -f t m.gguf", "-nosuch"},
+			{"ggeval perplexity -f t m.gguf", "want --part-files OUT"},
+			{"ggeval perplexity --part-files p m.gguf", "no text"},
+			{"ggeval perplexity --part-files p -f t m.gguf n.gguf", "surplus argument"},
+			{"ggeval compare --part-files p -f t m.gguf", "want BASE [MODEL...]"},
+			{"ggeval compare --part-files p -f t --type Q9_Z m.gguf", `unknown quantization type "Q9_Z"`},
+			{"ggeval compare --part-files p -f t --html x m.gguf n.gguf", "a part has no figures"},
+			{"ggeval imatrix -o o -f t m.gguf", "want --sum-chunks N"},
+			{"ggeval imatrix -f t --sum-chunks 4 m.gguf", "no output"},
+		} {
+			run(2, c.want, strings.Fields(c.command)...)
+		}
+		// Files need not be here, and what runs here gets no part from the environment.
+		run(0, "4", "ggquant", "--tensor-type-file", "/nowhere/rules", "--imatrix", "/nowhere/im.gguf", "/nowhere/in.gguf", "/nowhere/out.gguf", "Q4_K_M")
+		run(0, "4", "ggquant", "--recipe", "/nowhere/recipe", "--verify", "in.gguf", "out.gguf", "Q4_K_M")
+		run(0, "4", "ggquant", "in.gguf", "s3://bucket/out.gguf", "Q4_K_M")
+		run(0, "4", "ggconv", "hf://org/model", "out.gguf")
+		run(0, "4", "ggeval", "perplexity", "--part-files", "/nowhere/p", "-f", "/nowhere/t", "/nowhere/m.gguf")
+		run(0, "4", "ggeval", "compare", "--part-files", "p", "-f", "t", "m.gguf", "n.gguf")
+		run(0, "4", "ggeval", "imatrix", "-o", "o.gguf", "-f", "t", "--sum-chunks", "8", "m.gguf")
+	}
+}
+
+// TestSubmitMemory passes sizes on in the user's units.
+func TestSubmitMemory(t *testing.T) {
+	command := []string{"--", "ggquant", "in.gguf", "out.gguf", "Q4_K_M"}
+	for _, c := range []struct{ size, slurm, k8s string }{
+		{"4G", "4G", "4G"}, {"4GiB", "4G", "4Gi"}, {"1.5G", "1500M", "1500M"}, {"2MiB", "2M", "2Mi"}, {"40000", "40K", "40k"}, {"1T", "1T", "1T"}, {"1234567", "2M", "1234567"},
+	} {
+		expect(t, "submit", "slurm", "--parts", "2", "--mem", c.size)(0, "'--mem="+c.slurm+"'", command...)
+		expect(t, "submit", "k8s", "--parts", "2", "--image", "i", "--claim", "c", "--mem", c.size)(0, `memory: "`+c.k8s+`"`, command...)
 	}
 }

@@ -37,13 +37,14 @@ func verifyCommand() *cli.Command {
 			"--manifest with sizes and sums in the manifest of a release, or of a run of ggconv or\n" +
 			"ggquant; without FILE, those that the list names, next to it.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{"ggtool verify *.gguf", "ggtool verify --sums SHA256SUMS", "ggtool verify --manifest manifest.json"},
-			Result:   tool.Prints[verifyResult](),
+			Elsewhere: []string{"check", "validate", "lint"},
+			Examples:  []string{"ggtool verify *.gguf", "ggtool verify --sums SHA256SUMS", "ggtool verify --manifest manifest.json"},
+			Result:    tool.Prints[verifyResult](),
 		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "header-only", Usage: "do not read the tensors"},
 			&cli.StringFlag{Name: "sums", Usage: "compare SHA-256 sums with the list in `FILE`"},
-			&cli.StringFlag{Name: "manifest", Usage: "compare sizes and sums with the manifest of a release or a run, `FILE`"},
+			tool.Shared("manifest", "compare sizes and sums with the manifest of a release or a run, `FILE`"),
 			tool.JSONFlag(),
 			tool.ThreadsFlag(),
 		},
@@ -201,6 +202,9 @@ func readManifest(path string) (*wanted, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(files) > maxFiles {
+		return nil, tooManyFiles(path)
+	}
 	for _, f := range files {
 		full := filepath.Join(want.dir, filepath.FromSlash(f.Name))
 		want.names = append(want.names, full)
@@ -219,7 +223,13 @@ func readSHA256(path string) (*wanted, error) {
 	return &wanted{list: "list of sums", dir: filepath.Dir(path), names: names, sums: sums}, err
 }
 
-// parseSHA256 reads a list as sha256sum writes it. Names are those of files next to the list.
+// tooManyFiles is the error about a list of more than maxFiles.
+func tooManyFiles(path string) error {
+	return fault.Errorf(fault.Usage, "%s: names more than %d files: compare them with several lists", path, maxFiles)
+}
+
+// parseSHA256 reads a list as sha256sum writes it. Names are those of files next to the list; one that is there several
+// times, with the same sum, counts once.
 func parseSHA256(path string, data []byte) (sums map[string]string, names []string, err error) {
 	sums = map[string]string{}
 	lines := bufio.NewScanner(bytes.NewReader(data))
@@ -234,7 +244,16 @@ func parseSHA256(path string, data []byte) (sums map[string]string, names []stri
 			return nil, nil, fault.Errorf(fault.Broken, "%s, line %d: want a SHA-256 sum, two spaces and the name of a file", path, no)
 		}
 		full := filepath.Join(filepath.Dir(path), name[1:])
-		sums[full] = strings.ToLower(sum)
+		sum = strings.ToLower(sum)
+		switch other, there := sums[full]; {
+		case there && other != sum:
+			return nil, nil, fault.Errorf(fault.Broken, "%s, line %d: %q has another sum than in a line before", path, no, name[1:])
+		case there: // counts once
+			continue
+		case len(names) == maxFiles:
+			return nil, nil, tooManyFiles(path)
+		}
+		sums[full] = sum
 		names = append(names, full)
 	}
 	if err := lines.Err(); err != nil {

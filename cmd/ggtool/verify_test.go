@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"ggforge/digest"
 	"ggforge/release"
@@ -148,4 +149,45 @@ func testManifest(t *testing.T, dir string, data []byte) {
 	run(4, `format is "other"`, "--manifest", manifest)
 	run(1, "no.json", "--manifest", dir+"no.json")
 	run(2, "want one of them", "--manifest", manifest, "--sums", dir+"SHA256SUMS")
+}
+
+// TestVerifySumsLists has lists that name one file many times, two sums for a file, or more files than can be.
+func TestVerifySumsLists(t *testing.T) {
+	dir := t.TempDir()
+	data := make([]byte, 1<<20)
+	if err := os.WriteFile(filepath.Join(dir, "a"), data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	sums := filepath.Join(dir, "SHA256SUMS")
+	list := func(n int, line func(i int) string) {
+		t.Helper()
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(line(i))
+		}
+		if err := os.WriteFile(sums, []byte(b.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	right := fmt.Sprintf("%x", sha256.Sum256(data))
+	names := []string{"a", "./a", "b/../a", "*"}
+	list(20_000, func(i int) string {
+		if name := names[i%len(names)]; name != "*" {
+			return right + "  " + name + "\n"
+		}
+		return strings.ToUpper(right) + " *a\n"
+	})
+	start := time.Now()
+	if out := expect(t, "verify")(0, "a: whole", "--sums", sums); strings.Count(out, "whole") != 1 {
+		t.Errorf("%d lines", strings.Count(out, "whole"))
+	}
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("takes %v: the file is read more than once", d)
+	}
+	list(2, func(i int) string { return []string{right, strings.Repeat("0", 64)}[i] + "  a\n" })
+	expect(t, "verify")(3, `line 2: "a" has another sum`, "--sums", sums)
+	list(maxFiles, func(i int) string { return fmt.Sprintf("%s  a%d\n", right, i) })
+	expect(t, "verify")(3, "10000 of 10000 files are broken", "--sums", sums)
+	list(maxFiles+1, func(i int) string { return fmt.Sprintf("%s  a%d\n", right, i) })
+	expect(t, "verify")(2, "more than 10000 files", "--sums", sums)
 }

@@ -500,6 +500,26 @@ func (m *Metadata) FileName(n Counts, fileType string) string {
 	return gguf.SafeName(m.stem(n), "-"+strings.ToUpper(dashed(fileType))+kind+".gguf")
 }
 
+// NameOf returns what FileName has before the type, by the metadata of a file; size is the size label where these have none.
+func NameOf(m gguf.Metadata, size string) string {
+	var t [nFields]text
+	for i, f := range fields {
+		v, _ := m.Get(f.key)
+		if s, _ := v.Str(); s != "" {
+			t[i] = text{s[:min(len(s), maxNamed)], true}
+		}
+	}
+	t[fieldSizeLabel] = t[fieldSizeLabel].or(text{size, size != ""})
+	kind, _ := m.Get(gguf.KeyType)
+	if s, _ := kind.Str(); s == "mmproj" {
+		return "mmproj-" + strings.TrimPrefix(stem(t, text{}), "mmproj-")
+	}
+	return stem(t, t[fieldSizeLabel])
+}
+
+// maxNamed bounds what of a value of metadata gets into a file's name, in bytes, before that is cleaned.
+const maxNamed = 1 << 10
+
 // DraftFileName is FileName for a file of layers that predict further tokens.
 func (m *Metadata) DraftFileName(n Counts, fileType string) string {
 	return gguf.SafeName("mtp-"+stem(m.fields(n), text{}), "-"+strings.ToUpper(dashed(fileType))+".gguf")

@@ -48,7 +48,7 @@ func headerModel() (gguf.Metadata, []gguf.Tensor) {
 		{Key: "llama.attention.layer_norm_rms_epsilon", Value: gguf.Float32(1e-5)},
 		{Key: "llama.vocab_size", Value: gguf.Uint32(headerVocab)},
 		{Key: "llama.rope.dimension_count", Value: gguf.Uint32(128)},
-		{Key: "ggforge.reserve", Value: gguf.Uint8s(make([]byte, headerReserve))}, // where ggtool meta --reserve puts it
+		{Key: gguf.KeyReserve, Value: gguf.Uint8s(make([]byte, headerReserve))}, // where ggtool meta --reserve puts it
 		{Key: "tokenizer.ggml.model", Value: gguf.String("gpt2")},
 		{Key: "tokenizer.ggml.pre", Value: gguf.String("llama-bpe")},
 		{Key: "tokenizer.ggml.tokens", Value: gguf.Array(gguf.StringType, tokens...)},

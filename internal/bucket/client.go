@@ -86,7 +86,7 @@ func New(opt Options) (*Client, error) {
 	c.core, err = minio.NewCore(u.Host, &minio.Options{
 		Creds:      credentials.NewChainCredentials(providers),
 		Secure:     u.Scheme == "https",
-		Transport:  c.transport,
+		Transport:  bounded{fetch.Bounded(c.transport)},
 		Region:     opt.Region,
 		MaxRetries: 1, // the loop of package fetch does that
 	})
@@ -141,7 +141,7 @@ func (e *answer) Is(target error) bool {
 // Again reports whether the same request may succeed later.
 func (e *answer) Again() bool {
 	return e.status == http.StatusRequestTimeout || e.status == http.StatusTooManyRequests || e.status >= 500 && e.status != http.StatusNotImplemented ||
-		e.code == "RequestTimeout" || e.code == "SlowDown" || e.status == 0
+		e.code == "RequestTimeout" || e.code == "SlowDown" || e.code == "ConditionalRequestConflict" || e.status == 0
 }
 
 // explained returns an error of the library as one of ours about what name is.

@@ -4,7 +4,7 @@ import "testing"
 
 // FuzzState checks that what is read as a state can be used, and written again.
 func FuzzState(f *testing.F) {
-	f.Add([]byte(`{"endpoint":"https://s3.amazonaws.com","object":"s3://b/k","upload_id":"x","part_bytes":16777216,"size":3}`))
+	f.Add([]byte(`{"upload_id":"x","part_bytes":16777216,"size":3}`))
 	f.Add([]byte(`{"upload_id": 3`))
 	f.Add([]byte(`{"upload_id":"x","part_bytes":-1,"size":9223372036854775807}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

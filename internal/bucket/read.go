@@ -3,6 +3,7 @@ package bucket
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -22,7 +23,7 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	if ranges := req.Header.Get("Range"); ranges != "" {
 		opt.Set("Range", ranges)
 	}
-	ctx, alive, stop := watch(req.Context(), c.opt.Stall)
+	ctx, alive, stop := watch(context.WithValue(req.Context(), objectKey{}, true), c.opt.Stall)
 	body, info, header, err := c.core.GetObject(ctx, n.Bucket, n.Key, opt)
 	resp := &http.Response{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: header, ContentLength: info.Size}
 	if err != nil {
@@ -80,33 +81,35 @@ type Object struct {
 // List returns the objects in a folder, and in the folders in it: at most most of them.
 func (c *Client) List(ctx context.Context, folder Name, most int) (list []Object, err error) {
 	folder = folder.Folder()
-	err = c.retry(ctx, func() (int, error) {
+	err = c.list(ctx, folder.String(), func(ctx context.Context) error {
 		list = nil
 		ctx, alive, stop := watch(ctx, c.opt.Stall)
 		defer stop()
-		seen := map[string]bool{}
+		seen, listed := map[string]bool{}, 0
 		for o := range c.core.ListObjectsIter(ctx, folder.Bucket, minio.ListObjectsOptions{Prefix: folder.Key, Recursive: true}) {
 			alive()
 			if o.Err != nil {
-				return 0, explained(quiet(ctx, o.Err), folder.String())
+				return explained(quiet(ctx, o.Err), folder.String())
 			}
 			name, ok := strings.CutPrefix(o.Key, folder.Key)
 			switch {
 			case !ok:
-				return 0, fault.Errorf(fault.Broken, "%s: the server lists %q, which is not in this folder", folder, o.Key)
+				return fault.Errorf(fault.Broken, "%s: the server lists %q, which is not in this folder", folder, o.Key)
 			case seen[name]:
-				return 0, fault.Errorf(fault.Broken, "%s: the server lists %q twice", folder, o.Key)
+				return fault.Errorf(fault.Broken, "%s: the server lists %q twice", folder, o.Key)
+			case listed == most:
+				return fault.Errorf(fault.Unsupported, "%s: more than %d objects", folder, most)
 			case name == "" || strings.HasSuffix(name, "/"): // a placeholder that some tools make for a folder
+				listed++
 				continue
 			case !fs.ValidPath(name) || !filepath.IsLocal(filepath.FromSlash(name)):
-				return 0, fault.Errorf(fault.Unsupported, "%s: the key %q is no name of a file", folder, o.Key)
-			case len(list) == most:
-				return 0, fault.Errorf(fault.Unsupported, "%s: more than %d objects", folder, most)
+				return fault.Errorf(fault.Unsupported, "%s: the key %q is no name of a file", folder, o.Key)
 			}
+			listed++
 			seen[name] = true
 			list = append(list, Object{name, o.Size, o.ETag})
 		}
-		return 0, nil
+		return nil
 	})
 	return list, err
 }
@@ -116,6 +119,34 @@ type object struct {
 	size   int64
 	etag   string
 	crc32c string // in base64, perhaps with a hyphen and the number of parts; "" if the server has none
+}
+
+// String says what was found of an object; nil is none.
+func (o *object) String() string {
+	if o == nil {
+		return "nothing"
+	}
+	return fmt.Sprintf("%d bytes, tag %.40q", o.size, o.etag)
+}
+
+// is reports whether two objects, or none, are the same one, as far as the server says.
+func (o *object) is(other *object) bool {
+	if o == nil || other == nil {
+		return o == other
+	}
+	return o.size == other.size && o.etag == other.etag
+}
+
+// look asks for an object; nil is one that is not there.
+func (c *Client) look(ctx context.Context, n Name) (*object, error) {
+	o, err := c.stat(ctx, n)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &o, nil
 }
 
 // stat asks for an object. One that is not there gives an error that is fs.ErrNotExist.

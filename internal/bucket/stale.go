@@ -20,7 +20,7 @@ const maxIncomplete = 100_000
 // Incomplete returns the uploads that have not become objects, of what is in a folder.
 func (c *Client) Incomplete(ctx context.Context, folder Name) (list []Incomplete, err error) {
 	folder = folder.Folder()
-	err = c.retry(ctx, func() (int, error) {
+	err = c.list(ctx, folder.String(), func(ctx context.Context) error {
 		list = nil
 		for key, id := "", ""; ; {
 			ctx, _, stop := watch(ctx, c.opt.Stall)
@@ -28,16 +28,16 @@ func (c *Client) Incomplete(ctx context.Context, folder Name) (list []Incomplete
 			err = explained(quiet(ctx, err), folder.String())
 			stop()
 			if err != nil {
-				return 0, err
+				return err
 			}
 			for _, u := range page.Uploads {
 				list = append(list, Incomplete{Name{folder.Bucket, u.Key}, u.UploadID, u.Initiated})
 			}
 			if !page.IsTruncated {
-				return 0, nil
+				return nil
 			}
 			if page.NextKeyMarker == key && page.NextUploadIDMarker == id || len(list) > maxIncomplete {
-				return 0, fault.Errorf(fault.Broken, "%s: the server's list of uploads does not end", folder)
+				return fault.Errorf(fault.Broken, "%s: the server's list of uploads does not end", folder)
 			}
 			key, id = page.NextKeyMarker, page.NextUploadIDMarker
 		}

@@ -35,8 +35,11 @@ type File struct {
 
 // UploadOptions says how to upload. The zero value is ready to use.
 type UploadOptions struct {
-	// Force replaces objects that are there.
+	// Force replaces objects that are there: those that are there when Upload begins. One that another upload
+	// replaces or makes meanwhile is an error of kind fault.Refused.
 	Force bool
+	// Fresh says that no earlier Upload can have made the objects: one of the same content is another's, too.
+	Fresh bool
 	// Workers is how many parts are on their way at once; default 4. What a part takes in memory
 	// is a buffer of the connection.
 	Workers int
@@ -60,11 +63,15 @@ const (
 // the file that is uploaded, until the object is there.
 const StateSuffix = ".upload"
 
+// ErrSame is the cause of an error about an object that another upload has made, if it has the content of the file.
+var ErrSame = errors.New("it has the same content")
+
 // Upload makes objects of files by uploads in parts, each with its checksum. Objects appear when they are
 // complete and when all parts of all files have come, that of the first file last. An object that is there
-// already is an error that is fs.ErrExist, unless it is the same. What an upload that was interrupted has
-// brought there is compared and not sent again: its state is next to the file.
-func (c *Client) Upload(ctx context.Context, files []File, opt UploadOptions) error {
+// already, or that another upload makes meanwhile, is an error that is fs.ErrExist, unless it is the same; nothing is
+// left on the server then of what is not complete. What an upload that was interrupted has
+// brought there is compared and not sent again: its state is next to the file. Only one process at a time may upload a file.
+func (c *Client) Upload(ctx context.Context, files []File, opt UploadOptions) (err error) {
 	u := &uploader{Client: c, opt: opt}
 	var list []*upload
 	defer func() {
@@ -80,6 +87,11 @@ func (c *Client) Upload(ctx context.Context, files []File, opt UploadOptions) er
 		list = append(list, one)
 		u.total += one.size
 	}
+	defer func() {
+		if u.lost {
+			err = errors.Join(err, u.drop(ctx, list))
+		}
+	}()
 	for _, one := range list { // nothing is sent if one of them cannot become an object
 		if err := u.vacant(ctx, one); err != nil {
 			return err
@@ -127,6 +139,7 @@ type uploader struct {
 	opt   UploadOptions
 	total int64
 	md5   atomic.Bool // the server knows no other checksums of parts
+	lost  bool        // another upload was first
 
 	mu   sync.Mutex
 	done int64
@@ -143,7 +156,10 @@ type upload struct {
 	id    string
 	there map[int]minio.ObjectPart // what the server had when we came, by number from 1
 	parts []part
-	same  bool // the object is there already
+	same  bool    // the object is there already
+	seen  *object // what was there when we began, nil for nothing
+	blind bool    // we may not ask what is there, and replace it
+	tag   string  // that the server has given to what it made of the parts
 }
 
 // part is a part of a file, by number from 0.
@@ -186,37 +202,105 @@ func pieceOf(size, want int64) int64 {
 }
 
 // exists is the error about an object that is there.
-func exists(n Name) error {
-	return fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists", n))
+func exists(n Name, found *object, same bool) error {
+	kind, more := fault.With(fault.Usage, fs.ErrExist), ""
+	if same {
+		kind, more = fault.With(kind, ErrSame), "; "+ErrSame.Error()
+	}
+	return fault.Permits("Force", fault.Errorf(kind, "%s: exists: %v%s", n, found, more))
 }
 
 // Vacant returns an error that is fs.ErrExist if there is an object of that name.
 func (c *Client) Vacant(ctx context.Context, n Name) error {
-	switch _, err := c.stat(ctx, n); {
-	case err == nil:
-		return exists(n)
-	case !errors.Is(err, fs.ErrNotExist):
+	switch o, err := c.look(ctx, n); {
+	case err != nil:
 		return err
+	case o != nil:
+		return exists(n, o, false)
 	}
 	return nil
 }
 
 // vacant returns an error if there is another object of that name.
-func (u *uploader) vacant(ctx context.Context, one *upload) error {
-	if u.opt.Force {
+func (u *uploader) vacant(ctx context.Context, one *upload) (err error) {
+	one.seen, err = u.look(ctx, one.To)
+	if u.opt.Force && errors.Is(err, fs.ErrPermission) {
+		one.blind = true
 		return nil
 	}
-	o, err := u.stat(ctx, one.To)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err != nil || one.seen == nil || u.opt.Force {
+		return err
 	}
+	same, err := u.isSame(ctx, one, *one.seen)
+	if one.same = same && !u.opt.Fresh; err == nil && !one.same {
+		u.lost = true
+		err = exists(one.To, one.seen, same)
+	}
+	return err
+}
+
+// taken is called when the server has not made the object of an upload, because of what is there: another's,
+// which is an error, or the object that an earlier request has made whose answer did not come.
+func (u *uploader) taken(ctx context.Context, one *upload) error {
+	now, err := u.look(ctx, one.To) // before the parts: the upload of an object that is there is over
 	if err != nil {
 		return err
 	}
-	if one.same, err = u.isSame(ctx, one, o); err == nil && !one.same {
-		err = exists(one.To)
+	over := false
+	if err := u.listParts(ctx, one); err != nil {
+		if over = errors.Is(err, fs.ErrNotExist); !over || now == nil {
+			return err
+		}
 	}
-	return err
+	same := false
+	if now != nil {
+		if same, err = u.isSame(ctx, one, *now); err != nil {
+			return err
+		}
+	}
+	switch {
+	case same && over:
+		return nil
+	case same && !u.opt.Fresh:
+		return u.abort(ctx, one)
+	case now == nil && one.seen == nil:
+		return errGone
+	}
+	u.lost = true
+	if !u.opt.Force {
+		return exists(one.To, now, same)
+	}
+	return fault.Errorf(fault.Refused, "%s: another upload has changed it since this one began: found %v, want %v", one.To, now, one.seen)
+}
+
+// errGone is why a server is asked again that has refused a request because of an object which is not there now.
+var errGone = errors.New("an object was there, and is not now")
+
+// abort ends the upload of a file, if there is one.
+func (u *uploader) abort(ctx context.Context, one *upload) error {
+	if s, ok := readState(one, u.Client.opt.Endpoint); ok && one.id == "" {
+		one.id = s.Upload
+	}
+	if one.id == "" {
+		return nil
+	}
+	if err := u.Abort(ctx, Incomplete{Name: one.To, ID: one.id}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// drop ends all uploads that are not complete, and forgets them.
+func (u *uploader) drop(ctx context.Context, list []*upload) error {
+	var errs []error
+	for _, one := range list {
+		err := u.abort(ctx, one)
+		if err == nil {
+			err = removeState(one)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // begin finds the upload that an earlier run has begun, and what is there of it, or begins one.
@@ -267,9 +351,15 @@ func status(err error) int {
 	return 0
 }
 
+// unknown reports whether a server has answered that it does not know what it was asked for.
+func unknown(err error) bool {
+	var a *answer
+	return errors.As(err, &a) && (a.status == http.StatusNotImplemented || a.code == "NotImplemented")
+}
+
 // listParts asks which parts of an upload are there.
 func (u *uploader) listParts(ctx context.Context, one *upload) error {
-	return u.retry(ctx, func() (int, error) {
+	return u.list(ctx, one.To.String(), func(ctx context.Context) error {
 		one.there = map[int]minio.ObjectPart{}
 		for marker := 0; ; {
 			ctx, _, stop := watch(ctx, u.Client.opt.Stall)
@@ -277,7 +367,7 @@ func (u *uploader) listParts(ctx context.Context, one *upload) error {
 			err = explained(quiet(ctx, err), one.To.String())
 			stop()
 			if err != nil {
-				return 0, err
+				return err
 			}
 			for _, p := range list.ObjectParts {
 				p.ETag = strings.Trim(p.ETag, `"`)
@@ -287,10 +377,10 @@ func (u *uploader) listParts(ctx context.Context, one *upload) error {
 				}
 			}
 			if !list.IsTruncated {
-				return 0, nil
+				return nil
 			}
 			if list.NextPartNumberMarker <= marker || len(one.there) > maxParts {
-				return 0, fault.Errorf(fault.Broken, "%s: the server's list of parts does not end", one.To)
+				return fault.Errorf(fault.Broken, "%s: the server's list of parts does not end", one.To)
 			}
 			marker = list.NextPartNumberMarker
 		}
@@ -490,14 +580,17 @@ func (u *uploader) finish(ctx context.Context, one *upload) error {
 	if same && (o.crc32c != "" || u.md5.Load()) { // else the server has checked what it keeps no checksum of
 		same, err = u.isSame(ctx, one, o)
 	}
+	if err == nil && !same && one.tag != "" && o.etag != one.tag {
+		return fault.Errorf(fault.Refused, "%s: is not the file %s any more: another upload has replaced it: found %v, want %d bytes, tag %.40q", one.To, one.Path, &o, one.size, one.tag)
+	}
 	if err == nil && !same {
 		err = fault.Errorf(fault.Broken, "%s: is not the file %s: %d bytes (want %d), checksum %.40q, tag %.40q", one.To, one.Path, o.size, one.size, o.crc32c, o.etag)
 	}
 	return err
 }
 
-// complete asks the server to make the object of its parts. Where the server knows conditions, an object
-// that has appeared meanwhile stays.
+// complete asks the server to make the object of its parts, if what is there is what was there when the upload began. A
+// server that knows no conditions, and says so or does not, makes it in any case: for that one what is there is looked at right before.
 func (u *uploader) complete(ctx context.Context, one *upload) error {
 	parts := make([]minio.CompletePart, len(one.parts))
 	for n, p := range one.crcs() {
@@ -506,12 +599,24 @@ func (u *uploader) complete(ctx context.Context, one *upload) error {
 			parts[n].ChecksumCRC32C = p.ChecksumCRC32C
 		}
 	}
-	condition, whole := !u.opt.Force, !u.md5.Load()
-	tried := false
+	condition, whole := !one.blind, !u.md5.Load()
 	return u.retry(ctx, func() (int, error) {
+		if !one.blind {
+			now, err := u.look(ctx, one.To)
+			if err != nil {
+				return 0, err
+			}
+			if !now.is(one.seen) {
+				return 0, u.taken(ctx, one)
+			}
+		}
 		opt := minio.PutObjectOptions{}
-		if condition {
+		switch {
+		case !condition:
+		case one.seen == nil:
 			opt.SetMatchETagExcept("*")
+		case one.seen.etag != "":
+			opt.SetMatchETag(one.seen.etag)
 		}
 		if whole {
 			sum, err := minio.ChecksumCRC32C.FullObjectChecksum(one.crcs())
@@ -522,24 +627,15 @@ func (u *uploader) complete(ctx context.Context, one *upload) error {
 		}
 		ctx, _, stop := watch(ctx, slowest)
 		defer stop()
-		_, err := u.core.CompleteMultipartUpload(ctx, one.To.Bucket, one.To.Key, one.id, parts, opt)
+		made, err := u.core.CompleteMultipartUpload(ctx, one.To.Bucket, one.To.Key, one.id, parts, opt)
 		err = explained(quiet(ctx, err), one.To.String())
-		again := tried
-		tried = true
 		switch s := status(err); {
 		case err == nil:
-		case condition && s == http.StatusPreconditionFailed || again && s == http.StatusNotFound:
-			// perhaps it is ours, and the answer to an earlier request did not come
-			if o, e := u.stat(ctx, one.To); e == nil {
-				if same, e := u.isSame(ctx, one, o); e == nil && same {
-					return 0, nil
-				}
-			}
-			if s == http.StatusPreconditionFailed {
-				err = exists(one.To)
-			}
-		case condition && s == http.StatusNotImplemented:
-			condition = false // the object was not there when we began
+			one.tag = made.ETag
+		case s == http.StatusPreconditionFailed, s == http.StatusNotFound: // of the object that has to be there, or of the upload
+			return 0, u.taken(ctx, one)
+		case condition && unknown(err):
+			condition = false
 			err = errOlder
 		case whole && s == http.StatusBadRequest:
 			whole = false

@@ -126,6 +126,25 @@ func TestUpload(t *testing.T) {
 				return refused
 			})
 		},
+		"no-conditions-400": func(s *buckettest.Server) {
+			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
+				refused := kind(r) == "complete" && r.Header.Get("If-None-Match") != ""
+				if refused {
+					buckettest.Fail(w, 400, "NotImplemented")
+				}
+				return refused
+			})
+		},
+		"conflict": func(s *buckettest.Server) { // another request about the object was there in this moment
+			var n atomic.Int64
+			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
+				conflict := kind(r) == "complete" && n.Add(1) == 1
+				if conflict {
+					buckettest.Fail(w, 409, "ConditionalRequestConflict")
+				}
+				return conflict
+			})
+		},
 		"silent-once": func(s *buckettest.Server) { // it has made the object, and does not say so
 			done := false
 			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {

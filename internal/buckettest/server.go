@@ -354,9 +354,23 @@ func (s *Server) listUploads(w http.ResponseWriter, bucket, prefix, after string
 	reply(w, "ListMultipartUploadsResult", answer)
 }
 
+// refused returns what is answered if a request's conditions do not hold for the object that is there, nil for none, as S3 does for
+// writes; 0 if they hold.
+func (s *Server) refused(r *http.Request, there *object) (status int, code string) {
+	match := r.Header.Get("If-Match")
+	switch {
+	case s.NoSums:
+	case match != "" && there == nil:
+		return 404, "NoSuchKey"
+	case match != "" && match != "*" && match != strconv.Quote(there.etag), there != nil && r.Header.Get("If-None-Match") == "*":
+		return 412, "PreconditionFailed"
+	}
+	return 0, ""
+}
+
 func (s *Server) complete(w http.ResponseWriter, r *http.Request, id, name string, body []byte) {
-	if s.objects[name] != nil && r.Header.Get("If-None-Match") == "*" && !s.NoSums {
-		Fail(w, 412, "PreconditionFailed")
+	if status, code := s.refused(r, s.objects[name]); status != 0 {
+		Fail(w, status, code)
 		return
 	}
 	var list struct {

@@ -9,12 +9,11 @@ import (
 	"ggforge/internal/nearest"
 )
 
-// OneOf is a flag whose value is one of several names, which completions offer and of which an error
-// names the nearest. The flag's own parser decides what it takes: it may know more.
-func OneOf(f *cli.StringFlag, names func() []string) cli.Flag { return &oneOf{f, names} }
-
-// SomeOf is OneOf for a flag that may be repeated.
-func SomeOf(f *cli.StringSliceFlag, names func() []string) cli.Flag { return &someOf{f, names} }
+// OneOf is a flag whose value is one of several names, or each of whose values is, which completions offer and of which
+// an error names the nearest. The flag's own parser decides what it takes: it may know more.
+func OneOf[T any, C any, V cli.ValueCreator[T, C]](f *cli.FlagBase[T, C, V], names func() []string) *Flag[T, C, V] {
+	return &Flag[T, C, V]{FlagBase: f, names: names}
+}
 
 // Names returns a list that does not change, for OneOf.
 func Names[S ~string](names ...S) func() []string {
@@ -25,26 +24,21 @@ func Names[S ~string](names ...S) func() []string {
 	return func() []string { return list }
 }
 
-type oneOf struct {
-	*cli.StringFlag
-	names func() []string
-}
-
-type someOf struct {
-	*cli.StringSliceFlag
-	names func() []string
+// folded returns the one of the names that a value is but for its case, else the value.
+func folded(value string, names []string) string {
+	if i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, value) }); i >= 0 && !slices.Contains(names, value) {
+		return names[i]
+	}
+	return value
 }
 
 // choices are flags with known names.
-type choices interface{ choices() []string }
-
-func (f *oneOf) choices() []string  { return f.names() }
-func (f *someOf) choices() []string { return f.names() }
+type choices interface{ Choices() []string }
 
 // choicesOf returns the names that a flag's value may be, nil for a flag that has no such.
 func choicesOf(f cli.Flag) []string {
 	if c, ok := f.(choices); ok {
-		return c.choices()
+		return c.Choices()
 	}
 	return nil
 }

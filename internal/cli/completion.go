@@ -101,7 +101,7 @@ func services(of *cli.Command) []*cli.Command {
 				if _, err := Args(cmd, 0, 0); err != nil {
 					return err
 				}
-				return pageOf(of, "").roff(cmd.Root().Writer)
+				return pageOf(of, "", true).roff(cmd.Root().Writer)
 			},
 		},
 		{
@@ -222,7 +222,7 @@ func flagOf(cmd, root *cli.Command, name string) cli.Flag {
 
 // matchingFlags returns the flags that begin with what is there.
 func matchingFlags(cmd, root *cli.Command, begin string) (list []entry) {
-	for _, f := range append(slices.Concat(cmd.Flags, root.Flags), quietFlag(), &cli.BoolFlag{Name: "help", Usage: "show help"}) {
+	for _, f := range append(slices.Concat(cmd.Flags, root.Flags), quietFlag(), &cli.BoolFlag{Name: "help", Usage: "show help"}, &cli.BoolFlag{Name: helpAll, Usage: "show all flags"}) {
 		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
 			continue
 		}

@@ -22,7 +22,7 @@ func sample() *cli.Command {
 	return &cli.Command{Name: "ggsample", Usage: "be completed", Action: NeedsVerb, Commands: []*cli.Command{
 		{Name: "show", Usage: "show: it", Action: none, Flags: []cli.Flag{
 			OneOf(&cli.StringFlag{Name: "type", Aliases: []string{"y"}, Usage: "of `TYPE`"}, types), ProgressFlag(), ForceFlag(),
-			&cli.StringFlag{Name: "out", Usage: "to `FILE`"}, &cli.BoolFlag{Name: "secret", Hidden: true}, SomeOf(&cli.StringSliceFlag{Name: "like", Usage: "as `TYPE`"}, types),
+			&cli.StringFlag{Name: "out", Usage: "to `FILE`"}, &cli.BoolFlag{Name: "secret", Hidden: true}, OneOf(&cli.StringSliceFlag{Name: "like", Usage: "as `TYPE`"}, types),
 		}},
 		{Name: "make", Usage: "make it", Action: none, Metadata: About{Values: func(before int) []string {
 			if before == 0 {

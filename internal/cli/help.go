@@ -29,6 +29,9 @@ func Group(category string, flags ...cli.Flag) []cli.Flag {
 	return flags
 }
 
+// Under is Group of one flag.
+func Under(category string, f cli.Flag) cli.Flag { return Group(category, f)[0] }
+
 // page is what the help of a command and its manual say.
 type page struct {
 	name     string   // with those of the commands above
@@ -38,6 +41,7 @@ type page struct {
 	verbs    []group
 	also     []entry // how what every command has is called
 	groups   []group // of flags
+	left     int     // flags that are left out: --help-all has them
 	examples []string
 	below    []*page // the pages of the verbs
 }
@@ -52,8 +56,8 @@ type group struct {
 type entry struct{ name, text string }
 
 // pageOf returns the page of a command; above is the name of the command above it, "" for
-// none. Flags of every command are those that Run adds.
-func pageOf(cmd *cli.Command, above string) *page {
+// none. Flags of every command are those that Run adds. all is for flags that few people need as well.
+func pageOf(cmd *cli.Command, above string, all bool) *page {
 	p := &page{name: strings.TrimSpace(above + " " + cmd.Name), title: cmd.Usage, examples: AboutOf(cmd).Examples}
 	flags := " [flags]"
 	if len(cmd.Commands) > 0 {
@@ -63,6 +67,9 @@ func pageOf(cmd *cli.Command, above string) *page {
 		p.synopses = append(p.synopses, strings.TrimSpace(p.name+flags+" "+args))
 	}
 	about, _ := strings.CutSuffix(strings.TrimSpace(cmd.Description), ExitHelp)
+	if more := AboutOf(cmd).More; all && more != "" {
+		about = strings.TrimSpace(about) + "\n\n" + more
+	}
 	for _, text := range strings.Split(about, "\n\n") {
 		if text = strings.Trim(text, "\n"); text != "" {
 			p.text = append(p.text, text)
@@ -72,10 +79,10 @@ func pageOf(cmd *cli.Command, above string) *page {
 		if sub.Hidden {
 			continue
 		}
-		p.below = append(p.below, pageOf(sub, p.name))
+		p.below = append(p.below, pageOf(sub, p.name, all))
 		p.verbs = add(p.verbs, sub.Category, entry{sub.Name, sub.Usage})
 	}
-	p.group(cmd.Flags)
+	p.group(cmd, all)
 	if above == "" {
 		p.groups = add(p.groups, CategoryRun, entry{"    --version", "print the version and the kernels in use"})
 		for _, s := range services(cmd) {
@@ -88,8 +95,9 @@ func pageOf(cmd *cli.Command, above string) *page {
 }
 
 // group sorts flags into groups, in the order of the definition, what many commands have last.
-func (p *page) group(flags []cli.Flag) {
-	for _, f := range flags {
+func (p *page) group(cmd *cli.Command, all bool) {
+	main := AboutOf(cmd).Main
+	for _, f := range cmd.Flags {
 		name := f.Names()[0]
 		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() || slices.Contains([]string{"help", "version", "quiet"}, name) {
 			continue
@@ -98,10 +106,20 @@ func (p *page) group(flags []cli.Flag) {
 		if c, ok := f.(cli.CategorizableFlag); ok {
 			category = c.GetCategory()
 		}
-		p.groups = add(p.groups, category, flagEntry(f))
+		e := flagEntry(f)
+		if all || main == nil {
+			e.text += alsoCalled(f)
+		} else if !slices.Contains(main, name) {
+			p.left++
+			continue
+		}
+		p.groups = add(p.groups, category, e)
 	}
 	slices.SortStableFunc(p.groups, func(a, b group) int { return rank(a.title) - rank(b.title) })
 	p.groups = add(p.groups, CategoryRun, flagEntry(quietFlag()), entry{"-h, --help", "show this help"})
+	if main != nil {
+		p.groups = add(p.groups, CategoryRun, entry{"    --" + helpAll, "show all flags"})
+	}
 }
 
 func rank(title string) int {
@@ -142,13 +160,31 @@ func valueName(f cli.Flag) string {
 	return "VALUE"
 }
 
+// helpAll is the flag that shows all flags. Run knows it.
+const helpAll = "help-all"
+
+// alsoCalled says by which other names a flag goes, "" for none.
+func alsoCalled(f cli.Flag) string {
+	var names []string
+	for _, name := range f.Names()[1:] {
+		if len(name) > 1 {
+			names = append(names, "--"+name)
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return " (also " + strings.Join(names, ", ") + ")"
+}
+
 // flagEntry returns a flag as the help lists it: -c, --ctx-size N.
 func flagEntry(f cli.Flag) entry {
 	var short, long []string
 	for _, name := range f.Names() {
-		if len(name) == 1 {
+		switch {
+		case len(name) == 1:
 			short = append(short, "-"+name)
-		} else {
+		case long == nil:
 			long = append(long, "--"+name)
 		}
 	}
@@ -247,6 +283,9 @@ func (p *page) write(w io.Writer) {
 		fmt.Fprintf(&b, "\n%s:\n", cmp.Or(g.title, "Flags"))
 		list(&b, g.entries, flagColumn)
 	}
+	if p.left > 0 {
+		fmt.Fprintf(&b, "\n'%s --%s' lists %d more.\n", p.name, helpAll, p.left)
+	}
 	if len(p.examples) > 0 {
 		b.WriteString("\nExamples:\n")
 		for _, line := range p.examples {
@@ -287,7 +326,8 @@ func list(b *strings.Builder, entries []entry, column int) {
 func printHelp(w io.Writer, _ string, data any) {
 	if cmd, ok := data.(*cli.Command); ok {
 		name := cmd.FullName()
-		pageOf(cmd, strings.TrimSpace(strings.TrimSuffix(name, cmd.Name))).write(w)
+		r, _ := cmd.Root().Metadata[runKey].(*run)
+		pageOf(cmd, strings.TrimSpace(strings.TrimSuffix(name, cmd.Name)), r != nil && r.helpAll).write(w)
 	}
 }
 

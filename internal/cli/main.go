@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -75,6 +76,9 @@ func Main(cmd *cli.Command) {
 // printError prints the error that ends the command, on lines of its own. The
 // terminal may have printed ^C when the command was stopped.
 func printError(cmd *cli.Command, err error, stopped bool) {
+	if errors.As(err, new(*goneError)) {
+		return
+	}
 	s := runOf(cmd).err
 	if _, terminal := s.terminal(); s.open || stopped && terminal {
 		fmt.Fprintln(s)
@@ -130,6 +134,16 @@ func Run(ctx context.Context, cmd *cli.Command, args []string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	r := newRun(cmd, stop)
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if arg == "--"+helpAll {
+			args, r.helpAll = slices.Clone(args), true
+			args[i] = "--help"
+			break
+		}
+	}
 	if s := service(cmd, args); s != nil {
 		cmd = s
 	}
@@ -138,12 +152,31 @@ func Run(ctx context.Context, cmd *cli.Command, args []string) error {
 	return r.settle(cmd.Run(ctx, args))
 }
 
+// Parses says whether a command with these arguments is one that can run: do parses it as the action would, and does
+// nothing else. What files hold that the arguments name, and whether they are there, does not count: Looks says so.
+func Parses(ctx context.Context, cmd *cli.Command, args []string, do func(cmd *cli.Command) error) error {
+	ran := false
+	cmd.Writer, cmd.ErrWriter = io.Discard, io.Discard
+	cmd.Action = func(_ context.Context, cmd *cli.Command) error {
+		ran, runOf(cmd).parses = true, true
+		return do(cmd)
+	}
+	err := Run(ctx, cmd, append([]string{cmd.Name}, args...))
+	if err == nil && !ran {
+		return fault.Errorf(fault.Usage, "%s %s: would only print something", cmd.Name, strings.Join(args, " "))
+	}
+	return err
+}
+
+// Looks reports whether what parses the flags of a command may look at files and servers that they name.
+func Looks(cmd *cli.Command) bool { return !runOf(cmd).parses }
+
 // prepare sets for a command and those below it what all have in common.
 func prepare(cmd *cli.Command) {
 	cmd.DisableSliceFlagSeparator, cmd.HideHelpCommand = true, true
 	cmd.ExitErrHandler = func(context.Context, *cli.Command, error) {}
 	cmd.OnUsageError = func(_ context.Context, cmd *cli.Command, err error, _ bool) error {
-		return fault.Errorf(fault.Usage, "%w%s (see %s --help)", err, meantFlag(cmd, err), cmd.FullName())
+		return fault.Errorf(fault.Usage, "%s (see %s --help)", usageText(cmd, err), cmd.FullName())
 	}
 	if action := cmd.Action; action != nil {
 		cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
@@ -162,36 +195,6 @@ func prepare(cmd *cli.Command) {
 	for _, sub := range cmd.Commands {
 		prepare(sub)
 	}
-}
-
-// meantFlag says for the end of an error about a flag that there is not which one it may stand
-// for, "" for nothing.
-func meantFlag(cmd *cli.Command, err error) string {
-	name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
-	if !ok {
-		return ""
-	}
-	var names []string
-	for _, f := range append(cmd.Flags, quietFlag()) {
-		if v, ok := f.(cli.VisibleFlag); !ok || v.IsVisible() {
-			names = append(names, f.Names()...)
-		}
-	}
-	slices.Sort(names) // a command without verbs has quiet already
-	names = slices.Compact(names)
-	meant := nearest.Meant(strings.TrimLeft(name, "-"), names)
-	for i, name := range meant {
-		meant[i] = dashed(name)
-	}
-	return nearest.Ask(meant)
-}
-
-// dashed returns the name of a flag as it is written.
-func dashed(name string) string {
-	if len(name) == 1 {
-		return "-" + name
-	}
-	return "--" + name
 }
 
 // suggest adds to a usage error which name a flag's value may stand for, unless it says that
@@ -237,15 +240,22 @@ func Args(cmd *cli.Command, lo, hi int) ([]string, error) {
 	return args, nil
 }
 
-// NeedsVerb is the action of a command that only has verbs.
-func NeedsVerb(_ context.Context, cmd *cli.Command) error {
-	if cmd.Args().Present() {
-		var verbs []string
-		for _, verb := range cmd.Commands {
-			verbs = append(verbs, verb.Names()...)
-		}
-		name := cmd.Args().First()
-		return fault.Errorf(fault.Usage, "unknown verb %q%s (see %s --help)", name, nearest.Hint(name, verbs), cmd.FullName())
+// ArgsOut returns the positional arguments of a verb that makes one output of at least lo and at most hi inputs: the
+// output is the last argument, or the value of --output.
+func ArgsOut(cmd *cli.Command, lo, hi int) (in []string, out string, err error) {
+	if out, err = File(cmd, "output"); err != nil {
+		return nil, "", err
 	}
-	return fault.Errorf(fault.Usage, "want a verb (see %s --help)", cmd.FullName())
+	if out == "" {
+		if in, err = Args(cmd, lo+1, hi+1); err != nil {
+			return nil, "", err
+		}
+		last := len(in) - 1
+		return in[:last], in[last], nil
+	}
+	if args := cmd.Args().Slice(); len(args) == hi+1 {
+		return nil, "", fault.Errorf(fault.Usage, "output named twice: %q and --output %q", args[hi], out)
+	}
+	in, err = Args(cmd, lo, hi)
+	return in, out, err
 }

@@ -13,7 +13,7 @@ func TestRoff(t *testing.T) {
 	cmd := sample()
 	cmd.Description = "Begins.\n.TH at the beginning of a line\n'quoted \\n\n  kept - as it is\n\n" + ExitHelp
 	cmd.Metadata = About{Examples: []string{"ggsample show --type Q4_0"}}.Metadata()
-	if err := pageOf(cmd, "").roff(&b); err != nil {
+	if err := pageOf(cmd, "", true).roff(&b); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()
@@ -37,7 +37,7 @@ func TestRoff(t *testing.T) {
 	}
 	show := exec.Command(groff, "-man", "-ww", "-Tascii")
 	show.Stdin = strings.NewReader(text)
-	if out, err := show.CombinedOutput(); err != nil || strings.Contains(string(out), "warning") {
+	if out, err := show.CombinedOutput(); err != nil || strings.Contains(string(out), "warning:") {
 		t.Errorf("groff: %v\n%s", err, out)
 	}
 }
@@ -49,7 +49,7 @@ func TestHelpWidth(t *testing.T) {
 		&cli.StringFlag{Name: "a-flag-with-a-name-that-is-too-long", Usage: long + "`VALUE`", Value: "v"}, &cli.UintFlag{Name: "n", Value: 7, Usage: "`N`"},
 	}, Commands: []*cli.Command{{Name: "verb", Usage: long}}}
 	var b strings.Builder
-	pageOf(cmd, "").write(&b)
+	pageOf(cmd, "", true).write(&b)
 	for line := range strings.Lines(b.String()) {
 		if len(line) > HelpColumns+1 {
 			t.Errorf("%d columns: %s", len(line)-1, line)

@@ -22,7 +22,7 @@ const progressJSON = "json"
 // ProgressFlag chooses how progress is shown.
 func ProgressFlag() cli.Flag {
 	return OneOf(&cli.StringFlag{Name: "progress", Category: CategoryRun, Value: "auto", Usage: "show progress as `HOW`: auto (a bar on a terminal, else plain), bar, plain, json (events, one a line: docs/progress.md) or none"},
-		Names("auto", "bar", "plain", progressJSON, "none"))
+		Names("auto", "bar", "plain", progressJSON, "none")).As(RunsOnly)
 }
 
 // NewProgress returns the callback that the flag asks for, nil for none.
@@ -64,7 +64,7 @@ func autoProgress(terminal bool, term string) string {
 	return "plain"
 }
 
-// quieten makes a run print nothing on standard error but the error that ends it, if its
+// quieten makes a run print nothing on standard error but warnings and the error that ends it, if its
 // flags ask for that.
 func (r *run) quieten(cmd *cli.Command) error {
 	if !cmd.Bool("quiet") {

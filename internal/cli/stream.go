@@ -89,7 +89,10 @@ type rawStream struct{ s *stream }
 func (r rawStream) Write(p []byte) (int, error) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	return len(p), r.s.write(p)
+	if err := r.s.write(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // terminal returns the file descriptor of the terminal that the stream is.
@@ -155,8 +158,10 @@ func cut(line string) string {
 type run struct {
 	out, err *stream
 	warned   map[string]bool
-	quiet    bool     // only errors are printed
+	quiet    bool     // only errors, warnings and what was asked for are printed
+	parses   bool     // Parses runs it
 	files    []string // that are written
+	helpAll  bool     // help lists all flags
 }
 
 const runKey = "run"
@@ -190,12 +195,26 @@ func newRun(cmd *cli.Command, stop func()) *run {
 // printed are an error of output, unless there is another one.
 func (r *run) settle(err error) error {
 	if e := r.out.flush(); e != nil && (err == nil || errors.Is(err, ErrDiffers) || errors.Is(e, syscall.EPIPE)) {
-		return fmt.Errorf("standard output: %w", e)
+		return lost("standard output", e)
 	}
 	if e := r.err.flush(); errors.Is(e, syscall.EPIPE) && Code(err) == exitInterrupted {
-		return fmt.Errorf("standard error: %w", e)
+		return lost("standard error", e)
 	}
 	return err
+}
+
+// goneError is the error of a run whose output nobody reads any more: there is nobody to say that to.
+type goneError struct{ error }
+
+func (g *goneError) Unwrap() error { return g.error }
+
+// lost returns the error of a stream that could not be written.
+func lost(stream string, err error) error {
+	text := fmt.Errorf("%s: %w", stream, err)
+	if errors.Is(err, syscall.EPIPE) {
+		return &goneError{text}
+	}
+	return text
 }
 
 // Output returns standard output for text that may be long: writing it fails when
@@ -214,11 +233,21 @@ func (u *until) Write(p []byte) (int, error) {
 	return u.w.Write(p)
 }
 
+// Exact returns standard output for text that other programs read, byte for byte. A terminal gets it as Output would
+// write it.
+func Exact(ctx context.Context, cmd *cli.Command) io.Writer {
+	out := runOf(cmd).out
+	if _, terminal := out.terminal(); terminal {
+		return Output(ctx, cmd)
+	}
+	return &until{ctx, out.raw()}
+}
+
 // Warn prints warnings on standard error, each of them once: as events with --progress json.
 func Warn(cmd *cli.Command, warnings ...string) {
 	r := runOf(cmd)
 	for _, w := range warnings {
-		if r.quiet || r.warned[w] {
+		if r.warned[w] {
 			continue
 		}
 		r.warned[w] = true
@@ -229,6 +258,15 @@ func Warn(cmd *cli.Command, warnings ...string) {
 // Warning returns Warn for a command, as libraries call it.
 func Warning(cmd *cli.Command) func(...string) {
 	return func(warnings ...string) { Warn(cmd, warnings...) }
+}
+
+// Said returns standard output for what a run says of what it has written and of the time that it took, which nobody has asked
+// for: with --quiet it goes nowhere.
+func Said(cmd *cli.Command) io.Writer {
+	if runOf(cmd).quiet {
+		return io.Discard
+	}
+	return cmd.Root().Writer
 }
 
 // Note prints a remark on standard error, which is no warning.

@@ -124,6 +124,14 @@ func TestLostOutput(t *testing.T) {
 				return errors.Join(c.returns, ctx.Err())
 			}}
 			err := Run(context.Background(), cmd, []string{"x"})
+			if pipe := c.out == syscall.EPIPE || c.err == syscall.EPIPE; err != nil {
+				var said strings.Builder
+				runOf(cmd).err.to = &said
+				printError(cmd, err, false)
+				if (said.String() == "") != pipe {
+					t.Errorf("said %q; want nothing if nobody reads", said.String())
+				}
+			}
 			if Code(err) != c.code || err != nil && !strings.Contains(err.Error(), c.text) {
 				t.Errorf("exit code %d, %v, want %d with %q", Code(err), err, c.code, c.text)
 			}
@@ -151,8 +159,8 @@ func TestWarn(t *testing.T) {
 func TestQuiet(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "warning: one\\ntwo\nnote: n\nlog\n"},
-		{"--quiet", ""},
-		{"-q --progress none", ""},
+		{"--quiet", "warning: one\\ntwo\n"},
+		{"-q --progress none", "warning: one\\ntwo\n"},
 		{"--progress none", "warning: one\\ntwo\nnote: n\nlog\n"},
 		{"--progress json", `{"event":"warning","message":"one\ntwo"}` + "\n" + `{"event":"note","message":"n"}` + "\nlog\n" + `{"event":"error","message":"bad","exit_code":1}` + "\n"},
 	} {

@@ -18,7 +18,7 @@ func TestSuggest(t *testing.T) {
 	command := func() *cli.Command {
 		act := func(context.Context, *cli.Command) error { return fails }
 		return &cli.Command{Name: "x", Writer: io.Discard, ErrWriter: io.Discard, Action: NeedsVerb, Commands: []*cli.Command{{Name: "paint", Action: act, Flags: []cli.Flag{
-			OneOf(&cli.StringFlag{Name: "colour", Value: "red"}, colours), SomeOf(&cli.StringSliceFlag{Name: "other"}, colours), &cli.BoolFlag{Name: "secret", Hidden: true},
+			OneOf(&cli.StringFlag{Name: "colour", Value: "red"}, colours), OneOf(&cli.StringSliceFlag{Name: "other"}, colours), &cli.BoolFlag{Name: "secret", Hidden: true},
 		}}}}
 	}
 	usage := fault.Errorf(fault.Usage, "bad")
@@ -35,9 +35,9 @@ func TestSuggest(t *testing.T) {
 		{"paint --colour gren", fault.Errorf(fault.Usage, "bad, the nearest is green"), "bad, the nearest is green"},
 		{"paint --colour gren", nil, ""},
 		{"piant", nil, `unknown verb "piant", did you mean paint? (see x --help)`},
-		{"paint --color red", nil, "flag provided but not defined: -color, did you mean --colour? (see x paint --help)"},
-		{"paint --secre", nil, "flag provided but not defined: -secre (see x paint --help)"},
-		{"paint --quite", nil, "flag provided but not defined: -quite, did you mean --quiet? (see x paint --help)"},
+		{"paint --color red", nil, "unknown flag --color, did you mean --colour? (see x paint --help)"},
+		{"paint --secre", nil, "unknown flag --secre (see x paint --help)"},
+		{"paint --quite", nil, "unknown flag --quite, did you mean --quiet? (see x paint --help)"},
 	} {
 		fails = c.fails
 		err := Run(context.Background(), command(), append([]string{"x"}, strings.Fields(c.args)...))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -18,6 +19,7 @@ type Cost struct {
 	Code      int    // its exit code
 	Text      string // what it printed, and its error
 	Allocated uint64 // bytes, most of which are garbage soon
+	Peak      uint64 // resident bytes of the process at most, 0 where that is not known
 }
 
 // Main is TestMain of a package whose tests use Alone; call runs the command.
@@ -29,11 +31,20 @@ func Main(m *testing.M, call func(args ...string) (code int, out string, err err
 	runtime.ReadMemStats(&before)
 	code, out, err := call(os.Args[1:]...)
 	runtime.ReadMemStats(&after)
-	cost := Cost{code, fmt.Sprint(out, err), after.TotalAlloc - before.TotalAlloc}
+	cost := Cost{code, fmt.Sprint(out, err), after.TotalAlloc - before.TotalAlloc, peak()}
 	if err := json.NewEncoder(os.Stdout).Encode(cost); err != nil {
 		panic(err)
 	}
 	os.Exit(0)
+}
+
+// peak returns how much of this process has been resident at most.
+func peak() uint64 {
+	text, _ := os.ReadFile("/proc/self/status")
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kB uint64
+	fmt.Sscan(rest, &kB)
+	return kB << 10
 }
 
 // Alone runs the command in a process where nothing else allocates: what other tests

@@ -27,30 +27,35 @@ const Category = tool.CategoryCheckpoint
 // Flags returns the flags of Options.
 func Flags() []cli.Flag {
 	list := []cli.Flag{
-		tool.OneOf(&cli.StringFlag{Name: "arch", Category: Category, Usage: "take the model as one of `CLASS`, a class of transformers, whatever config.json says"}, arch.Classes),
-		&cli.StringFlag{Name: "model-name", Category: Category, Usage: "call the model `NAME`"},
-		&cli.StringFlag{Name: "metadata", Category: Category, Usage: "take general.* keys from `FILE`, a JSON object, before all else"},
-		&cli.StringFlag{Name: "pre", Category: Category, Usage: "call the pre-tokenizer of byte-level BPE `NAME`, whatever its check text says"},
-		&cli.BoolFlag{Name: "embed-hf-tokenizer", Category: Category, Usage: "write the text of tokenizer.json into the file, too, as tokenizer.huggingface.json"},
-		&cli.BoolFlag{Name: "fuse-qkv", Category: Category, Usage: "make one tensor of query, key and value where the architecture knows it"},
-		&cli.BoolFlag{Name: "fuse-gate-up-exps", Category: Category, Usage: "make one tensor of the gate and up projections of experts"},
-		&cli.BoolFlag{Name: "fp8-as-q8", Category: Category, Usage: "write the matrices that are stored in FP8 as Q8_0, whatever the output type"},
-		&cli.BoolFlag{Name: "mistral-format", Category: Category, Usage: "the checkpoint is in Mistral's own format: params.json, consolidated*.safetensors, tekken.json"},
-		&cli.BoolFlag{Name: "sentence-transformers-dense-modules", Category: Category, Usage: "include the dense modules that follow an embedding model"},
-		&cli.BoolFlag{Name: "mtp", Category: Category, Usage: "convert only the layers that predict further tokens, to a file of drafts: with a directory as output, mtp-NAME.gguf"},
-		&cli.BoolFlag{Name: "no-nextn", Aliases: []string{"no-mtp"}, Category: Category, Usage: "leave out the layers that predict further tokens"},
-		&cli.BoolFlag{Name: "dspark", Category: Category, Usage: "convert only the drafts of blocks of tokens (DSpark) that a DeepSeek V4 has next to it; wants --target-model-dir, which may be the same directory"},
-		&cli.BoolFlag{Name: "mmproj", Category: Category, Usage: "convert the part of the model that sees or hears instead of the language model: with a directory as output, mmproj-NAME.gguf"},
-		&cli.StringFlag{Name: "target-model-dir", Category: Category, Usage: "the model that a draft (EAGLE-3, DFlash, DSpark) is for is in `DIR`: the draft gets its tokenizer"},
-		&cli.BoolFlag{Name: "remote", Category: Category, Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count. A checkpoint may also be s3://BUCKET/FOLDER"},
-		&cli.StringFlag{Name: "cache", Category: Category, Usage: "keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there"},
-		&cli.StringSliceFlag{Name: "merge-lora", Category: Category, Usage: "add the LoRA adapter in a directory to the weights, SCALE times (1): `ADAPTER[:SCALE]`; repeatable"},
-		&cli.BoolFlag{Name: "outside-links", Category: Category, Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"},
+		tool.OneOf(&cli.StringFlag{Name: "arch", Usage: "take the model as one of `CLASS`, a class of transformers, whatever config.json says"}, arch.Classes).As(tool.SetsBytes),
+		tool.Shared("model-name", "call the model `NAME`").As(tool.SetsBytes),
+		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "metadata", Usage: "take general.* keys from `FILE`, a JSON object, before all else"}),
+		tool.As(tool.SetsBytes, &cli.StringFlag{Name: "pre", Usage: "call the pre-tokenizer of byte-level BPE `NAME`, whatever its check text says"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "embed-hf-tokenizer", Usage: "write the text of tokenizer.json into the file, too, as tokenizer.huggingface.json"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "fuse-qkv", Usage: "make one tensor of query, key and value where the architecture knows it"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "fuse-gate-up-exps", Usage: "make one tensor of the gate and up projections of experts"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "fp8-as-q8", Usage: "write the matrices that are stored in FP8 as Q8_0, whatever the output type"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "mistral-format", Usage: "the checkpoint is in Mistral's own format: params.json, consolidated*.safetensors, tekken.json"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "sentence-transformers-dense-modules", Usage: "include the dense modules that follow an embedding model"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "mtp", Usage: "convert only the layers that predict further tokens, to a file of drafts: with a directory as output, mtp-NAME.gguf"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "no-nextn", Aliases: []string{"no-mtp"}, Usage: "leave out the layers that predict further tokens"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "dspark", Usage: "convert only the drafts of blocks of tokens (DSpark) that a DeepSeek V4 has next to it; wants --target-model-dir, which may be the same directory"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "mmproj", Usage: "convert the part of the model that sees or hears instead of the language model: with a directory as output, mmproj-NAME.gguf"}),
+		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "target-model-dir", Usage: "the model that a draft (EAGLE-3, DFlash, DSpark) is for is in `DIR`: the draft gets its tokenizer"}),
+		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "remote", Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count. A checkpoint may also be s3://BUCKET/FOLDER"}),
+		tool.Shared("cache", "keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there").As(tool.WritesFile),
+		tool.As(tool.ReadsFile, &cli.StringSliceFlag{Name: "merge-lora", Usage: "add the LoRA adapter in a directory to the weights, SCALE times (1): `ADAPTER[:SCALE]`; repeatable"}),
+		OutsideLinks(),
 	}
 	for _, name := range withoutEffect {
-		list = append(list, &cli.BoolFlag{Name: name, Category: Category, Usage: "no effect; for scripts written for the reference's converter", Hidden: true})
+		list = append(list, tool.As(tool.RunsOnly, &cli.BoolFlag{Name: name, Usage: "no effect; for scripts written for the reference's converter", Hidden: true}))
 	}
-	return list
+	return tool.Group(Category, list...)
+}
+
+// OutsideLinks is the flag that permits links out of a checkpoint.
+func OutsideLinks() cli.Flag {
+	return tool.As(tool.Permits, &cli.BoolFlag{Name: "outside-links", Category: Category, Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"})
 }
 
 // withoutEffect are flags of the reference about how it works, which we do not

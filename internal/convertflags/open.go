@@ -14,13 +14,17 @@ import (
 	"ggforge/model"
 )
 
+// ModelHelp says what a MODEL is that Open opens, for the help of verbs.
+const ModelHelp = "is a GGUF file, the first of the shards of a model, or a checkpoint directory,\n" +
+	"which gives the same figures as converting it first."
+
 // remoteFlags are those of Flags that say how to read what is on a server.
 var remoteFlags = []string{"remote", "cache"}
 
 // Via is the flag of commands that take a checkpoint as the file that it would be
 // converted to.
 func Via() cli.Flag {
-	return tool.OneOf(&cli.StringFlag{Name: "via", Category: Category, Value: convert.Auto.String(), Usage: "take the weights as if converted to `TYPE` first: auto, f32, f16 or bf16"}, tool.Names("auto", "f32", "f16", "bf16"))
+	return tool.OneOf(&cli.StringFlag{Name: "via", Category: Category, Value: convert.Auto.String(), Usage: "take the weights as if converted to `TYPE` first: auto, f32, f16 or bf16"}, tool.Names("auto", "f32", "f16", "bf16")).As(tool.SetsBytes)
 }
 
 // Checkpoint is what the flags say of checkpoints, for commands that take files, too.

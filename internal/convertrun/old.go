@@ -14,8 +14,8 @@ import (
 // oldFlags are those about a file before GGUF only, and bothFlags those that it shares
 // with checkpoints.
 var (
-	oldFlags  = []string{"desc", "context-length", "eps", "gqa"}
-	bothFlags = []string{"outfile", "dry-run", "verbose", "threads", "force", "progress", "quiet", "json", "manifest", "model-name", "compat", "work-dir", "help", "version"}
+	oldFlags  = []string{"desc", "ctx-size", "eps", "gqa"}
+	bothFlags = []string{"output", "dry-run", "verbose", "threads", "force", "progress", "quiet", "json", "manifest", "model-name", "compat", "work-dir", "help", "version"}
 )
 
 // IsOld reports whether the input is a file before GGUF. Flags about the other kind of

@@ -152,11 +152,68 @@ func readers() map[string]reader {
 		"safetensors: escapes": {text(func(n int) string {
 			return string(safetensorstest.Raw([]byte(`{"`+list(n, "", `\u00e9`)+`":{}}`), nil))
 		}), parseSafe},
-		"imatrix: gguf":       {func(n int) []byte { return imatrixtest.GGUF(entries(n), []string{"text"}, 3) }, parseImatrix},
-		"imatrix: legacy":     {func(n int) []byte { return imatrixtest.Legacy(entries(n), nil) }, parseImatrix},
-		"torch.save: tensors": {func(n int) []byte { return torchfiletest.Encode(tensors(n)) }, parseTorch},
-		"torch.save: older":   {func(n int) []byte { return torchfiletest.EncodeOld(tensors(n)) }, parseTorch},
-		"torch.save: memo":    {func(n int) []byte { return memo(8 * n) }, parseTorch},
+		"imatrix: gguf":              {func(n int) []byte { return imatrixtest.GGUF(entries(n), []string{"text"}, 3) }, parseImatrix},
+		"imatrix: legacy":            {func(n int) []byte { return imatrixtest.Legacy(entries(n), nil) }, parseImatrix},
+		"torch.save: tensors":        {func(n int) []byte { return torchfiletest.Encode(tensors(n)) }, parseTorch},
+		"torch.save: older":          {func(n int) []byte { return torchfiletest.EncodeOld(tensors(n)) }, parseTorch},
+		"torch.save: memo":           {func(n int) []byte { return memo(8 * n) }, parseTorch},
+		"torch.save: a list copied":  {func(n int) []byte { return copied(16*n, 8*n) }, parseTorch},
+		"torch.save: a shape copied": {func(n int) []byte { return shapes(60, 8*n) }, parseTorch},
+		"torch.save: a long key, and members below it": {func(n int) []byte {
+			return inside(func(p *torchfiletest.Pickle) {
+				p.Str(strings.Repeat("k", 64*n)).Op('}').Op('(')
+				for i := range n {
+					p.Str(fmt.Sprint(i)).Op('N')
+				}
+				p.Op('u').Op('s')
+			})
+		}, parseTorch},
+		"torch.save: a long key, and a list below it": {func(n int) []byte {
+			return inside(func(p *torchfiletest.Pickle) {
+				p.Str(strings.Repeat("k", 64*n)).Op(']').Op('(').Op('N', []byte(strings.Repeat("N", 8*n-1))...).Op('e').Op('s')
+			})
+		}, parseTorch},
+		"torch.save: a long key of many dicts": {func(n int) []byte {
+			return inside(func(p *torchfiletest.Pickle) {
+				p.Str(strings.Repeat("k", 64*n)).Op('q', 0).Op('N').Op('s')
+				for i := range n {
+					p.Str(fmt.Sprint(i)).Op('}').Op('h', 0).Op('N').Op('s').Op('s')
+				}
+			})
+		}, parseTorch},
+		"torch.save: a dict in many places": {func(n int) []byte {
+			return inside(func(p *torchfiletest.Pickle) {
+				p.Str("first").Op('}').Op('q', 0).Op('(')
+				for i := range 8 * n {
+					p.Str(fmt.Sprint(i)).Op('N')
+				}
+				p.Op('u').Op('s')
+				for i := range 8 * n {
+					p.Str(fmt.Sprint(i)).Op('h', 0).Op('s')
+				}
+			})
+		}, parseTorch},
+		"torch.save: states": {func(n int) []byte {
+			return inside(func(p *torchfiletest.Pickle) {
+				p.Op('}').Op('q', 0).Op('(')
+				for i := range 8 * n {
+					p.Str(fmt.Sprint(i)).Op('N')
+				}
+				p.Op('u').Op('0')
+				for range 8 * n {
+					p.Op('h', 0).Op('b')
+				}
+			})
+		}, parseTorch},
+		"torch.save: integers": {func(n int) []byte {
+			return inside(func(p *torchfiletest.Pickle) {
+				p.Str("k").Op(']').Op('(')
+				for range n {
+					p.Op(0x8a, append([]byte{255}, make([]byte, 255)...)...)
+				}
+				p.Op('e').Op('s')
+			})
+		}, parseTorch},
 		"torch.save: lists": {func(n int) []byte {
 			return torchfiletest.Zip(append([]byte{0x80, 2}, strings.Repeat("]", 64*n)...), nil, nil)
 		}, parseTorch},
@@ -217,6 +274,41 @@ func tensors(n int) (all []torchfiletest.Tensor) {
 		all = append(all, torchfiletest.Tensor{Name: fmt.Sprintf("t%d", i), DType: safetensors.F32, Shape: []int64{1}, Data: make([]byte, 4)})
 	}
 	return all
+}
+
+// inside is a dict with the members that add writes.
+func inside(add func(p *torchfiletest.Pickle)) []byte {
+	p := new(torchfiletest.Pickle).Op(0x80, 2).Op('}')
+	add(p)
+	return torchfiletest.Zip(p.Op('.').Bytes(), nil, nil)
+}
+
+// copied is a pickle that makes a list of n pairs into a dict, again and again.
+func copied(n, times int) []byte {
+	return inside(func(p *torchfiletest.Pickle) {
+		p.Op('N').Op('N').Op(0x86).Op('q', 0).Op('0')
+		p.Global("collections", "OrderedDict").Op('q', 1).Op('0').Op(']').Op('(')
+		for range n {
+			p.Op('h', 0)
+		}
+		p.Op('e').Op(0x85).Op('q', 2).Op('0').Str("k").Op(']').Op('(')
+		for range times {
+			p.Op('h', 1).Op('h', 2).Op('R')
+		}
+		p.Op('e').Op('s')
+	})
+}
+
+// shapes is a pickle with many tensors of one shape.
+func shapes(dims, times int) []byte {
+	p := new(torchfiletest.Pickle).Op(0x80, 2).Op('}')
+	p.Ints(slices.Repeat([]int64{1}, dims)).Op('q', 0).Op('0')
+	p.Global("torch._utils", "_rebuild_tensor_v2").Op('q', 1).Op('0')
+	p.Op('(').Op('(').Str("storage").Global("torch", "FloatStorage").Str("0").Str("cpu").Int(1).Op('t').Op('Q').Int(0).Op('h', 0).Op('h', 0).Op('t').Op('q', 2).Op('0')
+	for i := range times {
+		p.Str(fmt.Sprint(i)).Op('h', 1).Op('h', 2).Op('R').Op('s')
+	}
+	return torchfiletest.Zip(p.Op('.').Bytes(), []string{"0"}, map[string][]byte{"0": make([]byte, 4)})
 }
 
 // memo is a pickle that remembers n values, and names each again.

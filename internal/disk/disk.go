@@ -70,6 +70,12 @@ func Lstat(path string) (info fs.FileInfo, err error) {
 	return known(info, err)
 }
 
+// Readlink is os.Readlink.
+func Readlink(path string) (to string, err error) {
+	err = call(Call{Op: OpStat, Path: path}, func() (err error) { to, err = os.Readlink(path); return err })
+	return to, err
+}
+
 // known returns no information with an error.
 func known(info fs.FileInfo, err error) (fs.FileInfo, error) {
 	if err != nil {
@@ -127,9 +133,9 @@ func ReadFile(path string) ([]byte, error) {
 // File is an open file.
 type File struct{ file *os.File }
 
-// OpenFile is os.OpenFile.
+// OpenFile is os.OpenFile; on Windows, too, the file can be renamed and removed while it is open.
 func OpenFile(path string, flag int, mode fs.FileMode) (*File, error) {
-	return open(Call{Op: OpOpen, Path: path, Flag: flag}, func() (*os.File, error) { return os.OpenFile(path, flag, mode) })
+	return open(Call{Op: OpOpen, Path: path, Flag: flag}, func() (*os.File, error) { return openFile(path, flag, mode) })
 }
 
 // Open is os.Open.

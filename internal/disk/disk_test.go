@@ -56,6 +56,7 @@ func TestHook(t *testing.T) {
 		{OpSync, f.Sync},
 		{OpFstat, func() error { _, err := f.Stat(); return err }},
 		{OpStat, func() error { _, err := Lstat(path); return err }},
+		{OpStat, func() error { _, err := Readlink(path); return err }},
 		{OpReadDir, func() error { _, err := ReadDir(filepath.Dir(path)); return err }},
 		{OpLink, func() error { return Link(path, path+"2") }},
 		{OpRename, func() error { return Rename(path+"2", path+"3") }},

@@ -212,8 +212,13 @@ type tally struct{ faults, failed, succeeded int }
 // try has the call of that number fail, and reports whether there was one.
 func (s *stage) try(t *testing.T, m manner, k *kind, at int) (struck bool, failed bool) {
 	t.Helper()
+	return s.meet(t, m, k, &injector{kind: k, at: at, random: s.random})
+}
+
+// meet is try with an injector.
+func (s *stage) meet(t *testing.T, m manner, k *kind, in *injector) (struck bool, failed bool) {
+	t.Helper()
 	s.reset(t)
-	in := &injector{kind: k, at: at, random: s.random}
 	if k.name == "power lost" {
 		in.power = &power{root: filepath.Join(s.dir, "out"), grave: filepath.Join(s.dir, "grave")}
 	}
@@ -226,7 +231,7 @@ func (s *stage) try(t *testing.T, m manner, k *kind, at int) (struck bool, faile
 	}
 	bad := func(format string, args ...any) {
 		t.Helper()
-		t.Errorf("%s%s, %s, call %d: %s: error %v: %s", s.name, m.name, k.name, at, in.what, err, fmt.Sprintf(format, args...))
+		t.Errorf("%s%s, %s, call %d: %s: error %v: %s", s.name, m.name, k.name, in.at, in.what, err, fmt.Sprintf(format, args...))
 	}
 	if in.power != nil {
 		in.power.fail(t, s.random)
@@ -298,5 +303,30 @@ func TestFaults(t *testing.T) {
 	t.Logf("%d faults in %d scenes: %d runs failed, %d were right in spite of it; seed %d", total.faults, len(scenes), total.failed, total.succeeded, *seed)
 	if total.faults == 0 {
 		t.Error("no faults")
+	}
+}
+
+// TestTornJournals has the power fail when the journal of a change of names is to be synced, again and again: whatever is left of it, zeros, too,
+// goes with the next run.
+func TestTornJournals(t *testing.T) {
+	at := slices.IndexFunc(kinds, func(k kind) bool { return k.name == "power lost" })
+	for _, s := range scenes {
+		if s.name != "shards" && s.name != "models replaced" && s.name != "part files" {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			st := setUp(t, s)
+			st.reset(t)
+			if err := st.act(&injector{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			st.new = tree(t, filepath.Join(st.dir, "out"))
+			for range 16 {
+				in := &injector{kind: &kinds[at], random: st.random, on: func(c disk.Call) bool { return c.Op == disk.OpSync && strings.HasSuffix(c.Path, ".commit") }}
+				if struck, _ := st.meet(t, manners[0], in.kind, in); !struck {
+					t.Fatal("no journal")
+				}
+			}
+		})
 	}
 }

@@ -142,14 +142,23 @@ var kinds = []kind{
 // injector is the hook of one run.
 type injector struct {
 	mu     sync.Mutex
-	kind   *kind // nil counts only
-	at     int   // the number of the call that fails, from 0
+	kind   *kind                  // nil counts only
+	at     int                    // the number of the call that fails, from 0
+	on     func(c disk.Call) bool // if not nil: the first call that fails, whatever its number
 	calls  int
 	ops    []string // of each call
 	what   string   // the call that failed
 	struck bool
 	random rnd
 	power  *power // nil for kinds that lose nothing
+}
+
+// strikes reports whether it is the turn of a call of that number.
+func (in *injector) strikes(n int, c disk.Call) bool {
+	if in.on != nil {
+		return in.on(c)
+	}
+	return n == in.at
 }
 
 // rnd is what injectors need of rand.Rand.
@@ -174,10 +183,10 @@ func (in *injector) hook(c disk.Call, do func(int) (int, error)) (int, error) {
 		do = in.power.watch(c, do)
 	}
 	switch {
-	case in.kind == nil || n < in.at:
+	case in.kind == nil || !in.struck && !in.strikes(n, c):
 		return do(c.N)
-	case n == in.at:
-		in.struck = true
+	case !in.struck:
+		in.struck, in.at = true, n
 		in.what = fmt.Sprintf("%s %s", c.Op, c.Path)
 		return in.kind.hit(in, true, c, do)
 	default:

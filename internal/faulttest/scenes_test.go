@@ -142,7 +142,9 @@ func text(n int) (tokens []int32) {
 
 const inPlace = "model.gguf"
 
-func header(n byte) []byte { return bytes.Repeat([]byte{'G', 'G', n, 0, 7}, 700) }
+func header(n byte) []byte {
+	return gguf.AppendHeader(nil, gguf.Metadata{{Key: "k", Value: gguf.String(string(bytes.Repeat([]byte{'G', 'G', n, 0, 7}, 700)))}}, []gguf.Tensor{{Name: "t", Type: gguf.TypeI8, NE: []int64{7 * 99}}}, gguf.DefaultAlignment)
+}
 
 // inParts writes in parts, and finishes.
 func inParts(apart bool) func(context.Context, string, *writer.Journal) error {

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"ggforge/fault"
@@ -46,9 +47,12 @@ const (
 	maxPause = 2 * time.Minute
 	// maxRedirects is how many servers in a row may point at another one.
 	maxRedirects = 10
-	// drain is how much of an answer nobody reads is read nevertheless, since the
-	// connection can then be used again.
-	drain = 64 << 10
+	// maxDrain is how much of an answer nobody reads is read nevertheless, since the
+	// connection can then be used again, and maxDrainSeconds how long that may take.
+	maxDrain        = 64 << 10
+	maxDrainSeconds = 1
+	// maxSeconds is how long an answer may take, however steadily it comes.
+	maxSeconds = 1800
 )
 
 // Client reads from web servers. Its methods may be called by many goroutines at
@@ -74,7 +78,7 @@ func New(opt Options) *Client {
 		transport.RegisterProtocol(scheme, by)
 	}
 	c := &Client{opt: opt}
-	c.http = http.Client{Transport: transport, CheckRedirect: c.redirect}
+	c.http = http.Client{Transport: Bounded(transport), CheckRedirect: c.redirect}
 	return c
 }
 
@@ -107,6 +111,16 @@ func (c *Client) authorize(req *http.Request) {
 func Show(u *url.URL) string {
 	clean := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return clean.String()
+}
+
+// noAddress is an error about an address that cannot be read; what may be secret in it is not shown.
+func noAddress(address string) error {
+	clean, _, _ := strings.Cut(address, "?")
+	if scheme, rest, ok := strings.Cut(clean, "://"); ok {
+		host, path, _ := strings.Cut(rest, "/")
+		clean = scheme + "://" + host[strings.LastIndexByte(host, '@')+1:] + "/" + path
+	}
+	return fault.Errorf(fault.Usage, "%q is no address of a file", clean)
 }
 
 // statusError is an answer that is not the one that was asked for.
@@ -197,7 +211,7 @@ func Retry(ctx context.Context, pause time.Duration, once func() (n int, err err
 // whole file. The caller calls cancel when it has read the body, which ends with an
 // error after Options.Stall without a byte.
 func (c *Client) request(ctx context.Context, address, ranges string) (resp *http.Response, cancel func(), err error) {
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithTimeout(ctx, maxSeconds*time.Second)
 	defer func() {
 		if err != nil {
 			stop()
@@ -205,7 +219,7 @@ func (c *Client) request(ctx context.Context, address, ranges string) (resp *htt
 	}()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, nil, fault.Errorf(fault.Usage, "%q is no address of a file", address)
+		return nil, nil, noAddress(address)
 	}
 	req.Header.Set("User-Agent", "ggforge")
 	req.Header.Set("Accept-Encoding", "identity")
@@ -227,8 +241,10 @@ func (c *Client) request(ctx context.Context, address, ranges string) (resp *htt
 	timer := time.AfterFunc(c.opt.Stall, stop)
 	resp.Body = &watched{body, timer, c.opt.Stall}
 	cancel = func() {
-		io.CopyN(io.Discard, resp.Body, drain)
 		timer.Stop()
+		late := time.AfterFunc(maxDrainSeconds*time.Second, stop)
+		io.CopyN(io.Discard, body, maxDrain)
+		late.Stop()
 		body.Close()
 		stop()
 	}
@@ -253,16 +269,50 @@ type watched struct {
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	w.timer.Reset(w.limit)
-	if errors.Is(err, context.Canceled) {
+	switch {
+	case errors.Is(err, context.Canceled):
 		err = fmt.Errorf("nothing came for %v", w.limit)
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("the answer takes more than %d seconds", maxSeconds)
 	}
 	return n, err
 }
 
-// Get returns a whole file, which may have limit bytes at most. A file that is not
-// there gives an error that is fs.ErrNotExist, one that is not for this reader
-// fs.ErrPermission.
-func (c *Client) Get(ctx context.Context, address string, limit int64) (data []byte, err error) {
+// Budget is how many bytes several files may have together.
+type Budget struct {
+	left atomic.Int64
+	over error
+}
+
+// NewBudget returns a budget of so many bytes; over is the error about more.
+func NewBudget(bytes int64, over error) *Budget {
+	b := &Budget{over: over}
+	b.left.Store(bytes)
+	return b
+}
+
+// spent is a reader whose bytes are taken off a budget as they come.
+type spent struct {
+	io.Reader
+	*Budget
+	n int64
+}
+
+func (s *spent) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.n += int64(n)
+	if s.left.Add(-int64(n)) < 0 {
+		return n, s.over
+	}
+	return n, err
+}
+
+// Get returns a whole file, which may have limit bytes at most, and be one of those that a budget is of; nil for none. A
+// file that is not there gives an error that is fs.ErrNotExist, one that is not for this reader fs.ErrPermission.
+func (c *Client) Get(ctx context.Context, address string, limit int64, of *Budget) (data []byte, err error) {
+	if of == nil {
+		of = NewBudget(limit+1, nil)
+	}
 	err = c.retry(ctx, func() (int, error) {
 		resp, cancel, err := c.request(ctx, address, "")
 		if err != nil {
@@ -279,11 +329,15 @@ func (c *Client) Get(ctx context.Context, address string, limit int64) (data []b
 		if resp.ContentLength > limit {
 			return 0, tooLarge(resp.ContentLength)
 		}
-		data, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
-		if err == nil && int64(len(data)) > limit {
+		from := &spent{Reader: io.LimitReader(resp.Body, limit+1), Budget: of}
+		data, err = io.ReadAll(from)
+		switch {
+		case err != nil && err == of.over:
+			return 0, err
+		case err == nil && int64(len(data)) > limit:
 			return 0, tooLarge(limit + 1)
-		}
-		if err != nil {
+		case err != nil:
+			of.left.Add(from.n) // all of it comes again
 			err = fmt.Errorf("%s: the connection broke off after %d bytes: %w", show, len(data), err)
 		}
 		return 0, err

@@ -22,9 +22,9 @@ type File struct {
 	// state is what the server calls this state of the file, "" if it does not say or
 	// where the address belongs to one state for ever.
 	state string
-	head  []byte // its first bytes
 
 	mu     sync.Mutex
+	head   []byte // its first bytes
 	direct string // where the server has redirected to; "" before that is known
 	kept   *kept  // on the disk, nil for nowhere
 }
@@ -41,9 +41,11 @@ const headBytes = 1 << 20
 func (c *Client) Open(ctx context.Context, address string, fixed bool) (*File, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, fault.Errorf(fault.Usage, "%q is no address of a file", address)
+		return nil, noAddress(address)
 	}
 	f := &File{client: c, address: address, name: Show(u)}
+	var head []byte
+	came := 0 // of these
 	err = c.retry(ctx, func() (int, error) {
 		resp, cancel, err := c.request(ctx, address, fmt.Sprintf("bytes=0-%d", headBytes-1))
 		if err != nil {
@@ -57,9 +59,9 @@ func (c *Client) Open(ctx context.Context, address string, fixed bool) (*File, e
 		case !ok || first != 0 || last != min(headBytes, total)-1:
 			return 0, fault.Errorf(fault.Broken, "%s: the server sends range %q, want bytes 0 to %d", f.name, resp.Header.Get("Content-Range"), headBytes-1)
 		}
-		f.head = make([]byte, last+1)
-		if n, err := f.body(resp, f.head); err != nil {
-			return n, err
+		head = make([]byte, last+1)
+		if came, err = f.body(resp, head); err != nil && (came == 0 || !temporary(err)) {
+			return 0, err
 		}
 		f.Size = total
 		if !fixed {
@@ -68,9 +70,13 @@ func (c *Client) Open(ctx context.Context, address string, fixed bool) (*File, e
 		f.moved(resp)
 		return 0, nil
 	})
+	if err == nil && came < len(head) { // what has come stays, so that each connection brings the end nearer
+		err = f.read(ctx, head[came:], int64(came))
+	}
 	if err != nil {
 		return nil, err
 	}
+	f.head = head
 	return f, nil
 }
 
@@ -88,7 +94,21 @@ func (f *File) State() string { return f.state }
 
 // Forget gives up the beginning of the file, which Open has read: a reader that comes
 // back to it asks again.
-func (f *File) Forget() { f.head = nil }
+func (f *File) Forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.head = nil
+}
+
+// begun copies what is there of p, at off, of the beginning of the file, and returns how much that is.
+func (f *File) begun(p []byte, off int64) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if off >= int64(len(f.head)) {
+		return 0
+	}
+	return copy(p, f.head[off:])
+}
 
 // body reads len(p) bytes of an answer, which must have no more.
 func (f *File) body(resp *http.Response, p []byte) (int, error) {
@@ -129,10 +149,8 @@ func (f *File) where(failed bool) (address string, direct bool) {
 
 // read fills p with what is at off.
 func (f *File) read(ctx context.Context, p []byte, off int64) error {
-	if off < int64(len(f.head)) {
-		n := copy(p, f.head[off:])
-		p, off = p[n:], off+int64(n)
-	}
+	n := f.begun(p, off)
+	p, off = p[n:], off+int64(n)
 	failed := false
 	return f.client.retry(ctx, func() (int, error) {
 		for len(p) > 0 {

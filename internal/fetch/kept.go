@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
@@ -14,6 +15,7 @@ import (
 	"sync"
 
 	"ggforge/fault"
+	"ggforge/internal/disk"
 )
 
 // kept is what has come of a file so far, on the disk: one file with the bytes at
@@ -32,6 +34,9 @@ type entry struct {
 	n   uint32
 	sum uint32
 }
+
+// logMagic begins the log. Records follow.
+const logMagic = "ggforge fetch log 2\n"
 
 const (
 	recordBytes = 20 // offset, length, sum, and the CRC-32C of these three
@@ -90,7 +95,7 @@ func (f *File) Keep(folder string, fixed bool) error {
 		k.data.Close()
 		return err
 	}
-	if err := k.load(f.Size); err != nil {
+	if err := k.load(filepath.Join(folder, name), f.Size); err != nil {
 		k.close()
 		return fmt.Errorf("%s: %w", filepath.Join(folder, name), err)
 	}
@@ -98,11 +103,18 @@ func (f *File) Keep(folder string, fixed bool) error {
 	return nil
 }
 
-// load reads the log. One that is not sound is begun anew.
-func (k *kept) load(size int64) error {
-	for _, f := range []*os.File{k.data, k.log} {
-		if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-			return cmp.Or(err, fmt.Errorf("is no regular file"))
+// load reads the log. One that is not sound, or of another version, is begun anew. name is that of the files without their endings.
+func (k *kept) load(name string, size int64) error {
+	for ending, f := range map[string]*os.File{".data": k.data, ".log": k.log} {
+		st, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if !st.Mode().IsRegular() {
+			return fmt.Errorf("is no regular file")
+		}
+		if !disk.Own(name+ending, st) { // who could have put anything there
+			return fault.Errorf(fault.Usage, "belongs to another user: what is read from servers is kept in folders of one's own")
 		}
 	}
 	st, err := k.log.Stat()
@@ -115,13 +127,20 @@ func (k *kept) load(size int64) error {
 		if _, err := k.log.ReadAt(log, 0); err != nil && len(log) > 0 {
 			return err
 		}
-		k.entries, sound = parseLog(log, size)
+		log, sound = bytes.CutPrefix(log, []byte(logMagic))
+		if sound {
+			k.entries, sound = parseLog(log, size)
+		}
 	}
-	if !sound {
-		k.entries = nil
-		return k.log.Truncate(0)
+	if sound {
+		return nil
 	}
-	return nil
+	k.entries = nil
+	if err := k.log.Truncate(0); err != nil {
+		return err
+	}
+	_, err = k.log.WriteString(logMagic)
+	return err
 }
 
 // close closes both files.

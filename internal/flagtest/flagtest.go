@@ -24,6 +24,10 @@ type Row struct {
 	Want  string   // its value as fmt.Sprint shows it; "set" for a function
 	// None says that the flag changes nothing in Field.
 	None bool
+	// Base are arguments that the flag goes with instead of those of Check, nil for those. Needed says that they are too
+	// few without it.
+	Base   []string
+	Needed bool
 }
 
 // Check parses base and then base with each row's arguments, and compares the
@@ -57,6 +61,13 @@ func Check[T any](t *testing.T, command func() *cli.Command, parse func(*cli.Com
 		t.Run(name, func(t *testing.T) {
 			if len(row.Args) == 0 || row.Args[0] != "--"+name {
 				t.Fatalf("arguments %q, want --%s first", row.Args, name)
+			}
+			plain, base := plain, base
+			if row.Base != nil {
+				base = row.Base
+				if plain, err = run(base); err != nil && !row.Needed {
+					t.Fatalf("%q: %v", base, err)
+				}
 			}
 			for _, alias := range f.Names() {
 				args := append(append(slices.Clone(base), "--"+alias), row.Args[1:]...)
@@ -118,11 +129,11 @@ func Documented(t *testing.T, commands ...*cli.Command) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := map[string]bool{"help": true, "version": true, "quiet": true} // of every command
+	named := map[string]bool{"help": true, "help-all": true, "version": true, "quiet": true} // of every command
 	for _, word := range flagName.FindAllString(string(text), -1) {
 		named[strings.TrimPrefix(word, "--")] = true
 	}
-	have := map[string]bool{"help": true, "version": true, "quiet": true}
+	have := map[string]bool{"help": true, "help-all": true, "version": true, "quiet": true}
 	for _, cmd := range commands {
 		for _, f := range cmd.Flags {
 			name := f.Names()[0]

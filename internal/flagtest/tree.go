@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -64,11 +65,15 @@ func Tree(t *testing.T, command func() *cli.Command) {
 			quiet(t, command, v)
 			misspelt(t, command, v)
 			completed(t, command, v)
+			levels(t, command, v)
+			shared(t, strings.Join(append([]string{root.Name}, v.words...), " "), v)
+			anyCase(t, command, v)
 			fields(t, root.Name, v)
 		})
 	}
 	for _, words := range append(helps, []string{"completion"}, []string{"man"}) {
 		help(t, command, append(slices.Clip(words), "--help"))
+		help(t, command, append(slices.Clip(words), "--help-all"))
 	}
 	if text, err := run(command, "man"); err != nil || !strings.HasPrefix(text, ".TH ") || strings.Count(text, "\n.TP\n") < len(root.Flags) {
 		t.Errorf("man: %v\n%s", err, text)
@@ -85,6 +90,50 @@ func help(t *testing.T, command func() *cli.Command, args []string) {
 		if n := uniseg.StringWidth(strings.TrimSuffix(line, "\n")); n > 79 {
 			t.Errorf("%q: a line of %d columns: %s", args, n, line)
 		}
+	}
+}
+
+// mostFlags is how many flags a verb's --help lists at most.
+const mostFlags = 20
+
+var listed = regexp.MustCompile(`(?m)^  (?:-[a-z], |    )--([a-z0-9-]+)`)
+
+// levels checks that --help has the flags that most people need, and --help-all and the manual have all.
+func levels(t *testing.T, command func() *cli.Command, v verb) {
+	names := func(flag string) (list []string) {
+		text, err := run(command, append(slices.Clip(v.words), flag)...)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, m := range listed.FindAllStringSubmatch(text, -1) {
+			list = append(list, m[1])
+		}
+		return list
+	}
+	short, all := names("--help"), names("--help-all")
+	if len(short) > mostFlags {
+		t.Errorf("--help lists %d flags, want at most %d: say in About.Main which", len(short), mostFlags)
+	}
+	man, err := run(command, "man")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, f := range v.Flags {
+		name := f.Names()[0]
+		if vis, ok := f.(cli.VisibleFlag); ok && !vis.IsVisible() {
+			continue
+		}
+		if !slices.Contains(all, name) || !strings.Contains(man, strings.ReplaceAll("--"+name, "-", `\-`)) {
+			t.Errorf("--%s is not in --help-all or not in the manual", name)
+		}
+	}
+	for _, name := range tool.AboutOf(v.Command).Main {
+		if !slices.ContainsFunc(v.Flags, func(f cli.Flag) bool { return f.Names()[0] == name }) {
+			t.Errorf("About.Main: there is no --%s", name)
+		}
+	}
+	if !slices.Contains(short, "help-all") && len(short) < len(all) {
+		t.Errorf("--help leaves out flags and does not name --help-all")
 	}
 }
 
@@ -242,6 +291,34 @@ func misspelt(t *testing.T, command func() *cli.Command, v verb) {
 		wrong := append(slices.Clone(v.words[:n-1]), v.words[n-1]+"x")
 		if _, err := run(command, wrong...); tool.Code(err) != 2 || !strings.Contains(err.Error(), "did you mean") {
 			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+}
+
+// anyCase checks that values which are names are taken in any case.
+func anyCase(t *testing.T, command func() *cli.Command, v verb) {
+	for _, f := range v.Flags {
+		one, ok := f.(interface{ Choices() []string })
+		if !ok {
+			continue
+		}
+		for _, name := range one.Choices() {
+			for _, value := range []string{strings.ToLower(name), strings.ToUpper(name)} {
+				cmd := command()
+				at := cmd
+				for _, word := range v.words {
+					at = at.Command(word)
+				}
+				for _, same := range at.Flags {
+					if same.Names()[0] != f.Names()[0] {
+						continue
+					}
+					err := same.Set(f.Names()[0], value)
+					if got := strings.Trim(fmt.Sprint(same.Get()), "[]"); err != nil || !strings.EqualFold(got, name) || !slices.Contains(one.Choices(), got) {
+						t.Errorf("--%s %s: %v, read as %s, want %s", f.Names()[0], value, err, got, name)
+					}
+				}
+			}
 		}
 	}
 }

@@ -49,11 +49,7 @@ func sameVectors(t *testing.T, file string) {
 	if slices.ContainsFunc(m.Tensors, func(x model.Tensor) bool { return x.Type != gguf.TypeF32 }) {
 		skip(t, "the runtime rounds what is multiplied by weights of another type than F32")
 	}
-	e, err := eval.New(m)
-	if errors.Is(err, fault.Unsupported) {
-		skip(t, err) // nothing that gives another vector
-	}
-	must(t, err)
+	e := runnable(t, m, file)
 	if _, ok := m.Metadata.Get(m.Architecture() + ".pooling_type"); e.Predicts() && !ok {
 		skip(t, "") // it predicts tokens
 	}

@@ -117,6 +117,25 @@ func everyModel(t *testing.T, column string, first bool, f func(t *testing.T, fi
 	}
 }
 
+// runnable returns a model for running, of a file that is a path in the chroot. It skips one that
+// cannot be run, which gives no other figure than the runtime's: also one with a key missing, if
+// the runtime does not load it either.
+func runnable(t *testing.T, m *model.Model, file string) *eval.Model {
+	t.Helper()
+	e, err := eval.New(m)
+	if errors.Is(err, fault.Broken) {
+		if out, bench := exec.Command("chroot", root, "timeout", "20", "llama-bench", "-m", file, "-p", "16", "-n", "0", "-r", "1", "-t", "1", "-ngl", "0").CombinedOutput(); bench == nil {
+			t.Fatalf("the runtime runs what is refused with %v:\n%s", err, tail(out))
+		}
+		skip(t, err)
+	}
+	if errors.Is(err, fault.Unsupported) {
+		skip(t, err)
+	}
+	must(t, err)
+	return e
+}
+
 // note counts how a test ended.
 func (x *found) note(t *testing.T) {
 	x.ran++
@@ -179,11 +198,7 @@ func TestEvaluateBits(t *testing.T) {
 		m, err := model.Open(root + file)
 		must(t, err)
 		defer m.Close()
-		e, err := eval.New(m)
-		if errors.Is(err, fault.Unsupported) {
-			skip(t, err)
-		}
-		must(t, err)
+		e := runnable(t, m, file)
 		if _, err := vocab.New(m.Metadata); err != nil {
 			skip(t, err)
 		}

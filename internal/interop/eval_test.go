@@ -3,7 +3,6 @@ package interop
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"testing"
 
 	"ggforge/eval"
-	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model"
 )
@@ -43,11 +41,7 @@ func (o *oracle) evaluate(t *testing.T, file, text string, chunk, chunks int) {
 	must(t, err)
 	defer m.Close()
 	tokens := runtimeTokens(t, m, file, text, chunk, chunks)
-	e, err := eval.New(m)
-	if errors.Is(err, fault.Unsupported) {
-		skip(t, err) // nothing that gives another figure
-	}
-	must(t, err)
+	e := runnable(t, m, file)
 	if !e.Predicts() {
 		skip(t, "") // an encoder: TestEmbed
 	}

@@ -98,13 +98,9 @@ func matrixFile(t *testing.T, sums *imatrix.Sums, format imatrix.Format) []byte 
 // collected returns the sums of a model over chunks.
 func collected(t *testing.T, m *model.Model, run eval.Run) *imatrix.Sums {
 	t.Helper()
-	e, err := eval.New(m)
-	if errors.Is(err, fault.Unsupported) {
-		skip(t, err)
-	}
-	must(t, err)
+	e := runnable(t, m, strings.TrimPrefix(m.Path, root))
 	sums := imatrix.NewSums(run.Chunk)
-	err = e.Collect(t.Context(), run, sums, eval.Importance{Output: e.Predicts()})
+	err := e.Collect(t.Context(), run, sums, eval.Importance{Output: e.Predicts()})
 	if errors.Is(err, fault.Broken) {
 		skip(t, "sums of squares are beyond float32")
 	}

@@ -385,6 +385,9 @@ types, shardings, output types and settings that published models have) were con
 and whole files compared; one of each was loaded by the reference's runtime and gave finite numbers on text.
 `+"`make architectures`"+` repeats all that and writes this table.
 
+A row is that of the classes. Some configurations of them make files of another name: those of `+"`mistral4`"+` are in the row of mistral3, `+"`nemotron_h`"+` in that of
+nemotron_h_moe, `+"`jina-bert-v3`"+` in that of bert, `+"`nomic-bert-moe`"+` in that of nomic-bert.
+
 | architecture | Hugging Face classes | same file as the reference | loads and runs |
 | --- | --- | --- | --- |
 `)

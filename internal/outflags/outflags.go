@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,11 +22,14 @@ import (
 	"ggforge/fault"
 	"ggforge/internal/bucket"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/statefile"
+	"ggforge/model/identity"
+	"ggforge/writer"
 )
 
 // Flag returns the flag that says where outputs are made that become objects.
 func Flag() cli.Flag {
-	return &cli.StringFlag{Name: "work-dir", Category: tool.CategoryOutput, Usage: "make outputs that become objects (s3://BUCKET/KEY) in a folder of `DIR` first, from where they are uploaded (default: the folder for temporary files)"}
+	return tool.As(tool.WritesFile, &cli.StringFlag{Name: "work-dir", Category: tool.CategoryOutput, Usage: "make outputs that become objects (s3://BUCKET/KEY) in a folder of `DIR` first, from where they are uploaded (default: the folder for temporary files)"})
 }
 
 // folderPrefix begins the name of a folder where outputs are made, which goes on with 16 hexadecimal digits.
@@ -41,6 +43,7 @@ type Folder struct {
 	Files    []string // paths of what is in it
 	Bytes    int64
 	Modified time.Time // of the file that was written last
+	Busy     bool      // a process works on it
 }
 
 // Folders returns those in a directory.
@@ -50,10 +53,12 @@ func Folders(dir string) (list []Folder, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !e.IsDir() || !folderName.MatchString(e.Name()) {
+		info, err := e.Info()
+		if err != nil || !info.IsDir() || !folderName.MatchString(e.Name()) || !private(info) { // others may have filled it
 			continue
 		}
 		f := Folder{Path: filepath.Join(dir, e.Name())}
+		f.Busy = writer.Locked(filepath.Join(f.Path, heldName))
 		inside, err := os.ReadDir(f.Path)
 		if err != nil {
 			return nil, err
@@ -70,21 +75,29 @@ func Folders(dir string) (list []Folder, err error) {
 			}
 		}
 		if len(f.Files) == 0 {
-			if info, err := e.Info(); err == nil {
-				f.Modified = info.ModTime()
-			}
+			f.Modified = info.ModTime()
 		}
 		list = append(list, f)
 	}
 	return list, nil
 }
 
-// Remove removes the folder with its files, and fails if a folder is in it.
+// Remove removes the folder with its files, and fails if a folder is in it, or a process works on it.
 func (f *Folder) Remove() error {
+	release, err := writer.LockNew(filepath.Join(f.Path, heldName))
+	if err != nil {
+		return err
+	}
 	for _, name := range f.Files {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if filepath.Base(name) == heldName {
+			continue
 		}
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(err, release())
+		}
+	}
+	if err := release(); err != nil {
+		return err
 	}
 	return os.Remove(f.Path)
 }
@@ -94,6 +107,7 @@ func (f *Folder) Remove() error {
 type Place struct {
 	Dir string // where they are made
 
+	out    string      // as it was given
 	to     bucket.Name // the folder of the objects
 	client *bucket.Client
 	force  bool
@@ -117,8 +131,11 @@ func For(cmd *cli.Command, out string, folder bool) (p *Place, path string, err 
 	if err != nil {
 		return nil, "", err
 	}
+	if !tool.Looks(cmd) {
+		return nil, out, nil
+	}
 	opt := bucket.Environment()
-	p = &Place{force: cmd.Bool("force"), cmd: cmd}
+	p = &Place{out: out, force: cmd.Bool("force"), cmd: cmd}
 	if p.client, err = bucket.New(opt); err != nil {
 		return nil, "", err
 	}
@@ -138,6 +155,29 @@ func For(cmd *cli.Command, out string, folder bool) (p *Place, path string, err 
 		}
 	}
 	return p, filepath.Join(p.Dir, base), nil
+}
+
+// heldName is the name of the file in the folder that a run has locked which makes or uploads what is there.
+const heldName = "held"
+
+// hold keeps other runs out of the folder until release. Parts of one run, which upload nothing, are in it together.
+func (p *Place) hold() (release func() error, err error) {
+	if p.cmd.String("part") != "" {
+		return func() error { return nil }, nil
+	}
+	for range 10 {
+		release, err = writer.LockNew(filepath.Join(p.Dir, heldName))
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err = p.Make(); err != nil { // a run that has just ended has removed it
+			break
+		}
+	}
+	if errors.Is(err, fault.Usage) {
+		err = fmt.Errorf("%s: another run makes or uploads it: %w", p.out, err)
+	}
+	return release, err
 }
 
 // Make makes the folder, which only the user can write to.
@@ -193,11 +233,8 @@ func (p *Place) Objects(paths []string) []string {
 // silent are flags that change no byte of an output.
 var silent = strings.Fields("resume part part-files finish verify threads progress quiet json verbose force max-buffer-size cache work-dir")
 
-// sampled is how much of a long file an identity has.
-const sampled = 16 << 20
-
 // identify returns what decides the bytes of a run: the program, its arguments and flags, and the files that
-// it reads with their sizes and contents, of long files times and beginnings.
+// it reads.
 func identify(cmd *cli.Command, reads Reads) (string, error) {
 	h, files := sha256.New(), reads.Files
 	fmt.Fprintf(h, "%s %s\n%q\n%q\n", cmd.Name, tool.Version, cmd.Args().Slice(), reads.Origin)
@@ -212,21 +249,16 @@ func identify(cmd *cli.Command, reads Reads) (string, error) {
 		}
 	}
 	for _, path := range files {
-		f, err := os.Open(path)
+		id, err := identity.OfFile(path)
+		if errors.Is(err, identity.ErrIrregular) {
+			continue
+		}
 		if err != nil {
 			return "", err
 		}
-		info, err := f.Stat()
-		if err == nil {
-			fmt.Fprintf(h, "%q %d\n", filepath.Base(path), info.Size())
-			if info.Size() > sampled {
-				fmt.Fprintln(h, info.ModTime().UnixNano())
-			}
-			_, err = io.CopyN(h, f, sampled)
-		}
-		f.Close()
-		if err != nil && err != io.EOF {
-			return "", err
+		fmt.Fprintf(h, "%q %s\n", filepath.Base(path), id)
+		if id.Sampled() {
+			fmt.Fprintln(h, id.Modified.UnixNano())
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
@@ -234,9 +266,8 @@ func identify(cmd *cli.Command, reads Reads) (string, error) {
 
 // record says what a run has made in the folder.
 type record struct {
-	Identity string          `json:"identity"`
-	Files    []madeFile      `json:"files"`
-	Report   json.RawMessage `json:"report"` // what the command prints of it
+	Files  []madeFile      `json:"files"`
+	Report json.RawMessage `json:"report"` // what the command prints of it
 }
 
 type madeFile struct {
@@ -246,14 +277,17 @@ type madeFile struct {
 }
 
 // recordName is the name of the record in the folder.
-const recordName = "made.json"
+const recordName = "made.state"
 
 // maxRecord bounds what is read of a record.
 const maxRecord = 256 << 20
 
-// parseRecord reads a record.
+// recordKind is that of records. They belong to what identify returns.
+var recordKind = statefile.Kind{Name: "made to be uploaded", Version: 1, Max: maxRecord}
+
+// parseRecord reads the body of a record.
 func parseRecord(data []byte) (r record, ok bool) {
-	if json.Unmarshal(data, &r) != nil || r.Identity == "" || len(r.Files) == 0 {
+	if json.Unmarshal(data, &r) != nil || len(r.Files) == 0 {
 		return r, false
 	}
 	for _, f := range r.Files {
@@ -270,7 +304,7 @@ type Reads struct{ Files, Origin []string }
 // Run makes outputs, by write, and uploads them, the first one last. write returns the files, none if they are not finished, and what the
 // command prints of it; report points to the same, and is set to what an earlier run has left whose upload was interrupted: write is not
 // called then. If one of those that are known before, known, would replace an object, that is found before the work.
-func (p *Place) Run(ctx context.Context, reads Reads, known []string, write func() (paths []string, found any, err error), report any) error {
+func (p *Place) Run(ctx context.Context, reads Reads, known []string, write func() (paths []string, found any, err error), report any) (err error) {
 	if p == nil {
 		_, _, err := write()
 		return err
@@ -279,8 +313,14 @@ func (p *Place) Run(ctx context.Context, reads Reads, known []string, write func
 	if err != nil {
 		return err
 	}
+	release, err := p.hold()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	files := p.made(identity, report)
-	if files == nil {
+	fresh := files == nil
+	if fresh {
 		if err := p.vacant(ctx, known); err != nil {
 			return err
 		}
@@ -292,23 +332,18 @@ func (p *Place) Run(ctx context.Context, reads Reads, known []string, write func
 			return err
 		}
 	}
-	return p.upload(ctx, files)
+	return p.upload(ctx, files, fresh)
 }
 
 // made returns the files that an earlier run of that identity has made and not uploaded whole, nil if there are
 // none, and reads what it was to print into report.
 func (p *Place) made(identity string, report any) []string {
-	f, err := os.Open(filepath.Join(p.Dir, recordName))
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxRecord))
+	data, err := recordKind.ReadOf(filepath.Join(p.Dir, recordName), identity)
 	if err != nil {
 		return nil
 	}
 	r, ok := parseRecord(data)
-	if !ok || r.Identity != identity {
+	if !ok {
 		return nil
 	}
 	var paths []string
@@ -343,7 +378,7 @@ func (p *Place) vacant(ctx context.Context, paths []string) error {
 // note notes that a run of that identity has made files, and what it prints of them: if the upload is interrupted, the
 // same command goes on with it.
 func (p *Place) note(identity string, paths []string, report any) error {
-	r := record{Identity: identity}
+	var r record
 	for _, path := range paths {
 		info, err := os.Lstat(path)
 		if err != nil {
@@ -359,28 +394,27 @@ func (p *Place) note(identity string, paths []string, report any) error {
 	if err != nil {
 		return err
 	}
-	to := filepath.Join(p.Dir, recordName)
-	if err := os.WriteFile(to+".new", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(to+".new", to)
+	return recordKind.Write(filepath.Join(p.Dir, recordName), identity, data)
 }
 
-// upload makes objects of files, the first one last, and removes them here.
-func (p *Place) upload(ctx context.Context, paths []string) error {
+// upload makes objects of files, the first one last, and removes them here. fresh says that no earlier run has begun with that.
+func (p *Place) upload(ctx context.Context, paths []string, fresh bool) error {
 	var files []bucket.File
 	for _, path := range paths {
 		files = append(files, bucket.File{Path: path, To: p.object(path)})
 	}
-	opt := bucket.UploadOptions{Force: p.force}
+	opt := bucket.UploadOptions{Force: p.force, Fresh: fresh}
 	if show := tool.Parts(p.cmd)("upload"); show != nil {
 		opt.Progress = func(done, total int64) { show(float64(done) / float64(total)) }
 	}
-	if err := p.client.Upload(ctx, files, opt); err != nil {
+	err := p.client.Upload(ctx, files, opt)
+	switch same := errors.Is(err, bucket.ErrSame) && len(files) == 1; {
+	case err != nil && !same:
 		return fmt.Errorf("%w (the output is in %s: the same command goes on with it)", err, p.Dir)
+	case err == nil:
+		tool.Outputs(p.cmd, p.Objects(paths))
 	}
-	tool.Outputs(p.cmd, p.Objects(paths))
-	errs := []error{os.Remove(filepath.Join(p.Dir, recordName))}
+	errs := []error{err, os.Remove(filepath.Join(p.Dir, recordName))}
 	for _, path := range paths {
 		errs = append(errs, os.Remove(path))
 	}

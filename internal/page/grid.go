@@ -1,6 +1,9 @@
 package page
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Grid is rows and columns of cells that are coloured by a number: the lower, the darker in
 // the dark and the lighter in the light.
@@ -37,8 +40,16 @@ func (c *Cell) Class() string {
 	return fmt.Sprintf("b%d", len(steps))
 }
 
-// Legend returns a cell of each colour, with its range.
-func (*Grid) Legend() (list []Cell) {
+// Legend returns a cell of each colour that the grid has, with its range.
+func (g *Grid) Legend() (list []Cell) {
+	there := map[string]bool{}
+	for _, row := range g.Rows {
+		for i := range row.Cells {
+			if c := &row.Cells[i]; c.Text != "" {
+				there[c.Class()] = true
+			}
+		}
+	}
 	for i, end := range steps {
 		text := fmt.Sprintf("to %g", end)
 		if i > 0 {
@@ -47,7 +58,8 @@ func (*Grid) Legend() (list []Cell) {
 		list = append(list, Cell{Text: text, Bits: end})
 	}
 	last := steps[len(steps)-1]
-	return append(list, Cell{Text: fmt.Sprintf("above %g", last), Bits: 2 * last})
+	list = append(list, Cell{Text: fmt.Sprintf("above %g", last), Bits: 2 * last})
+	return slices.DeleteFunc(list, func(c Cell) bool { return !there[c.Class()] })
 }
 
 // Bars is a list of amounts, each with a bar as long as its share of the largest.

@@ -9,6 +9,10 @@
 //
 // A plot is as wide as its column. Only lines are stretched: labels are text of the page,
 // placed by percentages, so that they can be read on a telephone and on a wide screen.
+//
+// A table has room on a wide screen, and only one with many columns scrolls; where there is
+// no room, each row becomes a name with its figures below it. So what people compare by goes
+// into a table of few columns. Lines break between the words of a name, never within one.
 package page
 
 import (
@@ -16,6 +20,8 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -34,7 +40,8 @@ type Fact struct{ Name, Value string }
 // Part is a Table, a Plot, a Grid or Bars.
 type Part interface{ part() }
 
-// Table is rows of figures; the first cell of each names it.
+// Table is rows of figures, with a cell for each of Head; the first one names the row.
+// Others may be empty.
 type Table struct {
 	Title, Note string
 	Head        []string
@@ -42,6 +49,12 @@ type Table struct {
 	// Words says that cells are text, which may be long, and not figures.
 	Words bool
 }
+
+// screenColumns is how many columns have room on a screen of 1000 pixels.
+const screenColumns = 7
+
+// Scrolls says whether the table has more columns than a screen has room for.
+func (t *Table) Scrolls() bool { return len(t.Head) > screenColumns }
 
 func (*Table) part() {}
 func (*Plot) part()  {}
@@ -54,6 +67,7 @@ var text string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"shown": shown,
+	"words": words,
 	"style": func() template.CSS { return template.CSS(style) },
 	"table": func(p Part) *Table { t, _ := p.(*Table); return t },
 	"grid":  func(p Part) *Grid { g, _ := p.(*Grid); return g },
@@ -68,6 +82,54 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 
 // Write writes the page. A Plot without a point that could be shown says so.
 func Write(w io.Writer, p *Page) error { return page.Execute(w, p) }
+
+// lineWord is how many characters of a name stay on one line.
+const lineWord = 32
+
+// words is text of which lines may break between the words of a name: before one that a
+// dot, a slash or an underscore separates, but not in a version or a type such as Q4_K_M.
+// Browsers break after hyphens and spaces themselves.
+func words(text string) template.HTML {
+	var b strings.Builder
+	text = shown(text)
+	from, long := 0, 0
+	before := ' '
+	for i, r := range text {
+		long++
+		between := strings.ContainsRune("/._", before) && unicode.IsLower(r)
+		switch {
+		case strings.ContainsRune(" \n-", r):
+			long = 0
+		case between || long > lineWord:
+			b.WriteString(template.HTMLEscapeString(text[from:i]) + "<wbr>")
+			from, long = i, 1
+		}
+		before = r
+	}
+	b.WriteString(template.HTMLEscapeString(text[from:]))
+	return template.HTML(b.String())
+}
+
+// Names returns what models are called that are read from paths or addresses: the last
+// elements of these, with as many of those before as distinguish paths that differ.
+func Names(paths ...string) []string {
+	elements := make([][]string, len(paths))
+	for i, path := range paths {
+		elements[i] = strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == filepath.Separator })
+	}
+	names := make([]string, len(paths))
+	for i, own := range elements {
+		names[i] = paths[i]
+		for n := 1; n <= len(own); n++ {
+			end := func(path []string) string { return strings.Join(path[max(0, len(path)-n):], "/") }
+			names[i] = end(own)
+			if !slices.ContainsFunc(elements, func(other []string) bool { return end(other) == names[i] && !slices.Equal(other, own) }) {
+				break
+			}
+		}
+	}
+	return names
+}
 
 // hidden are characters that are not seen, or change how others are: controls, marks
 // of direction, separators of lines.

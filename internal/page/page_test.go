@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,8 +54,8 @@ var (
 // nothing and run nothing, whatever text is in it.
 func TestSelfContained(t *testing.T) {
 	html := written(t, sample(hostile))
-	allowed := strings.Fields("html head meta title style body header main section h1 h2 dl div dt dd p table thead tbody tr th td ul li svg path span DOCTYPE")
-	attributes := strings.Fields("lang charset http-equiv content name class tabindex role title aria-label aria-hidden scope viewBox preserveAspectRatio d style")
+	allowed := strings.Fields("html head meta title style body header main section h1 h2 dl div dt dd p table thead tbody tr th td ul li svg path span wbr DOCTYPE")
+	attributes := strings.Fields("lang charset http-equiv content name class tabindex role title aria-label aria-hidden data-label scope viewBox preserveAspectRatio d style")
 	inStyle := html[strings.Index(html, "<style>"):strings.Index(html, "</style>")]
 	for _, tag := range tags.FindAllString(strings.Replace(html, inStyle, "<style>", 1), -1) {
 		if name := strings.TrimLeft(tagName.FindString(tag), "<!/"); !contains(allowed, name) {
@@ -80,7 +81,7 @@ func TestSelfContained(t *testing.T) {
 			t.Fatalf("the page has the character %U", r)
 		}
 	}
-	if n := strings.Count(html, `\u202etxt\u001b[31m\u0000\xff`); n < 8 {
+	if n := strings.Count(strings.ReplaceAll(html, "<wbr>", ""), `\u202etxt\u001b[31m\u0000\xff`); n < 8 {
 		t.Errorf("the text is shown %d times", n)
 	}
 }
@@ -97,7 +98,7 @@ func contains(list []string, s string) bool {
 func TestPage(t *testing.T) {
 	html := written(t, sample("name"))
 	for _, want := range []string{
-		"<h1>Title name</h1>", "<dt>chunks</dt><dd>3</dd>", `<th scope="row">name</th><td>1</td>`, "Nothing to show.",
+		"<h1>Title name</h1>", "<dt>chunks</dt><dd>3</dd>", `<th scope="row" data-label="model">name</th><td data-label="name">1</td>`, "Nothing to show.",
 		"<title>name: name 1, name 10</title>", `<path class="s1" d="M0 `, `class="dot s0"`,
 	} {
 		if !strings.Contains(html, want) {
@@ -106,6 +107,70 @@ func TestPage(t *testing.T) {
 	}
 	if html != written(t, sample("name")) {
 		t.Error("another page the second time")
+	}
+}
+
+// TestWords checks where lines may break: between the words of a name only.
+func TestWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"out/Gollama-6.6M-v1.0-Q4_K_M.gguf":            "out/Gollama-6.6M-v1.0-Q4_K_M.<wbr>gguf",
+		"llama.attention.layer_norm_rms_epsilon":       "llama.<wbr>attention.<wbr>layer_<wbr>norm_<wbr>rms_<wbr>epsilon",
+		"Gollama-6.6M-v1.0-Q4_K_M-00001-of-00002.gguf": "Gollama-6.6M-v1.0-Q4_K_M-00001-of-00002.<wbr>gguf",
+		"0.00245 ± 1.12e-04, <b>":                      "0.00245 ± 1.12e-04, &lt;b&gt;",
+		strings.Repeat("x", 70):                        strings.Repeat("x", 32) + "<wbr>" + strings.Repeat("x", 32) + "<wbr>" + strings.Repeat("x", 6),
+		strings.Repeat("word ", 20):                    strings.Repeat("word ", 20),
+		"":                                             "",
+	} {
+		if got := words(text); string(got) != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	for _, bad := range []string{"overflow-wrap", "word-break", "hyphens"} {
+		if strings.Contains(style, bad) {
+			t.Errorf("the style sheet has %s, which breaks within words", bad)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, c := range []struct{ paths, want []string }{
+		{[]string{"testdata/gollama/", "out/a.gguf", "out/b.gguf"}, []string{"gollama", "a.gguf", "b.gguf"}},
+		{[]string{"x/1/a.gguf", "x/2/a.gguf", "b", "x/1/a.gguf"}, []string{"1/a.gguf", "2/a.gguf", "b", "1/a.gguf"}},
+		{[]string{"a.gguf", "x/a.gguf", "x/a.gguf/"}, []string{"a.gguf", "x/a.gguf", "x/a.gguf"}},
+		{[]string{"hf://org/name@main", "/", ""}, []string{"name@main", "/", ""}},
+	} {
+		if got := Names(c.paths...); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.paths, got, c.want)
+		}
+	}
+}
+
+// TestLegends checks that what has no point, and no cell, is in no legend and on no axis.
+func TestLegends(t *testing.T) {
+	d := (&Plot{Y: Axis{Log: true}, Series: []Series{
+		{Name: "none", Shape: Alone, X: []float64{32}, Y: []float64{0}}, {Name: "one", Shape: Alone, X: []float64{4}, Y: []float64{0.1}},
+	}}).draw()
+	if len(d.Series) != 1 || d.Series[0].Name != "one" || d.Series[0].Class != class(1) {
+		t.Errorf("series %+v", d.Series)
+	}
+	for _, k := range d.XTicks {
+		if v, err := strconv.ParseFloat(k.Text, 64); err != nil || v > 5 {
+			t.Errorf("tick %+v", k)
+		}
+	}
+	g := &Grid{Rows: []GridRow{{"0", []Cell{{Text: "Q4_K", Bits: 4.5}, {}, {Bits: 2}}}, {"1", []Cell{{Text: "F32", Bits: 32}}}}}
+	if got := fmt.Sprint(g.Legend()); got != "[{4 to 5  5} {above 16  32}]" {
+		t.Errorf("legend %s", got)
+	}
+}
+
+// TestScrolls checks that a table scrolls only if it has many columns.
+func TestScrolls(t *testing.T) {
+	for n := 1; n <= screenColumns+1; n++ {
+		html := written(t, &Page{Parts: []Part{&Table{Head: make([]string, n), Rows: [][]string{make([]string, n)}}}})
+		if got := strings.Contains(html, `<div class="scroll"`); got != (n > screenColumns) {
+			t.Errorf("%d columns: scrolls: %v", n, got)
+		}
 	}
 }
 

@@ -164,20 +164,8 @@ func text10(digit, power float64) string {
 
 func (p *Plot) draw() *drawing {
 	d := &drawing{Title: p.Title, Note: p.Note, X: p.X.Name, Y: p.Y.Name}
-	x, ok := p.X.scale(func(yield func(float64)) {
-		for i := range p.Series {
-			for _, v := range p.Series[i].X {
-				yield(v)
-			}
-		}
-	})
-	y, shown := p.Y.scale(func(yield func(float64)) {
-		for i := range p.Series {
-			for _, v := range p.Series[i].Y {
-				yield(v)
-			}
-		}
-	})
+	x, ok := p.X.scale(func(yield func(float64)) { p.points(func(x, _ float64) { yield(x) }) })
+	y, shown := p.Y.scale(func(yield func(float64)) { p.points(func(_, y float64) { yield(y) }) })
 	if !ok || !shown {
 		return d
 	}
@@ -205,9 +193,26 @@ func (p *Plot) draw() *drawing {
 	grid.WriteString("M0 0V1000H1000")
 	d.Grid = grid.String()
 	for i := range p.Series {
-		d.Series = append(d.Series, p.Series[i].draw(p, &x, &y, class(i)))
+		if s := p.Series[i].draw(p, &x, &y, class(i)); s.Path != "" || s.Dots != nil {
+			d.Series = append(d.Series, s)
+		}
 	}
 	return d
+}
+
+// points calls yield with all points that are shown.
+func (p *Plot) points(yield func(x, y float64)) {
+	for _, s := range p.Series {
+		for i, y := range s.Y {
+			if i >= len(s.X) || !p.X.shows(s.X[i]) || !p.Y.shows(y) {
+				continue
+			}
+			yield(s.X[i], y)
+			if s.Shape == Steps && i+1 < len(s.X) && p.X.shows(s.X[i+1]) {
+				yield(s.X[i+1], y)
+			}
+		}
+	}
 }
 
 // colours is how many colours there are; further series are dashed.

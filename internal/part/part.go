@@ -49,7 +49,7 @@ const forms = "want K/N such as 3/16, auto, or auto/N"
 //
 // getenv is os.Getenv, or what a test has. An error is of kind fault.Usage.
 func Parse(text string, getenv func(string) string) (Part, error) {
-	first, second, two := strings.Cut(text, "/")
+	first, second, two := strings.Cut(strings.ToLower(text), "/")
 	if first == "auto" && !two {
 		return slurm(getenv)
 	}

@@ -44,7 +44,8 @@ func TestParse(t *testing.T) {
 		{"+1/16", "", "is no part"},
 		{"1/16/2", "", "is no part"},
 		{"1/auto", "", "is no part"},
-		{"Auto", "id=1 min=1 count=1", "is no part"},
+		{"AUTO/16", "index=0", "1-of-16"}, // as other values that have names
+		{"autos", "id=1 min=1 count=1", "is no part"},
 		{"auto/", "index=0", "is no part"},
 		{"0/16", "", "part 0, want 1 to 16"},
 		{"17/16", "", "part 17, want 1 to 16"},

@@ -36,6 +36,7 @@ import (
 	"ggforge/internal/disk"
 	"ggforge/internal/mmap"
 	"ggforge/internal/part"
+	"ggforge/internal/statefile"
 	"ggforge/writer"
 )
 
@@ -190,12 +191,7 @@ func damaged(path, format string, args ...any) error {
 // Open opens the file of a part. An error of kind fault.Broken says what is wrong with it. The
 // checksum is not looked at.
 func Open(path string) (*File, error) {
-	if info, err := disk.Lstat(path); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() { // nor a link to one
-		return nil, fault.Errorf(fault.Broken, "%s: is not a regular file", path)
-	}
-	m, err := mmap.Open(path)
+	m, err := statefile.Map(path)
 	if err != nil {
 		return nil, err
 	}

@@ -3,10 +3,12 @@
 package quantflags
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
@@ -17,17 +19,17 @@ import (
 // Flags returns the flags of Options.
 func Flags() []cli.Flag {
 	return append(tool.Group(CategoryTypes,
-		&cli.BoolFlag{Name: "pure", Usage: "give every tensor the recipe's default type"},
-		&cli.BoolFlag{Name: "leave-output-tensor", Usage: "keep output.weight as it is"},
-		tool.OneOf(&cli.StringFlag{Name: "output-tensor-type", Usage: "use tensor type `TYPE` for output.weight"}, gguf.TypeNames),
-		tool.OneOf(&cli.StringFlag{Name: "token-embedding-type", Usage: "use tensor type `TYPE` for the token embeddings"}, gguf.TypeNames),
-		&cli.StringSliceFlag{Name: "tensor-type", Usage: "use a type for all tensors that a regular expression matches: `PATTERN=TYPE`; repeatable, the first match counts"},
-		&cli.StringSliceFlag{Name: "tensor-type-file", Usage: "the same with the rules in `FILE`, separated by white space"},
-		&cli.BoolFlag{Name: "allow-requantize", Usage: "permit tensors that are quantized already to change type; costs quality"},
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "pure", Usage: "give every tensor the recipe's default type"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "leave-output-tensor", Usage: "keep output.weight as it is"}),
+		tool.OneOf(&cli.StringFlag{Name: "output-tensor-type", Usage: "use tensor type `TYPE` for output.weight"}, gguf.TypeNames).As(tool.SetsBytes),
+		tool.OneOf(&cli.StringFlag{Name: "token-embedding-type", Usage: "use tensor type `TYPE` for the token embeddings"}, gguf.TypeNames).As(tool.SetsBytes),
+		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "tensor-type", Usage: "use a type for all tensors that a regular expression matches: `PATTERN=TYPE`; repeatable, the first match counts"}),
+		tool.As(tool.ReadsFile, &cli.StringSliceFlag{Name: "tensor-type-file", Usage: "the same with the rules in `FILE`, separated by white space"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "allow-requantize", Usage: "permit tensors that are quantized already to change type; costs quality"}),
 	), tool.Group(CategoryImportance,
-		&cli.StringFlag{Name: "imatrix", Usage: "use the importance matrix in `FILE`"},
-		&cli.StringSliceFlag{Name: "include-weights", Usage: "use only its entries with `TEXT` in their names; repeatable"},
-		&cli.StringSliceFlag{Name: "exclude-weights", Usage: "do not use its entries with `TEXT` in their names; repeatable"},
+		tool.Shared("imatrix", "use the importance matrix in `FILE`").As(tool.ReadsFile),
+		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "include-weights", Usage: "use only its entries with `TEXT` in their names; repeatable"}),
+		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "exclude-weights", Usage: "do not use its entries with `TEXT` in their names; repeatable"}),
 	)...)
 }
 
@@ -37,11 +39,11 @@ const (
 	CategoryImportance = "Importance"
 )
 
-// Set returns the first of the flags that the user has given, "" for none: without a
+// set returns the first of the flags that the user has given, but for some, "" for none: without a
 // recipe they have no use.
-func Set(cmd *cli.Command) string {
+func set(cmd *cli.Command, but []string) string {
 	for _, f := range Flags() {
-		if name := f.Names()[0]; cmd.IsSet(name) {
+		if name := f.Names()[0]; cmd.IsSet(name) && !slices.Contains(but, name) {
 			return name
 		}
 	}
@@ -50,7 +52,7 @@ func Set(cmd *cli.Command) string {
 
 // Options returns what the flags ask for. files are those that were read for it, inputs of
 // the run.
-func Options(cmd *cli.Command) (opt quantize.Options, files []string, err error) {
+func Options(cmd *cli.Command) (opt quantize.Options, files []digest.Input, err error) {
 	opt = quantize.Options{
 		PlanOptions: quantize.PlanOptions{
 			Pure: cmd.Bool("pure"), LeaveOutputTensor: cmd.Bool("leave-output-tensor"), AllowRequantize: cmd.Bool("allow-requantize"),
@@ -88,6 +90,9 @@ func Hint(name string) string { return nearest.Hint(name, RecipeNames()) }
 // Recipe returns the recipe of that name or number.
 func Recipe(name string) (*quantize.Recipe, error) {
 	r, ok := quantize.LookupRecipe(name)
+	if text := Instead(name); !ok && text != "" {
+		return nil, fault.Errorf(fault.Usage, "%q is no type of ggquant: %s (see ggquant --help)", name, text)
+	}
 	if !ok {
 		return nil, fault.Errorf(fault.Usage, "unknown quantization type %q%s (see ggquant --help)", name, Hint(name))
 	}
@@ -122,7 +127,7 @@ func typeFlag(cmd *cli.Command, name string) (*gguf.Type, error) {
 }
 
 // tensorRules returns the rules of --tensor-type, then those of files.
-func tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule, files []string, err error) {
+func tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule, files []digest.Input, err error) {
 	for _, s := range cmd.StringSlice("tensor-type") {
 		r, err := quantize.CompileTensorRule(s)
 		if err != nil {
@@ -134,11 +139,14 @@ func tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule, files []str
 		if err := tool.CheckName("--tensor-type-file", path); err != nil {
 			return nil, nil, err
 		}
-		more, err := quantize.ReadTensorRules(path)
+		if !tool.Looks(cmd) {
+			continue
+		}
+		more, data, err := quantize.LoadTensorRules(path)
 		if err != nil {
 			return nil, nil, err
 		}
-		rules, files = append(rules, more...), append(files, path)
+		rules, files = append(rules, more...), append(files, digest.Held("tensor-type-file", path, data))
 	}
 	return rules, files, nil
 }

@@ -1,16 +1,15 @@
 package quantrun
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"ggforge/checkpoint"
 	"ggforge/fault"
-	"ggforge/gguf"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
 	"ggforge/internal/quantflags"
@@ -43,12 +42,26 @@ func (r *Request) positionals(cmd *cli.Command) (threads int, err error) {
 		}
 		return threads, nil
 	}
-	if one, ok := quantize.LookupRecipe(rest[0]); ok {
+	if r.Out != "" {
+		one, err := quantflags.Recipe(rest[0])
+		if err != nil {
+			if len(rest) > 1 {
+				if _, ok := quantize.LookupRecipe(rest[1]); ok {
+					err = fault.Errorf(fault.Usage, "output named twice: %q and --output %q", rest[0], r.Out)
+				}
+			}
+			return 0, err
+		}
+		r.Recipes = []*quantize.Recipe{one}
+	} else if one, ok := quantize.LookupRecipe(rest[0]); ok {
 		r.Recipes = []*quantize.Recipe{one}
 		r.Out = quantize.DefaultOutput(r.In, one)
 		if checkpoint.IsRemote(r.In) {
 			r.Out = filepath.Base(r.Out) // in the current directory
 		}
+	} else if quantflags.Instead(rest[0]) != "" {
+		_, err := quantflags.Recipe(rest[0]) // no name of an output: ./q4 is
+		return 0, err
 	} else {
 		r.Out, rest = rest[0], rest[1:]
 		if len(rest) == 0 {
@@ -83,16 +96,9 @@ func (r *Request) Outputs(m *model.Model) ([]string, error) {
 	}
 	var paths []string
 	for _, recipe := range r.Recipes {
-		conventional := naming.Of(m.Metadata, m.Shapes(), recipe.Name)
-		name := conventional.String()
-		if r.NameTemplate != "" {
-			var err error
-			name, err = gguf.FillTemplate(r.NameTemplate, map[string]string{
-				"model": conventional.Model(), "ftype": strings.ToLower(recipe.Name), "FTYPE": recipe.Name,
-			})
-			if err != nil {
-				return nil, fault.Errorf(fault.Usage, "--name-template: %w: want {model}, {ftype} or {FTYPE}", err)
-			}
+		name, err := naming.File(r.NameTemplate, m.Metadata, m.Shapes(), recipe.Name)
+		if err != nil {
+			return nil, fmt.Errorf("--name-template: %w", err)
 		}
 		paths = append(paths, filepath.Join(r.OutDir, name))
 	}

@@ -12,13 +12,13 @@ import (
 
 func calibrationFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "calibrate", Usage: "make the importance matrix in the same run, with the text in `FILE`"},
-		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "take so much `EFFORT` with --calibrate: matrix, an importance matrix; high, blocks chosen by what layers read as well; best, one tensor after the other"}, tool.Names("matrix", "high", "best")),
-		&cli.StringFlag{Name: "hessian", Usage: "with --effort high: keep the moments that blocks are chosen by in `FILE`; if it is there, take those in it instead of running the model, and --calibrate may be left out"},
-		&cli.UintFlag{Name: "ctx-size", Aliases: []string{"c"}, Value: 512, Usage: "cut the text into chunks of `N` tokens"},
-		&cli.UintFlag{Name: "chunks", Usage: "take the first `N` chunks (0: all)"},
-		&cli.BoolFlag{Name: "process-output", Usage: "collect for the matrix that makes logits, too"},
-		&cli.BoolFlag{Name: "parse-special", Usage: "take the names of control tokens in the text for these"},
+		tool.Shared("calibrate", "make the importance matrix in the same run, with the text in `FILE`").As(tool.ReadsFile),
+		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "take so much `EFFORT` with --calibrate: matrix, an importance matrix; high, blocks chosen by what layers read as well; best, one tensor after the other"}, tool.Names("matrix", "high", "best")).As(tool.SetsBytes),
+		tool.As(tool.KeepsFile, &cli.StringFlag{Name: "hessian", Usage: "with --effort high: keep the moments that blocks are chosen by in `FILE`; if it is there, take those in it instead of running the model, and --calibrate may be left out"}),
+		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens").As(tool.SetsBytes),
+		tool.Shared("chunks", "take the first `N` chunks (0: all)").As(tool.SetsBytes),
+		tool.Shared("process-output", "collect for the matrix that makes logits, too").As(tool.SetsBytes),
+		tool.Shared("parse-special", "take the names of control tokens in the text for these").As(tool.SetsBytes),
 	}
 }
 

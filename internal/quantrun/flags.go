@@ -3,18 +3,25 @@
 package quantrun
 
 import (
+	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/digest"
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
 	"ggforge/internal/convertflags"
+	"ggforge/internal/disk"
 	"ggforge/internal/outflags"
 	"ggforge/internal/quantflags"
 	"ggforge/internal/runflags"
 	"ggforge/internal/size"
+	"ggforge/manifest"
+	"ggforge/naming"
 	"ggforge/production"
 	"ggforge/quantize"
 )
@@ -24,23 +31,24 @@ func Flags() []cli.Flag {
 	return slices.Concat(
 		quantflags.Flags(),
 		tool.Group(quantflags.CategoryTypes,
-			&cli.BoolFlag{Name: "strict", Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, options without effect, " +
-				"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"},
+			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "strict", Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, options without effect, " +
+				"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"}),
 		),
 		tool.Group("Types by worth, with --calibrate", typesFlags()...),
 		tool.Group("Calibration", calibrationFlags()...),
 		tool.Group("Metadata",
-			&cli.BoolFlag{Name: "hide-imatrix", Usage: "do not record the importance matrix in the output"},
-			&cli.StringSliceFlag{Name: "prune-layers", Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"},
-			&cli.StringSliceFlag{Name: "override-kv", Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"},
+			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "hide-imatrix", Usage: "do not record the importance matrix in the output"}),
+			tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "prune-layers", Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"}),
+			tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "override-kv", Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"}),
 		),
 		tool.Group(tool.CategoryOutput,
-			&cli.BoolFlag{Name: "dry-run", Usage: "print what would become of each tensor and the exact size of the output; write nothing"},
-			&cli.StringFlag{Name: "out-dir", Usage: "write one output for each TYPE into `DIR`"},
-			&cli.StringFlag{Name: "name-template", Usage: "name them `NAME` instead of by the GGUF naming convention; {model} stands for what that has before the type, {ftype} and {FTYPE} for the type"},
-			&cli.BoolFlag{Name: "keep-split", Usage: "write the same shards as the input has"},
-			&cli.StringFlag{Name: "split-max-size", Usage: "write shards of at most `SIZE` bytes of tensors each (" + tool.SizeHelp + "); OUT is the beginning of their names"},
-			&cli.UintFlag{Name: "split-max-tensors", Usage: "write shards of at most `N` tensors each"},
+			tool.Shared("dry-run", "print what would become of each tensor and the size of the output, which is exact without --effort high or best; write nothing").As(tool.RunsOnly),
+			tool.Shared("output", "write to `OUT`, instead of naming it as an argument; if it is a directory, or ends in /, the same as --out-dir", "outfile").As(tool.WritesFile),
+			tool.As(tool.WritesFile, &cli.StringFlag{Name: "out-dir", Usage: "write one output for each TYPE into `DIR`"}),
+			tool.Shared("name-template", "name them `NAME` (default: "+naming.DefaultTemplate+"): "+naming.TemplateHelp()).As(tool.WritesFile),
+			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "keep-split", Usage: "write the same shards as the input has"}),
+			tool.Shared("max-size", "write shards of at most `SIZE` bytes of tensors each ("+tool.SizeHelp+"); OUT is the beginning of their names", "split-max-size").As(tool.SetsBytes),
+			tool.Shared("max-tensors", "write shards of at most `N` tensors each", "split-max-tensors").As(tool.SetsBytes),
 			tool.CompatFlag("the reference's tools"),
 			tool.ForceFlag(),
 			outflags.Flag(),
@@ -48,12 +56,23 @@ func Flags() []cli.Flag {
 		),
 		tool.Group(tool.CategoryRun,
 			tool.ThreadsFlag(),
-			&cli.StringFlag{Name: "max-buffer-size", Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"},
+			tool.As(tool.RunsOnly, &cli.StringFlag{Name: "max-buffer-size", Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"}),
 			tool.ProgressFlag(),
 		),
 		runflags.Flags(),
 		[]cli.Flag{convertflags.Via()}, convertflags.Flags(),
 	)
+}
+
+// ArgsUsage is what the arguments are.
+const ArgsUsage = "IN [OUT] TYPE [NTHREADS], or --out-dir DIR IN TYPE..."
+
+// Parses says whether a command line is one of ggquant, and looks at no file.
+func Parses(ctx context.Context, args []string) error {
+	return tool.Parses(ctx, &cli.Command{Name: manifest.Quantize, ArgsUsage: ArgsUsage, Flags: Flags()}, args, func(cmd *cli.Command) error {
+		_, err := Parse(cmd)
+		return err
+	})
 }
 
 // Request is what the flags and arguments ask for.
@@ -65,6 +84,7 @@ type Request struct {
 	JSON                 bool
 	To                   *outflags.Place    // of what becomes objects: Out and OutDir are where it is made
 	Manifest             *runflags.Manifest // nil for none
+	Held                 []digest.Input     // files that flags name and that were read for these
 
 	convertflags.Checkpoint
 	production.Order // but for Paths, which depend on the model
@@ -77,8 +97,22 @@ func Parse(cmd *cli.Command) (r Request, err error) {
 	if r.OutDir, err = tool.File(cmd, "out-dir"); err != nil {
 		return r, err
 	}
+	if r.Out, err = tool.File(cmd, "output"); err != nil {
+		return r, err
+	}
+	if r.Out != "" && r.OutDir != "" {
+		return r, fault.Errorf(fault.Usage, "output named twice: --output %q and --out-dir %q", r.Out, r.OutDir)
+	}
+	if isFolder(r.Out) {
+		r.OutDir, r.Out = r.Out, ""
+	}
 	if r.OutDir == "" && cmd.IsSet("name-template") {
 		return r, fault.Errorf(fault.Usage, "--name-template goes with --out-dir")
+	}
+	if cmd.IsSet("name-template") {
+		if err := naming.CheckTemplate(r.NameTemplate); err != nil {
+			return r, fmt.Errorf("--name-template: %w", err)
+		}
 	}
 	threads, err := r.positionals(cmd)
 	if err != nil {
@@ -114,14 +148,24 @@ func Parse(cmd *cli.Command) (r Request, err error) {
 	return r, err
 }
 
+// isFolder reports whether a path is that of a folder, there or to be made.
+func isFolder(path string) bool {
+	if strings.HasSuffix(path, "/") || strings.HasSuffix(path, string(filepath.Separator)) {
+		return true
+	}
+	info, err := disk.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // quantizeOptions reads the flags that say what to make of the model.
 func (r *Request) quantizeOptions(cmd *cli.Command) (err error) {
-	if r.Quantize, r.Write.Inputs, err = quantflags.Options(cmd); err != nil {
+	if r.Quantize, r.Held, err = quantflags.Options(cmd); err != nil {
 		return err
 	}
+	r.Write.Inputs = digest.Paths(r.Held)
 	opt := &r.Quantize
 	opt.Reference, opt.HideMatrix, opt.KeepSplit = r.Convert.Reference, cmd.Bool("hide-imatrix"), cmd.Bool("keep-split")
-	opt.SplitMaxTensors, opt.Strict = int(cmd.Uint("split-max-tensors")), cmd.Bool("strict")
+	opt.SplitMaxTensors, opt.Strict = int(cmd.Uint("max-tensors")), cmd.Bool("strict")
 	for _, s := range cmd.StringSlice("prune-layers") {
 		layers, err := quantize.ParseLayers(s)
 		if err != nil {
@@ -136,12 +180,12 @@ func (r *Request) quantizeOptions(cmd *cli.Command) (err error) {
 		}
 		opt.Override = append(opt.Override, kv)
 	}
-	if cmd.IsSet("split-max-size") {
-		if opt.SplitMaxBytes, err = tool.Size(cmd, "split-max-size"); err != nil {
+	if cmd.IsSet("max-size") {
+		if opt.SplitMaxBytes, err = tool.Size(cmd, "max-size"); err != nil {
 			return err
 		}
 	}
-	return quantflags.OnlyOne(cmd, "keep-split", "split-max-tensors", "split-max-size")
+	return quantflags.OnlyOne(cmd, "keep-split", "max-tensors", "max-size")
 }
 
 // writerOptions reads the flags that say how to write.

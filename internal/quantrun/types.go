@@ -103,16 +103,16 @@ func typesFlags() []cli.Flag {
 	for _, f := range targetFlags {
 		flag := &cli.StringSliceFlag{Name: f.name, Usage: f.usage + "; repeatable, for each TYPE one"}
 		if f.names == nil {
-			targets = append(targets, flag)
+			targets = append(targets, tool.As(tool.SetsBytes, flag))
 		} else {
-			targets = append(targets, tool.SomeOf(flag, f.names))
+			targets = append(targets, tool.OneOf(flag, f.names).As(tool.SetsBytes))
 		}
 	}
 	return append(targets, []cli.Flag{
-		&cli.StringSliceFlag{Name: "types", Usage: "choose among these types: `T,T...`, or PATTERN=T,T... for tensors that an expression matches; repeatable, the first match counts"},
-		&cli.UintFlag{Name: "measure", Usage: "hold the last `N` chunks of the text apart, and measure on them what the output loses"},
-		&cli.StringFlag{Name: "recipe", Category: quantflags.CategoryTypes, Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"},
-		&cli.StringFlag{Name: "save-recipe", Category: quantflags.CategoryTypes, Usage: "write the types that tensors get to `FILE`, for --recipe"},
+		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "types", Usage: "choose among these types: `T,T...`, or PATTERN=T,T... for tensors that an expression matches; repeatable, the first match counts"}),
+		tool.As(tool.SetsBytes, &cli.UintFlag{Name: "measure", Usage: "hold the last `N` chunks of the text apart, and measure on them what the output loses"}),
+		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "recipe", Category: quantflags.CategoryTypes, Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"}),
+		tool.As(tool.WritesFile, &cli.StringFlag{Name: "save-recipe", Category: quantflags.CategoryTypes, Usage: "write the types that tensors get to `FILE`, for --recipe and for --tensor-type-file, here and of llama-quantize"}),
 	}...)
 }
 
@@ -126,10 +126,16 @@ func (r *Request) parseTypes(cmd *cli.Command) (err error) {
 		if cmd.Bool("pure") {
 			return fault.Errorf(fault.Usage, "--recipe and --pure: want only one of them")
 		}
-		if r.Types.Recipe, err = worth.ReadRecipe(path); err != nil {
-			return err
+		r.Types.Recipe = new(worth.Recipe)
+		if tool.Looks(cmd) {
+			if r.Types.Recipe, err = worth.ReadRecipe(path); err != nil {
+				return err
+			}
 		}
 		r.Write.Inputs = append(r.Write.Inputs, path)
+		if r.Types.Recipe.Read.Path != "" {
+			r.Held = append(r.Held, r.Types.Recipe.Read)
+		}
 		if err := r.Quantized("--recipe"); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"ggforge/digest"
 	"ggforge/fault"
 	tool "ggforge/internal/cli"
+	"ggforge/internal/convertflags"
 	"ggforge/internal/convertrun"
 	"ggforge/internal/quantrun"
 	"ggforge/internal/runflags"
@@ -30,8 +31,11 @@ import (
 // Options says how.
 type Options struct {
 	// Inputs are files and folders that were read then, or folders with these, or addresses on servers. The first is
-	// the model if none has its name. What is in none of them is looked for in the manifest's folder.
+	// the model if none has its name. The model alone is looked for in the manifest's folder, too. What is found in a
+	// folder is not followed if it is a link.
 	Inputs []string
+	// OutsideLinks permits links that lead out of a checkpoint, whatever the manifest says of them.
+	OutsideLinks bool
 	// Output is a folder for what is made, which stays; "" for a temporary one, which does not.
 	Output string
 	// Flags are those of the run that decide no bytes.
@@ -99,38 +103,57 @@ func Run(ctx context.Context, path string, opt Options) (_ *Result, err error) {
 
 // run parses arguments as the command would, and calls do.
 func (j *job) run(ctx context.Context, args []string, do cli.ActionFunc) error {
-	cmd := &cli.Command{Name: j.m.Command, ArgsUsage: "IN", Flags: convertrun.Flags(), Writer: io.Discard, ErrWriter: j.opt.Log, Action: do}
+	cmd := &cli.Command{Name: j.m.Command, ArgsUsage: convertrun.ArgsUsage, Flags: convertrun.Flags(), Writer: io.Discard, ErrWriter: j.opt.Log, Action: do}
 	if j.m.Command == manifest.Quantize {
-		cmd.Flags = quantrun.Flags()
+		cmd.ArgsUsage, cmd.Flags = quantrun.ArgsUsage, quantrun.Flags()
 	}
 	return tool.Run(ctx, cmd, append([]string{cmd.Name}, args...))
 }
 
 // arguments returns those of the run: those of the manifest, which a stranger may have written, with files and folders where
-// they are on this machine.
+// they are on this machine. Of the stranger's flags those count that decide bytes by their values alone; what others
+// name the user has to have named, too, and what others permit the user has to have permitted.
 func (j *job) arguments(ctx context.Context) (args []string, err error) {
+	parsed := false
 	err = j.run(ctx, j.m.Arguments, func(_ context.Context, cmd *cli.Command) error {
+		parsed = true
 		if cmd.Args().Present() {
 			return fault.Errorf(fault.Broken, "argument %q: want flags that decide bytes", cmd.Args().First())
 		}
 		for _, f := range cmd.Flags {
-			if name := f.Names()[0]; f.IsSet() && runflags.Local(name) {
+			name := f.Names()[0]
+			if !f.IsSet() {
+				continue
+			}
+			switch tool.EffectOf(f) {
+			case tool.SetsBytes, tool.ReadsFile, tool.KeepsFile, tool.Permits:
+			case tool.AsksServer:
+				if err := j.asked(cmd.String(name), "--"+name); err != nil {
+					return err
+				}
+			default:
 				return fault.Errorf(fault.Broken, "--%s: want flags that decide bytes", name)
 			}
 		}
-		args, err = runflags.Arguments(cmd, func(flag, name string) (string, error) { return j.find(name, "--"+flag, false) })
+		args, err = runflags.Arguments(cmd, func(flag, name string) (string, error) { return j.named(ctx, flag, name) })
 		return err
 	})
+	if !parsed && !fault.Has(err) { // --help and the like end before
+		return nil, fault.Errorf(fault.Broken, "arguments %q: want flags that decide bytes", j.m.Arguments)
+	}
 	if err != nil {
 		return nil, err
 	}
-	source, err := j.find(j.m.Source, "the model", true)
+	source, err := j.source()
 	if err != nil {
 		return nil, err
+	}
+	if j.opt.OutsideLinks {
+		args = append(args, "--"+convertflags.OutsideLinks().Names()[0])
 	}
 	args = slices.Concat(args, j.opt.Flags)
 	if j.m.Command == manifest.Convert {
-		return append(args, "--outfile", filepath.Join(j.dir, j.m.Outputs[0].Name), "--", source), nil
+		return append(args, "--output", filepath.Join(j.dir, j.m.Outputs[0].Name), "--", source), nil
 	}
 	args = append(args, "--out-dir", j.dir, "--", source)
 	for _, o := range j.m.Outputs {
@@ -139,12 +162,71 @@ func (j *job) arguments(ctx context.Context) (args []string, err error) {
 	return args, nil
 }
 
-// find returns where a file or folder is that the manifest calls name; first takes the first input where none has that
-// name.
-func (j *job) find(name, what string, first bool) (string, error) {
+// asked refuses a model that a server would be asked for, unless the user has named it.
+func (j *job) asked(id, what string) error {
+	address := checkpoint.HubAddress(id)
+	if slices.Contains(j.opt.Inputs, address) {
+		return nil
+	}
+	return fault.Errorf(fault.Usage, "%s is %s: name it with --input %s to have it read", what, id, address)
+}
+
+// named returns where a file or folder is that a flag of the manifest names: where the user says. A file has the sum that
+// the manifest says before anything else reads it, so that no error shows what is in another one.
+func (j *job) named(ctx context.Context, flag, name string) (string, error) {
+	what := "--" + flag
 	if checkpoint.IsRemote(name) {
 		return j.remote(name, what)
 	}
+	path, err := j.find(name, what, j.opt.Inputs)
+	if err != nil {
+		return "", err
+	}
+	if path == "" {
+		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s, %s: say with --input where it is", name, what)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return path, err
+	}
+	i := slices.IndexFunc(j.m.Inputs, func(in manifest.Input) bool { return in.Role == flag && in.Name == filepath.Base(path) })
+	if i < 0 {
+		return "", fault.Errorf(fault.Refused, "%s, %s: is a file that is not among the inputs of the manifest", path, what)
+	}
+	want := &j.m.Inputs[i]
+	if info.Size() != want.Bytes {
+		return "", fault.Errorf(fault.Refused, "%s: inputs are not those of the manifest:\n  %s (%s): has %d bytes, want %d", j.path, want.Name, flag, info.Size(), want.Bytes)
+	}
+	got, err := digest.OfFile(ctx, path)
+	if err == nil && got.SHA256 != want.SHA256 {
+		err = fault.Errorf(fault.Refused, "%s: inputs are not those of the manifest:\n  %s (%s): SHA-256 is %s, want %s", j.path, want.Name, flag, got.SHA256, want.SHA256)
+	}
+	return path, err
+}
+
+// source returns where the model is: where the user says or next to the manifest.
+func (j *job) source() (string, error) {
+	const what = "the model"
+	name := j.m.Source
+	if checkpoint.IsRemote(name) {
+		return j.remote(name, what)
+	}
+	path, err := j.find(name, what, append(slices.Clone(j.opt.Inputs), filepath.Dir(j.path)))
+	switch {
+	case err != nil || path != "":
+		return path, err
+	case len(j.opt.Inputs) == 0:
+		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s, %s: is not there; say with --input where it is", name, what)
+	}
+	in := j.opt.Inputs[0]
+	called, err := runflags.Called(in)
+	j.opt.Warn(fmt.Sprintf("%s: is taken as the model, which was called %s then and is called %s now: names in metadata may follow that", in, name, called))
+	return in, err
+}
+
+// find returns where a file or folder is that the manifest calls name: the input of that name, or what has it in
+// one of the folders and is no link; "" if there is none.
+func (j *job) find(name, what string, folders []string) (string, error) {
 	if name == "." || strings.ContainsAny(name, `/\`) || !filepath.IsLocal(name) {
 		return "", fault.Errorf(fault.Broken, "%s is %q, want a name without folders", what, name)
 	}
@@ -153,18 +235,17 @@ func (j *job) find(name, what string, first bool) (string, error) {
 			return in, nil
 		}
 	}
-	for _, dir := range append(slices.Clone(j.opt.Inputs), filepath.Dir(j.path)) {
-		if path := filepath.Join(dir, name); exists(path) {
+	for _, dir := range folders {
+		path := filepath.Join(dir, name)
+		switch info, err := os.Lstat(path); {
+		case err != nil:
+		case info.Mode().IsRegular() || info.IsDir():
 			return path, nil
+		default:
+			return "", fault.Errorf(fault.Refused, "%s, %s: is a link or a device, and may lead anywhere; name it with --input if it is meant", path, what)
 		}
 	}
-	if first && len(j.opt.Inputs) > 0 {
-		in := j.opt.Inputs[0]
-		called, err := runflags.Called(in)
-		j.opt.Warn(fmt.Sprintf("%s: is taken as the model, which was called %s then and is called %s now: names in metadata may follow that", in, name, called))
-		return in, err
-	}
-	return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s, %s: is not there; say with --input where it is", name, what)
+	return "", nil
 }
 
 func exists(path string) bool {

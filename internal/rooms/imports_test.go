@@ -10,13 +10,16 @@ import (
 // may import packages of the lines above its own. docs/design.md draws them. Those
 // with a question mark are in builds with vector kernels only.
 var rooms = []struct{ name, packages string }{
-	{"nothing of ours below", "fault internal/cpu internal/disk internal/half internal/heap internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson quants/internal/arith internal/uni"},
+	{"nothing of ours below", "fault internal/cpu internal/disk internal/half internal/heap internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson internal/window quants/internal/arith internal/uni"},
 	{"nothing of ours below but kinds of errors", "internal/part internal/size"},
 	{"nothing of ours below but these", "submit"},
 	{"arithmetic whose bits are defined", "internal/gemm internal/torchmath internal/vecmath"},
 	{"files as they are", "internal/stamp internal/fetch internal/onig"},
-	{"files as they are", "internal/mmap internal/bucket"},
+	{"files as they are", "internal/mmap"},
+	{"files as they are", "internal/statefile"},
+	{"files as they are", "internal/bucket"},
 	{"bytes: formats without meaning", "gguf logprobs safetensors"},
+	{"bytes: limits of a program that reads them", "internal/llamalimits"},
 	{"bytes: formats without meaning", "digest ggml imatrix memory torchfile"},
 	{"algorithm: parts of searches and blocks", "quants/internal/pack quants/internal/search"},
 	{"algorithm: parts of searches and blocks", "quants/internal/codebook"},
@@ -34,7 +37,9 @@ var rooms = []struct{ name, packages string }{
 	{"meaning: what several tables have", "arch/parts"},
 	{"meaning: the tables of what sees and hears", "arch/towers"},
 	{"meaning: the tables", "arch"},
-	{"writing, and what is written", "writer model"},
+	{"what is written", "model"},
+	{"whether two inputs are the same", "model/identity"},
+	{"writing", "writer"},
 	{"writing, and what is written", "manifest"},
 	{"orchestration", "convert edit export eval fidelity quantize verify"},
 	{"orchestration: what takes several of these", "calibrate sensitivity"},
@@ -44,15 +49,15 @@ var rooms = []struct{ name, packages string }{
 	{"commands: what they share", "internal/page"},
 	{"commands: what they share", "internal/cli"},
 	{"commands: what some of them share", "internal/convertflags internal/outflags internal/pageflags internal/quantflags internal/runflags"},
-	{"commands: what a command line asks for", "internal/convertrun internal/quantrun"},
+	{"commands: what a command line asks for", "internal/convertrun internal/evalrun internal/quantrun"},
 	{"commands: what a command line asked for is done again", "internal/reproduce"},
 	{"commands", "cmd/ggconv cmd/ggeval cmd/ggquant cmd/ggtool"},
 }
 
 // tools make data for tests, measure and generate: only each other, and tests, may
 // import them. They may import anything.
-var tools = strings.Fields(`imatrix/imatrixtest logprobs/logprobstest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest internal/alloctest internal/bench internal/clitest internal/faulttest internal/defects internal/flagtest internal/gen internal/gen/archtable internal/gen/gemm internal/gen/grids
-	internal/gen/hints internal/gen/licences internal/hftest internal/hftest/mk internal/buckettest internal/hubtest internal/interop internal/quality internal/release internal/rooms internal/soak internal/toktest internal/vocabtest quants/internal/widths?`)
+var tools = strings.Fields(`imatrix/imatrixtest logprobs/logprobstest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest internal/alloctest internal/bench internal/clitest internal/faulttest internal/defects internal/doctest internal/flagtest internal/gen internal/gen/archtable internal/gen/gemm internal/gen/grids
+	internal/gen/hints internal/gen/licences internal/hftest internal/hftest/mk internal/buckettest internal/hubtest internal/interop internal/pairs internal/mutatetest internal/quality internal/release internal/rooms internal/soak internal/toktest internal/vocabtest quants/internal/widths?`)
 
 // never are arrows that would point down and are wrong anyway, also by way
 // of other packages: a package, those it must not need.

@@ -22,27 +22,12 @@ import (
 	"ggforge/writer"
 )
 
-// local are flags that decide no byte of the outputs, or only names that the layout has anyway: where outputs go, how
-// much is printed, how a run works.
-var local = strings.Fields(`resume part part-files finish verify manifest
-	threads max-buffer-size progress quiet json verbose dry-run config-only print-supported-models strict force cache work-dir
-	outfile out-dir name-template save-recipe remote use-temp-file no-lazy disable-mistral-community-chat-template help version`)
-
-// Local reports whether a flag decides no byte of the outputs.
-func Local(name string) bool { return slices.Contains(local, name) }
-
-// keptFlag is a flag whose file is an input if it is there, and else written.
-const keptFlag = "hessian"
-
-// linksFlag permits reading inputs, which are compared by themselves.
-const linksFlag = "outside-links"
-
 // Arguments returns the flags of a run of ggconv or ggquant that decide bytes, in the order of its help. find returns what
 // stands for the file or folder that a flag names.
 func Arguments(cmd *cli.Command, find func(flag, path string) (string, error)) (list []string, err error) {
 	for _, f := range cmd.Flags {
 		name := f.Names()[0]
-		if !f.IsSet() || Local(name) {
+		if !f.IsSet() || !tool.EffectOf(f).Recorded() {
 			continue
 		}
 		if on, ok := f.Get().(bool); ok {
@@ -136,12 +121,12 @@ func ReadManifest(cmd *cli.Command, objects bool) (*Manifest, error) {
 			return nil, fault.Errorf(fault.Usage, "--manifest is about what was written, and with --%s nothing is", name)
 		}
 	}
+	if !tool.Looks(cmd) {
+		return nil, nil
+	}
 	m := &Manifest{Path: path, command: cmd.Root().Name, workers: tool.Workers(cmd), force: cmd.Bool("force")}
-	_, err = disk.Stat(filepath.Dir(path))
-	if dir := cmd.String("out-dir"); dir == "" || filepath.Clean(dir) != filepath.Dir(path) || err == nil { // else that is made
-		if err := writer.Writable(path, writer.Options{Force: m.force}); err != nil {
-			return nil, err
-		}
+	if err := writer.Writable(path, writer.Options{Force: m.force, MakeDir: cmd.String("out-dir")}); err != nil {
+		return nil, err
 	}
 	if m.files, err = Files(cmd); err != nil {
 		return nil, err
@@ -154,8 +139,13 @@ func ReadManifest(cmd *cli.Command, objects bool) (*Manifest, error) {
 		m.stamps = append(m.stamps, stamp.Of(in.Path, info))
 	}
 	m.args, err = Arguments(cmd, func(flag, path string) (string, error) { return Called(path) })
-	if i := slices.Index(m.args, "--"+keptFlag); i >= 0 && !slices.ContainsFunc(m.files, func(in digest.Input) bool { return in.Role == keptFlag }) {
-		m.args = slices.Delete(m.args, i, i+2)
+	for _, f := range cmd.Flags {
+		// What is written is no input.
+		if name := f.Names()[0]; tool.EffectOf(f) == tool.KeepsFile && !slices.ContainsFunc(m.files, func(in digest.Input) bool { return in.Role == name }) {
+			if i := slices.Index(m.args, "--"+name); i >= 0 {
+				m.args = slices.Delete(m.args, i, i+2)
+			}
+		}
 	}
 	return m, err
 }

@@ -30,7 +30,15 @@ func Vocabulary(m *model.Model) (*vocab.Vocab, error) {
 // megabytes; what has no end, such as a device, is not read into memory for ever.
 const maxText = 1 << 30
 
-// readAll returns what is in a file, which may be a pipe.
+// Load returns what is in a file, which may be a pipe, as it is.
+func Load(path string) ([]byte, error) {
+	data, err := readAll(path)
+	if e := new(fs.PathError); errors.As(err, &e) && e.Op == "read" { // a directory
+		err = fault.Errorf(fault.Usage, "%s: want a file with the text: %w", path, e.Err)
+	}
+	return data, err
+}
+
 func readAll(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -58,13 +66,15 @@ func readAll(path string) ([]byte, error) {
 // vocabulary cannot take as text. escapes says that what stands for characters is replaced
 // by these.
 func Read(warn func(...string), path string, escapes bool) (string, error) {
-	data, err := readAll(path)
+	data, err := Load(path)
 	if err != nil {
-		if e := new(fs.PathError); errors.As(err, &e) && e.Op == "read" { // a directory
-			return "", fault.Errorf(fault.Usage, "%s: want a file with the text: %w", path, e.Err)
-		}
 		return "", err
 	}
+	return Text(warn, path, data, escapes), nil
+}
+
+// Text is Read for what Load has returned.
+func Text(warn func(...string), path string, data []byte, escapes bool) string {
 	data = bytes.TrimSuffix(data, []byte("\n"))
 	if escapes {
 		data = Unescape(data)
@@ -72,7 +82,7 @@ func Read(warn func(...string), path string, escapes bool) (string, error) {
 	if at, n := invalid(data); n > 0 {
 		warn(fmt.Sprintf("%s: %d bytes are not UTF-8, the first one at offset %d: they become byte tokens or U+FFFD, as the runtime takes them", path, n, at))
 	}
-	return string(data), nil
+	return string(data)
 }
 
 // invalid returns the offset of the first byte that is no part of a character, and how

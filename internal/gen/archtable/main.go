@@ -49,22 +49,19 @@ func replace(text []byte) ([]byte, error) {
 	return slices.Concat(before, []byte(begin), table(), []byte(end), after), nil
 }
 
-// table lists the GGUF names with their Hugging Face classes; clip is for --mmproj.
+// table lists the GGUF names with the Hugging Face classes whose models, or some of them,
+// become such files; clip is for --mmproj.
 func table() []byte {
 	classes := map[string][]string{}
 	for _, class := range arch.Classes() {
-		a, err := arch.Lookup(class)
-		if err != nil {
-			panic(err) // its own classes
+		for _, name := range arch.Names(class) {
+			classes[name] = append(classes[name], class)
 		}
-		classes[a.Name] = append(classes[a.Name], class)
 	}
 	for _, class := range arch.TowerClasses() {
-		a, err := arch.LookupTower(class)
-		if err != nil {
-			panic(err)
+		for _, name := range arch.TowerNames(class) {
+			classes[name] = append(classes[name], class)
 		}
-		classes[a.Name] = append(classes[a.Name], class)
 	}
 	var b bytes.Buffer
 	b.WriteString("| architecture | Hugging Face classes |\n| --- | --- |\n")

@@ -1,5 +1,5 @@
 // Licences writes THIRD_PARTY.md: the modules that the commands and the library
-// are linked with, and the texts of their licences. It fails on a module without
+// are linked with, those that only tests and tools use, and the texts of their licences. It fails on a module without
 // a licence that it knows and the list below allows. go generate
 // ./internal/gen/licences runs it; with -check it compares instead of writing.
 package main
@@ -41,6 +41,7 @@ var refused = []string{"general public license", "mozilla public license", "serv
 // module is a module that go.mod requires.
 type module struct {
 	Path, Version, Dir, Error string
+	linked                    bool // into a command or the library, not only into tests and tools
 }
 
 func main() {
@@ -96,13 +97,51 @@ func modules() ([]module, error) {
 		}
 		mods = append(mods, m)
 	}
+	linked, err := linked()
+	if err != nil {
+		return nil, err
+	}
+	for i := range mods {
+		mods[i].linked = linked[mods[i].Path]
+	}
 	slices.SortFunc(mods, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
 	return mods, nil
 }
 
+// platforms are the systems that releases are for.
+var platforms = []string{"linux", "darwin", "windows"}
+
+// linked returns the modules that the commands and the library's packages, those that are not internal, need on some platform.
+func linked() (map[string]bool, error) {
+	paths := map[string]bool{}
+	for _, goos := range platforms {
+		cmd := exec.Command("go", "list", "-f", "{{.ImportPath}}", "ggforge/...")
+		cmd.Env, cmd.Stderr = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0"), os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		args := []string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}
+		for _, pkg := range strings.Fields(string(out)) {
+			if !strings.Contains(pkg+"/", "/internal/") && !strings.Contains(pkg, "/testdata/") {
+				args = append(args, pkg)
+			}
+		}
+		deps := exec.Command("go", args...)
+		deps.Env, deps.Stderr = cmd.Env, os.Stderr
+		if out, err = deps.Output(); err != nil {
+			return nil, fmt.Errorf("go list -deps: %w", err)
+		}
+		for _, path := range strings.Fields(string(out)) {
+			paths[path] = true
+		}
+	}
+	return paths, nil
+}
+
 // render returns the text of THIRD_PARTY.md.
 func render(mods []module) ([]byte, error) {
-	var table, texts strings.Builder
+	var table, texts, others strings.Builder
 	for _, m := range mods {
 		files, err := files(m.Dir)
 		if err != nil {
@@ -136,13 +175,21 @@ func render(mods []module) ([]byte, error) {
 		if len(names) == 0 {
 			return nil, fmt.Errorf("%s: no licence that is known: found files %q", m.Path, files)
 		}
-		fmt.Fprintf(&table, "| %s | %s | %s |\n", m.Path, m.Version, strings.Join(names, ", "))
+		to := &table
+		if !m.linked {
+			to = &others
+		}
+		fmt.Fprintf(to, "| %s | %s | %s |\n", m.Path, m.Version, strings.Join(names, ", "))
+	}
+	const head = "| module | version | licence |\n| --- | --- | --- |\n"
+	if others.Len() > 0 {
+		fmt.Fprintf(&table, "\nOnly tests and tools of this repository use these, which no command has in it:\n\n%s%s", head, &others)
 	}
 	return []byte("# Third-party modules\n\n" +
 		"What the commands and the library are linked with; `go generate ./internal/gen/licences` writes this file, and the gate checks\n" +
 		"that every licence is one of its list. Go's runtime and standard library have the licence and the copyright notice of\n" +
 		"golang.org/x/text.\n\n" +
-		"| module | version | licence |\n| --- | --- | --- |\n" + table.String() + texts.String()), nil
+		head + table.String() + texts.String()), nil
 }
 
 // files returns the names of the files of a module that hold its licence.

@@ -15,6 +15,19 @@ func TestThirdParty(t *testing.T) {
 	}
 }
 
+// TestLinked checks that a module which only tests use is not called one that the commands are linked with.
+func TestLinked(t *testing.T) {
+	text, err := os.ReadFile("../../../THIRD_PARTY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked, others, ok := strings.Cut(string(text), "Only tests and tools")
+	others, _, _ = strings.Cut(others, "\n## ")
+	if !ok || strings.Contains(linked, "github.com/x448/float16") || !strings.Contains(others, "github.com/x448/float16") || !strings.Contains(linked, "github.com/urfave/cli/v3") || strings.Contains(others, "minio") {
+		t.Errorf("linked:\n%s\nothers:\n%s", linked, others)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
 		"copyleft":   {"LICENSE", "GNU GENERAL PUBLIC\n LICENSE Version 3", `says "general public license"`},

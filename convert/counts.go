@@ -1,0 +1,32 @@
+package convert
+
+import (
+	"fmt"
+
+	"ggforge/arch/hparams"
+	"ggforge/internal/llamalimits"
+	"ggforge/vocab"
+)
+
+// checkCounts returns an error for counts that no runtime loads, by themselves or next to the
+// tensors, and warns of ids of special
+// tokens that are of none: the reference writes them.
+func (j *Job) checkCounts(config *hparams.View) error {
+	if err := llamalimits.Check(j.metadata); err != nil {
+		return fmt.Errorf("%s: %w", config.FileName(), err)
+	}
+	if len(j.Plan) > 0 && !j.options.VocabOnly {
+		names := map[string]bool{}
+		for _, t := range j.Plan {
+			names[t.Name] = true
+		}
+		if err := llamalimits.CheckExperts(j.metadata, func(name string) bool { return names[name] }); err != nil {
+			return fmt.Errorf("%s: %w", config.FileName(), err)
+		}
+	}
+	of, n := vocab.OutOfRange(j.metadata)
+	for _, kv := range of {
+		j.warnf("%s = %s, but the vocabulary has %d tokens: programs take another token in its place", kv.Key, kv.Value.Short(), n)
+	}
+	return nil
+}

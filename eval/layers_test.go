@@ -1,0 +1,141 @@
+package eval_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/convert"
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/internal/cpu"
+	"ggforge/internal/hftest"
+	"ggforge/internal/mutatetest"
+	"ggforge/internal/window"
+	"ggforge/memory"
+)
+
+// TestLayersAsInMemory compares what layers of every made-up model remember, as the evaluator
+// runs them, with the caches that package memory counts: which layers have keys, a state, a
+// window, and of how many tokens.
+func TestLayersAsInMemory(t *testing.T) {
+	const context, batch = 1 << 20, 512
+	seen, windows := map[string]bool{}, map[string]bool{}
+	dir := t.TempDir()
+	for i, s := range hftest.Specs() {
+		if s.Base != nil || s.Target != "" || !cpu.HasVectors && i%8 != 0 {
+			continue
+		}
+		for j, v := range s.All() {
+			if j > 0 && v.Set == "" { // the same configuration with other weights
+				continue
+			}
+			src, err := s.Write(dir, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, _, err := convert.Open(t.Context(), src, mutatetest.Options(s, src, convert.F32))
+			if err != nil {
+				t.Logf("%s/%s: %v", s.Name, v.Name, err)
+				continue
+			}
+			name := fmt.Sprintf("%s/%s", s.Name, v.Name)
+			arch := m.Architecture()
+			e, err := eval.New(m)
+			if err == nil {
+				seen[arch] = true
+				compareLayers(t, name, e.Layers(), memory.Model{Metadata: m.Metadata, Tensors: func(yield func(*gguf.Tensor) bool) {
+					for i := range m.Tensors {
+						x := &m.Tensors[i]
+						if !yield(&gguf.Tensor{Name: x.Name, NE: x.NE, Type: x.Type}) {
+							return
+						}
+					}
+				}}, e.Predicts(), context, batch)
+				for _, l := range e.Layers() {
+					windows[arch] = windows[arch] || l.Window > 0
+				}
+			} else if !errors.Is(err, fault.Unsupported) && !errors.Is(err, fault.Broken) {
+				t.Errorf("%s: %v", name, err)
+			}
+			m.Close()
+			if err := os.RemoveAll(src); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !cpu.HasVectors {
+		return
+	}
+	for _, arch := range eval.Supported() {
+		if !seen[arch] && !slices.Contains(eval.MadeUp, arch) {
+			t.Errorf("%s: no made-up model", arch)
+		}
+		if row := window.Lookup(arch); row != nil && !windows[arch] && arch != "exaone4" { // those of 64 layers only
+			t.Errorf("%s: no made-up model with windows", arch)
+		}
+	}
+}
+
+func compareLayers(t *testing.T, name string, layers []eval.Layer, m memory.Model, predicts bool, context, batch int64) {
+	t.Helper()
+	u, err := memory.Estimate(m, memory.Options{Context: context, Batch: batch})
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	type cache struct {
+		cells  int64
+		layers int
+	}
+	want, state := map[cache]bool{}, false
+	counts := map[int64]int{}
+	for _, l := range layers {
+		cells := context
+		if l.Window > 0 {
+			cells = min(context, (int64(l.Window)+batch+255)/256*256)
+		}
+		if l.Keys {
+			counts[cells]++
+		}
+		state = state || l.State
+	}
+	for cells, n := range counts {
+		want[cache{cells, n}] = true
+	}
+	if !predicts && len(u.Caches) == 0 && u.State == 0 { // the runtime makes caches for some encoders only
+		return
+	}
+	got := map[cache]bool{}
+	for _, c := range u.Caches {
+		got[cache{c.Cells, c.Layers}] = true
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) || state != (u.State > 0) {
+		t.Errorf("%s: memory has caches of {cells layers} %v and %d bytes of states, the evaluator %v and %v", name, got, u.State, want, state)
+	}
+}
+
+// TestNamesInTables reads this package for code that asks which architecture a model is of:
+// what is so of one of them has a field of Graph.
+func TestNamesInTables(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	asks := regexp.MustCompile(`(?i)\barch(itecture\(\))?\s*[!=]=\s*"[^"]|switch [\w.]*\barch\b(itecture\(\))? \{`)
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := asks.Find(text); at != nil && !strings.HasSuffix(name, "_test.go") {
+			t.Errorf("%s: %s", name, at)
+		}
+	}
+}

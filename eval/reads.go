@@ -1,0 +1,121 @@
+package eval
+
+import (
+	"strings"
+	"sync"
+)
+
+// reads are the keys that llama.cpp asks a file for in some architectures only, by
+// architecture; "!" is after those without which it does not load one. A key that an
+// architecture has in no row here means nothing in its files, whatever it means in
+// others: llama.attn_logit_softcapping is not read. Keys that no row names are asked for in
+// every file, or say what tensors say, too.
+//
+// Source: what libllama 0.7.0 passed to gguf_find_key as it loaded the made-up model of every
+// architecture, and which of these keys it could not do without.
+var reads = map[string]string{
+	"afmoe":           "attention.sliding_window! attention.sliding_window_pattern expert_gating_func expert_weights_norm expert_weights_scale rope.freq_base_swa",
+	"arwkv7":          "wkv.head_size!",
+	"bailingmoe":      "expert_weights_norm expert_weights_scale",
+	"bailingmoe2":     "expert_gating_func! expert_weights_norm expert_weights_scale",
+	"cohere2":         "attention.sliding_window! attention.sliding_window_pattern logit_scale! rope.freq_base_swa",
+	"command-r":       "logit_scale",
+	"dbrx":            "attention.clamp_kqv!",
+	"deepseek":        "expert_weights_scale",
+	"deepseek2":       "attention.key_length_mla attention.kv_lora_rank! attention.q_lora_rank attention.temperature_length attention.temperature_scale attention.value_length_mla expert_gating_func expert_weights_norm expert_weights_scale rope.scaling.yarn_log_multiplier",
+	"deepseek2-ocr":   "expert_gating_func expert_weights_norm expert_weights_scale",
+	"dots1":           "expert_gating_func! expert_weights_norm expert_weights_scale",
+	"ernie4_5":        "rope.dimension_sections",
+	"ernie4_5-moe":    "rope.dimension_sections",
+	"exaone-moe":      "attention.sliding_window! attention.sliding_window_pattern expert_gating_func! expert_weights_norm expert_weights_scale rope.freq_base_swa",
+	"exaone4":         "attention.sliding_window attention.sliding_window_pattern rope.freq_base_swa",
+	"falcon-h1":       "ssm.conv_kernel! ssm.group_count! ssm.inner_size! ssm.state_size! ssm.time_step_rank!",
+	"gemma-embedding": "attention.sliding_window! attention.sliding_window_pattern rope.freq_base_swa",
+	"gemma2":          "attention.sliding_window attention.sliding_window_pattern attn_logit_softcapping final_logit_softcapping rope.freq_base_swa",
+	"gemma3":          "attention.sliding_window attention.sliding_window_pattern final_logit_softcapping rope.freq_base_swa",
+	"gemma4":          "attention.shared_kv_layers attention.sliding_window! attention.sliding_window_pattern! final_logit_softcapping rope.freq_base_swa",
+	"glm4":            "rope.dimension_sections",
+	"glm4moe":         "expert_gating_func expert_weights_norm expert_weights_scale rope.dimension_sections",
+	"gpt-oss":         "attention.sliding_window! attention.sliding_window_pattern rope.freq_base_swa",
+	"gptneox":         "use_parallel_residual!",
+	"granite":         "attention.scale embedding_scale logit_scale! residual_scale",
+	"granite_swa":     "attention.rope_pattern attention.scale attention.sliding_window! attention.sliding_window_pattern! embedding_scale logit_scale! residual_scale",
+	"granitehybrid":   "attention.scale embedding_scale logit_scale residual_scale ssm.conv_kernel! ssm.group_count! ssm.inner_size! ssm.state_size! ssm.time_step_rank!",
+	"granitemoe":      "attention.scale embedding_scale logit_scale! residual_scale",
+	"grok":            "rope.scaling.yarn_attn_factor rope.scaling.yarn_ext_factor", // that no graph is of
+	"hunyuan-dense":   "rope.dimension_sections rope.scaling.alpha",
+	"hunyuan_vl":      "rope.dimension_sections rope.scaling.alpha",
+	"jais":            "attention.max_alibi_bias",
+	"jamba":           "ssm.conv_kernel! ssm.inner_size! ssm.state_size! ssm.time_step_rank!",
+	"kimi-linear":     "attention.key_length_mla! attention.kv_lora_rank! attention.q_lora_rank attention.value_length_mla! expert_gating_func! expert_weights_scale kda.head_dim! ssm.conv_kernel!",
+	"lfm2":            "attention.sliding_window shortconv.l_cache!",
+	"lfm2moe":         "expert_gating_func! shortconv.l_cache!",
+	"llama4":          "attention.sliding_window attention.sliding_window_pattern rope.freq_base_swa",
+	"mamba":           "ssm.conv_kernel! ssm.dt_b_c_rms ssm.inner_size! ssm.state_size! ssm.time_step_rank!",
+	"mamba2":          "ssm.conv_kernel! ssm.group_count! ssm.inner_size! ssm.state_size! ssm.time_step_rank!",
+	"mellum":          "attention.sliding_window attention.sliding_window_pattern expert_gating_func expert_weights_norm rope.freq_base_swa",
+	"mimo2":           "attention.sliding_window! attention.sliding_window_pattern! attention.value_scale rope.freq_base_swa",
+	"minicpm":         "embedding_scale logit_scale residual_scale",
+	"minicpm3":        "attention.key_length_mla attention.kv_lora_rank! attention.q_lora_rank! attention.value_length_mla",
+	"minimax-m2":      "expert_gating_func!",
+	"mistral3":        "attention.temperature_length attention.temperature_scale rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow rope.scaling.yarn_log_multiplier",
+	"mistral4":        "attention.key_length_mla attention.kv_lora_rank! attention.q_lora_rank attention.temperature_length attention.temperature_scale attention.value_length_mla expert_gating_func expert_weights_norm expert_weights_scale rope.scaling.yarn_log_multiplier",
+	"modern-bert":     "attention.sliding_window attention.sliding_window_pattern hidden_activation rope.freq_base_swa",
+	"mpt":             "attention.clamp_kqv attention.max_alibi_bias",
+	"nemotron_h":      "expert_weights_norm expert_weights_scale ssm.conv_kernel! ssm.group_count! ssm.inner_size! ssm.state_size! ssm.time_step_rank!",
+	"nemotron_h_moe":  "expert_weights_norm expert_weights_scale ssm.conv_kernel! ssm.group_count! ssm.inner_size! ssm.state_size! ssm.time_step_rank!",
+	"olmo":            "attention.clamp_kqv",
+	"olmo2":           "attention.sliding_window attention.sliding_window_pattern rope.freq_base_swa",
+	"paddleocr":       "rope.dimension_sections!",
+	"phi3":            "attention.sliding_window",
+	"plamo3":          "attention.sliding_window attention.sliding_window_pattern rope.freq_base_swa",
+	"plm":             "attention.key_length_mla attention.kv_lora_rank! attention.q_lora_rank attention.value_length_mla",
+	"qwen2vl":         "rope.dimension_sections!",
+	"qwen35":          "attention.recurrent_layers full_attention_interval rope.dimension_sections! ssm.conv_kernel! ssm.group_count! ssm.inner_size! ssm.state_size! ssm.time_step_rank!",
+	"qwen35moe":       "attention.recurrent_layers full_attention_interval rope.dimension_sections! ssm.conv_kernel! ssm.group_count! ssm.inner_size! ssm.state_size! ssm.time_step_rank!",
+	"qwen3next":       "attention.recurrent_layers full_attention_interval ssm.conv_kernel! ssm.group_count! ssm.inner_size! ssm.state_size! ssm.time_step_rank!",
+	"qwen3vl":         "rope.dimension_sections!",
+	"qwen3vlmoe":      "rope.dimension_sections!",
+	"rwkv6":           "rescale_every_n_layers time_mix_extra_dim! wkv.head_size!",
+	"rwkv6qwen2":      "rescale_every_n_layers time_mix_extra_dim! wkv.head_size!",
+	"rwkv7":           "wkv.head_size!",
+	"smallthinker":    "attention.sliding_window attention.sliding_window_pattern expert_gating_func! rope.freq_base_swa",
+	"t5":              "attention.relative_buckets_count!",
+	"t5encoder":       "attention.relative_buckets_count!",
+}
+
+// need is whether a key counts in files of an architecture.
+type need uint8
+
+const (
+	unread need = 1 + iota // in others only
+	optional
+	required
+)
+
+// named are the keys of all rows of reads.
+var named = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	for _, row := range reads {
+		for key := range strings.FieldsSeq(row) {
+			all[strings.TrimSuffix(key, "!")] = true
+		}
+	}
+	return all
+})
+
+// needOf returns whether a key counts in files of an architecture.
+func needOf(arch, key string) need {
+	if !named()[key] {
+		return optional
+	}
+	for name := range strings.FieldsSeq(reads[arch]) {
+		if name, must := strings.CutSuffix(name, "!"); name == key {
+			if must {
+				return required
+			}
+			return optional
+		}
+	}
+	return unread
+}

@@ -1,0 +1,161 @@
+//go:build unix
+
+package clitest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Output is a file that a command writes.
+type Output struct {
+	// Name is what the file is called.
+	Name string
+	// Run runs the command so that it writes the file at path, with --force, and returns its exit code and what it
+	// printed.
+	Run func(path string) (code int, text string)
+	// Folder says that a directory at path is one for a file of another name in it.
+	Folder bool
+	// Kept says that the file is read if it is there, and never replaced: what has its name is refused in some way.
+	Kept bool
+	// Makes says that the directory of path is made where it is missing.
+	Makes bool
+}
+
+// Destinations checks where a file may go: not where anything has its name but a regular file, or a link to one or to
+// nothing. Refusals are usage, and leave everything as it was.
+func Destinations(t *testing.T, outputs map[string]Output) {
+	open, err := os.Create(filepath.Join(t.TempDir(), "open"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	for name, o := range outputs {
+		t.Run(name, func(t *testing.T) {
+			for kind, d := range map[string]struct {
+				make func(path, elsewhere string) error
+				text string // of the error
+				skip bool
+			}{
+				"a pipe": {text: "a named pipe", make: func(path, _ string) error { return syscall.Mkfifo(path, 0o600) }},
+				"a directory": {text: "a directory", skip: o.Folder, make: func(path, _ string) error {
+					return os.Mkdir(path, 0o777)
+				}},
+				"a link to a device": {text: "a link to a device", make: func(path, _ string) error {
+					return os.Symlink(os.DevNull, path)
+				}},
+				"a link to a pipe": {text: "a link to a named pipe", make: func(path, elsewhere string) error {
+					if err := syscall.Mkfifo(elsewhere, 0o600); err != nil {
+						return err
+					}
+					return os.Symlink(elsewhere, path)
+				}},
+				"a link to a directory": {text: "a link to a directory", skip: o.Folder, make: func(path, elsewhere string) error {
+					if err := os.Mkdir(elsewhere, 0o777); err != nil {
+						return err
+					}
+					return os.Symlink(elsewhere, path)
+				}},
+				"a link to a link to a device": {text: "a link to a device", make: func(path, elsewhere string) error {
+					if err := os.Symlink(os.DevNull, elsewhere); err != nil {
+						return err
+					}
+					return os.Symlink(elsewhere, path)
+				}},
+				"a link to an open file": {text: "a link to a file that a process has open", skip: runtime.GOOS != "linux", make: func(path, _ string) error {
+					return os.Symlink(fmt.Sprintf("/proc/self/fd/%d", open.Fd()), path)
+				}},
+			} {
+				if d.skip {
+					continue
+				}
+				dir := t.TempDir()
+				folder := filepath.Join(dir, "folder")
+				path := filepath.Join(folder, o.Name)
+				if err := os.Mkdir(folder, 0o777); err != nil {
+					t.Fatal(err)
+				}
+				if err := d.make(path, filepath.Join(dir, "elsewhere")); err != nil {
+					t.Fatal(err)
+				}
+				before := listing(t, dir)
+				if code, text := o.Run(path); code == 0 || !strings.Contains(text, path) || !o.Kept && (code != 2 || !strings.Contains(text, d.text)) {
+					t.Errorf("%s: exit code %d, %.500s; want 2 and %q", kind, code, text, d.text)
+				}
+				if after := listing(t, dir); after != before {
+					t.Errorf("%s: there is\n%swant\n%s", kind, after, before)
+				}
+			}
+			for _, there := range []bool{true, false} {
+				if o.Kept {
+					break
+				}
+				dir := t.TempDir()
+				folder, elsewhere := filepath.Join(dir, "folder"), filepath.Join(dir, "elsewhere")
+				path := filepath.Join(folder, o.Name)
+				if err := os.Mkdir(folder, 0o777); err != nil {
+					t.Fatal(err)
+				}
+				if there {
+					if err := os.WriteFile(elsewhere, []byte("kept"), 0o666); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := os.Symlink(elsewhere, path); err != nil {
+					t.Fatal(err)
+				}
+				code, text := o.Run(path)
+				st, err := os.Lstat(path)
+				if code != 0 || err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
+					t.Errorf("a link to a file, which is there: %v: exit code %d, %.500s, %v; want a file in its place", there, code, text, err)
+				}
+				if data, err := os.ReadFile(elsewhere); there != (err == nil) || there && string(data) != "kept" {
+					t.Errorf("a link to a file, which is there: %v: the file has %q, %v", there, data, err)
+				}
+			}
+			if o.Makes {
+				return
+			}
+			dir := t.TempDir()
+			missing := filepath.Join(dir, "none")
+			if code, text := o.Run(filepath.Join(missing, o.Name)); code != 2 || !strings.Contains(text, missing+": no such directory") {
+				t.Errorf("no directory: exit code %d, %.500s; want 2", code, text)
+			}
+			if left := listing(t, dir); left != listing(t, t.TempDir()) {
+				t.Errorf("no directory: there is\n%s", left)
+			}
+		})
+	}
+}
+
+// listing returns what is in a folder, by names, kinds, sizes and targets of links.
+func listing(t *testing.T, dir string) string {
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		to, _ := os.Readlink(path)
+		st, err := e.Info()
+		if err != nil {
+			return err
+		}
+		size := int64(0)
+		if st.Mode().IsRegular() {
+			size = st.Size()
+		}
+		fmt.Fprintf(&b, "%s %v %d %s\n", name, st.Mode(), size, to)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

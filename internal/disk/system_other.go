@@ -1,0 +1,14 @@
+//go:build !unix
+
+package disk
+
+import "io/fs"
+
+// NoFollow is 0: a file is made anew, which fails on links, or has been looked at before.
+const NoFollow = 0
+
+// SyncDir does nothing: folders cannot be synced here.
+func SyncDir(string) error { return nil }
+
+// Own returns true: files have no owners here, or no folder is shared as /tmp is.
+func Own(string, fs.FileInfo) bool { return true }

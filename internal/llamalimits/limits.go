@@ -1,0 +1,86 @@
+// Package llamalimits has the limits of what llama.cpp loads, of version 0.7.0: arrays of its
+// settings have fixed lengths, and it ends where a count is larger.
+package llamalimits
+
+import (
+	"fmt"
+	"slices"
+
+	"ggforge/fault"
+	"ggforge/gguf"
+)
+
+const (
+	MaxLayers  = 512  // LLAMA_MAX_LAYERS
+	MaxExperts = 1024 // LLAMA_MAX_EXPERTS
+)
+
+// limits are the most that a key of an architecture may be. Every model has the first.
+var limits = []struct {
+	key  string
+	most int64
+}{
+	{"block_count", MaxLayers},
+	{"expert_count", MaxExperts},
+	{"attention.value_expert_count", MaxExperts},
+}
+
+// routed are architectures of which llama.cpp reads a router in every layer of a file that counts
+// experts. Others have further keys that say which layers have experts, or read none.
+var routed = []string{"granite", "granite_swa", "granitehybrid", "llama", "llama-embed", "minicpm", "mistral3"}
+
+// CheckExperts returns an error of kind fault.Broken if the metadata of a model count experts, and
+// llama.cpp therefore reads a tensor that is not among those of the model. has reports whether
+// there is one of a name.
+func CheckExperts(m gguf.Metadata, has func(tensor string) bool) error {
+	arch := m.Architecture()
+	if !slices.Contains(routed, arch) {
+		return nil
+	}
+	number := func(key string) int64 {
+		v, _ := m.Get(gguf.ArchKey(arch, key))
+		n, _ := v.Int()
+		return n
+	}
+	experts := number("expert_count")
+	if experts <= 0 {
+		return nil
+	}
+	for i := range min(number("block_count"), MaxLayers) {
+		if name := fmt.Sprintf("blk.%d.ffn_gate_inp.weight", i); !has(name) {
+			return fault.Errorf(fault.Broken, "%q is %d, but there is no tensor %q, which llama.cpp reads in each layer of a model with experts", gguf.ArchKey(arch, "expert_count"), experts, name)
+		}
+	}
+	return nil
+}
+
+// Check returns an error of kind fault.Unsupported if a count of the metadata of a model is larger
+// than what llama.cpp loads, and one of kind fault.Broken if more experts are used than there
+// are. Counts that are missing, or no numbers, are for others to find.
+func Check(m gguf.Metadata) error {
+	arch := m.Architecture()
+	count := func(key string) (most int64) {
+		v, ok := m.Get(arch + "." + key)
+		if !ok {
+			return 0
+		}
+		if n, ok := v.Int(); ok {
+			return n
+		}
+		for e := range v.Elems() {
+			if n, ok := e.Int(); ok {
+				most = max(most, n)
+			}
+		}
+		return most
+	}
+	for _, l := range limits {
+		if n := count(l.key); n > l.most {
+			return fault.Errorf(fault.Unsupported, "%q is %d: llama.cpp loads at most %d", arch+"."+l.key, n, l.most)
+		}
+	}
+	if all, used := count("expert_count"), count("expert_used_count"); used > all && all > 0 {
+		return fault.Errorf(fault.Broken, "%q is %d, but %q is %d", arch+".expert_used_count", used, arch+".expert_count", all)
+	}
+	return nil
+}

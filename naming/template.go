@@ -1,0 +1,95 @@
+package naming
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"strings"
+
+	"ggforge/convert/general"
+	"ggforge/fault"
+	"ggforge/gguf"
+)
+
+// DefaultTemplate names files as ggconv and the reference's converter do: Gollama-6.6M-Q8_0.gguf. An adapter's file has -LoRA
+// after the type.
+const DefaultTemplate = "{name}-{FTYPE}"
+
+// TemplateField is a field of the templates of File.
+type TemplateField struct{ Name, Text string }
+
+// TemplateFields are all of them, with what they stand for.
+var TemplateFields = []TemplateField{
+	{"name", "the model's name, size, fine-tune and version as far as it has them"},
+	{"ftype", "the type in lower case"},
+	{"FTYPE", "the type as recipes are called"},
+	{"model", "what the GGUF naming convention has before the type, with a version"},
+	{"basename", "of the convention's parts one"},
+	{"size", "another"},
+	{"finetune", "another"},
+	{"version", "the last one"},
+}
+
+// TemplateHelp lists the fields for the help of a flag.
+func TemplateHelp() string {
+	var list []string
+	for _, f := range TemplateFields[:4] {
+		list = append(list, fmt.Sprintf("{%s} stands for %s", f.Name, f.Text))
+	}
+	var parts []string
+	for _, f := range TemplateFields[4:] {
+		parts = append(parts, "{"+f.Name+"}")
+	}
+	return strings.Join(list, ", ") + "; its parts are " + strings.Join(parts, ", ")
+}
+
+// CheckTemplate refuses a template that File does not take, whatever the model.
+func CheckTemplate(template string) error {
+	_, err := fill(template, map[string]string{})
+	return err
+}
+
+// fill replaces the fields of a template, by "x" where there is no value for one.
+func fill(template string, values map[string]string) (string, error) {
+	all := map[string]string{}
+	var names []string
+	for _, f := range TemplateFields {
+		all[f.Name] = "x"
+		if v, ok := values[f.Name]; ok {
+			all[f.Name] = v
+		}
+		names = append(names, "{"+f.Name+"}")
+	}
+	if strings.ContainsAny(template, `/\`) {
+		return "", fault.Errorf(fault.Usage, "name template %q: a name has no folders: want no / and no \\", template)
+	}
+	name, err := gguf.FillTemplate(template, all)
+	if err != nil {
+		return "", fault.Errorf(fault.Usage, "%w: want %s, and {{ for a brace", err, strings.Join(names, ", "))
+	}
+	if stem := strings.TrimSuffix(name, ".gguf"); strings.Trim(stem, ". -") == "" {
+		return "", fault.Errorf(fault.Usage, "name template %q: names nothing", template)
+	}
+	return name, nil
+}
+
+// File returns the name of the file of a model with that metadata and tensors, as Of takes them, whose weights are encoded as said, by a
+// template, DefaultTemplate for "". What fields stand for is made harmless by [gguf.SafeName]; .gguf is added where it is not there.
+func File(template string, m gguf.Metadata, tensors iter.Seq2[string, []int64], as string) (string, error) {
+	end := ".gguf"
+	if v, _ := m.Get(gguf.KeyType); template == "" {
+		if s, _ := v.Str(); s == "adapter" {
+			end = "-" + LoRA + end
+		}
+	}
+	template = strings.TrimSuffix(cmp.Or(template, DefaultTemplate), ".gguf")
+	n := Of(m, tensors, as)
+	name, err := fill(template, map[string]string{
+		"name": gguf.SafeName(general.NameOf(m, n.SizeLabel), ""), "ftype": strings.ToLower(as), "FTYPE": as,
+		"model": n.Model(), "basename": n.BaseName, "size": n.SizeLabel, "finetune": n.FineTune, "version": n.Version,
+	})
+	if err != nil {
+		return "", err
+	}
+	return gguf.SafeName(name, end), nil
+}

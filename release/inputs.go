@@ -1,0 +1,228 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+
+	"ggforge/card"
+	"ggforge/checkpoint"
+	"ggforge/digest"
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/imatrix"
+	"ggforge/internal/disk"
+	"ggforge/internal/mmap"
+	"ggforge/internal/stamp"
+	"ggforge/internal/texts"
+	"ggforge/model/identity"
+)
+
+// inputs is what a release is made of besides the source. Everything in it was read once.
+type inputs struct {
+	list        []Input // with the source's files, as the manifest has them
+	calibration *text   // nil for none
+	evaluation  *text
+	matrix      *imatrix.Matrix
+	matrixFile  digest.File
+	about       card.Options
+	files       []string // their paths, and those of the source and the plan
+
+	calibrationRun, evaluationRun eval.Run // the texts as tokens of the source
+}
+
+// text is a text that a model is run over.
+type text struct {
+	path string
+	data []byte // as it is in the file
+	file digest.File
+}
+
+// held returns the description of a file whose content is in memory.
+func held(path string, data []byte) digest.File {
+	in := digest.Held("", path, data)
+	return digest.File{Name: in.Name, Bytes: in.Bytes, SHA256: in.SHA256}
+}
+
+// load reads what the plan names besides the source.
+func (r *Release) load(ctx context.Context) error {
+	in := &r.inputs
+	in.files = slices.Clone(r.source.Files)
+	if r.plan.path != "" {
+		if info, err := disk.Stat(r.plan.path); err == nil && info.Mode().IsRegular() { // else it was flags
+			in.files = append(in.files, r.plan.path)
+		}
+	}
+	read := map[string]*text{}
+	open := func(path string) (*text, error) {
+		if t := read[path]; t != nil || path == "" {
+			return t, nil
+		}
+		info, err := disk.Stat(path)
+		if err == nil && !info.Mode().IsRegular() {
+			err = fault.Errorf(fault.Usage, "%s: want a file", path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		data, err := texts.Load(path)
+		if err != nil {
+			return nil, err
+		}
+		in.files = append(in.files, path)
+		read[path] = &text{path, data, held(path, data)}
+		return read[path], nil
+	}
+	c, e := cmp.Or(r.plan.Calibration, new(Calibration)), cmp.Or(r.plan.Evaluation, new(Evaluation))
+	var err error
+	if in.calibration, err = open(c.Text); err != nil {
+		return err
+	}
+	if in.evaluation, err = open(e.Text); err != nil {
+		return err
+	}
+	if c.Matrix != "" {
+		if in.matrix, in.matrixFile, err = readMatrix(ctx, c.Matrix); err != nil {
+			return err
+		}
+		in.files = append(in.files, c.Matrix)
+	}
+	if r.hasCard() {
+		err = r.loadCard()
+	}
+	return err
+}
+
+// readMatrix reads the importance matrix in a file. One that is too large to be read into memory is compared with what it
+// was before anything that is made with it gets its name.
+func readMatrix(ctx context.Context, path string) (*imatrix.Matrix, digest.File, error) {
+	m, err := imatrix.Load(path)
+	if err != nil {
+		return nil, digest.File{}, err
+	}
+	if data := m.Read(); data != nil { // the file is not asked again
+		m.Close()
+		m, err = imatrix.Parse(path, data)
+		return m, held(path, data), err
+	}
+	f, err := digest.OfFile(ctx, path)
+	if err != nil {
+		m.Close()
+	}
+	return m, f, err
+}
+
+// loadCard reads the card's template and checks that a card can be written.
+func (r *Release) loadCard() error {
+	about := cmp.Or(r.plan.Card, new(Card))
+	opt := card.Options{BaseModel: cmp.Or(about.BaseModel, card.HubModel(r.plan.Source)), QuantizedBy: about.QuantizedBy, Program: r.opt.Program}
+	if about.Template != "" {
+		data, err := mmap.ReadFile(about.Template, "template", maxPlan)
+		if err != nil {
+			return err
+		}
+		opt.Template = string(data)
+		r.inputs.files = append(r.inputs.files, about.Template)
+	}
+	r.inputs.about = opt
+	return card.Writable(r.dir, opt, r.opt.Force)
+}
+
+// unchanged returns an error if what is read where it lies, the source and a large matrix, is not what it was when it
+// was opened.
+func (r *Release) unchanged() error {
+	return stamp.All(r.source.Unchanged, r.inputs.matrix.Unchanged)()
+}
+
+// identify takes the sums of all inputs. The source was opened before: one that changes from then on is an error
+// before anything that is made of it gets its name.
+func (r *Release) identify(ctx context.Context) error {
+	add := func(role string, f digest.File) { r.inputs.list = append(r.inputs.list, Input{role, f}) }
+	if checkpoint.IsRemote(r.plan.Source) {
+		// The weights are read only once, while they are written: what identifies them is what the files say, and what
+		// the server says of their state.
+		id, err := identity.Of(ctx, r.source)
+		if err != nil {
+			return err
+		}
+		add("source", digest.File{Name: r.plan.Source, Bytes: r.source.Bytes, SHA256: id})
+	} else {
+		files := slices.Clone(r.source.Files)
+		slices.Sort(files)
+		for _, path := range slices.Compact(files) {
+			was, err := r.state.sum(ctx, path)
+			if err != nil {
+				return err
+			}
+			add("source", digest.File{Name: filepath.Base(path), Bytes: was.Bytes, SHA256: was.SHA256})
+		}
+		if err := r.unchanged(); err != nil {
+			return err
+		}
+	}
+	r.base = keyOf(r.opt.Program, r.inputs.list, r.plan.Via, r.plan.ModelName)
+	if t := r.inputs.calibration; t != nil {
+		add("calibration", t.file)
+	}
+	if r.inputs.matrix != nil {
+		add("matrix", r.inputs.matrixFile)
+	}
+	if t := r.inputs.evaluation; t != nil {
+		add("evaluation", t.file)
+	}
+	return nil
+}
+
+// input returns the sum of the first input of a role.
+func (r *Release) input(role string) string {
+	for _, in := range r.inputs.list {
+		if in.Role == role {
+			return in.SHA256
+		}
+	}
+	return ""
+}
+
+// defaultChunk is how many tokens a chunk has where the plan says nothing.
+const defaultChunk = 512
+
+// cut finds what would end a run over a text late: a model that cannot be run, a text that is too short.
+func (r *Release) cut(context.Context) (err error) {
+	in := &r.inputs
+	c, e := cmp.Or(r.plan.Calibration, new(Calibration)), cmp.Or(r.plan.Evaluation, new(Evaluation))
+	if in.calibrationRun, err = r.run(in.calibration, c.Chunk, c.Chunks); err != nil {
+		return err
+	}
+	in.evaluationRun, err = r.run(in.evaluation, e.Chunk, e.Chunks)
+	return err
+}
+
+// run returns a text as chunks of tokens of the source, none without a text.
+func (r *Release) run(t *text, chunk, chunks int) (run eval.Run, err error) {
+	if t == nil {
+		return run, nil
+	}
+	if _, err := eval.New(r.source); err != nil {
+		return run, err
+	}
+	v, err := texts.Vocabulary(r.source)
+	if err != nil {
+		return run, err
+	}
+	run, _, err = texts.Chunks(r.opt.Warn, r.source, v, t.path, t.content(r.opt.Warn), eval.Text{Chunk: cmp.Or(chunk, defaultChunk), Chunks: chunks})
+	run.Workers = r.opt.Workers
+	return run, err
+}
+
+// content returns a text without the newline at its end.
+func (t *text) content(warn func(...string)) string { return texts.Text(warn, t.path, t.data, false) }
+
+// showing returns what a run over a text is shown with.
+func (r *Release) showing(part string) func(eval.Progress) {
+	show := r.progress(part)
+	if show == nil {
+		return nil
+	}
+	return func(p eval.Progress) { show(p.Done) }
+}

@@ -1,0 +1,150 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ggforge/digest"
+	"ggforge/internal/disk"
+	"ggforge/writer"
+)
+
+// withdraw removes SHA256SUMS and manifest.json if something that they list is going to change: a folder that has
+// both is whole. What there is of them is of a release, or Force replaces it.
+func (r *Release) withdraw() error {
+	if !slices.ContainsFunc(r.steps, func(s *step) bool { return s.Kind != kindCard && !r.item(s).Done }) {
+		return nil
+	}
+	return writer.Remove(filepath.Join(r.dir, manifestName), filepath.Join(r.dir, sumsName))
+}
+
+// dropped returns the files that earlier runs have made and this plan does not have, sorted by name. It is complete
+// when all models are done.
+func (r *Release) dropped() []digest.File {
+	now, old := map[string]bool{}, map[string]digest.File{}
+	for _, s := range r.steps {
+		for _, f := range r.state.Made[s.id].Files {
+			now[f.Name] = true
+		}
+	}
+	for _, f := range r.state.Left {
+		old[f.Name] = f
+	}
+	for _, list := range []map[id]made{r.state.Made, r.state.Intent} {
+		for _, m := range list {
+			for _, f := range m.Files {
+				old[f.Name] = f.File
+			}
+		}
+	}
+	maps.DeleteFunc(old, func(name string, _ digest.File) bool { return now[name] })
+	list := slices.Collect(maps.Values(old))
+	slices.SortFunc(list, func(a, b digest.File) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// clear removes what earlier runs have made and the plan no longer has: models, shards that there are fewer of, files
+// of another layout. Only what is still as it was made is removed; with Keep it stays.
+func (r *Release) clear(ctx context.Context) error {
+	dropped := r.dropped()
+	for i := range r.state.Made {
+		if !slices.ContainsFunc(r.steps, func(s *step) bool { return s.id == i }) {
+			delete(r.state.Made, i)
+		}
+	}
+	r.state.Left = nil
+	clear(r.state.Intent)
+	for _, f := range dropped {
+		stays, err := r.drop(ctx, f)
+		if err != nil {
+			return err
+		}
+		if stays {
+			r.state.Left = append(r.state.Left, f)
+		}
+	}
+	return nil
+}
+
+// tidy removes the journals of models that are whole: of a run that was killed after it had given them their names.
+func (r *Release) tidy() error {
+	seen := map[string]bool{}
+	for _, s := range r.of(contents...) {
+		dir := filepath.Dir(r.full(s))
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		list, err := writer.Leftovers(dir, nil)
+		if err != nil {
+			return err
+		}
+		for _, l := range list {
+			name := r.local(filepath.Join(dir, l.Output))
+			if l.Kind == writer.LeftRun && slices.ContainsFunc(r.Files(), func(f File) bool { return f.Name == name }) {
+				if err := l.Remove(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// drop removes one such file, and reports whether it stays on purpose.
+func (r *Release) drop(ctx context.Context, f digest.File) (stays bool, err error) {
+	path := filepath.Join(r.dir, filepath.FromSlash(f.Name))
+	info, err := disk.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, now := range r.Files() { // the same file by a name in other letters
+		if other, err := disk.Lstat(filepath.Join(r.dir, filepath.FromSlash(now.Name))); err == nil && os.SameFile(info, other) {
+			return false, nil
+		}
+	}
+	same, err := r.state.same(ctx, r.dir, f)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case !same:
+		r.Left = append(r.Left, f.Name)
+		r.opt.Warn(f.Name + ": the plan no longer has it, and it is not what was made: it stays, and is not in the card, the sums and the manifest")
+		return false, nil
+	case r.opt.Keep:
+		r.Left = append(r.Left, f.Name)
+		r.opt.Note("kept: " + f.Name + ", which the plan no longer has; it is not in the card, the sums and the manifest")
+		return true, nil
+	}
+	r.opt.Note("removed: " + f.Name + ", which the plan no longer has")
+	r.Removed = append(r.Removed, f.Name)
+	return false, r.remove(f.Name)
+}
+
+// remove removes a file of the release, and its folder if that is empty then; no link leads out of the
+// output folder.
+func (r *Release) remove(name string) error {
+	root, err := os.OpenRoot(r.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	local := filepath.FromSlash(name)
+	if err := disk.Do(disk.OpRemove, filepath.Join(r.dir, local), func() error { return root.Remove(local) }); err != nil {
+		return err
+	}
+	if folder := filepath.Dir(local); folder != "." {
+		disk.Do(disk.OpRemove, filepath.Join(r.dir, folder), func() error { return root.Remove(folder) }) // fails if there is something in it
+	}
+	return nil
+}
