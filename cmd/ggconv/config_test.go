@@ -64,7 +64,7 @@ func TestConfigLayers(t *testing.T) {
 			if code != 3 && code != 4 || err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d layers", layers)) && !strings.Contains(err.Error(), fmt.Sprintf("%d layers", layers+1)) {
 				t.Errorf("exit %d, %.300v", code, err)
 			}
-			if d := time.Since(start); d > 3*time.Second {
+			if d := time.Since(start); d > 30*time.Second {
 				t.Errorf("took %v", d)
 			}
 		})

@@ -234,7 +234,7 @@ func TestPickleBombs(t *testing.T) {
 			if mb := got.Allocated >> 20; mb > c.mb {
 				t.Errorf("%d MB allocated for %d bytes, want at most %d", mb, len(c.data), c.mb)
 			}
-			if d := time.Since(start); d > 20*time.Second {
+			if d := time.Since(start); d > time.Minute {
 				t.Errorf("takes %v", d)
 			}
 		})
