@@ -209,12 +209,17 @@ func Parse(path string, data []byte) (*Matrix, error) {
 	return m, nil
 }
 
-// Close releases the mapping. Values cannot be read afterwards; all else stays.
+// Close releases the mapping. Values cannot be read afterwards, but those of a matrix that Load has read into memory can,
+// of which Unchanged then no longer asks the file; all else stays.
 func (m *Matrix) Close() error {
 	if m == nil || m.mapping == nil {
 		return nil
 	}
-	return m.mapping.Close()
+	f := m.mapping
+	if m.data != nil {
+		m.mapping = nil
+	}
+	return f.Close()
 }
 
 // Unchanged returns an error of kind fault.Broken if the file on the disk has changed

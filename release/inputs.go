@@ -102,9 +102,10 @@ func readMatrix(ctx context.Context, path string) (*imatrix.Matrix, digest.File,
 		return nil, digest.File{}, err
 	}
 	if data := m.Read(); data != nil { // the file is not asked again
-		m.Close()
-		m, err = imatrix.Parse(path, data)
-		return m, held(path, data), err
+		if err := m.Close(); err != nil {
+			return nil, digest.File{}, err
+		}
+		return m, held(path, data), nil
 	}
 	f, err := digest.OfFile(ctx, path)
 	if err != nil {
