@@ -70,6 +70,12 @@ var commitKind = statefile.Kind{Name: "of a change of names", Version: 3, Max: m
 
 var commitName = regexp.MustCompile(`^ggforge-([0-9a-f]{16})\.(commit|done)$`)
 
+// commitAt returns the commit whose journal has a name of the form commitName.
+func commitAt(dir, name string) *commit {
+	m := commitName.FindStringSubmatch(name)
+	return &commit{dir: dir, token: m[1], done: m[2] == "done"}
+}
+
 // path returns the name of the journal.
 func (c *commit) path() string {
 	suffix := ".commit"
@@ -537,8 +543,9 @@ func recoverCommits(paths []string, step func(string) error) error {
 			return err
 		}
 		for _, e := range list {
-			if m := commitName.FindStringSubmatch(e.Name()); m != nil && e.Type().IsRegular() {
-				c := &commit{dir: dir, token: m[1], done: m[2] == "done", step: step}
+			if commitName.MatchString(e.Name()) && e.Type().IsRegular() {
+				c := commitAt(dir, e.Name())
+				c.step = step
 				if err := c.recover(func(f *commitFile) bool { return ours[filepath.Clean(c.final(f))] }); err != nil {
 					return fmt.Errorf("%s: finishing what an interrupted run has begun: %w", c.path(), err)
 				}
@@ -660,6 +667,29 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 		}
 	}
 	return nil
+}
+
+// left returns what kind of leftover the journal is, LeftUnknown for a file that is none, and why recover passes over it, "" if it does not.
+func (c *commit) left() (kind LeftoverKind, stays string) {
+	st, err := disk.Lstat(c.path())
+	if err != nil {
+		return LeftCommit, "" // recover says what is wrong
+	}
+	if !disk.Own(c.path(), st) {
+		return LeftCommit, "belongs to another user"
+	}
+	f, err := disk.OpenFile(c.path(), os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return LeftCommit, ""
+	}
+	defer f.Close()
+	if torn, err := c.read(f); err == nil && !torn && len(c.Files) == 0 {
+		return LeftUnknown, ""
+	}
+	if n, err := links(f); err == nil && n != 1 {
+		stays = fmt.Sprintf("has %d names", n)
+	}
+	return LeftCommit, stays
 }
 
 // discard removes the journal, which is torn: what it was for was not begun, since nothing is renamed before it is on the disk. One whose

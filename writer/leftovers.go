@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -28,6 +29,8 @@ type Leftover struct {
 	Modified time.Time
 	// Busy says that a process has one of them locked.
 	Busy bool
+	// Stays says why Remove leaves the files of a commit where they are; "" if nothing is known against it.
+	Stays string
 }
 
 // LeftoverKind is a kind of Leftover.
@@ -119,7 +122,10 @@ func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 		switch {
 		case !r.free[name]:
 		case commitName.MatchString(name):
-			r.add(r.at(LeftCommit, name), name)
+			kind, stays := commitAt(dir, name).left()
+			l := r.at(kind, name)
+			l.Stays = stays
+			r.add(l, name)
 		case partFileName.MatchString(whole):
 			if _, ours := lookInto(filepath.Join(dir, name)); ours {
 				r.add(r.at(LeftPart, whole), name)
@@ -241,17 +247,12 @@ func lookInto(name string) (j found, ours bool) {
 // look finds out what the files are.
 func (l *Leftover) look() {
 	for _, name := range l.Files {
-		f, err := statefile.Open(name)
-		if err != nil {
-			continue
-		}
-		if st, err := f.Stat(); err == nil {
+		if st, err := disk.Lstat(name); err == nil { // also of a file that only others may open
 			l.Bytes += st.Size()
 			if st.ModTime().After(l.Modified) {
 				l.Modified = st.ModTime()
 			}
 		}
-		f.Close()
 		l.Busy = l.Busy || Locked(name)
 		if l.Kind == LeftOld { // the run has the new file locked, under the one name or the other
 			temp := strings.TrimSuffix(name, asideSuffix)
@@ -261,16 +262,19 @@ func (l *Leftover) look() {
 }
 
 // Remove removes the files, the journal last. A commit it finishes or takes back instead: no output is lost.
-// Files that a process has locked, those of LeftUnknown, and one of LeftOld whose output is not there, are an error of kind fault.Usage.
+// Files that a process has locked, those of LeftUnknown, a commit with Stays, and one of LeftOld whose output is not there, are an error of
+// kind fault.Usage.
 func (l *Leftover) Remove() error {
 	switch l.Kind {
 	case LeftUnknown:
 		return fault.Errorf(fault.Usage, "%s: has no journal: it may be of another program", l.Files[0])
 	case LeftCommit:
-		m := commitName.FindStringSubmatch(l.Output)
-		c := &commit{dir: filepath.Dir(l.Files[0]), token: m[1], done: m[2] == "done"}
+		c := commitAt(filepath.Dir(l.Files[0]), l.Output)
 		if err := c.recover(func(*commitFile) bool { return true }); err != nil {
 			return fmt.Errorf("%s: finishing what an interrupted run has begun: %w", c.path(), err)
+		}
+		if _, err := disk.Lstat(l.Files[0]); !errors.Is(err, fs.ErrNotExist) { // recover passes over what is not the user's
+			return fault.Errorf(fault.Usage, "%s: is no journal that a run of yours has left: it stays", l.Files[0])
 		}
 		return nil
 	}

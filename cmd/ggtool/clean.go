@@ -83,8 +83,10 @@ type leftover struct {
 	// Age is the time since one of the files was written to, in seconds.
 	Age float64 `json:"age_seconds"`
 	// Busy says that a process works on it.
-	Busy    bool `json:"busy,omitempty"`
-	Removed bool `json:"removed,omitempty"`
+	Busy bool `json:"busy,omitempty"`
+	// Stays says why --remove leaves it where it is.
+	Stays   string `json:"stays,omitempty"`
+	Removed bool   `json:"removed,omitempty"`
 
 	remove func() error
 }
@@ -124,7 +126,7 @@ func clean(ctx context.Context, cmd *cli.Command) error {
 			if one.Age < r.Older.Seconds() {
 				continue
 			}
-			stays := one.Busy || one.Kind == writer.LeftUnknown || r.Older == 0 && (one.Kind == leftFolder || one.Kind == writer.LeftShare)
+			stays := one.Busy || one.Stays != "" || one.Kind == writer.LeftUnknown || r.Older == 0 && (one.Kind == leftFolder || one.Kind == writer.LeftShare)
 			if r.Remove && !stays {
 				if err := one.remove(); err != nil {
 					errs = append(errs, err)
@@ -181,7 +183,7 @@ func leftIn(ctx context.Context, dir string, now time.Time) (list []leftover, er
 	left, err := writer.Leftovers(dir, partfile.Of)
 	for _, l := range left {
 		age := max(0, now.Sub(l.Modified)).Seconds()
-		list = append(list, leftover{Kind: l.Kind, Output: l.Output, Files: l.Files, Bytes: l.Bytes, Blocks: l.Blocks, Age: age, Busy: l.Busy, remove: l.Remove})
+		list = append(list, leftover{Kind: l.Kind, Output: l.Output, Files: l.Files, Bytes: l.Bytes, Blocks: l.Blocks, Age: age, Busy: l.Busy, Stays: l.Stays, remove: l.Remove})
 	}
 	return list, err
 }
@@ -196,6 +198,12 @@ func (l *leftover) write(w interface{ Write([]byte) (int, error) }, remove bool)
 		state = ", a process works on it"
 	case remove:
 		state = ", not removed"
+	}
+	switch {
+	case l.Stays != "" && remove:
+		state += ": " + l.Stays
+	case l.Stays != "":
+		state += ", stays: " + l.Stays
 	}
 	blocks := ""
 	if l.Blocks > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -184,13 +185,20 @@ func TestTornJournal(t *testing.T) {
 					}
 				}
 				args := []string{"split", "--max-tensors", "1", model, filepath.Join(dir, "x")}
+				what := ": change of names that was cut short, "
+				if c.name == "no journal" {
+					what = ": no journal: perhaps another program's, "
+				}
 				if way == "clean" {
-					if code, text, err := call("clean", dir); code != 0 || !strings.HasPrefix(text, name+": change of names that was cut short, ") {
+					if code, text, err := call("clean", dir); code != 0 || !strings.HasPrefix(text, name+what) {
 						t.Errorf("clean: exit code %d: %s%v", code, text, err)
 					}
 					args = []string{"clean", "--remove", dir}
 				}
 				code, text, err := call(args...)
+				if way == "clean" && (!strings.HasPrefix(text, name+what) || strings.Contains(text, ", removed\n") == c.stays) {
+					t.Errorf("clean --remove: %s", text)
+				}
 				if code != c.code || code != 0 && !strings.Contains(err.Error(), aside+" is a file that was to be replaced") {
 					t.Errorf("exit code %d, want %d: %s%v", code, c.code, text, err)
 				}
@@ -199,6 +207,77 @@ func TestTornJournal(t *testing.T) {
 				}
 				if _, err := os.Stat(aside); err == nil != c.aside {
 					t.Errorf("the old file: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestCleanForeignCommit checks that clean says of files with the names of journals of a change of names that they stay, and why: those of
+// other programs, of other users, and with several names.
+func TestCleanForeignCommit(t *testing.T) {
+	kind := statefile.Kind{Name: "of a change of names", Version: 3, Max: 1 << 20}
+	journal := func(t *testing.T, path, body string) {
+		t.Helper()
+		if err := kind.Write(path, "", []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const files = `{"files":[{"name":"x.gguf","size":3,"id":"12345"}]}`
+	for _, c := range []struct {
+		name       string
+		make       func(t *testing.T, path string)
+		kind       writer.LeftoverKind
+		text, left string // of the list, and of --remove
+	}{
+		{"no journal", func(t *testing.T, path string) {
+			if err := os.WriteFile(path, []byte("a table that another program calls so"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, writer.LeftUnknown, "", ""},
+		{"names no file", func(t *testing.T, path string) { journal(t, path, `{"files":[]}`) }, writer.LeftUnknown, "", ""},
+		{"another user", func(t *testing.T, path string) {
+			journal(t, path, files)
+			if err := os.Chown(path, 4321, 4321); err != nil {
+				t.Skip(err)
+			}
+		}, writer.LeftCommit, ", stays: belongs to another user", ": belongs to another user"},
+		{"another user, no journal", func(t *testing.T, path string) {
+			if err := errors.Join(os.WriteFile(path, []byte("a table"), 0o600), os.Chown(path, 4321, 4321)); err != nil {
+				t.Skip(err)
+			}
+		}, writer.LeftCommit, ", stays: belongs to another user", ": belongs to another user"},
+		{"two names", func(t *testing.T, path string) {
+			journal(t, path, files)
+			if err := os.Link(path, filepath.Join(filepath.Dir(path), "other")); err != nil {
+				t.Skip(err)
+			}
+		}, writer.LeftCommit, ", stays: has 2 names", ": has 2 names"},
+	} {
+		for _, suffix := range []string{".commit", ".done"} {
+			t.Run(c.name+suffix, func(t *testing.T) {
+				dir := t.TempDir()
+				name := "ggforge-0123456789abcdef" + suffix
+				path := filepath.Join(dir, name)
+				c.make(t, path)
+				before, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				run := expect(t, "clean")
+				run(0, "s old"+c.text+"\n  "+path, dir)
+				if got := run(0, "s old, not removed"+c.left+"\n  "+path, "--remove", dir); strings.Contains(got, ", removed") {
+					t.Errorf("printed %s", got)
+				}
+				var list cleanResult
+				if err := json.Unmarshal([]byte(run(0, "", "--json", "--remove", dir)), &list); err != nil || len(list.Leftovers) != 1 {
+					t.Fatalf("%v: %+v", err, list)
+				}
+				if l := list.Leftovers[0]; l.Kind != c.kind || l.Output != name || l.Removed || l.Bytes != int64(len(before)) || l.Age > 3600 || (l.Stays == "") != (c.left == "") {
+					t.Errorf("%+v", l)
+				}
+				if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, before) {
+					t.Errorf("the file: %q, %v", got, err)
 				}
 			})
 		}
