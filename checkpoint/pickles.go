@@ -75,6 +75,9 @@ func (d *Dir) openPickles(names []string, n safetensors.Naming) (Store, error) {
 		}
 		return list, nil
 	})
+	if err == nil {
+		err = torchfile.Together(s.files)
+	}
 	if err != nil {
 		s.Close()
 		return nil, err

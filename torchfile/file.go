@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -333,21 +334,49 @@ func (f *File) checkKey(seen map[string]bool, key, what string) error {
 }
 
 const (
-	// maxTimes is how many times the size of a file its tensors may have together, and maxBeyond how many bytes more than
-	// the file they always may. Tensors may have elements in common, as those of layers with the same weights, or repeat them
+	// maxTimes is how many times the size of its files the tensors of a checkpoint may have together, and maxBeyond how many bytes more
+	// than these they always may. Tensors may have elements in common, as those of layers with the same weights, or repeat them
 	// by strides of 0: without a bound a few kilobytes would become an output of any size.
 	maxTimes  = 64
 	maxBeyond = 16 << 20
 )
 
+// mostBytes returns how many bytes the tensors of files of so many bytes may have.
+func mostBytes(size int64) int64 {
+	if size > math.MaxInt64/maxTimes {
+		return math.MaxInt64
+	}
+	return max(size+maxBeyond, maxTimes*size)
+}
+
 func (f *File) add(name string, v *view) error {
 	t := Tensor{Name: name, DType: v.dtype, Shape: v.shape, Strides: v.strides, storage: v.storage, off: v.offset * int64(v.dtype.Bits()/8), file: f}
-	most := max(f.Size+maxBeyond, maxTimes*f.Size)
-	if n := t.Elements(); n > (most-f.bytes)/t.size() {
+	if n := t.Elements(); n > (mostBytes(f.Size)-f.bytes)/t.size() {
 		return f.bad("tensor "+quote(name), "has %d elements that repeat others: all tensors have more than %d times the bytes of the file, and more than %d beyond them", n, maxTimes, maxBeyond)
 	}
 	f.bytes += t.Elements() * t.size()
 	f.tensors = append(f.tensors, t)
+	return nil
+}
+
+// Together returns an error unless the files may be one checkpoint: their tensors may have no more bytes than those of one file
+// of their size, so that many small files are no way around that bound.
+func Together(files []*File) error {
+	var size, sum int64
+	for _, f := range files {
+		size += min(f.Size, math.MaxInt64-size)
+	}
+	most := mostBytes(size)
+	for _, f := range files {
+		for i := range f.tensors {
+			t := &f.tensors[i]
+			if n := t.Elements(); n > (most-sum)/t.size() {
+				return f.bad("tensor "+quote(t.Name), "has %d elements that repeat others: the tensors of all %d files of the checkpoint have more than %d times the bytes of these files, and more than %d beyond them",
+					n, len(files), maxTimes, maxBeyond)
+			}
+			sum += t.Elements() * t.size()
+		}
+	}
 	return nil
 }
 

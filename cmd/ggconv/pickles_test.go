@@ -185,10 +185,13 @@ func pairsAgain(n, times int) []byte {
 }
 
 // repeated is a file with n tensors of one storage, each of which repeats its only element.
-func repeated(n int, elements int64) []byte {
+func repeated(n int, elements int64) []byte { return repeatedFrom(0, n, elements) }
+
+// repeatedFrom is repeated with tensors whose names count from first.
+func repeatedFrom(first, n int, elements int64) []byte {
 	var list []torchfiletest.Tensor
 	for i := range n {
-		t := torchfiletest.Tensor{Name: fmt.Sprintf("model.layers.%d.w", i), DType: safetensors.F32, Shape: []int64{elements}, Strides: []int64{0}, Storage: "0"}
+		t := torchfiletest.Tensor{Name: fmt.Sprintf("model.layers.%d.w", first+i), DType: safetensors.F32, Shape: []int64{elements}, Strides: []int64{0}, Storage: "0"}
 		if i == 0 {
 			t.Data = make([]byte, 4)
 		}
@@ -236,6 +239,44 @@ func TestPickleBombs(t *testing.T) {
 			}
 			if d := time.Since(start); d > time.Minute {
 				t.Errorf("takes %v", d)
+			}
+		})
+	}
+}
+
+// TestPickleBombInShards converts a checkpoint of small files, each of which repeats no more than a file may: together they
+// may have no more than one file of their size, and the error names the file and the tensor that exceed it.
+func TestPickleBombInShards(t *testing.T) {
+	const n = 8
+	shard := func(i int) string { return fmt.Sprintf("pytorch_model-%05d-of-%05d.bin", i+1, n) }
+	for name, c := range map[string]struct {
+		elements int64 // of the tensor of each file
+		large    bool  // the last file has as much without repeating anything
+		code     int
+		text     string
+	}{
+		// 8 times 2 MiB is 16 MiB; so these are a checkpoint, but not of this model
+		"within the bound":    {1 << 19, false, 4, "tensors have no place in architecture"},
+		"beyond the bound":    {1<<19 + 4096, false, 3, shard(n-1) + `: tensor "model.layers.7.w": has 528384 elements that repeat others: the tensors of all 8 files of the checkpoint`},
+		"each to its bound":   {1 << 22, false, 3, shard(1) + `: tensor "model.layers.1.w": has 4194304 elements that repeat others`},
+		"next to a large one": {1<<19 + 4096, true, 4, "tensors have no place in architecture"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copyOf(t, "gollama")
+			must(t, os.Remove(filepath.Join(dir, "model.safetensors")))
+			for i := range n {
+				data := repeatedFrom(i, 1, c.elements)
+				if c.large && i == n-1 {
+					data = torchfiletest.Encode([]torchfiletest.Tensor{{Name: "large", DType: safetensors.F32, Shape: []int64{1 << 20}, Data: make([]byte, 4<<20)}})
+				}
+				must(t, os.WriteFile(filepath.Join(dir, shard(i)), data, 0o666))
+			}
+			hub := hubtest.Serve(t, "org/gollama", dir)
+			for _, from := range []string{dir, "hf://org/gollama"} {
+				if from != dir {
+					t.Setenv("HF_ENDPOINT", hub.URL)
+				}
+				fails(t, c.code, c.text, from)
 			}
 		})
 	}
