@@ -10,11 +10,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"path/filepath"
-	"slices"
 
 	"ggforge/digest"
-	"ggforge/fault"
 	"ggforge/imatrix"
 	"ggforge/model"
 	"ggforge/quantize"
@@ -68,13 +65,8 @@ type Run struct {
 // quantize.PrepareBatch.
 func Prepare(ctx context.Context, m *model.Model, o *Order) (*Run, error) {
 	o.Calibration.program = o.Program
-	if o.savesTypes() {
-		if slices.ContainsFunc(o.Paths, func(path string) bool { return filepath.Clean(path) == filepath.Clean(o.Types.Save) }) {
-			return nil, fault.Errorf(fault.Usage, "%s: is the output, and the file for its types", o.Types.Save)
-		}
-		if err := writer.Writable(o.Types.Save, o.savingTypes(m)); err != nil {
-			return nil, err
-		}
+	if err := o.CheckSave(m); err != nil {
+		return nil, err
 	}
 	if err := o.calibrate(ctx, m); err != nil {
 		return nil, err
@@ -174,11 +166,8 @@ func (r *Run) Held() []digest.Input {
 	return list
 }
 
-// SaveTypes writes the types of the first output to Types.Save, if that is not empty. results are what Write has returned, nil if nothing is
-// written: the file comes after the outputs, so that a run that fails leaves none.
-func (r *Run) SaveTypes(ctx context.Context, results []*writer.Result) error {
-	return r.order.saveTypes(ctx, r.Jobs[0], results)
-}
+// SavedTypes returns what SaveTypes writes: the types of the first output as a recipe, nil if Types.Save is empty.
+func (r *Run) SavedTypes() []byte { return r.order.savedTypes(r.Jobs[0]) }
 
 // Write writes all outputs, or none, and removes the files that a run would have gone on from.
 func (r *Run) Write(ctx context.Context) ([]*writer.Result, error) {

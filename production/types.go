@@ -476,8 +476,19 @@ func (o *Order) savingTypes(m *model.Model) writer.Options {
 	return opt
 }
 
-// saveTypes writes the types of a job as a recipe, which replaces none of the outputs.
-func (o *Order) saveTypes(ctx context.Context, job *quantize.Job, results []*writer.Result) error {
+// CheckSave returns an error if the types of a model cannot go to Types.Save.
+func (o *Order) CheckSave(m *model.Model) error {
+	if !o.savesTypes() {
+		return nil
+	}
+	if slices.ContainsFunc(o.Paths, func(path string) bool { return filepath.Clean(path) == filepath.Clean(o.Types.Save) }) {
+		return fault.Errorf(fault.Usage, "%s: is the output, and the file for its types", o.Types.Save)
+	}
+	return writer.Writable(o.Types.Save, o.savingTypes(m))
+}
+
+// savedTypes returns the types of a job as a recipe, nil if they are not saved.
+func (o *Order) savedTypes(job *quantize.Job) []byte {
 	if !o.savesTypes() {
 		return nil
 	}
@@ -487,9 +498,16 @@ func (o *Order) saveTypes(ctx context.Context, job *quantize.Job, results []*wri
 			tensors = append(tensors, worth.Assigned{Name: d.Name, Type: d.To})
 		}
 	}
-	opt := o.savingTypes(job.Input)
-	for _, r := range results {
-		opt.Inputs = append(opt.Inputs, r.Files...)
+	return append([]byte{}, worth.FormatRecipe(tensors)...) // not nil, whatever it has
+}
+
+// SaveTypes writes what Run.SavedTypes has returned to Types.Save, in place of none of the files that have been written; nothing if it is
+// nil. It comes after the outputs have their places, so that a run that fails leaves none.
+func (o *Order) SaveTypes(ctx context.Context, m *model.Model, recipe []byte, written []string) error {
+	if recipe == nil {
+		return nil
 	}
-	return writer.WriteBytes(ctx, o.Types.Save, worth.FormatRecipe(tensors), opt)
+	opt := o.savingTypes(m)
+	opt.Inputs = append(opt.Inputs, written...)
+	return writer.WriteBytes(ctx, o.Types.Save, recipe, opt)
 }

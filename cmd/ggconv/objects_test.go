@@ -89,7 +89,7 @@ func TestObjectOutput(t *testing.T) {
 	}
 }
 
-// TestObjectOutputOther checks that an interrupted upload of another run is not gone on with.
+// TestObjectOutputOther checks that an interrupted upload of another run is not gone on with, and what does not go with an object.
 func TestObjectOutputOther(t *testing.T) {
 	s := buckettest.Serve(t, "", "")
 	work := t.TempDir()
@@ -107,7 +107,7 @@ func TestObjectOutputOther(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	empty(t, work)
-	for _, args := range [][]string{{"s3://out/../x.gguf"}, {"x.gguf"}} {
+	for _, args := range [][]string{{"s3://out/../x.gguf"}, {"x.gguf"}, {"--manifest", filepath.Join(work, "m.json"), "s3://out/y.gguf"}} {
 		if code, text := toObjects(t, work, args...); code != 2 {
 			t.Errorf("%v: exit code %d: %s", args, code, text)
 		}

@@ -86,6 +86,11 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if !r.DryRun && r.Calibration.High && r.Write.Journal.Part == 0 && !r.Write.Journal.Finish && (len(r.Types.Targets) == 0 || r.Types.Targets[0].KLD == 0) {
 		r.Calibration.State = writer.BlocksName(r.Paths[0])
 	}
+	saving := r.Order // of the types: their file is on this machine, where --force alone replaces one
+	saving.Write.Force = cmd.Bool("force")
+	if err := saving.CheckSave(m); err != nil {
+		return err
+	}
 	prepare := func() (*production.Run, error) {
 		made, err := production.Prepare(ctx, m, &r.Order)
 		owned = made == nil
@@ -102,12 +107,13 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		}
 		err = cmp.Or(err, made.Doubts(r.To == nil))
 		if err == nil {
-			err = made.SaveTypes(ctx, nil)
+			err = saving.SaveTypes(ctx, m, made.SavedTypes(), nil)
 		}
 		reports, e := reportsOf(&r, made.Jobs, nil)
 		return errors.Join(err, e, printReports(cmd, &r, reports, false))
 	}
-	var reports []*reported
+	var found finished
+	var written []string
 	write := func() ([]string, any, error) {
 		made, err := prepare()
 		if made == nil {
@@ -125,17 +131,19 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			return nil, nil, err
 		}
 		results, err := made.Write(ctx)
-		if err == nil {
-			err = made.SaveTypes(ctx, results)
-		}
 		if err != nil {
 			return nil, nil, err
 		}
-		reports, err = reportsOf(&r, made.Jobs, results)
-		if err != nil || reports[0].Part != nil {
+		found.Reports, err = reportsOf(&r, made.Jobs, results)
+		if err != nil || found.Reports[0].Part != nil {
 			return nil, nil, err
 		}
-		return inOrder(results), reports, r.Manifest.Write(ctx, r.In, slices.Concat(m.Inputs, r.Held, made.Held()), r.Made(results), m.Unchanged)
+		found.Types = made.SavedTypes()
+		files := inOrder(results)
+		if r.To == nil { // else they are objects then
+			written = files
+		}
+		return files, found, r.Manifest.Write(ctx, r.In, slices.Concat(m.Inputs, r.Held, made.Held()), r.Made(results), m.Unchanged)
 	}
 	if err := r.Manifest.Apart(r.Paths); err != nil {
 		return err
@@ -144,18 +152,27 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer r.To.Close()
-	if err := r.To.Run(ctx, outflags.Reads{Files: m.Files, Origin: m.Origin}, r.Known(), write, &reports); err != nil {
+	if err := r.To.Run(ctx, outflags.Reads{Files: m.Files, Origin: m.Origin}, r.Known(), write, &found); err != nil {
 		return err
 	}
-	if err := printReports(cmd, &r, reports, true); err != nil || r.JSON || len(reports) == 0 {
+	if err := saving.SaveTypes(ctx, m, found.Types, written); err != nil { // after the upload: the run has an output now
+		return err
+	}
+	if err := printReports(cmd, &r, found.Reports, true); err != nil || r.JSON || len(found.Reports) == 0 {
 		return err
 	}
 	var bytes int64
-	for _, r := range reports {
+	for _, r := range found.Reports {
 		bytes += r.Bytes
 	}
 	fmt.Fprintln(tool.Said(cmd), cost.Stop(bytes))
 	return nil
+}
+
+// finished is what is kept of outputs that are made and not uploaded yet, for the run that goes on with that.
+type finished struct {
+	Reports []*reported `json:"reports"`
+	Types   []byte      `json:"types"` // for --save-recipe
 }
 
 // inOrder returns the files of all outputs, the first ones of shards after those that they need, but for the very

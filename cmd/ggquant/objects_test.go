@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ggforge/internal/buckettest"
+	"ggforge/internal/hftest"
 	"ggforge/internal/hubtest"
 )
 
@@ -272,5 +273,102 @@ func TestShardUploadsAtOnce(t *testing.T) {
 		if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(s.Get("out/"+name), data) {
 			t.Errorf("%s is not of the run that has won: %v", name, err)
 		}
+	}
+}
+
+// TestObjectSideFiles makes objects with files next to them on this machine: what is about the outputs is there when the upload is whole, replaces nothing
+// without --force, and does not keep the same command from going on with an upload that was interrupted.
+func TestObjectSideFiles(t *testing.T) {
+	const object = "s3://out/x.gguf"
+	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
+	refuse := func(_ int, w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == "PUT" {
+			buckettest.Fail(w, 403, "AccessDenied")
+		}
+		return r.Method == "PUT"
+	}
+	checkpoint, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calibrated := []string{"--calibrate", "../ggeval/testdata/text.txt", "-c", "16", "--chunks", "1", "--effort", "high", "--hessian"}
+	for _, c := range []struct {
+		name  string
+		flags []string // before the name of the file
+		args  []string
+		early bool // the file is kept for other runs, whatever becomes of the output
+	}{
+		{"recipe", []string{"--save-recipe"}, []string{in, object, "Q4_K_M"}, false},
+		{"hessian", calibrated, []string{checkpoint, object, "Q4_0"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, work := t.TempDir(), t.TempDir()
+			file, want := filepath.Join(dir, "file"), filepath.Join(dir, "want")
+			run := func(file string, more ...string) (int, string) {
+				code, text, err := call(slices.Concat([]string{"--progress", "none"}, c.flags, []string{file}, more)...)
+				return code, fmt.Sprint(text, err)
+			}
+			local := slices.Clone(c.args)
+			local[1] = filepath.Join(dir, "x.gguf")
+			if code, text := run(want, local...); code != 0 {
+				t.Fatal(text)
+			}
+			s := buckettest.Serve(t, "", "")
+			s.SetAnswer(refuse)
+			args := append([]string{"--work-dir", work}, c.args...)
+			if code, text := run(file, args...); code != 1 || !strings.Contains(text, "the same command goes on with it") {
+				t.Fatalf("exit code %d: %s", code, text)
+			}
+			if _, err := os.Stat(file); err == nil != c.early {
+				t.Errorf("the upload has failed, and the file is there: %v", err == nil)
+			}
+			s.SetAnswer(nil)
+			if code, text := run(file, args...); code != 0 || !strings.Contains(text, "made by an earlier run") {
+				t.Errorf("again: exit code %d: %s", code, text)
+			}
+			model, err := os.ReadFile(local[1])
+			if err != nil || !bytes.Equal(s.Get("out/x.gguf"), model) {
+				t.Errorf("the object is not the file that a run without objects gives: %v", err)
+			}
+			a, err := os.ReadFile(file)
+			b, err2 := os.ReadFile(want)
+			if err != nil || err2 != nil || !bytes.Equal(a, b) {
+				t.Errorf("the file is not the one that a run without objects gives: %v %v", err, err2)
+			}
+			if left, err := os.ReadDir(work); err != nil || len(left) > 0 {
+				t.Errorf("left in the work folder: %v %v", left, err)
+			}
+		})
+	}
+	file, work := filepath.Join(t.TempDir(), "file"), t.TempDir()
+	s := buckettest.Serve(t, "", "")
+	for _, args := range [][]string{{"--dry-run"}, {}} {
+		if err := os.WriteFile(file, []byte("of the user"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--progress", "none", "--work-dir", work, "--save-recipe", file, in, object, "Q4_K_M")
+		if code, text, err := call(args...); code != 2 || !strings.Contains(fmt.Sprint(text, err), "exists") {
+			t.Errorf("%q: exit code %d: %s %v", args, code, text, err)
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != "of the user" {
+			t.Errorf("%q: replaced by %q, %v", args, got, err)
+		}
+		if code, text, err := call(append([]string{"--force"}, args...)...); code != 0 {
+			t.Errorf("%q with --force: %s %v", args, text, err)
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) == "of the user" {
+			t.Errorf("%q with --force: not replaced, %v", args, err)
+		}
+	}
+	// there is no manifest of what becomes an object
+	parts := s.Parts()
+	for _, out := range [][]string{{in, "s3://out/y.gguf", "Q8_0"}, {"--out-dir", "s3://out/", in, "Q8_0"}} {
+		args := append([]string{"--progress", "none", "--work-dir", work, "--manifest", file + ".json"}, out...)
+		if code, _, err := call(args...); code != 2 || !strings.Contains(fmt.Sprint(err), "--manifest is about files of this machine") {
+			t.Errorf("%q: exit code %d, %v", args, code, err)
+		}
+	}
+	if _, err := os.Stat(file + ".json"); err == nil || s.Parts() > parts || len(s.Names()) != 1 {
+		t.Errorf("a manifest: %v, objects %v", err, s.Names())
 	}
 }

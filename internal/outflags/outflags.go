@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -234,13 +235,16 @@ func (p *Place) Objects(paths []string) []string {
 var silent = strings.Fields("resume part part-files finish verify threads progress quiet json verbose force max-buffer-size cache work-dir")
 
 // identify returns what decides the bytes of a run: the program, its arguments and flags, and the files that
-// it reads.
+// it reads, but those of kept.
 func identify(cmd *cli.Command, reads Reads) (string, error) {
 	h, files := sha256.New(), reads.Files
 	fmt.Fprintf(h, "%s %s\n%q\n%q\n", cmd.Name, tool.Version, cmd.Args().Slice(), reads.Origin)
 	for _, f := range cmd.Flags {
 		if name := f.Names()[0]; f.IsSet() && !slices.Contains(silent, name) {
 			fmt.Fprintf(h, "--%s %q\n", name, fmt.Sprint(f.Get()))
+			if effect := tool.EffectOf(f); effect == tool.WritesFile || effect == tool.KeepsFile {
+				continue // this run may make or replace the file
+			}
 			if path, ok := f.Get().(string); ok {
 				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 					files = append(slices.Clip(files), path)
@@ -249,19 +253,48 @@ func identify(cmd *cli.Command, reads Reads) (string, error) {
 		}
 	}
 	for _, path := range files {
-		id, err := identity.OfFile(path)
-		if errors.Is(err, identity.ErrIrregular) {
-			continue
-		}
-		if err != nil {
+		if err := add(h, path); err != nil {
 			return "", err
-		}
-		fmt.Fprintf(h, "%q %s\n", filepath.Base(path), id)
-		if id.Sampled() {
-			fmt.Fprintln(h, id.Modified.UnixNano())
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// add adds to h what a file is, if it is a regular one.
+func add(h io.Writer, path string) error {
+	id, err := identity.OfFile(path)
+	if errors.Is(err, identity.ErrIrregular) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(h, "%q %s\n", filepath.Base(path), id)
+	if id.Sampled() {
+		fmt.Fprintln(h, id.Modified.UnixNano())
+	}
+	return nil
+}
+
+// kept returns what the files are that flags have a run read if they are there, and else write; "" for one that is not there. What before has
+// of one that was there stays: that is what the run has read.
+func kept(cmd *cli.Command, before []string) (list []string, err error) {
+	for _, f := range cmd.Flags {
+		path, ok := f.Get().(string)
+		if !ok || !f.IsSet() || tool.EffectOf(f) != tool.KeepsFile {
+			continue
+		}
+		var text strings.Builder
+		if i := len(list); i < len(before) && before[i] != "" {
+			text.WriteString(before[i])
+		} else if _, err := os.Stat(path); err == nil {
+			if err := add(&text, path); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, text.String())
+	}
+	return list, nil
 }
 
 // record says what a run has made in the folder.
@@ -309,7 +342,11 @@ func (p *Place) Run(ctx context.Context, reads Reads, known []string, write func
 		_, _, err := write()
 		return err
 	}
-	identity, err := identify(p.cmd, reads)
+	run, err := identify(p.cmd, reads)
+	if err != nil {
+		return err
+	}
+	before, err := kept(p.cmd, nil)
 	if err != nil {
 		return err
 	}
@@ -318,7 +355,7 @@ func (p *Place) Run(ctx context.Context, reads Reads, known []string, write func
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	files := p.made(identity, report)
+	files := p.made(run+strings.Join(before, ""), report)
 	fresh := files == nil
 	if fresh {
 		if err := p.vacant(ctx, known); err != nil {
@@ -328,7 +365,11 @@ func (p *Place) Run(ctx context.Context, reads Reads, known []string, write func
 		if files, found, err = write(); err != nil || len(files) == 0 {
 			return err
 		}
-		if err := p.note(identity, files, found); err != nil {
+		after, err := kept(p.cmd, before) // with what this run has written
+		if err != nil {
+			return err
+		}
+		if err := p.note(run+strings.Join(after, ""), files, found); err != nil {
 			return err
 		}
 	}
