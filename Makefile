@@ -185,9 +185,10 @@ RUN ?=
 configs: build
 	$(INTEROP) CONFIGS='$(if $(CONFIGS),$(abspath $(CONFIGS)))' go test -count=1 -timeout 60m -v ./internal/interop -run 'TestPublishedConfigs$(if $(RUN),/$(RUN))'
 
-# Writes docs/architectures.md.
+# Writes docs/architectures.md: all of it, or the rows of which all checkpoints are
+# among those whose names RUN matches.
 architectures: build
-	$(INTEROP) go test -count=1 -timeout 60m ./internal/interop -run 'TestArchitectures|TestTowers' -docs
+	$(INTEROP) go test -count=1 -timeout 60m ./internal/interop -run '^(TestArchitectures|TestTowers)$$$(if $(RUN),/$(RUN))' -docs
 
 # Writes docs/evaluation.md: all of it, or the architectures of which all models are
 # among those whose names RUN matches.

@@ -75,3 +75,23 @@ func (g *Golden) Add(v Variant, path string) error {
 }
 
 func (g *Golden) String() string { return g.text.String() }
+
+// Architectures returns the GGUF architectures that a golden says files of the variants have, by variant.
+func Architectures(golden string) map[string]string {
+	names := map[string]string{}
+	variant, first := "", ""
+	for line := range strings.Lines(golden) {
+		switch f := strings.Fields(line); {
+		case len(f) > 1 && f[0] == "=":
+			variant = f[1]
+			names[variant] = first
+		case len(f) == 3 && f[0] == gguf.KeyArchitecture:
+			name := strings.Trim(f[2], `"`)
+			if first == "" {
+				first = name
+			}
+			names[variant] = name
+		}
+	}
+	return names
+}

@@ -35,7 +35,7 @@ var madeOptions = []struct{ args, out string }{
 	{"--seed 3 --dtype f16 --opt index=1", "auto"},
 }
 
-// result is what is known of one GGUF architecture.
+// result is what is known of one GGUF architecture, the one that files name.
 type result struct {
 	classes     map[string]bool
 	files       int               // that are the reference's
@@ -46,27 +46,21 @@ type result struct {
 // TestArchitectures converts checkpoints of every architecture with the built
 // command and has the runtime load what comes out: those of package hftest, whose
 // goldens say what the reference makes of them, and those of the oracle's mkhf.py,
-// converted by both. The table in docs/architectures.md must say what it found.
+// converted by both. The table in docs/architectures.md must say what it found; rows of
+// architectures whose checkpoints were not all looked at are left as they are.
 func TestArchitectures(t *testing.T) {
 	o := start(t)
-	results := map[string]*result{}
-	at := func(class string) *result {
-		a, err := arch.Lookup(class)
-		if err != nil {
-			return nil // made up ahead of its table
-		}
-		if results[a.Name] == nil {
-			results[a.Name] = &result{classes: map[string]bool{}, loads: map[string]bool{}, noReference: map[string]string{}}
-		}
-		return results[a.Name]
-	}
-	for _, class := range arch.Classes() {
-		at(class).classes[class] = true
-	}
+	results, left := newResults(), map[string]int{}
 	for _, s := range hftest.Specs() {
-		r := at(s.Class())
-		if r == nil {
-			continue
+		if _, err := arch.Lookup(s.Class()); err != nil {
+			continue // made up ahead of its table
+		}
+		want, err := os.ReadFile(filepath.Join(archGoldens, s.Name+".txt"))
+		must(t, err)
+		names := hftest.Architectures(string(want))
+		all := slices.Compact(slices.Sorted(maps.Values(names)))
+		for _, name := range all {
+			left[name]++
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			var g hftest.Golden
@@ -81,6 +75,7 @@ func TestArchitectures(t *testing.T) {
 				convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+out, v.Out, s.PreTokenizer(),
 					slices.Concat([]string{"--compat", "reference"}, base, s.Arguments(root+work+"/specs/"+v.Name+"/"+s.Name, v))...)
 				must(t, g.Add(v, root+out))
+				r := results[names[v.Name]]
 				if i == 0 {
 					flags := base
 					if s.Target != "" {
@@ -93,20 +88,21 @@ func TestArchitectures(t *testing.T) {
 					r.files++
 				}
 			}
-			want, err := os.ReadFile(filepath.Join(archGoldens, s.Name+".txt"))
-			must(t, err)
 			if g.String() != string(want) {
 				t.Errorf("not the reference's file; go test ./convert says more")
 			}
-			if s.NoReference != "" {
-				r.noReference[s.Name] = s.NoReference
+			for _, name := range all {
+				if s.NoReference != "" {
+					results[name].noReference[s.Name] = s.NoReference
+				}
+				left[name]--
 			}
 		})
 	}
 	for _, m := range o.madeUp(t) {
-		r := at(m.class)
+		may := arch.Names(m.class) // which one, the file says
 		s := hftest.Lookup(m.name)
-		if r == nil || s != nil && s.NoReference != "" {
+		if may == nil || s != nil && s.NoReference != "" {
 			continue
 		}
 		for _, opt := range madeOptions {
@@ -115,11 +111,15 @@ func TestArchitectures(t *testing.T) {
 				// tensor when a shard ends between the two
 				opt.args = strings.Replace(opt.args, "--shards 3", "", 1)
 			}
+			for _, name := range may {
+				left[name]++
+			}
 			t.Run("mkhf-"+m.name+"-"+opt.out, func(t *testing.T) {
 				k := o.keep(t, m.name, opt.args, opt.out, s != nil && s.RawConfig)
 				mine := work + "/ours.gguf"
 				convertOurs(t, root+k.hf, root+mine, opt.out, k.pre)
 				same(t, root+mine, root+k.ref)
+				r := results[architectureOf(t, root+mine)]
 				r.files++
 				if opt.args == "" {
 					convertBy(t, root+k.hf, root+mine, opt.out, k.pre)
@@ -127,11 +127,14 @@ func TestArchitectures(t *testing.T) {
 					must(t, err)
 					r.loads[found] = true
 				}
+				for _, name := range may {
+					left[name]--
+				}
 			})
 		}
 	}
 	for name, r := range results {
-		if r.files == 0 && len(r.noReference) == 0 {
+		if left[name] == 0 && r.files == 0 && len(r.noReference) == 0 {
 			t.Errorf("%s: no checkpoint of it", name)
 		}
 	}
@@ -141,13 +144,27 @@ func TestArchitectures(t *testing.T) {
 	old, err := os.ReadFile(tableFile)
 	must(t, err)
 	models, towers, _ := strings.Cut(string(old), towersTitle)
+	now := table(results, left, models)
 	if *docs {
-		models = table(results)
-		must(t, os.WriteFile(tableFile, []byte(models+towersTitle+towers), 0o666))
-	}
-	if models != table(results) {
+		must(t, os.WriteFile(tableFile, []byte(now+towersTitle+towers), 0o666))
+	} else if models != now {
 		t.Errorf("%s does not say what this test found; make architectures writes it anew", tableFile)
 	}
+}
+
+// newResults returns a result without files for each architecture, with the classes whose models, or some of
+// them, become files that name it.
+func newResults() map[string]*result {
+	results := map[string]*result{}
+	for _, class := range arch.Classes() {
+		for _, name := range arch.Names(class) {
+			if results[name] == nil {
+				results[name] = &result{classes: map[string]bool{}, loads: map[string]bool{}, noReference: map[string]string{}}
+			}
+			results[name].classes[class] = true
+		}
+	}
+	return results
 }
 
 // convertOurs converts with the built command, to the reference's bytes in every
@@ -374,8 +391,15 @@ func complaints(log []byte) []byte {
 	return bytes.Join(lines, []byte("\n"))
 }
 
-// table renders docs/architectures.md.
-func table(results map[string]*result) string {
+// table renders the first table of docs/architectures.md, with what is before it. Of architectures with checkpoints left
+// that were not looked at it has what is checked in the rows of old.
+func table(results map[string]*result, left map[string]int, old string) string {
+	checked := map[string]string{}
+	for line := range strings.Lines(old) {
+		if f := strings.SplitN(strings.TrimSpace(line), " | ", 3); len(f) == 3 {
+			checked[strings.TrimPrefix(f[0], "| ")] = strings.TrimSuffix(f[2], " |")
+		}
+	}
 	var b strings.Builder
 	w := bufio.NewWriter(&b)
 	fmt.Fprint(w, `# Architectures
@@ -385,16 +409,20 @@ types, shardings, output types and settings that published models have) were con
 and whole files compared; one of each was loaded by the reference's runtime and gave finite numbers on text.
 `+"`make architectures`"+` repeats all that and writes this table.
 
-A row is that of the classes. Some configurations of them make files of another name: those of `+"`mistral4`"+` are in the row of mistral3, `+"`nemotron_h`"+` in that of
-nemotron_h_moe, `+"`jina-bert-v3`"+` in that of bert, `+"`nomic-bert-moe`"+` in that of nomic-bert.
+An architecture is the one that files name, and its classes are those whose models, or some configurations of them, become such files.
 
 | architecture | Hugging Face classes | same file as the reference | loads and runs |
 | --- | --- | --- | --- |
 `)
 	for _, name := range slices.Sorted(maps.Keys(results)) {
 		r := results[name]
-		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", name, strings.Join(slices.Sorted(maps.Keys(r.classes)), ", "), r.equal(),
-			strings.Join(slices.Sorted(maps.Keys(r.loads)), "; "))
+		cells, there := checked[name]
+		if left[name] == 0 {
+			cells, there = r.equal()+" | "+strings.Join(slices.Sorted(maps.Keys(r.loads)), "; "), true
+		}
+		if there {
+			fmt.Fprintf(w, "| %s | %s | %s |\n", name, strings.Join(slices.Sorted(maps.Keys(r.classes)), ", "), cells)
+		}
 	}
 	w.Flush()
 	return b.String()
@@ -414,4 +442,18 @@ func (r *result) equal() string {
 		equal = append(equal, "no reference: "+why)
 	}
 	return strings.Join(equal, "; ")
+}
+
+// TestTable checks what becomes of rows: those of architectures of which all checkpoints were looked at are new.
+func TestTable(t *testing.T) {
+	results := map[string]*result{}
+	for _, name := range []string{"a", "b", "c"} {
+		results[name] = &result{classes: map[string]bool{"New": true}, files: 2, loads: map[string]bool{runsText: true}}
+	}
+	head, _, _ := strings.Cut(table(nil, nil, ""), "| --- |")
+	want := head + "| --- | --- | --- | --- |\n| a | New | yes (2 files) | yes |\n| b | New | yes (9 files); no reference: x | yes; no |\n"
+	old := head + "| --- | --- | --- | --- |\n| a | Old | yes (1 files) | no |\n| b | Old | yes (9 files); no reference: x | yes; no |\n| gone | Old | yes (1 files) | yes |\n"
+	if got := table(results, map[string]int{"b": 1, "c": 1}, old); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
 }
