@@ -74,7 +74,7 @@ func TestHook(t *testing.T) {
 	if err := f.Close(); err != bad {
 		t.Error(err)
 	}
-	if _, err := f.file.Stat(); !errors.Is(err, os.ErrClosed) {
+	if err := f.file.Close(); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("open after its close failed: %v", err)
 	}
 	fail = ""
