@@ -45,7 +45,7 @@ func TestLinks(t *testing.T) {
 				target, err = filepath.Rel(dir, secret)
 				must(t, err)
 			}
-			must(t, os.Symlink(target, filepath.Join(dir, "chat_template.jinja")))
+			clitest.NeedsSymlink(t, target, filepath.Join(dir, "chat_template.jinja"))
 			fails(t, 5, "chat_template.jinja: is a link to ", dir)
 			if code, _, err := call("--progress", "none", "--force", "--outside-links", dir, out); code != 0 {
 				t.Fatal(err)
@@ -59,7 +59,7 @@ func TestLinks(t *testing.T) {
 		dir, other := plain(t), t.TempDir()
 		must(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte("x"), 0o666))
 		must(t, os.WriteFile(filepath.Join(other, "a.jinja"), []byte("y"), 0o666))
-		must(t, os.Symlink(other, filepath.Join(dir, "additional_chat_templates")))
+		clitest.NeedsSymlink(t, other, filepath.Join(dir, "additional_chat_templates"))
 		fails(t, 5, "additional_chat_templates: is a link to ", dir)
 	})
 	for _, name := range []string{"model.safetensors", "config.json", "README.md", "generation_config.json"} {
@@ -71,7 +71,7 @@ func TestLinks(t *testing.T) {
 				must(t, os.WriteFile(path, []byte("{}"), 0o666))
 			}
 			must(t, os.Rename(path, elsewhere))
-			must(t, os.Symlink(elsewhere, path))
+			clitest.NeedsSymlink(t, elsewhere, path)
 			fails(t, 5, name+": is a link to "+elsewhere, dir)
 			if code, _, err := call("--progress", "none", "--force", "--outside-links", dir, out); code != 0 {
 				t.Error(err)
@@ -84,20 +84,20 @@ func TestLinks(t *testing.T) {
 		for _, name := range []string{"model.safetensors", "config.json"} {
 			must(t, os.Rename(filepath.Join(dir, name), filepath.Join(dir, "files", name)))
 		}
-		must(t, os.Symlink("files/config.json", filepath.Join(dir, "config.json")))
-		must(t, os.Symlink(filepath.Join(dir, "files", "model.safetensors"), filepath.Join(dir, "model.safetensors")))
+		clitest.NeedsSymlink(t, "files/config.json", filepath.Join(dir, "config.json"))
+		clitest.NeedsSymlink(t, filepath.Join(dir, "files", "model.safetensors"), filepath.Join(dir, "model.safetensors"))
 		if code, _, err := call("--progress", "none", "--force", dir, out); code != 0 {
 			t.Error(err)
 		}
 	})
 	t.Run("dangling", func(t *testing.T) {
 		dir := plain(t)
-		must(t, os.Symlink("nowhere", filepath.Join(dir, "chat_template.jinja")))
+		clitest.NeedsSymlink(t, "nowhere", filepath.Join(dir, "chat_template.jinja"))
 		fails(t, 3, "chat_template.jinja: is a link to nowhere", dir)
 	})
 	t.Run("directory", func(t *testing.T) { // the user's own link
 		link := filepath.Join(t.TempDir(), "link")
-		must(t, os.Symlink(plain(t), link))
+		clitest.NeedsSymlink(t, plain(t), link)
 		if code, _, err := call("--progress", "none", "--force", link, out); code != 0 {
 			t.Error(err)
 		}
@@ -121,7 +121,7 @@ func TestHubCache(t *testing.T) {
 		data, err := os.ReadFile(filepath.Join(gollama, e.Name()))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(repo, "blobs", fmt.Sprint(i)), data, 0o666))
-		must(t, os.Symlink(filepath.Join("..", "..", "blobs", fmt.Sprint(i)), filepath.Join(snapshot, e.Name())))
+		clitest.NeedsSymlink(t, filepath.Join("..", "..", "blobs", fmt.Sprint(i)), filepath.Join(snapshot, e.Name()))
 	}
 	out := t.TempDir()
 	if code, _, err := call("--progress", "none", "--outfile", out, snapshot); code != 0 {
@@ -154,7 +154,7 @@ func TestHubCache(t *testing.T) {
 		t.Errorf("from inside: general.name is %q", got)
 	}
 	link := filepath.Join(t.TempDir(), "link-7B")
-	must(t, os.Symlink(snapshot, link))
+	clitest.NeedsSymlink(t, snapshot, link)
 	linked := filepath.Join(out, "linked.gguf")
 	if code, _, err := call("--progress", "none", "--outfile", linked, link); code != 0 {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestHubCache(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(repo, "..", "models--acme--other", "blobs"), 0o777))
 	foreign := filepath.Join(repo, "..", "models--acme--other", "blobs", "x")
 	must(t, os.WriteFile(foreign, []byte("x"), 0o666))
-	must(t, os.Symlink("../../../models--acme--other/blobs/x", filepath.Join(snapshot, "chat_template.jinja")))
+	clitest.NeedsSymlink(t, "../../../models--acme--other/blobs/x", filepath.Join(snapshot, "chat_template.jinja"))
 	fails(t, 5, "chat_template.jinja: is a link to ", snapshot)
 }
 
@@ -206,7 +206,7 @@ func TestKinds(t *testing.T) {
 		for _, name := range []string{"config.json", "tokenizer.model"} {
 			dir := copyOf(t, "model")
 			os.Remove(filepath.Join(dir, name))
-			must(t, os.Symlink(name, filepath.Join(dir, name)))
+			clitest.NeedsSymlink(t, name, filepath.Join(dir, name))
 			fails(t, 1, "open "+name+": ", dir)
 		}
 	})

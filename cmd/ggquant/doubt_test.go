@@ -30,7 +30,7 @@ func TestSwapped(t *testing.T) {
 	}{
 		// swapped: nothing to quantize, and the output is larger
 		{"--force q4.gguf f32.gguf Q4_0", 5, "nothing to quantize"},
-		{"--force q4.gguf f32.gguf Q4_0", 5, dir + "f32.gguf would be replaced"},
+		{"--force q4.gguf f32.gguf Q4_0", 5, filepath.Join(dir, "f32.gguf") + " would be replaced"},
 		{"--force q4.gguf f32.gguf Q4_0", 5, "--allow-requantize"},
 		{"--force --part 1/2 q4.gguf f32.gguf Q4_0", 5, "nothing to quantize"},
 		{"--force q4.gguf f32.gguf Q8_0", 5, "already quantized"},
