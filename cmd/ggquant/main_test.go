@@ -299,7 +299,8 @@ func TestMadeDir(t *testing.T) {
 				t.Error(err)
 			}
 			if path != dir {
-				left = append(left, strings.TrimPrefix(path, dir+"/"))
+				rel, _ := filepath.Rel(dir, path)
+				left = append(left, filepath.ToSlash(rel))
 			}
 			return nil
 		})
