@@ -58,7 +58,7 @@ func TestEveryFlag(t *testing.T) {
 		"max-buffer-size": set("Write.MaxBuffer", "524288", "--max-buffer-size", "0.5"),
 		"compat":          set("Quantize.Reference", "true", "--compat", "reference"),
 		"threads":         set("Write.Workers", "3", "--threads", "3"),
-		"work-dir":        set("OutDir", "w/ggforge-upload-39c9dcc641879293", "--work-dir", "w", "--out-dir", "s3://bkt/q"),
+		"work-dir":        set("OutDir", filepath.FromSlash("w/ggforge-upload-39c9dcc641879293"), "--work-dir", "w", "--out-dir", "s3://bkt/q"),
 		"force":           set("Write.Force", "true", "--force"),
 		"progress":        set("Write.Progress", "nil", "--progress", "none"),
 		"remote":          set("In", "hf://IN", "--remote"),
