@@ -69,6 +69,11 @@ type Graph struct {
 	// NoEpsilon says that nothing is added under the root of a norm, whatever the file says:
 	// the reference's runtime does not read it.
 	NoEpsilon bool
+	// EpsilonOptional means that norms add nothing under the root where the file has no epsilon.
+	EpsilonOptional bool
+	// EitherEpsilon means that RMS norms take attention.layer_norm_epsilon, which the file has to
+	// have, unless it has attention.layer_norm_rms_epsilon.
+	EitherEpsilon bool
 	// BareNorm says that norms have neither weights nor biases.
 	BareNorm bool
 	// Parallel reports whether attention and feed-forward layer read the same state, in a
@@ -175,12 +180,12 @@ var graphs = []*Graph{
 	{Arch: "qwen35", Mixer: where(recurs, newDeltaNet(true), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, FeedNorm: "post_attention_norm"},
 	{Arch: "qwen35moe", Mixer: where(recurs, newDeltaNet(true), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "post_attention_norm"},
 	{Arch: "kimi-linear", Mixer: where(recurs, newKimiDelta, newLatent), Act: vecmath.SiLUOf, Normed: true},
-	{Arch: "nemotron_h", Mixer: newNemotronH, Feed: nemotronFeed, Act: vecmath.ReLUSquaredOf, MayTurn: true},
-	{Arch: "nemotron_h_moe", Mixer: newNemotronH, Feed: nemotronFeed, Act: vecmath.ReLUSquaredOf, MayTurn: true, Score: scoreSigmoid},
-	{Arch: "rwkv6", LayerNorm: true, Mixer: newWKV6, Feed: channelFeed, First: true},
-	{Arch: "rwkv6qwen2", Mixer: newWKV6, Act: vecmath.SiLUOf},
-	{Arch: "rwkv7", LayerNorm: true, Mixer: newWKV7, Feed: channelFeed},
-	{Arch: "arwkv7", Mixer: newWKV7, Act: vecmath.SiLUOf},
+	{Arch: "nemotron_h", EitherEpsilon: true, Mixer: newNemotronH, Feed: nemotronFeed, Act: vecmath.ReLUSquaredOf, MayTurn: true},
+	{Arch: "nemotron_h_moe", EitherEpsilon: true, Mixer: newNemotronH, Feed: nemotronFeed, Act: vecmath.ReLUSquaredOf, MayTurn: true, Score: scoreSigmoid},
+	{Arch: "rwkv6", LayerNorm: true, EpsilonOptional: true, Mixer: newWKV6, Feed: channelFeed, First: true},
+	{Arch: "rwkv6qwen2", EpsilonOptional: true, Mixer: newWKV6, Act: vecmath.SiLUOf},
+	{Arch: "rwkv7", LayerNorm: true, EpsilonOptional: true, Mixer: newWKV7, Feed: channelFeed},
+	{Arch: "arwkv7", EpsilonOptional: true, Mixer: newWKV7, Act: vecmath.SiLUOf},
 	{Arch: "internlm2", Rope: RopePairs, Act: vecmath.SiLUOf},
 	{Arch: "exaone", Rope: RopeHalves, Act: vecmath.SiLUOf},
 	{Arch: "exaone4", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Turned: localOrAll},
@@ -417,18 +422,24 @@ func (g *Graph) params(k *keys, tensors int) *params {
 		p.style = RopeNone
 	}
 	p.rope.still = k.still(p.ropeDim/2, g.AxesTurn)
-	epsilon := "attention.layer_norm_rms_epsilon"
+	const rmsEpsilon, layerNormEpsilon = "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"
+	epsilon, needed := rmsEpsilon, rmsEpsilon
 	if p.rms = !g.LayerNorm; g.LayerNorm {
-		epsilon = "attention.layer_norm_epsilon"
+		epsilon, needed = layerNormEpsilon, layerNormEpsilon
+	}
+	if g.EitherEpsilon {
+		if needed = layerNormEpsilon; !k.has(rmsEpsilon) {
+			epsilon = layerNormEpsilon
+		}
 	}
 	switch { // that of the other kind of norm may be there, too
 	case g.NoEpsilon:
-	case k.has(epsilon):
+	case k.has(needed) || g.EpsilonOptional:
 		p.eps = k.float(epsilon, 0)
 	default:
-		k.fail(errBroken, "no key %q, which its norms need", k.arch+"."+epsilon)
+		k.fail(errBroken, "no key %q, which its norms need", k.arch+"."+needed)
 	}
-	k.ignore("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon")
+	k.ignore(rmsEpsilon, layerNormEpsilon)
 	p.embedScale, p.residualScale, p.logitScale, p.finalScale = 1, 1, 1, 1
 	if g.Defaults != nil {
 		g.Defaults(p)

@@ -46,6 +46,7 @@ func TestMissingKeysAreRefused(t *testing.T) {
 		{"gpt_neox", "gptneox.use_parallel_residual"},
 		{"granite_moe_swa", "granite_swa.attention.sliding_window_pattern"},
 		{"gemma4", "gemma4.attention.sliding_window_pattern"},
+		{"nemotron_h", "nemotron_h.attention.layer_norm_epsilon"},
 	} {
 		file := mutatetest.File(t, c.spec, "plain", removing(c.key))
 		code, _, _, err := call("perplexity", file, "-f", textOf(t, source(t, 3000)), "-c", "64", "--progress", "none")
@@ -90,6 +91,11 @@ func TestDefaultsOfKeys(t *testing.T) {
 		{"glm4_moe", "glm4moe.expert_gating_func", gguf.Uint32(2)},
 		{"mellum", "mellum.expert_weights_norm", gguf.Bool(true)},
 		{"plamo3", "plamo3.rope.freq_base_swa", gguf.Float32(10000)},
+		{"rwkv6", "rwkv6.attention.layer_norm_epsilon", gguf.Float32(0)},
+		{"rwkv7", "rwkv7.attention.layer_norm_epsilon", gguf.Float32(0)},
+		{"qrwkv6", "rwkv6qwen2.attention.layer_norm_rms_epsilon", gguf.Float32(0)},
+		{"arwkv7", "arwkv7.attention.layer_norm_rms_epsilon", gguf.Float32(0)},
+		{"nemotron_h_moe", "nemotron_h_moe.attention.layer_norm_rms_epsilon", gguf.Float32(1e-5)}, // as for layer norm
 	} {
 		want := perplexityOf(t, mutatetest.File(t, c.spec, "plain", setting(c.key, c.def)))
 		if got := perplexityOf(t, mutatetest.File(t, c.spec, "plain", removing(c.key))); got != want {
