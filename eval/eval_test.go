@@ -82,7 +82,7 @@ func made(arch string, sh shape) *model.Model {
 
 // epsilonOf returns the key that the norms of an architecture need.
 func epsilonOf(arch string) string {
-	if g := lookup(arch); g != nil && g.LayerNorm {
+	if g := lookup(arch); g != nil && (g.LayerNorm || g.EitherEpsilon) {
 		return "attention.layer_norm_epsilon"
 	}
 	return "attention.layer_norm_rms_epsilon"
