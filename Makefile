@@ -19,7 +19,7 @@ NFPM       := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 HOME_PAGE  ?= https://github.com/$(or $(GITHUB_REPOSITORY),ggforge/ggforge)
 
 # The reference's tools, for golden, architectures, evaluation, quality and interop only; ORACLE_SHARED
-# may have published tokenizers (internal/interop/oracle/README.md).
+# may have published tokenizers (test/interop/oracle/README.md).
 ORACLE_ROOT   ?= /opt/oracle
 ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
@@ -39,7 +39,7 @@ man: build
 
 demo: build
 	mkdir -p out/demo
-	bin/ggconv --force testdata/gollama out/demo/gollama-f16.gguf
+	bin/ggconv --force test/testdata/gollama out/demo/gollama-f16.gguf
 	bin/ggquant --force out/demo/gollama-f16.gguf out/demo/gollama-Q4_K_M.gguf Q4_K_M
 	bin/ggtool inspect out/demo/gollama-Q4_K_M.gguf
 	cd out/demo && grep -E ' gollama-(f16|Q4_K_M).gguf$$' ../../testdata/gollama.sha256 | sha256sum -c
@@ -50,7 +50,7 @@ demo: build
 FUSED := calibrate checkpoint/precision convert eval fidelity ggml imatrix logprobs quantize quants rows worth internal/(fused|gemm|half|nearest|torchmath|vecmath)
 test:
 	go test -vet=off ./...
-	$(SIMD) go test -vet=off $$(go list ./... | grep -vE '/(tokenizer|internal/(hftest|onig|release|rooms|uni))(/|$$)')
+	$(SIMD) go test -vet=off $$(go list ./... | grep -vE '/(tokenizer|internal/(onig|uni)|test/(hftest|layers|release))(/|$$)')
 	GOAMD64=v3 go test -vet=off $$(go list ./... | grep -E '^[a-z]+/($(subst $() ,|,$(strip $(FUSED))))(/|$$)')
 
 # What a change must pass: the tests, the rest of what CI runs, and builds for all
@@ -87,7 +87,7 @@ generate:
 # Every module that we link has a licence of the allow-list, and THIRD_PARTY.md
 # has its text.
 licences:
-	go run ./internal/gen/licences -check
+	go run ./test/gen/licences -check
 
 # With vector kernels, which take a tenth of the time.
 race:
@@ -118,27 +118,27 @@ parity-long:
 # Has every call to the system that is about files fail, in every way there is; TMPDIR, in memory where there is such
 # a folder, holds the files.
 faults:
-	$(if $(wildcard /dev/shm/.),TMPDIR=$${TMPDIR:-/dev/shm}) $(SIMD) go test -count=1 -timeout 60m -v -run '^TestFaults$$' ./internal/faulttest -faults.all $(FAULTS)
+	$(if $(wildcard /dev/shm/.),TMPDIR=$${TMPDIR:-/dev/shm}) $(SIMD) go test -count=1 -timeout 60m -v -run '^TestFaults$$' ./test/faulttest -faults.all $(FAULTS)
 
 # Kills commands while they write, at random moments, on a small file system; SOAK has flags, such as SOAK="-kills 5000 -seed 1".
 soak: build
-	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/soak ./internal/soak
+	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/soak ./test/soak
 	bin/soak -bin bin $(SOAK)
 
 # Changes config.json and metadata of every made-up model, and converts, evaluates, quantizes and checks them; MUTATE has flags, such as
 # MUTATE="-mutants 200 -seed 7 -limit 2h". A crash leaves the mutant in TMPDIR/last-mutant.
 MUTATE = -mutants 50 -limit 30m
 mutate:
-	$(SIMD) go test -count=1 -timeout 0 -v -run TestMutants ./internal/mutatetest -args $(MUTATE)
+	$(SIMD) go test -count=1 -timeout 0 -v -run TestMutants ./test/mutate -args $(MUTATE)
 
 # A program of another module that uses the library.
 importer:
-	go test -count=1 -run TestImporter ./internal/rooms
+	go test -count=1 -run TestImporter ./test/layers
 
 # Every two features that write into one folder or read each other's output, in both orders; the tests run a fifth of them.
 .PHONY: pairs
 pairs:
-	$(SIMD) go test -count=1 -run '^TestPairs$$' ./internal/pairs -pairs.all
+	$(SIMD) go test -count=1 -run '^TestPairs$$' ./test/pairs -pairs.all
 
 # What counts instructions: QEMU's user mode and a plugin. QEMU_PLUGIN is the version of the interface of plugins, which is 1 up
 # to QEMU 8.1.
@@ -147,23 +147,23 @@ COUNTER     := -arm64 bin/bench-arm64 -plugin bin/count.so
 HAVE_COUNTS := $(and $(shell command -v qemu-aarch64),$(shell command -v cc))
 
 # Writes BENCHMARKS.md, in comparison with the reference where it is installed.
-# BENCH takes flags of internal/bench, such as BENCH="-short -types Q4_K", or
+# BENCH takes flags of test/bench, such as BENCH="-short -types Q4_K", or
 # BENCH="-only speed,memory" for some parts: the others stay in the report.
 bench: build $(if $(HAVE_COUNTS),counter)
-	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./internal/bench
+	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./test/bench
 	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o BENCHMARKS.md $(if $(HAVE_COUNTS),$(COUNTER)) $(BENCH)
 
 # Counts the instructions for a weight on arm64, and of encoders on amd64 next to time, into sections of BENCHMARKS.md.
 .PHONY: instructions counter
 counter:
-	$(SIMD) CGO_ENABLED=0 GOARCH=arm64 go build -trimpath -o bin/bench-arm64 ./internal/bench
-	cc -O2 -Wall -shared -fPIC -DVERSION=$(QEMU_PLUGIN) -o bin/count.so internal/bench/plugin/count.c
+	$(SIMD) CGO_ENABLED=0 GOARCH=arm64 go build -trimpath -o bin/bench-arm64 ./test/bench
+	cc -O2 -Wall -shared -fPIC -DVERSION=$(QEMU_PLUGIN) -o bin/count.so test/bench/plugin/count.c
 ifeq ($(HAVE_COUNTS),)
 instructions:
 	@echo 'instructions: qemu-aarch64 or a C compiler is not installed (apt-get install qemu-user gcc): nothing counted'
 else
 instructions: build counter
-	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./internal/bench
+	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./test/bench
 	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o BENCHMARKS.md $(COUNTER) -only instructions $(BENCH)
 endif
 
@@ -177,24 +177,24 @@ golden architectures evaluation quality configs interop:
 else
 # Compares with the reference's tools, file by file.
 interop: build
-	$(INTEROP) go test -count=1 -timeout 60m -v ./internal/interop
+	$(INTEROP) go test -count=1 -timeout 60m -v ./test/interop
 
 # Compares what both converters make of published configurations: CONFIGS is a folder
 # with a folder for each model, which has its config.json, and what else of its small
 # JSON files is at hand. RUN takes those whose names match. The weights are small.
 RUN ?=
 configs: build
-	$(INTEROP) CONFIGS='$(if $(CONFIGS),$(abspath $(CONFIGS)))' go test -count=1 -timeout 60m -v ./internal/interop -run 'TestPublishedConfigs$(if $(RUN),/$(RUN))'
+	$(INTEROP) CONFIGS='$(if $(CONFIGS),$(abspath $(CONFIGS)))' go test -count=1 -timeout 60m -v ./test/interop -run 'TestPublishedConfigs$(if $(RUN),/$(RUN))'
 
 # Writes docs/architectures.md: all of it, or the rows of which all checkpoints are
 # among those whose names RUN matches.
 architectures: build
-	$(INTEROP) go test -count=1 -timeout 60m ./internal/interop -run '^(TestArchitectures|TestTowers)$$$(if $(RUN),/$(RUN))' -docs
+	$(INTEROP) go test -count=1 -timeout 60m ./test/interop -run '^(TestArchitectures|TestTowers)$$$(if $(RUN),/$(RUN))' -docs
 
 # Writes docs/evaluation.md: all of it, or the architectures of which all models are
 # among those whose names RUN matches.
 evaluation: build
-	$(INTEROP) go test -count=1 -timeout 120m ./internal/interop -run '^(TestEvaluate|TestEvaluateBits|TestImatrix|TestEmbed)$$$(if $(RUN),/$(RUN))' -docs
+	$(INTEROP) go test -count=1 -timeout 120m ./test/interop -run '^(TestEvaluate|TestEvaluateBits|TestImatrix|TestEmbed)$$$(if $(RUN),/$(RUN))' -docs
 
 # Writes docs/quality.md: what quantizing loses. RUN measures the rows MODEL/TYPE/METHOD that it
 # matches; what was measured before is kept in QUALITY_WORK, a folder inside ORACLE_ROOT. With
@@ -204,21 +204,21 @@ QUALITY_WORK ?= /srv/quality
 TEXT ?= heldout
 QUALITY ?=
 quality: build
-	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/quality ./internal/quality
+	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/quality ./test/quality
 	$(SIMD) $(INTEROP) bin/quality -work $(QUALITY_WORK) -text $(TEXT) -run '$(RUN)' $(QUALITY) \
 		-o $(if $(filter heldout,$(TEXT)),docs/quality.md,$(ORACLE_ROOT)$(QUALITY_WORK)/$(TEXT).md)
 	go generate ./cmd/ggquant
 
 # Writes the golden files anew; STEP="NAME ..." those of some steps of
-# internal/interop/golden.sh, SPEC=PATTERN the files of architectures that match.
+# test/interop/golden.sh, SPEC=PATTERN the files of architectures that match.
 SPEC ?=
 STEP ?= $(if $(SPEC),arch)
 golden: build
-	$(INTEROP) SPEC='$(SPEC)' internal/interop/golden.sh . $(STEP)
+	$(INTEROP) SPEC='$(SPEC)' test/interop/golden.sh . $(STEP)
 endif
 
 # Reads and runs our files with programs of others, which are installed in READERS: two packages of
-# npm (internal/interop/readers/package.json) and a module of Go.
+# npm (test/interop/readers/package.json) and a module of Go.
 READERS ?= out/readers
 ifeq ($(and $(shell command -v node),$(shell command -v npm)),)
 readers:
@@ -226,11 +226,11 @@ readers:
 else
 readers: build
 	mkdir -p $(READERS)/parser
-	cp internal/interop/readers/package.json internal/interop/readers/*.mjs $(READERS)
-	cp internal/interop/readers/parser/* $(READERS)/parser
+	cp test/interop/readers/package.json test/interop/readers/*.mjs $(READERS)
+	cp test/interop/readers/parser/* $(READERS)/parser
 	cd $(READERS) && npm install --no-audit --no-fund --no-package-lock --ignore-scripts
 	cd $(READERS)/parser && go build -o ../parse .
-	$(SIMD) READERS=$(abspath $(READERS)) GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./internal/interop -run '^TestReaders'
+	$(SIMD) READERS=$(abspath $(READERS)) GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./test/interop -run '^TestReaders'
 endif
 
 # Reads from and writes to a real server of objects, MinIO, which is built in S3_TOOLS and killed in the middle, as our own
@@ -241,7 +241,7 @@ S3_BYTES ?= 400000000
 .PHONY: s3
 s3: build
 	@test -x $(S3_TOOLS)/minio || { mkdir -p $(S3_TOOLS) && GOTOOLCHAIN=go1.27.4 GOBIN=$(abspath $(S3_TOOLS)) go install $(MINIO); }
-	$(SIMD) S3_SERVER=$(abspath $(S3_TOOLS)/minio) S3_BYTES=$(S3_BYTES) GGFORGE_BIN=$(abspath bin) go test -count=1 -timeout 60m -v ./internal/interop -run '^TestObjects$$'
+	$(SIMD) S3_SERVER=$(abspath $(S3_TOOLS)/minio) S3_BYTES=$(S3_BYTES) GGFORGE_BIN=$(abspath bin) go test -count=1 -timeout 60m -v ./test/interop -run '^TestObjects$$'
 
 # Runs the commands for Windows under Wine, of this system or in ORACLE_ROOT: the files have to be
 # those of the commands for this system; and tests of packages that deal with files.
@@ -252,25 +252,25 @@ wine:
 else
 wine: build
 	$(SIMD) CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/windows/ $(COMMANDS:%=./cmd/%)
-	$(SIMD) WINE_ROOT=$(WINE_ROOT) GGFORGE_BIN=$(abspath bin) go test -count=1 -timeout 60m -v ./internal/interop -run '^TestWine'
+	$(SIMD) WINE_ROOT=$(WINE_ROOT) GGFORGE_BIN=$(abspath bin) go test -count=1 -timeout 60m -v ./test/interop -run '^TestWine'
 endif
 
 # Runs jobs of ggtool submit on a real Slurm, which is started on this machine and stopped again, and compares.
 slurm: build
-	$(SIMD) go test -c -o out/slurm.test ./internal/interop
-	cd internal/interop && GGFORGE_BIN=$(abspath bin) slurm/with-cluster $(abspath out/slurm.test) -test.v -test.run '^TestSlurm$$$(if $(RUN),/$(RUN))' -test.timeout 60m; \
+	$(SIMD) go test -c -o out/slurm.test ./test/interop
+	cd test/interop && GGFORGE_BIN=$(abspath bin) slurm/with-cluster $(abspath out/slurm.test) -test.v -test.run '^TestSlurm$$$(if $(RUN),/$(RUN))' -test.timeout 60m; \
 		code=$$?; test $$code = 0 || test $$code = 77
 
 # Compares manifests of ggtool submit with the schemas of Kubernetes, which the validator has in it; it is large.
 kubernetes: build
 	mkdir -p out/validator
 	GOBIN=$(abspath out/validator) GOTOOLCHAIN=go1.27.4 go install $(KUBECTLVALIDATE)
-	$(SIMD) KUBERNETES_VALIDATOR='$(abspath out/validator)/kubectl-validate --version 1.30' GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./internal/interop -run '^TestKubernetes$$'
+	$(SIMD) KUBERNETES_VALIDATOR='$(abspath out/validator)/kubectl-validate --version 1.30' GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./test/interop -run '^TestKubernetes$$'
 
-# Everything that is published of a version, in dist: internal/release lists it. The version is the
+# Everything that is published of a version, in dist: test/release lists it. The version is the
 # one of the commit's tag and of CHANGELOG.md, else one that says that it is none. Nothing of the
 # machine's own settings counts, so that who builds the commit again has the same bytes.
-RELEASE = $(shell $(SIMD) go run ./internal/release -version)
+RELEASE = $(shell $(SIMD) go run ./test/release -version)
 release:
 	rm -rf dist
 	rm -rf out/man out/completions
@@ -279,7 +279,7 @@ release:
 	for p in $(PLATFORMS); do echo "build $$p $$version"; \
 		env GOFLAGS= GOAMD64=v1 GOARM64=v8.0 GOFIPS140=off $(SIMD) CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -buildvcs=false \
 			-ldflags "-s -w -X ggforge/internal/cli.Version=$$version" -o dist/bin/$${p%/*}-$${p#*/}/ $(COMMANDS:%=./cmd/%) || exit 1; done
-	$(SIMD) go run ./internal/release -home '$(HOME_PAGE)' -nfpm '$(NFPM)'
+	$(SIMD) go run ./test/release -home '$(HOME_PAGE)' -nfpm '$(NFPM)'
 
 # Builds a clone of the commit in another folder, without what is built already, and compares.
 reproducible: release

@@ -22,7 +22,7 @@ import (
 	"ggforge/internal/nearest"
 )
 
-//go:generate sh -c "cd .. && go run ./internal/gen/archtable"
+//go:generate sh -c "cd .. && go run ./test/gen/archtable"
 
 // registry lists the architectures; a class belongs to one of them.
 var registry = []*table.Arch{

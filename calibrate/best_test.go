@@ -16,8 +16,8 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/hftest"
 	"ggforge/model"
+	"ggforge/test/hftest"
 	"ggforge/writer"
 )
 

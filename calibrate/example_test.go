@@ -15,7 +15,7 @@ import (
 // Choose the blocks of a tensor by what its layer reads of a text.
 func Example() {
 	ctx := context.Background()
-	m, _, err := convert.Open(ctx, "../testdata/gollama", convert.Options{})
+	m, _, err := convert.Open(ctx, "../test/testdata/gollama", convert.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

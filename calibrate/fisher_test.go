@@ -11,9 +11,9 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/hftest"
 	"ggforge/model"
 	"ggforge/rows"
+	"ggforge/test/hftest"
 )
 
 // TestDraw checks that the gradients drawn have the covariance of the Fisher information.

@@ -11,7 +11,7 @@ import (
 	"ggforge/convert"
 	"ggforge/eval"
 	"ggforge/gguf"
-	"ggforge/internal/hftest"
+	"ggforge/test/hftest"
 )
 
 // TestMemory checks that what a run holds is a function of width and tokens as Run says, not

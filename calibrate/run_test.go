@@ -14,10 +14,10 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/cpu"
-	"ggforge/internal/hftest"
 	"ggforge/model"
 	"ggforge/quants"
 	"ggforge/rows"
+	"ggforge/test/hftest"
 )
 
 // text is made-up tokens.
@@ -30,7 +30,7 @@ func text(n int) []int32 {
 }
 
 func open(t *testing.T) *model.Model {
-	m, _, err := convert.Open(context.Background(), "../testdata/gollama", convert.Options{})
+	m, _, err := convert.Open(context.Background(), "../test/testdata/gollama", convert.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

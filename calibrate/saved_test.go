@@ -18,9 +18,9 @@ import (
 	"ggforge/gguf"
 	"ggforge/imatrix"
 	"ggforge/internal/cpu"
-	"ggforge/internal/hftest"
 	"ggforge/internal/parallel"
 	"ggforge/model"
+	"ggforge/test/hftest"
 )
 
 // small opens a model of a few kilobytes, and returns targets: tensors with one of these

@@ -11,7 +11,7 @@ import (
 
 // Read a side file of a model directory. A name that leads out of it is refused.
 func ExampleOpen() {
-	dir, err := checkpoint.Open("../testdata/gollama", checkpoint.Options{})
+	dir, err := checkpoint.Open("../test/testdata/gollama", checkpoint.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/internal/hftest"
+	"ggforge/test/hftest"
 	"ggforge/writer"
 )
 

@@ -15,7 +15,7 @@ import (
 	"ggforge/arch/table"
 	"ggforge/convert"
 	"ggforge/internal/convertflags"
-	"ggforge/internal/hftest"
+	"ggforge/test/hftest"
 	"ggforge/writer"
 )
 
@@ -65,12 +65,12 @@ func TestArchitectures(t *testing.T) {
 	}
 	for _, class := range arch.Classes() {
 		if a, err := arch.Lookup(class); err != nil || !covered[a] {
-			t.Errorf("%s: no spec of its table in internal/hftest (%v)", class, err)
+			t.Errorf("%s: no spec of its table in test/hftest (%v)", class, err)
 		}
 	}
 	for _, class := range arch.TowerClasses() {
 		if a, err := arch.LookupTower(class); err != nil || !covered[a] {
-			t.Errorf("%s: no spec of its tower in internal/hftest (%v)", class, err)
+			t.Errorf("%s: no spec of its tower in test/hftest (%v)", class, err)
 		}
 	}
 }

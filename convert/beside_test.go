@@ -9,9 +9,9 @@ import (
 
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/internal/hftest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
+	"ggforge/test/hftest"
 )
 
 // TestBeside refuses models whose part that makes sound, in a folder of its own, is broken

@@ -10,9 +10,9 @@ import (
 
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/internal/hftest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
+	"ggforge/test/hftest"
 	"ggforge/torchfile/torchfiletest"
 )
 

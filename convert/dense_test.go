@@ -11,13 +11,13 @@ import (
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/hftest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
+	"ggforge/test/hftest"
 )
 
 // TestDense takes the dense module of an embedding model along, and refuses broken
-// ones. Whether the bytes are the reference's is checked in internal/interop.
+// ones. Whether the bytes are the reference's is checked in test/interop.
 func TestDense(t *testing.T) {
 	specs := hftest.Specs()
 	spec := specs[slices.IndexFunc(specs, func(s *hftest.Spec) bool { return s.Name == "embeddinggemma" })]

@@ -22,7 +22,7 @@ func Example() {
 	f16, q4 := filepath.Join(dir, "model-f16.gguf"), filepath.Join(dir, "model-Q4_K_M.gguf")
 	ctx := context.Background()
 
-	conversion, err := convert.Prepare(context.Background(), "../testdata/gollama", convert.Options{Type: convert.F16})
+	conversion, err := convert.Prepare(context.Background(), "../test/testdata/gollama", convert.Options{Type: convert.F16})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/hftest"
+	"ggforge/test/hftest"
 )
 
 // widths are the config keys of the size of the residual stream.

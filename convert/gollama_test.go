@@ -17,7 +17,7 @@ import (
 	"ggforge/writer"
 )
 
-const testdata = "../testdata"
+const testdata = "../test/testdata"
 
 // sums reads the reference's sums, by file name.
 func sums(t *testing.T) map[string]string {

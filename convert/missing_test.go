@@ -16,7 +16,7 @@ import (
 func TestMissingFiles(t *testing.T) {
 	for _, name := range []string{"config.json", "model.safetensors", "tokenizer.model"} {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS("../testdata/gollama")); err != nil {
+		if err := os.CopyFS(dir, os.DirFS("../test/testdata/gollama")); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {

@@ -9,8 +9,8 @@ import (
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/hftest"
 	"ggforge/rows"
+	"ggforge/test/hftest"
 )
 
 // mistralDir writes a checkpoint in Mistral's own format; see hftest.WriteMistral.

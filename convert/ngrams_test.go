@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ggforge/fault"
-	"ggforge/internal/hftest"
+	"ggforge/test/hftest"
 )
 
 // TestNgramTables refuses tables of n-grams that the numbers about them do not fit.

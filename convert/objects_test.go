@@ -13,7 +13,7 @@ import (
 	"ggforge/checkpoint"
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/internal/buckettest"
+	"ggforge/test/buckettest"
 )
 
 // objects makes a server with the model as s3://models/some/gollama, and the options to read it.

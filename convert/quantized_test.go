@@ -8,8 +8,8 @@ import (
 
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/internal/hftest"
 	"ggforge/rows"
+	"ggforge/test/hftest"
 )
 
 // prepared plans the conversion of a changed spec.

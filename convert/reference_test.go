@@ -10,7 +10,7 @@ import (
 
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/internal/hftest"
+	"ggforge/test/hftest"
 )
 
 // TestReference converts models that the reference writes without a key that its

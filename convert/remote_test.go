@@ -18,14 +18,14 @@ import (
 	"ggforge/checkpoint"
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/internal/hftest"
-	"ggforge/internal/hubtest"
 	"ggforge/safetensors"
+	"ggforge/test/hftest"
+	"ggforge/test/hubtest"
 	"ggforge/torchfile/torchfiletest"
 	"ggforge/writer"
 )
 
-const gollamaDir = "../testdata/gollama"
+const gollamaDir = "../test/testdata/gollama"
 
 // forms are the folders with the model: in each its weights are in files of another
 // format.

@@ -16,7 +16,7 @@ var lines = []int32{1716, 3832, 2737, 4023, 4015, 327, 606, 4020, 4051, 4022, 26
 // How well a checkpoint predicts a text, straight from its directory.
 func Example() {
 	ctx := context.Background()
-	m, _, err := convert.Open(ctx, "../testdata/gollama", convert.Options{Type: convert.F16})
+	m, _, err := convert.Open(ctx, "../test/testdata/gollama", convert.Options{Type: convert.F16})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func Example() {
 // square of its gradient by their outputs.
 func ExampleModel_Backward() {
 	ctx := context.Background()
-	m, _, err := convert.Open(ctx, "../testdata/gollama", convert.Options{Type: convert.F16})
+	m, _, err := convert.Open(ctx, "../test/testdata/gollama", convert.Options{Type: convert.F16})
 	if err != nil {
 		log.Fatal(err)
 	}

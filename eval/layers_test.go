@@ -15,10 +15,10 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/cpu"
-	"ggforge/internal/hftest"
-	"ggforge/internal/mutatetest"
 	"ggforge/internal/window"
 	"ggforge/memory"
+	"ggforge/test/hftest"
+	"ggforge/test/mutate"
 )
 
 // TestLayersAsInMemory compares what layers of every made-up model remember, as the evaluator
@@ -40,7 +40,7 @@ func TestLayersAsInMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, _, err := convert.Open(t.Context(), src, mutatetest.Options(s, src, convert.F32))
+			m, _, err := convert.Open(t.Context(), src, mutate.Options(s, src, convert.F32))
 			if err != nil {
 				t.Logf("%s/%s: %v", s.Name, v.Name, err)
 				continue

@@ -13,8 +13,8 @@ import (
 	"ggforge/convert"
 	"ggforge/export"
 	"ggforge/fault"
-	"ggforge/internal/hftest"
 	"ggforge/safetensors/safetensorstest"
+	"ggforge/test/hftest"
 	"ggforge/writer"
 )
 

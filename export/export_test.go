@@ -205,7 +205,7 @@ func TestRoundTrip(t *testing.T) {
 // TestGollama takes a real model, whose BF16 export is the very file it was
 // converted from.
 func TestGollama(t *testing.T) {
-	const gollama = "../testdata/gollama"
+	const gollama = "../test/testdata/gollama"
 	if _, err := os.Stat(gollama); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"ggforge/gguf"
 	"ggforge/imatrix"
 	"ggforge/imatrix/imatrixtest"
-	"ggforge/internal/alloctest"
+	"ggforge/test/alloctest"
 )
 
 // fuzzParse checks what must hold for any bytes: no panic, memory in proportion

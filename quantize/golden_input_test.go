@@ -13,8 +13,8 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/imatrix/imatrixtest"
-	"ggforge/internal/gen"
 	"ggforge/quants"
+	"ggforge/test/gen"
 )
 
 // The inputs of testdata/imatrix_golden.json. Tensor T of float32 values holds

@@ -13,7 +13,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix/imatrixtest"
-	"ggforge/internal/gen"
+	"ggforge/test/gen"
 	"ggforge/writer"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/internal/cpu"
-	"ggforge/internal/gen"
 	"ggforge/quants/internal/scalar"
+	"ggforge/test/gen"
 )
 
 // archSets are the codecs of the implementations that are written for this architecture.

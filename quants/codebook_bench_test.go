@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"ggforge/gguf"
-	"ggforge/internal/gen"
+	"ggforge/test/gen"
 )
 
 // BenchmarkCodebookBest measures the implementations of the codebook types side

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/gen"
 	"ggforge/quants/internal/arith"
+	"ggforge/test/gen"
 )
 
 // codebookTypes are the types whose encoders search a codebook.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/gen"
 	"ggforge/internal/half"
+	"ggforge/test/gen"
 )
 
 // Random bytes as blocks decode to the reference's floats, and are valid where it

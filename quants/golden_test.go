@@ -19,7 +19,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/gen"
+	"ggforge/test/gen"
 )
 
 // codecTypes lists the types that can be quantized, in id order.
@@ -53,7 +53,7 @@ func variantsOf(c *Codec, variants ...string) []string {
 }
 
 // goldenFile is testdata/quant_golden.json, made with libggml-base 0.27.0; the
-// inputs it names are those of internal/gen. Hashes are SHA-256 in hex, cut to
+// inputs it names are those of test/gen. Hashes are SHA-256 in hex, cut to
 // the length they have in the file. The blocks of the cases are in
 // testdata/quant_golden.bin.gz, in the order of their keys.
 type goldenFile struct {

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/gen"
 	"ggforge/quants/internal/arith"
+	"ggforge/test/gen"
 )
 
 func quantized(t testing.TB, c *Codec, x []float32, rowLen int, importance []float32) []byte {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/gen"
 	"ggforge/quants/internal/scalar"
+	"ggforge/test/gen"
 )
 
 // firstInvalidByField is Validate without its order of work: block by block,

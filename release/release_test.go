@@ -17,16 +17,16 @@ import (
 	"ggforge/card"
 	"ggforge/checkpoint"
 	"ggforge/fault"
-	"ggforge/internal/buckettest"
 	"ggforge/internal/cpu"
-	"ggforge/internal/hftest"
 	"ggforge/model"
 	"ggforge/naming"
 	"ggforge/quantize"
+	"ggforge/test/buckettest"
+	"ggforge/test/hftest"
 	"ggforge/writer"
 )
 
-const gollama = "../testdata/gollama"
+const gollama = "../test/testdata/gollama"
 
 // TestPlan reads plans that are wrong: the error names the line.
 func TestPlan(t *testing.T) {

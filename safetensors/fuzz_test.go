@@ -9,9 +9,9 @@ import (
 	"testing"
 	"unsafe"
 
-	"ggforge/internal/alloctest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
+	"ggforge/test/alloctest"
 )
 
 // FuzzParse: whatever the bytes, Parse answers without a panic and with memory

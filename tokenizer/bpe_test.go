@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/toktest"
+	"ggforge/test/toktest"
 )
 
 // TestVocabGolden compares the keys of byte-level vocabularies with those that the

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/toktest"
+	"ggforge/test/toktest"
 )
 
 // FuzzEncoder reads a tokenizer.json, and encodes and decodes with it.

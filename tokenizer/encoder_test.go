@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"ggforge/internal/toktest"
+	"ggforge/test/toktest"
 )
 
 func encodeGolden(t testing.TB) map[string]toktest.Golden {

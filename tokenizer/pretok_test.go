@@ -10,7 +10,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/toktest"
+	"ggforge/test/toktest"
 )
 
 // tinyJSON returns the members of one of the small tokenizers.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ggforge/convert"
-	"ggforge/internal/hftest"
+	"ggforge/test/hftest"
 	"ggforge/verify"
 	"ggforge/writer"
 )

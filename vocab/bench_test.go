@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/vocabtest"
+	"ggforge/test/vocabtest"
 	"ggforge/vocab"
 )
 

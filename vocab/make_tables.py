@@ -1,6 +1,6 @@
 """Writes chars.txt: what the installed llama.cpp knows about characters, asked of its library.
 
-Run in the chroot of internal/interop/oracle: python3 make_tables.py > chars.txt
+Run in the chroot of test/interop/oracle: python3 make_tables.py > chars.txt
 """
 import ctypes
 import string

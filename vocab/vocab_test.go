@@ -9,7 +9,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/vocabtest"
+	"ggforge/test/vocabtest"
 	"ggforge/vocab"
 )
 

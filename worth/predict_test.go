@@ -15,9 +15,9 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/hftest"
 	"ggforge/model"
 	"ggforge/quantize"
+	"ggforge/test/hftest"
 	"ggforge/vocab"
 	"ggforge/writer"
 )
@@ -25,7 +25,7 @@ import (
 // gollama is a small model that is trained, and text of the kind that it knows.
 func gollama(t *testing.T, chunk, chunks int) (*model.Model, eval.Run) {
 	t.Helper()
-	m, _, err := convert.Open(context.Background(), "../testdata/gollama", convert.Options{})
+	m, _, err := convert.Open(context.Background(), "../test/testdata/gollama", convert.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/gen"
 	"ggforge/quants"
+	"ggforge/test/gen"
 )
 
 // TestEncoded compares rows that are encoded when they are read with those of a file.

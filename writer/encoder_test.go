@@ -16,8 +16,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/gen"
 	"ggforge/quants"
+	"ggforge/test/gen"
 )
 
 // asked is an Importance made of a function.

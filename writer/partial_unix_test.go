@@ -16,7 +16,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/gen"
+	"ggforge/test/gen"
 )
 
 // strangers put something under a temporary name that no run of ours leaves

@@ -12,8 +12,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/gen"
 	"ggforge/quants"
+	"ggforge/test/gen"
 )
 
 // TestPieces checks that one Source gives each of several outputs the rows of its

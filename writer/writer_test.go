@@ -15,9 +15,9 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/gen"
 	"ggforge/quants"
 	"ggforge/rows"
+	"ggforge/test/gen"
 )
 
 // matrix is a tensor of float32 rows in memory.

@@ -35,7 +35,7 @@ type modelType struct {
 }
 
 // defaultsJSON is what transformers 5.12.1 fills in where a config.json has no such
-// key, by model_type, measured by internal/interop/defaults.py. Step "defaults" of
+// key, by model_type, measured by test/interop/defaults.py. Step "defaults" of
 // make golden writes it anew for the types that it has; DEFAULTS="TYPE ..." adds
 // types.
 //

@@ -11,7 +11,7 @@ import (
 
 // The weights of a checkpoint, and what each is made of.
 func ExampleWeights() {
-	dir, err := checkpoint.Open("../../testdata/gollama", checkpoint.Options{})
+	dir, err := checkpoint.Open("../../test/testdata/gollama", checkpoint.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

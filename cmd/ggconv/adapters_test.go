@@ -13,10 +13,10 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/hftest"
-	"ggforge/internal/hubtest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
+	"ggforge/test/hftest"
+	"ggforge/test/hubtest"
 	"ggforge/torchfile/torchfiletest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/clitest"
 	"ggforge/internal/cpu"
+	"ggforge/test/clitest"
 )
 
 // tokenizerJSON returns a byte-level tokenizer.json whose members outside the

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"ggforge/arch"
-	"ggforge/internal/hftest"
 	"ggforge/safetensors"
+	"ggforge/test/hftest"
 )
 
 // written converts a checkpoint of a spec and returns the file and what the

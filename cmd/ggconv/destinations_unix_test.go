@@ -8,8 +8,8 @@ import (
 
 	"ggforge/ggml/ggmltest"
 	"ggforge/gguf"
-	"ggforge/internal/clitest"
-	"ggforge/internal/hftest"
+	"ggforge/test/clitest"
+	"ggforge/test/hftest"
 )
 
 // TestDestinations names what is no regular file as the place of each file that is written.

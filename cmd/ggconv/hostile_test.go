@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/hftest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
+	"ggforge/test/hftest"
 )
 
 // made makes the first variant of a spec in a directory of its own. replace

@@ -13,9 +13,9 @@ import (
 
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
-	"ggforge/internal/clitest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
+	"ggforge/test/clitest"
 )
 
 // TestLinks converts checkpoints with links. What a link shows of the rest of the

@@ -12,7 +12,7 @@ import (
 	"ggforge/arch"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
-	"ggforge/internal/clitest"
+	"ggforge/test/clitest"
 )
 
 func TestMain(m *testing.M) { clitest.Main(m, call) }
@@ -26,7 +26,7 @@ func call(args ...string) (code int, out string, err error) {
 	return tool.Code(err), b.String(), err
 }
 
-const gollama = "../../testdata/gollama"
+const gollama = "../../test/testdata/gollama"
 
 func TestOutputType(t *testing.T) {
 	dir := t.TempDir()

@@ -12,9 +12,9 @@ import (
 	"ggforge/fault"
 	"ggforge/ggml/ggmltest"
 	"ggforge/gguf"
-	"ggforge/internal/hubtest"
 	"ggforge/internal/reproduce"
 	"ggforge/manifest"
+	"ggforge/test/hubtest"
 )
 
 // again does what a manifest says.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/buckettest"
+	"ggforge/test/buckettest"
 )
 
 // toObjects converts gollama and returns the exit code and all that was printed.

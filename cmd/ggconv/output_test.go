@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/clitest"
-	"ggforge/internal/hftest"
+	"ggforge/test/clitest"
+	"ggforge/test/hftest"
 )
 
 // TestOutputIsInput checks that no file that the run reads can be its output, also

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"ggforge/fault"
-	"ggforge/internal/clitest"
 	"ggforge/internal/cpu"
-	"ggforge/internal/hubtest"
 	"ggforge/safetensors"
+	"ggforge/test/clitest"
+	"ggforge/test/hubtest"
 	"ggforge/torchfile/torchfiletest"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
-	"ggforge/internal/hubtest"
+	"ggforge/test/hubtest"
 	"ggforge/writer"
 )
 

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"ggforge/internal/buckettest"
-	"ggforge/internal/clitest"
-	"ggforge/internal/hubtest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
+	"ggforge/test/buckettest"
+	"ggforge/test/clitest"
+	"ggforge/test/hubtest"
 )
 
 // soon ends a test that takes too long.

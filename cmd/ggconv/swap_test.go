@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"ggforge/internal/clitest"
 	"ggforge/manifest"
+	"ggforge/test/clitest"
 )
 
 // TestManifestOfWhatWasRead changes the file of --metadata after it was read, so that neither size nor time show it: the

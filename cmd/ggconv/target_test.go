@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/hftest"
-	"ggforge/internal/hubtest"
 	"ggforge/safetensors"
+	"ggforge/test/hftest"
+	"ggforge/test/hubtest"
 	"ggforge/torchfile/torchfiletest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/defects"
+	"ggforge/test/defects"
 )
 
 // TestDefects runs every broken GGUF file: the message is that of the defect, and nothing is written.

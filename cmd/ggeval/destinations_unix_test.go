@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/clitest"
+	"ggforge/test/clitest"
 )
 
 // TestDestinations names what is no regular file as the place of each file that is written.

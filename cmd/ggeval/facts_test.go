@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/mutatetest"
+	"ggforge/test/mutate"
 )
 
 // perplexityOf returns the figure for a file, as --json prints it, and fails if there is
@@ -48,7 +48,7 @@ func TestMissingKeysAreRefused(t *testing.T) {
 		{"gemma4", "gemma4.attention.sliding_window_pattern"},
 		{"nemotron_h", "nemotron_h.attention.layer_norm_epsilon"},
 	} {
-		file := mutatetest.File(t, c.spec, "plain", removing(c.key))
+		file := mutate.File(t, c.spec, "plain", removing(c.key))
 		code, _, _, err := call("perplexity", file, "-f", textOf(t, source(t, 3000)), "-c", "64", "--progress", "none")
 		if code != 3 || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("no key %q", c.key)) {
 			t.Errorf("%s without %s: %d, %v", c.spec, c.key, code, err)
@@ -60,17 +60,17 @@ func TestMissingKeysAreRefused(t *testing.T) {
 // architectures: llama.cpp does not read them here, so that they must not count, and a file
 // with another value than the usual one is not understood.
 func TestUnreadKeysAreRefused(t *testing.T) {
-	plain := perplexityOf(t, mutatetest.File(t, "llama", "plain", nil))
+	plain := perplexityOf(t, mutate.File(t, "llama", "plain", nil))
 	for key, usual := range map[string]float32{
 		"attn_logit_softcapping": 0, "final_logit_softcapping": 0, "attention.clamp_kqv": 0, "attention.max_alibi_bias": 0, "attention.scale": 0, "residual_scale": 1,
 		"embedding_scale": 1, "logit_scale": 1, "rope.scaling.alpha": 0, "rope.scaling.yarn_log_multiplier": 0, "rope.scaling.yarn_beta_fast": 32,
 	} {
-		file := mutatetest.File(t, "llama", "plain", setting("llama."+key, gguf.Float32(usual+0.5)))
+		file := mutate.File(t, "llama", "plain", setting("llama."+key, gguf.Float32(usual+0.5)))
 		code, _, _, err := call("perplexity", file, "-f", textOf(t, source(t, 3000)), "-c", "64", "--progress", "none")
 		if code != 4 || !strings.Contains(fmt.Sprint(err), "llama."+key) {
 			t.Errorf("%s: %d, %v", key, code, err)
 		}
-		if got := perplexityOf(t, mutatetest.File(t, "llama", "plain", setting("llama."+key, gguf.Float32(usual)))); got != plain {
+		if got := perplexityOf(t, mutate.File(t, "llama", "plain", setting("llama."+key, gguf.Float32(usual)))); got != plain {
 			t.Errorf("%s as usual: %s, want %s", key, got, plain)
 		}
 	}
@@ -97,8 +97,8 @@ func TestDefaultsOfKeys(t *testing.T) {
 		{"arwkv7", "arwkv7.attention.layer_norm_rms_epsilon", gguf.Float32(0)},
 		{"nemotron_h_moe", "nemotron_h_moe.attention.layer_norm_rms_epsilon", gguf.Float32(1e-5)}, // as for layer norm
 	} {
-		want := perplexityOf(t, mutatetest.File(t, c.spec, "plain", setting(c.key, c.def)))
-		if got := perplexityOf(t, mutatetest.File(t, c.spec, "plain", removing(c.key))); got != want {
+		want := perplexityOf(t, mutate.File(t, c.spec, "plain", setting(c.key, c.def)))
+		if got := perplexityOf(t, mutate.File(t, c.spec, "plain", removing(c.key))); got != want {
 			t.Errorf("%s without %s: %s, want %s", c.spec, c.key, got, want)
 		}
 	}
@@ -108,15 +108,15 @@ func TestDefaultsOfKeys(t *testing.T) {
 // llama.cpp does not read it; those of LFM2 are in all layers with attention.
 func TestWindowsThatCount(t *testing.T) {
 	ocr := func(change func(m *gguf.Metadata)) string {
-		return perplexityOf(t, mutatetest.File(t, "deepseek-ocr", "grouped", change))
+		return perplexityOf(t, mutate.File(t, "deepseek-ocr", "grouped", change))
 	}
 	if with, without := ocr(nil), ocr(removing("deepseek2-ocr.attention.sliding_window")); with != without {
 		t.Errorf("deepseek2-ocr: %s with a window, %s without", with, without)
 	}
 	lfm := func(n uint32) string {
-		return perplexityOf(t, mutatetest.File(t, "lfm2", "plain", setting("lfm2.attention.sliding_window", gguf.Uint32(n))))
+		return perplexityOf(t, mutate.File(t, "lfm2", "plain", setting("lfm2.attention.sliding_window", gguf.Uint32(n))))
 	}
-	plain := perplexityOf(t, mutatetest.File(t, "lfm2", "plain", nil))
+	plain := perplexityOf(t, mutate.File(t, "lfm2", "plain", nil))
 	if short, long := lfm(7), lfm(64); short == plain || long != plain {
 		t.Errorf("lfm2: %s without a window, %s with one of 7 tokens, %s of 64", plain, short, long)
 	}
@@ -127,7 +127,7 @@ func TestWindowsThatCount(t *testing.T) {
 func TestHeadsWiderThanRows(t *testing.T) {
 	for _, c := range []struct{ spec, arch string }{{"rwkv6", "rwkv6"}, {"qrwkv6", "rwkv6qwen2"}, {"rwkv7", "rwkv7"}} {
 		for _, n := range []uint32{0, 1, 3, 1 << 24, 1<<32 - 1} {
-			file := mutatetest.File(t, c.spec, "plain", setting(c.arch+".embedding_length", gguf.Uint32(n)))
+			file := mutate.File(t, c.spec, "plain", setting(c.arch+".embedding_length", gguf.Uint32(n)))
 			code, _, _, err := call("perplexity", file, "-f", textOf(t, source(t, 3000)), "-c", "64", "--progress", "none")
 			if code != 3 || !strings.Contains(fmt.Sprint(err), ".gguf") {
 				t.Errorf("%s of rows of %d: %d, %v", c.spec, n, code, err)

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"ggforge/eval"
-	"ggforge/internal/clitest"
 	"ggforge/internal/page"
+	"ggforge/test/clitest"
 )
 
 // TestPerplexityPage writes a page and reads the figures in it.

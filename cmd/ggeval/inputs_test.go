@@ -13,7 +13,7 @@ import (
 
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
-	"ggforge/internal/clitest"
+	"ggforge/test/clitest"
 )
 
 // changed writes a file as another one with other metadata and data.

@@ -13,7 +13,7 @@ import (
 
 	tool "ggforge/internal/cli"
 	"ggforge/internal/flagtest"
-	"ggforge/internal/hftest"
+	"ggforge/test/hftest"
 )
 
 // call runs the command in this process and returns its exit code and what it prints on
@@ -27,7 +27,7 @@ func call(args ...string) (code int, out, log string, err error) {
 }
 
 // gollama is a small model that is trained.
-const gollama = "../../testdata/gollama"
+const gollama = "../../test/testdata/gollama"
 
 // checkpointOf writes the checkpoint of a spec.
 func checkpointOf(t *testing.T, name string, seed uint64) string {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"ggforge/convert"
-	"ggforge/internal/buckettest"
 	"ggforge/internal/flagtest"
+	"ggforge/test/buckettest"
 	"ggforge/writer"
 )
 

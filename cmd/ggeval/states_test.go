@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"ggforge/imatrix"
-	"ggforge/internal/clitest"
 	"ggforge/internal/statefile"
+	"ggforge/test/clitest"
 )
 
 // reseal replaces numbers at a place of the file of a part and makes its checksum right again.

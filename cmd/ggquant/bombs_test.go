@@ -9,7 +9,7 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/imatrix/imatrixtest"
-	"ggforge/internal/clitest"
+	"ggforge/test/clitest"
 )
 
 // TestStringArrays quantizes a file with a large vocabulary to one type and to

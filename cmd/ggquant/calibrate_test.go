@@ -10,8 +10,8 @@ import (
 	"ggforge/eval"
 	"ggforge/imatrix"
 	tool "ggforge/internal/cli"
-	"ggforge/internal/hftest"
 	"ggforge/model"
+	"ggforge/test/hftest"
 	"ggforge/vocab"
 )
 

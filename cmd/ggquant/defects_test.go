@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/defects"
+	"ggforge/test/defects"
 )
 
 // TestDefects quantizes every broken GGUF file, and takes it for an importance matrix: the message is that of the defect, and

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/clitest"
 	"ggforge/internal/cpu"
+	"ggforge/test/clitest"
 )
 
 // TestDestinations names what is no regular file as the place of each file that is written.
 func TestDestinations(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
-	model := "../../testdata/gollama"
+	model := "../../test/testdata/gollama"
 	run := func(args ...string) (int, string) {
 		code, out, err := call(append(args, "--force", "--progress", "none")...)
 		if err != nil {

@@ -71,7 +71,7 @@ func TestSwapped(t *testing.T) {
 func TestConvertedAgain(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "f16.gguf")
 	for range 2 {
-		code, text, err := call("--force", "../../testdata/gollama", out, "F16", "--progress", "none")
+		code, text, err := call("--force", "../../test/testdata/gollama", out, "F16", "--progress", "none")
 		if code != 0 || strings.Contains(text, "nothing to quantize") {
 			t.Fatalf("exit code %d, %v, %s", code, err, text)
 		}

@@ -27,7 +27,7 @@ func TestDryRunSize(t *testing.T) {
 				t.Skip("takes a minute without vector kernels")
 			}
 			out := filepath.Join(t.TempDir(), "x.gguf")
-			args := append([]string{"../../testdata/gollama", out, "Q4_0", "--progress", "none"}, c.args...)
+			args := append([]string{"../../test/testdata/gollama", out, "Q4_0", "--progress", "none"}, c.args...)
 			code, printed, err := call(append(args, "--dry-run", "--json")...)
 			if code != 0 {
 				t.Fatal(err)

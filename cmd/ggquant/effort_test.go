@@ -11,9 +11,9 @@ import (
 	"ggforge/calibrate"
 	"ggforge/gguf"
 	"ggforge/internal/cpu"
-	"ggforge/internal/hftest"
 	"ggforge/model"
 	"ggforge/quantize"
+	"ggforge/test/hftest"
 )
 
 // TestEffort checks that blocks that are chosen leave everything else as it is: types, sizes,
@@ -24,7 +24,7 @@ func TestEffort(t *testing.T) {
 	if !cpu.HasVectors || testing.Short() {
 		t.Skip("takes long without vector kernels; what it tests is above them")
 	}
-	gollama := "../../testdata/gollama"
+	gollama := "../../test/testdata/gollama"
 	mixtral, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
 	if err != nil {
 		t.Fatal(err)

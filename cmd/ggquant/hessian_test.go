@@ -10,7 +10,7 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/internal/cpu"
-	"ggforge/internal/hftest"
+	"ggforge/test/hftest"
 )
 
 // TestHessian checks that outputs are the same without a file of moments, with one that is

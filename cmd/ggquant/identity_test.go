@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/buckettest"
 	"ggforge/internal/cpu"
 	"ggforge/rows"
+	"ggforge/test/buckettest"
 	"ggforge/writer"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	tool "ggforge/internal/cli"
-	"ggforge/internal/clitest"
+	"ggforge/test/clitest"
 )
 
 // TestChanged changes an input while the weights are being written: a GGUF file,

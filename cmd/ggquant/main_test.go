@@ -15,8 +15,8 @@ import (
 	"ggforge/convert"
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
-	"ggforge/internal/clitest"
 	"ggforge/internal/cpu"
+	"ggforge/test/clitest"
 	"ggforge/writer"
 )
 
@@ -198,7 +198,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-const gollama = "../../testdata/gollama"
+const gollama = "../../test/testdata/gollama"
 
 func same(t *testing.T, a, b string) {
 	t.Helper()

@@ -16,11 +16,11 @@ import (
 
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/internal/clitest"
 	"ggforge/internal/cpu"
 	"ggforge/internal/reproduce"
 	"ggforge/manifest"
 	"ggforge/model"
+	"ggforge/test/clitest"
 	"ggforge/writer"
 )
 
@@ -114,7 +114,7 @@ func TestManifest(t *testing.T) {
 func TestManifestOfWhatWasRead(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "source")
-	if err := os.CopyFS(source, os.DirFS("../../testdata/gollama")); err != nil {
+	if err := os.CopyFS(source, os.DirFS("../../test/testdata/gollama")); err != nil {
 		t.Fatal(err)
 	}
 	put := func(name, data string) string {

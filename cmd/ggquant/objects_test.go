@@ -14,14 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"ggforge/internal/buckettest"
-	"ggforge/internal/hftest"
-	"ggforge/internal/hubtest"
+	"ggforge/test/buckettest"
+	"ggforge/test/hftest"
+	"ggforge/test/hubtest"
 )
 
 // TestObjects quantizes a checkpoint of objects to objects, two types at once.
 func TestObjects(t *testing.T) {
-	const checkpoint = "../../testdata/gollama"
+	const checkpoint = "../../test/testdata/gollama"
 	dir, work := t.TempDir(), t.TempDir()
 	s := buckettest.Serve(t, checkpoint, "models/gollama/")
 	types := []string{"Q8_0", "Q4_0"}
@@ -49,7 +49,7 @@ func TestObjects(t *testing.T) {
 func TestRemoteFiles(t *testing.T) {
 	folder := t.TempDir()
 	in, shards := filepath.Join(folder, "in.gguf"), filepath.Join(folder, "s")
-	for _, args := range [][]string{{"../../testdata/gollama", in, "F16"}, {"--split-max-tensors", "9", in, shards, "F16"}, {in, filepath.Join(folder, "want"), "Q4_0"}} {
+	for _, args := range [][]string{{"../../test/testdata/gollama", in, "F16"}, {"--split-max-tensors", "9", in, shards, "F16"}, {in, filepath.Join(folder, "want"), "Q4_0"}} {
 		if code, _, err := call(append([]string{"--progress", "none"}, args...)...); code != 0 {
 			t.Fatal(err)
 		}

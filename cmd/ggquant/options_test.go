@@ -9,8 +9,8 @@ import (
 
 	"ggforge/convert"
 	"ggforge/internal/flagtest"
-	"ggforge/internal/hftest"
 	"ggforge/internal/quantrun"
+	"ggforge/test/hftest"
 	"ggforge/writer"
 )
 

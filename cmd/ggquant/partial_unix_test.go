@@ -47,7 +47,7 @@ func TestInterruptedPlan(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, args := range [][]string{{"--dry-run", "../../testdata/gollama", "x.gguf", "Q8_0"}, {in, filepath.Join(t.TempDir(), "x.gguf"), "Q8_0"}} {
+	for _, args := range [][]string{{"--dry-run", "../../test/testdata/gollama", "x.gguf", "Q8_0"}, {in, filepath.Join(t.TempDir(), "x.gguf"), "Q8_0"}} {
 		if err := tool.Run(ctx, command(), append([]string{"ggquant"}, args...)); tool.Code(err) != 130 {
 			t.Errorf("%q: exit code %d, %v", args, tool.Code(err), err)
 		}

@@ -12,7 +12,7 @@ import (
 	"ggforge/quantize"
 )
 
-//go:generate go run ggforge/internal/gen/hints -i ../../docs/quality.md -o hints_gen.go
+//go:generate go run ggforge/test/gen/hints -i ../../docs/quality.md -o hints_gen.go
 
 // divergence is what a recipe loses, in nats for a token: as it is (with an importance matrix
 // where it needs one), and with --effort high. "" is not measured.

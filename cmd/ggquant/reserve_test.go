@@ -15,7 +15,7 @@ import (
 // TestReserved quantizes a file in which an edit has left room: with a calibration, too, the output is that of the file without.
 func TestReserved(t *testing.T) {
 	dir := t.TempDir() + "/"
-	must(t, "../../testdata/gollama", dir+"a.gguf", "F16")
+	must(t, "../../test/testdata/gollama", dir+"a.gguf", "F16")
 	f, err := gguf.Open(dir + "a.gguf")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 	tool "ggforge/internal/cli"
 	"ggforge/internal/cpu"
-	"ggforge/internal/hftest"
+	"ggforge/test/hftest"
 )
 
 // TestResume checks that a command that was interrupted is gone on from by the same one, with
@@ -32,7 +32,7 @@ func TestResume(t *testing.T) {
 	args := func(out string, more ...string) []string {
 		list := append([]string{"ggquant", "--calibrate", text, "-c", "32", "--chunks", "2", "--effort", "high", "--progress", "none",
 			"--tensor-type", "blk.[1-5].=f16", "--token-embedding-type", "f16", "--leave-output-tensor"}, more...)
-		return append(list, "../../testdata/gollama", dir+out, "Q4_0")
+		return append(list, "../../test/testdata/gollama", dir+out, "Q4_0")
 	}
 	run := func(ctx context.Context, args []string) error {
 		cmd := command()

@@ -14,8 +14,8 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/internal/disk"
-	"ggforge/internal/hftest"
 	"ggforge/quantize"
+	"ggforge/test/hftest"
 )
 
 // TestRecipeFile checks that types from a file give the same bytes as options, that a saved

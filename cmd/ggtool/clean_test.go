@@ -13,11 +13,11 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/internal/bucket"
-	"ggforge/internal/buckettest"
 	"ggforge/internal/part"
 	"ggforge/internal/partfile"
 	"ggforge/internal/statefile"
 	"ggforge/rows"
+	"ggforge/test/buckettest"
 	"ggforge/writer"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/defects"
+	"ggforge/test/defects"
 )
 
 // TestDefects gives every broken GGUF file to every verb that reads such files: the exit code and the message are those of

@@ -11,7 +11,7 @@ import (
 
 	"ggforge/gguf"
 	tool "ggforge/internal/cli"
-	"ggforge/internal/clitest"
+	"ggforge/test/clitest"
 )
 
 // TestExportChanged changes the file while it is exported.

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/buckettest"
-	"ggforge/internal/clitest"
-	"ggforge/internal/hubtest"
 	"ggforge/memory"
+	"ggforge/test/buckettest"
+	"ggforge/test/clitest"
+	"ggforge/test/hubtest"
 )
 
 // runnable writes the header of a small model of two layers.

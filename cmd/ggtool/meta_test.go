@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/clitest"
+	"ggforge/test/clitest"
 )
 
 // TestMeta changes metadata where they are, where there is room, and by writing the file anew.

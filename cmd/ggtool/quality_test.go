@@ -12,11 +12,11 @@ import (
 	"ggforge/convert"
 	"ggforge/gguf"
 	"ggforge/imatrix/imatrixtest"
-	"ggforge/internal/clitest"
-	"ggforge/internal/hftest"
-	"ggforge/internal/hubtest"
 	"ggforge/quantize"
 	"ggforge/rows"
+	"ggforge/test/clitest"
+	"ggforge/test/hftest"
+	"ggforge/test/hubtest"
 	"ggforge/writer"
 )
 
@@ -217,7 +217,7 @@ func TestQualityOfSeveral(t *testing.T) {
 			t.Errorf("%s: %+v", name, parts["Types of "+name])
 		}
 	}
-	run(5, "needs an importance matrix", "../../testdata/gollama", "--type", "IQ2_XS")
+	run(5, "needs an importance matrix", "../../test/testdata/gollama", "--type", "IQ2_XS")
 	run(5, "already quantized", q8, "--type", "Q4_0")
 	run(2, "--pure goes with --type", "--pure", dir, q8)
 	run(2, "--via is for checkpoints", "--via", "f32", bf16, q8)

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/clitest"
 	"ggforge/release"
+	"ggforge/test/clitest"
 	"ggforge/writer"
 )
 

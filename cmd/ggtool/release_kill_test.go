@@ -16,8 +16,8 @@ import (
 
 	"ggforge/internal/cpu"
 	"ggforge/internal/disk"
-	"ggforge/internal/hftest"
 	"ggforge/release"
+	"ggforge/test/hftest"
 )
 
 // checkpointAndText makes a checkpoint that can be run over texts, and a text.

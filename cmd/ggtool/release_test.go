@@ -11,10 +11,10 @@ import (
 
 	"ggforge/card"
 	"ggforge/gguf"
-	"ggforge/internal/clitest"
 	"ggforge/internal/cpu"
 	"ggforge/internal/page"
 	"ggforge/release"
+	"ggforge/test/clitest"
 )
 
 // TestRelease makes a release of a file by flags, and reads plans.
@@ -128,7 +128,7 @@ func TestReleasePages(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	text := "../../fault/fault.go"
-	flags := []string{"--source", "../../testdata/gollama", "--output", at("out"), "--type", "Q8_0", "--type", "Q4_0", "--layout", "folders", "--max-size", "4M", "--pages",
+	flags := []string{"--source", "../../test/testdata/gollama", "--output", at("out"), "--type", "Q8_0", "--type", "Q4_0", "--layout", "folders", "--max-size", "4M", "--pages",
 		"--evaluate", text, "--ctx-size", "64", "--progress", "none", "--evaluate-chunks"}
 	run := expect(t, "release")
 	seen := map[string]bool{}

@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"ggforge/digest"
-	"ggforge/internal/clitest"
 	"ggforge/manifest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
+	"ggforge/test/clitest"
 )
 
 // strange writes a manifest as a stranger may have done, and returns its path.

@@ -17,7 +17,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/internal/bucket"
-	"ggforge/internal/buckettest"
+	"ggforge/test/buckettest"
 )
 
 const pieceBytes = 10_000

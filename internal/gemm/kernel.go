@@ -1,7 +1,7 @@
 package gemm
 
-//go:generate go run ggforge/internal/gen/gemm -arch amd64
-//go:generate go run ggforge/internal/gen/gemm -arch arm64
+//go:generate go run ggforge/test/gen/gemm -arch amd64
+//go:generate go run ggforge/test/gen/gemm -arch arm64
 
 import "ggforge/internal/fused"
 

@@ -134,7 +134,7 @@ func TestWords(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ paths, want []string }{
-		{[]string{"testdata/gollama/", "out/a.gguf", "out/b.gguf"}, []string{"gollama", "a.gguf", "b.gguf"}},
+		{[]string{"test/testdata/gollama/", "out/a.gguf", "out/b.gguf"}, []string{"gollama", "a.gguf", "b.gguf"}},
 		{[]string{"x/1/a.gguf", "x/2/a.gguf", "b", "x/1/a.gguf"}, []string{"1/a.gguf", "2/a.gguf", "b", "1/a.gguf"}},
 		{[]string{"a.gguf", "x/a.gguf", "x/a.gguf/"}, []string{"a.gguf", "x/a.gguf", "x/a.gguf"}},
 		{[]string{"hf://org/name@main", "/", ""}, []string{"name@main", "/", ""}},

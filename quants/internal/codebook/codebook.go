@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-//go:generate go run ggforge/internal/gen/grids -o grids_gen.go
+//go:generate go run ggforge/test/gen/grids -o grids_gen.go
 
 // A Codebook is the set of level vectors ("points") a group of elements can
 // have: 8 levels of 0..2 or 4 levels of 0..7. Vectors are packed, level k in

@@ -4,9 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"ggforge/internal/gen"
 	"ggforge/quants/internal/arith"
 	"ggforge/quants/internal/codebook"
+	"ggforge/test/gen"
 )
 
 // belowPower[k] is the number of float32 values just below 2^k whose log2, as a

@@ -1,0 +1,60 @@
+// Package hftest makes small Hugging Face checkpoints that are true to format:
+// config.json, tokenizer files and weights as published models of an architecture
+// have them, with few and short rows. Tests convert them and compare the result
+// with what the reference made of the same bytes (convert/testdata/arch), and
+// `go run ./test/hftest/mk NAME DIR` writes one for a look.
+//
+// # How to write a spec
+//
+// One architecture is one Spec, in a file spec_<family>.go, whose init calls add:
+//
+//	func init() {
+//		add(Spec{
+//			Name:      "llama",        // also the directory, from which general.name comes
+//			Tokenizer: "spm",          // see tokenizers in tokenizer.go
+//			Config: `{                 // as published, with small numbers; $bos, $eos, $vocab … are
+//				"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": $vocab, …
+//			}`,                        // what the tokenizer has; dimensions multiples of 32 where they are rows
+//			Tensors: `
+//				bid = num_hidden_layers                       # {bid} counts from 0 up to this
+//				hd  = hidden_size / num_attention_heads       # a name for use below
+//				model.embed_tokens.weight                        | vocab_size, hidden_size
+//				lm_head.weight                                   | vocab_size, hidden_size | if !opt(tie_word_embeddings)
+//				model.layers.{bid}.self_attn.{k,v}_proj.weight   | num_key_value_heads*hd, hidden_size
+//				model.layers.{bid}.self_attn.{k,v}_proj.bias     | num_key_value_heads*hd  | if opt(attention_bias)
+//				model.layers.{bid}.block_sparse_moe.gate.weight  | num_local_experts, hidden_size | as F32
+//			`,
+//			Variants: []Variant{{Name: "tied", Set: `{"tie_word_embeddings": true}`}},
+//		})
+//	}
+//
+// A row of the table is a name, its dimensions as in the checkpoint, and clauses:
+//
+//	{x}       x counts from 0 up to the value of "x = …"; several of them nest
+//	{a,b}     one tensor for each alternative; {,a} has an empty one
+//	if EXPR   only where EXPR is true; it may use bid and other counters
+//	as TYPE   element type instead of the variant's, a name of the safetensors format
+//	fill HOW  values: see fills in values.go, some take numbers; the default suits weights, norms, biases
+//
+// Expressions have Go's syntax. Names are keys of config.json, those of text_config
+// laid over the root; nested ones are written a.b, elements of lists a[bid]. Numbers,
+// strings ("full_attention"), true and false can be compared. opt(key) is 0 where
+// the key is absent or null; any other use of such a key is an error. A whole quotient
+// is whole; otherwise write floor(x). has(list, n) looks for a number, text[n] is a letter.
+//
+// Every spec is made in the variants of Standard and in its own; a variant's Set is
+// laid over config.json, null removes a key. Where the reference takes config.json for
+// something else than what was meant, set Spec.RawConfig; where it has no result at
+// all, say why in Spec.NoReference.
+//
+// `make golden SPEC=NAME` then writes convert/testdata/arch/NAME.txt from the
+// reference's output, with which go test ./convert compares ours. Without a reference
+// the golden is our own: go test ./convert -run TestArchitectures/NAME -golden.
+// An architecture without a spec fails that test; a spec ahead of its architecture
+// waits.
+//
+// # Values
+//
+// The bytes are a function of the seed, the tensor's name and its shape (gen.Bell
+// of "seed/name/shape"), the same on every platform and in every release.
+package hftest

@@ -1,0 +1,110 @@
+package interop
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"ggforge/arch"
+	"ggforge/test/hftest"
+)
+
+// golden makes TestArchGolden write the goldens of convert.
+var golden = flag.String("golden", "", "write convert/testdata/arch/NAME.txt for the specs whose names match this `pattern`; \"new\" are those without one")
+
+// archGoldens is the folder of the goldens, seen from this package.
+const archGoldens = "../../convert/testdata/arch"
+
+// TestArchGolden makes the checkpoints of package hftest and has the reference
+// convert them: the goldens must be what it writes.
+func TestArchGolden(t *testing.T) {
+	o := start(t)
+	for _, s := range slices.Concat(hftest.Specs(), hftest.Towers()) {
+		path := filepath.Join(archGoldens, s.Name+".txt")
+		_, err := os.Stat(path)
+		if ok, _ := filepath.Match(*golden, s.Name); !ok && *golden != "" && (*golden != "new" || err == nil) {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			if s.NoReference != "" {
+				t.Skip("no reference: " + s.NoReference)
+			}
+			var g hftest.Golden
+			for _, v := range s.All() {
+				must(t, g.Add(v, root+o.convertSpec(t, s, v)))
+			}
+			if *golden != "" {
+				must(t, os.WriteFile(path, []byte(g.String()), 0o666))
+				return
+			}
+			old, err := os.ReadFile(path)
+			must(t, err)
+			if string(old) != g.String() {
+				t.Errorf("%s is not what the reference writes now", path)
+			}
+		})
+	}
+}
+
+// TestBareConfig converts checkpoints whose config.json holds hardly more than the
+// sizes: what is missing gets the reference's defaults. Where the reference needs
+// a key, so may we; and we may refuse a default that the file cannot express.
+func TestBareConfig(t *testing.T) {
+	o := start(t)
+	for _, s := range hftest.Specs() {
+		if a, err := arch.Lookup(s.Class()); err != nil || s.NoReference != "" || a.RawConfig { // raw config: nobody has defaults
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			v, err := s.Bare()
+			must(t, err)
+			out, err := o.tryConvert(t, s, v)
+			if err != nil {
+				t.Skipf("the reference fails: %v", tail([]byte(err.Error())))
+			}
+			mine := work + "/ours.gguf"
+			if err := tryOurs(root+work+"/specs/"+v.Name+"/"+s.Name, root+mine, v.Out, s.PreTokenizer(), "--compat", "reference"); err != nil {
+				t.Skipf("refused: %v", err)
+			}
+			same(t, root+mine, root+out)
+		})
+	}
+}
+
+// convertSpec makes the checkpoint of a variant, has the reference convert it and
+// returns the file, a path inside the chroot.
+func (o *oracle) convertSpec(t *testing.T, s *hftest.Spec, v hftest.Variant) string {
+	t.Helper()
+	out, err := o.tryConvert(t, s, v)
+	must(t, err)
+	return out
+}
+
+// tryConvert is convertSpec for a variant on which the reference may fail.
+func (o *oracle) tryConvert(t *testing.T, s *hftest.Spec, v hftest.Variant) (string, error) {
+	t.Helper()
+	folder := work + "/specs/" + v.Name
+	must(t, os.RemoveAll(root+folder+"/"+s.Name))
+	_, err := s.Write(root+folder, v)
+	must(t, err)
+	out := folder + "/" + s.Name + ".gguf"
+	argv := []string{folder + "/" + s.Name, out, "--outtype", v.Out, "--quiet"}
+	if pre := s.PreTokenizer(); pre != "" {
+		argv = append(argv, "--pre-force", pre)
+	}
+	if s.RawConfig {
+		argv = append(argv, "--raw-config")
+	}
+	argv = append(argv, s.Loosened...)
+	if s.Base != nil {
+		argv = append(argv, "--hub", s.Hub(folder+"/"+s.Name))
+	}
+	argv = append(append(argv, "--"), s.Arguments(folder+"/"+s.Name, v)...)
+	if s.NoLazy {
+		argv = append(argv, "--no-lazy")
+	}
+	os.Remove(root + out)
+	return out, o.try(t, "refconvert.py", argv...)
+}

@@ -1,0 +1,62 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"ggforge/gguf"
+	"ggforge/model"
+	"ggforge/test/hftest"
+	"ggforge/writer"
+)
+
+// sized are specs as models of sizes by which the runtime knows them, or with keys that a
+// short text shows, where their variants are of one size and for long texts.
+var sized = []struct {
+	spec, set string
+	keys      map[string]gguf.Value
+}{
+	{"baichuan", `{"num_hidden_layers": 32}`, nil},
+	{"baichuan", `{"num_hidden_layers": 40}`, nil},
+	{"exaone4", `{"num_hidden_layers": 64, "layer_types": null}`, nil},
+	{"deepseek-v2-lite", `{"num_hidden_layers": 27}`, nil},
+	{"kimi-vl", `{"text_config": {"num_hidden_layers": 27}}`, nil},
+	{"mistral4", `{}`, map[string]gguf.Value{"attention.temperature_scale": gguf.Float32(0.3), "attention.temperature_length": gguf.Uint32(16)}},
+	{"ministral3", `{}`, map[string]gguf.Value{"attention.temperature_scale": gguf.Float32(0.3), "rope.scaling.original_context_length": gguf.Uint32(16)}},
+	{"gpt_oss", `{"unpacked": true, "quantization_config": null}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
+	{"gemma4", `{}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
+	{"mimo2", `{}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
+	{"afmoe", `{}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
+	{"qwen3_asr", `{}`, map[string]gguf.Value{"rope.dimension_sections": gguf.Array(gguf.Int32Type, gguf.Int32(6), gguf.Int32(4), gguf.Int32(4), gguf.Int32(2))}},
+}
+
+// TestEvaluateSized is TestEvaluate for those.
+func TestEvaluateSized(t *testing.T) {
+	o := start(t)
+	text := work + "/text.txt"
+	must(t, os.WriteFile(root+text, []byte(evalWords), 0o666))
+	for i, c := range sized {
+		t.Run(fmt.Sprint(i, c.spec), func(t *testing.T) {
+			s, v := hftest.Lookup(c.spec), hftest.Variant{Name: "sized", Seed: 7, DType: "BF16", Set: c.set, Out: "f32"}
+			_, err := s.Write(root+work+"/specs/sized", v)
+			must(t, err)
+			dir, file := root+work+"/specs/sized/"+s.Name, work+"/f32.gguf"
+			convertBy(t, dir, root+file, "f32", s.PreTokenizer(), s.Arguments(dir, v)...)
+			m, err := model.Open(root + file)
+			must(t, err)
+			defer m.Close()
+			edited := &writer.File{Path: root + work + "/edited.gguf", Metadata: m.Metadata}
+			for key, value := range c.keys {
+				edited.Metadata.Set(m.Architecture()+"."+key, value)
+			}
+			for _, x := range m.Tensors {
+				edited.Tensors = append(edited.Tensors, writer.Tensor{Name: x.Name, Type: x.Type, Source: x.Source})
+			}
+			_, err = writer.Write(context.Background(), edited, writer.Options{Force: true})
+			must(t, err)
+			o.evaluate(t, work+"/edited.gguf", text, 64, 6)
+		})
+	}
+}

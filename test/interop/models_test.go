@@ -1,0 +1,459 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/arch"
+	"ggforge/test/hftest"
+)
+
+// docs makes TestArchitectures and TestTowers write their tables.
+var docs = flag.Bool("docs", false, "write docs/architectures.md")
+
+// tableFile is the table, seen from this package.
+const tableFile = "../../docs/architectures.md"
+
+// madeOptions are sets of arguments of mkhf.py, with the output type.
+var madeOptions = []struct{ args, out string }{
+	{"", "f16"},
+	{"--seed 2 --shards 3 --dtype f32 --opt edge=1", "q8_0"},
+	{"--seed 3 --dtype f16 --opt index=1", "auto"},
+}
+
+// result is what is known of one GGUF architecture, the one that files name.
+type result struct {
+	classes     map[string]bool
+	files       int               // that are the reference's
+	loads       map[string]bool   // what the runtime did with the files
+	noReference map[string]string // spec → why
+}
+
+// TestArchitectures converts checkpoints of every architecture with the built
+// command and has the runtime load what comes out: those of package hftest, whose
+// goldens say what the reference makes of them, and those of the oracle's mkhf.py,
+// converted by both. The table in docs/architectures.md must say what it found; rows of
+// architectures whose checkpoints were not all looked at are left as they are.
+func TestArchitectures(t *testing.T) {
+	o := start(t)
+	results, left := newResults(), map[string]int{}
+	for _, s := range hftest.Specs() {
+		if _, err := arch.Lookup(s.Class()); err != nil {
+			continue // made up ahead of its table
+		}
+		want, err := os.ReadFile(filepath.Join(archGoldens, s.Name+".txt"))
+		must(t, err)
+		names := hftest.Architectures(string(want))
+		all := slices.Compact(slices.Sorted(maps.Values(names)))
+		for _, name := range all {
+			left[name]++
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			var g hftest.Golden
+			for i, v := range s.All() {
+				_, err := s.Write(root+work+"/specs/"+v.Name, v)
+				must(t, err)
+				out := work + "/specs/" + v.Name + "/" + s.Name + ".gguf"
+				var base []string
+				if dir := s.BaseDir(root + work + "/specs/" + v.Name + "/" + s.Name); dir != "" {
+					base = []string{"--base", dir}
+				}
+				convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+out, v.Out, s.PreTokenizer(),
+					slices.Concat([]string{"--compat", "reference"}, base, s.Arguments(root+work+"/specs/"+v.Name+"/"+s.Name, v))...)
+				must(t, g.Add(v, root+out))
+				r := results[names[v.Name]]
+				if i == 0 {
+					flags := base
+					if s.Target != "" {
+						flags = s.Arguments(root+work+"/specs/"+v.Name+"/"+s.Name, v)
+					}
+					convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+work+"/loaded.gguf", v.Out, s.PreTokenizer(), flags...)
+					r.loads[o.loadSpec(t, s, work+"/loaded.gguf")] = true
+				}
+				if s.NoReference == "" {
+					r.files++
+				}
+			}
+			if g.String() != string(want) {
+				t.Errorf("not the reference's file; go test ./convert says more")
+			}
+			for _, name := range all {
+				if s.NoReference != "" {
+					results[name].noReference[s.Name] = s.NoReference
+				}
+				left[name]--
+			}
+		})
+	}
+	for _, m := range o.madeUp(t) {
+		may := arch.Names(m.class) // which one, the file says
+		s := hftest.Lookup(m.name)
+		if may == nil || s != nil && s.NoReference != "" {
+			continue
+		}
+		for _, opt := range madeOptions {
+			if m.name == "gpt_oss" {
+				// the reference takes the blocks it saw last with the scales: those of another
+				// tensor when a shard ends between the two
+				opt.args = strings.Replace(opt.args, "--shards 3", "", 1)
+			}
+			for _, name := range may {
+				left[name]++
+			}
+			t.Run("mkhf-"+m.name+"-"+opt.out, func(t *testing.T) {
+				k := o.keep(t, m.name, opt.args, opt.out, s != nil && s.RawConfig)
+				mine := work + "/ours.gguf"
+				convertOurs(t, root+k.hf, root+mine, opt.out, k.pre)
+				same(t, root+mine, root+k.ref)
+				r := results[architectureOf(t, root+mine)]
+				r.files++
+				if opt.args == "" {
+					convertBy(t, root+k.hf, root+mine, opt.out, k.pre)
+					found, err := o.load(t, mine)
+					must(t, err)
+					r.loads[found] = true
+				}
+				for _, name := range may {
+					left[name]--
+				}
+			})
+		}
+	}
+	for name, r := range results {
+		if left[name] == 0 && r.files == 0 && len(r.noReference) == 0 {
+			t.Errorf("%s: no checkpoint of it", name)
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	old, err := os.ReadFile(tableFile)
+	must(t, err)
+	models, towers, _ := strings.Cut(string(old), towersTitle)
+	now := table(results, left, models)
+	if *docs {
+		must(t, os.WriteFile(tableFile, []byte(now+towersTitle+towers), 0o666))
+	} else if models != now {
+		t.Errorf("%s does not say what this test found; make architectures writes it anew", tableFile)
+	}
+}
+
+// newResults returns a result without files for each architecture, with the classes whose models, or some of
+// them, become files that name it.
+func newResults() map[string]*result {
+	results := map[string]*result{}
+	for _, class := range arch.Classes() {
+		for _, name := range arch.Names(class) {
+			if results[name] == nil {
+				results[name] = &result{classes: map[string]bool{}, loads: map[string]bool{}, noReference: map[string]string{}}
+			}
+			results[name].classes[class] = true
+		}
+	}
+	return results
+}
+
+// convertOurs converts with the built command, to the reference's bytes in every
+// case.
+func convertOurs(t *testing.T, dir, out, outtype, pre string) {
+	t.Helper()
+	convertBy(t, dir, out, outtype, pre, "--compat", "reference")
+}
+
+// convertBy is convertOurs with other flags.
+func convertBy(t *testing.T, dir, out, outtype, pre string, flags ...string) {
+	t.Helper()
+	must(t, tryOurs(dir, out, outtype, pre, flags...))
+}
+
+// tryOurs is convertBy for a checkpoint that we may refuse.
+func tryOurs(dir, out, outtype, pre string, flags ...string) error {
+	argv := append(flags, "--force", "--progress", "none", "--outtype", outtype, "--outfile", out, dir)
+	if pre != "" {
+		argv = append(argv, "--pre", pre)
+	}
+	text, err := exec.Command(filepath.Join(bin, "ggconv"), argv...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("ggconv %q: %w\n%s", argv, err, text)
+	}
+	return nil
+}
+
+// madeUp is an architecture of mkhf.py.
+type madeUp struct{ name, class string }
+
+func (o *oracle) madeUp(t *testing.T) []madeUp {
+	t.Helper()
+	o.script(t, "mkhf.py", "--list")
+	text, err := os.ReadFile(root + work + "/log.txt")
+	must(t, err)
+	var all []madeUp
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 3 && f[2] == "tokenizer" {
+			all = append(all, madeUp{f[0], f[1]})
+		}
+	}
+	if len(all) < 50 {
+		t.Fatalf("mkhf.py lists %d architectures", len(all))
+	}
+	return all
+}
+
+// kept is a checkpoint of mkhf.py and what the reference made of it: paths inside
+// the chroot, and the name of the pre-tokenizer.
+type kept struct{ hf, ref, pre string }
+
+// keptFolder holds them from one run to the next; start leaves it alone.
+const keptFolder = "kept"
+
+// keep makes a checkpoint and has the reference convert it, unless an earlier run
+// has. The scripts' bytes are part of the name.
+func (o *oracle) keep(t *testing.T, name, args, out string, raw bool) kept {
+	t.Helper()
+	h := sha256.New()
+	for _, script := range []string{"mkhf.py", "toklib.py", "refconvert.py"} {
+		text, err := os.ReadFile(root + work + "/oracle/" + script)
+		must(t, err)
+		h.Write(text)
+	}
+	fmt.Fprintf(h, "%s %s %s %v", name, args, out, raw)
+	folder := fmt.Sprintf("%s/%s/%x", work, keptFolder, h.Sum(nil)[:8])
+	k := kept{hf: folder + "/" + name, ref: folder + "/reference.gguf"}
+	pre, err := os.ReadFile(root + folder + "/pre") // written last
+	if err == nil {
+		k.pre = string(pre)
+		return k
+	}
+	must(t, os.RemoveAll(root+folder))
+	must(t, os.MkdirAll(root+folder, 0o777))
+	o.script(t, "mkhf.py", append([]string{name, k.hf}, strings.Fields(args)...)...)
+	k.pre = preOf(t, root+work+"/log.txt")
+	argv := []string{k.hf, k.ref, "--outtype", out, "--quiet"}
+	if k.pre != "" {
+		argv = append(argv, "--pre-force", k.pre)
+	}
+	if raw {
+		argv = append(argv, "--raw-config")
+	}
+	o.script(t, "refconvert.py", argv...)
+	must(t, os.WriteFile(root+folder+"/pre", []byte(k.pre), 0o666))
+	return k
+}
+
+var preWord = regexp.MustCompile(`values, pre (\S+)`)
+
+// preOf returns the name of the pre-tokenizer that mkhf.py prints, "" where it
+// prints None.
+func preOf(t *testing.T, log string) string {
+	t.Helper()
+	text, err := os.ReadFile(log)
+	must(t, err)
+	m := preWord.FindSubmatch(text)
+	if m == nil {
+		t.Fatalf("mkhf.py printed %q", text)
+	}
+	return strings.TrimSuffix(string(m[1]), "None")
+}
+
+// What the runtime does with a file. Those that end a cell of the table with a
+// reason say why that is not a fault of the file.
+const (
+	runsText    = "yes"
+	runsEncoder = "yes, as an encoder"
+	loadsOnly   = "loads; llama-perplexity refuses vocabularies that end a text by themselves"
+	noLoader    = "the runtime has no such architecture"
+	runsMute    = "yes; it generates no text"
+)
+
+var (
+	finalPPL  = regexp.MustCompile(`Final estimate: PPL = ([0-9.]+)`)
+	firstPPL  = regexp.MustCompile(`\[1\]([0-9.]+)`)
+	addsEOS   = "GGML_ASSERT(!llama_vocab_get_add_eos(vocab)) failed"
+	noSuch    = regexp.MustCompile(`(unknown|unsupported) model architecture`)
+	evalWords = strings.Repeat("The quick brown fox jumps over the lazy dog. 12345 def main(argv): return None\n", 60)
+)
+
+// loadsFile keeps what load found, by the sum of the file; start leaves it alone.
+const loadsFile = "loads.tsv"
+
+// loadSpec is load for the file of a spec, which may say that the runtime cannot
+// use it.
+func (o *oracle) loadSpec(t *testing.T, s *hftest.Spec, path string) string {
+	t.Helper()
+	found, err := o.load(t, path)
+	switch {
+	case s.Mute && errors.Is(err, errMute):
+		return runsMute
+	case s.Mute:
+		t.Errorf("the spec says that it generates no text, but the runtime: %v", err)
+		return ""
+	case s.NoLoad == "":
+		must(t, err)
+		return found
+	case err == nil:
+		t.Errorf("loads, but the spec says %q", s.NoLoad)
+	}
+	return fmt.Sprintf("not `%s`, %s", s.Name, s.NoLoad)
+}
+
+// load loads a file, a path inside the chroot, into the reference's runtime and
+// returns how far that goes: three chunks of text must have finite logits. An error
+// says why the runtime cannot use the file.
+func (o *oracle) load(t *testing.T, path string) (string, error) {
+	t.Helper()
+	data, err := os.ReadFile(root + path)
+	must(t, err)
+	sum := sha256.Sum256(data)
+	key := hex.EncodeToString(sum[:])
+	known := root + work + "/" + loadsFile
+	old, err := os.ReadFile(known)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(old)) {
+		if k, v, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); k == key {
+			return v, nil
+		}
+	}
+	found, err := o.run(t, path)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(known, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	must(t, err)
+	_, err = fmt.Fprintf(f, "%s\t%s\n", key, found)
+	must(t, err)
+	return found, f.Close()
+}
+
+// run is load without memory. The runtime now and then crashes, or ends without a
+// figure, on a file that it takes the next time.
+func (o *oracle) run(t *testing.T, path string) (found string, err error) {
+	t.Helper()
+	for range 4 {
+		if found, err = o.runOnce(t, path); err == nil {
+			break
+		}
+	}
+	return found, err
+}
+
+func (o *oracle) runOnce(t *testing.T, path string) (string, error) {
+	t.Helper()
+	must(t, os.WriteFile(root+work+"/words.txt", []byte(evalWords), 0o666))
+	// Weights as the file has them: with those that it rearranges for the matrix units
+	// of some CPUs (AMX), the runtime stops at an assertion of its own.
+	text, err := exec.Command("chroot", root, "timeout", "20", "llama-perplexity", "-m", path, "-f", work+"/words.txt", "-c", "64", "-b", "64",
+		"--chunks", "3", "-t", "1", "-ngl", "0", "--no-warmup", "--no-repack").CombinedOutput()
+	switch {
+	case err == nil && (finalPPL.Match(text) || firstPPL.Match(text)):
+		return runsText, nil
+	case err == nil && mutePPL.Match(text):
+		return "", errMute
+	case err == nil:
+		return "", fmt.Errorf("the runtime computes no finite perplexity: %s", tail(text))
+	case strings.Contains(string(text), addsEOS): // after the weights are loaded
+		return loadsOnly, nil
+	case noSuch.Match(text):
+		return noLoader, nil
+	}
+	bench, err := exec.Command("chroot", root, "timeout", "20", "llama-bench", "-m", path, "-p", "16", "-n", "0", "-r", "1", "-t", "1", "-ngl", "0").CombinedOutput()
+	if err == nil {
+		return runsEncoder, nil
+	}
+	return "", fmt.Errorf("the runtime cannot use the file: %w\n%s", err, complaints(slices.Concat(text, bench)))
+}
+
+// errMute is the error of a model to which no text is possible.
+var errMute = errors.New("the runtime computes that all text is impossible")
+
+var mutePPL = regexp.MustCompile(`(?m)^\[1\]inf,`)
+
+var complaint = regexp.MustCompile(`(?m)^.*(error|ASSERT).*$`)
+
+// complaints are the first lines of a log that name an error.
+func complaints(log []byte) []byte {
+	lines := complaint.FindAll(log, 6)
+	return bytes.Join(lines, []byte("\n"))
+}
+
+// table renders the first table of docs/architectures.md, with what is before it. Of architectures with checkpoints left
+// that were not looked at it has what is checked in the rows of old.
+func table(results map[string]*result, left map[string]int, old string) string {
+	checked := map[string]string{}
+	for line := range strings.Lines(old) {
+		if f := strings.SplitN(strings.TrimSpace(line), " | ", 3); len(f) == 3 {
+			checked[strings.TrimPrefix(f[0], "| ")] = strings.TrimSuffix(f[2], " |")
+		}
+	}
+	var b strings.Builder
+	w := bufio.NewWriter(&b)
+	fmt.Fprint(w, `# Architectures
+
+What `+"`ggconv`"+` converts, and what was checked: made-up checkpoints of each architecture (several seeds, sizes, element
+types, shardings, output types and settings that published models have) were converted by `+"`ggconv`"+` and by the reference,
+and whole files compared; one of each was loaded by the reference's runtime and gave finite numbers on text.
+`+"`make architectures`"+` repeats all that and writes this table.
+
+An architecture is the one that files name, and its classes are those whose models, or some configurations of them, become such files.
+
+| architecture | Hugging Face classes | same file as the reference | loads and runs |
+| --- | --- | --- | --- |
+`)
+	for _, name := range slices.Sorted(maps.Keys(results)) {
+		r := results[name]
+		cells, there := checked[name]
+		if left[name] == 0 {
+			cells, there = r.equal()+" | "+strings.Join(slices.Sorted(maps.Keys(r.loads)), "; "), true
+		}
+		if there {
+			fmt.Fprintf(w, "| %s | %s | %s |\n", name, strings.Join(slices.Sorted(maps.Keys(r.classes)), ", "), cells)
+		}
+	}
+	w.Flush()
+	return b.String()
+}
+
+// equal says how many files are the reference's, and why there are no others.
+func (r *result) equal() string {
+	var equal []string
+	if r.files > 0 {
+		equal = append(equal, fmt.Sprintf("yes (%d files)", r.files))
+	}
+	for _, spec := range slices.Sorted(maps.Keys(r.noReference)) {
+		why := r.noReference[spec]
+		if r.files > 0 {
+			why = fmt.Sprintf("%s, %s", spec, why)
+		}
+		equal = append(equal, "no reference: "+why)
+	}
+	return strings.Join(equal, "; ")
+}
+
+// TestTable checks what becomes of rows: those of architectures of which all checkpoints were looked at are new.
+func TestTable(t *testing.T) {
+	results := map[string]*result{}
+	for _, name := range []string{"a", "b", "c"} {
+		results[name] = &result{classes: map[string]bool{"New": true}, files: 2, loads: map[string]bool{runsText: true}}
+	}
+	head, _, _ := strings.Cut(table(nil, nil, ""), "| --- |")
+	want := head + "| --- | --- | --- | --- |\n| a | New | yes (2 files) | yes |\n| b | New | yes (9 files); no reference: x | yes; no |\n"
+	old := head + "| --- | --- | --- | --- |\n| a | Old | yes (1 files) | no |\n| b | Old | yes (9 files); no reference: x | yes; no |\n| gone | Old | yes (1 files) | yes |\n"
+	if got := table(results, map[string]int{"b": 1, "c": 1}, old); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,328 @@
+package interop
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"image"
+	"image/png"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ggforge/arch"
+	"ggforge/test/hftest"
+)
+
+// towersLoad says how far the runtime comes with the file of a spec: "" is all the way,
+// else a part of what it says when it ends.
+var towersLoad = map[string]string{
+	// it has to be asked for tiles, which need tokens that the language model here lacks
+	"mm_idefics3":       "GGML_ASSERT(idx >= 0) failed",
+	"mm_smolvlm":        "GGML_ASSERT(idx >= 0) failed",
+	"mm_cohere2_vision": "GGML_ASSERT(idx >= 0) failed", "mm_minicpmv4_6": "GGML_ASSERT(idx >= 0) failed", "mm_minicpmv4_7": "GGML_ASSERT(idx >= 0) failed",
+	"mm_step3_vl": "GGML_ASSERT(idx >= 0) failed", "mm_step3p7": "GGML_ASSERT(idx >= 0) failed",
+	// positions of pictures have axes that the language model here lacks
+	"mm_hunyuan_vl": "GGML_ASSERT(n_tokens == (size_t)image_tokens->n_tokens()) failed",
+	// states of further layers make its output wider than the language model here is
+	// they make what it sees wider than what it hears
+	"mm_qwen3_omni_moe": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)", "mm_qwen3_omni_bare": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
+	"mm_granite_vision": "mismatch between text model (n_embd = 64) and mmproj (n_embd = 512)",
+	"mm_qwen3_vl":       "mismatch between text model (n_embd = 64) and mmproj (n_embd = 192)",
+}
+
+// towersHear is towersLoad for sound.
+var towersHear = map[string]string{
+	// it knows the widths of the published models only: positions of 512 numbers, pieces of 640
+	"mm_lfm2_audio": "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed", "mm_d1_omni": "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
+	"mm_gemma4_unified": "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
+	"mm_gemma3n":        "This model does not support audio input", "mm_gemma3n_norms": "This model does not support audio input",
+	"mm_qwen3_omni_moe": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)", "mm_qwen3_omni_bare": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
+	// it is as wide as two heads of its own language model, with which it speaks
+	"mm_pocket_tts": "mismatch between text model (n_embd = 64) and mmproj (n_embd = 128)",
+	// it counts fewer tokens than its graph gives for 30 seconds
+	"mm_ultravox": "expected output 187 tokens, got 188", "mm_voxtral": "expected output 187 tokens, got 188",
+}
+
+// TestTowers converts towers with the built command: the files must be those of the
+// goldens, and the runtime must take a picture and a sound by them, as far as they see and
+// hear, next to a small language model, or say something. The second table in
+// docs/architectures.md must say what it found; rows of tables whose specs were not all run
+// are left as they are.
+func TestTowers(t *testing.T) {
+	start(t)
+	text := hftest.Lookup("qwen2")
+	v := text.All()[0]
+	_, err := text.Write(root+work+"/specs/"+v.Name, v)
+	must(t, err)
+	convertBy(t, root+work+"/specs/"+v.Name+"/"+text.Name, root+work+"/text.gguf", v.Out, text.PreTokenizer())
+	writePicture(t)
+	must(t, os.WriteFile(root+work+"/sound.wav", wave(), 0o666))
+	results, left := map[string]*result{}, map[string]int{}
+	for _, s := range hftest.Towers() {
+		a, err := arch.LookupTower(s.Class())
+		if err != nil {
+			continue // made up ahead of its table
+		}
+		key := strings.Join(slices.Sorted(slices.Values(a.Classes)), ", ")
+		if left[key]++; results[key] == nil {
+			results[key] = &result{loads: map[string]bool{}, noReference: map[string]string{}}
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			r := results[key]
+			var g hftest.Golden
+			for i, v := range s.All() {
+				_, err := s.Write(root+work+"/specs/"+v.Name, v)
+				must(t, err)
+				dir, out := root+work+"/specs/"+v.Name+"/"+s.Name, work+"/tower.gguf"
+				convertBy(t, dir, root+out, v.Out, "", append([]string{"--compat", "reference"}, v.Flags...)...)
+				must(t, g.Add(v, root+out))
+				if i == 0 && s.NoLoad == "" {
+					convertBy(t, dir, root+out, v.Out, "", v.Flags...)
+					for does, try := range map[string]func() (bool, error){
+						"takes a picture": func() (bool, error) { return perceive(out, "vision", "--image", "picture.png", towersLoad[s.Name]) },
+						"takes a sound":   func() (bool, error) { return perceive(out, "audio", "--audio", "sound.wav", towersHear[s.Name]) },
+						"speaks":          func() (bool, error) { return speak(t, s, out) },
+					} {
+						able, err := try()
+						must(t, err)
+						end := map[string]string{"takes a picture": towersLoad[s.Name], "takes a sound": towersHear[s.Name]}[does]
+						if end != "" {
+							does = fmt.Sprintf("%s: `%s`", strings.TrimPrefix(does, "takes "), end)
+						}
+						if able {
+							r.loads[does] = true
+						}
+					}
+				}
+				if s.NoReference == "" {
+					r.files++
+				}
+			}
+			want, err := os.ReadFile(filepath.Join(archGoldens, s.Name+".txt"))
+			must(t, err)
+			if g.String() != string(want) {
+				t.Errorf("not the reference's file; go test ./convert says more")
+			}
+			if s.NoLoad != "" {
+				r.loads[fmt.Sprintf("not `%s`, %s", s.Name, s.NoLoad)] = true
+			}
+			if s.NoReference != "" {
+				r.noReference[s.Name] = s.NoReference
+			}
+			left[key]--
+		})
+	}
+	if t.Failed() {
+		return
+	}
+	rows := map[string]string{} // of the table, by classes
+	for key, r := range results {
+		if left[key] == 0 {
+			rows[key] = fmt.Sprintf("| %s | %s | %s |\n", key, r.equal(), strings.Join(slices.Sorted(maps.Keys(r.loads)), "; "))
+		}
+	}
+	old, err := os.ReadFile(tableFile)
+	must(t, err)
+	models, towers, _ := strings.Cut(string(old), towersTitle)
+	for line := range strings.Lines(towers) {
+		if key, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | "); ok && left[key] > 0 {
+			rows[key] = line
+		}
+	}
+	now := towersTitle + towersHead
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		now += rows[key]
+	}
+	if *docs {
+		must(t, os.WriteFile(tableFile, []byte(models+now), 0o666))
+	} else if towersTitle+towers != now {
+		t.Errorf("%s does not say what this test found; make architectures writes it anew", tableFile)
+	}
+}
+
+// The part of docs/architectures.md that is TestTowers'.
+const (
+	towersTitle = "\n## What sees, hears and speaks\n"
+	towersHead  = `
+Files of architecture ` + "`clip`" + ` that ` + "`ggconv --mmproj`" + ` writes, one row for each table; they are compared in the same way. One of each
+went to the reference's runtime with a small language model that is not its own: where the runtime ends for that reason, or
+for one that made-up sizes have, the table has what it says.
+
+| Hugging Face classes | same file as the reference | the runtime |
+| --- | --- | --- |
+`
+)
+
+// speak has the runtime say something by the file of what speaks, a path in the chroot, and
+// the language model that the spec of its name without mm_ is of; able says whether it is a
+// file that speaks.
+func speak(t *testing.T, s *hftest.Spec, path string) (able bool, err error) {
+	data, err := os.ReadFile(root + path)
+	if err != nil {
+		return false, err
+	}
+	if !bytes.Contains(data[:min(len(data), 1<<14)], []byte("clip.has_gen_audio_encoder")) {
+		return false, nil
+	}
+	text := hftest.Lookup(strings.TrimPrefix(s.Name, "mm_"))
+	v := text.All()[0]
+	dir, err := text.Write(root+work+"/specs/"+v.Name, v)
+	if err != nil {
+		return false, err
+	}
+	convertBy(t, dir, root+work+"/speaks.gguf", v.Out, text.PreTokenizer())
+	os.Remove(root + work + "/spoken.wav")
+	said, err := exec.Command("chroot", root, "timeout", "60", "llama-tts", "-m", work+"/speaks.gguf", "-mm", path, "-p", "a b c", "-o", work+"/spoken.wav",
+		"-n", "3", "-t", "1", "--no-repack").CombinedOutput()
+	if err != nil {
+		return false, fmt.Errorf("the runtime cannot speak with the file: %w\n%s", err, tail(said))
+	}
+	_, err = os.Stat(root + work + "/spoken.wav")
+	return err == nil, err
+}
+
+// TestMistralTower compares what sees in Mistral's own format with the reference's files.
+func TestMistralTower(t *testing.T) {
+	o := start(t)
+	text := hftest.Lookup("qwen2")
+	v := text.All()[0]
+	_, err := text.Write(root+work+"/specs/"+v.Name, v)
+	must(t, err)
+	convertBy(t, root+work+"/specs/"+v.Name+"/"+text.Name, root+work+"/text.gguf", v.Out, text.PreTokenizer())
+	writePicture(t)
+	for _, c := range []struct {
+		name, out string
+		change    func(vision map[string]any)
+	}{
+		{"as published", "f16", func(map[string]any) {}},
+		{"token by tekken.json", "q8_0", func(vision map[string]any) { vision["image_break_token_id"] = -1 }},
+		{"without merger", "bf16", func(vision map[string]any) { delete(vision, "mm_projector_id") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			vision := hftest.MistralVision()
+			c.change(vision)
+			dir, ours, theirs := work+"/Tiny-Mistral", work+"/tower.gguf", work+"/theirs.gguf"
+			must(t, os.RemoveAll(root+dir))
+			must(t, os.MkdirAll(root+dir, 0o777))
+			must(t, hftest.WriteMistral(root+dir, map[string]any{"vision_encoder": vision}))
+			must(t, o.try(t, "refconvert.py", dir, theirs, "--outtype", c.out, "--quiet", "--", "--mistral-format", "--mmproj"))
+			convertBy(t, root+dir, root+ours, c.out, "", "--mistral-format", "--mmproj")
+			same(t, root+ours, root+theirs)
+			_, err := perceive(ours, "vision", "--image", "picture.png", "")
+			must(t, err)
+		})
+	}
+}
+
+// TestMistralExperts compares models with experts in Mistral's own format with the
+// reference's files, which are made without the vocabulary here.
+func TestMistralExperts(t *testing.T) {
+	o := start(t)
+	for _, c := range []struct {
+		name, out string
+		change    func(params map[string]any)
+	}{
+		{"as published", "f16", func(map[string]any) {}},
+		{"another length of heads", "q8_0", func(params map[string]any) {
+			params["head_dim"] = nil
+			delete(params, "llama_4_scaling")
+			params["moe"].(map[string]any)["routed_scale"] = 1
+		}},
+		{"as stored", "auto", func(params map[string]any) { params["tied_embeddings"] = true }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			params := hftest.MistralExperts()
+			c.change(params)
+			dir, ours, theirs := work+"/Tiny-Mistral", work+"/experts.gguf", work+"/theirs.gguf"
+			must(t, os.RemoveAll(root+dir))
+			must(t, os.MkdirAll(root+dir, 0o777))
+			must(t, hftest.WriteMistral(root+dir, params))
+			must(t, os.WriteFile(root+dir+"/config.json", []byte(`{}`), 0o666)) // the reference opens it
+			must(t, o.try(t, "refconvert.py", dir, theirs, "--outtype", c.out, "--quiet", "--", "--mistral-format"))
+			convertBy(t, root+dir, root+ours, c.out, "", "--mistral-format")
+			var text [2]string
+			for i, file := range []string{ours, theirs} {
+				var g hftest.Golden
+				must(t, g.Add(hftest.Variant{Name: "experts"}, root+file))
+				for line := range strings.Lines(g.String()) {
+					if !strings.HasPrefix(line, "tokenizer.") && !strings.HasPrefix(line, "= ") {
+						text[i] += line
+					}
+				}
+			}
+			if text[0] != text[1] || !strings.Contains(text[0], "blk.2.ffn_gate_exps.weight") {
+				t.Errorf("ours:\n%s\ntheirs:\n%s", text[0], text[1])
+			}
+		})
+	}
+}
+
+// writePicture writes a grey picture into the chroot.
+func writePicture(t *testing.T) {
+	t.Helper()
+	var b bytes.Buffer
+	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 112, 112))))
+	must(t, os.WriteFile(root+work+"/picture.png", b.Bytes(), 0o666))
+}
+
+// perceive has the runtime take a picture or a sound by a tower's file, a path in the
+// chroot, if that has the sense, which able says. end is what it says when it may end there.
+func perceive(path, sense, flag, input, end string) (able bool, err error) {
+	f, err := os.ReadFile(root + path)
+	if err != nil {
+		return false, err
+	}
+	if !bytes.Contains(f[:min(len(f), 1<<14)], []byte("clip.has_"+sense+"_encoder")) {
+		if end != "" {
+			return false, fmt.Errorf("%s: the file has no such part", sense)
+		}
+		return false, nil
+	}
+	var text []byte
+	for range 5 { // it may end before its last message is out
+		text, err = exec.Command("chroot", root, "timeout", "20", "llama-mtmd-cli", "-m", work+"/text.gguf", "--mmproj", path, flag, work+"/"+input,
+			"-p", "a", "-n", "2", "-t", "1", "-c", "4096", "--no-warmup", "--no-repack", "--chat-template", "chatml").CombinedOutput()
+		if err != nil && end != "" && strings.Contains(string(text), end) {
+			return true, nil
+		}
+		if err == nil || end == "" {
+			break
+		}
+	}
+	switch {
+	case end != "":
+		return false, fmt.Errorf("%s: the runtime says nothing of %q: %v\n%s", sense, end, err, tail(text))
+	case err != nil:
+		return false, fmt.Errorf("%s: the runtime cannot use the file: %w\n%s", sense, err, tail(text))
+	}
+	return true, nil
+}
+
+// wave is a second of a tone in a WAV file, of 16000 numbers of 16 bits.
+func wave() []byte {
+	const rate = 16000
+	b := []byte("RIFF")
+	b = binary.LittleEndian.AppendUint32(b, 36+2*rate)
+	b = append(b, "WAVEfmt "...)
+	b = binary.LittleEndian.AppendUint32(b, 16)
+	for _, n := range []uint16{1, 1} { // numbers as they are, one channel
+		b = binary.LittleEndian.AppendUint16(b, n)
+	}
+	b = binary.LittleEndian.AppendUint32(b, rate)
+	b = binary.LittleEndian.AppendUint32(b, 2*rate)
+	for _, n := range []uint16{2, 16} { // bytes of all channels, bits
+		b = binary.LittleEndian.AppendUint16(b, n)
+	}
+	b = append(b, "data"...)
+	b = binary.LittleEndian.AppendUint32(b, 2*rate)
+	for i := range rate {
+		b = binary.LittleEndian.AppendUint16(b, uint16(int16(8000*math.Sin(float64(i)*2*math.Pi*440/rate))))
+	}
+	return b
+}

@@ -1,0 +1,69 @@
+// Soak kills commands at random moments while they write, on a small real file system, and looks at
+// what they leave: under final names there are old files or new ones, whole, and the same commands, run again with
+// --resume, end with the right SHA-256. `make soak` runs it.
+//
+//	go run ./test/soak -bin bin -kills 1000
+//
+// As root it makes an ext4 file system of a few megabytes in a file, and mounts it. Then it can cut the power, too: it copies that file
+// as it is, without what the system had not written yet, and goes on from the copy. Elsewhere it works in a folder.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+func main() {
+	s := &soak{kills: map[string]*count{}}
+	bin := flag.String("bin", "bin", "folder of the commands")
+	flag.IntVar(&s.want, "kills", 1000, "how many runs to kill")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "of all that is random")
+	dir := flag.String("dir", "", "a folder to work in, instead of a file system that is made for it")
+	flag.IntVar(&s.size, "size", 48, "of that file system, in MiB")
+	input := flag.String("input", "test/testdata/gollama", "checkpoint to convert")
+	flag.Parse()
+	s.random = rand.New(rand.NewPCG(*seed, 0))
+	fmt.Printf("seed %d\n", *seed)
+	if err := s.main(*bin, *dir, *input); err != nil {
+		fmt.Fprintf(os.Stderr, "soak: seed %d: %v\n", *seed, err)
+		os.Exit(1)
+	}
+}
+
+func (s *soak) main(bin, dir, input string) (err error) {
+	if s.bin, err = filepath.Abs(bin); err != nil {
+		return err
+	}
+	if s.in, err = os.MkdirTemp("", "soak-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(s.in)
+	s.disk = &disk{root: dir}
+	if dir == "" && mountable() {
+		if s.disk, err = makeDisk(filepath.Join(s.in, "disk"), s.size); err != nil {
+			return err
+		}
+	} else if dir == "" {
+		s.disk.root = filepath.Join(s.in, "folder")
+	}
+	defer func() {
+		if e := s.disk.close(); err == nil {
+			err = e
+		}
+	}()
+	if err := s.prepare(input); err != nil {
+		return err
+	}
+	begin := time.Now()
+	for s.done() < s.want {
+		if err := s.round(); err != nil {
+			return err
+		}
+	}
+	s.report(time.Since(begin))
+	return nil
+}
