@@ -4,7 +4,7 @@
 # that go.mod allows and gives the scalar build, whose bytes are the same.
 SIMD       := GOTOOLCHAIN=go1.27.4 GOEXPERIMENT=simd
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS    := -s -w -X ggforge/internal/cli.Version=$(VERSION)
+LDFLAGS    := -s -w -X ggforge/cmd/internal/cli.Version=$(VERSION)
 COMMANDS   := ggconv ggquant ggtool ggeval
 PLATFORMS  := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -278,7 +278,7 @@ release:
 	$(MAKE) --no-print-directory man VERSION="$$version" && mkdir -p dist/share && cp -R out/man out/completions dist/share && \
 	for p in $(PLATFORMS); do echo "build $$p $$version"; \
 		env GOFLAGS= GOAMD64=v1 GOARM64=v8.0 GOFIPS140=off $(SIMD) CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -buildvcs=false \
-			-ldflags "-s -w -X ggforge/internal/cli.Version=$$version" -o dist/bin/$${p%/*}-$${p#*/}/ $(COMMANDS:%=./cmd/%) || exit 1; done
+			-ldflags "-s -w -X ggforge/cmd/internal/cli.Version=$$version" -o dist/bin/$${p%/*}-$${p#*/}/ $(COMMANDS:%=./cmd/%) || exit 1; done
 	$(SIMD) go run ./test/release -home '$(HOME_PAGE)' -nfpm '$(NFPM)'
 
 # Builds a clone of the commit in another folder, without what is built already, and compares.

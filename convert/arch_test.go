@@ -9,12 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/urfave/cli/v3"
-
 	"ggforge/arch"
+	"ggforge/arch/hparams"
 	"ggforge/arch/table"
 	"ggforge/convert"
-	"ggforge/internal/convertflags"
 	"ggforge/test/hftest"
 	"ggforge/writer"
 )
@@ -100,15 +98,31 @@ func convertVariant(t *testing.T, s *hftest.Spec, v hftest.Variant) string {
 	return path
 }
 
-// optionsOf returns the options that flags of the commands ask for.
+// optionsOf returns the options that flags of the commands ask for, those that specs have.
 func optionsOf(t *testing.T, flags []string) (opt convert.Options) {
 	t.Helper()
-	cmd := &cli.Command{Flags: convertflags.Flags(), Action: func(_ context.Context, cmd *cli.Command) (err error) {
-		opt, err = convertflags.Options(cmd)
-		return err
-	}}
-	if err := cmd.Run(t.Context(), append([]string{"convert"}, flags...)); err != nil {
-		t.Fatal(err)
+	for i := 0; i < len(flags); i++ {
+		switch flags[i] {
+		case "--target-model-dir":
+			i++
+			opt.Target = flags[i]
+		case "--mmproj":
+			opt.Tower = true
+		case "--mtp":
+			opt.NextN = hparams.OnlyNextN
+		case "--no-nextn", "--no-mtp":
+			opt.NextN = hparams.NoNextN
+		case "--dspark":
+			opt.DSpark = true
+		case "--fp8-as-q8":
+			opt.Float8AsQ8 = true
+		case "--fuse-qkv":
+			opt.FuseQKV = true
+		case "--fuse-gate-up-exps":
+			opt.FuseGateUp = true
+		default:
+			t.Fatalf("flag %q is in a spec: what it asks of convert is missing here", flags[i])
+		}
 	}
 	return opt
 }

@@ -7,10 +7,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertrun"
 	"ggforge/convert"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/convertrun"
 )
 
 // configsOnly says of each directory whether its model is understood, in a line

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	tool "ggforge/internal/cli"
+	tool "ggforge/cmd/internal/cli"
 )
 
 // TestJSON checks that what --json prints is of the types that the definition names, in

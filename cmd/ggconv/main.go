@@ -9,13 +9,13 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertrun"
+	"ggforge/cmd/internal/outflags"
+	"ggforge/cmd/internal/runflags"
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/convertrun"
-	"ggforge/internal/outflags"
-	"ggforge/internal/runflags"
 	"ggforge/quantize"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"ggforge/arch"
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
 	"ggforge/test/clitest"
 )
 

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/cmd/internal/reproduce"
 	"ggforge/fault"
 	"ggforge/ggml/ggmltest"
 	"ggforge/gguf"
-	"ggforge/internal/reproduce"
 	"ggforge/manifest"
 	"ggforge/test/hubtest"
 )

@@ -9,10 +9,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertrun"
+	"ggforge/cmd/internal/outflags"
 	"ggforge/convert"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/convertrun"
-	"ggforge/internal/outflags"
 	"ggforge/writer"
 )
 

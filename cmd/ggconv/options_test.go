@@ -4,8 +4,8 @@ import (
 	"maps"
 	"testing"
 
-	"ggforge/internal/convertrun"
-	"ggforge/internal/flagtest"
+	"ggforge/cmd/internal/convertrun"
+	"ggforge/cmd/internal/flagtest"
 )
 
 func TestEveryFlag(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	tool "ggforge/internal/cli"
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/internal/statefile"
 	"ggforge/writer"
 )

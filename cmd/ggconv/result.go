@@ -6,10 +6,10 @@ import (
 	"text/tabwriter"
 
 	"ggforge/arch"
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/runflags"
 	"ggforge/convert"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/runflags"
 )
 
 // conversion is what --json prints of a model that was converted, or with --dry-run would

@@ -11,16 +11,16 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/evalrun"
+	"ggforge/cmd/internal/page"
+	"ggforge/cmd/internal/pageflags"
+	"ggforge/cmd/internal/partfile"
+	"ggforge/cmd/internal/quantflags"
 	"ggforge/eval"
 	"ggforge/fault"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/convertflags"
-	"ggforge/internal/evalrun"
-	"ggforge/internal/page"
-	"ggforge/internal/pageflags"
 	"ggforge/internal/part"
-	"ggforge/internal/partfile"
-	"ggforge/internal/quantflags"
 	"ggforge/internal/texts"
 	"ggforge/writer"
 )

@@ -11,11 +11,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/evalrun"
 	"ggforge/eval"
 	"ggforge/fault"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/convertflags"
-	"ggforge/internal/evalrun"
 	"ggforge/internal/texts"
 	"ggforge/vocab"
 	"ggforge/writer"

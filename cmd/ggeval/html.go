@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/page"
 	"ggforge/eval"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/page"
 	"ggforge/model"
 )
 

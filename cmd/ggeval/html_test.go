@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/cmd/internal/page"
 	"ggforge/eval"
-	"ggforge/internal/page"
 	"ggforge/test/clitest"
 )
 

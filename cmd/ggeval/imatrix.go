@@ -13,15 +13,15 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/evalrun"
+	"ggforge/cmd/internal/partfile"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/imatrix"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/convertflags"
 	"ggforge/internal/disk"
-	"ggforge/internal/evalrun"
 	"ggforge/internal/part"
-	"ggforge/internal/partfile"
 	"ggforge/writer"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
 	"ggforge/imatrix"
-	tool "ggforge/internal/cli"
 	"ggforge/internal/cpu"
 )
 

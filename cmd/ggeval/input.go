@@ -7,10 +7,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/evalrun"
+	"ggforge/cmd/internal/quantflags"
 	"ggforge/eval"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/evalrun"
-	"ggforge/internal/quantflags"
 	"ggforge/internal/texts"
 	"ggforge/vocab"
 )

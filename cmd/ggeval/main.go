@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v3"
 
-	tool "ggforge/internal/cli"
+	tool "ggforge/cmd/internal/cli"
 )
 
 func main() { tool.Main(command()) }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	tool "ggforge/internal/cli"
-	"ggforge/internal/flagtest"
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/flagtest"
 	"ggforge/test/hftest"
 )
 

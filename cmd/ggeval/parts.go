@@ -10,13 +10,13 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/evalrun"
+	"ggforge/cmd/internal/partfile"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/imatrix"
-	tool "ggforge/internal/cli"
 	"ggforge/internal/disk"
-	"ggforge/internal/evalrun"
-	"ggforge/internal/partfile"
 	"ggforge/model/identity"
 	"ggforge/writer"
 )

@@ -8,13 +8,13 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/evalrun"
+	"ggforge/cmd/internal/page"
+	"ggforge/cmd/internal/pageflags"
+	"ggforge/cmd/internal/partfile"
 	"ggforge/eval"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/convertflags"
-	"ggforge/internal/evalrun"
-	"ggforge/internal/page"
-	"ggforge/internal/pageflags"
-	"ggforge/internal/partfile"
 	"ggforge/writer"
 )
 

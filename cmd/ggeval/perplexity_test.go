@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/cmd/internal/flagtest"
 	"ggforge/convert"
-	"ggforge/internal/flagtest"
 	"ggforge/test/buckettest"
 	"ggforge/writer"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	tool "ggforge/internal/cli"
+	tool "ggforge/cmd/internal/cli"
 )
 
 // number is a figure in JSON: null where it is not finite.

@@ -10,13 +10,13 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/evalrun"
+	"ggforge/cmd/internal/quantflags"
 	"ggforge/fault"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/convertflags"
-	"ggforge/internal/evalrun"
 	"ggforge/internal/nearest"
-	"ggforge/internal/quantflags"
 	"ggforge/sensitivity"
 	"ggforge/writer"
 )

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/eval"
 	"ggforge/imatrix"
-	tool "ggforge/internal/cli"
 	"ggforge/model"
 	"ggforge/test/hftest"
 	"ggforge/vocab"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	tool "ggforge/internal/cli"
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/test/clitest"
 )
 

@@ -11,11 +11,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	tool "ggforge/internal/cli"
-	"ggforge/internal/outflags"
-	"ggforge/internal/quantflags"
-	"ggforge/internal/quantrun"
-	"ggforge/internal/runflags"
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/outflags"
+	"ggforge/cmd/internal/quantflags"
+	"ggforge/cmd/internal/quantrun"
+	"ggforge/cmd/internal/runflags"
 	"ggforge/production"
 	"ggforge/quantize"
 	"ggforge/writer"

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/convert"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
 	"ggforge/internal/cpu"
 	"ggforge/test/clitest"
 	"ggforge/writer"

@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/cmd/internal/reproduce"
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/internal/cpu"
-	"ggforge/internal/reproduce"
 	"ggforge/manifest"
 	"ggforge/model"
 	"ggforge/test/clitest"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/cmd/internal/flagtest"
+	"ggforge/cmd/internal/quantrun"
 	"ggforge/convert"
-	"ggforge/internal/flagtest"
-	"ggforge/internal/quantrun"
 	"ggforge/test/hftest"
 	"ggforge/writer"
 )

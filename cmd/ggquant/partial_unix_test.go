@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	tool "ggforge/internal/cli"
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/writer"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	tool "ggforge/internal/cli"
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/quantize"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	tool "ggforge/internal/cli"
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/internal/cpu"
 	"ggforge/test/hftest"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	tool "ggforge/internal/cli"
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/quants"
 )
 

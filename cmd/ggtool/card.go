@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/card"
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
-	tool "ggforge/internal/cli"
 )
 
 func cardCommand() *cli.Command {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/outflags"
+	"ggforge/cmd/internal/partfile"
 	"ggforge/fault"
 	"ggforge/internal/bucket"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/outflags"
-	"ggforge/internal/partfile"
 	"ggforge/writer"
 )
 

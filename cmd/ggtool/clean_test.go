@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/cmd/internal/partfile"
 	"ggforge/gguf"
 	"ggforge/internal/bucket"
 	"ggforge/internal/part"
-	"ggforge/internal/partfile"
 	"ggforge/internal/statefile"
 	"ggforge/rows"
 	"ggforge/test/buckettest"

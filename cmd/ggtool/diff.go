@@ -8,10 +8,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
 	"ggforge/fidelity"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
 	"ggforge/internal/mmap"
 	"ggforge/internal/stamp"
 	"ggforge/model"

@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/export"
-	tool "ggforge/internal/cli"
 	"ggforge/writer"
 )
 

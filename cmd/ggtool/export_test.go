@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
 	"ggforge/rows"
 	"ggforge/safetensors/safetensorstest"
 	"ggforge/writer"

@@ -10,9 +10,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/digest"
 	"ggforge/fault"
-	tool "ggforge/internal/cli"
 )
 
 func hashCommand() *cli.Command {

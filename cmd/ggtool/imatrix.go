@@ -13,10 +13,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
-	tool "ggforge/internal/cli"
 	"ggforge/writer"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
 	"ggforge/test/clitest"
 )
 

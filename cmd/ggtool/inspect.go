@@ -11,12 +11,12 @@ import (
 
 	"ggforge/card"
 	"ggforge/checkpoint"
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/page"
+	"ggforge/cmd/internal/pageflags"
 	"ggforge/fault"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
 	"ggforge/internal/mmap"
-	"ggforge/internal/page"
-	"ggforge/internal/pageflags"
 	"ggforge/memory"
 )
 

@@ -14,11 +14,11 @@ import (
 	"strings"
 
 	"ggforge/card"
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/page"
 	"ggforge/fault"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
 	"ggforge/internal/mmap"
-	"ggforge/internal/page"
 	"ggforge/memory"
 	"ggforge/quantize"
 )

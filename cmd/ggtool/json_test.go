@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/imatrix/imatrixtest"
-	tool "ggforge/internal/cli"
 )
 
 // TestJSON checks that verbs print with --json what their definitions say, and the same exit codes as

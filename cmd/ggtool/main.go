@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	tool "ggforge/internal/cli"
+	tool "ggforge/cmd/internal/cli"
 )
 
 func main() { tool.Main(command()) }

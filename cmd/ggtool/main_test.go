@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
 )
 
 // call runs the command in this process and returns its exit code and output.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
-	tool "ggforge/internal/cli"
 	"ggforge/naming"
 	"ggforge/quantize"
 )

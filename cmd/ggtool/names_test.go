@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ggforge/internal/flagtest"
+	"ggforge/cmd/internal/flagtest"
 )
 
 // TestSharedNames checks that what two verbs define is in the table of shared flags.

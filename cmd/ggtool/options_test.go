@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"ggforge/internal/flagtest"
+	"ggforge/cmd/internal/flagtest"
 )
 
 func TestEveryFlag(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/edit"
 	"ggforge/fault"
-	tool "ggforge/internal/cli"
 	"ggforge/writer"
 )
 

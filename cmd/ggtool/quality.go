@@ -11,15 +11,15 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/page"
+	"ggforge/cmd/internal/pageflags"
+	"ggforge/cmd/internal/quantflags"
 	"ggforge/fault"
 	"ggforge/fidelity"
 	"ggforge/gguf"
 	"ggforge/imatrix"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/convertflags"
-	"ggforge/internal/page"
-	"ggforge/internal/pageflags"
-	"ggforge/internal/quantflags"
 	"ggforge/internal/stamp"
 )
 

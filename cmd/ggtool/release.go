@@ -9,9 +9,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/quantflags"
 	"ggforge/fault"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/quantflags"
 	"ggforge/naming"
 	"ggforge/release"
 )

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"ggforge/card"
+	"ggforge/cmd/internal/page"
 	"ggforge/gguf"
 	"ggforge/internal/cpu"
-	"ggforge/internal/page"
 	"ggforge/release"
 	"ggforge/test/clitest"
 )

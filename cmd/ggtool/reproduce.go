@@ -6,9 +6,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	tool "ggforge/internal/cli"
-	"ggforge/internal/convertflags"
-	"ggforge/internal/reproduce"
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/reproduce"
 	"ggforge/manifest"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/cmd/internal/flagtest"
 	"ggforge/gguf"
-	"ggforge/internal/flagtest"
 	"ggforge/memory"
 )
 

@@ -6,10 +6,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/edit"
 	"ggforge/fault"
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
 	"ggforge/writer"
 )
 

@@ -11,11 +11,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertrun"
+	"ggforge/cmd/internal/evalrun"
+	"ggforge/cmd/internal/quantrun"
 	"ggforge/fault"
-	tool "ggforge/internal/cli"
-	"ggforge/internal/convertrun"
-	"ggforge/internal/evalrun"
-	"ggforge/internal/quantrun"
 	"ggforge/manifest"
 	"ggforge/submit"
 )

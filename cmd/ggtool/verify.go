@@ -16,9 +16,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/digest"
 	"ggforge/fault"
-	tool "ggforge/internal/cli"
 	"ggforge/manifest"
 	"ggforge/release"
 	"ggforge/verify"

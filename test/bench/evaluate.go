@@ -13,7 +13,7 @@ import (
 	"regexp"
 	"strconv"
 
-	tool "ggforge/internal/cli"
+	"ggforge/internal/size"
 )
 
 // evaluated are the recipes that evaluation is measured with.
@@ -48,7 +48,7 @@ func prepareEvaluation(ctx context.Context, opt *options, dir workDir) (llama, e
 		return m, err
 	}
 	if _, err := os.Stat(dir.path("model")); err != nil {
-		progress("making a checkpoint of %s: %+v", tool.Bytes(m.bytes()), m)
+		progress("making a checkpoint of %s: %+v", size.Text(m.bytes()), m)
 		if err := m.write(dir.path(".")); err != nil {
 			return m, err
 		}
@@ -254,7 +254,7 @@ func benchMemory(ctx context.Context, w io.Writer, opt *options, dir workDir) er
 	if err := os.MkdirAll(dir.path("large"), 0o777); err != nil {
 		return err
 	}
-	progress("making a checkpoint of %s: %+v", tool.Bytes(large.bytes()), large)
+	progress("making a checkpoint of %s: %+v", size.Text(large.bytes()), large)
 	if err := large.write(dir.path("large")); err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func benchMemory(ctx context.Context, w io.Writer, opt *options, dir workDir) er
 		"Perplexity by made-up Llamas in F16, %d and %d layers of the same width (hidden size %d, feed-forward %d, %d tokens), %s. The data that the\n"+
 		"process may have are limited to %s (RLIMIT_DATA: all private memory that can be written, resident or not; not mapped files). own: the largest\n"+
 		"anonymous and shared resident memory, sampled from outside (RssAnon and RssShmem of /proc/PID/status).\n\n",
-		m.layers, large.layers, m.hidden, m.ffn, m.vocab, plural(opt.threads), tool.Bytes(opt.limit))
+		m.layers, large.layers, m.hidden, m.ffn, m.vocab, plural(opt.threads), size.Text(opt.limit))
 	t := table{left: 1, head: []string{"file MB", "limit MB", "tokens", "own MB", "share of the file", "s", "perplexity"}}
 	for _, c := range []struct {
 		file   string
@@ -288,7 +288,7 @@ func benchMemory(ctx context.Context, w io.Writer, opt *options, dir workDir) er
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			return err
 		}
-		progress("%s, %d chunks: %s of its own", c.file, r.Chunks, tool.Bytes(cost.own))
+		progress("%s, %d chunks: %s of its own", c.file, r.Chunks, size.Text(cost.own))
 		t.add(number(float64(st.Size())/1e6), number(float64(opt.limit)/1e6), strconv.Itoa(r.Chunks*evalChunk), number(float64(cost.own)/1e6),
 			fmt.Sprintf("%.0f %%", 100*float64(cost.own)/float64(st.Size())), number(cost.wall), fmt.Sprintf("%.4f", r.PPL))
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
+	"ggforge/internal/size"
 )
 
 // The model of which headers are read and changed: the shapes of a Llama of 8 billion weights, with
@@ -85,11 +85,11 @@ type headerJob struct {
 // another header of one of the size that jobs have.
 func benchHeaders(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	m, tensors := headerModel()
-	size := gguf.Layout(tensors, gguf.DefaultAlignment)
+	weights := gguf.Layout(tensors, gguf.DefaultAlignment)
 	header := gguf.AppendHeader(nil, m, tensors, gguf.DefaultAlignment)
 	const sparse, theirs = "sparse.gguf", "sparse-ref.gguf"
 	for _, name := range []string{sparse, theirs} {
-		if err := errors.Join(os.WriteFile(dir.path(name), header, 0o666), os.Truncate(dir.path(name), int64(len(header))+size)); err != nil {
+		if err := errors.Join(os.WriteFile(dir.path(name), header, 0o666), os.Truncate(dir.path(name), int64(len(header))+weights)); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func benchHeaders(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 		"before them a record of what they were and become, which makes the change safe from crashes, all synced. A longer template\n"+
 		"moves the vocabulary; a longer name does not, since --reserve leaves its room between the two. After all changes the file\n"+
 		"takes %s on the disk: no byte of a tensor was written.\n\n",
-		tool.Bytes(int64(len(header))+size), headerVocab, len(tensors), tool.Bytes(int64(len(header))), opt.rounds, tool.Bytes(blocks))
+		size.Text(int64(len(header))+weights), headerVocab, len(tensors), size.Text(int64(len(header))), opt.rounds, size.Text(blocks))
 	t := table{left: 1, head: []string{"command", "ms", "written kB"}}
 	for _, j := range jobs {
 		written := dash
@@ -195,14 +195,14 @@ func benchCopies(ctx context.Context, w io.Writer, opt *options, dir workDir) er
 	for i := range 100 {
 		tensors = append(tensors, gguf.Tensor{Name: fmt.Sprintf("t%d", i), NE: []int64{row, max(1, opt.size/200/row)}, Type: gguf.TypeF16})
 	}
-	size := gguf.Layout(tensors, gguf.DefaultAlignment)
+	weights := gguf.Layout(tensors, gguf.DefaultAlignment)
 	header := gguf.AppendHeader(nil, gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}, tensors, gguf.DefaultAlignment)
 	f, err := os.Create(dir.path(name))
 	if err != nil {
 		return err
 	}
 	random := rand.NewChaCha8([32]byte{})
-	_, err = io.Copy(f, io.MultiReader(bytes.NewReader(header), io.LimitReader(random, size)))
+	_, err = io.Copy(f, io.MultiReader(bytes.NewReader(header), io.LimitReader(random, weights)))
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func benchCopies(ctx context.Context, w io.Writer, opt *options, dir workDir) er
 	}
 	for round := range opt.rounds {
 		for _, j := range jobs {
-			j.size = size
+			j.size = weights
 			if err := j.run(ctx, dir, round == 0); err != nil {
 				return err
 			}
@@ -234,7 +234,7 @@ func benchCopies(ctx context.Context, w io.Writer, opt *options, dir workDir) er
 	}
 	fmt.Fprintf(w, "### Copies\n\n"+
 		"A file of %s, in the page cache, with another header: the kernel copies its tensors. ggtool syncs what it has written; cp alone and\n"+
-		"the reference do not.\n\n", tool.Bytes(int64(len(header))+size))
+		"the reference do not.\n\n", size.Text(int64(len(header))+weights))
 	t := table{left: 1, head: []string{"command", "wall s", "CPU s"}}
 	sums := map[string]bool{}
 	for _, j := range jobs {

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	tool "ggforge/internal/cli"
+	"ggforge/internal/size"
 )
 
 // converterPy is where the reference's package has its converter.
@@ -57,11 +57,11 @@ type cost struct {
 
 func benchJobs(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	m := llamaOfSize(opt.size)
-	size := m.bytes()
-	if err := checkDisk(dir, size); err != nil {
+	weights := m.bytes()
+	if err := checkDisk(dir, weights); err != nil {
 		return err
 	}
-	progress("making a checkpoint of %s: %+v", tool.Bytes(size), m)
+	progress("making a checkpoint of %s: %+v", size.Text(weights), m)
 	if err := m.write(dir.path(".")); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func benchJobs(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 		return fmt.Errorf("ggconv: %w", err)
 	}
 	for _, j := range jobs {
-		j.size = size
+		j.size = weights
 		if j.name == float8Name {
 			j.size = 2 * float8
 		}
@@ -98,7 +98,7 @@ func benchJobs(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 		"own: the largest anonymous and shared resident memory, what the process holds for itself (ours: the figure of the\n"+
 		"summary; others: sampled the same way from outside). maxrss: the largest resident memory by the system's account, which\n"+
 		"includes pages of mapped files that it can drop at any time.\n",
-		tool.Bytes(size), m.layers, m.hidden, m.ffn, m.heads, m.kvHeads, m.vocab, opt.rounds)
+		size.Text(weights), m.layers, m.hidden, m.ffn, m.heads, m.kvHeads, m.vocab, opt.rounds)
 	if opt.root != "" {
 		fmt.Fprintf(w, "wall x, CPU x: the reference's seconds over ours for the same file (the larger, the better we are).\n")
 	}
@@ -113,15 +113,15 @@ func benchJobs(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 
 // checkDisk sees to it that there is room for the checkpoints, the F16 file and an
 // output, with some to spare.
-func checkDisk(dir workDir, size int64) error {
-	need := 5*size + size/4 + 100e6
+func checkDisk(dir workDir, bytes int64) error {
+	need := 5*bytes + bytes/4 + 100e6
 	free, err := freeDisk(dir.path(""))
 	if err != nil {
 		return err
 	}
-	progress("disk: needs %s, %s free", tool.Bytes(need), tool.Bytes(free))
+	progress("disk: needs %s, %s free", size.Text(need), size.Text(free))
 	if free < need {
-		return fmt.Errorf("%s has %s free, want %s: use a smaller -size or another place", dir.path(""), tool.Bytes(free), tool.Bytes(need))
+		return fmt.Errorf("%s has %s free, want %s: use a smaller -size or another place", dir.path(""), size.Text(free), size.Text(need))
 	}
 	return nil
 }

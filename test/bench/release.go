@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"ggforge/gguf"
-	tool "ggforge/internal/cli"
+	"ggforge/internal/size"
 	"ggforge/quants"
 )
 
@@ -118,17 +118,17 @@ func report(w io.Writer, opt *options, m llama, ours *job, theirs []*job, made *
 		"the runs go through.\n\n"+
 		"kernels: the seconds that the encoders alone take for the tensors, each once for all outputs that have it in the same type: what\n"+
 		"they take for a weight (rows of %d gaussian weights) times %.3g million weights.\n\n",
-		tool.Bytes(m.bytes()), m.layers, m.hidden, strings.Join(releaseRecipes, ", "), releaseChunks, plural(opt.threads), opt.releaseRounds, releaseTurns, kernelCols, float64(made.distinct)/1e6)
+		size.Text(m.bytes()), m.layers, m.hidden, strings.Join(releaseRecipes, ", "), releaseChunks, plural(opt.threads), opt.releaseRounds, releaseTurns, kernelCols, float64(made.distinct)/1e6)
 	c := ours.median()
 	t := table{left: 1, head: []string{"job", "wall s", "CPU s", "own MB", "read", "kernels s", "CPU / kernels"}}
-	t.add(ours.name, number(c.wall), number(c.cpu), number(float64(c.own)/1e6), tool.Bytes(m.bytes()), number(kernels), ratio(c.cpu, kernels))
+	t.add(ours.name, number(c.wall), number(c.cpu), number(float64(c.own)/1e6), size.Text(m.bytes()), number(kernels), ratio(c.cpu, kernels))
 	if theirs != nil {
 		var sum cost
 		for _, j := range theirs {
 			c := j.median()
 			sum.wall, sum.cpu, sum.own = sum.wall+c.wall, sum.cpu+c.cpu, max(sum.own, c.own)
 		}
-		t.add(fmt.Sprintf("reference: %d runs", len(theirs)), number(sum.wall), number(sum.cpu), number(float64(sum.own)/1e6), tool.Bytes(m.bytes()*int64(len(theirs))), dash, dash)
+		t.add(fmt.Sprintf("reference: %d runs", len(theirs)), number(sum.wall), number(sum.cpu), number(float64(sum.own)/1e6), size.Text(m.bytes()*int64(len(theirs))), dash, dash)
 		t.write(w)
 		same := "The files are the same."
 		if differ != nil {

@@ -10,7 +10,7 @@ import (
 // may import packages of the lines above its own. docs/design.md draws them. Those
 // with a question mark are in builds with vector kernels only.
 var rooms = []struct{ name, packages string }{
-	{"nothing of ours below", "fault internal/cpu internal/disk internal/half internal/heap internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson internal/window quants/internal/arith internal/uni"},
+	{"nothing of ours below", "fault internal/cpu internal/disk internal/half cmd/internal/heap internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson internal/window quants/internal/arith internal/uni"},
 	{"nothing of ours below but kinds of errors", "internal/part internal/size"},
 	{"nothing of ours below but these", "submit"},
 	{"arithmetic whose bits are defined", "internal/gemm internal/torchmath internal/vecmath"},
@@ -43,20 +43,20 @@ var rooms = []struct{ name, packages string }{
 	{"writing, and what is written", "manifest"},
 	{"orchestration", "convert edit export eval fidelity quantize verify"},
 	{"orchestration: what takes several of these", "calibrate sensitivity"},
-	{"orchestration: what takes several of these", "card internal/partfile internal/texts worth"},
+	{"orchestration: what takes several of these", "card cmd/internal/partfile internal/texts worth"},
 	{"orchestration: outputs of one model, with all that they are chosen by", "production"},
 	{"orchestration: everything of a published model", "release"},
-	{"commands: what they share", "internal/page"},
-	{"commands: what they share", "internal/cli"},
-	{"commands: what some of them share", "internal/convertflags internal/outflags internal/pageflags internal/quantflags internal/runflags"},
-	{"commands: what a command line asks for", "internal/convertrun internal/evalrun internal/quantrun"},
-	{"commands: what a command line asked for is done again", "internal/reproduce"},
+	{"commands: what they share", "cmd/internal/page"},
+	{"commands: what they share", "cmd/internal/cli"},
+	{"commands: what some of them share", "cmd/internal/convertflags cmd/internal/outflags cmd/internal/pageflags cmd/internal/quantflags cmd/internal/runflags"},
+	{"commands: what a command line asks for", "cmd/internal/convertrun cmd/internal/evalrun cmd/internal/quantrun"},
+	{"commands: what a command line asked for is done again", "cmd/internal/reproduce"},
 	{"commands", "cmd/ggconv cmd/ggeval cmd/ggquant cmd/ggtool"},
 }
 
 // tools make data for tests, measure and generate: only each other, and tests, may
 // import them. They may import anything.
-var tools = strings.Fields(`imatrix/imatrixtest logprobs/logprobstest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest test/alloctest test/bench test/clitest test/faulttest test/defects test/docs internal/flagtest test/gen test/gen/archtable test/gen/gemm test/gen/grids
+var tools = strings.Fields(`imatrix/imatrixtest logprobs/logprobstest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest test/alloctest test/bench test/clitest test/faulttest test/defects test/docs cmd/internal/flagtest test/gen test/gen/archtable test/gen/gemm test/gen/grids
 	test/gen/hints test/gen/licences test/hftest test/hftest/mk test/buckettest test/hubtest test/interop test/pairs test/mutate test/quality test/release test/layers test/soak test/toktest test/vocabtest quants/internal/widths?`)
 
 // never are arrows that would point down and are wrong anyway, also by way

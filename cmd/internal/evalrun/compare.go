@@ -1,0 +1,71 @@
+package evalrun
+
+import (
+	"math"
+	"slices"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/pageflags"
+	"ggforge/cmd/internal/quantflags"
+	"ggforge/fault"
+)
+
+// CompareFlags are the flags of ggeval compare.
+func CompareFlags() []cli.Flag {
+	return slices.Concat(InputFlags(StrideFlag(),
+		&cli.StringFlag{Name: "kl-divergence-base", Category: CategoryText, Usage: "compare with the probabilities and over the text that llama-perplexity has saved in `FILE`, with the same flag"},
+	), quantflags.InMemoryFlags(), pageflags.Flags(), shareFlags(nameFlag()))
+}
+
+// Compare is what flags and arguments of ggeval compare ask for.
+type Compare struct {
+	Base   string // "" with Saved
+	Models []string
+	Saved  string // what llama-perplexity has saved of the base
+
+	quantflags.InMemory
+	Input
+	pageflags.Output
+	Shares Shares
+}
+
+// ParseCompare reads them.
+func ParseCompare(cmd *cli.Command) (r Compare, err error) {
+	if r.Saved, err = tool.File(cmd, "kl-divergence-base"); err != nil {
+		return r, err
+	}
+	if r.InMemory, err = quantflags.ParseInMemory(cmd); err != nil {
+		return r, err
+	}
+	least := 2
+	if r.Saved != "" || len(r.Recipes) > 0 {
+		least = 1
+	}
+	args, err := tool.Args(cmd, least, math.MaxInt)
+	if err != nil {
+		return r, err
+	}
+	if r.Input, err = ParseInput(cmd); err != nil {
+		return r, err
+	}
+	if r.Output, err = pageflags.Parse(cmd); err != nil {
+		return r, err
+	}
+	if r.Shares, err = parseNamed(cmd, r.HTML); err != nil {
+		return r, err
+	}
+	for _, arg := range args {
+		r.Models = append(r.Models, convertflags.Input(cmd, arg))
+	}
+	if r.Saved == "" {
+		r.Base, r.Models = r.Models[0], r.Models[1:]
+		return r, r.NeedText(cmd)
+	}
+	if r.Text.Stride > 0 {
+		return r, fault.Errorf(fault.Usage, "--stride: the chunks are those of --kl-divergence-base")
+	}
+	return r, nil
+}

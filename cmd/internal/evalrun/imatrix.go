@@ -1,0 +1,97 @@
+package evalrun
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/eval"
+	"ggforge/fault"
+	"ggforge/imatrix"
+)
+
+// ImatrixFlags are the flags of ggeval imatrix.
+func ImatrixFlags() []cli.Flag {
+	return append(InputFlags(
+		tool.Shared("output", "write the matrix to `FILE`"),
+		tool.OneOf(&cli.StringFlag{Name: "format", Value: imatrix.FormatGGUF.String(), Usage: "write `FORMAT`: gguf, or dat, the older one"}, tool.Names("gguf", "dat")),
+		tool.Under(CategoryText, tool.Shared("process-output", "collect for the matrix that makes logits, too")),
+		tool.Under(CategoryText, tool.Shared("parse-special", "take the names of control tokens in the text for these")),
+		&cli.StringSliceFlag{Name: "in-file", Usage: "merge the matrix in `FILE`; repeatable"},
+		&cli.UintFlag{Name: "save-every", Usage: "take `N` chunks at once and save the sums after each N: a run that is killed is taken up again (0: all at once)"},
+		tool.ForceFlag(),
+	), shareFlags(
+		&cli.UintFlag{Name: "sum-chunks", Usage: "add up each `N` chunks by themselves, and then these sums: what --part needs, and one process gives the same file (0: all chunks, one after the other)"},
+	)...)
+}
+
+// Imatrix is what flags and arguments of ggeval imatrix ask for.
+type Imatrix struct {
+	Path    string // "" to merge only
+	Out     string
+	Format  imatrix.Format
+	Merged  []string
+	Collect eval.Importance
+	Force   bool
+	Input
+	Shares Shares
+}
+
+// ParseImatrix reads them.
+func ParseImatrix(cmd *cli.Command) (r Imatrix, err error) {
+	args, err := tool.Args(cmd, 0, 1)
+	if err != nil {
+		return r, err
+	}
+	if r.Input, err = ParseInput(cmd); err != nil {
+		return r, err
+	}
+	if r.Out, err = tool.File(cmd, "output"); err != nil {
+		return r, err
+	}
+	if r.Format, err = imatrix.ParseFormat(cmd.String("format")); err != nil {
+		return r, fmt.Errorf("--format: %w", err)
+	}
+	r.Text.ParseSpecial = cmd.Bool("parse-special")
+	r.Collect.Output, r.Force = cmd.Bool("process-output"), cmd.Bool("force")
+	if r.Collect.Every, err = tool.Count(cmd, "save-every"); err != nil {
+		return r, err
+	}
+	if r.Collect.Group, err = tool.Count(cmd, "sum-chunks"); err != nil {
+		return r, err
+	}
+	if r.Shares, err = parseShares(cmd); err != nil {
+		return r, err
+	}
+	r.Shares.Name = r.Out
+	for _, path := range cmd.StringSlice("in-file") {
+		if err := tool.CheckName("--in-file", path); err != nil {
+			return r, err
+		}
+		r.Merged = append(r.Merged, path)
+	}
+	switch {
+	case r.Out == "":
+		return r, fault.Errorf(fault.Usage, "no output: name it with -o FILE (see %s --help)", cmd.FullName())
+	case r.Collect.Every > 0 && r.Shares.On():
+		return r, fault.Errorf(fault.Usage, "--save-every is for one process that has all chunks: a part that was killed is run again")
+	case r.Collect.Group == 0 && r.Shares.On():
+		return r, fault.Errorf(fault.Usage, "--part and --finish: float32 sums of all chunks, one after the other, are of one process: want --sum-chunks N, the same for all parts")
+	case r.Collect.Group > 0 && r.Collect.Every%r.Collect.Group != 0:
+		return r, fault.Errorf(fault.Usage, "--save-every %d: want a multiple of --sum-chunks %d", r.Collect.Every, r.Collect.Group)
+	case len(args) == 0 && r.Shares.On():
+		return r, fault.Errorf(fault.Usage, "--part and --finish: no MODEL: files are merged by one process")
+	case len(args) > 0:
+		r.Path = convertflags.Input(cmd, args[0])
+		return r, r.NeedText(cmd)
+	case r.File != "":
+		return r, fault.Errorf(fault.Usage, "a text, but no MODEL to run over it: want %s", cmd.ArgsUsage)
+	case r.Merged == nil:
+		return r, fault.Errorf(fault.Usage, "nothing to do: want MODEL and -f FILE, or files to merge with --in-file")
+	case r.Text.Chunk == 0:
+		return r, fault.Errorf(fault.Usage, "chunks of 0 tokens: want at least 1")
+	}
+	return r, nil
+}

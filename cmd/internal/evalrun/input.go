@@ -1,0 +1,86 @@
+// Package evalrun reads command lines of those verbs of ggeval that can run in parts: the command does what they say, and
+// ggtool submit sees whether every part could.
+package evalrun
+
+import (
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/eval"
+	"ggforge/fault"
+)
+
+// Input is what all verbs take: a text, and how to run models over it.
+type Input struct {
+	File    string // the text
+	Escapes bool
+	Text    eval.Text
+	Workers int
+	JSON    bool
+	Show    func(tool.Work) // progress, or nil
+	convertflags.Checkpoint
+}
+
+// InputFlags returns the flags of Input and those of a verb.
+func InputFlags(verb ...cli.Flag) []cli.Flag {
+	list := tool.Group(CategoryText,
+		tool.Shared("file", "the text is in `FILE`"),
+		tool.Shared("escape", `take \n, \t, \r, \", \', \\ and \xHH in the text for the characters that they stand for`),
+		tool.Shared("no-escape", "take them as they are, as without either flag"),
+		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens"),
+		tool.Shared("chunks", "take the first `N` chunks (0: all)"),
+	)
+	return append(append(list, tool.Group(tool.CategoryOutput, verb...)...), RunFlags()...)
+}
+
+// CategoryText is what the flags about the text are listed under.
+const CategoryText = "Text"
+
+// RunFlags returns the flags of how models are run.
+func RunFlags() []cli.Flag {
+	return append([]cli.Flag{
+		tool.JSONFlag(),
+		tool.ThreadsFlag(),
+		tool.ProgressFlag(),
+		convertflags.Via(),
+	}, convertflags.Flags()...)
+}
+
+// StrideFlag is of the verbs that predict tokens.
+func StrideFlag() cli.Flag {
+	return &cli.UintFlag{Name: "stride", Category: CategoryText, Aliases: []string{"ppl-stride"}, Usage: "let chunks overlap: each has -c + `N`/2 tokens, rounded up to a multiple of 256, begins N after the one before, and its last N tokens are predicted"}
+}
+
+// ParseInput reads the flags of InputFlags.
+func ParseInput(cmd *cli.Command) (in Input, err error) {
+	in = Input{Escapes: cmd.Bool("escape"), Workers: tool.Workers(cmd), JSON: cmd.Bool("json")}
+	if in.Escapes && cmd.Bool("no-escape") {
+		return in, fault.Errorf(fault.Usage, "--escape and --no-escape: want one of them")
+	}
+	if in.File, err = tool.File(cmd, "file"); err != nil {
+		return in, err
+	}
+	if in.Text.Chunk, err = tool.Count(cmd, "ctx-size"); err != nil {
+		return in, err
+	}
+	if in.Text.Chunks, err = tool.Count(cmd, "chunks"); err != nil {
+		return in, err
+	}
+	if in.Text.Stride, err = tool.Count(cmd, "stride"); err != nil {
+		return in, err
+	}
+	if in.Checkpoint, err = convertflags.Parse(cmd); err != nil {
+		return in, err
+	}
+	in.Show, err = tool.NewWork(cmd)
+	return in, err
+}
+
+// NeedText refuses to go on without a text.
+func (in *Input) NeedText(cmd *cli.Command) error {
+	if in.File == "" {
+		return fault.Errorf(fault.Usage, "no text: name it with -f FILE (see %s --help)", cmd.FullName())
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package evalrun
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/fault"
+	"ggforge/internal/disk"
+	"ggforge/internal/part"
+)
+
+// Shares says which chunks a process runs, if it is one of several.
+type Shares struct {
+	Part   part.Part // of the chunks, the zero value for all
+	Finish bool      // put what all parts found together
+	Name   string    // parts are in NAME.part-K-of-N
+}
+
+// categoryParts is what the flags of Shares are listed under.
+const categoryParts = "Parts"
+
+// shareFlags are those of the verbs whose chunks several processes can have shares of.
+func shareFlags(more ...cli.Flag) []cli.Flag {
+	return tool.Group(categoryParts, append([]cli.Flag{
+		tool.Shared("part", "run the `K/N` th share of the chunks only, 3/16, and keep what comes out in a file for --finish; auto or auto/N: as Slurm or Kubernetes says"),
+		tool.Shared("finish", "run nothing: put together what all parts have found"),
+	}, more...)...)
+}
+
+// nameFlag is of the verbs whose output is no file.
+func nameFlag() cli.Flag {
+	return tool.Shared("part-files", "parts are in the files `OUT`.part-K-of-N, or in OUT if it is a directory: goes with --part and --finish", "parts")
+}
+
+// On reports whether the job is one of several processes.
+func (s *Shares) On() bool { return s.Finish || s.Part != part.Part{} }
+
+// parseShares reads the flags of shareFlags.
+func parseShares(cmd *cli.Command) (s Shares, err error) {
+	s.Finish = cmd.Bool("finish")
+	if cmd.IsSet("part") {
+		if s.Part, err = part.Parse(cmd.String("part"), os.Getenv); err != nil {
+			return s, fmt.Errorf("--part: %w", err)
+		}
+		if s.Finish {
+			return s, fault.Errorf(fault.Usage, "--part and --finish: want one of them: --finish is for when all parts are there")
+		}
+	}
+	return s, nil
+}
+
+// parseNamed is parseShares with nameFlag.
+func parseNamed(cmd *cli.Command, html string) (s Shares, err error) {
+	if s, err = parseShares(cmd); err != nil {
+		return s, err
+	}
+	if s.Name, err = tool.File(cmd, "part-files"); err != nil {
+		return s, err
+	}
+	if tool.Looks(cmd) {
+		if info, err := disk.Stat(s.Name); err == nil && info.IsDir() {
+			s.Name = filepath.Join(s.Name, cmd.Name)
+		}
+	}
+	switch {
+	case s.On() && s.Name == "":
+		return s, fault.Errorf(fault.Usage, "--part and --finish: no name for the files of parts: want --part-files OUT, for OUT.part-K-of-N")
+	case !s.On() && s.Name != "":
+		return s, fault.Errorf(fault.Usage, "--part-files goes with --part or --finish")
+	case html != "" && s.Part != part.Part{}:
+		return s, fault.Errorf(fault.Usage, "--html: a part has no figures, they are of --finish")
+	}
+	return s, nil
+}

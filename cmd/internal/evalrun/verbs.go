@@ -1,0 +1,31 @@
+package evalrun
+
+import (
+	"context"
+	"slices"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+)
+
+// verbs are those that can run in parts.
+var verbs = []struct {
+	name, arguments string
+	flags           func() []cli.Flag
+	parse           func(cmd *cli.Command) error
+}{
+	{"perplexity", "MODEL", PerplexityFlags, func(cmd *cli.Command) error { _, err := ParsePerplexity(cmd); return err }},
+	{"compare", "BASE [MODEL...]", CompareFlags, func(cmd *cli.Command) error { _, err := ParseCompare(cmd); return err }},
+	{"imatrix", "[MODEL]", ImatrixFlags, func(cmd *cli.Command) error { _, err := ParseImatrix(cmd); return err }},
+}
+
+// Parses says whether a command line, which begins with one of the verbs, is one of ggeval, and looks at no file.
+func Parses(ctx context.Context, args []string) error {
+	for _, v := range verbs {
+		if i := slices.Index(args, v.name); i == 0 {
+			return tool.Parses(ctx, &cli.Command{Name: "ggeval " + v.name, ArgsUsage: v.arguments, Flags: v.flags()}, args[1:], v.parse)
+		}
+	}
+	panic("evalrun: no verb that can run in parts")
+}

@@ -1,0 +1,108 @@
+package flagtest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+)
+
+// ownMeaning are names that verbs share, each with a meaning and a value of its own, which its help says.
+var ownMeaning = strings.Fields("base mmproj remove template type types")
+
+// ownValue are flags of verbs whose value differs from the one that the table has: how long the context of a model
+// before GGUF was is another number by default, and memory is asked for several lengths.
+var ownValue = map[string]string{"ggconv": "ctx-size", "ggtool inspect": "ctx-size", "ggtool export": "max-size"}
+
+var placeholder = regexp.MustCompile("`([^`]*)`")
+
+// shared checks that a verb's flags are called as the table of shared flags has them: by the same names, with the same
+// kind of value and the same default.
+func shared(t *testing.T, name string, v verb) {
+	for _, f := range v.Flags {
+		for _, one := range f.Names() {
+			row := rowOf(one)
+			if one == "parts" && f.Names()[0] == one {
+				continue // submit: how many there are
+			}
+			switch {
+			case row == nil && len(one) == 1:
+				t.Errorf("-%s: letters are in the table of shared flags", one)
+				continue
+			case row == nil:
+				continue
+			}
+			if first := f.Names()[0]; first != row.Name {
+				t.Errorf("--%s: want the name --%s, with --%s as another", first, row.Name, one)
+				continue
+			}
+			if row.Letter != "" && !slices.Contains(f.Names(), row.Letter) && f.Names()[0] == row.Name {
+				t.Errorf("--%s: want -%s, too", row.Name, row.Letter)
+			}
+			if one != row.Name || ownValue[name] == one {
+				continue
+			}
+			d := f.(cli.DocGenerationFlag)
+			value := ""
+			if m := placeholder.FindStringSubmatch(d.GetUsage()); m != nil && d.TakesValue() {
+				value = m[1]
+			}
+			if value != row.Value && !(row.Value == "OUT" && slices.Contains([]string{"FILE", "DIR"}, value)) {
+				t.Errorf("--%s: its value is %q in the help, want %q", one, value, row.Value)
+			}
+			if got := strings.Trim(d.GetValue(), `"`); d.TakesValue() && got != row.Default && !(row.Default == "" && got == "0") {
+				t.Errorf("--%s: its default is %q, want %q", one, got, row.Default)
+			}
+		}
+	}
+}
+
+// rowOf returns the row of a name, nil for none.
+func rowOf(name string) *tool.SharedFlag {
+	rows := tool.SharedFlags()
+	for i := range rows {
+		if r := &rows[i]; r.Name == name || r.Letter == name || slices.Contains(r.Also, name) {
+			return r
+		}
+	}
+	return nil
+}
+
+var defined = regexp.MustCompile(`Flag\{Name: "([a-z0-9-]+)"`)
+
+// SharedNames checks that each name which is defined more than once in the commands, with flags of their own, is in the table
+// of shared flags, so that all who define it must agree.
+func SharedNames(t *testing.T, root string) {
+	places := map[string][]string{}
+	for _, pattern := range []string{"cmd/*/*.go", "internal/*/*.go"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, path := range files {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range defined.FindAllSubmatch(text, -1) {
+				if name := string(m[1]); !strings.HasSuffix(path, "_test.go") {
+					places[name] = append(places[name], path)
+				}
+			}
+		}
+	}
+	if len(places) < 80 {
+		t.Errorf("%d names found, want more: is the expression right?", len(places))
+	}
+	for name, list := range places {
+		if row := rowOf(name); len(list) > 1 && (row == nil || row.Name != name) && !slices.Contains(ownMeaning, name) {
+			t.Errorf("--%s is defined in %s: want a row in the table of shared flags", name, strings.Join(list, ", "))
+		}
+	}
+}

@@ -1,0 +1,463 @@
+// Package outflags is about outputs of commands that become objects of a server, s3://BUCKET/KEY: they
+// are made in a folder of this machine and uploaded when they are whole.
+package outflags
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/fault"
+	"ggforge/internal/bucket"
+	"ggforge/internal/statefile"
+	"ggforge/model/identity"
+	"ggforge/writer"
+)
+
+// Flag returns the flag that says where outputs are made that become objects.
+func Flag() cli.Flag {
+	return tool.As(tool.WritesFile, &cli.StringFlag{Name: "work-dir", Category: tool.CategoryOutput, Usage: "make outputs that become objects (s3://BUCKET/KEY) in a folder of `DIR` first, from where they are uploaded (default: the folder for temporary files)"})
+}
+
+// folderPrefix begins the name of a folder where outputs are made, which goes on with 16 hexadecimal digits.
+const folderPrefix = "ggforge-upload-"
+
+var folderName = regexp.MustCompile("^" + folderPrefix + "[0-9a-f]{16}$")
+
+// Folder is a folder where outputs were made that have not become objects.
+type Folder struct {
+	Path     string
+	Files    []string // paths of what is in it
+	Bytes    int64
+	Modified time.Time // of the file that was written last
+	Busy     bool      // a process works on it
+}
+
+// Folders returns those in a directory.
+func Folders(dir string) (list []Folder, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.IsDir() || !folderName.MatchString(e.Name()) || !private(info) { // others may have filled it
+			continue
+		}
+		f := Folder{Path: filepath.Join(dir, e.Name())}
+		f.Busy = writer.Locked(filepath.Join(f.Path, heldName))
+		inside, err := os.ReadDir(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range inside {
+			info, err := e.Info()
+			if err != nil {
+				continue // it has gone meanwhile
+			}
+			f.Files = append(f.Files, filepath.Join(f.Path, e.Name()))
+			f.Bytes += info.Size()
+			if info.ModTime().After(f.Modified) {
+				f.Modified = info.ModTime()
+			}
+		}
+		if len(f.Files) == 0 {
+			f.Modified = info.ModTime()
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// Remove removes the folder with its files, and fails if a folder is in it, or a process works on it.
+func (f *Folder) Remove() error {
+	release, err := writer.LockNew(filepath.Join(f.Path, heldName))
+	if err != nil {
+		return err
+	}
+	for _, name := range f.Files {
+		if filepath.Base(name) == heldName {
+			continue
+		}
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(err, release())
+		}
+	}
+	if err := release(); err != nil {
+		return err
+	}
+	return os.Remove(f.Path)
+}
+
+// Place is where the outputs of a run go that become objects. A nil Place is that of files: its methods do
+// nothing.
+type Place struct {
+	Dir string // where they are made
+
+	out    string      // as it was given
+	to     bucket.Name // the folder of the objects
+	client *bucket.Client
+	force  bool
+	cmd    *cli.Command
+}
+
+// For returns where out is to go, a file or with folder one: the name of an object or the beginning of several. path is what
+// out is on this machine; for files it is out itself, and there is no Place. Nothing is made yet.
+func For(cmd *cli.Command, out string, folder bool) (p *Place, path string, err error) {
+	work, err := tool.File(cmd, "work-dir")
+	if err != nil {
+		return nil, "", err
+	}
+	if !bucket.Is(out) {
+		if work != "" {
+			return nil, "", fault.Errorf(fault.Usage, "--work-dir is for outputs that become objects, s3://BUCKET/KEY")
+		}
+		return nil, out, nil
+	}
+	n, err := bucket.Parse(out)
+	if err != nil {
+		return nil, "", err
+	}
+	if !tool.Looks(cmd) {
+		return nil, out, nil
+	}
+	opt := bucket.Environment()
+	p = &Place{out: out, force: cmd.Bool("force"), cmd: cmd}
+	if p.client, err = bucket.New(opt); err != nil {
+		return nil, "", err
+	}
+	if work == "" {
+		work = os.TempDir()
+	}
+	sum := sha256.Sum256([]byte(opt.Endpoint + "\n" + out))
+	p.Dir = filepath.Join(work, folderPrefix+hex.EncodeToString(sum[:8]))
+	base := ""
+	if folder || n.Key == "" || strings.HasSuffix(n.Key, "/") {
+		p.to = n.Folder()
+	} else {
+		i := strings.LastIndex(n.Key, "/") + 1
+		p.to, base = bucket.Name{Bucket: n.Bucket, Key: n.Key[:i]}, n.Key[i:]
+		if !filepath.IsLocal(base) {
+			return nil, "", fault.Errorf(fault.Usage, "%q: %q is no name of a file", out, base)
+		}
+	}
+	return p, filepath.Join(p.Dir, base), nil
+}
+
+// heldName is the name of the file in the folder that a run has locked which makes or uploads what is there.
+const heldName = "held"
+
+// hold keeps other runs out of the folder until release. Parts of one run, which upload nothing, are in it together.
+func (p *Place) hold() (release func() error, err error) {
+	if p.cmd.String("part") != "" {
+		return func() error { return nil }, nil
+	}
+	for range 10 {
+		release, err = writer.LockNew(filepath.Join(p.Dir, heldName))
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err = p.Make(); err != nil { // a run that has just ended has removed it
+			break
+		}
+	}
+	if errors.Is(err, fault.Usage) {
+		err = fmt.Errorf("%s: another run makes or uploads it: %w", p.out, err)
+	}
+	return release, err
+}
+
+// Make makes the folder, which only the user can write to.
+func (p *Place) Make() error {
+	if p == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(p.Dir), 0o777); err != nil {
+		return err
+	}
+	if err := os.Mkdir(p.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(p.Dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() || !private(info) {
+		return fault.Errorf(fault.Refused, "%s: is not a folder that only you can write to; --work-dir names another place", p.Dir)
+	}
+	return nil
+}
+
+// Close removes the folder if nothing is in it.
+func (p *Place) Close() {
+	if p != nil {
+		os.Remove(p.Dir)
+		p.client.Close()
+	}
+}
+
+// Object returns the name of the object that the file at path becomes, for files path.
+func (p *Place) Object(path string) string {
+	if p == nil {
+		return path
+	}
+	return p.object(path).String()
+}
+
+func (p *Place) object(path string) bucket.Name {
+	return bucket.Name{Bucket: p.to.Bucket, Key: p.to.Key + filepath.ToSlash(strings.TrimPrefix(path, p.Dir+string(filepath.Separator)))}
+}
+
+// Objects returns the names of the objects that files become.
+func (p *Place) Objects(paths []string) []string {
+	names := slices.Clone(paths)
+	for i := range names {
+		names[i] = p.Object(names[i])
+	}
+	return names
+}
+
+// silent are flags that change no byte of an output.
+var silent = strings.Fields("resume part part-files finish verify threads progress quiet json verbose force max-buffer-size cache work-dir")
+
+// identify returns what decides the bytes of a run: the program, its arguments and flags, and the files that
+// it reads, but those of kept.
+func identify(cmd *cli.Command, reads Reads) (string, error) {
+	h, files := sha256.New(), reads.Files
+	fmt.Fprintf(h, "%s %s\n%q\n%q\n", cmd.Name, tool.Version, cmd.Args().Slice(), reads.Origin)
+	for _, f := range cmd.Flags {
+		if name := f.Names()[0]; f.IsSet() && !slices.Contains(silent, name) {
+			fmt.Fprintf(h, "--%s %q\n", name, fmt.Sprint(f.Get()))
+			if effect := tool.EffectOf(f); effect == tool.WritesFile || effect == tool.KeepsFile {
+				continue // this run may make or replace the file
+			}
+			if path, ok := f.Get().(string); ok {
+				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+					files = append(slices.Clip(files), path)
+				}
+			}
+		}
+	}
+	for _, path := range files {
+		if err := add(h, path); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// add adds to h what a file is, if it is a regular one.
+func add(h io.Writer, path string) error {
+	id, err := identity.OfFile(path)
+	if errors.Is(err, identity.ErrIrregular) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(h, "%q %s\n", filepath.Base(path), id)
+	if id.Sampled() {
+		fmt.Fprintln(h, id.Modified.UnixNano())
+	}
+	return nil
+}
+
+// kept returns what the files are that flags have a run read if they are there, and else write; "" for one that is not there. What before has
+// of one that was there stays: that is what the run has read.
+func kept(cmd *cli.Command, before []string) (list []string, err error) {
+	for _, f := range cmd.Flags {
+		path, ok := f.Get().(string)
+		if !ok || !f.IsSet() || tool.EffectOf(f) != tool.KeepsFile {
+			continue
+		}
+		var text strings.Builder
+		if i := len(list); i < len(before) && before[i] != "" {
+			text.WriteString(before[i])
+		} else if _, err := os.Stat(path); err == nil {
+			if err := add(&text, path); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, text.String())
+	}
+	return list, nil
+}
+
+// record says what a run has made in the folder.
+type record struct {
+	Files  []madeFile      `json:"files"`
+	Report json.RawMessage `json:"report"` // what the command prints of it
+}
+
+type madeFile struct {
+	Name     string    `json:"name"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+}
+
+// recordName is the name of the record in the folder.
+const recordName = "made.state"
+
+// maxRecord bounds what is read of a record.
+const maxRecord = 256 << 20
+
+// recordKind is that of records. They belong to what identify returns.
+var recordKind = statefile.Kind{Name: "made to be uploaded", Version: 1, Max: maxRecord}
+
+// parseRecord reads the body of a record.
+func parseRecord(data []byte) (r record, ok bool) {
+	if json.Unmarshal(data, &r) != nil || len(r.Files) == 0 {
+		return r, false
+	}
+	for _, f := range r.Files {
+		if f.Name == "." || !filepath.IsLocal(f.Name) || filepath.Base(f.Name) != f.Name {
+			return r, false
+		}
+	}
+	return r, true
+}
+
+// Reads is what a run reads: files of this machine, and what decides the content of those of servers.
+type Reads struct{ Files, Origin []string }
+
+// Run makes outputs, by write, and uploads them, the first one last. write returns the files, none if they are not finished, and what the
+// command prints of it; report points to the same, and is set to what an earlier run has left whose upload was interrupted: write is not
+// called then. If one of those that are known before, known, would replace an object, that is found before the work.
+func (p *Place) Run(ctx context.Context, reads Reads, known []string, write func() (paths []string, found any, err error), report any) (err error) {
+	if p == nil {
+		_, _, err := write()
+		return err
+	}
+	run, err := identify(p.cmd, reads)
+	if err != nil {
+		return err
+	}
+	before, err := kept(p.cmd, nil)
+	if err != nil {
+		return err
+	}
+	release, err := p.hold()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	files := p.made(run+strings.Join(before, ""), report)
+	fresh := files == nil
+	if fresh {
+		if err := p.vacant(ctx, known); err != nil {
+			return err
+		}
+		var found any
+		if files, found, err = write(); err != nil || len(files) == 0 {
+			return err
+		}
+		after, err := kept(p.cmd, before) // with what this run has written
+		if err != nil {
+			return err
+		}
+		if err := p.note(run+strings.Join(after, ""), files, found); err != nil {
+			return err
+		}
+	}
+	return p.upload(ctx, files, fresh)
+}
+
+// made returns the files that an earlier run of that identity has made and not uploaded whole, nil if there are
+// none, and reads what it was to print into report.
+func (p *Place) made(identity string, report any) []string {
+	data, err := recordKind.ReadOf(filepath.Join(p.Dir, recordName), identity)
+	if err != nil {
+		return nil
+	}
+	r, ok := parseRecord(data)
+	if !ok {
+		return nil
+	}
+	var paths []string
+	for _, m := range r.Files {
+		path := filepath.Join(p.Dir, m.Name)
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() != m.Size || !info.ModTime().Equal(m.Modified) {
+			return nil
+		}
+		paths = append(paths, path)
+	}
+	if json.Unmarshal(r.Report, report) != nil {
+		return nil
+	}
+	tool.Note(p.cmd, fmt.Sprintf("%s: made by an earlier run, which has not uploaded all of it", p.Dir))
+	return paths
+}
+
+// vacant returns an error if an object is there that a file would become, unless --force replaces it. That is found before
+// the work.
+func (p *Place) vacant(ctx context.Context, paths []string) error {
+	if p.force {
+		return nil
+	}
+	for _, path := range paths {
+		if err := p.client.Vacant(ctx, p.object(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note notes that a run of that identity has made files, and what it prints of them: if the upload is interrupted, the
+// same command goes on with it.
+func (p *Place) note(identity string, paths []string, report any) error {
+	var r record
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		r.Files = append(r.Files, madeFile{filepath.Base(path), info.Size(), info.ModTime()})
+	}
+	var err error
+	if r.Report, err = json.Marshal(report); err != nil {
+		return err
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return recordKind.Write(filepath.Join(p.Dir, recordName), identity, data)
+}
+
+// upload makes objects of files, the first one last, and removes them here. fresh says that no earlier run has begun with that.
+func (p *Place) upload(ctx context.Context, paths []string, fresh bool) error {
+	var files []bucket.File
+	for _, path := range paths {
+		files = append(files, bucket.File{Path: path, To: p.object(path)})
+	}
+	opt := bucket.UploadOptions{Force: p.force, Fresh: fresh}
+	if show := tool.Parts(p.cmd)("upload"); show != nil {
+		opt.Progress = func(done, total int64) { show(float64(done) / float64(total)) }
+	}
+	err := p.client.Upload(ctx, files, opt)
+	switch same := errors.Is(err, bucket.ErrSame) && len(files) == 1; {
+	case err != nil && !same:
+		return fmt.Errorf("%w (the output is in %s: the same command goes on with it)", err, p.Dir)
+	case err == nil:
+		tool.Outputs(p.cmd, p.Objects(paths))
+	}
+	errs := []error{err, os.Remove(filepath.Join(p.Dir, recordName))}
+	for _, path := range paths {
+		errs = append(errs, os.Remove(path))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,54 @@
+// Package pageflags has the flags of commands that write their figures as a page, too.
+package pageflags
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/page"
+	"ggforge/writer"
+)
+
+// Output is where a page with the figures goes.
+type Output struct {
+	HTML  string // "" for nowhere
+	Force bool
+}
+
+// Flags are the flags: --html and --force.
+func Flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "html", Category: tool.CategoryOutput, Usage: "write the figures with plots to `FILE`, too: a page that refers to nothing outside of it"},
+		tool.ForceFlag(),
+	}
+}
+
+// Parse reads them.
+func Parse(cmd *cli.Command) (p Output, err error) {
+	p.Force = cmd.Bool("force")
+	p.HTML, err = tool.File(cmd, "html")
+	return p, err
+}
+
+// Check refuses a page that could not be written; inputs are what it must not replace.
+func (p *Output) Check(inputs []string) error {
+	if p.HTML == "" {
+		return nil
+	}
+	return writer.Writable(p.HTML, writer.Options{Force: p.Force, Inputs: inputs})
+}
+
+// Write writes the page, if one is wanted.
+func (p *Output) Write(ctx context.Context, inputs []string, content func() *page.Page) error {
+	if p.HTML == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := page.Write(&b, content()); err != nil {
+		return err
+	}
+	return writer.WriteBytes(ctx, p.HTML, b.Bytes(), writer.Options{Force: p.Force, Inputs: inputs})
+}

@@ -1,0 +1,96 @@
+package quantflags
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/digest"
+	"ggforge/fault"
+	"ggforge/model"
+	"ggforge/quantize"
+)
+
+// InMemory is what the flags of commands that compare models say of those that a base would be quantized to: nothing is
+// written.
+type InMemory struct {
+	Recipes     []string // names
+	Quantize    quantize.Options
+	RecipeFiles []string // that these are read from
+}
+
+// InMemoryFlags returns the flags of InMemory.
+func InMemoryFlags() []cli.Flag {
+	return append([]cli.Flag{
+		tool.OneOf(&cli.StringSliceFlag{Name: "type", Aliases: []string{"recipe"}, Category: CategoryTypes, Usage: "compare what 'ggquant BASE `TYPE`' would write, without writing it; repeatable"}, RecipeNames),
+	}, Flags()...)
+}
+
+// ParseInMemory reads them. Those of Flags need a recipe, but for some that the command has another use for.
+func ParseInMemory(cmd *cli.Command, but ...string) (q InMemory, err error) {
+	for _, name := range cmd.StringSlice("type") {
+		one, err := Recipe(name)
+		if err != nil {
+			return q, err
+		}
+		q.Recipes = append(q.Recipes, one.Name)
+	}
+	opt, files, err := Options(cmd)
+	if err != nil {
+		return q, err
+	}
+	q.Quantize, q.RecipeFiles = opt, digest.Paths(files)
+	if name := set(cmd, but); name != "" && len(q.Recipes) == 0 {
+		return q, fault.Errorf(fault.Usage, "--%s goes with --type", name)
+	}
+	if opt.Matrix != "" {
+		q.RecipeFiles = append(q.RecipeFiles, opt.Matrix)
+	}
+	return q, nil
+}
+
+// Compared is a model that is compared with a base.
+type Compared struct {
+	Name   string // as the user named it, or the base's with the recipe
+	Source *model.Model
+	Recipe string // that the base is quantized by in memory, "" for a model that is read as it is
+}
+
+// Models returns a base as ggquant would write it by each recipe, and warns of compromises. close lets go of what they are read
+// from; the base itself stays open.
+func (q *InMemory) Models(ctx context.Context, cmd *cli.Command, name string, base *model.Model) (list []Compared, close func() error, err error) {
+	if len(q.Recipes) == 0 {
+		return nil, func() error { return nil }, nil
+	}
+	var by []*quantize.Recipe
+	for _, name := range q.Recipes {
+		one, err := Recipe(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		by = append(by, one)
+	}
+	lent := *base
+	lent.Release = nil
+	batch, err := quantize.PrepareBatch(ctx, &lent, by, q.Quantize)
+	if batch == nil {
+		return nil, nil, err
+	}
+	for i, j := range batch.Jobs {
+		for _, c := range j.Compromises {
+			tool.Warn(cmd, fmt.Sprintf("%s: %s", q.Recipes[i], c))
+		}
+		m := Compared{Name: name + " as " + q.Recipes[i], Recipe: q.Recipes[i]}
+		if err == nil {
+			m.Source, err = j.Model(nil)
+		}
+		list = append(list, m)
+	}
+	if err != nil {
+		batch.Close()
+		return nil, nil, err
+	}
+	return list, batch.Close, nil
+}

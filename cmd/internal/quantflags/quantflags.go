@@ -1,0 +1,152 @@
+// Package quantflags holds the flags that say which types tensors get when a model is
+// quantized. They are the same in every command that quantizes, into a file or in memory.
+package quantflags
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/digest"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/internal/nearest"
+	"ggforge/quantize"
+)
+
+// Flags returns the flags of Options.
+func Flags() []cli.Flag {
+	return append(tool.Group(CategoryTypes,
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "pure", Usage: "give every tensor the recipe's default type"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "leave-output-tensor", Usage: "keep output.weight as it is"}),
+		tool.OneOf(&cli.StringFlag{Name: "output-tensor-type", Usage: "use tensor type `TYPE` for output.weight"}, gguf.TypeNames).As(tool.SetsBytes),
+		tool.OneOf(&cli.StringFlag{Name: "token-embedding-type", Usage: "use tensor type `TYPE` for the token embeddings"}, gguf.TypeNames).As(tool.SetsBytes),
+		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "tensor-type", Usage: "use a type for all tensors that a regular expression matches: `PATTERN=TYPE`; repeatable, the first match counts"}),
+		tool.As(tool.ReadsFile, &cli.StringSliceFlag{Name: "tensor-type-file", Usage: "the same with the rules in `FILE`, separated by white space"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "allow-requantize", Usage: "permit tensors that are quantized already to change type; costs quality"}),
+	), tool.Group(CategoryImportance,
+		tool.Shared("imatrix", "use the importance matrix in `FILE`").As(tool.ReadsFile),
+		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "include-weights", Usage: "use only its entries with `TEXT` in their names; repeatable"}),
+		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "exclude-weights", Usage: "do not use its entries with `TEXT` in their names; repeatable"}),
+	)...)
+}
+
+// What the flags are listed under in a command's help.
+const (
+	CategoryTypes      = "Types of tensors"
+	CategoryImportance = "Importance"
+)
+
+// set returns the first of the flags that the user has given, but for some, "" for none: without a
+// recipe they have no use.
+func set(cmd *cli.Command, but []string) string {
+	for _, f := range Flags() {
+		if name := f.Names()[0]; cmd.IsSet(name) && !slices.Contains(but, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Options returns what the flags ask for. files are those that were read for it, inputs of
+// the run.
+func Options(cmd *cli.Command) (opt quantize.Options, files []digest.Input, err error) {
+	opt = quantize.Options{
+		PlanOptions: quantize.PlanOptions{
+			Pure: cmd.Bool("pure"), LeaveOutputTensor: cmd.Bool("leave-output-tensor"), AllowRequantize: cmd.Bool("allow-requantize"),
+		},
+		IncludeWeights: cmd.StringSlice("include-weights"), ExcludeWeights: cmd.StringSlice("exclude-weights"),
+	}
+	if opt.Matrix, err = tool.File(cmd, "imatrix"); err != nil {
+		return opt, nil, err
+	}
+	if opt.OutputTensorType, err = typeFlag(cmd, "output-tensor-type"); err != nil {
+		return opt, nil, err
+	}
+	if opt.TokenEmbeddingType, err = typeFlag(cmd, "token-embedding-type"); err != nil {
+		return opt, nil, err
+	}
+	if opt.TensorTypes, files, err = tensorRules(cmd); err != nil {
+		return opt, nil, err
+	}
+	return opt, files, OnlyOne(cmd, "include-weights", "exclude-weights")
+}
+
+// RecipeNames returns the names of all recipes.
+func RecipeNames() []string {
+	var names []string
+	for _, r := range quantize.Recipes() {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// Hint says for the end of an error which recipe a name may mean that is none, "" for
+// nothing.
+func Hint(name string) string { return nearest.Hint(name, RecipeNames()) }
+
+// Recipe returns the recipe of that name or number.
+func Recipe(name string) (*quantize.Recipe, error) {
+	r, ok := quantize.LookupRecipe(name)
+	if text := Instead(name); !ok && text != "" {
+		return nil, fault.Errorf(fault.Usage, "%q is no type of ggquant: %s (see ggquant --help)", name, text)
+	}
+	if !ok {
+		return nil, fault.Errorf(fault.Usage, "unknown quantization type %q%s (see ggquant --help)", name, Hint(name))
+	}
+	return r, nil
+}
+
+// OnlyOne refuses more than one of several flags.
+func OnlyOne(cmd *cli.Command, names ...string) error {
+	set := ""
+	for _, name := range names {
+		switch {
+		case !cmd.IsSet(name):
+		case set != "":
+			return fault.Errorf(fault.Usage, "--%s and --%s: want only one of --%s", set, name, strings.Join(names, ", --"))
+		default:
+			set = name
+		}
+	}
+	return nil
+}
+
+// typeFlag returns the tensor type that a flag names, nil if it is not set.
+func typeFlag(cmd *cli.Command, name string) (*gguf.Type, error) {
+	if !cmd.IsSet(name) {
+		return nil, nil
+	}
+	t, ok := gguf.ParseType(cmd.String(name))
+	if !ok {
+		return nil, fault.Errorf(fault.Usage, "--%s: unknown tensor type %q%s", name, cmd.String(name), nearest.Hint(cmd.String(name), gguf.TypeNames()))
+	}
+	return &t, nil
+}
+
+// tensorRules returns the rules of --tensor-type, then those of files.
+func tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule, files []digest.Input, err error) {
+	for _, s := range cmd.StringSlice("tensor-type") {
+		r, err := quantize.CompileTensorRule(s)
+		if err != nil {
+			return nil, nil, err
+		}
+		rules = append(rules, r)
+	}
+	for _, path := range cmd.StringSlice("tensor-type-file") {
+		if err := tool.CheckName("--tensor-type-file", path); err != nil {
+			return nil, nil, err
+		}
+		if !tool.Looks(cmd) {
+			continue
+		}
+		more, data, err := quantize.LoadTensorRules(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		rules, files = append(rules, more...), append(files, digest.Held("tensor-type-file", path, data))
+	}
+	return rules, files, nil
+}

@@ -1,0 +1,114 @@
+package quantrun
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/checkpoint"
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/quantflags"
+	"ggforge/fault"
+	"ggforge/model"
+	"ggforge/naming"
+	"ggforge/quantize"
+)
+
+// positionals reads IN [OUT] TYPE [NTHREADS]: the second argument is TYPE if it
+// can be read as one, as in the reference. With OutDir it reads IN TYPE....
+func (r *Request) positionals(cmd *cli.Command) (threads int, err error) {
+	hi := 4
+	if r.OutDir != "" {
+		hi = math.MaxInt
+	}
+	args, err := tool.Args(cmd, 2, hi)
+	if err != nil {
+		return 0, err
+	}
+	threads = tool.Threads(cmd)
+	r.In = convertflags.Input(cmd, args[0])
+	rest := args[1:]
+	if r.OutDir != "" {
+		for _, name := range rest {
+			one, err := quantflags.Recipe(name)
+			if err != nil {
+				return 0, err
+			}
+			r.Recipes = append(r.Recipes, one)
+		}
+		return threads, nil
+	}
+	if r.Out != "" {
+		one, err := quantflags.Recipe(rest[0])
+		if err != nil {
+			if len(rest) > 1 {
+				if _, ok := quantize.LookupRecipe(rest[1]); ok {
+					err = fault.Errorf(fault.Usage, "output named twice: %q and --output %q", rest[0], r.Out)
+				}
+			}
+			return 0, err
+		}
+		r.Recipes = []*quantize.Recipe{one}
+	} else if one, ok := quantize.LookupRecipe(rest[0]); ok {
+		r.Recipes = []*quantize.Recipe{one}
+		r.Out = quantize.DefaultOutput(r.In, one)
+		if checkpoint.IsRemote(r.In) {
+			r.Out = filepath.Base(r.Out) // in the current directory
+		}
+	} else if quantflags.Instead(rest[0]) != "" {
+		_, err := quantflags.Recipe(rest[0]) // no name of an output: ./q4 is
+		return 0, err
+	} else {
+		r.Out, rest = rest[0], rest[1:]
+		if len(rest) == 0 {
+			return 0, fault.Errorf(fault.Usage, "no quantization type: %q is not one, so it is the output; want %s%s", r.Out, cmd.ArgsUsage, quantflags.Hint(r.Out))
+		}
+		one, err := quantflags.Recipe(rest[0])
+		if err != nil {
+			return 0, err
+		}
+		r.Recipes = []*quantize.Recipe{one}
+	}
+	rest = rest[1:]
+	if len(rest) > 1 {
+		return 0, fault.Errorf(fault.Usage, "surplus argument %q: want %s", rest[1], cmd.ArgsUsage)
+	}
+	if len(rest) == 1 {
+		n, err := strconv.Atoi(rest[0])
+		if err != nil || n < 0 {
+			return 0, fault.Errorf(fault.Usage, "NTHREADS is %q, want a number", rest[0])
+		}
+		if n > 0 {
+			threads = n
+		}
+	}
+	return threads, nil
+}
+
+// Outputs returns the path for each recipe.
+func (r *Request) Outputs(m *model.Model) ([]string, error) {
+	if r.OutDir == "" {
+		return []string{r.Out}, nil
+	}
+	var paths []string
+	for _, recipe := range r.Recipes {
+		name, err := naming.File(r.NameTemplate, m.Metadata, m.Shapes(), recipe.Name)
+		if err != nil {
+			return nil, fmt.Errorf("--name-template: %w", err)
+		}
+		paths = append(paths, filepath.Join(r.OutDir, name))
+	}
+	return paths, nil
+}
+
+// Known returns the files of the outputs as far as they are known before the work: not those of shards.
+func (r *Request) Known() []string {
+	if q := &r.Quantize; q.KeepSplit || q.SplitMaxTensors > 0 || q.SplitMaxBytes > 0 {
+		return nil
+	}
+	return r.Paths
+}

@@ -1,0 +1,72 @@
+package quantrun
+
+import (
+	"slices"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/fault"
+	"ggforge/production"
+)
+
+func calibrationFlags() []cli.Flag {
+	return []cli.Flag{
+		tool.Shared("calibrate", "make the importance matrix in the same run, with the text in `FILE`").As(tool.ReadsFile),
+		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "take so much `EFFORT` with --calibrate: matrix, an importance matrix; high, blocks chosen by what layers read as well; best, one tensor after the other"}, tool.Names("matrix", "high", "best")).As(tool.SetsBytes),
+		tool.As(tool.KeepsFile, &cli.StringFlag{Name: "hessian", Usage: "with --effort high: keep the moments that blocks are chosen by in `FILE`; if it is there, take those in it instead of running the model, and --calibrate may be left out"}),
+		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens").As(tool.SetsBytes),
+		tool.Shared("chunks", "take the first `N` chunks (0: all)").As(tool.SetsBytes),
+		tool.Shared("process-output", "collect for the matrix that makes logits, too").As(tool.SetsBytes),
+		tool.Shared("parse-special", "take the names of control tokens in the text for these").As(tool.SetsBytes),
+	}
+}
+
+// parseCalibration reads the flags of calibrationFlags.
+func parseCalibration(cmd *cli.Command) (c production.Calibration, err error) {
+	if c.File, err = tool.File(cmd, "calibrate"); err != nil {
+		return c, err
+	}
+	if c.Moments, err = tool.File(cmd, "hessian"); err != nil {
+		return c, err
+	}
+	if c.File == "" {
+		for _, f := range calibrationFlags() {
+			name := f.Names()[0]
+			if c.Moments != "" && slices.Contains([]string{"hessian", "effort"}, name) {
+				continue
+			}
+			if cmd.IsSet(name) {
+				return c, fault.Errorf(fault.Usage, "--%s goes with --calibrate", name)
+			}
+		}
+		if c.Moments == "" {
+			return c, nil
+		}
+	}
+	if cmd.IsSet("imatrix") {
+		return c, fault.Errorf(fault.Usage, "--calibrate or --hessian, and --imatrix: want only one of them")
+	}
+	switch effort := cmd.String("effort"); effort {
+	case "matrix":
+	case "high":
+		c.High = true
+	case "best":
+		c.High, c.Best = true, true
+	default:
+		return c, fault.Errorf(fault.Usage, "--effort is %q, want matrix, high or best", effort)
+	}
+	switch {
+	case c.Moments == "":
+	case c.Best:
+		return c, fault.Errorf(fault.Usage, "--hessian goes with --effort high: with best, moments are those of what layers of the output read, and so of one output each")
+	case !c.High:
+		return c, fault.Errorf(fault.Usage, "--hessian goes with --effort high: an importance matrix alone is kept by ggeval imatrix")
+	}
+	c.Text.ParseSpecial, c.Output = cmd.Bool("parse-special"), cmd.Bool("process-output")
+	if c.Text.Chunk, err = tool.Count(cmd, "ctx-size"); err != nil {
+		return c, err
+	}
+	c.Text.Chunks, err = tool.Count(cmd, "chunks")
+	return c, err
+}

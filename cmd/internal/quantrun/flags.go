@@ -1,0 +1,207 @@
+// Package quantrun reads a command line of ggquant: which outputs to make of which model. The
+// command does what it says, and ggtool does it again from a manifest.
+package quantrun
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/outflags"
+	"ggforge/cmd/internal/quantflags"
+	"ggforge/cmd/internal/runflags"
+	"ggforge/digest"
+	"ggforge/fault"
+	"ggforge/internal/disk"
+	"ggforge/internal/size"
+	"ggforge/manifest"
+	"ggforge/naming"
+	"ggforge/production"
+	"ggforge/quantize"
+)
+
+// Flags are those of llama-quantize under the same names, and some more.
+func Flags() []cli.Flag {
+	return slices.Concat(
+		quantflags.Flags(),
+		tool.Group(quantflags.CategoryTypes,
+			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "strict", Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, options without effect, " +
+				"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"}),
+		),
+		tool.Group("Types by worth, with --calibrate", typesFlags()...),
+		tool.Group("Calibration", calibrationFlags()...),
+		tool.Group("Metadata",
+			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "hide-imatrix", Usage: "do not record the importance matrix in the output"}),
+			tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "prune-layers", Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"}),
+			tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "override-kv", Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"}),
+		),
+		tool.Group(tool.CategoryOutput,
+			tool.Shared("dry-run", "print what would become of each tensor and the size of the output, which is exact without --effort high or best; write nothing").As(tool.RunsOnly),
+			tool.Shared("output", "write to `OUT`, instead of naming it as an argument; if it is a directory, or ends in /, the same as --out-dir", "outfile").As(tool.WritesFile),
+			tool.As(tool.WritesFile, &cli.StringFlag{Name: "out-dir", Usage: "write one output for each TYPE into `DIR`"}),
+			tool.Shared("name-template", "name them `NAME` (default: "+naming.DefaultTemplate+"): "+naming.TemplateHelp()).As(tool.WritesFile),
+			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "keep-split", Usage: "write the same shards as the input has"}),
+			tool.Shared("max-size", "write shards of at most `SIZE` bytes of tensors each ("+tool.SizeHelp+"); OUT is the beginning of their names", "split-max-size").As(tool.SetsBytes),
+			tool.Shared("max-tensors", "write shards of at most `N` tensors each", "split-max-tensors").As(tool.SetsBytes),
+			tool.CompatFlag("the reference's tools"),
+			tool.ForceFlag(),
+			outflags.Flag(),
+			tool.JSONFlag(),
+		),
+		tool.Group(tool.CategoryRun,
+			tool.ThreadsFlag(),
+			tool.As(tool.RunsOnly, &cli.StringFlag{Name: "max-buffer-size", Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"}),
+			tool.ProgressFlag(),
+		),
+		runflags.Flags(),
+		[]cli.Flag{convertflags.Via()}, convertflags.Flags(),
+	)
+}
+
+// ArgsUsage is what the arguments are.
+const ArgsUsage = "IN [OUT] TYPE [NTHREADS], or --out-dir DIR IN TYPE..."
+
+// Parses says whether a command line is one of ggquant, and looks at no file.
+func Parses(ctx context.Context, args []string) error {
+	return tool.Parses(ctx, &cli.Command{Name: manifest.Quantize, ArgsUsage: ArgsUsage, Flags: Flags()}, args, func(cmd *cli.Command) error {
+		_, err := Parse(cmd)
+		return err
+	})
+}
+
+// Request is what the flags and arguments ask for.
+type Request struct {
+	In  string
+	Out string // empty with OutDir
+
+	OutDir, NameTemplate string
+	JSON                 bool
+	To                   *outflags.Place    // of what becomes objects: Out and OutDir are where it is made
+	Manifest             *runflags.Manifest // nil for none
+	Held                 []digest.Input     // files that flags name and that were read for these
+
+	convertflags.Checkpoint
+	production.Order // but for Paths, which depend on the model
+}
+
+// Parse reads all flags and arguments.
+func Parse(cmd *cli.Command) (r Request, err error) {
+	r.DryRun, r.JSON = cmd.Bool("dry-run"), cmd.Bool("json")
+	r.NameTemplate = cmd.String("name-template")
+	if r.OutDir, err = tool.File(cmd, "out-dir"); err != nil {
+		return r, err
+	}
+	if r.Out, err = tool.File(cmd, "output"); err != nil {
+		return r, err
+	}
+	if r.Out != "" && r.OutDir != "" {
+		return r, fault.Errorf(fault.Usage, "output named twice: --output %q and --out-dir %q", r.Out, r.OutDir)
+	}
+	if isFolder(r.Out) {
+		r.OutDir, r.Out = r.Out, ""
+	}
+	if r.OutDir == "" && cmd.IsSet("name-template") {
+		return r, fault.Errorf(fault.Usage, "--name-template goes with --out-dir")
+	}
+	if cmd.IsSet("name-template") {
+		if err := naming.CheckTemplate(r.NameTemplate); err != nil {
+			return r, fmt.Errorf("--name-template: %w", err)
+		}
+	}
+	threads, err := r.positionals(cmd)
+	if err != nil {
+		return r, err
+	}
+	if r.OutDir != "" {
+		r.To, r.OutDir, err = outflags.For(cmd, r.OutDir, true)
+	} else {
+		r.To, r.Out, err = outflags.For(cmd, r.Out, false)
+		if r.To != nil && r.Out == r.To.Dir {
+			err = fault.Errorf(fault.Usage, "the output is %s, a folder: want an object, or --out-dir", r.To.Object(""))
+		}
+	}
+	if err != nil {
+		return r, err
+	}
+	if r.Checkpoint, err = convertflags.Parse(cmd); err != nil {
+		return r, err
+	}
+	if r.Calibration, err = parseCalibration(cmd); err != nil {
+		return r, err
+	}
+	if err := r.quantizeOptions(cmd); err != nil {
+		return r, err
+	}
+	if err := r.parseTypes(cmd); err != nil {
+		return r, err
+	}
+	if err := r.writerOptions(cmd, threads); err != nil {
+		return r, err
+	}
+	r.Manifest, err = runflags.ReadManifest(cmd, r.To != nil)
+	return r, err
+}
+
+// isFolder reports whether a path is that of a folder, there or to be made.
+func isFolder(path string) bool {
+	if strings.HasSuffix(path, "/") || strings.HasSuffix(path, string(filepath.Separator)) {
+		return true
+	}
+	info, err := disk.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// quantizeOptions reads the flags that say what to make of the model.
+func (r *Request) quantizeOptions(cmd *cli.Command) (err error) {
+	if r.Quantize, r.Held, err = quantflags.Options(cmd); err != nil {
+		return err
+	}
+	r.Write.Inputs = digest.Paths(r.Held)
+	opt := &r.Quantize
+	opt.Reference, opt.HideMatrix, opt.KeepSplit = r.Convert.Reference, cmd.Bool("hide-imatrix"), cmd.Bool("keep-split")
+	opt.SplitMaxTensors, opt.Strict = int(cmd.Uint("max-tensors")), cmd.Bool("strict")
+	for _, s := range cmd.StringSlice("prune-layers") {
+		layers, err := quantize.ParseLayers(s)
+		if err != nil {
+			return err
+		}
+		opt.PruneLayers = append(opt.PruneLayers, layers...)
+	}
+	for _, s := range cmd.StringSlice("override-kv") {
+		kv, err := quantize.ParseOverride(s)
+		if err != nil {
+			return err
+		}
+		opt.Override = append(opt.Override, kv)
+	}
+	if cmd.IsSet("max-size") {
+		if opt.SplitMaxBytes, err = tool.Size(cmd, "max-size"); err != nil {
+			return err
+		}
+	}
+	return quantflags.OnlyOne(cmd, "keep-split", "max-tensors", "max-size")
+}
+
+// writerOptions reads the flags that say how to write.
+func (r *Request) writerOptions(cmd *cli.Command, threads int) (err error) {
+	r.Write.Workers, r.Write.Force, r.Write.MakeDir = threads, cmd.Bool("force") || r.To != nil, r.OutDir
+	if cmd.IsSet("max-buffer-size") {
+		if r.Write.MaxBuffer, err = size.ParseIn(cmd.String("max-buffer-size"), 1<<20); err != nil {
+			return fmt.Errorf("--max-buffer-size: %w", err)
+		}
+	}
+	if err := runflags.Options(cmd, &r.Write); err != nil {
+		return err
+	}
+	if j := r.Write.Journal; (j.Part > 0 || j.Finish) && r.Calibration.File != "" {
+		return fault.Errorf(fault.Usage, "--calibrate runs the model, which every part would do: make an importance matrix first (ggeval imatrix, in parts, too) and take it with --imatrix, or collect moments (ggquant MODEL OUT F16 --calibrate TEXT --effort high --hessian FILE) and take them with --hessian FILE")
+	}
+	r.Write.Progress, err = tool.NewProgress(cmd)
+	return err
+}

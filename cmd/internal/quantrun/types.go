@@ -1,0 +1,153 @@
+package quantrun
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/quantflags"
+	"ggforge/fault"
+	"ggforge/internal/size"
+	"ggforge/production"
+	"ggforge/worth"
+)
+
+// targetFlags are those that name targets; only one of them can be used at once.
+var targetFlags = []struct {
+	name, usage string
+	read        func(s string) (production.Target, error)
+	names       func() []string // that a value may be, nil for numbers
+}{
+	{name: "target-bpw", usage: "choose types that lose the least at `N` bits per weight", read: func(s string) (t production.Target, err error) {
+		t.BPW, err = positive(s)
+		return t, err
+	}},
+	{name: "target-size", usage: "choose types that lose the least in files of `SIZE` bytes (" + tool.SizeHelp + ")", read: func(s string) (t production.Target, err error) {
+		t.Bytes, err = size.Parse(s)
+		return t, err
+	}},
+	{name: "like", names: quantflags.RecipeNames, usage: "choose types that lose the least at the size of recipe `TYPE`", read: func(s string) (t production.Target, err error) {
+		t.Like, err = quantflags.Recipe(s)
+		return t, err
+	}},
+	{name: "target-kld", usage: "choose the smallest types that let the model diverge by `N` nats for a token at most, as measured on a part of the text", read: func(s string) (t production.Target, err error) {
+		t.KLD, err = positive(s)
+		return t, err
+	}},
+}
+
+func positive(s string) (float64, error) {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(x > 0) || math.IsInf(x, 0) {
+		return 0, fmt.Errorf("%q: want a number above 0", s)
+	}
+	return x, nil
+}
+
+// parseTargets reads the flags of targetFlags and those that go with them.
+func (r *Request) parseTargets(cmd *cli.Command) (err error) {
+	t := &r.Types
+	var names []string
+	for _, f := range targetFlags {
+		names = append(names, f.name)
+		for _, s := range cmd.StringSlice(f.name) {
+			one, err := f.read(s)
+			if err != nil {
+				return fault.Errorf(fault.Usage, "--%s: %w", f.name, err)
+			}
+			t.Targets = append(t.Targets, one)
+		}
+	}
+	if err := quantflags.OnlyOne(cmd, append(names, "recipe")...); err != nil {
+		return err
+	}
+	for _, s := range cmd.StringSlice("types") {
+		l, err := worth.ParseLimit(s)
+		if err != nil {
+			return err
+		}
+		t.Limits = append(t.Limits, l)
+	}
+	if t.Measure, err = tool.Count(cmd, "measure"); err != nil {
+		return err
+	}
+	if len(t.Targets) == 0 {
+		for _, name := range []string{"types", "measure"} {
+			if cmd.IsSet(name) {
+				return fault.Errorf(fault.Usage, "--%s goes with one of --target-bpw, --target-size, --like, --target-kld", name)
+			}
+		}
+		return nil
+	}
+	switch {
+	case r.Calibration.File == "":
+		return fault.Errorf(fault.Usage, "types are chosen by a text: want --calibrate TEXT")
+	case cmd.Bool("pure"):
+		return fault.Errorf(fault.Usage, "--pure gives all tensors one type, so that there is nothing to choose")
+	case r.Quantize.SplitMaxBytes > 0 || r.Quantize.SplitMaxTensors > 0:
+		return fault.Errorf(fault.Usage, "types cannot be chosen for shards of a new size: split the output afterwards")
+	case len(t.Targets) == 1:
+		t.Targets = slices.Repeat(t.Targets, len(r.Recipes))
+	case len(t.Targets) != len(r.Recipes):
+		return fault.Errorf(fault.Usage, "%d targets for %d outputs: want one for all, or one for each TYPE", len(t.Targets), len(r.Recipes))
+	}
+	return r.Quantized("a target")
+}
+
+func typesFlags() []cli.Flag {
+	var targets []cli.Flag
+	for _, f := range targetFlags {
+		flag := &cli.StringSliceFlag{Name: f.name, Usage: f.usage + "; repeatable, for each TYPE one"}
+		if f.names == nil {
+			targets = append(targets, tool.As(tool.SetsBytes, flag))
+		} else {
+			targets = append(targets, tool.OneOf(flag, f.names).As(tool.SetsBytes))
+		}
+	}
+	return append(targets, []cli.Flag{
+		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "types", Usage: "choose among these types: `T,T...`, or PATTERN=T,T... for tensors that an expression matches; repeatable, the first match counts"}),
+		tool.As(tool.SetsBytes, &cli.UintFlag{Name: "measure", Usage: "hold the last `N` chunks of the text apart, and measure on them what the output loses"}),
+		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "recipe", Category: quantflags.CategoryTypes, Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"}),
+		tool.As(tool.WritesFile, &cli.StringFlag{Name: "save-recipe", Category: quantflags.CategoryTypes, Usage: "write the types that tensors get to `FILE`, for --recipe and for --tensor-type-file, here and of llama-quantize"}),
+	}...)
+}
+
+// parseTypes reads the flags of typesFlags.
+func (r *Request) parseTypes(cmd *cli.Command) (err error) {
+	path, err := tool.File(cmd, "recipe")
+	if err != nil {
+		return err
+	}
+	if path != "" {
+		if cmd.Bool("pure") {
+			return fault.Errorf(fault.Usage, "--recipe and --pure: want only one of them")
+		}
+		r.Types.Recipe = new(worth.Recipe)
+		if tool.Looks(cmd) {
+			if r.Types.Recipe, err = worth.ReadRecipe(path); err != nil {
+				return err
+			}
+		}
+		r.Write.Inputs = append(r.Write.Inputs, path)
+		if r.Types.Recipe.Read.Path != "" {
+			r.Held = append(r.Held, r.Types.Recipe.Read)
+		}
+		if err := r.Quantized("--recipe"); err != nil {
+			return err
+		}
+		for i, one := range r.Recipes {
+			r.Recipes[i] = one.With(r.Types.Recipe.Rules)
+		}
+	}
+	if r.Types.Save, err = tool.File(cmd, "save-recipe"); err != nil {
+		return err
+	}
+	if r.Types.Save != "" && len(r.Recipes) > 1 {
+		return fault.Errorf(fault.Usage, "--save-recipe writes the types of one output, and there are %d", len(r.Recipes))
+	}
+	return r.parseTargets(cmd)
+}

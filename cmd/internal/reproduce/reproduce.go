@@ -1,0 +1,416 @@
+// Package reproduce does again what a manifest says, and compares what comes of it with what came of it then.
+package reproduce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"ggforge/checkpoint"
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/convertrun"
+	"ggforge/cmd/internal/quantrun"
+	"ggforge/cmd/internal/runflags"
+	"ggforge/convert"
+	"ggforge/digest"
+	"ggforge/fault"
+	"ggforge/manifest"
+	"ggforge/production"
+	"ggforge/writer"
+)
+
+// Options says how.
+type Options struct {
+	// Inputs are files and folders that were read then, or folders with these, or addresses on servers. The first is
+	// the model if none has its name. The model alone is looked for in the manifest's folder, too. What is found in a
+	// folder is not followed if it is a link.
+	Inputs []string
+	// OutsideLinks permits links that lead out of a checkpoint, whatever the manifest says of them.
+	OutsideLinks bool
+	// Output is a folder for what is made, which stays; "" for a temporary one, which does not.
+	Output string
+	// Flags are those of the run that decide no bytes.
+	Flags   []string
+	Workers int
+	Log     io.Writer // of warnings and progress
+	Warn    func(...string)
+}
+
+// Result is what came of it.
+type Result struct {
+	Manifest string `json:"manifest"`
+	Program  string `json:"program"`      // that has written the manifest
+	Here     string `json:"this_program"` // and this one
+	Inputs   int    `json:"inputs"`       // that are the same
+	Same     bool   `json:"same"`         // all files are
+	Files    []File `json:"files"`
+	// First is the first difference, in the order of the manifest.
+	First *manifest.Difference `json:"first_difference,omitempty"`
+}
+
+// File is a file that was made again.
+type File struct {
+	digest.File
+	Same bool `json:"same"`
+}
+
+// job is a run of a command.
+type job struct {
+	m     *manifest.Manifest
+	path  string
+	opt   Options
+	dir   string // of outputs
+	files []string
+}
+
+// Run makes the outputs of the manifest at path again. Inputs that are not those of the manifest are an error of kind
+// fault.Refused, before anything is made; outputs that differ are no error, but in the result.
+func Run(ctx context.Context, path string, opt Options) (_ *Result, err error) {
+	m, err := manifest.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{m: m, path: path, opt: opt, dir: opt.Output}
+	result := &Result{Manifest: path, Program: m.Program, Here: runflags.Program()}
+	if result.Program != result.Here {
+		opt.Warn(fmt.Sprintf("%s: is of %s, and this is %s: what differs may be due to that", path, result.Program, result.Here))
+	}
+	if j.dir == "" {
+		if j.dir, err = os.MkdirTemp("", "ggforge-reproduce-"); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(j.dir)) }()
+	}
+	args, err := j.arguments(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := j.run(ctx, args, j.again); err != nil {
+		return nil, err
+	}
+	result.Inputs = len(m.Inputs)
+	return result, j.compare(ctx, result)
+}
+
+// run parses arguments as the command would, and calls do.
+func (j *job) run(ctx context.Context, args []string, do cli.ActionFunc) error {
+	cmd := &cli.Command{Name: j.m.Command, ArgsUsage: convertrun.ArgsUsage, Flags: convertrun.Flags(), Writer: io.Discard, ErrWriter: j.opt.Log, Action: do}
+	if j.m.Command == manifest.Quantize {
+		cmd.ArgsUsage, cmd.Flags = quantrun.ArgsUsage, quantrun.Flags()
+	}
+	return tool.Run(ctx, cmd, append([]string{cmd.Name}, args...))
+}
+
+// arguments returns those of the run: those of the manifest, which a stranger may have written, with files and folders where
+// they are on this machine. Of the stranger's flags those count that decide bytes by their values alone; what others
+// name the user has to have named, too, and what others permit the user has to have permitted.
+func (j *job) arguments(ctx context.Context) (args []string, err error) {
+	parsed := false
+	err = j.run(ctx, j.m.Arguments, func(_ context.Context, cmd *cli.Command) error {
+		parsed = true
+		if cmd.Args().Present() {
+			return fault.Errorf(fault.Broken, "argument %q: want flags that decide bytes", cmd.Args().First())
+		}
+		for _, f := range cmd.Flags {
+			name := f.Names()[0]
+			if !f.IsSet() {
+				continue
+			}
+			switch tool.EffectOf(f) {
+			case tool.SetsBytes, tool.ReadsFile, tool.KeepsFile, tool.Permits:
+			case tool.AsksServer:
+				if err := j.asked(cmd.String(name), "--"+name); err != nil {
+					return err
+				}
+			default:
+				return fault.Errorf(fault.Broken, "--%s: want flags that decide bytes", name)
+			}
+		}
+		args, err = runflags.Arguments(cmd, func(flag, name string) (string, error) { return j.named(ctx, flag, name) })
+		return err
+	})
+	if !parsed && !fault.Has(err) { // --help and the like end before
+		return nil, fault.Errorf(fault.Broken, "arguments %q: want flags that decide bytes", j.m.Arguments)
+	}
+	if err != nil {
+		return nil, err
+	}
+	source, err := j.source()
+	if err != nil {
+		return nil, err
+	}
+	if j.opt.OutsideLinks {
+		args = append(args, "--"+convertflags.OutsideLinks().Names()[0])
+	}
+	args = slices.Concat(args, j.opt.Flags)
+	if j.m.Command == manifest.Convert {
+		return append(args, "--output", filepath.Join(j.dir, j.m.Outputs[0].Name), "--", source), nil
+	}
+	args = append(args, "--out-dir", j.dir, "--", source)
+	for _, o := range j.m.Outputs {
+		args = append(args, o.Type)
+	}
+	return args, nil
+}
+
+// asked refuses a model that a server would be asked for, unless the user has named it.
+func (j *job) asked(id, what string) error {
+	address := checkpoint.HubAddress(id)
+	if slices.Contains(j.opt.Inputs, address) {
+		return nil
+	}
+	return fault.Errorf(fault.Usage, "%s is %s: name it with --input %s to have it read", what, id, address)
+}
+
+// named returns where a file or folder is that a flag of the manifest names: where the user says. A file has the sum that
+// the manifest says before anything else reads it, so that no error shows what is in another one.
+func (j *job) named(ctx context.Context, flag, name string) (string, error) {
+	what := "--" + flag
+	if checkpoint.IsRemote(name) {
+		return j.remote(name, what)
+	}
+	path, err := j.find(name, what, j.opt.Inputs)
+	if err != nil {
+		return "", err
+	}
+	if path == "" {
+		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s, %s: say with --input where it is", name, what)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return path, err
+	}
+	i := slices.IndexFunc(j.m.Inputs, func(in manifest.Input) bool { return in.Role == flag && in.Name == filepath.Base(path) })
+	if i < 0 {
+		return "", fault.Errorf(fault.Refused, "%s, %s: is a file that is not among the inputs of the manifest", path, what)
+	}
+	want := &j.m.Inputs[i]
+	if info.Size() != want.Bytes {
+		return "", fault.Errorf(fault.Refused, "%s: inputs are not those of the manifest:\n  %s (%s): has %d bytes, want %d", j.path, want.Name, flag, info.Size(), want.Bytes)
+	}
+	got, err := digest.OfFile(ctx, path)
+	if err == nil && got.SHA256 != want.SHA256 {
+		err = fault.Errorf(fault.Refused, "%s: inputs are not those of the manifest:\n  %s (%s): SHA-256 is %s, want %s", j.path, want.Name, flag, got.SHA256, want.SHA256)
+	}
+	return path, err
+}
+
+// source returns where the model is: where the user says or next to the manifest.
+func (j *job) source() (string, error) {
+	const what = "the model"
+	name := j.m.Source
+	if checkpoint.IsRemote(name) {
+		return j.remote(name, what)
+	}
+	path, err := j.find(name, what, append(slices.Clone(j.opt.Inputs), filepath.Dir(j.path)))
+	switch {
+	case err != nil || path != "":
+		return path, err
+	case len(j.opt.Inputs) == 0:
+		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s, %s: is not there; say with --input where it is", name, what)
+	}
+	in := j.opt.Inputs[0]
+	called, err := runflags.Called(in)
+	j.opt.Warn(fmt.Sprintf("%s: is taken as the model, which was called %s then and is called %s now: names in metadata may follow that", in, name, called))
+	return in, err
+}
+
+// find returns where a file or folder is that the manifest calls name: the input of that name, or what has it in
+// one of the folders and is no link; "" if there is none.
+func (j *job) find(name, what string, folders []string) (string, error) {
+	if name == "." || strings.ContainsAny(name, `/\`) || !filepath.IsLocal(name) {
+		return "", fault.Errorf(fault.Broken, "%s is %q, want a name without folders", what, name)
+	}
+	for _, in := range j.opt.Inputs {
+		if called, err := runflags.Called(in); err == nil && called == name {
+			return in, nil
+		}
+	}
+	for _, dir := range folders {
+		path := filepath.Join(dir, name)
+		switch info, err := os.Lstat(path); {
+		case err != nil:
+		case info.Mode().IsRegular() || info.IsDir():
+			return path, nil
+		default:
+			return "", fault.Errorf(fault.Refused, "%s, %s: is a link or a device, and may lead anywhere; name it with --input if it is meant", path, what)
+		}
+	}
+	return "", nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// remote returns an address if the user has named it, too: a manifest alone makes nobody connect to anywhere. Of the
+// hub it is that of the commit which was read then, unless the user has named another one.
+func (j *job) remote(name, what string) (string, error) {
+	plain, _, _ := strings.Cut(name, "@")
+	for _, in := range j.opt.Inputs {
+		switch base, _, revision := strings.Cut(in, "@"); {
+		case !checkpoint.IsRemote(in) && checkpoint.IsRemote(plain) && what == "the model" && exists(in):
+			return in, nil // a copy
+		case base != plain:
+		case revision || !strings.HasPrefix(in, "hf://"):
+			return in, nil
+		default:
+			for _, x := range j.m.Inputs {
+				if x.Role == "source" && x.State != "" && what == "the model" {
+					return in + "@" + x.State, nil
+				}
+			}
+			return in, nil
+		}
+	}
+	return "", fault.Errorf(fault.Usage, "%s is %s: name it, or a copy of the model, with --input to have it read", what, name)
+}
+
+// again is the action of the command.
+func (j *job) again(ctx context.Context, cmd *cli.Command) error {
+	if err := os.MkdirAll(j.dir, 0o777); err != nil {
+		return err
+	}
+	if j.m.Command == manifest.Convert {
+		return j.convert(ctx, cmd)
+	}
+	return j.quantize(ctx, cmd)
+}
+
+// check compares the inputs.
+func (j *job) check(ctx context.Context, cmd *cli.Command, inputs []digest.Input) error {
+	files, err := runflags.Files(cmd)
+	if err != nil {
+		return err
+	}
+	found, _, err := manifest.Describe(ctx, runflags.All(inputs, files), nil, j.opt.Workers)
+	if err != nil {
+		return err
+	}
+	if lines := j.m.Changed(found); len(lines) > 0 {
+		return fault.Errorf(fault.Refused, "%s: inputs are not those of the manifest:%s", j.path, fault.Lines(lines))
+	}
+	return nil
+}
+
+func (j *job) convert(ctx context.Context, cmd *cli.Command) error {
+	r, err := convertrun.Parse(cmd)
+	if err != nil {
+		return err
+	}
+	old, err := r.IsOld(cmd)
+	if err != nil {
+		return err
+	}
+	if old {
+		m, warnings, err := convert.OpenOld(r.Dir, r.Old)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		tool.Warn(cmd, warnings...)
+		if err := j.check(ctx, cmd, m.Inputs); err != nil {
+			return err
+		}
+		r.Write.Inputs, r.Write.Check = m.Files, m.Unchanged
+		result, err := writer.WriteAll(ctx, []*writer.File{convertrun.OldFile(m, r.Out)}, r.Write)
+		return j.made(err, result)
+	}
+	made, err := convert.Prepare(ctx, r.Dir, r.Convert)
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	tool.Warn(cmd, made.Warnings...)
+	if err := j.check(ctx, cmd, made.Inputs()); err != nil {
+		return err
+	}
+	result, err := made.Write(ctx, r.Out, r.Write)
+	return j.made(err, result)
+}
+
+func (j *job) quantize(ctx context.Context, cmd *cli.Command) error {
+	r, err := quantrun.Parse(cmd)
+	if err != nil {
+		return err
+	}
+	m, err := r.Open(ctx, cmd, r.In)
+	if err != nil {
+		return err
+	}
+	if err := j.check(ctx, cmd, m.Inputs); err != nil {
+		m.Close()
+		return err
+	}
+	for _, o := range j.m.Outputs {
+		r.Paths = append(r.Paths, filepath.Join(r.OutDir, o.Name))
+	}
+	r.Program, r.Workers, r.Warn, r.Progress = runflags.Program(), tool.Workers(cmd), tool.Warning(cmd), tool.Parts(cmd)
+	made, err := production.Prepare(ctx, m, &r.Order)
+	if made == nil {
+		m.Close()
+		return err
+	}
+	defer made.Close()
+	if err != nil {
+		return err
+	}
+	if err := made.Choose(ctx); err != nil {
+		return err
+	}
+	results, err := made.Write(ctx)
+	return j.made(err, results...)
+}
+
+// made keeps which files were made.
+func (j *job) made(err error, results ...*writer.Result) error {
+	if err != nil {
+		return err
+	}
+	for _, r := range results {
+		j.files = append(j.files, r.Files...)
+	}
+	return nil
+}
+
+// compare compares the files with those of the manifest.
+func (j *job) compare(ctx context.Context, result *Result) error {
+	_, files, err := manifest.Describe(ctx, nil, []manifest.Made{{Files: j.files}}, j.opt.Workers)
+	if err != nil {
+		return err
+	}
+	note := func(d *manifest.Difference) {
+		if d != nil && result.First == nil {
+			result.First = d
+		}
+	}
+	for i := range j.m.Files {
+		want := &j.m.Files[i]
+		k := slices.IndexFunc(files, func(f manifest.File) bool { return f.Name == want.Name })
+		if k < 0 {
+			note(&manifest.Difference{File: want.Name, Text: "was not made"})
+			continue
+		}
+		d := want.Diff(&files[k])
+		note(d)
+		result.Files = append(result.Files, File{files[k].File, d == nil})
+	}
+	for i := range files {
+		if f := &files[i]; !slices.ContainsFunc(j.m.Files, func(want manifest.File) bool { return want.Name == f.Name }) {
+			note(&manifest.Difference{File: f.Name, Text: "is not in the manifest"})
+			result.Files = append(result.Files, File{f.File, false})
+		}
+	}
+	result.Same = result.First == nil
+	return nil
+}

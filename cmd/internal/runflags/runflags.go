@@ -1,0 +1,105 @@
+// Package runflags holds the flags of commands that write models: whether a run goes on from an
+// interrupted one, is one of several that write parts, and reads back what it has written.
+package runflags
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/fault"
+	"ggforge/internal/part"
+	"ggforge/writer"
+)
+
+// Flags returns the flags of Options.
+func Flags() []cli.Flag {
+	return tool.Group("Interruptions, parts and proofs",
+		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "resume", Usage: "go on from what an interrupted run of the same command has left, if there is something; keep what is done if this one fails"}),
+		tool.Shared("part", "write only part `K/N`, one of N that are as much work; auto or auto/N: K is said by a job array of Slurm or an Indexed Job of Kubernetes. Run again, it goes on").As(tool.RunsOnly),
+		tool.Shared("part-files", "keep parts in `DIR`, in files of their own, instead of in the output's temporary file: for machines without a common file system").As(tool.WritesFile),
+		tool.Shared("finish", "put the parts together: the same command with --finish instead of --part").As(tool.RunsOnly),
+		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "verify", Usage: "read the output back from the disk and compare it with checksums that were taken before it was written; with --finish and --resume, compare the model with what was read of it, too"}),
+		tool.Shared("manifest", "write sizes and SHA-256 sums of all inputs, files and tensors to `FILE`, as JSON for ggtool reproduce, when the output has its name").As(tool.WritesFile),
+	)
+}
+
+// Facts returns what decides the bytes of the outputs of a command, beyond its inputs: the program's version
+// and the flags that are set. Those that name files have their base names: what is in them is
+// compared by itself.
+func Facts(cmd *cli.Command) []writer.Fact {
+	facts := []writer.Fact{{Name: "version", Value: cmd.Name + " " + tool.Version}}
+	for _, f := range cmd.Flags {
+		name := f.Names()[0]
+		if effect := tool.EffectOf(f); !f.IsSet() || !effect.Recorded() || effect == tool.KeepsFile {
+			continue
+		}
+		value := fmt.Sprint(f.Get())
+		if tool.NamesFile(f) {
+			switch v := f.Get().(type) {
+			case string:
+				value = filepath.Base(v)
+			case []string:
+				var bases []string
+				for _, path := range v {
+					bases = append(bases, filepath.Base(path))
+				}
+				value = fmt.Sprint(bases)
+			}
+		}
+		facts = append(facts, writer.Fact{Name: "--" + name, Value: value})
+	}
+	return facts
+}
+
+// Options sets in opt what the flags ask for.
+func Options(cmd *cli.Command, opt *writer.Options) error {
+	j := &writer.Journal{Facts: Facts(cmd), Resume: cmd.Bool("resume"), Finish: cmd.Bool("finish")}
+	if cmd.IsSet("part") {
+		p, err := part.Parse(cmd.String("part"), os.Getenv)
+		if err != nil {
+			return fmt.Errorf("--part: %w", err)
+		}
+		j.Part, j.Parts = p.K, p.N
+	}
+	var err error
+	if j.PartDir, err = tool.File(cmd, "part-files"); err != nil {
+		return err
+	}
+	opt.Journal, opt.Verify = j, cmd.Bool("verify")
+	switch {
+	case j.Finish && j.Part > 0:
+		return fault.Errorf(fault.Usage, "--part and --finish: want one of them")
+	case j.PartDir != "" && !j.Finish && j.Part == 0:
+		return fault.Errorf(fault.Usage, "--part-files goes with --part or --finish")
+	case j.Part > 0 && cmd.IsSet("manifest"):
+		return fault.Errorf(fault.Usage, "--manifest goes with --finish: parts have no output yet")
+	case opt.Verify && j.Part > 0:
+		return fault.Errorf(fault.Usage, "--verify goes with --finish: a part is compared when all are put together")
+	}
+	return nil
+}
+
+// Part is what --json says of a run that writes a part.
+type Part struct {
+	Part  int   `json:"part"` // from 1
+	Parts int   `json:"parts"`
+	Bytes int64 `json:"bytes"` // of the output's tensors that are in it
+}
+
+// PartOf returns what a run has written of an output, nil if it is not one that writes a part.
+func PartOf(opt *writer.Options, r *writer.Result) *Part {
+	j := opt.Journal
+	if j == nil || j.Part == 0 || r == nil {
+		return nil
+	}
+	return &Part{j.Part, j.Parts, r.DataBytes}
+}
+
+// Text says what is done of an output.
+func (p *Part) Text(r *writer.Result) string {
+	return fmt.Sprintf("%s: part %d of %d is done, %s", r.Files[0], p.Part, p.Parts, tool.Bytes(p.Bytes))
+}
