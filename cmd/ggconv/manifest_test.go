@@ -13,7 +13,7 @@ import (
 	"ggforge/fault"
 	"ggforge/ggml/ggmltest"
 	"ggforge/gguf"
-	"ggforge/manifest"
+	"ggforge/publish/manifest"
 	"ggforge/test/hubtest"
 )
 

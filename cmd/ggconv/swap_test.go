@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"ggforge/manifest"
+	"ggforge/publish/manifest"
 	"ggforge/test/clitest"
 )
 

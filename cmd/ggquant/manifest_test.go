@@ -18,8 +18,8 @@ import (
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/internal/cpu"
-	"ggforge/manifest"
 	"ggforge/model"
+	"ggforge/publish/manifest"
 	"ggforge/test/clitest"
 	"ggforge/writer"
 )

@@ -6,9 +6,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"ggforge/card"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
+	"ggforge/publish/card"
 )
 
 func cardCommand() *cli.Command {
@@ -25,7 +25,7 @@ func cardCommand() *cli.Command {
 			"section whose marks are gone is left out. A README.md without marks is not replaced\n" +
 			"without --force.\n\n" +
 			"--template takes a text of Go's text/template for what follows the front matter:\n" +
-			"package card says what it can use (go doc ggforge/card.Card).\n\n" + tool.ExitHelp,
+			"package card says what it can use (go doc ggforge/publish/card.Card).\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"readme"},
 			Examples:  []string{"ggtool card --dry-run out", "ggtool card --base-model org/Gollama --quantized-by somebody out"},

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/card"
 	"ggforge/imatrix/imatrixtest"
+	"ggforge/publish/card"
 	"ggforge/test/clitest"
 )
 

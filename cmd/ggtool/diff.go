@@ -10,11 +10,11 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
-	"ggforge/fidelity"
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
 	"ggforge/internal/stamp"
 	"ggforge/model"
+	"ggforge/publish/compare"
 )
 
 func diffCommand() *cli.Command {
@@ -78,7 +78,7 @@ func apart(ctx context.Context, r *diffRequest, a, b *gguf.Set, names []string) 
 	inA, inB := in(x), in(y)
 	for _, name := range names {
 		x.Tensors, y.Tensors = []model.Tensor{inA[name]}, []model.Tensor{inB[name]}
-		found, err := fidelity.Compare(ctx, x, y, fidelity.Options{Workers: runtime.GOMAXPROCS(0)})
+		found, err := compare.Compare(ctx, x, y, compare.Options{Workers: runtime.GOMAXPROCS(0)})
 		switch {
 		case errors.Is(err, fault.Broken):
 			continue

@@ -9,7 +9,6 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"ggforge/card"
 	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/page"
@@ -18,6 +17,7 @@ import (
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
 	"ggforge/memory"
+	"ggforge/publish/card"
 )
 
 func inspectCommand() *cli.Command {

@@ -13,13 +13,13 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/card"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/page"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
 	"ggforge/memory"
+	"ggforge/publish/card"
 	"ggforge/quantize"
 )
 

@@ -17,7 +17,7 @@ import (
 	"ggforge/edit"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/verify"
+	"ggforge/publish/verify"
 	"ggforge/writer"
 )
 

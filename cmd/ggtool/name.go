@@ -10,7 +10,7 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
-	"ggforge/naming"
+	"ggforge/publish/naming"
 	"ggforge/quantize"
 )
 

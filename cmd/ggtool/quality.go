@@ -17,10 +17,10 @@ import (
 	"ggforge/cmd/internal/pageflags"
 	"ggforge/cmd/internal/quantflags"
 	"ggforge/fault"
-	"ggforge/fidelity"
 	"ggforge/gguf"
 	"ggforge/imatrix"
 	"ggforge/internal/stamp"
+	"ggforge/publish/compare"
 )
 
 func qualityCommand() *cli.Command {
@@ -100,7 +100,7 @@ type qualityFigures struct {
 	Cosine   real  `json:"cosine"`
 }
 
-func figuresOf(s *fidelity.Sums) qualityFigures {
+func figuresOf(s *compare.Sums) qualityFigures {
 	return qualityFigures{s.Elements, real(s.BPW()), real(s.RMSE()), real(s.Relative()), real(s.Weighted()), real(s.Max), real(s.SQNR()), real(s.Cosine())}
 }
 
@@ -168,7 +168,7 @@ func quality(ctx context.Context, cmd *cli.Command) error {
 	for _, m := range list {
 		inputs = append(inputs, m.Source.Files...)
 	}
-	opt := fidelity.Options{Workers: r.Workers}
+	opt := compare.Options{Workers: r.Workers}
 	if r.Quantize.Matrix != "" {
 		if opt.Matrix, err = imatrix.Open(r.Quantize.Matrix); err != nil {
 			return err
@@ -180,7 +180,7 @@ func quality(ctx context.Context, cmd *cli.Command) error {
 	}
 	var reports qualityReports
 	for _, m := range list {
-		found, err := fidelity.Compare(ctx, base, m.Source, opt)
+		found, err := compare.Compare(ctx, base, m.Source, opt)
 		if err != nil {
 			return err
 		}
@@ -211,16 +211,16 @@ func quality(ctx context.Context, cmd *cli.Command) error {
 	return r.Write(ctx, inputs, reports.page)
 }
 
-func reportQuality(r *qualityRequest, m quantflags.Compared, found *fidelity.Result) *qualityReport {
+func reportQuality(r *qualityRequest, m quantflags.Compared, found *compare.Result) *qualityReport {
 	q := &qualityReport{Ref: r.Base, Quant: m.Name, Recipe: m.Recipe, Matrix: r.Quantize.Matrix, Missing: found.Missing, Added: found.Added, Unread: found.Unread}
-	var all fidelity.Sums
-	types, counts := map[gguf.Type]*fidelity.Sums{}, map[gguf.Type]int{}
+	var all compare.Sums
+	types, counts := map[gguf.Type]*compare.Sums{}, map[gguf.Type]int{}
 	for i := range found.Tensors {
 		t := &found.Tensors[i]
 		q.Tensors = append(q.Tensors, qualityTensor{t.Name, t.From.String(), t.To.String(), t.NE, t.Column, t.Row, figuresOf(&t.Sums)})
 		all.Add(&t.Sums)
 		if types[t.To] == nil {
-			types[t.To] = new(fidelity.Sums)
+			types[t.To] = new(compare.Sums)
 		}
 		types[t.To].Add(&t.Sums)
 		counts[t.To]++

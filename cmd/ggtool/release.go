@@ -12,8 +12,8 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/quantflags"
 	"ggforge/fault"
-	"ggforge/naming"
-	"ggforge/release"
+	"ggforge/publish/naming"
+	"ggforge/publish/release"
 )
 
 func releaseCommand() *cli.Command {

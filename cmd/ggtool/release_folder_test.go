@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/release"
+	"ggforge/publish/release"
 	"ggforge/test/clitest"
 	"ggforge/writer"
 )

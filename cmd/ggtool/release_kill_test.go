@@ -16,7 +16,7 @@ import (
 
 	"ggforge/internal/cpu"
 	"ggforge/internal/disk"
-	"ggforge/release"
+	"ggforge/publish/release"
 	"ggforge/test/hftest"
 )
 

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/card"
 	"ggforge/cmd/internal/page"
 	"ggforge/gguf"
 	"ggforge/internal/cpu"
-	"ggforge/release"
+	"ggforge/publish/card"
+	"ggforge/publish/release"
 	"ggforge/test/clitest"
 )
 

@@ -9,7 +9,7 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/convertflags"
 	"ggforge/cmd/internal/reproduce"
-	"ggforge/manifest"
+	"ggforge/publish/manifest"
 )
 
 func reproduceCommand() *cli.Command {

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"ggforge/digest"
-	"ggforge/manifest"
+	"ggforge/publish/manifest"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
 	"ggforge/test/clitest"

@@ -16,8 +16,8 @@ import (
 	"ggforge/cmd/internal/evalrun"
 	"ggforge/cmd/internal/quantrun"
 	"ggforge/fault"
-	"ggforge/manifest"
-	"ggforge/submit"
+	"ggforge/publish/manifest"
+	"ggforge/publish/submit"
 )
 
 func submitCommand() *cli.Command {

@@ -19,9 +19,9 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/digest"
 	"ggforge/fault"
-	"ggforge/manifest"
-	"ggforge/release"
-	"ggforge/verify"
+	"ggforge/publish/manifest"
+	"ggforge/publish/release"
+	"ggforge/publish/verify"
 	"ggforge/writer"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"ggforge/digest"
-	"ggforge/release"
+	"ggforge/publish/release"
 )
 
 // TestVerify looks at files that are whole and that are not, and at lists of sums.

@@ -12,7 +12,7 @@ import (
 var rooms = []struct{ name, packages string }{
 	{"nothing of ours below", "fault internal/cpu internal/disk internal/half cmd/internal/heap internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson internal/window quants/internal/arith internal/uni"},
 	{"nothing of ours below but kinds of errors", "internal/part internal/size"},
-	{"nothing of ours below but these", "submit"},
+	{"nothing of ours below but these", "publish/submit"},
 	{"arithmetic whose bits are defined", "internal/gemm internal/torchmath internal/vecmath"},
 	{"files as they are", "internal/stamp internal/fetch internal/onig"},
 	{"files as they are", "internal/mmap"},
@@ -31,7 +31,7 @@ var rooms = []struct{ name, packages string }{
 	{"checkpoint: opens model directories", "checkpoint"},
 	{"meaning: tokenizers and cards", "tokenizer/internal/hf"},
 	{"meaning: tokenizers and cards", "tokenizer vocab convert/general"},
-	{"meaning: names of files", "naming"},
+	{"meaning: names of files", "publish/naming"},
 	{"meaning: configuration and shapes", "arch/hparams arch/shape"},
 	{"meaning: what a table is", "arch/table"},
 	{"meaning: what several tables have", "arch/parts"},
@@ -40,12 +40,12 @@ var rooms = []struct{ name, packages string }{
 	{"what is written", "model"},
 	{"whether two inputs are the same", "model/identity"},
 	{"writing", "writer"},
-	{"writing, and what is written", "manifest"},
-	{"orchestration", "convert edit export eval fidelity quantize verify"},
+	{"writing, and what is written", "publish/manifest"},
+	{"orchestration", "convert edit export eval publish/compare quantize publish/verify"},
 	{"orchestration: what takes several of these", "calibrate sensitivity"},
-	{"orchestration: what takes several of these", "card cmd/internal/partfile internal/texts worth"},
+	{"orchestration: what takes several of these", "publish/card cmd/internal/partfile internal/texts worth"},
 	{"orchestration: outputs of one model, with all that they are chosen by", "production"},
-	{"orchestration: everything of a published model", "release"},
+	{"orchestration: everything of a published model", "publish/release"},
 	{"commands: what they share", "cmd/internal/page"},
 	{"commands: what they share", "cmd/internal/cli"},
 	{"commands: what some of them share", "cmd/internal/convertflags cmd/internal/outflags cmd/internal/pageflags cmd/internal/quantflags cmd/internal/runflags"},
@@ -76,7 +76,7 @@ var never = []struct{ from, to, why string }{
 // itself. A name that ends in "/..." is for the packages below, too; one after a
 // minus may.
 var notIn = []struct{ imported, by, why string }{
-	{"os", "arch/... tokenizer/... vocab convert/general naming rows quants gguf model fault checkpoint/precision", "the caller opens files"},
+	{"os", "arch/... tokenizer/... vocab convert/general publish/naming rows quants gguf model fault checkpoint/precision", "the caller opens files"},
 	{"log", "*", "libraries log nothing"},
 	{"flag", "*", "libraries read no flags"},
 	{"unsafe", "public", "unsafe is for internal packages"},

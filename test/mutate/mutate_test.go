@@ -21,10 +21,10 @@ import (
 	"ggforge/internal/cpu"
 	"ggforge/memory"
 	"ggforge/model"
+	"ggforge/publish/verify"
 	"ggforge/quantize"
 	"ggforge/test/alloctest"
 	"ggforge/test/hftest"
-	"ggforge/verify"
 	"ggforge/writer"
 )
 

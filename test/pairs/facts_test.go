@@ -13,8 +13,8 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/model"
+	"ggforge/publish/verify"
 	"ggforge/rows"
-	"ggforge/verify"
 )
 
 // lineage is what has been done to a model.

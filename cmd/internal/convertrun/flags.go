@@ -18,7 +18,7 @@ import (
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/manifest"
+	"ggforge/publish/manifest"
 	"ggforge/writer"
 )
 

@@ -3,7 +3,7 @@ package convertrun
 import (
 	"path/filepath"
 
-	"ggforge/manifest"
+	"ggforge/publish/manifest"
 )
 
 // OldType is the type of an output in a manifest whose tensors stay as they are.

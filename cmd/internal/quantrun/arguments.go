@@ -14,7 +14,7 @@ import (
 	"ggforge/cmd/internal/quantflags"
 	"ggforge/fault"
 	"ggforge/model"
-	"ggforge/naming"
+	"ggforge/publish/naming"
 	"ggforge/quantize"
 )
 

@@ -20,9 +20,9 @@ import (
 	"ggforge/fault"
 	"ggforge/internal/disk"
 	"ggforge/internal/size"
-	"ggforge/manifest"
-	"ggforge/naming"
 	"ggforge/production"
+	"ggforge/publish/manifest"
+	"ggforge/publish/naming"
 	"ggforge/quantize"
 )
 

@@ -3,7 +3,7 @@ package quantrun
 import (
 	"path/filepath"
 
-	"ggforge/manifest"
+	"ggforge/publish/manifest"
 	"ggforge/writer"
 )
 

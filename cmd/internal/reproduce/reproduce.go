@@ -23,8 +23,8 @@ import (
 	"ggforge/convert"
 	"ggforge/digest"
 	"ggforge/fault"
-	"ggforge/manifest"
 	"ggforge/production"
+	"ggforge/publish/manifest"
 	"ggforge/writer"
 )
 

@@ -18,7 +18,7 @@ import (
 	"ggforge/fault"
 	"ggforge/internal/disk"
 	"ggforge/internal/stamp"
-	"ggforge/manifest"
+	"ggforge/publish/manifest"
 	"ggforge/writer"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"ggforge/submit"
+	"ggforge/publish/submit"
 )
 
 // A script that submits 16 parts and the job that finishes.

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"ggforge/card"
 	"ggforge/checkpoint"
 	"ggforge/digest"
 	"ggforge/eval"
@@ -17,6 +16,7 @@ import (
 	"ggforge/internal/stamp"
 	"ggforge/internal/texts"
 	"ggforge/model/identity"
+	"ggforge/publish/card"
 )
 
 // inputs is what a release is made of besides the source. Everything in it was read once.

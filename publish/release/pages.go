@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/card"
+	"ggforge/publish/card"
 )
 
 // A page has about so many bytes, and so many for each tensor.

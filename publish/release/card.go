@@ -3,7 +3,7 @@ package release
 import (
 	"context"
 
-	"ggforge/card"
+	"ggforge/publish/card"
 	"ggforge/writer"
 )
 

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"ggforge/convert"
-	"ggforge/naming"
+	"ggforge/publish/naming"
 	"ggforge/writer"
 )
 

@@ -3,7 +3,7 @@ package release_test
 import (
 	"fmt"
 
-	"ggforge/release"
+	"ggforge/publish/release"
 )
 
 func Example() {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"ggforge/gguf"
-	"ggforge/manifest"
+	"ggforge/publish/manifest"
 )
 
 func ExampleFileAt() {

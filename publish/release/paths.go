@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/card"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/disk"
+	"ggforge/publish/card"
 	"ggforge/writer"
 )
 

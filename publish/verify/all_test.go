@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"ggforge/convert"
+	"ggforge/publish/verify"
 	"ggforge/test/hftest"
-	"ggforge/verify"
 	"ggforge/writer"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/verify"
+	"ggforge/publish/verify"
 )
 
 // model returns a small file, which is whole unless change is not nil.

@@ -23,12 +23,12 @@ import (
 	"errors"
 	"path/filepath"
 
-	"ggforge/card"
 	"ggforge/checkpoint"
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/internal/disk"
 	"ggforge/model"
+	"ggforge/publish/card"
 	"ggforge/writer"
 )
 

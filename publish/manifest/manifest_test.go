@@ -149,7 +149,7 @@ func TestDescribe(t *testing.T) {
 
 // TestSchema checks that the schema in docs is that of manifests, and that every field says what it is.
 func TestSchema(t *testing.T) {
-	want, err := os.ReadFile("../docs/manifest.schema.json")
+	want, err := os.ReadFile("../../docs/manifest.schema.json")
 	if err != nil || !bytes.Equal(want, Schema()) {
 		t.Errorf("docs/manifest.schema.json: %v; write it with: ggtool reproduce --schema", err)
 	}

@@ -18,7 +18,7 @@ import (
 	"ggforge/internal/mmap"
 	"ggforge/internal/nearest"
 	"ggforge/internal/size"
-	"ggforge/naming"
+	"ggforge/publish/naming"
 	"ggforge/quantize"
 	"ggforge/worth"
 )

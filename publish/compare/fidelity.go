@@ -1,9 +1,9 @@
-// Package fidelity says how far the weights of a model are from those of another, tensor by
+// Package compare says how far the weights of a model are from those of another, tensor by
 // tensor: of a quantized one from what it was made of.
 //
 // All sums are float64, over blocks of rows that do not depend on the number of workers, added
 // in their order: so are the figures.
-package fidelity
+package compare
 
 import (
 	"context"

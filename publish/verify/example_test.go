@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"ggforge/gguf"
-	"ggforge/verify"
+	"ggforge/publish/verify"
 )
 
 func Example() {

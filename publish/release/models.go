@@ -12,8 +12,8 @@ import (
 
 	"ggforge/checkpoint"
 	"ggforge/eval"
-	"ggforge/naming"
 	"ggforge/production"
+	"ggforge/publish/naming"
 	"ggforge/quantize"
 	"ggforge/writer"
 )

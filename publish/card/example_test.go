@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"ggforge/card"
 	"ggforge/gguf"
+	"ggforge/publish/card"
 )
 
 func Example() {

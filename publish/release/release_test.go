@@ -14,19 +14,19 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/card"
 	"ggforge/checkpoint"
 	"ggforge/fault"
 	"ggforge/internal/cpu"
 	"ggforge/model"
-	"ggforge/naming"
+	"ggforge/publish/card"
+	"ggforge/publish/naming"
 	"ggforge/quantize"
 	"ggforge/test/buckettest"
 	"ggforge/test/hftest"
 	"ggforge/writer"
 )
 
-const gollama = "../test/testdata/gollama"
+const gollama = "../../test/testdata/gollama"
 
 // TestPlan reads plans that are wrong: the error names the line.
 func TestPlan(t *testing.T) {
@@ -73,11 +73,11 @@ func TestPlan(t *testing.T) {
 
 // TestSchema checks that the schema in docs is that of plans, and that docs name every key.
 func TestSchema(t *testing.T) {
-	want, err := os.ReadFile("../docs/release.schema.json")
+	want, err := os.ReadFile("../../docs/release.schema.json")
 	if err != nil || !bytes.Equal(want, Schema()) {
 		t.Errorf("docs/release.schema.json: %v; write it with: ggtool release --schema", err)
 	}
-	text, err := os.ReadFile("../docs/model-release.md")
+	text, err := os.ReadFile("../../docs/model-release.md")
 	if err != nil {
 		t.Fatal(err)
 	}

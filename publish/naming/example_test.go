@@ -5,7 +5,7 @@ import (
 	"maps"
 
 	"ggforge/gguf"
-	"ggforge/naming"
+	"ggforge/publish/naming"
 )
 
 func Example() {

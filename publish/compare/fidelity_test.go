@@ -1,4 +1,4 @@
-package fidelity_test
+package compare_test
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"ggforge/fault"
-	"ggforge/fidelity"
 	"ggforge/gguf"
 	"ggforge/imatrix"
 	"ggforge/imatrix/imatrixtest"
 	"ggforge/model"
+	"ggforge/publish/compare"
 	"ggforge/rows"
 )
 
@@ -31,7 +31,7 @@ func tensor(name string, values []float32, ne ...int64) model.Tensor {
 func Example() {
 	base := &model.Model{Tensors: []model.Tensor{tensor("a", []float32{3, 4}, 2)}}
 	other := &model.Model{Tensors: []model.Tensor{tensor("a", []float32{3, 4.5}, 2)}}
-	r, err := fidelity.Compare(context.Background(), base, other, fidelity.Options{})
+	r, err := compare.Compare(context.Background(), base, other, compare.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -66,9 +66,9 @@ func TestCompare(t *testing.T) {
 	}
 	base := &model.Model{Path: "base", Tensors: []model.Tensor{tensor("gone", []float32{1}, 1), tensor("w", x, n, per, matrices), tensor("b", x[:9], 9)}}
 	other := &model.Model{Path: "other", Tensors: []model.Tensor{tensor("b", x[:9], 9), tensor("new", []float32{1}, 1), tensor("w", y, n, per, matrices)}}
-	var first *fidelity.Result
+	var first *compare.Result
 	for _, workers := range []int{1, 3} {
-		r, err := fidelity.Compare(t.Context(), base, other, fidelity.Options{Workers: workers, Matrix: m})
+		r, err := compare.Compare(t.Context(), base, other, compare.Options{Workers: workers, Matrix: m})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,11 +105,11 @@ func TestCompare(t *testing.T) {
 
 	y[0] = float32(math.NaN())
 	bad := &model.Model{Tensors: []model.Tensor{tensor("w", y, n, per, matrices)}}
-	if _, err := fidelity.Compare(t.Context(), base, bad, fidelity.Options{}); !errors.Is(err, fault.Broken) {
+	if _, err := compare.Compare(t.Context(), base, bad, compare.Options{}); !errors.Is(err, fault.Broken) {
 		t.Errorf("not finite: %v", err)
 	}
 	wide := &model.Model{Tensors: []model.Tensor{tensor("w", y, n*per, matrices)}}
-	if _, err := fidelity.Compare(t.Context(), base, wide, fidelity.Options{}); !errors.Is(err, fault.Refused) {
+	if _, err := compare.Compare(t.Context(), base, wide, compare.Options{}); !errors.Is(err, fault.Refused) {
 		t.Errorf("other dimensions: %v", err)
 	}
 }
