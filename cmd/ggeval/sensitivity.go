@@ -17,7 +17,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/nearest"
-	"ggforge/sensitivity"
+	"ggforge/quantize/sensitivity"
 	"ggforge/writer"
 )
 

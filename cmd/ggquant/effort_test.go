@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/calibrate"
 	"ggforge/gguf"
 	"ggforge/internal/cpu"
 	"ggforge/model"
 	"ggforge/quantize"
+	"ggforge/quantize/calibrate"
 	"ggforge/test/hftest"
 )
 

@@ -16,8 +16,8 @@ import (
 	"ggforge/cmd/internal/quantflags"
 	"ggforge/cmd/internal/quantrun"
 	"ggforge/cmd/internal/runflags"
-	"ggforge/production"
 	"ggforge/quantize"
+	"ggforge/quantize/batch"
 	"ggforge/writer"
 )
 
@@ -91,8 +91,8 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err := saving.CheckSave(m); err != nil {
 		return err
 	}
-	prepare := func() (*production.Run, error) {
-		made, err := production.Prepare(ctx, m, &r.Order)
+	prepare := func() (*batch.Run, error) {
+		made, err := batch.Prepare(ctx, m, &r.Order)
 		owned = made == nil
 		return made, err
 	}
@@ -276,7 +276,7 @@ func writeWorth(w io.Writer, x *quantize.ReportWorth) {
 		fmt.Fprintf(w, "  %-8s %4d tensors %14d bytes %6.2f %%\n", t.Type, t.Tensors, t.Bytes, 100*t.Share)
 	}
 	what := "divergence predicted"
-	if x.Method == production.MethodErrors {
+	if x.Method == batch.MethodErrors {
 		what = "relative errors"
 	}
 	fmt.Fprintf(w, "types for %s: %s %.4g", x.Target, what, x.Predicted)

@@ -12,9 +12,9 @@ import (
 
 	"ggforge/checkpoint"
 	"ggforge/eval"
-	"ggforge/production"
 	"ggforge/publish/naming"
 	"ggforge/quantize"
+	"ggforge/quantize/batch"
 	"ggforge/writer"
 )
 
@@ -128,12 +128,12 @@ func (r *Release) missing() (list []int) {
 }
 
 // order returns what package production is to make of some outputs.
-func (r *Release) order(ctx context.Context, list []int) *production.Order {
+func (r *Release) order(ctx context.Context, list []int) *batch.Order {
 	var keys []string
 	for _, s := range r.models {
 		keys = append(keys, s.key())
 	}
-	o := &production.Order{
+	o := &batch.Order{
 		Quantize: quantize.Options{SplitMaxBytes: int64(r.plan.Split), Importance: r.inputs.matrix},
 		Workers:  r.opt.Workers, Program: r.opt.Program, Warn: r.opt.Warn, Progress: r.opt.Progress,
 	}
@@ -142,22 +142,22 @@ func (r *Release) order(ctx context.Context, list []int) *production.Order {
 		out := &r.plan.Outputs[i]
 		steps = append(steps, r.models[i])
 		o.Recipes, o.Paths = append(o.Recipes, r.s.recipes[i]), append(o.Paths, r.full(r.models[i]))
-		o.Types.Targets = append(o.Types.Targets, production.Target{BPW: out.BPW, Bytes: int64(out.Size), Like: r.s.targets[i].like, KLD: out.KLD})
+		o.Types.Targets = append(o.Types.Targets, batch.Target{BPW: out.BPW, Bytes: int64(out.Size), Like: r.s.targets[i].like, KLD: out.KLD})
 	}
 	o.Write = r.writing(ctx, steps...)
 	o.Write.Progress = r.opt.Write
 	o.Write.Journal = &writer.Journal{Facts: []writer.Fact{{Name: "plan", Value: keyOf(keys, r.opt.Program)}}, Resume: true, Restart: true}
-	if !slices.ContainsFunc(o.Types.Targets, func(t production.Target) bool { return t != production.Target{} }) {
+	if !slices.ContainsFunc(o.Types.Targets, func(t batch.Target) bool { return t != batch.Target{} }) {
 		o.Types.Targets = nil
 	}
 	o.Types.Limits = r.s.limits
 	if r.inRun() {
 		c := r.plan.Calibration
-		o.Calibration = production.Calibration{
+		o.Calibration = batch.Calibration{
 			File: c.Text, Content: r.inputs.calibration.data, Text: eval.Text{Chunk: cmp.Or(c.Chunk, defaultChunk), Chunks: c.Chunks}, Output: c.ProcessOutput,
 			High: r.chosen(), Best: c.Effort == "best", Name: path.Base(r.matrix.path),
 		}
-		if o.Calibration.High && !slices.ContainsFunc(o.Types.Targets, func(t production.Target) bool { return t.KLD > 0 }) {
+		if o.Calibration.High && !slices.ContainsFunc(o.Types.Targets, func(t batch.Target) bool { return t.KLD > 0 }) {
 			o.Calibration.State = filepath.Join(r.dir, stateDir, "blocks-"+keyOf(keys, list)[:16])
 		}
 	}
@@ -182,7 +182,7 @@ func (r *Release) makeModels(ctx context.Context) error {
 		defer m.Close()
 		order.Quantize.Importance = m
 	}
-	run, err := production.Prepare(ctx, r.lend(), order)
+	run, err := batch.Prepare(ctx, r.lend(), order)
 	if run != nil {
 		defer run.Close()
 	}

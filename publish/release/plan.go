@@ -20,7 +20,7 @@ import (
 	"ggforge/internal/size"
 	"ggforge/publish/naming"
 	"ggforge/quantize"
-	"ggforge/worth"
+	"ggforge/quantize/allocate"
 )
 
 // Plan says what a release is made of and what it has. Its fields are the keys of a file in YAML or JSON;
@@ -349,7 +349,7 @@ func schemaOf(t reflect.Type) map[string]any {
 type settled struct {
 	recipes []*quantize.Recipe
 	targets []target
-	limits  []worth.Limit
+	limits  []allocate.Limit
 	via     convert.OutType
 	towers  []convert.OutType
 }
@@ -434,7 +434,7 @@ func (p *Plan) settle() (*settled, error) {
 		}
 		if o.Types != "" && limits == "" {
 			limits = o.Types
-			l, err := worth.ParseLimit(o.Types)
+			l, err := allocate.ParseLimit(o.Types)
 			if err != nil {
 				return nil, fmt.Errorf("%s: types: %w", p.place(o), err)
 			}

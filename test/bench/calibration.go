@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/calibrate"
 	"ggforge/gguf"
+	"ggforge/quantize/calibrate"
 	"ggforge/quants"
 	"ggforge/quants/parts"
 )

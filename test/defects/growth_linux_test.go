@@ -22,6 +22,7 @@ import (
 	"ggforge/imatrix/imatrixtest"
 	"ggforge/internal/cpu"
 	"ggforge/internal/pyjson"
+	"ggforge/quantize/allocate"
 	"ggforge/safetensors"
 	"ggforge/safetensors/safetensorstest"
 	"ggforge/test/alloctest"
@@ -29,7 +30,6 @@ import (
 	"ggforge/torchfile"
 	"ggforge/torchfile/torchfiletest"
 	"ggforge/vocab"
-	"ggforge/worth"
 )
 
 // list joins n texts.
@@ -226,7 +226,7 @@ func readers() map[string]reader {
 		"card: keys":       {text(func(n int) string { return "---\n" + list(n, "\n", "k%[1]d: v") + "\n---\n" }), card},
 		"card: list":       {text(func(n int) string { return "---\ntags: [" + list(n, ",", "t%[1]d") + "]\n---\n" }), card},
 		"card: aliases":    {text(func(n int) string { return "---\na: &a [x]\nb: [" + list(n, ",", "*a") + "]\n---\n" }), card},
-		"recipe: lines":    {text(func(n int) string { return list(n, "\n", "blk.%[1]d.weight=Q4_K") }), func(data []byte) error { _, err := worth.ParseRecipe("x", data); return err }},
+		"recipe: lines":    {text(func(n int) string { return list(n, "\n", "blk.%[1]d.weight=Q4_K") }), func(data []byte) error { _, err := allocate.ParseRecipe("x", data); return err }},
 		"tokenizer.model":  load(tokenizer.ClassLlama, "tokenizer.model", func(n int) string { return pieces(n, "") }),
 		"tokenizer.model: many groups": load(tokenizer.ClassLlama, "tokenizer.model", func(n int) string {
 			return pieces(1, list(n, "", strings.Repeat("\x0b", 20)+strings.Repeat("\x0c", 20)))

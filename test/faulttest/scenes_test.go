@@ -11,15 +11,15 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/calibrate"
 	"ggforge/convert"
 	"ggforge/edit"
 	"ggforge/eval"
 	"ggforge/gguf"
 	"ggforge/imatrix"
 	"ggforge/model"
-	"ggforge/production"
 	"ggforge/quantize"
+	"ggforge/quantize/batch"
+	"ggforge/quantize/calibrate"
 	"ggforge/test/hftest"
 	"ggforge/writer"
 )
@@ -301,13 +301,13 @@ var scenes = []scene{
 		if err != nil {
 			return err
 		}
-		order := &production.Order{Warn: func(...string) {}, Workers: 1, Write: options(j)}
+		order := &batch.Order{Warn: func(...string) {}, Workers: 1, Write: options(j)}
 		for _, name := range []string{"Q8_0", "F16"} {
 			r, _ := quantize.LookupRecipe(name)
 			order.Recipes = append(order.Recipes, r)
 			order.Paths = append(order.Paths, filepath.Join(dir, "out", name+".gguf"))
 		}
-		run, err := production.Prepare(ctx, m, order)
+		run, err := batch.Prepare(ctx, m, order)
 		if err != nil {
 			m.Close()
 			return err

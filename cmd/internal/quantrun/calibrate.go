@@ -7,7 +7,7 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
-	"ggforge/production"
+	"ggforge/quantize/batch"
 )
 
 func calibrationFlags() []cli.Flag {
@@ -23,7 +23,7 @@ func calibrationFlags() []cli.Flag {
 }
 
 // parseCalibration reads the flags of calibrationFlags.
-func parseCalibration(cmd *cli.Command) (c production.Calibration, err error) {
+func parseCalibration(cmd *cli.Command) (c batch.Calibration, err error) {
 	if c.File, err = tool.File(cmd, "calibrate"); err != nil {
 		return c, err
 	}

@@ -20,10 +20,10 @@ import (
 	"ggforge/fault"
 	"ggforge/internal/disk"
 	"ggforge/internal/size"
-	"ggforge/production"
 	"ggforge/publish/manifest"
 	"ggforge/publish/naming"
 	"ggforge/quantize"
+	"ggforge/quantize/batch"
 )
 
 // Flags are those of llama-quantize under the same names, and some more.
@@ -87,7 +87,7 @@ type Request struct {
 	Held                 []digest.Input     // files that flags name and that were read for these
 
 	convertflags.Checkpoint
-	production.Order // but for Paths, which depend on the model
+	batch.Order // but for Paths, which depend on the model
 }
 
 // Parse reads all flags and arguments.

@@ -12,29 +12,29 @@ import (
 	"ggforge/cmd/internal/quantflags"
 	"ggforge/fault"
 	"ggforge/internal/size"
-	"ggforge/production"
-	"ggforge/worth"
+	"ggforge/quantize/allocate"
+	"ggforge/quantize/batch"
 )
 
 // targetFlags are those that name targets; only one of them can be used at once.
 var targetFlags = []struct {
 	name, usage string
-	read        func(s string) (production.Target, error)
+	read        func(s string) (batch.Target, error)
 	names       func() []string // that a value may be, nil for numbers
 }{
-	{name: "target-bpw", usage: "choose types that lose the least at `N` bits per weight", read: func(s string) (t production.Target, err error) {
+	{name: "target-bpw", usage: "choose types that lose the least at `N` bits per weight", read: func(s string) (t batch.Target, err error) {
 		t.BPW, err = positive(s)
 		return t, err
 	}},
-	{name: "target-size", usage: "choose types that lose the least in files of `SIZE` bytes (" + tool.SizeHelp + ")", read: func(s string) (t production.Target, err error) {
+	{name: "target-size", usage: "choose types that lose the least in files of `SIZE` bytes (" + tool.SizeHelp + ")", read: func(s string) (t batch.Target, err error) {
 		t.Bytes, err = size.Parse(s)
 		return t, err
 	}},
-	{name: "like", names: quantflags.RecipeNames, usage: "choose types that lose the least at the size of recipe `TYPE`", read: func(s string) (t production.Target, err error) {
+	{name: "like", names: quantflags.RecipeNames, usage: "choose types that lose the least at the size of recipe `TYPE`", read: func(s string) (t batch.Target, err error) {
 		t.Like, err = quantflags.Recipe(s)
 		return t, err
 	}},
-	{name: "target-kld", usage: "choose the smallest types that let the model diverge by `N` nats for a token at most, as measured on a part of the text", read: func(s string) (t production.Target, err error) {
+	{name: "target-kld", usage: "choose the smallest types that let the model diverge by `N` nats for a token at most, as measured on a part of the text", read: func(s string) (t batch.Target, err error) {
 		t.KLD, err = positive(s)
 		return t, err
 	}},
@@ -66,7 +66,7 @@ func (r *Request) parseTargets(cmd *cli.Command) (err error) {
 		return err
 	}
 	for _, s := range cmd.StringSlice("types") {
-		l, err := worth.ParseLimit(s)
+		l, err := allocate.ParseLimit(s)
 		if err != nil {
 			return err
 		}
@@ -126,9 +126,9 @@ func (r *Request) parseTypes(cmd *cli.Command) (err error) {
 		if cmd.Bool("pure") {
 			return fault.Errorf(fault.Usage, "--recipe and --pure: want only one of them")
 		}
-		r.Types.Recipe = new(worth.Recipe)
+		r.Types.Recipe = new(allocate.Recipe)
 		if tool.Looks(cmd) {
-			if r.Types.Recipe, err = worth.ReadRecipe(path); err != nil {
+			if r.Types.Recipe, err = allocate.ReadRecipe(path); err != nil {
 				return err
 			}
 		}

@@ -23,8 +23,8 @@ import (
 	"ggforge/convert"
 	"ggforge/digest"
 	"ggforge/fault"
-	"ggforge/production"
 	"ggforge/publish/manifest"
+	"ggforge/quantize/batch"
 	"ggforge/writer"
 )
 
@@ -356,7 +356,7 @@ func (j *job) quantize(ctx context.Context, cmd *cli.Command) error {
 		r.Paths = append(r.Paths, filepath.Join(r.OutDir, o.Name))
 	}
 	r.Program, r.Workers, r.Warn, r.Progress = runflags.Program(), tool.Workers(cmd), tool.Warning(cmd), tool.Parts(cmd)
-	made, err := production.Prepare(ctx, m, &r.Order)
+	made, err := batch.Prepare(ctx, m, &r.Order)
 	if made == nil {
 		m.Close()
 		return err

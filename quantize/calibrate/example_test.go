@@ -6,16 +6,16 @@ import (
 	"log"
 	"os"
 
-	"ggforge/calibrate"
 	"ggforge/convert"
 	"ggforge/eval"
 	"ggforge/gguf"
+	"ggforge/quantize/calibrate"
 )
 
 // Choose the blocks of a tensor by what its layer reads of a text.
 func Example() {
 	ctx := context.Background()
-	m, _, err := convert.Open(ctx, "../test/testdata/gollama", convert.Options{})
+	m, _, err := convert.Open(ctx, "../../test/testdata/gollama", convert.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func text(n int) []int32 {
 }
 
 func open(t *testing.T) *model.Model {
-	m, _, err := convert.Open(context.Background(), "../test/testdata/gollama", convert.Options{})
+	m, _, err := convert.Open(context.Background(), "../../test/testdata/gollama", convert.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

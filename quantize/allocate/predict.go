@@ -1,4 +1,4 @@
-package worth
+package allocate
 
 import (
 	"cmp"
@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"slices"
 
-	"ggforge/calibrate"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/vecmath"
 	"ggforge/model"
+	"ggforge/quantize/calibrate"
 	"ggforge/rows"
 )
 

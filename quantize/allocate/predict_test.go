@@ -1,4 +1,4 @@
-package worth
+package allocate
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 // gollama is a small model that is trained, and text of the kind that it knows.
 func gollama(t *testing.T, chunk, chunks int) (*model.Model, eval.Run) {
 	t.Helper()
-	m, _, err := convert.Open(context.Background(), "../test/testdata/gollama", convert.Options{})
+	m, _, err := convert.Open(context.Background(), "../../test/testdata/gollama", convert.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func gollama(t *testing.T, chunk, chunks int) (*model.Model, eval.Run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../quants/quants.go")
+	text, err := os.ReadFile("../../quants/quants.go")
 	if err != nil {
 		t.Fatal(err)
 	}

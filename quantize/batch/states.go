@@ -1,4 +1,4 @@
-package production
+package batch
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"ggforge/calibrate"
 	"ggforge/internal/disk"
+	"ggforge/quantize/calibrate"
 	"ggforge/writer"
 )
 

@@ -1,4 +1,4 @@
-package production
+package batch
 
 import (
 	"cmp"
@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"ggforge/calibrate"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -21,6 +20,7 @@ import (
 	"ggforge/internal/texts"
 	"ggforge/model"
 	"ggforge/quantize"
+	"ggforge/quantize/calibrate"
 	"ggforge/rows"
 	"ggforge/writer"
 )

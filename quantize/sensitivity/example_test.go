@@ -8,13 +8,13 @@ import (
 	"ggforge/convert"
 	"ggforge/eval"
 	"ggforge/gguf"
-	"ggforge/sensitivity"
+	"ggforge/quantize/sensitivity"
 )
 
 // Measure what 2 bits cost a model, by what its tensors do.
 func Example() {
 	ctx := context.Background()
-	m, _, err := convert.Open(ctx, "../test/testdata/gollama", convert.Options{})
+	m, _, err := convert.Open(ctx, "../../test/testdata/gollama", convert.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

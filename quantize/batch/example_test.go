@@ -1,4 +1,4 @@
-package production_test
+package batch_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/model"
-	"ggforge/production"
 	"ggforge/quantize"
+	"ggforge/quantize/batch"
 )
 
 func Example() {
@@ -28,13 +28,13 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	order := &production.Order{Warn: func(...string) {}}
+	order := &batch.Order{Warn: func(...string) {}}
 	for _, name := range []string{"Q8_0", "Q4_0"} {
 		r, _ := quantize.LookupRecipe(name)
 		order.Recipes = append(order.Recipes, r)
 		order.Paths = append(order.Paths, filepath.Join(dir, name+".gguf"))
 	}
-	run, err := production.Prepare(context.Background(), m, order)
+	run, err := batch.Prepare(context.Background(), m, order)
 	if err != nil {
 		log.Fatal(err)
 	}

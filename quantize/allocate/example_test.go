@@ -1,19 +1,19 @@
-package worth_test
+package allocate_test
 
 import (
 	"fmt"
 
 	"ggforge/gguf"
-	"ggforge/worth"
+	"ggforge/quantize/allocate"
 )
 
 // Write types of tensors as a recipe, and read it again.
 func ExampleFormatRecipe() {
-	text := worth.FormatRecipe([]worth.Assigned{
+	text := allocate.FormatRecipe([]allocate.Assigned{
 		{Name: "token_embd.weight", Type: gguf.TypeQ5_K}, {Name: "blk.0.ffn_down.weight", Type: gguf.TypeIQ4_XS},
 	})
 	fmt.Printf("%s", text)
-	r, err := worth.ParseRecipe("recipe.txt", text)
+	r, err := allocate.ParseRecipe("recipe.txt", text)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,4 +1,4 @@
-package production
+package batch
 
 import (
 	"cmp"
@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 
-	"ggforge/calibrate"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
 	"ggforge/model"
 	"ggforge/quantize"
-	"ggforge/worth"
+	"ggforge/quantize/allocate"
+	"ggforge/quantize/calibrate"
 	"ggforge/writer"
 )
 
@@ -30,11 +30,11 @@ type Target struct {
 
 // Types says where the types of tensors come from, if not from recipes alone.
 type Types struct {
-	Recipe *worth.Recipe // types by names of tensors, nil for none
-	Save   string        // a file for the types of the first output, "" for none
+	Recipe *allocate.Recipe // types by names of tensors, nil for none
+	Save   string           // a file for the types of the first output, "" for none
 
 	Targets []Target // of each output, or none
-	Limits  []worth.Limit
+	Limits  []allocate.Limit
 	Measure int // chunks to measure with
 
 	plain []*quantize.Recipe
@@ -81,8 +81,8 @@ func (t *Types) hold(run *eval.Run, path string) error {
 
 // worthy is what types are chosen by.
 type worthy struct {
-	candidates []worth.Candidate
-	found      *worth.Predictions
+	candidates []allocate.Candidate
+	found      *allocate.Predictions
 	base       *quantize.Batch // without choices
 	first      int             // job whose types are chosen
 }
@@ -109,7 +109,7 @@ func (o *Order) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.Re
 	defer base.Close()
 	w := &worthy{base: base, first: slices.IndexFunc(t.Targets, func(t Target) bool { return t != Target{} })}
 	var err error
-	if w.candidates, err = worth.Candidates(base.Jobs[w.first], t.Limits); err != nil {
+	if w.candidates, err = allocate.Candidates(base.Jobs[w.first], t.Limits); err != nil {
 		return nil, cmp.Or(refused, err)
 	}
 	if o.Calibration.High {
@@ -119,9 +119,9 @@ func (o *Order) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.Re
 		}
 		defer blocks.Close()
 	}
-	predict := worth.PredictOptions{Run: o.Calibration.run}
+	predict := allocate.PredictOptions{Run: o.Calibration.run}
 	predict.Progress = o.progress("types")
-	if w.found, err = worth.Predict(ctx, m, w.candidates, predict); err != nil {
+	if w.found, err = allocate.Predict(ctx, m, w.candidates, predict); err != nil {
 		return nil, err
 	}
 	if w.found.Forwards != nil {
@@ -178,7 +178,7 @@ func (o *Order) sketch(ctx context.Context, m *model.Model, w *worthy, path stri
 	}
 	// Other types are encoded with importance, which is known by now.
 	if err = o.weigh(ctx, w.base); err == nil {
-		w.candidates, err = worth.Candidates(w.base.Jobs[w.first], o.Types.Limits)
+		w.candidates, err = allocate.Candidates(w.base.Jobs[w.first], o.Types.Limits)
 	}
 	if err == nil {
 		err = c.again(e)
@@ -205,16 +205,16 @@ func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int, fa
 		Target: target.String(), Method: w.method(), Tokens: w.found.Tokens, Factor: factor, Guessed: w.found.Guessed, Losses: map[string]float64{},
 	}
 	job.Predict(report, o.typesMetadata(report))
-	var a worth.Assignment
+	var a allocate.Assignment
 	alignment := int64(gguf.DefaultAlignment)
 	if n, ok := job.Input.Metadata.Alignment(); ok && !o.Quantize.Reference {
 		alignment = n
 	}
-	size := worth.Sized{Align: alignment}
+	size := allocate.Sized{Align: alignment}
 	if target.KLD > 0 {
 		var least float64
 		var ok bool
-		if a, least, ok = worth.Smallest(m, w.candidates, w.found.Losses, size, target.KLD/factor); !ok {
+		if a, least, ok = allocate.Smallest(m, w.candidates, w.found.Losses, size, target.KLD/factor); !ok {
 			return nil, fault.Errorf(fault.Refused, "%s: a divergence of %g cannot be had with the types that tensors may have, which come to %.3g at least", m.Path, target.KLD, least*factor)
 		}
 	} else {
@@ -224,7 +224,7 @@ func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int, fa
 		}
 		var least int64
 		var ok bool
-		if a, least, ok = worth.Best(m, w.candidates, w.found.Losses, size, limit-spent); !ok {
+		if a, least, ok = allocate.Best(m, w.candidates, w.found.Losses, size, limit-spent); !ok {
 			return nil, fault.Errorf(fault.Refused, "%s: %v is less than the smallest types that tensors may have take: %d bytes of %d, with what does not change", m.Path, target, least+spent, limit)
 		}
 	}
@@ -247,7 +247,7 @@ func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int, fa
 
 // limit returns how many bytes an output may have, and how many of these it has whatever types
 // candidates get.
-func (w *worthy) limit(ctx context.Context, o *Order, m *model.Model, i int, size *worth.Sized) (limit, spent int64, err error) {
+func (w *worthy) limit(ctx context.Context, o *Order, m *model.Model, i int, size *allocate.Sized) (limit, spent int64, err error) {
 	job, target := w.base.Jobs[i], o.Types.Targets[i]
 	if target.BPW > 0 {
 		size.Align = 1
@@ -492,13 +492,13 @@ func (o *Order) savedTypes(job *quantize.Job) []byte {
 	if !o.savesTypes() {
 		return nil
 	}
-	var tensors []worth.Assigned
+	var tensors []allocate.Assigned
 	for i := range job.Decisions {
 		if d := &job.Decisions[i]; d.Reason.Kind != quantize.Kept {
-			tensors = append(tensors, worth.Assigned{Name: d.Name, Type: d.To})
+			tensors = append(tensors, allocate.Assigned{Name: d.Name, Type: d.To})
 		}
 	}
-	return append([]byte{}, worth.FormatRecipe(tensors)...) // not nil, whatever it has
+	return append([]byte{}, allocate.FormatRecipe(tensors)...) // not nil, whatever it has
 }
 
 // SaveTypes writes what Run.SavedTypes has returned to Types.Save, in place of none of the files that have been written; nothing if it is

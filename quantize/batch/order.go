@@ -1,9 +1,9 @@
-// Package production makes one model's outputs, with everything that they are chosen by: an importance
+// Package batch makes one model's outputs, with everything that they are chosen by: an importance
 // matrix of a text, blocks that change least what layers say of it, types that lose the least in so
 // many bytes. It is what ggquant and releases have in common.
 //
 //	model ──► Prepare: matrix, types, plan ──► Choose: blocks ──► Write: all files from one read
-package production
+package batch
 
 import (
 	"cmp"
