@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/export"
+	"ggforge/convert/export"
 	"ggforge/writer"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"ggforge/arch"
 	"ggforge/convert"
-	"ggforge/export"
+	"ggforge/convert/export"
 	"ggforge/fault"
 	"ggforge/safetensors/safetensorstest"
 	"ggforge/test/hftest"

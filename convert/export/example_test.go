@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"ggforge/checkpoint"
-	"ggforge/export"
+	"ggforge/convert/export"
 	"ggforge/gguf"
 	"ggforge/rows"
 	"ggforge/writer"

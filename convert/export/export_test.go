@@ -16,7 +16,7 @@ import (
 
 	"ggforge/checkpoint/precision"
 	"ggforge/convert"
-	"ggforge/export"
+	"ggforge/convert/export"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/quants"
@@ -85,7 +85,7 @@ func llama(t *testing.T, bias, tied bool, change map[string]any) string {
 	}
 	slices.SortFunc(tensors, func(a, b safetensorstest.Tensor) int { return strings.Compare(a.Name, b.Name) })
 	dir := filepath.Join(t.TempDir(), "tiny")
-	must(t, os.CopyFS(dir, os.DirFS("../tokenizer/testdata/tiny-spm")))
+	must(t, os.CopyFS(dir, os.DirFS("../../tokenizer/testdata/tiny-spm")))
 	data, err := json.Marshal(config)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "config.json"), data, 0o666))
@@ -205,7 +205,7 @@ func TestRoundTrip(t *testing.T) {
 // TestGollama takes a real model, whose BF16 export is the very file it was
 // converted from.
 func TestGollama(t *testing.T) {
-	const gollama = "../test/testdata/gollama"
+	const gollama = "../../test/testdata/gollama"
 	if _, err := os.Stat(gollama); err != nil {
 		t.Fatal(err)
 	}
