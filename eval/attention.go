@@ -1,10 +1,10 @@
 package eval
 
 import (
+	"ggforge/eval/internal/window"
 	"ggforge/internal/gemm"
 	"ggforge/internal/parallel"
 	"ggforge/internal/vecmath"
-	"ggforge/internal/window"
 )
 
 // heads are what attends: queries with keys and values, each of those for several.

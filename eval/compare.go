@@ -6,10 +6,10 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/eval/logprobs"
 	"ggforge/fault"
 	"ggforge/internal/parallel"
 	"ggforge/internal/vecmath"
-	"ggforge/logprobs"
 )
 
 // Figure is a mean with its standard error.

@@ -3,8 +3,8 @@ package eval
 import (
 	"math"
 
+	"ggforge/eval/internal/window"
 	"ggforge/internal/vecmath"
-	"ggforge/internal/window"
 )
 
 // Graph says what the tensors of an architecture do not: everything that has a tensor or

@@ -12,11 +12,11 @@ import (
 
 	"ggforge/convert"
 	"ggforge/eval"
+	"ggforge/eval/internal/window"
+	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/cpu"
-	"ggforge/internal/window"
-	"ggforge/memory"
 	"ggforge/test/hftest"
 	"ggforge/test/mutate"
 )

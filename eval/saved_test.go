@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/eval/logprobs"
+	"ggforge/eval/logprobs/logprobstest"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/logprobs"
-	"ggforge/logprobs/logprobstest"
 	"ggforge/model"
 	"ggforge/rows"
 )

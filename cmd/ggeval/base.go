@@ -7,9 +7,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/eval"
+	"ggforge/eval/logprobs"
+	"ggforge/eval/texts"
 	"ggforge/fault"
-	"ggforge/internal/texts"
-	"ggforge/logprobs"
 	"ggforge/vocab"
 )
 

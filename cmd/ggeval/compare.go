@@ -19,9 +19,9 @@ import (
 	"ggforge/cmd/internal/partfile"
 	"ggforge/cmd/internal/quantflags"
 	"ggforge/eval"
+	"ggforge/eval/texts"
 	"ggforge/fault"
 	"ggforge/internal/part"
-	"ggforge/internal/texts"
 	"ggforge/writer"
 )
 

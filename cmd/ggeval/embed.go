@@ -15,8 +15,8 @@ import (
 	"ggforge/cmd/internal/convertflags"
 	"ggforge/cmd/internal/evalrun"
 	"ggforge/eval"
+	"ggforge/eval/texts"
 	"ggforge/fault"
-	"ggforge/internal/texts"
 	"ggforge/vocab"
 	"ggforge/writer"
 )

@@ -11,7 +11,7 @@ import (
 	"ggforge/cmd/internal/evalrun"
 	"ggforge/cmd/internal/quantflags"
 	"ggforge/eval"
-	"ggforge/internal/texts"
+	"ggforge/eval/texts"
 	"ggforge/vocab"
 )
 

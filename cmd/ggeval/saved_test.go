@@ -10,8 +10,8 @@ import (
 
 	"ggforge/convert"
 	"ggforge/eval"
+	"ggforge/eval/logprobs/logprobstest"
 	"ggforge/internal/cpu"
-	"ggforge/logprobs/logprobstest"
 	"ggforge/vocab"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/eval/memory"
 	"ggforge/gguf"
-	"ggforge/memory"
 	"ggforge/test/mutate"
 )
 

@@ -13,10 +13,10 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/page"
 	"ggforge/cmd/internal/pageflags"
+	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
-	"ggforge/memory"
 	"ggforge/publish/card"
 )
 

@@ -15,10 +15,10 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/page"
+	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
-	"ggforge/memory"
 	"ggforge/publish/card"
 	"ggforge/quantize"
 )

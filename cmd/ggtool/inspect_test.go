@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/eval/memory"
 	"ggforge/gguf"
-	"ggforge/memory"
 	"ggforge/test/buckettest"
 	"ggforge/test/clitest"
 	"ggforge/test/hubtest"

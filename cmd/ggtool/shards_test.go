@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"ggforge/cmd/internal/flagtest"
+	"ggforge/eval/memory"
 	"ggforge/gguf"
-	"ggforge/memory"
 )
 
 // shards writes a model of three tensors as one file and as two shards, whose

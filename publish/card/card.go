@@ -27,10 +27,10 @@ import (
 	"unicode/utf8"
 
 	"ggforge/convert/general"
+	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/size"
-	"ggforge/memory"
 	"ggforge/quantize"
 	"ggforge/writer"
 )

@@ -9,12 +9,12 @@ import (
 	"ggforge/checkpoint"
 	"ggforge/digest"
 	"ggforge/eval"
+	"ggforge/eval/texts"
 	"ggforge/fault"
 	"ggforge/imatrix"
 	"ggforge/internal/disk"
 	"ggforge/internal/mmap"
 	"ggforge/internal/stamp"
-	"ggforge/internal/texts"
 	"ggforge/model/identity"
 	"ggforge/publish/card"
 )

@@ -14,10 +14,10 @@ import (
 	"slices"
 
 	"ggforge/eval"
+	"ggforge/eval/texts"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
-	"ggforge/internal/texts"
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/quantize/calibrate"

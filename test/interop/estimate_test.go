@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/eval/memory"
 	"ggforge/gguf"
-	"ggforge/memory"
 	"ggforge/test/hftest"
 )
 

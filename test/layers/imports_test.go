@@ -10,7 +10,7 @@ import (
 // may import packages of the lines above its own. docs/design.md draws them. Those
 // with a question mark are in builds with vector kernels only.
 var rooms = []struct{ name, packages string }{
-	{"nothing of ours below", "fault internal/cpu internal/disk internal/half cmd/internal/heap internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson internal/window quants/internal/arith internal/uni"},
+	{"nothing of ours below", "fault internal/cpu internal/disk internal/half cmd/internal/heap internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson eval/internal/window quants/internal/arith internal/uni"},
 	{"nothing of ours below but kinds of errors", "internal/part internal/size"},
 	{"nothing of ours below but these", "publish/submit"},
 	{"arithmetic whose bits are defined", "internal/gemm internal/torchmath internal/vecmath"},
@@ -18,9 +18,9 @@ var rooms = []struct{ name, packages string }{
 	{"files as they are", "internal/mmap"},
 	{"files as they are", "internal/statefile"},
 	{"files as they are", "internal/bucket"},
-	{"bytes: formats without meaning", "gguf logprobs safetensors"},
+	{"bytes: formats without meaning", "gguf eval/logprobs safetensors"},
 	{"bytes: limits of a program that reads them", "internal/llamalimits"},
-	{"bytes: formats without meaning", "digest ggml imatrix memory torchfile"},
+	{"bytes: formats without meaning", "digest ggml imatrix eval/memory torchfile"},
 	{"algorithm: parts of searches and blocks", "quants/internal/pack quants/internal/search"},
 	{"algorithm: parts of searches and blocks", "quants/internal/codebook"},
 	{"algorithm: the code that defines the bits", "quants/internal/scalar"},
@@ -43,7 +43,7 @@ var rooms = []struct{ name, packages string }{
 	{"writing, and what is written", "publish/manifest"},
 	{"orchestration", "convert edit convert/export eval publish/compare quantize publish/verify"},
 	{"orchestration: what takes several of these", "quantize/calibrate quantize/sensitivity"},
-	{"orchestration: what takes several of these", "publish/card cmd/internal/partfile internal/texts quantize/allocate"},
+	{"orchestration: what takes several of these", "publish/card cmd/internal/partfile eval/texts quantize/allocate"},
 	{"orchestration: outputs of one model, with all that they are chosen by", "quantize/batch"},
 	{"orchestration: everything of a published model", "publish/release"},
 	{"commands: what they share", "cmd/internal/page"},
@@ -56,7 +56,7 @@ var rooms = []struct{ name, packages string }{
 
 // tools make data for tests, measure and generate: only each other, and tests, may
 // import them. They may import anything.
-var tools = strings.Fields(`imatrix/imatrixtest logprobs/logprobstest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest test/alloctest test/bench test/clitest test/faulttest test/defects test/docs cmd/internal/flagtest test/gen test/gen/archtable test/gen/gemm test/gen/grids
+var tools = strings.Fields(`imatrix/imatrixtest eval/logprobs/logprobstest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest test/alloctest test/bench test/clitest test/faulttest test/defects test/docs cmd/internal/flagtest test/gen test/gen/archtable test/gen/gemm test/gen/grids
 	test/gen/hints test/gen/licences test/hftest test/hftest/mk test/buckettest test/hubtest test/interop test/pairs test/mutate test/quality test/release test/layers test/soak test/toktest test/vocabtest quants/internal/widths?`)
 
 // never are arrows that would point down and are wrong anyway, also by way

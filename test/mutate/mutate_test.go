@@ -16,10 +16,10 @@ import (
 
 	"ggforge/convert"
 	"ggforge/eval"
+	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/cpu"
-	"ggforge/memory"
 	"ggforge/model"
 	"ggforge/publish/verify"
 	"ggforge/quantize"

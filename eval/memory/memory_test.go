@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"ggforge/convert"
+	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/memory"
 )
 
 // header is a model of these keys, which lack the architecture's name, and tensors of F16.
@@ -220,7 +220,7 @@ func FuzzEstimate(f *testing.F) {
 
 // The compute buffers of the repository's model are those that the runtime prints.
 func TestCompute(t *testing.T) {
-	m, _, err := convert.Open(t.Context(), "../test/testdata/gollama", convert.Options{Type: convert.F16})
+	m, _, err := convert.Open(t.Context(), "../../test/testdata/gollama", convert.Options{Type: convert.F16})
 	if err != nil {
 		t.Fatal(err)
 	}

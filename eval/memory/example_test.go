@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"log"
 
+	"ggforge/eval/memory"
 	"ggforge/gguf"
-	"ggforge/memory"
 )
 
 // The memory of a model of Llama 3's shape for 32 Ki tokens, its cache quantized.

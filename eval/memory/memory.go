@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"ggforge/eval/internal/window"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/llamalimits"
-	"ggforge/internal/window"
 )
 
 // maxContext is the longest context that can be asked for.

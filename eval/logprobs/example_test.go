@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log"
 
-	"ggforge/logprobs"
+	"ggforge/eval/logprobs"
 )
 
 // Read a file of one chunk of 3 tokens, with a vocabulary of 2.

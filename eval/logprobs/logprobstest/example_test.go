@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log"
 
-	"ggforge/logprobs"
-	"ggforge/logprobs/logprobstest"
+	"ggforge/eval/logprobs"
+	"ggforge/eval/logprobs/logprobstest"
 )
 
 // Make a file for a chunk of four tokens, of which the third predicts the fourth.
