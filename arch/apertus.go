@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -35,7 +35,7 @@ var apertus = &table.Arch{
 func xielu(name string) table.TensorRow {
 	return table.TensorRow{HF: "model.layers.{bid}.mlp.act_fn." + name, Exact: true, GGUF: "xielu." + name + ".{bid}", Kind: &table.Meta{
 		Key: "xielu." + name,
-		Make: func(c *hparams.View, layers [][]float32) (gguf.Value, error) {
+		Make: func(c *config.View, layers [][]float32) (gguf.Value, error) {
 			var list []float32
 			for bid, numbers := range layers {
 				if len(numbers) != 1 {

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -65,7 +65,7 @@ var nanbeige = &table.Arch{
 	Classes:   []string{"NanbeigeForCausalLM"},
 	Tokenizer: tokenizer.ClassLlama,
 	Metadata: slices.Concat(parts.LlamaRows, []table.Row{
-		{Key: "num_loops", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "num_loops", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, _, err := c.Int("num_loops")
 			return table.Uint32Of(max(n, 1), true, err)
 		}},

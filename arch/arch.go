@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
+	"ggforge/arch/encoders"
 	"ggforge/arch/table"
-	"ggforge/arch/towers"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/nearest"
@@ -74,27 +74,27 @@ var notText = map[string]string{
 
 // LoadConfig reads config.json. A missing or broken file gives an error of kind
 // fault.Broken.
-func LoadConfig(files hparams.Files) (*hparams.Config, error) { return LoadConfigAs("", files) }
+func LoadConfig(files config.Files) (*config.Config, error) { return LoadConfigAs("", files) }
 
 // LoadConfigAs is LoadConfig for a model that is taken as one of that class,
 // whatever the file says; "" for the class that the file names.
-func LoadConfigAs(class string, files hparams.Files) (*hparams.Config, error) {
-	d, err := hparams.ReadDecision(files)
+func LoadConfigAs(class string, files config.Files) (*config.Config, error) {
+	d, err := config.ReadDecision(files)
 	switch {
 	case err != nil:
 		return nil, err
 	case d != nil:
 		return d.Parse(class, asItStands)
 	}
-	data, err := hparams.ReadConfig(files, hparams.ConfigFile)
+	data, err := config.ReadConfig(files, config.ConfigFile)
 	if err != nil {
 		return nil, err
 	}
-	return hparams.ParseAs(class, data, asItStands)
+	return config.ParseAs(class, data, asItStands)
 }
 
 // ParseConfig is LoadConfig for the file's bytes.
-func ParseConfig(data []byte) (*hparams.Config, error) { return hparams.Parse(data, asItStands) }
+func ParseConfig(data []byte) (*config.Config, error) { return config.Parse(data, asItStands) }
 
 func asItStands(class string) bool {
 	a, err := Lookup(class)
@@ -103,9 +103,9 @@ func asItStands(class string) bool {
 
 // For returns the architecture of a model: that of its class, or what the class
 // has for such a config.
-func For(c *hparams.View) (*table.Arch, error) {
+func For(c *config.View) (*table.Arch, error) {
 	a := mistralFormat
-	if c.File != hparams.ParamsFile {
+	if c.File != config.ParamsFile {
 		var err error
 		if a, err = Lookup(c.Class); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.File, err)
@@ -218,7 +218,7 @@ func LookupGGUF(name string) (*table.Arch, error) {
 
 // LookupTower is Lookup for the class of a model's part that sees or hears.
 func LookupTower(class string) (*table.Arch, error) {
-	for _, a := range towers.All() {
+	for _, a := range encoders.All() {
 		if slices.Contains(a.Classes, class) {
 			return a, nil
 		}
@@ -230,7 +230,7 @@ func LookupTower(class string) (*table.Arch, error) {
 
 // LoadDecision is LoadConfigAs, or LoadTower, for an adapter that makes a model of its
 // base which decides between options.
-func LoadDecision(class string, d *hparams.Decision, tower bool) (*hparams.Config, error) {
+func LoadDecision(class string, d *config.Decision, tower bool) (*config.Config, error) {
 	if tower {
 		return d.ParseTower(class, towerAsItStands)
 	}
@@ -238,15 +238,15 @@ func LoadDecision(class string, d *hparams.Decision, tower bool) (*hparams.Confi
 }
 
 // LoadTower is LoadConfigAs for the part of a model that sees or hears.
-func LoadTower(class string, files hparams.Files) (*hparams.Config, error) {
-	d, err := hparams.ReadDecision(files)
+func LoadTower(class string, files config.Files) (*config.Config, error) {
+	d, err := config.ReadDecision(files)
 	switch {
 	case err != nil:
 		return nil, err
 	case d != nil:
 		return d.ParseTower(class, towerAsItStands)
 	}
-	data, err := hparams.ReadConfig(files, hparams.ConfigFile)
+	data, err := config.ReadConfig(files, config.ConfigFile)
 	if err != nil {
 		return nil, err
 	}
@@ -254,8 +254,8 @@ func LoadTower(class string, files hparams.Files) (*hparams.Config, error) {
 }
 
 // ParseTower is LoadTower for the file's bytes.
-func ParseTower(class string, data []byte) (*hparams.Config, error) {
-	return hparams.ParseTower(class, data, towerAsItStands)
+func ParseTower(class string, data []byte) (*config.Config, error) {
+	return config.ParseTower(class, data, towerAsItStands)
 }
 
 func towerAsItStands(class string) bool {
@@ -264,9 +264,9 @@ func towerAsItStands(class string) bool {
 }
 
 // TowerFor returns the table of a model's part that sees or hears.
-func TowerFor(c *hparams.View) (*table.Arch, error) {
-	a := towers.MistralFormat
-	if c.File != hparams.ParamsFile {
+func TowerFor(c *config.View) (*table.Arch, error) {
+	a := encoders.MistralFormat
+	if c.File != config.ParamsFile {
 		var err error
 		if a, err = LookupTower(c.Class); err != nil {
 			return nil, err
@@ -283,7 +283,7 @@ func TowerFor(c *hparams.View) (*table.Arch, error) {
 // TowerClasses returns the classes of models with a part that sees or hears, sorted.
 func TowerClasses() []string {
 	var all []string
-	for _, a := range towers.All() {
+	for _, a := range encoders.All() {
 		all = append(all, a.Classes...)
 	}
 	slices.Sort(all)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -133,7 +133,7 @@ func TestMoreThanReference(t *testing.T) {
 
 func TestBrokenConfig(t *testing.T) {
 	for _, text := range []string{"", "{", "null", "[]", "{} {}", `{"architectures": []}`, `{"architectures": "LlamaForCausalLM"}`, `{"architectures": [1]}`, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_attention_heads": 0}`} {
-		if _, err := ParseConfig([]byte(text)); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), hparams.ConfigFile) {
+		if _, err := ParseConfig([]byte(text)); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), config.ConfigFile) {
 			t.Errorf("%s: got %v", text, err)
 		}
 	}
@@ -158,11 +158,11 @@ func FuzzParseConfig(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		config, err := ParseConfig(data)
+		cfg, err := ParseConfig(data)
 		if err != nil {
 			return
 		}
-		c := config.View(hparams.Options{})
+		c := cfg.View(config.Options{})
 		a, err := For(c)
 		if err != nil {
 			return
@@ -178,7 +178,7 @@ func FuzzParseConfig(f *testing.F) {
 			names = append(names, strings.NewReplacer("{bid}", "1", "{xid}", "1", "{part}", "q").Replace(t.HF)+".weight")
 		}
 		a.Layout(c, names)
-		if fresh, err := ParseConfig(data); err != nil || !reflect.DeepEqual(fresh, config) {
+		if fresh, err := ParseConfig(data); err != nil || !reflect.DeepEqual(fresh, cfg) {
 			t.Errorf("the tables have changed the configuration of %q", data)
 		}
 	})
@@ -199,13 +199,13 @@ func TestLayersInNames(t *testing.T) {
 }
 
 // view returns a view of the config.json of these bytes, without facts.
-func view(t testing.TB, config string) *hparams.View {
+func view(t testing.TB, cfg string) *config.View {
 	t.Helper()
-	c, err := ParseConfig([]byte(config))
+	c, err := ParseConfig([]byte(cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.View(hparams.Options{})
+	return c.View(config.Options{})
 }
 
 // TestFused checks that the tables of one architecture agree about what files may

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -55,11 +55,11 @@ var (
 		Tokenizer:  tokenizer.ClassGPT2,
 		Fused:      table.FusedQKV,
 		BlockCount: withNextN,
-		Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := withNextN(c)
 			return table.Uint32Of(n, true, err)
 		}}), []table.Row{
-			{Key: "rope.dimension_count", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			{Key: "rope.dimension_count", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 				dim, err := c.HeadDim()
 				if err != nil {
 					return v, false, err
@@ -71,13 +71,13 @@ var (
 				if err != nil {
 					return v, false, err
 				}
-				n, err := hparams.Truncate(float64(dim) * share)
+				n, err := config.Truncate(float64(dim) * share)
 				return table.Uint32Of(n, true, err)
 			}},
 			parts.UintRow("leading_dense_block_count", "first_k_dense_replace"),
 			parts.UintRow("vocab_size", "vocab_size"),
 			parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
-			{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			{Key: "expert_shared_feed_forward_length", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 				if n, ok, err := c.Int("moe_shared_expert_intermediate_size"); err != nil || ok {
 					return table.Uint32Of(n, ok, err)
 				}
@@ -86,8 +86,8 @@ var (
 					return v, false, err
 				}
 				n, err := c.Require("num_shared_experts")
-				if err == nil && (n < 0 || n > hparams.MaxParts || width < 0 || width > 1<<32) {
-					err = fault.Errorf(fault.Broken, "%s: %d shared experts of %d", hparams.ConfigFile, n, width)
+				if err == nil && (n < 0 || n > config.MaxParts || width < 0 || width > 1<<32) {
+					err = fault.Errorf(fault.Broken, "%s: %d shared experts of %d", config.ConfigFile, n, width)
 				}
 				return table.Uint32Of(n*width, true, err)
 			}},
@@ -117,7 +117,7 @@ var (
 )
 
 // withNextN is the number of layers with those that predict further tokens.
-func withNextN(c *hparams.View) (int64, error) {
+func withNextN(c *config.View) (int64, error) {
 	extra, _, err := c.Int("num_nextn_predict_layers")
 	if err != nil {
 		return 0, err
@@ -126,7 +126,7 @@ func withNextN(c *hparams.View) (int64, error) {
 		return c.BlockCount()
 	}
 	n, err := c.Require("num_hidden_layers")
-	return min(max(n, 0), hparams.MaxBlocks) + min(max(extra, 0), hparams.MaxBlocks), err
+	return min(max(n, 0), config.MaxBlocks) + min(max(extra, 0), config.MaxBlocks), err
 }
 
 // isNextN is the condition of layers that predict further tokens.
@@ -178,7 +178,7 @@ var sarvamMoE = func() *table.Arch {
 		Classes: []string{"SarvamMoEForCausalLM", "modeling_sarvam_moe.SarvamMoEForCausalLM"},
 		Expect:  bailingMoE2.Expect, Unused: bailingMoE2.Unused,
 	}
-	a.Metadata = parts.With(bailingMoE2.Metadata, table.Row{Key: "rope.dimension_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	a.Metadata = parts.With(bailingMoE2.Metadata, table.Row{Key: "rope.dimension_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := c.HeadDim()
 		return table.Uint32Of(n, true, err)
 	}})

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -38,7 +38,7 @@ var (
 		Tokenizer:    tokenizer.ClassGPT2,
 		NextN:        bailing3NextN,
 		RopeSections: true,
-		Metadata: append(slices.Clone(bailing3Metadata), table.Row{Key: "rope.dimension_sections", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		Metadata: append(slices.Clone(bailing3Metadata), table.Row{Key: "rope.dimension_sections", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			const key = "mrope_section"
 			list, ok, err := c.Ints(key)
 			if err != nil {
@@ -70,7 +70,7 @@ var bailing3Shapes = func() shape.Rules {
 
 var bailing3NextN = &table.NextN{Layers: parts.NextNLayers, Shared: []string{"model.word_embeddings.weight", "model.norm.weight", "lm_head.weight"}}
 
-var bailing3Metadata = slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+var bailing3Metadata = slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := bailingMoE3Blocks(c)
 	heads := make([]int64, n)
 	for i := range heads {
@@ -87,7 +87,7 @@ var bailing3Metadata = slices.Concat(parts.With(parts.CommonRows, table.Row{Key:
 	parts.UintRow("vocab_size", "vocab_size"),
 	parts.UintRow("ssm.conv_kernel", "short_conv_kernel_size"),
 	parts.UintRow("kda.head_dim", "head_dim"),
-	{Key: "kda.safe_gate", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	{Key: "kda.safe_gate", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		for _, key := range []string{"no_kda_lora", "kda_safe_gate"} {
 			if on, _, err := c.Bool(key); err != nil || !on {
 				if err == nil {
@@ -186,10 +186,10 @@ var expColumn = parts.InTurn("exp-column", &table.Transform{Name: "exp", Forward
 }})
 
 // bailingMoE3Blocks is the number of layers of the file.
-func bailingMoE3Blocks(c *hparams.View) (int64, error) {
+func bailingMoE3Blocks(c *config.View) (int64, error) {
 	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	if err != nil {
 		return 0, err
@@ -206,8 +206,8 @@ func bailing3Full(l table.Layer) (bool, error) {
 		return false, err
 	}
 	group, err := l.Require("layer_group_size")
-	if err == nil && (group < 1 || group > hparams.MaxBlocks) {
-		err = hparams.WrongType("layer_group_size", "a number of layers", group)
+	if err == nil && (group < 1 || group > config.MaxBlocks) {
+		err = config.WrongType("layer_group_size", "a number of layers", group)
 	}
 	if err != nil {
 		return false, err
@@ -217,14 +217,14 @@ func bailing3Full(l table.Layer) (bool, error) {
 
 // bailing3Clamp writes where gates are cut off in each layer, 0 where they are not.
 func bailing3Clamp(key string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		list, isList := c.Value(key).([]any)
 		if c.Value(key) == nil {
 			return v, false, nil
 		}
 		n, err := bailingMoE3Blocks(c)
 		if err == nil && !isList {
-			err = hparams.WrongType(key, "a list", c.Value(key))
+			err = config.WrongType(key, "a list", c.Value(key))
 		}
 		if err != nil {
 			return v, false, err
@@ -237,7 +237,7 @@ func bailing3Clamp(key string) table.Derive {
 			number, _ := list[i].(json.Number)
 			f, err := number.Float64()
 			if err != nil {
-				return v, false, hparams.WrongType(key, "numbers", list[i])
+				return v, false, config.WrongType(key, "numbers", list[i])
 			}
 			limits[i] = float32(f)
 		}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -88,8 +88,8 @@ var xlmRoberta = &table.Arch{
 	Drop:      bertDrop,
 	Tensors:   slices.Concat(bertEmbeddings(position(fromPadding)), bertLayers, bertClassifier, robertaClassifier),
 	Others:    []*table.Arch{jinaBertV3},
-	Instead: func(c *hparams.View) (*table.Arch, error) {
-		if !hparams.IsNo(c.Value("lora_adaptations")) {
+	Instead: func(c *config.View) (*table.Arch, error) {
+		if !config.IsNo(c.Value("lora_adaptations")) {
 			return jinaBertV3, nil
 		}
 		return nil, nil
@@ -162,7 +162,7 @@ var nomicBert = &table.Arch{
 		{HF: "encoder.layers.{bid}.mlp.fc2", GGUF: "blk.{bid}.ffn_down"},
 	}),
 	Others: []*table.Arch{nomicBertMoE},
-	Instead: func(c *hparams.View) (*table.Arch, error) {
+	Instead: func(c *config.View) (*table.Arch, error) {
 		if n, _, _ := c.Int("moe_every_n_layers"); n != 0 {
 			return nomicBertMoE, nil
 		}
@@ -210,7 +210,7 @@ var nomicExpect = []table.Expect{
 
 // nomicContext is the length that the model was trained for, not the one that
 // scaling of rope allows.
-var nomicContext = table.Row{Key: "context_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+var nomicContext = table.Row{Key: "context_length", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := c.Require("n_positions")
 	if err != nil {
 		return v, false, err
@@ -228,7 +228,7 @@ var nomicContext = table.Row{Key: "context_length", Derive: func(c *hparams.View
 	case n == 2048 && trained == 2048:
 		return gguf.Uint32(512), true, nil
 	}
-	return v, false, fault.Errorf(fault.Unsupported, "%s: n_positions is %d and max_trained_positions %d, want 8192 or 2048, and 2048", hparams.ConfigFile, n, trained)
+	return v, false, fault.Errorf(fault.Unsupported, "%s: n_positions is %d and max_trained_positions %d, want 8192 or 2048, and 2048", config.ConfigFile, n, trained)
 }}
 
 // nomicSparse is the condition of layers with experts.
@@ -339,41 +339,41 @@ var modernBert = &table.Arch{
 // modernBertShapes: layers of a decider have no gate in ffn_up.
 var modernBertShapes = shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, 2 * n_ff | n_embd, n_ff"}}
 
-// bertDecider is a ModernBERT that decides between options, see hparams.ReadDecision.
+// bertDecider is a ModernBERT that decides between options, see config.ReadDecision.
 var bertDecider = &table.Arch{
 	Name:             modernBert.Name,
 	Shapes:           modernBertShapes,
-	Classes:          []string{hparams.Decider},
+	Classes:          []string{config.Decider},
 	Tokenizer:        tokenizer.ClassDecider,
 	Fused:            modernBert.Fused,
 	RopePerAttention: true,
 	BlockCount:       deciderLayers,
 	Metadata: slices.Concat(parts.With(modernBert.Metadata,
-		table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := deciderLayers(c)
 			return table.Uint32Of(n, true, err)
 		}},
 		table.Row{Key: "feed_forward_length", Derive: deciderWidths},
 	), []table.Row{
 		{Key: "decision.type", Const: gguf.String("laya")},
-		{Key: "decision.block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "decision.block_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := deciderHead(c)
 			return table.Uint32Of(n, true, err)
 		}},
-		{Key: "decision.max_head_tokens", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "decision.max_head_tokens", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, ok, err := c.Decision().Int("head_max_len")
 			if !ok {
 				n = 256
 			}
 			return table.Uint32Of(n, true, err)
 		}},
-		{Key: "decision.temperature", Facts: hparams.DeciderFiles, Many: parts.Temperatures},
+		{Key: "decision.temperature", Facts: config.DeciderFiles, Many: parts.Temperatures},
 	}),
 	Unused: append([]string{"decision"}, modernBert.Unused...),
 	Expect: modernBert.Expect,
 	Rename: []table.Rename{
 		{Prefix: "encoder.", With: ""},
-		{Prefix: "head.layers.", With: "head.layers.{bid}.", Number: parts.After((*hparams.View).BlockCount)},
+		{Prefix: "head.layers.", With: "head.layers.{bid}.", Number: parts.After((*config.View).BlockCount)},
 	},
 	Drop: []table.Drop{
 		{Prefix: "act_head.", Why: "of the head for actions, which answers do not need"},
@@ -385,19 +385,19 @@ var bertDecider = &table.Arch{
 }
 
 // deciderHead is the number of layers after the encoder.
-func deciderHead(c *hparams.View) (int64, error) {
+func deciderHead(c *config.View) (int64, error) {
 	n, err := c.Decision().Require("head_layers")
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("head_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType("head_layers", "a number of layers", n)
 	}
 	return n, err
 }
 
 // deciderLayers is the number of all layers.
-func deciderLayers(c *hparams.View) (int64, error) {
+func deciderLayers(c *config.View) (int64, error) {
 	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	if err != nil {
 		return 0, err
@@ -408,7 +408,7 @@ func deciderLayers(c *hparams.View) (int64, error) {
 
 // deciderWidths is the width of the MLP of each layer: those after the encoder are
 // four times as wide as the model.
-func deciderWidths(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func deciderWidths(c *config.View) (v gguf.Value, ok bool, err error) {
 	all, err := deciderLayers(c)
 	if err != nil {
 		return v, false, err
@@ -422,8 +422,8 @@ func deciderWidths(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		return v, false, err
 	}
 	hidden, err := c.Require("hidden_size")
-	if err == nil && hidden > hparams.MaxWidth {
-		err = hparams.WrongType("hidden_size", "a size", hidden)
+	if err == nil && hidden > config.MaxWidth {
+		err = config.WrongType("hidden_size", "a size", hidden)
 	}
 	if err != nil {
 		return v, false, err
@@ -441,10 +441,10 @@ var neoBert = &table.Arch{
 	Tokenizer: tokenizer.ClassBert,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(bertMetadata, []table.Row{
-		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := c.Require("intermediate_size")
-			if err == nil && (n < 0 || n > hparams.MaxWidth) {
-				err = hparams.WrongType("intermediate_size", "a size", n)
+			if err == nil && (n < 0 || n > config.MaxWidth) {
+				err = config.WrongType("intermediate_size", "a size", n)
 			}
 			return table.Uint32Of(2*n/3, true, err)
 		}},
@@ -519,21 +519,21 @@ var bertMetadata = slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.
 // a classification.
 var poolingRows = []table.Row{
 	parts.PoolingRow,
-	{Key: "classifier.pooling_type", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	{Key: "classifier.pooling_type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		s, ok, err := c.String("classifier_pooling")
 		if err != nil || !ok {
 			return v, false, err
 		}
 		n := parts.PoolModes[s]
 		if n != parts.PoolCLS && n != parts.PoolMean {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: classifier_pooling %q, want cls or mean", hparams.ConfigFile, s)
+			return v, false, fault.Errorf(fault.Unsupported, "%s: classifier_pooling %q, want cls or mean", config.ConfigFile, s)
 		}
 		return gguf.Uint32(n), true, nil
 	}},
-	{Key: "classifier.activation", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	{Key: "classifier.activation", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		s, ok, err := c.String("classifier_activation")
 		if err == nil && ok && !slices.Contains([]string{"gelu", "silu", "tanh"}, s) {
-			err = fault.Errorf(fault.Unsupported, "%s: classifier_activation %q, want gelu, silu or tanh", hparams.ConfigFile, s)
+			err = fault.Errorf(fault.Unsupported, "%s: classifier_activation %q, want gelu, silu or tanh", config.ConfigFile, s)
 		}
 		return gguf.String(s), ok, err
 	}},
@@ -607,7 +607,7 @@ var robertaClassifier = []table.TensorRow{
 var robertaRename = []table.Rename{{Prefix: "roberta.", With: ""}, {Prefix: "bert.", With: ""}}
 
 // robertaContext is the number of positions less those that are never used.
-var robertaContext = table.Row{Key: "context_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+var robertaContext = table.Row{Key: "context_length", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, ok, err := c.Int("max_position_embeddings")
 	if err != nil || !ok {
 		return v, false, err
@@ -621,7 +621,7 @@ var padOf = map[string]int64{"roberta": 1, "xlm-roberta": 1, "camembert": 1, "ji
 
 // positionOffset returns the first position that is used: the one after that of
 // the padding.
-func positionOffset(c *hparams.View) (int64, error) {
+func positionOffset(c *config.View) (int64, error) {
 	if !c.Present("pad_token_id") {
 		if pad, ok := padOf[c.KnownType()]; ok {
 			return pad + 1, nil
@@ -631,8 +631,8 @@ func positionOffset(c *hparams.View) (int64, error) {
 	if err != nil || !ok {
 		return 0, err
 	}
-	if pad < 0 || pad > hparams.MaxWidth {
-		return 0, hparams.WrongType("pad_token_id", "a token", pad)
+	if pad < 0 || pad > config.MaxWidth {
+		return 0, config.WrongType("pad_token_id", "a token", pad)
 	}
 	return pad + 1, nil
 }
@@ -651,7 +651,7 @@ var fromPadding = &table.Transform{Name: "from-padding", Forward: func(l table.L
 }}
 
 // outputLabels lists the labels of a classification by their numbers.
-func outputLabels(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func outputLabels(c *config.View) (v gguf.Value, ok bool, err error) {
 	labels, err := labels(c)
 	return gguf.Strings(labels), len(labels) > 0, err
 }
@@ -664,15 +664,15 @@ func hasLabels(l table.Layer) (bool, error) {
 // labels returns the labels of a classification. A model with two
 // labels of the names that the transformers library makes up has none; any other
 // number of such labels counts.
-func labels(c *hparams.View) ([]string, error) {
+func labels(c *config.View) ([]string, error) {
 	byNumber := c.Sub("id2label").Members()
 	if byNumber == nil {
 		n, ok, err := c.Int("num_labels")
 		if err != nil || !ok || c.KnownType() == "" || n == 2 {
 			return nil, err
 		}
-		if n < 0 || n > hparams.MaxBlocks {
-			return nil, hparams.WrongType("num_labels", "a number of labels", n)
+		if n < 0 || n > config.MaxBlocks {
+			return nil, config.WrongType("num_labels", "a number of labels", n)
 		}
 		var labels []string
 		for i := range n {
@@ -689,7 +689,7 @@ func labels(c *hparams.View) ([]string, error) {
 		x, err1 := strconv.ParseInt(a, 10, 64)
 		y, err2 := strconv.ParseInt(b, 10, 64)
 		if err1 != nil || err2 != nil {
-			err = hparams.WrongType("id2label", "labels by number", cmp.Or(a, b))
+			err = config.WrongType("id2label", "labels by number", cmp.Or(a, b))
 		}
 		return cmp.Compare(x, y)
 	})
@@ -697,7 +697,7 @@ func labels(c *hparams.View) ([]string, error) {
 	for _, n := range numbers {
 		s, ok := byNumber[n].(string)
 		if !ok {
-			return nil, hparams.WrongType("id2label."+n, "a string", byNumber[n])
+			return nil, config.WrongType("id2label."+n, "a string", byNumber[n])
 		}
 		labels = append(labels, s)
 	}

@@ -1,7 +1,7 @@
 package arch
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -17,7 +17,7 @@ var bloom = &table.Arch{
 	Metadata: []table.Row{
 		parts.UintRow("context_length", "seq_length", "hidden_size", "n_embed"),
 		parts.UintRow("embedding_length", "hidden_size", "n_embed"),
-		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			if c.Has("hidden_size") {
 				return parts.Times(4, "hidden_size")(c)
 			}

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -22,7 +22,7 @@ var chameleon = &table.Arch{
 	Classes:   []string{"ChameleonForConditionalGeneration", "ChameleonForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
-	Metadata: slices.Concat(parts.CommonRows, []table.Row{{Key: "swin_norm", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	Metadata: slices.Concat(parts.CommonRows, []table.Row{{Key: "swin_norm", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		b, _, err := c.Bool("swin_norm")
 		return gguf.Bool(b), true, err
 	}}}),
@@ -30,21 +30,21 @@ var chameleon = &table.Arch{
 	Unused: slices.Concat(parts.TowerKeys, []string{"model_parallel_size", "vocabulary_map", "vq_config", "mask_image_logits"}),
 	Drop:   []table.Drop{{Prefix: "model.vqmodel", Why: table.OtherPart}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias), []table.TensorRow{
-		{HF: "model.layers.{bid}.self_attn.q_norm", GGUF: "blk.{bid}.attn_q_norm", Bias: table.MayBias, Transform: normOfFirstHead("norm-of-first-head-q", (*hparams.View).Heads)},
-		{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm", Bias: table.MayBias, Transform: normOfFirstHead("norm-of-first-head-k", (*hparams.View).HeadsKV)},
+		{HF: "model.layers.{bid}.self_attn.q_norm", GGUF: "blk.{bid}.attn_q_norm", Bias: table.MayBias, Transform: normOfFirstHead("norm-of-first-head-q", (*config.View).Heads)},
+		{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm", Bias: table.MayBias, Transform: normOfFirstHead("norm-of-first-head-k", (*config.View).HeadsKV)},
 	}, parts.MLPRows),
 }
 
 // normOfFirstHead gives every head the weights of the first one, in the order of
 // elements that the permuted projections have: [heads, dim] stays [heads, dim].
-func normOfFirstHead(name string, count func(*hparams.View) (int64, error)) *table.Transform {
+func normOfFirstHead(name string, count func(*config.View) (int64, error)) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		heads, err := count(l.View)
 		if err != nil {
 			return nil, err
 		}
 		ne := s.NE()
-		if len(ne) != 2 || ne[0]%2 != 0 || heads < 1 || heads > hparams.MaxHeadDim {
+		if len(ne) != 2 || ne[0]%2 != 0 || heads < 1 || heads > config.MaxHeadDim {
 			return nil, fault.Errorf(fault.Broken, "dimensions %s, want heads of an even number of elements", gguf.Shape(ne))
 		}
 		if s, err = rows.Slice(s, 1, 0, 1); err != nil {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -64,7 +64,7 @@ var (
 	chatglmRows = []table.Row{
 		parts.UintRow("context_length", "seq_length", "hidden_size", "n_embed"),
 		parts.UintRow("embedding_length", "hidden_size", "n_embed"),
-		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, ok, err := c.Int("ffn_hidden_size", "intermediate_size")
 			if err == nil && !ok {
 				n, err = c.Require("hidden_size", "n_embed")
@@ -72,14 +72,14 @@ var (
 			}
 			return table.Uint32Of(n, true, err)
 		}},
-		parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+		parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 		parts.UintRow(table.KeyHeadCount, "n_head", "num_attention_heads"),
 		parts.UintRow(table.KeyHeadCountKV, "multi_query_group_num", "num_key_value_heads", "n_head", "num_attention_heads"),
 		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layernorm_epsilon"}, Const: gguf.Float32(1e-5)},
 		parts.FileTypeRow,
 		{Key: "rope.dimension_count", Derive: chatglmRopeDims},
 		{Key: "tokenizer.ggml.add_bos_token", Const: gguf.Bool(false)},
-		{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			ratio, ok, err := c.Float("rope_ratio")
 			if !ok {
 				ratio = 1
@@ -89,13 +89,13 @@ var (
 	}
 )
 
-func chatglmVocabSize(c *hparams.View) (int64, error) {
+func chatglmVocabSize(c *config.View) (int64, error) {
 	return c.Require("padded_vocab_size", "vocab_size")
 }
 
 // chatglmRopeDims is the share of a head that rotates: half of it unless the
 // config says otherwise.
-func chatglmRopeDims(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func chatglmRopeDims(c *config.View) (v gguf.Value, ok bool, err error) {
 	dim, ok, err := c.Int("attention_dim")
 	if err == nil && !ok {
 		hidden, heads, e := c.HiddenAndHeads()
@@ -111,6 +111,6 @@ func chatglmRopeDims(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if err != nil {
 		return v, false, err
 	}
-	n, err := hparams.Truncate(float64(dim) * share)
+	n, err := config.Truncate(float64(dim) * share)
 	return table.Uint32Of(n, true, err)
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -76,7 +76,7 @@ var (
 
 // cohere2RopeDims is the share rotary_pct of a head, the whole of it without the key,
 // which newer versions of the transformers library do not save.
-func cohere2RopeDims(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func cohere2RopeDims(c *config.View) (v gguf.Value, ok bool, err error) {
 	share, ok, err := c.Float("rotary_pct")
 	if err != nil {
 		return v, false, err
@@ -89,7 +89,7 @@ func cohere2RopeDims(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if err != nil {
 		return v, false, err
 	}
-	n, err := hparams.Truncate(share * float64(hidden/heads))
+	n, err := config.Truncate(share * float64(hidden/heads))
 	return table.Uint32Of(n, true, err)
 }
 
@@ -105,7 +105,7 @@ var cohere2MoE = &table.Arch{
 	Metadata: slices.Concat(parts.With(parts.CommonRows, parts.BlocksRow), []table.Row{
 		parts.FloatRow("logit_scale", "logit_scale"),
 		parts.UintRow("attention.sliding_window", "sliding_window"),
-		{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			windows, ok, err := parts.LayersOf(c, parts.Sliding)
 			if err == nil && !ok {
 				_, err = c.LayerType(0) // an error that names the key
@@ -114,22 +114,22 @@ var cohere2MoE = &table.Arch{
 		}},
 		parts.UintRow("vocab_size", "vocab_size"),
 		parts.UintRow("expert_feed_forward_length", "intermediate_size"),
-		{Key: "leading_dense_block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "leading_dense_block_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := cohere2Dense(c)
 			return table.Uint32Of(n, true, err)
 		}},
 		{Key: "expert_weights_norm", Type: gguf.BoolType, From: []string{"norm_topk_prob"}, Const: gguf.Bool(false)},
-		{Key: "expert_shared_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "expert_shared_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, _, err := c.Int("num_shared_experts")
 			return table.Uint32Of(n, n != 0, err)
 		}},
-		{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "expert_shared_feed_forward_length", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			n, _, err := c.Int("num_shared_experts")
 			if err != nil || n == 0 {
 				return v, false, err
 			}
-			if n < 0 || n > hparams.MaxParts {
-				return v, false, hparams.WrongType("num_shared_experts", "a number of experts", n)
+			if n < 0 || n > config.MaxParts {
+				return v, false, config.WrongType("num_shared_experts", "a number of experts", n)
 			}
 			return parts.Times(n, "intermediate_size")(c)
 		}},
@@ -157,7 +157,7 @@ var cohere2MoE = &table.Arch{
 const cohere2Kinds = "mlp_layer_types"
 
 // cohere2Dense returns the number of layers before the first that has experts.
-func cohere2Dense(c *hparams.View) (int64, error) {
+func cohere2Dense(c *config.View) (int64, error) {
 	kinds, ok, err := c.Strings(cohere2Kinds)
 	if err != nil || !ok {
 		n, _, intErr := c.Int("first_k_dense_replace")

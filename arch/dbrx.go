@@ -3,7 +3,7 @@ package arch
 import (
 	"fmt"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -20,7 +20,7 @@ var dbrx = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
-		parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+		parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 		parts.UintRow("context_length", "max_seq_len"),
 		parts.UintRow("embedding_length", "d_model"),
 		{Key: "feed_forward_length", Derive: dbrxInt("ffn_config", "ffn_hidden_size")},
@@ -52,14 +52,14 @@ var dbrx = &table.Arch{
 // dbrxInt and dbrxFloat read a key of a part of the config.
 
 func dbrxInt(part, key string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		n, err := c.Sub(part).Require(key)
 		return table.Uint32Of(n, true, err)
 	}
 }
 
 func dbrxFloat(part, key string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		f, err := c.Sub(part).RequireFloat(key)
 		return table.Float32Of(f, true, err)
 	}

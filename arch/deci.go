@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -25,17 +25,17 @@ var (
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(
 			rowsIf(hasBlocks, []table.Row{
-				{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return table.Float32Of(c.Rope().Float("rope_theta")) }},
-				{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+				{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool, error) { return table.Float32Of(c.Rope().Float("rope_theta")) }},
+				{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) {
 					return parts.PerLayer(deciList(c, func(b deciBlock) int64 { return b.headsKV }))
 				}},
-				{Key: table.KeyHeadCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+				{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 					return parts.PerLayer(deciList(c, func(b deciBlock) int64 { return b.heads }))
 				}},
-				{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+				{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 					return parts.PerLayer(deciList(c, func(b deciBlock) int64 { return b.width }))
 				}},
-				parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+				parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 				parts.UintRow("context_length", "max_position_embeddings"),
 				parts.UintRow("embedding_length", "hidden_size"),
 				parts.FloatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
@@ -43,8 +43,8 @@ var (
 				{Key: "attention.value_length", Derive: parts.HiddenPerHead},
 				parts.FileTypeRow,
 			}),
-			rowsIf(func(c *hparams.View) bool { return !hasBlocks(c) }, slices.Concat(parts.CommonRows, []table.Row{
-				{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			rowsIf(func(c *config.View) bool { return !hasBlocks(c) }, slices.Concat(parts.CommonRows, []table.Row{
+				{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 					list, ok, err := c.Ints(deciHeadsKV)
 					if err != nil || !ok {
 						return v, false, err
@@ -75,13 +75,13 @@ var (
 const deciHeadsKV = "num_key_value_heads_per_layer"
 
 // hasBlocks reports whether the config describes each layer.
-func hasBlocks(c *hparams.View) bool { return c.Has("block_configs") }
+func hasBlocks(c *config.View) bool { return c.Has("block_configs") }
 
 // rowsIf are rows that some configs have.
-func rowsIf(cond func(*hparams.View) bool, list []table.Row) []table.Row {
+func rowsIf(cond func(*config.View) bool, list []table.Row) []table.Row {
 	list = slices.Clone(list)
 	for i, r := range list {
-		list[i] = table.Row{Key: r.Key, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		list[i] = table.Row{Key: r.Key, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			if !cond(c) {
 				return v, false, nil
 			}
@@ -98,7 +98,7 @@ func rowsIf(cond func(*hparams.View) bool, list []table.Row) []table.Row {
 type deciBlock struct{ heads, headsKV, width int64 }
 
 // deciList returns a number for each layer of block_configs.
-func deciList(c *hparams.View, of func(deciBlock) int64) ([]int64, error) {
+func deciList(c *config.View, of func(deciBlock) int64) ([]int64, error) {
 	list, _ := c.Value("block_configs").([]any)
 	out := make([]int64, len(list))
 	for i := range list {
@@ -112,7 +112,7 @@ func deciList(c *hparams.View, of func(deciBlock) int64) ([]int64, error) {
 }
 
 // deciLayer reads a member of block_configs. Without them a layer has everything.
-func deciLayer(c *hparams.View, bid int64) (b deciBlock, err error) {
+func deciLayer(c *config.View, bid int64) (b deciBlock, err error) {
 	const key = "block_configs"
 	hidden, heads, err := c.HiddenAndHeads()
 	if err != nil {
@@ -129,12 +129,12 @@ func deciLayer(c *hparams.View, bid int64) (b deciBlock, err error) {
 	}
 	list, _ := c.Value(key).([]any)
 	if bid < 0 || bid >= int64(len(list)) {
-		return b, fault.Errorf(fault.Broken, "%s: key %q has no layer %d", hparams.ConfigFile, key, bid)
+		return b, fault.Errorf(fault.Broken, "%s: key %q has no layer %d", config.ConfigFile, key, bid)
 	}
-	block, _ := hparams.ObjectIn(key, list[bid])
+	block, _ := config.ObjectIn(key, list[bid])
 	attention, ffn := block.Sub("attention"), block.Sub("ffn")
 	if attention.Members() == nil || ffn.Members() == nil {
-		return b, hparams.WrongType(key, "objects with attention and ffn", list[bid])
+		return b, config.WrongType(key, "objects with attention and ffn", list[bid])
 	}
 	inGroup, ok, err := attention.Int("n_heads_in_group")
 	if err != nil {
@@ -145,7 +145,7 @@ func deciLayer(c *hparams.View, bid int64) (b deciBlock, err error) {
 	}
 	if ok {
 		if inGroup <= 0 {
-			return b, hparams.WrongType(key+".attention.n_heads_in_group", "a positive integer", inGroup)
+			return b, config.WrongType(key+".attention.n_heads_in_group", "a positive integer", inGroup)
 		}
 		b.headsKV = heads / inGroup
 	}
@@ -153,7 +153,7 @@ func deciLayer(c *hparams.View, bid int64) (b deciBlock, err error) {
 	if err != nil || !ok {
 		return b, err
 	}
-	n, err := hparams.Truncate(2 * mult * float64(hidden) / 3)
+	n, err := config.Truncate(2 * mult * float64(hidden) / 3)
 	b.width = (n + 255) / 256 * 256
 	return b, err
 }

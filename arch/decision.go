@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -18,20 +18,20 @@ import (
 // classes of the reference's converter that have a type of decisions.
 var (
 	// openJev decides between options by the logits of their letters.
-	openJev = parts.Qwen35(false, &table.Arch{Classes: []string{hparams.OpenJev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassOpenJev}, parts.PoolingRow, parts.DecisionType("openjev"),
+	openJev = parts.Qwen35(false, &table.Arch{Classes: []string{config.OpenJev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassOpenJev}, parts.PoolingRow, parts.DecisionType("openjev"),
 		// as helper/shim.py has them by default
 		table.Row{Key: "decision.temperature.choice", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.score", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.noul", Const: gguf.Float32(0.85 * 1.829074)})
 	// lev and nimble are adapters, which are added to their base models.
-	lev = parts.Qwen35(false, &table.Arch{Classes: []string{hparams.Lev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassLev}, parts.PoolingRow, parts.DecisionType("lev"),
+	lev = parts.Qwen35(false, &table.Arch{Classes: []string{config.Lev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassLev}, parts.PoolingRow, parts.DecisionType("lev"),
 		table.Row{Key: "decision.temperature", Many: parts.NamedTemperatures})
-	nimble = parts.Qwen35(false, &table.Arch{Classes: []string{hparams.Nimble}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassNimble, Unused: []string{"decision"}},
+	nimble = parts.Qwen35(false, &table.Arch{Classes: []string{config.Nimble}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassNimble, Unused: []string{"decision"}},
 		parts.PoolingRow, parts.DecisionType("nimble"))
 	// kev is an adapter, too. A head points at options: it turns the state of a token into a
 	// query and a key, one after the other in the file.
-	kev = ofKev(&table.Arch{Classes: []string{hparams.Kev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassKev}, parts.PoolingRow, parts.DecisionType("kev"),
-		table.Row{Key: "embedding_length_out", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	kev = ofKev(&table.Arch{Classes: []string{config.Kev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassKev}, parts.PoolingRow, parts.DecisionType("kev"),
+		table.Row{Key: "embedding_length_out", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := kevWidth(c)
 			return table.Uint32Of(2*n, true, err)
 		}},
@@ -41,22 +41,22 @@ var (
 	// pplxDecider and vllmD3 have a readout in place of the output matrix: a row for each
 	// code that an option may have.
 	pplxDecider = ofReadout(&table.Arch{
-		Classes:   []string{hparams.PplxDecider},
+		Classes:   []string{config.PplxDecider},
 		Tokenizer: tokenizer.ClassPplxDecider,
 		Expect: []table.Expect{
-			{Key: "attention_mode", In: (*hparams.View).Decision, Values: []string{"causal"}},
-			{Key: "pooling", In: (*hparams.View).Decision, Values: []string{"last"}},
+			{Key: "attention_mode", In: (*config.View).Decision, Values: []string{"causal"}},
+			{Key: "pooling", In: (*config.View).Decision, Values: []string{"last"}},
 		},
 	}, parts.DecisionType("pplx-decider"))
 	// vllmD3 sees in its layers of full attention what follows.
 	vllmD3 = ofReadout(&table.Arch{
-		Classes:   []string{hparams.VllmD3},
+		Classes:   []string{config.VllmD3},
 		Tokenizer: tokenizer.ClassVllmD3,
 	}, parts.DecisionType("vllm-d3", [2]string{"prompt", "d3"}, [2]string{"attention_mode", "noncausal_full_attention"}, [2]string{"pooling", "last"}), table.Row{Key: "attention.causal", Const: gguf.Bool(false)})
 )
 
 // settingsTemperature is the temperature of all kinds of questions.
-func settingsTemperature(c *hparams.View) (gguf.Value, bool, error) {
+func settingsTemperature(c *config.View) (gguf.Value, bool, error) {
 	f, err := c.Decision().RequireFloat("temperature")
 	return table.Float32Of(f, true, err)
 }
@@ -66,9 +66,9 @@ func settingsTemperature(c *hparams.View) (gguf.Value, bool, error) {
 func ofKev(a *table.Arch, rows ...table.Row) *table.Arch {
 	a = parts.Qwen35(false, a, rows...)
 	a.Unused = append([]string{"decision"}, a.Unused...)
-	a.Expect = append(a.Expect, table.Expect{Key: "option_isolation", In: (*hparams.View).Decision, Values: []string{"false"}},
-		table.Expect{Key: "special_embeddings", In: (*hparams.View).Decision, Values: []string{"false"}})
-	a.Beside = []table.Beside{{File: hparams.KevHead, Prefix: "kev/", Made: true}}
+	a.Expect = append(a.Expect, table.Expect{Key: "option_isolation", In: (*config.View).Decision, Values: []string{"false"}},
+		table.Expect{Key: "special_embeddings", In: (*config.View).Decision, Values: []string{"false"}})
+	a.Beside = []table.Beside{{File: config.KevHead, Prefix: "kev/", Made: true}}
 	for _, suffix := range []string{"weight", "bias"} {
 		a.Tensors = append(a.Tensors, table.TensorRow{HF: "kev/head/{part}." + suffix, Exact: true, Parts: []string{"q", "k"}, GGUF: "cls.output." + suffix, Kind: table.First{}, Group: "pointer", Join: queryAndKey})
 	}
@@ -76,7 +76,7 @@ func ofKev(a *table.Arch, rows ...table.Row) *table.Arch {
 }
 
 // kevWidth is the length of a query of Kev's head.
-func kevWidth(c *hparams.View) (int64, error) {
+func kevWidth(c *config.View) (int64, error) {
 	o := c.Decision()
 	n, err := o.Require("head_dim")
 	if err == nil && (n < 1 || n > math.MaxInt32) {
@@ -153,7 +153,7 @@ var scatterCodes = &table.Transform{Name: "scatter-codes", Forward: func(l table
 // request at once. Layers of the head that look for evidence come first in the file,
 // those of a decoder after them. Source: clef.py of the reference.
 var clef = ofClef(&table.Arch{
-	Classes:   []string{hparams.Clef},
+	Classes:   []string{config.Clef},
 	Tokenizer: tokenizer.ClassClef,
 	Drop:      parts.DropMTP,
 	Beside:    []table.Beside{{File: "joint_head.safetensors", Prefix: "joint_head."}},
@@ -181,7 +181,7 @@ func ofClef(a *table.Arch, rows ...table.Row) *table.Arch {
 		a.Shapes.Tensors["dec.attn_"+part], a.Shapes.Tensors["dec.cross_attn_"+part] = "?width, ?width", "?width, ?width"
 	}
 	a.Unused = append([]string{"decision"}, a.Unused...)
-	a.Rename = append([]table.Rename{{Prefix: "joint_head.layers.", With: "joint_head.layers.{bid}.", Number: func(c *hparams.View, n int64) (int64, error) {
+	a.Rename = append([]table.Rename{{Prefix: "joint_head.layers.", With: "joint_head.layers.{bid}.", Number: func(c *config.View, n int64) (int64, error) {
 		routing, err := clefLayers(c, "routing_layers")
 		return n + routing, err
 	}}}, a.Rename...)
@@ -190,17 +190,17 @@ func ofClef(a *table.Arch, rows ...table.Row) *table.Arch {
 }
 
 // clefLayers is a number of layers of the head.
-func clefLayers(c *hparams.View, key string) (int64, error) {
+func clefLayers(c *config.View, key string) (int64, error) {
 	o := c.Decision()
 	n, err := o.Require(key)
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = fault.Errorf(fault.Broken, "%s: key %q: want at most %d, found %d", o.FileName(), key, hparams.MaxBlocks, n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = fault.Errorf(fault.Broken, "%s: key %q: want at most %d, found %d", o.FileName(), key, config.MaxBlocks, n)
 	}
 	return n, err
 }
 
 func clefNumber(key string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		n, err := clefLayers(c, key)
 		if err == nil && n == 0 {
 			err = fault.Errorf(fault.Broken, "%s: key %q: want at least 1, found 0", c.Decision().FileName(), key)
@@ -304,7 +304,7 @@ var decision2 = &table.Arch{
 		"decision.option_norm": "n_embd", "decision.query_norm": "n_embd", "decision.key": "n_embd, ?width", "decision.query": "n_embd, ?width",
 		"decision.option_mlp": "n_embd, ?width", "decision.query_mlp": "n_embd, ?width", "decision.scorer_out": "?width, 1",
 	}},
-	Classes:   []string{hparams.Decision2},
+	Classes:   []string{config.Decision2},
 	Tokenizer: tokenizer.ClassVllmDecision2,
 	Fused:     table.FusedQKV,
 	Folder:    "backbone",
@@ -313,7 +313,7 @@ var decision2 = &table.Arch{
 		parts.PoolingRow,
 		parts.DecisionType("vllm-decision2", [2]string{"architecture", "qwen3-text-endpoints-global-query-shared-bilinear-mlp"}, [2]string{"head_variant", "shared"}),
 		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)}, // PyTorch's default
-		{Key: "decision.score_bias", Facts: hparams.ScoreBiasFiles, Many: parts.ScoreBias},
+		{Key: "decision.score_bias", Facts: config.ScoreBiasFiles, Many: parts.ScoreBias},
 	}),
 	Unused: append([]string{"decision"}, parts.TowerKeys...),
 	Expect: []table.Expect{parts.SiLU},

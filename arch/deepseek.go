@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -50,7 +50,7 @@ var deepseek2 = &table.Arch{
 	Drop:      []table.Drop{parts.TiedHead, parts.BeyondNextN},
 	Tensors:   parts.MLATensors,
 	// models that read pages name the class of their language model
-	Instead: func(c *hparams.View) (*table.Arch, error) {
+	Instead: func(c *config.View) (*table.Arch, error) {
 		if list, _ := c.Raw["architectures"].([]any); len(list) > 0 && slices.ContainsFunc(deepseek2OCR.Classes, func(class string) bool { return list[0] == class }) {
 			return deepseek2OCR, nil
 		}

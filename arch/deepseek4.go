@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -39,17 +39,17 @@ var deepseek4 = &table.Arch{
 		}),
 	},
 	Metadata: slices.Concat(v4Metadata(v4Blocks, v4Ratios), []table.Row{
-		{Key: "embedding_length_out", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "embedding_length_out", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			n, err := c.Require("hc_mult")
-			if err == nil && (n < 1 || n > hparams.MaxParts) {
-				err = hparams.WrongType("hc_mult", "a number of residual streams", n)
+			if err == nil && (n < 1 || n > config.MaxParts) {
+				err = config.WrongType("hc_mult", "a number of residual streams", n)
 			}
 			if err != nil {
 				return v, false, err
 			}
 			return parts.Times(n, "hidden_size")(c)
 		}},
-		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := v4NextN(c)
 			return table.Uint32Of(n, n > 0, err)
 		}},
@@ -107,18 +107,18 @@ var v4DSpark = &table.Arch{
 	MXFP4:      true,
 	BlockCount: v4Stages,
 	Shapes:     parts.DFlashShapes,
-	Metadata: slices.Concat(parts.With(v4Metadata(v4Stages, func(c *hparams.View) ([]int64, error) {
+	Metadata: slices.Concat(parts.With(v4Metadata(v4Stages, func(c *config.View) ([]int64, error) {
 		n, err := v4Stages(c)
 		return make([]int64, n), err
 	}),
-		table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := v4Stages(c)
 			return table.Uint32Of(n, true, err)
 		}},
 		table.Row{Key: "hash_layer_count", Const: gguf.Uint32(0)},
 	), []table.Row{
 		{Key: "block_size", Type: gguf.Uint32Type, From: []string{"dspark_block_size"}, Required: true},
-		{Key: "target_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "target_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			layers, _, err := c.Ints("dspark_target_layer_ids")
 			if err == nil && len(layers) == 0 {
 				err = fault.Errorf(fault.Broken, "%s: key %q is missing", c.FileName(), "dspark_target_layer_ids")
@@ -163,7 +163,7 @@ const v4Model = "of the model that the drafts are for"
 
 // v4Stages is the number of layers of the drafts, by the names of their tensors; 1 where
 // these are not known.
-func v4Stages(c *hparams.View) (int64, error) {
+func v4Stages(c *config.View) (int64, error) {
 	if c.Facts.Tensors == nil {
 		return 1, nil
 	}
@@ -174,8 +174,8 @@ func v4Stages(c *hparams.View) (int64, error) {
 		if !ok || !dot || slices.ContainsFunc(v4Ends, func(end string) bool { return strings.HasPrefix(part, end) }) || table.Below(number, n) {
 			continue
 		}
-		if !table.Below(number, hparams.MaxBlocks) {
-			return 0, fault.Errorf(fault.Broken, "tensor %q: want the number of a layer below %d after mtp", name, hparams.MaxBlocks)
+		if !table.Below(number, config.MaxBlocks) {
+			return 0, fault.Errorf(fault.Broken, "tensor %q: want the number of a layer below %d after mtp", name, config.MaxBlocks)
 		}
 		for !table.Below(number, n) {
 			n++
@@ -199,7 +199,7 @@ var (
 )
 
 // v4Metadata is the metadata of models and drafts with as many layers as blocks says.
-func v4Metadata(blocks func(*hparams.View) (int64, error), ratios func(*hparams.View) ([]int64, error)) []table.Row {
+func v4Metadata(blocks func(*config.View) (int64, error), ratios func(*config.View) ([]int64, error)) []table.Row {
 	return slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("rope.dimension_count", "qk_rope_head_dim"),
 		parts.UintRow("attention.q_lora_rank", "q_lora_rank"),
@@ -213,7 +213,7 @@ func v4Metadata(blocks func(*hparams.View) (int64, error), ratios func(*hparams.
 	}, parts.IndexerMetadata, []table.Row{
 		parts.UintRow("attention.output_group_count", "o_groups"),
 		parts.UintRow("attention.output_lora_rank", "o_lora_rank"),
-		{Key: "attention.compress_ratios", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return parts.PerLayer(ratios(c)) }},
+		{Key: "attention.compress_ratios", Derive: func(c *config.View) (gguf.Value, bool, error) { return parts.PerLayer(ratios(c)) }},
 		parts.FloatRow("attention.compress_rope_freq_base", "compress_rope_theta"),
 		parts.UintRow("hyper_connection.count", "hc_mult"),
 		parts.UintRow("hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters"),
@@ -275,15 +275,15 @@ func v4Typed(list []table.TensorRow) []table.TensorRow {
 
 // v4NextN is the number of layers that predict further tokens, which come in a file of
 // their own only.
-func v4NextN(c *hparams.View) (int64, error) {
-	if c.Options.NextN != hparams.OnlyNextN {
+func v4NextN(c *config.View) (int64, error) {
+	if c.Options.NextN != config.OnlyNextN {
 		return 0, nil
 	}
 	return parts.NextNLayers(c)
 }
 
 // v4Alone is the condition that the file has the layers that predict further tokens alone.
-func v4Alone(l table.Layer) (bool, error) { return l.Options.NextN == hparams.OnlyNextN, nil }
+func v4Alone(l table.Layer) (bool, error) { return l.Options.NextN == config.OnlyNextN, nil }
 
 func v4Experts(l table.Layer) (int64, error) { return l.Require("n_routed_experts") }
 
@@ -310,7 +310,7 @@ func v4Ratio(l table.Layer) (int64, error) {
 }
 
 // v4Ratios are how many positions become one in each layer, 0 where none are compressed.
-func v4Ratios(c *hparams.View) ([]int64, error) {
+func v4Ratios(c *config.View) ([]int64, error) {
 	const key = "compress_ratios"
 	list, ok, err := c.Ints(key)
 	if err == nil && !ok {
@@ -325,8 +325,8 @@ func v4Ratios(c *hparams.View) ([]int64, error) {
 }
 
 // v4Clamp is where the gates of experts are cut off, in each layer.
-func v4Clamp(blocks func(*hparams.View) (int64, error)) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func v4Clamp(blocks func(*config.View) (int64, error)) table.Derive {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		limit, ok, err := c.Float("swiglu_limit")
 		if err == nil && !ok {
 			err = fault.Errorf(fault.Broken, "%s: key %q is missing", c.FileName(), "swiglu_limit")
@@ -335,8 +335,8 @@ func v4Clamp(blocks func(*hparams.View) (int64, error)) table.Derive {
 			return v, false, err
 		}
 		n, err := blocks(c)
-		if err == nil && (n < 0 || n > 2*hparams.MaxBlocks) {
-			err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+		if err == nil && (n < 0 || n > 2*config.MaxBlocks) {
+			err = config.WrongType("num_hidden_layers", "a number of layers", n)
 		}
 		if err != nil {
 			return v, false, err
@@ -346,10 +346,10 @@ func v4Clamp(blocks func(*hparams.View) (int64, error)) table.Derive {
 }
 
 // v4Blocks is the number of layers of a model.
-func v4Blocks(c *hparams.View) (int64, error) {
+func v4Blocks(c *config.View) (int64, error) {
 	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	if err != nil {
 		return 0, err

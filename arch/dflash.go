@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -37,7 +37,7 @@ var (
 			{HF: "model.d2t", Exact: true, GGUF: "d2t", Type: table.Always(gguf.TypeI64), Kind: table.Last{}, Transform: parts.DraftTokens, If: parts.FewTokens},
 		}),
 	},
-		table.Row{Key: "sample_from_anchor", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		table.Row{Key: "sample_from_anchor", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			b, ok, err := c.Bool("sample_from_anchor")
 			if !ok {
 				b = !c.AsItStands().Present("transformer_layer_config") && !c.Present("aux_hidden_state_layer_ids")
@@ -64,36 +64,36 @@ var lilicorr = func() *table.Arch {
 	a := *parts.DFlash(&table.Arch{Classes: []string{"LiLiCorrDraftModel"}},
 		corrRow("hidden_size"), corrRow("candidate_topk"), corrRow("num_heads"), corrRow("num_layers"), corrRow("factor_dim"),
 		// that of the tensors, which are compared with it
-		table.Row{Key: "lilicorr.mlp_hidden_size", Whole: true, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		table.Row{Key: "lilicorr.mlp_hidden_size", Whole: true, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			n, err := corrSize(c, "hidden_size")
 			if err != nil {
 				return v, false, err
 			}
 			ratio, err := corrFloat(c, "mlp_ratio")
-			if err == nil && !(ratio > 0 && ratio <= hparams.MaxParts) {
-				err = hparams.WrongType("dflash_config.lilicorr_mlp_ratio", "a ratio of sizes", ratio)
+			if err == nil && !(ratio > 0 && ratio <= config.MaxParts) {
+				err = config.WrongType("dflash_config.lilicorr_mlp_ratio", "a ratio of sizes", ratio)
 			}
 			return table.Uint32Of(int64(float64(n)*ratio), true, err)
 		}},
-		table.Row{Key: "lilicorr.vector_eps", Whole: true, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		table.Row{Key: "lilicorr.vector_eps", Whole: true, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			f, err := corrFloat(c, "vector_eps")
 			return table.Float32Of(f, true, err)
 		}},
-		table.Row{Key: "lilicorr.logit_scale", Whole: true, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		table.Row{Key: "lilicorr.logit_scale", Whole: true, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			f, err := corrFloat(c, "logit_scale")
 			return table.Float32Of(f, true, err)
 		}},
 	)
-	none := func(c *hparams.View) (gguf.Value, bool, error) {
+	none := func(c *config.View) (gguf.Value, bool, error) {
 		has, err := parts.DFlashConv(table.Layer{View: c, Bid: -1})
 		return gguf.Uint32(0), has, err
 	}
 	a.Metadata = parts.With(a.Metadata, table.Row{Key: "selector_rank", Derive: none}, table.Row{Key: "selector_top_k", Derive: none})
-	a.Late = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	a.Late = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := parts.DFlashConfig(c).Require("mask_token_id")
 		return table.Uint32Of(n, true, err)
 	}}}
-	a.BlockCount = func(c *hparams.View) (int64, error) {
+	a.BlockCount = func(c *config.View) (int64, error) {
 		n, err := corrFirst(c)
 		if err != nil {
 			return 0, err
@@ -101,7 +101,7 @@ var lilicorr = func() *table.Arch {
 		layers, err := corrSize(c, "num_layers")
 		return n + layers + 1, err
 	}
-	last := func(c *hparams.View, _ int64) (int64, error) {
+	last := func(c *config.View, _ int64) (int64, error) {
 		n, err := a.BlockCount(c)
 		return n - 1, err
 	}
@@ -190,32 +190,32 @@ func corrOwn(l table.Layer) (bool, error) {
 }
 
 // corrFirst is the number of layers of the draft.
-func corrFirst(c *hparams.View) (int64, error) {
+func corrFirst(c *config.View) (int64, error) {
 	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	return n, err
 }
 
 // corrRow writes a size of what chooses.
 func corrRow(key string) table.Row {
-	return table.Row{Key: "lilicorr." + key, Whole: true, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	return table.Row{Key: "lilicorr." + key, Whole: true, Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := corrSize(c, key)
 		return table.Uint32Of(n, true, err)
 	}}
 }
 
-func corrSize(c *hparams.View, key string) (int64, error) {
+func corrSize(c *config.View, key string) (int64, error) {
 	key = "lilicorr_" + key
 	n, err := parts.DFlashConfig(c).Require(key)
-	if err == nil && (n < 1 || n > hparams.MaxParts) {
-		err = hparams.WrongType("dflash_config."+key, "a size", n)
+	if err == nil && (n < 1 || n > config.MaxParts) {
+		err = config.WrongType("dflash_config."+key, "a size", n)
 	}
 	return n, err
 }
 
-func corrFloat(c *hparams.View, key string) (float64, error) {
+func corrFloat(c *config.View, key string) (float64, error) {
 	o := parts.DFlashConfig(c)
 	f, ok, err := o.Float("lilicorr_" + key)
 	if err == nil && !ok {
@@ -244,7 +244,7 @@ func corrBias(l table.Layer, s []rows.Source) (rows.Source, error) {
 		return nil, err
 	}
 	if block < 2 || block > 1<<10 {
-		return nil, hparams.WrongType("block_size", "a number of tokens from 2 to 1024", block)
+		return nil, config.WrongType("block_size", "a number of tokens from 2 to 1024", block)
 	}
 	topk, err := corrSize(l.View, "candidate_topk")
 	if err != nil {

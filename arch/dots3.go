@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -33,7 +33,7 @@ var dots3note = &table.Arch{
 		}),
 		Tensors: dots3Shapes,
 	},
-	Metadata: slices.Concat(parts.With(dots3MLA, table.Row{Key: table.KeyHeadCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	Metadata: slices.Concat(parts.With(dots3MLA, table.Row{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 		full, swa, err := dots3Pair(c, "num_attention_heads", "swa_num_attention_heads")
 		if err != nil {
 			return gguf.Value{}, false, err
@@ -54,7 +54,7 @@ var dots3note = &table.Arch{
 		return parts.PerLayer(slices.Concat(heads, slices.Repeat([]int64{swa}, int(more))), err)
 	}}), []table.Row{
 		parts.UintRow("attention.sliding_window", "sliding_window_size"),
-		{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			sliding, err := dots3Sliding(c)
 			return gguf.Bools(sliding), err == nil, err
 		}},
@@ -63,7 +63,7 @@ var dots3note = &table.Arch{
 		parts.UintRow("attention.value_length_swa", "swa_kv_lora_rank"),
 		{Key: "attention.key_length_mla_swa", Derive: parts.SumOf("swa_qk_nope_head_dim", "swa_qk_rope_head_dim")},
 		parts.UintRow("attention.value_length_mla_swa", "swa_v_head_dim"),
-		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			if err := dots3Same(c); err != nil {
 				return gguf.Value{}, false, err
 			}
@@ -71,7 +71,7 @@ var dots3note = &table.Arch{
 			return table.Uint32Of(n, n > 0, err)
 		}},
 	}, parts.IndexerMetadata, []table.Row{
-		{Key: "attention.indexer.types", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.indexer.types", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			sliding, err := dots3Sliding(c)
 			for i := range sliding {
 				sliding[i] = !sliding[i]
@@ -120,15 +120,15 @@ var dots3MLA = slices.DeleteFunc(slices.Clone(parts.MLAMetadata), func(r table.R
 
 // dots3NextN is the number of layers that predict further tokens: one if its embedding is
 // there, whatever config.json says.
-func dots3NextN(c *hparams.View) (int64, error) {
-	if c.Options.NextN != hparams.NoNextN && slices.Contains(c.Facts.Tensors, "model.mtp.embed_tokens.weight") {
+func dots3NextN(c *config.View) (int64, error) {
+	if c.Options.NextN != config.NoNextN && slices.Contains(c.Facts.Tensors, "model.mtp.embed_tokens.weight") {
 		return 1, nil
 	}
 	return 0, nil
 }
 
 // dots3Sliding reports for each layer of the model whether it has a window.
-func dots3Sliding(c *hparams.View) ([]bool, error) {
+func dots3Sliding(c *config.View) ([]bool, error) {
 	const key = "layer_types"
 	n, err := c.BlockCount()
 	if err != nil {
@@ -168,7 +168,7 @@ func dots3Dense(l table.Layer) (bool, error) {
 }
 
 // dots3Pair returns a size of layers that see everything, and of those with a window.
-func dots3Pair(c *hparams.View, full, swa string) (a, b int64, err error) {
+func dots3Pair(c *config.View, full, swa string) (a, b int64, err error) {
 	if a, err = c.Require(full); err == nil {
 		b, err = c.Require(swa)
 	}
@@ -177,7 +177,7 @@ func dots3Pair(c *hparams.View, full, swa string) (a, b int64, err error) {
 
 // dots3Same refuses sizes that differ although the file has one number for both kinds of
 // layers, and those that contradict each other.
-func dots3Same(c *hparams.View) error {
+func dots3Same(c *config.View) error {
 	for _, pair := range [][2]string{{"qk_rope_head_dim", "swa_qk_rope_head_dim"}, {"q_lora_rank", "swa_q_lora_rank"}} {
 		a, b, err := dots3Pair(c, pair[0], pair[1])
 		if err == nil && a != b {
@@ -241,7 +241,7 @@ func dots3Rescale(full, swa string) *table.Transform {
 		}
 		width, err := l.Require("hidden_size")
 		if err == nil && (rank < 1 || width < 1) {
-			err = hparams.WrongType(key, "a size", rank)
+			err = config.WrongType(key, "a size", rank)
 		}
 		if err != nil {
 			return nil, err

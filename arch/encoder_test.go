@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -18,9 +18,9 @@ import (
 
 // elementsAfter returns the elements and dimensions of a tensor of dimensions ne,
 // whose elements are their numbers, after a transform.
-func elementsAfter(t *testing.T, tr *table.Transform, config string, bid int64, ne ...int64) ([]float32, []int64, error) {
+func elementsAfter(t *testing.T, tr *table.Transform, cfg string, bid int64, ne ...int64) ([]float32, []int64, error) {
 	t.Helper()
-	c := view(t, fmt.Sprintf(`{"architectures": ["X"], %s}`, config))
+	c := view(t, fmt.Sprintf(`{"architectures": ["X"], %s}`, cfg))
 	values := make([]float32, gguf.Rows(ne)*ne[0])
 	for i := range values {
 		values[i] = float32(i)
@@ -39,7 +39,7 @@ func elementsAfter(t *testing.T, tr *table.Transform, config string, bid int64, 
 
 // TestRecurrentShapes checks the transforms of encoders and of recurrent models.
 func TestRecurrentShapes(t *testing.T) {
-	const config = `"n_head": 2, "num_attention_heads": 4, "num_kv_heads": 2, "n_groups": 2, "num_experts": 2, "rescale_every": 2, "pad_token_id": 1,
+	const cfg = `"n_head": 2, "num_attention_heads": 4, "num_kv_heads": 2, "n_groups": 2, "num_experts": 2, "rescale_every": 2, "pad_token_id": 1,
 		"mamba_d_ssm": 2, "mamba_n_groups": 1, "mamba_d_state": 1, "ssm_multipliers": [2.0, 3.0, 5.0, 7.0, 11.0], "n_embd": 6, "f": 0.5`
 	for _, test := range []struct {
 		name   string
@@ -61,8 +61,8 @@ func TestRecurrentShapes(t *testing.T) {
 		{"squeezed", parts.Squeeze, 0, []int64{2, 1, 3}, []float32{0, 1, 2, 3, 4, 5}, []int64{2, 3}},
 		{"squeezed number", parts.Squeeze, 0, []int64{1, 1}, []float32{0}, []int64{1}},
 		{"column", parts.Column, 0, []int64{3}, []float32{0, 1, 2}, []int64{1, 3}},
-		{"norm of groups", parts.GroupNorm(func(c *hparams.View) (int64, error) { return c.Require("n_groups") }), 0, []int64{4}, []float32{0, 1, 2, 3}, []int64{2, 2}},
-		{"norm of odd groups", parts.GroupNorm(func(c *hparams.View) (int64, error) { return c.Require("n_groups") }), 0, []int64{3}, nil, nil},
+		{"norm of groups", parts.GroupNorm(func(c *config.View) (int64, error) { return c.Require("n_groups") }), 0, []int64{4}, []float32{0, 1, 2, 3}, []int64{2, 2}},
+		{"norm of odd groups", parts.GroupNorm(func(c *config.View) (int64, error) { return c.Require("n_groups") }), 0, []int64{3}, nil, nil},
 		{"first layers", rescale, 1, []int64{3}, []float32{0, 1, 2}, []int64{3}},
 		{"later layers", rescale, 4, []int64{3}, []float32{0, 0.25, 0.5}, []int64{3}},
 		{"five parts", wkvrg, 0, []int64{1, 5}, []float32{3, 1, 2, 0, 4}, []int64{1, 5}},
@@ -80,7 +80,7 @@ func TestRecurrentShapes(t *testing.T) {
 		{"value", rowsFrom("value", refactHead), 0, []int64{1, 5}, []float32{3, 4}, []int64{1, 2}},
 		{"no value", rowsFrom("value", refactHead), 0, []int64{1, 3}, nil, nil},
 	} {
-		got, ne, err := elementsAfter(t, test.t, config, test.bid, test.ne...)
+		got, ne, err := elementsAfter(t, test.t, cfg, test.bid, test.ne...)
 		if test.want == nil {
 			if !errors.Is(err, fault.Broken) {
 				t.Errorf("%s: error %v, want broken input", test.name, err)
@@ -91,7 +91,7 @@ func TestRecurrentShapes(t *testing.T) {
 			t.Errorf("%s: %v of %v, %v, want %v of %v", test.name, got, ne, err, test.want, test.result)
 		}
 	}
-	got, _, err := elementsAfter(t, parts.NegExp, config, 0, 2)
+	got, _, err := elementsAfter(t, parts.NegExp, cfg, 0, 2)
 	if err != nil || got[0] != -1 || math.Abs(float64(got[1])+math.E) > 1e-6 {
 		t.Errorf("neg-exp: %v, %v, want -1 and -e", got, err)
 	}
@@ -99,7 +99,7 @@ func TestRecurrentShapes(t *testing.T) {
 
 // TestInstead checks which table a config asks for besides its class.
 func TestInstead(t *testing.T) {
-	for config, want := range map[string]*table.Arch{
+	for cfg, want := range map[string]*table.Arch{
 		`"architectures": ["XLMRobertaModel"]`:                              xlmRoberta,
 		`"architectures": ["XLMRobertaModel"], "lora_adaptations": []`:      xlmRoberta,
 		`"architectures": ["XLMRobertaModel"], "lora_adaptations": ["a"]`:   jinaBertV3,
@@ -107,9 +107,9 @@ func TestInstead(t *testing.T) {
 		`"architectures": ["NomicBertModel"], "moe_every_n_layers": 2`:      nomicBertMoE,
 		`"architectures": ["BertModel"], "lora_adaptations": ["retrieval"]`: bert,
 	} {
-		c := view(t, "{"+config+"}")
+		c := view(t, "{"+cfg+"}")
 		if a, err := For(c); a != want || err != nil {
-			t.Errorf("%s: %v, %v, want %s", config, a.Name, err, want.Name)
+			t.Errorf("%s: %v, %v, want %s", cfg, a.Name, err, want.Name)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestInstead(t *testing.T) {
 // TestLabels checks the labels of a classification: those that the transformers
 // library makes up are none.
 func TestLabels(t *testing.T) {
-	for config, want := range map[string]string{
+	for cfg, want := range map[string]string{
 		`"model_type": "bert"`: "",
 		`"model_type": "bert", "id2label": {"0": "LABEL_0", "1": "LABEL_1"}`:                 "",
 		`"model_type": "bert", "id2label": {"0": "LABEL_0"}`:                                 "LABEL_0",
@@ -130,14 +130,14 @@ func TestLabels(t *testing.T) {
 		`"model_type": "bert", "num_labels": -1, "id2label": {"0": "a"}`:                     "a",
 		`"model_type": "other", "num_labels": 3, "id2label": {"1": "b", "0": "a", "2": "c"}`: "a b c",
 	} {
-		c := view(t, fmt.Sprintf(`{"architectures": ["BertModel"], %s}`, config))
+		c := view(t, fmt.Sprintf(`{"architectures": ["BertModel"], %s}`, cfg))
 		labels, err := labels(c)
 		got := strings.Join(labels, " ")
 		if err != nil {
 			got = "error"
 		}
 		if got != want {
-			t.Errorf("%s: %q, %v, want %q", config, got, err, want)
+			t.Errorf("%s: %q, %v, want %q", cfg, got, err, want)
 		}
 	}
 }

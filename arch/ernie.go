@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -98,7 +98,7 @@ func ernieExperts(l table.Layer) (bool, error) {
 	}
 	step, err := l.Require("moe_layer_interval")
 	if err == nil && step < 1 {
-		err = hparams.WrongType("moe_layer_interval", "a positive integer", step)
+		err = config.WrongType("moe_layer_interval", "a positive integer", step)
 	}
 	return err == nil && l.Bid >= first && (!ok || last < 0 || l.Bid <= last) && (l.Bid+1)%step == 0, err
 }
@@ -113,7 +113,7 @@ func ernieShared(l table.Layer) (bool, error) {
 
 // ernieSharedLength is the width of the shared experts as the reference has it: a
 // quotient that is right for the published sizes. No runtime reads it.
-func ernieSharedLength(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func ernieSharedLength(c *config.View) (v gguf.Value, ok bool, err error) {
 	shared, _, err := c.Int("moe_num_shared_experts")
 	if err != nil || shared <= 0 {
 		return v, false, err
@@ -124,7 +124,7 @@ func ernieSharedLength(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	}
 	heads, ok, err := c.Int("num_key_value_heads")
 	if err == nil && ok && heads < 1 {
-		err = hparams.WrongType("num_key_value_heads", "a positive integer", heads)
+		err = config.WrongType("num_key_value_heads", "a positive integer", heads)
 	}
 	if err != nil || !ok {
 		return v, false, err

@@ -5,16 +5,16 @@ import (
 	"log"
 
 	"ggforge/arch"
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 )
 
 // What becomes of two tensors of a Llama.
 func Example() {
-	config, err := arch.ParseConfig([]byte(`{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 4}`))
+	cfg, err := arch.ParseConfig([]byte(`{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 4}`))
 	if err != nil {
 		log.Fatal(err)
 	}
-	view := config.View(hparams.Options{})
+	view := cfg.View(config.Options{})
 	a, err := arch.For(view)
 	if err != nil {
 		log.Fatal(err)

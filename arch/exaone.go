@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -21,7 +21,7 @@ var (
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			{Key: "rope.dimension_count", Derive: parts.RopeShareOfHead(1)},
 			// the config calls it layer_norm_epsilon; no runtime loads the model without it
-			{Key: "attention.layer_norm_rms_epsilon", Deviates: true, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			{Key: "attention.layer_norm_rms_epsilon", Deviates: true, Derive: func(c *config.View) (gguf.Value, bool, error) {
 				return table.Float32Of(c.Float("rms_norm_eps", "norm_eps", "layer_norm_epsilon"))
 			}},
 		}),
@@ -94,10 +94,10 @@ var exaoneMoE = &table.Arch{
 	Metadata: slices.Concat(parts.With(exaone4.Metadata, parts.BlocksRow), []table.Row{
 		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
 		parts.UintRow("expert_shared_count", "num_shared_experts"),
-		{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "expert_shared_feed_forward_length", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			n, err := c.Require("num_shared_experts")
-			if err == nil && (n < 0 || n > hparams.MaxParts) {
-				err = hparams.WrongType("num_shared_experts", "a number of experts", n)
+			if err == nil && (n < 0 || n > config.MaxParts) {
+				err = config.WrongType("num_shared_experts", "a number of experts", n)
 			}
 			if err != nil {
 				return v, false, err
@@ -107,7 +107,7 @@ var exaoneMoE = &table.Arch{
 		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
 		parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
 		{Key: "leading_dense_block_count", Type: gguf.Uint32Type, From: exaoneDenseKeys, Const: gguf.Uint32(0)},
-		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := parts.NextNLayers(c)
 			return table.Uint32Of(n, true, err)
 		}},
@@ -149,7 +149,7 @@ func exaoneHasExperts(l table.Layer) (bool, error) {
 // exaone4Pattern writes which layers see a window only. The config has it as a list
 // of layers, as letters to be repeated, or as the distance of layers that see
 // everything.
-func exaone4Pattern(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func exaone4Pattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	if !c.Has("sliding_window") {
 		return v, false, nil
 	}

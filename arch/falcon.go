@@ -1,7 +1,7 @@
 package arch
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -26,7 +26,7 @@ var falcon = &table.Arch{
 		{Key: "feed_forward_length", Derive: parts.Times(4, "hidden_size")},
 		parts.BlockCountRow,
 		parts.UintRow(table.KeyHeadCount, falconHeads...),
-		{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := falconHeadsKV(c)
 			return table.Uint32Of(n, true, err)
 		}},
@@ -62,7 +62,7 @@ var falconHeads = []string{"num_attention_heads", "n_head"}
 // falconHeadsKV returns the number of key heads, under its new and its old name:
 // one without either. What the transformers library fills in, the number of query
 // heads, does not fit the weights.
-func falconHeadsKV(c *hparams.View) (int64, error) {
+func falconHeadsKV(c *config.View) (int64, error) {
 	if c.Given("multi_query") == true && c.Given("new_decoder_architecture") == false {
 		return 1, nil // the older decoder has one, whatever number the transformers library has saved
 	}
@@ -89,7 +89,7 @@ var falconQKV = &table.Transform{Name: "falcon-qkv", Forward: func(l table.Layer
 		return nil, err
 	}
 	if groups <= 0 || heads <= 0 || heads%groups != 0 {
-		return nil, fault.Errorf(fault.Broken, "%s: %d heads for %d key heads, want a multiple", hparams.ConfigFile, heads, groups)
+		return nil, fault.Errorf(fault.Broken, "%s: %d heads for %d key heads, want a multiple", config.ConfigFile, heads, groups)
 	}
 	return rows.UngroupQKV(s, groups, heads/groups)
 }}

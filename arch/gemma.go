@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -31,17 +31,17 @@ var gemmaRows = []table.Row{
 
 // plainRope writes nothing: the loaders of these models know one rope base and no
 // scaling.
-func plainRope(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func plainRope(c *config.View) (v gguf.Value, ok bool, err error) {
 	theta, ok, err := c.Rope().Float("rope_theta")
 	if err == nil && ok && theta != 10000 {
-		err = fault.Errorf(fault.Unsupported, "%s: rope base %v, want 10000: the file cannot hold another one", hparams.ConfigFile, theta)
+		err = fault.Errorf(fault.Unsupported, "%s: rope base %v, want 10000: the file cannot hold another one", config.ConfigFile, theta)
 	}
 	if err != nil {
 		return v, false, err
 	}
 	s, _, err := c.Rope().String("rope_type")
 	if err == nil && s != "" && s != "default" {
-		err = fault.Errorf(fault.Unsupported, "%s: rope type %q, want no scaling: the file cannot hold one", hparams.ConfigFile, s)
+		err = fault.Errorf(fault.Unsupported, "%s: rope type %q, want no scaling: the file cannot hold one", config.ConfigFile, s)
 	}
 	return v, false, err
 }
@@ -115,7 +115,7 @@ var embeddingGemma = &table.Arch{
 	Tokenizer:        tokenizer.ClassGemma3,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
-	Metadata: slices.Concat(parts.With(parts.Gemma3Rows, table.Row{Key: "attention.sliding_window", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	Metadata: slices.Concat(parts.With(parts.Gemma3Rows, table.Row{Key: "attention.sliding_window", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		// transformers halves the window of bidirectional attention, the loader too
 		n, err := c.AsItStands().Require("sliding_window")
 		return table.Uint32Of(n, true, err)

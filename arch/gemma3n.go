@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -29,7 +29,7 @@ var gemma3n = &table.Arch{
 		parts.UintRow("embedding_length_per_layer_input", "hidden_size_per_layer_input"),
 		parts.UintRow("attention.shared_kv_layers", "num_kv_shared_layers"),
 		{Key: "activation_sparsity_scale", Derive: gemma3nSparsity},
-		{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			windows, ok, err := parts.LayersOf(c, parts.Sliding)
 			if err == nil && !ok {
 				_, err = c.LayerType(0) // an error that names the key
@@ -100,7 +100,7 @@ var wholeVocab = &table.Transform{Name: "whole-vocabulary", Forward: func(l tabl
 }}
 
 // gemma3nWidths writes the width of the feed-forward part of each layer.
-func gemma3nWidths(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func gemma3nWidths(c *config.View) (v gguf.Value, ok bool, err error) {
 	const key = "intermediate_size"
 	blocks, err := (&table.Arch{}).Blocks(c)
 	if err != nil {
@@ -123,7 +123,7 @@ func gemma3nWidths(c *hparams.View) (v gguf.Value, ok bool, err error) {
 // gemma3nSparsity writes by how many standard deviations the activation of a
 // feed-forward part must be above the mean to count: that below which the part of the
 // pattern is in a normal distribution.
-func gemma3nSparsity(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func gemma3nSparsity(c *config.View) (v gguf.Value, ok bool, err error) {
 	const key = "activation_sparsity_pattern"
 	list, ok, err := c.Floats(key)
 	blocks, blocksErr := c.BlockCount()
@@ -142,7 +142,7 @@ func gemma3nSparsity(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	scale := make([]float32, len(list))
 	for i, p := range list {
 		if !(p >= 0 && p < 1) {
-			return v, false, hparams.WrongType(key, "parts below 1", p)
+			return v, false, config.WrongType(key, "parts below 1", p)
 		}
 		scale[i] = torchmath.NormalQuantile(float32(p))
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/fault"
 	"ggforge/gguf"
 )
@@ -26,7 +26,7 @@ func TestGemma3n(t *testing.T) {
 		{`"laurel_rank": 32`, "", "unsupported"},
 		{`"altup_correct_scale": false`, "", "unsupported"},
 	} {
-		v := view(t, `{"architectures": ["Gemma3nForCausalLM"], "model_type": "gemma3n_text", `+c.set+`}`).With(hparams.Facts{})
+		v := view(t, `{"architectures": ["Gemma3nForCausalLM"], "model_type": "gemma3n_text", `+c.set+`}`).With(config.Facts{})
 		_, m, err := gemma3n.KVs(v, 1)
 		var got string
 		switch {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -95,7 +95,7 @@ var gemma4Assistant = &table.Arch{
 	RopePerAttention: true,
 	Metadata: slices.Concat(gemma4Rows(gemma4AllShared), []table.Row{
 		parts.UintRow("embedding_length_out", "backbone_hidden_size"),
-		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := c.BlockCount()
 			return table.Uint32Of(n, true, err)
 		}},
@@ -126,8 +126,8 @@ var embeddingGemma2 = &table.Arch{
 	Classes:          []string{"EmbeddingGemma2Model"},
 	Tokenizer:        tokenizer.ClassGemma4,
 	RopePerAttention: true,
-	Metadata: slices.Concat(parts.With(gemma4Rows(func(*hparams.View) (int64, error) { return 0, nil }),
-		table.Row{Key: "attention.sliding_window", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	Metadata: slices.Concat(parts.With(gemma4Rows(func(*config.View) (int64, error) { return 0, nil }),
+		table.Row{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			// the config counts the positions to one side, the runtime those to both
 			n, err := c.Require("sliding_window")
 			return table.Uint32Of(2*n, true, err)
@@ -153,7 +153,7 @@ var embeddingGemma2 = &table.Arch{
 
 // gemma4Rows are the rows of Gemma 3 and those by which layers differ. shared is the
 // number of layers that use keys and values of earlier ones.
-func gemma4Rows(shared func(*hparams.View) (int64, error)) []table.Row {
+func gemma4Rows(shared func(*config.View) (int64, error)) []table.Row {
 	return slices.Concat(parts.With(parts.Gemma3Rows,
 		table.Row{Key: "feed_forward_length", Derive: gemma4Widths(shared)},
 		table.Row{Key: table.KeyHeadCountKV, Derive: gemma4KeyHeads},
@@ -163,15 +163,15 @@ func gemma4Rows(shared func(*hparams.View) (int64, error)) []table.Row {
 		table.Row{Key: "attention.value_length", Derive: gemma4FullHead},
 		table.Row{Key: "attention.sliding_window", Derive: gemma4Window},
 	), []table.Row{
-		{Key: "attention.shared_kv_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.shared_kv_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := shared(c)
 			return table.Uint32Of(n, true, err)
 		}},
-		{Key: "embedding_length_per_layer_input", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "embedding_length_per_layer_input", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, _, err := c.Int("hidden_size_per_layer_input")
 			return table.Uint32Of(n, true, err)
 		}},
-		{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			windows, err := gemma4Windows(c)
 			return gguf.Bools(windows), len(windows) > 0, err
 		}},
@@ -262,20 +262,20 @@ func gemma4HasPerLayer(l table.Layer) (bool, error) {
 }
 
 // gemma4Shared returns the number of layers that use keys and values of earlier ones.
-func gemma4Shared(c *hparams.View) (int64, error) {
+func gemma4Shared(c *config.View) (int64, error) {
 	blocks, err := c.BlockCount()
 	if err != nil {
 		return 0, err
 	}
 	n, err := c.Require("num_kv_shared_layers")
 	if err == nil && (n < 0 || n > blocks) {
-		err = hparams.WrongType("num_kv_shared_layers", "a number of layers", n)
+		err = config.WrongType("num_kv_shared_layers", "a number of layers", n)
 	}
 	return n, err
 }
 
 // gemma4AllShared is the number of layers of an assistant: none has keys of its own.
-func gemma4AllShared(c *hparams.View) (int64, error) {
+func gemma4AllShared(c *config.View) (int64, error) {
 	blocks, err := c.BlockCount()
 	if err != nil {
 		return 0, err
@@ -289,7 +289,7 @@ func gemma4AllShared(c *hparams.View) (int64, error) {
 
 // gemma4Windows reports for each layer whether it sees a window only. The library
 // takes the last layer for one that sees everything, whatever the config says.
-func gemma4Windows(c *hparams.View) ([]bool, error) {
+func gemma4Windows(c *config.View) ([]bool, error) {
 	kinds, ok, err := c.LayerTypes()
 	if err == nil && !ok {
 		_, err = c.LayerType(0) // an error that names the key
@@ -309,7 +309,7 @@ func gemma4Windows(c *hparams.View) ([]bool, error) {
 
 // gemma4OfFull returns the value of a key for layers that see everything: under a name
 // of its own, or of those layers in per_layer_config.
-func gemma4OfFull(c *hparams.View, key, inLayer string) (n int64, ok bool, err error) {
+func gemma4OfFull(c *config.View, key, inLayer string) (n int64, ok bool, err error) {
 	if n, ok, err = c.Int(key); err != nil || ok {
 		return n, ok, err
 	}
@@ -323,10 +323,10 @@ func gemma4OfFull(c *hparams.View, key, inLayer string) (n int64, ok bool, err e
 		return 0, false, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(layers)) {
-		o, isObject := hparams.ObjectIn(list+"."+name, layers[name])
+		o, isObject := config.ObjectIn(list+"."+name, layers[name])
 		bid, err := strconv.ParseUint(name, 10, 31)
 		if err != nil || !isObject {
-			return 0, false, hparams.WrongType(list, "objects by numbers of layers", layers)
+			return 0, false, config.WrongType(list, "objects by numbers of layers", layers)
 		}
 		if bid >= uint64(len(windows)) || windows[bid] {
 			continue
@@ -346,26 +346,26 @@ func gemma4OfFull(c *hparams.View, key, inLayer string) (n int64, ok bool, err e
 }
 
 // gemma4FullHead writes the size of a head in layers that see everything.
-func gemma4FullHead(c *hparams.View) (gguf.Value, bool, error) {
+func gemma4FullHead(c *config.View) (gguf.Value, bool, error) {
 	n, err := gemma4FullDim(c)
 	return table.Uint32Of(n, true, err)
 }
 
-func gemma4FullDim(c *hparams.View) (int64, error) {
+func gemma4FullDim(c *config.View) (int64, error) {
 	const key = "global_head_dim"
 	n, ok, err := gemma4OfFull(c, key, "head_dim")
 	if err == nil && !ok {
 		_, err = c.Require(key)
 	}
-	if err == nil && (n < 1 || n > hparams.MaxHeadDim) {
-		err = hparams.WrongType(key, "a size of heads", n)
+	if err == nil && (n < 1 || n > config.MaxHeadDim) {
+		err = config.WrongType(key, "a size of heads", n)
 	}
 	return n, err
 }
 
 // gemma4KeyHeads writes the number of key heads of each layer where layers with and
 // without a window may differ.
-func gemma4KeyHeads(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func gemma4KeyHeads(c *config.View) (v gguf.Value, ok bool, err error) {
 	all, given, err := c.Int("num_key_value_heads")
 	if err != nil {
 		return v, false, err
@@ -393,9 +393,9 @@ func gemma4KeyHeads(c *hparams.View) (v gguf.Value, ok bool, err error) {
 
 // gemma4Widths writes the width of the feed-forward part, which may be twice as large
 // in layers that use keys of earlier ones.
-func gemma4Widths(shared func(*hparams.View) (int64, error)) table.Derive {
+func gemma4Widths(shared func(*config.View) (int64, error)) table.Derive {
 	const key = "intermediate_size"
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		width, err := c.Require(key)
 		if err != nil {
 			return v, false, err
@@ -409,8 +409,8 @@ func gemma4Widths(shared func(*hparams.View) (int64, error)) table.Derive {
 			return v, false, err
 		}
 		n, err := shared(c)
-		if err == nil && (width < 0 || width > hparams.MaxWidth) {
-			err = hparams.WrongType(key, "a number of elements", width)
+		if err == nil && (width < 0 || width > config.MaxWidth) {
+			err = config.WrongType(key, "a number of elements", width)
 		}
 		list := make([]int64, blocks)
 		for i := range list {
@@ -425,7 +425,7 @@ func gemma4Widths(shared func(*hparams.View) (int64, error)) table.Derive {
 
 // gemma4Causal writes that attention sees what follows. The library derives it from
 // the kind of attention, see gemma4Window.
-func gemma4Causal(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func gemma4Causal(c *config.View) (v gguf.Value, ok bool, err error) {
 	all, err := gemma4Bidirectional(c)
 	if err != nil {
 		return v, false, err
@@ -434,14 +434,14 @@ func gemma4Causal(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	return gguf.Bool(false), all || isBool && !causal, nil
 }
 
-func gemma4Bidirectional(c *hparams.View) (bool, error) {
+func gemma4Bidirectional(c *config.View) (bool, error) {
 	s, _, err := c.String("use_bidirectional_attention")
 	return s == "all" && c.KnownType() != "", err
 }
 
 // gemma4Window writes the window. The library halves the one of a model that sees
 // what follows, too.
-func gemma4Window(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func gemma4Window(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := c.Require("sliding_window")
 	if err != nil {
 		return v, false, err
@@ -454,7 +454,7 @@ func gemma4Window(c *hparams.View) (v gguf.Value, ok bool, err error) {
 }
 
 // gemma4RopeType writes nothing for the proportional type, see gemma4Factors.
-func gemma4RopeType(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func gemma4RopeType(c *config.View) (v gguf.Value, ok bool, err error) {
 	s, _, err := c.Rope().String("rope_type")
 	if err == nil && s != "" && s != "default" && s != "proportional" {
 		err = fault.Errorf(fault.Unsupported, "%s: rope type %q, want \"proportional\" or \"default\": the file cannot hold another one", c.FileName(), s)
@@ -464,7 +464,7 @@ func gemma4RopeType(c *hparams.View) (v gguf.Value, ok bool, err error) {
 
 // gemma4WindowRope writes how many dimensions of a head rotate in layers with a
 // window: all of them.
-func gemma4WindowRope(c *hparams.View) (gguf.Value, bool, error) {
+func gemma4WindowRope(c *config.View) (gguf.Value, bool, error) {
 	sliding := c.RopeRoot().Sub(parts.Sliding)
 	s, _, err := sliding.String("rope_type")
 	if err == nil && s != "" && s != "default" {
@@ -487,7 +487,7 @@ func gemma4WindowRope(c *hparams.View) (gguf.Value, bool, error) {
 // gemma4Factors divide the frequencies of layers without a window. Of their heads
 // only a part rotates, the first pairs of dimensions; the others stay in their places,
 // because their frequency is next to nothing.
-var gemma4Factors = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: func(c *hparams.View) (rows.Source, error) {
+var gemma4Factors = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: func(c *config.View) (rows.Source, error) {
 	if s, _, err := c.Rope().String("rope_type"); err != nil || s != "proportional" {
 		if err == nil {
 			err = fault.Errorf(fault.Unsupported, "%s: rope type %q of layers without a window, want \"proportional\"", c.FileName(), s)
@@ -500,7 +500,7 @@ var gemma4Factors = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: func(c
 	}
 	dim, err := gemma4FullDim(c)
 	if err == nil && !(part >= 0 && part <= 1) {
-		err = hparams.WrongType("partial_rotary_factor", "a part of a head", part)
+		err = config.WrongType("partial_rotary_factor", "a part of a head", part)
 	}
 	if err != nil {
 		return nil, err
@@ -519,20 +519,20 @@ var gemma4Factors = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: func(c
 // whose keys are its values, too. Source: the Gemma 4 DSpark class of the reference's
 // converter.
 var gemma4DSpark = func() *table.Arch {
-	a := *parts.DFlash(&table.Arch{Classes: []string{"Gemma4DSparkModel"}}, table.Row{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	a := *parts.DFlash(&table.Arch{Classes: []string{"Gemma4DSparkModel"}}, table.Row{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := c.Require("num_global_key_value_heads")
 		return table.Uint32Of(n, true, err)
 	}},
 		table.Row{Key: "attention.key_length", Derive: gemma4FullHead},
 		table.Row{Key: "attention.value_length", Derive: gemma4FullHead},
 		table.Row{Key: "rope.dimension_count", Derive: gemma4FullHead}, // all of a head, see gemma4Factors
-		table.Row{Key: "embedding_scale", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		table.Row{Key: "embedding_scale", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := c.Require("hidden_size")
 			return table.Float32Of(math.Sqrt(float64(n)), true, err)
 		}},
 		table.Row{Key: "attention.scale", Const: gguf.Float32(1)},
 		table.Row{Key: "hidden_activation", Derive: gemma4DSparkActivation},
-		table.Row{Key: "sample_from_anchor", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		table.Row{Key: "sample_from_anchor", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			b, ok, err := c.Bool("sample_from_anchor")
 			return gguf.Bool(b || !ok), err == nil, err
 		}},
@@ -540,7 +540,7 @@ var gemma4DSpark = func() *table.Arch {
 	)
 	a.RopePerAttention, a.RopeSections = true, false
 	a.Metadata = parts.With(parts.Without(a.Metadata, "rope.freq_base_swa"), table.Row{Key: "rope.scaling.type", Derive: gemma4RopeType})
-	a.Late = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	a.Late = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, ok, err := parts.DFlashConfig(c).Int("mask_token_id")
 		if !ok && err == nil {
 			n, err = c.Require("mask_token_id")
@@ -560,7 +560,7 @@ var gemma4DSpark = func() *table.Arch {
 
 // gemma4DSparkActivation writes the activation of drafts that the runtime can compute:
 // it is an error if the configuration describes others.
-func gemma4DSparkActivation(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func gemma4DSparkActivation(c *config.View) (v gguf.Value, ok bool, err error) {
 	if same, _, err := c.Bool("attention_k_eq_v"); err != nil || !same {
 		return v, false, cmp.Or(err, fault.Errorf(fault.Unsupported, "%s: key %q is not true, but drafts of architecture dflash for Gemma 4 have no values besides their keys", c.FileName(), "attention_k_eq_v"))
 	}

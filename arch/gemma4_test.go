@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/fault"
 	"ggforge/gguf"
 )
@@ -43,7 +43,7 @@ func TestGemma4(t *testing.T) {
 		{embedding + `"per_layer_config": {"0": 64}`, "", "broken"},
 		{embedding + `"per_layer_config": {}`, "", "broken"},
 	} {
-		v := view(t, "{"+c.config+"}").With(hparams.Facts{})
+		v := view(t, "{"+c.config+"}").With(config.Facts{})
 		a, err := For(v)
 		if err != nil {
 			t.Fatal(err)

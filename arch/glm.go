@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -85,8 +85,8 @@ var halvesOfRope = &table.Transform{Name: "halves-of-rope", Forward: func(l tabl
 	if !ok {
 		part = 0.5
 	}
-	if err == nil && (!(part >= 0 && part <= 1) || head < 1 || head > hparams.MaxHeadDim) {
-		err = hparams.WrongType("partial_rotary_factor", "a part of a head", part)
+	if err == nil && (!(part >= 0 && part <= 1) || head < 1 || head > config.MaxHeadDim) {
+		err = config.WrongType("partial_rotary_factor", "a part of a head", part)
 	}
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ var glmDSA = &table.Arch{
 	Body:      table.Body{Classes: []string{"GlmMoeDsaModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGLM,
 	NextN:     parts.Numbered,
-	Metadata: slices.Concat(parts.With(parts.MLAMetadata, table.Row{Key: "rope.dimension_count", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	Metadata: slices.Concat(parts.With(parts.MLAMetadata, table.Row{Key: "rope.dimension_count", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		dims, err := c.Require("qk_rope_head_dim")
 		if err != nil {
 			return v, false, err
@@ -192,10 +192,10 @@ var glmDSA = &table.Arch{
 		if err != nil {
 			return v, false, err
 		}
-		n, err := hparams.Truncate(float64(dims) * share)
+		n, err := config.Truncate(float64(dims) * share)
 		return table.Uint32Of(n, true, err)
 	}}), []table.Row{parts.NextNRow}, parts.IndexerMetadata, []table.Row{
-		{Key: "attention.indexer.types", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "attention.indexer.types", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			full, ok, err := fullIndexers(c)
 			if err != nil || !ok {
 				return v, false, err
@@ -215,7 +215,7 @@ var glmDSA = &table.Arch{
 
 // fullIndexers reports for each layer whether it has an indexer of its own; ok is false
 // for models that do not say.
-func fullIndexers(c *hparams.View) (full []bool, ok bool, err error) {
+func fullIndexers(c *config.View) (full []bool, ok bool, err error) {
 	const key = "indexer_types"
 	kinds, ok, err := c.Strings(key)
 	for _, k := range kinds {

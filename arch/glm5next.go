@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -47,7 +47,7 @@ var glm5next = &table.Arch{
 	}, parts.IndexerMetadata, []table.Row{
 		parts.UintRow("attention.indexer.kpool", "index_kpool"),
 		{Key: "attention.indexer.kpool_select_tail", Type: gguf.BoolType, From: []string{"index_kpool_always_select_tail"}, Const: gguf.Bool(true)},
-		{Key: "attention.indexer.types", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "attention.indexer.types", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			types, ok, err := c.Strings("indexer_types")
 			full := make([]bool, len(types))
 			for i := range types {
@@ -107,13 +107,13 @@ func glm5Linear(l table.Layer) (bool, error) {
 }
 
 // glm5KeyHeads writes the number of key heads of each layer, see parts.KeyHeads.
-func glm5KeyHeads(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func glm5KeyHeads(c *config.View) (v gguf.Value, ok bool, err error) {
 	if err := parts.KDAHeads(c); err != nil {
 		return v, false, err
 	}
 	kinds, ok, err := c.LayerTypes()
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", hparams.ConfigFile)
+		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", config.ConfigFile)
 	}
 	if err != nil {
 		return v, false, err
@@ -132,7 +132,7 @@ func glm5KeyHeads(c *hparams.View) (v gguf.Value, ok bool, err error) {
 }
 
 // glm5Clamp writes the bound of activations for each layer.
-func glm5Clamp(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func glm5Clamp(c *config.View) (v gguf.Value, ok bool, err error) {
 	limit, ok, err := c.Float("swiglu_limit")
 	if err != nil || !ok {
 		return v, false, err

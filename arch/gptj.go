@@ -1,7 +1,7 @@
 package arch
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -73,7 +73,7 @@ var rwkv4 = &table.Arch{
 		parts.UintRow("context_length", "context_length"),
 		parts.BlockCountRow,
 		parts.UintRow("embedding_length", "hidden_size"),
-		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			if n, ok, err := c.Int("intermediate_size"); err != nil || ok {
 				return table.Uint32Of(n, ok, err)
 			}

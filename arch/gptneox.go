@@ -1,7 +1,7 @@
 package arch
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -50,7 +50,7 @@ var gptneox = &table.Arch{
 
 // gptneoxRotary returns how many dimensions of a head rotate: the part rotary_pct,
 // which newer versions of the transformers library save among the rope settings.
-func gptneoxRotary(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func gptneoxRotary(c *config.View) (v gguf.Value, ok bool, err error) {
 	key := "rotary_pct"
 	part, ok, err := c.Float(key)
 	if err == nil && !ok {
@@ -60,9 +60,9 @@ func gptneoxRotary(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	switch {
 	case err != nil:
 	case !ok:
-		err = fault.Errorf(fault.Broken, "%s: has no key \"rotary_pct\"", hparams.ConfigFile)
+		err = fault.Errorf(fault.Broken, "%s: has no key \"rotary_pct\"", config.ConfigFile)
 	case part < 0 || part > 1:
-		err = hparams.WrongType(key, "a number from 0 to 1", part)
+		err = config.WrongType(key, "a number from 0 to 1", part)
 	}
 	if err != nil {
 		return v, false, err

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -48,7 +48,7 @@ var graniteMoE = &table.Arch{
 }
 
 // graniteSharedWidth is the width of the expert that every token passes.
-var graniteSharedWidth = table.Row{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+var graniteSharedWidth = table.Row{Key: "expert_shared_feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 	n, ok, err := c.Int("shared_intermediate_size")
 	return table.Uint32Of(n, ok && n != 0, err)
 }}
@@ -114,20 +114,20 @@ var (
 	graniteSWAShapes = shape.Rules{Tensors: shape.Table{"ffn_up_shexp": "n_embd, 2 * n_ff_shexp"}}
 	graniteSinks     = []table.TensorRow{{HF: "model.layers.{bid}.self_attn.sinks", GGUF: "blk.{bid}.attn_sinks.weight", Exact: true, Optional: true}}
 	graniteSWARows   = slices.Concat(parts.GraniteRows, []table.Row{
-		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, ok, err := c.Int("sliding_window")
 			if !ok {
 				n = 128
 			}
 			return table.Uint32Of(n, true, err)
 		}},
-		{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			sliding, ok, err := parts.LayersOf(c, parts.Sliding)
 			if err != nil || ok && len(sliding) > 0 {
 				return gguf.Bools(sliding), true, err
 			}
 			n, err := c.BlockCount()
-			if err != nil || n < 0 || n > hparams.MaxBlocks {
+			if err != nil || n < 0 || n > config.MaxBlocks {
 				return gguf.Value{}, false, err
 			}
 			sliding = make([]bool, n)
@@ -136,7 +136,7 @@ var (
 			}
 			return gguf.Bools(sliding), true, nil
 		}},
-		{Key: "attention.rope_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.rope_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			list, ok, err := c.Ints("no_rope_layers")
 			rotates := make([]bool, len(list))
 			for i, n := range list {
@@ -168,7 +168,7 @@ var graniteHybrid = &table.Arch{
 	VocabSize: parts.PaddedVocab(8),
 	RawConfig: true,
 	Others:    []*table.Arch{graniteHybridDense, graniteHybridMoE},
-	Instead: func(c *hparams.View) (*table.Arch, error) {
+	Instead: func(c *config.View) (*table.Arch, error) {
 		types, err := graniteLayers(c)
 		if err != nil || slices.Contains(types, true) {
 			return nil, err
@@ -200,15 +200,15 @@ var (
 )
 
 var graniteHybridRows = slices.Concat(graniteMoE.Metadata, graniteSSMRows, []table.Row{
-	{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) {
 		ssm, err := graniteLayers(c)
 		return graniteKeyHeads(c, ssm, err)
 	}},
-	{Key: "rope.scaling.finetuned", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: "rope.scaling.finetuned", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		ssm, err := graniteLayers(c)
 		return gguf.Bool(!slices.Contains(ssm, true)), err == nil, err // says that rope is used
 	}},
-	{Key: "context_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: "context_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		ssm, err := graniteLayers(c)
 		return gguf.Uint32(1 << 20), slices.Contains(ssm, true), err // there is no bound
 	}},
@@ -219,7 +219,7 @@ var graniteSSMRows = []table.Row{
 	parts.UintRow("ssm.conv_kernel", "mamba_d_conv"),
 	parts.UintRow("ssm.state_size", "mamba_d_state"),
 	parts.UintRow("ssm.group_count", "mamba_n_groups"),
-	{Key: "ssm.inner_size", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: "ssm.inner_size", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := graniteInner(c)
 		return table.Uint32Of(n, true, err)
 	}},
@@ -243,7 +243,7 @@ var graniteMamba = []table.TensorRow{
 	{HF: "model.layers.{bid}.mamba.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
 	{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExpColumn},
 	{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
-	{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *hparams.View) (int64, error) { return c.Require("mamba_n_groups") })},
+	{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *config.View) (int64, error) { return c.Require("mamba_n_groups") })},
 	{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out"},
 }
 
@@ -266,11 +266,11 @@ var bamba = &table.Arch{
 	VocabSize: parts.PaddedVocab(8),
 	RawConfig: true,
 	Metadata: slices.Concat(graniteMoE.Metadata, graniteSSMRows, []table.Row{
-		{Key: "rope.dimension_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "rope.dimension_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, ok, err := c.Int("attn_rotary_emb")
 			return table.Uint32Of(n, ok && n != 0, err)
 		}},
-		{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			ssm, err := bambaLayers(c)
 			return graniteKeyHeads(c, ssm, err)
 		}},
@@ -289,10 +289,10 @@ var bamba = &table.Arch{
 }
 
 // bambaLayers reports which layers are Mamba: those without attention.
-func bambaLayers(c *hparams.View) ([]bool, error) {
+func bambaLayers(c *config.View) ([]bool, error) {
 	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	if err != nil {
 		return nil, err
@@ -307,7 +307,7 @@ func bambaLayers(c *hparams.View) ([]bool, error) {
 			offset, err = c.Require("attn_layer_offset")
 		}
 		if err == nil && period < 1 {
-			err = hparams.WrongType("attn_layer_period", "a positive number", period)
+			err = config.WrongType("attn_layer_period", "a positive number", period)
 		}
 		if err != nil {
 			return nil, err
@@ -318,7 +318,7 @@ func bambaLayers(c *hparams.View) ([]bool, error) {
 		ssm[i] = !slices.Contains(attends, int64(i)) && (period == 0 || int64(i)%period != offset)
 	}
 	if !slices.Contains(ssm, true) {
-		err = fault.Errorf(fault.Unsupported, "%s: no layer is Mamba", hparams.ConfigFile)
+		err = fault.Errorf(fault.Unsupported, "%s: no layer is Mamba", config.ConfigFile)
 	}
 	return ssm, err
 }
@@ -329,13 +329,13 @@ func bambaSSM(l table.Layer) (bool, error) {
 }
 
 // graniteKeyHeads writes the number of key heads of each layer, 0 for those of Mamba.
-func graniteKeyHeads(c *hparams.View, ssm []bool, err error) (v gguf.Value, ok bool, _ error) {
+func graniteKeyHeads(c *config.View, ssm []bool, err error) (v gguf.Value, ok bool, _ error) {
 	if err != nil {
 		return v, false, err
 	}
 	n, err := c.Require("num_key_value_heads")
-	if err == nil && (n < 0 || n > hparams.MaxHeadDim) {
-		err = hparams.WrongType("num_key_value_heads", "a number of heads", n)
+	if err == nil && (n < 0 || n > config.MaxHeadDim) {
+		err = config.WrongType("num_key_value_heads", "a number of heads", n)
 	}
 	if err != nil {
 		return v, false, err
@@ -350,10 +350,10 @@ func graniteKeyHeads(c *hparams.View, ssm []bool, err error) (v gguf.Value, ok b
 }
 
 // graniteLayers reports which layers are Mamba: those without attention.
-func graniteLayers(c *hparams.View) ([]bool, error) {
+func graniteLayers(c *config.View) ([]bool, error) {
 	layers, ok, err := parts.LayersOf(c, graniteAttends)
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", hparams.ConfigFile)
+		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", config.ConfigFile)
 	}
 	for i := range layers {
 		layers[i] = !layers[i]
@@ -368,14 +368,14 @@ const graniteAttends = "attention"
 var graniteSSM = parts.Not(parts.LayerTypeIs(graniteAttends))
 
 // graniteInner is the width of a layer of Mamba.
-func graniteInner(c *hparams.View) (int64, error) {
+func graniteInner(c *config.View) (int64, error) {
 	expand, err := c.Require("mamba_expand")
 	if err != nil {
 		return 0, err
 	}
 	hidden, err := c.Require("hidden_size")
-	if err == nil && (min(expand, hidden) < 0 || max(expand, hidden) > hparams.MaxWidth) {
-		err = hparams.WrongType("mamba_expand", "a small number", expand)
+	if err == nil && (min(expand, hidden) < 0 || max(expand, hidden) > config.MaxWidth) {
+		err = config.WrongType("mamba_expand", "a small number", expand)
 	}
 	return expand * hidden, err
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -35,7 +35,7 @@ var graniteSwitch = &table.Arch{
 	Classes:    []string{"GraniteSwitchForCausalLM"},
 	Tokenizer:  tokenizer.ClassLlama,
 	BlockCount: switchLayers,
-	Metadata: slices.Concat(parts.With(parts.GraniteRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	Metadata: slices.Concat(parts.With(parts.GraniteRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := switchLayers(c)
 		return table.Uint32Of(n, true, err)
 	}}), []table.Row{
@@ -45,7 +45,7 @@ var graniteSwitch = &table.Arch{
 		parts.UintRow("adapters.lora_rank", "max_lora_rank"),
 		{Key: "adapters.token_ids_activate", Derive: switchTokens("adapter_token_ids")},
 		{Key: "adapters.token_ids_substitute", Derive: switchTokens("adapter_substitute_token_ids")},
-		{Key: "adapters.router_gain", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "adapters.router_gain", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			f, ok, err := c.Float("control_token_gain")
 			if !ok {
 				f = 15
@@ -71,8 +71,8 @@ var graniteSwitch = &table.Arch{
 		}},
 		{HF: "model.layers.{bid}.shared_mlp.output_linear.base_layer", GGUF: "blk.{bid}.ffn_down"},
 	}, parts.NormRows,
-		switchAdapter("self_attn.qkv_proj.lora_%s_slices.0", "attn_q", switchB("switch-b-q", (*hparams.View).Heads)),
-		switchAdapter("self_attn.qkv_proj.lora_%s_slices.1", "attn_k", switchB("switch-b-k", (*hparams.View).HeadsKV)),
+		switchAdapter("self_attn.qkv_proj.lora_%s_slices.0", "attn_q", switchB("switch-b-q", (*config.View).Heads)),
+		switchAdapter("self_attn.qkv_proj.lora_%s_slices.1", "attn_k", switchB("switch-b-k", (*config.View).HeadsKV)),
 		switchAdapter("self_attn.qkv_proj.lora_%s_slices.2", "attn_v", withNone),
 		switchAdapter("self_attn.o_proj.lora_%s", "attn_output", withNone),
 		switchAdapter("shared_mlp.input_linear.lora_%s_slices.0", "ffn_gate", withNone),
@@ -82,17 +82,17 @@ var graniteSwitch = &table.Arch{
 }
 
 // switchLayers is the number of layers without the switch.
-func switchLayers(c *hparams.View) (int64, error) {
+func switchLayers(c *config.View) (int64, error) {
 	n, err := c.BlockCount()
 	return n - 1, err
 }
 
 // switchTokens copies a list of ids of tokens.
 func switchTokens(key string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		list, ok, err := c.Ints(key)
 		if err == nil && !ok {
-			err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, key)
+			err = fault.Errorf(fault.Broken, "%s: has no key %q", config.ConfigFile, key)
 		}
 		if err != nil {
 			return v, false, err
@@ -130,14 +130,14 @@ var withNone = &table.Transform{Name: "with-none", Forward: func(_ table.Layer, 
 }}
 
 // switchB permutes the rows of each adapter's side B as those of the projection.
-func switchB(name string, count func(*hparams.View) (int64, error)) *table.Transform {
+func switchB(name string, count func(*config.View) (int64, error)) *table.Transform {
 	return parts.InTurn(name, withNone, &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		heads, err := count(l.View)
 		if err != nil {
 			return nil, err
 		}
 		ne := s.NE()
-		if heads < 1 || heads > hparams.MaxHeadDim || ne[1]%heads != 0 {
+		if heads < 1 || heads > config.MaxHeadDim || ne[1]%heads != 0 {
 			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of %d heads", gguf.Shape(ne), heads)
 		}
 		one, err := rows.Reshape(s, []int64{ne[0], ne[1] * ne[2]})

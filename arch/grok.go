@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -68,14 +68,14 @@ var grokRows = slices.Concat(parts.CommonRows, []table.Row{
 	{Key: "router_logit_softcapping", Type: gguf.Float32Type, From: []string{"router_logit_softcapping"}, Const: gguf.Float32(30)},
 	{Key: "final_logit_softcapping", Derive: parts.NonZero("final_logit_softcapping")},
 	parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
-	{Key: "rope.scaling.type", Derive: grokYarn(func(*hparams.View) (gguf.Value, bool, error) { return gguf.String("yarn"), true, nil })},
+	{Key: "rope.scaling.type", Derive: grokYarn(func(*config.View) (gguf.Value, bool, error) { return gguf.String("yarn"), true, nil })},
 	{Key: "rope.scaling.factor", Derive: grokYarn(needFloat("scaling_factor"))},
 	{Key: "rope.scaling.original_context_length", Derive: grokYarn(parts.SumOf("original_max_position_embeddings"))},
 	{Key: "rope.scaling.yarn_ext_factor", Derive: grokYarn(needFloat("extrapolation_factor"))},
 	{Key: "rope.scaling.yarn_attn_factor", Derive: grokYarn(needFloat("attn_factor"))},
 	{Key: "rope.scaling.yarn_beta_fast", Derive: grokYarn(needFloat("beta_fast"))},
 	{Key: "rope.scaling.yarn_beta_slow", Derive: grokYarn(needFloat("beta_slow"))},
-	{Key: "attention.temperature_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: "attention.temperature_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, ok, err := c.Int("attn_temperature_len")
 		return table.Uint32Of(n, ok && n != 0, err)
 	}},
@@ -86,7 +86,7 @@ var grokRows = slices.Concat(parts.CommonRows, []table.Row{
 
 // grokYarn is d for the rope type of Grok 2, which its config calls "original".
 func grokYarn(d table.Derive) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		s, _, err := c.String("rope_type")
 		if err != nil || s != "yarn" && s != "original" {
 			return v, false, err
@@ -97,10 +97,10 @@ func grokYarn(d table.Derive) table.Derive {
 
 // needFloat copies a number that must be there.
 func needFloat(key string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Float(key)
 		if err == nil && !ok {
-			err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, key)
+			err = fault.Errorf(fault.Broken, "%s: has no key %q", config.ConfigFile, key)
 		}
 		return table.Float32Of(f, true, err)
 	}
@@ -108,14 +108,14 @@ func needFloat(key string) table.Derive {
 
 // grokOutputScale is the factor of the attention scores: without a key, one by
 // the root of the size of a head.
-func grokOutputScale(c *hparams.View) (gguf.Value, bool, error) {
+func grokOutputScale(c *config.View) (gguf.Value, bool, error) {
 	f, ok, err := c.Float("attn_output_multiplier")
 	if err != nil || ok {
 		return table.Float32Of(f, true, err)
 	}
 	dim, err := c.HeadDim()
 	if err == nil && dim <= 0 {
-		err = hparams.WrongType("head_dim", "a positive integer", dim)
+		err = config.WrongType("head_dim", "a positive integer", dim)
 	}
 	return table.Float32Of(1/math.Sqrt(float64(dim)), true, err)
 }

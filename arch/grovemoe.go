@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -45,6 +45,6 @@ var groveMoE = &table.Arch{
 const groveGroup = 2
 
 func groveChunks(l table.Layer) (int64, error) {
-	n, err := l.Require(hparams.ExpertKeys...)
+	n, err := l.Require(config.ExpertKeys...)
 	return n / groveGroup, err
 }

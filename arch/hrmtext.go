@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -23,17 +23,17 @@ var hrmText = &table.Arch{
 	Shapes:     shape.Rules{Tensors: shape.Table{"hrm.z_l_init": "n_embd"}},
 	Classes:    []string{"HrmTextForCausalLM"},
 	Tokenizer:  tokenizer.ClassGPT2,
-	BlockCount: func(c *hparams.View) (int64, error) { n, err := hrmLayers(c); return 2 * n, err },
+	BlockCount: func(c *config.View) (int64, error) { n, err := hrmLayers(c); return 2 * n, err },
 	Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: hrmPasses}), []table.Row{
 		{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},
 		parts.FloatRow("embedding_scale", "embedding_scale"),
-		{Key: "hrm.layers_per_stack", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "hrm.layers_per_stack", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := hrmLayers(c)
 			return table.Uint32Of(n, true, err)
 		}},
 		parts.UintRow("hrm.h_cycles", "H_cycles"),
 		parts.UintRow("hrm.l_cycles", "L_cycles"),
-		{Key: "hrm.prefix_lm", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "hrm.prefix_lm", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			b, _, err := c.Bool("prefix_lm")
 			return gguf.Bool(b), true, err
 		}},
@@ -71,20 +71,20 @@ var hrmText = &table.Arch{
 }
 
 // hrmLayers is the number of layers of a stack.
-func hrmLayers(c *hparams.View) (int64, error) {
+func hrmLayers(c *config.View) (int64, error) {
 	n, err := c.IntOr(0, "num_layers_per_stack")
 	if err == nil && n == 0 {
 		n, err = c.Require("num_hidden_layers")
 	}
-	if err == nil && (n < 1 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 1 || n > config.MaxBlocks) {
+		err = config.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	return n, err
 }
 
 // hrmPasses counts the layers that a text goes through: those of L in each of its
 // cycles, then those of H, all that in each cycle of H.
-func hrmPasses(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func hrmPasses(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := hrmLayers(c)
 	if err != nil {
 		return v, false, err
@@ -92,7 +92,7 @@ func hrmPasses(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	for i, key := range []string{"H_cycles", "L_cycles"} {
 		cycles, err := c.Require(key)
 		if err == nil && (cycles < 1 || cycles > math.MaxInt16) {
-			err = hparams.WrongType(key, "a small number", cycles)
+			err = config.WrongType(key, "a small number", cycles)
 		}
 		if err != nil {
 			return v, false, err

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -58,7 +58,7 @@ var hunyuanVL = &table.Arch{
 	Tokenizer:    tokenizer.ClassHunYuan,
 	Fused:        table.FusedQKV,
 	RopeSections: true,
-	Metadata: slices.Concat(parts.With(hunyuanDense.Metadata[:len(parts.CommonRows)], table.Row{Key: "rope.scaling.type", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	Metadata: slices.Concat(parts.With(hunyuanDense.Metadata[:len(parts.CommonRows)], table.Row{Key: "rope.scaling.type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if axes, err := hunyuanAxes(c); err != nil || axes {
 			return v, false, err
 		}
@@ -66,20 +66,20 @@ var hunyuanVL = &table.Arch{
 	}}), ifAxes(false, hunyuanDense.Metadata[len(parts.CommonRows):]), ifAxes(true, []table.Row{
 		{Key: "rope.freq_base", Derive: parts.RopeTheta},
 		{Key: "rope.scaling.type", Const: gguf.String("none")},
-		{Key: "rope.scaling.factor", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "rope.scaling.factor", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			f, ok, err := c.Rope().Float("factor")
 			if !ok {
 				f = 1
 			}
 			return table.Float32Of(f, true, err)
 		}},
-		{Key: "rope.scaling.alpha", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "rope.scaling.alpha", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			f, err := c.Rope().RequireFloat("alpha")
 			return table.Float32Of(f, true, err)
 		}},
 		parts.UintRow("rope.scaling.original_context_length", "max_position_embeddings"),
 		parts.UintRow("context_length", "max_position_embeddings"),
-		{Key: "rope.dimension_sections", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "rope.dimension_sections", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			list, ok, err := c.Rope().Ints("xdrope_section", "mrope_section")
 			if err == nil && (!ok || len(list) != 4) {
 				err = fault.Errorf(fault.Broken, "%s: rope setting \"xdrope_section\": want four numbers, found %v", c.FileName(), list)
@@ -98,7 +98,7 @@ var hunyuanVL = &table.Arch{
 
 // hunyuanAxes reports whether positions have axes; newer versions of the transformers
 // library call the type dynamic, too.
-func hunyuanAxes(c *hparams.View) (bool, error) {
+func hunyuanAxes(c *config.View) (bool, error) {
 	s, _, err := c.RopeScaling()
 	return s == "xdrope" || s == "dynamic" && c.Rope().Has("mrope_section"), err
 }
@@ -107,7 +107,7 @@ func hunyuanAxes(c *hparams.View) (bool, error) {
 func ifAxes(want bool, list []table.Row) []table.Row {
 	list = slices.Clone(list)
 	for i, r := range list {
-		list[i] = table.Row{Key: r.Key, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		list[i] = table.Row{Key: r.Key, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			if axes, err := hunyuanAxes(c); err != nil || axes != want {
 				return v, false, err
 			}
@@ -122,7 +122,7 @@ const hunyuanLength = 256 << 10
 
 // ifDynamic is d for the dynamic rope type, nothing for others.
 func ifDynamic(d table.Derive) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if s, _, err := c.RopeScaling(); err != nil || s != "dynamic" {
 			return v, false, err
 		}
@@ -132,7 +132,7 @@ func ifDynamic(d table.Derive) table.Derive {
 
 // hunyuanFreqBase is the base that makes all wavelengths longer: rope_theta times
 // alpha to the power dim/(dim-2).
-func hunyuanFreqBase(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func hunyuanFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 	alpha, ok, err := c.Rope().Float("alpha")
 	if err == nil && !ok {
 		alpha = 50
@@ -151,15 +151,15 @@ func hunyuanFreqBase(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if err != nil {
 		return v, false, err
 	}
-	if dim <= 2 || dim > hparams.MaxHeadDim || !(alpha > 0) {
-		return v, false, fault.Errorf(fault.Broken, "%s: rope setting alpha %v for heads of %d elements", hparams.ConfigFile, alpha, dim)
+	if dim <= 2 || dim > config.MaxHeadDim || !(alpha > 0) {
+		return v, false, fault.Errorf(fault.Broken, "%s: rope setting alpha %v for heads of %d elements", config.ConfigFile, alpha, dim)
 	}
 	return table.Float32Of(base*math.Pow(alpha, float64(dim)/float64(dim-2)), true, nil)
 }
 
 // hunyuanContext is the context length that the published models have with dynamic
 // rope; what is not like them is refused.
-func hunyuanContext(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func hunyuanContext(c *config.View) (v gguf.Value, ok bool, err error) {
 	base, _, err := c.Rope().Float("rope_theta")
 	if err != nil {
 		return v, false, err
@@ -167,7 +167,7 @@ func hunyuanContext(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	n, _, err := c.Int("max_position_embeddings")
 	if err == nil && (base != 10000 || n != 32<<10 && n != hunyuanLength) {
 		err = fault.Errorf(fault.Unsupported, "%s: dynamic rope with rope_theta %v and max_position_embeddings %d, want 10000 and %d or %d: the context length is not known",
-			hparams.ConfigFile, base, n, 32<<10, hunyuanLength)
+			config.ConfigFile, base, n, 32<<10, hunyuanLength)
 	}
 	return gguf.Uint32(hunyuanLength), err == nil, err
 }
@@ -210,13 +210,13 @@ var hunyuanMoE = &table.Arch{
 
 // oneOfAll writes the number that all members of a list are.
 func oneOfAll(key string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		list, ok, err := c.Ints(key)
 		if err == nil && (!ok || len(list) == 0) {
-			err = fault.Errorf(fault.Broken, "%s: key %q: want a list with a number for each layer", hparams.ConfigFile, key)
+			err = fault.Errorf(fault.Broken, "%s: key %q: want a list with a number for each layer", config.ConfigFile, key)
 		}
 		if err == nil && slices.ContainsFunc(list, func(n int64) bool { return n != list[0] }) {
-			err = fault.Errorf(fault.Unsupported, "%s: key %q: the layers differ: %v", hparams.ConfigFile, key, list)
+			err = fault.Errorf(fault.Unsupported, "%s: key %q: the layers differ: %v", config.ConfigFile, key, list)
 		}
 		if err != nil {
 			return v, false, err
@@ -227,7 +227,7 @@ func oneOfAll(key string) table.Derive {
 
 // hunyuanMoEFreqBase is hunyuanFreqBase for the settings of the one known model,
 // others are refused.
-func hunyuanMoEFreqBase(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func hunyuanMoEFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 	alpha, ok, err := c.Rope().Float("alpha")
 	if err == nil && !ok {
 		alpha = 1000
@@ -237,7 +237,7 @@ func hunyuanMoEFreqBase(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	}
 	hidden, heads, err := c.HiddenAndHeads()
 	if err == nil && (alpha != 1000 || hidden/heads != 128) {
-		err = fault.Errorf(fault.Unsupported, "%s: dynamic rope with alpha %v and heads of %d elements, want 1000 and 128", hparams.ConfigFile, alpha, hidden/heads)
+		err = fault.Errorf(fault.Unsupported, "%s: dynamic rope with alpha %v and heads of %d elements, want 1000 and 128", config.ConfigFile, alpha, hidden/heads)
 	}
 	if err != nil {
 		return v, false, err
@@ -257,7 +257,7 @@ var hyV3 = &table.Arch{
 	NextN:     parts.Numbered,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
-		{Key: "expert_shared_feed_forward_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "expert_shared_feed_forward_length", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			n, err := hySharedExperts(c)
 			if err != nil {
 				return v, false, err
@@ -292,13 +292,13 @@ var hyV3 = &table.Arch{
 		})),
 }
 
-func hySharedExperts(c *hparams.View) (int64, error) {
+func hySharedExperts(c *config.View) (int64, error) {
 	n, ok, err := c.Int("num_shared_experts")
 	if !ok {
 		n = 1
 	}
-	if err == nil && (n < 0 || n > hparams.MaxParts) {
-		err = hparams.WrongType("num_shared_experts", "a number of experts", n)
+	if err == nil && (n < 0 || n > config.MaxParts) {
+		err = config.WrongType("num_shared_experts", "a number of experts", n)
 	}
 	return n, err
 }

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -30,20 +30,20 @@ var hyV4 = &table.Arch{
 	Metadata: slices.Concat(parts.With(parts.MLAMetadata,
 		table.Row{Key: "expert_group_count", Derive: hyGroups("n_group")},
 		table.Row{Key: "expert_group_used_count", Derive: hyGroups("topk_group")},
-		table.Row{Key: "leading_dense_block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		table.Row{Key: "leading_dense_block_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := hyDense(c)
 			return table.Uint32Of(n, true, err)
 		}},
 	), []table.Row{
 		{Key: "expert_gating_func", Const: gguf.Uint32(parts.GatingFuncs["sigmoid"])},
-		{Key: "swiglu_clamp_exp", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "swiglu_clamp_exp", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			limit, _, err := c.Float("swiglu_limit")
 			if err != nil || !(limit > 0) {
 				return v, false, err
 			}
 			n, err := c.BlockCount()
-			if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-				err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+			if err == nil && (n < 0 || n > config.MaxBlocks) {
+				err = config.WrongType("num_hidden_layers", "a number of layers", n)
 			}
 			if err != nil {
 				return v, false, err
@@ -54,7 +54,7 @@ var hyV4 = &table.Arch{
 		parts.FloatRow("hyper_connection.epsilon", "hc_eps"),
 		parts.FloatRow("hyper_connection.magnitude", "hc_magnitude"),
 	}, hyIndexed(parts.IndexerMetadata), []table.Row{
-		{Key: "attention.indexer.types", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "attention.indexer.types", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			full, err := hyIndexers(c)
 			return gguf.Bools(full), full != nil, err
 		}},
@@ -99,7 +99,7 @@ func hyHeads(list []table.TensorRow) []table.TensorRow {
 
 // hyGroups writes groups of experts where there is more than one.
 func hyGroups(key string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		groups, _, err := c.Int("n_group")
 		if err != nil {
 			return v, false, err
@@ -114,7 +114,7 @@ func hyGroups(key string) table.Derive {
 }
 
 // hyDense is the number of layers before the first with experts.
-func hyDense(c *hparams.View) (int64, error) {
+func hyDense(c *config.View) (int64, error) {
 	const number, list = "first_k_dense_replace", "mlp_layer_types"
 	n, ok, err := c.Int(number)
 	if err != nil {
@@ -148,10 +148,10 @@ func hyExperts(l table.Layer) (bool, error) {
 
 // hyIndexers reports for each layer whether it has an indexer of its own; nil for models
 // without.
-func hyIndexers(c *hparams.View) ([]bool, error) {
+func hyIndexers(c *config.View) ([]bool, error) {
 	n, err := c.BlockCount()
-	if err == nil && (n < 1 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 1 || n > config.MaxBlocks) {
+		err = config.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func hyHasIndexer(l table.Layer) (bool, error) {
 func hyIndexed(list []table.Row) []table.Row {
 	list = slices.Clone(list)
 	for i, row := range list {
-		list[i] = table.Row{Key: row.Key, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		list[i] = table.Row{Key: row.Key, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			if is, err := hyIndexers(c); err != nil || is == nil {
 				return v, false, err
 			}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -83,7 +83,7 @@ func groupedPart(name string, part func(s rows.Source, heads, headsKV, headDim i
 			return nil, err
 		}
 		if headsKV <= 0 || heads%headsKV != 0 || hidden%heads != 0 {
-			return nil, fault.Errorf(fault.Broken, "%s: hidden size %d, %d heads, %d key heads: want each to be a multiple of the next", hparams.ConfigFile, hidden, heads, headsKV)
+			return nil, fault.Errorf(fault.Broken, "%s: hidden size %d, %d heads, %d key heads: want each to be a multiple of the next", config.ConfigFile, hidden, heads, headsKV)
 		}
 		headDim := hidden / heads
 		if ne := s.NE(); len(ne) != 2 || heads > ne[1] || headDim > ne[1] || ne[1] != (heads+2*headsKV)*headDim {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -37,7 +37,7 @@ var jais = &table.Arch{
 	Fused:     table.FusedQKV,
 	Early:     []table.Row{{Key: "attention.max_alibi_bias", Const: gguf.Float32(8)}},
 	Metadata: []table.Row{
-		parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+		parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 		parts.UintRow("context_length", "n_positions"),
 		parts.UintRow("embedding_length", "n_embd"),
 		parts.UintRow("feed_forward_length", "n_inner"),
@@ -49,12 +49,12 @@ var jais = &table.Arch{
 	// the scale of attention is 1/heads by the name of the architecture
 	Unused: []string{"mup_scale_qk_dot_by_d", "scale_qk_dot_by_d", "reorder_and_upcast_attn", "scale_attn_by_inverse_layer_idx", "alibi_scaling"},
 	Tensors: []table.TensorRow{
-		{HF: "transformer.wte", GGUF: "token_embd", Transform: jaisScale("scale-embeddings", func(c *hparams.View) (float64, error) {
+		{HF: "transformer.wte", GGUF: "token_embd", Transform: jaisScale("scale-embeddings", func(c *config.View) (float64, error) {
 			f, ok, err := c.Float("mup_embeddings_scale", "embeddings_scale")
 			return f, jaisHas(ok, err, "embeddings_scale")
 		})},
 		{HF: "transformer.ln_f", GGUF: "output_norm", Bias: table.NeedBias},
-		{HF: "lm_head", GGUF: "output", Optional: true, Transform: jaisScale("scale-output", func(c *hparams.View) (float64, error) {
+		{HF: "lm_head", GGUF: "output", Optional: true, Transform: jaisScale("scale-output", func(c *config.View) (float64, error) {
 			alpha, ok, err := c.Float("mup_output_alpha")
 			if err != nil {
 				return 0, err
@@ -81,13 +81,13 @@ var jais = &table.Arch{
 
 func jaisHas(ok bool, err error, key string) error {
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, key)
+		err = fault.Errorf(fault.Broken, "%s: has no key %q", config.ConfigFile, key)
 	}
 	return err
 }
 
 // jaisScale multiplies a matrix by a number of the config.
-func jaisScale(name string, factor func(*hparams.View) (float64, error)) *table.Transform {
+func jaisScale(name string, factor func(*config.View) (float64, error)) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		f, err := factor(l.View)
 		if err != nil {
@@ -98,7 +98,7 @@ func jaisScale(name string, factor func(*hparams.View) (float64, error)) *table.
 }
 
 // jaisBias is the greatest bias of ALiBi, found from the slope of the first head.
-func jaisBias(c *hparams.View, layers [][]float32) (gguf.Value, error) {
+func jaisBias(c *config.View, layers [][]float32) (gguf.Value, error) {
 	heads, err := c.Require("n_head")
 	if err != nil {
 		return gguf.Value{}, err

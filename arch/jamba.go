@@ -1,7 +1,7 @@
 package arch
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -27,19 +27,19 @@ var jamba = &table.Arch{
 		parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
 		{Key: table.KeyHeadCountKV, Derive: jambaHeadsKV},
 		{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "mamba_d_conv")},
-		{Key: "ssm.inner_size", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "ssm.inner_size", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			expand, err := c.Require("mamba_expand")
 			if err != nil {
 				return v, false, err
 			}
 			model, err := c.Require(jambaWidth...)
-			if err == nil && (expand < 0 || expand > hparams.MaxWidth || model < 0 || model > hparams.MaxWidth) {
-				err = hparams.WrongType("mamba_expand", "a factor", expand)
+			if err == nil && (expand < 0 || expand > config.MaxWidth || model < 0 || model > config.MaxWidth) {
+				err = config.WrongType("mamba_expand", "a factor", expand)
 			}
 			return table.Uint32Of(expand*model, true, err)
 		}},
 		{Key: "ssm.state_size", Derive: parts.OrElse(16, "mamba_d_state")},
-		{Key: "ssm.time_step_rank", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "ssm.time_step_rank", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			if c.Value("mamba_dt_rank") != "auto" {
 				if n, ok, err := c.Int("mamba_dt_rank"); err != nil || ok && n != 0 {
 					return table.Uint32Of(n, ok, err)
@@ -131,7 +131,7 @@ func everyNth(period, offset string) table.Cond {
 			return false, err
 		}
 		if n < 1 {
-			return false, hparams.WrongType(period, "a positive number", n)
+			return false, config.WrongType(period, "a positive number", n)
 		}
 		first, err := l.Require(offset)
 		return l.Bid >= first && (l.Bid-first)%n == 0, err
@@ -140,16 +140,16 @@ func everyNth(period, offset string) table.Cond {
 
 // jambaHeadsKV writes the number of key heads of each layer, none where there is
 // no attention.
-func jambaHeadsKV(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func jambaHeadsKV(c *config.View) (v gguf.Value, ok bool, err error) {
 	heads, err := c.Require("num_key_value_heads")
-	if err == nil && (heads < 0 || heads > hparams.MaxWidth) {
-		err = hparams.WrongType("num_key_value_heads", "a number of heads", heads)
+	if err == nil && (heads < 0 || heads > config.MaxWidth) {
+		err = config.WrongType("num_key_value_heads", "a number of heads", heads)
 	}
 	if err != nil {
 		return v, false, err
 	}
 	blocks, err := c.BlockCount()
-	if err != nil || blocks > hparams.MaxBlocks {
+	if err != nil || blocks > config.MaxBlocks {
 		return v, false, err
 	}
 	var list []int32
@@ -179,7 +179,7 @@ var falconH1 = &table.Arch{
 	Fused:     table.FusedQKV,
 	RawConfig: true,
 	Metadata: []table.Row{
-		{Key: "context_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "context_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, _, err := c.Int("max_position_embeddings")
 			return table.Uint32Of(n, true, err)
 		}},
@@ -190,18 +190,18 @@ var falconH1 = &table.Arch{
 		{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "conv_kernel", "d_conv", "mamba_conv_kernel", "mamba_d_conv")},
 		parts.UintRow("ssm.inner_size", "mamba_d_ssm"),
 		{Key: "ssm.state_size", Derive: parts.OrElse(128, "state_size", "d_state", "mamba_state_size", "mamba_d_state")},
-		{Key: "ssm.time_step_rank", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "ssm.time_step_rank", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			inner, err := c.Require("mamba_d_ssm")
 			if err != nil {
 				return v, false, err
 			}
 			head, err := c.IntOr(64, "mamba_d_head", "head_dim")
 			if err == nil && inner%head != 0 {
-				err = fault.Errorf(fault.Broken, "%s: mamba_d_ssm is %d, want a multiple of mamba_d_head, which is %d", hparams.ConfigFile, inner, head)
+				err = fault.Errorf(fault.Broken, "%s: mamba_d_ssm is %d, want a multiple of mamba_d_head, which is %d", config.ConfigFile, inner, head)
 			}
 			return table.Uint32Of(inner/max(head, 1), true, err)
 		}},
-		{Key: "ssm.group_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "ssm.group_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := falconH1Groups(c)
 			return table.Uint32Of(n, true, err)
 		}},
@@ -211,10 +211,10 @@ var falconH1 = &table.Arch{
 		parts.UintRow(table.KeyHeadCountKV, "num_key_value_heads"),
 		parts.UintRow("attention.key_length", "head_dim"),
 		parts.UintRow("attention.value_length", "head_dim"),
-		{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			theta, ok, err := c.Rope().Float("rope_theta")
 			if err == nil && !ok {
-				err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, "rope_theta")
+				err = fault.Errorf(fault.Broken, "%s: has no key %q", config.ConfigFile, "rope_theta")
 			}
 			return table.Float32Of(theta, ok, err)
 		}},
@@ -254,14 +254,14 @@ var falconH1 = &table.Arch{
 	},
 }
 
-func falconH1Groups(c *hparams.View) (int64, error) { return c.Require("n_groups", "mamba_n_groups") }
+func falconH1Groups(c *config.View) (int64, error) { return c.Require("n_groups", "mamba_n_groups") }
 
 // scaledBy multiplies by the number under a key of the config.
 func scaledBy(key string) *table.Transform {
 	return &table.Transform{Name: key, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		f, ok, err := l.Float(key)
 		if err == nil && !ok {
-			err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, key)
+			err = fault.Errorf(fault.Broken, "%s: has no key %q", config.ConfigFile, key)
 		}
 		if err != nil {
 			return nil, err
@@ -282,10 +282,10 @@ func scaledByElement(key string, i int) *table.Transform {
 }
 
 // factors returns a list of at least n numbers.
-func factors(c *hparams.View, key string, n int) ([]float64, error) {
+func factors(c *config.View, key string, n int) ([]float64, error) {
 	list, _, err := c.Floats(key)
 	if err == nil && len(list) < n {
-		err = fault.Errorf(fault.Broken, "%s: key %q: %d numbers, want %d", hparams.ConfigFile, key, len(list), n)
+		err = fault.Errorf(fault.Broken, "%s: key %q: %d numbers, want %d", config.ConfigFile, key, len(list), n)
 	}
 	return list, err
 }

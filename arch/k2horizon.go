@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -24,7 +24,7 @@ var k2Horizon = &table.Arch{
 	Classes:   []string{"K2HorizonForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
-		{Key: "attention.group_norm_groups", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.group_norm_groups", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, ok, err := c.Int("layernorm_num_groups")
 			if !ok {
 				n = 1
@@ -32,34 +32,34 @@ var k2Horizon = &table.Arch{
 			return table.Uint32Of(n, true, err)
 		}},
 		{Key: "rope.dimension_count", Type: gguf.Uint32Type, From: []string{"rope_head_dim"}},
-		{Key: "expert_feed_forward_length", Derive: k2Experts(func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "expert_feed_forward_length", Derive: k2Experts(func(c *config.View) (gguf.Value, bool, error) {
 			n, err := c.Require("moe_intermediate_size")
 			return table.Uint32Of(n, true, err)
 		})},
-		{Key: "leading_dense_block_count", Derive: k2Experts(func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "leading_dense_block_count", Derive: k2Experts(func(c *config.View) (gguf.Value, bool, error) {
 			n, err := k2Dense(c)
 			return table.Uint32Of(n, true, err)
 		})},
-		{Key: "moe_every_n_layers", Derive: k2Experts(func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "moe_every_n_layers", Derive: k2Experts(func(c *config.View) (gguf.Value, bool, error) {
 			n, err := k2Step(c)
 			return table.Uint32Of(n, true, err)
 		})},
-		{Key: "expert_shared_count", Derive: k2Experts(func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "expert_shared_count", Derive: k2Experts(func(c *config.View) (gguf.Value, bool, error) {
 			n, _, err := c.Int("num_shared_experts")
 			return table.Uint32Of(n, true, err)
 		})},
-		{Key: "expert_weights_norm", Derive: k2Experts(func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "expert_weights_norm", Derive: k2Experts(func(c *config.View) (gguf.Value, bool, error) {
 			b, _, err := c.Bool("norm_topk_prob")
 			return gguf.Bool(b), true, err
 		})},
-		{Key: "expert_shared_feed_forward_length", Derive: k2Experts(func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "expert_shared_feed_forward_length", Derive: k2Experts(func(c *config.View) (gguf.Value, bool, error) {
 			n, _, err := c.Int("num_shared_experts")
 			if err != nil || n <= 0 {
 				return gguf.Value{}, false, err
 			}
 			return parts.Times(n, "moe_intermediate_size")(c)
 		})},
-		{Key: "expert_weights_scale", Derive: k2Experts(func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "expert_weights_scale", Derive: k2Experts(func(c *config.View) (gguf.Value, bool, error) {
 			return table.Float32Of(c.Float("router_scaling_factor"))
 		})},
 		{Key: "attention.value_expert_count", Derive: k2Values("mova_num_experts")},
@@ -88,7 +88,7 @@ var k2Horizon = &table.Arch{
 
 // k2Experts is d for models that have experts.
 func k2Experts(d table.Derive) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if n, _, err := c.Int("num_experts"); err != nil || n <= 0 {
 			return v, false, err
 		}
@@ -98,7 +98,7 @@ func k2Experts(d table.Derive) table.Derive {
 
 // k2Values copies a number about the experts among values, for models that have them.
 func k2Values(key string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		n, err := k2ValueExperts(c)
 		if err != nil || n == 0 {
 			return v, false, err
@@ -108,14 +108,14 @@ func k2Values(key string) table.Derive {
 }
 
 // k2ValueExperts is the number of experts among values, 0 for none.
-func k2ValueExperts(c *hparams.View) (int64, error) {
+func k2ValueExperts(c *config.View) (int64, error) {
 	n, _, err := c.Int("mova_num_experts")
 	if err != nil {
 		return 0, err
 	}
 	used, _, err := c.Int("mova_num_experts_per_tok")
 	if err == nil && used > n {
-		err = fault.Errorf(fault.Broken, "%s: %d of %d experts among values are used", hparams.ConfigFile, used, n)
+		err = fault.Errorf(fault.Broken, "%s: %d of %d experts among values are used", config.ConfigFile, used, n)
 	}
 	if err != nil || min(n, used) <= 0 {
 		return 0, err
@@ -136,7 +136,7 @@ func k2HasValues(l table.Layer) (bool, error) {
 // k2Dense is the number of layers before the first that may have experts: those that
 // mlp_only_layers begins with, unless the config says it. Such layers further on have
 // no place in the file.
-func k2Dense(c *hparams.View) (int64, error) {
+func k2Dense(c *config.View) (int64, error) {
 	n, ok, err := c.Int("num_dense_layers")
 	if err != nil || ok {
 		return n, err
@@ -157,13 +157,13 @@ func k2Dense(c *hparams.View) (int64, error) {
 }
 
 // k2Step is every how many layers there are experts.
-func k2Step(c *hparams.View) (int64, error) {
+func k2Step(c *config.View) (int64, error) {
 	n, ok, err := c.Int("decoder_sparse_step")
 	if err == nil && !ok {
 		n = 1
 	}
 	if err == nil && n < 1 {
-		err = hparams.WrongType("decoder_sparse_step", "a positive integer", n)
+		err = config.WrongType("decoder_sparse_step", "a positive integer", n)
 	}
 	return n, err
 }

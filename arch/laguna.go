@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -22,7 +22,7 @@ var laguna = &table.Arch{
 	Classes:   []string{"LagunaForCausalLM"},
 	Body:      table.Body{Classes: []string{"LagunaModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLaguna,
-	Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyHeadCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 		heads, err := lagunaHeads(c)
 		if err != nil {
 			return gguf.Value{}, false, err
@@ -36,7 +36,7 @@ var laguna = &table.Arch{
 		{Key: "expert_weights_norm", Const: gguf.Bool(true)},
 		parts.FloatRow("expert_weights_scale", "moe_routed_scaling_factor"),
 		{Key: "expert_gating_func", Const: gguf.Uint32(parts.GatingFuncs["sigmoid"])},
-		{Key: "leading_dense_block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "leading_dense_block_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := lagunaDense(c)
 			return table.Uint32Of(n, true, err)
 		}},
@@ -62,7 +62,7 @@ var laguna = &table.Arch{
 }
 
 // lagunaHeads returns the number of query heads of each layer.
-func lagunaHeads(c *hparams.View) ([]int64, error) {
+func lagunaHeads(c *config.View) ([]int64, error) {
 	n, err := c.BlockCount()
 	if err != nil {
 		return nil, err
@@ -70,8 +70,8 @@ func lagunaHeads(c *hparams.View) ([]int64, error) {
 	heads, _, err := c.Ints("num_attention_heads_per_layer")
 	if err == nil && len(heads) == 0 {
 		all, err := c.Require("num_attention_heads")
-		if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-			err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+		if err == nil && (n < 0 || n > config.MaxBlocks) {
+			err = config.WrongType("num_hidden_layers", "a number of layers", n)
 		}
 		if err != nil {
 			return nil, err
@@ -79,7 +79,7 @@ func lagunaHeads(c *hparams.View) ([]int64, error) {
 		return slices.Repeat([]int64{all}, int(n)), nil
 	}
 	if err == nil && int64(len(heads)) != n {
-		err = fault.Errorf(fault.Broken, "%s: %d layers, but %d in num_attention_heads_per_layer", hparams.ConfigFile, n, len(heads))
+		err = fault.Errorf(fault.Broken, "%s: %d layers, but %d in num_attention_heads_per_layer", config.ConfigFile, n, len(heads))
 	}
 	return heads, err
 }
@@ -87,7 +87,7 @@ func lagunaHeads(c *hparams.View) ([]int64, error) {
 // lagunaWindow writes the window. Runtimes give it to all layers but each fourth one
 // from the first on, where the file has one at all: any other pattern would compute
 // something else. The reference writes it for models without such layers, too.
-func lagunaWindow(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func lagunaWindow(c *config.View) (v gguf.Value, ok bool, err error) {
 	window, _, err := c.Int("sliding_window")
 	if err != nil || window <= 0 {
 		return v, false, err
@@ -111,11 +111,11 @@ func lagunaWindow(c *hparams.View) (v gguf.Value, ok bool, err error) {
 
 // lagunaDense returns the number of layers before the first that has experts; after
 // it no layer is dense.
-func lagunaDense(c *hparams.View) (int64, error) {
+func lagunaDense(c *config.View) (int64, error) {
 	const key = "mlp_layer_types"
 	kinds, ok, err := c.Strings(key)
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, key)
+		err = fault.Errorf(fault.Broken, "%s: has no key %q", config.ConfigFile, key)
 	}
 	if err != nil {
 		return 0, err
@@ -136,7 +136,7 @@ func lagunaIsDense(l table.Layer) (bool, error) {
 }
 
 // lagunaSlidingRope is the number of rotating dimensions in layers with a window.
-func lagunaSlidingRope(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func lagunaSlidingRope(c *config.View) (v gguf.Value, ok bool, err error) {
 	if c.RopeRoot().Members()["sliding_attention"] == nil {
 		return v, false, nil
 	}
@@ -148,8 +148,8 @@ func lagunaSlidingRope(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		part = 1
 	}
 	dim, err := c.Require("head_dim")
-	if err == nil && (!(part >= 0 && part <= 1) || dim < 0 || dim > hparams.MaxHeadDim) {
-		err = hparams.WrongType("partial_rotary_factor", "a part of a head", part)
+	if err == nil && (!(part >= 0 && part <= 1) || dim < 0 || dim > config.MaxHeadDim) {
+		err = config.WrongType("partial_rotary_factor", "a part of a head", part)
 	}
 	return table.Uint32Of(int64(float64(dim)*part), true, err)
 }
@@ -177,7 +177,7 @@ var lagunaGate = &table.Transform{Name: "attention-gate", Forward: func(l table.
 		want *= dim
 	}
 	if ne := s.NE(); len(ne) != 2 || ne[1] != want {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d rows: %s says %s gates", gguf.Shape(ne), want, hparams.ConfigFile, kind)
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d rows: %s says %s gates", gguf.Shape(ne), want, config.ConfigFile, kind)
 	}
 	return s, nil
 }}
@@ -211,9 +211,9 @@ func lagunaGateKind(l table.Layer) (kind string, err error) {
 	}
 	switch {
 	case kind != "per_head" && kind != "per_element":
-		return "", fault.Errorf(fault.Broken, "%s: gates of attention are %q, want \"gating\" or \"gating_types\" to say \"per-head\" or \"per-element\"", hparams.ConfigFile, kind)
+		return "", fault.Errorf(fault.Broken, "%s: gates of attention are %q, want \"gating\" or \"gating_types\" to say \"per-head\" or \"per-element\"", config.ConfigFile, kind)
 	case kind == "per_element" && all != kind:
-		return "", fault.Errorf(fault.Broken, "%s: gates of attention are %q by gating_types but not by \"gating\", which other programs go by", hparams.ConfigFile, kind)
+		return "", fault.Errorf(fault.Broken, "%s: gates of attention are %q by gating_types but not by \"gating\", which other programs go by", config.ConfigFile, kind)
 	}
 	return kind, nil
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -31,17 +31,17 @@ func matrix(t *testing.T, ne ...int64) rows.Source {
 // TestRowParts checks which rows transforms that split matrices give, and
 // that they refuse shapes that the config does not lead to expect.
 func TestRowParts(t *testing.T) {
-	config := func(text string) *hparams.View {
+	cfg := func(text string) *config.View {
 		c := view(t, `{"architectures": ["none"], `+text+`}`)
 		return c
 	}
-	heads := config(`"hidden_size": 8, "num_attention_heads": 4, "num_key_value_heads": 2`) // heads of 2
-	none := config(`"hidden_size": 8, "num_attention_heads": 0, "num_key_value_heads": 2`)
-	ten := config(`"num_attention_heads": 10`)
-	dbrx := config(`"ffn_config": {"moe_num_experts": 3}`)
+	heads := cfg(`"hidden_size": 8, "num_attention_heads": 4, "num_key_value_heads": 2`) // heads of 2
+	none := cfg(`"hidden_size": 8, "num_attention_heads": 0, "num_key_value_heads": 2`)
+	ten := cfg(`"num_attention_heads": 10`)
+	dbrx := cfg(`"ffn_config": {"moe_num_experts": 3}`)
 	for _, c := range []struct {
 		transform *table.Transform
-		config    *hparams.View
+		config    *config.View
 		ne        []int64
 		want      string // numbers of the rows, or "error: " and its kind
 	}{

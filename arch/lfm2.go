@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -49,14 +49,14 @@ var (
 		Classes:   []string{"Lfm2Model", "Lfm2BidirectionalModel", "Lfm2BidirectionalForMaskedLM"},
 		Tokenizer: tokenizer.ClassGPT2,
 		Fused:     table.FusedQKV,
-		Early: []table.Row{{Key: "embedding_length_out", Facts: hparams.FirstDenseFiles, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		Early: []table.Row{{Key: "embedding_length_out", Facts: config.FirstDenseFiles, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			if len(c.Facts.Dense) == 0 || c.Facts.Tensors == nil {
 				return v, false, nil
 			}
 			return table.Uint32Of(c.Facts.Dense[0].Out, true, nil)
 		}}},
 		Metadata: slices.Concat(lfm2.Metadata, []table.Row{
-			{Key: "attention.causal", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return gguf.Bool(false), c.Class != "Lfm2Model", nil }},
+			{Key: "attention.causal", Derive: func(c *config.View) (gguf.Value, bool, error) { return gguf.Bool(false), c.Class != "Lfm2Model", nil }},
 			parts.PoolingRow,
 		}),
 		Expect: lfm2.Expect,
@@ -95,7 +95,7 @@ var (
 	d1 = &table.Arch{
 		Name:      "lfm2",
 		Shapes:    lfm2Shapes,
-		Classes:   []string{hparams.D1},
+		Classes:   []string{config.D1},
 		Tokenizer: tokenizer.ClassD1,
 		Fused:     table.FusedQKV,
 		Metadata:  slices.Concat(lfm2.Metadata, []table.Row{{Key: "decision.type", Const: gguf.String("lfm2-d1")}}),
@@ -116,7 +116,7 @@ var (
 		Fused:      table.FusedQKV,
 		BlockCount: d1Layers,
 		Metadata: slices.Concat(parts.With(parts.CommonRows,
-			table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 				n, err := d1Layers(c)
 				return table.Uint32Of(n, true, err)
 			}},
@@ -129,7 +129,7 @@ var (
 			{Key: "attention.causal", Const: gguf.Bool(false)},
 			{Key: "decision.type", Const: gguf.String("lfm2-d1-omni")},
 			parts.UintRow("decision.block_count", "head_layers"),
-			{Key: "decision.temperature", Facts: hparams.TemperatureFiles, Many: parts.Temperatures},
+			{Key: "decision.temperature", Facts: config.TemperatureFiles, Many: parts.Temperatures},
 		}),
 		Expect: slices.Concat(lfm2.Expect, []table.Expect{ // the lengths that programs cut texts to
 			parts.Expect("max_length", "16384"), parts.Expect("image_text_length", "896"), parts.Expect("audio_text_length", "15360"),
@@ -137,7 +137,7 @@ var (
 		Unused: slices.Concat(lfm2.Unused, []string{"temperatures", "block_auto_adjust_ff_dim"}),
 		Rename: []table.Rename{
 			{Prefix: "encoder.", With: "model."},
-			{Prefix: "head.head.layers.", With: "head.layers.{bid}.", Number: parts.After((*hparams.View).BlockCount)},
+			{Prefix: "head.head.layers.", With: "head.layers.{bid}.", Number: parts.After((*config.View).BlockCount)},
 			{Prefix: "head.type_emb", With: "type_emb"},
 			{Prefix: "head.scorer", With: "scorer"},
 		},
@@ -210,14 +210,14 @@ func lfm2Sparse(l table.Layer) (bool, error) {
 }
 
 // lfm2HeadsKV is the number of key heads of each layer, 0 for convolutions.
-func lfm2HeadsKV(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func lfm2HeadsKV(c *config.View) (v gguf.Value, ok bool, err error) {
 	types, _, err := c.LayerTypes()
 	if err != nil {
 		return v, false, err
 	}
-	n, err := c.Require(hparams.HeadKVKeys...)
+	n, err := c.Require(config.HeadKVKeys...)
 	if err == nil && (n < 0 || n > math.MaxInt32 || len(types) == 0) {
-		err = fault.Errorf(fault.Broken, "%s: %d key heads for the layers of \"layer_types\", of which there are %d", hparams.ConfigFile, n, len(types))
+		err = fault.Errorf(fault.Broken, "%s: %d key heads for the layers of \"layer_types\", of which there are %d", config.ConfigFile, n, len(types))
 	}
 	if err != nil {
 		return v, false, err
@@ -233,7 +233,7 @@ func lfm2HeadsKV(c *hparams.View) (v gguf.Value, ok bool, err error) {
 
 // lfm2FeedForward is the width of the MLP, which the config has before it is
 // adjusted, or after.
-func lfm2FeedForward(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func lfm2FeedForward(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := c.Require("block_ff_dim", "intermediate_size")
 	if err != nil {
 		return v, false, err
@@ -241,7 +241,7 @@ func lfm2FeedForward(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	adjust, ok, err := c.Bool("block_auto_adjust_ff_dim")
 	if err != nil || !ok {
 		if err == nil {
-			err = fault.Errorf(fault.Broken, "%s: has no key \"block_auto_adjust_ff_dim\"", hparams.ConfigFile)
+			err = fault.Errorf(fault.Broken, "%s: has no key \"block_auto_adjust_ff_dim\"", config.ConfigFile)
 		}
 		return v, false, err
 	}
@@ -250,7 +250,7 @@ func lfm2FeedForward(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	}
 	multiple, err := c.Require("block_multiple_of")
 	if err == nil && (multiple <= 0 || multiple > math.MaxInt32 || n > math.MaxInt32) {
-		err = fault.Errorf(fault.Broken, "%s: width %d of the MLP in multiples of %d", hparams.ConfigFile, n, multiple)
+		err = fault.Errorf(fault.Broken, "%s: width %d of the MLP in multiples of %d", config.ConfigFile, n, multiple)
 	}
 	if err != nil {
 		return v, false, err
@@ -258,25 +258,25 @@ func lfm2FeedForward(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	n = int64(2 * float64(n) / 3)
 	factor, ok, err := c.Float("block_ffn_dim_multiplier")
 	if err == nil && ok {
-		n, err = hparams.Truncate(factor * float64(n))
+		n, err = config.Truncate(factor * float64(n))
 	}
 	return table.Uint32Of((n+multiple-1)/multiple*multiple, true, err)
 }
 
 // d1HeadLayers is the number of layers after the language model.
-func d1HeadLayers(c *hparams.View) (int64, error) {
+func d1HeadLayers(c *config.View) (int64, error) {
 	n, err := c.Require("head_layers")
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("head_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType("head_layers", "a number of layers", n)
 	}
 	return n, err
 }
 
 // d1Layers is the number of all layers.
-func d1Layers(c *hparams.View) (int64, error) {
+func d1Layers(c *config.View) (int64, error) {
 	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	if err != nil {
 		return 0, err
@@ -287,7 +287,7 @@ func d1Layers(c *hparams.View) (int64, error) {
 
 // perD1Layer is trunk for the layers of the language model, and head for those after
 // it.
-func perD1Layer(c *hparams.View, trunk []int64, head int64, err error) (gguf.Value, bool, error) {
+func perD1Layer(c *config.View, trunk []int64, head int64, err error) (gguf.Value, bool, error) {
 	if err != nil {
 		return gguf.Value{}, false, err
 	}
@@ -296,26 +296,26 @@ func perD1Layer(c *hparams.View, trunk []int64, head int64, err error) (gguf.Val
 }
 
 // d1FeedForward is the width of the MLP of each layer.
-func d1FeedForward(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func d1FeedForward(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := c.Require("intermediate_size")
 	if err != nil {
 		return v, false, err
 	}
 	factor, ok, err := c.Float("block_ffn_dim_multiplier")
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key \"block_ffn_dim_multiplier\"", hparams.ConfigFile)
+		err = fault.Errorf(fault.Broken, "%s: has no key \"block_ffn_dim_multiplier\"", config.ConfigFile)
 	}
 	if err != nil {
 		return v, false, err
 	}
 	multiple, err := c.Require("block_multiple_of")
 	if err == nil && (min(multiple, n) <= 0 || max(multiple, n) > math.MaxInt32) {
-		err = fault.Errorf(fault.Broken, "%s: width %d of the MLP in multiples of %d", hparams.ConfigFile, n, multiple)
+		err = fault.Errorf(fault.Broken, "%s: width %d of the MLP in multiples of %d", config.ConfigFile, n, multiple)
 	}
 	if err != nil {
 		return v, false, err
 	}
-	width, err := hparams.Truncate(factor * float64(int64(2*float64(n)/3)))
+	width, err := config.Truncate(factor * float64(int64(2*float64(n)/3)))
 	if err != nil {
 		return v, false, err
 	}
@@ -324,8 +324,8 @@ func d1FeedForward(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		return v, false, err
 	}
 	layers, err := c.BlockCount()
-	if err != nil || layers < 0 || layers > hparams.MaxBlocks {
-		return v, false, cmp.Or(err, hparams.WrongType("num_hidden_layers", "a number of layers", layers))
+	if err != nil || layers < 0 || layers > config.MaxBlocks {
+		return v, false, cmp.Or(err, config.WrongType("num_hidden_layers", "a number of layers", layers))
 	}
 	width = (width + multiple - 1) / multiple * multiple
 	return perD1Layer(c, slices.Repeat([]int64{width}, int(layers)), 4*hidden, nil)
@@ -333,12 +333,12 @@ func d1FeedForward(c *hparams.View) (v gguf.Value, ok bool, err error) {
 
 // d1HeadsKV is the number of key heads of each layer, 0 for convolutions; after the
 // language model every head has keys of its own.
-func d1HeadsKV(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func d1HeadsKV(c *config.View) (v gguf.Value, ok bool, err error) {
 	types, _, err := c.LayerTypes()
 	if err != nil {
 		return v, false, err
 	}
-	n, err := c.Require(hparams.HeadKVKeys...)
+	n, err := c.Require(config.HeadKVKeys...)
 	if err != nil {
 		return v, false, err
 	}

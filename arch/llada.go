@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -57,7 +57,7 @@ var (
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.PoolingRow,
 			parts.UintRow("vocab_size", "vocab_size"),
-			{Key: "rope.dimension_count", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			{Key: "rope.dimension_count", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 				if n, ok, err := c.Int("head_dim"); err != nil || ok {
 					return table.Uint32Of(n, ok, err)
 				}

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -29,7 +29,7 @@ var llama = &table.Arch{
 	Tensors: parts.LlamaTensors,
 	Extra:   parts.Llama3Extra,
 	Others:  []*table.Arch{eagle3},
-	Instead: func(c *hparams.View) (*table.Arch, error) {
+	Instead: func(c *config.View) (*table.Arch, error) {
 		if layers, _, err := c.Int("num_hidden_layers"); err != nil || layers != 1 || !c.Has("draft_vocab_size") {
 			return nil, err
 		}
@@ -53,7 +53,7 @@ var eagle3 = &table.Arch{
 	Draft:     true,
 	Early: []table.Row{
 		{Key: "target_layers", Derive: eagleLayers},
-		{Key: "target_hidden_size", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "target_hidden_size", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			if n, ok, err := c.AsItStands().Int("target_hidden_size"); ok || err != nil {
 				return table.Uint32Of(n, ok, err)
 			}
@@ -87,7 +87,7 @@ var eagle3 = &table.Arch{
 
 // eagleLayers writes the layers whose states the draft sees: near the first, in the
 // middle and near the last, if its config.json does not say.
-func eagleLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func eagleLayers(c *config.View) (v gguf.Value, ok bool, err error) {
 	layers, _, err := c.AsItStands().Ints("eagle_aux_hidden_state_layer_ids")
 	if err == nil && len(layers) == 0 {
 		target, err := parts.DraftTarget(c)

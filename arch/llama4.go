@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -25,7 +25,7 @@ var llama4 = &table.Arch{
 	), []table.Row{
 		parts.UintRow("interleave_moe_layer_step", "interleave_moe_layer_step"),
 		parts.UintRow("expert_feed_forward_length", "intermediate_size"),
-		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			all, err := llama4FullAttention(c)
 			return gguf.Uint32(0), all, err // says that no layer works in chunks
 		}},
@@ -56,7 +56,7 @@ var llama4 = &table.Arch{
 func llama4Experts(l table.Layer) (bool, error) {
 	step, err := l.Require("interleave_moe_layer_step")
 	if err == nil && step < 1 {
-		err = hparams.WrongType("interleave_moe_layer_step", "a positive integer", step)
+		err = config.WrongType("interleave_moe_layer_step", "a positive integer", step)
 	}
 	return err == nil && (l.Bid+1)%step == 0, err
 }
@@ -64,7 +64,7 @@ func llama4Experts(l table.Layer) (bool, error) {
 // llama4FullAttention reports whether every layer attends to the whole context:
 // layers without rope do. Source: the config class of the transformers library,
 // for what the file leaves out.
-func llama4FullAttention(c *hparams.View) (bool, error) {
+func llama4FullAttention(c *config.View) (bool, error) {
 	if types, ok, err := c.Strings("layer_types"); err != nil || ok {
 		return err == nil && !slices.ContainsFunc(types, func(s string) bool { return s != "full_attention" }), err
 	}

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -32,7 +32,7 @@ var mamba = &table.Arch{
 		{Key: "ssm.state_size", Derive: parts.OrElse(16, "state_size", "d_state")},
 		{Key: "ssm.time_step_rank", Derive: mambaSize("ssm.time_step_rank")},
 		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-5, "layer_norm_epsilon", "rms_norm_eps")},
-		{Key: "ssm.dt_b_c_rms", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "ssm.dt_b_c_rms", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			return gguf.Bool(c.Value("model_type") == "falcon_mamba"), true, nil
 		}},
 		parts.FileTypeRow,
@@ -82,7 +82,7 @@ var mamba2 = &table.Arch{
 		{HF: "backbone.layers.{bid}.mixer.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
 		{HF: "backbone.layers.{bid}.mixer.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExpColumn},
 		{HF: "backbone.layers.{bid}.mixer.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
-		{HF: "backbone.layers.{bid}.mixer.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *hparams.View) (int64, error) {
+		{HF: "backbone.layers.{bid}.mixer.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *config.View) (int64, error) {
 			return c.IntOr(1, "n_groups")
 		})},
 	}),
@@ -111,10 +111,10 @@ var mambaExpect = []table.Expect{
 
 // mambaSize returns one of the sizes that follow from each other.
 func mambaSize(key string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		for sub := range c.Sub("ssm_cfg").Members() {
 			if sub != "layer" {
-				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is not supported in architecture mamba", hparams.ConfigFile, "ssm_cfg."+sub)
+				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is not supported in architecture mamba", config.ConfigFile, "ssm_cfg."+sub)
 			}
 		}
 		model, err := c.IntOr(0, "hidden_size", "d_model")
@@ -126,7 +126,7 @@ func mambaSize(key string) table.Derive {
 			return v, false, err
 		}
 		if model == 0 || inner != 2*model {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: inner size %d, want twice the model's, which is %d", hparams.ConfigFile, inner, model)
+			return v, false, fault.Errorf(fault.Unsupported, "%s: inner size %d, want twice the model's, which is %d", config.ConfigFile, inner, model)
 		}
 		rank, err := c.IntOr((model+15)/16, "time_step_rank", "dt_rank")
 		return table.Uint32Of(map[string]int64{"embedding_length": model, "ssm.inner_size": inner, "ssm.time_step_rank": rank}[key], true, err)
@@ -135,10 +135,10 @@ func mambaSize(key string) table.Derive {
 
 // mamba2Size is mambaSize for Mamba 2.
 func mamba2Size(key string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		for sub := range c.Sub("ssm_cfg").Members() {
 			if sub != "layer" {
-				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is not supported in architecture mamba2", hparams.ConfigFile, "ssm_cfg."+sub)
+				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is not supported in architecture mamba2", config.ConfigFile, "ssm_cfg."+sub)
 			}
 		}
 		model, err := c.IntOr(0, "hidden_size", "d_model", "dim")
@@ -158,7 +158,7 @@ func mamba2Size(key string) table.Derive {
 			return v, false, err
 		}
 		if model == 0 || inner != expand*model || inner%head != 0 {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: inner size %d, want %d times the model's, which is %d, and a multiple of the head's, which is %d", hparams.ConfigFile, inner, expand, model, head)
+			return v, false, fault.Errorf(fault.Unsupported, "%s: inner size %d, want %d times the model's, which is %d, and a multiple of the head's, which is %d", config.ConfigFile, inner, expand, model, head)
 		}
 		return table.Uint32Of(map[string]int64{"embedding_length": model, "ssm.inner_size": inner, "ssm.time_step_rank": inner / head}[key], true, nil)
 	}

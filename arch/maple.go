@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -32,16 +32,16 @@ var maple = &table.Arch{
 
 // mapleClamp is where gates and inputs of experts end in every layer, which the
 // models' code says. It is no Maple that does not say where it rotates.
-func mapleClamp(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func mapleClamp(c *config.View) (v gguf.Value, ok bool, err error) {
 	if on, _, err := c.Bool("nope_on_global_attention"); err != nil || !on {
 		if err == nil {
-			err = fault.Errorf(fault.Unsupported, "%s: key \"nope_on_global_attention\" must be true", hparams.ConfigFile)
+			err = fault.Errorf(fault.Unsupported, "%s: key \"nope_on_global_attention\" must be true", config.ConfigFile)
 		}
 		return v, false, err
 	}
 	n, err := c.BlockCount()
-	if err == nil && (n < 1 || n > hparams.MaxBlocks) {
-		err = fault.Errorf(fault.Broken, "%s: %d layers", hparams.ConfigFile, n)
+	if err == nil && (n < 1 || n > config.MaxBlocks) {
+		err = fault.Errorf(fault.Broken, "%s: %d layers", config.ConfigFile, n)
 	}
 	if err != nil {
 		return v, false, err

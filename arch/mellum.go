@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -21,7 +21,7 @@ var mellum = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
-		{Key: "attention.sliding_window", Derive: ifSliding(func(c *hparams.View) (gguf.Value, bool, error) { return table.Uint32Of(c.Int("sliding_window")) })},
+		{Key: "attention.sliding_window", Derive: ifSliding(func(c *config.View) (gguf.Value, bool, error) { return table.Uint32Of(c.Int("sliding_window")) })},
 		{Key: "attention.sliding_window_pattern", Derive: ifSliding(parts.SlidingLayers)},
 		parts.Optional(parts.BoolRow("expert_weights_norm", "norm_topk_prob")),
 	}),
@@ -33,7 +33,7 @@ var mellum = &table.Arch{
 
 // ifSliding is d for models with a sliding window.
 func ifSliding(d table.Derive) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		use, said, err := c.Bool("use_sliding_window")
 		if err != nil || said && !use || !c.Has("sliding_window") {
 			return v, false, err

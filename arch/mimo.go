@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/checkpoint/precision"
@@ -28,7 +28,7 @@ var mimo2 = &table.Arch{
 	NextN:            &table.NextN{Layers: mimoNextN, Prefixes: []string{mimoDrafts}},
 	RopePerAttention: true,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
-		{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			windows, err := mimoWindows(c)
 			if err != nil {
 				return gguf.Value{}, false, err
@@ -42,14 +42,14 @@ var mimo2 = &table.Arch{
 			return parts.PerLayer(heads, nil)
 		}},
 		parts.UintRow("attention.sliding_window", "sliding_window"),
-		{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return parts.PerLayer(mimoWindows(c)) }},
+		{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) { return parts.PerLayer(mimoWindows(c)) }},
 		parts.UintRow("attention.value_length", "v_head_dim"),
 		parts.UintRow("expert_count", "n_routed_experts"),
 		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
 		{Key: "rope.dimension_count", Derive: parts.PartialRope(1)},
 		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layernorm_epsilon"}, Const: gguf.Float32(1e-5)},
 		parts.Optional(parts.FloatRow("attention.value_scale", "attention_value_scale")),
-		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := mimoNextN(c)
 			return table.Uint32Of(n, n > 0, err)
 		}},
@@ -89,8 +89,8 @@ var mimo2 = &table.Arch{
 const mimoDrafts = "model.mtp.layers."
 
 // mimoNextN is the number of layers that predict further tokens, which no config says.
-func mimoNextN(c *hparams.View) (int64, error) {
-	if c.Options.NextN == hparams.NoNextN {
+func mimoNextN(c *config.View) (int64, error) {
+	if c.Options.NextN == config.NoNextN {
 		return 0, nil
 	}
 	return 3, nil
@@ -98,7 +98,7 @@ func mimoNextN(c *hparams.View) (int64, error) {
 
 // mimoWindows returns 1 for layers with a window, 0 for others. Those that predict
 // further tokens have one.
-func mimoWindows(c *hparams.View) ([]int64, error) {
+func mimoWindows(c *config.View) ([]int64, error) {
 	const key = "hybrid_layer_pattern"
 	list, err := c.LayerInts(key)
 	if err != nil {
@@ -106,7 +106,7 @@ func mimoWindows(c *hparams.View) ([]int64, error) {
 	}
 	n, err := c.BlockCount()
 	if err == nil && (n != int64(len(list)) || slices.ContainsFunc(list, func(w int64) bool { return w != 0 && w != 1 })) {
-		err = fault.Errorf(fault.Broken, "%s: key %q: want 0 or 1 for each of %d layers, found %d numbers", hparams.ConfigFile, key, n, len(list))
+		err = fault.Errorf(fault.Broken, "%s: key %q: want 0 or 1 for each of %d layers, found %d numbers", config.ConfigFile, key, n, len(list))
 	}
 	more, _ := mimoNextN(c)
 	for range more {
@@ -117,7 +117,7 @@ func mimoWindows(c *hparams.View) ([]int64, error) {
 
 // mimoKeyHeads returns the number of key heads of layers with a window or without. All
 // else of their heads must be the same.
-func mimoKeyHeads(c *hparams.View, window bool) (int64, error) {
+func mimoKeyHeads(c *config.View, window bool) (int64, error) {
 	for _, key := range []string{"head_dim", "v_head_dim", "num_attention_heads"} {
 		n, err := c.Require(key)
 		if err != nil {
@@ -126,7 +126,7 @@ func mimoKeyHeads(c *hparams.View, window bool) (int64, error) {
 		if other, err := c.Require("swa_" + key); err != nil {
 			return 0, err
 		} else if other != n {
-			return 0, fault.Errorf(fault.Unsupported, "%s: swa_%s is %d, but %s %d: the architecture has one for all layers", hparams.ConfigFile, key, other, key, n)
+			return 0, fault.Errorf(fault.Unsupported, "%s: swa_%s is %d, but %s %d: the architecture has one for all layers", config.ConfigFile, key, other, key, n)
 		}
 	}
 	if window {
@@ -142,7 +142,7 @@ func mimoHasExperts(l table.Layer) (bool, error) {
 	}
 	n, ok, err := l.IntAt("moe_layer_freq", l.Bid)
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key \"moe_layer_freq\"", hparams.ConfigFile)
+		err = fault.Errorf(fault.Broken, "%s: has no key \"moe_layer_freq\"", config.ConfigFile)
 	}
 	return n != 0, err
 }
@@ -159,7 +159,7 @@ func mimoJoined(l table.Layer) (bool, error) {
 	return mimoHas(l.View, func(name string) bool { return strings.Contains(name, ".self_attn.qkv_proj.") }), nil
 }
 
-func mimoHas(c *hparams.View, is func(name string) bool) bool {
+func mimoHas(c *config.View, is func(name string) bool) bool {
 	return slices.ContainsFunc(c.Facts.Tensors, is)
 }
 
@@ -190,8 +190,8 @@ var mimoQKV = &table.Transform{Name: "ranks-of-qkv", Forward: func(l table.Layer
 			return nil, err
 		}
 	}
-	if min(heads, keyHeads, dim, valueDim) < 1 || max(heads, keyHeads, dim, valueDim) > hparams.MaxHeadDim {
-		return nil, fault.Errorf(fault.Broken, "%s: %d heads and %d key heads of %d and %d elements", hparams.ConfigFile, heads, keyHeads, dim, valueDim)
+	if min(heads, keyHeads, dim, valueDim) < 1 || max(heads, keyHeads, dim, valueDim) > config.MaxHeadDim {
+		return nil, fault.Errorf(fault.Broken, "%s: %d heads and %d key heads of %d and %d elements", config.ConfigFile, heads, keyHeads, dim, valueDim)
 	}
 	sizes := []int64{heads * dim, keyHeads * dim, keyHeads * valueDim}
 	ne := s.NE()

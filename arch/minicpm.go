@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -23,11 +23,11 @@ var (
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.FloatRow("embedding_scale", "scale_emb"),
-			{Key: "residual_scale", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			{Key: "residual_scale", Derive: func(c *config.View) (gguf.Value, bool, error) {
 				layers, err := c.Require("num_hidden_layers")
 				return quotient(c, "scale_depth", math.Sqrt(float64(layers)), err)
 			}},
-			{Key: "logit_scale", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			{Key: "logit_scale", Derive: func(c *config.View) (gguf.Value, bool, error) {
 				base, _, err := c.Float("dim_model_base")
 				return quotient(c, "hidden_size", base, err)
 			}},
@@ -35,7 +35,7 @@ var (
 		Expect:  []table.Expect{parts.SiLU},
 		Unused:  append([]string{"rope_type"}, parts.BiasKeys...),
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
-		Extra: parts.LongRopeFactors(func(c *hparams.View) (int64, error) {
+		Extra: parts.LongRopeFactors(func(c *config.View) (int64, error) {
 			hidden, heads, err := c.HiddenAndHeads()
 			return hidden / max(heads, 1), err
 		}),
@@ -48,7 +48,7 @@ var (
 			parts.FileTypeRow,
 			parts.UintRow("context_length", "max_position_embeddings"),
 			parts.UintRow("embedding_length", "hidden_size"),
-			parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+			parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 			parts.UintRow("feed_forward_length", "intermediate_size"),
 			parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
 			parts.UintRow(table.KeyHeadCountKV, "num_key_value_heads"),
@@ -56,7 +56,7 @@ var (
 			parts.UintRow("vocab_size", "vocab_size"),
 			parts.Optional(parts.UintRow("attention.q_lora_rank", "q_lora_rank")),
 			parts.UintRow("attention.kv_lora_rank", "kv_lora_rank"),
-			{Key: "attention.key_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			{Key: "attention.key_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 				nope, err := c.Require("qk_nope_head_dim")
 				if err != nil {
 					return gguf.Value{}, false, err
@@ -86,17 +86,17 @@ var (
 	}
 )
 
-func minicpm3RopeDims(c *hparams.View) (int64, error) { return c.Require("qk_rope_head_dim") }
+func minicpm3RopeDims(c *config.View) (int64, error) { return c.Require("qk_rope_head_dim") }
 
 // quotient is the value of a key divided by d, an error for a d that nothing can
 // be divided by.
-func quotient(c *hparams.View, key string, d float64, err error) (v gguf.Value, ok bool, _ error) {
+func quotient(c *config.View, key string, d float64, err error) (v gguf.Value, ok bool, _ error) {
 	if err != nil {
 		return v, false, err
 	}
 	n, ok, err := c.Float(key)
 	if err == nil && (!ok || !(d > 0)) {
-		err = fault.Errorf(fault.Broken, "%s: key %q: %v cannot be divided by %v", hparams.ConfigFile, key, c.Value(key), d)
+		err = fault.Errorf(fault.Broken, "%s: key %q: %v cannot be divided by %v", config.ConfigFile, key, c.Value(key), d)
 	}
 	if err != nil {
 		return v, false, err

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -77,7 +77,7 @@ func minimaxFull(l table.Layer) (bool, error) {
 
 // minimaxAlpha writes the factor of what residual connections add to, of which there
 // is one for all kinds of layers.
-func minimaxAlpha(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func minimaxAlpha(c *config.View) (v gguf.Value, ok bool, err error) {
 	first := 0.0
 	for i, key := range []string{"layernorm_full_attention_alpha", "layernorm_linear_attention_alpha", "layernorm_mlp_alpha"} {
 		f, err := c.RequireFloat(key)
@@ -87,7 +87,7 @@ func minimaxAlpha(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		if i == 0 {
 			first = f
 		} else if f != first {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is %v, but layernorm_full_attention_alpha %v: the architecture has one factor", hparams.ConfigFile, key, f, first)
+			return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is %v, but layernorm_full_attention_alpha %v: the architecture has one factor", config.ConfigFile, key, f, first)
 		}
 	}
 	return table.Float32Of(first, true, nil)
@@ -116,7 +116,7 @@ var minimaxM3 = &table.Arch{
 		sparseRow("attention.indexer.top_k", "sparse_topk_blocks"),
 		sparseRow("attention.indexer.block_size", "sparse_block_size"),
 		sparseRow("attention.indexer.local_blocks", "sparse_local_block"),
-		{Key: "leading_dense_block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "leading_dense_block_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := minimaxDense(c)
 			return table.Uint32Of(n, true, err)
 		}},
@@ -144,7 +144,7 @@ var minimaxM3 = &table.Arch{
 
 // sparseRow is the row of a number in sparse_attention_config.
 func sparseRow(key, from string) table.Row {
-	return table.Row{Key: key, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	return table.Row{Key: key, Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := c.Sub("sparse_attention_config").Require(from)
 		return table.Uint32Of(n, true, err)
 	}}
@@ -152,7 +152,7 @@ func sparseRow(key, from string) table.Row {
 
 // minimaxDense returns the number of plain layers before the first with experts. The
 // runtime takes layers after them to have experts and an indexer, whose kind is fixed.
-func minimaxDense(c *hparams.View) (int64, error) {
+func minimaxDense(c *config.View) (int64, error) {
 	const key = "moe_layer_freq"
 	moe, err := c.LayerInts(key)
 	if err != nil {
@@ -177,13 +177,13 @@ func minimaxDense(c *hparams.View) (int64, error) {
 	}
 	if init, _, err := sparse.Int("sparse_init_block"); err != nil || init != 0 {
 		if err == nil {
-			err = fault.Errorf(fault.Unsupported, "%s: sparse_attention_config.sparse_init_block is %d, but the architecture has none", hparams.ConfigFile, init)
+			err = fault.Errorf(fault.Unsupported, "%s: sparse_attention_config.sparse_init_block is %d, but the architecture has none", config.ConfigFile, init)
 		}
 		return 0, err
 	}
 	if score, ok, err := sparse.String("sparse_score_type"); err != nil || ok && score != "max" {
 		if err == nil {
-			err = fault.Errorf(fault.Unsupported, "%s: sparse_attention_config.sparse_score_type is %q, but the architecture has max only", hparams.ConfigFile, score)
+			err = fault.Errorf(fault.Unsupported, "%s: sparse_attention_config.sparse_score_type is %q, but the architecture has max only", config.ConfigFile, score)
 		}
 		return 0, err
 	}

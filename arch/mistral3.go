@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -29,7 +29,7 @@ var mistral3 = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
 	Extra:   parts.Llama3Extra,
 	Others:  []*table.Arch{mistral4},
-	Instead: func(c *hparams.View) (*table.Arch, error) {
+	Instead: func(c *config.View) (*table.Arch, error) {
 		if s, _, err := c.String("model_type"); err != nil || s == "mistral4" {
 			return mistral4, err
 		}
@@ -60,7 +60,7 @@ var mistral4 = &table.Arch{
 // ministral3Rope reads a rope setting that Ministral 3 must have, and others have
 // not.
 func ministral3Rope(key string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if s, _, err := c.String("model_type"); err != nil || s != "ministral3" {
 			return v, false, err
 		}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -15,12 +15,12 @@ import (
 
 // LoadMistral reads params.json. A missing or broken file gives an error of kind
 // fault.Broken.
-func LoadMistral(files hparams.Files) (*hparams.Config, error) {
-	data, err := hparams.ReadConfig(files, hparams.ParamsFile)
+func LoadMistral(files config.Files) (*config.Config, error) {
+	data, err := config.ReadConfig(files, config.ParamsFile)
 	if err != nil {
 		return nil, err
 	}
-	return hparams.ParseParams(data)
+	return config.ParseParams(data)
 }
 
 // mistralFormat is a dense model in Mistral's own format. Heads are laid out as
@@ -34,13 +34,13 @@ var mistralFormat = &table.Arch{
 	Unused:    mistralUnused,
 	Expect:    mistralExpect,
 	Others:    []*table.Arch{mistral3Format, mistralMoEFormat},
-	Instead: func(c *hparams.View) (*table.Arch, error) {
+	Instead: func(c *config.View) (*table.Arch, error) {
 		if q := c.Sub("quantization"); q.Members() != nil {
 			if format, ok, err := q.String("qformat_weight"); err != nil || !ok || format != "fp8_e4m3" {
-				return nil, cmp.Or(err, fault.Errorf(fault.Unsupported, "%s: weights quantized as %q: want \"fp8_e4m3\"", hparams.ParamsFile, format))
+				return nil, cmp.Or(err, fault.Errorf(fault.Unsupported, "%s: weights quantized as %q: want \"fp8_e4m3\"", config.ParamsFile, format))
 			}
 		}
-		if !hparams.IsNo(c.Value("moe")) {
+		if !config.IsNo(c.Value("moe")) {
 			return mistralMoEFormat, nil
 		}
 		if c.Has("llama_4_scaling") {
@@ -63,7 +63,7 @@ var mistral3Format = &table.Arch{
 }
 
 // mistralTemperature is there for models whose attention is scaled with the position.
-var mistralTemperature = table.Row{Key: "attention.temperature_scale", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+var mistralTemperature = table.Row{Key: "attention.temperature_scale", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 	if !c.Has("llama_4_scaling") {
 		return v, false, nil
 	}
@@ -79,7 +79,7 @@ var mistralMoEFormat = &table.Arch{
 	Tokenizer: tokenizer.ClassMistral,
 	Metadata: slices.Concat(parts.With(parts.MLAMetadata, parts.FloatRow("attention.layer_norm_rms_epsilon", "norm_eps")), parts.With(mistralYarnRows, table.Row{Key: "rope.scaling.yarn_log_multiplier", Const: gguf.Float32(0.1)}), []table.Row{
 		mistralTemperature,
-		{Key: "attention.temperature_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.temperature_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := c.Sub("yarn").Require("original_max_position_embeddings")
 			return table.Uint32Of(n, true, err)
 		}},
@@ -117,18 +117,18 @@ func mistralExperts(l table.Layer) (int64, error) { return l.Require("n_routed_e
 var mistralRows = slices.Concat(parts.CommonRows, []table.Row{parts.UintRow("rope.dimension_count", "head_dim")}, mistralYarnRows)
 
 var mistralYarnRows = []table.Row{
-	{Key: "rope.scaling.type", Derive: mistralYarn(func(hparams.Object) (gguf.Value, bool, error) { return gguf.String("yarn"), true, nil })},
+	{Key: "rope.scaling.type", Derive: mistralYarn(func(config.Object) (gguf.Value, bool, error) { return gguf.String("yarn"), true, nil })},
 	{Key: "rope.scaling.factor", Derive: mistralYarnFloat("factor")},
 	{Key: "rope.scaling.yarn_beta_fast", Derive: mistralYarnFloat("beta")},
 	{Key: "rope.scaling.yarn_beta_slow", Derive: mistralYarnFloat("alpha")},
-	{Key: "rope.scaling.yarn_log_multiplier", Derive: mistralYarn(func(yarn hparams.Object) (v gguf.Value, ok bool, err error) {
+	{Key: "rope.scaling.yarn_log_multiplier", Derive: mistralYarn(func(yarn config.Object) (v gguf.Value, ok bool, err error) {
 		scales, err := yarn.RequireBool("apply_scale")
 		if scales {
 			return gguf.Float32(0), true, err
 		}
 		return gguf.Float32(1), err == nil, err
 	})},
-	{Key: "rope.scaling.original_context_length", Derive: mistralYarn(func(yarn hparams.Object) (gguf.Value, bool, error) {
+	{Key: "rope.scaling.original_context_length", Derive: mistralYarn(func(yarn config.Object) (gguf.Value, bool, error) {
 		n, err := yarn.Require("original_max_position_embeddings")
 		return table.Uint32Of(n, true, err)
 	})},
@@ -160,8 +160,8 @@ var mistralMLP = []table.TensorRow{
 }
 
 // mistralYarn derives a value from the settings of yarn, if the model has them.
-func mistralYarn(of func(yarn hparams.Object) (gguf.Value, bool, error)) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func mistralYarn(of func(yarn config.Object) (gguf.Value, bool, error)) table.Derive {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		yarn := c.Sub("yarn")
 		if yarn.Members() == nil {
 			return v, false, nil
@@ -171,7 +171,7 @@ func mistralYarn(of func(yarn hparams.Object) (gguf.Value, bool, error)) table.D
 }
 
 func mistralYarnFloat(key string) table.Derive {
-	return mistralYarn(func(yarn hparams.Object) (gguf.Value, bool, error) {
+	return mistralYarn(func(yarn config.Object) (gguf.Value, bool, error) {
 		f, err := yarn.RequireFloat(key)
 		return table.Float32Of(f, true, err)
 	})

@@ -3,7 +3,7 @@ package arch
 import (
 	"fmt"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -26,15 +26,15 @@ var mpt = &table.Arch{
 		parts.BlockCountRow,
 		{Key: "feed_forward_length", Derive: parts.Times(4, "d_model")},
 		parts.UintRow(table.KeyHeadCount, "n_heads"),
-		{Key: table.KeyHeadCountKV, Derive: mptAttention(func(a hparams.Object) (gguf.Value, bool, error) {
+		{Key: table.KeyHeadCountKV, Derive: mptAttention(func(a config.Object) (gguf.Value, bool, error) {
 			n, ok, err := a.Int("kv_n_heads")
 			return table.Uint32Of(n, ok && n != 0, err)
 		})},
 		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
-		{Key: "attention.clamp_kqv", Derive: mptAttention(func(a hparams.Object) (gguf.Value, bool, error) {
+		{Key: "attention.clamp_kqv", Derive: mptAttention(func(a config.Object) (gguf.Value, bool, error) {
 			return table.Float32Of(a.Float("clip_qkv"))
 		})},
-		{Key: "attention.max_alibi_bias", Derive: mptAttention(func(a hparams.Object) (v gguf.Value, ok bool, err error) {
+		{Key: "attention.max_alibi_bias", Derive: mptAttention(func(a config.Object) (v gguf.Value, ok bool, err error) {
 			alibi, ok, err := a.Bool("alibi")
 			if err != nil || !alibi && ok {
 				return gguf.Float32(0), true, err
@@ -69,12 +69,12 @@ var mpt = &table.Arch{
 
 // mptAttention derives a value from attn_config, whose settings that the
 // architecture does not know must be off.
-func mptAttention(f func(hparams.Object) (gguf.Value, bool, error)) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func mptAttention(f func(config.Object) (gguf.Value, bool, error)) table.Derive {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		a := c.Sub("attn_config")
 		for _, key := range []string{"prefix_lm", "rope", "qk_gn", "softmax_scale", "sliding_window_size"} {
 			if x := a.Value(key); x != nil && x != false && fmt.Sprint(x) != "-1" {
-				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is %v: not supported in architecture mpt", hparams.ConfigFile, "attn_config."+key, x)
+				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is %v: not supported in architecture mpt", config.ConfigFile, "attn_config."+key, x)
 			}
 		}
 		return f(a)

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -55,8 +55,8 @@ var (
 
 func museNorm(l table.Layer, weight float32) (rows.Source, error) {
 	dim, err := l.Require("head_dim")
-	if err == nil && (dim < 1 || dim > hparams.MaxHeadDim) {
-		err = hparams.WrongType("head_dim", "a size of heads", dim)
+	if err == nil && (dim < 1 || dim > config.MaxHeadDim) {
+		err = config.WrongType("head_dim", "a size of heads", dim)
 	}
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func museNorm(l table.Layer, weight float32) (rows.Source, error) {
 
 // museWindows writes which layers see a window only. Runtimes rotate queries and keys
 // in these layers, and in no others.
-func museWindows(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func museWindows(c *config.View) (v gguf.Value, ok bool, err error) {
 	windows, ok, err := parts.LayersOf(c, parts.Sliding)
 	if err == nil && !ok {
 		_, err = c.LayerType(0) // an error that names the key
@@ -107,7 +107,7 @@ var museAssistant = &table.Arch{
 	Tokenizer: tokenizer.ClassTarget,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("block_size", "block_size"),
-		{Key: "target_layers", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "target_layers", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			layers, ok, err := c.Ints("target_layer_ids")
 			if err == nil && !ok {
 				_, err = c.Require("target_layer_ids") // an error that names the key
@@ -117,14 +117,14 @@ var museAssistant = &table.Arch{
 			}
 			return parts.PerLayer(layers, err)
 		}},
-		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "attention.sliding_window", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			if _, ok, err = parts.LayersOf(c, parts.Sliding); err != nil || !ok {
 				return v, false, err
 			}
 			n, _, err := c.Int("sliding_window")
 			return table.Uint32Of(n, n != 0, err)
 		}},
-		{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			if n, _, err := c.Int("sliding_window"); err != nil || n == 0 {
 				return v, false, err
 			}
@@ -132,7 +132,7 @@ var museAssistant = &table.Arch{
 			return gguf.Bools(sliding), len(sliding) > 0, err
 		}},
 	}),
-	Late: []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	Late: []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		return table.Uint32Of(c.Int("mask_token_id"))
 	}}},
 	Expect: []table.Expect{parts.SiLU, parts.Expect("hidden_activation", parts.SiLU.Values...), parts.PlainRopeType, parts.PlainRopeFactor},

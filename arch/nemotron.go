@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -22,14 +22,14 @@ var nemotron = &table.Arch{
 		parts.UintRow("vocab_size", "vocab_size"),
 		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"),
 		{Key: "rope.dimension_count", Derive: parts.RopeShareOfHidden(0)},
-		{Key: "rope.scaling.type", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "rope.scaling.type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			_, linear, err := nemotronFactor(c)
 			if linear {
 				return gguf.String("linear"), err == nil, err
 			}
 			return gguf.String("none"), err == nil, err
 		}},
-		{Key: "rope.scaling.factor", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "rope.scaling.factor", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			return table.Float32Of(nemotronFactor(c))
 		}},
 	}),
@@ -45,7 +45,7 @@ var nemotron = &table.Arch{
 }
 
 // nemotronFactor is the factor of linear scaling; linear is false without one.
-func nemotronFactor(c *hparams.View) (factor float64, linear bool, err error) {
+func nemotronFactor(c *config.View) (factor float64, linear bool, err error) {
 	if factor, linear, err = c.Float("factor"); err != nil || linear && factor != 0 {
 		return factor, linear, err
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -26,7 +26,7 @@ var nemotronHMoE = &table.Arch{
 	VocabSize:  parts.PaddedVocab(8),
 	BlockCount: nemotronHBlocks(nemotronHLayers),
 	NextN: &table.NextN{
-		Layers: func(c *hparams.View) (int64, error) {
+		Layers: func(c *config.View) (int64, error) {
 			layers, err := nemotronHLayers(c)
 			if !slices.Contains(layers, nemotronNextN) {
 				return 0, err
@@ -37,7 +37,7 @@ var nemotronHMoE = &table.Arch{
 		Shared:   []string{"backbone.embeddings.weight", "backbone.norm_f.weight", "lm_head.weight"},
 	},
 	Others: []*table.Arch{nemotronH},
-	Instead: func(c *hparams.View) (*table.Arch, error) {
+	Instead: func(c *config.View) (*table.Arch, error) {
 		layers, err := nemotronHLayers(c)
 		if err != nil {
 			return nil, err
@@ -64,7 +64,7 @@ var nemotronHMoE = &table.Arch{
 		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
 		parts.UintRow("expert_group_count", "n_group"),
 		parts.Optional(parts.UintRow("moe_latent_size", "moe_latent_size")),
-		{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			layers, err := nemotronHLayers(c)
 			return gguf.Uint32(1), slices.Contains(layers, nemotronNextN), err
 		}},
@@ -96,7 +96,7 @@ var nemotronH = &table.Arch{
 	Tokenizer: tokenizer.ClassNemotronH,
 	Fused:     table.FusedQKV,
 	VocabSize: parts.PaddedVocab(8),
-	NextN:     &table.NextN{Layers: func(*hparams.View) (int64, error) { return 0, nil }}, // none, but they may be left out
+	NextN:     &table.NextN{Layers: func(*config.View) (int64, error) { return 0, nil }}, // none, but they may be left out
 	Metadata: append(parts.Without(nemotronHRows(nemotronHLayers), "expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count"),
 		table.Row{Key: "feed_forward_length", Derive: nemotronHWidths("intermediate_size", "n_inner", "hidden_dim")}),
 	Expect: nemotronHExpect,
@@ -158,17 +158,17 @@ const (
 )
 
 // kindsOf returns the kind of each layer.
-type kindsOf func(*hparams.View) ([]string, error)
+type kindsOf func(*config.View) ([]string, error)
 
 // nemotronHLayers reads the kinds from a list, or from a text with a letter for each.
-func nemotronHLayers(c *hparams.View) ([]string, error) {
+func nemotronHLayers(c *config.View) ([]string, error) {
 	layers, err := nemotronHPattern(c)
 	if err != nil {
 		return nil, err
 	}
-	if n, ok, err := c.Int(hparams.BlockCountKeys...); err != nil || ok && n != int64(len(layers)) {
+	if n, ok, err := c.Int(config.BlockCountKeys...); err != nil || ok && n != int64(len(layers)) {
 		if err == nil {
-			err = fault.Errorf(fault.Broken, "%s: %d layers, but kinds for %d", hparams.ConfigFile, n, len(layers))
+			err = fault.Errorf(fault.Broken, "%s: %d layers, but kinds for %d", config.ConfigFile, n, len(layers))
 		}
 		return nil, err
 	}
@@ -177,21 +177,21 @@ func nemotronHLayers(c *hparams.View) ([]string, error) {
 	}
 	n, _, err := c.Int("num_nextn_predict_layers")
 	if err == nil && (n < 0 || n > 1) {
-		err = fault.Errorf(fault.Unsupported, "%s: %d layers that predict further tokens, want at most 1", hparams.ConfigFile, n)
+		err = fault.Errorf(fault.Unsupported, "%s: %d layers that predict further tokens, want at most 1", config.ConfigFile, n)
 	}
-	if n > 0 && c.Options.NextN != hparams.NoNextN {
+	if n > 0 && c.Options.NextN != config.NoNextN {
 		layers = append(layers, nemotronNextN)
 	}
 	return layers, err
 }
 
-func nemotronHPattern(c *hparams.View) ([]string, error) {
+func nemotronHPattern(c *config.View) ([]string, error) {
 	if v, isText := c.Value("hybrid_override_pattern").(string); isText {
-		return hparams.NemotronKinds(v)
+		return config.NemotronKinds(v)
 	}
 	layers, ok, err := c.Strings("layers_block_type")
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q", hparams.ConfigFile, []string{"hybrid_override_pattern", "layers_block_type"})
+		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q", config.ConfigFile, []string{"hybrid_override_pattern", "layers_block_type"})
 	}
 	if err != nil {
 		return nil, err
@@ -210,15 +210,15 @@ func nemotronKinds(layers []string) ([]string, error) {
 			layers[i] = nemotronAttends
 		case nemotronMamba, nemotronAttends, nemotronExperts, nemotronMLP:
 		default:
-			return nil, fault.Errorf(fault.Unsupported, "%s: layer %d is of kind %q, want mamba, attention, moe or mlp", hparams.ConfigFile, i, kind)
+			return nil, fault.Errorf(fault.Unsupported, "%s: layer %d is of kind %q, want mamba, attention, moe or mlp", config.ConfigFile, i, kind)
 		}
 	}
 	return layers, nil
 }
 
 // nemotronHBlocks is the number of layers.
-func nemotronHBlocks(layers kindsOf) func(*hparams.View) (int64, error) {
-	return func(c *hparams.View) (int64, error) {
+func nemotronHBlocks(layers kindsOf) func(*config.View) (int64, error) {
+	return func(c *config.View) (int64, error) {
 		list, err := layers(c)
 		return int64(len(list)), err
 	}
@@ -245,26 +245,26 @@ func ofKinds(layers []string, n int64, kinds ...string) []int64 {
 
 // nemotronHRows are the rows that all models have.
 func nemotronHRows(layers kindsOf) []table.Row {
-	return slices.Concat(parts.With(parts.GraniteRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	return slices.Concat(parts.With(parts.GraniteRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := nemotronHBlocks(layers)(c)
 		return table.Uint32Of(n, true, err)
 	}}), []table.Row{
 		parts.UintRow("ssm.conv_kernel", "conv_kernel", "d_conv"),
 		parts.UintRow("ssm.state_size", "state_size", "d_state", "state_dim", "ssm_state_size"),
 		parts.UintRow("ssm.group_count", "n_groups", "num_groups"),
-		{Key: "ssm.inner_size", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "ssm.inner_size", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			heads, err := c.Require("num_heads", "mamba_num_heads")
 			if err != nil {
 				return gguf.Value{}, false, err
 			}
 			dim, err := c.Require("mamba_head_dim")
-			if err == nil && (min(heads, dim) < 0 || max(heads, dim) > hparams.MaxHeadDim) {
-				err = hparams.WrongType("mamba_head_dim", "the size of a head", dim)
+			if err == nil && (min(heads, dim) < 0 || max(heads, dim) > config.MaxHeadDim) {
+				err = config.WrongType("mamba_head_dim", "the size of a head", dim)
 			}
 			return table.Uint32Of(heads*dim, true, err)
 		}},
 		parts.UintRow("ssm.time_step_rank", "n_heads", "num_heads", "mamba_n_heads", "mamba_num_heads"),
-		{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := c.Require("num_key_value_heads", "n_head_kv")
 			if err != nil {
 				return gguf.Value{}, false, err
@@ -281,7 +281,7 @@ func nemotronHRows(layers kindsOf) []table.Row {
 
 // nemotronHWidths writes the width under keys for layers with a feed-forward part.
 func nemotronHWidths(keys ...string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		width, err := c.Require(keys...)
 		if err != nil {
 			return gguf.Value{}, false, err
@@ -323,7 +323,7 @@ func nemotronHTensors(layers kindsOf) []table.TensorRow {
 		{HF: "backbone.layers.{bid}.mixer.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
 		{HF: "backbone.layers.{bid}.mixer.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExpColumn},
 		{HF: "backbone.layers.{bid}.mixer.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
-		{HF: "backbone.layers.{bid}.mixer.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *hparams.View) (int64, error) { return c.Require("n_groups", "num_groups") })},
+		{HF: "backbone.layers.{bid}.mixer.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *config.View) (int64, error) { return c.Require("n_groups", "num_groups") })},
 		{HF: "backbone.layers.{bid}.mixer.out_proj", GGUF: "blk.{bid}.ssm_out"},
 	}))
 }
@@ -356,7 +356,7 @@ func nemotronHExpertRows(layers kindsOf) []table.TensorRow {
 }
 
 // puzzleLayers returns the kind of each layer.
-func puzzleLayers(c *hparams.View) ([]string, error) {
+func puzzleLayers(c *config.View) ([]string, error) {
 	blocks, err := puzzleBlocks(c)
 	if err != nil {
 		return nil, err
@@ -365,7 +365,7 @@ func puzzleLayers(c *hparams.View) ([]string, error) {
 	for i, b := range blocks {
 		kind, ok, err := b.String("block_type")
 		if err == nil && !ok {
-			err = fault.Errorf(fault.Broken, "%s: block_configs[%d] has no block_type", hparams.ConfigFile, i)
+			err = fault.Errorf(fault.Broken, "%s: block_configs[%d] has no block_type", config.ConfigFile, i)
 		}
 		if err != nil {
 			return nil, err
@@ -376,17 +376,17 @@ func puzzleLayers(c *hparams.View) ([]string, error) {
 }
 
 // puzzleBlocks returns the configuration of each layer.
-func puzzleBlocks(c *hparams.View) ([]hparams.Object, error) {
+func puzzleBlocks(c *config.View) ([]config.Object, error) {
 	const key = "block_configs"
 	list, ok := c.Value(key).([]any)
-	if !ok || len(list) > hparams.MaxBlocks {
-		return nil, hparams.WrongType(key, "a list with an object for each layer", c.Value(key))
+	if !ok || len(list) > config.MaxBlocks {
+		return nil, config.WrongType(key, "a list with an object for each layer", c.Value(key))
 	}
-	blocks := make([]hparams.Object, len(list))
+	blocks := make([]config.Object, len(list))
 	for i, v := range list {
 		at := fmt.Sprintf("%s[%d]", key, i)
-		if blocks[i], ok = hparams.ObjectIn(at, v); !ok {
-			return nil, hparams.WrongType(at, "an object", v)
+		if blocks[i], ok = config.ObjectIn(at, v); !ok {
+			return nil, config.WrongType(at, "an object", v)
 		}
 	}
 	return blocks, nil
@@ -394,7 +394,7 @@ func puzzleBlocks(c *hparams.View) ([]hparams.Object, error) {
 
 // puzzleNumbers writes a number of each layer's configuration, 0 where that has none.
 func puzzleNumbers(key string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		blocks, err := puzzleBlocks(c)
 		if err != nil {
 			return gguf.Value{}, false, err

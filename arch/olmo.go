@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -51,7 +51,7 @@ var olmo2 = &table.Arch{
 
 // olmo3Pattern writes which layers have a sliding window: all but every fourth,
 // unless layer_types says otherwise. OLMo 2 has no window.
-func olmo3Pattern(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func olmo3Pattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	if !c.Has("sliding_window") {
 		return v, false, nil
 	}
@@ -60,8 +60,8 @@ func olmo3Pattern(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		return gguf.Bools(sliding), len(sliding) > 0, err
 	}
 	n, err := c.BlockCount()
-	if err == nil && (n < 1 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 1 || n > config.MaxBlocks) {
+		err = config.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	for i := int64(0); err == nil && i < n; i++ {
 		sliding = append(sliding, (i+1)%4 != 0)

@@ -1,7 +1,7 @@
 package arch
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -17,14 +17,14 @@ var openELM = &table.Arch{
 	Classes:    []string{"OpenELMForCausalLM"},
 	Tokenizer:  tokenizer.ClassOpenELM,
 	Fused:      table.FusedQKV,
-	BlockCount: func(c *hparams.View) (int64, error) { return c.Require("num_transformer_layers") },
+	BlockCount: func(c *config.View) (int64, error) { return c.Require("num_transformer_layers") },
 	Metadata: []table.Row{
 		parts.UintRow(table.KeyBlockCount, "num_transformer_layers"),
 		parts.UintRow("context_length", "max_context_length"),
 		parts.UintRow("embedding_length", "model_dim"),
-		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) { return parts.PerLayer(openELMWidths(c)) }},
-		{Key: table.KeyHeadCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) { return parts.PerLayer(c.LayerInts("num_query_heads")) }},
-		{Key: table.KeyHeadCountKV, Derive: func(c *hparams.View) (gguf.Value, bool, error) { return parts.PerLayer(c.LayerInts("num_kv_heads")) }},
+		{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) { return parts.PerLayer(openELMWidths(c)) }},
+		{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) { return parts.PerLayer(c.LayerInts("num_query_heads")) }},
+		{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) { return parts.PerLayer(c.LayerInts("num_kv_heads")) }},
 		parts.FloatRow("rope.freq_base", "rope_freq_constant"),
 		{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-6)}, // in the model's code
 		parts.UintRow("rope.dimension_count", "head_dim"),
@@ -59,7 +59,7 @@ var openELM = &table.Arch{
 
 // openELMWidths are the widths of the feed-forward parts: multiples of a divisor
 // near the multiplier times the model's width, and not more than a tenth below.
-func openELMWidths(c *hparams.View) ([]int64, error) {
+func openELMWidths(c *config.View) ([]int64, error) {
 	multipliers, _, err := c.Floats("ffn_multipliers")
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func openELMWidths(c *hparams.View) ([]int64, error) {
 	}
 	width, err := c.Require("model_dim")
 	if err == nil && (divisor <= 0 || divisor > 1<<20) {
-		err = fault.Errorf(fault.Broken, "%s: key \"ffn_dim_divisor\": want a positive number, found %d", hparams.ConfigFile, divisor)
+		err = fault.Errorf(fault.Broken, "%s: key \"ffn_dim_divisor\": want a positive number, found %d", config.ConfigFile, divisor)
 	}
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func openELMWidths(c *hparams.View) ([]int64, error) {
 	list := make([]int64, len(multipliers))
 	for i, m := range multipliers {
 		v := m * float64(width)
-		n, err := hparams.Truncate(v + float64(divisor)/2)
+		n, err := config.Truncate(v + float64(divisor)/2)
 		if err != nil {
 			return nil, err
 		}

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -25,7 +25,7 @@ var (
 			parts.MetaLayout,
 			parts.UintRow("context_length", "max_sequence_length", "max_position_embeddings", "model_max_length"),
 			parts.UintRow("embedding_length", "hidden_size"),
-			parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+			parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 			parts.UintRow("feed_forward_length", "intermediate_size"),
 			parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
 			{Key: table.KeyHeadCountKV, Derive: keyHeadsOrHeads},
@@ -68,7 +68,7 @@ var (
 
 // keyHeadsOrHeads is the number of key heads, that of heads where the config has
 // none.
-func keyHeadsOrHeads(c *hparams.View) (gguf.Value, bool, error) {
+func keyHeadsOrHeads(c *config.View) (gguf.Value, bool, error) {
 	n, err := c.Require("num_key_value_heads", "num_attention_heads")
 	return table.Uint32Of(n, true, err)
 }

@@ -3,7 +3,7 @@ package arch
 import (
 	"testing"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 )
 
 // FuzzParams is FuzzParseConfig for params.json.
@@ -12,11 +12,11 @@ func FuzzParams(f *testing.F) {
 	f.Add([]byte(`{"dim": 0, "n_layers": -1, "n_heads": 1e300, "yarn": {"factor": 2, "original_max_position_embeddings": 0}, "llama_4_scaling": {"beta": 0}}`))
 	f.Add([]byte(`{"moe": {"num_experts": 2}, "lora": {"rank": 3}, "quantization": {"qformat_weight": "fp8_e4m3"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		config, err := hparams.ParseParams(data)
+		cfg, err := config.ParseParams(data)
 		if err != nil {
 			return
 		}
-		c := config.View(hparams.Options{})
+		c := cfg.View(config.Options{})
 		a, err := For(c)
 		if err != nil {
 			return

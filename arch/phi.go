@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -25,11 +25,11 @@ var (
 		Metadata: []table.Row{
 			parts.UintRow("context_length", "n_positions", "max_position_embeddings"),
 			parts.UintRow("embedding_length", "hidden_size", "n_embd"),
-			{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 				n, err := c.Require("hidden_size", "n_embd")
 				return table.Uint32Of(4*min(n, math.MaxUint32), true, err)
 			}},
-			parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+			parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 			parts.UintRow(table.KeyHeadCount, "num_attention_heads", "n_head"),
 			parts.UintRow(table.KeyHeadCountKV, "num_attention_heads", "n_head"),
 			parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon", "layer_norm_eps"),
@@ -101,13 +101,13 @@ var phi3Early = []table.Row{{Key: "rope.scaling.attn_factor", Derive: phi3AttnFa
 
 var phi3Rows = []table.Row{
 	parts.UintRow("context_length", "n_positions", "max_position_embeddings"),
-	{Key: "rope.scaling.original_context_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: "rope.scaling.original_context_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := originalLength(c)
 		return table.Uint32Of(n, true, err)
 	}},
 	parts.UintRow("embedding_length", "hidden_size", "n_embd"),
 	parts.UintRow("feed_forward_length", "intermediate_size"),
-	parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+	parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 	parts.UintRow(table.KeyHeadCount, "num_attention_heads", "n_head"),
 	parts.UintRow(table.KeyHeadCountKV, "num_key_value_heads", "n_head_kv"),
 	parts.FloatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
@@ -119,15 +119,15 @@ var phi3Rows = []table.Row{
 }
 
 // originalLength returns the context length before it was extended.
-func originalLength(c *hparams.View) (int64, error) {
+func originalLength(c *config.View) (int64, error) {
 	n, ok, err := c.Rope().Int("original_max_position_embeddings")
 	if err == nil && (!ok || n <= 0) {
-		err = fault.Errorf(fault.Broken, "%s: key \"original_max_position_embeddings\": want a positive number, found %v", hparams.ConfigFile, n)
+		err = fault.Errorf(fault.Broken, "%s: key \"original_max_position_embeddings\": want a positive number, found %v", config.ConfigFile, n)
 	}
 	return n, err
 }
 
-func phi3RopeDims(c *hparams.View) (int64, error) {
+func phi3RopeDims(c *config.View) (int64, error) {
 	v, _, err := parts.RopeShareOfHidden(1)(c)
 	if err != nil {
 		return 0, err
@@ -138,7 +138,7 @@ func phi3RopeDims(c *hparams.View) (int64, error) {
 
 // phi3AttnFactor is by how much attention is sharpened for long texts. There is
 // none without factors.
-func phi3AttnFactor(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func phi3AttnFactor(c *config.View) (v gguf.Value, ok bool, err error) {
 	if list, _, err := c.Rope().Floats("long_factor"); err != nil || len(list) == 0 {
 		return v, false, err
 	}
@@ -165,7 +165,7 @@ func phi3AttnFactor(c *hparams.View) (v gguf.Value, ok bool, err error) {
 			factor = float64(0.1*math.Log(scale)) + 1
 		}
 	default:
-		return v, false, fault.Errorf(fault.Unsupported, "%s: rope type %q with factors, want longrope or yarn", hparams.ConfigFile, ropeType)
+		return v, false, fault.Errorf(fault.Unsupported, "%s: rope type %q with factors, want longrope or yarn", config.ConfigFile, ropeType)
 	}
 	return table.Float32Of(factor, true, nil)
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -28,7 +28,7 @@ var plamo = &table.Arch{
 		{Key: "context_length", Const: gguf.Uint32(4096)}, // not in config.json
 		parts.UintRow("embedding_length", "hidden_size"),
 		parts.UintRow("feed_forward_length", "intermediate_size"),
-		parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+		parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 		parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
 		{Key: table.KeyHeadCountKV, Const: gguf.Uint32(plamoHeadsKV)}, // that of config.json is that of query heads
 		parts.FloatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
@@ -107,9 +107,9 @@ var (
 			{Key: "embedding_length", Derive: parts.OrElse(4096, "hidden_size")},
 			{Key: "attention.key_length", Derive: parts.OrElse(128, "hidden_size_per_head")},
 			{Key: "attention.value_length", Derive: parts.OrElse(128, "hidden_size_per_head")},
-			parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+			parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 			{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)},
-			{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+			{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool, error) {
 				f, ok, err := c.Rope().Float("rope_theta")
 				if !ok {
 					f = 10000
@@ -119,14 +119,14 @@ var (
 			{Key: "ssm.state_size", Derive: parts.OrElse(64, "mamba_d_state")},
 			{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "mamba_d_conv")},
 			{Key: "ssm.time_step_rank", Derive: parts.OrElse(64, "mamba_num_heads")},
-			{Key: "ssm.inner_size", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			{Key: "ssm.inner_size", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 				heads, err := c.IntOr(64, "mamba_num_heads")
 				if err != nil {
 					return v, false, err
 				}
 				dim, err := c.IntOr(128, "hidden_size_per_head")
-				if err == nil && (min(heads, dim) < 0 || max(heads, dim) > hparams.MaxHeadDim) {
-					err = fault.Errorf(fault.Broken, "%s: %d heads of %d elements", hparams.ConfigFile, heads, dim)
+				if err == nil && (min(heads, dim) < 0 || max(heads, dim) > config.MaxHeadDim) {
+					err = fault.Errorf(fault.Broken, "%s: %d heads of %d elements", config.ConfigFile, heads, dim)
 				}
 				return table.Uint32Of(heads*dim, true, err)
 			}},
@@ -172,7 +172,7 @@ var (
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.UintRow("vocab_size", "vocab_size"),
 			parts.Optional(parts.UintRow("attention.sliding_window", "window_size", "sliding_window")),
-			{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+			{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 				if _, ok, err := c.Int("window_size", "sliding_window"); err != nil || !ok {
 					return v, false, err
 				}
@@ -227,7 +227,7 @@ func plamo2Mamba(l table.Layer) (bool, error) {
 		return false, err
 	}
 	if step <= 0 {
-		return false, hparams.WrongType("mamba_step", "a positive integer", step)
+		return false, config.WrongType("mamba_step", "a positive integer", step)
 	}
 	n, err := l.BlockCount()
 	if err != nil {
@@ -242,7 +242,7 @@ func plamo2Mamba(l table.Layer) (bool, error) {
 // plamo2Heads is the number of heads of each layer, 0 for Mamba; there is none
 // without layers of Mamba.
 func plamo2Heads(key string, standard int64) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if on, ok, err := c.Bool("mamba_enabled"); err != nil || ok && !on {
 			return v, false, err
 		}

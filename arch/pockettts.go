@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -18,7 +18,7 @@ import (
 // that are learned. Source: PocketTTSModel of the reference.
 var pocketTTS = &table.Arch{
 	Name:      "pockettts",
-	Classes:   []string{hparams.PocketTTS},
+	Classes:   []string{config.PocketTTS},
 	Tokenizer: tokenizer.ClassPocketTTS,
 	Metadata:  parts.CommonRows,
 	KeepAll:   true,
@@ -48,7 +48,7 @@ func pocketEmbedding(before bool) []table.TensorRow {
 		from = append(from, "bos_before_voice")
 	}
 	return []table.TensorRow{{HF: "flow_lm.{part}", Exact: true, Parts: from, GGUF: "token_embd.weight", Join: joinPocket,
-		If: func(l table.Layer) (bool, error) { return (l.Value(hparams.BeforeVoice) == true) == before, nil }}}
+		If: func(l table.Layer) (bool, error) { return (l.Value(config.BeforeVoice) == true) == before, nil }}}
 }
 
 func joinPocket(_ table.Layer, s []rows.Source) (rows.Source, error) {

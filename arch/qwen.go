@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -166,7 +166,7 @@ func turned(list []table.TensorRow) []table.TensorRow {
 
 // deepstackLayers counts the layers of the part for pictures whose states go into
 // the language model.
-func deepstackLayers(c *hparams.View) (gguf.Value, bool, error) {
+func deepstackLayers(c *config.View) (gguf.Value, bool, error) {
 	const key = "deepstack_visual_indexes"
 	vision := c.Sub("vision_config")
 	if !vision.Present(key) && c.KnownType() != "" {
@@ -181,7 +181,7 @@ func isReranker(l table.Layer) (bool, error) { return l.Facts.Reranker, nil }
 
 // ifReranker is d for rerankers, nothing for other models.
 func ifReranker(d table.Derive) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if !c.Facts.Reranker {
 			return v, false, nil
 		}
@@ -192,7 +192,7 @@ func ifReranker(d table.Derive) table.Derive {
 // rerankRows are the metadata of rerankers. That the model is one is a fact for its
 // tensors, too.
 var rerankRows = []table.Row{
-	{Key: "pooling_type", Derive: ifReranker(parts.Constant(gguf.Uint32(parts.PoolRank))), Facts: hparams.RerankerFiles},
+	{Key: "pooling_type", Derive: ifReranker(parts.Constant(gguf.Uint32(parts.PoolRank))), Facts: config.RerankerFiles},
 	{Key: "classifier.output_labels", Derive: ifReranker(parts.Constant(gguf.Strings([]string{"yes", "no"})))},
 	{Key: "tokenizer.chat_template.rerank", Derive: ifReranker(parts.Constant(gguf.String(rerankTemplate)))},
 	{Key: "tokenizer.chat_templates", Derive: ifReranker(parts.Constant(gguf.Strings([]string{"rerank"})))},

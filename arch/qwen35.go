@@ -1,7 +1,7 @@
 package arch
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -24,16 +24,16 @@ var (
 	// minicpmv46 and minicpmv47 are the language models of MiniCPM-V. They have no
 	// layers that predict further tokens although config.json may count some, and the
 	// reference does so in the file.
-	minicpmv46 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_6ForConditionalGeneration"}, BlockCount: (*hparams.View).BlockCount, Drop: parts.DropMTP}, parts.PoolingRow)
-	minicpmv47 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_7ForConditionalGeneration"}, BlockCount: (*hparams.View).BlockCount, Drop: parts.DropMTP,
+	minicpmv46 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_6ForConditionalGeneration"}, BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP}, parts.PoolingRow)
+	minicpmv47 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_7ForConditionalGeneration"}, BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP,
 		Others: []*table.Arch{minicpmv47MoE},
-		Instead: func(c *hparams.View) (*table.Arch, error) {
+		Instead: func(c *config.View) (*table.Arch, error) {
 			if text, _ := c.AsItStands().Value("text_config").(map[string]any); text["model_type"] == "qwen3_5_moe_text" {
 				return minicpmv47MoE, nil
 			}
 			return nil, nil
 		}}, parts.PoolingRow, canvasRow)
-	minicpmv47MoE = parts.Qwen35(true, &table.Arch{BlockCount: (*hparams.View).BlockCount, Drop: parts.DropMTP}, parts.PoolingRow, canvasRow)
+	minicpmv47MoE = parts.Qwen35(true, &table.Arch{BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP}, parts.PoolingRow, canvasRow)
 )
 
 // canvasRow is where the place of a picture in time is among its positions.

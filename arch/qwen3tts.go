@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -18,16 +18,16 @@ import (
 // its embedding become part of that. Source: Qwen3TTSTalkerModel of the reference.
 var qwen3tts = &table.Arch{
 	Name:      "qwen3tts",
-	Classes:   []string{hparams.Qwen3TTS},
+	Classes:   []string{config.Qwen3TTS},
 	Tokenizer: tokenizer.ClassQwen3TTS,
-	VocabSize: func(c *hparams.View) (int64, error) { return c.Require("text_vocab_size") },
+	VocabSize: func(c *config.View) (int64, error) { return c.Require("text_vocab_size") },
 	// the runtime knows one number of codes
 	Shapes: shape.Rules{Tensors: shape.Table{"output": "n_embd, 3072"}},
 	// the runtime interleaves the sections
 	RopeSections: true,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "tokenizer.ggml.suppress_tokens", Derive: speechSuppress},
-		{Key: "tokenizer.ggml.eos_token_id", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "tokenizer.ggml.eos_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			_, _, end, err := speechVocab(c)
 			return table.Uint32Of(end, true, err)
 		}},
@@ -59,7 +59,7 @@ var qwen3ttsKeys = []string{"speaker_encoder_config", "code_predictor_config", "
 
 // speechVocab returns the numbers of tokens of text and of codes, and the id of the code
 // that ends what is said.
-func speechVocab(c *hparams.View) (text, codes, end int64, err error) {
+func speechVocab(c *config.View) (text, codes, end int64, err error) {
 	for _, s := range []struct {
 		to    *int64
 		key   string
@@ -82,7 +82,7 @@ func speechVocab(c *hparams.View) (text, codes, end int64, err error) {
 const speechMarks = 1024
 
 // speechSuppress lists the marks among the codes but for the one that ends.
-func speechSuppress(c *hparams.View) (gguf.Value, bool, error) {
+func speechSuppress(c *config.View) (gguf.Value, bool, error) {
 	text, codes, end, err := speechVocab(c)
 	if err != nil {
 		return gguf.Value{}, false, err

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -49,13 +49,13 @@ var qwen4exp = &table.Arch{
 		{Key: "attention.indexer.key_length", Type: gguf.Uint32Type, From: []string{"indexer_head_dim"}, Required: true},
 		{Key: "attention.indexer.top_k", Type: gguf.Uint32Type, From: []string{"indexer_budget"}, Required: true},
 		{Key: "attention.compress_ratios", Derive: indexerRatios},
-		pleRow("ple.layers", func(_ *hparams.View, layer int64) (gguf.Value, bool, error) {
+		pleRow("ple.layers", func(_ *config.View, layer int64) (gguf.Value, bool, error) {
 			return gguf.Int32s([]int32{int32(layer)}), true, nil
 		}),
 		pleUint("ple.ngram_size", "ngram_size"),
 		pleUint("ple.heads_per_ngram", "heads_per_ngram"),
 		pleUint("ple.conv_kernel", "ple_conv_kernel_size"),
-		pleRow("ple.eos_token_id", func(c *hparams.View, _ int64) (gguf.Value, bool, error) {
+		pleRow("ple.eos_token_id", func(c *config.View, _ int64) (gguf.Value, bool, error) {
 			const key = "eos_token_id"
 			if _, list := c.Value(key).([]any); !list {
 				n, err := c.Require(key)
@@ -63,7 +63,7 @@ var qwen4exp = &table.Arch{
 			}
 			ids, _, err := c.Ints(key)
 			if err == nil && len(ids) == 0 {
-				err = fault.Errorf(fault.Broken, "%s: key %q: an empty list, want the token that ends an n-gram", hparams.ConfigFile, key)
+				err = fault.Errorf(fault.Broken, "%s: key %q: an empty list, want the token that ends an n-gram", config.ConfigFile, key)
 			}
 			if err != nil {
 				return gguf.Value{}, false, err
@@ -71,10 +71,10 @@ var qwen4exp = &table.Arch{
 			return table.Uint32Of(ids[len(ids)-1], true, nil)
 		}),
 		// is a picture among the tokens that are hashed
-		pleRow("ple.image_token_id", func(c *hparams.View, _ int64) (gguf.Value, bool, error) {
+		pleRow("ple.image_token_id", func(c *config.View, _ int64) (gguf.Value, bool, error) {
 			return table.Uint32Of(c.Int("image_token_id"))
 		}),
-		pleRow("embedding_length_per_layer_input", func(c *hparams.View, _ int64) (v gguf.Value, ok bool, err error) {
+		pleRow("embedding_length_per_layer_input", func(c *config.View, _ int64) (v gguf.Value, ok bool, err error) {
 			n, err := ngramWidth(c)
 			return table.Uint32Of(n, c.Facts.Integers != nil, err)
 		}),
@@ -158,7 +158,7 @@ func indexerPart(name string, part func(q, all int64) (from, to int64)) *table.T
 			return nil, err
 		}
 		ne := s.NE()
-		if len(ne) != 2 || size < 1 || heads < 1 || heads > hparams.MaxHeadDim || size > hparams.MaxHeadDim || ne[1] != (heads+1)*size {
+		if len(ne) != 2 || size < 1 || heads < 1 || heads > config.MaxHeadDim || size > config.MaxHeadDim || ne[1] != (heads+1)*size {
 			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of %d queries and one key of %d", gguf.Shape(ne), heads, size)
 		}
 		from, to := part(heads*size, ne[1])
@@ -168,14 +168,14 @@ func indexerPart(name string, part func(q, all int64) (from, to int64)) *table.T
 
 // indexerRatios writes how many positions a row of the indexer represents, 0 for layers
 // with linear attention.
-func indexerRatios(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func indexerRatios(c *config.View) (v gguf.Value, ok bool, err error) {
 	ratio, err := c.Require("indexer_compress_ratio")
 	if err != nil {
 		return v, false, err
 	}
 	kinds, ok, err := c.LayerTypes()
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", hparams.ConfigFile)
+		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", config.ConfigFile)
 	}
 	if err != nil {
 		return v, false, err
@@ -195,17 +195,17 @@ func indexerRatios(c *hparams.View) (v gguf.Value, ok bool, err error) {
 
 // ngramLayer returns the layer that adds rows of the table; ok is false if there is none.
 // config.json counts from 1.
-func ngramLayer(c *hparams.View) (layer int64, ok bool, err error) {
+func ngramLayer(c *config.View) (layer int64, ok bool, err error) {
 	const key = "ple_layer_ids"
 	ids, ok, err := c.Ints(key)
 	switch {
 	case err != nil:
 	case !ok:
-		err = fault.Errorf(fault.Broken, "%s: has no key %q", hparams.ConfigFile, key)
+		err = fault.Errorf(fault.Broken, "%s: has no key %q", config.ConfigFile, key)
 	case len(ids) > 1:
-		err = fault.Errorf(fault.Unsupported, "%s: key %q lists %d layers, but a file has a table for one", hparams.ConfigFile, key, len(ids))
-	case len(ids) == 1 && (ids[0] < 1 || ids[0] > hparams.MaxBlocks):
-		err = hparams.WrongType(key, "the number of a layer, from 1", ids[0])
+		err = fault.Errorf(fault.Unsupported, "%s: key %q lists %d layers, but a file has a table for one", config.ConfigFile, key, len(ids))
+	case len(ids) == 1 && (ids[0] < 1 || ids[0] > config.MaxBlocks):
+		err = config.WrongType(key, "the number of a layer, from 1", ids[0])
 	case len(ids) == 1:
 		return ids[0] - 1, true, nil
 	}
@@ -225,7 +225,7 @@ func someNgrams(l table.Layer) (bool, error) {
 
 // ngramWidth is the length of the table's rows: each head of each size of n-grams looks
 // one up.
-func ngramWidth(c *hparams.View) (int64, error) {
+func ngramWidth(c *config.View) (int64, error) {
 	width, err := c.Require("ple_embed_dim")
 	if err != nil {
 		return 0, err
@@ -238,18 +238,18 @@ func ngramWidth(c *hparams.View) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if size < 2 || size > hparams.MaxHeadDim || heads < 1 || heads > hparams.MaxHeadDim || width < 1 || width%(heads*(size-1)) != 0 {
-		return 0, fault.Errorf(fault.Broken, "%s: ple_embed_dim %d is not a multiple of %d heads for each of the n-grams of 2 to %d tokens", hparams.ConfigFile, width, heads, size)
+	if size < 2 || size > config.MaxHeadDim || heads < 1 || heads > config.MaxHeadDim || width < 1 || width%(heads*(size-1)) != 0 {
+		return 0, fault.Errorf(fault.Broken, "%s: ple_embed_dim %d is not a multiple of %d heads for each of the n-grams of 2 to %d tokens", config.ConfigFile, width, heads, size)
 	}
 	return width / (heads * (size - 1)), nil
 }
 
 // pleRow is a row of models with a table of n-grams. A file of the draft layers alone has
 // none.
-func pleRow(key string, derive func(c *hparams.View, layer int64) (gguf.Value, bool, error)) table.Row {
-	return table.Row{Key: key, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func pleRow(key string, derive func(c *config.View, layer int64) (gguf.Value, bool, error)) table.Row {
+	return table.Row{Key: key, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		layer, ok, err := ngramLayer(c)
-		if err != nil || !ok || c.Options.NextN == hparams.OnlyNextN {
+		if err != nil || !ok || c.Options.NextN == config.OnlyNextN {
 			return v, false, err
 		}
 		return derive(c, layer)
@@ -257,7 +257,7 @@ func pleRow(key string, derive func(c *hparams.View, layer int64) (gguf.Value, b
 }
 
 func pleUint(key, from string) table.Row {
-	return pleRow(key, func(c *hparams.View, _ int64) (gguf.Value, bool, error) {
+	return pleRow(key, func(c *config.View, _ int64) (gguf.Value, bool, error) {
 		n, err := c.Require(from)
 		return table.Uint32Of(n, true, err)
 	})
@@ -265,7 +265,7 @@ func pleUint(key, from string) table.Row {
 
 // pleIntegers is a row of numbers that are tensors of the checkpoint.
 func pleIntegers(key, name string) table.Row {
-	return pleRow(key, func(c *hparams.View, _ int64) (v gguf.Value, ok bool, err error) {
+	return pleRow(key, func(c *config.View, _ int64) (v gguf.Value, ok bool, err error) {
 		list := make([]uint64, len(c.Facts.Integers[name]))
 		for i, n := range c.Facts.Integers[name] {
 			if n < 0 {

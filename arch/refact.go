@@ -1,7 +1,7 @@
 package arch
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -19,7 +19,7 @@ var refact = &table.Arch{
 	Metadata: []table.Row{
 		parts.UintRow("context_length", "n_positions"),
 		parts.UintRow("embedding_length", "n_embd"),
-		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := refactInner(c)
 			return table.Uint32Of(n, true, err)
 		}},
@@ -57,23 +57,23 @@ var refact = &table.Arch{
 
 // refactInner returns the width of the MLP: two thirds of four times the model's,
 // rounded up to a multiple of 256.
-func refactInner(c *hparams.View) (int64, error) {
+func refactInner(c *config.View) (int64, error) {
 	n, err := c.Require("n_embd")
-	if err == nil && (n < 1 || n > hparams.MaxWidth) {
-		err = hparams.WrongType("n_embd", "a number of elements", n)
+	if err == nil && (n < 1 || n > config.MaxWidth) {
+		err = config.WrongType("n_embd", "a number of elements", n)
 	}
 	return (4*n*2/3 + 255) / 256 * 256, err
 }
 
 // refactHead returns the size of a head.
-func refactHead(c *hparams.View) (int64, error) {
+func refactHead(c *config.View) (int64, error) {
 	n, err := c.Require("n_embd")
 	if err != nil {
 		return 0, err
 	}
 	heads, err := c.Require("n_head")
 	if err == nil && heads < 1 {
-		err = hparams.WrongType("n_head", "a positive integer", heads)
+		err = config.WrongType("n_head", "a positive integer", heads)
 	}
 	if err != nil {
 		return 0, err
@@ -83,7 +83,7 @@ func refactHead(c *hparams.View) (int64, error) {
 
 // rowsUpTo and rowsFrom return the first rows of a matrix and the others.
 
-func rowsUpTo(name string, count func(*hparams.View) (int64, error)) *table.Transform {
+func rowsUpTo(name string, count func(*config.View) (int64, error)) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		n, err := count(l.View)
 		if err != nil {
@@ -93,7 +93,7 @@ func rowsUpTo(name string, count func(*hparams.View) (int64, error)) *table.Tran
 	}}
 }
 
-func rowsFrom(name string, count func(*hparams.View) (int64, error)) *table.Transform {
+func rowsFrom(name string, count func(*config.View) (int64, error)) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		n, err := count(l.View)
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -34,7 +34,7 @@ var rwkv6 = &table.Arch{
 		parts.UintRow("wkv.head_size", "head_size"),
 		{Key: "time_mix_extra_dim", Derive: ifWide("", 4096, 4096, 64, 32)},
 		{Key: "time_decay_extra_dim", Derive: ifWide("", 4096, 4096, 128, 64)},
-		{Key: "feed_forward_length", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "feed_forward_length", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			if n, ok, err := c.Int("intermediate_size"); err != nil || ok {
 				return table.Uint32Of(n, ok, err)
 			}
@@ -92,14 +92,14 @@ var rwkv6qwen2 = &table.Arch{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},
 		parts.UintRow("embedding_length", "hidden_size"),
 		parts.BlockCountRow,
-		{Key: "wkv.head_size", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "wkv.head_size", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			hidden, err := c.Require("hidden_size")
 			if err != nil {
 				return v, false, err
 			}
 			heads, err := c.Require("num_attention_heads")
 			if err == nil && heads < 1 {
-				err = hparams.WrongType("num_attention_heads", "a positive number", heads)
+				err = config.WrongType("num_attention_heads", "a positive number", heads)
 			}
 			return table.Uint32Of(hidden/max(heads, 1), true, err)
 		}},
@@ -171,7 +171,7 @@ var rwkv7 = &table.Arch{
 		{Key: "attention.iclr_lora_rank", Derive: loraRank(0.5, 1.8, "lora_rank_iclr", "a_low_rank_dim")},
 		{Key: "attention.value_residual_mix_lora_rank", Derive: loraRank(0.5, 1.3, "lora_rank_value_residual_mix", "v_low_rank_dim")},
 		{Key: "attention.gate_lora_rank", Derive: loraRank(0.8, 0.6, "lora_rank_gate", "gate_low_rank_dim")},
-		{Key: "feed_forward_length", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			if n, ok, err := c.Int("intermediate_size"); err != nil || ok {
 				return table.Uint32Of(n, ok, err)
 			}
@@ -219,7 +219,7 @@ var arwkv7 = &table.Arch{
 		{Key: "attention.decay_lora_rank", Const: gguf.Uint32(64)},
 		{Key: "attention.iclr_lora_rank", Const: gguf.Uint32(64)},
 		{Key: "attention.value_residual_mix_lora_rank", Const: gguf.Uint32(32)},
-		{Key: "attention.gate_lora_rank", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "attention.gate_lora_rank", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			gate, err := hasGate(table.Layer{View: c, Bid: -1})
 			if gate {
 				return gguf.Uint32(128), true, err
@@ -383,7 +383,7 @@ func stackLerps(_ table.Layer, parts []rows.Source) (rows.Source, error) {
 // ifWide returns the value of a key, else one of two sizes by whether the model
 // is from least to most wide.
 func ifWide(key string, least, most, yes, no int64) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if key != "" {
 			if n, ok, err := c.Int(key); err != nil || ok {
 				return table.Uint32Of(n, ok, err)
@@ -400,13 +400,13 @@ func ifWide(key string, least, most, yes, no int64) table.Derive {
 // loraRank returns a rank that the config has, or the one that follows from the
 // model's width: multiplier * width^exponent, rounded to a multiple of 32.
 func loraRank(exponent, multiplier float64, keys ...string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if n, ok, err := c.Int(keys...); err != nil || ok {
 			return table.Uint32Of(n, ok, err)
 		}
 		n, err := c.Require("hidden_size")
-		if err == nil && (n < 0 || n > hparams.MaxWidth) {
-			err = hparams.WrongType("hidden_size", "a size", n)
+		if err == nil && (n < 0 || n > config.MaxWidth) {
+			err = config.WrongType("hidden_size", "a size", n)
 		}
 		rank := math.RoundToEven(math.Pow(float64(n), exponent) * multiplier / 32)
 		return table.Uint32Of(int64(max(rank, 1))*32, true, err)

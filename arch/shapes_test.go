@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/arch/encoders"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
-	"ggforge/arch/towers"
 )
 
 // outsideTables are names that no row of an architecture makes: tensors joined on
@@ -25,7 +25,7 @@ func TestShapesOfArchitectures(t *testing.T) {
 		common[name] = true
 	}
 	rules := map[string]shape.Rules{}
-	for _, a := range slices.Concat(every(), towers.All(), []*table.Arch{towers.MistralFormat}) {
+	for _, a := range slices.Concat(every(), encoders.All(), []*table.Arch{encoders.MistralFormat}) {
 		id := a.Name
 		if len(a.Classes) > 0 && a.Tower != nil {
 			id = a.Classes[0] // all have one name

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -22,14 +22,14 @@ var smallThinker = &table.Arch{
 		parts.Optional(parts.UintRow("expert_used_count", "moe_num_active_primary_experts")),
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_ffn_hidden_size")),
 		parts.Optional(parts.UintRow("feed_forward_length", "moe_ffn_hidden_size")),
-		{Key: "expert_gating_func", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "expert_gating_func", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			softmax, _, err := c.Bool("moe_primary_router_apply_softmax")
 			if softmax {
 				return gguf.Uint32(parts.GatingFuncs["softmax"]), true, err
 			}
 			return gguf.Uint32(parts.GatingFuncs["sigmoid"]), true, err
 		}},
-		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		{Key: "attention.sliding_window", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			layout, _, err := c.Ints("sliding_window_layout")
 			if err != nil || !slices.ContainsFunc(layout, func(n int64) bool { return n != 0 }) {
 				return v, false, err
@@ -53,5 +53,5 @@ func smallThinkerExperts(l table.Layer) (int64, error) {
 	if n, ok, err := l.Int("moe_num_primary_experts"); err != nil || ok && n != 0 {
 		return n, err
 	}
-	return l.Require(hparams.ExpertKeys...)
+	return l.Require(config.ExpertKeys...)
 }

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -27,7 +27,7 @@ var smollm3 = &table.Arch{
 }
 
 // eachFourthWithoutRope writes nothing: it refuses other patterns.
-func eachFourthWithoutRope(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func eachFourthWithoutRope(c *config.View) (v gguf.Value, ok bool, err error) {
 	list, _, err := c.Ints("no_rope_layers")
 	if err != nil {
 		return v, false, err

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -37,11 +37,11 @@ var spark2_5 = &table.Arch{
 }
 
 // sparkPattern is parts.SlidingLayers for layers of two kinds.
-func sparkPattern(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func sparkPattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	kinds, _, err := c.LayerTypes()
 	for i, k := range kinds {
 		if k != parts.Sliding && k != "full_attention" {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: layer %d is of kind %q, want sliding_attention or full_attention", hparams.ConfigFile, i, k)
+			return v, false, fault.Errorf(fault.Unsupported, "%s: layer %d is of kind %q, want sliding_attention or full_attention", config.ConfigFile, i, k)
 		}
 	}
 	if err != nil {
@@ -52,7 +52,7 @@ func sparkPattern(c *hparams.View) (v gguf.Value, ok bool, err error) {
 
 // sparkRotating is the number of dimensions that rotate in attention of one kind.
 func sparkRotating(kind string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		dim, err := c.HeadDim()
 		if err != nil {
 			return gguf.Value{}, false, err
@@ -61,7 +61,7 @@ func sparkRotating(kind string) table.Derive {
 		if err != nil {
 			return gguf.Value{}, false, err
 		}
-		n, err := hparams.Truncate(float64(dim) * part)
+		n, err := config.Truncate(float64(dim) * part)
 		return table.Uint32Of(n, true, err)
 	}
 }

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -24,7 +24,7 @@ var stablelm = &table.Arch{
 	Metadata: []table.Row{
 		parts.UintRow("context_length", "max_position_embeddings"),
 		parts.UintRow("embedding_length", "hidden_size"),
-		parts.UintRow(table.KeyBlockCount, hparams.BlockCountKeys...),
+		parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 		parts.UintRow("feed_forward_length", "intermediate_size"),
 		{Key: "rope.dimension_count", Derive: parts.RopeShareOfHead(0)},
 		parts.UintRow(table.KeyHeadCount, "num_attention_heads"),

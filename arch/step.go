@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -31,18 +31,18 @@ var step35 = &table.Arch{
 	NextN:     parts.Numbered,
 	// the keys of config.json that others have come first
 	Metadata: slices.Concat(parts.With(parts.Without(parts.CommonRows, table.KeyHeadCountKV, "expert_count", "expert_used_count"),
-		table.Row{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		table.Row{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			theta, _, ok, err := stepThetas(c)
 			return table.Float32Of(theta, ok, err)
 		}},
-		table.Row{Key: "rope.freq_base_swa", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		table.Row{Key: "rope.freq_base_swa", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			_, theta, _, err := stepThetas(c)
 			return table.Float32Of(theta, theta != 0, err)
 		}},
 		table.Row{Key: table.KeyHeadCount, Derive: stepHeads("num_attention_heads")},
 		table.Row{Key: table.KeyHeadCountKV, Derive: stepHeads("num_attention_groups")},
 		parts.UintRow("attention.sliding_window", "sliding_window"),
-		table.Row{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		table.Row{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			sliding, err := stepSliding(c)
 			return gguf.Bools(sliding), len(sliding) > 0, err
 		}},
@@ -53,7 +53,7 @@ var step35 = &table.Arch{
 		parts.UintRow("expert_shared_feed_forward_length", "share_expert_dim"),
 		parts.Optional(parts.FloatRow("expert_weights_scale", "moe_router_scaling_factor")),
 		parts.Optional(parts.BoolRow("expert_weights_norm", "norm_expert_weight")),
-		table.Row{Key: "leading_dense_block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		table.Row{Key: "leading_dense_block_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			layers, err := stepExpertLayers(c)
 			if err != nil || len(layers) == 0 {
 				return gguf.Uint32(0), err == nil, err
@@ -98,14 +98,14 @@ var step35 = &table.Arch{
 // stepThetas returns the bases of the rotation of layers that see everything and of
 // those with a window, which a list for all layers begins with; sliding is 0 where
 // both have one base, ok false where there is none at all.
-func stepThetas(c *hparams.View) (full, sliding float64, ok bool, err error) {
+func stepThetas(c *config.View) (full, sliding float64, ok bool, err error) {
 	if _, list := c.Rope().Value("rope_theta").([]any); !list {
 		full, ok, err = c.Rope().Float("rope_theta")
 		return full, 0, ok, err
 	}
 	list, _, err := c.Floats("rope_theta")
 	if err == nil && len(list) < 2 {
-		err = fault.Errorf(fault.Broken, "%s: key %q has %d numbers, want two or more", hparams.ConfigFile, "rope_theta", len(list))
+		err = fault.Errorf(fault.Broken, "%s: key %q has %d numbers, want two or more", config.ConfigFile, "rope_theta", len(list))
 	}
 	if err != nil {
 		return 0, 0, false, err
@@ -116,7 +116,7 @@ func stepThetas(c *hparams.View) (full, sliding float64, ok bool, err error) {
 // stepSliding reports which layers have a window, those that predict further tokens
 // included. Those that config.json does not mention have none. How much of a head
 // rotates must be what runtimes take for each kind of layer.
-func stepSliding(c *hparams.View) ([]bool, error) {
+func stepSliding(c *config.View) ([]bool, error) {
 	n, err := parts.BlocksWithNextN(c)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func stepSliding(c *hparams.View) ([]bool, error) {
 			want = 1
 		}
 		if share != want {
-			return nil, fault.Errorf(fault.Unsupported, "%s: key %q: %v for layer %d, want %v for a layer of its kind", hparams.ConfigFile, "partial_rotary_factors", share, i, want)
+			return nil, fault.Errorf(fault.Unsupported, "%s: key %q: %v for layer %d, want %v for a layer of its kind", config.ConfigFile, "partial_rotary_factors", share, i, want)
 		}
 	}
 	return sliding, nil
@@ -149,7 +149,7 @@ func stepSliding(c *hparams.View) ([]bool, error) {
 // stepHeads returns the row of a number of heads per layer; layers with a window have
 // those of attention_other_setting.
 func stepHeads(key string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		full, err := c.Require(key)
 		if err != nil {
 			return v, false, err
@@ -173,7 +173,7 @@ func stepHeads(key string) table.Derive {
 }
 
 // stepExpertLayers lists the layers with experts, "3,4,5" in config.json.
-func stepExpertLayers(c *hparams.View) ([]int64, error) {
+func stepExpertLayers(c *config.View) ([]int64, error) {
 	const key = "moe_layers_enum"
 	text, _, err := c.String(key)
 	if err != nil || strings.TrimSpace(text) == "" {
@@ -182,8 +182,8 @@ func stepExpertLayers(c *hparams.View) ([]int64, error) {
 	var layers []int64
 	for s := range strings.SplitSeq(text, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
-		if err != nil || n < 0 || n > hparams.MaxBlocks || len(layers) > hparams.MaxBlocks {
-			return nil, hparams.WrongType(key, "numbers of layers", text)
+		if err != nil || n < 0 || n > config.MaxBlocks || len(layers) > config.MaxBlocks {
+			return nil, config.WrongType(key, "numbers of layers", text)
 		}
 		layers = append(layers, n)
 	}
@@ -206,11 +206,11 @@ func stepHasExperts(l table.Layer) (bool, error) {
 
 // stepLimits returns the row of limits of SwiGLU per layer, 0 for none.
 func stepLimits(key string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		list, ok := c.Value(key).([]any)
 		if !ok {
 			if c.Value(key) != nil {
-				err = hparams.WrongType(key, "a list of numbers", c.Value(key))
+				err = config.WrongType(key, "a list of numbers", c.Value(key))
 			}
 			return v, false, err
 		}
@@ -223,7 +223,7 @@ func stepLimits(key string) table.Derive {
 			number, ok := list[i].(json.Number)
 			f, err := number.Float64()
 			if !ok || err != nil {
-				return v, false, hparams.WrongType(key, "a list of numbers", list[i])
+				return v, false, config.WrongType(key, "a list of numbers", list[i])
 			}
 			limits[i] = float32(f)
 		}
@@ -234,7 +234,7 @@ func stepLimits(key string) table.Derive {
 // stepFactors returns the factors of the llama3 rope type for the rotating part of heads
 // of layers that see everything, and 1 for the rest. Wavelengths and factors are
 // float64 here, unlike Llama's.
-func stepFactors(c *hparams.View) (rows.Source, error) {
+func stepFactors(c *config.View) (rows.Source, error) {
 	r := c.Rope()
 	kind, _, err := r.String("rope_type")
 	if err != nil || !strings.EqualFold(kind, "llama3") {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -63,7 +63,7 @@ var t5encoder = &table.Arch{
 
 // t5Blocks returns the number of layers of the encoder or of the decoder, whichever
 // has more.
-func t5Blocks(c *hparams.View) (int64, error) {
+func t5Blocks(c *config.View) (int64, error) {
 	n, err := c.BlockCount()
 	if err != nil {
 		return 0, err

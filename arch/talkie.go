@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -47,7 +47,7 @@ var talkie = &table.Arch{
 }
 
 // onlyNumber is the value of a tensor of one element.
-func onlyNumber(_ *hparams.View, layers [][]float32) (v gguf.Value, err error) {
+func onlyNumber(_ *config.View, layers [][]float32) (v gguf.Value, err error) {
 	all := slices.Concat(layers...)
 	if len(all) != 1 {
 		return v, fault.Errorf(fault.Broken, "%d elements, want one", len(all))

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/fault"
 )
@@ -80,7 +80,7 @@ func TestLookupGGUF(t *testing.T) {
 
 // TestMissingIsBounded: the number of layers may be anything.
 func TestMissingIsBounded(t *testing.T) {
-	n := len(llama.Missing(hparams.MaxBlocks, func(string) bool { return false }))
+	n := len(llama.Missing(config.MaxBlocks, func(string) bool { return false }))
 	if n < table.MaxMissing || n > 2*table.MaxMissing {
 		t.Errorf("%d names", n)
 	}

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -80,14 +80,14 @@ const wavTraining = "counts and sums of training"
 
 // wavPart writes a number of one of the objects for the parts of the model.
 func wavPart(part, key string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		n, err := wavObject(c, part).Require(key)
 		return table.Uint32Of(n, true, err)
 	}
 }
 
-func wavObject(c *hparams.View, part string) hparams.Object {
-	o, _ := hparams.ObjectIn(part, c.Value(part))
+func wavObject(c *config.View, part string) config.Object {
+	o, _ := config.ObjectIn(part, c.Value(part))
 	return o
 }
 

@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -19,7 +19,7 @@ var whisper = &table.Arch{
 	Shapes:    shape.Rules{Tensors: whisperShapes},
 	Classes:   []string{"WhisperForConditionalGeneration"},
 	Tokenizer: tokenizer.ClassGPT2,
-	BlockCount: func(c *hparams.View) (int64, error) {
+	BlockCount: func(c *config.View) (int64, error) {
 		encoder, err := c.Require("encoder_layers")
 		if err != nil {
 			return 0, err

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"ggforge/arch"
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -35,7 +35,7 @@ var adapterTypes = []OutType{Auto, F32, F16, BF16, Q8_0}
 // weight that it belongs to.
 func (j *Job) prepareAdapter(ctx context.Context, opt Options) error {
 	if opt.VocabOnly || opt.ConfigOnly || opt.Split != (Split{}) || opt.FuseQKV || opt.FuseGateUp || opt.Dense || opt.Mistral || opt.EmbedTokenizer || opt.Pre != "" ||
-		opt.NextN != hparams.WithNextN || opt.DSpark || opt.Tower || len(opt.Merge) > 0 {
+		opt.NextN != config.WithNextN || opt.DSpark || opt.Tower || len(opt.Merge) > 0 {
 		return fault.Errorf(fault.Usage, "is a LoRA adapter: options about vocabularies, layers, towers, shards and other adapters are for models")
 	}
 	switch {
@@ -49,21 +49,21 @@ func (j *Job) prepareAdapter(ctx context.Context, opt Options) error {
 		return err
 	}
 	j.stores = append(j.stores, l.store)
-	config, err := j.openBase(ctx, l, opt)
+	cfg, err := j.openBase(ctx, l, opt)
 	if err != nil {
 		return err
 	}
 	if j.Type == Auto {
 		j.Type = j.guess(nil)
 	}
-	if err := j.planAdapter(ctx, l, config); err != nil {
+	if err := j.planAdapter(ctx, l, cfg); err != nil {
 		return err
 	}
 	if err := j.loadGeneral(opt); err != nil {
 		return err
 	}
 	j.metadata.Set(gguf.KeyArchitecture, gguf.String(j.Arch.Name))
-	early, err := j.Arch.Constants(config)
+	early, err := j.Arch.Constants(cfg)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (j *Job) prepareAdapter(ctx context.Context, opt Options) error {
 }
 
 // openBase reads the configuration of the model that the adapter belongs to.
-func (j *Job) openBase(ctx context.Context, l *lora, opt Options) (*hparams.View, error) {
+func (j *Job) openBase(ctx context.Context, l *lora, opt Options) (*config.View, error) {
 	dir, err := opt.baseOf(l, "")
 	if err != nil {
 		return nil, err
@@ -101,11 +101,11 @@ func (j *Job) openBase(ctx context.Context, l *lora, opt Options) (*hparams.View
 	if _, err := j.base.Stat(hadamardFile); err == nil {
 		return nil, fault.Errorf(fault.Unsupported, "the base model, %s: %s: adapters of models whose weights are folded with Hadamard matrices are not converted", dir, hadamardFile)
 	}
-	config, err := arch.LoadConfigAs(opt.Class, j.base)
+	cfg, err := arch.LoadConfigAs(opt.Class, j.base)
 	if err != nil {
 		return nil, fmt.Errorf("the base model, %s: %w", dir, err)
 	}
-	view := config.View(hparams.Options{Reference: opt.Reference})
+	view := cfg.View(config.Options{Reference: opt.Reference})
 	if j.Arch, err = arch.For(view); err != nil {
 		return nil, fmt.Errorf("the base model, %s: %w", dir, err)
 	}
@@ -115,7 +115,7 @@ func (j *Job) openBase(ctx context.Context, l *lora, opt Options) (*hparams.View
 	}
 	// metadata that tensors of integers are needed for is not written: the sizes that
 	// config.json says are enough to see whether the pairs fit
-	known := hparams.Facts{Dir: j.name(), Target: target, Integers: map[string][]int64{}}
+	known := config.Facts{Dir: j.name(), Target: target, Integers: map[string][]int64{}}
 	return view.Gather(j.base, known, j.Arch.Sources())
 }
 
@@ -147,7 +147,7 @@ func (opt Options) baseOf(l *lora, revision string) (string, error) {
 }
 
 // planAdapter maps the tensors of an adapter: whole norms first, then the pairs.
-func (j *Job) planAdapter(ctx context.Context, l *lora, config *hparams.View) error {
+func (j *Job) planAdapter(ctx context.Context, l *lora, cfg *config.View) error {
 	var names []string
 	for _, t := range l.whole {
 		names = append(names, t.Name)
@@ -155,7 +155,7 @@ func (j *Job) planAdapter(ctx context.Context, l *lora, config *hparams.View) er
 	for _, p := range l.pairs {
 		names = append(names, p.name)
 	}
-	layout, err := j.Arch.Layout(config, names)
+	layout, err := j.Arch.Layout(cfg, names)
 	if err != nil {
 		return err
 	}
@@ -188,14 +188,14 @@ func (j *Job) planAdapter(ctx context.Context, l *lora, config *hparams.View) er
 	if len(l.whole) > 0 {
 		j.warnf("%d whole norms are in the file, such as %q: programs leave them out", len(l.whole), l.whole[0].Name)
 	}
-	if l.embeds() && config.Given("tie_word_embeddings") == true {
+	if l.embeds() && cfg.Given("tie_word_embeddings") == true {
 		j.warnf("the adapter changes the token embedding, which is the output matrix, too: programs change the embedding only")
 	}
-	early, kvs, err := j.Arch.KVs(config, j.row().fileType)
+	early, kvs, err := j.Arch.KVs(cfg, j.row().fileType)
 	if err != nil {
 		return fmt.Errorf("the base model: %w", err)
 	}
-	if err := j.Arch.CheckShapes(config, slices.Concat(early, kvs), shapes); err != nil {
+	if err := j.Arch.CheckShapes(cfg, slices.Concat(early, kvs), shapes); err != nil {
 		return fmt.Errorf("the adapter does not fit the base model: %w", err)
 	}
 	return j.types()

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"ggforge/arch"
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/convert"
 	"ggforge/test/hftest"
@@ -109,9 +109,9 @@ func optionsOf(t *testing.T, flags []string) (opt convert.Options) {
 		case "--mmproj":
 			opt.Tower = true
 		case "--mtp":
-			opt.NextN = hparams.OnlyNextN
+			opt.NextN = config.OnlyNextN
 		case "--no-nextn", "--no-mtp":
-			opt.NextN = hparams.NoNextN
+			opt.NextN = config.NoNextN
 		case "--dspark":
 			opt.DSpark = true
 		case "--fp8-as-q8":

@@ -20,7 +20,7 @@ import (
 	"strings"
 
 	"ggforge/arch"
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/checkpoint"
 	"ggforge/checkpoint/precision"
@@ -65,7 +65,7 @@ type Options struct {
 	Dense bool
 	// NextN says what becomes of layers that predict further tokens: in the file with the
 	// model's, left out, or a file of their own.
-	NextN hparams.NextN
+	NextN config.NextN
 	// DSpark converts the drafts of blocks of tokens that a checkpoint may have next to the
 	// model, instead of the model.
 	DSpark bool
@@ -120,13 +120,13 @@ type Job struct {
 	reads    []*precision.Tensor // the stored tensors in the order of the plan
 	// quantization is what config.json and hf_quant_config.json say of the weights;
 	// labelled is what a file is called for that alone, which the reference believes.
-	quantization hparams.Object
+	quantization config.Object
 	labelled     *outTypeRow
-	adapter      bool              // the input is an adapter
-	decider      *hparams.Decision // of an adapter that becomes a model, nil for others
-	pairs        *lora             // of that adapter
-	base         *checkpoint.Dir   // of an adapter, nil for a model
-	adapters     []*lora           // to be merged
+	adapter      bool             // the input is an adapter
+	decider      *config.Decision // of an adapter that becomes a model, nil for others
+	pairs        *lora            // of that adapter
+	base         *checkpoint.Dir  // of an adapter, nil for a model
+	adapters     []*lora          // to be merged
 	merges       map[*precision.Weight]*merged
 	fold         *fold // nil for weights that are not folded
 	// times are what the factors of weights in NVFP4 are multiplied with, by their names in
@@ -134,7 +134,7 @@ type Job struct {
 	times    map[string][]float32
 	general  *general.Metadata
 	values   []*values          // of tensors that become metadata
-	integers map[string][]int64 // see hparams.Facts
+	integers map[string][]int64 // see config.Facts
 	metadata gguf.Metadata
 }
 
@@ -157,7 +157,7 @@ func prepare(ctx context.Context, dir string, opt Options, adapters bool) (*Job,
 	}
 	j := &Job{Dir: dir, Type: opt.Type, options: opt, files: files}
 	if files.Adapter() {
-		if j.decider, err = hparams.ReadAdapterDecision(files); err != nil {
+		if j.decider, err = config.ReadAdapterDecision(files); err != nil {
 			j.Close()
 			return nil, fmt.Errorf("%s: %w", dir, err)
 		}
@@ -185,7 +185,7 @@ func prepare(ctx context.Context, dir string, opt Options, adapters bool) (*Job,
 
 // check refuses options that contradict each other.
 func (o Options) check() error {
-	if o.DSpark && (o.NextN != hparams.WithNextN || o.Mistral) {
+	if o.DSpark && (o.NextN != config.WithNextN || o.Mistral) {
 		return fault.Errorf(fault.Usage, "drafts of blocks of tokens have no place for layers that predict further tokens, nor for Mistral's own format")
 	}
 	if !o.Tower {
@@ -196,7 +196,7 @@ func (o Options) check() error {
 		what string
 	}{
 		{o.DSpark, "drafts"}, {o.VocabOnly, "a vocabulary alone"}, {o.EmbedTokenizer, "a tokenizer"}, {o.Pre != "", "a pre-tokenizer"}, {o.Dense, "dense modules"},
-		{o.NextN != hparams.WithNextN, "layers that predict further tokens"},
+		{o.NextN != config.WithNextN, "layers that predict further tokens"},
 	} {
 		if r.set {
 			return fault.Errorf(fault.Usage, "the part of a model that sees or hears has no place for %s", r.what)
@@ -243,10 +243,10 @@ func (j *Job) warnf(format string, args ...any) {
 }
 
 // load reads the model's configuration.
-func (j *Job) load(opt Options) (*hparams.Config, error) {
+func (j *Job) load(opt Options) (*config.Config, error) {
 	if opt.Class != "" {
 		if opt.Mistral {
-			return nil, fault.Errorf(fault.Usage, "class %q: %s names none that could be another one", opt.Class, hparams.ParamsFile)
+			return nil, fault.Errorf(fault.Usage, "class %q: %s names none that could be another one", opt.Class, config.ParamsFile)
 		}
 		lookup := arch.Lookup
 		if opt.Tower {
@@ -260,8 +260,8 @@ func (j *Job) load(opt Options) (*hparams.Config, error) {
 		return arch.LoadDecision(opt.Class, j.decider, opt.Tower)
 	}
 	if !opt.Mistral {
-		if config, err := j.withoutConfig(opt); config != nil || err != nil {
-			return config, err
+		if cfg, err := j.withoutConfig(opt); cfg != nil || err != nil {
+			return cfg, err
 		}
 	}
 	if opt.Mistral {
@@ -270,24 +270,24 @@ func (j *Job) load(opt Options) (*hparams.Config, error) {
 	if opt.Tower {
 		return arch.LoadTower(opt.Class, j.files)
 	}
-	config, err := arch.LoadConfigAs(opt.Class, j.files)
+	cfg, err := arch.LoadConfigAs(opt.Class, j.files)
 	if err != nil || !opt.DSpark {
-		return config, err
+		return cfg, err
 	}
-	a, err := arch.For(config.View(hparams.Options{}))
+	a, err := arch.For(cfg.View(config.Options{}))
 	if err != nil {
 		return nil, err
 	}
 	if a.DSpark == "" {
-		return nil, fault.Errorf(fault.Unsupported, "%s: models of class %s have no drafts of blocks of tokens (DSpark) next to them", config.File, config.Class)
+		return nil, fault.Errorf(fault.Unsupported, "%s: models of class %s have no drafts of blocks of tokens (DSpark) next to them", cfg.File, cfg.Class)
 	}
 	return arch.LoadConfigAs(a.DSpark, j.files)
 }
 
 // withoutConfig returns the configuration of a model that has no config.json and shows by
 // its tensors what it is; nil for all others.
-func (j *Job) withoutConfig(opt Options) (*hparams.Config, error) {
-	if _, err := j.files.Stat(hparams.ConfigFile); !errors.Is(err, fs.ErrNotExist) {
+func (j *Job) withoutConfig(opt Options) (*config.Config, error) {
+	if _, err := j.files.Stat(config.ConfigFile); !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	store, err := j.files.Weights(false)
@@ -301,15 +301,15 @@ func (j *Job) withoutConfig(opt Options) (*hparams.Config, error) {
 		shapes[t.Name] = t.Shape
 		file = filepath.Base(t.File)
 	}
-	if !hparams.IsPocketTTS(shapes) {
+	if !config.IsPocketTTS(shapes) {
 		return nil, nil
 	}
-	return hparams.ParsePocketTTS(file, shapes, opt.Tower)
+	return config.ParsePocketTTS(file, shapes, opt.Tower)
 }
 
 // facts returns the view of the configuration with all that the tables ask for.
-func (j *Job) facts(view, target *hparams.View, ownMask bool) (*hparams.View, error) {
-	known := hparams.Facts{Dir: j.name(), Folded: j.fold.names(), Target: target, OwnMask: ownMask}
+func (j *Job) facts(view, target *config.View, ownMask bool) (*config.View, error) {
+	known := config.Facts{Dir: j.name(), Folded: j.fold.names(), Target: target, OwnMask: ownMask}
 	if j.decider != nil {
 		known.Temperatures = j.decider.Temperatures
 	}
@@ -340,11 +340,11 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if loaded.Named != "" && !opt.DSpark {
 		j.warnf("%s: is of class %s, but taken as one of class %s, as asked", loaded.File, loaded.Named, loaded.Class)
 	}
-	config := loaded.View(hparams.Options{Dense: opt.Dense, NextN: opt.NextN, Reference: opt.Reference})
+	cfg := loaded.View(config.Options{Dense: opt.Dense, NextN: opt.NextN, Reference: opt.Reference})
 	if opt.Tower {
-		j.Arch, err = arch.TowerFor(config)
+		j.Arch, err = arch.TowerFor(cfg)
 	} else {
-		j.Arch, err = arch.For(config)
+		j.Arch, err = arch.For(cfg)
 	}
 	if err != nil {
 		return err
@@ -360,11 +360,11 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		return err
 	}
 	if !opt.ConfigOnly {
-		if err := j.open(config, opt); err != nil {
+		if err := j.open(cfg, opt); err != nil {
 			return err
 		}
 	}
-	ownMask, err := j.openMask(config, target)
+	ownMask, err := j.openMask(cfg, target)
 	if err != nil {
 		return err
 	}
@@ -376,44 +376,44 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if err := j.openMerges(ctx, opt); err != nil {
 		return err
 	}
-	j.relabelled(config)
-	if config, err = j.facts(config, target, ownMask); err != nil {
+	j.relabelled(cfg)
+	if cfg, err = j.facts(cfg, target, ownMask); err != nil {
 		return err
 	}
-	if err := j.Arch.CheckNextN(config); err != nil {
+	if err := j.Arch.CheckNextN(cfg); err != nil {
 		return err
 	}
-	if err := j.plan(ctx, config); err != nil {
+	if err := j.plan(ctx, cfg); err != nil {
 		return err
 	}
 	j.expect()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := j.describe(ctx, config, opt); err != nil {
+	if err := j.describe(ctx, cfg, opt); err != nil {
 		return err
 	}
-	for _, key := range config.Defaulted() {
-		j.warnf("%s has no %q: taken as %v, the default of its model type", config.FileName(), key, config.Default(key))
+	for _, key := range cfg.Defaulted() {
+		j.warnf("%s has no %q: taken as %v, the default of its model type", cfg.FileName(), key, cfg.Default(key))
 	}
-	if j.Arch.Headless(config) {
-		j.warnf("the checkpoint of a %s has no output head: programs take the token embedding in its place, the file is for embeddings", config.Class)
+	if j.Arch.Headless(cfg) {
+		j.warnf("the checkpoint of a %s has no output head: programs take the token embedding in its place, the file is for embeddings", cfg.Class)
 	}
-	if window, context, lost := j.Arch.LostWindow(config, j.metadata); lost {
+	if window, context, lost := j.Arch.LostWindow(cfg, j.metadata); lost {
 		of := "all"
 		if context > 0 {
 			of = fmt.Sprintf("all %d", context)
 		}
-		j.warnf("%s: attention has a sliding window of %d positions, which architecture %s does not have: programs will let it see %s", config.FileName(), window, j.Arch.Name, of)
+		j.warnf("%s: attention has a sliding window of %d positions, which architecture %s does not have: programs will let it see %s", cfg.FileName(), window, j.Arch.Name, of)
 	}
-	if unread := j.Arch.Unread(config); len(unread) > 0 {
-		j.warnf("%s: keys without a place in the file: %s", config.FileName(), fault.List(unread))
+	if unread := j.Arch.Unread(cfg); len(unread) > 0 {
+		j.warnf("%s: keys without a place in the file: %s", cfg.FileName(), fault.List(unread))
 	}
 	return nil
 }
 
 // open opens the weights.
-func (j *Job) open(config *hparams.View, opt Options) error {
+func (j *Job) open(cfg *config.View, opt Options) error {
 	var store checkpoint.Store
 	var err error
 	if j.Arch.Folder != "" {
@@ -431,7 +431,7 @@ func (j *Job) open(config *hparams.View, opt Options) error {
 	}
 	j.stores = append(j.stores, store)
 	var left []*precision.Tensor
-	if j.quantization, err = j.quantized(config); err != nil {
+	if j.quantization, err = j.quantized(cfg); err != nil {
 		return err
 	}
 	if j.weights, left, err = precision.Weights(store.Tensors(), j.quantization); len(left) > 0 {
@@ -468,7 +468,7 @@ func (j *Job) openBeside() error {
 			named.Name = b.Prefix + t.Name
 			list = append(list, &named)
 		}
-		weights, _, err := precision.Weights(list, hparams.Object{})
+		weights, _, err := precision.Weights(list, config.Object{})
 		if err != nil {
 			return err
 		}
@@ -528,11 +528,11 @@ func (j *Job) loadGeneral(opt Options) error {
 }
 
 // describe works out the metadata, in the order of the reference.
-func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) error {
+func (j *Job) describe(ctx context.Context, cfg *config.View, opt Options) error {
 	if err := j.loadGeneral(opt); err != nil {
 		return err
 	}
-	vocab, err := j.vocab(config, opt)
+	vocab, err := j.vocab(cfg, opt)
 	if err != nil {
 		return err
 	}
@@ -540,25 +540,25 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 		return err
 	}
 	j.Warnings = append(j.Warnings, vocab.Warnings...)
-	pairs, err := j.valuePairs(config)
+	pairs, err := j.valuePairs(cfg)
 	if err != nil {
 		return err
 	}
 	if j.integers != nil {
-		facts := config.Facts
+		facts := cfg.Facts
 		facts.Integers = j.integers
-		config = config.With(facts)
+		cfg = cfg.With(facts)
 	}
 	if j.Arch.MuteZeros && !opt.VocabOnly {
-		if config, err = j.mute(ctx, config, vocab.Own); err != nil {
+		if cfg, err = j.mute(ctx, cfg, vocab.Own); err != nil {
 			return err
 		}
 	}
-	early, kvs, err := j.Arch.KVs(config, j.row().fileType)
+	early, kvs, err := j.Arch.KVs(cfg, j.row().fileType)
 	if err != nil {
 		return err
 	}
-	folds, err := j.foldPairs(config)
+	folds, err := j.foldPairs(cfg)
 	if err != nil {
 		return err
 	}
@@ -580,7 +580,7 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 	if opt.Tower {
 		j.metadata.Set("general.type", gguf.String("mmproj"))
 	}
-	late, err := j.Arch.LateKVs(config)
+	late, err := j.Arch.LateKVs(cfg)
 	if err != nil {
 		return err
 	}
@@ -590,22 +590,22 @@ func (j *Job) describe(ctx context.Context, config *hparams.View, opt Options) e
 	if id, _ := j.files.HubID(); id != "" && opt.Reference {
 		j.metadata.Set("general.name", gguf.String(id))
 	}
-	if err := j.checkCounts(config); err != nil {
+	if err := j.checkCounts(cfg); err != nil {
 		return err
 	}
-	return j.checkShapes(config)
+	return j.checkShapes(cfg)
 }
 
 // vocab reads the vocabulary, an empty one of what has none.
-func (j *Job) vocab(config *hparams.View, opt Options) (*tokenizer.Vocab, error) {
+func (j *Job) vocab(cfg *config.View, opt Options) (*tokenizer.Vocab, error) {
 	if opt.Tower {
 		return &tokenizer.Vocab{}, nil
 	}
 	size := j.Arch.VocabSize
 	if size == nil {
-		size = func(c *hparams.View) (int64, error) { return c.Require("vocab_size") }
+		size = func(c *config.View) (int64, error) { return c.Require("vocab_size") }
 	}
-	vocabSize, err := size(config)
+	vocabSize, err := size(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -614,13 +614,13 @@ func (j *Job) vocab(config *hparams.View, opt Options) (*tokenizer.Vocab, error)
 		files = j.target
 	}
 	if class == tokenizer.ClassTarget {
-		target, err := arch.For(config.Facts.Target)
+		target, err := arch.For(cfg.Facts.Target)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", opt.Target, err)
 		}
 		class = target.Tokenizer
 	}
-	vocab, err := tokenizer.Load(files, tokenizer.Options{Class: class, Arch: j.Arch.Name, VocabSize: int(vocabSize), Value: config.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
+	vocab, err := tokenizer.Load(files, tokenizer.Options{Class: class, Arch: j.Arch.Name, VocabSize: int(vocabSize), Value: cfg.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
 	if opt.ConfigOnly && errors.Is(err, fs.ErrNotExist) {
 		j.warnf("tokenizer: %v", err)
 		return &tokenizer.Vocab{}, nil
@@ -650,7 +650,7 @@ func (j *Job) Output(out string) (string, error) {
 		switch {
 		case j.options.Tower:
 			return filepath.Join(out, j.general.TowerFileName(j.counts(), j.row().label)), nil
-		case j.options.NextN == hparams.OnlyNextN:
+		case j.options.NextN == config.OnlyNextN:
 			return filepath.Join(out, j.general.DraftFileName(j.counts(), j.row().label)), nil
 		case j.options.VocabOnly:
 			return filepath.Join(out, j.general.VocabFileName()), nil

@@ -3,7 +3,7 @@ package convert
 import (
 	"fmt"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/internal/llamalimits"
 	"ggforge/vocab"
 )
@@ -11,9 +11,9 @@ import (
 // checkCounts returns an error for counts that no runtime loads, by themselves or next to the
 // tensors, and warns of ids of special
 // tokens that are of none: the reference writes them.
-func (j *Job) checkCounts(config *hparams.View) error {
+func (j *Job) checkCounts(cfg *config.View) error {
 	if err := llamalimits.Check(j.metadata); err != nil {
-		return fmt.Errorf("%s: %w", config.FileName(), err)
+		return fmt.Errorf("%s: %w", cfg.FileName(), err)
 	}
 	if len(j.Plan) > 0 && !j.options.VocabOnly {
 		names := map[string]bool{}
@@ -21,7 +21,7 @@ func (j *Job) checkCounts(config *hparams.View) error {
 			names[t.Name] = true
 		}
 		if err := llamalimits.CheckExperts(j.metadata, func(name string) bool { return names[name] }); err != nil {
-			return fmt.Errorf("%s: %w", config.FileName(), err)
+			return fmt.Errorf("%s: %w", cfg.FileName(), err)
 		}
 	}
 	of, n := vocab.OutOfRange(j.metadata)

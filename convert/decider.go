@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/checkpoint"
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
@@ -31,15 +31,15 @@ func (j *Job) openDecider(ctx context.Context, opt Options) (err error) {
 		return err
 	}
 	j.stores, j.made = append(j.stores, j.pairs.store), append(j.made, j.pairs.store)
-	if j.decider.Class == hparams.Kev {
-		head, values, err := j.files.Nested(hparams.KevHead)
+	if j.decider.Class == config.Kev {
+		head, values, err := j.files.Nested(config.KevHead)
 		if errors.Is(err, fs.ErrNotExist) && !fault.Has(err) {
-			err = fault.Errorf(fault.Broken, "%w: %s has its head there", err, hparams.Kev)
+			err = fault.Errorf(fault.Broken, "%w: %s has its head there", err, config.Kev)
 		}
 		if err != nil {
 			return err
 		}
-		j.decider.Settle(hparams.KevHead, values)
+		j.decider.Settle(config.KevHead, values)
 		if err := head.Close(); err != nil { // its tensors are opened with the weights
 			return err
 		}

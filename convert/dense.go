@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -14,17 +14,17 @@ import (
 // planDense adds the weights of the dense modules after an embedding model, which
 // come before those of the checkpoint: if they are asked for, or if the model
 // always has one.
-func (j *Job) planDense(config *hparams.View) error {
-	modules := config.Facts.Dense
+func (j *Job) planDense(cfg *config.View) error {
+	modules := cfg.Facts.Dense
 	switch sources := j.Arch.Sources(); {
-	case slices.Contains(sources, hparams.FirstDenseFiles):
-		name := path.Join(hparams.FirstDense, "model.safetensors")
+	case slices.Contains(sources, config.FirstDenseFiles):
+		name := path.Join(config.FirstDense, "model.safetensors")
 		if _, err := j.files.Stat(name); err == nil && len(modules) == 0 {
-			return fault.Errorf(fault.Broken, "%s: is there, but no %s/%s with its sizes", name, hparams.FirstDense, hparams.ConfigFile)
+			return fault.Errorf(fault.Broken, "%s: is there, but no %s/%s with its sizes", name, config.FirstDense, config.ConfigFile)
 		}
 	case !j.options.Dense:
 		return nil
-	case !slices.Contains(sources, hparams.DenseFiles):
+	case !slices.Contains(sources, config.DenseFiles):
 		j.warnf("models of architecture %s have no dense modules to take along", j.Arch.Name)
 		return nil
 	case len(modules) == 0:
@@ -37,7 +37,7 @@ func (j *Job) planDense(config *hparams.View) error {
 			return err
 		}
 		j.stores = append(j.stores, store)
-		weights, _, err := precision.Weights(store.Tensors(), hparams.Object{})
+		weights, _, err := precision.Weights(store.Tensors(), config.Object{})
 		if err != nil {
 			return err
 		}

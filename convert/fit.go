@@ -1,13 +1,13 @@
 package convert
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/shape"
 )
 
 // checkShapes refuses tensors and settings that do not fit one another: no loader
 // takes such a file.
-func (j *Job) checkShapes(config *hparams.View) error {
+func (j *Job) checkShapes(cfg *config.View) error {
 	if j.options.VocabOnly {
 		return nil
 	}
@@ -15,5 +15,5 @@ func (j *Job) checkShapes(config *hparams.View) error {
 	for _, t := range j.Plan {
 		tensors = append(tensors, shape.Tensor{Name: t.Name, From: t.From, NE: t.Source.NE()})
 	}
-	return j.Arch.CheckShapes(config, j.metadata, tensors)
+	return j.Arch.CheckShapes(cfg, j.metadata, tensors)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"ggforge/arch"
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/digest"
@@ -77,8 +77,8 @@ func OpenOld(path string, opt OldOptions) (*model.Model, []string, error) {
 
 func fromOld(f *ggml.File, opt OldOptions) (*model.Model, []string, error) {
 	s := f.Sizes
-	if s.Layer > hparams.MaxBlocks {
-		return nil, nil, fault.Errorf(fault.Broken, "%d layers, want at most %d", s.Layer, hparams.MaxBlocks)
+	if s.Layer > config.MaxBlocks {
+		return nil, nil, fault.Errorf(fault.Broken, "%d layers, want at most %d", s.Layer, config.MaxBlocks)
 	}
 	m := &model.Model{Path: f.Path, Files: []string{f.Path}, Inputs: []digest.Input{{Role: model.SourceRole, Name: filepath.Base(f.Path), Path: f.Path}}, Shards: 1, Converted: true, Release: f.Close, Check: f.Unchanged}
 	have := map[string]*ggml.Tensor{}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/checkpoint"
@@ -198,7 +198,7 @@ var (
 )
 
 // foldPairs returns the metadata of folded weights.
-func (j *Job) foldPairs(config *hparams.View) (m gguf.Metadata, err error) {
+func (j *Job) foldPairs(cfg *config.View) (m gguf.Metadata, err error) {
 	f := j.fold
 	if f == nil {
 		return nil, nil
@@ -213,7 +213,7 @@ func (j *Job) foldPairs(config *hparams.View) (m gguf.Metadata, err error) {
 	}
 	var weights, inverse []string
 	for _, w := range f.weights {
-		name, err := j.foldedName(config, w.name)
+		name, err := j.foldedName(cfg, w.name)
 		if err != nil {
 			return nil, err
 		}
@@ -231,7 +231,7 @@ func (j *Job) foldPairs(config *hparams.View) (m gguf.Metadata, err error) {
 	if weights, err = j.foldFused(weights); err != nil {
 		return nil, err
 	}
-	tie, _ := config.Value("tie_word_embeddings").(bool)
+	tie, _ := cfg.Value("tie_word_embeddings").(bool)
 	switch {
 	case f.tied && (len(inverse) != 1 || !tie):
 		return nil, fault.Errorf(fault.Broken, "tied_output: want tie_word_embeddings, and the embedding among the tensors, once")
@@ -265,7 +265,7 @@ func (j *Job) foldPairs(config *hparams.View) (m gguf.Metadata, err error) {
 		set("inverse_weight_names", gguf.Strings(inverse))
 	}
 	if slices.ContainsFunc(weights, func(name string) bool { return strings.HasSuffix(name, ".ssm_out.weight") }) && strings.HasPrefix(j.Arch.Name, "qwen35") {
-		nk, _, nv, _, err := parts.DeltaHeads(config)
+		nk, _, nv, _, err := parts.DeltaHeads(cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -278,9 +278,9 @@ func (j *Job) foldPairs(config *hparams.View) (m gguf.Metadata, err error) {
 
 // foldedName returns the tensor of the file that a folded one becomes; experts may be
 // named together, without their number.
-func (j *Job) foldedName(config *hparams.View, name string) (string, error) {
+func (j *Job) foldedName(cfg *config.View, name string) (string, error) {
 	for _, name := range []string{name, strings.Replace(name, ".experts.", ".experts.0.", 1)} {
-		layout, err := j.Arch.Layout(config, []string{name})
+		layout, err := j.Arch.Layout(cfg, []string{name})
 		if err != nil {
 			return "", err
 		}

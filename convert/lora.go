@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/checkpoint"
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
@@ -90,7 +90,7 @@ func openLora(ctx context.Context, dir string, opt checkpoint.Options) (*lora, e
 // readLora reads the adapter in files, which Close closes, too.
 func readLora(files *checkpoint.Dir) (*lora, error) {
 	l := &lora{files: files}
-	data, err := hparams.ReadConfig(files, checkpoint.AdapterConfig)
+	data, err := config.ReadConfig(files, checkpoint.AdapterConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (l *lora) Close() error { return errors.Join(l.store.Close(), l.files.Close
 
 // configure reads the text of adapter_config.json.
 func (l *lora) configure(data []byte) error {
-	o, err := hparams.ParseObject(checkpoint.AdapterConfig, data)
+	o, err := config.ParseObject(checkpoint.AdapterConfig, data)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (l *lora) readPatterns(data []byte) error {
 	if patterns.Empty() {
 		return nil
 	}
-	values, ok := hparams.ObjectIn("alpha_pattern", patterns.Map())
+	values, ok := config.ObjectIn("alpha_pattern", patterns.Map())
 	if !ok {
 		return nil
 	}

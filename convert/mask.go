@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -32,7 +32,7 @@ const (
 
 // openMask reads maskFile and puts the matrices in front of the weights, where the
 // reference has them. It reports whether there is such a file.
-func (j *Job) openMask(config, target *hparams.View) (ok bool, err error) {
+func (j *Job) openMask(cfg, target *config.View) (ok bool, err error) {
 	if target == nil {
 		return false, nil
 	}
@@ -43,12 +43,12 @@ func (j *Job) openMask(config, target *hparams.View) (ok bool, err error) {
 		return false, err
 	}
 	if j.Arch.MaskToken == nil {
-		return false, fault.Errorf(fault.Unsupported, "%s: drafts of class %s have no embedding of their own for the mask", maskFile, config.Class)
+		return false, fault.Errorf(fault.Unsupported, "%s: drafts of class %s have no embedding of their own for the mask", maskFile, cfg.Class)
 	}
 	if j.options.VocabOnly {
 		return true, nil
 	}
-	token, vector, err := j.readMask(config)
+	token, vector, err := j.readMask(cfg)
 	if err != nil {
 		return false, err
 	}
@@ -103,7 +103,7 @@ func (j *Job) openMask(config, target *hparams.View) (ok bool, err error) {
 	} else if w, err = take(targetEmbedding); err != nil {
 		return false, err
 	}
-	if w, err = withRow(w, token, vector, config); err != nil {
+	if w, err = withRow(w, token, vector, cfg); err != nil {
 		return false, err
 	}
 	j.weights = slices.Concat(append(first, w), j.weights)
@@ -111,7 +111,7 @@ func (j *Job) openMask(config, target *hparams.View) (ok bool, err error) {
 }
 
 // readMask returns the token of the mask and its embedding.
-func (j *Job) readMask(config *hparams.View) (token int64, vector *precision.Tensor, err error) {
+func (j *Job) readMask(cfg *config.View) (token int64, vector *precision.Tensor, err error) {
 	data, err := j.files.ReadFile(maskFile)
 	if err != nil {
 		return 0, nil, err
@@ -143,11 +143,11 @@ func (j *Job) readMask(config *hparams.View) (token int64, vector *precision.Ten
 		vector = &precision.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, File: maskFile, Mapped: t.Data(), Reader: t}
 	}
 	token, isInt := values[id].(int64)
-	want, ok, err := j.Arch.MaskToken(config)
+	want, ok, err := j.Arch.MaskToken(cfg)
 	if err != nil {
 		return 0, nil, err
 	}
-	width, err := config.Require("hidden_size")
+	width, err := cfg.Require("hidden_size")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -155,11 +155,11 @@ func (j *Job) readMask(config *hparams.View) (token int64, vector *precision.Ten
 	case vector == nil:
 		return 0, nil, fault.Errorf(fault.Broken, "%s: has no tensor %q", maskFile, embedding)
 	case !slices.Equal(vector.Shape, []int64{width}):
-		return 0, nil, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want [%d], which is hidden_size of %s", maskFile, embedding, vector.Shape, width, config.FileName())
+		return 0, nil, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want [%d], which is hidden_size of %s", maskFile, embedding, vector.Shape, width, cfg.FileName())
 	case !isInt:
 		return 0, nil, fault.Errorf(fault.Broken, "%s: key %q: want an integer", maskFile, id)
 	case !ok || token != want:
-		return 0, nil, fault.Errorf(fault.Broken, "%s: key %q is %d, and %s has another one or none", maskFile, id, token, config.FileName())
+		return 0, nil, fault.Errorf(fault.Broken, "%s: key %q is %d, and %s has another one or none", maskFile, id, token, cfg.FileName())
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if key != id {
@@ -186,7 +186,7 @@ func maskType(w *precision.Weight) (gguf.Type, error) {
 
 // withRow returns the token embedding w with another row for one token, in its type, named
 // as in the target.
-func withRow(w precision.Weight, token int64, vector *precision.Tensor, config *hparams.View) (precision.Weight, error) {
+func withRow(w precision.Weight, token int64, vector *precision.Tensor, cfg *config.View) (precision.Weight, error) {
 	typ, err := maskType(&w)
 	if err != nil {
 		return w, err
@@ -194,13 +194,13 @@ func withRow(w precision.Weight, token int64, vector *precision.Tensor, config *
 	if _, err = maskType(&precision.Weight{Name: vector.Name, Tensors: []*precision.Tensor{vector}}); err != nil {
 		return w, err
 	}
-	n, err := config.Require("vocab_size")
+	n, err := cfg.Require("vocab_size")
 	if err != nil {
 		return w, err
 	}
 	whole := *w.First()
 	if want := []int64{n, vector.Shape[0]}; !slices.Equal(whole.Shape, want) {
-		return w, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want %v for vocab_size and hidden_size of %s", whole.File, whole.Name, whole.Shape, want, config.FileName())
+		return w, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want %v for vocab_size and hidden_size of %s", whole.File, whole.Name, whole.Shape, want, cfg.FileName())
 	}
 	if token < 0 || token >= n {
 		return w, fault.Errorf(fault.Broken, "%s: the mask is token %d of %d", maskFile, token, n)

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
@@ -26,12 +26,12 @@ const quantizationFile = "hf_quant_config.json"
 // quantized returns what is known of the weights' quantization: quantization_config,
 // under what quantizationFile says where that lacks the algorithm of the model or
 // those of its modules.
-func (j *Job) quantized(config *hparams.View) (hparams.Object, error) {
-	said := config.Sub("quantization_config")
+func (j *Job) quantized(cfg *config.View) (config.Object, error) {
+	said := cfg.Sub("quantization_config")
 	if said.Members() == nil {
-		said = config.Sub("compression_config") // as older versions of compressed-tensors called it
+		said = cfg.Sub("compression_config") // as older versions of compressed-tensors called it
 	}
-	if !hparams.IsNo(said.Value("quant_algo")) && !hparams.IsNo(said.Value("quantized_layers")) {
+	if !config.IsNo(said.Value("quant_algo")) && !config.IsNo(said.Value("quantized_layers")) {
 		return said, nil
 	}
 	data, err := j.model().ReadFile(quantizationFile)
@@ -65,7 +65,7 @@ func (j *Job) quantized(config *hparams.View) (hparams.Object, error) {
 			m[key] = v
 		}
 	}
-	merged, _ := hparams.ObjectIn(quantizationFile, m)
+	merged, _ := config.ObjectIn(quantizationFile, m)
 	return merged, nil
 }
 
@@ -98,7 +98,7 @@ func (j *Job) isNVFP4() bool {
 // are joined when as many as config.json counts have been read; where it has no count
 // that the reference knows, or the default of a key that it does not use, after the
 // rest. Of architectures with PackedFirst, those of MXFP4 blocks are such outputs, too.
-func (j *Job) divide(config *hparams.View, outputs []table.Output) (moved, others []table.Output, err error) {
+func (j *Job) divide(cfg *config.View, outputs []table.Output) (moved, others []table.Output, err error) {
 	all := func(o table.Output, scheme string) bool {
 		return !slices.ContainsFunc(o.From, func(i int) bool { return j.weights[i].Scheme() != scheme })
 	}
@@ -120,7 +120,7 @@ func (j *Job) divide(config *hparams.View, outputs []table.Output) (moved, other
 		return packed, others, nil
 	}
 	// whatever they mean to the model, whose own row may ask for another key
-	counts, _ := hparams.ObjectIn(config.FileName(), config.Members())
+	counts, _ := config.ObjectIn(cfg.FileName(), cfg.Members())
 	experts, _, err := counts.Int("num_local_experts", "num_experts")
 	if err != nil {
 		return nil, nil, err
@@ -173,7 +173,7 @@ func (j *Job) multiply(moved, others []table.Output) (left []table.Output, err e
 		case factored == 0:
 			left = append(left, o)
 			continue
-		case int64(factored) != experts || len(ne) != 1 || ne[0] != experts || experts > hparams.MaxParts:
+		case int64(factored) != experts || len(ne) != 1 || ne[0] != experts || experts > config.MaxParts:
 			return nil, fault.Errorf(fault.Broken, "%s: tensor %q: dimensions %s, want a factor for each of %d experts, of which %d have one of their own", w.First().File, w.Name, gguf.Shape(ne), experts, factored)
 		}
 		list := make([]float32, experts)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/checkpoint/precision"
 	"ggforge/convert/general"
@@ -28,9 +28,9 @@ type Tensor struct {
 
 // askExtra makes the computed tensors, of which nothing is kept: what they are made
 // of has a place in the file.
-func (j *Job) askExtra(config *hparams.View) error {
+func (j *Job) askExtra(cfg *config.View) error {
 	for _, e := range j.Arch.Extra {
-		if _, err := e.Make(config); err != nil {
+		if _, err := e.Make(cfg); err != nil {
 			return err
 		}
 	}
@@ -40,24 +40,24 @@ func (j *Job) askExtra(config *hparams.View) error {
 // plan maps every tensor of the checkpoint and decides the types. The order is
 // the reference's: computed tensors, then those of the checkpoint in reading
 // order.
-func (j *Job) plan(ctx context.Context, config *hparams.View) error {
+func (j *Job) plan(ctx context.Context, cfg *config.View) error {
 	if j.options.VocabOnly {
 		if j.Type == Auto {
 			j.Type = j.guess(nil)
 		}
 		if j.options.ConfigOnly {
-			return j.askExtra(config)
+			return j.askExtra(cfg)
 		}
 		return nil
 	}
-	layout, err := j.Arch.Layout(config, config.Facts.Tensors)
+	layout, err := j.Arch.Layout(cfg, cfg.Facts.Tensors)
 	if err != nil {
 		return err
 	}
 	if err := j.decoded(layout.Skipped); err != nil {
 		return err
 	}
-	blocks, err := j.Arch.Blocks(config)
+	blocks, err := j.Arch.Blocks(cfg)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 			len(layout.Unmapped), j.Arch.Name, blocks, fault.Lines(layout.Unmapped))
 	}
 	if len(layout.Beyond) > 0 {
-		return fault.Errorf(fault.Broken, "%s: %d tensors are of more experts than the model has:%s", config.FileName(), len(layout.Beyond), fault.Lines(layout.Beyond))
+		return fault.Errorf(fault.Broken, "%s: %d tensors are of more experts than the model has:%s", cfg.FileName(), len(layout.Beyond), fault.Lines(layout.Beyond))
 	}
 	if len(layout.Missing) > 0 {
 		return fault.Errorf(fault.Broken, "%d tensors are missing for %d layers:%s", len(layout.Missing), blocks, fault.Lines(layout.Missing))
@@ -80,7 +80,7 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 	if j.Type == Auto {
 		j.Type = j.guess(layout.Skipped)
 	}
-	moved, others, err := j.divide(config, layout.Outputs)
+	moved, others, err := j.divide(cfg, layout.Outputs)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 		return err
 	}
 	for _, e := range j.Arch.Extra {
-		src, err := e.Make(config)
+		src, err := e.Make(cfg)
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (j *Job) plan(ctx context.Context, config *hparams.View) error {
 			j.Plan = append(j.Plan, Tensor{Name: e.GGUF, Source: src})
 		}
 	}
-	if err := j.planDense(config); err != nil {
+	if err := j.planDense(cfg); err != nil {
 		return err
 	}
 	if err := j.buildAll(ctx, others); err != nil {
@@ -201,8 +201,8 @@ func (j *Job) decoded(skipped map[string]bool) error {
 // relabelled warns of a label of config.json that the weights do not bear out. The
 // reference names files by the label, also those of what sees in a model whose language
 // model alone is quantized.
-func (j *Job) relabelled(config *hparams.View) {
-	method, labelled := config.Quantization()
+func (j *Job) relabelled(cfg *config.View) {
+	method, labelled := cfg.Quantization()
 	if j.options.VocabOnly {
 		return
 	}
@@ -217,7 +217,7 @@ func (j *Job) relabelled(config *hparams.View) {
 	if !labelled || slices.ContainsFunc(j.weights, func(w precision.Weight) bool { return w.Scheme() != "" }) {
 		return
 	}
-	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are", config.FileName(), method)
+	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are", cfg.FileName(), method)
 }
 
 // build adds the tensors of one output of the layout to the plan.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
@@ -73,7 +73,7 @@ func planned(row *table.TensorRow, from safetensors.DType, shape []int64, out Ou
 		n *= d
 	}
 	stored := &precision.Tensor{Name: "x", DType: from, Shape: shape, File: "x.safetensors", Mapped: make([]byte, n)}
-	weights, _, err := precision.Weights([]*precision.Tensor{stored}, hparams.Object{})
+	weights, _, err := precision.Weights([]*precision.Tensor{stored}, config.Object{})
 	if err != nil {
 		return nil, err
 	}

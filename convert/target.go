@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"ggforge/arch"
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/checkpoint"
 	"ggforge/fault"
 )
 
 // openTarget opens the directory of the model that a draft is for and returns its
 // configuration, nil for a model that is no draft.
-func (j *Job) openTarget(ctx context.Context) (*hparams.View, error) {
+func (j *Job) openTarget(ctx context.Context) (*config.View, error) {
 	dir := j.options.Target
 	switch {
 	case !j.Arch.Draft && dir != "":
@@ -27,9 +27,9 @@ func (j *Job) openTarget(ctx context.Context) (*hparams.View, error) {
 	if j.target, err = open(ctx, dir, checkpoint.Options{OutsideLinks: j.options.OutsideLinks, Remote: j.options.Remote}); err != nil {
 		return nil, err
 	}
-	config, err := arch.LoadConfig(j.target)
+	cfg, err := arch.LoadConfig(j.target)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	return config.View(hparams.Options{}), nil
+	return cfg.View(config.Options{}), nil
 }

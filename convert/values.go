@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
@@ -83,9 +83,9 @@ func (j *Job) readIntegers(name string, w *precision.Weight) error {
 }
 
 // valuePairs returns the metadata that was made of tensors.
-func (j *Job) valuePairs(config *hparams.View) (m gguf.Metadata, err error) {
+func (j *Job) valuePairs(cfg *config.View) (m gguf.Metadata, err error) {
 	for _, v := range j.values {
-		value, err := v.meta.Make(config, v.layers)
+		value, err := v.meta.Make(cfg, v.layers)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.meta.Key, err)
 		}
@@ -96,17 +96,17 @@ func (j *Job) valuePairs(config *hparams.View) (m gguf.Metadata, err error) {
 
 // mute returns the view with the tokens from the one with the number own on whose
 // embedding is zero as those that are never to be generated.
-func (j *Job) mute(ctx context.Context, config *hparams.View, own int) (*hparams.View, error) {
+func (j *Job) mute(ctx context.Context, cfg *config.View, own int) (*config.View, error) {
 	i := slices.IndexFunc(j.Plan, func(t Tensor) bool { return t.Name == "token_embd.weight" })
 	if i < 0 {
-		return config, nil
+		return cfg, nil
 	}
 	src := j.Plan[i].Source
 	ne := src.NE()
 	if len(ne) != 2 {
 		return nil, fault.Errorf(fault.Broken, "tensor %q: dimensions %s, want a row for each token", j.Plan[i].From, gguf.Shape(ne))
 	}
-	facts := config.Facts
+	facts := cfg.Facts
 	values, buf := make([]float32, ne[0]), []byte(nil)
 	for id := int64(own); id < ne[1]; id++ {
 		if err := ctx.Err(); err != nil {
@@ -119,5 +119,5 @@ func (j *Job) mute(ctx context.Context, config *hparams.View, own int) (*hparams
 			facts.Suppress = append(facts.Suppress, id)
 		}
 	}
-	return config.With(facts), nil
+	return cfg.With(facts), nil
 }

@@ -101,7 +101,7 @@ func (f *files) codecTokens() ([]string, error) {
 }
 
 // beforeVoice is the member of a Pocket TTS's configuration that says whether its
-// embedding has a vector that a voice begins with, see hparams.BeforeVoice.
+// embedding has a vector that a voice begins with, see config.BeforeVoice.
 const beforeVoice = "insert_bos_before_voice"
 
 // loadPocketTTS follows PocketTTSModel (conversion/pockettts.py): a unigram model, after

@@ -1,7 +1,7 @@
 package parts
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -96,7 +96,7 @@ func Both(a, b table.Cond) table.Cond {
 	}
 }
 
-// LayerTypeIs is the condition of layers of one kind, see hparams.View.LayerType.
+// LayerTypeIs is the condition of layers of one kind, see config.View.LayerType.
 func LayerTypeIs(kind string) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		k, err := l.LayerType(l.Bid)
@@ -106,7 +106,7 @@ func LayerTypeIs(kind string) table.Cond {
 
 // LayersOf reports for each layer whether it is of that kind; ok is false when the
 // configuration has no kinds of layers.
-func LayersOf(c *hparams.View, kind string) (is []bool, ok bool, err error) {
+func LayersOf(c *config.View, kind string) (is []bool, ok bool, err error) {
 	kinds, ok, err := c.LayerTypes()
 	is = make([]bool, len(kinds))
 	for i, k := range kinds {
@@ -119,10 +119,10 @@ func LayersOf(c *hparams.View, kind string) (is []bool, ok bool, err error) {
 const Sliding = "sliding_attention"
 
 // SlidingLayers writes which layers see a window only.
-func SlidingLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func SlidingLayers(c *config.View) (v gguf.Value, ok bool, err error) {
 	sliding, ok, err := LayersOf(c, Sliding)
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", hparams.ConfigFile)
+		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", config.ConfigFile)
 	}
 	return gguf.Bools(sliding), err == nil && len(sliding) > 0, err
 }

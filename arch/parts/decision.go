@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -13,7 +13,7 @@ import (
 
 // Temperatures writes the temperature of each kind of questions, some for a number of
 // options: choice:3-5 as choice.3_5, choice:11+ as choice.11.
-func Temperatures(c *hparams.View) (m gguf.Metadata, err error) {
+func Temperatures(c *config.View) (m gguf.Metadata, err error) {
 	for _, t := range c.Facts.Temperatures {
 		v, _, err := table.Float32Of(t.Value, true, nil)
 		if err != nil {
@@ -27,7 +27,7 @@ func Temperatures(c *hparams.View) (m gguf.Metadata, err error) {
 // DecisionType says how a program asks the model for decisions. known are settings, of
 // which the model must have these values.
 func DecisionType(name string, known ...[2]string) table.Row {
-	return table.Row{Key: "decision.type", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return table.Row{Key: "decision.type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		o := c.Decision()
 		for _, k := range known {
 			s, _, err := o.String(k[0])
@@ -43,7 +43,7 @@ func DecisionType(name string, known ...[2]string) table.Row {
 }
 
 // NamedTemperatures writes temperatures under their names as they are.
-func NamedTemperatures(c *hparams.View) (m gguf.Metadata, err error) {
+func NamedTemperatures(c *config.View) (m gguf.Metadata, err error) {
 	for _, t := range c.Facts.Temperatures {
 		v, _, err := table.Float32Of(t.Value, true, nil)
 		if err != nil {
@@ -55,7 +55,7 @@ func NamedTemperatures(c *hparams.View) (m gguf.Metadata, err error) {
 }
 
 // ScoreBias writes what is added to the scores of each number of levels.
-func ScoreBias(c *hparams.View) (m gguf.Metadata, err error) {
+func ScoreBias(c *config.View) (m gguf.Metadata, err error) {
 	for _, list := range c.Facts.ScoreBias {
 		for i, f := range list {
 			v, _, err := table.Float32Of(f, true, nil)

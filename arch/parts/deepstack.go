@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -23,7 +23,7 @@ type Projector struct {
 // Projectors returns the projectors by their layers in a language model of n layers.
 // The reference takes pairs that are not sorted for those of a sorted list. Source:
 // get_normalized_projector_map of its converter.
-func Projectors(c *hparams.View, n int64) ([]Projector, error) {
+func Projectors(c *config.View, n int64) ([]Projector, error) {
 	const pairsKey, spatialKey = "deepstack_layer_map", "spatial_target_layers"
 	pairs, _, err := c.IntLists(pairsKey)
 	if err != nil {
@@ -73,13 +73,13 @@ func Projectors(c *hparams.View, n int64) ([]Projector, error) {
 
 // deepstackMapping says for each layer which projector's states it takes, -1 for none.
 // Those of the first one are in the place of the tokens.
-func deepstackMapping(c *hparams.View) (gguf.Value, bool, error) {
+func deepstackMapping(c *config.View) (gguf.Value, bool, error) {
 	if c.Given("deepstack_layer_map") == nil && c.Given("spatial_target_layers") == nil {
 		return gguf.Value{}, false, nil // models without projectors need not count layers by this key
 	}
 	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	if err != nil {
 		return gguf.Value{}, false, err

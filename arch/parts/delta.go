@@ -5,7 +5,7 @@ import (
 
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -17,7 +17,7 @@ import (
 
 // DeltaMetadata are the keys of these models, those of experts among them.
 var DeltaMetadata = slices.Concat(QwenMoERows, []table.Row{
-	{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := QwenMTP(c)
 		return table.Uint32Of(n, n > 0, err)
 	}},
@@ -25,7 +25,7 @@ var DeltaMetadata = slices.Concat(QwenMoERows, []table.Row{
 	UintRow("ssm.state_size", "linear_key_head_dim"),
 	UintRow("ssm.group_count", "linear_num_key_heads"),
 	UintRow("ssm.time_step_rank", "linear_num_value_heads"),
-	{Key: "ssm.inner_size", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: "ssm.inner_size", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		_, _, nv, v, err := DeltaHeads(c)
 		return table.Uint32Of(nv*v, true, err)
 	}},
@@ -50,14 +50,14 @@ func LinearAttention(l table.Layer) (bool, error) {
 		interval = 4
 	}
 	if err == nil && interval < 1 {
-		err = hparams.WrongType("full_attention_interval", "a positive integer", interval)
+		err = config.WrongType("full_attention_interval", "a positive integer", interval)
 	}
 	return err == nil && (l.Bid+1)%interval != 0, err
 }
 
 // RecurrentLayers writes which layers have linear attention, if the config or the
 // transformers library says so.
-func RecurrentLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func RecurrentLayers(c *config.View) (v gguf.Value, ok bool, err error) {
 	if c.KnownType() == "" && !c.Has("layer_types") {
 		return v, false, nil
 	}
@@ -72,7 +72,7 @@ func RecurrentLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	if _, _, err := c.LayerTypes(); err != nil {
 		return v, false, err
 	}
-	recurrent := make([]bool, min(max(n, 0)+more, 2*hparams.MaxBlocks))
+	recurrent := make([]bool, min(max(n, 0)+more, 2*config.MaxBlocks))
 	for i := range recurrent {
 		if recurrent[i], err = LinearAttention(table.Layer{View: c, Bid: int64(i)}); err != nil {
 			return v, false, err
@@ -83,7 +83,7 @@ func RecurrentLayers(c *hparams.View) (v gguf.Value, ok bool, err error) {
 
 // DeltaHeads returns the numbers of key and value heads of linear attention and
 // their sizes. A key head serves nv/nk value heads.
-func DeltaHeads(c *hparams.View) (nk, k, nv, v int64, err error) {
+func DeltaHeads(c *config.View) (nk, k, nv, v int64, err error) {
 	for _, s := range []struct {
 		to  *int64
 		key string
@@ -91,12 +91,12 @@ func DeltaHeads(c *hparams.View) (nk, k, nv, v int64, err error) {
 		if *s.to, err = c.Require(s.key); err != nil {
 			return 0, 0, 0, 0, err
 		}
-		if *s.to < 1 || *s.to > hparams.MaxHeadDim {
-			return 0, 0, 0, 0, hparams.WrongType(s.key, "a positive integer", *s.to)
+		if *s.to < 1 || *s.to > config.MaxHeadDim {
+			return 0, 0, 0, 0, config.WrongType(s.key, "a positive integer", *s.to)
 		}
 	}
 	if nv%nk != 0 {
-		err = fault.Errorf(fault.Broken, "%s: %d value heads are not a multiple of %d key heads", hparams.ConfigFile, nv, nk)
+		err = fault.Errorf(fault.Broken, "%s: %d value heads are not a multiple of %d key heads", config.ConfigFile, nv, nk)
 	}
 	return nk, k, nv, v, err
 }
@@ -191,7 +191,7 @@ func spread(name string, lay func(nk, k, nv, v int64) (skip, size int64)) *table
 func spreadFrom(i, nk, nv int64) int64 { return i%nk*(nv/nk) + i/nk }
 
 // Qwen35Sections are the sections of the rotation that a config without them has.
-var Qwen35Sections = table.Row{Key: "rope.dimension_sections", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+var Qwen35Sections = table.Row{Key: "rope.dimension_sections", Derive: func(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Int32s([]int32{11, 11, 10, 0}), c.RopeRoot().Members()["mrope_section"] == nil, nil
 }}
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -61,7 +61,7 @@ var DSparkHeads = []table.TensorRow{
 const ConfidenceHead = "model.confidence_head.proj."
 
 // ConfidenceRow says whether the draft says how sure it is.
-var ConfidenceRow = table.Row{Key: "has_confidence_head", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+var ConfidenceRow = table.Row{Key: "has_confidence_head", Derive: func(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Bool(slices.ContainsFunc(c.Facts.Tensors, func(s string) bool {
 		return strings.Contains(s, "confidence_head.proj") || strings.Contains(s, "confidence_proj.")
 	})), true, nil
@@ -73,8 +73,8 @@ func DFlash(a *table.Arch, more ...table.Row) *table.Arch {
 	a.Shapes = DFlashShapes
 	a.RopeSections = true
 	a.Metadata = slices.Concat(CommonRows, []table.Row{PoolingRow}, dflashRows, more)
-	a.MaskToken = func(c *hparams.View) (int64, bool, error) { return DFlashConfig(c).Int("mask_token_id") }
-	a.Late = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	a.MaskToken = func(c *config.View) (int64, bool, error) { return DFlashConfig(c).Int("mask_token_id") }
+	a.Late = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		return table.Uint32Of(a.MaskToken(c))
 	}}}
 	a.Expect = append(a.Expect, SiLU, Expect("rope_is_neox_style", "true"))
@@ -102,7 +102,7 @@ func DFlashEnds(head table.TensorRow) []table.TensorRow {
 
 // DFlashConfig returns the settings of drafts, which are next to the others in some
 // checkpoints of DSpark.
-func DFlashConfig(c *hparams.View) hparams.Object {
+func DFlashConfig(c *config.View) config.Object {
 	if slices.Contains(DSparkClasses, c.Class) && !c.Has("dflash_config") {
 		return c.Object
 	}
@@ -110,7 +110,7 @@ func DFlashConfig(c *hparams.View) hparams.Object {
 }
 
 // DFlashBlock returns the number of tokens of a block.
-func DFlashBlock(c *hparams.View) (int64, error) {
+func DFlashBlock(c *config.View) (int64, error) {
 	n, ok, err := DFlashConfig(c).Int("block_size")
 	if !ok && err == nil {
 		if n, ok, err = c.Int("block_size"); !ok {
@@ -131,16 +131,16 @@ func FewTokens(l table.Layer) (bool, error) {
 }
 
 var dflashRows = []table.Row{
-	{Key: "rope.dimension_count", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	{Key: "rope.dimension_count", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if f, ok, err := c.Rope().Float("partial_rotary_factor"); err != nil || !ok || f == 0 {
 			return v, false, err
 		}
 		return PartialRope(1)(c)
 	}},
-	{Key: "attention.value_scale", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: "attention.value_scale", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		return table.Float32Of(DFlashConfig(c).Float("attention_value_scale"))
 	}},
-	{Key: "block_size", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: "block_size", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := DFlashBlock(c)
 		return table.Uint32Of(n, true, err)
 	}},
@@ -149,12 +149,12 @@ var dflashRows = []table.Row{
 	{Key: "selector_rank", Derive: dflashConvSize("selector_rank")},
 	{Key: "selector_top_k", Derive: dflashConvSize("selector_top_k")},
 	{Key: "logit_scale", Derive: dflashFloat("output_multiplier")},
-	{Key: "final_logit_softcapping", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: "final_logit_softcapping", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		v, ok, err := dflashFloat("final_logit_softcapping")(c)
 		f, _ := v.Float()
 		return v, ok && f > 0, err
 	}},
-	{Key: "embedding_scale", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	{Key: "embedding_scale", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if v, ok, err = dflashFloat("input_embedding_scale")(c); ok || err != nil {
 			return v, ok, err
 		}
@@ -165,7 +165,7 @@ var dflashRows = []table.Row{
 		n, err := target.Require("hidden_size")
 		return table.Float32Of(math.Sqrt(float64(n)), true, err)
 	}},
-	{Key: "target_layers", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	{Key: "target_layers", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		layers, said, err := c.Ints("aux_hidden_state_layer_ids")
 		if !said || c.Has("dflash_config") || !slices.Contains(DSparkClasses, c.Class) {
 			if layers, said, err = DFlashConfig(c).Ints("target_layer_ids"); !said && err == nil {
@@ -177,11 +177,11 @@ var dflashRows = []table.Row{
 		}
 		return PerLayer(layers, err)
 	}},
-	{Key: "attention.sliding_window", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, _, err := dflashWindow(c)
 		return table.Uint32Of(n, n != 0, err)
 	}},
-	{Key: "attention.sliding_window_pattern", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		n, all, err := dflashWindow(c)
 		if err != nil || n == 0 {
 			return v, false, err
@@ -193,7 +193,7 @@ var dflashRows = []table.Row{
 		}
 		return gguf.Bools(sliding), len(sliding) > 0, err
 	}},
-	{Key: "attention.causal", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	{Key: "attention.causal", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		b, ok, err := c.Bool("is_causal")
 		if !ok && err == nil {
 			b, ok, err = DFlashConfig(c).Bool("causal")
@@ -201,14 +201,14 @@ var dflashRows = []table.Row{
 		return gguf.Bool(b), ok && err == nil, err
 	}},
 	// a draft of a model whose positions have sections rotates by time alone
-	{Key: "rope.dimension_sections", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	{Key: "rope.dimension_sections", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		target, err := DraftTarget(c)
 		if err != nil || target.RopeRoot().Members()["mrope_section"] == nil {
 			return v, false, err
 		}
 		head, err := c.HeadDim()
-		if err == nil && (head < 0 || head > hparams.MaxHeadDim) {
-			err = hparams.WrongType("head_dim", "a size", head)
+		if err == nil && (head < 0 || head > config.MaxHeadDim) {
+			err = config.WrongType("head_dim", "a size", head)
 		}
 		return gguf.Int32s([]int32{int32(head / 2), 0, 0, 0}), err == nil, err
 	}},
@@ -216,7 +216,7 @@ var dflashRows = []table.Row{
 
 // dflashFloat copies a number that is among the settings of drafts or next to them.
 func dflashFloat(key string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := DFlashConfig(c).Float(key)
 		if !ok && err == nil {
 			f, ok, err = c.Float(key)
@@ -233,7 +233,7 @@ func DFlashConv(l table.Layer) (bool, error) {
 // dflashConvSize writes a size of the convolutions or of the selector, all of which are
 // there if one is.
 func dflashConvSize(key string) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if has, err := DFlashConv(table.Layer{View: c, Bid: -1}); err != nil || !has {
 			return v, false, err
 		}
@@ -243,7 +243,7 @@ func dflashConvSize(key string) table.Derive {
 }
 
 // dflashWindow returns the window, 0 for none, and whether all layers have it.
-func dflashWindow(c *hparams.View) (n int64, all bool, err error) {
+func dflashWindow(c *config.View) (n int64, all bool, err error) {
 	if all, _, err = DFlashConfig(c).Bool("use_swa"); err != nil {
 		return 0, false, err
 	}

@@ -3,7 +3,7 @@ package parts
 import (
 	"encoding/binary"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -11,9 +11,9 @@ import (
 )
 
 // DraftTarget returns the configuration of the model that a draft is for.
-func DraftTarget(c *hparams.View) (*hparams.View, error) {
+func DraftTarget(c *config.View) (*config.View, error) {
 	if c.Facts.Target == nil {
-		return nil, fault.Errorf(fault.Broken, "%s: a draft, and nothing is known of the model that it is for", hparams.ConfigFile)
+		return nil, fault.Errorf(fault.Broken, "%s: a draft, and nothing is known of the model that it is for", config.ConfigFile)
 	}
 	return c.Facts.Target, nil
 }

@@ -1,7 +1,7 @@
 package parts
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 )
@@ -10,8 +10,8 @@ import (
 func DenseRows() []table.Row {
 	var list []table.Row
 	for _, name := range []string{"dense_2", "dense_3"} {
-		size := func(of func(hparams.DenseModule) int64) table.Derive {
-			return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+		size := func(of func(config.DenseModule) int64) table.Derive {
+			return func(c *config.View) (v gguf.Value, ok bool, err error) {
 				for _, m := range c.Facts.Dense {
 					if m.Name == name {
 						return table.Uint32Of(of(m), true, nil)
@@ -21,8 +21,8 @@ func DenseRows() []table.Row {
 			}
 		}
 		list = append(list,
-			table.Row{Key: name + "_feat_in", Derive: size(func(m hparams.DenseModule) int64 { return m.In }), Facts: hparams.DenseFiles},
-			table.Row{Key: name + "_feat_out", Derive: size(func(m hparams.DenseModule) int64 { return m.Out }), Facts: hparams.DenseFiles})
+			table.Row{Key: name + "_feat_in", Derive: size(func(m config.DenseModule) int64 { return m.In }), Facts: config.DenseFiles},
+			table.Row{Key: name + "_feat_out", Derive: size(func(m config.DenseModule) int64 { return m.Out }), Facts: config.DenseFiles})
 	}
 	return list
 }
@@ -36,7 +36,7 @@ const (
 )
 
 // PoolingRow writes how an embedding model pools the states of its tokens.
-var PoolingRow = table.Row{Key: "pooling_type", Facts: hparams.PoolingFiles, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+var PoolingRow = table.Row{Key: "pooling_type", Facts: config.PoolingFiles, Derive: func(c *config.View) (gguf.Value, bool, error) {
 	n, ok := PoolModes[c.Facts.Pooling]
 	return gguf.Uint32(n), ok, nil
 }}

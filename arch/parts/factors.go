@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/internal/torchmath"
@@ -14,9 +14,9 @@ import (
 // LongRopeFactors are the factors of the longrope type, one per pair of rotating
 // dimensions: those for texts beyond the original context length and those for
 // texts within.
-func LongRopeFactors(dims func(*hparams.View) (int64, error)) []table.ExtraTensor {
-	factors := func(key, other string) func(*hparams.View) (rows.Source, error) {
-		return func(c *hparams.View) (rows.Source, error) {
+func LongRopeFactors(dims func(*config.View) (int64, error)) []table.ExtraTensor {
+	factors := func(key, other string) func(*config.View) (rows.Source, error) {
+		return func(c *config.View) (rows.Source, error) {
 			list, _, err := c.Rope().Floats(key)
 			if err != nil {
 				return nil, err
@@ -30,7 +30,7 @@ func LongRopeFactors(dims func(*hparams.View) (int64, error)) []table.ExtraTenso
 				return nil, err
 			}
 			if len(list) == 0 || 2*int64(len(list)) != n {
-				return nil, fault.Errorf(fault.Broken, "%s: rope setting %q has %d factors, want one for each 2 of %d dimensions", hparams.ConfigFile, key, len(list), n)
+				return nil, fault.Errorf(fault.Broken, "%s: rope setting %q has %d factors, want one for each 2 of %d dimensions", config.ConfigFile, key, len(list), n)
 			}
 			out := make([]float32, len(list))
 			for i, f := range list {
@@ -47,7 +47,7 @@ func LongRopeFactors(dims func(*hparams.View) (int64, error)) []table.ExtraTenso
 
 // RopeFactors returns a tensor of factors of frequencies, of which there has to be one: heads of
 // one dimension have no pair that could rotate.
-func RopeFactors(c *hparams.View, factors []float32) (rows.Source, error) {
+func RopeFactors(c *config.View, factors []float32) (rows.Source, error) {
 	if len(factors) == 0 {
 		return nil, fault.Errorf(fault.Broken, "%s: rope settings for heads without two dimensions that could rotate", c.FileName())
 	}
@@ -63,7 +63,7 @@ var Llama3Extra = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: Llama3Fa
 // factor, between them the two are blended. All steps are float32, because the
 // reference computes with float32 tensors; a number divided by a tensor is there
 // the number times the tensor's reciprocal, which rounds twice.
-func Llama3Factors(c *hparams.View) (rows.Source, error) {
+func Llama3Factors(c *config.View) (rows.Source, error) {
 	r := c.Rope()
 	ropeType, _, err := r.String("rope_type")
 	if err != nil || !strings.EqualFold(ropeType, "llama3") {
@@ -100,7 +100,7 @@ func Llama3Factors(c *hparams.View) (rows.Source, error) {
 		case wavelen > lowWavelen:
 			factors[i] = float32(factor)
 		case low == high:
-			return nil, fault.Errorf(fault.Broken, "%s: low_freq_factor and high_freq_factor are both %v: no blend between them", hparams.ConfigFile, low)
+			return nil, fault.Errorf(fault.Broken, "%s: low_freq_factor and high_freq_factor are both %v: no blend between them", config.ConfigFile, low)
 		default:
 			smooth := (float32(1/wavelen*float32(length)) - float32(low)) / float32(high-low)
 			factors[i] = 1 / (float32((1-smooth)/float32(factor)) + smooth)
@@ -113,7 +113,7 @@ func Llama3Factors(c *hparams.View) (rows.Source, error) {
 type Llama3 struct{ Factor, Low, High, Length float64 }
 
 // Llama3Settings returns the settings of an object of rope settings.
-func Llama3Settings(r hparams.Object) (p Llama3, err error) {
+func Llama3Settings(r config.Object) (p Llama3, err error) {
 	for _, s := range []struct {
 		to       *float64
 		key      string
@@ -134,7 +134,7 @@ func Llama3Settings(r hparams.Object) (p Llama3, err error) {
 }
 
 func notPositive(key string, f float64) error {
-	return fault.Errorf(fault.Broken, "%s: key %q: want a positive number, found %v", hparams.ConfigFile, "rope_scaling."+key, f)
+	return fault.Errorf(fault.Broken, "%s: key %q: want a positive number, found %v", config.ConfigFile, "rope_scaling."+key, f)
 }
 
 // RopePowers returns theta to the power of i/dim for each pair i of dim rotating
@@ -143,8 +143,8 @@ func RopePowers(theta float64, dim int64) ([]float32, error) {
 	if !(theta > 0) {
 		return nil, notPositive("rope_theta", theta)
 	}
-	if dim <= 0 || dim > hparams.MaxHeadDim {
-		return nil, fault.Errorf(fault.Broken, "%s: heads of %d elements, want 1 to %d", hparams.ConfigFile, dim, hparams.MaxHeadDim)
+	if dim <= 0 || dim > config.MaxHeadDim {
+		return nil, fault.Errorf(fault.Broken, "%s: heads of %d elements, want 1 to %d", config.ConfigFile, dim, config.MaxHeadDim)
 	}
 	exponents := make([]float32, 0, dim/2+1)
 	for i := int64(0); i < dim; i += 2 {

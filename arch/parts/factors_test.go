@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 )
 
 //go:embed testdata/llama3.tsv
@@ -19,13 +19,13 @@ func TestLlama3Golden(t *testing.T) {
 	cases := 0
 	for line := range strings.Lines(llama3Golden) {
 		f := strings.Fields(line)
-		c, err := hparams.Parse(fmt.Appendf(nil, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "head_dim": %s, "rope_theta": %s,
+		c, err := config.Parse(fmt.Appendf(nil, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "head_dim": %s, "rope_theta": %s,
 			"rope_scaling": {"rope_type": "llama3", "factor": %s, "low_freq_factor": %s, "high_freq_factor": %s, "original_max_position_embeddings": %s}}`,
 			f[0], f[1], f[2], f[3], f[4], f[5]), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		src, err := Llama3Factors(c.View(hparams.Options{}))
+		src, err := Llama3Factors(c.View(config.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}

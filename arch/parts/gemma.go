@@ -3,7 +3,7 @@ package parts
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -55,7 +55,7 @@ var Gemma3Rows = slices.Concat(With(CommonRows,
 	table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)},
 	table.Row{Key: "attention.key_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Const: gguf.Uint32(256)},
 	table.Row{Key: "attention.value_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Const: gguf.Uint32(256)},
-	table.Row{Key: "rope.freq_base", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	table.Row{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Rope().Float("rope_theta")
 		if err == nil && !ok {
 			f = 1e6
@@ -65,7 +65,7 @@ var Gemma3Rows = slices.Concat(With(CommonRows,
 	table.Row{Key: table.KeyHeadCountKV, Type: gguf.Uint32Type, From: []string{"num_key_value_heads"}, Const: gguf.Uint32(4)},
 ), []table.Row{
 	{Key: "final_logit_softcapping", Derive: NonZero("final_logit_softcapping")},
-	{Key: "attention.sliding_window", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+	{Key: "attention.sliding_window", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if n, ok, err := c.Int("sliding_window_pattern"); err != nil || ok && n == 1 {
 			return v, false, err
 		}

@@ -3,7 +3,7 @@ package parts
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -95,11 +95,11 @@ var KDADecay = InTurn("kda-decay", &table.Transform{Name: "of-heads", Forward: f
 }}, NegExp)
 
 // LinearAttn returns linear_attn_config.
-func LinearAttn(c *hparams.View) hparams.Object { return c.Sub("linear_attn_config") }
+func LinearAttn(c *config.View) config.Object { return c.Sub("linear_attn_config") }
 
 // KDARow is a row of a number in linear_attn_config.
 func KDARow(key, from string, required bool) table.Row {
-	return table.Row{Key: key, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	return table.Row{Key: key, Derive: func(c *config.View) (gguf.Value, bool, error) {
 		if !required {
 			return table.Float32Of(LinearAttn(c).Float(from))
 		}
@@ -110,14 +110,14 @@ func KDARow(key, from string, required bool) table.Row {
 
 // KDAHeads returns an error when delta attention has another number of heads than the
 // model: the file has one number.
-func KDAHeads(c *hparams.View) error {
+func KDAHeads(c *config.View) error {
 	heads, err := c.Require("num_attention_heads")
 	if err != nil {
 		return err
 	}
 	n, ok, err := LinearAttn(c).Int("num_heads")
 	if err == nil && ok && n != heads {
-		err = fault.Errorf(fault.Unsupported, "%s: linear_attn_config.num_heads is %d, num_attention_heads %d: the architecture has one number", hparams.ConfigFile, n, heads)
+		err = fault.Errorf(fault.Unsupported, "%s: linear_attn_config.num_heads is %d, num_attention_heads %d: the architecture has one number", config.ConfigFile, n, heads)
 	}
 	return err
 }
@@ -127,20 +127,20 @@ func KDAHeads(c *hparams.View) error {
 func FullAttention(l table.Layer) (bool, error) {
 	list, ok, err := LinearAttn(l.View).Ints("full_attn_layers")
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: linear_attn_config has no key \"full_attn_layers\"", hparams.ConfigFile)
+		err = fault.Errorf(fault.Broken, "%s: linear_attn_config has no key \"full_attn_layers\"", config.ConfigFile)
 	}
 	return slices.Contains(list, l.Bid+1), err
 }
 
 // KeyHeads writes the number of key heads of each layer: 1 with full attention, which
 // the runtime sees as one key for all heads, 0 with delta attention.
-func KeyHeads(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func KeyHeads(c *config.View) (v gguf.Value, ok bool, err error) {
 	if err := KDAHeads(c); err != nil {
 		return v, false, err
 	}
 	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	if err != nil {
 		return v, false, err

@@ -3,7 +3,7 @@ package parts
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -17,7 +17,7 @@ func PerLayer(list []int64, err error) (v gguf.Value, ok bool, _ error) {
 	out := make([]int32, len(list))
 	for i, n := range list {
 		if n < 0 || n > 1<<31-1 {
-			return v, false, fault.Errorf(fault.Broken, "%s: %d for layer %d does not fit 31 bits", hparams.ConfigFile, n, i)
+			return v, false, fault.Errorf(fault.Broken, "%s: %d for layer %d does not fit 31 bits", config.ConfigFile, n, i)
 		}
 		out[i] = int32(n)
 	}
@@ -25,7 +25,7 @@ func PerLayer(list []int64, err error) (v gguf.Value, ok bool, _ error) {
 }
 
 // LeadingDense returns the number of layers before the first that has experts.
-func LeadingDense(c *hparams.View) (int64, error) {
+func LeadingDense(c *config.View) (int64, error) {
 	n, ok, err := c.Int("first_k_dense_replace")
 	switch {
 	case err != nil || ok:
@@ -41,7 +41,7 @@ const MTP = "of layers that predict further tokens (MTP)"
 
 // SumOf adds up keys, all of which must be there.
 func SumOf(keys ...string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		sum := int64(0)
 		for _, key := range keys {
 			n, err := c.Require(key)
@@ -56,7 +56,7 @@ func SumOf(keys ...string) table.Derive {
 
 // NonZero copies a number that is there and not 0.
 func NonZero(keys ...string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Float(keys...)
 		return table.Float32Of(f, ok && f != 0, err)
 	}
@@ -65,7 +65,7 @@ func NonZero(keys ...string) table.Derive {
 // PartialRope is the number of dimensions that rotate where only a part of a head
 // does: the rope setting partial_rotary_factor, part by default.
 func PartialRope(part float64) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Rope().Float("partial_rotary_factor")
 		if err != nil {
 			return gguf.Value{}, false, err
@@ -74,8 +74,8 @@ func PartialRope(part float64) table.Derive {
 			f = part
 		}
 		dim, err := c.HeadDim()
-		if err == nil && (!(f >= 0 && f <= 1) || dim < 0 || dim > hparams.MaxHeadDim) {
-			err = hparams.WrongType("partial_rotary_factor", "a part of a head", f)
+		if err == nil && (!(f >= 0 && f <= 1) || dim < 0 || dim > config.MaxHeadDim) {
+			err = config.WrongType("partial_rotary_factor", "a part of a head", f)
 		}
 		return table.Uint32Of(int64(float64(dim)*f), true, err)
 	}
@@ -85,7 +85,7 @@ func PartialRope(part float64) table.Derive {
 // key. The reference takes the latter whatever n_inner is, which no loader accepts
 // when they differ.
 func InnerOr4(key string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		if n, ok, err := c.Int("n_inner"); err != nil || ok && !c.Options.Reference {
 			return table.Uint32Of(n, ok, err)
 		}
@@ -95,10 +95,10 @@ func InnerOr4(key string) table.Derive {
 
 // Times returns factor times the value of a key that must be there.
 func Times(factor int64, key string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		n, err := c.Require(key)
-		if err == nil && (n < 0 || n > hparams.MaxWidth) {
-			err = hparams.WrongType(key, "a number of elements", n)
+		if err == nil && (n < 0 || n > config.MaxWidth) {
+			err = config.WrongType(key, "a number of elements", n)
 		}
 		return table.Uint32Of(factor*n, true, err)
 	}
@@ -107,7 +107,7 @@ func Times(factor int64, key string) table.Derive {
 // OtherFreqBase writes the base of the rope frequencies when it is not the one
 // that loaders take without the key. The reference never writes it for these
 // architectures, and its file computes something else.
-func OtherFreqBase(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func OtherFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 	theta, ok, err := c.Rope().Float("rope_theta")
 	return table.Float32Of(theta, ok && theta != 10000, err)
 }
@@ -132,7 +132,7 @@ func With(rows []table.Row, more ...table.Row) []table.Row {
 }
 
 // notCausal writes that attention sees what follows; that it does not is the rule.
-func notCausal(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func notCausal(c *config.View) (v gguf.Value, ok bool, err error) {
 	causal, isBool := c.Value("is_causal").(bool)
 	return gguf.Bool(false), isBool && !causal, nil
 }
@@ -140,7 +140,7 @@ func notCausal(c *hparams.View) (v gguf.Value, ok bool, err error) {
 // ropeScalingType writes the types that scale with one factor, and longrope.
 // llama3 shows in an extra tensor instead, "default" means no scaling; others are
 // refused, because the file would compute something else.
-func ropeScalingType(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func ropeScalingType(c *config.View) (v gguf.Value, ok bool, err error) {
 	s, factor, err := c.RopeScaling()
 	if err != nil {
 		return v, false, err
@@ -152,16 +152,16 @@ func ropeScalingType(c *hparams.View) (v gguf.Value, ok bool, err error) {
 		if factor {
 			return gguf.String(s), true, nil
 		}
-		return v, false, fault.Errorf(fault.Broken, "%s: rope type %q without a factor", hparams.ConfigFile, s)
+		return v, false, fault.Errorf(fault.Broken, "%s: rope type %q without a factor", config.ConfigFile, s)
 	case "su", "longrope":
 		return gguf.String("longrope"), true, nil
 	}
-	return v, false, fault.Errorf(fault.Unsupported, "%s: rope type %q is not supported for this architecture", hparams.ConfigFile, s)
+	return v, false, fault.Errorf(fault.Unsupported, "%s: rope type %q is not supported for this architecture", config.ConfigFile, s)
 }
 
 // ropeSections writes how many of the rotating dimensions follow time, height and
 // width; a fourth number is for a further axis.
-func ropeSections(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func ropeSections(c *config.View) (v gguf.Value, ok bool, err error) {
 	list, ok, err := c.RopeRoot().Ints("mrope_section")
 	if err != nil || !ok {
 		return v, false, err
@@ -176,19 +176,19 @@ func ropeSections(c *hparams.View) (v gguf.Value, ok bool, err error) {
 // GatingFuncs are the values of expert_gating_func.
 var GatingFuncs = map[string]uint32{"softmax": 1, "sigmoid": 2, "sqrtsoftplus": 4}
 
-func gatingFunc(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func gatingFunc(c *config.View) (v gguf.Value, ok bool, err error) {
 	s, ok, err := c.String("score_function", "scoring_func", "score_func", "moe_router_activation", "moe_router_activation_func", "expert_selection_fn", "router_score_func")
 	if err != nil || !ok {
 		return v, false, err
 	}
 	n, ok := GatingFuncs[s]
 	if !ok {
-		return v, false, fault.Errorf(fault.Unsupported, "%s: experts are chosen by %q, want softmax, sigmoid or sqrtsoftplus", hparams.ConfigFile, s)
+		return v, false, fault.Errorf(fault.Unsupported, "%s: experts are chosen by %q, want softmax, sigmoid or sqrtsoftplus", config.ConfigFile, s)
 	}
 	return gguf.Uint32(n), true, nil
 }
 
-func ropeScalingFactor(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func ropeScalingFactor(c *config.View) (v gguf.Value, ok bool, err error) {
 	s, _, err := c.RopeScaling()
 	if err != nil || s != "linear" && s != "yarn" {
 		return v, false, err
@@ -200,22 +200,22 @@ func ropeScalingFactor(c *hparams.View) (v gguf.Value, ok bool, err error) {
 // yarn type has.
 
 func yarnFloat(keys ...string) table.Derive {
-	return yarn(func(r hparams.Object) (gguf.Value, bool, error) { return table.Float32Of(r.Float(keys...)) })
+	return yarn(func(r config.Object) (gguf.Value, bool, error) { return table.Float32Of(r.Float(keys...)) })
 }
 
 func yarnInt(key string) table.Derive {
-	return yarn(func(r hparams.Object) (gguf.Value, bool, error) { return table.Uint32Of(r.Int(key)) })
+	return yarn(func(r config.Object) (gguf.Value, bool, error) { return table.Uint32Of(r.Int(key)) })
 }
 
 func yarnBool(key string) table.Derive {
-	return yarn(func(r hparams.Object) (v gguf.Value, ok bool, err error) {
+	return yarn(func(r config.Object) (v gguf.Value, ok bool, err error) {
 		b, ok, err := r.Bool(key)
 		return gguf.Bool(b), ok, err
 	})
 }
 
-func yarn(get func(hparams.Object) (gguf.Value, bool, error)) table.Derive {
-	return func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func yarn(get func(config.Object) (gguf.Value, bool, error)) table.Derive {
+	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if s, _, err := c.RopeScaling(); err != nil || s != "yarn" {
 			return v, false, err
 		}
@@ -224,19 +224,19 @@ func yarn(get func(hparams.Object) (gguf.Value, bool, error)) table.Derive {
 }
 
 // RopeDimensionCount is the number of dimensions that rotate: the whole head.
-func RopeDimensionCount(c *hparams.View) (gguf.Value, bool, error) {
+func RopeDimensionCount(c *config.View) (gguf.Value, bool, error) {
 	n, err := c.HeadDim()
 	return table.Uint32Of(n, true, err)
 }
 
 // Constant is a value that depends on nothing.
 func Constant(v gguf.Value) table.Derive {
-	return func(*hparams.View) (gguf.Value, bool, error) { return v, true, nil }
+	return func(*config.View) (gguf.Value, bool, error) { return v, true, nil }
 }
 
 // DynamicAsNone takes the dynamic rope type, which begins beyond the context
 // length, as none.
-var DynamicAsNone = table.Row{Key: "rope.scaling.type", Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+var DynamicAsNone = table.Row{Key: "rope.scaling.type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 	if s, _, err := c.RopeScaling(); err != nil || s == "dynamic" {
 		return v, false, err
 	}
@@ -284,7 +284,7 @@ func Optional(r table.Row) table.Row {
 }
 
 // BlockCountRow is the number of layers.
-var BlockCountRow = UintRow(table.KeyBlockCount, hparams.BlockCountKeys...)
+var BlockCountRow = UintRow(table.KeyBlockCount, config.BlockCountKeys...)
 
 // RopeDimensionRow is the number of rotating dimensions where whole heads rotate.
 var RopeDimensionRow = table.Row{Key: "rope.dimension_count", Derive: RopeDimensionCount}
@@ -299,7 +299,7 @@ var NoRopeScaling = table.Row{Key: "rope.scaling.type", Const: gguf.String("none
 var MetaLayout = table.Row{Key: "tensor_data_layout", Const: gguf.String("Meta AI original pth")}
 
 // RopeTheta is the base of the rotation, which must be there.
-func RopeTheta(c *hparams.View) (gguf.Value, bool, error) {
+func RopeTheta(c *config.View) (gguf.Value, bool, error) {
 	f, err := c.Rope().RequireFloat("rope_theta")
 	return table.Float32Of(f, err == nil, err)
 }
@@ -309,7 +309,7 @@ func RopeTheta(c *hparams.View) (gguf.Value, bool, error) {
 // is the share of a config that has none; 0 makes that an error.
 func RopeShareOfHidden(standard float64) table.Derive {
 	return ropeShare(standard, func(share float64, hidden, heads int64) (int64, error) {
-		n, err := hparams.Truncate(share * float64(hidden))
+		n, err := config.Truncate(share * float64(hidden))
 		return n / heads, err
 	})
 }
@@ -317,12 +317,12 @@ func RopeShareOfHidden(standard float64) table.Derive {
 // RopeShareOfHead is RopeShareOfHidden where the share is taken of the head.
 func RopeShareOfHead(standard float64) table.Derive {
 	return ropeShare(standard, func(share float64, hidden, heads int64) (int64, error) {
-		return hparams.Truncate(share * float64(hidden/heads))
+		return config.Truncate(share * float64(hidden/heads))
 	})
 }
 
 func ropeShare(standard float64, dims func(share float64, hidden, heads int64) (int64, error)) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		share, ok, err := c.Rope().Float("partial_rotary_factor")
 		if err == nil && !ok {
 			if share = standard; share == 0 {
@@ -343,7 +343,7 @@ func ropeShare(standard float64, dims func(share float64, hidden, heads int64) (
 
 // HiddenPerHead is the number of rotating dimensions of architectures whose head
 // is the hidden size divided by the number of heads, whatever the config says.
-func HiddenPerHead(c *hparams.View) (gguf.Value, bool, error) {
+func HiddenPerHead(c *config.View) (gguf.Value, bool, error) {
 	hidden, heads, err := c.HiddenAndHeads()
 	if err != nil {
 		return gguf.Value{}, false, err
@@ -354,13 +354,13 @@ func HiddenPerHead(c *hparams.View) (gguf.Value, bool, error) {
 // UnsupportedPattern is the error for a pattern of layers that the runtime does
 // not know.
 func UnsupportedPattern(key, want string) error {
-	return fault.Errorf(fault.Unsupported, "%s: key %q: the architecture has %s", hparams.ConfigFile, key, want)
+	return fault.Errorf(fault.Unsupported, "%s: key %q: the architecture has %s", config.ConfigFile, key, want)
 }
 
 // OrElse returns the first of keys that is there, or n when that is absent, null
 // or 0.
 func OrElse(n int64, keys ...string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		v, err := c.IntOr(n, keys...)
 		return table.Uint32Of(v, true, err)
 	}
@@ -368,7 +368,7 @@ func OrElse(n int64, keys ...string) table.Derive {
 
 // OrElseFloat is OrElse for numbers.
 func OrElseFloat(f float64, keys ...string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		v, _, err := c.Float(keys...)
 		if v == 0 {
 			v = f
@@ -378,8 +378,8 @@ func OrElseFloat(f float64, keys ...string) table.Derive {
 }
 
 // PaddedVocab rounds the size of the vocabulary up to what the weights have.
-func PaddedVocab(multiple int64) func(*hparams.View) (int64, error) {
-	return func(c *hparams.View) (int64, error) {
+func PaddedVocab(multiple int64) func(*config.View) (int64, error) {
+	return func(c *config.View) (int64, error) {
 		n, err := c.Require("vocab_size")
 		if err != nil {
 			return 0, err
@@ -391,8 +391,8 @@ func PaddedVocab(multiple int64) func(*hparams.View) (int64, error) {
 		if !ok {
 			m = multiple
 		}
-		if m < 1 || m > hparams.MaxWidth || n < 0 || n > hparams.MaxWidth {
-			return 0, hparams.WrongType("pad_vocab_size_multiple", "a positive number", m)
+		if m < 1 || m > config.MaxWidth || n < 0 || n > config.MaxWidth {
+			return 0, config.WrongType("pad_vocab_size_multiple", "a positive number", m)
 		}
 		return (n + m - 1) / m * m, nil
 	}
@@ -405,7 +405,7 @@ var QwenMoERows = slices.Concat(CommonRows, []table.Row{
 })
 
 // SuppressRow lists tokens that are never to be generated.
-var SuppressRow = table.Row{Key: "tokenizer.ggml.suppress_tokens", Facts: hparams.SuppressFiles, Derive: func(c *hparams.View) (v gguf.Value, ok bool, err error) {
+var SuppressRow = table.Row{Key: "tokenizer.ggml.suppress_tokens", Facts: config.SuppressFiles, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 	list := make([]int32, len(c.Facts.Suppress))
 	for i, id := range c.Facts.Suppress {
 		if id < 0 || id > 1<<31-1 {

@@ -3,7 +3,7 @@ package parts
 import (
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -36,7 +36,7 @@ var (
 		{Key: "attention.value_length_mla", Derive: SumOf("v_head_dim")},
 	}, mlaExperts, mlaRope)
 	UncompressedMetadata = slices.Concat(With(CommonRows, mlaEpsilon, mlaExpertCount), mlaLead, mlaExperts, []table.Row{
-		{Key: "attention.sliding_window", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := c.IntOr(0, "sliding_window_size")
 			if err == nil && n == 0 {
 				n, err = c.IntOr(0, "sliding_window")
@@ -49,7 +49,7 @@ var (
 	// n_routed_experts counts, whatever the default of the model type is for the others
 	mlaExpertCount = table.Row{Key: "expert_count", Type: gguf.Uint32Type, From: []string{"n_routed_experts", "num_local_experts", "num_experts"}}
 	mlaLead        = []table.Row{
-		{Key: "leading_dense_block_count", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+		{Key: "leading_dense_block_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := LeadingDense(c)
 			return table.Uint32Of(n, true, err)
 		}},
@@ -63,7 +63,7 @@ var (
 		{Key: "expert_weights_norm", Derive: WhenTrue("norm_topk_prob")},
 		UintRow("rope.dimension_count", "qk_rope_head_dim"),
 	}
-	mlaRope = []table.Row{{Key: "rope.scaling.yarn_log_multiplier", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	mlaRope = []table.Row{{Key: "rope.scaling.yarn_log_multiplier", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Rope().Float("mscale_all_dim")
 		return table.Float32Of(0.1*f, ok, err)
 	}}}
@@ -176,7 +176,7 @@ func mlaHeads(l table.Layer, s rows.Source, of MLAGeometry) (_ rows.Source, nope
 
 // WhenTrue writes a flag that is on.
 func WhenTrue(key string) table.Derive {
-	return func(c *hparams.View) (gguf.Value, bool, error) {
+	return func(c *config.View) (gguf.Value, bool, error) {
 		b, ok, err := c.Bool(key)
 		return table.BoolOf(b, ok && b, err)
 	}

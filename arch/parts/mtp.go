@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 )
 
@@ -31,12 +31,12 @@ var QwenNextN = &table.NextN{Layers: QwenMTP, Prefixes: []string{"mtp.", "model.
 
 // QwenMTP is the number of layers that predict further tokens. Where the
 // config does not say it, the tensors do. It is 0 if the user has left them out.
-func QwenMTP(c *hparams.View) (int64, error) {
+func QwenMTP(c *config.View) (int64, error) {
 	n, _, err := c.Int("mtp_num_hidden_layers")
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("mtp_num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType("mtp_num_hidden_layers", "a number of layers", n)
 	}
-	if c.Options.NextN == hparams.NoNextN || slices.Contains(withoutMTP, c.Class) {
+	if c.Options.NextN == config.NoNextN || slices.Contains(withoutMTP, c.Class) {
 		return 0, err
 	}
 	if err != nil || n > 0 {
@@ -45,7 +45,7 @@ func QwenMTP(c *hparams.View) (int64, error) {
 	for _, name := range c.Facts.Tensors {
 		rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "model."), "mtp.layers.")
 		number, _, dot := strings.Cut(rest, ".")
-		for ok && dot && n <= hparams.MaxBlocks && !table.Below(number, n) && table.Below(number, hparams.MaxBlocks) {
+		for ok && dot && n <= config.MaxBlocks && !table.Below(number, n) && table.Below(number, config.MaxBlocks) {
 			n++
 		}
 	}
@@ -57,4 +57,4 @@ func QwenMTP(c *hparams.View) (int64, error) {
 const BareQwen35 = "Qwen3_5TextModel"
 
 // withoutMTP are the classes without such layers whatever their config says.
-var withoutMTP = []string{BareQwen35, hparams.OpenJev, hparams.PplxDecider, hparams.VllmD3, hparams.Clef, hparams.Lev, hparams.Nimble, hparams.Kev}
+var withoutMTP = []string{BareQwen35, config.OpenJev, config.PplxDecider, config.VllmD3, config.Clef, config.Lev, config.Nimble, config.Kev}

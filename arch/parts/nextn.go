@@ -1,20 +1,20 @@
 package parts
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 )
 
 // NextNLayers is the number of layers that predict further tokens and are numbered
 // after those of the model: num_nextn_predict_layers, none if the user wants none.
-func NextNLayers(c *hparams.View) (int64, error) {
+func NextNLayers(c *config.View) (int64, error) {
 	const key = "num_nextn_predict_layers"
 	n, _, err := c.Int(key)
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType(key, "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType(key, "a number of layers", n)
 	}
-	if c.Options.NextN == hparams.NoNextN {
+	if c.Options.NextN == config.NoNextN {
 		n = 0
 	}
 	return n, err
@@ -25,10 +25,10 @@ var Numbered = &table.NextN{Layers: NextNLayers}
 
 // BlocksWithNextN is the number of layers with these, for tables whose users have no
 // choice, and BlocksRow its key.
-func BlocksWithNextN(c *hparams.View) (int64, error) {
+func BlocksWithNextN(c *config.View) (int64, error) {
 	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = hparams.WrongType("num_hidden_layers", "a number of layers", n)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = config.WrongType("num_hidden_layers", "a number of layers", n)
 	}
 	if err != nil {
 		return 0, err
@@ -37,7 +37,7 @@ func BlocksWithNextN(c *hparams.View) (int64, error) {
 	return n + more, err
 }
 
-var BlocksRow = table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+var BlocksRow = table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 	n, err := BlocksWithNextN(c)
 	return table.Uint32Of(n, true, err)
 }}
@@ -45,11 +45,11 @@ var BlocksRow = table.Row{Key: table.KeyBlockCount, Derive: func(c *hparams.View
 // NextNRow is the number of these layers as config.json has it, 0 too, and
 // NextNSome that of models that have some.
 var (
-	NextNRow = table.Row{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	NextNRow = table.Row{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := NextNLayers(c)
-		return table.Uint32Of(n, c.Has("num_nextn_predict_layers") && c.Options.NextN != hparams.NoNextN, err)
+		return table.Uint32Of(n, c.Has("num_nextn_predict_layers") && c.Options.NextN != config.NoNextN, err)
 	}}
-	NextNSome = table.Row{Key: "nextn_predict_layers", Derive: func(c *hparams.View) (gguf.Value, bool, error) {
+	NextNSome = table.Row{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := NextNLayers(c)
 		return table.Uint32Of(n, n > 0, err)
 	}}

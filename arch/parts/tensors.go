@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 )
 
@@ -111,8 +111,8 @@ var BareNames = []table.Rename{
 }
 
 // After numbers layers as if they came after count others.
-func After(count func(*hparams.View) (int64, error)) func(*hparams.View, int64) (int64, error) {
-	return func(c *hparams.View, n int64) (int64, error) {
+func After(count func(*config.View) (int64, error)) func(*config.View, int64) (int64, error) {
+	return func(c *config.View, n int64) (int64, error) {
 		before, err := count(c)
 		return before + n, err
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -67,8 +67,8 @@ func joinedPart(name string, part func(q, k int64) (from, to int64)) *table.Tran
 		if err != nil {
 			return nil, err
 		}
-		if min(heads, headsKV, dim) <= 0 || max(heads, headsKV, dim) > hparams.MaxHeadDim {
-			return nil, fault.Errorf(fault.Broken, "%s: %d heads and %d key heads of %d elements", hparams.ConfigFile, heads, headsKV, dim)
+		if min(heads, headsKV, dim) <= 0 || max(heads, headsKV, dim) > config.MaxHeadDim {
+			return nil, fault.Errorf(fault.Broken, "%s: %d heads and %d key heads of %d elements", config.ConfigFile, heads, headsKV, dim)
 		}
 		if ne := s.NE(); len(ne) != 2 || ne[1] != (heads+2*headsKV)*dim {
 			return nil, fmt.Errorf("dimensions %s, want rows of %d+2*%d heads of %d", gguf.Shape(ne), heads, headsKV, dim)
@@ -164,7 +164,7 @@ var Squeeze = &table.Transform{Name: "squeeze", Forward: func(_ table.Layer, s r
 }}
 
 // GroupNorm gives the weights of a norm one row per group.
-func GroupNorm(groups func(*hparams.View) (int64, error)) *table.Transform {
+func GroupNorm(groups func(*config.View) (int64, error)) *table.Transform {
 	return &table.Transform{Name: "group-norm", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		n, err := groups(l.View)
 		if err != nil {
@@ -189,11 +189,11 @@ var TransposeEach = &table.Transform{Name: "transpose-each", Forward: func(_ tab
 // PermuteQ and PermuteK turn the head layout of Hugging Face checkpoints into
 // that of GGUF.
 var (
-	PermuteQ = permuteRope("permute-rope-q", (*hparams.View).Heads, (*table.Keys).Heads)
-	PermuteK = permuteRope("permute-rope-k", (*hparams.View).HeadsKV, (*table.Keys).HeadsKV)
+	PermuteQ = permuteRope("permute-rope-q", (*config.View).Heads, (*table.Keys).Heads)
+	PermuteK = permuteRope("permute-rope-k", (*config.View).HeadsKV, (*table.Keys).HeadsKV)
 )
 
-func permuteRope(name string, ofConfig func(*hparams.View) (int64, error), ofFile func(*table.Keys) (int64, error)) *table.Transform {
+func permuteRope(name string, ofConfig func(*config.View) (int64, error), ofFile func(*table.Keys) (int64, error)) *table.Transform {
 	apply := func(s rows.Source, permute func(rows.Source, int64) (rows.Source, error), heads int64, err error) (rows.Source, error) {
 		if err != nil {
 			return nil, err

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/arch/shape"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -25,22 +25,22 @@ type Arch struct {
 	Tokenizer tokenizer.Class
 	Fused     Fused
 	// VocabSize is the length of the vocabulary; nil for the config's vocab_size.
-	VocabSize func(*hparams.View) (int64, error)
+	VocabSize func(*config.View) (int64, error)
 	// RawConfig takes config.json as it is, without the defaults that the
 	// transformers library has for its model_type.
 	RawConfig bool
 	// BlockCount is the number of layers; nil for that of the config, with those of
 	// NextN.
-	BlockCount func(*hparams.View) (int64, error)
+	BlockCount func(*config.View) (int64, error)
 	// NextN is for architectures whose layers that predict further tokens may be left
 	// out or be a file of their own; nil for all others.
 	NextN *NextN
 	// Draft says that the model drafts for another one, whose configuration and
-	// tokenizer it needs, see hparams.Facts.
+	// tokenizer it needs, see config.Facts.
 	Draft bool
 	// MaskToken is the token of the mask, for drafts that may have an embedding of their own
 	// for it in a file next to the weights; nil for all others.
-	MaskToken func(*hparams.View) (n int64, ok bool, err error)
+	MaskToken func(*config.View) (n int64, ok bool, err error)
 	// DSpark is the class of the drafts of blocks of tokens that checkpoints of the model
 	// may have next to it; "" for none.
 	DSpark string
@@ -85,7 +85,7 @@ type Arch struct {
 	LastOfNVFP4 string
 	// Instead returns the table that a config of these classes asks for, nil for
 	// this one.
-	Instead func(*hparams.View) (*Arch, error)
+	Instead func(*config.View) (*Arch, error)
 	// Others are the tables that Instead may return to models that name one of these classes.
 	Others []*Arch
 
@@ -101,7 +101,7 @@ type Tower struct {
 	// for in them is reported.
 	Parts []In
 	// Facts are where the facts are that rows of tensors need, see Row.Facts.
-	Facts []hparams.Source
+	Facts []config.Source
 }
 
 // Fused is a set of tensors that files of an architecture may hold fused. Source:
@@ -114,10 +114,10 @@ const (
 )
 
 // Sources lists where the facts are that the rows need besides config.json.
-func (a *Arch) Sources() []hparams.Source {
-	var list []hparams.Source
+func (a *Arch) Sources() []config.Source {
+	var list []config.Source
 	for _, r := range slices.Concat(a.Early, a.Metadata, a.Late) {
-		if r.Facts != hparams.NoFiles && !slices.Contains(list, r.Facts) {
+		if r.Facts != config.NoFiles && !slices.Contains(list, r.Facts) {
 			list = append(list, r.Facts)
 		}
 	}
@@ -146,30 +146,30 @@ type Body struct {
 
 // Headless reports whether a checkpoint has no output head although that of the
 // model is not its token embedding.
-func (a *Arch) Headless(c *hparams.View) bool {
+func (a *Arch) Headless(c *config.View) bool {
 	return slices.Contains(a.Body.Classes, c.Class) && c.Given("tie_word_embeddings") != true
 }
 
 // Blocks returns the number of layers.
-func (a *Arch) Blocks(c *hparams.View) (int64, error) {
+func (a *Arch) Blocks(c *config.View) (int64, error) {
 	count := a.BlockCount
 	switch {
 	case count != nil:
 	case a.NextN != nil:
 		count = a.NextN.blocks
 	default:
-		count = (*hparams.View).BlockCount
+		count = (*config.View).BlockCount
 	}
 	n, err := count(c)
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = fault.Errorf(fault.Broken, "%s: %d layers, want at most %d", c.FileName(), n, hparams.MaxBlocks)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = fault.Errorf(fault.Broken, "%s: %d layers, want at most %d", c.FileName(), n, config.MaxBlocks)
 	}
 	return n, err
 }
 
 // Unread lists the config keys that nothing asked for and that might mean
 // something, see Config.Unread, less those that mean nothing here.
-func (a *Arch) Unread(c *hparams.View) []string {
+func (a *Arch) Unread(c *config.View) []string {
 	unread := c.Unread
 	if a.Tower != nil {
 		unread = func() (keys []string) {
@@ -188,7 +188,7 @@ func (a *Arch) Unread(c *hparams.View) []string {
 // the metadata m, makes a runtime see all; ok is false when there is no difference.
 // context is 0 where config.json has no length. Tables that have the key among their
 // Unused are of models that see everything.
-func (a *Arch) LostWindow(c *hparams.View, m gguf.Metadata) (window, context int64, ok bool) {
+func (a *Arch) LostWindow(c *config.View, m gguf.Metadata) (window, context int64, ok bool) {
 	if a.Tower != nil || slices.Contains(a.Unused, "sliding_window") {
 		return 0, 0, false
 	}
@@ -203,7 +203,7 @@ func (a *Arch) LostWindow(c *hparams.View, m gguf.Metadata) (window, context int
 // KVs returns the metadata below the architecture's name, including
 // general.file_type, in the order of the reference; early holds what comes before
 // general.type.
-func (a *Arch) KVs(c *hparams.View, fileType uint32) (early, m gguf.Metadata, err error) {
+func (a *Arch) KVs(c *config.View, fileType uint32) (early, m gguf.Metadata, err error) {
 	for _, e := range a.Expect {
 		if err := e.check(a, c); err != nil {
 			return nil, nil, err
@@ -228,12 +228,12 @@ func (a *Arch) KVs(c *hparams.View, fileType uint32) (early, m gguf.Metadata, er
 
 // Constants returns what of Early is the same for all models of the architecture. The
 // reference writes it into adapters, too; the rest comes with tensors that they lack.
-func (a *Arch) Constants(c *hparams.View) (gguf.Metadata, error) {
+func (a *Arch) Constants(c *config.View) (gguf.Metadata, error) {
 	rows := slices.DeleteFunc(slices.Clone(a.Early), func(r Row) bool { return r.Derive != nil || r.From != nil })
 	return a.kvs(c, rows, 0)
 }
 
-func (a *Arch) kvs(c *hparams.View, rows []Row, fileType uint32) (m gguf.Metadata, err error) {
+func (a *Arch) kvs(c *config.View, rows []Row, fileType uint32) (m gguf.Metadata, err error) {
 	for _, r := range rows {
 		if r.Key == gguf.KeyFileType {
 			if r.Derive != nil {
@@ -282,11 +282,11 @@ func (a *Arch) kvs(c *hparams.View, rows []Row, fileType uint32) (m gguf.Metadat
 }
 
 // LateKVs returns the metadata after the tokenizer's.
-func (a *Arch) LateKVs(c *hparams.View) (gguf.Metadata, error) { return a.kvs(c, a.Late, 0) }
+func (a *Arch) LateKVs(c *config.View) (gguf.Metadata, error) { return a.kvs(c, a.Late, 0) }
 
 // CheckShapes compares the tensors that a checkpoint would become with the metadata
 // m of the file. An error is of kind fault.Broken.
-func (a *Arch) CheckShapes(c *hparams.View, m gguf.Metadata, tensors []shape.Tensor) error {
+func (a *Arch) CheckShapes(c *config.View, m gguf.Metadata, tensors []shape.Tensor) error {
 	err := a.Shapes.Check(a.Name, m, tensors, func(key string) string {
 		for _, r := range a.Metadata {
 			if r.Key != key {
@@ -302,7 +302,7 @@ func (a *Arch) CheckShapes(c *hparams.View, m gguf.Metadata, tensors []shape.Ten
 		return ""
 	})
 	if err != nil {
-		err = fmt.Errorf("%s: %w", hparams.ConfigFile, err)
+		err = fmt.Errorf("%s: %w", config.ConfigFile, err)
 	}
 	return err
 }
@@ -322,7 +322,7 @@ type Expect struct {
 	With string
 }
 
-func (e Expect) check(a *Arch, c *hparams.View) error {
+func (e Expect) check(a *Arch, c *config.View) error {
 	o := c.Object
 	if e.In != nil {
 		o = e.In(c)

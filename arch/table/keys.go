@@ -1,7 +1,7 @@
 package table
 
 import (
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/fault"
 	"ggforge/gguf"
 )
@@ -48,8 +48,8 @@ func (k *Keys) Require(key string) (int64, error) {
 // BlockCount returns the number of layers.
 func (k *Keys) BlockCount() (int64, error) {
 	n, err := k.Require(KeyBlockCount)
-	if err == nil && (n < 0 || n > hparams.MaxBlocks) {
-		err = fault.Errorf(fault.Broken, "key %q: %d layers, want at most %d", gguf.ArchKey(k.arch, KeyBlockCount), n, hparams.MaxBlocks)
+	if err == nil && (n < 0 || n > config.MaxBlocks) {
+		err = fault.Errorf(fault.Broken, "key %q: %d layers, want at most %d", gguf.ArchKey(k.arch, KeyBlockCount), n, config.MaxBlocks)
 	}
 	return n, err
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/fault"
 	"ggforge/rows"
 )
@@ -42,11 +42,11 @@ var sampleNames = []string{
 
 func layoutOf(t *testing.T, names []string) (*Layout, error) {
 	t.Helper()
-	c, err := hparams.Parse([]byte(`{"architectures": ["Sample"], "num_hidden_layers": 2, "num_experts": 2}`), nil)
+	c, err := config.Parse([]byte(`{"architectures": ["Sample"], "num_hidden_layers": 2, "num_experts": 2}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sample.Layout(c.View(hparams.Options{}), names)
+	return sample.Layout(c.View(config.Options{}), names)
 }
 
 func TestLayout(t *testing.T) {
@@ -184,11 +184,11 @@ func TestExpect(t *testing.T) {
 		"7": true, "7.00": true, "0.7e1": true, `"7"`: true, "7.5": false, "true": false, `"7.00"`: false, "null": true,
 		"[0, Infinity]": true, "[0.00, Infinity]": true, "[0.0, 1e30]": false, "1e999": false, "[]": false,
 	} {
-		c, err := hparams.Parse([]byte(`{"architectures": ["Sample"], "key": `+value+`}`), nil)
+		c, err := config.Parse([]byte(`{"architectures": ["Sample"], "key": `+value+`}`), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = Expect{Key: "key", Values: []string{"7", "[0 Infinity]"}}.check(sample, c.View(hparams.Options{}))
+		err = Expect{Key: "key", Values: []string{"7", "[0 Infinity]"}}.check(sample, c.View(config.Options{}))
 		if (err == nil) != want || err != nil && !errors.Is(err, fault.Unsupported) {
 			t.Errorf("%s: %v", value, err)
 		}

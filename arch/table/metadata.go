@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/fault"
 	"ggforge/gguf"
 )
@@ -20,12 +20,12 @@ type Row struct {
 	From     []string // config keys, the first that is there counts
 	In       In       // whose keys they are; nil for the model's
 	Required bool
-	Const    gguf.Value     // instead of From, or its default
-	Derive   Derive         // instead of From; of general.file_type it only says whether the row is there
-	Facts    hparams.Source // the source of facts that Derive needs
+	Const    gguf.Value    // instead of From, or its default
+	Derive   Derive        // instead of From; of general.file_type it only says whether the row is there
+	Facts    config.Source // the source of facts that Derive needs
 	// Many returns pairs whose keys the configuration names, instead of the row's.
-	Many func(*hparams.View) (gguf.Metadata, error)
-	// Deviates says that the reference does not write the pair, see hparams.Options.
+	Many func(*config.View) (gguf.Metadata, error)
+	// Deviates says that the reference does not write the pair, see config.Options.
 	Deviates bool
 }
 
@@ -65,13 +65,13 @@ func (r *Row) ValueType() (t gguf.ValueType, ok bool) {
 }
 
 // In is a part of the configuration.
-type In func(*hparams.View) hparams.Object
+type In func(*config.View) config.Object
 
 // Derive computes the value of a row; ok is false when there is none.
-type Derive func(*hparams.View) (v gguf.Value, ok bool, err error)
+type Derive func(*config.View) (v gguf.Value, ok bool, err error)
 
 // of returns the part of the configuration whose keys From are.
-func (r Row) of(c *hparams.View) hparams.Object {
+func (r Row) of(c *config.View) config.Object {
 	if r.In != nil {
 		return r.In(c)
 	}
@@ -79,7 +79,7 @@ func (r Row) of(c *hparams.View) hparams.Object {
 }
 
 // Value returns the value of the row; ok is false when the pair is not written.
-func (r Row) Value(c *hparams.View) (v gguf.Value, ok bool, err error) {
+func (r Row) Value(c *config.View) (v gguf.Value, ok bool, err error) {
 	if r.Derive != nil {
 		return r.Derive(c)
 	}
@@ -109,10 +109,10 @@ func (r Row) Value(c *hparams.View) (v gguf.Value, ok bool, err error) {
 	return v, ok, err
 }
 
-// Uint32Of turns what a method of hparams.Object returns into a metadata value.
+// Uint32Of turns what a method of config.Object returns into a metadata value.
 func Uint32Of(n int64, ok bool, err error) (gguf.Value, bool, error) {
 	if err == nil && ok && (n < 0 || n > math.MaxUint32) {
-		err = fault.Errorf(fault.Broken, "%s: %d does not fit 32 bits without sign", hparams.ConfigFile, n)
+		err = fault.Errorf(fault.Broken, "%s: %d does not fit 32 bits without sign", config.ConfigFile, n)
 	}
 	if err != nil || !ok {
 		return gguf.Value{}, false, err
@@ -123,7 +123,7 @@ func Uint32Of(n int64, ok bool, err error) (gguf.Value, bool, error) {
 // Float32Of is Uint32Of for numbers.
 func Float32Of(f float64, ok bool, err error) (gguf.Value, bool, error) {
 	if err == nil && ok && math.IsInf(float64(float32(f)), 0) {
-		err = fault.Errorf(fault.Broken, "%s: %v does not fit float32", hparams.ConfigFile, f)
+		err = fault.Errorf(fault.Broken, "%s: %v does not fit float32", config.ConfigFile, f)
 	}
 	if err != nil || !ok {
 		return gguf.Value{}, false, err

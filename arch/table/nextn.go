@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/fault"
 )
 
@@ -14,7 +14,7 @@ import (
 // reference's converter that accept --mtp and --no-nextn.
 type NextN struct {
 	// Layers is the number of them in the file: none if the user wants none.
-	Layers func(*hparams.View) (int64, error)
+	Layers func(*config.View) (int64, error)
 	// Prefixes begin the names that they have in the checkpoint instead of numbers.
 	Prefixes []string
 	// Shared are the tensors of the model that a file of these layers alone has, by
@@ -26,13 +26,13 @@ type NextN struct {
 var SharedTensors = []string{"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"}
 
 // blocks is the number of layers in all.
-func (n *NextN) blocks(c *hparams.View) (int64, error) {
+func (n *NextN) blocks(c *config.View) (int64, error) {
 	model, err := c.BlockCount()
 	if err != nil {
 		return 0, err
 	}
-	if model < 0 || model > hparams.MaxBlocks {
-		return 0, hparams.WrongType("num_hidden_layers", "a number of layers", model)
+	if model < 0 || model > config.MaxBlocks {
+		return 0, config.WrongType("num_hidden_layers", "a number of layers", model)
 	}
 	more, err := n.Layers(c)
 	return model + more, err
@@ -47,7 +47,7 @@ func (n *NextN) shared(name string) bool {
 
 // has reports whether a tensor belongs to the layers that predict further tokens:
 // name is that of the checkpoint, canonical that of the rows.
-func (n *NextN) has(c *hparams.View, name, canonical string) (bool, error) {
+func (n *NextN) has(c *config.View, name, canonical string) (bool, error) {
 	if slices.ContainsFunc(n.Prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 		return true, nil
 	}
@@ -62,12 +62,12 @@ func (n *NextN) has(c *hparams.View, name, canonical string) (bool, error) {
 
 // unwanted reports whether a tensor is of the part of the model that the user does
 // not want.
-func (n *NextN) unwanted(c *hparams.View, name, canonical string) (bool, error) {
-	if n == nil || c.Options.NextN == hparams.WithNextN {
+func (n *NextN) unwanted(c *config.View, name, canonical string) (bool, error) {
+	if n == nil || c.Options.NextN == config.WithNextN {
 		return false, nil
 	}
 	has, err := n.has(c, name, canonical)
-	if c.Options.NextN == hparams.NoNextN {
+	if c.Options.NextN == config.NoNextN {
 		return has, err
 	}
 	return !has && !n.shared(canonical), err
@@ -75,15 +75,15 @@ func (n *NextN) unwanted(c *hparams.View, name, canonical string) (bool, error) 
 
 // CheckNextN returns an error of kind fault.Unsupported when the user asks for a part
 // of the model that the architecture does not have apart.
-func (a *Arch) CheckNextN(c *hparams.View) error {
-	if c.Options.NextN == hparams.WithNextN {
+func (a *Arch) CheckNextN(c *config.View) error {
+	if c.Options.NextN == config.WithNextN {
 		return nil
 	}
 	if a.NextN == nil {
 		return fault.Errorf(fault.Unsupported, "%s: models of class %s have no layers that predict further tokens which could be left out or be a file of their own",
 			c.FileName(), c.Class)
 	}
-	if c.Options.NextN == hparams.NoNextN {
+	if c.Options.NextN == config.NoNextN {
 		return nil
 	}
 	model, err := c.BlockCount()

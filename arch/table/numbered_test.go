@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/rows"
 )
 
@@ -17,7 +17,7 @@ func TestNumbersInComponents(t *testing.T) {
 		Tensors: []TensorRow{{HF: "table.shard_{xid}", GGUF: "shards", Group: "shards", Experts: func(Layer) (int64, error) { return 3, nil },
 			Join: func(_ Layer, s []rows.Source) (rows.Source, error) { return rows.Concat(s) }}},
 	}
-	c, err := hparams.Parse([]byte(`{"architectures": ["Numbered"], "num_hidden_layers": 2}`), nil)
+	c, err := config.Parse([]byte(`{"architectures": ["Numbered"], "num_hidden_layers": 2}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestNumbersInComponents(t *testing.T) {
 		"layers.0.table.shard_1.weight", "layers.1.table.shard_0.weight", "layers.1.table.shard_01.weight", "layers.1.table.shard_2.weight",
 		"layers.1.table.shard_3.weight", "layers.1.tables.shard_1.weight", "layers.x.table.shard_1.weight", "table.part_1.weight",
 	}
-	lay, err := a.Layout(c.View(hparams.Options{}), names)
+	lay, err := a.Layout(c.View(config.Options{}), names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestNumbersInComponents(t *testing.T) {
 	if !slices.Equal(lay.Missing, []string{"table.shard_1.weight"}) {
 		t.Errorf("missing: %q, want the shard between the others", lay.Missing)
 	}
-	if lay, err = a.Layout(c.View(hparams.Options{}), []string{"layers.1.table.shard_2.weight", "table.shard_0.weight", "layers.1.table.shard_1.weight"}); err != nil {
+	if lay, err = a.Layout(c.View(config.Options{}), []string{"layers.1.table.shard_2.weight", "table.shard_0.weight", "layers.1.table.shard_1.weight"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(lay.Outputs) != 1 || !slices.Equal(lay.Outputs[0].From, []int{1, 2, 0}) {

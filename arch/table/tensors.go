@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -100,7 +100,7 @@ type Meta struct {
 	Key string // the whole key
 	// Make returns the value of the pair. layers are the numbers of the tensor of
 	// each layer, or of the only tensor.
-	Make func(c *hparams.View, layers [][]float32) (gguf.Value, error)
+	Make func(c *config.View, layers [][]float32) (gguf.Value, error)
 }
 
 // Integers puts the numbers of the row's tensor, which has one dimension and integers,
@@ -142,7 +142,7 @@ type Part struct {
 // Layer is the config with the number of the layer that is asked about, -1
 // outside the layers.
 type Layer struct {
-	*hparams.View
+	*config.View
 	Bid int64
 }
 
@@ -168,7 +168,7 @@ type Transform struct {
 type ExtraTensor struct {
 	GGUF string // whole name
 	// Make returns the tensor, nil when the model has none.
-	Make func(*hparams.View) (rows.Source, error)
+	Make func(*config.View) (rows.Source, error)
 }
 
 // Rename replaces a prefix of tensor names of the checkpoint before the rows see
@@ -181,7 +181,7 @@ type Rename struct {
 	Beyond bool
 	// Number makes the {bid} of With from the number after Prefix, with Beyond from 0 where
 	// there is none.
-	Number func(c *hparams.View, n int64) (int64, error)
+	Number func(c *config.View, n int64) (int64, error)
 }
 
 // Drop leaves out tensors of the checkpoint by a prefix of their names, after
@@ -283,7 +283,7 @@ type match struct {
 
 // match finds the place of a name; ok is false when no row has one. m has a row all
 // the same when the name is that of an expert beyond their number.
-func (a *Arch) match(c *hparams.View, name string, blocks int64) (m match, ok bool, err error) {
+func (a *Arch) match(c *config.View, name string, blocks int64) (m match, ok bool, err error) {
 	comps := strings.Split(name, ".")
 	key := make([]string, len(comps))
 	for i, s := range comps {
@@ -343,11 +343,11 @@ func (t *TensorRow) applies(l Layer) (bool, error) {
 func (t *TensorRow) experts(l Layer) (int64, error) {
 	count := t.Experts
 	if count == nil {
-		count = func(l Layer) (int64, error) { return l.Require(hparams.ExpertKeys...) }
+		count = func(l Layer) (int64, error) { return l.Require(config.ExpertKeys...) }
 	}
 	n, err := count(l)
-	if err == nil && (n < 1 || n > hparams.MaxParts) {
-		err = fault.Errorf(fault.Broken, "%s: %d experts, want 1 to %d", hparams.ConfigFile, n, hparams.MaxParts)
+	if err == nil && (n < 1 || n > config.MaxParts) {
+		err = fault.Errorf(fault.Broken, "%s: %d experts, want 1 to %d", config.ConfigFile, n, config.MaxParts)
 	}
 	return n, err
 }
@@ -463,7 +463,7 @@ const MaxMissing = 10_000
 
 // Layout finds the place of every tensor of a checkpoint. names are in the
 // reading order of the checkpoint.
-func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
+func (a *Arch) Layout(c *config.View, names []string) (*Layout, error) {
 	blocks, err := a.Blocks(c)
 	if err != nil {
 		return nil, err
@@ -562,7 +562,7 @@ func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
 		at, row int
 	}
 	var all []placed
-	const layers = 2 * hparams.MaxBlocks
+	const layers = 2 * config.MaxBlocks
 	for _, k := range order {
 		p := placed{Output: Output{k.row, Layer{c, k.bid}, k.suffix, *found[k]}}
 		p.at = slices.Max(p.From)
@@ -596,7 +596,7 @@ func (a *Arch) Layout(c *hparams.View, names []string) (*Layout, error) {
 
 // canonical returns the name that the rows know; drop reports whether the tensor is
 // left out.
-func (a *Arch) canonical(c *hparams.View, name string, blocks int64) (canonical, why string, drop bool, err error) {
+func (a *Arch) canonical(c *config.View, name string, blocks int64) (canonical, why string, drop bool, err error) {
 	l := Layer{c, -1}
 	if a.Tower == nil {
 		// parts of larger models keep their tensors under a name of their own
@@ -673,7 +673,7 @@ func (r Rename) cut(name string) (after string, bid int64, ok bool) {
 
 // rename returns the new name of a tensor of which after follows the prefix, whose {bid}
 // is bid.
-func (r Rename) rename(c *hparams.View, after string, bid int64) (string, error) {
+func (r Rename) rename(c *config.View, after string, bid int64) (string, error) {
 	var err error
 	number, rest, numbered := strings.Cut(after, ".")
 	numbered = numbered && isNumber(number)
@@ -711,7 +711,7 @@ func isOtherPart(name string) bool {
 // missing lists the names that no source was found for. A row of which a part is
 // there must be whole, even if it is optional; a row is not missed when others
 // provide what it would make.
-func (a *Arch) missing(c *hparams.View, blocks int64, provided map[string]bool, found func(*TensorRow, int64, string) []int) ([]string, error) {
+func (a *Arch) missing(c *config.View, blocks int64, provided map[string]bool, found func(*TensorRow, int64, string) []int) ([]string, error) {
 	var missing []string
 	for i := range a.Tensors {
 		row := &a.Tensors[i]
@@ -719,7 +719,7 @@ func (a *Arch) missing(c *hparams.View, blocks int64, provided map[string]bool, 
 			continue
 		}
 		first, end := int64(-1), int64(0)
-		alone := a.NextN != nil && c.Options.NextN == hparams.OnlyNextN
+		alone := a.NextN != nil && c.Options.NextN == config.OnlyNextN
 		switch {
 		case strings.Contains(row.HF, "{bid}"):
 			first, end = 0, blocks

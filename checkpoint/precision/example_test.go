@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"log"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/checkpoint"
 	"ggforge/checkpoint/precision"
 )
@@ -21,7 +21,7 @@ func ExampleWeights() {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	weights, _, err := precision.Weights(store.Tensors(), hparams.Object{})
+	weights, _, err := precision.Weights(store.Tensors(), config.Object{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 )
 
 // Published returns a spec of checkpoints that a published configuration describes,
@@ -25,38 +25,38 @@ import (
 // like lists the classes of the same kind as one, asItStands reports those whose
 // configuration gets no defaults.
 func Published(name string, files map[string][]byte, tower bool, like func(class string) []string, asItStands func(class string) bool) (*Spec, error) {
-	config, err := parseObject(infinity.ReplaceAllString(string(files[hparams.ConfigFile]), `$1"`+infinite+`"`))
+	cfg, err := parseObject(infinity.ReplaceAllString(string(files[config.ConfigFile]), `$1"`+infinite+`"`))
 	if err != nil {
 		return nil, fmt.Errorf("hftest: %s: %w", name, err)
 	}
-	p := published{config: config, asItStands: asItStands, tower: tower}
-	view, err := p.view(config)
+	p := published{config: cfg, asItStands: asItStands, tower: tower}
+	view, err := p.view(cfg)
 	if err != nil {
 		return nil, err
 	}
-	p.store.read(config, files["hf_quant_config.json"])
-	if p.spec = p.nearest(append([]string{fmt.Sprint(first(config["architectures"])), view.Class}, like(view.Class)...)); p.spec == nil {
+	p.store.read(cfg, files["hf_quant_config.json"])
+	if p.spec = p.nearest(append([]string{fmt.Sprint(first(cfg["architectures"])), view.Class}, like(view.Class)...)); p.spec == nil {
 		return nil, fmt.Errorf("no spec of class %s", view.Class)
 	}
 	s := *p.spec
 	if p.base, err = s.config(Variant{}); err != nil {
 		return nil, err
 	}
-	if has := func(m object) bool { return slices.ContainsFunc(slices.Collect(maps.Keys(m)), part.MatchString) }; tower && has(p.base) && !has(config) {
+	if has := func(m object) bool { return slices.ContainsFunc(slices.Collect(maps.Keys(m)), part.MatchString) }; tower && has(p.base) && !has(cfg) {
 		return nil, ErrNoPart
 	}
 	p.shrink()
-	p.renumber(config["quantization_config"])
+	p.renumber(cfg["quantization_config"])
 	for i, name := range p.store.ignore {
 		p.store.ignore[i] = p.renumbered(name)
 	}
-	s.Name, s.Config, s.published = name, string(marshal(config)), &p
+	s.Name, s.Config, s.published = name, string(marshal(cfg)), &p
 	s.Files = maps.Clone(s.Files)
 	if s.Files == nil {
 		s.Files = map[string]string{}
 	}
 	for file, data := range files {
-		if file != hparams.ConfigFile {
+		if file != config.ConfigFile {
 			s.Files[file] = string(data)
 		}
 	}
@@ -65,12 +65,12 @@ func Published(name string, files map[string][]byte, tower bool, like func(class
 		p.store.how = nil
 	}
 	s.DType = p.dtype()
-	table, err := s.tensors(config)
+	table, err := s.tensors(cfg)
 	if err != nil {
 		return nil, err
 	}
-	p.cutLayers(member(config, []string{"quantization_config"}), table)
-	s.Config = string(marshal(config))
+	p.cutLayers(member(cfg, []string{"quantization_config"}), table)
+	s.Config = string(marshal(cfg))
 	if file, err := parseObject(s.Files["hf_quant_config.json"]); err == nil {
 		p.renumber(file)
 		p.cutLayers(member(file, []string{"quantization"}), table)
@@ -131,8 +131,8 @@ var infinity = regexp.MustCompile(`([:\[,]\s*)Infinity\b`)
 const infinite = "@Infinity"
 
 // configJSON returns the bytes of config.json.
-func configJSON(config object) []byte {
-	return bytes.ReplaceAll(marshal(config), []byte(`"`+infinite+`"`), []byte("Infinity"))
+func configJSON(cfg object) []byte {
+	return bytes.ReplaceAll(marshal(cfg), []byte(`"`+infinite+`"`), []byte("Infinity"))
 }
 
 // storesCodes reports whether the table has quantized matrices itself.
@@ -157,18 +157,18 @@ type published struct {
 var part = regexp.MustCompile(`vision|audio|encoder|adapter|projector`)
 
 // view returns what the converter sees in a configuration.
-func (p *published) view(config object) (*hparams.View, error) {
-	parse := hparams.Parse
+func (p *published) view(cfg object) (*config.View, error) {
+	parse := config.Parse
 	if p.tower {
-		parse = func(data []byte, raw func(string) bool) (*hparams.Config, error) {
-			return hparams.ParseTower("", data, raw)
+		parse = func(data []byte, raw func(string) bool) (*config.Config, error) {
+			return config.ParseTower("", data, raw)
 		}
 	}
-	c, err := parse(configJSON(config), p.asItStands)
+	c, err := parse(configJSON(cfg), p.asItStands)
 	if err != nil {
 		return nil, err
 	}
-	return c.View(hparams.Options{}), nil
+	return c.View(config.Options{}), nil
 }
 
 // nearest returns the spec that has most of the configuration's keys, one of the first
@@ -475,14 +475,14 @@ type store struct {
 }
 
 // read reads how the matrices are stored, of config.json or hf_quant_config.json.
-func (p *store) read(config object, file []byte) {
-	q := member(config, []string{"quantization_config"})
+func (p *store) read(cfg object, file []byte) {
+	q := member(cfg, []string{"quantization_config"})
 	if q == nil {
 		m, _ := parseObject(string(file))
 		q = member(m, []string{"quantization"})
 	}
 	if q == nil {
-		q = member(config, []string{"text_config", "quantization_config"})
+		q = member(cfg, []string{"text_config", "quantization_config"})
 	}
 	if q == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 )
 
 // Spec describes the checkpoints of one architecture.
@@ -110,7 +110,7 @@ func (s *Spec) All() []Variant {
 // defaults.
 func (s *Spec) Bare() (Variant, error) {
 	v := Variant{Name: "bare", Seed: 9, DType: cmp.Or(s.DType, "BF16"), Out: "f16"}
-	config, err := s.config(v)
+	cfg, err := s.config(v)
 	if err != nil {
 		return v, err
 	}
@@ -123,9 +123,9 @@ func (s *Spec) Bare() (Variant, error) {
 		}
 		return drop
 	}
-	drop := list(config)
+	drop := list(cfg)
 	for _, path := range textPaths {
-		if text := member(config, path); text != nil {
+		if text := member(cfg, path); text != nil {
 			merge(drop, wrap(path, list(text)))
 		}
 	}
@@ -176,26 +176,26 @@ func (s *Spec) Class() string {
 	if err != nil {
 		panic(err)
 	}
-	read := hparams.ReadDecision
+	read := config.ReadDecision
 	if s.Base != nil {
-		read = hparams.ReadAdapterDecision
+		read = config.ReadAdapterDecision
 	}
 	decision, err := read(sideFiles{s, marshal(c)})
 	if err != nil {
 		panic(fmt.Sprintf("hftest: %s: %v", s.Name, err))
 	}
-	parse := func(data []byte) (*hparams.Config, error) { return hparams.Parse(data, nil) }
+	parse := func(data []byte) (*config.Config, error) { return config.Parse(data, nil) }
 	switch {
 	case decision != nil:
 		return decision.Class
 	case s.Tower:
-		parse = func(data []byte) (*hparams.Config, error) { return hparams.ParseTower("", data, nil) }
+		parse = func(data []byte) (*config.Config, error) { return config.ParseTower("", data, nil) }
 	}
-	config, err := parse(marshal(c))
+	cfg, err := parse(marshal(c))
 	if err != nil {
 		panic(fmt.Sprintf("hftest: %s: %v", s.Name, err))
 	}
-	return config.Class
+	return cfg.Class
 }
 
 // sideFiles are the files that say what a spec's checkpoint is.
@@ -205,7 +205,7 @@ type sideFiles struct {
 }
 
 func (f sideFiles) ReadFile(name string) ([]byte, error) {
-	if name == path.Join(f.folder(hparams.ConfigFile), hparams.ConfigFile) {
+	if name == path.Join(f.folder(config.ConfigFile), config.ConfigFile) {
 		return f.config, nil
 	}
 	for file, text := range f.Files {

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 )
 
 // tensor is one row of a table for one value of its counters.
@@ -24,13 +24,13 @@ type tensor struct {
 }
 
 // tensors expands the table for a config.
-func (s *Spec) tensors(config map[string]any) ([]tensor, error) { return s.table(s.Tensors, config) }
+func (s *Spec) tensors(cfg map[string]any) ([]tensor, error) { return s.table(s.Tensors, cfg) }
 
 // table reads a table of tensors.
-func (s *Spec) table(text string, config map[string]any) ([]tensor, error) {
-	e := &env{config: config, lets: map[string]any{}}
+func (s *Spec) table(text string, cfg map[string]any) ([]tensor, error) {
+	e := &env{config: cfg, lets: map[string]any{}}
 	if s.published != nil {
-		view, err := s.published.view(config)
+		view, err := s.published.view(cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +65,7 @@ func (s *Spec) table(text string, config map[string]any) ([]tensor, error) {
 type env struct {
 	config map[string]any
 	lets   map[string]any // values of "x = …", and counters while they run
-	view   *hparams.View  // of a published configuration: what the converter takes for keys that it lacks
+	view   *config.View   // of a published configuration: what the converter takes for keys that it lacks
 }
 
 // row carries out one line.

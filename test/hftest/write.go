@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/safetensors"
 	"ggforge/torchfile/torchfiletest"
 )
@@ -21,17 +21,17 @@ import (
 // that.
 func (s *Spec) Write(dir string, v Variant) (string, error) {
 	dir = filepath.Join(dir, s.Name)
-	config, err := s.config(v)
+	cfg, err := s.config(v)
 	if err != nil {
 		return dir, err
 	}
-	table, err := s.tensors(config)
+	table, err := s.tensors(cfg)
 	if err != nil {
 		return dir, err
 	}
 	files := map[string][]byte{}
 	if s.Base == nil {
-		files["config.json"] = configJSON(config)
+		files["config.json"] = configJSON(cfg)
 		if err := tokenizerOf(s).write(files); err != nil {
 			return dir, fmt.Errorf("hftest: %s: %w", s.Name, err)
 		}
@@ -69,7 +69,7 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(s.Beside)) {
-		table, err := s.table(s.Beside[file], config)
+		table, err := s.table(s.Beside[file], cfg)
 		if err != nil {
 			return dir, err
 		}
@@ -148,16 +148,16 @@ func (s *Spec) ConfigPath(dir string) string {
 	if s.Base != nil {
 		return s.Base.ConfigPath(s.BaseDir(dir))
 	}
-	return filepath.Join(dir, s.folder(hparams.ConfigFile), hparams.ConfigFile)
+	return filepath.Join(dir, s.folder(config.ConfigFile), config.ConfigFile)
 }
 
 // Bytes returns the size of the weights of a variant.
 func (s *Spec) Bytes(v Variant) (int64, error) {
-	config, err := s.config(v)
+	cfg, err := s.config(v)
 	if err != nil {
 		return 0, err
 	}
-	table, err := s.tensors(config)
+	table, err := s.tensors(cfg)
 	total := int64(0)
 	for _, t := range table {
 		x := safetensors.Tensor{DType: dtypes[cmp.Or(t.dtype, v.DType)], Shape: t.shape}

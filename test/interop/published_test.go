@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"ggforge/arch"
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	archtable "ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/test/hftest"
@@ -40,7 +40,7 @@ func TestPublishedConfigs(t *testing.T) {
 			continue
 		}
 		t.Run(e.Name(), func(t *testing.T) {
-			c, err := arch.ParseConfig(files[hparams.ConfigFile])
+			c, err := arch.ParseConfig(files[config.ConfigFile])
 			must(t, err)
 			if _, err := arch.Lookup(c.Class); err != nil {
 				deviate(t, c.Class, "both fail", err.Error())
@@ -50,7 +50,7 @@ func TestPublishedConfigs(t *testing.T) {
 			must(t, err)
 			o.published(t, s, c.Class)
 		})
-		c, err := arch.ParseTower("", files[hparams.ConfigFile])
+		c, err := arch.ParseTower("", files[config.ConfigFile])
 		must(t, err)
 		if _, err := arch.LookupTower(c.Class); err != nil {
 			continue
@@ -85,7 +85,7 @@ func published(dir string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, hparams.ConfigFile)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(dir, config.ConfigFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	files := map[string][]byte{}

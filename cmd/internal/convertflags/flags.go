@@ -14,7 +14,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/arch"
-	"ggforge/arch/hparams"
+	"ggforge/arch/config"
 	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/convert"
@@ -87,9 +87,9 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 	case mtp && without:
 		return opt, fault.Errorf(fault.Usage, "--mtp converts only what --no-nextn leaves out: want one of them")
 	case mtp:
-		opt.NextN = hparams.OnlyNextN
+		opt.NextN = config.OnlyNextN
 	case without:
-		opt.NextN = hparams.NoNextN
+		opt.NextN = config.NoNextN
 	}
 	for _, s := range cmd.StringSlice("merge-lora") {
 		m, err := parseMerge(s)

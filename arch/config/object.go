@@ -1,0 +1,343 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"strings"
+
+	"ggforge/checkpoint/precision"
+	"ggforge/fault"
+)
+
+// Object gives access to the members of an object of the configuration, and
+// records which were asked for. The zero value has no members.
+type Object struct {
+	values map[string]any
+	prefix string          // of the keys, in errors and in read
+	read   map[string]bool // keys that were asked for; nil to record none
+	file   string          // that errors name; "" for ConfigFile
+}
+
+// ObjectIn returns v, the value under key, as an object that records nothing; ok
+// is false when it is none.
+func ObjectIn(key string, v any) (o Object, ok bool) {
+	m, ok := v.(map[string]any)
+	return Object{values: m, prefix: key + "."}, ok
+}
+
+// lookup returns the first of keys that the object has, with its prefix, and the
+// value. A null is a value: the reference looks no further.
+func (o Object) lookup(keys ...string) (key string, v any) {
+	for _, key := range keys {
+		if o.read != nil {
+			o.read[o.prefix+key] = true
+		}
+		if v, ok := o.values[key]; ok {
+			return o.prefix + key, v
+		}
+	}
+	return "", nil
+}
+
+// Sub returns the object under key, one without members when there is none.
+func (o Object) Sub(key string) Object {
+	_, v := o.lookup(key)
+	m, _ := v.(map[string]any)
+	return Object{m, o.prefix + key + ".", o.read, o.file}
+}
+
+// Under is Sub for package precision.
+func (o Object) Under(key string) precision.Settings { return o.Sub(key) }
+
+// Members returns the members of the object, which the caller does not change; nil
+// for an object that is not there.
+func (o Object) Members() map[string]any { return o.values }
+
+// Value returns the value of a key, nil if it has none.
+func (o Object) Value(key string) any {
+	_, v := o.lookup(key)
+	return v
+}
+
+// Present reports whether a key is there, even with null. It does not count as
+// asked for.
+func (o Object) Present(key string) bool {
+	_, ok := o.values[key]
+	return ok
+}
+
+// Has reports whether the first of keys that is there has a value other than null.
+func (o Object) Has(keys ...string) bool {
+	_, v := o.lookup(keys...)
+	return v != nil
+}
+
+// Int returns the first of keys that is there as an integer. ok is false when
+// none is, or when it is null.
+func (o Object) Int(keys ...string) (n int64, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	x, ok, err := asInt(key, v)
+	return x, ok, o.inFile(err)
+}
+
+// Require is Int for keys of which one must be there.
+func (o Object) Require(keys ...string) (int64, error) {
+	n, ok, err := o.Int(keys...)
+	return n, o.needed(ok, err, keys)
+}
+
+// needed returns err, or that of keys none of which has a value.
+func (o Object) needed(ok bool, err error, keys []string) error {
+	if err != nil || ok {
+		return err
+	}
+	if o.file == preprocessorFile && o.values == nil {
+		return fault.Errorf(fault.Broken, "%s: %w (it, or %s, says how pictures and sound are prepared: %s)", preprocessorFile, fs.ErrNotExist, processorFile,
+			strings.Trim(fmt.Sprintf("%q", keys), "[]"))
+	}
+	if len(keys) == 1 {
+		return fault.Errorf(fault.Broken, "%s: has no key %q", o.FileName(), o.prefix+keys[0])
+	}
+	return fault.Errorf(fault.Broken, "%s: has none of the keys %q", o.FileName(), o.Names(keys))
+}
+
+// Names returns keys as errors name them.
+func (o Object) Names(keys []string) []string {
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = o.prefix + key
+	}
+	return names
+}
+
+// FileName returns the name of the file that the object is from, for errors.
+func (o Object) FileName() string { return cmp.Or(o.file, ConfigFile) }
+
+// inFile gives an error about a key the name of the object's file.
+func (o Object) inFile(err error) error {
+	var e *keyError
+	if o.file == "" || !errors.As(err, &e) {
+		return err
+	}
+	named := *e
+	named.file = o.file
+	return &named
+}
+
+// Float is Int for numbers.
+func (o Object) Float(keys ...string) (f float64, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	x, ok, err := asFloat(key, v)
+	return x, ok, o.inFile(err)
+}
+
+// RequireFloat is Require for numbers.
+func (o Object) RequireFloat(keys ...string) (float64, error) {
+	f, ok, err := o.Float(keys...)
+	return f, o.needed(ok, err, keys)
+}
+
+// RequireBool is Require for flags.
+func (o Object) RequireBool(keys ...string) (bool, error) {
+	b, ok, err := o.Bool(keys...)
+	return b, o.needed(ok, err, keys)
+}
+
+// String is Int for strings.
+func (o Object) String(keys ...string) (s string, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	x, ok, err := asString(key, v)
+	return x, ok, o.inFile(err)
+}
+
+// Bool is Int for flags.
+func (o Object) Bool(keys ...string) (b, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	x, ok, err := asBool(key, v)
+	return x, ok, o.inFile(err)
+}
+
+// Ints is Int for lists of integers.
+func (o Object) Ints(keys ...string) (list []int64, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	list, ok, err = asList(key, v, asInt)
+	return list, ok, o.inFile(err)
+}
+
+// IntLists is Int for lists of lists of integers.
+func (o Object) IntLists(keys ...string) (lists [][]int64, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	lists, ok, err = asList(key, v, func(key string, v any) ([]int64, bool, error) { return asList(key, v, asInt) })
+	return lists, ok, o.inFile(err)
+}
+
+// Floats is Int for lists of numbers.
+func (o Object) Floats(keys ...string) (list []float64, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	list, ok, err = asList(key, v, asFloat)
+	return list, ok, o.inFile(err)
+}
+
+// RequireFloats is Require for lists of numbers.
+func (o Object) RequireFloats(keys ...string) ([]float64, error) {
+	list, ok, err := o.Floats(keys...)
+	return list, o.needed(ok, err, keys)
+}
+
+// Strings is Int for lists of strings.
+func (o Object) Strings(keys ...string) (list []string, ok bool, err error) {
+	key, v := o.lookup(keys...)
+	list, ok, err = asList(key, v, asString)
+	return list, ok, o.inFile(err)
+}
+
+// IntAt returns element i of the list under key; ok is false when there is no list.
+// A list without such an element is an error.
+func (o Object) IntAt(key string, i int64) (n int64, ok bool, err error) {
+	return elementAt(o, key, i, asInt)
+}
+
+// StringAt is IntAt for strings.
+func (o Object) StringAt(key string, i int64) (s string, ok bool, err error) {
+	return elementAt(o, key, i, asString)
+}
+
+func elementAt[T any](o Object, key string, i int64, as func(string, any) (T, bool, error)) (t T, ok bool, err error) {
+	key, v := o.lookup(key)
+	if v == nil {
+		return t, false, nil
+	}
+	list, isList := v.([]any)
+	if !isList {
+		return t, false, WrongType(key, "a list", v)
+	}
+	if i < 0 || i >= int64(len(list)) {
+		return t, false, fault.Errorf(fault.Broken, "%s: key %q: has no element %d", ConfigFile, key, i)
+	}
+	at := fmt.Sprintf("%s[%d]", key, i)
+	if t, ok, err = as(at, list[i]); err == nil && !ok {
+		err = WrongType(at, "a value", list[i])
+	}
+	return t, ok, err
+}
+
+// unread lists the members that nothing asked for and that might mean something.
+func (o Object) unread() []string {
+	var keys []string
+	for key, v := range o.values {
+		if m, ok := v.(map[string]any); ok {
+			keys = append(keys, Object{m, o.prefix + key + ".", o.read, o.file}.unread()...)
+		} else if !o.read[o.prefix+key] && !IsNo(v) && !inertRope(key, v) {
+			keys = append(keys, o.prefix+key)
+		}
+	}
+	return keys
+}
+
+// WrongType is the error for a key whose value is not what it should be.
+func WrongType(key, want string, found any) error {
+	return &keyError{ConfigFile, key, fmt.Sprintf("want %s, found %s", want, shown(found))}
+}
+
+// keyError is an error about the value of a key, of kind fault.Broken.
+type keyError struct{ file, key, text string }
+
+func (e *keyError) Error() string        { return fmt.Sprintf("%s: key %q: %s", e.file, e.key, e.text) }
+func (e *keyError) Is(target error) bool { return target == fault.Broken }
+
+// shown returns a value of config.json as JSON has it, cut when it is long.
+func shown(v any) string {
+	const most = 80
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	if len(text) > most {
+		return fmt.Sprintf("%s... (%d bytes)", text[:most], len(text))
+	}
+	return string(text)
+}
+
+func asInt(key string, v any) (int64, bool, error) {
+	if v == nil {
+		return 0, false, nil
+	}
+	num, ok := v.(json.Number)
+	if !ok {
+		return 0, false, WrongType(key, "an integer", v)
+	}
+	n, err := num.Int64()
+	if err != nil {
+		return 0, false, WrongType(key, "an integer", v)
+	}
+	return n, true, nil
+}
+
+func asFloat(key string, v any) (float64, bool, error) {
+	if v == nil {
+		return 0, false, nil
+	}
+	num, ok := v.(json.Number)
+	if !ok {
+		return 0, false, WrongType(key, "a number", v)
+	}
+	f, err := num.Float64()
+	if err != nil || math.IsNaN(f) {
+		return 0, false, WrongType(key, "a number that float64 can hold", v)
+	}
+	return f, true, nil
+}
+
+func asBool(key string, v any) (b, ok bool, err error) {
+	if v == nil {
+		return false, false, nil
+	}
+	if b, ok = v.(bool); !ok {
+		return false, false, WrongType(key, "true or false", v)
+	}
+	return b, true, nil
+}
+
+func asList[T any](key string, v any, as func(string, any) (T, bool, error)) ([]T, bool, error) {
+	if v == nil {
+		return nil, false, nil
+	}
+	values, ok := v.([]any)
+	if !ok {
+		return nil, false, WrongType(key, "a list", v)
+	}
+	var list []T
+	for i, v := range values {
+		t, ok, err := as(fmt.Sprintf("%s[%d]", key, i), v)
+		if err == nil && !ok {
+			err = WrongType(key, "a list without null", v)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		list = append(list, t)
+	}
+	return list, true, nil
+}
+
+func asString(key string, v any) (string, bool, error) {
+	if v == nil {
+		return "", false, nil
+	}
+	s, ok := v.(string)
+	if !ok {
+		return "", false, WrongType(key, "a string", v)
+	}
+	return s, true, nil
+}
+
+// ParseObject reads the JSON object in a file of that name, for its keys alone: which
+// were asked for is not recorded.
+func ParseObject(file string, data []byte) (Object, error) {
+	values, err := parseRoot(file, data)
+	return Object{values: values, file: file}, err
+}

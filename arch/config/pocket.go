@@ -1,0 +1,87 @@
+package config
+
+import (
+	"encoding/json"
+	"strings"
+
+	"ggforge/fault"
+)
+
+// PocketTTS is the class of models without a config.json: the shapes of their tensors say
+// what it would. The reference takes no other configuration, even if there is one.
+const PocketTTS = "PocketTTSModel"
+
+// IsPocketTTS reports whether tensors of these shapes are of a Pocket TTS.
+func IsPocketTTS(shapes map[string][]int64) bool { return shapes["flow_lm.bos_emb"] != nil }
+
+// BeforeVoice is the key that says whether the embedding of a Pocket TTS has a vector that
+// a voice begins with.
+const BeforeVoice = "insert_bos_before_voice"
+
+// ParsePocketTTS is ParseAs, or ParseTower, for the shapes of the tensors in a file.
+// Source: the loader of the reference's pockettts.py.
+func ParsePocketTTS(file string, shapes map[string][]int64, tower bool) (*Config, error) {
+	var err error
+	size := func(name string, dims, dim int) int64 {
+		shape := shapes[name]
+		switch {
+		case err != nil:
+		case shape == nil:
+			err = fault.Errorf(fault.Broken, "%s: has no tensor %q, which says how large a Pocket TTS is", file, name)
+		case len(shape) != dims:
+			err = fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want %d dimensions", file, name, shape, dims)
+		default:
+			return shape[dim]
+		}
+		return 0
+	}
+	layers := func(prefix string) (n int64) {
+		for name := range shapes {
+			rest, ok := strings.CutPrefix(name, prefix)
+			number, rest, _ := strings.Cut(rest, ".")
+			if ok && rest == "norm1.weight" && number != "" && strings.Trim(number, "0123456789") == "" {
+				n++
+			}
+		}
+		return n
+	}
+	const text, hears, embedding = "flow_lm.transformer.layers.", "mimi.encoder_transformer.transformer.layers.", "flow_lm.conditioner.embed.weight"
+	const headDim = 64 // of all models
+	width, heard := size(embedding, 2, 1), size(hears+"0.norm1.weight", 1, 0)
+	own := int64(1) // rows of the embedding after those of the tensor
+	_, before := shapes["flow_lm.bos_before_voice"]
+	if before {
+		own++
+	}
+	config := map[string]any{
+		"architectures": []string{PocketTTS}, "model_type": "pockettts",
+		"num_hidden_layers": layers(text), "hidden_size": width, "intermediate_size": size(text+"0.linear1.weight", 2, 0), "num_attention_heads": width / headDim,
+		"max_position_embeddings": 4096, // which bounds the cache; the model has no limit
+		"vocab_size":              size(embedding, 2, 0) + own, BeforeVoice: before,
+		"rope_theta": 10000.0, "layer_norm_eps": 1e-5,
+		audioConfig: map[string]any{
+			"num_hidden_layers": layers(hears), "hidden_size": heard, "intermediate_size": size(hears+"0.linear1.weight", 2, 0), "num_attention_heads": heard / headDim,
+		},
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range []int64{width, heard} {
+		if n == 0 || n%headDim != 0 {
+			return nil, fault.Errorf(fault.Unsupported, "%s: a Pocket TTS that is %d wide, want a multiple of %d, the size of a head", file, n, headDim)
+		}
+	}
+	data, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	parse := ParseAs
+	if tower {
+		parse = ParseTower
+	}
+	c, err := parse("", data, nil)
+	if err == nil {
+		c.File = file
+	}
+	return c, err
+}

@@ -1,0 +1,65 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// windowKeys say how far attention sees; Window reads them all, for every
+// architecture.
+var windowKeys = set("sliding_window", "use_sliding_window", "max_window_layers")
+
+// contextKeys are the names of the length of the context.
+var contextKeys = []string{"max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length"}
+
+// Window returns how many positions the attention of a model sees in at least one
+// layer, of context, which is 0 if the file does not say; ok is false when all
+// layers see everything. Source: the configurations of the transformers library.
+// Types that have no such key there have no window; types that are not known there
+// have one if they name one.
+func (v *View) Window() (window, context int64, ok bool) {
+	if m := modelTypes()[v.modelType]; m != nil {
+		if _, slides := m.Defaults["sliding_window"]; !slides {
+			return 0, 0, false
+		}
+	}
+	values := v.Object.values
+	if use, said := values["use_sliding_window"].(bool); said && !use {
+		return 0, 0, false
+	}
+	integer := func(key string) (int64, bool) {
+		n, ok, err := asInt(key, values[key])
+		return n, ok && err == nil
+	}
+	if window, ok = integer("sliding_window"); !ok || window <= 0 {
+		return 0, 0, false
+	}
+	if kinds, said := values["layer_types"].([]any); said {
+		if !slices.Contains(kinds, any("sliding_attention")) {
+			return 0, 0, false
+		}
+	} else if first, said := integer("max_window_layers"); said && !strings.HasSuffix(v.modelType, "_moe") {
+		// the layers from this one on have the window
+		for _, key := range BlockCountKeys {
+			if n, ok := integer(key); ok && first >= n {
+				return 0, 0, false
+			}
+		}
+	}
+	for _, key := range contextKeys {
+		if n, ok := integer(key); ok {
+			if window >= n {
+				return 0, 0, false
+			}
+			return window, n, true
+		}
+	}
+	return window, 0, true
+}
+
+// onlyWindows reports whether layer_types says no more than which layers have a
+// window.
+func onlyWindows(v any) bool {
+	kinds, ok := v.([]any)
+	return ok && !slices.ContainsFunc(kinds, func(k any) bool { return k != "full_attention" && k != "sliding_attention" })
+}

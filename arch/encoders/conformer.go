@@ -1,0 +1,128 @@
+package encoders
+
+import (
+	"math"
+	"slices"
+
+	"ggforge/arch/config"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/internal/half"
+	"ggforge/rows"
+)
+
+// What several models share that hear with conformers, layers of attention and of
+// convolutions over time.
+
+// normEps is what batch norms add to variances.
+const normEps = 1e-5
+
+// batchNorm is the row of a batch norm, which at rest is a factor and a bias for each
+// channel. hf is its name in the checkpoint, to the one in the file; cond is that of the
+// row, nil for always.
+func batchNorm(hf, to string, cond table.Cond) table.TensorRow {
+	return table.TensorRow{HF: hf + ".{part}", Exact: true, If: cond, Parts: []string{"weight", "bias", "running_mean", "running_var"}, Join: foldNorm,
+		Split: []table.Part{{GGUF: to + ".weight", Transform: foldedRow(0)}, {GGUF: to + ".bias", Transform: foldedRow(1)}}}
+}
+
+// foldNorm makes two rows of the four vectors of a batch norm: weight/sqrt(var+eps), and
+// bias-mean times that. The elements of vectors in F16 are rounded to it after each
+// step, as PyTorch does.
+func foldNorm(_ table.Layer, parts []rows.Source) (rows.Source, error) {
+	const most = 1 << 20 // channels
+	ne := parts[0].NE()
+	for _, p := range parts {
+		if len(ne) != 1 || ne[0] < 1 || ne[0] > most || !slices.Equal(p.NE(), ne) {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want those of the weight, %s, one number for each channel", gguf.Shape(p.NE()), gguf.Shape(ne))
+		}
+	}
+	n := ne[0]
+	return rows.Prepared([]int64{n, 2}, gguf.TypeF32, func() (rows.Source, error) {
+		isHalf := true
+		var v [4][]float32
+		for i, p := range parts {
+			isHalf = isHalf && p.Type() == gguf.TypeF16
+			v[i] = make([]float32, n)
+			if err := rows.Decode(p, v[i], new([]byte), 0, 1); err != nil {
+				return nil, err
+			}
+		}
+		round := func(f float32) float32 { return f }
+		if isHalf {
+			round = half.RoundF16
+		}
+		out := make([]float32, 2*n)
+		for i := range n {
+			root := round(float32(math.Sqrt(float64(round(v[3][i] + normEps)))))
+			factor := round(v[0][i] / root)
+			out[i], out[n+i] = factor, round(v[1][i]-round(float32(v[2][i]*factor)))
+		}
+		return rows.Reshape(rows.Float32s(out), []int64{n, 2})
+	}), nil
+}
+
+// foldedRow takes a row of what foldNorm made.
+func foldedRow(i int64) *table.Transform {
+	return &table.Transform{Name: "folded-norm", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		n := s.NE()[0]
+		s, err := rows.Slice(s, 1, i, i+1)
+		if err != nil {
+			return nil, err
+		}
+		return rows.Reshape(s, []int64{n})
+	}}
+}
+
+// dropCounters leaves out how many batches norms have seen.
+func dropCounters(prefix string) table.Drop {
+	return table.Drop{Prefix: prefix, Suffix: ".num_batches_tracked", Why: table.Silent}
+}
+
+// withoutOnes leaves out a dimension of 1: the one after the kernel's of a convolution
+// of each channel alone, [channels, 1, kernel], or the kernel's of one over single frames,
+// [out, in, 1].
+func withoutOnes(dim int) *table.Transform {
+	return &table.Transform{Name: "without-ones", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		switch {
+		case len(ne) < 3:
+			return s, nil
+		case len(ne) > 3 || ne[dim] != 1:
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want two and a 1", gguf.Shape(ne))
+		}
+		return rows.Reshape(s, slices.Delete(slices.Clone(ne), dim, dim+1))
+	}}
+}
+
+var (
+	eachChannel = withoutOnes(1)
+	oneFrame    = withoutOnes(0)
+)
+
+// halfOfRows takes the first (0) or the second half of the rows.
+func halfOfRows(i int64) *table.Transform {
+	return &table.Transform{Name: "half-of-rows", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		if len(ne) != 2 || ne[1]%2 != 0 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want an even number of rows", gguf.Shape(ne))
+		}
+		return rows.Slice(s, 1, i*ne[1]/2, (i+1)*ne[1]/2)
+	}}
+}
+
+// timesOf is the product of two sizes of a part.
+func timesOf(in table.In, a, b string) table.Derive {
+	return func(c *config.View) (gguf.Value, bool, error) {
+		o := in(c)
+		n, err := o.Require(a)
+		if err != nil {
+			return gguf.Value{}, false, err
+		}
+		m, err := o.Require(b)
+		if err == nil && (min(n, m) < 1 || max(n, m) > math.MaxInt32) {
+			err = fault.Errorf(fault.Broken, "%s: keys %q: %d and %d, want sizes", o.FileName(), o.Names([]string{a, b}), n, m)
+		}
+		return table.Uint32Of(n*m, true, err)
+	}
+}

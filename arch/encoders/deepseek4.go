@@ -1,0 +1,92 @@
+package encoders
+
+import (
+	"slices"
+
+	"ggforge/arch/config"
+	"ggforge/arch/parts"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+)
+
+// deepseek4V is described in keys of the root that begin with vision_. Pictures are
+// prepared in one way, no file says it.
+var deepseek4V = &table.Arch{
+	Name:       name,
+	Classes:    []string{"DeepseekV4ForCausalLM"},
+	Tower:      towerOf(),
+	BlockCount: func(c *config.View) (int64, error) { return c.Require("vision_n_layers") },
+	Metadata: vision(
+		table.Row{Key: keyImageSize, Derive: nominalSize},
+		required(uint32Row(keyPatchSize, nil, "vision_patch_size", 0)), required(uint32Row(keyWidth, nil, "vision_dim", 0)),
+		required(uint32Row(keyFF, nil, "vision_inter_dim", 0)), required(uint32Row(keyBlocks, nil, "vision_n_layers", 0)),
+		required(uint32Row(keyHeads, nil, "vision_n_heads", 0)),
+		table.Row{Key: "vision.image_mean", Derive: halves("image_mean"), Facts: config.ProcessorFiles},
+		table.Row{Key: "vision.image_std", Derive: halves("image_std"), Facts: config.ProcessorFiles},
+		projector("deepseek4v"), table.Row{Key: keyNormEps, Const: gguf.Float32(1e-6)}, useSiLU,
+		required(uint32Row(keyScale, nil, "vision_downsample_ratio", 0)), required(uint32Row("vision.image_min_pixels", nil, "vision_min_pixels", 0)),
+	),
+	Expect: []table.Expect{{Key: "vision_max_n_token", Values: []string{"384"}}, {Key: "vision_max_wh_ratio", Values: []string{"8"}}, {Key: "vision_rope_theta", Values: []string{"10000"}}},
+	Drop:   slices.Concat(dropAll("of the language model", "layers.", "embed.", "norm.", "head.", "hc_head_", "hc_"), ofText),
+	Tensors: []table.TensorRow{
+		{HF: "vision.patch_embed.proj", GGUF: "v.patch_embd", Bias: table.MayBias, Type: kernelType, Transform: kernelOfChannels},
+		{HF: "vision.blocks.{bid}.norm1", GGUF: "v.blk.{bid}.ln1"},
+		{HF: "vision.blocks.{bid}.norm2", GGUF: "v.blk.{bid}.ln2"},
+		{HF: "vision.blocks.{bid}.attn.wqkv", GGUF: "v.blk.{bid}.attn_qkv", Bias: table.MayBias},
+		{HF: "vision.blocks.{bid}.attn.wo", GGUF: "v.blk.{bid}.attn_out", Bias: table.MayBias},
+		{HF: "vision.blocks.{bid}.mlp.w1", Split: []table.Part{{GGUF: "v.blk.{bid}.ffn_gate", Transform: parts.Half(0)}, {GGUF: "v.blk.{bid}.ffn_up", Transform: parts.Half(1)}}},
+		{HF: "vision.blocks.{bid}.mlp.w2", GGUF: "v.blk.{bid}.ffn_down"},
+		{HF: "vision.norm", GGUF: "v.post_ln"},
+		{HF: "aligner.w1", GGUF: "mm.1", Bias: table.NeedBias},
+		{HF: "aligner.w2", GGUF: "mm.2", Bias: table.NeedBias},
+		{HF: "image_newline", Exact: true, GGUF: "v.image_newline"},
+		{HF: "image_start", Exact: true, GGUF: "v.token_embd.img_start"},
+		{HF: "image_end", Exact: true, GGUF: "v.token_embd.img_end"},
+		{HF: "image_pad", Exact: true, GGUF: "v.token_embd.img_pad"},
+	},
+	Shapes: shape.Rules{Tensors: shape.Table{"mm.1": "v_shuffled, ?between", "mm.2": "?between, v_proj", "v.image_newline": "v_proj",
+		"v.token_embd.img_start": "v_proj", "v.token_embd.img_end": "v_proj", "v.token_embd.img_pad": "v_proj"}},
+}
+
+// halves is what pictures are prepared with unless a file says something else.
+func halves(key string) table.Derive {
+	return func(c *config.View) (gguf.Value, bool, error) {
+		if !c.Processor().Present(key) {
+			return gguf.Float32s([]float32{0.5, 0.5, 0.5}), true, nil
+		}
+		return perChannel(key)(c)
+	}
+}
+
+// nominalSize is the size of a picture of 16 x 16 merged patches.
+func nominalSize(c *config.View) (gguf.Value, bool, error) {
+	patch, err := c.Require("vision_patch_size")
+	if err != nil {
+		return gguf.Value{}, false, err
+	}
+	ratio, err := c.Require("vision_downsample_ratio")
+	if err == nil && (patch < 0 || ratio < 0 || max(patch, ratio) > 1<<12) {
+		err = fault.Errorf(fault.Broken, "%s: patches of %d pixels, %d of them merged", c.FileName(), patch, ratio)
+	}
+	return table.Uint32Of(patch*ratio*16, true, err)
+}
+
+// kernelOfChannels makes a convolution of a matrix over patches, [out, 3*height*width];
+// biases stay as they are.
+var kernelOfChannels = &table.Transform{Name: "kernel-of-channels", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	ne := s.NE()
+	if len(ne) == 1 {
+		return s, nil
+	}
+	patch, err := l.Require("vision_patch_size")
+	if err == nil && (len(ne) != 2 || patch < 1 || patch > 1<<12 || ne[0] != 3*patch*patch) {
+		err = fault.Errorf(fault.Broken, "dimensions %s, want rows of patches of %d x %d pixels in three channels", gguf.Shape(ne), patch, patch)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows.Reshape(s, []int64{patch, patch, 3, ne[1]})
+}}

@@ -1,0 +1,187 @@
+package encoders
+
+import (
+	"slices"
+
+	"ggforge/arch/config"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+)
+
+// DeepSeek-OCR: a SAM model whose output a second model takes for its patches. In the
+// first version that is a CLIP model, in the second one a Qwen 2 with queries of its own.
+
+var (
+	inWidths table.In = func(c *config.View) config.Object { return c.Vision().Sub("width") }
+	inSAM    table.In = func(c *config.View) config.Object { return inWidths(c).Sub("sam_vit_b") }
+	inCLIP   table.In = func(c *config.View) config.Object { return inWidths(c).Sub("clip-l-14-224") }
+	inQwen2  table.In = func(c *config.View) config.Object { return inWidths(c).Sub("qwen2-0-5b") }
+)
+
+// ocrRows are the rows after the general ones; tiles is the greatest number of parts
+// that a picture is cut into.
+func ocrRows(kind string, tiles uint32, scale table.Derive, list ...table.Row) []table.Row {
+	return vision(slices.Concat(list, []table.Row{
+		projector(kind), epsOf("layer_norm_eps", 1e-6), useGELU, {Key: keyScale, Derive: scale},
+		uint32Row("vision.window_size", inVision, "window_size", 14),
+		{Key: "vision.preproc_min_tiles", Const: gguf.Uint32(2)}, {Key: "vision.preproc_max_tiles", Const: gguf.Uint32(tiles)},
+		required(uint32Row("vision.sam.block_count", inSAM, "layers", 0)),
+		required(uint32Row("vision.sam.embedding_length", inSAM, "width", 0)),
+		required(uint32Row("vision.sam.head_count", inSAM, "heads", 0)),
+	})...)
+}
+
+var (
+	deepseekOCR  = ocrOf("DeepseekOCRForCausalLM", 9)
+	unlimitedOCR = ocrOf("UnlimitedOCRForCausalLM", 32)
+)
+
+// ocrOf is the table of the first version.
+func ocrOf(class string, tiles uint32) *table.Arch {
+	const p, l, g = "model.vision_model.", "model.vision_model.transformer.layers.{bid}.", "v.blk.{bid}."
+	return &table.Arch{
+		Name:       name,
+		Classes:    []string{class},
+		Tower:      towerOf(inVision),
+		BlockCount: layers(inCLIP, "layers"),
+		Metadata: ocrRows("deepseekocr", tiles, poolSide(inCLIP, 0),
+			required(uint32Row(keyImageSize, inCLIP, "image_size", 0)), required(uint32Row(keyPatchSize, inCLIP, "patch_size", 0)),
+			required(uint32Row(keyWidth, inCLIP, "width", 0)), table.Row{Key: keyFF, Derive: fourHeads},
+			required(uint32Row(keyBlocks, inCLIP, "layers", 0)), required(uint32Row(keyHeads, inCLIP, "heads", 0))),
+		Expect: ocrExpect,
+		Unused: append(slices.Clone(ocrUnused), "vision_config.image_size"),
+		Drop:   ofText,
+		Tensors: slices.Concat(samRows, []table.TensorRow{
+			{HF: p + "embeddings.class_embedding", Exact: true, GGUF: "v.class_embd"},
+			{HF: p + "embeddings.patch_embedding", GGUF: "v.patch_embd", Type: always32},
+			{HF: p + "embeddings.position_embedding", GGUF: "v.position_embd"},
+			{HF: p + "pre_layrnorm", GGUF: "v.pre_ln", Bias: table.NeedBias},
+			{HF: l + "layer_norm1", GGUF: g + "ln1", Bias: table.NeedBias},
+			{HF: l + "layer_norm2", GGUF: g + "ln2", Bias: table.NeedBias},
+			{HF: l + "self_attn.qkv_proj", GGUF: g + "attn_qkv", Bias: table.NeedBias},
+			{HF: l + "self_attn.out_proj", GGUF: g + "attn_out", Bias: table.NeedBias},
+			{HF: l + "mlp.fc1", GGUF: g + "ffn_up", Bias: table.NeedBias},
+			{HF: l + "mlp.fc2", GGUF: g + "ffn_down", Bias: table.NeedBias},
+			{HF: "model.image_newline", Exact: true, GGUF: "v.image_newline"},
+		}),
+		Shapes: shape.Rules{Dims: samDims, Tensors: shape.Merge(samShapes, shape.Table{
+			"mm.model.fc": "2 * v_embd, v_proj", "v.image_newline": "v_proj", "v.position_embd": "v_embd, v_grid * v_grid + 1",
+			"v.blk.{bid}.ffn_up": "v_embd, ?ff", "v.blk.{bid}.ffn_down": "?ff, v_embd", // the file's own length is another one, see fourHeads
+		})},
+	}
+}
+
+// deepseekOCR2 says little of its Qwen 2, which has the sizes of the smallest one.
+var deepseekOCR2 = func() *table.Arch {
+	const kv = "v_embd, v_embd / @vision.attention.head_count * @vision.attention.head_count_kv"
+	const p, l, g = "model.qwen2_model.", "model.qwen2_model.model.model.layers.{bid}.", "v.blk.{bid}."
+	return &table.Arch{
+		Name:    name,
+		Classes: []string{"DeepseekOCR2ForCausalLM"},
+		Tower:   towerOf(inVision),
+		BlockCount: func(c *config.View) (int64, error) {
+			return intOr(c.Vision(), "layers", 24)
+		},
+		Metadata: append(ocrRows("deepseekocr2", 6, poolSide(inVision, 16),
+			uint32Row(keyPatchSize, inVision, "patch_size", 16), required(uint32Row(keyWidth, inQwen2, "dim", 0)),
+			uint32Row(keyFF, inVision, "intermediate_size", 4864), uint32Row(keyBlocks, inVision, "layers", 24),
+			uint32Row(keyHeads, inVision, "num_attention_heads", 14)),
+			table.Row{Key: "vision.attention.head_count_kv", Const: gguf.Uint32(2)}),
+		Expect: ocrExpect,
+		Unused: ocrUnused,
+		Drop:   ofText,
+		Tensors: slices.Concat(samRows, []table.TensorRow{
+			{HF: l + "input_layernorm", GGUF: g + "ln1"},
+			{HF: l + "post_attention_layernorm", GGUF: g + "ln2"},
+			{HF: l + "self_attn.q_proj", GGUF: g + "attn_q", Bias: table.NeedBias},
+			{HF: l + "self_attn.k_proj", GGUF: g + "attn_k", Bias: table.NeedBias},
+			{HF: l + "self_attn.v_proj", GGUF: g + "attn_v", Bias: table.NeedBias},
+			{HF: l + "self_attn.o_proj", GGUF: g + "attn_out"},
+			{HF: l + "mlp.gate_proj", GGUF: g + "ffn_gate"},
+			{HF: l + "mlp.up_proj", GGUF: g + "ffn_up"},
+			{HF: l + "mlp.down_proj", GGUF: g + "ffn_down"},
+			{HF: p + "model.model.norm", GGUF: "v.post_ln"},
+			{HF: p + "query_768", GGUF: "v.resample_query_768"},
+			{HF: p + "query_1024", GGUF: "v.resample_query_1024"},
+		}),
+		Shapes: shape.Rules{Dims: samDims, Tensors: shape.Merge(samShapes, shape.Table{
+			"mm.model.fc": "v_embd, v_proj", "v.resample_query_768": "v_embd, ?tile", "v.resample_query_1024": "v_embd, ?page",
+			"v.blk.{bid}.attn_k": kv, "v.blk.{bid}.attn_v": kv,
+		})},
+	}
+}()
+
+// Runtimes know which layers of the SAM model see the whole picture.
+var ocrExpect = []table.Expect{
+	{Key: "global_attn_indexes", In: inSAM, Values: []string{"[2 5 8 11]"}},
+	{Key: "projector_type", In: inProjector, Values: []string{"linear"}},
+}
+
+var ocrUnused = []string{"vision_config.mlp_ratio", "vision_config.model_name", "vision_config.model_type"}
+
+// samRows are the tensors of both versions.
+var samRows = func() []table.TensorRow {
+	const p, l, g = "model.sam_model.", "model.sam_model.blocks.{bid}.", "v.sam.blk.{bid}."
+	list := []table.TensorRow{
+		{HF: p + "pos_embed", Exact: true, GGUF: "v.sam.pos_embd.weight", Type: always32},
+		{HF: p + "patch_embed.proj", GGUF: "v.sam.patch_embd", Bias: table.NeedBias, Type: kernelType},
+		{HF: l + "norm1", GGUF: g + "pre_ln", Bias: table.NeedBias, If: isSAMLayer},
+		{HF: l + "norm2", GGUF: g + "post_ln", Bias: table.NeedBias, If: isSAMLayer},
+		{HF: l + "attn.rel_pos_h", Exact: true, GGUF: g + "attn.pos_h.weight", Type: always32, If: isSAMLayer},
+		{HF: l + "attn.rel_pos_w", Exact: true, GGUF: g + "attn.pos_w.weight", Type: always32, If: isSAMLayer},
+		{HF: l + "attn.qkv", GGUF: g + "attn.qkv", Bias: table.NeedBias, If: isSAMLayer},
+		{HF: l + "attn.proj", GGUF: g + "attn.out", Bias: table.NeedBias, If: isSAMLayer},
+		{HF: l + "mlp.lin1", GGUF: g + "mlp.lin1", Bias: table.NeedBias, If: isSAMLayer},
+		{HF: l + "mlp.lin2", GGUF: g + "mlp.lin2", Bias: table.NeedBias, If: isSAMLayer},
+		{HF: p + "neck.1", GGUF: "v.sam.neck.1", Bias: table.NeedBias},
+		{HF: p + "neck.3", GGUF: "v.sam.neck.3", Bias: table.NeedBias},
+		{HF: "model.projector.layers", GGUF: "mm.model.fc", Bias: table.NeedBias},
+		{HF: "model.view_seperator", Exact: true, GGUF: "v.view_seperator", Transform: oneRow},
+	}
+	for _, s := range []string{"neck.0", "neck.2", "net_2", "net_3"} {
+		list = append(list, table.TensorRow{HF: p + s, GGUF: "v.sam." + s, Type: always32})
+	}
+	return list
+}()
+
+var samDims = shape.Table{"s_embd": "@vision.sam.embedding_length", "s_head": "s_embd / @vision.sam.head_count"}
+
+// samShapes have two lengths of relative positions: those of layers that see a window,
+// and those of layers that see all.
+var samShapes = shape.Table{
+	"v.sam.pos_embd": "s_embd, ?cells, ?cells, 1", "v.sam.patch_embd": "16, 16, 3, s_embd", "v.sam.patch_embd.bias": "s_embd",
+	"v.sam.blk.{bid}.pre_ln": "s_embd", "v.sam.blk.{bid}.post_ln": "s_embd",
+	"v.sam.blk.{bid}.attn.pos_h": "s_head, ?near | s_head, ?far", "v.sam.blk.{bid}.attn.pos_w": "s_head, ?near | s_head, ?far",
+	"v.sam.blk.{bid}.attn.qkv": "s_embd, 3 * s_embd", "v.sam.blk.{bid}.attn.out": "s_embd, s_embd",
+	"v.sam.blk.{bid}.mlp.lin1": "s_embd, ?s_ff", "v.sam.blk.{bid}.mlp.lin2": "?s_ff, s_embd",
+	"v.sam.neck.0": "1, 1, s_embd, ?neck", "v.sam.neck.1": "?neck", "v.sam.neck.2": "3, 3, ?neck, ?neck", "v.sam.neck.3": "?neck",
+	"v.sam.net_2": "3, 3, ?neck, ?net", "v.sam.net_3": "3, 3, ?net, v_embd", "v.view_seperator": "v_proj, 1",
+}
+
+// isSAMLayer reports whether the SAM model has a layer of the number.
+func isSAMLayer(l table.Layer) (bool, error) {
+	n, err := inSAM(l.View).Require("layers")
+	return l.Bid < n, err
+}
+
+// oneRow makes a matrix of a vector.
+var oneRow = &table.Transform{Name: "one-row", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+	ne := s.NE()
+	if len(ne) != 1 {
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want one", gguf.Shape(ne))
+	}
+	return rows.Reshape(s, []int64{ne[0], 1})
+}}
+
+// fourHeads is what the reference takes for the length of feed-forward layers, four times
+// the number of heads. Runtimes ask the tensors.
+func fourHeads(c *config.View) (gguf.Value, bool, error) {
+	n, err := inCLIP(c).Require("heads")
+	if err == nil && (n < 0 || n > 1<<20) {
+		err = fault.Errorf(fault.Broken, "%s: key \"vision_config.width.clip-l-14-224.heads\": %d, want a number of heads", c.FileName(), n)
+	}
+	return table.Uint32Of(4*n, true, err)
+}

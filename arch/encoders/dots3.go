@@ -1,0 +1,242 @@
+package encoders
+
+import (
+	"slices"
+
+	"ggforge/arch/config"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+)
+
+// dots3Note sees and hears: DotsOCR's layers, of which the upper ones have more and more
+// experts, and layers like Whisper's with a gate, which rotate in place of positions. All that
+// the runtime computes in one way has to be said by config.json. Source:
+// Dots3NoteMmprojModel of the reference.
+var dots3Note = &table.Arch{
+	Name:    name,
+	Classes: []string{"Dots3NoteForCausalLM", "Dots3NoteForConditionalGeneration"},
+	Tower:   towerOf(inVision, inAudio, inDots3Whisper),
+	BlockCount: func(c *config.View) (int64, error) {
+		n, err := layers(inVision, blockKeys...)(c)
+		if err != nil {
+			return 0, err
+		}
+		m, err := layers(inDots3Whisper, "encoder_layers")(c)
+		return max(n, m), err
+	},
+	Metadata: slices.Concat(vision(
+		table.Row{Key: keyImageSize, Const: gguf.Uint32(0)}, // any size
+		required(uint32Row(keyWidth, inVision, "embed_dim", 0)),
+		table.Row{Key: "vision.image_mean", Derive: dots3Channels("image_mean"), Facts: config.ProcessorFiles},
+		table.Row{Key: "vision.image_std", Derive: dots3Channels("image_std"), Facts: config.ProcessorFiles},
+	), withRows(audioRows(inDots3Whisper)[1:], []table.Row{
+		required(uint32Row(keyAudioWidth, inDots3Whisper, "d_model", 0)),
+		required(uint32Row("audio.feed_forward_length", inDots3Whisper, "encoder_ffn_dim", 0)),
+		required(uint32Row("audio.block_count", inDots3Whisper, "encoder_layers", 0)),
+		required(uint32Row("audio.attention.head_count", inDots3Whisper, "encoder_attention_heads", 0)),
+	}), []table.Row{
+		{Key: keyVisionKind, Derive: func(c *config.View) (gguf.Value, bool, error) {
+			return gguf.String("dots3note_v"), true, dots3Said(c)
+		}},
+		useSiLU, epsOf("rms_norm_eps", 0), required(uint32Row(keyMerge, inVision, "spatial_merge_size", 0)),
+		{Key: "vision.image_min_pixels", Derive: dots3Pixels("min_pixels")},
+		{Key: "vision.image_max_pixels", Derive: dots3Pixels("max_pixels")},
+		{Key: "vision.expert_count_per_layer", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+			list, err := dots3Pyramid(c)
+			counts := make([]int32, len(list))
+			for i, n := range list {
+				counts[i] = int32(n)
+			}
+			return gguf.Int32s(counts), err == nil, err
+		}},
+		{Key: "vision.expert_used_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
+			f, err := c.Vision().RequireFloat("capacity_factor")
+			if err == nil && !(f >= 0 && f <= config.MaxParts) {
+				err = fault.Errorf(fault.Broken, "%s: key %q: %v, want a number of experts", c.FileName(), "vision_config.capacity_factor", f)
+			}
+			if err != nil {
+				return gguf.Value{}, false, err
+			}
+			return gguf.Uint32(uint32(f)), true, nil
+		}},
+		{Key: keyAudioKind, Const: gguf.String("dots3note_a")},
+		required(uint32Row(keyMels, inDots3Whisper, "num_mel_bins", 0)),
+		{Key: keyAudioEps, Const: gguf.Float32(1e-6)},
+	}),
+	Expect: []table.Expect{
+		{Key: "adapter_type", In: inVision, Values: []string{"patch_merger"}}, {Key: "pre_pixel_shuffle", In: inVision, Values: []string{"true"}},
+		{Key: "router_scoring_func", In: inVision, Values: []string{"sigmoid"}}, {Key: "router_scale", In: inVision, Values: []string{"1"}},
+		{Key: "temporal_patch_size", In: inVision, Values: []string{"1"}}, {Key: "use_bias", In: inVision, Values: []string{"false"}},
+		{Key: "use_qk_norm", In: inVision, Values: []string{"true"}}, {Key: "post_norm", In: inVision, Values: []string{"true"}}, {Key: "is_causal", In: inVision, Values: []string{"false"}},
+		{Key: "encoder_type", In: inAudio, Values: []string{"dots"}}, {Key: "use_conv2d_stem", In: inAudio, Values: []string{"true"}}, {Key: "use_rope", In: inAudio, Values: []string{"true"}},
+		{Key: "use_rms_norm", In: inAudio, Values: []string{"true"}}, {Key: "use_causal", In: inAudio, Values: []string{"false"}}, {Key: "merge_factor", In: inAudio, Values: []string{"1"}},
+		{Key: "chunk_seconds", In: inAudio, Values: []string{"60"}}, {Key: "sampling_rate", In: inAudio, Values: []string{"16000"}},
+		{Key: "partial_rotary_factor", In: inDots3Rope, Values: []string{"0.5"}}, {Key: "rope_theta", In: inDots3Rope, Values: []string{"10000"}},
+		{Key: "activation_function", In: inDots3Whisper, Values: []string{"swiglu"}}, {Key: "scale_embedding", In: inDots3Whisper, Values: []string{"false"}},
+	},
+	Unused: dots3Unused,
+	Drop:   slices.Concat(dropAll("of the language model", "model.mtp."), ofText),
+	Tensors: slices.Concat(below(inVision, []table.TensorRow{
+		{HF: "vision_encoder.patch_embed.proj", GGUF: "v.patch_embd", Bias: table.NeedBias, Type: kernelType},
+		{HF: "vision_encoder.patch_embed.norm", GGUF: "v.pre_ln"},
+		{HF: "vision_encoder.blocks.{bid}.norm_1", GGUF: "v.blk.{bid}.ln1"},
+		{HF: "vision_encoder.blocks.{bid}.attn.qkv", GGUF: "v.blk.{bid}.attn_qkv"},
+		{HF: "vision_encoder.blocks.{bid}.attn.q_norm", GGUF: "v.blk.{bid}.attn_q_norm"},
+		{HF: "vision_encoder.blocks.{bid}.attn.k_norm", GGUF: "v.blk.{bid}.attn_k_norm"},
+		{HF: "vision_encoder.blocks.{bid}.attn.proj", GGUF: "v.blk.{bid}.attn_out"},
+		{HF: "vision_encoder.blocks.{bid}.norm_2", GGUF: "v.blk.{bid}.ln2"},
+		{HF: "vision_encoder.post_trunk_norm", GGUF: "mm.post_norm"},
+		{HF: "vision_encoder.adapter.ln_q", GGUF: "mm.input_norm", Bias: table.NeedBias},
+		{HF: "vision_encoder.adapter.mlp.0", GGUF: "mm.0", Bias: table.NeedBias},
+		{HF: "vision_encoder.adapter.mlp.2", GGUF: "mm.2", Bias: table.NeedBias},
+		{HF: "vision_encoder.blocks.{bid}.mlp.fc1", GGUF: "v.blk.{bid}.ffn_gate", If: dots3Dense},
+		{HF: "vision_encoder.blocks.{bid}.mlp.fc2", GGUF: "v.blk.{bid}.ffn_down", If: dots3Dense},
+		{HF: "vision_encoder.blocks.{bid}.mlp.fc3", GGUF: "v.blk.{bid}.ffn_up", If: dots3Dense},
+		{HF: "vision_encoder.blocks.{bid}.mlp.gate_weight", GGUF: "v.blk.{bid}.ffn_gate_inp.weight", Exact: true, Type: always32, If: dots3Routed},
+		{HF: "vision_encoder.blocks.{bid}.mlp.router_bias", GGUF: "v.blk.{bid}.exp_probs_b.weight", Exact: true, Type: always32, If: dots3Routed},
+		{HF: "vision_encoder.blocks.{bid}.mlp.experts.{xid}.fc1", GGUF: "v.blk.{bid}.ffn_gate_exps", Experts: dots3Experts, If: dots3Routed},
+		{HF: "vision_encoder.blocks.{bid}.mlp.experts.{xid}.fc2", GGUF: "v.blk.{bid}.ffn_down_exps", Experts: dots3Experts, If: dots3Routed},
+		{HF: "vision_encoder.blocks.{bid}.mlp.experts.{xid}.fc3", GGUF: "v.blk.{bid}.ffn_up_exps", Experts: dots3Experts, If: dots3Routed},
+	}), onlyIf(func(l table.Layer) (bool, error) {
+		n, err := layers(inDots3Whisper, "encoder_layers")(l.View)
+		return l.Bid < n, err
+	}, []table.TensorRow{
+		{HF: dots3Hears + "conv2d1", GGUF: "a.conv2d.1", Bias: table.NeedBias, Type: always32},
+		{HF: dots3Hears + "conv2d2", GGUF: "a.conv2d.2", Bias: table.NeedBias, Type: always32},
+		{HF: dots3Hears + "conv2d3", GGUF: "a.conv2d.3", Bias: table.NeedBias, Type: always32},
+		{HF: dots3Hears + "conv_out", GGUF: "a.conv_out", Type: always32},
+		{HF: dots3Hears + "layer_norm", GGUF: "a.post_ln"},
+		{HF: dots3Hears + "layers.{bid}.self_attn_layer_norm", GGUF: "a.blk.{bid}.ln1"},
+		{HF: dots3Hears + "layers.{bid}.self_attn.q_proj", GGUF: "a.blk.{bid}.attn_q", Bias: table.NeedBias},
+		{HF: dots3Hears + "layers.{bid}.self_attn.k_proj", GGUF: "a.blk.{bid}.attn_k", Bias: table.MayBias},
+		{HF: dots3Hears + "layers.{bid}.self_attn.v_proj", GGUF: "a.blk.{bid}.attn_v", Bias: table.NeedBias},
+		{HF: dots3Hears + "layers.{bid}.self_attn.out_proj", GGUF: "a.blk.{bid}.attn_out", Bias: table.NeedBias},
+		{HF: dots3Hears + "layers.{bid}.final_layer_norm", GGUF: "a.blk.{bid}.ln2"},
+		{HF: dots3Hears + "layers.{bid}.fc1", Bias: table.NeedBias, Split: []table.Part{
+			{GGUF: "a.blk.{bid}.ffn_gate", Transform: gateHalf(0)}, {GGUF: "a.blk.{bid}.ffn_up", Transform: gateHalf(1)}}},
+		{HF: dots3Hears + "layers.{bid}.fc2", GGUF: "a.blk.{bid}.ffn_down", Bias: table.NeedBias},
+		{HF: "audio_encoder.audio_adapter.proj.0", GGUF: "mm.a.norm_pre", Bias: table.NeedBias},
+		{HF: "audio_encoder.audio_adapter.proj.1", GGUF: "mm.a.mlp.1", Bias: table.NeedBias},
+		{HF: "audio_encoder.audio_adapter.proj.3", GGUF: "mm.a.mlp.3", Bias: table.NeedBias},
+	})),
+	Shapes: shape.Rules{Tensors: shape.Table{
+		"mm.post_norm": "v_embd", "mm.input_norm": "v_embd", "mm.0": "v_merged, v_merged", "mm.2": "v_merged, v_proj",
+		"v.blk.{bid}.ffn_gate_inp": "v_embd, @vision.expert_count_per_layer", "v.blk.{bid}.exp_probs_b": "@vision.expert_count_per_layer",
+		"v.blk.{bid}.ffn_gate_exps": "v_embd, ?v_routed, @vision.expert_count_per_layer", "v.blk.{bid}.ffn_up_exps": "v_embd, ?v_routed, @vision.expert_count_per_layer",
+		"v.blk.{bid}.ffn_down_exps": "?v_routed, v_embd, @vision.expert_count_per_layer",
+		"a.conv2d.1":                "3, 3, 1, ?a_sub", "a.conv2d.2": "3, 3, ?a_sub, ?a_sub", "a.conv2d.3": "3, 3, ?a_sub, ?a_sub",
+		"a.conv2d.1.bias": "?a_sub", "a.conv2d.2.bias": "?a_sub", "a.conv2d.3.bias": "?a_sub",
+		"a.conv_out": "?a_flat, a_embd", "a.blk.{bid}.ffn_gate": "a_embd, a_ff",
+		"mm.a.norm_pre": "a_embd", "mm.a.mlp.1": "a_embd, ?a_between", "mm.a.mlp.3": "?a_between, a_proj",
+	}},
+}
+
+// dots3Hears begins the names of what hears.
+const dots3Hears = "audio_encoder.dots_encoder.speech_encoder."
+
+// The parts of its configuration below audio_config.
+var (
+	inDots3Whisper table.In = func(c *config.View) config.Object { return c.Audio().Sub("whisper_config") }
+	inDots3Rope    table.In = func(c *config.View) config.Object { return c.Audio().Sub("rope_parameters") }
+)
+
+// dots3Unused are settings of programs, and those that the tensors show.
+var dots3Unused = func() []string {
+	list := []string{"vision_config.model_type", "vision_config.hidden_size", "vision_config.num_channels", "vision_config.moe_intermediate_size", "vision_config.adapter_in_dim",
+		"vision_config.adapter_out_dim", "vision_config.adapter_merge_size", "vision_config.enable_torch_compile", "vision_config.enable_fp8_moe", "vision_config.image_size",
+		"audio_config.model_type", "audio_config.processor_type", "audio_config.data_type", "audio_config.downsample_hidden_size", "audio_config.conv_bucket_step",
+		"audio_config.conv_bucket_max_elements", "audio_config.whisper_adapter_in_dim", "audio_config.whisper_adapter_out_dim", "audio_config.audio_comp_start",
+		"audio_config.audio_comp_span", "audio_config.audio_comp_end", "audio_config.whisper_config", "audio_config.rope_parameters", "audio_config.whisper_config.model_type"}
+	for _, key := range whisperUnused {
+		list = append(list, "audio_config.whisper_config."+key)
+	}
+	return list
+}()
+
+// dots3Said refuses a configuration without the keys that the reference wants to see.
+func dots3Said(c *config.View) error {
+	for _, want := range []struct {
+		in   table.In
+		keys []string
+	}{
+		{inVision, []string{"adapter_type", "pre_pixel_shuffle", "use_qk_norm"}}, {inAudio, []string{"use_conv2d_stem", "use_rope", "use_rms_norm", "chunk_seconds"}},
+		{inDots3Rope, []string{"partial_rotary_factor", "rope_theta"}}, {inDots3Whisper, []string{"activation_function"}},
+	} {
+		o := want.in(c)
+		for _, key := range want.keys {
+			if !o.Present(key) {
+				return fault.Errorf(fault.Unsupported, "%s: key %q is missing: only one value of it is known here", o.FileName(), o.Names([]string{key})[0])
+			}
+		}
+	}
+	return nil
+}
+
+// dots3Processor returns what says how pictures are prepared: a part of
+// preprocessor_config.json, and what that has next to it.
+func dots3Processor(c *config.View, key string) config.Object {
+	if o := c.Processor().Sub("vision_config"); o.Present(key) {
+		return o
+	}
+	return c.Processor()
+}
+
+func dots3Channels(key string) table.Derive {
+	return func(c *config.View) (gguf.Value, bool, error) { return channels(dots3Processor(c, key), key) }
+}
+
+func dots3Pixels(key string) table.Derive {
+	return func(c *config.View) (gguf.Value, bool, error) {
+		n, err := dots3Processor(c, key).Require(key)
+		return table.Uint32Of(n, true, err)
+	}
+}
+
+// dots3Pyramid is the number of experts of each layer of what sees, 0 for none.
+func dots3Pyramid(c *config.View) ([]int64, error) {
+	const key = "pyramid_num_routed"
+	list, _, err := c.Vision().Ints(key)
+	if err != nil {
+		return nil, err
+	}
+	n, err := layers(inVision, blockKeys...)(c)
+	if err == nil && n != int64(len(list)) {
+		err = fault.Errorf(fault.Broken, "%s: key %q has %d numbers, want one for each of %d layers", c.FileName(), "vision_config."+key, len(list), n)
+	}
+	for i := range list {
+		if list[i] = max(list[i], 0); list[i] > config.MaxParts {
+			err = config.WrongType("vision_config."+key, "numbers of experts", list[i])
+		}
+	}
+	return list, err
+}
+
+func dots3Experts(l table.Layer) (int64, error) {
+	list, err := dots3Pyramid(l.View)
+	if err != nil || l.Bid < 0 || l.Bid >= int64(len(list)) {
+		return 0, err
+	}
+	return list[l.Bid], nil
+}
+
+// dots3Dense and dots3Routed are the conditions of layers without and with experts.
+func dots3Dense(l table.Layer) (bool, error)  { n, err := dots3Experts(l); return n == 0, err }
+func dots3Routed(l table.Layer) (bool, error) { n, err := dots3Experts(l); return n > 0, err }
+
+// gateHalf returns the transform that takes the first (0) or the second half of the rows of a
+// joined projection, weight or bias.
+func gateHalf(i int64) *table.Transform {
+	name := [...]string{"first-half", "second-half"}[i]
+	return &table.Transform{Name: name, Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		last := len(ne) - 1
+		if last > 1 || ne[last]%2 != 0 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows for a gate and what it lets through", gguf.Shape(ne))
+		}
+		n := ne[last] / 2
+		return rows.Slice(s, last, i*n, (i+1)*n)
+	}}
+}

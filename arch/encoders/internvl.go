@@ -1,0 +1,85 @@
+package encoders
+
+import (
+	"slices"
+
+	"ggforge/arch/config"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+)
+
+// internVL is the model of InternVL's checkpoints as their own code saves them. They
+// name its class in vision_config.
+var internVL = &table.Arch{
+	Name:       name,
+	Classes:    []string{"InternVisionModel"},
+	Tower:      towerOf(inVision),
+	BlockCount: layers(inVision, blockKeys...),
+	Metadata: vision(
+		table.Row{Key: keyImageSize, Derive: firstOf("image_size")}, table.Row{Key: keyPatchSize, Derive: firstOf("patch_size")},
+		projector("internvl"), epsOf("layer_norm_eps", 0),
+		table.Row{Key: "use_silu", Derive: ifAct("silu")}, table.Row{Key: "use_gelu", Derive: ifAct("gelu")},
+		table.Row{Key: keyScale, Derive: reciprocal(nil, "downsample_ratio")},
+		table.Row{Key: "vision.preproc_min_tiles", Derive: tiles("min_dynamic_patch")}, table.Row{Key: "vision.preproc_max_tiles", Derive: tiles("max_dynamic_patch")},
+	),
+	Expect: []table.Expect{actOf(inVision, "silu", "gelu"), {Key: "ps_version", Values: []string{"v2"}}, {Key: "select_layer", Values: []string{"-1"}},
+		{Key: "norm_type", In: inVision, Values: []string{"layer_norm", "rms_norm"}}},
+	Unused: []string{"vision_config.num_channels", "vision_config.model_type", "vision_config.drop_path_rate", "vision_config.qk_normalization",
+		"vision_config.use_qk_norm", "vision_config.capacity_factor", "vision_config.eval_capacity_factor", "vision_config.shared_expert_intermediate_size",
+		"vision_config.num_experts", "vision_config.num_routed_experts", "vision_config.num_shared_experts", "vision_config.moe_coeff_ratio",
+		"vision_config.moe_intermediate_size", "vision_config.moe_output_scale", "vision_config.noisy_gate_policy", "vision_config.shared_expert_intermediate_size",
+		"vision_config.use_residual", "vision_config.use_rts", "vision_config.use_weighted_residual", "vision_config.laux_allreduce", "vision_config.ep_size",
+		"vision_config.layer_scale_init_value", "vision_config.use_absolute_position_embeddings", "vision_config.projection_dropout"},
+	Drop: ofText,
+	Tensors: []table.TensorRow{
+		{HF: "vision_model.embeddings.class_embedding", Exact: true, GGUF: "v.class_embd"},
+		{HF: "vision_model.embeddings.position_embedding", Exact: true, GGUF: "v.position_embd.weight"},
+		{HF: "vision_model.embeddings.patch_embedding", GGUF: "v.patch_embd", Bias: table.NeedBias, Type: kernelType},
+		{HF: "vision_model.encoder.layers.{bid}.attn.qkv", Split: qkvThirds, Bias: table.MayBias},
+		{HF: "vision_model.encoder.layers.{bid}.attn.q_norm", GGUF: "v.blk.{bid}.attn_q_norm", Optional: true},
+		{HF: "vision_model.encoder.layers.{bid}.attn.k_norm", GGUF: "v.blk.{bid}.attn_k_norm", Optional: true},
+		{HF: "vision_model.encoder.layers.{bid}.attn.proj", GGUF: "v.blk.{bid}.attn_out", Bias: table.NeedBias},
+		{HF: "vision_model.encoder.layers.{bid}.norm1", GGUF: "v.blk.{bid}.ln1", Bias: table.MayBias},
+		{HF: "vision_model.encoder.layers.{bid}.norm2", GGUF: "v.blk.{bid}.ln2", Bias: table.MayBias},
+		{HF: "vision_model.encoder.layers.{bid}.ls1", Exact: true, GGUF: "v.blk.{bid}.ls1.weight"},
+		{HF: "vision_model.encoder.layers.{bid}.ls2", Exact: true, GGUF: "v.blk.{bid}.ls2.weight"},
+		{HF: "vision_model.encoder.layers.{bid}.mlp.fc1", GGUF: "v.blk.{bid}.ffn_up", Bias: table.NeedBias},
+		{HF: "vision_model.encoder.layers.{bid}.mlp.fc2", GGUF: "v.blk.{bid}.ffn_down", Bias: table.NeedBias},
+		{HF: "mlp1.0", GGUF: "mm.model.mlp.0", Bias: table.NeedBias},
+		{HF: "mlp1.1", GGUF: "mm.model.mlp.1", Bias: table.NeedBias},
+		{HF: "mlp1.3", GGUF: "mm.model.mlp.3", Bias: table.NeedBias},
+	},
+	Shapes: shape.Rules{Tensors: shape.Table{
+		"v.position_embd": "v_embd, v_grid * v_grid + 1", "v.blk.{bid}.attn_q_norm": "v_embd", "v.blk.{bid}.attn_k_norm": "v_embd",
+		"mm.model.mlp.0": "v_shuffled", "mm.model.mlp.1": "v_shuffled, v_proj", "mm.model.mlp.3": "v_proj, v_proj",
+	}},
+}
+
+// firstOf is a number, or the first one of a list.
+func firstOf(key string) table.Derive {
+	return func(c *config.View) (gguf.Value, bool, error) {
+		v := c.Vision()
+		if _, isList := v.Value(key).([]any); !isList {
+			n, err := v.Require(key)
+			return table.Uint32Of(n, true, err)
+		}
+		list, _, err := v.Ints(key)
+		if err == nil && (len(list) == 0 || slices.Max(list) != slices.Min(list)) {
+			err = fault.Errorf(fault.Unsupported, "%s: key \"vision_config.%s\": %v, want squares", c.FileName(), key, list)
+		}
+		if err != nil {
+			return gguf.Value{}, false, err
+		}
+		return table.Uint32Of(list[0], true, nil)
+	}
+}
+
+// tiles is a limit of the parts that a picture is cut into.
+func tiles(key string) table.Derive {
+	return func(c *config.View) (gguf.Value, bool, error) {
+		n, ok, err := c.Int(key)
+		return table.Uint32Of(n, ok && n > 0, err)
+	}
+}

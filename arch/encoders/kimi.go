@@ -1,0 +1,166 @@
+package encoders
+
+import (
+	"math"
+	"slices"
+
+	"ggforge/arch/config"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+)
+
+// moonViT are the tensors of Moonshot's model, which knows pictures of all sizes.
+var moonViT = []table.TensorRow{
+	{HF: "vision_tower.patch_embed.proj", GGUF: "v.patch_embd", Bias: table.NeedBias, Type: kernelType},
+	{HF: "vision_tower.encoder.blocks.{bid}.norm0", GGUF: "v.blk.{bid}.ln1", Bias: table.NeedBias},
+	{HF: "vision_tower.encoder.blocks.{bid}.norm1", GGUF: "v.blk.{bid}.ln2", Bias: table.NeedBias},
+	{HF: "vision_tower.encoder.blocks.{bid}.wo", GGUF: "v.blk.{bid}.attn_out", Bias: table.NeedBias},
+	{HF: "vision_tower.encoder.blocks.{bid}.mlp.fc0", GGUF: "v.blk.{bid}.ffn_up", Bias: table.NeedBias},
+	{HF: "vision_tower.encoder.blocks.{bid}.mlp.fc1", GGUF: "v.blk.{bid}.ffn_down", Bias: table.NeedBias},
+	{HF: "vision_tower.encoder.final_layernorm", GGUF: "v.post_ln", Bias: table.NeedBias},
+}
+
+// moonShapes are its projectors: the widths between the two matrices differ.
+var moonShapes = shape.Table{"v.position_embd": "v_embd, ?positions", "mm.input_norm": "v_embd", "mm.1": "v_shuffled, ?between", "mm.2": "?between, v_proj"}
+
+var moonUnused = []string{"vision_config.model_type", "vision_config.init_pos_emb_height", "vision_config.init_pos_emb_width"}
+
+var kimiVL = &table.Arch{
+	Name:       name,
+	Classes:    []string{"KimiVLForConditionalGeneration"},
+	Tower:      towerOf(inVision),
+	BlockCount: layers(inVision, blockKeys...),
+	Metadata: vision(table.Row{Key: keyImageSize, Const: gguf.Uint32(64 * 14)}, projector("kimivl"), useGELU,
+		table.Row{Key: keyScale, Const: gguf.Uint32(2)}, epsOf("layer_norm_eps", 1e-5)),
+	Expect: []table.Expect{{Key: "merge_kernel_size", In: inVision, Values: []string{"[2 2]"}}},
+	Unused: moonUnused,
+	Drop:   ofText,
+	Tensors: slices.Concat(moonViT, []table.TensorRow{
+		{HF: "vision_tower.patch_embed.pos_emb", GGUF: "v.position_embd", Transform: flatGrid},
+		{HF: "vision_tower.encoder.blocks.{bid}.wqkv", Split: qkvThirds, Bias: table.NeedBias},
+		{HF: "multi_modal_projector.pre_norm", GGUF: "mm.input_norm", Bias: table.NeedBias},
+		{HF: "multi_modal_projector.linear_1", GGUF: "mm.1", Bias: table.NeedBias},
+		{HF: "multi_modal_projector.linear_2", GGUF: "mm.2", Bias: table.NeedBias},
+	}),
+	Shapes: shape.Rules{Tensors: moonShapes},
+}
+
+// flatGrid joins rows and columns of positions, [rows, columns, width] in the checkpoint.
+var flatGrid = &table.Transform{Name: "flat-grid", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+	ne := s.NE()
+	if len(ne) != 3 {
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want three", gguf.Shape(ne))
+	}
+	return rows.Reshape(s, []int64{ne[0], ne[1] * ne[2]})
+}}
+
+// kimiK25 also knows films, a part that no runtime has.
+var kimiK25 = &table.Arch{
+	Name:       name,
+	Classes:    []string{"KimiK25ForConditionalGeneration", "Glm5vForConditionalGeneration"},
+	Tower:      towerOf(inVision),
+	BlockCount: layers(inVision, blockKeys...),
+	Metadata: vision(table.Row{Key: keyImageSize, Derive: kimiSize}, projector("kimik25"),
+		whole(uint32Row("vision.pos_emb_height", inVision, "init_pos_emb_height", 64)),
+		whole(uint32Row("vision.pos_emb_width", inVision, "init_pos_emb_width", 64)),
+		whole(uint32Row("vision.pos_emb_time", inVision, "init_pos_emb_time", 4)),
+		table.Row{Key: "use_gelu", Derive: kimiGELU}, epsOf("projector_ln_eps", 1e-5), table.Row{Key: keyScale, Derive: kimiMerge},
+		table.Row{Key: "vision.image_min_pixels", Derive: kimiPixels("", 8)}, table.Row{Key: "vision.image_max_pixels", Derive: kimiPixels("in_patch_limit", 16384)}),
+	Unused: append([]string{"vision_config.merge_type", "vision_config.mm_hidden_size", "vision_config.mm_projector_type", "vision_config.pos_emb_type",
+		"vision_config.text_hidden_size", "vision_config.video_attn_type", "vision_config.init_pos_emb_time"}, moonUnused...),
+	Rename: []table.Rename{
+		{Prefix: "mm_projector.proj.0.", With: "mm_projector.linear_1."}, {Prefix: "mm_projector.proj.2.", With: "mm_projector.linear_2."},
+	},
+	Drop: ofText,
+	Tensors: slices.Concat(moonViT, []table.TensorRow{
+		{HF: "vision_tower.patch_embed.pos_emb", GGUF: "v.position_embd"},
+		{HF: "vision_tower.encoder.blocks.{bid}.wqkv", GGUF: "v.blk.{bid}.attn_qkv", Bias: table.NeedBias, Transform: splitRope2D},
+		{HF: "mm_projector.pre_norm", GGUF: "mm.input_norm", Bias: table.NeedBias},
+		{HF: "mm_projector.linear_1", GGUF: "mm.1", Bias: table.NeedBias},
+		{HF: "mm_projector.linear_2", GGUF: "mm.2", Bias: table.NeedBias},
+	}),
+	Shapes: shape.Rules{Tensors: shape.Merge(moonShapes, shape.Table{"v.position_embd": "v_embd, ?columns, ?rows"})},
+}
+
+// whole is a row whose key the reference writes without the architecture's name.
+func whole(r table.Row) table.Row {
+	r.Whole = true
+	return r
+}
+
+func kimiSize(c *config.View) (gguf.Value, bool, error) {
+	height, err := intOr(c.Vision(), "init_pos_emb_height", 64)
+	if err != nil {
+		return gguf.Value{}, false, err
+	}
+	patch, err := intOr(c.Vision(), "patch_size", 14)
+	if err == nil && max(height, patch) > math.MaxInt16 {
+		err = fault.Errorf(fault.Broken, "%s: %d patches of %d pixels", c.FileName(), height, patch)
+	}
+	return table.Uint32Of(height*patch, true, err)
+}
+
+func kimiGELU(c *config.View) (gguf.Value, bool, error) {
+	s, ok, err := c.Vision().String("projector_hidden_act")
+	return gguf.Bool(!ok || s == "gelu"), err == nil, err
+}
+
+func kimiMerge(c *config.View) (gguf.Value, bool, error) {
+	list, ok, err := c.Vision().Ints("merge_kernel_size")
+	if !ok {
+		list = []int64{2, 2}
+	}
+	if err == nil && (len(list) != 2 || list[0] != list[1]) {
+		err = fault.Errorf(fault.Unsupported, "%s: key \"vision_config.merge_kernel_size\": %v, want a square", c.FileName(), list)
+	}
+	if err != nil {
+		return gguf.Value{}, false, err
+	}
+	return table.Uint32Of(list[0], true, nil)
+}
+
+// kimiPixels is how many pixels a number of patches has.
+func kimiPixels(key string, patches int64) table.Derive {
+	return func(c *config.View) (gguf.Value, bool, error) {
+		n := patches
+		if key != "" {
+			var err error
+			if n, err = intOr(c.Processor(), key, patches); err != nil {
+				return gguf.Value{}, false, err
+			}
+		}
+		patch, err := intOr(c.Vision(), "patch_size", 14)
+		if err == nil && (patch > math.MaxInt16 || n > math.MaxInt32) {
+			err = fault.Errorf(fault.Broken, "%s: %d patches of %d pixels", c.FileName(), n, patch)
+		}
+		return table.Uint32Of(n*patch*patch, true, err)
+	}
+}
+
+// splitRope2D reorders queries and keys of a joined projection. Within a head, groups of
+// four rows have pairs that rotate by the column and by the row of a patch: all of the
+// first, in halves, come before all of the second.
+var splitRope2D = &table.Transform{Name: "split-rope-2d", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	heads, err := intOr(l.Vision(), "num_attention_heads", 16)
+	if err != nil {
+		return nil, err
+	}
+	ne := s.NE()
+	n := ne[len(ne)-1]
+	if len(ne) > 2 || heads < 1 || n%(3*heads) != 0 || n/(3*heads)%4 != 0 {
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want queries, keys and values of %d heads of a multiple of 4", gguf.Shape(ne), heads)
+	}
+	dim := n / (3 * heads)
+	return rows.Regroup(s, func(i int64) int64 {
+		if i >= 2*heads*dim {
+			return i
+		}
+		// [2][groups][2] of the result is [groups][2][2] of the source
+		in, groups := i%dim, dim/4
+		axis, group, half := in/(2*groups), in/2%groups, in%2
+		return i - in + group*4 + axis*2 + half
+	})
+}}

@@ -1,0 +1,188 @@
+package encoders
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ggforge/arch/config"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+)
+
+// Liquid AI's models that hear: a FastConformer and an adapter.
+
+var inLFM table.In = func(c *config.View) config.Object { return c.Sub("encoder") }
+
+// fastConformer are the tensors of NeMo's encoder. Convolutions over the spectrum leave
+// an eighth of its frames.
+func fastConformer() []table.TensorRow {
+	const c, l, g = "conformer.pre_encode.conv.", "conformer.layers.{bid}.", "a.blk.{bid}."
+	var list []table.TensorRow
+	for _, i := range []int{0, 2, 3, 5, 6} {
+		hf, to := fmt.Sprintf("%s%d", c, i), fmt.Sprintf("a.conv1d.%d", i)
+		list = append(list, table.TensorRow{HF: hf, GGUF: to, Type: always32}, table.TensorRow{HF: hf + ".bias", Exact: true, GGUF: to + ".bias", Transform: plane})
+	}
+	return append(list, []table.TensorRow{
+		{HF: "conformer.pre_encode.out", GGUF: "a.pre_encode.out", Bias: table.NeedBias},
+		{HF: l + "norm_feed_forward1", GGUF: g + "ffn_norm", Bias: table.NeedBias},
+		{HF: l + "feed_forward1.linear1", GGUF: g + "ffn_up", Bias: table.NeedBias},
+		{HF: l + "feed_forward1.linear2", GGUF: g + "ffn_down", Bias: table.NeedBias},
+		{HF: l + "norm_self_att", GGUF: g + "ln1", Bias: table.NeedBias},
+		{HF: l + "self_attn.linear_q", GGUF: g + "attn_q", Bias: table.NeedBias},
+		{HF: l + "self_attn.linear_k", GGUF: g + "attn_k", Bias: table.NeedBias},
+		{HF: l + "self_attn.linear_v", GGUF: g + "attn_v", Bias: table.NeedBias},
+		{HF: l + "self_attn.linear_out", GGUF: g + "attn_out", Bias: table.NeedBias},
+		{HF: l + "self_attn.linear_pos", GGUF: g + "linear_pos"},
+		{HF: l + "self_attn.pos_bias_u", Exact: true, GGUF: g + "pos_bias_u"},
+		{HF: l + "self_attn.pos_bias_v", Exact: true, GGUF: g + "pos_bias_v"},
+		{HF: l + "norm_conv", GGUF: g + "norm_conv", Bias: table.NeedBias},
+		{HF: l + "conv.pointwise_conv1", GGUF: g + "conv_pw1", Bias: table.NeedBias, Transform: oneFrame, Type: always32},
+		{HF: l + "conv.depthwise_conv", GGUF: g + "conv_dw", Bias: table.NeedBias, Transform: eachChannel, Type: always32},
+		batchNorm(l+"conv.batch_norm", g+"conv_norm", nil),
+		{HF: l + "conv.pointwise_conv2", GGUF: g + "conv_pw2", Bias: table.NeedBias, Transform: oneFrame, Type: always32},
+		{HF: l + "norm_feed_forward2", GGUF: g + "ffn_norm_1", Bias: table.NeedBias},
+		{HF: l + "feed_forward2.linear1", GGUF: g + "ffn_up_1", Bias: table.NeedBias},
+		{HF: l + "feed_forward2.linear2", GGUF: g + "ffn_down_1", Bias: table.NeedBias},
+		{HF: l + "norm_out", GGUF: g + "ln2", Bias: table.NeedBias},
+		{HF: "audio_adapter.model.0", GGUF: "mm.a.mlp.0", Bias: table.NeedBias},
+		{HF: "audio_adapter.model.1", GGUF: "mm.a.mlp.1", Bias: table.NeedBias},
+		{HF: "audio_adapter.model.3", GGUF: "mm.a.mlp.3", Bias: table.NeedBias},
+	}...)
+}
+
+// plane gives a vector of one number for each channel two dimensions of 1 before it, as
+// biases are added to pictures of spectra.
+var plane = &table.Transform{Name: "plane", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+	ne := s.NE()
+	if len(ne) != 1 {
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want one", gguf.Shape(ne))
+	}
+	return rows.Reshape(s, []int64{1, 1, ne[0]})
+}}
+
+// fastConformerShapes are the dimensions of the encoder.
+var fastConformerShapes = shape.Table{
+	"a.conv1d.0": "3, 3, 1, ?a_sub", "a.conv1d.2": "3, 3, 1, ?a_sub", "a.conv1d.3": "1, 1, ?a_sub, ?a_sub", "a.conv1d.5": "3, 3, 1, ?a_sub", "a.conv1d.6": "1, 1, ?a_sub, ?a_sub",
+	"a.conv1d.0.bias": "1, 1, ?a_sub", "a.conv1d.2.bias": "1, 1, ?a_sub", "a.conv1d.3.bias": "1, 1, ?a_sub", "a.conv1d.5.bias": "1, 1, ?a_sub", "a.conv1d.6.bias": "1, 1, ?a_sub",
+	"a.pre_encode.out": "?a_flat, a_embd", "a.blk.{bid}.ffn_norm": "a_embd", "a.blk.{bid}.ffn_norm_1": "a_embd", "a.blk.{bid}.norm_conv": "a_embd",
+	"a.blk.{bid}.ffn_up": "a_embd, ?a_wide", "a.blk.{bid}.ffn_down": "?a_wide, a_embd", "a.blk.{bid}.ffn_up_1": "a_embd, ?a_wide", "a.blk.{bid}.ffn_down_1": "?a_wide, a_embd",
+	"a.blk.{bid}.linear_pos": "a_embd, a_embd",
+	"a.blk.{bid}.pos_bias_u": "a_embd / @audio.attention.head_count, @audio.attention.head_count", "a.blk.{bid}.pos_bias_v": "a_embd / @audio.attention.head_count, @audio.attention.head_count",
+	"a.blk.{bid}.conv_pw1": "a_embd, 2 * a_embd", "a.blk.{bid}.conv_dw": "9, a_embd", "a.blk.{bid}.conv_norm": "a_embd", "a.blk.{bid}.conv_pw2": "a_embd, a_embd",
+}
+
+// lfmAdapterShapes are those of the adapter of both.
+var lfmAdapterShapes = shape.Table{"mm.a.mlp.0": "a_embd", "mm.a.mlp.1": "a_embd, ?a_between", "mm.a.mlp.3": "?a_between, a_proj"}
+
+// fastConformerExpect are settings that runtimes know one value of.
+func fastConformerExpect(in table.In) []table.Expect {
+	return []table.Expect{
+		{Key: "subsampling", In: in, Values: []string{"dw_striding"}}, {Key: "subsampling_factor", In: in, Values: []string{"8"}},
+		{Key: "causal_downsampling", In: in, Values: []string{"false"}}, {Key: "self_attention_model", In: in, Values: []string{"rel_pos"}},
+		{Key: "att_context_size", In: in, Values: []string{"[-1 -1]"}}, {Key: "att_context_style", In: in, Values: []string{"regular"}},
+		{Key: "xscaling", In: in, Values: []string{"false"}}, {Key: "conv_kernel_size", In: in, Values: []string{"9"}},
+		{Key: "conv_norm_type", In: in, Values: []string{"batch_norm"}}, {Key: "conv_context_size", In: in}, {Key: "reduction", In: in}, {Key: "use_bias", In: in, Values: []string{"true"}},
+		{Key: "feat_out", In: in, Values: []string{"-1"}},
+	}
+}
+
+// fastConformerUnused are settings of training, and those that the tensors show, of a
+// part of the configuration.
+func fastConformerUnused(part string) []string {
+	var list []string
+	for _, key := range []string{"dropout", "dropout_att", "dropout_emb", "dropout_pre_encoder", "ff_expansion_factor", "pos_emb_max_len", "reduction_factor", "reduction_position",
+		"subsampling_conv_channels", "subsampling_conv_chunking_factor", "untie_biases", "sync_max_audio_length", "stochastic_depth_drop_prob", "stochastic_depth_mode",
+		"stochastic_depth_start_layer", "model_type", "n_layers"} {
+		list = append(list, part+"."+key)
+	}
+	return list
+}
+
+// fastConformerRows are the keys of what hears; ff is the row of the width of its
+// feed-forward parts.
+func fastConformerRows(in table.In, ff table.Row) []table.Row {
+	ff.Key = "audio.feed_forward_length"
+	return []table.Row{
+		{Key: "has_audio_encoder", Const: gguf.Bool(true)},
+		{Key: "audio.projection_dim", Derive: textWidth},
+		required(uint32Row(keyAudioWidth, in, "d_model", 0)), ff,
+		{Key: "audio.block_count", Type: gguf.Uint32Type, In: in, From: blockKeys, Required: true},
+		required(uint32Row("audio.attention.head_count", in, "n_heads", 0)),
+	}
+}
+
+var lfm2Audio = &table.Arch{
+	Name:       name,
+	Classes:    []string{"Lfm2AudioForConditionalGeneration"},
+	Tower:      towerOf(inLFM),
+	BlockCount: layers(inLFM, blockKeys...),
+	// No runtime asks for the width of the feed-forward parts, for which files have
+	// that of the layers.
+	Metadata: slices.Concat([]table.Row{{Key: gguf.KeyFileType}}, fastConformerRows(inLFM, required(uint32Row("", inLFM, "d_model", 0))), []table.Row{
+		projector("lfm2a"), required(uint32Row(keyMels, inLFM, "feat_in", 0)), {Key: keyAudioEps, Const: gguf.Float32(1e-5)},
+	}),
+	Expect: fastConformerExpect(inLFM),
+	Unused: fastConformerUnused("encoder"),
+	Drop: slices.Concat([]table.Drop{dropCounters("conformer.layers.")}, dropAll("of the language model", "lfm."),
+		dropAll("of the part that speaks", "codebook_offsets", "depth_embeddings.", "depth_linear.", "depthformer."), dropAll("of training", "audio_loss_weight"), ofText),
+	Tensors: append(fastConformer(),
+		table.TensorRow{HF: "audio_embedding.embedding", GGUF: "a.position_embd"},
+		table.TensorRow{HF: "audio_embedding.embedding_norm", GGUF: "a.position_embd_norm"},
+		table.TensorRow{HF: "audio_embedding.to_logits", GGUF: "a.embd_to_logits"}),
+	Shapes: shape.Rules{Tensors: shape.Merge(fastConformerShapes, lfmAdapterShapes, shape.Table{"a.position_embd": "a_proj, ?codes", "a.position_embd_norm": "a_proj", "a.embd_to_logits": "a_proj, ?codes"})},
+}
+
+// d1Omni has LFM2-VL's model to see with and LFM2-Audio's to hear with.
+var d1Omni = &table.Arch{
+	Name:    name,
+	Classes: []string{"D1OmniModel"},
+	Tower:   towerOf(inVision, inAudio),
+	BlockCount: func(c *config.View) (int64, error) {
+		sees, err := inVision(c).Require(blockKeys...)
+		if err != nil {
+			return 0, err
+		}
+		hears, err := inAudio(c).Require(blockKeys...)
+		return max(sees, hears), err
+	},
+	Metadata: slices.Concat(vision(table.Row{Key: keyImageSize, Const: gguf.Uint32(256)},
+		table.Row{Key: "vision.image_mean", Const: gguf.Float32s([]float32{0.5, 0.5, 0.5})}, table.Row{Key: "vision.image_std", Const: gguf.Float32s([]float32{0.5, 0.5, 0.5})}),
+		fastConformerRows(inAudio, table.Row{Derive: timesOf(inAudio, "d_model", "ff_expansion_factor")}), []table.Row{
+			{Key: "vision.projector_type", Const: gguf.String("d1omni_v")}, epsOf("layer_norm_eps", 0), uint32Row(keyScale, nil, "downsample_factor", 2),
+			useGELU,
+			{Key: "audio.projector_type", Const: gguf.String("d1omni_a")}, required(uint32Row(keyMels, inAudio, "feat_in", 0)), {Key: keyAudioEps, Const: gguf.Float32(1e-5)},
+		}),
+	Expect: append(fastConformerExpect(inAudio), actOf(inVision, "gelu_pytorch_tanh"), table.Expect{Key: "patch_size", In: inVision, Values: []string{"16"}}),
+	Unused: append(fastConformerUnused("audio_config"), lfm2VL.Unused...),
+	Rename: []table.Rename{
+		{Prefix: "vision.tower.vision_model.", With: "vision_tower."}, {Prefix: "vision.tower.", With: "vision_tower."}, {Prefix: "vision.projector.", With: "multi_modal_projector."},
+		{Prefix: "audio.encoder.", With: "conformer."},
+		{Prefix: "audio.adapter.norm.", With: "audio_adapter.model.0."}, {Prefix: "audio.adapter.linear_1.", With: "audio_adapter.model.1."}, {Prefix: "audio.adapter.linear_2.", With: "audio_adapter.model.3."},
+		{Prefix: "audio.residual.ln.", With: "audio_adapter.model.4."}, {Prefix: "audio.residual.down.", With: "audio_adapter.model.5."}, {Prefix: "audio.residual.up.", With: "audio_adapter.model.6."},
+	},
+	Drop: slices.Concat([]table.Drop{dropCounters("conformer.layers.")}, dropAll("of the language model", "encoder.", "head."), ofText),
+	Tensors: slices.Concat(forLayersOf(inVision, lfm2VL.Tensors), forLayersOf(inAudio, fastConformer()), []table.TensorRow{
+		{HF: "audio_adapter.model.4", GGUF: "mm.a.mlp.4", Bias: table.NeedBias},
+		{HF: "audio_adapter.model.5", GGUF: "mm.a.mlp.5", Bias: table.NeedBias},
+		{HF: "audio_adapter.model.6", GGUF: "mm.a.mlp.6", Bias: table.NeedBias},
+	}),
+	Shapes: shape.Rules{Tensors: shape.Merge(lfm2VL.Shapes.Tensors, fastConformerShapes, lfmAdapterShapes, shape.Table{"mm.a.mlp.4": "a_proj", "mm.a.mlp.5": "a_proj, ?a_low", "mm.a.mlp.6": "?a_low, a_proj"})},
+}
+
+// forLayersOf returns rows of which those for layers are there for as many as a part has.
+func forLayersOf(in table.In, list []table.TensorRow) []table.TensorRow {
+	list = slices.Clone(list)
+	for i := range list {
+		if strings.Contains(list[i].HF, "{bid}") {
+			list[i].If = func(l table.Layer) (bool, error) {
+				n, err := in(l.View).Require(blockKeys...)
+				return l.Bid < n, err
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,50 @@
+package encoders
+
+import (
+	"math"
+	"slices"
+
+	"ggforge/arch/config"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+)
+
+// Small models that read documents.
+
+// paddleOCR is a SigLIP model whose positions are interpolated. Its checkpoints name the
+// class in vision_config.
+var paddleOCR = &table.Arch{
+	Name:       name,
+	Classes:    []string{"PaddleOCRVisionModel"},
+	Tower:      towerOf(inVision),
+	BlockCount: layers(inVision, blockKeys...),
+	Metadata: vision(table.Row{Key: keyImageSize, Derive: sideOfPixels}, projector("paddleocr"),
+		required(uint32Row("vision.image_max_pixels", inProc, "max_pixels", 0)), required(uint32Row("vision.image_min_pixels", inProc, "min_pixels", 0)),
+		useGELU, epsOf("rms_norm_eps", 1e-6)),
+	Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh"), {Key: "spatial_merge_size", In: inVision, Values: []string{"2"}},
+		{Key: "temporal_patch_size", In: inVision, Values: []string{"1", "2"}}},
+	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.image_size", "vision_config.layer_norm_eps", "vision_config.pad_token_id",
+		"vision_config.tokens_per_second", "vision_config.auto_map"},
+	Rename: []table.Rename{{Prefix: "visual.vision_model.", With: "vision_model."}, {Prefix: "model.visual.vision_model.", With: "vision_model."}},
+	Drop: slices.Concat(dropAll("of positions that pictures of one size need", "vision_model.embeddings.packing_position_embedding."),
+		dropAll("of a head that no runtime has", "vision_model.head."), ofText),
+	Tensors: append(siglip("vision_model.", kernelType),
+		table.TensorRow{HF: "mlp_AR.pre_norm", GGUF: "mm.input_norm", Bias: table.NeedBias},
+		table.TensorRow{HF: "mlp_AR.linear_1", GGUF: "mm.1", Bias: table.NeedBias},
+		table.TensorRow{HF: "mlp_AR.linear_2", GGUF: "mm.2", Bias: table.NeedBias}),
+	Shapes: shape.Rules{Tensors: shape.Table{"v.position_embd": "v_embd, ?positions", "mm.input_norm": "v_embd", "mm.1": "4 * v_embd, 4 * v_embd", "mm.2": "4 * v_embd, v_proj"}},
+}
+
+// sideOfPixels is the side of the largest picture, if that were a square.
+func sideOfPixels(c *config.View) (gguf.Value, bool, error) {
+	n, err := c.Processor().Require("max_pixels")
+	if err == nil && (n < 0 || n > math.MaxUint32) {
+		err = fault.Errorf(fault.Broken, "%s: key \"max_pixels\": %d", c.Processor().FileName(), n)
+	}
+	if err != nil {
+		return gguf.Value{}, false, err
+	}
+	return table.Uint32Of(int64(math.Sqrt(float64(n))), true, nil)
+}

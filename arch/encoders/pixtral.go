@@ -1,0 +1,193 @@
+package encoders
+
+import (
+	"slices"
+
+	"ggforge/arch/config"
+	"ggforge/arch/shape"
+	"ggforge/arch/table"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/rows"
+)
+
+// pixtral is what Mistral's models see with. It has a language model's layers, with
+// rope over rows and columns of patches; rows of patches end in a token of the
+// language model's, whose embedding belongs to the file.
+var pixtral = &table.Arch{
+	Name:       name,
+	Classes:    []string{"LlavaForConditionalGeneration", "Mistral3ForConditionalGeneration"},
+	Instead:    isPixtral,
+	Tower:      &table.Tower{Parts: []table.In{inVision}, Facts: []config.Source{config.BreakToken}},
+	BlockCount: layers(inVision, blockKeys...),
+	Metadata: vision(
+		projector("pixtral"),
+		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{"layer_norm_eps"}, Const: gguf.Float32(1e-5)},
+		table.Row{Key: "use_silu", Derive: ifAct("silu")},
+		table.Row{Key: "use_gelu", Derive: ifAct("gelu")},
+		table.Row{Key: keyMerge, Type: gguf.Uint32Type, From: []string{"spatial_merge_size"}},
+	),
+	Expect: []table.Expect{
+		{Key: "hidden_act", In: inVision, Values: []string{"silu", "gelu"}},
+		{Key: "vision_feature_layer", Values: []string{"-1"}}, {Key: "vision_feature_select_strategy", Values: []string{"full"}},
+		{Key: "projector_hidden_act", Values: []string{"gelu"}}, {Key: "rope_theta", In: inVision, Values: []string{"10000"}},
+	},
+	Unused: []string{"vision_config.num_channels", "vision_config.head_dim", "vision_config.rope_parameters"},
+	Rename: []table.Rename{
+		{Prefix: "language_model.model.embed_tokens.", With: "embed_tokens.", If: breakTaken},
+		{Prefix: "model.language_model.embed_tokens.", With: "embed_tokens.", If: breakTaken},
+		{Prefix: "model.embed_tokens.", With: "embed_tokens."},
+		{Prefix: "model.vision_tower.", With: "vision_tower."},
+		{Prefix: "model.multi_modal_projector.", With: "multi_modal_projector."},
+	},
+	Drop: ofText,
+	Tensors: append(slices.Clone(pixtralRows),
+		table.TensorRow{HF: "embed_tokens.weight", Exact: true, GGUF: "v.token_embd.img_break", If: breakWritten, Transform: breakRow}),
+	Shapes: shape.Rules{Tensors: shape.Merge(pixtralShapes, shape.Table{"v.token_embd.img_break": "v_proj"})},
+}
+
+// pixtralRows are the tensors of both.
+var pixtralRows = []table.TensorRow{
+	{HF: "vision_tower.patch_conv", GGUF: "v.patch_embd", Type: kernelType},
+	{HF: "vision_tower.ln_pre", GGUF: "v.pre_ln"},
+	{HF: "vision_tower.transformer.layers.{bid}.attention_norm", GGUF: "v.blk.{bid}.ln1"},
+	{HF: "vision_tower.transformer.layers.{bid}.ffn_norm", GGUF: "v.blk.{bid}.ln2"},
+	{HF: "vision_tower.transformer.layers.{bid}.attention.q_proj", GGUF: "v.blk.{bid}.attn_q", Transform: permuteHeads},
+	{HF: "vision_tower.transformer.layers.{bid}.attention.k_proj", GGUF: "v.blk.{bid}.attn_k", Transform: permuteHeads},
+	{HF: "vision_tower.transformer.layers.{bid}.attention.v_proj", GGUF: "v.blk.{bid}.attn_v"},
+	{HF: "vision_tower.transformer.layers.{bid}.attention.o_proj", GGUF: "v.blk.{bid}.attn_out"},
+	{HF: "vision_tower.transformer.layers.{bid}.feed_forward.gate_proj", GGUF: "v.blk.{bid}.ffn_gate"},
+	{HF: "vision_tower.transformer.layers.{bid}.feed_forward.up_proj", GGUF: "v.blk.{bid}.ffn_up"},
+	{HF: "vision_tower.transformer.layers.{bid}.feed_forward.down_proj", GGUF: "v.blk.{bid}.ffn_down"},
+	{HF: "multi_modal_projector.linear_1", GGUF: "mm.1", Bias: table.MayBias},
+	{HF: "multi_modal_projector.linear_2", GGUF: "mm.2", Bias: table.MayBias},
+	{HF: "multi_modal_projector.norm", GGUF: "mm.input_norm", Optional: true},
+	{HF: "multi_modal_projector.patch_merger.merging_layer", GGUF: "mm.patch_merger", Optional: true, Type: kernelType},
+}
+
+var pixtralShapes = shape.Table{
+	"mm.1": "v_embd, v_proj", "mm.2": "v_proj, v_proj", "mm.input_norm": "v_embd",
+	"mm.patch_merger": "v_embd * @vision.spatial_merge_size * @vision.spatial_merge_size, v_embd",
+}
+
+// MistralFormat is the same in Mistral's own format. params.json does not say how
+// pictures are prepared, and heads are laid out as the file has them. Source: PixtralModel
+// of the reference.
+var MistralFormat = &table.Arch{
+	Name:       name,
+	Tower:      &table.Tower{Parts: []table.In{inVision}, Facts: []config.Source{config.ParamsBreak}},
+	BlockCount: layers(inVision, blockKeys...),
+	Instead: func(c *config.View) (*table.Arch, error) {
+		if c.Vision().Members() == nil {
+			return nil, fault.Errorf(fault.Unsupported, "%s: has no key \"vision_encoder\": no part of the model sees", c.FileName())
+		}
+		return nil, nil
+	},
+	Metadata: vision(
+		required(uint32Row("vision.projection_dim", nil, "dim", 0)),
+		table.Row{Key: "vision.image_mean", Const: gguf.Float32s([]float32{0.48145466, 0.4578275, 0.40821073})},
+		table.Row{Key: "vision.image_std", Const: gguf.Float32s([]float32{0.26862954, 0.26130258, 0.27577711})},
+		projector("pixtral"),
+		table.Row{Key: keyNormEps, Type: gguf.Float32Type, From: []string{"norm_eps"}, Required: true},
+		table.Row{Key: "rope.freq_base", Type: gguf.Float32Type, In: inVision, From: []string{"rope_theta"}, Required: true},
+		useSiLU,
+		table.Row{Key: keyMerge, Derive: mergedPatches},
+	),
+	Expect: []table.Expect{{Key: "mm_projector_id", In: inVision, Values: []string{"", "patch_merge"}}},
+	Unused: []string{"vision_encoder.num_channels", "vision_encoder.max_image_size", "vision_encoder.image_token_id", "vision_encoder.image_end_token_id",
+		"vision_encoder.add_pre_mm_projector_layer_norm", "vision_encoder.adapter_bias", "vision_encoder.spatial_merge_size"},
+	Drop: dropAll("of the language model", "layers.", "norm.", "output."),
+	Tensors: []table.TensorRow{
+		{HF: "vision_encoder.patch_conv", GGUF: "v.patch_embd", Type: kernelType},
+		{HF: "vision_encoder.ln_pre", GGUF: "v.pre_ln"},
+		{HF: "vision_encoder.transformer.layers.{bid}.attention_norm", GGUF: "v.blk.{bid}.ln1"},
+		{HF: "vision_encoder.transformer.layers.{bid}.ffn_norm", GGUF: "v.blk.{bid}.ln2"},
+		{HF: "vision_encoder.transformer.layers.{bid}.attention.wq", GGUF: "v.blk.{bid}.attn_q"},
+		{HF: "vision_encoder.transformer.layers.{bid}.attention.wk", GGUF: "v.blk.{bid}.attn_k"},
+		{HF: "vision_encoder.transformer.layers.{bid}.attention.wv", GGUF: "v.blk.{bid}.attn_v"},
+		{HF: "vision_encoder.transformer.layers.{bid}.attention.wo", GGUF: "v.blk.{bid}.attn_out"},
+		{HF: "vision_encoder.transformer.layers.{bid}.feed_forward.w1", GGUF: "v.blk.{bid}.ffn_gate"},
+		{HF: "vision_encoder.transformer.layers.{bid}.feed_forward.w3", GGUF: "v.blk.{bid}.ffn_up"},
+		{HF: "vision_encoder.transformer.layers.{bid}.feed_forward.w2", GGUF: "v.blk.{bid}.ffn_down"},
+		{HF: "vision_language_adapter.w_in", GGUF: "mm.1", Bias: table.MayBias},
+		{HF: "vision_language_adapter.w_out", GGUF: "mm.2", Bias: table.MayBias},
+		{HF: "pre_mm_projector_norm", GGUF: "mm.input_norm", Optional: true},
+		{HF: "patch_merger.merging_layer", GGUF: "mm.patch_merger", Type: kernelType, If: mergesPatches},
+		{HF: "tok_embeddings.weight", Exact: true, GGUF: "v.token_embd.img_break", Transform: breakRow},
+	},
+	Shapes: pixtral.Shapes,
+}
+
+func mergesPatches(l table.Layer) (bool, error) {
+	s, _, err := l.Vision().String("mm_projector_id")
+	return s == "patch_merge", err
+}
+
+// mergedPatches is how many patches become one, in each direction.
+func mergedPatches(c *config.View) (gguf.Value, bool, error) {
+	merges, err := mergesPatches(table.Layer{View: c, Bid: -1})
+	if err != nil || !merges {
+		return gguf.Value{}, false, err
+	}
+	n, err := c.Vision().Require("spatial_merge_size")
+	return table.Uint32Of(n, true, err)
+}
+
+// isPixtral refuses models of the LLaVA classes that see with something else.
+func isPixtral(c *config.View) (*table.Arch, error) {
+	kind, _, err := c.Vision().String("model_type")
+	if err == nil && kind != "pixtral" {
+		err = fault.Errorf(fault.Unsupported, "%s: key \"vision_config.model_type\" is %q, want pixtral", c.FileName(), kind)
+	}
+	return nil, err
+}
+
+// ifAct is the row of an activation function.
+func ifAct(act string) table.Derive {
+	return func(c *config.View) (gguf.Value, bool, error) {
+		s, _, err := c.Vision().String("hidden_act")
+		return gguf.Bool(true), s == act, err
+	}
+}
+
+// breakTaken is for embeddings under a name that the reference drops with the language
+// model: its files lack the token at the end of a row, without which no runtime takes
+// them.
+func breakTaken(l table.Layer) (bool, error) { return !l.Options.Reference, nil }
+
+// breakWritten is for vocabularies in which the token is not the first one.
+func breakWritten(l table.Layer) (bool, error) {
+	if taken, _ := breakTaken(l); !taken && !slices.Contains(l.Facts.Tensors, "model.embed_tokens.weight") {
+		return false, nil
+	}
+	id, err := breakID(l.View)
+	return id > 0, err
+}
+
+func breakID(c *config.View) (int64, error) {
+	id, ok := c.Facts.Tokens[config.ImageBreak]
+	if !ok {
+		file := "tokenizer_config.json"
+		if c.File == config.ParamsFile {
+			file = "tekken.json"
+		}
+		return 0, fault.Errorf(fault.Broken, "neither %s nor tokenizer.json has the token %q", file, config.ImageBreak)
+	}
+	return id, nil
+}
+
+// breakRow takes the embedding of the token at the end of a row of patches.
+var breakRow = &table.Transform{Name: "image-break", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+	id, err := breakID(l.View)
+	if err != nil {
+		return nil, err
+	}
+	ne := s.NE()
+	if len(ne) != 2 || id < 0 || id >= ne[1] {
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for token %d (%s)", gguf.Shape(ne), id, config.ImageBreak)
+	}
+	if s, err = rows.Slice(s, 1, id, id+1); err != nil {
+		return nil, err
+	}
+	return rows.Reshape(s, []int64{ne[0]})
+}}
