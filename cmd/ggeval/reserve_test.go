@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"ggforge/convert"
-	"ggforge/edit"
 	"ggforge/gguf"
 	"ggforge/writer"
+	"ggforge/writer/edit"
 )
 
 // TestReserved evaluates a file in which an edit has left room.

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ggforge/edit"
 	"ggforge/gguf"
 	"ggforge/writer"
+	"ggforge/writer/edit"
 )
 
 // TestReserved quantizes a file in which an edit has left room: with a calibration, too, the output is that of the file without.

@@ -14,11 +14,11 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/edit"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/publish/verify"
 	"ggforge/writer"
+	"ggforge/writer/edit"
 )
 
 // maxSide bounds the files that templates and metadata are read from, in bytes.

@@ -6,9 +6,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/edit"
 	"ggforge/fault"
 	"ggforge/writer"
+	"ggforge/writer/edit"
 )
 
 func padVocabCommand() *cli.Command {

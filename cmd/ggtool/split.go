@@ -7,10 +7,10 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/edit"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/writer"
+	"ggforge/writer/edit"
 )
 
 // defaultCut is how many tensors llama-gguf-split puts into a shard.

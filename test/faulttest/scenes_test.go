@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"ggforge/convert"
-	"ggforge/edit"
 	"ggforge/eval"
 	"ggforge/gguf"
 	"ggforge/imatrix"
@@ -22,6 +21,7 @@ import (
 	"ggforge/quantize/calibrate"
 	"ggforge/test/hftest"
 	"ggforge/writer"
+	"ggforge/writer/edit"
 )
 
 // scene is something that commands do with files.

@@ -41,7 +41,7 @@ var rooms = []struct{ name, packages string }{
 	{"whether two inputs are the same", "model/identity"},
 	{"writing", "writer"},
 	{"writing, and what is written", "publish/manifest"},
-	{"orchestration", "convert edit convert/export eval publish/compare quantize publish/verify"},
+	{"orchestration", "convert writer/edit convert/export eval publish/compare quantize publish/verify"},
 	{"orchestration: what takes several of these", "quantize/calibrate quantize/sensitivity"},
 	{"orchestration: what takes several of these", "publish/card cmd/internal/partfile eval/texts quantize/allocate"},
 	{"orchestration: outputs of one model, with all that they are chosen by", "quantize/batch"},

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"ggforge/convert"
-	"ggforge/edit"
 	"ggforge/gguf"
 	"ggforge/test/hftest"
 	"ggforge/writer"
+	"ggforge/writer/edit"
 )
 
 // Variant returns the variant of a spec of that name.

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"ggforge/edit"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/writer/edit"
 )
 
 // FuzzAssign gives keys values of any text; what it takes can be written and read again.

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"ggforge/edit"
 	"ggforge/gguf"
 	"ggforge/writer"
+	"ggforge/writer/edit"
 )
 
 func Example() {
