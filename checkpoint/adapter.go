@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
-	"ggforge/safetensors"
 )
 
 // AdapterConfig is the file that says what an adapter of the PEFT library is.

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"ggforge/checkpoint/precision"
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/torch"
 	"ggforge/fault"
-	"ggforge/safetensors"
-	"ggforge/torchfile"
 )
 
 // pickleIndex is the name of the index of a checkpoint in several files of torch.save.
@@ -62,9 +62,9 @@ func (d *Dir) openPickles(names []string, n safetensors.Naming) (Store, error) {
 		in = remoteFolder{d, "."}
 	}
 	s := new(pickleStore)
-	var stored []*torchfile.Tensor
+	var stored []*torch.Tensor
 	err := safetensors.OpenSet(in, d.Path, names, n, func(name string) ([]string, error) {
-		f, err := d.openPickle(name, torchfile.Read, torchfile.ReadFrom)
+		f, err := d.openPickle(name, torch.Read, torch.ReadFrom)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +76,7 @@ func (d *Dir) openPickles(names []string, n safetensors.Naming) (Store, error) {
 		return list, nil
 	})
 	if err == nil {
-		err = torchfile.Together(s.files)
+		err = torch.Together(s.files)
 	}
 	if err != nil {
 		s.Close()
@@ -95,10 +95,10 @@ func (d *Dir) openPickles(names []string, n safetensors.Naming) (Store, error) {
 const nestedSuffix = ".pt"
 
 // Nested opens a file of torch.save by its name, in which tensors are next to other
-// values, and in dicts of the dict: see torchfile.ParseNested for their names, and for
+// values, and in dicts of the dict: see torch.ParseNested for their names, and for
 // values.
 func (d *Dir) Nested(name string) (_ Store, values map[string]any, err error) {
-	f, err := d.openPickle(name, torchfile.ReadNested, torchfile.ReadNestedFrom)
+	f, err := d.openPickle(name, torch.ReadNested, torch.ReadNestedFrom)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,7 +109,7 @@ func (d *Dir) Nested(name string) (_ Store, values map[string]any, err error) {
 
 // openPickle opens one file of torch.save, by one of the two functions. What of one on
 // a server is not in row-major order passes through the folder of the side files.
-func (d *Dir) openPickle(name string, read func(*os.File, string) (*torchfile.File, error), readFrom func(string, io.ReaderAt, int64, string) (*torchfile.File, error)) (*torchfile.File, error) {
+func (d *Dir) openPickle(name string, read func(*os.File, string) (*torch.File, error), readFrom func(string, io.ReaderAt, int64, string) (*torch.File, error)) (*torch.File, error) {
 	if d.remote != nil {
 		r, size, path, err := remoteFolder{d, "."}.OpenReader(name)
 		if err != nil {
@@ -131,12 +131,12 @@ func (d *Dir) openPickle(name string, read func(*os.File, string) (*torchfile.Fi
 // pickleStore is files of torch.save, mapped or on a server. The tensors of a file are
 // in the order of its dict.
 type pickleStore struct {
-	files   []*torchfile.File
+	files   []*torch.File
 	tensors []*precision.Tensor
 }
 
 // add takes the tensors of a file and returns them.
-func (s *pickleStore) add(f *torchfile.File) []*precision.Tensor {
+func (s *pickleStore) add(f *torch.File) []*precision.Tensor {
 	s.files = append(s.files, f)
 	before := len(s.tensors)
 	for i := range f.Tensors() {

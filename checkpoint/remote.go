@@ -20,13 +20,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ggforge/checkpoint/precision"
+	"ggforge/checkpoint/safetensors"
 	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/internal/bucket"
 	"ggforge/internal/disk"
 	"ggforge/internal/fetch"
 	"ggforge/internal/pyjson"
-	"ggforge/safetensors"
 )
 
 // Remote says how to read what is on a server. The zero value reads public models of

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"ggforge/checkpoint/precision"
-	"ggforge/safetensors"
+	"ggforge/checkpoint/safetensors"
 )
 
 // safetensors opens the safetensors files of the directory.

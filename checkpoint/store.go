@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"ggforge/checkpoint/precision"
-	"ggforge/safetensors"
+	"ggforge/checkpoint/safetensors"
 )
 
 // Store is where the weights of a checkpoint are kept.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
 	"ggforge/test/hftest"
 )
 

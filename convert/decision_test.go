@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
+	"ggforge/checkpoint/torch/torchfiletest"
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
 	"ggforge/test/hftest"
-	"ggforge/torchfile/torchfiletest"
 )
 
 // TestDecisionDefects converts models that decide between options whose files next to

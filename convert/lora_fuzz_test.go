@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"ggforge/checkpoint/precision"
-	"ggforge/safetensors"
+	"ggforge/checkpoint/safetensors"
 )
 
 // FuzzAdapter reads adapters of any configuration and names of tensors. What is accepted

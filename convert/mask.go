@@ -11,10 +11,10 @@ import (
 
 	"ggforge/arch/config"
 	"ggforge/checkpoint/precision"
+	"ggforge/checkpoint/torch"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
-	"ggforge/torchfile"
 )
 
 // maskFile is what some drafts have for a target whose embedding of the mask was never
@@ -116,7 +116,7 @@ func (j *Job) readMask(cfg *config.View) (token int64, vector *precision.Tensor,
 	if err != nil {
 		return 0, nil, err
 	}
-	file, err := torchfile.ParseNested(maskFile, data)
+	file, err := torch.ParseNested(maskFile, data)
 	if err != nil {
 		return 0, nil, err
 	}

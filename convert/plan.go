@@ -9,11 +9,11 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/checkpoint/precision"
+	"ggforge/checkpoint/safetensors"
 	"ggforge/convert/general"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
-	"ggforge/safetensors"
 )
 
 // Tensor is one tensor of the output.

@@ -8,9 +8,9 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/checkpoint/precision"
+	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/safetensors"
 )
 
 // TestTypes holds the types of tensors to those that their rows have, whatever the

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
 )
 
 // TestWithoutConfig gives directories without a config.json in which the tensors do not

@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"ggforge/checkpoint"
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/torch/torchfiletest"
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/safetensors"
 	"ggforge/test/hftest"
 	"ggforge/test/hubtest"
-	"ggforge/torchfile/torchfiletest"
 	"ggforge/writer"
 )
 

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
-	"ggforge/safetensors/safetensorstest"
 	"ggforge/writer"
 )
 

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
 	"ggforge/internal/torchmath"
 	"ggforge/quants"
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
 )
 
 // numbered returns a matrix of F16 bit patterns 0, 1, 2, ...

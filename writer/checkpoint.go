@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"ggforge/checkpoint/precision"
+	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
 	"ggforge/internal/disk"
-	"ggforge/safetensors"
 )
 
 // Checkpoint is a directory to write safetensors files into: model.safetensors,

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
 )
 
 // testCheckpoint has three shards of up to 1 MB; tensors that are larger than a

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/safetensors/safetensorstest"
 )
 
 // scene is a write of several files into a directory. Its data say which edition

@@ -168,7 +168,7 @@ func (d *Decision) Settle(file string, values map[string]any) {
 	}
 }
 
-// asJSON is a value of torchfile.File.Values as one that a configuration has.
+// asJSON is a value of torch.File.Values as one that a configuration has.
 func asJSON(v any) any {
 	switch v := v.(type) {
 	case int64:

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/rows"
-	"ggforge/safetensors"
 )
 
 // BenchmarkSources reads weights of [1024, 4096] in pieces of eight rows, as the writer

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
 	"ggforge/internal/half"
 	"ggforge/internal/pyjson"
 	"ggforge/rows"
-	"ggforge/safetensors"
 )
 
 // int8Rows returns a weight of bitsandbytes' 8 bits: whole numbers, and for each row

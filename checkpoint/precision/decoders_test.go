@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
 	"ggforge/internal/half"
 	"ggforge/rows"
-	"ggforge/safetensors"
 )
 
 // The decoders are compared with the formulas of their formats, element by element.

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
 	"ggforge/rows"
-	"ggforge/safetensors"
 )
 
 // The parts of a weight of HQQ, see hqq.

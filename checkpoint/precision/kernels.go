@@ -5,8 +5,8 @@ import (
 	"math"
 	"sync"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/internal/half"
-	"ggforge/safetensors"
 )
 
 // codeValues are what codes of 8 bits stand for.

@@ -10,8 +10,8 @@ import (
 	"simd/archsimd"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/internal/cpu"
-	"ggforge/safetensors"
 )
 
 // The kernels of 256 bits run on every CPU that has AVX2, whatever GODEBUG says.

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"sync"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/quants"
 	"ggforge/rows"
-	"ggforge/safetensors"
 )
 
 // Tensor is a tensor as a checkpoint stores it.

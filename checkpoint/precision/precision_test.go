@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
 	"ggforge/rows"
-	"ggforge/safetensors"
 )
 
 func stored(name string, dtype safetensors.DType, shape ...int64) *Tensor {

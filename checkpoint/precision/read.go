@@ -7,11 +7,11 @@ import (
 	"slices"
 	"sync"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/half"
 	"ggforge/rows"
-	"ggforge/safetensors"
 )
 
 // elements returns the number of elements of t.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/gguf"
 	"ggforge/rows"
-	"ggforge/safetensors"
 )
 
 // filled is stored with bytes that f makes of their number.

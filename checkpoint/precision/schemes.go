@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/rows"
-	"ggforge/safetensors"
 )
 
 // scheme is a way of storing quantized weights.

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
+	"ggforge/checkpoint/torch/torchfiletest"
 	"ggforge/gguf"
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
 	"ggforge/test/hftest"
 	"ggforge/test/hubtest"
-	"ggforge/torchfile/torchfiletest"
 )
 
 // number is the value of element i of a made-up matrix.

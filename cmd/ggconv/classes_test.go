@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"ggforge/arch"
-	"ggforge/safetensors"
+	"ggforge/checkpoint/safetensors"
 	"ggforge/test/hftest"
 )
 

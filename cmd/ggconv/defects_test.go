@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors/safetensorstest"
+	"ggforge/checkpoint/torch/torchfiletest"
 	"ggforge/gguf"
-	"ggforge/safetensors/safetensorstest"
-	"ggforge/torchfile/torchfiletest"
 )
 
 // raw is a file of safetensors with that header, and n bytes of data.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ggforge/ggml/ggmltest"
+	"ggforge/checkpoint/ggml/ggmltest"
 	"ggforge/gguf"
 	"ggforge/test/clitest"
 	"ggforge/test/hftest"

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/gguf"
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
 	"ggforge/test/clitest"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/gguf"
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
 )
 
 // TestPipes puts a named pipe in the place of each file that is read, and a device.

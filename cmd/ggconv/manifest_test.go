@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/ggml/ggmltest"
 	"ggforge/cmd/internal/reproduce"
 	"ggforge/fault"
-	"ggforge/ggml/ggmltest"
 	"ggforge/gguf"
 	"ggforge/publish/manifest"
 	"ggforge/test/hubtest"

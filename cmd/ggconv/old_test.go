@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ggforge/ggml"
-	"ggforge/ggml/ggmltest"
+	"ggforge/checkpoint/ggml"
+	"ggforge/checkpoint/ggml/ggmltest"
 	"ggforge/gguf"
 )
 

@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/torch/torchfiletest"
 	"ggforge/fault"
 	"ggforge/internal/cpu"
-	"ggforge/safetensors"
 	"ggforge/test/clitest"
 	"ggforge/test/hubtest"
-	"ggforge/torchfile/torchfiletest"
 )
 
 // saved returns the weights of the checkpoint as torch.save would be given them.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/test/buckettest"
 	"ggforge/test/clitest"
 	"ggforge/test/hubtest"

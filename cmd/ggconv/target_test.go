@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/safetensors"
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/torch/torchfiletest"
 	"ggforge/test/hftest"
 	"ggforge/test/hubtest"
-	"ggforge/torchfile/torchfiletest"
 )
 
 // TestTarget converts drafts with and without the model that they are for.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/gguf"
 	"ggforge/rows"
-	"ggforge/safetensors/safetensorstest"
 	"ggforge/writer"
 )
 

@@ -20,9 +20,9 @@ import (
 	"testing"
 	"time"
 
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/gguf"
 	"ggforge/rows"
-	"ggforge/safetensors/safetensorstest"
 	"ggforge/writer"
 )
 

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/digest"
 	"ggforge/publish/manifest"
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
 	"ggforge/test/clitest"
 )
 

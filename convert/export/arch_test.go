@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"ggforge/arch"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/convert"
 	"ggforge/convert/export"
 	"ggforge/fault"
-	"ggforge/safetensors/safetensorstest"
 	"ggforge/test/hftest"
 	"ggforge/writer"
 )

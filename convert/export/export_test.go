@@ -15,14 +15,14 @@ import (
 	"testing"
 
 	"ggforge/checkpoint/precision"
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/convert"
 	"ggforge/convert/export"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/quants"
 	"ggforge/rows"
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
 	"ggforge/writer"
 )
 

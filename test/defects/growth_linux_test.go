@@ -16,6 +16,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
+	"ggforge/checkpoint/torch"
+	"ggforge/checkpoint/torch/torchfiletest"
 	"ggforge/convert/general"
 	"ggforge/gguf"
 	"ggforge/imatrix"
@@ -23,12 +27,8 @@ import (
 	"ggforge/internal/cpu"
 	"ggforge/internal/pyjson"
 	"ggforge/quantize/allocate"
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
 	"ggforge/test/alloctest"
 	"ggforge/tokenizer"
-	"ggforge/torchfile"
-	"ggforge/torchfile/torchfiletest"
 	"ggforge/vocab"
 )
 
@@ -95,7 +95,7 @@ func readers() map[string]reader {
 	parseGGUF := func(data []byte) error { _, err := gguf.Parse("x", data); return err }
 	parseSafe := func(data []byte) error { _, err := safetensors.Parse("x", data); return err }
 	parseImatrix := func(data []byte) error { _, err := imatrix.Parse("x", data); return err }
-	parseTorch := func(data []byte) error { _, err := torchfile.ParseNested("x", data); return err }
+	parseTorch := func(data []byte) error { _, err := torch.ParseNested("x", data); return err }
 	parseJSON := func(data []byte) error { _, err := pyjson.Parse(data); return err }
 	card := func(data []byte) error {
 		_, err := general.Load(fstest.MapFS{"README.md": {Data: data}}, "model", general.Options{})

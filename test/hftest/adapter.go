@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 )
 
 // Adapted are the specs with a golden of an adapter: one for each way that a pair has to

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 )
 
 // TestWrite makes every variant of every spec and reads the tensors back.

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 )
 
 // MistralVision is how params.json describes what sees.

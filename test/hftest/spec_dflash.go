@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"ggforge/safetensors"
-	"ggforge/torchfile/torchfiletest"
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/torch/torchfiletest"
 )
 
 // Drafts of blocks of tokens, for a Qwen 3 and for a Qwen 3.5, whose positions have

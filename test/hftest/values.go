@@ -6,8 +6,8 @@ import (
 	"math"
 	"strings"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/internal/half"
-	"ggforge/safetensors"
 	"ggforge/test/gen"
 )
 

@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
-	"ggforge/safetensors"
-	"ggforge/torchfile/torchfiletest"
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/torch/torchfiletest"
 )
 
 // Write makes the checkpoint of a variant in the directory dir/Name and returns

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/safetensors/safetensorstest"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/test/hftest"
 )
 

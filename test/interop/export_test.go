@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/safetensors"
+	"ggforge/checkpoint/safetensors"
 )
 
 // TestExport converts checkpoints, exports the files under the checkpoints'

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/safetensors"
-	"ggforge/safetensors/safetensorstest"
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/test/hftest"
 )
 

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"ggforge/ggml/ggmltest"
+	"ggforge/checkpoint/ggml/ggmltest"
 	"ggforge/gguf"
 )
 

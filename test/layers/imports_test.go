@@ -18,9 +18,9 @@ var rooms = []struct{ name, packages string }{
 	{"files as they are", "internal/mmap"},
 	{"files as they are", "internal/statefile"},
 	{"files as they are", "internal/bucket"},
-	{"bytes: formats without meaning", "gguf eval/logprobs safetensors"},
+	{"bytes: formats without meaning", "gguf eval/logprobs checkpoint/safetensors"},
 	{"bytes: limits of a program that reads them", "internal/llamalimits"},
-	{"bytes: formats without meaning", "digest ggml imatrix eval/memory torchfile"},
+	{"bytes: formats without meaning", "digest checkpoint/ggml imatrix eval/memory checkpoint/torch"},
 	{"algorithm: parts of searches and blocks", "quants/internal/pack quants/internal/search"},
 	{"algorithm: parts of searches and blocks", "quants/internal/codebook"},
 	{"algorithm: the code that defines the bits", "quants/internal/scalar"},
@@ -56,7 +56,7 @@ var rooms = []struct{ name, packages string }{
 
 // tools make data for tests, measure and generate: only each other, and tests, may
 // import them. They may import anything.
-var tools = strings.Fields(`imatrix/imatrixtest eval/logprobs/logprobstest safetensors/safetensorstest torchfile/torchfiletest ggml/ggmltest test/alloctest test/bench test/clitest test/faulttest test/defects test/docs cmd/internal/flagtest test/gen test/gen/archtable test/gen/gemm test/gen/grids
+var tools = strings.Fields(`imatrix/imatrixtest eval/logprobs/logprobstest checkpoint/safetensors/safetensorstest checkpoint/torch/torchfiletest checkpoint/ggml/ggmltest test/alloctest test/bench test/clitest test/faulttest test/defects test/docs cmd/internal/flagtest test/gen test/gen/archtable test/gen/gemm test/gen/grids
 	test/gen/hints test/gen/licences test/hftest test/hftest/mk test/buckettest test/hubtest test/interop test/pairs test/mutate test/quality test/release test/layers test/soak test/toktest test/vocabtest quants/internal/widths?`)
 
 // never are arrows that would point down and are wrong anyway, also by way
@@ -65,7 +65,7 @@ var never = []struct{ from, to, why string }{
 	{"quantize", "convert convert/general arch tokenizer checkpoint", "quantizing needs no architecture"},
 	{"eval", "convert convert/general arch checkpoint", "a model that is run may come from anywhere"},
 	{"model", "convert arch tokenizer checkpoint", "a model does not ask where it comes from"},
-	{"rows", "safetensors checkpoint", "a Source does not know what stores it"},
+	{"rows", "checkpoint/safetensors checkpoint", "a Source does not know what stores it"},
 	{"arch", "checkpoint", "tables open no files"},
 	{"tokenizer", "checkpoint", "tokenizers read what they are given"},
 	{"vocab", "tokenizer checkpoint arch model", "encoding needs metadata only"},

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"testing"
 
+	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/internal/cpu"
-	"ggforge/safetensors/safetensorstest"
 )
 
 var update = flag.Bool("update", false, "write testdata/pairs.txt and the table in docs/reliability.md")

@@ -5,8 +5,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/checkpoint/ggml"
 	"ggforge/fault"
-	"ggforge/ggml"
 	"ggforge/model"
 	"ggforge/writer"
 )
