@@ -14,10 +14,10 @@ import (
 	"sync"
 	"syscall"
 
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/internal/disk"
 	"ggforge/internal/stamp"
+	"ggforge/model/digest"
 )
 
 // Options says how to open a directory. The zero value is the careful way.

@@ -8,11 +8,11 @@ import (
 	"regexp"
 	"strings"
 
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/bucket"
 	"ggforge/internal/fetch"
+	"ggforge/model/digest"
 )
 
 // hubFile is a file of a model in the hub: ORG/NAME, perhaps @REVISION, and the file's path.

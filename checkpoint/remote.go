@@ -21,12 +21,12 @@ import (
 
 	"ggforge/checkpoint/precision"
 	"ggforge/checkpoint/safetensors"
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/internal/bucket"
 	"ggforge/internal/disk"
 	"ggforge/internal/fetch"
 	"ggforge/internal/pyjson"
+	"ggforge/model/digest"
 )
 
 // Remote says how to read what is on a server. The zero value reads public models of

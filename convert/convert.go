@@ -25,12 +25,12 @@ import (
 	"ggforge/checkpoint"
 	"ggforge/checkpoint/precision"
 	"ggforge/convert/general"
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
 	"ggforge/internal/stamp"
 	"ggforge/model"
+	"ggforge/model/digest"
 	"ggforge/tokenizer"
 	"ggforge/writer"
 )

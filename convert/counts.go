@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"ggforge/arch/config"
-	"ggforge/internal/llamalimits"
+	"ggforge/model/limits"
 	"ggforge/vocab"
 )
 
@@ -12,7 +12,7 @@ import (
 // tensors, and warns of ids of special
 // tokens that are of none: the reference writes them.
 func (j *Job) checkCounts(cfg *config.View) error {
-	if err := llamalimits.Check(j.metadata); err != nil {
+	if err := limits.Check(j.metadata); err != nil {
 		return fmt.Errorf("%s: %w", cfg.FileName(), err)
 	}
 	if len(j.Plan) > 0 && !j.options.VocabOnly {
@@ -20,7 +20,7 @@ func (j *Job) checkCounts(cfg *config.View) error {
 		for _, t := range j.Plan {
 			names[t.Name] = true
 		}
-		if err := llamalimits.CheckExperts(j.metadata, func(name string) bool { return names[name] }); err != nil {
+		if err := limits.CheckExperts(j.metadata, func(name string) bool { return names[name] }); err != nil {
 			return fmt.Errorf("%s: %w", cfg.FileName(), err)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/checkpoint/ggml"
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model"
+	"ggforge/model/digest"
 	"ggforge/rows"
 )
 

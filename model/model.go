@@ -9,9 +9,9 @@ import (
 	"iter"
 	"path/filepath"
 
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/model/digest"
 	"ggforge/rows"
 )
 

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/imatrix"
 	"ggforge/model"
+	"ggforge/model/digest"
 	"ggforge/writer"
 )
 

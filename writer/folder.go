@@ -9,11 +9,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/internal/disk"
 	"ggforge/internal/parallel"
 	"ggforge/internal/statefile"
+	"ggforge/model/digest"
 )
 
 // The functions of this file are for programs that make a folder of files by several writes, and keep in a file

@@ -36,9 +36,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/model/digest"
 	"ggforge/rows"
 )
 

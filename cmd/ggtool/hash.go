@@ -11,8 +11,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/digest"
 	"ggforge/fault"
+	"ggforge/model/digest"
 )
 
 func hashCommand() *cli.Command {

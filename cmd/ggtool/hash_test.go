@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/digest"
+	"ggforge/model/digest"
 )
 
 // TestHash compares hashes of a file with those of its shards and of other metadata, and checks lists.

@@ -12,7 +12,7 @@ import (
 
 	"ggforge/checkpoint/safetensors"
 	"ggforge/checkpoint/safetensors/safetensorstest"
-	"ggforge/digest"
+	"ggforge/model/digest"
 	"ggforge/publish/manifest"
 	"ggforge/test/clitest"
 )

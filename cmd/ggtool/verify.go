@@ -17,8 +17,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/digest"
 	"ggforge/fault"
+	"ggforge/model/digest"
 	"ggforge/publish/manifest"
 	"ggforge/publish/release"
 	"ggforge/publish/verify"

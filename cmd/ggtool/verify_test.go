@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"ggforge/digest"
+	"ggforge/model/digest"
 	"ggforge/publish/release"
 )
 

@@ -10,7 +10,7 @@ import (
 	"ggforge/eval/internal/window"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/llamalimits"
+	"ggforge/model/limits"
 )
 
 // maxContext is the longest context that can be asked for.
@@ -195,8 +195,8 @@ func describe(m Model) (*model, error) {
 	if all == 0 {
 		return nil, fault.Errorf(fault.Broken, "%q is 0, want at least 1", p.keys.arch+".block_count")
 	}
-	if all > llamalimits.MaxLayers {
-		return nil, fault.Errorf(fault.Unsupported, "%d layers, want at most %d", all, llamalimits.MaxLayers)
+	if all > limits.MaxLayers {
+		return nil, fault.Errorf(fault.Unsupported, "%d layers, want at most %d", all, limits.MaxLayers)
 	}
 	n := int(all)
 	p.layers = max(0, n-int(p.size("nextn_predict_layers", 0)))
@@ -209,7 +209,7 @@ func describe(m Model) (*model, error) {
 			p.unread += t.Bytes()
 		}
 	}
-	p.repeats = int(min(llamalimits.MaxLayers, p.size("num_loops", 1)))
+	p.repeats = int(min(limits.MaxLayers, p.size("num_loops", 1)))
 	p.embd = p.size("embedding_length", 0)
 	p.vocab = p.vocabulary()
 	p.heads(n)

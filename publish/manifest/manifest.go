@@ -16,11 +16,11 @@ import (
 	"strings"
 	"unicode"
 
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
 	"ggforge/internal/parallel"
+	"ggforge/model/digest"
 	"ggforge/writer"
 )
 

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/model/digest"
 	"ggforge/writer"
 )
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"ggforge/checkpoint"
-	"ggforge/digest"
 	"ggforge/eval"
 	"ggforge/eval/texts"
 	"ggforge/fault"
@@ -15,6 +14,7 @@ import (
 	"ggforge/internal/disk"
 	"ggforge/internal/mmap"
 	"ggforge/internal/stamp"
+	"ggforge/model/digest"
 	"ggforge/model/identity"
 	"ggforge/publish/card"
 )

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/digest"
 	"ggforge/internal/disk"
+	"ggforge/model/digest"
 	"ggforge/writer"
 )
 

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/internal/mmap"
+	"ggforge/model/digest"
 )
 
 // ManifestFormat is what a manifest begins with.

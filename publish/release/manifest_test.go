@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/digest"
 	"ggforge/fault"
+	"ggforge/model/digest"
 )
 
 // oneFile returns a manifest of the current format with a file of a name, a size and a sum.

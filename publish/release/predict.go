@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"ggforge/digest"
 	"ggforge/eval"
 	"ggforge/gguf"
 	"ggforge/imatrix"
+	"ggforge/model/digest"
 	"ggforge/quantize"
 	"ggforge/rows"
 	"ggforge/writer"

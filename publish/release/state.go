@@ -14,11 +14,11 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/internal/disk"
 	"ggforge/internal/stamp"
 	"ggforge/internal/statefile"
+	"ggforge/model/digest"
 	"ggforge/model/identity"
 )
 

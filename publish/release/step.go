@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/disk"
+	"ggforge/model/digest"
 	"ggforge/writer"
 )
 

@@ -13,9 +13,9 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/llamalimits"
 	"ggforge/internal/mmap"
 	"ggforge/internal/parallel"
+	"ggforge/model/limits"
 	"ggforge/quants"
 	"ggforge/vocab"
 )
@@ -352,7 +352,7 @@ func meaning(files []*gguf.File, all *findings) {
 		has := func(name string) bool {
 			return slices.ContainsFunc(files, func(f *gguf.File) bool { return f.Tensor(name) != nil })
 		}
-		if err := llamalimits.CheckExperts(m, has); err != nil {
+		if err := limits.CheckExperts(m, has); err != nil {
 			all.add("%s: %v", f.Path, err)
 		}
 	}
@@ -375,7 +375,7 @@ func keys(f *gguf.File, a *table.Arch, all *findings) {
 			all.add("%s: key %q: is of type %v, want %v", f.Path, key, v.Type(), r.Type)
 		}
 	}
-	if err := llamalimits.Check(f.Metadata); err != nil {
+	if err := limits.Check(f.Metadata); err != nil {
 		all.add("%s: %v", f.Path, err)
 	}
 	for _, key := range []string{table.KeyBlockCount, "embedding_length", "context_length"} {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/mmap"
+	"ggforge/model/digest"
 	"ggforge/quantize"
 )
 

@@ -11,9 +11,9 @@ import (
 	"errors"
 	"io"
 
-	"ggforge/digest"
 	"ggforge/imatrix"
 	"ggforge/model"
+	"ggforge/model/digest"
 	"ggforge/quantize"
 	"ggforge/writer"
 )

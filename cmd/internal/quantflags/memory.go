@@ -7,9 +7,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/model"
+	"ggforge/model/digest"
 	"ggforge/quantize"
 )
 

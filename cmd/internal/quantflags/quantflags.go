@@ -9,10 +9,10 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/nearest"
+	"ggforge/model/digest"
 	"ggforge/quantize"
 )
 

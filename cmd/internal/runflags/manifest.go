@@ -14,10 +14,10 @@ import (
 
 	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/digest"
 	"ggforge/fault"
 	"ggforge/internal/disk"
 	"ggforge/internal/stamp"
+	"ggforge/model/digest"
 	"ggforge/publish/manifest"
 	"ggforge/writer"
 )

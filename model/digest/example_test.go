@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log"
 
-	"ggforge/digest"
 	"ggforge/gguf"
+	"ggforge/model/digest"
 )
 
 func Example() {

@@ -1,6 +1,6 @@
-// Package llamalimits has the limits of what llama.cpp loads, of version 0.7.0: arrays of its
+// Package limits has the limits of what llama.cpp loads, of version 0.7.0: arrays of its
 // settings have fixed lengths, and it ends where a count is larger.
-package llamalimits
+package limits
 
 import (
 	"fmt"
