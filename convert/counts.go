@@ -5,7 +5,7 @@ import (
 
 	"ggforge/arch/config"
 	"ggforge/model/limits"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // checkCounts returns an error for counts that no runtime loads, by themselves or next to the

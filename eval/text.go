@@ -2,7 +2,7 @@ package eval
 
 import (
 	"ggforge/fault"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // Text says how a text becomes chunks of tokens.

@@ -8,7 +8,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // letters returns a vocabulary of letters.

@@ -9,9 +9,9 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/onig"
 	"ggforge/internal/pyjson"
 	"ggforge/tokenizer/internal/hf"
+	"ggforge/tokenizer/internal/onig"
 )
 
 // The rule sets of vocabularies in tiktoken's format: a line per token with its

@@ -10,7 +10,7 @@ import (
 	"ggforge/eval/logprobs"
 	"ggforge/eval/texts"
 	"ggforge/fault"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // base is what models are compared with, and the text as it takes it.

@@ -17,7 +17,7 @@ import (
 	"ggforge/eval"
 	"ggforge/eval/texts"
 	"ggforge/fault"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 	"ggforge/writer"
 )
 

@@ -12,7 +12,7 @@ import (
 	"ggforge/cmd/internal/quantflags"
 	"ggforge/eval"
 	"ggforge/eval/texts"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // textHelp says what becomes of the text, for the help of verbs.

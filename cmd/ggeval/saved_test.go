@@ -12,7 +12,7 @@ import (
 	"ggforge/eval"
 	"ggforge/eval/logprobs/logprobstest"
 	"ggforge/internal/cpu"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // saved writes what llama-perplexity would save of a checkpoint for a text.

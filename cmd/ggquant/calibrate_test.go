@@ -12,7 +12,7 @@ import (
 	"ggforge/imatrix"
 	"ggforge/model"
 	"ggforge/test/hftest"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // TestCalibrate checks that a calibration in the same run gives the same bytes as one

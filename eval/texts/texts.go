@@ -14,7 +14,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // Vocabulary returns the tokenizer of a model.

@@ -17,7 +17,7 @@ import (
 	"ggforge/internal/parallel"
 	"ggforge/model/limits"
 	"ggforge/quants"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // Finding is one thing that is wrong, or worth a note.

@@ -18,7 +18,7 @@ import (
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/test/hftest"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 	"ggforge/writer"
 )
 

@@ -19,7 +19,7 @@ import (
 	"ggforge/internal/cpu"
 	"ggforge/model"
 	"ggforge/quantize"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 	"ggforge/writer"
 )
 

@@ -29,7 +29,7 @@ import (
 	"ggforge/quantize/allocate"
 	"ggforge/test/alloctest"
 	"ggforge/tokenizer"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // list joins n texts.

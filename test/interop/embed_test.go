@@ -22,7 +22,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 	"ggforge/writer"
 )
 

@@ -20,7 +20,7 @@ import (
 	"ggforge/fault"
 	"ggforge/model"
 	"ggforge/test/hftest"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // evaluationFile has the table of what the evaluator was compared with, seen from this

@@ -8,7 +8,7 @@ import (
 
 	"ggforge/eval"
 	"ggforge/model"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // evaluated are the recipes whose files the real model is evaluated with; some with

@@ -13,10 +13,10 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/test/vocabtest"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
-const idsFile = "../../vocab/testdata/ids.json"
+const idsFile = "../../tokenizer/vocab/testdata/ids.json"
 
 // ids encodes a text with the runtime.
 func (o *oracle) ids(t *testing.T, m gguf.Metadata, text string, parse bool) []int32 {

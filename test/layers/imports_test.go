@@ -10,11 +10,11 @@ import (
 // may import packages of the lines above its own. docs/design.md draws them. Those
 // with a question mark are in builds with vector kernels only.
 var rooms = []struct{ name, packages string }{
-	{"nothing of ours below", "fault internal/cpu internal/disk internal/half cmd/internal/heap internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson eval/internal/window quants/internal/arith internal/uni"},
+	{"nothing of ours below", "fault internal/cpu internal/disk internal/half cmd/internal/heap internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson eval/internal/window quants/internal/arith tokenizer/internal/uni"},
 	{"nothing of ours below but kinds of errors", "internal/part internal/size"},
 	{"nothing of ours below but these", "publish/submit"},
 	{"arithmetic whose bits are defined", "internal/gemm internal/torchmath internal/vecmath"},
-	{"files as they are", "internal/stamp internal/fetch internal/onig"},
+	{"files as they are", "internal/stamp internal/fetch tokenizer/internal/onig"},
 	{"files as they are", "internal/mmap"},
 	{"files as they are", "internal/statefile"},
 	{"files as they are", "internal/bucket"},
@@ -30,7 +30,7 @@ var rooms = []struct{ name, packages string }{
 	{"checkpoint: what stored tensors make a weight", "checkpoint/precision"},
 	{"checkpoint: opens model directories", "checkpoint"},
 	{"meaning: tokenizers and cards", "tokenizer/internal/hf"},
-	{"meaning: tokenizers and cards", "tokenizer vocab convert/general"},
+	{"meaning: tokenizers and cards", "tokenizer tokenizer/vocab convert/general"},
 	{"meaning: names of files", "publish/naming"},
 	{"meaning: configuration and shapes", "arch/config arch/shape"},
 	{"meaning: what a table is", "arch/table"},
@@ -68,7 +68,7 @@ var never = []struct{ from, to, why string }{
 	{"rows", "checkpoint/safetensors checkpoint", "a Source does not know what stores it"},
 	{"arch", "checkpoint", "tables open no files"},
 	{"tokenizer", "checkpoint", "tokenizers read what they are given"},
-	{"vocab", "tokenizer checkpoint arch model", "encoding needs metadata only"},
+	{"tokenizer/vocab", "tokenizer checkpoint arch model", "encoding needs metadata only"},
 	{"writer", "arch tokenizer convert quantize", "the writer knows no models"},
 }
 
@@ -76,7 +76,7 @@ var never = []struct{ from, to, why string }{
 // itself. A name that ends in "/..." is for the packages below, too; one after a
 // minus may.
 var notIn = []struct{ imported, by, why string }{
-	{"os", "arch/... tokenizer/... vocab convert/general publish/naming rows quants gguf model fault checkpoint/precision", "the caller opens files"},
+	{"os", "arch/... tokenizer/... tokenizer/vocab convert/general publish/naming rows quants gguf model fault checkpoint/precision", "the caller opens files"},
 	{"log", "*", "libraries log nothing"},
 	{"flag", "*", "libraries read no flags"},
 	{"unsafe", "public", "unsafe is for internal packages"},

@@ -15,7 +15,7 @@ import (
 	"ggforge/gguf"
 	"ggforge/test/hftest"
 	"ggforge/test/toktest"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // Case is a file with a tokenizer.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"ggforge/internal/uni"
+	"ggforge/tokenizer/internal/uni"
 )
 
 // AddedToken is a token that is found in the text itself, before and next to the model.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"ggforge/internal/uni"
+	"ggforge/tokenizer/internal/uni"
 )
 
 // Normalizer changes text before it is split.

@@ -3,7 +3,7 @@ package hf
 import (
 	"strings"
 
-	"ggforge/internal/onig"
+	"ggforge/tokenizer/internal/onig"
 )
 
 // Pattern finds the parts of a text that match.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/internal/uni"
+	"ggforge/tokenizer/internal/uni"
 )
 
 // PreTokenizer cuts a text into the pieces that the model sees.

@@ -3,7 +3,7 @@ package hf
 import (
 	"unicode/utf8"
 
-	"ggforge/internal/uni"
+	"ggforge/tokenizer/internal/uni"
 )
 
 // text is a part of the input on its way through the normalizer and the

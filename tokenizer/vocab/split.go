@@ -3,7 +3,7 @@ package vocab
 import (
 	"strings"
 
-	"ggforge/internal/onig"
+	"ggforge/tokenizer/internal/onig"
 )
 
 // A splitter appends the lengths in bytes of the pieces of s, none of which is 0.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"ggforge/test/vocabtest"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // BenchmarkEncode encodes a long text of the corpus.

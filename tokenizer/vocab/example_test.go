@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"ggforge/gguf"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 func Example() {

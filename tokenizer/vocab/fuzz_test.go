@@ -9,7 +9,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // withBytes is small with a token of type byte for each byte at the end.

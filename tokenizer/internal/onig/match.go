@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"ggforge/fault"
-	"ggforge/internal/uni"
+	"ggforge/tokenizer/internal/uni"
 )
 
 // The steps that finding all matches may take: some, and some for each byte of the

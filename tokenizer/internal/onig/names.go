@@ -4,7 +4,7 @@ import (
 	"strings"
 	"sync"
 
-	"ggforge/internal/uni"
+	"ggforge/tokenizer/internal/uni"
 )
 
 // categories are the general categories by their short names.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"ggforge/internal/uni"
+	"ggforge/tokenizer/internal/uni"
 )
 
 // chars.txt has a line for each class of characters: its name, a tab and its ranges

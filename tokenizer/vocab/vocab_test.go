@@ -10,7 +10,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/test/vocabtest"
-	"ggforge/vocab"
+	"ggforge/tokenizer/vocab"
 )
 
 // TestIDs compares ids with those that the runtime made of the same metadata and text.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"ggforge/fault"
-	"ggforge/internal/uni"
+	"ggforge/tokenizer/internal/uni"
 )
 
 // The nodes of a parsed expression.

@@ -4,7 +4,7 @@ import (
 	"unicode/utf8"
 
 	"ggforge/fault"
-	"ggforge/internal/uni"
+	"ggforge/tokenizer/internal/uni"
 )
 
 // Regexp is a compiled expression. Several goroutines may use it.
