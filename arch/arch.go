@@ -19,7 +19,7 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/nearest"
+	"ggforge/internal/text/nearest"
 )
 
 //go:generate sh -c "cd .. && go run ./test/gen/archtable"

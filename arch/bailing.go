@@ -11,8 +11,8 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/half"
-	"ggforge/internal/torchmath"
+	"ggforge/internal/kernel/half"
+	"ggforge/internal/kernel/torchmath"
 	"ggforge/rows"
 	"ggforge/tokenizer"
 )

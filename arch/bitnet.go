@@ -8,7 +8,7 @@ import (
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
-	"ggforge/internal/torchmath"
+	"ggforge/internal/kernel/torchmath"
 	"ggforge/rows"
 	"ggforge/tokenizer"
 )

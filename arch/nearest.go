@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/internal/nearest"
+	"ggforge/internal/text/nearest"
 )
 
 // maxNearest is how many names an error suggests.

@@ -11,7 +11,7 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
-	f16 "ggforge/internal/half"
+	f16 "ggforge/internal/kernel/half"
 	"ggforge/rows"
 	"ggforge/tokenizer"
 )

@@ -15,8 +15,8 @@ import (
 	"syscall"
 
 	"ggforge/fault"
-	"ggforge/internal/disk"
-	"ggforge/internal/stamp"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/stamp"
 	"ggforge/model/digest"
 )
 

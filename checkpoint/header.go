@@ -10,8 +10,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/bucket"
-	"ggforge/internal/fetch"
+	"ggforge/internal/io/bucket"
+	"ggforge/internal/io/fetch"
 	"ggforge/model/digest"
 )
 

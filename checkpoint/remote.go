@@ -22,10 +22,10 @@ import (
 	"ggforge/checkpoint/precision"
 	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
-	"ggforge/internal/bucket"
-	"ggforge/internal/disk"
-	"ggforge/internal/fetch"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/io/bucket"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/fetch"
+	"ggforge/internal/text/pyjson"
 	"ggforge/model/digest"
 )
 

@@ -15,7 +15,7 @@ import (
 	"ggforge/checkpoint"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // hadamardFile says that weights were multiplied by Hadamard matrices, which has to be

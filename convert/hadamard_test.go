@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // manifest is a valid hadamardFile.

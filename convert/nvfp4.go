@@ -15,7 +15,7 @@ import (
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 	"ggforge/rows"
 )
 

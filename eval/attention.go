@@ -2,9 +2,9 @@ package eval
 
 import (
 	"ggforge/eval/internal/window"
-	"ggforge/internal/gemm"
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/gemm"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // heads are what attends: queries with keys and values, each of those for several.

@@ -3,8 +3,8 @@ package eval
 import (
 	"math"
 
-	"ggforge/internal/gemm"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/gemm"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // backNorm turns d, the gradient by what norm sets for rows x, into that by x.

@@ -1,8 +1,8 @@
 package eval
 
 import (
-	"ggforge/internal/gemm"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/gemm"
+	"ggforge/internal/kernel/vecmath"
 )
 
 func (l *attention) back(s *stream, dx, dy, x []float32, n int) error {

@@ -1,6 +1,6 @@
 package eval
 
-import "ggforge/internal/vecmath"
+import "ggforge/internal/kernel/vecmath"
 
 // back sets rows of dsrc, which are ldd apart, to the gradient by those of src, where dy is
 // that by what run says of them, which it overwrites.

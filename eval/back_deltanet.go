@@ -3,8 +3,8 @@ package eval
 import (
 	"math"
 
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // backUnitLength turns d, the gradient by what unitLength makes of x, into that by x.

@@ -1,6 +1,6 @@
 package eval
 
-import "ggforge/internal/vecmath"
+import "ggforge/internal/kernel/vecmath"
 
 // backMixture turns d, the gradient by the stream after the experts of a layer, into that by
 // the stream that they read. h is the stream before the layer.

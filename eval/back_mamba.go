@@ -1,8 +1,8 @@
 package eval
 
 import (
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // backStates is what mixers with states need to go backwards.

@@ -1,8 +1,8 @@
 package eval
 
 import (
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // backLatent is what latent attention needs to go backwards: gradients by queries, and by

@@ -13,8 +13,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/cpu"
+	"ggforge/internal/kernel/vecmath"
 	"ggforge/model"
 	"ggforge/rows"
 )

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"ggforge/fault"
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // Gradients says of what loss gradients are wanted, and where. Functions that are nil are

@@ -10,8 +10,8 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
-	"ggforge/internal/mmap"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/mmap"
+	"ggforge/internal/io/statefile"
 	"ggforge/model/identity"
 	"ggforge/writer"
 )

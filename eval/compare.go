@@ -8,8 +8,8 @@ import (
 
 	"ggforge/eval/logprobs"
 	"ggforge/fault"
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // Figure is a mean with its standard error.

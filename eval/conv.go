@@ -1,6 +1,6 @@
 package eval
 
-import "ggforge/internal/vecmath"
+import "ggforge/internal/kernel/vecmath"
 
 // convolution is one of each channel over its own last values, up to the token's.
 type convolution struct {

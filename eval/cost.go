@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"ggforge/internal/gemm"
+	"ggforge/internal/kernel/gemm"
 )
 
 // sampleTokens is how many tokens a sample is multiplied with by Cost, samples how often: the quickest counts.

@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"ggforge/fault"
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // deltaNet is a mixer of heads with a matrix each, which a token lets decay and in which

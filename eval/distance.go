@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"ggforge/fault"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // farthest is the distance from which on all tokens are the same to each other, where scores

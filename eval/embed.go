@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"ggforge/fault"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // Pooling is how the states of the tokens of a text become one vector: a value of

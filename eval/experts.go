@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"ggforge/fault"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // experts is a feed-forward layer of which a token takes some parts.

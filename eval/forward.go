@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 
 	"ggforge/fault"
-	"ggforge/internal/gemm"
-	"ggforge/internal/half"
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/gemm"
+	"ggforge/internal/kernel/half"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // Run says what a model is run over.

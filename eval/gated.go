@@ -1,6 +1,6 @@
 package eval
 
-import "ggforge/internal/vecmath"
+import "ggforge/internal/kernel/vecmath"
 
 // gated is attention whose heads' outputs are multiplied by the sigmoid of what a matrix
 // makes of the inputs: a number for each value, or one for each head.

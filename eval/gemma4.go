@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 	"ggforge/model"
 	"ggforge/quants"
 )

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"ggforge/eval/internal/window"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // Graph says what the tensors of an architecture do not: everything that has a tensor or

@@ -3,7 +3,7 @@ package eval
 import (
 	"slices"
 
-	"ggforge/internal/gemm"
+	"ggforge/internal/kernel/gemm"
 )
 
 // costly is from how many picoseconds on, for an element, rows are held if they are read

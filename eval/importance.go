@@ -6,7 +6,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/imatrix"
-	"ggforge/internal/parallel"
+	"ggforge/internal/kernel/parallel"
 )
 
 // Importance says how the sums of an importance matrix are collected; the zero value is

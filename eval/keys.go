@@ -8,7 +8,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // keys reads the metadata of a model and remembers what was asked for: a key of the

@@ -16,7 +16,7 @@ import (
 	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/test/hftest"
 	"ggforge/test/mutate"
 )

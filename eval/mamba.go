@@ -2,8 +2,8 @@ package eval
 
 import (
 	"ggforge/fault"
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // ssm are the sizes of a state space model.

@@ -3,8 +3,8 @@ package eval
 import (
 	"math"
 
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // latent is a mixer of heads whose keys and values come from one compressed vector of a

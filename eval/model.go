@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"ggforge/fault"
-	"ggforge/internal/gemm"
+	"ggforge/internal/kernel/gemm"
 	"ggforge/model"
 )
 

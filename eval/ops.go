@@ -3,7 +3,7 @@ package eval
 import (
 	"math"
 
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // apply normalizes rows of n values, from src to dst, which may be the same.

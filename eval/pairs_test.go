@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"ggforge/fault"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/model"
 	"ggforge/rows"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"ggforge/fault"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // Perplexity is how well a model predicts a text.

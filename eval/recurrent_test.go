@@ -12,7 +12,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/model"
 	"ggforge/rows"
 )

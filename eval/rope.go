@@ -3,7 +3,7 @@ package eval
 import (
 	"math"
 
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // Rope is a way of turning queries and keys by position.

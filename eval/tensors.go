@@ -9,8 +9,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/gemm"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
+	"ggforge/internal/kernel/gemm"
 	"ggforge/model"
 	"ggforge/quants"
 )

@@ -3,7 +3,7 @@ package eval
 import (
 	"math"
 
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // unit is what lies between the matrices of a feed-forward layer, where that is not an

@@ -3,8 +3,8 @@ package eval
 import (
 	"fmt"
 
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // shift sets dst to x of token t with a share of what the token before it has: x +

@@ -3,7 +3,7 @@ package gguf
 import (
 	"fmt"
 
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 )
 
 // Checked is what Check finds in a file.

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"ggforge/fault"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"ggforge/gguf"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 )
 
 // Keys by which a quantized file says which matrix it was made with.

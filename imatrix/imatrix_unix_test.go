@@ -10,7 +10,7 @@ import (
 
 	"ggforge/imatrix"
 	"ggforge/imatrix/imatrixtest"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 )
 
 // A file that shrinks while it is open gives errors, not a crash.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 )
 
 // optional names the tensors that are quantized without importance when the

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // schema names the numbers of a tensor NAME.stats, which describe the inputs of NAME: they

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"ggforge/fault"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // Sums is a matrix in the making: a calibration adds what it sees, files are merged

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"ggforge/gguf"
-	"ggforge/internal/stamp"
+	"ggforge/internal/io/stamp"
 	"ggforge/model"
 	"ggforge/writer"
 )

@@ -7,8 +7,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/mmap"
-	"ggforge/internal/nearest"
+	"ggforge/internal/io/mmap"
+	"ggforge/internal/text/nearest"
 )
 
 // TensorTypeRule gives a type to all tensors whose name a pattern matches.

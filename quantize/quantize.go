@@ -16,7 +16,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
-	"ggforge/internal/stamp"
+	"ggforge/internal/io/stamp"
 	"ggforge/model"
 	"ggforge/rows"
 	"ggforge/writer"

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/quants/internal/scalar"
 	"ggforge/test/gen"
 )

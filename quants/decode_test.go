@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 	"ggforge/test/gen"
 )
 

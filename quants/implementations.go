@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 )
 
 // implementation is a set of kernels for one kind of machine. Its kernels give the

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/quants/internal/lanes"
 )
 

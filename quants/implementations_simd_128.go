@@ -4,7 +4,7 @@ package quants
 
 import (
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/quants/internal/vec128"
 )
 

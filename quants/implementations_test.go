@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 )
 
 // codecSet is a codec for every type: those in use, or those of one

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 )
 
 var (

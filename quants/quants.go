@@ -58,7 +58,7 @@
 //	internal/lanes         searches with vectors of any width
 //	internal/avx2          kernels of 256 bits for amd64
 //	internal/vec128        kernels of 128 bits for arm64, and for amd64 without the former
-//	internal/cpu           what the choice goes by
+//	internal/kernel/cpu           what the choice goes by
 //
 // A new type is its file in internal/scalar and its row in types.go; a new id also a
 // row in gguf/types.go; vectors a file in lanes, avx2 or vec128 and a row of the table there.

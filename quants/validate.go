@@ -7,7 +7,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 	"ggforge/quants/internal/scalar"
 )
 

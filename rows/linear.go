@@ -6,7 +6,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/torchmath"
+	"ggforge/internal/kernel/torchmath"
 	"ggforge/quants"
 )
 

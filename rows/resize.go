@@ -7,7 +7,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/torchmath"
+	"ggforge/internal/kernel/torchmath"
 )
 
 // Resize returns rows in F32 for a square of to*to points, line by line, made of s, whose

@@ -12,8 +12,8 @@ import (
 	"ggforge/checkpoint/safetensors"
 	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/gguf"
-	"ggforge/internal/mmap"
-	"ggforge/internal/torchmath"
+	"ggforge/internal/io/mmap"
+	"ggforge/internal/kernel/torchmath"
 	"ggforge/quants"
 )
 

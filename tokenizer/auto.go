@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 	"ggforge/tokenizer/internal/hf"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 	"ggforge/tokenizer/internal/hf"
 )
 

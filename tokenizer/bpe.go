@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 	"ggforge/tokenizer/internal/hf"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // The rule sets built on the tokenizer that transformers makes of the files,

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // loadTemplate finds the chat template: the member chat_template of

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // Models that decide between options have a template "systemone" of what they are

@@ -1,7 +1,7 @@
 package tokenizer
 
 import (
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 	"ggforge/tokenizer/internal/hf"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/internal/nearest"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/nearest"
+	"ggforge/internal/text/pyjson"
 )
 
 // checkPre warns of a name for the pre-tokenizer that was asked for and is not one

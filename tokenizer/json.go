@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // isFile reports whether there is a file of that name. Whether it may and can be

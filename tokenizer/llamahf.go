@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"slices"
 
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // llamaStyle reports whether tokenizer.json is SentencePiece's BPE in another

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 const plamoFile = "tokenizer.jsonl"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // postProcessor reads from the post_processor of tokenizer.json whether a

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"ggforge/fault"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 	"ggforge/tokenizer/internal/hf"
 )
 

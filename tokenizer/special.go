@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // The rules of this file are SpecialVocab's in gguf-py's vocab.py.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // The rule sets of models that speak: after the tokens of text come those of sound.

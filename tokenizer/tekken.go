@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 	"ggforge/tokenizer/internal/hf"
 )
 

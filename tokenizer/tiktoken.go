@@ -9,7 +9,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 	"ggforge/tokenizer/internal/hf"
 	"ggforge/tokenizer/internal/onig"
 )

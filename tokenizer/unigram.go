@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // The rule sets of SentencePiece unigram models. llama.cpp runs them as its

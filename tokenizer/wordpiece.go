@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // withVocabText returns f with the tokenizer.json that BertTokenizer makes of

@@ -12,7 +12,7 @@ import (
 	"ggforge/checkpoint/precision"
 	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // Checkpoint is a directory to write safetensors files into: model.safetensors,

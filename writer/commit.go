@@ -17,8 +17,8 @@ import (
 	"syscall"
 
 	"ggforge/fault"
-	"ggforge/internal/disk"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/statefile"
 )
 
 // commit gives the files of one directory their names, together. Renames are one

@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"ggforge/fault"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // Writable returns the error that writing a file would begin with because of what is

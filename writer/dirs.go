@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"ggforge/fault"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // made are directories that a write has made, each after the one it is in.

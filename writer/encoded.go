@@ -6,7 +6,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 	"ggforge/quants"
 	"ggforge/rows"
 )

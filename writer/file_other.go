@@ -3,7 +3,7 @@
 package writer
 
 import (
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // replacesOpen says whether a file that is open can be replaced by another one.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // replacesOpen says whether a file that is open can be replaced by another one.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // replacesOpen says whether a file that is open can be replaced by another one.

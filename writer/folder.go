@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 
 	"ggforge/fault"
-	"ggforge/internal/disk"
-	"ggforge/internal/parallel"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/statefile"
+	"ggforge/internal/kernel/parallel"
 	"ggforge/model/digest"
 )
 

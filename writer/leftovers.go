@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"ggforge/fault"
-	"ggforge/internal/disk"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/statefile"
 )
 
 // Leftover is what a run that has not come to its end has left of one output in a directory.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // lock takes an exclusive lock on f, or fails at once: with errLocked if another

@@ -5,7 +5,7 @@ package writer
 import (
 	"errors"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // lock fails: there is no lock here that ends with its process. A file that was

@@ -15,7 +15,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // overwriteSuffix is what the record of Overwrite has after the file's name.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"ggforge/fault"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // Suffix is what a file that is being written has after its name.

@@ -21,8 +21,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/disk"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/statefile"
 )
 
 // A write in parts: any number of processes, on any machines, each compute a share of the rows

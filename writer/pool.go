@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ggforge/gguf"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 	"ggforge/rows"
 )
 

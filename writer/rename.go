@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // linkNew is renameNew for systems and file systems that have no such call: a

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // renameNew renames a file to a name that is free: it never replaces one.

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // reserveStep is how many bytes are allocated by one call. Signals, such as those

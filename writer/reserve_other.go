@@ -2,7 +2,7 @@
 
 package writer
 
-import "ggforge/internal/disk"
+import "ggforge/internal/io/disk"
 
 // reserve does nothing: a full disk shows when its turn comes.
 func reserve(*disk.File, int64) error { return nil }

@@ -18,9 +18,9 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"ggforge/fault"
-	"ggforge/internal/disk"
-	"ggforge/internal/mmap"
-	"ggforge/internal/parallel"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/mmap"
+	"ggforge/internal/kernel/parallel"
 )
 
 // progressSuffix is what the log of a set has after the temporary name of its

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // FuzzRowLog reads any records of rows: those that are believed are about rows of

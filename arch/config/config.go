@@ -17,7 +17,7 @@ import (
 	"strings"
 
 	"ggforge/fault"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // Config is a model's config.json as the reference sees it: with the defaults

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"ggforge/fault"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // Models that decide between options are known by files next to config.json, or by

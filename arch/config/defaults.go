@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"sync"
 
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // modelType holds what the transformers library does to a config.json of one

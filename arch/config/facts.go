@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"ggforge/fault"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // Facts are what is known about a model besides its config.json. Which files are

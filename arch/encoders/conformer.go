@@ -8,7 +8,7 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 	"ggforge/rows"
 )
 

@@ -7,7 +7,7 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/table"
 	"ggforge/fault"
-	"ggforge/internal/torchmath"
+	"ggforge/internal/kernel/torchmath"
 	"ggforge/rows"
 )
 

@@ -8,7 +8,7 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/torchmath"
+	"ggforge/internal/kernel/torchmath"
 	"ggforge/rows"
 )
 

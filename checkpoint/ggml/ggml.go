@@ -10,8 +10,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/disk"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/mmap"
 )
 
 // Kinds of error, for errors.Is. An error that is neither is one of input or output.

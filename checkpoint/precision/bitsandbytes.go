@@ -7,8 +7,8 @@ import (
 
 	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
-	"ggforge/internal/half"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/kernel/half"
+	"ggforge/internal/text/pyjson"
 	"ggforge/rows"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 	"ggforge/rows"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"ggforge/checkpoint/safetensors"
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 )
 
 // codeValues are what codes of 8 bits stand for.

@@ -5,7 +5,7 @@ package precision
 import (
 	"simd/archsimd"
 
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 )
 
 // Vectors of 256 bits, as in package avx2: codes are widened, which package simd cannot

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"ggforge/checkpoint/safetensors"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 )
 
 // The kernels of 256 bits run on every CPU that has AVX2, whatever GODEBUG says.

@@ -10,7 +10,7 @@ import (
 	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 	"ggforge/rows"
 )
 

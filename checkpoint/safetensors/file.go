@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"sync"
 
 	"ggforge/fault"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"os"
 	"sync"
 
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 )
 
 // far is a storage of an archive that is only read. Its methods may be called by many

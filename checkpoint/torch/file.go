@@ -15,7 +15,7 @@ import (
 
 	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 )
 
 // Tensor is one tensor of a file.

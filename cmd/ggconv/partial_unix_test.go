@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/statefile"
 	"ggforge/writer"
 )
 

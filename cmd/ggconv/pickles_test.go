@@ -16,7 +16,7 @@ import (
 	"ggforge/checkpoint/safetensors"
 	"ggforge/checkpoint/torch/torchfiletest"
 	"ggforge/fault"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/test/clitest"
 	"ggforge/test/hubtest"
 )

@@ -21,7 +21,7 @@ import (
 	"ggforge/eval"
 	"ggforge/eval/texts"
 	"ggforge/fault"
-	"ggforge/internal/part"
+	"ggforge/internal/io/part"
 	"ggforge/writer"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"ggforge/convert"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/quantize"
 	"ggforge/writer"
 )

@@ -20,8 +20,8 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/imatrix"
-	"ggforge/internal/disk"
-	"ggforge/internal/part"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/part"
 	"ggforge/writer"
 )
 

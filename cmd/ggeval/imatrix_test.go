@@ -14,7 +14,7 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
 	"ggforge/imatrix"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 )
 
 func bytesOf(t *testing.T, path string) []byte {

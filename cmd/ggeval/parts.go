@@ -16,7 +16,7 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/imatrix"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 	"ggforge/model/identity"
 	"ggforge/writer"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 )
 
 // cost matches what a run took, in what a command prints.

@@ -9,7 +9,7 @@ import (
 
 	"ggforge/convert"
 	"ggforge/imatrix/imatrixtest"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/quantize"
 	"ggforge/writer"
 )

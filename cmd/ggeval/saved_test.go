@@ -11,7 +11,7 @@ import (
 	"ggforge/convert"
 	"ggforge/eval"
 	"ggforge/eval/logprobs/logprobstest"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/tokenizer/vocab"
 )
 

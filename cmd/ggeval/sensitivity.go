@@ -16,7 +16,7 @@ import (
 	"ggforge/cmd/internal/quantflags"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/nearest"
+	"ggforge/internal/text/nearest"
 	"ggforge/quantize/sensitivity"
 	"ggforge/writer"
 )

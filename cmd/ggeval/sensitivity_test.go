@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 )
 
 // TestSensitivity checks the table as text, as JSON and as a file.

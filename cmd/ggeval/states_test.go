@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"ggforge/imatrix"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/statefile"
 	"ggforge/test/clitest"
 )
 

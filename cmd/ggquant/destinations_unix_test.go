@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/test/clitest"
 )
 

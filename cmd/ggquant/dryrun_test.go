@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 )
 
 // TestDryRunSize compares the size that --dry-run says with that of the file: it is the same, and where it is an estimate that is said.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/quantize/calibrate"

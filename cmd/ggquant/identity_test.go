@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/rows"
 	"ggforge/test/buckettest"
 	"ggforge/writer"

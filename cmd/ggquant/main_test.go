@@ -15,7 +15,7 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/convert"
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/test/clitest"
 	"ggforge/writer"
 )

@@ -17,7 +17,7 @@ import (
 	"ggforge/cmd/internal/reproduce"
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/model"
 	"ggforge/publish/manifest"
 	"ggforge/test/clitest"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 )
 
 // files returns what is in a directory, by names.

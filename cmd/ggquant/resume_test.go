@@ -10,7 +10,7 @@ import (
 	"time"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/test/hftest"
 )
 

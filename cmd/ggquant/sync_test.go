@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // TestFolderSync has the sync of the folder fail after the output has its name: the file that it replaces is back, and

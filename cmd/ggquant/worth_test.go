@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 	"ggforge/quantize"
 	"ggforge/test/hftest"
 )

@@ -14,7 +14,7 @@ import (
 	"ggforge/cmd/internal/outflags"
 	"ggforge/cmd/internal/partfile"
 	"ggforge/fault"
-	"ggforge/internal/bucket"
+	"ggforge/internal/io/bucket"
 	"ggforge/writer"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"ggforge/cmd/internal/partfile"
 	"ggforge/gguf"
-	"ggforge/internal/bucket"
-	"ggforge/internal/part"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/bucket"
+	"ggforge/internal/io/part"
+	"ggforge/internal/io/statefile"
 	"ggforge/rows"
 	"ggforge/test/buckettest"
 	"ggforge/writer"

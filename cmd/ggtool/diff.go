@@ -11,8 +11,8 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/mmap"
-	"ggforge/internal/stamp"
+	"ggforge/internal/io/mmap"
+	"ggforge/internal/io/stamp"
 	"ggforge/model"
 	"ggforge/publish/compare"
 )

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/statefile"
 	"ggforge/rows"
 	"ggforge/writer"
 )

@@ -18,7 +18,7 @@ import (
 	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 	"ggforge/publish/card"
 	"ggforge/quantize"
 )

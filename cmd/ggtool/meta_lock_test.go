@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // TestMetaAtOnce has one edit run at each call to the system that another one makes about the file, its record or its

@@ -19,7 +19,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
-	"ggforge/internal/stamp"
+	"ggforge/internal/io/stamp"
 	"ggforge/publish/compare"
 )
 

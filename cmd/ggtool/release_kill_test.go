@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"ggforge/internal/cpu"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/publish/release"
 	"ggforge/test/hftest"
 )

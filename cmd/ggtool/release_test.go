@@ -11,7 +11,7 @@ import (
 
 	"ggforge/cmd/internal/page"
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/publish/card"
 	"ggforge/publish/release"
 	"ggforge/test/clitest"

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"ggforge/gguf"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // TestShrinks cuts the input off while a verb works, at each of its calls to the system in turn: that is an error about

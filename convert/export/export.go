@@ -21,7 +21,7 @@ import (
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/stamp"
+	"ggforge/internal/io/stamp"
 	"ggforge/model"
 	"ggforge/quants"
 	"ggforge/rows"

@@ -3,7 +3,7 @@ package general
 import (
 	"strings"
 
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 const cardFile = "README.md"

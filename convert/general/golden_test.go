@@ -17,7 +17,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // rows reads a golden file; see testdata/README.md.

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 
 	"ggforge/fault"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 const (

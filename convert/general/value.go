@@ -7,7 +7,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // The values of a parsed YAML or JSON text are those of package pyjson, and of

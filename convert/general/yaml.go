@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"ggforge/fault"
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // The limits of a card. The library's tree takes some two hundred bytes for each

@@ -24,7 +24,7 @@ import (
 	"math"
 
 	"ggforge/fault"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 )
 
 const (

@@ -23,7 +23,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/parallel"
+	"ggforge/internal/kernel/parallel"
 )
 
 // Kind is a kind of hash.

@@ -16,8 +16,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/disk"
-	"ggforge/internal/stamp"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/stamp"
 )
 
 // File is a file with its size and its sum.

@@ -21,7 +21,7 @@
 // quantizes a model changes more. Where that is not enough, --finish --verify compares all rows of the model with what the parts have
 // read (package writer).
 //
-// Whether an open file is still what it was when it was opened is another question, which internal/stamp answers. Published sums of
+// Whether an open file is still what it was when it was opened is another question, which internal/io/stamp answers. Published sums of
 // whole files and tensors are made by digest.
 package identity
 
@@ -41,9 +41,9 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/disk"
-	"ggforge/internal/mmap"
-	"ggforge/internal/parallel"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/mmap"
+	"ggforge/internal/kernel/parallel"
 	"ggforge/model"
 	"ggforge/rows"
 )

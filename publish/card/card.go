@@ -30,7 +30,7 @@ import (
 	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/size"
+	"ggforge/internal/text/size"
 	"ggforge/quantize"
 	"ggforge/writer"
 )

@@ -13,8 +13,8 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
-	"ggforge/internal/mmap"
-	"ggforge/internal/parallel"
+	"ggforge/internal/io/mmap"
+	"ggforge/internal/kernel/parallel"
 	"ggforge/model"
 	"ggforge/rows"
 )

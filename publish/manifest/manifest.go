@@ -18,8 +18,8 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/mmap"
-	"ggforge/internal/parallel"
+	"ggforge/internal/io/mmap"
+	"ggforge/internal/kernel/parallel"
 	"ggforge/model/digest"
 	"ggforge/writer"
 )

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 	"ggforge/model/digest"
 	"ggforge/writer"
 )

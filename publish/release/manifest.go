@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"ggforge/fault"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 	"ggforge/model/digest"
 )
 

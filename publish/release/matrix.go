@@ -11,7 +11,7 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/imatrix"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 	"ggforge/writer"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 	"ggforge/publish/card"
 	"ggforge/writer"
 )

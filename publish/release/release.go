@@ -26,7 +26,7 @@ import (
 	"ggforge/checkpoint"
 	"ggforge/convert"
 	"ggforge/fault"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 	"ggforge/model"
 	"ggforge/publish/card"
 	"ggforge/writer"

@@ -16,7 +16,7 @@ import (
 
 	"ggforge/checkpoint"
 	"ggforge/fault"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/model"
 	"ggforge/publish/card"
 	"ggforge/publish/naming"

@@ -15,9 +15,9 @@ import (
 	"strings"
 
 	"ggforge/fault"
-	"ggforge/internal/disk"
-	"ggforge/internal/stamp"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/stamp"
+	"ggforge/internal/io/statefile"
 	"ggforge/model/digest"
 	"ggforge/model/identity"
 )

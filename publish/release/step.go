@@ -9,7 +9,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 	"ggforge/model/digest"
 	"ggforge/writer"
 )

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"ggforge/fault"
-	"ggforge/internal/part"
+	"ggforge/internal/io/part"
 )
 
 // Job is what schedulers have in common.

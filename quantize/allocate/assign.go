@@ -7,7 +7,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/nearest"
+	"ggforge/internal/text/nearest"
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/quants"

@@ -6,9 +6,9 @@ import (
 
 	"ggforge/eval"
 	"ggforge/gguf"
-	"ggforge/internal/gemm"
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/gemm"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 	"ggforge/rows"
 )
 

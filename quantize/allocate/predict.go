@@ -10,7 +10,7 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 	"ggforge/model"
 	"ggforge/quantize/calibrate"
 	"ggforge/rows"

@@ -8,7 +8,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 	"ggforge/model/digest"
 	"ggforge/quantize"
 )

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 	"ggforge/quantize/calibrate"
 	"ggforge/writer"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"ggforge/gguf"
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 	"ggforge/model"
 	"ggforge/quants/parts"
 	"ggforge/rows"

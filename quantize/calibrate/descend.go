@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
-	"ggforge/internal/gemm"
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/gemm"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 	"ggforge/quants/parts"
 )
 

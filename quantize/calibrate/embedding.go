@@ -6,7 +6,7 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // backTokens is about how many tokens go through the model together when gradients are

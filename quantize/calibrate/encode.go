@@ -8,7 +8,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/parallel"
+	"ggforge/internal/kernel/parallel"
 	"ggforge/quants"
 	"ggforge/quants/parts"
 	"ggforge/rows"

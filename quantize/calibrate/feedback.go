@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"ggforge/fault"
-	"ggforge/internal/gemm"
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/gemm"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 	"ggforge/quants"
 	"ggforge/quants/parts"
 )

@@ -9,8 +9,8 @@ import (
 
 	"ggforge/eval"
 	"ggforge/gguf"
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 	"ggforge/model"
 )
 

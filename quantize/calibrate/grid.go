@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/bits"
 
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 	"ggforge/quants/parts"
 )
 

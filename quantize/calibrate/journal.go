@@ -15,8 +15,8 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/disk"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/statefile"
 	"ggforge/writer"
 )
 

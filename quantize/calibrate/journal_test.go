@@ -11,7 +11,7 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/model"
 )
 

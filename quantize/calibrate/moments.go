@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	"ggforge/internal/gemm"
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/gemm"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // Inputs collects the second moments of what a layer reads. Memory: n² values, and 1024 n

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"ggforge/internal/gemm"
-	"ggforge/internal/parallel"
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/gemm"
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // A Shift collects how far what a layer reads is from what it should: with x the inputs that

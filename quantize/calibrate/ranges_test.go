@@ -6,7 +6,7 @@ import (
 
 	"ggforge/eval"
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/rows"
 )
 

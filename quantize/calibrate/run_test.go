@@ -13,7 +13,7 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/model"
 	"ggforge/quants"
 	"ggforge/rows"

@@ -22,9 +22,9 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
-	"ggforge/internal/disk"
-	"ggforge/internal/mmap"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/mmap"
+	"ggforge/internal/io/statefile"
 	"ggforge/writer"
 )
 

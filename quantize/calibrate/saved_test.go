@@ -17,8 +17,8 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
-	"ggforge/internal/cpu"
-	"ggforge/internal/parallel"
+	"ggforge/internal/kernel/cpu"
+	"ggforge/internal/kernel/parallel"
 	"ggforge/model"
 	"ggforge/test/hftest"
 )

@@ -3,7 +3,7 @@ package calibrate
 import (
 	"math"
 
-	"ggforge/internal/vecmath"
+	"ggforge/internal/kernel/vecmath"
 	"ggforge/quants/parts"
 )
 

@@ -16,7 +16,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix/imatrixtest"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/model"
 	"ggforge/quantize"
 	"ggforge/tokenizer/vocab"

@@ -11,7 +11,7 @@ import (
 	"math"
 
 	"ggforge/gguf"
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 )
 
 // Format is what a type's blocks are made of.

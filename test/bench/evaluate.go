@@ -13,7 +13,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"ggforge/internal/size"
+	"ggforge/internal/text/size"
 )
 
 // evaluated are the recipes that evaluation is measured with.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"ggforge/gguf"
-	"ggforge/internal/size"
+	"ggforge/internal/text/size"
 )
 
 // The model of which headers are read and changed: the shapes of a Llama of 8 billion weights, with

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"ggforge/internal/size"
+	"ggforge/internal/text/size"
 )
 
 // converterPy is where the reference's package has its converter.

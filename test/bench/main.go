@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"ggforge/gguf"
-	"ggforge/internal/size"
+	"ggforge/internal/text/size"
 	"ggforge/quants"
 )
 

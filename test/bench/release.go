@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"ggforge/gguf"
-	"ggforge/internal/size"
+	"ggforge/internal/text/size"
 	"ggforge/quants"
 )
 

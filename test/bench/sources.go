@@ -11,7 +11,7 @@ import (
 
 	"ggforge/convert"
 	"ggforge/gguf"
-	"ggforge/internal/mmap"
+	"ggforge/internal/io/mmap"
 	"ggforge/quants"
 	"ggforge/rows"
 	"ggforge/test/hftest"

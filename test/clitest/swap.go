@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // Swap has the content of a file become another one when a command begins to write, after it has read its inputs. With

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 )
 
 // root is the repository, seen from this package.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 	"ggforge/writer"
 )
 

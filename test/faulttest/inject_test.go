@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // errDead is what calls get after the end of a process, of which only the closing of its files

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"ggforge/internal/disk"
+	"ggforge/internal/io/disk"
 )
 
 // power knows what a disk may have lost when its power fails: of each file, the writes since it

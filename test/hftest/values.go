@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"ggforge/checkpoint/safetensors"
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 	"ggforge/test/gen"
 )
 

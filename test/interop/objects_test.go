@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"ggforge/internal/bucket"
+	"ggforge/internal/io/bucket"
 	"ggforge/test/hftest"
 )
 

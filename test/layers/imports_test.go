@@ -10,14 +10,14 @@ import (
 // may import packages of the lines above its own. docs/design.md draws them. Those
 // with a question mark are in builds with vector kernels only.
 var rooms = []struct{ name, packages string }{
-	{"nothing of ours below", "fault internal/cpu internal/disk internal/half cmd/internal/heap internal/nearest internal/fused internal/lane? internal/pages internal/parallel internal/pyjson eval/internal/window quants/internal/arith tokenizer/internal/uni"},
-	{"nothing of ours below but kinds of errors", "internal/part internal/size"},
+	{"nothing of ours below", "fault internal/kernel/cpu internal/io/disk internal/kernel/half cmd/internal/heap internal/text/nearest internal/kernel/fused internal/kernel/lane? internal/kernel/pages internal/kernel/parallel internal/text/pyjson eval/internal/window quants/internal/arith tokenizer/internal/uni"},
+	{"nothing of ours below but kinds of errors", "internal/io/part internal/text/size"},
 	{"nothing of ours below but these", "publish/submit"},
-	{"arithmetic whose bits are defined", "internal/gemm internal/torchmath internal/vecmath"},
-	{"files as they are", "internal/stamp internal/fetch tokenizer/internal/onig"},
-	{"files as they are", "internal/mmap"},
-	{"files as they are", "internal/statefile"},
-	{"files as they are", "internal/bucket"},
+	{"arithmetic whose bits are defined", "internal/kernel/gemm internal/kernel/torchmath internal/kernel/vecmath"},
+	{"files as they are", "internal/io/stamp internal/io/fetch tokenizer/internal/onig"},
+	{"files as they are", "internal/io/mmap"},
+	{"files as they are", "internal/io/statefile"},
+	{"files as they are", "internal/io/bucket"},
 	{"bytes: formats without meaning", "gguf eval/logprobs checkpoint/safetensors"},
 	{"bytes: limits of a program that reads them", "model/limits"},
 	{"bytes: formats without meaning", "model/digest checkpoint/ggml imatrix eval/memory checkpoint/torch"},
@@ -81,7 +81,7 @@ var notIn = []struct{ imported, by, why string }{
 	{"flag", "*", "libraries read no flags"},
 	{"unsafe", "public", "unsafe is for internal packages"},
 	{"os/exec", "*", "nothing else is run"},
-	{"net/http", "* -internal/fetch -internal/bucket -internal/hubtest", "one package reads from servers, one more speaks to those that want signatures and take files"},
+	{"net/http", "* -internal/io/fetch -internal/io/bucket", "one package reads from servers, one more speaks to those that want signatures and take files"},
 }
 
 func TestImports(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 	"ggforge/model"
 	"ggforge/publish/verify"
 	"ggforge/quantize"

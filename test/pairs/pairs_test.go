@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"ggforge/checkpoint/safetensors/safetensorstest"
-	"ggforge/internal/cpu"
+	"ggforge/internal/kernel/cpu"
 )
 
 var update = flag.Bool("update", false, "write testdata/pairs.txt and the table in docs/reliability.md")

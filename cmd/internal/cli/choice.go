@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"ggforge/internal/nearest"
+	"ggforge/internal/text/nearest"
 )
 
 // OneOf is a flag whose value is one of several names, or each of whose values is, which completions offer and of which

@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/fault"
-	"ggforge/internal/nearest"
+	"ggforge/internal/text/nearest"
 )
 
 // completeVerb is what the scripts below call: with the words after the command's name, the last of

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"ggforge/internal/size"
+	"ggforge/internal/text/size"
 )
 
 // Cost measures what a run takes: wall time and peak memory. Memory is what the

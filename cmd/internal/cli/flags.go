@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/fault"
-	"ggforge/internal/size"
+	"ggforge/internal/text/size"
 )
 
 // ForceFlag permits replacing an output that exists.

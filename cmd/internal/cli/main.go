@@ -16,7 +16,7 @@ import (
 
 	_ "ggforge/cmd/internal/heap"
 	"ggforge/fault"
-	"ggforge/internal/nearest"
+	"ggforge/internal/text/nearest"
 	"ggforge/quants"
 	"ggforge/writer"
 )

@@ -4,7 +4,7 @@ import (
 	"os"
 
 	"ggforge/checkpoint"
-	"ggforge/internal/bucket"
+	"ggforge/internal/io/bucket"
 )
 
 // Remote returns how to read what is on servers, by the variables of the environment that other

@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/fault"
-	"ggforge/internal/nearest"
+	"ggforge/internal/text/nearest"
 )
 
 // The beginnings of what the library says of flags: its errors have no types.

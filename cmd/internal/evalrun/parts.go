@@ -9,8 +9,8 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
-	"ggforge/internal/disk"
-	"ggforge/internal/part"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/part"
 )
 
 // Shares says which chunks a process runs, if it is one of several.

@@ -22,8 +22,8 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
-	"ggforge/internal/bucket"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/bucket"
+	"ggforge/internal/io/statefile"
 	"ggforge/model/identity"
 	"ggforge/writer"
 )

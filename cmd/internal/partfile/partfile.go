@@ -33,10 +33,10 @@ import (
 	"strings"
 
 	"ggforge/fault"
-	"ggforge/internal/disk"
-	"ggforge/internal/mmap"
-	"ggforge/internal/part"
-	"ggforge/internal/statefile"
+	"ggforge/internal/io/disk"
+	"ggforge/internal/io/mmap"
+	"ggforge/internal/io/part"
+	"ggforge/internal/io/statefile"
 	"ggforge/writer"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"ggforge/fault"
-	"ggforge/internal/part"
+	"ggforge/internal/io/part"
 	"ggforge/writer"
 )
 

@@ -11,7 +11,7 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/internal/nearest"
+	"ggforge/internal/text/nearest"
 	"ggforge/model/digest"
 	"ggforge/quantize"
 )

@@ -11,7 +11,7 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/quantflags"
 	"ggforge/fault"
-	"ggforge/internal/size"
+	"ggforge/internal/text/size"
 	"ggforge/quantize/allocate"
 	"ggforge/quantize/batch"
 )

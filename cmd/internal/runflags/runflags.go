@@ -11,7 +11,7 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
-	"ggforge/internal/part"
+	"ggforge/internal/io/part"
 	"ggforge/writer"
 )
 

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 	"simd/archsimd"
 
-	"ggforge/internal/cpu"
-	"ggforge/internal/lane"
+	"ggforge/internal/kernel/cpu"
+	"ggforge/internal/kernel/lane"
 	"ggforge/quants/internal/codebook"
 )
 

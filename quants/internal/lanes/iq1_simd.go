@@ -8,7 +8,7 @@ import (
 	"simd"
 	"sync"
 
-	"ggforge/internal/lane"
+	"ggforge/internal/kernel/lane"
 	"ggforge/quants/internal/arith"
 	"ggforge/quants/internal/codebook"
 	"ggforge/quants/internal/pack"

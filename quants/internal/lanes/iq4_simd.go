@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"simd"
 
-	"ggforge/internal/lane"
+	"ggforge/internal/kernel/lane"
 	"ggforge/quants/internal/arith"
 	"ggforge/quants/internal/codebook"
 	"ggforge/quants/internal/pack"

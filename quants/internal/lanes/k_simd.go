@@ -6,7 +6,7 @@ import (
 	"simd"
 	"sync"
 
-	"ggforge/internal/lane"
+	"ggforge/internal/kernel/lane"
 	"ggforge/quants/internal/arith"
 	"ggforge/quants/internal/pack"
 	"ggforge/quants/internal/search"

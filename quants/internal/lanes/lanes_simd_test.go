@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"ggforge/internal/lane"
+	"ggforge/internal/kernel/lane"
 	"ggforge/quants/internal/codebook"
 	"ggforge/quants/internal/pack"
 	"ggforge/quants/internal/scalar"

@@ -8,7 +8,7 @@ import (
 	"simd/archsimd"
 	"sync"
 
-	"ggforge/internal/lane"
+	"ggforge/internal/kernel/lane"
 	"ggforge/quants/internal/pack"
 	"ggforge/quants/internal/scalar"
 )

@@ -7,7 +7,7 @@ import (
 	"math"
 	"simd"
 
-	"ggforge/internal/lane"
+	"ggforge/internal/kernel/lane"
 	"ggforge/quants/internal/arith"
 	"ggforge/quants/internal/pack"
 	"ggforge/quants/internal/scalar"

@@ -5,7 +5,7 @@ package lanes
 import (
 	"encoding/binary"
 
-	"ggforge/internal/lane"
+	"ggforge/internal/kernel/lane"
 	"ggforge/quants/internal/arith"
 	"ggforge/quants/internal/pack"
 	"ggforge/quants/internal/scalar"

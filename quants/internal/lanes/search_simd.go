@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"simd"
 
-	"ggforge/internal/lane"
+	"ggforge/internal/kernel/lane"
 	"ggforge/quants/internal/search"
 )
 

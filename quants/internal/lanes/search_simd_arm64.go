@@ -5,8 +5,8 @@ package lanes
 import (
 	"simd/archsimd"
 
-	"ggforge/internal/cpu"
-	"ggforge/internal/lane"
+	"ggforge/internal/kernel/cpu"
+	"ggforge/internal/kernel/lane"
 )
 
 // searchAsymTiles and searchSymTile with archsimd, as for AVX2, for the same reasons: of the instructions in a loop of

@@ -5,7 +5,7 @@ package pack
 import (
 	"encoding/binary"
 
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 )
 
 // F32, F16 and BF16 are plain elements, little-endian:

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 	"ggforge/quants/internal/arith"
 	"ggforge/quants/internal/codebook"
 	"ggforge/quants/internal/pack"

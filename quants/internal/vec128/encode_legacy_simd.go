@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 	"ggforge/quants/internal/arith"
 	"ggforge/quants/internal/pack"
 	"ggforge/quants/internal/scalar"

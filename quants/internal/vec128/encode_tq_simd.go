@@ -7,7 +7,7 @@ import (
 	"math"
 	"simd/archsimd"
 
-	"ggforge/internal/half"
+	"ggforge/internal/kernel/half"
 	"ggforge/quants/internal/pack"
 	"ggforge/quants/internal/scalar"
 )

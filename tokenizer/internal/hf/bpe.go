@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // Merge is a pair of tokens that become one.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // wordVocab is a vocabulary of whole tokens, of WordPiece and WordLevel.

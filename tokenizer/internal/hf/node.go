@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"ggforge/internal/pyjson"
+	"ggforge/internal/text/pyjson"
 )
 
 // node reads the members of one JSON object. The first thing that is wrong stays

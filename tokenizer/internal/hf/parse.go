@@ -1,6 +1,6 @@
 package hf
 
-import "ggforge/internal/pyjson"
+import "ggforge/internal/text/pyjson"
 
 // Parse reads the root object of a tokenizer.json. work is what the tokenizer's
 // texts may cost together, nil for a bound of each.

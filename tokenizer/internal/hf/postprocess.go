@@ -1,6 +1,6 @@
 package hf
 
-import "ggforge/internal/pyjson"
+import "ggforge/internal/text/pyjson"
 
 // PostProcessor puts special tokens around the ids of one text.
 type PostProcessor interface {

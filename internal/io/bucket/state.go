@@ -1,0 +1,61 @@
+package bucket
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+
+	"ggforge/internal/io/statefile"
+)
+
+// state is what is known of an upload. It names no keys.
+type state struct {
+	Upload string `json:"upload_id"`
+	Part   int64  `json:"part_bytes"`
+	Size   int64  `json:"size"`
+}
+
+// maxState is the most that a file of state may have.
+const maxState = 64 << 10
+
+// stateKind is that of files of state. They belong to the object.
+var stateKind = statefile.Kind{Name: "upload", Version: 1, Max: maxState}
+
+// object says which object an upload becomes, on which server.
+func (one *upload) object(endpoint string) string { return endpoint + " " + one.To.String() }
+
+// parseState reads the body of a state.
+func parseState(data []byte) (s state, ok bool) {
+	ok = json.Unmarshal(data, &s) == nil && s.Upload != "" && len(s.Upload) <= 4096 && s.Part > 0 && s.Size > 0
+	return s, ok
+}
+
+// readState returns the state of an upload that can go on, if there is one: of the same file by its size (the
+// parts are compared), to the same place, in the same parts.
+func readState(one *upload, endpoint string) (state, bool) {
+	data, err := stateKind.ReadOf(one.Path+StateSuffix, one.object(endpoint))
+	if err != nil {
+		return state{}, false
+	}
+	s, ok := parseState(data)
+	return s, ok && s == state{s.Upload, one.piece, one.size}
+}
+
+// writeState notes where an upload is.
+func writeState(one *upload, endpoint string) error {
+	data, err := json.Marshal(state{one.id, one.piece, one.size})
+	if err != nil {
+		return err
+	}
+	return stateKind.Write(one.Path+StateSuffix, one.object(endpoint), data)
+}
+
+// removeState forgets an upload that is complete.
+func removeState(one *upload) error {
+	err := os.Remove(one.Path + StateSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

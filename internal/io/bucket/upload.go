@@ -1,0 +1,649 @@
+package bucket
+
+import (
+	"cmp"
+	"context"
+	"crypto/md5"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"golang.org/x/sync/errgroup"
+
+	"ggforge/fault"
+	"ggforge/internal/io/stamp"
+)
+
+// File is a file of this machine, and the object that it is to become.
+type File struct {
+	Path string
+	To   Name
+}
+
+// UploadOptions says how to upload. The zero value is ready to use.
+type UploadOptions struct {
+	// Force replaces objects that are there: those that are there when Upload begins. One that another upload
+	// replaces or makes meanwhile is an error of kind fault.Refused.
+	Force bool
+	// Fresh says that no earlier Upload can have made the objects: one of the same content is another's, too.
+	Fresh bool
+	// Workers is how many parts are on their way at once; default 4. What a part takes in memory
+	// is a buffer of the connection.
+	Workers int
+	// PartBytes is the size of parts, but for the last one; default 16 MiB. Larger files have
+	// larger parts, so that there are at most 10,000.
+	PartBytes int64
+	// Progress, if not nil, is called with how many bytes are there, of how many. Calls come one
+	// at a time.
+	Progress func(done, total int64)
+}
+
+const (
+	partBytes = 16 << 20 // servers want 5 MiB, but for the last part
+	maxParts  = 10_000   // source: documentation of Amazon S3, "Amazon S3 multipart upload limits"
+	maxObject = 48 << 40 // 48.8 TiB, likewise
+	// slowest is how long a server may take to make an object of its parts.
+	slowest = 10 * time.Minute
+)
+
+// StateSuffix is what the name of a file has at its end that says how far an upload is. It is next to
+// the file that is uploaded, until the object is there.
+const StateSuffix = ".upload"
+
+// ErrSame is the cause of an error about an object that another upload has made, if it has the content of the file.
+var ErrSame = errors.New("it has the same content")
+
+// Upload makes objects of files by uploads in parts, each with its checksum. Objects appear when they are
+// complete and when all parts of all files have come, that of the first file last. An object that is there
+// already, or that another upload makes meanwhile, is an error that is fs.ErrExist, unless it is the same; nothing is
+// left on the server then of what is not complete. What an upload that was interrupted has
+// brought there is compared and not sent again: its state is next to the file. Only one process at a time may upload a file.
+func (c *Client) Upload(ctx context.Context, files []File, opt UploadOptions) (err error) {
+	u := &uploader{Client: c, opt: opt}
+	var list []*upload
+	defer func() {
+		for _, one := range list {
+			one.file.Close()
+		}
+	}()
+	for _, f := range files {
+		one, err := u.open(f)
+		if err != nil {
+			return err
+		}
+		list = append(list, one)
+		u.total += one.size
+	}
+	defer func() {
+		if u.lost {
+			err = errors.Join(err, u.drop(ctx, list))
+		}
+	}()
+	for _, one := range list { // nothing is sent if one of them cannot become an object
+		if err := u.vacant(ctx, one); err != nil {
+			return err
+		}
+	}
+	for _, one := range list {
+		if err := u.begin(ctx, one); err != nil {
+			return err
+		}
+	}
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(cmp.Or(opt.Workers, 4))
+	for _, one := range list {
+		for n := range one.parts {
+			if inner.Err() != nil {
+				break
+			}
+			group.Go(func() error { return u.part(inner, one, n) })
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, one := range list {
+		if err := one.stamp.Check(); err != nil {
+			return err
+		}
+	}
+	for i := range list {
+		if err := u.finish(ctx, list[(i+1)%len(list)]); err != nil { // the first one last
+			return err
+		}
+	}
+	for _, one := range list {
+		if err := removeState(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uploader is one call of Upload.
+type uploader struct {
+	*Client
+	opt   UploadOptions
+	total int64
+	md5   atomic.Bool // the server knows no other checksums of parts
+	lost  bool        // another upload was first
+
+	mu   sync.Mutex
+	done int64
+}
+
+// upload is a file on its way.
+type upload struct {
+	File
+	file  *os.File
+	stamp stamp.Stamp
+	size  int64
+	piece int64 // bytes of each part but the last one
+
+	id    string
+	there map[int]minio.ObjectPart // what the server had when we came, by number from 1
+	parts []part
+	same  bool    // the object is there already
+	seen  *object // what was there when we began, nil for nothing
+	blind bool    // we may not ask what is there, and replace it
+	tag   string  // that the server has given to what it made of the parts
+}
+
+// part is a part of a file, by number from 0.
+type part struct {
+	crc  uint32
+	md5  []byte // if the server knows no other checksums
+	sha  []byte
+	etag string // when it is there
+}
+
+// open opens a file.
+func (u *uploader) open(f File) (*upload, error) {
+	if f.To.Key == "" {
+		return nil, fault.Errorf(fault.Usage, "%s: want an object: s3://BUCKET/KEY", f.To)
+	}
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fault.Errorf(fault.Usage, "%s: not a regular file", f.Path)
+	case info.Size() == 0 || info.Size() > maxObject:
+		err = fault.Errorf(fault.Unsupported, "%s: %d bytes, want between 1 and %d", f.Path, info.Size(), int64(maxObject))
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	one := &upload{File: f, file: file, stamp: stamp.Of(f.Path, info), size: info.Size(), piece: pieceOf(info.Size(), u.opt.PartBytes)}
+	one.parts = make([]part, (one.size+one.piece-1)/one.piece)
+	return one, nil
+}
+
+// pieceOf returns the size of parts of a file.
+func pieceOf(size, want int64) int64 {
+	return max(cmp.Or(want, partBytes), (size+maxParts-1)/maxParts)
+}
+
+// exists is the error about an object that is there.
+func exists(n Name, found *object, same bool) error {
+	kind, more := fault.With(fault.Usage, fs.ErrExist), ""
+	if same {
+		kind, more = fault.With(kind, ErrSame), "; "+ErrSame.Error()
+	}
+	return fault.Permits("Force", fault.Errorf(kind, "%s: exists: %v%s", n, found, more))
+}
+
+// Vacant returns an error that is fs.ErrExist if there is an object of that name.
+func (c *Client) Vacant(ctx context.Context, n Name) error {
+	switch o, err := c.look(ctx, n); {
+	case err != nil:
+		return err
+	case o != nil:
+		return exists(n, o, false)
+	}
+	return nil
+}
+
+// vacant returns an error if there is another object of that name.
+func (u *uploader) vacant(ctx context.Context, one *upload) (err error) {
+	one.seen, err = u.look(ctx, one.To)
+	if u.opt.Force && errors.Is(err, fs.ErrPermission) {
+		one.blind = true
+		return nil
+	}
+	if err != nil || one.seen == nil || u.opt.Force {
+		return err
+	}
+	same, err := u.isSame(ctx, one, *one.seen)
+	if one.same = same && !u.opt.Fresh; err == nil && !one.same {
+		u.lost = true
+		err = exists(one.To, one.seen, same)
+	}
+	return err
+}
+
+// taken is called when the server has not made the object of an upload, because of what is there: another's,
+// which is an error, or the object that an earlier request has made whose answer did not come.
+func (u *uploader) taken(ctx context.Context, one *upload) error {
+	now, err := u.look(ctx, one.To) // before the parts: the upload of an object that is there is over
+	if err != nil {
+		return err
+	}
+	over := false
+	if err := u.listParts(ctx, one); err != nil {
+		if over = errors.Is(err, fs.ErrNotExist); !over || now == nil {
+			return err
+		}
+	}
+	same := false
+	if now != nil {
+		if same, err = u.isSame(ctx, one, *now); err != nil {
+			return err
+		}
+	}
+	switch {
+	case same && over:
+		return nil
+	case same && !u.opt.Fresh:
+		return u.abort(ctx, one)
+	case now == nil && one.seen == nil:
+		return errGone
+	}
+	u.lost = true
+	if !u.opt.Force {
+		return exists(one.To, now, same)
+	}
+	return fault.Errorf(fault.Refused, "%s: another upload has changed it since this one began: found %v, want %v", one.To, now, one.seen)
+}
+
+// errGone is why a server is asked again that has refused a request because of an object which is not there now.
+var errGone = errors.New("an object was there, and is not now")
+
+// abort ends the upload of a file, if there is one.
+func (u *uploader) abort(ctx context.Context, one *upload) error {
+	if s, ok := readState(one, u.Client.opt.Endpoint); ok && one.id == "" {
+		one.id = s.Upload
+	}
+	if one.id == "" {
+		return nil
+	}
+	if err := u.Abort(ctx, Incomplete{Name: one.To, ID: one.id}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// drop ends all uploads that are not complete, and forgets them.
+func (u *uploader) drop(ctx context.Context, list []*upload) error {
+	var errs []error
+	for _, one := range list {
+		err := u.abort(ctx, one)
+		if err == nil {
+			err = removeState(one)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// begin finds the upload that an earlier run has begun, and what is there of it, or begins one.
+func (u *uploader) begin(ctx context.Context, one *upload) error {
+	if one.same {
+		return nil
+	}
+	if s, ok := readState(one, u.Client.opt.Endpoint); ok {
+		one.id = s.Upload
+		err := u.listParts(ctx, one)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		// somebody has ended it, or it has become the object: see finish
+		if o, err := u.stat(ctx, one.To); err == nil && o.size == one.size {
+			if one.same, err = u.isSame(ctx, one, o); err != nil || one.same {
+				return err
+			}
+		}
+	}
+	sums := map[string]string{"X-Amz-Checksum-Algorithm": "CRC32C", "X-Amz-Checksum-Type": "FULL_OBJECT"}
+	err := u.retry(ctx, func() (int, error) {
+		ctx, _, stop := watch(ctx, u.Client.opt.Stall)
+		defer stop()
+		var err error
+		one.id, err = u.core.NewMultipartUpload(ctx, one.To.Bucket, one.To.Key, minio.PutObjectOptions{UserMetadata: sums})
+		err = explained(quiet(ctx, err), one.To.String())
+		if sums != nil && (status(err) == http.StatusBadRequest || status(err) == http.StatusNotImplemented) {
+			sums = nil // an older server
+			u.md5.Store(true)
+			one.id, err = u.core.NewMultipartUpload(ctx, one.To.Bucket, one.To.Key, minio.PutObjectOptions{})
+			err = explained(quiet(ctx, err), one.To.String())
+		}
+		return 0, err
+	})
+	if err != nil {
+		return err
+	}
+	return writeState(one, u.Client.opt.Endpoint)
+}
+
+// status returns the status that a server has answered with, 0 if err is no such error.
+func status(err error) int {
+	var a *answer
+	if errors.As(err, &a) {
+		return a.status
+	}
+	return 0
+}
+
+// unknown reports whether a server has answered that it does not know what it was asked for.
+func unknown(err error) bool {
+	var a *answer
+	return errors.As(err, &a) && (a.status == http.StatusNotImplemented || a.code == "NotImplemented")
+}
+
+// listParts asks which parts of an upload are there.
+func (u *uploader) listParts(ctx context.Context, one *upload) error {
+	return u.list(ctx, one.To.String(), func(ctx context.Context) error {
+		one.there = map[int]minio.ObjectPart{}
+		for marker := 0; ; {
+			ctx, _, stop := watch(ctx, u.Client.opt.Stall)
+			list, err := u.core.ListObjectParts(ctx, one.To.Bucket, one.To.Key, one.id, marker, 1000)
+			err = explained(quiet(ctx, err), one.To.String())
+			stop()
+			if err != nil {
+				return err
+			}
+			for _, p := range list.ObjectParts {
+				p.ETag = strings.Trim(p.ETag, `"`)
+				one.there[p.PartNumber] = p
+				if p.ChecksumCRC32C == "" {
+					u.md5.Store(true)
+				}
+			}
+			if !list.IsTruncated {
+				return nil
+			}
+			if list.NextPartNumberMarker <= marker || len(one.there) > maxParts {
+				return fault.Errorf(fault.Broken, "%s: the server's list of parts does not end", one.To)
+			}
+			marker = list.NextPartNumberMarker
+		}
+	})
+}
+
+// span returns where a part is in the file.
+func (one *upload) span(n int) (off, size int64) {
+	off = int64(n) * one.piece
+	return off, min(one.piece, one.size-off)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sum reads a part for its checksums, those that are not known yet.
+func (u *uploader) sum(ctx context.Context, one *upload, n int) error {
+	p := &one.parts[n]
+	need := u.md5.Load()
+	if p.sha != nil && (!need || p.md5 != nil) {
+		return nil
+	}
+	off, size := one.span(n)
+	crc, sha, old := crc32.New(castagnoli), sha256.New(), md5.New()
+	to := []io.Writer{crc, sha}
+	if need {
+		to = append(to, old)
+	}
+	buf := make([]byte, 256<<10)
+	in := struct{ io.Reader }{&contextReader{ctx, io.NewSectionReader(one.file, off, size)}}
+	if k, err := io.CopyBuffer(struct{ io.Writer }{io.MultiWriter(to...)}, in, buf); err != nil || k != size {
+		if err == nil {
+			err = fmt.Errorf("%s: %w: it ends after %d bytes, want %d", one.Path, stamp.ErrChanged, off+k, one.size)
+		}
+		return err
+	}
+	p.crc, p.sha = crc.Sum32(), sha.Sum(nil)
+	if need {
+		p.md5 = old.Sum(nil)
+	}
+	return nil
+}
+
+// contextReader is a reader that ends with a context.
+type contextReader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r *contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}
+
+// crcText returns a checksum as it is in headers.
+func crcText(sum uint32) string {
+	return base64.StdEncoding.EncodeToString([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)})
+}
+
+// part sees to it that a part is there.
+func (u *uploader) part(ctx context.Context, one *upload, n int) error {
+	if !one.same {
+		if err := u.send(ctx, one, n); err != nil {
+			return err
+		}
+	}
+	_, size := one.span(n)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.done += size
+	if u.opt.Progress != nil {
+		u.opt.Progress(u.done, u.total)
+	}
+	return nil
+}
+
+// send sends a part, unless the server has it.
+func (u *uploader) send(ctx context.Context, one *upload, n int) error {
+	p := &one.parts[n]
+	off, size := one.span(n)
+	if have, ok := one.there[n+1]; ok && have.Size == size {
+		if err := u.sum(ctx, one, n); err != nil {
+			return err
+		}
+		if have.ChecksumCRC32C == crcText(p.crc) || have.ChecksumCRC32C == "" && have.ETag == hex.EncodeToString(p.md5) {
+			p.etag = have.ETag
+			return nil
+		}
+	}
+	return u.retry(ctx, func() (int, error) {
+		if err := u.sum(ctx, one, n); err != nil {
+			return 0, err
+		}
+		old := u.md5.Load()
+		ctx, alive, stop := watch(ctx, u.Client.opt.Stall)
+		defer stop()
+		opt := minio.PutObjectPartOptions{Sha256Hex: hex.EncodeToString(p.sha), DisableContentSha256: true}
+		if old {
+			opt.Md5Base64 = base64.StdEncoding.EncodeToString(p.md5)
+		} else {
+			opt.CustomHeader = http.Header{"X-Amz-Checksum-Crc32c": {crcText(p.crc)}}
+		}
+		body := &sentBody{io.NewSectionReader(one.file, off, size), alive}
+		got, err := u.core.PutObjectPart(ctx, one.To.Bucket, one.To.Key, one.id, n+1, body, size, opt)
+		if err = explained(quiet(ctx, err), one.To.String()); err != nil {
+			return 0, fmt.Errorf("part %d: %w", n+1, err)
+		}
+		switch {
+		case got.ChecksumCRC32C == crcText(p.crc), old && got.ETag == hex.EncodeToString(p.md5):
+			p.etag = got.ETag
+			return int(size), nil
+		case !old && got.ChecksumCRC32C == "":
+			u.md5.Store(true) // a server that does not know what it was sent: once more, with what all know
+			return 0, errAgain
+		}
+		return 0, fmt.Errorf("part %d: %s: the server has stored something else: it says checksum %.40q, tag %.40q", n+1, one.To, got.ChecksumCRC32C, got.ETag)
+	})
+}
+
+// errAgain is why a part is sent once more at once.
+var errAgain = errors.New("the server knows no checksums but MD5, and its tags are none")
+
+// sentBody is what is sent of a file.
+type sentBody struct {
+	io.Reader
+	alive func()
+}
+
+func (b *sentBody) Read(p []byte) (int, error) {
+	b.alive()
+	return b.Reader.Read(p)
+}
+
+// crcs returns the checksums of all parts as the library wants them.
+func (one *upload) crcs() []minio.ObjectPart {
+	list := make([]minio.ObjectPart, len(one.parts))
+	for n := range one.parts {
+		_, size := one.span(n)
+		list[n] = minio.ObjectPart{PartNumber: n + 1, Size: size, ETag: one.parts[n].etag, ChecksumCRC32C: crcText(one.parts[n].crc)}
+	}
+	return list
+}
+
+// isSame reports whether an object is the file, by the checksums that the server has of it.
+func (u *uploader) isSame(ctx context.Context, one *upload, o object) (bool, error) {
+	if o.size != one.size {
+		return false, nil
+	}
+	if o.crc32c == "" {
+		u.md5.Store(true)
+	}
+	for n := range one.parts {
+		if err := u.sum(ctx, one, n); err != nil {
+			return false, err
+		}
+	}
+	return one.fits(o)
+}
+
+// fits is isSame when the sums are known.
+func (one *upload) fits(o object) (bool, error) {
+	if o.crc32c != "" {
+		whole, err := minio.ChecksumCRC32C.FullObjectChecksum(one.crcs())
+		if err != nil {
+			return false, err
+		}
+		parts, err := minio.ChecksumCRC32C.CompositeChecksum(one.crcs())
+		if err != nil {
+			return false, err
+		}
+		return o.crc32c == whole.Encoded() || o.crc32c == fmt.Sprintf("%s-%d", parts.Encoded(), len(one.parts)) || o.crc32c == parts.Encoded(), nil
+	}
+	var sum hash.Hash = md5.New()
+	for n := range one.parts {
+		if one.parts[n].md5 == nil {
+			return false, nil
+		}
+		sum.Write(one.parts[n].md5)
+	}
+	return o.etag == fmt.Sprintf("%x-%d", sum.Sum(nil), len(one.parts)), nil
+}
+
+// finish makes the object of its parts, and sees whether it is the file.
+func (u *uploader) finish(ctx context.Context, one *upload) error {
+	if one.same {
+		return nil
+	}
+	if err := u.complete(ctx, one); err != nil {
+		return err
+	}
+	o, err := u.stat(ctx, one.To)
+	if err != nil {
+		return err
+	}
+	same := o.size == one.size
+	if same && (o.crc32c != "" || u.md5.Load()) { // else the server has checked what it keeps no checksum of
+		same, err = u.isSame(ctx, one, o)
+	}
+	if err == nil && !same && one.tag != "" && o.etag != one.tag {
+		return fault.Errorf(fault.Refused, "%s: is not the file %s any more: another upload has replaced it: found %v, want %d bytes, tag %.40q", one.To, one.Path, &o, one.size, one.tag)
+	}
+	if err == nil && !same {
+		err = fault.Errorf(fault.Broken, "%s: is not the file %s: %d bytes (want %d), checksum %.40q, tag %.40q", one.To, one.Path, o.size, one.size, o.crc32c, o.etag)
+	}
+	return err
+}
+
+// complete asks the server to make the object of its parts, if what is there is what was there when the upload began. A
+// server that knows no conditions, and says so or does not, makes it in any case: for that one what is there is looked at right before.
+func (u *uploader) complete(ctx context.Context, one *upload) error {
+	parts := make([]minio.CompletePart, len(one.parts))
+	for n, p := range one.crcs() {
+		parts[n] = minio.CompletePart{PartNumber: p.PartNumber, ETag: p.ETag}
+		if !u.md5.Load() {
+			parts[n].ChecksumCRC32C = p.ChecksumCRC32C
+		}
+	}
+	condition, whole := !one.blind, !u.md5.Load()
+	return u.retry(ctx, func() (int, error) {
+		if !one.blind {
+			now, err := u.look(ctx, one.To)
+			if err != nil {
+				return 0, err
+			}
+			if !now.is(one.seen) {
+				return 0, u.taken(ctx, one)
+			}
+		}
+		opt := minio.PutObjectOptions{}
+		switch {
+		case !condition:
+		case one.seen == nil:
+			opt.SetMatchETagExcept("*")
+		case one.seen.etag != "":
+			opt.SetMatchETag(one.seen.etag)
+		}
+		if whole {
+			sum, err := minio.ChecksumCRC32C.FullObjectChecksum(one.crcs())
+			if err != nil {
+				return 0, err
+			}
+			opt.UserMetadata = map[string]string{"X-Amz-Checksum-Crc32c": sum.Encoded(), "X-Amz-Checksum-Type": "FULL_OBJECT"}
+		}
+		ctx, _, stop := watch(ctx, slowest)
+		defer stop()
+		made, err := u.core.CompleteMultipartUpload(ctx, one.To.Bucket, one.To.Key, one.id, parts, opt)
+		err = explained(quiet(ctx, err), one.To.String())
+		switch s := status(err); {
+		case err == nil:
+			one.tag = made.ETag
+		case s == http.StatusPreconditionFailed, s == http.StatusNotFound: // of the object that has to be there, or of the upload
+			return 0, u.taken(ctx, one)
+		case condition && unknown(err):
+			condition = false
+			err = errOlder
+		case whole && s == http.StatusBadRequest:
+			whole = false
+			err = errOlder
+		}
+		return 0, err
+	})
+}
+
+// errOlder is why a request is sent again that a server has not understood.
+var errOlder = errors.New("the server does not know what it is asked for")

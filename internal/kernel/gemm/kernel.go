@@ -1,0 +1,79 @@
+package gemm
+
+//go:generate go run ggforge/test/gen/gemm -arch amd64
+//go:generate go run ggforge/test/gen/gemm -arch arm64
+
+import "ggforge/internal/kernel/fused"
+
+// sums are what a kernel makes: of 3 tokens, with 4 rows of weights each. The last 4 mean
+// nothing.
+type sums [4 * 4]float32
+
+// kernel multiplies panels.
+type kernel struct {
+	name string
+	// lanes of a vector; rows of X and of W in a panel: 3, and 3 or 4.
+	lanes, mr, nr int
+	// dots sets out to the sums of a run: x is [pass][step][mr][lanes], w
+	// [pass][step][nr][lanes]. Columns from nr on mean nothing.
+	dots func(out *sums, x, w []float32)
+}
+
+// plain is the kernel without vectors.
+var plain = kernel{"scalar", 16, 3, 4, plainDots}
+
+func plainDots(out *sums, x, w []float32) {
+	const mr, nr = 3, 4
+	var parts [mr * nr][width]float32
+	for ; len(x) >= mr*width && len(w) >= nr*width; x, w = x[mr*width:], w[nr*width:] {
+		for i := range parts {
+			s, a, b := &parts[i], x[i/nr*width:][:width], w[i%nr*width:][:width]
+			for l := range s {
+				if sum := float64(a[l])*float64(b[l]) + float64(s[l]); fused.Rounds(sum) { // nearly always
+					s[l] = float32(sum)
+				} else {
+					s[l] = fused.MulAdd(a[l], b[l], s[l])
+				}
+			}
+		}
+	}
+	for i := range parts {
+		out[i] = tree(&parts[i])
+	}
+}
+
+// active is the kernel in use.
+var active = kernels()[0]
+
+// Implementation returns the name of the kernel in use.
+func Implementation() string { return active.name }
+
+// put stores the sums of some tokens and rows in c, or adds them to what is there. It is
+// kept apart from functions with vectors (golang/go#80835).
+//
+//go:noinline
+func put(c []float32, ldc int, from *sums, rows, columns int, add bool) {
+	for t := range rows {
+		s := (*[4]float32)(from[4*t:])
+		if columns == len(s) {
+			row := (*[4]float32)(c[t*ldc:])
+			if !add {
+				*row = *s
+				continue
+			}
+			row[0] += s[0]
+			row[1] += s[1]
+			row[2] += s[2]
+			row[3] += s[3]
+			continue
+		}
+		row, left := c[t*ldc:][:columns], s[:columns]
+		if add {
+			for i, v := range left {
+				row[i] += v
+			}
+		} else {
+			copy(row, left)
+		}
+	}
+}
