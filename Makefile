@@ -47,10 +47,10 @@ demo: build
 # Three builds: plain, with vector kernels, and one that may fuse multiply and add. What takes long without vector kernels is left
 # to the second build. What has no arithmetic that could differ is tested in the first only: the third is for the packages that
 # compute what is written or reported. make vet has the checks of all builds.
-FUSED := calibrate checkpoint/precision convert eval fidelity ggml imatrix logprobs quantize quants rows worth internal/(fused|gemm|half|nearest|torchmath|vecmath)
+FUSED := checkpoint/(ggml|precision) convert eval imatrix internal/kernel publish/compare quantize quants rows
 test:
 	go test -vet=off ./...
-	$(SIMD) go test -vet=off $$(go list ./... | grep -vE '/(tokenizer|internal/(onig|uni)|test/(hftest|layers|release))(/|$$)')
+	$(SIMD) go test -vet=off $$(go list ./... | grep -vE '/(tokenizer|test/(hftest|layers|release))(/|$$)')
 	GOAMD64=v3 go test -vet=off $$(go list ./... | grep -E '^[a-z]+/($(subst $() ,|,$(strip $(FUSED))))(/|$$)')
 
 # What a change must pass: the tests, the rest of what CI runs, and builds for all

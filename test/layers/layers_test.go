@@ -1,4 +1,4 @@
-// Package layers has the tests of the repository as a whole: which package may
+// Package layers has the tests of the repository as a whole: which folder may
 // import which, that every public one shows its use, that every testdata folder
 // says where its files are from, and that another module can import the library.
 package layers
