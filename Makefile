@@ -151,7 +151,7 @@ HAVE_COUNTS := $(and $(shell command -v qemu-aarch64),$(shell command -v cc))
 # BENCH="-only speed,memory" for some parts: the others stay in the report.
 bench: build $(if $(HAVE_COUNTS),counter)
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./test/bench
-	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o BENCHMARKS.md $(if $(HAVE_COUNTS),$(COUNTER)) $(BENCH)
+	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o docs/BENCHMARKS.md $(if $(HAVE_COUNTS),$(COUNTER)) $(BENCH)
 
 # Counts the instructions for a weight on arm64, and of encoders on amd64 next to time, into sections of BENCHMARKS.md.
 .PHONY: instructions counter
@@ -164,7 +164,7 @@ instructions:
 else
 instructions: build counter
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./test/bench
-	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o BENCHMARKS.md $(COUNTER) -only instructions $(BENCH)
+	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o docs/BENCHMARKS.md $(COUNTER) -only instructions $(BENCH)
 endif
 
 # The benchmarks of the Go tests, for benchstat.

@@ -25,6 +25,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -35,8 +36,8 @@ import (
 // name is the project's, which files begin with.
 const name = "ggforge"
 
-// notes are the files that every archive has next to the commands.
-var notes = []string{"CHANGELOG.md", "LICENSE", "NOTICE", "README.md", "THIRD_PARTY.md"}
+// notes are the files of the repository that every archive has next to the commands.
+var notes = []string{"CHANGELOG.md", "LICENSE", "README.md", "docs/NOTICE", "docs/THIRD_PARTY.md"}
 
 // release is what all steps know.
 type release struct {
@@ -237,7 +238,7 @@ func (r *release) entries(p platform) ([]entry, error) {
 		all = append(all, entry{c, filepath.Join(r.out, "bin", p.folder(), c), 0o755})
 	}
 	for _, n := range notes {
-		all = append(all, entry{n, filepath.Join(r.tree, n), 0o644})
+		all = append(all, entry{path.Base(n), filepath.Join(r.tree, filepath.FromSlash(n)), 0o644})
 	}
 	share := filepath.Join(r.out, "share") // manual pages, completions
 	err := filepath.WalkDir(share, func(path string, d fs.DirEntry, err error) error {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -156,6 +157,8 @@ func TestPack(t *testing.T) {
 		want := "text of " + name
 		if name == "man/tool.1" {
 			want = "manual"
+		} else {
+			name = path.Base(name)
 		}
 		if got := inTar["ggforge_1.2.3_linux_arm64/"+name+" 644"]; got != want {
 			t.Errorf("tar: %s: %q", name, got)
@@ -244,7 +247,7 @@ func unzip(t *testing.T, data []byte) map[string]string {
 // TestLicences finds the licences of modules in the repository's THIRD_PARTY.md, and misses those
 // of one that is not there.
 func TestLicences(t *testing.T) {
-	text, err := os.ReadFile("../../THIRD_PARTY.md")
+	text, err := os.ReadFile("../../docs/THIRD_PARTY.md")
 	if err != nil {
 		t.Fatal(err)
 	}

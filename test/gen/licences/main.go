@@ -4,7 +4,7 @@
 // ./test/gen/licences runs it; with -check it compares instead of writing.
 package main
 
-//go:generate go run . -o ../../../THIRD_PARTY.md
+//go:generate go run . -o ../../../docs/THIRD_PARTY.md
 
 import (
 	"bytes"
@@ -45,7 +45,7 @@ type module struct {
 }
 
 func main() {
-	out := flag.String("o", "THIRD_PARTY.md", "the `file` to write")
+	out := flag.String("o", "docs/THIRD_PARTY.md", "the `file` to write")
 	check := flag.Bool("check", false, "compare the file with what would be written")
 	flag.Parse()
 	if err := run(*out, *check); err != nil {

@@ -10,14 +10,14 @@ import (
 // TestThirdParty fails when THIRD_PARTY.md does not fit go.mod, or a module has no
 // licence that is allowed.
 func TestThirdParty(t *testing.T) {
-	if err := run("../../../THIRD_PARTY.md", true); err != nil {
+	if err := run("../../../docs/THIRD_PARTY.md", true); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // TestLinked checks that a module which only tests use is not called one that the commands are linked with.
 func TestLinked(t *testing.T) {
-	text, err := os.ReadFile("../../../THIRD_PARTY.md")
+	text, err := os.ReadFile("../../../docs/THIRD_PARTY.md")
 	if err != nil {
 		t.Fatal(err)
 	}
