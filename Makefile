@@ -42,7 +42,7 @@ demo: build
 	bin/ggconv --force test/testdata/gollama out/demo/gollama-f16.gguf
 	bin/ggquant --force out/demo/gollama-f16.gguf out/demo/gollama-Q4_K_M.gguf Q4_K_M
 	bin/ggtool inspect out/demo/gollama-Q4_K_M.gguf
-	cd out/demo && grep -E ' gollama-(f16|Q4_K_M).gguf$$' ../../testdata/gollama.sha256 | sha256sum -c
+	cd out/demo && grep -E ' gollama-(f16|Q4_K_M).gguf$$' ../../test/testdata/gollama.sha256 | sha256sum -c
 
 # Three builds: plain, with vector kernels, and one that may fuse multiply and add. What takes long without vector kernels is left
 # to the second build. What has no arithmetic that could differ is tested in the first only: the third is for the packages that

@@ -251,7 +251,7 @@
 // Makes everything of a published model: quantized models from one read of the source, shards,
 // importance matrix, what sees or hears, pages about the models, measurements, card, sums and a
 // manifest. What is there already is not made again, and a killed run is gone on with.
-// docs/model-release.md describes the plan, and what is kept. HF_ENDPOINT and HF_TOKEN count for
+// docs/publishing.md describes the plan, and what is kept. HF_ENDPOINT and HF_TOKEN count for
 // sources on the hub.
 //
 //	-o, --output DIR           write into DIR, whatever the plan says

@@ -24,7 +24,7 @@ func releaseCommand() *cli.Command {
 		Description: "Writes quantized models, all from one read of the source, their shards, the\n" +
 			"importance matrix, what sees or hears, pages about the models, measurements\n" +
 			"(quality.json), the model card, SHA256SUMS and manifest.json. PLAN.yaml says what\n" +
-			"of it: --schema prints its JSON schema, docs/model-release.md describes it. Paths\n" +
+			"of it: --schema prints its JSON schema, docs/publishing.md describes it. Paths\n" +
 			"in it are relative to its folder.\n\n" +
 			"What is there already, made of the same inputs with the same options, is not made\n" +
 			"again: a second run does nothing, and one after a killed one goes on. What is done\n" +

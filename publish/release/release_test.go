@@ -77,7 +77,7 @@ func TestSchema(t *testing.T) {
 	if err != nil || !bytes.Equal(want, Schema()) {
 		t.Errorf("docs/release.schema.json: %v; write it with: ggtool release --schema", err)
 	}
-	text, err := os.ReadFile("../../docs/model-release.md")
+	text, err := os.ReadFile("../../docs/publishing.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestSchema(t *testing.T) {
 	}
 	for key := range s.Properties {
 		if !strings.Contains(string(text), "`"+key) {
-			t.Errorf("docs/model-release.md: nothing of %s", key)
+			t.Errorf("docs/publishing.md: nothing of %s", key)
 		}
 	}
 }

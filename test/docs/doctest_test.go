@@ -102,7 +102,7 @@ func repository(t *testing.T) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}
-	for _, name := range []string{"Makefile", "docs", "testdata", "cmd/ggeval/testdata", "fault"} {
+	for _, name := range []string{"Makefile", "docs", "test/testdata", "cmd/ggeval/testdata", "fault"} {
 		copyTree(t, filepath.Join(dir, name), filepath.Join(root, name))
 	}
 	demo := exec.Command("make", "-o", "build", "demo")
