@@ -1,8 +1,8 @@
-// Package compare says how far the weights of a model are from those of another, tensor by
-// tensor: of a quantized one from what it was made of.
+// Package compare measures the weight error of a model against a base, tensor by tensor: of a quantized model
+// against the one it was made from.
 //
-// All sums are float64, over blocks of rows that do not depend on the number of workers, added
-// in their order: so are the figures.
+// All sums are float64, over blocks of rows whose size does not depend on the number of workers, added in row order:
+// the figures are the same for any number of workers.
 package compare
 
 import (
@@ -19,36 +19,36 @@ import (
 	"ggforge/rows"
 )
 
-// Sums are what figures of one or several tensors are made of: base has the values x, the model
-// those with the error e.
+// Sums are the sums from which the figures of one or several tensors are computed. x is a weight of the base, x+e
+// the same weight of the model: e is the weight error.
 type Sums struct {
 	Elements, Bytes int64
-	// Of all elements: x², e², x times (x+e), (x+e)².
+	// Over all elements: x², e², x·(x+e), (x+e)².
 	Base, Error, Product, Model float64
-	// Of those with importance, each times it: x² and e².
+	// Over the elements with importance, each multiplied by it: x² and e².
 	WeightedBase, WeightedError float64
 	Max                         float64 // the largest |e|
 }
 
-// RMSE is the root of the mean square of the errors.
+// RMSE is the root mean squared error.
 func (s *Sums) RMSE() float64 { return math.Sqrt(s.Error / float64(max(1, s.Elements))) }
 
-// Relative is the root of the squares of errors by those of the values; NaN where all values are 0.
+// Relative is the norm of the errors divided by the norm of the base's weights; NaN where all weights are 0.
 func (s *Sums) Relative() float64 { return math.Sqrt(s.Error / s.Base) }
 
 // Weighted is Relative with importance; NaN without.
 func (s *Sums) Weighted() float64 { return math.Sqrt(s.WeightedError / s.WeightedBase) }
 
-// SQNR is the ratio of signal and noise in decibels; +Inf without errors.
+// SQNR is the signal-to-quantization-noise ratio in decibels; +Inf without errors.
 func (s *Sums) SQNR() float64 { return 10 * math.Log10(s.Base/s.Error) }
 
-// Cosine is that between both as vectors.
+// Cosine is the cosine similarity of base and model as vectors.
 func (s *Sums) Cosine() float64 { return s.Product / math.Sqrt(s.Base*s.Model) }
 
-// BPW is how many bits an element takes in the model.
+// BPW is the bits per weight of the model.
 func (s *Sums) BPW() float64 { return 8 * float64(s.Bytes) / float64(max(1, s.Elements)) }
 
-// Add adds those of other tensors.
+// Add adds the sums of other tensors.
 func (s *Sums) Add(o *Sums) {
 	s.Elements, s.Bytes = s.Elements+o.Elements, s.Bytes+o.Bytes
 	s.Base, s.Error, s.Product, s.Model = s.Base+o.Base, s.Error+o.Error, s.Product+o.Product, s.Model+o.Model
@@ -56,7 +56,7 @@ func (s *Sums) Add(o *Sums) {
 	s.Max = max(s.Max, o.Max)
 }
 
-// Tensor is what is said of one tensor.
+// Tensor holds the weight error of one tensor.
 type Tensor struct {
 	Name     string
 	From, To gguf.Type // its types in the base and in the model
@@ -70,22 +70,22 @@ type Tensor struct {
 // Result is a comparison.
 type Result struct {
 	Tensors []Tensor // in the model's order
-	// Missing are tensors of the base that the model does not have, Added those that only it
-	// has, Unread those of a type that cannot be decoded.
+	// Missing are tensors that only the base has, Added those that only the model has, Unread those of a type that
+	// cannot be decoded.
 	Missing, Added, Unread []string
 }
 
-// Options says how to compare.
+// Options are the settings of a comparison. The zero value is one worker and no importance.
 type Options struct {
 	Workers int
 	Matrix  *imatrix.Matrix // importance, nil for none
 }
 
-// block is how many elements are compared at once.
+// block is the number of elements that one worker compares at a time.
 const block = 256 << 10
 
-// Compare compares a model with its base. Tensors of other dimensions are an error of kind
-// fault.Refused, values that are not finite one of kind fault.Broken.
+// Compare compares the weights of a model with those of its base. Tensors whose dimensions differ are an error of
+// kind fault.Refused, values that are not finite one of kind fault.Broken.
 func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, error) {
 	r := &Result{}
 	of := map[string]*model.Tensor{}
@@ -114,7 +114,7 @@ func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, e
 			r.Unread = append(r.Unread, t.Name)
 			continue
 		}
-		weights, err := weightsOf(opt.Matrix, t)
+		values, err := importanceOf(opt.Matrix, t)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, e
 			jobs = append(jobs, job{len(pairs), from, min(from+step, n)})
 		}
 		r.Tensors = append(r.Tensors, Tensor{Name: t.Name, From: b.Type, To: t.Type, NE: t.NE, Sums: Sums{Elements: t.Elements(), Bytes: t.Bytes()}})
-		pairs, importance = append(pairs, [2]rows.Source{b.Source, t.Source}), append(importance, weights)
+		pairs, importance = append(pairs, [2]rows.Source{b.Source, t.Source}), append(importance, values)
 	}
 	for i := range base.Tensors {
 		if name := base.Tensors[i].Name; of[name] != nil {
@@ -168,7 +168,7 @@ func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, e
 	return r, nil
 }
 
-// decodes reports whether a tensor has numbers that can be compared.
+// decodes reports whether a tensor has a type that can be decoded to float32.
 func decodes(t *model.Tensor) bool {
 	switch t.Type {
 	case gguf.TypeI8, gguf.TypeI16, gguf.TypeI32, gguf.TypeI64, gguf.TypeF64:
@@ -177,8 +177,8 @@ func decodes(t *model.Tensor) bool {
 	return t.Type.Known()
 }
 
-// weightsOf returns the importance of a tensor, nil without.
-func weightsOf(m *imatrix.Matrix, t *model.Tensor) ([]float32, error) {
+// importanceOf returns the importance of a tensor's columns, nil if the matrix has none.
+func importanceOf(m *imatrix.Matrix, t *model.Tensor) ([]float32, error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -189,7 +189,7 @@ func weightsOf(m *imatrix.Matrix, t *model.Tensor) ([]float32, error) {
 	return v, err
 }
 
-// add adds rows of t, from one on.
+// add adds the rows of t that start at row from: x of the base, y of the model.
 func (p *Tensor) add(t *Tensor, x, y []float32, from int64, importance []float32) {
 	n := int(gguf.RowLen(t.NE))
 	per := int64(1) // rows of a matrix
