@@ -137,7 +137,7 @@ func TestEveryFlag(t *testing.T) {
 			"ctx-size":        {Field: "Plan.Calibration.Chunk", Want: "64", Args: []string{"--ctx-size", "64", "--calibrate", "t"}},
 			"chunks":          {Field: "Plan.Calibration.Chunks", Want: "3", Args: []string{"--chunks", "3", "--calibrate", "t"}},
 			"process-output":  {Field: "Plan.Calibration.ProcessOutput", Want: "true", Args: []string{"--process-output", "--calibrate", "t"}},
-			"mmproj":          {Field: "Plan.Towers", Want: "[f16]", Args: []string{"--mmproj", "f16"}},
+			"mmproj":          {Field: "Plan.Encoders", Want: "[f16]", Args: []string{"--mmproj", "f16"}},
 			"evaluate":        {Field: "Plan.Evaluation.Text", Want: "t", Args: []string{"--evaluate", "t"}},
 			"evaluate-chunks": {Field: "Plan.Evaluation.Chunks", Want: "3", Args: []string{"--evaluate-chunks", "3", "--evaluate", "t"}},
 			"base-model":      {Field: "Plan.Card.BaseModel", Want: "a/b", Args: []string{"--base-model", "a/b"}},

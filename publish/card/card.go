@@ -7,9 +7,9 @@
 //	Options ───────────────┘                              ▲
 //	                       what is written by hand ───────┘ stays
 //
-// Metadata are strangers' text. What a template gets of them is one line each, without control
-// characters and marks of direction, and stands for itself in Markdown, tables and HTML: no markup
-// and no link can come from there, other than to http and https addresses that are meant as such.
+// Metadata are untrusted text. A template gets each value as one line, without control characters and marks of
+// direction, escaped for Markdown, tables and HTML: a value adds no markup, and no link other than to the http and
+// https addresses that are meant as such.
 // Names and values of the front matter are quoted by the YAML library.
 package card
 
@@ -38,7 +38,7 @@ import (
 // FileName is the name of a card.
 const FileName = "README.md"
 
-// Options says what a card has that the files do not say. The zero value is for nothing.
+// Options hold the facts of a card that are not in the files. The zero value adds none.
 type Options struct {
 	// BaseModel is the model of the hub that the files are quantized from, ORG/NAME, instead of what
 	// they say.
@@ -115,12 +115,12 @@ func Of(ctx context.Context, dir string, opt Options) (*Card, error) {
 		results = slices.DeleteFunc(results, other)
 		models = slices.DeleteFunc(models, func(name string) bool {
 			if other(name) {
-				c.Warnings = append(c.Warnings, name+": is in the folder and not in the card, which is of other files")
+				c.Warnings = append(c.Warnings, name+": is in the folder, but not in the card, which lists other files")
 			}
 			return other(name)
 		})
 	}
-	var tower gguf.Metadata
+	var encoder gguf.Metadata
 	for _, path := range models {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -131,8 +131,8 @@ func Of(ctx context.Context, dir string, opt Options) (*Card, error) {
 		}
 		c.read = append(c.read, filepath.Join(dir, filepath.FromSlash(path)))
 		if f.What != "" {
-			if f.What == theTower {
-				tower = m
+			if f.What == encoderRole {
+				encoder = m
 			}
 			c.Sidecars = append(c.Sidecars, *f)
 			continue
@@ -159,7 +159,7 @@ func Of(ctx context.Context, dir string, opt Options) (*Card, error) {
 	c.measure(append(found, opt.Results...))
 	c.remember()
 	c.advise()
-	c.pipeline = pipelineOf(c.metadata, tower)
+	c.pipeline = pipelineOf(c.metadata, encoder)
 	c.describe(opt)
 	return c, nil
 }
@@ -206,8 +206,8 @@ func list(dir string) (models, results []string, err error) {
 	return models, results, err
 }
 
-// theTower is what the part of a model that sees or hears is called.
-const theTower = "sees or hears for the model"
+// encoderRole is the description of a vision or audio encoder in the list of files.
+const encoderRole = "sees or hears for the model"
 
 // look reads the header of a model.
 func look(dir, path string) (*File, gguf.Metadata, error) {
@@ -236,7 +236,7 @@ func look(dir, path string) (*File, gguf.Metadata, error) {
 	}
 	switch kind := text(m, gguf.KeyType); {
 	case kind == "mmproj" || m.Architecture() == "clip":
-		f.What = theTower
+		f.What = encoderRole
 	case kind == "adapter":
 		f.What = "an adapter of the model"
 	case kind == "imatrix":
@@ -328,7 +328,7 @@ func (c *Card) measure(all []Result) {
 	}
 }
 
-// describe sets what is said of the model and of where it comes from.
+// describe sets the description of the model and of its origin.
 func (c *Card) describe(opt Options) {
 	m := c.metadata
 	name := cmp.Or(plain(text(m, gguf.KeyName)), plain(text(m, gguf.KeyBasename)), filepath.Base(c.dir))

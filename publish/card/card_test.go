@@ -64,7 +64,7 @@ func TestCard(t *testing.T) {
 		return append(slices.Clone(common), gguf.KV{Key: gguf.KeySplitNo, Value: gguf.Uint16(uint16(no))}, gguf.KV{Key: gguf.KeySplitCount, Value: gguf.Uint16(1)})
 	}
 	put(t, dir, "small-00001-of-00001.gguf", 50, append(split(0), gguf.KV{Key: "quantize.imatrix.entries_count", Value: gguf.Uint32(7)}, str("quantize.imatrix.dataset", "/home/x/text.txt"))...)
-	put(t, dir, "towers/mmproj-x.gguf", 10, str(gguf.KeyArchitecture, "clip"), gguf.KV{Key: "clip.has_vision_encoder", Value: gguf.Bool(true)})
+	put(t, dir, "encoders/mmproj-x.gguf", 10, str(gguf.KeyArchitecture, "clip"), gguf.KV{Key: "clip.has_vision_encoder", Value: gguf.Bool(true)})
 	if err := os.WriteFile(filepath.Join(dir, "compare.json"), []byte(strings.ReplaceAll(compared, "of-00002", "of-00001")), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestCard(t *testing.T) {
 	}
 	for _, want := range []string{
 		"# Tiny Go, GGUF", "[large.gguf](./large.gguf) | `Q8_0` |", "0.00040 ± 0.00010", "**take this if it fits**: good", "`wiki.txt`, 1000 tokens", "9.5000 ± 0.1000",
-		"[towers/mmproj-x.gguf](./towers/mmproj-x.gguf) | sees or hears", "| made over | `text.txt` |", "| Program | ggforge 1 |",
+		"[encoders/mmproj-x.gguf](./encoders/mmproj-x.gguf) | sees or hears", "| made over | `text.txt` |", "| Program | ggforge 1 |",
 	} {
 		if !strings.Contains(card, want) {
 			t.Errorf("%q is not in\n%s", want, card)

@@ -155,7 +155,7 @@ func languages(m gguf.Metadata) (list []string) {
 }
 
 // pipelineOf returns the hub's name for what a model does.
-func pipelineOf(m gguf.Metadata, tower gguf.Metadata) string {
+func pipelineOf(m gguf.Metadata, encoder gguf.Metadata) string {
 	tags := texts(m, "general.tags")
 	for _, p := range pipelines {
 		if slices.Contains(tags, p) {
@@ -165,9 +165,9 @@ func pipelineOf(m gguf.Metadata, tower gguf.Metadata) string {
 	has := func(m gguf.Metadata, key string) bool { v, _ := m.Get(key); b, ok := v.Bool(); return ok && b }
 	_, pooled := m.Get(gguf.ArchKey(m.Architecture(), "pooling_type"))
 	switch {
-	case has(tower, "clip.has_vision_encoder"):
+	case has(encoder, "clip.has_vision_encoder"):
 		return "image-text-to-text"
-	case has(tower, "clip.has_audio_encoder"):
+	case has(encoder, "clip.has_audio_encoder"):
 		return "audio-text-to-text"
 	case pooled:
 		return "feature-extraction"

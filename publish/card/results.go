@@ -112,7 +112,7 @@ func readResults(dir string, names []string) (all []Result, err error) {
 	return all, nil
 }
 
-// readResult reads a file, if it is of a kind and size that ggeval writes.
+// readResult reads a file if its kind and size are those of files that ggeval writes.
 func readResult(path string, stat func(string) (fs.FileInfo, error)) (r Result, ok bool, err error) {
 	info, err := stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxResult {
@@ -161,7 +161,7 @@ func best(all []Result, files []string) Result {
 			}
 		}
 	}
-	worth := func(k text) (n int) {
+	score := func(k text) (n int) {
 		for _, m := range by[k].Files {
 			if n++; m.Divergence != nil {
 				n += len(files)
@@ -169,8 +169,8 @@ func best(all []Result, files []string) Result {
 		}
 		return n
 	}
-	slices.SortStableFunc(order, func(a, b text) int { return cmp.Compare(worth(b), worth(a)) })
-	if len(order) == 0 || worth(order[0]) == 0 {
+	slices.SortStableFunc(order, func(a, b text) int { return cmp.Compare(score(b), score(a)) })
+	if len(order) == 0 || score(order[0]) == 0 {
 		return Result{}
 	}
 	return *by[order[0]]

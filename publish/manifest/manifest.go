@@ -1,4 +1,4 @@
-// Package manifest says what a run of ggconv or ggquant has read and written: sizes and SHA-256 sums of all inputs,
+// Package manifest records what a run of ggconv or ggquant has read and written: sizes and SHA-256 sums of all inputs,
 // the options that decide bytes, and of each output file its sum and those of its tensors. There are no times, no
 // folders and no names of machines in a manifest: two runs that write the same bytes write the same manifest.
 //
@@ -178,7 +178,7 @@ const (
 )
 
 // Read reads the manifest at path, a regular file of at most 256 MiB. Names lead to files below a folder, those of
-// outputs and their files have no folders; sums are SHA-256 in lower case. The error is of kind fault.Broken if
+// outputs and their files have no folders; sums are SHA-256 in lower case. The error has kind fault.Broken if
 // something is not so, and fault.Unsupported for another format than Format.
 func Read(path string) (*Manifest, error) {
 	data, err := mmap.ReadFile(path, "manifest", maxBytes)

@@ -147,7 +147,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestSchema checks that the schema in docs is that of manifests, and that every field says what it is.
+// TestSchema checks that the schema in docs is that of manifests, and that every field has a description.
 func TestSchema(t *testing.T) {
 	want, err := os.ReadFile("../../docs/manifest.schema.json")
 	if err != nil || !bytes.Equal(want, Schema()) {

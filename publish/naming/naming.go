@@ -29,7 +29,7 @@ import (
 
 // What a file is, besides a model: values of Name.Sidecar and Name.Type.
 const (
-	Projector = "mmproj" // the part of a model that sees or hears
+	Projector = "mmproj" // multimodal projector: the vision or audio encoder
 	Drafts    = "mtp"    // layers that predict further tokens
 	LoRA      = "LoRA"   // an adapter
 	Vocab     = "vocab"  // vocabulary and metadata only
@@ -104,7 +104,7 @@ func Parse(name string) (Name, error) {
 	return n, nil
 }
 
-// Check says what about a name is not by the convention, nil if nothing is.
+// Check returns how a name departs from the convention, nil if it does not.
 func Check(name string) []string {
 	_, found := parse(name)
 	return found

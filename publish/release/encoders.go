@@ -10,15 +10,15 @@ import (
 	"ggforge/writer"
 )
 
-// encoder is a file of the part of the model that sees or hears.
+// encoder is a file with a vision or audio encoder.
 type encoder struct {
 	*step
 	opt convert.Options
 }
 
-// addEncoders adds the part of the model that sees or hears, in each of its types.
+// addEncoders adds the vision or audio encoder in each of its types.
 func (r *Release) addEncoders(ctx context.Context) error {
-	for _, as := range r.s.towers {
+	for _, as := range r.s.encoders {
 		opt := r.checkpointOptions()
 		opt.Type, opt.Tower = as, true
 		job, err := convert.Prepare(ctx, r.plan.Source, opt)
@@ -53,9 +53,9 @@ func (r *Release) addEncoders(ctx context.Context) error {
 	return nil
 }
 
-// makeEncoder writes the part of the model that sees or hears.
+// makeEncoder writes the vision or audio encoder.
 func (r *Release) makeEncoder(ctx context.Context, e encoder) error {
-	r.opt.Note("what sees or hears: " + e.path)
+	r.opt.Note("vision or audio encoder: " + e.path)
 	job, err := convert.Prepare(ctx, r.plan.Source, e.opt)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 )
 
 // withdraw removes SHA256SUMS and manifest.json if something that they list is going to change: a folder that has
-// both is whole. What there is of them is of a release, or Force replaces it.
+// both is whole. If they are there, a release wrote them, or Force replaces them.
 func (r *Release) withdraw() error {
 	if !slices.ContainsFunc(r.steps, func(s *step) bool { return s.Kind != kindCard && !r.item(s).Done }) {
 		return nil
@@ -123,7 +123,7 @@ func (r *Release) drop(ctx context.Context, f digest.File) (stays bool, err erro
 		return false, nil
 	case r.opt.Keep:
 		r.Left = append(r.Left, f.Name)
-		r.opt.Note("kept: " + f.Name + ", which the plan no longer has; it is not in the card, the sums and the manifest")
+		r.opt.Note("not removed: " + f.Name + ", which the plan no longer has; it is not in the card, the sums and the manifest")
 		return true, nil
 	}
 	r.opt.Note("removed: " + f.Name + ", which the plan no longer has")

@@ -84,7 +84,7 @@ const maxManifest = 64 << 20
 
 // ReadManifest reads the manifest at path, a regular file of at most 64 MiB. Its files have names that lead to
 // files below the manifest's folder, each once, sizes of at least 0 bytes and SHA-256 sums in lower case; there
-// is at least one. The error is of kind fault.Broken if something is not so, and fault.Unsupported for another
+// is at least one. The error has kind fault.Broken if something is not so, and fault.Unsupported for another
 // format than ManifestFormat.
 func ReadManifest(path string) (*Manifest, error) {
 	data, err := mmap.ReadFile(path, "manifest", maxManifest)

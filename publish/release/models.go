@@ -182,7 +182,7 @@ func (r *Release) makeModels(ctx context.Context) error {
 		defer m.Close()
 		order.Quantize.Importance = m
 	}
-	run, err := batch.Prepare(ctx, r.lend(), order)
+	run, err := batch.Prepare(ctx, r.sharedSource(), order)
 	if run != nil {
 		defer run.Close()
 	}

@@ -81,10 +81,10 @@ func (r *Release) checkPaths(context.Context) error {
 		}
 		name := folded(s.path)
 		for _, other := range r.steps[:i] {
-			if o := folded(other.path); name == o || s.shards && meets(name, o) || other.shards && meets(o, name) {
+			if o := folded(other.path); name == o || s.shards && isShardOf(o, name) || other.shards && isShardOf(name, o) {
 				return clash(s, "has the name of %s, %s", other.about, other.path)
 			} else if strings.HasPrefix(name, o+"/") || strings.HasPrefix(o, name+"/") {
-				return clash(s, "has a folder of the name of %s, %s, or the other way round", other.about, other.path)
+				return clash(s, "is a folder of %s, %s, or the reverse", other.about, other.path)
 			}
 		}
 		first, _, _ := strings.Cut(name, "/")
@@ -102,8 +102,8 @@ func (k kind) fixed() bool {
 	return k == kindMeasurements || k == kindCard || k == kindSums || k == kindManifest
 }
 
-// meets reports whether a name is one of the shards that a path stands for.
-func meets(whole, name string) bool {
+// isShardOf reports whether name is one of the shards of the model with the path whole.
+func isShardOf(name, whole string) bool {
 	prefix, _, _, ok := gguf.ParseShardName(name)
 	return ok && prefix+".gguf" == whole
 }

@@ -23,7 +23,7 @@ import (
 	"ggforge/quantize/allocate"
 )
 
-// Plan says what a release is made of and what it has. Its fields are the keys of a file in YAML or JSON;
+// Plan describes a release: its source and its files. Its fields are the keys of a file in YAML or JSON;
 // doc is what the schema says of them.
 type Plan struct {
 	Source      string       `plan:"source" need:"true" doc:"a checkpoint directory, a GGUF file or the first of its shards, hf://ORG/NAME[@REVISION] or s3://BUCKET/FOLDER, or one of these and /FILE.gguf"`
@@ -34,7 +34,7 @@ type Plan struct {
 	Split       Size         `plan:"split" doc:"write shards of at most so many bytes of tensors, such as 2G"`
 	Via         string       `plan:"via" enum:"auto,f32,f16,bf16" doc:"take the weights of a checkpoint as if converted to this type first"`
 	Calibration *Calibration `plan:"calibration" doc:"where importance comes from"`
-	Towers      []string     `plan:"towers" enum:"f32,f16,bf16,q8_0" doc:"write the part of the checkpoint that sees or hears in these types"`
+	Encoders    []string     `plan:"towers" enum:"f32,f16,bf16,q8_0" doc:"write the vision or audio encoder of the checkpoint in these types"`
 	Evaluation  *Evaluation  `plan:"evaluation" doc:"measure how far each model is from the source"`
 	Card        *Card        `plan:"card" doc:"about the model card"`
 	Pages       bool         `plan:"pages" doc:"write a page of HTML about each model, next to it"`
@@ -347,11 +347,11 @@ func schemaOf(t reflect.Type) map[string]any {
 
 // settled is a plan whose texts have been understood.
 type settled struct {
-	recipes []*quantize.Recipe
-	targets []target
-	limits  []allocate.Limit
-	via     convert.OutType
-	towers  []convert.OutType
+	recipes  []*quantize.Recipe
+	targets  []target
+	limits   []allocate.Limit
+	via      convert.OutType
+	encoders []convert.OutType
 }
 
 // target is what an output is to come to besides its recipe.
@@ -451,12 +451,12 @@ func (p *Plan) settle() (*settled, error) {
 			return nil, fmt.Errorf("%s: %w", p.about("via"), err)
 		}
 	}
-	for _, name := range p.Towers {
+	for _, name := range p.Encoders {
 		t, err := convert.ParseOutType(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.about("towers"), err)
 		}
-		s.towers = append(s.towers, t)
+		s.encoders = append(s.encoders, t)
 	}
 	if c := p.Calibration; c != nil {
 		switch {

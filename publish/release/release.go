@@ -1,5 +1,5 @@
 // Package release makes everything of a published model from one plan: the quantized models, all from one
-// read of the source, their shards, the importance matrix, the part that sees or hears, measurements, the model
+// read of the source, their shards, the importance matrix, the vision or audio encoder, measurements, the model
 // card, sums and a manifest.
 //
 //	Plan ──► Prepare: source, inputs, steps, their paths ──► Run: matrix ──► models ──► encoders ──► measurements
@@ -11,8 +11,8 @@
 // there with the same key, and has the sizes and sums that it had, is not made again; so a second run does nothing.
 //
 // What is done is in the state (state.go), in a folder of its own in the output's, .ggtool-release, which is not for
-// the public. Before files get their names the state says what they will be, so that a run goes on from wherever the
-// one before was killed. SHA256SUMS and manifest.json go before anything that they list changes, and come last: a
+// the public. Before files get their names the state lists them, so that a run resumes wherever the previous one was
+// killed. SHA256SUMS and manifest.json go before anything that they list changes, and come last: a
 // folder that has both is whole. One process at a time makes a release in a folder.
 //
 // Inputs are read once (inputs.go): the sums in keys and in the manifest are those of the bytes that were used.
@@ -32,7 +32,7 @@ import (
 	"ggforge/writer"
 )
 
-// Options says how a release is made.
+// Options are the settings of a release.
 type Options struct {
 	Workers int
 	Force   bool // replace files that no release has made
@@ -123,7 +123,7 @@ func (r *Release) Close() error {
 	return errors.Join(m.Close(), r.inputs.matrix.Close())
 }
 
-// checkpointOptions says how the source is converted.
+// checkpointOptions returns the options with which the source is converted.
 func (r *Release) checkpointOptions() convert.Options {
 	return convert.Options{Type: r.s.via, ModelName: r.plan.ModelName, Remote: r.opt.Remote}
 }
@@ -144,7 +144,7 @@ func (r *Release) open(ctx context.Context) error {
 		return err
 	}
 	if !folder {
-		if r.s.via != convert.Auto || r.plan.ModelName != "" || len(r.s.towers) > 0 {
+		if r.s.via != convert.Auto || r.plan.ModelName != "" || len(r.s.encoders) > 0 {
 			return fault.Errorf(fault.Usage, "%s: via, model_name and towers are for checkpoints, and %s is a file", r.plan.about("source"), r.plan.Source)
 		}
 		if checkpoint.IsRemote(r.plan.Source) {
@@ -160,14 +160,14 @@ func (r *Release) open(ctx context.Context) error {
 	return err
 }
 
-// lend returns the source for what closes it.
-func (r *Release) lend() *model.Model {
-	lent := *r.source
-	lent.Release = nil
-	return &lent
+// sharedSource returns a copy of the source that callers may close: its Release does nothing.
+func (r *Release) sharedSource() *model.Model {
+	shared := *r.source
+	shared.Release = nil
+	return &shared
 }
 
-// list says what the release consists of.
+// list returns the files of which the release consists.
 func (r *Release) list(ctx context.Context) error {
 	if err := r.nameModels(); err != nil {
 		return err
@@ -223,7 +223,7 @@ func (r *Release) Run(ctx context.Context) error {
 	if err := r.tidy(); err != nil {
 		return err
 	}
-	if err := r.clear(ctx); err != nil { // the card and the sums are of what is left
+	if err := r.clear(ctx); err != nil { // card and sums cover the remaining files
 		return err
 	}
 	for _, s := range r.of(kindCard, kindSums, kindManifest) {

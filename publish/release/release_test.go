@@ -66,7 +66,7 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	p, err := Parse("p", []byte(`{"source": "x", "output": "o", "split": 1000, "outputs": ["Q8_0", {"type": "Q4_0", "like": "q4_k", "types": "Q4_0,Q8_0"}], "towers": "f16", "card": {"off": true}}`))
-	if err != nil || p.Split != 1000 || len(p.Outputs) != 2 || p.Outputs[1].Like != "q4_k" || p.Towers[0] != "f16" || !p.Card.Off {
+	if err != nil || p.Split != 1000 || len(p.Outputs) != 2 || p.Outputs[1].Like != "q4_k" || p.Encoders[0] != "f16" || !p.Card.Off {
 		t.Errorf("%+v %v", p, err)
 	}
 }
@@ -214,7 +214,7 @@ func TestRelease(t *testing.T) {
 	// the model is what quantizing with the matrix gives
 	alone := filepath.Join(t.TempDir(), "alone.gguf")
 	recipe, _ := quantize.LookupRecipe("Q4_0")
-	batch, err := quantize.PrepareBatch(context.Background(), r.lend(), []*quantize.Recipe{recipe}, quantize.Options{Matrix: r.full(r.matrix), SplitMaxBytes: 4e6})
+	batch, err := quantize.PrepareBatch(context.Background(), r.sharedSource(), []*quantize.Recipe{recipe}, quantize.Options{Matrix: r.full(r.matrix), SplitMaxBytes: 4e6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestRemoteSource(t *testing.T) {
 	}
 }
 
-// TestPredict compares what is predicted with what is written, of a model that sees as well.
+// TestPredict compares what is predicted with what is written, for a model with a vision encoder.
 func TestPredict(t *testing.T) {
 	spec := hftest.Lookup("pocket_tts")
 	source, err := spec.Write(t.TempDir(), spec.All()[0])
@@ -393,7 +393,7 @@ func TestPredict(t *testing.T) {
 	for text, want := range map[string]string{
 		"card: {base_model: x}":                       "want ORG/NAME",
 		"card: {template: /no/such}":                  "/no/such",
-		"evaluation: {text: ../go.mod}":               "cannot be run",
+		"evaluation: {text: ../../go.mod}":            "cannot be run",
 		"card: {off: true}\ncalibration: {matrix: x}": "x: ",
 	} {
 		p, err := Parse("plan", []byte("source: "+source+"\noutput: "+b.dir+"\noutputs: [Q8_0]\n"+text))

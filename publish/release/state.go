@@ -34,7 +34,7 @@ const (
 // was made had names of one space, and an output called quality took the place of the measurements: it is not believed.
 var stateKind = statefile.Kind{Name: "release", Version: 2, Max: maxState}
 
-// state says what is done, so that a run does only what is missing.
+// state records the finished steps, so that a run does only the others.
 //
 //	a step: files whole, under temporary names ──► Intent saved ──► names ──► Made saved, Intent gone
 //
@@ -47,7 +47,7 @@ type state struct {
 	Made map[id]made `json:"made"`
 	// Intent is what is about to get its names.
 	Intent map[id]made `json:"intent"`
-	// Left are files that were made, and are of nothing in Made any more.
+	// Left are files of earlier runs that no step in Made has any more.
 	Left []digest.File `json:"left"`
 
 	looked map[string]fs.FileInfo // of Inputs, those that were compared in this run
@@ -241,7 +241,7 @@ func (s *state) settle(dir string, i id) error {
 	return nil
 }
 
-// leave adds a file to those that are of nothing any more.
+// leave adds a file to Left.
 func (s *state) leave(f digest.File) {
 	s.Left = slices.DeleteFunc(s.Left, func(old digest.File) bool { return old.Name == f.Name })
 	s.Left = append(s.Left, f)
@@ -288,7 +288,7 @@ func (s *state) ours(ctx context.Context, dir, name string) (bool, error) {
 	return false, nil
 }
 
-// sameName reports whether two names in a folder are of one file: they are the same, or but for letters of another case, on a disk
+// sameName reports whether two names in a folder name the same file: they are the same, or but for letters of another case, on a disk
 // for which those are the same.
 func sameName(dir, a, b string) bool {
 	if a == b || !strings.EqualFold(a, b) {

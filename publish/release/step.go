@@ -77,7 +77,7 @@ type Item struct {
 	Type  string   `json:"type"`
 	Files []string `json:"files"` // below the output folder
 	Bytes int64    `json:"bytes"`
-	// Exact says that Bytes are those of the files; else they are an estimate, or an upper bound.
+	// Exact is true if Bytes is the size of the files; else it is an estimate or an upper bound.
 	Exact bool `json:"exact"`
 	Done  bool `json:"done"`
 	// Seconds is about how long making it takes on this machine, 0 for what is not known.
@@ -187,7 +187,7 @@ func (r *Release) local(path string) string {
 }
 
 // writing returns options for writing files of steps: before they get their names, the inputs are compared with what
-// they were, and the state says what will be there.
+// they were, and the state lists the files that will be there.
 func (r *Release) writing(ctx context.Context, steps ...*step) writer.Options {
 	return writer.Options{
 		Workers: r.opt.Workers, Force: true, Inputs: r.source.Files,
@@ -200,7 +200,7 @@ func (r *Release) writing(ctx context.Context, steps ...*step) writer.Options {
 				f.Name = r.local(f.Name)
 				i := slices.IndexFunc(steps, func(s *step) bool { return s.writes(f.Name) })
 				if i < 0 {
-					return fmt.Errorf("%s: is of no step of the release", f.Name)
+					return fmt.Errorf("%s: belongs to no step of the release", f.Name)
 				}
 				all[steps[i]] = append(all[steps[i]], File{f, steps[i].as})
 			}

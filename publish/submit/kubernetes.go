@@ -203,7 +203,7 @@ func pods(wait time.Duration) int64 {
 	return n + units(max(wait, 0), 6*time.Minute)
 }
 
-// policy says what becomes of pods that failed: those whose node was taken away do not count.
+// policy decides about failed pods: those whose node was taken away do not count.
 func policy(action string, codes []int) object {
 	return object{"rules", []object{
 		{"action", "Ignore", "onPodConditions", []object{{"type", "DisruptionTarget"}}},

@@ -75,8 +75,7 @@ func (s *Slurm) sbatch(b *strings.Builder, kind string, command []string, first 
 		kind, batch(command, s.Retries), breaks(words), kind, kind, first, quote(words), kind, kind)
 }
 
-// memory returns bytes as Slurm reads them, to which all units are of 1024, so that it never is less: in MiB, rounded up, where
-// no unit divides them.
+// memory returns bytes in Slurm's units, which are powers of 1024: in MiB, rounded up, where no unit divides them.
 func memory(bytes int64) string {
 	units := [4]string{"T", "G", "M", "K"}
 	return cmp.Or(inUnit(bytes, units, units), fmt.Sprintf("%dM", (bytes-1)/(1<<20)+1))

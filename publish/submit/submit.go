@@ -5,7 +5,7 @@
 //	ggquant IN OUT TYPE           --part auto/N --resume   N times, at once or not, on any machines
 //	                     then     --finish                 once, when all parts are whole
 //
-// A part that is stopped or killed is run again and goes on; exit codes that would be the same
+// A part that is stopped or killed is run again and resumes; exit codes that would be the same
 // again (2 to 5: usage, broken input, not supported, refused) end it.
 package submit
 
@@ -44,14 +44,14 @@ type Job struct {
 
 // programs run in parts.
 var programs = map[string]program{
-	"ggconv":  {goesOn: []string{"--resume"}},
-	"ggquant": {goesOn: []string{"--resume"}},
+	"ggconv":  {resume: []string{"--resume"}},
+	"ggquant": {resume: []string{"--resume"}},
 	"ggeval":  {verbs: []string{"perplexity", "compare", "imatrix"}},
 }
 
 type program struct {
 	verbs  []string // the first argument is one of these; none for a program without verbs
-	goesOn []string // flags of a part, so that it goes on where it was
+	resume []string // flags with which a part resumes
 }
 
 // words is how many words of a command line come before its flags.
@@ -149,7 +149,7 @@ func clean(name string) string {
 // end can do is left out.
 func (j *Job) Part() []string {
 	p, _, _ := j.program()
-	command := j.with(append([]string{"--part", "auto/" + strconv.Itoa(j.Parts)}, p.goesOn...)...)
+	command := j.with(append([]string{"--part", "auto/" + strconv.Itoa(j.Parts)}, p.resume...)...)
 	flags := true
 	return slices.DeleteFunc(command, func(w string) bool {
 		flags = flags && w != "--"

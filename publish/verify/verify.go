@@ -20,19 +20,19 @@ import (
 	"ggforge/tokenizer/vocab"
 )
 
-// Finding is one thing that is wrong, or worth a note.
+// Finding is one defect or note.
 type Finding struct {
 	Text string `json:"text"` // with the file, and the key or tensor
 	Note bool   `json:"note"` // loaders take it
 }
 
-// Options says how to look.
+// Options are the settings of a verification.
 type Options struct {
 	Workers   int  // 0 for 1
 	Structure bool // read headers only, no tensors
 }
 
-// maxFindings is how many findings Model returns; the last one says how many more there are.
+// maxFindings is how many findings Model returns; the last one has the number of the others.
 const maxFindings = 2000
 
 // findings collects.
@@ -122,7 +122,7 @@ func Worse(f *gguf.File, m gguf.Metadata) ([]string, error) {
 	return slices.DeleteFunc(after, func(text string) bool { return slices.Contains(before, text) }), err
 }
 
-// outOfRange says that a special token has an id that none of n tokens has.
+// outOfRange is the message for a special token whose id is not among n tokens.
 func outOfRange(path string, kv gguf.KV, n int) string {
 	return fmt.Sprintf("%s: key %q: is %s, want the id of one of %d tokens", path, kv.Key, kv.Value.Short(), n)
 }
@@ -320,7 +320,7 @@ func meaning(files []*gguf.File, all *findings) {
 	}
 	for _, kv := range m {
 		if want, _, ok := gguf.StandardType(kv.Key); ok && kv.Value.Type() != want {
-			all.add("%s: key %q: is of type %v, want %v", f.Path, kv.Key, kv.Value.Type(), want)
+			all.add("%s: key %q: type %v, want %v", f.Path, kv.Key, kv.Value.Type(), want)
 		}
 	}
 	tokens(f, all)
@@ -333,7 +333,7 @@ func meaning(files []*gguf.File, all *findings) {
 		all.note("%s: architecture %q is not known: keys and dimensions are not looked at", f.Path, name)
 		return
 	}
-	if s, ok := kind.Str(); ok && s != "model" { // towers and adapters have other tensors
+	if s, ok := kind.Str(); ok && s != "model" { // encoders and adapters have other tensors
 		all.note("%s: is a %s: keys and dimensions are not looked at", f.Path, s)
 		return
 	}
@@ -372,7 +372,7 @@ func keys(f *gguf.File, a *table.Arch, all *findings) {
 		case !ok && r.Required:
 			all.note("%s: has no key %q, which converted files have", f.Path, key)
 		case ok && v.Type() != r.Type && v.Type() != gguf.ArrayType: // arrays have a value for each layer
-			all.add("%s: key %q: is of type %v, want %v", f.Path, key, v.Type(), r.Type)
+			all.add("%s: key %q: type %v, want %v", f.Path, key, v.Type(), r.Type)
 		}
 	}
 	if err := limits.Check(f.Metadata); err != nil {

@@ -76,7 +76,7 @@ func TestDefects(t *testing.T) {
 			m.Set("llama.context_length", gguf.String("64"))
 			m.Delete("llama.embedding_length")
 			m.Set("general.quantization_version", gguf.Uint32(1))
-		}, 0, []string{`key "llama.context_length": is of type str, want u32`, `has no key "llama.embedding_length"`, `key "general.quantization_version": is 1`, `tensor "token_embd.weight": dimensions 32 x 4`}},
+		}, 0, []string{`key "llama.context_length": type str, want u32`, `has no key "llama.embedding_length"`, `key "general.quantization_version": is 1`, `tensor "token_embd.weight": dimensions 32 x 4`}},
 		{"architecture", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) { m.Set(gguf.KeyArchitecture, gguf.String("new")) }, 0, []string{`note: architecture "new" is not known`}},
 		{"no architecture", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) { m.Delete(gguf.KeyArchitecture) }, 0, []string{"has no key \"general.architecture\""}},
 		{"shapes", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {
