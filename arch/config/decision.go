@@ -160,7 +160,7 @@ func isKev(files Files) (bool, error) {
 }
 
 // Settle completes what ReadAdapterDecision has read with settings that are in no JSON
-// file: values of file as package torchfile has them.
+// file: values of file as package torch has them.
 func (d *Decision) Settle(file string, values map[string]any) {
 	d.settings, d.from = map[string]any{}, file
 	for key, v := range values {

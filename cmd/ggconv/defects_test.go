@@ -19,7 +19,7 @@ func raw(header string, n int) string {
 
 // TestDefects converts checkpoints of which one file is wrong: the message is that of the defect, and nothing is written. Further
 // ones are in the tests of the readers: what may be wrong with a file of safetensors (safetensors), with pickles and their archives
-// (torchfile), with the sizes of config.json (TestHostileSizes), and what is small and costs a lot (TestBombs); links, pipes and
+// (checkpoint/torch), with the sizes of config.json (TestHostileSizes), and what is small and costs a lot (TestBombs); links, pipes and
 // devices are in TestLinks and TestKinds.
 func TestDefects(t *testing.T) {
 	index := func(file string) map[string]string {

@@ -103,7 +103,7 @@ func TestBadInput(t *testing.T) {
 		{"a file that is cut", []string{"perplexity", cut, "-f", text}, 3, "cut.gguf"},
 		{"no weights", []string{"perplexity", noWeights, "-f", text}, 3, "safetensors"},
 		{"no such model", []string{"perplexity", filepath.Join(dir, "none"), "-f", text}, 1, "none"},
-		{"a base with other tokens", []string{"compare", gollama, file, "-f", text}, 5, "and ../../testdata/gollama 4096"},
+		{"a base with other tokens", []string{"compare", gollama, file, "-f", text}, 5, "and ../../test/testdata/gollama 4096"},
 		{"a token that is another", []string{"compare", file, changed(t, other, setToken(7, "x7"), nil), "-f", text}, 5, `token 7 is "x7" in`},
 		{"NaN in a model", []string{"compare", file, nan, "-f", text}, 3, "changed.gguf: layer 1"},
 		{"a model without tokenizer", []string{"compare", file, without("tokenizer.ggml.model"), "-f", text}, 4, "tokenizer.ggml.model"},

@@ -127,7 +127,7 @@ func (r *Release) missing() (list []int) {
 	return list
 }
 
-// order returns what package production is to make of some outputs.
+// order returns what package batch is to make of some outputs.
 func (r *Release) order(ctx context.Context, list []int) *batch.Order {
 	var keys []string
 	for _, s := range r.models {

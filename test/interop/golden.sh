@@ -23,7 +23,7 @@ run() {
 
 # The real model through every output type and every recipe that needs no importance matrix.
 pipeline() {
-    cp -r "$dest/testdata/gollama" "$work/"
+    cp -r "$dest/test/testdata/gollama" "$work/"
     run . '
         for t in f16 bf16 f32 q8_0 auto; do
             python3 /usr/share/doc/llama.cpp-tools/scripts/convert_hf_to_gguf.py gollama --outfile gollama-$t.gguf --outtype $t
@@ -32,7 +32,7 @@ pipeline() {
             llama-quantize gollama-f16.gguf gollama-$t.gguf $t
         done'
     (cd "$work" && sha256sum gollama-f16.gguf gollama-bf16.gguf gollama-f32.gguf gollama-q8_0.gguf gollama-auto.gguf \
-        gollama-[A-Z]*.gguf) > "$dest/testdata/gollama.sha256"
+        gollama-[A-Z]*.gguf) > "$dest/test/testdata/gollama.sha256"
 }
 
 tokenizer() {
@@ -54,18 +54,18 @@ rope() {
 }
 
 torchmath() {
-    cp -r "$dest/internal/torchmath/testdata" "$work/torchmath"
+    cp -r "$dest/internal/kernel/torchmath/testdata" "$work/torchmath"
     run torchmath 'python3 make_golden.py > pow.tsv; python3 make_exp.py > exp.tsv; python3 make_erfinv.py > erfinv.tsv
         python3 make_softplus.py > softplus.tsv; python3 make_bilinear.py > bilinear.tsv; python3 make_trig.py sin > sin.tsv; python3 make_trig.py cos > cos.tsv; python3 make_positions.py > positions.tsv'
-    cp "$work/torchmath/"*.tsv "$dest/internal/torchmath/testdata/"
+    cp "$work/torchmath/"*.tsv "$dest/internal/kernel/torchmath/testdata/"
 }
 
 # The model types are those of the file; DEFAULTS names more, separated by blanks.
 defaults() {
     cp "$here/defaults.py" "$work/"
-    types=$({ sed -n 's/^"\([^"]*\)": {.*/\1/p' "$dest/arch/hparams/defaults.json"; printf '%s\n' ${DEFAULTS:-}; } | LC_ALL=C sort -u | tr '\n' ' ')
+    types=$({ sed -n 's/^"\([^"]*\)": {.*/\1/p' "$dest/arch/config/defaults.json"; printf '%s\n' ${DEFAULTS:-}; } | LC_ALL=C sort -u | tr '\n' ' ')
     run . "python3 defaults.py $types > defaults.json"
-    cp "$work/defaults.json" "$dest/arch/hparams/"
+    cp "$work/defaults.json" "$dest/arch/config/"
 }
 
 # quant puts the scripts that make the inputs of the quantizers into a folder.
@@ -117,17 +117,17 @@ quants() {
 tables() {
     quant tables
     run tables 'python3 quant_tables.py quant_tables.json'
-    cp "$work/tables/quant_tables.json" "$dest/internal/gen/grids/"
+    cp "$work/tables/quant_tables.json" "$dest/test/gen/grids/"
     (cd "$dest" && go generate ./quants/...)
 }
 
 unicode() {
-    cp -r "$dest/internal/uni" "$work/uni"
+    cp -r "$dest/tokenizer/internal/uni" "$work/uni"
     run uni 'python3 make_tables.py'
-    cp "$work/uni/tables.txt" "$work/uni/lower.txt" "$dest/internal/uni/"
-    cp "$dest/vocab/make_tables.py" "$work/"
+    cp "$work/uni/tables.txt" "$work/uni/lower.txt" "$dest/tokenizer/internal/uni/"
+    cp "$dest/tokenizer/vocab/make_tables.py" "$work/"
     run . 'python3 make_tables.py > chars.txt'
-    cp "$work/chars.txt" "$dest/vocab/"
+    cp "$work/chars.txt" "$dest/tokenizer/vocab/"
 }
 
 # tests ARGUMENT ...: runs the tests that write goldens, with the commands in GGFORGE_BIN.

@@ -120,7 +120,7 @@ func TestPackageDocs(t *testing.T) {
 			t.Errorf("packaging/nfpm.yaml has no %s:\n%s", src, config)
 		}
 	}
-	for _, pattern := range []string{"../../cmd/*/*.go", "../../internal/*/*.go"} {
+	for _, pattern := range []string{"../../cmd/*/*.go", "../../cmd/internal/*/*.go", "../../internal/*/*/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
