@@ -84,19 +84,19 @@ func LoadConfigAs(class string, files config.Files) (*config.Config, error) {
 	case err != nil:
 		return nil, err
 	case d != nil:
-		return d.Parse(class, asItStands)
+		return d.Parse(class, rawConfig)
 	}
 	data, err := config.ReadConfig(files, config.ConfigFile)
 	if err != nil {
 		return nil, err
 	}
-	return config.ParseAs(class, data, asItStands)
+	return config.ParseAs(class, data, rawConfig)
 }
 
 // ParseConfig is LoadConfig for the file's bytes.
-func ParseConfig(data []byte) (*config.Config, error) { return config.Parse(data, asItStands) }
+func ParseConfig(data []byte) (*config.Config, error) { return config.Parse(data, rawConfig) }
 
-func asItStands(class string) bool {
+func rawConfig(class string) bool {
 	a, err := Lookup(class)
 	return err == nil && a.RawConfig
 }
@@ -111,10 +111,10 @@ func For(c *config.View) (*table.Arch, error) {
 			return nil, fmt.Errorf("%s: %w", c.File, err)
 		}
 	}
-	if a.Instead == nil {
+	if a.Variant == nil {
 		return a, nil
 	}
-	other, err := a.Instead(c)
+	other, err := a.Variant(c)
 	if err == nil && other != nil {
 		a = other
 	}
@@ -178,9 +178,9 @@ func Names(class string) []string {
 	return names(a)
 }
 
-// TowerNames is Names for the class of a model's part that sees or hears.
-func TowerNames(class string) []string {
-	a, err := LookupTower(class)
+// EncoderNames is Names for the class of a vision or audio encoder.
+func EncoderNames(class string) []string {
+	a, err := LookupEncoder(class)
 	if err != nil {
 		return nil
 	}
@@ -189,7 +189,7 @@ func TowerNames(class string) []string {
 
 func names(a *table.Arch) []string {
 	list := []string{a.Name}
-	for _, other := range a.Others {
+	for _, other := range a.Variants {
 		if !slices.Contains(list, other.Name) {
 			list = append(list, other.Name)
 		}
@@ -216,72 +216,72 @@ func LookupGGUF(name string) (*table.Arch, error) {
 	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported here; supported are: %s", name, strings.Join(known, ", "))
 }
 
-// LookupTower is Lookup for the class of a model's part that sees or hears.
-func LookupTower(class string) (*table.Arch, error) {
+// LookupEncoder is Lookup for the class of a vision or audio encoder.
+func LookupEncoder(class string) (*table.Arch, error) {
 	for _, a := range encoders.All() {
 		if slices.Contains(a.Classes, class) {
 			return a, nil
 		}
 	}
 	class = nearest.Compared(class)
-	return nil, fault.Errorf(fault.Unsupported, "no part of models of class %q that sees or hears is supported; the nearest classes of which one is: %s",
-		class, strings.Join(nearestClasses(class, TowerClasses()), ", "))
+	return nil, fault.Errorf(fault.Unsupported, "no vision or audio encoder is supported for class %q; the closest supported classes: %s",
+		class, strings.Join(nearestClasses(class, EncoderClasses()), ", "))
 }
 
-// LoadDecision is LoadConfigAs, or LoadTower, for an adapter that makes a model of its
+// LoadDecision is LoadConfigAs, or LoadEncoder, for an adapter that makes a model of its
 // base which decides between options.
-func LoadDecision(class string, d *config.Decision, tower bool) (*config.Config, error) {
-	if tower {
-		return d.ParseTower(class, towerAsItStands)
+func LoadDecision(class string, d *config.Decision, encoder bool) (*config.Config, error) {
+	if encoder {
+		return d.ParseEncoder(class, encoderRawConfig)
 	}
-	return d.Parse(class, asItStands)
+	return d.Parse(class, rawConfig)
 }
 
-// LoadTower is LoadConfigAs for the part of a model that sees or hears.
-func LoadTower(class string, files config.Files) (*config.Config, error) {
+// LoadEncoder is LoadConfigAs for a model's vision or audio encoder.
+func LoadEncoder(class string, files config.Files) (*config.Config, error) {
 	d, err := config.ReadDecision(files)
 	switch {
 	case err != nil:
 		return nil, err
 	case d != nil:
-		return d.ParseTower(class, towerAsItStands)
+		return d.ParseEncoder(class, encoderRawConfig)
 	}
 	data, err := config.ReadConfig(files, config.ConfigFile)
 	if err != nil {
 		return nil, err
 	}
-	return ParseTower(class, data)
+	return ParseEncoder(class, data)
 }
 
-// ParseTower is LoadTower for the file's bytes.
-func ParseTower(class string, data []byte) (*config.Config, error) {
-	return config.ParseTower(class, data, towerAsItStands)
+// ParseEncoder is LoadEncoder for the file's bytes.
+func ParseEncoder(class string, data []byte) (*config.Config, error) {
+	return config.ParseEncoder(class, data, encoderRawConfig)
 }
 
-func towerAsItStands(class string) bool {
-	a, err := LookupTower(class)
+func encoderRawConfig(class string) bool {
+	a, err := LookupEncoder(class)
 	return err == nil && a.RawConfig
 }
 
-// TowerFor returns the table of a model's part that sees or hears.
-func TowerFor(c *config.View) (*table.Arch, error) {
+// EncoderFor returns the table of a model's vision or audio encoder.
+func EncoderFor(c *config.View) (*table.Arch, error) {
 	a := encoders.MistralFormat
 	if c.File != config.ParamsFile {
 		var err error
-		if a, err = LookupTower(c.Class); err != nil {
+		if a, err = LookupEncoder(c.Class); err != nil {
 			return nil, err
 		}
 	}
-	if a.Instead != nil {
-		if other, err := a.Instead(c); err != nil || other != nil {
+	if a.Variant != nil {
+		if other, err := a.Variant(c); err != nil || other != nil {
 			return other, err
 		}
 	}
 	return a, nil
 }
 
-// TowerClasses returns the classes of models with a part that sees or hears, sorted.
-func TowerClasses() []string {
+// EncoderClasses returns the classes of models with a vision or audio encoder, sorted.
+func EncoderClasses() []string {
 	var all []string
 	for _, a := range encoders.All() {
 		all = append(all, a.Classes...)

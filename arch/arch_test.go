@@ -223,11 +223,11 @@ func TestFused(t *testing.T) {
 	}
 }
 
-// every returns all tables, with those that no class has: what Instead leads to.
+// every returns all tables, with those that no class has: what Variant leads to.
 func every() []*table.Arch {
 	all := append(All(), mistralFormat)
 	for _, a := range all {
-		for _, other := range a.Others {
+		for _, other := range a.Variants {
 			if !slices.Contains(all, other) {
 				all = append(all, other)
 			}

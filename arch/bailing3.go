@@ -30,7 +30,7 @@ var (
 		Expect:    bailing3Expect,
 		Tensors:   bailing3Tensors,
 	}
-	// bailingMoE3VL is the language model of the one that sees.
+	// bailingMoE3VL is the language model of Ling 3 VL.
 	bailingMoE3VL = &table.Arch{
 		Name:         "bailingmoe3",
 		Shapes:       bailing3Shapes,

@@ -87,8 +87,8 @@ var xlmRoberta = &table.Arch{
 	Rename:    robertaRename,
 	Drop:      bertDrop,
 	Tensors:   slices.Concat(bertEmbeddings(position(fromPadding)), bertLayers, bertClassifier, robertaClassifier),
-	Others:    []*table.Arch{jinaBertV3},
-	Instead: func(c *config.View) (*table.Arch, error) {
+	Variants:  []*table.Arch{jinaBertV3},
+	Variant: func(c *config.View) (*table.Arch, error) {
 		if !config.IsNo(c.Value("lora_adaptations")) {
 			return jinaBertV3, nil
 		}
@@ -161,8 +161,8 @@ var nomicBert = &table.Arch{
 		{HF: "encoder.layers.{bid}.mlp.fc12", GGUF: "blk.{bid}.ffn_gate"},
 		{HF: "encoder.layers.{bid}.mlp.fc2", GGUF: "blk.{bid}.ffn_down"},
 	}),
-	Others: []*table.Arch{nomicBertMoE},
-	Instead: func(c *config.View) (*table.Arch, error) {
+	Variants: []*table.Arch{nomicBertMoE},
+	Variant: func(c *config.View) (*table.Arch, error) {
 		if n, _, _ := c.Int("moe_every_n_layers"); n != 0 {
 			return nomicBertMoE, nil
 		}

@@ -27,7 +27,7 @@ var chameleon = &table.Arch{
 		return gguf.Bool(b), true, err
 	}}}),
 	Expect: []table.Expect{parts.SiLU},
-	Unused: slices.Concat(parts.TowerKeys, []string{"model_parallel_size", "vocabulary_map", "vq_config", "mask_image_logits"}),
+	Unused: slices.Concat(parts.MultimodalKeys, []string{"model_parallel_size", "vocabulary_map", "vq_config", "mask_image_logits"}),
 	Drop:   []table.Drop{{Prefix: "model.vqmodel", Why: table.OtherPart}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias), []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.q_norm", GGUF: "blk.{bid}.attn_q_norm", Bias: table.MayBias, Transform: normOfFirstHead("norm-of-first-head-q", (*config.View).Heads)},

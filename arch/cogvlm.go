@@ -11,7 +11,7 @@ import (
 
 // cogVLM is the language model of CogVLM, a Llama whose layers have weights of their
 // own for the tokens of a picture. The reference takes the names of these for parts
-// of the tower and leaves them out; no loader accepts that. Source: the CogVLM class
+// of the encoder and leaves them out; no loader accepts that. Source: the CogVLM class
 // of the reference's converter.
 var cogVLM = &table.Arch{
 	Name: "cogvlm",
@@ -23,7 +23,7 @@ var cogVLM = &table.Arch{
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.LlamaRows,
-	Unused:    slices.Concat(parts.TowerKeys, []string{"template_version"}),
+	Unused:    slices.Concat(parts.MultimodalKeys, []string{"template_version"}),
 	Expect:    []table.Expect{parts.SiLU},
 	KeepAll:   true,
 	Drop:      []table.Drop{{Prefix: "model.vision.", Why: table.OtherPart}},

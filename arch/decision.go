@@ -315,7 +315,7 @@ var decision2 = &table.Arch{
 		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)}, // PyTorch's default
 		{Key: "decision.score_bias", Facts: config.ScoreBiasFiles, Many: parts.ScoreBias},
 	}),
-	Unused: append([]string{"decision"}, parts.TowerKeys...),
+	Unused: append([]string{"decision"}, parts.MultimodalKeys...),
 	Expect: []table.Expect{parts.SiLU},
 	Rename: parts.BareNames,
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.MLPRows, headInF32([]table.TensorRow{

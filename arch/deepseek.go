@@ -45,12 +45,12 @@ var deepseek2 = &table.Arch{
 	Body:      table.Body{Classes: []string{"DeepseekV2Model", "DeepseekV3Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassDeepSeek2,
 	Metadata:  parts.MLAMetadata,
-	Unused:    slices.Concat(parts.TowerKeys, parts.MLAUnused),
+	Unused:    slices.Concat(parts.MultimodalKeys, parts.MLAUnused),
 	Expect:    parts.MLAExpect,
 	Drop:      []table.Drop{parts.TiedHead, parts.BeyondNextN},
 	Tensors:   parts.MLATensors,
 	// models that read pages name the class of their language model
-	Instead: func(c *config.View) (*table.Arch, error) {
+	Variant: func(c *config.View) (*table.Arch, error) {
 		if list, _ := c.Raw["architectures"].([]any); len(list) > 0 && slices.ContainsFunc(deepseek2OCR.Classes, func(class string) bool { return list[0] == class }) {
 			return deepseek2OCR, nil
 		}
@@ -66,8 +66,8 @@ var deepseek2OCR = &table.Arch{
 	Tokenizer: tokenizer.ClassDeepSeek2,
 	Fused:     table.FusedQKV | table.FusedGateUp,
 	// unless the tokenizer has another one
-	Early:    []table.Row{{Key: "tokenizer.chat_template", Const: gguf.String("{% for m in messages %}{{m['content']}}{% endfor %}")}},
-	Metadata: parts.UncompressedMetadata,
+	HeaderFirst: []table.Row{{Key: "tokenizer.chat_template", Const: gguf.String("{% for m in messages %}{{m['content']}}{% endfor %}")}},
+	Metadata:    parts.UncompressedMetadata,
 	Unused: append([]string{"lm_head", "rm_head", "kv_lora_rank", "qk_nope_head_dim", "v_head_dim", "candidate_resolutions", "global_view_pos", "projector_config", "tile_tag"},
 		parts.MLAUnused...),
 	Expect:  append([]table.Expect{parts.Expect("use_mla", "false")}, parts.MLAExpect...),

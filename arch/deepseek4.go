@@ -129,9 +129,9 @@ var v4DSpark = &table.Arch{
 			return parts.PerLayer(layers, err)
 		}},
 	}),
-	Late:   []table.Row{{Key: "tokenizer.ggml.mask_token_id", Type: gguf.Uint32Type, From: []string{"dspark_noise_token_id"}, Required: true}},
-	Unused: slices.Concat(v4Unused, v4DraftKeys, []string{"num_nextn_predict_layers", "num_hash_layers", "compress_ratios"}),
-	Expect: v4Expect,
+	HeaderLast: []table.Row{{Key: "tokenizer.ggml.mask_token_id", Type: gguf.Uint32Type, From: []string{"dspark_noise_token_id"}, Required: true}},
+	Unused:     slices.Concat(v4Unused, v4DraftKeys, []string{"num_nextn_predict_layers", "num_hash_layers", "compress_ratios"}),
+	Expect:     v4Expect,
 	Rename: []table.Rename{
 		{Prefix: "mtp.{bid}.main_", With: "mtp.main_"},
 		{Prefix: "mtp.{bid}.norm.", With: "mtp.norm."},

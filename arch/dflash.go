@@ -40,7 +40,7 @@ var (
 		table.Row{Key: "sample_from_anchor", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			b, ok, err := c.Bool("sample_from_anchor")
 			if !ok {
-				b = !c.AsItStands().Present("transformer_layer_config") && !c.Present("aux_hidden_state_layer_ids")
+				b = !c.RawConfig().Present("transformer_layer_config") && !c.Present("aux_hidden_state_layer_ids")
 			}
 			return gguf.Bool(b), err == nil, err
 		}},
@@ -89,7 +89,7 @@ var lilicorr = func() *table.Arch {
 		return gguf.Uint32(0), has, err
 	}
 	a.Metadata = parts.With(a.Metadata, table.Row{Key: "selector_rank", Derive: none}, table.Row{Key: "selector_top_k", Derive: none})
-	a.Late = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
+	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := parts.DFlashConfig(c).Require("mask_token_id")
 		return table.Uint32Of(n, true, err)
 	}}}

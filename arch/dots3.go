@@ -79,7 +79,7 @@ var dots3note = &table.Arch{
 			return gguf.Bools(sliding), err == nil, err
 		}},
 	}),
-	Unused: slices.Concat(parts.TowerKeys, parts.MLAUnused, []string{"head_dim", "swa_num_key_value_heads", "sliding_window", "use_sliding_window", "mtp_use_moe", "mtp_head_sharing",
+	Unused: slices.Concat(parts.MultimodalKeys, parts.MLAUnused, []string{"head_dim", "swa_num_key_value_heads", "sliding_window", "use_sliding_window", "mtp_use_moe", "mtp_head_sharing",
 		"use_dedicated_mtp_embeddings", "seq_length", "image_start_token_id", "image_end_token_id"}),
 	Expect: slices.Concat(parts.MLAExpect, []table.Expect{
 		parts.Expect("use_dsa", "true"), parts.Expect("normalization", "RMSNorm"), parts.Expect("final_norm", "RMSNorm"), parts.Expect("k_rope_only_layernorm", "true"),

@@ -46,7 +46,7 @@ var paddleOCR = &table.Arch{
 	RopeSections: true,
 	Metadata:     parts.CommonRows,
 	Expect:       []table.Expect{parts.SiLU, parts.Expect("use_3d_rope", "true"), parts.Expect("rope_is_neox_style", "true")},
-	Unused:       slices.Concat(ernie4_5.Unused, parts.TowerKeys),
+	Unused:       slices.Concat(ernie4_5.Unused, parts.MultimodalKeys),
 	Tensors:      ernie4_5.Tensors,
 }
 

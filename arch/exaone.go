@@ -73,7 +73,7 @@ var (
 		Metadata:   append(parts.With(exaone4.Metadata, parts.BlocksRow), parts.NextNSome),
 		// several layers would have the same projection and norms
 		Expect:  append([]table.Expect{parts.Expect("num_nextn_predict_layers", "0", "1")}, exaone4.Expect...),
-		Unused:  slices.Concat(exaone4.Unused, parts.TowerKeys, []string{"_num_mtp_layers", "mtp_share_layers", "mtp_loss_scaling_factor"}),
+		Unused:  slices.Concat(exaone4.Unused, parts.MultimodalKeys, []string{"_num_mtp_layers", "mtp_share_layers", "mtp_loss_scaling_factor"}),
 		Rename:  parts.MTPNames,
 		Drop:    []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP}},
 		Tensors: slices.Concat(exaone4.Tensors, parts.Only(parts.NextN, parts.NextNRows)),

@@ -67,7 +67,7 @@ func falconHeadsKV(c *config.View) (int64, error) {
 		return 1, nil // the older decoder has one, whatever number the transformers library has saved
 	}
 	for _, key := range []string{"num_kv_heads", "n_head_kv"} {
-		if !c.AsItStands().Has(key) {
+		if !c.RawConfig().Has(key) {
 			continue
 		}
 		if n, ok, err := c.Int(key); err != nil || ok {

@@ -83,7 +83,7 @@ var gemma2 = &table.Arch{
 	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), gemma2Norms, parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
 }
 
-// gemma3 is the language model of Gemma 3, alone or in a model that sees.
+// gemma3 is the language model of Gemma 3, alone or in a multimodal model.
 var gemma3 = &table.Arch{
 	Name:             "gemma3",
 	Classes:          []string{"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"},
@@ -117,7 +117,7 @@ var embeddingGemma = &table.Arch{
 	RopePerAttention: true,
 	Metadata: slices.Concat(parts.With(parts.Gemma3Rows, table.Row{Key: "attention.sliding_window", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		// transformers halves the window of bidirectional attention, the loader too
-		n, err := c.AsItStands().Require("sliding_window")
+		n, err := c.RawConfig().Require("sliding_window")
 		return table.Uint32Of(n, true, err)
 	}}), parts.DenseRows(), []table.Row{parts.PoolingRow}),
 	Unused:  append([]string{"use_bidirectional_attention"}, gemma3Unused...),

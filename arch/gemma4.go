@@ -22,7 +22,7 @@ import (
 // and some models let the last layers use the keys and values of earlier ones.
 // Source: the Gemma 4 classes of the reference's converter.
 
-// gemma4 is the language model of Gemma 4, alone or in a model that sees and hears.
+// gemma4 is the language model of Gemma 4, alone or in a multimodal model.
 var gemma4 = &table.Arch{
 	Name:             "gemma4",
 	Classes:          []string{"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"},
@@ -72,7 +72,7 @@ func gemma4Apart(l table.Layer) (bool, error) {
 	return slices.ContainsFunc(l.Facts.Tensors, func(name string) bool { return strings.Contains(name, ".experts.0.") }), nil
 }
 
-// gemma4Unified is gemma4 in the models whose other parts have no towers.
+// gemma4Unified is gemma4 in the models whose other parts have no encoders.
 var gemma4Unified = &table.Arch{
 	Name:             gemma4.Name,
 	Classes:          []string{"Gemma4UnifiedForConditionalGeneration"},
@@ -540,7 +540,7 @@ var gemma4DSpark = func() *table.Arch {
 	)
 	a.RopePerAttention, a.RopeSections = true, false
 	a.Metadata = parts.With(parts.Without(a.Metadata, "rope.freq_base_swa"), table.Row{Key: "rope.scaling.type", Derive: gemma4RopeType})
-	a.Late = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
+	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, ok, err := parts.DFlashConfig(c).Int("mask_token_id")
 		if !ok && err == nil {
 			n, err = c.Require("mask_token_id")

@@ -34,7 +34,7 @@ var (
 		Tokenizer:    tokenizer.ClassGLM4,
 		RopeSections: true,
 		Metadata:     glm4.Metadata,
-		Unused:       glmTower,
+		Unused:       glmMultimodalKeys,
 		Expect:       []table.Expect{parts.SiLU},
 		Tensors:      glm4vTensors,
 	}
@@ -46,14 +46,14 @@ var (
 		RopeSections: true,
 		BlockCount:   parts.BlocksWithNextN,
 		Metadata:     append(parts.With(glm4.Metadata, parts.BlocksRow), parts.NextNRow),
-		Unused:       glmTower,
+		Unused:       glmMultimodalKeys,
 		Expect:       []table.Expect{parts.SiLU},
 		Tensors:      slices.Concat(glm4vTensors, parts.Only(parts.NextN, parts.NextNRows)),
 	}
 )
 
-// glmTower are tokens around pictures.
-var glmTower = slices.Concat(parts.TowerKeys, []string{"image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id"})
+// glmMultimodalKeys are tokens around pictures.
+var glmMultimodalKeys = slices.Concat(parts.MultimodalKeys, []string{"image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id"})
 
 var glm4vTensors = slices.Concat(parts.EmbedRows, []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Bias: table.MayBias, Transform: halvesOfRope},
@@ -144,7 +144,7 @@ func ofGLM4MoE(a *table.Arch) *table.Arch {
 		parts.Optional(parts.BoolRow("expert_weights_norm", "norm_topk_prob")),
 		parts.NextNRow,
 	})
-	a.Unused = append([]string{"use_qk_norm"}, glmTower...) // the norms show it
+	a.Unused = append([]string{"use_qk_norm"}, glmMultimodalKeys...) // the norms show it
 	a.Expect = []table.Expect{parts.SiLU}
 	a.Tensors = slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.NoBias), []table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},

@@ -167,8 +167,8 @@ var graniteHybrid = &table.Arch{
 	Fused:     table.FusedQKV,
 	VocabSize: parts.PaddedVocab(8),
 	RawConfig: true,
-	Others:    []*table.Arch{graniteHybridDense, graniteHybridMoE},
-	Instead: func(c *config.View) (*table.Arch, error) {
+	Variants:  []*table.Arch{graniteHybridDense, graniteHybridMoE},
+	Variant: func(c *config.View) (*table.Arch, error) {
 		types, err := graniteLayers(c)
 		if err != nil || slices.Contains(types, true) {
 			return nil, err

@@ -31,11 +31,11 @@ var jais2 = &table.Arch{
 // jais is Inception's Jais, a GPT-2 with gated feed-forward parts and ALiBi.
 // Source: the Jais class of the reference's converter.
 var jais = &table.Arch{
-	Name:      "jais",
-	Classes:   []string{"JAISLMHeadModel"},
-	Tokenizer: tokenizer.ClassGPT2,
-	Fused:     table.FusedQKV,
-	Early:     []table.Row{{Key: "attention.max_alibi_bias", Const: gguf.Float32(8)}},
+	Name:        "jais",
+	Classes:     []string{"JAISLMHeadModel"},
+	Tokenizer:   tokenizer.ClassGPT2,
+	Fused:       table.FusedQKV,
+	HeaderFirst: []table.Row{{Key: "attention.max_alibi_bias", Const: gguf.Float32(8)}},
 	Metadata: []table.Row{
 		parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 		parts.UintRow("context_length", "n_positions"),

@@ -88,7 +88,7 @@ var kimiK3 = &table.Arch{
 		parts.UintRow("attn_res.block_size", "attn_res_block_size"),
 	}),
 	Expect: append([]table.Expect{parts.Expect("hidden_act", "situ"), parts.Expect("moe_router_activation_func", "sigmoid"), parts.Expect("mla_use_output_gate", "true")}, kimiExpect...),
-	Unused: slices.Concat(parts.TowerKeys, []string{"latent_moe_use_norm", "mm_projector_config"}, kimiUnused),
+	Unused: slices.Concat(parts.MultimodalKeys, []string{"latent_moe_use_norm", "mm_projector_config"}, kimiUnused),
 	Tensors: slices.Concat(kimiTensors, []table.TensorRow{
 		fusedScore("model.output_attn_res", "output_res_score"),
 		fusedScore("model.layers.{bid}.self_attention_res", "blk.{bid}.attn_res_score"),

@@ -31,7 +31,7 @@ var (
 			parts.UintRow("shortconv.l_cache", "conv_L_cache"),
 		}),
 		Expect: []table.Expect{parts.Expect("conv_bias", "false")},
-		Unused: slices.Concat(parts.TowerKeys, lfm2Tower, []string{"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale", "block_use_swiglu", "block_use_xavier_init", "conv_dim",
+		Unused: slices.Concat(parts.MultimodalKeys, lfm2VisionKeys, []string{"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale", "block_use_swiglu", "block_use_xavier_init", "conv_dim",
 			"conv_dim_out", "conv_use_xavier_init", "full_attn_idxs", "intermediate_size", "num_heads", "use_pos_enc", "theta", "tie_embedding"}),
 		Rename: []table.Rename{{Prefix: "lfm.", With: "model."}}, // inside LFM2-Audio
 		Drop: []table.Drop{
@@ -49,7 +49,7 @@ var (
 		Classes:   []string{"Lfm2Model", "Lfm2BidirectionalModel", "Lfm2BidirectionalForMaskedLM"},
 		Tokenizer: tokenizer.ClassGPT2,
 		Fused:     table.FusedQKV,
-		Early: []table.Row{{Key: "embedding_length_out", Facts: config.FirstDenseFiles, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+		HeaderFirst: []table.Row{{Key: "embedding_length_out", Facts: config.FirstDenseFiles, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			if len(c.Facts.Dense) == 0 || c.Facts.Tensors == nil {
 				return v, false, nil
 			}
@@ -103,8 +103,8 @@ var (
 		Unused:    lfm2.Unused,
 		Tensors:   lfm2.Tensors,
 	}
-	// lfm2Tower are keys about the part for pictures of LFM2-VL.
-	lfm2Tower = []string{"do_image_splitting", "downsample_factor", "encoder_patch_size", "max_image_tokens", "max_num_patches", "max_pixels_tolerance", "max_tiles",
+	// lfm2VisionKeys are keys about the part for pictures of LFM2-VL.
+	lfm2VisionKeys = []string{"do_image_splitting", "downsample_factor", "encoder_patch_size", "max_image_tokens", "max_num_patches", "max_pixels_tolerance", "max_tiles",
 		"min_image_tokens", "min_tiles", "projector_hidden_size", "projector_use_layernorm", "tile_size", "use_image_special_tokens", "use_thumbnail"}
 	// d1Omni is Liquid AI's d1-omni: an LFM2 that sees what follows, with layers of a
 	// decoder of options after it, of which a marker's state is scored.

@@ -26,10 +26,10 @@ var llama = &table.Arch{
 		parts.Expect("draft_vocab_size"), // a draft model for another one
 		parts.Expect("clip_qkv"),
 	},
-	Tensors: parts.LlamaTensors,
-	Extra:   parts.Llama3Extra,
-	Others:  []*table.Arch{eagle3},
-	Instead: func(c *config.View) (*table.Arch, error) {
+	Tensors:  parts.LlamaTensors,
+	Extra:    parts.Llama3Extra,
+	Variants: []*table.Arch{eagle3},
+	Variant: func(c *config.View) (*table.Arch, error) {
 		if layers, _, err := c.Int("num_hidden_layers"); err != nil || layers != 1 || !c.Has("draft_vocab_size") {
 			return nil, err
 		}
@@ -51,10 +51,10 @@ var eagle3 = &table.Arch{
 	Classes:   []string{"LlamaForCausalLMEagle3", "Eagle3LlamaForCausalLM", "Eagle3Speculator", "Eagle3DraftModel"},
 	Tokenizer: tokenizer.ClassLlama,
 	Draft:     true,
-	Early: []table.Row{
+	HeaderFirst: []table.Row{
 		{Key: "target_layers", Derive: eagleLayers},
 		{Key: "target_hidden_size", Derive: func(c *config.View) (gguf.Value, bool, error) {
-			if n, ok, err := c.AsItStands().Int("target_hidden_size"); ok || err != nil {
+			if n, ok, err := c.RawConfig().Int("target_hidden_size"); ok || err != nil {
 				return table.Uint32Of(n, ok, err)
 			}
 			target, err := parts.DraftTarget(c)
@@ -88,7 +88,7 @@ var eagle3 = &table.Arch{
 // eagleLayers writes the layers whose states the draft sees: near the first, in the
 // middle and near the last, if its config.json does not say.
 func eagleLayers(c *config.View) (v gguf.Value, ok bool, err error) {
-	layers, _, err := c.AsItStands().Ints("eagle_aux_hidden_state_layer_ids")
+	layers, _, err := c.RawConfig().Ints("eagle_aux_hidden_state_layer_ids")
 	if err == nil && len(layers) == 0 {
 		target, err := parts.DraftTarget(c)
 		if err != nil {
@@ -103,7 +103,7 @@ func eagleLayers(c *config.View) (v gguf.Value, ok bool, err error) {
 	return parts.PerLayer(layers, err)
 }
 
-// llamaInside is the Llama inside of models that see or hear, some with names of
+// llamaInside is the Llama inside of multimodal models, some with names of
 // their own: Pixtral and Voxtral, SmolVLM, Janus, Sarashina.
 var llamaInside = &table.Arch{
 	Name:      "llama",
@@ -112,7 +112,7 @@ var llamaInside = &table.Arch{
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.LlamaRows,
-	Unused: slices.Concat(parts.TowerKeys, []string{"vq_config", "generation_config", "neftune_noise_alpha", "is_llama_config", "pixel_shuffle_factor",
+	Unused: slices.Concat(parts.MultimodalKeys, []string{"vq_config", "generation_config", "neftune_noise_alpha", "is_llama_config", "pixel_shuffle_factor",
 		"use_reentrant_checkpointing", "perceiver_config"}),
 	Expect: slices.Concat(llama.Expect, []table.Expect{parts.Expect("qk_layer_norms", "false"), parts.Expect("rope_interleaved", "false")}),
 	Rename: []table.Rename{

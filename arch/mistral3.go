@@ -24,12 +24,12 @@ var mistral3 = &table.Arch{
 		{Key: "rope.scaling.yarn_log_multiplier", Derive: ministral3Rope("mscale_all_dim")},
 		{Key: "attention.temperature_scale", Derive: ministral3Rope("llama_4_scaling_beta")},
 	}),
-	Expect:  []table.Expect{parts.SiLU, parts.Expect("model_type", "mistral", "mistral3", "ministral3")},
-	Unused:  mistral3Unused,
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
-	Extra:   parts.Llama3Extra,
-	Others:  []*table.Arch{mistral4},
-	Instead: func(c *config.View) (*table.Arch, error) {
+	Expect:   []table.Expect{parts.SiLU, parts.Expect("model_type", "mistral", "mistral3", "ministral3")},
+	Unused:   mistral3Unused,
+	Tensors:  slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
+	Extra:    parts.Llama3Extra,
+	Variants: []*table.Arch{mistral4},
+	Variant: func(c *config.View) (*table.Arch, error) {
 		if s, _, err := c.String("model_type"); err != nil || s == "mistral4" {
 			return mistral4, err
 		}

@@ -33,8 +33,8 @@ var mistralFormat = &table.Arch{
 	Metadata:  mistralRows,
 	Unused:    mistralUnused,
 	Expect:    mistralExpect,
-	Others:    []*table.Arch{mistral3Format, mistralMoEFormat},
-	Instead: func(c *config.View) (*table.Arch, error) {
+	Variants:  []*table.Arch{mistral3Format, mistralMoEFormat},
+	Variant: func(c *config.View) (*table.Arch, error) {
 		if q := c.Sub("quantization"); q.Members() != nil {
 			if format, ok, err := q.String("qformat_weight"); err != nil || !ok || format != "fp8_e4m3" {
 				return nil, cmp.Or(err, fault.Errorf(fault.Unsupported, "%s: weights quantized as %q: want \"fp8_e4m3\"", config.ParamsFile, format))

@@ -132,7 +132,7 @@ var museAssistant = &table.Arch{
 			return gguf.Bools(sliding), len(sliding) > 0, err
 		}},
 	}),
-	Late: []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
+	HeaderLast: []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		return table.Uint32Of(c.Int("mask_token_id"))
 	}}},
 	Expect: []table.Expect{parts.SiLU, parts.Expect("hidden_activation", parts.SiLU.Values...), parts.PlainRopeType, parts.PlainRopeFactor},

@@ -36,8 +36,8 @@ var nemotronHMoE = &table.Arch{
 		Prefixes: []string{"mtp."},
 		Shared:   []string{"backbone.embeddings.weight", "backbone.norm_f.weight", "lm_head.weight"},
 	},
-	Others: []*table.Arch{nemotronH},
-	Instead: func(c *config.View) (*table.Arch, error) {
+	Variants: []*table.Arch{nemotronH},
+	Variant: func(c *config.View) (*table.Arch, error) {
 		layers, err := nemotronHLayers(c)
 		if err != nil {
 			return nil, err

@@ -62,7 +62,7 @@ var (
 		Body:          table.Body{Classes: []string{"Phi3Model"}, Prefix: "model."},
 		Tokenizer:     tokenizer.ClassPhi3,
 		Fused:         table.FusedQKV,
-		Early:         phi3Early,
+		HeaderFirst:   phi3Early,
 		Metadata:      phi3Rows,
 		Expect:        []table.Expect{parts.SiLU},
 		Unused:        parts.BiasKeys,
@@ -80,7 +80,7 @@ var (
 		Classes:       []string{"PhiMoEForCausalLM"},
 		Tokenizer:     tokenizer.ClassPhi3,
 		Fused:         table.FusedQKV,
-		Early:         phi3Early,
+		HeaderFirst:   phi3Early,
 		Metadata: slices.Concat(phi3Rows, []table.Row{
 			parts.UintRow("expert_used_count", "num_experts_per_tok", "num_experts_per_token"),
 			parts.UintRow("expert_count", "num_local_experts", "num_experts"),

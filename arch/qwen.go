@@ -22,7 +22,7 @@ var qwen2 = &table.Arch{
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.PoolingRow}),
-	Unused:    parts.TowerKeys,
+	Unused:    parts.MultimodalKeys,
 	Expect:    []table.Expect{parts.SiLU, parts.Expect("mask_type"), parts.Expect("use_mrope", "false")},
 	Rename:    parts.BareNames,
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, []table.TensorRow{ // KORMo's names
@@ -51,7 +51,7 @@ var qwen3 = &table.Arch{
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(qwen2.Metadata, rerankRows),
-	Unused:    slices.Concat(parts.TowerKeys, stepVLKeys),
+	Unused:    slices.Concat(parts.MultimodalKeys, stepVLKeys),
 	Expect:    []table.Expect{parts.SiLU},
 	Rename:    parts.BareNames,
 	Tensors:   slices.Concat(rerankHead, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.MLPRows),
@@ -84,7 +84,7 @@ var qwen2vl = &table.Arch{
 	Fused:        table.FusedQKV,
 	RopeSections: true,
 	Metadata:     parts.CommonRows,
-	Unused:       slices.Concat(parts.TowerKeys, omniKeys),
+	Unused:       slices.Concat(parts.MultimodalKeys, omniKeys),
 	Expect:       []table.Expect{parts.SiLU},
 	Rename:       slices.Concat(thinkerNames, parts.BareNames),
 	Tensors:      slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.MLPRows),
@@ -113,7 +113,7 @@ var qwen3vl = &table.Arch{
 }
 
 // qwen3vlUnused: the runtime interleaves the sections of this architecture.
-var qwen3vlUnused = slices.Concat(parts.TowerKeys, omniKeys, []string{"rope_scaling.mrope_interleaved", "rope_scaling.interleaved", "support_languages"})
+var qwen3vlUnused = slices.Concat(parts.MultimodalKeys, omniKeys, []string{"rope_scaling.mrope_interleaved", "rope_scaling.interleaved", "support_languages"})
 
 // qwen3vlmoe is qwen3vl with experts, which are stored the other way round:
 // [experts, hidden, 2*width], the gate first, and [experts, width, hidden].

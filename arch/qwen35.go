@@ -26,9 +26,9 @@ var (
 	// reference does so in the file.
 	minicpmv46 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_6ForConditionalGeneration"}, BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP}, parts.PoolingRow)
 	minicpmv47 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_7ForConditionalGeneration"}, BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP,
-		Others: []*table.Arch{minicpmv47MoE},
-		Instead: func(c *config.View) (*table.Arch, error) {
-			if text, _ := c.AsItStands().Value("text_config").(map[string]any); text["model_type"] == "qwen3_5_moe_text" {
+		Variants: []*table.Arch{minicpmv47MoE},
+		Variant: func(c *config.View) (*table.Arch, error) {
+			if text, _ := c.RawConfig().Value("text_config").(map[string]any); text["model_type"] == "qwen3_5_moe_text" {
 				return minicpmv47MoE, nil
 			}
 			return nil, nil

@@ -27,7 +27,7 @@ func TestShapesOfArchitectures(t *testing.T) {
 	rules := map[string]shape.Rules{}
 	for _, a := range slices.Concat(every(), encoders.All(), []*table.Arch{encoders.MistralFormat}) {
 		id := a.Name
-		if len(a.Classes) > 0 && a.Tower != nil {
+		if len(a.Classes) > 0 && a.Encoder != nil {
 			id = a.Classes[0] // all have one name
 		}
 		if other, ok := rules[id]; ok && !reflect.DeepEqual(other, a.Shapes) {

@@ -67,7 +67,7 @@ var step35 = &table.Arch{
 		{Key: "swiglu_clamp_shexp", Derive: stepLimits("swiglu_limits_shared")},
 		parts.NextNSome,
 	}),
-	Unused: slices.Concat(parts.TowerKeys, []string{"max_seq_len", "use_qk_norm", "use_moe_router_bias", "need_fp32_gate", "moe_layer_offset", "use_rope_layers", "attention_other_setting",
+	Unused: slices.Concat(parts.MultimodalKeys, []string{"max_seq_len", "use_qk_norm", "use_moe_router_bias", "need_fp32_gate", "moe_layer_offset", "use_rope_layers", "attention_other_setting",
 		"rope_scaling.original_max_position_embeddings", "understand_projector_stride", "vision_select_layer", "image_token_len", "patch_token_len", "im_start_token",
 		"im_end_token", "im_patch_token", "use_im_start_end", "vision_layer_norm_eps"}),
 	Expect: []table.Expect{parts.SiLU, parts.Expect("use_moe", "true"), parts.Expect("zero_centered", "true"), parts.Expect("sink", "false"),

@@ -22,7 +22,7 @@ func TestReferenceClasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string][]string{"text": Classes(), "mmproj": TowerClasses()}
+	known := map[string][]string{"text": Classes(), "mmproj": EncoderClasses()}
 	reference := map[string][]string{}
 	for line := range strings.Lines(string(data)) {
 		kind, class, ok := strings.Cut(strings.TrimSpace(line), " ")
@@ -31,8 +31,8 @@ func TestReferenceClasses(t *testing.T) {
 		}
 		reference[kind] = append(reference[kind], class)
 	}
-	if n, towers := len(reference["text"]), len(reference["mmproj"]); n != 286 || towers != 75 {
-		t.Errorf("%d classes of text and %d towers, want 286 and 75", n, towers)
+	if n, encoders := len(reference["text"]), len(reference["mmproj"]); n != 286 || encoders != 75 {
+		t.Errorf("%d classes of text and %d towers, want 286 and 75", n, encoders)
 	}
 	for kind, classes := range reference {
 		lacks := strings.Fields(lacking[kind])

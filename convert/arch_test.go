@@ -28,7 +28,7 @@ func TestArchitectures(t *testing.T) {
 	for i, s := range slices.Concat(hftest.Specs(), hftest.Towers()) {
 		lookup := arch.Lookup
 		if s.Tower {
-			lookup = arch.LookupTower
+			lookup = arch.LookupEncoder
 		}
 		a, err := lookup(s.Class())
 		if err != nil {
@@ -66,8 +66,8 @@ func TestArchitectures(t *testing.T) {
 			t.Errorf("%s: no spec of its table in test/hftest (%v)", class, err)
 		}
 	}
-	for _, class := range arch.TowerClasses() {
-		if a, err := arch.LookupTower(class); err != nil || !covered[a] {
+	for _, class := range arch.EncoderClasses() {
+		if a, err := arch.LookupEncoder(class); err != nil || !covered[a] {
 			t.Errorf("%s: no spec of its tower in test/hftest (%v)", class, err)
 		}
 	}

@@ -250,7 +250,7 @@ func (j *Job) load(opt Options) (*config.Config, error) {
 		}
 		lookup := arch.Lookup
 		if opt.Tower {
-			lookup = arch.LookupTower
+			lookup = arch.LookupEncoder
 		}
 		if _, err := lookup(opt.Class); err != nil {
 			return nil, fault.Errorf(fault.Usage, "%v", err)
@@ -268,7 +268,7 @@ func (j *Job) load(opt Options) (*config.Config, error) {
 		return arch.LoadMistral(j.files)
 	}
 	if opt.Tower {
-		return arch.LoadTower(opt.Class, j.files)
+		return arch.LoadEncoder(opt.Class, j.files)
 	}
 	cfg, err := arch.LoadConfigAs(opt.Class, j.files)
 	if err != nil || !opt.DSpark {
@@ -342,7 +342,7 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	}
 	cfg := loaded.View(config.Options{Dense: opt.Dense, NextN: opt.NextN, Reference: opt.Reference})
 	if opt.Tower {
-		j.Arch, err = arch.TowerFor(cfg)
+		j.Arch, err = arch.EncoderFor(cfg)
 	} else {
 		j.Arch, err = arch.For(cfg)
 	}
@@ -580,7 +580,7 @@ func (j *Job) describe(ctx context.Context, cfg *config.View, opt Options) error
 	if opt.Tower {
 		j.metadata.Set("general.type", gguf.String("mmproj"))
 	}
-	late, err := j.Arch.LateKVs(cfg)
+	late, err := j.Arch.HeaderLastKVs(cfg)
 	if err != nil {
 		return err
 	}

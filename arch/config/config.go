@@ -36,8 +36,8 @@ type Config struct {
 	modelType string // the known model_type whose rules hold, "" for none
 	values    map[string]any
 	rope      map[string]any
-	text      map[string]any    // of a tower: the root with the language model's configuration laid over
-	parts     map[string]string // of a tower: names of the rows of modelTypes, by the prefix of a part's keys
+	text      map[string]any    // of an encoder: the root with the language model's configuration laid over
+	parts     map[string]string // of an encoder: names of the rows of modelTypes, by the prefix of a part's keys
 	defaulted map[string]bool   // keys that the file lacks and that were filled in
 	used      map[string]bool   // keys that the rest was made of
 	decision  *Decision         // nil for models that do not decide between options
@@ -97,16 +97,16 @@ func decodeFloats(v any) any {
 	return v
 }
 
-// Parse reads the bytes of config.json. asItStands reports the classes whose
+// Parse reads the bytes of config.json. rawConfig reports the classes whose
 // configuration gets no defaults; nil for none.
-func Parse(data []byte, asItStands func(class string) bool) (*Config, error) {
-	return ParseAs("", data, asItStands)
+func Parse(data []byte, rawConfig func(class string) bool) (*Config, error) {
+	return ParseAs("", data, rawConfig)
 }
 
 // ParseAs is Parse for a model that is taken as one of that class, whatever the
 // file says; "" for the class that the file names.
-func ParseAs(class string, data []byte, asItStands func(class string) bool) (*Config, error) {
-	c, raw, err := parse(class, data, asItStands, (*Config).findClass)
+func ParseAs(class string, data []byte, rawConfig func(class string) bool) (*Config, error) {
+	c, raw, err := parse(class, data, rawConfig, (*Config).findClass)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (c *Config) layOverDraft() error {
 
 // parse reads the file and decides the class and the model type; raw reports that the
 // class wants the file without defaults.
-func parse(class string, data []byte, asItStands func(class string) bool, find func(*Config) (string, error)) (c *Config, raw bool, err error) {
+func parse(class string, data []byte, rawConfig func(class string) bool, find func(*Config) (string, error)) (c *Config, raw bool, err error) {
 	c = &Config{File: ConfigFile, used: map[string]bool{}, defaulted: map[string]bool{}}
 	if c.Raw, err = parseRoot(ConfigFile, data); err != nil {
 		return nil, false, err
@@ -155,7 +155,7 @@ func parse(class string, data []byte, asItStands func(class string) bool, find f
 		c.Named = named
 	}
 	c.values = maps.Clone(c.Raw)
-	raw = asItStands != nil && asItStands(c.Class)
+	raw = rawConfig != nil && rawConfig(c.Class)
 	c.modelType, _ = c.Raw["model_type"].(string)
 	if raw || modelTypes()[c.modelType] == nil {
 		c.modelType = ""
@@ -284,7 +284,7 @@ func (c *Config) findClass() (class string, err error) {
 	return cmp.Or(inner, class), err
 }
 
-// Qwen3TTS is the class of models whose language model speaks. Others that speak have one
+// Qwen3TTS is the class of models whose language model speaks. Variants that speak have one
 // that does not, and the one that does is left out.
 const Qwen3TTS = "Qwen3TTSForConditionalGeneration"
 

@@ -375,8 +375,8 @@ func readReadout(files Files) (*Decision, error) {
 
 // Parse is ParseAs for such a model. Its settings are the member "decision" of the
 // configuration.
-func (d *Decision) Parse(class string, asItStands func(class string) bool) (*Config, error) {
-	c, raw, err := parse(class, d.config, asItStands, d.find)
+func (d *Decision) Parse(class string, rawConfig func(class string) bool) (*Config, error) {
+	c, raw, err := parse(class, d.config, rawConfig, d.find)
 	if err == nil {
 		err = c.layOver(raw)
 	}
@@ -386,9 +386,9 @@ func (d *Decision) Parse(class string, asItStands func(class string) bool) (*Con
 	return c, c.gatherRope()
 }
 
-// ParseTower is ParseTower for such a model.
-func (d *Decision) ParseTower(class string, asItStands func(class string) bool) (*Config, error) {
-	return parseTower(class, d.config, asItStands, d.find)
+// ParseEncoder is ParseEncoder for such a model.
+func (d *Decision) ParseEncoder(class string, rawConfig func(class string) bool) (*Config, error) {
+	return parseEncoder(class, d.config, rawConfig, d.find)
 }
 
 func (d *Decision) find(c *Config) (string, error) {

@@ -127,8 +127,8 @@ func FuzzDecider(f *testing.F) {
 			if check(err); d == nil || err != nil {
 				continue
 			}
-			if tower, err := d.ParseTower("", nil); err == nil {
-				tower.View(Options{}).Decision().Ints("token_ids")
+			if encoder, err := d.ParseEncoder("", nil); err == nil {
+				encoder.View(Options{}).Decision().Ints("token_ids")
 			} else {
 				check(err)
 			}

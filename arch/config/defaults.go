@@ -26,7 +26,7 @@ type modelType struct {
 	Follow []string
 	// Parts are the configurations in this one that are not of the language model, by
 	// key: the name of their row, "TYPE/KEY" where it is the same whatever model_type
-	// they name. Only those of towers are completed.
+	// they name. Only those of encoders are completed.
 	Parts map[string]string
 
 	first func(values) error // changes what the file says, nil for none

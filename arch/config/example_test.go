@@ -10,8 +10,8 @@ import (
 // A key that config.json leaves out has the default that the transformers library
 // gives it.
 func Example() {
-	asItStands := func(class string) bool { return false }
-	cfg, err := config.Parse([]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4}`), asItStands)
+	rawConfig := func(class string) bool { return false }
+	cfg, err := config.Parse([]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4}`), rawConfig)
 	if err != nil {
 		log.Fatal(err)
 	}

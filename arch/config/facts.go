@@ -47,7 +47,7 @@ type Facts struct {
 	Tokens map[string]int64
 	// Speech is how a model that speaks decodes its codes: decoder_config of SpeechConfig.
 	Speech Object
-	// Processor is how pictures and sound are prepared for a tower.
+	// Processor is how pictures and sound are prepared for an encoder.
 	Processor Object
 	// AudioTokenizer is the configuration of a model of its own that makes codes of
 	// sound, in the folder of that name.

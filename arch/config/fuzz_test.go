@@ -38,9 +38,9 @@ func FuzzFacts(f *testing.F) {
 	})
 }
 
-// FuzzTower reads any text as the configuration of what sees or hears, and as the files
+// FuzzEncoder reads any text as the configuration of an encoder, and as the files
 // next to it.
-func FuzzTower(f *testing.F) {
+func FuzzEncoder(f *testing.F) {
 	f.Add([]byte(`{"architectures": ["LlavaForConditionalGeneration"], "model_type": "llava", "vision_config": {"model_type": "pixtral", "architectures": null}, "text_config": {}}`),
 		[]byte(`{"image_mean": [0.5], "media_proc_cfg": {"image_std": [1e300]}}`), []byte(`{"added_tokens_decoder": {"7": {"content": "[IMG_BREAK]"}}, "added_tokens": []}`))
 	f.Add([]byte(`{"architectures": ["Qwen2_5OmniModel"], "model_type": "qwen2_5_omni", "thinker_config": {"vision_config": {"depth": 1e9}, "audio_config": [], "text_config": {"hidden_size": 3}}}`),
@@ -59,7 +59,7 @@ func FuzzTower(f *testing.F) {
 			_, err = c.View(Options{}).Gather(side, Facts{}, []Source{ParamsBreak})
 			check(t, err)
 		}
-		c, err := ParseTower("", config, nil)
+		c, err := ParseEncoder("", config, nil)
 		if err == nil {
 			v := c.View(Options{})
 			if v, err = v.Gather(side, Facts{}, []Source{ProcessorFiles, BreakToken, TileTokens}); err == nil {

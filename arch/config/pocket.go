@@ -18,9 +18,9 @@ func IsPocketTTS(shapes map[string][]int64) bool { return shapes["flow_lm.bos_em
 // a voice begins with.
 const BeforeVoice = "insert_bos_before_voice"
 
-// ParsePocketTTS is ParseAs, or ParseTower, for the shapes of the tensors in a file.
+// ParsePocketTTS is ParseAs, or ParseEncoder, for the shapes of the tensors in a file.
 // Source: the loader of the reference's pockettts.py.
-func ParsePocketTTS(file string, shapes map[string][]int64, tower bool) (*Config, error) {
+func ParsePocketTTS(file string, shapes map[string][]int64, encoder bool) (*Config, error) {
 	var err error
 	size := func(name string, dims, dim int) int64 {
 		shape := shapes[name]
@@ -45,9 +45,9 @@ func ParsePocketTTS(file string, shapes map[string][]int64, tower bool) (*Config
 		}
 		return n
 	}
-	const text, hears, embedding = "flow_lm.transformer.layers.", "mimi.encoder_transformer.transformer.layers.", "flow_lm.conditioner.embed.weight"
+	const text, audio, embedding = "flow_lm.transformer.layers.", "mimi.encoder_transformer.transformer.layers.", "flow_lm.conditioner.embed.weight"
 	const headDim = 64 // of all models
-	width, heard := size(embedding, 2, 1), size(hears+"0.norm1.weight", 1, 0)
+	width, heard := size(embedding, 2, 1), size(audio+"0.norm1.weight", 1, 0)
 	own := int64(1) // rows of the embedding after those of the tensor
 	_, before := shapes["flow_lm.bos_before_voice"]
 	if before {
@@ -60,7 +60,7 @@ func ParsePocketTTS(file string, shapes map[string][]int64, tower bool) (*Config
 		"vocab_size":              size(embedding, 2, 0) + own, BeforeVoice: before,
 		"rope_theta": 10000.0, "layer_norm_eps": 1e-5,
 		audioConfig: map[string]any{
-			"num_hidden_layers": layers(hears), "hidden_size": heard, "intermediate_size": size(hears+"0.linear1.weight", 2, 0), "num_attention_heads": heard / headDim,
+			"num_hidden_layers": layers(audio), "hidden_size": heard, "intermediate_size": size(audio+"0.linear1.weight", 2, 0), "num_attention_heads": heard / headDim,
 		},
 	}
 	if err != nil {
@@ -76,8 +76,8 @@ func ParsePocketTTS(file string, shapes map[string][]int64, tower bool) (*Config
 		return nil, err
 	}
 	parse := ParseAs
-	if tower {
-		parse = ParseTower
+	if encoder {
+		parse = ParseEncoder
 	}
 	c, err := parse("", data, nil)
 	if err == nil {

@@ -57,9 +57,9 @@ func (v *View) With(f Facts) *View {
 	return &with
 }
 
-// AsItStands returns the members of config.json itself, without defaults and
+// RawConfig returns the members of config.json itself, without defaults and
 // without the configuration of a language model in it.
-func (v *View) AsItStands() Object { return Object{v.Raw, "", v.read, v.Config.File} }
+func (v *View) RawConfig() Object { return Object{v.Raw, "", v.read, v.Config.File} }
 
 // Given returns the value of a key for a question about keys that the file must
 // not have, or that must have one value: it counts as asked for only if the file

@@ -6,12 +6,12 @@ import (
 	"ggforge/gguf"
 )
 
-// cogVLM is what CogVLM sees with: EVA's layers, whose norms come after attention and
+// cogVLM is CogVLM's vision encoder: EVA's layers, whose norms come after attention and
 // feed-forward, and a gated projector. Source: CogVLMVisionModel of the reference.
 var cogVLM = &table.Arch{
 	Name:       name,
 	Classes:    []string{"CogVLMForCausalLM"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
 		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{"layer_norm_eps"}, Const: gguf.Float32(1e-6)},
@@ -44,13 +44,13 @@ var cogVLM = &table.Arch{
 	}},
 }
 
-// dotsOCR is what dots.ocr sees with: layers of a language model's kind over pictures of
+// dotsOCR is the vision encoder of dots.ocr: layers of a language model's kind over pictures of
 // any size, and a projector of neighbouring patches. Source: DotsOCRVisionModel of the
 // reference.
 var dotsOCR = &table.Arch{
 	Name:       name,
 	Classes:    []string{"DotsOCRForCausalLM"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
 		table.Row{Key: keyImageSize, Const: gguf.Uint32(0)}, // any size
@@ -86,13 +86,13 @@ var dotsOCR = &table.Arch{
 	}},
 }
 
-// lightOnOCR sees as pixtral does, without tokens at the ends of rows. Source:
+// lightOnOCR is pixtral's encoder without tokens at the ends of rows. Source:
 // LightOnOCRVisionModel of the reference.
 var lightOnOCR = func() *table.Arch {
 	a := &table.Arch{
 		Name:       name,
 		Classes:    []string{"LightOnOCRForConditionalGeneration"},
-		Tower:      towerOf(inVision),
+		Encoder:    encoderOf(inVision),
 		BlockCount: pixtral.BlockCount,
 		Metadata:   withRows(pixtral.Metadata, []table.Row{projector("lightonocr")}),
 		Expect:     pixtral.Expect,

@@ -12,7 +12,7 @@ import (
 	"ggforge/rows"
 )
 
-// What several models share that hear with conformers, layers of attention and of
+// What models with conformers as audio encoders share: layers of attention and of
 // convolutions over time.
 
 // normEps is what batch norms add to variances.

@@ -17,7 +17,7 @@ import (
 var deepseek4V = &table.Arch{
 	Name:       name,
 	Classes:    []string{"DeepseekV4ForCausalLM"},
-	Tower:      towerOf(),
+	Encoder:    encoderOf(),
 	BlockCount: func(c *config.View) (int64, error) { return c.Require("vision_n_layers") },
 	Metadata: vision(
 		table.Row{Key: keyImageSize, Derive: nominalSize},

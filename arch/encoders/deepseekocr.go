@@ -45,7 +45,7 @@ func ocrOf(class string, tiles uint32) *table.Arch {
 	return &table.Arch{
 		Name:       name,
 		Classes:    []string{class},
-		Tower:      towerOf(inVision),
+		Encoder:    encoderOf(inVision),
 		BlockCount: layers(inCLIP, "layers"),
 		Metadata: ocrRows("deepseekocr", tiles, poolSide(inCLIP, 0),
 			required(uint32Row(keyImageSize, inCLIP, "image_size", 0)), required(uint32Row(keyPatchSize, inCLIP, "patch_size", 0)),
@@ -81,7 +81,7 @@ var deepseekOCR2 = func() *table.Arch {
 	return &table.Arch{
 		Name:    name,
 		Classes: []string{"DeepseekOCR2ForCausalLM"},
-		Tower:   towerOf(inVision),
+		Encoder: encoderOf(inVision),
 		BlockCount: func(c *config.View) (int64, error) {
 			return intOr(c.Vision(), "layers", 24)
 		},

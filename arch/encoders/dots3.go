@@ -11,14 +11,14 @@ import (
 	"ggforge/rows"
 )
 
-// dots3Note sees and hears: DotsOCR's layers, of which the upper ones have more and more
+// dots3Note has a vision and an audio encoder: DotsOCR's layers, of which the upper ones have more and more
 // experts, and layers like Whisper's with a gate, which rotate in place of positions. All that
 // the runtime computes in one way has to be said by config.json. Source:
 // Dots3NoteMmprojModel of the reference.
 var dots3Note = &table.Arch{
 	Name:    name,
 	Classes: []string{"Dots3NoteForCausalLM", "Dots3NoteForConditionalGeneration"},
-	Tower:   towerOf(inVision, inAudio, inDots3Whisper),
+	Encoder: encoderOf(inVision, inAudio, inDots3Whisper),
 	BlockCount: func(c *config.View) (int64, error) {
 		n, err := layers(inVision, blockKeys...)(c)
 		if err != nil {
@@ -104,20 +104,20 @@ var dots3Note = &table.Arch{
 		n, err := layers(inDots3Whisper, "encoder_layers")(l.View)
 		return l.Bid < n, err
 	}, []table.TensorRow{
-		{HF: dots3Hears + "conv2d1", GGUF: "a.conv2d.1", Bias: table.NeedBias, Type: always32},
-		{HF: dots3Hears + "conv2d2", GGUF: "a.conv2d.2", Bias: table.NeedBias, Type: always32},
-		{HF: dots3Hears + "conv2d3", GGUF: "a.conv2d.3", Bias: table.NeedBias, Type: always32},
-		{HF: dots3Hears + "conv_out", GGUF: "a.conv_out", Type: always32},
-		{HF: dots3Hears + "layer_norm", GGUF: "a.post_ln"},
-		{HF: dots3Hears + "layers.{bid}.self_attn_layer_norm", GGUF: "a.blk.{bid}.ln1"},
-		{HF: dots3Hears + "layers.{bid}.self_attn.q_proj", GGUF: "a.blk.{bid}.attn_q", Bias: table.NeedBias},
-		{HF: dots3Hears + "layers.{bid}.self_attn.k_proj", GGUF: "a.blk.{bid}.attn_k", Bias: table.MayBias},
-		{HF: dots3Hears + "layers.{bid}.self_attn.v_proj", GGUF: "a.blk.{bid}.attn_v", Bias: table.NeedBias},
-		{HF: dots3Hears + "layers.{bid}.self_attn.out_proj", GGUF: "a.blk.{bid}.attn_out", Bias: table.NeedBias},
-		{HF: dots3Hears + "layers.{bid}.final_layer_norm", GGUF: "a.blk.{bid}.ln2"},
-		{HF: dots3Hears + "layers.{bid}.fc1", Bias: table.NeedBias, Split: []table.Part{
+		{HF: dots3Audio + "conv2d1", GGUF: "a.conv2d.1", Bias: table.NeedBias, Type: always32},
+		{HF: dots3Audio + "conv2d2", GGUF: "a.conv2d.2", Bias: table.NeedBias, Type: always32},
+		{HF: dots3Audio + "conv2d3", GGUF: "a.conv2d.3", Bias: table.NeedBias, Type: always32},
+		{HF: dots3Audio + "conv_out", GGUF: "a.conv_out", Type: always32},
+		{HF: dots3Audio + "layer_norm", GGUF: "a.post_ln"},
+		{HF: dots3Audio + "layers.{bid}.self_attn_layer_norm", GGUF: "a.blk.{bid}.ln1"},
+		{HF: dots3Audio + "layers.{bid}.self_attn.q_proj", GGUF: "a.blk.{bid}.attn_q", Bias: table.NeedBias},
+		{HF: dots3Audio + "layers.{bid}.self_attn.k_proj", GGUF: "a.blk.{bid}.attn_k", Bias: table.MayBias},
+		{HF: dots3Audio + "layers.{bid}.self_attn.v_proj", GGUF: "a.blk.{bid}.attn_v", Bias: table.NeedBias},
+		{HF: dots3Audio + "layers.{bid}.self_attn.out_proj", GGUF: "a.blk.{bid}.attn_out", Bias: table.NeedBias},
+		{HF: dots3Audio + "layers.{bid}.final_layer_norm", GGUF: "a.blk.{bid}.ln2"},
+		{HF: dots3Audio + "layers.{bid}.fc1", Bias: table.NeedBias, Split: []table.Part{
 			{GGUF: "a.blk.{bid}.ffn_gate", Transform: gateHalf(0)}, {GGUF: "a.blk.{bid}.ffn_up", Transform: gateHalf(1)}}},
-		{HF: dots3Hears + "layers.{bid}.fc2", GGUF: "a.blk.{bid}.ffn_down", Bias: table.NeedBias},
+		{HF: dots3Audio + "layers.{bid}.fc2", GGUF: "a.blk.{bid}.ffn_down", Bias: table.NeedBias},
 		{HF: "audio_encoder.audio_adapter.proj.0", GGUF: "mm.a.norm_pre", Bias: table.NeedBias},
 		{HF: "audio_encoder.audio_adapter.proj.1", GGUF: "mm.a.mlp.1", Bias: table.NeedBias},
 		{HF: "audio_encoder.audio_adapter.proj.3", GGUF: "mm.a.mlp.3", Bias: table.NeedBias},
@@ -134,8 +134,8 @@ var dots3Note = &table.Arch{
 	}},
 }
 
-// dots3Hears begins the names of what hears.
-const dots3Hears = "audio_encoder.dots_encoder.speech_encoder."
+// dots3Audio begins the names of the audio encoder's tensors.
+const dots3Audio = "audio_encoder.dots_encoder.speech_encoder."
 
 // The parts of its configuration below audio_config.
 var (
@@ -195,7 +195,7 @@ func dots3Pixels(key string) table.Derive {
 	}
 }
 
-// dots3Pyramid is the number of experts of each layer of what sees, 0 for none.
+// dots3Pyramid is the number of experts of each layer of the vision encoder, 0 for none.
 func dots3Pyramid(c *config.View) ([]int64, error) {
 	const key = "pyramid_num_routed"
 	list, _, err := c.Vision().Ints(key)

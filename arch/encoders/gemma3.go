@@ -13,7 +13,7 @@ import (
 var gemma3 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Gemma3ForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata:   vision(projector("gemma3"), epsOf("layer_norm_eps", 1e-6), useGELU, table.Row{Key: keyScale, Derive: poolSide(inVision, 0)}),
 	Expect:     []table.Expect{actOf(inVision, "gelu_pytorch_tanh")},

@@ -15,14 +15,14 @@ import (
 	"ggforge/rows"
 )
 
-// gemma3n sees with a MobileNet of fixed structure and hears with a conformer. Source:
+// gemma3n has a MobileNet of fixed structure for vision and a conformer for audio. Source:
 // Gemma3nVisionAudioModel of the reference; the structure is that of timm's
 // mobilenetv5_300m_enc.
 func gemma3n() *table.Arch {
 	return &table.Arch{
 		Name:       name,
 		Classes:    []string{"Gemma3nForConditionalGeneration"},
-		Tower:      towerOf(inVision, inAudio),
+		Encoder:    encoderOf(inVision, inAudio),
 		BlockCount: layers(inAudio, "conf_num_hidden_layers"),
 		Metadata: slices.Concat(
 			vision(

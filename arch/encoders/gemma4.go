@@ -13,20 +13,20 @@ import (
 	"ggforge/rows"
 )
 
-// What Gemma 4 sees and hears with. Source: the Gemma 4 classes of the reference for
+// Vision and audio encoders of Gemma 4. Source: the Gemma 4 classes of the reference for
 // pictures and sound.
 
-// gemma4 sees with layers like those of its language model, and hears with a
+// gemma4 has a vision encoder with layers like those of its language model, and for audio a
 // conformer; models without the latter have no audio_config.
 var gemma4 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Gemma4ForConditionalGeneration", "EmbeddingGemma2Model"},
-	Tower:      towerOf(inVision, inAudio),
+	Encoder:    encoderOf(inVision, inAudio),
 	BlockCount: mostLayers,
 	Metadata: slices.Concat(
-		vision(nominal224), ifHears(audioRows(inAudio)[1:], table.Row{Key: "audio.feed_forward_length", Derive: fourTimesAudio}),
+		vision(nominal224), ifAudio(audioRows(inAudio)[1:], table.Row{Key: "audio.feed_forward_length", Derive: fourTimesAudio}),
 		[]table.Row{{Key: keyVisionKind, Const: gguf.String("gemma4v")}, epsOf("layer_norm_eps", 1e-6)},
-		ifHears(gemma4Hears("gemma4a")),
+		ifAudio(gemma4Projector("gemma4a")),
 	),
 	Expect: []table.Expect{
 		{Key: "hidden_activation", In: inVision, Values: parts.GELUTanh}, {Key: "pooling_kernel_size", In: inVision, Values: []string{"3"}},
@@ -57,7 +57,7 @@ var gemma4 = &table.Arch{
 		{HF: gemma4Layer + "self_attn.q_norm", GGUF: "v.blk.{bid}.attn_q_norm"},
 		{HF: gemma4Layer + "self_attn.k_norm", GGUF: "v.blk.{bid}.attn_k_norm"},
 		{HF: gemma4Layer + "layer_scalar", Exact: true, GGUF: "v.blk.{bid}.out_scale.weight", Optional: true},
-	}, clipped(inVision, gemma4Layer, "v.blk.{bid}.", gemma4VisionLinears))), onlyIf(hears, slices.Concat([]table.TensorRow{
+	}, clipped(inVision, gemma4Layer, "v.blk.{bid}.", gemma4VisionLinears))), onlyIf(hasAudio, slices.Concat([]table.TensorRow{
 		{HF: gemma4Sub + "layer0.conv", GGUF: "a.conv1d.0", Type: table.Always(gguf.TypeF32)},
 		{HF: gemma4Sub + "layer0.norm", GGUF: "a.conv1d.0.norm"},
 		{HF: gemma4Sub + "layer1.conv", GGUF: "a.conv1d.1", Type: table.Always(gguf.TypeF32)},
@@ -95,13 +95,13 @@ var gemma4 = &table.Arch{
 var gemma4Unified = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Gemma4UnifiedForConditionalGeneration"},
-	Tower:      towerOf(inVision, inAudio),
+	Encoder:    encoderOf(inVision, inAudio),
 	BlockCount: func(*config.View) (int64, error) { return 0, nil },
 	Metadata: slices.Concat(
 		vision(nominal224, required(uint32Row(keyWidth, inVision, "mm_embed_dim", 0)), zeroRow(keyFF), zeroRow(keyBlocks), zeroRow(keyHeads)),
 		withRows(audioRows(inAudio)[1:], []table.Row{required(uint32Row(keyAudioWidth, inAudio, "audio_embed_dim", 0)),
 			zeroRow("audio.feed_forward_length"), zeroRow("audio.block_count"), zeroRow("audio.attention.head_count")}),
-		[]table.Row{{Key: keyVisionKind, Const: gguf.String("gemma4uv")}, epsOf("layer_norm_eps", 1e-6)}, gemma4Hears("gemma4ua"),
+		[]table.Row{{Key: keyVisionKind, Const: gguf.String("gemma4uv")}, epsOf("layer_norm_eps", 1e-6)}, gemma4Projector("gemma4ua"),
 	),
 	Expect: []table.Expect{
 		{Key: "rms_norm_eps", In: inVision, Values: []string{"1e-06"}}, {Key: "rms_norm_eps", In: inAudio, Values: []string{"1e-06"}},
@@ -144,21 +144,21 @@ var nominal224 = table.Row{Key: keyImageSize, Const: gguf.Uint32(224)}
 
 func zeroRow(key string) table.Row { return table.Row{Key: key, Const: gguf.Uint32(0)} }
 
-// gemma4Hears are the rows of a projector for sound.
-func gemma4Hears(kind string) []table.Row {
+// gemma4Projector are the rows of a projector for sound.
+func gemma4Projector(kind string) []table.Row {
 	return []table.Row{
 		{Key: keyAudioKind, Const: gguf.String(kind)}, uint32Row(keyMels, inAudio, "input_feat_size", 128),
 		{Key: keyAudioEps, Type: gguf.Float32Type, In: inAudio, From: []string{"layer_norm_eps"}, Const: gguf.Float32(1e-6)},
 	}
 }
 
-// ifHears returns rows for models that hear; those of over take the place of the
+// ifAudio returns rows for models with an audio encoder; those of over replace the
 // others with their keys.
-func ifHears(list []table.Row, over ...table.Row) []table.Row {
+func ifAudio(list []table.Row, over ...table.Row) []table.Row {
 	list = withRows(list, over)
 	for i, r := range list {
 		list[i] = table.Row{Key: r.Key, Derive: func(c *config.View) (gguf.Value, bool, error) {
-			if ok, err := hears(table.Layer{View: c, Bid: -1}); err != nil || !ok {
+			if ok, err := hasAudio(table.Layer{View: c, Bid: -1}); err != nil || !ok {
 				return gguf.Value{}, false, err
 			}
 			return r.Value(c)
@@ -167,8 +167,8 @@ func ifHears(list []table.Row, over ...table.Row) []table.Row {
 	return list
 }
 
-// hears is the condition that the configuration describes what hears.
-func hears(l table.Layer) (bool, error) { return len(l.Audio().Members()) > 0, nil }
+// hasAudio is the condition that the configuration describes an audio encoder.
+func hasAudio(l table.Layer) (bool, error) { return len(l.Audio().Members()) > 0, nil }
 
 func fourTimesAudio(c *config.View) (gguf.Value, bool, error) {
 	n, err := c.Audio().Require("hidden_size")
@@ -184,7 +184,7 @@ func mostLayers(c *config.View) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if ok, err := hears(table.Layer{View: c, Bid: -1}); err != nil || !ok {
+	if ok, err := hasAudio(table.Layer{View: c, Bid: -1}); err != nil || !ok {
 		return n, err
 	}
 	m, err := layers(inAudio, blockKeys...)(c)

@@ -16,7 +16,7 @@ func glm4VOf(kind string, classes []string, list ...table.Row) *table.Arch {
 	return &table.Arch{
 		Name:       name,
 		Classes:    classes,
-		Tower:      towerOf(inVision),
+		Encoder:    encoderOf(inVision),
 		BlockCount: layers(inVision, "depth"),
 		Metadata: vision(append([]table.Row{
 			{Key: keyImageSize, Derive: sizeOfPositions},
@@ -94,7 +94,7 @@ func pixelsOfTokens(key string) table.Derive {
 var exaone45 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Exaone4_5_ForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, "depth"),
 	Metadata: qwenVLKeys(projector("exaone4_5"), useSiLU,
 		required(uint32Row("vision.image_min_pixels", inProc, "min_pixels", 0)), required(uint32Row("vision.image_max_pixels", inProc, "max_pixels", 0)),

@@ -20,7 +20,7 @@ func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 	return &table.Arch{
 		Name:       name,
 		Classes:    []string{class},
-		Tower:      towerOf(inEncoder, inProjector),
+		Encoder:    encoderOf(inEncoder, inProjector),
 		BlockCount: layers(inEncoder, "num_layers"),
 		Metadata: append([]table.Row{
 			{Key: gguf.KeyFileType},

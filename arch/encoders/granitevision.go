@@ -21,7 +21,7 @@ var inQFormer table.In = func(c *config.View) config.Object { return c.Sub("qfor
 var graniteVision = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Granite4VisionForConditionalGeneration"},
-	Tower:      towerOf(inVision, inQFormer),
+	Encoder:    encoderOf(inVision, inQFormer),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(projector("granite4_vision"), epsOf("layer_norm_eps", 1e-6), useGELU, required(uint32Row("vision.preproc_image_size", inVision, "image_size", 0)),
 		table.Row{Key: "vision.projector.query_side", Derive: sideOf(0)}, table.Row{Key: "vision.projector.window_side", Derive: sideOf(1)},
@@ -54,7 +54,7 @@ var graniteVision = &table.Arch{
 	})},
 }
 
-// graniteProjectors returns the projectors, with the layers of what sees counted from the
+// graniteProjectors returns the projectors, with the layers of the vision encoder counted from the
 // beginning.
 func graniteProjectors(c *config.View) ([]parts.Projector, error) {
 	n, ok, err := c.Text().Int("num_hidden_layers")
@@ -81,7 +81,7 @@ func graniteProjectors(c *config.View) ([]parts.Projector, error) {
 			*seen += layers
 		}
 		if *seen < 0 || *seen > min(layers, config.MaxBlocks) {
-			return nil, fault.Errorf(fault.Broken, "%s: a projector of layer %d of what sees, which has %d", c.FileName(), *seen, layers)
+			return nil, fault.Errorf(fault.Broken, "%s: a projector of layer %d of the vision encoder, which has %d layers", c.FileName(), *seen, layers)
 		}
 	}
 	return list, nil
@@ -109,7 +109,7 @@ func isProjector(l table.Layer) (bool, error) {
 	return l.Bid < int64(len(list)), err
 }
 
-// seenLayers are the layers of what sees, one for each projector.
+// seenLayers are the layers of the vision encoder that projectors read, one for each.
 func seenLayers(c *config.View) (gguf.Value, bool, error) {
 	list, err := graniteProjectors(c)
 	seen := make([]int32, len(list))

@@ -8,13 +8,13 @@ import (
 	"ggforge/rows"
 )
 
-// hunyuanVL is what HunyuanOCR sees with: layers over pictures of any size, then two
+// hunyuanVL is HunyuanOCR's vision encoder: layers over pictures of any size, then two
 // convolutions that join neighbours. Tokens for the beginning and the end of a picture
 // and for the end of a row belong to it. Source: HunyuanVLVisionModel of the reference.
 var hunyuanVL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"HunYuanVLForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
 		table.Row{Key: keyImageSize, Type: gguf.Uint32Type, In: inVision, From: []string{"image_size", "max_image_size"}, Const: gguf.Uint32(2048)},

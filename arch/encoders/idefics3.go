@@ -13,7 +13,7 @@ import (
 var idefics3 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Idefics3ForConditionalGeneration", "SmolVLMForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(projector("idefics3"), epsOf("layer_norm_eps", 1e-5), uint32Row(keyScale, nil, "scale_factor", 2), useGELU,
 		table.Row{Key: "vision.preproc_image_size", Derive: longestEdge}),

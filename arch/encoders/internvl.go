@@ -15,7 +15,7 @@ import (
 var internVL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"InternVisionModel"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
 		table.Row{Key: keyImageSize, Derive: firstOf("image_size")}, table.Row{Key: keyPatchSize, Derive: firstOf("patch_size")},

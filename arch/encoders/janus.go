@@ -11,12 +11,12 @@ import (
 	"ggforge/gguf"
 )
 
-// janus is the SigLIP model that Janus Pro sees with; what it draws with is no part of
+// janus is Janus Pro's vision encoder, a SigLIP model; what it draws with is no part of
 // the file. Source: JanusProVisionModel of the reference.
 var janus = &table.Arch{
 	Name:       name,
 	Classes:    []string{"JanusForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, "num_hidden_layers"),
 	Metadata: vision(table.Row{Key: keyFF, Derive: widthOfRatio}, projector("janus_pro"), epsOf("layer_norm_eps", 1e-6),
 		table.Row{Key: "use_gelu", Derive: ifAct("gelu")}, table.Row{Key: "use_silu", Derive: ifAct("silu")}),

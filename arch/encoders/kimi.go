@@ -31,7 +31,7 @@ var moonUnused = []string{"vision_config.model_type", "vision_config.init_pos_em
 var kimiVL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"KimiVLForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(table.Row{Key: keyImageSize, Const: gguf.Uint32(64 * 14)}, projector("kimivl"), useGELU,
 		table.Row{Key: keyScale, Const: gguf.Uint32(2)}, epsOf("layer_norm_eps", 1e-5)),
@@ -61,7 +61,7 @@ var flatGrid = &table.Transform{Name: "flat-grid", Forward: func(_ table.Layer, 
 var kimiK25 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"KimiK25ForConditionalGeneration", "Glm5vForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(table.Row{Key: keyImageSize, Derive: kimiSize}, projector("kimik25"),
 		whole(uint32Row("vision.pos_emb_height", inVision, "init_pos_emb_height", 64)),

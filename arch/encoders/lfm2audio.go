@@ -13,7 +13,7 @@ import (
 	"ggforge/rows"
 )
 
-// Liquid AI's models that hear: a FastConformer and an adapter.
+// Liquid AI's audio encoders: a FastConformer and an adapter.
 
 var inLFM table.In = func(c *config.View) config.Object { return c.Sub("encoder") }
 
@@ -102,7 +102,7 @@ func fastConformerUnused(part string) []string {
 	return list
 }
 
-// fastConformerRows are the keys of what hears; ff is the row of the width of its
+// fastConformerRows are the keys of the audio encoder; ff is the row of the width of its
 // feed-forward parts.
 func fastConformerRows(in table.In, ff table.Row) []table.Row {
 	ff.Key = "audio.feed_forward_length"
@@ -118,7 +118,7 @@ func fastConformerRows(in table.In, ff table.Row) []table.Row {
 var lfm2Audio = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Lfm2AudioForConditionalGeneration"},
-	Tower:      towerOf(inLFM),
+	Encoder:    encoderOf(inLFM),
 	BlockCount: layers(inLFM, blockKeys...),
 	// No runtime asks for the width of the feed-forward parts, for which files have
 	// that of the layers.
@@ -136,18 +136,18 @@ var lfm2Audio = &table.Arch{
 	Shapes: shape.Rules{Tensors: shape.Merge(fastConformerShapes, lfmAdapterShapes, shape.Table{"a.position_embd": "a_proj, ?codes", "a.position_embd_norm": "a_proj", "a.embd_to_logits": "a_proj, ?codes"})},
 }
 
-// d1Omni has LFM2-VL's model to see with and LFM2-Audio's to hear with.
+// d1Omni has LFM2-VL's vision encoder and LFM2-Audio's audio encoder.
 var d1Omni = &table.Arch{
 	Name:    name,
 	Classes: []string{"D1OmniModel"},
-	Tower:   towerOf(inVision, inAudio),
+	Encoder: encoderOf(inVision, inAudio),
 	BlockCount: func(c *config.View) (int64, error) {
-		sees, err := inVision(c).Require(blockKeys...)
+		visionLayers, err := inVision(c).Require(blockKeys...)
 		if err != nil {
 			return 0, err
 		}
-		hears, err := inAudio(c).Require(blockKeys...)
-		return max(sees, hears), err
+		audioLayers, err := inAudio(c).Require(blockKeys...)
+		return max(visionLayers, audioLayers), err
 	},
 	Metadata: slices.Concat(vision(table.Row{Key: keyImageSize, Const: gguf.Uint32(256)},
 		table.Row{Key: "vision.image_mean", Const: gguf.Float32s([]float32{0.5, 0.5, 0.5})}, table.Row{Key: "vision.image_std", Const: gguf.Float32s([]float32{0.5, 0.5, 0.5})}),

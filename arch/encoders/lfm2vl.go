@@ -24,7 +24,7 @@ var siglipNames = []table.Rename{
 var lfm2VL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Lfm2VlForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(table.Row{Key: keyImageSize, Const: gguf.Uint32(256)}, table.Row{Key: keyBlocks, Derive: layersUsed},
 		projector("lfm2"), epsOf("layer_norm_eps", 0), uint32Row(keyScale, nil, "downsample_factor", 2), useGELU,
@@ -114,7 +114,7 @@ func resample(c *config.View) (gguf.Value, bool, error) {
 var cohere2Vision = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Cohere2VisionForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(projector("cohere2v"), epsOf("layer_norm_eps", 0), required(uint32Row(keyScale, nil, "downsample_factor", 0)),
 		required(uint32Row("vision.preproc_max_tiles", inProc, "max_patches", 0)), useGELU),

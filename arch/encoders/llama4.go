@@ -8,7 +8,7 @@ import (
 var llama4 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Llama4ForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata:   vision(projector("llama4"), epsOf("norm_eps", 0), table.Row{Key: keyScale, Derive: reciprocal(inVision, "pixel_shuffle_ratio")}, useGELU),
 	Expect:     []table.Expect{actOf(inVision, "gelu")},

@@ -24,7 +24,7 @@ const mimoCodec = "audio_tokenizer."
 var mimoV2 = &table.Arch{
 	Name:    name,
 	Classes: []string{"MiMoV2ForCausalLM"},
-	Tower:   &table.Tower{Parts: []table.In{inVision, inAudio, inCodec}, Facts: []config.Source{config.AudioTokenizerFiles}},
+	Encoder: &table.Encoder{Parts: []table.In{inVision, inAudio, inCodec}, Facts: []config.Source{config.AudioTokenizerFiles}},
 	Beside:  []table.Beside{{File: config.AudioTokenizer + "/model.safetensors", Prefix: mimoCodec}},
 	BlockCount: func(c *config.View) (most int64, err error) {
 		for _, part := range []struct {
@@ -66,7 +66,7 @@ var mimoV2 = &table.Arch{
 			list, err := mimoCodebooks(c)
 			return gguf.Int32s(list), err == nil, err
 		}},
-		{Key: "audio.wa_pattern_mode", Derive: mimoHeard},
+		{Key: "audio.wa_pattern_mode", Derive: mimoAudioWindows},
 		{Key: "audio.window_size", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			const key = "encoder_attn_window_size"
 			list, ok, err := inCodec(c).Ints(key)
@@ -106,7 +106,7 @@ var mimoV2 = &table.Arch{
 			list, err := mimoCodebooks(l.View)
 			return int64(len(list)), err
 		}},
-	}, kindOf(table.Last{}, slices.Concat(mimoSees, mimoLocal))),
+	}, kindOf(table.Last{}, slices.Concat(mimoVision, mimoLocal))),
 	Shapes: shape.Rules{Tensors: shape.Merge(mergeOfFour, shape.Table{
 		"v.blk.{bid}.attn_qkv": "v_embd, 64 * (@vision.attention.head_count + 2 * @vision.attention.head_count_kv)", "v.blk.{bid}.attn_out": "64 * @vision.attention.head_count, v_embd",
 		"v.blk.{bid}.attn_sinks": "@vision.attention.head_count",
@@ -146,8 +146,8 @@ var mimoEncoder = slices.Concat([]table.TensorRow{
 	{HF: mimoLayer + "fc2", GGUF: "a.blk.{bid}.ffn_down", Bias: table.NeedBias},
 }))
 
-// mimoSees are the tensors of what sees.
-var mimoSees = slices.Concat([]table.TensorRow{
+// mimoVision are the tensors of the vision encoder.
+var mimoVision = slices.Concat([]table.TensorRow{
 	framesRow("visual.patch_embed.proj"),
 	{HF: "visual.merger.ln_q", GGUF: "v.post_ln"},
 	{HF: "visual.merger.mlp.0", GGUF: "mm.0", Bias: table.MayBias},
@@ -278,8 +278,8 @@ func mimoSink(l table.Layer) (bool, error) {
 	return ok && sinks && list[l.Bid] >= 0, err
 }
 
-// mimoHeard is which layers hear all (-1), and which a window (0).
-func mimoHeard(c *config.View) (gguf.Value, bool, error) {
+// mimoAudioWindows is which layers hear all (-1), and which a window (0).
+func mimoAudioWindows(c *config.View) (gguf.Value, bool, error) {
 	o := inCodec(c)
 	n, err := o.Require("encoder_layers")
 	if err != nil {

@@ -20,7 +20,7 @@ var miniCPMV46 = miniCPMV("MiniCPMV4_6ForConditionalGeneration", "minicpmv4_6", 
 // of a picture.
 var miniCPMV47 = func() *table.Arch {
 	t := miniCPMV("MiniCPMV4_7ForConditionalGeneration", "minicpmv4_7", inProc, inRoot)
-	t.Tower.Facts = []config.Source{config.TileTokens}
+	t.Encoder.Facts = []config.Source{config.TileTokens}
 	t.Metadata = withRows(t.Metadata, []table.Row{{Key: keyImageSize, Type: gguf.Uint32Type, In: inProc, From: []string{"scale_resolution"}, Const: gguf.Uint32(448)}})
 	t.Rename = []table.Rename{{Prefix: "model.language_model.embed_tokens.", With: "embed_tokens."}}
 	t.Tensors = append(t.Tensors, table.TensorRow{HF: "embed_tokens.weight", Exact: true, GGUF: "v.tok_embd_sep", Transform: tileRows})
@@ -43,7 +43,7 @@ func miniCPMV(class, kind string, modes ...table.In) *table.Arch {
 	return &table.Arch{
 		Name:       name,
 		Classes:    []string{class},
-		Tower:      towerOf(inVision),
+		Encoder:    encoderOf(inVision),
 		BlockCount: layers(inVision, blockKeys...),
 		Metadata: vision(table.Row{Key: keyImageSize, Derive: sliceSize}, projector(kind), table.Row{Key: keyScale, Derive: m.merge},
 			uint32Row("vision.max_slice_nums", inProc, "max_slice_nums", 0), table.Row{Key: "vision.wa_layer_indexes", Derive: insertLayer},

@@ -11,12 +11,12 @@ import (
 	"ggforge/rows"
 )
 
-// miniMaxM3 is what MiniMax M3 sees with: positions have three axes, and a projector
+// miniMaxM3 is the vision encoder of MiniMax M3: positions have three axes, and a projector
 // comes before the neighbours are joined. Source: MiniMaxM3VisionModel of the reference.
 var miniMaxM3 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"MiniMaxM3SparseForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata:   vision(projector("minimax_m3"), useGELU, epsOf("layer_norm_eps", 1e-5), table.Row{Key: keyMerge, Derive: miniMaxMerge}),
 	Expect: []table.Expect{actOf(inVision, "gelu"), {Key: "rope_mode", In: inVision, Values: []string{"3d"}}, {Key: "rope_theta", In: inVision, Values: []string{"10000"}},

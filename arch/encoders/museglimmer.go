@@ -12,13 +12,13 @@ import (
 	"ggforge/rows"
 )
 
-// museGlimmer is what Meta's Muse Glimmer sees with; of a film it takes two frames at a
+// museGlimmer is the vision encoder of Meta's Muse Glimmer; of a film it takes two frames at a
 // time, of a picture the same frame twice. Source: MuseGlimmerVisionModel of the
 // reference.
 var museGlimmer = &table.Arch{
 	Name:       name,
 	Classes:    []string{"MuseGlimmerForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: museLayers,
 	Metadata: vision(table.Row{Key: keyImageSize, Derive: museSize}, projector("muse-glimmer"), epsOf("layer_norm_eps", 0),
 		required(uint32Row(keyMerge, inVision, "merge_size", 0))),

@@ -18,7 +18,7 @@ import (
 var paddleOCR = &table.Arch{
 	Name:       name,
 	Classes:    []string{"PaddleOCRVisionModel"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(table.Row{Key: keyImageSize, Derive: sideOfPixels}, projector("paddleocr"),
 		required(uint32Row("vision.image_max_pixels", inProc, "max_pixels", 0)), required(uint32Row("vision.image_min_pixels", inProc, "min_pixels", 0)),

@@ -12,7 +12,7 @@ import (
 	"ggforge/rows"
 )
 
-// Qwen's models that see and hear, or only hear. Their configurations are below
+// Qwen's vision and audio encoders. Their configurations are below
 // thinker_config, those that speak have one of a talker next to it. Positions of
 // sound are sines and cosines, which checkpoints lack and files have. Source:
 // Qwen25OmniModel and Qwen3OmniMmprojModel of the reference.
@@ -30,7 +30,7 @@ var omniPositions = []table.ExtraTensor{{GGUF: "a.position_embd.weight", Make: f
 	return rows.Compute([]int64{width, positions}, torchmath.NewSinusoids(positions, int(width)).Rows), nil
 }}}
 
-// omniAudio are the keys of what hears, without the projector's type.
+// omniAudio are the keys of the audio encoder, without the projector's type.
 func omniAudio() []table.Row {
 	return withRows(audioRows(inAudio)[1:], []table.Row{
 		required(uint32Row(keyAudioWidth, inAudio, "d_model", 0)),
@@ -41,7 +41,7 @@ func omniAudio() []table.Row {
 	})
 }
 
-// omniExpect are settings of what hears that runtimes know one value of; window is the
+// omniExpect are settings of the audio encoder that runtimes know one value of; window is the
 // length of half a piece of sound that the convolutions take at a time.
 func omniExpect(window string, list ...table.Expect) []table.Expect {
 	return append([]table.Expect{
@@ -66,13 +66,13 @@ func omniUnused(lists ...[]string) []string {
 var omniDrop = slices.Concat(dropAll("of the language model", "thinker.model.", "thinker.lm_head."),
 	dropAll("of the part that speaks", "talker.", "token2wav.", "code2wav."), ofText)
 
-// omniLayers are the layers of what hears and the norm after them.
+// omniLayers are the layers of the audio encoder and the norm after them.
 var omniLayers = append(below(inAudio, whisperLayers), table.TensorRow{HF: "audio_tower.ln_post", GGUF: "a.post_ln", Bias: table.NeedBias})
 
 var qwen25Omni = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Qwen2_5OmniModel"},
-	Tower:      towerOf(inVision, inAudio),
+	Encoder:    encoderOf(inVision, inAudio),
 	BlockCount: mostLayers,
 	Metadata: slices.Concat(qwenVLKeys(
 		table.Row{Key: keyWidth, Type: gguf.Uint32Type, In: inVision, From: []string{"embed_dim", "hidden_size"}, Required: true},
@@ -83,13 +83,13 @@ var qwen25Omni = &table.Arch{
 	Rename:  []table.Rename{{Prefix: "thinker.visual.", With: "visual."}, {Prefix: "thinker.audio_tower.", With: "audio_tower."}},
 	Drop:    append(dropAll("that transformers does not use either", "audio_tower.audio_bos_eos_token."), omniDrop...),
 	Extra:   omniPositions,
-	Tensors: slices.Concat(below(inVision, qwen25OmniSees), omniLayers, whisperConv(gguf.TypeF16), []table.TensorRow{{HF: "audio_tower.proj", GGUF: "mm.a.fc", Bias: table.NeedBias}}),
+	Tensors: slices.Concat(below(inVision, qwen25OmniVision), omniLayers, whisperConv(gguf.TypeF16), []table.TensorRow{{HF: "audio_tower.proj", GGUF: "mm.a.fc", Bias: table.NeedBias}}),
 	Shapes: shape.Rules{Tensors: shape.Merge(mergeOfFour, shape.Table{"mm.a.fc": "a_embd, a_proj",
 		"v.blk.{bid}.ffn_gate": "v_embd, ?v_wide", "v.blk.{bid}.ffn_up": "v_embd, ?v_wide", "v.blk.{bid}.ffn_down": "?v_wide, v_embd"})},
 }
 
-// qwen25OmniSees are Qwen2.5-VL's tensors; queries, keys and values are apart.
-var qwen25OmniSees = slices.Concat(slices.DeleteFunc(slices.Clone(qwenVLRows), func(r table.TensorRow) bool { return len(r.Split) == len(qkvThirds) }), qwen25VLFeedForward, []table.TensorRow{
+// qwen25OmniVision are Qwen2.5-VL's tensors; queries, keys and values are apart.
+var qwen25OmniVision = slices.Concat(slices.DeleteFunc(slices.Clone(qwenVLRows), func(r table.TensorRow) bool { return len(r.Split) == len(qkvThirds) }), qwen25VLFeedForward, []table.TensorRow{
 	{HF: "visual.blocks.{bid}.attn.q", GGUF: "v.blk.{bid}.attn_q", Bias: table.NeedBias},
 	{HF: "visual.blocks.{bid}.attn.k", GGUF: "v.blk.{bid}.attn_k", Bias: table.NeedBias},
 	{HF: "visual.blocks.{bid}.attn.v", GGUF: "v.blk.{bid}.attn_v", Bias: table.NeedBias},
@@ -106,9 +106,9 @@ func qwen25OmniWidth(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// qwen3Hears are the tensors of what Qwen3 models hear with: convolutions over pictures
+// qwen3Audio are the tensors of the audio encoder of Qwen3 models: convolutions over pictures
 // of spectra before the layers.
-func qwen3Hears() []table.TensorRow {
+func qwen3Audio() []table.TensorRow {
 	list := slices.Clone(omniLayers)
 	for _, i := range []string{"1", "2", "3"} {
 		list = append(list, table.TensorRow{HF: "audio_tower.conv2d" + i, GGUF: "a.conv2d." + i, Type: table.Always(gguf.TypeF16)},
@@ -119,19 +119,19 @@ func qwen3Hears() []table.TensorRow {
 		table.TensorRow{HF: "audio_tower.proj2", GGUF: "mm.a.mlp.2", Bias: table.NeedBias})
 }
 
-var qwen3HearsShapes = shape.Table{
+var qwen3AudioShapes = shape.Table{
 	"a.conv2d.1": "3, 3, 1, ?a_sub", "a.conv2d.2": "3, 3, ?a_sub, ?a_sub", "a.conv2d.3": "3, 3, ?a_sub, ?a_sub",
 	"a.conv2d.1.bias": "1, 1, ?a_sub", "a.conv2d.2.bias": "1, 1, ?a_sub", "a.conv2d.3.bias": "1, 1, ?a_sub",
 	"a.conv_out": "?a_flat, a_embd", "mm.a.mlp.1": "a_embd, ?a_between", "mm.a.mlp.2": "?a_between, a_proj",
 }
 
-var qwen3HearsExpect = omniExpect("50", table.Expect{Key: "n_window_infer", In: inAudio, Values: []string{"800"}})
+var qwen3AudioExpect = omniExpect("50", table.Expect{Key: "n_window_infer", In: inAudio, Values: []string{"800"}})
 
-// qwen3Omni sees as Qwen3-VL does.
+// qwen3Omni has Qwen3-VL's vision encoder.
 var qwen3Omni = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Qwen3OmniMoeForConditionalGeneration"},
-	Tower:      towerOf(inVision, inAudio),
+	Encoder:    encoderOf(inVision, inAudio),
 	BlockCount: mostLayers,
 	Metadata: slices.Concat(vision(
 		table.Row{Key: keyImageSize, Derive: sizeOfPositions},
@@ -144,16 +144,16 @@ var qwen3Omni = &table.Arch{
 		{Key: keyVisionKind, Const: gguf.String("qwen3vl_merger")}, {Key: keyAudioKind, Const: gguf.String("qwen3a")},
 	}),
 	Unused:  omniUnused(qwen3VL.Unused),
-	Expect:  append(slices.Clone(qwen3VL.Expect), append(qwen3HearsExpect, table.Expect{Key: "apply_vit_abs_pos_embed", In: inVision, Values: []string{"true"}})...),
+	Expect:  append(slices.Clone(qwen3VL.Expect), append(qwen3AudioExpect, table.Expect{Key: "apply_vit_abs_pos_embed", In: inVision, Values: []string{"true"}})...),
 	Rename:  slices.Concat(qwen3OmniNames("thinker.visual."), qwen3OmniNames("model.visual."), []table.Rename{{Prefix: "thinker.audio_tower.", With: "audio_tower."}}),
 	Drop:    omniDrop,
 	Extra:   omniPositions,
-	Tensors: slices.Concat(below(inVision, qwen3OmniSees), qwen3Hears()),
-	Shapes:  shape.Rules{Tensors: shape.Merge(qwen3VL.Shapes.Tensors, qwen3HearsShapes)},
+	Tensors: slices.Concat(below(inVision, qwen3OmniVision), qwen3Audio()),
+	Shapes:  shape.Rules{Tensors: shape.Merge(qwen3VL.Shapes.Tensors, qwen3AudioShapes)},
 }
 
-// qwen3OmniSees are Qwen3-VL's tensors; mergers have other names.
-var qwen3OmniSees = slices.Concat(qwen3VLRows, []table.TensorRow{
+// qwen3OmniVision are Qwen3-VL's tensors; mergers have other names.
+var qwen3OmniVision = slices.Concat(qwen3VLRows, []table.TensorRow{
 	{HF: "visual.merger.ln_q", GGUF: "v.post_ln", Bias: table.NeedBias},
 	{HF: "visual.merger.mlp.0", GGUF: "mm.0", Bias: table.NeedBias},
 	{HF: "visual.merger.mlp.2", GGUF: "mm.2", Bias: table.NeedBias},
@@ -170,14 +170,14 @@ func qwen3OmniNames(prefix string) []table.Rename {
 var qwen3ASR = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Qwen3ASRForConditionalGeneration"},
-	Tower:      towerOf(inAudio),
+	Encoder:    encoderOf(inAudio),
 	BlockCount: layers(inAudio, blockKeys...),
 	Metadata:   slices.Concat([]table.Row{{Key: gguf.KeyFileType}}, omniAudio(), []table.Row{{Key: keyAudioKind, Const: gguf.String("qwen3a")}}),
 	Unused:     omniUnused(),
-	Expect:     qwen3HearsExpect,
+	Expect:     qwen3AudioExpect,
 	Rename:     []table.Rename{{Prefix: "thinker.audio_tower.", With: "audio_tower."}},
 	Drop:       omniDrop,
 	Extra:      omniPositions,
-	Tensors:    qwen3Hears(),
-	Shapes:     shape.Rules{Tensors: qwen3HearsShapes},
+	Tensors:    qwen3Audio(),
+	Shapes:     shape.Rules{Tensors: qwen3AudioShapes},
 }

@@ -43,7 +43,7 @@ const (
 	keyProjector = "projector_type"
 )
 
-// visionRows are what the metadata of all that sees begins with.
+// visionRows begin the metadata of all vision encoders.
 var visionRows = []table.Row{
 	{Key: gguf.KeyFileType},
 	{Key: "has_vision_encoder", Const: gguf.Bool(true)},
@@ -114,8 +114,8 @@ func layers(in table.In, keys ...string) func(*config.View) (int64, error) {
 	return func(c *config.View) (int64, error) { return in(c).Require(keys...) }
 }
 
-// towerOf are towers that are described in a part of the configuration.
-func towerOf(parts ...table.In) *table.Tower { return &table.Tower{Parts: parts} }
+// encoderOf are encoders that are described in a part of the configuration.
+func encoderOf(parts ...table.In) *table.Encoder { return &table.Encoder{Parts: parts} }
 
 // projector is the row of the projector's type.
 func projector(kind string) table.Row { return table.Row{Key: keyProjector, Const: gguf.String(kind)} }
@@ -190,7 +190,7 @@ func actOf(in table.In, values ...string) table.Expect {
 	return table.Expect{Key: "hidden_act", In: in, Values: values}
 }
 
-// epsOf is the row of the epsilon of norms, of a key of the part that sees; without the
+// epsOf is the row of the epsilon of norms, of a key of the vision encoder; without the
 // key it is other, 0 for an error.
 func epsOf(key string, other float32) table.Row {
 	r := table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{key}}

@@ -11,12 +11,12 @@ import (
 	"ggforge/gguf"
 )
 
-// phi4V is the SigLIP 2 model that Phi 4 sees with, up to its last layer but one. Source:
+// phi4V is Phi 4's vision encoder, SigLIP 2 up to its last layer but one. Source:
 // Phi4VisionMmprojModel of the reference.
 var phi4V = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Phi4ForCausalLMV"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: phi4Layers,
 	Metadata: vision(
 		table.Row{Key: keyImageSize, Derive: phi4Size}, required(uint32Row(keyPatchSize, inProc, "patch_size", 0)),

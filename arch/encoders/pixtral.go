@@ -17,8 +17,8 @@ import (
 var pixtral = &table.Arch{
 	Name:       name,
 	Classes:    []string{"LlavaForConditionalGeneration", "Mistral3ForConditionalGeneration"},
-	Instead:    isPixtral,
-	Tower:      &table.Tower{Parts: []table.In{inVision}, Facts: []config.Source{config.BreakToken}},
+	Variant:    isPixtral,
+	Encoder:    &table.Encoder{Parts: []table.In{inVision}, Facts: []config.Source{config.BreakToken}},
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
 		projector("pixtral"),
@@ -75,11 +75,11 @@ var pixtralShapes = shape.Table{
 // of the reference.
 var MistralFormat = &table.Arch{
 	Name:       name,
-	Tower:      &table.Tower{Parts: []table.In{inVision}, Facts: []config.Source{config.ParamsBreak}},
+	Encoder:    &table.Encoder{Parts: []table.In{inVision}, Facts: []config.Source{config.ParamsBreak}},
 	BlockCount: layers(inVision, blockKeys...),
-	Instead: func(c *config.View) (*table.Arch, error) {
+	Variant: func(c *config.View) (*table.Arch, error) {
 		if c.Vision().Members() == nil {
-			return nil, fault.Errorf(fault.Unsupported, "%s: has no key \"vision_encoder\": no part of the model sees", c.FileName())
+			return nil, fault.Errorf(fault.Unsupported, "%s: has no key \"vision_encoder\": the model has no vision encoder", c.FileName())
 		}
 		return nil, nil
 	},

@@ -20,7 +20,7 @@ func pocketTTS() *table.Arch {
 	return &table.Arch{
 		Name:    name,
 		Classes: []string{config.PocketTTS},
-		Tower:   towerOf(inAudio),
+		Encoder: encoderOf(inAudio),
 		BlockCount: func(c *config.View) (int64, error) {
 			n, err := inAudio(c).Require("num_hidden_layers")
 			return max(n, flowBlocks), err

@@ -35,7 +35,7 @@ func qwen3TTS() *table.Arch {
 	return &table.Arch{
 		Name:       name,
 		Classes:    []string{config.Qwen3TTS},
-		Tower:      &table.Tower{Parts: []table.In{inSpeaker, inPredictor, inSpeech}, Facts: []config.Source{config.SpeechFiles}},
+		Encoder:    &table.Encoder{Parts: []table.In{inSpeaker, inPredictor, inSpeech}, Facts: []config.Source{config.SpeechFiles}},
 		BlockCount: layers(inPredictor, "num_hidden_layers"),
 		Metadata: []table.Row{
 			{Key: gguf.KeyFileType},
@@ -85,16 +85,16 @@ func qwen3TTS() *table.Arch {
 	}
 }
 
-// hasSpeaker is true of models with a part that hears voices. Those with voices of their
+// hasSpeaker is true of models with a speaker encoder. Those with voices of their
 // own have none, and no runtime takes a file without.
 func hasSpeaker(c *config.View) (gguf.Value, bool, error) {
 	if inSpeaker(c).Members() == nil {
-		return gguf.Value{}, false, fault.Errorf(fault.Unsupported, "%s: has no \"speaker_encoder_config\": runtimes take a model to speak with only with one to hear voices with", c.FileName())
+		return gguf.Value{}, false, fault.Errorf(fault.Unsupported, "%s: has no \"speaker_encoder_config\": runtimes load a speech model only with its speaker encoder", c.FileName())
 	}
 	return gguf.Bool(true), true, nil
 }
 
-// speakerRows hear a voice.
+// speakerRows are the tensors of the speaker encoder.
 func speakerRows() []table.TensorRow {
 	const p = "speaker_encoder."
 	list := []table.TensorRow{

@@ -19,7 +19,7 @@ func qwen3VLOf(classes []string, list ...table.Row) *table.Arch {
 	return &table.Arch{
 		Name:       name,
 		Classes:    classes,
-		Tower:      towerOf(inVision),
+		Encoder:    encoderOf(inVision),
 		BlockCount: layers(inVision, "depth"),
 		Metadata: vision(append([]table.Row{
 			{Key: keyImageSize, Derive: sizeOfPositions},
@@ -155,7 +155,7 @@ func sizeOf(key string) table.Derive {
 var ling3VL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"BailingMoeV3VLForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, "depth"),
 	Metadata: vision(
 		table.Row{Key: keyImageSize, Derive: sizeOfPositions},

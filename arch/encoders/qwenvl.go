@@ -51,7 +51,7 @@ var qwenVLUnused = []string{"vision_config.in_chans", "vision_config.in_channels
 var qwen2VL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Qwen2VLForConditionalGeneration", "Qwen2VLModel", "Sarashina2VisionForCausalLM"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, "depth"),
 	Metadata: qwenVLKeys(
 		table.Row{Key: keyWidth, Type: gguf.Uint32Type, In: inVision, From: []string{"embed_dim"}, Required: true},
@@ -79,7 +79,7 @@ func qwen2VLWidth(c *config.View) (gguf.Value, bool, error) {
 var qwen25VL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Qwen2_5_VLForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, "depth"),
 	Metadata:   qwenVLKeys(projector("qwen2.5vl_merger"), useSiLU, table.Row{Key: "vision.n_wa_pattern", Derive: windowPattern}, qwenVLEps),
 	Unused:     qwenVLUnused,

@@ -19,11 +19,11 @@ import (
 // NemotronOmniVLModel of the reference.
 
 // radio is that of Nemotron Nano 2 VL, for pictures of one size, and what Nemotron 3 Nano
-// Omni hears with.
+// Omni's audio encoder.
 var radio = &table.Arch{
 	Name:    name,
 	Classes: []string{"RADIOModel", "NemotronH_Nano_VL_V2"},
-	Tower:   towerOf(inVision, inSound),
+	Encoder: encoderOf(inVision, inSound),
 	BlockCount: func(c *config.View) (int64, error) {
 		v, err := vitOf(c)
 		if err != nil || !hasSound(c) {
@@ -71,7 +71,7 @@ var radio = &table.Arch{
 var nemotronOmni = &table.Arch{
 	Name:       name,
 	Classes:    []string{"NemotronH_Omni_Reasoning_V3"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: append(vision(
 		table.Row{Key: keyImageSize, Const: gguf.Uint32(512)}, // any size
@@ -193,7 +193,7 @@ func isViTLayer(l table.Layer) (bool, error) {
 	return l.Bid < v.layers, err
 }
 
-// ifSounds are rows of models that hear.
+// ifSounds are rows of models with an audio encoder.
 func ifSounds(list ...table.Row) []table.Row {
 	list = slices.Clone(list)
 	for i, r := range list {
@@ -207,9 +207,9 @@ func ifSounds(list ...table.Row) []table.Row {
 	return list
 }
 
-// ifSound is a value for models that hear, or for those that do not.
-func ifSound(v gguf.Value, hears bool) table.Derive {
-	return func(c *config.View) (gguf.Value, bool, error) { return v, hasSound(c) == hears, nil }
+// ifSound is a value for models with an audio encoder, or for those that do not.
+func ifSound(v gguf.Value, audio bool) table.Derive {
+	return func(c *config.View) (gguf.Value, bool, error) { return v, hasSound(c) == audio, nil }
 }
 
 // radioNorm returns numbers for each channel: the processor's under the usual key or under

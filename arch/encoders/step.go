@@ -10,13 +10,13 @@ import (
 	"ggforge/gguf"
 )
 
-// stepVL is the Perception Encoder that StepFun's models see with, and two convolutions
+// stepVL is StepFun's vision encoder: the Perception Encoder and two convolutions
 // that halve each side. The reference takes the sizes of Step3-VL-10B only. Source:
 // Step3VLVisionModel of the reference.
 var stepVL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"StepVLForConditionalGeneration", "Step3p7ForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
 		table.Row{Key: keyFF, Derive: stepWidth},

@@ -11,7 +11,7 @@ import (
 	"ggforge/rows"
 )
 
-// What hears as Whisper's encoder does: two convolutions over mel spectra, layers of
+// Whisper's encoder: two convolutions over mel spectra, layers of
 // attention, and a projector that differs. Source: WhisperEncoderModel of the
 // reference's ultravox.py, and the classes made of it.
 
@@ -22,7 +22,7 @@ const (
 	keyAudioWidth = "audio.embedding_length"
 )
 
-// audioRows are what the metadata of all that hears begins with.
+// audioRows begin the metadata of all audio encoders.
 func audioRows(in table.In) []table.Row {
 	return []table.Row{
 		{Key: gguf.KeyFileType},
@@ -98,7 +98,7 @@ func (w whisper) arch() *table.Arch {
 	a := &table.Arch{
 		Name:       name,
 		Classes:    w.classes,
-		Tower:      towerOf(in),
+		Encoder:    encoderOf(in),
 		BlockCount: layers(in, blockKeys...),
 		Metadata: slices.Concat(audioRows(in), []table.Row{
 			projector(w.kind),

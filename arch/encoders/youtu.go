@@ -15,7 +15,7 @@ import (
 var youtuVL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"YoutuVLForConditionalGeneration"},
-	Tower:      towerOf(inVision),
+	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(uint32Row(keyImageSize, inVision, "image_size", 560), projector("youtuvl"), epsOf("layer_norm_eps", 1e-6),
 		table.Row{Key: "use_gelu", Derive: youtuAct(parts.GELU...)}, table.Row{Key: "use_silu", Derive: youtuAct("silu")},

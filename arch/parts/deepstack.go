@@ -10,11 +10,11 @@ import (
 	"ggforge/gguf"
 )
 
-// A Projector of Granite 4 Vision brings the states of a layer of what sees into a layer
+// A Projector of Granite 4 Vision adds the states of a layer of the vision encoder to a layer
 // of the language model. There are two kinds: those that average over neighbours, and
 // spatial ones, which take one of four.
 type Projector struct {
-	Seen    int64 // layer of what sees, below zero from the end
+	Seen    int64 // layer of the vision encoder; a negative one counts from the end
 	Layer   int64 // of the language model
 	Spatial bool
 	Index   int64 // among those of its kind in the checkpoint
@@ -98,8 +98,8 @@ func deepstackMapping(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Int32s(mapping), true, nil
 }
 
-// ProjectorKeys are those of config.json that only say how Granite 4 Vision sees.
-var ProjectorKeys = slices.Concat(TowerKeys, []string{"downsample_rate", "image_grid_pinpoints", "spatial_vision_layer", "spatial_stride", "use_spatial_sampling",
+// ProjectorKeys are the keys of config.json that only Granite 4 Vision's encoder reads.
+var ProjectorKeys = slices.Concat(MultimodalKeys, []string{"downsample_rate", "image_grid_pinpoints", "spatial_vision_layer", "spatial_stride", "use_spatial_sampling",
 	"use_image_newline_parameter", "projector_dropout", "qformer_config"})
 
 // DropProjectors leaves the projectors out of a language model.

@@ -197,7 +197,7 @@ var Qwen35Sections = table.Row{Key: "rope.dimension_sections", Derive: func(c *c
 
 // Qwen35Unused are keys without a meaning: the runtime interleaves the sections, half of attn_q are gates in any
 // case, and the states of linear attention are float32 there.
-var Qwen35Unused = slices.Concat(TowerKeys, []string{"layer_types", "rope_scaling.mrope_interleaved", "attn_output_gate", "mamba_ssm_dtype"})
+var Qwen35Unused = slices.Concat(MultimodalKeys, []string{"layer_types", "rope_scaling.mrope_interleaved", "attn_output_gate", "mamba_ssm_dtype"})
 
 // Qwen35Expect is what these models compute.
 var Qwen35Expect = []table.Expect{SiLU, Expect("mtp_use_dedicated_embeddings", "false"), Expect("attn_output_gate", "true"),

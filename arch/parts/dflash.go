@@ -74,7 +74,7 @@ func DFlash(a *table.Arch, more ...table.Row) *table.Arch {
 	a.RopeSections = true
 	a.Metadata = slices.Concat(CommonRows, []table.Row{PoolingRow}, dflashRows, more)
 	a.MaskToken = func(c *config.View) (int64, bool, error) { return DFlashConfig(c).Int("mask_token_id") }
-	a.Late = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
+	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		return table.Uint32Of(a.MaskToken(c))
 	}}}
 	a.Expect = append(a.Expect, SiLU, Expect("rope_is_neox_style", "true"))

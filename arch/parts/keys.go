@@ -20,9 +20,9 @@ var SiLU = table.Expect{Key: "hidden_act", Values: []string{"silu", "swish"}}
 // the runtime does not distinguish.
 var GELU = []string{"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}
 
-// TowerKeys say how a larger model sees and hears, and which tokens represent
+// MultimodalKeys configure vision and audio encoders and the tokens that represent
 // pictures and sound: nothing of that is in the file of the language model.
-var TowerKeys = []string{
+var MultimodalKeys = []string{
 	"image_token_id", "video_token_id", "audio_token_id", "image_token_index", "video_token_index", "audio_token_index", "vision_token_id",
 	"vision_start_token_id", "vision_end_token_id", "audio_start_token_id", "audio_end_token_id", "start_image_token_index", "end_image_token_index",
 	"image_seq_length", "ignore_index", "projector_hidden_act", "projector_bias", "multimodal_projector_bias", "vision_feature_layer",

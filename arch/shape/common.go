@@ -51,7 +51,7 @@ var Common = Rules{
 		"dt_rank": "@ssm.time_step_rank",
 		"n_group": "@ssm.group_count",
 
-		// what sees or hears
+		// vision and audio encoders
 		"v_embd": "@vision.embedding_length", "v_ff": "@vision.feed_forward_length", "v_proj": "@vision.projection_dim", "v_patch": "@vision.patch_size",
 		"a_embd": "@audio.embedding_length", "a_ff": "@audio.feed_forward_length", "a_proj": "@audio.projection_dim",
 		"v_grid": "@vision.image_size / v_patch", "v_merged": "v_embd * @vision.spatial_merge_size * @vision.spatial_merge_size",
@@ -110,7 +110,7 @@ var Common = Rules{
 		"channel_mix_key": "n_embd, n_ff", "channel_mix_value": "n_ff, n_embd", "channel_mix_receptance": "n_embd, n_embd",
 		"channel_mix_lerp_k": "n_embd", "channel_mix_lerp_r": "n_embd",
 
-		// what sees
+		// vision encoder
 		"v.patch_embd": "v_patch, v_patch, 3, v_embd", "v.patch_embd.weight.{bid}": "v_patch, v_patch, 3, v_embd", "v.patch_embd.bias": "v_embd",
 		"v.class_embd": "v_embd", "v.position_embd": "v_embd, v_grid * v_grid", "v.norm_embd": "v_embd",
 		"v.pre_ln": "v_embd", "v.post_ln": "v_embd",
@@ -120,7 +120,7 @@ var Common = Rules{
 		"v.blk.{bid}.attn_qkv": "v_embd, 3 * v_embd", "v.blk.{bid}.ls1": "v_embd", "v.blk.{bid}.ls2": "v_embd",
 		"v.blk.{bid}.ffn_up": "v_embd, v_ff", "v.blk.{bid}.ffn_gate": "v_embd, v_ff", "v.blk.{bid}.ffn_down": "v_ff, v_embd",
 
-		// what hears
+		// audio encoder
 		"a.conv1d.1": "3, @audio.num_mel_bins, a_embd", "a.conv1d.2": "3, a_embd, a_embd", "a.conv1d.1.bias": "1, a_embd", "a.conv1d.2.bias": "1, a_embd",
 		"a.position_embd": "a_embd, ?positions", "a.post_ln": "a_embd", "a.blk.{bid}.ln1": "a_embd", "a.blk.{bid}.ln2": "a_embd",
 		"a.blk.{bid}.attn_q": "a_embd, a_embd", "a.blk.{bid}.attn_k": "a_embd, a_embd", "a.blk.{bid}.attn_v": "a_embd, a_embd", "a.blk.{bid}.attn_out": "a_embd, a_embd",

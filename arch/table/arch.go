@@ -32,10 +32,10 @@ type Arch struct {
 	// BlockCount is the number of layers; nil for that of the config, with those of
 	// NextN.
 	BlockCount func(*config.View) (int64, error)
-	// NextN is for architectures whose layers that predict further tokens may be left
+	// NextN is for architectures whose MTP (NextN) layers may be left
 	// out or be a file of their own; nil for all others.
 	NextN *NextN
-	// Draft says that the model drafts for another one, whose configuration and
+	// Draft is true of draft models (speculative decoding) of another one, whose configuration and
 	// tokenizer it needs, see config.Facts.
 	Draft bool
 	// MaskToken is the token of the mask, for drafts that may have an embedding of their own
@@ -44,12 +44,12 @@ type Arch struct {
 	// DSpark is the class of the drafts of blocks of tokens that checkpoints of the model
 	// may have next to it; "" for none.
 	DSpark string
-	// Tower is for tables of what sees or hears; nil for language models.
-	Tower    *Tower
-	Early    []Row // those before general.type
-	Late     []Row // those after the tokenizer's
-	Metadata []Row // in the order the file has them, below the architecture's name
-	// RopePerAttention and RopeSections say that the architecture knows rope
+	// Encoder is set in tables of vision and audio encoders; nil for language models.
+	Encoder     *Encoder
+	HeaderFirst []Row // those before general.type
+	HeaderLast  []Row // those after the tokenizer's
+	Metadata    []Row // in the order the file has them, below the architecture's name
+	// RopePerAttention and RopeSections are true of architectures that know RoPE
 	// settings per kind of attention, or for more than one axis.
 	RopePerAttention, RopeSections bool
 	// Unused are config keys that may have any value: no loader asks for them. Those
@@ -64,7 +64,7 @@ type Arch struct {
 	Rename        []Rename // the first that fits is done
 	Drop          []Drop
 	Tensors       []TensorRow // what becomes of each tensor of the checkpoint
-	// Shapes says which dimensions the tensors of the file have, where names do not
+	// Shapes has the dimensions of tensors whose names do not
 	// mean what they usually do.
 	Shapes shape.Rules
 	// KeepAll lets the rows see names that look like parts for pictures or sound.
@@ -74,30 +74,30 @@ type Arch struct {
 	Folder string
 	// Beside are files of weights next to the model's.
 	Beside []Beside
-	// MuteZeros says that tokens after those of the tokenizer's model whose embedding is
+	// MuteZeros is true where tokens after those of the tokenizer's model whose embedding is
 	// zero are never to be generated: their ids become Facts.Suppress.
 	MuteZeros bool
-	// PackedFirst says that experts which are stored in MXFP4 come before all other
+	// PackedFirst puts experts that are stored in MXFP4 before all other
 	// tensors, layer by layer in the order of their names in the checkpoint.
 	PackedFirst bool
 	// LastOfNVFP4 begins the names of tensors that come after all others in models of
 	// which weights are in NVFP4: the reference gives them new names there.
 	LastOfNVFP4 string
-	// Instead returns the table that a config of these classes asks for, nil for
+	// Variant returns the table that a config of these classes asks for, nil for
 	// this one.
-	Instead func(*config.View) (*Arch, error)
-	// Others are the tables that Instead may return to models that name one of these classes.
-	Others []*Arch
+	Variant func(*config.View) (*Arch, error)
+	// Variants are the tables that Variant may return to models that name one of these classes.
+	Variants []*Arch
 
 	lookup lookup
 }
 
-// Tower describes the part of a model that turns pictures or sound into what its
-// language model reads, in a file of its own: general.type is mmproj, there is no
+// Encoder describes a vision or audio encoder with its projector (mmproj), whose output the
+// language model reads. It has a file of its own: general.type is mmproj, there is no
 // vocabulary. Names of the rows are those of the checkpoint, in which the language
 // model's tensors are dropped by rows like all others.
-type Tower struct {
-	// Parts are the configurations that the tower is described in: what nothing asks
+type Encoder struct {
+	// Parts are the configurations that the encoder is described in: what nothing asks
 	// for in them is reported.
 	Parts []In
 	// Facts are where the facts are that rows of tensors need, see Row.Facts.
@@ -116,13 +116,13 @@ const (
 // Sources lists where the facts are that the rows need besides config.json.
 func (a *Arch) Sources() []config.Source {
 	var list []config.Source
-	for _, r := range slices.Concat(a.Early, a.Metadata, a.Late) {
+	for _, r := range slices.Concat(a.HeaderFirst, a.Metadata, a.HeaderLast) {
 		if r.Facts != config.NoFiles && !slices.Contains(list, r.Facts) {
 			list = append(list, r.Facts)
 		}
 	}
-	if a.Tower != nil {
-		list = append(list, a.Tower.Facts...)
+	if a.Encoder != nil {
+		list = append(list, a.Encoder.Facts...)
 	}
 	return list
 }
@@ -171,9 +171,9 @@ func (a *Arch) Blocks(c *config.View) (int64, error) {
 // something, see Config.Unread, less those that mean nothing here.
 func (a *Arch) Unread(c *config.View) []string {
 	unread := c.Unread
-	if a.Tower != nil {
+	if a.Encoder != nil {
 		unread = func() (keys []string) {
-			for _, part := range a.Tower.Parts {
+			for _, part := range a.Encoder.Parts {
 				keys = append(keys, c.UnreadOf(part(c))...)
 			}
 			return keys
@@ -189,7 +189,7 @@ func (a *Arch) Unread(c *config.View) []string {
 // context is 0 where config.json has no length. Tables that have the key among their
 // Unused are of models that see everything.
 func (a *Arch) LostWindow(c *config.View, m gguf.Metadata) (window, context int64, ok bool) {
-	if a.Tower != nil || slices.Contains(a.Unused, "sliding_window") {
+	if a.Encoder != nil || slices.Contains(a.Unused, "sliding_window") {
 		return 0, 0, false
 	}
 	if v, there := m.Get(gguf.ArchKey(a.Name, "attention.sliding_window")); there && !a.FullAttention {
@@ -219,17 +219,17 @@ func (a *Arch) KVs(c *config.View, fileType uint32) (early, m gguf.Metadata, err
 			return nil, nil, fault.Errorf(fault.Unsupported, "%s: rope setting %q has no meaning in architecture %s", c.FileName(), r.key, a.Name)
 		}
 	}
-	if early, err = a.kvs(c, a.Early, fileType); err != nil {
+	if early, err = a.kvs(c, a.HeaderFirst, fileType); err != nil {
 		return nil, nil, err
 	}
 	m, err = a.kvs(c, a.Metadata, fileType)
 	return early, m, err
 }
 
-// Constants returns what of Early is the same for all models of the architecture. The
+// Constants returns what of HeaderFirst is the same for all models of the architecture. The
 // reference writes it into adapters, too; the rest comes with tensors that they lack.
 func (a *Arch) Constants(c *config.View) (gguf.Metadata, error) {
-	rows := slices.DeleteFunc(slices.Clone(a.Early), func(r Row) bool { return r.Derive != nil || r.From != nil })
+	rows := slices.DeleteFunc(slices.Clone(a.HeaderFirst), func(r Row) bool { return r.Derive != nil || r.From != nil })
 	return a.kvs(c, rows, 0)
 }
 
@@ -281,8 +281,8 @@ func (a *Arch) kvs(c *config.View, rows []Row, fileType uint32) (m gguf.Metadata
 	return m, nil
 }
 
-// LateKVs returns the metadata after the tokenizer's.
-func (a *Arch) LateKVs(c *config.View) (gguf.Metadata, error) { return a.kvs(c, a.Late, 0) }
+// HeaderLastKVs returns the metadata after the tokenizer's.
+func (a *Arch) HeaderLastKVs(c *config.View) (gguf.Metadata, error) { return a.kvs(c, a.HeaderLast, 0) }
 
 // CheckShapes compares the tensors that a checkpoint would become with the metadata
 // m of the file. An error is of kind fault.Broken.

@@ -32,7 +32,7 @@ type Row struct {
 // Rows yields the rows of single pairs, each with its whole key.
 func (a *Arch) Rows() iter.Seq2[string, *Row] {
 	return func(yield func(string, *Row) bool) {
-		for _, rows := range [][]Row{a.Early, a.Metadata, a.Late} {
+		for _, rows := range [][]Row{a.HeaderFirst, a.Metadata, a.HeaderLast} {
 			for i := range rows {
 				r := &rows[i]
 				if r.Many != nil {

@@ -598,7 +598,7 @@ func (a *Arch) Layout(c *config.View, names []string) (*Layout, error) {
 // left out.
 func (a *Arch) canonical(c *config.View, name string, blocks int64) (canonical, why string, drop bool, err error) {
 	l := Layer{c, -1}
-	if a.Tower == nil {
+	if a.Encoder == nil {
 		// parts of larger models keep their tensors under a name of their own
 		name = strings.ReplaceAll(name, "language_model.", "")
 	}
@@ -648,7 +648,7 @@ func (a *Arch) canonical(c *config.View, name string, blocks int64) (canonical, 
 			return name, Silent, true, nil
 		}
 	}
-	if a.Tower == nil && !a.KeepAll && isOtherPart(name) {
+	if a.Encoder == nil && !a.KeepAll && isOtherPart(name) {
 		return name, OtherPart, true, nil
 	}
 	return name, "", false, nil

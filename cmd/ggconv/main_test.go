@@ -120,7 +120,7 @@ func TestExitCodes(t *testing.T) {
 		{"no pickle", []string{pickle, out}, 3, "pytorch_model.bin: header (byte 0): begins with"},
 		{"architecture", []string{unknown, out}, 4, `"OtherForCausalLM" is not supported; the nearest that are: `},
 		{"tokenizer", []string{noTokenizer, out}, 3, "tokenizer"},
-		{"mmproj", []string{gollama, out, "--mmproj"}, 4, `no part of models of class "LlamaForCausalLM" that sees or hears`},
+		{"mmproj", []string{gollama, out, "--mmproj"}, 4, `no vision or audio encoder is supported for class "LlamaForCausalLM"`},
 		{"mmproj without weights", []string{gollama, out, "--mmproj", "--vocab-only"}, 2, "no place for a vocabulary alone"},
 		{"no drafts", []string{gollama, out, "--mtp"}, 4, "have no layers that predict further tokens"},
 		{"vocabulary split", []string{gollama, out, "--vocab-only", "--split-max-tensors", "3"}, 2, "--vocab-only"},
@@ -243,8 +243,8 @@ func TestPrintModels(t *testing.T) {
 	for _, class := range arch.Classes() {
 		want += len(arch.Names(class))
 	}
-	for _, class := range arch.TowerClasses() {
-		want += len(arch.TowerNames(class))
+	for _, class := range arch.EncoderClasses() {
+		want += len(arch.EncoderNames(class))
 	}
 	if len(lines) != want {
 		t.Errorf("%d lines, want %d: one for each architecture of a class", len(lines), want)

@@ -102,8 +102,8 @@ func printModels(w io.Writer, asJSON bool) error {
 			list = append(list, supported{class, name, false})
 		}
 	}
-	for _, class := range arch.TowerClasses() {
-		for _, name := range arch.TowerNames(class) {
+	for _, class := range arch.EncoderClasses() {
+		for _, name := range arch.EncoderNames(class) {
 			list = append(list, supported{class, name, true})
 		}
 	}

@@ -147,7 +147,7 @@ func TestTowersRefused(t *testing.T) {
 		"no CLIP":           {spec: "mm_deepseek_ocr", set: `{"vision_config": {"image_size": 1024, "width": {"sam_vit_b": {"heads": 2, "layers": 4, "width": 32}}}}`, code: 3, want: `has no key "vision_config.width.clip-l-14-224.layers"`},
 		"projector beyond":  {spec: "mm_granite_vision", replace: []string{"layerwise_projectors.{0,1,2,3}", "layerwise_projectors.{0,1,2,3,4}"}, code: 3, want: `key "deepstack_layer_map" has no layer for projector 4`},
 		"layer beyond":      {spec: "mm_granite_vision", set: `{"deepstack_layer_map": [[-1, 8]]}`, code: 3, want: "layer 8, want one of 8"},
-		"no such layer":     {spec: "mm_granite_vision", set: `{"deepstack_layer_map": [[-10, 0]]}`, code: 3, want: "a projector of layer -1 of what sees, which has 9"},
+		"no such layer":     {spec: "mm_granite_vision", set: `{"deepstack_layer_map": [[-10, 0]]}`, code: 3, want: "a projector of layer -1 of the vision encoder, which has 9 layers"},
 		"rate":              {spec: "mm_granite_vision", set: `{"downsample_rate": "4"}`, code: 3, want: `key "downsample_rate": "4", want two numbers`},
 		"second layer":      {spec: "mm_granite_vision", set: `{"qformer_config": {"num_hidden_layers": 2}}`, code: 4, want: `key "qformer_config.num_hidden_layers" is "2"`},
 		"without class":     {spec: "mm_granite_vision", set: `{"vision_feature_select_strategy": "default"}`, code: 4, want: `key "vision_feature_select_strategy" is "default"`},

@@ -38,7 +38,7 @@ func TestArchitectures(t *testing.T) {
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			err := backToCheckpoint(t, s)
-			if (tables[a.Name] > 1 || a.Instead != nil) && errors.Is(err, fault.Unsupported) {
+			if (tables[a.Name] > 1 || a.Variant != nil) && errors.Is(err, fault.Unsupported) {
 				t.Skip(err)
 			}
 			must(t, err)

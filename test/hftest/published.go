@@ -161,7 +161,7 @@ func (p *published) view(cfg object) (*config.View, error) {
 	parse := config.Parse
 	if p.tower {
 		parse = func(data []byte, raw func(string) bool) (*config.Config, error) {
-			return config.ParseTower("", data, raw)
+			return config.ParseEncoder("", data, raw)
 		}
 	}
 	c, err := parse(configJSON(cfg), p.asItStands)

@@ -189,7 +189,7 @@ func (s *Spec) Class() string {
 	case decision != nil:
 		return decision.Class
 	case s.Tower:
-		parse = func(data []byte) (*config.Config, error) { return config.ParseTower("", data, nil) }
+		parse = func(data []byte) (*config.Config, error) { return config.ParseEncoder("", data, nil) }
 	}
 	cfg, err := parse(marshal(c))
 	if err != nil {

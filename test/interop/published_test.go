@@ -50,9 +50,9 @@ func TestPublishedConfigs(t *testing.T) {
 			must(t, err)
 			o.published(t, s, c.Class)
 		})
-		c, err := arch.ParseTower("", files[config.ConfigFile])
+		c, err := arch.ParseEncoder("", files[config.ConfigFile])
 		must(t, err)
-		if _, err := arch.LookupTower(c.Class); err != nil {
+		if _, err := arch.LookupEncoder(c.Class); err != nil {
 			continue
 		}
 		t.Run(e.Name()+"/mmproj", func(t *testing.T) {
@@ -67,9 +67,9 @@ func TestPublishedConfigs(t *testing.T) {
 }
 
 func likeText(class string) []string  { return tableOf(arch.Lookup(class)).Classes }
-func likeTower(class string) []string { return tableOf(arch.LookupTower(class)).Classes }
+func likeTower(class string) []string { return tableOf(arch.LookupEncoder(class)).Classes }
 func rawText(class string) bool       { return tableOf(arch.Lookup(class)).RawConfig }
-func rawTower(class string) bool      { return tableOf(arch.LookupTower(class)).RawConfig }
+func rawTower(class string) bool      { return tableOf(arch.LookupEncoder(class)).RawConfig }
 
 // tableOf returns the table of a class, an empty one if there is none.
 func tableOf(a *archtable.Arch, err error) *archtable.Arch {

@@ -65,7 +65,7 @@ func TestTowers(t *testing.T) {
 	must(t, os.WriteFile(root+work+"/sound.wav", wave(), 0o666))
 	results, left := map[string]*result{}, map[string]int{}
 	for _, s := range hftest.Towers() {
-		a, err := arch.LookupTower(s.Class())
+		a, err := arch.LookupEncoder(s.Class())
 		if err != nil {
 			continue // made up ahead of its table
 		}

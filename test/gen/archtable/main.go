@@ -58,8 +58,8 @@ func table() []byte {
 			classes[name] = append(classes[name], class)
 		}
 	}
-	for _, class := range arch.TowerClasses() {
-		for _, name := range arch.TowerNames(class) {
+	for _, class := range arch.EncoderClasses() {
+		for _, name := range arch.EncoderNames(class) {
 			classes[name] = append(classes[name], class)
 		}
 	}

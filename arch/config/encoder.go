@@ -12,22 +12,22 @@ import (
 	"ggforge/tokenizer"
 )
 
-// The configurations of the parts of a model that see and hear.
+// Keys of the configurations of vision and audio encoders.
 const (
 	visionConfig = "vision_config"
 	audioConfig  = "audio_config"
 )
 
-// ParseTower reads the bytes of config.json for the tower of a model, the part that
+// ParseEncoder reads the bytes of config.json for the vision or audio encoder of a model, which
 // turns pictures or sound into what its language model reads. Values are the root of
 // the file; the configurations in it have the defaults of their own types. class and
-// asItStands are those of ParseAs.
-func ParseTower(class string, data []byte, asItStands func(class string) bool) (*Config, error) {
-	return parseTower(class, data, asItStands, (*Config).towerClass)
+// rawConfig are those of ParseAs.
+func ParseEncoder(class string, data []byte, rawConfig func(class string) bool) (*Config, error) {
+	return parseEncoder(class, data, rawConfig, (*Config).encoderClass)
 }
 
-func parseTower(class string, data []byte, asItStands func(class string) bool, find func(*Config) (string, error)) (*Config, error) {
-	c, raw, err := parse(class, data, asItStands, find)
+func parseEncoder(class string, data []byte, rawConfig func(class string) bool, find func(*Config) (string, error)) (*Config, error) {
+	c, raw, err := parse(class, data, rawConfig, find)
 	if err != nil {
 		return nil, err
 	}
@@ -50,9 +50,9 @@ func parseTower(class string, data []byte, asItStands func(class string) bool, f
 	return c, nil
 }
 
-// towerClass returns the class that the file names for its tower: the vision model's
+// encoderClass returns the class that the file names for its encoder: the vision model's
 // if that has one, "" for none. Source: get_model_architecture of the reference.
-func (c *Config) towerClass() (string, error) {
+func (c *Config) encoderClass() (string, error) {
 	class, err := firstClass(c.Raw)
 	if err != nil {
 		return "", err
@@ -128,7 +128,7 @@ func (v *View) Thinker() Object {
 	return v.Object
 }
 
-// Vision returns the configuration of the part that sees.
+// Vision returns the configuration of the vision encoder.
 func (v *View) Vision() Object {
 	if v.Config.File == ParamsFile {
 		return v.Sub("vision_encoder")
@@ -136,10 +136,10 @@ func (v *View) Vision() Object {
 	return v.Thinker().Sub(visionConfig)
 }
 
-// Audio returns the configuration of the part that hears.
+// Audio returns the configuration of the audio encoder.
 func (v *View) Audio() Object { return v.Thinker().Sub(audioConfig) }
 
-// Text returns, for a tower, the root of the configuration with that of the language
+// Text returns, for an encoder, the root of the configuration with that of the language
 // model laid over.
 func (v *View) Text() Object { return Object{v.text, "", nil, v.Config.File} }
 

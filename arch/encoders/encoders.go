@@ -31,8 +31,8 @@ var all = sync.OnceValue(func() []*table.Arch {
 	}
 })
 
-// All returns the tables of all towers.
+// All returns the tables of all encoders.
 func All() []*table.Arch { return all() }
 
-// name is the architecture of all files of towers.
+// name is the architecture of all files of encoders.
 const name = "clip"
