@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ggforge/internal/kernel/cpu"
+	"ggforge/test/hubtest"
 )
 
 // root is the repository, seen from this package.
@@ -33,12 +34,9 @@ func TestDocuments(t *testing.T) {
 			t.Skipf("%s is not installed", name)
 		}
 	}
-	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	names = append(names, filepath.Join(root, "README.md"))
+	names := documents(t)
 	repo := repository(t)
+	hub := hubtest.Serve(t, published, filepath.Join(root, "test", "testdata", "gollama"))
 	calls := filepath.Join(t.TempDir(), "calls")
 	t.Run("documents", func(t *testing.T) {
 		for _, name := range names {
@@ -52,7 +50,7 @@ func TestDocuments(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if run(t, doc, folder(t, repo, calls)) && *update {
+				if run(t, doc, folder(t, repo, calls, hub.URL)) && *update {
 					if err := os.WriteFile(name, []byte(strings.Join(doc.lines, "\n")), 0o666); err != nil {
 						t.Fatal(err)
 					}
@@ -67,6 +65,17 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%s: no document calls it any more: it needs no stand-in", p.name)
 		}
 	}
+}
+
+// documents lists README.md and those in docs, without the licences of others.
+func documents(t *testing.T) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return filepath.Base(name) == "THIRD_PARTY.md" })
+	return append(names, filepath.Join(root, "README.md"))
 }
 
 // absent are programs that commands of documents call and that the test cannot, or not
@@ -133,12 +142,16 @@ type place struct {
 	env []string
 }
 
-// nowhere is a server that does not answer, in place of those that are asked otherwise.
-const nowhere = "http://127.0.0.1:9"
+const (
+	// published is the model of the hub that documents name; the test's own hub has gollama under that name.
+	published = "HuggingFaceTB/SmolLM2-135M-Instruct"
+	// nowhere is a server that does not answer, in place of those that are asked otherwise.
+	nowhere = "http://127.0.0.1:9"
+)
 
 // folder copies the repository, with the commands and what takes the place of absent
 // programs on the path, and nothing of the user's environment.
-func folder(t *testing.T, repo, calls string) place {
+func folder(t *testing.T, repo, calls, hub string) place {
 	base := t.TempDir()
 	at := func(name string) string { return filepath.Join(base, name) }
 	for _, name := range []string{"tmp", "stubs", "home/.ssh"} {
@@ -166,7 +179,7 @@ func folder(t *testing.T, repo, calls string) place {
 	}
 	return place{at("repo"), []string{
 		"PATH=" + at("stubs") + ":" + at("repo/bin") + ":" + os.Getenv("PATH"), "HOME=" + at("home"), "TMPDIR=" + at("tmp"), "LC_ALL=C",
-		"HF_ENDPOINT=" + nowhere, "AWS_ENDPOINT_URL=" + nowhere, "AWS_EC2_METADATA_DISABLED=true",
+		"HF_ENDPOINT=" + hub, "AWS_ENDPOINT_URL=" + nowhere, "AWS_EC2_METADATA_DISABLED=true",
 	}}
 }
 

@@ -104,13 +104,9 @@ func TestReferences(t *testing.T) {
 		}
 		return string(text)
 	}
-	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	makefile := "\n" + read(filepath.Join(root, "Makefile"))
 	var tests []string
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, "_test.go") {
 			for _, m := range funcs.FindAllStringSubmatch(read(path), -1) {
 				tests = append(tests, m[1])
@@ -122,7 +118,7 @@ func TestReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	links := 0
-	for _, name := range append(names, filepath.Join(root, "README.md")) {
+	for _, name := range documents(t) {
 		doc, err := parse(read(name))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

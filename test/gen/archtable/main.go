@@ -1,23 +1,22 @@
-// Archtable writes the table of supported architectures into README.md, between
-// two comments. go generate ./arch runs it.
+// Archtable writes how many architectures and classes are supported into README.md, between two
+// comments. docs/architectures.md lists them. go generate ./arch runs it.
 package main
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"ggforge/arch"
+	"ggforge/eval"
 )
 
-// The comments around the table.
+// The comments around the counts.
 const (
-	begin = "<!-- go generate ./arch writes this table -->\n"
-	end   = "<!-- end of the table -->\n"
+	begin = "<!-- go generate ./arch writes this line -->\n"
+	end   = "<!-- end of the line -->\n"
 )
 
 func main() {
@@ -39,34 +38,29 @@ func run(path string) error {
 	return os.WriteFile(path, text, 0o666)
 }
 
-// replace returns the text with the table of now.
+// replace returns the text with the current counts.
 func replace(text []byte) ([]byte, error) {
 	before, rest, ok := bytes.Cut(text, []byte(begin))
 	_, after, ok2 := bytes.Cut(rest, []byte(end))
 	if !ok || !ok2 {
-		return nil, errors.New("no comments around the table")
+		return nil, errors.New("no comments around the counts of architectures")
 	}
-	return slices.Concat(before, []byte(begin), table(), []byte(end), after), nil
+	return slices.Concat(before, []byte(begin), counts(), []byte(end), after), nil
 }
 
-// table lists the GGUF names with the Hugging Face classes whose models, or some of them,
-// become such files; clip is for --mmproj.
-func table() []byte {
-	classes := map[string][]string{}
+// counts returns the line with the numbers of GGUF architectures that conversions write, of Hugging Face
+// classes that become one of them or a multimodal projector, and of architectures that ggeval runs.
+func counts() []byte {
+	names, classes := map[string]bool{}, map[string]bool{}
 	for _, class := range arch.Classes() {
+		classes[class] = true
 		for _, name := range arch.Names(class) {
-			classes[name] = append(classes[name], class)
+			names[name] = true
 		}
 	}
 	for _, class := range arch.EncoderClasses() {
-		for _, name := range arch.EncoderNames(class) {
-			classes[name] = append(classes[name], class)
-		}
+		classes[class] = true
 	}
-	var b bytes.Buffer
-	b.WriteString("| architecture | Hugging Face classes |\n| --- | --- |\n")
-	for _, name := range slices.Sorted(maps.Keys(classes)) {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", name, strings.Join(classes[name], ", "))
-	}
-	return b.Bytes()
+	return fmt.Appendf(nil, "[%d architectures](docs/architectures.md) and %d Hugging Face classes, vision and audio encoders among them; `ggeval` runs [%d](docs/evaluation.md) of the architectures.\n",
+		len(names), len(classes), len(eval.Supported()))
 }
