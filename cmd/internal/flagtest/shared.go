@@ -80,7 +80,7 @@ var defined = regexp.MustCompile(`Flag\{Name: "([a-z0-9-]+)"`)
 // of shared flags, so that all who define it must agree.
 func SharedNames(t *testing.T, root string) {
 	places := map[string][]string{}
-	for _, pattern := range []string{"cmd/*/*.go", "internal/*/*.go"} {
+	for _, pattern := range []string{"cmd/*/*.go", "cmd/internal/*/*.go"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
