@@ -243,7 +243,7 @@ func TestMetaStandardKeys(t *testing.T) {
 		{"llama.context_length=4096", "context_length=4096", ""},
 		{"tokenizer.ggml.eos_token_id=-1", "", `key "tokenizer.ggml.eos_token_id": "-1": want a whole number from 0 to 4294967295`},
 		{"general.tags=a", "", "want an array in JSON"},
-		{"general.name=u32:7", "", "is of type u32, want str"},
+		{"general.name=u32:7", "", "type u32, want str"},
 		{"my.key=7", "", `key "my.key": is neither in the file nor a standard one, so that its type is not known: want my.key=TYPE:VALUE`},
 		{"qwen2.context_length=4096", "", "is neither in the file nor a standard one"},
 	} {

@@ -207,14 +207,14 @@ func TestReleaseDropsTypes(t *testing.T) {
 		}
 	}
 	two := append(slices.Clone(flags), "--type", "Q8_0", "--type", "Q4_0")
-	text := run(0, "kept: "+name+"F16.gguf", append(two, "--keep")...)
-	for _, want := range []string{name + "Q5_0.gguf: the plan no longer has it, and it is not what was made", "mine.gguf: is in the folder and not in the card"} {
+	text := run(0, "not removed: "+name+"F16.gguf", append(two, "--keep")...)
+	for _, want := range []string{name + "Q5_0.gguf: the plan no longer has it, and it is not what was made", "mine.gguf: is in the folder, but not in the card"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %q: %s", want, text)
 		}
 	}
 	check([]string{name + "F16.gguf", name + "Q5_0.gguf", "mine.gguf"}, []string{name + "F16.gguf", name + "Q5_0.gguf", "mine.gguf"})
-	run(0, "kept: "+name+"F16.gguf", append(two, "--keep")...) // it stays known
+	run(0, "not removed: "+name+"F16.gguf", append(two, "--keep")...) // it stays known
 	var made releaseResult
 	parsed(t, run(0, "removed: "+name+"F16.gguf", append(two, "--json")...), &made)
 	if !slices.Equal(made.Removed, []string{name + "F16.gguf"}) || len(made.Left) != 0 {
