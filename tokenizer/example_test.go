@@ -9,7 +9,7 @@ import (
 )
 
 func ExampleLoad() {
-	dir, err := checkpoint.Open("test/testdata/gollama", checkpoint.Options{})
+	dir, err := checkpoint.Open("testdata/gollama", checkpoint.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func TestReadError(t *testing.T) {
 }
 
 func BenchmarkLoad(b *testing.B) {
-	dir := os.DirFS("test/testdata/gollama")
+	dir := os.DirFS("testdata/gollama")
 	fi, err := fs.Stat(dir, spmFile)
 	if err != nil {
 		b.Fatal(err)
