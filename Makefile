@@ -47,7 +47,7 @@ demo: build
 # Three builds: plain, with vector kernels, and one that may fuse multiply and add. What takes long without vector kernels is left
 # to the second build. What has no arithmetic that could differ is tested in the first only: the third is for the packages that
 # compute what is written or reported. make vet has the checks of all builds.
-FUSED := checkpoint/(ggml|precision) convert eval imatrix internal/kernel publish/compare quantize quants rows
+FUSED := checkpoint/(ggml|precision) convert eval imatrix internal/(kernel|text/nearest) publish/compare quantize quants rows
 test:
 	go test -vet=off ./...
 	$(SIMD) go test -vet=off $$(go list ./... | grep -vE '/(tokenizer|test/(hftest|layers|release))(/|$$)')
@@ -84,7 +84,7 @@ generate:
 	@sum() { git ls-files -com --exclude-standard -z | sort -zu | xargs -0 sha256sum 2>/dev/null | sha256sum; }; \
 		before=$$(sum); go generate ./... && test "$$before" = "$$(sum)" || { git status --short; echo 'go generate changed a file'; exit 1; }
 
-# Every module that we link has a licence of the allow-list, and THIRD_PARTY.md
+# Every module that we link has a licence of the allow-list, and docs/THIRD_PARTY.md
 # has its text.
 licences:
 	go run ./test/gen/licences -check
@@ -146,14 +146,14 @@ QEMU_PLUGIN ?= 1
 COUNTER     := -arm64 bin/bench-arm64 -plugin bin/count.so
 HAVE_COUNTS := $(and $(shell command -v qemu-aarch64),$(shell command -v cc))
 
-# Writes BENCHMARKS.md, in comparison with the reference where it is installed.
+# Writes docs/BENCHMARKS.md, in comparison with the reference where it is installed.
 # BENCH takes flags of test/bench, such as BENCH="-short -types Q4_K", or
 # BENCH="-only speed,memory" for some parts: the others stay in the report.
 bench: build $(if $(HAVE_COUNTS),counter)
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/bench ./test/bench
 	ORACLE_ROOT=$(if $(HAVE_ORACLE),$(ORACLE_ROOT)) bin/bench -o docs/BENCHMARKS.md $(if $(HAVE_COUNTS),$(COUNTER)) $(BENCH)
 
-# Counts the instructions for a weight on arm64, and of encoders on amd64 next to time, into sections of BENCHMARKS.md.
+# Counts the instructions for a weight on arm64, and of encoders on amd64 next to time, into sections of docs/BENCHMARKS.md.
 .PHONY: instructions counter
 counter:
 	$(SIMD) CGO_ENABLED=0 GOARCH=arm64 go build -trimpath -o bin/bench-arm64 ./test/bench
